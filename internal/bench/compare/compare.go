@@ -60,7 +60,7 @@ type Row struct {
 }
 
 // errNothing says that two reports have nothing in common.
-var errNothing = errors.New("the two reports have no measurement in common: were they made with the same subcommand and options?")
+var errNothing = errors.New("the two reports have no measurement in common: make both with the same subcommand and options")
 
 // Compare pairs the measurements of two reports by name and tests each pair. It rejects
 // reports whose own control failed.

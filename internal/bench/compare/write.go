@@ -91,7 +91,7 @@ func (r *Result) summary() string {
 		}
 	}
 	return fmt.Sprintf("%s at %.0f %% for all together (Holm): %s, %s\n"+
-		"The reports were made apart: what the machine does otherwise at one time than at another counts as a difference.\n",
+		"The reports were made at different times, so changes of the machine in between count as a difference.\n",
 		units.Plural(len(r.Rows), "comparison"), stats.Confidence*100, units.Plural(r.Regressions, "regression"),
 		units.Plural(better, "improvement"))
 }

@@ -44,7 +44,7 @@ func (r *Report) Document() *report.Document {
 	if p := r.Profile; p != nil {
 		d.Sections = append(d.Sections, report.Section{Title: "Where the time goes", Charts: []report.Chart{{
 			Title: "Time of the core while " + p.Path + " forwards", Flame: &report.Flame{Unit: "samples", Stacks: p.Stacks},
-			Note: "By perf, in a run of its own that is in no other figure: " + p.Case.String() + ". What calls stands below what is called; blue are weir's programs, the generator's and the sink's are the benchmark's.",
+			Note: "By perf, in a run of its own that is in no other figure: " + p.Case.String() + ". A caller is below what it calls. weir's programs are blue; the generator's and the sink's belong to the benchmark.",
 		}}})
 	}
 	if charts := r.OverTime(); len(charts) > 0 {
@@ -69,11 +69,11 @@ func (r *Report) method() []string {
 	}
 	return []string{
 		"Three network namespaces of its own, joined by veth pairs. A program in the kernel writes every frame anew, with valid checksums; another one counts what arrives.",
-		"Generator, path and sink share the same core: a figure is what one core does with all of it. The generator's path shows what that alone costs.",
+		"Generator, path and sink share the same core, so a figure is what one core does with all three. The generator path shows the cost without a firewall.",
 		fmt.Sprintf("Each path in each case %s, in random order; bars and lines are medians, whiskers reach from the smallest run to the largest.",
 			times(runs)),
-		"Before anything is counted, one frame of every connection in each direction is compared with what has to arrive: addresses, ports, TTL, checksums. One wrong frame ends the benchmark.",
-		"weir and nftables enforce the same policy, which is attached; the kernel's path only forwards, and redirect is a bare XDP redirect: the limit of this machine.",
+		"Before anything is counted, one frame of every connection in each direction is compared with the expected one: addresses, ports, TTL, checksums. One wrong frame ends the benchmark.",
+		"weir and nftables enforce the same policy, which is attached. The kernel's path only forwards. Redirect is a bare XDP redirect: the limit of this machine.",
 	}
 }
 
@@ -179,7 +179,7 @@ func (r *Report) rateSection() report.Section {
 func (r *Report) costSection() report.Section {
 	s := report.Section{Title: "What it costs", Charts: []report.Chart{{
 		Title: "Time of one core for one frame",
-		Note:  "The generator and the sink are part of it: the generator's bar is what they cost by themselves.",
+		Note:  "This includes the generator and the sink: the generator's bar shows their cost alone.",
 		Bars: &report.Bars{Label: "nanoseconds per frame", Unit: "ns", Better: report.Lower, Groups: r.barsOf(func(row Row) stats.Sample {
 			costs := make(stats.Sample, len(row.Mpps))
 			for i, mpps := range row.Mpps {

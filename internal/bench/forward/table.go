@@ -39,8 +39,8 @@ func (r *Report) WriteText(w io.Writer) error {
 }
 
 // caveat is shown below every table.
-const caveat = "A veth pair flatters XDP: frames change hands without a socket buffer, which the kernel's paths have to make\n" +
-	"and to free. On network cards ratios are smaller; and a flowtable, which not every kernel has, would be nftables' best."
+const caveat = "A veth pair flatters XDP: frames move on without a socket buffer, which the kernel's paths have to allocate\n" +
+	"and free. On network cards ratios are smaller. A flowtable, which not every kernel has, would be nftables' best case."
 
 // writeRatios prints what the run proves, which is nothing if its control failed.
 func (r *Report) writeRatios(out *printer, c traffic.Case) {

@@ -104,7 +104,7 @@ func (r *Result) begin(f *File, first *forward.Report) {
 	r.first, r.margin = first, margin
 	if r.recorded, same = f.For(first.Machine.CPU); !same {
 		r.margin = foreignMargin
-		r.notice("this CPU (%s) has no record; the one of %s is compared with, at %.0f %%. weir bench gate --record makes one",
+		r.notice("this CPU (%s) has no record, so it is compared with the record of %s, with a margin of %.0f %%. weir bench gate --record makes one",
 			first.Machine.CPU, r.recorded.CPU, foreignMargin*100)
 	}
 }

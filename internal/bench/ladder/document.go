@@ -30,7 +30,7 @@ func (l *ladder) document() *report.Document {
 	l.addRPM(d)
 	l.addFrames(d)
 	d.Notes = append(d.Notes,
-		"Hosts and firewall share this machine's cores: what a rung takes from the rate is its cost, not what it could carry on a machine of its own.",
+		"Hosts and firewall share this machine's cores: a lower rate shows a rung's cost, not what it could carry on a machine of its own.",
 		"A veth pair is no network card: it flatters XDP, and with offloads on it carries super-packets of up to 64 KiB, of which a firewall sees one where a wire would carry 45 frames.")
 	return d
 }
@@ -41,14 +41,14 @@ func (l *ladder) method() []string {
 		fmt.Sprintf("Every round does everything once, in random order; %s, medians with smallest and largest run. Differences are tested at 95 %%, each as if it were the only one.",
 			units.Plural(o.Runs, "round")),
 		fmt.Sprintf("TCP: iperf3 %s, %s of traffic, congestion control %s; goodput at the receiver. %s", l.tool.Version, units.Plural(o.Seconds, "second"), congestion, l.threads()),
-		"Hosts, firewall and their wires (veth) are network namespaces of this machine. The direct wire goes past the firewall.",
+		"Hosts, firewall and their wires (veth) are network namespaces of this machine. The direct wire bypasses the firewall.",
 		"Rungs: " + l.about() + ".",
 	}
 	for _, offloads := range o.modes() {
 		m = append(m, modeText(offloads))
 	}
 	if l.cost.Readings > 0 {
-		m = append(m, fmt.Sprintf("Charts over time: while every run lasts, cores and receiving hosts are looked at each %v s; %s.", sample.Interval.Seconds(), l.cost))
+		m = append(m, fmt.Sprintf("Charts over time: during every run, cores and receiving hosts are sampled every %v s; %s.", sample.Interval.Seconds(), l.cost))
 	}
 	if o.has(PartPairs) {
 		m = append(m, "Two pairs: hosts with addresses of their own on the same two wires, as behind a switch (macvlan); clients wait until all servers listen and begin together when a pipe is closed.")

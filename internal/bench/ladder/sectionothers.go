@@ -23,7 +23,7 @@ func orDash(s string) string {
 // addPairs adds the rates of two pairs and the verdict.
 func (l *ladder) addPairs(d *report.Document) {
 	s := report.Section{Title: "Two pairs at the same time", Text: []string{
-		"If two pairs together carry what one does alone, and the hosts could do more without it, the firewall is the limit."}}
+		"If two pairs together carry as much as one alone, and the hosts carry more without the firewall, the firewall is the limit."}}
 	for _, o := range l.options.modes() {
 		t := report.Table{Title: "Offloads " + o.String(), Columns: []report.Column{{Name: "rung", Words: true}, {Name: "one pair", Unit: "Gbit/s"},
 			{Name: "first of two", Unit: "Gbit/s"}, {Name: "second of two", Unit: "Gbit/s"}, {Name: "together", Unit: "Gbit/s"}, {Name: "verdict", Words: true, Concludes: true}}}

@@ -246,9 +246,9 @@ func (r *Report) Document() *report.Document {
 	curves := &report.Curves{X: report.Axis{Label: "rules", Log: true}, Y: report.Axis{Label: "time of the cores", Unit: "s", Log: true}}
 	d := &report.Document{Kind: "language", Title: "What it costs to read rules", Command: r.Command, Started: r.Started,
 		Machine: r.Machine, Control: &r.Control, Method: []string{
-			fmt.Sprintf("Files of %s and of %s rules are read, resolved and checked for warnings, with and without what -o basic of weir check does; in each round the smaller ones so often that as many rules are read. A table's file has %s addresses.",
+			fmt.Sprintf("Files of %s and of %s rules are read, resolved and checked for warnings, with and without weir check -o basic. Each round reads the smaller files more often, so that the number of rules is the same. A table's file has %s addresses.",
 				least, most, units.Thousands(tableSize)),
-			"Time is what all cores spent in this process, with collecting garbage. What is in use counts when all garbage is collected.",
+			"Time is the CPU time of this process on all cores, garbage collection included. Bytes in use are counted after garbage collection.",
 			"The kinds take turns in random order. In its turn the first is measured twice, as if it were two."}}
 	for i := range r.Rules {
 		c := &r.Rules[i]

@@ -187,8 +187,8 @@ func (r *Report) Document() *report.Document {
 	line := report.Series{Name: "one touch", Ours: true}
 	d := &report.Document{Kind: "memory", Title: "What a random touch of memory costs", Command: r.Command, Started: r.Started,
 		Machine: r.Machine, Control: &r.Control, Method: []string{
-			"A program in the kernel reads a cache line of an array of 256-byte places and writes the next line, as a packet does with its state.",
-			"Where it goes on depends on what it read, so no touch can be asked for before the one before it is done. The order is scattered over the whole array.",
+			"A program in the kernel reads a cache line of an array of 256-byte entries and writes the next line, as a packet does with its state.",
+			"The value that it read selects the next entry, so no touch can start before the one before it is done. The order is scattered over the whole array.",
 			"The sizes take turns on one core; the largest is measured twice, as if it were two."}}
 	for _, row := range r.Rows {
 		table.Rows = append(table.Rows, []string{units.Thousands(row.MiB), units.Thousands(row.States),
@@ -198,7 +198,7 @@ func (r *Report) Document() *report.Document {
 			Unit: "ns", Better: report.Lower, Runs: row.NS})
 	}
 	first, last := r.Rows[0], r.Rows[len(r.Rows)-1]
-	d.Verdicts = []string{fmt.Sprintf("A touch of memory that nothing could foresee takes %.0f ns in %s MiB and %.0f ns in %s MiB.",
+	d.Verdicts = []string{fmt.Sprintf("An unpredictable touch of memory takes %.0f ns in %s MiB and %.0f ns in %s MiB.",
 		first.NS.Median(), units.Thousands(first.MiB), last.NS.Median(), units.Thousands(last.MiB))}
 	d.Sections = []report.Section{{Title: "Cost by size", Tables: []report.Table{table}, Charts: []report.Chart{{
 		Title: "One random touch", Curves: &report.Curves{X: report.Axis{Label: "array", Unit: "MiB", Log: true},

@@ -282,7 +282,7 @@ func (m *measured) notes() []string {
 		}
 	}
 	if m.local {
-		note("Both ends are one machine: its processors are what is measured.")
+		note("Both ends are on one machine, so the figures describe its processors.")
 	}
 	return notes
 }

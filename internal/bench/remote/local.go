@@ -22,7 +22,7 @@ type NotOursError struct {
 }
 
 func (e *NotOursError) Error() string {
-	return fmt.Sprintf("%s (%s) is another machine: a benchmark fills the links to it and its processor; if it is yours, add --yes-i-own %s",
+	return fmt.Sprintf("%s (%s) is another machine, and a benchmark fills its processor and the links to it; if it is yours, add --yes-i-own %s",
 		e.Host, e.Addr, e.Host)
 }
 

@@ -21,7 +21,7 @@ func method(o *Options, s *Standard) []string {
 	}
 	if s.Frames {
 		lines = append(lines,
-			"In tests with frames the firewall receives on a core of its own, in kernel threads; the generator sends from another, at its own pace, and whoever is too slow loses frames. The far end's counting runs on the firewall's core. The kernel's paths receive by GRO or by an XDP program that passes, whichever is faster.",
+			"In tests with frames the firewall receives on a core of its own, in kernel threads; the generator sends from another at its own pace, and a path that is too slow loses frames. The far end's counting runs on the firewall's core. The kernel's paths receive by GRO or by an XDP program that passes, whichever is faster.",
 			"The generator waits for the time of each burst: as many frames as fit 20 µs, 64 at most, one by one below 50,000 per second; a burst over 20 µs late is not made up for. Stamped frames go one by one up to a million per second.")
 	}
 	if o.Full {

@@ -260,7 +260,7 @@ func latencySeconds(o *Options) float64 { return searchSeconds(o) + 4*o.Trial.Se
 func rfc2544() Standard {
 	return Standard{
 		Name: "rfc2544", Frames: true, Title: "RFC 2544: frames through a router",
-		About: "how many frames per second are forwarded without loss, how long they take, what is lost beyond, and how long a burst may be",
+		About: "how many frames per second are forwarded without loss, how long they take, how many are lost at higher rates, and how long a burst may be",
 		Tests: []Test{
 			{Name: "throughput", Title: "Throughput", Where: "RFC 2544, section 26.1", unit: "bytes", variants: frameSizes,
 				About:   "The highest rate at which no frame is lost, by search.",
@@ -277,8 +277,8 @@ func rfc2544() Standard {
 		},
 		Differs: []string{
 			"Frames go one way, from the LAN to the internet, to 4,096 hosts from 64; RFC 2544 also asks for both ways at once.",
-			"There is no wire with a speed: the highest rate is what the generator can send, and who reaches it is limited by the generator.",
-			"A rate that loses frames is tried again, up to three times in all (once with --full), since what other programs take from the machine is lost too; a second throughput allows 0.1 %.",
+			"No wire limits the speed: the highest rate is what the generator can send, and a path that reaches it is limited by the generator.",
+			"A rate that loses frames is tried again, up to three times in all (once with --full), because other programs on the machine also cause losses; a second throughput allows 0.1 %.",
 			"Every frame carries a stamp, not one; latency is that of the wire's two ends, stored and forwarded; system recovery and reset are not tested.",
 		},
 	}

@@ -96,9 +96,9 @@ func rfc3511() Standard {
 		},
 		Differs: []string{
 			"Frames of throughput and latency go one way. NAT on and off are the paths with and without -nat; both have the rules of examples/.",
-			"Set-up and tear-down rates are those of frames that the generator writes, since sockets on the same machine take many times longer than the firewall; what sockets reach stands beside it.",
-			"Before each trial of set-up and tear-down the path is built anew: states that are over, but still there, slow it. Connections are torn down by the client's reset, not by four frames; there is no proxy and no server whose part of it would be measured.",
-			"The flood's rates are fixed. What it fills, the state table, is that of the example rules (100,000 states), or conntrack's own limit: a path whose table is full lets nobody in, so long and fast floods compare these sizes.",
+			"Set-up and tear-down rates are those of frames that the generator writes, because sockets on the same machine take many times longer than the firewall. The rates of sockets are shown too.",
+			"Before each trial of set-up and tear-down the path is built anew: ended states that still exist would slow it down. The client's reset ends connections, not four frames: no proxy or server takes part.",
+			"The flood's rates are fixed. It fills the state table, whose limit is that of the example rules (100,000 states) or conntrack's own. A path with a full table opens no connections, so long and fast floods compare these limits.",
 			"Logging is off, as in the example rules.",
 		},
 	}
@@ -144,8 +144,8 @@ func rfc9411() Standard {
 		About: "connections per second, throughput, latency and concurrent connections with HTTP and HTTPS",
 		Tests: tests,
 		Differs: []string{
-			"Clients and servers run on the same cores as the firewall. Bare routing beside it shows what they reach alone: who does not differ from it is limited by them.",
-			"As many clients as are asked for work as fast as they can: there is no ramp to a number of connections that an earlier run found.",
+			"Clients and servers run on the same cores as the firewall. Bare routing shows what they reach alone: they limit any path that does not differ from it.",
+			"The requested number of clients works as fast as possible: there is no ramp to a number of connections from an earlier run.",
 			"There are no inspection, no lists of threats and no mix of applications (sections 4.2 and 7.1): weir has no such features.",
 			"A run with more than 0.001 % of failed transactions, or of connections refused or reset, is shown as invalid and not compared.",
 		},
@@ -163,7 +163,7 @@ func objects() Standard {
 			missing: web.NginxMissing, seconds: clientSeconds, measure: measureObjects,
 		}},
 		Differs: []string{
-			"Visitors do not wait for each other: one that comes late because all clients are busy has waited, and that counts.",
+			"Visitors do not wait for each other. If all clients are busy, the visitor's wait counts.",
 		},
 	}
 }

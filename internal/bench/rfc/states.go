@@ -165,14 +165,14 @@ func rfc9693() Standard {
 				About:    "The highest rate of 64-byte frames with at most 0.1 % loss, every frame another connection's than the one before.",
 				seconds:  searchSeconds, measure: measureStateThroughput},
 			{Name: "capacity", Title: "Connection tracking capacity", Where: "RFC 9693, connection tracking table capacity",
-				About: "How many of the connections that were asked for work at once. weir's limit of states is raised to what is asked for; conntrack's is the machine's.",
+				About: "How many of the requested connections work at once. weir's limit of states is raised to that number; conntrack's is the machine's.",
 				unfit: onlyStates, seconds: onceSeconds, measure: measureCapacity(traffic.UDP)},
 		},
 		Differs: []string{
 			"Addresses and ports of every connection come from a permutation of 24 bits: no two are alike, and none follows from the one before (RFC 9693 asks for that of ports; here hosts vary as well).",
 			"The state table is empty at the beginning of each trial because the path is built anew.",
-			"Capacity is counted, not searched: as many connections as were asked for are opened, frames that are lost are sent again for as long as that helps, and the connections that work are the capacity.",
-			"Tear-down is left out: there all states are deleted at once by a command, which weir has not; rfc3511 --test teardown ends connections by the network.",
+			"Capacity is counted, not searched. The requested number of connections is opened, and lost frames are sent again as long as that helps. The connections that work are the capacity.",
+			"Tear-down is left out: RFC 9693 deletes all states at once by a command, which weir does not have; rfc3511 --test teardown ends connections by the network.",
 			"Frames of the throughput test go one way.",
 		},
 	}

@@ -16,9 +16,9 @@ func (s *Report) Document() *report.Document {
 		Started: r.Started, Machine: r.Machine, Control: &r.Control, Sketch: r.Sketch(), Notes: r.Notes,
 		Method: []string{
 			"The programs are those that weir loads, unchanged, while they forward frames as in weir bench forward.",
-			"The kernel's timer interrupts the core some 4,000 times a second (cpu-clock). The address that it stood at, or the nearest caller in weir's program, is a line of the source, and each file or function belongs to a stage.",
-			"A stage has the share of a frame's time that it has of the samples. What waits for memory is counted where it waits; what a core does at the same time as something else is counted once. Instructions that the compiler moved are counted where they came from.",
-			"The generator's path in the same run gives what weir adds, by subtraction: a second way to the sum.",
+			"The kernel's timer interrupts the core some 4,000 times a second (cpu-clock). The interrupted address, or the nearest caller in weir's program, belongs to a line of the source, and each file or function belongs to a stage.",
+			"A stage's share of the samples is its share of a frame's time. A wait for memory is counted where it happens, and simultaneous work of a core is counted once. Instructions that the compiler moved are counted where they came from.",
+			"Subtracting the generator path of the same run shows what weir adds, which checks the sum.",
 		}}
 	var groups []report.BarGroup
 	for i := range s.Paths {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * What one touch of memory costs that nothing before it could have asked for: a
- * place in an array like that of the states is read in its first cache line and
- * written in its second, as a packet does to its state, and what was read says
- * where the next place is.
+ * Measures one touch of memory that nothing could request earlier. Like a packet with
+ * its state, it reads an entry of an array in its first cache line and writes it in its
+ * second. The value that it read selects the next entry.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-#define SLOT_WORDS 32 /* four cache lines, as struct state */
+#define SLOT_WORDS 32 /* four cache lines, as in struct state */
 
 struct slot {
 	__u64 word[SLOT_WORDS];
@@ -16,21 +15,21 @@ struct slot {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE); /* as the states: pages of 4 KiB */
+	__uint(map_flags, BPF_F_MMAPABLE); /* pages of 4 KiB, as for the states */
 	__type(key, __u32);
 	__type(value, struct slot);
-	__uint(max_entries, 1); /* set to the size that is measured */
+	__uint(max_entries, 1); /* set to the measured size */
 } places SEC(".maps");
 
-const volatile __u32 place_count; /* of the array */
+const volatile __u32 place_count; /* number of entries */
 
 struct walk {
-	__u32 at; /* of all 2^32 places of the order, scattered over those that are there */
+	__u32 at; /* position in a sequence of 2^32, scattered over the entries */
 	__u32 missing;
 };
 
-/* An order that passes all numbers once before it comes back (Hull and Dobell);
- * the word read is 0, which nobody but the memory knows. */
+/* A sequence that visits all numbers once before it repeats (Hull and Dobell). The word
+ * read is always 0, which only the memory knows. */
 static long touch(__u32 i, void *data)
 {
 	struct walk *w = data;
@@ -48,10 +47,10 @@ static long touch(__u32 i, void *data)
 }
 
 struct request {
-	__u32 touches; /* 2^23 at most, as bpf_loop can */
+	__u32 touches; /* at most 2^23, the limit of bpf_loop */
 	__u32 start;
-	__u64 ns; /* that they took */
-	__u64 at; /* where it went on */
+	__u64 ns; /* time that they took */
+	__u64 at; /* position at the end */
 };
 
 SEC("syscall")

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * The examiner at the end of the way, before anything is counted: every frame
- * has to be the one that was sent, with what a router and a translator change,
- * and nothing else, and with checksums that hold. What it learns at the far end
- * is where the answers of a flow go.
+ * The checker at the end of the path, which runs before anything is counted. Every frame
+ * has to be the one that was sent, with valid checksums and only the changes that a
+ * router and a translator make. At the far end it also notes where a flow's answers go.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -11,8 +10,8 @@
 #include "flow.h"
 #include "frame.h"
 
-/* The header as it has to arrive, and which of its bits are compared here;
- * addresses, ports and checksums are looked at one by one. */
+/* The expected header, and a mask of its bits that are compared here. Addresses, ports
+ * and checksums are checked one by one. */
 const volatile __u64 header[HEADER_WORDS];
 const volatile __u64 compared[HEADER_WORDS];
 const volatile __u32 header_len;
@@ -25,8 +24,8 @@ const volatile __u8 back;
 const volatile __u8 translated;	  /* by the router: the source on the way out */
 const volatile __u32 source_net;  /* as in generate.bpf.c */
 const volatile __u32 target_net;
-const volatile __u32 router_addr; /* what sources are translated to */
-const volatile __u32 flows;	  /* known ones: 0 to flows - 1 */
+const volatile __u32 router_addr; /* address that sources are translated to */
+const volatile __u32 flows;	  /* known flows: 0 to flows - 1 */
 const volatile __u8 turn;	  /* number of this frame within a connection, from 1 */
 
 /* Why a frame is wrong; check.go has a text for each. */
@@ -46,9 +45,9 @@ enum fault {
 #define SHOWN_WORDS 10
 
 struct finding {
-	__u64 frames[FAULTS]; /* by fault; without one: right ones */
+	__u64 frames[FAULTS]; /* by fault; index 0: correct frames */
 	__u64 flows;	      /* seen for the first time in this turn */
-	__u64 shown_fault;    /* of the first wrong frame, and its beginning */
+	__u64 shown_fault;    /* fault of the first wrong frame, and its beginning */
 	__u64 shown[SHOWN_WORDS];
 };
 
@@ -69,8 +68,7 @@ struct {
 
 #define MAX_PAIRS 760 /* of bytes in the longest frame */
 
-/* The length is a constant that the verifier knows, so this loop has no other
- * way out than its end. */
+/* The verifier knows the length, so this loop has no other exit than its end. */
 static __always_inline __u64 sum_bytes(const void *frame, __u32 from, __u32 to)
 {
 	__u64 sum = 0;
@@ -96,8 +94,8 @@ static __always_inline int header_differs(const void *frame)
 	return 0;
 }
 
-/* The addresses' sum is common to both families: their upper parts are part of
- * the pseudo header, and of what header_differs compared. */
+/* The sum of the addresses is the same code for both families: header_differs has
+ * compared their upper parts, whose sum is in the pseudo header. */
 static __always_inline __u64 pseudo_sum(const void *frame, __u32 l4_len)
 {
 	__u64 sum = l4_len + (tcp ? 6 : 17);
@@ -116,7 +114,7 @@ static __always_inline int l4_sum_holds(const void *frame)
 	int offset = ipv6 ? IP6_L4 : IP4_L4;
 
 	if (!tcp && !get16(frame + offset + UDP_SUM))
-		return 0; /* 0 means none, and ours have one */
+		return 0; /* 0 means no checksum, and our frames have one */
 	return fold(pseudo_sum(frame, frame_len - tag_len - offset) + sum_bytes(frame, offset, frame_len - tag_len)) == 0xffff;
 }
 
@@ -148,10 +146,10 @@ static __always_inline enum fault examine_back(struct answer *answer, const stru
 	return FAULT_NONE;
 }
 
-/* tagged: the frame, with its tag if there is one. */
+/* tagged is the frame with its tag, if it has one. */
 static __always_inline enum fault examine(const void *tagged, struct finding *finding)
 {
-	const void *frame = tagged + tag_len; /* its IP header is where it is without a tag */
+	const void *frame = tagged + tag_len; /* the IP header is then where it is without a tag */
 	int offset = ipv6 ? IP6_L4 : IP4_L4;
 	__u32 source = get32(frame + (ipv6 ? IP6_SOURCE_LOW : IP4_SOURCE));
 	__u32 target = get32(frame + (ipv6 ? IP6_TARGET_LOW : IP4_TARGET));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * The sink that counts, and the programs at the router's door: the bare
- * redirect, in both of its forms, and one that only passes.
+ * The counting sink, and the programs at the router's device: both forms of the bare
+ * redirect, and a program that only passes.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -13,13 +13,13 @@ const volatile __u16 ethertype; /* host order */
 const volatile __u8 protocol;	/* others are not counted */
 const volatile __u32 tag_len;	/* bytes of a VLAN tag in front of the EtherType */
 
-/* redirect: the device that frames leave by, and their new addresses. */
+/* redirect: the device by which frames leave, and their new MAC addresses. */
 const volatile __u32 leave_by;
 const volatile __u64 addresses_low;  /* the first 8 bytes of the frame */
 const volatile __u32 addresses_high; /* the next 4 */
 
-/* Every so many frames the time is taken: rates are those between the first
- * and the last time, so the start and the end of a run do not enter them. */
+/* The time is read once in this many frames. A rate is measured between the first and
+ * the last time, so the start and the end of a run do not count. */
 #define STAMP_MASK 1023
 
 struct counter {

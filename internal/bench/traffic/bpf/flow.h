@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Flows are numbered, and a number is all that a flow is made of: its address
- * and port at the far end hold the number, scattered, so that whoever sees a
- * frame there knows the flow. flow.go says the same in Go.
+ * Flows are numbered, and the number determines the flow. The address and port at the
+ * far end contain the number, scattered, so any frame seen there identifies its flow.
+ * flow.go has the same code in Go.
  */
 #ifndef WEIR_BENCH_FLOW_H
 #define WEIR_BENCH_FLOW_H
@@ -20,7 +20,7 @@
 #define SOURCE_PORT_MASK  0x7fff
 
 struct flow {
-	__u32 source; /* numbers of the hosts, to be joined with their network */
+	__u32 source; /* numbers of the hosts, added to their network */
 	__u32 target;
 	__u16 source_port; /* host order */
 	__u16 target_port;
@@ -30,8 +30,8 @@ struct flow {
 struct answer {
 	__u32 addr; /* the lowest 32 bits, host order */
 	__u16 port; /* host order */
-	__u8 out;   /* which of its frames came last to the far end; 0: none */
-	__u8 back;  /* and to the near end */
+	__u8 out;   /* which of its frames was the last at the far end; 0: none */
+	__u8 back;  /* which was the last at the near end */
 };
 
 static __always_inline struct flow flow_of(__u32 number)
@@ -47,7 +47,7 @@ static __always_inline struct flow flow_of(__u32 number)
 	};
 }
 
-/* The number of the flow with that far end; any number if there is none. */
+/* Returns the number of the flow with that far end, or any number if there is none. */
 static __always_inline __u32 flow_number(__u32 target, __u16 target_port)
 {
 	__u32 scattered = (target & TARGET_MASK) | ((__u32)(target_port - FIRST_PORT) << TARGET_BITS);

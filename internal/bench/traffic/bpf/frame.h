@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Where things stand in a frame: Ethernet, IPv4 without options or IPv6
- * without extension headers, UDP or TCP.
+ * Offsets in a frame: Ethernet, IPv4 without options or IPv6 without extension headers,
+ * UDP or TCP.
  */
 #ifndef WEIR_BENCH_FRAME_H
 #define WEIR_BENCH_FRAME_H
@@ -39,8 +39,8 @@ static __always_inline __u16 fold(__u64 sum)
 #define IP4_PROTOCOL	23
 #define IP6_PROTOCOL	20
 
-/* Whether a frame can be one of ours: the kernel sends some of its own account
- * (neighbours, multicast groups), which are neither wrong nor counted. */
+/* Reports whether a frame may be ours. The kernel sends frames of its own (neighbours,
+ * multicast groups), which are neither wrong nor counted. */
 static __always_inline int is_ours(const void *frame, const void *end, __u16 ethertype, __u8 protocol)
 {
 	if (frame + IP4_L4 > end || *(const __be16 *)(frame + 12) != bpf_htons(ethertype))
@@ -58,7 +58,7 @@ static __always_inline void put32(void *at, __u32 value)
 	*(__be32 *)at = bpf_htonl(value);
 }
 
-/* Two bytes at a time: a payload may begin at any even place. */
+/* Two bytes at a time, because a payload may begin at any even offset. */
 static __always_inline void put64(void *at, __u64 value)
 {
 	put16(at, value >> 48);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * The frame generator: run on live frames (BPF_PROG_TEST_RUN), it writes one
- * frame of the next flow and sends it out of the device that it is run on.
- * Frames are recycled with whatever the router wrote into them, so the whole
- * header is written each time. One loaded copy belongs to one thread.
+ * The frame generator. Run on live frames (BPF_PROG_TEST_RUN), it writes one frame of
+ * the next flow and sends it out of its device. Frames are recycled with the router's
+ * changes, so it writes the whole header each time. One loaded copy belongs to one
+ * thread.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -11,7 +11,7 @@
 #include "flow.h"
 #include "frame.h"
 
-/* The header with zeroes where flows differ, and its length, which is even. */
+/* The header, with zeroes where flows differ, and its length, which is even. */
 const volatile __u64 header[HEADER_WORDS];
 const volatile __u32 header_len;
 const volatile __u8 ipv6;
@@ -19,7 +19,7 @@ const volatile __u32 tag_len; /* bytes of a VLAN tag in front of the EtherType *
 const volatile __u8 tcp;
 const volatile __u8 back; /* from the far end to the near one */
 
-/* Sums of what all frames have in common, 16 bits by 16 bits. */
+/* 16-bit sums of the parts that all frames share. */
 const volatile __u32 ip_sum;
 const volatile __u32 l4_sum;
 
@@ -27,47 +27,46 @@ const volatile __u32 l4_sum;
 const volatile __u32 source_net;
 const volatile __u32 target_net;
 
-/* This copy's flows, in which steps it goes through them, and how often. */
+/* This copy's flows, its step through them, and how often. */
 const volatile __u32 first_flow;
 const volatile __u32 flows;
 const volatile __u32 step;
-const volatile __u64 limit; /* frames; 0: no end */
+const volatile __u64 limit; /* frames; 0: no limit */
 
-/* TCP: the sequence number moves by this each time all flows had their turn,
- * and starts again after 256 of them, so that it stays in the window. */
+/* TCP: the sequence number grows by this after each pass over all flows. It starts again
+ * after 256 passes, so that it stays in the window. */
 const volatile __u32 sequence;
 const volatile __u32 sequence_step;
 #define ROUND_MASK 0xff
 
-/* Pacing: so many frames leave together, and these bursts so many ns apart.
- * 0: as fast as they go. */
+/* Pacing: how many frames leave together, and the ns between these bursts. 0: as fast as
+ * possible. */
 const volatile __u64 burst_ns;
 const volatile __u32 burst_frames;
 
-/* How close bursts come while they make up for late ones; 0: none does. */
+/* The ns between bursts that make up for late ones. 0: none do. */
 const volatile __u64 catch_up_ns;
 
-/* Where the payload begins, into which the time of sending is written; 0: not.
- * Its complement follows, so that the checksum stays what it is. */
+/* Offset of the payload, into which the time of sending is written, or 0. Its complement
+ * follows, so the checksum does not change. */
 const volatile __u32 stamp_at;
 
-/* Every so many frames one comes from this network, which no rule lets pass;
- * 0: none. */
+/* One of this many frames comes from this network, which no rule passes. 0: none. */
 const volatile __u32 illegal_every;
 const volatile __u32 illegal_net;
 
-/* A burst that is later than this is counted. */
+/* A burst that is later than this counts as late. */
 #define LATE_NS 20000
 
-/* ns; one look at the clock takes about 30. */
+/* ns; reading the clock takes about 30. */
 #define MAX_LOOKS (1 << 20)
 
 struct pace {
-	__u64 due_ns; /* of the next burst */
+	__u64 due_ns; /* when the next burst is due */
 	__u64 first_ns;
 	__u64 last_ns;
 	__u64 frames;
-	__u64 late; /* bursts */
+	__u64 late; /* late bursts */
 	__u64 waited_ns;
 	__u64 unused[2];
 };
@@ -131,8 +130,8 @@ static __always_inline struct ends ends_of(__u32 number)
 	return (struct ends){ ends.target, ends.source, ends.target_port, ends.source_port };
 }
 
-/* Copies one step of the header; len is known to the verifier, so that only
- * what is needed remains of this. */
+/* Copies one step of the header. The verifier knows len, so only the needed steps
+ * remain. */
 #define COPY(type, frame, at) (*(type *)((frame) + (at)) = *(const volatile type *)((const volatile __u8 *)header + (at)))
 
 static __always_inline void copy_header(void *frame, __u32 len)
@@ -172,7 +171,7 @@ static __always_inline void write_l4(void *l4, const struct ends *ends, __u32 ad
 		return;
 	}
 	check = ~fold(sum);
-	put16(l4 + UDP_SUM, check ? check : 0xffff); /* 0 means none (RFC 768) */
+	put16(l4 + UDP_SUM, check ? check : 0xffff); /* 0 means no checksum (RFC 768) */
 }
 
 static long is_due(__u32 turn, const __u64 *due_ns)
@@ -181,7 +180,7 @@ static long is_due(__u32 turn, const __u64 *due_ns)
 	return bpf_ktime_get_ns() >= *due_ns;
 }
 
-/* Waits until the next burst is due, busy: the core does nothing else. */
+/* Waits busily until the next burst is due: the core does nothing else. */
 static __always_inline void keep_pace(struct pace *p)
 {
 	__u64 now, at;
@@ -209,7 +208,7 @@ static __always_inline void keep_pace(struct pace *p)
 	p->due_ns += burst_ns;
 }
 
-/* Illegal frames are stamped with 1, so that one that gets through is known. */
+/* Illegal frames are stamped with 1, so that one that passes is recognised. */
 static __always_inline void stamp(void *frame, const void *end)
 {
 	__u64 now = illegal() ? 1 : bpf_ktime_get_ns();

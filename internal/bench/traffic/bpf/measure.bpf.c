@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * The sink that measures how long frames were under way: they carry the time at
- * which they were sent, by the clock that is read here.
+ * The sink that measures how long frames were under way. Frames carry the time at which
+ * they were sent, from the same clock that is read here.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -10,16 +10,16 @@
 
 const volatile __u16 ethertype; /* host order */
 const volatile __u8 protocol;	/* others are not counted */
-const volatile __u32 stamp_at;	/* where the stamp stands */
+const volatile __u32 stamp_at;	/* offset of the stamp */
 
-/* Times are sorted into steps of 1/32 of their power of two; up to 2^40 ns. */
+/* Times up to 2^40 ns are sorted into steps of 1/32 of their power of two. */
 #define STEP_BITS 5
 #define STEPS	  (1 << STEP_BITS)
 #define TIMES	  (36 * STEPS)
 
 struct seen {
 	__u64 frames;
-	__u64 illegal; /* that should not have come */
+	__u64 illegal; /* frames that should not have arrived */
 	__u64 sum_ns;
 	__u64 min_ns; /* 0: none */
 	__u64 max_ns;
@@ -49,7 +49,7 @@ static __always_inline __u32 power_of_two(__u64 value)
 	return power;
 }
 
-/* The place of a time among the steps; latency.go turns it back. */
+/* Returns the step of a time. latency.go has the inverse. */
 static __always_inline __u32 place_of(__u64 ns)
 {
 	__u32 power, place;
