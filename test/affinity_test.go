@@ -18,10 +18,10 @@ import (
 //	lan ══ one queue of two ══> fw ═══════════> wan
 //	generator on one core       nft, received by another core
 //
-// All packets come by one queue: weir affinity auto has the stack spread its flows,
-// and revert puts that back. That a core is full of them, as doctor then says, and
-// what spreading is worth, is measured by weir bench affinity with more and longer
-// runs, on a quiet machine: here programs may fill the cores.
+// All packets come by one queue. weir affinity auto makes the stack spread its flows, and
+// revert restores that. weir bench affinity measures that a core is full of them, as
+// doctor then says, and what spreading is worth. It needs more and longer runs on a quiet
+// machine; here other programs may fill the cores.
 func TestOneFullQueue(t *testing.T) {
 	testenv.NeedRoot(t)
 	if runtime.NumCPU() < 2 {
@@ -29,7 +29,7 @@ func TestOneFullQueue(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "report.json")
 	said, err := measureAffinity(t, file)
-	if _, missing := os.Stat(file); missing != nil { // else an error is the control's: one run proves nothing
+	if _, missing := os.Stat(file); missing != nil { // else the control failed: one run proves nothing
 		t.Fatalf("%v\n%s", err, said)
 	}
 	notes := strings.Join(readReport(t, file).Notes, "\n")
@@ -40,8 +40,8 @@ func TestOneFullQueue(t *testing.T) {
 	}
 }
 
-// measureAffinity waits a while for another benchmark of the machine to end, which it
-// would disturb.
+// measureAffinity waits a while until another benchmark of the machine, which it would
+// disturb, has ended.
 func measureAffinity(t *testing.T, file string) (said []byte, err error) {
 	t.Helper()
 	for range 15 {
@@ -56,9 +56,9 @@ func measureAffinity(t *testing.T, file string) (said []byte, err error) {
 	return nil, nil
 }
 
-// Who reads what a trial says may leave before it ends, as an ssh session without a
-// terminal does: all is put back, and the exit status says so. Nothing is tried that
-// nobody is told of.
+// The reader of a trial's output may go away before the trial ends, as an ssh session
+// without a terminal does. Everything is then put back, and the exit status says so.
+// Nothing is tried if nobody is told.
 func TestTrialUnread(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "tcx")

@@ -13,8 +13,7 @@ import (
 	"weir/test/lib"
 )
 
-// A talk is a TCP connection on which either end says what is appended to its
-// file, whenever that is.
+// A talk is a TCP connection. Each end sends the lines that are appended to its file.
 type talk struct {
 	b            *lib.Box
 	name         string
@@ -39,7 +38,7 @@ func startTalk(b *lib.Box, name, server, listen, client, connect string, port ui
 	return t
 }
 
-// say has one end say a line, and waits until the other has heard it.
+// say makes one end send a line, and waits until the other has received it.
 func (t *talk) say(end int, line string) {
 	t.b.Helper()
 	f, err := os.OpenFile(t.files[end], os.O_APPEND|os.O_WRONLY, 0)
@@ -56,7 +55,7 @@ func (t *talk) say(end int, line string) {
 	})
 }
 
-// silent has one end say a line, and reports whether the other does not hear it.
+// silent makes one end send a line, and reports whether the other does not receive it.
 func (t *talk) silent(end int, line string) bool {
 	t.b.Helper()
 	f, err := os.OpenFile(t.files[end], os.O_APPEND|os.O_WRONLY, 0)
@@ -71,8 +70,8 @@ func (t *talk) silent(end int, line string) bool {
 	return !strings.Contains([]*lib.Process{t.server, t.peer}[end].Said(), line)
 }
 
-// transferred are the bytes that fw's connections to a port have sent, and were
-// acknowledged, and have received, by the kernel.
+// transferred returns the bytes that fw's connections to a port have sent, with
+// acknowledgement, and have received, from the kernel.
 func transferred(b *lib.Box, port string) (sent, received int) {
 	b.Helper()
 	out := b.Run(lab.FW, "ss", "-Htin", "dport", port)
@@ -89,8 +88,8 @@ func transferred(b *lib.Box, port string) (sent, received int) {
 
 //	lan ─── fw ─── wan       TCP to the box and from it, through it; then weir run: block all
 //
-// The box's own connections from before go on, whoever speaks first, at whatever
-// rate; one that it forwarded does not.
+// The box's own connections from before go on, whichever end sends first, at any rate.
+// One that it forwarded does not.
 func TestConnectionsFromBefore(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.Sysctl(lab.FW, "net/ipv4/ip_forward", "1")
@@ -121,7 +120,7 @@ func TestConnectionsFromBefore(t *testing.T) {
 			b.Errorf("weir run said\n%s", weirRun.Said())
 		}
 		for i, t := range own {
-			for turn := range 2 { // either end speaks first
+			for turn := range 2 { // each end sends first once
 				t.say((i+turn)%2, "after")
 			}
 			t.say(i%2, "again")

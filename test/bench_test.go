@@ -22,8 +22,8 @@ import (
 //	lan ─────────────── fw ────────────── wan
 //	weir bench client   weir, NAT         weir bench server
 //
-// TCP and UDP in each direction and in both, with round-trip times, through a
-// translating router; what that router drops meanwhile stands beside the figures.
+// TCP and UDP in each direction and in both, with round-trip times, through a translating
+// router. The report also shows what the router drops meanwhile.
 func TestBenchBetweenMachines(t *testing.T) {
 	b := weir.Box(t, "tcx")
 	b.WeirRun(gatewayConf(t))
@@ -59,7 +59,7 @@ func TestBenchBetweenMachines(t *testing.T) {
 //	lan ─────────────── fw ────────── wan
 //	weir bench client   weir, NAT     iperf3 -s
 //
-// A stock iperf3 at the other side, in each direction.
+// A stock iperf3 on the other side, in each direction.
 func TestBenchWithIPerf3(t *testing.T) {
 	b := weir.Box(t, "tcx")
 	b.WeirRun(gatewayConf(t))
@@ -81,8 +81,8 @@ func TestBenchWithIPerf3(t *testing.T) {
 //	lan ───────────── fw
 //	weir bench client   weir bench server
 //
-// Over IPv6, on the link between the two: TCP, and UDP in the smallest frames
-// that IPv6 has room in.
+// Over IPv6, on the link between the two: TCP, and UDP in the smallest frames that fit
+// IPv6.
 func TestBenchIPv6(t *testing.T) {
 	b := weir.Box(t, "tcx")
 	key, file := filepath.Join(t.TempDir(), "key"), filepath.Join(t.TempDir(), "report.json")
@@ -105,8 +105,8 @@ func TestBenchIPv6(t *testing.T) {
 //	lan                 fw            wan
 //	weir bench client   forwards      weir bench server
 //
-// Whoever is not ours is left alone; who is killed is missed by the other side,
-// soon, and a server serves the next.
+// Foreign peers are left alone. If one side is killed, the other notices soon, and a
+// server serves the next.
 func TestBenchPeers(t *testing.T) {
 	b := weir.Box(t, "tcx")
 	b.WeirRun(gatewayConf(t))
@@ -137,9 +137,8 @@ func TestBenchPeers(t *testing.T) {
 	}
 }
 
-// TestBenchKilled kills benchmarks at random moments. After the next one has
-// begun and ended nothing is left: no namespace, no process, no folder, no limit
-// of conntrack.
+// TestBenchKilled kills benchmarks at random moments. After the next one has begun and
+// ended nothing is left: no namespace, no process, no folder, no limit of conntrack.
 func TestBenchKilled(t *testing.T) {
 	testenv.NeedRoot(t)
 	for _, test := range []struct {
@@ -181,12 +180,12 @@ func startIPerf3(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		_ = server.Process.Kill()
-		_ = server.Wait() // it says that it was killed
+		_ = server.Wait() // reports that it was killed
 	})
 }
 
-// withTest ends a program of this test if the test itself is killed: a benchmark
-// of many rounds would keep all others away for hours.
+// withTest ends a program of this test if the test itself is killed: a benchmark of many
+// rounds would block all others for hours.
 func withTest() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 // killBench starts a benchmark and kills it within that time.
@@ -202,12 +201,12 @@ func killBench(t *testing.T, arguments []string, within time.Duration) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatalf("weir bench %s had ended by itself after %s", arguments[0], after)
 	}
-	_ = cmd.Wait() // it says that it was killed
+	_ = cmd.Wait() // reports that it was killed
 	t.Logf("killed after %s", after)
 }
 
-// nextBench is a benchmark that finds nobody to measure with, but cleans up
-// before it looks.
+// nextBench is a benchmark without a peer to measure with; it cleans up before it looks
+// for one.
 func nextBench(t *testing.T) {
 	t.Helper()
 	key := filepath.Join(t.TempDir(), "key")
@@ -231,7 +230,7 @@ func nothingOfBench(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A process whose thread was killed a moment ago may still be seen.
+	// A process whose thread was killed a moment ago may still be visible.
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		left := slices.DeleteFunc(slices.Clone(commands), func(file string) bool {
 			text, err := os.ReadFile(file)
@@ -247,8 +246,8 @@ func nothingOfBench(t *testing.T) {
 	}
 }
 
-// ofBench tells by its arguments whether a process is one of a benchmark: what
-// works in its namespaces, iperf3 as it starts it, a server.
+// ofBench reports, by its arguments, whether a process belongs to a benchmark: those in
+// its namespaces, its iperf3, a server.
 func ofBench(arguments string) bool {
 	for _, mark := range []string{"weir-bench", "/iperf3\x00-c", "/iperf3\x00-s\x00-1", "bench\x00server\x00--listen\x00127.0.0.1:5218"} {
 		if strings.Contains(arguments, mark) {
@@ -258,8 +257,8 @@ func ofBench(arguments string) bool {
 	return strings.HasPrefix(arguments, "iperf3\x00-c")
 }
 
-// reported is what a benchmark has said when it has ended. That one run and the
-// control differ is no fault of it on a busy machine.
+// reported returns the report of a benchmark that has ended. On a busy machine one run
+// and the control may differ; this is no error.
 func reported(b *lib.Box, p *lib.Process) string {
 	b.Until(90*time.Second, "the benchmark ends", func() bool { return !p.Running() })
 	if !strings.Contains(p.Said(), "To repeat it") {
@@ -282,7 +281,7 @@ func readReport(t *testing.T, file string) *report.Document {
 	return d
 }
 
-// measurement is the median of a measurement; 0: there is none.
+// measurement returns the median of a measurement; 0: there is none.
 func measurement(d *report.Document, name string) float64 {
 	for _, m := range d.Measurements {
 		if m.Name == name {

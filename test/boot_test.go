@@ -13,9 +13,9 @@ import (
 
 //	lan ─── ssh port, ping ─── fw         fw: weir run --or-block, file wrong
 //
-// The boot unit's weir stays up with a file that does not load: all is blocked
-// but the management port until a file loads. Where rules are in force, they
-// stay instead.
+// The boot unit's weir keeps running with a file that does not load. Everything except
+// the management port is blocked until a file loads. If rules are in force, they stay
+// instead.
 func TestOrBlock(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		first := b.WeirRun("block all\nnonsense\n", "--or-block", "--management", "2222")
@@ -53,7 +53,7 @@ func TestOrBlock(t *testing.T) {
 
 //	fw: weir load a file, rm the file, kill -9, weir run without a file
 //
-// What was loaded lies beside the pins: it needs its file no more.
+// The loaded rules are recorded beside the pins: a restart does not need the file.
 func TestRulesOutliveTheirFile(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		first := b.WeirBuiltin()
@@ -74,8 +74,8 @@ func TestRulesOutliveTheirFile(t *testing.T) {
 
 //	fw: weir run --or-block, then dmz0 appears and gets its address
 //
-// At boot a file speaks of interfaces and networks that are still to come: it
-// loads by itself when they are there.
+// At boot a file may name interfaces and networks that do not exist yet. weir retries
+// when they appear.
 func TestFileWaitsForItsInterfaces(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "tcx")
@@ -94,7 +94,7 @@ func TestFileWaitsForItsInterfaces(t *testing.T) {
 
 //	fw: weir run is killed once it has raised the guard, weir stop
 //
-// What a start has changed is given back even if it came no further.
+// The changes of a start are undone even if it got no further.
 func TestStopAfterAKilledStart(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "tcx")

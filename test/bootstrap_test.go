@@ -12,8 +12,8 @@ import (
 	"weir/internal/testenv"
 )
 
-// shell runs lines with what script/bootstrap is made of. What it wants packages
-// to ask before they start services is the file $1 here.
+// shell runs lines with the functions of script/bootstrap. The file that packages ask
+// before they start services is $1 here.
 func shell(t *testing.T, policy, lines string) {
 	t.Helper()
 	const libraries = `set -eu; me=bootstrap; . script/lib/say.sh; . script/lib/packages.sh; service_policy=$1; `
@@ -24,9 +24,9 @@ func shell(t *testing.T, policy, lines string) {
 	}
 }
 
-// TestServicePolicy: the file that keeps packages from starting services goes when
-// the script has ended, and at the next run if it was killed. The machine's own
-// stays, and so does that of a script that is at work.
+// TestServicePolicy: the file that keeps packages from starting services is removed when
+// the script ends, or at the next run if it was killed. The machine's own file stays, and
+// so does that of a running script.
 func TestServicePolicy(t *testing.T) {
 	policy := filepath.Join(t.TempDir(), "policy-rc.d")
 	there := func() bool {

@@ -12,7 +12,8 @@ import (
 
 //	root without some capability, as in a container ─── fw
 //
-// What weir lacks it says in one sentence, with status 2, and has changed nothing.
+// If weir lacks something, it says so in one sentence, with status 2, and changes
+// nothing.
 func TestMissingCapability(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "tcx")

@@ -16,10 +16,10 @@ import (
 	"weir/test/lib"
 )
 
-// captureReads is how weir capture begins to say that it misses nothing.
+// captureReads is how weir capture begins its message that it misses nothing.
 const captureReads = "weir: capturing on"
 
-// capture starts weir capture in fw and waits until it does.
+// capture starts weir capture in fw and waits until it captures.
 func capture(b *lib.Box, args ...string) *lib.Process {
 	b.Helper()
 	p := b.WeirCommand(append([]string{"capture"}, args...)...)
@@ -27,7 +27,7 @@ func capture(b *lib.Box, args ...string) *lib.Process {
 	return p
 }
 
-// interrupt ends a capture as Ctrl-C does, and returns what it said.
+// interrupt ends a capture as Ctrl-C does, and returns its output.
 func interrupt(p *lib.Process) string {
 	p.Signal(syscall.SIGINT)
 	return p.Wait(10*time.Second, 0)
@@ -37,7 +37,7 @@ func interrupt(p *lib.Process) string {
 //	       ✕ port 23                          weir capture any -w - | tcpdump
 //
 // tcpdump and Wireshark read what weir captures: a connection before and after its
-// translation, a blocked packet with the rule that blocked it.
+// translation, and a blocked packet with the rule that blocked it.
 func TestCapture(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
@@ -92,7 +92,7 @@ func wireshark(b *lib.Box, file string) {
 
 //	lan ═══ 4 × ping -i 0.002 ═══▶ wan    fw: weir capture any, text, JSON and pcapng
 //
-// Packets do not suffer from being captured, whoever reads, or stops to.
+// Capturing affects no packets, whoever reads, or stops reading.
 func TestCaptureLosesNoPacket(t *testing.T) {
 	weir.Both(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
@@ -126,8 +126,8 @@ func TestCaptureLosesNoPacket(t *testing.T) {
 
 //	fw: weir capture, which is killed; weir run, which is killed
 //
-// A capture ends with its reader and with its daemon, however these end, and says
-// so; another one begins where the last has ended.
+// A capture ends with its reader and with its daemon, however these end, and says so. The
+// next one begins where the last has ended.
 func TestCaptureEnds(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "tcx")
@@ -163,14 +163,14 @@ func TestCaptureEnds(t *testing.T) {
 
 //	lan ── ping ──▶ fw                    fw: weir capture lan0 FILTER
 //
-// Filters are parts of rules, with lists, operators and faults under a caret.
+// Filters are parts of rules, with lists, operators and a caret under faults.
 func TestCaptureFilters(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "xdp")
 	b.WeirRun(gatewayConf(t))
 	for _, c := range []struct {
 		filter string
-		want   []string // parts of what is said
+		want   []string // parts of the output
 	}{
 		{"proto tpc", []string{"filter:1:", "^", "as in pf.conf, not as for tcpdump"}},
 		{"from <bogons>", []string{"only addresses, networks and interfaces have a place"}},

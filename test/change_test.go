@@ -12,8 +12,8 @@ import (
 //	lan eth0 ─── lan0 fw wan0 ─── wan
 //	    eth1 ─── dmz0            (appears while weir runs, is renamed, goes)
 //
-// An interface that appears is judged from the first packet, by the rules that
-// name it; one that goes leaves the others alone.
+// A new interface is filtered from its first packet, by the rules that name it. One that
+// goes does not affect the others.
 func TestInterfaceAppears(t *testing.T) {
 	const rules = `
 set skip on lo
@@ -29,7 +29,7 @@ match out on wan0 inet from 10.9.0.0/24 nat-to (wan0)
 		}
 		lan := b.Namespace(lab.LAN)
 		b.Run(lab.FW, "ip", "link", "add", "new0", "type", "veth", "peer", "name", "eth1", "netns", lan)
-		if b.Hook == "xdp" { // what crosses is what a wire would carry
+		if b.Hook == "xdp" { // the frames that cross are those of a wire
 			b.Run(lab.FW, "ethtool", "-K", "new0", "tx", "off", "gro", "off")
 			b.Run(lab.LAN, "ethtool", "-K", "eth1", "tx", "off", "gro", "on")
 		}

@@ -22,7 +22,7 @@ func reaches(b *lib.Box) bool {
 	return err == nil
 }
 
-// inForce is the file in force, by weir info.
+// inForce returns the file in force, from weir info.
 func inForce(b *lib.Box) string {
 	b.Helper()
 	return b.Info().Loaded.File
@@ -30,8 +30,8 @@ func inForce(b *lib.Box) string {
 
 //	lan ─── an idle TCP connection ─── wan      fw: weir load --confirm, again and again
 //
-// A load that is to be confirmed rolls back by itself, whoever has died
-// meanwhile; connections go on.
+// A load to be confirmed rolls back by itself, even if something has died meanwhile.
+// Connections go on.
 func TestLoadRollsBack(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		daemon := b.WeirRun(gatewayConf(t))
@@ -48,7 +48,7 @@ func TestLoadRollsBack(t *testing.T) {
 		if reaches(b) {
 			b.Error("a new connection passes under block all")
 		}
-		idle.say(0, "two") // its state lives under the new rules
+		idle.say(0, "two") // its state is live under the new rules
 		b.Until(lib.StartPatience, "the rules before are back", func() bool { return inForce(b) == gatewayConf(t) })
 		if !reaches(b) {
 			b.Errorf("nothing passes under the rules that are back:\n%s", daemon.Said())
@@ -58,7 +58,8 @@ func TestLoadRollsBack(t *testing.T) {
 		}
 		idle.say(1, "three")
 
-		// The daemon dies meanwhile: the next one rolls back, whatever its file.
+		// The daemon dies meanwhile: the next one rolls back, whatever its file
+		// says.
 		b.Weir("load", "--confirm", "1h", lockout)
 		daemon.Kill()
 		if out := b.Weir("info"); !strings.Contains(out, "Rollback: to "+gatewayConf(t)+" when the daemon starts") {
@@ -73,7 +74,7 @@ func TestLoadRollsBack(t *testing.T) {
 		}
 		idle.say(0, "four")
 
-		// It is asked to end meanwhile: it rolls back first.
+		// The daemon is told to end meanwhile: it rolls back first.
 		b.Weir("load", "--confirm", "1h", lockout)
 		daemon.Signal(syscall.SIGTERM)
 		daemon.Wait(lib.StartPatience, 0)
@@ -85,8 +86,8 @@ func TestLoadRollsBack(t *testing.T) {
 
 //	fw: weir load --confirm, weir confirm; two loads, of which one waits
 //
-// What is confirmed stays. Of two loads in a row the second counts, and what
-// comes back are the rules that were confirmed last.
+// A confirmed load stays. Of two loads in a row the second counts, and the rules that
+// were confirmed last come back.
 func TestLoadIsConfirmed(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "tcx")
@@ -112,7 +113,7 @@ func TestLoadIsConfirmed(t *testing.T) {
 	if info := b.Info(); info.Rollback == nil || info.Rollback.Before != one || info.Loaded.File != two {
 		b.Errorf("a load that failed has changed what waits: %+v", info.Rollback)
 	}
-	b.Weir("load", gatewayConf(t)) // is not to be confirmed: nothing comes back
+	b.Weir("load", gatewayConf(t)) // without --confirm: nothing comes back
 	if info := b.Info(); info.Rollback != nil {
 		b.Errorf("a load that needs no confirmation has left %+v", info.Rollback)
 	}
@@ -138,7 +139,7 @@ func TestLoadIsConfirmed(t *testing.T) {
 	}
 }
 
-// says tells whether a text is a JSON object that has this value under this name.
+// says reports whether a text is a JSON object with this value under this name.
 func says(text, name string, value any) bool {
 	var all map[string]any
 	return json.Unmarshal([]byte(text), &all) == nil && all[name] == value

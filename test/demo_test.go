@@ -18,23 +18,23 @@ import (
 	"weir/test/lib"
 )
 
-// demoPatience is how long a whole demo may take, its measurement included.
+// demoPatience is how long a whole demo may take, including its measurement.
 const demoPatience = 2 * time.Minute
 
-// A demonstration is a weir demo without the measurement: that takes all cores, so it
-// would disturb the other stories and they it. TestBenchKilled and internal/bench have it.
+// A demonstration is a weir demo without the measurement. That takes all cores, so it and
+// the other stories would disturb each other. TestBenchKilled and internal/bench test it.
 type demonstration struct {
 	*lib.Process
 	b       *lib.Box
 	name    string
-	dir     string          // its TMPDIR, and so in the environment of all that it starts
+	dir     string          // its TMPDIR, and so in the environment of everything it starts
 	cookies map[uint64]bool // of its firewalls so far
 }
 
-// demonstrate starts a demo. PATH begins with programs.
+// demonstrate starts a demo. programs come first in its PATH.
 func demonstrate(t *testing.T, programs string) *demonstration {
 	t.Helper()
-	b := weir.Box(t, "tcx") // for what it knows of processes; the demo builds a lab of its own
+	b := weir.Box(t, "tcx") // only to look at processes; the demo builds its own lab
 	for _, p := range []string{"ping", "iperf3", "curl"} {
 		testenv.NeedProgram(b, p)
 	}
@@ -50,7 +50,7 @@ func demonstrate(t *testing.T, programs string) *demonstration {
 	return d
 }
 
-// look notes the demo's firewall, by whose cookie weir names its folders.
+// look notes the demo's firewall by its cookie, which is in the names of weir's folders.
 func (d *demonstration) look() {
 	l, err := lab.Open(d.name, lab.Topology{})
 	if err != nil {
@@ -65,14 +65,14 @@ func (d *demonstration) look() {
 	})
 }
 
-// await waits until the demo has said a text.
+// await waits until the demo has printed a text.
 func (d *demonstration) await(text string) {
 	d.b.Helper()
 	d.b.AwaitSaid(d.Process, text)
 	d.look()
 }
 
-// leavesNothing fails if anything is left of a demo that has shown as many gateways.
+// leavesNothing fails if anything is left of a demo that has shown this many gateways.
 func (d *demonstration) leavesNothing(gateways int) {
 	d.b.Helper()
 	if len(d.cookies) != gateways {
@@ -87,7 +87,7 @@ func (d *demonstration) leavesNothing(gateways int) {
 			d.b.Errorf("left of the demo: %v, %v", left, err)
 		}
 	}
-	// A process that was killed a moment ago may still be seen.
+	// A process that was killed a moment ago may still be visible.
 	d.b.Until(5*time.Second, "the demo's processes have ended", func() bool {
 		left, err := filepath.Glob("/proc/[0-9]*/environ")
 		if err != nil {
@@ -102,8 +102,8 @@ func (d *demonstration) leavesNothing(gateways int) {
 	})
 }
 
-// TestDemo sees the demo through: every check under each hook, and then nothing of it
-// is left.
+// TestDemo runs the whole demo: every check under each hook, and then nothing of it is
+// left.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	d := demonstrate(t, "")
@@ -129,9 +129,9 @@ func TestDemo(t *testing.T) {
 	d.leavesNothing(2)
 }
 
-// TestDemoInterrupted presses Ctrl-C, which reaches all programs at a terminal, and ends
-// the demo alone, as a service manager would: while weir starts, and amid the checks. iperf3 leaves a file where
-// it is killed.
+// TestDemoInterrupted presses Ctrl-C, which reaches all programs at a terminal, and also
+// ends the demo alone, as a service manager would. Both happen while weir starts, and
+// during the checks. A killed iperf3 leaves a file.
 func TestDemoInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -155,12 +155,12 @@ func TestDemoInterrupted(t *testing.T) {
 	}
 }
 
-// TestDemoFails takes the internet's address away as the LAN is about to ping it. This
-// check fails, is the last, and the demo's status says so.
+// TestDemoFails removes the internet's address when the LAN is about to ping it. This
+// check fails and is the last one, and the demo's status shows it.
 func TestDemoFails(t *testing.T) {
 	t.Parallel()
 	ping, programs := testenv.NeedProgram(t, "ping"), t.TempDir()
-	// It stands before ping in PATH: at no other moment is it certain which check comes next.
+	// It comes before ping in PATH: only then is it certain which check comes next.
 	const breaks = "#!/bin/sh\nip -n \"$(ip netns identify | sed 's/-lan$/-wan/')\" address flush dev eth0\nexec %s \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(programs, "ping"), fmt.Appendf(nil, breaks, ping), 0o700); err != nil {
 		t.Fatal(err)

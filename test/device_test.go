@@ -16,9 +16,9 @@ import (
 //	lan eth0 ── lan0 fw wan0 ── wan
 //	    dmz  ── dmz0           (goes, and another device has its index at once)
 //
-// A device that gets the index of another is a new interface: it has programs of
-// its own, the rules of its own name, counters that begin at 0, and none of the
-// states of link-local addresses.
+// A device that reuses the index of another is a new interface. It has its own programs,
+// the rules of its own name, counters that begin at 0, and no states of link-local
+// addresses.
 func TestIndexIsUsedAgain(t *testing.T) {
 	const rules = `
 set skip on { lo dmz0 }
@@ -35,7 +35,7 @@ pass on lan0
 		if b.Packets("dmz0", reason.Skip) == 0 {
 			b.Errorf("dmz0 is not skipped:\n%s", b.Weir("info"))
 		}
-		a.Signal(syscall.SIGSTOP) // it does not look between
+		a.Signal(syscall.SIGSTOP) // it does not look in between
 		b.IP(lab.FW, "link del dmz0", fmt.Sprintf("link add other0 index %d type veth peer name dmz netns %s", index, b.Namespace(lab.LAN)))
 		a.Signal(syscall.SIGCONT)
 		b.Address(lab.FW, "other0", "10.9.0.1/24", "fe80::1/64")
@@ -55,8 +55,8 @@ pass on lan0
 //	lan eth0 ── lan0 fw wan0 ── wan       fw: no default route
 //	    dmz  ── dmz0          (goes)
 //
-// What was on its way to an interface that is gone is answered by the kernel: no
-// route leads on. The states end by their timeouts, with the daemon and without.
+// If an interface is gone, the kernel replies to packets on their way there: no route.
+// The states end by their timeouts, with and without the daemon.
 func TestInterfaceGoesWithStates(t *testing.T) {
 	const rules = `
 set skip on lo
@@ -106,7 +106,7 @@ func TestInterfaceChanges(t *testing.T) {
 		b.Ping(lab.LAN, wanHost, 2)
 		b.IP(lab.FW, "link set wan0 mtu 1280")
 		b.Until(10*time.Second, "packets over the new MTU are refused", func() bool {
-			out, _ := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", "-M", "do", "-s", "1400", wanHost) //nolint:errcheck // it is tried until it is so
+			out, _ := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", "-M", "do", "-s", "1400", wanHost) //nolint:errcheck // tried again until it is so
 			return strings.Contains(out, "mtu = 1280") || strings.Contains(out, "mtu=1280")
 		})
 		b.IP(lab.FW, "link set wan0 mtu 1500", "link set wan0 address 02:77:65:00:01:77")
@@ -122,8 +122,8 @@ func TestInterfaceChanges(t *testing.T) {
 
 //	lan ── lan0 (set skip) fw wan0 ── wan
 //
-// An interface under set skip keeps its programs: what crosses to another is
-// judged and translated there. lo is an interface like others unless it is skipped.
+// An interface under set skip keeps its programs: packets that cross to another interface
+// are filtered and translated there. lo is an interface like others unless it is skipped.
 func TestSkippedInterface(t *testing.T) {
 	const rules = `
 set skip on lan0
@@ -167,8 +167,8 @@ sendp([to / Dot1Q(vlan=10) / ping(10), to / Dot1Q(type=0x88a8, vlan=10) / ping(1
 
 //	lan ── frames with tags ──▶ lan0 fw wan0 ── wan: tcpdump
 //
-// Frames with a tag are not lan0's, and there is no VLAN device that they are
-// for: nothing passes. A tag with VLAN id 0 is none.
+// Frames with a tag do not belong to lan0, and there is no VLAN device for them: nothing
+// passes. A tag with VLAN id 0 counts as no tag.
 func TestTaggedFrames(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun("pass\n")
@@ -189,8 +189,8 @@ func TestTaggedFrames(t *testing.T) {
 
 //	fw: ethtool -K lan0 rxvlan on
 //
-// XDP needs the tags in the frame: a device is told to leave them there, also one
-// that is told otherwise while weir runs.
+// XDP needs the tags in the frame. weir turns stripping off, also if it is turned on
+// while weir runs.
 func TestTagsStayInTheFrame(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "xdp")

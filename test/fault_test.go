@@ -13,8 +13,8 @@ import (
 
 //	lan ═══ more connections than there are places or ports ═══▶ wan
 //
-// What finds no state or no port is dropped and counted; who has one goes on, and
-// when others end there is room again.
+// A packet that finds no state or no port is dropped and counted. Existing connections go
+// on, and there is room again when others end.
 func TestFullTables(t *testing.T) {
 	const rules = `
 set limit states 100
@@ -46,8 +46,8 @@ pass keep state
 
 //	lan ─── fw (wan0's peer has an MTU of 9000) ─── wan
 //
-// A driver that refuses XDP is quoted. Who asked for XDP gets an error; an interface
-// that appears later gets TCX, and weir interfaces says why.
+// weir quotes a driver that refuses XDP. With --hook xdp the start is an error. An
+// interface that appears later gets TCX, and weir interfaces says why.
 func TestDriverRefusesXDP(t *testing.T) {
 	t.Parallel()
 	const words = "veth: Peer MTU is too large to set XDP"
@@ -72,8 +72,8 @@ func TestDriverRefusesXDP(t *testing.T) {
 
 //	lan ─── tap0 fw          (the driver of taps has room for XDP's metadata since Linux 6.15)
 //
-// A driver that has no room in front of the frame for what XDP decided loses the packet
-// that finds that out, and no more: TCX judges from then on, and XDP is taken off.
+// If a driver has no room in front of the frame for XDP's decision, only the packet that
+// reveals this is lost. TCX takes over from then on, and XDP is detached.
 func TestDriverWithoutRoom(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "xdp")
@@ -103,15 +103,16 @@ func TestDriverWithoutRoom(t *testing.T) {
 
 //	lan ═══ ping ═══▶ fw ─── wan      (the kernel refuses what weir load builds)
 //
-// A load that the kernel refuses says so, and the rules before judge on: what they pass
-// loses nothing, what they block stays blocked.
+// If the kernel refuses a load, weir says so, and the rules before stay in force: what
+// they pass loses nothing, what they block stays blocked.
 func TestKernelRefusesLoad(t *testing.T) {
 	const rules = "block\nmatch out on wan0 inet nat-to (wan0)\npass inet proto icmp keep state\n"
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		p := b.WeirRun(rules)
 		ping := b.Flood(lab.LAN, wanHost)
 		before := b.Weir("rules")
-		// Room for the request's connection and what looks at the machine, not for maps and programs.
+		// Enough for the request's connection and for looking at the machine, not
+		// for maps and programs.
 		lift := p.LimitFiles(12)
 		said, status := b.WeirStatus("load", b.Rules("pass\n"))
 		lift()
@@ -133,8 +134,8 @@ func TestKernelRefusesLoad(t *testing.T) {
 
 //	lan ─── fw, without nft or with it; weir's programs are taken off lan0 ─── wan
 //
-// What is forwarded past weir is dropped: by nftables, or by TCX egress where there
-// is no nft, which weir says.
+// What is forwarded past weir is dropped by nftables, or by TCX egress if there is no
+// nft; weir says so.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	for name, run := range map[string]func(*lib.Box) *lib.Process{
@@ -167,8 +168,8 @@ func TestGuard(t *testing.T) {
 
 //	fw: forward chains of others, with policy drop
 //
-// They see what weir hands to the stack, so they are named: at the start, and by
-// weir interfaces.
+// Foreign forward chains see what weir hands to the stack. So they are named at the
+// start, and by weir interfaces.
 func TestForeignForwardChains(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "tcx")
@@ -198,9 +199,9 @@ func TestForeignForwardChains(t *testing.T) {
 //	lan ─── fw ─── wan
 //	          dmz0 ─── eth1       (goes while a connection leads there, and returns)
 //
-// Packets of a state whose interface is gone meet the stack, which says that nothing
-// leads there; other connections lose nothing. With the interface the state's packets
-// go on.
+// If the interface of a state is gone, its packets meet the stack, which replies that
+// there is no route. Other connections lose nothing. When the interface is back, the
+// state's packets go on.
 func TestInterfaceGoneWithStates(t *testing.T) {
 	const dmzHost = "10.8.0.2"
 	join := func(b *lib.Box) {

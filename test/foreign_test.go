@@ -22,8 +22,8 @@ func names(text, pin string) bool {
 
 //	fw: lan0 has an XDP program that is not weir's
 //
-// A foreign program sees packets before weir, whichever hook weir would have
-// there: it is named, and the start changes nothing.
+// A foreign program sees packets before weir, whichever hook weir would use there. It is
+// named, and the start changes nothing.
 func TestForeignProgramIsNamed(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		pin := b.ForeignXDP(lab.FW, "lan0")
@@ -47,7 +47,7 @@ func TestForeignProgramIsNamed(t *testing.T) {
 
 //	fw: weir runs, an XDP program comes to lan0, which has TCX, and goes again
 //
-// While a foreign program is there, weir says so.
+// While a foreign program is there, weir reports it.
 func TestForeignProgramComesLater(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "tcx")
@@ -65,8 +65,8 @@ func TestForeignProgramComesLater(t *testing.T) {
 //	lan ─── fw wan0 ─── wan          tc: a filter at wan0's egress
 //	           tap0
 //
-// What others have at the hooks of tc stays in force: at wan0's egress it sees what
-// weir passes, and may send it elsewhere.
+// Other programs at the hooks of tc stay in force: at wan0's egress such a program sees
+// what weir passes, and may send it elsewhere.
 func TestOthersAtTheHooks(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "tcx")

@@ -15,7 +15,7 @@ import (
 //	lan ───────── fw ───────── wan
 //	              weir run -f examples/gateway.conf
 //
-// The example at work; what is told of it stands below, part by part.
+// The example at work; the parts below test what it promises.
 func TestGateway(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
@@ -39,8 +39,8 @@ func TestGateway(t *testing.T) {
 //	lan ───────── fw ───────── wan
 //	ping, iperf3  weir, NAT    ping, iperf3 -s
 //
-// Hosts of the LAN reach the internet in both families; what they reach sees
-// the gateway's address, and weir knows the connections.
+// Hosts of the LAN reach the internet in both families. Servers see the gateway's
+// address, and weir lists the connections.
 func lanReachesTheInternet(b *lib.Box) {
 	for _, to := range []string{wanHost, wanHost6} {
 		b.Ping(lab.LAN, to, 5)
@@ -68,11 +68,11 @@ func lanReachesTheInternet(b *lib.Box) {
 //	lan ──── fw ──── wan
 //	bash ──────────▶ socat (answers)
 //
-// UDP through NAT: the answer finds its way back, and the timeout is that of a
-// connection that was answered.
+// UDP through NAT: the reply finds its way back, and the timeout is that of a connection
+// with a reply.
 func udpThroughNAT(b *lib.Box) {
 	b.Listen(lab.WAN, 7, "socat", "UDP4-LISTEN:7,fork", "EXEC:cat")
-	// One datagram for each line, the second when the first has been answered.
+	// One datagram for each line, the second after the reply to the first.
 	got := b.Run(lab.LAN, "bash", "-c", "exec 3<>/dev/udp/"+wanHost+"/7; for line in hello again; do "+
 		"echo $line >&3; timeout 10 dd bs=64 count=1 status=none <&3; done")
 	if got != "hello\nagain\n" {
@@ -103,7 +103,7 @@ func portForward(b *lib.Box) {
 //	            port 22 ◀─✕── curl
 //	curl ──✕──────────────▶ port 23
 //
-// What is forbidden is not answered, and counted under the rule that forbids it.
+// What is blocked gets no reply, and counts under the rule that blocks it.
 func forbiddenIsCounted(b *lib.Box) {
 	for _, try := range []struct{ host, url, label, device string }{
 		{lab.WAN, "http://" + fwWAN + ":22/", "default", "wan0"},
@@ -137,8 +137,8 @@ func fragments(b *lib.Box) {
 //	lan ── fw ── wan
 //	traceroute: 1. fw  2. wan
 //
-// The gateway shows itself when a packet's TTL ends there, and errors about
-// translated connections find the one that they are about.
+// The gateway replies if a packet's TTL ends there. ICMP errors about translated
+// connections reach their senders.
 func traceroute(b *lib.Box) {
 	for _, test := range []struct{ to, first string }{{wanHost, fwLAN}, {wanHost6, "fd00:1::1"}} {
 		out := b.Run(lab.LAN, "traceroute", "-n", "-q", "1", "-w", "2", "-m", "4", test.to)
@@ -184,8 +184,8 @@ func ownConnections(b *lib.Box) {
 
 //	lan ───▶ fw ───▶ lan     (by the gateway's outer address)
 //
-// Hairpin: a host of the LAN reaches a server of the LAN by the gateway's
-// address; the packets leave by the interface they came in by.
+// Hairpin: a host of the LAN reaches a server of the LAN by the gateway's address; the
+// packets leave by the interface they came in by.
 func TestHairpin(t *testing.T) {
 	const rules = `
 set skip on lo

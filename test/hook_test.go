@@ -12,8 +12,8 @@ import (
 	"weir/test/lib"
 )
 
-// What comes from 10 on a path of the LAN keeps its address, what comes from 20
-// is translated to that of fw where it leaves.
+// Packets from 10 on a path of the LAN keep their address; packets from 20 are translated
+// to fw's address where they leave.
 const (
 	pairRules = `
 block all
@@ -52,10 +52,9 @@ func rulesFor(lan, wan []lib.Path) string {
 //	lan ══ wire, bridge, tun ══ fw ══ wire, bridge, tun ══ wan
 //	ping, iperf3                                  iperf3 -s
 //
-// Whatever hooks the two sides have, packets of both families cross, in both
-// directions, with and without translation. Under XDP the wires have XDP and the
-// others TCX, so each pair of hooks is there; under TCX offloads are on, and
-// super-packets cross.
+// Packets of both families cross between any two hooks, in both directions, with and
+// without translation. Under XDP the wires have XDP and the others TCX, so each pair of
+// hooks occurs. Under TCX offloads are on, and super-packets cross.
 func TestEveryPairOfHooks(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		lan, wan := b.Paths(lib.Wire, lib.Bridge, lib.Tunnel)
@@ -83,7 +82,7 @@ func TestEveryPairOfHooks(t *testing.T) {
 	})
 }
 
-// crosses has ping and iperf3 go from one path to another.
+// crosses runs ping and iperf3 from one path to another.
 func crosses(b *lib.Box, from, to *lib.Path, port uint16) {
 	b.Helper()
 	for _, ipv6 := range []bool{false, true} {
@@ -103,8 +102,8 @@ func crosses(b *lib.Box, from, to *lib.Path, port uint16) {
 
 //	lan ══ wire, bridge, VLAN, WireGuard, ppp ══ fw ══ the same ══ wan
 //
-// The same on devices that not every kernel has. From XDP the way to a VLAN device
-// leads by XDP too: its parent sends the frame with the tag in it.
+// The same on devices that not every kernel has. From XDP the way to a VLAN device is
+// also by XDP: its parent sends the frame with the tag in it.
 func TestEveryDevice(t *testing.T) {
 	media := []lib.Medium{lib.Wire, lib.Bridge, lib.VLAN, lib.WireGuard, lib.PPP}
 	for _, m := range media {

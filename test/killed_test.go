@@ -28,12 +28,12 @@ const (
 	onlyPing2 = "set skip on lo\nset limit states 5000\nblock\npass quick proto { icmp, icmp6 }\npass proto udp to port 7\n"
 )
 
-// everyStep is the environment variable under which weir is killed at every
-// step if it is 1, at every other if it is 2, and so on, from a random one; without
-// it at some of each operation, others each time.
+// everyStep is the environment variable that sets at which steps weir is killed: 1 means
+// every step, 2 every other, and so on, from a random one. Without it, some steps of each
+// operation, others each time.
 const everyStep = "WEIR_KILL_EVERY_STEP"
 
-// someSteps are how many that is: each costs a start or two.
+// someSteps is how many these are: each costs a start or two.
 const someSteps = 3
 
 // An ordeal is an operation of weir that is killed at one of its steps.
@@ -41,13 +41,13 @@ type ordeal struct {
 	*lib.Box
 	list  string // of steps (internal/killpoint)
 	at    int    // the step to die at; 0: none
-	found string // the machine before weir
+	found string // state of the machine before weir
 }
 
-// under is the environment of a process whose steps are counted.
+// under returns the environment of a process whose steps are counted.
 func (o *ordeal) under() string { return killpoint.Variable + "=" + o.list }
 
-// killAt has the next process, or the daemon from now on, die at a step; 0: none.
+// killAt makes the next process, or the daemon from now on, die at a step; 0: none.
 func (o *ordeal) killAt(n int) {
 	o.Helper()
 	o.at = n
@@ -62,7 +62,7 @@ func (o *ordeal) dies() bool {
 	return o.at > 0 && len(o.taken()) >= o.at
 }
 
-// taken are the steps taken since killAt.
+// taken returns the steps taken since killAt.
 func (o *ordeal) taken() []string {
 	o.Helper()
 	text, err := os.ReadFile(o.list)
@@ -80,8 +80,8 @@ func (o *ordeal) forget() {
 	}
 }
 
-// open are ends that are blocked by all rulesets here and answer: beyond the box
-// and, if weir judges what comes to it, at the box.
+// open returns ends that all rulesets here block but that reply: beyond the box and, if
+// weir filters what comes to it, at the box.
 func (o *ordeal) open(toBox bool) []string {
 	o.Helper()
 	targets := []string{net.JoinHostPort(wanHost, "9"), net.JoinHostPort(wanHost6, "9")}
@@ -112,8 +112,8 @@ func (o *ordeal) open(toBox bool) []string {
 	return reached
 }
 
-// closed checks that nothing forbidden passes, and that nothing could: where the
-// kernel forwards, the guard stands.
+// closed checks that nothing forbidden passes, and that nothing could: if the kernel
+// forwards, the guard is in place.
 func (o *ordeal) closed(when string, toBox bool) {
 	o.Helper()
 	if reached := o.open(toBox); len(reached) > 0 {
@@ -135,7 +135,7 @@ func (o *ordeal) closed(when string, toBox bool) {
 	}
 }
 
-// right checks that weir does what it is for, after a start.
+// right checks that weir works after a start.
 func (o *ordeal) right(when string) {
 	o.Helper()
 	o.closed(when, true)
@@ -152,14 +152,14 @@ func (o *ordeal) right(when string) {
 	o.Weir("rules")
 }
 
-// An operation starts what is to be killed, and says what must hold after.
+// An operation starts what is to be killed, and says what must hold afterwards.
 type operation struct {
 	name string
-	// prepare makes the box ready; the operation is what comes then.
+	// prepare makes the box ready for the operation.
 	prepare func(o *ordeal)
-	// run starts the operation; ended waits for its end, whatever end that is.
+	// run starts the operation; ended waits for its end, of any kind.
 	run func(o *ordeal) (ended func() (killed bool))
-	// judged says that weir's programs judge what comes to the box, also if the
+	// judged says that weir's programs filter what comes to the box, even if the
 	// operation is killed.
 	judged bool
 	// repair starts weir again.
@@ -193,9 +193,9 @@ func (op *operation) kill(o *ordeal, n int) bool {
 	return true
 }
 
-// goesOn checks that what weir judged is judged on. While some links have the next
-// generation, whose states may be in another table, one packet may be lost: that which
-// goes by the stack because the daemon is dead.
+// goesOn checks that existing connections go on. While some links have the next
+// generation, whose states may be in another table, one packet may be lost: the one that
+// goes through the stack because the daemon is dead.
 func (o *ordeal) goesOn(when, step string) {
 	o.Helper()
 	if step != "replace a program" {
@@ -234,7 +234,7 @@ func (op *operation) endure(o *ordeal) {
 	o.Logf("%s has %d steps; killed at %v", op.name, len(all), picked)
 	kills := 0
 	for _, i := range picked {
-		if op.kill(o, i+1) { // not always are there as many steps
+		if op.kill(o, i+1) { // the number of steps varies
 			kills++
 		}
 	}
@@ -243,7 +243,7 @@ func (op *operation) endure(o *ordeal) {
 	}
 }
 
-// endureFrom kills an operation at steps that are so many apart.
+// endureFrom kills an operation at every n-th step.
 func (op *operation) endureFrom(o *ordeal, text string) {
 	o.Helper()
 	apart, err := strconv.Atoi(text)
@@ -265,7 +265,7 @@ func ended(o *ordeal, p *lib.Process, far func() bool) func() bool {
 	return func() bool {
 		o.Helper()
 		o.Until(2*lib.StartPatience, "it is killed, or done", func() bool { return !p.Running() || far() })
-		if o.dies() { // who asked a daemon for something hears of its end before its parent does
+		if o.dies() { // a client may learn of the daemon's end before its parent does
 			o.Until(lib.StartPatience, "it is killed", func() bool { return !p.Running() })
 		}
 		if p.Running() {
@@ -280,7 +280,7 @@ func ready(p *lib.Process) func() bool {
 	return func() bool { return strings.Contains(p.Said(), "weir: ready") }
 }
 
-// operations are those that change the kernel.
+// operations returns those that change the kernel.
 func operations(rules, other string) []operation {
 	var daemon *lib.Process
 	start := func(o *ordeal) { daemon = o.WeirRun(rules) }
@@ -337,7 +337,8 @@ func operations(rules, other string) []operation {
 			repair: again,
 		},
 		{
-			// Packets are prefetched; that ends and begins anew with each other table.
+			// Packets are prefetched; this ends and begins again with each
+			// new table.
 			name:    "rollback",
 			prepare: func(o *ordeal) { daemon = counted(o, daemon, rules, prefetch...) },
 			run: func(o *ordeal) func() bool {
@@ -365,8 +366,8 @@ func (o *ordeal) waits() bool {
 	return err == nil
 }
 
-// counted starts a daemon whose steps are counted from the next list on, in the
-// place of one that may live.
+// counted starts a daemon whose steps are counted from the next list on. It replaces one
+// that may still run.
 func counted(o *ordeal, before *lib.Process, rules string, args ...string) *lib.Process {
 	o.Helper()
 	if before != nil && before.Running() {
@@ -380,8 +381,8 @@ func counted(o *ordeal, before *lib.Process, rules string, args ...string) *lib.
 //	lan ─── fw ─── wan           fw: kill -9 between two changes of the kernel
 //
 // Wherever a start, a load, a takeover, a stop or a rollback is killed, what is forbidden
-// does not pass, and the next start makes all right. The box has a connection of its own
-// and, for XDP, devices that strip VLAN tags, for both of which a start changes something.
+// does not pass, and the next start repairs everything. The box has a connection of its
+// own and, for XDP, devices that strip VLAN tags: a start changes something for both.
 func TestKilledBetweenTwoChanges(t *testing.T) {
 	t.Parallel()
 	for i, name := range []string{"start", "load", "takeover", "stop", "rollback"} {
@@ -408,7 +409,7 @@ func TestKilledBetweenTwoChanges(t *testing.T) {
 				o.found = b.Machine(lab.FW)
 				op := operations(b.Rules(onlyPing), b.Rules(onlyPing2))[i]
 				op.endure(o)
-				if _, err := os.Stat(b.RunFolder()); err == nil { // a stop that was not killed has left none
+				if _, err := os.Stat(b.RunFolder()); err == nil { // a stop that was not killed has removed it
 					b.Weir("stop")
 				}
 				b.SameMachine(lab.FW, o.found, "after weir stop in the end")

@@ -18,8 +18,7 @@ import (
 
 //	fw A: weir run, kill -9, the namespace goes      fw B: weir run
 //
-// What is pinned for a namespace that is gone is removed by the next start
-// anywhere.
+// Pins for a namespace that is gone are removed by the next start anywhere.
 func TestLeftoversAreRemoved(t *testing.T) {
 	a := weir.Box(t, "tcx")
 	first := a.WeirRun("block all\n")
@@ -49,8 +48,8 @@ func TestLeftoversAreRemoved(t *testing.T) {
 
 //	fw: weir run, weir stop
 //
-// The last weir of the machine takes the bpffs and its folder away; where others
-// run, they keep theirs.
+// The last weir of the machine removes the bpffs and its folder. If others run, they keep
+// theirs.
 func TestLastStopLeavesNothing(t *testing.T) {
 	b := weir.Box(t, "tcx")
 	b.WeirRun("block all\n")
@@ -67,8 +66,8 @@ func TestLastStopLeavesNothing(t *testing.T) {
 
 //	fw: weir run inside "ip netns exec", whose mounts end with it
 //
-// What it pins is seen from outside and outlives it; where the mounts of
-// process 1 cannot be joined, it refuses and names --netns.
+// Its pins are visible from outside and outlive it. If the mounts of process 1 cannot be
+// joined, it refuses and names --netns.
 func TestRunInPrivateMounts(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "tcx")
