@@ -92,7 +92,7 @@ func TestRunInPrivateMounts(t *testing.T) {
 
 //	fw: interfaces in JSON ──▶ weir check --host
 //
-// What weir says of a machine is what it takes a machine from.
+// The output of weir interfaces is valid input as a host's description.
 func TestInterfacesAreAHost(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "tcx")

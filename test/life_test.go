@@ -19,7 +19,7 @@ import (
 //	lan ═══ ping -i 0.002 ═══▶ wan        fw: weir A is killed, weir B starts,
 //	                                          weir C takes over from B
 //
-// Neither the death of a daemon nor a start of another loses a packet.
+// Neither the death of a daemon nor the start of another loses a packet.
 func TestDeathAndTakeOverLoseNothing(t *testing.T) {
 	weir.Both(t, func(b *lib.Box) {
 		a := b.WeirRun(gatewayConf(t))
@@ -44,8 +44,8 @@ func TestDeathAndTakeOverLoseNothing(t *testing.T) {
 
 //	lan ═══ 2,000 pings a second ═══▶ wan     fw: 20 loads, 5 take-overs
 //
-// Neither loads, of other rules and of the same, nor take-overs lose a packet, and a
-// machine that is busy with the same under the other hook only makes it harder.
+// Neither loads, of other rules or of the same, nor takeovers lose a packet. The same
+// story runs under the other hook at the same time, which makes it harder.
 func TestReloadsAndTakeOversLoseNothing(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
@@ -70,13 +70,12 @@ func TestReloadsAndTakeOversLoseNothing(t *testing.T) {
 
 //	lan ─── an idle TCP connection ─── wan      fw: load, kill -9, start
 //
-// A connection on which nobody spoke for a while, as ssh's, goes on after all
-// that.
+// A connection that was idle for a while, like ssh's, goes on after all that.
 func TestIdleConnectionSurvives(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		a := b.WeirRun(gatewayConf(t))
 		b.Listen(lab.WAN, 2200, "socat", "TCP4-LISTEN:2200,fork", "EXEC:cat")
-		// Three lines with silence between: the connection is idle meanwhile.
+		// Three lines with pauses: the connection is idle between them.
 		talk := b.Start(lab.LAN, "sh", "-c",
 			"(echo one; sleep 4; echo two; sleep 4; echo three; sleep 1) | socat -t 5 - TCP4:"+wanHost+":2200")
 		b.Until(5*time.Second, "the first line is echoed", func() bool { return strings.HasPrefix(talk.Said(), "one\n") })
@@ -92,7 +91,7 @@ func TestIdleConnectionSurvives(t *testing.T) {
 
 //	lan ═══ 20 × set limit states connections ═══▶ wan     fw: kill -9
 //
-// Without a daemon states are still made, expire and are swept, without end.
+// Without a daemon states are still made, expire and are released, without end.
 func TestStatesTurnOverWithoutDaemon(t *testing.T) {
 	const limit = 200
 	rules := strings.Replace(gatewayText(t), "set limit states 100000",
@@ -102,7 +101,7 @@ func TestStatesTurnOverWithoutDaemon(t *testing.T) {
 		b.Listen(lab.WAN, 9, "socat", "-u", "UDP4-RECVFROM:9,fork,reuseaddr", "/dev/null")
 		a.Kill()
 		made := b.Info().States.Inserts
-		// A few sockets get the port of one whose state still lives.
+		// A few sockets get the port of one whose state is still live.
 		b.ManyUDP(lab.LAN, wanHost, 9, 21*limit, limit/2)
 		info := b.Info()
 		if got := info.States.Inserts - made; got < 20*limit {
@@ -116,7 +115,7 @@ func TestStatesTurnOverWithoutDaemon(t *testing.T) {
 
 //	fw: load of a file that is wrong, of one that is missing; with a dead daemon
 //
-// A file that does not load changes nothing, and says where it is wrong.
+// A file that does not load changes nothing. The error names the place.
 func TestBadFileChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "tcx")
@@ -151,8 +150,8 @@ func TestBadFileChangesNothing(t *testing.T) {
 
 //	fw: weir run (bad file), weir run, Ctrl-C, weir stop
 //
-// What a first start finds it gives back: after a bad file at once, else when
-// it is stopped. Between, the reading commands need no daemon.
+// A first start records what it finds, and it is restored: at once after a bad file, else
+// by weir stop. Meanwhile the reading commands need no daemon.
 func TestStopGivesBackWhatWasFound(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		if out, status := b.WeirStatus("info"); status != 1 || !strings.Contains(out, "Disabled") {
@@ -186,8 +185,8 @@ func TestStopGivesBackWhatWasFound(t *testing.T) {
 
 //	fw: weir A and weir B start at the same moment, weir C starts, weir stop
 //
-// Starts and stops of one namespace wait for each other: two starts end as a
-// takeover does, and a stop ends the daemon that is still starting.
+// Starts and stops of one namespace wait for each other. Two starts end like a takeover,
+// and a stop ends a daemon that is still starting.
 func TestStartsAndStopsMeet(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		found := b.Machine(lab.FW)
@@ -222,8 +221,8 @@ func TestStartsAndStopsMeet(t *testing.T) {
 
 //	fw: weir A runs, another process replaces the dataplane, weir load, weir B starts
 //
-// Who finds the dataplane in another's hands waits, and nobody waits for someone
-// who waits for him: whichever comes first, the load succeeds and B takes over.
+// A process that finds the dataplane locked waits, and no two wait for each other.
+// Whichever comes first, the load succeeds and B takes over.
 func TestLoadAndStartWaitForAnother(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "tcx")
@@ -252,7 +251,7 @@ func TestLoadAndStartWaitForAnother(t *testing.T) {
 
 //	fw: weir run is killed at moments of its start
 //
-// However far a start came, the box forwards nothing unjudged.
+// However far a start got, the box forwards nothing without evaluating the rules.
 func TestKilledAtStartForwardsNothing(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		for _, after := range []time.Duration{50, 100, 200, 400, 800} {
@@ -268,8 +267,8 @@ func TestKilledAtStartForwardsNothing(t *testing.T) {
 
 //	lan ─── fw ─── wan          fw: no rule file
 //
-// Without rules nothing passes but neighbour discovery, the management port and
-// what the box's programs say to each other.
+// Without rules nothing passes except neighbour discovery, the management port and what
+// the box's programs send to each other.
 func TestNothingLoaded(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirBuiltin("--management", "2222")
@@ -292,7 +291,7 @@ func TestNothingLoaded(t *testing.T) {
 			}
 		}
 		file := b.Rules(gatewayText(t))
-		b.Weir("load", filepath.Base(file)) // commands run where the file is
+		b.Weir("load", filepath.Base(file)) // commands run in the folder of the file
 		if got := b.Info().Loaded.File; got != file {
 			b.Errorf("info names the file %q, want %q", got, file)
 		}
@@ -300,7 +299,7 @@ func TestNothingLoaded(t *testing.T) {
 	})
 }
 
-// gatewayText is the example's text.
+// gatewayText returns the example's text.
 func gatewayText(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile(gatewayConf(t))

@@ -16,7 +16,7 @@ import (
 	"weir/test/lib"
 )
 
-// logConf has each kind of rule that logs; the tests name them by their lines.
+// logConf has each kind of rule that logs; the tests refer to them by line.
 const logConf = `set skip on lo
 block log all label "rest"
 match in log on lan0 proto tcp to port 8000
@@ -26,7 +26,7 @@ pass in on lan0 proto icmp
 pass out on wan0 proto icmp nat-to (wan0)
 `
 
-// logReads is what weir log says once it misses nothing.
+// logReads is what weir log prints when it misses nothing from now on.
 const logReads = "weir: reading what rules log"
 
 // readLog starts weir log in fw and waits until it misses nothing.
@@ -43,7 +43,7 @@ type logged struct {
 	Packet string `json:"packet"`
 }
 
-// records are what weir log --json has said so far.
+// records returns what weir log --json has printed so far.
 func records(b *lib.Box, p *lib.Process) []logged {
 	b.Helper()
 	var all []logged
@@ -60,7 +60,7 @@ func records(b *lib.Box, p *lib.Process) []logged {
 	return all
 }
 
-// of selects the records that a rule has written, by its line, about packets in a
+// of returns the records that a rule, given by its line, has written about packets in a
 // direction.
 func of(all []logged, line int, direction string) []logged {
 	return slices.DeleteFunc(slices.Clone(all), func(r logged) bool {
@@ -70,9 +70,9 @@ func of(all []logged, line int, direction string) []logged {
 
 //	lan ── curl, nmap, ping ──▶ fw ──▶ wan     fw: weir log --json
 //
-// Rules log what pf's would: the packet that makes a state at every crossing, all
-// packets where it says so, each blocked one; going in as it came, going out
-// translated, with the rule that did it by file and line.
+// Rules log what pf's would: the packet that makes a state at every crossing, all packets
+// with log (all), and each blocked packet. Incoming packets are logged as they came,
+// outgoing ones translated, with the rule's file and line.
 func TestLog(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		file := b.Rules(logConf)
@@ -111,7 +111,7 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// loggedPass: curl's connection by match log, log (all) and log.
+// loggedPass tests curl's connection with match log, log (all) and log.
 func loggedPass(b *lib.Box, p *lib.Process, file string) {
 	b.ServeHello(lab.WAN, 8000)
 	if got := b.Run(lab.LAN, "curl", "-sS", "http://"+wanHost+":8000/"); got != "hello\n" {
@@ -131,7 +131,7 @@ func loggedPass(b *lib.Box, p *lib.Process, file string) {
 		line      int
 		direction string
 		records   uint64
-		first     string // what the first one's packet begins with
+		first     string // the beginning of the first packet
 	}{
 		{3, "in", 1, lanHost},
 		{4, "in", states[0].Src.Packets, lanHost},
@@ -161,8 +161,8 @@ func loggedPass(b *lib.Box, p *lib.Process, file string) {
 	}
 }
 
-// loggedBlock: what nmap finds closed is in the log, with the ports that it tried;
-// so is what the box itself may not send.
+// loggedBlock: ports that nmap finds closed are in the log, and so is what the box itself
+// may not send.
 func loggedBlock(b *lib.Box, p *lib.Process) {
 	b.Run(lab.LAN, "nmap", "-n", "-Pn", "-sT", "--max-retries", "0", "-p", "21-25", wanHost)
 	for port := 21; port <= 25; port++ {
@@ -173,7 +173,7 @@ func loggedBlock(b *lib.Box, p *lib.Process) {
 			})
 		})
 	}
-	b.Try(lab.FW, "sh", "-c", "echo hello | socat -t 0 - UDP4:"+wanHost+":9") //nolint:errcheck // it may not
+	b.Try(lab.FW, "sh", "-c", "echo hello | socat -t 0 - UDP4:"+wanHost+":9") //nolint:errcheck // not allowed
 	b.Until(10*time.Second, "what the box sends is logged", func() bool {
 		return slices.ContainsFunc(of(records(b, p), 2, "out"), func(r logged) bool {
 			return r.Interface == "wan0" && strings.Contains(r.Packet, fwWAN+".") && strings.Contains(r.Packet, wanHost+".9:")
@@ -181,8 +181,8 @@ func loggedBlock(b *lib.Box, p *lib.Process) {
 	})
 }
 
-// loggedByOldRules: a state that logs all goes on to do so under a ruleset that
-// logs nothing, and the records name the rule that made it.
+// loggedByOldRules: a state that logs all continues to do so under a ruleset that logs
+// nothing. The records name the rule that made it.
 func loggedByOldRules(b *lib.Box, p *lib.Process, file string) {
 	b.Listen(lab.WAN, 8000, "socat", "TCP4-LISTEN:8000,fork,reuseaddr", "EXEC:cat")
 	gate := filepath.Join(b.TempDir(), "go")

@@ -14,7 +14,7 @@ var weir lib.Binary
 
 func TestMain(m *testing.M) { os.Exit(lib.Main(m, &weir)) }
 
-// gatewayConf is the path of the example that the lab is made for.
+// gatewayConf returns the path of the example that the lab is made for.
 func gatewayConf(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(testenv.Root(t), "examples", "gateway.conf")

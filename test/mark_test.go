@@ -10,8 +10,8 @@ import (
 	"weir/test/lib"
 )
 
-// markRules send the LAN's pings of far by another uplink than the rest. Of what the box
-// sends, only what bears Tailscale's mark passes.
+// markRules send the LAN's pings to far by another uplink. Of the box's own packets, only
+// those with Tailscale's mark pass.
 const markRules = `
 set skip on lo
 match out on wan0 inet from (lan0:network) nat-to (wan0)
@@ -27,8 +27,8 @@ pass out on { wan0 wan1 } inet from { (wan0) (wan1) } allow-opts marked 0x80000/
 //	lan ── fw                 wan ── far
 //	          wan1 ──── fw1
 //
-// The mark belongs to the administrator: rules set it and ask for it, the kernel and
-// nftables use it, and nobody can pretend to weir by it.
+// The mark belongs to the administrator. Rules set and test it, the kernel and nftables
+// use it, and nobody can pass himself off as weir with it.
 func TestMarks(t *testing.T) {
 	weir.BothFar(t, func(b *lib.Box) {
 		b.Wire("wan1", lab.WAN, "fw1")
@@ -53,8 +53,8 @@ func TestMarks(t *testing.T) {
 	})
 }
 
-// adminsTable is an administrator's, beside Tailscale's policy: what is forwarded gets
-// a mark of its own, and is counted where it leaves if it still has that.
+// adminsTable belongs to an administrator, beside Tailscale's policy. Forwarded packets
+// get a mark of their own, and are counted where they leave if they still have it.
 const adminsTable = `table inet admin {
 	chain pre { type filter hook prerouting priority mangle; meta mark set meta mark and 0xff00ffff or 0x40000; }
 	counter kept {}
@@ -66,7 +66,7 @@ const adminsTable = `table inet admin {
 	}
 }`
 
-// received counts the packets that a device of wan's has received.
+// received returns the number of packets that a device of wan has received.
 func received(b *lib.Box, device string) (packets int) {
 	b.Helper()
 	text := b.Run(lab.WAN, "cat", "/proc/net/dev")
@@ -80,8 +80,8 @@ func received(b *lib.Box, device string) (packets int) {
 //	lan ── ping far ──▶ fw ══ wan1 ══▶ far
 //	lan ── ping wan ──▶ fw ── wan0 ──▶ wan
 //
-// What a rule has marked goes by the table that ip rule names, as redirected packets and
-// as packets that the stack forwards (ping -R), and comes back.
+// Packets that a rule has marked use the table of ip rule, both redirected packets and
+// those that the stack forwards (ping -R), and replies come back.
 func anotherUplink(b *lib.Box) {
 	const pings = 20
 	for _, options := range [][]string{nil, {"-R"}} {
@@ -105,8 +105,8 @@ func anotherUplink(b *lib.Box) {
 
 //	fw: ping -m MARK ──✕ wan0
 //
-// Programs of the box can set any mark. Weir's own bits let nothing pass, and no mark but
-// the one that the rule asks for does.
+// Programs of the box can set any mark. weir's own bits let nothing pass, and of all
+// marks only the one that the rule tests does.
 func marksOfSockets(b *lib.Box) {
 	for _, mark := range []uint32{0, 1 << 29, 2 << 29, 3 << 29, 7 << 29, 0xffffffff, 0x40000} {
 		if out, err := b.Try(lab.FW, "ping", "-n", "-m", fmt.Sprint(mark), "-c", "1", "-W", "1", wanHost); err == nil {
@@ -122,7 +122,7 @@ func marksOfSockets(b *lib.Box) {
 
 //	a container: ping -m MARK ──✕ wan0 fw lan0 ──✕ lan
 //
-// What comes in from another namespace is judged, whatever mark its programs set.
+// What comes in from another namespace meets the rules, whatever mark its programs set.
 func marksOfAnotherNamespace(b *lib.Box) {
 	b.IP(lab.WAN, "route replace 192.168.1.0/24 via "+fwWAN)
 	blocked := b.Packets("wan0", reason.Block)
@@ -150,8 +150,8 @@ func count(b *lib.Box, name string) (packets int) {
 	return packets
 }
 
-// What an administrator's rule sets in prerouting is there in postrouting, and weir's own
-// bits have got through that rule: the packets arrive.
+// Bits that an administrator's rule sets in prerouting are still there in postrouting.
+// weir's own bits survive that rule: the packets arrive.
 func othersBits(b *lib.Box) {
 	const pings = 5
 	kept, lost := count(b, "kept"), count(b, "lost")
@@ -164,7 +164,7 @@ func othersBits(b *lib.Box) {
 	}
 }
 
-// set mark-mask moves weir's bits while packets pass; the guard goes along.
+// set mark-mask moves weir's bits while packets pass, and the guard follows.
 func otherBitsForWeir(b *lib.Box) {
 	b.Weir("load", b.Rules("set mark-mask 0x700\n"+markRules))
 	if guard := b.Run(lab.FW, "nft", "list", "table", "inet", "weir"); !strings.Contains(guard, "0x00000700") || strings.Contains(guard, "0xe0000000") {

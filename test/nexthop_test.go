@@ -9,14 +9,14 @@ import (
 	"weir/test/lib"
 )
 
-// daemons tells a story with the daemon alive and, if it is not to be, with one that
-// has been killed.
+// daemons tells a story with the daemon alive, or with one that has been killed.
 func daemons(t *testing.T, rules string, story func(b *lib.Box, alive bool)) {
 	t.Parallel()
 	for _, alive := range []bool{true, false} {
 		t.Run(map[bool]string{true: "alive", false: "killed"}[alive], func(t *testing.T) {
 			weir.BothAtOnce(t, func(b *lib.Box) {
-				// Neighbours are doubted soon, so that the story is short.
+				// Neighbours become stale soon, so that the story is
+				// short.
 				for _, family := range []string{"ipv4", "ipv6"} {
 					b.Sysctl(lab.FW, "net/"+family+"/neigh/wan0/base_reachable_time_ms", "1000")
 					b.Sysctl(lab.FW, "net/"+family+"/neigh/wan0/delay_first_probe_time", "1")
@@ -34,8 +34,8 @@ func daemons(t *testing.T, rules string, story func(b *lib.Box, alive bool)) {
 
 //	lan ═══ ping ═══▶ fw ─── wan (its eth0 gets another MAC)
 //
-// Under XDP the kernel sees none of what is forwarded and would never ask the
-// neighbour again: the daemon has it ask, and without it a packet goes by the stack.
+// Under XDP the kernel sees no forwarded packets and would never probe the neighbour
+// again. The daemon makes it probe; without the daemon one packet goes through the stack.
 func TestNeighbourChangesItsMAC(t *testing.T) {
 	daemons(t, gatewayConf(t), func(b *lib.Box, _ bool) {
 		for _, to := range []string{wanHost, wanHost6} {
@@ -43,7 +43,7 @@ func TestNeighbourChangesItsMAC(t *testing.T) {
 		}
 		b.Run(lab.WAN, "ip", "link", "set", "eth0", "address", "02:77:65:00:02:99")
 		for _, to := range []string{wanHost, wanHost6} {
-			flood := b.Start(lab.LAN, "ping", "-n", "-i", "0.1", to) // traffic, so that it is in use
+			flood := b.Start(lab.LAN, "ping", "-n", "-i", "0.1", to) // traffic, so that the neighbour is in use
 			b.Until(45*time.Second, "packets reach the neighbour with its new address", func() bool {
 				return strings.Contains(flood.Said(), "bytes from "+to)
 			})
@@ -57,8 +57,8 @@ func TestNeighbourChangesItsMAC(t *testing.T) {
 
 //	lan ═══ ping ═══▶ fw ─── wan (is gone for a while)
 //
-// A neighbour that has disappeared is asked for by the stack, and when it is there
-// again the same connection goes on.
+// The stack looks for a neighbour that has disappeared. When it is back, the same
+// connection goes on.
 func TestNeighbourReturns(t *testing.T) {
 	daemons(t, gatewayConf(t), func(b *lib.Box, _ bool) {
 		flood := b.Start(lab.LAN, "ping", "-n", "-i", "0.1", wanHost)
@@ -74,7 +74,7 @@ func TestNeighbourReturns(t *testing.T) {
 		b.Until(10*time.Second, "ping is answered again", func() bool {
 			return strings.Count(flood.Said(), "bytes from") > answers+3
 		})
-		if states := b.States("proto", "icmp", "host", wanHost, "host", lanHost); len(states) > 2 { // the first pings', and this one
+		if states := b.States("proto", "icmp", "host", wanHost, "host", lanHost); len(states) > 2 { // of the first pings, and this one
 			b.Errorf("the connection has become another:\n%s", b.Weir("states"))
 		}
 	})
@@ -83,7 +83,7 @@ func TestNeighbourReturns(t *testing.T) {
 //	lan ═══ ping ═══▶ fw wan0 ─── eth0 wan
 //	                     wan1 ─── eth1     (the route moves here)
 //
-// States follow a route that moves to another interface within two seconds.
+// States follow a route to another interface within two seconds.
 func TestRouteMoves(t *testing.T) {
 	daemons(t, "set skip on lo\npass\n", func(b *lib.Box, alive bool) {
 		const far = "198.51.100.9"
@@ -96,7 +96,8 @@ func TestRouteMoves(t *testing.T) {
 		if alive {
 			b.AwaitHook("wan1")
 		} else {
-			// A new daemon knows wan1. Of one that dies it takes some seconds to be sure.
+			// A new daemon knows wan1. weir takes some seconds to be sure
+			// that a daemon is dead.
 			b.WeirRun("set skip on lo\npass\n").Kill()
 			time.Sleep(4 * time.Second)
 		}
@@ -113,7 +114,7 @@ func TestRouteMoves(t *testing.T) {
 			b.Errorf("the state has followed after %v", took)
 		}
 		flood.AllAnswered(20)
-		if states := b.States("proto", "icmp", "host", far, "host", lanHost); len(states) > 2 { // the first pings', and the flood
+		if states := b.States("proto", "icmp", "host", far, "host", lanHost); len(states) > 2 { // of the first pings, and the flood
 			b.Errorf("the connection has become another:\n%s", b.Weir("states"))
 		}
 	})
@@ -121,16 +122,16 @@ func TestRouteMoves(t *testing.T) {
 
 //	lan ─── fw (wan0 gets another address) ─── wan
 //
-// (wan0) follows the interface's address; new connections are translated to the new
-// one without a load, and without a daemon too. What rules ask for, as the port forward's
-// does, follows as long as there is a daemon.
+// (wan0) follows the interface's address. New connections are translated to the new
+// address without a load, and also without a daemon. Conditions of rules, like the port
+// forward's, follow only while there is a daemon.
 func TestAddressOfTranslationChanges(t *testing.T) {
 	daemons(t, gatewayConf(t), func(b *lib.Box, alive bool) {
 		b.Run(lab.FW, "ip", "address", "del", fwWAN+"/24", "dev", "wan0")
 		b.Run(lab.FW, "ip", "address", "add", "203.0.113.7/24", "dev", "wan0")
 		b.Run(lab.FW, "ip", "route", "replace", "default", "via", wanHost)
 		translated := func() bool {
-			b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", wanHost) //nolint:errcheck // it is tried until it is so
+			b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", wanHost) //nolint:errcheck // tried again until it is so
 			for _, s := range b.States("proto", "icmp", "host", "203.0.113.7") {
 				return s.Dst.Packets > 0
 			}

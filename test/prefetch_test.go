@@ -13,14 +13,14 @@ import (
 	"weir/test/lib"
 )
 
-// prefetch has packets prefetched however few the states are.
+// prefetch turns prefetching on with any number of states.
 var prefetch = []string{"--prefetch", "on"}
 
 //	lan ═══ iperf3 -u, TCP ═══▶ wan     fw: weir handles packets in two passes; loads, other
 //	                                        tables, take-overs, kill -9, off and on
 //
-// Packets that are queued between two looks are not lost by what happens to weir, and
-// none leaves as it came: the server sees the gateway's address only.
+// Packets queued between two passes are not lost, whatever happens to weir, and none
+// leaves untranslated: the server sees only the gateway's address.
 func TestPrefetchLosesNothing(t *testing.T) {
 	b := weir.Box(t, "xdp")
 	b.WeirRun(gatewayConf(t), prefetch...)
@@ -63,7 +63,7 @@ func TestPrefetchLosesNothing(t *testing.T) {
 	if err := json.Unmarshal([]byte(said), &report); err != nil {
 		b.Fatalf("iperf3 -u said %v:\n%s", err, said)
 	}
-	// a server that has no time loses packets that have come to it
+	// a server without time loses packets that have reached it
 	if s, late := report.End.Sum, notRead(b); s.Lost > late || s.Packets < 30_000 {
 		b.Errorf("iperf3 -u: %d of %d packets lost, %d of them by its own server", s.Lost, s.Packets, late)
 	}
@@ -77,7 +77,7 @@ func TestPrefetchLosesNothing(t *testing.T) {
 	}
 }
 
-// notRead is how many packets the sockets of wan had no room for.
+// notRead returns how many packets did not fit into the sockets of wan.
 func notRead(b *lib.Box) int {
 	b.Helper()
 	var names []string

@@ -10,8 +10,8 @@ import (
 	"weir/test/lib"
 )
 
-// priorityRules give priorities to what leaves by the bridge, and to what comes for
-// the box. They say nothing of IPv6.
+// priorityRules give priorities to what leaves by the bridge, and to what comes for the
+// box. They do not cover IPv6.
 const priorityRules = `
 pass allow-opts
 match out on wan-bridge inet proto icmp set prio 5
@@ -19,9 +19,8 @@ match out on wan-bridge inet proto tcp set prio (2, 6)
 match in on lan-wire inet proto icmp to lan-wire set prio 3
 `
 
-// prioritySeen is nftables: it looks at what the bridge's port sends, behind weir,
-// and at what the box gets. What the box sends over IPv6 has the administrator's
-// priority.
+// prioritySeen is an nftables table. It counts what the bridge's port sends, after weir,
+// and what the box gets. What the box sends over IPv6 has the administrator's priority.
 const prioritySeen = `
 table netdev seen {
 	counter echo {}
@@ -57,7 +56,7 @@ table inet box {
 }
 `
 
-// seen is how many packets a counter of nftables in fw has.
+// seen returns the packets of an nftables counter in fw.
 func seen(b *lib.Box, table, counter string) int {
 	b.Helper()
 	words := strings.Fields(b.Run(lab.FW, "nft", "list counter "+table+" "+counter))
@@ -72,9 +71,9 @@ func seen(b *lib.Box, table, counter string) int {
 
 //	lan ══ wire ══ fw ══ bridge, at whose port nftables looks ══ wan
 //
-// What rules give stands in skb->priority of all that goes by the stack or TCX: what
-// is redirected, what the stack forwards, what the box sends and gets. What they do
-// not give stays.
+// skb->priority has what rules set, in all packets that go through the stack or TCX:
+// redirected, forwarded by the stack, sent and received by the box. If no rule sets it,
+// it stays.
 func TestPriorities(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		lans, wans := b.Paths(lib.Wire, lib.Bridge)

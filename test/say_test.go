@@ -21,7 +21,8 @@ type saying struct {
 	Diagnostics                []diag.Record
 }
 
-// sayings are all that weir run --json has said; nothing else may stand between.
+// sayings returns all messages of weir run --json; there may be nothing else between
+// them.
 func sayings(b *lib.Box, p *lib.Process) []saying {
 	b.Helper()
 	var all []saying
@@ -38,7 +39,7 @@ func sayings(b *lib.Box, p *lib.Process) []saying {
 	return all
 }
 
-// heard is the first message that is so.
+// heard returns the first message for which so holds.
 func heard(b *lib.Box, p *lib.Process, what string, so func(*saying) bool) saying {
 	b.Helper()
 	all := sayings(b, p)

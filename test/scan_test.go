@@ -15,8 +15,8 @@ import (
 //	lan ─────── fw ─────── wan
 //	httpd :80   weir       nmap
 //
-// What nmap finds is what the rules say: the port that is forwarded is open, the one
-// that only answers is closed, and all others say nothing.
+// nmap finds what the rules say: the forwarded port is open, the one that only replies is
+// closed, and all others are silent.
 func TestNmapFindsTheRules(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		rules := gatewayText(t) + "pass in on wan0 proto tcp to (wan0) port 9000\npass in on wan0 inet proto udp to (wan0) port 9001\n"
@@ -42,7 +42,7 @@ func TestNmapFindsTheRules(t *testing.T) {
 	})
 }
 
-// answered are the ports that nmap has heard of, as port/state.
+// answered returns the ports that nmap got a reply from, as port/state.
 func answered(out string) []string {
 	var all []string
 	_, ports, _ := strings.Cut(out, "Ports: ")
@@ -56,8 +56,8 @@ func answered(out string) []string {
 	return all
 }
 
-// malformed are packets by scapy that no rule lets by, with the reason why. They
-// are for a host behind the box, by rules that pass all.
+// malformed are packets by scapy that no rule passes, with the reason. They are for a
+// host behind the box; the rules pass all.
 var malformed = []struct {
 	packet string
 	reason reason.Reason

@@ -14,8 +14,9 @@ import (
 	"weir/test/lib"
 )
 
-// leaseScript is what udhcpc runs: it sets the address with the end of life that the
-// lease has ("$lease"), as dhclient and NetworkManager do, or for ever, as udhcpc's own.
+// leaseScript is what udhcpc runs. It sets the address with the lifetime of the lease
+// ("$lease"), like dhclient and NetworkManager, or with unlimited lifetime, like udhcpc's
+// own script.
 const leaseScript = `#!/bin/sh
 case $1 in
 deconfig) ip -4 address flush dev "$interface" ;;
@@ -23,8 +24,8 @@ bound | renew) ip address replace "$ip/$mask" dev "$interface" valid_lft LIFE pr
 esac
 `
 
-// dnsmasq starts a server of addresses on a device: DHCP for IPv4, router
-// advertisements for IPv6.
+// dnsmasq starts an address server on a device: DHCP for IPv4, router advertisements for
+// IPv6.
 func dnsmasq(b *lib.Box, host, device, dhcp, prefix string) *lib.Process {
 	b.Helper()
 	return b.Listen(host, 67, "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root",
@@ -33,8 +34,8 @@ func dnsmasq(b *lib.Box, host, device, dhcp, prefix string) *lib.Process {
 		"--enable-ra", "--dhcp-range="+prefix+",ra-only,64")
 }
 
-// udhcpc starts a client on a device and waits for its first lease; its address is
-// to have an end of life, or "forever".
+// udhcpc starts a client on a device and waits for its first lease. life: the lifetime of
+// its address, or "forever".
 func udhcpc(b *lib.Box, host, device, life string) *lib.Process {
 	b.Helper()
 	script := filepath.Join(b.TempDir(), "lease")
@@ -49,11 +50,11 @@ func udhcpc(b *lib.Box, host, device, life string) *lib.Process {
 //	lan ───────────── fw ───────────── wan
 //	udhcpc, SLAAC     dnsmasq │ udhcpc, SLAAC     dnsmasq
 //
-// A box that gets its addresses from outside keeps them under rules that block
-// all else, and gives the LAN its own.
+// A box that gets its addresses from outside keeps them under rules that block all else,
+// and gives addresses to the LAN.
 func TestLeases(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
-		b.Sysctl(lab.FW, "net/ipv6/conf/wan0/accept_ra", "1") // weir makes it 2 before it forwards
+		b.Sysctl(lab.FW, "net/ipv6/conf/wan0/accept_ra", "1") // weir sets it to 2 before it forwards
 		b.Sysctl(lab.LAN, "net/ipv6/conf/eth0/accept_ra", "1")
 		for _, end := range [][]string{{lab.FW, "wan0"}, {lab.LAN, "eth0"}} {
 			b.Run(end[0], "ip", "-4", "address", "flush", "dev", end[1])
@@ -71,7 +72,7 @@ func TestLeases(t *testing.T) {
 			if !strings.Contains(client.Said(), "bound: "+end.prefix4) {
 				b.Errorf("%s: udhcpc said\n%s", end.host, client.Said())
 			}
-			time.Sleep(time.Second) // weir has heard of the address
+			time.Sleep(time.Second) // until weir knows the address
 			client.Signal(syscall.SIGUSR1)
 			b.Until(10*time.Second, "the lease is renewed", func() bool { return strings.Contains(client.Said(), "renew: ") })
 			b.Until(15*time.Second, end.device+" has an address by SLAAC and a route", func() bool {
@@ -89,7 +90,7 @@ func TestLeases(t *testing.T) {
 //	lan ─────── fw ─────── wan
 //	curl        NAT        httpd
 //
-// Files come whole over both families, and several at a time.
+// Files arrive complete over both families, and several at a time.
 func TestCurl(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
@@ -116,8 +117,8 @@ func TestCurl(t *testing.T) {
 //	lan ──▶ port 21 ──▶ wan
 //	    ◀─✕── port 20 ──
 //
-// A server that connects back, as FTP's in active mode, is refused: nothing looks
-// into a connection and opens ports. The client that connects again is not.
+// A server that connects back, like FTP's in active mode, is refused: weir does not look
+// into connections to open ports. A client that connects again is not refused.
 func TestActiveConnectionIsRefused(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
@@ -142,15 +143,14 @@ func TestActiveConnectionIsRefused(t *testing.T) {
 
 //	lan ═══ ssh session ═══ wan           fw: weir load, weir run again
 //
-// A session goes on over loads of other rules and over a take-over, with what it
-// carries meanwhile.
+// A session goes on over loads of other rules and over a takeover, with its traffic.
 func TestSSHOverReloads(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
 		key := filepath.Join(b.TempDir(), "key")
 		b.Run(lab.LAN, "dropbearkey", "-t", "ed25519", "-f", key)
 		b.Run(lab.LAN, "sh", "-c", "dropbearkey -y -f "+key+" | grep ^ssh > "+key+".pub")
-		// The server's root has a home of its own, so that nobody's is touched.
+		// The server's root has its own home, so that no real one is touched.
 		b.Listen(lab.WAN, 22, "unshare", "--mount", "sh", "-c",
 			"mount -t tmpfs -o mode=700 none ~root && mkdir -m 700 ~root/.ssh && cp "+key+".pub ~root/.ssh/authorized_keys && "+
 				"cp "+key+" "+key+".host && exec dropbear -F -E -s -r "+key+".host -p 22")

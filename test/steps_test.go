@@ -15,20 +15,20 @@ import (
 	"weir/test/lib"
 )
 
-// unfinished is what strace writes of a call during which it saw another thread's.
+// unfinished is what strace writes if another thread's call comes before a call returns.
 const unfinished = "<unfinished ...>"
 
 // succeeded is the end of the line of a call that changed something.
 var succeeded = regexp.MustCompile(` = \d+$`)
 
-// changes are the system calls by which weir changes what outlives it.
+// changes are the system calls with which weir changes what outlives it.
 var changes = regexp.MustCompile(`^\d+ +(bpf\(BPF_(OBJ_PIN|LINK_CREATE|LINK_UPDATE|LINK_DETACH)\b.*` +
 	`|(renameat2?|unlink(at)?|mkdirat|mount|umount2)\(.*|openat\(.*"/proc/sys/.*O_WRONLY.*)( = \d+| <unfinished \.\.\.>)$`)
 
 //	fw: strace weir run, strace weir stop
 //
-// The steps at which weir is killed elsewhere leave no change of the kernel out:
-// between any two of them there is one, as strace sees it.
+// The steps at which other tests kill weir cover every change to the kernel: strace sees
+// a step between any two changes.
 func TestEveryChangeIsAStep(t *testing.T) {
 	t.Parallel()
 	testenv.NeedProgram(t, "strace")
@@ -56,7 +56,7 @@ func TestEveryChangeIsAStep(t *testing.T) {
 		}
 		defer f.Close()
 		before, seen := "", 0
-		begun := make(map[string]string) // by thread: what has not returned yet
+		begun := make(map[string]string) // by thread: the call that has not returned yet
 		for lines := bufio.NewScanner(f); lines.Scan(); {
 			line := lines.Text()
 			thread, _, _ := strings.Cut(line, " ")

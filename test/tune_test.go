@@ -12,9 +12,9 @@ import (
 
 //	fw: weir tune apply --measure        a lab of weir bench: lan ── fw ── wan
 //
-// What the lab can see is measured there, and kept only if it helps; what it cannot see
-// and was named is set; the trace of both is gone after a revert. What nobody named and
-// the lab cannot see is left alone.
+// Changes that the lab can see are measured there, and kept only if they help. Changes
+// that it cannot see are set if they were named. A revert removes all traces of both.
+// Everything else is left alone.
 func TestTuneKeepsWhatHelps(t *testing.T) {
 	b := weir.Box(t, "tcx")
 	read := func(key string) string {
@@ -62,7 +62,7 @@ func TestTuneKeepsWhatHelps(t *testing.T) {
 	}
 }
 
-// finding is what apply --measure --json says of a change.
+// finding is a change in the output of apply --measure --json.
 type finding struct {
 	Key, Effect, Why string
 	Kept             bool

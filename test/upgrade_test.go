@@ -102,8 +102,8 @@ const (
 	streamSink
 )
 
-// startStreams opens them: idle ones that are asked now and then, ones that echo all the
-// time, and ones that carry as much as they can, in both directions.
+// startStreams opens connections in both directions: idle ones that are used now and
+// then, ones that echo all the time, and ones that carry as much as they can.
 func startStreams(b *lib.Box) *streams {
 	b.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -153,7 +153,7 @@ func serveStream(c net.Conn) {
 	}
 	switch kind[0] {
 	case streamEcho:
-		io.Copy(c, c) //nolint:errcheck // the other end tells
+		io.Copy(c, c) //nolint:errcheck // the other end reports errors
 	case streamSource:
 		for block := make([]byte, 16<<10); ; {
 			if _, err := c.Write(block); err != nil {
@@ -161,7 +161,7 @@ func serveStream(c net.Conn) {
 			}
 		}
 	case streamSink:
-		io.Copy(io.Discard, c) //nolint:errcheck // the other end tells
+		io.Copy(io.Discard, c) //nolint:errcheck // the other end reports errors
 	}
 }
 
@@ -219,7 +219,7 @@ func (t *streams) live(when string) {
 		before[x] = x.bytes.Load()
 	}
 	for _, x := range t.idle {
-		x.conn.SetDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // reading tells
+		x.conn.SetDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // reading reports errors
 		var answer [4]byte
 		_, err := x.conn.Write([]byte("live"))
 		if err == nil {
@@ -294,7 +294,8 @@ func TestUpgradeKeepsConnections(t *testing.T) {
 		t.live("after the downgrade")
 		b.WeirRun(rules)
 		t.live("after the second upgrade")
-		// The old version gives rules with nat-to new numbers at each start; states count on.
+		// The old version renumbers rules with nat-to at each start; states keep
+		// counting.
 		if now := packets(b); now < counted {
 			b.Errorf("the states have counted %d packets, before the way back %d", now, counted)
 		}
@@ -325,7 +326,7 @@ func TestUpgradeAsksBeforeItLoses(t *testing.T) {
 	})
 }
 
-// packets is what all states have counted.
+// packets returns the sum of all states' counters.
 func packets(b *lib.Box) (sum uint64) {
 	b.Helper()
 	for _, s := range b.States() {
@@ -334,8 +335,8 @@ func packets(b *lib.Box) (sum uint64) {
 	return sum
 }
 
-// Killed in the middle of an upgrade, weir loses no connection either: the next start
-// goes on with it.
+// If weir is killed in the middle of an upgrade, it loses no connection either: the next
+// start continues the upgrade.
 func TestUpgradeIsKilled(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		old, rules := oldWeir(b), b.Rules(upgradeRules)
@@ -368,7 +369,7 @@ func TestUpgradeIsKilled(t *testing.T) {
 	})
 }
 
-// upgradeSteps are the names of an upgrade's steps.
+// upgradeSteps returns the names of an upgrade's steps.
 func upgradeSteps(b *lib.Box, list, rules string) []string {
 	b.Helper()
 	if err := os.WriteFile(list, []byte("0\n"), 0o600); err != nil {

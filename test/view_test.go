@@ -18,8 +18,8 @@ import (
 
 //	fw: a view is read all the time    fw: 20 loads, another table of states, 2 take-overs
 //
-// A reader that is held for long follows all of these: every read tells of one ruleset
-// whole, and no map of an earlier one stays open.
+// A long-lived reader follows all loads: every read shows one complete ruleset, and no
+// map of an earlier one stays open.
 func TestViewFollowsLoads(t *testing.T) {
 	weir.Both(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
@@ -54,7 +54,7 @@ type reader struct {
 	stop   chan struct{}
 	done   chan error
 	swaps  int        // how often the number of rules changed
-	last   *view.Info // the last condition
+	last   *view.Info // the last one read
 	opened int        // descriptors of maps after the first read
 	open   int        // and before the view was closed
 }

@@ -14,7 +14,7 @@ import (
 	"weir/test/lib"
 )
 
-// needVLANs skips on kernels without VLAN devices; the emulated one has them.
+// needVLANs skips on kernels without VLAN devices; the emulated kernel has them.
 func needVLANs(t *testing.T) {
 	t.Helper()
 	if !lib.Has(lib.VLAN) {
@@ -22,7 +22,7 @@ func needVLANs(t *testing.T) {
 	}
 }
 
-// awaitVLAN waits until weir says which hook judges a VLAN device, and why.
+// awaitVLAN waits until weir shows this hook for a VLAN device, and why.
 func awaitVLAN(b *lib.Box, device, hook, why string) {
 	b.Helper()
 	b.Until(10*time.Second, fmt.Sprintf("%s is judged by %s (%s)", device, hook, why), func() bool {
@@ -31,7 +31,7 @@ func awaitVLAN(b *lib.Box, device, hook, why string) {
 	})
 }
 
-// arrived is how many packets the stack has seen come in by a device of fw.
+// arrived returns how many packets the stack has received by a device of fw.
 func arrived(b *lib.Box, device string) (packets int) {
 	b.Helper()
 	err := b.Do(lab.FW, func() error {
@@ -51,8 +51,8 @@ func arrived(b *lib.Box, device string) (packets int) {
 
 //	lan ══ wire, VLAN 10, VLAN 11 in VLAN 10 ══ fw ══ the same ══ wan
 //
-// XDP of the parent judges the frames of VLAN devices on their interfaces: what comes
-// by them is forwarded to VLANs and to wires, and the stack sees next to nothing of it.
+// XDP of the parent handles the frames of VLAN devices on their own interfaces. They are
+// forwarded to VLANs and to wires, and the stack sees almost none of them.
 func TestVLANsByXDP(t *testing.T) {
 	needVLANs(t)
 	t.Parallel()
@@ -68,7 +68,7 @@ func TestVLANsByXDP(t *testing.T) {
 		b.Tell(string(from.Medium)+" to "+string(to.Medium), func(b *lib.Box) {
 			seen := func() (packets int) {
 				for _, p := range []*lib.Path{from, to} {
-					if p.Medium != lib.Wire { // which counts what XDP takes, too
+					if p.Medium != lib.Wire { // it counts what XDP takes, too
 						packets += arrived(b, p.Device)
 					}
 				}
@@ -86,8 +86,8 @@ func TestVLANsByXDP(t *testing.T) {
 
 //	lan ══ trunk: VLAN 10 ══ fw ══ wire ══ wan
 //
-// A VLAN device with which the stack does more than to receive stays with the stack and
-// TCX, and goes back to XDP when that is over. Packets pass at any time.
+// If the stack does more with a VLAN device than receive, the device stays with the stack
+// and TCX. It goes back to XDP when that is over. Packets pass at all times.
 func TestVLANsOfTheStack(t *testing.T) {
 	needVLANs(t)
 	t.Parallel()
@@ -117,7 +117,7 @@ func TestVLANsOfTheStack(t *testing.T) {
 	} {
 		b.Tell(c.name, func(b *lib.Box) {
 			b.IP(lab.FW, c.change)
-			b.IP(lab.LAN, "neigh flush dev vlan") // who has learnt the other MAC address
+			b.IP(lab.LAN, "neigh flush dev vlan") // it has learnt the other MAC address
 			awaitVLAN(b, from.Device, "tcx", c.why)
 			cross(b)
 			b.IP(lab.FW, c.back)
