@@ -11,7 +11,7 @@ import (
 	"weir/test/lib"
 )
 
-// handUpRules translate all that the LAN sends, and let options by.
+// handUpRules translate all that the LAN sends, and allow options.
 const handUpRules = `
 set skip on lo
 match out on wan0 inet from (lan0:network) nat-to (wan0)
@@ -27,9 +27,9 @@ block out on wan0 to { 239.9.9.9, ff0e::9 } label "unwanted"
 //	lan ───────── fw ───────── wan ───────── far
 //	              weir, NAT    routes
 //
-// What the stack has to do for weir it does with translated packets too, in both
-// families: each packet is judged and counted once, and what the stack says of
-// it is said of the packet that the client has sent.
+// The stack's work for weir also applies to translated packets, in both families. Each
+// packet meets the rules and is counted once. The stack's errors are about the packet as
+// the client sent it.
 func TestHandingUp(t *testing.T) {
 	weir.BothFar(t, func(b *lib.Box) {
 		b.WeirRun(handUpRules)
@@ -53,7 +53,7 @@ func TestHandingUp(t *testing.T) {
 //	lan ── fw ── wan ── far
 //	traceroute, -I, -T: 1. fw  2. wan  3. far
 //
-// The box shows itself with its inner address, by whatever the way is sounded.
+// The box replies with its inner address to every kind of traceroute.
 func everyTraceroute(b *lib.Box) {
 	for _, how := range [][]string{nil, {"-I"}, {"-T", "-p", "9"}} {
 		for _, test := range [][]string{{fwLAN, wanHost, lib.FarHost}, {fwLAN6, wanHost6, lib.FarHost6}} {
@@ -68,8 +68,8 @@ func everyTraceroute(b *lib.Box) {
 
 //	lan ── to fw's outer address ──▶ fw ── rdr-to far, nat-to ──▶ wan ── far
 //
-// Where both addresses are translated the client is told of packets to the
-// address that it has asked for; no other answer would reach its socket.
+// If both addresses are translated, errors name the address that the client has asked
+// for. Otherwise they would not reach its socket.
 func redirectedTraceroute(b *lib.Box) {
 	for _, how := range [][]string{nil, {"-I"}, {"-T", "-p", "9"}} {
 		for _, test := range [][]string{{fwLAN, wanHost, fwWAN}, {fwLAN6, wanHost6, fwWAN6}} {
@@ -84,8 +84,8 @@ func redirectedTraceroute(b *lib.Box) {
 
 //	lan ═══ 20 pings at once ═══▶ fw ── who has wan? ──▶ wan
 //
-// Packets to a neighbour that must be found first wait for it in the kernel,
-// which loses none of them; likewise the answers.
+// Packets to an unresolved neighbour wait in the kernel, which loses none of them; the
+// same for the replies.
 func neighbourIsUnresolved(b *lib.Box) {
 	const pings = 20
 	for _, test := range []struct{ to, flush string }{
@@ -105,8 +105,8 @@ func neighbourIsUnresolved(b *lib.Box) {
 
 //	lan ── ping -R ──▶ fw ──▶ wan          lan ── hop-by-hop ──▶ fw ──▶ wan
 //
-// Options that a rule allows are processed by the stack and arrive translated:
-// the route that is recorded names the box.
+// The stack processes options that a rule allows, and the packets arrive translated. The
+// recorded route names the box.
 func optionsAreKept(b *lib.Box) {
 	out := b.Run(lab.LAN, "ping", "-n", "-R", "-c", "1", "-W", "2", wanHost)
 	if !strings.Contains(out, "1 received") || !strings.Contains(out, fwWAN) {
@@ -132,8 +132,8 @@ send(IPv6(dst="`+wanHost6+`")/padding/ICMPv6EchoRequest(id=77, data=b"x"*9), ver
 
 //	lan ── to 239.1.2.3 ──▶ fw ── the stack routes it ──▶ wan
 //
-// Multicast that the stack routes is judged where it enters and where it leaves,
-// and translated there; what the rules for its way out block stays.
+// Multicast that the stack routes meets the rules where it enters and where it leaves,
+// and is translated there. What the out rules block does not leave.
 func multicast(b *lib.Box) {
 	port := uint16(5000)
 	for _, test := range []struct{ source, group, unwanted, own, proto, join string }{
@@ -150,7 +150,8 @@ func multicast(b *lib.Box) {
 			if test.proto == "UDP4" {
 				to = fmt.Sprintf("UDP4-DATAGRAM:%s:%d,ip-multicast-ttl=8", group, port)
 			}
-			// a socat for each datagram: one that starts late would make one of two lines
+			// one socat per datagram: one that starts late would merge two
+			// lines
 			b.Run(lab.LAN, "sh", "-c", "for line in one two; do echo $line | socat -u - "+to+"; done")
 			if group == test.unwanted {
 				if r := b.Rule("to " + group); r.Packets != 2 || heard.Said() != "" {
@@ -174,7 +175,7 @@ func multicast(b *lib.Box) {
 	}
 }
 
-// addresses are the lines of a text that hold one, in its short form.
+// addresses returns those lines of a text that hold an address, in its short form.
 func addresses(text string) []string {
 	var all []string
 	for line := range strings.Lines(text) {
@@ -187,8 +188,8 @@ func addresses(text string) []string {
 
 //	lan ───── fw ───── wan ──(1300)── far
 //
-// A router on the way has a smaller MTU: its errors find the client, and TCP in
-// both directions goes on with smaller segments.
+// If a router on the way has a smaller MTU, its errors reach the client, and TCP in both
+// directions goes on with smaller segments.
 func mtuBeyond(b *lib.Box) {
 	b.Run(lab.WAN, "ip", "link", "set", "far0", "mtu", "1300")
 	b.Run(lib.Far, "ip", "link", "set", "eth0", "mtu", "1300")
@@ -201,15 +202,15 @@ func mtuBeyond(b *lib.Box) {
 
 //	lan ───── fw ──(1400)── wan
 //
-// The box's own link is the smaller one: the stack says so to the client, and
-// what may be fragmented it fragments. Each counts once.
+// If the box's own link is the smaller one, the stack tells the client, and fragments
+// what may be fragmented. Each packet counts once.
 func mtuOfTheBox(b *lib.Box) {
 	b.Run(lab.FW, "ip", "link", "set", "wan0", "mtu", "1400")
 	b.Run(lab.WAN, "ip", "link", "set", "eth0", "mtu", "1400")
 	tooBig(b, wanHost6, fwLAN6, "mtu=1400")
 	before := b.Rule(`label "in"`)
 	b.Run(lab.LAN, "ping", "-n", "-M", "dont", "-c", "2", "-i", "0.1", "-s", "1400", "-W", "2", wanHost)
-	if got := b.Rule(`label "in"`).Packets - before.Packets; got != 2+2*2 { // wan sends its answers in two pieces
+	if got := b.Rule(`label "in"`).Packets - before.Packets; got != 2+2*2 { // wan sends its replies in two pieces
 		b.Errorf("two pings that the stack fragments, and their answers, count as %d packets", got)
 	}
 	tooBig(b, wanHost, fwLAN, "mtu = 1400")
@@ -218,13 +219,13 @@ func mtuOfTheBox(b *lib.Box) {
 	}
 }
 
-// tooBig has the LAN send a packet that may not be fragmented: who reports it, and
-// what, is what ping says.
+// tooBig makes the LAN send a packet that may not be fragmented. ping's output shows who
+// reports it, and what.
 func tooBig(b *lib.Box, to, by, mtu string) {
 	b.Helper()
 	var out string
 	b.Until(5*time.Second, "a router says "+mtu, func() bool { // weir hears of a new MTU a moment later
-		out, _ = b.Try(lab.LAN, "ping", "-n", "-M", "do", "-c", "1", "-s", "1400", "-W", "1", to) //nolint:errcheck // what it says tells
+		out, _ = b.Try(lab.LAN, "ping", "-n", "-M", "do", "-c", "1", "-s", "1400", "-W", "1", to) //nolint:errcheck // its output shows the result
 		return strings.Contains(strings.ToLower(out), mtu)
 	})
 	if !strings.Contains(strings.ToLower(out), "from "+by+" icmp_seq=1") {

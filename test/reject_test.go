@@ -12,8 +12,7 @@ import (
 	"weir/test/lib"
 )
 
-// answerRules refuse most of what the LAN wants, each in one of the ways that
-// there are.
+// answerRules refuse most of what the LAN wants, each in one of the possible ways.
 const answerRules = `
 set skip on lo
 set block-policy return
@@ -35,7 +34,7 @@ block drop out on wan0 proto tcp to port 1005
 //	lan ──── who is there? ───▶ fw ──── wan
 //	    ◀─── "nobody" ─────────
 //
-// What a rule refuses the client learns at once, and from real programs.
+// If a rule rejects, the client learns it at once, from real programs.
 func TestAnswers(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(answerRules)
@@ -55,7 +54,7 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// mediaRules refuse what comes in by some devices and leaves by them, and on lo.
+// mediaRules reject what comes in by some devices and leaves by them, and on lo.
 const mediaRules = `
 block return quick on { DEVICES }
 block return out quick on lo proto tcp to port 81
@@ -65,8 +64,8 @@ pass
 
 //	lan ══ bridge, tun, tagged frames ══ fw ══ lo
 //
-// It is the same with a bridge, with packets that have no Ethernet header, with a VLAN
-// where the kernel has such devices, and with what the box sends to itself.
+// The same with a bridge, with packets without Ethernet header, with a VLAN if the kernel
+// has such devices, and with what the box sends to itself.
 func TestAnswersByOtherDevices(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		media := []lib.Medium{lib.Bridge, lib.Tunnel}
@@ -85,7 +84,7 @@ func TestAnswersByOtherDevices(t *testing.T) {
 				refused(b, lab.FW, p.Addr(1, ipv6), p.Addr(10, ipv6), 80)
 			}
 		}
-		for _, port := range []uint16{81, 82} { // what is open would not refuse by itself
+		for _, port := range []uint16{81, 82} { // open ports would not refuse by themselves
 			b.Listen(lab.FW, port, "socat", fmt.Sprintf("TCP6-LISTEN:%d,fork,ipv6only=0", port), "EXEC:cat")
 		}
 		b.Listen(lab.FW, 83, "socat", "TCP6-LISTEN:83,fork,ipv6only=0", "EXEC:cat")
@@ -116,7 +115,7 @@ func refused(b *lib.Box, host, from, to string, port uint16) {
 	}
 }
 
-// untilRefused sends datagrams for 10 s, or until socat hears that nobody wants them.
+// untilRefused sends datagrams for 10 s, or until socat hears that the port is closed.
 const untilRefused = "(for i in $(seq 100); do echo $i || break; sleep 0.1; done) | socat - "
 
 func refusedTCP(b *lib.Box, host, from, to string, port uint16) {
@@ -131,7 +130,7 @@ func refusedTCP(b *lib.Box, host, from, to string, port uint16) {
 // portState is a line of nmap's report.
 var portState = regexp.MustCompile(`(?m)^(\d+/\w+) +(\S+) +\S+ +(\S+)`)
 
-// scan returns what nmap sees of ports, "PORT/PROTO STATE REASON" each.
+// scan returns how nmap sees ports, "PORT/PROTO STATE REASON" each.
 func scan(b *lib.Box, to string, args ...string) []string {
 	b.Helper()
 	all := append([]string{"-n", "-Pn", "--reason", "--max-retries", "2", "--host-timeout", "30s"}, args...)
@@ -147,8 +146,8 @@ func scan(b *lib.Box, to string, args ...string) []string {
 
 //	lan ── nmap -sS -sU ──▶ fw ──▶ wan
 //
-// A refused port looks closed, on the box as behind it; one that is dropped looks
-// filtered; an open one open.
+// A rejected port looks closed, on the box and behind it; a dropped one looks filtered;
+// an open one open.
 func nmapSeesClosed(b *lib.Box) {
 	b.Listen(lab.WAN, 7, "socat", "TCP6-LISTEN:7,fork,ipv6only=0", "EXEC:cat")
 	for _, to := range []string{wanHost, wanHost6} {
@@ -177,7 +176,7 @@ const curlRefused = "exit status 7"
 
 //	lan ── curl ──▶ fw ✕
 //
-// Connections are refused at once: where they enter, and where they would leave.
+// Connections are rejected at once, where they enter and where they would leave.
 func curlIsRefused(b *lib.Box) {
 	for _, url := range []string{
 		"http://" + wanHost + ":22", "http://[" + wanHost6 + "]:22", "http://" + wanHost + ":1004", "http://[" + wanHost6 + "]:1004",
@@ -193,11 +192,11 @@ func curlIsRefused(b *lib.Box) {
 
 // lan ── ping ──▶ fw ✕        ◀── unreachable
 func pingIsRefused(b *lib.Box) {
-	out, _ := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "2", "198.51.100.1") //nolint:errcheck // that it fails is told by its words
+	out, _ := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "2", "198.51.100.1") //nolint:errcheck // its output shows that it failed
 	if !strings.Contains(out, "From "+fwLAN) || !strings.Contains(out, "Destination Port Unreachable") {
 		b.Errorf("ping of what is refused:\n%s", out)
 	}
-	out, _ = b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "2", "2001:db8:51::1") //nolint:errcheck // likewise
+	out, _ = b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "2", "2001:db8:51::1") //nolint:errcheck // the same
 	if !strings.Contains(out, "From "+fwLAN6) || !strings.Contains(out, "Destination unreachable: Administratively prohibited") {
 		b.Errorf("ping of what is refused with a code of ICMPv6:\n%s", out)
 	}
@@ -205,7 +204,7 @@ func pingIsRefused(b *lib.Box) {
 
 //	fw: curl, socat ──✕ wan0
 //
-// The box's own programs learn of it too, whatever their offloads are.
+// The box's own programs learn it too, with any offloads.
 func ownProgramsAreRefused(b *lib.Box) {
 	for _, url := range []string{"http://" + wanHost + ":22", "http://[" + wanHost6 + "]:22"} {
 		out, err := b.Try(lab.FW, "curl", "-sS", "--connect-timeout", "20", url)
@@ -213,7 +212,8 @@ func ownProgramsAreRefused(b *lib.Box) {
 			b.Errorf("curl %s by the box: %v %s", url, err, out)
 		}
 	}
-	// with IP options (a router alert) too, in front of a checksum that is left to the device
+	// the same with IP options (a router alert) in front of a checksum that is left
+	// to the device
 	if _, err := b.Try(lab.FW, "socat", "-u", "TCP4:"+wanHost+":22,ip-options=x94040000,connect-timeout=20", "-"); err == nil || !strings.Contains(err.Error(), "Connection refused") {
 		b.Errorf("socat with IP options by the box: %v", err)
 	}
@@ -225,8 +225,8 @@ func ownProgramsAreRefused(b *lib.Box) {
 	}
 }
 
-// answerChecks sends packets and compares each answer with one that scapy builds
-// itself, checksums and all. The Ethernet header must be turned around.
+// answerChecks sends packets and compares each reject with one that scapy builds itself,
+// including checksums. The Ethernet addresses must be exchanged.
 const answerChecks = `
 conf.verb = 0
 mine = get_if_hwaddr("eth0")
@@ -298,8 +298,8 @@ for ip, ttl in ((lambda **k: IP(dst=wan, **k), "ttl"), (lambda **k: IPv6(dst=wan
 //	lan: scapy ── packets with whole checksums ──▶ fw
 //	           ◀── is every byte what it has to be?
 //
-// Answers by the byte: sequence numbers, checksums, quotes, sources; and silence
-// where it is due.
+// Rejects byte by byte: sequence numbers, checksums, quotes, sources; and silence when it
+// is due.
 func answersAreWellFormed(b *lib.Box) {
 	values := fmt.Sprintf("gateway, wan, wan6, own, own6, lan, lan6 = %q, %q, %q, %q, %q, %q, %q\n",
 		"02:77:65:00:00:01", wanHost, wanHost6, fwLAN, fwLAN6, lanHost, lanHost6)
@@ -309,23 +309,23 @@ func answersAreWellFormed(b *lib.Box) {
 //	lan ── curl, socat ──▶ fw
 //	    tcpdump -vv: (correct)
 //
-// What a socket sends has no checksum yet where veth has offloads. Answers to it
-// are right for the sender; and on the wire, where fw's device completes them.
+// If veth has offloads, what a socket sends has no checksum yet. Rejects of it are right
+// for the sender, and on the wire after fw's device completes them.
 func checksumsAreRight(b *lib.Box) {
 	b.Run(lab.FW, "ethtool", "-K", "lan0", "tx", "off")
 	dump := b.Start(lab.LAN, "tcpdump", "-n", "-vv", "-l", "-i", "eth0", "icmp or icmp6 or tcp[13] & 4 != 0 or (ip6 and ip6[53] & 4 != 0)")
 	b.Until(5*time.Second, "tcpdump listens", func() bool { return strings.Contains(dump.Said(), "listening on") })
 	for _, to := range []string{wanHost, "[" + wanHost6 + "]"} {
 		b.Try(lab.LAN, "curl", "-sS", "--connect-timeout", "5", "http://"+to+":22")                                                  //nolint:errcheck // refused, see above
-		b.Try(lab.LAN, "curl", "-sS", "--connect-timeout", "5", "http://"+to+":1003")                                                //nolint:errcheck // likewise
-		b.Try(lab.LAN, "sh", "-c", "head -c 1400 /dev/zero | socat -b 1400 - UDP:"+to+":1003; echo hello | socat - UDP:"+to+":1003") //nolint:errcheck // likewise
+		b.Try(lab.LAN, "curl", "-sS", "--connect-timeout", "5", "http://"+to+":1003")                                                //nolint:errcheck // the same
+		b.Try(lab.LAN, "sh", "-c", "head -c 1400 /dev/zero | socat -b 1400 - UDP:"+to+":1003; echo hello | socat - UDP:"+to+":1003") //nolint:errcheck // the same
 	}
 	b.Until(5*time.Second, "tcpdump has seen all answers", func() bool {
 		said := dump.Said()
 		return strings.Count(said, "Flags [R") >= 2 && strings.Count(said, "nreachable") >= 6
 	})
 	for line := range strings.Lines(dump.Said()) {
-		// what is quoted, of which the checksum is not known yet
+		// the quoted packet, whose checksum is not known yet
 		if from := strings.TrimSpace(line); strings.HasPrefix(from, lanHost+".") || strings.HasPrefix(from, lanHost6+".") {
 			continue
 		}
@@ -345,8 +345,8 @@ const (
 //	lan ══ nping, 20,000 a second ══▶ fw ✕
 //	lan ── 2 ping, 1,000 a second each ──▶ fw ──▶ wan
 //
-// Under a flood of refused packets no more answers leave than is documented, and
-// connections do not notice.
+// Under a flood of blocked packets no more rejects leave than documented, and connections
+// are not affected.
 func TestAnswersAreLimited(t *testing.T) {
 	const packets = 60_000
 	weir.Both(t, func(b *lib.Box) {
