@@ -16,8 +16,8 @@ const (
 	FarHost6 = "2001:db8:9::9"
 )
 
-// BothFar tells a story twice in a lab with one host more, side by side:
-// lan - fw - wan - far.
+// BothFar tells a story twice, side by side, in a lab with one more host: lan - fw - wan
+// - far.
 func (w Binary) BothFar(t *testing.T, story func(b *Box)) {
 	t.Parallel()
 	for _, hook := range []string{"tcx", "xdp"} {

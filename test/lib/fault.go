@@ -14,8 +14,7 @@ import (
 	"weir/internal/lab"
 )
 
-// WeirRunWithout starts weir run in fw, with a PATH that leads to no programs, and
-// waits until it is ready.
+// WeirRunWithout starts weir run in fw, with an empty PATH, and waits until it is ready.
 func (b *Box) WeirRunWithout(file string) *Process {
 	b.Helper()
 	cmd := exec.Command(string(b.weir), "--netns", b.Namespace(lab.FW), "run", "--hook", b.Hook, "-f", file)
@@ -25,8 +24,7 @@ func (b *Box) WeirRunWithout(file string) *Process {
 	return p
 }
 
-// TakeOff takes weir's programs off what comes in by a device of fw, as if they had
-// been lost.
+// TakeOff detaches weir's ingress programs from a device of fw, as if they had been lost.
 func (b *Box) TakeOff(device string) {
 	b.Helper()
 	err := b.Do(lab.FW, func() error {

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Flood is a stream of numbered echo requests that runs beside the story. At its
-// end it can wait for the answers that are under way, as ping cannot.
+// A Flood is a stream of numbered echo requests beside the story. At its end it can wait
+// for replies on their way, which ping cannot.
 type Flood struct {
 	b     *Box
 	to    netip.Addr
 	conn  *net.IPConn
-	id    []byte // stands in each packet, in front of its number
+	id    []byte // in each packet, in front of its number
 	pause time.Duration
 	began time.Time
 	stop  chan struct{}
@@ -28,34 +28,34 @@ type Flood struct {
 	sends sync.WaitGroup
 	reads sync.WaitGroup
 
-	took time.Duration // the sending, known when it has ended
+	took time.Duration // time of the sending, known when it has ended
 
 	mu      sync.Mutex
-	answers []int // to each packet that was sent
-	err     error // the first of sending
+	answers []int // number of replies to each packet
+	err     error // the first error of sending
 	heard   time.Time
 }
 
-// quiet is how long a flood that has ended waits for the next answer.
+// quiet is how long a flood that has ended waits for the next reply.
 const quiet = 2 * time.Second
 
-// catchUp is how many packets leave at a tick at most: a queue of the kernel would have
-// no room for all that were due in a long pause.
+// catchUp is the most packets that leave at a tick. After a long pause, a queue of the
+// kernel would not have room for all that are due.
 const catchUp = 20
 
-// rateReached is which part of its rate a flood has to reach: it may be stopped while it
-// catches up.
+// rateReached is the part of its rate that a flood has to reach: it may be stopped while
+// it catches up.
 const rateReached = 0.97
 
-// Flood starts one of 500 packets a second.
+// Flood starts a flood of 500 packets a second.
 func (b *Box) Flood(host, to string) *Flood {
 	b.Helper()
 	return b.FloodEvery(host, to, 2*time.Millisecond)
 }
 
-// FloodEvery starts one with another pause between packets. It keeps its rate by the
-// clock: packets that a busy machine has kept it from sending it sends late, not never. An
-// emulated machine has no time for that: there a packet that is late is left out.
+// FloodEvery starts a flood with another pause between packets. It keeps its rate by the
+// clock: if a busy machine delays packets, it sends them late, not never. An emulated
+// machine has no time for that, so there late packets are left out.
 func (b *Box) FloodEvery(host, to string, pause time.Duration) *Flood {
 	b.Helper()
 	f := &Flood{
@@ -86,8 +86,8 @@ func (b *Box) FloodEvery(host, to string, pause time.Duration) *Flood {
 	return f
 }
 
-// roomForAnswers has the kernel keep the answers to all that is sent in a second or
-// more, of other floods too, which a story without time for reading would lose.
+// roomForAnswers makes the kernel keep the replies to everything that is sent in a second
+// or more, also by other floods. Otherwise a story without time to read would lose them.
 func (f *Flood) roomForAnswers() error {
 	raw, err := f.conn.SyscallConn()
 	if err != nil {
@@ -107,7 +107,7 @@ func (f *Flood) close() {
 }
 
 func (f *Flood) send() {
-	ticker := time.NewTicker(f.pause) // drops ticks that come too late
+	ticker := time.NewTicker(f.pause) // drops ticks that are too late
 	defer ticker.Stop()
 	for number := 0; ; {
 		select {
@@ -139,17 +139,17 @@ func (f *Flood) sendOne(number int) {
 	}
 }
 
-// Types of echo requests and their answers.
+// Types of echo requests and replies.
 const (
 	echo4, echoed4 = 8, 0
 	echo6, echoed6 = 128, 129
 )
 
-// echoHead is how long the header of an echo request is: type, code, checksum, id,
-// sequence number.
+// echoHead is the length of an echo request's header: type, code, checksum, id, sequence
+// number.
 const echoHead = 8
 
-// request is a packet. The kernel fills in the checksum of IPv6's.
+// request returns a packet. The kernel fills in the checksum for IPv6.
 func (f *Flood) request(number int) []byte {
 	p := make([]byte, echoHead, echoHead+16)
 	p[0] = echo6
@@ -164,7 +164,7 @@ func (f *Flood) request(number int) []byte {
 	return p
 }
 
-// sum is the internet checksum (RFC 1071) of an even number of bytes.
+// sum returns the internet checksum (RFC 1071) of an even number of bytes.
 func sum(p []byte) uint16 {
 	var s uint32
 	for ; len(p) > 0; p = p[2:] {
@@ -174,7 +174,7 @@ func sum(p []byte) uint16 {
 	return ^uint16(s + s>>16)
 }
 
-// read counts answers until the connection is closed.
+// read counts replies until the connection is closed.
 func (f *Flood) read() {
 	answer := byte(echoed4)
 	if f.to.Is6() {
@@ -196,8 +196,8 @@ func (f *Flood) read() {
 	}
 }
 
-// AllAnswered ends the flood; at least so many packets must have been sent, and each
-// answered once.
+// AllAnswered ends the flood. At least this many packets must have been sent, and each
+// must have one reply.
 func (f *Flood) AllAnswered(least int) {
 	f.b.Helper()
 	f.end()
@@ -215,8 +215,8 @@ func (f *Flood) AllAnswered(least int) {
 	}
 }
 
-// AllAnsweredAtRate is AllAnswered of a flood that must have kept its rate from its start
-// to its end, wherever a machine is able to.
+// AllAnsweredAtRate is AllAnswered for a flood that must have kept its rate all the time,
+// on machines that are able to.
 func (f *Flood) AllAnsweredAtRate(least int) {
 	f.b.Helper()
 	f.end()
@@ -226,7 +226,7 @@ func (f *Flood) AllAnsweredAtRate(least int) {
 	f.AllAnswered(least)
 }
 
-// silence is for how long no answer has come since the sending ended.
+// silence returns how long no reply has come since the sending ended.
 func (f *Flood) silence(ended time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -236,7 +236,7 @@ func (f *Flood) silence(ended time.Time) time.Duration {
 	return time.Since(ended)
 }
 
-// wrong are the packets that were not answered once.
+// wrong returns the packets that do not have exactly one reply.
 func (f *Flood) wrong() (sent int, wrong []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"weir/internal/testenv"
 )
 
-// RunFolder is weir's run folder of fw's namespace.
+// RunFolder returns weir's run folder for fw's namespace.
 func (b *Box) RunFolder() string {
 	b.Helper()
 	var folder string
@@ -31,8 +31,8 @@ func (b *Box) RunFolder() string {
 	return folder
 }
 
-// WeirInside starts a command of weir by ip netns exec, as somebody would who
-// does not know --netns. In a chroot into a plain directory ip cannot do that.
+// WeirInside starts a command of weir by ip netns exec, like somebody who does not know
+// --netns. In a chroot into a plain directory ip cannot do that.
 func (b *Box) WeirInside(args ...string) *Process {
 	b.Helper()
 	ip := testenv.NeedProgram(b, "ip")
@@ -47,7 +47,7 @@ func (b *Box) WeirInside(args ...string) *Process {
 // Run runs a command of weir in the test's own namespace.
 func (w Binary) Run(args ...string) (said string, status int) {
 	cmd := exec.Command(string(w), args...)
-	out, _ := cmd.CombinedOutput() //nolint:errcheck // the status tells
+	out, _ := cmd.CombinedOutput() //nolint:errcheck // the status shows it
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
@@ -57,8 +57,8 @@ var passAll = [2]uint64{0x00000002_000000b7, 0x00000000_00000095}
 // ForeignName is the name of the program that ForeignXDP attaches.
 const ForeignName = "intruder"
 
-// ForeignXDP attaches an XDP program to a device that is not weir's, and returns
-// the path at which it is pinned. This process has it open until the story ends.
+// ForeignXDP attaches a foreign XDP program to a device, and returns the path of its pin.
+// This process has it open until the story ends.
 func (b *Box) ForeignXDP(host, device string) (pin string) {
 	b.Helper()
 	fd, err := LoadXDP()
@@ -70,7 +70,7 @@ func (b *Box) ForeignXDP(host, device string) (pin string) {
 	if err := unix.Mount("bpf", dir, "bpf", 0, ""); err != nil {
 		b.Fatalf("mount a bpffs: %v", err)
 	}
-	b.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) }) //nolint:errcheck // the folder's removal would tell
+	b.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) }) //nolint:errcheck // removing the folder would fail
 	pin = filepath.Join(dir, ForeignName)
 	if err := pinProgram(fd, pin); err != nil {
 		b.Fatal(err)
@@ -79,7 +79,7 @@ func (b *Box) ForeignXDP(host, device string) (pin string) {
 	return pin
 }
 
-// NoXDP takes off the program that ForeignXDP attached.
+// NoXDP detaches the program that ForeignXDP attached.
 func (b *Box) NoXDP(host, device string) {
 	b.Helper()
 	b.setXDP(host, device, -1)

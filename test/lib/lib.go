@@ -19,9 +19,9 @@ import (
 // Binary is the weir that stories run, built by Main.
 type Binary string
 
-// Main builds weir, runs the tests of a package with it and returns their exit
-// status. Where WEIR_BINARY names a weir, that one is used: an emulated machine
-// has no time for building.
+// Main builds weir, runs the tests of a package with it and returns their exit status. If
+// WEIR_BINARY names a weir, it uses that one: an emulated machine has no time for
+// building.
 func Main(m *testing.M, binary *Binary) int {
 	manyAtOnce()
 	if path := os.Getenv("WEIR_BINARY"); path != "" {
@@ -45,9 +45,9 @@ func Main(m *testing.M, binary *Binary) int {
 	return m.Run()
 }
 
-// manyAtOnce has more stories run side by side than there are cores, unless the
-// command line says how many: they wait for timers more than they compute. A slow
-// machine has no time to give away.
+// manyAtOnce runs more stories side by side than there are cores, unless the command line
+// sets the number: they wait for timers more than they compute. A slow machine keeps its
+// default.
 func manyAtOnce() {
 	if !emulated() {
 		flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))) //nolint:errcheck // it exists, and takes a number
@@ -66,17 +66,17 @@ type Box struct {
 	dir  string
 }
 
-// Both tells a story twice, under each hook, and nothing beside it: it is for
-// floods that may not lose a packet to a machine that has no time for them, and
-// for what looks at the whole machine. The lab is new for each.
+// Both tells a story twice, under each hook, with nothing beside it. It is for floods
+// that may not lose a packet to a busy machine, and for stories that look at the whole
+// machine. Each has a new lab.
 func (w Binary) Both(t *testing.T, story func(b *Box)) {
 	for _, hook := range []string{"tcx", "xdp"} {
 		t.Run(hook, func(t *testing.T) { story(w.Box(t, hook)) })
 	}
 }
 
-// BothAtOnce is Both for all other stories, which mostly wait: the two run side
-// by side, and beside those of other tests.
+// BothAtOnce is Both for all other stories, which mostly wait. The two run side by side,
+// and beside those of other tests.
 func (w Binary) BothAtOnce(t *testing.T, story func(b *Box)) {
 	t.Parallel()
 	for _, hook := range []string{"tcx", "xdp"} {

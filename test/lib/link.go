@@ -11,7 +11,7 @@ import (
 	"weir/internal/lab"
 )
 
-// IP runs commands of ip in a host, one after the other.
+// IP runs ip commands in a host, one after the other.
 func (b *Box) IP(host string, commands ...string) {
 	b.Helper()
 	for _, c := range commands {
@@ -32,8 +32,8 @@ func (b *Box) Address(host, device string, addresses ...string) {
 	b.IP(host, "link set "+device+" up")
 }
 
-// Wire joins fw to another host by a new veth pair, with the offloads that the
-// story's hook wants.
+// Wire joins fw to another host by a new veth pair, with the offloads of the story's
+// hook.
 func (b *Box) Wire(device, peer, peerDevice string) {
 	b.Helper()
 	b.IP(lab.FW, "link add "+device+" type veth peer name "+peerDevice+" netns "+b.Namespace(peer))
@@ -46,15 +46,15 @@ func (b *Box) Wire(device, peer, peerDevice string) {
 	}
 }
 
-// Tunnel joins two hosts by a pair of tun devices, as a VPN's program has them.
-// This process carries the packets from one to the other until the story ends.
+// Tunnel joins two hosts by a pair of tun devices, like a VPN program. This process
+// carries the packets between them until the story ends.
 func (b *Box) Tunnel(host, device, peer, peerDevice string) {
 	b.Helper()
 	b.carry(host, device, peer, peerDevice, unix.IFF_TUN)
 }
 
-// Taps is Tunnel with tap devices, as a virtual machine's host has them: with an
-// Ethernet header.
+// Taps is Tunnel with tap devices, like a virtual machine's host: with an Ethernet
+// header.
 func (b *Box) Taps(host, device, peer, peerDevice string) {
 	b.Helper()
 	b.carry(host, device, peer, peerDevice, unix.IFF_TAP)
@@ -78,7 +78,7 @@ func (b *Box) carry(host, device, peer, peerDevice string, kind uint16) {
 	})
 }
 
-// tun makes a tun or tap device in a host; it goes when the file is closed.
+// tun makes a tun or tap device in a host; it disappears when the file is closed.
 func (b *Box) tun(host, device string, kind uint16) *os.File {
 	b.Helper()
 	var file *os.File
@@ -96,7 +96,7 @@ func (b *Box) tun(host, device string, kind uint16) *os.File {
 			unix.Close(fd)
 			return fmt.Errorf("make %s: %w", device, err)
 		}
-		file = os.NewFile(uintptr(fd), device) // not before the device is there: only then can it be waited for
+		file = os.NewFile(uintptr(fd), device) // only after the device is there: only then can it be waited for
 		return nil
 	})
 	if err != nil {

@@ -56,7 +56,7 @@ func (b *Box) Machine(host string) string {
 	return strings.Join(all, "\n")
 }
 
-// KernelBefore tells whether the running kernel is older than that.
+// KernelBefore reports whether the running kernel is older than this version.
 func KernelBefore(tb testing.TB, major, minor int) bool {
 	tb.Helper()
 	var name unix.Utsname
@@ -70,7 +70,7 @@ func KernelBefore(tb testing.TB, major, minor int) bool {
 	return a < major || a == major && b < minor
 }
 
-// SameMachine compares a host with what Machine said of it.
+// SameMachine compares a host with an earlier result of Machine.
 func (b *Box) SameMachine(host, was, when string) {
 	b.Helper()
 	if now := b.Machine(host); now != was {

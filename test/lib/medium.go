@@ -12,23 +12,23 @@ import (
 // A Medium is a kind of link between fw and another host.
 type Medium string
 
-// Media.
+// Kinds of links.
 const (
 	Wire   Medium = "wire"   // a veth pair
 	Bridge Medium = "bridge" // a veth pair, fw's end the port of a bridge that has the addresses
 	Tunnel Medium = "tun"    // packets without Ethernet header
 
 	// VLAN and those after it not every kernel has: see Has.
-	VLAN      Medium = "vlan"      // a VLAN on a veth pair, which bears nothing else
+	VLAN      Medium = "vlan"      // a VLAN on a veth pair that carries nothing else
 	QinQ      Medium = "qinq"      // a VLAN in a VLAN with a service tag, likewise
 	WireGuard Medium = "wireguard" // over a veth pair
 	PPP       Medium = "ppp"       // over a serial line: a pair of pseudo terminals
 )
 
-// modules are what the kernel needs for a medium.
+// modules are the kernel modules that a medium needs.
 var modules = map[Medium][]string{VLAN: {"8021q"}, QinQ: {"8021q"}, WireGuard: {"wireguard"}, PPP: {"ppp_async"}}
 
-// Has reports whether this machine's kernel has what a medium needs.
+// Has reports whether this machine's kernel supports a medium.
 func Has(m Medium) bool {
 	for _, module := range modules[m] {
 		if _, err := os.Stat("/sys/module/" + module); err == nil {
@@ -50,7 +50,7 @@ type Path struct {
 	number int    // of the path, from 1 on: it is in the addresses
 }
 
-// side is 1 for the LAN and 2 for the WAN, in addresses.
+// side returns 1 for the LAN and 2 for the WAN, as in addresses.
 func (p *Path) side() int {
 	if p.Host == lab.LAN {
 		return 1
@@ -58,7 +58,8 @@ func (p *Path) side() int {
 	return 2
 }
 
-// Addr is an address on the path's network, of IPv4 or IPv6: fw has 1, the host 10 and 20.
+// Addr returns an address on the path's network, IPv4 or IPv6: fw has 1, the host 10 and
+// 20.
 func (p *Path) Addr(host int, ipv6 bool) string {
 	if ipv6 {
 		return fmt.Sprintf("fd77:%d:%d::%d", p.side(), p.number, host)
@@ -74,9 +75,8 @@ func (p *Path) with(hosts ...int) []string {
 	return all
 }
 
-// Paths joins lan and wan to fw by each of the media: fw's devices are called
-// lan-MEDIUM and wan-MEDIUM. What a host sends from an address of a path takes
-// that path.
+// Paths joins lan and wan to fw by each of the media. fw's devices are called lan-MEDIUM
+// and wan-MEDIUM. Packets from a host's address on a path take that path.
 func (b *Box) Paths(media ...Medium) (lan, wan []Path) {
 	b.Helper()
 	for i, m := range media {
@@ -131,7 +131,7 @@ func (b *Box) join(p *Path) {
 	b.takePath(p, far)
 }
 
-// takePath gives a host routes by a path for what it sends from its addresses there.
+// takePath gives a host routes by a path for packets from its addresses there.
 func (b *Box) takePath(p *Path, device string) {
 	b.Helper()
 	table := fmt.Sprint(100 + p.number)

@@ -19,9 +19,9 @@ const (
 	vifUseIfindex = 0x8
 )
 
-// RouteMulticast makes the kernel of a host route what source sends to the groups
-// from one device to another, until the story ends. No routing daemon would have
-// another one do it.
+// RouteMulticast makes the kernel of a host route packets from source to the groups, from
+// one device to another, until the story ends. A routing daemon could not be told to do
+// that.
 func (b *Box) RouteMulticast(host string, source, from, to string, groups ...string) {
 	b.Helper()
 	sender, socket := netip.MustParseAddr(source), -1
@@ -57,7 +57,7 @@ func (b *Box) RouteMulticast(host string, source, from, to string, groups ...str
 	if err != nil {
 		b.Fatalf("route multicast from %s to %s: %v", source, groups, err)
 	}
-	b.Cleanup(func() { syscall.Close(socket) }) //nolint:errcheck // its routes go with it
+	b.Cleanup(func() { syscall.Close(socket) }) //nolint:errcheck // its routes end with it
 }
 
 // multicastDevice is a vifctl or mif6ctl.

@@ -16,7 +16,7 @@ import (
 	"weir/internal/testenv"
 )
 
-// programTime is the longest that a program of a story may run.
+// programTime is the longest time that a program of a story may run.
 const programTime = time.Minute
 
 // Run runs a program in a host and returns its standard output; it must succeed.
@@ -66,7 +66,7 @@ func (b *Box) start(host string, cmd *exec.Cmd) *Process {
 	b.Helper()
 	p := &Process{b: b, cmd: cmd, name: strings.Join(cmd.Args, " "), done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &p.out, &p.out
-	// Children that a program leaves behind hold its output open.
+	// Children that a program leaves behind keep its output open.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second
 	var err error
@@ -101,9 +101,9 @@ func (p *Process) Signal(s syscall.Signal) {
 	}
 }
 
-// LimitFiles has the kernel refuse the process more files than a few, until the
-// function that it returns is called. The limit is one of numbers, and those that are
-// free lie between others.
+// LimitFiles makes the kernel refuse the process more than a few new files, until the
+// returned function is called. The limit applies to descriptor numbers, and free ones are
+// between others.
 func (p *Process) LimitFiles(few int) (lift func()) {
 	p.b.Helper()
 	pid := p.cmd.Process.Pid
@@ -132,8 +132,8 @@ func (p *Process) Interrupt() {
 	}
 }
 
-// Wait waits until the process ends and returns all it said; it must end with
-// the given status within patience.
+// Wait waits until the process ends and returns all its output. It must end with the
+// given status within patience.
 func (p *Process) Wait(patience time.Duration, status int) string {
 	p.b.Helper()
 	select {
@@ -147,7 +147,7 @@ func (p *Process) Wait(patience time.Duration, status int) string {
 	return p.out.String()
 }
 
-// Said is what the process has written so far.
+// Said returns the process's output so far.
 func (p *Process) Said() string { return p.out.String() }
 
 // Running reports whether the process has not ended yet.
@@ -160,8 +160,8 @@ func (p *Process) Running() bool {
 	}
 }
 
-// AwaitSaid waits until a process that is to go on has written a text: weir, mostly,
-// for which the kernel may have to check programs first.
+// AwaitSaid waits until a running process has written a text. The process is mostly weir,
+// which may wait for the kernel to verify programs.
 func (b *Box) AwaitSaid(p *Process, text string) {
 	b.Helper()
 	b.Until(StartPatience, "it says "+text, func() bool {
@@ -188,16 +188,16 @@ func (b *Box) Listen(host string, port uint16, program string, args ...string) *
 	return p
 }
 
-// ServeHello answers each HTTP request at a port of the host by IPv4 with "hello". The
-// request is read first: socat gives no answer on when what it started is gone before
-// it could hand the request over.
+// ServeHello replies to each HTTP request at an IPv4 port of the host with "hello". It
+// reads the request first: if its child ends before it has passed the request on, socat
+// does not send the reply.
 func (b *Box) ServeHello(host string, port uint16) {
 	b.Helper()
 	b.Listen(host, port, "socat", fmt.Sprintf("TCP4-LISTEN:%d,fork,reuseaddr", port),
 		"SYSTEM:while read x; do test ${#x} -gt 1 || break; done; echo HTTP/1.0 200 OK; echo; echo hello")
 }
 
-// Until waits until something is so, for at most patience.
+// Until waits until so holds, for at most patience.
 func (b *Box) Until(patience time.Duration, what string, so func() bool) {
 	b.Helper()
 	for deadline := time.Now().Add(Scaled(patience)); !so(); time.Sleep(20 * time.Millisecond) {

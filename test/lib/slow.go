@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Slow is the environment variable that says how many times slower than others
-// a machine is: one that is emulated in software. Every patience of a story is
-// stretched by it; what a story asserts is not.
+// Slow is the environment variable that says how many times slower a machine is: one that
+// is emulated in software. It stretches every patience of a story, but not what a story
+// asserts.
 const Slow = "WEIR_TEST_SLOW"
 
-// Scaled is a patience on this machine.
+// Scaled returns a patience for this machine.
 func Scaled(patience time.Duration) time.Duration {
 	text := os.Getenv(Slow)
 	if text == "" {

@@ -11,7 +11,7 @@ import (
 	"weir/internal/testenv"
 )
 
-// Ping pings an address; every packet must be answered.
+// Ping pings an address; every packet must get a reply.
 func (b *Box) Ping(host, to string, packets int) {
 	b.Helper()
 	out := b.Run(host, "ping", "-n", "-c", strconv.Itoa(packets), "-i", "0.1", "-W", "2", to)
@@ -33,16 +33,16 @@ func pinged(out string) (sent, answered int) {
 	return sent, answered
 }
 
-// Scapy runs statements of Python in a host, with all names of scapy; they have to
-// end without an exception.
+// Scapy runs Python statements in a host, with all names of scapy; they must not raise an
+// exception.
 func (b *Box) Scapy(host, statements string) string {
 	b.Helper()
 	testenv.NeedProgram(b, "scapy")
-	return b.Run(host, "/usr/bin/python3", "-c", "from scapy.all import *\n"+statements) // the one scapy is installed for
+	return b.Run(host, "/usr/bin/python3", "-c", "from scapy.all import *\n"+statements) // the Python that has scapy
 }
 
-// ManyUDP sends one packet each from so many sockets, at that rate per second:
-// each is a connection of its own.
+// ManyUDP sends one packet from each of many sockets, at this rate per second: each is a
+// connection of its own.
 func (b *Box) ManyUDP(host, to string, port uint16, connections, rate int) {
 	b.Helper()
 	var destination unix.SockaddrInet4
@@ -62,7 +62,7 @@ func (b *Box) ManyUDP(host, to string, port uint16, connections, rate int) {
 			}
 			turn = turn.Add(time.Second / time.Duration(rate))
 			if now := time.Now(); turn.Before(now) {
-				turn = now // what a busy machine has missed is not made up for by a flood
+				turn = now // packets that a busy machine has delayed are not sent all at once
 			}
 			time.Sleep(time.Until(turn))
 		}

@@ -17,13 +17,13 @@ import (
 	"weir/internal/lab"
 )
 
-// notRunningText is what weir stop says where there is nothing to stop.
+// notRunningText is what weir stop says if there is nothing to stop.
 const notRunningText = "weir does not run here"
 
 func notRunning(out []byte) bool { return bytes.Contains(out, []byte(notRunningText)) }
 
-// StartPatience is how long a start of weir may take on a busy machine, and with
-// a daemon that has to be waited for.
+// StartPatience is how long a start of weir may take on a busy machine, including the
+// wait for another daemon.
 const StartPatience = time.Minute
 
 // Rules writes a rule file and returns its path.
@@ -68,8 +68,8 @@ func (b *Box) WeirStart(rules string, args ...string) *Process {
 	return b.WeirCommand(append([]string{"run", "--hook", b.Hook, "-f", file}, args...)...)
 }
 
-// prefetchVariable is an environment variable that has the stories at XDP told with
-// packets prefetched: on.
+// prefetchVariable is the environment variable that turns prefetching on in the stories
+// under XDP, with the value on.
 const prefetchVariable = "WEIR_TEST_PREFETCH"
 
 // WeirCommand starts a command of weir in fw and does not wait for it.
@@ -78,8 +78,8 @@ func (b *Box) WeirCommand(args ...string) *Process {
 	return b.start("", b.command(args))
 }
 
-// command is a command of weir in fw. A story that says itself how weir run prefetches
-// has its way.
+// command returns a command of weir in fw. A story that sets how weir run prefetches
+// overrides the variable.
 func (b *Box) command(args []string) *exec.Cmd {
 	all := []string{"--netns", b.Namespace(lab.FW)}
 	if way := os.Getenv(prefetchVariable); way != "" && b.Hook == "xdp" && args[0] == "run" {
@@ -88,7 +88,7 @@ func (b *Box) command(args []string) *exec.Cmd {
 	return exec.Command(string(b.weir), append(all, args...)...)
 }
 
-// WeirUnder is WeirCommand with a variable more in the environment.
+// WeirUnder is WeirCommand with one more environment variable.
 func (b *Box) WeirUnder(variable string, args ...string) *Process {
 	b.Helper()
 	cmd := b.command(args)
@@ -106,11 +106,11 @@ func (b *Box) Weir(args ...string) string {
 	return out
 }
 
-// WeirStatus runs a command of weir in fw and returns what it wrote, to
-// standard output and error, and its exit status.
+// WeirStatus runs a command of weir in fw and returns its standard output and error, and
+// its exit status.
 func (b *Box) WeirStatus(args ...string) (string, int) {
 	b.Helper()
-	// Also after the test's end, when its context is done.
+	// It must also work after the test's end, when its context is done.
 	ctx, cancel := context.WithTimeout(context.Background(), Scaled(programTime))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, string(b.weir), append([]string{"--netns", b.Namespace(lab.FW)}, args...)...)
@@ -132,7 +132,7 @@ func weirJSON[T any](b *Box, args ...string) T {
 	return v
 }
 
-// Rule is the rule whose text contains a part; there must be one.
+// Rule returns the rule whose text contains a part; there must be one.
 func (b *Box) Rule(part string) view.Rule {
 	b.Helper()
 	var found []view.Rule
@@ -147,19 +147,19 @@ func (b *Box) Rule(part string) view.Rule {
 	return found[0]
 }
 
-// States are the connections that a filter selects.
+// States returns the connections that a filter selects.
 func (b *Box) States(filter ...string) []state.View {
 	b.Helper()
 	return weirJSON[[]state.View](b, append([]string{"states"}, filter...)...)
 }
 
-// Info is weir's condition.
+// Info returns weir's condition.
 func (b *Box) Info() view.Info {
 	b.Helper()
 	return weirJSON[view.Info](b, "info")
 }
 
-// Packets is how many packets met a reason at an interface.
+// Packets returns how many packets had a reason at an interface.
 func (b *Box) Packets(device string, why reason.Reason) uint64 {
 	b.Helper()
 	for _, n := range b.Info().Interfaces {
@@ -175,7 +175,7 @@ func (b *Box) Packets(device string, why reason.Reason) uint64 {
 	return 0
 }
 
-// Dump writes what weir knows to the test's log, for a story that failed.
+// Dump writes weir's state to the log of a failed test.
 func (b *Box) Dump() {
 	for _, command := range [][]string{{"info"}, {"rules", "-v"}, {"states", "-v"}, {"interfaces"}} {
 		out, _ := b.WeirStatus(command...)
@@ -196,7 +196,7 @@ func (b *Box) AwaitHook(device string) {
 	})
 }
 
-// Hooks are the interfaces of fw as weir interfaces has them, by name.
+// Hooks returns the interfaces of fw from weir interfaces, by name.
 func (b *Box) Hooks() map[string]rundir.Interface {
 	b.Helper()
 	all := make(map[string]rundir.Interface)
