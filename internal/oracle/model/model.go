@@ -51,21 +51,21 @@ type Outcome struct {
 	Mark      uint32   // at TCX: afterwards; if XDP hands the packet up: the mark that it will have
 	Priority  uint32   // skb->priority; what XDP redirects has none
 	Back      bool     // XDP leaves the redirect to TCX ingress
-	Number    uint32   // of its state, with its direction, where the stack or TCX ingress is to forward it; 0: none
-	Frame     []byte   // as it goes on, or the answer; nil for Drop
-	Judged    bool     // a packet that went the whole way: XDP tells TCX ingress, which judges it no more
-	Length    int      // bytes that are counted with it: of the IP packet, or of a frame that holds none
-	Records   []Record // what rules have logged of it, in order
+	Number    uint32   // number of its state, with its direction, if the stack or TCX ingress is to forward it; 0: none
+	Frame     []byte   // as it goes on, or the reject; nil for Drop
+	Judged    bool     // the packet is done: XDP tells TCX ingress, which does not evaluate it again
+	Length    int      // bytes that are counted: of the IP packet, or of a frame without one
+	Records   []Record // what rules have logged about it, in order
 }
 
-// A Model judges frames one after the other.
+// A Model evaluates frames one after the other.
 type Model struct {
 	box      *Box
 	rules    *resolve.Ruleset
 	ruleBase uint32 // global number of rule 0
 	unloaded bool
-	queues   func(name string) uint16 // numbers of queues; nil: they have none
-	chance   func() bool              // decides whether a rule with a probability matches; nil: it does
+	queues   func(name string) uint16 // numbers of queues; nil: queues have none
+	chance   func() bool              // decides whether a rule with a probability matches; nil: all match
 
 	now       state.Tick
 	timeouts  state.Timeouts
@@ -76,20 +76,20 @@ type Model struct {
 	answers   Answers
 
 	turns        map[turn]uint64
-	asked        map[uint32]state.Tick // when a DHCP client of the box last asked, by interface
-	way, ways    uint64                // of AskAll: which of as many next hops is meant
+	asked        map[uint32]state.Tick // by interface: when a DHCP client of the box last asked
+	way, ways    uint64                // for AskAll: which of how many next hops to take
 	paths        map[Path]Counter
 	ruleCounters []RuleCounter
 }
 
-// A connection is a state and what of it only the model knows by name.
+// A connection is a state, and what only the model keeps by name.
 type connection struct {
 	state.State
 	path  Path
 	tag   string // of the side that keeps state
 	given [2]given
 	dead  bool
-	ends  [2]bool // the box itself is where packets of the direction go
+	ends  [2]bool // packets of the direction are for the box itself
 }
 
 // New returns a model without states.
@@ -102,7 +102,7 @@ func New(box *Box, rules *resolve.Ruleset, ruleBase uint32) *Model {
 	return m
 }
 
-// SetClock sets the time, and scales the timeouts by the states there are then.
+// SetClock sets the time, and scales the timeouts by the present number of states.
 func (m *Model) SetClock(now state.Tick) {
 	o := &m.rules.Options
 	m.now = now
@@ -113,7 +113,7 @@ func (m *Model) SetClock(now state.Tick) {
 // SetUnloaded tells the model that its rules are the built-in ones.
 func (m *Model) SetUnloaded(unloaded bool) { m.unloaded = unloaded }
 
-// Sweep releases what is dead or has expired.
+// Sweep releases dead and expired states.
 func (m *Model) Sweep() {
 	var kept []*connection
 	for _, c := range m.states {
@@ -126,8 +126,8 @@ func (m *Model) Sweep() {
 	m.states = kept
 }
 
-// States returns the live states in the order of their creation, expired ones
-// that no packet has met included.
+// States returns the live states in the order of their creation, including expired ones
+// that no packet has met.
 func (m *Model) States() []state.State {
 	live := make([]state.State, 0, len(m.states))
 	for s := range m.Live() {
@@ -136,8 +136,8 @@ func (m *Model) States() []state.State {
 	return live
 }
 
-// Live goes through the same states without copying them. They are the model's
-// and not to be changed.
+// Live iterates over the same states without copying them. The caller must not change
+// them.
 func (m *Model) Live() iter.Seq[*state.State] {
 	return func(yield func(*state.State) bool) {
 		for _, c := range m.states {
@@ -148,8 +148,8 @@ func (m *Model) Live() iter.Seq[*state.State] {
 	}
 }
 
-// Judge sends a frame through the steps of docs/packet-path.md. made is the
-// state that the dataplane made for it, nil if none or not known.
+// Judge sends a frame through the steps of docs/packet-path.md. made is the state that
+// the dataplane made for it, or nil if there is none or it is not known.
 func (m *Model) Judge(f *Frame, made *state.State) Outcome {
 	i := m.box.byIndex(f.Interface)
 	if i == nil {
@@ -190,7 +190,7 @@ func (m *Model) receivedBy(f *Frame, p *packet) *Interface {
 	return p.iface
 }
 
-// judge is the way of a frame that holds a packet, from step 2 on.
+// judge handles a frame with a packet, from step 2 on.
 func (m *Model) judge(f *Frame, p *packet, made *state.State) Outcome {
 	if f.Hook == TCXEgress && f.From != 0 {
 		return m.handedOff(f, p, made)
@@ -198,7 +198,7 @@ func (m *Model) judge(f *Frame, p *packet, made *state.State) Outcome {
 	return m.judgeParsed(p, made)
 }
 
-// judgeParsed judges what comes in, what the box itself sends, and multicast that the
+// judgeParsed handles what comes in, what the box itself sends, and multicast that the
 // stack has routed.
 func (m *Model) judgeParsed(p *packet, made *state.State) Outcome {
 	switch {
@@ -228,8 +228,8 @@ func (m *Model) lookUp(p *packet, made *state.State) Outcome {
 	return o
 }
 
-// find returns the live state that holds a tuple, and the direction. One that
-// has expired dies of it.
+// find returns the live state that holds a tuple, and the direction. It marks an expired
+// one dead.
 func (m *Model) find(t state.Tuple) (*connection, int) {
 	for _, c := range m.states {
 		for d := range c.Tuple {
@@ -248,8 +248,8 @@ func (m *Model) find(t state.Tuple) (*connection, int) {
 
 func (m *Model) expired(c *connection) bool { return c.Expires(m.now, &m.timeouts) <= 0 }
 
-// crossingNeeded returns the crossing that packets of direction d need to have
-// behind them where they are seen.
+// crossingNeeded returns the crossing that packets of direction d must have passed at
+// this hook.
 func crossingNeeded(d int, egress bool) state.Flags {
 	if (d == 0) != egress {
 		return state.In
@@ -261,7 +261,7 @@ func (c *connection) mayCross(d int, egress bool) bool {
 	return c.Flags&crossingNeeded(d, egress) != 0
 }
 
-// end is the end of a frame's way where it stands.
+// end returns the outcome of a frame that ends here.
 func (f *Frame) end(r reason.Reason) Outcome {
 	switch {
 	case !r.IsPass():
@@ -272,8 +272,8 @@ func (f *Frame) end(r reason.Reason) Outcome {
 	return Outcome{Verdict: Up, Reason: r, Mark: f.Mark, Priority: f.Priority, Frame: f.Bytes, Length: len(f.Bytes)}
 }
 
-// dropped reports whether the packet goes no further, answered or not, for what
-// weir has judged. That it is dropped for lack of a mark comes after that.
+// dropped reports whether weir drops the packet, with or without a reject. A drop for
+// lack of a mark comes later and does not count.
 func (o *Outcome) dropped() bool {
 	return o.Verdict == Drop && o.Reason != reason.MarkTaken || o.Verdict == Answer
 }
@@ -289,8 +289,8 @@ func (p *packet) upLocal(r reason.Reason) Outcome {
 	return Outcome{Verdict: Up, Reason: r, Frame: p.frame}
 }
 
-// upGroup does the same where the destination may be a group of hosts: the stack
-// may route such a packet on, unless its source is local to a link.
+// upGroup does the same if the destination may be a multicast group: the stack may route
+// such a packet on, unless its source is local to a link.
 func (m *Model) upGroup(p *packet, r reason.Reason, dst netip.Addr) Outcome {
 	o := p.upLocal(r)
 	if dst.IsMulticast() && p.tuple.Zone == 0 {
@@ -306,7 +306,7 @@ func (p *packet) upBack(r reason.Reason, c *connection, d int) Outcome {
 	return Outcome{Verdict: Up, Reason: r, Back: true, Number: c.number(d), Frame: p.frame}
 }
 
-// number is what the dataplane knows a connection's direction by; 0: there is none.
+// number returns the dataplane's number for a connection's direction; 0: there is none.
 func (c *connection) number(d int) uint32 {
 	if c == nil {
 		return 0

@@ -16,7 +16,7 @@ func TestSourceTranslation(t *testing.T) {
 	w.ends(b, gateway, 50001, server, 53)
 	b = w.in(wanIndex, udp(t, server, 53, gateway, 50001, "a"), Redirect, reason.State)
 	w.ends(b, server, 53, client, 4000)
-	// the next connection to the same place gets the next port
+	// the next connection to the same destination gets the next port
 	b = w.in(lanIndex, udp(t, inside, 4000, server, 53, "q"), Redirect, reason.Rule)
 	w.ends(b, gateway, 50002, server, 53)
 	// another destination may share the port
@@ -68,7 +68,7 @@ func TestPortRange(t *testing.T) {
 		w.ends(b, gateway, port, server, 53)
 	}
 	w.in(lanIndex, udp(t, client, 9, server, 53, "q"), Drop, reason.NATPorts)
-	w.SetClock(60 * state.TicksPerSecond) // the owners have expired and give way
+	w.SetClock(60 * state.TicksPerSecond) // the owners have expired and yield
 	b := w.in(lanIndex, udp(t, client, 9, server, 53, "q"), Redirect, reason.Rule)
 	w.ends(b, gateway, 1000, server, 53)
 	if len(w.States()) != 2 {
@@ -107,7 +107,7 @@ func TestOwnCollision(t *testing.T) {
 	w.ends(b, server, 53, gateway, 50001)
 }
 
-// Back out of the interface it came in by, with both ends translated.
+// Packets leave by the interface they came in by, with both ends translated.
 func TestHairpin(t *testing.T) {
 	nat := natTo("192.168.1.1")
 	nat.Interface.Name, nat.To.Addr = "lan", host("192.168.1.20")
@@ -133,8 +133,8 @@ func TestStateLimit(t *testing.T) {
 	w.in(lanIndex, udp(t, client, 4001, server, 53, "q"), Drop, reason.StateLimit)
 }
 
-// What goes up to be forwarded has only its destination translated; TCX egress
-// does the source.
+// What goes up to be forwarded has only its destination translated; TCX egress translates
+// the source.
 func TestHandedUp(t *testing.T) {
 	w := newWorld(t, rdrTo("203.0.113.5", "192.168.1.20", 8080), natTo("203.0.113.5"), pass())
 	packet := ip(client, addr("203.0.113.99"), layers.IPProtocolUDP).(*layers.IPv4)

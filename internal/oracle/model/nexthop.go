@@ -9,12 +9,12 @@ import (
 	"weir/pf/resolve"
 )
 
-// maxDetours is how often route-to may send a packet to another interface,
-// whose rules are then asked too, as in pf.
+// maxDetours is how often route-to may send a packet to another interface, whose rules
+// are then evaluated too, as in pf.
 const maxDetours = 3
 
-// detour is the way that route-to of the deciding rule gives a packet instead of
-// the machine's own; nil if it gives none.
+// detour returns the route of the deciding rule's route-to, which replaces the machine's
+// own; nil if there is none.
 func (m *Model) detour(c *crossing, inside state.Tuple) *routed {
 	if c.skipped || c.rule == nil || c.rule.Action != ast.Pass {
 		return nil
@@ -45,8 +45,8 @@ type hop struct {
 	addr  netip.Addr
 }
 
-// hops are the next hops of a route in a family. Of a network the addresses are
-// taken by what the route says, here the first.
+// hops returns the next hops of a route in a family. The addresses of a network are taken
+// as the route says, here the first.
 func (m *Model) hops(r *resolve.Route, family int) []hop {
 	var hops []hop
 	for i := range r.Hops {
@@ -62,8 +62,8 @@ func (m *Model) hops(r *resolve.Route, family int) []hop {
 	return hops
 }
 
-// hopAddrs are the addresses of a next hop. With af-to they are of the family
-// that the rule's packets come in, so any is right where there is but one.
+// hopAddrs returns the addresses of a next hop. With af-to they are of the family in
+// which the rule's packets come in, so if there is only one, any family is right.
 func (m *Model) hopAddrs(h *resolve.NextHop, family int) []netip.Prefix {
 	if h.Addr.Kind == resolve.PrefixAddress {
 		return []netip.Prefix{h.Addr.Prefix}
@@ -71,7 +71,7 @@ func (m *Model) hopAddrs(h *resolve.NextHop, family int) []netip.Prefix {
 	return m.pool(&h.Addr, family)
 }
 
-// toHop is the route to a next hop.
+// toHop returns the route to a next hop.
 func (m *Model) toHop(h hop, inside state.Tuple) *routed {
 	toward := h.addr
 	if !toward.IsValid() {
@@ -95,8 +95,8 @@ func (m *Model) toHop(h hop, inside state.Tuple) *routed {
 	return &opened
 }
 
-// leave asks the rules about a packet that goes out, and again where they send it
-// out by another interface.
+// leave evaluates the rules for a packet that goes out, and again if they send it out by
+// another interface.
 func (m *Model) leave(a asked, inside state.Tuple, r routed) (*crossing, routed) {
 	for n := 0; ; n++ {
 		out := m.evaluate(a)

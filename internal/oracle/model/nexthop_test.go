@@ -24,8 +24,8 @@ func loaded(t *testing.T, src string) []*resolve.Rule {
 	return rules.Rules
 }
 
-// TestNextHop asks for the way of a packet from lan that the rules send elsewhere
-// than the machine's routes do.
+// TestNextHop follows packets from lan that the rules send elsewhere than the machine's
+// routes do.
 func TestNextHop(t *testing.T) {
 	tests := []struct {
 		name, rules string
@@ -92,8 +92,7 @@ func TestNextHops(t *testing.T) {
 	}
 }
 
-// TestOtherDirection lets nat-to and rdr-to stand in rules of the direction that
-// they are not usual in.
+// TestOtherDirection tests nat-to and rdr-to in rules of the less usual direction.
 func TestOtherDirection(t *testing.T) {
 	asked := ask1(t, Frame{Interface: lanIndex, Bytes: udp(t, client, 4000, server, 53, "q")}, loaded(t, `
 		match in on lan nat-to 203.0.113.9 port 1000
@@ -108,7 +107,7 @@ func TestOtherDirection(t *testing.T) {
 	}
 }
 
-// TestBitmask keeps what stands behind the network.
+// TestBitmask checks that the bits behind the network stay.
 func TestBitmask(t *testing.T) {
 	asked := ask1(t, Frame{Interface: lanIndex, Bytes: udp(t, client, 4000, server, 53, "q")},
 		loaded(t, "match out on wan nat-to 203.0.113.128/25 bitmask static-port\npass")...)

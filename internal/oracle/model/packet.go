@@ -22,7 +22,7 @@ const (
 	flagACK = 0x10
 )
 
-// Fragment says which part of a fragmented packet a frame holds.
+// Fragment says which part of a fragmented packet is in a frame.
 type fragment uint8
 
 const (
@@ -31,7 +31,7 @@ const (
 	fragmentLater
 )
 
-// A packet is what parse makes of a frame.
+// A packet is a parsed frame.
 type packet struct {
 	frame []byte // the whole frame; rewriting changes it in place
 	iface *Interface
@@ -43,34 +43,34 @@ type packet struct {
 	end     int // offset behind the packet's last byte; padding follows
 	family  int // 4 or 6
 	ttl     uint8
-	tos     uint8 // of IPv6 without its bits for congestion, as pf sees it
+	tos     uint8 // for IPv6 without the congestion bits, as in pf
 	tuple   state.Tuple
-	mark    uint32       // of the packet in the stack; under XDP 0
+	mark    uint32       // of the packet in the stack; 0 under XDP
 	marks   resolve.Mark // that rules have set on a packet without a state
 	steered uint32       // the mark that it is routed by
 
 	options   bool // IPv4 options, IPv6 hop-by-hop or destination options
-	group     bool // the frame is addressed to a group of stations
+	group     bool // the frame is for a group MAC address
 	icmpError bool // quotes another packet, at l4+8
 
 	fragment        fragment
 	fragmentID      uint32
 	fragmentOffset  int // bytes
-	fragmentPayload int // bytes that it carries of the whole packet
+	fragmentPayload int // bytes of the whole packet in this fragment
 	more            bool
-	fragmentProto   uint8 // by which fragments of one packet are told apart; 0 in IPv6 (RFC 8200, 4.5)
+	fragmentProto   uint8 // part of the key of a packet's fragments; 0 in IPv6 (RFC 8200, 4.5)
 
 	icmpType, icmpCode uint8 // of ICMP and ICMPv6
 	tcp                segment
 
-	path Path // counted under, if no state carries it
+	path Path // what it counts under if it has no state
 
 	came      []byte       // the IP packet before anything was rewritten
 	given     given        // by the rules, and by what its connection keeps of them
-	recorded  *gift        // what it was given when it went up; nil: that is not on record
-	carrier   *connection  // whose packet it is; nil: none
+	recorded  *gift        // what it had when it went up; nil: there is no record
+	carrier   *connection  // the packet's connection; nil: none
 	direction int          // of carrier
-	anew      [2]*crossing // in and out, where sides of carrier judge its packet anew
+	anew      [2]*crossing // in and out, if sides of carrier evaluate its packet again
 	to        uint32       // carrier's packet: index of the interface that it would leave by; 0: none
 	records   []Record
 }

@@ -20,8 +20,8 @@ const (
 	vlanIDMask      = 0x0fff
 )
 
-// parse is step 1. It returns the packet, and the reason why the frame's way ends
-// here, if it does: then only the interface that it belongs to is known of it.
+// parse is step 1. It returns the packet, and the reason if the frame ends here. Then
+// only the interface that it belongs to is known.
 func parse(f *Frame, i *Interface, b *Box) (*packet, *reason.Reason) {
 	p := &packet{frame: f.Bytes, iface: i, hook: f.Hook}
 	etherType, why := p.parseEthernet(b)
@@ -48,8 +48,8 @@ func parse(f *Frame, i *Interface, b *Box) (*packet, *reason.Reason) {
 
 func because(r reason.Reason) *reason.Reason { return &r }
 
-// parseEthernet returns the frame's EtherType; devices without Ethernet header
-// have it beside the frame, which here is told from the version field.
+// parseEthernet returns the frame's EtherType. Devices without Ethernet header have it
+// beside the frame; here it comes from the version field.
 func (p *packet) parseEthernet(b *Box) (uint16, *reason.Reason) {
 	if p.iface.L3 {
 		if len(p.frame) > 0 && p.frame[0]>>4 == 6 {
@@ -73,7 +73,7 @@ func (p *packet) parseEthernet(b *Box) (uint16, *reason.Reason) {
 	return binary.BigEndian.Uint16(p.frame[p.l3-2:]), nil
 }
 
-// parseTags goes behind the tags of a frame if it belongs to an interface by them.
+// parseTags skips the tags of a frame if it belongs to an interface by them.
 func (p *packet) parseTags(b *Box) {
 	found, at := p.iface, p.l3
 	for range mostTags {
@@ -122,7 +122,7 @@ func (p *packet) parseIPv4() *reason.Reason {
 	return p.parseFragment(offset, total-header, more)
 }
 
-// parseFragment notes a fragment that carries payload bytes.
+// parseFragment notes a fragment with payload bytes.
 func (p *packet) parseFragment(offset, payload int, more bool) *reason.Reason {
 	p.fragment, p.fragmentOffset, p.fragmentPayload, p.more = fragmentFirst, offset, payload, more
 	if offset > 0 {
@@ -164,7 +164,7 @@ func (p *packet) parseIPv6() *reason.Reason {
 	return p.parseExtensions()
 }
 
-// short is the reason for a packet that ends before a header it must hold.
+// short returns the reason for a packet that ends before a header it must have.
 func (p *packet) short() *reason.Reason {
 	if p.fragment == fragmentFirst {
 		return because(reason.FragmentShort)

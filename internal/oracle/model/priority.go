@@ -7,13 +7,13 @@ import (
 	"weir/pf/resolve"
 )
 
-// A given is what rules give packets: set prio and set queue.
+// A given is what rules set for packets with set prio and set queue.
 type given struct {
 	prio  state.Prio // 0: none
 	queue resolve.SetQueue
 }
 
-// takes adds what a rule gives; it replaces what an earlier one gave.
+// takes adds what a rule sets, replacing earlier values.
 func (g *given) takes(r *resolve.Rule) {
 	if r.SetPrio.Set {
 		g.prio = state.PrioOf(r.SetPrio.N, r.SetPrio.Ack)
@@ -23,13 +23,13 @@ func (g *given) takes(r *resolve.Rule) {
 	}
 }
 
-// or is g, and what it lacks from other.
+// or returns g, with missing values from other.
 func (g given) or(other given) given {
 	return given{cmp.Or(g.prio, other.prio), cmp.Or(g.queue, other.queue)}
 }
 
-// keptGiven is what a connection's sides that keep state give its packets, by
-// direction: where they leave counts for more than where they came in.
+// keptGiven returns what a connection's sides with state set for its packets, by
+// direction. The side where they leave overrides the side where they came in.
 func keptGiven(flags state.Flags, in, out *crossing) [2]given {
 	var came, left given
 	if flags&state.EvaluateIn == 0 {
@@ -41,7 +41,7 @@ func keptGiven(flags state.Flags, in, out *crossing) [2]given {
 	return [2]given{left.or(came), came.or(left)}
 }
 
-// gives notes what a connection gives its packets of each direction.
+// gives notes what a connection sets for its packets of each direction.
 func (m *Model) gives(c *connection, kept [2]given) {
 	c.given = kept
 	for d, g := range kept {
@@ -50,8 +50,7 @@ func (m *Model) gives(c *connection, kept [2]given) {
 	}
 }
 
-// widenGiven adds what the rules give at a side that a connection is to cross from
-// now on.
+// widenGiven adds what the rules set at a new side of a connection.
 func (m *Model) widenGiven(c *connection, side state.Flags, here given) {
 	kept := c.given
 	leaves := 0
@@ -66,7 +65,7 @@ func (m *Model) widenGiven(c *connection, side state.Flags, here given) {
 // SetQueues tells the model the numbers of queues, and of pairs "a, b", by name.
 func (m *Model) SetQueues(number func(name string) uint16) { m.queues = number }
 
-// queueNumber is the number of what set queue names.
+// queueNumber returns the number of what set queue names.
 func (m *Model) queueNumber(q resolve.SetQueue) uint16 {
 	switch {
 	case q.Name == "" || m.queues == nil:
@@ -77,14 +76,14 @@ func (m *Model) queueNumber(q resolve.SetQueue) uint16 {
 	return m.queues(q.Name + ", " + q.Ack)
 }
 
-// A gift is what one packet is given.
+// A gift is the priority and queue of one packet.
 type gift struct {
 	prio  uint8
-	given bool // prio counts
+	given bool // prio is valid
 	queue uint16
 }
 
-// gift chooses what a packet is given from what the rules give.
+// gift computes a packet's priority and queue from what the rules set.
 func (m *Model) gift(p *packet) gift {
 	if p.recorded != nil {
 		return *p.recorded
@@ -107,7 +106,7 @@ const (
 	queueShift   = 16
 )
 
-// priority is step 15: what skb->priority says when the packet goes on.
+// priority is step 15: the packet's skb->priority when it goes on.
 func (g gift) priority(before uint32) uint32 {
 	switch {
 	case g.given:
@@ -118,8 +117,8 @@ func (g gift) priority(before uint32) uint32 {
 	return before&priorityMask | uint32(g.queue)<<queueShift
 }
 
-// urgent reports whether a packet takes the second priority and queue: a TCP
-// segment with ACK and without data, or one whose sender asks for a low delay.
+// urgent reports whether a packet takes the second priority and queue. TCP segments with
+// ACK and without data do, and packets whose sender asks for a low delay.
 func (p *packet) urgent() bool {
 	const lowDelay, ack = 0x10, 0x10
 	bare := p.tuple.Proto == protoTCP && p.fragment != fragmentLater && p.tcp.flags&ack != 0 && p.tcp.payload == 0

@@ -11,7 +11,7 @@ import (
 	"weir/internal/fw/state"
 )
 
-// icmpError quotes what stands behind the Ethernet header of a frame, up to size bytes.
+// icmpError quotes what follows the Ethernet header of a frame, up to size bytes.
 func icmpError(t *testing.T, src, dst netip.Addr, kind, code uint8, about []byte, size int) []byte {
 	t.Helper()
 	quoted := gopacket.Payload(about[14:min(len(about), 14+size)])
@@ -66,7 +66,7 @@ func TestErrorThroughNAT(t *testing.T) {
 	}
 }
 
-// An error from the host that rdr-to hides comes from where the client looked for it.
+// An error from a host behind rdr-to comes from the address that the client used.
 func TestErrorFromHiddenHost(t *testing.T) {
 	w := newWorld(t, rdrTo("203.0.113.5", "192.168.1.20", 8080), pass())
 	left := w.in(wanIndex, udp(t, server, 4000, gateway, 80, "question"), Redirect, reason.Rule)
@@ -103,7 +103,7 @@ func TestErrorsThatDoNotFit(t *testing.T) {
 	later := about(101)
 	later[14+7] = 1
 	w.in(wanIndex, icmpError(t, router, client, 3, 4, later, 28), Drop, reason.ICMPMismatch)
-	// about nothing known: the rules judge it, and no state is made
+	// about nothing known: it meets the rules, and no state is made
 	stranger := udp(t, client, 1, server, 2, "question")
 	w.in(wanIndex, icmpError(t, router, client, 3, 4, stranger, 28), Redirect, reason.Rule)
 	if len(w.States()) != 1 {
@@ -173,7 +173,7 @@ func TestFragmentsFollowTheirFirst(t *testing.T) {
 	w.in(lanIndex, short[0], Drop, reason.FragmentShort)
 }
 
-// options returns an IPv4 frame a router alert.
+// withOptions adds a router alert to an IPv4 frame.
 func withOptions(t *testing.T, b []byte) []byte {
 	t.Helper()
 	return frame(t, &layers.IPv4{Version: 4, TTL: 64, SrcIP: b[26:30], DstIP: b[30:34], Protocol: layers.IPProtocol(b[23]),

@@ -50,7 +50,7 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// Each rule passes only the packet that has what it asks for.
+// Each rule passes only packets that meet its condition.
 func TestConditions(t *testing.T) {
 	yes := udp(t, client, 4000, server, 53, "q")
 	for name, c := range map[string]struct {
@@ -100,7 +100,7 @@ func TestICMPTypeAndCode(t *testing.T) {
 	w.in(lanIndex, echo(t, client, server, 13, 7), Drop, reason.Block)
 }
 
-// A match rule's translation stands for later rules, and its tag for both crossings.
+// A match rule's translation applies to later rules, and its tag to both crossings.
 func TestMatchIsSticky(t *testing.T) {
 	rdr := rdrTo("203.0.113.5", "192.168.1.20", 8080)
 	rdr.Tag = "FORWARD"
@@ -119,7 +119,8 @@ func TestMatchIsSticky(t *testing.T) {
 	w.in(wanIndex, udp(t, server, 4000, inside, 8080, "untranslated"), Drop, reason.Block)
 }
 
-// A pass rule's translation applies if the rule decides, and beats those of match rules.
+// A pass rule's translation applies if the rule decides, and overrides those of match
+// rules.
 func TestPassTranslation(t *testing.T) {
 	decides := pass()
 	decides.Direction = ast.Out
@@ -132,7 +133,7 @@ func TestPassTranslation(t *testing.T) {
 	w.ends(b, addr("203.0.113.8"), 50001, server, 53)
 }
 
-// Where one side keeps no state, its rules see every packet.
+// If one side keeps no state, its rules see every packet.
 func TestJudgedAnew(t *testing.T) {
 	noState := pass()
 	noState.Direction, noState.State, noState.Interface.Name = ast.In, resolve.NoState, "lan"

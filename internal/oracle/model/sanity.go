@@ -13,7 +13,7 @@ var (
 	unspecified = netip.MustParseAddr("0.0.0.0")
 )
 
-// sanity is step 3: addresses that no packet may come in with.
+// sanity is step 3: addresses with which no packet may come in.
 func (m *Model) sanity(p *packet) *reason.Reason {
 	src, dst := p.tuple.Src, p.tuple.Dst
 	switch {

@@ -49,8 +49,8 @@ func (g tcpSegment) bytes(t *testing.T) []byte {
 	return frame(t, ip(src, dst, layers.IPProtocolTCP), l, gopacket.Payload(make([]byte, g.data)))
 }
 
-// step is a segment and what it must lead to. Without a phase the state is gone
-// or unchanged.
+// step is a segment and its expected result. Without a phase the state is gone or
+// unchanged.
 type step struct {
 	tcpSegment
 	verdict Verdict
@@ -83,7 +83,7 @@ func ok(g tcpSegment, p state.Phase) step  { return step{g, Redirect, reason.Sta
 func first(g tcpSegment) step              { return step{g, Redirect, reason.Rule, state.TCPFirst} }
 func bad(g tcpSegment, p state.Phase) step { return step{g, Drop, reason.StateMismatch, p} }
 
-// opened is a connection after its handshake: both ends at 101 and 501.
+// opened returns a connection after its handshake: both ends at 101 and 501.
 func opened(t *testing.T) *world {
 	w := newWorld(t, &resolve.Rule{Flags: resolve.TCPFlags{Set: flagSYN, Mask: flagSYN | flagACK}})
 	w.play(first(seg(false, "S", 100, 0, 0)),
@@ -163,12 +163,12 @@ func TestReset(t *testing.T) {
 	if s := w.only(); s.Flow[0].Peer != state.PeerTimeWait || s.Flow[1].Peer != state.PeerTimeWait {
 		t.Errorf("flows %+v", s.Flow)
 	}
-	// the answer to a SYN at a closed port: no sequence number of its own
+	// the reply to a SYN at a closed port: it has no sequence number of its own
 	w = newWorld(t, pass())
 	w.play(first(seg(false, "S", 100, 0, 0)), ok(seg(true, "RA", 0, 101, 0), state.TCPClosed))
 }
 
-// A blind SYN-ACK whose acknowledgement fits nothing sets no window.
+// A blind SYN-ACK with a wrong acknowledgement sets no window.
 func TestBlindAnswer(t *testing.T) {
 	w := newWorld(t, pass())
 	w.play(first(seg(false, "S", 100, 0, 0)), bad(seg(true, "SA", 500, 100000, 0), state.TCPFirst))
@@ -179,7 +179,7 @@ func TestBlindAnswer(t *testing.T) {
 
 func TestSynInState(t *testing.T) {
 	w := opened(t)
-	w.play(ok(seg(false, "S", 90000, 0, 0), state.TCPEstablished)) // the end answers it
+	w.play(ok(seg(false, "S", 90000, 0, 0), state.TCPEstablished)) // the end host answers it
 	if s := w.only(); s.Flow[0].SeqLo != 101 || s.Flow[0].Packets != 3 {
 		t.Errorf("flow %+v", s.Flow[0])
 	}
@@ -194,7 +194,8 @@ func TestStrangersNeedTheirFlags(t *testing.T) {
 	w := newWorld(t, block(), &resolve.Rule{Flags: resolve.TCPFlags{Set: flagSYN, Mask: flagSYN | flagACK}})
 	w.in(lanIndex, seg(false, "A", 100, 500, 10).bytes(t), Drop, reason.Block)
 	w.in(lanIndex, seg(false, "SA", 100, 500, 0).bytes(t), Drop, reason.Block)
-	// picked up in the middle by a rule that asks no flags; the other end's window is not known yet
+	// picked up in the middle by a rule without flags; the other end's window is not
+	// known yet
 	w = newWorld(t, pass())
 	w.play(first(seg(false, "A", 100, 500, 10)), ok(seg(false, "A", 110, 500, 1400), state.TCPOpening),
 		ok(seg(true, "A", 500, 110, 10), state.TCPOpening))

@@ -4,11 +4,11 @@ import (
 	"weir/internal/fw/state"
 )
 
-// maxAck is the slack of the acknowledgement tests: a full unscaled window and
-// a segment.
+// maxAck is the tolerance of the acknowledgement tests: a full unscaled window and a
+// segment.
 const maxAck = 65535 + 1500
 
-// What tracking says of a packet of a state.
+// The result of tracking a packet of a state.
 type tracked uint8
 
 const (
@@ -41,7 +41,7 @@ func (m *Model) count(p *packet, c *connection, d int) {
 	f.Bytes += uint64(p.length())
 }
 
-// trackOther is UDP and every protocol that weir knows nothing about.
+// trackOther tracks UDP and every protocol that weir does not know.
 func trackOther(c *connection, d int) {
 	f, t := &c.Flow[d], &c.Flow[1-d]
 	raise(f, state.PeerSynSent)
@@ -80,7 +80,7 @@ func sequenceEnd(g *segment) uint32 {
 	return end
 }
 
-// startTCP is the creation from a segment.
+// startTCP creates a flow from a segment.
 func startTCP(f *state.Flow, p *packet) {
 	g := &p.tcp
 	f.SeqLo = sequenceEnd(g)
@@ -128,7 +128,7 @@ func windowScale(p *packet) (scale uint8, offered bool) {
 	return 0, false
 }
 
-// trackTCP is a later segment of a connection; the numbers are the text's.
+// trackTCP tracks a later segment of a connection; the numbers are those of step 9.
 func trackTCP(p *packet, c *connection, d int) tracked {
 	s, t := &c.Flow[d], &c.Flow[1-d]
 	if p.tcp.flags&(flagSYN|flagACK) == flagSYN { // 1
@@ -156,8 +156,7 @@ func trackTCP(p *packet, c *connection, d int) tracked {
 	return goesOn
 }
 
-// firstOf is this end's first segment: a SYN, or what follows one that was not
-// seen.
+// firstOf handles this end's first segment: a SYN, or what follows one that was not seen.
 func firstOf(s, t *state.Flow, p *packet) {
 	s.SeqLo = p.tcp.seq
 	s.SeqHi = sequenceEnd(&p.tcp) + t.MaxWin
@@ -166,7 +165,7 @@ func firstOf(s, t *state.Flow, p *packet) {
 	raise(s, state.PeerSynSent)
 }
 
-// A trial is a segment in the terms of its state.
+// A trial is a segment relative to its state.
 type trial struct {
 	flags    uint8
 	original uint32 // sequence number as sent
@@ -189,7 +188,7 @@ func newTrial(p *packet, t *state.Flow) *trial {
 	return g
 }
 
-// place scales the window, and gives a segment without data its sender's place.
+// place scales the window. A segment without data gets its sender's position.
 func (g *trial) place(s, t *state.Flow) {
 	g.scale = scaleOf(s, t)
 	if g.flags&flagSYN == 0 {
@@ -200,7 +199,7 @@ func (g *trial) place(s, t *state.Flow) {
 	}
 }
 
-// scaleOf is the scale of this end's windows: both ends must have offered one.
+// scaleOf returns the scale of this end's windows: both ends must have offered one.
 func scaleOf(s, t *state.Flow) uint8 {
 	if s.Flags&t.Flags&state.FlowScaled == 0 {
 		return 0
@@ -213,13 +212,13 @@ func (g *trial) ackFits(t *state.Flow, scale uint8) bool {
 	return t.Flags&state.FlowSeen == 0 || skew >= -maxAck && skew <= maxAck<<scale
 }
 
-// resetFits: a RST counts only at the very edge of what its end has sent.
+// resetFits reports whether a RST fits: only at the very edge of what its end has sent.
 func (g *trial) resetFits(s *state.Flow) bool {
 	edge := int32(g.original - s.SeqLo)
 	return g.flags&flagRST == 0 || edge >= -1 && edge <= 1
 }
 
-// limit is the highest sequence number that this end may send.
+// limit returns the highest sequence number that this end may send.
 func limit(s, t *state.Flow) uint32 {
 	if t.Flags&state.FlowGranted != 0 && after(t.Grant, s.SeqHi) {
 		return t.Grant
@@ -232,7 +231,8 @@ func (g *trial) inWindow(s, t *state.Flow) bool {
 		g.ackFits(t, g.scale) && g.resetFits(s)
 }
 
-// loose: the other end has not been seen, or the connection is closing.
+// loose reports whether the loose tests apply: the other end has not been seen, or the
+// connection is closing.
 func (g *trial) loose(s, t *state.Flow) bool {
 	may := t.Flags&state.FlowSeen == 0 || t.Peer >= state.PeerFinWait2 || s.Peer >= state.PeerFinWait2
 	return may && !after(g.end, limit(s, t)+maxAck) && !before(g.seq, s.SeqLo-maxAck) && g.resetFits(s)
@@ -244,7 +244,7 @@ func (g *trial) update(s, t *state.Flow, inWindow bool) {
 		s.SeqLo = g.end
 	}
 	if after(s.SeqLo, s.SeqHi) {
-		s.SeqHi = s.SeqLo // else it would lie in the future again 2 GiB later
+		s.SeqHi = s.SeqLo // else it would be in the future again 2 GiB later
 	}
 	if grant := g.ack + max(g.window, 1); g.hasAck && (s.Flags&state.FlowGranted == 0 || after(grant, s.Grant)) {
 		s.Grant = grant
@@ -264,7 +264,7 @@ func (g *trial) update(s, t *state.Flow, inWindow bool) {
 	}
 }
 
-// acknowledge raises the other end, whose SYN or FIN has arrived.
+// acknowledge advances the other end, whose SYN or FIN has arrived.
 func (g *trial) acknowledge(t *state.Flow) {
 	switch {
 	case t.Peer == state.PeerSynSent:
