@@ -7,17 +7,16 @@ import (
 	"weir/pf/resolve"
 )
 
-// listsOf are FreeBSD's lists of translation rules that are asked in a direction,
-// in the order of its kernel: of pf.conf(5), which has binat first, it differs for
-// what comes in.
+// listsOf are FreeBSD's lists of translation rules for each direction, in the order of
+// its kernel. For incoming packets this differs from pf.conf(5), which has binat first.
 var listsOf = map[ast.Direction][]resolve.TranslationKind{
 	ast.In:  {resolve.RdrRule, resolve.BinatRule},
 	ast.Out: {resolve.BinatRule, resolve.NatRule},
 }
 
-// translateFirst asks the translation rules of FreeBSD, which stand before the
-// filter rules: the first that matches translates. It reports whether that rule
-// passes the packet by the filter rules.
+// translateFirst evaluates FreeBSD's translation rules, which come before the filter
+// rules: the first that matches translates. It reports whether that rule lets the packet
+// skip the filter rules.
 func (m *Model) translateFirst(c *crossing, a *asked) bool {
 	if len(m.rules.Translations) == 0 {
 		return false
@@ -38,8 +37,8 @@ func (m *Model) translateFirst(c *crossing, a *asked) bool {
 	return false
 }
 
-// firstOf returns the first rule of a list that matches; nil if none does, or
-// if it says that nothing is translated. Ended: one of the two was found.
+// firstOf returns the first rule of a list that matches. It returns nil if none does, or
+// if that rule says that nothing is translated. Ended: a rule of either kind was found.
 func (m *Model) firstOf(rules []*resolve.TranslationRule, kind resolve.TranslationKind, c *crossing, a *asked) (first *resolve.TranslationRule, ended bool) {
 	for _, t := range rules {
 		if t.Kind != kind || !m.matchesTranslationRule(t, a) {
@@ -61,8 +60,8 @@ func (m *Model) firstOf(rules []*resolve.TranslationRule, kind resolve.Translati
 	return nil, false
 }
 
-// matchesTranslationRule asks a packet that comes in for a binat rule's
-// addresses the other way round: it goes from To to what From is translated to.
+// matchesTranslationRule tests an incoming packet against a binat rule's addresses in
+// reverse: the packet goes from To to the translation of From.
 func (m *Model) matchesTranslationRule(t *resolve.TranslationRule, a *asked) bool {
 	if t.Kind != resolve.BinatRule || t.No || t.Path != "" || a.direction == ast.Out {
 		return m.matches(&t.Rule, a)
@@ -72,8 +71,8 @@ func (m *Model) matchesTranslationRule(t *resolve.TranslationRule, a *asked) boo
 	return m.matches(&back, a)
 }
 
-// exchange applies a binat rule: the packet keeps its ports, and of its address
-// the part behind the network.
+// exchange applies a binat rule: the packet keeps its ports, and the part of its address
+// behind the network.
 func (m *Model) exchange(c *crossing, t *resolve.TranslationRule, a *asked) {
 	if a.direction == ast.Out {
 		addr := m.moved(&t.Binat, a.tuple.Src, a.family)
@@ -97,9 +96,9 @@ func oneAddress(addr netip.Addr) []resolve.Address {
 	return []resolve.Address{{Kind: resolve.PrefixAddress, Prefix: netip.PrefixFrom(addr, addr.BitLen())}}
 }
 
-// moved returns addr with the network of to. Of an interface's addresses the
-// first counts; the address is invalid if there is none of the family. Any
-// network leaves it as it is.
+// moved returns addr with the network of to. Of an interface's addresses the first
+// counts; the address is invalid if there is none of the family. If to is any, addr does
+// not change.
 func (m *Model) moved(to *resolve.Address, addr netip.Addr, family int) netip.Addr {
 	if to.Kind == resolve.AnyAddress {
 		return addr

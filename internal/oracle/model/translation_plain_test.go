@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A plainRule is a translation or filter rule in the words of FreeBSD's
-// pf.conf(5). plainFate judges by these and the order of the kernel's lists alone: it shares nothing with the
-// resolver and the model but the text that a plainRule becomes.
+// A plainRule is a translation or filter rule in the words of FreeBSD's pf.conf(5).
+// plainFate uses only these and the order of the kernel's lists. It shares nothing with
+// the resolver and the model except the text of a plainRule.
 type plainRule struct {
 	kind         string // nat, rdr, binat, pass, block
 	no           bool
@@ -73,13 +73,13 @@ func (r *plainRule) String() string {
 	return strings.Join(words, " ")
 }
 
-// A plainPacket is one on its way, and what it may have become.
+// A plainPacket is a packet on its way, and what it may have become.
 type plainPacket struct {
 	proto        string
 	src, dst     netip.Addr
 	sport, dport uint16
 	tag          string
-	srcs, dsts   []string // what can stand for src and dst; of a pool all, src and dst are the first
+	srcs, dsts   []string // possible values of src and dst: all of a pool; src and dst are the first
 	low, high    uint16   // of the source port
 }
 
@@ -91,7 +91,7 @@ func within(a netip.Addr, network string) bool {
 	return err == nil && p.Contains(a) || err != nil && netip.MustParseAddr(network) == a
 }
 
-func (r *plainRule) family() bool { // IPv6, of what the rule names
+func (r *plainRule) family() bool { // whether the rule's addresses are IPv6
 	for _, a := range append([]string{r.from, r.to}, r.target...) {
 		if a != "" {
 			return strings.Contains(a, ":")
@@ -102,7 +102,7 @@ func (r *plainRule) family() bool { // IPv6, of what the rule names
 
 func (r *plainRule) named() bool { return r.from != "" || r.to != "" || len(r.target) > 0 }
 
-// asks reports whether the packet is one of the rule, which asks it from src to dst.
+// asks reports whether the rule matches the packet, with src and dst as from and to.
 func (r *plainRule) asks(p *plainPacket, iface, from, to string, notFrom, notTo bool) bool {
 	return (r.on == "" || (r.on == iface) != r.notOn) &&
 		(!r.named() || r.family() == p.src.Is6()) &&
@@ -112,7 +112,7 @@ func (r *plainRule) asks(p *plainPacket, iface, from, to string, notFrom, notTo 
 		(r.tagged == "" || r.tagged == p.tag)
 }
 
-// exchanged is addr with the network to in front.
+// exchanged returns addr with its network replaced by to.
 func exchanged(addr netip.Addr, to string) netip.Addr {
 	p := netip.MustParsePrefix(to)
 	a, n := addr.AsSlice(), p.Addr().AsSlice()
@@ -124,8 +124,8 @@ func exchanged(addr netip.Addr, to string) netip.Addr {
 	return moved
 }
 
-// translate asks one list; it reports whether a rule of it translated, and
-// whether that passes the packet.
+// translate evaluates one list. It reports whether a rule of it translated, and whether
+// that passes the packet.
 func translate(rules []plainRule, kind, direction, iface string, p *plainPacket) (done, passes bool) {
 	for i := range rules {
 		r := &rules[i]
@@ -206,7 +206,7 @@ func crosses(rules []plainRule, direction, iface string, p *plainPacket) bool {
 	return verdict
 }
 
-// plainFate is what becomes of a packet in the box of these tests.
+// plainFate returns the fate of a packet in the box of these tests.
 func plainFate(rules []plainRule, iface string, p plainPacket) string {
 	p.srcs, p.dsts, p.low, p.high = []string{p.src.String()}, []string{p.dst.String()}, p.sport, p.sport
 	if !crosses(rules, "in", iface, &p) {

@@ -10,7 +10,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 )
 
-// modelFate is the same by the model.
+// modelFate returns the same from the model.
 func modelFate(m *Model, f Frame) string {
 	w := New(m.box, m.rules, 0).Ask(&f) // pools begin with their first address
 	if !w.Pass {
@@ -19,7 +19,7 @@ func modelFate(m *Model, f Frame) string {
 	return fmt.Sprintf("%v:%d-%d > %v:%d", w.Src.addrs(), w.Src.Low, w.Src.High, w.Dst.addrs(), w.Dst.Low)
 }
 
-// addrs are the single addresses of an end.
+// addrs returns the single addresses of an end.
 func (e *End) addrs() (all []string) {
 	for _, p := range e.Addrs {
 		all = append(all, p.Addr().String())
@@ -38,7 +38,7 @@ func (e *End) text() string {
 	return fmt.Sprintf("%s:%d", host, e.Low)
 }
 
-// Addresses that rules and packets of each family draw from.
+// Addresses for rules and packets of each family.
 var (
 	plainNear = [2][]string{{"192.168.1.10", "192.168.1.20", "192.168.1.30"}, {"fd00:1::10", "fd00:1::20", "fd00:1::30"}}
 	plainFar  = [2][]string{{"198.51.100.7", "198.51.100.8", "198.51.101.9"}, {"2001:db8:7::7", "2001:db8:7::8", "2001:db8:8::9"}}
@@ -128,8 +128,8 @@ func randomTarget(r *rand.Rand, rule *plainRule, f int) {
 	}
 }
 
-// TestTranslationRandom asks the model and plainFate about random packets among
-// random translation and filter rules.
+// TestTranslationRandom compares the model and plainFate for random packets with random
+// translation and filter rules.
 func TestTranslationRandom(t *testing.T) {
 	const lists, packets = 400, 24
 	fates := map[string]int{}
@@ -168,8 +168,8 @@ func TestTranslationRandom(t *testing.T) {
 	}
 }
 
-// plainText is the configuration of rules. Some translation rules in a row stand
-// in an anchor that is asked in their place, which means the same.
+// plainText returns the configuration of rules. Some adjacent translation rules are in an
+// anchor that is called in their place, which means the same.
 func plainText(r *rand.Rand, rules []plainRule) string {
 	var text, inside strings.Builder
 	first := r.IntN(len(rules))
@@ -205,7 +205,7 @@ func kindOfFate(fate string, p plainPacket) string {
 	return "translated"
 }
 
-// opening is the first packet of a connection.
+// opening returns the first packet of a connection.
 func opening(t *testing.T, p plainPacket) []byte {
 	t.Helper()
 	if p.proto == "udp" {

@@ -9,7 +9,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// load is the model of a configuration in the box of these tests.
+// load returns the model of a configuration in the box of these tests.
 func load(t *testing.T, config string) *Model {
 	t.Helper()
 	box := testBox()
@@ -24,7 +24,7 @@ func load(t *testing.T, config string) *Model {
 	return New(box, rules, 0)
 }
 
-// fate is a packet as it leaves, in words; "block" or why it goes no further else.
+// fate describes a packet as it leaves; otherwise it is "block" or the reason.
 func fate(t *testing.T, config string, f Frame) string {
 	t.Helper()
 	w := load(t, config).Ask(&f)

@@ -65,7 +65,7 @@ func testRoute(dst netip.Addr) Route {
 	return r
 }
 
-// world is a model and what a test asks of it.
+// world is a model with the helpers of a test.
 type world struct {
 	*Model
 	t *testing.T
@@ -113,8 +113,8 @@ func host(a string) resolve.Address {
 	return resolve.Address{Kind: resolve.PrefixAddress, Prefix: p}
 }
 
-// frame builds an Ethernet frame to the box out of layers, with right sums and
-// lengths; the IP layer stands first.
+// frame builds an Ethernet frame to the box from layers, the IP layer first, with right
+// sums and lengths.
 func frame(t *testing.T, ls ...gopacket.SerializableLayer) []byte {
 	t.Helper()
 	eth := &layers.Ethernet{DstMAC: []byte(boxMAC), SrcMAC: []byte(hostMAC), EthernetType: layers.EthernetTypeIPv4}
@@ -176,7 +176,7 @@ func echo(t *testing.T, src, dst netip.Addr, kind uint8, id uint16) []byte {
 		&layers.ICMPv6Echo{Identifier: id, SeqNumber: 1}, gopacket.Payload("ping"))
 }
 
-// in shows a frame at an interface's ingress and wants a verdict and a reason.
+// in shows a frame at an interface's ingress and expects a verdict and a reason.
 func (w *world) in(index uint32, b []byte, v Verdict, r reason.Reason) []byte {
 	w.t.Helper()
 	return w.judge(&Frame{Hook: XDP, Interface: index, Bytes: b}, v, r).Frame
@@ -200,7 +200,7 @@ func (w *world) judge(f *Frame, v Verdict, r reason.Reason) Outcome {
 	return o
 }
 
-// checkSums wants every sum of a frame to be right, by gopacket's reckoning.
+// checkSums expects every sum of a frame to be right, by gopacket.
 func (w *world) checkSums(b []byte) {
 	w.t.Helper()
 	p := gopacket.NewPacket(b, layers.LayerTypeEthernet, gopacket.Default)
@@ -218,7 +218,7 @@ func (w *world) checkSums(b []byte) {
 	}
 }
 
-// ends wants the addresses and ports of a frame.
+// ends expects the addresses and ports of a frame.
 func (w *world) ends(b []byte, src netip.Addr, sport uint16, dst netip.Addr, dport uint16) {
 	w.t.Helper()
 	p, why := parse(&Frame{Hook: TCXEgress, Interface: wanIndex, Bytes: b}, w.box.byIndex(wanIndex), w.box)
