@@ -9,7 +9,7 @@ import (
 	"weir/internal/host/doctor"
 )
 
-// newAffinityCommand is "weir affinity".
+// newAffinityCommand makes `weir affinity`.
 func newAffinityCommand(env *Env) *cobra.Command {
 	var asJSON bool
 	var from string

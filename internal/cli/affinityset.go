@@ -14,7 +14,7 @@ import (
 	"weir/internal/host/tune"
 )
 
-// placing are the flags of the commands that change affinities.
+// placing holds the flags of the commands that change affinities.
 type placing struct {
 	confirm          time.Duration
 	dryRun, asJSON   bool
@@ -46,7 +46,7 @@ func (p *placing) check(c *cobra.Command) error {
 	return nil
 }
 
-// newAffinitySetCommand is "weir affinity set".
+// newAffinitySetCommand makes `weir affinity set`.
 func newAffinitySetCommand(env *Env) *cobra.Command {
 	var p placing
 	c := &cobra.Command{
@@ -108,7 +108,7 @@ func coresOrNone(list string) string {
 	return list
 }
 
-// newAffinityAutoCommand is "weir affinity auto".
+// newAffinityAutoCommand makes `weir affinity auto`.
 func newAffinityAutoCommand(env *Env) *cobra.Command {
 	p := placing{auto: true, interval: 2 * time.Second}
 	c := &cobra.Command{
@@ -158,7 +158,7 @@ func (e *Env) placeAll(ctx context.Context, p *placing) error {
 	if len(plan.Queues) == 0 {
 		return e.place(ctx, p, affinity.Changes(plan.Places, s.IRQs), nil)
 	}
-	// With other queues, load and interrupts are different.
+	// If the queues change, so do load and interrupts.
 	again := func() ([]tune.Change, error) {
 		s, err := e.snapshot(ctx, p.interval)
 		if err != nil {
@@ -207,7 +207,7 @@ func (e *Env) place(ctx context.Context, p *placing, changes []tune.Change, agai
 	})
 }
 
-// newAffinityConfirmCommand is "weir affinity confirm".
+// newAffinityConfirmCommand makes `weir affinity confirm`.
 func newAffinityConfirmCommand(*Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm",
@@ -219,7 +219,7 @@ func newAffinityConfirmCommand(*Env) *cobra.Command {
 	}
 }
 
-// newAffinityRevertCommand is "weir affinity revert".
+// newAffinityRevertCommand makes `weir affinity revert`.
 func newAffinityRevertCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revert",

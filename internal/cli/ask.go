@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// asker asks whoever sits at the terminal; nil: nobody does.
+// asker returns a function that asks the user at the terminal. It returns nil if there is
+// no terminal.
 func (e *Env) asker() func(what string) bool {
 	in, ok := e.Stdin.(*os.File)
 	if !ok || !isTerminal(in) || !isTerminal(e.Stderr) {

@@ -12,7 +12,7 @@ import (
 	"weir/internal/bench/rfc"
 )
 
-// newBenchCommand is "weir bench": figures of this machine.
+// newBenchCommand makes `weir bench`, which measures this machine.
 func newBenchCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
@@ -28,7 +28,7 @@ func newBenchCommand(env *Env) *cobra.Command {
 	return c
 }
 
-// newBenchForwardCommand is "weir bench forward".
+// newBenchForwardCommand makes `weir bench forward`.
 func newBenchForwardCommand(env *Env) *cobra.Command {
 	o := forward.Defaults()
 	seconds := o.Seconds.Seconds()

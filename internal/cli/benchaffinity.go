@@ -9,7 +9,7 @@ import (
 	"weir/internal/bench/report"
 )
 
-// newBenchAffinityCommand is "weir bench affinity".
+// newBenchAffinityCommand makes `weir bench affinity`.
 func newBenchAffinityCommand(env *Env) *cobra.Command {
 	o := affinity.Defaults()
 	var out reportFlags

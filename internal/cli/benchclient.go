@@ -13,8 +13,8 @@ import (
 	"weir/internal/bench/report"
 )
 
-// clientFlags are those of weir bench client that are no options of the
-// measuring itself.
+// clientFlags holds the flags of `weir bench client` that are not options of the
+// measurement itself.
 type clientFlags struct {
 	key, router string
 	seconds     float64
@@ -22,7 +22,7 @@ type clientFlags struct {
 	rates       []string
 }
 
-// newBenchClientCommand is "weir bench client".
+// newBenchClientCommand makes `weir bench client`.
 func newBenchClientCommand(env *Env) *cobra.Command {
 	o := remote.Defaults()
 	f := clientFlags{seconds: o.Seconds.Seconds(), rates: []string{"10M"}}
@@ -94,7 +94,7 @@ func oneHost(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// apply makes options of the flags, and reads the key last.
+// apply turns the flags into options. It reads the key last.
 func (f *clientFlags) apply(env *Env, o *remote.Options) (err error) {
 	o.Seconds = time.Duration(f.seconds * float64(time.Second))
 	o.Progress, o.Command, o.Program = env.Stderr, benchCommand(), version()

@@ -10,7 +10,7 @@ import (
 	"weir/internal/bench/compare"
 )
 
-// newBenchCompareCommand is "weir bench compare".
+// newBenchCompareCommand makes `weir bench compare`.
 func newBenchCompareCommand(env *Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{

@@ -14,15 +14,16 @@ import (
 	"weir/internal/host/doctor"
 )
 
-// examination is what doctor says of a machine while a benchmark loads it.
+// examination holds doctor's findings about a machine under a benchmark's load.
 type examination struct {
-	router string // the namespace that is looked at; "": the process's own
-	name   string // what the report calls it
+	router string // the namespace to examine; "": the process's own
+	name   string // its name in the report
 	said   chan string
 }
 
-// begin looks once, in a process of its own: a namespace is a process's. It waits
-// for delay first, until TCP has found its rate, and gives up when ctx ends.
+// begin examines the machine once, in a process of its own, because a namespace belongs
+// to a process. It first waits for delay, until TCP has found its rate. It stops when ctx
+// ends.
 func (x *examination) begin(ctx context.Context, delay, span time.Duration) {
 	x.said = make(chan string, 1)
 	go func() {
@@ -58,7 +59,8 @@ func (x *examination) look(ctx context.Context, span time.Duration) string {
 	return r.Verdict.Sentence + "."
 }
 
-// join adds what it says under the benchmark's first figures. It waits for it.
+// join waits for the examination and adds its findings under the benchmark's first
+// figures.
 func (x *examination) join(d *report.Document) {
 	if x.said == nil {
 		return // no run began

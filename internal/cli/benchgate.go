@@ -12,7 +12,7 @@ import (
 	"weir/internal/bench/report"
 )
 
-// newBenchGateCommand is "weir bench gate".
+// newBenchGateCommand makes `weir bench gate`.
 func newBenchGateCommand(env *Env) *cobra.Command {
 	record := false
 	var out reportFlags
@@ -56,7 +56,7 @@ func recordGate(ctx context.Context, env *Env, name string, out reportFlags) err
 	if err := needBPF(); err != nil {
 		return err
 	}
-	ctx, stop := outlive(ctx) // its network is removed whatever ends it
+	ctx, stop := outlive(ctx) // its network is removed, however the run ends
 	defer stop()
 	record, err := gate.Measure(ctx, env.Stderr)
 	if err != nil {
@@ -94,5 +94,5 @@ func watchGate(ctx context.Context, env *Env, name string, out *reportFlags) err
 	case !result.OK():
 		return ErrSilent
 	}
-	return nil // a control that failed is a notice
+	return nil // a failed control is only a notice
 }

@@ -9,7 +9,7 @@ import (
 	"weir/internal/bench/report"
 )
 
-// ladderFlags are what the command line says.
+// ladderFlags holds the command line's flags.
 type ladderFlags struct {
 	ladder.Options
 	gigabits float64
@@ -17,7 +17,7 @@ type ladderFlags struct {
 	out      reportFlags
 }
 
-// newBenchLadderCommand is "weir bench ladder".
+// newBenchLadderCommand makes `weir bench ladder`.
 func newBenchLadderCommand(env *Env) *cobra.Command {
 	given := &ladderFlags{Options: ladder.Defaults()}
 	given.gigabits = given.Rate / 1e9
@@ -69,8 +69,7 @@ func runLadder(c *cobra.Command, env *Env, given *ladderFlags) error {
 		}}.do(c.Context(), env, &given.out)
 }
 
-// options are those of the sketch where it is asked for, with what was said
-// besides.
+// options returns the options of --quick, if it is given, overridden by the other flags.
 func (l *ladderFlags) options(changed func(string) bool) ladder.Options {
 	l.Rate = l.gigabits * 1e9
 	if !l.quick {

@@ -9,7 +9,7 @@ import (
 	"weir/internal/bench/report"
 )
 
-// newBenchLanguageCommand is "weir bench language".
+// newBenchLanguageCommand makes `weir bench language`.
 func newBenchLanguageCommand(env *Env) *cobra.Command {
 	o := language.Defaults()
 	var out reportFlags

@@ -12,23 +12,24 @@ import (
 	"weir/internal/bench/testbed"
 )
 
-// benchmark is what a subcommand of "weir bench" does between the command line
-// and its report. All else is the same for all, and is done by [benchmark.do].
+// benchmark is the part of a `weir bench` subcommand between the command line and its
+// report. [benchmark.do] does what all subcommands share.
 type benchmark struct {
 	name     string               // of the subcommand
-	check    func() error         // what is wrong with its options
-	estimate func() time.Duration // about how long it takes; nil: that is not said
-	rootless bool                 // it can do without root
-	// locks keeps other benchmarks of this machine away while it runs, where it is
-	// root. Those with a lab do so themselves.
+	check    func() error         // returns what is wrong with its options
+	estimate func() time.Duration // about how long it takes; nil: unknown
+	rootless bool                 // it runs without root
+	// locks says that no other benchmark may run on this machine meanwhile, if it
+	// runs as root. Benchmarks with a lab take the lock themselves.
 	locks bool
-	// run measures. A document beside an error has what was measured until then.
+	// run measures. If it returns a document with an error, the document has what was
+	// measured until then.
 	run func(context.Context) (*report.Document, ownForms, error)
 }
 
-// do checks what was asked for and this machine, measures, and writes the
-// report. A benchmark that is interrupted or fails has cleaned up, says so, and
-// writes what it has measured by then: a long run is not lost by its end.
+// do checks the options and this machine, measures, and writes the report. If a benchmark
+// fails or is interrupted, it cleans up, says so, and still writes what it has measured.
+// So an interrupted long run is not lost.
 func (b benchmark) do(ctx context.Context, env *Env, out *reportFlags) error {
 	if err := b.check(); err != nil {
 		return &UsageError{b.named(err)}
@@ -41,8 +42,8 @@ func (b benchmark) do(ctx context.Context, env *Env, out *reportFlags) error {
 			return err
 		}
 	}
-	// Ctrl-C ends the reader of a pipe first. What is said to nobody then must not
-	// end this process before it has cleaned up.
+	// Ctrl-C ends the reader of a pipe first. Writing to the closed pipe must not end
+	// this process before it has cleaned up.
 	ctx, stop := outlive(ctx)
 	defer stop()
 	if b.estimate != nil {
@@ -68,7 +69,7 @@ func (b benchmark) do(ctx context.Context, env *Env, out *reportFlags) error {
 	return err
 }
 
-// reason is why a run ended, in a few words.
+// reason returns in a few words why a run ended.
 func reason(ctx context.Context, err error) string {
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		return "it was interrupted"
@@ -94,8 +95,8 @@ func (b benchmark) alone(ctx context.Context) (d *report.Document, forms ownForm
 
 func (b benchmark) named(err error) error { return benchError(b.name, err) }
 
-// benchError says which benchmark an error is of, and tells an interruption from
-// what went wrong.
+// benchError names the benchmark in an error, and distinguishes interruptions from
+// failures.
 func benchError(name string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("bench %s: interrupted (%w)", name, err)
@@ -103,8 +104,8 @@ func benchError(name string, err error) error {
 	return fmt.Errorf("bench %s: %w", name, err)
 }
 
-// benchCommand repeats this benchmark.
+// benchCommand returns the command line that repeats this benchmark.
 func benchCommand() string { return "weir " + strings.Join(os.Args[1:], " ") }
 
-// benchVersion is that of this weir, for reports.
+// benchVersion returns this weir's version, for reports.
 func benchVersion() string { return strings.TrimPrefix(version(), "weir ") }

@@ -15,9 +15,8 @@ import (
 	"weir/internal/stats"
 )
 
-// TestBenchmark: whatever a benchmark measures, it says which one it is, how long
-// it takes and why it ended, and its exit status says whether anything may be
-// concluded.
+// TestBenchmark checks that every benchmark says what it is, how long it takes and why it
+// ended, and that its exit status says whether the result is valid.
 func TestBenchmark(t *testing.T) {
 	control := stats.NewControl()
 	control.Refuse("it is a test")
@@ -63,8 +62,8 @@ func TestBenchmark(t *testing.T) {
 	}
 }
 
-// TestBenchmarkOutlives: a terminal that closes ends a benchmark as Ctrl-C does, after
-// which it cleans up; the signal's default would end this test.
+// TestBenchmarkOutlives checks that a closing terminal ends a benchmark as Ctrl-C does,
+// so that it cleans up. The signal's default action would end this test.
 func TestBenchmarkOutlives(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	err := benchmark{name: "test", check: func() error { return nil }, rootless: true,

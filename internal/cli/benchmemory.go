@@ -9,7 +9,7 @@ import (
 	"weir/internal/bench/report"
 )
 
-// newBenchMemoryCommand is "weir bench memory".
+// newBenchMemoryCommand makes `weir bench memory`.
 func newBenchMemoryCommand(env *Env) *cobra.Command {
 	o := memory.Defaults()
 	var out reportFlags

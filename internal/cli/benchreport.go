@@ -13,8 +13,8 @@ import (
 	"weir/internal/bench/report"
 )
 
-// reportFlags say where the report of a benchmark goes; all subcommands of
-// "weir bench" have them.
+// reportFlags says where to write a benchmark's report. All subcommands of `weir bench`
+// have these flags.
 type reportFlags struct {
 	json, html, markdown, svg string
 }
@@ -27,10 +27,10 @@ func (r *reportFlags) add(c *cobra.Command) {
 	f.StringVar(&r.svg, "svg", "", "also write each chart to a file of its own in this `folder`")
 }
 
-// targets are the files, in the order in which they are written.
+// targets returns the file names, in the order of writing.
 func (r *reportFlags) targets() []*string { return []*string{&r.json, &r.html, &r.markdown} }
 
-// check tells before a long run what could not be written after it.
+// check reports before a long run which files could not be written after it.
 func (r *reportFlags) check() error {
 	onStdout := 0
 	for _, file := range r.targets() {
@@ -63,16 +63,15 @@ func (r *reportFlags) check() error {
 	return nil
 }
 
-// ownForms are the forms of a report that a benchmark had before all had the
-// same; nil: the common one.
+// ownForms holds a benchmark's own report forms, from before all had the same form. nil
+// means the common form.
 type ownForms struct {
 	text, json func(io.Writer) error
 }
 
-// write writes the report wherever it was asked for, and as text unless
-// something else stands on standard output; what one file lacks does not keep
-// the others from being written. Where the control failed the exit status says so
-// as well.
+// write writes the report to each target. It also prints it as text, unless something
+// else goes to standard output. A file that fails does not stop the others. If the
+// control failed, the exit status says so too.
 func (r *reportFlags) write(env *Env, d *report.Document, own ownForms) error {
 	text, asJSON := own.text, own.json
 	var errs []error
@@ -107,7 +106,7 @@ func (r *reportFlags) write(env *Env, d *report.Document, own ownForms) error {
 	return ErrSilent
 }
 
-// images is the folder of the charts as the Markdown file sees it.
+// images returns the folder of the charts, relative to the Markdown file.
 func (r *reportFlags) images() string {
 	if r.svg == "" || r.markdown == "-" {
 		return r.svg
@@ -118,7 +117,7 @@ func (r *reportFlags) images() string {
 	return r.svg
 }
 
-// columns is how wide the terminal is, 100 where there is none.
+// columns returns the width of the terminal, or 100 if there is none.
 func columns(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
 		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 {

@@ -12,8 +12,8 @@ import (
 	"weir/internal/bench/rfc"
 )
 
-// newBenchRFCCommand is one of "weir bench rfc2544", "rfc3511", "rfc9411",
-// "rfc9693" and "web", which differ in their tests only.
+// newBenchRFCCommand makes `weir bench rfc2544`, rfc3511, rfc9411, rfc9693 or web. They
+// differ only in their tests.
 func newBenchRFCCommand(env *Env, s rfc.Standard) *cobra.Command {
 	o := rfc.Defaults(s.Name)
 	var out reportFlags
@@ -65,7 +65,7 @@ func newBenchRFCCommand(env *Env, s rfc.Standard) *cobra.Command {
 	return c
 }
 
-// lengthened sets the RFC's durations, but for what was asked for by a flag.
+// lengthened sets the RFC's durations, except those that a flag sets.
 func lengthened(c *cobra.Command, o rfc.Options) rfc.Options {
 	full := o
 	full.Lengthen()

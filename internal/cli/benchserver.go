@@ -14,10 +14,10 @@ import (
 	"weir/internal/host/netif"
 )
 
-// routerLocal is --router for the namespace that the command acts in.
+// routerLocal is the value of --router for the command's own namespace.
 const routerLocal = "local"
 
-// newBenchServerCommand is "weir bench server".
+// newBenchServerCommand makes `weir bench server`.
 func newBenchServerCommand(env *Env) *cobra.Command {
 	o := remote.ServerOptions{Limits: remote.DefaultLimits(), Life: time.Hour}
 	data := remote.Bytes(o.Limits.Data)
@@ -104,7 +104,7 @@ func (e *Env) serverKey(o *remote.ServerOptions, file string) error {
 	return nil
 }
 
-// routerOf is the namespace that --router names, by its file.
+// routerOf returns the file of the namespace that --router names.
 func routerOf(name string) (path, shown string, err error) {
 	switch name {
 	case "":

@@ -14,7 +14,7 @@ import (
 	"weir/internal/bench/stages"
 )
 
-// newBenchStagesCommand is "weir bench stages".
+// newBenchStagesCommand makes `weir bench stages`.
 func newBenchStagesCommand(env *Env) *cobra.Command {
 	o := stages.Defaults()
 	seconds := o.Seconds.Seconds()
@@ -53,7 +53,7 @@ Exit status 1: the control failed.`,
 	return c
 }
 
-// recording says whether and where a result is kept.
+// recording says whether and where to keep a result.
 type recording struct {
 	wanted bool
 	dir    string
@@ -61,7 +61,7 @@ type recording struct {
 
 func runStages(ctx context.Context, env *Env, o stages.Options, out *reportFlags, keep recording) error {
 	var commit string
-	var recorded error // is told after the report
+	var recorded error // reported after the report
 	check := func() (err error) {
 		if err := o.Check(); err != nil || !keep.wanted {
 			return err
@@ -85,7 +85,7 @@ func runStages(ctx context.Context, env *Env, o stages.Options, out *reportFlags
 	return errors.Join(err, recorded)
 }
 
-// checkedOut is the commit of the working folder, with a + if sources differ
+// checkedOut returns the commit of the working folder, with a + if the sources differ
 // from it.
 func checkedOut(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--exclude=*", "--dirty=+").Output()

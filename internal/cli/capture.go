@@ -18,7 +18,7 @@ import (
 	"weir/internal/host/netif"
 )
 
-// errDaemonEnded ends a command that reads a stream of the daemon.
+// errDaemonEnded ends a command that reads a stream from the daemon.
 var errDaemonEnded = errors.New("the daemon has ended, or another has taken over: ask again when weir info says that one is alive")
 
 func newCaptureCommand(env *Env) *cobra.Command {
@@ -102,15 +102,15 @@ func (e *Env) capture(ctx context.Context, q *control.CaptureRequest, form *pack
 	})
 }
 
-// filterForm explains a wrong filter: people know those of tcpdump.
+// filterForm explains a wrong filter, because people know those of tcpdump.
 const filterForm = "a filter is written as in pf.conf, not as for tcpdump: inet proto tcp from 192.0.2.0/24 to any port { 80 443 }"
 
-// packetView is how a stream of packets is shown.
+// packetView says how to show a stream of packets.
 type packetView struct {
 	form  *packetForm
 	file  pktrecord.Form
-	limit uint64 // of records; 0: none
-	begun string // said when nothing is missed any more
+	limit uint64 // most records; 0: no limit
+	begun string // message once no packet is missed any more
 }
 
 // show prints the packets of a stream until ctx ends.
@@ -140,11 +140,11 @@ func (e *Env) show(ctx context.Context, v *packetView, open func(context.Context
 	return err
 }
 
-// etherHeader is what a frame's bytes may be more by in a file: the header that a
-// packet without one gets.
+// etherHeader is how much a frame may grow in a file: a packet without an Ethernet header
+// gets one.
 const etherHeader = 14
 
-// shownInterfaces are those that a capture's file begins with.
+// shownInterfaces returns the interfaces that a capture file begins with.
 func shownInterfaces(name string) ([]string, error) {
 	if name != control.AnyInterface {
 		return []string{name}, nil
@@ -165,11 +165,11 @@ type follower struct {
 	stream *pktrecord.Stream
 	names  *view.Names
 	to     *packetPrinter
-	limit  uint64 // of records; 0: none
+	limit  uint64 // most records; 0: no limit
 	boot   time.Time
 }
 
-// follow prints until ctx ends, which is no error, or the stream does.
+// follow prints until ctx ends, which is no error, or until the stream ends.
 func (f *follower) follow(ctx context.Context) error {
 	for f.limit == 0 || f.to.count < f.limit {
 		if !f.stream.Pending() {
@@ -194,7 +194,7 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// ended is the error of printing; that nobody reads any more is none.
+// ended returns an error of printing, or nil if the reader has gone.
 func ended(err error) error {
 	if errors.Is(err, unix.EPIPE) {
 		return nil
@@ -214,11 +214,11 @@ func (f *follower) print(raw []byte) error {
 	return f.to.print(&named)
 }
 
-// bootSlack is by how much the wall clock may have moved before records follow it.
+// bootSlack is how far the wall clock may drift before the times of records follow it.
 const bootSlack = time.Millisecond
 
-// setBoot sets when CLOCK_BOOTTIME was 0. It stays the same unless somebody sets
-// the clock, so that times between records are what they were.
+// setBoot sets the time at which CLOCK_BOOTTIME was 0. It changes only if somebody sets
+// the clock, so that differences between records stay right.
 func (f *follower) setBoot() error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {

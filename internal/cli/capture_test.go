@@ -30,7 +30,7 @@ func TestCaptureUsage(t *testing.T) {
 	}
 }
 
-// A file that cannot be written is an error that names it.
+// If a file cannot be written, the error names it.
 func TestPacketFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing", "f.pcapng")
 	form := packetForm{file: path}

@@ -21,7 +21,7 @@ import (
 	"weir/pf/source"
 )
 
-// checkOptions are the flags of check.
+// checkOptions holds the flags of check.
 type checkOptions struct {
 	host     string
 	optimize string
@@ -76,8 +76,8 @@ hold. 1: it is refused, an expectation does not hold, or a file cannot be read.
 	return c
 }
 
-// checkGarbage is the garbage collector's target for check, in per cent: the rules of
-// a large file are most of its memory.
+// checkGarbage is the garbage collector's target for check, in per cent. The rules of a
+// large file use most of its memory.
 const checkGarbage = 25
 
 // check reads a file and prints it.
@@ -112,7 +112,7 @@ func check(env *Env, o *checkOptions, name string) error {
 			rules = nil
 		}
 	}
-	if !o.json { // an editor wants all places
+	if !o.json { // an editor needs all places
 		list.Fold()
 	}
 	if rules != nil && o.names {
@@ -190,7 +190,7 @@ func (o *checkOptions) machine() (*resolve.Host, error) {
 	return host, hostdb.Fill(host, os.DirFS("/"))
 }
 
-// checkResult is what check prints with --json.
+// checkResult is the output of check --json.
 type checkResult struct {
 	Accepted    bool                   `json:"accepted"`
 	Lines       []string               `json:"lines"`

@@ -18,7 +18,7 @@ import (
 const checkHost = `{"interfaces": [{"name": "em0", "groups": [], "addresses": ["192.0.2.1/24"], "mtu": 1500}],
  "tables": {"far": ["198.51.100.0/24"]}}`
 
-// runCheck runs weir check with a rule file of this text and flags.
+// runCheck runs `weir check` with flags on a rule file with this text.
 func runCheck(t *testing.T, text string, flags ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -125,8 +125,8 @@ func TestCheckJSON(t *testing.T) {
 	}
 }
 
-// TestCheckExample checks the example for a machine that it does not know: it
-// must be accepted anywhere, if with warnings.
+// TestCheckExample checks the example for an unknown machine. It must be accepted
+// anywhere, possibly with warnings.
 func TestCheckExample(t *testing.T) {
 	example, err := os.ReadFile("../../examples/gateway.conf")
 	if err != nil {
@@ -138,8 +138,8 @@ func TestCheckExample(t *testing.T) {
 	}
 }
 
-// TestCheckJSONComplete checks that JSON tells all places: of rules, of each
-// warning that the text folds, and what changes.
+// TestCheckJSONComplete checks that JSON has all places: of rules, of each warning that
+// the text folds, and of changes.
 func TestCheckJSONComplete(t *testing.T) {
 	const rules = "a = 1\nb = 2\nanchor x on em0 {\n\tpass label l\n}\nanchor quick { pass }\nanchor quick { block }\n"
 	status, stdout, stderr := runCheck(t, rules, "--json", "--host", "host.json", "--diff", "empty.conf", "pf.conf")

@@ -30,7 +30,7 @@ nftables and the bare kernel. It needs root and leaves nothing behind.`,
 			if err := needBPF(); err != nil {
 				return err
 			}
-			ctx, stop := outlive(c.Context()) // its networks are removed whatever ends it
+			ctx, stop := outlive(c.Context()) // its networks are removed, however the command ends
 			defer stop()
 			if err := demo.Run(ctx, demo.Options{Name: name, Stdout: env.Stdout}); err != nil || noBench {
 				return err
@@ -55,7 +55,7 @@ func measure(ctx context.Context, env *Env) error {
 	if err != nil {
 		return fmt.Errorf("measure: %w", err)
 	}
-	var only reportFlags // the table on standard output
+	var only reportFlags // only the table on standard output
 	err = only.write(env, report.Document(), ownForms{text: report.WriteText})
 	if errors.Is(err, ErrSilent) {
 		fmt.Fprintln(env.Stdout, "\nevery check above passed; this machine was too busy for the figures to say anything")

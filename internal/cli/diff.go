@@ -7,9 +7,9 @@ import (
 	"weir/pf/resolve"
 )
 
-// changes says what changes from the file of --diff to the rules, on the same
-// machine. It gives nil without --diff, and ErrSilent, with the errors printed,
-// where that file is refused.
+// changes returns what changes from the file of --diff to the rules, on the same machine.
+// It returns nil without --diff. If that file is refused, it prints the errors and
+// returns ErrSilent.
 func (o *checkOptions) changes(env *Env, rules *resolve.Ruleset, host *resolve.Host) ([]compare.Change, error) {
 	if o.diff == "" {
 		return nil, nil

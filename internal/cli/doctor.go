@@ -18,7 +18,7 @@ import (
 	"weir/internal/host/doctor/collect"
 )
 
-// doctorFlags are those of weir doctor.
+// doctorFlags holds the flags of `weir doctor`.
 type doctorFlags struct {
 	asJSON, verbose, watch, list, redact bool
 	from, collect, explain               string
@@ -33,7 +33,7 @@ const (
 	longestInterval = time.Hour
 )
 
-// newDoctorCommand is "weir doctor".
+// newDoctorCommand makes `weir doctor`.
 func newDoctorCommand(env *Env) *cobra.Command {
 	f := doctorFlags{interval: 2 * time.Second}
 	c := &cobra.Command{
@@ -65,7 +65,7 @@ and cpmq get -v. It guesses nothing about other files.`,
 			}
 			err := f.run(c.Context(), env)
 			if err != nil && !isVerdict(err) {
-				err = &UsageError{err} // 1 is a warning's status
+				err = &UsageError{err} // status 1 would mean a warning
 			}
 			return err
 		},
@@ -139,8 +139,8 @@ func (f *doctorFlags) run(ctx context.Context, env *Env) error {
 	return f.judge(env, s)
 }
 
-// again judges until it is interrupted, and ends with the status of the last verdict,
-// or 0 if there was none yet.
+// again examines the machine until it is interrupted. It ends with the status of the last
+// verdict, or 0 if there was none yet.
 func (f *doctorFlags) again(ctx context.Context, env *Env) (last error) {
 	for first := true; ; first = false {
 		s, err := env.collect(ctx, collect.Options{Interval: f.interval, Watch: true})
@@ -159,7 +159,7 @@ func (f *doctorFlags) again(ctx context.Context, env *Env) (last error) {
 	}
 }
 
-// isVerdict reports whether an error is nothing but a report's exit status.
+// isVerdict reports whether an error only carries a report's exit status.
 func isVerdict(err error) bool {
 	var status *StatusError
 	return errors.As(err, &status)
@@ -179,7 +179,7 @@ func (e *Env) collect(ctx context.Context, o collect.Options) (*doctor.Snapshot,
 	return s, nil
 }
 
-// hooksInForce are the hooks that the daemon recorded.
+// hooksInForce returns the hooks that the daemon recorded.
 func (e *Env) hooksInForce() ([]doctor.WeirInterface, error) {
 	folder, err := e.folder()
 	if err != nil {
@@ -197,7 +197,7 @@ func (e *Env) hooksInForce() ([]doctor.WeirInterface, error) {
 	return hooks, nil
 }
 
-// natPortsInForce are what the rules in force choose ports from.
+// natPortsInForce returns the port ranges that the rules in force choose from.
 func (e *Env) natPortsInForce() ([]doctor.PortRange, error) {
 	folder, err := e.folder()
 	if err != nil {
@@ -236,8 +236,8 @@ func (e *Env) readSnapshot(name string) (*doctor.Snapshot, error) {
 	return s, nil
 }
 
-// attended runs a function that knows no context. After an interrupt it does not wait
-// for the function: the process ends next.
+// attended runs a function that takes no context. After an interrupt it does not wait for
+// the function, because the process ends next.
 func attended[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -285,7 +285,7 @@ func (f *doctorFlags) print(env *Env, r *doctor.Report) (err error) {
 	return err
 }
 
-// write writes a bundle, whole or not at all.
+// write writes a bundle, either completely or not at all.
 func (f *doctorFlags) write(ctx context.Context, env *Env) (err error) {
 	s, err := env.collect(ctx, collect.Options{Interval: f.interval, Watch: true})
 	if err != nil {
@@ -308,8 +308,8 @@ func (f *doctorFlags) write(ctx context.Context, env *Env) (err error) {
 	return nil
 }
 
-// writeBundle writes the file whole or not at all. Until then it has a random name,
-// because others may write to the folder.
+// writeBundle writes the file either completely or not at all. Until it is complete it
+// has a random name, because others may write to the folder.
 func writeBundle(name string, s *doctor.Snapshot) error {
 	out, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"weir/internal/testenv"
 )
 
-// interrupter interrupts once so much was written.
+// interrupter interrupts after this much output.
 type interrupter struct {
 	bytes.Buffer
-	verdicts  int // left
+	verdicts  int // verdicts left
 	interrupt func()
 }
 
@@ -29,8 +29,8 @@ func (i *interrupter) Write(p []byte) (int, error) {
 	return i.Buffer.Write(p)
 }
 
-// TestWatchEnds: an interrupt ends doctor --watch with the status of the last verdict,
-// and without a word.
+// TestWatchEnds checks that an interrupt ends doctor --watch silently, with the status of
+// the last verdict.
 func TestWatchEnds(t *testing.T) {
 	testenv.NeedRoot(t)
 	for _, verdicts := range []int{0, 1, 2} {
@@ -56,8 +56,8 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
-// TestFromEnds: an interrupt ends the reading of a pipe that never ends, with the status
-// that it has where this machine is read.
+// TestFromEnds checks that an interrupt ends the reading of an endless pipe with the same
+// status as the reading of this machine.
 func TestFromEnds(t *testing.T) {
 	testenv.NeedRoot(t)
 	for _, command := range []string{"doctor", "affinity"} {
@@ -70,11 +70,11 @@ func TestFromEnds(t *testing.T) {
 		if status != want || status == exitDone || out.Len() > 0 || !strings.Contains(said.String(), "interrupted") {
 			t.Errorf("%s: status %d, %q; of this machine %d, %q; printed %q", command, status, said.String(), want, live.String(), out.String())
 		}
-		keep.Close() // what was left behind ends
+		keep.Close() // ends what was left behind
 	}
 }
 
-// TestRulesFile: the file that doctor's remedies name is the one that the daemon reads.
+// TestRulesFile checks that doctor's remedies name the file that the daemon reads.
 func TestRulesFile(t *testing.T) {
 	if doctor.RulesFile != daemon.DefaultFile {
 		t.Errorf("doctor names %s, the daemon reads %s", doctor.RulesFile, daemon.DefaultFile)

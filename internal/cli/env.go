@@ -14,7 +14,7 @@ import (
 	"weir/internal/host/netif"
 )
 
-// Env is what a command may touch besides its arguments.
+// Env holds what a command may use besides its arguments.
 type Env struct {
 	Stdin  io.Reader
 	Stdout io.Writer // data
@@ -24,8 +24,8 @@ type Env struct {
 
 var errNoNamespace = errors.New("--netns is empty: a name of ip netns, or a path")
 
-// enter joins the network namespace that --netns names. An empty name is an
-// error: a script whose variable is unset does not mean the machine's own.
+// enter joins the network namespace that --netns names. An empty name is an error: a
+// script with an unset variable does not mean the machine's own namespace.
 func (e *Env) enter() error {
 	if e.Netns == "" {
 		return &UsageError{errNoNamespace}
@@ -51,7 +51,8 @@ func needRoot() error {
 	return nil
 }
 
-// needBPF is needRoot for what loads BPF programs itself or has weir run do it.
+// needBPF is needRoot for commands that load BPF programs, themselves or through `weir
+// run`.
 func needBPF() error {
 	if err := needRoot(); err != nil {
 		return err
@@ -59,7 +60,7 @@ func needBPF() error {
 	return bpfload.Need()
 }
 
-// printJSON prints v. Rules are full of < and >, which stay readable.
+// printJSON prints v. It keeps < and > readable, because rules contain many.
 func (e *Env) printJSON(v any) error {
 	encoder := json.NewEncoder(e.Stdout)
 	encoder.SetIndent("", "  ")

@@ -23,8 +23,8 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // ErrSilent ends a command with status 1. The command has printed the reason.
 var ErrSilent = errors.New("refused")
 
-// StatusError ends a command with a status of its own, after it has said itself
-// why.
+// StatusError ends a command with its own exit status. The command has already printed
+// the reason.
 type StatusError struct{ Status int }
 
 func (e *StatusError) Error() string { return fmt.Sprintf("exit status %d", e.Status) }
@@ -44,7 +44,7 @@ var errNotRoot = &MissingError{errors.New("must be run as root: it loads BPF pro
 // no root, no BPF, too old a kernel.
 type missing interface{ MissingCapability() bool }
 
-// status is the exit status for what a command returned.
+// status returns the exit status for a command's error.
 func status(err error) int {
 	var usage *UsageError
 	var lacks missing

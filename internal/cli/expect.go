@@ -22,8 +22,8 @@ func (o *checkOptions) readExpectations() ([]*ruletest.Expectation, error) {
 	return ruletest.Read(o.expect, data)
 }
 
-// judge says whether rules do what is expected of them. Packets are routed as
-// the host's description says or, without one, as this machine does.
+// judge reports whether rules do what is expected of them. Packets are routed as the
+// host's description says or, without one, as on this machine.
 func (o *checkOptions) judge(rules *resolve.Ruleset, host *resolve.Host, all []*ruletest.Expectation) (*ruletest.Report, error) {
 	route := ruletest.Described(host)
 	if o.host == "" {

@@ -10,8 +10,8 @@ import (
 	"weir/internal/lab"
 )
 
-// newLabCommand is "weir lab": the network namespaces that the demo and the
-// examples use.
+// newLabCommand makes `weir lab`: the network namespaces that the demo and the examples
+// use.
 func newLabCommand(env *Env) *cobra.Command {
 	var name string
 	c := &cobra.Command{
@@ -28,7 +28,7 @@ examples/gateway.conf uses (lan0, wan0). Nothing else is touched.`,
 	return c
 }
 
-// checkLab checks what all commands of the lab need.
+// checkLab checks what all lab commands need.
 func checkLab(name string) error {
 	if err := lab.CheckName(name); err != nil {
 		return &UsageError{err}

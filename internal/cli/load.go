@@ -15,27 +15,27 @@ import (
 	"weir/pf/source"
 )
 
-// What load --confirm accepts: nobody types weir confirm faster, and a rollback
-// on the next day surprises people.
+// Limits of load --confirm. Nobody types `weir confirm` faster, and a rollback on the
+// next day surprises people.
 const (
 	minConfirm = time.Second
 	maxConfirm = 24 * time.Hour
 )
 
-// noDNSUsage is what -N means, of all commands that read rules.
+// noDNSUsage is the help text for -N in all commands that read rules.
 const noDNSUsage = "do not look up hosts in the DNS"
 
 var errConfirm = errors.New("--confirm takes 1s to 24h")
 
-// loading has the flags of load.
+// loading holds the flags of load.
 type loading struct {
-	confirm time.Duration // 0: nothing comes back
+	confirm time.Duration // 0: no rollback
 	noDNS   bool
 	json    bool
 	macros  macrosFlag
 }
 
-// loadRecord is what load prints with --json.
+// loadRecord is the output of load --json.
 type loadRecord struct {
 	File string `json:"file"`
 	*control.LoadAnswer

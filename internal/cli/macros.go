@@ -8,7 +8,7 @@ import (
 
 const macrosUsage = "define a macro, as `macro=value`; a definition in the file does not change it; may be given again for others"
 
-// macrosFlag are the macros that -D sets.
+// macrosFlag holds the macros that -D sets.
 type macrosFlag []source.Macro
 
 // Set adds macro=value.
@@ -21,7 +21,7 @@ func (f *macrosFlag) Set(s string) error {
 	return nil
 }
 
-// String gives the macros as they were set.
+// String returns the macros as they were set.
 func (f *macrosFlag) String() string {
 	var all []string
 	for _, m := range *f {
@@ -30,5 +30,5 @@ func (f *macrosFlag) String() string {
 	return strings.Join(all, " ")
 }
 
-// Type is what usage calls a macro.
+// Type returns the placeholder for a macro in help texts.
 func (f *macrosFlag) Type() string { return "macro=value" }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outlivePipe keeps the process alive when nobody reads its output any more, until the
-// returned function is called: the process has to undo its changes first.
+// outlivePipe keeps the process alive after its output's reader has gone, until the
+// returned function is called. The process must undo its changes first.
 func outlivePipe() (stop func()) {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, unix.SIGPIPE)

@@ -14,7 +14,7 @@ import (
 
 // packetForm is the output form of weir log and weir capture.
 type packetForm struct {
-	file string // of pcapng; "-" is standard output, "" text
+	file string // name of the pcapng file; "-" is standard output, "" means text
 	json bool
 }
 
@@ -48,11 +48,11 @@ type packetPrinter struct {
 	json  bool
 	to    *bufio.Writer
 	pcap  *pktrecord.Writer // nil: text or JSON
-	close func() error      // of the file
+	close func() error      // closes the file
 	count uint64
 }
 
-// printer opens what packets are printed to.
+// printer opens the output for packets.
 func (f *packetForm) printer(stdout io.Writer, form *pktrecord.Form) (*packetPrinter, error) {
 	p := &packetPrinter{json: f.json, close: func() error { return nil }}
 	to := stdout
@@ -89,7 +89,7 @@ func (p *packetPrinter) print(r *pktrecord.Record) error {
 	return err
 }
 
-// flush hands what was printed to the reader.
+// flush passes the buffered output to the reader.
 func (p *packetPrinter) flush() error {
 	if p.pcap != nil {
 		if err := p.pcap.Flush(); err != nil {
@@ -99,8 +99,8 @@ func (p *packetPrinter) flush() error {
 	return p.to.Flush()
 }
 
-// end writes what stands behind the last packet. A reader that is gone already
-// has all that it wanted.
+// end writes the end of the output. It is no error if the reader has gone: it has all
+// that it wanted.
 func (p *packetPrinter) end(lost uint64) error {
 	var err error
 	if p.pcap != nil {

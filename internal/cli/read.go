@@ -175,7 +175,7 @@ func newInterfacesCommand(env *Env) *cobra.Command {
 	return c
 }
 
-// wouldChoose names the hook that a run would take on an interface without weir.
+// wouldChoose names the hook that `weir run` would choose for an interface without weir.
 func wouldChoose(l *netif.Link) string {
 	c := daemon.Choose(l, daemon.Auto)
 	if c.Hook == daemon.NoHook {

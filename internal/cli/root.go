@@ -15,9 +15,9 @@ import (
 	"weir/pf/diag"
 )
 
-// Run runs the command that args name and returns the exit status: 0 done,
-// 1 refused, 2 wrong usage or a missing capability, others as the command says. An error is printed to
-// env.Stderr, on one line unless it is a list of diagnostics.
+// Run runs the command that args name and returns the exit status: 0 done, 1 refused, 2
+// wrong usage or a missing capability. Some commands have more. It prints errors to
+// env.Stderr, on one line unless the error is a list of diagnostics.
 func Run(ctx context.Context, env *Env, args []string) int {
 	root := newRootCommand(env)
 	root.SetArgs(args)
@@ -26,8 +26,8 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	return status(err)
 }
 
-// say prints an error. Faults in a rule file begin with their place, so that
-// editors find it.
+// say prints an error. A fault in a rule file begins with its place, so that editors find
+// it.
 func say(w io.Writer, err error) {
 	var faults *diag.Failure
 	var refusal *control.RefusedError
@@ -42,10 +42,10 @@ func say(w io.Writer, err error) {
 	}
 }
 
-// newRootCommand joins the commands. Usage errors of all of them end with
-// status 2, whoever finds them.
+// newRootCommand joins the commands. Every usage error ends with status 2, whoever finds
+// it.
 func newRootCommand(env *Env) *cobra.Command {
-	asked := false // for the version
+	asked := false // the user asked for the version
 	root := &cobra.Command{
 		Use:           "weir",
 		Short:         "a firewall and router that runs pf.conf rules in XDP and TCX",
@@ -71,7 +71,8 @@ func newRootCommand(env *Env) *cobra.Command {
 		return env.enter()
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		// Where a misspelt command comes first, its flags are unknown only because it is.
+		// If a misspelt command comes first, its flags are unknown only because
+		// of that.
 		if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
 			err = knownCommand(c, args)
 		}
@@ -87,7 +88,7 @@ func newRootCommand(env *Env) *cobra.Command {
 	return root
 }
 
-// newHelpCommand makes help, which unlike cobra's refuses what is no command.
+// newHelpCommand makes `weir help`. Unlike cobra's, it refuses names that are no command.
 func newHelpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -113,7 +114,7 @@ func newHelpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// knownCommand refuses what is no command, and names the one that was meant.
+// knownCommand refuses a name that is no command, and suggests the nearest one.
 func knownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -132,7 +133,8 @@ func noArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// plain is the error of a flag whose value is no number, without the names of Go's functions.
+// plain returns the error for a flag whose value is no number, without the names of Go's
+// functions.
 func plain(err error) error {
 	var number *strconv.NumError
 	if !errors.As(err, &number) {
@@ -148,7 +150,7 @@ func oneFile(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// usageArgs makes the errors of an argument check usage errors.
+// usageArgs turns the errors of an argument check into usage errors.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if err := check(c, args); err != nil {

@@ -2,19 +2,18 @@ package cli
 
 import "weir/pf/resolve"
 
-// ruleRecord is a rule in the JSON of check: what it is printed as, and where it
-// comes from.
+// ruleRecord is a rule in the JSON of check: its text, and where it comes from.
 type ruleRecord struct {
-	Number int    `json:"number"` // as weir rules counts; the rules of an anchor stand behind it wherever it is called
+	Number int    `json:"number"` // number as in weir rules; an anchor's rules follow it wherever it is called
 	Text   string `json:"text"`
-	Anchor string `json:"anchor,omitempty"` // the path of the anchor that it calls
+	Anchor string `json:"anchor,omitempty"` // path of the anchor that it calls
 	Label  string `json:"label,omitempty"`
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
 }
 
-// ruleRecords gives the rules, none where the file is refused.
+// ruleRecords returns the rules. It returns none if the file is refused.
 func ruleRecords(rs *resolve.Ruleset) []ruleRecord {
 	records := []ruleRecord{}
 	if rs == nil {

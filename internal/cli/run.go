@@ -112,7 +112,7 @@ func newRunCommand(env *Env) *cobra.Command {
 	return c
 }
 
-// setWays sets the hook, and whether packets are prefetched there.
+// setWays sets the hook and the use of prefetching.
 func setWays(cfg *daemon.Config, hook, ahead string) (err error) {
 	if cfg.Mode, err = daemon.ParseMode(hook); err != nil {
 		return err
@@ -121,7 +121,7 @@ func setWays(cfg *daemon.Config, hook, ahead string) (err error) {
 	return err
 }
 
-// saidInJSON logs an error that ends the daemon, and returns its exit status.
+// saidInJSON logs the error that ends the daemon, and returns its exit status.
 func saidInJSON(log *slog.Logger, file string, err error) error {
 	if diagnostics(slog.AnyValue(err)) != nil {
 		log.Error("the rules do not load", "file", file, "error", err)
@@ -157,7 +157,7 @@ func newStopCommand(env *Env) *cobra.Command {
 	return c
 }
 
-// runConfig is daemonConfig for a daemon in this process.
+// runConfig returns the daemonConfig for a daemon in this process.
 func (e *Env) runConfig() (*daemon.Config, error) {
 	if err := needBPF(); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (e *Env) runConfig() (*daemon.Config, error) {
 	return e.daemonConfig()
 }
 
-// daemonConfig is what all commands of the daemon need.
+// daemonConfig returns what all commands of the daemon need.
 func (e *Env) daemonConfig() (*daemon.Config, error) {
 	if err := needRoot(); err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func (e *Env) daemonConfig() (*daemon.Config, error) {
 	}, nil
 }
 
-// folder is the run folder of the network namespace.
+// folder returns the run folder of the network namespace.
 func (e *Env) folder() (rundir.Folder, error) {
 	if err := needRoot(); err != nil {
 		return "", err

@@ -14,8 +14,8 @@ import (
 	"weir/internal/testenv"
 )
 
-// run runs a command as main does, without the machine: none of these comes as
-// far as changing it.
+// run runs a command as main does, but without the machine: none of these commands gets
+// as far as changing it.
 func run(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	var out, said bytes.Buffer
@@ -27,7 +27,7 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 	testenv.NeedRoot(t)
 	for _, test := range []struct {
 		args []string
-		want string // part of what is said
+		want string // part of the output
 	}{
 		{[]string{"bogus"}, "bogus"},
 		{[]string{"run", "--bogus"}, "unknown flag"},
@@ -140,8 +140,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// Tests run inside namespaces that others made: the program must not be taken
-// for one that Enter has started anew because its parent was.
+// Tests run inside namespaces that others made. The program must not seem to be one that
+// Enter has restarted because its parent was.
 func TestEnteredMarkIsNotInherited(t *testing.T) {
 	t.Setenv("WEIR_ENTERED", fmt.Sprint(os.Getppid()))
 	_, stderr, status := run(t, "--netns", "/nonexistent/net", "version")

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts are command lines with what they print and how they end.
+// TestScripts runs command lines and checks their output and exit status.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/script",
@@ -29,7 +29,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// wantUsageError runs a program that has to end with status 2.
+// wantUsageError runs a program that must end with status 2.
 func wantUsageError(ts *testscript.TestScript, _ bool, args []string) {
 	err := ts.Exec(args[0], args[1:]...)
 	var exit *exec.ExitError
@@ -38,8 +38,8 @@ func wantUsageError(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// wantStatus runs a program that has to end with the status that its first
-// argument is; "any" is any.
+// wantStatus runs a program that must end with the status in its first argument. "any"
+// accepts every status.
 func wantStatus(ts *testscript.TestScript, _ bool, args []string) {
 	status := 0
 	err := ts.Exec(args[1], args[2:]...)

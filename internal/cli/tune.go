@@ -9,7 +9,7 @@ import (
 	"weir/internal/host/tune/db"
 )
 
-// newTuneCommand is "weir tune".
+// newTuneCommand makes `weir tune`.
 func newTuneCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tune",
@@ -28,7 +28,7 @@ costs, how far its effect is proven, and which are obsolete or do harm.`,
 	return c
 }
 
-// newTuneListCommand is "weir tune list".
+// newTuneListCommand makes `weir tune list`.
 func newTuneListCommand(env *Env) *cobra.Command {
 	var asJSON, all bool
 	var role, account string
@@ -103,7 +103,7 @@ func enumerate(words []string) string {
 	return text
 }
 
-// newTuneExplainCommand is "weir tune explain".
+// newTuneExplainCommand makes `weir tune explain`.
 func newTuneExplainCommand(env *Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -147,7 +147,7 @@ func newTuneExplainCommand(env *Env) *cobra.Command {
 	return c
 }
 
-// tuneKeys are the names of all settings, each once.
+// tuneKeys returns the names of all settings, each once.
 func tuneKeys() []string {
 	d, err := db.Load()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"weir/internal/host/tune"
 )
 
-// newTuneApplyCommand is "weir tune apply".
+// newTuneApplyCommand makes `weir tune apply`.
 func newTuneApplyCommand(env *Env) *cobra.Command {
 	var f tuneFlags
 	var m measureFlags
@@ -72,7 +72,7 @@ the boot.`,
 	return c
 }
 
-// apply makes a plan's changes, and prints them.
+// apply makes a plan's changes and prints them.
 func (e *Env) apply(ctx context.Context, host *tune.Host, plan *tune.Plan, confirm time.Duration) error {
 	if confirm == 0 || len(plan.Changes) == 0 {
 		e.warnOfLinks(host, plan)
@@ -84,23 +84,23 @@ func (e *Env) apply(ctx context.Context, host *tune.Host, plan *tune.Plan, confi
 	return nil
 }
 
-// makeChanges makes a plan's changes; with a time to confirm in, only until that is over
-// or the session ends. name is the command's.
+// makeChanges makes a plan's changes. With a time to confirm, they last only until the
+// time is over or the session ends. name is the command's name.
 func (e *Env) makeChanges(ctx context.Context, name string, host *tune.Host, plan *tune.Plan, confirm time.Duration) error {
 	if confirm == 0 || len(plan.Changes) == 0 {
 		return host.Apply(plan)
 	}
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
-	signal.Ignore(unix.SIGPIPE) // whoever stops to read must not end the trial, nor hide how it ended
+	signal.Ignore(unix.SIGPIPE) // a reader that stops must not end the trial, nor hide how it ended
 	if _, err := fmt.Fprintf(e.Stderr, "weir: %s: type weir %[1]s confirm in another session within %[2]v\n", name, confirm); err != nil {
 		return fmt.Errorf("nothing is changed, because nobody can read how to confirm it: %w", err)
 	}
 	return host.Try(ctx, plan, confirm)
 }
 
-// warnOfLinks names the cards whose links a plan takes down for a moment: whoever is
-// logged in by one of them may not come back.
+// warnOfLinks names the cards whose links a plan takes down for a moment. A user who is
+// logged in through one of them may not come back.
 func (e *Env) warnOfLinks(host *tune.Host, plan *tune.Plan) {
 	var cards []string
 	for i := range plan.Changes {
@@ -122,7 +122,7 @@ func (e *Env) printChanges(plan *tune.Plan) {
 	}
 }
 
-// newTuneConfirmCommand is "weir tune confirm".
+// newTuneConfirmCommand makes `weir tune confirm`.
 func newTuneConfirmCommand(*Env) *cobra.Command {
 	var f tuneFlags
 	c := &cobra.Command{
@@ -144,7 +144,7 @@ func newTuneConfirmCommand(*Env) *cobra.Command {
 	return c
 }
 
-// newTuneRevertCommand is "weir tune revert".
+// newTuneRevertCommand makes `weir tune revert`.
 func newTuneRevertCommand(env *Env) *cobra.Command {
 	var f tuneFlags
 	var all bool
@@ -189,7 +189,7 @@ func (e *Env) printRestored(r tune.Restored) {
 	}
 }
 
-// newTuneRestoreCommand is "weir tune restore", which the unit runs at boot.
+// newTuneRestoreCommand makes `weir tune restore`, which the unit runs at boot.
 func newTuneRestoreCommand(*Env) *cobra.Command {
 	var f tuneFlags
 	c := &cobra.Command{
@@ -214,7 +214,7 @@ rest, and then exits with status 1.`,
 	return c
 }
 
-// newTuneStatusCommand is "weir tune status".
+// newTuneStatusCommand makes `weir tune status`.
 func newTuneStatusCommand(env *Env) *cobra.Command {
 	var f tuneFlags
 	var asJSON bool

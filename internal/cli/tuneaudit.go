@@ -13,7 +13,7 @@ import (
 	"weir/internal/host/tune/target"
 )
 
-// newTuneAuditCommand is "weir tune audit".
+// newTuneAuditCommand makes `weir tune audit`.
 func newTuneAuditCommand(env *Env) *cobra.Command {
 	var name string
 	var asJSON bool
@@ -85,7 +85,7 @@ func newJudge(name string) (*audit.Judge, error) {
 	return &audit.Judge{DB: d, Target: system}, nil
 }
 
-// settings are the lines of a file that set something; "-" is standard input.
+// settings returns the lines of a file that set something. "-" is standard input.
 func (e *Env) settings(file string, judge *audit.Judge) ([]audit.Line, error) {
 	r := e.Stdin
 	if file != "-" {
@@ -103,7 +103,7 @@ func (e *Env) settings(file string, judge *audit.Judge) ([]audit.Line, error) {
 	return lines, nil
 }
 
-// printFindings prints a line for each finding, and refuses where one that is in
+// printFindings prints a line for each finding. It returns a refusal if a setting in
 // force should go.
 func (e *Env) printFindings(findings []audit.Finding, asJSON bool) error {
 	harmful := false

@@ -16,14 +16,15 @@ import (
 	"weir/internal/host/tune"
 )
 
-// cycleMeasurer measures as liveMeasurer does, but by the cycles that the cores spend in
-// the kernel instead of their time: the kernel counts that in ticks of some milliseconds.
+// cycleMeasurer measures as liveMeasurer does, but counts the cycles that the cores spend
+// in the kernel instead of their time. The kernel counts time only in ticks of some
+// milliseconds.
 type cycleMeasurer struct {
 	live *liveMeasurer
 	open func() (*coreCounter, error)
 }
 
-// Blind says that it is for cards, on machines that count.
+// Blind says that it measures only cards, and only on machines with cycle counters.
 func (m *cycleMeasurer) Blind(c *tune.Change) string {
 	if why := m.live.Blind(c); why != "" {
 		return why
@@ -41,7 +42,7 @@ func (m *cycleMeasurer) Blind(c *tune.Change) string {
 	return ""
 }
 
-// About is what is measured.
+// About says what is measured.
 func (m *cycleMeasurer) About() string {
 	return "packets per million cycles of the kernel's, by the host's own counters under its load"
 }
@@ -64,7 +65,8 @@ func (m *cycleMeasurer) Measure(ctx context.Context, c *tune.Change, _ string) (
 	return cycleRate(s, c.Card, cycles)
 }
 
-// cycleRate is the packets that the cards took, by the cycles that the cores spent.
+// cycleRate returns the packets that the cards took, divided by the cycles that the cores
+// spent.
 func cycleRate(s *doctor.Snapshot, card string, cycles float64) (tune.Measured, error) {
 	packets, lost, err := taken(s, card)
 	if err != nil {
@@ -79,7 +81,7 @@ func cycleRate(s *doctor.Snapshot, card string, cycles float64) (tune.Measured, 
 // coreCounter counts an event on all cores, in the kernel.
 type coreCounter struct{ fds []int }
 
-// countCycles counts the cycles of all cores that are online, from now on.
+// countCycles starts counting the cycles of all cores that are online.
 func countCycles() (*coreCounter, error) {
 	return countOnCores(unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES, "cycles")
 }
@@ -108,8 +110,8 @@ func countOnCores(kind uint32, event uint64, name string) (*coreCounter, error) 
 	return c, nil
 }
 
-// count is what all cores have counted. An event that had to take turns with others is
-// scaled to the whole time.
+// count returns the total of all cores. If an event had to share its counter, its count
+// is scaled to the whole time.
 func (c *coreCounter) count() (float64, error) {
 	total := 0.0
 	for _, fd := range c.fds {

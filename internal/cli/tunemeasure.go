@@ -22,13 +22,13 @@ import (
 	"weir/internal/lab"
 )
 
-// labMeasurer measures by a short weir bench what a lab within this machine can see:
-// settings of the kernel's stack, of the whole host or of a namespace.
+// labMeasurer runs a short `weir bench` to measure what a lab on this machine can show:
+// settings of the kernel's stack, for the whole host or for a namespace.
 type labMeasurer struct {
 	path    string
 	rooms   map[string]bool
 	testbed *testbed.Testbed // nil: not built yet
-	entry   string           // the way into the path that is the faster one
+	entry   string           // the faster way into the path
 	seconds time.Duration
 }
 
@@ -43,7 +43,7 @@ func newLabMeasurer(path string) *labMeasurer {
 	return m
 }
 
-// Blind says what a lab does not see.
+// Blind says what a lab cannot show.
 func (m *labMeasurer) Blind(c *tune.Change) string {
 	switch {
 	case c.Scope == "":
@@ -58,13 +58,13 @@ func (m *labMeasurer) Blind(c *tune.Change) string {
 	return ""
 }
 
-// About is what is measured.
+// About says what is measured.
 func (m *labMeasurer) About() string {
 	return "packets/s of one core, 64 bytes, weir bench's path " + m.path
 }
 
-// Measure forwards through a lab for a moment. What is a namespace's own is set in the
-// lab's router; what is the host's holds there, too.
+// Measure forwards through a lab for a moment. Settings of a namespace are made in the
+// lab's router. Settings of the host hold there too.
 func (m *labMeasurer) Measure(ctx context.Context, c *tune.Change, value string) (tune.Measured, error) {
 	if err := m.open(ctx); err != nil {
 		return tune.Measured{}, err
@@ -77,7 +77,8 @@ func (m *labMeasurer) Measure(ctx context.Context, c *tune.Change, value string)
 	return tune.Measured{Rate: rate}, err
 }
 
-// open builds the lab, and chooses how frames enter the path, as weir bench forward does.
+// open builds the lab and chooses how frames enter the path, as `weir bench forward`
+// does.
 func (m *labMeasurer) open(ctx context.Context) error {
 	if m.testbed != nil {
 		return nil
@@ -111,14 +112,14 @@ func (m *labMeasurer) close() error {
 	return m.testbed.Close()
 }
 
-// liveMeasurer measures by the counters that weir doctor reads, under the load that the
-// host has: packets for the cores' time that was spent on them, and losses.
+// liveMeasurer uses the counters that `weir doctor` reads, under the host's present load:
+// packets per core time spent on them, and losses.
 type liveMeasurer struct {
 	read     func(ctx context.Context, interval time.Duration) (*doctor.Snapshot, error)
 	interval time.Duration
 }
 
-// Blind says that it is for cards and cores.
+// Blind says that it measures only cards and cores.
 func (m *liveMeasurer) Blind(c *tune.Change) string {
 	if c.Scope != "" {
 		return "the counters of cards and cores do not tell it from others"
@@ -126,13 +127,13 @@ func (m *liveMeasurer) Blind(c *tune.Change) string {
 	return ""
 }
 
-// About is what is measured.
+// About says what is measured.
 func (m *liveMeasurer) About() string {
 	return "packets per second of a core's time, by the host's own counters under its load"
 }
 
-// leastLoad is the packets per second below which counters say nothing of what a packet
-// costs.
+// leastLoad is the least number of packets per second. With fewer, the counters do not
+// show what a packet costs.
 const leastLoad = 5000
 
 // Measure reads the counters twice.
@@ -144,8 +145,8 @@ func (m *liveMeasurer) Measure(ctx context.Context, c *tune.Change, _ string) (t
 	return liveRate(s, c.Card)
 }
 
-// liveRate is the packets that the cards took, by the time that the cores spent in the
-// kernel, and the share that was lost.
+// liveRate returns the packets that the cards took, divided by the time that the cores
+// spent in the kernel, and the share that was lost.
 func liveRate(s *doctor.Snapshot, card string) (tune.Measured, error) {
 	packets, lost, err := taken(s, card)
 	if err != nil {
@@ -156,7 +157,7 @@ func liveRate(s *doctor.Snapshot, card string) (tune.Measured, error) {
 	for core, b := range s.After.CPUs {
 		a, known := s.Before.CPUs[core]
 		if !known {
-			continue // it has just come online
+			continue // this core has just come online
 		}
 		cores++
 		work := grown(b.IRQ, a.IRQ) + grown(b.Softirq, a.Softirq) + grown(b.System, a.System)
@@ -170,11 +171,12 @@ func liveRate(s *doctor.Snapshot, card string) (tune.Measured, error) {
 	return tune.Measured{Rate: packets / seconds, Loss: lost / (packets + lost)}, nil
 }
 
-// grown is [doctor.Grown]. The kernel corrects idle time backwards at times.
+// grown is [doctor.Grown]. The kernel sometimes corrects idle time backwards.
 func grown(now, then uint64) float64 { return float64(doctor.Grown(now, then)) }
 
-// taken are the packets that the cards took, and those that were lost. A card that is
-// measured counts whatever it is. Too few are an error: they say nothing of what one costs.
+// taken returns how many packets the cards took and lost. The card under test counts,
+// whatever kind it is. Too few packets are an error, because they do not show what one
+// costs.
 func taken(s *doctor.Snapshot, card string) (packets, lost float64, err error) {
 	if s.Before == nil || s.After == nil || s.Seconds <= 0 {
 		return 0, 0, errors.New("the counters could not be read twice")
@@ -201,7 +203,7 @@ func taken(s *doctor.Snapshot, card string) (packets, lost float64, err error) {
 	return packets, lost, nil
 }
 
-// measureFlags are those of apply --measure.
+// measureFlags holds the flags of apply --measure.
 type measureFlags struct {
 	on       bool
 	rounds   int
@@ -219,7 +221,7 @@ func (m *measureFlags) add(c *cobra.Command) {
 
 const maxRounds = 100
 
-// check refuses what does not go together.
+// check refuses flags that contradict each other.
 func (m *measureFlags) check(c *cobra.Command, root string, asJSON bool) error {
 	paths := []string{paths.Kernel, paths.Nft, paths.NftNAT, paths.Weir, paths.WeirNAT}
 	var err error
@@ -244,8 +246,8 @@ func (m *measureFlags) check(c *cobra.Command, root string, asJSON bool) error {
 	return nil
 }
 
-// measure makes a plan's changes one by one, keeps what is proven to help, and prints
-// what was found.
+// measure makes a plan's changes one by one, keeps those that prove to help, and prints
+// the results.
 func (e *Env) measure(ctx context.Context, host *tune.Host, plan *tune.Plan, f *measureFlags, named, asJSON bool) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	defer stop()

@@ -17,8 +17,8 @@ import (
 	"weir/internal/host/tune/db"
 )
 
-// Two cores over two seconds: one second of all their time was the kernel's, in which a
-// card took 200,000 packets and missed 2,000.
+// Two cores over two seconds. The kernel used one second of their time, in which a card
+// took 200,000 packets and missed 2,000.
 func snapshot() *doctor.Snapshot {
 	return &doctor.Snapshot{
 		Seconds: 2,
@@ -47,11 +47,11 @@ func TestLiveRate(t *testing.T) {
 	if err != nil || math.Abs(got.Rate-200_000) > 1 || math.Abs(got.Loss-2000.0/202_000) > 1e-9 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// A virtual card counts where it is what is measured.
+	// A virtual card counts if it is the card under test.
 	if got, err := liveRate(snapshot(), "veth1"); err != nil || math.Abs(got.Rate-300_000) > 1 {
 		t.Errorf("of a veth: %+v, %v", got, err)
 	}
-	// What went back, or was not there before, has not grown.
+	// A counter that went back, or did not exist before, has not grown.
 	odd := snapshot()
 	odd.Before.CPUs[1] = doctor.CPUTimes{Idle: 100, IOWait: 7}
 	odd.After.CPUs[2] = doctor.CPUTimes{Idle: 1e9, System: 1e6}
@@ -73,7 +73,7 @@ func TestLiveRate(t *testing.T) {
 	}
 }
 
-// Where the machine counts cycles, these are what a packet costs.
+// If the machine counts cycles, they are the cost of a packet.
 func TestCycleRate(t *testing.T) {
 	got, err := cycleRate(snapshot(), "eth0", 400e6)
 	if err != nil || math.Abs(got.Rate-500) > 1e-9 || math.Abs(got.Loss-2000.0/202_000) > 1e-9 {
@@ -85,7 +85,7 @@ func TestCycleRate(t *testing.T) {
 	m := &cycleMeasurer{&liveMeasurer{read: func(context.Context, time.Duration) (*doctor.Snapshot, error) {
 		time.Sleep(20 * time.Millisecond)
 		return snapshot(), nil
-	}}, func() (*coreCounter, error) { // every machine counts this one
+	}}, func() (*coreCounter, error) { // every machine counts this event
 		return countOnCores(unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_CPU_CLOCK, "time")
 	}}
 	change := &tune.Change{Key: "nic.eth0.lro", Card: "eth0"}
@@ -105,7 +105,7 @@ func TestCycleRate(t *testing.T) {
 	}
 }
 
-// Who measures what, and why not.
+// Which measurer measures which settings, and why not others.
 func TestBlind(t *testing.T) {
 	lab, live := newLabMeasurer("kernel"), &liveMeasurer{}
 	for _, c := range []struct {
@@ -128,7 +128,7 @@ func TestBlind(t *testing.T) {
 	}
 }
 
-// Whoever reads may go: a process that has something to put back lives on.
+// The reader may go. A process that has changes to undo lives on.
 func TestTuneOutlivesPipe(t *testing.T) {
 	const child = "WEIR_TEST_BROKEN_PIPE"
 	if os.Getenv(child) != "" {

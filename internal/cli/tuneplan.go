@@ -14,7 +14,7 @@ import (
 	"weir/internal/host/tune/target"
 )
 
-// tuneFlags are the flags of the commands that compute settings.
+// tuneFlags holds the flags of the commands that compute settings.
 type tuneFlags struct {
 	role, link, memory string
 	rtt                time.Duration
@@ -23,7 +23,7 @@ type tuneFlags struct {
 	pppoe              bool
 	root               string
 
-	target, driver string // of another system
+	target, driver string // for another system
 }
 
 // add adds the flags to a command.
@@ -84,11 +84,11 @@ const (
 	maxPorts = 64
 
 	defaultMTU = 1500
-	leastMTU   = 576 // RFC 791: what every host takes
+	leastMTU   = 576 // RFC 791: every host accepts this
 	mostMTU    = 65535
 )
 
-// host is the host that the flags name. Changing this one takes root.
+// host returns the host that the flags name. Changing this host needs root.
 func (f *tuneFlags) host(changes bool) (*tune.Host, error) {
 	if f.root == "" {
 		if changes {
@@ -102,7 +102,7 @@ func (f *tuneFlags) host(changes bool) (*tune.Host, error) {
 	return &tune.Host{Root: f.root}, nil
 }
 
-// plan makes the plan that the flags and keys ask for.
+// plan returns the plan for the flags and keys.
 func (f *tuneFlags) plan(changes bool, keys []string) (*tune.Host, *tune.Plan, error) {
 	in, err := f.inputs()
 	if err != nil {
@@ -120,7 +120,7 @@ func (f *tuneFlags) plan(changes bool, keys []string) (*tune.Host, *tune.Plan, e
 	return host, plan, err
 }
 
-// addTarget adds the flags of settings for other systems.
+// addTarget adds the flags for settings of other systems.
 func (f *tuneFlags) addTarget(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.target, "target", targetLinux, "`system` to write for: linux, freebsd-15, pfsense-2.8, opnsense-26.1 …")
@@ -131,7 +131,7 @@ const targetLinux = "linux"
 
 var driverForm = regexp.MustCompile(`^[a-z]{0,12}$`)
 
-// targetPlan writes the lines for another system.
+// targetPlan writes the settings for another system.
 func (f *tuneFlags) targetPlan(env *Env) error {
 	in, err := f.inputs()
 	if err != nil {
@@ -154,7 +154,7 @@ func (f *tuneFlags) targetPlan(env *Env) error {
 	})
 }
 
-// newTunePlanCommand is "weir tune plan".
+// newTunePlanCommand makes `weir tune plan`.
 func newTunePlanCommand(env *Env) *cobra.Command {
 	var f tuneFlags
 	var asJSON bool

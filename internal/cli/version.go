@@ -21,11 +21,11 @@ func printVersion(env *Env) error {
 	return err
 }
 
-// release is the version that the Makefile stamps; empty in other builds.
+// release is the version that the Makefile sets. It is empty in other builds.
 var release string
 
-// version names the build: the release that was stamped, else the module's
-// version or the commit, where the build knows them.
+// version returns the release, or else the module's version or the commit, if the build
+// knows them.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

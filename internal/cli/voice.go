@@ -13,15 +13,15 @@ import (
 	"weir/pf/diag"
 )
 
-// voice is how the daemon speaks: in the form of all other messages of weir, a
-// line for each, its details behind it as key=value; what there is to say about a
-// rule file stands below, as weir check says it. The time is left to who keeps the
-// lines (the journal does).
+// voice formats the daemon's messages like all other messages of weir: one line for each,
+// with its details after it as key=value. Faults in a rule file follow below, as weir
+// check prints them. voice writes no time, because the keeper of the log adds it (the
+// journal does).
 type voice struct {
 	to      io.Writer
 	mu      *sync.Mutex
 	line    *bytes.Buffer
-	details slog.Handler // writes into line
+	details slog.Handler // writes to line
 }
 
 func newVoice(to io.Writer) *voice {
@@ -30,7 +30,7 @@ func newVoice(to io.Writer) *voice {
 	return &voice{to: to, mu: new(sync.Mutex), line: line, details: details}
 }
 
-// dropHead leaves out of a record what the line begins with, and the time.
+// dropHead removes from a record the time and what the line begins with.
 func dropHead(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey) {
 		return slog.Attr{}
@@ -38,7 +38,7 @@ func dropHead(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Enabled is Handler's.
+// Enabled implements slog.Handler.
 func (v *voice) Enabled(ctx context.Context, l slog.Level) bool { return v.details.Enabled(ctx, l) }
 
 // Handle writes one line.
@@ -63,14 +63,15 @@ func (v *voice) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// diagnostics is what a value says about a rule file; nil if it is something else.
+// diagnostics returns a value's faults in a rule file, or nil if the value is something
+// else.
 func diagnostics(v slog.Value) *diag.List {
 	var failure *diag.Failure
 	switch v := v.Any().(type) {
 	case *diag.List:
 		return v
 	case error:
-		if errors.As(v, &failure) && v.Error() == failure.Error() { // what wraps it has nothing to add
+		if errors.As(v, &failure) && v.Error() == failure.Error() { // the wrapping error adds nothing
 			return &failure.List
 		}
 	}
@@ -87,26 +88,26 @@ func gravity(l slog.Level) string {
 	return ""
 }
 
-// WithAttrs is Handler's.
+// WithAttrs implements slog.Handler.
 func (v *voice) WithAttrs(attrs []slog.Attr) slog.Handler {
 	more := *v
 	more.details = v.details.WithAttrs(attrs)
 	return &more
 }
 
-// WithGroup is Handler's.
+// WithGroup implements slog.Handler.
 func (v *voice) WithGroup(name string) slog.Handler {
 	more := *v
 	more.details = v.details.WithGroup(name)
 	return &more
 }
 
-// newJSONVoice is the voice for programs: an object a line.
+// newJSONVoice returns the handler for programs: one JSON object per line.
 func newJSONVoice(to io.Writer) slog.Handler {
 	return slog.NewJSONHandler(to, &slog.HandlerOptions{ReplaceAttr: inJSON})
 }
 
-// inJSON gives an attribute the form that it has elsewhere in weir's JSON.
+// inJSON gives an attribute the same form as elsewhere in weir's JSON.
 func inJSON(groups []string, a slog.Attr) slog.Attr {
 	if list := diagnostics(a.Value); list != nil {
 		return slog.Any("diagnostics", list.Records())

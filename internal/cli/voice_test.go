@@ -11,7 +11,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// refusal is the error of a file with a fault.
+// refusal returns the error for a file with a fault.
 func refusal(t *testing.T) error {
 	t.Helper()
 	_, list := resolve.LoadWith("a.conf", []byte("pas\n"), &resolve.Host{}, resolve.Settings{})
@@ -26,7 +26,7 @@ func TestVoice(t *testing.T) {
 		{func(l *slog.Logger) { l.Info("ready") }, "weir: ready\n"},
 		{func(l *slog.Logger) { l.Info("loaded", "file", "a.conf", "rules", 3) }, "weir: loaded file=a.conf rules=3\n"},
 		{func(l *slog.Logger) { l.Warn("probe neighbours", "error", errors.New("no such\ndevice")) },
-			"weir: warning: probe neighbours error=\"no such\\ndevice\"\n"}, // one line, whatever it holds
+			"weir: warning: probe neighbours error=\"no such\\ndevice\"\n"}, // one line, whatever it contains
 		{func(l *slog.Logger) { l.With("interface", "lan0").WithGroup("g").Info("attached", "time", 1) },
 			"weir: attached interface=lan0 g.time=1\n"},
 		{func(l *slog.Logger) { l.Error("stop") }, "weir: error: stop\n"},

@@ -1,6 +1,6 @@
-// Command manual writes the manual pages of weir's commands into a folder, one
-// page each, for make install. It is a program of its own so that the formatter
-// is not part of weir.
+// Command manual writes the manual pages of weir's commands into a folder, one page for
+// each, for make install. It is a separate program so that the formatter is not part of
+// weir.
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// write makes weir.8 and weir-COMMAND.8.
+// write writes weir.8 and weir-COMMAND.8.
 func write(folder string) error {
 	root := cli.Commands()
 	root.DisableAutoGenTag = true

@@ -53,5 +53,5 @@ func (m *Memory) Count() int { return m.count }
 // Stride returns the number of bytes from one value to the next.
 func (m *Memory) Stride() int { return int(m.value) }
 
-// Bytes are the values, one behind the other.
+// Bytes returns all values, one after the other.
 func (m *Memory) Bytes() []byte { return m.bytes }

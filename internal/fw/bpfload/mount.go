@@ -12,8 +12,8 @@ import (
 	"weir/internal/killpoint"
 )
 
-// MountFS mounts a bpffs at dir, which is made if missing, unless one is there.
-// It is called within a Place.
+// MountFS mounts a bpffs at dir, unless there is one. It makes dir if it is missing. It
+// is called within a Place.
 func MountFS(dir string) error {
 	if err := killpoint.MkdirAll(dir); err != nil {
 		return fmt.Errorf("make the bpffs folder: %w", err)
@@ -29,9 +29,9 @@ func MountFS(dir string) error {
 	return nil
 }
 
-// UnmountFS takes a bpffs away and removes the folder that it was mounted at,
-// unless there are folders in it or another process has files of it open. It is
-// no error if there is none. It is called within a Place.
+// UnmountFS unmounts a bpffs and removes its mount point, unless it contains folders or
+// another process has its files open. It is no error if there is none. It is called
+// within a Place.
 func UnmountFS(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,7 +40,7 @@ func UnmountFS(dir string) error {
 	if err != nil {
 		return fmt.Errorf("look into the bpffs: %w", err)
 	}
-	// The kernel puts files of its own into one.
+	// The kernel puts files of its own there, but no folders.
 	if slices.ContainsFunc(entries, fs.DirEntry.IsDir) {
 		return nil
 	}

@@ -10,29 +10,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The oldest kernel with TCX. script/lib/machine.sh and README.md name it, too.
+// The oldest kernel with TCX. script/lib/machine.sh and README.md name it too.
 const kernelMajor, kernelMinor = 6, 6
 
-// needed are the capabilities that root may lack in a container. CAP_SYS_ADMIN
-// includes CAP_BPF and CAP_PERFMON.
+// needed lists the capabilities that root may lack in a container. CAP_SYS_ADMIN includes
+// CAP_BPF and CAP_PERFMON.
 var needed = []struct {
 	bit  uint
 	name string
 }{{unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN"}}
 
-// inContainer is what is mostly to be done about it.
+// inContainer is the usual remedy.
 const inContainer = "(in a container? it must be a privileged one)"
 
-// missingError names what the machine lacks.
+// missingError says what the machine lacks.
 type missingError struct{ what string }
 
 func (e *missingError) Error() string { return e.what }
 
-// MissingCapability tells the command line which exit status this is.
+// MissingCapability tells the command line which exit status to use.
 func (e *missingError) MissingCapability() bool { return true }
 
-// Need says what the kernel or this process lacks to load weir's programs, in one
-// sentence. It changes nothing.
+// Need says in one sentence what the kernel or this process lacks to load weir's
+// programs. It changes nothing.
 func Need() error {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {
@@ -51,7 +51,8 @@ func Need() error {
 	return tryProgram()
 }
 
-// tooOld compares a kernel's release. One that says nothing is let pass.
+// tooOld compares a kernel's release with the oldest one. A release that it cannot parse
+// passes.
 func tooOld(release string) bool {
 	var major, minor int
 	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
@@ -74,8 +75,8 @@ func lacking() (names []string, err error) {
 	return names, nil
 }
 
-// tryProgram loads the smallest program: capabilities count for nothing in a user
-// namespace, and a container's filter of system calls may refuse them all.
+// tryProgram loads the smallest program. Capabilities alone prove nothing: they do not
+// count in a user namespace, and a container's system call filter may refuse the call.
 func tryProgram() error {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "weir_need", Type: ebpf.SchedCLS, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},

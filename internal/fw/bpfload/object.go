@@ -15,8 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Names for what other packages hold of the library, so that they need not
-// import it.
+// Names for the library's types that other packages use, so that they need not import it.
 type (
 	Map      = ebpf.Map
 	MapSpec  = ebpf.MapSpec

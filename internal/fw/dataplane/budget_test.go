@@ -14,15 +14,15 @@ import (
 
 const (
 	budgetFile = "testdata/budget.txt"
-	// A kernel's verifier gives up at a million instructions. Another release
-	// may need more of them for the same program.
+	// A kernel's verifier gives up at a million instructions. Another release may
+	// need more of them for the same program.
 	budgetLimit = 700_000
-	// Growth beyond this is a change in kind, to be looked at and recorded.
+	// Growth beyond this needs an explanation and a new record.
 	budgetGrowth = 1.25
 )
 
-// What the verifier has to go through for each program is on record: WEIR_TEST_UPDATE=1
-// go test -run TestBudget writes it.
+// The number of instructions that the verifier processes for each program is on record.
+// WEIR_TEST_UPDATE=1 go test -run TestBudget writes it.
 func TestBudget(t *testing.T) {
 	n := newNet(t)
 	d := build(t, n.config())

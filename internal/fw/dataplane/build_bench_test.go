@@ -2,7 +2,7 @@ package dataplane
 
 import "testing"
 
-// How long a load's generation takes to be built beside the running one: mostly the
+// How long it takes to build a generation beside the running one. Most of it is the
 // verifier.
 func BenchmarkBuild(b *testing.B) {
 	n := newNet(b)

@@ -10,7 +10,7 @@ import (
 	"weir/internal/fw/reason"
 )
 
-// captured reads what is in the ring.
+// captured reads the records in the ring.
 func (h *harness) captured() []Record {
 	h.tb.Helper()
 	ring := must(h.dp.OpenRing(CaptureRing))(h.tb)
@@ -23,17 +23,17 @@ func (h *harness) captured() []Record {
 	return all
 }
 
-// capture begins to capture, and ends with the test.
+// capture starts a capture, which ends with the test.
 func (h *harness) capture(snap int, filters ...CaptureFilter) {
 	h.tb.Helper()
 	check(h.tb, h.dp.SetCapture(snap, filters))
 	h.captured()
 }
 
-// everything is what one reader without a filter asks for.
+// everything is the filter of one reader who wants all packets.
 var everything = CaptureFilter{Readers: 1, All: true}
 
-// Packets as they came and as they leave, with what was decided.
+// Packets as they came and as they leave, with the verdict.
 func testCapture(h *harness) {
 	defer func() { check(h.tb, h.dp.SetCapture(0, nil)) }()
 	h.sub("what is written", testCaptureRecords)
@@ -91,7 +91,7 @@ func testCaptureRecords(h *harness) {
 	}
 }
 
-// What is shown are the very bytes that came and that leave.
+// Records hold the exact bytes that came and that leave.
 func testCaptureBytes(h *harness) {
 	h.load(masquerade + "pass")
 	for name, hook := range map[string]func(int, []byte) result{"xdp": h.xdp, "tcx": h.tcIn} {
@@ -197,8 +197,8 @@ func testCaptureMalformed(h *harness) {
 	}
 }
 
-// Nothing is written while nobody reads: off, without a daemon, at interfaces that
-// are told of later.
+// Nothing is written without a reader: with capturing off, without a daemon, and at
+// interfaces that are added later.
 func testCaptureSwitches(h *harness) {
 	h.load("pass")
 	send := func() int {
@@ -227,7 +227,7 @@ func testCaptureSwitches(h *harness) {
 	}
 }
 
-// A full ring loses records and no packet.
+// A full ring loses records but no packets.
 func testCaptureFull(h *harness) {
 	h.load("pass")
 	h.capture(CaptureBytes, everything)
@@ -246,7 +246,7 @@ func testCaptureFull(h *harness) {
 	}
 }
 
-// The numbers are those of the header.
+// The constants are those of the header.
 func TestCaptureMatchesHeader(t *testing.T) {
 	text := header(t, "observe/capture.h")
 	for name, want := range map[string]int{

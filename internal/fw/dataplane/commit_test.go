@@ -22,7 +22,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// options are small, so that loading is quick.
+// testOptions returns small options, so that loading is quick.
 func testOptions() ruleset.Options {
 	return ruleset.OptionsOf(&resolve.Options{
 		MaxStates:    1024,
@@ -39,7 +39,7 @@ func (n *testNet) config() Config {
 	return Config{Dir: n.dir, Program: must(ruleset.Compile(&resolve.Ruleset{}, ruleset.Snapshot{}))(n.tb), Options: testOptions(), XDP: true}
 }
 
-// blank is a configuration whose programs pass everything and are loaded at once.
+// blank returns a configuration whose programs pass everything and load at once.
 func (n *testNet) blank() Config {
 	cfg := n.config()
 	cfg.specs = func() ([]*bpfload.Spec, error) {
@@ -69,7 +69,7 @@ func commit(tb testing.TB, d *Dataplane, attachments []Attachment) Report {
 	return r
 }
 
-// linkIDs tells whether links were replaced or kept.
+// linkPrograms tells whether links were replaced or kept.
 func linkPrograms(tb testing.TB, dir string) map[linkKey]string {
 	tb.Helper()
 	links := must(openLinks(dir))(tb)
@@ -127,7 +127,7 @@ func list(tb testing.TB, dir string) []string {
 	return names
 }
 
-// The clock is kept by the kernel, with or without a process.
+// The kernel keeps the clock, with or without a process.
 func TestGCRuns(t *testing.T) {
 	n := newNet(t)
 	first := build(t, n.blank())
@@ -159,7 +159,7 @@ func TestBuildIsExclusive(t *testing.T) {
 	build(t, n.blank())
 }
 
-// A foreign XDP program ends the commit, and every link has its former program.
+// A foreign XDP program makes the commit fail, and every link has its old program.
 func TestCommitFailsWhole(t *testing.T) {
 	n := newNet(t)
 	elsewhere := n.blank()
@@ -263,7 +263,7 @@ func TestAttachDetach(t *testing.T) {
 	}
 }
 
-// An interface that is gone when it is to be attached is reported, not an error.
+// If an interface is gone when it is to be attached, that is reported but is no error.
 func TestCommitWithoutInterface(t *testing.T) {
 	n := newNet(t)
 	attachments := append(n.attachments(false), Attachment{Ifindex: 4711, Name: "ghost0"})
@@ -272,7 +272,7 @@ func TestCommitWithoutInterface(t *testing.T) {
 	}
 }
 
-// States move into tables of another size; what does not fit is told.
+// States move to tables of another size. Those that do not fit are reported.
 func TestResizeCopiesStates(t *testing.T) {
 	n := newNet(t)
 	first := build(t, n.blank())
@@ -297,8 +297,8 @@ func TestResizeCopiesStates(t *testing.T) {
 	}
 }
 
-// While two tables are in use, packets are not handed up for a daemon that was dead:
-// the daemon that puts the second in force lives.
+// While two sets of tables are in use, packets are not handed off because of a dead
+// daemon: the daemon that puts the second set in force lives.
 func TestNewTablesHaveALivingDaemon(t *testing.T) {
 	n := newNet(t)
 	first := build(t, n.blank())
@@ -325,7 +325,7 @@ func collect(v *View) map[state.Tuple]state.State {
 	return all
 }
 
-// entered returns the n-th of the states that enterStates has entered.
+// entered returns the n-th state that enterStates entered.
 func entered(t *tables, n uint16) *xdpState {
 	i := slices.IndexFunc(t.states, func(s xdpState) bool { return s.Status == statusLive && s.Forth.Tuple.Sport == n })
 	return &t.states[i]
@@ -355,8 +355,8 @@ func enterStates(tb testing.TB, d *Dataplane, count int) {
 	}
 }
 
-// Numbers of paths and next hops that no state holds are free again after a
-// reload, before they are used up.
+// After a reload, numbers of paths and next hops that no state holds are free again
+// before they run out.
 func TestCrowdedTablesAreRenewed(t *testing.T) {
 	n := newNet(t)
 	first := build(t, n.blank())
@@ -395,7 +395,8 @@ func TestCrowdedTablesAreRenewed(t *testing.T) {
 	}
 }
 
-// A ledger of another form says nothing of the tables: the states are lost, and it is said.
+// A ledger of another form does not describe the tables: the states are lost, and this is
+// reported.
 func TestOtherLedger(t *testing.T) {
 	n := newNet(t)
 	first := build(t, n.blank())
@@ -426,7 +427,7 @@ func TestCloseWithoutCommit(t *testing.T) {
 	}
 }
 
-// The bpffs has files of the kernel's own, which are no namespaces' folders.
+// The bpffs contains files of the kernel, which are no namespaces' folders.
 func TestFolders(t *testing.T) {
 	n := newNet(t)
 	dir := must(Folder(""))(t)

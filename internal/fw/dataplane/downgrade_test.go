@@ -15,10 +15,10 @@ import (
 	"weir/internal/fw/state"
 )
 
-// sameStates compares states but for where they lie.
+// sameStates compares states without their index.
 var sameStates = cmp.Options{cmpopts.EquateComparable(netip.Addr{}), cmpopts.IgnoreFields(state.State{}, "Index", "NextHops")}
 
-// shuffledLayout is the number of a layout whose fields all stand elsewhere (gen.go).
+// shuffledLayout is the number of a layout with all fields in another order (gen.go).
 const shuffledLayout = 99
 
 func useShuffled(tb testing.TB) {
@@ -34,8 +34,8 @@ func useShuffled(tb testing.TB) {
 	}
 }
 
-// States go to each layout before, and to one whose fields stand in another order, and
-// come back: nothing of them is lost, nor what the box's interfaces have counted.
+// States are converted to each earlier layout, and to one with its fields in another
+// order, and back. Nothing of them is lost, nor of the interfaces' counters.
 func TestOtherLayouts(t *testing.T) {
 	useShuffled(t)
 	for _, layout := range append(Layouts(), shuffledLayout) {
@@ -63,7 +63,8 @@ func TestOtherLayouts(t *testing.T) {
 		if diff := cmp.Diff(wanted, seen, sameStates); diff != "" {
 			t.Errorf("while it is offered, a reader sees (-before +after):\n%s", diff)
 		}
-		// As the older version would: its programs, here none, have the tables alone.
+		// As the older version would do it: only its programs, here none, use the
+		// tables.
 		check(t, os.Rename(filepath.Join(n.dir, newerTablesDir), filepath.Join(n.dir, "gone")))
 		check(t, g.Close())
 
@@ -90,7 +91,7 @@ func TestOtherLayouts(t *testing.T) {
 	}
 }
 
-// ripen gives each field of the states a value of its own.
+// ripen gives each field of the states its own value.
 func ripen(t *tables) {
 	for i := range t.states {
 		s := &t.states[i]
@@ -108,7 +109,7 @@ func ripen(t *tables) {
 	}
 }
 
-// An older version that does not come leaves everything as it was.
+// If the older version does not come, everything stays as it was.
 func TestDowngradeIsTakenBack(t *testing.T) {
 	n := newNet(t)
 	first := build(t, n.blank())
@@ -157,7 +158,7 @@ func TestDowngradeIsTakenBack(t *testing.T) {
 	}
 }
 
-// Tables that cannot be read are lost, and that is known before anything is changed.
+// Tables that cannot be read are lost, and this is known before anything changes.
 func TestOutlookOnUnreadableTables(t *testing.T) {
 	n := newNet(t)
 	first := build(t, n.blank())

@@ -1,6 +1,6 @@
 package dataplane
 
-// ICMP errors about connections, and those about nothing known.
+// ICMP errors about known and unknown connections.
 func testICMPErrors(h *harness) {
 	const open = masquerade + "block\npass in on lan0\npass out on wan0"
 	const bothWays = masquerade + "match in on lan0 inet proto udp to 192.168.1.1 port 5353 rdr-to 198.51.100.9 port 53\n"

@@ -5,7 +5,7 @@ const (
 	rdr        = "match in on wan0 inet proto tcp to (wan0) port 8080 rdr-to 192.168.1.10 port 80\n"
 )
 
-// Connections through the box, without and with translation.
+// Connections through the box, with and without translation.
 func testForward(h *harness) {
 	h.plays([]play{
 		{"tcp without translation", "pass", []step{

@@ -2,7 +2,7 @@ package dataplane
 
 import "fmt"
 
-// Fragments follow their first.
+// Late fragments follow their first fragment.
 func testFragments(h *harness) {
 	first := "udp 192.168.1.10:4000 > 198.51.100.9:53 frag 0+ id 9 len 1472"
 	later := func(offset int, rest string) string {

@@ -2,7 +2,7 @@ package dataplane
 
 import "testing"
 
-// What is encoded reads the same, and its sums are right.
+// An encoded packet reads back the same, and its checksums are right.
 func TestPacketTexts(t *testing.T) {
 	for _, text := range []string{
 		"tcp 192.168.1.10:4000 > 203.0.113.1:80 SA seq 4000000000 ack 7 win 100 wscale 7 len 3 ttl 1",

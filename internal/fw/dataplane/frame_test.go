@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Encoding and decoding of the packets that text_test.go writes, checksums
-// included: an encoder of its own, so that a test compares bytes that neither
-// the dataplane nor the model have made.
+// Encoding and decoding of the packets in text_test.go, including checksums. The tests
+// have their own encoder, so that they compare bytes that neither the dataplane nor the
+// model has made.
 
 var protoNumbers = map[string]int{"icmp": 1, "tcp": 6, "udp": 17, "icmp6": 58}
 
@@ -83,7 +83,7 @@ func (p *pkt) encode() []byte {
 	return append(head, l4...)
 }
 
-// extensions are IPv6 extension headers by name: number and bytes.
+// extension returns an IPv6 extension header by name: its number and bytes.
 func (p *pkt) extension(name string) (number byte, body []byte) {
 	switch name {
 	case "hop":
@@ -122,7 +122,7 @@ func (p *pkt) encode6(l4 []byte) []byte {
 		number, body := p.extension(name)
 		body[0] = next
 		if name == "ah" {
-			body[1] = 4 // in words of 4 bytes, less 2
+			body[1] = 4 // in words of 4 bytes, minus 2
 		}
 		chain = append(body, chain...)
 		next = number
@@ -207,7 +207,7 @@ func (p *pkt) encodeQuoted() []byte {
 	return inner
 }
 
-// pseudo is the sum of the pseudo header; ICMP has none.
+// pseudo returns the sum of the pseudo header. ICMP has none.
 func (p *pkt) pseudo(size int) uint32 {
 	if p.proto == "icmp" {
 		return 0
@@ -233,7 +233,7 @@ func fold(s uint32) uint16 {
 	return uint16(s)
 }
 
-// decodePkt reads a packet from its IP header on and checks all its sums.
+// decodePkt decodes a packet from its IP header on and checks all its checksums.
 func decodePkt(b []byte) *pkt {
 	p := &pkt{win: 65535, wscale: -1, frag: -1}
 	if b[0]>>4 == 6 {
@@ -287,7 +287,7 @@ func (p *pkt) decode6(b []byte) *pkt {
 	return p
 }
 
-// decodeL4 decodes what is there of an L4 packet of that size.
+// decodeL4 decodes the available part of an L4 packet of that size.
 func (p *pkt) decodeL4(l4 []byte, size int) {
 	head := map[string]int{"tcp": 20, "udp": 8, "icmp": 8, "icmp6": 8}[p.proto]
 	p.size = size - head

@@ -13,7 +13,7 @@ import (
 	"weir/internal/oracle/model"
 )
 
-// fuzzRules are those of a small gateway, with something for every step.
+// fuzzRules are the rules of a small gateway, with something for every step.
 const fuzzRules = `
 match out on wan0 inet from (lan0:network) nat-to (wan0)
 match in on wan0 inet proto tcp to (wan0) port 80 rdr-to 192.168.1.10 port 8080
@@ -28,8 +28,8 @@ pass out on lan0 inet6 proto udp keep state
 pass in on wan0 inet6 proto icmp6 icmp6-type echoreq
 `
 
-// fuzzOpening is what has happened before the fuzzed frame: connections that it
-// may belong to.
+// fuzzOpening happens before the fuzzed frame. It opens connections that the frame may
+// belong to.
 var fuzzOpening = []struct{ from, packet string }{
 	{"lan", "tcp 192.168.1.10:4000 > 198.51.100.7:443 S seq 1000 wscale 7"},
 	{"lan", "udp 192.168.1.10:4000 > 198.51.100.7:53 len 20"},
@@ -47,8 +47,8 @@ type fuzzSeed struct {
 	packet string
 }
 
-// fuzzSeeds are frames to start from: one of every kind. The first byte of an
-// input says where the rest is seen and with which mark, see shot and mark.
+// fuzzSeeds holds frames to start from, one of every kind. The first byte of an input
+// says where the rest is seen and with which mark (see shot and mark).
 var fuzzSeeds = []fuzzSeed{
 	{0, "tcp 192.168.1.10:4000 > 198.51.100.7:443 A seq 1001 ack 5001 len 10"},
 	{0, "tcp [fd00:1::10]:4000 > [2001:db8:7::7]:443 A seq 1001 ack 5001"},
@@ -72,7 +72,7 @@ var fuzzSeeds = []fuzzSeed{
 	{1, "47 198.51.100.7 > 203.0.113.2 len 20"},
 }
 
-// A fuzzer is a twin after the opening, once per frame.
+// A fuzzer is a twin that runs the opening before each frame.
 type fuzzer struct {
 	*twin
 	inside netns.NsHandle
@@ -87,7 +87,7 @@ func newFuzzer(tb testing.TB) *fuzzer {
 	return f
 }
 
-// input is a seed as bytes.
+// input returns a seed as bytes.
 func (f *fuzzer) input(at byte, packet string) []byte {
 	from, to := lanHostMAC, lan0MAC
 	if at%2 == 1 {
@@ -96,8 +96,8 @@ func (f *fuzzer) input(at byte, packet string) []byte {
 	return append([]byte{at}, parsePkt(packet).frame(from, to)...)
 }
 
-// shot reads an input: where the frame is seen, and the frame; false if the
-// kernel would not run a program on so little.
+// shot parses an input: where the frame is seen, and the frame. It returns false if the
+// kernel would not run a program on so few bytes.
 func (f *fuzzer) shot(input []byte) (shot, bool) {
 	if len(input) == 0 || len(input) > 1600 {
 		return shot{}, false
@@ -139,13 +139,13 @@ func (f *fuzzer) try(tb testing.TB, input []byte) {
 	}
 }
 
-// mark is any value of weir's own bits, some of the administrator's, and whether there
-// is a note, by the number that an input has for it.
+// mark returns a mark for an input's number: any value of weir's own bits, some of the
+// administrator's, and whether there is a note.
 func (f *fuzzer) mark(n byte) (mark uint32, noted bool) {
 	return weirs.Set(uint32(n>>3)<<12, uint32(n&7)), n>>3 == 5
 }
 
-// whole reports whether a frame holds the IP packet that it says, if it is one.
+// whole reports whether a frame contains all of the IP packet that its header announces.
 func whole(b []byte) bool {
 	ip := b[14:]
 	switch {
@@ -157,7 +157,7 @@ func whole(b []byte) bool {
 	return true
 }
 
-// wellFormed reports whether a forwarded frame is one that a router may send.
+// wellFormed reports whether a router may send this forwarded frame.
 func wellFormed(b []byte) bool {
 	if len(b) < 34 {
 		return false
@@ -173,8 +173,8 @@ func wellFormed(b []byte) bool {
 		40+int(binary.BigEndian.Uint16(ip[4:])) <= len(ip) && ip[7] > 0 && ip[24] != 0xff
 }
 
-// FuzzXDP gives any bytes as a frame to both engines, after a few connections
-// were opened. go test -fuzz=FuzzXDP ./internal/fw/dataplane
+// FuzzXDP gives both engines arbitrary bytes as a frame, after a few connections were
+// opened. go test -fuzz=FuzzXDP ./internal/fw/dataplane
 func FuzzXDP(f *testing.F) {
 	oneCPU(f, 0)
 	fuzz := newFuzzer(f)
@@ -182,26 +182,26 @@ func FuzzXDP(f *testing.F) {
 		f.Add(fuzz.input(s.at, s.packet))
 	}
 	f.Fuzz(func(t *testing.T, input []byte) {
-		// Locked for good: the thread ends with this goroutine.
+		// Never unlocked: the thread ends with this goroutine.
 		runtime.LockOSThread()
 		check(t, netns.Set(fuzz.inside))
 		fuzz.try(t, input)
 	})
 }
 
-// TestMutatedFrames is a short, repeatable run of the same.
+// TestMutatedFrames is a short, repeatable run of the same test.
 func TestMutatedFrames(t *testing.T) {
 	oneCPU(t, 0)
 	f := newFuzzer(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		seed := fuzzSeeds[random.IntN(len(fuzzSeeds))]
-		at := seed.at + 6*byte(max(0, random.IntN(84)-42)) // a mark with every second
+		at := seed.at + 6*byte(max(0, random.IntN(84)-42)) // every second one has a mark
 		f.try(t, mutate(random, f.input(at, seed.packet)))
 	}
 }
 
-// mutate changes few bytes of an input, cuts it or lengthens it.
+// mutate changes a few bytes of an input, truncates it or lengthens it.
 func mutate(random *rand.Rand, input []byte) []byte {
 	for range random.IntN(4) {
 		at := 1 + random.IntN(min(len(input)-1, 100))
@@ -211,7 +211,7 @@ func mutate(random *rand.Rand, input []byte) []byte {
 	case 0:
 		input = input[:1+random.IntN(len(input))]
 	case 1:
-		for range random.IntN(60) { // padding, which nothing shall read
+		for range random.IntN(60) { // padding, which nothing may read
 			input = append(input, byte(random.Uint32()))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel releases what has expired, tuples and slots: the table can be
+// The kernel releases expired states with their tuples and indexes, so the table can be
 // filled again and again.
 func TestGCReleases(t *testing.T) {
 	const limit = 200
@@ -46,14 +46,14 @@ func (h *harness) waitEmpty() {
 	}
 }
 
-// A timer that the kernel has no memory for is tried again; other errors, and a
-// lack that lasts, are said.
+// Arming a timer is tried again if the kernel has no memory for it. Other errors, and a
+// lasting lack of memory, are reported.
 func TestArmedAgain(t *testing.T) { synctest.Test(t, testArmedAgain) }
 
 func testArmedAgain(t *testing.T) {
 	const noMemory, busy = -int32(unix.ENOMEM), -int32(unix.EBUSY)
 	for _, test := range []struct {
-		results  []int32 // the last one comes again and again
+		results  []int32 // the last one repeats
 		attempts int
 		err      error
 	}{

@@ -9,8 +9,8 @@ import (
 	"weir/internal/fw/state"
 )
 
-// During a reload packets meet the old programs at one interface and the new
-// ones at another: both know each other's states, and new rules get new ids.
+// During a reload packets meet the old programs at one interface and the new ones at
+// another. Both know each other's states, and new rules get new ids.
 func TestTwoGenerations(t *testing.T) {
 	h := newHarness(t, "block\npass in on lan0\npass out on wan0")
 	commit(t, h.dp, nil)
@@ -55,7 +55,7 @@ func TestTwoGenerations(t *testing.T) {
 	}
 }
 
-// Loading the same rules again loses none of their counts; other rules begin at 0.
+// Loading the same rules again keeps their counts. Other rules start from 0.
 func TestSameRulesCountOn(t *testing.T) {
 	h := newHarness(t, "block\npass in on lan0\npass out on wan0")
 	commit(t, h.dp, nil)

@@ -15,20 +15,20 @@ import (
 	"weir/pf/resolve"
 )
 
-// A harness is a dataplane in a network of the test's own, given frames one by
-// one. Nothing else happens there: programs are loaded but not attached, the
-// clock stands still, nobody collects.
+// A harness is a dataplane in the test's own network. It is given frames one by one.
+// Nothing else happens: programs are loaded but not attached, the clock stands still, and
+// there is no garbage collection.
 type harness struct {
 	tb      testing.TB
 	net     *testNet
 	dp      *Dataplane
 	counted map[int][reason.Count]uint64 // packets, by interface
-	twice   int                          // packets that were looked at a second time
+	twice   int                          // packets that took a second pass
 	queues  map[string]uint16            // numbers of the loaded rules' queues
-	trunk   *trunk                       // lan0 and wan0 are VLAN devices on it under XDP; nil: they are devices of their own
+	trunk   *trunk                       // lan0 and wan0 are VLAN devices on it under XDP; nil: they are ordinary devices
 }
 
-// reset sets the clock and the interfaces as they are at first.
+// reset sets the clock and the interfaces to their initial values.
 func (h *harness) reset() {
 	h.tb.Helper()
 	for ifindex, mac := range map[int]string{h.net.lan0: lan0MAC, h.net.wan0: wan0MAC} {
@@ -40,11 +40,10 @@ func (h *harness) reset() {
 	h.forget()
 }
 
-// defaultStates is the limit that a file has which sets none; tests make do with
-// less.
+// defaultStates is the limit of a file that sets none. Tests need fewer.
 const defaultStates = 100000
 
-// start is the clock's first tick: late enough that nothing lies before 0.
+// start is the clock's first tick. It is late enough that no time is before 0.
 const start = 1_000_000
 
 func newHarness(tb testing.TB, rules string, change ...func(*Config)) *harness {
@@ -79,7 +78,7 @@ func newHarnessIn(n *testNet, rules string, change ...func(*Config)) *harness {
 	return h
 }
 
-// parse reads rules as the user writes them.
+// parse reads rules in the user's notation.
 func (h *harness) parse(rules string) *resolve.Ruleset {
 	h.tb.Helper()
 	rs, faults := resolve.Load("test.conf", []byte(rules+"\n"), h.host())
@@ -89,7 +88,7 @@ func (h *harness) parse(rules string) *resolve.Ruleset {
 	return rs
 }
 
-// host is the host as the resolver sees it.
+// host returns the host as the resolver sees it.
 func (h *harness) host() *resolve.Host {
 	host := &resolve.Host{}
 	for _, i := range h.snapshot().Interfaces {
@@ -102,7 +101,7 @@ func (h *harness) host() *resolve.Host {
 	return host
 }
 
-// snapshot is the host as the compiler sees it.
+// snapshot returns the host as the compiler sees it.
 func (h *harness) snapshot() ruleset.Snapshot {
 	address := func(text string) ruleset.Address { return ruleset.Address{Prefix: netip.MustParsePrefix(text)} }
 	return ruleset.Snapshot{Interfaces: []ruleset.Interface{
@@ -114,8 +113,7 @@ func (h *harness) snapshot() ruleset.Snapshot {
 	}}
 }
 
-// load puts another ruleset into the place of the loaded one (Config.Room says
-// how large it may be) and forgets all states.
+// load replaces the loaded ruleset (Config.Room limits its size) and forgets all states.
 func (h *harness) load(rules string) {
 	h.tb.Helper()
 	p := must(ruleset.Compile(h.parse(rules), h.snapshot()))(h.tb)
@@ -132,7 +130,7 @@ func (h *harness) load(rules string) {
 	h.forget()
 }
 
-// queueNumber is the number of a queue of the loaded rules, or of a pair "a, b".
+// queueNumber returns the number of a queue in the loaded rules, or of a pair "a, b".
 func (h *harness) queueNumber(name string) uint16 { return h.queues[name] }
 
 func (h *harness) setInterface(ifindex int, flags InterfaceFlags, mac string) {
@@ -147,46 +145,46 @@ func (h *harness) setInterface(ifindex int, flags InterfaceFlags, mac string) {
 	check(h.tb, h.dp.SetInterface(ifindex, i))
 }
 
-// enableXDP has the device make receive queues that XDP programs can be run for.
-// No frame comes in by it.
+// enableXDP makes the device create receive queues, so that XDP programs can be run for
+// it. No frame comes in by it.
 func (h *harness) enableXDP(ifindex int) {
 	h.tb.Helper()
 	link := must(bpfload.Attach(h.dp.objects.Programs["weir_xdp"], bpfload.XDP, ifindex))(h.tb)
 	h.tb.Cleanup(func() { link.Close() })
 }
 
-// advance lets time go by.
+// advance moves the clock forward.
 func (h *harness) advance(seconds float64) {
 	h.dp.tables.shared.Now += uint32(seconds * state.TicksPerSecond)
 	h.dp.Heartbeat()
 }
 
-// A verdict is what becomes of a frame.
+// A verdict is what happens to a frame.
 type verdict string
 
 const (
 	drop     verdict = "drop"
 	up       verdict = "up"      // to the stack; at egress: out
-	redirect verdict = "forward" // to the device whose MACs the frame has
-	answered verdict = "answer"  // back to where it came from
-	aborted  verdict = "aborted" // no program may do that
+	redirect verdict = "forward" // to the device whose MACs are in the frame
+	answered verdict = "answer"  // back to the sender
+	aborted  verdict = "aborted" // no program may do this
 )
 
 // A result is what a hook did with a frame.
 type result struct {
 	verdict  verdict
-	reason   string // names of all reasons counted at the interface: one
+	reason   string // names of all reasons counted at the interface: exactly one
 	frame    []byte
 	priority uint32 // as TCX ingress sets it (XDP) or on the packet (TCX)
 	mark     uint32 // in the metadata (XDP) or on the packet (TCX)
-	meta     bool   // XDP: there are metadata
-	back     bool   // XDP: TCX ingress shall redirect it
+	meta     bool   // XDP: there is metadata
+	back     bool   // XDP: TCX ingress must redirect it
 	number   uint32 // … of a state
-	believes int    // the interface whose TCX ingress believes them
+	believes int    // the interface whose TCX ingress accepts the metadata
 	note     [5]uint32
 }
 
-// packet prints what the frame holds, with "lan " or "wan " before it if it is
+// packet returns the frame's packet as text. "lan " or "wan " before it means that it is
 // addressed to a station there.
 func (r *result) packet() string {
 	if len(r.frame) < 34 {
@@ -202,7 +200,7 @@ func (r *result) packet() string {
 	return prefix + decodePkt(r.frame[14:]).String()
 }
 
-// xdp has a frame come in by an interface with XDP.
+// xdp makes a frame come in by an interface with XDP.
 func (h *harness) xdp(ifindex int, frame []byte) result {
 	h.tb.Helper()
 	if h.trunk != nil {
@@ -211,7 +209,8 @@ func (h *harness) xdp(ifindex int, frame []byte) result {
 	return h.xdpOn(ifindex, ifindex, frame)
 }
 
-// xdpOn has a frame come in by a device whose frame it is, or that of an interface on it.
+// xdpOn makes a frame come in by a device. The frame belongs to the device, or to an
+// interface on it.
 func (h *harness) xdpOn(device, ifindex int, frame []byte) result {
 	h.tb.Helper()
 	o, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: frame, Ifindex: device})
@@ -221,7 +220,7 @@ func (h *harness) xdpOn(device, ifindex int, frame []byte) result {
 	return r
 }
 
-// xdpResult reads what an XDP program answered, but for the reason.
+// xdpResult reads the result of an XDP program, without the reason.
 func xdpResult(o *bpfload.Outcome) result {
 	r := result{verdict: aborted, frame: o.Frame}
 	switch o.Result {
@@ -253,14 +252,14 @@ const (
 // qosPrio is QOS_PRIO of bpf/config.h.
 const qosPrio = 0x8000
 
-// tcIn has a frame come in by an interface with TCX.
+// tcIn makes a frame come in by an interface with TCX.
 func (h *harness) tcIn(ifindex int, frame []byte) result {
 	h.tb.Helper()
 	return h.tc("weir_tc_in", bpfload.Run{Frame: frame, Ifindex: ifindex, From: ifindex})
 }
 
-// tcOut has a frame leave by an interface: the box's own, or with the mark that
-// it got where it came in.
+// tcOut makes a frame leave by an interface. It is the box's own, or has the mark that it
+// got where it came in.
 func (h *harness) tcOut(ifindex int, frame []byte, mark uint32) result {
 	h.tb.Helper()
 	if mark != 0 {
@@ -269,7 +268,7 @@ func (h *harness) tcOut(ifindex int, frame []byte, mark uint32) result {
 	return h.tcFrom(ifindex, frame, 0, 0)
 }
 
-// tcFrom has a frame leave by an interface that the stack forwarded from another.
+// tcFrom makes a frame leave by an interface that the stack forwarded from another one.
 func (h *harness) tcFrom(ifindex int, frame []byte, mark uint32, from int) result {
 	h.tb.Helper()
 	return h.tc("weir_tc_out", bpfload.Run{Frame: frame, Ifindex: ifindex, Mark: mark, From: from})
@@ -284,7 +283,7 @@ func (h *harness) tc(program string, run bpfload.Run) result {
 	return r
 }
 
-// tcResult reads what a TCX program answered, but for the reason.
+// tcResult reads the result of a TCX program, without the reason.
 func tcResult(o *bpfload.Outcome) result {
 	r := result{verdict: aborted, frame: o.Frame, mark: o.Mark, priority: o.Priority, note: o.Note}
 	switch o.Result {
@@ -321,8 +320,8 @@ func (h *harness) counts(ifindex int) string {
 	return text[1:]
 }
 
-// in builds a frame from a text as parsePkt reads it, has it come in by lan0 or
-// wan0 and returns what became of it.
+// in builds a frame from a text in parsePkt's form, makes it come in by lan0 or wan0, and
+// returns the result.
 func (h *harness) in(hook func(int, []byte) result, from, text string) result {
 	h.tb.Helper()
 	ifindex, frame := h.arrive(from, text)
@@ -342,7 +341,7 @@ func (h *harness) arrive(from, text string) (int, []byte) {
 	return 0, nil
 }
 
-// states prints the live states, one a line, as tests compare them.
+// states returns the live states, one per line, in the form that tests compare.
 func (h *harness) states() []string {
 	var all []string
 	for s := range h.dp.View().States() {
@@ -352,7 +351,7 @@ func (h *harness) states() []string {
 	return all
 }
 
-// stateText prints both tuples, the phase, the peers and the packets of a state.
+// stateText returns both tuples, the phase, the peers and the packets of a state.
 func stateText(s *state.State) string {
 	f := s.Tuple[0]
 	text := fmt.Sprintf("%d %s:%d > %s:%d", f.Proto, f.Src, f.SPort, f.Dst, f.DPort)

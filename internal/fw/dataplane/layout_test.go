@@ -14,7 +14,7 @@ import (
 	"weir/internal/fw/ruleset"
 )
 
-// Numbers that Go code repeats are those of the headers.
+// Constants that Go code repeats have the headers' values.
 func TestNumbersMatchHeaders(t *testing.T) {
 	config, shared, states := header(t, "config.h"), header(t, "shared.h"), header(t, "state/state.h")
 	counts, rules, table := header(t, "observe/count.h"), header(t, "rules/ruleset.h"), header(t, "rules/table.h")
@@ -112,7 +112,7 @@ func TestTailsMatchHeader(t *testing.T) {
 	}
 }
 
-// Keys and values of maps that lie in other maps are those of the Go types.
+// Keys and values of inner maps have the sizes of the Go types.
 func TestInnerMapsMatch(t *testing.T) {
 	spec := must(loadXdp())(t)
 	for name, want := range map[string][2]uintptr{
@@ -127,7 +127,7 @@ func TestInnerMapsMatch(t *testing.T) {
 	}
 }
 
-// Every map of the headers is one that is kept, or that belongs to a generation.
+// Every map of the headers is either kept or belongs to a generation.
 func TestMapsAreClassified(t *testing.T) {
 	specs := must(loadSpecs())(t)
 	kept := make(map[string]bool)
@@ -159,7 +159,7 @@ func header(tb testing.TB, name string) string {
 	return string(must(os.ReadFile("../../../bpf/" + name))(tb))
 }
 
-// define returns the number that a header #defines a name as.
+// define returns the number that a header #defines for a name.
 func define(tb testing.TB, header, name string) int {
 	tb.Helper()
 	m := regexp.MustCompile(`(?m)^#define\s+` + name + `\s+(0x[0-9a-f]+|[0-9]+)u?\b`).FindStringSubmatch(header)

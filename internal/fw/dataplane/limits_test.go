@@ -13,8 +13,8 @@ import (
 	"weir/internal/fw/reason"
 )
 
-// full runs a test while a table has no room left: its number of entries in use
-// says so, and is afterwards what it was.
+// full runs a test while a table has no room left. It sets the number of used entries for
+// that, and restores it afterwards.
 func full(number *uint32, limit uint32, test func()) {
 	before := *number
 	*number = limit
@@ -22,8 +22,8 @@ func full(number *uint32, limit uint32, test func()) {
 	test()
 }
 
-// expect has a packet come in at "xdp lan", "tcx wan" or the like, and compares
-// verdict and reason.
+// expect makes a packet come in at "xdp lan", "tcx wan" or the like, and compares verdict
+// and reason.
 func (h *harness) expect(at, packet, want string) result {
 	h.tb.Helper()
 	hook, from, _ := strings.Cut(at, " ")
@@ -34,8 +34,8 @@ func (h *harness) expect(at, packet, want string) result {
 	return r
 }
 
-// Without a number for its next hop a packet goes by the stack, which knows the
-// neighbour; next hops that have one go on.
+// If its next hop gets no number, a packet goes through the stack, which knows the
+// neighbour. Next hops that have a number go on.
 func testNextHopsFull(h *harness) {
 	h.load("pass keep state")
 	addNeighbour(h.tb, h.net.wan0, "203.0.113.77", wanHostMAC)
@@ -58,8 +58,8 @@ func testNextHopsFull(h *harness) {
 	h.expect("xdp lan", "udp 192.168.1.10:3 > 203.0.113.77:53", "forward state")
 }
 
-// Where no path is free, packets count under the rules that decided alone; and
-// where of those that are kept for that none is free, under no rule. None is lost.
+// If no path is free, packets count under the deciding rules alone. If none of the paths
+// reserved for that is free, they count under no rule. No packet is lost.
 func testPathsFull(h *harness) {
 	const first = 90 // no other section's rules have such numbers
 	h.load(strings.Repeat("match in on lo\n", first) +
@@ -71,7 +71,7 @@ func testPathsFull(h *harness) {
 		h.expect("xdp lan", "udp 192.168.1.10:2 > 198.51.100.9:53 len 12", "forward rule") // its path is known
 		h.expect("xdp lan", "47 192.168.1.10 > 198.51.100.9 len 20", "forward rule")
 		full(&s.PathsReserved, reservedPaths, func() {
-			h.expect("xdp lan", "47 192.168.1.10 > 198.51.100.8 len 20", "forward rule") // so is that of its deciding rules
+			h.expect("xdp lan", "47 192.168.1.10 > 198.51.100.8 len 20", "forward rule") // so is the path of its deciding rules
 			h.expect("tcx wan", "udp 198.51.100.9:1 > 192.168.1.10:9 len 2", "forward no-rule")
 			h.expect("tcx wan", "udp 198.51.100.9:1 > 192.168.1.10:9 len 2", "forward state")
 		})
@@ -88,8 +88,9 @@ func testPathsFull(h *harness) {
 	}
 }
 
-// Of more fragmented packets than are remembered the oldest are forgotten. On one CPU:
-// each has a list of its newest entries, and one that nothing comes to any more keeps them.
+// If there are more fragmented packets than weir remembers, the oldest are forgotten. The
+// test uses one CPU, because each CPU keeps its own list of newest entries, even if
+// nothing is added any more.
 func testFragmentsFull(h *harness) {
 	oneCPU(h.tb, 0)
 	h.load("pass no state")
@@ -107,8 +108,8 @@ func testFragmentsFull(h *harness) {
 	h.expect("xdp lan", fragment(1, " > 198.51.100.9 frag 24"), "drop fragment-orphan")
 }
 
-// A full ring costs no packet: what found no room in it is counted, and the rest can
-// be read.
+// A full ring loses no packet. Records without room are counted, and the rest can be
+// read.
 func testLogRingFull(h *harness) {
 	h.load("pass in log on lan0 no state\npass in on wan0 no state\npass out no state")
 	ring := must(h.dp.OpenRing(LogRing))(h.tb)
@@ -152,8 +153,8 @@ func countedPaths(h *harness) map[string]uint64 {
 	return packets
 }
 
-// TestManyInterfaces: beyond so many, interfaces are counted together; one that
-// there is no room for at all is dropped, and counted with them.
+// TestManyInterfaces checks that interfaces beyond the limit are counted together.
+// Packets of an interface without any room are dropped and counted with them.
 func TestManyInterfaces(t *testing.T) {
 	h := newHarness(t, "pass")
 	for i := range MaxInterfaces {

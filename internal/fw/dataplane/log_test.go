@@ -7,7 +7,7 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// logRecords returns what is in the log's ring, as the tests write it.
+// logRecords returns the records in the log's ring as text.
 func (h *harness) logRecords(ring *Ring) []string {
 	h.tb.Helper()
 	var all []string
@@ -24,8 +24,8 @@ func (h *harness) logRecords(ring *Ring) []string {
 	return all
 }
 
-// A full ring counts what it loses, exactly, and costs no packet: each of them
-// meets its end as if nobody logged.
+// A full ring counts its losses exactly and affects no packet: the verdicts are as
+// without a log.
 func TestLogRingFull(t *testing.T) {
 	h := newHarness(t, "block log quick proto udp\npass log (all)")
 	ring := must(h.dp.OpenRing(LogRing))(t)
@@ -46,7 +46,8 @@ func TestLogRingFull(t *testing.T) {
 	if n := lost(); n != 0 {
 		t.Fatalf("%d records are lost before the ring is full", n)
 	}
-	// the ping's record of its in crossing has room, that of its out crossing not
+	// there is room for the ping's record of its in crossing, but not for its out
+	// crossing
 	runXDP(t, h, ping, 4)
 	for range more {
 		runXDP(t, h, ping, 4)
@@ -66,7 +67,7 @@ func TestLogRingFull(t *testing.T) {
 	}
 }
 
-// runXDP has a frame come in by lan0 and asks what the XDP program returned.
+// runXDP makes a frame come in by lan0 and checks what the XDP program returns.
 func runXDP(t *testing.T, h *harness, frame []byte, want uint32) {
 	t.Helper()
 	o, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: frame, Ifindex: h.net.lan0})
@@ -75,7 +76,7 @@ func runXDP(t *testing.T, h *harness, frame []byte, want uint32) {
 	}
 }
 
-// While nobody reads, nothing is written.
+// Without a reader nothing is written.
 func TestLogWithoutReader(t *testing.T) {
 	h := newHarness(t, "pass log (all)")
 	ring := must(h.dp.OpenRing(LogRing))(t)

@@ -7,14 +7,14 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// What logging costs a packet, and what it costs packets of other rules: blocked
-// ones that come in, and packets of a state that the box sends.
+// The cost of logging for a packet, and for packets of other rules: blocked incoming
+// packets, and packets of a state that the box sends.
 func BenchmarkLog(b *testing.B) {
 	const repeat = 200_000
 	const others = "block log quick proto tcp to port 9\nmatch log (all) proto tcp to port 10\n"
 	for _, c := range []struct {
 		name, rules string
-		out, read   bool // else the ring is full
+		out, read   bool // otherwise the ring is full
 	}{
 		{"block", "block quick proto udp to port 53\npass", false, true},
 		{"block-others-log", others + "block quick proto udp to port 53\npass", false, true},

@@ -20,8 +20,8 @@ func newTrunked(t *testing.T, rules string) *harness {
 	return h
 }
 
-// A frame belongs to the VLAN device of its tags, and to no other interface. What has
-// other tags is not judged by XDP, and TCX is told nothing about it.
+// A frame belongs to the VLAN device of its tags and to no other interface. XDP does not
+// filter a frame with other tags, and writes no metadata for TCX.
 func TestFramesBelong(t *testing.T) {
 	h := newTrunked(t, "block\npass in on lan0\npass out on wan0")
 	trunk := h.trunk.device
@@ -30,7 +30,7 @@ func TestFramesBelong(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		tags []tag
-		want string // verdict; reasons counted at lan0, at wan0, at the trunk
+		want string // verdict; reasons counted at lan0, at wan0 and at the trunk
 	}{
 		{"its tag", []tag{{Type8021Q, 10}}, "forward rule||"},
 		{"its tag, with a priority", []tag{priority}, "forward rule||"},
@@ -64,7 +64,7 @@ func TestFramesBelong(t *testing.T) {
 	}
 }
 
-// An interface that is gone, or that XDP may no longer take frames for, has none.
+// An interface that is gone, or that XDP may no longer take frames for, gets none.
 func TestLogicalsChange(t *testing.T) {
 	h := newTrunked(t, "pass")
 	send := func(when, want string) {
@@ -100,7 +100,8 @@ func TestLogicalsChange(t *testing.T) {
 	}
 }
 
-// All VLANs of a device fit, and one with more tags than a frame can have is left out.
+// All VLANs of a device fit. An interface with more tags than a frame can have is left
+// out.
 func TestLogicalsFit(t *testing.T) {
 	h := newHarness(t, "pass")
 	const first, vlans = 100, 4094
@@ -122,12 +123,12 @@ func TestLogicalsFit(t *testing.T) {
 	}
 }
 
-// What a next hop puts in front of a packet: bytes, and what MTU is left for it.
+// The bytes that a next hop puts before a packet, and the MTU that is left.
 func TestEncapsulation(t *testing.T) {
 	h := newHarness(t, "pass")
 	device := addWire(t, "nic0", lan0MAC, lanHostMAC)
 	h.enableXDP(device)
-	inner := 9000 // of an interface that nothing is routed to
+	inner := 9000 // of an interface without routes
 	tell := func(ifindex, parent int, id, etherType uint16) {
 		t.Helper()
 		check(t, h.dp.SetInterface(ifindex, Interface{MAC: mac(wan0MAC), MTU: 1500, Flags: InterfacePresent, Parent: parent, Tag: id, TagType: etherType}))
@@ -135,9 +136,9 @@ func TestEncapsulation(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		tell  func()
-		want  string // behind the MACs
+		want  string // after the MACs
 		most  int    // bytes of the longest packet
-		most6 bool   // of IPv6
+		most6 bool   // the same for IPv6
 	}{
 		{"a tag", func() { tell(h.net.wan0, device, 0x6007, Type8021Q) }, "8100 6007 0800", 1500, false},
 		{"a service tag", func() { tell(h.net.wan0, device, 7, Type8021AD) }, "88a8 0007 86dd", 1500, true},
@@ -149,7 +150,7 @@ func TestEncapsulation(t *testing.T) {
 		h.forget()
 		h.setInterface(device, InterfacePresent|InterfaceTarget, lan0MAC)
 		test.tell()
-		h.advance(2) // next hops are looked up anew
+		h.advance(2) // next hops are looked up again
 		packet, header := "udp 192.168.1.10:4000 > 198.51.100.9:53 len %d", 28
 		if test.most6 {
 			packet, header = "udp [fd00:1::10]:4000 > [2001:db8:9::1]:53 len %d", 48
@@ -183,7 +184,7 @@ func TestEncapsulation(t *testing.T) {
 	}
 }
 
-// carriers are the devices to which XDP redirects what leaves by an interface.
+// carriers returns the devices to which XDP redirects what leaves by an interface.
 func (h *harness) carriers(ifindex int) (devices []int) {
 	shared := h.dp.tables.shared
 	for i := range shared.NexthopsHigh {
@@ -194,7 +195,8 @@ func (h *harness) carriers(ifindex int) (devices []int) {
 	return devices
 }
 
-// A capture shows a VLAN device's packets as a capture on it does: its own, without tags.
+// A capture shows a VLAN device's packets like a capture on the device: only its own,
+// without tags.
 func TestCaptureOfLogicals(t *testing.T) {
 	h := newTrunked(t, "pass proto udp\nblock return proto tcp")
 	h.capture(CaptureBytes, everything)
@@ -223,7 +225,7 @@ func TestCaptureOfLogicals(t *testing.T) {
 	}
 }
 
-// Packets with tags are prefetched as others are.
+// Packets with tags are prefetched like others.
 func TestPrefetchAtLogicals(t *testing.T) {
 	h := newTrunked(t, "pass")
 	h.prefetch(true)

@@ -9,8 +9,8 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// secondMAC is a second router's, 203.0.113.3, beyond which packets go that bear the
-// mark 2 of four bits.
+// secondMAC belongs to a second router, 203.0.113.3. Packets with mark 2 in four bits go
+// there.
 const secondMAC = "02:77:65:00:02:03"
 
 // steer adds a routing policy by marks: ip rule add fwmark 2/0xf lookup 100.
@@ -27,7 +27,7 @@ func (h *harness) steer() {
 	check(h.tb, netlink.RouteReplace(&netlink.Route{Dst: all, Gw: net.ParseIP("203.0.113.3"), LinkIndex: h.net.wan0, Table: 100}))
 }
 
-// Rules set and ask for the administrator's bits of the mark.
+// Rules set and match the administrator's bits of the mark.
 func testMarks(h *harness) {
 	const query, answer = "udp 192.168.1.10:1 > 198.51.100.9:53", "udp 198.51.100.9:53 > 192.168.1.10:1"
 	h.plays([]play{
@@ -36,7 +36,7 @@ func testMarks(h *harness) {
 			{"tcx lan", query + " ttl 1", "up up-ttl came+0x40000"},
 			{"out wan came+0x40000", query, "up marked leaves+0x40000"},
 			{"out wan came", query, "up marked leaves+0x40000"},
-			// replies are not steered, but bear it where they leave
+			// replies are not steered, but have the mark where they leave
 			{"tcx wan", answer + " ttl 1", "up up-ttl came"},
 			{"out lan came", answer, "up marked leaves+0x40000"},
 		}},
@@ -60,7 +60,7 @@ func testMarks(h *harness) {
 			{"own wan +0x80000", "udp 203.0.113.2:3 > 198.51.100.9:53", "drop block"},
 			{"own wan", "udp 203.0.113.2:4 > 198.51.100.9:53", "drop block"},
 			{"own wan +0x5", "icmp 203.0.113.2 > 198.51.100.9 type 8 id 3", "drop block"},
-			{"own wan came+0x5", "icmp 203.0.113.2 > 198.51.100.9 type 8 id 3", "drop block"}, // weir's own bits are not asked for
+			{"own wan came+0x5", "icmp 203.0.113.2 > 198.51.100.9 type 8 id 3", "drop block"}, // rules do not match weir's own bits
 			{"own wan +0x6", "icmp 203.0.113.2 > 198.51.100.9 type 8 id 4", "up rule +0x6"},
 		}},
 		{"set, then asked for", "match in on lan0 proto udp to port 53 set mark 3\nmatch in marked 3 set mark 4/4\nblock out\npass out marked 7\npass in", []step{
@@ -75,14 +75,14 @@ func testMarks(h *harness) {
 	})
 }
 
-// A mark that rules have set chooses the route, and so does one that a packet has.
+// A mark that rules have set chooses the route, and so does a packet's own mark.
 func testMarksSteer(h *harness) {
 	const query, answer = "udp 192.168.1.10:1 > 198.51.100.9:53", "udp 198.51.100.9:53 > 192.168.1.10:1"
 	h.steer()
 	h.load("pass\npass in on lan0 proto udp to port 53 set mark 2/0xf")
 	for _, hook := range []func(int, []byte) result{h.xdp, h.tcIn} {
 		h.forget()
-		for range 3 { // the first one makes the state, and the second looks the route up again
+		for range 3 { // the first one creates the state, and the second looks the route up again
 			h.routed(h.in(hook, "lan", query), secondMAC)
 			h.routed(h.in(hook, "lan", "udp 192.168.1.10:1 > 198.51.100.9:54"), wanHostMAC)
 		}
@@ -90,7 +90,7 @@ func testMarksSteer(h *harness) {
 	}
 	h.load("pass")
 	ifindex, frame := h.arrive("lan", query)
-	for _, mark := range []uint32{0, 2, 0, 0x12, 1, 2} { // of one connection
+	for _, mark := range []uint32{0, 2, 0, 0x12, 1, 2} { // all of one connection
 		r := h.tc("weir_tc_in", bpfload.Run{Frame: frame, Ifindex: ifindex, From: ifindex, Mark: mark})
 		h.routed(r, map[bool]string{true: secondMAC, false: wanHostMAC}[mark&0xf == 2])
 	}
@@ -104,8 +104,8 @@ func (h *harness) routed(r result, to string) {
 	}
 }
 
-// Before Linux 6.10 the programs cannot ask for the route of a mark. Packets that have
-// one go by the stack, which routes them.
+// Before Linux 6.10 the programs cannot look up the route for a mark. Packets with a mark
+// go through the stack, which routes them.
 func TestMarkBlind(t *testing.T) {
 	h := newHarness(t, "pass\npass in on lan0 proto udp to port 53 set mark 2/0xf", func(c *Config) { c.MarkBlind = true })
 	h.steer()

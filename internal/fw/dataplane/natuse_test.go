@@ -13,7 +13,7 @@ import (
 	"weir/internal/fw/state"
 )
 
-// Of all connections, those count whose source got another port, apart by protocol,
+// Only connections whose source port was translated count, separately for each protocol,
 // address and far end.
 func TestNATUses(t *testing.T) {
 	h := newHarness(t, "pass on lan0\npass out on wan0\nmatch out on wan0 from 192.168.1.0/24 nat-to 203.0.113.5 port 2000:2031")

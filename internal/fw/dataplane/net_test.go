@@ -28,20 +28,20 @@ type testNet struct {
 	wan0 int
 }
 
-// What stands on both sides of the gateway.
+// Stations on both sides of the gateway.
 const (
 	lan0MAC, lanHostMAC = "02:77:65:00:00:01", "02:77:65:00:00:02"
 	wan0MAC, wanHostMAC = "02:77:65:00:01:01", "02:77:65:00:01:02"
 )
 
-// newNet makes the network. The test's goroutine stays on one thread, which is
-// in the namespace until the test ends.
+// newNet makes the network. The test's goroutine stays on one thread, which is in the
+// namespace until the test ends.
 func newNet(tb testing.TB) *testNet {
 	tb.Helper()
 	return newNetOf(tb, addWire)
 }
 
-// newNetOf makes the network of other devices, which add makes.
+// newNetOf makes the network with devices that add makes.
 func newNetOf(tb testing.TB, add func(tb testing.TB, name, mac, farMAC string, addrs ...string) int) *testNet {
 	tb.Helper()
 	testenv.NeedRoot(tb)
@@ -61,7 +61,7 @@ func newNetOf(tb testing.TB, add func(tb testing.TB, name, mac, farMAC string, a
 	return n
 }
 
-// must returns a value whose error ends the test.
+// must returns a value. An error ends the test.
 func must[T any](value T, err error) func(testing.TB) T {
 	return func(tb testing.TB) T {
 		tb.Helper()
@@ -87,7 +87,7 @@ func mountBPF(tb testing.TB) string {
 	return dir
 }
 
-// enterNetns puts the test's thread into a new network namespace, until it ends.
+// enterNetns moves the test's thread to a new network namespace until the test ends.
 func enterNetns(tb testing.TB) {
 	tb.Helper()
 	runtime.LockOSThread()
@@ -101,8 +101,8 @@ func enterNetns(tb testing.TB) {
 	})
 }
 
-// addWire makes a pair of devices, the near end with addresses, and returns the
-// near end's index.
+// addWire makes a pair of devices. The near end gets addresses. It returns the near end's
+// index.
 func addWire(tb testing.TB, name, mac, farMAC string, addrs ...string) int {
 	tb.Helper()
 	near, far := must(net.ParseMAC(mac))(tb), must(net.ParseMAC(farMAC))(tb)
@@ -161,7 +161,7 @@ func addDefault(tb testing.TB, ifindex int, gateway string) {
 	check(tb, netlink.RouteAdd(&netlink.Route{LinkIndex: ifindex, Gw: net.ParseIP(gateway)}))
 }
 
-// addresses are those of the box, with their interfaces.
+// addresses returns the addresses of the box, with their interfaces.
 func (n *testNet) addresses() []Address {
 	return []Address{
 		{netip.MustParsePrefix("192.168.1.1/24"), n.lan0},
@@ -171,13 +171,13 @@ func (n *testNet) addresses() []Address {
 	}
 }
 
-// attachments puts both interfaces under TCX, and XDP if wanted.
+// attachments attaches TCX to both interfaces, and XDP if xdp is set.
 func (n *testNet) attachments(xdp bool) []Attachment {
 	return []Attachment{{n.lan0, "lan0", xdp}, {n.wan0, "wan0", xdp}}
 }
 
-// setSysctl sets a sysctl of the test's own network namespace: /proc/sys/net
-// shows that of the thread that opens it.
+// setSysctl sets a sysctl of the test's network namespace. /proc/sys/net shows the
+// namespace of the thread that opens it.
 func setSysctl(tb testing.TB, name, value string) {
 	tb.Helper()
 	check(tb, os.WriteFile("/proc/sys/"+name, []byte(value), 0o644))

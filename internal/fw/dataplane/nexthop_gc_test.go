@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A next hop that nobody uses gives its number to another one, and no state that
-// held the number follows it there.
+// An unused next hop gives its number to another one. No state that held the number
+// follows it there.
 func TestNextHopsAge(t *testing.T) {
 	const macs = "02:77:65:00:09:%02x"
 	h := newHarness(t, "pass", func(c *Config) { c.Frozen = false })
@@ -34,7 +34,7 @@ func TestNextHopsAge(t *testing.T) {
 	send(1, "rule")
 	first := s.NexthopsHigh
 	s.Nexthops[nexthopFirst].Used -= 60 * 100
-	atomic.StoreUint32(&s.GcLock, 1) // as while the other generation's timer walks
+	atomic.StoreUint32(&s.GcLock, 1) // as if the other generation's timer were walking
 	time.Sleep(700 * time.Millisecond)
 	if stage := s.Nexthops[nexthopFirst].Stage; stage != 0 {
 		t.Errorf("two timers walk at once: the first next hop is in stage %d", stage)
@@ -49,7 +49,8 @@ func TestNextHopsAge(t *testing.T) {
 	send(1, "state")
 	send(2, "state")
 
-	// What was found under an old generation is forgotten before it comes round.
+	// Results of an old route generation are forgotten before its number comes round
+	// again.
 	h.dp.BumpRoutes()
 	held := func() (n int) {
 		for i := range h.dp.tables.states {
@@ -62,7 +63,7 @@ func TestNextHopsAge(t *testing.T) {
 	}
 	h.until("no state holds a number of the old generation", func() bool { return held() == 0 })
 
-	// All are in use: the stack forwards.
+	// All numbers are in use: the stack forwards.
 	high := s.NexthopsHigh
 	s.NexthopsHigh = uint32(len(s.Nexthops))
 	for host, want := range map[int]string{1: "forward state", 3: "up up-nexthop"} {
@@ -75,7 +76,7 @@ func TestNextHopsAge(t *testing.T) {
 	s.NexthopsHigh = high
 }
 
-// until waits for the kernel's timer to have done something.
+// until waits for the kernel's timer to do something.
 func (h *harness) until(what string, so func() bool) {
 	h.tb.Helper()
 	for end := time.Now().Add(15 * time.Second); !so(); time.Sleep(20 * time.Millisecond) {

@@ -34,22 +34,22 @@ func testNextHops(h *harness) {
 	h.dp.BumpRoutes()
 	send("routes have changed", "forward state", wanHostMAC)
 
-	// Without the daemon packets have to tell the kernel that the router is in use.
+	// Without the daemon, packets must show the kernel that the router is in use.
 	now := &h.dp.tables.shared.Now
 	*now += 400
 	send("no daemon", "up up-probe", lan0MAC)
 	send("no daemon, the next", "forward state", wanHostMAC)
 	*now += 2999
 	send("29.99 s later", "forward state", wanHostMAC)
-	*now += 100 // next hops are looked at once a second
+	*now += 100 // next hops are checked once a second
 	send("a second after 30 s", "up up-probe", lan0MAC)
 	h.dp.Heartbeat()
 	*now += 299
 	send("the daemon was there 2.99 s ago", "forward state", wanHostMAC)
 }
 
-// Every checksum that can come out of a translation is right, 0 included, which
-// UDP writes as 0xffff.
+// Every possible checksum of a translation is right, including 0, which UDP writes as
+// 0xffff.
 func testChecksums(h *harness) {
 	t := h.tb
 	h.load("match out on wan0 inet nat-to (wan0) static-port\npass")
@@ -118,9 +118,9 @@ func testPools(h *harness) {
 	}
 }
 
-// Without the daemon nobody fills the pool of an interface that has another address:
-// new connections get the one that the kernel sends from, as long as the pool's is not
-// the box's any more.
+// Without the daemon nobody updates the pool of an interface whose address has changed.
+// While the pool's address is not the box's, new connections get the address that the
+// kernel sends from.
 func testPoolWithoutDaemon(h *harness) {
 	t := h.tb
 	port := 0
@@ -165,7 +165,7 @@ func testPoolWithoutDaemon(h *harness) {
 	dropAddress(t, h.net.wan0, "2001:db8:113::5/64")
 }
 
-// The box's addresses are those that were told last.
+// The box's addresses are the last ones that were set.
 func testAddresses(h *harness) {
 	t := h.tb
 	h.load("pass")

@@ -9,7 +9,7 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// What leaves by TCX egress.
+// Packets that leave by TCX egress.
 func testOut(h *harness) {
 	h.plays([]play{
 		{"the box's own", "block\npass out on wan0", []step{
@@ -50,8 +50,8 @@ func testOut(h *harness) {
 	})
 }
 
-// What the stack forwards and weir has not handed to it has come past weir, whatever
-// mark it bears.
+// A packet that the stack forwards without a hand-off has bypassed weir, whatever its
+// mark.
 func testGuard(h *harness) {
 	const forwarded = "udp 192.168.1.10:1 > 198.51.100.9:53"
 	t := h.tb
@@ -62,7 +62,7 @@ func testGuard(h *harness) {
 		if r := h.tcFrom(h.net.wan0, own, mark, 0); r.reason != "block" {
 			t.Errorf("the box's own with mark %#x: %s %s", mark, r.verdict, r.reason)
 		}
-		for _, packet := range []string{ // what comes in may bear one too
+		for _, packet := range []string{ // incoming packets may have a mark too
 			"udp 192.168.1.10:1 > 192.168.1.1:53", "tcp 192.168.1.10:1 > 192.168.1.1:22 S",
 			"tcp 192.168.1.10:1 > 192.168.1.1:22 RA seq 0 ack 12", "icmp 192.168.1.10 > 192.168.1.1 type 8 id 3",
 		} {
@@ -82,7 +82,7 @@ func testGuard(h *harness) {
 	}
 }
 
-// A note says that weir has redirected the packet to where it is; nobody else can
+// A note says that weir has redirected the packet to this interface. Nobody else can
 // write one.
 func testNotes(h *harness) {
 	t := h.tb
@@ -113,7 +113,7 @@ func testNotes(h *harness) {
 	}
 }
 
-// Super-packets are as long as the segments they are to be cut into.
+// Super-packets count with the length of their segments.
 func testSegments(h *harness) {
 	t := h.tb
 	h.load("pass")
@@ -129,13 +129,13 @@ func testSegments(h *harness) {
 	}
 }
 
-// Devices without Ethernet header: it is taken off and put on.
+// Devices without an Ethernet header: it is removed and added.
 func testLayer3(h *harness) {
 	t := h.tb
 	h.load(masquerade + "pass")
 	h.setInterface(h.net.lan0, InterfacePresent|InterfaceL3, "")
-	// BPF_PROG_TEST_RUN takes the bytes where an EtherType would stand for one:
-	// those of the source, which therefore begins with 8.0.
+	// BPF_PROG_TEST_RUN takes the EtherType from bytes that belong to the source
+	// here. So the source begins with 8.0.
 	_, host, _ := net.ParseCIDR("8.0.0.10/32")
 	check(t, netlink.RouteAdd(&netlink.Route{LinkIndex: h.net.lan0, Dst: host, Scope: netlink.SCOPE_LINK}))
 	packet := parsePkt("udp 8.0.0.10:1 > 198.51.100.9:53 len 30")
@@ -155,11 +155,11 @@ func testLayer3(h *harness) {
 	if r.verdict != redirect || r.reason != "state" {
 		t.Fatalf("to a device without: %s %s", r.verdict, r.reason)
 	}
-	// the redirect itself takes the header off
+	// the redirect itself removes the header
 	if text := decodePkt(r.frame[14:]).String(); text != "udp 198.51.100.9:53 > 8.0.0.10:1 len 20 ttl 63" {
 		t.Errorf("to a device without: %s", text)
 	}
-	// However many hosts there are behind it, it is one next hop.
+	// All hosts behind it share one next hop.
 	_, hosts, _ := net.ParseCIDR("8.1.0.0/16")
 	check(t, netlink.RouteAdd(&netlink.Route{LinkIndex: h.net.lan0, Dst: hosts, Scope: netlink.SCOPE_LINK}))
 	before := h.dp.tables.shared.NexthopsHigh
@@ -171,8 +171,7 @@ func testLayer3(h *harness) {
 	}
 }
 
-// An interface that XDP cannot redirect to, one that nobody has told of, one
-// that disappears.
+// An interface that XDP cannot redirect to, an unknown one, and one that disappears.
 func testDevices(h *harness) {
 	t := h.tb
 	h.load("pass")

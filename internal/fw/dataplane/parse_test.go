@@ -11,7 +11,7 @@ func set16(at int, value uint16) func([]byte) []byte {
 	return func(b []byte) []byte { b[14+at], b[14+at+1] = byte(value>>8), byte(value); return b }
 }
 
-// cut leaves so many bytes of the packet.
+// cut leaves only size bytes of the packet.
 func cut(size int) func([]byte) []byte {
 	return func(b []byte) []byte { return b[:14+size] }
 }
@@ -26,7 +26,7 @@ func destination(mac string) func([]byte) []byte {
 
 func ethertype(t uint16) func([]byte) []byte { return set16(-2, t) }
 
-// What packet/parse.h lets through and what not, at both hooks.
+// What packet/parse.h accepts and refuses, at both hooks.
 func testParse(h *harness) {
 	t := h.tb
 	const (
@@ -107,7 +107,7 @@ func testParse(h *harness) {
 		frame = test.change(frame)
 		for name, hook := range map[string]func(int, []byte) result{"xdp": h.xdp, "tcx": h.tcIn} {
 			if h.trunk != nil && test.name == "vlan" {
-				continue // its tag is the trunk's business
+				continue // its tag belongs to the trunk
 			}
 			if name == "tcx" && strings.Contains(test.name, "ip header cut") {
 				continue // BPF_PROG_TEST_RUN itself refuses such packets
@@ -121,7 +121,7 @@ func testParse(h *harness) {
 	}
 }
 
-// Addresses that cannot come in, or cannot be meant.
+// Addresses that cannot be a source or a destination.
 func testSanity(h *harness) {
 	t := h.tb
 	h.load("pass")

@@ -15,7 +15,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// A play is what happens to a dataplane with some rules, step by step.
+// A play is a set of rules and the steps that happen under them.
 type play struct {
 	name  string
 	rules string
@@ -37,11 +37,11 @@ type play struct {
 // that was made; s1r: in direction 1), and the packet, if it is another than before. $x stands for a number; the same number wherever it stands again.
 type step struct{ at, packet, want string }
 
-// weirs are weir's own bits of the mark, where the rules say nothing of it.
+// weirs is weir's own bits of the mark by default.
 var weirs = model.Marks{Mask: resolve.DefaultMarkMask}
 
-// TestPackets gives frames to programs that are loaded once, since the verifier
-// takes seconds: each section has rules of its own, and begins without states.
+// TestPackets gives frames to programs that are loaded only once, because the verifier
+// takes seconds. Each section has its own rules and begins without states.
 func TestPackets(t *testing.T) {
 	h := newHarness(t, "pass", func(c *Config) { c.Room = 100 })
 	for _, section := range []struct {
@@ -81,7 +81,7 @@ func TestPackets(t *testing.T) {
 		{"tagged", testTagged},
 		{"closed", testClosed},
 		{"bare", testBare},
-		{"devices", testDevices}, // the last: one of them is gone afterwards
+		{"devices", testDevices}, // must be last: one of them is gone afterwards
 	} {
 		h.sub(section.name, func(h *harness) {
 			h.reset()
@@ -90,7 +90,7 @@ func TestPackets(t *testing.T) {
 	}
 }
 
-// plays runs plays, each with its own rules and no states.
+// plays runs plays, each with its own rules and without states.
 func (h *harness) plays(all []play) {
 	for _, p := range all {
 		h.sub(p.name, func(h *harness) {
@@ -120,10 +120,10 @@ func (h *harness) sub(name string, f func(*harness)) {
 type scene struct {
 	*harness
 	numbers map[string]string
-	order   []uint32 // indices of states in the order in which they were made, from 1 on
+	order   []uint32 // indexes of states in the order of their creation, from 1 on
 }
 
-// note numbers the states that are new.
+// note numbers the new states.
 func (s *scene) note() {
 	for st := range s.dp.View().States() {
 		if !slices.Contains(s.order, st.Index) {
@@ -164,8 +164,8 @@ func (s *scene) act(at, packet string) string {
 	return ""
 }
 
-// leave has a packet leave by an interface, with its MACs as the stack sets them. With a
-// mark it came in by the interface from; 0: the box sends it.
+// leave makes a packet leave by an interface, with its MACs as the stack sets them. If it
+// has a mark, it came in by the interface from; 0 means that the box sends it.
 func (s *scene) leave(words []string, packet string, from int) result {
 	s.tb.Helper()
 	var mark uint32
@@ -199,7 +199,7 @@ func (s *scene) parseMark(text string) uint32 {
 	return uint32(mark)
 }
 
-// markText prints a mark as parseMark reads it.
+// markText returns a mark in the form that parseMark reads.
 func (s *scene) markText(mark uint32) string {
 	var text string
 	switch v := weirs.Of(mark); v {
@@ -217,7 +217,7 @@ func (s *scene) markText(mark uint32) string {
 	return text
 }
 
-// backText prints whose packet TCX ingress is to redirect.
+// backText says whose packet TCX ingress must redirect.
 func (s *scene) backText(number uint32) string {
 	if number == 0 {
 		return " back"
@@ -230,7 +230,7 @@ func (s *scene) backText(number uint32) string {
 	return text
 }
 
-// outcome prints a result as steps have it.
+// outcome returns a result in the form of a step.
 func (s *scene) outcome(sent string, r result) string {
 	text := fmt.Sprintf("%s %s", r.verdict, r.reason)
 	if r.verdict == drop {
@@ -265,7 +265,7 @@ func (s *scene) fill(text string) string {
 	})
 }
 
-// matches compares, and notes the values of new variables.
+// matches compares, and stores the values of new variables.
 func (s *scene) matches(want, got string) bool {
 	want = s.fill(want)
 	names := variable.FindAllString(want, -1)

@@ -25,7 +25,8 @@ const (
 	xdpRedirect = 4
 )
 
-// exitAlone gives the programs with that of an exit as one that can be run by itself.
+// exitAlone returns the programs, with the prefetch device's program changed so that it
+// can be run by itself.
 func exitAlone() ([]*bpfload.Spec, error) {
 	specs, err := loadSpecs()
 	for _, s := range specs {
@@ -34,7 +35,7 @@ func exitAlone() ([]*bpfload.Spec, error) {
 	return specs, err
 }
 
-// prefetch has the harness's frames prefetched, or not.
+// prefetch switches prefetching of the harness's frames on or off.
 func (h *harness) prefetch(on bool) {
 	h.tb.Helper()
 	check(h.tb, h.dp.need(programPrefetch))
@@ -58,7 +59,8 @@ func (h *harness) prefetch(on bool) {
 	atomic.StoreUint32(&h.dp.tables.shared.Prefetch, ahead)
 }
 
-// exit does with a frame what the kernel does at the exit that it was redirected to.
+// exit does what the kernel does with a frame at the prefetch device that it was
+// redirected to.
 func (h *harness) exit(ifindex int, o *bpfload.Outcome) *bpfload.Outcome {
 	h.tb.Helper()
 	if o.Result != xdpRedirect || !h.dp.Prefetching() {
@@ -83,7 +85,7 @@ func (h *harness) exit(ifindex int, o *bpfload.Outcome) *bpfload.Outcome {
 	return &at
 }
 
-// isNoted tells whether a frame has had its first pass, and has a note.
+// isNoted reports whether a frame has had its first pass and has a note.
 func (h *harness) isNoted(frame []byte) bool {
 	return len(frame) >= 4 && binary.NativeEndian.Uint32(frame) == prefetchSecret(h.dp.ledger.HashSeed)
 }
@@ -105,8 +107,8 @@ func hintMargin(t *tables) int64 {
 	return 1000 + pass + pass/4 + 100
 }
 
-// TestPrefetch handles packets in two passes: the second pass does what the first left, and
-// what is not plain takes one pass.
+// TestPrefetch handles packets in two passes. The second pass does what the first left.
+// Packets that are not plain take one pass.
 func TestPrefetch(t *testing.T) {
 	const out, back = "udp 192.168.1.10:1000 > 198.51.100.9:53", "udp 198.51.100.9:53 > 203.0.113.2:1000"
 	h := newHarness(t, "match out on wan0 inet nat-to 203.0.113.2 static-port\npass")
@@ -148,7 +150,7 @@ func hintWord(t *xdpTuple, nexthop uint16, s *xdpShared, seed uint64) uint32 {
 	return (hash^uint32(nexthop)*0x9e3779b1^s.RouteGeneration*0x85ebca6b)&^0xff | uint32(nexthop)&0xff
 }
 
-// onlyState returns the index of the one live state.
+// onlyState returns the index of the only live state.
 func (h *harness) onlyState() uint32 {
 	h.tb.Helper()
 	var found []uint32
@@ -161,8 +163,8 @@ func (h *harness) onlyState() uint32 {
 	return found[0]
 }
 
-// A hint that is another's costs one packet and is broken then; one whose state has
-// ended or expired costs one and is withdrawn.
+// A hint that belongs to another state costs one packet and is then broken. A hint whose
+// state has ended or expired costs one packet and is withdrawn.
 func TestWrongHint(t *testing.T) {
 	h := newHarness(t, "pass")
 	h.prefetch(true)
@@ -230,9 +232,9 @@ func TestWrongHint(t *testing.T) {
 	send("its next packet", first, "forward rule")
 }
 
-// Nobody but weir can say of a frame that it was judged: a verdict that the device at the
-// other end writes in front of one is taken off, a prefetch device sends what bears another's note
-// as it is, and one that bears weir's own only to the state that it is of.
+// Only weir can say that a frame was decided. A verdict that the device at the other end
+// writes before a frame is removed. A prefetch device sends a frame with another's note
+// unchanged, and a frame with weir's own note only to the state that it names.
 func TestForgedNotes(t *testing.T) {
 	const packet = "udp 192.168.1.10:1000 > 198.51.100.9:53"
 	h := newHarness(t, "pass")
@@ -298,7 +300,7 @@ func TestForgedNotes(t *testing.T) {
 	}
 }
 
-// What a note begins with is a group's MAC, and another for each table.
+// A note begins with a group MAC, which differs for each table.
 func TestSecrets(t *testing.T) {
 	seen := make(map[uint32]bool)
 	for seed := range uint64(64) {
@@ -313,8 +315,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// A new state lies at its home or at one of the seven places behind it, as long as one is
-// free, and has a hint there; else anywhere, and has none.
+// A new state goes to its home or to one of the seven indexes after it, as long as one is
+// free, and gets a hint. Otherwise it goes anywhere, without a hint.
 func TestWhereHintsAreFound(t *testing.T) {
 	h := newHarness(t, "pass")
 	h.prefetch(true)
@@ -362,8 +364,8 @@ func TestWhereHintsAreFound(t *testing.T) {
 	}
 }
 
-// Packets that wait for their second pass are tracked in the order in which they came: a
-// RST fits its state only behind the data before it.
+// Packets that wait for their second pass are tracked in the order of arrival: a RST fits
+// its state only after the data before it.
 func TestLooksKeepOrder(t *testing.T) {
 	h := newHarness(t, "pass")
 	h.prefetch(true)
@@ -398,14 +400,14 @@ func TestLooksKeepOrder(t *testing.T) {
 	}
 }
 
-// The garbage collection withdraws a hint before the state can expire, and not earlier; one that
-// is broken stays so.
+// The garbage collection withdraws a hint before its state can expire, and not earlier. A
+// broken hint stays broken.
 func TestGCWithdraws(t *testing.T) {
 	h := newHarness(t, "set timeout { udp.first 12, udp.single 12 }\npass", func(c *Config) { c.Frozen = false })
 	setTimeouts(h.dp.tables.shared, &h.dp.config.Options)
 	check(t, h.dp.startGC())
 	h.prefetch(true)
-	time.Sleep(50 * time.Millisecond) // the timeouts are in force
+	time.Sleep(50 * time.Millisecond) // the timeouts take effect
 	h.dp.Heartbeat()
 	for range 2 { // the second makes the hint
 		h.in(h.xdp, "lan", "udp 192.168.1.10:1000 > 198.51.100.9:53")
@@ -434,9 +436,9 @@ func TestGCWithdraws(t *testing.T) {
 	}
 }
 
-// Interfaces whose packets find no hint are asked again only now and then.
+// Interfaces whose packets find no hint are tried again only now and then.
 func TestFewHints(t *testing.T) {
-	oneCPU(t, 0) // each counts its own
+	oneCPU(t, 0) // each CPU counts its own
 	h := newHarness(t, "pass")
 	h.prefetch(true)
 	const out = "udp 192.168.1.10:1000 > 198.51.100.9:53"
@@ -465,8 +467,8 @@ func TestFewHints(t *testing.T) {
 	}
 }
 
-// What goes by a prefetch device and what may be prefetched, as it is turned on and off, when
-// a wait for running programs fails, by a reload and over new tables.
+// What goes through a prefetch device and what may be prefetched: when it is switched on
+// and off, when waiting for running programs fails, after a reload and with new tables.
 func TestPrefetchDevices(t *testing.T) {
 	n := newNet(t)
 	d := build(t, n.config())

@@ -26,9 +26,9 @@ func lowDelayUDP() []byte {
 	return frame
 }
 
-// TestQueues checks the number of the queue that stands in skb->priority: which of
-// two it is, what stays beside it, and that a queue which the rules name no more
-// leaves nothing there.
+// TestQueues checks the queue number in skb->priority: which of two queues it is, what
+// else the word keeps, and that a queue that the rules no longer name leaves nothing
+// there.
 func TestQueues(t *testing.T) {
 	h := newHarness(t, "pass", func(c *Config) { c.Room = 100 })
 	h.load(qosRules)

@@ -13,7 +13,7 @@ import (
 )
 
 // Two cores see the first packets of the same connections at the same time, and
-// connections that want the same few ports: whoever loses leaves nothing behind.
+// connections that want the same few ports. The loser leaves nothing behind.
 func TestCreationRace(t *testing.T) {
 	for name, rules := range map[string]string{
 		"translated":     "match out on wan0 inet nat-to (wan0) port 6000:9999\npass",
@@ -68,8 +68,8 @@ func (h *harness) shootAll(connections int) error {
 	return nil
 }
 
-// checkTuples checks that each connection has one live state, that its tuples
-// lead to it, and that nothing else has tuples.
+// checkTuples checks that each connection has one live state, that its tuples lead to it,
+// and that there are no other tuples.
 func (h *harness) checkTuples(connections int) {
 	h.tb.Helper()
 	live := make(map[xdpTuple]uint32) // both tuples of every live state
@@ -93,7 +93,7 @@ func (h *harness) checkTuples(connections int) {
 		}
 	}
 	for number, tuple := range h.dp.tables.entered(h.tb) {
-		// the garbage collection takes out what a loser has entered
+		// the garbage collection removes what a loser has entered
 		if owner, ok := live[tuple]; !ok && h.dp.tables.states[number>>1].Status == statusLive || ok && owner != number {
 			h.tb.Errorf("%+v leads to state %d, not %d", tuple.decode(), number>>1, owner>>1)
 		}

@@ -13,16 +13,16 @@ import (
 	"weir/pf/resolve"
 )
 
-// Environment variables of TestRandom: which run, and how long.
+// Environment variables that choose TestRandom's run and its length.
 const (
 	seedVariable    = "WEIR_RANDOM_SEED"
 	packetsVariable = "WEIR_RANDOM_PACKETS"
 )
 
-// episodeLength is how many events meet one ruleset.
+// episodeLength is how many events one ruleset gets.
 const episodeLength = 700
 
-// shrinking is how long a history that ends in a difference is made shorter.
+// shrinking is how long a failing history is shortened.
 const shrinking = 30 * time.Second
 
 // TestRandom has the dataplane and the model judge the same random packets by the
@@ -45,8 +45,8 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// run plays every second episode, from the given one on, until there were as many
-// packets as asked for.
+// run plays every second episode, beginning with the given one, until enough packets were
+// sent.
 func (s *stage) run(t *testing.T, seed, episode uint64, packets int) {
 	t.Helper()
 	begin, shots := time.Now(), 0
@@ -71,13 +71,13 @@ func number(t *testing.T, variable string, unset uint64) uint64 {
 	return must(strconv.ParseUint(text, 10, 64))(t)
 }
 
-// A stage is where episodes are played: rules, and what happens under them.
+// A stage plays episodes: rules, and events under them.
 type stage struct {
 	*drawing
 	twin   *twin
 	lines  []string // of the rules
 	events []event
-	failed error // what differs after the last event
+	failed error // difference after the last event
 	shots  int
 }
 
@@ -108,7 +108,7 @@ func (s *stage) play() {
 	s.failed = s.twin.differCounters()
 }
 
-// drawFlags draws what the interfaces are able to.
+// drawFlags draws the abilities of the interfaces.
 func (s *stage) drawFlags() {
 	clear(s.twin.flags)
 	clear(s.twin.tags)
@@ -131,7 +131,7 @@ func (s *stage) drawFlags() {
 	}
 }
 
-// drawCapture has the packets of some episodes captured: that changes nothing.
+// drawCapture captures the packets of some episodes. That must change nothing.
 func (s *stage) drawCapture() {
 	var all []CaptureFilter
 	if s.IntN(4) == 0 {
@@ -140,7 +140,7 @@ func (s *stage) drawCapture() {
 	check(s.twin.tb, s.twin.dp.SetCapture(CaptureBytes, all))
 }
 
-// act has an event happen. f, if any, learns what became of it.
+// act runs an event. f, if any, learns the result.
 func (s *stage) act(e event, f *traffic) error {
 	switch {
 	case e.sweep:
@@ -160,7 +160,7 @@ func (s *stage) act(e event, f *traffic) error {
 	return nil
 }
 
-// replay plays events under rules and returns how they differ, nil if they do not.
+// replay plays events under rules and returns how they differ, or nil.
 func (s *stage) replay(lines []string, events []event) error {
 	text := strings.Join(lines, "\n")
 	if _, faults := resolve.Load("shrunk.conf", []byte(text+"\n"), s.host); faults.HasErrors() {
@@ -175,7 +175,7 @@ func (s *stage) replay(lines []string, events []event) error {
 	return s.twin.differCounters()
 }
 
-// shrink leaves away what the difference does not need.
+// shrink removes what the difference does not need.
 func (s *stage) shrink() {
 	deadline := time.Now().Add(shrinking)
 	if err := s.replay(s.lines, s.events); err == nil {
@@ -192,7 +192,7 @@ func (s *stage) shrink() {
 	}
 }
 
-// cut tries to leave away parts of n, large ones first, and keeps what still fails.
+// cut tries to remove parts of n, large ones first, and keeps what still fails.
 func (s *stage) cut(n int, deadline time.Time, without func(from, to int) ([]string, []event)) *stage {
 	for size := (n + 1) / 2; size > 0; size /= 2 {
 		for at := n - size; at > -size && time.Now().Before(deadline); at -= size {

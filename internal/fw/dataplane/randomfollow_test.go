@@ -13,7 +13,7 @@ type passed struct {
 	packet  *pkt
 }
 
-// memory is how many frames of the past errors are about.
+// memory is how many past frames errors may refer to.
 const memory = 40
 
 // icmpError draws an error about a packet that was sent, or came.
@@ -54,7 +54,7 @@ func (f *traffic) icmpError() *shot {
 	return s
 }
 
-// fragments draws a packet in pieces, in whatever order, and has them follow.
+// fragments draws a packet in pieces, in any order, and queues them.
 func (f *traffic) fragments() {
 	whole := f.opening()
 	if p := f.follow(); p != nil && f.IntN(2) == 0 {
@@ -150,7 +150,7 @@ func (f *traffic) odd() *shot {
 	return s
 }
 
-// remember notes what became of a frame, and what follows from it.
+// remember notes what happened to a frame, and what follows from it.
 func (f *traffic) remember(s *shot, o *model.Outcome) {
 	if s.hook != model.TCXEgress {
 		f.met = append(f.met, f.seen(s.ifindex, s.frame)...)

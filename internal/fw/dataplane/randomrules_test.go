@@ -14,7 +14,7 @@ type drawing struct {
 	host *resolve.Host
 }
 
-// one returns one of several.
+// one returns one of several values.
 func one[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 
 // some returns a text once in n times.
@@ -25,7 +25,7 @@ func (d *drawing) some(n int, text string) string {
 	return text
 }
 
-// What rules and packets name: the more often the same, the more often they meet.
+// Names in rules and packets. There are few, so that rules and packets often match.
 var (
 	hosts4 = []string{
 		"192.168.1.10", "192.168.1.10", "192.168.1.10", "192.168.1.11", "192.168.1.1", "203.0.113.2", "203.0.113.1",
@@ -51,7 +51,7 @@ var (
 	}
 )
 
-// ruleset draws a file, one line each.
+// ruleset draws a file, one string per line.
 func (d *drawing) ruleset() []string {
 	lines := []string{
 		fmt.Sprintf("set limit states %d", twinStates), d.timeouts(),
@@ -123,7 +123,7 @@ func (d *drawing) table(name string) string {
 	return fmt.Sprintf("table <%s> const { %s }", name, strings.Join(entries, ", "))
 }
 
-// valid draws until a line goes with those before it.
+// valid draws until a line fits the ones before it.
 func (d *drawing) valid(before []string, draw func() string) string {
 	for range 30 {
 		line := draw()
@@ -135,7 +135,7 @@ func (d *drawing) valid(before []string, draw func() string) string {
 	return "pass"
 }
 
-// rule draws a rule, which need not be valid.
+// rule draws a rule, which may be invalid.
 func (d *drawing) rule() string {
 	family := one(d.Rand, 0, 4, 4, 4, 6, 6)
 	action := one(d.Rand, "pass", "pass", "pass", "pass", "block", "block", "match")
@@ -221,7 +221,7 @@ func (d *drawing) port() string {
 		fmt.Sprintf("%d >< %d", low, high), fmt.Sprintf("%d <> %d", low, high))
 }
 
-// options draws what stands behind from and to.
+// options draws what follows from and to.
 func (d *drawing) options(action, direction, proto string, family int) string {
 	var words []string
 	add := func(n int, texts ...string) {

@@ -19,12 +19,12 @@ type event struct {
 	sweep  bool
 }
 
-// traffic draws events that belong together: answers to what was sent, errors
-// about it, fragments, time that states expire in.
+// traffic draws events that belong together: replies to packets, errors about them,
+// fragments, and time in which states expire.
 type traffic struct {
 	*drawing
 	*twin
-	pending []event // what follows from packets before
+	pending []event // what follows from earlier packets
 	sent    []passed
 	met     []passed // as they came
 }
@@ -202,7 +202,8 @@ func (f *traffic) packetOf(s *state.State, d int, t state.Tuple) *pkt {
 	return p
 }
 
-// segment draws one that lies in the window of its state, at an edge of it, or not.
+// segment draws a segment that is inside the window of its state, at its edge, or
+// outside.
 func (f *traffic) segment(p *pkt, own, other *state.Flow) {
 	const slack = 65535 + 1500
 	p.flags = one(f.Rand, "A", "A", "A", "A", "PA", "FA", "FA", "SA", "SA", "S", "R", "RA", "F", "", "SFA", "SAU")
@@ -223,7 +224,7 @@ func (f *traffic) segment(p *pkt, own, other *state.Flow) {
 	}
 }
 
-// dress gives a packet what few have.
+// dress gives a packet unusual properties.
 func (f *traffic) dress(p *pkt) *pkt {
 	switch f.IntN(20) {
 	case 0:
@@ -243,7 +244,7 @@ func (f *traffic) dress(p *pkt) *pkt {
 	return p
 }
 
-// side returns the interface behind which an address is.
+// side returns the interface that leads to an address.
 func (f *traffic) side(a netip.Addr) int {
 	if r := f.route(a); r.Interface != 0 {
 		return int(r.Interface)
@@ -274,8 +275,8 @@ func (f *traffic) place(p *pkt) *shot {
 	return s
 }
 
-// grouped reports whether a packet is from or to a group of stations, or an address
-// that is nobody's (240/4).
+// grouped reports whether a packet is from or to a group of stations, or an address that
+// nobody has (240/4).
 func grouped(p *pkt) bool {
 	group := func(a netip.Addr) bool { return a.IsMulticast() || a.Is4() && a.As4()[0] >= 224 }
 	return group(p.src.Addr()) || group(p.dst.Addr())

@@ -8,7 +8,7 @@ import (
 	"weir/internal/oracle/model"
 )
 
-// noAnswers forgets what answers were given.
+// noAnswers resets the counters of rejects.
 func (h *harness) noAnswers() {
 	h.tb.Helper()
 	cpus := must(bpfload.CPUs())(h.tb)
@@ -24,7 +24,7 @@ func (h *harness) noAnswers() {
 	}
 }
 
-// differAnswers compares how many answers there were, and were not.
+// differAnswers compares how many rejects were sent, and were not.
 func (t *twin) differAnswers() string {
 	t.tb.Helper()
 	a := must(t.dp.View().Answers())(t.tb)
@@ -43,7 +43,7 @@ block return-icmp (host-unr, addr-unr) in proto { tcp, udp } to port 82
 block drop in proto { tcp, udp } to port 83
 `
 
-// What senders of blocked packets hear.
+// What senders of blocked packets receive.
 func testAnswers(h *harness) {
 	h.noAnswers()
 	h.plays([]play{
@@ -68,7 +68,7 @@ func testAnswers(h *harness) {
 			{"xdp lan", "icmp6 fd00:1::10 > 2001:db8:9::1 type 137", "drop block"},
 			{"xdp lan", "icmp6 fd00:1::10 > 2001:db8:9::1 type 200", "forward block lan icmp6 fd00:1::1 > fd00:1::10 type 1 code 4 quote icmp6 fd00:1::10 > 2001:db8:9::1 type 200"},
 		}},
-		// pass out keeps the state, block in judges each packet anew
+		// pass out keeps the state, block in is evaluated for each packet
 		{"in a state", "pass in no state\npass out\nblock return in on lan0 proto tcp flags A/SA", []step{
 			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 7", "forward rule wan tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 7 ttl 63"},
 			{"tcx wan", "tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 9 ack 8", "forward state lan tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 9 ack 8 ttl 63"},
@@ -85,7 +85,7 @@ func testAnswers(h *harness) {
 	h.sub("sources", testAnswerSources)
 }
 
-// Frames to or from a group of stations are not answered; short ones are filled.
+// Frames to or from a group of stations are not rejected. Short rejects are padded.
 func testAnswerFrames(h *harness) {
 	t := h.tb
 	h.load("block return")
@@ -102,7 +102,7 @@ func testAnswerFrames(h *harness) {
 	if r := h.xdp(h.net.lan0, reset); len(r.frame) != 60 {
 		t.Errorf("a reset's frame has %d bytes", len(r.frame))
 	}
-	// where XDP cannot redirect to the device, it sends back
+	// if XDP cannot redirect to the device, it sends back
 	h.setInterface(h.net.lan0, InterfacePresent|InterfaceStatic4|InterfaceStatic6, lan0MAC)
 	if r := h.xdp(h.net.lan0, reset); h.trunk == nil && r.verdict != answered || r.reason != "block" {
 		t.Errorf("from a device that is no target: %s %s", r.verdict, r.reason)
@@ -123,7 +123,7 @@ func testAnswerFrames(h *harness) {
 	}
 }
 
-// REJECT_RATE and REJECT_BURST bound what a core answers, of both kinds together.
+// REJECT_RATE and REJECT_BURST limit the rejects of a core, for both kinds together.
 func testAnswerRate(h *harness) {
 	t := h.tb
 	h.load("block return")
@@ -161,8 +161,8 @@ func testAnswerRate(h *harness) {
 	}
 }
 
-// An error comes from the interface's first address, or the box's; without any
-// there is none.
+// An error comes from the interface's first address, or else the box's. Without an
+// address there is no error.
 func testAnswerSources(h *harness) {
 	t := h.tb
 	h.noAnswers()
@@ -172,7 +172,7 @@ func testAnswerSources(h *harness) {
 	for _, test := range []struct {
 		addresses []Address
 		packet    string
-		want      string // "": not answered
+		want      string // "": no reject
 	}{
 		{[]Address{at("192.168.1.1/24", h.net.lan0), at("192.168.1.2/24", h.net.lan0)}, "udp 192.168.1.10:1 > 198.51.100.9:80", "192.168.1.1"},
 		{[]Address{at("203.0.113.2/24", h.net.wan0), at("fe80::1/64", h.net.lan0)}, "udp 192.168.1.10:1 > 198.51.100.9:80", "203.0.113.2"},

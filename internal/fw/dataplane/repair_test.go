@@ -9,8 +9,8 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// A Commit that is cut off before any link was replaced leaves nothing behind;
-// one cut off after that is finished by the next Build.
+// A Commit that is interrupted before any link was replaced leaves nothing behind. The
+// next Build finishes one that is interrupted later.
 func TestRepair(t *testing.T) {
 	n := newNet(t)
 	first := build(t, n.blank())
@@ -68,8 +68,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// A removal that is cut short leaves nothing that counts as loaded, whatever is
-// left of the pins.
+// After an interrupted removal nothing counts as loaded, whatever pins are left.
 func TestRemovalIsCutShort(t *testing.T) {
 	n := newNet(t)
 	d := build(t, n.blank())

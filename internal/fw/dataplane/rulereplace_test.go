@@ -40,8 +40,8 @@ func replacePart(t *rapid.T, rs *resolve.Ruleset) (*resolve.Ruleset, []int) {
 	return next, keep
 }
 
-// After parts of the rules were replaced, and tables changed, the kernel says of every
-// packet what the rules say, asked one by one. Pools of rules that are kept go on.
+// After parts of the rules and tables were replaced, the kernel agrees with evaluating
+// the rules one by one, for every packet. Pools of rules that stay go on.
 func TestReplaceRulesRandom(t *testing.T) {
 	h := newLargeRulesHarness(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -85,9 +85,9 @@ func compareAnswers(t *rapid.T, h *rulesHarness, slow *rulestest.Judge, packets 
 	}
 }
 
-// While a part of the rules is replaced again and again, each packet is judged by the
-// old part or by the new one: in both, one rule has its source and the other its
-// destination; what was of both would match neither or another rule.
+// While part of the rules is replaced again and again, each packet meets either the old
+// part or the new one. In both parts, one rule has its source and the other its
+// destination. A mixture would match neither or another rule.
 func TestRulesReplacedUnderTraffic(t *testing.T) {
 	all := resolve.Interface{Any: true}
 	part := func(side int) []*resolve.Rule {
@@ -130,9 +130,9 @@ func TestRulesReplacedUnderTraffic(t *testing.T) {
 	})
 }
 
-// An anchor is replaced with the anchors in it: other rules keep their counts and their
-// ids, the new ones begin at nothing and count for themselves. States go on, and are
-// still counted under the rules that made them.
+// An anchor is replaced together with the anchors in it. Other rules keep their counts
+// and ids. The new ones start from 0 and count for themselves. States go on, and still
+// count under the rules that created them.
 func TestAnchorReplaced(t *testing.T) {
 	file := func(body string) string {
 		return "block\nanchor \"outer\" on lan0 {\n pass in proto udp to port 53\n anchor \"inner\" {\n" + body +
@@ -204,7 +204,7 @@ func TestAnchorReplaced(t *testing.T) {
 	}
 }
 
-// Rules for which there is no room are refused, and the old ones stay.
+// Rules without room are refused, and the old ones stay.
 func TestReplaceRulesRefused(t *testing.T) {
 	h := newHarness(t, "block\npass in on lan0\npass out on wan0")
 	commit(t, h.dp, nil)

@@ -135,8 +135,8 @@ var benchHost = ruleset.Snapshot{Interfaces: []ruleset.Interface{
 	{Name: "lo", Index: 1}, {Name: "lan0", Index: 2}, {Name: "wan0", Index: 3},
 }}
 
-// What one crossing costs in the kernel, by the number of rules. The packets are
-// 4,096, drawn at random; what the drawing costs is taken off.
+// The cost of one crossing in the kernel, by the number of rules. There are 4,096 random
+// packets. The cost of drawing them is subtracted.
 func BenchmarkRules(b *testing.B) {
 	for _, s := range shapes {
 		for _, n := range []int{1, 10, 100, 1000, 10000, 32768, 65536} {
@@ -184,7 +184,7 @@ func benchmarkShape(b *testing.B, s shape, n int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// What a load costs in user space.
+// The cost of a load in user space.
 func BenchmarkCompile(b *testing.B) {
 	for _, n := range []int{1000, 10000, 65536} {
 		rs := &resolve.Ruleset{Rules: services(host4, true)(n)}

@@ -21,7 +21,8 @@ import (
 // testRuleBase is the global id of rule 0 in these tests.
 const testRuleBase = 1000
 
-// A rulesHarness asks the rules in the kernel, without the rest of the packet's way.
+// A rulesHarness evaluates the rules in the kernel, without the rest of the packet's
+// path.
 type rulesHarness struct {
 	objects *bpfload.Objects
 	program *ruleset.Program
@@ -208,7 +209,7 @@ func (h *rulesHarness) stops(tb rapid.TB) []uint64 {
 	return sums
 }
 
-// The kernel says of every packet what the rules say, asked one by one.
+// For every packet, the kernel agrees with evaluating the rules one by one.
 func TestRulesRandom(t *testing.T) {
 	h := newLargeRulesHarness(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -245,7 +246,7 @@ func TestRulesRandom(t *testing.T) {
 	})
 }
 
-// As many rules as there may be are told apart, from the first to the last.
+// With the most rules possible, all are distinguished, from the first to the last.
 func TestMostRules(t *testing.T) {
 	const n = ruleset.MaxRules
 	p := must(ruleset.Compile(&resolve.Ruleset{Rules: services(host4, true)(n)}, benchHost))(t)

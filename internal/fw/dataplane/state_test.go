@@ -7,7 +7,7 @@ import (
 	"weir/internal/fw/state"
 )
 
-// Where packets of a connection go when they are not like the others.
+// Where unusual packets of a connection go.
 func testUp(h *harness) {
 	h.plays([]play{
 		{"to the box", "pass", []step{
@@ -125,7 +125,7 @@ func testUp(h *harness) {
 	})
 }
 
-// Passed before the rules.
+// Packets that pass before the rules.
 func testImplicit(h *harness) {
 	t := h.tb
 	h.load("block")
@@ -185,8 +185,8 @@ func testImplicit(h *harness) {
 	}
 }
 
-// What is set when programs are loaded, other than usual: nothing but the
-// built-in rules, which answer nobody; no implicit passes, three states.
+// Unusual load-time settings: only the built-in rules, which reject nothing; no implicit
+// passes; three states.
 func TestSettings(t *testing.T) {
 	h := newHarness(t, "set implicit-pass no\nset limit states 3\nblock return\npass in proto tcp to port 22\npass in on lan0 proto udp\npass out on wan0",
 		func(c *Config) { c.Unloaded = true })
@@ -217,7 +217,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// Interfaces under set skip are not judged, but their pair is.
+// An interface under set skip is not filtered. The interface on the other side still is.
 func testSkip(h *harness) {
 	t := h.tb
 	h.load("block\npass out on wan0")

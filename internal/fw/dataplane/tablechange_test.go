@@ -75,8 +75,8 @@ func (h *rulesHarness) decider(p rulestest.Packet) (int, error) {
 	return int(answered.Rule) - 1 - testRuleBase, err
 }
 
-// While a table is replaced again and again, no packet finds a half table: of its two
-// addresses exactly one is in the table before, and the other in the one after.
+// While a table is replaced again and again, no packet finds half a table. Of its two
+// addresses, exactly one is in the old table and the other in the new one.
 func TestTableReplacedUnderTraffic(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -108,8 +108,8 @@ func TestTableReplacedUnderTraffic(t *testing.T) {
 	}
 }
 
-// While entries are put in and taken out, all others are found, and so are those
-// of wider and narrower prefixes.
+// While entries are added and removed, all others are found, and so are those of wider
+// and narrower prefixes.
 func TestTableChangedUnderTraffic(t *testing.T) {
 	h, d := newTablesHarness(t)
 	var stay []resolve.TableEntry
@@ -179,8 +179,8 @@ func underTraffic(tb testing.TB, ask func(*rand.Rand) error, change func(n int) 
 	}
 }
 
-// What changes of tables say is what the rules say, asked one by one, whatever rules
-// and packets there are.
+// After changes of tables, the kernel agrees with evaluating the rules one by one, for
+// all rules and packets.
 func TestTablesRandom(t *testing.T) {
 	h := newLargeRulesHarness(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -235,7 +235,7 @@ func changeRandomly(t *rapid.T, d *Dataplane, rs *resolve.Ruleset) {
 }
 
 // A million prefixes fit, are replaced under traffic, and single ones are changed at
-// once. How long that takes is printed.
+// once. The test prints the times.
 func TestMillionPrefixes(t *testing.T) {
 	const million = 1_000_000
 	for _, test := range []struct {
@@ -289,7 +289,7 @@ func TestMillionPrefixes(t *testing.T) {
 	}
 }
 
-// What is refused changes nothing, and leaves the tables such that changes go on.
+// A refused change changes nothing, and later changes still work.
 func TestTableRefused(t *testing.T) {
 	h, d := newTablesHarness(t)
 	a, b := host4(1), host4(2)
@@ -325,8 +325,8 @@ func TestTableRefused(t *testing.T) {
 	}
 }
 
-// What was put into a table stays over a reload, as does what was taken out, with
-// the states; another file that has no such table forgets it.
+// Changes of a table outlive a reload, as do the states. A file without the table forgets
+// it.
 func TestTablesKeptOverReload(t *testing.T) {
 	const rules = "table <t> persist { 192.168.1.10 }\nblock\npass in on lan0 from <t>\npass out on wan0"
 	h := newHarness(t, rules)

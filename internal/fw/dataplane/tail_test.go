@@ -10,9 +10,9 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// Programs that few need are loaded when they are needed: those of the XDP hook
-// by the first interface that has it, those that capture by the first reader,
-// and by a new generation at once while somebody reads.
+// Programs that few users need are loaded when they are needed: those of the XDP hook by
+// the first interface that has it, the capture programs by the first reader. A new
+// generation loads them at once while there is a reader.
 func TestProgramsWhenNeeded(t *testing.T) {
 	n := newNet(t)
 	cfg := n.config()
@@ -46,7 +46,7 @@ func TestProgramsWhenNeeded(t *testing.T) {
 	check(t, d.SetCapture(0, nil))
 }
 
-// programIn returns the number of the program in a slot, 0 for none.
+// programIn returns the id of the program in a tail-call slot, or 0 if there is none.
 func programIn(t *testing.T, slots *bpfload.Map, i uint32) uint32 {
 	t.Helper()
 	var id uint32
@@ -56,8 +56,8 @@ func programIn(t *testing.T, slots *bpfload.Map, i uint32) uint32 {
 	return id
 }
 
-// Where the kernel refuses the programs of the XDP hook, that is an error of the
-// interface that should have it; with TCX all goes on.
+// If the kernel refuses the programs of the XDP hook, the error belongs to the interface
+// that wants it. With TCX everything goes on.
 func TestXDPIsRefused(t *testing.T) {
 	n := newNet(t)
 	cfg := n.config()
@@ -65,7 +65,7 @@ func TestXDPIsRefused(t *testing.T) {
 		specs, err := loadSpecs()
 		for _, s := range specs {
 			if p := s.Programs["weir_xdp_slow"]; p != nil {
-				p.Instructions = p.Instructions[:1] // it runs off its end
+				p.Instructions = p.Instructions[:1] // it runs past its end
 			}
 		}
 		return specs, err
@@ -86,8 +86,8 @@ func TestXDPIsRefused(t *testing.T) {
 	check(t, d.Attach(n.attachments(false)[0]))
 }
 
-// Where the kernel refuses a program of the next generation, that is not built, and the
-// one before stays whole: its links, its pins, and that another may follow.
+// If the kernel refuses a program of the next generation, that generation is not built.
+// The old one stays complete: its links and its pins. Another one can follow.
 func TestLoadIsRefused(t *testing.T) {
 	n := newNet(t)
 	commit(t, build(t, n.blank()), n.attachments(true))
@@ -99,7 +99,7 @@ func TestLoadIsRefused(t *testing.T) {
 			specs, err := blank.specs()
 			for _, s := range specs {
 				if p := s.Programs[name]; p != nil {
-					p.Instructions = p.Instructions[:1] // it runs off its end
+					p.Instructions = p.Instructions[:1] // it runs past its end
 				}
 			}
 			return specs, err

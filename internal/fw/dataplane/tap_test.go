@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// taps are the far ends of a network of tap devices, by name: what is written
-// there comes in by the device, and has gone the whole way when the write returns.
+// taps holds the far ends of a network of tap devices, by name. What is written there
+// comes in by the device, and has gone the whole way when the write returns.
 type taps map[string]int
 
 // newTapNet makes the network of newNet of taps.
@@ -21,7 +21,7 @@ func newTapNet(tb testing.TB) (*testNet, taps) {
 	n := newNetOf(tb, func(tb testing.TB, name, mac, _ string, addrs ...string) int {
 		tb.Helper()
 		all[name] = openTap(tb, name)
-		// The box shall say nothing by itself.
+		// The box must send nothing by itself.
 		for _, quiet := range []string{"router_solicitations", "accept_dad", "autoconf"} {
 			setSysctl(tb, "net/ipv6/conf/"+name+"/"+quiet, "0")
 		}
@@ -45,7 +45,7 @@ func openTap(tb testing.TB, name string) int {
 	return fd
 }
 
-// send has a frame come in by a device.
+// send makes a frame come in by a device.
 func (t taps) send(device string, frame []byte) error {
 	if _, err := unix.Write(t[device], frame); err != nil {
 		return fmt.Errorf("write %d bytes to %s: %w", len(frame), device, err)
@@ -53,7 +53,7 @@ func (t taps) send(device string, frame []byte) error {
 	return nil
 }
 
-// receive returns a frame that has left by a device; nil if there is none.
+// receive returns a frame that has left by a device, or nil if there is none.
 func (t taps) receive(device string) ([]byte, error) {
 	frame := make([]byte, 1<<12)
 	n, err := unix.Read(t[device], frame)

@@ -41,7 +41,7 @@ type pkt struct {
 
 func (p *pkt) is6() bool { return p.src.Addr().Is6() }
 
-// parsePkt reads a text; it panics at mistakes, which are the test's.
+// parsePkt parses a text. It panics on mistakes, because they are the test's.
 func parsePkt(text string) *pkt {
 	words := strings.Fields(text)
 	if len(words) < 4 || words[2] != ">" {

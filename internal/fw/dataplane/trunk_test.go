@@ -10,8 +10,8 @@ import (
 	"weir/internal/fw/reason"
 )
 
-// A trunk is a device that carries the frames of lan0 and wan0 with tags in them, as
-// XDP sees it: the kernel that the tests run on need not have VLAN devices.
+// A trunk is a device that carries the frames of lan0 and wan0 with tags, as XDP sees it.
+// So the tests do not need a kernel with VLAN devices.
 type trunk struct {
 	device int
 	layers map[int][]tag // of an interface, the outermost first
@@ -113,8 +113,8 @@ func (h *harness) stationOf(frame []byte) int {
 	return 0
 }
 
-// What holds for packets of devices holds for those of VLAN devices under XDP, whatever
-// tags they come and leave with.
+// Whatever holds for packets of ordinary devices holds for VLAN devices under XDP, with
+// any tags.
 func TestTaggedPackets(t *testing.T) {
 	h := newHarness(t, "pass", func(c *Config) { c.Room = 100 })
 	device := addWire(t, "nic0", lan0MAC, lanHostMAC)

@@ -71,8 +71,8 @@ func (t *tables) entered(tb testing.TB) map[uint32]xdpTuple {
 	return all
 }
 
-// Tuples that differ little have different hashes: hosts of two networks that all
-// speak with each other, ports in a row, prefixes of one provider.
+// Similar tuples have different hashes: hosts of two networks that all talk to each
+// other, consecutive ports, prefixes of one provider.
 func TestHashCollisions(t *testing.T) {
 	for name, vary := range map[string]func(*xdpTuple, byte, byte){
 		"hosts": func(t *xdpTuple, a, b byte) {
@@ -147,7 +147,8 @@ func (h *harness) killAll() {
 // awake lets the clock run, from startGC on.
 func awake(c *Config) { c.Frozen = false }
 
-// What does not fit into a bucket is found all the same, and leaves with its state.
+// A tuple that does not fit into its bucket is still found, and is removed with its
+// state.
 func TestCrowdedBucket(t *testing.T) {
 	h := newHarness(t, "set limit states 200\npass", awake)
 	setTimeouts(h.dp.tables.shared, &h.dp.config.Options)
@@ -181,8 +182,8 @@ func TestCrowdedBucket(t *testing.T) {
 	}
 }
 
-// Nobody waits for long for a bucket that another core does not let go: a new
-// connection is dropped, a known one passes, and the garbage collection tries again.
+// Nobody waits long for a bucket that another core keeps locked. A new connection is
+// dropped, a known one passes, and the garbage collection tries again.
 func TestLockedBucket(t *testing.T) {
 	h := newHarness(t, "set limit states 200\npass", awake)
 	setTimeouts(h.dp.tables.shared, &h.dp.config.Options)

@@ -19,8 +19,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// A twin is the dataplane and the model of the same box with the same rules.
-// Both are given the same frames; where they differ, one of them is wrong.
+// A twin is the dataplane and the model of the same box with the same rules. Both are
+// given the same frames. If they differ, one of them is wrong.
 type twin struct {
 	*harness
 	implicit bool
@@ -39,7 +39,7 @@ type twin struct {
 	rules0 []RuleCounter // counters of the rules at the beginning
 }
 
-// twinBase is the global id of rule 0, so that numbers and ids differ.
+// twinBase is the global id of rule 0. It is not 0, so that numbers and ids differ.
 const twinBase = 500
 
 // oneCPU keeps the test on one thread and that on the n-th CPU, or that modulo
@@ -66,7 +66,7 @@ func oneCPU(t testing.TB, n int) {
 	})
 }
 
-// twinRoom is for more rules than random files have.
+// twinRoom is room for more rules than random files have.
 const twinRoom = 400
 
 // twinStates is the limit of states.
@@ -110,7 +110,7 @@ var unreachable = []string{"198.18.0.0/15", "2001:db8:dead::/48"}
 // allFlags is what an interface of the twin has, where nothing else is said.
 const allFlags = InterfacePresent | InterfaceTarget | InterfaceStatic4 | InterfaceStatic6
 
-// use gives both a ruleset, and forgets everything.
+// use gives both a ruleset and forgets everything else.
 func (t *twin) use(rules string) {
 	t.tb.Helper()
 	t.rules = t.parse(rules)
@@ -216,7 +216,7 @@ func (t *twin) route(dst netip.Addr) model.Route {
 	return wan // the default router
 }
 
-// forget begins anew: no states, the clock at its start, no paths.
+// forget starts again: no states, no paths, the clock at its start.
 func (t *twin) forget() {
 	t.tb.Helper()
 	t.harness.forget()
@@ -295,8 +295,8 @@ func describe(frame []byte) (text string) {
 	return fmt.Sprintf("%s\n\t%s", decodePkt(frame[14:]), bytes)
 }
 
-// shoot gives a frame to both and returns what the model says, and an error if
-// the dataplane does not agree.
+// shoot gives a frame to both. It returns the model's result, and an error if the
+// dataplane differs.
 func (t *twin) shoot(s shot) (model.Outcome, error) {
 	tagged := t.tag(&s)
 	got := t.run(&s)
@@ -324,7 +324,7 @@ func (t *twin) tag(s *shot) bool {
 	return false
 }
 
-// ran ends the test where the kernel does not take a frame.
+// ran ends the test if the kernel does not accept a frame.
 func (t *twin) ran(s *shot, err error) {
 	if err != nil {
 		t.tb.Helper()

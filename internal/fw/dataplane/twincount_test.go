@@ -96,7 +96,7 @@ func (t *twin) tallies() map[tallyKey]Counter {
 	return all
 }
 
-// differCounters compares, after many frames, all that both have counted.
+// differCounters compares all counters of both, after many frames.
 func (t *twin) differCounters() error {
 	t.tb.Helper()
 	now := t.tallies()

@@ -8,16 +8,16 @@ import (
 	"weir/internal/fw/state"
 )
 
-// tellTime sets the dataplane's clock, and its timeouts as the garbage collection
-// would scale them then.
+// tellTime sets the dataplane's clock, and its timeouts as the garbage collection would
+// scale them.
 func (t *twin) tellTime(now uint32) {
 	t.dp.tables.shared.Now = now
 	t.dp.tables.shared.Timeout = t.model.Timeouts()
 	t.dp.Heartbeat()
 }
 
-// bury marks dead what has expired: nothing revives it where fewer states let
-// timeouts grow again.
+// bury marks expired states dead, so that longer timeouts after a drop in states do not
+// revive them.
 func (t *twin) bury() {
 	timeouts, before := t.model.Timeouts(), state.Tick(t.dp.tables.shared.Now)
 	t.dp.View().KillStates(func(s *state.State) bool { return s.Expires(before, &timeouts) <= 0 })
@@ -33,7 +33,7 @@ func (t *twin) wait(ticks uint32) {
 	t.withdrawDue()
 }
 
-// sweep releases what has died, as state/gc.h does.
+// sweep releases dead states, as state/gc.h does.
 func (t *twin) sweep() {
 	t.bury()
 	tables := t.dp.tables
@@ -58,8 +58,8 @@ func (t *twin) holds(number uint32, tuple state.Tuple) bool {
 	return t.known[number>>1].Tuple[0] == tuple
 }
 
-// look reads the states that have changed since the last look, and returns the
-// one that was made, nil if none.
+// look reads the states that have changed since the last look. It returns the new state,
+// or nil if there is none.
 func (t *twin) look() *state.State {
 	var made *state.State
 	for i := range t.raw {

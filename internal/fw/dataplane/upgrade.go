@@ -8,18 +8,18 @@ import (
 	"weir/internal/fw/reason"
 )
 
-// A past is what BTF does not say of an earlier layout: names that have changed since,
-// and the order of numbers. Whoever changes a name or a number that tables hold adds it
-// to the layouts before.
+// A past holds what BTF does not say about an earlier layout: names that have changed
+// since, and the order of numbers. If you change a name or a number that tables hold, add
+// it to the earlier layouts.
 type past struct {
-	fields  bpfload.Renames   // "struct.field" then: the field's name now
-	maps    map[string]string // pin then: map now
+	fields  bpfload.Renames   // old "struct.field" to the field's present name
+	maps    map[string]string // old pin to map
 	reasons []string          // by number
-	// The program that imports a state, and the struct that it is run on.
+	// The program that imports a state, and the struct that is its argument.
 	importer, argument string
 }
 
-// pasts are the layouts that states are taken over from, by number.
+// pasts holds the earlier layouts that states can be taken over from, by number.
 var pasts = map[uint32]past{
 	8: {
 		fields: bpfload.Renames{
@@ -33,7 +33,7 @@ var pasts = map[uint32]past{
 	},
 }
 
-// reasons8 are the reasons of layout 8, in order, by the names that they have now.
+// reasons8 holds the reasons of layout 8 in order, by their present names.
 var reasons8 = []string{
 	"state", "rule", "no-rule", "implicit", "skip", "local", "other-mac", "up-neighbour", "up-ttl", "up-mtu",
 	"up-options", "up-multicast", "up-probe", "up-device", "up-nexthop", "up-route", "marked", "block", "unloaded",
@@ -43,7 +43,8 @@ var reasons8 = []string{
 	"hint-stale", "metadata", "interface", "internal",
 }
 
-// importer is the program of a layout that imports a state; argument is its struct.
+// importer returns the program of a layout that imports a state, and the struct that is
+// its argument.
 func importer(layout uint32) (program, argument string) {
 	if p, known := pasts[layout]; known {
 		return p.importer, p.argument
@@ -51,10 +52,10 @@ func importer(layout uint32) (program, argument string) {
 	return programImport, "import"
 }
 
-// renames are the fields of a layout that have another name now.
+// renames returns the fields of a layout that have another name now.
 func renames(layout uint32) bpfload.Renames { return pasts[layout].fields }
 
-// formerName is the name that a field of now had in a layout.
+// formerName returns a present field's name in an earlier layout.
 func formerName(structure, field string, layout uint32) string {
 	for then, now := range pasts[layout].fields {
 		if then, ok := strings.CutPrefix(then, structure+"."); ok && now == field {
@@ -64,7 +65,7 @@ func formerName(structure, field string, layout uint32) string {
 	return field
 }
 
-// mapName is the name of the map that has this pin.
+// mapName returns the name of the map with this pin.
 func mapName(pin string, layout uint32) string {
 	if now, ok := pasts[layout].maps[pin]; ok {
 		return now
@@ -75,7 +76,7 @@ func mapName(pin string, layout uint32) string {
 	return pin
 }
 
-// formerRenames are renames the other way about.
+// formerRenames returns the inverse of renames.
 func formerRenames(layout uint32) bpfload.Renames {
 	former := make(bpfload.Renames)
 	for then, now := range pasts[layout].fields {
@@ -85,7 +86,7 @@ func formerRenames(layout uint32) bpfload.Renames {
 	return former
 }
 
-// formerMap is the name that a map of now had in a layout.
+// formerMap returns a present map's name in an earlier layout.
 func formerMap(name string, layout uint32) string {
 	for pin, now := range pasts[layout].maps {
 		if now == name {
@@ -95,7 +96,8 @@ func formerMap(name string, layout uint32) string {
 	return name
 }
 
-// reasonCount is how many reasons a layout has, and so the counters of an interface.
+// reasonCount returns how many reasons a layout has, which is the number of counters per
+// interface.
 func reasonCount(layout uint32) uint32 {
 	if known := pasts[layout].reasons; known != nil {
 		return uint32(len(known))
@@ -103,7 +105,8 @@ func reasonCount(layout uint32) uint32 {
 	return uint32(reason.Count)
 }
 
-// reasonNow is the number that a layout's reason has now; false: there is none such.
+// reasonNow returns the present number of a layout's reason. It returns false if there is
+// none.
 func reasonNow(number, layout uint32) (uint32, bool) {
 	known := pasts[layout].reasons
 	if known == nil {
@@ -113,7 +116,8 @@ func reasonNow(number, layout uint32) (uint32, bool) {
 	return uint32(now), err == nil
 }
 
-// reasonThen is the number that a reason had in a layout; false: there was none such.
+// reasonThen returns the number that a reason had in a layout. It returns false if there
+// was none.
 func reasonThen(now, layout uint32) (uint32, bool) {
 	known := pasts[layout].reasons
 	if known == nil {
@@ -123,7 +127,7 @@ func reasonThen(now, layout uint32) (uint32, bool) {
 	return uint32(then), then >= 0
 }
 
-// sameReasons reports whether a layout's counters of reasons are those of now.
+// sameReasons reports whether a layout's reason counters match the present ones.
 func sameReasons(layout uint32) bool {
 	count := reasonCount(layout)
 	for number := range count {

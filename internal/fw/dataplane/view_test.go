@@ -12,7 +12,7 @@ import (
 	"weir/internal/fw/reason"
 )
 
-// Everything that a process reads by the pins is what the programs have counted.
+// Everything that a process reads from the pins is what the programs have counted.
 func TestView(t *testing.T) {
 	h := newHarness(t, "block\npass in on lan0\npass out on wan0 proto udp", func(c *Config) { c.RuleBase = 40 })
 	commit(t, h.dp, nil)

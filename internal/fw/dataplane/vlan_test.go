@@ -9,8 +9,8 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// Towards a VLAN device XDP gives its parent the frame with the tag in it; TCX
-// redirects to the device itself. wan0 is one on lan0 here.
+// XDP sends frames for a VLAN device to its parent, with the tag in the frame. TCX
+// redirects to the device itself. Here wan0 is a VLAN device on lan0.
 func testTags(h *harness) {
 	t := h.tb
 	h.load(masquerade + "match out proto udp to port 7 tag x\npass proto tcp\npass proto udp no state")
@@ -52,7 +52,7 @@ func testTags(h *harness) {
 	}
 }
 
-// A frame with a tag in it is its VLAN device's business, whatever is behind the tag.
+// A tagged frame belongs to its VLAN device, whatever follows the tag.
 func testTagged(h *harness) {
 	t := h.tb
 	h.load("block")
@@ -66,8 +66,7 @@ func testTagged(h *harness) {
 	}
 }
 
-// Nothing leaves by an interface that has no programs: its answers would come
-// in past weir.
+// Nothing leaves by an interface without programs, because the replies would bypass weir.
 func testClosed(h *harness) {
 	t := h.tb
 	h.load("pass proto tcp\npass proto udp no state")
@@ -91,8 +90,9 @@ func testClosed(h *harness) {
 	send(udp, "forward rule")
 }
 
-// Where the driver has no room for metadata – here they are there already, as many
-// as fit – XDP leaves all to TCX from the first packet on that needs them.
+// If the driver has no room for metadata (here as much metadata as fits is already
+// there), XDP leaves everything to TCX, beginning with the first packet that needs
+// metadata.
 func testBare(h *harness) {
 	t := h.tb
 	h.load("pass")

@@ -18,9 +18,9 @@ import (
 	"weir/internal/oracle/model"
 )
 
-// A way is a twin whose programs stand at devices: a frame goes by XDP, and where
-// that hands it up, by its metadata, TCX ingress, the mark, the stack and TCX
-// egress. What leaves the box is compared with what the model says.
+// A way is a twin with its programs attached to devices. A frame goes through XDP. If XDP
+// hands it off, it goes on, with its metadata and mark, through TCX ingress, the stack
+// and TCX egress. The test compares what leaves the box with the model.
 type way struct {
 	*twin
 	taps   taps
@@ -60,8 +60,8 @@ type left struct {
 	frame   []byte
 }
 
-// poison is a byte that no frame of these tests has many of: memory is full of it
-// before each frame, so what is read beyond a frame's end is known.
+// poison is a byte that is rare in the frames of these tests. It fills the memory before
+// each frame, so that reads beyond a frame's end show up.
 const poison = 0xa7
 
 // foul fills the memory that frames are copied to.
@@ -92,9 +92,9 @@ func (w *way) leaves() (all []left) {
 	return all
 }
 
-// try has the opening and a frame come in, both in the model and in the box, and
-// says how they differ. It returns what has left of the frame itself, nil if nothing
-// has. redirected is that of the same frame where XDP redirects it.
+// try sends the opening and a frame through the model and the box, and says how they
+// differ. It returns what has left of the frame itself, or nil. redirected is the same
+// for the frame when XDP redirects it.
 func (w *way) try(ifindex int, frame []byte, redirected *left) (*left, error) {
 	w.forget()
 	for _, o := range fuzzOpening {
@@ -270,9 +270,9 @@ var waySeeds = append([]fuzzSeed{
 	{1, "tcp 198.51.100.8:4000 > 203.0.113.2:80 S seq 1000 opts 4"},
 }, fuzzSeeds...)
 
-// TestMutatedWay sends frames with few bytes changed through both ways to TCX
-// egress, and once more where XDP reaches no device: what XDP then leaves to TCX
-// ingress has to leave the box as before.
+// TestMutatedWay sends frames with a few changed bytes through both ways to TCX egress,
+// and again with devices that XDP cannot reach. What XDP then leaves to TCX ingress must
+// leave the box as before.
 func TestMutatedWay(t *testing.T) {
 	oneCPU(t, 0)
 	w := newWay(t)

@@ -1,7 +1,7 @@
 package dataplane
 
-// Sequence numbers wrap. Steps of 10⁹ bytes fit a window of 16 bits scaled by 14;
-// after three of them what the handshake allowed would lie in the future again.
+// Sequence numbers wrap. Steps of 10⁹ bytes fit a 16-bit window scaled by 14. After three
+// of them, what the handshake allowed would be in the future again.
 func testSequenceNumbersWrap(h *harness) {
 	const there, back = "tcp 192.168.1.10:4000 > 198.51.100.9:80 ", "tcp 198.51.100.9:80 > 192.168.1.10:4000 "
 	h.plays([]play{

@@ -1,4 +1,4 @@
-// Command shuffle compiles the garbage collection from a copy of bpf/ in which the fields of every
-// struct that tables hold stand in another order, and flows have one more. Tests take it
-// for a later version's layout.
+// Command shuffle compiles the garbage collection from a copy of bpf/. In the copy, every
+// struct in the tables has its fields in another order, and flows have an extra field.
+// Tests use it as a later version's layout.
 package main

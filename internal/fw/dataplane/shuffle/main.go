@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// shuffled are the structs whose fields change their places.
+// shuffled lists the structs whose fields are moved.
 var shuffled = []string{"tuple", "course", "flow", "state", "interface", "shared"}
 
 func main() {
@@ -80,7 +80,7 @@ func shuffle(text string) (other string, moved int) {
 	return other, moved
 }
 
-// reverse turns fields of one type that stand in a row the other way about.
+// reverse reverses consecutive fields of the same type.
 func reverse(body string) (reversed string, moved int) {
 	var lines, run []string
 	var of string
@@ -125,7 +125,7 @@ func compile(copied, out string) error {
 	return nil
 }
 
-// withoutPaths leaves out where the sources are that were copied.
+// withoutPaths removes the paths of the original sources from the flags.
 func withoutPaths(flags []string) []string {
 	return slices.DeleteFunc(flags, func(f string) bool { return strings.HasPrefix(f, "-I") || strings.HasPrefix(f, "-ffile-prefix-map") })
 }
