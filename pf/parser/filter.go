@@ -66,8 +66,7 @@ func (p *parser) filterOption(r *ast.Rule) bool {
 	return true
 }
 
-// negated returns the function that reads the clause after a !, or nil if it cannot be
-// negated.
+// negated returns the function that reads the negated clause here, or nil if there is none.
 func (p *parser) negated() func(r *ast.Rule, at token.Span, not bool) {
 	if !p.is(token.Not) || p.peek().Kind != token.Word {
 		return nil
