@@ -59,7 +59,7 @@ func TestWhyReadsWell(t *testing.T) {
 	}
 }
 
-// `weir interfaces` gives the reason of a refusal in one sentence. The log has the rest.
+// `weir interfaces` reports a refusal in one sentence. The log has the rest.
 func TestWhyOfRefusal(t *testing.T) {
 	for _, test := range []struct {
 		err  error

@@ -32,9 +32,11 @@ type play struct {
 //	{"wait", "30", ""}                       seconds
 //	{"states", "", "line; line"}
 //
-// What becomes of a packet is the verdict, the reason, the mark (came, leaves, record0 and so on: enum mark
-// of bpf/config.h, then the administrator's bits), or that TCX ingress redirects it (back s1: the first state
-// that was made; s1r: in direction 1), and the packet, if it is another than before. $x stands for a number; the same number wherever it stands again.
+// The result of a packet is the verdict, the reason, and the mark or the redirect. Marks
+// are came, leaves, record0 and so on (enum mark of bpf/config.h), then the
+// administrator's bits. "back s1" says that TCX ingress redirects the packet (s1 is the
+// first state; s1r is its direction 1). The packet follows if it has changed. $x is a
+// number, and the same number wherever it occurs again.
 type step struct{ at, packet, want string }
 
 // weirs is weir's own bits of the mark by default.

@@ -25,11 +25,11 @@ const episodeLength = 700
 // shrinking is how long a failing history is shortened.
 const shrinking = 30 * time.Second
 
-// TestRandom has the dataplane and the model judge the same random packets by the
-// same random rules, and compares what becomes of each packet, the states after
-// it, and in the end all counters. A failure prints the rules and the packets that
-// matter. Each CPU of two plays its half of the episodes: on interfaces of its
-// own, with programs and maps of its own. To repeat a run, or to make it longer:
+// TestRandom gives the dataplane and the model the same random packets and rules. It
+// compares the result of each packet, the states after it, and in the end all counters. A
+// failure prints the rules and the packets that matter. Each of two CPUs plays half of
+// the episodes, with its own interfaces, programs and maps. To repeat a run, or to make
+// it longer:
 //
 //	WEIR_RANDOM_SEED=N WEIR_RANDOM_PACKETS=N go test -run TestRandom$ ./internal/fw/dataplane
 func TestRandom(t *testing.T) {

@@ -130,7 +130,7 @@ func (f *traffic) odd() *shot {
 		copy(s.frame[12:], one(f.Rand, "\x08\x06", "\x81\x00", "\x86\xdd", "\x08\x00", "\x88\x63"))
 	case 2:
 		s.frame = s.frame[:14+f.IntN(len(s.frame)-14)]
-	case 3: // padding, which shall not be read
+	case 3: // padding, which must not be read
 		for range f.IntN(40) {
 			s.frame = append(s.frame, byte(f.Uint32()))
 		}
@@ -181,8 +181,8 @@ func (f *traffic) seen(ifindex int, frame []byte) (all []passed) {
 	return []passed{{ifindex, p}}
 }
 
-// handedUp is what the stack does with a packet that it shall forward: it leaves
-// by TCX egress with its mark, or the box answers with an error.
+// handedUp plays the stack's part for a packet that it must forward: the packet leaves by
+// TCX egress with its mark, or the box answers with an error.
 func (f *traffic) handedUp(s *shot, o *model.Outcome) {
 	all := f.seen(s.ifindex, o.Frame)
 	if len(all) == 0 {

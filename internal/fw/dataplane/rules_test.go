@@ -69,7 +69,7 @@ func (h *rulesHarness) load(tb rapid.TB, p *ruleset.Program) {
 	}
 }
 
-// judge asks about a packet.
+// judge evaluates the rules for a packet.
 func (h *rulesHarness) judge(tb rapid.TB, p rulestest.Packet) rulestest.Answer {
 	asked := h.ask(p)
 	frame, err := binary.Append(nil, binary.NativeEndian, &asked)

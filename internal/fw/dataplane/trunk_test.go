@@ -19,7 +19,7 @@ type trunk struct {
 
 type tag struct{ etherType, id uint16 }
 
-// bytes are a tag as it stands behind the MACs of a frame.
+// bytes returns a tag as it follows a frame's MACs.
 func (t tag) bytes() []byte {
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, t.etherType), t.id)
 }
@@ -52,7 +52,8 @@ func (t *trunk) carry(ifindex int, i *Interface) {
 	i.Flags &^= InterfaceTarget // XDP redirects to the trunk
 }
 
-// setTrunk gives lan0 and wan0 these tags; without any, one is a device of its own.
+// setTrunk gives lan0 and wan0 these tags. An interface without tags is an ordinary
+// device.
 func (h *harness) setTrunk(device int, lan, wan []tag) {
 	h.tb.Helper()
 	h.trunk = &trunk{device: device, layers: map[int][]tag{}}

@@ -50,7 +50,7 @@ func (t *tables) tupleOf(number uint32) *xdpTuple {
 	return &s.Forth.Tuple
 }
 
-// entered returns what stands in the tuple table.
+// entered returns the contents of the tuple table.
 func (t *tables) entered(tb testing.TB) map[uint32]xdpTuple {
 	tb.Helper()
 	all := make(map[uint32]xdpTuple)

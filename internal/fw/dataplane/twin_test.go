@@ -26,7 +26,7 @@ type twin struct {
 	implicit bool
 	flags    map[string]InterfaceFlags // of both interfaces, but for set skip
 	tags     map[string]tag            // of those whose frames the other carries
-	logical  map[string]bool           // of these, those whose frames XDP judges where they come in
+	logical  map[string]bool           // of these, those whose incoming frames XDP handles
 	rules    *resolve.Ruleset
 	model    *model.Model
 	ring     *Ring // of records
@@ -42,9 +42,8 @@ type twin struct {
 // twinBase is the global id of rule 0. It is not 0, so that numbers and ids differ.
 const twinBase = 500
 
-// oneCPU keeps the test on one thread and that on the n-th CPU, or that modulo
-// their number: the dataplane's random numbers, which each CPU has of its own,
-// repeat.
+// oneCPU keeps the test on one thread and on CPU n modulo their number. Each CPU has its
+// own random numbers in the dataplane, so they repeat.
 func oneCPU(t testing.TB, n int) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -104,10 +103,10 @@ func newTwinIn(n *testNet, implicit bool) *twin {
 	return t
 }
 
-// unreachable are networks that the kernel has such routes for.
+// unreachable lists networks that the kernel has unreachable routes for.
 var unreachable = []string{"198.18.0.0/15", "2001:db8:dead::/48"}
 
-// allFlags is what an interface of the twin has, where nothing else is said.
+// allFlags is the default flags of the twin's interfaces.
 const allFlags = InterfacePresent | InterfaceTarget | InterfaceStatic4 | InterfaceStatic6
 
 // use gives both a ruleset and forgets everything else.
@@ -236,8 +235,8 @@ func (t *twin) forget() {
 	t.rules0 = t.ruleCounters()
 }
 
-// reseed makes the dataplane's choices start anew: a random number of 0 is
-// seeded, and pools begin with their first address.
+// reseed restarts the dataplane's choices: a random number of 0 is seeded, and pools
+// begin with their first address.
 func (t *twin) reseed() {
 	t.tb.Helper()
 	cpus := must(bpfload.CPUs())(t.tb)
@@ -272,8 +271,8 @@ func (s *shot) String() string {
 		[]string{"XDP", "TCX ingress", "TCX egress"}[s.hook], s.ifindex, s.from, s.mark, describe(s.frame))
 }
 
-// least is the shortest frame that the kernel runs a program on: for TCX it must
-// hold the IP header that its EtherType promises.
+// least returns the length of the shortest frame that the kernel runs a program on. For
+// TCX it must contain the IP header that its EtherType announces.
 func (s *shot) least() int {
 	switch {
 	case s.hook == model.XDP:
@@ -332,7 +331,7 @@ func (t *twin) ran(s *shot, err error) {
 	}
 }
 
-// run gives a frame to the dataplane; what it was counted under is not read.
+// run gives a frame to the dataplane, without reading the counters.
 func (t *twin) run(s *shot) result {
 	run := bpfload.Run{Frame: s.frame, Ifindex: s.ifindex, Mark: s.mark, Priority: s.priority, From: s.from}
 	if s.noted {
@@ -361,11 +360,11 @@ func (h *harness) note(ifindex int) [5]uint32 {
 // nexthopFirst is NEXTHOP_FIRST of bpf/state/state.h.
 const nexthopFirst = 2
 
-// differNextHop compares the device that a frame is redirected to, which a test
-// run does not tell: the next hop with the frame's MACs must be of that device.
+// differNextHop compares the device that a frame is redirected to. A test run does not
+// report it, so the next hop with the frame's MACs must have that device.
 func (t *twin) differNextHop(s *shot, want *model.Outcome) string {
 	if want.Verdict != model.Redirect || want.Interface == uint32(s.ifindex) && bytes.Equal(want.Frame[:6], s.frame[6:12]) {
-		return "" // what goes back to where it came from needs no next hop
+		return "" // a frame that goes back to its sender needs no next hop
 	}
 	shared := t.dp.tables.shared
 	family := uint8(4)

@@ -38,8 +38,8 @@ func (t *twin) forgetPaths() {
 // pathFirst is PATH_FIRST of bpf/observe/count.h.
 const pathFirst = 2
 
-// counted returns the reason that the frame was counted under: the model's, if
-// that counter has gone up as it should, else what all counters say.
+// counted returns the reason that the frame was counted under. It is the model's if that
+// counter has gone up as it should. Otherwise it is what all counters say.
 func (t *twin) counted(s *shot, want *model.Outcome) string {
 	key := tallyKey{int(want.At), want.Reason}
 	if want.At == 0 {
@@ -60,8 +60,8 @@ func (t *twin) counted(s *shot, want *model.Outcome) string {
 	return differTallies(t.tally, now)
 }
 
-// uncounted: what was redirected passes egress without a trace, as an answer to the
-// box itself passes ingress.
+// uncounted reports whether nothing counts this frame. What weir redirected passes egress
+// uncounted, and so does a reject to the box itself at ingress.
 func (s *shot) uncounted(why reason.Reason) bool {
 	return s.noted && why == reason.Marked
 }
@@ -84,7 +84,7 @@ func (t *twin) tallyOf(key tallyKey) Counter {
 	return must(sumCounter(t.dp.tables.maps[mapInterfaceCounters], index, t.values))(t.tb)
 }
 
-// tallies reads the counters of all interfaces; 0 stands for those not known.
+// tallies reads the counters of all interfaces. 0 means unknown interfaces.
 func (t *twin) tallies() map[tallyKey]Counter {
 	t.tb.Helper()
 	all := make(map[tallyKey]Counter)

@@ -43,7 +43,7 @@ func newWay(tb testing.TB) *way {
 	return w
 }
 
-// reach says whether XDP can redirect to the devices; else it has TCX do so.
+// reach says whether XDP can redirect to the devices. Otherwise TCX must do so.
 func (w *way) reach(target bool) {
 	for _, name := range []string{"lan0", "wan0"} {
 		w.flags[name] = allFlags | InterfaceXDP
@@ -54,7 +54,7 @@ func (w *way) reach(target bool) {
 	w.use(fuzzRules)
 }
 
-// A left frame is one that has left the box.
+// A left frame is a frame that has left the box.
 type left struct {
 	ifindex int
 	frame   []byte
@@ -64,7 +64,7 @@ type left struct {
 // each frame, so that reads beyond a frame's end show up.
 const poison = 0xa7
 
-// foul fills the memory that frames are copied to.
+// foul fills the memory that frames are copied to with poison.
 func (w *way) foul() {
 	frame := bytes.Repeat([]byte{poison}, 1514)
 	copy(frame, mac(lan0MAC))
@@ -72,7 +72,7 @@ func (w *way) foul() {
 	w.leaves()
 }
 
-// send has a frame come in, and returns what leaves the box.
+// send makes a frame come in, and returns what leaves the box.
 func (w *way) send(ifindex int, frame []byte) []left {
 	check(w.tb, w.taps.send(map[int]string{w.net.lan0: "lan0", w.net.wan0: "wan0"}[ifindex], frame))
 	return w.leaves()
@@ -117,8 +117,8 @@ func (w *way) try(ifindex int, frame []byte, redirected *left) (*left, error) {
 	return expected, w.differ(&want, expected, all)
 }
 
-// differ compares what has left with what shall: the frame, unless the stack had it
-// and dropped it, and else only what the box itself says.
+// differ compares what has left with what must leave: the frame, unless the stack got it
+// and dropped it. Otherwise only the box's own frames may leave.
 func (w *way) differ(want *model.Outcome, expected *left, all []left) error {
 	matches := func(l left) bool {
 		return expected != nil && l.ifindex == expected.ifindex &&
@@ -140,13 +140,13 @@ func (w *way) differ(want *model.Outcome, expected *left, all []left) error {
 	return errors.New(text)
 }
 
-// rewritten: packets with options and those that are cut leave the stack otherwise
-// than they came.
+// rewritten reports whether the stack changes a packet that it forwards: one with
+// options, or one that it fragments.
 func rewritten(want *model.Outcome) bool {
 	return want.Reason == reason.UpOptions || want.Reason == reason.UpMTU
 }
 
-// expected is what leaves the box of a frame, nil if nothing shall.
+// expected returns what must leave the box for a frame, or nil.
 func (w *way) expected(ifindex int, want *model.Outcome) *left {
 	switch {
 	case want.Verdict == model.Redirect || want.Verdict == model.Answer:
@@ -165,8 +165,8 @@ func (w *way) expected(ifindex int, want *model.Outcome) *left {
 	return &left{int(out.Interface), o.Frame}
 }
 
-// forwarded is what the stack makes of a frame that it was handed, nil if it cannot
-// forward it.
+// forwarded returns what the stack makes of a frame that was handed off to it, or nil if
+// it cannot forward it.
 func (w *way) forwarded(ifindex int, up *model.Outcome) *model.Frame {
 	frame := slices.Clone(up.Frame)
 	ip := frame[14:]
@@ -196,8 +196,8 @@ func (w *way) forwarded(ifindex int, up *model.Outcome) *model.Frame {
 	return &model.Frame{Hook: model.TCXEgress, Interface: r.Interface, From: uint32(ifindex), Mark: up.Mark, Bytes: frame[:14+length]}
 }
 
-// own reports whether a frame is one that the box itself sends: it asks for
-// neighbours, answers, and says what is wrong.
+// own reports whether the box itself sends this frame: it asks for neighbours, replies,
+// and reports errors.
 func (w *way) own(l left) bool {
 	b := l.frame
 	switch {
@@ -235,8 +235,8 @@ func (t *twin) owns(a netip.Addr) bool {
 	return slices.ContainsFunc(t.net.addresses(), func(own Address) bool { return own.Addr() == a })
 }
 
-// sameFrame reports whether a frame has left as it shall; the zeros behind its packet,
-// which fill it up to 60 bytes, may be missing: Linux 6.12 leaves them out.
+// sameFrame reports whether a frame has left as expected. The zeros after its packet,
+// which pad it to 60 bytes, may be missing: Linux 6.12 leaves them out.
 func sameFrame(got, want []byte) bool {
 	return bytes.Equal(got, want) ||
 		len(got) < len(want) && len(want) == 60 && wellFormed(got) && bytes.Equal(append(slices.Clone(got), make([]byte, len(want)-len(got))...), want)
