@@ -251,7 +251,7 @@ func (l *liveRules) replaceChanges(changes []ruleset.Override) (err error) {
 	next.Changes = 0
 	var made *bpfload.Map
 	if len(changes) > 0 {
-		next.Changes = 2 - l.set.Changes%2 // the other slot
+		next.Changes = 1 + l.set.Changes%2 // the slot that is not in use
 		if made, err = l.objects.NewInner(mapTableChanges); err != nil {
 			return err
 		}
