@@ -68,7 +68,7 @@ static __always_inline enum reason tc_parse(struct __sk_buff *skb, struct packet
 }
 
 /* Whether a packet still belongs to the state that XDP found for it. */
-static __always_inline int tc_is_of(const struct packet *p, const struct state *st, __u32 number)
+static __always_inline int tc_has_state(const struct packet *p, const struct state *st, __u32 number)
 {
 	const struct tuple *t = &state_course((struct state *)st, STATE_DIRECTION(number))->tuple;
 
@@ -92,7 +92,7 @@ static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p,
 	st = state_get(STATE_INDEX(number));
 	if (!i || !st)
 		return HOOK_DROP;
-	if (!tc_is_of(p, st, number))
+	if (!tc_has_state(p, st, number))
 		return count_verdict(i, REASON_GUARD, p->length);
 	if (headers_reload(&h, p, hook_data(skb), hook_data_end(skb)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
@@ -275,7 +275,7 @@ static __always_inline int tc_out_path(struct __sk_buff *skb, const struct inter
 	if (r != UNDECIDED)
 		return count_verdict(i, r, hook_length(skb));
 	if (skb->ingress_ifindex) {
-		decided = egress_decided(skb, p);
+		decided = egress_decision(skb, p);
 		if (!decided)
 			return count_verdict(i, REASON_GUARD, p->length);
 		if (p->fragment == FRAGMENT_FIRST && tc_first_fragment(p, decided))

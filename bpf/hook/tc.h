@@ -11,22 +11,12 @@
 #include <bpf/bpf_helpers.h>
 
 #include "config.h"
+#include "hook/context.h"
 #include "hook/mark.h"
 #include "hook/note.h"
 #include "packet/packet.h"
 
 typedef struct __sk_buff hook_ctx;
-
-/* The context declares these as 32 bits wide, and clang would spill them as such; the
- * verifier knows them as pointers. The empty asm hides the width (any kernel). */
-#define as_pointer(field)                       \
-	({                                      \
-		void *pointer = (void *)(long)(field); \
-		asm volatile("" : "+r"(pointer));  \
-		pointer;                        \
-	})
-#define hook_data(ctx)	   as_pointer((ctx)->data)
-#define hook_data_end(ctx) as_pointer((ctx)->data_end)
 
 #define HOOK_IS_XDP 0
 #define HOOK_PASS   TCX_NEXT /* other programs see it too */
@@ -144,7 +134,7 @@ static __always_inline int hook_resize(hook_ctx *ctx, __u32 end, __u32 room)
 }
 
 /* Removes bytes between the Ethernet header and the end of the IP header. */
-static __always_inline int hook_narrow(hook_ctx *ctx, __u32 bytes)
+static __always_inline int hook_shrink(hook_ctx *ctx, __u32 bytes)
 {
 	return bytes ? bpf_skb_adjust_room(ctx, -(__s32)bytes, BPF_ADJ_ROOM_MAC, 0) : 0;
 }

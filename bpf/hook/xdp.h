@@ -12,21 +12,11 @@
 #include <bpf/bpf_helpers.h>
 
 #include "config.h"
+#include "hook/context.h"
 #include "hook/mark.h"
 #include "packet/packet.h"
 
 typedef struct xdp_md hook_ctx;
-
-/* The context declares these as 32 bits wide, and clang would spill them as such; the
- * verifier knows them as pointers. The empty asm hides the width (any kernel). */
-#define as_pointer(field)                       \
-	({                                      \
-		void *pointer = (void *)(long)(field); \
-		asm volatile("" : "+r"(pointer));  \
-		pointer;                        \
-	})
-#define hook_data(ctx)	   as_pointer((ctx)->data)
-#define hook_data_end(ctx) as_pointer((ctx)->data_end)
 
 #define hook_data_meta(ctx) as_pointer((ctx)->data_meta)
 
@@ -141,7 +131,7 @@ static __always_inline int hook_resize(hook_ctx *ctx, __u32 end, __u32 room)
 }
 
 /* Only used for partial checksums. */
-static __always_inline int hook_narrow(hook_ctx *ctx, __u32 bytes)
+static __always_inline int hook_shrink(hook_ctx *ctx, __u32 bytes)
 {
 	(void)ctx;
 	(void)bytes;

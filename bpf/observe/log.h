@@ -153,11 +153,11 @@ __noinline int log_evaluated(hook_ctx *ctx, struct scratch *s, enum reason r)
 	if (!s)
 		return 0;
 	state = dropped ? 0 : s->state;
-	if (s->in.asked && s->in.logs) {
+	if (s->in.evaluated && s->in.logs) {
 		s->leaves = 0;
-		log_crossing(ctx, s, 0, state, dropped && !s->out.asked ? r : log_passed(&s->in));
+		log_crossing(ctx, s, 0, state, dropped && !s->out.evaluated ? r : log_passed(&s->in));
 	}
-	if (!s->out.asked || !s->out.logs)
+	if (!s->out.evaluated || !s->out.logs)
 		return 0;
 	s->leaves = 1;
 	st = state_get(STATE_INDEX(s->state));
@@ -166,7 +166,7 @@ __noinline int log_evaluated(hook_ctx *ctx, struct scratch *s, enum reason r)
 		s->tuple.dst = s->out.dst;
 		tuple_set_ports(&s->tuple, s->out.sport, s->out.dport, s->out.proto, 0);
 	} else if (state && st) {
-		state_leaving(&s->tuple, st, STATE_DIRECTION(s->state));
+		state_leaving_tuple(&s->tuple, st, STATE_DIRECTION(s->state));
 	} else {
 		s->leaves = 0;
 	}
@@ -255,7 +255,7 @@ static __always_inline void log_fill(struct state *st, const struct scratch *s, 
 }
 
 /* Adds a side to a live state that may now cross there, by cr's rules. */
-static __always_inline void log_widen(struct state *st, const struct crossing *cr, __u8 side)
+static __always_inline void log_add_side(struct state *st, const struct crossing *cr, __u8 side)
 {
 	if (!(cr->logs & CROSSING_LOG_ALL))
 		return;

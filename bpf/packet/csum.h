@@ -25,7 +25,7 @@ static __always_inline __u64 csum_addr_sum(const struct addr *a)
 	return (__u64)a->word[0] + a->word[1] + a->word[2] + a->word[3];
 }
 
-static __always_inline __u64 csum_addr_not(const struct addr *a)
+static __always_inline __u64 csum_addr_complement(const struct addr *a)
 {
 	return (__u64)(__u32)~a->word[0] + (__u32)~a->word[1] + (__u32)~a->word[2] +
 	       (__u32)~a->word[3];
@@ -34,7 +34,7 @@ static __always_inline __u64 csum_addr_not(const struct addr *a)
 /* Returns the difference of replacing one address by another. */
 static __always_inline __u64 csum_addr_diff(const struct addr *from, const struct addr *to)
 {
-	return csum_addr_sum(to) + csum_addr_not(from);
+	return csum_addr_sum(to) + csum_addr_complement(from);
 }
 
 static __always_inline __u64 csum_word_diff(__be16 from, __be16 to)

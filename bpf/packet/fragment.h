@@ -52,7 +52,7 @@ static __always_inline void fragment_key_fill(struct fragment_key *k, const stru
 	k->zone = p->tuple.zone;
 }
 
-static __always_inline int fragment_fresh(const struct fragment_entry *e)
+static __always_inline int fragment_is_fresh(const struct fragment_entry *e)
 {
 	return shared.now - e->started < shared.timeout_frag;
 }
@@ -75,7 +75,7 @@ __noinline enum reason fragment_remember(struct scratch *s)
 		return REASON_INTERNAL;
 	fragment_key_fill(&key, &s->packet);
 	e = bpf_map_lookup_elem(&fragments, &key);
-	if (e && fragment_fresh(e))
+	if (e && fragment_is_fresh(e))
 		return REASON_FRAGMENT_OVERLAP;
 	fresh.state = s->state;
 	fresh.path = s->path;
@@ -184,7 +184,7 @@ static __always_inline enum reason fragment_add(struct fragment_entry *e, __u32 
 }
 
 /* Whether the first fragment's state still belongs to the same connection. */
-static __always_inline int fragment_state_holds(const struct scratch *s, const struct fragment_entry *e)
+static __always_inline int fragment_has_state(const struct scratch *s, const struct fragment_entry *e)
 {
 	struct state *st = state_get(STATE_INDEX(e->state));
 	const struct tuple *t, *p = &s->packet.tuple;
@@ -208,9 +208,9 @@ __noinline enum reason fragment_follow(struct scratch *s)
 		return REASON_INTERNAL;
 	fragment_key_fill(&key, &s->packet);
 	e = bpf_map_lookup_elem(&fragments, &key);
-	if (!e || !fragment_fresh(e))
+	if (!e || !fragment_is_fresh(e))
 		return REASON_FRAGMENT_ORPHAN;
-	if (e->state && !fragment_state_holds(s, e))
+	if (e->state && !fragment_has_state(s, e))
 		return REASON_FRAGMENT_ORPHAN;
 	start = s->packet.fragment_offset >> 3;
 	end = fragment_end(&s->packet);

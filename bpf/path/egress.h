@@ -28,7 +28,7 @@ static __always_inline int egress_send(hook_ctx *ctx, struct packet *p, const st
 				 const struct state *st, __u32 number, enum reason why)
 {
 	count_path(st->path, p->length);
-	qos_give_state(ctx, p, st, STATE_DIRECTION(number));
+	qos_set_state(ctx, p, st, STATE_DIRECTION(number));
 	if (st->flags & STATE_MARK)
 		hook_set_mark(ctx, rule_mark_all(st, p->mark));
 	if (egress_translate(ctx, p, st, number))
@@ -38,7 +38,7 @@ static __always_inline int egress_send(hook_ctx *ctx, struct packet *p, const st
 
 /* Returns what was decided about a packet that the stack forwards: HANDOFF_* of its
  * record, or the same for its state; 0: nothing. */
-__noinline __u32 egress_decided(hook_ctx *ctx, struct packet *p)
+__noinline __u32 egress_decision(hook_ctx *ctx, struct packet *p)
 {
 	struct scratch *s = scratch_get();
 	enum mark value = mark_value(ctx->mark);
@@ -88,7 +88,7 @@ static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 num
 	st = handoff_state(number, &p->tuple);
 	if (!st)
 		return count_verdict(i, REASON_GUARD, p->length);
-	qos_give_state(ctx, p, st, STATE_DIRECTION(number));
+	qos_set_state(ctx, p, st, STATE_DIRECTION(number));
 	/* MARK_LEAVES is for a device that sends the packet on by another one */
 	hook_set_mark(ctx, mark_set(rule_mark_all(st, p->mark), MARK_LEAVES));
 	if (!(st->flags & STATE_NAT))
@@ -107,7 +107,7 @@ static __always_inline void egress_log(hook_ctx *ctx, struct scratch *s, const s
 
 	if (!(st->flags & STATE_LOG) || !record_wanted(RING_LOG))
 		return;
-	state_leaving(&s->tuple, st, d);
+	state_leaving_tuple(&s->tuple, st, d);
 	s->leaves = 1;
 	log_side(ctx, s, state_crossing(d, 0), DIRECTION_OUT, s->packet.ifindex);
 }
@@ -180,7 +180,7 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
 	if (st)
 		return egress_send(ctx, &s->packet, i, st, s->state, s->why);
-	qos_give_evaluated(ctx, s, 0, 0);
+	qos_set_evaluated(ctx, s, 0, 0);
 	count_path(s->path, s->packet.length);
 	hook_set_mark(ctx, s->packet.mark);
 	return count_verdict(i, s->why, s->packet.length);

@@ -150,7 +150,7 @@ static __always_inline int fast_forward(hook_ctx *ctx, struct headers *h, const 
 }
 
 /* Whether a packet's priority has any effect: an XDP redirect has none. */
-static __always_inline int fast_shows_qos(hook_ctx *ctx, const struct packet *p, const struct nexthop *n)
+static __always_inline int fast_qos_matters(hook_ctx *ctx, const struct packet *p, const struct nexthop *n)
 {
 	return !HOOK_IS_XDP || p->flags & PACKET_GROUP || encap_needed(p, n) ||
 	       fast_obstacle(ctx, p, n) != UNDECIDED;
@@ -183,8 +183,8 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 	if (c->nexthop < NEXTHOP_FIRST || fast_is_stale(c, n) || p->fragment != FRAGMENT_NONE || p->mark ||
 	    st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG))
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 1);
-	if (st->qos && fast_shows_qos(ctx, p, n))
-		qos_give_state(ctx, p, st, d);
+	if (st->qos && fast_qos_matters(ctx, p, n))
+		qos_set_state(ctx, p, st, d);
 	return fast_forward(ctx, h, p, i, st, number, n, REASON_STATE, st->path);
 }
 

@@ -68,7 +68,7 @@ static __always_inline int handoff_claim(struct handoff *h, __u32 what, __u32 re
 }
 
 /* Records a packet under s->handoff; < 0: no record is left. */
-__noinline int handoff_record(struct scratch *s, __u32 what, __u32 print)
+__noinline int handoff_record(struct scratch *s, __u32 what, __u32 fingerprint)
 {
 	struct handoff *h;
 	int n;
@@ -78,7 +78,7 @@ __noinline int handoff_record(struct scratch *s, __u32 what, __u32 print)
 	h = bpf_map_lookup_elem(&handoffs, &s->handoff);
 	if (!h) {
 		s->record.record[0] = (__u64)shared.now << 32 | what;
-		s->record.print[0] = print;
+		s->record.fingerprint[0] = fingerprint;
 		if (!bpf_map_update_elem(&handoffs, &s->handoff, &s->record, BPF_NOEXIST))
 			return 0;
 		h = bpf_map_lookup_elem(&handoffs, &s->handoff);
@@ -87,7 +87,7 @@ __noinline int handoff_record(struct scratch *s, __u32 what, __u32 print)
 	}
 	n = handoff_claim(h, what, s->handoff.pad == HANDOFF_FRAGMENT ? 1 : handoff_records);
 	if (n >= 0)
-		h->print[n & (HANDOFF_RECORDS - 1)] = print;
+		h->fingerprint[n & (HANDOFF_RECORDS - 1)] = fingerprint;
 	return n;
 }
 
@@ -101,7 +101,7 @@ static __always_inline int handoff_first(struct scratch *s, const struct packet 
 
 /* Returns what tells a packet from others with its tuple. Any quote of it has this:
  * IPv4's id and the four bytes behind the ports. */
-static __always_inline __u32 handoff_print(hook_ctx *ctx, const struct packet *p)
+static __always_inline __u32 handoff_fingerprint(hook_ctx *ctx, const struct packet *p)
 {
 	__u32 l4 = 0;
 	__u16 id = 0;
@@ -129,12 +129,12 @@ static __always_inline __u32 handoff_qos(const struct tuple *key, __u32 number)
 {
 	const struct handoff *h = bpf_map_lookup_elem(&handoffs, key);
 
-	return h && number < HANDOFF_RECORDS ? h->print[number] : 0;
+	return h && number < HANDOFF_RECORDS ? h->fingerprint[number] : 0;
 }
 
 /* Returns the record of a tuple whose last packet an error quotes, else the latest; 0:
  * no record has a state. */
-static __always_inline __u32 handoff_choose(const struct handoff *h, __u32 print)
+static __always_inline __u32 handoff_choose(const struct handoff *h, __u32 fingerprint)
 {
 	__u64 record, best = 0;
 	int i;
@@ -143,7 +143,7 @@ static __always_inline __u32 handoff_choose(const struct handoff *h, __u32 print
 		record = h->record[i];
 		if (!handoff_is_live(record) || !(record & HANDOFF_NUMBER))
 			continue;
-		if (h->print[i] == print)
+		if (h->fingerprint[i] == fingerprint)
 			return record & HANDOFF_NUMBER;
 		if (!best || (__s32)((__u32)(record >> 32) - (__u32)(best >> 32)) >= 0)
 			best = record;
@@ -174,13 +174,13 @@ static __always_inline struct state *handoff_quoted(const struct scratch *s, __u
 {
 	const struct quote *q = &s->quote;
 	const struct handoff *h = bpf_map_lookup_elem(&handoffs, &q->tuple);
-	__u32 print = *(__u32 *)&q->l4[4];
+	__u32 fingerprint = *(__u32 *)&q->l4[4];
 
 	if (!h)
 		return 0;
 	if (s->packet.family == 4)
-		print ^= *(__u16 *)&q->l3[4];
-	*number = handoff_choose(h, print);
+		fingerprint ^= *(__u16 *)&q->l3[4];
+	*number = handoff_choose(h, fingerprint);
 	return *number ? handoff_state(*number, &q->tuple) : 0;
 }
 
@@ -191,7 +191,7 @@ __noinline enum mark handoff_value(hook_ctx *ctx, const struct packet *p, __u32 
 	struct scratch *s = scratch_get();
 	const struct tuple *reply = 0;
 	const struct state *st;
-	__u32 print = 0;
+	__u32 fingerprint = 0;
 	int n;
 
 	if (!s || !p)
@@ -206,15 +206,15 @@ __noinline enum mark handoff_value(hook_ctx *ctx, const struct packet *p, __u32 
 	if (p->fragment == FRAGMENT_LATER) {
 		handoff_fragment(&s->handoff, p);
 	} else if (!reply) {
-		print = p->qos;
+		fingerprint = p->qos;
 	} else {
 		if (addr_equal(&reply->src, &p->tuple.dst) && reply->sport == p->tuple.dport)
 			return MARK_CAME;
 		if (addr_equal(&reply->dst, &p->tuple.src) && reply->dport == p->tuple.sport)
 			return MARK_LEAVES;
-		print = handoff_print(ctx, p);
+		fingerprint = handoff_fingerprint(ctx, p);
 	}
-	n = handoff_record(s, HANDOFF_PASSED | number, print);
+	n = handoff_record(s, HANDOFF_PASSED | number, fingerprint);
 	return n < 0 ? MARK_NONE : MARK_RECORD + n;
 }
 
@@ -223,7 +223,7 @@ __noinline enum mark handoff_value(hook_ctx *ctx, const struct packet *p, __u32 
  * evaluate again what XDP has decided. So the packet is dropped. From now on TCX handles
  * what comes in there.
  */
-static __always_inline int handoff_bare(hook_ctx *ctx, const struct packet *p, const struct interface *i)
+static __always_inline int handoff_no_headroom(hook_ctx *ctx, const struct packet *p, const struct interface *i)
 {
 	struct interface *device = &shared.interfaces[hook_ifindex(ctx) & (MAX_IFINDEX - 1)];
 
@@ -235,7 +235,7 @@ static __always_inline int handoff_bare(hook_ctx *ctx, const struct packet *p, c
 static __always_inline int handoff_pass(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 					__u32 mark, enum reason why)
 {
-	return hook_handoff(ctx, mark, p) ? handoff_bare(ctx, p, i) : count_verdict(i, why, p->length);
+	return hook_handoff(ctx, mark, p) ? handoff_no_headroom(ctx, p, i) : count_verdict(i, why, p->length);
 }
 
 /* Passes the packet to TCX ingress of the same device, because XDP cannot reach the next
@@ -243,7 +243,7 @@ static __always_inline int handoff_pass(hook_ctx *ctx, const struct packet *p, c
 static __always_inline int handoff_redirect(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 					    __u32 number)
 {
-	return hook_handoff_redirect(ctx, number, p) ? handoff_bare(ctx, p, i) :
+	return hook_handoff_redirect(ctx, number, p) ? handoff_no_headroom(ctx, p, i) :
 								count_verdict(i, REASON_UP_DEVICE, p->length);
 }
 
@@ -284,7 +284,7 @@ static __always_inline int handoff_forward(hook_ctx *ctx, const struct packet *p
 	value = handoff_value(ctx, p, number);
 	if (value == MARK_NONE)
 		return count_verdict(i, REASON_MARK_TAKEN, p->length);
-	return handoff_pass(ctx, p, i, mark_set(s ? rule_mark_steer(s, STATE_DIRECTION(number), p->mark) : p->mark, value),
+	return handoff_pass(ctx, p, i, mark_set(s ? rule_mark_route(s, STATE_DIRECTION(number), p->mark) : p->mark, value),
 			    why);
 }
 
@@ -325,7 +325,7 @@ static __always_inline int handoff_local(hook_ctx *ctx, struct headers *h, const
 /* Passes the packet up to the stack because it has no route. The stack answers, and
  * quotes what the client sent except for the destination. Without a mark it cannot
  * forward the packet. */
-static __always_inline int handoff_unreached(hook_ctx *ctx, const struct packet *p, const struct interface *i,
+static __always_inline int handoff_no_route(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 					  const struct state *s, __u32 number)
 {
 	if (s->flags & STATE_NAT) {
@@ -335,7 +335,7 @@ static __always_inline int handoff_unreached(hook_ctx *ctx, const struct packet 
 		if (p->fragment != FRAGMENT_LATER)
 			handoff_value(ctx, p, number);
 	}
-	return handoff_pass(ctx, p, i, rule_mark_steer(s, STATE_DIRECTION(number), p->mark), REASON_UP_ROUTE);
+	return handoff_pass(ctx, p, i, rule_mark_route(s, STATE_DIRECTION(number), p->mark), REASON_UP_ROUTE);
 }
 
 #endif

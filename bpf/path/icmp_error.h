@@ -151,10 +151,10 @@ static __always_inline int icmp_error_send(hook_ctx *ctx, struct scratch *s)
 		return HOOK_DROP;
 	s->path = st->path;
 	r = slow_decide(ctx, s, SLOW_STATE);
-	qos_give_state(ctx, &s->packet, st, STATE_DIRECTION(s->state));
+	qos_set_state(ctx, &s->packet, st, STATE_DIRECTION(s->state));
 	if (s->out_ifindex && !(p->flags & PACKET_GROUP))
 		icmp_error_log(ctx, s, st, DIRECTION_OUT, s->out_ifindex);
-	s->packet.mark = rule_mark_steer(st, STATE_DIRECTION(s->state), s->packet.mark); /* like slow_decide() */
+	s->packet.mark = rule_mark_route(st, STATE_DIRECTION(s->state), s->packet.mark); /* like slow_decide() */
 	if (r == UNDECIDED)
 		return stateless_forward(ctx, s, REASON_STATE);
 	if (r > REASON_LAST_PASS)
@@ -221,7 +221,7 @@ static __always_inline int icmp_error_out(hook_ctx *ctx, void *tails)
 	if (!st || (!s->quoted_forth && icmp_error_rewrite(ctx, s, st)))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	icmp_error_log(ctx, s, st, DIRECTION_OUT, s->packet.ifindex);
-	qos_give_state(ctx, &s->packet, st, STATE_DIRECTION(s->state));
+	qos_set_state(ctx, &s->packet, st, STATE_DIRECTION(s->state));
 	count_path(st->path, s->packet.length);
 	return count_verdict(i, REASON_STATE, s->packet.length);
 }

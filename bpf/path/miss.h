@@ -22,7 +22,7 @@ static __always_inline void miss_destination(struct scratch *s)
 	const struct crossing *in = &s->in;
 
 	s->tuple = s->packet.tuple;
-	if (in->flags & CROSSING_RDR && !s->state && !create_never(&s->packet)) {
+	if (in->flags & CROSSING_RDR && !s->state && !create_is_oneway(&s->packet)) {
 		s->tuple.dst = in->rdr_addr;
 		if (in->flags & CROSSING_RDR_PORT && nat_port_has(&s->packet))
 			s->tuple.dport = in->rdr_port;
@@ -115,7 +115,7 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 		cr = own ? &s->out : &s->in;
 		hint_withdraw(STATE_INDEX(s->state)); /* its rules may log from now on */
 		if (st && cr->flags & CROSSING_KEEP_STATE)
-			create_widen(st, cr, state_crossing(STATE_DIRECTION(s->state), !own));
+			create_add_side(st, cr, state_crossing(STATE_DIRECTION(s->state), !own));
 		s->state = 0;
 	} else if (create_wanted(s)) {
 		nat_source_follow(ctx, s);
@@ -152,7 +152,7 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 	if (r != UNDECIDED)
 		return count_verdict(i, r, p->length);
 	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
-	qos_give_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
+	qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
 	count_path(s->path, p->length);
 	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
@@ -191,7 +191,7 @@ static __always_inline int miss_in(hook_ctx *ctx)
 		return reject_or_drop(ctx, s, i, r, STATE_IN | STATE_OUT);
 	if (s->state)
 		return slow_send(ctx, s, SLOW_NEW);
-	qos_give_evaluated(ctx, s, 0, 0);
+	qos_set_evaluated(ctx, s, 0, 0);
 	return stateless_forward(ctx, s, s->why);
 }
 

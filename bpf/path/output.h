@@ -10,7 +10,7 @@
 #include "route/encap.h"
 
 /* Makes room in front of the packet for its next hop's layers, and writes them. */
-static __always_inline int output_front(hook_ctx *ctx, const struct packet *p, const struct nexthop *n)
+static __always_inline int output_layers(hook_ctx *ctx, const struct packet *p, const struct nexthop *n)
 {
 	if (hook_grow(ctx, sizeof(struct ethhdr) + n->encap.length - p->l3_offset))
 		return -1;

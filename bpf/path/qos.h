@@ -70,7 +70,7 @@ __noinline __u32 qos_word(hook_ctx *ctx, const struct packet *p, __u32 prio, __u
 }
 
 /* Sets a packet's word from a priority and a queue number. */
-static __always_inline void qos_give(hook_ctx *ctx, struct packet *p, __u8 prio, __u16 queue)
+static __always_inline void qos_set(hook_ctx *ctx, struct packet *p, __u8 prio, __u16 queue)
 {
 	if (!prio && !queue)
 		return;
@@ -79,22 +79,22 @@ static __always_inline void qos_give(hook_ctx *ctx, struct packet *p, __u8 prio,
 }
 
 /* Sets a packet's word from its state. */
-static __always_inline void qos_give_state(hook_ctx *ctx, struct packet *p, const struct state *st, __u32 d)
+static __always_inline void qos_set_state(hook_ctx *ctx, struct packet *p, const struct state *st, __u32 d)
 {
 	if (st->qos & 1 << (d & 1))
-		qos_give(ctx, p, state_flow(st, d)->prio, state_queue(st, d));
+		qos_set(ctx, p, state_flow(st, d)->prio, state_queue(st, d));
 }
 
 /* Sets the word of the packet in the scratch from its state, if it has one, and from the
  * crossings that were evaluated for it. The out crossing overrides the state, which has
  * the values of both sides. The state overrides the in crossing. */
-static __always_inline void qos_give_evaluated(hook_ctx *ctx, struct scratch *s, const struct state *st, __u32 d)
+static __always_inline void qos_set_evaluated(hook_ctx *ctx, struct scratch *s, const struct state *st, __u32 d)
 {
 	const struct crossing *in = &s->in, *out = &s->out;
 	__u16 queue = 0;
 	__u8 prio = 0;
 
-	if (out->asked) {
+	if (out->evaluated) {
 		prio = out->prio;
 		queue = out->queue;
 	}
@@ -102,11 +102,11 @@ static __always_inline void qos_give_evaluated(hook_ctx *ctx, struct scratch *s,
 		prio = prio ? : state_flow(st, d)->prio;
 		queue = queue ? : state_queue(st, d);
 	}
-	if (in->asked) {
+	if (in->evaluated) {
 		prio = prio ? : in->prio;
 		queue = queue ? : in->queue;
 	}
-	qos_give(ctx, &s->packet, prio, queue);
+	qos_set(ctx, &s->packet, prio, queue);
 }
 
 #endif

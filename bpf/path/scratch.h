@@ -44,7 +44,7 @@ struct nat_port_search {
  * connection has its own record. */
 struct handoff {
 	__u64 record[HANDOFF_RECORDS]; /* tick << 32 | HANDOFF_*; 0: free		*/
-	__u32 print[HANDOFF_RECORDS];  /* of the last packet; see handoff_print()	*/
+	__u32 fingerprint[HANDOFF_RECORDS];  /* of the last packet; see handoff_fingerprint()	*/
 };
 
 struct scratch {

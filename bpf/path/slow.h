@@ -31,9 +31,9 @@ static __always_inline enum route slow_route(hook_ctx *ctx, struct scratch *s, s
 	generation = shared.route_generation; /* read before the look-up: routes may change meanwhile */
 	d = STATE_DIRECTION(s->state);
 	c = state_course(st, d);
-	state_leaving(&s->tuple, st, d);
+	state_leaving_tuple(&s->tuple, st, d);
 	route_query_fill(&q, &s->packet, &s->tuple.dst, s->tuple.dport);
-	q.mark = rule_mark_steer(st, d, s->packet.mark);
+	q.mark = rule_mark_route(st, d, s->packet.mark);
 	r = route_lookup(ctx, &q);
 	s->nexthop = r == ROUTE_FORWARD ? q.number : 0;
 	s->out_ifindex = r == ROUTE_LOCAL ? 0 : q.ifindex;
@@ -76,10 +76,10 @@ __noinline enum reason slow_rules(struct scratch *s)
 	}
 	if (st->flags & out && s->out_ifindex) {
 		evaluate_start(&s->out, &s->packet, DIRECTION_OUT, s->out_ifindex, crossed ? s->in.tag : st->tag);
-		state_leaving(&s->tuple, st, d);
+		state_leaving_tuple(&s->tuple, st, d);
 		s->out.dst = s->tuple.dst;
 		s->out.dport = s->tuple.dport;
-		s->out.mark = rule_mark_steer(st, d, s->packet.mark);
+		s->out.mark = rule_mark_route(st, d, s->packet.mark);
 		s->out.mark_keep = d ? 0 : st->flow_forth.mark_mask;
 		if (d) {
 			s->out.src = s->tuple.src;
@@ -151,13 +151,13 @@ __noinline int slow_log(hook_ctx *ctx, struct scratch *s, enum reason r)
 	if (!st)
 		return 0;
 	d = STATE_DIRECTION(s->state);
-	if (!s->in.asked && (!dropped || s->out.asked)) {
+	if (!s->in.evaluated && (!dropped || s->out.evaluated)) {
 		s->leaves = 0;
 		log_side(ctx, s, state_crossing(d, 1), DIRECTION_IN, s->packet.ifindex);
 	}
 	log_evaluated(ctx, s, r);
-	if (!s->out.asked && !dropped && s->out_ifindex && !(s->packet.flags & PACKET_GROUP)) {
-		state_leaving(&s->tuple, st, d);
+	if (!s->out.evaluated && !dropped && s->out_ifindex && !(s->packet.flags & PACKET_GROUP)) {
+		state_leaving_tuple(&s->tuple, st, d);
 		s->leaves = 1;
 		log_side(ctx, s, state_crossing(d, 0), DIRECTION_OUT, s->out_ifindex);
 	}
@@ -186,7 +186,7 @@ static __always_inline enum reason slow_decide(hook_ctx *ctx, struct scratch *s,
 }
 
 /* Returns why the packet is dropped after all; else r from slow_decide(). */
-static __always_inline enum reason slow_refused(struct scratch *s, const struct state *st, enum reason r,
+static __always_inline enum reason slow_drop_reason(struct scratch *s, const struct state *st, enum reason r,
 						 enum slow_by by)
 {
 	const struct packet *p = &s->packet;
@@ -225,7 +225,7 @@ static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow
 		return HOOK_DROP;
 	if (by != SLOW_NEW)
 		evaluate_nothing(s);
-	r = slow_refused(s, st, slow_decide(ctx, s, by), by);
+	r = slow_drop_reason(s, st, slow_decide(ctx, s, by), by);
 	if (by != SLOW_NEW) { /* the first packet may be the only one of its state: no hint yet */
 		if (shared.prefetch)
 			hint_renew(s->state);
@@ -236,14 +236,14 @@ static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow
 		return reject(ctx, s);
 	if (reason_is_drop(r))
 		return count_verdict(i, r, p->length);
-	qos_give_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
+	qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
 	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	count_path(st->path, p->length);
 	if (r == REASON_LOCAL)
 		return handoff_local(ctx, &h, p, i, st, s->state, r);
 	if (r == REASON_UP_ROUTE)
-		return handoff_unreached(ctx, p, i, st, s->state);
+		return handoff_no_route(ctx, p, i, st, s->state);
 	if (r != UNDECIDED)
 		return handoff_forward(ctx, p, i, st, s->state, r);
 	return fast_forward(ctx, &h, p, i, st, s->state, nexthop_get(s->nexthop), s->why, PATH_COUNTED);

@@ -16,7 +16,7 @@
 #define AF_INET_KERNEL	2
 #define AF_INET6_KERNEL 10
 
-/* Stores the kernel's answer. Every core reads the line of a next hop, so it is not
+/* Stores what the kernel's look-up found. Every core reads the line of a next hop, so it is not
  * written for each new connection, but once a tick or when something differs. */
 static __always_inline void nexthop_note(struct nexthop *n, const struct bpf_fib_lookup *f,
 				const struct nexthop_key *key, const struct interface *i)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * A crossing: the question to the rules about a packet at one interface in one
- * direction, and their answer. It is in the per-CPU scratch (path/scratch.h), because
- * the stack is too small.
+ * A crossing: one evaluation of the rules, for a packet at one interface in one
+ * direction. It has what the rules test and what they decided. It is in the per-CPU
+ * scratch (path/scratch.h), because the stack is too small.
  */
 #ifndef WEIR_RULES_CROSSING_H
 #define WEIR_RULES_CROSSING_H
@@ -21,7 +21,7 @@ enum action {
 	ACTION_BLOCK,
 };
 
-/* Bits of crossing.flags: answers. */
+/* Bits of crossing.flags: results. */
 #define CROSSING_KEEP_STATE    0x01 /* the deciding rule keeps state			*/
 #define CROSSING_ALLOW_OPTIONS 0x02 /* it allows IP options				*/
 #define CROSSING_NAT	    0x04 /* all of nat_* are valid				*/
@@ -35,7 +35,7 @@ enum action {
 #define CROSSING_LOG_ALL 0x02
 
 struct crossing {
-	/* the question; src and dst follow the translations of match rules */
+	/* input: what the rules test; src and dst follow the translations of match rules */
 	struct addr src;
 	struct addr dst;
 	__be16 sport;
@@ -47,14 +47,14 @@ struct crossing {
 	__u8 tcp_flags;
 	__u8 icmp_type;
 	__u8 icmp_code;
-	__u16 tag; /* question and answer; 0: none */
-	__u32 mark;	 /* question and answer: skb->mark without weir's own bits */
-	__u32 mark_keep; /* question: bits that the in crossing has set, which stay */
+	__u16 tag; /* input and result; 0: none */
+	__u32 mark;	 /* input and result: skb->mark without weir's own bits */
+	__u32 mark_keep; /* input: bits that the in crossing has set, which stay */
 	/* The present classes of the fields. known has a bit for each class that has
 	 * been looked up, or was copied from the other crossing. */
 	__u32 class[FIELD_COUNT];
 	__u32 epoch; /* under which the known classes were found */
-	/* the answer */
+	/* the result */
 	__u32 mark_mask; /* bits of mark that rules have set here */
 	__u32 rule; /* global id of the deciding rule + 1, 0: none matched */
 	__u8 action;
@@ -74,7 +74,7 @@ struct crossing {
 	__u16 queue; /* the queue that set queue names; 0: none */
 	__u8 prio;  /* the priorities of set prio, as in struct rule; 0: none */
 	__u8 logs;  /* CROSSING_LOG* of all rules that matched */
-	__u8 asked; /* the rules were evaluated for this packet here */
+	__u8 evaluated; /* the rules were evaluated for this packet here */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* One crossing of one packet: the question to the rules, and the actions that follow
- * from their answer. */
+/* One crossing of one packet: what the rules are to test, and what follows from their
+ * result. */
 #ifndef WEIR_RULES_EVALUATE_H
 #define WEIR_RULES_EVALUATE_H
 
@@ -34,16 +34,16 @@ static __always_inline void evaluate_start(struct crossing *cr, const struct pac
 	cr->logs = 0;
 	cr->prio = 0;
 	cr->queue = 0;
-	cr->asked = 0;
+	cr->evaluated = 0;
 }
 
 /* Begins a packet: no rules have been evaluated for it yet. */
 static __always_inline void evaluate_nothing(struct scratch *s)
 {
 	s->in.logs = 0;
-	s->in.asked = 0;
+	s->in.evaluated = 0;
 	s->out.logs = 0;
-	s->out.asked = 0;
+	s->out.evaluated = 0;
 }
 
 /* Returns the mark of a packet without a state, with what the rules of its crossings
@@ -82,7 +82,7 @@ static __always_inline enum reason evaluate_crossing(struct crossing *cr, __u32 
 		*why = REASON_SKIP;
 		return UNDECIDED;
 	}
-	cr->asked = 1;
+	cr->evaluated = 1;
 	r = match_rules(cr);
 	if (r == REASON_BLOCK)
 		return unloaded ? REASON_UNLOADED : REASON_BLOCK;

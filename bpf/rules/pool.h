@@ -67,7 +67,7 @@ static __always_inline __u32 pool_interface(__u32 number)
 	return pool ? pool->ifindex : 0;
 }
 
-static __always_inline __u64 pool_turn(__u32 pool, __u32 is6)
+static __always_inline __u64 pool_next(__u32 pool, __u32 is6)
 {
 	__u32 key = 2 * pool + is6;
 	__u64 *turn = bpf_map_lookup_elem(&pool_turns, &key);
@@ -128,7 +128,7 @@ static __always_inline int pool_take(__u32 number, __u32 family, struct addr *to
 		return -1;
 	/* a pool of one address needs no turns, which all cores would write */
 	if (row->turn + row->count > 1)
-		turn = pool_turn(number, family == 6) % (row->turn + row->count);
+		turn = pool_next(number, family == 6) % (row->turn + row->count);
 	row = pool_row(first, count, turn);
 	if (!row)
 		return -1;

@@ -77,12 +77,12 @@ static __always_inline int crossing_has_ports(const struct crossing *cr)
 }
 
 /* A field's tree, and the value to look up in it. */
-struct tree_question {
+struct tree_query {
 	__u64 value;
 	__u64 tree;
 };
 
-static __always_inline void tree_ask_address(struct tree_question *q, const struct addr *a, __u32 tree4, __u32 tree6,
+static __always_inline void tree_query_address(struct tree_query *q, const struct addr *a, __u32 tree4, __u32 tree6,
 					__u8 family)
 {
 	const __be64 *half = (const __be64 *)a;
@@ -118,13 +118,13 @@ static __always_inline void crossing_renew(struct crossing *cr, const struct rul
  * costs as much as a search. */
 __noinline int tree_classify(struct crossing *cr, const struct rule_set *set)
 {
-	struct tree_question q[FIELD_TREES];
+	struct tree_query q[FIELD_TREES];
 	__u32 f;
 
 	if (!cr || !set)
 		return 0;
-	tree_ask_address(&q[FIELD_DST], &cr->dst, TREE_DST4, TREE_DST6, cr->family);
-	tree_ask_address(&q[FIELD_SRC], &cr->src, TREE_SRC4, TREE_SRC6, cr->family);
+	tree_query_address(&q[FIELD_DST], &cr->dst, TREE_DST4, TREE_DST6, cr->family);
+	tree_query_address(&q[FIELD_SRC], &cr->src, TREE_SRC4, TREE_SRC6, cr->family);
 	q[FIELD_DPORT].tree = TREE_DPORT;
 	q[FIELD_DPORT].value = crossing_has_ports(cr) ? bpf_ntohs(cr->dport) : NO_PORT;
 	q[FIELD_SPORT].tree = TREE_SPORT;

@@ -68,7 +68,7 @@ static __always_inline __u32 alloc_take(__u64 hash, __u32 random)
 }
 
 /* Gives back a state whose tuples are not, or no longer, in the table. */
-static __always_inline void alloc_return(struct state *st)
+static __always_inline void alloc_free(struct state *st)
 {
 	__sync_lock_test_and_set(&st->status, STATUS_FREE);
 	__sync_fetch_and_add(&shared.states_released, 1);

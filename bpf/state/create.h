@@ -114,7 +114,7 @@ static __always_inline __u8 create_phase(const struct packet *p)
 }
 
 /* Computes the differences for both directions, from the present tuples. */
-static __always_inline void create_differences(struct state *st)
+static __always_inline void create_csum_diffs(struct state *st)
 {
 	struct tuple *f = &st->forth.tuple, *b = &st->back.tuple;
 
@@ -216,13 +216,13 @@ __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, i
 	create_fill(st, s, flags, wscale);
 	r = create_reserve_reply(s, STATE_NUMBER(index, 1), own, &owner);
 	if (r != UNDECIDED) {
-		alloc_return(st);
+		alloc_free(st);
 		/* owner ^ 1: the other direction of the state that has the reply's tuple */
 		return r == REASON_TUPLE_TAKEN && create_shared(s, owner ^ 1) ? UNDECIDED : r;
 	}
 	if (!create_is_mirror(st)) {
 		st->flags |= STATE_NAT;
-		create_differences(st);
+		create_csum_diffs(st);
 	}
 	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
 	r = tuples_enter(STATE_NUMBER(index, 0), &owner);
@@ -235,8 +235,8 @@ __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, i
 	return r == REASON_TUPLE_TAKEN && create_shared(s, owner) ? UNDECIDED : r;
 }
 
-/* Whether a message belongs to no exchange, and so makes no state. */
-static __always_inline int create_never(const struct packet *p)
+/* Whether a message expects no reply, and so makes no state. */
+static __always_inline int create_is_oneway(const struct packet *p)
 {
 	int reply;
 
@@ -246,7 +246,7 @@ static __always_inline int create_never(const struct packet *p)
 
 static __always_inline int create_wanted(const struct scratch *s)
 {
-	if (create_never(&s->packet))
+	if (create_is_oneway(&s->packet))
 		return 0;
 	return s->in.flags & (CROSSING_KEEP_STATE | CROSSING_RDR) ||
 	       s->out.flags & (CROSSING_KEEP_STATE | CROSSING_NAT);
@@ -296,10 +296,10 @@ static __always_inline void create_count(const struct scratch *s, __u8 crossed)
 }
 
 /* Lets packets of a direction of a live state cross here from now on. */
-static __always_inline void create_widen(struct state *st, const struct crossing *cr, __u8 side)
+static __always_inline void create_add_side(struct state *st, const struct crossing *cr, __u8 side)
 {
-	log_widen(st, cr, side);
-	state_qos_widen(st, cr, side);
+	log_add_side(st, cr, side);
+	state_qos_add_side(st, cr, side);
 	st->flags |= side;
 }
 

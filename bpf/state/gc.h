@@ -61,7 +61,7 @@ static __always_inline __u32 gc_count(void)
 }
 
 /* Under pressure timeouts shrink from tick to tick, so every state is looked at. */
-static __always_inline int gc_hurries(void)
+static __always_inline int gc_is_under_pressure(void)
 {
 	return shared.adaptive_end && shared.states > shared.adaptive_start;
 }
@@ -112,13 +112,13 @@ static __always_inline void gc_release(struct state *st, __u32 index)
 	hint_withdraw(index); /* a packet may have made it when the state had just ended */
 	if (gc_release_tuple(&st->forth.tuple, STATE_NUMBER(index, 0)) &&
 	    gc_release_tuple(&st->back.tuple, STATE_NUMBER(index, 1)))
-		alloc_return(st);
+		alloc_free(st);
 	else /* the next pass tries again */
 		__sync_lock_test_and_set(&st->status, STATUS_DYING);
 }
 
 /* Returns the ticks until a live state expires; <= 0: it has expired. */
-static __always_inline __s32 gc_left(const struct state *st)
+static __always_inline __s32 gc_time_left(const struct state *st)
 {
 	__u32 a = state_age(st, 0), b = state_age(st, 1);
 	__u32 timeout = st->phase < PHASE_COUNT ? shared.timeout[st->phase] : 0;
@@ -151,15 +151,15 @@ static long gc_step(__u32 n, void *data)
 		return 1;
 	switch (st->status) {
 	case STATUS_LIVE:
-		if (!gc_hurries() && (__s32)(shared.now - st->check_at) < 0)
+		if (!gc_is_under_pressure() && (__s32)(shared.now - st->check_at) < 0)
 			return 0;
-		left = gc_left(st);
+		left = gc_time_left(st);
 		if (left <= 0) {
 			state_kill(st, index);
 			return 0;
 		}
 		if ((__u32)left <= hint_margin())
-			hint_lapse(index);
+			hint_withdraw_live(index);
 		gc_forget_nexthop(&st->forth);
 		gc_forget_nexthop(&st->back);
 		st->check_at = shared.now + (left < GC_REVISIT ? left : GC_REVISIT);

@@ -82,8 +82,8 @@ static __always_inline void hint_withdraw(__u32 index)
 	hint_write(index, HINT_NONE);
 }
 
-/* The same, while the state is live. */
-static __always_inline void hint_lapse(__u32 index)
+/* Takes the hint of a live state back. A broken hint stays broken. */
+static __always_inline void hint_withdraw_live(__u32 index)
 {
 	__u32 *p = hint_at(index);
 

@@ -68,7 +68,7 @@ static __always_inline enum reason import_state(struct import *a)
 	st->flow_back = a->state.flow_back;
 	r = tuples_enter(STATE_NUMBER(index, 1), &owner);
 	if (r != UNDECIDED) {
-		alloc_return(st);
+		alloc_free(st);
 		a->owner = owner;
 		return r;
 	}

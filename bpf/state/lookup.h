@@ -78,7 +78,7 @@ static __always_inline __u32 bucket_owner(const struct bucket *b, const struct t
 	for (i = 0; i < BUCKET_SLOTS; i++) {
 		__u64 slot = *(const volatile __u64 *)&b->slot[i];
 
-		if (slot >> 32 == bucket_tag(hash) && state_holds(slot, t))
+		if (slot >> 32 == bucket_tag(hash) && state_has_tuple(slot, t))
 			return slot;
 	}
 	if (!*(const volatile __u32 *)&b->spilled)
@@ -87,7 +87,7 @@ static __always_inline __u32 bucket_owner(const struct bucket *b, const struct t
 	if (!entry)
 		return 0;
 	number = *(volatile __u32 *)entry;
-	return state_holds(number, t) ? number : 0; /* the entry may belong to another by now */
+	return state_has_tuple(number, t) ? number : 0; /* the entry may belong to another by now */
 }
 
 /* Ticks since the last packet of direction d. */

@@ -22,7 +22,7 @@ static __always_inline __u32 rule_mark_all(const struct state *st, __u32 mark)
 }
 
 /* Returns a mark with the bits that packets of direction d are routed by. */
-static __always_inline __u32 rule_mark_steer(const struct state *st, __u32 d, __u32 mark)
+static __always_inline __u32 rule_mark_route(const struct state *st, __u32 d, __u32 mark)
 {
 	__u32 mask;
 

@@ -192,7 +192,7 @@ static __always_inline __u32 state_home(__u64 hash)
 }
 
 /* Whether the number's state and direction have this tuple. */
-static __always_inline int state_holds(__u32 number, const struct tuple *t)
+static __always_inline int state_has_tuple(__u32 number, const struct tuple *t)
 {
 	struct state *s = state_get(STATE_INDEX(number));
 
@@ -208,7 +208,7 @@ static __always_inline __u8 state_crossing(__u32 direction, int in)
 }
 
 /* Returns the tuple of the packet as it will leave, in the order of its own direction. */
-static __always_inline void state_leaving(struct tuple *t, const struct state *st, __u32 d)
+static __always_inline void state_leaving_tuple(struct tuple *t, const struct state *st, __u32 d)
 {
 	tuple_reverse(t, d ? &st->forth.tuple : &st->back.tuple);
 }

@@ -35,7 +35,7 @@ static __always_inline void state_qos_fill(struct state *st, const struct crossi
 
 /* A live state now also crosses at the side STATE_IN or STATE_OUT of direction 0.
  * Packets of one direction leave there, packets of the other come in. */
-static __always_inline void state_qos_widen(struct state *st, const struct crossing *cr, __u8 side)
+static __always_inline void state_qos_add_side(struct state *st, const struct crossing *cr, __u8 side)
 {
 	__u32 d = side == STATE_IN;
 

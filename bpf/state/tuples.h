@@ -58,8 +58,8 @@ static __always_inline enum reason bucket_replace(struct bucket *b, struct tuple
 	return UNDECIDED;
 }
 
-/* Whether the owner of a tuple yields: it does if it is dead or has expired. */
-static __always_inline int tuples_owner_yields(__u32 owner)
+/* Whether the owner of a tuple is dead or has expired, and so gives the tuple up. */
+static __always_inline int tuples_owner_is_gone(__u32 owner)
 {
 	struct state *s = state_get(STATE_INDEX(owner));
 	__u32 status;
@@ -114,7 +114,7 @@ __noinline int tuples_try(struct tuples_entry *e)
 	old = bucket_owner(b, t, hash);
 	if (!old) {
 		r = bucket_add(b, t, hash, number);
-	} else if (tuples_owner_yields(old)) {
+	} else if (tuples_owner_is_gone(old)) {
 		r = bucket_replace(b, t, hash, old, number);
 	} else {
 		e->owner = old;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* Asks the rules alone, to compare their answers and to measure them. */
+/* Evaluates the rules alone, to compare their results and to measure them. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
@@ -8,7 +8,7 @@
 const volatile __u32 rule_base;
 const volatile __u32 rule_chunks = 64;
 const volatile __u32 crossing_count = 1;
-const volatile __u8 never_alike; /* give each crossing a tag of its own, so that no answer is remembered */
+const volatile __u8 never_alike; /* give each crossing a tag of its own, so that no result comes from the cache */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -25,7 +25,7 @@ struct {
 	__type(value, struct crossing);
 } crossings SEC(".maps");
 
-/* The frame is a struct crossing, which comes back answered. */
+/* The frame is a struct crossing, which comes back with its result. */
 SEC("tc")
 int evaluate_frame(struct __sk_buff *skb)
 {

@@ -151,11 +151,16 @@ func sources(t *testing.T) map[string]string {
 }
 
 func definedByMacro(t *testing.T, name string) bool {
-	b, err := os.ReadFile("../../../bpf/hook/xdp.h")
-	if err != nil {
-		t.Fatal(err)
+	for _, file := range []string{"context.h", "xdp.h"} {
+		b, err := os.ReadFile("../../../bpf/hook/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(b), "#define "+name+"(") {
+			return true
+		}
 	}
-	return strings.Contains(string(b), "#define "+name+"(")
+	return false
 }
 
 // A busy core is sampled about as often as requested, and its samples are in functions

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Limits of capture (bpf/observe/capture.h).
+// Limits of capture (bpf/observe/capture_filter.h).
 const (
 	// CaptureBytes is the most that is captured of a frame: a jumbo frame.
 	CaptureBytes = 9216
@@ -17,7 +17,7 @@ const (
 	CaptureReaders = 16
 )
 
-// Bits of xdpCaptureFilter.Flags (bpf/observe/capture.h).
+// Bits of xdpCaptureFilter.Flags (bpf/observe/capture_filter.h).
 const (
 	filterAll = 1 << iota
 	filterProto

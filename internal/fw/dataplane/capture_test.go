@@ -248,7 +248,7 @@ func testCaptureFull(h *harness) {
 
 // The constants are those of the header.
 func TestCaptureMatchesHeader(t *testing.T) {
-	text := header(t, "observe/capture.h")
+	text := header(t, "observe/capture_filter.h")
 	for name, want := range map[string]int{
 		"CAPTURE_BYTES": CaptureBytes, "CAPTURE_FILTERS": CaptureFilters, "CAPTURE_READERS": CaptureReaders,
 		"FILTER_ALL": filterAll, "FILTER_PROTO": filterProto, "FILTER_SPORT": filterSport, "FILTER_DPORT": filterDport,

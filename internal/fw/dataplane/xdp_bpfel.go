@@ -160,9 +160,9 @@ type xdpFragmentKey struct {
 }
 
 type xdpHandoff struct {
-	_      structs.HostLayout
-	Record [8]uint64
-	Print  [8]uint32
+	_           structs.HostLayout
+	Record      [8]uint64
+	Fingerprint [8]uint32
 }
 
 type xdpHints struct {
@@ -459,7 +459,7 @@ type xdpScratch struct {
 		Queue      uint16
 		Prio       uint8
 		Logs       uint8
-		Asked      uint8
+		Evaluated  uint8
 		_          [1]byte
 	}
 	Out struct {
@@ -496,7 +496,7 @@ type xdpScratch struct {
 		Queue      uint16
 		Prio       uint8
 		Logs       uint8
-		Asked      uint8
+		Evaluated  uint8
 		_          [1]byte
 	}
 	Tuple         xdpTuple

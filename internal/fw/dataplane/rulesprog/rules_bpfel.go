@@ -79,7 +79,7 @@ type RulesCrossing struct {
 	Queue      uint16
 	Prio       uint8
 	Logs       uint8
-	Asked      uint8
+	Evaluated  uint8
 	_          [1]byte
 }
 

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The translation that a rule asks for: what nat-to or rdr-to puts into the crossing. */
+#ifndef WEIR_RULES_TRANSLATE_H
+#define WEIR_RULES_TRANSLATE_H
+
+#include <bpf/bpf_endian.h>
+
+#include "rules/crossing.h"
+#include "rules/pool.h"
+#include "rules/ruleset.h"
+#include "rules/tree.h"
+
+/* Returns the new destination port of rdr-to, whose range repeats (pf.conf(5)). */
+static __always_inline __be16 translate_rdr_port(const struct rule *r, __be16 dport)
+{
+	__u16 span = r->rdr_high - r->rdr_low + 1, offset = bpf_ntohs(dport) - r->rdr_base;
+
+	return bpf_htons(r->rdr_low + (span ? offset % span : offset));
+}
+
+/* Whether the rule translates in this direction. */
+static __always_inline int translate_asked(const struct rule *r, const struct crossing *cr)
+{
+	return cr->direction == DIRECTION_OUT ? r->nat_pool : r->rdr_pool;
+}
+
+static __always_inline void translate_nat(struct crossing *cr, const struct rule *r)
+{
+	cr->nat_ifindex = pool_interface(r->nat_pool - 1);
+	cr->nat_low = r->nat_low;
+	cr->nat_high = r->nat_high;
+	cr->flags |= CROSSING_NAT | (r->flags & RULE_STATIC_PORT ? CROSSING_NAT_STATIC : 0);
+}
+
+static __always_inline void translate_rdr(struct crossing *cr, const struct rule *r)
+{
+	cr->flags |= CROSSING_RDR;
+	if (r->rdr_low && crossing_has_ports(cr)) {
+		cr->rdr_port = translate_rdr_port(r, cr->dport);
+		cr->flags |= CROSSING_RDR_PORT;
+	}
+}
+
+/* Notes a rule's translation, replacing an earlier one: CROSSING_NAT, CROSSING_RDR or
+ * CROSSING_NO_ADDRESS. If this rdr-to has no port, the port of an earlier one stays, as
+ * in pf. */
+__noinline int translate_note(struct crossing *cr, const struct rule *r)
+{
+	int out;
+
+	if (!cr || !r)
+		return 0;
+	out = cr->direction == DIRECTION_OUT;
+	cr->flags &= ~(CROSSING_NAT | CROSSING_NAT_STATIC | CROSSING_RDR | CROSSING_NO_ADDRESS);
+	if (pool_take((out ? r->nat_pool : r->rdr_pool) - 1, cr->family,
+		      out ? &cr->nat_addr : &cr->rdr_addr))
+		cr->flags |= CROSSING_NO_ADDRESS;
+	else if (out)
+		translate_nat(cr, r);
+	else
+		translate_rdr(cr, r);
+	return 0;
+}
+
+/* Applies the translation of a match rule, so that later rules see it. */
+static __always_inline void translate_apply(struct crossing *cr, const struct rule *r, const struct rule_set *set)
+{
+	translate_note(cr, r);
+	if (cr->flags & CROSSING_NAT)
+		cr->src = cr->nat_addr;
+	if (cr->flags & CROSSING_RDR)
+		cr->dst = cr->rdr_addr;
+	if (cr->flags & CROSSING_RDR_PORT)
+		cr->dport = cr->rdr_port;
+	cr->known &= cr->direction == DIRECTION_OUT ?
+			    ~(1 << FIELD_SRC | 1 << FIELD_SRC_TABLES) :
+			    ~(1 << FIELD_DST | 1 << FIELD_DPORT | 1 << FIELD_DST_TABLES);
+	tree_classify(cr, set);
+}
+
+#endif

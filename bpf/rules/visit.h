@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What each rule that matches does to the crossing, while the walk visits it: the
+ * stations in order, then the last plain rule.
+ */
+#ifndef WEIR_RULES_VISIT_H
+#define WEIR_RULES_VISIT_H
+
+#include <bpf/bpf_helpers.h>
+
+#include "rules/crossing.h"
+#include "rules/ruleset.h"
+#include "rules/translate.h"
+#include "rules/walk.h"
+
+/* Notes that a rule matched. */
+static __always_inline void visit_note(struct crossing *cr, __u32 index)
+{
+	if (cr->matches < MAX_MATCHES)
+		cr->matched[cr->matches++ % MAX_MATCHES] = rule_base + index + 1;
+}
+
+/* Returns the index of the rule with a number. It is in a map, so it can itself be a
+ * key: the stack is nearly used up. */
+static __always_inline const __u32 *rule_index(struct walk *w, const struct rule_set *set, __u32 number)
+{
+	const struct rule_order *o;
+
+	w->order = set->order_at + number;
+	o = bpf_map_lookup_elem(&rule_order, &w->order);
+	return o ? &o->index : &w->order;
+}
+
+/* Sets the bits of the mark that the rule sets. Bits that the in crossing has set stay,
+ * because they have chosen the packet's route. */
+static __always_inline void visit_mark(struct crossing *cr, const struct rule *r)
+{
+	__u32 mask = r->mark_mask & ~cr->mark_keep;
+
+	cr->mark = (cr->mark & ~mask) | (r->mark & mask);
+	cr->mark_mask |= mask;
+}
+
+/* Returns CROSSING_LOG* of a rule. */
+static __always_inline __u8 visit_logs(const struct rule *r)
+{
+	return r->flags / RULE_LOG & (CROSSING_LOG | CROSSING_LOG_ALL);
+}
+
+/* Sets the priority and queue of the packets that match a rule, replacing those of
+ * earlier rules. */
+static __always_inline void visit_qos(struct crossing *cr, __u8 prio, __u16 queue)
+{
+	if (prio)
+		cr->prio = prio;
+	if (queue)
+		cr->queue = queue;
+}
+
+/* Visits a station whose fields match. 1: the evaluation ends here. */
+static __always_inline int visit_rule(struct visit *v, __u32 number)
+{
+	struct crossing *cr = v->cr;
+	struct walk *w = v->w;
+	const __u32 *index = rule_index(w, v->set, number);
+	const struct rule *r = bpf_map_lookup_elem(&rules, index);
+
+	if (!r) {
+		w->broken = 1;
+		return 1;
+	}
+	if (r->tagged && (cr->tag == r->tagged) == !!(r->flags & RULE_NOT_TAGGED))
+		return 0;
+	if (r->marked_mask && ((cr->mark & r->marked_mask) == r->marked) == !!(r->flags & RULE_NOT_MARKED))
+		return 0;
+	if (r->tag)
+		cr->tag = r->tag;
+	if (!(r->flags & RULE_MATCH)) {
+		w->last = number;
+	} else {
+		cr->logs |= visit_logs(r);
+		visit_qos(cr, r->prio, r->queue);
+		if (cr->matches < MAX_MATCHES - 1)
+			visit_note(cr, *index);
+		if (translate_asked(r, cr) || r->mark_mask) {
+			w->translates = number;
+			return 1;
+		}
+	}
+	if (!(r->flags & RULE_QUICK))
+		return 0;
+	w->stop = number;
+	return 1;
+}
+
+/* The next station, or the next chunk of them. */
+static long visit_step(__u32 n, void *data)
+{
+	struct visit *v = data;
+	struct walk *w = v->w;
+	__u32 word, bit;
+	__u64 bits;
+
+	(void)n;
+	if (!w->words) {
+		if (!w->todo)
+			return 1;
+		w->chunk = walk_next(w);
+		walk_match(w, w->chunk, v->set->stations_at);
+		if (!w->words)
+			return 0;
+	}
+	word = __builtin_ctz(w->words) % CHUNK_WORDS;
+	bits = w->bits[word];
+	bit = __builtin_ctzll(bits);
+	bits &= bits - 1;
+	w->bits[word] = bits;
+	if (!bits)
+		w->words &= w->words - 1;
+	return visit_rule(v, w->chunk * CHUNK_RULES + word * 64 + bit);
+}
+
+/*
+ * Walks from w->from to the end, or to the next station that translates: later rules see
+ * the translated packet. The plain rules before that station are evaluated now, while
+ * the classes are still theirs.
+ */
+static __always_inline void visit_run(struct crossing *cr, struct walk *w, const struct rule_set *set)
+{
+	struct visit v = {cr, w, set};
+
+	walk_start(w, cr);
+	w->part = 0;
+	w->todo = walk_blocks(w) & set->stations & ~0ULL << walk_block(w, w->from);
+	if (w->todo)
+		bpf_loop(rule_chunks * (CHUNK_RULES + 1), visit_step, &v, 0);
+	if (w->stop != NO_RULE && w->last == w->stop)
+		return;
+	if (w->translates != NO_RULE)
+		w->stop = w->translates;
+	walk_last(&v);
+	if (w->translates != NO_RULE)
+		w->stop = NO_RULE;
+}
+
+#endif
