@@ -20,8 +20,9 @@
 #define HANDOFF_PASSED	  0x80000000u /* always						  */
 _Static_assert(MAX_NUMBER < HANDOFF_MULTICAST, "a number and its flags are one word");
 
-/* Records, by the packet's tuple in the stack. Late fragments have no ports, so the key
- * has their id. The map is not kept: a lost record costs only packets on their way. */
+/* kept; records, by the packet's tuple in the stack. Late fragments have no ports, so the
+ * key has their id. With other tables of states it starts empty, because records hold
+ * numbers of states. That costs only packets on their way. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);

@@ -100,6 +100,27 @@ func (f *Flood) roomForAnswers() error {
 	return errors.Join(err, failed)
 }
 
+// recordRoute is an IPv4 option with room for three addresses, and its padding. Hosts put
+// it into their replies too.
+const recordRoute = "\x07\x0f\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+
+// RecordRoute makes the packets sent from now on record their route, which routers do in
+// the kernel's stack.
+func (f *Flood) RecordRoute() {
+	f.b.Helper()
+	raw, err := f.conn.SyscallConn()
+	if err != nil {
+		f.b.Fatal(err)
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptString(int(fd), unix.IPPROTO_IP, unix.IP_OPTIONS, recordRoute)
+	})
+	if err := errors.Join(err, failed); err != nil {
+		f.b.Fatal(err)
+	}
+}
+
 func (f *Flood) close() {
 	f.end()
 	f.conn.Close()

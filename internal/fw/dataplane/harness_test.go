@@ -384,7 +384,7 @@ func (h *harness) forget() {
 	for all := t.maps[mapFragments].Iterate(); all.Next(&key, new(xdpFragmentEntry)); {
 		check(h.tb, t.maps[mapFragments].Delete(&key))
 	}
-	handoffs := h.dp.objects.Maps["handoffs"]
+	handoffs := t.maps[mapHandoffs]
 	for all := handoffs.Iterate(); all.Next(&tuple, new(xdpHandoff)); {
 		check(h.tb, handoffs.Delete(&tuple))
 	}

@@ -55,6 +55,7 @@ var layouts = map[string][2]uintptr{
 	mapBroadcasts:        {unsafe.Sizeof(xdpAddr{}), 4},
 	mapRejectCounters:    {4, unsafe.Sizeof(xdpCounter{})},
 	mapFragments:         {unsafe.Sizeof(xdpFragmentKey{}), unsafe.Sizeof(xdpFragmentEntry{})},
+	mapHandoffs:          {unsafe.Sizeof(xdpTuple{}), unsafe.Sizeof(xdpHandoff{})},
 	mapLogRing:           {0, 0},
 	mapCaptureRing:       {0, 0},
 	mapRecordsLost:       {4, 8},

@@ -135,7 +135,7 @@ func TestMapsAreClassified(t *testing.T) {
 		kept[name] = true
 	}
 	generation := map[string]bool{
-		"tails": true, "in_tails": true, "out_tails": true, "gc_timers": true, "scratches": true, "walks": true, "rejects": true, "rule_cache": true, "nexthop_cache": true, "captures": true, "noted": true, "handoffs": true, "prefetch_devices": true, "prefetches": true,
+		"tails": true, "in_tails": true, "out_tails": true, "gc_timers": true, "scratches": true, "walks": true, "rejects": true, "rule_cache": true, "nexthop_cache": true, "captures": true, "noted": true, "prefetch_devices": true, "prefetches": true,
 		"rule_sets": true, "rules": true, "rule_trees": true, "rule_nodes": true, "rule_spans": true,
 		"rule_classes": true, "rule_vectors": true, "rule_counters": true,
 		"pools": true, "pool_addresses": true, "pool_turns": true, "table_pages": true, "table_changes": true, "rule_order": true, "rule_carried": true, "queue_pairs": true,

@@ -108,6 +108,29 @@ func testFragmentsFull(h *harness) {
 	h.expect("xdp lan", fragment(1, " > 198.51.100.9 frag 24"), "drop fragment-orphan")
 }
 
+// If the stack has packets of more tuples than there are records, the oldest record is
+// forgotten: its packet does not leave. All others do. The test uses one CPU, as above.
+func testHandoffsFull(h *harness) {
+	oneCPU(h.tb, 0)
+	h.load("pass no state")
+	const tuples = 20000
+	frame := parsePkt("udp 192.168.1.10:1 > 203.0.113.99:53").frame(lanHostMAC, lan0MAC)
+	var marks [tuples + 1]uint32
+	for port := 1; port <= tuples; port++ {
+		binary.BigEndian.PutUint16(frame[34:], uint16(port))
+		o := must(bpfload.RunTC(h.dp.objects.Programs["weir_tc_in"], bpfload.Run{Frame: frame, Ifindex: h.net.lan0, From: h.net.lan0}))(h.tb)
+		marks[port] = o.Mark
+	}
+	h.counts(h.net.lan0)
+	for port, want := range map[int]string{1: "drop guard", tuples - 1000: "up marked", tuples: "up marked"} {
+		sent := parsePkt(fmt.Sprintf("udp 192.168.1.10:%d > 203.0.113.99:53 ttl 63", port)).frame(wan0MAC, wanHostMAC)
+		r := h.tcFrom(h.net.wan0, sent, marks[port], h.net.lan0)
+		if got := fmt.Sprintf("%s %s", r.verdict, r.reason); marks[port] == 0 || got != want {
+			h.tb.Errorf("the packet from port %d, with the mark %#x: got %s, want %s", port, marks[port], got, want)
+		}
+	}
+}
+
 // A full ring loses no packet. Records without room are counted, and the rest can be
 // read.
 func testLogRingFull(h *harness) {

@@ -73,6 +73,7 @@ func TestPackets(t *testing.T) {
 		{"next hops full", testNextHopsFull},
 		{"paths full", testPathsFull},
 		{"fragments full", testFragmentsFull},
+		{"hand-offs full", testHandoffsFull},
 		{"log ring full", testLogRingFull},
 		{"checksums", testChecksums},
 		{"pools", testPools},

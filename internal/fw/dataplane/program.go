@@ -46,8 +46,8 @@ func ruleEntries(p *ruleset.Program, room int) map[string]uint32 {
 	return entries
 }
 
-// fits reports whether the maps have room for a program.
-func fits(maps map[string]*bpfload.Map, p *ruleset.Program) bool {
+// fits returns an error that wraps ErrNoRoom if the maps have no room for a program.
+func fits(maps map[string]*bpfload.Map, p *ruleset.Program) error {
 	for name, n := range programSizes(p) {
 		if maps[name] == nil { // a program that only evaluates rules lacks some of them
 			continue
@@ -57,10 +57,10 @@ func fits(maps map[string]*bpfload.Map, p *ruleset.Program) bool {
 			room /= 2
 		}
 		if n[0] > room {
-			return false
+			return fmt.Errorf("%d entries of %s, room for %d: %w", n[0], name, room, ErrNoRoom)
 		}
 	}
-	return true
+	return nil
 }
 
 // A half says where a rule set's entries begin in the arrays that hold two rule sets.
@@ -79,6 +79,9 @@ func (h half) base(name string) uint32 {
 // write writes a program's arrays to the half that the rule set in force does not use.
 func (h half) write(p *ruleset.Program) error {
 	maps := h.maps
+	if err := fits(maps, p); err != nil {
+		return err
+	}
 	trees, nodes, classes := h.base("rule_trees"), h.base("rule_nodes"), h.base("rule_classes")
 	value := func(v uint32) uint32 { // of a span
 		if v&ruleset.SpanTree != 0 {

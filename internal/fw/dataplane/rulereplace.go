@@ -5,10 +5,11 @@ import (
 	"fmt"
 
 	"weir/internal/fw/ruleset"
+	"weir/internal/killpoint"
 )
 
-// ErrNoRoom is returned (wrapped) by ReplaceRules if the generation has no room for the
-// rules. They must be loaded instead.
+// ErrNoRoom is returned (wrapped) if a generation's maps have no room for rules. Such
+// rules need a generation of their own.
 var ErrNoRoom = errors.New("there is no room for the rules")
 
 // ReplaceRules replaces the rules in force under traffic, without loading programs.
@@ -16,20 +17,28 @@ var ErrNoRoom = errors.New("there is no room for the rules")
 // p is the result of ruleset.Program.Replace on the program in force. Rules that stay
 // keep their counters, pools and global ids. New rules get ids that no rule has had.
 // Options do not change. States and established packets are not touched. After an error
-// the old rules are in force.
+// the old rules are in force. The error wraps ErrBusy while another process builds a
+// generation.
 func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
-	if !fits(d.objects.Maps, p) {
-		return fmt.Errorf("replace rules: %w", ErrNoRoom)
+	if err := fits(d.objects.Maps, p); err != nil {
+		return fmt.Errorf("replace rules: %w", err)
 	}
-	err := d.place.Do(func() error { return d.reserveIDs(p) })
-	if err != nil {
-		return err
-	}
-	if err := d.live.replaceRules(p); err != nil {
-		return err
-	}
-	d.config.Program = p
-	return nil
+	return d.place.Do(func() error {
+		lock, err := lockFolder(d.config.Dir, false)
+		if err != nil {
+			return err
+		}
+		defer lock.Close()
+		if err := d.reserveIDs(p); err != nil {
+			return err
+		}
+		if err := d.live.replaceRules(p); err != nil {
+			return err
+		}
+		killpoint.Done("replace the rules")
+		d.config.Program = p
+		return nil
+	})
 }
 
 // reserveIDs records the global ids of new rules before any state can hold one.
@@ -39,6 +48,7 @@ func (d *Dataplane) reserveIDs(p *ruleset.Program) error {
 		return err
 	}
 	l.NextRule = max(l.NextRule, d.config.RuleBase+uint32(len(p.Rules)))
+	l.Rules = uint32(len(p.Order))
 	l.Replaced++
 	return writeLedger(d.config.Dir, l)
 }

@@ -50,6 +50,7 @@ func newLargeRulesHarness(tb testing.TB) *rulesHarness {
 	for name := range ruleEntries(&ruleset.Program{}, 0) {
 		entries[name] = 1 << 19
 	}
+	entries["pool_addresses"] = 1 << 20 // the most that Compile allows
 	entries["rules"], entries[mapRuleCounters] = ruleset.MaxRules, ruleset.MaxRules+1
 	return newRulesHarness(tb, entries, map[string]any{"rule_chunks": uint32(ruleset.Chunks(ruleset.MaxRules))})
 }

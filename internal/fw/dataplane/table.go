@@ -26,6 +26,7 @@ const (
 	mapPaths             = "paths"
 	mapAddresses         = "addresses"
 	mapFragments         = "fragments"
+	mapHandoffs          = "handoffs"
 	mapLogRing           = "log_ring"
 	mapCaptureRing       = "capture_ring"
 	mapRecordsLost       = "records_lost"
@@ -37,7 +38,7 @@ const (
 
 var keptMaps = []string{
 	mapShared, mapStates, mapHints, mapTuples, mapSpilled, mapNexthopIndex, mapNexthopsFree,
-	mapInterfaceCounters, mapPathCounters, mapPaths, mapAddresses, mapFragments,
+	mapInterfaceCounters, mapPathCounters, mapPaths, mapAddresses, mapFragments, mapHandoffs,
 	mapLogRing, mapCaptureRing, mapRecordsLost,
 	mapRejectSources, mapBroadcasts, mapRejectCounters,
 	mapCaptureFilters,
