@@ -63,7 +63,8 @@ func TestReplaceRulesRandom(t *testing.T) {
 			if err := h.live.replaceRules(program); err != nil {
 				t.Fatal(err)
 			}
-			h.program, h.pools, slow.Rules = program, len(program.Pools), rs
+			h.program, h.pools = program, len(program.Pools)
+			slow.Replace(rs)
 			changeRandomly(t, &Dataplane{live: h.live}, rs)
 			compareAnswers(t, h, slow, 6)
 		}

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"weir/internal/fw/reason"
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/ruleset/rulestest"
 	"weir/pf/ast"
@@ -45,7 +46,7 @@ func TestSetPools(t *testing.T) {
 			if a.Nat != nil {
 				got = a.Nat.Addr.String()
 			}
-			if got != want || (a.Verdict == rulestest.NoAddress) != (want == "") {
+			if got != want || (a.Verdict == reason.NATAddress) != (want == "") {
 				t.Errorf("%v: translated to %q (%v), want %q", step.host, got, a.Verdict, want)
 			}
 		}

@@ -85,7 +85,7 @@ func (h *rulesHarness) judge(tb rapid.TB, p rulestest.Packet) rulestest.Answer {
 	if _, err := binary.Decode(frame, binary.NativeEndian, &answered); err != nil {
 		tb.Fatal(err)
 	}
-	return h.answer(tb, reason.Reason(verdict), &answered, p.Src.Is4())
+	return h.answer(tb, reason.Reason(verdict), &answered, &p)
 }
 
 // tag returns the number of a tag; 0: none, or one that no rule knows.
@@ -132,21 +132,12 @@ const (
 	judgeNoAddress
 )
 
-var verdicts = map[reason.Reason]rulestest.Verdict{
-	reason.Rule: rulestest.Passed, reason.NoRule: rulestest.NoRule,
-	reason.Block: rulestest.Blocked, reason.NATAddress: rulestest.NoAddress,
-}
-
-func (h *rulesHarness) answer(tb rapid.TB, why reason.Reason, j *rulesprog.RulesCrossing, is4 bool) rulestest.Answer {
-	verdict, ok := verdicts[why]
-	if !ok {
-		tb.Fatalf("the rules answer %s", why)
-	}
-	if (verdict == rulestest.NoAddress) != (j.Flags&judgeNoAddress != 0) && verdict != rulestest.Blocked {
+func (h *rulesHarness) answer(tb rapid.TB, why reason.Reason, j *rulesprog.RulesCrossing, p *rulestest.Packet) rulestest.Answer {
+	if (why == reason.NATAddress) != (j.Flags&judgeNoAddress != 0) && why != reason.Block {
 		tb.Fatalf("the rules answer %s with flags %#x", why, j.Flags)
 	}
 	a := rulestest.Answer{
-		Verdict: verdict, Rule: h.number(j.Rule), Stop: rulestest.None,
+		Verdict: why, Rule: h.number(j.Rule), Stop: rulestest.None,
 		Mark: j.Mark, SetMark: j.MarkMask, KeepState: j.Flags&judgeKeepState != 0, AllowOptions: j.Flags&judgeAllowOptions != 0,
 	}
 	if j.Rule == 0 {
@@ -161,16 +152,16 @@ func (h *rulesHarness) answer(tb rapid.TB, why reason.Reason, j *rulesprog.Rules
 	case j.Tag != 0:
 		a.Tag = h.program.Tags[j.Tag]
 	}
-	if verdict == rulestest.Blocked {
+	if why == reason.Block {
 		return a
 	}
 	if j.Flags&judgeNat != 0 {
 		a.Nat = &rulestest.Target{
-			Addr: addrOf(j.NatAddr.Word, is4), Low: j.NatLow, High: j.NatHigh, StaticPort: j.Flags&judgeNatStatic != 0,
+			Addr: addrOf(j.NatAddr.Word, p.Src.Is4()), Low: j.NatLow, High: j.NatHigh, StaticPort: j.Flags&judgeNatStatic != 0,
 		}
 	}
 	if j.Flags&judgeRdr != 0 {
-		a.Rdr = &rulestest.Target{Addr: addrOf(j.RdrAddr.Word, is4)}
+		a.Rdr = &rulestest.Target{Addr: addrOf(j.RdrAddr.Word, p.Src.Is4()), Low: p.DPort}
 		if j.Flags&judgeRdrPort != 0 {
 			a.Rdr.Low = swap(j.RdrPort)
 		}

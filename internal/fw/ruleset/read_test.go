@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"net/netip"
 
+	"weir/internal/fw/reason"
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/ruleset/rulestest"
 	"weir/pf/ast"
@@ -15,7 +16,7 @@ import (
 type reader struct {
 	*ruleset.Program
 	turns map[uint32]uint64
-	port  uint16 // set by an rdr-to; 0: none
+	port  uint16 // the destination port
 }
 
 // Fields and trees, as in bpf/rules/ruleset.h.
@@ -34,9 +35,9 @@ const (
 )
 
 func (r *reader) judge(p rulestest.Packet) rulestest.Answer {
-	a := rulestest.Answer{Rule: rulestest.None, Stop: rulestest.None, Tag: p.Tag, Mark: p.Mark}
+	a := rulestest.Answer{Verdict: reason.NoRule, Rule: rulestest.None, Stop: rulestest.None, Tag: p.Tag, Mark: p.Mark}
 	failed := false
-	r.port = 0
+	r.port = p.DPort
 	for n := range r.Rules {
 		rule := &r.Rules[n]
 		if !r.has(r.classes(p), n) {
@@ -80,17 +81,17 @@ func (r *reader) decide(a *rulestest.Answer, p *rulestest.Packet, failed bool) {
 		rule := &r.Rules[a.Rule]
 		a.Matched = append(a.Matched, a.Rule)
 		if rule.Flags&ruleset.Block != 0 {
-			a.Verdict, a.Nat, a.Rdr = rulestest.Blocked, nil, nil
+			a.Verdict, a.Nat, a.Rdr = reason.Block, nil, nil
 			return
 		}
 		setMark(a, rule, p.Keep)
-		a.Verdict = rulestest.Passed
+		a.Verdict = reason.Rule
 		a.KeepState = rule.Flags&ruleset.KeepState != 0
 		a.AllowOptions = rule.Flags&ruleset.AllowOptions != 0
 		r.translate(a, rule, p, &failed)
 	}
 	if failed {
-		a.Verdict = rulestest.NoAddress
+		a.Verdict = reason.NATAddress
 	}
 }
 

@@ -26,9 +26,11 @@ type Interface struct {
 	MAC       [6]byte
 	Addresses []netip.Prefix // in the interface's order
 	Peers     []netip.Addr   // the other ends of its point-to-point links
-	L3        bool           // no Ethernet header
-	Loopback  bool
-	XDPTarget bool // can be reached by a redirect from XDP
+	// Deprecated are addresses that no translation uses, and their peers.
+	Deprecated []netip.Addr
+	L3         bool // no Ethernet header
+	Loopback   bool
+	XDPTarget  bool // can be reached by a redirect from XDP
 	// Parent is the index of the interface that carries this one's frames, with Tag
 	// in them; 0: none.
 	Parent  uint32

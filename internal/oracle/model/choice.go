@@ -104,12 +104,14 @@ func nth(first netip.Addr, n uint64) netip.Addr {
 	return a
 }
 
-// pool returns the addresses of a translation in a family. (if) leaves out link-local
-// addresses: nobody beyond the link could reply to them.
+// pool returns the addresses of a translation in a family. (if) leaves out deprecated
+// addresses, and link-local ones: nobody beyond the link could reply to them.
 func (m *Model) pool(a *resolve.Address, family int) []netip.Prefix {
 	found := []netip.Prefix{a.Prefix.Masked()}
 	if a.Kind == resolve.InterfaceAddress {
-		found = m.box.dynamic(a, func(has netip.Addr) bool { return !has.IsLinkLocalUnicast() })
+		found = m.box.dynamic(a, func(i *Interface, has netip.Addr) bool {
+			return !has.IsLinkLocalUnicast() && !slices.Contains(i.Deprecated, has)
+		})
 	}
 	return slices.DeleteFunc(found, func(p netip.Prefix) bool { return familyOf(p.Addr()) != family })
 }

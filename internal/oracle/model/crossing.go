@@ -31,7 +31,8 @@ type crossing struct {
 	due     bool // false: there was nothing to evaluate (local packets have no out crossing)
 	skipped bool // set skip
 	rule    *resolve.Rule
-	tag     string // of the last tagging rule that matched, or the initial one
+	stop    *resolve.Rule // the quick rule that ended the evaluation
+	tag     string        // of the last tagging rule that matched, or the initial one
 	nat     *target
 	rdr     *target
 	other   *turned // the packet after af-to
@@ -130,6 +131,7 @@ func (m *Model) evaluate(a asked) crossing {
 			c.rule = r
 		}
 		if r.Quick {
+			c.stop = r
 			break
 		}
 	}

@@ -115,18 +115,18 @@ func (m *Model) matchesTable(name string, addr netip.Addr) bool {
 	return in
 }
 
-func anyAddress(netip.Addr) bool { return true }
+func anyAddress(*Interface, netip.Addr) bool { return true }
 
 // dynamic returns the present value of an (if), for the addresses that suit. With
 // :network it is the networks (without link-local ones, as in pf), else the addresses,
 // cut to /bits if given. With :0 it is only the first of each family.
-func (b *Box) dynamic(a *resolve.Address, suits func(netip.Addr) bool) []netip.Prefix {
+func (b *Box) dynamic(a *resolve.Address, suits func(*Interface, netip.Addr) bool) []netip.Prefix {
 	var found []netip.Prefix
 	for _, i := range b.named(a.Interface) {
 		seen := map[bool]bool{} // by family, for :0
-		for _, p := range i.asked(a.Modifier) {
+		for _, p := range i.asked(a.Modifier, suits) {
 			is4 := p.Addr().Is4()
-			if a.NoAlias && seen[is4] || !suits(p.Addr()) {
+			if a.NoAlias && seen[is4] {
 				continue
 			}
 			seen[is4] = true
@@ -137,27 +137,24 @@ func (b *Box) dynamic(a *resolve.Address, suits func(netip.Addr) bool) []netip.P
 }
 
 // asked returns the addresses, with their networks, that a modifier selects.
-func (i *Interface) asked(m resolve.Modifier) []netip.Prefix {
-	var found []netip.Prefix
-	switch m {
-	case resolve.PeerModifier:
+func (i *Interface) asked(m resolve.Modifier, suits func(*Interface, netip.Addr) bool) (found []netip.Prefix) {
+	if m == resolve.PeerModifier {
 		for _, peer := range i.Peers {
-			found = append(found, whole(peer))
-		}
-	case resolve.BroadcastModifier:
-		for _, p := range i.Addresses {
-			if p.Addr().Is4() && p.Bits() < 31 && !i.Loopback {
-				found = append(found, whole(netipx.PrefixLastIP(p)))
+			if suits(i, peer) {
+				found = append(found, whole(peer))
 			}
 		}
-	case resolve.NetworkModifier:
-		for _, p := range i.Addresses {
-			if p.Addr().Is4() || !p.Addr().IsLinkLocalUnicast() {
-				found = append(found, p)
-			}
+		return found
+	}
+	for _, p := range i.Addresses {
+		is4 := p.Addr().Is4()
+		switch {
+		case !suits(i, p.Addr()), m == resolve.NetworkModifier && !is4 && p.Addr().IsLinkLocalUnicast():
+		case m != resolve.BroadcastModifier:
+			found = append(found, p)
+		case is4 && p.Bits() < 31 && !i.Loopback:
+			found = append(found, whole(netipx.PrefixLastIP(p)))
 		}
-	default:
-		return i.Addresses
 	}
 	return found
 }

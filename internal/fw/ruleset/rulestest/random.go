@@ -78,6 +78,7 @@ func DrawSnapshot(t *rapid.T) ruleset.Snapshot {
 
 func drawAddresses(t *rapid.T) []ruleset.Address {
 	var addresses []ruleset.Address
+	used := map[netip.Addr]bool{} // an interface has each address once
 	for range rapid.IntRange(0, 4).Draw(t, "addresses") {
 		a := ruleset.Address{Deprecated: oneIn(t, 4, "deprecated")}
 		is4 := rapid.Bool().Draw(t, "is4")
@@ -89,6 +90,10 @@ func drawAddresses(t *rapid.T) []ruleset.Address {
 		if oneIn(t, 4, "point to point") {
 			a.Peer = drawAddr(t, is4, "peer")
 		}
+		if used[addr] || used[a.Peer] || addr == a.Peer {
+			continue
+		}
+		used[addr], used[a.Peer] = true, a.Peer.IsValid()
 		addresses = append(addresses, a)
 	}
 	return addresses
@@ -124,16 +129,27 @@ func repeat(t *rapid.T, templates []*resolve.Rule) []*resolve.Rule {
 		r := pick(t, templates, "template")
 		n := rapid.IntRange(0, idle).Draw(t, "idle rules")
 		for range n {
-			idle := *r
+			idle := copyOf(r)
 			idle.Interface = resolve.Interface{Name: "gone0"}
-			rules = append(rules, &idle)
+			rules = append(rules, idle)
 		}
 		for range rapid.IntRange(0, 12).Draw(t, "busy") {
-			busy := *pick(t, templates, "template")
-			rules = append(rules, &busy)
+			rules = append(rules, copyOf(pick(t, templates, "template")))
 		}
 	}
 	return rules
+}
+
+// copyOf returns a rule with pools of its own.
+func copyOf(r *resolve.Rule) *resolve.Rule {
+	c := *r
+	for _, t := range []**resolve.Translation{&c.Nat, &c.Rdr} {
+		if *t != nil {
+			own := **t
+			*t = &own
+		}
+	}
+	return &c
 }
 
 func drawTable(t *rapid.T, name string, entries int) *resolve.Table {
@@ -185,11 +201,11 @@ func drawRule(t *rapid.T) *resolve.Rule {
 			HasCode: rapid.Bool().Draw(t, "has code"), Code: uint8(rapid.IntRange(0, 1).Draw(t, "code")),
 		}
 	}
-	if r.Action != ast.Block && oneIn(t, 4, "nat-to") {
+	if r.Action != ast.Block && r.Direction != ast.In && oneIn(t, 4, "nat-to") {
 		r.Nat = drawTranslation(t)
 		r.Nat.StaticPort = oneIn(t, 3, "static-port")
 	}
-	if r.Action != ast.Block && oneIn(t, 4, "rdr-to") {
+	if r.Action != ast.Block && r.Direction != ast.Out && oneIn(t, 4, "rdr-to") {
 		r.Rdr = drawTranslation(t)
 	}
 	return r
