@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir/internal/bench/option"
 	"weir/internal/bench/remote"
 	"weir/internal/bench/report"
 )
@@ -100,7 +101,7 @@ func (f *clientFlags) apply(env *Env, o *remote.Options) (err error) {
 	o.Progress, o.Command, o.Program = env.Stderr, benchCommand(), version()
 	o.Rates = o.Rates[:0]
 	for _, text := range f.rates {
-		r, err := remote.ParseRate(text)
+		r, err := option.ParseRate(text)
 		if err != nil {
 			return fmt.Errorf("--rate: %w", err)
 		}

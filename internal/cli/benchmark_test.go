@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/bench/report"
+	"weir/internal/missing"
 	"weir/internal/stats"
 )
 
@@ -38,7 +39,7 @@ func TestBenchmark(t *testing.T) {
 			prints: "No verdict: the run ended before everything was measured: it was interrupted."},
 		{name: "it fails late", run: errors.New("no wire"), document: late, want: "bench test: no wire", status: exitRefused, prints: "measured: bench test: no wire."},
 		{name: "it fails", run: errors.New("no wire"), want: "bench test: no wire", status: exitRefused},
-		{name: "this machine lacks it", run: &MissingError{errors.New("no iperf3")}, want: "bench test: no iperf3", status: exitUsage},
+		{name: "this machine lacks it", run: missing.Errorf("no iperf3"), want: "bench test: no iperf3", status: exitUsage},
 		{name: "the control fails", document: refused, want: ErrSilent.Error(), status: exitRefused, prints: "it is a test"},
 		{name: "sound", document: sound, status: exitDone, says: "this takes about 1m30s", prints: "a test"},
 	} {

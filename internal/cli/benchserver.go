@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir/internal/bench/option"
 	"weir/internal/bench/remote"
 	"weir/internal/host/netif"
 )
@@ -20,7 +21,7 @@ const routerLocal = "local"
 // newBenchServerCommand makes `weir bench server`.
 func newBenchServerCommand(env *Env) *cobra.Command {
 	o := remote.ServerOptions{Limits: remote.DefaultLimits(), Life: time.Hour}
-	data := remote.Bytes(o.Limits.Data)
+	data := option.Bytes(o.Limits.Data)
 	var keyFile, router string
 	c := &cobra.Command{
 		Use:   "server",

@@ -12,6 +12,7 @@ import (
 
 	"weir/internal/fw/bpfload"
 	"weir/internal/host/netif"
+	"weir/internal/missing"
 )
 
 // Env holds what a command may use besides its arguments.
@@ -36,7 +37,7 @@ func (e *Env) enter() error {
 	}
 	switch err := netif.Enter(path); {
 	case errors.Is(err, fs.ErrPermission):
-		return &MissingError{err}
+		return &missing.Error{Err: err}
 	case errors.Is(err, unix.EINVAL):
 		return &UsageError{fmt.Errorf("%s is no network namespace", path)}
 	default:

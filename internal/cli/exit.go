@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"weir/internal/fw/bpfload"
+	"weir/internal/missing"
 )
 
 // Exit statuses of every command.
@@ -29,34 +30,19 @@ type StatusError struct{ Status int }
 
 func (e *StatusError) Error() string { return fmt.Sprintf("exit status %d", e.Status) }
 
-// MissingError is an error that names a capability the machine or the user lacks.
-type MissingError struct{ Err error }
-
-func (e *MissingError) Error() string { return e.Err.Error() }
-func (e *MissingError) Unwrap() error { return e.Err }
-
-// MissingCapability makes the exit status 2.
-func (e *MissingError) MissingCapability() bool { return true }
-
-var errNotRoot = &MissingError{errors.New("must be run as root: it loads BPF programs and changes the network")}
-
-// missing is implemented by errors that name a capability the machine lacks:
-// no root, no BPF, too old a kernel.
-type missing interface{ MissingCapability() bool }
+var errNotRoot = missing.Errorf("must be run as root: it loads BPF programs and changes the network")
 
 // status returns the exit status for a command's error.
 func status(err error) int {
 	var usage *UsageError
-	var lacks missing
+	var lacks *missing.Error
 	var own *StatusError
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &own):
 		return own.Status
-	case errors.As(err, &usage), errors.Is(err, bpfload.ErrMounts):
-		return exitUsage
-	case errors.As(err, &lacks) && lacks.MissingCapability():
+	case errors.As(err, &usage), errors.As(err, &lacks), errors.Is(err, bpfload.ErrMounts):
 		return exitUsage
 	}
 	return exitRefused

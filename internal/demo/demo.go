@@ -16,6 +16,7 @@ import (
 
 	"weir/examples"
 	"weir/internal/lab"
+	"weir/internal/missing"
 )
 
 // DefaultName is the prefix of the namespaces' names. It differs from that of weir lab,
@@ -34,19 +35,11 @@ type Options struct {
 	Weir   string // the binary to run; "": this process's
 }
 
-// missingError names a missing capability.
-type missingError struct{ what string }
-
-func (e *missingError) Error() string { return e.what }
-
-// MissingCapability sets the exit status of the command line.
-func (e *missingError) MissingCapability() bool { return true }
-
 // Run shows weir under both hooks. An error says which check failed.
 func Run(ctx context.Context, o Options) error {
 	for _, p := range programs {
 		if _, err := exec.LookPath(p.name); err != nil {
-			return &missingError{fmt.Sprintf("the demo uses the program %s: install %s", p.name, p.from)}
+			return missing.Errorf("the demo uses the program %s: install %s", p.name, p.from)
 		}
 	}
 	if o.Name == "" {

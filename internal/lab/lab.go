@@ -11,6 +11,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"weir/internal/missing"
 )
 
 // DefaultName is the prefix of the namespaces of "weir lab".
@@ -51,7 +53,7 @@ func Up(ctx context.Context, opts Options) (*Lab, error) {
 		return nil, err
 	}
 	if unix.Geteuid() != 0 {
-		return nil, &missingError{"a lab needs root: network namespaces are made for it"}
+		return nil, missing.Errorf("a lab needs root: network namespaces are made for it")
 	}
 	for _, h := range l.topology.Hosts {
 		if err := l.makeNamespace(h.Name); err != nil {
@@ -177,11 +179,3 @@ func newLab(name string, topology Topology) (*Lab, error) {
 	}
 	return &Lab{name: name, topology: topology}, nil
 }
-
-// missingError names a missing capability.
-type missingError struct{ what string }
-
-func (e *missingError) Error() string { return e.what }
-
-// MissingCapability sets the exit status of the command line.
-func (e *missingError) MissingCapability() bool { return true }

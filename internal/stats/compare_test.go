@@ -180,7 +180,7 @@ func TestInterleavingRemovesDrift(t *testing.T) {
 		}
 		at = 0
 		mixed := map[string]Sample{}
-		for _, name := range Interleave(r, runs, []string{"a", "b"}) {
+		for _, name := range interleave(r.Shuffle, runs, []string{"a", "b"}) {
 			mixed[name] = append(mixed[name], measure())
 		}
 		if Compare(apart["a"], apart["b"]).Proven {

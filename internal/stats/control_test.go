@@ -34,7 +34,7 @@ func TestInterleave(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	entries := []string{"a", "b", "c", "d"}
 	rounds := make([][]string, 20)
-	for round, e := range Interleave(r, len(rounds), entries) {
+	for round, e := range interleave(r.Shuffle, len(rounds), entries) {
 		rounds[round] = append(rounds[round], e)
 	}
 	orders := map[string]bool{}
@@ -50,7 +50,7 @@ func TestInterleave(t *testing.T) {
 	if !slices.Equal(entries, []string{"a", "b", "c", "d"}) {
 		t.Error("the caller's order was changed")
 	}
-	for range Interleave(r, 3, entries) {
+	for range interleave(r.Shuffle, 3, entries) {
 		break // and nothing more is asked for
 	}
 }

@@ -8,11 +8,15 @@ import (
 
 // Interleave returns every entry once in each round, in a random order that is
 // another one in each: what drifts over time then meets all entries alike.
-func Interleave[T any](random *rand.Rand, rounds int, entries []T) iter.Seq2[int, T] {
+func Interleave[T any](rounds int, entries []T) iter.Seq2[int, T] {
+	return interleave(rand.Shuffle, rounds, entries)
+}
+
+func interleave[T any](shuffle func(int, func(i, j int)), rounds int, entries []T) iter.Seq2[int, T] {
 	return func(yield func(int, T) bool) {
 		order := slices.Clone(entries)
 		for round := range rounds {
-			random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+			shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 			for _, entry := range order {
 				if !yield(round, entry) {
 					return

@@ -86,3 +86,16 @@ func trim(text string) string {
 	}
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
+
+// Parse reads a number with an optional prefix K, M, G or T, in either case. Each is base
+// times the one before.
+func Parse(text string, base float64) (float64, error) {
+	number, factor := text, 1.0
+	for at, prefix := range "KMGT" {
+		if rest, found := strings.CutSuffix(strings.ToUpper(text), string(prefix)); found {
+			number, factor = rest, math.Pow(base, float64(at+1))
+		}
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	return v * factor, err
+}

@@ -1,10 +1,11 @@
 package affinity
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"math"
 
+	"weir/internal/bench/option"
 	"weir/internal/bench/paths"
 )
 
@@ -29,17 +30,9 @@ func Defaults() Options {
 
 // Check returns the first error in the options.
 func (o *Options) Check() error {
-	switch {
-	case o.Path != paths.NftNAT && o.Path != paths.Nft && o.Path != paths.Kernel:
+	if o.Path != paths.NftNAT && o.Path != paths.Nft && o.Path != paths.Kernel {
 		return fmt.Errorf("--path %s: want kernel, nft or nft-nat, whose packets the stack takes", o.Path)
-	case o.Runs < 1 || o.Runs > 1000:
-		return fmt.Errorf("--runs %d: want 1 to 1000", o.Runs)
-	case o.Flows < 1 || o.Flows > 65536:
-		return fmt.Errorf("--flows %d: want 1 to 65536", o.Flows)
-	case math.IsNaN(o.Seconds) || o.Seconds < 0.2 || o.Seconds > 60:
-		return fmt.Errorf("--seconds %g: want 0.2 to 60", o.Seconds)
-	case math.IsNaN(o.Times) || o.Times < 1.1 || o.Times > 4:
-		return fmt.Errorf("--times %g: want 1.1 to 4", o.Times)
 	}
-	return nil
+	return cmp.Or(option.Runs(o.Runs), option.Within("--flows", 1, 65536, o.Flows),
+		option.Within("--seconds", 0.2, 60, o.Seconds), option.Within("--times", 1.1, 4, o.Times))
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -140,10 +139,9 @@ const (
 // compare measures the settings in turn, one piece of a run at a time. So a disturbance
 // of some seconds meets all three settings.
 func (b *bed) compare(ctx context.Context, r *result) error {
-	order := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	pieces := b.pieces()
 	var run [settings]offer
-	for round, which := range stats.Interleave(order, b.o.Runs*pieces, []int{before, again, after}) {
+	for round, which := range stats.Interleave(b.o.Runs*pieces, []int{before, again, after}) {
 		one, err := b.piece(ctx, r, which)
 		if err != nil {
 			return err

@@ -36,30 +36,20 @@ func (r *Report) Document() *report.Document {
 	for _, name := range slices.Sorted(maps.Keys(r.Rules)) {
 		d.Attachments = append(d.Attachments, report.Attachment{Name: name, Text: r.Rules[name]})
 	}
-	d.Sections = append(d.Sections, r.rateSection())
-	if s := r.curveSection(); len(s.Charts) > 0 {
-		d.Sections = append(d.Sections, s)
-	}
-	d.Sections = append(d.Sections, r.costSection())
+	d.Add(r.rateSection(), r.curveSection(), r.costSection())
 	if p := r.Profile; p != nil {
 		d.Sections = append(d.Sections, report.Section{Title: "Where the time goes", Charts: []report.Chart{{
 			Title: "Time of the core while " + p.Path + " forwards", Flame: &report.Flame{Unit: "samples", Stacks: p.Stacks},
 			Note: "By perf, in a run of its own that is in no other figure: " + p.Case.String() + ". A caller is below what it calls. weir's programs are blue; the generator's and the sink's belong to the benchmark.",
 		}}})
 	}
-	if charts := r.OverTime(); len(charts) > 0 {
-		d.Sections = append(d.Sections, report.Section{Title: "Run by run", Charts: charts})
-	}
-	d.Sections = append(d.Sections, r.tableSection())
+	d.Add(report.Section{Title: "Run by run", Charts: r.OverTime()}, r.tableSection())
 	return d
 }
 
-// leastRuns is the number of runs below which a report calls itself a sketch.
-const leastRuns = 5
-
 // Sketch reports whether there are too few runs for a verdict.
 func (r *Report) Sketch() bool {
-	return slices.ContainsFunc(r.Rows, func(row Row) bool { return len(row.Mpps) < leastRuns })
+	return slices.ContainsFunc(r.Rows, func(row Row) bool { return len(row.Mpps) < report.LeastRuns })
 }
 
 func (r *Report) method() []string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"weir/internal/bench/traffic"
 	"weir/internal/host/hostinfo"
 	"weir/internal/lab"
+	"weir/internal/missing"
 	"weir/internal/stats"
 	"weir/internal/units"
 )
@@ -26,7 +26,6 @@ import (
 type benchmark struct {
 	options  *Options
 	bed      *testbed.Testbed
-	random   *rand.Rand
 	report   *Report
 	missing  map[string]string // why a path cannot run on this machine
 	progress *progress.Progress
@@ -52,7 +51,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &benchmark{options: &o, random: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)),
+	b := &benchmark{options: &o,
 		report: &Report{Command: o.Command, Version: o.Version, Started: time.Now().UTC().Truncate(time.Second), Machine: machine,
 			Rules: map[string]string{"gateway.conf": examples.GatewayConf, "gateway.nft": examples.GatewayNft}}}
 	if b.bed, err = testbed.Open(ctx, testbed.Options{Name: o.Name, Program: o.Program, Offloads: lab.OffloadsOff}); err != nil {
@@ -115,7 +114,7 @@ func (b *benchmark) nothingMeasured() error {
 	for _, skip := range b.report.Skipped {
 		why = append(why, skip.Path+": "+skip.Reason)
 	}
-	return &testbed.MissingError{What: "no path could be measured: " + strings.Join(why, "; ")}
+	return missing.Errorf("no path could be measured: %s", strings.Join(why, "; "))
 }
 
 // measureCase measures all paths in one case.
@@ -131,7 +130,7 @@ func (b *benchmark) measureCase(ctx context.Context, c traffic.Case) error {
 	}
 	control := b.control(all)
 	entries := append(slices.Clone(all), control)
-	for round, e := range stats.Interleave(b.random, b.options.Runs, entries) {
+	for round, e := range stats.Interleave(b.options.Runs, entries) {
 		b.progress.Step("%s, round %d of %d", e.path.Name, round+1, b.options.Runs)
 		if err := b.measureOnce(ctx, c, e); err != nil {
 			b.concludeEarly(c, all, control)

@@ -15,6 +15,7 @@ import (
 	"weir/internal/bench/testbed"
 	"weir/internal/bench/traffic"
 	"weir/internal/lab"
+	"weir/internal/missing"
 	"weir/internal/testenv"
 )
 
@@ -78,8 +79,8 @@ func TestNothingMeasured(t *testing.T) {
 	o := shortOptions(paths.Redirect)
 	o.Cores = []int{1024}
 	_, err := Run(t.Context(), o)
-	var missing *testbed.MissingError
-	if !errors.As(err, &missing) {
+	var lacks *missing.Error
+	if !errors.As(err, &lacks) {
 		t.Fatalf("got %v, want what is missing", err)
 	}
 	testenv.NothingLeft(t, o.Name)

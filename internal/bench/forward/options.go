@@ -1,11 +1,11 @@
 package forward
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"weir/internal/bench/option"
@@ -80,28 +80,26 @@ const (
 
 // Check returns the first error in the options.
 func (o *Options) Check() error {
-	for _, check := range []error{
-		option.Each("--frame", o.Frames, func(n int) bool { return n >= traffic.LeastFrame && n <= maxFrame }, "64 to 1518"),
-		option.Each("--flows", o.Flows, func(n int) bool { return n >= 1 && n <= maxFlows }, fmt.Sprintf("1 to %d", maxFlows)),
+	err := cmp.Or(
+		option.Within("--frame", traffic.LeastFrame, maxFrame, o.Frames...),
+		option.Within("--flows", 1, maxFlows, o.Flows...),
 		option.Each("--family", o.Families, func(n int) bool { return n == 4 || n == 6 }, "4 or 6"),
-		option.Each("--proto", o.Protocols, option.OneOf(traffic.UDP, traffic.TCP), "udp or tcp"),
+		option.Words("--proto", o.Protocols, traffic.UDP, traffic.TCP),
 		option.Each("--cores", o.Cores, func(n int) bool { return n >= 1 }, "1 or more"),
-		option.Each("--direction", o.Directions, option.OneOf(traffic.OneWay, traffic.Both), "one or both"),
-		option.Each("--sink", o.Sinks, option.OneOf(traffic.Far, traffic.Egress), "far or egress"),
-		option.Each("--rules", o.Rules, func(n int) bool { return n >= 0 && n <= paths.MaxRules }, fmt.Sprintf("0 to %d", paths.MaxRules)),
-		option.Each("--tables", o.Tables, func(n int) bool { return n >= 0 && n <= paths.MaxTable }, fmt.Sprintf("0 to %d", paths.MaxTable)),
+		option.Words("--direction", o.Directions, traffic.OneWay, traffic.Both),
+		option.Words("--sink", o.Sinks, traffic.Far, traffic.Egress),
+		option.Within("--rules", 0, paths.MaxRules, o.Rules...),
+		option.Within("--tables", 0, paths.MaxTable, o.Tables...),
 		option.Each("--limit", o.Limits, func(n int) bool { return n == 0 || n >= o.needed() && n <= resolve.MostStates },
 			fmt.Sprintf("0, or %d to %d with these connections", o.needed(), resolve.MostStates)),
-		option.Each("--paths", o.Paths, option.OneOf(paths.Known...), strings.Join(paths.Known, ", ")),
-		option.Each("--hook", []string{o.Hook}, option.OneOf("xdp", "tcx"), "xdp or tcx"),
-		option.Each("--prefetch", []string{o.Prefetch}, option.OneOf("auto", "on", "off"), "auto, on or off"),
-		option.Each("--runs", []int{o.Runs}, func(n int) bool { return n >= 1 && n <= option.MaxRuns }, "1 to 1000"),
-		option.Each("--seconds", []time.Duration{o.Seconds},
-			func(d time.Duration) bool { return d >= 50*time.Millisecond && d <= maxSeconds }, "0.05 to 60"),
-	} {
-		if check != nil {
-			return check
-		}
+		option.Words("--paths", o.Paths, paths.Known...),
+		option.Words("--hook", []string{o.Hook}, "xdp", "tcx"),
+		option.Words("--prefetch", []string{o.Prefetch}, "auto", "on", "off"),
+		option.Runs(o.Runs),
+		option.Within("--seconds", 0.05, maxSeconds.Seconds(), o.Seconds.Seconds()),
+	)
+	if err != nil {
+		return err
 	}
 	if o.Hook == "tcx" && slices.ContainsFunc(o.Paths, func(p string) bool { return slices.Contains(paths.VLAN, p) }) {
 		return errors.New("--hook tcx: frames with tags are measured at xdp only, which judges them itself")

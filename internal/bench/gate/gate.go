@@ -14,6 +14,7 @@ import (
 	"weir/internal/bench/forward"
 	"weir/internal/bench/paths"
 	"weir/internal/bench/report"
+	"weir/internal/missing"
 	"weir/internal/stats"
 	"weir/internal/units"
 )
@@ -95,8 +96,8 @@ func watch(ctx context.Context, f *File, run one) (*Result, error) {
 
 // isMissing reports whether the machine lacks something that every run needs.
 func isMissing(err error) bool {
-	var missing interface{ MissingCapability() bool }
-	return errors.As(err, &missing)
+	var lacks *missing.Error
+	return errors.As(err, &lacks)
 }
 
 func (r *Result) begin(f *File, first *forward.Report) {

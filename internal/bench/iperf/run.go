@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"weir/internal/missing"
 )
 
 const (
@@ -20,6 +22,8 @@ const (
 	// slack is how long a test may take beyond its time, to connect, end and exchange
 	// results.
 	slack = 20 * time.Second
+	// connectPatience is how long a client tries to connect.
+	connectPatience = 5 * time.Second
 )
 
 // Pair is a client's host and a server's host. Each is in a network namespace that
@@ -38,10 +42,14 @@ type Load struct {
 	Pair    Pair
 	Streams int           // connections
 	Time    time.Duration // length of the traffic in whole seconds, at least one
+	Omit    time.Duration // beginning that does not count, in whole seconds
 	Rate    float64       // bits per second of all streams together; 0: no limit
 	UDP     bool
 	Length  int  // bytes of a datagram or a write; 0: iperf3's default
 	Reverse bool // the server sends
+	Both    bool // both ends send at the same time
+	// Interval is the length of the parts that [Series] returns. 0 means one part.
+	Interval time.Duration
 	// Congestion is TCP's congestion control. "" means the system's.
 	Congestion string
 	// Begun is called when the clients of all loads are released. It may be nil.
@@ -105,7 +113,7 @@ func (g *gate) release() {
 
 func (r *run) prepare(ctx context.Context, loads []Load) (err error) {
 	if _, err := exec.LookPath("setpriv"); err != nil {
-		return &missingError{"the program setpriv, which ends iperf3 with what has started it, is not installed (package util-linux)"}
+		return missing.Errorf("the program setpriv, which ends iperf3 with what has started it, is not installed (package util-linux)")
 	}
 	if r.alive, err = newGate(); err != nil {
 		return err
@@ -170,9 +178,9 @@ func (r *run) startClient(ctx context.Context, load int, l *Load, streams int, p
 
 // arguments returns the arguments of iperf3.
 func (l *Load) arguments(streams int, port uint16) []string {
-	seconds := max(int(l.Time.Round(time.Second)/time.Second), 1)
-	args := []string{"-c", l.Pair.Address, "-p", strconv.Itoa(int(port)), "-t", strconv.Itoa(seconds),
-		"-P", strconv.Itoa(streams), "-J", "-i", "0"}
+	args := []string{"-c", l.Pair.Address, "-p", strconv.Itoa(int(port)), "-t", strconv.Itoa(max(wholeSeconds(l.Time), 1)),
+		"-P", strconv.Itoa(streams), "-J", "-i", number(l.Interval.Seconds(), 2), "-O", strconv.Itoa(wholeSeconds(l.Omit)),
+		"--connect-timeout", strconv.FormatInt(connectPatience.Milliseconds(), 10)}
 	if l.Pair.Bind != "" {
 		args = append(args, "-B", l.Pair.Bind)
 	}
@@ -180,7 +188,7 @@ func (l *Load) arguments(streams int, port uint16) []string {
 		args = append(args, "-u")
 	}
 	if l.Rate > 0 { // iperf3 counts per stream
-		args = append(args, "-b", strconv.FormatInt(int64(l.Rate/float64(l.Streams)), 10))
+		args = append(args, "-b", number(l.Rate/float64(l.Streams), 0))
 	} else if l.UDP {
 		args = append(args, "-b", "0")
 	}
@@ -190,11 +198,18 @@ func (l *Load) arguments(streams int, port uint16) []string {
 	if l.Reverse {
 		args = append(args, "-R")
 	}
+	if l.Both {
+		args = append(args, "--bidir")
+	}
 	if l.Congestion != "" && !l.UDP {
 		args = append(args, "-C", l.Congestion)
 	}
 	return args
 }
+
+func wholeSeconds(d time.Duration) int { return int(d.Round(time.Second) / time.Second) }
+
+func number(v float64, decimals int) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
 
 // collect waits for all clients and adds up the processes of each load.
 func (r *run) collect(loads []Load) ([]*Result, error) {

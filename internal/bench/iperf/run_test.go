@@ -150,3 +150,22 @@ func TestServerDiesWithItsShell(t *testing.T) {
 }
 
 var errShellKilled = errors.New("the shell was killed")
+
+// TestArguments: a rate is that of each stream, and both directions can be measured.
+func TestArguments(t *testing.T) {
+	for _, test := range []struct {
+		load Load
+		want []string
+	}{
+		{Load{Pair: Pair{Address: "192.0.2.1"}, Streams: 4, Rate: 100e6, Reverse: true, Time: 2 * time.Second, Omit: time.Second, Interval: time.Second / 4},
+			[]string{"-c 192.0.2.1", "-p 5201", "-P 4", "-b 25000000", "-R", "-t 2", "-O 1", "-i 0.25", "-J"}},
+		{Load{Streams: 1, UDP: true, Rate: 1472e3, Length: 1472, Both: true}, []string{"-u", "-l 1472", "-b 1472000", "--bidir", "-t 1", "-i 0"}},
+	} {
+		got := strings.Join(test.load.arguments(test.load.Streams, 5201), " ") + " "
+		for _, want := range test.want {
+			if !strings.Contains(got, want+" ") && !strings.Contains(got, want+".00 ") {
+				t.Errorf("%q is not in %q", want, got)
+			}
+		}
+	}
+}

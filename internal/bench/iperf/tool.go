@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"weir/internal/missing"
 )
 
 // Version is the version of an iperf3.
@@ -44,19 +46,11 @@ type Tool struct {
 	Version Version
 }
 
-// missingError names a capability that the machine lacks.
-type missingError struct{ what string }
-
-func (e *missingError) Error() string { return e.what }
-
-// MissingCapability selects the exit status of the command.
-func (e *missingError) MissingCapability() bool { return true }
-
-// Find finds iperf3. If it is missing or older than 3.9, the error has MissingCapability.
+// Find finds iperf3. If it is missing or older than 3.9, the error is a [missing.Error].
 func Find(ctx context.Context) (*Tool, error) {
 	path, err := exec.LookPath("iperf3")
 	if err != nil {
-		return nil, &missingError{"the program iperf3 is not installed (package iperf3)"}
+		return nil, missing.Errorf("the program iperf3 is not installed (package iperf3)")
 	}
 	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err != nil {
@@ -68,7 +62,7 @@ func Find(ctx context.Context) (*Tool, error) {
 		return nil, err
 	}
 	if v.Major < 3 || v.Major == 3 && v.Minor < 9 {
-		return nil, &missingError{fmt.Sprintf("%s is version %s; 3.9 or newer is needed", path, v)}
+		return nil, missing.Errorf("%s is version %s; 3.9 or newer is needed", path, v)
 	}
 	return &Tool{path, v}, nil
 }

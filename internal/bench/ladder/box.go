@@ -95,7 +95,7 @@ func (l *ladder) addTo(s spot, control bool, what string, times float64, do func
 }
 
 // in builds a box, does its tasks in random order, and takes it down.
-func (l *ladder) in(ctx context.Context, b *box, round int, random *rand.Rand) (err error) {
+func (l *ladder) in(ctx context.Context, b *box, round int) (err error) {
 	if err := l.testbed.SetOffloads(b.offloads); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (l *ladder) in(ctx context.Context, b *box, round int, random *rand.Rand) (
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
-	random.Shuffle(len(b.tasks), func(i, j int) { b.tasks[i], b.tasks[j] = b.tasks[j], b.tasks[i] })
+	rand.Shuffle(len(b.tasks), func(i, j int) { b.tasks[i], b.tasks[j] = b.tasks[j], b.tasks[i] })
 	for _, t := range b.tasks {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -18,7 +18,7 @@ import (
 // document turns the figures into a report.
 func (l *ladder) document() *report.Document {
 	d := &report.Document{Kind: "ladder", Title: "What each step between two hosts costs", Command: l.options.Command,
-		Version: l.options.Version, Sketch: l.options.Sketch || l.options.Runs < leastRuns, Method: l.method(), Skipped: l.skipped,
+		Version: l.options.Version, Sketch: l.options.Sketch || l.options.Runs < report.LeastRuns, Method: l.method(), Skipped: l.skipped,
 		Attachments: []report.Attachment{{Name: "gateway.conf", Text: examples.GatewayConf}, {Name: "gateway.nft", Text: examples.GatewayNft}}}
 	l.addControl(d)
 	for _, offloads := range l.options.modes() {

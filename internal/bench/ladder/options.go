@@ -1,13 +1,12 @@
 package ladder
 
 import (
-	"errors"
-	"fmt"
+	"cmp"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
+	"weir/internal/bench/option"
 	"weir/internal/lab"
 )
 
@@ -66,7 +65,6 @@ func Quick() Options {
 // Limits of the options.
 const (
 	mostConnections = 10_000
-	mostRuns        = 1000
 	mostSeconds     = 600
 	leastRate       = 1e6
 	mostRate        = 400e9
@@ -74,44 +72,15 @@ const (
 
 // Check returns the first error in the options.
 func (o *Options) Check() error {
-	for _, list := range []struct {
-		flag  string
-		given []string
-		known []string
-	}{{"--parts", o.Parts, Parts}, {"--offloads", o.Offloads, []string{"on", "off"}}, {"--firewalls", o.Firewalls, []string{Kernel, Nft, Weir}}} {
-		if err := oneOf(list.flag, list.given, list.known); err != nil {
-			return err
-		}
-	}
-	if len(o.Connections) == 0 {
-		return errors.New("--connections: nothing given, want numbers of connections")
-	}
-	for _, n := range o.Connections {
-		if n < 1 || n > mostConnections {
-			return fmt.Errorf("--connections %d: want 1 to %d", n, mostConnections)
-		}
-	}
-	switch {
-	case o.Runs < 1 || o.Runs > mostRuns:
-		return fmt.Errorf("--runs %d: want 1 to %d", o.Runs, mostRuns)
-	case o.Seconds < 1 || o.Seconds > mostSeconds:
-		return fmt.Errorf("--seconds %d: want 1 to %d", o.Seconds, mostSeconds)
-	case o.Rate < leastRate || o.Rate > mostRate:
-		return fmt.Errorf("--rate %g: want 0.001 to 400 Gbit/s", o.Rate/1e9)
-	}
-	return nil
-}
-
-func oneOf(flag string, given, known []string) error {
-	if len(given) == 0 {
-		return fmt.Errorf("%s: nothing given, want %s", flag, strings.Join(known, ", "))
-	}
-	for _, word := range given {
-		if !slices.Contains(known, word) {
-			return fmt.Errorf("%s %s: want %s", flag, word, strings.Join(known, ", "))
-		}
-	}
-	return nil
+	return cmp.Or(
+		option.Words("--parts", o.Parts, Parts...),
+		option.Words("--offloads", o.Offloads, "on", "off"),
+		option.Words("--firewalls", o.Firewalls, Kernel, Nft, Weir),
+		option.Within("--connections", 1, mostConnections, o.Connections...),
+		option.Runs(o.Runs),
+		option.Within("--seconds", 1, mostSeconds, o.Seconds),
+		option.Within("--rate", leastRate/1e9, mostRate/1e9, o.Rate/1e9),
+	)
 }
 
 func (o *Options) has(part string) bool { return slices.Contains(o.Parts, part) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -67,9 +66,6 @@ func Run(ctx context.Context, o Options) (*report.Document, error) {
 	return d, err
 }
 
-// leastRuns is the number of runs below which a report calls itself a sketch.
-const leastRuns = 5
-
 // frames returns the options of the part that "weir bench forward" does.
 func (o *Options) frames() forward.Options {
 	f := forward.Defaults()
@@ -95,9 +91,8 @@ func (l *ladder) climb(ctx context.Context) (err error) {
 	l.leaveOut()
 	l.say = progress.New(l.options.Progress, len(l.tasks())*l.options.Runs, l.options.Estimate())
 	defer l.say.End()
-	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
-	for round, b := range stats.Interleave(random, l.options.Runs, l.boxes) {
-		if err := l.in(ctx, b, round, random); err != nil {
+	for round, b := range stats.Interleave(l.options.Runs, l.boxes) {
+		if err := l.in(ctx, b, round); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -48,9 +47,7 @@ type Options struct {
 func Defaults() Options { return Options{Runs: 5} }
 
 // Check returns the first error in the options.
-func (o *Options) Check() error {
-	return option.Each("--runs", []int{o.Runs}, func(n int) bool { return n >= 1 && n <= option.MaxRuns }, "1 to 1000")
-}
+func (o *Options) Check() error { return option.Runs(o.Runs) }
 
 // Report is the cost of reading rules.
 type Report struct {
@@ -128,8 +125,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		c := &r.Rules[1+i]
 		files = append(files, file{c.Name(), func() error { return readAll(c) }})
 	}
-	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
-	for round, f := range stats.Interleave(random, o.Runs, files) {
+	for round, f := range stats.Interleave(o.Runs, files) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

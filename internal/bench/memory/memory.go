@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"runtime"
 	"time"
 
@@ -49,9 +48,7 @@ func (o *Options) Check() error {
 			return fmt.Errorf("--mib %d: want sizes in rising order", mib)
 		}
 	}
-	return errors.Join(
-		option.Each("--mib", o.Sizes, func(n int) bool { return n >= 1 && n <= maxMemory }, fmt.Sprintf("1 to %d", maxMemory)),
-		option.Each("--runs", []int{o.Runs}, func(n int) bool { return n >= 1 && n <= option.MaxRuns }, "1 to 1000"))
+	return errors.Join(option.Within("--mib", 1, maxMemory, o.Sizes...), option.Runs(o.Runs))
 }
 
 // Report is the cost of a touch of memory.
@@ -148,8 +145,7 @@ func measure(ctx context.Context, o Options, arrays []*array) error {
 			return err
 		}
 	}
-	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
-	for round, a := range stats.Interleave(random, o.Runs, arrays) {
+	for round, a := range stats.Interleave(o.Runs, arrays) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

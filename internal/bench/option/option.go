@@ -1,12 +1,14 @@
 package option
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// MaxRuns limits how often a benchmark measures.
-const MaxRuns = 1000
+// maxRuns limits how often a benchmark measures.
+const maxRuns = 1000
 
 // Each checks the values of an option one by one. want describes the valid ones.
 func Each[T any](option string, values []T, good func(T) bool, want string) error {
@@ -21,7 +23,19 @@ func Each[T any](option string, values []T, good func(T) bool, want string) erro
 	return nil
 }
 
-// OneOf accepts the given words.
-func OneOf(words ...string) func(string) bool {
-	return func(s string) bool { return slices.Contains(words, s) }
+// Words checks words against a list of those that are valid.
+func Words(option string, values []string, known ...string) error {
+	or := ", "
+	if len(known) == 2 {
+		or = " or "
+	}
+	return Each(option, values, func(s string) bool { return slices.Contains(known, s) }, strings.Join(known, or))
 }
+
+// Within checks values against the least and the most that are valid.
+func Within[T cmp.Ordered](option string, least, most T, values ...T) error {
+	return Each(option, values, func(v T) bool { return v >= least && v <= most }, fmt.Sprintf("%v to %v", least, most))
+}
+
+// Runs checks how often a benchmark measures.
+func Runs(n int) error { return Within("--runs", 1, maxRuns, n) }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"weir/internal/fw/bpfload"
+	"weir/internal/missing"
 )
 
 // functionsFile lists where the functions of weir's sources begin. It is generated from
@@ -77,7 +78,7 @@ func readSymbols(name string) ([]symbol, error) {
 		return nil, fmt.Errorf("read the kernel's symbols: %w", err)
 	}
 	if len(all) == 0 {
-		return nil, &missingError{fmt.Errorf("%s shows no addresses: kernel.kptr_restrict hides them", name)}
+		return nil, missing.Errorf("%s shows no addresses: kernel.kptr_restrict hides them", name)
 	}
 	slices.SortStableFunc(all, func(a, b symbol) int { return cmp.Compare(a.at, b.at) })
 	return all, nil

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"weir/internal/missing"
 )
 
 const (
@@ -30,15 +32,6 @@ type Sampler struct {
 	ring []byte
 }
 
-// missingError names a capability that the machine lacks.
-type missingError struct{ err error }
-
-func (e *missingError) Error() string { return e.err.Error() }
-func (e *missingError) Unwrap() error { return e.err }
-
-// MissingCapability selects the exit status of the command.
-func (e *missingError) MissingCapability() bool { return true }
-
 // NewSampler prepares sampling of a core.
 func NewSampler(core int) (*Sampler, error) {
 	attr := unix.PerfEventAttr{
@@ -48,7 +41,7 @@ func NewSampler(core int) (*Sampler, error) {
 	}
 	fd, err := unix.PerfEventOpen(&attr, -1, core, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	if err != nil {
-		return nil, &missingError{fmt.Errorf("sample core %d by cpu-clock: %w", core, err)}
+		return nil, missing.Errorf("sample core %d by cpu-clock: %w", core, err)
 	}
 	ring, err := unix.Mmap(fd, 0, (1+ringPages)*unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,9 @@ const (
 	Down = "down" // from the server to the client
 	Both = "both" // both at the same time
 )
+
+// Rate is a number of bits per second.
+type Rate = option.Rate
 
 // Options choose the server and what to measure. All combinations of the lists are
 // measured.
@@ -84,20 +88,15 @@ func (o *Options) Check() error {
 	if o.Host == "" {
 		return errors.New("name the machine that weir bench server runs on")
 	}
-	for _, check := range []error{
-		option.Each("--proto", o.Protocols, option.OneOf(TCP, UDP), "tcp or udp"),
-		option.Each("--direction", o.Directions, option.OneOf(Up, Down, Both), "up, down or both"),
-		option.Each("--connections", o.Connections, func(n int) bool { return n >= 1 && n <= maxConnections }, "1 to 128"),
+	return cmp.Or(
+		option.Words("--proto", o.Protocols, TCP, UDP),
+		option.Words("--direction", o.Directions, Up, Down, Both),
+		option.Within("--connections", 1, maxConnections, o.Connections...),
 		option.Each("--rate", o.Rates, func(r Rate) bool { return r >= 1e3 && r <= 100e9 }, "1K to 100G; UDP is always paced"),
-		option.Each("--frame", o.Frames, func(n int) bool { return n >= minFrame && n <= maxFrame }, "64 to 1518"),
-		option.Each("--runs", []int{o.Runs}, func(n int) bool { return n >= 1 && n <= option.MaxRuns }, "1 to 1000"),
+		option.Within("--frame", minFrame, maxFrame, o.Frames...),
+		option.Runs(o.Runs),
 		option.Each("--seconds", []time.Duration{o.Seconds}, func(d time.Duration) bool { return d > 0 && d <= maxSeconds }, "up to 600"),
-	} {
-		if check != nil {
-			return check
-		}
-	}
-	return nil
+	)
 }
 
 // Case is one setting that is measured several times.

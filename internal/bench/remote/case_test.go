@@ -2,7 +2,6 @@ package remote
 
 import (
 	"net/netip"
-	"slices"
 	"testing"
 	"time"
 
@@ -28,24 +27,6 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestRates(t *testing.T) {
-	for text, want := range map[string]Rate{"10M": 10e6, "2.5g": 2.5e9, "0": 0, "64k": 64e3, "1500": 1500} {
-		if got, err := ParseRate(text); err != nil || got != want {
-			t.Errorf("ParseRate(%q) = %v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "fast", "-1", "NaN", "1e40", "10MB", "Inf"} {
-		if got, err := ParseRate(text); err == nil {
-			t.Errorf("ParseRate(%q) = %v", text, got)
-		}
-	}
-	for rate, want := range map[Rate]string{0: "unlimited", 941e6: "941 Mbit/s", 1e10: "10 Gbit/s", 950: "950 bit/s"} {
-		if got := rate.String(); got != want {
-			t.Errorf("%f is written %q, want %q", float64(rate), got, want)
-		}
-	}
-}
-
 // TestFrameSizes: a frame of 64 bytes has 64 bytes on the wire, and IPv6 needs 84.
 func TestFrameSizes(t *testing.T) {
 	for _, test := range []struct {
@@ -67,7 +48,7 @@ func TestLimits(t *testing.T) {
 	asked := Case{TCP, Up, 1, 0, 0}.request(netip.MustParseAddr("192.0.2.1"), time.Second)
 	full := []sample.Point{{Took: time.Second, Cores: []sample.Core{{ID: 0, Busy: 0.1}, {ID: 1, Busy: 0.99}}}}
 	made := func(bits uint64, granted Rate, points []sample.Point) *result {
-		r := &result{granted: asked, own: points, up: &direction{Bytes: bits / 8, Window: time.Second}}
+		r := &result{granted: asked, own: points, up: &direction{Result: iperf.Result{Rate: float64(bits)}}}
 		r.granted.Rate = granted
 		return r
 	}
@@ -94,28 +75,23 @@ func TestRateMet(t *testing.T) {
 	asked := Case{TCP, Up, 1, 100e6, 0}.request(netip.MustParseAddr("192.0.2.1"), time.Second)
 	full := []sample.Point{{Took: time.Second, Cores: []sample.Core{{ID: 0, Busy: 1}}}}
 	for bits, want := range map[uint64]int{99e6: 0, 60e6: 1} {
-		r := &result{granted: asked, own: full, up: &direction{Bytes: bits / 8, Window: time.Second}}
+		r := &result{granted: asked, own: full, up: &direction{Result: iperf.Result{Rate: float64(bits)}}}
 		if got := r.limits(asked); len(got) != want {
 			t.Errorf("%d of 100 Mbit/s: %q", bits/1e6, got)
 		}
 	}
 }
 
-func TestIPerf3Arguments(t *testing.T) {
+// TestLoad: iperf3 counts payload, and the rate of each connection.
+func TestLoad(t *testing.T) {
 	a := netip.MustParseAddr("192.0.2.1")
 	tcp := Case{TCP, Down, 4, 100e6, 0}.request(a, 2*time.Second)
-	got := tcp.clientArguments(a.String(), 5201)
-	for _, want := range [][]string{{"-c", "192.0.2.1"}, {"-P", "4"}, {"-b", "25000000"}, {"-R"}, {"-t", "2"}, {"-J"}} {
-		if i := slices.Index(got, want[0]); i < 0 || len(want) > 1 && got[i+1] != want[1] {
-			t.Errorf("%v in %v", want, got)
-		}
+	if l := tcp.load(a.String()); l.Pair.Address != "192.0.2.1" || l.Streams != 4 || l.Rate != 100e6 || !l.Reverse || l.Both || l.Time != 2*time.Second || l.Omit != omitted {
+		t.Errorf("%+v", l)
 	}
-	udp := Case{UDP, Up, 1, 1518e3, 1518}.request(a, time.Second)
-	got = udp.clientArguments(a.String(), 5201)
-	for _, want := range [][]string{{"-l", "1472"}, {"-b", "1472000"}, {"-u"}} {
-		if i := slices.Index(got, want[0]); i < 0 || len(want) > 1 && got[i+1] != want[1] {
-			t.Errorf("%v in %v", want, got)
-		}
+	udp := Case{UDP, Both, 1, 1518e3, 1518}.request(a, time.Second)
+	if l := udp.load(a.String()); l.Length != 1472 || l.Rate != 1472000 || !l.UDP || !l.Both || l.Reverse {
+		t.Errorf("%+v", l)
 	}
 }
 

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,43 +15,29 @@ import (
 func (m *measured) document() *report.Document {
 	d := &report.Document{
 		Kind: "client", Version: strings.TrimPrefix(m.options.Program, "weir "), Title: "Between " + m.own.Name + " and " + m.otherName(), Command: m.options.Command,
-		Started: m.started, Machine: m.machine, Sketch: m.options.Runs < leastRuns, Method: m.method(), Measurements: m.measurements(),
+		Started: m.started, Machine: m.machine, Sketch: m.options.Runs < report.LeastRuns, Method: m.method(), Control: m.control(), Verdicts: m.verdicts(), Notes: m.notes(),
 	}
-	d.Control = m.control()
-	d.Verdicts = m.verdicts()
-	d.Sections = append(d.Sections, m.throughput())
-	if s := m.latency(); s != nil {
-		d.Sections = append(d.Sections, *s)
-	}
-	d.Sections = append(d.Sections, m.times()...)
-	if s := m.dropped(); s != nil {
-		d.Sections = append(d.Sections, *s)
-	}
+	m.addMeasurements(d)
+	d.Add(m.throughput(), m.latency())
+	d.Add(m.times()...)
+	d.Add(m.dropped())
 	if m.noProbe != "" {
 		d.Skipped = append(d.Skipped, report.Skip{What: "round-trip times", Reason: m.noProbe})
 	}
 	if m.without != "" && m.options.RouterName != "" {
 		d.Skipped = append(d.Skipped, report.Skip{What: "what weir drops in " + m.options.RouterName, Reason: m.without})
 	}
-	d.Notes = m.notes()
 	return d
 }
-
-// leastRuns is the number of runs below which a report calls itself a sketch.
-const leastRuns = 5
 
 // control compares the case that was measured twice with itself.
 func (m *measured) control() *stats.Control {
 	control := stats.NewControl()
-	for _, again := range m.entries {
-		for _, first := range m.entries {
-			if !again.control || first.control || first.Case != again.Case {
-				continue
-			}
-			for _, up := range []bool{true, false} {
-				if a := first.rates(up); len(a) > 0 {
-					control.Add(first.String(), a, again.rates(up))
-				}
+	if len(m.entries) > 1 && m.entries[1].control {
+		first, again := m.entries[0], m.entries[1]
+		for _, up := range ways {
+			if a := first.rates(up); len(a) > 0 {
+				control.Add(first.String(), a, again.rates(up))
 			}
 		}
 	}
@@ -99,30 +86,35 @@ func (f *findings) name(up bool, what string) string {
 	return f.key() + "." + what
 }
 
-func (m *measured) measurements() []report.Measurement {
-	var all []report.Measurement
-	add := func(name, unit, better string, runs stats.Sample) {
-		if len(runs) > 0 {
-			all = append(all, report.Measurement{Name: name, Unit: unit, Better: better, Runs: runs})
-		}
-	}
+// ways are the two directions: up, and down.
+var ways = []bool{true, false}
+
+// figures are what is measured of one direction.
+var figures = []struct {
+	name, unit, better string
+	protocol           string // "": both
+	of                 func(*direction) float64
+}{
+	{"throughput", "Mbit/s", report.Higher, "", func(d *direction) float64 { return d.Rate / 1e6 }},
+	{"loss", "%", report.Lower, UDP, (*direction).loss},
+	{"jitter", "µs", report.Lower, UDP, (*direction).jitter},
+}
+
+// addMeasurements adds all measurements to the report.
+func (m *measured) addMeasurements(d *report.Document) {
 	for _, f := range m.cases() {
-		for _, up := range []bool{true, false} {
-			add(f.name(up, "throughput"), "Mbit/s", report.Higher, scaled(f.rates(up), 1e-6))
-			if f.Protocol == UDP {
-				add(f.name(up, "loss"), "%", report.Lower, f.of(up, func(d *direction) float64 { return 100 * d.loss() }))
-				add(f.name(up, "jitter"), "µs", report.Lower, f.of(up, func(d *direction) float64 {
-					return float64(d.Jitter.Nanoseconds()) / 1e3
-				}))
+		for _, up := range ways {
+			for _, g := range figures {
+				if g.protocol == "" || g.protocol == f.Protocol {
+					d.Measure(g.better, g.unit, f.of(up, g.of), f.name(up, g.name))
+				}
 			}
 		}
-		add(f.key()+".rtt.p50", "ms", report.Lower, f.quantiles(0.5))
-		add(f.key()+".rtt.p99", "ms", report.Lower, f.quantiles(0.99))
+		d.Measure(report.Lower, "ms", f.quantiles(0.5), f.key()+".rtt.p50")
+		d.Measure(report.Lower, "ms", f.quantiles(0.99), f.key()+".rtt.p99")
 	}
-	for _, q := range []float64{0.5, 0.99} {
-		add(fmt.Sprintf("idle.rtt.p%.0f", q*100), "ms", report.Lower, m.idleQuantiles(q))
-	}
-	return all
+	d.Measure(report.Lower, "ms", m.idleQuantiles(0.5), "idle.rtt.p50")
+	d.Measure(report.Lower, "ms", m.idleQuantiles(0.99), "idle.rtt.p99")
 }
 
 // cases returns everything measured except the control.
@@ -134,14 +126,6 @@ func (m *measured) cases() []*findings {
 		}
 	}
 	return all
-}
-
-func scaled(s stats.Sample, by float64) stats.Sample {
-	t := make(stats.Sample, len(s))
-	for i, v := range s {
-		t[i] = v * by
-	}
-	return t
 }
 
 // throughput returns the section of rates.
@@ -159,12 +143,16 @@ func (m *measured) throughput() report.Section {
 			name += " (control)"
 		}
 		var group report.BarGroup
-		for _, up := range []bool{true, false} {
-			rates := scaled(f.rates(up), 1e-6)
+		for _, up := range ways {
+			rates := f.of(up, figures[0].of)
 			if len(rates) == 0 {
 				continue
 			}
-			group.Bars = append(group.Bars, report.Bar{Name: name + barWay(f.Case, up), Runs: rates, Ours: !f.control})
+			way := ""
+			if f.Direction == Both {
+				way = ", " + directionNames[up]
+			}
+			group.Bars = append(group.Bars, report.Bar{Name: name + way, Runs: rates, Ours: !f.control})
 			t.Rows = append(t.Rows, append([]string{name, directionNames[up]}, m.cells(f, up, rates)...))
 		}
 		bars.Groups = append(bars.Groups, group)
@@ -173,30 +161,16 @@ func (m *measured) throughput() report.Section {
 	return s
 }
 
-func barWay(c Case, up bool) string {
-	if c.Direction == Both {
-		return ", " + directionNames[up]
-	}
-	return ""
-}
-
 // cells returns the figures of a row.
 func (m *measured) cells(f *findings, up bool, rates stats.Sample) []string {
 	row := []string{units.Digits(rates.Median(), 4), units.Digits(rates.Min(), 4), units.Digits(rates.Max(), 4)}
 	if f.Protocol == UDP {
-		loss := f.of(up, func(d *direction) float64 { return 100 * d.loss() })
-		jitter := f.of(up, func(d *direction) float64 { return float64(d.Jitter.Nanoseconds()) / 1e3 })
-		row = append(row, strconv.FormatFloat(loss.Median(), 'f', 3, 64), units.Digits(jitter.Median(), 3), "–")
+		row = append(row, strconv.FormatFloat(f.of(up, (*direction).loss).Median(), 'f', 3, 64), units.Digits(f.of(up, (*direction).jitter).Median(), 3), "–")
 	} else {
-		again := f.of(up, func(d *direction) float64 { return float64(d.Retransmits) })
-		row = append(row, "–", "–", units.Thousands(int(again.Median())))
+		row = append(row, "–", "–", units.Thousands(int(f.of(up, (*direction).again).Median())))
 	}
 	row = append(row, f.cost(func(r *result) float64 { return r.process }), f.cost(func(r *result) float64 { return r.remote }))
-	limits := strings.Join(f.limits(m.request(f)), "; ")
-	if limits == "" {
-		limits = "the path"
-	}
-	return append(row, limits)
+	return append(row, cmp.Or(strings.Join(f.limits(m.request(f)), "; "), "the path"))
 }
 
 // cost returns the core time of an end's process for each gigabit of a run, both
@@ -205,17 +179,12 @@ func (f *findings) cost(seconds func(*result) float64) string {
 	var s stats.Sample
 	for _, r := range f.results {
 		bytes := 0.0
-		for _, d := range []*direction{r.up, r.down} {
-			if d != nil {
-				bytes += float64(d.Bytes)
-			}
+		for _, d := range r.directions() {
+			bytes += d.Received
 		}
 		if took := seconds(r); took > 0 && bytes > 0 {
 			s = append(s, took/(bytes*8/1e9))
 		}
-	}
-	if len(s) == 0 {
-		return "–"
 	}
 	return units.Digits(s.Median(), 3)
 }
@@ -224,10 +193,10 @@ func (m *measured) request(f *findings) Run {
 	return f.Case.request(m.server.Addr(), m.options.count())
 }
 
-// latency returns the section of round-trip times, or nil if there are none.
-func (m *measured) latency() *report.Section {
+// latency returns the section of round-trip times, empty if there are none.
+func (m *measured) latency() (s report.Section) {
 	if len(m.idle) == 0 {
-		return nil
+		return s
 	}
 	const points = 200
 	cdf := &report.CDF{X: report.Axis{Label: "round-trip time", Unit: "ms", Log: true}}
@@ -244,7 +213,7 @@ func (m *measured) latency() *report.Section {
 		rtts, lost := f.allRTTs()
 		add(f.String(), true, rtts, lost)
 	}
-	return &report.Section{Title: "Round-trip times, idle and loaded",
+	return report.Section{Title: "Round-trip times, idle and loaded",
 		Charts: []report.Chart{{Title: "How long a probe takes, there and back", CDF: cdf}}, Tables: []report.Table{t}}
 }
 
@@ -274,8 +243,8 @@ func (m *measured) notes() []string {
 			if f.Protocol == UDP && r.overflow > 0 {
 				note(fmt.Sprintf("%s: some datagrams found a full socket at one of the ends; the path had carried them.", f.Case))
 			}
-			for _, d := range []*direction{r.up, r.down} {
-				if d != nil && d.Reordered > 0 {
+			for _, d := range r.directions() {
+				if d.Reordered > 0 {
 					note(fmt.Sprintf("%s: some datagrams came out of order.", f.Case))
 				}
 			}

@@ -37,9 +37,9 @@ func aMeasurement(t *testing.T) *measured {
 	} {
 		f := &findings{entry: e}
 		for i := range o.Runs {
-			d := &direction{
-				Packets: 1000, Lost: 10, Retransmits: 2, Bytes: uint64(1e6 + i), Window: time.Second, Series: []float64{8e6, 8e6},
-			}
+			d := &direction{Result: iperf.Result{
+				Packets: 1000, Lost: 10, Retransmits: 2, Rate: 8 * float64(1e6+i), Received: 1e6, Seconds: 1,
+			}, Series: []float64{8e6, 8e6}}
 			r := &result{granted: e.request(m.server.Addr(), time.Second), down: d, rtts: stats.Sample{2, 3, 4}, own: points,
 				theirs: evil.theirs, process: 0.1, remote: 0.2}
 			if e.Direction == Both {
@@ -135,7 +135,7 @@ func TestControlFails(t *testing.T) {
 	m := aMeasurement(t)
 	for _, r := range m.entries[1].results {
 		other := *r.up
-		other.Bytes *= 2
+		other.Rate *= 2
 		r.up = &other
 	}
 	if d := m.document(); d.Conclusive() {

@@ -58,20 +58,19 @@ func ParseKey(text string) (Key, error) {
 
 // ReadKey reads a key from a file that nobody else may read. Its error is fs.ErrNotExist
 // if there is none.
-func ReadKey(name string) (Key, error) {
+func ReadKey(name string) (k Key, err error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return Key{}, fmt.Errorf("read the key: %w", err)
+		return k, fmt.Errorf("read the key: %w", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
-		return Key{}, fmt.Errorf("read the key: %w", err)
+	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+		err = errKeyOpen
 	}
-	if info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-		return Key{}, fmt.Errorf("read the key from %s: %w", name, errKeyOpen)
+	if err == nil {
+		k, err = ReadKeyLine(f)
 	}
-	k, err := ReadKeyLine(f)
 	if err != nil {
 		return k, fmt.Errorf("read the key from %s: %w", name, err)
 	}

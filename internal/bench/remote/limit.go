@@ -1,10 +1,13 @@
 package remote
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"time"
+
+	"weir/internal/bench/option"
 )
 
 // Limits are what a server allows. It reduces requests to them and tells the client.
@@ -23,7 +26,6 @@ func DefaultLimits() Limits {
 
 // Limits of any run, whatever the server allows, so that no number can overflow.
 const (
-	maxRate        = 1e12
 	maxRun         = time.Hour
 	maxConnections = 128 // iperf3 -P
 	minPayload     = 18  // fits a frame of 64 bytes; iperf3's own header has 16
@@ -32,19 +34,13 @@ const (
 
 // Check returns the first error in the limits.
 func (l Limits) Check() error {
-	switch {
-	case !(l.Rate >= 0 && l.Rate <= maxRate):
-		return fmt.Errorf("rate %g bit/s: 0 to %g", float64(l.Rate), maxRate)
-	case l.Run < time.Second || l.Run > maxRun:
-		return fmt.Errorf("run of %s: 1s to %s", l.Run, maxRun)
-	case l.Session < time.Second || l.Session > 24*time.Hour:
-		return fmt.Errorf("session of %s: 1s to 24h", l.Session)
-	case l.Connections < 1 || l.Connections > maxConnections:
-		return fmt.Errorf("%d connections: 1 to %d", l.Connections, maxConnections)
-	case l.Data == 0 || l.Data > math.MaxInt64:
-		return errors.New("data: 1 byte at least")
-	}
-	return nil
+	return cmp.Or(
+		option.Within("rate", 0, option.MaxRate, l.Rate),
+		option.Within("time of a run", time.Second, maxRun, l.Run),
+		option.Within("time of a session", time.Second, 24*time.Hour, l.Session),
+		option.Within("connections", 1, maxConnections, l.Connections),
+		option.Within("bytes of data", 1, math.MaxInt64, l.Data),
+	)
 }
 
 var errBudget = errors.New("the server's bound on data is reached (its --max-data)")
@@ -59,21 +55,21 @@ type Run struct {
 
 // check rejects an impossible run, from either side.
 func (r *Run) check() error {
+	err := cmp.Or(
+		option.Words("protocol", []string{r.Protocol}, TCP, UDP),
+		option.Words("direction", []string{r.Direction}, Up, Down, Both),
+		option.Within("connections", 1, maxConnections, r.Connections),
+		option.Within("rate", 0, option.MaxRate, r.Rate),
+		option.Within("time that does not count", 0, maxRun, r.Omit),
+		option.Within("time", time.Second, maxRun, r.Count),
+	)
 	switch {
-	case r.Protocol != TCP && r.Protocol != UDP:
-		return errors.New("run: protocol is neither tcp nor udp")
-	case r.Direction != Up && r.Direction != Down && r.Direction != Both:
-		return errors.New("run: no direction")
-	case r.Connections < 1 || r.Connections > maxConnections:
-		return fmt.Errorf("run: %d connections", r.Connections)
-	case !(r.Rate >= 0 && r.Rate <= maxRate):
-		return fmt.Errorf("run: rate %g", float64(r.Rate))
-	case r.Omit < 0 || r.Omit > maxRun || r.Count < time.Second || r.Count > maxRun:
-		return fmt.Errorf("run: %s after %s", r.Count, r.Omit)
-	case r.Protocol == UDP && (r.Rate < 1 || r.Connections != 1):
-		return errors.New("run: UDP has one flow and a rate")
-	case r.Protocol == UDP && (r.Payload < minPayload || r.Payload > maxPayload || r.Frame != r.Payload+overhead4 && r.Frame != r.Payload+overhead6):
-		return fmt.Errorf("run: datagrams of %d bytes in frames of %d", r.Payload, r.Frame)
+	case err != nil || r.Protocol == TCP:
+		return err
+	case r.Rate < 1 || r.Connections != 1:
+		return errors.New("UDP has one flow and a rate")
+	case r.Payload < minPayload || r.Payload > maxPayload || r.Frame != r.Payload+overhead4 && r.Frame != r.Payload+overhead6:
+		return fmt.Errorf("datagrams of %d bytes in frames of %d", r.Payload, r.Frame)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"sync"
@@ -42,8 +41,8 @@ type measured struct {
 	idle    stats.Sample   // all round-trip times without load, in milliseconds
 	before  []stats.Sample // the same before each run
 	lost    int            // idle probes without an echo
-	entries []*findings
-	without string // why this machine is not sampled for weir
+	entries []*findings    // all cases, the first of them twice
+	without string         // why this machine is not sampled for weir
 	sampler *sample.Sampler
 	tool    *iperf.Tool
 	local   bool   // the other side is this machine, or in a lab on it
@@ -57,44 +56,30 @@ func Client(ctx context.Context, o Options) (*report.Document, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	addr, err := target(ctx, o.Host, o.Owned)
+	addr, local, err := target(ctx, o.Host, o.Owned)
 	if err != nil {
 		return nil, err
 	}
-	m := &measured{options: &o, server: netip.AddrPortFrom(addr, o.Port), started: time.Now().UTC().Truncate(time.Second)}
-	if m.local, err = isLocal(addr); err != nil {
+	m := &measured{options: &o, local: local, server: netip.AddrPortFrom(addr, o.Port), started: time.Now().UTC().Truncate(time.Second)}
+	if m.own, m.machine, err = thisHost(); err != nil {
 		return nil, err
 	}
-	if m.own, err = thisHost(); err != nil {
-		return nil, err
-	}
-	if m.machine, err = hostinfo.Describe(); err != nil {
-		return nil, err
-	}
-	m.plan()
-	sampler, err := sample.Open(o.Router)
-	if err != nil {
-		return nil, err
-	}
-	m.without = sampler.Without
-	m.sampler = sampler
-	err = m.measure(ctx)
-	err = errors.Join(err, sampler.Close())
-	m.entries = slices.DeleteFunc(m.entries, func(f *findings) bool { return len(f.results) == 0 })
-	if len(m.entries) == 0 {
-		return nil, err
-	}
-	return m.document(), err
-}
-
-// plan makes the entries: all cases, the first of them twice.
-func (m *measured) plan() {
-	for i, c := range m.options.Cases() {
+	for i, c := range o.Cases() {
 		m.entries = append(m.entries, &findings{entry: entry{c, false}})
 		if i == 0 {
 			m.entries = append(m.entries, &findings{entry: entry{c, true}})
 		}
 	}
+	if m.sampler, err = sample.Open(o.Router); err != nil {
+		return nil, err
+	}
+	m.without = m.sampler.Without
+	err = errors.Join(m.measure(ctx), m.sampler.Close())
+	m.entries = slices.DeleteFunc(m.entries, func(f *findings) bool { return len(f.results) == 0 })
+	if len(m.entries) == 0 {
+		return nil, err
+	}
+	return m.document(), err
 }
 
 // result is the result of one run.
@@ -113,7 +98,8 @@ type result struct {
 	full     []string // ends whose core was full, by iperf3's report
 }
 
-// measure measures all entries, with a weir bench server or a stock iperf3.
+// measure measures each entry once in each round, in random order, with a weir bench
+// server or a stock iperf3.
 func (m *measured) measure(ctx context.Context) (err error) {
 	if m.tool, err = iperf.Find(ctx); err != nil {
 		return err
@@ -130,17 +116,22 @@ func (m *measured) measure(ctx context.Context) (err error) {
 				whole.Round(time.Second), most, (whole * 5 / 4).Round(time.Minute))
 		}
 	}
-	return m.interleave(func(e *findings) error {
+	bar := progress.New(m.options.Progress, m.options.Runs*len(m.entries), m.options.Estimate())
+	defer bar.End()
+	for _, e := range stats.Interleave(m.options.Runs, m.entries) {
+		bar.Step("%s", e.Case)
 		if err := m.rest(ctx); err != nil {
-			return err
+			return fmt.Errorf("%s: %w", e.Case, err)
 		}
 		m.begin()
 		r, err := m.run(ctx, c, m.request(e))
-		if err == nil {
-			e.results = append(e.results, r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.Case, err)
 		}
-		return err
-	})
+		e.results = append(e.results, r)
+		bar.Done(1)
+	}
+	return nil
 }
 
 // run does one run. A nil client means that the other side is a stock iperf3.
@@ -235,24 +226,10 @@ func (m *measured) begin() {
 	}
 }
 
-// interleave measures each entry once in each round, in random order.
-func (m *measured) interleave(measure func(*findings) error) error {
-	o := m.options
-	bar := progress.New(o.Progress, o.Runs*len(m.entries), o.Estimate())
-	defer bar.End()
-	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
-	for _, e := range stats.Interleave(random, o.Runs, m.entries) {
-		bar.Step("%s", e.Case)
-		if err := measure(e); err != nil {
-			return fmt.Errorf("%s: %w", e.Case, err)
-		}
-		bar.Done(1)
-	}
-	return nil
-}
-
 // rates returns the rates of one direction in bit/s, for all runs.
-func (f *findings) rates(up bool) stats.Sample { return f.of(up, (*direction).rate) }
+func (f *findings) rates(up bool) stats.Sample {
+	return f.of(up, func(d *direction) float64 { return d.Rate })
+}
 
 // of returns one figure of one direction for all runs.
 func (f *findings) of(up bool, figure func(*direction) float64) (s stats.Sample) {
@@ -280,4 +257,9 @@ func (r *result) way(up bool) *direction {
 		return r.up
 	}
 	return r.down
+}
+
+// directions returns those that were measured.
+func (r *result) directions() []*direction {
+	return slices.DeleteFunc([]*direction{r.up, r.down}, func(d *direction) bool { return d == nil })
 }

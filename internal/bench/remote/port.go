@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -41,32 +42,26 @@ type port struct {
 // counts as a stranger's, because a client can forge a datagram with a victim's address.
 func (p *port) look() error {
 	proc, err := procfs.NewFS("/proc")
-	if err != nil {
-		return fmt.Errorf("read the sockets: %w", err)
+	//nolint:staticcheck // deprecated for speed alone: a server has few sockets, and netlink's way needs a module
+	tcp4, err1 := proc.NetTCP()
+	tcp6, err2 := proc.NetTCP6() //nolint:staticcheck // likewise
+	udp4, err3 := proc.NetUDP()
+	udp6, err4 := proc.NetUDP6()
+	for _, err := range []error{err, err1, err2, err3, err4} {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("read the sockets: %w", err)
+		}
 	}
 	p.listens, p.ours, p.strangers = false, false, false
-	//nolint:staticcheck // deprecated for speed alone: a server has few sockets, and netlink's way needs a module
-	for _, read := range []func() (procfs.NetTCP, error){proc.NetTCP, proc.NetTCP6} {
-		sockets, err := read()
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("read the TCP sockets: %w", err)
-		}
-		for _, s := range sockets {
-			here := s.LocalPort == uint64(p.number)
-			p.listens = p.listens || here && s.St == listening
-			p.ours = p.ours || here && s.St == established && p.is(s.RemAddr)
-			p.strangers = p.strangers || here && s.St == established && !p.is(s.RemAddr)
-		}
+	for _, s := range slices.Concat(tcp4, tcp6) {
+		here, connected := s.LocalPort == uint64(p.number), s.St == established
+		p.listens = p.listens || here && s.St == listening
+		p.ours = p.ours || here && connected && p.is(s.RemAddr)
+		p.strangers = p.strangers || here && connected && !p.is(s.RemAddr)
 	}
-	for _, read := range []func() (procfs.NetUDP, error){proc.NetUDP, proc.NetUDP6} {
-		sockets, err := read()
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("read the UDP sockets: %w", err)
-		}
-		for _, s := range sockets {
-			if s.LocalPort == uint64(p.number) && s.RemPort != 0 && !p.is(s.RemAddr) {
-				p.strangers, p.ours = true, false
-			}
+	for _, s := range slices.Concat(udp4, udp6) {
+		if s.LocalPort == uint64(p.number) && s.RemPort != 0 && !p.is(s.RemAddr) {
+			p.strangers, p.ours = true, false
 		}
 	}
 	return nil
@@ -119,15 +114,12 @@ func (p *port) guard(ctx context.Context) error {
 // overflowed returns how many datagrams this machine has dropped at full sockets so far.
 func overflowed() (uint64, error) {
 	self, err := procfs.Self()
-	if err != nil {
-		return 0, fmt.Errorf("count datagrams that found a full socket: %w", err)
-	}
-	four, err := self.Snmp()
+	four, err4 := self.Snmp()
 	six, err6 := self.Snmp6()
 	if errors.Is(err6, fs.ErrNotExist) {
 		err6 = nil
 	}
-	if err := errors.Join(err, err6); err != nil {
+	if err := errors.Join(err, err4, err6); err != nil {
 		return 0, fmt.Errorf("count datagrams that found a full socket: %w", err)
 	}
 	n := 0.0

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"net/rpc"
@@ -34,11 +35,9 @@ type ServerOptions struct {
 	// the process's own. RouterName is its name in messages.
 	Router, RouterName string
 	Program            string // program and version
-	// Ready is called with the address and port once clients can connect. It may be
-	// nil.
+	// Ready is called with the address and port once clients can connect.
 	Ready func(netip.AddrPort)
-	// Log gets a line for each event. Its addresses and texts are safe to print. It
-	// may be nil.
+	// Log gets a line for each event. Its addresses and texts are safe to print.
 	Log func(format string, args ...any)
 }
 
@@ -66,30 +65,24 @@ type server struct {
 
 	mu        sync.Mutex
 	strangers map[netip.Addr]int // connections that have not proved to have the key
-	busy      bool               // a client is being served
+	serving   sync.Mutex         // held while a client is served
 }
 
 // Serve serves clients until ctx or its lifetime ends. It serves one client at a time and
 // tells others so.
 func Serve(ctx context.Context, o ServerOptions) error {
 	s := &server{ServerOptions: o, strangers: map[netip.Addr]int{}}
-	if s.Log == nil {
-		s.Log = func(string, ...any) {}
+	if s.Life == 0 {
+		s.Life = math.MaxInt64
 	}
-	if s.Life > 0 {
-		ctx, s.end = context.WithTimeout(ctx, s.Life)
-	} else {
-		ctx, s.end = context.WithCancel(ctx)
-	}
+	ctx, s.end = context.WithTimeout(ctx, s.Life)
 	defer s.end()
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { s.listener.Close() })
 	defer stop()
-	if o.Ready != nil {
-		o.Ready(addrPort(s.listener.Addr()))
-	}
+	s.Ready(addrPort(s.listener.Addr()))
 	s.tasks.Go(func() error { return s.accept(ctx) })
 	return s.tasks.Wait()
 }
@@ -105,7 +98,7 @@ func (s *server) prepare(ctx context.Context) (err error) {
 	if s.tool, err = iperf.Find(ctx); err != nil {
 		return err
 	}
-	if s.machine, err = thisHost(); err != nil {
+	if s.machine, _, err = thisHost(); err != nil {
 		return err
 	}
 	sampler, err := sample.Open(s.Router)
@@ -127,14 +120,11 @@ func (s *server) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// thisHost describes this machine to the other side.
-func thisHost() (Host, error) {
+// thisHost describes this machine to the other side, and in full.
+func thisHost() (Host, hostinfo.Machine, error) {
 	m, err := hostinfo.Describe()
-	if err != nil {
-		return Host{}, err
-	}
-	name, err := os.Hostname()
-	return Host{Name: plain(name), CPU: plain(m.CPU), Cores: m.Cores, Kernel: plain(m.Kernel)}, err
+	name, failed := os.Hostname()
+	return Host{Name: plain(name), CPU: plain(m.CPU), Cores: m.Cores, Kernel: plain(m.Kernel)}, m, errors.Join(err, failed)
 }
 
 func addrPort(a net.Addr) netip.AddrPort {
@@ -200,20 +190,13 @@ func (s *server) greet(ctx context.Context, conn *tls.Conn, from netip.Addr) {
 		s.Log("%s: refused: %s", from, plain(err.Error()))
 		return
 	}
-	s.mu.Lock()
-	refused := s.busy
-	s.busy = true
-	s.mu.Unlock()
-	if refused {
+	if !s.serving.TryLock() {
 		s.Log("%s: told that another client is served", from)
 		s.answer(ctx, conn, &Session{server: s, refused: errors.New("another client is served")}, handshakePatience)
 		return
 	}
-	err = s.serve(ctx, conn, from)
-	s.mu.Lock()
-	s.busy = false
-	s.mu.Unlock()
-	if err != nil {
+	defer s.serving.Unlock()
+	if err := s.serve(ctx, conn, from); err != nil {
 		s.Log("%s: %s", from, plain(err.Error()))
 	}
 	s.Log("%s: the client has gone", from)

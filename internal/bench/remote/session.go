@@ -119,6 +119,9 @@ func (c *Session) close() error {
 	return c.sampler.Close()
 }
 
+// tolerance is the factor by which a run's bursts may exceed its rate.
+const tolerance = 1.25
+
 // start starts the iperf3 of a run and its watcher.
 func (c *Session) start(run *Run) (*running, error) {
 	before, err := overflowed()
@@ -127,12 +130,16 @@ func (c *Session) start(run *Run) (*running, error) {
 	}
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	p := &port{number: c.server.DataPort, peer: c.peer}
-	var text []byte // iperf3's report
+	most := 0.0
+	if c.server.Limits.Rate > 0 {
+		most = run.total() * tolerance
+	}
+	var got *iperf.Result
+	var failed error
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		args := run.serverArguments(c.local.Addr().String(), c.server.DataPort, c.server.Limits.Rate > 0)
-		text, _ = runIPerf3(ctx, c.server.tool.Path, args, run.time()+connectWait+iperf3Slack) // its report says what failed
+		got, failed = c.server.tool.Serve(ctx, c.local.Addr().String(), p.number, most, run.time()+connectWait+iperf3Slack)
 	}()
 	if err := p.await(ctx, ended); err != nil {
 		cancel(err)
@@ -145,7 +152,7 @@ func (c *Session) start(run *Run) (*running, error) {
 		why := c.watch(ctx, cancel, p, &r.outcome, ended)
 		after, err := overflowed()
 		r.outcome.Overflow = after - min(before, after)
-		if why = errors.Join(why, err, c.charge(run, text)); why != nil {
+		if why = errors.Join(why, err, c.charge(run, got, failed)); why != nil {
 			r.outcome.Ended = plain(why.Error())
 			c.server.Log("%s: %s", c.peer, r.outcome.Ended)
 		}
@@ -186,8 +193,7 @@ func (c *Session) watch(ctx context.Context, cancel context.CancelCauseFunc, p *
 
 // charge subtracts what a run moved from the client's data. If iperf3 did not report it,
 // charge subtracts all that the run could have moved. The error is iperf3's.
-func (c *Session) charge(run *Run, text []byte) error {
-	got, err := iperf.Parse(text)
+func (c *Session) charge(run *Run, got *iperf.Result, err error) error {
 	if err != nil {
 		c.left -= int64(run.total() / 8 * run.time().Seconds())
 		if said := new(iperf.ToolError); errors.As(err, &said) {

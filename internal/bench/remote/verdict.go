@@ -2,6 +2,7 @@ package remote
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,8 +28,8 @@ func (m *measured) verdicts() []string {
 
 // verdict describes one case's rate and its limit.
 func (m *measured) verdict(f *findings) string {
-	var ways []string
-	for _, up := range []bool{true, false} {
+	var said []string
+	for _, up := range ways {
 		rates := f.rates(up)
 		if len(rates) == 0 {
 			continue
@@ -38,11 +39,11 @@ func (m *measured) verdict(f *findings) string {
 			text += fmt.Sprintf(" (%s to %s)", Rate(rates.Min()), Rate(rates.Max()))
 		}
 		if loss := f.of(up, (*direction).loss).Median(); f.Protocol == UDP {
-			text += fmt.Sprintf(", %s %% lost", units.Digits(100*loss, 2))
+			text += fmt.Sprintf(", %s %% lost", units.Digits(loss, 2))
 		}
-		ways = append(ways, text)
+		said = append(said, text)
 	}
-	text := f.String() + ": " + strings.Join(ways, ", ")
+	text := f.String() + ": " + strings.Join(said, ", ")
 	if limits := f.limits(m.request(f)); len(limits) > 0 {
 		return text + ". This is no measurement of the path: what limited it is " + strings.Join(limits, "; ") + "."
 	}
@@ -60,7 +61,7 @@ func (m *measured) oneAgainstMany() []string {
 				len(one.limits(m.request(one)))+len(many.limits(m.request(many))) > 0 {
 				continue
 			}
-			for _, up := range []bool{true, false} {
+			for _, up := range ways {
 				a, b := one.rates(up), many.rates(up)
 				if c := stats.Compare(a, b); len(a) > 0 && c.Proven {
 					all = append(all, fmt.Sprintf("%s: %d connections carry %s times what one carries (%s).", directionNames[up],
@@ -114,17 +115,13 @@ const (
 // returns none if nothing was seen.
 func (f *findings) limits(asked Run) []string {
 	seen := map[string]int{}
-	var order []string
 	for _, r := range f.results {
 		for _, text := range r.limits(asked) {
-			if seen[text]++; seen[text] == 1 {
-				order = append(order, text)
-			}
+			seen[text]++
 		}
 	}
-	return slices.DeleteFunc(order, func(text string) bool {
-		return float64(seen[text]) < mostRuns*float64(len(f.results))
-	})
+	maps.DeleteFunc(seen, func(_ string, n int) bool { return float64(n) < mostRuns*float64(len(f.results)) })
+	return slices.Sorted(maps.Keys(seen))
 }
 
 func (r *result) limits(asked Run) []string {
@@ -132,12 +129,9 @@ func (r *result) limits(asked Run) []string {
 		return nil
 	}
 	found := slices.Clone(r.full)
-	for _, d := range []*direction{r.up, r.down} {
-		if d == nil {
-			continue
-		}
+	for _, d := range r.directions() {
 		// The requested rate is not a limit, but a rate reduced by the server is.
-		if r.granted.Rate > 0 && r.granted.Rate != asked.Rate && d.rate() >= boundMet*float64(r.granted.Rate) {
+		if r.granted.Rate > 0 && r.granted.Rate != asked.Rate && d.Rate >= boundMet*float64(r.granted.Rate) {
 			found = append(found, fmt.Sprintf("the server's bound of %s (its --max-rate)", r.granted.Rate))
 		}
 		if d.Held {
@@ -162,10 +156,5 @@ func (r *result) met(asked Run) bool {
 	if asked.Rate == 0 || r.granted.Rate != asked.Rate {
 		return false
 	}
-	for _, d := range []*direction{r.up, r.down} {
-		if d != nil && (d.Held || d.rate() < boundMet*float64(asked.Rate)) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.directions(), func(d *direction) bool { return d.Held || d.Rate < boundMet*float64(asked.Rate) })
 }

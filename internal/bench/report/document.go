@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"time"
 
 	"weir/internal/host/hostinfo"
@@ -230,4 +231,32 @@ func finite(values ...float64) bool {
 		}
 	}
 	return true
+}
+
+// LeastRuns is the number of runs below which a report calls itself a sketch.
+const LeastRuns = 5
+
+// Measure adds a measurement, unless it has no runs. The parts of its name are joined by
+// slashes.
+func (d *Document) Measure(better, unit string, runs stats.Sample, name ...string) {
+	if len(runs) > 0 {
+		d.Measurements = append(d.Measurements, Measurement{Name: strings.Join(name, "/"), Unit: unit, Better: better, Runs: runs})
+	}
+}
+
+// Add adds the sections that have a chart or a table.
+func (d *Document) Add(sections ...Section) {
+	for _, s := range sections {
+		if len(s.Charts)+len(s.Tables) > 0 {
+			d.Sections = append(d.Sections, s)
+		}
+	}
+}
+
+// Add adds a row, marked if it is ours.
+func (t *Table) Add(ours bool, cells ...string) {
+	if ours {
+		t.Marked = append(t.Marked, len(t.Rows))
+	}
+	t.Rows = append(t.Rows, cells)
 }

@@ -1,12 +1,13 @@
 package rfc
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
+	"weir/internal/bench/option"
 	"weir/internal/bench/paths"
 )
 
@@ -76,42 +77,21 @@ func (o *Options) Check() error {
 	if err != nil {
 		return err
 	}
-	for _, name := range o.Tests {
-		if !slices.Contains(s.TestNames(), name) {
-			return fmt.Errorf("--test %s: want %s", name, strings.Join(s.TestNames(), ", "))
-		}
+	if len(o.Tests) > 0 {
+		err = option.Words("--test", o.Tests, s.TestNames()...)
 	}
-	if len(o.Paths) == 0 {
-		return fmt.Errorf("--paths: nothing given, want %s", strings.Join(Paths, ", "))
-	}
-	for _, path := range o.Paths {
-		if !slices.Contains(Paths, path) {
-			return fmt.Errorf("--paths %s: want %s", path, strings.Join(Paths, ", "))
-		}
-	}
-	return o.checkNumbers()
+	return cmp.Or(err,
+		option.Words("--paths", o.Paths, Paths...),
+		option.Within("--frame", 64, 1518, o.Frames...),
+		option.Runs(o.Runs),
+		option.Within("--flows", 1, 1_000_000, o.Flows),
+		option.Within("--connections", 100, maxConnections, o.Connections),
+		option.Within("--clients", 1, maxClients, o.Clients),
+		option.Words("--hook", []string{o.Hook}, "xdp", "tcx"),
+		o.checkTimes())
 }
 
-func (o *Options) checkNumbers() error {
-	for _, n := range o.Frames {
-		if n < 64 || n > 1518 {
-			return fmt.Errorf("--frame %d: want 64 to 1518", n)
-		}
-	}
-	for _, b := range []struct {
-		option             string
-		value, least, most int
-	}{
-		{"--frame", len(o.Frames), 1, 100}, {"--runs", o.Runs, 1, 1000}, {"--flows", o.Flows, 1, 1_000_000},
-		{"--connections", o.Connections, 100, maxConnections}, {"--clients", o.Clients, 1, maxClients},
-	} {
-		if b.value < b.least || b.value > b.most {
-			return fmt.Errorf("%s %d: want %d to %d", b.option, b.value, b.least, b.most)
-		}
-	}
-	if o.Hook != "xdp" && o.Hook != "tcx" {
-		return fmt.Errorf("--hook %s: want xdp or tcx", o.Hook)
-	}
+func (o *Options) checkTimes() error {
 	if o.Trial < 20*time.Millisecond || o.Trial > 2*time.Minute || o.Sustain < 50*time.Millisecond || o.Sustain > time.Hour {
 		return fmt.Errorf("--seconds: want 0.05 to 120 for frames, 0.05 to 3600 for clients")
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -60,7 +59,7 @@ func Run(ctx context.Context, o Options) (d *report.Document, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	r := &runner{bed: b, o: &o, random: rand.New(rand.NewPCG(uint64(started.UnixNano()), 0))}
+	r := &runner{bed: b, o: &o}
 	if failed := r.tests(ctx, s.chosen(&o)); failed != nil {
 		err = failed
 		if r.done = slices.DeleteFunc(r.done, func(t *tested) bool { return len(t.measured()) == 0 }); len(r.done) == 0 {
@@ -68,18 +67,14 @@ func Run(ctx context.Context, o Options) (d *report.Document, err error) {
 		}
 	}
 	d = &report.Document{Kind: s.Name, Title: s.Title, Command: o.Command, Version: o.Version, Machine: m,
-		Started: started.UTC().Truncate(time.Second), Sketch: !o.Full || o.Runs < leastRuns, Skipped: r.skipped}
+		Started: started.UTC().Truncate(time.Second), Sketch: !o.Full || o.Runs < report.LeastRuns, Skipped: r.skipped}
 	r.describe(d, &s)
 	return d, err
 }
 
-// leastRuns is the number of runs below which a report calls itself a sketch.
-const leastRuns = 5
-
 type runner struct {
 	bed      *bed
 	o        *Options
-	random   *rand.Rand
 	progress *progress.Progress
 	done     []*tested
 	skipped  []report.Skip
@@ -155,7 +150,7 @@ func (r *runner) variant(ctx context.Context, t *Test, variant int, paths []stri
 	done.again = &outcome{path: paths[len(paths)-1]}
 	r.done = append(r.done, done)
 	entries := append(append([]*outcome{}, done.paths...), done.again)
-	for _, e := range stats.Interleave(r.random, r.o.Runs, entries) {
+	for _, e := range stats.Interleave(r.o.Runs, entries) {
 		r.progress.Step("%s, %s", t.title(variant), e.path)
 		r.bed.record, r.bed.earlier = &sample.Record{}, &e.found
 		f, err := t.measure(ctx, r.bed, e.path, variant)

@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/bench/cpu"
 	"weir/internal/lab"
+	"weir/internal/missing"
 )
 
 // Options choose the testbed.
@@ -39,7 +40,7 @@ type Testbed struct {
 }
 
 // Open takes the lock, removes what a killed benchmark left, and builds the lab. If the
-// machine lacks something, the error has MissingCapability.
+// machine lacks something, the error is a [missing.Error].
 func Open(ctx context.Context, o Options) (*Testbed, error) {
 	b, err := lockTestbed(o)
 	if err != nil {
@@ -65,7 +66,7 @@ func Lock() (unlock func() error, err error) {
 // lockTestbed returns a testbed without its lab.
 func lockTestbed(o Options) (*Testbed, error) {
 	if unix.Geteuid() != 0 {
-		return nil, &MissingError{What: "a benchmark needs root: it builds network namespaces and loads BPF programs"}
+		return nil, missing.Errorf("a benchmark needs root: it builds network namespaces and loads BPF programs")
 	}
 	cores, err := cpu.Available()
 	if err != nil {
@@ -120,11 +121,3 @@ func (b *Testbed) SetOffloads(o lab.Offloads) error {
 	b.offloads = o
 	return nil
 }
-
-// MissingError names a capability that the machine lacks.
-type MissingError struct{ What string }
-
-func (e *MissingError) Error() string { return e.What }
-
-// MissingCapability selects the exit status of the command.
-func (e *MissingError) MissingCapability() bool { return true }

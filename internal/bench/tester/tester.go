@@ -15,6 +15,7 @@ import (
 	"weir/internal/bench/testbed"
 	"weir/internal/bench/traffic"
 	"weir/internal/lab"
+	"weir/internal/missing"
 )
 
 // Options choose the path and its frames.
@@ -45,7 +46,7 @@ type Tester struct {
 // Start builds a path. On a machine with one core, the error is a missing capability.
 func Start(ctx context.Context, b *testbed.Testbed, path string, o Options) (*Tester, error) {
 	if len(b.Cores) < 2 {
-		return nil, &testbed.MissingError{What: "a sender that does not wait for the firewall needs a second core"}
+		return nil, missing.Errorf("a sender that does not wait for the firewall needs a second core")
 	}
 	p, err := paths.New(path, paths.WeirOptions{Hook: o.Hook})
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
+
+	"weir/internal/missing"
 )
 
 // The oldest kernel with TCX. script/lib/machine.sh and README.md name it too.
@@ -23,14 +25,6 @@ var needed = []struct {
 // inContainer is the usual remedy.
 const inContainer = "(in a container? it must be a privileged one)"
 
-// missingError says what the machine lacks.
-type missingError struct{ what string }
-
-func (e *missingError) Error() string { return e.what }
-
-// MissingCapability tells the command line which exit status to use.
-func (e *missingError) MissingCapability() bool { return true }
-
 // Need says in one sentence what the kernel or this process lacks to load weir's
 // programs. It changes nothing.
 func Need() error {
@@ -39,14 +33,14 @@ func Need() error {
 		return fmt.Errorf("ask for the kernel's release: %w", err)
 	}
 	if release := unix.ByteSliceToString(name.Release[:]); tooOld(release) {
-		return &missingError{fmt.Sprintf("weir needs Linux %d.%d or newer (TCX); this machine runs %s", kernelMajor, kernelMinor, release)}
+		return missing.Errorf("weir needs Linux %d.%d or newer (TCX); this machine runs %s", kernelMajor, kernelMinor, release)
 	}
 	lacks, err := lacking()
 	if err != nil {
 		return err
 	}
 	if len(lacks) > 0 {
-		return &missingError{fmt.Sprintf("this root lacks %s %s", strings.Join(lacks, " and "), inContainer)}
+		return missing.Errorf("this root lacks %s %s", strings.Join(lacks, " and "), inContainer)
 	}
 	return tryProgram()
 }
@@ -85,9 +79,9 @@ func tryProgram() error {
 	case err == nil:
 		return p.Close()
 	case errors.Is(err, unix.ENOSYS), errors.Is(err, ebpf.ErrNotSupported):
-		return &missingError{"this kernel has no BPF system call (CONFIG_BPF_SYSCALL)"}
+		return missing.Errorf("this kernel has no BPF system call (CONFIG_BPF_SYSCALL)")
 	case errors.Is(err, unix.EPERM):
-		return &missingError{"the kernel refuses BPF programs to this root " + inContainer}
+		return missing.Errorf("the kernel refuses BPF programs to this root %s", inContainer)
 	}
 	return fmt.Errorf("try whether BPF programs load: %w", err)
 }

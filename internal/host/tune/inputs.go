@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/host/proc"
 	"weir/internal/host/tune/db"
+	"weir/internal/units"
 )
 
 // Inputs are what settings are computed from. Zero means unknown.
@@ -128,20 +129,8 @@ const slowestLine = 1_000
 // ParseRate reads a line's speed: a number of bit/s, optionally followed by k, M or G,
 // and "bit".
 func ParseRate(text string) (uint64, error) {
-	number := strings.TrimSuffix(strings.TrimSuffix(text, "/s"), "bit")
-	unit := uint64(1)
-	if n := len(number); n > 0 {
-		switch number[n-1] {
-		case 'k', 'K':
-			unit, number = 1_000, number[:n-1]
-		case 'm', 'M':
-			unit, number = 1_000_000, number[:n-1]
-		case 'g', 'G':
-			unit, number = 1_000_000_000, number[:n-1]
-		}
-	}
-	value, err := strconv.ParseFloat(number, 64)
-	if rate := value * float64(unit); err == nil && rate >= slowestLine && rate <= 1e13 {
+	rate, err := units.Parse(strings.TrimSuffix(strings.TrimSuffix(text, "/s"), "bit"), 1e3)
+	if err == nil && rate >= slowestLine && rate < 1e13 {
 		return uint64(rate), nil
 	}
 	return 0, fmt.Errorf("%q is no speed: want bit/s, as 100M, 2.5G or 10G", text)
@@ -152,20 +141,9 @@ const mostMemory = 1 << 52
 
 // ParseSize reads a size of memory in bytes, or with k, M or G in units of 1024.
 func ParseSize(text string) (uint64, error) {
-	number, shift := text, 0
-	if n := len(number); n > 0 {
-		switch number[n-1] {
-		case 'k', 'K':
-			shift, number = 10, number[:n-1]
-		case 'm', 'M':
-			shift, number = 20, number[:n-1]
-		case 'g', 'G':
-			shift, number = 30, number[:n-1]
-		}
+	size, err := units.Parse(text, 1024)
+	if err == nil && size >= 1 && size <= mostMemory && !strings.Contains(text, ".") {
+		return uint64(size), nil
 	}
-	value, err := strconv.ParseUint(number, 10, 64)
-	if err != nil || value == 0 || value > mostMemory>>shift {
-		return 0, fmt.Errorf("%q is no size: want bytes, as 512M or 8G", text)
-	}
-	return value << shift, nil
+	return 0, fmt.Errorf("%q is no size: want bytes, as 512M or 8G", text)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -170,8 +169,7 @@ type arm struct {
 func (h *Host) measureOne(ctx context.Context, c *Change, m Measurer, o *MeasureOptions, f *Finding) error {
 	besides := h.besides(c.Key) // each change of rings loses them
 	before, again, after := &arm{value: c.From}, &arm{value: c.From}, &arm{value: c.To}
-	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
-	for round, a := range stats.Interleave(random, o.Rounds, []*arm{before, again, after}) {
+	for round, a := range stats.Interleave(o.Rounds, []*arm{before, again, after}) {
 		if o.Progress != nil {
 			o.Progress(fmt.Sprintf("%s = %s, round %d of %d", c.Key, oneLine(a.value), round+1, o.Rounds))
 		}

@@ -1,19 +1,18 @@
-package remote
+package option
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
+
+	"weir/internal/units"
 )
+
+// MaxRate keeps sums of rates from overflowing.
+const MaxRate = 1e12
 
 // Rate is a number of bits per second. It is also the value of a flag: 10M, 2.5G.
 type Rate float64
-
-var prefixes = []struct {
-	name   string
-	factor float64
-}{{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"K", 1e3}}
 
 // String writes a rate in the unit that fits best.
 func (r Rate) String() string {
@@ -24,29 +23,24 @@ func (r Rate) String() string {
 }
 
 func prefixed(v float64, unit string) string {
-	for _, p := range prefixes {
-		if v >= p.factor {
-			return strconv.FormatFloat(v/p.factor, 'g', 4, 64) + " " + p.name + unit
+	prefix := ""
+	for _, next := range "KMGT" {
+		if v < 1e3 {
+			break
 		}
+		v, prefix = v/1e3, string(next)
 	}
-	return strconv.FormatFloat(v, 'g', 4, 64) + " " + unit
+	return strconv.FormatFloat(v, 'g', 4, 64) + " " + prefix + unit
 }
 
 // ParseRate reads a rate: a number with the unit K, M, G or T bits per second. 0 means no
 // limit.
 func ParseRate(text string) (Rate, error) {
-	number, factor := strings.ToUpper(strings.TrimSpace(text)), 1.0
-	for _, p := range prefixes {
-		if rest, found := strings.CutSuffix(number, p.name); found {
-			number, factor = rest, p.factor
-			break
-		}
-	}
-	v, err := strconv.ParseFloat(number, 64)
-	if err != nil || math.IsNaN(v) || v < 0 || v*factor > maxRate {
+	v, err := units.Parse(strings.TrimSpace(text), 1e3)
+	if err != nil || !(v >= 0 && v <= MaxRate) {
 		return 0, fmt.Errorf("%q is no rate: a number with K, M or G bits per second, as 100M", text)
 	}
-	return Rate(v * factor), nil
+	return Rate(v), nil
 }
 
 // Set implements flag.Value.
