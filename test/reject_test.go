@@ -356,14 +356,14 @@ func TestAnswersAreLimited(t *testing.T) {
 		for range 2 {
 			flows = append(flows, b.FloodEvery(lab.LAN, wanHost, time.Millisecond))
 		}
-		before, began := b.Info().Answers, time.Now()
+		before, began := b.Info().Rejects, time.Now()
 		b.Run(lab.LAN, "nping", "--udp", "-p", "53", "--rate", "20000", "-c", fmt.Sprint(packets), "-H", "-q", "-N", wanHost)
 		b.Until(20*time.Second, "all packets of the flood are judged", func() bool {
-			a := b.Info().Answers
+			a := b.Info().Rejects
 			return a.Errors+a.KeptBack-before.Errors-before.KeptBack >= packets*9/10
 		})
 		took := time.Since(began)
-		a := b.Info().Answers
+		a := b.Info().Rejects
 		given, kept := a.Errors-before.Errors, a.KeptBack-before.KeptBack
 		limit := uint64(float64(runtime.NumCPU()) * (took.Seconds()*answersASecond + answersAtOnce))
 		if given > limit || kept == 0 {

@@ -38,7 +38,7 @@ type loading struct {
 // loadRecord is the output of load --json.
 type loadRecord struct {
 	File string `json:"file"`
-	*control.LoadAnswer
+	*control.LoadResult
 	Confirm float64 `json:"confirm_within_s,omitempty"`
 }
 

@@ -78,7 +78,7 @@ func newRunCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := setWays(cfg, hook, ahead); err != nil {
+			if err := setHookAndPrefetch(cfg, hook, ahead); err != nil {
 				return &UsageError{err}
 			}
 			if asJSON {
@@ -112,8 +112,8 @@ func newRunCommand(env *Env) *cobra.Command {
 	return c
 }
 
-// setWays sets the hook and the use of prefetching.
-func setWays(cfg *daemon.Config, hook, ahead string) (err error) {
+// setHookAndPrefetch sets the hook and the use of prefetching.
+func setHookAndPrefetch(cfg *daemon.Config, hook, ahead string) (err error) {
 	if cfg.Mode, err = daemon.ParseMode(hook); err != nil {
 		return err
 	}

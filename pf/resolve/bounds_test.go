@@ -63,9 +63,9 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestCountedPrefetch checks that nothing is expanded if a statement would have too many
+// TestCountedBeforeExpansion checks that nothing is expanded if a statement would have too many
 // rules. Expanding a million of them would take seconds.
-func TestCountedPrefetch(t *testing.T) {
+func TestCountedBeforeExpansion(t *testing.T) {
 	host, err := ReadHost("testdata/host.json")
 	if err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func startTagged(o WeirOptions) func(context.Context, *traffic.Setup) (func() er
 
 // enterVLANs makes XDP on the firewall's devices assign tagged frames to the stand-ins.
 func enterVLANs(w *traffic.Setup, vlans map[string]uint16) error {
-	var carried []dataplane.Carried
+	var carried []dataplane.LogicalInterface
 	err := w.Bed.Lab.Do(lab.FW, func() error {
 		for device, id := range vlans {
 			own, err := net.InterfaceByName(device)
@@ -62,7 +62,7 @@ func enterVLANs(w *traffic.Setup, vlans map[string]uint16) error {
 			if err != nil {
 				return fmt.Errorf("find %s: %w", lab.StandInFor(device), err)
 			}
-			carried = append(carried, dataplane.Carried{Ifindex: own.Index, Parent: below.Index, Tag: id})
+			carried = append(carried, dataplane.LogicalInterface{Ifindex: own.Index, Parent: below.Index, Tag: id})
 		}
 		return nil
 	})
@@ -77,5 +77,5 @@ func enterVLANs(w *traffic.Setup, vlans map[string]uint16) error {
 	if err != nil {
 		return fmt.Errorf("find what weir has loaded: %w", err)
 	}
-	return dataplane.Carry(dir, carried)
+	return dataplane.EnterLogicals(dir, carried)
 }

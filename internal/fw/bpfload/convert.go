@@ -48,8 +48,8 @@ func NewConversion(from, to *Shape, renames Renames) (*Conversion, error) {
 	return c, nil
 }
 
-// Left returns the fields that the other shape does not have.
-func (c *Conversion) Left() []string { return c.left }
+// Dropped returns the fields that the other shape does not have.
+func (c *Conversion) Dropped() []string { return c.left }
 
 // Same reports whether both shapes are the same, so that bytes need no conversion.
 func (c *Conversion) Same() bool {

@@ -30,7 +30,7 @@ func TestConversion(t *testing.T) {
 		field("pad0", number(2), 18), field("pairs", &btf.Array{Type: pair(2, 0), Nelems: 2}, 20),
 	}}
 	c := conversion(t, from, to, Renames{"old.y": "z"})
-	if diff := cmp.Diff([]string{"gone"}, c.Left()); diff != "" {
+	if diff := cmp.Diff([]string{"gone"}, c.Dropped()); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 	if c.Same() {

@@ -59,10 +59,10 @@ const nextPause = 20 * time.Millisecond
 // Load replaces the ruleset. Any error but a broken connection means that
 // nothing has changed; ErrNoDaemon that nobody answers. Where a daemon is
 // about to leave, the one that takes over is asked.
-func (c *Client) Load(ctx context.Context, r LoadRequest) (*LoadAnswer, error) {
-	var a LoadAnswer
+func (c *Client) Load(ctx context.Context, r LoadRequest) (*LoadResult, error) {
+	var a LoadResult
 	err := c.ask(ctx, http.MethodPost, "/load", r, &a)
-	if !errors.Is(err, ErrLeaving) {
+	if !errors.Is(err, ErrEnding) {
 		return &a, err
 	}
 	for deadline := time.Now().Add(nextPatience); time.Now().Before(deadline); {
@@ -72,18 +72,18 @@ func (c *Client) Load(ctx context.Context, r LoadRequest) (*LoadAnswer, error) {
 		case <-time.After(nextPause):
 		}
 		err = c.ask(ctx, http.MethodPost, "/load", r, &a)
-		if !errors.Is(err, ErrLeaving) && !errors.Is(err, ErrNoDaemon) {
+		if !errors.Is(err, ErrEnding) && !errors.Is(err, ErrNoDaemon) {
 			break
 		}
 	}
 	return &a, err
 }
 
-// Leave asks the daemon to end, and returns who it was. It has not ended yet
+// End asks the daemon to end, and returns who it was. It has not ended yet
 // when this returns: the folder's lock tells when it has.
-func (c *Client) Leave(ctx context.Context, why string) (*Status, error) {
+func (c *Client) End(ctx context.Context, why string) (*Status, error) {
 	var s Status
-	return &s, c.ask(ctx, http.MethodPost, "/leave", LeaveRequest{why}, &s)
+	return &s, c.ask(ctx, http.MethodPost, "/leave", EndRequest{why}, &s)
 }
 
 func (c *Client) ask(ctx context.Context, method, path string, body, into any) error {
@@ -119,7 +119,7 @@ func refusal(response *http.Response) error {
 		return fmt.Errorf("ask the daemon: it answered %s", response.Status)
 	}
 	if response.StatusCode == http.StatusServiceUnavailable {
-		return ErrLeaving
+		return ErrEnding
 	}
 	return &RefusedError{f.Error, f.Faults}
 }

@@ -12,15 +12,15 @@ import (
 // ErrNothingWaits says that there is no load to confirm.
 var ErrNothingWaits = errors.New("no load waits for its confirmation")
 
-// ConfirmAnswer is the answer to a confirmation.
-type ConfirmAnswer struct {
+// ConfirmResult is the answer to a confirmation.
+type ConfirmResult struct {
 	File string `json:"file"` // what stays in force
 }
 
 // Confirm keeps the rules in force that wait for their confirmation. The error
 // is a *RefusedError if none do. A dead daemon needs none: its record goes.
-func (c *Client) Confirm(ctx context.Context) (*ConfirmAnswer, error) {
-	var a ConfirmAnswer
+func (c *Client) Confirm(ctx context.Context) (*ConfirmResult, error) {
+	var a ConfirmResult
 	err := c.ask(ctx, http.MethodPost, "/confirm", nil, &a)
 	if errors.Is(err, ErrNoDaemon) {
 		return c.confirmAlone()
@@ -32,7 +32,7 @@ func (c *Client) Confirm(ctx context.Context) (*ConfirmAnswer, error) {
 // elsewhere, which looks whether the folder is a leftover.
 const lookPatience = 500 * time.Millisecond
 
-func (c *Client) confirmAlone() (*ConfirmAnswer, error) {
+func (c *Client) confirmAlone() (*ConfirmResult, error) {
 	if _, err := c.waiting(); err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (c *Client) confirmAlone() (*ConfirmAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ConfirmAnswer{r.File}, c.folder.RemoveRollback()
+	return &ConfirmResult{r.File}, c.folder.RemoveRollback()
 }
 
 // waiting returns the record of the load that waits, or ErrNothingWaits.

@@ -29,16 +29,16 @@ type Control interface {
 	Status() Status
 	// Load replaces the ruleset. An error means that nothing has changed;
 	// ErrLeaving that another daemon takes over, which may be asked.
-	Load(ctx context.Context, r LoadRequest) (*LoadAnswer, error)
+	Load(ctx context.Context, r LoadRequest) (*LoadResult, error)
 	// Confirm keeps rules in force that would be rolled back. The error is
 	// ErrNothingWaits if there are none.
-	Confirm() (*ConfirmAnswer, error)
+	Confirm() (*ConfirmResult, error)
 	// Log begins to hand what rules log to one reader.
 	Log() (Packets, error)
 	// Capture begins to capture packets for one reader.
 	Capture(q *CaptureRequest) (Packets, error)
-	// Leave ends the daemon and nothing else.
-	Leave(why string)
+	// End ends the daemon and nothing else.
+	End(why string)
 }
 
 // Status is the answer to GET /status.
@@ -59,20 +59,20 @@ type LoadRequest struct {
 	Confirm time.Duration `json:"confirm_ns,omitempty"` // the rules before come back unless confirmed in time
 }
 
-// LoadAnswer is the answer to a load that was done.
-type LoadAnswer struct {
+// LoadResult is the answer to a load that was done.
+type LoadResult struct {
 	Rules    int      `json:"rules"`
 	Warnings []string `json:"warnings,omitempty"`
 	Before   string   `json:"before,omitempty"` // file of the rules that come back unless confirmed
 }
 
-// LeaveRequest is the body of POST /leave.
-type LeaveRequest struct {
+// EndRequest is the body of POST /leave.
+type EndRequest struct {
 	Why string `json:"why"`
 }
 
-// ErrLeaving says that a daemon ends and loads nothing any more.
-var ErrLeaving = errors.New("the daemon ends")
+// ErrEnding says that a daemon ends and loads nothing any more.
+var ErrEnding = errors.New("the daemon ends")
 
 // failure is the body of every answer that is not a success.
 type failure struct {
@@ -83,11 +83,11 @@ type failure struct {
 // refuse answers a load that was not done.
 func refuse(w http.ResponseWriter, err error) {
 	code := http.StatusUnprocessableEntity
-	if errors.Is(err, ErrLeaving) {
+	if errors.Is(err, ErrEnding) {
 		code = http.StatusServiceUnavailable
 	}
 	var faults *diag.Failure
-	answer(w, code, failure{err.Error(), errors.As(err, &faults)})
+	respond(w, code, failure{err.Error(), errors.As(err, &faults)})
 }
 
 // Listen opens the control socket at path for root alone, in the place of one
@@ -166,7 +166,7 @@ func Serve(ctx context.Context, l net.Listener, c Control) error {
 func Handler(c Control) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, c.Status())
+		respond(w, http.StatusOK, c.Status())
 	})
 	mux.HandleFunc("POST /load", func(w http.ResponseWriter, r *http.Request) {
 		var body LoadRequest
@@ -178,7 +178,7 @@ func Handler(c Control) http.Handler {
 			refuse(w, err)
 			return
 		}
-		answer(w, http.StatusOK, done)
+		respond(w, http.StatusOK, done)
 	})
 	mux.HandleFunc("POST /confirm", func(w http.ResponseWriter, _ *http.Request) {
 		done, err := c.Confirm()
@@ -186,17 +186,17 @@ func Handler(c Control) http.Handler {
 			refuse(w, err)
 			return
 		}
-		answer(w, http.StatusOK, done)
+		respond(w, http.StatusOK, done)
 	})
 	mux.HandleFunc("GET /log", func(w http.ResponseWriter, r *http.Request) { serveLog(w, r, c) })
 	mux.HandleFunc("POST /capture", func(w http.ResponseWriter, r *http.Request) { serveCapture(w, r, c) })
 	mux.HandleFunc("POST /leave", func(w http.ResponseWriter, r *http.Request) {
-		var body LeaveRequest
+		var body EndRequest
 		if !read(w, r, &body) {
 			return
 		}
-		answer(w, http.StatusOK, c.Status())
-		c.Leave(body.Why)
+		respond(w, http.StatusOK, c.Status())
+		c.End(body.Why)
 	})
 	return mux
 }
@@ -205,13 +205,13 @@ func read(w http.ResponseWriter, r *http.Request, body any) bool {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	d.DisallowUnknownFields()
 	if err := d.Decode(body); err != nil {
-		answer(w, http.StatusBadRequest, failure{Error: "read the request: " + err.Error()})
+		respond(w, http.StatusBadRequest, failure{Error: "read the request: " + err.Error()})
 		return false
 	}
 	return true
 }
 
-func answer(w http.ResponseWriter, code int, body any) {
+func respond(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	json.NewEncoder(w).Encode(body) //nolint:errcheck // the peer is gone: nobody is left to be told

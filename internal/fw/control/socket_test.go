@@ -28,13 +28,13 @@ type control struct {
 }
 
 func (c *control) Status() Status { return Status{PID: 7, Version: "v1"} }
-func (c *control) Confirm() (*ConfirmAnswer, error) {
+func (c *control) Confirm() (*ConfirmResult, error) {
 	if c.loaded.Confirm == 0 {
 		return nil, ErrNothingWaits
 	}
-	return &ConfirmAnswer{c.loaded.Path}, nil
+	return &ConfirmResult{c.loaded.Path}, nil
 }
-func (c *control) Leave(why string) { c.left <- why }
+func (c *control) End(why string) { c.left <- why }
 
 // Capture refuses one interface, and ends after two parts.
 func (c *control) Capture(q *CaptureRequest) (Packets, error) {
@@ -104,7 +104,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-func (c *control) Load(_ context.Context, r LoadRequest) (*LoadAnswer, error) {
+func (c *control) Load(_ context.Context, r LoadRequest) (*LoadResult, error) {
 	switch {
 	case r.File == "bad.conf":
 		_, list := resolve.Load(r.File, []byte("blok\n"), nil)
@@ -113,10 +113,10 @@ func (c *control) Load(_ context.Context, r LoadRequest) (*LoadAnswer, error) {
 		return nil, errors.New("build the dataplane: no memory")
 	case c.leaving > 0:
 		c.leaving--
-		return nil, fmt.Errorf("wait: %w", ErrLeaving)
+		return nil, fmt.Errorf("wait: %w", ErrEnding)
 	}
 	c.loaded = r
-	return &LoadAnswer{Rules: 3, Warnings: []string{"w"}}, nil
+	return &LoadResult{Rules: 3, Warnings: []string{"w"}}, nil
 }
 
 func serveControl(t *testing.T) (*Client, *control, rundir.Folder) {
@@ -172,7 +172,7 @@ func TestClientAndServer(t *testing.T) {
 	if _, err := client.Load(ctx, want); err != nil || c.leaving != 0 {
 		t.Errorf("Load from a daemon that leaves: %v; want that it is tried again", err)
 	}
-	if s, err := client.Leave(ctx, "because"); err != nil || s.PID != 7 || <-c.left != "because" {
+	if s, err := client.End(ctx, "because"); err != nil || s.PID != 7 || <-c.left != "because" {
 		t.Errorf("Leave = %+v, %v", s, err)
 	}
 }

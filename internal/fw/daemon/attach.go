@@ -101,10 +101,10 @@ func (b *box) commit(dp *dataplane.Dataplane, source Source, m *machine) (datapl
 		if err != nil && b.cfg.Mode == ForceXDP && !b.cfg.OrBlock && errors.Is(err, dataplane.ErrNative) {
 			return report, fmt.Errorf("%w; --hook auto takes TCX there", err)
 		}
-		if err == nil || !b.refused(err) && !b.yields(err, m) {
+		if err == nil || !b.refused(err) && !b.fallsBack(err, m) {
 			return report, err
 		}
-		if err := b.tellNew(m, nil); err != nil {
+		if err := b.setInterfaces(m, nil); err != nil {
 			return report, err
 		}
 	}
@@ -115,7 +115,7 @@ func (b *box) commit(dp *dataplane.Dataplane, source Source, m *machine) (datapl
 func (b *box) attach(l *netif.Link) error {
 	for {
 		h := b.hooks[l.Index]
-		if err := b.tellInterface(l); err != nil {
+		if err := b.setInterface(l); err != nil {
 			return err
 		}
 		err := b.dp.Attach(dataplane.Attachment{Ifindex: l.Index, Name: l.Name, XDP: h.Hook == XDP})
@@ -145,13 +145,13 @@ func (b *box) noteInterfaces(m *machine) error {
 			c = Choice{NoHook, "its programs are not attached"}
 		}
 		n.Hook, n.Why = string(c.Hook), c.Why
-		switch under := b.hooks[l.Index].carried; {
+		switch under := b.hooks[l.Index].parent; {
 		case c.Hook == XDP:
 			n.Mode = "native"
 		case under.by != "":
-			n.Hook, n.Mode, n.Why = string(XDP), "parent", fmt.Sprintf("the XDP program of %s judges its frames", under.by)
+			n.Hook, n.Mode, n.Why = string(XDP), "parent", fmt.Sprintf("the XDP program of %s handles its frames", under.by)
 		case under.why != "":
-			n.Why += ", nor does one below judge its frames: " + under.why
+			n.Why += "; XDP does not handle its frames either: " + under.why
 		}
 		n.Skip = b.rules.skips(l, m.host)
 		all = append(all, n)

@@ -25,26 +25,26 @@ import (
 // it is enforced on, and what the dataplane knows of them. Any task may call its methods.
 // Each method makes all of its change or none of it.
 type box struct {
-	cfg   *Config
-	dir   string // folder of the pins
-	found *Found
-	first bool // nothing was loaded before this daemon started
-	back  bool // the start rolls back an unconfirmed load
-	pulse pulse
+	cfg         *Config
+	dir         string // folder of the pins
+	found       *Found
+	first       bool // nothing was loaded before this daemon started
+	rollingBack bool // the start rolls back an unconfirmed load
+	pulse       pulse
 
-	mu      sync.Mutex
-	dp      *dataplane.Dataplane
-	source  Source
-	instead bool          // source is not the file that the start was asked to load
-	wanting bool          // that file is loaded as soon as it can be
-	changed chan struct{} // the machine has changed; that file may load now
-	waiting *waiting      // the unconfirmed load of source; nil: confirmed, or needs no confirmation
-	waits   chan struct{} // signals that waiting has changed
-	rules   *compiled
-	host    *resolve.Host
-	links   []netif.Link
-	hooks   map[int]hooked // interfaces that have programs, by index
-	loaded  rundir.Loaded
+	mu         sync.Mutex
+	dp         *dataplane.Dataplane
+	source     Source
+	substitute bool          // source is not the file that the start was asked to load
+	retrying   bool          // that file is loaded as soon as it can be
+	changed    chan struct{} // the machine has changed; that file may load now
+	waiting    *waiting      // the unconfirmed load of source; nil: confirmed, or needs no confirmation
+	waits      chan struct{} // signals that waiting has changed
+	rules      *compiled
+	host       *resolve.Host
+	links      []netif.Link
+	hooks      map[int]hooked // interfaces that have programs, by index
+	loaded     rundir.Loaded
 
 	prefetchFailed error // why prefetching could not be switched on; already logged
 }
@@ -52,9 +52,9 @@ type box struct {
 // hooked is an interface that has programs.
 type hooked struct {
 	Choice
-	told    dataplane.Interface // what the dataplane was last told about it
+	known   dataplane.Interface // what the dataplane was last told about it
 	foreign uint32              // id of an XDP program that sees packets before weir; 0: none
-	carried carried             // for a VLAN device
+	parent  parentHook          // for a VLAN device
 }
 
 // machine is a snapshot of the network.
@@ -63,11 +63,11 @@ type machine struct {
 	host  *resolve.Host
 }
 
-// look reads the state of the machine. A database of names that cannot be read is only a
+// readMachine reads the state of the machine. A database of names that cannot be read is only a
 // warning: the box must be filtered, or blocked, all the same.
-func look(log *slog.Logger) (*machine, error) { return lookIn(os.DirFS("/"), log) }
+func readMachine(log *slog.Logger) (*machine, error) { return readMachineIn(os.DirFS("/"), log) }
 
-func lookIn(root fs.FS, log *slog.Logger) (*machine, error) {
+func readMachineIn(root fs.FS, log *slog.Logger) (*machine, error) {
 	links, err := netif.Links()
 	if err != nil {
 		return nil, err
@@ -230,7 +230,7 @@ func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *m
 	if err := errors.Join(b.pruneRules(), b.pruneSources(dp.Generation())); err != nil {
 		b.cfg.Log.Warn("records of old rules stay", "error", err)
 	}
-	return b.tell(m)
+	return b.updateInterfaces(m)
 }
 
 // commitGuarded commits. If the new rules use another mark mask, the guard accepts both
@@ -272,28 +272,28 @@ func (b *box) attachments(m *machine) []dataplane.Attachment {
 	return all
 }
 
-// tell updates the interfaces and addresses that the dataplane knows.
-func (b *box) tell(m *machine) error {
-	if err := b.tellNew(m, nil); err != nil {
+// updateInterfaces updates the interfaces and addresses that the dataplane knows.
+func (b *box) updateInterfaces(m *machine) error {
+	if err := b.setInterfaces(m, nil); err != nil {
 		return err
 	}
 	b.links = m.links
 	return b.noteInterfaces(m)
 }
 
-// tellNew tells the dataplane the box's addresses and all interfaces, except those whose
+// setInterfaces tells the dataplane the box's addresses and all interfaces, except those whose
 // index is in known.
-func (b *box) tellNew(m *machine, known map[int]bool) error {
+func (b *box) setInterfaces(m *machine, known map[int]bool) error {
 	for _, l := range m.hooked(b.hooks) {
 		if known[l.Index] {
 			continue
 		}
-		if err := b.tellInterface(&l); err != nil {
+		if err := b.setInterface(&l); err != nil {
 			return err
 		}
 	}
 	if known == nil { // earlier programs may still handle the known ones
-		if err := b.tellLogicals(m); err != nil {
+		if err := b.updateLogicals(m); err != nil {
 			return err
 		}
 	}
@@ -309,19 +309,19 @@ func (b *box) tellNew(m *machine, known map[int]bool) error {
 	return nil
 }
 
-func (b *box) tellInterface(l *netif.Link) error {
+func (b *box) setInterface(l *netif.Link) error {
 	h := b.hooks[l.Index]
-	now, err := describe(l, h.Hook == XDP || h.carried.by != "", b.rules.skips(l, b.host))
+	now, err := describe(l, h.Hook == XDP || h.parent.by != "", b.rules.skips(l, b.host))
 	if err != nil {
 		return err
 	}
-	if reflect.DeepEqual(h.told, now) {
+	if reflect.DeepEqual(h.known, now) {
 		return nil
 	}
 	if err := b.dp.SetInterface(l.Index, now); err != nil {
 		return fmt.Errorf("tell the dataplane of %s: %w", l.Name, err)
 	}
-	h.told = now
+	h.known = now
 	b.hooks[l.Index] = h
 	return nil
 }

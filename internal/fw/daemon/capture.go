@@ -84,7 +84,7 @@ func (c *capturer) read(ctx context.Context) error {
 		return err
 	}
 	defer ring.Close()
-	return follow(ctx, ring, capturePause, c.hand, c.queues)
+	return follow(ctx, ring, capturePause, c.deliver, c.queues)
 }
 
 func (c *capturer) queues() []*queue {
@@ -95,8 +95,8 @@ func (c *capturer) queues() []*queue {
 	return all
 }
 
-// hand passes a record to each present reader that wants it.
-func (c *capturer) hand(raw []byte, wanted uint32) {
+// deliver passes a record to each present reader that wants it.
+func (c *capturer) deliver(raw []byte, wanted uint32) {
 	for i := range c.readers {
 		if wanted&(1<<i) == 0 {
 			continue
@@ -149,7 +149,7 @@ func (c *capturer) open(q *control.CaptureRequest) (*captureReader, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
-		return nil, control.ErrLeaving
+		return nil, control.ErrEnding
 	}
 	for c.readers[r.number].Load() != nil {
 		if r.number++; r.number == len(c.readers) {
@@ -164,7 +164,7 @@ func (c *capturer) open(q *control.CaptureRequest) (*captureReader, error) {
 		c.readers[r.number].Store(nil)
 		return nil, err
 	}
-	notice(c.changed)
+	signal(c.changed)
 	return r, nil
 }
 
@@ -212,7 +212,7 @@ func (r *captureReader) Close() error {
 func (c *controller) Capture(q *control.CaptureRequest) (control.Packets, error) {
 	select {
 	case <-c.living.Done():
-		return nil, control.ErrLeaving
+		return nil, control.ErrEnding
 	default:
 		return c.capturer.open(q)
 	}

@@ -21,17 +21,17 @@ func (c *controller) Status() control.Status {
 // Load puts a ruleset in force. After an error the old one stays. While another process
 // replaces the dataplane, Load waits without holding a lock: that process may be taking
 // over, and asks this daemon to leave.
-func (c *controller) Load(ctx context.Context, r control.LoadRequest) (*control.LoadAnswer, error) {
+func (c *controller) Load(ctx context.Context, r control.LoadRequest) (*control.LoadResult, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(c.living, func() { cancel(control.ErrLeaving) })()
+	defer context.AfterFunc(c.living, func() { cancel(control.ErrEnding) })()
 	source := Source{Name: r.File, Path: r.Path, Text: r.Text, Beside: r.Beside, hosts: lookups(r.NoDNS)}
-	m, err := look(c.box.cfg.Log)
+	m, err := readMachine(c.box.cfg.Log)
 	if err != nil {
 		return nil, err
 	}
 	source.lookUp(ctx, m) // before anything waits for the load
-	var done *control.LoadAnswer
+	var done *control.LoadResult
 	err = untilFree(ctx, busyPatience, func() (err error) {
 		done, err = c.box.load(source, r.Confirm)
 		return err
@@ -39,19 +39,19 @@ func (c *controller) Load(ctx context.Context, r control.LoadRequest) (*control.
 	return done, err
 }
 
-func (b *box) load(source Source, confirm time.Duration) (*control.LoadAnswer, error) {
+func (b *box) load(source Source, confirm time.Duration) (*control.LoadResult, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m, err := look(b.cfg.Log)
+	m, err := readMachine(b.cfg.Log)
 	if err != nil {
 		return nil, err
 	}
 	if err := b.loadUntil(source, m, confirm); err != nil {
 		return nil, err
 	}
-	b.wanting = false
+	b.retrying = false
 	b.cfg.Log.Info("loaded", "file", source.Name, "rules", len(b.rules.texts))
-	done := &control.LoadAnswer{Rules: len(b.rules.texts), Warnings: b.rules.warned()}
+	done := &control.LoadResult{Rules: len(b.rules.texts), Warnings: b.rules.warned()}
 	if b.waiting != nil {
 		b.cfg.Log.Warn("rolls back unless confirmed", "within", confirm, "before", b.waiting.before.Path)
 		done.Before = b.waiting.before.Path
@@ -59,8 +59,8 @@ func (b *box) load(source Source, confirm time.Duration) (*control.LoadAnswer, e
 	return done, nil
 }
 
-// Leave ends the daemon and changes nothing else.
-func (c *controller) Leave(why string) { c.leave(errors.New(why)) }
+// End ends the daemon and changes nothing else.
+func (c *controller) End(why string) { c.leave(errors.New(why)) }
 
 // notify tells the service manager, if there is one (sd_notify(3)).
 func (b *box) notify(state string) {

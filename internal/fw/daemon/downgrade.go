@@ -49,7 +49,7 @@ func (g Downgrade) Run(ctx context.Context, cfg *Config) (err error) {
 
 // agree asks the administrator before connections are lost.
 func (g Downgrade) agree(cfg *Config, d *dataplane.Downgrade) error {
-	if fields := d.Forgets(); len(fields) > 0 {
+	if fields := d.LostFields(); len(fields) > 0 {
 		cfg.Log.Info("the older weir does not know all that states hold now; the connections go on without it", "fields", fields)
 	}
 	if d.Lost() == 0 || g.LoseStates {
@@ -59,13 +59,13 @@ func (g Downgrade) agree(cfg *Config, d *dataplane.Downgrade) error {
 	if cfg.Ask != nil && cfg.Ask(what) {
 		return nil
 	}
-	return fmt.Errorf("%s; %w", what, errLoses)
+	return fmt.Errorf("%s; %w", what, errWouldLose)
 }
 
 // wait keeps the copy current until the older weir has taken over.
 func (g Downgrade) wait(ctx context.Context, cfg *Config, d *dataplane.Downgrade) error {
 	for {
-		taken, err := d.Taken()
+		taken, err := d.IsTakenOver()
 		if err != nil {
 			return err
 		}
@@ -73,11 +73,11 @@ func (g Downgrade) wait(ctx context.Context, cfg *Config, d *dataplane.Downgrade
 			break
 		}
 		if err := d.Follow(); err != nil {
-			return errors.Join(err, d.TakeBack())
+			return errors.Join(err, d.Withdraw())
 		}
 		select {
 		case <-ctx.Done():
-			if err := d.TakeBack(); err != nil {
+			if err := d.Withdraw(); err != nil {
 				return err
 			}
 			return errors.New("interrupted before an older weir took over; this version stays")

@@ -32,10 +32,10 @@ func (*follower) String() string { return "network events" }
 func (f *follower) Run(ctx context.Context) error {
 	wake := make(chan struct{}, 1)
 	heard := make(chan error, 1)
-	go func() { heard <- f.hear(ctx, wake) }()
+	go func() { heard <- f.collect(ctx, wake) }()
 	defer func() { f.watcher.Close(); <-heard }()
 	f.pending.Store(uint32(netif.ChangedAll)) // covers changes during the start
-	f.act()
+	f.handle()
 	f.set()
 	for {
 		select {
@@ -47,9 +47,9 @@ func (f *follower) Run(ctx context.Context) error {
 		case <-wake:
 		}
 		pause := followPause
-		if !f.act() {
+		if !f.handle() {
 			pause = retryPause
-			notice(wake)
+			signal(wake)
 		}
 		select {
 		case <-ctx.Done():
@@ -59,8 +59,8 @@ func (f *follower) Run(ctx context.Context) error {
 	}
 }
 
-// hear collects changes until the watcher is closed.
-func (f *follower) hear(ctx context.Context, wake chan<- struct{}) error {
+// collect collects changes until the watcher is closed.
+func (f *follower) collect(ctx context.Context, wake chan<- struct{}) error {
 	for {
 		c, err := f.watcher.Next()
 		if ctx.Err() != nil {
@@ -71,20 +71,20 @@ func (f *follower) hear(ctx context.Context, wake chan<- struct{}) error {
 		}
 		if c != 0 {
 			f.pending.Or(uint32(c))
-			notice(wake)
+			signal(wake)
 		}
 	}
 }
 
-func notice(wake chan<- struct{}) {
+func signal(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:
 	default:
 	}
 }
 
-// act handles the pending changes. What fails stays pending.
-func (f *follower) act() bool {
+// handle handles the pending changes. What fails stays pending.
+func (f *follower) handle() bool {
 	c := netif.Change(f.pending.Swap(0))
 	if c == 0 {
 		return true
@@ -105,11 +105,11 @@ func (b *box) follow(c netif.Change) error {
 	if c&(netif.ChangedLinks|netif.ChangedAddresses|netif.ChangedDefault) == 0 {
 		return nil
 	}
-	m, err := look(b.cfg.Log)
+	m, err := readMachine(b.cfg.Log)
 	if err != nil {
 		return err
 	}
-	b.dropGone(m)
+	b.forgetGone(m)
 	// Attach programs first: until then the guard drops what the new interface would
 	// forward.
 	err = errors.Join(b.attachNew(m), b.keepHooks(m), b.resolveAgain(m))
@@ -118,9 +118,9 @@ func (b *box) follow(c netif.Change) error {
 	return err
 }
 
-// dropGone forgets interfaces that are gone or became ports of a bridge. An interface
+// forgetGone forgets interfaces that are gone or became ports of a bridge. An interface
 // counts as gone even if another one has reused its index.
-func (b *box) dropGone(m *machine) {
+func (b *box) forgetGone(m *machine) {
 	names := m.names()
 	lost, err := b.dp.Lost()
 	if err != nil {
@@ -181,10 +181,10 @@ func (b *box) attachNew(m *machine) error {
 // addresses. It replaces the dataplane only if the rules now mean something else. If the
 // rules do not load for the changed machine, the old ones stay.
 func (b *box) resolveAgain(m *machine) error {
-	notice(b.changed)
+	signal(b.changed)
 	rules, err := b.source.compile(m)
 	if err != nil {
-		return errors.Join(fmt.Errorf("the rules do not fit the machine any more, the old ones stay: %w", err), b.tell(m))
+		return errors.Join(fmt.Errorf("the rules do not fit the machine any more, the old ones stay: %w", err), b.updateInterfaces(m))
 	}
 	if !rules.sameRules(b.rules) {
 		return b.replace(b.source, m)
@@ -200,5 +200,5 @@ func (b *box) resolveAgain(m *machine) error {
 		return fmt.Errorf("tell the dataplane of the addresses to translate to: %w", err)
 	}
 	b.host = m.host
-	return b.tell(m)
+	return b.updateInterfaces(m)
 }

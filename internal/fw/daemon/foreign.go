@@ -39,9 +39,9 @@ func (b *box) leaveXDP(l *netif.Link, err error) {
 	b.hooks[l.Index] = h
 }
 
-// yields reports whether a commit failed because of another XDP program that --or-block
+// fallsBack reports whether a commit failed because of another XDP program that --or-block
 // tolerates. The interface then gets TCX.
-func (b *box) yields(err error, m *machine) bool {
+func (b *box) fallsBack(err error, m *machine) bool {
 	var failed *dataplane.AttachError
 	if !b.cfg.OrBlock || !errors.Is(err, dataplane.ErrForeign) || !errors.As(err, &failed) {
 		return false
@@ -75,7 +75,7 @@ func (b *box) keepHooks(m *machine) error {
 				b.cfg.Log.Warn("TCX instead of XDP", "interface", l.Name, "reason", err)
 				h.Choice = Choice{TCX, err.Error()}
 				b.hooks[l.Index] = h
-				errs = append(errs, b.tellLogicals(m), b.attach(l))
+				errs = append(errs, b.updateLogicals(m), b.attach(l))
 			}
 		case l.XDP != h.foreign && l.XDP != 0:
 			err := foreign(l)

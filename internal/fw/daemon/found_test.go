@@ -63,7 +63,7 @@ func readSysctl(t *testing.T, name string) string {
 
 func TestForwardingIsGivenBackAsFound(t *testing.T) {
 	inLab(t, "wfound", func() {
-		m, err := look(slog.New(slog.DiscardHandler))
+		m, err := readMachine(slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func snapshot(t *testing.T, m *machine) map[string]string {
 
 func TestAllForwardingIsGivenBackBeforeEachInterface(t *testing.T) {
 	inLab(t, "wall6", func() {
-		m, err := look(slog.New(slog.DiscardHandler))
+		m, err := readMachine(slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -64,7 +64,7 @@ func lowerGuard() error {
 	if _, err := exec.LookPath("nft"); err != nil {
 		return nil
 	}
-	if _, stands := standingGuard(); !stands {
+	if _, stands := installedGuard(); !stands {
 		return nil
 	}
 	_, err := nft("", "delete", "table", "inet", "weir")
@@ -74,8 +74,8 @@ func lowerGuard() error {
 	return err
 }
 
-// standingGuard returns the masks of the installed guard, and whether there is one.
-func standingGuard() (masks []uint32, stands bool) {
+// installedGuard returns the masks of the installed guard, and whether there is one.
+func installedGuard() (masks []uint32, stands bool) {
 	out, err := nft("", "list", "table", "inet", "weir")
 	if err != nil {
 		return nil, false
@@ -91,7 +91,7 @@ func standingGuard() (masks []uint32, stands bool) {
 // widenGuard makes the guard also accept the bits of mask. The old programs run until the
 // new ones have replaced them, so both masks are in use.
 func widenGuard(mask uint32) error {
-	masks, _ := standingGuard()
+	masks, _ := installedGuard()
 	if !slices.Contains(masks, mask) {
 		masks = append(masks, mask)
 	}
@@ -100,7 +100,7 @@ func widenGuard(mask uint32) error {
 
 // narrowGuard makes the guard accept only the bits of mask.
 func narrowGuard(mask uint32) error {
-	masks, stands := standingGuard()
+	masks, stands := installedGuard()
 	if want := []uint32{mask}; stands && !slices.Equal(masks, want) {
 		return raiseGuard(want)
 	}

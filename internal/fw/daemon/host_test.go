@@ -115,15 +115,15 @@ func TestLookUpHoldsNothing(t *testing.T) {
 	for what, load := range map[string]func(context.Context, *box) error{
 		"a load": func(ctx context.Context, b *box) error {
 			_, err := (&controller{box: b, living: ctx}).Load(t.Context(), control.LoadRequest{File: "a.conf", Text: text})
-			if errors.Is(err, control.ErrLeaving) {
+			if errors.Is(err, control.ErrEnding) {
 				return nil
 			}
 			return err
 		},
-		"the start's file": func(ctx context.Context, b *box) error { return b.loadWanted(ctx) },
+		"the start's file": func(ctx context.Context, b *box) error { return b.retryFile(ctx) },
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		b := &box{cfg: &Config{File: file, Log: slog.New(slog.DiscardHandler)}, wanting: true}
+		b := &box{cfg: &Config{File: file, Log: slog.New(slog.DiscardHandler)}, retrying: true}
 		b.mu.Lock()
 		done := make(chan error, 1)
 		go func() { done <- load(ctx, b) }()
@@ -147,8 +147,8 @@ func TestLookUpHoldsNothing(t *testing.T) {
 
 // The daemon becomes ready even if the file is still waiting for something.
 func TestReadyDoesNotWaitForTheFile(t *testing.T) {
-	b := &box{wanting: true}
-	w := &wanter{readiness: newReadiness(), box: b}
+	b := &box{retrying: true}
+	w := &retrier{readiness: newReadiness(), box: b}
 	b.mu.Lock()
 	ended := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -158,7 +158,7 @@ func TestReadyDoesNotWaitForTheFile(t *testing.T) {
 	case <-time.After(3 * time.Second):
 		t.Error("not ready")
 	}
-	b.wanting = false
+	b.retrying = false
 	b.mu.Unlock()
 	cancel()
 	if err := <-ended; err != nil {
@@ -194,7 +194,7 @@ func TestWantedIsReadAgain(t *testing.T) {
 func TestLookWithoutADatabase(t *testing.T) {
 	var said strings.Builder
 	root := fstest.MapFS{"etc/group/x": {}, "etc/hosts": {Data: []byte("192.0.2.7 www\n")}}
-	m, err := lookIn(root, slog.New(slog.NewTextHandler(&said, nil)))
+	m, err := readMachineIn(root, slog.New(slog.NewTextHandler(&said, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

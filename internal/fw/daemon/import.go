@@ -25,7 +25,7 @@ func (b *box) importSockets(m *machine) error {
 		return nil
 	}
 	connections := connectionsOf(sockets, m.links)
-	entered, err := b.dp.Adopt(connections)
+	entered, err := b.dp.ImportConnections(connections)
 	if err != nil {
 		return err
 	}

@@ -86,5 +86,5 @@ func removeFolders(f rundir.Folder, dir string) error {
 	if err := errors.Join(dataplane.Remove(dir), f.Remove()); err != nil {
 		return err
 	}
-	return leaveRoot()
+	return releaseRoot()
 }

@@ -40,7 +40,7 @@ func (*logger) String() string { return "log" }
 // the ring.
 func (l *logger) Run(ctx context.Context) error {
 	defer l.end()
-	l.tell()
+	l.setRecording()
 	ring, err := l.open()
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (l *logger) open() (*dataplane.Ring, error) {
 
 // read reads the ring until there are no readers left.
 func (l *logger) read(ctx context.Context, ring *dataplane.Ring) error {
-	return follow(ctx, ring, logPause, l.hand, l.queues)
+	return follow(ctx, ring, logPause, l.deliver, l.queues)
 }
 
 func (l *logger) queues() []*queue {
@@ -83,8 +83,8 @@ func (l *logger) queues() []*queue {
 	return all
 }
 
-// hand passes a record to all readers.
-func (l *logger) hand(raw []byte, _ uint32) {
+// deliver passes a record to all readers.
+func (l *logger) deliver(raw []byte, _ uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for r := range l.readers {
@@ -92,8 +92,8 @@ func (l *logger) hand(raw []byte, _ uint32) {
 	}
 }
 
-// tell makes the programs write records if there are readers.
-func (l *logger) tell() {
+// setRecording makes the programs write records if there are readers.
+func (l *logger) setRecording() {
 	l.box.mu.Lock()
 	defer l.box.mu.Unlock()
 	l.box.dp.SetRecording(dataplane.LogRing, len(l.queues()) > 0)
@@ -103,10 +103,10 @@ func (l *logger) tell() {
 func (l *logger) join() (*logReader, error) {
 	r := &logReader{newQueue(), l}
 	if !l.add(r) {
-		return nil, control.ErrLeaving
+		return nil, control.ErrEnding
 	}
-	l.tell()
-	notice(l.came)
+	l.setRecording()
+	signal(l.came)
 	return r, nil
 }
 
@@ -127,7 +127,7 @@ func (r *logReader) Close() error {
 	delete(r.of.readers, r)
 	r.of.mu.Unlock()
 	if present {
-		r.of.tell()
+		r.of.setRecording()
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (l *logger) end() {
 	}
 	clear(l.readers)
 	l.mu.Unlock()
-	l.tell()
+	l.setRecording()
 }
 
 // Log starts handing what rules log to a reader.

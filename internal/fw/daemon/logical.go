@@ -8,15 +8,15 @@ import (
 	"weir/internal/host/netif"
 )
 
-// carried says how XDP treats a VLAN device's frames.
-type carried struct {
+// parentHook says how XDP treats a VLAN device's frames.
+type parentHook struct {
 	by  string // device whose XDP program handles them; "": TCX of the VLAN device does
 	why string // why no XDP program handles them
 }
 
-// tellLogicals updates the set of VLAN devices whose frames XDP handles. Devices that
+// updateLogicals updates the set of VLAN devices whose frames XDP handles. Devices that
 // lose XDP are removed first, new ones are added last. TCX handles the frames in between.
-func (b *box) tellLogicals(m *machine) error {
+func (b *box) updateLogicals(m *machine) error {
 	wanted := b.chooseLogicals(m)
 	kept := slices.DeleteFunc(b.dp.Logicals(), func(index int) bool {
 		return !slices.Contains(wanted, index) && !m.isForeignLogical(index)
@@ -24,7 +24,7 @@ func (b *box) tellLogicals(m *machine) error {
 	if err := b.setLogicals(kept); err != nil {
 		return err
 	}
-	if err := b.tellVLANs(m); err != nil {
+	if err := b.setVLANs(m); err != nil {
 		return err
 	}
 	for _, index := range wanted {
@@ -35,7 +35,7 @@ func (b *box) tellLogicals(m *machine) error {
 	if err := b.setLogicals(kept); err != nil {
 		return err
 	}
-	return b.tellVLANs(m) // some found no room
+	return b.setVLANs(m) // some found no room
 }
 
 // isForeignLogical reports whether XDP takes tagged frames for an interface that is no
@@ -44,13 +44,13 @@ func (m *machine) isForeignLogical(index int) bool {
 	return slices.ContainsFunc(m.links, func(l netif.Link) bool { return l.Index == index && l.Kind != netif.VLAN })
 }
 
-func (b *box) tellVLANs(m *machine) error {
+func (b *box) setVLANs(m *machine) error {
 	for i := range m.links {
 		l := &m.links[i]
 		if _, ok := b.hooks[l.Index]; !ok || l.Kind != netif.VLAN {
 			continue
 		}
-		if err := b.tellInterface(l); err != nil {
+		if err := b.setInterface(l); err != nil {
 			return err
 		}
 	}
@@ -64,7 +64,7 @@ func (b *box) setLogicals(indexes []int) error {
 	}
 	for _, index := range left {
 		h := b.hooks[index]
-		h.carried = carried{why: "XDP knows no more tags or VLAN devices"}
+		h.parent = parentHook{why: "XDP knows no more tags or VLAN devices"}
 		b.hooks[index] = h
 	}
 	return nil
@@ -83,9 +83,9 @@ func (b *box) chooseLogicals(m *machine) []int {
 		if !ok || l.Kind != netif.VLAN {
 			continue
 		}
-		h.carried = b.carriedBy(l, links)
+		h.parent = b.parentHookOf(l, links)
 		b.hooks[l.Index] = h
-		if h.carried.by != "" {
+		if h.parent.by != "" {
 			chosen = append(chosen, l.Index)
 		}
 	}
@@ -93,29 +93,29 @@ func (b *box) chooseLogicals(m *machine) []int {
 	return chosen
 }
 
-// carriedBy finds the device below a VLAN device whose XDP program can handle the VLAN
+// parentHookOf finds the device below a VLAN device whose XDP program can handle the VLAN
 // device's frames. It can if the stack would deliver the frames to that VLAN device
 // unchanged.
-func (b *box) carriedBy(l *netif.Link, links map[int]*netif.Link) carried {
+func (b *box) parentHookOf(l *netif.Link, links map[int]*netif.Link) parentHook {
 	if l.Kind != netif.VLAN {
 		if b.hooks[l.Index].Hook == XDP {
-			return carried{by: l.Name}
+			return parentHook{by: l.Name}
 		}
-		return carried{why: "TCX judges what comes in by " + l.Name}
+		return parentHook{why: "TCX handles what comes in by " + l.Name}
 	}
 	parent := links[l.Parent]
 	if parent == nil {
-		return carried{why: "the device below is in another namespace"}
+		return parentHook{why: "the device below is in another namespace"}
 	}
-	if why := leftToStack(l, parent); why != "" {
-		return carried{why: why}
+	if why := whyStack(l, parent); why != "" {
+		return parentHook{why: why}
 	}
-	return b.carriedBy(parent, links)
+	return b.parentHookOf(parent, links)
 }
 
-// leftToStack says why a VLAN device's frames must go to the stack. It returns "" if they
+// whyStack says why a VLAN device's frames must go to the stack. It returns "" if they
 // need not.
-func leftToStack(l, parent *netif.Link) string {
+func whyStack(l, parent *netif.Link) string {
 	const vlanID = 0x0fff
 	switch {
 	case !l.Up:

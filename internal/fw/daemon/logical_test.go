@@ -9,7 +9,7 @@ import (
 
 // XDP handles a VLAN device's frames only if the stack would deliver them to that device
 // and do nothing else with them.
-func TestWhichVLANsXDPJudges(t *testing.T) {
+func TestWhichVLANsXDPHandles(t *testing.T) {
 	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}
 	eth := func() *netif.Link {
 		return &netif.Link{Index: 2, Name: "eth0", Kind: netif.Physical, Ethernet: true, Up: true, MAC: mac}
@@ -33,8 +33,8 @@ func TestWhichVLANsXDPJudges(t *testing.T) {
 		{name: "plain", hook: XDP, vlan: vlan(), by: "eth0"},
 		{name: "in a VLAN", hook: XDP, vlan: vlan(), of: inner, by: "eth0"},
 		{name: "with a priority", hook: XDP, vlan: vlan(func(l *netif.Link) { l.Tag |= 5 << 13 }), by: "eth0"},
-		{name: "on a device with TCX", hook: TCX, vlan: vlan(), why: "TCX judges what comes in by eth0"},
-		{name: "in a VLAN on a device with TCX", hook: TCX, vlan: vlan(), of: inner, why: "TCX judges what comes in by eth0"},
+		{name: "on a device with TCX", hook: TCX, vlan: vlan(), why: "TCX handles what comes in by eth0"},
+		{name: "in a VLAN on a device with TCX", hook: TCX, vlan: vlan(), of: inner, why: "TCX handles what comes in by eth0"},
 		{name: "from another namespace", hook: XDP, vlan: vlan(func(l *netif.Link) { l.Parent = 0 }), why: "the device below is in another namespace"},
 		{name: "down", hook: XDP, vlan: vlan(func(l *netif.Link) { l.Up = false }), why: "eth0.10 is down"},
 		{name: "in one that is down", hook: XDP, vlan: vlan(func(l *netif.Link) { l.Up = false }), of: inner, why: "eth0.10 is down"},
@@ -50,7 +50,7 @@ func TestWhichVLANsXDPJudges(t *testing.T) {
 		if of == nil {
 			of = test.vlan
 		}
-		if got := b.carriedBy(of, links); got.by != test.by || got.why != test.why {
+		if got := b.parentHookOf(of, links); got.by != test.by || got.why != test.why {
 			t.Errorf("%s: by %q, since %q; want by %q, since %q", test.name, got.by, got.why, test.by, test.why)
 		}
 	}

@@ -7,24 +7,24 @@ import (
 	"weir/internal/fw/dataplane"
 )
 
-// errLoses ends a start that would lose connections without the administrator's consent.
-var errLoses = errors.New("nothing was changed; to start all the same, add --lose-states")
+// errWouldLose ends a start that would lose connections without the administrator's consent.
+var errWouldLose = errors.New("nothing was changed; add --lose-states to start anyway")
 
-// agree asks the administrator before an upgrade loses connections.
-func (b *box) agree(dp *dataplane.Dataplane) error {
-	outlook := dp.Outlook()
-	if outlook.Converts && !outlook.Loses() {
-		b.cfg.Log.Info("the states are of another version of weir and are converted: all connections go on", "connections", outlook.States)
+// confirmLoss asks the administrator before an upgrade loses connections.
+func (b *box) confirmLoss(dp *dataplane.Dataplane) error {
+	forecast := dp.Forecast()
+	if forecast.Converts && !forecast.LosesAny() {
+		b.cfg.Log.Info("converting the states of another version of weir; no connection is lost", "connections", forecast.States)
 	}
-	if !outlook.Loses() {
+	if !forecast.LosesAny() {
 		return nil
 	}
 	if b.cfg.LoseStates {
-		b.cfg.Log.Warn("connections are lost, as --lose-states allows", "outlook", outlook)
+		b.cfg.Log.Warn("connections will be lost, as --lose-states allows", "forecast", forecast)
 		return nil
 	}
-	if b.cfg.Ask != nil && b.cfg.Ask(outlook.String()) {
+	if b.cfg.Ask != nil && b.cfg.Ask(forecast.String()) {
 		return nil
 	}
-	return fmt.Errorf("%s; %w", outlook, errLoses)
+	return fmt.Errorf("%s; %w", forecast, errWouldLose)
 }

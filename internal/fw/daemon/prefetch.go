@@ -30,8 +30,8 @@ const (
 	prefetchUntil = 24 << 10
 )
 
-// wants decides by the number of states in use and by whether prefetching is on.
-func (l Prefetch) wants(states uint32, on bool) bool {
+// decide decides by the number of states in use and by whether prefetching is on.
+func (l Prefetch) decide(states uint32, on bool) bool {
 	if l != PrefetchAuto {
 		return l == PrefetchOn
 	}
@@ -44,7 +44,7 @@ func (b *box) followStates() {
 		return
 	}
 	on := b.dp.Prefetching()
-	want := b.cfg.Prefetch.wants(b.dp.View().InUse(), on)
+	want := b.cfg.Prefetch.decide(b.dp.View().InUse(), on)
 	err := b.dp.Prefetch(want)
 	if err != nil && b.prefetchFailed == nil {
 		b.cfg.Log.Warn("packets are not prefetched", "reason", err)

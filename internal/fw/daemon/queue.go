@@ -23,7 +23,7 @@ type queue struct {
 	waiting []byte
 	spare   []byte
 	lost    uint64 // records lost so far
-	told    uint64 // losses that are already in the stream
+	noted   uint64 // losses that are already in the stream
 	ended   bool
 }
 
@@ -38,27 +38,27 @@ func (q *queue) add(raw []byte) {
 		return
 	}
 	if len(q.waiting) == 0 { // once the reader has the last record, nothing waits behind it
-		q.tell()
+		q.noteLost()
 	}
 	q.waiting = pktrecord.AppendStream(q.waiting, raw)
 }
 
-// tell writes the number of lost records into the stream if it has grown. The caller
+// noteLost writes the number of lost records into the stream if it has grown. The caller
 // holds q.mu.
-func (q *queue) tell() {
-	if q.lost != q.told {
-		q.waiting, q.told = pktrecord.AppendLost(q.waiting, q.lost), q.lost
+func (q *queue) noteLost() {
+	if q.lost != q.noted {
+		q.waiting, q.noted = pktrecord.AppendLost(q.waiting, q.lost), q.lost
 	}
 }
 
-// announce wakes the reader if there is anything for it. It is called after a batch of
+// wake wakes the reader if there is anything for it. It is called after a batch of
 // records. lost is how many were lost before they got here.
-func (q *queue) announce(lost uint64) {
+func (q *queue) wake(lost uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.lost += lost
-	if len(q.waiting) > 0 || q.lost != q.told {
-		notice(q.arrived)
+	if len(q.waiting) > 0 || q.lost != q.noted {
+		signal(q.arrived)
 	}
 }
 
@@ -67,7 +67,7 @@ func (q *queue) end() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ended = true
-	notice(q.arrived)
+	signal(q.arrived)
 }
 
 // Next waits for records and returns them, with the number lost, as a part of the stream.
@@ -91,7 +91,7 @@ func (q *queue) Next(ctx context.Context) ([]byte, error) {
 func (q *queue) take() (part []byte, ended bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.tell()
+	q.noteLost()
 	part = q.waiting
 	q.waiting, q.spare = q.spare[:0], part
 	return part, q.ended
@@ -118,7 +118,7 @@ func follow(ctx context.Context, ring *dataplane.Ring, pause time.Duration, hand
 			return err
 		}
 		for _, q := range queues {
-			q.announce(now - lost)
+			q.wake(now - lost)
 		}
 		lost = now
 	}

@@ -70,7 +70,7 @@ func TestSlowReader(t *testing.T) {
 // Losses are reported even if no record follows.
 func TestLostAlone(t *testing.T) {
 	q := newQueue()
-	q.announce(3)
+	q.wake(3)
 	if records, lost := readStream(t, q); len(records) != 0 || lost != 3 {
 		t.Errorf("%d records, %d lost; want none and 3", len(records), lost)
 	}
@@ -88,7 +88,7 @@ func TestQueueWaits(t *testing.T) {
 		got <- err
 	}()
 	q.add([]byte("packet"))
-	q.announce(0)
+	q.wake(0)
 	if err := <-got; err != nil {
 		t.Errorf("Next with a record: %v", err)
 	}

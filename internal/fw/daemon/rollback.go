@@ -45,7 +45,7 @@ func (b *box) loadUntil(source Source, m *machine, span time.Duration) error {
 	}
 	next.until = time.Now().Add(span)
 	b.waiting = next
-	notice(b.waits)
+	signal(b.waits)
 	return errors.Join(err, b.recordWaiting(next, source.Path))
 }
 
@@ -66,7 +66,7 @@ func (b *box) recordWaiting(w *waiting, file string) error {
 // stopWaiting ends the wait and keeps the rules in force.
 func (b *box) stopWaiting() error {
 	b.waiting = nil
-	notice(b.waits)
+	signal(b.waits)
 	return b.cfg.Folder.RemoveRollback()
 }
 
@@ -89,10 +89,10 @@ func (b *box) sourceToRollBackTo() (*Source, error) {
 // errConfirmed ends a start that was to roll back a load.
 var errConfirmed = errors.New("the load has been confirmed meanwhile")
 
-// stillBack fails if the load that this start rolls back was confirmed while the start
+// checkRollback fails if the load that this start rolls back was confirmed while the start
 // was building. The old daemon has already reported the confirmation.
-func (b *box) stillBack() error {
-	if !b.back {
+func (b *box) checkRollback() error {
+	if !b.rollingBack {
 		return nil
 	}
 	r, err := b.cfg.Folder.ReadRollback()
@@ -103,7 +103,7 @@ func (b *box) stillBack() error {
 }
 
 // Confirm confirms the waiting load.
-func (c *controller) Confirm() (*control.ConfirmAnswer, error) {
+func (c *controller) Confirm() (*control.ConfirmResult, error) {
 	b := c.box
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +114,7 @@ func (c *controller) Confirm() (*control.ConfirmAnswer, error) {
 		return nil, err
 	}
 	b.cfg.Log.Info("confirmed", "file", b.source.Path)
-	return &control.ConfirmAnswer{File: b.source.Path}, nil
+	return &control.ConfirmResult{File: b.source.Path}, nil
 }
 
 // roller rolls back loads that are not confirmed in time.
@@ -201,7 +201,7 @@ func (b *box) rollBackAtEnd() error {
 
 // restoreBefore restores the rules from before the waiting load.
 func (b *box) restoreBefore() error {
-	m, err := look(b.cfg.Log)
+	m, err := readMachine(b.cfg.Log)
 	if err != nil {
 		return err
 	}

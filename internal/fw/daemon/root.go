@@ -39,8 +39,8 @@ func shareRoot(f func() error) error {
 	return dataplane.Mount()
 }
 
-// leaveRoot removes what all namespaces share if no run folder is left.
-func leaveRoot() error {
+// releaseRoot removes what all namespaces share if no run folder is left.
+func releaseRoot() error {
 	root, err := lockRoot()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

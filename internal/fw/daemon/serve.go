@@ -20,13 +20,13 @@ func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
 		capturer,
 		logger,
 		&follower{readiness: newReadiness(), box: b, watcher: watcher},
-		&wanter{readiness: newReadiness(), box: b},
+		&retrier{readiness: newReadiness(), box: b},
 		&roller{readiness: newReadiness(), box: b},
 		&heart{readiness: newReadiness(), box: b},
 		&prober{readiness: newReadiness(), box: b},
 		&controller{readiness: newReadiness(), box: b, capturer: capturer, logger: logger, living: ctx, leave: leave, started: time.Now()},
 	}
-	err := serve(ctx, tasks, b.sayReady)
+	err := serve(ctx, tasks, b.logReady)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		b.cfg.Log.Info("the daemon ends", "why", cause)
 		return nil
@@ -38,7 +38,7 @@ func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
 	return err
 }
 
-func (b *box) sayReady() {
+func (b *box) logReady() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, l := range b.links {
@@ -49,17 +49,17 @@ func (b *box) sayReady() {
 	switch {
 	case b.source.Builtin:
 		b.cfg.Log.Warn("no rules: everything is blocked but lo and the management port, until weir load", "file", b.cfg.File, "port", b.cfg.Management)
-	case b.instead:
+	case b.substitute:
 		b.cfg.Log.Warn("the rules in force stay, until weir load", "file", b.source.Path, "rules", len(b.rules.texts))
 	default:
-		b.sayLoaded()
+		b.logLoaded()
 	}
 	b.cfg.Log.Info("ready")
 	b.notify("READY=1")
 }
 
-// sayLoaded logs which rules are in force, and the warnings about their file.
-func (b *box) sayLoaded() {
+// logLoaded logs which rules are in force, and the warnings about their file.
+func (b *box) logLoaded() {
 	about := []any{"file", b.source.Name, "rules", len(b.rules.texts)}
 	if b.rules.warnings != nil {
 		about = append(about, "warnings", b.rules.warnings)
@@ -102,7 +102,7 @@ func (b *box) beat() {
 	}
 	defer b.mu.Unlock()
 	b.demote()
-	b.retell()
+	b.updateTargets()
 	b.followStates()
 }
 
@@ -140,7 +140,7 @@ func (b *box) demote() {
 	for i := range b.links {
 		l := &b.links[i]
 		h, ok := b.hooks[l.Index]
-		if !ok || h.Hook != XDP || !b.dp.Bare(l.Index) {
+		if !ok || h.Hook != XDP || !b.dp.LacksHeadroom(l.Index) {
 			continue
 		}
 		h.Choice = Choice{TCX, "its driver has no room for XDP's verdicts (metadata)"}
@@ -154,24 +154,24 @@ func (b *box) demote() {
 	if !demoted {
 		return
 	}
-	m, err := look(b.cfg.Log)
+	m, err := readMachine(b.cfg.Log)
 	if err == nil {
-		err = b.tell(m) // TCX handles their VLAN devices too now
+		err = b.updateInterfaces(m) // TCX handles their VLAN devices too now
 	}
 	if err != nil {
 		b.cfg.Log.Error("record that interfaces have TCX", "error", err)
 	}
 }
 
-// retell updates interfaces that XDP redirects have begun or ceased to reach. A program
+// updateTargets updates interfaces that XDP redirects have begun or ceased to reach. A program
 // or offload at the other end of a veth decides that, and no event announces it.
-func (b *box) retell() {
+func (b *box) updateTargets() {
 	for i := range b.links {
 		l := &b.links[i]
 		if _, ok := b.hooks[l.Index]; !ok {
 			continue
 		}
-		if err := b.tellInterface(l); err != nil {
+		if err := b.setInterface(l); err != nil {
 			b.cfg.Log.Debug("look at an interface again", "interface", l.Name, "error", err)
 		}
 	}

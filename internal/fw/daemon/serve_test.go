@@ -24,7 +24,7 @@ func TestReadyWithoutRules(t *testing.T) {
 		cfg:    &Config{File: DefaultFile, Management: 22, Log: slog.New(slog.NewTextHandler(&log, nil))},
 		source: builtin(22),
 	}
-	b.sayReady()
+	b.logReady()
 	if !strings.Contains(log.String(), "everything is blocked but lo and the management port") {
 		t.Errorf("said\n%s", log.String())
 	}

@@ -80,7 +80,7 @@ func lookups(noDNS bool) *hostdb.DNS {
 // built-in ones if there are none.
 func (b *box) withoutFile() Source {
 	source, err := b.sourceInForce()
-	b.instead = err == nil && !source.Builtin
+	b.substitute = err == nil && !source.Builtin
 	if err == nil {
 		return source
 	}

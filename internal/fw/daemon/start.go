@@ -42,16 +42,16 @@ func Run(ctx context.Context, cfg *Config) error {
 }
 
 // startFile starts with the rule file. Under --or-block a file that does not load is no
-// error: the rules in force stay, or everything is blocked if there are none. wanter
+// error: the rules in force stay, or everything is blocked if there are none. retrier
 // tries the file again, because at boot its interfaces and addresses may not exist yet.
 func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
 	before, err := b.sourceToRollBackTo()
 	if err != nil {
 		return nil, err
 	}
-	b.back, b.instead = before != nil, false
-	if b.back {
-		lock, err = b.startBack(ctx, *before)
+	b.rollingBack, b.substitute = before != nil, false
+	if b.rollingBack {
+		lock, err = b.startRollback(ctx, *before)
 		if errors.Is(err, errConfirmed) {
 			return b.startFile(ctx)
 		}
@@ -59,17 +59,17 @@ func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
 	}
 	wanted, err := b.readSource()
 	if err == nil {
-		b.sayStarting()
+		b.logStarting()
 		err = b.findHosts(ctx, &wanted)
 	}
 	if err == nil {
 		lock, err = b.start(ctx, wanted)
 	}
-	if err == nil || !b.cfg.OrBlock || ctx.Err() != nil || errors.Is(err, errLoses) {
+	if err == nil || !b.cfg.OrBlock || ctx.Err() != nil || errors.Is(err, errWouldLose) {
 		return lock, err
 	}
 	b.cfg.Log.Error("the rules do not load; starting without them", "file", b.cfg.File, "error", err)
-	b.wanting = true
+	b.retrying = true
 	other := b.withoutFile()
 	lock, err = b.start(ctx, other)
 	if err != nil && !other.Builtin && ctx.Err() == nil {
@@ -85,7 +85,7 @@ func (b *box) findHosts(ctx context.Context, source *Source) error {
 		b.rememberHosts(source)
 		return nil
 	}
-	m, err := look(b.cfg.Log)
+	m, err := readMachine(b.cfg.Log)
 	if err != nil {
 		return err
 	}
@@ -100,10 +100,10 @@ func (b *box) rememberHosts(source *Source) {
 	}
 }
 
-// startBack starts with the rules from before a load that was not confirmed.
-func (b *box) startBack(ctx context.Context, before Source) (*os.File, error) {
-	b.instead = !before.Builtin
-	b.sayStarting()
+// startRollback starts with the rules from before a load that was not confirmed.
+func (b *box) startRollback(ctx context.Context, before Source) (*os.File, error) {
+	b.substitute = !before.Builtin
+	b.logStarting()
 	lock, err := b.start(ctx, before)
 	if errors.Is(err, errConfirmed) {
 		return nil, err
@@ -124,13 +124,13 @@ func (b *box) startBlocked(ctx context.Context, before Source, why error) (*os.F
 	return b.start(ctx, builtin(b.cfg.Management))
 }
 
-func (b *box) sayStarting() {
+func (b *box) logStarting() {
 	b.cfg.Log.Info("starting; the kernel takes a second or more to check the programs")
 }
 
 // start climbs the ladder. If it returns an error, every rung is undone.
 func (b *box) start(ctx context.Context, source Source) (lock *os.File, err error) {
-	m, err := look(b.cfg.Log)
+	m, err := readMachine(b.cfg.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (b *box) start(ctx context.Context, source Source) (lock *os.File, err erro
 	if err != nil {
 		return lock, err
 	}
-	if err := b.agree(dp); err != nil {
+	if err := b.confirmLoss(dp); err != nil {
 		return lock, errors.Join(err, dp.Close())
 	}
 	if lock == nil {
@@ -168,7 +168,7 @@ func (b *box) start(ctx context.Context, source Source) (lock *os.File, err erro
 			return nil, err
 		}
 		b.cfg.Log.Info("took over from another daemon")
-		if err := b.stillBack(); err != nil {
+		if err := b.checkRollback(); err != nil {
 			dp.Close() //nolint:errcheck // it was never live
 			return lock, err
 		}
@@ -214,7 +214,7 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 	}
 	b.choose(m)
 	b.dp, b.source, b.rules, b.host = dp, source, rules, m.host
-	if err := b.tellNew(m, before); err != nil {
+	if err := b.setInterfaces(m, before); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -237,7 +237,7 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 	if err := b.found.forwardOn(m.hooked(b.hooks), m.links); err != nil {
 		return err
 	}
-	if err := b.tell(m); err != nil {
+	if err := b.updateInterfaces(m); err != nil {
 		return err
 	}
 	b.noteLoaded(b.first)
@@ -278,7 +278,7 @@ func (b *box) readBefore(m *machine) (before map[int]bool, err error) {
 // guard raises the guard. Without nftables there is none. The programs at TCX egress drop
 // the same packets on their interfaces.
 func (b *box) guard(undo *ladder, mask uint32) error {
-	_, stood := standingGuard()
+	_, stood := installedGuard()
 	if !stood {
 		if err := b.found.guard(); err != nil {
 			return err

@@ -28,7 +28,7 @@ func Stop(ctx context.Context, cfg *Config) (*Afterwards, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !somethingRuns(cfg, dir) {
+	if !isRunning(cfg, dir) {
 		return nil, ErrNotRunning
 	}
 	lock, err := endDaemon(ctx, cfg)
@@ -36,7 +36,7 @@ func Stop(ctx context.Context, cfg *Config) (*Afterwards, error) {
 		return nil, err
 	}
 	defer lock.Close()
-	m, err := look(cfg.Log)
+	m, err := readMachine(cfg.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func Stop(ctx context.Context, cfg *Config) (*Afterwards, error) {
 	return &a, nil
 }
 
-func somethingRuns(cfg *Config, dir string) bool {
+func isRunning(cfg *Config, dir string) bool {
 	_, noFolder := os.Stat(string(cfg.Folder))
 	_, noPins := os.Stat(dir)
 	return !errors.Is(noFolder, fs.ErrNotExist) || !errors.Is(noPins, fs.ErrNotExist)

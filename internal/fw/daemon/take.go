@@ -65,7 +65,7 @@ func tryFolder(cfg *Config) (lock *os.File, err error) {
 func takeOver(ctx context.Context, cfg *Config, why string) (*os.File, error) {
 	client := control.NewClient(cfg.Folder)
 	for deadline := time.Now().Add(leavePatience); ; {
-		other, err := client.Leave(ctx, fmt.Sprintf(why, os.Getpid()))
+		other, err := client.End(ctx, fmt.Sprintf(why, os.Getpid()))
 		if err != nil && !errors.Is(err, control.ErrNoDaemon) {
 			return nil, fmt.Errorf("ask the daemon to leave: %w", err)
 		}

@@ -46,10 +46,10 @@ func TestUntilFreeEndsWithTheDaemon(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	started := time.Now()
 	err := untilFree(ctx, time.Minute, func() error {
-		cancel(control.ErrLeaving)
+		cancel(control.ErrEnding)
 		return dataplane.ErrBusy
 	})
-	if !errors.Is(err, control.ErrLeaving) || time.Since(started) > 10*time.Second {
+	if !errors.Is(err, control.ErrEnding) || time.Since(started) > 10*time.Second {
 		t.Errorf("%v after %v, want ErrLeaving at once", err, time.Since(started))
 	}
 }

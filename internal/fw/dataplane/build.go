@@ -212,7 +212,7 @@ func (d *Dataplane) loadObjects() error {
 		Entries:  d.sizes(),
 		Values:   d.values(),
 		Shared:   []string{mapShared},
-		Programs: d.atOnce(),
+		Programs: d.initialPrograms(),
 	}
 	if d.objects, err = bpfload.Load(specs, options); err != nil {
 		return err

@@ -211,7 +211,7 @@ func testCaptureSwitches(h *harness) {
 	}
 	h.setInterface(h.net.lan0, InterfacePresent|InterfaceTarget, lan0MAC)
 	if n := send(); n != 2 {
-		h.tb.Errorf("on, at an interface that was told of again: %d records", n)
+		h.tb.Errorf("on, at an interface that was entered again: %d records", n)
 	}
 	h.dp.tables.shared.Now += 400
 	if n := send(); n != 0 {

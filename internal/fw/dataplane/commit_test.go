@@ -348,7 +348,7 @@ func enterStates(tb testing.TB, d *Dataplane, count int) {
 		s.FlowForth.Last, s.FlowBack.Last = to.shared.Now, to.shared.Now
 		s.FlowForth.Packets = uint64(i)
 	}
-	c := newCopier(originOf(from), intakeOf(to, d.objects.Programs["weir_import"]))
+	c := newCopier(originOf(from), newImporter(to, d.objects.Programs["weir_import"]))
 	check(tb, c.run())
 	if c.copied != count {
 		tb.Fatalf("entered %d states of %d", c.copied, count)

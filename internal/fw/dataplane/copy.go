@@ -21,7 +21,7 @@ const (
 // again until the old generation sees no more packets.
 type copier struct {
 	old    *origin
-	new    *intake
+	new    *importer
 	moved  []move       // by index in old
 	seed   maphash.Seed // for the prints
 	paths  *pathCopier  // nil if paths keep their numbers
@@ -43,7 +43,7 @@ type tally struct{ packets, bytes uint32 }
 
 func (f *xdpFlow) tally() tally { return tally{uint32(f.Packets), uint32(f.Bytes)} }
 
-func newCopier(old *origin, to *intake) *copier {
+func newCopier(old *origin, to *importer) *copier {
 	return &copier{old: old, new: to, seed: maphash.MakeSeed(), moved: make([]move, old.states.count)}
 }
 
@@ -74,7 +74,7 @@ func (d *Dataplane) beginCopy() error {
 	if err := d.need(programImport); err != nil {
 		return err
 	}
-	to := intakeOf(d.tables, d.objects.Programs[programImport])
+	to := newImporter(d.tables, d.objects.Programs[programImport])
 	if d.old != nil {
 		c := newCopier(d.old, to)
 		copyShared(d.tables.shared, d.old)
@@ -124,11 +124,11 @@ func (c *copier) run() error {
 		m := &c.moved[i]
 		live, err := c.old.states.read(i, &s)
 		if err != nil {
-			c.lose(m)
+			c.countLost(m)
 			continue
 		}
 		if m.index != 0 {
-			followed, err := c.follow(&s, m, live)
+			followed, err := c.update(&s, m, live)
 			if err != nil {
 				return err
 			}
@@ -146,8 +146,8 @@ func (c *copier) run() error {
 	return nil
 }
 
-// lose notes that a state cannot be copied.
-func (c *copier) lose(m *move) {
+// countLost notes that a state cannot be copied.
+func (c *copier) countLost(m *move) {
 	if !m.lost {
 		m.lost = true
 		c.lost++
@@ -164,7 +164,7 @@ func (c *copier) move(s *xdpState, m *move) error {
 	if err := c.renumberState(&entered); err != nil {
 		return err
 	}
-	index, owner, err := c.new.enter(&entered, find)
+	index, owner, err := c.new.importState(&entered, find)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (c *copier) move(s *xdpState, m *move) error {
 		c.copied++
 	case !owned || n.Forth.Tuple != s.Forth.Tuple:
 		if !find {
-			c.lose(m)
+			c.countLost(m)
 		}
 	case n.Back.Tuple != s.Back.Tuple || s.over(): // a packet has made it again
 		m.lost = true
@@ -209,15 +209,15 @@ type importing struct {
 	_     [13]uint32
 }
 
-// follow brings a copy up to date. It returns false if another connection has its index
+// update brings a copy up to date. It returns false if another connection has its index
 // now.
-func (c *copier) follow(s *xdpState, m *move, live bool) (bool, error) {
+func (c *copier) update(s *xdpState, m *move, live bool) (bool, error) {
 	var n xdpState
 	there := c.new.read(m.index, &n)
 	if !live || c.print(s) != m.print {
 		// It has ended in the old tables. If packets use the copy, the connection
 		// goes on.
-		if there && c.print(&n) == m.print && m.untouched(&n) {
+		if there && c.print(&n) == m.print && m.isUnused(&n) {
 			c.new.end(m.index)
 		}
 		*m = move{}
@@ -234,7 +234,7 @@ func (c *copier) merge(n, s *xdpState, m *move) error {
 	return c.new.change(m.index, n, func(n *xdpState) { m.merge(n, s) })
 }
 
-// untouched reports whether no packet of the new generation has used the copy.
-func (m *move) untouched(n *xdpState) bool {
+// isUnused reports whether no packet of the new generation has used the copy.
+func (m *move) isUnused(n *xdpState) bool {
 	return n.FlowForth.tally() == m.new[0] && n.FlowBack.tally() == m.new[1]
 }

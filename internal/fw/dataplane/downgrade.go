@@ -30,15 +30,15 @@ func Layouts() []uint32 {
 // A Downgrade keeps a second set of tables, in an earlier layout, up to date until a
 // version of weir with that layout has taken over.
 type Downgrade struct {
-	dir     string
-	layout  uint32
-	old     *origin
-	objects *bpfload.Objects
-	copier  *copier
-	intake  *intake
-	states  uint32 // id of the states map for the older version
-	newer   uint32 // id of the states map in use
-	memory  []*bpfload.Memory
+	dir      string
+	layout   uint32
+	old      *origin
+	objects  *bpfload.Objects
+	copier   *copier
+	importer *importer
+	states   uint32 // id of the states map for the older version
+	newer    uint32 // id of the states map in use
+	memory   []*bpfload.Memory
 }
 
 // BeginDowngrade makes tables of an earlier layout and copies the states of the folder
@@ -102,8 +102,8 @@ func (g *Downgrade) Copied() int { return g.copier.copied }
 // Lost is how many states could not be copied.
 func (g *Downgrade) Lost() int { return g.copier.lost }
 
-// Forgets returns the fields of states that the older version does not know.
-func (g *Downgrade) Forgets() []string { return g.intake.back.Left() }
+// LostFields returns the fields of states that the older version does not know.
+func (g *Downgrade) LostFields() []string { return g.importer.back.Dropped() }
 
 // Offer puts the older tables in the place of those in use, so that an older version
 // finds them when it starts. The running programs continue with theirs.
@@ -140,7 +140,7 @@ func (g *Downgrade) pin(dir string) error {
 	}
 	for _, name := range keptMaps {
 		former := formerMap(name, g.layout)
-		if err := bpfload.PinMap(g.intake.maps[former], filepath.Join(dir, pinName(former))); err != nil {
+		if err := bpfload.PinMap(g.importer.maps[former], filepath.Join(dir, pinName(former))); err != nil {
 			return err
 		}
 	}
@@ -151,9 +151,9 @@ func (g *Downgrade) pin(dir string) error {
 // loaded rules, or started, since.
 var ErrTakenBack = errors.New("what was offered to an older version was taken back by another start or load")
 
-// Taken reports whether the older version has taken over on every interface. Then there
+// IsTakenOver reports whether the older version has taken over on every interface. Then there
 // is nothing left to follow.
-func (g *Downgrade) Taken() (taken bool, err error) {
+func (g *Downgrade) IsTakenOver() (taken bool, err error) {
 	err = bpfload.At("").Do(func() error {
 		id, err := bpfload.MapID(filepath.Join(g.dir, tablesDir, pinName(formerMap(mapStates, g.layout))))
 		if isMissing(err) || err == nil && id != g.states {
@@ -176,8 +176,8 @@ func (g *Downgrade) Finish() error {
 	}))
 }
 
-// TakeBack puts the tables in use back in their place.
-func (g *Downgrade) TakeBack() error { return g.do(func() error { return nil }) }
+// Withdraw puts the tables in use back in their place.
+func (g *Downgrade) Withdraw() error { return g.do(func() error { return nil }) }
 
 // Close releases what the process holds.
 func (g *Downgrade) Close() error {

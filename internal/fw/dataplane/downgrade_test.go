@@ -123,7 +123,7 @@ func TestDowngradeIsTakenBack(t *testing.T) {
 		return load(g)
 	}
 	for name, end := range map[string]func(*Downgrade) error{
-		"by itself":              (*Downgrade).TakeBack,
+		"by itself":              (*Downgrade).Withdraw,
 		"by a load":              load,
 		"killed while it offers": unfinished,
 		"killed before that": func(g *Downgrade) error {
@@ -135,11 +135,11 @@ func TestDowngradeIsTakenBack(t *testing.T) {
 	} {
 		g := must(BeginDowngrade(n.dir, 8))(t)
 		check(t, g.Offer())
-		if taken := must(g.Taken())(t); taken {
+		if taken := must(g.IsTakenOver())(t); taken {
 			t.Errorf("%s: taken over by nobody", name)
 		}
 		check(t, end(g))
-		if _, err := g.Taken(); err == nil {
+		if _, err := g.IsTakenOver(); err == nil {
 			t.Errorf("%s: it is offered still", name)
 		}
 		check(t, g.Close())
@@ -164,8 +164,8 @@ func TestOutlookOnUnreadableTables(t *testing.T) {
 	first := build(t, n.blank())
 	commit(t, first, n.attachments(false))
 	enterStates(t, first, 10)
-	if o := build(t, n.blank()); o.Outlook() != (Outlook{}) {
-		t.Errorf("outlook %+v on tables that are kept", o.Outlook())
+	if o := build(t, n.blank()); o.Forecast() != (Forecast{}) {
+		t.Errorf("forecast %+v on tables that are kept", o.Forecast())
 	} else {
 		check(t, o.Close())
 	}
@@ -178,8 +178,8 @@ func TestOutlookOnUnreadableTables(t *testing.T) {
 	defer other.Close()
 	check(t, bpfload.PinMap(other, pin))
 	second := build(t, n.blank())
-	if o := second.Outlook(); !o.Loses() || !errors.Is(o.Why, bpfload.ErrNoBTF) {
-		t.Errorf("outlook %+v, want all lost for want of BTF", o)
+	if o := second.Forecast(); !o.LosesAny() || !errors.Is(o.Why, bpfload.ErrNoBTF) {
+		t.Errorf("forecast %+v, want all lost because there is no BTF", o)
 	}
 	if r := commit(t, second, n.attachments(false)); !errors.Is(r.Unreadable, bpfload.ErrNoBTF) || r.Copied != 0 {
 		t.Errorf("report %+v", r)

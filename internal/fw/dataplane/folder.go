@@ -157,7 +157,7 @@ func repair(dir string) error {
 	if err := forgetOld(dir); err != nil {
 		return err
 	}
-	live, err := isHeld(dir, nextGenerationDir)
+	live, err := isInUse(dir, nextGenerationDir)
 	if err != nil {
 		return err
 	}
@@ -174,15 +174,15 @@ func repair(dir string) error {
 // stay: they exist only if a Commit was interrupted while it copied from them, and the
 // next one continues.
 func forgetOld(dir string) error {
-	held, err := isHeld(dir, oldGenerationDir)
+	held, err := isInUse(dir, oldGenerationDir)
 	if err != nil || held {
 		return err
 	}
 	return removeAll(dir, oldGenerationDir)
 }
 
-// isHeld reports whether any link's program uses the maps of a generation.
-func isHeld(dir, generation string) (bool, error) {
+// isInUse reports whether any link's program uses the maps of a generation.
+func isInUse(dir, generation string) (bool, error) {
 	maps, err := bpfload.MapIDs(filepath.Join(dir, generation))
 	if err != nil || len(maps) == 0 {
 		return false, err

@@ -35,7 +35,7 @@ func (g *Downgrade) makeTables(seed uint64) error {
 		return err
 	}
 	limit := atomic.LoadUint32(g.old.shared.limit)
-	program, argument := importer(g.layout)
+	program, argument := importProgram(g.layout)
 	kept, err := g.keepable(spec)
 	if err != nil {
 		return err
@@ -55,8 +55,8 @@ func (g *Downgrade) makeTables(seed uint64) error {
 	if err != nil {
 		return err
 	}
-	g.intake = &intake{maps: maps.Clone(g.objects.Maps), importer: g.objects.Programs[program]}
-	if g.intake.form, err = readImportForm(spec, argument); err != nil {
+	g.importer = &importer{maps: maps.Clone(g.objects.Maps), program: g.objects.Programs[program]}
+	if g.importer.form, err = readImportForm(spec, argument); err != nil {
 		return err
 	}
 	return g.makeIntake(spec, kept)
@@ -86,7 +86,7 @@ func (g *Downgrade) keepable(spec *bpfload.Spec) (map[string]*bpfload.Map, error
 }
 
 func (g *Downgrade) makeIntake(spec *bpfload.Spec, kept map[string]*bpfload.Map) error {
-	in := g.intake
+	in := g.importer
 	maps.Copy(in.maps, kept)
 	_, shape, err := bpfload.MapShapes(in.maps[mapStates])
 	if err != nil {
@@ -152,12 +152,12 @@ var made = []string{
 
 // fillShared writes the fields that outlive a generation.
 func (g *Downgrade) fillShared() error {
-	memory, err := bpfload.MapMemory(g.intake.maps[mapShared])
+	memory, err := bpfload.MapMemory(g.importer.maps[mapShared])
 	if err != nil {
 		return err
 	}
 	g.memory = append(g.memory, memory)
-	_, shape, err := bpfload.MapShapes(g.intake.maps[mapShared])
+	_, shape, err := bpfload.MapShapes(g.importer.maps[mapShared])
 	if err != nil {
 		return err
 	}
@@ -200,12 +200,12 @@ func (g *Downgrade) copyMaps(spec *bpfload.Spec, kept map[string]*bpfload.Map) e
 		if err != nil {
 			return err
 		}
-		if err := copyEntries(g.old.maps[name], g.intake.maps[former], key, value); err != nil {
+		if err := copyEntries(g.old.maps[name], g.importer.maps[former], key, value); err != nil {
 			return err
 		}
 	}
 	if former := formerMap(mapInterfaceCounters, g.layout); kept[former] == nil {
-		return copyReasons(g.old.maps[mapInterfaceCounters], g.intake.maps[former], uint32(reason.Count), reasonCount(g.layout),
+		return copyReasons(g.old.maps[mapInterfaceCounters], g.importer.maps[former], uint32(reason.Count), reasonCount(g.layout),
 			func(now uint32) (uint32, bool) { return reasonThen(now, g.layout) })
 	}
 	return nil

@@ -87,7 +87,7 @@ func testForward(h *harness) {
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
 			{"states", "", ""},
 		}},
-		{"one side keeps no state and is judged anew", "pass in on lan0 no state\npass out on wan0\npass in on wan0 no state\nblock out on lan0", []step{
+		{"one side keeps no state and is evaluated again", "pass in on lan0 no state\npass out on wan0\npass in on wan0 no state\nblock out on lan0", []step{
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward state wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
 			{"xdp wan", "udp 198.51.100.9:53 > 192.168.1.10:1", "drop block"},
@@ -99,7 +99,7 @@ func testForward(h *harness) {
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward state wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
 		}},
-		{"answers bear the tag of the out side", "block\npass in on lan0 no state\npass out on wan0 tag good\npass out on lan0 tagged good no state", []step{
+		{"replies have the tag of the out side", "block\npass in on lan0 no state\npass out on wan0 tag good\npass out on lan0 tagged good no state", []step{
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
 			{"xdp wan", "udp 198.51.100.9:53 > 192.168.1.10:1", "forward state lan udp 198.51.100.9:53 > 192.168.1.10:1 ttl 63"},
 		}},

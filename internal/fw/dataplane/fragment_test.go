@@ -78,8 +78,8 @@ func testFragments(h *harness) {
 			{"xdp lan", later(1480, "+ id 9 len 8"), "drop fragment-orphan"},
 		}},
 		{"to the box", "pass", []step{
-			{"xdp lan", "udp 192.168.1.10:4000 > 192.168.1.1:53 frag 0+ id 9 len 72", "up local judged"},
-			{"xdp lan", "udp 192.168.1.10 > 192.168.1.1 frag 80 id 9 len 72", "up local judged"},
+			{"xdp lan", "udp 192.168.1.10:4000 > 192.168.1.1:53 frag 0+ id 9 len 72", "up local done"},
+			{"xdp lan", "udp 192.168.1.10 > 192.168.1.1 frag 80 id 9 len 72", "up local done"},
 		}},
 	})
 }

@@ -59,7 +59,7 @@ func newHarnessIn(n *testNet, rules string, change ...func(*Config)) *harness {
 	cfg.Frozen = true
 	cfg.RandomSeed = 1
 	cfg.HashSeed = 1
-	cfg.specs = exitAlone
+	cfg.specs = prefetchSpecs
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -166,7 +166,7 @@ const (
 	drop     verdict = "drop"
 	up       verdict = "up"      // to the stack; at egress: out
 	redirect verdict = "forward" // to the device whose MACs are in the frame
-	answered verdict = "answer"  // back to the sender
+	rejected verdict = "reject"  // back to the sender
 	aborted  verdict = "aborted" // no program may do this
 )
 
@@ -229,7 +229,7 @@ func xdpResult(o *bpfload.Outcome) result {
 	case 2:
 		r.verdict = up
 	case 3:
-		r.verdict = answered
+		r.verdict = rejected
 	case 4:
 		r.verdict = redirect
 	}

@@ -32,10 +32,10 @@ type End struct {
 // Fresh reports whether this generation starts without states.
 func (d *Dataplane) Fresh() bool { return !d.kept && d.old == nil }
 
-// Adopt makes states of existing connections that no rule created. Call it before Commit,
+// ImportConnections makes states of existing connections that no rule created. Call it before Commit,
 // on a Fresh dataplane. It returns how many states there are now. There cannot be more
 // than `set limit states` allows.
-func (d *Dataplane) Adopt(connections []Connection) (entered int, err error) {
+func (d *Dataplane) ImportConnections(connections []Connection) (entered int, err error) {
 	err = d.place.Do(func() error {
 		setTimeouts(d.tables.shared, &d.config.Options)
 		if err := d.startGC(); err != nil { // it sets the clock

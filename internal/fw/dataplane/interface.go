@@ -107,9 +107,9 @@ func (d *Dataplane) RemoveInterface(ifindex int) error {
 	return nil
 }
 
-// Bare reports whether XDP found that an interface's driver has no room for its verdicts.
+// LacksHeadroom reports whether XDP found that an interface's driver has no room for its verdicts.
 // TCX filters there since then, and XDP is of no use.
-func (d *Dataplane) Bare(ifindex int) bool {
+func (d *Dataplane) LacksHeadroom(ifindex int) bool {
 	raw, err := d.interfaceAt(ifindex)
 	return err == nil && InterfaceFlags(atomic.LoadUint32(&raw.Flags))&interfaceBare != 0
 }

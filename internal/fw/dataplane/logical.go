@@ -132,17 +132,17 @@ func enterLogical(all []uint64, entry uint64) bool {
 	return false
 }
 
-// Carried is an interface whose frames another interface carries, with a VLAN tag.
-type Carried struct {
+// LogicalInterface is an interface whose frames another interface carries, with a VLAN tag.
+type LogicalInterface struct {
 	Ifindex int
 	Parent  int
 	Tag     uint16 // 802.1Q
 }
 
-// Carry makes the running dataplane in a folder take tagged frames for interfaces that
+// EnterLogicals makes the running dataplane in a folder take tagged frames for interfaces that
 // are no VLAN devices. It is for benchmarks on kernels without VLAN devices. The daemon
 // leaves these interfaces in place, but knows nothing else about them.
-func Carry(dir string, all []Carried) error {
+func EnterLogicals(dir string, all []LogicalInterface) error {
 	v, err := Open(dir)
 	if err != nil {
 		return err

@@ -211,7 +211,7 @@ func TestCaptureOfLogicals(t *testing.T) {
 	left = h.xdp(ifindex, frame)
 	got = h.captured()
 	if len(got) != 2 || !bytes.Equal(got[0].Data, frame) || !bytes.Equal(got[1].Data, left.frame) || int(got[1].Peer) != h.net.lan0 {
-		t.Errorf("answered: %+v", got)
+		t.Errorf("rejected: %+v", got)
 	}
 	h.capture(20, everything)
 	h.xdp(ifindex, frame)

@@ -158,7 +158,7 @@ func testPoolWithoutDaemon(h *harness) {
 		t.Errorf("the box's own packet leaves from %s", a)
 	}
 	h.dp.Heartbeat()
-	expect("the daemon has only not told yet", "203.0.113.2", "2001:db8:113::2")
+	expect("the daemon has not entered it yet", "203.0.113.2", "2001:db8:113::2")
 	addAddress(t, h.net.wan0, "203.0.113.2/24")
 	addAddress(t, h.net.wan0, "2001:db8:113::2/64")
 	dropAddress(t, h.net.wan0, "203.0.113.5/24")

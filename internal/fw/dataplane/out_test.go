@@ -15,7 +15,7 @@ func testOut(h *harness) {
 		{"the box's own", "block\npass out on wan0", []step{
 			{"out wan", "udp 203.0.113.2:5000 > 198.51.100.9:53", "up rule"},
 			{"out wan", "udp 203.0.113.2:5000 > 198.51.100.9:53", "up state"},
-			{"xdp wan", "udp 198.51.100.9:53 > 203.0.113.2:5000", "up local judged"},
+			{"xdp wan", "udp 198.51.100.9:53 > 203.0.113.2:5000", "up local done"},
 			{"states", "", "17 203.0.113.2:5000 > 198.51.100.9:53 udp.single 2:1 2/1"},
 			{"out lan", "udp 192.168.1.1:5000 > 192.168.1.10:53", "drop block"},
 		}},
@@ -29,14 +29,14 @@ func testOut(h *harness) {
 			{"tcx wan", "udp 198.51.100.9:53 > 203.0.113.2:$p", "up local udp 198.51.100.9:53 > 203.0.113.2:5000"},
 			{"tcx wan", "udp 198.51.100.9:53 > 203.0.113.2:5000", "forward state lan udp 198.51.100.9:53 > 192.168.1.10:5000 ttl 63"},
 		}},
-		{"answers of the box", "block\npass in on lan0", []step{
-			{"xdp lan", "tcp 192.168.1.10:4000 > 192.168.1.1:22 S seq 7", "up local judged"},
+		{"replies of the box", "block\npass in on lan0", []step{
+			{"xdp lan", "tcp 192.168.1.10:4000 > 192.168.1.1:22 S seq 7", "up local done"},
 			{"out lan", "tcp 192.168.1.1:22 > 192.168.1.10:4000 SA seq 9 ack 8", "up state"},
 			{"out wan", "tcp 192.168.1.1:22 > 192.168.1.10:4000 SA seq 9 ack 8", "up state"},
 			{"out lan", "tcp 192.168.1.1:22 > 192.168.1.10:4001 SA seq 9 ack 8", "drop block"},
 		}},
 		{"ping to the box", "block\npass in on lan0 inet proto icmp", []step{
-			{"xdp lan", "icmp 192.168.1.10 > 192.168.1.1 type 8 id 3", "up local judged"},
+			{"xdp lan", "icmp 192.168.1.10 > 192.168.1.1 type 8 id 3", "up local done"},
 			{"out lan", "icmp 192.168.1.1 > 192.168.1.10 id 3", "up state"},
 		}},
 		{"no sanity here", "pass", []step{

@@ -66,7 +66,7 @@ func TestPackets(t *testing.T) {
 		{"notes", testNotes},
 		{"marks", testMarks},
 		{"marks steer", testMarksSteer},
-		{"answers", testAnswers},
+		{"rejects", testRejects},
 		{"segments", testSegments},
 		{"layer 3", testLayer3},
 		{"next hops", testNextHops},
@@ -244,7 +244,7 @@ func (s *scene) outcome(sent string, r result) string {
 	} else if r.back {
 		text += s.backText(r.number)
 	} else if r.meta {
-		text += " judged"
+		text += " done"
 	}
 	packet := r.packet()
 	if r.verdict == up {

@@ -25,9 +25,9 @@ const (
 	xdpRedirect = 4
 )
 
-// exitAlone returns the programs, with the prefetch device's program changed so that it
+// prefetchSpecs returns the programs, with the prefetch device's program changed so that it
 // can be run by itself.
-func exitAlone() ([]*bpfload.Spec, error) {
+func prefetchSpecs() ([]*bpfload.Spec, error) {
 	specs, err := loadSpecs()
 	for _, s := range specs {
 		bpfload.RunAlone(s, programPrefetch)
@@ -66,7 +66,7 @@ func (h *harness) exit(ifindex int, o *bpfload.Outcome) *bpfload.Outcome {
 	if o.Result != xdpRedirect || !h.dp.Prefetching() {
 		return o
 	}
-	noted := h.isNoted(o.Frame)
+	noted := h.hasNote(o.Frame)
 	at := must(bpfload.RunXDP(h.dp.objects.Programs[programPrefetch], bpfload.Run{Frame: o.Frame, Meta: o.Meta, Ifindex: ifindex}))(h.tb)
 	if noted {
 		h.twice++
@@ -78,15 +78,15 @@ func (h *harness) exit(ifindex int, o *bpfload.Outcome) *bpfload.Outcome {
 	}
 	if at.Result == xdpPass {
 		at.Result = xdpRedirect
-		if h.isNoted(at.Frame) {
+		if h.hasNote(at.Frame) {
 			h.tb.Errorf("a frame leaves with a note: %x", at.Frame)
 		}
 	}
 	return &at
 }
 
-// isNoted reports whether a frame has had its first pass and has a note.
-func (h *harness) isNoted(frame []byte) bool {
+// hasNote reports whether a frame has had its first pass and has a note.
+func (h *harness) hasNote(frame []byte) bool {
 	return len(frame) >= 4 && binary.NativeEndian.Uint32(frame) == prefetchSecret(h.dp.ledger.HashSeed)
 }
 
@@ -124,7 +124,7 @@ func TestPrefetch(t *testing.T) {
 	send("a new connection", "lan", out, "forward rule", 0)
 	send("its second packet", "lan", out, "forward state", 0)
 	send("its third packet", "lan", out, "forward state", 1)
-	send("an answer", "wan", back, "forward state", 0)
+	send("a reply", "wan", back, "forward state", 0)
 	send("one that the stack answers", "lan", out+" ttl 1", "up up-ttl", 0)
 	h.advance(0.5)
 	send("with the route fresh", "lan", out, "forward state", 1)
@@ -381,7 +381,7 @@ func TestLooksKeepOrder(t *testing.T) {
 	for _, packet := range []string{out + "A seq 101 ack 501 len 10", out + "A seq 111 ack 501 len 10", out + "R seq 121"} {
 		ifindex, frame := h.arrive("lan", packet)
 		o := must(bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: frame, Ifindex: ifindex}))(t)
-		if o.Result != xdpRedirect || !h.isNoted(o.Frame) {
+		if o.Result != xdpRedirect || !h.hasNote(o.Frame) {
 			t.Fatalf("%s: %d, %x", packet, o.Result, o.Frame)
 		}
 		queued = append(queued, o)

@@ -213,7 +213,7 @@ func (s *stage) cut(n int, deadline time.Time, without func(from, to int) ([]str
 // String prints rules, events and difference.
 func (s *stage) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "set implicit-pass %t; interfaces %v; tags %v, judged by XDP %v; lan0 is %d, wan0 is %d\n%s\n", s.twin.implicit, s.twin.flags, s.twin.tags, s.twin.logical,
+	fmt.Fprintf(&b, "set implicit-pass %t; interfaces %v; tags %v, done by XDP %v; lan0 is %d, wan0 is %d\n%s\n", s.twin.implicit, s.twin.flags, s.twin.tags, s.twin.logical,
 		s.twin.net.lan0, s.twin.net.wan0, strings.Join(s.lines, "\n"))
 	for i, e := range s.events {
 		switch {

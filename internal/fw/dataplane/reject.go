@@ -1,7 +1,7 @@
 package dataplane
 
-// Answers counts the rejects of blocked packets.
-type Answers struct {
+// Rejects counts the rejects of blocked packets.
+type Rejects struct {
 	RST, ICMP Counter // rejects sent
 	Limited   Counter // not sent: the core had reached its limit
 	Failed    Counter // not sent: the reject could not be made
@@ -9,22 +9,22 @@ type Answers struct {
 
 // Indexes of counters: enum rejected of bpf/path/reject.h.
 const (
-	answeredRST = iota
-	answeredICMP
-	answeredLimit
-	answeredNot
-	answeredCount
+	rejectedRST = iota
+	rejectedICMP
+	rejectedLimit
+	rejectedNot
+	rejectedCount
 )
 
-// Answers returns how many rejects were sent, and how many were not.
-func (v *View) Answers() (Answers, error) {
-	var a Answers
+// Rejects returns how many rejects were sent, and how many were not.
+func (v *View) Rejects() (Rejects, error) {
+	var a Rejects
 	values, err := newPerCPU[xdpCounter]()
 	if err != nil {
 		return a, err
 	}
 	for index, counter := range map[uint32]*Counter{
-		answeredRST: &a.RST, answeredICMP: &a.ICMP, answeredLimit: &a.Limited, answeredNot: &a.Failed,
+		rejectedRST: &a.RST, rejectedICMP: &a.ICMP, rejectedLimit: &a.Limited, rejectedNot: &a.Failed,
 	} {
 		if *counter, err = sumCounter(v.tables.maps[mapRejectCounters], index, values); err != nil {
 			return a, err

@@ -8,8 +8,8 @@ import (
 	"weir/internal/oracle/model"
 )
 
-// noAnswers resets the counters of rejects.
-func (h *harness) noAnswers() {
+// resetRejects resets the counters of rejects.
+func (h *harness) resetRejects() {
 	h.tb.Helper()
 	cpus := must(bpfload.CPUs())(h.tb)
 	m := h.dp.objects.Maps["rejects"]
@@ -19,23 +19,23 @@ func (h *harness) noAnswers() {
 	}
 	check(h.tb, m.Put(uint32(0), empty))
 	none := must(newPerCPU[xdpCounter]())(h.tb)
-	for i := range answeredCount {
+	for i := range rejectedCount {
 		check(h.tb, h.dp.tables.maps[mapRejectCounters].Put(uint32(i), none))
 	}
 }
 
-// differAnswers compares how many rejects were sent, and were not.
-func (t *twin) differAnswers() string {
+// differRejects compares how many rejects were sent, and were not.
+func (t *twin) differRejects() string {
 	t.tb.Helper()
-	a := must(t.dp.View().Answers())(t.tb)
-	got := model.Answers{RST: a.RST.Packets, ICMP: a.ICMP.Packets, Limit: a.Limited.Packets, Not: a.Failed.Packets}
-	if want := t.model.Answers(); want != got {
-		return fmt.Sprintf("answers, model: %+v, dataplane: %+v", want, got)
+	a := must(t.dp.View().Rejects())(t.tb)
+	got := model.Rejects{RST: a.RST.Packets, ICMP: a.ICMP.Packets, Limit: a.Limited.Packets, Not: a.Failed.Packets}
+	if want := t.model.Rejects(); want != got {
+		return fmt.Sprintf("rejects, model: %+v, dataplane: %+v", want, got)
 	}
 	return ""
 }
 
-// refusing rules answer in every way that there is.
+// blocking rules reject in every possible way.
 const refusing = `
 block return
 block return-rst (ttl 9) in proto tcp to port 81
@@ -44,8 +44,8 @@ block drop in proto { tcp, udp } to port 83
 `
 
 // What senders of blocked packets receive.
-func testAnswers(h *harness) {
-	h.noAnswers()
+func testRejects(h *harness) {
+	h.resetRejects()
 	h.plays([]play{
 		{"resets", refusing, []step{
 			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 7", "forward block lan tcp 198.51.100.9:80 > 192.168.1.10:4000 RA ack 8 win 0"},
@@ -80,13 +80,13 @@ func testAnswers(h *harness) {
 			{"xdp wan", "tcp 198.51.100.9:9 > 203.0.113.2:80 S seq 3", "forward block wan tcp 203.0.113.2:80 > 198.51.100.9:9 RA ack 4 win 0"},
 		}},
 	})
-	h.sub("frames", testAnswerFrames)
-	h.sub("rate", testAnswerRate)
-	h.sub("sources", testAnswerSources)
+	h.sub("frames", testRejectFrames)
+	h.sub("rate", testRejectRate)
+	h.sub("sources", testRejectSources)
 }
 
 // Frames to or from a group of stations are not rejected. Short rejects are padded.
-func testAnswerFrames(h *harness) {
+func testRejectFrames(h *harness) {
 	t := h.tb
 	h.load("block return")
 	packet := parsePkt("udp 192.168.1.10:4000 > 198.51.100.9:80")
@@ -104,7 +104,7 @@ func testAnswerFrames(h *harness) {
 	}
 	// if XDP cannot redirect to the device, it sends back
 	h.setInterface(h.net.lan0, InterfacePresent|InterfaceStatic4|InterfaceStatic6, lan0MAC)
-	if r := h.xdp(h.net.lan0, reset); h.trunk == nil && r.verdict != answered || r.reason != "block" {
+	if r := h.xdp(h.net.lan0, reset); h.trunk == nil && r.verdict != rejected || r.reason != "block" {
 		t.Errorf("from a device that is no target: %s %s", r.verdict, r.reason)
 	}
 	h.reset()
@@ -117,17 +117,17 @@ func testAnswerFrames(h *harness) {
 	} {
 		for _, hook := range []func(int, []byte) result{h.xdp, h.tcIn} {
 			if r := h.in(hook, "lan", text); len(r.frame)-14 != want {
-				t.Errorf("%s: an answer of %d bytes, want %d", text, len(r.frame)-14, want)
+				t.Errorf("%s: a reject of %d bytes, want %d", text, len(r.frame)-14, want)
 			}
 		}
 	}
 }
 
 // REJECT_RATE and REJECT_BURST limit the rejects of a core, for both kinds together.
-func testAnswerRate(h *harness) {
+func testRejectRate(h *harness) {
 	t := h.tb
 	h.load("block return")
-	h.noAnswers()
+	h.resetRejects()
 	oneCPU(t, 0)
 	rate, burst := define(t, header(t, "config.h"), "REJECT_RATE"), define(t, header(t, "config.h"), "REJECT_BURST")
 	shoot := func(packets int) (given int) {
@@ -145,17 +145,17 @@ func testAnswerRate(h *harness) {
 		return given
 	}
 	if given := shoot(burst + 50); given != burst {
-		t.Errorf("%d answers at once, want %d", given, burst)
+		t.Errorf("%d rejects at once, want %d", given, burst)
 	}
 	h.advance(0.05)
 	if given := shoot(rate); given != rate/20 {
-		t.Errorf("%d answers after 50 ms, want %d", given, rate/20)
+		t.Errorf("%d rejects after 50 ms, want %d", given, rate/20)
 	}
 	h.advance(3600)
 	if given := shoot(burst + 50); given != burst {
-		t.Errorf("%d answers after an hour, want %d", given, burst)
+		t.Errorf("%d rejects after an hour, want %d", given, burst)
 	}
-	a := must(h.dp.View().Answers())(t)
+	a := must(h.dp.View().Rejects())(t)
 	if given, kept := a.RST.Packets+a.ICMP.Packets, uint64(100+rate-rate/20); given != uint64(2*burst+rate/20) || a.Limited.Packets != kept || a.Failed.Packets != 0 {
 		t.Errorf("counted %+v", a)
 	}
@@ -163,9 +163,9 @@ func testAnswerRate(h *harness) {
 
 // An error comes from the interface's first address, or else the box's. Without an
 // address there is no error.
-func testAnswerSources(h *harness) {
+func testRejectSources(h *harness) {
 	t := h.tb
-	h.noAnswers()
+	h.resetRejects()
 	h.load("block return")
 	defer func() { check(t, h.dp.SetAddresses(h.net.addresses())) }()
 	at := func(text string, ifindex int) Address { return Address{netip.MustParsePrefix(text), ifindex} }
@@ -187,15 +187,15 @@ func testAnswerSources(h *harness) {
 		r := h.in(h.xdp, "lan", test.packet)
 		if test.want == "" {
 			if r.verdict != drop || r.reason != "block" {
-				t.Errorf("%v: %s was answered: %s", test.addresses, test.packet, r.packet())
+				t.Errorf("%v: %s was rejected: %s", test.addresses, test.packet, r.packet())
 			}
 			continue
 		}
 		if from := decodePkt(r.frame[14:]).src.Addr().String(); from != test.want {
-			t.Errorf("%v: %s was answered by %s, want %s", test.addresses, test.packet, from, test.want)
+			t.Errorf("%v: %s was rejected by %s, want %s", test.addresses, test.packet, from, test.want)
 		}
 	}
-	if a := must(h.dp.View().Answers())(t); a.Failed.Packets != 2 {
-		t.Errorf("%d packets could not be answered, want 2", a.Failed.Packets)
+	if a := must(h.dp.View().Rejects())(t); a.Failed.Packets != 2 {
+		t.Errorf("%d packets could not be rejected, want 2", a.Failed.Packets)
 	}
 }

@@ -53,7 +53,7 @@ func TestReplaceRulesRandom(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.load(t, program)
-		slow := rulestest.NewJudge(rs, host)
+		slow := rulestest.NewEvaluator(rs, host)
 		for range 2 {
 			var keep []int
 			rs, keep = replacePart(t, rs)
@@ -66,17 +66,17 @@ func TestReplaceRulesRandom(t *testing.T) {
 			h.program, h.pools = program, len(program.Pools)
 			slow.Replace(rs)
 			changeRandomly(t, &Dataplane{live: h.live}, rs)
-			compareAnswers(t, h, slow, 6)
+			compareResults(t, h, slow, 6)
 		}
 	})
 }
 
-// compareAnswers asks both of a few packets.
-func compareAnswers(t *rapid.T, h *rulesHarness, slow *rulestest.Judge, packets int) {
+// compareResults asks both of a few packets.
+func compareResults(t *rapid.T, h *rulesHarness, slow *rulestest.Evaluator, packets int) {
 	for range packets {
 		p := rulestest.DrawPacket(t)
-		for range 2 { // the second time the answer is known
-			want, got := slow.Judge(p), h.judge(t, p)
+		for range 2 { // the second time the result is in the cache
+			want, got := slow.Evaluate(p), h.evaluate(t, p)
 			want.Stop = rulestest.None
 			if got.Tag == "unknown" {
 				got.Tag = p.Tag

@@ -171,16 +171,16 @@ func benchmarkShape(b *testing.B, s shape, n int) {
 		return each
 	}
 	run("evaluate_drawn", crossings)
-	judged, drawn := time.Hour, time.Hour // the shortest of all runs: others use this machine too
+	evaluated, drawn := time.Hour, time.Hour // the shortest of all runs: others use this machine too
 	for b.Loop() {
 		times := 200_000
 		if s.name == "all-match-unlike" {
 			times = 2_000_000 / (n + 10)
 		}
-		judged = min(judged, run("evaluate_drawn", times))
+		evaluated = min(evaluated, run("evaluate_drawn", times))
 		drawn = min(drawn, run("draw", 200_000))
 	}
-	b.ReportMetric(float64(judged-drawn), "ns/crossing")
+	b.ReportMetric(float64(evaluated-drawn), "ns/crossing")
 	b.ReportMetric(0, "ns/op")
 }
 

@@ -39,7 +39,7 @@ func TestSetPools(t *testing.T) {
 	} {
 		check(t, d.SetPools(must(p.Refill(step.host))(t)))
 		for _, want := range step.want {
-			a := h.judge(t, rulestest.Packet{
+			a := h.evaluate(t, rulestest.Packet{
 				Direction: ast.Out, Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"),
 			})
 			got := ""

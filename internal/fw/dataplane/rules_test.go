@@ -70,8 +70,8 @@ func (h *rulesHarness) load(tb rapid.TB, p *ruleset.Program) {
 	}
 }
 
-// judge evaluates the rules for a packet.
-func (h *rulesHarness) judge(tb rapid.TB, p rulestest.Packet) rulestest.Answer {
+// evaluate evaluates the rules for a packet.
+func (h *rulesHarness) evaluate(tb rapid.TB, p rulestest.Packet) rulestest.Result {
 	asked := h.ask(p)
 	frame, err := binary.Append(nil, binary.NativeEndian, &asked)
 	if err != nil {
@@ -81,11 +81,11 @@ func (h *rulesHarness) judge(tb rapid.TB, p rulestest.Packet) rulestest.Answer {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	var answered rulesprog.RulesCrossing
-	if _, err := binary.Decode(frame, binary.NativeEndian, &answered); err != nil {
+	var crossing rulesprog.RulesCrossing
+	if _, err := binary.Decode(frame, binary.NativeEndian, &crossing); err != nil {
 		tb.Fatal(err)
 	}
-	return h.answer(tb, reason.Reason(verdict), &answered, &p)
+	return h.result(tb, reason.Reason(verdict), &crossing, &p)
 }
 
 // tag returns the number of a tag; 0: none, or one that no rule knows.
@@ -121,24 +121,24 @@ func swap(port uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, port))
 }
 
-// Bits of judge.flags.
+// Bits of crossing.flags.
 const (
-	judgeKeepState = 1 << iota
-	judgeAllowOptions
-	judgeNat
-	judgeNatStatic
-	judgeRdr
-	judgeRdrPort
-	judgeNoAddress
+	crossingKeepState = 1 << iota
+	crossingAllowOptions
+	crossingNat
+	crossingNatStatic
+	crossingRdr
+	crossingRdrPort
+	crossingNoAddress
 )
 
-func (h *rulesHarness) answer(tb rapid.TB, why reason.Reason, j *rulesprog.RulesCrossing, p *rulestest.Packet) rulestest.Answer {
-	if (why == reason.NATAddress) != (j.Flags&judgeNoAddress != 0) && why != reason.Block {
-		tb.Fatalf("the rules answer %s with flags %#x", why, j.Flags)
+func (h *rulesHarness) result(tb rapid.TB, why reason.Reason, j *rulesprog.RulesCrossing, p *rulestest.Packet) rulestest.Result {
+	if (why == reason.NATAddress) != (j.Flags&crossingNoAddress != 0) && why != reason.Block {
+		tb.Fatalf("the rules return %s with flags %#x", why, j.Flags)
 	}
-	a := rulestest.Answer{
+	a := rulestest.Result{
 		Verdict: why, Rule: h.number(j.Rule), Stop: rulestest.None,
-		Mark: j.Mark, SetMark: j.MarkMask, KeepState: j.Flags&judgeKeepState != 0, AllowOptions: j.Flags&judgeAllowOptions != 0,
+		Mark: j.Mark, SetMark: j.MarkMask, KeepState: j.Flags&crossingKeepState != 0, AllowOptions: j.Flags&crossingAllowOptions != 0,
 	}
 	if j.Rule == 0 {
 		a.Rule = rulestest.None
@@ -155,14 +155,14 @@ func (h *rulesHarness) answer(tb rapid.TB, why reason.Reason, j *rulesprog.Rules
 	if why == reason.Block {
 		return a
 	}
-	if j.Flags&judgeNat != 0 {
+	if j.Flags&crossingNat != 0 {
 		a.Nat = &rulestest.Target{
-			Addr: addrOf(j.NatAddr.Word, p.Src.Is4()), Low: j.NatLow, High: j.NatHigh, StaticPort: j.Flags&judgeNatStatic != 0,
+			Addr: addrOf(j.NatAddr.Word, p.Src.Is4()), Low: j.NatLow, High: j.NatHigh, StaticPort: j.Flags&crossingNatStatic != 0,
 		}
 	}
-	if j.Flags&judgeRdr != 0 {
+	if j.Flags&crossingRdr != 0 {
 		a.Rdr = &rulestest.Target{Addr: addrOf(j.RdrAddr.Word, p.Src.Is4()), Low: p.DPort}
-		if j.Flags&judgeRdrPort != 0 {
+		if j.Flags&crossingRdrPort != 0 {
 			a.Rdr.Low = swap(j.RdrPort)
 		}
 	}
@@ -211,14 +211,14 @@ func TestRulesRandom(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.load(t, program)
-		slow := rulestest.NewJudge(rs, host)
+		slow := rulestest.NewEvaluator(rs, host)
 		before := h.stops(t)
 		var p rulestest.Packet
 		for n := range 40 {
-			if n%2 == 0 { // the second time the answer is known
+			if n%2 == 0 { // the second time the result is in the cache
 				p = rulestest.DrawPacket(t)
 			}
-			want, got := slow.Judge(p), h.judge(t, p)
+			want, got := slow.Evaluate(p), h.evaluate(t, p)
 			stop := want.Stop
 			if stop == rulestest.None {
 				stop = len(rs.Rules)
@@ -246,7 +246,7 @@ func TestMostRules(t *testing.T) {
 	h.load(t, p)
 	for _, i := range []int{0, 1, 510, 511, 512, 1022, 1023, 1024, 32766, 32767, 32768, n - 514, n - 513, n - 2} {
 		packet := syn(host4(1<<20), host4(i), servicePort(i))
-		for range 2 { // the second time the answer is known
+		for range 2 { // the second time the result is in the cache
 			if rule, err := h.decider(packet); rule != i+1 || err != nil {
 				t.Errorf("server %d: rule %d decides (%v)", i, rule, err)
 			}

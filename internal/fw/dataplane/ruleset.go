@@ -53,7 +53,7 @@ func (l *liveRules) load(p *ruleset.Program) error {
 	if err := next.write(p); err != nil {
 		return err
 	}
-	return l.put(p, next, next.set(p))
+	return l.write(p, next, next.set(p))
 }
 
 // replaceRules replaces the program under traffic. p was made from it by Replace. Rules
@@ -64,15 +64,15 @@ func (l *liveRules) replaceRules(p *ruleset.Program) error {
 		return err
 	}
 	set := next.set(p)
-	if err := l.carry(p, next, &set); err != nil {
+	if err := l.carryCounters(p, next, &set); err != nil {
 		return err
 	}
-	return l.put(p, next, set)
+	return l.write(p, next, set)
 }
 
 func (l *liveRules) next() half { return half{l.objects.Maps, l.program != nil && !l.half.second} }
 
-func (l *liveRules) put(p *ruleset.Program, next half, set xdpRuleSet) error {
+func (l *liveRules) write(p *ruleset.Program, next half, set xdpRuleSet) error {
 	if err := l.replaceIndex(set, p.Index); err != nil {
 		return err
 	}
@@ -80,15 +80,15 @@ func (l *liveRules) put(p *ruleset.Program, next half, set xdpRuleSet) error {
 	return nil
 }
 
-// carry records what the rules have counted so far, so that later counts are attributed
+// carryCounters records what the rules have counted so far, so that later counts are attributed
 // by the new order of rules. What packets count before the rule set changes is attributed
 // by the new order too.
-func (l *liveRules) carry(p *ruleset.Program, next half, set *xdpRuleSet) error {
+func (l *liveRules) carryCounters(p *ruleset.Program, next half, set *xdpRuleSet) error {
 	c, err := readCounters(l.objects.Maps[mapRuleCounters], len(l.program.Rules))
 	if err != nil {
 		return err
 	}
-	before, err := l.carried()
+	before, err := l.carriedCounters()
 	if err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ func (l *liveRules) carry(p *ruleset.Program, next half, set *xdpRuleSet) error 
 	})
 }
 
-// carried returns the counts that the rules in force had when they were put in force.
-func (l *liveRules) carried() (carried []xdpRuleCarried, err error) {
+// carriedCounters returns the counts that the rules in force had when they were put in force.
+func (l *liveRules) carriedCounters() (carried []xdpRuleCarried, err error) {
 	err = changeArray(l.objects.Maps["rule_carried"], func(array []xdpRuleCarried) {
 		carried = slices.Clone(array[l.set.OrderAt:][:l.set.Rules])
 	})

@@ -11,7 +11,7 @@ import (
 func testUp(h *harness) {
 	h.plays([]play{
 		{"to the box", "pass", []step{
-			{"xdp lan", "udp 192.168.1.10:1 > 192.168.1.1:53", "up local judged"},
+			{"xdp lan", "udp 192.168.1.10:1 > 192.168.1.1:53", "up local done"},
 			{"tcx lan", "udp 192.168.1.10:2 > 192.168.1.1:53", "up local"},
 			{"states", "", "17 192.168.1.10:1 > 192.168.1.1:53 udp.first 1:0 1/0; 17 192.168.1.10:2 > 192.168.1.1:53 udp.first 1:0 1/0"},
 			{"out lan", "udp 192.168.1.1:53 > 192.168.1.10:1", "up state"},
@@ -49,11 +49,11 @@ func testUp(h *harness) {
 			{"out wan record0", "udp 192.168.1.10:1 > 239.1.2.3:9 ttl 63", "up state udp 203.0.113.2:$p > 239.1.2.3:9 ttl 63"},
 			{"xdp lan", "udp 192.168.1.10:1 > 239.9.9.9:9", "up up-multicast record0"},
 			{"out wan record0", "udp 192.168.1.10:1 > 239.9.9.9:9 ttl 63", "drop block"},
-			{"xdp lan", "udp [fe80::10]:1 > [ff0e::7]:9", "up up-multicast judged"}, // whose source is local to the link
-			{"xdp lan", "udp 192.168.1.10:1 > 255.255.255.255:9", "up up-multicast judged"},
+			{"xdp lan", "udp [fe80::10]:1 > [ff0e::7]:9", "up up-multicast done"}, // whose source is local to the link
+			{"xdp lan", "udp 192.168.1.10:1 > 255.255.255.255:9", "up up-multicast done"},
 		}},
 		{"link-local addresses are the interface's own", "pass", []step{
-			{"xdp lan", "udp [fe80::10]:1 > [fe80::1]:53", "up local judged"},
+			{"xdp lan", "udp [fe80::10]:1 > [fe80::1]:53", "up local done"},
 			{"tcx wan", "udp [fe80::10]:1 > [fe80::1]:53", "up local"},
 			{"states", "", "17 fe80::10:1 > fe80::1:53 udp.first 1:0 1/0; 17 fe80::10:1 > fe80::1:53 udp.first 1:0 1/0"},
 			{"out lan", "udp [fe80::1]:53 > [fe80::10]:1", "up state"},
@@ -74,7 +74,7 @@ func testUp(h *harness) {
 		{"options without any rule", "match in on wan0 tag x", []step{
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 opts 4", "drop ip-option"},
 		}},
-		{"what was judged at its ingress", "block\npass in on wan0 no state\npass out on lan0 no state", []step{
+		{"what was decided at its ingress", "block\npass in on wan0 no state\npass out on lan0 no state", []step{
 			{"xdp wan", "udp 198.51.100.9:53 > 192.168.1.77:1", "up up-neighbour record0"},
 			{"out lan record0", "udp 198.51.100.9:53 > 192.168.1.77:1", "up marked record0"},
 			{"out lan record0", "udp 198.51.100.9:53 > 192.168.1.77:2", "drop guard"},

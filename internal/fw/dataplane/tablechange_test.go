@@ -70,9 +70,9 @@ func (h *rulesHarness) decider(p rulestest.Packet) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var answered rulesprog.RulesCrossing
-	_, err = binary.Decode(frame, binary.NativeEndian, &answered)
-	return int(answered.Rule) - 1 - testRuleBase, err
+	var crossing rulesprog.RulesCrossing
+	_, err = binary.Decode(frame, binary.NativeEndian, &crossing)
+	return int(crossing.Rule) - 1 - testRuleBase, err
 }
 
 // While a table is replaced again and again, no packet finds half a table. Of its two
@@ -191,10 +191,10 @@ func TestTablesRandom(t *testing.T) {
 		}
 		h.load(t, program)
 		d := &Dataplane{live: h.live}
-		slow := rulestest.NewJudge(rs, host)
+		slow := rulestest.NewEvaluator(rs, host)
 		for range 12 {
 			changeRandomly(t, d, rs)
-			compareAnswers(t, h, slow, 1)
+			compareResults(t, h, slow, 1)
 		}
 	})
 }

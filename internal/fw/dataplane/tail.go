@@ -29,8 +29,8 @@ const (
 // when they are needed: those of the XDP hook when an interface has it, and the capture
 // programs when somebody captures.
 
-// atOnce returns the programs that Build loads.
-func (d *Dataplane) atOnce() []string {
+// initialPrograms returns the programs that Build loads.
+func (d *Dataplane) initialPrograms() []string {
 	names := []string{programStart}
 	for _, e := range entries {
 		if e != entryXDP || d.config.XDP {

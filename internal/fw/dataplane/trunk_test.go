@@ -144,7 +144,7 @@ func TestTaggedPackets(t *testing.T) {
 			{"track", testTrack},
 			{"errors", testICMPErrors},
 			{"fragments", testFragments},
-			{"answers", testAnswers},
+			{"rejects", testRejects},
 		} {
 			h.sub(on.name+"/"+section.name, func(h *harness) {
 				h.setTrunk(device, on.lan, on.wan)

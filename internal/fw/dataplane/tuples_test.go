@@ -160,7 +160,7 @@ func TestCrowdedBucket(t *testing.T) {
 				t.Errorf("port %d: %s, want %s", port, r.reason, want)
 			}
 			if r := h.in(h.xdp, "wan", fmt.Sprintf("udp 198.51.100.9:53 > 192.168.1.10:%d", port)); r.reason != "state" {
-				t.Errorf("answer to port %d: %s, want state", port, r.reason)
+				t.Errorf("reply to port %d: %s, want state", port, r.reason)
 			}
 		}
 	}

@@ -246,7 +246,7 @@ func (t *twin) reseed() {
 		empty[i] = make([]byte, scratches.ValueSize())
 	}
 	check(t.tb, scratches.Put(uint32(0), empty))
-	t.noAnswers()
+	t.resetRejects()
 	turns := t.dp.objects.Maps["pool_turns"]
 	for i := range min(turns.MaxEntries(), uint32(4*len(t.rules.Rules))) { // two pools a rule at most
 		check(t.tb, turns.Put(i, uint64(0)))
@@ -300,7 +300,7 @@ func (t *twin) shoot(s shot) (model.Outcome, error) {
 	tagged := t.tag(&s)
 	got := t.run(&s)
 	made := t.look()
-	want := t.model.Judge(&model.Frame{
+	want := t.model.Handle(&model.Frame{
 		Hook: s.hook, Interface: uint32(s.ifindex), From: uint32(s.from), Mark: s.mark, Priority: s.priority, Noted: s.noted, Bytes: s.frame,
 	}, made)
 	got.reason = t.counted(&s, &want)
@@ -396,10 +396,10 @@ func errorsOf(texts ...string) error {
 }
 
 func differOutcome(s *shot, want *model.Outcome, got *result) string {
-	if got.verdict == redirect && want.Verdict == model.Answer {
-		got.verdict = answered // mostly by a redirect
+	if got.verdict == redirect && want.Verdict == model.Reject {
+		got.verdict = rejected // mostly by a redirect
 	}
-	verdicts := map[model.Verdict]verdict{model.Drop: drop, model.Up: up, model.Out: up, model.Redirect: redirect, model.Answer: answered}
+	verdicts := map[model.Verdict]verdict{model.Drop: drop, model.Up: up, model.Out: up, model.Redirect: redirect, model.Reject: rejected}
 	if verdicts[want.Verdict] != got.verdict || want.Reason.String() != got.reason {
 		return fmt.Sprintf("model: %s (%s), dataplane: %s (%s)", verdicts[want.Verdict], want.Reason, got.verdict, got.reason)
 	}
@@ -409,7 +409,7 @@ func differOutcome(s *shot, want *model.Outcome, got *result) string {
 	if !bytes.Equal(want.Frame, got.frame) {
 		return fmt.Sprintf("frame after, model:     %s\nframe after, dataplane: %s", describe(want.Frame), describe(got.frame))
 	}
-	if goes := s.hook != model.XDP || want.Verdict == model.Up; goes && want.Verdict != model.Answer && want.Priority != got.priority {
+	if goes := s.hook != model.XDP || want.Verdict == model.Up; goes && want.Verdict != model.Reject && want.Priority != got.priority {
 		return fmt.Sprintf("model: priority %#x, dataplane: %#x", want.Priority, got.priority)
 	}
 	if marks := s.hook != model.XDP || want.Verdict == model.Up; marks && want.Mark != got.mark {
@@ -418,8 +418,8 @@ func differOutcome(s *shot, want *model.Outcome, got *result) string {
 	if want.Back != got.back || want.Back && want.Number != got.number {
 		return fmt.Sprintf("model: TCX ingress redirects: %t, number %#x, dataplane: %t, %#x", want.Back, want.Number, got.back, got.number)
 	}
-	if s.hook == model.XDP && want.Verdict == model.Up && want.Judged != got.meta {
-		return fmt.Sprintf("model: judged %t, dataplane: %t", want.Judged, got.meta)
+	if s.hook == model.XDP && want.Verdict == model.Up && want.Done != got.meta {
+		return fmt.Sprintf("model: done %t, dataplane: %t", want.Done, got.meta)
 	}
 	return ""
 }

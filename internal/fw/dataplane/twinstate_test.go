@@ -21,7 +21,7 @@ func (t *twin) tellTime(now uint32) {
 func (t *twin) bury() {
 	timeouts, before := t.model.Timeouts(), state.Tick(t.dp.tables.shared.Now)
 	t.dp.View().KillStates(func(s *state.State) bool { return s.Expires(before, &timeouts) <= 0 })
-	t.model.Bury()
+	t.model.KillExpired()
 }
 
 // wait lets ticks go by.

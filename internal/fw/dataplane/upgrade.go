@@ -43,9 +43,9 @@ var reasons8 = []string{
 	"hint-stale", "metadata", "interface", "internal",
 }
 
-// importer returns the program of a layout that imports a state, and the struct that is
+// importProgram returns the program of a layout that imports a state, and the struct that is
 // its argument.
-func importer(layout uint32) (program, argument string) {
+func importProgram(layout uint32) (program, argument string) {
 	if p, known := pasts[layout]; known {
 		return p.importer, p.argument
 	}

@@ -107,17 +107,17 @@ func testBare(h *harness) {
 	}
 	forwarded, local := "udp 192.168.1.10:1 > 198.51.100.9:53", "udp 192.168.1.10:1 > 192.168.1.1:53"
 	send("what XDP redirects needs no metadata", forwarded, "forward rule")
-	if h.dp.Bare(h.net.lan0) {
+	if h.dp.LacksHeadroom(h.net.lan0) {
 		t.Error("lan0 is bare before a packet found out")
 	}
 	send("the first for the box", local, "drop metadata")
-	if !h.dp.Bare(h.net.lan0) {
+	if !h.dp.LacksHeadroom(h.net.lan0) {
 		t.Error("lan0 is not bare after a packet found out")
 	}
 	send("the next", local, "up")
 	send("the next that XDP could redirect", forwarded, "up")
 	h.setInterface(h.net.lan0, allFlags|InterfaceXDP, lan0MAC)
-	send("when the daemon has told of it anew", local, "up")
+	send("when the daemon has entered it again", local, "up")
 	for packet, want := range map[string]string{local: "up local", forwarded: "forward state", "udp 192.168.1.10:2 > 192.168.1.1:54": "up local"} {
 		if r := h.in(h.tcIn, "lan", packet); fmt.Sprintf("%s %s", r.verdict, r.reason) != want {
 			t.Errorf("%s at TCX: %s %s, want %s", packet, r.verdict, r.reason, want)
@@ -128,7 +128,7 @@ func testBare(h *harness) {
 	check(t, h.dp.RemoveInterface(h.net.lan0))
 	h.setInterface(h.net.lan0, allFlags, lan0MAC)
 	delete(h.counted, h.net.lan0) // its counters begin anew
-	if h.dp.Bare(h.net.lan0) {
+	if h.dp.LacksHeadroom(h.net.lan0) {
 		t.Error("another interface with its index is bare")
 	}
 }

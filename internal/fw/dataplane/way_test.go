@@ -64,8 +64,8 @@ type left struct {
 // each frame, so that reads beyond a frame's end show up.
 const poison = 0xa7
 
-// foul fills the memory that frames are copied to with poison.
-func (w *way) foul() {
+// poison fills the memory that frames are copied to with poison.
+func (w *way) poison() {
 	frame := bytes.Repeat([]byte{poison}, 1514)
 	copy(frame, mac(lan0MAC))
 	check(w.tb, w.taps.send("lan0", frame))
@@ -100,11 +100,11 @@ func (w *way) try(ifindex int, frame []byte, redirected *left) (*left, error) {
 	for _, o := range fuzzOpening {
 		at, opening := w.arrive(o.from, o.packet)
 		w.send(at, opening)
-		w.model.Judge(&model.Frame{Hook: model.XDP, Interface: uint32(at), Bytes: opening}, w.look())
+		w.model.Handle(&model.Frame{Hook: model.XDP, Interface: uint32(at), Bytes: opening}, w.look())
 	}
-	w.foul()
+	w.poison()
 	all := w.send(ifindex, frame)
-	want := w.model.Judge(&model.Frame{Hook: model.XDP, Interface: uint32(ifindex), Bytes: frame}, w.look())
+	want := w.model.Handle(&model.Frame{Hook: model.XDP, Interface: uint32(ifindex), Bytes: frame}, w.look())
 	for _, l := range all {
 		if bytes.Contains(l.frame, bytes.Repeat([]byte{poison}, 8)) {
 			return nil, fmt.Errorf("bytes of another frame leave by interface %d: %x", l.ifindex, l.frame)
@@ -125,7 +125,7 @@ func (w *way) differ(want *model.Outcome, expected *left, all []left) error {
 			(sameFrame(l.frame, expected.frame) || rewritten(want) && sameAddresses(l.frame, expected.frame))
 	}
 	found := slices.ContainsFunc(all, matches)
-	due := expected != nil && (want.Verdict == model.Redirect || want.Verdict == model.Answer || want.Reason == reason.UpDevice)
+	due := expected != nil && (want.Verdict == model.Redirect || want.Verdict == model.Reject || want.Reason == reason.UpDevice)
 	strange := slices.ContainsFunc(all, func(l left) bool { return !wellFormed(l.frame) && !w.own(l) || !matches(l) && !w.own(l) })
 	if !strange && (found || !due) {
 		return nil
@@ -149,7 +149,7 @@ func rewritten(want *model.Outcome) bool {
 // expected returns what must leave the box for a frame, or nil.
 func (w *way) expected(ifindex int, want *model.Outcome) *left {
 	switch {
-	case want.Verdict == model.Redirect || want.Verdict == model.Answer:
+	case want.Verdict == model.Redirect || want.Verdict == model.Reject:
 		return &left{int(want.Interface), want.Frame}
 	case want.Verdict != model.Up || want.Back || weirs.Of(want.Mark) == 0:
 		return nil
@@ -158,7 +158,7 @@ func (w *way) expected(ifindex int, want *model.Outcome) *left {
 	if out == nil {
 		return nil
 	}
-	o := w.model.Judge(out, nil)
+	o := w.model.Handle(out, nil)
 	if o.Verdict != model.Out {
 		return nil
 	}

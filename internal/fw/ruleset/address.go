@@ -34,7 +34,7 @@ func (s *Snapshot) dynamic(a *resolve.Address, suits func(Address) bool) []netip
 	for _, i := range s.named(a.Interface) {
 		seen := map[bool]bool{}
 		for _, has := range i.Addresses {
-			asked, ok := i.asked(has.Prefix, has.Peer, a.Modifier)
+			asked, ok := i.selected(has.Prefix, has.Peer, a.Modifier)
 			if !ok || a.NoAlias && seen[asked.Addr().Is4()] || !suits(has) {
 				continue
 			}
@@ -45,8 +45,8 @@ func (s *Snapshot) dynamic(a *resolve.Address, suits func(Address) bool) []netip
 	return found
 }
 
-// asked applies a modifier to an address of the interface.
-func (i *Interface) asked(p netip.Prefix, peer netip.Addr, m resolve.Modifier) (_ netip.Prefix, ok bool) {
+// selected applies a modifier to an address of the interface.
+func (i *Interface) selected(p netip.Prefix, peer netip.Addr, m resolve.Modifier) (_ netip.Prefix, ok bool) {
 	switch m {
 	case resolve.NetworkModifier:
 		return p, p.Addr().Is4() || !p.Addr().IsLinkLocalUnicast()

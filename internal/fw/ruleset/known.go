@@ -29,7 +29,7 @@ func known(r *resolve.Rule, rules []*resolve.Rule) error {
 // field, is not known.
 func knownInterface(on resolve.Interface) error {
 	on.Any, on.Not, on.Group, on.Name = false, false, false, ""
-	if name := given(on); name != "" {
+	if name := firstSet(on); name != "" {
 		return notKnown(name)
 	}
 	return nil
@@ -37,8 +37,8 @@ func knownInterface(on resolve.Interface) error {
 
 func notKnown(name string) error { return fmt.Errorf("%s is not known here", name) }
 
-// given returns the name of the first non-zero field of a struct.
-func given(of any) string {
+// firstSet returns the name of the first non-zero field of a struct.
+func firstSet(of any) string {
 	v := reflect.ValueOf(of)
 	for i := range v.NumField() {
 		if !v.Field(i).IsZero() {
@@ -55,7 +55,7 @@ func knownAnchor(r *resolve.Rule, rules []*resolve.Rule) error {
 	}
 	rest := *r.Anchor
 	rest.Path, rest.End, rest.Quick, rest.Flat = "", 0, false, false
-	if name := given(rest); name != "" {
+	if name := firstSet(rest); name != "" {
 		return notKnown(name)
 	}
 	if !r.Anchor.Flat {
@@ -80,7 +80,7 @@ func knownTranslation(t *resolve.Translation) error {
 	if len(t.Addrs) == 0 || len(t.Addrs) == 1 && single(&t.Addrs[0]) {
 		rest.Choice = resolve.Choice{}
 	}
-	if name := given(rest); name != "" {
+	if name := firstSet(rest); name != "" {
 		return notKnown(name)
 	}
 	return nil

@@ -134,7 +134,7 @@ func (s *sets) of(marks []mark, around []uint32) uint32 {
 	}
 	n, ok := s.number[s.keyOf(tables)]
 	if !ok {
-		n = s.give(tables)
+		n = s.assign(tables)
 	}
 	return n
 }
@@ -147,8 +147,8 @@ func (s *sets) keyOf(tables []uint32) string {
 	return string(s.key)
 }
 
-// give returns an unused number for a set.
-func (s *sets) give(tables []uint32) uint32 {
+// assign returns an unused number for a set.
+func (s *sets) assign(tables []uint32) uint32 {
 	n := uint32(len(s.all))
 	if last := len(s.free) - 1; last >= 0 {
 		n, s.free = s.free[last], s.free[:last]

@@ -37,7 +37,7 @@ func addresses(p *ruleset.Program, n int, src string) []string {
 	r := reader{Program: p, turns: map[uint32]uint64{}}
 	var given []string
 	for range n {
-		a := r.judge(rulestest.Packet{Direction: ast.Out, Src: netip.MustParseAddr(src), Dst: netip.MustParseAddr(src)})
+		a := r.evaluate(rulestest.Packet{Direction: ast.Out, Src: netip.MustParseAddr(src), Dst: netip.MustParseAddr(src)})
 		if a.Nat == nil {
 			return append(given, "none")
 		}

@@ -34,8 +34,8 @@ const (
 	src6
 )
 
-func (r *reader) judge(p rulestest.Packet) rulestest.Answer {
-	a := rulestest.Answer{Verdict: reason.NoRule, Rule: rulestest.None, Stop: rulestest.None, Tag: p.Tag, Mark: p.Mark}
+func (r *reader) evaluate(p rulestest.Packet) rulestest.Result {
+	a := rulestest.Result{Verdict: reason.NoRule, Rule: rulestest.None, Stop: rulestest.None, Tag: p.Tag, Mark: p.Mark}
 	failed := false
 	r.port = p.DPort
 	for n := range r.Rules {
@@ -70,13 +70,13 @@ func (r *reader) judge(p rulestest.Packet) rulestest.Answer {
 	return a
 }
 
-func setMark(a *rulestest.Answer, rule *ruleset.Rule, keep uint32) {
+func setMark(a *rulestest.Result, rule *ruleset.Rule, keep uint32) {
 	mask := rule.MarkMask &^ keep
 	a.Mark = a.Mark&^mask | rule.Mark&mask
 	a.SetMark |= mask
 }
 
-func (r *reader) decide(a *rulestest.Answer, p *rulestest.Packet, failed bool) {
+func (r *reader) decide(a *rulestest.Result, p *rulestest.Packet, failed bool) {
 	if a.Rule != rulestest.None {
 		rule := &r.Rules[a.Rule]
 		a.Matched = append(a.Matched, a.Rule)
@@ -95,7 +95,7 @@ func (r *reader) decide(a *rulestest.Answer, p *rulestest.Packet, failed bool) {
 	}
 }
 
-func (r *reader) translate(a *rulestest.Answer, rule *ruleset.Rule, p *rulestest.Packet, failed *bool) {
+func (r *reader) translate(a *rulestest.Result, rule *ruleset.Rule, p *rulestest.Packet, failed *bool) {
 	if p.Direction == ast.Out && rule.NatPool != 0 {
 		a.Nat = r.take(rule.NatPool-1, p.Src.Is4())
 		if *failed = a.Nat == nil; *failed {

@@ -18,10 +18,10 @@ func TestRandom(t *testing.T) {
 			t.Fatal(err)
 		}
 		read := &reader{Program: program, turns: map[uint32]uint64{}}
-		slow := rulestest.NewJudge(rs, host)
+		slow := rulestest.NewEvaluator(rs, host)
 		for range 20 {
 			p := rulestest.DrawPacket(t)
-			want, got := slow.Judge(p), read.judge(p)
+			want, got := slow.Evaluate(p), read.evaluate(p)
 			if diff := rulestest.Diff(want, got); diff != "" {
 				t.Fatalf("%+v (-asked one by one +compiled):\n%s", p, diff)
 			}

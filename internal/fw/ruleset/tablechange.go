@@ -45,7 +45,7 @@ func (t *Tables) change(table string, e resolve.TableEntry, gone bool) (c tableC
 	if gone && in.find(p.first, p.bits) == 0 {
 		return c, nil
 	}
-	at := in.put(p.first, p.bits, func(n *trieNode) {
+	at := in.insert(p.first, p.bits, func(n *trieNode) {
 		if !t.behind {
 			around = t.sets.inside(t.lists, around, n.list)
 		}
@@ -121,6 +121,6 @@ func (t *Tables) Overridden() []Override {
 func (t *Tables) setOf(family int, node uint32) uint32 {
 	in, set := t.families[family], uint32(0)
 	n := in.nodes[node]
-	in.put(n.first, n.bits, func(outer *trieNode) { set = t.sets.inside(t.lists, set, outer.list) })
+	in.insert(n.first, n.bits, func(outer *trieNode) { set = t.sets.inside(t.lists, set, outer.list) })
 	return t.sets.inside(t.lists, set, n.list)
 }

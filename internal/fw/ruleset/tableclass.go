@@ -30,7 +30,7 @@ func (r *vectorRoom) take(n uint32) (at uint32, ok bool) {
 	return r.next - n, true
 }
 
-func (r *vectorRoom) give(v vector) {
+func (r *vectorRoom) free(v vector) {
 	if v.chunks > 0 {
 		r.freed[v.chunks] = append(r.freed[v.chunks], v.at)
 	}
@@ -162,7 +162,7 @@ func (t *liveTables) forgetClasses(sets []uint32) {
 	for i := range t.fields {
 		f := &t.fields[i]
 		for _, set := range sets {
-			t.vectors.give(f.owns[set])
+			t.vectors.free(f.owns[set])
 			delete(f.owns, set)
 		}
 	}

@@ -112,13 +112,13 @@ func (c *compiler) tableFields() error {
 	}
 	t.classesAt, t.vectorsAt = len(p.Classes), len(p.Vectors)
 	if err := p.makeTables(); err != nil {
-		return &Error{Rule: c.asksLargestTable(), What: "with the table that it names, " + err.Error()}
+		return &Error{Rule: c.largestTableRule(), What: "with the table that it names, " + err.Error()}
 	}
 	return nil
 }
 
-// asksLargestTable returns the first rule that names the table with the most entries.
-func (c *compiler) asksLargestTable() int {
+// largestTableRule returns the first rule that names the table with the most entries.
+func (c *compiler) largestTableRule() int {
 	rule, most := 0, -1
 	for i, r := range c.rules {
 		for _, a := range []*resolve.Address{&r.From.Addr, &r.To.Addr} {

@@ -141,7 +141,7 @@ func (w *walkTables) under(at, around uint32) {
 	if set == around {
 		return
 	}
-	if next, ok := n.behind(); ok {
+	if next, ok := n.after(); ok {
 		w.begin(next, around)
 	}
 }
@@ -162,9 +162,9 @@ func (w *walkTables) begin(at number, set uint32) {
 	}
 }
 
-// behind returns the first address after the node's prefix. ok is false if its family has
+// after returns the first address after the node's prefix. ok is false if its family has
 // none.
-func (n *trieNode) behind() (number, bool) {
+func (n *trieNode) after() (number, bool) {
 	last := n.first
 	if n.bits < 64 {
 		last.hi |= ^uint64(0) >> n.bits

@@ -99,7 +99,7 @@ func (t *Tables) fill(family int, all []placed) {
 	in := newTrie(len(all))
 	t.families[family] = in
 	for _, p := range all {
-		n := &in.nodes[in.put(p.first, p.bits, func(*trieNode) {})]
+		n := &in.nodes[in.insert(p.first, p.bits, func(*trieNode) {})]
 		if _, ok := t.lists.entry(n.list, p.table); !ok {
 			n.list = t.lists.change(n.list, p.table, p.not, false)
 			t.entries[p.table]++
@@ -134,7 +134,7 @@ func (t *Tables) Set(a netip.Addr) uint32 {
 	in, set := t.families[p.family], uint32(0)
 	for at := in.root; at != 0; {
 		n := &in.nodes[at]
-		if !n.holds(p.first, p.bits) {
+		if !n.contains(p.first, p.bits) {
 			break
 		}
 		set = t.sets.inside(t.lists, set, n.list)

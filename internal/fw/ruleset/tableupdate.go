@@ -204,7 +204,7 @@ func (p *Program) undo(u *TableUpdate, in *Tables, err error) error {
 	for index := range u.Classes {
 		for i := range p.tables.fields {
 			if f := &p.tables.fields[i]; int(index) >= int(f.at) && int(index) < p.classesEnd(f) {
-				p.tables.vectors.give(f.owns[index-f.at])
+				p.tables.vectors.free(f.owns[index-f.at])
 				delete(f.owns, index-f.at)
 			}
 		}

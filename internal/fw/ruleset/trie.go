@@ -49,16 +49,16 @@ func (n number) cut(length uint8) number {
 	return number{n.hi, n.lo &^ (^uint64(0) >> (length - 64))}
 }
 
-// holds reports whether the node's prefix contains another one.
-func (n *trieNode) holds(first number, length uint8) bool {
+// contains reports whether the node's prefix contains another one.
+func (n *trieNode) contains(first number, length uint8) bool {
 	return n.bits <= length && n.first.common(first) >= n.bits
 }
 
-// put returns the node of a prefix, and makes it if there is none. It calls visit with
+// insert returns the node of a prefix, and makes it if there is none. It calls visit with
 // the nodes of all shorter prefixes that contain it, the shortest first.
-func (t *trie) put(first number, length uint8, visit func(*trieNode)) uint32 {
+func (t *trie) insert(first number, length uint8, visit func(*trieNode)) uint32 {
 	link, parent, side := t.root, uint32(0), 0
-	for link != 0 && t.nodes[link].holds(first, length) {
+	for link != 0 && t.nodes[link].contains(first, length) {
 		n := &t.nodes[link]
 		if n.bits == length {
 			return link
@@ -87,7 +87,7 @@ func (t *trie) put(first number, length uint8, visit func(*trieNode)) uint32 {
 func (t *trie) find(first number, length uint8) uint32 {
 	for at := t.root; at != 0; {
 		n := &t.nodes[at]
-		if !n.holds(first, length) {
+		if !n.contains(first, length) {
 			return 0
 		}
 		if n.bits == length {
@@ -134,7 +134,7 @@ func (t *trie) tidied() *trie {
 	small := newTrie(lists)
 	t.each(t.root, func(n *trieNode) bool {
 		if n.list != 0 {
-			made := small.put(n.first, n.bits, func(*trieNode) {})
+			made := small.insert(n.first, n.bits, func(*trieNode) {})
 			small.nodes[made].list = n.list
 		}
 		return true

@@ -35,7 +35,7 @@ func (f Folder) Socket() string { return filepath.Join(string(f), "control.sock"
 // Found is the file of what weir stop gives back.
 func (f Folder) Found() string { return filepath.Join(string(f), "found.json") }
 
-// Interfaces is the file of the interfaces that were judged last: []Interface.
+// Interfaces is the file with the interfaces as they were last recorded: []Interface.
 func (f Folder) Interfaces() string { return filepath.Join(string(f), "interfaces.json") }
 
 // Loaded is the file that names the rules in force: a Loaded.
@@ -75,8 +75,8 @@ func (f Folder) Make() error {
 // answerPatience is how long a daemon may take to be connected to.
 const answerPatience = time.Second
 
-// Answers reports whether a process holds the control socket.
-func (f Folder) Answers() bool {
+// IsServed reports whether a process holds the control socket.
+func (f Folder) IsServed() bool {
 	c, err := net.DialTimeout("unix", f.Socket(), answerPatience)
 	if err != nil {
 		return false

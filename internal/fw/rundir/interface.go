@@ -6,7 +6,7 @@ import (
 	"weir/internal/host/netif"
 )
 
-// Interface is one interface and the hook that its packets are judged at.
+// Interface is one interface and the hook that filters its packets.
 type Interface struct {
 	Name      string         `json:"name"`
 	Groups    []string       `json:"groups"`
@@ -17,7 +17,7 @@ type Interface struct {
 	Kind      string         `json:"kind"` // physical, or the kernel's name of the kind
 	Up        bool           `json:"up"`
 	Hook      string         `json:"hook"`             // xdp, tcx or none
-	Mode      string         `json:"mode,omitempty"`   // for hook xdp: native, or parent: the program of the device below judges
+	Mode      string         `json:"mode,omitempty"`   // for hook xdp: native, or parent: the program of the device below handles its frames
 	Why       string         `json:"why"`              // why this hook
 	Driver    string         `json:"driver,omitempty"` // "" for devices without one
 	Queues    int            `json:"queues"`           // receive queues in use

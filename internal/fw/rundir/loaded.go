@@ -20,7 +20,7 @@ type Loaded struct {
 	Limit    uint32    `json:"limit"`   // set limit states
 	PID      int       `json:"pid"`     // of the daemon that loaded it
 	Mode     string    `json:"mode"`    // --hook
-	Started  time.Time `json:"started"` // since when packets are judged without a break
+	Started  time.Time `json:"started"` // since when packets have been filtered without a break
 }
 
 // RuleCount says how many rules there are.

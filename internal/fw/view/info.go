@@ -15,7 +15,7 @@ import (
 
 // Info is weir's condition in one network namespace.
 type Info struct {
-	Enabled     bool              `json:"enabled"` // packets are judged here
+	Enabled     bool              `json:"enabled"` // packets are filtered here
 	Since       time.Time         `json:"since,omitzero"`
 	Loaded      *rundir.Loaded    `json:"loaded,omitempty"`
 	Rollback    *RollbackInfo     `json:"rollback,omitempty"`
@@ -25,7 +25,7 @@ type Info struct {
 	Prefetching bool              `json:"prefetching"` // packets that come in at XDP are prefetched
 	Paths       uint32            `json:"paths"`       // sets of matched rules that are counted apart
 	PathsFull   Counter           `json:"paths_full"`  // counted under no rule, as no path was free
-	Answers     Answers           `json:"answers"`
+	Rejects     Rejects           `json:"answers"`
 	NextHops    uint32            `json:"nexthops"`
 	Lost        LostInfo          `json:"lost_records"`
 	Timeouts    map[string]string `json:"timeouts"`
@@ -39,9 +39,9 @@ type RollbackInfo struct {
 	Failed string    `json:"failed,omitempty"` // why they have not, though the time is up
 }
 
-// Answers are how many blocked packets their senders were told of, by the rules
+// Rejects counts blocked packets whose senders were told, because the rules
 // that say return.
-type Answers struct {
+type Rejects struct {
 	Resets   uint64 `json:"resets"`    // TCP
 	Errors   uint64 `json:"errors"`    // ICMP "unreachable"
 	KeptBack uint64 `json:"kept_back"` // not told: there were too many at once
@@ -117,7 +117,7 @@ func (r *reading) condition() (*Info, error) {
 	i, loaded := r.info, r.loaded
 	info := &Info{
 		Enabled: true, Since: loaded.Started, Loaded: &loaded,
-		Daemon:    DaemonInfo{Alive: i.Heartbeat < daemonDead && r.folder.Answers(), PID: loaded.PID, Heartbeat: i.Heartbeat},
+		Daemon:    DaemonInfo{Alive: i.Heartbeat < daemonDead && r.folder.IsServed(), PID: loaded.PID, Heartbeat: i.Heartbeat},
 		States:    StatesInfo{Current: i.States, Limit: i.MaxStates, Inserts: i.Made, Removals: i.Made - i.States},
 		Capturing: i.Capturing, Prefetching: i.Prefetching,
 		Paths:    i.Paths,
@@ -153,13 +153,13 @@ func (r *reading) count(info *Info) error {
 			info.PathsFull.add(paths[n].Counter.Packets, paths[n].Counter.Bytes)
 		}
 	}
-	answers, err := r.pins.Answers()
+	rejects, err := r.pins.Rejects()
 	if err != nil {
-		return fmt.Errorf("read the counters of answers: %w", err)
+		return fmt.Errorf("read the counters of rejects: %w", err)
 	}
-	info.Answers = Answers{
-		Resets: answers.RST.Packets, Errors: answers.ICMP.Packets,
-		KeptBack: answers.Limited.Packets, Failed: answers.Failed.Packets,
+	info.Rejects = Rejects{
+		Resets: rejects.RST.Packets, Errors: rejects.ICMP.Packets,
+		KeptBack: rejects.Limited.Packets, Failed: rejects.Failed.Packets,
 	}
 	for name, count := range map[dataplane.RingName]*uint64{
 		dataplane.LogRing: &info.Lost.Log, dataplane.CaptureRing: &info.Lost.Capture,
@@ -237,7 +237,7 @@ func (i *Info) Print(w io.Writer) error {
 	p.line("  %-13s hard limit %8d", "states", i.States.Limit)
 	i.printLimits(p)
 	i.Lost.print(p)
-	i.Answers.print(p, seconds)
+	i.Rejects.print(p, seconds)
 	for n := range i.Interfaces {
 		i.Interfaces[n].print(p)
 	}
@@ -259,8 +259,8 @@ func (i *Info) printLimits(p *printer) {
 }
 
 // print writes nothing where no rule has answered.
-func (a *Answers) print(p *printer, seconds float64) {
-	if *a == (Answers{}) {
+func (a *Rejects) print(p *printer, seconds float64) {
+	if *a == (Rejects{}) {
 		return
 	}
 	p.line("Answers to blocked packets           Total             Rate")

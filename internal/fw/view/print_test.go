@@ -56,7 +56,7 @@ func TestPrintInfo(t *testing.T) {
 		Loaded:  &loaded,
 		Daemon:  DaemonInfo{Alive: true, PID: 99},
 		States:  StatesInfo{Current: 42, Limit: 100000, Inserts: 678, Removals: 636},
-		Answers: Answers{Resets: 27360, Errors: 1, KeptBack: 2736},
+		Rejects: Rejects{Resets: 27360, Errors: 1, KeptBack: 2736},
 		Interfaces: []InterfaceInfo{{
 			Name:    "wan0",
 			Passed:  Counter{100, 123456},

@@ -16,9 +16,9 @@ func (m *Model) admit(p *packet, c *connection, d int, made *state.State) Outcom
 	if m.implicit(p) {
 		return p.pass(reason.Implicit)
 	}
-	in, out, r, why := m.cross(p, c == nil)
+	in, out, r, why := m.evaluateCrossings(p, c == nil)
 	p.path = pathOf(in, out)
-	p.given = out.given.or(in.given)
+	p.qos = out.qos.or(in.qos)
 	var o Outcome
 	switch {
 	case why != nil:
@@ -27,18 +27,18 @@ func (m *Model) admit(p *packet, c *connection, d int, made *state.State) Outcom
 		o = m.admitWithState(p, in, out, r, made)
 	default:
 		if c != nil {
-			m.widen(c, p, d, in, out)
+			m.addSide(c, p, d, in, out)
 		}
 		p.marks = resolve.Mark{N: in.mark.N | out.mark.N, Mask: in.mark.Mask | out.mark.Mask}
-		o = m.alone(p, r, passReason(in, out))
+		o = m.stateless(p, r, passReason(in, out))
 	}
-	m.logJudged(p, in, out, &o)
+	m.logEvaluated(p, in, out, &o)
 	return o
 }
 
-// widen adds the missing crossing to a state if its rule keeps state. That is for later
+// addSide adds the missing crossing to a state if its rule keeps state. That is for later
 // packets; this one goes on without the state.
-func (m *Model) widen(c *connection, p *packet, d int, in, out *crossing) {
+func (m *Model) addSide(c *connection, p *packet, d int, in, out *crossing) {
 	here := in
 	if p.egress() {
 		here = out
@@ -46,7 +46,7 @@ func (m *Model) widen(c *connection, p *packet, d int, in, out *crossing) {
 	if here.rule != nil && here.rule.State == resolve.KeepState {
 		side := crossingNeeded(d, p.egress())
 		c.Flags |= side
-		m.widenGiven(c, side, here.given)
+		m.addSideQoS(c, side, here.qos)
 		if here.logAll {
 			c.Flags |= state.Log
 			c.Logs[side>>1] = m.logging(here)
@@ -54,29 +54,29 @@ func (m *Model) widen(c *connection, p *packet, d int, in, out *crossing) {
 	}
 }
 
-// cross evaluates the rules of every crossing that is due. At egress this is the out
+// evaluateCrossings evaluates the rules of every crossing that is due. At egress this is the out
 // crossing of the box's own packets. At ingress it is the in crossing, and the out
 // crossing if the route leads out again. fresh: no state holds the tuple yet.
-func (m *Model) cross(p *packet, fresh bool) (in, out *crossing, r routed, why *reason.Reason) {
+func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r routed, why *reason.Reason) {
 	in, out = &crossing{}, &crossing{}
 	if p.egress() {
-		out, r = m.leave(ask(p), p.tuple, r)
+		out, r = m.leave(ruleInputOf(p), p.tuple, r)
 		return in, out, r, m.verdict(out, p)
 	}
-	*in = m.evaluate(ask(p))
+	*in = m.evaluate(ruleInputOf(p))
 	if why := m.verdict(in, p); why != nil {
 		return in, out, r, why
 	}
-	in.other = m.turnOver(in, p)
+	in.other = m.translateFamily(in, p)
 	if in.diverted() {
-		return in, out, routed{up: because(reason.Local)}, nil
+		return in, out, routed{up: reasonFor(reason.Local)}, nil
 	}
-	if !fresh || !p.belongsToExchange() {
+	if !fresh || !p.makesState() {
 		in.rdr = nil // without a state nothing is translated
 	}
 	inside := translated(p, in, out)
 	if in.other != nil && (!inside.Src.IsValid() || !inside.Dst.IsValid()) {
-		return in, out, r, because(reason.NATAddress)
+		return in, out, r, reasonFor(reason.NATAddress)
 	}
 	p.steered = in.mark.On(p.mark)
 	r = m.route(p, inside, p.steered)
@@ -84,19 +84,19 @@ func (m *Model) cross(p *packet, fresh bool) (in, out *crossing, r routed, why *
 		r = *detour
 	}
 	if p.group && r.drop == nil && r.up == nil {
-		r.up = because(reason.Local) // frames for a group MAC address are never forwarded
+		r.up = reasonFor(reason.Local) // frames for a group MAC address are never forwarded
 	}
 	r = m.open(r)
 	if r.drop != nil || r.up != nil {
 		return in, out, r, r.drop
 	}
-	a := ask(p)
+	a := ruleInputOf(p)
 	a.direction, a.iface, a.tag = ast.Out, m.box.byIndex(r.route.Interface), in.tag
 	a.mark, a.keep = in.mark.On(p.mark), in.mark.Mask
 	a.tuple.Src, a.tuple.Dst, a.tuple.DPort = inside.Src, inside.Dst, inside.DPort
 	if in.other != nil {
 		a.family, a.tuple.Proto = in.other.family, in.other.tuple.Proto
-		a.icmpType = turnedType(a.family, a.icmpType)
+		a.icmpType = changedType(a.family, a.icmpType)
 	}
 	out, r = m.leave(a, inside, r)
 	if why := m.verdict(out, p); why != nil {
@@ -112,7 +112,7 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 	}
 	p.carrier, p.direction = c, 0
 	if r.up == nil {
-		return m.onward(p, c, 0, passReason(in, out), true)
+		return m.output(p, c, 0, passReason(in, out), true)
 	}
 	if why := m.remember(p, c, 0); why != nil {
 		return p.drop(*why)
@@ -123,9 +123,9 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 	return m.upGroup(p, *r.up, c.leaving(0).Dst)
 }
 
-// ask returns a packet as the rules see it now.
-func ask(p *packet) asked {
-	a := asked{
+// ruleInputOf returns a packet as the rules see it now.
+func ruleInputOf(p *packet) ruleInput {
+	a := ruleInput{
 		direction: ast.In, iface: p.iface, family: p.family, tuple: p.tuple,
 		tcpFlags: p.tcp.flags, icmpType: p.icmpType, icmpCode: p.icmpCode,
 		mark: p.mark, tos: p.tos, length: p.length(), received: p.from,
@@ -136,8 +136,8 @@ func ask(p *packet) asked {
 	return a
 }
 
-// alone forwards a packet without a state.
-func (m *Model) alone(p *packet, r routed, why reason.Reason) Outcome {
+// stateless forwards a packet without a state.
+func (m *Model) stateless(p *packet, r routed, why reason.Reason) Outcome {
 	if r.drop != nil {
 		return p.drop(*r.drop)
 	}
@@ -152,7 +152,7 @@ func (m *Model) alone(p *packet, r routed, why reason.Reason) Outcome {
 	case r.up != nil:
 		return m.upGroup(p, *r.up, p.tuple.Dst)
 	}
-	return m.forwardAlone(p, r.route, why)
+	return m.forwardStateless(p, r.route, why)
 }
 
 func (p *packet) pass(r reason.Reason) Outcome {
@@ -174,17 +174,17 @@ func (m *Model) route(p *packet, inside state.Tuple, mark uint32) routed {
 	dst := inside.Dst
 	switch {
 	case dst.IsMulticast() || dst == limited:
-		return routed{up: because(reason.UpMulticast)}
+		return routed{up: reasonFor(reason.UpMulticast)}
 	case m.box.owns(dst) || m.box.broadcast(dst):
-		return routed{up: because(reason.Local)}
+		return routed{up: reasonFor(reason.Local)}
 	case p.family == 4 && reserved4.Contains(dst):
-		return routed{drop: because(reason.MartianDest)}
+		return routed{drop: reasonFor(reason.MartianDest)}
 	case p.tuple.Zone != 0, p.family == 6 && dst.IsLinkLocalUnicast():
-		return routed{up: because(reason.Local)}
+		return routed{up: reasonFor(reason.Local)}
 	}
 	route := m.box.route(dst, mark)
 	if route.Kind != RouteForward {
-		return routed{up: because(reason.Local)}
+		return routed{up: reasonFor(reason.Local)}
 	}
 	return routed{route: route}
 }
@@ -193,7 +193,7 @@ func (m *Model) route(p *packet, inside state.Tuple, mark uint32) routed {
 // is, one without weir's programs.
 func (m *Model) open(r routed) routed {
 	if r.up == nil && r.drop == nil && m.box.byIndex(r.route.Interface) == nil {
-		r.drop = because(reason.Interface)
+		r.drop = reasonFor(reason.Interface)
 	}
 	return r
 }

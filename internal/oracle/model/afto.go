@@ -8,30 +8,30 @@ import (
 	"weir/pf/resolve"
 )
 
-// turned is a packet that af-to has translated to the other family.
-type turned struct {
+// familyChange is a packet that af-to has translated to the other family.
+type familyChange struct {
 	family   int
 	tuple    state.Tuple
 	src, dst End // the possible ends of the packet
 }
 
-// turnOver applies af-to of the deciding rule, and returns nil if it has none. The
+// translateFamily applies af-to of the deciding rule, and returns nil if it has none. The
 // result's addresses are invalid if there is none to use.
-func (m *Model) turnOver(c *crossing, p *packet) *turned {
+func (m *Model) translateFamily(c *crossing, p *packet) *familyChange {
 	if c.skipped || c.rule == nil || c.rule.Action != ast.Pass || c.rule.AfTo == nil {
 		return nil
 	}
 	r := c.rule
-	w := &turned{family: int(r.AfTo.Family), tuple: p.tuple}
+	w := &familyChange{family: int(r.AfTo.Family), tuple: p.tuple}
 	w.tuple.Proto = sameIn(w.family, p.tuple.Proto)
-	m.turnSource(w, r, p)
-	m.turnDestination(w, r, p)
+	m.changeSource(w, r, p)
+	m.changeDestination(w, r, p)
 	return w
 }
 
-// turnSource chooses the source. An IPv6 network up to /96 embeds the IPv4 address
+// changeSource chooses the source. An IPv6 network up to /96 embeds the IPv4 address
 // instead.
-func (m *Model) turnSource(w *turned, r *resolve.Rule, p *packet) {
+func (m *Model) changeSource(w *familyChange, r *resolve.Rule, p *packet) {
 	from := &target{translation: r.AfTo.From}
 	from.addr = m.takeAddress(r.AfTo.From, w.family, p.tuple.Src, netip.Addr{})
 	w.tuple.Src = from.addr
@@ -46,9 +46,9 @@ func (m *Model) turnSource(w *turned, r *resolve.Rule, p *packet) {
 	}
 }
 
-// turnDestination finds the destination. It chooses one, or extracts it from the packet's
+// changeDestination finds the destination. It chooses one, or extracts it from the packet's
 // IPv6 address behind the rule's network, or embeds it in the network of the source.
-func (m *Model) turnDestination(w *turned, r *resolve.Rule, p *packet) {
+func (m *Model) changeDestination(w *familyChange, r *resolve.Rule, p *packet) {
 	dst, port := netip.Addr{}, p.tuple.DPort
 	var addrs []netip.Prefix
 	switch to := r.AfTo.To; {
@@ -94,9 +94,9 @@ func sameIn(family int, proto uint8) uint8 {
 	return proto
 }
 
-// turnedType returns the type of an ICMP query in a family that corresponds to t of the
+// changedType returns the type of an ICMP query in a family that corresponds to t of the
 // other family. Other types stay.
-func turnedType(family int, t uint8) uint8 {
+func changedType(family int, t uint8) uint8 {
 	queries := map[uint8]uint8{8: 128, 0: 129}
 	if family == 4 {
 		queries = map[uint8]uint8{128: 8, 129: 0}

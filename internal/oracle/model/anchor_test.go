@@ -140,14 +140,14 @@ func (w *walker) enter(t *testing.T, path string, stmts []ast.Stmt, tables strin
 	return rules
 }
 
-func (w *walker) evaluate(a asked) decision {
+func (w *walker) evaluate(a ruleInput) decision {
 	d := decision{}
-	w.judge("", w.top, &a, &d)
+	w.anchor("", w.top, &a, &d)
 	return d
 }
 
-// judge evaluates the rules of an anchor, and reports whether that ends the evaluation.
-func (w *walker) judge(path string, rules []*ast.Rule, a *asked, d *decision) bool {
+// anchor evaluates the rules of an anchor, and reports whether that ends the evaluation.
+func (w *walker) anchor(path string, rules []*ast.Rule, a *ruleInput, d *decision) bool {
 	for _, rule := range rules {
 		r := w.rules[rule]
 		if !w.model.matches(r, a) {
@@ -175,7 +175,7 @@ func (w *walker) judge(path string, rules []*ast.Rule, a *asked, d *decision) bo
 	return false
 }
 
-func (w *walker) call(path string, rule *ast.Rule, a *asked, d *decision) bool {
+func (w *walker) call(path string, rule *ast.Rule, a *ruleInput, d *decision) bool {
 	before := d.at
 	name := rule.Anchor.Name.Text
 	if name == "" {
@@ -199,7 +199,7 @@ func (w *walker) call(path string, rule *ast.Rule, a *asked, d *decision) bool {
 	d.at = 0
 	ends := false
 	for _, p := range paths {
-		if ends = w.judge(p, w.bodies[p], a, d); ends {
+		if ends = w.anchor(p, w.bodies[p], a, d); ends {
 			break
 		}
 	}
@@ -265,9 +265,9 @@ func randomClauses(r *rand.Rand, anchor bool) string {
 	return strings.Join(append(words, pick("", "", "", "", "tagged x", "! tagged x")), " ")
 }
 
-func randomAsked(r *rand.Rand, box *Box) asked {
+func randomAsked(r *rand.Rand, box *Box) ruleInput {
 	addr := func() netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + r.IntN(3))}) }
-	return asked{
+	return ruleInput{
 		direction: ast.Direction(1 + r.IntN(2)), iface: &box.Interfaces[r.IntN(2)], family: 4,
 		tuple:    state.Tuple{Src: addr(), Dst: addr(), SPort: uint16(r.IntN(4)), DPort: uint16(r.IntN(4)), Proto: []uint8{6, 17, 1}[r.IntN(3)]},
 		tcpFlags: 2,

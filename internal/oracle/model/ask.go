@@ -14,7 +14,7 @@ import (
 type Forwarding struct {
 	Pass      bool
 	Reason    reason.Reason
-	In, Out   Judgement
+	In, Out   CrossingResult
 	State     bool       // the packet makes a state
 	Tag       string     // its tag at the end
 	Local     bool       // it is for the box itself
@@ -25,12 +25,12 @@ type Forwarding struct {
 	Answer    []byte     // the IP packet with which a block rule rejects; nil: none
 }
 
-// A Judgement is the result of the rules at one crossing.
-type Judgement struct {
-	Asked   bool // false: the packet has no such crossing
-	Skipped bool // set skip
-	Rule    *resolve.Rule
-	Log     bool
+// A CrossingResult is the result of the rules at one crossing.
+type CrossingResult struct {
+	Evaluated bool // false: the packet has no such crossing
+	Skipped   bool // set skip
+	Rule      *resolve.Rule
+	Log       bool
 
 	// Translation is the rule of FreeBSD's lists that has translated, or nil. If it
 	// has Pass, no other rule was evaluated.
@@ -55,7 +55,7 @@ func (f *Forwarding) Rule() *resolve.Rule {
 }
 
 // Decided returns the rule that decided at a crossing, or nil.
-func (j *Judgement) Decided() *resolve.Rule {
+func (j *CrossingResult) Decided() *resolve.Rule {
 	if j.Rule == nil && j.Translation != nil && j.Translation.Pass {
 		return &j.Translation.Rule
 	}
@@ -80,8 +80,8 @@ func (m *Model) Ask(f *Frame) Forwarding {
 	m.bucket = bucket{tokens: 1, filled: m.now}
 	before := m.sanity(p)
 	passes := before == nil && m.implicit(p)
-	in, out, r, refused := m.cross(p, true)
-	w := m.told(p, in, out, r)
+	in, out, r, refused := m.evaluateCrossings(p, true)
+	w := m.forwarding(p, in, out, r)
 	switch {
 	case before != nil:
 		w.Pass, w.Reason, w.State = false, *before, false
@@ -97,7 +97,7 @@ func (m *Model) Ask(f *Frame) Forwarding {
 	case refused != nil:
 		o := m.refuse(p, *refused, in, out)
 		w.Pass, w.Reason, w.State = false, *refused, false
-		if o.Verdict == Answer {
+		if o.Verdict == Reject {
 			w.Answer = o.Frame[p.l3:]
 		}
 	case r.drop != nil:
@@ -156,10 +156,10 @@ func (m *Model) shown(f *Frame) (asked *Frame, i *Interface, end *Forwarding) {
 	return asked, &bare, nil
 }
 
-// told returns the result for a packet that passes both crossings and has a route.
-func (m *Model) told(p *packet, in, out *crossing, r routed) Forwarding {
+// forwarding returns the result for a packet that passes both crossings and has a route.
+func (m *Model) forwarding(p *packet, in, out *crossing, r routed) Forwarding {
 	w := Forwarding{
-		Pass: true, Reason: passReason(in, out), In: in.told(), Out: out.told(),
+		Pass: true, Reason: passReason(in, out), In: in.result(), Out: out.result(),
 		State: wantsState(p, in, out), Tag: out.tag,
 		Src: fixed(p.tuple.Src, p.tuple.SPort), Dst: fixed(p.tuple.Dst, p.tuple.DPort),
 	}
@@ -226,6 +226,6 @@ func (m *Model) candidates(t *target, family int) []netip.Prefix {
 	return rows
 }
 
-func (c *crossing) told() Judgement {
-	return Judgement{Asked: c.due, Skipped: c.skipped, Rule: c.rule, Log: c.log, Translation: c.translation}
+func (c *crossing) result() CrossingResult {
+	return CrossingResult{Evaluated: c.due, Skipped: c.skipped, Rule: c.rule, Log: c.log, Translation: c.translation}
 }

@@ -74,7 +74,7 @@ func TestAskBeforeTheRules(t *testing.T) {
 func TestAskOwn(t *testing.T) {
 	out := pass()
 	got := ask1(t, Frame{Bytes: udp(t, gateway, 4000, server, 53, "q")[14:]}, out)
-	if !got.Pass || got.Rule() != out || got.In.Asked || got.Interface != wanIndex {
+	if !got.Pass || got.Rule() != out || got.In.Evaluated || got.Interface != wanIndex {
 		t.Errorf("%+v", got)
 	}
 	if got := ask1(t, Frame{Bytes: udp(t, gateway, 4000, addr("198.18.0.1"), 53, "q")[14:]}, out); !got.NoRoute || got.Local {

@@ -70,8 +70,8 @@ func (m *Model) Timeouts() state.Timeouts { return m.timeouts }
 // until the garbage collection.
 func (m *Model) Used() int { return len(m.states) }
 
-// Bury marks expired states dead, so that longer timeouts cannot revive them.
-func (m *Model) Bury() {
+// KillExpired marks expired states dead, so that longer timeouts cannot revive them.
+func (m *Model) KillExpired() {
 	for _, c := range m.states {
 		if m.expired(c) {
 			c.dead = true

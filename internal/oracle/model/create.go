@@ -8,7 +8,7 @@ import (
 // create is step 6. It returns the new connection, or the reason to drop.
 func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connection, *reason.Reason) {
 	if len(m.states) >= int(m.rules.Options.MaxStates) {
-		return nil, because(reason.StateLimit)
+		return nil, reasonFor(reason.StateLimit)
 	}
 	reply, why := m.reserve(p, translated(p, in, out).Reverse(), source(in, out), made)
 	if why != nil {
@@ -18,7 +18,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 		// owned by itself: its replies look like it. The index stays taken until
 		// the garbage collection.
 		m.states = append(m.states, &connection{dead: true})
-		return nil, because(reason.TupleTaken)
+		return nil, reasonFor(reason.TupleTaken)
 	}
 	c := &connection{State: state.State{
 		Tuple:   [2]state.Tuple{p.tuple, reply},
@@ -43,7 +43,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 	if p.tuple.Proto == protoTCP {
 		startTCP(&c.Flow[0], p)
 	}
-	m.gives(c, keptGiven(c.Flags, in, out))
+	m.keepQoS(c, keptQoS(c.Flags, in, out))
 	m.states = append(m.states, c)
 	m.countMade(in, out)
 	return c, nil
@@ -92,12 +92,12 @@ func (m *Model) reserve(p *packet, reply state.Tuple, nat *target, made *state.S
 	if choose && !static && p.hasPortToChoose() {
 		reply, ok := m.choosePort(p.tuple, reply, low, high, made)
 		if !ok {
-			return reply, because(reason.NATPorts)
+			return reply, reasonFor(reason.NATPorts)
 		}
 		return reply, nil
 	}
 	if !m.free(reply) {
-		return reply, because(reason.TupleTaken)
+		return reply, reasonFor(reason.TupleTaken)
 	}
 	return reply, nil
 }
@@ -157,12 +157,12 @@ func stateFlags(in, out *crossing) state.Flags {
 
 // wantsState reports whether a packet that passed makes a state.
 func wantsState(p *packet, in, out *crossing) bool {
-	return p.belongsToExchange() && (in.keeps() || out.keeps())
+	return p.makesState() && (in.keeps() || out.keeps())
 }
 
-// belongsToExchange reports whether a packet belongs to an exchange. Only ICMP messages
+// makesState reports whether a packet belongs to an exchange. Only ICMP messages
 // that are neither queries nor their replies do not.
-func (p *packet) belongsToExchange() bool {
+func (p *packet) makesState() bool {
 	_, query := icmpQuery(p.family, p.icmpType)
 	return query || !p.isICMP()
 }

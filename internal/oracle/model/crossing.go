@@ -9,8 +9,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// An asked packet is one as the rules see it: as translated so far.
-type asked struct {
+// An ruleInput packet is one as the rules see it: as translated so far.
+type ruleInput struct {
 	direction ast.Direction
 	iface     *Interface
 	family    int
@@ -35,8 +35,8 @@ type crossing struct {
 	tag     string        // of the last tagging rule that matched, or the initial one
 	nat     *target
 	rdr     *target
-	other   *turned // the packet after af-to
-	given   given
+	other   *familyChange // the packet after af-to
+	qos     qos
 	matched []uint32 // global numbers plus 1 of the rules that count the packet
 	iface   uint32
 	out     bool
@@ -95,7 +95,7 @@ func passReason(in, out *crossing) reason.Reason {
 
 // evaluate is step 5: the rules in order. The last match decides; a match with quick
 // decides at once. match rules apply what they carry and decide nothing.
-func (m *Model) evaluate(a asked) crossing {
+func (m *Model) evaluate(a ruleInput) crossing {
 	c := crossing{due: true, tag: a.tag, iface: a.iface.Index, out: a.direction == ast.Out}
 	if m.skips(a.iface) {
 		c.skipped = true
@@ -121,7 +121,7 @@ func (m *Model) evaluate(a asked) crossing {
 		}
 		if r.Action == ast.Match {
 			c.logged(r)
-			c.given.takes(r)
+			c.qos.takes(r)
 			m.translate(&c, r, &a)
 			c.setMark(r, &a)
 			if len(c.matched) < pathMatches {
@@ -141,7 +141,7 @@ func (m *Model) evaluate(a asked) crossing {
 		c.matched = append(c.matched, m.number(&c))
 	}
 	if c.rule != nil && c.rule.Action == ast.Pass {
-		c.given.takes(c.rule)
+		c.qos.takes(c.rule)
 		m.translate(&c, c.rule, &a)
 		c.setMark(c.rule, &a)
 	}
@@ -150,7 +150,7 @@ func (m *Model) evaluate(a asked) crossing {
 
 // setMark notes the bits of the mark that a rule sets. Bits that the in crossing has set
 // stay, because they have chosen the packet's route.
-func (c *crossing) setMark(r *resolve.Rule, a *asked) {
+func (c *crossing) setMark(r *resolve.Rule, a *ruleInput) {
 	mask := r.SetMark.Mask &^ a.keep
 	set := resolve.Mark{N: r.SetMark.N & mask, Mask: mask}
 	a.mark = set.On(a.mark)
@@ -159,7 +159,7 @@ func (c *crossing) setMark(r *resolve.Rule, a *asked) {
 
 // translate notes a rule's translation: rdr-to on in, nat-to on out. If the rule has a
 // direction, the other combinations too. Later rules of the crossing see the new address.
-func (m *Model) translate(c *crossing, r *resolve.Rule, a *asked) {
+func (m *Model) translate(c *crossing, r *resolve.Rule, a *ruleInput) {
 	if r.Rdr != nil && (a.direction == ast.In || r.Direction == ast.Out) {
 		c.rdr = &target{r.Rdr, m.takeAddress(r.Rdr, a.family, a.tuple.Src, a.tuple.Dst), rdrPort(r, a.tuple)}
 		if c.rdr.addr.IsValid() {
@@ -204,13 +204,13 @@ func rdrPort(r *resolve.Rule, before state.Tuple) uint16 {
 func (m *Model) verdict(c *crossing, p *packet) *reason.Reason {
 	switch {
 	case !c.passes() && m.unloaded:
-		return because(reason.Unloaded)
+		return reasonFor(reason.Unloaded)
 	case !c.passes():
-		return because(reason.Block)
+		return reasonFor(reason.Block)
 	case c.nat != nil && !c.nat.addr.IsValid(), c.rdr != nil && !c.rdr.addr.IsValid():
-		return because(reason.NATAddress)
+		return reasonFor(reason.NATAddress)
 	case p.options && !c.allowsOptions():
-		return because(reason.Options)
+		return reasonFor(reason.Options)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (m *Model) Evaluate(q *Question) Evaluation {
 	if i == nil {
 		i = &Interface{Index: q.Interface}
 	}
-	c := m.evaluate(asked{
+	c := m.evaluate(ruleInput{
 		direction: q.Direction, iface: i, family: familyOf(q.Tuple.Src), tuple: q.Tuple, tcpFlags: q.TCPFlags,
 		icmpType: q.ICMPType, icmpCode: q.ICMPCode, tag: q.Tag, mark: q.Mark, keep: q.Keep,
 	})

@@ -10,7 +10,7 @@ const defaultPrio = 3
 
 // matchesFilter reports whether a packet meets a rule's conditions other than its
 // addresses. For a rule with once or a rate, each packet counts as the first.
-func (m *Model) matchesFilter(r *resolve.Rule, a *asked) bool {
+func (m *Model) matchesFilter(r *resolve.Rule, a *ruleInput) bool {
 	return matchesReceivedOn(&r.ReceivedOn, a.received) &&
 		(r.TOS == 0 || r.TOS == a.tos) &&
 		(!r.Prio.Asked || r.Prio.N == defaultPrio) &&

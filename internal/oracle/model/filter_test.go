@@ -81,7 +81,7 @@ func TestAskAllChances(t *testing.T) {
 		}
 	}
 	if len(all) != 3 || passes != 1 { // blocked on the way in, on the way out, or not
-		t.Errorf("%d answers, %d of them pass", len(all), passes)
+		t.Errorf("%d results, %d of them pass", len(all), passes)
 	}
 	w.in(lanIndex, udp(t, client, 4000, server, 53, "q"), Drop, reason.Block)
 	var many []*resolve.Rule
@@ -89,7 +89,7 @@ func TestAskAllChances(t *testing.T) {
 		many = append(many, half)
 	}
 	if all := newWorld(t, many...).AskAll(&Frame{Interface: lanIndex, Bytes: udp(t, client, 4000, server, 53, "q")}); len(all) != 1<<mostChances {
-		t.Errorf("%d answers", len(all))
+		t.Errorf("%d results", len(all))
 	}
 }
 

@@ -8,23 +8,23 @@ import (
 	"weir/pf/ast"
 )
 
-// onward is step 10, for a packet in direction d of a connection that is already tracked.
-// why is the reason it passes with; judged: it has met the rules of every crossing.
-func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judged bool) Outcome {
+// output is step 10, for a packet in direction d of a connection that is already tracked.
+// why is the reason it passes with; evaluated: it has met the rules of every crossing.
+func (m *Model) output(p *packet, c *connection, d int, why reason.Reason, evaluated bool) Outcome {
 	leaves := c.leaving(d)
 	r := m.destination(p, c, d, leaves)
 	if r.drop != nil {
 		return p.drop(*r.drop)
 	}
 	p.carrier, p.direction, p.to = c, d, r.route.Interface
-	if !p.egress() && !judged {
-		if refused := m.judgeAnew(p, c, d, r.route.Interface); refused != nil {
+	if !p.egress() && !evaluated {
+		if refused := m.evaluateAgain(p, c, d, r.route.Interface); refused != nil {
 			return *refused
 		}
 	}
-	p.given = p.given.or(c.given[d])
+	p.qos = p.qos.or(c.qos[d])
 	if came := p.anew[0]; came != nil {
-		p.given = p.given.or(came.given)
+		p.qos = p.qos.or(came.qos)
 	}
 	if !p.egress() && p.options && c.Flags&state.Options == 0 {
 		m.countPath(c.path, p)
@@ -40,9 +40,9 @@ func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judge
 		p.mark = c.markOn(p.mark)
 		return p.out(why)
 	case r.up != nil && *r.up == reason.UpRoute:
-		half := m.halfWay(p, c, d)
+		half := m.halfTranslated(p, c, d)
 		p.ip().write(half)
-		p.mark = c.steer(p.mark, d)
+		p.mark = c.routeMark(p.mark, d)
 		if p.fragment != fragmentLater && half != p.tuple && half != leaves {
 			m.record(keyOf(p, half), record{c: c, d: d, print: p.print()}) // for an error that quotes it
 		}
@@ -62,18 +62,18 @@ func (m *Model) destination(p *packet, c *connection, d int, leaves state.Tuple)
 		return routed{}
 	}
 	if c.ends[d] {
-		return routed{up: because(reason.Local)}
+		return routed{up: reasonFor(reason.Local)}
 	}
-	r := m.route(p, leaves, c.steer(p.mark, d))
+	r := m.route(p, leaves, c.routeMark(p.mark, d))
 	if r.up != nil || r.drop != nil {
-		return routed{up: because(reason.UpRoute)}
+		return routed{up: reasonFor(reason.UpRoute)}
 	}
 	return m.open(r)
 }
 
-// halfWay returns the tuple of a packet for the stack to forward: its destination is
+// halfTranslated returns the tuple of a packet for the stack to forward: its destination is
 // translated, its source is not (an address of the box would be a martian to the stack).
-func (m *Model) halfWay(p *packet, c *connection, d int) state.Tuple {
+func (m *Model) halfTranslated(p *packet, c *connection, d int) state.Tuple {
 	half, leaves := p.tuple, c.leaving(d)
 	half.Dst, half.DPort = leaves.Dst, leaves.DPort
 	return half
@@ -82,16 +82,16 @@ func (m *Model) halfWay(p *packet, c *connection, d int) state.Tuple {
 // leaving returns the tuple of packets of direction d after the box.
 func (c *connection) leaving(d int) state.Tuple { return c.Tuple[1-d].Reverse() }
 
-// judgeAnew evaluates the rules of those sides of a connection that keep no state; to is
+// evaluateAgain evaluates the rules of those sides of a connection that keep no state; to is
 // where the packet would leave, 0 if there is no route. What those rules would translate
 // is not translated: the state has decided. It returns the outcome of a packet that does
 // not pass, else nil.
-func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *Outcome {
+func (m *Model) evaluateAgain(p *packet, c *connection, d int, to uint32) *Outcome {
 	came, left := state.EvaluateIn, state.EvaluateOut
 	if d == 1 {
 		came, left = left, came
 	}
-	a := ask(p)
+	a := ruleInputOf(p)
 	tag, in := c.tag, crossing{}
 	if c.Flags&came != 0 {
 		in = m.evaluate(a)
@@ -105,13 +105,13 @@ func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *Outcome {
 	if c.Flags&left != 0 && to != 0 {
 		a.direction, a.iface = ast.Out, m.box.byIndex(to)
 		a.tuple.Dst, a.tuple.DPort = c.leaving(d).Dst, c.leaving(d).DPort
-		a.tag, a.mark = tag, c.steer(p.mark, d)
+		a.tag, a.mark = tag, c.routeMark(p.mark, d)
 		if d == 0 {
 			a.keep = c.MarkMask[0]
 		}
 		out := m.evaluate(a)
 		p.anew[1] = &out
-		p.given = out.given
+		p.qos = out.qos
 		if why := m.verdict(&out, p); why != nil {
 			refused := m.refuse(p, *why, &in, &out)
 			return &refused
@@ -123,7 +123,7 @@ func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *Outcome {
 // forward sends a packet of a connection to its next hop, or up if only the stack can
 // send it; TCX egress then translates the source.
 func (m *Model) forward(p *packet, c *connection, d int, r Route, why reason.Reason) Outcome {
-	obstacle := m.obstacle(p, r, c.steer(p.mark, d))
+	obstacle := m.obstacle(p, r, c.routeMark(p.mark, d))
 	switch {
 	case p.group:
 		return p.upLocal(reason.Local)
@@ -132,22 +132,22 @@ func (m *Model) forward(p *packet, c *connection, d int, r Route, why reason.Rea
 		p.mark = m.marks().Set(c.markOn(p.mark), MarkLeaves)
 		return m.redirect(p, r, why)
 	case *obstacle == reason.UpDevice:
-		return p.upBack(*obstacle, c, d)
+		return p.redirectLater(*obstacle, c, d)
 	}
-	half := m.halfWay(p, c, d)
+	half := m.halfTranslated(p, c, d)
 	p.ip().write(half)
-	p.mark = c.steer(p.mark, d)
+	p.mark = c.routeMark(p.mark, d)
 	return m.handOff(p, *obstacle, c, d, half)
 }
 
-// forwardAlone does the same for a packet without a state.
-func (m *Model) forwardAlone(p *packet, r Route, why reason.Reason) Outcome {
+// forwardStateless does the same for a packet without a state.
+func (m *Model) forwardStateless(p *packet, r Route, why reason.Reason) Outcome {
 	obstacle := m.obstacle(p, r, p.steered)
 	switch {
 	case p.group:
 		return p.upLocal(reason.Local)
 	case obstacle != nil && *obstacle == reason.UpDevice:
-		return p.upBack(*obstacle, nil, 0)
+		return p.redirectLater(*obstacle, nil, 0)
 	case obstacle != nil:
 		return m.handOff(p, *obstacle, nil, 0, p.tuple)
 	}
@@ -158,17 +158,17 @@ func (m *Model) forwardAlone(p *packet, r Route, why reason.Reason) Outcome {
 func (m *Model) obstacle(p *packet, r Route, mark uint32) *reason.Reason {
 	switch {
 	case m.box.MarkBlind && mark != 0:
-		return because(reason.UpMark)
+		return reasonFor(reason.UpMark)
 	case !r.Neighbour:
-		return because(reason.UpNeighbour)
+		return reasonFor(reason.UpNeighbour)
 	case p.options:
-		return because(reason.UpOptions)
+		return reasonFor(reason.UpOptions)
 	case p.ttl <= 1:
-		return because(reason.UpTTL)
+		return reasonFor(reason.UpTTL)
 	case p.length() > r.MTU:
-		return because(reason.UpMTU)
+		return reasonFor(reason.UpMTU)
 	case p.hook == XDP && !m.box.byIndex(r.Interface).XDPTarget && !m.box.tagged(m.box.byIndex(r.Interface)):
-		return because(reason.UpDevice)
+		return reasonFor(reason.UpDevice)
 	}
 	return nil
 }

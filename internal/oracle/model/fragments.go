@@ -34,14 +34,14 @@ type span struct{ start, end int }
 func (m *Model) remembered(p *packet) *fragmented {
 	for _, f := range m.fragments {
 		if f.src == p.tuple.Src && f.dst == p.tuple.Dst && f.id == p.fragmentID &&
-			f.proto == p.fragmentProto && f.zone == p.tuple.Zone && f.egress == p.egress() && m.fresh(f) {
+			f.proto == p.fragmentProto && f.zone == p.tuple.Zone && f.egress == p.egress() && m.isFresh(f) {
 			return f
 		}
 	}
 	return nil
 }
 
-func (m *Model) fresh(f *fragmented) bool {
+func (m *Model) isFresh(f *fragmented) bool {
 	return m.now.Since(f.started) < int32(m.rules.Options.Timeouts.Frag*state.TicksPerSecond)
 }
 
@@ -51,7 +51,7 @@ func (m *Model) remember(p *packet, c *connection, d int) *reason.Reason {
 		return nil
 	}
 	if m.remembered(p) != nil {
-		return because(reason.FragmentOverlap)
+		return reasonFor(reason.FragmentOverlap)
 	}
 	m.fragments = append(m.fragments, &fragmented{
 		src: p.tuple.Src, dst: p.tuple.Dst, id: p.fragmentID, proto: p.fragmentProto, zone: p.tuple.Zone, egress: p.egress(),
@@ -85,23 +85,23 @@ func (m *Model) followFirst(p *packet) Outcome {
 	}
 	if c != nil {
 		m.count(p, c, f.direction)
-		o := m.onward(p, c, f.direction, reason.State, true)
+		o := m.output(p, c, f.direction, reason.State, true)
 		m.logCarried(p, &o)
 		return o
 	}
 	p.path, p.mark = f.path, f.mark
 	if p.egress() {
-		return m.alone(p, routed{}, reason.Rule) // the box has routed it
+		return m.stateless(p, routed{}, reason.Rule) // the box has routed it
 	}
 	p.steered = f.mark
 	r := m.route(p, p.tuple, p.steered)
 	if r.up != nil {
-		r.up = because(reason.Local)
+		r.up = reasonFor(reason.Local)
 	}
 	if !p.group {
 		r = m.open(r)
 	}
-	return m.alone(p, r, reason.Rule)
+	return m.stateless(p, r, reason.Rule)
 }
 
 // add notes bytes as seen. It returns a reason to drop for overlapping ones (RFC 5722),
@@ -109,7 +109,7 @@ func (m *Model) followFirst(p *packet) Outcome {
 func (f *fragmented) add(s span) *reason.Reason {
 	for _, old := range f.seen {
 		if s.start < old.end && old.start < s.end {
-			return because(reason.FragmentOverlap)
+			return reasonFor(reason.FragmentOverlap)
 		}
 	}
 	seen := append(slices.Clone(f.seen), s)
@@ -123,7 +123,7 @@ func (f *fragmented) add(s span) *reason.Reason {
 		}
 	}
 	if len(joined) > maxRanges {
-		return because(reason.FragmentMemory)
+		return reasonFor(reason.FragmentMemory)
 	}
 	f.seen = joined
 	return nil

@@ -29,8 +29,8 @@ type record struct {
 	c         *connection // nil: without a state
 	d         int
 	multicast bool
-	gift      gift   // without a state: what rules set for its last packet
-	print     uint32 // tells the last packet from others in a quote
+	qos       packetQoS // without a state: what rules set for its last packet
+	print     uint32    // tells the last packet from others in a quote
 }
 
 func (m *Model) live(r *record) bool { return r.used && m.now.Since(r.at) < recordLife }
@@ -89,7 +89,7 @@ func (m *Model) handOff(p *packet, why reason.Reason, c *connection, d int, half
 	case p.fragment == fragmentLater:
 		value = m.record(keyOf(p, half), record{c: c, d: d})
 	case c == nil:
-		value = m.record(keyOf(p, half), record{gift: m.gift(p)})
+		value = m.record(keyOf(p, half), record{qos: m.packetQoS(p)})
 	case half == p.tuple:
 	case half == c.leaving(d):
 		value = MarkLeaves
@@ -135,17 +135,17 @@ func (m *Model) handedOff(f *Frame, p *packet, made *state.State) Outcome {
 	if r.multicast {
 		p.tuple.Zone = uint16(f.Interface) // each interface has a state of its own for it
 		p.mark = m.marks().Set(p.mark, MarkNone)
-		return m.judgeParsed(p, made)
+		return m.handleParsed(p, made)
 	}
 	if r.c == nil {
-		p.recorded = &r.gift
+		p.recorded = &r.qos
 		return p.out(reason.Marked)
 	}
 	whole := r.c.leaving(r.d)
 	if r.c.dead || m.expired(r.c) || p.tuple.Dst != whole.Dst || p.tuple.Src != whole.Src && p.tuple.Src != r.c.Tuple[r.d].Src {
 		return p.drop(reason.Guard) // it has waited, and its connection is gone
 	}
-	p.given = r.c.given[r.d]
+	p.qos = r.c.qos[r.d]
 	p.mark = m.marks().Set(r.c.markOn(p.mark), MarkLeaves)
 	if r.c.Flags&state.NAT != 0 {
 		t := p.tuple

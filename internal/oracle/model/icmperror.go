@@ -25,7 +25,7 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 	if why != nil {
 		return p.drop(*why)
 	}
-	c, d, asSent := m.about(p, q)
+	c, d, asSent := m.quotedConnection(p, q)
 	if c == nil {
 		return m.lookUp(p, made)
 	}
@@ -35,7 +35,7 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 	if p.options && c.Flags&state.Options == 0 && !p.egress() {
 		return p.drop(reason.Options)
 	}
-	p.carrier, p.direction, p.given = c, d, c.given[d]
+	p.carrier, p.direction, p.qos = c, d, c.qos[d]
 	if !p.egress() {
 		p.logSide(c, d, false, p.iface.Index, p.came)
 	}
@@ -44,7 +44,7 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 	}
 	p.path = c.path
 	if !p.egress() {
-		p.marks, p.steered = c.steers(d), c.steer(p.mark, d)
+		p.marks, p.steered = c.routeMarkBits(d), c.routeMark(p.mark, d)
 	}
 	r := m.destination(p, c, d, c.leaving(d))
 	if leaves := slices.Clone(p.frame[p.l3:p.end]); p.egress() {
@@ -52,12 +52,12 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 	} else if r.up == nil && !p.group {
 		p.logSide(c, d, true, r.route.Interface, leaves)
 	}
-	return m.alone(p, r, reason.State)
+	return m.stateless(p, r, reason.State)
 }
 
-// about finds the connection of a quote and the direction in which the error goes.
+// quotedConnection finds the connection of a quote and the direction in which the error goes.
 // asSent: the quote is already as its sender sent it.
-func (m *Model) about(p *packet, q *quote) (c *connection, d int, asSent bool) {
+func (m *Model) quotedConnection(p *packet, q *quote) (c *connection, d int, asSent bool) {
 	c, d = m.find(q.tuple.Reverse())
 	if c == nil && p.egress() {
 		c, d = m.find(q.tuple)
@@ -83,10 +83,10 @@ func (p *packet) quoted() (*quote, *reason.Reason) {
 		return nil, why
 	}
 	if len(b) < l4+8 {
-		return nil, because(reason.Short)
+		return nil, reasonFor(reason.Short)
 	}
 	if q.tuple.Src != p.tuple.Dst {
-		return nil, because(reason.ICMPMismatch)
+		return nil, reasonFor(reason.ICMPMismatch)
 	}
 	q.ip.header, q.ip.l4 = b[:l4], b[l4:]
 	q.ip.proto = q.tuple.Proto
@@ -110,14 +110,14 @@ func (q *quote) parseHeader(b []byte) (int, *reason.Reason) {
 		return q.parseHeader6(b)
 	}
 	if len(b) < 20 {
-		return 0, because(reason.Short)
+		return 0, reasonFor(reason.Short)
 	}
 	header := int(b[0]&15) * 4
 	if b[0]>>4 != 4 || header < 20 {
-		return 0, because(reason.Malformed)
+		return 0, reasonFor(reason.Malformed)
 	}
 	if binary.BigEndian.Uint16(b[6:])&0x1fff != 0 {
-		return 0, because(reason.ICMPMismatch) // a later fragment
+		return 0, reasonFor(reason.ICMPMismatch) // a later fragment
 	}
 	q.tuple = state.Tuple{
 		Src: netip.AddrFrom4([4]byte(b[12:16])), Dst: netip.AddrFrom4([4]byte(b[16:20])), Proto: b[9],
@@ -128,10 +128,10 @@ func (q *quote) parseHeader(b []byte) (int, *reason.Reason) {
 // parseHeader6 walks the quoted chain, which was checked when it was sent.
 func (q *quote) parseHeader6(b []byte) (int, *reason.Reason) {
 	if len(b) < 40 {
-		return 0, because(reason.Short)
+		return 0, reasonFor(reason.Short)
 	}
 	if b[0]>>4 != 6 {
-		return 0, because(reason.Malformed)
+		return 0, reasonFor(reason.Malformed)
 	}
 	q.tuple = state.Tuple{
 		Src: netip.AddrFrom16([16]byte(b[8:24])), Dst: netip.AddrFrom16([16]byte(b[24:40])), Proto: b[6],
@@ -139,10 +139,10 @@ func (q *quote) parseHeader6(b []byte) (int, *reason.Reason) {
 	at := 40
 	for n := 0; n < maxExtensions && isExtension(q.tuple.Proto); n++ {
 		if at-40 > maxExtensionBytes || len(b) < at+8 {
-			return 0, because(reason.Short)
+			return 0, reasonFor(reason.Short)
 		}
 		if q.tuple.Proto == nextFragment && binary.BigEndian.Uint16(b[at+2:])&^7 != 0 {
-			return 0, because(reason.ICMPMismatch) // a later fragment
+			return 0, reasonFor(reason.ICMPMismatch) // a later fragment
 		}
 		q.tuple.Proto, at = b[at], at+extensionSize(q.tuple.Proto, b[at+1])
 	}

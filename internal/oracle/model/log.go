@@ -32,8 +32,8 @@ func (c *crossing) logged(r *resolve.Rule) {
 	c.logAll = c.logAll || r.LogAll
 }
 
-// asked reports whether the rules have been evaluated.
-func (c *crossing) asked() bool { return c != nil && c.due && !c.skipped }
+// evaluated reports whether the rules have been evaluated.
+func (c *crossing) evaluated() bool { return c != nil && c.due && !c.skipped }
 
 // logging returns the rules of one side of a state that log all its packets: the first
 // match rules, and the last rule of all, which decides.
@@ -54,32 +54,32 @@ func (m *Model) rule(number uint32) *resolve.Rule { return m.rules.Rules[number-
 // keep state. The others log each packet that they evaluate.
 func (m *Model) noteLogs(c *connection, in, out *crossing) {
 	for side, of := range []*crossing{in, out} {
-		judged := c.Flags&[]state.Flags{state.EvaluateIn, state.EvaluateOut}[side] != 0
-		if of.asked() && of.logAll && !judged {
+		each := c.Flags&[]state.Flags{state.EvaluateIn, state.EvaluateOut}[side] != 0
+		if of.evaluated() && of.logAll && !each {
 			c.Flags |= state.Log
 			c.Logs[side] = m.logging(of)
 		}
 	}
 }
 
-// logJudged writes the records of the crossings at which the rules were evaluated for a
+// logEvaluated writes the records of the crossings at which the rules were evaluated for a
 // packet. o is its fate: the last record says why it was dropped.
-func (m *Model) logJudged(p *packet, in, out *crossing, o *Outcome) {
-	if in.asked() {
+func (m *Model) logEvaluated(p *packet, in, out *crossing, o *Outcome) {
+	if in.evaluated() {
 		why := in.passedBy()
-		if o.dropped() && !out.asked() {
+		if o.dropped() && !out.evaluated() {
 			why = o.Reason
 		}
 		m.logCrossing(p, in, o, why, p.came)
 	}
-	if !out.asked() {
+	if !out.evaluated() {
 		return
 	}
 	switch {
 	case o.dropped():
-		m.logCrossing(p, out, o, o.Reason, p.cameAs(out.seen))
+		m.logCrossing(p, out, o, o.Reason, p.arrivedAs(out.seen))
 	case p.carrier != nil:
-		m.logCrossing(p, out, o, out.passedBy(), p.cameAs(p.carrier.leaving(p.direction)))
+		m.logCrossing(p, out, o, out.passedBy(), p.arrivedAs(p.carrier.leaving(p.direction)))
 	default:
 		m.logCrossing(p, out, o, out.passedBy(), p.came)
 	}
@@ -114,13 +114,13 @@ func (m *Model) logCarried(p *packet, o *Outcome) {
 	if p.egress() {
 		to = p.iface.Index
 	} else {
-		if !in.asked() && (!dropped || out.asked()) {
+		if !in.evaluated() && (!dropped || out.evaluated()) {
 			p.logSide(c, d, false, p.iface.Index, p.came)
 		}
-		m.logJudged(p, in, out, o)
+		m.logEvaluated(p, in, out, o)
 	}
-	if !out.asked() && !dropped && to != 0 && (p.egress() || !p.group) {
-		p.logSide(c, d, true, to, p.cameAs(c.leaving(d)))
+	if !out.evaluated() && !dropped && to != 0 && (p.egress() || !p.group) {
+		p.logSide(c, d, true, to, p.arrivedAs(c.leaving(d)))
 	}
 }
 
@@ -148,8 +148,8 @@ func (p *packet) record(r Record, data []byte) {
 	p.records = append(p.records, r)
 }
 
-// cameAs returns the packet as it came, but with another tuple.
-func (p *packet) cameAs(t state.Tuple) []byte {
+// arrivedAs returns the packet as it came, but with another tuple.
+func (p *packet) arrivedAs(t state.Tuple) []byte {
 	as := *p
 	as.frame = slices.Concat(p.frame[:p.l3], p.came)
 	as.ip().write(t)

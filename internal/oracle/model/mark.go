@@ -56,14 +56,14 @@ func (c *connection) markOn(mark uint32) uint32 {
 	return resolve.Mark{N: c.Mark, Mask: c.MarkMask[0] | c.MarkMask[1]}.On(mark)
 }
 
-// steers returns the bits of the mark that a connection's packets are routed by: replies
+// routeMarkBits returns the bits of the mark that a connection's packets are routed by: replies
 // have none.
-func (c *connection) steers(d int) resolve.Mark {
+func (c *connection) routeMarkBits(d int) resolve.Mark {
 	if d == 1 {
 		return resolve.Mark{}
 	}
 	return resolve.Mark{N: c.Mark & c.MarkMask[0], Mask: c.MarkMask[0]}
 }
 
-// steer returns the mark that a packet is routed by.
-func (c *connection) steer(mark uint32, d int) uint32 { return c.steers(d).On(mark) }
+// routeMark returns the mark that a packet is routed by.
+func (c *connection) routeMark(mark uint32, d int) uint32 { return c.routeMarkBits(d).On(mark) }

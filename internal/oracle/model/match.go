@@ -10,7 +10,7 @@ import (
 )
 
 // matches reports whether a packet meets all conditions of a rule.
-func (m *Model) matches(r *resolve.Rule, a *asked) bool {
+func (m *Model) matches(r *resolve.Rule, a *ruleInput) bool {
 	return (r.Direction == ast.AnyDirection || r.Direction == a.direction) &&
 		matchesInterface(&r.Interface, a.iface) &&
 		(r.Family == ast.AnyFamily || int(r.Family) == a.family) &&
@@ -46,7 +46,7 @@ func familyOf(a netip.Addr) int {
 	return 6
 }
 
-func (m *Model) matchesEndpoint(e *resolve.Endpoint, addr netip.Addr, port uint16, a *asked) bool {
+func (m *Model) matchesEndpoint(e *resolve.Endpoint, addr netip.Addr, port uint16, a *ruleInput) bool {
 	proto := a.tuple.Proto
 	if e.Port.Op != ast.AnyPort && (proto != protoTCP && proto != protoUDP || !e.Port.Match(port)) {
 		return false
@@ -54,7 +54,7 @@ func (m *Model) matchesEndpoint(e *resolve.Endpoint, addr netip.Addr, port uint1
 	return e.Addr.Kind == resolve.AnyAddress || m.matchesAddress(&e.Addr, addr, a) != e.Addr.Not
 }
 
-func (m *Model) matchesAddress(e *resolve.Address, addr netip.Addr, a *asked) bool {
+func (m *Model) matchesAddress(e *resolve.Address, addr netip.Addr, a *ruleInput) bool {
 	switch e.Kind {
 	case resolve.TableAddress:
 		return m.matchesTable(e.Table, addr)
@@ -91,7 +91,7 @@ const unknownSystem = "unknown"
 // matchesSender tests the sender's user and system. The model has no sockets, so no user
 // of this machine sends a packet, as with all forwarded packets. It has no fingerprints,
 // which would be taken from SYNs.
-func matchesSender(r *resolve.Rule, a *asked) bool {
+func matchesSender(r *resolve.Rule, a *ruleInput) bool {
 	const syn, ack = 1 << 1, 1 << 4
 	begins := a.tuple.Proto == protoTCP && a.tcpFlags&(syn|ack) == syn
 	return (r.OS == "" || r.OS == unknownSystem && begins) &&
@@ -170,11 +170,11 @@ func cut(p netip.Prefix, a *resolve.Address) netip.Prefix {
 }
 
 // matchesFlags tests TCP packets only.
-func matchesFlags(f resolve.TCPFlags, a *asked) bool {
+func matchesFlags(f resolve.TCPFlags, a *ruleInput) bool {
 	return a.tuple.Proto != protoTCP || a.tcpFlags&f.Mask == f.Set
 }
 
-func matchesICMP(t *resolve.ICMPType, a *asked) bool {
+func matchesICMP(t *resolve.ICMPType, a *ruleInput) bool {
 	if !t.Asked {
 		return true
 	}

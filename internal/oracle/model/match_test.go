@@ -40,7 +40,7 @@ func TestAddresses(t *testing.T) {
 		wan := w.box.byIndex(wanIndex)
 		wan.Addresses = append(wan.Addresses, prefix("203.0.114.5/24"))
 		wan.Peers = []netip.Addr{addr("203.0.113.1"), addr("203.0.113.2")}
-		a := &asked{direction: ast.In, iface: w.box.byIndex(lanIndex)}
+		a := &ruleInput{direction: ast.In, iface: w.box.byIndex(lanIndex)}
 		if !w.matchesAddress(&test.address, addr(test.yes), a) {
 			t.Errorf("%s: %s does not match", test.name, test.yes)
 		}
@@ -50,7 +50,7 @@ func TestAddresses(t *testing.T) {
 	}
 	w := newWorld(t)
 	none := dynamic("lo", resolve.BroadcastModifier, false)
-	if w.matchesAddress(&none, addr("127.255.255.255"), &asked{}) {
+	if w.matchesAddress(&none, addr("127.255.255.255"), &ruleInput{}) {
 		t.Error("a loopback has a broadcast address")
 	}
 }
@@ -80,7 +80,7 @@ func TestSender(t *testing.T) {
 		{"unknown system", resolve.Rule{OS: "unknown"}, syn, true},
 		{"unknown system, later", resolve.Rule{OS: "unknown"}, ack, false},
 	} {
-		a := &asked{tuple: state.Tuple{Proto: protoTCP}, tcpFlags: test.flags}
+		a := &ruleInput{tuple: state.Tuple{Proto: protoTCP}, tcpFlags: test.flags}
 		if got := matchesSender(&test.rule, a); got != test.want {
 			t.Errorf("%s: %v", test.name, got)
 		}

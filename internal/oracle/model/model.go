@@ -39,7 +39,7 @@ const (
 	Up               // to the stack
 	Redirect         // to the wire of Interface
 	Out              // TCXEgress: out of the interface it was seen on
-	Answer           // dropped; a reject goes back out of Interface, or for TCXEgress in by it
+	Reject           // dropped; a reject goes back out of Interface, or for TCXEgress in by it
 )
 
 // An Outcome is a frame's fate.
@@ -53,7 +53,7 @@ type Outcome struct {
 	Back      bool     // XDP leaves the redirect to TCX ingress
 	Number    uint32   // number of its state, with its direction, if the stack or TCX ingress is to forward it; 0: none
 	Frame     []byte   // as it goes on, or the reject; nil for Drop
-	Judged    bool     // the packet is done: XDP tells TCX ingress, which does not evaluate it again
+	Done      bool     // the packet is done: XDP tells TCX ingress, which does not evaluate it again
 	Length    int      // bytes that are counted: of the IP packet, or of a frame without one
 	Records   []Record // what rules have logged about it, in order
 }
@@ -73,7 +73,7 @@ type Model struct {
 	fragments []*fragmented
 	handoffs  map[recordKey][]record
 	bucket    bucket
-	answers   Answers
+	rejects   Rejects
 
 	turns        map[turn]uint64
 	asked        map[uint32]state.Tick // by interface: when a DHCP client of the box last asked
@@ -85,11 +85,11 @@ type Model struct {
 // A connection is a state, and what only the model keeps by name.
 type connection struct {
 	state.State
-	path  Path
-	tag   string // of the side that keeps state
-	given [2]given
-	dead  bool
-	ends  [2]bool // packets of the direction are for the box itself
+	path Path
+	tag  string // of the side that keeps state
+	qos  [2]qos
+	dead bool
+	ends [2]bool // packets of the direction are for the box itself
 }
 
 // New returns a model without states.
@@ -148,9 +148,9 @@ func (m *Model) Live() iter.Seq[*state.State] {
 	}
 }
 
-// Judge sends a frame through the steps of docs/packet-path.md. made is the state that
+// Handle sends a frame through the steps of docs/packet-path.md. made is the state that
 // the dataplane made for it, or nil if there is none or it is not known.
-func (m *Model) Judge(f *Frame, made *state.State) Outcome {
+func (m *Model) Handle(f *Frame, made *state.State) Outcome {
 	i := m.box.byIndex(f.Interface)
 	if i == nil {
 		return Outcome{Verdict: Drop, Reason: reason.Interface}
@@ -171,13 +171,13 @@ func (m *Model) Judge(f *Frame, made *state.State) Outcome {
 		return o
 	}
 	p.from, p.mark = m.receivedBy(f, p), f.Mark
-	o := m.judge(f, p, made)
-	o.At, o.Length, o.Judged, o.Records = p.iface.Index, p.length(), true, p.records
+	o := m.handle(f, p, made)
+	o.At, o.Length, o.Done, o.Records = p.iface.Index, p.length(), true, p.records
 	if o.Mark == 0 {
 		o.Mark = p.mark
 	}
 	if f.Hook != XDP || o.Verdict == Up {
-		o.Priority = m.gift(p).priority(f.Priority)
+		o.Priority = m.packetQoS(p).priority(f.Priority)
 	}
 	return o
 }
@@ -190,17 +190,17 @@ func (m *Model) receivedBy(f *Frame, p *packet) *Interface {
 	return p.iface
 }
 
-// judge handles a frame with a packet, from step 2 on.
-func (m *Model) judge(f *Frame, p *packet, made *state.State) Outcome {
+// handle handles a frame with a packet, from step 2 on.
+func (m *Model) handle(f *Frame, p *packet, made *state.State) Outcome {
 	if f.Hook == TCXEgress && f.From != 0 {
 		return m.handedOff(f, p, made)
 	}
-	return m.judgeParsed(p, made)
+	return m.handleParsed(p, made)
 }
 
-// judgeParsed handles what comes in, what the box itself sends, and multicast that the
+// handleParsed handles what comes in, what the box itself sends, and multicast that the
 // stack has routed.
-func (m *Model) judgeParsed(p *packet, made *state.State) Outcome {
+func (m *Model) handleParsed(p *packet, made *state.State) Outcome {
 	switch {
 	case p.fragment == fragmentLater:
 		return m.followFirst(p)
@@ -223,7 +223,7 @@ func (m *Model) lookUp(p *packet, made *state.State) Outcome {
 	case mismatch:
 		return p.drop(reason.StateMismatch)
 	}
-	o := m.onward(p, c, d, reason.State, false)
+	o := m.output(p, c, d, reason.State, false)
 	m.logCarried(p, &o)
 	return o
 }
@@ -275,7 +275,7 @@ func (f *Frame) end(r reason.Reason) Outcome {
 // dropped reports whether weir drops the packet, with or without a reject. A drop for
 // lack of a mark comes later and does not count.
 func (o *Outcome) dropped() bool {
-	return o.Verdict == Drop && o.Reason != reason.MarkTaken || o.Verdict == Answer
+	return o.Verdict == Drop && o.Reason != reason.MarkTaken || o.Verdict == Reject
 }
 
 func (p *packet) drop(r reason.Reason) Outcome { return Outcome{Verdict: Drop, Reason: r} }
@@ -301,8 +301,8 @@ func (m *Model) upGroup(p *packet, r reason.Reason, dst netip.Addr) Outcome {
 	return o
 }
 
-// upBack hands a packet back to TCX ingress of the same device, which redirects it.
-func (p *packet) upBack(r reason.Reason, c *connection, d int) Outcome {
+// redirectLater hands a packet back to TCX ingress of the same device, which redirects it.
+func (p *packet) redirectLater(r reason.Reason, c *connection, d int) Outcome {
 	return Outcome{Verdict: Up, Reason: r, Back: true, Number: c.number(d), Frame: p.frame}
 }
 

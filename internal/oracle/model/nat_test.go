@@ -139,13 +139,13 @@ func TestHandedUp(t *testing.T) {
 	w := newWorld(t, rdrTo("203.0.113.5", "192.168.1.20", 8080), natTo("203.0.113.5"), pass())
 	packet := ip(client, addr("203.0.113.99"), layers.IPProtocolUDP).(*layers.IPv4)
 	b := frame(t, packet, &layers.UDP{SrcPort: 4000, DstPort: 53})
-	o := w.judge(&Frame{Interface: lanIndex, Bytes: b}, Up, reason.UpNeighbour)
+	o := w.handle(&Frame{Interface: lanIndex, Bytes: b}, Up, reason.UpNeighbour)
 	w.ends(o.Frame, client, 4000, addr("203.0.113.99"), 53)
 	if v := w.marks().Of(o.Mark); v != MarkCame {
 		t.Errorf("mark %#x", o.Mark)
 	}
-	w.judge(&Frame{Hook: TCXEgress, Interface: wanIndex, From: lanIndex, Bytes: o.Frame}, Drop, reason.Guard)
-	o = w.judge(&Frame{Hook: TCXEgress, Interface: wanIndex, From: lanIndex, Mark: o.Mark, Bytes: o.Frame}, Out, reason.Marked)
+	w.handle(&Frame{Hook: TCXEgress, Interface: wanIndex, From: lanIndex, Bytes: o.Frame}, Drop, reason.Guard)
+	o = w.handle(&Frame{Hook: TCXEgress, Interface: wanIndex, From: lanIndex, Mark: o.Mark, Bytes: o.Frame}, Out, reason.Marked)
 	w.ends(o.Frame, gateway, 50001, addr("203.0.113.99"), 53)
 	packet.TTL = 1
 	packet.DstIP = server.AsSlice()

@@ -25,7 +25,7 @@ func (m *Model) detour(c *crossing, inside state.Tuple) *routed {
 	}
 	hops := m.hops(r, familyOf(inside.Dst))
 	if len(hops) == 0 {
-		return &routed{drop: because(reason.NATAddress)}
+		return &routed{drop: reasonFor(reason.NATAddress)}
 	}
 	at := turn{r, familyOf(inside.Dst)}
 	n := m.turns[at] + m.way
@@ -81,14 +81,14 @@ func (m *Model) toHop(h hop, inside state.Tuple) *routed {
 	if h.iface != "" {
 		named := m.box.named(h.iface)
 		if len(named) == 0 {
-			return &routed{drop: because(reason.Interface)}
+			return &routed{drop: reasonFor(reason.Interface)}
 		}
 		if route.Kind != RouteForward || route.Interface != named[0].Index {
 			route = Route{Interface: named[0].Index}
 		}
 	}
 	if route.Kind != RouteForward {
-		return &routed{up: because(reason.UpRoute)}
+		return &routed{up: reasonFor(reason.UpRoute)}
 	}
 	route.Gateway = toward
 	opened := m.open(routed{route: route})
@@ -97,7 +97,7 @@ func (m *Model) toHop(h hop, inside state.Tuple) *routed {
 
 // leave evaluates the rules for a packet that goes out, and again if they send it out by
 // another interface.
-func (m *Model) leave(a asked, inside state.Tuple, r routed) (*crossing, routed) {
+func (m *Model) leave(a ruleInput, inside state.Tuple, r routed) (*crossing, routed) {
 	for n := 0; ; n++ {
 		out := m.evaluate(a)
 		d := m.detour(&out, inside)
@@ -107,7 +107,7 @@ func (m *Model) leave(a asked, inside state.Tuple, r routed) (*crossing, routed)
 		case d.drop != nil || d.up != nil || d.route.Interface == a.iface.Index:
 			return &out, *d
 		case n == maxDetours:
-			return &out, routed{drop: because(reason.Interface)}
+			return &out, routed{drop: reasonFor(reason.Interface)}
 		}
 		r = *d
 		a.iface, a.tag, a.mark = m.box.byIndex(r.route.Interface), out.tag, out.mark.On(a.mark)

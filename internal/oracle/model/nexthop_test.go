@@ -41,7 +41,7 @@ func TestNextHop(t *testing.T) {
 		{"interface", "pass in on lan route-to lan inet\npass out", server, lanIndex, "198.51.100.7", 0},
 		{"the last rule decides", "pass in on lan route-to (lan 192.168.1.254) inet\npass in on lan\npass out", server, wanIndex, "198.51.100.7", 0},
 		{"also what is for the box", "pass in on lan route-to 203.0.113.254\npass out", gateway, wanIndex, "203.0.113.254", 0},
-		{"reply-to is for answers", "pass in on lan reply-to 192.168.1.254\npass out", server, wanIndex, "198.51.100.7", 0},
+		{"reply-to is for replies", "pass in on lan reply-to 192.168.1.254\npass out", server, wanIndex, "198.51.100.7", 0},
 		{"dup-to is for copies", "pass in on lan dup-to 192.168.1.254\npass out", server, wanIndex, "198.51.100.7", 0},
 		{"of out rules", "pass\npass out on wan route-to 203.0.113.254", server, wanIndex, "203.0.113.254", 0},
 		{"out by another", "pass\npass out on wan route-to (lan 192.168.1.254) inet", server, lanIndex, "192.168.1.254", 0},

@@ -66,8 +66,8 @@ type packet struct {
 	path Path // what it counts under if it has no state
 
 	came      []byte       // the IP packet before anything was rewritten
-	given     given        // by the rules, and by what its connection keeps of them
-	recorded  *gift        // what it had when it went up; nil: there is no record
+	qos       qos          // by the rules, and by what its connection keeps of them
+	recorded  *packetQoS   // what it had when it went up; nil: there is no record
 	carrier   *connection  // the packet's connection; nil: none
 	direction int          // of carrier
 	anew      [2]*crossing // in and out, if sides of carrier evaluate its packet again

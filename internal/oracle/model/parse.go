@@ -34,7 +34,7 @@ func parse(f *Frame, i *Interface, b *Box) (*packet, *reason.Reason) {
 	case etherTypeIPv6:
 		why = p.parseIPv6()
 	default:
-		why = because(reason.Implicit)
+		why = reasonFor(reason.Implicit)
 	}
 	if why != nil {
 		return p, why
@@ -46,7 +46,7 @@ func parse(f *Frame, i *Interface, b *Box) (*packet, *reason.Reason) {
 	return p, nil
 }
 
-func because(r reason.Reason) *reason.Reason { return &r }
+func reasonFor(r reason.Reason) *reason.Reason { return &r }
 
 // parseEthernet returns the frame's EtherType. Devices without Ethernet header have it
 // beside the frame; here it comes from the version field.
@@ -58,7 +58,7 @@ func (p *packet) parseEthernet(b *Box) (uint16, *reason.Reason) {
 		return etherTypeIPv4, nil
 	}
 	if len(p.frame) < etherHeader {
-		return 0, because(reason.Short)
+		return 0, reasonFor(reason.Short)
 	}
 	p.l3 = etherHeader
 	if p.hook == XDP {
@@ -67,7 +67,7 @@ func (p *packet) parseEthernet(b *Box) (uint16, *reason.Reason) {
 	if !p.egress() && !p.iface.Loopback {
 		p.group = p.frame[0]&1 != 0
 		if !p.group && [6]byte(p.frame[:6]) != p.iface.MAC {
-			return 0, because(reason.OtherMAC)
+			return 0, reasonFor(reason.OtherMAC)
 		}
 	}
 	return binary.BigEndian.Uint16(p.frame[p.l3-2:]), nil
@@ -95,12 +95,12 @@ func (p *packet) parseTags(b *Box) {
 func (p *packet) parseIPv4() *reason.Reason {
 	ip := p.frame[p.l3:]
 	if len(ip) < 20 {
-		return because(reason.Short)
+		return reasonFor(reason.Short)
 	}
 	header := int(ip[0]&15) * 4
 	total := int(binary.BigEndian.Uint16(ip[2:]))
 	if ip[0]>>4 != 4 || header < 20 || total < header || total > len(ip) {
-		return because(reason.Malformed)
+		return reasonFor(reason.Malformed)
 	}
 	p.family = 4
 	p.ttl, p.tos = ip[8], ip[1]
@@ -129,7 +129,7 @@ func (p *packet) parseFragment(offset, payload int, more bool) *reason.Reason {
 		p.fragment = fragmentLater
 	}
 	if offset+payload > 65535 || more && payload%8 != 0 {
-		return because(reason.Malformed)
+		return reasonFor(reason.Malformed)
 	}
 	return nil
 }
@@ -137,11 +137,11 @@ func (p *packet) parseFragment(offset, payload int, more bool) *reason.Reason {
 func (p *packet) parseIPv6() *reason.Reason {
 	ip := p.frame[p.l3:]
 	if len(ip) < 40 {
-		return because(reason.Short)
+		return reasonFor(reason.Short)
 	}
 	total := 40 + int(binary.BigEndian.Uint16(ip[4:]))
 	if ip[0]>>4 != 6 || total > len(ip) {
-		return because(reason.Malformed)
+		return reasonFor(reason.Malformed)
 	}
 	p.family = 6
 	p.ttl, p.tos = ip[7], (ip[0]<<4|ip[1]>>4)&0xfc
@@ -154,9 +154,9 @@ func (p *packet) parseIPv6() *reason.Reason {
 	}
 	switch {
 	case p.tuple.Src.Is4In6():
-		return because(reason.MartianSource)
+		return reasonFor(reason.MartianSource)
 	case p.tuple.Dst.Is4In6():
-		return because(reason.MartianDest)
+		return reasonFor(reason.MartianDest)
 	}
 	if p.tuple.Src.IsLinkLocalUnicast() || p.tuple.Dst.IsLinkLocalUnicast() {
 		p.tuple.Zone = uint16(p.iface.Index)
@@ -167,9 +167,9 @@ func (p *packet) parseIPv6() *reason.Reason {
 // short returns the reason for a packet that ends before a header it must have.
 func (p *packet) short() *reason.Reason {
 	if p.fragment == fragmentFirst {
-		return because(reason.FragmentShort)
+		return reasonFor(reason.FragmentShort)
 	}
-	return because(reason.Short)
+	return reasonFor(reason.Short)
 }
 
 func (p *packet) parseL4() *reason.Reason {
@@ -194,7 +194,7 @@ func (p *packet) parseTCP(tcp []byte) *reason.Reason {
 	}
 	header := int(tcp[12]>>4) * 4
 	if header < 20 || header > len(tcp) && p.fragment == fragmentNone {
-		return because(reason.Malformed)
+		return reasonFor(reason.Malformed)
 	}
 	if header > len(tcp) {
 		return p.short()
@@ -217,7 +217,7 @@ func (p *packet) parseUDP(udp []byte) *reason.Reason {
 	}
 	length := int(binary.BigEndian.Uint16(udp[4:]))
 	if p.fragment == fragmentNone && (length < 8 || length > len(udp)) {
-		return because(reason.Malformed)
+		return reasonFor(reason.Malformed)
 	}
 	p.setPorts(udp)
 	return nil

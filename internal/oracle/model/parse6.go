@@ -32,7 +32,7 @@ func (p *packet) parseExtensions() *reason.Reason {
 	chain := extensionChain{first: true}
 	for isExtension(p.tuple.Proto) {
 		if chain.count == maxExtensions {
-			return because(reason.ExtensionChain)
+			return reasonFor(reason.ExtensionChain)
 		}
 		if why := p.parseExtension(&chain); why != nil {
 			return why
@@ -73,18 +73,18 @@ func (p *packet) parseExtension(chain *extensionChain) *reason.Reason {
 	switch kind {
 	case nextHopByHop:
 		if !chain.first {
-			return because(reason.Malformed)
+			return reasonFor(reason.Malformed)
 		}
 		p.options = true
 	case nextDestination:
 		p.options = true
 	case nextRouting:
 		if x[2] == 0 {
-			return because(reason.RoutingHeader)
+			return reasonFor(reason.RoutingHeader)
 		}
 	case nextFragment:
 		if chain.fragmented {
-			return because(reason.Malformed)
+			return reasonFor(reason.Malformed)
 		}
 		chain.fragmented = true
 	}
@@ -100,7 +100,7 @@ func (p *packet) parseExtension(chain *extensionChain) *reason.Reason {
 		return p.short()
 	}
 	if chain.bytes > maxExtensionBytes {
-		return because(reason.ExtensionChain)
+		return reasonFor(reason.ExtensionChain)
 	}
 	p.tuple.Proto = x[0]
 	p.l4 += size

@@ -90,7 +90,7 @@ func TestParse(t *testing.T) {
 		"6: orphan":             {ip6(44, chain(ext(17, 1, 0), udpHeader)...), reason.FragmentOrphan},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newWorld(t).Judge(&Frame{Interface: lanIndex, Bytes: c.frame}, nil)
+			o := newWorld(t).Handle(&Frame{Interface: lanIndex, Bytes: c.frame}, nil)
 			if o.Reason != c.want || (o.Verdict == Drop) != !c.want.IsPass() {
 				t.Errorf("verdict %d (%s), want %s", o.Verdict, o.Reason, c.want)
 			}
@@ -107,7 +107,7 @@ func TestLongChain(t *testing.T) {
 	b[14+4], b[14+5] = byte((len(b)-54)>>8), byte(len(b)-54)
 	long[2] = 2
 	copy(b[54:], long)
-	if o := newWorld(t).Judge(&Frame{Interface: lanIndex, Bytes: b}, nil); o.Reason != reason.ExtensionChain {
+	if o := newWorld(t).Handle(&Frame{Interface: lanIndex, Bytes: b}, nil); o.Reason != reason.ExtensionChain {
 		t.Errorf("reason %s", o.Reason)
 	}
 }

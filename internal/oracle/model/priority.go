@@ -7,14 +7,14 @@ import (
 	"weir/pf/resolve"
 )
 
-// A given is what rules set for packets with set prio and set queue.
-type given struct {
+// A qos is what rules set for packets with set prio and set queue.
+type qos struct {
 	prio  state.Prio // 0: none
 	queue resolve.SetQueue
 }
 
 // takes adds what a rule sets, replacing earlier values.
-func (g *given) takes(r *resolve.Rule) {
+func (g *qos) takes(r *resolve.Rule) {
 	if r.SetPrio.Set {
 		g.prio = state.PrioOf(r.SetPrio.N, r.SetPrio.Ack)
 	}
@@ -24,42 +24,42 @@ func (g *given) takes(r *resolve.Rule) {
 }
 
 // or returns g, with missing values from other.
-func (g given) or(other given) given {
-	return given{cmp.Or(g.prio, other.prio), cmp.Or(g.queue, other.queue)}
+func (g qos) or(other qos) qos {
+	return qos{cmp.Or(g.prio, other.prio), cmp.Or(g.queue, other.queue)}
 }
 
-// keptGiven returns what a connection's sides with state set for its packets, by
+// keptQoS returns what a connection's sides with state set for its packets, by
 // direction. The side where they leave overrides the side where they came in.
-func keptGiven(flags state.Flags, in, out *crossing) [2]given {
-	var came, left given
+func keptQoS(flags state.Flags, in, out *crossing) [2]qos {
+	var came, left qos
 	if flags&state.EvaluateIn == 0 {
-		came = in.given
+		came = in.qos
 	}
 	if flags&state.EvaluateOut == 0 {
-		left = out.given
+		left = out.qos
 	}
-	return [2]given{left.or(came), came.or(left)}
+	return [2]qos{left.or(came), came.or(left)}
 }
 
-// gives notes what a connection sets for its packets of each direction.
-func (m *Model) gives(c *connection, kept [2]given) {
-	c.given = kept
+// keepQoS notes what a connection sets for its packets of each direction.
+func (m *Model) keepQoS(c *connection, kept [2]qos) {
+	c.qos = kept
 	for d, g := range kept {
 		c.Flow[d].Prio = g.prio
 		c.Queues[d] = m.queueNumber(g.queue)
 	}
 }
 
-// widenGiven adds what the rules set at a new side of a connection.
-func (m *Model) widenGiven(c *connection, side state.Flags, here given) {
-	kept := c.given
+// addSideQoS adds what the rules set at a new side of a connection.
+func (m *Model) addSideQoS(c *connection, side state.Flags, here qos) {
+	kept := c.qos
 	leaves := 0
 	if side == state.In {
 		leaves = 1
 	}
 	kept[leaves] = here.or(kept[leaves])
 	kept[1-leaves] = kept[1-leaves].or(here)
-	m.gives(c, kept)
+	m.keepQoS(c, kept)
 }
 
 // SetQueues tells the model the numbers of queues, and of pairs "a, b", by name.
@@ -76,24 +76,24 @@ func (m *Model) queueNumber(q resolve.SetQueue) uint16 {
 	return m.queues(q.Name + ", " + q.Ack)
 }
 
-// A gift is the priority and queue of one packet.
-type gift struct {
-	prio  uint8
-	given bool // prio is valid
-	queue uint16
+// A packetQoS is the priority and queue of one packet.
+type packetQoS struct {
+	prio    uint8
+	hasPrio bool // prio is valid
+	queue   uint16
 }
 
-// gift computes a packet's priority and queue from what the rules set.
-func (m *Model) gift(p *packet) gift {
+// packetQoS computes a packet's priority and queue from what the rules set.
+func (m *Model) packetQoS(p *packet) packetQoS {
 	if p.recorded != nil {
 		return *p.recorded
 	}
-	var g gift
+	var g packetQoS
 	urgent := p.urgent()
-	g.prio, g.given = p.given.prio.Of(urgent)
-	if name := p.given.queue.Name; name != "" && m.queues != nil {
+	g.prio, g.hasPrio = p.qos.prio.Of(urgent)
+	if name := p.qos.queue.Name; name != "" && m.queues != nil {
 		if urgent {
-			name = p.given.queue.Ack
+			name = p.qos.queue.Ack
 		}
 		g.queue = m.queues(name)
 	}
@@ -107,9 +107,9 @@ const (
 )
 
 // priority is step 15: the packet's skb->priority when it goes on.
-func (g gift) priority(before uint32) uint32 {
+func (g packetQoS) priority(before uint32) uint32 {
 	switch {
-	case g.given:
+	case g.hasPrio:
 		before = uint32(g.prio)
 	case g.queue == 0:
 		return before

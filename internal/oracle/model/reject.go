@@ -12,11 +12,11 @@ import (
 
 // Limits of rejects (bpf/config.h, bpf/path/reject.h).
 const (
-	answerRate  = 1000 // a second
-	answerBurst = 200  // at once
-	answerMax4  = 576  // bytes of an ICMP error
-	answerMax6  = 1280
-	answerTTL   = 64
+	rejectRate  = 1000 // a second
+	rejectBurst = 200  // at once
+	rejectMax4  = 576  // bytes of an ICMP error
+	rejectMax6  = 1280
+	rejectTTL   = 64
 	ethLeast    = 60 // least bytes of a frame that XDP sends
 )
 
@@ -29,7 +29,7 @@ type bucket struct {
 // take takes the token for one reject, if there is one.
 func (b *bucket) take(now state.Tick) bool {
 	ticks := uint64(uint32(now - b.filled))
-	b.tokens = uint32(min(uint64(b.tokens)+ticks*answerRate/state.TicksPerSecond, answerBurst))
+	b.tokens = uint32(min(uint64(b.tokens)+ticks*rejectRate/state.TicksPerSecond, rejectBurst))
 	b.filled = now
 	if b.tokens == 0 {
 		return false
@@ -38,15 +38,15 @@ func (b *bucket) take(now state.Tick) bool {
 	return true
 }
 
-// Answers counts the fate of blocked packets whose rule rejects.
-type Answers struct {
+// Rejects counts the fate of blocked packets whose rule rejects.
+type Rejects struct {
 	RST, ICMP uint64
 	Limit     uint64 // not rejected: over the rate
 	Not       uint64 // not rejected: there is no address to send from
 }
 
-// Answers returns the counts.
-func (m *Model) Answers() Answers { return m.answers }
+// Rejects returns the counts.
+func (m *Model) Rejects() Rejects { return m.rejects }
 
 // refuse ends a packet that did not pass its crossings. It is dropped, and if a rule
 // blocked it, step 12 follows.
@@ -56,34 +56,34 @@ func (m *Model) refuse(p *packet, why reason.Reason, in, out *crossing) Outcome 
 	if !out.passes() {
 		rule = out.rule
 	}
-	if why != reason.Block || !m.isAnswered(p, &rule.Answer) {
+	if why != reason.Block || !m.isRejected(p, &rule.Answer) {
 		return p.drop(why)
 	}
 	reset := p.tuple.Proto == protoTCP && rule.Answer.RST
 	source := p.tuple.Dst
 	if !reset {
-		if source = m.answerSource(p); !source.IsValid() {
-			m.answers.Not++
+		if source = m.rejectSource(p); !source.IsValid() {
+			m.rejects.Not++
 			return p.drop(why)
 		}
 	}
 	if !m.bucket.take(m.now) {
-		m.answers.Limit++
+		m.rejects.Limit++
 		return p.drop(why)
 	}
-	o := Outcome{Verdict: Answer, Reason: why, Interface: p.iface.Index}
+	o := Outcome{Verdict: Reject, Reason: why, Interface: p.iface.Index}
 	if reset {
-		m.answers.RST++
+		m.rejects.RST++
 		o.Frame = p.back(p.reset(rule.Answer.TTL))
 	} else {
-		m.answers.ICMP++
+		m.rejects.ICMP++
 		o.Frame = p.back(p.unreachable(source, &rule.Answer))
 	}
 	return o
 }
 
-// isAnswered reports whether the rule rejects this packet.
-func (m *Model) isAnswered(p *packet, a *resolve.Answer) bool {
+// isRejected reports whether the rule rejects this packet.
+func (m *Model) isRejected(p *packet, a *resolve.Answer) bool {
 	switch {
 	case p.fragment == fragmentLater, p.group, p.l3 > 0 && (p.frame[0]|p.frame[6])&1 != 0:
 		return false
@@ -110,9 +110,9 @@ func informs(family int, t uint8) bool {
 	return slices.Contains([]uint8{0, 8, 9, 10, 13, 14, 15, 16, 17, 18}, t)
 }
 
-// answerSource returns the address that an error about the packet comes from; an invalid
+// rejectSource returns the address that an error about the packet comes from; an invalid
 // one if the box has none of the family.
-func (m *Model) answerSource(p *packet) netip.Addr {
+func (m *Model) rejectSource(p *packet) netip.Addr {
 	if p.egress() || p.iface.Loopback || m.box.owns(p.tuple.Dst) {
 		return p.tuple.Dst
 	}
@@ -150,7 +150,7 @@ func (p *packet) back(ip []byte) []byte {
 // reset returns a TCP reset (RFC 9293, 3.5.2).
 func (p *packet) reset(ttl uint8) []byte {
 	if ttl == 0 {
-		ttl = answerTTL
+		ttl = rejectTTL
 	}
 	tcp := make([]byte, 20)
 	binary.BigEndian.PutUint16(tcp, p.tuple.DPort)
@@ -179,13 +179,13 @@ func (p *packet) reset(ttl uint8) []byte {
 func (p *packet) unreachable(from netip.Addr, a *resolve.Answer) []byte {
 	quoted := p.frame[p.l3:p.end]
 	if p.family == 4 {
-		icmp := append([]byte{3, a.Code, 0, 0, 0, 0, 0, 0}, quoted[:min(len(quoted), answerMax4-28)]...)
+		icmp := append([]byte{3, a.Code, 0, 0, 0, 0, 0, 0}, quoted[:min(len(quoted), rejectMax4-28)]...)
 		binary.BigEndian.PutUint16(icmp[2:], ^uint16(onesSum(icmp)))
-		return ipAround(icmp, from, p.tuple.Src, protoICMP, 0xc0, answerTTL)
+		return ipAround(icmp, from, p.tuple.Src, protoICMP, 0xc0, rejectTTL)
 	}
-	icmp := append([]byte{1, a.Code6, 0, 0, 0, 0, 0, 0}, quoted[:min(len(quoted), answerMax6-48)]...)
+	icmp := append([]byte{1, a.Code6, 0, 0, 0, 0, 0, 0}, quoted[:min(len(quoted), rejectMax6-48)]...)
 	binary.BigEndian.PutUint16(icmp[2:], pseudoSum(from, p.tuple.Src, protoICMPv6, icmp))
-	return ipAround(icmp, from, p.tuple.Src, protoICMPv6, 0, answerTTL)
+	return ipAround(icmp, from, p.tuple.Src, protoICMPv6, 0, rejectTTL)
 }
 
 // pseudoSum returns the checksum of a payload with its pseudo header.

@@ -134,7 +134,7 @@ func TestPassTranslation(t *testing.T) {
 }
 
 // If one side keeps no state, its rules see every packet.
-func TestJudgedAnew(t *testing.T) {
+func TestEvaluatedAgain(t *testing.T) {
 	noState := pass()
 	noState.Direction, noState.State, noState.Interface.Name = ast.In, resolve.NoState, "lan"
 	back := pass()
@@ -161,7 +161,7 @@ func TestOwnPackets(t *testing.T) {
 	}
 	w.in(wanIndex, udp(t, server, 53, gateway, 4000, "a"), Up, reason.Local)
 	w.own(lanIndex, udp(t, addr("192.168.1.1"), 4000, client, 53, "q"), Drop, reason.Block)
-	w.judge(&Frame{Hook: TCXEgress, Interface: wanIndex, From: lanIndex, Bytes: udp(t, client, 4000, server, 53, "q")}, Drop, reason.Guard)
+	w.handle(&Frame{Hook: TCXEgress, Interface: wanIndex, From: lanIndex, Bytes: udp(t, client, 4000, server, 53, "q")}, Drop, reason.Guard)
 }
 
 func TestImplicit(t *testing.T) {

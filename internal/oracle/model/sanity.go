@@ -20,11 +20,11 @@ func (m *Model) sanity(p *packet) *reason.Reason {
 	case p.egress() || p.iface.Loopback:
 		return nil
 	case src == dst:
-		return because(reason.Land)
+		return reasonFor(reason.Land)
 	case p.family == 4 && martianSource4(p), p.family == 6 && martianSource6(p), m.box.owns(src):
-		return because(reason.MartianSource)
+		return reasonFor(reason.MartianSource)
 	case martianDestination(dst):
-		return because(reason.MartianDest)
+		return reasonFor(reason.MartianDest)
 	}
 	return nil
 }

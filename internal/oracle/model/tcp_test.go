@@ -65,7 +65,7 @@ func (w *world) play(steps ...step) {
 		if s.back {
 			index = wanIndex
 		}
-		o := w.Judge(&Frame{Hook: XDP, Interface: index, Bytes: s.bytes(w.t)}, nil)
+		o := w.Handle(&Frame{Hook: XDP, Interface: index, Bytes: s.bytes(w.t)}, nil)
 		if o.Verdict != s.verdict || o.Reason != s.reason {
 			w.t.Fatalf("segment %d: verdict %d (%s), want %d (%s); states %+v", i, o.Verdict, o.Reason, s.verdict, s.reason, w.States())
 		}
@@ -169,7 +169,7 @@ func TestReset(t *testing.T) {
 }
 
 // A blind SYN-ACK with a wrong acknowledgement sets no window.
-func TestBlindAnswer(t *testing.T) {
+func TestBlindSYNACK(t *testing.T) {
 	w := newWorld(t, pass())
 	w.play(first(seg(false, "S", 100, 0, 0)), bad(seg(true, "SA", 500, 100000, 0), state.TCPFirst))
 	if s := w.only(); s.Flow[1].Flags != 0 || s.Flow[1].SeqLo != 0 {

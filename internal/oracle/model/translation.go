@@ -17,7 +17,7 @@ var listsOf = map[ast.Direction][]resolve.TranslationKind{
 // translateFirst evaluates FreeBSD's translation rules, which come before the filter
 // rules: the first that matches translates. It reports whether that rule lets the packet
 // skip the filter rules.
-func (m *Model) translateFirst(c *crossing, a *asked) bool {
+func (m *Model) translateFirst(c *crossing, a *ruleInput) bool {
 	if len(m.rules.Translations) == 0 {
 		return false
 	}
@@ -39,7 +39,7 @@ func (m *Model) translateFirst(c *crossing, a *asked) bool {
 
 // firstOf returns the first rule of a list that matches. It returns nil if none does, or
 // if that rule says that nothing is translated. Ended: a rule of either kind was found.
-func (m *Model) firstOf(rules []*resolve.TranslationRule, kind resolve.TranslationKind, c *crossing, a *asked) (first *resolve.TranslationRule, ended bool) {
+func (m *Model) firstOf(rules []*resolve.TranslationRule, kind resolve.TranslationKind, c *crossing, a *ruleInput) (first *resolve.TranslationRule, ended bool) {
 	for _, t := range rules {
 		if t.Kind != kind || !m.matchesTranslationRule(t, a) {
 			continue
@@ -62,7 +62,7 @@ func (m *Model) firstOf(rules []*resolve.TranslationRule, kind resolve.Translati
 
 // matchesTranslationRule tests an incoming packet against a binat rule's addresses in
 // reverse: the packet goes from To to the translation of From.
-func (m *Model) matchesTranslationRule(t *resolve.TranslationRule, a *asked) bool {
+func (m *Model) matchesTranslationRule(t *resolve.TranslationRule, a *ruleInput) bool {
 	if t.Kind != resolve.BinatRule || t.No || t.Path != "" || a.direction == ast.Out {
 		return m.matches(&t.Rule, a)
 	}
@@ -73,7 +73,7 @@ func (m *Model) matchesTranslationRule(t *resolve.TranslationRule, a *asked) boo
 
 // exchange applies a binat rule: the packet keeps its ports, and the part of its address
 // behind the network.
-func (m *Model) exchange(c *crossing, t *resolve.TranslationRule, a *asked) {
+func (m *Model) exchange(c *crossing, t *resolve.TranslationRule, a *ruleInput) {
 	if a.direction == ast.Out {
 		addr := m.moved(&t.Binat, a.tuple.Src, a.family)
 		c.nat = &target{&resolve.Translation{Addrs: oneAddress(addr), StaticPort: true}, addr, 0}

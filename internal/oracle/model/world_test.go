@@ -179,18 +179,18 @@ func echo(t *testing.T, src, dst netip.Addr, kind uint8, id uint16) []byte {
 // in shows a frame at an interface's ingress and expects a verdict and a reason.
 func (w *world) in(index uint32, b []byte, v Verdict, r reason.Reason) []byte {
 	w.t.Helper()
-	return w.judge(&Frame{Hook: XDP, Interface: index, Bytes: b}, v, r).Frame
+	return w.handle(&Frame{Hook: XDP, Interface: index, Bytes: b}, v, r).Frame
 }
 
 // own shows a frame of the box itself at an interface's egress.
 func (w *world) own(index uint32, b []byte, v Verdict, r reason.Reason) []byte {
 	w.t.Helper()
-	return w.judge(&Frame{Hook: TCXEgress, Interface: index, Bytes: b}, v, r).Frame
+	return w.handle(&Frame{Hook: TCXEgress, Interface: index, Bytes: b}, v, r).Frame
 }
 
-func (w *world) judge(f *Frame, v Verdict, r reason.Reason) Outcome {
+func (w *world) handle(f *Frame, v Verdict, r reason.Reason) Outcome {
 	w.t.Helper()
-	o := w.Judge(f, nil)
+	o := w.Handle(f, nil)
 	if o.Verdict != v || o.Reason != r {
 		w.t.Fatalf("verdict %d (%s), want %d (%s)", o.Verdict, o.Reason, v, r)
 	}

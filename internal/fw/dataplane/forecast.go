@@ -2,23 +2,23 @@ package dataplane
 
 import "fmt"
 
-// An Outlook says what Commit will do with the existing connections.
-type Outlook struct {
+// An Forecast says what Commit will do with the existing connections.
+type Forecast struct {
 	Converts bool  // they have another version's layout
 	States   int   // how many there are; 0 if they cannot be read
 	Lost     int   // how many cannot be converted
 	Why      error // why some or all are lost; nil: none is
 }
 
-// Outlook returns what Commit will do with the existing connections.
-func (d *Dataplane) Outlook() Outlook {
+// Forecast returns what Commit will do with the existing connections.
+func (d *Dataplane) Forecast() Forecast {
 	if d.lost != nil {
-		return Outlook{Why: d.lost}
+		return Forecast{Why: d.lost}
 	}
 	if d.old == nil || !d.old.other {
-		return Outlook{}
+		return Forecast{}
 	}
-	o := Outlook{Converts: true}
+	o := Forecast{Converts: true}
 	var s xdpState
 	for _, err := range d.old.states.all(&s) {
 		o.States++
@@ -30,11 +30,11 @@ func (d *Dataplane) Outlook() Outlook {
 	return o
 }
 
-// Loses reports whether connections will be lost.
-func (o Outlook) Loses() bool { return o.Why != nil }
+// LosesAny reports whether connections will be lost.
+func (o Forecast) LosesAny() bool { return o.Why != nil }
 
 // String says what will be lost.
-func (o Outlook) String() string {
+func (o Forecast) String() string {
 	switch {
 	case o.Why == nil:
 		return "all connections go on"

@@ -9,16 +9,16 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// An intake is a set of tables that states are copied into, with the import program of
+// An importer is a set of tables that states are copied into, with the import program of
 // their layout.
-type intake struct {
-	maps     map[string]*bpfload.Map
-	shared   sharedFields
-	states   rawStates
-	ours     []xdpState          // the states, if they have this version's layout
-	back     *bpfload.Conversion // converts this version's states to the intake's; nil: they are the same
-	importer *bpfload.Program
-	form     importForm
+type importer struct {
+	maps    map[string]*bpfload.Map
+	shared  sharedFields
+	states  rawStates
+	ours    []xdpState          // the states, if they have this version's layout
+	back    *bpfload.Conversion // converts this version's states to the importer's; nil: they are the same
+	program *bpfload.Program
+	form    importForm
 }
 
 // An importForm holds the offsets of the fields of struct import (bpf/state/import.h).
@@ -27,25 +27,25 @@ type importForm struct {
 	state, index, owner, find int // -1: no such field
 }
 
-// ourForm is the form of this version.
-var ourForm = importForm{
+// currentForm is the form of this version.
+var currentForm = importForm{
 	size:  int(unsafe.Sizeof(importing{})),
 	state: int(unsafe.Offsetof(importing{}.State)), index: int(unsafe.Offsetof(importing{}.Index)),
 	owner: int(unsafe.Offsetof(importing{}.Owner)), find: int(unsafe.Offsetof(importing{}.Find)),
 }
 
-// intakeOf returns an intake for tables of this version.
-func intakeOf(t *tables, importer *bpfload.Program) *intake {
+// newImporter returns an importer for tables of this version.
+func newImporter(t *tables, program *bpfload.Program) *importer {
 	s := t.shared
-	return &intake{
-		maps: t.maps, ours: t.states, states: rawStatesOf(t.states), importer: importer, form: ourForm,
+	return &importer{
+		maps: t.maps, ours: t.states, states: rawStatesOf(t.states), program: program, form: currentForm,
 		shared: sharedFields{pathsHigh: &s.PathsHigh, pathsReserved: &s.PathsReserved},
 	}
 }
 
-// enter enters a state, or with find only looks for its owner. It returns the index of
+// importState enters a state, or with find only looks for its owner. It returns the index of
 // the state, or the index of the state that has one of its tuples. 0 means none.
-func (d *intake) enter(s *xdpState, find bool) (index, owner uint32, err error) {
+func (d *importer) importState(s *xdpState, find bool) (index, owner uint32, err error) {
 	if find && d.form.find < 0 {
 		return 0, d.scan(s), nil
 	}
@@ -56,7 +56,7 @@ func (d *intake) enter(s *xdpState, find bool) (index, owner uint32, err error) 
 	if find {
 		binary.NativeEndian.PutUint32(buffer[d.form.find:], 1)
 	}
-	if _, err := bpfload.RunSyscall(d.importer, buffer); err != nil {
+	if _, err := bpfload.RunSyscall(d.program, buffer); err != nil {
 		return 0, 0, fmt.Errorf("copy a state: %w", err)
 	}
 	index = binary.NativeEndian.Uint32(buffer[d.form.index:])
@@ -70,8 +70,8 @@ func (d *intake) enter(s *xdpState, find bool) (index, owner uint32, err error) 
 	return index, owner, nil
 }
 
-// encode writes a state in the intake's layout.
-func (d *intake) encode(to []byte, s *xdpState) error {
+// encode writes a state in the importer's layout.
+func (d *importer) encode(to []byte, s *xdpState) error {
 	from := bytesOf(unsafe.Slice(s, 1))
 	if d.back == nil {
 		copy(to, from)
@@ -82,7 +82,7 @@ func (d *intake) encode(to []byte, s *xdpState) error {
 
 // scan searches for the state that has the first tuple, if the importer does not report
 // it.
-func (d *intake) scan(s *xdpState) uint32 {
+func (d *importer) scan(s *xdpState) uint32 {
 	var n xdpState
 	for i, err := range d.states.all(&n) {
 		if err == nil && n.Forth.Tuple == s.Forth.Tuple {
@@ -93,7 +93,7 @@ func (d *intake) scan(s *xdpState) uint32 {
 }
 
 // read reads the state at index. It returns false if no live state is there.
-func (d *intake) read(index uint32, n *xdpState) bool {
+func (d *importer) read(index uint32, n *xdpState) bool {
 	if index == 0 || int(index) >= d.states.count {
 		return false
 	}
@@ -103,7 +103,7 @@ func (d *intake) read(index uint32, n *xdpState) bool {
 
 // change lets f change a state that packets may use at the same time. n holds the values
 // read from it.
-func (d *intake) change(index uint32, n *xdpState, f func(*xdpState)) error {
+func (d *importer) change(index uint32, n *xdpState, f func(*xdpState)) error {
 	if d.ours != nil {
 		f(&d.ours[index])
 		return nil
@@ -126,6 +126,6 @@ func (d *intake) change(index uint32, n *xdpState, f func(*xdpState)) error {
 }
 
 // end marks a state dead.
-func (d *intake) end(index uint32) {
+func (d *importer) end(index uint32) {
 	atomic.CompareAndSwapUint32(word(d.states.at(int(index)), d.states.status), statusLive, statusDead)
 }

@@ -30,8 +30,8 @@ type Packet struct {
 	Mark, Keep         uint32 // without weir's own bits; bits that the other crossing has set
 }
 
-// An Answer is the result of the rules. Rules are numbers; None means no rule.
-type Answer struct {
+// A Result is the result of the rules. Rules are numbers; None means no rule.
+type Result struct {
 	Verdict      reason.Reason // Rule, NoRule, Block or NATAddress
 	Rule         int           // the deciding rule
 	Matched      []int         // rules that count the packet
@@ -56,17 +56,17 @@ type Target struct {
 	StaticPort bool
 }
 
-// A Judge has the model evaluate rules one after the other.
-type Judge struct{ model *model.Model }
+// An Evaluator has the model evaluate rules one after the other.
+type Evaluator struct{ model *model.Model }
 
-// NewJudge returns a Judge whose pools have handed out no address yet. It numbers the
+// NewEvaluator returns an Evaluator whose pools have handed out no address yet. It numbers the
 // rules.
-func NewJudge(rs *resolve.Ruleset, s ruleset.Snapshot) *Judge {
-	return &Judge{model.New(boxOf(&s), numbered(rs), 0)}
+func NewEvaluator(rs *resolve.Ruleset, s ruleset.Snapshot) *Evaluator {
+	return &Evaluator{model.New(boxOf(&s), numbered(rs), 0)}
 }
 
 // Replace puts other rules in force. Pools of rules that stay go on.
-func (j *Judge) Replace(rs *resolve.Ruleset) { j.model.SetRules(numbered(rs)) }
+func (j *Evaluator) Replace(rs *resolve.Ruleset) { j.model.SetRules(numbered(rs)) }
 
 func numbered(rs *resolve.Ruleset) *resolve.Ruleset {
 	for i, r := range rs.Rules {
@@ -98,14 +98,14 @@ func boxOf(s *ruleset.Snapshot) *model.Box {
 	return b
 }
 
-// Judge evaluates the rules for a packet (docs/packet-path.md, 5).
-func (j *Judge) Judge(p Packet) Answer {
+// Evaluate evaluates the rules for a packet (docs/packet-path.md, 5).
+func (j *Evaluator) Evaluate(p Packet) Result {
 	e := j.model.Evaluate(&model.Question{
 		Direction: p.Direction, Interface: p.Ifindex, TCPFlags: p.TCPFlags, ICMPType: p.ICMPType, ICMPCode: p.ICMPCode,
 		Tuple: state.Tuple{Src: p.Src, Dst: p.Dst, SPort: p.SPort, DPort: p.DPort, Proto: p.Proto},
 		Tag:   p.Tag, Mark: p.Mark, Keep: p.Keep,
 	})
-	a := Answer{Verdict: e.Reason, Rule: None, Stop: None, Tag: e.Tag, Mark: e.Mark.On(p.Mark), SetMark: e.Mark.Mask}
+	a := Result{Verdict: e.Reason, Rule: None, Stop: None, Tag: e.Tag, Mark: e.Mark.On(p.Mark), SetMark: e.Mark.Mask}
 	for _, number := range e.Matched {
 		a.Matched = append(a.Matched, int(number-1))
 	}
@@ -130,7 +130,7 @@ func (j *Judge) Judge(p Packet) Answer {
 	return a
 }
 
-// Diff returns how two answers differ, or "" if they are equal.
-func Diff(want, got Answer) string {
+// Diff returns how two results differ, or "" if they are equal.
+func Diff(want, got Result) string {
 	return cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty())
 }

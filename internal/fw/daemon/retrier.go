@@ -9,22 +9,22 @@ import (
 	"weir/internal/fw/dataplane"
 )
 
-// wantedPause is how long to wait before trying a file that did not load again, if the
+// retryFilePause is how long to wait before trying a file that did not load again, if the
 // machine has not changed. A host may resolve by then, or the file may exist.
-const wantedPause = 5 * time.Second
+const retryFilePause = 5 * time.Second
 
-// wanter loads the file that the start could not load, as soon as that is possible.
-type wanter struct {
+// retrier loads the file that the start could not load, as soon as that is possible.
+type retrier struct {
 	readiness
 	box *box
 }
 
-func (*wanter) String() string { return "load of the file" }
+func (*retrier) String() string { return "load of the file" }
 
-func (w *wanter) Run(ctx context.Context) error {
+func (w *retrier) Run(ctx context.Context) error {
 	w.set() // the box is filtered meanwhile
-	for w.box.isWanting() {
-		if err := w.box.loadWanted(ctx); err != nil {
+	for w.box.isRetrying() {
+		if err := w.box.retryFile(ctx); err != nil {
 			w.box.cfg.Log.Error("load the file that did not load", "error", err)
 		}
 		select {
@@ -34,32 +34,32 @@ func (w *wanter) Run(ctx context.Context) error {
 			if !sleep(ctx, followPause) {
 				return nil
 			}
-		case <-time.After(wantedPause):
+		case <-time.After(retryFilePause):
 		}
 	}
 	<-ctx.Done()
 	return nil
 }
 
-func (b *box) isWanting() bool {
+func (b *box) isRetrying() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.wanting
+	return b.retrying
 }
 
-// loadWanted loads the present text of the file that did not load at the start, if it
+// retryFile loads the present text of the file that did not load at the start, if it
 // fits the machine. It is no error if it does not.
-func (b *box) loadWanted(ctx context.Context) error {
+func (b *box) retryFile(ctx context.Context) error {
 	wanted, fits := b.cfg.readWanted(ctx)
 	if !fits {
 		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.wanting || ctx.Err() != nil { // weir load came first
+	if !b.retrying || ctx.Err() != nil { // weir load came first
 		return nil
 	}
-	m, err := look(b.cfg.Log)
+	m, err := readMachine(b.cfg.Log)
 	if err != nil {
 		return err
 	}
@@ -70,13 +70,13 @@ func (b *box) loadWanted(ctx context.Context) error {
 	if errors.Is(err, dataplane.ErrBusy) {
 		return err
 	}
-	b.wanting = false // no retry: no change of the machine helps
+	b.retrying = false // no retry: no change of the machine helps
 	if err != nil {
 		b.cfg.Log.Error("the rules do not load", "file", wanted.Name, "error", err)
 		return nil
 	}
-	b.instead = false
-	b.sayLoaded()
+	b.substitute = false
+	b.logLoaded()
 	return nil
 }
 
@@ -87,7 +87,7 @@ func (cfg *Config) readWanted(ctx context.Context) (wanted Source, fits bool) {
 	if err != nil {
 		return Source{}, false
 	}
-	m, err := look(slog.New(slog.DiscardHandler))
+	m, err := readMachine(slog.New(slog.DiscardHandler))
 	if err != nil {
 		return Source{}, false
 	}
