@@ -50,7 +50,7 @@ func TestCheck(t *testing.T) {
 		{"standard input", "pass in from em0\n", []string{"--host", "host.json", "-"}, exitDone, "pass in inet from 192.0.2.1 to any flags S/SA\n", ""},
 		{"standard input refused", "pass in proto tpc port 22\n", []string{"--host", "host.json", "-"}, exitRefused, "",
 			"stdin:1:15: there is no protocol \"tpc\"; did you mean \"tcp\"?\n    1 | pass in proto tpc port 22\n      |               ^^^\n" +
-				"stdin:1:19: port stands behind from or to: did you mean \"to port\"?\n    1 | pass in proto tpc port 22\n      |                   ^^^^\n"},
+				"stdin:1:19: port belongs after from or to: did you mean \"to port\"?\n    1 | pass in proto tpc port 22\n      |                   ^^^^\n"},
 		{"refused", "pas in\n", host, exitRefused, "",
 			"pf.conf:1:1: no statement starts with \"pas\"; did you mean \"pass\"?\n    1 | pas in\n      | ^^^\n"},
 		{"file of a table that the host describes", "table <far> file \"absent\"\nblock from <far>\n", host, exitDone,

@@ -55,7 +55,7 @@ func noWayBack(rules []*resolve.Rule, list *diag.List) {
 		if r.Action == ast.Pass && r.State == resolve.NoState && r.Direction != ast.AnyDirection && !answered(passing, wayOf(r)) {
 			warn(list, "", diag.Diagnostic{
 				Span:    r.Stmt,
-				Message: "this keeps no state, and no rule passes the answers",
+				Message: "this keeps no state, and no rule passes the replies",
 			})
 		}
 	}
@@ -116,7 +116,7 @@ func noStateOut(rules []*resolve.Rule, list *diag.List) {
 	if keepsIn && blocks.IsValid() {
 		warn(list, "", diag.Diagnostic{
 			Span:    blocks,
-			Message: "no rule keeps state of what goes out, so this blocks the answers to it; pass out would let them in",
+			Message: "no rule keeps state for outgoing packets, so this blocks the replies to them; pass out would let them in",
 		})
 	}
 }

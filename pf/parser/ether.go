@@ -69,10 +69,10 @@ func (p *parser) etherHead(e *ast.Ether) {
 
 // etherType reads the protocol number of frames. As with pfctl, it cannot be 0.
 func (p *parser) etherType() ast.EtherType {
-	w := p.name("the number of a protocol of frames, such as 0x0800")
+	w := p.name("an EtherType, such as 0x0800")
 	n, err := strconv.ParseUint(w.Text, 0, 16)
 	if err != nil || n == 0 {
-		p.fail(w.Span, "%q is no number of a protocol of frames: those are 1 to 0xffff", w.Text)
+		p.fail(w.Span, "%q is not an EtherType: expected 1 to 0xffff", w.Text)
 	}
 	return ast.EtherType{Word: w, Number: uint16(n)}
 }
@@ -97,7 +97,7 @@ func (p *parser) macs(e *ast.Ether) {
 func (p *parser) mac() ast.MAC {
 	start := p.tok.Span
 	m := ast.MAC{Not: p.accept(token.Not), Mask: [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}
-	w := p.name("the address of a frame, such as 02:00:00:00:00:01")
+	w := p.name("a MAC address, such as 02:00:00:00:00:01")
 	text, mask, masked := strings.Cut(w.Text, "&")
 	m.Addr = p.macBytes(text, w.Span)
 	switch {
@@ -123,7 +123,7 @@ func (p *parser) mac() ast.MAC {
 func (p *parser) macBytes(s string, at token.Span) (m [6]byte) {
 	mac, err := net.ParseMAC(s)
 	if err != nil || len(mac) != len(m) || !strings.Contains(s, ":") {
-		p.fail(at, "%q is no address of a frame: six numbers of two digits with colons between them", s)
+		p.fail(at, "%q is not a MAC address: expected six pairs of hex digits separated by colons", s)
 	}
 	copy(m[:], mac)
 	return m
@@ -137,7 +137,7 @@ func (p *parser) l3(e *ast.Ether) {
 	p.fromTo(&e.Rule)
 	for _, ports := range [][]ast.Port{e.From.Ports, e.To.Ports} {
 		if len(ports) > 0 {
-			p.faults.Errorf(ports[0].Span, "rules for frames ask for addresses, and for no ports")
+			p.faults.Errorf(ports[0].Span, "ether rules match addresses, not ports")
 		}
 	}
 }
@@ -173,7 +173,7 @@ func (p *parser) etherOptions(e *ast.Ether) {
 func (p *parser) onlyEther(a *ast.Anchor) {
 	for _, s := range a.Body {
 		if _, ok := s.(*ast.Ether); !ok {
-			p.faults.Errorf(s.Whole(), "only ether rules stand in an ether anchor")
+			p.faults.Errorf(s.Whole(), "an ether anchor contains only ether rules")
 		}
 	}
 }

@@ -104,7 +104,7 @@ func (p *parser) receivedOn(r *ast.Rule, at token.Span, not bool) {
 	i := p.ruleInterface()
 	switch {
 	case i.Not:
-		p.faults.Errorf(i.Span, "the ! stands before received-on")
+		p.faults.Errorf(i.Span, "write ! before received-on")
 	case i.RDomain != nil:
 		p.faults.Errorf(i.Span, "received-on takes an interface or a group")
 	}
@@ -142,7 +142,7 @@ func (p *parser) tos() *ast.Count {
 		n, known = uint32(value), err == nil
 	}
 	if !known {
-		p.fail(w.Span, "%q is no type of service: a number up to 255, lowdelay, throughput, reliability, or a code point such as af11, cs1 or ef", w.Text)
+		p.fail(w.Span, "%q is not a type of service: expected a number up to 255, lowdelay, throughput, reliability, or a code point such as af11, cs1 or ef", w.Text)
 	}
 	return &ast.Count{Span: w.Span, N: n}
 }
@@ -259,7 +259,7 @@ func (p *parser) probability(r *ast.Rule, at token.Span) {
 		f *= 0.01
 	}
 	if err != nil || !(f >= 0 && f <= 1) {
-		p.fail(w.Span, "%q is no probability: from 0 to 1, or from 0%% to 100%%", w.Text)
+		p.fail(w.Span, "%q is not a probability: expected 0 to 1, or 0%% to 100%%", w.Text)
 	}
 	n := uint32(f*(1<<32-1) + 0.5)
 	last(p, &r.Probability, at, "probability", &ast.Count{Span: at.To(p.last), N: max(n, 1)})

@@ -19,7 +19,7 @@ func (p *parser) host() ast.Host {
 		return h
 	}
 	if h.Not = p.accept(token.Not); h.Not && p.isWord("any") {
-		p.fail(start.To(p.tok.Span), "no address is not any")
+		p.fail(start.To(p.tok.Span), "! any matches no address")
 	}
 	switch {
 	case p.accept(token.Less):
@@ -54,7 +54,7 @@ func (p *parser) ruleHost() ast.Host {
 	if !special || word.Kind != token.Word {
 		h := p.host()
 		if p.isWord("weight") {
-			p.fail(p.tok.Span, "weight stands behind addresses to translate to only")
+			p.fail(p.tok.Span, "weight is allowed only after a translation address")
 		}
 		return h
 	}
@@ -69,7 +69,7 @@ func (p *parser) ruleHost() ast.Host {
 func (p *parser) noURPF(to *ast.Endpoint) {
 	for _, h := range to.Hosts {
 		if h.Kind == ast.HostURPFFailed {
-			p.faults.Errorf(h.Span, "urpf-failed is asked of a packet's source only")
+			p.faults.Errorf(h.Span, "urpf-failed is allowed only after from")
 		}
 	}
 }
@@ -139,7 +139,7 @@ func (p *parser) hostName(h *ast.Host, what string) {
 			return
 		}
 		if i == 0 {
-			p.fail(w.Span, "%s stands behind the name of an interface", w.Text)
+			p.fail(w.Span, "%s is allowed only after the name of an interface", w.Text)
 		}
 		h.Name = h.Name[:i]
 	}
@@ -159,7 +159,7 @@ func (p *parser) checkDynamic(word string, at token.Span) {
 	name, modifier, colon := strings.Cut(word, ":")
 	switch {
 	case colon:
-		p.faults.Errorf(at, "there is no modifier :%s of interfaces; there are :network, :broadcast, :peer and :0", modifier)
+		p.faults.Errorf(at, "unknown modifier :%s; interfaces have :network, :broadcast, :peer and :0", modifier)
 	case name[0] >= '0' && name[0] <= '9':
 		p.faults.Errorf(at, "%q is not the name of an interface or group, which begins with a letter", name)
 	case len(name) > maxInterfaceName:

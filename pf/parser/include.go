@@ -30,7 +30,7 @@ func (p *parser) include() ast.Stmt {
 	name := p.name("the name of a file")
 	statement := at.To(p.last)
 	if p.tok.Kind != token.Newline && p.tok.Kind != token.EOF {
-		p.fail(p.tok.Span, "include stands on a line of its own")
+		p.fail(p.tok.Span, "include must be on a line of its own")
 	}
 	if p.stream.Depth() >= maxIncludes {
 		p.fail(statement, "files include each other more than %d deep", maxIncludes)

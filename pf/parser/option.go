@@ -37,7 +37,7 @@ func (p *parser) flagSet() uint8 {
 	for _, c := range p.tok.Text {
 		i := strings.IndexRune(flagLetters, c)
 		if i < 0 {
-			p.fail(p.tok.Span, "there is no TCP flag %q; they are %s", c, flagLetters)
+			p.fail(p.tok.Span, "unknown TCP flag %q; the flags are %s", c, flagLetters)
 		}
 		set |= 1 << i
 	}

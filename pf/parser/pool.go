@@ -96,7 +96,7 @@ func (p *parser) poolOptions(pool *ast.Pool) {
 		case kind != ast.NoPoolType:
 			p.advance()
 			if pool.Type != ast.NoPoolType {
-				p.faults.Errorf(at, "%s: the pool has a type already, %s", kind, pool.Type)
+				p.faults.Errorf(at, "%s: the pool already has the type %s", kind, pool.Type)
 			}
 			pool.Type = kind
 			if kind == ast.SourceHash {

@@ -122,7 +122,7 @@ func (p *parser) queueOption(q *ast.Queue, word string) bool {
 func (p *parser) within(what string, least, most uint64) uint64 {
 	w, n := p.number(what, most)
 	if n < least {
-		p.fail(w.Span, "%s must be %d at least", what, least)
+		p.fail(w.Span, "%s must be at least %d", what, least)
 	}
 	return n
 }
@@ -160,7 +160,7 @@ func (p *parser) bitRate() (bits uint64, percent uint8) {
 	unit := w.Text[len(digits):]
 	n, err := strconv.ParseFloat(digits, 64)
 	if err != nil || n < 0 || strings.Trim(digits, "0123456789.") != "" {
-		p.fail(w.Span, "%q is no bandwidth, such as 10M", w.Text)
+		p.fail(w.Span, "%q is not a bandwidth, such as 10M", w.Text)
 	}
 	if unit == "%" {
 		if n < 1 || n > 100 {
@@ -190,7 +190,7 @@ func (p *parser) milliseconds() uint32 {
 	number, ok := strings.CutSuffix(w.Text, "ms")
 	n, err := strconv.ParseUint(number, 10, 32)
 	if !ok || err != nil || n == 0 {
-		p.fail(w.Span, "%q is no time in milliseconds, such as 100ms", w.Text)
+		p.fail(w.Span, "%q is not a time in milliseconds, such as 100ms", w.Text)
 	}
 	return uint32(n)
 }

@@ -89,9 +89,9 @@ func (p *parser) loosePort(r *ast.Rule) {
 		return
 	}
 	if r.From.OS != nil {
-		p.faults.Errorf(at, "port stands before os: from ADDRESS port N os NAME")
+		p.faults.Errorf(at, "write port before os: from ADDRESS port N os NAME")
 	} else {
-		p.faults.Errorf(at, "port stands behind from or to: did you mean \"to port\"?")
+		p.faults.Errorf(at, "port belongs after from or to: did you mean \"to port\"?")
 	}
 	p.list(func() { r.To.Ports = append(r.To.Ports, p.port()) })
 }

@@ -18,7 +18,7 @@ func (p *parser) scrubRule() ast.Stmt {
 	p.direction(&s.Rule)
 	at := p.tok.Span
 	if p.logQuick(&s.Log, &s.Quick); s.Quick {
-		p.faults.Errorf(at, "scrub rules take no quick: the first that matches counts")
+		p.faults.Errorf(at, "scrub rules cannot be quick: the first match decides")
 	}
 	p.on(&s.Rule)
 	s.Family, s.FamilySpan = p.family()
@@ -31,7 +31,7 @@ func (p *parser) scrubRule() ast.Stmt {
 		p.accept(token.Comma)
 	}
 	if at, ok := given["reassemble"]; ok && s.Direction != ast.AnyDirection {
-		p.faults.Errorf(at, "reassemble tcp needs both directions: leave in or out away")
+		p.faults.Errorf(at, "reassemble tcp needs both directions: remove in or out")
 	}
 	s.Span = s.Span.To(p.last)
 	return s

@@ -15,7 +15,7 @@ import (
 func (p *parser) set() ast.Stmt {
 	start := p.tok.Span
 	if p.depth > 0 {
-		p.fail(start, "options stand outside of anchors")
+		p.fail(start, "options are not allowed in anchors")
 	}
 	p.advance()
 	name := p.tok
@@ -302,7 +302,7 @@ func (p *parser) percent() uint8 {
 	number, ok := strings.CutSuffix(w.Text, "%")
 	n, err := strconv.ParseFloat(number, 64)
 	if !ok || err != nil || !(n >= 1 && n <= 100) {
-		p.fail(w.Span, "%q is no percentage from 1%% to 100%%", w.Text)
+		p.fail(w.Span, "%q is not a percentage from 1%% to 100%%", w.Text)
 	}
 	return uint8(n)
 }

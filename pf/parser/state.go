@@ -94,7 +94,7 @@ func stateOptionName(o *ast.StateOption) string {
 func (p *parser) stateTimeoutName() string {
 	name := p.word("an option of the state")
 	if name.Text == "frag" || name.Text == "interval" {
-		p.fail(name.Span, "%s is no timeout of a state; it stands behind set timeout", name.Text)
+		p.fail(name.Span, "%s is not a timeout of states; use it with set timeout", name.Text)
 	}
 	if slices.Contains(timeoutNames, name.Text) {
 		return name.Text
@@ -106,7 +106,7 @@ func (p *parser) stateTimeoutName() string {
 	slices.Sort(words) // so that the suggestion among equally near names is always the same
 	p.failWith(diag.Diagnostic{
 		Span:    name.Span,
-		Message: "there is no option of states " + strconv.Quote(name.Text),
+		Message: "unknown state option " + strconv.Quote(name.Text),
 		Suggest: diag.Nearest(name.Text, words),
 	})
 	return ""
@@ -143,7 +143,7 @@ func (p *parser) limit(what string, most uint64, positive bool) uint32 {
 	at := p.tok.Span
 	_, n := p.number(what, most)
 	if positive && n == 0 {
-		p.faults.Errorf(at, "%s must be 1 at least", what)
+		p.faults.Errorf(at, "%s must be at least 1", what)
 	}
 	return uint32(n)
 }

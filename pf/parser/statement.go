@@ -58,7 +58,7 @@ func (p *parser) macro() ast.Stmt {
 	case name.Text == "":
 		p.fail(name.Span, `"" cannot name a macro`)
 	case strings.ContainsAny(name.Text, " \t\r\n\v\f"):
-		p.fail(name.Span, "%q cannot name a macro: there is a blank in it", name.Text)
+		p.fail(name.Span, "%q cannot name a macro: it contains a space", name.Text)
 	case name.Kind == token.Word && token.IsReserved(name.Text):
 		p.fail(name.Span, "%q cannot name a macro: it is a keyword", name.Text)
 	}

@@ -20,7 +20,7 @@ func (p *parser) translation() ast.Stmt {
 	at := p.tok.Span
 	t.Pass = p.acceptWord("pass")
 	if t.No && t.Pass {
-		p.faults.Errorf(at, "what is not translated cannot be passed by its translation: no %s takes no pass", t.Kind)
+		p.faults.Errorf(at, "no %s translates nothing, so it takes no pass", t.Kind)
 	}
 	if at = p.tok.Span; p.acceptWord("log") {
 		t.Log = p.logOptions(at)
@@ -64,7 +64,7 @@ func (p *parser) target(t *ast.Translation) {
 	found := p.accept(token.Arrow)
 	switch {
 	case t.No && found:
-		p.fail(at, "what is not translated has no address to translate to: no %s takes no ->", t.Kind)
+		p.fail(at, "no %s translates nothing, so it takes no ->", t.Kind)
 	case t.No:
 		return
 	case !found && !p.is(token.Newline) && !p.is(token.EOF) && !p.is(token.RightBrace):
@@ -91,7 +91,7 @@ func (p *parser) translationAnchor() ast.Stmt {
 		p.rtable(&t.Rule, at)
 	}
 	if p.is(token.Arrow) {
-		p.fail(p.tok.Span, "the rules in an anchor translate, %s itself does not", word)
+		p.fail(p.tok.Span, "%s itself translates nothing; the rules in its anchor do", word)
 	}
 	t.Span = t.Span.To(p.last)
 	return t

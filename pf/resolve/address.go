@@ -40,7 +40,7 @@ func (r *resolver) resolve(h *ast.Host, where place) []ast.Host {
 		return []ast.Host{*h}
 	case ast.HostDynamic:
 		if _, err := netip.ParseAddr(h.Name); err == nil {
-			r.faults.Errorf(h.Span, "parentheses are for interfaces, whose addresses change")
+			r.faults.Errorf(h.Span, "parentheses are only for interfaces")
 			return nil
 		}
 		if h.Name != Self {
@@ -63,7 +63,7 @@ func (r *resolver) resolve(h *ast.Host, where place) []ast.Host {
 
 func (r *resolver) routeLabel(h *ast.Host, where place) {
 	if where != ruleHost {
-		r.faults.Errorf(h.Span, "the label of a route stands behind from or to only")
+		r.faults.Errorf(h.Span, "a route label is allowed only after from or to")
 		return
 	}
 	r.faults.Unenforced(h.Span, "route")
@@ -87,12 +87,12 @@ func (r *resolver) word(h *ast.Host) []ast.Host {
 		return r.ofHost(h, addrs)
 	}
 	if name, modifier, ok := strings.Cut(h.Name, ":"); ok && r.named(name) != nil {
-		r.faults.Errorf(h.Span, "there is no modifier :%s of interfaces; there are :network, :broadcast, :peer and :0", modifier)
+		r.faults.Errorf(h.Span, "unknown modifier :%s; interfaces have :network, :broadcast, :peer and :0", modifier)
 		return nil
 	}
-	message := fmt.Sprintf("%q is no address, and no interface or host of that name is known", h.Name)
+	message := fmt.Sprintf("%q is not an address, and no interface or host has that name", h.Name)
 	if err != nil {
-		message = fmt.Sprintf("%q is no address and no interface, and as a host it was not found: %v", h.Name, err)
+		message = fmt.Sprintf("%q is neither an address nor an interface, and looking it up as a host failed: %v", h.Name, err)
 	}
 	r.suggest(ast.Word{Span: h.Span, Text: h.Name}, message,
 		func() []string { return append(r.host.names(), sortedKeys(r.host.Hosts)...) })
@@ -118,7 +118,7 @@ func (r *resolver) named(name string) []*HostInterface {
 // ofInterface returns the addresses, or networks, of interfaces.
 func (r *resolver) ofInterface(h *ast.Host, interfaces []*HostInterface) []ast.Host {
 	if (h.Network || h.Broadcast) && h.Bits >= 0 {
-		r.faults.Errorf(h.Span, "%s has a length of its own; leave /%d out", modifier(h), h.Bits)
+		r.faults.Errorf(h.Span, "%s already has a length; remove /%d", modifier(h), h.Bits)
 		return nil
 	}
 	var found []ast.Host
@@ -128,7 +128,7 @@ func (r *resolver) ofInterface(h *ast.Host, interfaces []*HostInterface) []ast.H
 	switch {
 	case len(found) > 0:
 	case h.Name == Self && !h.Not && !h.Broadcast && !h.Peer:
-		r.faults.Warnf(h.Span, "this machine has no address yet, so nothing is matched")
+		r.faults.Warnf(h.Span, "this machine has no address yet, so this matches nothing")
 	case h.Broadcast || h.Peer:
 		r.faults.Errorf(h.Span, "%q has no %s address now", h.Name, strings.TrimPrefix(modifier(h), ":"))
 	default:

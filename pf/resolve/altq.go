@@ -59,7 +59,7 @@ func (r *resolver) discipline(d *ast.Discipline) {
 	for _, i := range d.Queue.On {
 		r.known(ast.Word{Span: i.Span, Text: i.Name})
 		if first := r.altq.disciplines[i.Name]; first != nil {
-			r.conflict(i.Span, i.Name+" has an altq already", first.Span)
+			r.conflict(i.Span, i.Name+" already has an altq", first.Span)
 			continue
 		}
 		r.altq.disciplines[i.Name] = d
@@ -84,12 +84,12 @@ func (r *resolver) altqQueue(q *ast.Queue) {
 	case r.altq.refused:
 		return
 	case !r.queues.altq:
-		r.faults.Errorf(q.Span, "there is no altq on that this queue could belong to")
+		r.faults.Errorf(q.Span, "this queue belongs to no altq on")
 		return
 	case q.Parent != nil:
-		r.faults.Errorf(q.Parent.Span, "with altq a parent names its queues in braces, not the queue its parent")
+		r.faults.Errorf(q.Parent.Span, "with altq a parent lists its queues in braces; a queue does not name its parent")
 	case q.Flows > 0 || q.Quantum > 0 || q.Min != nil || q.Max != nil:
-		r.faults.Errorf(q.Span, "flows, quantum, min and max are not for altq")
+		r.faults.Errorf(q.Span, "altq has no flows, quantum, min or max")
 	case q.ALTQ.Bucket != nil:
 		r.faults.Errorf(q.Span, "tbrsize is for altq on, not for its queues")
 	}
@@ -129,10 +129,10 @@ func (r *resolver) altqOn(q *ast.Queue, n altqName) bool {
 		r.conflict(s.Span, fmt.Sprintf("%s has the scheduler %s", n.on, n.scheduler), d.Queue.ALTQ.Scheduler.Span)
 		return false
 	case priq && len(q.ALTQ.Queues) > 0:
-		r.faults.Errorf(q.ALTQ.Queues[0].Span, "priq has no queues below others")
+		r.faults.Errorf(q.ALTQ.Queues[0].Span, "with priq, queues have no queues below them")
 		return false
 	case priq && q.Bandwidth != nil && q.Bandwidth.Percent != 100:
-		r.faults.Errorf(q.Bandwidth.Span, "priq gives no bandwidth")
+		r.faults.Errorf(q.Bandwidth.Span, "priq queues have no bandwidth")
 		return false
 	case altqPriorities[n.scheduler] > 0 && priority >= altqPriorities[n.scheduler]:
 		r.faults.Errorf(q.Span, "with %s a priority is at most %d", n.scheduler, altqPriorities[n.scheduler]-1)
@@ -173,7 +173,7 @@ func (r *resolver) altqDefault(q *ast.Queue, on string) bool {
 		return false
 	}
 	if first, again := r.altq.defaults[on]; again {
-		r.conflict(s.Options[at].Name.Span, on+" has a default queue already", first)
+		r.conflict(s.Options[at].Name.Span, on+" already has a default queue", first)
 		return false
 	}
 	r.altq.defaults[on] = s.Options[at].Name.Span

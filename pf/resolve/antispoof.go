@@ -23,7 +23,7 @@ func (r *resolver) antispoof(a *ast.Antispoof) {
 		members := r.named(of.Name)
 		if len(members) == 0 && !of.Dynamic {
 			if r.isGroup(of.Name) { // else known has warned
-				r.faults.Warnf(of.Span, "nothing is in the group %q now, so antispoof does nothing for it; write (%s) to follow its addresses", of.Name, of.Name)
+				r.faults.Warnf(of.Span, "the group %q is empty now, so antispoof does nothing for it; write (%s) to follow its addresses", of.Name, of.Name)
 			}
 			continue // pfctl makes no rules in this case
 		}

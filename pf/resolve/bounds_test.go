@@ -32,7 +32,7 @@ func TestBounds(t *testing.T) {
 		{"translation rules", "nat from { " + many(1100, "10.0.0.1") + "} -> 192.0.2.1",
 			"in:1:1: the configuration expands to more than 1000 rules here"},
 		{"anchors that ask anchors", "nat-anchor a0\n" + askers(12),
-			"in:4:2: the configuration expands to more than 1000 translation rules here, with those of the anchors it asks"},
+			"in:4:2: the configuration expands to more than 1000 translation rules here, with those of the anchors it calls"},
 		{"antispoof", strings.Repeat("antispoof for em1\n", 300),
 			"in:251:1: the configuration expands to more than 1000 rules here"},
 		{"antispoof of a list", "antispoof for { " + many(300, "em1") + "}\nantispoof for { " + many(200, "em1 tun0") + "(em1) lo0 }",

@@ -18,14 +18,14 @@ func (r *resolver) checkOnce(in *ast.Rule) {
 	}
 	if in.Action != ast.Pass {
 		if in.AllowOpts.IsValid() {
-			r.faults.Errorf(in.AllowOpts, "allow-opts stands in pass rules only")
+			r.faults.Errorf(in.AllowOpts, "allow-opts is allowed only in pass rules")
 		}
 		if in.State != nil && in.State.Keep {
-			r.faults.Errorf(in.State.Span, "state is kept by pass rules only")
+			r.faults.Errorf(in.State.Span, "only pass rules keep state")
 		}
 	}
 	if in.Flags != nil && in.Flags.Set&^in.Flags.Mask != 0 {
-		r.faults.Errorf(in.Flags.Span, "never true: flags must be set that are not looked at")
+		r.faults.Errorf(in.Flags.Span, "never true: it requires flags that the mask leaves out")
 	}
 	if in.Dummynet != nil {
 		r.unenforcedAs("Dummynet", in.Dummynet.Span, map[bool]string{false: "dnpipe", true: "dnqueue"}[in.Dummynet.Queue])
@@ -61,10 +61,10 @@ func (r *resolver) consistent(out *ast.Rule) bool {
 		}
 	}
 	if proto.Number == protoICMP && out.Family == ast.Inet6 {
-		r.conflict(proto.Span, "proto icmp is not of inet6; its protocol is icmp6", out.FamilySpan)
+		r.conflict(proto.Span, "proto icmp is only for inet; for inet6 use icmp6", out.FamilySpan)
 	}
 	if proto.Number == protoICMP6 && out.Family == ast.Inet {
-		r.conflict(proto.Span, "proto icmp6 is not of inet; its protocol is icmp", out.FamilySpan)
+		r.conflict(proto.Span, "proto icmp6 is only for inet6; for inet use icmp", out.FamilySpan)
 	}
 	r.ownersConsistent(out, proto)
 	r.icmpConsistent(out, proto)

@@ -72,7 +72,7 @@ func TestNames(t *testing.T) {
 
 func TestLookupFails(t *testing.T) {
 	_, list := resolve.Load("in", []byte("pass from slow.example.net\n"), named())
-	if got := render(t, &list); !strings.Contains(got, "as a host it was not found: no answer within 5s") {
+	if got := render(t, &list); !strings.Contains(got, "looking it up as a host failed: no answer within 5s") {
 		t.Error(got)
 	}
 }

@@ -23,7 +23,7 @@ func (r *resolver) divert(in *ast.Rule, l *lists) *ast.Divert {
 	out := *in.Divert
 	switch {
 	case in.Action == ast.Match:
-		r.faults.Errorf(out.Span, "%s does not stand in match rules", divertName(&out))
+		r.faults.Errorf(out.Span, "%s is not allowed in match rules", divertName(&out))
 	case out.Kind == ast.DivertTo && in.Direction == ast.Out:
 		r.faults.Errorf(out.Span, "divert-to is for incoming packets")
 	case out.Kind == ast.DivertReply && in.Direction == ast.In:
@@ -32,7 +32,7 @@ func (r *resolver) divert(in *ast.Rule, l *lists) *ast.Divert {
 	if out.Port != nil {
 		port := *out.Port
 		if r.port(&port) && port.Value == 0 {
-			r.faults.Errorf(port.Span, "nothing is diverted to port 0")
+			r.faults.Errorf(port.Span, "packets cannot be diverted to port 0")
 		}
 		out.Port = &port
 	}

@@ -37,7 +37,7 @@ func (r *resolver) frameHosts(in []ast.Host) []ast.Host {
 		switch h := &hosts[i]; h.Kind {
 		case ast.HostAny, ast.HostPrefix, ast.HostTable:
 		default:
-			r.faults.Errorf(h.Span, "rules for frames ask for addresses, networks and tables only")
+			r.faults.Errorf(h.Span, "ether rules match only addresses, networks and tables")
 		}
 	}
 	return hosts

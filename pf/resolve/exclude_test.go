@@ -21,7 +21,7 @@ func TestManyExclusions(t *testing.T) {
 	if rules == nil {
 		t.Fatal(list.Err())
 	}
-	if got := render(t, &list); !strings.Contains(got, "in:1:18: warning: so much that a table to choose from excludes is read, but") {
+	if got := render(t, &list); !strings.Contains(got, "in:1:18: warning: so many exclusions in the table of a pool is read, but") {
 		t.Errorf("warned of %q", got)
 	}
 }

@@ -22,11 +22,11 @@ func (r *resolver) filter(in *ast.Rule) ast.Filter {
 	r.fragment(in)
 	r.checkMarks(in)
 	if out.Once.IsValid() && in.Action == ast.Match {
-		r.faults.Errorf(out.Once, "once stands in pass and block rules only")
+		r.faults.Errorf(out.Once, "once is allowed only in pass and block rules")
 	}
 	for _, l := range []*ast.Limiter{out.StateLimiter, out.SourceLimiter} {
 		if l != nil && in.Action != ast.Pass {
-			r.faults.Errorf(l.Span, "limiters stand in pass rules only")
+			r.faults.Errorf(l.Span, "limiters are allowed only in pass rules")
 		}
 	}
 	r.log(in.Log)
@@ -178,7 +178,7 @@ func (r *resolver) onInterface(i *ast.Interface) {
 // address family.
 func (r *resolver) filterConsistent(out *ast.Rule) {
 	if s := out.Scrub; s != nil && out.Family == ast.Inet6 && (s.NoDF || s.RandomID) {
-		r.conflict(s.Span, "inet6 has no flag no-df, and no id to make random", out.FamilySpan)
+		r.conflict(s.Span, "no-df and random-id are only for inet", out.FamilySpan)
 	}
 	if !out.Fragment.IsValid() {
 		return
@@ -196,5 +196,5 @@ func (r *resolver) filterConsistent(out *ast.Rule) {
 	default:
 		return
 	}
-	r.conflict(out.Fragment, "of fragments only the IP header can be asked for", with)
+	r.conflict(out.Fragment, "a rule for fragments can match only the IP header", with)
 }

@@ -80,7 +80,7 @@ func (f *flattener) call(s *scope, rule *ast.Rule, lowered *Rule) {
 		case f.open[path]:
 			f.faults.Errorf(rule.Anchor.Name.Span, "the anchor %q calls itself", path)
 		case len(f.open) >= maxCalls:
-			f.faults.Errorf(rule.Span, "anchors call anchors more than %d deep", maxCalls)
+			f.faults.Errorf(rule.Span, "anchor calls are nested more than %d deep", maxCalls)
 		default:
 			f.open[path] = true
 			f.scope(body)

@@ -24,11 +24,11 @@ func TestNumberedNames(t *testing.T) {
 	}{
 		{"block from eth", nil, "block drop inet from 192.0.2.1 to any\n", ""},
 		{"block from eth1", []string{"eth1"}, "block drop inet from 192.0.2.1 to any\n", ""},
-		{"block from eth1", nil, "", `in:1:12: "eth1" is no address, and no interface or host of that name is known; did you mean "eth10"?
+		{"block from eth1", nil, "", `in:1:12: "eth1" is not an address, and no interface or host has that name; did you mean "eth10"?
     1 | block from eth1
       |            ^^^^
 `},
-		{"match out nat-to eth1", nil, "", `in:1:18: "eth1" is no address, and no interface or host of that name is known; did you mean "eth10"?
+		{"match out nat-to eth1", nil, "", `in:1:18: "eth1" is not an address, and no interface or host has that name; did you mean "eth10"?
     1 | match out nat-to eth1
       |                  ^^^^
 `},
@@ -56,7 +56,7 @@ func TestNumberedNames(t *testing.T) {
 func TestEmptyGroup(t *testing.T) {
 	host := &resolve.Host{Interfaces: []resolve.HostInterface{{Name: "eth0", Addresses: []netip.Prefix{prefix("192.0.2.1/24")}}}}
 	for rule, want := range map[string]string{
-		"antispoof for egress": `in:1:15: warning: nothing is in the group "egress" now, so antispoof does nothing for it; write (egress) to follow its addresses
+		"antispoof for egress": `in:1:15: warning: the group "egress" is empty now, so antispoof does nothing for it; write (egress) to follow its addresses
     1 | antispoof for egress
       |               ^^^^^^
 `,

@@ -56,7 +56,7 @@ func (g *Gateways) UnmarshalJSON(data []byte) error {
 		}
 		one, err := netip.ParseAddr(text)
 		if err != nil {
-			return fmt.Errorf("%q is no address", text)
+			return fmt.Errorf("%q is not an address", text)
 		}
 		*g = Gateways{one}
 		return nil

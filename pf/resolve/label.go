@@ -18,7 +18,7 @@ func (r *resolver) texts(out *ast.Rule) bool {
 		}
 		replaced := ast.Word{Span: w.Span, Text: values.replace(w.Text)}
 		if values.replace(replaced.Text) != replaced.Text {
-			r.faults.Errorf(w.Span, "%s becomes %q, which holds a macro again", what, replaced.Text)
+			r.faults.Errorf(w.Span, "%s expands to %q, which contains another macro", what, replaced.Text)
 			ok = false
 		}
 		ok = r.checkText(&replaced, what) && ok

@@ -18,9 +18,9 @@ func (r *resolver) limit(s *ast.Limit) {
 	for _, item := range s.Items {
 		switch name := item.Name.Text; {
 		case item.Count == 0:
-			r.faults.Errorf(item.Value.Span, "the limit of %s must be 1 at least", name)
+			r.faults.Errorf(item.Value.Span, "the limit of %s must be at least 1", name)
 		case name == "states" && item.Count > MostStates:
-			r.faults.Errorf(item.Value.Span, "the limit of %s must be %d at most", name, MostStates)
+			r.faults.Errorf(item.Value.Span, "the limit of %s must be at most %d", name, MostStates)
 		case name == "states":
 			r.options.MaxStates = item.Count
 		default:

@@ -45,7 +45,7 @@ func (r *resolver) markMask(s *ast.MarkMask) {
 	ones := bits.OnesCount32(s.Mask)
 	together := bits.Len32(s.Mask)-bits.TrailingZeros32(s.Mask) == ones
 	if ones < leastMarkBits || ones > mostMarkBits || !together {
-		r.faults.Errorf(s.Span, "mark-mask has from %d to %d bits that stand together, such as 0xe0000000: not 0x%x", leastMarkBits, mostMarkBits, s.Mask)
+		r.faults.Errorf(s.Span, "mark-mask must be %d to %d adjacent bits, such as 0xe0000000, not 0x%x", leastMarkBits, mostMarkBits, s.Mask)
 	}
 }
 
@@ -54,7 +54,7 @@ func (r *resolver) checkMarks(in *ast.Rule) {
 	r.checkMark(in.Marked)
 	r.checkMark(in.Set.Mark)
 	if in.Set.Mark != nil && in.Action == ast.Block {
-		r.faults.Errorf(in.Set.Mark.Span, "set mark stands in pass and match rules only")
+		r.faults.Errorf(in.Set.Mark.Span, "set mark is allowed only in pass and match rules")
 	}
 }
 
@@ -62,7 +62,7 @@ func (r *resolver) checkMark(m *ast.Mark) {
 	switch {
 	case m == nil:
 	case (m.N|m.Mask)&r.options.MarkMask != 0:
-		r.faults.Errorf(m.Span, "weir uses the bits 0x%x of the mark itself: choose others, or other bits for weir by set mark-mask", r.options.MarkMask)
+		r.faults.Errorf(m.Span, "weir uses the bits 0x%x of the mark itself: choose other bits, or change weir's with set mark-mask", r.options.MarkMask)
 	case m.Mask != 0 && m.N&^m.Mask != 0:
 		r.faults.Errorf(m.Span, "0x%x has bits that the mask 0x%x does not have", m.N, m.Mask)
 	}

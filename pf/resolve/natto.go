@@ -30,7 +30,7 @@ func (r *resolver) translation(in *ast.Rule, p *ast.Pool, name string) {
 	case in.Action == ast.Block || in.Action == ast.Pass && !keepsState(in):
 		r.faults.Errorf(p.Span, "%s needs a match rule or a pass rule that keeps state", name)
 	case name == "binat-to" && in.Direction != ast.AnyDirection:
-		r.faults.Errorf(p.Span, "binat-to stands in rules without in or out: it makes a rule for each")
+		r.faults.Errorf(p.Span, "binat-to needs a rule without in or out: it makes one for each direction")
 	case name == "binat-to":
 	case in.Direction == ast.AnyDirection:
 		r.faults.Errorf(p.Span, "%s needs a rule with a direction, %s", name, map[bool]string{false: "out", true: "in"}[name == "rdr-to"])
@@ -53,7 +53,7 @@ func (r *resolver) afTo(in *ast.Rule) {
 	case in.Direction != ast.In:
 		r.faults.Errorf(a.Span, "af-to needs a rule with the direction in")
 	case in.Route != nil && !in.Route.Pairs():
-		r.conflict(in.Route.Span, in.Route.Kind.String()+" with af-to stands before the rule's family, with its interface", a.Span)
+		r.conflict(in.Route.Span, in.Route.Kind.String()+" with af-to must come before the rule's family, with its interface", a.Span)
 	}
 	r.unenforced("AfTo", a.Span)
 }
@@ -66,7 +66,7 @@ func (r *resolver) checkRoute(in *ast.Rule) {
 	kind := in.Route.Kind
 	switch {
 	case in.Action != ast.Pass && !idleRoute(in):
-		r.faults.Errorf(in.Route.Span, "%s stands in pass rules only", kind)
+		r.faults.Errorf(in.Route.Span, "%s is allowed only in pass rules", kind)
 	case in.Action == ast.Pass && !keepsState(in) && !in.Route.Pairs():
 		r.faults.Errorf(in.Route.Span, "%s needs a rule that keeps state", kind)
 	case in.Direction == ast.AnyDirection && kind != ast.DupTo:
@@ -124,7 +124,7 @@ func (r *resolver) binatSource(out *ast.Rule) (source ast.Host, ok bool) {
 	target := pool.Hosts[0]
 	switch {
 	case len(out.From.Hosts) == 0, out.From.Hosts[0].Kind == ast.HostAny:
-		r.faults.Errorf(pool.Span, "binat-to needs a source address: from any cannot be turned round")
+		r.faults.Errorf(pool.Span, "binat-to needs a source address: from any cannot be reversed")
 		return source, false
 	case pool.StaticPort:
 		r.faults.Errorf(pool.Span, "binat-to never changes ports; leave static-port out")
@@ -139,7 +139,7 @@ func (r *resolver) binatSource(out *ast.Rule) (source ast.Host, ok bool) {
 	}
 	if source.Kind == ast.HostPrefix && target.Kind == ast.HostPrefix {
 		if source.Prefix.Bits() != target.Prefix.Bits() {
-			r.faults.Warnf(pool.Span, "the source and what it is translated to are of different lengths, /%d and /%d",
+			r.faults.Warnf(pool.Span, "the source and its translation have different lengths, /%d and /%d",
 				source.Prefix.Bits(), target.Prefix.Bits())
 		}
 		if !fixed(&source) || !fixed(&target) {

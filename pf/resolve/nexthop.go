@@ -33,7 +33,7 @@ func (r *resolver) linkHops(t *targets) {
 	switch {
 	case len(t.hosts) < 2 || first < 0:
 	case slices.ContainsFunc(t.hosts, unlinked):
-		r.faults.Warnf(t.hosts[first].Span, "the link %%%s is lost in a list with addresses that name none", t.hosts[first].Zone)
+		r.faults.Warnf(t.hosts[first].Span, "the link %%%s is ignored, because other addresses in the list name none", t.hosts[first].Zone)
 	default:
 		for i := range t.hosts {
 			t.hosts[i].Via, t.hosts[i].Zone = t.hosts[i].Zone, ""
@@ -46,11 +46,11 @@ func (r *resolver) linkHops(t *targets) {
 func (r *resolver) checkHops(t *targets) {
 	for i := range t.hosts {
 		if first, h := &t.hosts[0], &t.hosts[i]; (h.Via == "") != (first.Via == "") {
-			r.conflict(h.Span, "of several next hops all name an interface, or none does", first.Span)
+			r.conflict(h.Span, "either all next hops in a list name an interface, or none does", first.Span)
 			return
 		}
 		if h := &t.hosts[i]; h.Kind == ast.HostDynamic && h.Via == "" && (!h.Peer || h.NoAlias) {
-			r.faults.Errorf(h.Span, "a next hop is no address of this machine; (%s:peer) is the other end of a link", h.Name)
+			r.faults.Errorf(h.Span, "a next hop cannot be an address of this machine; (%s:peer) is the other end of a link", h.Name)
 		}
 	}
 }

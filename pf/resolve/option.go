@@ -54,7 +54,7 @@ func (r *resolver) skip(s *ast.Skip) {
 func (r *resolver) setStateDefaults(s *ast.StateDefaults) {
 	if first := r.defaultsAt; first.IsValid() {
 		r.faults.Add(diag.Diagnostic{
-			Span: s.Span, Message: "set state-defaults stands twice",
+			Span: s.Span, Message: "set state-defaults is given twice",
 			Related: []diag.Related{{Span: first, Note: "first here"}},
 		})
 		return

@@ -64,7 +64,7 @@ func (r *resolver) checkOrder(s ast.Stmt) {
 	if r.order.required && now < r.order.last {
 		r.faults.Add(diag.Diagnostic{
 			Span:    s.Whole(),
-			Message: "set require-order: " + stageNames[now] + " stand before " + stageNames[r.order.last],
+			Message: "set require-order: " + stageNames[now] + " must come before " + stageNames[r.order.last],
 			Related: []diag.Related{{Span: r.order.at}},
 		})
 		return // statements after it are compared with the later kind

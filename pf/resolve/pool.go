@@ -120,7 +120,7 @@ func (r *resolver) settleFamily(t *targets, l *lists) {
 		case l.family != ast.AnyFamily:
 			continue
 		case family != ast.AnyFamily:
-			r.faults.Errorf(t.pool.Span, "inet or inet6 must be given: the addresses to translate to are of both families")
+			r.faults.Errorf(t.pool.Span, "inet or inet6 is missing: the translation has addresses of both families")
 			return
 		default:
 			family, at = f, t.pool.Span
@@ -146,7 +146,7 @@ func (r *resolver) checkPool(t *targets) {
 	}
 	for i := range t.hosts {
 		if h := &t.hosts[i]; len(t.hosts) > 1 && h.Kind != ast.HostPrefix && h.Via == "" {
-			r.faults.Errorf(h.Span, "a list to choose from holds addresses and networks only")
+			r.faults.Errorf(h.Span, "a pool's list contains only addresses and networks")
 		}
 	}
 	if p.Type == ast.Bitmask && several {
@@ -154,17 +154,17 @@ func (r *resolver) checkPool(t *targets) {
 	}
 	switch {
 	case p.StaticPort && (t.rdr || t.hops):
-		r.faults.Errorf(p.Span, "static-port stands behind nat-to only")
+		r.faults.Errorf(p.Span, "static-port is allowed only after nat-to")
 	case p.StaticPort && p.Port != nil && !defaultPorts(p.Port):
 		r.faults.Errorf(p.Port.Span, "static-port and a port exclude each other")
 	case p.EndpointIndependent && (t.rdr || t.hops):
-		r.faults.Errorf(p.Span, "endpoint-independent stands behind nat-to only")
+		r.faults.Errorf(p.Span, "endpoint-independent is allowed only after nat-to")
 	case p.MapE != nil && (t.rdr || t.hops):
-		r.faults.Errorf(p.MapE.Span, "map-e-portset stands behind nat-to only")
+		r.faults.Errorf(p.MapE.Span, "map-e-portset is allowed only after nat-to")
 	case p.MapE != nil && (p.StaticPort || p.Port != nil):
 		r.faults.Errorf(p.MapE.Span, "map-e-portset excludes static-port and a port")
 	case p.PreferIPv6NextHop && !t.hops:
-		r.faults.Errorf(p.Span, "prefer-ipv6-nexthop stands behind route-to, reply-to and dup-to only")
+		r.faults.Errorf(p.Span, "prefer-ipv6-nexthop is allowed only after route-to, reply-to and dup-to")
 	}
 	if !t.rdr {
 		natPorts(p)
@@ -230,7 +230,7 @@ func (r *resolver) poolPort(p *ast.Pool) *ast.PoolPort {
 		ok = r.port(&resolved.High) && ok
 	}
 	if ok && (resolved.Low.Value == 0 || resolved.Range && resolved.High.Value == 0) {
-		r.faults.Errorf(resolved.Span, "nothing is translated to port 0")
+		r.faults.Errorf(resolved.Span, "packets cannot be translated to port 0")
 	}
 	return &resolved
 }

@@ -114,7 +114,7 @@ func (r *resolver) root(q *ast.Queue) {
 		if other.On[0].Name == q.On[0].Name {
 			r.faults.Add(diag.Diagnostic{
 				Span:    q.On[0].Span,
-				Message: fmt.Sprintf("%s has a root queue already", q.On[0].Name),
+				Message: fmt.Sprintf("%s already has a root queue", q.On[0].Name),
 				Related: []diag.Related{{Span: other.Name.Span, Note: "this one"}},
 			})
 			return

@@ -77,7 +77,7 @@ type interfaceAddress struct{ netip.Prefix }
 // UnmarshalText describes errors without Go's names.
 func (a *interfaceAddress) UnmarshalText(text []byte) (err error) {
 	if a.Prefix, err = netip.ParsePrefix(string(text)); err != nil {
-		return fmt.Errorf("%q is no address with the length of its network, as 192.0.2.1/24", text)
+		return fmt.Errorf("%q is not an address with the length of its network, such as 192.0.2.1/24", text)
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ func TestReadHostErrors(t *testing.T) {
 		`{"interfaces": [{"name": "em0", "default": []}]}`:        `there is no field "default"; did you mean "default_route"?`,
 		`{"interfaces": [{"name": "em0"}, {"name": "em0"}]}`:      `there are two interfaces "em0"`,
 		`{"interfaces": [{"addresses": ["bogus"]}]}`:              `an interface has no name`,
-		`{"interfaces": [{"addresses": ["bogus"], "name": "x"}]}`: `interface "x": "bogus" is no address with the length of its network, as 192.0.2.1/24`,
-		`{"interfaces": [{"name": "x", "default_route": "gw"}]}`:  `interface "x": "gw" is no address`,
+		`{"interfaces": [{"addresses": ["bogus"], "name": "x"}]}`: `interface "x": "bogus" is not an address with the length of its network, such as 192.0.2.1/24`,
+		`{"interfaces": [{"name": "x", "default_route": "gw"}]}`:  `interface "x": "gw" is not an address`,
 		`{"user": {"www": 67}}`:                                   `there is no field "user"; did you mean "users"?`,
 	} {
 		err := json.Unmarshal([]byte(text), &resolve.Host{})

@@ -119,7 +119,7 @@ func (r *resolver) define(s *scope, at token.Span) {
 	if ok && len(first.rules) > 0 {
 		r.faults.Add(diag.Diagnostic{
 			Span:    at,
-			Message: fmt.Sprintf("the anchor %q has rules already", s.path),
+			Message: fmt.Sprintf("the anchor %q already has rules", s.path),
 			Related: []diag.Related{{Span: r.places[s.path], Note: "these"}},
 		})
 		return
@@ -174,6 +174,6 @@ func (r *resolver) checkAnchor(in *ast.Rule) {
 		r.faults.Warnf(in.AllowOpts, "allow-opts does nothing for an anchor; its rules need it")
 	}
 	if in.Flags != nil && in.Flags.Set&^in.Flags.Mask != 0 {
-		r.faults.Errorf(in.Flags.Span, "never true: flags must be set that are not looked at")
+		r.faults.Errorf(in.Flags.Span, "never true: it requires flags that the mask leaves out")
 	}
 }

@@ -88,7 +88,7 @@ func (r *resolver) checkSynproxy(in *ast.Rule) {
 		r.faults.Warnf(s.Span, "synproxy state is for incoming packets; for outgoing ones it is keep state")
 	}
 	if sloppy := stateOption(s.Options, ast.StateSloppy); sloppy != nil {
-		r.faults.Errorf(sloppy.Span, "sloppy stands behind keep state only")
+		r.faults.Errorf(sloppy.Span, "sloppy is allowed only after keep state")
 	}
 }
 

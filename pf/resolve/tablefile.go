@@ -80,7 +80,7 @@ func (r *resolver) fileHost(word string, span token.Span) (ast.Host, bool) {
 	if before, bits, ok := strings.Cut(name, "/"); ok {
 		n, err := strconv.ParseUint(bits, 10, 8)
 		if err != nil || n > 128 {
-			r.faults.Errorf(span, "%q is no length of a network", bits)
+			r.faults.Errorf(span, "%q is not a prefix length", bits)
 			return h, false
 		}
 		name, h.Bits = before, int(n)
@@ -89,7 +89,7 @@ func (r *resolver) fileHost(word string, span token.Span) (ast.Host, bool) {
 		name = modifiers(&h, name)
 	}
 	if h.Name = name; name == "" {
-		r.faults.Errorf(span, "%q is no address", word)
+		r.faults.Errorf(span, "%q is not an address", word)
 	}
 	return h, name != ""
 }

@@ -227,7 +227,7 @@ func (r *resolver) tableAddrs(h *ast.Host, family ast.Family) []Address {
 func (r *resolver) withoutExcluded(h *ast.Host, entries []TableEntry, family ast.Family) []Address {
 	addrs, ok := inFamily(entries, family)
 	if !ok {
-		r.faults.Unenforced(h.Span, "so much that a table to choose from excludes")
+		r.faults.Unenforced(h.Span, "so many exclusions in the table of a pool")
 	}
 	return addrs
 }

@@ -100,7 +100,7 @@ func (r *resolver) checkTranslationAnchor(in *ast.Translation) {
 	switch in.Kind {
 	case ast.RdrRule:
 		if ports := in.From.Ports; len(ports) > 0 {
-			r.faults.Errorf(ports[0].Span, "rdr-anchor asks for no source port; its rules can")
+			r.faults.Errorf(ports[0].Span, "rdr-anchor cannot match a source port; its rules can")
 		}
 		for i, p := range in.To.Ports {
 			if i > 0 || p.Op != ast.PortEqual {
@@ -114,7 +114,7 @@ func (r *resolver) checkTranslationAnchor(in *ast.Translation) {
 		}
 		for _, e := range []*ast.Endpoint{&in.From, &in.To} {
 			if at := firstAsked(e); at.IsValid() {
-				r.faults.Errorf(at, "binat-anchor asks for no addresses and ports; its rules can")
+				r.faults.Errorf(at, "binat-anchor cannot match addresses or ports; its rules can")
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func (r *resolver) onlyNat(p *ast.Pool) {
 		name  string
 	}{{p.StaticPort, "static-port"}, {p.EndpointIndependent, "endpoint-independent"}, {p.MapE != nil, "map-e-portset"}} {
 		if o.given {
-			r.faults.Errorf(p.Span, "%s stands behind the target of nat only", o.name)
+			r.faults.Errorf(p.Span, "%s is allowed only after the target of nat", o.name)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func (r *resolver) checkBinat(in *ast.Translation) {
 	}
 	for _, ports := range [][]ast.Port{in.From.Ports, in.To.Ports} {
 		if len(ports) > 0 {
-			r.faults.Errorf(ports[0].Span, "binat translates addresses; it asks for no ports")
+			r.faults.Errorf(ports[0].Span, "binat translates addresses; it cannot match ports")
 		}
 	}
 }
@@ -277,7 +277,7 @@ func (r *resolver) firstFamily(target []ast.Host) ast.Family {
 	for i := range target {
 		f := familyOf(&target[i])
 		if family != ast.AnyFamily && f != ast.AnyFamily && f != family {
-			r.faults.Warnf(target[i].Span, "this address is never used: the rule is one of %s, as the first address to translate to; write inet or inet6 to choose", family)
+			r.faults.Warnf(target[i].Span, "this address is never used: the rule is for %s, because of its first translation address; write inet or inet6 to choose", family)
 			return family
 		}
 		family = max(family, f)
@@ -342,7 +342,7 @@ func (f *flattener) translationLists(s *scope) []*TranslationRule {
 	var rules []*TranslationRule
 	for _, t := range s.translations {
 		if f.translated++; f.translated > f.maxRules {
-			f.faults.Errorf(t.Span, "the configuration expands to more than %d translation rules here, with those of the anchors it asks", f.maxRules)
+			f.faults.Errorf(t.Span, "the configuration expands to more than %d translation rules here, with those of the anchors it calls", f.maxRules)
 			return rules
 		}
 		rule := f.lowerTranslation(f.translated-1, t)
@@ -372,9 +372,9 @@ func (f *flattener) askInside(s *scope, t *ast.Translation, rule *TranslationRul
 		switch {
 		case body == nil || f.translated > f.maxRules:
 		case f.open[path]:
-			f.faults.Errorf(t.Ruleset.Span, "the anchor %q asks itself", path)
+			f.faults.Errorf(t.Ruleset.Span, "the anchor %q calls itself", path)
 		case len(f.open) >= maxCalls:
-			f.faults.Errorf(t.Span, "anchors ask anchors more than %d deep", maxCalls)
+			f.faults.Errorf(t.Span, "anchor calls are nested more than %d deep", maxCalls)
 		default:
 			f.open[path] = true
 			for _, inside := range f.translationLists(body) {

@@ -27,7 +27,7 @@ func (r *resolver) protos(list []ast.Proto) []ast.Proto {
 			r.faults.Errorf(p.Span, "protocols have numbers up to 255")
 			continue
 		case n == 0:
-			r.faults.Errorf(p.Span, "protocol 0 cannot be asked for; leave proto out for any protocol")
+			r.faults.Errorf(p.Span, "protocol 0 cannot be matched; leave out proto to match any protocol")
 			continue
 		}
 		p.Number = uint8(n)

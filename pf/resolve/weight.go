@@ -52,7 +52,7 @@ func (r *resolver) weightsLost(hosts []ast.Host) {
 		if h := &hosts[i]; h.Weight > 0 {
 			r.faults.Add(diag.Diagnostic{
 				Severity: diag.Warning, Span: h.Span, Kind: "weight",
-				Message: "the rules as printed do not show weight: read again, all addresses weigh the same",
+				Message: "the printed rules do not show weight: read back, all addresses weigh the same",
 			})
 			return
 		}

@@ -107,7 +107,7 @@ func (c *compiler) check(r *resolve.Rule) error {
 	for _, e := range []*resolve.Endpoint{&r.From, &r.To} {
 		switch e.Addr.Kind {
 		case resolve.NoRouteAddress, resolve.URPFFailedAddress, resolve.RouteAddress:
-			return errors.New("addresses by their routes are not known here")
+			return errors.New("addresses selected by their route are not supported")
 		case resolve.PrefixAddress, resolve.RangeAddress:
 			if !e.Addr.Prefix.IsValid() {
 				return errors.New("an address is missing")
@@ -115,7 +115,7 @@ func (c *compiler) check(r *resolve.Rule) error {
 		}
 	}
 	if r.OS != "" || r.User != (resolve.Owner{}) || r.Group != (resolve.Owner{}) {
-		return errors.New("senders are not known here")
+		return errors.New("the owners of packets are not supported")
 	}
 	for _, t := range []*resolve.Translation{r.Nat, r.Rdr} {
 		if t == nil {

@@ -35,7 +35,7 @@ func knownInterface(on resolve.Interface) error {
 	return nil
 }
 
-func notKnown(name string) error { return fmt.Errorf("%s is not known here", name) }
+func notKnown(name string) error { return fmt.Errorf("%s is not supported", name) }
 
 // firstSet returns the name of the first non-zero field of a struct.
 func firstSet(of any) string {
@@ -59,11 +59,11 @@ func knownAnchor(r *resolve.Rule, rules []*resolve.Rule) error {
 		return notKnown(name)
 	}
 	if !r.Anchor.Flat {
-		return errors.New("what the anchor asks for is not known here")
+		return errors.New("the anchor's conditions are not supported")
 	}
 	for nr := r.Nr + 1; r.Anchor.Quick && nr < min(r.Anchor.End, len(rules)); nr++ {
 		if rules[nr].Action != ast.Match && !rules[nr].Quick {
-			return errors.New("quick of an anchor is not known here")
+			return errors.New("quick on an anchor is not supported")
 		}
 	}
 	return nil

@@ -34,7 +34,7 @@ func (a Answer) String() string {
 func (a *Answer) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
-		return fmt.Errorf("%s is no answer", data)
+		return fmt.Errorf("%s is not an answer", data)
 	}
 	kind, message, named := strings.Cut(text, " ")
 	*a = Answer{Kind: kind}
@@ -56,7 +56,7 @@ func (a *Answer) UnmarshalJSON(data []byte) error {
 		a.Type, a.Code = p.Type, p.Code
 		return nil
 	}
-	return fmt.Errorf("%q is no answer: none, rst, icmp TYPE/CODE or icmp6 TYPE/CODE", text)
+	return fmt.Errorf("%q is not an answer: expected none, rst, icmp TYPE/CODE or icmp6 TYPE/CODE", text)
 }
 
 // MarshalText returns the answer as it is written.

@@ -59,19 +59,19 @@ func parseSpan(text string) (span, error) {
 		addrs, ports = inside, strings.TrimPrefix(behind, ":")
 		s.ports = strings.HasPrefix(behind, ":")
 		if behind != "" && !s.ports {
-			return s, fmt.Errorf("%q: behind ] stands a colon and the port", text)
+			return s, fmt.Errorf("%q: a colon and the port must follow ]", text)
 		}
 	} else if strings.Count(text, ":") == 1 {
 		addrs, ports, s.ports = strings.Cut(text, ":")
 	}
 	s.addrs = addrRange(addrs)
 	if !s.addrs.IsValid() {
-		return s, fmt.Errorf("%q: %q is no address, network or range of addresses", text, addrs)
+		return s, fmt.Errorf("%q: %q is not an address, network or range of addresses", text, addrs)
 	}
 	if s.ports {
 		var ok bool
 		if s.low, s.high, ok = portRange(ports); !ok {
-			return s, fmt.Errorf("%q: %q is no port or range of ports", text, ports)
+			return s, fmt.Errorf("%q: %q is not a port or range of ports", text, ports)
 		}
 	}
 	return s, nil

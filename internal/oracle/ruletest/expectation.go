@@ -106,7 +106,7 @@ func (p *Place) UnmarshalJSON(data []byte) error {
 	colon := strings.LastIndexByte(text, ':')
 	p.File = text[:max(colon, 0)]
 	if json.Unmarshal([]byte(text[colon+1:]), &p.Line) != nil {
-		return fmt.Errorf(`%q is no line: it is a number, or "FILE:NUMBER"`, text)
+		return fmt.Errorf(`%q is not a line: expected a number, or "FILE:NUMBER"`, text)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func parse(object []byte, line int) (*Expectation, error) {
 	for i, hop := range f.NextHop {
 		a, err := netip.ParseAddr(hop)
 		if err != nil {
-			return nil, fmt.Errorf("next_hop: %q is no address", hop)
+			return nil, fmt.Errorf("next_hop: %q is not an address", hop)
 		}
 		f.NextHop[i] = a.String()
 	}

@@ -35,7 +35,7 @@ type Packet struct {
 	TOS          uint8 // of IPv4; the traffic class of IPv6
 }
 
-var errForm = errors.New(`a packet is "PROTOCOL SOURCE > DESTINATION", with :PORT behind the addresses of tcp, udp and sctp`)
+var errForm = errors.New(`a packet is "PROTOCOL SOURCE > DESTINATION", with :PORT after the addresses of tcp, udp and sctp`)
 
 // ParsePacket reads a packet's text.
 func ParsePacket(text string) (*Packet, error) {
@@ -56,11 +56,11 @@ func ParsePacket(text string) (*Packet, error) {
 	}
 	switch {
 	case p.Src.Is4() != p.Dst.Is4():
-		return nil, errors.New("the addresses are of two families")
+		return nil, errors.New("the addresses are of different families")
 	case p.Proto == protoICMP && !p.Src.Is4():
-		return nil, errors.New("icmp is of IPv4; the protocol of IPv6 is icmp6")
+		return nil, errors.New("icmp is for IPv4; for IPv6 use icmp6")
 	case p.Proto == protoICMP6 && p.Src.Is4():
-		return nil, errors.New("icmp6 is of IPv6; the protocol of IPv4 is icmp")
+		return nil, errors.New("icmp6 is for IPv6; for IPv4 use icmp")
 	}
 	words, err = p.tos(words[4:])
 	if err != nil {
@@ -77,7 +77,7 @@ func (p *Packet) tos(words []string) ([]string, error) {
 	}
 	tos, err := strconv.ParseUint(words[n+1], 0, 8)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no tos: it is a number up to 255 or 0xff", words[n+1])
+		return nil, fmt.Errorf("%q is not a tos: expected a number up to 255 or 0xff", words[n+1])
 	}
 	p.TOS = uint8(tos)
 	return words[:n], nil
@@ -106,13 +106,13 @@ func (p *Packet) end(word string) (netip.Addr, uint16, error) {
 	if !hasPorts(p.Proto) {
 		a, err := netip.ParseAddr(word)
 		if err != nil {
-			return a, 0, fmt.Errorf("%q is no address", word)
+			return a, 0, fmt.Errorf("%q is not an address", word)
 		}
 		return plain(a)
 	}
 	a, err := netip.ParseAddrPort(word)
 	if err != nil {
-		return netip.Addr{}, 0, fmt.Errorf("%q is no address with a port, as 192.0.2.1:80 or [2001:db8::1]:80", word)
+		return netip.Addr{}, 0, fmt.Errorf("%q is not an address with a port, such as 192.0.2.1:80 or [2001:db8::1]:80", word)
 	}
 	addr, _, err := plain(a.Addr())
 	return addr, a.Port(), err
@@ -140,11 +140,11 @@ func (p *Packet) details(words []string) error {
 		p.Flags, err = flags(words[0])
 		return err
 	case p.isICMP() && len(words) == 0:
-		return errors.New("behind the addresses of icmp stands the type, as echoreq or 8, and perhaps the code")
+		return errors.New("icmp needs a type after the addresses, such as echoreq or 8, and optionally a code")
 	case p.isICMP() && len(words) <= 2:
 		return p.message(words)
 	case len(words) > 0:
-		return fmt.Errorf("nothing can be said by %q", strings.Join(words, " "))
+		return fmt.Errorf("unknown option %q", strings.Join(words, " "))
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func flags(word string) (uint8, error) {
 	for _, letter := range word {
 		bit := strings.IndexRune(flagLetters, letter)
 		if bit < 0 {
-			return 0, fmt.Errorf("%q is no flag of tcp; they are %s, and - for none", letter, flagLetters)
+			return 0, fmt.Errorf("%q is not a TCP flag; the flags are %s, and - for none", letter, flagLetters)
 		}
 		set |= 1 << bit
 	}

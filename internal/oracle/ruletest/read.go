@@ -79,7 +79,7 @@ func split(data []byte) func() (value []byte, offset int, err error) {
 			}
 			array = false
 			if rest := bytes.TrimLeft(data[decoder.InputOffset():], " \t\r\n"); len(rest) > 0 {
-				return nil, len(data) - len(rest), errors.New("the file goes on behind its array")
+				return nil, len(data) - len(rest), errors.New("there is text after the array")
 			}
 			return nil, len(data), io.EOF
 		}

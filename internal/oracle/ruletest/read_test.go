@@ -38,7 +38,7 @@ func TestReadFaults(t *testing.T) {
 		"[]":                   "x:1:1: there is no expectation",
 		"[" + one:              "x:1:78: the file ends before its JSON does",
 		one + "\n{":            "x:2:2: the file ends before its JSON does",
-		"[" + one + "]\n\n{}":  "x:3:1: the file goes on behind its array",
+		"[" + one + "]\n\n{}":  "x:3:1: there is text after the array",
 		"\n  {\"in\": lan0}":   "x:2:10: invalid character 'l' looking for beginning of value",
 		one + "\n{\"in\": x}":  "x:2:8: invalid character 'x' looking for beginning of value",
 		"7":                    "x:1:1: an expectation is a JSON object, not a number",

@@ -121,7 +121,7 @@ func (o *Outcome) sentence() string {
 	case o.Local:
 		b.WriteString(" to the box itself")
 	case o.NoRoute:
-		b.WriteString(", and no route leads on")
+		b.WriteString(", but there is no route")
 	case o.Out != "":
 		fmt.Fprintf(&b, " out by %s to %s", o.Out, o.NextHop)
 	}
