@@ -155,5 +155,8 @@ func lowerICMP(types []ast.ICMP) ICMPType {
 }
 
 func lowerTable(t *ast.Table) *Table {
-	return &Table{Name: t.Name.Text, Pos: t.Name.Pos, Entries: t.Entries}
+	return &Table{
+		Name: t.Name.Text, Pos: t.Name.Pos, Entries: t.Entries, TableFlags: t.Flags,
+		Given: len(t.Sources) > 0, Used: t.Used,
+	}
 }

@@ -186,15 +186,18 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// TestTables checks the entries of tables.
+// TestTables checks the entries of tables, and what is known of their definitions.
 func TestTables(t *testing.T) {
-	rules := load(t, "table <a> { 10/8, ! 10.1/16, em1, 2001:db8::/32 }\ntable <b>\n")
+	rules := load(t, "table <a> { 10/8, ! 10.1/16, em1, 2001:db8::/32 }\ntable <b>\n"+
+		"table <c> const counters { }\ntable <d> persist\npass from <d>\n")
 	want := []*resolve.Table{
 		{Name: "a", Entries: []resolve.TableEntry{
 			{Prefix: prefix("10.0.0.0/8")}, {Prefix: prefix("10.1.0.0/16"), Not: true},
 			{Prefix: prefix("10.1.1.1/32")}, {Prefix: prefix("10.1.1.2/32")}, {Prefix: prefix("2001:db8::/32")},
-		}},
+		}, Given: true},
 		{Name: "b"},
+		{Name: "c", Given: true, TableFlags: ast.TableFlags{Const: true, Counters: true}},
+		{Name: "d", Used: true, TableFlags: ast.TableFlags{Persist: true}},
 	}
 	if diff := cmp.Diff(want, rules.Tables, cmpopts.IgnoreFields(resolve.Table{}, "Pos"), cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

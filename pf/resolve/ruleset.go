@@ -55,6 +55,9 @@ type Table struct {
 	Name    string
 	Entries []TableEntry
 	Pos     token.Pos
+	Given   bool // the definition gives the contents, even if they are none ("{ }")
+	Used    bool // a rule names the table
+	ast.TableFlags
 }
 
 // TableEntry is one element of a table.

@@ -33,6 +33,10 @@ type Control interface {
 	// Confirm keeps rules in force that would be rolled back. The error is
 	// ErrNothingWaits if there are none.
 	Confirm() (*ConfirmResult, error)
+	// ChangeTable changes a table under traffic.
+	ChangeTable(r *TableChange) (*TableChanged, error)
+	// ReadTable returns the entries of a table.
+	ReadTable(r *TableRead) (*TableEntries, error)
 	// Log begins to hand what rules log to one reader.
 	Log() (Packets, error)
 	// Capture begins to capture packets for one reader.
@@ -174,20 +178,13 @@ func Handler(c Control) http.Handler {
 			return
 		}
 		done, err := c.Load(r.Context(), body)
-		if err != nil {
-			refuse(w, err)
-			return
-		}
-		respond(w, http.StatusOK, done)
+		reply(w, done, err)
 	})
 	mux.HandleFunc("POST /confirm", func(w http.ResponseWriter, _ *http.Request) {
 		done, err := c.Confirm()
-		if err != nil {
-			refuse(w, err)
-			return
-		}
-		respond(w, http.StatusOK, done)
+		reply(w, done, err)
 	})
+	routeTables(mux, c)
 	mux.HandleFunc("GET /log", func(w http.ResponseWriter, r *http.Request) { serveLog(w, r, c) })
 	mux.HandleFunc("POST /capture", func(w http.ResponseWriter, r *http.Request) { serveCapture(w, r, c) })
 	mux.HandleFunc("POST /leave", func(w http.ResponseWriter, r *http.Request) {
@@ -199,6 +196,15 @@ func Handler(c Control) http.Handler {
 		c.End(body.Why)
 	})
 	return mux
+}
+
+// reply responds with what was done, or refuses.
+func reply(w http.ResponseWriter, done any, err error) {
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	respond(w, http.StatusOK, done)
 }
 
 func read(w http.ResponseWriter, r *http.Request, body any) bool {

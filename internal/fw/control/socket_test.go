@@ -25,9 +25,20 @@ type control struct {
 	left    chan string
 	packets *packets
 	leaving int // so many loads meet a daemon that leaves
+	table   []TableEntry
 }
 
 func (c *control) Status() Status { return Status{PID: 7, Version: "v1"} }
+func (c *control) ChangeTable(r *TableChange) (*TableChanged, error) {
+	if r.Table == "" {
+		return nil, errors.New("no table is named")
+	}
+	c.table = r.Put
+	return &TableChanged{len(r.Put) + len(r.Remove)}, nil
+}
+
+func (c *control) ReadTable(*TableRead) (*TableEntries, error) { return &TableEntries{c.table}, nil }
+
 func (c *control) Confirm() (*ConfirmResult, error) {
 	if c.loaded.Confirm == 0 {
 		return nil, ErrNothingWaits

@@ -90,18 +90,26 @@ func from(err, cause error) string {
 
 // commit makes a dataplane live. If a driver refuses XDP, the interface gets TCX, unless
 // the user asked for XDP only. With --or-block it gets TCX even then, because filtering
-// matters more. The source text is recorded first, so that whoever finds the dataplane
-// live also finds its text.
+// matters more. The source text and the contents of tables are recorded first, so that
+// whoever finds the dataplane live also finds these.
 func (b *box) commit(dp *dataplane.Dataplane, source Source, m *machine) (dataplane.Report, error) {
 	if err := b.recordSource(&source, dp.Generation()); err != nil {
 		return dataplane.Report{}, err
 	}
+	records, err := b.recordTables(dp)
+	if err != nil {
+		return dataplane.Report{}, err
+	}
 	for {
 		report, err := dp.Commit(b.attachments(m))
-		if err != nil && b.cfg.Mode == ForceXDP && !b.cfg.OrBlock && errors.Is(err, dataplane.ErrNative) {
+		if err == nil {
+			b.tables = records
+			return report, nil
+		}
+		if b.cfg.Mode == ForceXDP && !b.cfg.OrBlock && errors.Is(err, dataplane.ErrNative) {
 			return report, fmt.Errorf("%w; --hook auto takes TCX there", err)
 		}
-		if err == nil || !b.refused(err) && !b.fallsBack(err, m) {
+		if !b.refused(err) && !b.fallsBack(err, m) {
 			return report, err
 		}
 		if err := b.setInterfaces(m, nil); err != nil {

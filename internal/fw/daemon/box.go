@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"os"
 	"reflect"
@@ -45,6 +44,7 @@ type box struct {
 	links      []netif.Link
 	hooks      map[int]hooked // interfaces that have programs, by index
 	loaded     rundir.Loaded
+	tables     map[string]*rundir.TableRecord // of tables that were changed at run time
 
 	prefetchFailed error // why prefetching could not be switched on; already logged
 }
@@ -107,11 +107,17 @@ func (b *box) build(source Source, m *machine) (*dataplane.Dataplane, *compiled,
 	if err != nil {
 		return nil, nil, err
 	}
+	dp, err := b.buildRules(source, rules, m)
+	return dp, rules, err
+}
+
+// buildRules is build for rules that have been compiled.
+func (b *box) buildRules(source Source, rules *compiled, m *machine) (_ *dataplane.Dataplane, err error) {
 	if err := b.keepTables(source, rules); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if rules.base, err = b.base(rules); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	dp, err := dataplane.Build(dataplane.Config{
 		Dir:      b.dir,
@@ -122,33 +128,13 @@ func (b *box) build(source Source, m *machine) (*dataplane.Dataplane, *compiled,
 		XDP:      b.wantsXDP(m),
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("build the dataplane: %w", err)
+		return nil, fmt.Errorf("build the dataplane: %w", err)
 	}
 	if err := b.record(rules); err != nil {
 		dp.Close() //nolint:errcheck // it was never live
-		return nil, nil, err
+		return nil, err
 	}
-	return dp, rules, nil
-}
-
-// keepTables copies the changes that were made to tables since the old rules were loaded
-// into the new rules. As in pf, loading a file that lists a table's entries resets that
-// table. A reload after a change of the machine resets nothing.
-func (b *box) keepTables(source Source, rules *compiled) error {
-	if b.rules == nil {
-		return nil
-	}
-	kept := b.rules.program.ChangedTables()
-	if !source.equal(&b.source) {
-		maps.DeleteFunc(kept, func(name string, _ []ruleset.TableEntry) bool { return rules.program.Lists(name) })
-	}
-	if len(kept) == 0 {
-		return nil
-	}
-	if err := rules.program.KeepTables(kept); err != nil {
-		return fmt.Errorf("keep what was changed in tables: %w", err)
-	}
-	return nil
+	return dp, nil
 }
 
 // record writes the rules' record. No other process changes rule numbers now, but one may
@@ -177,11 +163,11 @@ func (b *box) base(rules *compiled) (uint32, error) {
 	return dataplane.NextRuleBase(b.dir)
 }
 
-// inForce returns the rule texts of the ruleset in force, which an earlier daemon may
-// have loaded, and the global number of its rule 0. It returns nil if there is none.
+// inForce returns the record of the ruleset in force, which an earlier daemon may have
+// loaded, and the global number of its rule 0. It returns nil if there is none.
 func (b *box) inForce() ([]rundir.RuleText, uint32, error) {
 	if b.rules != nil {
-		return b.rules.texts, b.rules.base, nil
+		return b.rules.recorded, b.rules.base, nil
 	}
 	base, err := dataplane.RuleBase(b.dir)
 	if errors.Is(err, dataplane.ErrNotLoaded) || errors.Is(err, dataplane.ErrLayout) {
@@ -201,8 +187,22 @@ func (b *box) inForce() ([]rundir.RuleText, uint32, error) {
 // replace puts a source in force on the interfaces that have programs. After an error the
 // source is in force only if b.source is that source: then a step after the commit
 // failed.
+//
+// If only rules in anchors differ, they are replaced in place. Otherwise the programs are
+// loaded anew.
 func (b *box) replace(source Source, m *machine) error {
-	dp, rules, err := b.build(source, m)
+	ruleset, rules, err := source.parse(m)
+	if err != nil {
+		return err
+	}
+	done, err := b.replaceInPlace(source, ruleset, rules, m)
+	if done || err != nil {
+		return err
+	}
+	if err := rules.compile(ruleset, m); err != nil {
+		return err
+	}
+	dp, err := b.buildRules(source, rules, m)
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *m
 	}
 	b.noteStates(report)
 	b.noteLoaded(false)
-	if err := errors.Join(b.pruneRules(), b.pruneSources(dp.Generation())); err != nil {
+	if err := errors.Join(b.pruneRules(), b.pruneSources(dp.Generation()), b.pruneTables()); err != nil {
 		b.cfg.Log.Warn("records of old rules stay", "error", err)
 	}
 	return b.updateInterfaces(m)

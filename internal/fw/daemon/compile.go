@@ -17,9 +17,11 @@ import (
 type compiled struct {
 	base     uint32 // global number of rule 0
 	program  *ruleset.Program
+	rules    []*resolve.Rule
 	options  resolve.Options
-	texts    []rundir.RuleText
-	warnings *diag.List // nil: no warnings
+	texts    []rundir.RuleText // by number
+	recorded []rundir.RuleText // by index; with those of rules that were replaced in place
+	warnings *diag.List        // nil: no warnings
 }
 
 // lookUp looks up the host names of a source that is to be loaded; compile then uses the
@@ -43,6 +45,22 @@ func (s *Source) resolve(m *machine, lookup func(string) ([]netip.Addr, error)) 
 // shows every fault with its place. No host name is looked up: a name that meant an
 // interface at the load must not become a host later.
 func (s *Source) compile(m *machine) (*compiled, error) {
+	rules, c, err := s.parse(m)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.compile(rules, m)
+}
+
+func (c *compiled) compile(rules *resolve.Ruleset, m *machine) (err error) {
+	if c.program, err = ruleset.Compile(rules, m.snapshot(rules.Options.Groups)); err != nil {
+		return fmt.Errorf("compile the rules: %w", err)
+	}
+	return nil
+}
+
+// parse resolves a source and leaves the program out.
+func (s *Source) parse(m *machine) (*resolve.Ruleset, *compiled, error) {
 	var recall func(string) ([]netip.Addr, error)
 	if s.hosts != nil {
 		recall = s.hosts.Recall
@@ -50,13 +68,9 @@ func (s *Source) compile(m *machine) (*compiled, error) {
 	rules, list := s.resolve(m, recall)
 	list.Enforce()
 	if err := list.Err(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	program, err := ruleset.Compile(rules, m.snapshot(rules.Options.Groups))
-	if err != nil {
-		return nil, fmt.Errorf("compile the rules: %w", err)
-	}
-	c := &compiled{program: program, options: rules.Options}
+	c := &compiled{rules: rules.Rules, options: rules.Options}
 	for _, r := range rules.Rules {
 		at := list.Files.Position(r.Pos)
 		text := rundir.RuleText{Nr: r.Nr, Text: r.Text, File: s.path(at.File), Line: at.Line, Label: r.Label}
@@ -67,10 +81,11 @@ func (s *Source) compile(m *machine) (*compiled, error) {
 		}
 		c.texts = append(c.texts, text)
 	}
+	c.recorded = c.texts
 	if len(list.Items) > 0 {
 		c.warnings = &list
 	}
-	return c, nil
+	return rules, c, nil
 }
 
 // warned returns the warnings with their places, ready to print.

@@ -16,7 +16,7 @@ import (
 // writeRules records the texts of a ruleset under its base before any packet is counted
 // under its numbers.
 func writeRules(f rundir.Folder, rules *compiled) error {
-	if err := rundir.WriteJSON(f.RulesOf(rules.base), rules.texts); err != nil {
+	if err := rundir.WriteJSON(f.RulesOf(rules.base), rules.recorded); err != nil {
 		return fmt.Errorf("record the rules: %w", err)
 	}
 	return nil

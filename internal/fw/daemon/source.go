@@ -102,14 +102,25 @@ func (b *box) sourceInForce() (Source, error) {
 	if err != nil {
 		return Source{}, err
 	}
-	var r rundir.Source
-	if err := rundir.ReadJSON(b.cfg.Folder.SourceOf(info.Generation), &r); err != nil {
+	r, err := b.sourceOf(info.Generation)
+	if err != nil {
 		return Source{}, err
 	}
 	if r.Builtin { // the management port may have changed
 		return builtin(b.cfg.Management), nil
 	}
-	return *restored(&r), nil
+	return *restored(r), nil
+}
+
+// sourceOf returns the record of the text that a generation was made from.
+func (b *box) sourceOf(generation uint32) (*rundir.Source, error) {
+	r := new(rundir.Source)
+	return r, rundir.ReadJSON(b.cfg.Folder.SourceOf(generation), r)
+}
+
+// sameText reports whether a source has the text of a record.
+func (s *Source) sameText(r *rundir.Source) bool {
+	return s.Path == r.Path && s.Text == r.Text && s.Builtin == r.Builtin && s.Beside.Equal(&r.Beside)
 }
 
 // restored returns a source from its record. Its hosts keep their recorded addresses. No

@@ -168,7 +168,11 @@ func (b *box) start(ctx context.Context, source Source) (lock *os.File, err erro
 			return nil, err
 		}
 		b.cfg.Log.Info("took over from another daemon")
-		if err := b.checkRollback(); err != nil {
+		err := b.checkRollback()
+		if err == nil {
+			err = b.keepLaterTables(source, dp, rules)
+		}
+		if err != nil {
 			dp.Close() //nolint:errcheck // it was never live
 			return lock, err
 		}
@@ -241,6 +245,9 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 		return err
 	}
 	b.noteLoaded(b.first)
+	if err := b.pruneTables(); err != nil {
+		b.cfg.Log.Warn("records of old tables stay", "error", err)
+	}
 	return nil
 }
 

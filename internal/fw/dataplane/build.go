@@ -183,6 +183,10 @@ func crowded(high uint32) bool {
 	return high > (maxPaths-reservedPaths)/4*3
 }
 
+// Crowded reports whether a load should make new tables: the numbers of rule paths are
+// nearly used up.
+func (d *Dataplane) Crowded() bool { return crowded(atomic.LoadUint32(&d.tables.shared.PathsHigh)) }
+
 // load loads the programs that Build needs. If the programs of the XDP hook do not load,
 // the error goes to the first interface that uses the hook.
 func (d *Dataplane) load() error {

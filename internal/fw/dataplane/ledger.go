@@ -103,6 +103,20 @@ func NextRuleBase(dir string) (uint32, error) {
 	return base, err
 }
 
+// LiveGeneration returns the number of the generation in force, for any layout of the
+// tables. The error wraps ErrNotLoaded if there is none.
+func LiveGeneration(dir string) (generation uint32, err error) {
+	err = bpfload.At("").Do(func() error {
+		l, err := readLedger(dir)
+		if isMissing(err) {
+			return fmt.Errorf("%s: %w", dir, ErrNotLoaded)
+		}
+		generation = l.Generation
+		return err
+	})
+	return generation, err
+}
+
 // RuleBase returns the global id of rule 0 of the ruleset in force, for any layout of the
 // tables. The error wraps ErrNotLoaded if there is none.
 func RuleBase(dir string) (base uint32, err error) {

@@ -26,6 +26,11 @@ func (d *Dataplane) TableEntries(name string, yield func(ruleset.TableEntry) boo
 	return d.live.program.TableEntries(name, yield)
 }
 
+// ChangedTables returns the contents of the tables that were changed at run time.
+func (d *Dataplane) ChangedTables() map[string][]ruleset.TableEntry {
+	return d.live.program.ChangedTables()
+}
+
 // change writes an update that the program has made.
 func (l *liveRules) change(u *ruleset.TableUpdate, err error) (changed int, _ error) {
 	if err != nil {

@@ -41,7 +41,7 @@ func inTable(name string, not bool) resolve.Endpoint {
 func halves() *resolve.Ruleset {
 	all := resolve.Interface{Any: true}
 	return &resolve.Ruleset{
-		Tables: []*resolve.Table{{Name: "t"}, {Name: "idle"}},
+		Tables: []*resolve.Table{{Name: "t"}, {Name: "idle", TableFlags: ast.TableFlags{Persist: true}}},
 		Rules: []*resolve.Rule{
 			{Action: ast.Block, Interface: all},
 			{Interface: all, Quick: true, From: inTable("t", false), To: inTable("t", true)},
@@ -353,8 +353,8 @@ func TestTablesKeptOverReload(t *testing.T) {
 	if passes(h, "192.168.1.10") || !passes(h, "192.168.1.11") {
 		t.Error("the change is lost after reloads")
 	}
-	if h.dp.config.Program.Lists("u") || !h.dp.config.Program.Lists("t") {
-		t.Error("the file lists entries of t only")
+	if h.dp.config.Program.Gives("u") || !h.dp.config.Program.Gives("t") {
+		t.Error("the file gives the contents of t only")
 	}
 	h = reload(reload(h, "block"), rules)
 	if !passes(h, "192.168.1.10") || passes(h, "192.168.1.11") {

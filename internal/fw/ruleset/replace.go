@@ -11,8 +11,9 @@ import (
 // New marks a rule that was not in the old program.
 const New = -1
 
-// ErrOtherRules is returned (wrapped) by KeepOutside if rules outside the anchor differ.
-var ErrOtherRules = errors.New("rules outside of the anchor differ")
+// ErrOtherRules is returned (wrapped) by KeepOutside and KeepParts if rules outside of
+// what may change differ.
+var ErrOtherRules = errors.New("rules outside of anchors differ")
 
 // KeepOutside returns the old number of each rule. Rules of the anchor, and of anchors in
 // it, are New, because they are replaced.
@@ -42,6 +43,66 @@ func KeepOutside(old, rules []*resolve.Rule, anchor string) ([]int, error) {
 	return keep, nil
 }
 
+// KeepParts returns the old number of each rule if only the contents of anchors differ. If
+// rules directly inside an anchor differ, all rules of that anchor are New. changed says
+// that there are such anchors.
+func KeepParts(old, rules []*resolve.Rule) (keep []int, changed bool, err error) {
+	p := parts{old: old, rules: rules, keep: make([]int, len(rules))}
+	if !p.match(extent{0, len(old)}, extent{0, len(rules)}) {
+		return nil, false, ErrOtherRules
+	}
+	return p.keep, p.changed, nil
+}
+
+// parts compares two rulesets, anchor by anchor.
+type parts struct {
+	old, rules []*resolve.Rule
+	keep       []int // the result: for each of rules
+	changed    bool
+}
+
+// extent is a range of rules: first, and one behind the last.
+type extent struct{ first, end int }
+
+// match keeps the rules of a range and returns true if those outside of anchors are the
+// same in both rulesets.
+func (p *parts) match(old, now extent) bool {
+	before, after := direct(p.old, old), direct(p.rules, now)
+	if !slices.EqualFunc(before, after, func(i, k int) bool { return p.old[i].Text == p.rules[k].Text }) {
+		return false
+	}
+	for n, i := range before {
+		k := after[n]
+		p.keep[k] = i
+		inOld, in := inside(p.old, i), inside(p.rules, k)
+		if p.match(inOld, in) {
+			continue
+		}
+		p.changed = true
+		for n := in.first; n < in.end; n++ {
+			p.keep[n] = New
+		}
+	}
+	return true
+}
+
+// direct returns the rules of a range that are not in an anchor of it.
+func direct(rules []*resolve.Rule, in extent) (numbers []int) {
+	for n := in.first; n < in.end; n = inside(rules, n).end {
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
+// inside returns the rules in the anchor that a rule calls. Other rules have none.
+func inside(rules []*resolve.Rule, number int) extent {
+	end := number + 1
+	if a := rules[number].Anchor; a != nil {
+		end = max(end, a.End)
+	}
+	return extent{number + 1, end}
+}
+
 // inAnchor tells for each rule whether it is in an anchor. The rule that calls the anchor
 // is outside.
 func inAnchor(rules []*resolve.Rule, anchor string, tell func(number int, in bool)) {
@@ -56,8 +117,9 @@ func inAnchor(rules []*resolve.Rule, anchor string, tell func(number int, in boo
 
 // Replace compiles rules that will replace the program's rules under traffic. keep holds
 // the old number of each rule, or New. Rules that stay keep their index, and so their
-// counters, pools and global ids. The others get new ones. Tables keep their contents.
-// The program itself does not change.
+// counters, pools and global ids. The others get new ones, and so does a rule that chooses
+// from other addresses than before. Tables keep their contents. The program itself does
+// not change.
 func (p *Program) Replace(rs *resolve.Ruleset, s Snapshot, keep []int) (*Program, error) {
 	q, err := compile(rs, s, p)
 	if err != nil {
@@ -72,7 +134,7 @@ func (p *Program) Replace(rs *resolve.Ruleset, s Snapshot, keep []int) (*Program
 	l := linker{from: q.Rules, pools: q.Pools, rows: q.Rows, layouts: q.layouts, to: q}
 	q.Rules, q.Pools, q.Rows, q.layouts = slices.Clone(p.Rules), slices.Clone(p.Pools), slices.Clone(p.Rows), slices.Clone(p.layouts)
 	for number, before := range keep {
-		if before == New {
+		if before == New || !l.keepsPools(number, p, p.Order[before]) {
 			q.Order[number] = uint32(len(q.Rules))
 			q.Rules = append(q.Rules, l.rule(number))
 			continue
@@ -93,6 +155,24 @@ func equalActions(a, b Rule) bool {
 	}
 	a.NatPool, a.RdrPool, b.NatPool, b.RdrPool = 0, 0, 0, 0
 	return a == b
+}
+
+// keepsPools reports whether a rule chooses from the same addresses as one of the program
+// before.
+func (l *linker) keepsPools(number int, p *Program, index uint32) bool {
+	now, then := l.from[number], p.Rules[index]
+	return l.samePool(now.NatPool, p, then.NatPool) && l.samePool(now.RdrPool, p, then.RdrPool)
+}
+
+func (l *linker) samePool(number uint32, p *Program, other uint32) bool {
+	if number == 0 || other == 0 {
+		return number == other
+	}
+	now, then := l.pools[number-1], p.Pools[other-1]
+	rows := func(all []Row, run Run) []Row { return all[run.First:][:run.Count] }
+	return now.Interface == then.Interface &&
+		slices.Equal(rows(l.rows, now.Rows4), rows(p.Rows, then.Rows4)) &&
+		slices.Equal(rows(l.rows, now.Rows6), rows(p.Rows, then.Rows6))
 }
 
 // A linker appends the pools of new rules to the old ones.

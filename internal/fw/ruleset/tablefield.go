@@ -2,6 +2,7 @@ package ruleset
 
 import (
 	"hash/fnv"
+	"strconv"
 	"strings"
 
 	"weir/pf/resolve"
@@ -18,10 +19,11 @@ func isTable(a *resolve.Address) bool {
 
 // liveTables holds the tables of a program, and what is needed to make their classes.
 type liveTables struct {
-	named   *Tables         // tables that rules use
-	idle    *Tables         // tables that no rule uses: they cost packets nothing
+	named   *Tables         // tables that conditions of rules use
+	idle    *Tables         // all others: they cost packets nothing
 	changed map[string]bool // since the program was compiled, or before and kept
-	listed  map[string]bool // tables that the file gives entries
+	given   map[string]bool // tables whose definition gives their contents
+	fixed   map[string]bool // const tables
 	fields  [2]tableField   // for destination and source
 	hash    [16]byte        // of what the file says about all tables
 
@@ -35,6 +37,9 @@ func hashOf(tables []*resolve.Table) (sum [16]byte) {
 	var b []byte
 	for _, t := range tables {
 		b = append(append(b[:0], t.Name...), 0)
+		for _, flag := range []bool{t.Given, t.Const, t.Persist, t.Counters} {
+			b = strconv.AppendBool(b, flag)
+		}
 		for _, e := range t.Entries {
 			if e.Not {
 				b = append(b, '!')
@@ -60,8 +65,36 @@ type tableField struct {
 // A vector is the position of chunks in Program.Vectors.
 type vector struct{ at, chunks uint32 }
 
-// sortTables separates automatic tables from those that rules name.
+// sortTables separates automatic tables from others, and those that conditions name from
+// those that none does. As in pf, a table that rules name exists without a definition, and
+// one that no rule names exists only if it is persistent.
 func (c *compiler) sortTables(tables []*resolve.Table) {
+	asked := c.askedTables()
+	t := &c.program.tables
+	*t = liveTables{changed: map[string]bool{}, given: map[string]bool{}, fixed: map[string]bool{}}
+	var named, idle []*resolve.Table
+	for name := range asked {
+		named = append(named, &resolve.Table{Name: name})
+	}
+	for _, table := range tables {
+		if strings.HasPrefix(table.Name, automatic) {
+			c.tables[table.Name] = append(c.tables[table.Name], table.Entries...)
+			continue
+		}
+		t.given[table.Name] = t.given[table.Name] || table.Given
+		t.fixed[table.Name] = t.fixed[table.Name] || table.Const
+		switch {
+		case asked[table.Name]:
+			named = append(named, table)
+		case table.Used || table.Persist:
+			idle = append(idle, table)
+		}
+	}
+	t.named, t.idle = NewTables(named), NewTables(idle)
+}
+
+// askedTables returns the tables that conditions of rules name.
+func (c *compiler) askedTables() map[string]bool {
 	asked := map[string]bool{}
 	for _, r := range c.rules {
 		for _, a := range []*resolve.Address{&r.From.Addr, &r.To.Addr} {
@@ -70,20 +103,7 @@ func (c *compiler) sortTables(tables []*resolve.Table) {
 			}
 		}
 	}
-	var named, idle []*resolve.Table
-	listed := map[string]bool{}
-	for _, t := range tables {
-		listed[t.Name] = listed[t.Name] || len(t.Entries) > 0
-		switch {
-		case strings.HasPrefix(t.Name, automatic):
-			c.tables[t.Name] = append(c.tables[t.Name], t.Entries...)
-		case asked[t.Name]:
-			named = append(named, t)
-		default:
-			idle = append(idle, t)
-		}
-	}
-	c.program.tables = liveTables{named: NewTables(named), idle: NewTables(idle), changed: map[string]bool{}, listed: listed}
+	return asked
 }
 
 // tableFields makes the classes of both fields of tables, one for each set, and the index

@@ -20,6 +20,9 @@ var ErrTablesFull = errors.New("the tables' entries do not fit")
 // ErrNoTable is returned (wrapped) for a table that does not exist.
 var ErrNoTable = errors.New("there is no such table")
 
+// ErrConstTable is returned (wrapped) for a change of a const table.
+var ErrConstTable = errors.New("the table is const")
+
 // A TableEntry is an element of a table: a prefix or, with Not, an exception to a shorter
 // one.
 type TableEntry = resolve.TableEntry

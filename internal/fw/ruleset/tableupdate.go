@@ -59,9 +59,21 @@ func (t *liveTables) find(name string) (*Tables, error) {
 	return nil, fmt.Errorf("%s: %w", name, ErrNoTable)
 }
 
+// changeable returns the Tables that contain a table, if it may change.
+func (t *liveTables) changeable(name string) (*Tables, error) {
+	in, err := t.find(name)
+	if err == nil && t.fixed[name] {
+		err = fmt.Errorf("%s: %w", name, ErrConstTable)
+	}
+	return in, err
+}
+
 // ChangeTable removes prefixes from a table and adds entries. After an error nothing has
 // changed.
 func (p *Program) ChangeTable(name string, put []resolve.TableEntry, remove []netip.Prefix) (*TableUpdate, error) {
+	if _, err := p.tables.changeable(name); err != nil {
+		return nil, err
+	}
 	var edits []edit
 	for _, prefix := range remove {
 		edits = append(edits, edit{resolve.TableEntry{Prefix: prefix}, true})
@@ -75,7 +87,7 @@ func (p *Program) ChangeTable(name string, put []resolve.TableEntry, remove []ne
 // ReplaceTable replaces all entries of a table. If several have the same prefix, the
 // first counts. After an error nothing has changed.
 func (p *Program) ReplaceTable(name string, entries []resolve.TableEntry) (*TableUpdate, error) {
-	in, err := p.tables.find(name)
+	in, err := p.tables.changeable(name)
 	if err != nil {
 		return nil, err
 	}
@@ -237,8 +249,11 @@ func (u *TableUpdate) Done(err error) {
 	}
 }
 
-// Lists reports whether the file gives a table entries.
-func (p *Program) Lists(name string) bool { return p.tables.listed[name] }
+// Gives reports whether the definition of a table gives its contents, even none ("{ }").
+func (p *Program) Gives(name string) bool { return p.tables.given[name] }
+
+// EqualTables reports whether two programs have the same definitions of tables.
+func (p *Program) EqualTables(q *Program) bool { return p.tables.hash == q.tables.hash }
 
 // ChangedTables returns the contents of the tables that were changed since the program
 // was compiled, or before and kept.
@@ -256,10 +271,10 @@ func (p *Program) ChangedTables() map[string][]resolve.TableEntry {
 }
 
 // KeepTables copies the contents of the old program's tables into a program that is not
-// written yet. It leaves out tables that the program does not have.
+// written yet. It leaves out tables that the program does not have, or has as const.
 func (p *Program) KeepTables(kept map[string][]resolve.TableEntry) error {
 	for name, entries := range kept {
-		in, err := p.tables.find(name)
+		in, err := p.tables.changeable(name)
 		if err != nil {
 			continue
 		}

@@ -64,7 +64,7 @@ func (f Folder) lock() string { return filepath.Join(string(f), "lock") }
 
 // Make makes the folder and those in it, for root alone.
 func (f Folder) Make() error {
-	for _, dir := range []string{string(f), f.Rules(), f.Sources()} {
+	for _, dir := range []string{string(f), f.Rules(), f.Sources(), f.Tables()} {
 		if err := killpoint.MkdirAll(dir); err != nil {
 			return fmt.Errorf("make the run folder: %w", err)
 		}

@@ -38,6 +38,9 @@ type RuleText struct {
 	File  string `json:"file"` // as in Loaded
 	Line  int    `json:"line"`
 	Label string `json:"label,omitempty"`
+	// Gone says that the rule was replaced while its ruleset was in force. States that
+	// it made may still live.
+	Gone bool `json:"gone,omitempty"`
 	// NATPorts is what nat-to chooses ports from; zero for rules that choose none.
 	NATPorts PortRange `json:"nat_ports,omitzero"`
 }

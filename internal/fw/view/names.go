@@ -58,14 +58,15 @@ func (n *Names) look() error {
 	if err := rundir.ReadJSON(n.folder.Loaded(), &loaded); err != nil {
 		return fmt.Errorf("read what is loaded: %w", err)
 	}
-	if err := n.readRules(); err != nil {
+	if err := n.readRules(loaded.Base); err != nil {
 		return err
 	}
 	n.base, n.loaded = loaded.Base, file
 	return nil
 }
 
-func (n *Names) readRules() error {
+// readRules reads the records of all rulesets. That of the ruleset in force may have grown.
+func (n *Names) readRules(inForce uint32) error {
 	files, err := os.ReadDir(n.folder.Rules())
 	if err != nil {
 		return fmt.Errorf("list the records of rules: %w", err)
@@ -76,7 +77,7 @@ func (n *Names) readRules() error {
 	for _, file := range files {
 		name, isRecord := strings.CutSuffix(file.Name(), ".json")
 		base, err := strconv.ParseUint(name, 10, 32)
-		if !isRecord || err != nil || n.rulesets[uint32(base)] != nil {
+		if !isRecord || err != nil || n.rulesets[uint32(base)] != nil && uint32(base) != inForce {
 			continue
 		}
 		var texts []rundir.RuleText
@@ -134,7 +135,7 @@ func (n *Names) rule(global uint32) *pktrecord.Rule {
 		}
 		t := &texts[nr]
 		action, _, _ := strings.Cut(t.Text, " ")
-		return &pktrecord.Rule{Nr: t.Nr, Text: t.Text, Action: action, File: t.File, Line: t.Line, Label: t.Label, Old: base != n.base}
+		return &pktrecord.Rule{Nr: t.Nr, Text: t.Text, Action: action, File: t.File, Line: t.Line, Label: t.Label, Old: base != n.base || t.Gone}
 	}
 	return nil
 }

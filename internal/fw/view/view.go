@@ -30,8 +30,10 @@ type reading struct {
 	pins   *dataplane.View
 	info   dataplane.Info
 	loaded rundir.Loaded
-	texts  []rundir.RuleText
-	names  map[int]string // of interfaces, by index
+	ids    []uint32          // global ids of the rules in force, by number
+	texts  []rundir.RuleText // likewise
+	number map[uint32]int    // of each id
+	names  map[int]string    // of interfaces, by index
 }
 
 // swapTries is how often a read begins anew because the rules were replaced meanwhile.
@@ -77,7 +79,7 @@ func (v *View) read(do func(*reading) error) error {
 		if err == nil {
 			err = do(r)
 		}
-		if v.pins == nil || v.pins.InForce() {
+		if v.pins == nil || v.pins.InForce() && !r.replaced() {
 			return err
 		}
 	}
@@ -105,8 +107,8 @@ func (v *View) follow() (*reading, error) {
 	if r.info, err = v.pins.Info(); err != nil {
 		return nil, err
 	}
-	if err := rundir.ReadJSON(v.folder.RulesOf(r.info.RuleBase), &r.texts); err != nil {
-		return nil, fmt.Errorf("read the texts of the rules: %w", err)
+	if err := r.readRules(); err != nil {
+		return nil, err
 	}
 	links, err := netif.Links()
 	if err != nil {
@@ -116,6 +118,40 @@ func (v *View) follow() (*reading, error) {
 		r.names[l.Index] = l.Name
 	}
 	return r, nil
+}
+
+// readRules reads which rules are in force. Rules that replace others in place are
+// recorded before they are in force. So their texts are read last.
+func (r *reading) readRules() (err error) {
+	if r.ids, err = r.pins.RuleIDs(); err != nil {
+		return err
+	}
+	var recorded []rundir.RuleText
+	if err := rundir.ReadJSON(r.folder.RulesOf(r.info.RuleBase), &recorded); err != nil {
+		return fmt.Errorf("read the texts of the rules: %w", err)
+	}
+	r.texts, r.number = make([]rundir.RuleText, len(r.ids)), make(map[uint32]int, len(r.ids))
+	for number, id := range r.ids {
+		index := id - r.info.RuleBase
+		switch {
+		case index < uint32(len(recorded)):
+			r.texts[number] = recorded[index]
+		case r.pins.InForce(): // else others have been loaded meanwhile
+			return fmt.Errorf("the record of the rules has no rule %d", index)
+		}
+		r.texts[number].Nr = number
+		r.number[id] = number
+	}
+	return nil
+}
+
+// replaced reports whether rules have been replaced in place since they were read.
+func (r *reading) replaced() bool {
+	if r == nil {
+		return false
+	}
+	ids, err := r.pins.RuleIDs()
+	return err == nil && !slices.Equal(ids, r.ids)
 }
 
 // Rules returns the rules in force with their counters, and the PID of the daemon that
@@ -149,7 +185,7 @@ func (r *reading) rules() ([]Rule, error) {
 	}
 	for i := range paths {
 		for _, global := range paths[i].Rules {
-			if nr, ok := r.number(global); ok {
+			if nr, ok := r.number[global]; ok {
 				rules[nr].Packets += paths[i].Counter.Packets
 				rules[nr].Bytes += paths[i].Counter.Bytes
 				rules[nr].States += paths[i].States
@@ -172,12 +208,6 @@ func (v *View) NATPorts() ([]rundir.PortRange, error) {
 		return nil
 	})
 	return found, err
-}
-
-// number is a rule's number in the ruleset in force; not ok for a rule of an earlier one.
-func (r *reading) number(global uint32) (int, bool) {
-	nr := global - r.info.RuleBase
-	return int(nr), nr < uint32(len(r.texts))
 }
 
 // States calls yield with the live states that a filter selects, until it returns
@@ -204,7 +234,10 @@ func (v *View) States(f *state.Filter, yield func(*state.View) bool) error {
 func (r *reading) context() *state.Context {
 	return &state.Context{
 		Now: r.info.Now, Timeouts: r.info.Timeouts,
-		Rule: func(global uint32) (int, bool) { return r.number(global - 1) },
+		Rule: func(global uint32) (int, bool) {
+			number, inForce := r.number[global-1]
+			return number, inForce
+		},
 		Interface: func(index uint16) string {
 			if name := r.names[int(index)]; name != "" {
 				return name

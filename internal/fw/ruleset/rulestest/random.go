@@ -99,9 +99,12 @@ func drawAddresses(t *rapid.T) []ruleset.Address {
 	return addresses
 }
 
+// persistent tables exist whether or not a rule names them.
+var persistent = ast.TableFlags{Persist: true}
+
 // DrawRuleset draws rules, and now and then enough to fill several chunks.
 func DrawRuleset(t *rapid.T) *resolve.Ruleset {
-	rs := &resolve.Ruleset{Tables: []*resolve.Table{{Name: "empty"}, drawTable(t, "mixed", 12), drawTable(t, "many", 40)}}
+	rs := &resolve.Ruleset{Tables: []*resolve.Table{{Name: "empty", TableFlags: persistent}, drawTable(t, "mixed", 12), drawTable(t, "many", 40)}}
 	var templates []*resolve.Rule
 	for range rapid.IntRange(0, 30).Draw(t, "rules") {
 		templates = append(templates, drawRule(t))
@@ -153,7 +156,7 @@ func copyOf(r *resolve.Rule) *resolve.Rule {
 }
 
 func drawTable(t *rapid.T, name string, entries int) *resolve.Table {
-	table := &resolve.Table{Name: name}
+	table := &resolve.Table{Name: name, TableFlags: persistent}
 	for range rapid.IntRange(0, entries).Draw(t, "entries") {
 		table.Entries = append(table.Entries, DrawEntry(t))
 	}

@@ -1,0 +1,109 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"weir/internal/fw/dataplane"
+	"weir/internal/fw/ruleset"
+	"weir/internal/fw/rundir"
+	"weir/pf/resolve"
+)
+
+// replaceInPlace replaces the rules of anchors, without loading programs, if nothing else
+// has changed. done is false if the programs must be loaded anew. After an error the old
+// rules are in force.
+func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled, m *machine) (done bool, err error) {
+	keep, why := b.keepInPlace(source, rules)
+	if why == "" {
+		rules.program, err = b.rules.program.Replace(rs, m.snapshot(rules.options.Groups), keep)
+		if err == nil {
+			why = b.tablesInPlace(rules.program)
+		}
+		if err != nil {
+			why = err.Error() // if the rules are at fault, compiling them says so again
+		}
+	}
+	if why != "" {
+		b.cfg.Log.Info("all programs are loaded anew", "why", why)
+		return false, nil
+	}
+	rules.base = b.rules.base
+	rules.recorded = recordedInPlace(b.rules.recorded, rules)
+	err = b.putInPlace(source, rules)
+	if errors.Is(err, dataplane.ErrNoRoom) {
+		b.cfg.Log.Info("all programs are loaded anew", "why", err)
+		rules.recorded = rules.texts
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	b.source, b.rules, b.host = source, rules, m.host
+	b.noteLoaded(false)
+	b.cfg.Log.Info("rules in anchors were replaced in place; no program was loaded")
+	return true, b.updateInterfaces(m)
+}
+
+// keepInPlace returns which rules in force stay if rules in anchors are replaced. Else it
+// returns why that is not possible.
+func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why string) {
+	if source.Builtin || b.source.Builtin {
+		return nil, "the built-in rules are loaded or replaced"
+	}
+	if !reflect.DeepEqual(rules.options, b.rules.options) {
+		return nil, "options have changed"
+	}
+	keep, changed, err := ruleset.KeepParts(b.rules.rules, rules.rules)
+	switch {
+	case err != nil:
+		return nil, err.Error()
+	case !changed && len(b.rules.recorded) == len(b.rules.texts):
+		return nil, "no rule in an anchor has changed"
+	case b.dp.Crowded():
+		return nil, "the numbers of rule paths are nearly used up"
+	}
+	return keep, ""
+}
+
+// tablesInPlace returns why tables stand in the way. As in pf, a load resets tables whose
+// definition gives their contents.
+func (b *box) tablesInPlace(program *ruleset.Program) (why string) {
+	if !program.EqualTables(b.rules.program) {
+		return "definitions of tables have changed"
+	}
+	for name := range b.tables {
+		if program.Gives(name) {
+			return fmt.Sprintf("the table <%s> gets the contents of its definition again", name)
+		}
+	}
+	return ""
+}
+
+// putInPlace records the rules, then puts them in force. Whoever finds their numbers also
+// finds their texts. A start that finds the new source without the new rules loads them.
+func (b *box) putInPlace(source Source, rules *compiled) error {
+	err := errors.Join(writeRules(b.cfg.Folder, rules), b.recordSource(&source, b.dp.Generation()))
+	if err == nil {
+		err = b.dp.ReplaceRules(rules.program)
+	}
+	if err != nil {
+		return errors.Join(err, writeRules(b.cfg.Folder, b.rules), b.recordSource(&b.source, b.dp.Generation()))
+	}
+	return nil
+}
+
+// recordedInPlace returns the record of rules that replace others in place, by index.
+func recordedInPlace(before []rundir.RuleText, rules *compiled) []rundir.RuleText {
+	recorded := slices.Clone(before)
+	for i := range recorded {
+		recorded[i].Gone = true
+	}
+	recorded = append(recorded, make([]rundir.RuleText, len(rules.program.Rules)-len(recorded))...)
+	for number, index := range rules.program.Order {
+		recorded[index] = rules.texts[number]
+	}
+	return recorded
+}

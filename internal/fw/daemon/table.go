@@ -1,0 +1,203 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"weir/internal/fw/control"
+	"weir/internal/fw/dataplane"
+	"weir/internal/fw/ruleset"
+	"weir/internal/fw/rundir"
+	"weir/internal/killpoint"
+)
+
+// keepTables copies the contents of tables that were changed at run time into new rules.
+// As in pf, a load resets tables whose definition gives their contents, and keeps all
+// others. A start with the text in force, and a reload after a change of the machine,
+// reset nothing.
+func (b *box) keepTables(source Source, rules *compiled) error {
+	kept, err := b.changedTables(source, rules)
+	if err != nil || len(kept) == 0 {
+		return err
+	}
+	if err := rules.program.KeepTables(kept); err != nil {
+		return fmt.Errorf("keep what was changed in tables: %w", err)
+	}
+	return nil
+}
+
+// keepLaterTables keeps what another daemon has changed in tables after keepTables. That
+// daemon has ended.
+func (b *box) keepLaterTables(source Source, dp *dataplane.Dataplane, rules *compiled) error {
+	kept, err := b.changedTables(source, rules)
+	if err != nil {
+		return err
+	}
+	for name, entries := range kept {
+		_, err := dp.ReplaceTable(name, entries)
+		if err != nil && !errors.Is(err, ruleset.ErrNoTable) && !errors.Is(err, ruleset.ErrConstTable) {
+			return fmt.Errorf("keep what was changed in tables: %w", err)
+		}
+	}
+	return nil
+}
+
+// changedTables returns the contents that new rules keep.
+func (b *box) changedTables(source Source, rules *compiled) (map[string][]ruleset.TableEntry, error) {
+	var kept map[string][]ruleset.TableEntry
+	var same bool
+	if b.rules != nil {
+		kept, same = b.rules.program.ChangedTables(), source.equal(&b.source)
+	} else {
+		generation, err := dataplane.LiveGeneration(b.dir)
+		if errors.Is(err, dataplane.ErrNotLoaded) || errors.Is(err, dataplane.ErrLayout) {
+			return nil, nil
+		}
+		if err == nil {
+			kept, err = rundir.ReadTables(b.cfg.Folder.TablesOf(generation))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read what was changed in tables: %w", err)
+		}
+		if len(kept) > 0 {
+			before, err := b.sourceOf(generation)
+			same = err == nil && source.sameText(before)
+		}
+	}
+	if !same {
+		maps.DeleteFunc(kept, func(name string, _ []ruleset.TableEntry) bool { return rules.program.Gives(name) })
+	}
+	return kept, nil
+}
+
+// recordTables records the contents of changed tables for a generation before it is live.
+func (b *box) recordTables(dp *dataplane.Dataplane) (map[string]*rundir.TableRecord, error) {
+	records := make(map[string]*rundir.TableRecord)
+	folder := b.cfg.Folder.TablesOf(dp.Generation())
+	if err := killpoint.RemoveAll(folder); err != nil { // of a commit that failed
+		return nil, fmt.Errorf("remove records of tables: %w", err)
+	}
+	for name, entries := range dp.ChangedTables() {
+		if err := killpoint.MkdirAll(folder); err != nil {
+			return nil, fmt.Errorf("make a folder for records of tables: %w", err)
+		}
+		record, err := rundir.WriteTable(folder, name, entries)
+		if err != nil {
+			return nil, err
+		}
+		records[name] = record
+	}
+	return records, nil
+}
+
+// pruneTables removes the records of all generations except the one in force.
+func (b *box) pruneTables() error {
+	folders, err := os.ReadDir(b.cfg.Folder.Tables())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("list the records of tables: %w", err)
+	}
+	keep := b.cfg.Folder.TablesOf(b.dp.Generation())
+	var errs []error
+	for _, f := range folders {
+		if path := filepath.Join(b.cfg.Folder.Tables(), f.Name()); path != keep {
+			errs = append(errs, killpoint.RemoveAll(path))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// changeTable removes prefixes from a table and adds entries, under traffic. It returns
+// how many entries have changed.
+func (b *box) changeTable(name string, put []ruleset.TableEntry, remove []netip.Prefix) (changed int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if changed, err = b.dp.ChangeTable(name, put, remove); err != nil || changed == 0 {
+		return changed, err
+	}
+	if record := b.tables[name]; record != nil && !record.Full() {
+		return changed, lasting(record.Add(put, remove))
+	}
+	return changed, b.recordTable(name)
+}
+
+// replaceTable replaces all entries of a table, under traffic.
+func (b *box) replaceTable(name string, entries []ruleset.TableEntry) (changed int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if changed, err = b.dp.ReplaceTable(name, entries); err != nil || changed == 0 {
+		return changed, err
+	}
+	return changed, b.recordTable(name)
+}
+
+// recordTable records the present contents of a table.
+func (b *box) recordTable(name string) error {
+	folder := b.cfg.Folder.TablesOf(b.dp.Generation())
+	if err := killpoint.MkdirAll(folder); err != nil {
+		return lasting(err)
+	}
+	var entries []ruleset.TableEntry
+	err := b.dp.TableEntries(name, func(e ruleset.TableEntry) bool {
+		entries = append(entries, e)
+		return true
+	})
+	if err != nil {
+		return lasting(err)
+	}
+	record, err := rundir.WriteTable(folder, name, entries)
+	if err != nil {
+		return lasting(err)
+	}
+	b.tables[name] = record
+	return nil
+}
+
+// lasting says what an error of a record means.
+func lasting(err error) error {
+	if err != nil {
+		err = fmt.Errorf("the change is in force, but it ends with this daemon: %w", err)
+	}
+	return err
+}
+
+// tableEntries returns all entries of a table, in order.
+func (b *box) tableEntries(name string) (entries []ruleset.TableEntry, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	err = b.dp.TableEntries(name, func(e ruleset.TableEntry) bool {
+		entries = append(entries, e)
+		return true
+	})
+	return entries, err
+}
+
+// ChangeTable changes a table under traffic.
+func (c *controller) ChangeTable(r *control.TableChange) (*control.TableChanged, error) {
+	put := make([]ruleset.TableEntry, len(r.Put))
+	for i, e := range r.Put {
+		put[i] = ruleset.TableEntry(e)
+	}
+	var changed int
+	var err error
+	if r.Whole {
+		changed, err = c.box.replaceTable(r.Table, put)
+	} else {
+		changed, err = c.box.changeTable(r.Table, put, r.Remove)
+	}
+	return &control.TableChanged{Changed: changed}, err
+}
+
+// ReadTable returns the entries of a table.
+func (c *controller) ReadTable(r *control.TableRead) (*control.TableEntries, error) {
+	entries, err := c.box.tableEntries(r.Table)
+	result := &control.TableEntries{Entries: make([]control.TableEntry, len(entries))}
+	for i, e := range entries {
+		result.Entries[i] = control.TableEntry(e)
+	}
+	return result, err
+}

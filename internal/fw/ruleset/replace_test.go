@@ -1,0 +1,99 @@
+package ruleset_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/fw/ruleset"
+	"weir/pf/resolve"
+)
+
+// Rules outside of changed anchors keep their numbers. If rules directly inside an anchor
+// change, all of its rules are new.
+func TestKeepParts(t *testing.T) {
+	const before = "block\nanchor a {\n pass in\n anchor b {\n  pass out\n  block in\n }\n}\nanchor c {\n pass\n}\npass out\n"
+	old := rulesIn(t, before)
+	const fresh = ruleset.New
+	for _, test := range []struct {
+		name, text string
+		want       []int // nil: refused
+		changed    bool
+	}{
+		{"nothing", before, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}, false},
+		{"the inner anchor", "block\nanchor a {\n pass in\n anchor b {\n  pass out\n }\n}\nanchor c {\n pass\n}\npass out\n",
+			[]int{0, 1, 2, 3, fresh, 6, 7, 8}, true},
+		{"the outer anchor", "block\nanchor a {\n pass in\n pass in proto tcp\n anchor b {\n  pass out\n  block in\n }\n}\nanchor c {\n pass\n}\npass out\n",
+			[]int{0, 1, fresh, fresh, fresh, fresh, fresh, 6, 7, 8}, true},
+		{"two anchors", "block\nanchor a {\n pass in\n anchor b {\n  block in\n }\n}\nanchor c {\n block\n pass\n}\npass out\n",
+			[]int{0, 1, 2, 3, fresh, 6, fresh, fresh, 8}, true},
+		{"an empty anchor", "block\nanchor a {\n pass in\n anchor b {\n  pass out\n  block in\n }\n}\nanchor c {\n}\npass out\n",
+			[]int{0, 1, 2, 3, 4, 5, 6, 8}, true},
+		{"outside", "block\nanchor a {\n pass in\n anchor b {\n  pass out\n  block in\n }\n}\nanchor c {\n pass\n}\n", nil, false},
+		{"the anchor's condition", "block\nanchor a in {\n pass in\n anchor b {\n  pass out\n  block in\n }\n}\nanchor c {\n pass\n}\npass out\n", nil, false},
+		{"another anchor", "block\nanchor a {\n pass in\n anchor b {\n  pass out\n  block in\n }\n}\nanchor d {\n pass\n}\npass out\n", nil, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			keep, changed, err := ruleset.KeepParts(old, rulesIn(t, test.text))
+			if test.want == nil {
+				if !errors.Is(err, ruleset.ErrOtherRules) {
+					t.Errorf("got %v, %v; want that it is refused", keep, err)
+				}
+				return
+			}
+			if diff := cmp.Diff(test.want, keep); diff != "" || changed != test.changed || err != nil {
+				t.Errorf("changed %t, want %t; %v (-want +got):\n%s", changed, test.changed, err, diff)
+			}
+		})
+	}
+}
+
+func rulesIn(t *testing.T, text string) []*resolve.Rule {
+	t.Helper()
+	rs, faults := resolve.Load("test.conf", []byte(text), nil)
+	if faults.HasErrors() {
+		t.Fatal(faults)
+	}
+	return rs.Rules
+}
+
+// A rule that stays, but chooses from other addresses than before, is new: it has a pool
+// of its own.
+func TestReplaceWithOtherPool(t *testing.T) {
+	compile := func(text string) *resolve.Ruleset {
+		rs, faults := resolve.Load("test.conf", []byte(text), nil)
+		if faults.HasErrors() {
+			t.Fatal(faults)
+		}
+		return rs
+	}
+	const rules = "table <t> { 192.0.2.1 }\npass out nat-to <t>\nanchor a {\n pass\n}\n"
+	old := compile(rules)
+	p, err := ruleset.Compile(old, ruleset.Snapshot{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name, text string
+		want       []uint32
+	}{
+		{"the same", rules, []uint32{0, 1, 2}},
+		{"another address", "table <t> { 192.0.2.2 }\npass out nat-to <t>\nanchor a {\n pass\n}\n", []uint32{uint32(len(p.Rules)), 1, 2}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			now := compile(test.text)
+			keep, _, err := ruleset.KeepParts(old.Rules, now.Rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q, err := p.Replace(now, ruleset.Snapshot{}, keep)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, q.Order); diff != "" {
+				t.Errorf("indices (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,339 @@
+package test
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/fw/control"
+	"weir/internal/fw/dataplane"
+	"weir/internal/fw/rundir"
+	"weir/internal/lab"
+	"weir/test/lib"
+)
+
+// tableEntry reads an entry in the user's notation.
+func tableEntry(text string) control.TableEntry {
+	prefix, not := strings.CutPrefix(text, "!")
+	if !strings.Contains(prefix, "/") {
+		a := netip.MustParseAddr(prefix)
+		return control.TableEntry{Prefix: netip.PrefixFrom(a, a.BitLen()), Not: not}
+	}
+	return control.TableEntry{Prefix: netip.MustParsePrefix(prefix), Not: not}
+}
+
+// putInto adds entries to a table, or makes them all that it has.
+func putInto(b *lib.Box, whole bool, table string, entries ...string) error {
+	r := &control.TableChange{Table: table, Whole: whole}
+	for _, e := range entries {
+		r.Put = append(r.Put, tableEntry(e))
+	}
+	_, err := control.NewClient(rundir.Folder(b.RunFolder())).ChangeTable(b.Context(), r)
+	return err
+}
+
+// mustPut is putInto without an error.
+func mustPut(b *lib.Box, whole bool, table string, entries ...string) {
+	b.Helper()
+	if err := putInto(b, whole, table, entries...); err != nil {
+		b.Fatalf("change the table %s: %v", table, err)
+	}
+}
+
+// tableHolds checks a table's entries.
+func tableHolds(b *lib.Box, when, table string, want ...string) {
+	b.Helper()
+	answer, err := control.NewClient(rundir.Folder(b.RunFolder())).ReadTable(b.Context(), &control.TableRead{Table: table})
+	if err != nil {
+		b.Errorf("%s: read the table %s: %v", when, table, err)
+		return
+	}
+	var got []string
+	for _, e := range answer.Entries {
+		text := strings.TrimSuffix(strings.TrimSuffix(e.Prefix.String(), "/32"), "/128")
+		if e.Not {
+			text = "!" + text
+		}
+		got = append(got, text)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		b.Errorf("%s: the table %s holds %q, want %q", when, table, got, want)
+	}
+}
+
+// tableRules block what <bad> holds. The other tables show what a load keeps.
+const tableRules = `
+set skip on lo
+table <bad> persist
+table <given> { 192.0.2.1 }
+table <none> { }
+table <fixed> const { 192.0.2.1 }
+table <idle> persist
+table <gone> { 192.0.2.1 }
+block
+pass proto { icmp, icmp6 }
+block quick from { <bad>, <given>, <none>, <fixed>, <undefined> }
+`
+
+//	lan ─── fw ─── wan      fw: tables are changed; kill -9, start, takeover, loads
+//
+// What was changed in tables outlives daemons. A load replaces the contents of tables
+// whose definition gives them, and keeps those of others, as in pf.
+func TestTablesOutliveDaemons(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
+	rules := b.Rules(tableRules)
+	pings := func() bool {
+		_, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", wanHost)
+		return err == nil
+	}
+	expect := func(when string, passes bool, given ...string) {
+		b.Helper()
+		if pings() != passes {
+			b.Errorf("%s: ping passes: %t, want %t", when, !passes, passes)
+		}
+		bad := []string{"198.51.100.0/24", "!198.51.100.9", "2001:db8:9::9"}
+		if !passes {
+			bad = append(bad, lanHost)
+		}
+		tableHolds(b, when, "bad", bad...)
+		tableHolds(b, when, "given", given...)
+		tableHolds(b, when, "none", given[min(1, len(given)):]...)
+		tableHolds(b, when, "fixed", "192.0.2.1")
+		tableHolds(b, when, "idle", "192.0.2.77")
+		tableHolds(b, when, "undefined", "192.0.2.78")
+	}
+	a := b.WeirRun(rules)
+	mustPut(b, false, "bad", "198.51.100.0/24", "!198.51.100.9", "2001:db8:9::9")
+	mustPut(b, true, "given", "192.0.2.1", "192.0.2.5")
+	mustPut(b, false, "none", "192.0.2.5")
+	mustPut(b, false, "idle", "192.0.2.77")
+	mustPut(b, false, "undefined", "192.0.2.78")
+	expect("changed", true, "192.0.2.1", "192.0.2.5")
+	mustPut(b, false, "bad", lanHost)
+	expect("changed again", false, "192.0.2.1", "192.0.2.5")
+	for table, why := range map[string]string{"fixed": "the table is const", "gone": "there is no such table"} {
+		if err := putInto(b, false, table, "192.0.2.9"); err == nil || !strings.Contains(err.Error(), why) {
+			b.Errorf("a change of %s: %v, want: %s", table, err, why)
+		}
+	}
+	a.Kill()
+	if pings() {
+		b.Error("without a daemon the table is not as it was")
+	}
+	a = b.WeirRun(rules)
+	expect("killed and started", false, "192.0.2.1", "192.0.2.5")
+	b.WeirRun(rules)
+	expect("taken over", false, "192.0.2.1", "192.0.2.5")
+	b.Weir("load", rules)
+	tableHolds(b, "loaded", "none")
+	expect2 := func(when string) {
+		b.Helper()
+		tableHolds(b, when, "given", "192.0.2.1")
+		tableHolds(b, when, "none")
+		tableHolds(b, when, "undefined", "192.0.2.78")
+		if pings() {
+			b.Errorf("%s: the table <bad> has lost an entry", when)
+		}
+	}
+	expect2("loaded")
+	other := b.Rules(tableRules + "pass proto udp to port 7\n")
+	mustPut(b, false, "given", "192.0.2.5")
+	b.WeirRun(other)
+	expect2("started with another text")
+	b.Weir("load", b.Rules("set skip on lo\nblock\npass proto { icmp, icmp6 }\n"))
+	b.Weir("load", rules)
+	tableHolds(b, "after a file without it", "bad")
+	if !pings() {
+		b.Error("a table that a load forgot still blocks")
+	}
+	if kept, err := filepath.Glob(filepath.Join(b.RunFolder(), "tables", "*", "*")); err != nil || len(kept) > 0 {
+		b.Errorf("records of tables that are as defined: %q (%v)", kept, err)
+	}
+}
+
+// tablesEndure are operations that change tables, or start and load with changed ones.
+// After each kill and start a table has all that was reported as done, and nothing that
+// was never asked for.
+func tablesEndure(rules, other string) []operation {
+	var daemon *lib.Process
+	const changes = 10
+	done := 0 // changes that the daemon has confirmed
+	again := func(o *ordeal) {
+		if daemon != nil && daemon.Running() {
+			daemon.Kill()
+		}
+		daemon = o.WeirRun(rules)
+	}
+	whole := func(n int) []string { // what the table holds after n changes
+		if n == 0 {
+			return nil
+		}
+		return []string{"192.0.2." + strconv.Itoa(100+(n-1)/2*2+1), "192.0.2.200"}
+	}
+	repair := func(o *ordeal) {
+		again(o)
+		held, err := control.NewClient(rundir.Folder(o.RunFolder())).ReadTable(o.Context(), &control.TableRead{Table: "bad"})
+		if err != nil {
+			o.Fatal(err)
+		}
+		for _, n := range []int{done, done + 1} {
+			want := whole(n)
+			if n%2 == 0 && n > 0 {
+				want = append(want, "192.0.2.201")
+			}
+			slices.Sort(want)
+			var got []string
+			for _, e := range held.Entries {
+				got = append(got, e.Prefix.Addr().String())
+			}
+			slices.Sort(got)
+			if slices.Equal(got, want) {
+				return
+			}
+		}
+		o.Errorf("%d changes were confirmed, and after a kill and a start the table holds %v", done, held.Entries)
+	}
+	change := func(o *ordeal, n int) error { // the n-th change, from 1: odd ones replace, even ones add
+		if n%2 == 1 {
+			return putInto(o.Box, true, "bad", whole(n)...)
+		}
+		return putInto(o.Box, false, "bad", "192.0.2.201")
+	}
+	changed := func(o *ordeal) {
+		daemon, done = counted(o, daemon, rules), 0
+		for n := 1; n <= 2; n++ {
+			if err := change(o, n); err != nil {
+				o.Fatal(err)
+			}
+			done = n
+		}
+	}
+	return []operation{
+		{
+			name: "changes of a table",
+			prepare: func(o *ordeal) {
+				daemon, done = counted(o, daemon, rules), 0
+				mustPut(o.Box, true, "bad") // no change, or the end of an earlier round
+			},
+			run: func(o *ordeal) func() bool {
+				for n := 1; n <= changes && change(o, n) == nil; n++ {
+					done = n
+				}
+				return ended(o, daemon, func() bool { return done == changes })
+			},
+			judged: true, repair: repair,
+		},
+		{
+			name:    "load with a changed table",
+			prepare: changed,
+			run: func(o *ordeal) func() bool {
+				load := o.WeirCommand("load", other)
+				return ended(o, daemon, func() bool { return !load.Running() })
+			},
+			judged: true, repair: repair,
+		},
+		{
+			name:    "takeover with a changed table",
+			prepare: changed,
+			run: func(o *ordeal) func() bool {
+				p := o.WeirUnder(o.under(), "run", "--hook", o.Hook, "-f", other)
+				return ended(o, p, ready(p))
+			},
+			judged: true, repair: repair,
+		},
+	}
+}
+
+// lan ─── fw ─── wan      fw: kill -9 while tables are changed, kept and read again
+func TestKilledWithChangedTables(t *testing.T) {
+	t.Parallel()
+	const tables = "table <bad> persist\n"
+	for i, name := range []string{"change", "load", "takeover"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := weir.Box(t, "tcx")
+			b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
+			b.Run(lab.WAN, "ip", "route", "add", "fd00:1::/64", "via", fwWAN6)
+			o := &ordeal{Box: b, list: filepath.Join(t.TempDir(), "steps")}
+			o.found = b.Machine(lab.FW)
+			op := tablesEndure(b.Rules(tables+onlyPing+"block quick from <bad>\n"), b.Rules(tables+onlyPing2+"block quick from <bad>\n"))[i]
+			op.endure(o)
+			if _, err := os.Stat(b.RunFolder()); err == nil {
+				b.Weir("stop")
+			}
+		})
+	}
+}
+
+//	lan ═══ pings, connections ═══▶ wan      fw: 11 loads of other rules in an anchor
+//
+// If only rules in anchors differ, a load replaces them in place: the generation stays the
+// same, and no packet is lost. Established connections go on, and each new one meets
+// either the old rules or the new ones. Other changes load the programs anew.
+func TestLoadsReplaceAnchorsInPlace(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		file := func(main, inside string) string {
+			return b.Rules("set skip on lo\nblock\n" + main + "anchor \"part\" {\n" + inside + "}\npass out\n")
+		}
+		const before = "pass in on lan0 inet proto icmp\npass in on lan0 inet proto tcp to port 2201\n"
+		const after = "pass in on lan0 inet proto icmp to " + wanHost + " label \"after\"\npass in on lan0 inet proto tcp to port 2202\n"
+		first, second := file("", before), file("", after)
+		b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
+		a := b.WeirRun(first)
+		b.Listen(lab.WAN, 2202, "socat", "TCP4-LISTEN:2202,fork,reuseaddr", "EXEC:cat")
+		talk := startTalk(b, "established", lab.WAN, "TCP4-LISTEN:2201", lab.LAN, "TCP4:"+wanHost+":2201", 2201)
+		talk.say(0, "before")
+		generation := generationOf(b)
+		flood := b.FloodEvery(lab.LAN, wanHost, time.Millisecond)
+		fresh := b.Start(lab.LAN, "sh", "-c", "while ping -n -c 1 -W 3 "+wanHost+" >/dev/null; do :; done; echo LOST")
+		for range 5 {
+			b.Weir("load", second)
+			b.Weir("load", first)
+		}
+		b.Weir("load", second)
+		if !fresh.Running() {
+			b.Errorf("a new connection met no rules: %s", fresh.Said())
+		}
+		fresh.Kill()
+		flood.AllAnswered(500)
+		talk.say(0, "after")
+		talk.say(1, "and back")
+		if now := generationOf(b); now != generation {
+			b.Errorf("the generation is %d, and was %d", now, generation)
+		}
+		if n := strings.Count(a.Said(), "replaced in place"); n != 11 {
+			b.Errorf("%d of 11 loads were made in place:\n%s", n, a.Said())
+		}
+		b.Run(lab.LAN, "sh", "-c", "echo new | socat - TCP4:"+wanHost+":2202,connect-timeout=3")
+		if r := b.Rule(`label "after"`); r.Packets == 0 || r.Nr != 2 {
+			b.Errorf("the new rule is %+v", r)
+		}
+		if all := b.States("port", "2201"); len(all) != 1 || all[0].RuleIn == nil || !all[0].RuleIn.Old {
+			b.Errorf("the established connection is %+v, want that its rule is gone", all)
+		}
+		b.Weir("load", file("pass in on wan0 proto udp to port 7\n", after))
+		if now := generationOf(b); now != generation+1 || !strings.Contains(a.Said(), "rules outside of anchors differ") {
+			b.Errorf("after another main rule the generation is %d, and was %d:\n%s", now, generation, a.Said())
+		}
+		talk.say(0, "at last")
+	})
+}
+
+// generationOf returns the number of the generation in force.
+func generationOf(b *lib.Box) uint32 {
+	b.Helper()
+	generation, err := dataplane.LiveGeneration(filepath.Join(dataplane.Base, filepath.Base(b.RunFolder())))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return generation
+}
