@@ -42,6 +42,34 @@ func TestDeathAndTakeOverLoseNothing(t *testing.T) {
 	})
 }
 
+//	fw: weir A starts, weir B takes over, weir B is killed, weir C starts
+//
+// The dataplane hears a daemon's heartbeat for as long as the daemon lives, whatever
+// rules it started with: without it, states look their routes up each second, and
+// prefetching saves nothing. The dataplane waits three seconds for a heartbeat.
+func TestHeartbeat(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		lives := func(what string) {
+			b.Helper()
+			for range 9 {
+				time.Sleep(500 * time.Millisecond)
+				if d := b.Info().Daemon; !d.Alive {
+					b.Fatalf("%s: weir info says that the daemon is dead:\n%s", what, b.Weir("info"))
+				}
+			}
+		}
+		for _, rules := range []string{gatewayConf(t), b.Rules("pass")} {
+			b.WeirRun(rules)
+			lives("a start or a takeover")
+		}
+		daemon := b.WeirRun(gatewayConf(t))
+		daemon.Kill()
+		b.Until(10*time.Second, "weir info says that the daemon is dead", func() bool { return !b.Info().Daemon.Alive })
+		b.WeirRun(gatewayConf(t))
+		lives("a start over a dead daemon's dataplane")
+	})
+}
+
 //	lan ═══ 2,000 pings a second ═══▶ wan     fw: 20 loads, 5 take-overs
 //
 // Neither loads, of other rules or of the same, nor takeovers lose a packet. The same
@@ -55,11 +83,11 @@ func TestReloadsAndTakeOversLoseNothing(t *testing.T) {
 			b.Ping(lab.LAN, to, 2) // neighbours are known
 			floods = append(floods, b.FloodEvery(lab.LAN, to, time.Millisecond))
 		}
-		for range 10 {
+		for range lib.Fewer(10) {
 			b.Weir("load", other)
 			b.Weir("load", gatewayConf(t))
 		}
-		for range 5 {
+		for range lib.Fewer(5) {
 			b.WeirRun(gatewayConf(t))
 		}
 		for _, f := range floods {

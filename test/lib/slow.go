@@ -26,3 +26,12 @@ func Scaled(patience time.Duration) time.Duration {
 
 // emulated reports whether this is such a machine.
 func emulated() bool { return os.Getenv(Slow) != "" }
+
+// Fewer returns how often a story repeats a step: n times, or a third of it on an
+// emulated machine, where each time takes long and adds little to what real ones show.
+func Fewer(n int) int {
+	if emulated() {
+		return max(n/3, 1)
+	}
+	return n
+}

@@ -231,6 +231,7 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 	if err != nil {
 		return fmt.Errorf("attach the dataplane: %w", err)
 	}
+	b.pulse.follow(dp)
 	if err := narrowGuard(rules.options.MarkMask); err != nil {
 		return fmt.Errorf("raise the guard: %w", err)
 	}
