@@ -62,7 +62,59 @@ type Check struct {
 	Title string   `json:"title"`
 	Reads []string `json:"reads"` // names of the snapshot's fields it reads
 	Worst Severity `json:"worst"` // highest severity of its findings
+	needs []need   // without these there is nothing to judge
 	run   func(*view) outcome
+}
+
+// A need returns true if a check has nothing to judge, and notes why.
+type need func(*view, *outcome) bool
+
+// lacking returns the need of an input.
+func lacking(what string, lacks func(*view) bool) need {
+	return func(v *view, o *outcome) bool {
+		if lacks(v) {
+			o.lacks(v, what)
+			return true
+		}
+		return false
+	}
+}
+
+// Inputs that checks need.
+var (
+	noInterfaces      = lacking("interfaces", func(v *view) bool { return v.Interfaces == nil })
+	noRoutesOrSysctls = lacking("routes", func(v *view) bool { return v.Routes == nil || v.Sysctls == nil })
+	noRoutes          = lacking("routes", func(v *view) bool { return v.Routes == nil })
+	noQdiscs          = lacking("qdiscs", func(v *view) bool { return !v.sampled || v.After.Qdiscs == nil || v.Before.Qdiscs == nil })
+	noSNMP            = lacking("snmp", func(v *view) bool { return !v.sampled || v.After.SNMP == nil || v.Before.SNMP == nil })
+	noCPUs            = lacking("cpus", func(v *view) bool { return len(v.CPUs) == 0 })
+	noMitigations     = lacking("host.mitigations", func(v *view) bool { return v.Host.Mitigations == nil })
+	noSysctls         = lacking("sysctls", func(v *view) bool { return v.Sysctls == nil })
+	noServices        = lacking("services", func(v *view) bool { return v.Services == nil })
+	noTimes           = lacking("seconds and wished_seconds", func(v *view) bool { return v.Wished <= 0 || v.Seconds <= 0 })
+	noConntrack       = lacking("conntrack", func(v *view) bool { return v.After == nil || v.After.Conntrack == nil })
+	noNeighbours      = lacking("neighbours", func(v *view) bool { return v.After == nil || v.After.Neighbours == nil })
+)
+
+// eachNIC runs a check of every device that is up.
+func eachNIC(check func(*view, *nic, *outcome)) func(*view) outcome {
+	return func(v *view) (o outcome) {
+		for i := range v.nics {
+			check(v, &v.nics[i], &o)
+		}
+		return o
+	}
+}
+
+// judge runs the check, unless it lacks what it needs.
+func (c *Check) judge(v *view) outcome {
+	var o outcome
+	for _, lacks := range c.needs {
+		if lacks(v, &o) {
+			return o
+		}
+	}
+	return c.run(v)
 }
 
 // State is how a check ended.

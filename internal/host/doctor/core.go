@@ -11,11 +11,11 @@ import (
 
 func coreChecks() []Check {
 	return []Check{
-		{ID: "CPU-1", Title: "packets fill some cores while others have room", Reads: []string{"cpus"}, Worst: Critical, run: oneCoreFull},
-		{ID: "CPU-2", Title: "packets fill all cores", Reads: []string{"cpus"}, Worst: Critical, run: allCoresFull},
-		{ID: "CPU-3", Title: "other work fills a core that serves a queue", Reads: []string{"cpus", "irqs", "statistics"}, Worst: Warning, run: programs},
-		{ID: "VIRT-1", Title: "the hypervisor takes time away", Reads: []string{"cpus"}, Worst: Critical, run: stolen},
-		{ID: "VIRT-2", Title: "the cloud host limits the machine's traffic", Reads: []string{"statistics", "links"}, Worst: Critical, run: allowed},
+		{ID: "CPU-1", Title: "packets fill some cores while others have room", Reads: []string{"cpus"}, Worst: Critical, needs: []need{(*view).noCores}, run: oneCoreFull},
+		{ID: "CPU-2", Title: "packets fill all cores", Reads: []string{"cpus"}, Worst: Critical, needs: []need{(*view).noCores}, run: allCoresFull},
+		{ID: "CPU-3", Title: "other work fills a core that serves a queue", Reads: []string{"cpus", "irqs", "statistics"}, Worst: Warning, needs: []need{(*view).noCores}, run: programs},
+		{ID: "VIRT-1", Title: "the hypervisor takes time away", Reads: []string{"cpus"}, Worst: Critical, needs: []need{(*view).noCores}, run: stolen},
+		{ID: "VIRT-2", Title: "the cloud host limits the machine's traffic", Reads: []string{"statistics", "links"}, Worst: Critical, needs: []need{(*view).noNICs}, run: allowed},
 	}
 }
 
@@ -63,9 +63,6 @@ func (v *view) spreadable() []*core {
 }
 
 func oneCoreFull(v *view) (o outcome) {
-	if v.noCores(&o) {
-		return o
-	}
 	filled := v.spreadable()
 	if len(filled) == 0 {
 		return o
@@ -121,9 +118,6 @@ func (v *view) robbed() bool {
 }
 
 func allCoresFull(v *view) (o outcome) {
-	if v.noCores(&o) {
-		return o
-	}
 	filled := v.fullCores()
 	if len(filled) == 0 || len(v.spreadable()) > 0 || v.robbed() {
 		return o
@@ -154,9 +148,6 @@ func allCoresFull(v *view) (o outcome) {
 var cheaper = Remedy{Command: "weir interfaces", Text: "check that packets are handled at XDP: it costs a fraction of what the stack costs"}
 
 func programs(v *view) (o outcome) {
-	if v.noCores(&o) {
-		return o
-	}
 	for i := range v.cores {
 		c := &v.cores[i]
 		if c.busy < full || c.forwards() || c.steal > c.user+c.system {
@@ -230,9 +221,6 @@ const (
 )
 
 func stolen(v *view) (o outcome) {
-	if v.noCores(&o) {
-		return o
-	}
 	by := map[Severity][]*core{}
 	for i := range v.cores {
 		switch c := &v.cores[i]; {
@@ -278,9 +266,6 @@ var allowances = []struct{ counter, of string }{
 }
 
 func allowed(v *view) (o outcome) {
-	if v.noNICs(&o) {
-		return o
-	}
 	counts := false
 	for i := range v.nics {
 		n := &v.nics[i]

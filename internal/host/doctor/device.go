@@ -10,13 +10,13 @@ import (
 
 func deviceChecks() []Check {
 	return []Check{
-		{ID: "OFF-1", Title: "LRO merges received packets although the box forwards", Reads: []string{"interfaces.features", "sysctls"}, Worst: Warning, run: largeReceive},
-		{ID: "OFF-2", Title: "a useful offload is off", Reads: []string{"interfaces.features"}, Worst: Warning, run: helpfulOffloads},
-		{ID: "LINK-1", Title: "a link runs below its port's speed", Reads: []string{"interfaces.mbit", "interfaces.max_mbit", "interfaces.duplex"}, Worst: Warning, run: slowLink},
-		{ID: "LAG-1", Title: "a member of a link aggregation group is full", Reads: []string{"interfaces.bond", "links"}, Worst: Critical, run: aggregation},
-		{ID: "PCI-1", Title: "a card's slot is slower than the card", Reads: []string{"interfaces.pci", "interfaces.mbit"}, Worst: Warning, run: slot},
-		{ID: "XDP-1", Title: "packets are not handled at XDP", Reads: []string{"weir.interfaces", "interfaces.xdp"}, Worst: Warning, run: hooks},
-		{ID: "EEE-1", Title: "the link sleeps between packets (EEE)", Reads: []string{"interfaces.eee"}, Worst: Notice, run: energyEfficient},
+		{ID: "OFF-1", Title: "LRO merges received packets although the box forwards", Reads: []string{"interfaces.features", "sysctls"}, Worst: Warning, needs: []need{(*view).noNICs}, run: largeReceive},
+		{ID: "OFF-2", Title: "a useful offload is off", Reads: []string{"interfaces.features"}, Worst: Warning, needs: []need{(*view).noCards}, run: eachNIC(helpfulOffloads)},
+		{ID: "LINK-1", Title: "a link runs below its port's speed", Reads: []string{"interfaces.mbit", "interfaces.max_mbit", "interfaces.duplex"}, Worst: Warning, needs: []need{(*view).noCards}, run: eachNIC(slowLink)},
+		{ID: "LAG-1", Title: "a member of a link aggregation group is full", Reads: []string{"interfaces.bond", "links"}, Worst: Critical, needs: []need{noInterfaces}, run: aggregation},
+		{ID: "PCI-1", Title: "a card's slot is slower than the card", Reads: []string{"interfaces.pci", "interfaces.mbit"}, Worst: Warning, needs: []need{(*view).noCards}, run: eachNIC(slot)},
+		{ID: "XDP-1", Title: "packets are not handled at XDP", Reads: []string{"weir.interfaces", "interfaces.xdp"}, Worst: Warning, needs: []need{(*view).noNICs}, run: hooks},
+		{ID: "EEE-1", Title: "the link sleeps between packets (EEE)", Reads: []string{"interfaces.eee"}, Worst: Notice, needs: []need{(*view).noCards}, run: eachNIC(energyEfficient)},
 	}
 }
 
@@ -40,9 +40,6 @@ func (i *Interface) feature(name string) (on, known bool) {
 }
 
 func largeReceive(v *view) (o outcome) {
-	if v.noNICs(&o) {
-		return o
-	}
 	on, known := v.forwarding()
 	if !known {
 		o.lacks(v, "sysctls.net.ipv4.ip_forward")
@@ -83,31 +80,24 @@ var helpful = []struct{ feature, name, flag string }{
 	{"rx-checksum", "receive checksums", "rx"},
 }
 
-func helpfulOffloads(v *view) (o outcome) {
-	if v.noCards(&o) {
-		return o
+func helpfulOffloads(v *view, n *nic, o *outcome) {
+	if n.Features == nil {
+		o.lacks(v, "interfaces."+n.Name+".features")
+		return
 	}
-	for i := range v.nics {
-		n := &v.nics[i]
-		if n.Features == nil {
-			o.lacks(v, "interfaces."+n.Name+".features")
+	for _, h := range helpful {
+		on, known := n.feature(h.feature)
+		if on || !known || h.feature == "rx-gro" && n.XDP == "native" {
 			continue
 		}
-		for _, h := range helpful {
-			on, known := n.feature(h.feature)
-			if on || !known || h.feature == "rx-gro" && n.XDP == "native" {
-				continue
-			}
-			o.add(Finding{
-				Severity: min(v.severe(v.load(n)), Warning), Subject: n.Name, core: -1,
-				Says:     fmt.Sprintf("%s is off on %s", h.name, n.Name),
-				Evidence: []string{fmt.Sprintf("%s: %s is off", n.Name, h.feature)},
-				Remedies: []Remedy{{Command: fmt.Sprintf("ethtool -K %s %s on", n.Name, h.flag), Text: "switch it on for the packets that the stack handles"}},
-				Expect:   "fewer cycles per packet on the core that serves the card; measure it: single packets gain nothing",
-			})
-		}
+		o.add(Finding{
+			Severity: min(v.severe(v.load(n)), Warning), Subject: n.Name, core: -1,
+			Says:     fmt.Sprintf("%s is off on %s", h.name, n.Name),
+			Evidence: []string{fmt.Sprintf("%s: %s is off", n.Name, h.feature)},
+			Remedies: []Remedy{{Command: fmt.Sprintf("ethtool -K %s %s on", n.Name, h.flag), Text: "switch it on for the packets that the stack handles"}},
+			Expect:   "fewer cycles per packet on the core that serves the card; measure it: single packets gain nothing",
+		})
 	}
-	return o
 }
 
 // paravirtual lists drivers of cards made by a hypervisor. These cards have no link, PCI
@@ -124,38 +114,31 @@ func (n *nic) hosted(o *outcome) bool {
 	return true
 }
 
-func slowLink(v *view) (o outcome) {
-	if v.noCards(&o) {
-		return o
+func slowLink(v *view, n *nic, o *outcome) {
+	f := Finding{Severity: Warning, Subject: n.Name, core: -1,
+		Evidence: []string{fmt.Sprintf("%s: %s Mbit/s, %s duplex, the port's fastest is %s Mbit/s", n.Name, units.Thousands(n.Mbit), orNone(n.Duplex), units.Thousands(n.MaxMbit))},
+		Expect:   "the link's full rate",
 	}
-	for i := range v.nics {
-		n := &v.nics[i]
-		f := Finding{Severity: Warning, Subject: n.Name, core: -1,
-			Evidence: []string{fmt.Sprintf("%s: %s Mbit/s, %s duplex, the port's fastest is %s Mbit/s", n.Name, units.Thousands(n.Mbit), orNone(n.Duplex), units.Thousands(n.MaxMbit))},
-			Expect:   "the link's full rate",
+	switch {
+	case n.Mbit <= 0: // -1 if the driver does not report a speed
+		if !n.hosted(o) {
+			o.lacks(v, "interfaces."+n.Name+".mbit")
 		}
-		switch {
-		case n.Mbit <= 0: // -1 if the driver does not report a speed
-			if !n.hosted(&o) {
-				o.lacks(v, "interfaces."+n.Name+".mbit")
-			}
-			continue
-		case n.Duplex == "half":
-			f.Says = fmt.Sprintf("%s runs half duplex: the two ends take turns, and collide", n.Name)
-			f.Remedies = []Remedy{{Command: "ethtool -s " + n.Name + " autoneg on", Text: "negotiate at both ends: if one end is fixed and the other negotiates, the link runs half duplex"}}
-		case n.MaxMbit > n.Mbit && n.Mbit <= 100:
-			f.Says = fmt.Sprintf("%s runs at %s Mbit/s, and its port does %s", n.Name, units.Thousands(n.Mbit), units.Thousands(n.MaxMbit))
-			f.Remedies = []Remedy{{Command: "ethtool --cable-test " + n.Name, Text: "where the driver can: find the broken pair (the link goes down for a moment), and change the cable; with two of its four pairs gigabit Ethernet falls back to 100 Mbit/s. Then look at the other port's settings"}}
-			if used, _, known := n.wire(v.Seconds); known && used < half {
-				f.Severity = Notice // probably a modem or a management port
-				f.Evidence = append(f.Evidence, fmt.Sprintf("%s is used to %s", n.Name, percent(used)))
-			}
-		default:
-			continue
+		return
+	case n.Duplex == "half":
+		f.Says = fmt.Sprintf("%s runs half duplex: the two ends take turns, and collide", n.Name)
+		f.Remedies = []Remedy{{Command: "ethtool -s " + n.Name + " autoneg on", Text: "negotiate at both ends: if one end is fixed and the other negotiates, the link runs half duplex"}}
+	case n.MaxMbit > n.Mbit && n.Mbit <= 100:
+		f.Says = fmt.Sprintf("%s runs at %s Mbit/s, and its port does %s", n.Name, units.Thousands(n.Mbit), units.Thousands(n.MaxMbit))
+		f.Remedies = []Remedy{{Command: "ethtool --cable-test " + n.Name, Text: "where the driver can: find the broken pair (the link goes down for a moment), and change the cable; with two of its four pairs gigabit Ethernet falls back to 100 Mbit/s. Then look at the other port's settings"}}
+		if used, _, known := n.wire(v.Seconds); known && used < half {
+			f.Severity = Notice // probably a modem or a management port
+			f.Evidence = append(f.Evidence, fmt.Sprintf("%s is used to %s", n.Name, percent(used)))
 		}
-		o.add(f)
+	default:
+		return
 	}
-	return o
+	o.add(f)
 }
 
 // half is the use of a slow link above which its low speed matters.
@@ -166,10 +149,6 @@ const half = 0.5
 const linkFull = 0.94
 
 func aggregation(v *view) (o outcome) {
-	if v.Interfaces == nil {
-		o.lacks(v, "interfaces")
-		return o
-	}
 	groups := 0
 	for i := range v.Interfaces {
 		b := &v.Interfaces[i]
@@ -237,45 +216,35 @@ func laneGbit(gt float64) float64 {
 	return gt * 128 / 130
 }
 
-func slot(v *view) (o outcome) {
-	if v.noCards(&o) {
-		return o
+func slot(v *view, n *nic, o *outcome) {
+	p := n.PCI
+	if p == nil || p.Speed == 0 || p.Width == 0 {
+		if !n.hosted(o) {
+			o.lacks(v, "interfaces."+n.Name+".pci")
+		}
+		return
 	}
-	for i := range v.nics {
-		n := &v.nics[i]
-		p := n.PCI
-		if p == nil || p.Speed == 0 || p.Width == 0 {
-			if !n.hosted(&o) {
-				o.lacks(v, "interfaces."+n.Name+".pci")
-			}
-			continue
-		}
-		if p.Speed >= p.MaxSpeed && p.Width >= p.MaxWidth {
-			continue
-		}
-		carries := laneGbit(p.Speed) * float64(p.Width)
-		f := Finding{
-			Severity: Notice, Subject: n.Name, core: -1,
-			Says:     fmt.Sprintf("%s sits in a slot of %s at %g GT/s, and could use %d at %g", n.Name, plural(p.Width, "lane"), p.Speed, max(p.MaxWidth, p.Width), max(p.MaxSpeed, p.Speed)),
-			Evidence: []string{fmt.Sprintf("%s: the slot carries %s Gbit/s in each direction, the link %s Mbit/s", n.Name, units.Digits(carries, 3), units.Thousands(n.Mbit))},
-			Remedies: []Remedy{{Command: "lspci -vv -s " + cmp.Or(p.Address, "$(basename $(readlink /sys/class/net/"+n.Name+"/device))"), Text: "see LnkCap and LnkSta; move the card to a slot with its lanes and speed, and see that no riser or BIOS setting narrows it"}},
-			Expect:   "the bus carries what the link does, with room for descriptors",
-		}
-		// Bus headers and descriptors take a fifth at 1,500 bytes, and more for
-		// smaller packets.
-		if n.Mbit > 0 && carries < 1.25*float64(n.Mbit)/1000 {
-			f.Severity = Warning
-			f.Says += ": less than its link carries"
-		}
-		o.add(f)
+	if p.Speed >= p.MaxSpeed && p.Width >= p.MaxWidth {
+		return
 	}
-	return o
+	carries := laneGbit(p.Speed) * float64(p.Width)
+	f := Finding{
+		Severity: Notice, Subject: n.Name, core: -1,
+		Says:     fmt.Sprintf("%s sits in a slot of %s at %g GT/s, and could use %d at %g", n.Name, plural(p.Width, "lane"), p.Speed, max(p.MaxWidth, p.Width), max(p.MaxSpeed, p.Speed)),
+		Evidence: []string{fmt.Sprintf("%s: the slot carries %s Gbit/s in each direction, the link %s Mbit/s", n.Name, units.Digits(carries, 3), units.Thousands(n.Mbit))},
+		Remedies: []Remedy{{Command: "lspci -vv -s " + cmp.Or(p.Address, "$(basename $(readlink /sys/class/net/"+n.Name+"/device))"), Text: "see LnkCap and LnkSta; move the card to a slot with its lanes and speed, and see that no riser or BIOS setting narrows it"}},
+		Expect:   "the bus carries what the link does, with room for descriptors",
+	}
+	// Bus headers and descriptors take a fifth at 1,500 bytes, and more for
+	// smaller packets.
+	if n.Mbit > 0 && carries < 1.25*float64(n.Mbit)/1000 {
+		f.Severity = Warning
+		f.Says += ": less than its link carries"
+	}
+	o.add(f)
 }
 
 func hooks(v *view) (o outcome) {
-	if v.noNICs(&o) {
-		return o
-	}
 	for i := range v.nics {
 		if n := &v.nics[i]; n.XDP == "generic" {
 			o.add(Finding{
@@ -306,28 +275,21 @@ func hooks(v *view) (o outcome) {
 	return o
 }
 
-func energyEfficient(v *view) (o outcome) {
-	if v.noCards(&o) {
-		return o
-	}
-	for i := range v.nics {
-		n := &v.nics[i]
-		if n.EEE == nil {
-			if !n.hosted(&o) {
-				o.lacks(v, "interfaces."+n.Name+".eee")
-			}
-			continue
+func energyEfficient(v *view, n *nic, o *outcome) {
+	if n.EEE == nil {
+		if !n.hosted(o) {
+			o.lacks(v, "interfaces."+n.Name+".eee")
 		}
-		if !n.EEE.Active {
-			continue
-		}
-		o.add(Finding{
-			Severity: Notice, Subject: n.Name, core: -1,
-			Says:     fmt.Sprintf("%s puts its link to sleep between packets (EEE): waking takes about 17 µs at 1 Gbit/s, and some switches drop frames", n.Name),
-			Evidence: []string{n.Name + ": EEE enabled and active"},
-			Remedies: []Remedy{{Command: "ethtool --set-eee " + n.Name + " eee off", Text: "if delays vary or frames are lost at low load"}},
-			Expect:   "steadier delays at low load; nothing at high load",
-		})
+		return
 	}
-	return o
+	if !n.EEE.Active {
+		return
+	}
+	o.add(Finding{
+		Severity: Notice, Subject: n.Name, core: -1,
+		Says:     fmt.Sprintf("%s puts its link to sleep between packets (EEE): waking takes about 17 µs at 1 Gbit/s, and some switches drop frames", n.Name),
+		Evidence: []string{n.Name + ": EEE enabled and active"},
+		Remedies: []Remedy{{Command: "ethtool --set-eee " + n.Name + " eee off", Text: "if delays vary or frames are lost at low load"}},
+		Expect:   "steadier delays at low load; nothing at high load",
+	})
 }

@@ -10,9 +10,6 @@ import (
 // tooFewQueues looks for cards whose queues are all in use and evenly loaded, and whose
 // cores are full all the same. Only the stack can spread the packets further.
 func tooFewQueues(v *view) (o outcome) {
-	if v.noNICs(&o) || v.noCores(&o) {
-		return o
-	}
 	filled := v.spreadable()
 	for i := range v.nics {
 		n := &v.nics[i]

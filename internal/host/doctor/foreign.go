@@ -18,9 +18,9 @@ func foreignChecks() []Check {
 	return []Check{
 		{ID: "PF-1", Title: "pf's tables or queues are full", Reads: []string{"pf"}, Worst: Critical, run: pfFull},
 		{ID: "SPLIT-1", Title: "a core that receives has other work", Reads: []string{"workers", "irqs"}, Worst: Warning, run: split},
-		{ID: "BSD-1", Title: "FreeBSD does not forward, or not by its fast path", Reads: []string{"sysctls"}, Worst: Warning, run: tryforward},
-		{ID: "BSD-2", Title: "FreeBSD's input queue dropped", Reads: []string{"sysctls"}, Worst: Warning, run: netisr},
-		{ID: "BSD-3", Title: "FreeBSD's cards use one queue", Reads: []string{"sysctls"}, Worst: Warning, run: bsdQueues},
+		{ID: "BSD-1", Title: "FreeBSD does not forward, or not by its fast path", Reads: []string{"sysctls"}, Worst: Warning, needs: []need{(*view).noFreeBSD}, run: tryforward},
+		{ID: "BSD-2", Title: "FreeBSD's input queue dropped", Reads: []string{"sysctls"}, Worst: Warning, needs: []need{(*view).noFreeBSD}, run: netisr},
+		{ID: "BSD-3", Title: "FreeBSD's cards use one queue", Reads: []string{"sysctls"}, Worst: Warning, needs: []need{(*view).noFreeBSD}, run: bsdQueues},
 	}
 }
 
@@ -185,13 +185,10 @@ func (v *view) lastWorker() Worker {
 	})
 }
 
-// freeBSD reports whether the sysctls are FreeBSD's, and notes it if they are not.
-func (v *view) freeBSD(o *outcome) bool {
-	if v.Host.System == "FreeBSD" && v.Sysctls != nil {
-		return true
-	}
+// noFreeBSD reports whether the sysctls are not FreeBSD's, and notes it.
+func (v *view) noFreeBSD(o *outcome) bool {
 	o.absent = "no FreeBSD's sysctls were read"
-	return false
+	return v.Host.System != "FreeBSD" || v.Sysctls == nil
 }
 
 // tryforward checks FreeBSD's fast path. IPv6 packets, and IPv4 packets before FreeBSD
@@ -199,9 +196,6 @@ func (v *view) freeBSD(o *outcome) bool {
 // V_ip6_sendredirects in ip6_input()). From FreeBSD 14 on, IPv4's fast path sends
 // redirects itself.
 func tryforward(v *view) (o outcome) {
-	if !v.freeBSD(&o) {
-		return o
-	}
 	for _, family := range []struct{ name, forwarding, redirect string }{
 		{"IPv4", "net.inet.ip.forwarding", "net.inet.ip.redirect"}, {"IPv6", "net.inet6.ip6.forwarding", "net.inet6.ip6.redirect"},
 	} {
@@ -270,9 +264,6 @@ func (v *view) slowPath(o *outcome, family, redirect string) {
 }
 
 func netisr(v *view) (o outcome) {
-	if !v.freeBSD(&o) {
-		return o
-	}
 	drops, known := v.number("net.inet.ip.intr_queue_drops")
 	length, knows := v.number("net.inet.ip.intr_queue_maxlen")
 	if !known || !knows {
@@ -296,9 +287,6 @@ var bsdQueue = regexp.MustCompile(`^dev\.([a-z]+\.\d+)\.queue(\d+)\.rx_packets$`
 
 // bsdQueues reads each queue's packets since boot, which older drivers report.
 func bsdQueues(v *view) (o outcome) {
-	if !v.freeBSD(&o) {
-		return o
-	}
 	if msix, known := v.number("hw.pci.enable_msix"); known && msix == 0 {
 		o.add(Finding{
 			Severity: Warning, core: -1, Says: "MSI-X is off, so that each card has one queue",

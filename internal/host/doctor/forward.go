@@ -8,11 +8,11 @@ import (
 
 func forwardingChecks() []Check {
 	return []Check{
-		{ID: "FWD-1", Title: "forwarding is off", Reads: []string{"sysctls", "interfaces", "snmp"}, Worst: Critical, run: forwardingOff},
+		{ID: "FWD-1", Title: "forwarding is off", Reads: []string{"sysctls", "interfaces", "snmp"}, Worst: Critical, needs: []need{noSysctls}, run: forwardingOff},
 		{ID: "FWD-2", Title: "another firewall drops forwarded packets", Reads: []string{"chains"}, Worst: Warning, run: foreignDrop},
-		{ID: "FWD-3", Title: "another program translates addresses too", Reads: []string{"chains", "weir"}, Worst: Warning, run: secondNAT},
-		{ID: "RA-1", Title: "the WAN ignores router advertisements", Reads: []string{"sysctls", "routes"}, Worst: Warning, run: advertisements},
-		{ID: "RPF-1", Title: "strict source checks with two uplinks", Reads: []string{"sysctls", "routes"}, Worst: Warning, run: reversePath},
+		{ID: "FWD-3", Title: "another program translates addresses too", Reads: []string{"chains", "weir"}, Worst: Warning, needs: []need{(*view).noWeir}, run: secondNAT},
+		{ID: "RA-1", Title: "the WAN ignores router advertisements", Reads: []string{"sysctls", "routes"}, Worst: Warning, needs: []need{noRoutesOrSysctls}, run: advertisements},
+		{ID: "RPF-1", Title: "strict source checks with two uplinks", Reads: []string{"sysctls", "routes"}, Worst: Warning, needs: []need{noRoutes}, run: reversePath},
 	}
 }
 
@@ -95,9 +95,6 @@ func owner(chain string, services []string) string {
 }
 
 func secondNAT(v *view) (o outcome) {
-	if v.noWeir(&o) {
-		return o
-	}
 	if v.Chains == nil {
 		o.lacks(v, "chains")
 		return o
@@ -131,10 +128,6 @@ func listNAT(chain string) string {
 // advertisements only with accept_ra = 2 (ip-sysctl.rst). Otherwise a default route
 // learned from them expires.
 func advertisements(v *view) (o outcome) {
-	if v.Routes == nil || v.Sysctls == nil {
-		o.lacks(v, "routes")
-		return o
-	}
 	learnt := 0
 	for _, r := range v.Routes {
 		if r.Origin != "ra" {
@@ -169,10 +162,6 @@ func advertisements(v *view) (o outcome) {
 func sysctlName(device string) string { return strings.ReplaceAll(device, ".", "/") }
 
 func reversePath(v *view) (o outcome) {
-	if v.Routes == nil {
-		o.lacks(v, "routes")
-		return o
-	}
 	ways := map[string]bool{}
 	for _, r := range v.Routes {
 		if r.Family == "inet" {

@@ -23,9 +23,6 @@ const seen = 1e-6
 // damaged checks for frames that were damaged on receive or send, and for links that went
 // down.
 func damaged(v *view) (o outcome) {
-	if v.noCards(&o) {
-		return o
-	}
 	for i := range v.nics {
 		n := &v.nics[i]
 		if !n.counted {

@@ -59,9 +59,6 @@ func names(places []place) string {
 // sharedCore looks for a core that serves several busy queues while another core serves
 // none.
 func sharedCore(v *view) (o outcome) {
-	if v.noCards(&o) || v.noCores(&o) {
-		return o
-	}
 	by := v.places(&o)
 	free := v.unserving(by)
 	given := map[int]int{}
@@ -158,9 +155,6 @@ func move(p place, to int) Remedy {
 // remoteNode looks for cards served by cores of another NUMA node. Each of their packets
 // crosses between the sockets.
 func remoteNode(v *view) (o outcome) {
-	if v.noCards(&o) {
-		return o
-	}
 	nodes := map[int]int{} // node of each core
 	for _, c := range v.CPUs {
 		if c.Node != nil {
@@ -299,9 +293,6 @@ func (q *queue) node(nodes map[int]int) (node int, known bool) {
 
 // siblings looks for busy queues on two hyper-threads of one core.
 func siblings(v *view) (o outcome) {
-	if v.noCards(&o) || v.noCores(&o) {
-		return o
-	}
 	threads := 0
 	for _, c := range v.CPUs {
 		threads = max(threads, len(c.Siblings))

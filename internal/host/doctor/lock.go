@@ -12,9 +12,6 @@ var lockFree = map[string]bool{"mq": true, "mqprio": true, "taprio": true, "noqu
 // rootLock looks for cards with several send queues behind one queueing discipline. Every
 // core that sends takes its lock for each packet.
 func rootLock(v *view) (o outcome) {
-	if v.noNICs(&o) {
-		return o
-	}
 	if !v.sampled || v.After.Qdiscs == nil || v.Before.Qdiscs == nil {
 		o.lacks(v, "qdiscs")
 		return o
@@ -60,9 +57,6 @@ func (v *view) locked(n *nic, q *qdisc) Finding {
 // symmetry looks for cards that deliver the two directions of a connection to different
 // cores. The connection's state then moves between these cores.
 func symmetry(v *view) (o outcome) {
-	if v.noCards(&o) {
-		return o
-	}
 	if on, known := v.forwarding(); known && !on {
 		o.absent = "the box does not forward"
 		return o

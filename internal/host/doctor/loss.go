@@ -10,14 +10,14 @@ import (
 
 func lossChecks() []Check {
 	return []Check{
-		{ID: "RING-1", Title: "a card's ring has no room", Reads: []string{"links", "statistics", "interfaces.rings", "cpus"}, Worst: Critical, run: rings},
-		{ID: "SQZ-1", Title: "the stack's backlog overflows", Reads: []string{"softnet", "cpus"}, Worst: Critical, run: backlog},
-		{ID: "FC-1", Title: "pause frames stop a link", Reads: []string{"statistics", "interfaces.pause"}, Worst: Warning, run: pauses},
-		{ID: "ERR-1", Title: "frames are damaged, or a link flaps", Reads: []string{"links", "statistics"}, Worst: Critical, run: damaged},
-		{ID: "QDISC-1", Title: "a queue without shaping drops packets", Reads: []string{"qdiscs"}, Worst: Warning, run: tailDrops},
-		{ID: "LOCK-1", Title: "several send queues share one queueing discipline", Reads: []string{"qdiscs", "interfaces.tx_queues"}, Worst: Warning, run: rootLock},
-		{ID: "PATH-1", Title: "packets exceed the MTU", Reads: []string{"snmp", "interfaces.mtu"}, Worst: Warning, run: tooBig},
-		{ID: "XDP-2", Title: "XDP loses frames that it redirects", Reads: []string{"statistics"}, Worst: Critical, run: redirectErrors},
+		{ID: "RING-1", Title: "a card's ring has no room", Reads: []string{"links", "statistics", "interfaces.rings", "cpus"}, Worst: Critical, needs: []need{(*view).noNICs}, run: eachNIC(rings)},
+		{ID: "SQZ-1", Title: "the stack's backlog overflows", Reads: []string{"softnet", "cpus"}, Worst: Critical, needs: []need{(*view).noCores}, run: backlog},
+		{ID: "FC-1", Title: "pause frames stop a link", Reads: []string{"statistics", "interfaces.pause"}, Worst: Warning, needs: []need{(*view).noCards}, run: eachNIC(pauses)},
+		{ID: "ERR-1", Title: "frames are damaged, or a link flaps", Reads: []string{"links", "statistics"}, Worst: Critical, needs: []need{(*view).noCards}, run: damaged},
+		{ID: "QDISC-1", Title: "a queue without shaping drops packets", Reads: []string{"qdiscs"}, Worst: Warning, needs: []need{noQdiscs}, run: eachNIC(tailDrops)},
+		{ID: "LOCK-1", Title: "several send queues share one queueing discipline", Reads: []string{"qdiscs", "interfaces.tx_queues"}, Worst: Warning, needs: []need{(*view).noNICs}, run: rootLock},
+		{ID: "PATH-1", Title: "packets exceed the MTU", Reads: []string{"snmp", "interfaces.mtu"}, Worst: Warning, needs: []need{noSNMP}, run: tooBig},
+		{ID: "XDP-2", Title: "XDP loses frames that it redirects", Reads: []string{"statistics"}, Worst: Critical, needs: []need{(*view).noNICs}, run: eachNIC(redirectErrors)},
 	}
 }
 
@@ -46,22 +46,15 @@ func gradeLoss(lost uint64, share float64) Severity {
 	return Notice
 }
 
-func rings(v *view) (o outcome) {
-	if v.noNICs(&o) {
-		return o
+func rings(v *view, n *nic, o *outcome) {
+	if !n.counted {
+		o.lacks(v, "links."+n.Name)
+		return
 	}
-	for i := range v.nics {
-		n := &v.nics[i]
-		if !n.counted {
-			o.lacks(v, "links."+n.Name)
-			continue
-		}
-		lost, counter := v.lost(n)
-		if share := float64(lost) / float64(max(1, lost+n.link.RxPackets)); lost >= fewLost && share >= seen {
-			o.add(v.ring(n, lost, counter))
-		}
+	lost, counter := v.lost(n)
+	if share := float64(lost) / float64(max(1, lost+n.link.RxPackets)); lost >= fewLost && share >= seen {
+		o.add(v.ring(n, lost, counter))
 	}
-	return o
 }
 
 // ring tells two cases apart. A larger ring helps against bursts. If the core behind the
@@ -169,9 +162,6 @@ func short(d time.Duration) string {
 // devices use. Squeezes alone mean that there was more work than one round takes. That is
 // normal on a busy router.
 func backlog(v *view) (o outcome) {
-	if v.noCores(&o) {
-		return o
-	}
 	if len(v.After.Softnet) == 0 || len(v.Before.Softnet) == 0 {
 		o.lacks(v, "softnet")
 		return o
@@ -209,43 +199,36 @@ func backlog(v *view) (o outcome) {
 }
 
 // pauses counts how often this end, or the other, stopped the link.
-func pauses(v *view) (o outcome) {
-	if v.noCards(&o) {
-		return o
+func pauses(v *view, n *nic, o *outcome) {
+	in, knowsIn := v.statistic(n.Name, pauseIn.MatchString)
+	out, knowsOut := v.statistic(n.Name, pauseOut.MatchString)
+	if !knowsIn && !knowsOut {
+		if !n.hosted(o) {
+			o.lacks(v, "statistics."+n.Name+" (pause frames)")
+		}
+		return
 	}
-	for i := range v.nics {
-		n := &v.nics[i]
-		in, knowsIn := v.statistic(n.Name, pauseIn.MatchString)
-		out, knowsOut := v.statistic(n.Name, pauseOut.MatchString)
-		if !knowsIn && !knowsOut {
-			if !n.hosted(&o) {
-				o.lacks(v, "statistics."+n.Name+" (pause frames)")
-			}
-			continue
-		}
-		// A pause frame stops a link for at most 65,535 × 512 bit times. A few
-		// frames a minute are normal for a switch.
-		const often = 10.0 // per second
-		if float64(in)/v.Seconds >= often {
-			o.add(Finding{
-				Severity: Warning, Subject: n.Name, core: -1, weight: float64(in),
-				Says:     fmt.Sprintf("the other end of %s stops the link %s times a second by pause frames: it, not this box, is the limit there", n.Name, units.Short(float64(in)/v.Seconds)),
-				Evidence: []string{fmt.Sprintf("pause frames received on %s: %s in %s", n.Name, units.Thousands(int(in)), seconds(v.Seconds))},
-				Remedies: []Remedy{{Command: n.pauseOff("rx"), Text: "ignore them; the switch then drops for the one slow port instead of stopping all"}},
-				Expect:   "one slow port behind the switch no longer holds up the others",
-			})
-		}
-		if float64(out)/v.Seconds >= often {
-			o.add(Finding{
-				Severity: Warning, Subject: n.Name, core: -1, weight: float64(out),
-				Says:     fmt.Sprintf("%s stops its other end %s times a second by pause frames: packets come faster than they are taken, and the loss is moved to the switch", n.Name, units.Short(float64(out)/v.Seconds)),
-				Evidence: []string{fmt.Sprintf("pause frames sent by %s: %s in %s", n.Name, units.Thousands(int(out)), seconds(v.Seconds))},
-				Remedies: []Remedy{{Command: n.pauseOff("tx"), Text: "drop here, where it is counted"}},
-				Expect:   "the loss shows as RING-1, with its cause; the switch's other ports are no longer held up",
-			})
-		}
+	// A pause frame stops a link for at most 65,535 × 512 bit times. A few
+	// frames a minute are normal for a switch.
+	const often = 10.0 // per second
+	if float64(in)/v.Seconds >= often {
+		o.add(Finding{
+			Severity: Warning, Subject: n.Name, core: -1, weight: float64(in),
+			Says:     fmt.Sprintf("the other end of %s stops the link %s times a second by pause frames: it, not this box, is the limit there", n.Name, units.Short(float64(in)/v.Seconds)),
+			Evidence: []string{fmt.Sprintf("pause frames received on %s: %s in %s", n.Name, units.Thousands(int(in)), seconds(v.Seconds))},
+			Remedies: []Remedy{{Command: n.pauseOff("rx"), Text: "ignore them; the switch then drops for the one slow port instead of stopping all"}},
+			Expect:   "one slow port behind the switch no longer holds up the others",
+		})
 	}
-	return o
+	if float64(out)/v.Seconds >= often {
+		o.add(Finding{
+			Severity: Warning, Subject: n.Name, core: -1, weight: float64(out),
+			Says:     fmt.Sprintf("%s stops its other end %s times a second by pause frames: packets come faster than they are taken, and the loss is moved to the switch", n.Name, units.Short(float64(out)/v.Seconds)),
+			Evidence: []string{fmt.Sprintf("pause frames sent by %s: %s in %s", n.Name, units.Thousands(int(out)), seconds(v.Seconds))},
+			Remedies: []Remedy{{Command: n.pauseOff("tx"), Text: "drop here, where it is counted"}},
+			Expect:   "the loss shows as RING-1, with its cause; the switch's other ports are no longer held up",
+		})
+	}
 }
 
 // pauseOff returns the command for one direction. The negotiated setting overrides it
@@ -267,45 +250,37 @@ var managers = map[string]bool{"codel": true, "fq_codel": true, "pie": true, "fq
 
 // tailDrops checks queues of devices without a shaper. A drop there means that the device
 // itself was too slow.
-func tailDrops(v *view) (o outcome) {
-	if !v.sampled || v.After.Qdiscs == nil || v.Before.Qdiscs == nil {
-		o.lacks(v, "qdiscs")
-		return o
+func tailDrops(v *view, n *nic, o *outcome) {
+	all := v.qdiscsOf(n.Name)
+	shaped := false
+	for _, q := range all {
+		shaped = shaped || shapers[q.Kind] && q.Kind != "ingress" && q.Kind != "clsact"
 	}
-	for i := range v.nics {
-		n := &v.nics[i]
-		all := v.qdiscsOf(n.Name)
-		shaped := false
-		for _, q := range all {
-			shaped = shaped || shapers[q.Kind] && q.Kind != "ingress" && q.Kind != "clsact"
+	for _, q := range all {
+		q.Drops -= min(q.Drops, managed(all, &q))
+		if q.Parent != "root" || q.Drops == 0 || shaped {
+			continue
 		}
-		for _, q := range all {
-			q.Drops -= min(q.Drops, managed(all, &q))
-			if q.Parent != "root" || q.Drops == 0 || shaped {
-				continue
-			}
-			share := float64(q.Drops) / float64(q.Drops+q.Packets)
-			f := Finding{
-				Severity: min(gradeLoss(q.Drops, share), Warning), Subject: n.Name, core: -1, weight: share,
-				Says:     fmt.Sprintf("the queue in front of %s drops %s of what it should send", n.Name, percent(share)),
-				Evidence: []string{q.line(v.Seconds)},
-				Remedies: []Remedy{{Command: "tc -s qdisc show dev " + n.Name, Text: "see which of its queues drop: the device, or the core that serves it, does not keep up (RING-1, IRQ-1)"}},
-				Expect:   "no loss below the link's rate",
-			}
-			if managers[q.Kind] {
-				f.Severity = Notice
-				f.Evidence = append(f.Evidence, q.Kind+" drops so that senders slow down before the queue is long")
-			}
-			if used, sends, ok := n.wire(v.Seconds); ok && sends && used >= linkFull {
-				f.Severity = Notice
-				f.Evidence = append(f.Evidence, fmt.Sprintf("%s sends at %s of its link's rate", n.Name, percent(used)))
-				f.Remedies = []Remedy{{Command: fmt.Sprintf("tc qdisc replace dev %s root cake bandwidth %dmbit", n.Name, n.Mbit*95/100), Text: "a full link must drop; just below its rate, cake chooses what waits"}}
-				f.Expect = "as much loss, of the flows that send most; short delays for the others"
-			}
-			o.add(f)
+		share := float64(q.Drops) / float64(q.Drops+q.Packets)
+		f := Finding{
+			Severity: min(gradeLoss(q.Drops, share), Warning), Subject: n.Name, core: -1, weight: share,
+			Says:     fmt.Sprintf("the queue in front of %s drops %s of what it should send", n.Name, percent(share)),
+			Evidence: []string{q.line(v.Seconds)},
+			Remedies: []Remedy{{Command: "tc -s qdisc show dev " + n.Name, Text: "see which of its queues drop: the device, or the core that serves it, does not keep up (RING-1, IRQ-1)"}},
+			Expect:   "no loss below the link's rate",
 		}
+		if managers[q.Kind] {
+			f.Severity = Notice
+			f.Evidence = append(f.Evidence, q.Kind+" drops so that senders slow down before the queue is long")
+		}
+		if used, sends, ok := n.wire(v.Seconds); ok && sends && used >= linkFull {
+			f.Severity = Notice
+			f.Evidence = append(f.Evidence, fmt.Sprintf("%s sends at %s of its link's rate", n.Name, percent(used)))
+			f.Remedies = []Remedy{{Command: fmt.Sprintf("tc qdisc replace dev %s root cake bandwidth %dmbit", n.Name, n.Mbit*95/100), Text: "a full link must drop; just below its rate, cake chooses what waits"}}
+			f.Expect = "as much loss, of the flows that send most; short delays for the others"
+		}
+		o.add(f)
 	}
-	return o
 }
 
 // managed returns the early drops below a root that only hands packets to others: mq
@@ -323,10 +298,6 @@ func managed(all []qdisc, root *qdisc) (drops uint64) {
 }
 
 func tooBig(v *view) (o outcome) {
-	if !v.sampled || v.After.SNMP == nil || v.Before.SNMP == nil {
-		o.lacks(v, "snmp")
-		return o
-	}
 	var failed, received uint64
 	for name, now := range v.After.SNMP {
 		switch name {
@@ -385,31 +356,24 @@ func (v *view) clamp(d *Interface) []Remedy {
 // bytes (RFC 2516).
 const pppMTU, pppHeader = 1500, 8
 
-func redirectErrors(v *view) (o outcome) {
-	if v.noNICs(&o) {
-		return o
+func redirectErrors(v *view, n *nic, o *outcome) {
+	if n.XDP == "" {
+		return
 	}
-	for i := range v.nics {
-		n := &v.nics[i]
-		if n.XDP == "" {
-			continue
-		}
-		lost, known := v.statistic(n.Name, xdpErrors.MatchString)
-		if !known {
-			o.lacks(v, "statistics."+n.Name+" (errors of XDP)")
-			continue
-		}
-		if lost == 0 {
-			continue
-		}
-		share := float64(lost) / float64(max(lost, n.link.RxPackets, n.link.TxPackets))
-		o.add(Finding{
-			Severity: gradeLoss(lost, share), Subject: n.Name, core: -1, weight: share,
-			Says:     fmt.Sprintf("XDP on %s loses %s that it redirects: the target's queues have no room or no program", n.Name, v.rate(lost)),
-			Evidence: []string{fmt.Sprintf("errors of XDP on %s: %s in %s", n.Name, units.Thousands(int(lost)), seconds(v.Seconds))},
-			Remedies: []Remedy{{Command: "weir interfaces", Text: "see the hooks; a target needs as many send queues as there are cores (ethtool -L), and a larger ring where bursts are lost"}},
-			Expect:   "no loss between two interfaces",
-		})
+	lost, known := v.statistic(n.Name, xdpErrors.MatchString)
+	if !known {
+		o.lacks(v, "statistics."+n.Name+" (errors of XDP)")
+		return
 	}
-	return o
+	if lost == 0 {
+		return
+	}
+	share := float64(lost) / float64(max(lost, n.link.RxPackets, n.link.TxPackets))
+	o.add(Finding{
+		Severity: gradeLoss(lost, share), Subject: n.Name, core: -1, weight: share,
+		Says:     fmt.Sprintf("XDP on %s loses %s that it redirects: the target's queues have no room or no program", n.Name, v.rate(lost)),
+		Evidence: []string{fmt.Sprintf("errors of XDP on %s: %s in %s", n.Name, units.Thousands(int(lost)), seconds(v.Seconds))},
+		Remedies: []Remedy{{Command: "weir interfaces", Text: "see the hooks; a target needs as many send queues as there are cores (ethtool -L), and a larger ring where bursts are lost"}},
+		Expect:   "no loss between two interfaces",
+	})
 }

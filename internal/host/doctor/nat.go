@@ -9,9 +9,6 @@ import (
 )
 
 func natPorts(v *view) (o outcome) {
-	if v.noWeir(&o) {
-		return o
-	}
 	refused, known := v.weirReason("nat-ports")
 	if !known {
 		o.lacks(v, "before.weir and after.weir")
@@ -75,9 +72,6 @@ const portsLost = 0.92
 
 // natUses warns that ports run out before a packet is dropped for lack of one.
 func natUses(v *view) (o outcome) {
-	if v.noWeir(&o) {
-		return o
-	}
 	if v.Weir.NATPorts == nil {
 		o.lacks(v, "weir.nat_ports")
 		return o

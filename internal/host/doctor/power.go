@@ -8,10 +8,10 @@ import (
 
 func powerChecks() []Check {
 	return []Check{
-		{ID: "PWR-1", Title: "cores run below their speed", Reads: []string{"cpus.governor", "cpus.mhz"}, Worst: Warning, run: governor},
+		{ID: "PWR-1", Title: "cores run below their speed", Reads: []string{"cpus.governor", "cpus.mhz"}, Worst: Warning, needs: []need{noCPUs}, run: governor},
 		{ID: "PWR-2", Title: "idle cores sleep deeply", Reads: []string{"host.idle_states"}, Worst: Notice, run: sleeps},
 		{ID: "THR-1", Title: "the CPU is throttled by heat or power", Reads: []string{"throttle"}, Worst: Critical, run: throttled},
-		{ID: "MIT-1", Title: "mitigations of CPU vulnerabilities cost cycles", Reads: []string{"host.mitigations"}, Worst: Notice, run: mitigations},
+		{ID: "MIT-1", Title: "mitigations of CPU vulnerabilities cost cycles", Reads: []string{"host.mitigations"}, Worst: Notice, needs: []need{noMitigations}, run: mitigations},
 	}
 }
 
@@ -26,10 +26,6 @@ const slowClock = 0.5
 
 // governor checks busy cores only. An idle core is rightly slow.
 func governor(v *view) (o outcome) {
-	if len(v.CPUs) == 0 {
-		o.lacks(v, "cpus")
-		return o
-	}
 	if v.noCores(&o) {
 		return o
 	}
@@ -141,10 +137,6 @@ func throttled(v *view) (o outcome) {
 // mitigations names them only if cores are full; otherwise their cost does not matter.
 // They stay on unless the owner of the box decides otherwise.
 func mitigations(v *view) (o outcome) {
-	if v.Host.Mitigations == nil {
-		o.lacks(v, "host.mitigations")
-		return o
-	}
 	if len(v.fullCores()) == 0 {
 		return o
 	}

@@ -12,10 +12,6 @@ import (
 // frames, and hashes nothing in it. RPS reads the packet inside (flow_dissector.c,
 // ETH_P_PPP_SES).
 func pppoe(v *view) (o outcome) {
-	if v.Interfaces == nil {
-		o.lacks(v, "interfaces")
-		return o
-	}
 	sessions := 0
 	over := map[*nic][]string{}
 	for i := range v.Interfaces {
@@ -134,10 +130,6 @@ func (v *view) bottom(name string) string {
 // queue has one tasklet (drivers/net/ifb.c), so it runs on one core, whatever the cards
 // do. ifb0 and ifb1, as the module creates them, have one queue.
 func ifb(v *view) (o outcome) {
-	if v.Interfaces == nil {
-		o.lacks(v, "interfaces")
-		return o
-	}
 	devices := 0
 	for i := range v.Interfaces {
 		d := &v.Interfaces[i]

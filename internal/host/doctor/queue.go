@@ -14,17 +14,17 @@ import (
 
 func queueChecks() []Check {
 	return []Check{
-		{ID: "PPP-1", Title: "a PPPoE session arrives on one queue", Reads: []string{"interfaces.parent", "interfaces.rps", "statistics"}, Worst: Critical, run: pppoe},
-		{ID: "IFB-1", Title: "an intermediate device has one queue", Reads: []string{"interfaces", "links", "qdiscs"}, Worst: Critical, run: ifb},
-		{ID: "RSS-1", Title: "one queue carries most packets", Reads: []string{"statistics"}, Worst: Critical, run: imbalance},
-		{ID: "RSS-2", Title: "a card has queues that are not used", Reads: []string{"interfaces.channels", "cpus"}, Worst: Critical, run: unusedQueues},
-		{ID: "IRQ-3", Title: "busy queues share the units of one core (hyper-threads)", Reads: []string{"cpus.siblings", "irqs", "statistics"}, Worst: Critical, run: siblings},
-		{ID: "RPS-1", Title: "a card has fewer queues than the load needs cores", Reads: []string{"statistics", "interfaces.rps", "cpus"}, Worst: Critical, run: tooFewQueues},
-		{ID: "IRQ-1", Title: "busy queues share a core", Reads: []string{"irqs", "statistics"}, Worst: Critical, run: sharedCore},
-		{ID: "IRQ-2", Title: "queues are served on another NUMA node than the card's", Reads: []string{"interfaces.node", "cpus.node", "irqs"}, Worst: Critical, run: remoteNode},
-		{ID: "RSS-3", Title: "UDP is spread by addresses alone", Reads: []string{"interfaces.rss"}, Worst: Warning, run: udpHash},
-		{ID: "RSS-4", Title: "the two directions of a connection arrive on different cores", Reads: []string{"interfaces.rss", "sysctls"}, Worst: Notice, run: symmetry},
-		{ID: "DOC-1", Title: "a card has fewer queues than its data sheet says", Reads: []string{"interfaces.pci", "interfaces.channels"}, Worst: Notice, run: dataSheet},
+		{ID: "PPP-1", Title: "a PPPoE session arrives on one queue", Reads: []string{"interfaces.parent", "interfaces.rps", "statistics"}, Worst: Critical, needs: []need{noInterfaces}, run: pppoe},
+		{ID: "IFB-1", Title: "an intermediate device has one queue", Reads: []string{"interfaces", "links", "qdiscs"}, Worst: Critical, needs: []need{noInterfaces}, run: ifb},
+		{ID: "RSS-1", Title: "one queue carries most packets", Reads: []string{"statistics"}, Worst: Critical, needs: []need{(*view).noNICs}, run: eachNIC(imbalance)},
+		{ID: "RSS-2", Title: "a card has queues that are not used", Reads: []string{"interfaces.channels", "cpus"}, Worst: Critical, needs: []need{(*view).noCards}, run: unusedQueues},
+		{ID: "IRQ-3", Title: "busy queues share the units of one core (hyper-threads)", Reads: []string{"cpus.siblings", "irqs", "statistics"}, Worst: Critical, needs: []need{(*view).noCards, (*view).noCores}, run: siblings},
+		{ID: "RPS-1", Title: "a card has fewer queues than the load needs cores", Reads: []string{"statistics", "interfaces.rps", "cpus"}, Worst: Critical, needs: []need{(*view).noNICs, (*view).noCores}, run: tooFewQueues},
+		{ID: "IRQ-1", Title: "busy queues share a core", Reads: []string{"irqs", "statistics"}, Worst: Critical, needs: []need{(*view).noCards, (*view).noCores}, run: sharedCore},
+		{ID: "IRQ-2", Title: "queues are served on another NUMA node than the card's", Reads: []string{"interfaces.node", "cpus.node", "irqs"}, Worst: Critical, needs: []need{(*view).noCards}, run: remoteNode},
+		{ID: "RSS-3", Title: "UDP is spread by addresses alone", Reads: []string{"interfaces.rss"}, Worst: Warning, needs: []need{(*view).noCards}, run: eachNIC(udpHash)},
+		{ID: "RSS-4", Title: "the two directions of a connection arrive on different cores", Reads: []string{"interfaces.rss", "sysctls"}, Worst: Notice, needs: []need{(*view).noCards}, run: symmetry},
+		{ID: "DOC-1", Title: "a card has fewer queues than its data sheet says", Reads: []string{"interfaces.pci", "interfaces.channels"}, Worst: Notice, needs: []need{(*view).noCards}, run: eachNIC(dataSheet)},
 	}
 }
 
@@ -73,28 +73,21 @@ const unequal = 1.5
 // chance.
 const few = 1000
 
-func imbalance(v *view) (o outcome) {
-	if v.noNICs(&o) {
-		return o
+func imbalance(v *view, n *nic, o *outcome) {
+	if n.queueCount() == 1 {
+		return
 	}
-	for i := range v.nics {
-		n := &v.nics[i]
-		if n.queueCount() == 1 {
-			continue
-		}
-		if len(n.queues) == 0 {
-			o.lacks(v, "statistics."+n.Name)
-			continue
-		}
-		q := n.largest()
-		if q == nil || len(n.queues) < 2 || q.share*float64(len(n.queues)) < unequal {
-			continue
-		}
-		if c := v.loaded(q); q.packets >= few && (c == nil && len(q.cores) == 0 || c != nil && c.network() >= quiet) {
-			o.add(v.unbalanced(n, q))
-		}
+	if len(n.queues) == 0 {
+		o.lacks(v, "statistics."+n.Name)
+		return
 	}
-	return o
+	q := n.largest()
+	if q == nil || len(n.queues) < 2 || q.share*float64(len(n.queues)) < unequal {
+		return
+	}
+	if c := v.loaded(q); q.packets >= few && (c == nil && len(q.cores) == 0 || c != nil && c.network() >= quiet) {
+		o.add(v.unbalanced(n, q))
+	}
 }
 
 func (v *view) unbalanced(n *nic, q *queue) Finding {
@@ -222,9 +215,6 @@ func distinct(list []int) int {
 }
 
 func unusedQueues(v *view) (o outcome) {
-	if v.noCards(&o) {
-		return o
-	}
 	real := v.realCores()
 	if real == 0 {
 		o.lacks(v, "cpus")
@@ -293,43 +283,36 @@ func (v *view) unused(n *nic, now, want int) Finding {
 	return f
 }
 
-func udpHash(v *view) (o outcome) {
-	if v.noCards(&o) {
-		return o
+func udpHash(v *view, n *nic, o *outcome) {
+	if n.queueCount() == 1 {
+		return
 	}
-	for i := range v.nics {
-		n := &v.nics[i]
-		if n.queueCount() == 1 {
-			continue
-		}
-		if n.RSS == nil || n.RSS.Hash == nil {
-			o.lacks(v, "interfaces."+n.Name+".rss")
-			continue
-		}
-		var short []string
-		for _, proto := range []string{"udp4", "udp6"} {
-			if fields, known := n.RSS.Hash[proto]; known && !strings.ContainsAny(fields, "fn") {
-				short = append(short, proto)
-			}
-		}
-		if len(short) == 0 {
-			continue
-		}
-		f := Finding{
-			Severity: Notice, Subject: n.Name, core: -1,
-			Says:   fmt.Sprintf("%s spreads %s by addresses without ports, so all QUIC, WireGuard or DNS traffic between two hosts arrives on one queue", n.Name, join(short)),
-			Expect: "flows between the same two hosts use several queues; later fragments of a packet may arrive on another queue than the first",
-		}
-		for _, proto := range short {
-			f.Evidence = append(f.Evidence, fmt.Sprintf("%s hash of %s: %s", n.Name, proto, n.RSS.Hash[proto]))
-			f.Remedies = append(f.Remedies, Remedy{Command: fmt.Sprintf("ethtool -N %s rx-flow-hash %s sdfn", n.Name, proto), Text: "include ports in the hash"})
-		}
-		if q := n.largest(); q != nil && len(n.queues) > 1 && q.share*float64(len(n.queues)) >= unequal {
-			f.Severity = min(v.severe(v.loaded(q)), Warning)
-		}
-		o.add(f)
+	if n.RSS == nil || n.RSS.Hash == nil {
+		o.lacks(v, "interfaces."+n.Name+".rss")
+		return
 	}
-	return o
+	var short []string
+	for _, proto := range []string{"udp4", "udp6"} {
+		if fields, known := n.RSS.Hash[proto]; known && !strings.ContainsAny(fields, "fn") {
+			short = append(short, proto)
+		}
+	}
+	if len(short) == 0 {
+		return
+	}
+	f := Finding{
+		Severity: Notice, Subject: n.Name, core: -1,
+		Says:   fmt.Sprintf("%s spreads %s by addresses without ports, so all QUIC, WireGuard or DNS traffic between two hosts arrives on one queue", n.Name, join(short)),
+		Expect: "flows between the same two hosts use several queues; later fragments of a packet may arrive on another queue than the first",
+	}
+	for _, proto := range short {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("%s hash of %s: %s", n.Name, proto, n.RSS.Hash[proto]))
+		f.Remedies = append(f.Remedies, Remedy{Command: fmt.Sprintf("ethtool -N %s rx-flow-hash %s sdfn", n.Name, proto), Text: "include ports in the hash"})
+	}
+	if q := n.largest(); q != nil && len(n.queues) > 1 && q.share*float64(len(n.queues)) >= unequal {
+		f.Severity = min(v.severe(v.loaded(q)), Warning)
+	}
+	o.add(f)
 }
 
 // sheets lists cards whose data sheet promises more than the silicon has.
@@ -341,30 +324,23 @@ var sheets = map[string]struct {
 	"8086:1532": {"Intel I211", 4},
 }
 
-func dataSheet(v *view) (o outcome) {
-	if v.noCards(&o) {
-		return o
+func dataSheet(v *view, n *nic, o *outcome) {
+	if paravirtual[n.Driver] && n.PCI == nil {
+		return // it has no silicon
 	}
-	for i := range v.nics {
-		n := &v.nics[i]
-		if paravirtual[n.Driver] && n.PCI == nil {
-			continue // it has no silicon
-		}
-		if n.PCI == nil || n.PCI.ID == "" || n.Channels == nil {
-			o.lacks(v, "interfaces."+n.Name+".pci")
-			continue
-		}
-		sheet, known := sheets[n.PCI.ID]
-		if !known || n.maxQueues() >= sheet.claimed {
-			continue
-		}
-		o.add(Finding{
-			Severity: Notice, Subject: n.Name, core: -1,
-			Says:     fmt.Sprintf("the data sheet of the %s speaks of %d queues; %s has %d, and the device is right", sheet.name, sheet.claimed, n.Name, n.maxQueues()),
-			Evidence: []string{fmt.Sprintf("%s: device %s, at most %s", n.Name, n.PCI.ID, plural(n.maxQueues(), "queue"))},
-			Expect:   "nothing changes: no setting adds queues that the silicon lacks",
-			Remedies: []Remedy{{Command: "ethtool -l " + n.Name, Text: fmt.Sprintf("see for yourself; count on %d cores receiving from %s, and let RPS spread further if they fill", n.maxQueues(), n.Name)}},
-		})
+	if n.PCI == nil || n.PCI.ID == "" || n.Channels == nil {
+		o.lacks(v, "interfaces."+n.Name+".pci")
+		return
 	}
-	return o
+	sheet, known := sheets[n.PCI.ID]
+	if !known || n.maxQueues() >= sheet.claimed {
+		return
+	}
+	o.add(Finding{
+		Severity: Notice, Subject: n.Name, core: -1,
+		Says:     fmt.Sprintf("the data sheet of the %s speaks of %d queues; %s has %d, and the device is right", sheet.name, sheet.claimed, n.Name, n.maxQueues()),
+		Evidence: []string{fmt.Sprintf("%s: device %s, at most %s", n.Name, n.PCI.ID, plural(n.maxQueues(), "queue"))},
+		Expect:   "nothing changes: no setting adds queues that the silicon lacks",
+		Remedies: []Remedy{{Command: "ethtool -l " + n.Name, Text: fmt.Sprintf("see for yourself; count on %d cores receiving from %s, and let RPS spread further if they fill", n.maxQueues(), n.Name)}},
+	})
 }

@@ -25,10 +25,6 @@ func (v *view) routes(family string) (on, known bool) {
 // forwardingOff checks each family by itself. weir's programs also ask the kernel for the
 // route, and the kernel returns none for an interface that does not forward.
 func forwardingOff(v *view) (o outcome) {
-	if v.Sysctls == nil {
-		o.lacks(v, "sysctls")
-		return o
-	}
 	names := v.routed()
 	if len(names) < 2 {
 		o.absent = "fewer than two routing interfaces are up: not a router"

@@ -8,19 +8,15 @@ import (
 
 func systemChecks() []Check {
 	return []Check{
-		{ID: "IRQ-4", Title: "irqbalance moves interrupts", Reads: []string{"services", "irqs"}, Worst: Notice, run: balancer},
-		{ID: "UNDO-1", Title: "a service may undo settings", Reads: []string{"services"}, Worst: Notice, run: undoers},
+		{ID: "IRQ-4", Title: "irqbalance moves interrupts", Reads: []string{"services", "irqs"}, Worst: Notice, needs: []need{noServices}, run: balancer},
+		{ID: "UNDO-1", Title: "a service may undo settings", Reads: []string{"services"}, Worst: Notice, needs: []need{noServices}, run: undoers},
 		{ID: "VER-1", Title: "files set keys that this kernel does not have", Reads: []string{"unknown_sysctls"}, Worst: Notice, run: unknownKeys},
-		{ID: "NAPI-1", Title: "receiving runs in kernel threads", Reads: []string{"interfaces.threaded_napi"}, Worst: Notice, run: threads},
-		{ID: "COST-1", Title: "doctor itself was held up", Reads: []string{"seconds", "wished_seconds", "cost"}, Worst: Warning, run: heldUp},
+		{ID: "NAPI-1", Title: "receiving runs in kernel threads", Reads: []string{"interfaces.threaded_napi"}, Worst: Notice, needs: []need{(*view).noNICs}, run: eachNIC(threads)},
+		{ID: "COST-1", Title: "doctor itself was held up", Reads: []string{"seconds", "wished_seconds", "cost"}, Worst: Warning, needs: []need{noTimes}, run: heldUp},
 	}
 }
 
 func balancer(v *view) (o outcome) {
-	if v.Services == nil {
-		o.lacks(v, "services")
-		return o
-	}
 	if !slices.Contains(v.Services, "irqbalance") {
 		return o
 	}
@@ -49,10 +45,6 @@ var meddlers = map[string]struct {
 }
 
 func undoers(v *view) (o outcome) {
-	if v.Services == nil {
-		o.lacks(v, "services")
-		return o
-	}
 	for _, s := range v.Services {
 		if m, meddles := meddlers[s]; meddles {
 			o.add(Finding{
@@ -119,38 +111,27 @@ func fileOf(at string) string {
 }
 
 // threads matter if a core is full: a thread can move to an idle core, a softirq cannot.
-func threads(v *view) (o outcome) {
-	if v.noNICs(&o) {
-		return o
+func threads(v *view, n *nic, o *outcome) {
+	if n.Threaded == nil {
+		o.lacks(v, "interfaces."+n.Name+".threaded_napi")
+		return
 	}
-	for i := range v.nics {
-		n := &v.nics[i]
-		if n.Threaded == nil {
-			o.lacks(v, "interfaces."+n.Name+".threaded_napi")
-			continue
-		}
-		c := v.load(n)
-		if *n.Threaded || n.queueCount() != 1 || c == nil || c.busy < full || !c.forwards() {
-			continue
-		}
-		o.add(Finding{
-			Severity: Notice, Subject: n.Name, core: c.ID,
-			Says:     fmt.Sprintf("%s has one queue and fills %s: it could receive in a thread that the scheduler can move", n.Name, c.name()),
-			Evidence: []string{n.Name + ": threaded NAPI is off", c.line()},
-			Remedies: []Remedy{{Command: "echo 1 > /sys/class/net/" + n.Name + "/threaded", Text: "run it in a thread, so that programs and other interrupts do not share its core"}},
-			Expect:   "the core has all its time for packets; a queue still uses one core",
-		})
+	c := v.load(n)
+	if *n.Threaded || n.queueCount() != 1 || c == nil || c.busy < full || !c.forwards() {
+		return
 	}
-	return o
+	o.add(Finding{
+		Severity: Notice, Subject: n.Name, core: c.ID,
+		Says:     fmt.Sprintf("%s has one queue and fills %s: it could receive in a thread that the scheduler can move", n.Name, c.name()),
+		Evidence: []string{n.Name + ": threaded NAPI is off", c.line()},
+		Remedies: []Remedy{{Command: "echo 1 > /sys/class/net/" + n.Name + "/threaded", Text: "run it in a thread, so that programs and other interrupts do not share its core"}},
+		Expect:   "the core has all its time for packets; a queue still uses one core",
+	})
 }
 
 // heldUp reports a finding if doctor itself waited for the processor. On a saturated box,
 // programs get no time (a stall of 53 s has been seen).
 func heldUp(v *view) (o outcome) {
-	if v.Wished <= 0 || v.Seconds <= 0 {
-		o.lacks(v, "seconds and wished_seconds")
-		return o
-	}
 	if late := v.Seconds - v.Wished; late >= 1 && v.Seconds >= 1.5*v.Wished {
 		o.add(Finding{
 			Severity: Warning, core: -1, weight: late,

@@ -8,12 +8,12 @@ import (
 
 func tableChecks() []Check {
 	return []Check{
-		{ID: "STATE-1", Title: "the state table is full", Reads: []string{"weir", "pfctl -si"}, Worst: Critical, run: states},
-		{ID: "NAT-1", Title: "address translation has no port left", Reads: []string{"weir"}, Worst: Critical, run: natPorts},
-		{ID: "NAT-2", Title: "address translation has few ports left", Reads: []string{"weir"}, Worst: Critical, run: natUses},
-		{ID: "CT-1", Title: "the kernel's connection tracking is full", Reads: []string{"conntrack", "sysctls"}, Worst: Critical, run: conntrack},
-		{ID: "CT-2", Title: "the kernel tracks connections that weir forwards", Reads: []string{"conntrack", "weir"}, Worst: Notice, run: trackedTwice},
-		{ID: "NEIGH-1", Title: "the neighbour table overflows", Reads: []string{"neighbours", "sysctls"}, Worst: Critical, run: neighbours},
+		{ID: "STATE-1", Title: "the state table is full", Reads: []string{"weir", "pfctl -si"}, Worst: Critical, needs: []need{(*view).noWeir}, run: states},
+		{ID: "NAT-1", Title: "address translation has no port left", Reads: []string{"weir"}, Worst: Critical, needs: []need{(*view).noWeir}, run: natPorts},
+		{ID: "NAT-2", Title: "address translation has few ports left", Reads: []string{"weir"}, Worst: Critical, needs: []need{(*view).noWeir}, run: natUses},
+		{ID: "CT-1", Title: "the kernel's connection tracking is full", Reads: []string{"conntrack", "sysctls"}, Worst: Critical, needs: []need{noConntrack}, run: conntrack},
+		{ID: "CT-2", Title: "the kernel tracks connections that weir forwards", Reads: []string{"conntrack", "weir"}, Worst: Notice, needs: []need{(*view).noWeir}, run: trackedTwice},
+		{ID: "NEIGH-1", Title: "the neighbour table overflows", Reads: []string{"neighbours", "sysctls"}, Worst: Critical, needs: []need{noNeighbours}, run: neighbours},
 	}
 }
 
@@ -57,9 +57,6 @@ func (v *view) weirUnread() bool {
 }
 
 func states(v *view) (o outcome) {
-	if v.noWeir(&o) {
-		return o
-	}
 	if v.Weir.StateLimit <= 0 {
 		o.lacks(v, "weir.state_limit")
 		return o
@@ -84,10 +81,6 @@ func states(v *view) (o outcome) {
 }
 
 func conntrack(v *view) (o outcome) {
-	if v.After == nil || v.After.Conntrack == nil {
-		o.lacks(v, "conntrack")
-		return o
-	}
 	limit, known := v.number("net.netfilter.nf_conntrack_max")
 	if !known && v.After.Conntrack.Count == 0 && v.Sysctls != nil {
 		o.absent = "the kernel tracks no connections"
@@ -167,9 +160,6 @@ func (v *view) clashes(o *outcome, failed uint64) {
 // trackedTwice compares the two tables. Packets that weir forwards at XDP or TCX never
 // reach netfilter, so the kernel's table holds only the box's own connections.
 func trackedTwice(v *view) (o outcome) {
-	if v.noWeir(&o) {
-		return o
-	}
 	if v.After.Conntrack == nil {
 		o.lacks(v, "conntrack")
 		return o
@@ -189,10 +179,6 @@ func trackedTwice(v *view) (o outcome) {
 }
 
 func neighbours(v *view) (o outcome) {
-	if v.After == nil || v.After.Neighbours == nil {
-		o.lacks(v, "neighbours")
-		return o
-	}
 	a := v.After.Neighbours
 	b := a
 	if v.Before != nil && v.Before.Neighbours != nil {

@@ -120,7 +120,7 @@ func (r *Report) relieve(v *view) {
 // take runs one check. Findings stay in the order of the checks; within a check the
 // weightiest comes first.
 func (r *Report) take(c *Check, v *view, judged *Judged) {
-	o := c.run(v)
+	o := c.judge(v)
 	judged.State, judged.Why = o.state(), slices.Concat(o.missing, o.apart)
 	if judged.State == NotHere {
 		judged.Why = []string{o.absent}
