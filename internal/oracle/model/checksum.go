@@ -23,6 +23,9 @@ func onesSum(parts ...[]byte) uint32 {
 	return uint32(sum)
 }
 
+// Sum returns the checksum of bytes.
+func Sum(b []byte) uint16 { return ^uint16(onesSum(b)) }
+
 // A checksum is a field and the bytes that it covers.
 type checksum struct {
 	field  []byte // two of the covered bytes

@@ -170,9 +170,9 @@ func (p *packet) reset(ttl uint8) []byte {
 		binary.BigEndian.PutUint32(tcp[8:], next)
 		tcp[13] = flagRST | flagACK
 	}
-	sum := pseudoSum(p.tuple.Dst, p.tuple.Src, protoTCP, tcp)
+	sum := PseudoSum(p.tuple.Dst, p.tuple.Src, protoTCP, tcp)
 	binary.BigEndian.PutUint16(tcp[16:], sum)
-	return ipAround(tcp, p.tuple.Dst, p.tuple.Src, protoTCP, 0, ttl)
+	return IPPacket(tcp, p.tuple.Dst, p.tuple.Src, protoTCP, 0, ttl)
 }
 
 // unreachable returns an ICMP error that quotes as much of the packet as fits.
@@ -180,30 +180,30 @@ func (p *packet) unreachable(from netip.Addr, a *resolve.Answer) []byte {
 	quoted := p.frame[p.l3:p.end]
 	if p.family == 4 {
 		icmp := append([]byte{3, a.Code, 0, 0, 0, 0, 0, 0}, quoted[:min(len(quoted), rejectMax4-28)]...)
-		binary.BigEndian.PutUint16(icmp[2:], ^uint16(onesSum(icmp)))
-		return ipAround(icmp, from, p.tuple.Src, protoICMP, 0xc0, rejectTTL)
+		binary.BigEndian.PutUint16(icmp[2:], Sum(icmp))
+		return IPPacket(icmp, from, p.tuple.Src, protoICMP, 0xc0, rejectTTL)
 	}
 	icmp := append([]byte{1, a.Code6, 0, 0, 0, 0, 0, 0}, quoted[:min(len(quoted), rejectMax6-48)]...)
-	binary.BigEndian.PutUint16(icmp[2:], pseudoSum(from, p.tuple.Src, protoICMPv6, icmp))
-	return ipAround(icmp, from, p.tuple.Src, protoICMPv6, 0, rejectTTL)
+	binary.BigEndian.PutUint16(icmp[2:], PseudoSum(from, p.tuple.Src, protoICMPv6, icmp))
+	return IPPacket(icmp, from, p.tuple.Src, protoICMPv6, 0, rejectTTL)
 }
 
-// pseudoSum returns the checksum of a payload with its pseudo header.
-func pseudoSum(src, dst netip.Addr, proto uint8, payload []byte) uint16 {
+// PseudoSum returns the checksum of a payload with its pseudo header.
+func PseudoSum(src, dst netip.Addr, proto uint8, payload []byte) uint16 {
 	length := binary.BigEndian.AppendUint16(nil, uint16(len(payload)))
 	return ^uint16(onesSum(src.AsSlice(), dst.AsSlice(), length, []byte{0, proto}, payload))
 }
 
-// ipAround puts an IP header in front of a payload. IPv4 packets must not be
+// IPPacket puts an IP header in front of a payload. IPv4 packets must not be
 // fragmented, so they need no id.
-func ipAround(payload []byte, src, dst netip.Addr, proto, tos, ttl uint8) []byte {
+func IPPacket(payload []byte, src, dst netip.Addr, proto, tos, ttl uint8) []byte {
 	if src.Is6() {
-		header := []byte{6 << 4, 0, 0, 0, 0, 0, proto, ttl}
+		header := []byte{6<<4 | tos>>4, tos << 4, 0, 0, 0, 0, proto, ttl}
 		binary.BigEndian.PutUint16(header[4:], uint16(len(payload)))
 		return slices.Concat(header, src.AsSlice(), dst.AsSlice(), payload)
 	}
 	header := slices.Concat([]byte{4<<4 | 5, tos, 0, 0, 0, 0, 0x40, 0, ttl, proto, 0, 0}, src.AsSlice(), dst.AsSlice())
 	binary.BigEndian.PutUint16(header[2:], uint16(20+len(payload)))
-	binary.BigEndian.PutUint16(header[10:], ^uint16(onesSum(header)))
+	binary.BigEndian.PutUint16(header[10:], Sum(header))
 	return append(header, payload...)
 }

@@ -2,7 +2,8 @@ package ruletest
 
 import (
 	"encoding/binary"
-	"slices"
+
+	"weir/internal/oracle/model"
 )
 
 // Hop limits. Messages that never leave a link have one that proves it.
@@ -19,20 +20,7 @@ const (
 
 // Bytes returns the IP packet, with right lengths and sums.
 func (p *Packet) Bytes() []byte {
-	payload := p.payload()
-	if p.Src.Is4() {
-		return p.ip4(payload)
-	}
-	header := []byte{6<<4 | p.TOS>>4, p.TOS << 4, 0, 0, 0, 0, p.Proto, p.hopLimit()}
-	binary.BigEndian.PutUint16(header[4:], uint16(len(payload)))
-	return slices.Concat(header, p.Src.AsSlice(), p.Dst.AsSlice(), payload)
-}
-
-func (p *Packet) ip4(payload []byte) []byte {
-	header := slices.Concat([]byte{4<<4 | 5, p.TOS, 0, 0, 0, 0, 0x40, 0, p.hopLimit(), p.Proto, 0, 0}, p.Src.AsSlice(), p.Dst.AsSlice())
-	binary.BigEndian.PutUint16(header[2:], uint16(len(header)+len(payload)))
-	binary.BigEndian.PutUint16(header[10:], checksum(header))
-	return append(header, payload...)
+	return model.IPPacket(p.payload(), p.Src, p.Dst, p.Proto, p.TOS, p.hopLimit())
 }
 
 func (p *Packet) hopLimit() byte {
@@ -48,25 +36,23 @@ func (p *Packet) hopLimit() byte {
 // payload returns what follows the IP header.
 func (p *Packet) payload() []byte {
 	ports := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, p.SPort), p.DPort)
+	icmp := append([]byte{p.Type, p.Code, 0, 0, 0, 1, 0, 1}, p.quoted()...)
+	sum := func(b []byte, at int) []byte {
+		binary.BigEndian.PutUint16(b[at:], model.PseudoSum(p.Src, p.Dst, p.Proto, b))
+		return b
+	}
 	switch p.Proto {
 	case protoTCP:
-		b := append(ports, 0, 0, 0, 1, 0, 0, 0, 0, 5<<4, p.Flags, 0xff, 0xff, 0, 0, 0, 0)
-		binary.BigEndian.PutUint16(b[16:], p.sum(b))
-		return b
+		return sum(append(ports, 0, 0, 0, 1, 0, 0, 0, 0, 5<<4, p.Flags, 0xff, 0xff, 0, 0, 0, 0), 16)
 	case protoUDP:
-		b := append(ports, 0, 8, 0, 0)
-		binary.BigEndian.PutUint16(b[6:], p.sum(b))
-		return b
+		return sum(append(ports, 0, 8, 0, 0), 6)
 	case protoSCTP:
 		return append(ports, make([]byte, 8)...)
 	case protoICMP:
-		b := append([]byte{p.Type, p.Code, 0, 0, 0, 1, 0, 1}, p.quoted()...)
-		binary.BigEndian.PutUint16(b[2:], checksum(b))
-		return b
+		binary.BigEndian.PutUint16(icmp[2:], model.Sum(icmp))
+		return icmp
 	case protoICMP6:
-		b := append([]byte{p.Type, p.Code, 0, 0, 0, 1, 0, 1}, p.quoted()...)
-		binary.BigEndian.PutUint16(b[2:], p.sum(b))
-		return b
+		return sum(icmp, 2)
 	}
 	return make([]byte, 8)
 }
@@ -84,26 +70,4 @@ func (p *Packet) quoted() []byte {
 	}
 	about := Packet{Proto: protoUDP, Src: p.Dst, Dst: p.Src, SPort: 1, DPort: 1}
 	return about.Bytes()
-}
-
-// sum returns the checksum of a payload with its pseudo header.
-func (p *Packet) sum(payload []byte) uint16 {
-	length := binary.BigEndian.AppendUint16(nil, uint16(len(payload)))
-	return checksum(slices.Concat(p.Src.AsSlice(), p.Dst.AsSlice(), length, []byte{0, p.Proto}, payload))
-}
-
-// checksum follows RFC 1071, over whole 16-bit words; an odd byte is the upper half of
-// one.
-func checksum(b []byte) uint16 {
-	var sum uint32
-	for i := 0; i < len(b); i += 2 {
-		sum += uint32(b[i]) << 8
-		if i+1 < len(b) {
-			sum += uint32(b[i+1])
-		}
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return ^uint16(sum)
 }

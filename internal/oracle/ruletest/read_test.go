@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"weir/internal/oracle/model"
 )
 
 const one = `{"in": "lan0", "packet": "udp 192.0.2.1:1 > 192.0.2.2:2", "verdict": "pass"}`
@@ -83,16 +85,16 @@ func TestPacketBytes(t *testing.T) {
 		l4 := 20
 		if p.Src.Is6() {
 			l4 = 40
-		} else if sum := checksum(b[:20]); sum != 0 {
+		} else if sum := model.Sum(b[:20]); sum != 0 {
 			t.Errorf("%s: the IP header's sum is off by %#x", text, sum)
 		}
 		switch p.Proto {
 		case protoTCP, protoUDP, protoICMP6:
-			if sum := p.sum(b[l4:]); sum != 0 {
+			if sum := model.PseudoSum(p.Src, p.Dst, p.Proto, b[l4:]); sum != 0 {
 				t.Errorf("%s: the sum is off by %#x", text, sum)
 			}
 		case protoICMP:
-			if sum := checksum(b[l4:]); sum != 0 {
+			if sum := model.Sum(b[l4:]); sum != 0 {
 				t.Errorf("%s: the sum is off by %#x", text, sum)
 			}
 		}
