@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"weir/internal/host/proc"
 )
 
 // Rate is one rate that is recorded with the load of the cores.
@@ -44,14 +46,14 @@ type Record struct {
 // trial holds readings that are not noted yet.
 type trial struct {
 	from, to time.Time
-	cores    map[int]coreTicks
+	cores    map[int]proc.Times
 }
 
 // look reads the cores.
 func (r *Record) look() (now reading, err error) {
 	err = r.Cost.of(func() (err error) {
 		now.at = time.Now()
-		now.cores, err = readCores()
+		now.cores, err = proc.Cores("/proc")
 		return err
 	})
 	r.Cost.Readings++
@@ -76,12 +78,12 @@ func (r *Record) During(f func() error) error {
 		r.begun = before.at
 	}
 	if r.trial.cores == nil {
-		r.trial = trial{from: before.at, cores: map[int]coreTicks{}}
+		r.trial = trial{from: before.at, cores: map[int]proc.Times{}}
 	}
 	r.trial.to = after.at
 	for id, now := range after.cores {
 		if then, known := before.cores[id]; known {
-			r.trial.cores[id] = r.trial.cores[id].plus(now).minus(then)
+			r.trial.cores[id] = r.trial.cores[id].Plus(now).Minus(then)
 		}
 	}
 	return nil
@@ -97,9 +99,9 @@ func (r *Record) Note(values ...float64) {
 	if t.cores == nil {
 		return
 	}
-	none := reading{at: t.from, cores: map[int]coreTicks{}}
+	none := reading{at: t.from, cores: map[int]proc.Times{}}
 	for id := range t.cores {
-		none.cores[id] = coreTicks{}
+		none.cores[id] = proc.Times{}
 	}
 	m := Moment{(&reading{at: t.to, cores: t.cores}).since(&none), values}
 	m.At = t.to.Sub(r.begun)
@@ -142,26 +144,14 @@ func (w *Watch) run(ctx context.Context) error {
 		return err
 	}
 	begun := last.at
-	tick := time.NewTicker(Interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
-		ended := ctx.Err() != nil
-		if ended && time.Since(last.at) < Interval/5 {
-			return nil // too short for the cores' times
-		}
+	return every(ctx, func() time.Time { return last.at }, func() error {
 		now, err := w.read()
-		if err != nil {
-			return err
+		if err == nil {
+			w.note(&now, &last, begun)
+			last = now
 		}
-		w.note(&now, &last, begun)
-		if last = now; ended {
-			return nil
-		}
-	}
+		return err
+	})
 }
 
 // metered is a reading of a meter.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"weir/internal/host/proc"
@@ -16,19 +17,28 @@ import (
 )
 
 func TestCores(t *testing.T) {
-	got := newCoreTicks(proc.Times{User: 100, Nice: 10, System: 90, Idle: 500, IOWait: 20, IRQ: 5, Softirq: 25, Steal: 3})
-	if want := (coreTicks{total: 753, idle: 520, softirq: 25, user: 110, steal: 3}); got != want {
+	before := proc.Times{User: 5, Nice: 5, System: 1, Idle: 100, IOWait: 25, IRQ: 4, Softirq: 5, Steal: 5}
+	now := proc.Times{User: 10, Nice: 10, System: 31, Idle: 120, IOWait: 30, IRQ: 9, Softirq: 30, Steal: 10}
+	want := Core{ID: 3, Busy: 0.75, Softirq: 0.25, User: 0.1, Steal: 0.05}
+	if got := coreOf(3, now, before); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	busy, softirq, user, _ := coreTicks{total: 200, idle: 150, softirq: 30, user: 20}.since(coreTicks{total: 100, idle: 125, softirq: 5, user: 10})
-	if busy != 0.75 || softirq != 0.25 || user != 0.1 {
-		t.Errorf("busy %g, softirq %g, user %g", busy, softirq, user)
+	back := now
+	back.Idle = 0 // the kernel has corrected it
+	if got := coreOf(3, back, before); got.Busy != 1-5.0/80 {
+		t.Errorf("idle time went back: %+v", got)
+	}
+	if got := coreOf(3, before, before); got != (Core{ID: 3}) {
+		t.Errorf("in no time: %+v", got)
 	}
 }
 
 func TestSoftnet(t *testing.T) {
-	if wrapped := (softnet{processed: 4}).since(softnet{processed: math.MaxUint32}); wrapped.processed != 5 {
-		t.Errorf("a counter that has wrapped: %d", wrapped.processed)
+	at := func(n uint32) *reading {
+		return &reading{cores: map[int]proc.Times{0: {}}, softnet: map[int]procfs.SoftnetStat{0: {Processed: n}}}
+	}
+	if p := at(4).since(at(math.MaxUint32)); p.Cores[0].Packets != 5 {
+		t.Errorf("a counter that has wrapped: %+v", p.Cores)
 	}
 }
 

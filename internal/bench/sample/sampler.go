@@ -10,11 +10,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"github.com/vishvananda/netlink"
 
 	"weir/internal/fw/bpfload"
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/reason"
+	"weir/internal/host/proc"
 )
 
 // Interval is the time between two readings. The cores' times have a resolution of 10 ms,
@@ -35,8 +37,8 @@ type Sampler struct {
 // reading is a reading of all counters.
 type reading struct {
 	at      time.Time
-	cores   map[int]coreTicks
-	softnet map[int]softnet
+	cores   map[int]proc.Times
+	softnet map[int]procfs.SoftnetStat
 	links   map[int]Link
 	drops   [reason.Count]uint64
 	states  uint32
@@ -109,35 +111,41 @@ func (s *Sampler) Watch(ctx context.Context, hear func(Point)) error {
 	if err := s.Begin(); err != nil {
 		return err
 	}
+	return every(ctx, func() time.Time { return s.last.at }, func() error {
+		p, err := s.Next()
+		if err == nil {
+			hear(p)
+		}
+		return err
+	})
+}
+
+// every looks each [Interval], and once more when ctx ends, unless the last look was too
+// short ago for the cores' times.
+func every(ctx context.Context, last func() time.Time, look func() error) error {
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
 	for {
-		ended := false
 		select {
 		case <-ctx.Done():
-			ended = true
 		case <-tick.C:
 		}
-		if ended && time.Since(s.last.at) < Interval/5 {
-			return nil // too short for the cores' times
-		}
-		p, err := s.Next()
-		if err != nil {
-			return err
-		}
-		hear(p)
-		if ended {
+		ended := ctx.Err() != nil
+		if ended && time.Since(last()) < Interval/5 {
 			return nil
+		}
+		if err := look(); err != nil || ended {
+			return err
 		}
 	}
 }
 
 func (s *Sampler) read() (r reading, err error) {
 	r.at = time.Now()
-	if r.cores, err = readCores(); err != nil {
+	if r.cores, err = proc.Cores("/proc"); err != nil {
 		return r, err
 	}
-	if r.softnet, err = readSoftnet(); err != nil {
+	if r.softnet, err = proc.Softnet("/proc"); err != nil {
 		return r, err
 	}
 	if r.links, err = readLinks(s.links); err != nil {
@@ -175,10 +183,9 @@ func (r *reading) since(before *reading) Point {
 		if !known {
 			continue // the core has just come online
 		}
-		c := Core{ID: id}
-		c.Busy, c.Softirq, c.User, c.Steal = r.cores[id].since(old)
-		q := r.softnet[id].since(before.softnet[id])
-		c.Packets, c.Dropped, c.Squeezed = q.processed, q.dropped, q.squeezed
+		c := coreOf(id, r.cores[id], old)
+		now, then := r.softnet[id], before.softnet[id] // counters of 32 bits may wrap
+		c.Packets, c.Dropped, c.Squeezed = uint64(now.Processed-then.Processed), uint64(now.Dropped-then.Dropped), uint64(now.TimeSqueezed-then.TimeSqueezed)
 		p.Cores = append(p.Cores, c)
 	}
 	for index, l := range r.links {

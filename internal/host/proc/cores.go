@@ -23,6 +23,20 @@ func (t Times) Total() uint64 {
 	return t.User + t.Nice + t.System + t.Idle + t.IOWait + t.IRQ + t.Softirq + t.Steal
 }
 
+// Plus adds two times.
+func (t Times) Plus(o Times) Times { return t.with(o, func(a, b uint64) uint64 { return a + b }) }
+
+// Minus returns the time since an earlier reading. It is never below 0: the kernel
+// sometimes corrects idle time backwards.
+func (t Times) Minus(o Times) Times {
+	return t.with(o, func(a, b uint64) uint64 { return a - min(a, b) })
+}
+
+func (t Times) with(o Times, f func(a, b uint64) uint64) Times {
+	return Times{f(t.User, o.User), f(t.Nice, o.Nice), f(t.System, o.System), f(t.Idle, o.Idle),
+		f(t.IOWait, o.IOWait), f(t.IRQ, o.IRQ), f(t.Softirq, o.Softirq), f(t.Steal, o.Steal)}
+}
+
 // Cores reads the times of every core, by core.
 func Cores(root string) (map[int]Times, error) {
 	s, err := stat(root)
