@@ -1,19 +1,15 @@
 package control
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"time"
 
 	"weir/internal/fw/rundir"
-
-	"golang.org/x/sys/unix"
 )
 
 // ErrNoDaemon says that no daemon answers in this network namespace.
@@ -87,26 +83,12 @@ func (c *Client) End(ctx context.Context, why string) (*Status, error) {
 }
 
 func (c *Client) ask(ctx context.Context, method, path string, body, into any) error {
-	b, err := json.Marshal(body)
+	answer, err := c.stream(ctx, method, path, body)
 	if err != nil {
-		return fmt.Errorf("ask the daemon: %w", err)
+		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, method, "http://weir"+path, bytes.NewReader(b))
-	if err != nil {
-		return fmt.Errorf("ask the daemon: %w", err)
-	}
-	response, err := c.http.Do(r)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
-		return ErrNoDaemon
-	}
-	if err != nil {
-		return fmt.Errorf("ask the daemon: %w", err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return refusal(response)
-	}
-	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
+	defer answer.Close()
+	if err := json.NewDecoder(answer).Decode(into); err != nil {
 		return fmt.Errorf("read the daemon's answer: %w", err)
 	}
 	return nil

@@ -3,7 +3,7 @@ package nic
 import (
 	"fmt"
 	"io/fs"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/safchain/ethtool"
@@ -35,124 +35,81 @@ func feature(name string) setting {
 	}
 }
 
-// channels writes the numbers of queues, only for kinds that the card has.
-func channels(combined, rx, tx uint32) (string, error) {
-	var text []string
-	for _, kind := range []struct {
-		name  string
-		count uint32
-	}{{"combined", combined}, {"rx", rx}, {"tx", tx}} {
-		if kind.count > 0 {
-			text = append(text, kind.name, strconv.FormatUint(uint64(kind.count), 10))
+// part is one number of a setting that has several.
+type part struct {
+	name  string
+	value *uint32
+}
+
+// numbers returns a setting of numbers, in a structure that the library reads and writes:
+// "rx 4 tx 1". parts names its parts and how they are written. Without set, it is a limit.
+func numbers[T any](get func(*ethtool.Ethtool, string) (T, error), parts func(*T) []part, write func([]part) (string, error),
+	set func(*ethtool.Ethtool, string, T) (T, error)) setting {
+	s := setting{get: func(d *device) (string, error) {
+		all, err := get(d.Ethtool, d.name)
+		if err != nil {
+			return "", err
+		}
+		return write(parts(&all))
+	}}
+	if set != nil {
+		s.set = func(d *device, value string) error {
+			all, err := get(d.Ethtool, d.name)
+			if err == nil {
+				err = assign(value, parts(&all))
+			}
+			if err == nil {
+				_, err = set(d.Ethtool, d.name, all)
+			}
+			return err
 		}
 	}
-	if text == nil {
+	return s
+}
+
+func queues(c *ethtool.Channels) []part {
+	return []part{{"combined", &c.CombinedCount}, {"rx", &c.RxCount}, {"tx", &c.TxCount}}
+}
+
+func maxQueues(c *ethtool.Channels) []part {
+	return []part{{"combined", &c.MaxCombined}, {"rx", &c.MaxRx}, {"tx", &c.MaxTx}}
+}
+
+func rings(r *ethtool.Ring) []part { return []part{{"rx", &r.RxPending}, {"tx", &r.TxPending}} }
+
+func maxRings(r *ethtool.Ring) []part {
+	return []part{{"rx", &r.RxMaxPending}, {"tx", &r.TxMaxPending}}
+}
+
+func pause(p *ethtool.Pause) []part {
+	return []part{{"autoneg", &p.Autoneg}, {"rx", &p.RxPause}, {"tx", &p.TxPause}}
+}
+
+func adaptive(c *ethtool.Coalesce) []part { return []part{{"", &c.UseAdaptiveRxCoalesce}} }
+
+// present writes the numbers that are not 0. Without any, the card has no such setting.
+func present(parts []part) (string, error) {
+	return all(slices.DeleteFunc(parts, func(p part) bool { return *p.value == 0 }))
+}
+
+// all writes all numbers, unless all are 0.
+func all(parts []part) (string, error) {
+	text, sum := "", uint32(0)
+	for _, p := range parts {
+		text += fmt.Sprintf(" %s %d", p.name, *p.value)
+		sum |= *p.value
+	}
+	if sum == 0 {
 		return "", fs.ErrNotExist
 	}
-	return strings.Join(text, " "), nil
+	return strings.TrimSpace(text), nil
 }
 
-func getQueues(d *device) (string, error) {
-	c, err := d.GetChannels(d.name)
-	if err != nil {
-		return "", err
+// switches writes each number as on or off.
+func switches(parts []part) (string, error) {
+	text := ""
+	for _, p := range parts {
+		text += " " + p.name + " " + onOff(*p.value != 0)
 	}
-	return channels(c.CombinedCount, c.RxCount, c.TxCount)
-}
-
-func getMaxQueues(d *device) (string, error) {
-	c, err := d.GetChannels(d.name)
-	if err != nil {
-		return "", err
-	}
-	return channels(c.MaxCombined, c.MaxRx, c.MaxTx)
-}
-
-func setQueues(d *device, value string) error {
-	c, err := d.GetChannels(d.name)
-	if err != nil {
-		return err
-	}
-	if err := assign(value, map[string]*uint32{"combined": &c.CombinedCount, "rx": &c.RxCount, "tx": &c.TxCount}); err != nil {
-		return err
-	}
-	_, err = d.SetChannels(d.name, c)
-	return err
-}
-
-func ringText(rx, tx uint32) (string, error) {
-	if rx == 0 && tx == 0 {
-		return "", fs.ErrNotExist
-	}
-	return fmt.Sprintf("rx %d tx %d", rx, tx), nil
-}
-
-func getRings(d *device) (string, error) {
-	r, err := d.GetRing(d.name)
-	if err != nil {
-		return "", err
-	}
-	return ringText(r.RxPending, r.TxPending)
-}
-
-func getMaxRings(d *device) (string, error) {
-	r, err := d.GetRing(d.name)
-	if err != nil {
-		return "", err
-	}
-	return ringText(r.RxMaxPending, r.TxMaxPending)
-}
-
-func setRings(d *device, value string) error {
-	r, err := d.GetRing(d.name)
-	if err != nil {
-		return err
-	}
-	if err := assign(value, map[string]*uint32{"rx": &r.RxPending, "tx": &r.TxPending}); err != nil {
-		return err
-	}
-	_, err = d.SetRing(d.name, r)
-	return err
-}
-
-func getPause(d *device) (string, error) {
-	p, err := d.GetPause(d.name)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("autoneg %s rx %s tx %s", onOff(p.Autoneg != 0), onOff(p.RxPause != 0), onOff(p.TxPause != 0)), nil
-}
-
-func setPause(d *device, value string) error {
-	var p ethtool.Pause
-	if err := assign(value, map[string]*uint32{"autoneg": &p.Autoneg, "rx": &p.RxPause, "tx": &p.TxPause}); err != nil {
-		return err
-	}
-	_, err := d.SetPause(d.name, p)
-	return err
-}
-
-func getAdaptive(d *device) (string, error) {
-	c, err := d.GetCoalesce(d.name)
-	if err != nil {
-		return "", err
-	}
-	return onOff(c.UseAdaptiveRxCoalesce != 0), nil
-}
-
-func setAdaptive(d *device, value string) error {
-	on, err := isOn(value)
-	if err != nil {
-		return err
-	}
-	c, err := d.GetCoalesce(d.name)
-	if err != nil {
-		return err
-	}
-	c.UseAdaptiveRxCoalesce = 0
-	if on {
-		c.UseAdaptiveRxCoalesce = 1
-	}
-	_, err = d.SetCoalesce(d.name, c)
-	return err
+	return strings.TrimSpace(text), nil
 }

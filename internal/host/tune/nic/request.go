@@ -55,10 +55,7 @@ func setEEE(d *device, value string) error {
 	if err != nil {
 		return err
 	}
-	r.command, r.enabled = commandSetEEE, 0
-	if on {
-		r.enabled = 1
-	}
+	r.command, r.enabled = commandSetEEE, flag(on)
 	return d.ioctl(d.name, unsafe.Pointer(r))
 }
 

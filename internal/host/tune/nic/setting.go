@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,12 +19,12 @@ type setting struct {
 }
 
 var settings = map[string]setting{
-	"queues":      {getQueues, setQueues},
-	"queues-max":  {get: getMaxQueues},
-	"rings":       {getRings, setRings},
-	"rings-max":   {get: getMaxRings},
-	"pause":       {getPause, setPause},
-	"adaptive-rx": {getAdaptive, setAdaptive},
+	"queues":      numbers((*ethtool.Ethtool).GetChannels, queues, present, (*ethtool.Ethtool).SetChannels),
+	"queues-max":  numbers((*ethtool.Ethtool).GetChannels, maxQueues, present, nil),
+	"rings":       numbers((*ethtool.Ethtool).GetRing, rings, all, (*ethtool.Ethtool).SetRing),
+	"rings-max":   numbers((*ethtool.Ethtool).GetRing, maxRings, all, nil),
+	"pause":       numbers((*ethtool.Ethtool).GetPause, pause, switches, (*ethtool.Ethtool).SetPause),
+	"adaptive-rx": numbers((*ethtool.Ethtool).GetCoalesce, adaptive, switches, (*ethtool.Ethtool).SetCoalesce),
 	"eee":         {getEEE, setEEE},
 	"hash-udp4":   hash("udp4"),
 	"hash-udp6":   hash("udp6"),
@@ -127,44 +128,38 @@ func with(card string, do func(d *device) error) error {
 	return err
 }
 
-// parts reads "rx 4 tx 1" into numbers by name.
-func parts(value string) (map[string]uint32, error) {
+// assign stores the numbers of a value such as "rx 4 tx 1" in their parts, on and off as
+// 1 and 0. A single switch has no name.
+func assign(value string, parts []part) error {
 	fields := strings.Fields(value)
+	if len(parts) == 1 && len(fields) == 1 {
+		fields = append([]string{""}, fields...)
+	}
 	if len(fields)%2 != 0 || len(fields) == 0 {
-		return nil, fmt.Errorf("%q: want pairs of a name and a value", value)
+		return fmt.Errorf("%q: want pairs of a name and a value", value)
 	}
-	all := map[string]uint32{}
 	for i := 0; i < len(fields); i += 2 {
-		switch fields[i+1] {
-		case "on":
-			all[fields[i]] = 1
-		case "off":
-			all[fields[i]] = 0
-		default:
-			n, err := strconv.ParseUint(fields[i+1], 10, 32)
-			if err != nil {
-				return nil, fmt.Errorf("%q: %s is no number", value, fields[i+1])
-			}
-			all[fields[i]] = uint32(n)
+		at := slices.IndexFunc(parts, func(p part) bool { return p.name == fields[i] })
+		if at < 0 {
+			return fmt.Errorf("%q: there is no %q", value, fields[i])
 		}
-	}
-	return all, nil
-}
-
-// assign stores the parts of a value in their places. A name without a place is an error.
-func assign(value string, places map[string]*uint32) error {
-	all, err := parts(value)
-	if err != nil {
-		return err
-	}
-	for name, n := range all {
-		place, known := places[name]
-		if !known {
-			return fmt.Errorf("%q: there is no %q", value, name)
+		n, err := strconv.ParseUint(fields[i+1], 10, 32)
+		if on, failed := isOn(fields[i+1]); failed == nil {
+			n, err = uint64(flag(on)), nil
 		}
-		*place = n
+		if err != nil {
+			return fmt.Errorf("%q: %s is no number", value, fields[i+1])
+		}
+		*parts[at].value = uint32(n)
 	}
 	return nil
+}
+
+func flag(on bool) uint32 {
+	if on {
+		return 1
+	}
+	return 0
 }
 
 func onOff(on bool) string {
