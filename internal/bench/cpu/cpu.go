@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
-	"strings"
+	"slices"
 
-	"golang.org/x/sys/unix"
-
+	"weir/internal/host/cpulist"
 	"weir/internal/host/proc"
 )
 
@@ -69,30 +67,22 @@ func ProcessTime(pid int) (seconds float64, err error) {
 // Available returns the cores that this process may use, the last first, because the
 // first one serves most interrupts.
 func Available() ([]int, error) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
+	cores, err := cpulist.OfThread(0)
+	if err != nil {
 		return nil, fmt.Errorf("ask which cores may be used: %w", err)
 	}
-	var cores []int
-	for core := len(set)*64 - 1; core >= 0; core-- {
-		if set.IsSet(core) {
-			cores = append(cores, core)
-		}
-	}
+	slices.Reverse(cores)
 	return cores[:min(len(cores), runtime.NumCPU())], nil
 }
 
 // Possible returns the highest possible core number plus one.
 func Possible() uint32 {
-	b, err := os.ReadFile("/sys/devices/system/cpu/possible")
-	if err == nil {
-		list := strings.TrimSpace(string(b))
-		last := list[strings.LastIndexAny(list, "-,")+1:]
-		if n, err := strconv.Atoi(last); err == nil {
-			return uint32(n) + 1
-		}
+	list, err := os.ReadFile("/sys/devices/system/cpu/possible")
+	cores, failed := cpulist.Parse(string(list))
+	if err != nil || failed != nil || len(cores) == 0 {
+		return uint32(runtime.NumCPU())
 	}
-	return uint32(runtime.NumCPU())
+	return uint32(cores[len(cores)-1]) + 1
 }
 
 // InterruptTime returns the time that all cores together have spent on interrupts and

@@ -8,12 +8,11 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"weir/internal/bench/cpu"
 	"weir/internal/bench/option"
 	"weir/internal/bench/report"
 	"weir/internal/fw/bpfload"
+	"weir/internal/host/cpulist"
 	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
 	"weir/internal/units"
@@ -135,9 +134,7 @@ func measure(ctx context.Context, o Options, arrays []*array) error {
 	if err != nil {
 		return err
 	}
-	var set unix.CPUSet
-	set.Set(cores[0])
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
+	if err := cpulist.Bind(0, cores[0]); err != nil {
 		return fmt.Errorf("bind the measuring to core %d: %w", cores[0], err)
 	}
 	for _, a := range arrays { // warms up pages and caches

@@ -14,6 +14,7 @@ import (
 	"weir/internal/bench/paths"
 	"weir/internal/bench/testbed"
 	"weir/internal/bench/traffic"
+	"weir/internal/host/cpulist"
 	"weir/internal/lab"
 	"weir/internal/missing"
 )
@@ -262,9 +263,7 @@ func keepCore(core int) (release func() float64) {
 	spent := make(chan float64)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the runtime ends the thread
-		var set unix.CPUSet
-		set.Set(core)
-		if unix.SchedSetaffinity(0, &set) == nil {
+		if cpulist.Bind(0, core) == nil {
 			lab.GoFirst(0, lab.First)
 			for !over.Load() {
 			}

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/fw/bpfload"
+	"weir/internal/host/cpulist"
 	"weir/internal/lab"
 )
 
@@ -108,9 +109,7 @@ func own(core int) error {
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, nil); err != nil {
 		return fmt.Errorf("keep signals from the generator: %w", err)
 	}
-	var set unix.CPUSet
-	set.Set(core)
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
+	if err := cpulist.Bind(0, core); err != nil {
 		return fmt.Errorf("bind the generator to core %d: %w", core, err)
 	}
 	if err := unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20); err != nil {
