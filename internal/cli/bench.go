@@ -67,14 +67,16 @@ docs/measuring.md describes the method.`,
 				o.Paths = append(o.Paths, paths.VLAN...)
 			}
 			o.Progress, o.Command, o.Version = env.Stderr, benchCommand(), benchVersion()
-			return benchmark{name: "forward", check: o.Check, estimate: o.Estimate,
-				run: func(ctx context.Context) (*report.Document, ownForms, error) {
-					r, err := forward.Run(ctx, o)
-					if r == nil {
-						return nil, ownForms{}, err
-					}
-					return r.Document(), ownForms{text: r.WriteText, json: r.WriteJSON}, err
-				}}.do(c.Context(), env, &out)
+			b := &benchmark{name: "forward", check: o.Check, estimate: o.Estimate}
+			b.run = func(ctx context.Context) (*report.Document, error) {
+				r, err := forward.Run(ctx, o)
+				if r == nil {
+					return nil, err
+				}
+				b.own = ownForms{text: r.WriteText, json: r.WriteJSON}
+				return r.Document(), err
+			}
+			return b.do(c.Context(), env, &out)
 		},
 	}
 	f := c.Flags()

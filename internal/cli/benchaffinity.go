@@ -26,11 +26,9 @@ by more than 5 %, the generator had no room, or doctor saw no full core.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.Progress, o.Command = env.Stderr, benchCommand()
-			return benchmark{name: "affinity", check: o.Check,
-				run: func(ctx context.Context) (*report.Document, ownForms, error) {
-					d, err := affinity.Run(ctx, o)
-					return d, ownForms{}, err
-				}}.do(c.Context(), env, &out)
+			b := &benchmark{name: "affinity", check: o.Check,
+				run: func(ctx context.Context) (*report.Document, error) { return affinity.Run(ctx, o) }}
+			return b.do(c.Context(), env, &out)
 		},
 	}
 	f := c.Flags()

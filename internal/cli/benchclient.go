@@ -51,8 +51,8 @@ kernel are used, and UDP is always paced.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Host = args[0]
 			check := func() error { return f.apply(env, &o) }
-			return benchmark{name: "client", check: check, rootless: true, locks: true,
-				run: func(ctx context.Context) (*report.Document, ownForms, error) {
+			b := &benchmark{name: "client", check: check, rootless: true, locks: true,
+				run: func(ctx context.Context) (*report.Document, error) {
 					x := examination{router: o.Router, name: cmp.Or(o.RouterName, "this machine")}
 					o.Loaded = func(omitted, span time.Duration) { x.begin(ctx, omitted, span) }
 					d, err := remote.Client(ctx, o)
@@ -62,8 +62,9 @@ kernel are used, and UDP is always paced.`,
 					if foreign := new(remote.NotOursError); errors.As(err, &foreign) {
 						err = &UsageError{err}
 					}
-					return d, ownForms{}, err
-				}}.do(c.Context(), env, &out)
+					return d, err
+				}}
+			return b.do(c.Context(), env, &out)
 		},
 	}
 	f.add(c, &o)

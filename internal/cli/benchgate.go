@@ -75,19 +75,20 @@ func recordGate(ctx context.Context, env *Env, name string, out reportFlags) err
 func watchGate(ctx context.Context, env *Env, name string, out *reportFlags) error {
 	var f *gate.File
 	var result *gate.Result
-	err := benchmark{name: "gate",
+	b := &benchmark{name: "gate",
 		check: func() (err error) {
 			f, err = gate.ReadFile(name)
 			return err
-		},
-		run: func(ctx context.Context) (*report.Document, ownForms, error) {
-			r, err := gate.Watch(ctx, f, env.Stderr)
-			if err != nil {
-				return nil, ownForms{}, err
-			}
-			result = r
-			return r.Document(benchCommand()), ownForms{text: r.WriteText}, nil
-		}}.do(ctx, env, out)
+		}}
+	b.run = func(ctx context.Context) (*report.Document, error) {
+		r, err := gate.Watch(ctx, f, env.Stderr)
+		if err != nil {
+			return nil, err
+		}
+		result, b.own = r, ownForms{text: r.WriteText}
+		return r.Document(benchCommand()), nil
+	}
+	err := b.do(ctx, env, out)
 	switch {
 	case result == nil || err != nil && !errors.Is(err, ErrSilent):
 		return err

@@ -62,11 +62,9 @@ describes the method.`,
 func runLadder(c *cobra.Command, env *Env, given *ladderFlags) error {
 	o := given.options(c.Flags().Changed)
 	o.Command, o.Version, o.Progress = benchCommand(), benchVersion(), env.Stderr
-	return benchmark{name: "ladder", check: o.Check, estimate: o.Estimate,
-		run: func(ctx context.Context) (*report.Document, ownForms, error) {
-			d, err := ladder.Run(ctx, o)
-			return d, ownForms{}, err
-		}}.do(c.Context(), env, &given.out)
+	b := &benchmark{name: "ladder", check: o.Check, estimate: o.Estimate,
+		run: func(ctx context.Context) (*report.Document, error) { return ladder.Run(ctx, o) }}
+	return b.do(c.Context(), env, &given.out)
 }
 
 // options returns the options of --quick, if it is given, overridden by the other flags.

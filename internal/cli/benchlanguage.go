@@ -28,15 +28,13 @@ first kind of file, measured twice) differs by more than 5 %.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.Progress, o.Command = env.Stderr, benchCommand()
 			within := true
-			err := benchmark{name: "language", check: o.Check, rootless: true, locks: true,
-				run: func(ctx context.Context) (*report.Document, ownForms, error) {
+			b := &benchmark{name: "language", check: o.Check, rootless: true, locks: true,
+				run: func(ctx context.Context) (*report.Document, error) {
 					r, err := language.Run(ctx, o)
-					if err != nil {
-						return nil, ownForms{}, err
-					}
-					within = r.OK()
-					return r.Document(), ownForms{}, nil
-				}}.do(c.Context(), env, &out)
+					within = err != nil || r.OK()
+					return documentOf(r, err)
+				}}
+			err := b.do(c.Context(), env, &out)
 			if err == nil && !within {
 				return ErrSilent
 			}

@@ -24,13 +24,25 @@ type benchmark struct {
 	locks bool
 	// run measures. If it returns a document with an error, the document has what was
 	// measured until then.
-	run func(context.Context) (*report.Document, ownForms, error)
+	run func(context.Context) (*report.Document, error)
+	// own are the forms of its report that are not the document's. run may set them.
+	own ownForms
+}
+
+// documented is a report that is not a document itself.
+type documented interface{ Document() *report.Document }
+
+func documentOf(r documented, err error) (*report.Document, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r.Document(), nil
 }
 
 // do checks the options and this machine, measures, and writes the report. If a benchmark
 // fails or is interrupted, it cleans up, says so, and still writes what it has measured.
 // So an interrupted long run is not lost.
-func (b benchmark) do(ctx context.Context, env *Env, out *reportFlags) error {
+func (b *benchmark) do(ctx context.Context, env *Env, out *reportFlags) error {
 	if err := b.check(); err != nil {
 		return &UsageError{b.named(err)}
 	}
@@ -49,7 +61,7 @@ func (b benchmark) do(ctx context.Context, env *Env, out *reportFlags) error {
 	if b.estimate != nil {
 		fmt.Fprintf(env.Stderr, "this takes about %s\n", b.estimate().Round(time.Second))
 	}
-	d, forms, err := b.alone(ctx)
+	d, err := b.alone(ctx)
 	if err != nil {
 		err = b.named(err)
 	}
@@ -63,7 +75,7 @@ func (b benchmark) do(ctx context.Context, env *Env, out *reportFlags) error {
 	if d.Version == "" {
 		d.Version = benchVersion()
 	}
-	if failed := out.write(env, d, forms); err == nil || !errors.Is(failed, ErrSilent) {
+	if failed := out.write(env, d, b.own); err == nil || !errors.Is(failed, ErrSilent) {
 		err = errors.Join(err, failed)
 	}
 	return err
@@ -77,23 +89,23 @@ func reason(ctx context.Context, err error) string {
 	return err.Error()
 }
 
-func (b benchmark) alone(ctx context.Context) (d *report.Document, forms ownForms, err error) {
+func (b *benchmark) alone(ctx context.Context) (d *report.Document, err error) {
 	root := os.Geteuid() == 0
 	if b.locks && root {
 		unlock, locked := testbed.Lock()
 		if locked != nil {
-			return nil, forms, locked
+			return nil, locked
 		}
 		defer func() { err = errors.Join(err, unlock()) }()
 	}
-	d, forms, err = b.run(ctx)
+	d, err = b.run(ctx)
 	if d != nil && b.locks && !root {
 		d.Notes = append(d.Notes, "Without root nothing kept other benchmarks of this machine away.")
 	}
-	return d, forms, err
+	return d, err
 }
 
-func (b benchmark) named(err error) error { return benchError(b.name, err) }
+func (b *benchmark) named(err error) error { return benchError(b.name, err) }
 
 // benchError names the benchmark in an error, and distinguishes interruptions from
 // failures.

@@ -45,12 +45,12 @@ func TestBenchmark(t *testing.T) {
 	} {
 		var stdout, stderr bytes.Buffer
 		ran := false
-		err := benchmark{name: "test", check: func() error { return test.check }, rootless: true,
+		err := (&benchmark{name: "test", check: func() error { return test.check }, rootless: true,
 			estimate: func() time.Duration { return 90*time.Second + time.Millisecond },
-			run: func(context.Context) (*report.Document, ownForms, error) {
+			run: func(context.Context) (*report.Document, error) {
 				ran = true
-				return test.document, ownForms{}, test.run
-			}}.do(t.Context(), &Env{Stdout: &stdout, Stderr: &stderr}, &reportFlags{html: test.html})
+				return test.document, test.run
+			}}).do(t.Context(), &Env{Stdout: &stdout, Stderr: &stderr}, &reportFlags{html: test.html})
 		if status(err) != test.status || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v with status %d, want %q with %d", test.name, err, status(err), test.want, test.status)
 		}
@@ -67,18 +67,18 @@ func TestBenchmark(t *testing.T) {
 // so that it cleans up. The signal's default action would end this test.
 func TestBenchmarkOutlives(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	err := benchmark{name: "test", check: func() error { return nil }, rootless: true,
-		run: func(ctx context.Context) (*report.Document, ownForms, error) {
+	err := (&benchmark{name: "test", check: func() error { return nil }, rootless: true,
+		run: func(ctx context.Context) (*report.Document, error) {
 			if err := unix.Kill(os.Getpid(), unix.SIGHUP); err != nil {
-				return nil, ownForms{}, err
+				return nil, err
 			}
 			select {
 			case <-ctx.Done():
-				return nil, ownForms{}, ctx.Err()
+				return nil, ctx.Err()
 			case <-time.After(10 * time.Second):
-				return nil, ownForms{}, errors.New("it was not told")
+				return nil, errors.New("it was not told")
 			}
-		}}.do(t.Context(), &Env{Stdout: &stdout, Stderr: &stderr}, &reportFlags{})
+		}}).do(t.Context(), &Env{Stdout: &stdout, Stderr: &stderr}, &reportFlags{})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want an interruption", err)
 	}

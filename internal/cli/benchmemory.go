@@ -26,14 +26,9 @@ Exit status 1: the largest array, measured twice, differs by more than 5 %.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.Progress, o.Command = env.Stderr, benchCommand()
-			return benchmark{name: "memory", check: o.Check,
-				run: func(ctx context.Context) (*report.Document, ownForms, error) {
-					r, err := memory.Run(ctx, o)
-					if err != nil {
-						return nil, ownForms{}, err
-					}
-					return r.Document(), ownForms{}, nil
-				}}.do(c.Context(), env, &out)
+			b := &benchmark{name: "memory", check: o.Check,
+				run: func(ctx context.Context) (*report.Document, error) { return documentOf(memory.Run(ctx, o)) }}
+			return b.do(c.Context(), env, &out)
 		},
 	}
 	f := c.Flags()

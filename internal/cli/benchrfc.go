@@ -37,11 +37,9 @@ func newBenchRFCCommand(env *Env, s rfc.Standard) *cobra.Command {
 			}
 			chosen.Progress, chosen.Version = env.Stderr, release
 			chosen.Command = benchCommand()
-			return benchmark{name: s.Name, check: chosen.Check, estimate: chosen.Estimate,
-				run: func(ctx context.Context) (*report.Document, ownForms, error) {
-					d, err := rfc.Run(ctx, chosen)
-					return d, ownForms{}, err
-				}}.do(c.Context(), env, &out)
+			b := &benchmark{name: s.Name, check: chosen.Check, estimate: chosen.Estimate,
+				run: func(ctx context.Context) (*report.Document, error) { return rfc.Run(ctx, chosen) }}
+			return b.do(c.Context(), env, &out)
 		},
 	}
 	f := c.Flags()

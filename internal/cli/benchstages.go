@@ -71,18 +71,15 @@ func runStages(ctx context.Context, env *Env, o stages.Options, out *reportFlags
 		}
 		return nil
 	}
-	err := benchmark{name: "stages", check: check, estimate: o.Estimate,
-		run: func(ctx context.Context) (*report.Document, ownForms, error) {
+	b := &benchmark{name: "stages", check: check, estimate: o.Estimate,
+		run: func(ctx context.Context) (*report.Document, error) {
 			r, err := stages.Run(ctx, o)
-			if err != nil {
-				return nil, ownForms{}, err
-			}
-			if keep.wanted {
+			if err == nil && keep.wanted {
 				recorded = r.Record(keep.dir, commit)
 			}
-			return r.Document(), ownForms{}, nil
-		}}.do(ctx, env, out)
-	return errors.Join(err, recorded)
+			return documentOf(r, err)
+		}}
+	return errors.Join(b.do(ctx, env, out), recorded)
 }
 
 // checkedOut returns the commit of the working folder, with a + if the sources differ
