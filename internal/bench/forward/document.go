@@ -320,12 +320,9 @@ func (r *Report) tableSection() report.Section {
 		t := report.Table{Title: c.String(), Columns: []report.Column{{Name: "path", Words: true}, {Name: "hook", Words: true},
 			{Name: "median", Unit: "Mpps"}, {Name: "smallest"}, {Name: "largest"}, {Name: "per frame", Unit: "ns"},
 			{Name: "net of generator", Unit: "ns"}, {Name: "new connections", Unit: "/s"}}}
-		for i, row := range r.rowsOf(c) {
-			if ours(row.Path) {
-				t.Marked = append(t.Marked, i)
-			}
-			t.Rows = append(t.Rows, []string{row.Path, row.Hook, units.Digits(row.Mpps.Median(), 4), units.Digits(row.Mpps.Min(), 4),
-				units.Digits(row.Mpps.Max(), 4), nanos(&row.NS), nanos(row.NetNS), count(row.NewPerS)})
+		for _, row := range r.rowsOf(c) {
+			t.Add(ours(row.Path), row.Path, row.Hook, units.Digits(row.Mpps.Median(), 4), units.Digits(row.Mpps.Min(), 4),
+				units.Digits(row.Mpps.Max(), 4), nanos(&row.NS), nanos(row.NetNS), count(row.NewPerS))
 		}
 		s.Tables = append(s.Tables, t)
 	}

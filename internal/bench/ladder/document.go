@@ -129,12 +129,6 @@ func (l *ladder) loopback(o lab.Offloads) stats.Sample {
 // slug is a rung's name as part of a measurement's name.
 func (r *rung) slug() string { return strings.ReplaceAll(r.name, ", ", "-") }
 
-func measured(d *report.Document, better, unit string, runs stats.Sample, name ...string) {
-	if len(runs) > 0 {
-		d.Measurements = append(d.Measurements, report.Measurement{Name: strings.Join(name, "/"), Unit: unit, Better: better, Runs: runs})
-	}
-}
-
 // spots returns the spots that have a figure, in the order of the ladder.
 func spots[V any](l *ladder, figures map[spot]V, o lab.Offloads) (found []spot) {
 	for _, r := range l.options.chosen() {
@@ -157,16 +151,6 @@ func figure(v float64) string { return units.Digits(v, 3) }
 
 func ours(r *rung) bool { return r.firewall == Weir }
 
-// marked returns the rows of weir's rungs.
-func marked(rungs []*rung) (rows []int) {
-	for i, r := range rungs {
-		if ours(r) {
-			rows = append(rows, i)
-		}
-	}
-	return rows
-}
-
 // addFrames adds the results of "weir bench forward".
 func (l *ladder) addFrames(d *report.Document) {
 	if l.frames == nil {
@@ -182,7 +166,7 @@ func (l *ladder) addFrames(d *report.Document) {
 				continue
 			}
 			group.Bars = append(group.Bars, report.Bar{Name: row.Path, Runs: row.Mpps, Ours: strings.HasPrefix(row.Path, paths.Weir)})
-			measured(d, report.Higher, "Mpps", row.Mpps, "frames", fmt.Sprint(size), row.Path)
+			d.Measure(report.Higher, "Mpps", row.Mpps, "frames", fmt.Sprint(size), row.Path)
 		}
 		if len(group.Bars) > 0 {
 			bars.Groups = append(bars.Groups, group)

@@ -13,13 +13,6 @@ import (
 
 func ascending(numbers []int) []int { return slices.Compact(slices.Sorted(slices.Values(numbers))) }
 
-func orDash(s string) string {
-	if s == "" {
-		return "–"
-	}
-	return s
-}
-
 // addPairs adds the rates of two pairs and the verdict.
 func (l *ladder) addPairs(d *report.Document) {
 	s := report.Section{Title: "Two pairs at the same time", Text: []string{
@@ -29,7 +22,7 @@ func (l *ladder) addPairs(d *report.Document) {
 			{Name: "first of two", Unit: "Gbit/s"}, {Name: "second of two", Unit: "Gbit/s"}, {Name: "together", Unit: "Gbit/s"}, {Name: "verdict", Words: true, Concludes: true}}}
 		bars := report.Bars{Label: "goodput", Unit: "Gbit/s", Better: report.Higher}
 		direct := l.figures.pairs[spot{rungOf("direct"), o}]
-		for i, at := range spots(l, l.figures.pairs, o) {
+		for _, at := range spots(l, l.figures.pairs, o) {
 			f := l.figures.pairs[at]
 			verdict := "–"
 			if at.rung.route != overWire {
@@ -39,21 +32,25 @@ func (l *ladder) addPairs(d *report.Document) {
 				d.Verdicts = append(d.Verdicts, fmt.Sprintf("%s, offloads %s, %s Gbit/s by one pair, %s + %s by two: %s.", at.rung.name, o,
 					figure(f.alone.Median()), figure(f.first.Median()), figure(f.second.Median()), verdict))
 			}
-			t.Rows = append(t.Rows, []string{at.rung.name, withSpread(f.alone), figure(f.first.Median()), figure(f.second.Median()), withSpread(f.sum()), verdict})
-			if ours(at.rung) {
-				t.Marked = append(t.Marked, i)
-			}
+			t.Add(ours(at.rung), at.rung.name, withSpread(f.alone), figure(f.first.Median()), figure(f.second.Median()), withSpread(f.sum()), verdict)
 			bars.Groups = append(bars.Groups, f.bars(at.rung))
-			measured(d, report.Higher, "Gbit/s", f.sum(), "pairs", mode(o), at.rung.slug(), "together")
+			d.Measure(report.Higher, "Gbit/s", f.sum(), "pairs", mode(o), at.rung.slug(), "together")
 		}
-		if len(t.Rows) > 0 {
-			s.Tables = append(s.Tables, t)
-			s.Charts = append(s.Charts, report.Chart{Title: "One pair alone and two at the same time, offloads " + o.String(), Bars: &bars})
-			l.watched(&s, PartPairs, o, 0, "two pairs")
-		}
+		l.show(&s, t, &bars, o, "One pair alone and two at the same time", PartPairs, "two pairs")
 	}
-	if len(s.Tables) > 0 {
-		d.Sections = append(d.Sections, s)
+	d.Add(s)
+}
+
+// show adds the table and the bars of a part, and what its last runs looked like over
+// time. A table without rows shows nothing.
+func (l *ladder) show(s *report.Section, t report.Table, bars *report.Bars, o lab.Offloads, title string, partsAndNames ...string) {
+	if len(t.Rows) == 0 {
+		return
+	}
+	s.Tables = append(s.Tables, t)
+	s.Charts = append(s.Charts, report.Chart{Title: title + ", offloads " + o.String(), Bars: bars})
+	for i := 0; i < len(partsAndNames); i += 2 {
+		l.watched(s, partsAndNames[i], o, 0, partsAndNames[i+1])
 	}
 }
 
@@ -90,18 +87,15 @@ func (l *ladder) addCPU(d *report.Document) {
 			{Name: "beyond the direct wire", Unit: "s"}, {Name: "difference", Words: true, Concludes: true}}}
 		bars := report.Bars{Label: "CPU time per gigabit", Unit: "s", Better: report.Lower, Groups: []report.BarGroup{{}}}
 		direct := l.figures.cpu[spot{rungOf("direct"), o}]
-		for i, at := range spots(l, l.figures.cpu, o) {
+		for _, at := range spots(l, l.figures.cpu, o) {
 			used := l.figures.cpu[at]
 			beyond, difference := "–", "–"
 			if at.rung.route != overWire && len(direct) > 0 {
 				beyond, difference = figure(used.Median()-direct.Median()), percent(stats.Compare(direct, used))
 			}
-			t.Rows = append(t.Rows, []string{at.rung.name, withSpread(used), beyond, difference})
-			if ours(at.rung) {
-				t.Marked = append(t.Marked, i)
-			}
+			t.Add(ours(at.rung), at.rung.name, withSpread(used), beyond, difference)
 			bars.Groups[0].Bars = append(bars.Groups[0].Bars, report.Bar{Name: at.rung.name, Runs: used, Ours: ours(at.rung)})
-			measured(d, report.Lower, "s/Gbit", used, "cpu", mode(o), at.rung.slug())
+			d.Measure(report.Lower, "s/Gbit", used, "cpu", mode(o), at.rung.slug())
 		}
 		for _, at := range spots(l, l.figures.short, o) {
 			d.Notes = append(d.Notes, fmt.Sprintf("%s, offloads %s: runs that did not reach the fixed rate, but %s Gbit/s at most, are left out of the CPU time.", at.rung.name, o, figure(l.figures.short[at])))
@@ -109,22 +103,18 @@ func (l *ladder) addCPU(d *report.Document) {
 		for _, at := range spots(l, l.figures.drowned, o) {
 			d.Notes = append(d.Notes, fmt.Sprintf("%s, offloads %s: %s left out of the CPU time: other work made interrupts take over %.0f %% of a core without traffic, or more than with it.", at.rung.name, o, units.Plural(l.figures.drowned[at], "run"), mostQuiet*100))
 		}
-		if len(t.Rows) > 0 {
-			s.Tables = append(s.Tables, t)
-			s.Charts = append(s.Charts, report.Chart{Title: "CPU time of a gigabit, offloads " + o.String(), Bars: &bars})
-			l.watched(&s, PartCPU, o, 0, "the fixed rate")
-			l.judgeCPU(d, o)
-		}
+		l.show(&s, t, &bars, o, "CPU time of a gigabit", PartCPU, "the fixed rate")
+		judge(d, fmt.Sprintf("CPU time with NAT and offloads %s, hosts included", o), o, "s per gigabit",
+			func(at spot) stats.Sample { return l.figures.cpu[at] })
 	}
-	if len(s.Tables) > 0 {
-		d.Sections = append(d.Sections, s)
-	}
+	d.Add(s)
 }
 
-func (l *ladder) judgeCPU(d *report.Document, o lab.Offloads) {
-	a, b := l.figures.cpu[spot{rungOf("nat, nft"), o}], l.figures.cpu[spot{rungOf("nat, weir"), o}]
+// judge compares weir with nft where both translate, if both were measured.
+func judge(d *report.Document, what string, o lab.Offloads, unit string, runs func(spot) stats.Sample) {
+	a, b := runs(spot{rungOf("nat, nft"), o}), runs(spot{rungOf("nat, weir"), o})
 	if len(a) > 0 && len(b) > 0 {
-		d.Verdicts = append(d.Verdicts, fmt.Sprintf("CPU time with NAT and offloads %s, hosts included: %s", o, versus("nft", "weir", a, b, "takes", "s per gigabit")))
+		d.Verdicts = append(d.Verdicts, what+": "+versus("nft", "weir", a, b, "takes", unit))
 	}
 }
 
@@ -149,13 +139,12 @@ func (l *ladder) addLatency(d *report.Document) {
 		}
 		s.Charts = append(s.Charts, curves...)
 		l.watched(&s, PartLatency, o, 0, "the full line")
-		if len(s.Tables) > 0 {
-			d.Sections = append(d.Sections, s)
-		}
+		d.Add(s)
 		for _, at := range spots(l, l.figures.cut, o) {
 			d.Notes = append(d.Notes, fmt.Sprintf("%s, offloads %s: %s left out of the loaded delays: the machine was too busy to send half of the packets while there was load.", at.rung.name, o, units.Plural(l.figures.cut[at], "run")))
 		}
-		l.judgeLatency(d, o)
+		judge(d, fmt.Sprintf("Round trips with NAT, offloads %s, under load, 99 of 100 within", o), o, "ms",
+			func(at spot) stats.Sample { return quantiles(l.figures.loaded[at], 0.99) })
 	}
 }
 
@@ -168,15 +157,12 @@ func (l *ladder) addDelays(d *report.Document, s *report.Section, series delaySe
 		{Name: "p99.9", Unit: "ms"}, {Name: "jitter", Unit: "ms"}, {Name: "lost", Unit: "%"}, {Name: "packets"}}}
 	cdf := report.CDF{X: report.Axis{Label: series.title, Unit: "ms", Log: true}}
 	median, tail := report.BarGroup{Name: "half of the packets within (p50)"}, report.BarGroup{Name: "99 of 100 within (p99)"}
-	for i, at := range spots(l, series.of, o) {
+	for _, at := range spots(l, series.of, o) {
 		runs := series.of[at]
 		joined := probe.Join(runs)
 		p50, p99, p999 := joined.Quantiles()
-		t.Rows = append(t.Rows, []string{at.rung.name, figure(p50), figure(p99), figure(p999), figure(joined.Jitter),
-			figure(joined.LostShare() * 100), units.Thousands(joined.Sent)})
-		if ours(at.rung) {
-			t.Marked = append(t.Marked, i)
-		}
+		t.Add(ours(at.rung), at.rung.name, figure(p50), figure(p99), figure(p999), figure(joined.Jitter),
+			figure(joined.LostShare()*100), units.Thousands(joined.Sent))
 		cdf.Series = append(cdf.Series, report.Distribution{Name: at.rung.name, Ours: ours(at.rung), Points: positive(joined.Millis.CDF(distributionPoints))})
 		for _, q := range []struct {
 			name  string
@@ -187,7 +173,7 @@ func (l *ladder) addDelays(d *report.Document, s *report.Section, series delaySe
 			if each.Min() >= 0 { // below 0 the wall clock was set
 				q.bars.Bars = append(q.bars.Bars, report.Bar{Name: at.rung.name, Runs: each, Ours: ours(at.rung)})
 			}
-			measured(d, report.Lower, "ms", each, series.slug, mode(o), at.rung.slug(), q.name)
+			d.Measure(report.Lower, "ms", each, series.slug, mode(o), at.rung.slug(), q.name)
 		}
 	}
 	if len(t.Rows) == 0 {
@@ -215,13 +201,6 @@ func quantiles(runs []*probe.Delays, q float64) (s stats.Sample) {
 	return s
 }
 
-func (l *ladder) judgeLatency(d *report.Document, o lab.Offloads) {
-	a, b := quantiles(l.figures.loaded[spot{rungOf("nat, nft"), o}], 0.99), quantiles(l.figures.loaded[spot{rungOf("nat, weir"), o}], 0.99)
-	if len(a) > 0 && len(b) > 0 {
-		d.Verdicts = append(d.Verdicts, fmt.Sprintf("Round trips with NAT, offloads %s, under load, 99 of 100 within: %s", o, versus("nft", "weir", a, b, "takes", "ms")))
-	}
-}
-
 // addRPM adds round-trips per minute.
 func (l *ladder) addRPM(d *report.Document) {
 	s := report.Section{Title: "Responsiveness under working conditions"}
@@ -237,27 +216,17 @@ func (l *ladder) addRPM(d *report.Document) {
 					continue
 				}
 				value := each(runs, func(r *probe.RPM) float64 { return r.Value })
-				if ours(r) {
-					t.Marked = append(t.Marked, len(t.Rows))
-				}
-				t.Rows = append(t.Rows, rowRPM(r, group.Name, value, runs))
+				t.Add(ours(r), rowRPM(r, group.Name, value, runs)...)
 				group.Bars = append(group.Bars, report.Bar{Name: r.name, Runs: value, Ours: ours(r)})
-				measured(d, report.Higher, "RPM", value, "rpm", mode(o), r.slug(), group.Name)
+				d.Measure(report.Higher, "RPM", value, "rpm", mode(o), r.slug(), group.Name)
 			}
 			if len(group.Bars) > 0 {
 				bars.Groups = append(bars.Groups, group)
 			}
 		}
-		if len(t.Rows) > 0 {
-			s.Tables = append(s.Tables, t)
-			s.Charts = append(s.Charts, report.Chart{Title: "Round-trips per minute, offloads " + o.String(), Bars: &bars})
-			l.watched(&s, partOf(false), o, 0, "download")
-			l.watched(&s, partOf(true), o, 0, "upload")
-		}
+		l.show(&s, t, &bars, o, "Round-trips per minute", partOf(false), "download", partOf(true), "upload")
 	}
-	if len(s.Tables) > 0 {
-		d.Sections = append(d.Sections, s)
-	}
+	d.Add(s)
 }
 
 func rowRPM(r *rung, way string, value stats.Sample, runs []*probe.RPM) []string {

@@ -1,6 +1,7 @@
 package ladder
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -27,7 +28,7 @@ func (l *ladder) addTCP(d *report.Document, o lab.Offloads) {
 	d.Sections = append(d.Sections, s)
 	for _, r := range l.options.chosen() {
 		for _, n := range l.options.Connections {
-			measured(d, report.Higher, "Gbit/s", l.rate(r.name, o, n), "tcp", mode(o), r.slug(), fmt.Sprint(n))
+			d.Measure(report.Higher, "Gbit/s", l.rate(r.name, o, n), "tcp", mode(o), r.slug(), fmt.Sprint(n))
 		}
 	}
 	l.judgeTCP(d, o)
@@ -83,20 +84,17 @@ func (l *ladder) tableTCP(o lab.Offloads) report.Table {
 		Columns: []report.Column{{Name: "rung", Words: true}, {Name: "goodput", Unit: "Gbit/s"}, {Name: "against", Words: true},
 			{Name: "difference", Words: true, Concludes: true}, {Name: "limit", Words: true, Concludes: true}}}
 	direct := l.rate("direct", o, n)
-	var shown []*rung
 	for _, r := range l.options.chosen() {
 		rates := l.rate(r.name, o, n)
 		if len(rates) == 0 {
 			continue
 		}
-		shown = append(shown, r)
 		below, difference := l.rate(r.below, o, n), "–"
 		if len(below) > 0 {
 			difference = percent(stats.Compare(below, rates))
 		}
-		t.Rows = append(t.Rows, []string{r.name, withSpread(rates), orDash(r.below), difference, limitOf(r, direct, rates, l.core(spot{r, o}))})
+		t.Add(ours(r), r.name, withSpread(rates), cmp.Or(r.below, "–"), difference, limitOf(r, direct, rates, l.core(spot{r, o})))
 	}
-	t.Marked = marked(shown)
 	return t
 }
 
@@ -105,17 +103,14 @@ func (l *ladder) tableSingle(o lab.Offloads) report.Table {
 	n := l.options.Connections[0]
 	t := report.Table{Title: "One connection against many", Columns: []report.Column{{Name: "rung", Words: true},
 		{Name: units.Plural(n, "connection"), Unit: "Gbit/s"}, {Name: "many"}, {Name: "goodput of many", Unit: "Gbit/s"}, {Name: "many : one"}}}
-	var shown []*rung
 	for _, r := range l.options.chosen() {
 		most := l.most(spot{r, o})
 		one, many := l.rate(r.name, o, n), l.rate(r.name, o, most)
 		if most <= n || len(one) == 0 {
 			continue
 		}
-		shown = append(shown, r)
-		t.Rows = append(t.Rows, []string{r.name, figure(one.Median()), units.Thousands(most), withSpread(many), units.Digits(many.Median()/one.Median(), 2)})
+		t.Add(ours(r), r.name, figure(one.Median()), units.Thousands(most), withSpread(many), units.Digits(many.Median()/one.Median(), 2))
 	}
-	t.Marked = marked(shown)
 	return t
 }
 

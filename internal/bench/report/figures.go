@@ -64,10 +64,7 @@ func (b *Bars) figures() Table {
 			if grouped {
 				row = slices.Insert(row, 0, g.Name)
 			}
-			if bar.Ours {
-				t.Marked = append(t.Marked, len(t.Rows))
-			}
-			t.Rows = append(t.Rows, row)
+			t.Add(bar.Ours, row...)
 		}
 	}
 	return t
@@ -130,10 +127,7 @@ func (c *CDF) figures() Table {
 		for _, m := range c.Marks {
 			row = append(row, units.Digits(100*s.atMost(m.At), 4))
 		}
-		if s.Ours {
-			t.Marked = append(t.Marked, len(t.Rows))
-		}
-		t.Rows = append(t.Rows, row)
+		t.Add(s.Ours, row...)
 	}
 	return t
 }

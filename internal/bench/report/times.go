@@ -75,11 +75,8 @@ const manyCores = 8
 // only the busiest.
 func (t *Times) loads() Table {
 	out := Table{Columns: []Column{{Name: "what", Words: true}}}
-	for i, p := range t.Parts {
-		out.Rows = append(out.Rows, []string{p.Name})
-		if p.Ours {
-			out.Marked = append(out.Marked, i)
-		}
+	for _, p := range t.Parts {
+		out.Add(p.Ours, p.Name)
 	}
 	if len(t.Cores) > manyCores {
 		return t.busiest(out)

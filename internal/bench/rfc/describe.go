@@ -169,10 +169,7 @@ func (t *tested) table() (report.Table, bool) {
 	}
 	table.Columns = append(table.Columns, report.Column{Name: "limit", Words: true})
 	for _, o := range t.paths {
-		if isWeir(o.path) {
-			table.Marked = append(table.Marked, len(table.Rows))
-		}
-		table.Rows = append(table.Rows, o.row(len(measured[0].runs[0].figures)))
+		table.Add(isWeir(o.path), o.row(len(measured[0].runs[0].figures))...)
 	}
 	return table, true
 }
