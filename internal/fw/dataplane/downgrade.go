@@ -59,7 +59,7 @@ func BeginDowngrade(dir string, layout uint32) (_ *Downgrade, err error) {
 			return err
 		}
 		if l.Layout != stateLayout {
-			return fmt.Errorf("%w (its states have layout %d): nothing is to be done", ErrLayout, l.Layout)
+			return fmt.Errorf("%w (its states have layout %d): nothing to do", ErrLayout, l.Layout)
 		}
 		if g.old, err = openOrigin(filepath.Join(dir, tablesDir), stateLayout); err != nil {
 			return err
@@ -140,7 +140,11 @@ func (g *Downgrade) pin(dir string) error {
 	}
 	for _, name := range keptMaps {
 		former := formerMap(name, g.layout)
-		if err := bpfload.PinMap(g.importer.maps[former], filepath.Join(dir, pinName(former))); err != nil {
+		m, has := g.importer.maps[former]
+		if !has { // a map that the older version does not keep
+			continue
+		}
+		if err := bpfload.PinMap(m, filepath.Join(dir, pinName(former))); err != nil {
 			return err
 		}
 	}
