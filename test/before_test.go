@@ -116,7 +116,7 @@ func TestConnectionsFromBefore(t *testing.T) {
 		})
 
 		weirRun := b.WeirRun("block all\n")
-		if !strings.Contains(weirRun.Said(), "TCP connections of this box go on") {
+		if !strings.Contains(weirRun.Said(), "kept the TCP connections of this box") {
 			b.Errorf("weir run said\n%s", weirRun.Said())
 		}
 		for i, t := range own {

@@ -183,8 +183,8 @@ func TestForeignForwardChains(t *testing.T) {
 	said := b.WeirRun("pass\n").Said()
 	text, json := b.Weir("interfaces"), b.Weir("interfaces", "--json")
 	for _, chain := range []string{"nftables ip docker FORWARD", "iptables filter FORWARD", "ip6tables filter FORWARD"} {
-		want := fmt.Sprintf("another firewall's chain, %s, drops what is forwarded", chain)
-		if !strings.Contains(said, "another firewall drops what is forwarded") || !strings.Contains(said, chain) || !strings.Contains(text, want) || !strings.Contains(json, `"`+chain+`"`) {
+		want := fmt.Sprintf("the forward chain %s of another firewall drops packets by default", chain)
+		if !strings.Contains(said, "another firewall drops forwarded packets by default") || !strings.Contains(said, chain) || !strings.Contains(text, want) || !strings.Contains(json, `"`+chain+`"`) {
 			t.Errorf("%s is not named:\n%s\n%s\n%s", chain, said, text, json)
 		}
 	}

@@ -43,7 +43,7 @@ func TestPrefetchLosesNothing(t *testing.T) {
 	b.Until(5*time.Second, "packets are prefetched over new tables", func() bool { return b.Info().Prefetching })
 	b.WeirRun(larger, prefetch...)
 	off := b.WeirRun(larger, "--prefetch", "off")
-	b.Until(5*time.Second, "packets are not prefetched", func() bool { return !b.Info().Prefetching })
+	b.Until(5*time.Second, "cannot prefetch packets", func() bool { return !b.Info().Prefetching })
 	off.Kill()
 	last := b.WeirRun(larger, prefetch...)
 	b.Until(5*time.Second, "packets are prefetched again", func() bool { return b.Info().Prefetching })

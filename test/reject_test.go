@@ -358,7 +358,7 @@ func TestAnswersAreLimited(t *testing.T) {
 		}
 		before, began := b.Info().Rejects, time.Now()
 		b.Run(lab.LAN, "nping", "--udp", "-p", "53", "--rate", "20000", "-c", fmt.Sprint(packets), "-H", "-q", "-N", wanHost)
-		b.Until(20*time.Second, "all packets of the flood are judged", func() bool {
+		b.Until(20*time.Second, "all packets of the flood are handled", func() bool {
 			a := b.Info().Rejects
 			return a.Errors+a.KeptBack-before.Errors-before.KeptBack >= packets*9/10
 		})

@@ -83,8 +83,8 @@ func TestRunSaysInJSON(t *testing.T) {
 		b.Errorf("of rules with a warning: %+v", s)
 	}
 	b.Weir("load", "--confirm", "60s", b.Rules("pass\n"))
-	b.AwaitSaid(p, "rolls back unless confirmed")
-	if s := heard(b, p, "that it waits", is("rolls back unless confirmed")); s.Level != "warning" || s.Within != 60 {
+	b.AwaitSaid(p, "will roll back unless confirmed")
+	if s := heard(b, p, "that it waits", is("will roll back unless confirmed")); s.Level != "warning" || s.Within != 60 {
 		b.Errorf("of a load to be confirmed: %+v", s)
 	}
 	b.Weir("confirm")

@@ -279,7 +279,7 @@ func TestUpgradeKeepsConnections(t *testing.T) {
 		}
 		p := b.WeirRun(rules)
 		t.live("after the upgrade")
-		if !strings.Contains(p.Said(), "all connections go on") || !strings.Contains(p.Said(), "were converted") {
+		if !strings.Contains(p.Said(), "no connection is lost") || !strings.Contains(p.Said(), "converted the states") {
 			b.Errorf("the upgrade said:\n%s", p.Said())
 		}
 		if states := len(b.States()); states < len(t.all) {

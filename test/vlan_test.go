@@ -25,7 +25,7 @@ func needVLANs(t *testing.T) {
 // awaitVLAN waits until weir shows this hook for a VLAN device, and why.
 func awaitVLAN(b *lib.Box, device, hook, why string) {
 	b.Helper()
-	b.Until(10*time.Second, fmt.Sprintf("%s is judged by %s (%s)", device, hook, why), func() bool {
+	b.Until(10*time.Second, fmt.Sprintf("%s is handled by %s (%s)", device, hook, why), func() bool {
 		n := b.Hooks()[device]
 		return n.Hook == hook && strings.Contains(n.Why, why)
 	})
@@ -61,7 +61,7 @@ func TestVLANsByXDP(t *testing.T) {
 	lan, wan := b.Paths(media...)
 	b.WeirRun(rulesFor(lan, wan))
 	for i := range media[1:] {
-		awaitVLAN(b, lan[i+1].Device, "xdp", "XDP program of "+lan[i+1].Under+" judges")
+		awaitVLAN(b, lan[i+1].Device, "xdp", "XDP program of "+lan[i+1].Under+" handles")
 	}
 	for i, pair := range [][2]int{{0, 1}, {1, 0}, {1, 1}, {1, 2}, {2, 1}, {2, 2}} {
 		from, to := &lan[pair[0]], &wan[pair[1]]
@@ -103,7 +103,7 @@ func TestVLANsOfTheStack(t *testing.T) {
 	}); err != nil {
 		b.Fatal(err)
 	}
-	awaitVLAN(b, from.Device, "xdp", "judges")
+	awaitVLAN(b, from.Device, "xdp", "handles")
 	port := uint16(5401)
 	cross := func(b *lib.Box) {
 		b.Helper()
@@ -122,7 +122,7 @@ func TestVLANsOfTheStack(t *testing.T) {
 			cross(b)
 			b.IP(lab.FW, c.back)
 			b.IP(lab.LAN, "neigh flush dev vlan")
-			awaitVLAN(b, from.Device, "xdp", "judges")
+			awaitVLAN(b, from.Device, "xdp", "handles")
 			cross(b)
 		})
 	}
@@ -130,7 +130,7 @@ func TestVLANsOfTheStack(t *testing.T) {
 		b.IP(lab.FW, "link set "+from.Device+" type vlan reorder_hdr off")
 		awaitVLAN(b, from.Device, "tcx", "leaves tags")
 		b.IP(lab.FW, "link set "+from.Device+" type vlan reorder_hdr on")
-		awaitVLAN(b, from.Device, "xdp", "judges")
+		awaitVLAN(b, from.Device, "xdp", "handles")
 		cross(b)
 	})
 	b.Tell("a macvlan on it, in another namespace", func(b *lib.Box) {
@@ -150,7 +150,7 @@ func TestVLANsOfTheStack(t *testing.T) {
 		b.AwaitHook("bridge0")
 		b.Ping(lab.FW, "10.98.0.10", 2)
 		b.IP(lab.FW, "link del bridge0")
-		awaitVLAN(b, from.Device, "xdp", "judges")
+		awaitVLAN(b, from.Device, "xdp", "handles")
 		cross(b)
 	})
 	b.Tell("in another namespace", func(b *lib.Box) {

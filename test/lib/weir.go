@@ -18,7 +18,7 @@ import (
 )
 
 // notRunningText is what weir stop says if there is nothing to stop.
-const notRunningText = "weir does not run here"
+const notRunningText = "weir is not running here"
 
 func notRunning(out []byte) bool { return bytes.Contains(out, []byte(notRunningText)) }
 

@@ -16,8 +16,8 @@ import (
 // AnyInterface stands for all interfaces in a CaptureRequest.
 const AnyInterface = "any"
 
-// CaptureRequest is the body of POST /capture. The answer is a stream of records
-// (pktrecord.Stream) that ends when the caller closes it, or the daemon ends.
+// CaptureRequest is the body of POST /capture. The response is a stream of records
+// (pktrecord.Stream). It ends when the caller closes it or the daemon ends.
 type CaptureRequest struct {
 	Interface string `json:"interface"` // where packets come or leave, or AnyInterface
 	Filter    string `json:"filter"`    // the part of a rule that tells addresses and ports
@@ -25,16 +25,16 @@ type CaptureRequest struct {
 	Snap      int    `json:"snap"`      // bytes of a frame
 }
 
-// Packets are what is captured, or logged, for one reader.
+// Packets are the captured or logged packets for one reader.
 type Packets interface {
-	// Next waits for a part of the stream, good until the next call. The error is
-	// io.EOF when there will be no more.
+	// Next waits for the next part of the stream. The part is valid until the next
+	// call. At the end the error is io.EOF.
 	Next(ctx context.Context) ([]byte, error)
-	// Close ends it for this reader.
+	// Close ends the stream for this reader.
 	Close() error
 }
 
-// serveCapture answers POST /capture. A reader that goes away ends the request.
+// serveCapture handles POST /capture. The request ends when the reader disconnects.
 func serveCapture(w http.ResponseWriter, r *http.Request, c Control) {
 	var body CaptureRequest
 	if !read(w, r, &body) {
@@ -48,9 +48,9 @@ func serveCapture(w http.ResponseWriter, r *http.Request, c Control) {
 	sendPackets(w, r, packets)
 }
 
-// sendPackets answers with the stream until it ends or the reader goes away.
+// sendPackets sends the stream until it ends or the reader disconnects.
 func sendPackets(w http.ResponseWriter, r *http.Request, packets Packets) {
-	defer packets.Close() //nolint:errcheck // the peer is gone: nobody is left to be told
+	defer packets.Close() //nolint:errcheck // the peer has disconnected
 	flusher := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.WriteHeader(http.StatusOK)
@@ -68,13 +68,14 @@ func sendPackets(w http.ResponseWriter, r *http.Request, packets Packets) {
 	}
 }
 
-// Capture asks for packets. The stream (pktrecord.Stream) begins at once and ends
-// with ctx, with the daemon, or when it is closed. ErrNoDaemon: nobody answers.
+// Capture requests packets. The stream (pktrecord.Stream) begins at once. It ends with
+// ctx, with the daemon, or when it is closed. The error is ErrNoDaemon if no daemon
+// runs.
 func (c *Client) Capture(ctx context.Context, q *CaptureRequest) (io.ReadCloser, error) {
 	return c.stream(ctx, http.MethodPost, "/capture", q)
 }
 
-// stream asks and returns the answer's body.
+// stream sends a request and returns the body of the response.
 func (c *Client) stream(ctx context.Context, method, path string, body any) (io.ReadCloser, error) {
 	b, err := json.Marshal(body)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"weir/internal/fw/rundir"
 )
 
-// ErrNoDaemon says that no daemon answers in this network namespace.
+// ErrNoDaemon means that no daemon runs in this network namespace.
 var ErrNoDaemon = errors.New("no daemon runs in this network namespace; weir run starts one")
 
-// RefusedError is what the daemon said when it refused.
+// RefusedError is the daemon's reason for refusing a request.
 type RefusedError struct {
 	Text   string
 	Faults bool // diagnostics of the rules, each beginning with its place
@@ -23,13 +23,13 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Text }
 
-// Client asks the daemon of one run folder.
+// Client sends requests to the daemon of one run folder.
 type Client struct {
 	http   http.Client
 	folder rundir.Folder
 }
 
-// NewClient makes a client; it connects when it asks.
+// NewClient returns a client. It connects with its first request.
 func NewClient(f rundir.Folder) *Client {
 	socket := f.Socket()
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -39,22 +39,21 @@ func NewClient(f rundir.Folder) *Client {
 	return &Client{http: http.Client{Transport: &http.Transport{DialContext: dial}}, folder: f}
 }
 
-// Status asks who answers. The error is ErrNoDaemon if nobody does.
+// Status asks which daemon runs. The error is ErrNoDaemon if none does.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
 	var s Status
 	return &s, c.ask(ctx, http.MethodGet, "/status", nil, &s)
 }
 
-// nextPatience is how long after a daemon was asked to leave its successor may
-// take to answer.
+// nextPatience is how long to wait for the next daemon after one was asked to end.
 const nextPatience = 10 * time.Second
 
-// nextPause is how long Load waits before it asks again.
+// nextPause is how long Load waits before it tries again.
 const nextPause = 20 * time.Millisecond
 
-// Load replaces the ruleset. Any error but a broken connection means that
-// nothing has changed; ErrNoDaemon that nobody answers. Where a daemon is
-// about to leave, the one that takes over is asked.
+// Load replaces the ruleset. After any error but a broken connection, nothing has
+// changed. The error is ErrNoDaemon if no daemon runs. If a daemon is ending, Load asks
+// the one that takes over.
 func (c *Client) Load(ctx context.Context, r LoadRequest) (*LoadResult, error) {
 	var a LoadResult
 	err := c.ask(ctx, http.MethodPost, "/load", r, &a)
@@ -75,8 +74,8 @@ func (c *Client) Load(ctx context.Context, r LoadRequest) (*LoadResult, error) {
 	return &a, err
 }
 
-// End asks the daemon to end, and returns who it was. It has not ended yet
-// when this returns: the folder's lock tells when it has.
+// End asks the daemon to end and returns its status. The daemon may still run when End
+// returns. It has ended when the folder's lock is free.
 func (c *Client) End(ctx context.Context, why string) (*Status, error) {
 	var s Status
 	return &s, c.ask(ctx, http.MethodPost, "/leave", EndRequest{why}, &s)
@@ -94,7 +93,7 @@ func (c *Client) ask(ctx context.Context, method, path string, body, into any) e
 	return nil
 }
 
-// refusal is the error of an answer that is none.
+// refusal returns the error for a response that is not a success.
 func refusal(response *http.Response) error {
 	var f failure
 	if err := json.NewDecoder(response.Body).Decode(&f); err != nil {

@@ -9,16 +9,17 @@ import (
 	"weir/internal/fw/rundir"
 )
 
-// ErrNothingWaits says that there is no load to confirm.
-var ErrNothingWaits = errors.New("no load waits for its confirmation")
+// ErrNothingWaits means that there is no load to confirm.
+var ErrNothingWaits = errors.New("no load is waiting for confirmation")
 
-// ConfirmResult is the answer to a confirmation.
+// ConfirmResult is the result of a confirmation.
 type ConfirmResult struct {
 	File string `json:"file"` // what stays in force
 }
 
-// Confirm keeps the rules in force that wait for their confirmation. The error
-// is a *RefusedError if none do. A dead daemon needs none: its record goes.
+// Confirm confirms the waiting load, so its rules stay in force. The error is a
+// *RefusedError if no load waits. If the daemon is dead, Confirm removes the record of
+// the load.
 func (c *Client) Confirm(ctx context.Context) (*ConfirmResult, error) {
 	var a ConfirmResult
 	err := c.ask(ctx, http.MethodPost, "/confirm", nil, &a)
@@ -28,8 +29,8 @@ func (c *Client) Confirm(ctx context.Context) (*ConfirmResult, error) {
 	return &a, err
 }
 
-// lookPatience is how long the lock of a folder without a daemon may be held by a start
-// elsewhere, which looks whether the folder is a leftover.
+// lookPatience is how long a start in another namespace may hold the lock of a folder
+// without a daemon, to see whether the folder is a leftover.
 const lookPatience = 500 * time.Millisecond
 
 func (c *Client) confirmAlone() (*ConfirmResult, error) {
@@ -48,7 +49,7 @@ func (c *Client) confirmAlone() (*ConfirmResult, error) {
 	return &ConfirmResult{r.File}, c.folder.RemoveRollback()
 }
 
-// waiting returns the record of the load that waits, or ErrNothingWaits.
+// waiting returns the record of the waiting load, or ErrNothingWaits.
 func (c *Client) waiting() (*rundir.Rollback, error) {
 	r, err := c.folder.ReadRollback()
 	if err == nil && r == nil {

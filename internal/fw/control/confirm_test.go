@@ -9,8 +9,8 @@ import (
 	"weir/internal/testenv"
 )
 
-// Without a daemon a load can be confirmed while a start elsewhere looks for leftovers,
-// which takes a moment, but not while one here is about to roll back.
+// Without a daemon, a load can be confirmed while a start in another namespace looks for
+// leftovers, but not while a start here is about to roll back.
 func TestConfirmWithoutDaemon(t *testing.T) {
 	testenv.NeedRoot(t)
 	f := testFolder(t)

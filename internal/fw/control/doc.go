@@ -1,4 +1,4 @@
-// Package control is the daemon's control socket: what only a daemon can do, such as
-// to load a ruleset, to hand out captured packets and to leave. It speaks HTTP with
-// JSON bodies over a Unix socket in the run folder, and answers root alone.
+// Package control is the daemon's control socket. It offers what only a daemon can do:
+// load a ruleset, deliver captured packets, end. It speaks HTTP with JSON bodies over a
+// Unix socket in the run folder, and serves only root.
 package control

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// serveLog answers GET /log. A reader that goes away ends the request.
+// serveLog handles GET /log. The request ends when the reader disconnects.
 func serveLog(w http.ResponseWriter, r *http.Request, c Control) {
 	packets, err := c.Log()
 	if err != nil {
@@ -16,9 +16,9 @@ func serveLog(w http.ResponseWriter, r *http.Request, c Control) {
 	sendPackets(w, r, packets)
 }
 
-// Log asks for the packets that rules log, from now on. The stream (pktrecord.Stream)
-// begins at once and ends with ctx, with the daemon, or when it is closed.
-// ErrNoDaemon: nobody answers.
+// Log requests the packets that rules log from now on. The stream (pktrecord.Stream)
+// begins at once. It ends with ctx, with the daemon, or when it is closed. The error is
+// ErrNoDaemon if no daemon runs.
 func (c *Client) Log(ctx context.Context) (io.ReadCloser, error) {
 	return c.stream(ctx, http.MethodGet, "/log", nil)
 }

@@ -19,33 +19,33 @@ import (
 	"weir/pf/source"
 )
 
-// maxBody is the largest request in bytes: a ruleset with a million table
-// entries is 20 MB.
+// maxBody is the largest request in bytes. A ruleset with a million table entries has 20
+// MB.
 const maxBody = 256 << 20
 
-// Control is what a daemon does when asked over the socket.
+// Control is what a daemon can do on request.
 type Control interface {
-	// Status says who answers.
+	// Status identifies the daemon.
 	Status() Status
-	// Load replaces the ruleset. An error means that nothing has changed;
-	// ErrLeaving that another daemon takes over, which may be asked.
+	// Load replaces the ruleset. After an error nothing has changed. ErrEnding means
+	// that another daemon takes over; ask that one.
 	Load(ctx context.Context, r LoadRequest) (*LoadResult, error)
-	// Confirm keeps rules in force that would be rolled back. The error is
-	// ErrNothingWaits if there are none.
+	// Confirm keeps the rules that would be rolled back. The error is ErrNothingWaits
+	// if there are none.
 	Confirm() (*ConfirmResult, error)
 	// ChangeTable changes a table under traffic.
 	ChangeTable(r *TableChange) (*TableChanged, error)
 	// ReadTable returns the entries of a table.
 	ReadTable(r *TableRead) (*TableEntries, error)
-	// Log begins to hand what rules log to one reader.
+	// Log starts to deliver logged packets to one reader.
 	Log() (Packets, error)
-	// Capture begins to capture packets for one reader.
+	// Capture starts to capture packets for one reader.
 	Capture(q *CaptureRequest) (Packets, error)
-	// End ends the daemon and nothing else.
+	// End ends the daemon and changes nothing else.
 	End(why string)
 }
 
-// Status is the answer to GET /status.
+// Status is the response to GET /status.
 type Status struct {
 	PID     int           `json:"pid"`
 	Version string        `json:"version"`
@@ -63,7 +63,7 @@ type LoadRequest struct {
 	Confirm time.Duration `json:"confirm_ns,omitempty"` // the rules before come back unless confirmed in time
 }
 
-// LoadResult is the answer to a load that was done.
+// LoadResult is the response to a successful load.
 type LoadResult struct {
 	Rules    int      `json:"rules"`
 	Warnings []string `json:"warnings,omitempty"`
@@ -75,16 +75,16 @@ type EndRequest struct {
 	Why string `json:"why"`
 }
 
-// ErrEnding says that a daemon ends and loads nothing any more.
-var ErrEnding = errors.New("the daemon ends")
+// ErrEnding means that the daemon is ending and loads nothing any more.
+var ErrEnding = errors.New("the daemon is ending")
 
-// failure is the body of every answer that is not a success.
+// failure is the body of every response that is not a success.
 type failure struct {
 	Error  string `json:"error"`
 	Faults bool   `json:"faults,omitempty"` // diagnostics of the rules, with their places
 }
 
-// refuse answers a load that was not done.
+// refuse responds to a load that failed.
 func refuse(w http.ResponseWriter, err error) {
 	code := http.StatusUnprocessableEntity
 	if errors.Is(err, ErrEnding) {
@@ -94,8 +94,8 @@ func refuse(w http.ResponseWriter, err error) {
 	respond(w, code, failure{err.Error(), errors.As(err, &faults)})
 }
 
-// Listen opens the control socket at path for root alone, in the place of one
-// that a dead daemon left. The caller holds the folder's lock.
+// Listen opens the control socket at path, for root only. It replaces a socket that a
+// dead daemon left. The caller holds the folder's lock.
 func Listen(path string) (net.Listener, error) {
 	if err := killpoint.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove the old control socket: %w", err)
@@ -105,7 +105,7 @@ func Listen(path string) (net.Listener, error) {
 		return nil, fmt.Errorf("open the control socket: %w", err)
 	}
 	killpoint.Done("open the control socket")
-	// The folder is closed to others already, so nobody comes before this.
+	// Only root can open the folder, so nobody can connect before this.
 	if err := os.Chmod(path, 0o600); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("close the control socket to others: %w", err)
@@ -113,8 +113,8 @@ func Listen(path string) (net.Listener, error) {
 	return rootListener{l}, nil
 }
 
-// rootListener lets nobody but root connect, also through a descriptor or a
-// mount that passed the folder by.
+// rootListener lets only root connect, even through a descriptor or a mount that
+// bypasses the folder.
 type rootListener struct{ net.Listener }
 
 func (l rootListener) Accept() (net.Conn, error) {
@@ -147,7 +147,7 @@ func peerIsRoot(c net.Conn) bool {
 	return err == nil && root
 }
 
-// Serve answers on l until ctx ends, and what was asked before that is answered.
+// Serve serves l until ctx ends. Earlier requests are still answered.
 func Serve(ctx context.Context, l net.Listener, c Control) error {
 	s := &http.Server{Handler: Handler(c), ReadHeaderTimeout: 5 * time.Second}
 	done := make(chan struct{})
@@ -155,7 +155,7 @@ func Serve(ctx context.Context, l net.Listener, c Control) error {
 		defer close(done)
 		last, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		s.Shutdown(last) //nolint:errcheck // the process ends: nobody is left to be told
+		s.Shutdown(last) //nolint:errcheck // the process is ending
 	})
 	defer stopped()
 	err := s.Serve(l)
@@ -220,5 +220,5 @@ func read(w http.ResponseWriter, r *http.Request, body any) bool {
 func respond(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	json.NewEncoder(w).Encode(body) //nolint:errcheck // the peer is gone: nobody is left to be told
+	json.NewEncoder(w).Encode(body) //nolint:errcheck // the peer has disconnected
 }

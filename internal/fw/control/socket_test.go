@@ -19,7 +19,7 @@ import (
 	"weir/pf/source"
 )
 
-// control is a daemon that refuses one file and remembers what it was told.
+// control is a daemon that refuses one file and records its requests.
 type control struct {
 	loaded  LoadRequest
 	left    chan string
@@ -221,7 +221,7 @@ func TestSocketIsForRootAlone(t *testing.T) {
 	}
 }
 
-// testFolder is a run folder where no weir looks for one.
+// testFolder returns a run folder that no other weir uses.
 func testFolder(t *testing.T) rundir.Folder {
 	t.Helper()
 	return rundir.Folder(filepath.Join(t.TempDir(), "1"))

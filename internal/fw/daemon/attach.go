@@ -38,7 +38,7 @@ func (b *box) chooseOne(l *netif.Link) {
 func (b *box) keepTags(l *netif.Link) error {
 	was, err := netif.VLANStripping(l.Name)
 	if err != nil {
-		return fmt.Errorf("cannot see whether it strips VLAN tags: %w", err)
+		return fmt.Errorf("cannot tell whether it strips VLAN tags: %w", err)
 	}
 	want := make(netif.Features)
 	for feature, on := range was {
@@ -74,7 +74,7 @@ func (b *box) refused(err error) bool {
 	}
 	h.Choice = Choice{TCX, why}
 	b.hooks[a.Ifindex] = h
-	b.cfg.Log.Warn("the driver refuses XDP; TCX instead", "interface", a.Name, "error", err)
+	b.cfg.Log.Warn("the driver refuses XDP; using TCX", "interface", a.Name, "error", err)
 	return true
 }
 
@@ -107,7 +107,7 @@ func (b *box) commit(dp *dataplane.Dataplane, source Source, m *machine) (datapl
 			return report, nil
 		}
 		if b.cfg.Mode == ForceXDP && !b.cfg.OrBlock && errors.Is(err, dataplane.ErrNative) {
-			return report, fmt.Errorf("%w; --hook auto takes TCX there", err)
+			return report, fmt.Errorf("%w; --hook auto uses TCX there", err)
 		}
 		if !b.refused(err) && !b.fallsBack(err, m) {
 			return report, err

@@ -77,7 +77,7 @@ func readMachineIn(root fs.FS, log *slog.Logger) (*machine, error) {
 		return nil, err
 	}
 	if err := errors.Join(err, hostdb.Fill(host, root)); err != nil {
-		log.Warn("some names are unknown here", "error", err)
+		log.Warn("cannot read all databases of names", "error", err)
 	}
 	return &machine{links, host}, nil
 }
@@ -228,7 +228,7 @@ func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *m
 	b.noteStates(report)
 	b.noteLoaded(false)
 	if err := errors.Join(b.pruneRules(), b.pruneSources(dp.Generation()), b.pruneTables()); err != nil {
-		b.cfg.Log.Warn("records of old rules stay", "error", err)
+		b.cfg.Log.Warn("remove the records of old rules", "error", err)
 	}
 	return b.updateInterfaces(m)
 }
@@ -304,7 +304,7 @@ func (b *box) setInterfaces(m *machine, known map[int]bool) error {
 		}
 	}
 	if err := b.dp.SetAddresses(addresses); err != nil {
-		return fmt.Errorf("tell the dataplane of the box's addresses: %w", err)
+		return fmt.Errorf("update the box's addresses: %w", err)
 	}
 	return nil
 }
@@ -319,7 +319,7 @@ func (b *box) setInterface(l *netif.Link) error {
 		return nil
 	}
 	if err := b.dp.SetInterface(l.Index, now); err != nil {
-		return fmt.Errorf("tell the dataplane of %s: %w", l.Name, err)
+		return fmt.Errorf("update %s: %w", l.Name, err)
 	}
 	h.known = now
 	b.hooks[l.Index] = h

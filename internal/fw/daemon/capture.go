@@ -134,7 +134,7 @@ func (c *capturer) update() error {
 	return c.set(all, snap)
 }
 
-var errCaptureReaders = fmt.Errorf("capture: %d are running, which is all that there may be: end one", dataplane.CaptureReaders)
+var errCaptureReaders = fmt.Errorf("capture: %d are running, which is the most: end one first", dataplane.CaptureReaders)
 
 // open starts capturing for one more reader.
 func (c *capturer) open(q *control.CaptureRequest) (*captureReader, error) {
@@ -143,7 +143,7 @@ func (c *capturer) open(q *control.CaptureRequest) (*captureReader, error) {
 		return nil, err
 	}
 	if err := c.box.prepareCapture(); err != nil {
-		c.box.cfg.Log.Debug("load the programs that capture, beforehand", "error", err) // they are loaded again later, or that fails
+		c.box.cfg.Log.Debug("load the capture programs in advance", "error", err) // they are loaded again later, or that fails
 	}
 	r := &captureReader{queue: newQueue(), of: c, filters: filters, snap: q.Snap}
 	c.mu.Lock()

@@ -53,7 +53,7 @@ func (b *box) load(source Source, confirm time.Duration) (*control.LoadResult, e
 	b.cfg.Log.Info("loaded", "file", source.Name, "rules", len(b.rules.texts))
 	done := &control.LoadResult{Rules: len(b.rules.texts), Warnings: b.rules.warned()}
 	if b.waiting != nil {
-		b.cfg.Log.Warn("rolls back unless confirmed", "within", confirm, "before", b.waiting.before.Path)
+		b.cfg.Log.Warn("will roll back unless confirmed", "within", confirm, "before", b.waiting.before.Path)
 		done.Before = b.waiting.before.Path
 	}
 	return done, nil

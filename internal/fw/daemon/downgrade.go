@@ -50,12 +50,12 @@ func (g Downgrade) Run(ctx context.Context, cfg *Config) (err error) {
 // agree asks the administrator before connections are lost.
 func (g Downgrade) agree(cfg *Config, d *dataplane.Downgrade) error {
 	if fields := d.LostFields(); len(fields) > 0 {
-		cfg.Log.Info("the older weir does not know all that states hold now; the connections go on without it", "fields", fields)
+		cfg.Log.Info("the older weir does not know some fields of states; the connections go on without them", "fields", fields)
 	}
 	if d.Lost() == 0 || g.LoseStates {
 		return nil
 	}
-	what := fmt.Sprintf("%d of %d connections will be lost: the older version has no room for what their states hold", d.Lost(), d.Lost()+d.Copied())
+	what := fmt.Sprintf("%d of %d connections will be lost: the older version cannot hold their states", d.Lost(), d.Lost()+d.Copied())
 	if cfg.Ask != nil && cfg.Ask(what) {
 		return nil
 	}

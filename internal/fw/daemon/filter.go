@@ -17,7 +17,7 @@ import (
 const filterHead = "match "
 
 // errFilter is the error for a filter that uses more than addresses and ports.
-var errFilter = errors.New("filter: only the part \"inet proto … from … port … to … port …\" of a rule selects packets to capture")
+var errFilter = errors.New("filter: write it like this part of a rule: \"inet proto … from … port … to … port …\"")
 
 // parseFilter reads a filter, which is part of a rule, for a machine. Its error shows
 // each fault with its place. Lists are alternatives. With replies, each filter also gets
@@ -46,7 +46,7 @@ func parseFilter(text string, replies bool, host *resolve.Host) ([]dataplane.Cap
 		all = append(all, alternatives...)
 	}
 	if len(all) == 0 {
-		return nil, errors.New("filter: no packet fits it")
+		return nil, errors.New("filter: no packet can match it")
 	}
 	if replies {
 		for _, f := range all {
@@ -100,14 +100,14 @@ func captureEnds(e *resolve.Endpoint, family ast.Family, host *resolve.Host) ([]
 	case resolve.InterfaceAddress:
 		return interfaceEnds(&e.Addr, ports, family, host)
 	default:
-		return nil, errors.New("filter: only addresses, networks and interfaces have a place in it")
+		return nil, errors.New("filter: it takes only addresses, networks and interfaces")
 	}
 }
 
 // interfaceEnds returns the present addresses of an interface, or its networks.
 func interfaceEnds(a *resolve.Address, end dataplane.CaptureEnd, family ast.Family, host *resolve.Host) ([]dataplane.CaptureEnd, error) {
 	if a.Modifier != resolve.NoModifier && a.Modifier != resolve.NetworkModifier {
-		return nil, errors.New("filter: interfaces have no modifier in it but :network and :0")
+		return nil, errors.New("filter: interfaces take only the modifiers :network and :0")
 	}
 	var all []dataplane.CaptureEnd
 	for _, i := range host.Interfaces {

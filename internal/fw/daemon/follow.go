@@ -124,7 +124,7 @@ func (b *box) forgetGone(m *machine) {
 	names := m.names()
 	lost, err := b.dp.Lost()
 	if err != nil {
-		b.cfg.Log.Error("look which interfaces lost their programs", "error", err)
+		b.cfg.Log.Error("find the interfaces that lost their programs", "error", err)
 	}
 	for _, index := range lost {
 		delete(names, index) // another device has the name now
@@ -141,7 +141,7 @@ func (b *box) forgetGone(m *machine) {
 		}
 	}
 	if err := b.found.forget(names); err != nil {
-		b.cfg.Log.Error("forget what was found on interfaces that are gone", "error", err)
+		b.cfg.Log.Error("remove the records of interfaces that are gone", "error", err)
 	}
 }
 
@@ -184,7 +184,7 @@ func (b *box) resolveAgain(m *machine) error {
 	signal(b.changed)
 	rules, err := b.source.compile(m)
 	if err != nil {
-		return errors.Join(fmt.Errorf("the rules do not fit the machine any more, the old ones stay: %w", err), b.updateInterfaces(m))
+		return errors.Join(fmt.Errorf("the rules no longer compile on this machine; the old ones stay in force: %w", err), b.updateInterfaces(m))
 	}
 	if !rules.sameRules(b.rules) {
 		return b.replace(b.source, m)
@@ -197,7 +197,7 @@ func (b *box) resolveAgain(m *machine) error {
 		return err
 	}
 	if err := b.dp.SetPools(changes); err != nil {
-		return fmt.Errorf("tell the dataplane of the addresses to translate to: %w", err)
+		return fmt.Errorf("update the translation addresses: %w", err)
 	}
 	b.host = m.host
 	return b.updateInterfaces(m)

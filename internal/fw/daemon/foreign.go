@@ -14,7 +14,7 @@ import (
 func (b *box) refuseForeign(m *machine) error {
 	own, err := dataplane.OwnXDP(b.dir)
 	if err != nil {
-		return fmt.Errorf("look for XDP programs of others: %w", err)
+		return fmt.Errorf("look for foreign XDP programs: %w", err)
 	}
 	var errs []error
 	for i := range m.links {
@@ -57,7 +57,7 @@ func (b *box) fallsBack(err error, m *machine) bool {
 
 // foreign names an XDP program on a link that is not weir's, and its owner.
 func foreign(l *netif.Link) error {
-	return fmt.Errorf("%w: %s; end what put it there, or take it off: ip link set dev %s xdp off",
+	return fmt.Errorf("%w: %s; stop the software that attached it, or detach it: ip link set dev %s xdp off",
 		dataplane.ErrForeign, dataplane.DescribeProgram(l.XDP), l.Name)
 }
 
@@ -72,7 +72,7 @@ func (b *box) keepHooks(m *machine) error {
 		case !ok:
 		case h.Hook == XDP:
 			if err := b.keepTags(l); err != nil {
-				b.cfg.Log.Warn("TCX instead of XDP", "interface", l.Name, "reason", err)
+				b.cfg.Log.Warn("using TCX instead of XDP", "interface", l.Name, "reason", err)
 				h.Choice = Choice{TCX, err.Error()}
 				b.hooks[l.Index] = h
 				errs = append(errs, b.updateLogicals(m), b.attach(l))

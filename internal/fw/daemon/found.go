@@ -41,7 +41,7 @@ func readFound(path string) (*Found, error) {
 	f := &Found{path: path}
 	err := rundir.ReadJSON(path, f)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read what was found: %w", err)
+		return nil, fmt.Errorf("read the recorded settings: %w", err)
 	}
 	return f, nil
 }
@@ -55,7 +55,7 @@ func (f *Found) note(change func(*Found)) error {
 	next := Found{f.Guard, slices.Clone(f.Sysctls), slices.Clone(f.Features), f.path}
 	change(&next)
 	if err := rundir.WriteJSON(f.path, &next); err != nil {
-		return fmt.Errorf("write down what was found: %w", err)
+		return fmt.Errorf("record the settings: %w", err)
 	}
 	*f = next
 	return nil

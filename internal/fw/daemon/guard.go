@@ -24,7 +24,7 @@ const (
 	guardRules = `table inet weir
 delete table inet weir
 table inet weir {
-	comment "weir drops what is forwarded past it"
+	comment "drops packets that bypass weir"
 	chain forward {
 		type filter hook forward priority filter; policy drop;
 %s	}
@@ -40,7 +40,7 @@ var guardMask = regexp.MustCompile(`"mark-mask (0x[0-9a-f]{8})"`)
 
 // errNoNft is returned if the machine has no nft program or its kernel has no nftables.
 // TCX egress drops the same packets.
-var errNoNft = errors.New("no guard in nftables")
+var errNoNft = errors.New("nftables cannot hold the guard")
 
 // raiseGuard installs a guard that accepts packets with a bit of one of the masks. It
 // replaces a guard that exists.
@@ -135,10 +135,10 @@ func ForeignDrops() ([]string, error) {
 func (b *box) noteForeignDrops() {
 	names, err := ForeignDrops()
 	if err != nil {
-		b.cfg.Log.Warn("cannot see whether another firewall drops what is forwarded", "error", err)
+		b.cfg.Log.Warn("cannot tell whether another firewall drops forwarded packets", "error", err)
 	}
 	for _, name := range names {
-		b.cfg.Log.Warn("another firewall drops what is forwarded unless it accepts it: it sees the packets that weir hands to the stack", "chain", name)
+		b.cfg.Log.Warn("another firewall drops forwarded packets by default, also those that weir hands to the stack: accept them there", "chain", name)
 	}
 }
 

@@ -17,11 +17,11 @@ func (b *box) importSockets(m *machine) error {
 	}
 	sockets, err := netif.Connections()
 	if err != nil {
-		err = fmt.Errorf("look for connections of the box: %w", err)
+		err = fmt.Errorf("find the box's connections: %w", err)
 		if !b.cfg.OrBlock {
 			return err
 		}
-		b.cfg.Log.Warn("TCP connections of this box do not go on", "error", err)
+		b.cfg.Log.Warn("cannot keep the TCP connections of this box", "error", err)
 		return nil
 	}
 	connections := connectionsOf(sockets, m.links)
@@ -30,10 +30,10 @@ func (b *box) importSockets(m *machine) error {
 		return err
 	}
 	if entered > 0 {
-		b.cfg.Log.Info("TCP connections of this box go on", "connections", entered)
+		b.cfg.Log.Info("kept the TCP connections of this box", "connections", entered)
 	}
 	if lost := len(connections) - entered; lost > 0 {
-		b.cfg.Log.Warn("TCP connections of this box do not go on: there is no room for their states", "connections", lost)
+		b.cfg.Log.Warn("cannot keep all TCP connections of this box: no room for their states", "connections", lost)
 	}
 	return nil
 }

@@ -60,11 +60,11 @@ func (b *box) setVLANs(m *machine) error {
 func (b *box) setLogicals(indexes []int) error {
 	left, err := b.dp.SetLogicals(indexes)
 	if err != nil {
-		return fmt.Errorf("tell the dataplane of VLAN devices: %w", err)
+		return fmt.Errorf("update the VLAN devices: %w", err)
 	}
 	for _, index := range left {
 		h := b.hooks[index]
-		h.parent = parentHook{why: "XDP knows no more tags or VLAN devices"}
+		h.parent = parentHook{why: "there are too many tags or VLAN devices for XDP"}
 		b.hooks[index] = h
 	}
 	return nil
@@ -105,7 +105,7 @@ func (b *box) parentHookOf(l *netif.Link, links map[int]*netif.Link) parentHook 
 	}
 	parent := links[l.Parent]
 	if parent == nil {
-		return parentHook{why: "the device below is in another namespace"}
+		return parentHook{why: "its parent is in another namespace"}
 	}
 	if why := whyStack(l, parent); why != "" {
 		return parentHook{why: why}

@@ -35,7 +35,7 @@ func TestWhichVLANsXDPHandles(t *testing.T) {
 		{name: "with a priority", hook: XDP, vlan: vlan(func(l *netif.Link) { l.Tag |= 5 << 13 }), by: "eth0"},
 		{name: "on a device with TCX", hook: TCX, vlan: vlan(), why: "TCX handles what comes in by eth0"},
 		{name: "in a VLAN on a device with TCX", hook: TCX, vlan: vlan(), of: inner, why: "TCX handles what comes in by eth0"},
-		{name: "from another namespace", hook: XDP, vlan: vlan(func(l *netif.Link) { l.Parent = 0 }), why: "the device below is in another namespace"},
+		{name: "from another namespace", hook: XDP, vlan: vlan(func(l *netif.Link) { l.Parent = 0 }), why: "its parent is in another namespace"},
 		{name: "down", hook: XDP, vlan: vlan(func(l *netif.Link) { l.Up = false }), why: "eth0.10 is down"},
 		{name: "in one that is down", hook: XDP, vlan: vlan(func(l *netif.Link) { l.Up = false }), of: inner, why: "eth0.10 is down"},
 		{name: "in a VRF", hook: XDP, vlan: vlan(func(l *netif.Link) { l.Master, l.MasterOf = 9, "vrf" }), why: "eth0.10 is a port of a vrf"},

@@ -47,7 +47,7 @@ func (b *box) followStates() {
 	want := b.cfg.Prefetch.decide(b.dp.View().InUse(), on)
 	err := b.dp.Prefetch(want)
 	if err != nil && b.prefetchFailed == nil {
-		b.cfg.Log.Warn("packets are not prefetched", "reason", err)
+		b.cfg.Log.Warn("cannot prefetch packets", "reason", err)
 	}
 	b.prefetchFailed = err
 }

@@ -25,7 +25,7 @@ func (w *retrier) Run(ctx context.Context) error {
 	w.set() // the box is filtered meanwhile
 	for w.box.isRetrying() {
 		if err := w.box.retryFile(ctx); err != nil {
-			w.box.cfg.Log.Error("load the file that did not load", "error", err)
+			w.box.cfg.Log.Error("retry the file that did not load", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -78,7 +78,7 @@ func (b *box) sourceToRollBackTo() (*Source, error) {
 		return nil, err
 	}
 	s := &r.Before
-	b.cfg.Log.Warn("a load was not confirmed: the rules before it come back", "loaded", r.File, "before", s.Path)
+	b.cfg.Log.Warn("a load was not confirmed: restoring the rules before it", "loaded", r.File, "before", s.Path)
 	if s.Builtin {
 		own := builtin(b.cfg.Management)
 		return &own, nil
@@ -87,7 +87,7 @@ func (b *box) sourceToRollBackTo() (*Source, error) {
 }
 
 // errConfirmed ends a start that was to roll back a load.
-var errConfirmed = errors.New("the load has been confirmed meanwhile")
+var errConfirmed = errors.New("the load was confirmed meanwhile")
 
 // checkRollback fails if the load that this start rolls back was confirmed while the start
 // was building. The old daemon has already reported the confirmation.
@@ -215,6 +215,6 @@ func (b *box) restoreBefore() error {
 // important error, or none.
 func (b *box) logError(err error) {
 	if err != nil {
-		b.cfg.Log.Error("the next start may roll back in vain", "error", err)
+		b.cfg.Log.Error("the next start may roll back needlessly", "error", err)
 	}
 }

@@ -145,9 +145,9 @@ func (b *box) demote() {
 		}
 		h.Choice = Choice{TCX, "its driver has no room for XDP's verdicts (metadata)"}
 		b.hooks[l.Index] = h
-		b.cfg.Log.Warn("TCX instead of XDP", "interface", l.Name, "reason", h.Why)
+		b.cfg.Log.Warn("using TCX instead of XDP", "interface", l.Name, "reason", h.Why)
 		if err := b.attach(l); err != nil {
-			b.cfg.Log.Error("take XDP from an interface", "interface", l.Name, "error", err)
+			b.cfg.Log.Error("detach XDP from an interface", "interface", l.Name, "error", err)
 		}
 		demoted = true
 	}
@@ -159,7 +159,7 @@ func (b *box) demote() {
 		err = b.updateInterfaces(m) // TCX handles their VLAN devices too now
 	}
 	if err != nil {
-		b.cfg.Log.Error("record that interfaces have TCX", "error", err)
+		b.cfg.Log.Error("record the change to TCX", "error", err)
 	}
 }
 
@@ -172,7 +172,7 @@ func (b *box) updateTargets() {
 			continue
 		}
 		if err := b.setInterface(l); err != nil {
-			b.cfg.Log.Debug("look at an interface again", "interface", l.Name, "error", err)
+			b.cfg.Log.Debug("update an interface", "interface", l.Name, "error", err)
 		}
 	}
 }
@@ -187,7 +187,7 @@ type prober struct {
 	box *box
 }
 
-func (*prober) String() string { return "prober of neighbours" }
+func (*prober) String() string { return "neighbour probes" }
 
 func (p *prober) Run(ctx context.Context) error {
 	p.set()

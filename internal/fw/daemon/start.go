@@ -120,7 +120,7 @@ func (b *box) startRollback(ctx context.Context, before Source) (*os.File, error
 // startBlocked starts with everything blocked because the earlier rules do not load
 // again.
 func (b *box) startBlocked(ctx context.Context, before Source, why error) (*os.File, error) {
-	b.cfg.Log.Error("the rules from before do not load again", "file", before.Path, "error", why)
+	b.cfg.Log.Error("the earlier rules no longer load", "file", before.Path, "error", why)
 	return b.start(ctx, builtin(b.cfg.Management))
 }
 
@@ -294,7 +294,7 @@ func (b *box) guard(undo *ladder, mask uint32) error {
 	}
 	err := widenGuard(mask)
 	if errors.Is(err, errNoNft) {
-		b.cfg.Log.Warn("the guard is left to the programs at TCX egress: only they drop what is forwarded past weir", "reason", err)
+		b.cfg.Log.Warn("no guard in nftables: only the programs at TCX egress drop forwarded packets that bypass weir", "reason", err)
 		return nil
 	}
 	if err != nil {
@@ -308,14 +308,14 @@ func (b *box) guard(undo *ladder, mask uint32) error {
 
 func (b *box) noteStates(r dataplane.Report) {
 	if r.Unreadable != nil {
-		b.cfg.Log.Warn("the states of another version could not be read: all connections are new", "reason", r.Unreadable)
+		b.cfg.Log.Warn("cannot read the states of the other version: all connections start anew", "reason", r.Unreadable)
 	}
 	switch {
 	case r.Copied == 0 && r.Lost == 0:
 	case r.Converted:
-		b.cfg.Log.Info("the states of another version were converted", "kept", r.Copied, "lost", r.Lost)
+		b.cfg.Log.Info("converted the states of the other version", "kept", r.Copied, "lost", r.Lost)
 	default:
-		b.cfg.Log.Info("states were copied into new tables", "copied", r.Copied, "lost", r.Lost)
+		b.cfg.Log.Info("copied the states into new tables", "copied", r.Copied, "lost", r.Lost)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNotRunning says that weir does not run in this network namespace.
-var ErrNotRunning = errors.New("weir does not run here: nothing to stop")
+var ErrNotRunning = errors.New("weir is not running here: nothing to stop")
 
 // Afterwards says what the box does without weir: whether it forwards packets unfiltered,
 // as it did before.

@@ -67,9 +67,9 @@ func takeOver(ctx context.Context, cfg *Config, why string) (*os.File, error) {
 	for deadline := time.Now().Add(leavePatience); ; {
 		other, err := client.End(ctx, fmt.Sprintf(why, os.Getpid()))
 		if err != nil && !errors.Is(err, control.ErrNoDaemon) {
-			return nil, fmt.Errorf("ask the daemon to leave: %w", err)
+			return nil, fmt.Errorf("ask the daemon to end: %w", err)
 		}
-		whom, patience := "a daemon that does not answer", otherPause
+		whom, patience := "a daemon that does not respond", otherPause
 		if err == nil {
 			whom, patience = fmt.Sprintf("the daemon (process %d)", other.PID), leavePatience
 		}
@@ -78,7 +78,7 @@ func takeOver(ctx context.Context, cfg *Config, why string) (*os.File, error) {
 			return lock, nil
 		}
 		if !errors.Is(err, rundir.ErrLocked) || time.Now().After(deadline) {
-			return nil, fmt.Errorf("wait for %s to leave: %w", whom, err)
+			return nil, fmt.Errorf("wait for %s to end: %w", whom, err)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // ErrSuperseded is returned (wrapped) if another process has committed a generation
 // since. The programs of this one must not be attached any more.
-var ErrSuperseded = errors.New("another generation is live")
+var ErrSuperseded = errors.New("another dataplane is live")
 
 // Attach attaches programs to an interface that appeared after Commit. An error about the
 // interface is an *AttachError.
@@ -126,7 +126,7 @@ func (d *Dataplane) whileLive(f func() error) error {
 	}
 	defer lock.Close()
 	if _, err := os.Stat(filepath.Join(d.config.Dir, generationDir)); err != nil {
-		return fmt.Errorf("this generation is not live: %w", err)
+		return fmt.Errorf("this dataplane is not live: %w", err)
 	}
 	l, err := readLedger(d.config.Dir)
 	if err != nil {

@@ -41,5 +41,5 @@ func (o Forecast) String() string {
 	case o.States == 0:
 		return fmt.Sprintf("all connections will be lost: this version cannot read their states (%v)", o.Why)
 	}
-	return fmt.Sprintf("%d of %d connections will be lost: this version has no room for what their states hold (%v)", o.Lost, o.States, o.Why)
+	return fmt.Sprintf("%d of %d connections will be lost: this version cannot hold their states (%v)", o.Lost, o.States, o.Why)
 }

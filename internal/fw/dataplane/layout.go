@@ -35,7 +35,7 @@ const (
 
 // ErrLayout is returned (wrapped) if pinned maps hold values of another form than this
 // program's: another version of weir made them.
-var ErrLayout = errors.New("another version of weir has made what is loaded")
+var ErrLayout = errors.New("another version of weir loaded this dataplane")
 
 // layouts holds the key and value sizes that Go code relies on, by map.
 var layouts = map[string][2]uintptr{

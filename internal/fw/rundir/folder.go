@@ -17,43 +17,43 @@ import (
 	"weir/internal/killpoint"
 )
 
-// Root holds one folder for each network namespace that weir runs in.
+// Root contains one folder for each network namespace that weir runs in.
 const Root = "/run/weir"
 
-// Folder is the run folder of one network namespace. The daemon writes it;
-// everything in it may be read at any time.
+// Folder is the run folder of one network namespace. The daemon writes it. Everything in
+// it can be read at any time.
 type Folder string
 
-// FolderOf is the folder of the network namespace with that cookie.
+// FolderOf returns the folder of the network namespace with a cookie.
 func FolderOf(cookie uint64) Folder {
 	return Folder(filepath.Join(Root, strconv.FormatUint(cookie, 10)))
 }
 
-// Socket is the daemon's control socket.
+// Socket returns the path of the daemon's control socket.
 func (f Folder) Socket() string { return filepath.Join(string(f), "control.sock") }
 
-// Found is the file of what weir stop gives back.
+// Found returns the file with the settings that weir stop restores.
 func (f Folder) Found() string { return filepath.Join(string(f), "found.json") }
 
-// Interfaces is the file with the interfaces as they were last recorded: []Interface.
+// Interfaces returns the file with the interfaces as last recorded: []Interface.
 func (f Folder) Interfaces() string { return filepath.Join(string(f), "interfaces.json") }
 
-// Loaded is the file that names the rules in force: a Loaded.
+// Loaded returns the file that names the rules in force: a Loaded.
 func (f Folder) Loaded() string { return filepath.Join(string(f), "loaded.json") }
 
-// Sources is the folder with the text of the rules in force.
+// Sources returns the folder with the text of the rules in force.
 func (f Folder) Sources() string { return filepath.Join(string(f), "sources") }
 
-// SourceOf is the record of the text that a generation of the dataplane was made
-// from: a Source.
+// SourceOf returns the record of the text that a generation of the dataplane was
+// compiled from: a Source.
 func (f Folder) SourceOf(generation uint32) string {
 	return filepath.Join(f.Sources(), strconv.FormatUint(uint64(generation), 10)+".json")
 }
 
-// Rules is the folder with one file for each ruleset whose rules are still counted.
+// Rules returns the folder with one file for each ruleset whose rules are still counted.
 func (f Folder) Rules() string { return filepath.Join(string(f), "rules") }
 
-// RulesOf is the record of the ruleset whose rule 0 has that global number: []RuleText.
+// RulesOf returns the record of the ruleset whose rule 0 has a global number: []RuleText.
 func (f Folder) RulesOf(base uint32) string {
 	return filepath.Join(f.Rules(), strconv.FormatUint(uint64(base), 10)+".json")
 }
@@ -62,7 +62,7 @@ func (f Folder) path(name string) string { return filepath.Join(string(f), name)
 
 func (f Folder) lock() string { return filepath.Join(string(f), "lock") }
 
-// Make makes the folder and those in it, for root alone.
+// Make makes the folder and its subfolders, for root only.
 func (f Folder) Make() error {
 	for _, dir := range []string{string(f), f.Rules(), f.Sources(), f.Tables()} {
 		if err := killpoint.MkdirAll(dir); err != nil {
@@ -72,12 +72,12 @@ func (f Folder) Make() error {
 	return nil
 }
 
-// answerPatience is how long a daemon may take to be connected to.
-const answerPatience = time.Second
+// connectPatience is how long connecting to a daemon may take.
+const connectPatience = time.Second
 
 // IsServed reports whether a process holds the control socket.
 func (f Folder) IsServed() bool {
-	c, err := net.DialTimeout("unix", f.Socket(), answerPatience)
+	c, err := net.DialTimeout("unix", f.Socket(), connectPatience)
 	if err != nil {
 		return false
 	}
@@ -85,15 +85,15 @@ func (f Folder) IsServed() bool {
 	return true
 }
 
-// ErrLocked says that another process holds a folder's lock.
+// ErrLocked means that another process holds the folder's lock.
 var ErrLocked = errors.New("another weir holds the run folder")
 
 // lockPause is how long Lock waits before it tries again.
 const lockPause = 20 * time.Millisecond
 
-// Lock takes the folder for this process until the returned file is closed or
-// the process ends, however it ends. It waits for at most patience; then the
-// error is ErrLocked. The daemon holds the lock as long as it lives.
+// Lock locks the folder until the returned file is closed or the process ends, however
+// it ends. It waits for at most patience. After that the error is ErrLocked. The daemon
+// holds the lock as long as it lives.
 func (f Folder) Lock(patience time.Duration) (*os.File, error) {
 	for deadline := time.Now().Add(patience); ; time.Sleep(lockPause) {
 		file, err := f.tryLock()
@@ -103,9 +103,8 @@ func (f Folder) Lock(patience time.Duration) (*os.File, error) {
 	}
 }
 
-// tryLock makes the folder too. Whoever holds the lock may remove the folder
-// while others make it: what vanishes meanwhile is another's, and the folder is whole
-// only if it is made under the lock.
+// tryLock also makes the folder. The holder of the lock may remove the folder while
+// others make it. So the folder is complete only if it is made under the lock.
 func (f Folder) tryLock() (*os.File, error) {
 	file, err := f.makeLocked()
 	if errors.Is(err, filelock.ErrHeld) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
@@ -129,8 +128,8 @@ func (f Folder) makeLocked() (*os.File, error) {
 	return file, nil
 }
 
-// Remove removes the folder, its lock last. The caller holds the lock, or the
-// folder's namespace is gone. What others have made in it meanwhile stays theirs.
+// Remove removes the folder, with its lock last. The caller holds the lock, or the
+// folder's namespace is gone. Remove leaves what others have made in it meanwhile.
 func (f Folder) Remove() error {
 	entries, err := os.ReadDir(string(f))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -154,8 +153,8 @@ func (f Folder) Remove() error {
 	return nil
 }
 
-// WriteJSON replaces the file at path by v's JSON in one step, so that readers
-// see the old or the new.
+// WriteJSON replaces the file at path with the JSON of v in one step, so readers see the
+// old or the new one.
 func WriteJSON(path string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -167,7 +166,7 @@ func WriteJSON(path string, v any) error {
 	return nil
 }
 
-// ReadJSON reads what WriteJSON wrote.
+// ReadJSON reads a file that WriteJSON has written.
 func ReadJSON(path string, v any) error {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"weir/internal/testenv"
 )
 
-// Starts and stops that meet: whoever holds the lock removes the folder, and
-// others make it anew.
+// Starts and stops at the same time: the holder of the lock removes the folder, and
+// others make it again.
 func TestLockWhileOthersRemove(t *testing.T) {
 	f := Folder(filepath.Join(t.TempDir(), "run", "1"))
 	var holders sync.WaitGroup

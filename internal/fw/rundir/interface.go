@@ -25,7 +25,7 @@ type Interface struct {
 	Skip      bool           `json:"skip,omitempty"`   // set skip on
 }
 
-// NewInterface is the part of an Interface that the machine tells.
+// NewInterface returns an Interface with what is known from the machine.
 func NewInterface(l *netif.Link, groups []string) Interface {
 	n := Interface{
 		Name: l.Name, Groups: groups, Addresses: []netip.Prefix{},

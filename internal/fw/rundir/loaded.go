@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Builtin is in the place of a file's path for the rules that hold while nothing
-// has been loaded.
+// Builtin stands for a file's path while the built-in rules are in force, because
+// nothing was loaded.
 const Builtin = "built-in"
 
 // Loaded is the record of the ruleset in force.
@@ -23,7 +23,7 @@ type Loaded struct {
 	Started  time.Time `json:"started"` // since when packets have been filtered without a break
 }
 
-// RuleCount says how many rules there are.
+// RuleCount returns the number of rules as text.
 func RuleCount(n int) string {
 	if n == 1 {
 		return "1 rule"
@@ -31,7 +31,7 @@ func RuleCount(n int) string {
 	return strconv.Itoa(n) + " rules"
 }
 
-// RuleText is a rule as the record of its ruleset keeps it.
+// RuleText is a rule in the record of its ruleset.
 type RuleText struct {
 	Nr    int    `json:"nr"`
 	Text  string `json:"text"`
@@ -41,17 +41,17 @@ type RuleText struct {
 	// Gone says that the rule was replaced while its ruleset was in force. States that
 	// it made may still live.
 	Gone bool `json:"gone,omitempty"`
-	// NATPorts is what nat-to chooses ports from; zero for rules that choose none.
+	// NATPorts are the ports that nat-to chooses from; zero if the rule chooses none.
 	NATPorts PortRange `json:"nat_ports,omitzero"`
 }
 
-// PortRange is ports from Low to High, both too.
+// PortRange is the ports from Low to High, inclusive.
 type PortRange struct {
 	Low  uint16 `json:"low"`
 	High uint16 `json:"high"`
 }
 
-// String says which ruleset is in force.
+// String describes the ruleset in force.
 func (l *Loaded) String() string {
 	if l.Unloaded {
 		return "none loaded: everything is blocked but lo and the management port"

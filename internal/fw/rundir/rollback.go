@@ -9,9 +9,9 @@ import (
 	"weir/internal/killpoint"
 )
 
-// Rollback is the record of a load that waits for its confirmation. It is
-// written before that load: whoever finds it loads what was before, unless the
-// daemon that waits lives.
+// Rollback is the record of a load that waits for confirmation. It is written before the
+// load. A start that finds it, while the daemon that wrote it is dead, loads the earlier
+// rules.
 type Rollback struct {
 	Until  time.Time `json:"until"`
 	File   string    `json:"file"`             // what was loaded, absolute
@@ -19,10 +19,10 @@ type Rollback struct {
 	Failed string    `json:"failed,omitempty"` // why it has not, though its time is up
 }
 
-// Rollback is the file of a load that waits for its confirmation: a Rollback.
+// Rollback returns the file of a load that waits for confirmation: a Rollback.
 func (f Folder) Rollback() string { return f.path("rollback.json") }
 
-// ReadRollback reads the record of a load that waits; nil if there is none.
+// ReadRollback reads the record of a waiting load. It returns nil if there is none.
 func (f Folder) ReadRollback() (*Rollback, error) {
 	var r Rollback
 	err := ReadJSON(f.Rollback(), &r)
@@ -30,15 +30,15 @@ func (f Folder) ReadRollback() (*Rollback, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the record of a load that waits: %w", err)
+		return nil, fmt.Errorf("read the record of a waiting load: %w", err)
 	}
 	return &r, nil
 }
 
-// RemoveRollback removes that record, if there is one.
+// RemoveRollback removes the record, if there is one.
 func (f Folder) RemoveRollback() error {
 	if err := killpoint.Remove(f.Rollback()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the record of a load that waits: %w", err)
+		return fmt.Errorf("remove the record of a waiting load: %w", err)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package view reads what weir does in one network namespace, and prints it: the rules
-// with their counters, states, interfaces, and weir's condition. It reads the run
-// folder and the pinned maps, so it says the same whether the daemon lives or not. A
-// View may be held for long, for metrics or a web page: it follows every load.
+// Package view reads and prints what weir does in one network namespace: rules with
+// counters, states, interfaces and status. It reads the run folder and the pinned maps,
+// so the daemon need not live. A View may be held for long, for metrics or a web page: it
+// follows every load.
 package view

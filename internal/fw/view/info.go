@@ -13,7 +13,7 @@ import (
 	"weir/internal/fw/state"
 )
 
-// Info is weir's condition in one network namespace.
+// Info is weir's status in one network namespace.
 type Info struct {
 	Enabled     bool              `json:"enabled"` // packets are filtered here
 	Since       time.Time         `json:"since,omitzero"`
@@ -32,7 +32,7 @@ type Info struct {
 	Interfaces  []InterfaceInfo   `json:"interfaces"`
 }
 
-// RollbackInfo is about a load that waits for its confirmation.
+// RollbackInfo describes a load that waits for confirmation.
 type RollbackInfo struct {
 	Until  time.Time `json:"until"`
 	Before string    `json:"before"`           // file of the rules that come back
@@ -48,15 +48,15 @@ type Rejects struct {
 	Failed   uint64 `json:"failed"`    // not told: the answer could not be made
 }
 
-// DaemonInfo says whether the daemon lives: its heart beats and its socket is
-// open. The latter tells of its death at once.
+// DaemonInfo says whether the daemon lives: its heartbeat is recent and its socket is
+// open. The socket shows its death at once.
 type DaemonInfo struct {
 	Alive     bool          `json:"alive"`
 	PID       int           `json:"pid,omitempty"` // of the last one
 	Heartbeat time.Duration `json:"heartbeat_ns"`  // since its last
 }
 
-// StatesInfo is about the state table.
+// StatesInfo describes the state table.
 type StatesInfo struct {
 	Current  uint32 `json:"current"`
 	Limit    uint32 `json:"limit"`
@@ -64,13 +64,13 @@ type StatesInfo struct {
 	Removals uint32 `json:"removals"`
 }
 
-// LostInfo is how many records found no room in their ring, ever.
+// LostInfo is how many records have found no room in their ring so far.
 type LostInfo struct {
 	Log     uint64 `json:"log"`     // of rules that log
 	Capture uint64 `json:"capture"` // of captured packets
 }
 
-// InterfaceInfo is what packets met at one interface.
+// InterfaceInfo counts what happened to packets at one interface.
 type InterfaceInfo struct {
 	Name    string        `json:"name"`
 	Passed  Counter       `json:"passed"`
@@ -78,7 +78,7 @@ type InterfaceInfo struct {
 	Reasons []ReasonCount `json:"reasons"` // those that were met
 }
 
-// ReasonCount is how often one reason was met.
+// ReasonCount is the count of one reason.
 type ReasonCount struct {
 	Reason reason.Reason `json:"reason"`
 	Counter
@@ -95,15 +95,15 @@ func (c *Counter) add(packets, bytes uint64) {
 	c.Bytes += bytes
 }
 
-// daemonDead is the age of a heartbeat at which the daemon is taken for dead.
+// daemonDead is the age of a heartbeat from which the daemon counts as dead.
 const daemonDead = limits.DaemonDead * (time.Second / limits.TicksPerSecond)
 
-// Disabled is weir's condition where it does not run.
+// Disabled returns the status of a namespace in which weir does not run.
 func Disabled() *Info {
 	return &Info{Timeouts: map[string]string{}, Interfaces: []InterfaceInfo{}}
 }
 
-// Info gathers weir's condition.
+// Info collects weir's status.
 func (v *View) Info() (*Info, error) {
 	var info *Info
 	err := v.read(func(r *reading) (err error) {
@@ -142,7 +142,7 @@ func (r *reading) condition() (*Info, error) {
 	return info, err
 }
 
-// count fills in the counters that belong to no interface.
+// count fills in the counters that do not belong to an interface.
 func (r *reading) count(info *Info) error {
 	paths, err := r.pins.Paths()
 	if err != nil {
@@ -207,8 +207,7 @@ func (r *reading) interfaceName(index int) string {
 	return "interface " + strconv.Itoa(index)
 }
 
-// Print writes the condition in the form of pfctl -si, with reasons under each
-// interface.
+// Print writes the status in the form of pfctl -si, with reasons under each interface.
 func (i *Info) Print(w io.Writer) error {
 	p := &printer{w: w}
 	if !i.Enabled {
@@ -244,30 +243,30 @@ func (i *Info) Print(w io.Writer) error {
 	return p.err
 }
 
-// printLimits names the tables that are full, besides that of states: what is
-// dropped for want of a state has a reason of its own.
+// printLimits names the tables that are full, except the state table: packets dropped
+// because it is full have a reason of their own.
 func (i *Info) printLimits(p *printer) {
 	if i.NextHops >= dataplane.MaxNextHops {
-		p.line("  %-13s hard limit %8d, reached: packets to others go by the stack (up-nexthop)", "next hops", dataplane.MaxNextHops)
+		p.line("  %-13s hard limit %8d, reached: packets to other next hops go through the stack (up-nexthop)", "next hops", dataplane.MaxNextHops)
 	}
 	if i.Paths >= dataplane.MaxPaths {
-		p.line("  %-13s hard limit %8d, reached: packets of others count under their deciding rules alone", "paths", dataplane.MaxPaths)
+		p.line("  %-13s hard limit %8d, reached: packets of new paths count under their deciding rules alone", "paths", dataplane.MaxPaths)
 	}
 	if i.PathsFull.Packets > 0 {
 		p.line("  %-13s %d packets count under no rule: no path was free", "", i.PathsFull.Packets)
 	}
 }
 
-// print writes nothing where no rule has answered.
+// print writes nothing if no packet was rejected.
 func (a *Rejects) print(p *printer, seconds float64) {
 	if *a == (Rejects{}) {
 		return
 	}
-	p.line("Answers to blocked packets           Total             Rate")
+	p.line("Rejects of blocked packets           Total             Rate")
 	for _, c := range []struct {
 		name  string
 		count uint64
-	}{{"TCP resets", a.Resets}, {"ICMP errors", a.Errors}, {"kept back by the limit", a.KeptBack}, {"failed", a.Failed}} {
+	}{{"TCP resets", a.Resets}, {"ICMP errors", a.Errors}, {"held back by the limit", a.KeptBack}, {"failed", a.Failed}} {
 		p.line("  %-25s %14d %14.1f/s", c.name, c.count, float64(c.count)/max(seconds, 1))
 	}
 }
@@ -300,10 +299,10 @@ func (n *InterfaceInfo) print(p *printer) {
 	}
 }
 
-// text says when which rules come back.
+// text says which rules come back, and when.
 func (r *RollbackInfo) text(alive bool, now time.Time) string {
 	if r.Failed != "" && alive {
-		return "fails, and is tried each second: " + r.Failed
+		return "failing, retried every second: " + r.Failed
 	}
 	when := "when the daemon starts"
 	if alive {
@@ -327,13 +326,13 @@ func rate(count uint32, seconds float64) float64 {
 	return float64(count) / seconds
 }
 
-// span prints a time as pfctl does: days, then hours, minutes and seconds.
+// span formats a time as pfctl does: days, then hours, minutes and seconds.
 func span(d time.Duration) string {
 	s := int(d / time.Second)
 	return fmt.Sprintf("%d days %02d:%02d:%02d", s/86400, s/3600%24, s/60%60, s%60)
 }
 
-// printer writes lines until one fails.
+// printer writes lines until the first error.
 type printer struct {
 	w   io.Writer
 	err error

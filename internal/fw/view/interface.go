@@ -15,25 +15,25 @@ import (
 	"weir/pf/resolve"
 )
 
-// Interfaces is the answer of weir interfaces: the form in which weir check
-// --host takes a machine, and what weir does on it.
+// Interfaces is the result of weir interfaces: the machine, in the form that weir check
+// --host reads, and what weir does on it.
 type Interfaces struct {
 	Interfaces []rundir.Interface `json:"interfaces"`
-	// The machine's names, for weir check --host. Services and protocols that
-	// weir knows without are left out.
+	// The machine's names, for weir check --host, without the services and protocols
+	// that weir knows anyway.
 	Hosts     map[string][]netip.Addr `json:"hosts,omitempty"`
 	Users     map[string]uint32       `json:"users,omitempty"`
 	Groups    map[string]uint32       `json:"groups,omitempty"`
 	Services  []resolve.Service       `json:"services,omitempty"`
 	Protocols []resolve.Protocol      `json:"protocols,omitempty"`
 	// ForeignDrops are forward chains of other firewalls with policy drop, as
-	// "nftables family table chain" or "iptables table chain": they see what
-	// weir hands to the stack.
+	// "nftables family table chain" or "iptables table chain". They see the packets
+	// that weir hands to the stack.
 	ForeignDrops []string `json:"foreign_forward_drops,omitempty"`
 }
 
-// ReadInterfaces lists the machine's interfaces with what the daemon recorded
-// of their hooks. choose says which hook weir would take for one that has none.
+// ReadInterfaces lists the machine's interfaces with the hooks that the daemon recorded.
+// choose returns the hook that weir would use for an interface without one.
 func ReadInterfaces(f rundir.Folder, choose func(*netif.Link) (why string)) (*Interfaces, error) {
 	links, err := netif.Links()
 	if err != nil {
@@ -68,7 +68,7 @@ func ReadInterfaces(f rundir.Folder, choose func(*netif.Link) (why string)) (*In
 	return all, nil
 }
 
-// Print writes a table, one interface a line, then the foreign chains.
+// Print writes a table with one interface per line, then the foreign chains.
 func (x *Interfaces) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "INTERFACE\tHOOK\tMODE\tDRIVER\tQUEUES\tMTU\tWHY")
@@ -84,7 +84,7 @@ func (x *Interfaces) Print(w io.Writer) error {
 		return err
 	}
 	for _, chain := range x.ForeignDrops {
-		if _, err := fmt.Fprintf(w, "another firewall's chain, %s, drops what is forwarded unless it accepts it: it sees the packets that weir hands to the stack\n", chain); err != nil {
+		if _, err := fmt.Fprintf(w, "the forward chain %s of another firewall drops packets by default, also those that weir hands to the stack: accept them there\n", chain); err != nil {
 			return err
 		}
 	}

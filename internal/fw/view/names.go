@@ -14,13 +14,13 @@ import (
 	"weir/internal/host/netif"
 )
 
-// namesPause is how long what was not found is not looked for again.
+// namesPause is how long to wait before looking again for a name that was not found.
 const namesPause = time.Second
 
-// Names finds the names of what records of packets tell by number, in the run
-// folder and from the kernel. What was found stays, as rules never change their
-// numbers; what was not is looked for again a second later, and all when another
-// ruleset is in force.
+// Names finds the names for the numbers in packet records, in the run folder and from
+// the kernel. A name that was found stays, because rules never change their numbers. A
+// missing name is looked up again after a second. Another ruleset makes all names be
+// read again.
 type Names struct {
 	folder     rundir.Folder
 	interfaces map[uint32]string
@@ -36,7 +36,7 @@ func NewNames(f rundir.Folder) (*Names, error) {
 	return n, n.look()
 }
 
-// look reads everything anew.
+// look reads everything again.
 func (n *Names) look() error {
 	n.looked = time.Now()
 	links, err := netif.Links()
@@ -49,7 +49,7 @@ func (n *Names) look() error {
 	for _, l := range links {
 		n.interfaces[uint32(l.Index)] = l.Name
 	}
-	// Before it is read: a load in between is seen the next time.
+	// Noted before reading: a load in between is seen the next time.
 	file, err := os.Stat(n.folder.Loaded())
 	if err != nil {
 		return fmt.Errorf("read what is loaded: %w", err)
@@ -90,12 +90,12 @@ func (n *Names) readRules(inForce uint32) error {
 	return nil
 }
 
-// again looks once more for what is missing, if the last time is long enough ago.
+// again looks for missing names again, if the last time is long enough ago.
 func (n *Names) again() bool {
 	return time.Since(n.looked) >= namesPause && n.look() == nil
 }
 
-// Interface is the name of an interface, or its number in words.
+// Interface returns the name of an interface, or a text with its number.
 func (n *Names) Interface(index uint32) string {
 	name := n.interfaces[index]
 	if name == "" && n.again() {
@@ -107,15 +107,15 @@ func (n *Names) Interface(index uint32) string {
 	return name
 }
 
-// replaced says whether another ruleset is in force than at the last look. Each
-// load replaces the file by a new one.
+// replaced reports whether another ruleset is in force than at the last reading. Each
+// load replaces the file.
 func (n *Names) replaced() bool {
 	now, err := os.Stat(n.folder.Loaded())
 	return err == nil && !(n.loaded != nil && os.SameFile(now, n.loaded) && now.ModTime().Equal(n.loaded.ModTime()))
 }
 
-// Rule is the rule of that global number; nil if no record of it is left. Rules of
-// other rulesets than the one in force are old.
+// Rule returns the rule with a global number, or nil if there is no record of it any
+// more. A rule is old if its ruleset is no longer in force.
 func (n *Names) Rule(global uint32) *pktrecord.Rule {
 	if n.replaced() && n.look() != nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"weir/internal/fw/rundir"
 )
 
-// The forms are those of pfctl: scripts that read one read the other.
+// The output has the form of pfctl's, so scripts can read both.
 func TestPrintRules(t *testing.T) {
 	rules := []Rule{
 		{RuleText: rundir.RuleText{Nr: 0, Text: "block drop all"}, Evaluations: 7, Packets: 3, Bytes: 180},
@@ -73,10 +73,10 @@ State Table                          Total             Rate
   removals                             636            0.0/s
 Limits
   states        hard limit   100000
-Answers to blocked packets           Total             Rate
+Rejects of blocked packets           Total             Rate
   TCP resets                         27360            0.1/s
   ICMP errors                            1            0.0/s
-  kept back by the limit              2736            0.0/s
+  held back by the limit              2736            0.0/s
   failed                                 0            0.0/s
 
 Interface Stats for wan0           Packets            Bytes
@@ -97,11 +97,11 @@ Interface Stats for wan0           Packets            Bytes
 	info.NextHops, info.Paths, info.PathsFull = dataplane.MaxNextHops, dataplane.MaxPaths+3, Counter{Packets: 7}
 	const full = `Limits
   states        hard limit   100000
-  next hops     hard limit    32766, reached: packets to others go by the stack (up-nexthop)
-  paths         hard limit    12286, reached: packets of others count under their deciding rules alone
+  next hops     hard limit    32766, reached: packets to other next hops go through the stack (up-nexthop)
+  paths         hard limit    12286, reached: packets of new paths count under their deciding rules alone
                 7 packets count under no rule: no path was free
   log           12 records lost: the ring was full
-Answers`
+Rejects`
 	if err := info.Print(&b); err != nil || !strings.Contains(b.String(), full) {
 		t.Errorf("info of full tables (%v):\n%s\nwant\n%s", err, b.String(), full)
 	}
@@ -122,7 +122,7 @@ func TestPrintInterfaces(t *testing.T) {
 	const want = `INTERFACE  HOOK  MODE    DRIVER  QUEUES  MTU    WHY
 eth0       xdp   native  igc     4       1500   physical device
 lo         tcx   -       -       1       65536  set skip; loopback has no driver
-another firewall's chain, nftables ip filter FORWARD, drops what is forwarded unless it accepts it: it sees the packets that weir hands to the stack
+the forward chain nftables ip filter FORWARD of another firewall drops packets by default, also those that weir hands to the stack: accept them there
 `
 	var b strings.Builder
 	if err := all.Print(&b); err != nil {

@@ -7,7 +7,7 @@ import (
 	"weir/internal/fw/rundir"
 )
 
-// Rule is a rule and what it has counted.
+// Rule is a rule and its counters.
 type Rule struct {
 	rundir.RuleText
 	Evaluations    uint64 `json:"evaluations"` // new connections that reached it
@@ -17,8 +17,8 @@ type Rule struct {
 	StateCreations uint64 `json:"state_creations"` // that it ever made
 }
 
-// PrintRules writes rules as pfctl -sr does, with their counters as pfctl -sr -v
-// does if verbose is 1, and with their numbers as -vv does if it is more.
+// PrintRules writes rules as pfctl -sr does. With verbose 1 it adds the counters, as
+// pfctl -sr -v does; with more, also the numbers, as -vv does.
 func PrintRules(w io.Writer, rules []Rule, verbose, pid int) error {
 	for i := range rules {
 		r := &rules[i]

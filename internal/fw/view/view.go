@@ -13,9 +13,9 @@ import (
 	"weir/internal/host/netif"
 )
 
-// A View reads what weir does in the process's network namespace, from the run
-// folder and the pinned maps. It needs no daemon. It may be kept for long: it follows
-// loads, tables of another size and other daemons. It is safe for concurrent use.
+// A View reads what weir does in the process's network namespace, from the run folder
+// and the pinned maps. It needs no daemon. It may be held for long: it follows loads, new
+// tables and new daemons. It is safe for concurrent use.
 type View struct {
 	folder rundir.Folder
 	dir    string // of the pins
@@ -24,7 +24,7 @@ type View struct {
 	pins *dataplane.View // those in force at the last read; nil if it failed
 }
 
-// A reading is what one read goes by.
+// A reading is the state of the pins that one read uses.
 type reading struct {
 	folder rundir.Folder
 	pins   *dataplane.View
@@ -36,11 +36,11 @@ type reading struct {
 	names  map[int]string    // of interfaces, by index
 }
 
-// swapTries is how often a read begins anew because the rules were replaced meanwhile.
+// swapTries is how often a read starts again because the rules were replaced meanwhile.
 const swapTries = 100
 
-// Open opens a View. The error wraps dataplane.ErrNotLoaded if weir does not run; the
-// methods of a View return it as well. The caller closes the view.
+// Open opens a View. If weir does not run, the error of Open and of the View's methods
+// wraps dataplane.ErrNotLoaded. The caller closes the view.
 func Open(f rundir.Folder) (*View, error) {
 	dir, err := dataplane.Folder("")
 	if err != nil {
@@ -69,8 +69,8 @@ func (v *View) release() error {
 	return err
 }
 
-// read gives do what is in force. If that is replaced meanwhile, do is called again,
-// so it must not keep what it found before.
+// read calls do with what is in force. If it is replaced meanwhile, do is called again,
+// so do must not keep earlier results.
 func (v *View) read(do func(*reading) error) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -83,10 +83,10 @@ func (v *View) read(do func(*reading) error) error {
 			return err
 		}
 	}
-	return fmt.Errorf("read what is loaded: it was replaced %d times meanwhile", swapTries)
+	return fmt.Errorf("read what is loaded: the rules were replaced %d times meanwhile", swapTries)
 }
 
-// follow opens the pins in force, if others are open, and reads what belongs to them.
+// follow opens the pins in force, unless they are open, and reads what belongs to them.
 func (v *View) follow() (*reading, error) {
 	if v.pins == nil || !v.pins.InForce() {
 		if err := v.release(); err != nil {
@@ -102,7 +102,7 @@ func (v *View) follow() (*reading, error) {
 	if err := rundir.ReadJSON(v.folder.Loaded(), &r.loaded); err != nil {
 		return nil, fmt.Errorf("read what is loaded: %w", err)
 	}
-	// The programs say which ruleset is in force: the record may be a moment behind.
+	// The programs know which ruleset is in force. The record may be a moment late.
 	var err error
 	if r.info, err = v.pins.Info(); err != nil {
 		return nil, err
@@ -155,8 +155,8 @@ func (r *reading) replaced() bool {
 }
 
 // Rules returns the rules in force with their counters, and the PID of the daemon that
-// loaded them. A rule counts the packets and states of every path that it stands in,
-// and so do match rules.
+// loaded them. A rule, also a match rule, counts the packets and states of every path
+// that contains it.
 func (v *View) Rules() (rules []Rule, pid int, err error) {
 	err = v.read(func(r *reading) error {
 		pid = r.loaded.PID
@@ -195,7 +195,7 @@ func (r *reading) rules() ([]Rule, error) {
 	return rules, nil
 }
 
-// NATPorts returns the port ranges of source translation in force, each once.
+// NATPorts returns the port ranges of the source translations in force, each once.
 func (v *View) NATPorts() ([]rundir.PortRange, error) {
 	var found []rundir.PortRange
 	err := v.read(func(r *reading) error {
@@ -210,8 +210,8 @@ func (v *View) NATPorts() ([]rundir.PortRange, error) {
 	return found, err
 }
 
-// States calls yield with the live states that a filter selects, until it returns
-// false. They are those of one table: a table that is replaced meanwhile is read to
+// States calls yield with each live state that a filter selects, until yield returns
+// false. The states are those of one table: a table that is replaced meanwhile is read to
 // its end.
 func (v *View) States(f *state.Filter, yield func(*state.View) bool) error {
 	v.mu.Lock()
@@ -230,7 +230,7 @@ func (v *View) States(f *state.Filter, yield func(*state.View) bool) error {
 	return nil
 }
 
-// context is what a state's numbers mean.
+// context resolves the numbers in a state.
 func (r *reading) context() *state.Context {
 	return &state.Context{
 		Now: r.info.Now, Timeouts: r.info.Timeouts,
