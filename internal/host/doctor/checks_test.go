@@ -88,14 +88,14 @@ func TestUnseen(t *testing.T) {
 		{"weir's counters, and the link is full", func(b *box) {
 			b.s.Unreadable = map[string]string{"weir": "permission denied"}
 			b.s.Interfaces[0].Mbit, b.s.Interfaces[0].MaxMbit = 500, 500
-		}, LimitLink, "; FWD-2, FWD-3, STATE-1, NAT-1 and 2 more could not be judged", nil},
-		{"weir's samples", func(b *box) { b.weir(0); b.s.After.Weir = nil }, LimitUnknown, "could not be judged here", nil},
-		{"a card's features", func(b *box) { b.s.Interfaces[1].Features = nil }, LimitFar, "; OFF-1 and OFF-2 could not be judged", []string{"OFF-1", "OFF-2"}},
+		}, LimitLink, "; FWD-2, FWD-3, STATE-1, NAT-1 and 2 more could not be checked", nil},
+		{"weir's samples", func(b *box) { b.weir(0); b.s.After.Weir = nil }, LimitUnknown, "could not be checked here", nil},
+		{"a card's features", func(b *box) { b.s.Interfaces[1].Features = nil }, LimitFar, "; OFF-1 and OFF-2 could not be checked", []string{"OFF-1", "OFF-2"}},
 		{"a kernel that tracks nothing", func(b *box) {
 			b.s.After.Conntrack = &Conntrack{}
 			delete(b.s.Sysctls, "net.netfilter.nf_conntrack_max")
 		}, LimitFar, "Nothing is wrong here: ", nil},
-		{"connections without their limit", func(b *box) { delete(b.s.Sysctls, "net.netfilter.nf_conntrack_max") }, LimitFar, "; CT-1 could not be judged", []string{"CT-1"}},
+		{"connections without their limit", func(b *box) { delete(b.s.Sysctls, "net.netfilter.nf_conntrack_max") }, LimitFar, "; CT-1 could not be checked", []string{"CT-1"}},
 		{"what hurts nobody", func(b *box) { b.s.Interfaces[0].EEE = nil }, LimitFar, "Nothing is wrong here: ", nil},
 	} {
 		b := newBox(4)
@@ -115,7 +115,7 @@ func TestUnseen(t *testing.T) {
 		if got := slices.Sorted(slices.Values(v.Unseen)); c.unseen != nil && !slices.Equal(got, c.unseen) {
 			t.Errorf("%s: unseen %q, want %q", c.name, got, c.unseen)
 		}
-		if (len(v.Unseen) > 0) != strings.Contains(v.Sentence, "could not be judged") {
+		if (len(v.Unseen) > 0) != strings.Contains(v.Sentence, "could not be checked") {
 			t.Errorf("%s: %q of %q", c.name, v.Unseen, v.Sentence)
 		}
 	}
@@ -438,7 +438,7 @@ func TestDamaged(t *testing.T) {
 		{"rx_crc_errors", "are damaged", Critical}, {"rx_crc_errors_phy", "are damaged", Critical}, {"port.rx_crc_errors", "are damaged", Critical},
 		{"rx_crc_errors.nic", "are damaged", Critical}, {"rx_fcs_err_frames", "are damaged", Critical}, {"align_errors", "are damaged", Critical},
 		{"rx_symbol_err_phy", "are damaged", Critical}, {"rx_fcs_errors", "are damaged", Critical}, {"rx_jabber.nic", "are damaged", Critical},
-		{"rx_long_length_errors", "for their length: a neighbour's MTU is not its own of 1500 bytes", Warning}, {"port.rx_oversize", "for their length", Warning},
+		{"rx_long_length_errors", "because of their length: a neighbour has another MTU than its own of 1500 bytes", Warning}, {"port.rx_oversize", "because of their length", Warning},
 		{"rx_csum_offload_errors", "", Notice}, {"tx_errors_xdp", "", Notice}, {"rx_buf_errors", "", Notice}, {"rx_queue_0_csum_err", "", Notice},
 	} {
 		b := newBox(4)

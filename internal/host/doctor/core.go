@@ -102,7 +102,7 @@ func (v *view) room(filled []*core) string {
 		return plural(count, "core") + " idle"
 	}
 	if mean >= exhausted {
-		return fmt.Sprintf("programs take the other %s, and packets go before them", plural(count, "core"))
+		return fmt.Sprintf("programs use the other %s, and packets have priority over them", plural(count, "core"))
 	}
 	return fmt.Sprintf("the other %s %s busy for %s of the time", plural(count, "core"), isAre(count), percent(mean))
 }
@@ -138,7 +138,7 @@ func allCoresFull(v *view) (o outcome) {
 	}
 	f.Remedies = []Remedy{
 		cheaper,
-		{Text: "take a machine with more or faster cores; do not enlarge rings, which only adds delay"},
+		{Text: "use a machine with more or faster cores; do not enlarge rings, which only adds delay"},
 	}
 	o.add(f)
 	return o

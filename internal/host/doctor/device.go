@@ -133,7 +133,7 @@ func slowLink(v *view, n *nic, o *outcome) {
 		f.Remedies = []Remedy{{Command: "ethtool --cable-test " + n.Name, Text: "where the driver can: find the broken pair (the link goes down for a moment), and change the cable; with two of its four pairs gigabit Ethernet falls back to 100 Mbit/s. Then look at the other port's settings"}}
 		if used, _, known := n.wire(v.Seconds); known && used < half {
 			f.Severity = Notice // probably a modem or a management port
-			f.Evidence = append(f.Evidence, fmt.Sprintf("%s is used to %s", n.Name, percent(used)))
+			f.Evidence = append(f.Evidence, fmt.Sprintf("%s is %s used", n.Name, percent(used)))
 		}
 	default:
 		return
@@ -230,7 +230,7 @@ func slot(v *view, n *nic, o *outcome) {
 	carries := laneGbit(p.Speed) * float64(p.Width)
 	f := Finding{
 		Severity: Notice, Subject: n.Name, core: -1,
-		Says:     fmt.Sprintf("%s sits in a slot of %s at %g GT/s, and could use %d at %g", n.Name, plural(p.Width, "lane"), p.Speed, max(p.MaxWidth, p.Width), max(p.MaxSpeed, p.Speed)),
+		Says:     fmt.Sprintf("%s sits in a slot of %s at %g GT/s, and supports %d at %g", n.Name, plural(p.Width, "lane"), p.Speed, max(p.MaxWidth, p.Width), max(p.MaxSpeed, p.Speed)),
 		Evidence: []string{fmt.Sprintf("%s: the slot carries %s Gbit/s in each direction, the link %s Mbit/s", n.Name, units.Digits(carries, 3), units.Thousands(n.Mbit))},
 		Remedies: []Remedy{{Command: "lspci -vv -s " + cmp.Or(p.Address, "$(basename $(readlink /sys/class/net/"+n.Name+"/device))"), Text: "see LnkCap and LnkSta; move the card to a slot with its lanes and speed, and see that no riser or BIOS setting narrows it"}},
 		Expect:   "the bus carries what the link does, with room for descriptors",
@@ -266,7 +266,7 @@ func hooks(v *view) (o outcome) {
 		}
 		o.add(Finding{
 			Severity: min(v.severe(v.load(n)), Warning), Subject: n.Name, core: -1,
-			Says:     fmt.Sprintf("weir judges packets of %s at %s, not at XDP: %s", n.Name, orNone(w.Hook), orNone(w.Why)),
+			Says:     fmt.Sprintf("weir handles packets of %s at %s, not at XDP: %s", n.Name, orNone(w.Hook), orNone(w.Why)),
 			Evidence: []string{"weir interfaces: " + n.Name + " " + w.Hook + ": " + w.Why},
 			Remedies: []Remedy{{Command: "weir interfaces", Text: "the column WHY says what to change: MTU, queues, LRO, a foreign program, or the driver"}},
 			Expect:   "packets of established connections cost a fraction of what they cost in the stack",

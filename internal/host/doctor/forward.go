@@ -31,7 +31,7 @@ func foreignDrop(v *view) (o outcome) {
 		}
 		o.add(Finding{
 			Severity: Warning, core: -1, Subject: c.Name,
-			Says:     fmt.Sprintf("%s drops what is forwarded unless it accepts it%s", c.Name, owner(c.Name, v.Services)),
+			Says:     fmt.Sprintf("%s drops forwarded packets by default%s", c.Name, owner(c.Name, v.Services)),
 			Evidence: []string{"chain " + c.Name + ": hook forward, policy drop"},
 			Remedies: []Remedy{v.accept(c.Name)},
 			Expect:   "packets that weir hands to the stack arrive",
@@ -50,10 +50,10 @@ func (v *view) accept(chain string) Remedy {
 		}
 	}
 	words := strings.Fields(chain)
-	const why = "what comes by these interfaces weir has judged already: two judges, and the stricter wins. Or leave the other firewall out"
+	const why = "weir has already filtered what comes in by these interfaces; with two filters, the stricter wins. Or remove the other firewall"
 	switch {
 	case len(judged) == 0:
-		return Remedy{Command: "weir interfaces", Text: "see which interfaces weir judges, and have the other filter accept what comes by them; or leave it out"}
+		return Remedy{Command: "weir interfaces", Text: "see which interfaces weir filters, and make the other firewall accept what comes in by them; or remove it"}
 	case slices.Contains(v.Services, "dockerd") && strings.HasSuffix(chain, " filter FORWARD"):
 		return Remedy{Command: eachInterface("iptables -I DOCKER-USER -i %s -j ACCEPT", judged), Text: why}
 	case words[0] == "nftables" && len(words) == 4:
@@ -105,10 +105,10 @@ func secondNAT(v *view) (o outcome) {
 		}
 		o.add(Finding{
 			Severity: Warning, core: -1, Subject: c.Name,
-			Says:     fmt.Sprintf("%s translates addresses beside weir: what goes by the stack may be translated twice", c.Name),
+			Says:     fmt.Sprintf("%s translates addresses beside weir: packets that go through the stack may be translated twice", c.Name),
 			Evidence: []string{"chain " + c.Name + ": hook " + c.Hook + ", with masquerade or snat"},
-			Remedies: []Remedy{{Command: listNAT(c.Name), Text: "find the rule and its handle or number; translate in one place: take it out there, or where it came from, or say in weir's rules no nat-to for those addresses"}},
-			Expect:   "replies find their way back, ports stay as weir chose them",
+			Remedies: []Remedy{{Command: listNAT(c.Name), Text: "find the rule and its handle or number, and translate in one place only: remove it there, or in the program that made it, or exclude those addresses from weir's nat-to"}},
+			Expect:   "replies come back, and ports stay as weir chose them",
 		})
 	}
 	return o
@@ -146,9 +146,9 @@ func advertisements(v *view) (o outcome) {
 		}
 		o.add(Finding{
 			Severity: Warning, Subject: r.Interface, core: -1,
-			Says:     fmt.Sprintf("the default route of IPv6 on %s was learnt by router advertisements, which are no longer heard now that the interface forwards: it will run out", r.Interface),
+			Says:     fmt.Sprintf("the default route of IPv6 on %s was learnt from router advertisements, which the interface ignores while it forwards: the route will expire", r.Interface),
 			Evidence: []string{key + "accept_ra = 1, forwarding = 1"},
-			Remedies: []Remedy{{Command: fmt.Sprintf("sysctl -w %saccept_ra=2", key), Text: "hear them although it forwards"}},
+			Remedies: []Remedy{{Command: fmt.Sprintf("sysctl -w %saccept_ra=2", key), Text: "accept them although it forwards"}},
 			Expect:   "IPv6 keeps working after the advertised lifetime (30 minutes by default)",
 		})
 	}
@@ -185,7 +185,7 @@ func reversePath(v *view) (o outcome) {
 		}
 		o.add(Finding{
 			Severity: Warning, Subject: name, core: -1,
-			Says:     fmt.Sprintf("%s is one of %d ways out, and its packets are dropped unless the way back to their source is the same (rp_filter strict)", name, len(ways)),
+			Says:     fmt.Sprintf("%s is one of %d uplinks, and drops packets whose replies would leave by another one (rp_filter strict)", name, len(ways)),
 			Evidence: []string{fmt.Sprintf("%s = %d, net.ipv4.conf.all.rp_filter = %d", key, own, all)},
 			Remedies: []Remedy{{Command: "sysctl -w " + key + "=2", Text: "loose: the source must be reachable by any interface; weir's own sanity checks stay"}},
 			Expect:   "replies that arrive on the other uplink are accepted",

@@ -92,7 +92,7 @@ func (v *view) tooLong(o *outcome, n *nic, long uint64, counter string) {
 	}
 	o.add(Finding{
 		Severity: min(gradeLoss(long, share), Warning), Subject: n.Name, core: -1, weight: share,
-		Says:     fmt.Sprintf("%s refuses %s of the frames for their length: a neighbour's MTU is not its own %s", n.Name, percent(share), cmp.Or(bytesOf(n.MTU), "one")),
+		Says:     fmt.Sprintf("%s refuses %s of the frames because of their length: a neighbour has another MTU than its own %s", n.Name, percent(share), cmp.Or(bytesOf(n.MTU), "one")),
 		Evidence: []string{grew(counter, n.Name, long, v.Seconds)},
 		Remedies: []Remedy{{Command: "ip -d link show dev " + n.Name, Text: "see its MTU, and set the same on all hosts and switches of this network (ip link set dev " + n.Name + " mtu …)"}},
 		Expect:   "the counter no longer grows",

@@ -36,7 +36,7 @@ func rootLock(v *view) (o outcome) {
 func (v *view) locked(n *nic, q *qdisc) Finding {
 	f := Finding{
 		Severity: Notice, Subject: n.Name, core: -1, weight: float64(q.Packets),
-		Says:     fmt.Sprintf("%s sends by %d queues, but one %s stands before all of them: sending cores wait for its lock", n.Name, n.TxQueues, q.Kind),
+		Says:     fmt.Sprintf("%s has %d send queues, but one %s is in front of all of them: sending cores wait for its lock", n.Name, n.TxQueues, q.Kind),
 		Evidence: []string{q.line(v.Seconds), fmt.Sprintf("the cores are %s busy on average", percent(v.meanBusy()))},
 		Remedies: []Remedy{{Command: fmt.Sprintf("tc qdisc replace dev %s root mq", n.Name), Text: "give each send queue a discipline of its own"}},
 		Expect:   "cores send without waiting for each other",

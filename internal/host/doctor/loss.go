@@ -271,7 +271,7 @@ func tailDrops(v *view, n *nic, o *outcome) {
 		}
 		if managers[q.Kind] {
 			f.Severity = Notice
-			f.Evidence = append(f.Evidence, q.Kind+" drops so that senders slow down before the queue is long")
+			f.Evidence = append(f.Evidence, q.Kind+" drops packets so that senders slow down before the queue grows long")
 		}
 		if used, sends, ok := n.wire(v.Seconds); ok && sends && used >= linkFull {
 			f.Severity = Notice
@@ -318,9 +318,9 @@ func tooBig(v *view) (o outcome) {
 	}
 	f := Finding{
 		Severity: grade, core: -1, weight: share,
-		Says:     fmt.Sprintf("packets exceed the MTU of their way out (%s): the hosts behind do not know the path's MTU", v.rate(failed+big)),
+		Says:     fmt.Sprintf("packets exceed the MTU of the interface they leave by (%s): the hosts do not know the path's MTU", v.rate(failed+big)),
 		Evidence: []string{fmt.Sprintf("refused with \"fragmentation needed\" or \"too big\": %s in %s", units.Thousands(int(failed+big)), seconds(v.Seconds))},
-		Expect:   "TCP never sends packets that are too big, also where ICMP errors are lost on the way",
+		Expect:   "TCP never sends packets that are too big, even if ICMP errors are lost on the way",
 	}
 	for i := range v.Interfaces {
 		if d := &v.Interfaces[i]; d.Up && d.MTU > 0 && d.MTU < 1500 && d.Kind != "loopback" {
@@ -329,7 +329,7 @@ func tooBig(v *view) (o outcome) {
 		}
 	}
 	if len(f.Remedies) == 0 {
-		f.Remedies = []Remedy{{Command: "ip route show cache", Text: "see which ways have a smaller MTU than their interface (mtu): bound the MSS of TCP on the interface that they leave by"}}
+		f.Remedies = []Remedy{{Command: "ip route show cache", Text: "see which routes have a smaller MTU than their interface (mtu): limit the MSS of TCP on the interface that they leave by"}}
 	}
 	o.add(f)
 	return o
@@ -343,7 +343,7 @@ func (v *view) clamp(d *Interface) []Remedy {
 		const rule = `meta nfproto %s iifname "%s" tcp flags syn / syn,rst tcp option maxseg size set %d; meta nfproto %s oifname "%s" tcp flags syn / syn,rst tcp option maxseg size set %d; `
 		both := fmt.Sprintf(rule, "ipv4", d.Name, d.MTU-40, "ipv4", d.Name, d.MTU-40) + fmt.Sprintf(rule, "ipv6", d.Name, d.MTU-60, "ipv6", d.Name, d.MTU-60)
 		return []Remedy{{Command: "nft 'table inet mss { chain forward { type filter hook forward priority mangle; " + both + "}; }'",
-			Text: fmt.Sprintf("bound the MSS of TCP to %d (IPv4) and %d (IPv6) through %s", d.MTU-40, d.MTU-60, d.Name)}}
+			Text: fmt.Sprintf("limit the MSS of TCP to %d (IPv4) and %d (IPv6) through %s", d.MTU-40, d.MTU-60, d.Name)}}
 	}
 	if d.Kind == "ppp" && d.Parent != "" {
 		return []Remedy{{Command: fmt.Sprintf("ip link set dev %s mtu %d", d.Parent, pppMTU+pppHeader),

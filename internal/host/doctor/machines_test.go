@@ -350,7 +350,7 @@ var ixgbeMachines = []machine{
 	{
 		// A router in a namespace. Its cards are veths, received in threads.
 		name: "veth-queue-full", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
-		says: []string{"cpu1 is full of receiving in threads", "queue 0 of lan0 carries 100 % of the packets", "programs take the other 1 core"},
+		says: []string{"cpu1 is full of receiving in threads", "queue 0 of lan0 carries 100 % of the packets", "programs use the other 1 core"},
 		build: func() *box {
 			b := newBox(2)
 			b.veth("lan0", 1, 900000, 0)

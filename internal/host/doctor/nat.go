@@ -103,7 +103,7 @@ func natUses(v *view) (o outcome) {
 	f := Finding{
 		Severity: grade, core: -1, weight: worst,
 		Says:     fmt.Sprintf("address translation has %s of its %s ports towards %s in use", percent(worst), full[0].Protocol, full[0].Far),
-		Remedies: []Remedy{morePorts, {Command: "weir states", Text: "see who has them: one host that opens thousands of connections to one destination is seldom well"}},
+		Remedies: []Remedy{morePorts, {Command: "weir states", Text: "see who has them: one host that opens thousands of connections to one destination is rarely healthy"}},
 		Expect:   "new connections to that destination keep succeeding",
 	}
 	const most = 5 // number of lines to print

@@ -151,9 +151,9 @@ func mitigations(v *view) (o outcome) {
 	}
 	o.add(Finding{
 		Severity: Notice, core: -1,
-		Says:     "a core is full, and mitigations of CPU vulnerabilities are part of each packet's cost",
+		Says:     "a core is full, and mitigations of CPU vulnerabilities add to the cost of each packet",
 		Evidence: dear,
-		Remedies: []Remedy{{Command: "grep . /sys/devices/system/cpu/vulnerabilities/*", Text: "see them all; they protect against programs on this box; whether a router without foreign programs needs them is its owner's decision (mitigations= of the kernel's command line). XDP makes fewer of the calls that they slow down"}},
+		Remedies: []Remedy{{Command: "grep . /sys/devices/system/cpu/vulnerabilities/*", Text: "see them all; they protect against programs on this box; whether a router without untrusted programs needs them is for its owner to decide (mitigations= of the kernel's command line). XDP makes fewer of the calls that they slow down"}},
 		Expect:   "up to a third more packets in the stack, less in XDP; measure with weir bench forward",
 	})
 	return o

@@ -279,7 +279,7 @@ func (v *view) unused(n *nic, now, want int) Finding {
 		f.core = c.ID
 		f.Evidence = append(f.Evidence, c.line())
 	}
-	f.because = fmt.Sprintf("%s brings its packets by %s of the %d that it has", n.Name, plural(now, "queue"), n.maxQueues())
+	f.because = fmt.Sprintf("%s receives on %s of the %d that it has", n.Name, plural(now, "queue"), n.maxQueues())
 	return f
 }
 
@@ -338,9 +338,9 @@ func dataSheet(v *view, n *nic, o *outcome) {
 	}
 	o.add(Finding{
 		Severity: Notice, Subject: n.Name, core: -1,
-		Says:     fmt.Sprintf("the data sheet of the %s speaks of %d queues; %s has %d, and the device is right", sheet.name, sheet.claimed, n.Name, n.maxQueues()),
+		Says:     fmt.Sprintf("the data sheet of the %s promises %d queues, but %s has %d", sheet.name, sheet.claimed, n.Name, n.maxQueues()),
 		Evidence: []string{fmt.Sprintf("%s: device %s, at most %s", n.Name, n.PCI.ID, plural(n.maxQueues(), "queue"))},
-		Expect:   "nothing changes: no setting adds queues that the silicon lacks",
-		Remedies: []Remedy{{Command: "ethtool -l " + n.Name, Text: fmt.Sprintf("see for yourself; count on %d cores receiving from %s, and let RPS spread further if they fill", n.maxQueues(), n.Name)}},
+		Expect:   "nothing changes: no setting adds queues that the hardware lacks",
+		Remedies: []Remedy{{Command: "ethtool -l " + n.Name, Text: fmt.Sprintf("verify it; count on %d cores receiving from %s, and let RPS spread further if they fill", n.maxQueues(), n.Name)}},
 	})
 }

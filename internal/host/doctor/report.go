@@ -7,7 +7,7 @@ import (
 )
 
 // Print writes the report for people: the verdict, the findings with their evidence, and
-// what could not be judged. Each notice takes one line unless all is true.
+// what could not be checked. Each notice takes one line unless all is true.
 func (r *Report) Print(w io.Writer, all bool) error {
 	p := &printer{w: w}
 	p.line("%s.", r.Verdict.Sentence)
@@ -87,7 +87,7 @@ func (p *printer) unreadable(checks []Judged, all bool) {
 	}
 	if len(ids) > most && !all {
 		p.line("")
-		p.line("Not readable here, so not judged (-v says why): %s", strings.Join(ids, " "))
+		p.line("Not readable here, so not checked (-v says why): %s", strings.Join(ids, " "))
 		return
 	}
 	head := false
@@ -97,7 +97,7 @@ func (p *printer) unreadable(checks []Judged, all bool) {
 		}
 		if !head {
 			p.line("")
-			p.line("Not readable here, so not judged:")
+			p.line("Not readable here, so not checked:")
 			head = true
 		}
 		p.line("  %-8s %s: %s", c.ID, c.Title, brief(c.Why))

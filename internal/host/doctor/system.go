@@ -22,7 +22,7 @@ func balancer(v *view) (o outcome) {
 	}
 	o.add(Finding{
 		Severity: Notice, core: -1,
-		Says:     "irqbalance runs: it moves interrupts every 10 s by their load, and knows nothing of queues that belong together",
+		Says:     "irqbalance runs: every 10 s it moves interrupts according to their load, and does not know which queues belong together",
 		Evidence: []string{"program irqbalance runs"},
 		Remedies: []Remedy{{Command: "systemctl disable --now irqbalance", Text: "before you set affinities by hand; otherwise it undoes them"}},
 		Expect:   "affinities stay as set",
@@ -135,7 +135,7 @@ func heldUp(v *view) (o outcome) {
 	if late := v.Seconds - v.Wished; late >= 1 && v.Seconds >= 1.5*v.Wished {
 		o.add(Finding{
 			Severity: Warning, core: -1, weight: late,
-			Says:     fmt.Sprintf("doctor asked for %s and got the processor back after %s: programs on this box get no time", seconds(v.Wished), seconds(v.Seconds)),
+			Says:     fmt.Sprintf("doctor asked for %s and got the processor back only after %s: programs on this box get too little time", seconds(v.Wished), seconds(v.Seconds)),
 			Evidence: []string{fmt.Sprintf("%s late", seconds(late))},
 			Remedies: []Remedy{v.forPrograms()},
 			Expect:   "logins, routing daemons and weir's own commands answer under load",

@@ -150,10 +150,10 @@ func (v *view) clashes(o *outcome, failed uint64) {
 	}
 	o.add(Finding{
 		Severity: grade, core: -1, weight: share,
-		Says:     fmt.Sprintf("the kernel's connection tracking drops %s that begin a connection which another one has just entered", v.rate(failed)),
+		Says:     fmt.Sprintf("the kernel's connection tracking drops %s that start a connection which another packet has just entered", v.rate(failed)),
 		Evidence: []string{fmt.Sprintf("insert_failed grew by %s in %s", units.Thousands(int(failed)), seconds(v.Seconds))},
-		Remedies: []Remedy{{Command: "conntrack -S", Text: "see which cores count it: hosts that ask two questions at once from one socket (DNS, for both kinds of address) and NAT of many to one address do it; have the rule choose ports at random (masquerade fully-random), or leave such packets out of tracking (notrack)"}},
-		Expect:   "the first packets of connections arrive; without that, programs ask again after seconds",
+		Remedies: []Remedy{{Command: "conntrack -S", Text: "see which cores count it: hosts that send two queries at once from one socket (DNS, for both kinds of addresses) and NAT of many to one address cause this; make the rule choose ports at random (masquerade fully-random), or leave such packets out of tracking (notrack)"}},
+		Expect:   "the first packets of connections arrive; otherwise programs retry after seconds",
 	})
 }
 
@@ -172,7 +172,7 @@ func trackedTwice(v *view) (o outcome) {
 		Severity: Notice, core: -1, weight: float64(kernel) / float64(mine),
 		Says:     fmt.Sprintf("the kernel tracks %s connections beside weir's %s states: much traffic takes the stack", units.Thousands(kernel), units.Thousands(mine)),
 		Evidence: []string{"weir info counts what is handed to the stack, by reason (up-…)"},
-		Remedies: []Remedy{{Command: "weir info", Text: "see which reason hands packets up; weir interfaces shows the hooks"}},
+		Remedies: []Remedy{{Command: "weir info", Text: "see which reason hands packets to the stack; weir interfaces shows the hooks"}},
 		Expect:   "packets that weir forwards itself cost a fraction",
 	})
 	return o

@@ -143,7 +143,7 @@ func (v *view) notes() (notes []string) {
 	}
 	for i := range v.nics {
 		if share, _, known := v.nics[i].used(v.Seconds); known && share > impossible {
-			notes = append(notes, fmt.Sprintf("%s counted %s of what a link of its speed (%s Mbit/s) carries: its load is not judged",
+			notes = append(notes, fmt.Sprintf("%s counted %s of what a link of its speed (%s Mbit/s) carries: its load is not checked",
 				v.nics[i].Name, percent(share), units.Thousands(v.nics[i].Mbit)))
 		}
 	}
@@ -371,9 +371,9 @@ func without(unseen []string) string {
 	case len(unseen) == 0:
 		return ""
 	case len(unseen) > most:
-		return fmt.Sprintf("; %s and %d more could not be judged", strings.Join(unseen[:most], ", "), len(unseen)-most)
+		return fmt.Sprintf("; %s and %d more could not be checked", strings.Join(unseen[:most], ", "), len(unseen)-most)
 	}
-	return "; " + join(unseen) + " could not be judged"
+	return "; " + join(unseen) + " could not be checked"
 }
 
 // nothing returns the verdict if no check found a problem.
@@ -405,7 +405,7 @@ var needed = []string{"CPU-1", "RING-1"}
 var refusing = []string{"STATE-1", "NAT-1"}
 
 func untold(missing []string) Verdict {
-	return Verdict{Limit: LimitUnknown, Sentence: "Nothing was found, but the router's limit is unknown: " + join(missing) + " could not be judged here"}
+	return Verdict{Limit: LimitUnknown, Sentence: "Nothing was found, but the router's limit is unknown: " + join(missing) + " could not be checked here"}
 }
 
 func (r *Report) blind(needed []string) (ids []string) {
@@ -465,7 +465,7 @@ func (v *view) busiest() string {
 		parts = append(parts, fmt.Sprintf("packets take at most %s of a core (%s)", percent(c.network()), c.name()))
 	}
 	if n, share, _ := v.fullest(); n != nil && share < linkFull {
-		parts = append(parts, fmt.Sprintf("the fullest link, %s, is used to %s", n.Name, percent(share)))
+		parts = append(parts, fmt.Sprintf("the fullest link, %s, is %s used", n.Name, percent(share)))
 	}
 	var programs, kernel []*core
 	for i := range v.cores {
