@@ -11,12 +11,13 @@ import (
 )
 
 // priorityRules give priorities to what leaves by the bridge, and to what comes for the
-// box. They do not cover IPv6.
+// box. They do not cover IPv6. What leaves for 10.2.2.20 has no state on that side.
 const priorityRules = `
 pass allow-opts
 match out on wan-bridge inet proto icmp set prio 5
 match out on wan-bridge inet proto tcp set prio (2, 6)
 match in on lan-wire inet proto icmp to lan-wire set prio 3
+pass out on wan-bridge inet proto icmp to 10.2.2.20 no state allow-opts set prio 1
 `
 
 // prioritySeen is an nftables table. It counts what the bridge's port sends, after weir,
@@ -28,10 +29,14 @@ table netdev seen {
 	counter data {}
 	counter acks {}
 	counter tcp_other {}
+	counter stateless {}
+	counter stateless_other {}
 	counter six {}
 	counter six_other {}
 	chain sent {
 		type filter hook egress device "port-wan" priority 0;
+		ip daddr 10.2.2.20 meta priority 0:1 counter name stateless accept
+		ip daddr 10.2.2.20 counter name stateless_other accept
 		ip protocol icmp meta priority 0:5 counter name echo accept
 		ip protocol icmp counter name echo_other accept
 		ip protocol tcp meta priority 0:2 counter name data accept
@@ -89,6 +94,11 @@ func TestPriorities(t *testing.T) {
 		expect("forwarded", "netdev seen", "echo", 3)
 		b.Run(lab.LAN, "ping", "-n", "-R", "-c", "3", "-i", "0.1", "-W", "2", "-I", lan.Addr(10, false), to)
 		expect("forwarded by the stack, with options", "netdev seen", "echo", 6)
+		for i, options := range [][]string{nil, {"-R"}} {
+			args := append([]string{"-n", "-c", "3", "-i", "0.1", "-W", "2", "-I", lan.Addr(10, false)}, options...)
+			b.Run(lab.LAN, "ping", append(args, wan.Addr(20, false))...)
+			expect(fmt.Sprint("no state where it leaves ", options), "netdev seen", "stateless", 3*(i+1))
+		}
 		b.Run(lab.FW, "ping", "-n", "-c", "3", "-i", "0.1", "-W", "2", to)
 		expect("the box's own", "netdev seen", "echo", 9)
 		b.Run(lab.LAN, "ping", "-n", "-c", "3", "-i", "0.1", "-W", "2", "-I", lan.Addr(10, false), lan.Addr(1, false))
@@ -100,7 +110,7 @@ func TestPriorities(t *testing.T) {
 		server.Wait(10*time.Second, 0)
 		expect("TCP with data", "netdev seen", "data", 5)
 		expect("TCP without data", "netdev seen", "acks", 2)
-		for _, other := range []string{"echo_other", "tcp_other", "six_other"} {
+		for _, other := range []string{"echo_other", "stateless_other", "tcp_other", "six_other"} {
 			if n := seen(b, "netdev seen", other); n != 0 {
 				b.Errorf("%d packets of %s have another priority", n, other)
 			}

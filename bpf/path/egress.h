@@ -42,7 +42,7 @@ __noinline __u32 egress_decision(hook_ctx *ctx, struct packet *p)
 {
 	struct scratch *s = scratch_get();
 	enum mark value = mark_value(ctx->mark);
-	__u32 number, decided;
+	__u32 number;
 
 	if (!s || !p || value == MARK_NONE)
 		return 0;
@@ -52,10 +52,8 @@ __noinline __u32 egress_decision(hook_ctx *ctx, struct packet *p)
 		return handoff_get(&s->handoff, 0);
 	}
 	if (value >= MARK_RECORD) {
-		decided = handoff_get(&s->handoff, value - MARK_RECORD);
-		if (decided == HANDOFF_PASSED)
-			p->qos = handoff_qos(&s->handoff, value - MARK_RECORD);
-		return decided;
+		p->qos = handoff_qos(&s->handoff, value - MARK_RECORD);
+		return handoff_get(&s->handoff, value - MARK_RECORD);
 	}
 	if (value == MARK_LEAVES)
 		tuple_reverse(&s->handoff, &p->tuple);
@@ -88,7 +86,10 @@ static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 num
 	st = handoff_state(number, &p->tuple);
 	if (!st)
 		return count_verdict(i, REASON_GUARD, p->length);
-	qos_set_state(ctx, p, st, STATE_DIRECTION(number));
+	if (p->qos && state_is_evaluated(st))
+		hook_prioritize(ctx, p->qos);
+	else
+		qos_set_state(ctx, p, st, STATE_DIRECTION(number));
 	/* MARK_LEAVES is for a device that sends the packet on by another one */
 	hook_set_mark(ctx, mark_set(rule_mark_all(st, p->mark), MARK_LEAVES));
 	if (!(st->flags & STATE_NAT))

@@ -69,7 +69,7 @@ static __always_inline int handoff_claim(struct handoff *h, __u32 what, __u32 re
 }
 
 /* Records a packet under s->handoff; < 0: no record is left. */
-__noinline int handoff_record(struct scratch *s, __u32 what, __u32 fingerprint)
+__noinline int handoff_record(struct scratch *s, __u32 what, __u32 fingerprint, __u32 qos)
 {
 	struct handoff *h;
 	int n;
@@ -80,6 +80,7 @@ __noinline int handoff_record(struct scratch *s, __u32 what, __u32 fingerprint)
 	if (!h) {
 		s->record.record[0] = (__u64)shared.now << 32 | what;
 		s->record.fingerprint[0] = fingerprint;
+		s->record.qos[0] = qos;
 		if (!bpf_map_update_elem(&handoffs, &s->handoff, &s->record, BPF_NOEXIST))
 			return 0;
 		h = bpf_map_lookup_elem(&handoffs, &s->handoff);
@@ -87,8 +88,10 @@ __noinline int handoff_record(struct scratch *s, __u32 what, __u32 fingerprint)
 			return -1;
 	}
 	n = handoff_claim(h, what, s->handoff.pad == HANDOFF_FRAGMENT ? 1 : handoff_records);
-	if (n >= 0)
-		h->fingerprint[n & (HANDOFF_RECORDS - 1)] = fingerprint;
+	if (n < 0)
+		return n;
+	h->fingerprint[n & (HANDOFF_RECORDS - 1)] = fingerprint;
+	h->qos[n & (HANDOFF_RECORDS - 1)] = qos;
 	return n;
 }
 
@@ -97,7 +100,7 @@ static __always_inline int handoff_first(struct scratch *s, const struct packet 
 {
 	s->handoff = p->tuple;
 	handoff_fragment(&s->handoff, p);
-	return handoff_record(s, what, 0);
+	return handoff_record(s, what, 0, 0);
 }
 
 /* Returns what tells a packet from others with its tuple. Any quote of it has this:
@@ -125,12 +128,12 @@ static __always_inline __u32 handoff_get(const struct tuple *key, __u32 number)
 	return handoff_is_live(record) ? record : 0;
 }
 
-/* Returns what the rules set for the last packet of a record without a state. */
+/* Returns what the rules set for the last packet of a record. */
 static __always_inline __u32 handoff_qos(const struct tuple *key, __u32 number)
 {
 	const struct handoff *h = bpf_map_lookup_elem(&handoffs, key);
 
-	return h && number < HANDOFF_RECORDS ? h->fingerprint[number] : 0;
+	return h && number < HANDOFF_RECORDS ? h->qos[number] : 0;
 }
 
 /* Returns the record of a tuple whose last packet an error quotes, else the latest; 0:
@@ -185,6 +188,21 @@ static __always_inline struct state *handoff_quoted(const struct scratch *s, __u
 	return *number ? handoff_state(*number, &q->tuple) : 0;
 }
 
+/* Returns how TCX egress finds the state of a packet by its tuple in the stack.
+ * MARK_NONE: it needs a record. Either the tuple is none of the state's, or the rules of
+ * a side without state gave this packet its priority. reply: the tuple of its reply. */
+static __always_inline enum mark handoff_by_state(const struct packet *p, const struct state *st,
+						  const struct tuple *reply)
+{
+	if (p->qos && state_is_evaluated(st))
+		return MARK_NONE;
+	if (addr_equal(&reply->src, &p->tuple.dst) && reply->sport == p->tuple.dport)
+		return MARK_CAME;
+	if (addr_equal(&reply->dst, &p->tuple.src) && reply->dport == p->tuple.sport)
+		return MARK_LEAVES;
+	return MARK_NONE;
+}
+
 /* Returns how TCX egress finds a packet that the stack is to forward and whose
  * destination has been translated. MARK_NONE: not at all. number: of its state, 0: none. */
 __noinline enum mark handoff_value(hook_ctx *ctx, const struct packet *p, __u32 number)
@@ -192,6 +210,7 @@ __noinline enum mark handoff_value(hook_ctx *ctx, const struct packet *p, __u32 
 	struct scratch *s = scratch_get();
 	const struct tuple *reply = 0;
 	const struct state *st;
+	enum mark value;
 	__u32 fingerprint = 0;
 	int n;
 
@@ -206,16 +225,13 @@ __noinline enum mark handoff_value(hook_ctx *ctx, const struct packet *p, __u32 
 	}
 	if (p->fragment == FRAGMENT_LATER) {
 		handoff_fragment(&s->handoff, p);
-	} else if (!reply) {
-		fingerprint = p->qos;
-	} else {
-		if (addr_equal(&reply->src, &p->tuple.dst) && reply->sport == p->tuple.dport)
-			return MARK_CAME;
-		if (addr_equal(&reply->dst, &p->tuple.src) && reply->dport == p->tuple.sport)
-			return MARK_LEAVES;
+	} else if (reply) {
+		value = handoff_by_state(p, st, reply);
+		if (value != MARK_NONE)
+			return value;
 		fingerprint = handoff_fingerprint(ctx, p);
 	}
-	n = handoff_record(s, HANDOFF_PASSED | number, fingerprint);
+	n = handoff_record(s, HANDOFF_PASSED | number, fingerprint, p->qos);
 	return n < 0 ? MARK_NONE : MARK_RECORD + n;
 }
 
@@ -302,7 +318,7 @@ __noinline enum mark handoff_local_mark(const struct packet *p, const struct add
 	s->handoff.dst = *dst;
 	if (p->fragment == FRAGMENT_LATER)
 		handoff_fragment(&s->handoff, p);
-	n = handoff_record(s, HANDOFF_PASSED | HANDOFF_MULTICAST, 0);
+	n = handoff_record(s, HANDOFF_PASSED | HANDOFF_MULTICAST, 0, 0);
 	return n < 0 ? MARK_NONE : MARK_RECORD + n;
 }
 

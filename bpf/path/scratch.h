@@ -45,6 +45,7 @@ struct nat_port_search {
 struct handoff {
 	__u64 record[HANDOFF_RECORDS]; /* tick << 32 | HANDOFF_*; 0: free		*/
 	__u32 fingerprint[HANDOFF_RECORDS];  /* of the last packet; see handoff_fingerprint()	*/
+	__u32 qos[HANDOFF_RECORDS];    /* QOS_* of the last packet			*/
 };
 
 struct scratch {

@@ -301,7 +301,7 @@ static __always_inline int slow_in(hook_ctx *ctx, void *tails)
 		r = slow_track(ctx, s);
 	if (r == UNDECIDED) {
 		st = state_get(STATE_INDEX(s->state));
-		s->evaluate = st && st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT);
+		s->evaluate = st && state_is_evaluated(st);
 	}
 	if (r == REASON_LAST_PASS || s->evaluate) {
 		bpf_tail_call(ctx, tails, TAIL_MISS);

@@ -154,6 +154,12 @@ static __always_inline struct flow *state_flow(const struct state *s, __u32 dire
 	return (struct flow *)((char *)&s->flow_forth + (direction & 1) * 128);
 }
 
+/* Whether a side keeps no state: each packet meets the rules of that side. */
+static __always_inline int state_is_evaluated(const struct state *s)
+{
+	return s->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT);
+}
+
 /* Returns the number of the queue for packets of a direction; 0: none. */
 static __always_inline __u16 state_queue(const struct state *s, __u32 direction)
 {

@@ -163,6 +163,7 @@ type xdpHandoff struct {
 	_           structs.HostLayout
 	Record      [8]uint64
 	Fingerprint [8]uint32
+	Qos         [8]uint32
 }
 
 type xdpHints struct {

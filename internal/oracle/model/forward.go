@@ -43,8 +43,8 @@ func (m *Model) output(p *packet, c *connection, d int, why reason.Reason, evalu
 		half := m.halfTranslated(p, c, d)
 		p.ip().write(half)
 		p.mark = c.routeMark(p.mark, d)
-		if p.fragment != fragmentLater && half != p.tuple && half != leaves {
-			m.record(keyOf(p, half), record{c: c, d: d, print: p.print()}) // for an error that quotes it
+		if p.fragment != fragmentLater && c.Flags&state.NAT != 0 && m.needsRecord(p, c, d, half) {
+			m.record(keyOf(p, half), record{c: c, d: d, qos: m.packetQoS(p), print: p.print()}) // for an error that quotes it
 		}
 		return p.upLocal(reason.UpRoute)
 	case r.up != nil:

@@ -29,14 +29,16 @@ type record struct {
 	c         *connection // nil: without a state
 	d         int
 	multicast bool
-	qos       packetQoS // without a state: what rules set for its last packet
+	qos       packetQoS // what rules set for its last packet
 	print     uint32    // tells the last packet from others in a quote
 }
 
 func (m *Model) live(r *record) bool { return r.used && m.now.Since(r.at) < recordLife }
 
+// same reports whether two records are one. A connection that has taken the index of one
+// that is gone also takes its record.
 func (r *record) same(o *record) bool {
-	return r.c == o.c && r.d == o.d && r.multicast == o.multicast
+	return (r.c == nil) == (o.c == nil) && (r.c == nil || r.c.Index == o.c.Index) && r.d == o.d && r.multicast == o.multicast
 }
 
 // keyOf returns the key of a packet with a tuple.
@@ -90,17 +92,25 @@ func (m *Model) handOff(p *packet, why reason.Reason, c *connection, d int, half
 		value = m.record(keyOf(p, half), record{c: c, d: d})
 	case c == nil:
 		value = m.record(keyOf(p, half), record{qos: m.packetQoS(p)})
-	case half == p.tuple:
-	case half == c.leaving(d):
+	case m.needsRecord(p, c, d, half):
+		value = m.record(keyOf(p, half), record{c: c, d: d, qos: m.packetQoS(p), print: p.print()})
+	case half != p.tuple:
 		value = MarkLeaves
-	default:
-		value = m.record(keyOf(p, half), record{c: c, d: d, print: p.print()})
 	}
 	if value == MarkNone {
 		return p.drop(reason.MarkTaken)
 	}
 	return Outcome{Verdict: Up, Reason: why, Mark: m.marks().Set(p.mark, value), Number: c.number(d), Frame: p.frame}
 }
+
+// needsRecord reports whether TCX egress could not find the packet's connection by the
+// tuple that the stack shows, or not what the rules of a side without state gave it.
+func (m *Model) needsRecord(p *packet, c *connection, d int, half state.Tuple) bool {
+	return half != p.tuple && half != c.leaving(d) || c.evaluated() && m.packetQoS(p) != packetQoS{}
+}
+
+// evaluated reports whether a side of the connection keeps no state.
+func (c *connection) evaluated() bool { return c.Flags&(state.EvaluateIn|state.EvaluateOut) != 0 }
 
 // print returns what tells a packet from others with its tuple in any quote of it.
 func (p *packet) print() uint32 {
@@ -146,6 +156,9 @@ func (m *Model) handedOff(f *Frame, p *packet, made *state.State) Outcome {
 		return p.drop(reason.Guard) // it has waited, and its connection is gone
 	}
 	p.qos = r.c.qos[r.d]
+	if r.c.evaluated() && r.qos != (packetQoS{}) {
+		p.recorded = &r.qos
+	}
 	p.mark = m.marks().Set(r.c.markOn(p.mark), MarkLeaves)
 	if r.c.Flags&state.NAT != 0 {
 		t := p.tuple
