@@ -355,6 +355,12 @@ func TestWatch(t *testing.T) {
 			{"route", netif.ChangedRoutes, func() error {
 				return netlink.RouteAdd(&netlink.Route{LinkIndex: wan.Attrs().Index, Dst: network})
 			}},
+			{"routing rule", netif.ChangedRoutes, func() error {
+				return netlink.RuleAdd(routingRule())
+			}},
+			{"routing rule gone", netif.ChangedRoutes, func() error {
+				return netlink.RuleDel(routingRule())
+			}},
 			{"neighbour", netif.ChangedNeighbours, func() error {
 				return netlink.NeighAdd(&netlink.Neigh{
 					LinkIndex: wan.Attrs().Index, State: unix.NUD_REACHABLE, IP: net.IPv4(203, 0, 113, 77),
@@ -381,6 +387,13 @@ func TestWatch(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// routingRule is what ip rule add fwmark 2 lookup 100 makes.
+func routingRule() *netlink.Rule {
+	r := netlink.NewRule()
+	r.Family, r.Mark, r.Table = unix.AF_INET, 2, 100
+	return r
 }
 
 func await(t *testing.T, changes <-chan netif.Change, want netif.Change, name string) {

@@ -18,7 +18,7 @@ type Change uint8
 const (
 	ChangedLinks Change = 1 << iota
 	ChangedAddresses
-	ChangedRoutes
+	ChangedRoutes     // a route, or a rule of ip rule that chooses one
 	ChangedDefault    // a default route, so perhaps the group egress
 	ChangedNeighbours // a new link-layer address, or none any more
 
@@ -29,7 +29,8 @@ const (
 // MB of messages. If some are lost, everything is listed again.
 const watchBuffer = 1 << 20
 
-// Watcher receives the kernel's events of links, addresses, routes and neighbours.
+// Watcher receives the kernel's events of links, addresses, routes, routing rules
+// and neighbours.
 type Watcher struct {
 	socket     *nl.NetlinkSocket
 	neighbours map[Neighbour]string
@@ -41,6 +42,7 @@ func Watch() (*Watcher, error) {
 	s, err := nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK,
 		unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
 		unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE,
+		unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE,
 		unix.RTNLGRP_NEIGH)
 	if err != nil {
 		return nil, fmt.Errorf("listen to the kernel's network events: %w", err)
@@ -83,6 +85,8 @@ func (w *Watcher) change(m *syscall.NetlinkMessage) Change {
 		if len(m.Data) > 1 && m.Data[1] == 0 { // rtmsg.rtm_dst_len
 			return ChangedRoutes | ChangedDefault
 		}
+		return ChangedRoutes
+	case unix.RTM_NEWRULE, unix.RTM_DELRULE:
 		return ChangedRoutes
 	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
 		return w.neighbourChange(m)
