@@ -1,12 +1,16 @@
 package test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"weir/internal/fw/reason"
 	"weir/internal/lab"
+	"weir/internal/testenv"
 	"weir/test/lib"
 )
 
@@ -96,6 +100,9 @@ func anotherUplink(b *lib.Box) {
 			}
 		}
 	}
+	if states := b.Weir("states", "-v", "host", lib.FarHost); !strings.Contains(states, ", mark 0x2/0xf") {
+		b.Errorf("weir states -v shows no mark:\n%s", states)
+	}
 	for _, s := range b.States("host", lib.FarHost) {
 		if s.Src.NewAddr.String() != "198.18.1.2" {
 			b.Errorf("a connection by wan1 is translated to %s", s.Src.NewAddr)
@@ -174,5 +181,35 @@ func otherBitsForWeir(b *lib.Box) {
 	othersBits(b)
 	if out, err := b.Try(lab.FW, "ping", "-n", "-m", fmt.Sprint(0x700), "-c", "1", "-W", "1", wanHost); err == nil {
 		b.Errorf("ping with weir's new bits by the box is answered:\n%s", out)
+	}
+}
+
+//	container: ping -m MARK ══ netkit ══ fw
+//
+// A netkit pair, as container runtimes make it, keeps the marks of its packets. weir's
+// own bits let nothing in, and the other bits are there for rules.
+func TestMarksOfAContainer(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "xdp")
+	if err := b.Netkit("nk0", lab.WAN, "nk"); errors.Is(err, unix.EOPNOTSUPP) {
+		testenv.SkipOutside(t, "this kernel has no netkit devices; the emulated one has: %v", err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	b.Address(lab.FW, "nk0", "198.18.9.1/24")
+	b.Address(lab.WAN, "nk", "198.18.9.2/24")
+	b.WeirRun("set skip on lo\nblock\npass in on nk0 inet proto icmp marked 0x80000/0xff0000\n")
+	b.AwaitHook("nk0")
+	for _, test := range []struct {
+		mark   uint32
+		passes bool
+	}{
+		{0x80000, true}, {0x80000 | 7<<29, true}, {0, false}, {1 << 29, false}, {2 << 29, false},
+		{3 << 29, false}, {7 << 29, false}, {0xffffffff, false},
+	} {
+		out, err := b.Try(lab.WAN, "ping", "-n", "-m", fmt.Sprint(test.mark), "-c", "1", "-W", "2", "198.18.9.1")
+		if passes := err == nil; passes != test.passes {
+			b.Errorf("ping -m %#x is answered: %t, want %t\n%s", test.mark, passes, test.passes, out)
+		}
 	}
 }

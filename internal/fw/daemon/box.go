@@ -375,7 +375,7 @@ func (b *box) noteLoaded(first bool) {
 	}
 	b.loaded = rundir.Loaded{
 		File: b.source.Path, Unloaded: b.source.Builtin, Time: time.Now(),
-		Base: b.rules.base, Rules: len(b.rules.texts), Limit: b.rules.options.MaxStates,
+		Base: b.rules.base, Rules: len(b.rules.texts), Limit: b.rules.options.MaxStates, Queues: b.rules.program.Queues,
 		PID: os.Getpid(), Mode: string(b.cfg.Mode), Started: started,
 	}
 	if err := rundir.WriteJSON(b.cfg.Folder.Loaded(), b.loaded); err != nil {

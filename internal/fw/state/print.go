@@ -29,7 +29,7 @@ func (v *View) Verbose() string {
 		fmt.Fprintf(&b, "\n   %s  %s", first.Sequence, second.Sequence)
 	}
 	fmt.Fprintf(&b, "\n   age %s, expires in %s, %d:%d pkts, %d:%d bytes%s",
-		clock(v.Age), clock(v.Expires), v.Src.Packets, v.Dst.Packets, v.Src.Bytes, v.Dst.Bytes, v.rules()+v.prios())
+		clock(v.Age), clock(v.Expires), v.Src.Packets, v.Dst.Packets, v.Src.Bytes, v.Dst.Bytes, v.rules()+v.given())
 	return b.String()
 }
 
@@ -54,23 +54,34 @@ func (v *View) rules() string {
 	return fmt.Sprintf(", rule %s, out rule %s", v.RuleIn, v.RuleOut)
 }
 
-// prios returns ", prio N" for both directions. If replies have another priority, it adds
-// that: ", prio 3, replies prio 7".
-func (v *View) prios() string {
-	text := ""
-	if v.Src.Prio != "" {
-		text = ", prio " + v.Src.Prio
-	}
-	if v.Dst.Prio != "" && v.Dst.Prio != v.Src.Prio {
-		text += ", replies prio " + v.Dst.Prio
+// given returns what rules set for packets: ", prio 3, replies prio 7, queue voice, mark
+// 0x2/0xf". What replies have is printed if it differs.
+func (v *View) given() string {
+	text := bothWays("prio", v.Src.Prio, v.Dst.Prio) + bothWays("queue", v.Src.Queue, v.Dst.Queue)
+	if v.Mark != "" {
+		text += ", mark " + v.Mark
 	}
 	return text
 }
 
+func bothWays(what, forth, back string) string {
+	text := ""
+	if forth != "" {
+		text = ", " + what + " " + forth
+	}
+	if back != "" && back != forth {
+		text += ", replies " + what + " " + back
+	}
+	return text
+}
+
+// oldRuleset stands for what a ruleset said that is not in force any more.
+const oldRuleset = "old"
+
 // String returns the rule's number, or "old" for a rule of an earlier ruleset.
 func (r *RuleRef) String() string {
 	if r.Old {
-		return "old"
+		return oldRuleset
 	}
 	return fmt.Sprint(r.Nr)
 }

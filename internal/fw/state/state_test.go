@@ -21,6 +21,7 @@ func context(now Tick) *Context {
 		Now:       now,
 		Rule:      func(global uint32) (int, bool) { return int(global) - 1, global <= 100 },
 		Interface: func(uint16) string { return "em0" },
+		Queue:     func(number uint16) string { return map[uint16]string{3: "bulk", 4: "bulk, voice"}[number] },
 	}
 	c.Timeouts[TCPEstablished] = 86400 * TicksPerSecond
 	c.Timeouts[UDPSingle] = 30 * TicksPerSecond
@@ -197,6 +198,32 @@ func TestWrap(t *testing.T) {
 	}
 }
 
+// TestGiven checks what is printed of the queues and marks that rules set.
+func TestGiven(t *testing.T) {
+	for _, test := range []struct {
+		queues [2]uint16
+		mark   uint32
+		masks  [2]uint32
+		want   string
+	}{
+		{[2]uint16{}, 0, [2]uint32{}, ""},
+		{[2]uint16{3, 3}, 0, [2]uint32{}, ", queue bulk"},
+		{[2]uint16{4, 9}, 0, [2]uint32{}, ", queue (bulk, voice), replies queue old"},
+		{[2]uint16{0, 3}, 2, [2]uint32{0xf, 0xf0}, ", replies queue bulk, mark 0x2/0xff"},
+		{[2]uint16{}, 0, [2]uint32{0, 1}, ", mark 0x0/0x1"},
+	} {
+		s := natted()
+		s.Queues, s.Mark, s.MarkMask = test.queues, test.mark, test.masks
+		if test.masks != [2]uint32{} {
+			s.Flags |= Marked
+		}
+		v := s.View(context(2000))
+		if got := v.given(); got != test.want {
+			t.Errorf("queues %d, mark %#x/%#x print %q, want %q", test.queues, test.mark, test.masks, got, test.want)
+		}
+	}
+}
+
 // TestPrio checks the printed form of set prio, and which of two priorities a packet
 // gets.
 func TestPrio(t *testing.T) {
@@ -211,7 +238,7 @@ func TestPrio(t *testing.T) {
 		{0, PrioOf(5, 5), ", replies prio 5"},
 	} {
 		v := View{Src: End{Prio: test.forth.String()}, Dst: End{Prio: test.back.String()}}
-		if got := v.prios(); got != test.want {
+		if got := v.given(); got != test.want {
 			t.Errorf("%d and %d print %q, want %q", test.forth, test.back, got, test.want)
 		}
 	}

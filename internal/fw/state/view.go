@@ -1,8 +1,10 @@
 package state
 
 import (
+	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -20,6 +22,7 @@ type Context struct {
 	Timeouts  Timeouts                              // in force, with adaptive scaling applied
 	Rule      func(global uint32) (nr int, ok bool) // number in the ruleset in force; ok is false for an earlier ruleset
 	Interface func(index uint16) string
+	Queue     func(number uint16) string // what set queue names: a queue, or "a, b"; "" for a number of an earlier ruleset
 }
 
 // A View is a state for people and programs: the JSON form of `weir states`, and the
@@ -37,6 +40,7 @@ type View struct {
 	RuleIn    *RuleRef      `json:"rule_in,omitempty"`
 	RuleOut   *RuleRef      `json:"rule_out,omitempty"`
 	Options   bool          `json:"allow_opts,omitempty"`
+	Mark      string        `json:"mark,omitempty"` // set by rules, in the form of set mark: 0x2/0xf
 }
 
 // A Direction says which crossings a state covers.
@@ -59,6 +63,7 @@ type End struct {
 	Packets  uint64     `json:"packets"` // sent by this end
 	Bytes    uint64     `json:"bytes"`
 	Prio     string     `json:"prio,omitempty"`     // of the packets that it sends, in the form of set prio
+	Queue    string     `json:"queue,omitempty"`    // likewise, in the form of set queue
 	Sequence *Sequence  `json:"sequence,omitempty"` // TCP only
 }
 
@@ -93,19 +98,22 @@ func (s *State) View(c *Context) View {
 	if zone := s.Tuple[0].Zone; zone != 0 {
 		v.Interface = c.Interface(zone)
 	}
+	if s.Flags&Marked != 0 {
+		v.Mark = fmt.Sprintf("%#x/%#x", s.Mark, s.MarkMask[0]|s.MarkMask[1])
+	}
 	forth, back := s.Tuple[0], s.Tuple[1]
-	v.Src = s.end(0, forth.Src, forth.SPort, back.Dst, back.DPort)
-	v.Dst = s.end(1, forth.Dst, forth.DPort, back.Src, back.SPort)
+	v.Src = s.end(c, 0, forth.Src, forth.SPort, back.Dst, back.DPort)
+	v.Dst = s.end(c, 1, forth.Dst, forth.DPort, back.Src, back.SPort)
 	return v
 }
 
-func (s *State) end(d int, addr netip.Addr, port uint16, newAddr netip.Addr, newPort uint16) End {
+func (s *State) end(c *Context, d int, addr netip.Addr, port uint16, newAddr netip.Addr, newPort uint16) End {
 	f := &s.Flow[d]
 	e := End{
 		Addr: addr, Port: port,
 		State:   f.Peer.name(s.Tuple[0].Proto),
 		Packets: f.Packets, Bytes: f.Bytes,
-		Prio: f.Prio.String(),
+		Prio: f.Prio.String(), Queue: c.queue(s.Queues[d]),
 	}
 	if newAddr != addr || newPort != port {
 		e.NewAddr, e.NewPort = newAddr, newPort
@@ -149,6 +157,21 @@ func (c *Context) rule(global uint32) *RuleRef {
 		return &RuleRef{Old: true}
 	}
 	return &RuleRef{Nr: nr}
+}
+
+// queue returns what set queue names, "old" if the ruleset that named it is gone.
+func (c *Context) queue(number uint16) string {
+	if number == 0 {
+		return ""
+	}
+	name := c.Queue(number)
+	switch {
+	case name == "":
+		return oldRuleset
+	case strings.Contains(name, ", "):
+		return "(" + name + ")"
+	}
+	return name
 }
 
 // ticks converts a span. A negative one becomes 0: the clock was read a moment apart.

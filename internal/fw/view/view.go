@@ -238,6 +238,7 @@ func (r *reading) context() *state.Context {
 			number, inForce := r.number[global-1]
 			return number, inForce
 		},
+		Queue: func(number uint16) string { return r.loaded.Queues[number] },
 		Interface: func(index uint16) string {
 			if name := r.names[int(index)]; name != "" {
 				return name

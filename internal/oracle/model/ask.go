@@ -17,6 +17,9 @@ type Forwarding struct {
 	In, Out   CrossingResult
 	State     bool       // the packet makes a state
 	Tag       string     // its tag at the end
+	Mark      uint32     // its mark at the end, without weir's own bits
+	Prio      string     // the priority that rules gave it; "": none
+	Queue     string     // likewise
 	Local     bool       // it is for the box itself
 	NoRoute   bool       // it may pass, but no route leads on
 	Interface uint32     // index of the interface it leaves by; 0: none
@@ -76,7 +79,7 @@ func (m *Model) Ask(f *Frame) Forwarding {
 	if why != nil {
 		return Forwarding{Pass: why.IsPass(), Reason: *why}
 	}
-	p.from = m.receivedBy(asked, p)
+	p.from, p.mark = m.receivedBy(asked, p), asked.Mark
 	m.bucket = bucket{tokens: 1, filled: m.now}
 	before := m.sanity(p)
 	passes := before == nil && m.implicit(p)
@@ -129,7 +132,7 @@ func (m *Model) AskAll(f *Frame) []Forwarding {
 // packet of the box itself, this is the interface that it would leave by. end is the
 // result if there is none.
 func (m *Model) shown(f *Frame) (asked *Frame, i *Interface, end *Forwarding) {
-	asked = &Frame{Hook: f.Hook, Interface: f.Interface, Bytes: append([]byte(nil), f.Bytes...)}
+	asked = &Frame{Hook: f.Hook, Interface: f.Interface, Mark: m.marks().Set(f.Mark, MarkNone), Bytes: append([]byte(nil), f.Bytes...)}
 	if f.Interface != 0 {
 		if i = m.box.byIndex(f.Interface); i == nil {
 			return nil, nil, &Forwarding{Reason: reason.Interface}
@@ -166,6 +169,8 @@ func (m *Model) forwarding(p *packet, in, out *crossing, r routed) Forwarding {
 	if !out.due {
 		w.Tag = in.tag
 	}
+	w.Mark = out.mark.On(in.mark.On(p.mark))
+	w.Prio, w.Queue = out.qos.or(in.qos).of(p)
 	m.ends(&w, p, in, out)
 	inside := translated(p, in, out)
 	switch {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"fmt"
 
 	"weir/internal/fw/state"
 	"weir/pf/resolve"
@@ -60,6 +61,18 @@ func (m *Model) addSideQoS(c *connection, side state.Flags, here qos) {
 	kept[leaves] = here.or(kept[leaves])
 	kept[1-leaves] = kept[1-leaves].or(here)
 	m.keepQoS(c, kept)
+}
+
+// of returns the priority and the queue of one packet; "": none.
+func (g qos) of(p *packet) (prio, queue string) {
+	urgent := p.urgent()
+	if n, ok := g.prio.Of(urgent); ok {
+		prio = fmt.Sprint(n)
+	}
+	if urgent {
+		return prio, g.queue.Ack
+	}
+	return prio, g.queue.Name
 }
 
 // SetQueues tells the model the numbers of queues, and of pairs "a, b", by name.

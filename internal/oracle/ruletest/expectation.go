@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"weir/pf/diag"
@@ -33,6 +34,9 @@ type Expectation struct {
 	State       *bool
 	Log         *bool
 	Tag         *string
+	Mark        *Mark
+	Prio        *uint8
+	Queue       *string
 	Why         string
 }
 
@@ -59,12 +63,15 @@ type fields struct {
 	State       *bool   `json:"state"`
 	Log         *bool   `json:"log"`
 	Tag         *string `json:"tag"`
+	Mark        *Mark   `json:"mark"`
+	Prio        *uint8  `json:"prio"`
+	Queue       *string `json:"queue"`
 	Why         string  `json:"why"`
 }
 
 var fieldNames = []string{
 	"in", "packet", "verdict", "out", "local", "next_hop", "source_after", "destination_after", "answer",
-	"label", "rule", "line", "state", "log", "tag", "why",
+	"label", "rule", "line", "state", "log", "tag", "mark", "prio", "queue", "why",
 }
 
 // Any is a list of texts; one of them must hold. In JSON a single one needs no list; nil
@@ -111,6 +118,25 @@ func (p *Place) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// A Mark is a packet's mark: a number, or a text as "0x2".
+type Mark uint32
+
+// UnmarshalJSON reads a number or a text.
+func (m *Mark) UnmarshalJSON(data []byte) error {
+	n, err := strconv.ParseUint(strings.Trim(string(data), `"`), 0, 32)
+	if err != nil {
+		return fmt.Errorf("%s is no mark: it is a number of 32 bits, as 2 or \"0x2\"", data)
+	}
+	*m = Mark(n)
+	return nil
+}
+
+// MarshalText returns the mark in hexadecimal.
+func (m Mark) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// String returns the mark in hexadecimal.
+func (m Mark) String() string { return fmt.Sprintf("%#x", uint32(m)) }
+
 // String returns the text of the place.
 func (p Place) String() string {
 	if p.File == "" {
@@ -143,7 +169,7 @@ func parse(object []byte, line int) (*Expectation, error) {
 	e := &Expectation{
 		Line: line, In: f.In, Packet: *p, Text: f.Packet, Verdict: f.Verdict, Out: f.Out, Local: f.Local,
 		Source: f.Source, Destination: f.Destination, Answer: f.Answer, Label: f.Label, Rule: f.Rule,
-		At: f.Line, State: f.State, Log: f.Log, Tag: f.Tag, Why: f.Why,
+		At: f.Line, State: f.State, Log: f.Log, Tag: f.Tag, Mark: f.Mark, Prio: f.Prio, Queue: f.Queue, Why: f.Why,
 	}
 	for i, hop := range f.NextHop {
 		a, err := netip.ParseAddr(hop)

@@ -57,6 +57,9 @@ type Outcome struct {
 	State       bool       `json:"state"`
 	Log         bool       `json:"log"`
 	Tag         string     `json:"tag,omitempty"`
+	Mark        Mark       `json:"mark"` // with which it leaves
+	Prio        string     `json:"prio,omitempty"`
+	Queue       string     `json:"queue,omitempty"`
 	Decided     *Rule      `json:"decided_by,omitempty"`
 	In          *Rule      `json:"rule_in,omitempty"`
 	OutRule     *Rule      `json:"rule_out,omitempty"`
@@ -80,7 +83,7 @@ func (j *Judge) Judge(e *Expectation) (*Result, error) {
 		return nil, err
 	}
 	r := &Result{Expectation: e}
-	ways := model.New(j.box, j.rules, 0).AskAll(&model.Frame{Interface: index, Bytes: e.Packet.Bytes()})
+	ways := model.New(j.box, j.rules, 0).AskAll(&model.Frame{Interface: index, Mark: uint32(e.Packet.Mark), Bytes: e.Packet.Bytes()})
 	for i := range ways {
 		o := j.outcome(&ways[i], &e.Packet)
 		failures := compare(e, o, &ways[i])
@@ -95,7 +98,7 @@ func (j *Judge) Judge(e *Expectation) (*Result, error) {
 func (j *Judge) outcome(f *model.Forwarding, p *Packet) *Outcome {
 	o := &Outcome{
 		Verdict: Block, Reason: f.Reason.String(), Answer: answerOf(f.Answer),
-		State: f.State, Tag: f.Tag, Log: f.In.Log || f.Out.Log,
+		State: f.State, Tag: f.Tag, Mark: Mark(f.Mark), Prio: f.Prio, Queue: f.Queue, Log: f.In.Log || f.Out.Log,
 		Decided: j.rule(f.Rule()), In: j.rule(f.In.Decided()), OutRule: j.rule(f.Out.Decided()),
 	}
 	for _, t := range []*resolve.TranslationRule{f.In.Translation, f.Out.Translation} {
@@ -159,6 +162,15 @@ func compare(e *Expectation, o *Outcome, f *model.Forwarding) []Failure {
 	}
 	if e.Tag != nil && *e.Tag != o.Tag {
 		fail("tag", *e.Tag, o.Tag)
+	}
+	if e.Mark != nil && *e.Mark != o.Mark {
+		fail("mark", *e.Mark, o.Mark)
+	}
+	if e.Prio != nil && fmt.Sprint(*e.Prio) != o.Prio {
+		fail("prio", *e.Prio, o.Prio)
+	}
+	if e.Queue != nil && *e.Queue != o.Queue {
+		fail("queue", *e.Queue, o.Queue)
 	}
 	return append(failed, compareRule(e, o.Decided)...)
 }

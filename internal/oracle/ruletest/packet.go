@@ -25,7 +25,7 @@ const (
 //
 //	tcp 192.0.2.1:4000 > [2001:db8::1]:80 SA
 //	icmp 192.0.2.1 > 192.0.2.2 unreach port-unr
-//	gre 192.0.2.1 > 192.0.2.2 tos 0x10
+//	gre 192.0.2.1 > 192.0.2.2 tos 0x10 mark 0x2
 type Packet struct {
 	Proto        uint8
 	Src, Dst     netip.Addr
@@ -33,6 +33,7 @@ type Packet struct {
 	Flags        uint8 // of TCP
 	Type, Code   uint8 // of ICMP and ICMPv6
 	TOS          uint8 // of IPv4; the traffic class of IPv6
+	Mark         Mark  // that it has when the rules see it
 }
 
 var errForm = errors.New(`a packet is "PROTOCOL SOURCE > DESTINATION", with :PORT after the addresses of tcp, udp and sctp`)
@@ -62,24 +63,29 @@ func ParsePacket(text string) (*Packet, error) {
 	case p.Proto == protoICMP6 && p.Src.Is4():
 		return nil, errors.New("icmp6 is for IPv6; for IPv4 use icmp")
 	}
-	words, err = p.tos(words[4:])
-	if err != nil {
+	tos, mark := uint64(0), uint64(0)
+	if words, err = option(words[4:], "mark", 32, &mark); err != nil {
 		return nil, err
 	}
+	if words, err = option(words, "tos", 8, &tos); err != nil {
+		return nil, err
+	}
+	p.TOS, p.Mark = uint8(tos), Mark(mark)
 	return p, p.details(words)
 }
 
-// tos takes "tos NUMBER" from the end of a packet's text.
-func (p *Packet) tos(words []string) ([]string, error) {
+// option takes a name and its number of so many bits, as "tos 0x10", from the end of a
+// packet's text.
+func option(words []string, name string, size int, to *uint64) ([]string, error) {
 	n := len(words) - 2
-	if n < 0 || words[n] != "tos" {
+	if n < 0 || words[n] != name {
 		return words, nil
 	}
-	tos, err := strconv.ParseUint(words[n+1], 0, 8)
+	number, err := strconv.ParseUint(words[n+1], 0, size)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a tos: expected a number up to 255 or 0xff", words[n+1])
+		return nil, fmt.Errorf("%q is no %s: it is a number up to %d or %#x", words[n+1], name, uint64(1)<<size-1, uint64(1)<<size-1)
 	}
-	p.TOS = uint8(tos)
+	*to = number
 	return words[:n], nil
 }
 
