@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"weir/internal/lab"
@@ -117,4 +119,27 @@ func carry(from, to *os.File) error {
 			return err
 		}
 	}
+}
+
+// Netkit joins fw to another host by a netkit pair, like the network of a container. The
+// kernel leaves the marks of its packets as they are. The error is that of creating it:
+// not every kernel can.
+func (b *Box) Netkit(device, peer, peerDevice string) error {
+	b.Helper()
+	return b.Do(lab.FW, func() error {
+		there, err := netns.GetFromName(b.Namespace(peer))
+		if err != nil {
+			return fmt.Errorf("open the namespace of %s: %w", peer, err)
+		}
+		defer there.Close()
+		pair := &netlink.Netkit{LinkAttrs: netlink.NewLinkAttrs(), Mode: netlink.NETKIT_MODE_L2, Scrub: netlink.NETKIT_SCRUB_NONE, PeerScrub: netlink.NETKIT_SCRUB_NONE}
+		pair.Name = device
+		other := netlink.NewLinkAttrs()
+		other.Name, other.Namespace = peerDevice, netlink.NsFd(int(there))
+		pair.SetPeerAttrs(&other)
+		if err := netlink.LinkAdd(pair); err != nil {
+			return fmt.Errorf("add netkit %s: %w", device, err)
+		}
+		return nil
+	})
 }
