@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/rundir"
 	"weir/internal/killpoint"
 	"weir/internal/lab"
 	"weir/internal/testenv"
@@ -382,4 +384,58 @@ func upgradeSteps(b *lib.Box, list, rules string) []string {
 		b.Fatal(err)
 	}
 	return strings.Split(strings.TrimSpace(string(text)), "\n")[1:]
+}
+
+//	fw: layout 8 with rules from a file that is gone ─▶ weir run without a file
+//
+// The rules in force outlive an upgrade without their file.
+func TestUpgradeKeepsRulesWithoutFile(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		rules := b.Rules(upgradeRules)
+		runOld(b, oldWeir(b), rules)
+		t := startStreams(b)
+		if err := os.Remove(rules); err != nil {
+			b.Fatal(err)
+		}
+		p := b.WeirBuiltin()
+		if got := inForce(b); got != rules {
+			b.Errorf("%s is in force after an upgrade without a file, want %s:\n%s", got, rules, p.Said())
+		}
+		t.live("after the upgrade")
+		b.Ping(lab.LAN, wanHost, 2)
+	})
+}
+
+//	fw: layout 8, which has found a host by DNS ─▶ weir run --or-block, without DNS
+//
+// A start at boot knows the hosts of the rules in force after an upgrade, too. Without
+// them it would block everything, DNS included.
+func TestUpgradeRemembersHosts(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		runOld(b, oldWeir(b), b.Rules(upgradeRules))
+		found := map[string][]netip.Addr{"host.example.invalid": {netip.MustParseAddr(wanHost)}}
+		rememberHosts(b, found)
+		p := b.WeirRun(upgradeRules+"pass in on lan0 to host.example.invalid\n", "--or-block")
+		if strings.Contains(p.Said(), "do not load") || !strings.Contains(b.Weir("rules"), wanHost) {
+			b.Errorf("the host is unknown after the upgrade:\n%s", p.Said())
+		}
+	})
+}
+
+// rememberHosts adds hosts to the record of the rules in force, as if the daemon had
+// found them.
+func rememberHosts(b *lib.Box, hosts map[string][]netip.Addr) {
+	b.Helper()
+	files, err := filepath.Glob(filepath.Join(rundir.Folder(b.RunFolder()).Sources(), "*.json"))
+	if err != nil || len(files) != 1 {
+		b.Fatalf("%d texts of rules are recorded, %v", len(files), err)
+	}
+	var source rundir.Source
+	if err := rundir.ReadJSON(files[0], &source); err != nil {
+		b.Fatal(err)
+	}
+	source.Hosts = hosts
+	if err := rundir.WriteJSON(files[0], &source); err != nil {
+		b.Fatal(err)
+	}
 }

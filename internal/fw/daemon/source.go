@@ -84,25 +84,20 @@ func (b *box) withoutFile() Source {
 	if err == nil {
 		return source
 	}
-	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, dataplane.ErrNotLoaded) && !errors.Is(err, dataplane.ErrLayout) {
+	if !errors.Is(err, dataplane.ErrNotLoaded) {
 		b.cfg.Log.Warn("the rules in force cannot be read again", "error", err)
 	}
 	return builtin(b.cfg.Management)
 }
 
 // sourceInForce returns the text of the rules in force, which an earlier daemon may have
-// loaded.
+// loaded. The daemon may be another version's, whose tables only an upgrade can read.
 func (b *box) sourceInForce() (Source, error) {
-	view, err := dataplane.Open(b.dir)
+	generation, err := dataplane.LiveGeneration(b.dir)
 	if err != nil {
 		return Source{}, err
 	}
-	defer view.Close()
-	info, err := view.Info()
-	if err != nil {
-		return Source{}, err
-	}
-	r, err := b.sourceOf(info.Generation)
+	r, err := b.sourceOf(generation)
 	if err != nil {
 		return Source{}, err
 	}

@@ -105,33 +105,32 @@ func NextRuleBase(dir string) (uint32, error) {
 
 // LiveGeneration returns the number of the generation in force, for any layout of the
 // tables. The error wraps ErrNotLoaded if there is none.
-func LiveGeneration(dir string) (generation uint32, err error) {
-	err = bpfload.At("").Do(func() error {
-		l, err := readLedger(dir)
-		if isMissing(err) {
-			return fmt.Errorf("%s: %w", dir, ErrNotLoaded)
-		}
-		generation = l.Generation
-		return err
-	})
-	return generation, err
+func LiveGeneration(dir string) (uint32, error) {
+	l, err := liveLedger(dir)
+	return l.Generation, err
 }
 
 // RuleBase returns the global id of rule 0 of the ruleset in force, for any layout of the
 // tables. The error wraps ErrNotLoaded if there is none.
-func RuleBase(dir string) (base uint32, err error) {
-	err = bpfload.At("").Do(func() error {
+func RuleBase(dir string) (uint32, error) {
+	l, err := liveLedger(dir)
+	return l.RuleBase, err
+}
+
+// liveLedger returns the ledger of what is in force, for any layout of the tables. The
+// error wraps ErrNotLoaded if nothing is in force.
+func liveLedger(dir string) (l ledger, err error) {
+	err = bpfload.At("").Do(func() (err error) {
 		// Without tables nothing counts as loaded, whatever else a removal has
 		// left.
 		if _, err := os.Stat(liveTables(dir)); err != nil {
 			return fmt.Errorf("%s: %w", dir, ErrNotLoaded)
 		}
-		l, err := readLedger(dir)
+		l, err = readLedger(dir)
 		if isMissing(err) {
 			return fmt.Errorf("%s: %w", dir, ErrNotLoaded)
 		}
-		base = l.RuleBase
 		return err
 	})
-	return base, err
+	return l, err
 }
