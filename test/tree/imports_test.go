@@ -27,7 +27,7 @@ var refused = []struct{ imports, except, why string }{
 	{`^internal/bench/(iperf|probe)/\S+ weir/internal/(bench|lab)`, `_test.go `, "programs and probes know no lab: a function says where they run"},
 	{`^internal/host/tune/\S+ weir/internal/(bench|lab|fw/dataplane)`, `_test.go `, "tune sets the host, not the dataplane"},
 	{`^internal/host/tune/(db|arith)/\S+ weir/`, `_test.go `, "tune's settings and their arithmetic import nothing of weir"},
-	{`^internal/(host/(cpulist|filelock|irqname|proc)|fw/reason|units|missing|stats|killpoint|testenv)/\S+ weir/`, `_test.go `, "a leaf imports nothing of weir"},
+	{`^internal/(host/(cpulist|filelock|irqname|proc)|fw/reason|units|missing|selfsigned|stats|killpoint|testenv)/\S+ weir/`, `_test.go `, "a leaf imports nothing of weir"},
 }
 
 // TestImportOrder compares every import with the list in docs/architecture.md,

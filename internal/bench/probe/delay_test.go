@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/net/ipv6"
 
 	"weir/internal/stats"
 )
@@ -71,23 +73,25 @@ func TestJoin(t *testing.T) {
 
 // TestEchoMessages builds the reply of a host to a request and parses it.
 func TestEchoMessages(t *testing.T) {
-	ours, others := echoKind{icmpEchoRequest, icmpEchoReply, true, false, 77}, echoKind{icmpEchoRequest, icmpEchoReply, true, false, 78}
-	m := ours.message(300)
-	if checksum(m) != 0 {
-		t.Error("the checksum does not hold")
+	ours := echoKind{ipv4.ICMPTypeEcho, ipv4.ICMPTypeEchoReply, true, false, 77}
+	others := ours
+	others.id++
+	m, err := ours.message(300)
+	if err != nil {
+		t.Fatal(err)
 	}
 	ip := append([]byte{0x46}, make([]byte, 23)...) // with four bytes of IP options
 	if _, ok := ours.answer(append(ip, m...)); ok {
 		t.Error("a request was taken for an answer")
 	}
-	m[0] = icmpEchoReply
+	m[0] = byte(ipv4.ICMPTypeEchoReply)
 	if i, ok := ours.answer(append(ip, m...)); !ok || i != 300 {
 		t.Errorf("got %d, %v", i, ok)
 	}
 	if _, ok := others.answer(append(ip, m...)); ok {
 		t.Error("the answer to somebody else's request was taken")
 	}
-	for n := range len(ip) + icmpHeader {
+	for n := range len(ip) + 8 {
 		if _, ok := ours.answer(append(ip, m...)[:n]); ok {
 			t.Errorf("an answer was read of %d bytes", n)
 		}
@@ -97,9 +101,17 @@ func TestEchoMessages(t *testing.T) {
 // TestEchoKinds parses replies without an IP header: those of ICMPv6, and those of a ping
 // socket, whose id the kernel chose.
 func TestEchoKinds(t *testing.T) {
-	for _, k := range []echoKind{{icmp6Request, icmp6Reply, false, false, 77}, {icmpEchoRequest, icmpEchoReply, false, true, 77}} {
-		m := k.message(300)
-		m[0] = k.reply
+	for _, k := range []echoKind{
+		{ipv6.ICMPTypeEchoRequest, ipv6.ICMPTypeEchoReply, false, false, 77}, {ipv4.ICMPTypeEcho, ipv4.ICMPTypeEchoReply, false, true, 77},
+	} {
+		m, err := k.message(300)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m[0] = byte(ipv6.ICMPTypeEchoReply)
+		if k.own {
+			m[0] = byte(ipv4.ICMPTypeEchoReply)
+		}
 		if i, ok := k.answer(m); !ok || i != 300 {
 			t.Errorf("%+v: got %d, %v", k, i, ok)
 		}

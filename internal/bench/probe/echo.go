@@ -2,13 +2,15 @@ package probe
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"time"
 
+	"golang.org/x/net/icmp"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/net/ipv6"
 	"golang.org/x/sys/unix"
 )
 
@@ -25,16 +27,8 @@ type Echo struct {
 	Until    time.Time // nothing is sent after this; zero: no limit
 }
 
-// Types of ICMP (RFC 792) and ICMPv6, and the length of the messages, which is that of
-// ping's.
-const (
-	icmpEchoReply   = 0
-	icmpEchoRequest = 8
-	icmp6Request    = 128 // RFC 4443
-	icmp6Reply      = 129
-	icmpHeader      = 8
-	echoLength      = 64
-)
+// payload makes messages as long as ping's.
+var payload = make([]byte, 56)
 
 // ErrNoAnswer says that no packet of the series arrived.
 var ErrNoAnswer = errors.New("none came back")
@@ -51,14 +45,17 @@ func (e *Echo) Run(ctx context.Context) (*Delays, error) {
 	if err != nil {
 		return nil, fmt.Errorf("measure round trips to %s: %w", e.To, err)
 	}
-	kind.id = uint16(os.Getpid()) ^ uint16(s.fd<<8)
+	kind.id = (os.Getpid() ^ s.fd<<8) & 0xffff
 	series := newSeries(e.Count)
 	receiver := series.collect(ctx, s, func(packet []byte) (int, bool) { return kind.answer(packet) })
 	sent, err := pace(e.Count, e.Interval, e.Until, func(i int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		message := kind.message(uint16(i))
+		message, err := kind.message(i)
+		if err != nil {
+			return err
+		}
 		series.sent[i] = clock()
 		if err := unix.Sendto(s.fd, message, 0, sockaddr(netip.AddrPortFrom(e.To, 0))); err != nil && !errors.Is(err, unix.ENOBUFS) {
 			return fmt.Errorf("send: %w", err)
@@ -70,18 +67,18 @@ func (e *Echo) Run(ctx context.Context) (*Delays, error) {
 
 // echoKind is the format of requests and replies on a socket.
 type echoKind struct {
-	request, reply byte
+	request, reply icmp.Type
 	headed         bool // replies include their IPv4 header
 	own            bool // the kernel chooses the id, and passes only replies to us
-	id             uint16
+	id             int
 }
 
 // open opens a raw socket. Without root it opens a ping socket of the kernel, if
 // net.ipv4.ping_group_range allows it.
 func (e *Echo) open() (*socket, echoKind, error) {
-	family, protocol, kind := unix.AF_INET, unix.IPPROTO_ICMP, echoKind{request: icmpEchoRequest, reply: icmpEchoReply, headed: true}
+	family, protocol, kind := unix.AF_INET, unix.IPPROTO_ICMP, echoKind{request: ipv4.ICMPTypeEcho, reply: ipv4.ICMPTypeEchoReply, headed: true}
 	if e.To.Is6() {
-		family, protocol, kind = unix.AF_INET6, unix.IPPROTO_ICMPV6, echoKind{request: icmp6Request, reply: icmp6Reply}
+		family, protocol, kind = unix.AF_INET6, unix.IPPROTO_ICMPV6, echoKind{request: ipv6.ICMPTypeEchoRequest, reply: ipv6.ICMPTypeEchoReply}
 	}
 	s, err := open(family, unix.SOCK_RAW, protocol, netip.AddrPortFrom(e.Source, 0))
 	if errors.Is(err, unix.EPERM) {
@@ -91,35 +88,25 @@ func (e *Echo) open() (*socket, echoKind, error) {
 	return s, kind, err
 }
 
-func (k *echoKind) message(sequence uint16) []byte {
-	m := make([]byte, echoLength)
-	m[0] = k.request
-	binary.BigEndian.PutUint16(m[4:], k.id)
-	binary.BigEndian.PutUint16(m[6:], sequence)
-	binary.BigEndian.PutUint16(m[2:], checksum(m)) // the kernel writes it for ICMPv6
-	return m
+func (k *echoKind) message(sequence int) ([]byte, error) {
+	m := icmp.Message{Type: k.request, Body: &icmp.Echo{ID: k.id, Seq: sequence, Data: payload}}
+	return m.Marshal(nil) // the kernel writes the checksum of ICMPv6
 }
 
 // answer returns the number of the request that a packet answers.
-func (k *echoKind) answer(m []byte) (sequence int, ok bool) {
-	if k.headed && len(m) > 0 {
-		m = m[min(int(m[0]&15)*4, len(m)):]
+func (k *echoKind) answer(packet []byte) (sequence int, ok bool) {
+	if k.headed && len(packet) > 0 {
+		packet = packet[min(int(packet[0]&15)*4, len(packet)):]
 	}
-	if len(m) < icmpHeader || m[0] != k.reply || !k.own && binary.BigEndian.Uint16(m[4:]) != k.id {
+	m, err := icmp.ParseMessage(k.reply.Protocol(), packet)
+	if err != nil || m.Type != k.reply {
 		return 0, false
 	}
-	return int(binary.BigEndian.Uint16(m[6:])), true
-}
-
-// checksum is the one of RFC 1071, over an even number of bytes.
-func checksum(b []byte) uint16 {
-	var sum uint32
-	for i := 0; i+1 < len(b); i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
+	echo, ok := m.Body.(*icmp.Echo)
+	if !ok || !k.own && echo.ID != k.id {
+		return 0, false
 	}
-	sum = sum>>16 + sum&0xffff
-	sum += sum >> 16
-	return ^uint16(sum)
+	return echo.Seq, true
 }
 
 // series holds the times of the packets of a run.

@@ -2,16 +2,12 @@ package probe
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	mathrand "math/rand/v2"
 	"net"
 	"net/http"
@@ -22,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"weir/internal/selfsigned"
 )
 
 // Resources of the server, as in the draft: an endless one, one of a byte, and one that
@@ -52,7 +50,7 @@ type server struct {
 }
 
 func newServer(at Place, address netip.AddrPort) (*server, error) {
-	certificate, trust, err := makeCertificate(address.Addr())
+	certificate, err := selfsigned.New(address.Addr())
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +68,8 @@ func newServer(at Place, address netip.AddrPort) (*server, error) {
 	// An error here ends the client's request, and the client reports it.
 	mux.HandleFunc(pathSmall, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte{'.'}) })
 	mux.HandleFunc(pathSlurp, func(_ http.ResponseWriter, q *http.Request) { _, _ = io.Copy(io.Discard, q.Body) })
+	trust := x509.NewCertPool()
+	trust.AddCert(certificate.Leaf)
 	s := &server{trust: trust, http: &http.Server{
 		Handler: mux, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13},
 		ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: 10 * time.Second,
@@ -87,27 +87,6 @@ func serveLarge(w http.ResponseWriter, q *http.Request) {
 			return
 		}
 	}
-}
-
-func makeCertificate(host netip.Addr) (tls.Certificate, *x509.CertPool, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, nil, fmt.Errorf("make a key: %w", err)
-	}
-	now := time.Now()
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
-		IPAddresses: []net.IP{host.AsSlice()}, KeyUsage: x509.KeyUsageDigitalSignature}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return tls.Certificate{}, nil, fmt.Errorf("make a certificate: %w", err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		return tls.Certificate{}, nil, fmt.Errorf("make a certificate: %w", err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool, nil
 }
 
 // opened is a connection and how long each step of opening it took.

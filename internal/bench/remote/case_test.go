@@ -63,7 +63,7 @@ func TestLimits(t *testing.T) {
 		"both":                  {[]*result{made(999e6, 1e9, full)}, 2},
 		"no bound of the other": {[]*result{made(999e6, 0, nil)}, 0},
 	} {
-		f := &findings{entry: entry{Case: Case{TCP, Up, 1, 0, 0}}, results: test.results}
+		f := &findings{Case: Case{TCP, Up, 1, 0, 0}, results: test.results}
 		if got := f.limits(asked); len(got) != test.limits {
 			t.Errorf("%s: %q", name, got)
 		}

@@ -36,8 +36,8 @@ func (m *measured) control() *stats.Control {
 	if len(m.entries) > 1 && m.entries[1].control {
 		first, again := m.entries[0], m.entries[1]
 		for _, up := range ways {
-			if a := first.rates(up); len(a) > 0 {
-				control.Add(first.String(), a, again.rates(up))
+			if a := first.of(up, (*direction).rate); len(a) > 0 {
+				control.Add(first.String(), a, again.of(up, (*direction).rate))
 			}
 		}
 	}

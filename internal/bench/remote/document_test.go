@@ -32,17 +32,16 @@ func aMeasurement(t *testing.T) *measured {
 		welcome: &Welcome{Program: "weir", Machine: Host{Name: plain("<script>\x1b[2J"), Cores: 2}}, idle: stats.Sample{1, 2, 3},
 		before: []stats.Sample{{1, 2, 3}}, without: "weir does not run there",
 	}
-	for _, e := range []entry{
-		{Case{TCP, Both, 2, 0, 0}, false}, {Case{TCP, Both, 2, 0, 0}, true}, {Case{UDP, Down, 1, 10e6, 512}, false},
+	for _, f := range []*findings{
+		{Case: Case{TCP, Both, 2, 0, 0}}, {Case: Case{TCP, Both, 2, 0, 0}, control: true}, {Case: Case{UDP, Down, 1, 10e6, 512}},
 	} {
-		f := &findings{entry: e}
 		for i := range o.Runs {
 			d := &direction{Result: iperf.Result{
 				Packets: 1000, Lost: 10, Retransmits: 2, Rate: 8 * float64(1e6+i), Received: 1e6, Seconds: 1,
 			}, Series: []float64{8e6, 8e6}}
-			r := &result{granted: e.request(m.server.Addr(), time.Second), down: d, rtts: stats.Sample{2, 3, 4}, own: points,
+			r := &result{granted: f.Case.request(m.server.Addr(), time.Second), down: d, rtts: stats.Sample{2, 3, 4}, own: points,
 				theirs: evil.theirs, process: 0.1, remote: 0.2}
-			if e.Direction == Both {
+			if f.Direction == Both {
 				r.up = d
 			}
 			f.results = append(f.results, r)
@@ -99,7 +98,7 @@ func TestDelayCountsRuns(t *testing.T) {
 		return s
 	}
 	m := aMeasurement(t)
-	f := &findings{entry: m.entries[0].entry}
+	f := &findings{Case: m.entries[0].Case}
 	m.before = nil
 	for i := range 5 {
 		m.before = append(m.before, around(1+float64(i)/100))

@@ -25,6 +25,8 @@ type direction struct {
 	Held   bool      // the sender did not keep up with the rate
 }
 
+func (d *direction) rate() float64 { return d.Rate }
+
 // loss returns the share of UDP datagrams that did not arrive, in per cent.
 func (d *direction) loss() float64 { return 100 * float64(max(d.Lost, 0)) / float64(max(d.Packets, 1)) }
 

@@ -7,16 +7,15 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math/big"
 	"os"
 	"strings"
-	"time"
+
+	"weir/internal/selfsigned"
 )
 
 // Key is the secret of both sides: 256 bits chosen by a machine. A password chosen by a
@@ -125,34 +124,19 @@ func (k Key) signer(role string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// certificate returns a role's self-signed certificate. Only its public key counts. Its
-// times mean nothing, because the clock of a router may be wrong.
-func (k Key) certificate(role string) (tls.Certificate, error) {
-	private, err := k.signer(role)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1),
-		NotBefore:    time.Unix(0, 0), NotAfter: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
-		KeyUsage: x509.KeyUsageDigitalSignature,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("make the %s's certificate: %w", role, err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, nil
-}
-
 // config returns the TLS configuration of one role, which talks only to the other role.
 // The other's certificate must have the public key derived from the common key. TLS
 // itself proves that the other has the private one.
 func (k Key) config(own, other string) (*tls.Config, error) {
-	certificate, err := k.certificate(own)
+	private, err := k.signer(own)
 	if err != nil {
 		return nil, err
 	}
 	peer, err := k.signer(other)
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := selfsigned.Of(private)
 	if err != nil {
 		return nil, err
 	}

@@ -18,15 +18,10 @@ import (
 	"weir/internal/stats"
 )
 
-// entry is a case, or the first one repeated as if it were another (A/A).
-type entry struct {
-	Case
-	control bool
-}
-
 // findings are the results of all runs of a case, in order.
 type findings struct {
-	entry
+	Case
+	control bool // the first case, repeated as if it were another (A/A)
 	results []*result
 }
 
@@ -65,9 +60,9 @@ func Client(ctx context.Context, o Options) (*report.Document, error) {
 		return nil, err
 	}
 	for i, c := range o.Cases() {
-		m.entries = append(m.entries, &findings{entry: entry{c, false}})
+		m.entries = append(m.entries, &findings{Case: c})
 		if i == 0 {
-			m.entries = append(m.entries, &findings{entry: entry{c, true}})
+			m.entries = append(m.entries, &findings{Case: c, control: true})
 		}
 	}
 	if m.sampler, err = sample.Open(o.Router); err != nil {
@@ -224,11 +219,6 @@ func (m *measured) begin() {
 		m.options.Loaded = nil
 		loaded(omitted, m.options.count())
 	}
-}
-
-// rates returns the rates of one direction in bit/s, for all runs.
-func (f *findings) rates(up bool) stats.Sample {
-	return f.of(up, func(d *direction) float64 { return d.Rate })
 }
 
 // of returns one figure of one direction for all runs.

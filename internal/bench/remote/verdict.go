@@ -30,7 +30,7 @@ func (m *measured) verdicts() []string {
 func (m *measured) verdict(f *findings) string {
 	var said []string
 	for _, up := range ways {
-		rates := f.rates(up)
+		rates := f.of(up, (*direction).rate)
 		if len(rates) == 0 {
 			continue
 		}
@@ -62,7 +62,7 @@ func (m *measured) oneAgainstMany() []string {
 				continue
 			}
 			for _, up := range ways {
-				a, b := one.rates(up), many.rates(up)
+				a, b := one.of(up, (*direction).rate), many.of(up, (*direction).rate)
 				if c := stats.Compare(a, b); len(a) > 0 && c.Proven {
 					all = append(all, fmt.Sprintf("%s: %d connections carry %s times what one carries (%s).", directionNames[up],
 						many.Connections, units.Digits(b.Median()/a.Median(), 3), one.Direction))

@@ -2,17 +2,11 @@ package web
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
@@ -21,6 +15,7 @@ import (
 	"time"
 
 	"weir/internal/lab"
+	"weir/internal/selfsigned"
 )
 
 // Host is one end of a lab, on which clients or servers run. The zero value is this
@@ -62,7 +57,7 @@ var content = []byte(strings.Repeat("weir measures what it says. ", 1<<12))
 // StartServer listens on two ports of a host's address: one for HTTP, one for HTTPS with
 // a certificate of its own (ECDSA P-256, as RFC 9411 recommends).
 func StartServer(h Host, addr netip.Addr) (*Server, error) {
-	certificate, err := newCertificate(addr)
+	certificate, err := selfsigned.New(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -131,23 +126,6 @@ func serve(w http.ResponseWriter, r *http.Request) {
 		}
 		n -= written
 	}
-}
-
-func newCertificate(addr netip.Addr) (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("make a key for HTTPS: %w", err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "weir bench"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{addr.AsSlice()},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("make a certificate for HTTPS: %w", err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
 // awaitPort waits a moment until a server in another program listens.
