@@ -119,7 +119,8 @@ struct shared {
 	__u32 limit;		     /* set limit states				*/
 	__u32 recording;	     /* 1 << enum ring (observe/record.h): somebody reads it	*/
 	__u32 prefetch;		     /* 1: packets take two passes (path/prefetch.h) */
-	__u32 pad1[10];
+	__u32 table_rules;	     /* rules in the map of that name, or more		*/
+	__u32 pad1[9];
 	/* written by packets that make states, next hops or paths */
 	__u32 states_made;	     /* wraps; minus those released: in use		*/
 	__u32 states_released;	     /* wraps; mostly by the garbage collection			*/

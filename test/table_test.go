@@ -13,6 +13,7 @@ import (
 	"weir/internal/fw/control"
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/rundir"
+	"weir/internal/fw/view"
 	"weir/internal/lab"
 	"weir/test/lib"
 )
@@ -160,6 +161,53 @@ func TestTablesOutliveDaemons(t *testing.T) {
 	}
 }
 
+//	lan ─── ping ───▶ fw ─▶ wan      fw: load, kill -9, start
+//
+// Entries of a table with counters count what rules with the table pass and block. Loads
+// and daemons come and go; the counters stay.
+func TestTableEntriesCount(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
+	const rules = "set skip on lo\ntable <lan> persist counters { 192.168.1.0/24 }\ntable <plain> { 192.168.1.0/24 }\n" +
+		"block\npass in on lan0 inet proto icmp from <lan>\nblock in on lan0 proto udp from <lan>\npass out on wan0 from <plain>\n"
+	file := b.Rules(rules)
+	a := b.WeirRun(file)
+	b.Ping(lab.LAN, wanHost, 3)
+	b.Run(lab.LAN, "sh", "-c", "echo x | socat -u - UDP4-SENDTO:"+wanHost+":9")
+	expect := func(when string, pings uint64) {
+		b.Helper()
+		var entries, none []view.TableEntry
+		err := b.Do(lab.FW, func() error {
+			v, err := view.Open(rundir.Folder(b.RunFolder()))
+			if err != nil {
+				return err
+			}
+			defer v.Close()
+			if none, err = v.Table("plain"); err != nil {
+				return err
+			}
+			entries, err = v.Table("lan")
+			return err
+		})
+		if err != nil || len(none) != 0 || len(entries) != 1 {
+			b.Fatalf("%s: %+v, %+v, %v", when, entries, none, err)
+		}
+		e := entries[0]
+		if e.In.Passed.Packets != pings || e.Out.Passed.Packets != pings || e.In.Passed.Bytes != 84*pings || e.In.Blocked.Packets != 1 || e.Out.Blocked.Packets != 0 {
+			b.Errorf("%s: %+v, want %d packets each way, and one that is blocked", when, e, pings)
+		}
+	}
+	expect("at first", 3)
+	b.Weir("load", b.Rules(rules+"pass in on wan0 proto udp to port 7\n"))
+	expect("loaded", 3)
+	a.Kill()
+	b.Ping(lab.LAN, wanHost, 2)
+	expect("without a daemon", 5)
+	b.WeirRun(file)
+	expect("started", 5)
+}
+
 // tablesEndure are operations that change tables, or start and load with changed ones.
 // After each kill and start a table has all that was reported as done, and nothing that
 // was never asked for.
@@ -253,7 +301,9 @@ func tablesEndure(rules, other string) []operation {
 	}
 }
 
-// lan ─── fw ─── wan      fw: kill -9 while tables are changed, kept and read again
+//	lan ─── fw ─── wan      fw: kill -9 while tables are changed, kept and read again
+//
+// Wherever weir is killed, a start finds every change that was confirmed.
 func TestKilledWithChangedTables(t *testing.T) {
 	t.Parallel()
 	const tables = "table <bad> persist\n"

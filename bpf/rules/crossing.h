@@ -29,6 +29,7 @@ enum action {
 #define CROSSING_RDR	    0x10 /* rdr_addr is valid					*/
 #define CROSSING_RDR_PORT	    0x20 /* rdr_port is valid					*/
 #define CROSSING_NO_ADDRESS    0x40 /* a translation that applies has no address: drop */
+#define CROSSING_COUNTS	    0x80 /* the deciding rule has RULE_COUNTS */
 
 /* Bits of crossing.logs: those of rule.flags, from RULE_LOG on. */
 #define CROSSING_LOG     0x01

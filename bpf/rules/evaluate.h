@@ -6,6 +6,7 @@
 
 #include "path/scratch.h"
 #include "rules/match.h"
+#include "rules/table_counter.h"
 #include "shared.h"
 
 static __always_inline void evaluate_start(struct crossing *cr, const struct packet *p, __u8 direction, __u32 ifindex,
@@ -68,6 +69,22 @@ static __always_inline void evaluate_share(struct crossing *out, const struct cr
 	out->epoch = in->epoch;
 }
 
+/* Counts a packet under the entries of tables that the deciding rule names. If that rule
+ * keeps state, the packet counts in its state. */
+__noinline int evaluate_count(struct crossing *cr)
+{
+	struct scratch *s = scratch_get();
+	struct table_amount n = {};
+
+	if (!cr || !s || (cr->action == ACTION_PASS && cr->flags & CROSSING_KEEP_STATE))
+		return 0;
+	n.packets = 1;
+	n.bytes = s->packet.length;
+	n.way = (cr->direction == DIRECTION_OUT ? TABLE_OUT : 0) | (cr->action == ACTION_PASS ? TABLE_PASS : 0);
+	table_count(cr->rule, &s->packet.tuple.src, &cr->src, &s->packet.tuple.dst, &cr->dst, &n);
+	return 0;
+}
+
 /* Evaluates one crossing. Returns UNDECIDED if it passes, else the reason to drop; *why
  * becomes the reason under which it passed. */
 static __always_inline enum reason evaluate_crossing(struct crossing *cr, __u32 options, enum reason *why)
@@ -84,6 +101,8 @@ static __always_inline enum reason evaluate_crossing(struct crossing *cr, __u32 
 	}
 	cr->evaluated = 1;
 	r = match_rules(cr);
+	if (cr->flags & CROSSING_COUNTS)
+		evaluate_count(cr);
 	if (r == REASON_BLOCK)
 		return unloaded ? REASON_UNLOADED : REASON_BLOCK;
 	if (r > REASON_LAST_PASS)

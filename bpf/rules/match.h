@@ -56,6 +56,8 @@ static __always_inline enum reason match_result(struct crossing *cr, struct walk
 	cr->rule = rule_base + *index + 1;
 	visit_note(cr, *index);
 	cr->logs |= visit_logs(r);
+	if (r->flags & RULE_COUNTS)
+		cr->flags |= CROSSING_COUNTS;
 	if (r->flags & RULE_BLOCK) {
 		cr->action = ACTION_BLOCK;
 		return REASON_BLOCK;

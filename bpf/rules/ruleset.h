@@ -154,6 +154,7 @@ struct rule_set {
 #define RULE_RETURN_RST	   0x200 /* block: a reset for TCP */
 #define RULE_RETURN_ICMP   0x400 /* "unreachable" for all else */
 #define RULE_NOT_MARKED	   0x800 /* marked matches any mark but this */
+#define RULE_COUNTS	   0x1000 /* it names a table with counters: it is in table_rules */
 
 /* The actions of a rule whose fields match. Ports are in host order. */
 struct rule {

@@ -4,6 +4,7 @@
 #ifndef WEIR_STATE_GC_H
 #define WEIR_STATE_GC_H
 
+#include "rules/table_counter.h"
 #include "state/alloc.h"
 #include "state/tuples.h"
 
@@ -107,14 +108,40 @@ static __noinline int gc_release_tuple(struct tuple *t, __u32 number)
 	return b->spilled ? gc_release_spilled(b, t, number) : 1;
 }
 
+/* Adds a state's packets to the entries of the tables that the rule of one side names.
+ * way: that of direction 0 there. */
+static __always_inline void gc_count_side(const struct state *st, __u32 rule, __u32 way)
+{
+	const struct tuple *t = &st->forth.tuple, *back = &st->back.tuple;
+	struct table_amount n = {.packets = st->flow_forth.packets, .bytes = st->flow_forth.bytes, .way = way};
+
+	table_count(rule, &t->src, &back->dst, &t->dst, &back->src, &n);
+	n.packets = st->flow_back.packets;
+	n.bytes = st->flow_back.bytes;
+	n.way ^= TABLE_OUT;
+	table_count(rule, &t->src, &back->dst, &t->dst, &back->src, &n);
+}
+
+/* A side that keeps no state has counted each packet when it was evaluated. */
+static __always_inline void gc_count_tables(const struct state *st)
+{
+	if (st->rule_in && !(st->flags & STATE_EVALUATE_IN))
+		gc_count_side(st, st->rule_in, TABLE_PASS);
+	if (st->rule_out && !(st->flags & STATE_EVALUATE_OUT))
+		gc_count_side(st, st->rule_out, TABLE_PASS | TABLE_OUT);
+}
+
 static __always_inline void gc_release(struct state *st, __u32 index)
 {
 	hint_withdraw(index); /* a packet may have made it when the state had just ended */
-	if (gc_release_tuple(&st->forth.tuple, STATE_NUMBER(index, 0)) &&
-	    gc_release_tuple(&st->back.tuple, STATE_NUMBER(index, 1)))
-		alloc_free(st);
-	else /* the next pass tries again */
-		__sync_lock_test_and_set(&st->status, STATUS_DYING);
+	if (!gc_release_tuple(&st->forth.tuple, STATE_NUMBER(index, 0)) ||
+	    !gc_release_tuple(&st->back.tuple, STATE_NUMBER(index, 1))) {
+		__sync_lock_test_and_set(&st->status, STATUS_DYING); /* the next pass tries again */
+		return;
+	}
+	if (shared.table_rules)
+		gc_count_tables(st);
+	alloc_free(st);
 }
 
 /* Returns the ticks until a live state expires; <= 0: it has expired. */

@@ -326,6 +326,12 @@ func (d *Dataplane) fill() (err error) {
 		d.tables.shared.Timeout = d.tables.shared.TimeoutSet
 		d.tables.shared.TimeoutFrag = d.tables.shared.TimeoutFragSet
 	}
+	if err := fitsCounters(d.config.Program, 0); err != nil {
+		return err
+	}
+	if err := d.countTables(d.config.Program); err != nil {
+		return err
+	}
 	d.live, err = newLiveRules(d.objects, d.config.Program)
 	return err
 }

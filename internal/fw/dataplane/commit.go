@@ -224,6 +224,9 @@ func (t *transaction) finish() error {
 	if err := removeAll(t.dir, oldTablesDir, oldGenerationDir); err != nil {
 		return err
 	}
+	if err := t.d.pruneTableCounters(); err != nil {
+		return err
+	}
 	setTimeouts(t.d.tables.shared, &t.d.config.Options)
 	t.report.Generation = t.d.ledger.Generation
 	t.report.Unreadable = t.d.lost

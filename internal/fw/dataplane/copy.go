@@ -14,6 +14,7 @@ const (
 	statusNew
 	statusLive
 	statusDead
+	statusDying
 )
 
 // A copier copies states into new tables while packets use both. First the old generation

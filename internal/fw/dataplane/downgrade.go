@@ -138,7 +138,7 @@ func (g *Downgrade) pin(dir string) error {
 	if err := killpoint.Mkdir(dir); err != nil {
 		return fmt.Errorf("make a folder for pins: %w", err)
 	}
-	for _, name := range keptMaps {
+	for _, name := range keptMapsOf(g.layout) {
 		former := formerMap(name, g.layout)
 		m, has := g.importer.maps[former]
 		if !has { // a map that the older version does not keep

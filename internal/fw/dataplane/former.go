@@ -65,7 +65,7 @@ func (g *Downgrade) makeTables(seed uint64) error {
 // keepable returns the maps in use that the older version can use unchanged.
 func (g *Downgrade) keepable(spec *bpfload.Spec) (map[string]*bpfload.Map, error) {
 	kept := make(map[string]*bpfload.Map)
-	for _, name := range keptMaps {
+	for _, name := range keptMapsOf(g.layout) {
 		m, declared := g.old.maps[name], spec.Maps[formerMap(name, g.layout)]
 		if slices.Contains(ownMaps, name) || name == mapInterfaceCounters && !sameReasons(g.layout) {
 			continue

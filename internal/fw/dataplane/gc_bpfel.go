@@ -23,6 +23,9 @@ const (
 	gcMapNexthopsFree   = "nexthops_free"
 	gcMapSpilledTuples  = "spilled_tuples"
 	gcMapStates         = "states"
+	gcMapTableCounters  = "table_counters"
+	gcMapTableLengths   = "table_lengths"
+	gcMapTableRules     = "table_rules"
 	gcMapTuples         = "tuples"
 	gcProgWeirGcStart   = "weir_gc_start"
 	gcProgWeirImport    = "weir_import"
@@ -101,6 +104,9 @@ type gcMapSpecs struct {
 	NexthopsFree  *ebpf.MapSpec `ebpf:"nexthops_free"`
 	SpilledTuples *ebpf.MapSpec `ebpf:"spilled_tuples"`
 	States        *ebpf.MapSpec `ebpf:"states"`
+	TableCounters *ebpf.MapSpec `ebpf:"table_counters"`
+	TableLengths  *ebpf.MapSpec `ebpf:"table_lengths"`
+	TableRules    *ebpf.MapSpec `ebpf:"table_rules"`
 	Tuples        *ebpf.MapSpec `ebpf:"tuples"`
 }
 
@@ -153,6 +159,9 @@ type gcMaps struct {
 	NexthopsFree  *ebpf.Map `ebpf:"nexthops_free"`
 	SpilledTuples *ebpf.Map `ebpf:"spilled_tuples"`
 	States        *ebpf.Map `ebpf:"states"`
+	TableCounters *ebpf.Map `ebpf:"table_counters"`
+	TableLengths  *ebpf.Map `ebpf:"table_lengths"`
+	TableRules    *ebpf.Map `ebpf:"table_rules"`
 	Tuples        *ebpf.Map `ebpf:"tuples"`
 }
 
@@ -165,6 +174,9 @@ func (m *gcMaps) Close() error {
 		m.NexthopsFree,
 		m.SpilledTuples,
 		m.States,
+		m.TableCounters,
+		m.TableLengths,
+		m.TableRules,
 		m.Tuples,
 	)
 }

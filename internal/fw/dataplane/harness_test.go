@@ -123,6 +123,7 @@ func (h *harness) load(rules string) {
 		}
 	}
 	check(h.tb, h.dp.live.load(p))
+	h.forgetTables()
 	h.queues = make(map[string]uint16, len(p.Queues))
 	for number, name := range p.Queues {
 		h.queues[name] = number

@@ -10,7 +10,7 @@ import (
 )
 
 // copiedMaps are copied entry by entry if they cannot be kept.
-var copiedMaps = []string{mapAddresses, mapRejectSources, mapBroadcasts}
+var copiedMaps = []string{mapAddresses, mapRejectSources, mapBroadcasts, mapTableCounters, mapTableLengths, mapTableRules}
 
 // ownMaps are made anew with new tables, because they hold states or things that states
 // refer to.

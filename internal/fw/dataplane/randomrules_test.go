@@ -120,7 +120,7 @@ func (d *drawing) table(name string) string {
 	for range 1 + d.IntN(4) {
 		entries = append(entries, d.some(4, "!")+one(d.Rand, one(d.Rand, hosts4...), one(d.Rand, hosts6...), one(d.Rand, nets4[:6]...), one(d.Rand, nets6[:5]...)))
 	}
-	return fmt.Sprintf("table <%s> const { %s }", name, strings.Join(entries, ", "))
+	return fmt.Sprintf("table <%s> const %s{ %s }", name, d.some(2, "counters "), strings.Join(entries, ", "))
 }
 
 // valid draws until a line fits the ones before it.

@@ -32,6 +32,9 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
 		if err := d.reserveIDs(p); err != nil {
 			return err
 		}
+		if err := d.countTables(p); err != nil {
+			return err
+		}
 		if err := d.live.replaceRules(p); err != nil {
 			return err
 		}

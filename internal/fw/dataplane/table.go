@@ -27,6 +27,9 @@ const (
 	mapAddresses         = "addresses"
 	mapFragments         = "fragments"
 	mapHandoffs          = "handoffs"
+	mapTableCounters     = "table_counters"
+	mapTableLengths      = "table_lengths"
+	mapTableRules        = "table_rules"
 	mapLogRing           = "log_ring"
 	mapCaptureRing       = "capture_ring"
 	mapRecordsLost       = "records_lost"
@@ -41,7 +44,7 @@ var keptMaps = []string{
 	mapInterfaceCounters, mapPathCounters, mapPaths, mapAddresses, mapFragments, mapHandoffs,
 	mapLogRing, mapCaptureRing, mapRecordsLost,
 	mapRejectSources, mapBroadcasts, mapRejectCounters,
-	mapCaptureFilters,
+	mapCaptureFilters, mapTableCounters, mapTableLengths, mapTableRules,
 }
 
 // tables holds the maps that outlive a reload, and their mapped memory.

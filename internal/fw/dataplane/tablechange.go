@@ -1,7 +1,9 @@
 package dataplane
 
 import (
+	"maps"
 	"net/netip"
+	"slices"
 
 	"weir/internal/fw/ruleset"
 )
@@ -11,15 +13,51 @@ import (
 // counts. It returns how many entries have changed. After an error none has. States and
 // established packets are not touched. Only one caller may change tables at a time.
 func (d *Dataplane) ReplaceTable(name string, entries []ruleset.TableEntry) (changed int, err error) {
-	return d.live.change(d.live.program.ReplaceTable(name, entries))
+	before := map[netip.Prefix]bool{}
+	if d.counts(name) {
+		if err := fitsCounters(d.live.program, len(entries)-d.live.program.TableLen(name)); err != nil {
+			return 0, err
+		}
+		err := d.TableEntries(name, func(e ruleset.TableEntry) bool {
+			before[e.Prefix] = true
+			return true
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	if changed, err = d.live.change(d.live.program.ReplaceTable(name, entries)); err != nil || !d.counts(name) {
+		return changed, err
+	}
+	var now []ruleset.TableEntry
+	err = d.TableEntries(name, func(e ruleset.TableEntry) bool {
+		now = append(now, e)
+		delete(before, e.Prefix)
+		return true
+	})
+	if err != nil {
+		return changed, err
+	}
+	return changed, d.changeCounters(name, now, slices.Collect(maps.Keys(before)))
 }
 
 // ChangeTable removes prefixes from a table and adds entries. Each address is either in
 // the old table or in the new one, but the entries of one call do not change all at once.
 // Otherwise it is like ReplaceTable.
 func (d *Dataplane) ChangeTable(name string, put []ruleset.TableEntry, remove []netip.Prefix) (changed int, err error) {
-	return d.live.change(d.live.program.ChangeTable(name, put, remove))
+	if d.counts(name) {
+		if err := fitsCounters(d.live.program, len(put)); err != nil {
+			return 0, err
+		}
+	}
+	if changed, err = d.live.change(d.live.program.ChangeTable(name, put, remove)); err != nil {
+		return changed, err
+	}
+	return changed, d.changeCounters(name, put, remove)
 }
+
+// counts reports whether the entries of a table have counters.
+func (d *Dataplane) counts(name string) bool { return d.live.program.Counted(name) }
 
 // TableEntries calls yield with all entries of a table, in order.
 func (d *Dataplane) TableEntries(name string, yield func(ruleset.TableEntry) bool) error {

@@ -57,7 +57,10 @@ const (
 	tcMapSpilledTuples      = "spilled_tuples"
 	tcMapStates             = "states"
 	tcMapTableChanges       = "table_changes"
+	tcMapTableCounters      = "table_counters"
+	tcMapTableLengths       = "table_lengths"
 	tcMapTablePages         = "table_pages"
+	tcMapTableRules         = "table_rules"
 	tcMapTuples             = "tuples"
 	tcMapWalks              = "walks"
 	tcProgWeirTcIn          = "weir_tc_in"
@@ -191,7 +194,10 @@ type tcMapSpecs struct {
 	SpilledTuples     *ebpf.MapSpec `ebpf:"spilled_tuples"`
 	States            *ebpf.MapSpec `ebpf:"states"`
 	TableChanges      *ebpf.MapSpec `ebpf:"table_changes"`
+	TableCounters     *ebpf.MapSpec `ebpf:"table_counters"`
+	TableLengths      *ebpf.MapSpec `ebpf:"table_lengths"`
 	TablePages        *ebpf.MapSpec `ebpf:"table_pages"`
+	TableRules        *ebpf.MapSpec `ebpf:"table_rules"`
 	Tuples            *ebpf.MapSpec `ebpf:"tuples"`
 	Walks             *ebpf.MapSpec `ebpf:"walks"`
 }
@@ -279,7 +285,10 @@ type tcMaps struct {
 	SpilledTuples     *ebpf.Map `ebpf:"spilled_tuples"`
 	States            *ebpf.Map `ebpf:"states"`
 	TableChanges      *ebpf.Map `ebpf:"table_changes"`
+	TableCounters     *ebpf.Map `ebpf:"table_counters"`
+	TableLengths      *ebpf.Map `ebpf:"table_lengths"`
 	TablePages        *ebpf.Map `ebpf:"table_pages"`
+	TableRules        *ebpf.Map `ebpf:"table_rules"`
 	Tuples            *ebpf.Map `ebpf:"tuples"`
 	Walks             *ebpf.Map `ebpf:"walks"`
 }
@@ -327,7 +336,10 @@ func (m *tcMaps) Close() error {
 		m.SpilledTuples,
 		m.States,
 		m.TableChanges,
+		m.TableCounters,
+		m.TableLengths,
 		m.TablePages,
+		m.TableRules,
 		m.Tuples,
 		m.Walks,
 	)

@@ -37,6 +37,8 @@ type twin struct {
 	tally  map[tallyKey]Counter
 	values []xdpCounter  // room to read a counter into
 	rules0 []RuleCounter // counters of the rules at the beginning
+
+	released map[model.TableEntry]model.TableCounter // of states that have been released
 }
 
 // twinBase is the global id of rule 0. It is not 0, so that numbers and ids differ.
@@ -219,6 +221,8 @@ func (t *twin) route(dst netip.Addr) model.Route {
 func (t *twin) forget() {
 	t.tb.Helper()
 	t.harness.forget()
+	t.forgetTables()
+	t.released = make(map[model.TableEntry]model.TableCounter)
 	t.reseed()
 	t.forgetPaths()
 	t.model = model.New(t.box(), t.rules, twinBase)

@@ -36,6 +36,13 @@ func (t *twin) wait(ticks uint32) {
 // sweep releases dead states, as state/gc.h does.
 func (t *twin) sweep() {
 	t.bury()
+	t.release(t.sweepStates)
+	t.model.Sweep()
+	t.look()
+	t.wait(1) // no slot is used again within a tick (DEAD_GRACE)
+}
+
+func (t *twin) sweepStates() {
 	tables := t.dp.tables
 	for i := range tables.states {
 		s := &tables.states[i]
@@ -48,9 +55,6 @@ func (t *twin) sweep() {
 		s.Status = statusFree
 		tables.shared.StatesReleased++
 	}
-	t.model.Sweep()
-	t.look()
-	t.wait(1) // no slot is used again within a tick (DEAD_GRACE)
 }
 
 // holds reports whether a number's state is the one with that tuple.

@@ -14,6 +14,7 @@ import (
 type past struct {
 	fields  bpfload.Renames   // old "struct.field" to the field's present name
 	maps    map[string]string // old pin to map
+	lacks   []string          // kept maps that came later, or belonged to a generation
 	reasons []string          // by number
 	// The program that imports a state, and the struct that is its argument.
 	importer, argument string
@@ -28,6 +29,7 @@ var pasts = map[uint32]past{
 			"shared.aged": "gc_nexthop", "shared.aged_at": "gc_nexthop_at", "shared.unlisted": "gc_unlisted", "shared.aging": "gc_lock",
 		},
 		maps:     map[string]string{"promises": mapHints, "answer_sources": mapRejectSources, "answer_counters": mapRejectCounters},
+		lacks:    []string{mapHandoffs, mapTableCounters, mapTableLengths, mapTableRules},
 		reasons:  reasons8,
 		importer: "weir_adopt", argument: "adoption",
 	},
@@ -50,6 +52,14 @@ func importProgram(layout uint32) (program, argument string) {
 		return p.importer, p.argument
 	}
 	return programImport, "import"
+}
+
+// keptMapsOf returns the maps of an earlier layout that outlive a reload, by their present
+// names.
+func keptMapsOf(layout uint32) []string {
+	return slices.DeleteFunc(slices.Clone(keptMaps), func(name string) bool {
+		return slices.Contains(pasts[layout].lacks, name)
+	})
 }
 
 // renames returns the fields of a layout that have another name now.

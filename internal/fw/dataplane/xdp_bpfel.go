@@ -558,7 +558,8 @@ type xdpShared struct {
 	Limit           uint32
 	Recording       uint32
 	Prefetch        uint32
-	Pad1            [10]uint32
+	TableRules      uint32
+	Pad1            [9]uint32
 	StatesMade      uint32
 	StatesReleased  uint32
 	NexthopsHigh    uint32
@@ -630,6 +631,35 @@ type xdpState struct {
 	Tag        uint16
 	QueueBack  uint16
 	FlowBack   xdpFlow
+}
+
+type xdpTableCounter struct {
+	_       structs.HostLayout
+	Packets [4]uint64
+	Bytes   [4]uint64
+	Since   uint64
+	Not     uint32
+	Pad0    uint32
+}
+
+type xdpTableEntry struct {
+	_     structs.HostLayout
+	Table uint32
+	Bits  uint32
+	Addr  xdpAddr
+}
+
+type xdpTableLengths struct {
+	_     structs.HostLayout
+	Count uint8
+	Bits  [129]uint8
+	Pad0  [2]uint8
+}
+
+type xdpTableRule struct {
+	_    structs.HostLayout
+	From uint32
+	To   uint32
 }
 
 type xdpTuple struct {
@@ -707,7 +737,10 @@ const (
 	xdpMapSpilledTuples     = "spilled_tuples"
 	xdpMapStates            = "states"
 	xdpMapTableChanges      = "table_changes"
+	xdpMapTableCounters     = "table_counters"
+	xdpMapTableLengths      = "table_lengths"
 	xdpMapTablePages        = "table_pages"
+	xdpMapTableRules        = "table_rules"
 	xdpMapTails             = "tails"
 	xdpMapTuples            = "tuples"
 	xdpMapWalks             = "walks"
@@ -832,7 +865,10 @@ type xdpMapSpecs struct {
 	SpilledTuples     *ebpf.MapSpec `ebpf:"spilled_tuples"`
 	States            *ebpf.MapSpec `ebpf:"states"`
 	TableChanges      *ebpf.MapSpec `ebpf:"table_changes"`
+	TableCounters     *ebpf.MapSpec `ebpf:"table_counters"`
+	TableLengths      *ebpf.MapSpec `ebpf:"table_lengths"`
 	TablePages        *ebpf.MapSpec `ebpf:"table_pages"`
+	TableRules        *ebpf.MapSpec `ebpf:"table_rules"`
 	Tails             *ebpf.MapSpec `ebpf:"tails"`
 	Tuples            *ebpf.MapSpec `ebpf:"tuples"`
 	Walks             *ebpf.MapSpec `ebpf:"walks"`
@@ -921,7 +957,10 @@ type xdpMaps struct {
 	SpilledTuples     *ebpf.Map `ebpf:"spilled_tuples"`
 	States            *ebpf.Map `ebpf:"states"`
 	TableChanges      *ebpf.Map `ebpf:"table_changes"`
+	TableCounters     *ebpf.Map `ebpf:"table_counters"`
+	TableLengths      *ebpf.Map `ebpf:"table_lengths"`
 	TablePages        *ebpf.Map `ebpf:"table_pages"`
+	TableRules        *ebpf.Map `ebpf:"table_rules"`
 	Tails             *ebpf.Map `ebpf:"tails"`
 	Tuples            *ebpf.Map `ebpf:"tuples"`
 	Walks             *ebpf.Map `ebpf:"walks"`
@@ -970,7 +1009,10 @@ func (m *xdpMaps) Close() error {
 		m.SpilledTuples,
 		m.States,
 		m.TableChanges,
+		m.TableCounters,
+		m.TableLengths,
 		m.TablePages,
+		m.TableRules,
 		m.Tails,
 		m.Tuples,
 		m.Walks,

@@ -50,6 +50,9 @@ func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) 
 		}
 	}
 	c.sortTables(rs.Tables)
+	if err := c.program.tables.tellTablesApart(); err != nil {
+		return nil, err
+	}
 	c.program.tables.hash = hashOf(rs.Tables)
 	if err := c.compile(); err != nil {
 		return nil, c.locate(err)
@@ -138,6 +141,9 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 		ReturnTTL: r.Answer.TTL, ReturnCode4: r.Answer.Code, ReturnCode6: r.Answer.Code6,
 		Mark: r.SetMark.N, MarkMask: r.SetMark.Mask, Marked: r.Marked.N, MarkedMask: r.Marked.Mask,
 	}
+	if r.Action != ast.Match {
+		a.From, a.To = c.counts(&r.From.Addr), c.counts(&r.To.Addr)
+	}
 	set := func(flag Flags, when bool) {
 		if when {
 			a.Flags |= flag
@@ -154,6 +160,7 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	set(LogAll, r.LogAll)
 	set(ReturnRST, r.Answer.RST)
 	set(ReturnICMP, r.Answer.ICMP)
+	set(Counts, a.From != 0 || a.To != 0)
 	set(StaticPort, r.Nat != nil && r.Nat.StaticPort)
 	return a
 }

@@ -94,6 +94,7 @@ const (
 	ReturnRST
 	ReturnICMP
 	NotMarked // the condition on the mark is negated
+	Counts    // From or To is a table with counters
 )
 
 // A Rule is what a rule does if its conditions are met. Tags and pools are numbered from
@@ -110,7 +111,12 @@ type Rule struct {
 	Queue                    uint16 // number from set queue; 0: none
 	Mark, MarkMask           uint32 // set on the packet; mask 0: none
 	Marked, MarkedMask       uint32 // required of the packet; mask 0: none
+	From, To                 TableCount
 }
+
+// A TableCount says under which table's entries packets of a rule count: its TableNumber
+// * 2, plus 1 if the rule negates the table. 0 is none.
+type TableCount uint32
 
 // A Tree is a search tree's position in Nodes. If it has no nodes, First is the value of
 // all numbers.

@@ -24,6 +24,7 @@ type liveTables struct {
 	changed map[string]bool // since the program was compiled, or before and kept
 	given   map[string]bool // tables whose definition gives their contents
 	fixed   map[string]bool // const tables
+	counted map[string]bool // tables with counters
 	fields  [2]tableField   // for destination and source
 	hash    [16]byte        // of what the file says about all tables
 
@@ -71,7 +72,7 @@ type vector struct{ at, chunks uint32 }
 func (c *compiler) sortTables(tables []*resolve.Table) {
 	asked := c.askedTables()
 	t := &c.program.tables
-	*t = liveTables{changed: map[string]bool{}, given: map[string]bool{}, fixed: map[string]bool{}}
+	*t = liveTables{changed: map[string]bool{}, given: map[string]bool{}, fixed: map[string]bool{}, counted: map[string]bool{}}
 	var named, idle []*resolve.Table
 	for name := range asked {
 		named = append(named, &resolve.Table{Name: name})
@@ -88,6 +89,11 @@ func (c *compiler) sortTables(tables []*resolve.Table) {
 			named = append(named, table)
 		case table.Used || table.Persist:
 			idle = append(idle, table)
+		default:
+			continue
+		}
+		if table.Counters {
+			t.counted[table.Name] = true
 		}
 	}
 	t.named, t.idle = NewTables(named), NewTables(idle)

@@ -128,7 +128,7 @@ func ruleInputOf(p *packet) ruleInput {
 	a := ruleInput{
 		direction: ast.In, iface: p.iface, family: p.family, tuple: p.tuple,
 		tcpFlags: p.tcp.flags, icmpType: p.icmpType, icmpCode: p.icmpCode,
-		mark: p.mark, tos: p.tos, length: p.length(), received: p.from,
+		mark: p.mark, tos: p.tos, length: p.length(), received: p.from, packet: p.tuple,
 	}
 	if p.egress() {
 		a.direction = ast.Out

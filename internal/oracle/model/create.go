@@ -45,6 +45,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 	}
 	m.keepQoS(c, keptQoS(c.Flags, in, out))
 	m.states = append(m.states, c)
+	m.countInState(p, c, 0)
 	m.countMade(in, out)
 	return c, nil
 }

@@ -22,8 +22,9 @@ type ruleInput struct {
 	mark      uint32 // without weir's own bits
 	keep      uint32 // bits of it that the in crossing has set
 	tos       uint8
-	length    int        // bytes of the IP packet
-	received  *Interface // where it came into the box; nil: a packet of the box itself
+	length    int         // bytes of the IP packet
+	received  *Interface  // where it came into the box; nil: a packet of the box itself
+	packet    state.Tuple // as it came
 }
 
 // A crossing is the result of the rules for one interface and direction.
@@ -139,6 +140,9 @@ func (m *Model) evaluate(a ruleInput) crossing {
 	if c.rule != nil {
 		c.logged(c.rule)
 		c.matched = append(c.matched, m.number(&c))
+	}
+	if c.rule != nil {
+		m.countEvaluated(c.rule, &a, c.seen)
 	}
 	if c.rule != nil && c.rule.Action == ast.Pass {
 		c.qos.takes(c.rule)

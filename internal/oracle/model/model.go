@@ -80,6 +80,7 @@ type Model struct {
 	way, ways    uint64                // for AskAll: which of how many next hops to take
 	paths        map[Path]Counter
 	ruleCounters []RuleCounter
+	tables       map[TableEntry]TableCounter
 }
 
 // A connection is a state, and what only the model keeps by name.
@@ -97,6 +98,7 @@ func New(box *Box, rules *resolve.Ruleset, ruleBase uint32) *Model {
 	m := &Model{
 		box: box, rules: rules, ruleBase: ruleBase,
 		handoffs: make(map[recordKey][]record), turns: make(map[turn]uint64), asked: make(map[uint32]state.Tick), paths: make(map[Path]Counter), ruleCounters: make([]RuleCounter, len(rules.Rules)),
+		tables: make(map[TableEntry]TableCounter),
 	}
 	m.SetClock(0)
 	return m

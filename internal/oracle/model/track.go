@@ -39,6 +39,7 @@ func (m *Model) count(p *packet, c *connection, d int) {
 	f.Last = m.now
 	f.Packets++
 	f.Bytes += uint64(p.length())
+	m.countInState(p, c, d)
 }
 
 // trackOther tracks UDP and every protocol that weir does not know.
