@@ -48,6 +48,90 @@ func TestViewFollowsLoads(t *testing.T) {
 	})
 }
 
+// Several read one view at once. One that takes its time with the states, such as a slow
+// web client, keeps no other from reading, and reads its table to the end when the
+// tables are replaced.
+func TestSlowReader(t *testing.T) {
+	weir.Both(t, func(b *lib.Box) {
+		b.WeirRun(gatewayConf(t))
+		b.Ping(lab.LAN, wanHost, 2)
+		larger := b.Rules(gatewayText(t) + "set limit states 150000\n")
+		var v *view.View
+		folder := rundir.Folder(b.RunFolder())
+		err := b.Do(lab.FW, func() (err error) {
+			v, err = view.Open(folder)
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		began, proceed, done := make(chan bool), make(chan bool), make(chan error)
+		seen := 0
+		go func() {
+			done <- b.Do(lab.FW, func() error {
+				return v.States(&state.Filter{}, func(*state.View) bool {
+					if seen++; seen == 1 {
+						began <- true
+						<-proceed
+					}
+					return true
+				})
+			})
+		}()
+		<-began
+		others := make(chan error)
+		read := func() error {
+			info, err := v.Info()
+			if err == nil && info.States.Current == 0 {
+				err = errors.New("no state is counted")
+			}
+			return err
+		}
+		for range 2 {
+			go func() { others <- b.Do(lab.FW, read) }()
+			select {
+			case err := <-others:
+				if err != nil {
+					b.Error(err)
+				}
+			case <-time.After(10 * time.Second):
+				b.Fatal("another reader waits for the slow one")
+			}
+			b.Weir("load", larger)
+		}
+		close(proceed)
+		if err := <-done; err != nil || seen == 0 {
+			b.Errorf("the slow reader saw %d states: %v", seen, err)
+		}
+		if err := v.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+// A daemon that was killed at its first start, just before it recorded what is loaded,
+// leaves a box that filters. Every command that reads says so.
+func TestViewWithoutTheRecord(t *testing.T) {
+	weir.Both(t, func(b *lib.Box) {
+		b.WeirRun(gatewayConf(t))
+		b.Ping(lab.LAN, wanHost, 2)
+		rules := b.Weir("rules")
+		if err := os.Remove(rundir.Folder(b.RunFolder()).Loaded()); err != nil {
+			b.Fatal(err)
+		}
+		info := b.Info()
+		if l := info.Loaded; !info.Enabled || l == nil || l.File != gatewayConf(t) || l.Rules != strings.Count(rules, "\n") || l.Started.IsZero() {
+			b.Errorf("info without the record: %+v", l)
+		}
+		if again := b.Weir("rules"); again != rules {
+			b.Errorf("rules without the record:\n%swith it:\n%s", again, rules)
+		}
+		if len(b.States()) == 0 {
+			b.Error("no states without the record")
+		}
+	})
+}
+
 // A reader reads a view until it is ended.
 type reader struct {
 	b      *lib.Box

@@ -35,12 +35,15 @@ const ledgerName = "ledger"
 // readLedger reads the ledger of the live generation in dir. The error wraps
 // fs.ErrNotExist if there is none.
 func readLedger(dir string) (ledger, error) {
-	var l ledger
 	m, err := openLedger(dir)
 	if err != nil {
-		return l, err
+		return ledger{}, err
 	}
 	defer m.Close()
+	return readLedgerMap(m)
+}
+
+func readLedgerMap(m *bpfload.Map) (l ledger, err error) {
 	if err := m.Lookup(uint32(0), &l); err != nil {
 		return l, fmt.Errorf("read the ledger: %w", err)
 	}

@@ -18,37 +18,85 @@ import (
 // ErrNotLoaded is returned (wrapped) by Open if nothing is pinned.
 var ErrNotLoaded = errors.New("nothing is loaded")
 
-// A View reads a dataplane from its pins, with or without a daemon.
+// A View reads a dataplane from its pins, with or without a daemon. Several goroutines may
+// read it at once.
 type View struct {
 	dir    string
 	tables *tables
 	rules  *pinnedRules
-	pins   []fs.FileInfo // the folders of both
+	ledger *bpfload.Map  // nil: the one in force
+	pins   []fs.FileInfo // the folders of the tables and of the generation
 }
+
+// openTries is how often Open starts again because pins were renamed meanwhile.
+const openTries = 100
 
 // Open returns a view of what is pinned in dir. The error wraps ErrNotLoaded if there is
 // nothing. The caller closes it. A view does not follow a Commit. InForce reports whether
 // there was one.
-func Open(dir string) (*View, error) {
-	v := &View{dir: dir}
-	err := bpfload.At("").Do(func() (err error) {
-		if v.pins, err = statPins(dir); err != nil {
-			return err
-		}
-		if v.tables, err = openLive(dir); err != nil {
-			return err
-		}
-		v.rules, err = openRules(dir)
+func Open(dir string) (v *View, err error) {
+	err = bpfload.At("").Do(func() (err error) {
+		v, err = openView(dir)
 		return err
 	})
 	if isMissing(err) {
 		err = fmt.Errorf("%s: %w", dir, ErrNotLoaded)
 	}
-	if err != nil {
-		return nil, errors.Join(err, v.Close())
-	}
-	return v, nil
+	return v, err
 }
+
+// openView opens the pins again until none was renamed meanwhile. A Commit renames several,
+// one after the other. What is opened between two renames may not belong together.
+func openView(dir string) (*View, error) {
+	for range openTries {
+		before, complete := listPins(dir)
+		v := &View{dir: dir}
+		err := v.open()
+		after, _ := listPins(dir)
+		same := complete && slices.EqualFunc(before, after, samePin)
+		if same && err == nil {
+			return v, nil
+		}
+		err = errors.Join(err, v.Close())
+		if same {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("open %s: its pins were replaced %d times meanwhile", dir, openTries)
+}
+
+func (v *View) open() (err error) {
+	if v.ledger, err = openLedger(v.dir); err != nil {
+		return err
+	}
+	if v.tables, err = v.openLive(); err != nil {
+		return err
+	}
+	if v.rules, err = openRules(v.dir); err != nil {
+		return err
+	}
+	v.pins, err = statPins(v.dir)
+	return err
+}
+
+// listPins identifies everything in the folder. The list is not complete if something was
+// renamed meanwhile.
+func listPins(dir string) (pins []fs.FileInfo, complete bool) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, isMissing(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			return nil, false
+		}
+		pins = append(pins, info)
+	}
+	return pins, true
+}
+
+func samePin(a, b fs.FileInfo) bool { return a.Name() == b.Name() && os.SameFile(a, b) }
 
 // statPins identifies the folders of the tables and of the generation in force. A Commit
 // replaces both, or only the latter.
@@ -76,13 +124,28 @@ func (v *View) InForce() bool {
 }
 
 // openLive opens the tables in use if they have this version's layout.
-func openLive(dir string) (*tables, error) {
-	where := liveTables(dir)
-	l, err := readLedger(dir)
-	if err == nil && l.Layout != stateLayout && where != filepath.Join(dir, newerTablesDir) {
+func (v *View) openLive() (*tables, error) {
+	where := liveTables(v.dir)
+	l, err := v.readLedger()
+	if err != nil {
+		return nil, err
+	}
+	if l.Layout != stateLayout && where != filepath.Join(v.dir, newerTablesDir) {
 		return nil, fmt.Errorf("%w (its states have layout %d, this version's %d): use its commands, or start this version with weir run", ErrLayout, l.Layout, stateLayout)
 	}
 	return openTables(where)
+}
+
+// readLedger reads the ledger of the generation that the view reads.
+func (v *View) readLedger() (l ledger, err error) {
+	if v.ledger != nil {
+		return readLedgerMap(v.ledger)
+	}
+	err = bpfload.At("").Do(func() (err error) {
+		l, err = readLedger(v.dir)
+		return err
+	})
+	return l, err
 }
 
 // Close releases the view. No States iteration may be in progress.
@@ -94,7 +157,10 @@ func (v *View) Close() error {
 	if v.rules != nil {
 		errs = append(errs, v.rules.close())
 	}
-	v.tables, v.rules = nil, nil
+	if v.ledger != nil {
+		errs = append(errs, v.ledger.Close())
+	}
+	v.tables, v.rules, v.ledger = nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -121,11 +187,7 @@ type Info struct {
 
 // Info returns the dataplane's condition.
 func (v *View) Info() (Info, error) {
-	var l ledger
-	err := bpfload.At("").Do(func() (err error) {
-		l, err = readLedger(v.dir)
-		return err
-	})
+	l, err := v.readLedger()
 	if err != nil {
 		return Info{}, err
 	}

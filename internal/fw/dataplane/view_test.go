@@ -3,12 +3,15 @@ package dataplane
 import (
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"weir/internal/fw/bpfload"
 	"weir/internal/fw/reason"
 )
 
@@ -100,6 +103,54 @@ func BenchmarkStates(b *testing.B) {
 		}
 		if n != count {
 			b.Fatalf("%d states, want %d", n, count)
+		}
+	}
+}
+
+// A view opens at any moment of a Commit, also between its renames.
+func TestViewOpensWhilePinsAreRenamed(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.blank())
+	commit(t, first, nil)
+	check(t, first.tables.pin(filepath.Join(n.dir, nextTablesDir)))
+	next := filepath.Join(n.dir, nextGenerationDir)
+	check(t, os.Mkdir(next, 0o700))
+	for name, m := range first.generationMaps() {
+		check(t, bpfload.PinMap(m, filepath.Join(next, name)))
+	}
+	check(t, pinLedger(next, first.ledger))
+	stop, done := make(chan struct{}), make(chan error)
+	go func() { done <- bpfload.At("").Do(func() error { return promoteUntil(stop, n.dir) }) }()
+	for range 1000 {
+		v, err := Open(n.dir)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		if _, err := v.Info(); err != nil {
+			t.Error(err)
+		}
+		check(t, v.Close())
+	}
+	close(stop)
+	check(t, <-done)
+}
+
+// promoteUntil promotes the next pins, and then what was live before, again and again.
+func promoteUntil(stop chan struct{}, dir string) error {
+	for {
+		select {
+		case <-stop:
+			return nil
+		case <-time.After(5 * time.Millisecond):
+		}
+		if err := promote(dir); err != nil {
+			return err
+		}
+		for old, next := range map[string]string{oldTablesDir: nextTablesDir, oldGenerationDir: nextGenerationDir} {
+			if err := os.Rename(filepath.Join(dir, old), filepath.Join(dir, next)); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/fw/dataplane"
 	"weir/internal/fw/pktrecord"
 	"weir/internal/fw/rundir"
 	"weir/internal/host/netif"
@@ -51,18 +52,33 @@ func (n *Names) look() error {
 	}
 	// Noted before reading: a load in between is seen the next time.
 	file, err := os.Stat(n.folder.Loaded())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read what is loaded: %w", err)
+	}
+	base, err := n.baseInForce()
 	if err != nil {
 		return fmt.Errorf("read what is loaded: %w", err)
 	}
-	var loaded rundir.Loaded
-	if err := rundir.ReadJSON(n.folder.Loaded(), &loaded); err != nil {
-		return fmt.Errorf("read what is loaded: %w", err)
-	}
-	if err := n.readRules(loaded.Base); err != nil {
+	if err := n.readRules(base); err != nil {
 		return err
 	}
-	n.base, n.loaded = loaded.Base, file
+	n.base, n.loaded = base, file
 	return nil
+}
+
+// baseInForce returns the number of the first rule in force. A daemon that died at its
+// first start may have left no record.
+func (n *Names) baseInForce() (uint32, error) {
+	var loaded rundir.Loaded
+	err := rundir.ReadJSON(n.folder.Loaded(), &loaded)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return loaded.Base, err
+	}
+	dir, err := dataplane.Folder("")
+	if err != nil {
+		return 0, err
+	}
+	return dataplane.RuleBase(dir)
 }
 
 // readRules reads the records of all rulesets. That of the ruleset in force may have grown.

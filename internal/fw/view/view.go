@@ -3,6 +3,7 @@ package view
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"sync"
@@ -15,19 +16,26 @@ import (
 
 // A View reads what weir does in the process's network namespace, from the run folder
 // and the pinned maps. It needs no daemon. It may be held for long: it follows loads, new
-// tables and new daemons. It is safe for concurrent use.
+// tables and new daemons. Several goroutines may read it at once. None waits for another,
+// however long it takes.
 type View struct {
 	folder rundir.Folder
 	dir    string // of the pins
 
-	mu   sync.Mutex
-	pins *dataplane.View // those in force at the last read; nil if it failed
+	mu   sync.Mutex // held only to open and to count
+	pins *held      // those in force at the last read; nil if there were none
+}
+
+// held are pins that are closed when their last user has released them.
+type held struct {
+	*dataplane.View
+	users int // those that read, and the View. View.mu guards it
 }
 
 // A reading is the state of the pins that one read uses.
 type reading struct {
 	folder rundir.Folder
-	pins   *dataplane.View
+	pins   *held
 	info   dataplane.Info
 	loaded rundir.Loaded
 	ids    []uint32          // global ids of the rules in force, by number
@@ -53,71 +61,130 @@ func Open(f rundir.Folder) (*View, error) {
 	return v, nil
 }
 
-// Close releases the maps.
+// Close releases the maps. Those that a read still uses are released at its end.
 func (v *View) Close() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.release()
+	return v.drop()
 }
 
-func (v *View) release() error {
-	if v.pins == nil {
+// drop releases the View's own hold on its pins. The caller holds mu.
+func (v *View) drop() error {
+	pins := v.pins
+	v.pins = nil
+	return pins.release()
+}
+
+// release ends one use. The caller holds the View's mu.
+func (h *held) release() error {
+	if h == nil {
 		return nil
 	}
-	err := v.pins.Close()
-	v.pins = nil
-	return err
+	if h.users--; h.users > 0 {
+		return nil
+	}
+	return h.Close()
 }
 
-// read calls do with what is in force. If it is replaced meanwhile, do is called again,
-// so do must not keep earlier results.
-func (v *View) read(do func(*reading) error) error {
+// hold returns the pins in force. It opens them if they are not open.
+func (v *View) hold() (*held, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for range swapTries {
-		r, err := v.follow()
-		if err == nil {
-			err = do(r)
-		}
-		if v.pins == nil || v.pins.InForce() && !r.replaced() {
-			return err
-		}
-	}
-	return fmt.Errorf("read what is loaded: the rules were replaced %d times meanwhile", swapTries)
-}
-
-// follow opens the pins in force, unless they are open, and reads what belongs to them.
-func (v *View) follow() (*reading, error) {
 	if v.pins == nil || !v.pins.InForce() {
-		if err := v.release(); err != nil {
+		if err := v.drop(); err != nil {
 			return nil, err
 		}
 		pins, err := dataplane.Open(v.dir)
 		if err != nil {
 			return nil, err
 		}
-		v.pins = pins
+		v.pins = &held{View: pins, users: 1}
 	}
-	r := &reading{folder: v.folder, pins: v.pins, names: make(map[int]string)}
-	if err := rundir.ReadJSON(v.folder.Loaded(), &r.loaded); err != nil {
-		return nil, fmt.Errorf("read what is loaded: %w", err)
+	v.pins.users++
+	return v.pins, nil
+}
+
+func (v *View) release(h *held) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return h.release()
+}
+
+// read calls do with what is in force. If it is replaced meanwhile, do is called again,
+// so do must not keep earlier results.
+func (v *View) read(do func(*reading) error) error {
+	return v.consistent(do, func(*reading) error { return nil })
+}
+
+// consistent is like read. Then it calls last once, with what do was called with last.
+func (v *View) consistent(do, last func(*reading) error) error {
+	for range swapTries {
+		pins, err := v.hold()
+		if err != nil {
+			return err
+		}
+		r := &reading{folder: v.folder, pins: pins}
+		if err = r.begin(); err == nil {
+			err = do(r)
+		}
+		stays := pins.InForce() && !r.replaced()
+		if stays && err == nil {
+			err = last(r)
+		}
+		err = errors.Join(err, v.release(pins))
+		if stays {
+			return err
+		}
 	}
+	return fmt.Errorf("read what is loaded: the rules were replaced %d times meanwhile", swapTries)
+}
+
+// begin reads what belongs to the pins.
+func (r *reading) begin() (err error) {
 	// The programs know which ruleset is in force. The record may be a moment late.
-	var err error
-	if r.info, err = v.pins.Info(); err != nil {
-		return nil, err
+	if r.info, err = r.pins.Info(); err != nil {
+		return err
+	}
+	if err := r.readLoaded(); err != nil {
+		return err
 	}
 	if err := r.readRules(); err != nil {
-		return nil, err
+		return err
 	}
 	links, err := netif.Links()
 	if err != nil {
-		return nil, err
+		return err
 	}
+	r.names = make(map[int]string, len(links))
 	for _, l := range links {
 		r.names[l.Index] = l.Name
 	}
-	return r, nil
+	return nil
+}
+
+// readLoaded reads the record of the ruleset in force. The daemon writes it after the
+// programs are in force. If it died in between, the record is missing or tells of the
+// rules before.
+func (r *reading) readLoaded() error {
+	err := rundir.ReadJSON(r.folder.Loaded(), &r.loaded)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read what is loaded: %w", err)
+	}
+	if err == nil && r.loaded.Base == r.info.RuleBase {
+		return nil
+	}
+	var source rundir.Source
+	err = rundir.ReadJSON(r.folder.SourceOf(r.info.Generation), &source)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read where the rules come from: %w", err)
+	}
+	l := &r.loaded
+	l.File, l.Unloaded, l.Time = source.Path, r.info.Unloaded, r.info.Loaded
+	l.Base, l.Rules, l.Limit = r.info.RuleBase, int(r.info.Rules), r.info.MaxStates
+	if l.Started.IsZero() {
+		l.Started = l.Time
+	}
+	return nil
 }
 
 // readRules reads which rules are in force. Rules that replace others in place are
@@ -147,7 +214,7 @@ func (r *reading) readRules() (err error) {
 
 // replaced reports whether rules have been replaced in place since they were read.
 func (r *reading) replaced() bool {
-	if r == nil {
+	if r.texts == nil { // they were not read
 		return false
 	}
 	ids, err := r.pins.RuleIDs()
@@ -214,20 +281,17 @@ func (v *View) NATPorts() ([]rundir.PortRange, error) {
 // false. The states are those of one table: a table that is replaced meanwhile is read to
 // its end.
 func (v *View) States(f *state.Filter, yield func(*state.View) bool) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	r, err := v.follow()
-	if err != nil {
-		return err
-	}
-	context := r.context()
-	for s := range r.pins.States() {
-		one := s.View(context)
-		if f.Match(&one) && !yield(&one) {
-			return nil
+	ready := func(*reading) error { return nil }
+	return v.consistent(ready, func(r *reading) error {
+		context := r.context()
+		for s := range r.pins.States() {
+			one := s.View(context)
+			if f.Match(&one) && !yield(&one) {
+				break
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // context resolves the numbers in a state.
