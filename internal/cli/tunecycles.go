@@ -30,7 +30,7 @@ func (m *cycleMeasurer) Blind(c *tune.Change) string {
 		return why
 	}
 	if strings.HasPrefix(c.Key, "cpu.") {
-		return "a faster clock takes no fewer cycles"
+		return "a faster clock does not save cycles"
 	}
 	counter, err := m.open()
 	if err != nil {

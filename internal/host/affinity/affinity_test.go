@@ -255,7 +255,7 @@ func TestParse(t *testing.T) {
 	}
 	for word, want := range map[string]string{
 		"eth1:1": "want eth1:3=2", "eth1:1=": "want eth1:3=2", "eth1:-1=0": "want eth1:3=2", "eth1:1=none": "want eth1:3=2",
-		"eth1:1=4": "no cpu4 online", "eth9:0=1": "no interface \"eth9\"", "eth1:5=1": "no queue 5", "irq7=1": "interrupt 7",
+		"eth1:1=4": "no online cpu4", "eth9:0=1": "no interface \"eth9\"", "eth1:5=1": "no queue 5", "irq7=1": "interrupt 7",
 		"eth1/queues=0": "number from 1", "eth1/threaded=yes": "on or off", "eth1/rps=1": "want eth1:3=2", "wan0.7:0=1": "no queue 0", "eth1:0/xyz=1": "want eth1:3=2",
 	} {
 		if got, err := Parse([]string{word}, s); err == nil || !strings.Contains(err.Error(), want) {

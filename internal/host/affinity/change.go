@@ -20,10 +20,10 @@ func Open() (*tune.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Before 0.2 the journal was another file in another format.
+	// Earlier versions kept the journal in another file, in another format.
 	old := fmt.Sprintf("/run/weir-affinity/%d/journal.json", cookie)
 	if _, err := os.Stat(old); err == nil {
-		return nil, fmt.Errorf("an earlier weir has changed affinities: put them back by its own weir affinity revert, or remove %s to keep them", old)
+		return nil, fmt.Errorf("an earlier weir has changed affinities: restore them with weir affinity revert of that version, or remove %s to keep them", old)
 	}
 	return tune.OpenVolatile(Command)
 }

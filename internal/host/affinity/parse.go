@@ -117,7 +117,7 @@ func coresOf(value string, s *doctor.Snapshot) ([]int, error) {
 	}
 	for _, id := range cpus {
 		if !slices.ContainsFunc(s.CPUs, func(c doctor.CPU) bool { return c.ID == id }) {
-			return nil, fmt.Errorf("there is no cpu%d online", id)
+			return nil, fmt.Errorf("there is no online cpu%d", id)
 		}
 	}
 	return cpus, nil

@@ -60,7 +60,7 @@ func (h *Host) Try(ctx context.Context, p *Plan, d time.Duration) error {
 
 // ErrReverted is returned by Try if the trial was neither confirmed nor ended by Try
 // itself.
-var ErrReverted = errors.New("reverted meanwhile, or it could not be kept")
+var ErrReverted = errors.New("it was reverted meanwhile, or could not be kept")
 
 // endTrial puts back a trial that is still open. Otherwise it returns how the trial
 // ended. It waits for the lock, because nothing may keep it from putting back.
@@ -133,9 +133,9 @@ func (h *Host) begin(p *Plan) (*contents, error) {
 	}
 	if len(j.Changing) > 0 {
 		if !j.Confirm.IsZero() {
-			return nil, fmt.Errorf("%w waits to be confirmed: %s confirm keeps it, %[2]s revert puts everything back", errOpen, h.command())
+			return nil, fmt.Errorf("%w is not confirmed yet: %s confirm keeps it, %[2]s revert restores everything", errOpen, h.command())
 		}
-		return nil, fmt.Errorf("%w was cut off: %s revert puts everything back", errOpen, h.command())
+		return nil, fmt.Errorf("%w was interrupted: %s revert restores everything", errOpen, h.command())
 	}
 	if err := h.unchanged(p, j); err != nil {
 		return nil, err
@@ -233,7 +233,7 @@ func requeues(changes []Change) bool {
 }
 
 // errChanged is the error of a plan that is older than the host's state.
-var errChanged = errors.New("the host has changed since this was planned: plan again")
+var errChanged = errors.New("the host has changed since the plan was made: plan again")
 
 // unchanged checks under the lock that the host is as it was when the plan was made,
 // because revert will put back the plan's values. If a key is gone, writing it fails
@@ -314,7 +314,7 @@ func (h *Host) rollBack(j *contents) error {
 			left = append(left, key)
 			faults = append(faults, err)
 		}
-		killpoint.Done("put back %s", key)
+		killpoint.Done("restore %s", key)
 	}
 	for _, key := range slices.Sorted(maps.Keys(back)) {
 		if !back[key] && !slices.Contains(left, key) {
@@ -328,7 +328,7 @@ func (h *Host) rollBack(j *contents) error {
 		}
 	}
 	if len(faults) > 0 {
-		return fmt.Errorf("put back %s: %w", strings.Join(left, ", "), errors.Join(faults...))
+		return fmt.Errorf("restore %s: %w", strings.Join(left, ", "), errors.Join(faults...))
 	}
 	if err := h.persist(j.Previous); err != nil {
 		return err
@@ -398,7 +398,7 @@ func (h *Host) putBackAll(values map[string]string) error {
 
 // errAway is the error of a setting that its card does not have at the moment, such as
 // the interrupts of a card that is down. It may return with weir's value.
-var errAway = errors.New("its card does not have it at the moment")
+var errAway = errors.New("its card is missing at the moment")
 
 // putBack sets a key to its former value. If the key is gone with its module, card or
 // queue, or was never changed, there is nothing to do.

@@ -85,7 +85,7 @@ func TestPlanCards(t *testing.T) {
 		"nic.eth0.rings":       "no packet was missed",
 		"nic.eth0.pause":       "only a guide recommends autoneg off rx off tx off",
 		"nic.eth0.adaptive-rx": "only a guide recommends on",
-		"nic.eth0.irqs":        "the card gets other queues first",
+		"nic.eth0.irqs":        "queues change first",
 		"nic.eth0.threaded":    "only a guide",
 	} {
 		if got := why(p, key); !strings.Contains(got, says) {
@@ -134,7 +134,7 @@ func TestPlanCardsLeft(t *testing.T) {
 			},
 			"nic.eth0.lro", "the administrator sets it in /" + linkFile,
 		},
-		{map[string]string{"ethtool/eth0/queues": "combined 4\n"}, "nic.eth0.queues", "it has 4, no more than there are cores"},
+		{map[string]string{"ethtool/eth0/queues": "combined 4\n"}, "nic.eth0.queues", "it has 4 queues, no more than there are cores"},
 		{map[string]string{"ethtool/eth0/queues": "combined 4\n"}, "nic.eth0.rps", "it has 4 queues of its own"},
 	} {
 		h, _ := tree(t, with(c.what))
@@ -236,7 +236,7 @@ func TestChosenCores(t *testing.T) {
 	}))
 	in := tune.Inputs{Role: db.Forwarder, PPPoE: true}
 	p := apply(t, h, in)
-	if got := why(p, "nic.eth0.rps"); !strings.Contains(got, "somebody has chosen cores already") {
+	if got := why(p, "nic.eth0.rps"); !strings.Contains(got, "cores were already chosen by somebody else") {
 		t.Errorf("eth0: %q", got)
 	}
 	if got := strings.Join(changes(p), "\n"); strings.Contains(got, "eth0.rps") || !strings.Contains(got, "nic.eth1.rps=f f f f") {
@@ -281,9 +281,9 @@ func TestKeepCards(t *testing.T) {
 	h.Program = "/usr/local/bin/weir"
 	before := files()
 	apply(t, h, tune.Inputs{}, "nic.eth0.lro", "nic.eth0.pause", "nic.eth0.queues", "nic.eth0.eee", "nic.eth1.lro", "nic.eth0.rings")
-	const want = `# Written by weir tune apply; weir tune revert removes it. It takes the place of
+	const want = `# Written by weir tune apply; weir tune revert removes it. It replaces
 # /usr/lib/systemd/network/99-default.link
-# for eth0, and so says the same, and then what weir has set.
+# for eth0: it repeats that file, then adds what weir has set.
 [Match]
 PermanentMACAddress=02:00:00:00:00:00
 
@@ -547,7 +547,7 @@ func TestRevertAway(t *testing.T) {
 	h, _ := tree(t, files)
 	apply(t, h, tune.Inputs{}, "nic.eth0.irqs", "nic.eth1.lro")
 	write(t, h, "proc/interrupts", " CPU0\n")
-	if restored, err := h.Revert(false); err == nil || !strings.Contains(err.Error(), "nic.eth0.irqs: its card does not have it at the moment") || len(restored) != 1 {
+	if restored, err := h.Revert(false); err == nil || !strings.Contains(err.Error(), "nic.eth0.irqs: its card is missing at the moment") || len(restored) != 1 {
 		t.Errorf("revert: %+v, %v", restored, err)
 	}
 	if s := status(t, h); len(s.Keys) != 1 {

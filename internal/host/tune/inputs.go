@@ -133,7 +133,7 @@ func ParseRate(text string) (uint64, error) {
 	if err == nil && rate >= slowestLine && rate < 1e13 {
 		return uint64(rate), nil
 	}
-	return 0, fmt.Errorf("%q is no speed: want bit/s, as 100M, 2.5G or 10G", text)
+	return 0, fmt.Errorf("%q is not a speed: want bit/s, such as 100M, 2.5G or 10G", text)
 }
 
 // mostMemory is the most that today's CPUs can address, in bytes.
@@ -145,5 +145,5 @@ func ParseSize(text string) (uint64, error) {
 	if err == nil && size >= 1 && size <= mostMemory && !strings.Contains(text, ".") {
 		return uint64(size), nil
 	}
-	return 0, fmt.Errorf("%q is no size: want bytes, as 512M or 8G", text)
+	return 0, fmt.Errorf("%q is not a size: want bytes, such as 512M or 8G", text)
 }

@@ -88,13 +88,13 @@ func (h *Host) linkHead(card string) string {
 	if used == "" || h.hasDropIns(card, used) {
 		return ""
 	}
-	return fmt.Sprintf("%s\n# %s\n# for %s, and so says the same, and then what weir has set.\n"+
+	return fmt.Sprintf("%s\n# %s\n# for %s: it repeats that file, then adds what weir has set.\n"+
 		"[Match]\nPermanentMACAddress=%s\n\n[Link]\n%s", takesPlace, used, card, address, h.linkSection(used))
 }
 
 // takesPlace is the line of weir's .link file that precedes the name of the file it was
 // made from.
-const takesPlace = "# Written by weir tune apply; weir tune revert removes it. It takes the place of"
+const takesPlace = "# Written by weir tune apply; weir tune revert removes it. It replaces"
 
 // linkFile returns the file, other than weir's, that udev uses for a card; "" if it is
 // the administrator's or unknown.

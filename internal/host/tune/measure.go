@@ -111,7 +111,7 @@ func (h *Host) Measure(ctx context.Context, p *Plan, o MeasureOptions) ([]Findin
 // undoing came.
 func (h *Host) takeBack(j *contents, err error) error {
 	if back := h.rollBack(j); back != nil {
-		return errors.Join(err, fmt.Errorf("not everything could be put back; weir tune revert tries again: %w", back))
+		return errors.Join(err, fmt.Errorf("some settings could not be restored; weir tune revert tries again: %w", back))
 	}
 	return fmt.Errorf("everything is as it was: %w", err)
 }
@@ -136,7 +136,7 @@ func (j *contents) without(findings []Finding) *contents {
 }
 
 // queuesApart is the reason why changes of queues are left out.
-const queuesApart = "the queues' interrupts, RPS and table are planned after it, so it would be measured without them"
+const queuesApart = "the queues' interrupts, RPS and table are planned later, so it would be measured without them"
 
 // tryOne measures a change. It leaves the host with the change, or as it was.
 func (h *Host) tryOne(ctx context.Context, c *Change, o *MeasureOptions) (*Finding, error) {
@@ -289,7 +289,7 @@ func (f *Finding) String() string {
 	text := fmt.Sprintf("%s: %s -> %s: %s, %s", f.Key, f.From, f.To, f.Effect, what)
 	if f.Effect == Unmeasured {
 		if !f.Kept {
-			text = fmt.Sprintf("%s: %s -> %s: %s, left alone; weir tune apply %s sets it", f.Key, f.From, f.To, f.Effect, f.Key)
+			text = fmt.Sprintf("%s: %s -> %s: %s, not kept; weir tune apply %s sets it", f.Key, f.From, f.To, f.Effect, f.Key)
 		}
 		return text + " (" + f.Why + ")"
 	}

@@ -126,8 +126,8 @@ func TestMeasure(t *testing.T) {
 		"nic.eth0.lro: on -> off: helps, kept\n  packets/s of a fake: +10.0 % ± ",
 		"nic.eth0.eee: on -> off: helps, kept\n", "; loss -1.000 ± 0.000 percentage points\n  control: nic.eth0.eee as it was measured twice differs by",
 		"nic.eth1.lro: on -> off: hurts, put back\n",
-		"nic.eth1.queues: combined 1 -> combined 2: not measurable here, left alone; weir tune apply nic.eth1.queues sets it (the queues' interrupts, RPS and table are planned",
-		"nic.eth0.hash-udp4: sd -> sdfn: not measurable here, left alone; weir tune apply nic.eth0.hash-udp4 sets it (it is too small)\n",
+		"nic.eth1.queues: combined 1 -> combined 2: not measurable here, not kept; weir tune apply nic.eth1.queues sets it (the queues' interrupts, RPS and table are planned",
+		"nic.eth0.hash-udp4: sd -> sdfn: not measurable here, not kept; weir tune apply nic.eth0.hash-udp4 sets it (it is too small)\n",
 	} {
 		if !strings.Contains(b.String(), line) {
 			t.Errorf("the text lacks %q:\n%s", line, b.String())

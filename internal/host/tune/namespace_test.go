@@ -82,7 +82,7 @@ func TestNamespace(t *testing.T) {
 	in := tune.Inputs{Role: db.Endpoint, Link: 100_000_000_000, RTT: 80 * time.Millisecond}
 	p := apply(t, h, in, keys...)
 	for _, key := range keys[4:] {
-		if got := why(p, key); got != "it belongs to the whole host, and this is a network namespace" {
+		if got := why(p, key); got != "it affects the whole host, and this is a network namespace" {
 			t.Errorf("%s: %q", key, got)
 		}
 	}

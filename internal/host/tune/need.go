@@ -18,11 +18,11 @@ func (h *Host) noNeed(key string) string {
 	switch key {
 	case "net.core.netdev_budget":
 		if n, ok := h.softnet(squeezed); ok && n == 0 {
-			return "no core has used up its budget since boot (/proc/net/softnet_stat, third column)"
+			return "no core has exhausted its budget since boot (/proc/net/softnet_stat, third column)"
 		}
 	case "net.core.netdev_max_backlog":
 		if n, ok := h.softnet(dropped); ok && n == 0 {
-			return "no packet was dropped because of a full backlog since boot (/proc/net/softnet_stat, second column)"
+			return "since boot no packet was dropped because of a full backlog (/proc/net/softnet_stat, second column)"
 		}
 	case "net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_buckets":
 		count, ok := h.number("proc/sys/net/netfilter/nf_conntrack_count")
@@ -34,7 +34,7 @@ func (h *Host) noNeed(key string) string {
 		count, ok := h.neighbours()
 		least, known := h.number("proc/sys/net/ipv4/neigh/default/gc_thresh1")
 		if ok && known && count < least/2 {
-			return fmt.Sprintf("there are %d neighbours, and room for %d before any is looked at", count, least)
+			return fmt.Sprintf("there are %d neighbours, and room for %d before any is removed", count, least)
 		}
 	}
 	return ""

@@ -51,7 +51,7 @@ func bootText(entries []entry) string {
 	}
 	var b strings.Builder
 	b.WriteString("# Written by weir tune apply; weir tune revert removes it. To set a key yourself,\n" +
-		"# write it into a file of your own: weir tune leaves it to you then.\n")
+		"# write it into a file of your own: weir tune then leaves it alone.\n")
 	for _, e := range entries {
 		fmt.Fprintf(&b, "\n# %s\n-%s = %s\n", e.Why, e.Key, e.Set)
 	}

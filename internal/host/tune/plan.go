@@ -53,7 +53,7 @@ type Plan struct {
 func (h *Host) Plan(d *db.DB, in Inputs, keys ...string) (*Plan, error) {
 	for _, key := range keys {
 		if !slices.ContainsFunc(d.ByKey(recordKey(key)), settable) {
-			return nil, fmt.Errorf("weir tune sets no %s on Linux; weir tune list --all names what it does", key)
+			return nil, fmt.Errorf("weir tune does not set %s on Linux; weir tune list --all shows what it sets", key)
 		}
 	}
 	in = h.Complete(in)
@@ -163,7 +163,7 @@ func (j *judge) keysOf(r *db.Record, names []string) []string {
 // key puts a key among the changes, the skips, or the keys already set as advised.
 func (j *judge) key(r *db.Record, key string, named bool) error {
 	if !j.whole && (r.Scope == "host" || r.Place == "cores") {
-		j.skip(key, "it belongs to the whole host, and this is a network namespace")
+		j.skip(key, "it affects the whole host, and this is a network namespace")
 		return nil
 	}
 	found, err := j.host.Read(key)
@@ -206,7 +206,7 @@ func (j *judge) key(r *db.Record, key string, named bool) error {
 func (j *judge) missingKey(r *db.Record, key string, named bool) {
 	switch {
 	case r.Place == "sysctl.d":
-		j.skip(key, "this kernel does not have it, or not yet: its module is not loaded")
+		j.skip(key, "this kernel does not have it, or its module is not loaded")
 	case named:
 		j.skip(key, "the device, or its driver, does not have it")
 	}
@@ -233,7 +233,7 @@ func (j *judge) adminHas(key, found string) string {
 		return "the administrator sets it in " + where
 	}
 	if kept != nil && !sameValue(key, kept.Set, found) {
-		return fmt.Sprintf("weir set it to %s, and somebody has set it to %s since; weir tune revert forgets it", kept.Set, strings.Join(strings.Fields(found), " "))
+		return fmt.Sprintf("weir set it to %s, and somebody has since set it to %s; weir tune revert forgets it", kept.Set, strings.Join(strings.Fields(found), " "))
 	}
 	return ""
 }

@@ -30,7 +30,7 @@ func (p *Plan) WriteText(w io.Writer) error {
 		line("risk", c.Risk)
 	}
 	if len(p.Fit) > 0 {
-		fmt.Fprintf(&b, "as advised already: %s\n", strings.Join(p.Fit, ", "))
+		fmt.Fprintf(&b, "already as advised: %s\n", strings.Join(p.Fit, ", "))
 	}
 	if len(p.Skips) > 0 {
 		b.WriteString("left alone:\n")
@@ -76,7 +76,7 @@ func (s *Status) WriteText(w io.Writer) error {
 	case s.Confirm != nil:
 		fmt.Fprintf(&b, "waits for weir tune confirm until %s\n", s.Confirm.Format("15:04:05"))
 	case s.CutOff:
-		b.WriteString("a weir tune apply was interrupted, or never confirmed: weir tune revert puts everything back\n")
+		b.WriteString("a weir tune apply was interrupted, or never confirmed: weir tune revert restores everything\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

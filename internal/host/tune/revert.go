@@ -63,7 +63,7 @@ func (h *Host) Revert(all bool) ([]Restored, error) {
 			faults = append(faults, err)
 			continue
 		}
-		killpoint.Done("put back %s", key)
+		killpoint.Done("restore %s", key)
 		restored = append(restored, r)
 	}
 	for i := range j.Entries {
@@ -165,7 +165,7 @@ func (h *Host) giveUp(j *contents, keys []string) error {
 		if _, err := h.restore(j, e, setters, false); err != nil {
 			return err
 		}
-		killpoint.Done("put back %s", e.Key)
+		killpoint.Done("restore %s", e.Key)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func TestStalePlan(t *testing.T) {
 	if err := <-done; !errors.Is(err, undolog.ErrUnconfirmed) {
 		t.Fatal(err)
 	}
-	if err := h.Apply(stale); err == nil || !strings.Contains(err.Error(), "the host has changed since this was planned: plan again") {
+	if err := h.Apply(stale); err == nil || !strings.Contains(err.Error(), "the host has changed since the plan was made: plan again") {
 		t.Errorf("apply of a plan from the trial's time: %v", err)
 	}
 	p := plan(t, h, tune.Inputs{Role: db.Forwarder})
@@ -90,7 +90,7 @@ func TestTryWaitsForLock(t *testing.T) {
 		done = nil
 	case <-time.After(50 * time.Millisecond): // if it has not got that far yet, nothing is proven and nothing fails
 	}
-	if err := h.Apply(plan(t, h, tune.Inputs{Role: db.Forwarder})); err == nil || err.Error() != "another weir tune is at work on this host" {
+	if err := h.Apply(plan(t, h, tune.Inputs{Role: db.Forwarder})); err == nil || err.Error() != "another weir tune is running on this host" {
 		t.Errorf("apply beside another: %v", err)
 	}
 	unlock()

@@ -207,7 +207,7 @@ func TestPlanNoNeed(t *testing.T) {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 	for key, says := range map[string]string{
-		"net.core.netdev_budget":         "no core has used up its budget",
+		"net.core.netdev_budget":         "no core has exhausted its budget",
 		"net.core.netdev_max_backlog":    "no packet was dropped because of a full backlog",
 		"net.netfilter.nf_conntrack_max": "the kernel tracks 17 connections of 65536; to set it anyway: weir tune apply net.netfilter.nf_conntrack_max",
 	} {
@@ -220,7 +220,7 @@ func TestPlanNoNeed(t *testing.T) {
 	if diff := cmp.Diff(want, changes(p)); diff != "" {
 		t.Errorf("by name (-want +got):\n%s", diff)
 	}
-	if _, err := h.Plan(records(t), tune.Inputs{}, "net.inet.ip.redirect"); err == nil || !strings.Contains(err.Error(), "sets no net.inet.ip.redirect on Linux") {
+	if _, err := h.Plan(records(t), tune.Inputs{}, "net.inet.ip.redirect"); err == nil || !strings.Contains(err.Error(), "does not set net.inet.ip.redirect on Linux") {
 		t.Errorf("a key of another system: %v", err)
 	}
 }
@@ -380,7 +380,7 @@ func TestCutOff(t *testing.T) {
 	if s := status(t, h); !s.CutOff {
 		t.Errorf("status: %+v", s)
 	}
-	if err := h.Apply(plan(t, h, tune.Inputs{Role: db.Forwarder})); err == nil || !strings.Contains(err.Error(), "was cut off: weir tune revert") {
+	if err := h.Apply(plan(t, h, tune.Inputs{Role: db.Forwarder})); err == nil || !strings.Contains(err.Error(), "was interrupted: weir tune revert") {
 		t.Errorf("apply: %v", err)
 	}
 	if _, err := h.Revert(false); err != nil {
@@ -444,7 +444,7 @@ func TestDrift(t *testing.T) {
 		t.Errorf("status: %v\n%s", err, b.String())
 	}
 	p := apply(t, h, tune.Inputs{Role: db.Forwarder})
-	if got := why(p, "net.core.netdev_budget"); !strings.Contains(got, "weir set it to 1625, and somebody has set it to 999 since") || len(p.Changes) > 0 {
+	if got := why(p, "net.core.netdev_budget"); !strings.Contains(got, "weir set it to 1625, and somebody has since set it to 999") || len(p.Changes) > 0 {
 		t.Errorf("drift: %q, %q", got, changes(p))
 	}
 	set("etc/sysctl.d/50-mine.conf", "net.core.netdev_budget=999\n")
@@ -480,7 +480,7 @@ func TestTry(t *testing.T) {
 	again := plan(t, h, tune.Inputs{}, "net.ipv4.tcp_mtu_probing")
 	waitFor(t, func() bool {
 		err := h.Apply(again)
-		return err != nil && strings.Contains(err.Error(), "waits to be confirmed")
+		return err != nil && strings.Contains(err.Error(), "is not confirmed yet")
 	})
 	cancel()
 	if err := <-done; !errors.Is(err, undolog.ErrUnconfirmed) {

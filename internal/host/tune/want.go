@@ -28,7 +28,7 @@ func (j *judge) want(r *db.Record, key, found string) wish {
 	}
 	w := wish{value: r.Value}
 	if key == governorKey && !j.host.hasGovernor(r.Value) {
-		return wish{noNeed: "the cores know no governor " + r.Value}
+		return wish{noNeed: "the cores have no governor " + r.Value}
 	}
 	return w
 }
@@ -71,7 +71,7 @@ func (j *judge) requeued(card string) bool {
 	return slices.ContainsFunc(j.plan.Changes, func(c Change) bool { return c.Key == cardPrefix+card+".queues" })
 }
 
-const queuesFirst = "the card gets other queues first; this is then planned again, in the same apply"
+const queuesFirst = "the card's queues change first; then this is planned again, in the same apply"
 
 func (j *judge) wantQueues(card, found string) wish {
 	most, err := j.host.readCard(card, "queues-max")
@@ -95,7 +95,7 @@ func (j *judge) wantQueues(card, found string) wish {
 	}
 	w := wish{value: value, shown: shown}
 	if now > target && now <= j.in.Cores {
-		w.noNeed = fmt.Sprintf("it has %d, no more than there are cores", now)
+		w.noNeed = fmt.Sprintf("it has %d queues, no more than there are cores", now)
 	}
 	return w
 }
@@ -153,7 +153,7 @@ func (j *judge) wantIndirection(card, _ string) wish {
 	}
 	n := j.receiving(card)
 	if n < 2 {
-		return wish{noNeed: "one queue needs no table"}
+		return wish{noNeed: "with one queue no table is needed"}
 	}
 	return wish{value: fmt.Sprintf("equal %d", n), shown: fmt.Sprintf("all %d queues, in turn", n)}
 }
@@ -168,7 +168,7 @@ func (j *judge) wantHash(card, found string) wish {
 	}
 	w := wish{value: value}
 	if j.receiving(card) < 2 && !j.requeued(card) {
-		w.noNeed = "one queue needs no hash"
+		w.noNeed = "with one queue no hash is needed"
 	}
 	return w
 }
@@ -279,7 +279,7 @@ func (j *judge) wantReceive(card, found string) wish {
 	masks := slices.Repeat([]string{cpulist.FormatMask(workers)}, len(queues))
 	w := wish{value: strings.Join(masks, " "), shown: fmt.Sprintf("the cores %v, no two threads of one core", workers)}
 	if j.journal.entry(cardPrefix+card+".rps") == nil && slices.ContainsFunc(queues, chosen) {
-		w.noNeed = "somebody has chosen cores already"
+		w.noNeed = "cores were already chosen by somebody else"
 	}
 	return w
 }
@@ -308,7 +308,7 @@ func (j *judge) wantSend(card, found string) wish {
 	}
 	w := wish{value: strings.Join(masks, " "), shown: fmt.Sprintf("%d cores in turn over %d queues", len(cores), len(queues))}
 	if slices.ContainsFunc(queues, chosen) {
-		w.noNeed = "the driver has chosen already"
+		w.noNeed = "the driver has already chosen"
 	}
 	return w
 }

@@ -18,7 +18,7 @@ func Lock(path, of string, wait bool) (unlock func(), err error) {
 	}
 	file, err := filelock.File(path, mode)
 	if errors.Is(err, filelock.ErrHeld) {
-		return nil, fmt.Errorf("another %s is at work on this host", of)
+		return nil, fmt.Errorf("another %s is running on this host", of)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("keep a second %s out: %w", of, err)

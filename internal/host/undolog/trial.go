@@ -8,7 +8,7 @@ import (
 )
 
 // ErrUnconfirmed is the error of a trial that nobody confirmed. Everything is as before.
-var ErrUnconfirmed = errors.New("not confirmed in time: everything is as it was before")
+var ErrUnconfirmed = errors.New("not confirmed in time: everything is restored")
 
 // look is how often a trial checks whether it has ended.
 const look = 200 * time.Millisecond
@@ -38,7 +38,7 @@ func Confirmable(until time.Time, of string) error {
 	case until.IsZero():
 		return errors.New("nothing waits to be confirmed")
 	case time.Now().After(until):
-		return fmt.Errorf("too late: the time to confirm is over; %s revert puts everything back", of)
+		return fmt.Errorf("too late to confirm; %s revert restores everything", of)
 	}
 	return nil
 }

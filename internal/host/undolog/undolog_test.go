@@ -57,7 +57,7 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := undolog.Lock(path, "weir tune", false); err == nil || err.Error() != "another weir tune is at work on this host" {
+	if _, err := undolog.Lock(path, "weir tune", false); err == nil || err.Error() != "another weir tune is running on this host" {
 		t.Error(err)
 	}
 	got := make(chan error, 1)
@@ -82,8 +82,8 @@ func TestLock(t *testing.T) {
 
 func TestConfirmable(t *testing.T) {
 	for want, until := range map[string]time.Time{
-		"nothing waits to be confirmed": {},
-		"too late: the time to confirm is over; weir tune revert puts everything back": time.Now().Add(-time.Minute),
+		"nothing waits to be confirmed":                             {},
+		"too late to confirm; weir tune revert restores everything": time.Now().Add(-time.Minute),
 	} {
 		if err := undolog.Confirmable(until, "weir tune"); err == nil || err.Error() != want {
 			t.Errorf("%v", err)

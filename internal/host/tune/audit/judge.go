@@ -97,7 +97,7 @@ func (j *Judge) Judge(l Line) Finding {
 	}
 	f.Verdict, f.Why = j.verdict(r, l.Value)
 	if r.Tunable && j.Target.Family() == "freebsd" && isSysctlConf(l.File) {
-		f.Why = "It sets nothing here: it belongs into loader.conf. " + f.Why
+		f.Why = "It has no effect here: it belongs in loader.conf. " + f.Why
 	}
 	return f
 }
@@ -127,7 +127,7 @@ func (j *Judge) verdict(r *db.Record, value string) (Verdict, string) {
 	case j.isDefault(r, value):
 		return IsDefault, "the system sets " + value + " by itself"
 	case r.Role == db.Endpoint:
-		return EndpointOnly, "acts on connections that end on the host, not on what it forwards. " + said(r, value)
+		return EndpointOnly, "affects connections that end on the host, not forwarded ones. " + said(r, value)
 	}
 	return Valid, said(r, value)
 }
@@ -144,9 +144,9 @@ func against(r *db.Record, value string) string {
 	}
 	switch {
 	case value == "0":
-		return "it takes away what is on by itself"
+		return "it turns off what is on by default"
 	case r.Role == db.Hardening:
-		return "it turns on what is off by itself"
+		return "it turns on what is off by default"
 	}
 	return ""
 }
@@ -160,7 +160,7 @@ func contrary(r *db.Record, value string) string {
 	case r.Row != nil:
 		return "The guide has " + other + ". "
 	}
-	return "This is the other way; of " + other + " is said: "
+	return "The opposite is set here. About " + other + " weir says: "
 }
 
 // said returns a record's own text for a value. If the value is the opposite one, the text
@@ -195,7 +195,7 @@ func sentence(r *db.Record) string {
 		text = r.Reason
 	}
 	if r.Account == db.Refused {
-		text = "This value is fine; what is refused is " + refusedValues(r) + ": " + text
+		text = "This value is fine; only these are refused: " + refusedValues(r) + ": " + text
 	}
 	if r.Account == db.Kept && r.Risk != "" {
 		text += " Risk: " + r.Risk

@@ -50,19 +50,19 @@ var interfaceOptions = map[string]struct {
 }{
 	"-lro": {record: "-lro", verdict: Valid},
 	"lro": {record: "-lro", verdict: Dangerous,
-		why: "LRO joins packets that a router has to send as they came; Intel's driver notes warn of panics where the host forwards."},
+		why: "LRO merges packets that a router must send as they came; Intel's driver notes warn of panics if the host forwards."},
 	"-tso": {record: "-tso -vlanhwtso", verdict: Valid}, "-tso4": {record: "-tso -vlanhwtso", verdict: Valid},
 	"-tso6": {record: "-tso -vlanhwtso", verdict: Valid}, "-vlanhwtso": {record: "-tso -vlanhwtso", verdict: Valid},
-	"tso": {verdict: IsDefault, why: "on by itself where the card can."}, "tso4": {verdict: IsDefault, why: "on by itself where the card can."},
-	"tso6": {verdict: IsDefault, why: "on by itself where the card can."}, "vlanhwtso": {verdict: IsDefault, why: "on by itself where the card can."},
+	"tso": {verdict: IsDefault, why: "on by default if the card supports it."}, "tso4": {verdict: IsDefault, why: "on by default if the card supports it."},
+	"tso6": {verdict: IsDefault, why: "on by default if the card supports it."}, "vlanhwtso": {verdict: IsDefault, why: "on by default if the card supports it."},
 	"-rxcsum": {record: "-rxcsum -rxcsum6", verdict: Valid}, "-rxcsum6": {record: "-rxcsum -rxcsum6", verdict: Valid},
 	"-txcsum": {record: "-txcsum -txcsum6", verdict: Valid}, "-txcsum6": {record: "-txcsum -txcsum6", verdict: Valid},
-	"rxcsum": {verdict: IsDefault, why: "on by itself where the card can."}, "txcsum": {verdict: IsDefault, why: "on by itself where the card can."},
-	"rxcsum6": {verdict: IsDefault, why: "on by itself where the card can."}, "txcsum6": {verdict: IsDefault, why: "on by itself where the card can."},
-	"-vlanhwtag":    {verdict: Valid, why: "The CPU writes VLAN tags instead of the card; netmap and some traffic shapers need it."},
+	"rxcsum": {verdict: IsDefault, why: "on by default if the card supports it."}, "txcsum": {verdict: IsDefault, why: "on by default if the card supports it."},
+	"rxcsum6": {verdict: IsDefault, why: "on by default if the card supports it."}, "txcsum6": {verdict: IsDefault, why: "on by default if the card supports it."},
+	"-vlanhwtag":    {verdict: Valid, why: "The CPU inserts VLAN tags instead of the card; netmap and some traffic shapers need it."},
 	"-vlanhwfilter": {verdict: Valid, why: "The card passes all VLANs; bridges and netmap need it."},
 	"polling": {record: "polling", verdict: Contradicted,
-		why: "Device polling costs delay and one core; cards that moderate their interrupts do not need it."},
+		why: "Device polling adds delay and costs one core; cards that moderate their interrupts do not need it."},
 }
 
 // optionRecord returns the record of an option, nil for none.

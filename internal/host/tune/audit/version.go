@@ -23,10 +23,10 @@ func (j *Judge) anyVersion(r *db.Record, l Line) (Verdict, string) {
 			return verdict, why
 		}
 	}
-	why := "not judged, as weir does not know " + j.Target.Name + ". "
+	why := "not checked, because weir does not know " + j.Target.Name + ". "
 	switch {
 	case r.Renamed != "":
-		why += fmt.Sprintf("FreeBSD %s is the last known to have it; its heir is %s. ", r.Until, ofDriver(r.Renamed, l.Key))
+		why += fmt.Sprintf("FreeBSD %s is the last known to have it; it was replaced by %s. ", r.Until, ofDriver(r.Renamed, l.Key))
 	case r.Until != "":
 		why += fmt.Sprintf("FreeBSD %s is the last known to have it. ", r.Until)
 	case r.Since != "":
@@ -81,7 +81,7 @@ func (j *Judge) stranger(key string) string {
 			}
 		}
 		if freebsdForm.MatchString(key) {
-			return "a FreeBSD key, to judge by its name, which Linux does not have"
+			return "by its name a FreeBSD key, which Linux does not have"
 		}
 		return noRecord
 	}
@@ -91,7 +91,7 @@ func (j *Judge) stranger(key string) string {
 		}
 	}
 	if linuxForm.MatchString(key) {
-		return "a Linux key, to judge by its name, which FreeBSD does not have"
+		return "by its name a Linux key, which FreeBSD does not have"
 	}
 	return noRecord
 }

@@ -7,7 +7,7 @@ var formulas = map[string]string{
 	"socket-limit":   "9/8 of the socket buffer (256 bytes of an mbuf with each cluster of 2048), in whole pages",
 	"mss":            "MTU - 40 (IPv4) or - 60 (IPv6); PPPoE takes 8 of the MTU; timestamps take 12 of each segment",
 	"initial-window": "65535 / MSS",
-	"queues":         "real cores / ports in use, at least 1; on Linux those of the card's NUMA node, at least 2, no more than there are of either",
+	"queues":         "physical cores / ports in use, at least 1; on Linux those of the card's NUMA node, at least 2, but no more than there are",
 	"ifqmaxlen":      "max(256 x ports, packets of 1460 bytes in 50 ms)",
 	"backlog":        "4 x (connections in a burst - those accepted meanwhile), up to a power of two, at least 128",
 	"budget":         "packets in 2 ms at the line's rate of 1500-byte frames, between 300 and 4096",

@@ -142,7 +142,7 @@ func (e *Entry) account() string {
 	case Obsolete:
 		text := fmt.Sprintf("obsolete: in %s and older. %s", e.Until, e.Reason)
 		if e.Renamed != "" {
-			text += " Its heir is " + e.Renamed + "."
+			text += " it was replaced by " + e.Renamed + "."
 		}
 		return text
 	case Refused:

@@ -110,7 +110,7 @@ func hash(protocol string) setting {
 					}
 				}
 				if bit == 0 {
-					return fmt.Errorf("%q is no field of a hash", letter)
+					return fmt.Errorf("%q is not a field of a hash", letter)
 				}
 				r.data |= bit
 			}

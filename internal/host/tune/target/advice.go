@@ -97,19 +97,19 @@ var advice = []advised{
 // withAddresses is about options of interfaces. The firewalls have them in a menu, and
 // they are off by default.
 func withAddresses(Target, *Inputs) string {
-	return "The line of an interface also has its addresses: add the options to yours"
+	return "An interface's line also has its addresses: add the options to your own line"
 }
 
 // hashGrew is about pf's states. The measurement began with the table size of older
 // versions.
 func hashGrew(t Target, _ *Inputs) string {
 	if t.Major() >= 13 {
-		return "The default is four times as large since FreeBSD 13 as where this was measured"
+		return "Since FreeBSD 13 the default is four times as large as when this was measured"
 	}
 	return ""
 }
 
-func onlyGuide(Target, *Inputs) string { return "Only a guide speaks for it" }
+func onlyGuide(Target, *Inputs) string { return "Only a guide recommends it" }
 
 func needsRules(Target, *Inputs) string { return "pf needs a rule set first, in /etc/pf.conf" }
 
@@ -117,7 +117,7 @@ func needsRules(Target, *Inputs) string { return "pf needs a rule set first, in 
 // the options were replaced.
 func driverDecides(t Target, in *Inputs) string {
 	if t.Family() == "pfsense" && in.Driver == "igb" {
-		return "The driver takes as many queues as there are cores by itself, and nothing measured speaks for fewer"
+		return "By default the driver uses as many queues as there are cores, and no measurement suggests fewer"
 	}
 	return ""
 }
@@ -125,7 +125,7 @@ func driverDecides(t Target, in *Inputs) string {
 // noneOnAPU2 is about igb. The record's evidence shows no effect for it.
 func noneOnAPU2(_ Target, in *Inputs) string {
 	if in.Driver == "igb" {
-		return "It was measured to change nothing for igb (an APU2)"
+		return "Measurements show no effect for igb (an APU2)"
 	}
 	return ""
 }

@@ -202,7 +202,7 @@ func TestRedirectClaimsNoSpeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := write(t, target, &Inputs{Role: db.Forwarder})
-	if !strings.Contains(text, "from 14 on ip_tryforward() runs whenever the host forwards, and this makes nothing faster") {
+	if !strings.Contains(text, "From 14 on it runs whenever the host forwards, and this makes nothing faster") {
 		t.Errorf("no bound of the mechanism:\n%s", text)
 	}
 }

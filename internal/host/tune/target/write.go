@@ -16,7 +16,7 @@ import (
 var places = map[string][]struct{ place, title string }{
 	"freebsd": {
 		{"loader.conf", "/boot/loader.conf, read when the system starts"},
-		{"sysctl.conf", "/etc/sysctl.conf, and sysctl KEY=VALUE to have it at once"},
+		{"sysctl.conf", "/etc/sysctl.conf, and sysctl KEY=VALUE to apply it at once"},
 		{"rc.conf", "/etc/rc.conf, read when the system starts"},
 	},
 	"pfsense": {
@@ -67,7 +67,7 @@ var nothing = map[db.Role]string{
 func (p *printer) head() {
 	fmt.Fprintf(&p.text, "# For %s", p.target.Name)
 	if p.target.Base == "" {
-		p.text.WriteString(", of which weir knows nothing: which keys it has is not checked, so all\n# lines are comments. Look each up before you use it.\n")
+		p.text.WriteString(", which weir does not know: its keys are not checked, so all\n# lines are comments. Look each up before you use it.\n")
 		p.driver()
 		p.buffers()
 		return
@@ -77,7 +77,7 @@ func (p *printer) head() {
 	}
 	fmt.Fprintf(&p.text, "; role: %s.\n# Change one thing, measure, and keep what helps.\n", p.in.Role)
 	if p.target.Family() == "pfsense" && p.target.Major() >= 12 {
-		p.text.WriteString("# Nothing of the list for pfSense 2.4.5 and igb belongs here: the options are gone, and\n# the guide that had it says that none is needed.\n")
+		p.text.WriteString("# Nothing of the list for pfSense 2.4.5 and igb applies here: the options are gone, and\n# the guide says that none is needed.\n")
 	}
 	p.driver()
 	p.buffers()
@@ -104,7 +104,7 @@ func (p *printer) driver() {
 		return
 	}
 	if !p.known.drives(p.target, p.in.Driver) {
-		fmt.Fprintf(&p.text, "# Nothing for queues: no public source was found in which iflib(9) drives %s", p.in.Driver)
+		fmt.Fprintf(&p.text, "# Nothing for queues: no public source shows that iflib(9) drives %s", p.in.Driver)
 		if major > 0 {
 			fmt.Fprintf(&p.text, " on FreeBSD %d", major)
 		}
@@ -157,7 +157,7 @@ func (p *printer) setting(a *advised) error {
 	case Default(r, p.target) == value:
 		fmt.Fprintf(&p.text, "# The default here: %s=%s\n", p.key(a, 0), value)
 	case a.enough(Default(r, p.target), value):
-		fmt.Fprintf(&p.text, "# The default here is more, and stays: %s=%s\n", p.key(a, 0), Default(r, p.target))
+		fmt.Fprintf(&p.text, "# The default here is larger, so it stays: %s=%s\n", p.key(a, 0), Default(r, p.target))
 	case a.comment(p.target, p.in) != "":
 		fmt.Fprintf(&p.text, "# %s; to try:\n", a.comment(p.target, p.in))
 		p.lines(a, value, "#")
