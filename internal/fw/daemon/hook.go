@@ -66,21 +66,20 @@ func Choose(l *netif.Link, m Mode) Choice {
 		return Choice{XDP, "physical device"}
 	case netif.Bond:
 		return Choice{XDP, "bond of physical devices"}
-	case netif.Veth, netif.TAP:
-		return Choice{TCX, "sockets at the other end send frames whose checksum only TCX can complete"}
 	}
-	return Choice{TCX, fmt.Sprintf("%s device has no driver of its own", oneOf(string(l.Kind)))}
+	return Choice{TCX, "sockets at the other end send frames whose checksum only TCX can complete"}
 }
 
 // cannotXDP says why a link can never run native XDP. It returns "" if it may.
 func cannotXDP(l *netif.Link) string {
-	switch {
-	case !l.Ethernet:
+	if !l.Ethernet {
 		return "no Ethernet header"
-	case l.Kind == netif.Bridge, l.Kind == netif.VLAN:
-		return fmt.Sprintf("%s device has no native XDP", oneOf(string(l.Kind)))
 	}
-	return ""
+	switch l.Kind {
+	case netif.Physical, netif.Bond, netif.Veth, netif.TAP:
+		return ""
+	}
+	return fmt.Sprintf("%s device has no native XDP", oneOf(string(l.Kind)))
 }
 
 // oneOf puts an article before the kernel's name for a kind of device.

@@ -49,7 +49,7 @@ func TestWhyReadsWell(t *testing.T) {
 		link netif.Link
 		want string
 	}{
-		{netif.Link{Kind: "ifb", Ethernet: true}, "an ifb device has no driver of its own"},
+		{netif.Link{Kind: "ifb", Ethernet: true}, "an ifb device has no native XDP"},
 		{netif.Link{Kind: netif.Bridge, Ethernet: true}, "a bridge device has no native XDP"},
 		{netif.Link{Kind: netif.Veth, Ethernet: true, MasterOf: "bond"}, "port of a bond: its master's hooks see its packets"},
 	} {
