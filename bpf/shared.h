@@ -31,6 +31,7 @@
 				* set by the packet that meets it		     */
 #define INTERFACE_DEVMAP	  0x400 /* redirects to it go through prefetch_devices */
 #define INTERFACE_PREFETCH	  0x800 /* packets may also go there after a first pass */
+#define INTERFACE_STACKED	  0x1000 /* gives packets on to the device below (macvlan, ipvlan) */
 
 struct interface {
 	__u8 mac[6];

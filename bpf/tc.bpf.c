@@ -139,6 +139,8 @@ static __noinline int tc_redirect_stateless(struct __sk_buff *skb, struct packet
 	r = number ? fast_obstacle(skb, p, n) : REASON_UP_NEIGHBOUR;
 	if (r != UNDECIDED)
 		return handoff_forward(skb, p, i, 0, 0, r);
+	if (handoff_onward(skb, p, n))
+		return count_verdict(i, REASON_MARK_TAKEN, p->length);
 	rewrite_ttl(&h, p);
 	return fast_send(skb, &h, p, i, n, REASON_MARKED, PATH_COUNTED);
 }

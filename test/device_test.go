@@ -153,6 +153,44 @@ pass out on wan0 inet proto icmp
 	})
 }
 
+// macvlanRules pass without states, in both directions, except what a reject and an ICMP
+// error of a state need.
+const macvlanRules = `
+set skip on lo
+block
+pass on { lan0 up0 } no state
+block return in on up0 to (up0)
+pass in on up0 proto udp to { 192.168.1.10, fd00:1::10 } port 9 keep state
+`
+
+//	lan ── lan0 fw up0 (macvlan on wan0) ── wan
+//
+// A macvlan gives packets on to the device below it, where weir sees them once more. It
+// lets through what it has redirected to the macvlan: packets without a state, late
+// fragments, rejects, and ICMP errors of a state.
+func TestUplinkIsAMacvlan(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.IP(lab.FW, "address flush dev wan0", "link add link wan0 name up0 type macvlan mode bridge")
+		b.Address(lab.FW, "up0", fwWAN+"/24", fwWAN6+"/64")
+		b.IP(lab.FW, "link set wan0 up", "route replace default via "+wanHost, "-6 route replace default via "+wanHost6)
+		b.IP(lab.WAN, "neigh flush all", "route replace 192.168.1.0/24 via "+fwWAN, "-6 route replace fd00:1::/64 via "+fwWAN6)
+		b.WeirRun(macvlanRules, "--or-block") // XDP where a device has it
+		for _, to := range []string{wanHost, wanHost6} {
+			b.Ping(lab.LAN, to, 3)
+			b.Run(lab.LAN, "ping", "-n", "-c", "2", "-W", "2", "-s", "4000", to)
+		}
+		for _, to := range []string{fwWAN, fwWAN6} {
+			refused(b, lab.WAN, map[bool]string{false: wanHost, true: wanHost6}[to == fwWAN6], to, 81)
+		}
+		for from, to := range map[string]string{wanHost: lanHost, wanHost6: lanHost6} {
+			refusedUDP(b, lab.WAN, from, to, 9)
+		}
+		if n := b.Packets("wan0", reason.Guard); n != 0 {
+			b.Errorf("wan0 dropped %d packets that weir had passed:\n%s", n, b.Weir("info"))
+		}
+	})
+}
+
 // tagged sends, by scapy, pings in frames with a VLAN tag (802.1Q and 802.1ad), and
 // two in frames with a priority tag.
 const tagged = `

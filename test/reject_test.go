@@ -109,6 +109,11 @@ func bracketed(address string) string {
 func refused(b *lib.Box, host, from, to string, port uint16) {
 	b.Helper()
 	refusedTCP(b, host, from, to, port)
+	refusedUDP(b, host, from, to, port)
+}
+
+func refusedUDP(b *lib.Box, host, from, to string, port uint16) {
+	b.Helper()
 	_, err := b.Try(host, "sh", "-c", fmt.Sprintf(untilRefused+"UDP:%s:%d,bind=%s", bracketed(to), port, bracketed(from)))
 	if err == nil || !strings.Contains(err.Error(), "Connection refused") {
 		b.Errorf("UDP from %s to %s, port %d: %v", from, to, port, err)

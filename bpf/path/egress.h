@@ -52,6 +52,7 @@ __noinline __u32 egress_decision(hook_ctx *ctx, struct packet *p)
 		return handoff_get(&s->handoff, 0);
 	}
 	if (value >= MARK_RECORD) {
+		s->handoff.zone = 0; /* no record has one */
 		p->qos = handoff_qos(&s->handoff, value - MARK_RECORD);
 		return handoff_get(&s->handoff, value - MARK_RECORD);
 	}

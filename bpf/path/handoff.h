@@ -236,6 +236,25 @@ __noinline enum mark handoff_value(hook_ctx *ctx, const struct packet *p, __u32 
 }
 
 /*
+ * Sets the mark of a packet without a state, or of an ICMP error, that TCX redirects. If
+ * its device gives it on to another one, the egress program there finds it by a record.
+ * < 0: no record is left.
+ */
+static __always_inline int handoff_onward(hook_ctx *ctx, const struct packet *p, const struct nexthop *n)
+{
+	const struct interface *o = interface_get(n->ifindex);
+	enum mark value = MARK_NONE;
+
+	if (!HOOK_IS_XDP && o && o->flags & INTERFACE_STACKED) {
+		value = handoff_value(ctx, p, 0);
+		if (value == MARK_NONE)
+			return -1;
+	}
+	hook_set_mark(ctx, mark_set(p->mark, value));
+	return 0;
+}
+
+/*
  * If a driver has no room in front of the frame, XDP cannot be used there: TCX would
  * evaluate again what XDP has decided. So the packet is dropped. From now on TCX handles
  * what comes in there.

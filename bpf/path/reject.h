@@ -12,6 +12,7 @@
 #include "observe/rule_path.h"
 #include "packet/icmp.h"
 #include "packet/sanity.h"
+#include "path/handoff.h"
 #include "path/reject_packet.h"
 #include "path/scratch.h"
 #include "rules/ruleset.h"
@@ -171,6 +172,38 @@ static __always_inline enum rejected reject_make(hook_ctx *ctx, struct reject *a
 	return reject_error(ctx, a, p, src, r) ? REJECTED_NOT : REJECTED_ICMP;
 }
 
+/* Marks a reject that leaves by a device which gives it on to another one. The egress
+ * program there finds it by a record. < 0: no record is left. */
+__noinline int reject_record(hook_ctx *ctx, struct scratch *s, enum rejected what)
+{
+	const struct interface *i;
+	const struct addr *src;
+	const struct packet *p;
+	struct tuple *t;
+	int n;
+
+	if (!s)
+		return -1;
+	p = &s->packet;
+	t = &s->handoff;
+	tuple_reverse(t, &p->tuple);
+	t->zone = 0;
+	if (what == REJECTED_ICMP) {
+		i = interface_get(p->ifindex);
+		src = i ? reject_source(p, i) : 0;
+		if (!src)
+			return -1;
+		t->src = *src;
+		tuple_set_ports(t, bpf_htons(p->family == 4 ? ICMP_UNREACH : ICMP6_UNREACH), 0,
+				p->family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6, 0);
+	}
+	n = handoff_record(s, HANDOFF_PASSED, 0, 0);
+	if (n < 0)
+		return n;
+	hook_set_mark(ctx, mark_set(p->mark, MARK_RECORD + n));
+	return 0;
+}
+
 /* Ends a packet that the rule s->blocked has blocked. */
 __noinline int reject(hook_ctx *ctx, struct scratch *s)
 {
@@ -196,6 +229,9 @@ __noinline int reject(hook_ctx *ctx, struct scratch *s)
 	if (!(r->flags & (RULE_RETURN_RST | RULE_RETURN_ICMP)))
 		return HOOK_DROP;
 	what = reject_make(ctx, a, p, i, r);
+	if (!HOOK_IS_XDP && what <= REJECTED_LAST_GIVEN && i->flags & INTERFACE_STACKED &&
+	    !(p->flags & PACKET_EGRESS) && reject_record(ctx, s, what))
+		what = REJECTED_NOT;
 	if (what < REJECTED_COUNT)
 		reject_count(what, p->length);
 	if (what > REJECTED_LAST_GIVEN)

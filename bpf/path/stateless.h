@@ -38,8 +38,9 @@ __noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason w
 		return handoff_redirect(ctx, p, i, 0);
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
 		return handoff_forward(ctx, p, i, 0, 0, r);
+	if (handoff_onward(ctx, p, n))
+		return count_verdict(i, REASON_MARK_TAKEN, p->length);
 	rewrite_ttl(&h, p);
-	hook_set_mark(ctx, p->mark);
 	return fast_send(ctx, &h, p, i, n, why, PATH_COUNTED);
 }
 

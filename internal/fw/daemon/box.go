@@ -343,6 +343,7 @@ func describe(l *netif.Link, xdp, skip bool) (dataplane.Interface, error) {
 		{xdp, dataplane.InterfaceXDP},
 		{target, dataplane.InterfaceTarget},
 		{l.Kind == netif.Loopback, dataplane.InterfaceLoopback},
+		{l.Stacked(), dataplane.InterfaceStacked},
 		{hasStatic(l, netip.Addr.Is4), dataplane.InterfaceStatic4},
 		{hasStatic(l, isGlobal6), dataplane.InterfaceStatic6},
 	} {

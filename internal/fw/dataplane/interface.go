@@ -29,6 +29,7 @@ const (
 	interfaceBare                                // XDP found no room for metadata
 	interfaceDevmap                              // redirects to it go through its prefetch device
 	interfacePrefetch                            // packets may go there after a first pass
+	InterfaceStacked                             // gives packets on to the device below it
 )
 
 // MaxIfindex is one more than the highest interface index that weir can handle. Packets

@@ -44,6 +44,7 @@ func TestNumbersMatchHeaders(t *testing.T) {
 		{shared, "INTERFACE_STATIC4", int(InterfaceStatic4)},
 		{shared, "INTERFACE_STATIC6", int(InterfaceStatic6)},
 		{shared, "INTERFACE_BARE", int(interfaceBare)},
+		{shared, "INTERFACE_STACKED", int(InterfaceStacked)},
 		{shared, "NEXTHOP_XDP", nexthopXDP},
 		{config, "MAX_LOGICALS", maxLogicals},
 		{config, "LOGICAL_BUCKET", logicalBucket},

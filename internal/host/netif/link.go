@@ -72,6 +72,18 @@ func (l *Link) Port() bool {
 	return false
 }
 
+// Stacked reports whether the link has part of another device's frames and gives its own
+// packets on to that device, which sends them as they are.
+func (l *Link) Stacked() bool { return stacks(string(l.Kind)) }
+
+func stacks(kind string) bool {
+	switch kind {
+	case "macvlan", "macvtap", "ipvlan", "ipvtap":
+		return true
+	}
+	return false
+}
+
 // dumpTries is how often a dump is repeated if the list changed during it.
 const dumpTries = 5
 
@@ -152,11 +164,8 @@ func sharedLinks(raw []netlink.Link) (map[int]bool, error) {
 	for _, r := range raw {
 		a := r.Attrs()
 		own[a.Index] = a.HardwareAddr
-		switch r.Type() {
-		case "macvlan", "macvtap", "ipvlan", "ipvtap":
-			if a.NetNsID < 0 {
-				shared[a.ParentIndex] = true
-			}
+		if stacks(r.Type()) && a.NetNsID < 0 {
+			shared[a.ParentIndex] = true
 		}
 	}
 	accepted, err := dump(func() ([]netlink.Neigh, error) { return netlink.NeighList(0, unix.AF_BRIDGE) })
