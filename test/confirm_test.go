@@ -69,7 +69,7 @@ func TestLoadRollsBack(t *testing.T) {
 		if !strings.Contains(daemon.Said(), "not confirmed") || inForce(b) != gatewayConf(t) || !reaches(b) {
 			b.Errorf("a start after a load that was not confirmed: %s is in force:\n%s", inForce(b), daemon.Said())
 		}
-		if out, status := b.WeirStatus("confirm"); status != 1 || !strings.Contains(out, "no load waits") {
+		if out, status := b.WeirStatus("confirm"); status != 1 || !strings.Contains(out, "no load is waiting") {
 			b.Errorf("confirm where nothing waits: status %d, said\n%s", status, out)
 		}
 		idle.say(0, "four")

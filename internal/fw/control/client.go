@@ -15,6 +15,10 @@ import (
 // ErrNoDaemon means that no daemon runs in this network namespace.
 var ErrNoDaemon = errors.New("no daemon runs in this network namespace; weir run starts one")
 
+// ErrSilent means that a daemon runs but does not answer in time. It may still do what it
+// was asked.
+var ErrSilent = errors.New("the daemon does not answer")
+
 // RefusedError is the daemon's reason for refusing a request.
 type RefusedError struct {
 	Text   string
@@ -29,6 +33,14 @@ type Client struct {
 	folder rundir.Folder
 }
 
+// How long the daemon may take to answer. Under a deadline, a daemon that hangs is an
+// error, and no command waits forever.
+const (
+	answerPatience = 10 * time.Second // it needs nothing but its own state
+	changePatience = time.Minute      // a load may be under way
+	loadPatience   = 5 * time.Minute  // the kernel verifies programs, on a slow machine
+)
+
 // NewClient returns a client. It connects with its first request.
 func NewClient(f rundir.Folder) *Client {
 	socket := f.Socket()
@@ -42,7 +54,7 @@ func NewClient(f rundir.Folder) *Client {
 // Status asks which daemon runs. The error is ErrNoDaemon if none does.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
 	var s Status
-	return &s, c.ask(ctx, http.MethodGet, "/status", nil, &s)
+	return &s, c.ask(ctx, answerPatience, http.MethodGet, "/status", nil, &s)
 }
 
 // nextPatience is how long to wait for the next daemon after one was asked to end.
@@ -51,12 +63,12 @@ const nextPatience = 10 * time.Second
 // nextPause is how long Load waits before it tries again.
 const nextPause = 20 * time.Millisecond
 
-// Load replaces the ruleset. After any error but a broken connection, nothing has
-// changed. The error is ErrNoDaemon if no daemon runs. If a daemon is ending, Load asks
+// Load replaces the ruleset. After any error but a broken connection or ErrSilent, nothing
+// has changed. The error is ErrNoDaemon if no daemon runs. If a daemon is ending, Load asks
 // the one that takes over.
 func (c *Client) Load(ctx context.Context, r LoadRequest) (*LoadResult, error) {
 	var a LoadResult
-	err := c.ask(ctx, http.MethodPost, "/load", r, &a)
+	err := c.ask(ctx, loadPatience, http.MethodPost, "/load", r, &a)
 	if !errors.Is(err, ErrEnding) {
 		return &a, err
 	}
@@ -66,7 +78,7 @@ func (c *Client) Load(ctx context.Context, r LoadRequest) (*LoadResult, error) {
 			return nil, ctx.Err()
 		case <-time.After(nextPause):
 		}
-		err = c.ask(ctx, http.MethodPost, "/load", r, &a)
+		err = c.ask(ctx, loadPatience, http.MethodPost, "/load", r, &a)
 		if !errors.Is(err, ErrEnding) && !errors.Is(err, ErrNoDaemon) {
 			break
 		}
@@ -78,19 +90,24 @@ func (c *Client) Load(ctx context.Context, r LoadRequest) (*LoadResult, error) {
 // returns. It has ended when the folder's lock is free.
 func (c *Client) End(ctx context.Context, why string) (*Status, error) {
 	var s Status
-	return &s, c.ask(ctx, http.MethodPost, "/leave", EndRequest{why}, &s)
+	return &s, c.ask(ctx, answerPatience, http.MethodPost, "/leave", EndRequest{why}, &s)
 }
 
-func (c *Client) ask(ctx context.Context, method, path string, body, into any) error {
-	answer, err := c.stream(ctx, method, path, body)
-	if err != nil {
-		return err
+// ask sends a request and reads the answer, which must come within patience.
+func (c *Client) ask(ctx context.Context, patience time.Duration, method, path string, body, into any) error {
+	within, cancel := context.WithTimeoutCause(ctx, patience, ErrSilent)
+	defer cancel()
+	answer, err := c.stream(within, method, path, body)
+	if err == nil {
+		defer answer.Close()
+		if err = json.NewDecoder(answer).Decode(into); err != nil {
+			err = fmt.Errorf("read the daemon's answer: %w", err)
+		}
 	}
-	defer answer.Close()
-	if err := json.NewDecoder(answer).Decode(into); err != nil {
-		return fmt.Errorf("read the daemon's answer: %w", err)
+	if err != nil && errors.Is(context.Cause(within), ErrSilent) {
+		return fmt.Errorf("%w within %v", ErrSilent, patience)
 	}
-	return nil
+	return err
 }
 
 // refusal returns the error for a response that is not a success.

@@ -22,7 +22,7 @@ type ConfirmResult struct {
 // the load.
 func (c *Client) Confirm(ctx context.Context) (*ConfirmResult, error) {
 	var a ConfirmResult
-	err := c.ask(ctx, http.MethodPost, "/confirm", nil, &a)
+	err := c.ask(ctx, changePatience, http.MethodPost, "/confirm", nil, &a)
 	if errors.Is(err, ErrNoDaemon) {
 		return c.confirmAlone()
 	}

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -208,6 +210,21 @@ func TestNoDaemon(t *testing.T) {
 		t.Fatalf("Listen over a dead socket: %v", err)
 	}
 	again.Close()
+}
+
+// A daemon that hangs is an error, not a reason to hang.
+func TestSilentDaemon(t *testing.T) {
+	f := rundir.Folder(t.TempDir())
+	l, err := net.Listen("unix", f.Socket()) // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	const patience = 50 * time.Millisecond
+	err = NewClient(f).ask(t.Context(), patience, http.MethodGet, "/status", nil, new(Status))
+	if !errors.Is(err, ErrSilent) || !strings.Contains(err.Error(), patience.String()) {
+		t.Errorf("Status: %v, want ErrSilent", err)
+	}
 }
 
 func TestSocketIsForRootAlone(t *testing.T) {

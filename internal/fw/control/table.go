@@ -56,11 +56,11 @@ func routeTables(mux *http.ServeMux, c Control) {
 // unless it says otherwise.
 func (c *Client) ChangeTable(ctx context.Context, r *TableChange) (*TableChanged, error) {
 	var a TableChanged
-	return &a, c.ask(ctx, http.MethodPost, "/table/change", r, &a)
+	return &a, c.ask(ctx, changePatience, http.MethodPost, "/table/change", r, &a)
 }
 
 // ReadTable returns the entries of a table.
 func (c *Client) ReadTable(ctx context.Context, r *TableRead) (*TableEntries, error) {
 	var a TableEntries
-	return &a, c.ask(ctx, http.MethodPost, "/table/read", r, &a)
+	return &a, c.ask(ctx, changePatience, http.MethodPost, "/table/read", r, &a)
 }

@@ -140,6 +140,17 @@ func (b *box) attach(l *netif.Link) error {
 	}
 }
 
+// attachAgain attaches after the hook of an interface has changed. If that fails, the
+// interface counts as it did before, so that the next look at the machine tries again.
+func (b *box) attachAgain(l *netif.Link, before hooked) error {
+	err := b.attach(l)
+	if err != nil {
+		before.known = b.hooks[l.Index].known
+		b.hooks[l.Index] = before
+	}
+	return err
+}
+
 // noteInterfaces records the interfaces and their hooks for readers of the run folder.
 func (b *box) noteInterfaces(m *machine) error {
 	all := make([]rundir.Interface, 0, len(m.links))

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"weir/internal/fw/dataplane"
@@ -29,7 +30,9 @@ type box struct {
 	found       *Found
 	first       bool // nothing was loaded before this daemon started
 	rollingBack bool // the start rolls back an unconfirmed load
+	mayLose     bool // the administrator allows the start to lose connections
 	pulse       pulse
+	loaded      atomic.Pointer[rundir.Loaded] // the rules in force, for whoever asks
 
 	mu         sync.Mutex
 	dp         *dataplane.Dataplane
@@ -42,8 +45,7 @@ type box struct {
 	rules      *compiled
 	host       *resolve.Host
 	links      []netif.Link
-	hooks      map[int]hooked // interfaces that have programs, by index
-	loaded     rundir.Loaded
+	hooks      map[int]hooked                 // interfaces that have programs, by index
 	tables     map[string]*rundir.TableRecord // of tables that were changed at run time
 
 	prefetchFailed error // why prefetching could not be switched on; already logged
@@ -374,12 +376,13 @@ func (b *box) noteLoaded(first bool) {
 	if err := rundir.ReadJSON(b.cfg.Folder.Loaded(), &before); err == nil && !first {
 		started = before.Started
 	}
-	b.loaded = rundir.Loaded{
+	now := rundir.Loaded{
 		File: b.source.Path, Unloaded: b.source.Builtin, Time: time.Now(),
 		Base: b.rules.base, Rules: len(b.rules.texts), Limit: b.rules.options.MaxStates, Queues: b.rules.program.Queues,
 		PID: os.Getpid(), Mode: string(b.cfg.Mode), Started: started,
 	}
-	if err := rundir.WriteJSON(b.cfg.Folder.Loaded(), b.loaded); err != nil {
+	b.loaded.Store(&now)
+	if err := rundir.WriteJSON(b.cfg.Folder.Loaded(), now); err != nil {
 		b.cfg.Log.Error("record what is loaded", "error", err)
 	}
 }

@@ -10,12 +10,14 @@ import (
 	"weir/internal/fw/control"
 )
 
-// Status identifies the daemon that answers.
+// Status identifies the daemon that answers. It waits for no lock: the process that asks
+// may hold what a task waits for.
 func (c *controller) Status() control.Status {
-	b := c.box
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return control.Status{PID: os.Getpid(), Version: b.cfg.Version, Started: c.started, Loaded: b.loaded}
+	s := control.Status{PID: os.Getpid(), Version: c.box.cfg.Version, Started: c.started}
+	if loaded := c.box.loaded.Load(); loaded != nil {
+		s.Loaded = *loaded
+	}
+	return s
 }
 
 // Load puts a ruleset in force. After an error the old one stays. While another process

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"weir/internal/fw/dataplane"
 	"weir/internal/fw/ruleset"
 	"weir/internal/host/netif"
 )
@@ -89,12 +90,17 @@ func (f *follower) handle() bool {
 	if c == 0 {
 		return true
 	}
-	if err := f.box.follow(c); err != nil {
-		f.box.cfg.Log.Error("follow a change of the network", "error", err)
-		f.pending.Or(uint32(c))
-		return false
+	err := f.box.follow(c)
+	if err == nil {
+		return true
 	}
-	return true
+	f.pending.Or(uint32(c))
+	if errors.Is(err, dataplane.ErrBusy) {
+		f.box.cfg.Log.Info("a change of the network waits until another process has replaced the dataplane")
+	} else {
+		f.box.cfg.Log.Error("follow a change of the network", "error", err)
+	}
+	return false
 }
 
 // follow brings the dataplane up to date after a change.
@@ -109,7 +115,9 @@ func (b *box) follow(c netif.Change) error {
 	if err != nil {
 		return err
 	}
-	b.forgetGone(m)
+	if err := b.forgetGone(m); err != nil {
+		return err
+	}
 	// Attach programs first: until then the guard drops what the new interface would
 	// forward.
 	err = errors.Join(b.attachNew(m), b.keepHooks(m), b.resolveAgain(m))
@@ -119,8 +127,9 @@ func (b *box) follow(c netif.Change) error {
 }
 
 // forgetGone forgets interfaces that are gone or became ports of a bridge. An interface
-// counts as gone even if another one has reused its index.
-func (b *box) forgetGone(m *machine) {
+// counts as gone even if another one has reused its index. The error wraps
+// dataplane.ErrBusy if not all could be detached.
+func (b *box) forgetGone(m *machine) error {
 	names := m.names()
 	lost, err := b.dp.Lost()
 	if err != nil {
@@ -131,25 +140,37 @@ func (b *box) forgetGone(m *machine) {
 	}
 	for index := range b.hooks {
 		if names[index] == "" {
-			b.forgetInterface(index, b.dp.Detach(index))
+			if err := b.forgetInterface(index); err != nil {
+				return err
+			}
 		}
 	}
 	for i := range m.links {
 		l := &m.links[i]
 		if _, ok := b.hooks[l.Index]; ok && l.Port() {
-			b.forgetInterface(l.Index, b.dp.Detach(l.Index))
+			if err := b.forgetInterface(l.Index); err != nil {
+				return err
+			}
 		}
 	}
 	if err := b.found.forget(names); err != nil {
 		b.cfg.Log.Error("remove the records of interfaces that are gone", "error", err)
 	}
+	return nil
 }
 
-func (b *box) forgetInterface(index int, err error) {
+// forgetInterface detaches from an interface and forgets it, except while another process
+// replaces the dataplane.
+func (b *box) forgetInterface(index int) error {
+	err := b.dp.Detach(index)
+	if errors.Is(err, dataplane.ErrBusy) {
+		return err
+	}
 	delete(b.hooks, index)
 	if err := errors.Join(err, b.dp.RemoveInterface(index)); err != nil {
 		b.cfg.Log.Error("forget an interface", "index", index, "error", err)
 	}
+	return nil
 }
 
 // attachNew attaches programs to interfaces that have none, then lets these forward.

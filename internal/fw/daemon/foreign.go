@@ -73,9 +73,10 @@ func (b *box) keepHooks(m *machine) error {
 		case h.Hook == XDP:
 			if err := b.keepTags(l); err != nil {
 				b.cfg.Log.Warn("using TCX instead of XDP", "interface", l.Name, "reason", err)
-				h.Choice = Choice{TCX, err.Error()}
-				b.hooks[l.Index] = h
-				errs = append(errs, b.updateLogicals(m), b.attach(l))
+				now := h
+				now.Choice = Choice{TCX, err.Error()}
+				b.hooks[l.Index] = now
+				errs = append(errs, b.updateLogicals(m), b.attachAgain(l, h))
 			}
 		case l.XDP != h.foreign && l.XDP != 0:
 			err := foreign(l)
@@ -84,7 +85,7 @@ func (b *box) keepHooks(m *machine) error {
 			b.hooks[l.Index] = h
 		case l.XDP != h.foreign:
 			b.chooseOne(l)
-			errs = append(errs, b.attach(l))
+			errs = append(errs, b.attachAgain(l, h))
 		}
 	}
 	return errors.Join(errs...)

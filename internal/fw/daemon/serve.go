@@ -143,12 +143,15 @@ func (b *box) demote() {
 		if !ok || h.Hook != XDP || !b.dp.LacksHeadroom(l.Index) {
 			continue
 		}
-		h.Choice = Choice{TCX, "its driver has no room for XDP's verdicts (metadata)"}
-		b.hooks[l.Index] = h
-		b.cfg.Log.Warn("using TCX instead of XDP", "interface", l.Name, "reason", h.Why)
-		if err := b.attach(l); err != nil {
+		const why = "its driver has no room for XDP's verdicts (metadata)"
+		now := h
+		now.Choice = Choice{TCX, why}
+		b.hooks[l.Index] = now
+		if err := b.attachAgain(l, h); err != nil {
 			b.cfg.Log.Error("detach XDP from an interface", "interface", l.Name, "error", err)
+			continue
 		}
+		b.cfg.Log.Warn("using TCX instead of XDP", "interface", l.Name, "reason", why)
 		demoted = true
 	}
 	if !demoted {

@@ -15,7 +15,8 @@ import (
 var ErrSuperseded = errors.New("another dataplane is live")
 
 // Attach attaches programs to an interface that appeared after Commit. An error about the
-// interface is an *AttachError.
+// interface is an *AttachError. The error wraps ErrBusy while another process builds a
+// generation. That process may be waiting for this one to end.
 func (d *Dataplane) Attach(a Attachment) error {
 	return d.place.Do(func() error {
 		return d.whileLive(func() error { return d.attach(a) })
@@ -51,7 +52,8 @@ func (t *transaction) drop(key linkKey) error {
 	return nil
 }
 
-// Detach removes an interface's programs. It is no error if the interface is gone.
+// Detach removes an interface's programs. It is no error if the interface is gone. The
+// error wraps ErrBusy as that of Attach does.
 func (d *Dataplane) Detach(ifindex int) error {
 	return d.place.Do(func() error {
 		return d.whileLive(func() error { return d.detach(ifindex) })
@@ -120,7 +122,7 @@ func OwnXDP(dir string) (map[int]bool, error) {
 // whileLive calls f if this generation is still live. No other process can commit
 // meanwhile.
 func (d *Dataplane) whileLive(f func() error) error {
-	lock, err := lockFolder(d.config.Dir, true)
+	lock, err := lockFolder(d.config.Dir, false)
 	if err != nil {
 		return err
 	}

@@ -257,7 +257,11 @@ func TestAttachDetach(t *testing.T) {
 	if diff := cmp.Diff(want, linkPrograms(t, n.dir)); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
 	}
-	commit(t, build(t, n.blank()), nil)
+	other := build(t, n.blank())
+	if err := errors.Join(d.Attach(n.attachments(false)[0]), d.Detach(n.wan0)); !errors.Is(err, ErrBusy) || errors.Is(err, ErrSuperseded) {
+		t.Errorf("attach and detach while another generation is built: %v", err)
+	}
+	commit(t, other, nil)
 	if err := d.Attach(n.attachments(false)[0]); !errors.Is(err, ErrSuperseded) {
 		t.Errorf("attach an old generation: %v", err)
 	}

@@ -30,8 +30,8 @@ const (
 	linksDir          = "links"
 )
 
-// ErrBusy is returned (wrapped) by Build while another process is replacing
-// the same folder's dataplane.
+// ErrBusy is returned (wrapped) while another process is replacing the same folder's
+// dataplane.
 var ErrBusy = errors.New("the dataplane is being replaced by another process")
 
 // Folder returns the path of the namespace's folder in weir's own bpffs. Build makes it.
