@@ -21,6 +21,7 @@ import (
 
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/rundir"
+	"weir/internal/host/filelock"
 	"weir/internal/killpoint"
 	"weir/internal/lab"
 	"weir/internal/testenv"
@@ -324,6 +325,36 @@ func TestUpgradeAsksBeforeItLoses(t *testing.T) {
 		t.live("after the refused upgrade")
 		t.end()
 		b.WeirRun(rules, "--lose-states")
+		b.Ping(lab.LAN, wanHost, 2)
+	})
+}
+
+// While an upgrade asks, it locks nothing: the old daemon can still load and roll back.
+func TestUpgradeAsksWithoutLock(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		testenv.NeedProgram(b, "script")
+		rules := b.Rules(upgradeRules)
+		old := runOld(b, oldWeir(b), rules)
+		pins := filepath.Join(dataplane.Base, filepath.Base(b.RunFolder()))
+		if err := os.Remove(filepath.Join(pins, "tables", "states")); err != nil {
+			b.Fatal(err)
+		}
+		answers, keyboard := io.Pipe()
+		defer keyboard.Close()
+		p := b.AtTerminal(answers, "run", "--hook", b.Hook, "-f", rules)
+		b.AwaitSaid(p, "Go on? [y/N]")
+		lock, err := filelock.Folder(pins, filelock.Try)
+		if err != nil {
+			b.Fatalf("while the upgrade asks: %v", err)
+		}
+		lock.Close()
+		if !old.Running() {
+			b.Errorf("the old daemon has ended:\n%s", old.Said())
+		}
+		if _, err := io.WriteString(keyboard, "y\n"); err != nil {
+			b.Fatal(err)
+		}
+		b.AwaitSaid(p, "weir: ready")
 		b.Ping(lab.LAN, wanHost, 2)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -93,6 +94,14 @@ func (b *Box) WeirUnder(variable string, args ...string) *Process {
 	b.Helper()
 	cmd := b.command(args)
 	cmd.Env = append(os.Environ(), variable)
+	return b.start("", cmd)
+}
+
+// AtTerminal is WeirCommand at a terminal, where somebody types.
+func (b *Box) AtTerminal(typed io.Reader, args ...string) *Process {
+	b.Helper()
+	cmd := exec.Command("script", "-qfec", strings.Join(b.command(args).Args, " "), "/dev/null")
+	cmd.Stdin = typed
 	return b.start("", cmd)
 }
 

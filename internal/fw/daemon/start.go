@@ -31,7 +31,7 @@ func Run(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	defer watcher.Close()
-	lock, err := b.startFile(ctx)
+	lock, err := b.startAsking(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
 	b.retrying = true
 	other := b.withoutFile()
 	lock, err = b.start(ctx, other)
-	if err != nil && !other.Builtin && ctx.Err() == nil {
+	if err != nil && !other.Builtin && ctx.Err() == nil && !errors.Is(err, errWouldLose) {
 		return b.startBlocked(ctx, other, err)
 	}
 	return lock, err
@@ -108,7 +108,7 @@ func (b *box) startRollback(ctx context.Context, before Source) (*os.File, error
 	if errors.Is(err, errConfirmed) {
 		return nil, err
 	}
-	if err != nil && b.cfg.OrBlock && !before.Builtin && ctx.Err() == nil {
+	if err != nil && b.cfg.OrBlock && !before.Builtin && ctx.Err() == nil && !errors.Is(err, errWouldLose) {
 		lock, err = b.startBlocked(ctx, before, err)
 	}
 	if err != nil {
@@ -159,7 +159,7 @@ func (b *box) start(ctx context.Context, source Source) (lock *os.File, err erro
 	if err != nil {
 		return lock, err
 	}
-	if err := b.confirmLoss(dp); err != nil {
+	if err := b.checkLoss(dp); err != nil {
 		return lock, errors.Join(err, dp.Close())
 	}
 	if lock == nil {
