@@ -27,7 +27,6 @@ revert undoes it.`,
 		Example: `  weir affinity
   weir affinity auto --confirm 60s
   weir affinity --from box.bundle --json`,
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if interval < leastInterval || interval > longestInterval {
 				return &UsageError{fmt.Errorf("affinity: --interval %s: want %s to %s", interval, leastInterval, longestInterval)}

@@ -67,7 +67,7 @@ func newAffinitySetCommand(env *Env) *cobra.Command {
 ` + confirmText,
 		Example: `  weir affinity set eth1:3=2 --confirm 60s
   weir affinity set wan0:0/rps=1-3`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, words []string) error {
 			if err := p.check(c); err != nil {
 				return err
@@ -125,7 +125,6 @@ enough stays: a second auto changes nothing.
 ` + confirmText,
 		Example: `  weir affinity auto --dry-run
   weir affinity auto --confirm 60s`,
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := p.check(c); err != nil {
 				return err
@@ -212,7 +211,6 @@ func newAffinityConfirmCommand(*Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm",
 		Short: "keep the changes of weir affinity set or auto --confirm",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			return onAffinities((*tune.Host).Confirm)
 		},
@@ -227,7 +225,6 @@ func newAffinityRevertCommand(env *Env) *cobra.Command {
 		Long: `revert restores the value of each setting from before weir's first change. It skips
 queues and devices that are gone. A card that is down may hide its interrupts and
 threads: then these stay in the journal for another revert, and this one fails.`,
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			return onAffinities(func(h *tune.Host) error {
 				restored, err := h.Revert(true)

@@ -17,8 +17,6 @@ func newBenchCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
 		Short: "measure weir, nftables and the kernel side by side on this machine",
-		Args:  usageArgs(knownCommand),
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	for _, s := range rfc.Standards() {
 		c.AddCommand(newBenchRFCCommand(env, s))
@@ -32,7 +30,6 @@ func newBenchCommand(env *Env) *cobra.Command {
 func newBenchForwardCommand(env *Env) *cobra.Command {
 	o := forward.Defaults()
 	seconds := o.Seconds.Seconds()
-	var out reportFlags
 	vlan := false
 	c := &cobra.Command{
 		Use:   "forward",
@@ -60,24 +57,6 @@ docs/measuring.md describes the method.`,
   weir bench forward --flows 1000,65536,1000000 --raise-conntrack --html report.html --json result.json
   weir bench forward --rules 0,100,1000 --paths nft-nat,weir-nat
   weir bench forward --proto udp,tcp --family 4,6 --cores 1,2 --direction one,both`,
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			o.Seconds = time.Duration(seconds * float64(time.Second))
-			if vlan {
-				o.Paths = append(o.Paths, paths.VLAN...)
-			}
-			o.Progress, o.Command, o.Version = env.Stderr, benchCommand(), benchVersion()
-			b := &benchmark{name: "forward", check: o.Check, estimate: o.Estimate}
-			b.run = func(ctx context.Context) (*report.Document, error) {
-				r, err := forward.Run(ctx, o)
-				if r == nil {
-					return nil, err
-				}
-				b.own = ownForms{text: r.WriteText, json: r.WriteJSON}
-				return r.Document(), err
-			}
-			return b.do(c.Context(), env, &out)
-		},
 	}
 	f := c.Flags()
 	f.IntSliceVar(&o.Frames, "frame", o.Frames, "`bytes` of a frame with its checksum, 64 to 1518; raised to the smallest that the kind of frame allows")
@@ -98,6 +77,21 @@ docs/measuring.md describes the method.`,
 	f.Float64Var(&seconds, "seconds", seconds, "`seconds` of steady traffic in each run")
 	f.BoolVar(&o.RaiseConntrack, "raise-conntrack", false, "raise the limits of conntrack during the benchmark; they are the whole machine's")
 	f.BoolVar(&o.Flame, "flame", false, "one more run with perf, to see where the core's time goes; skipped if perf is missing")
-	out.add(c)
-	return c
+	return benchmarking(env, c, func() *benchmark {
+		o.Seconds = time.Duration(seconds * float64(time.Second))
+		if vlan {
+			o.Paths = append(o.Paths, paths.VLAN...)
+		}
+		o.Progress, o.Command, o.Version = env.Stderr, benchCommand(), benchVersion()
+		b := &benchmark{check: o.Check, estimate: o.Estimate}
+		b.run = func(ctx context.Context) (*report.Document, error) {
+			r, err := forward.Run(ctx, o)
+			if r == nil {
+				return nil, err
+			}
+			b.own = ownForms{text: r.WriteText, json: r.WriteJSON}
+			return r.Document(), err
+		}
+		return b
+	})
 }

@@ -12,7 +12,6 @@ import (
 // newBenchAffinityCommand makes `weir bench affinity`.
 func newBenchAffinityCommand(env *Env) *cobra.Command {
 	o := affinity.Defaults()
-	var out reportFlags
 	c := &cobra.Command{
 		Use:   "affinity",
 		Short: "what weir affinity auto is worth where one core is full",
@@ -23,13 +22,6 @@ Exit status 1: there is no verdict, because the first setting, measured twice, d
 by more than 5 %, the generator had no room, or doctor saw no full core.`,
 		Example: `  weir bench affinity
   weir bench affinity --runs 8 --json affinity.json`,
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			o.Progress, o.Command = env.Stderr, benchCommand()
-			b := &benchmark{name: "affinity", check: o.Check,
-				run: func(ctx context.Context) (*report.Document, error) { return affinity.Run(ctx, o) }}
-			return b.do(c.Context(), env, &out)
-		},
 	}
 	f := c.Flags()
 	f.StringVar(&o.Path, "path", o.Path, "`path` of the router: kernel, nft, nft-nat")
@@ -38,6 +30,8 @@ by more than 5 %, the generator had no room, or doctor saw no full core.`,
 	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each setting")
 	f.Float64Var(&o.Seconds, "seconds", o.Seconds, "`seconds` of each run")
 	f.Float64Var(&o.Times, "times", o.Times, "how many `times` what one core carries is offered")
-	out.add(c)
-	return c
+	return benchmarking(env, c, func() *benchmark {
+		o.Progress, o.Command = env.Stderr, benchCommand()
+		return &benchmark{check: o.Check, run: func(ctx context.Context) (*report.Document, error) { return affinity.Run(ctx, o) }}
+	})
 }

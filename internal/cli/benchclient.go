@@ -47,7 +47,7 @@ kernel are used, and UDP is always paced.`,
 		Example: `  weir bench client 192.0.2.7 --yes-i-own 192.0.2.7 --key bench.key
   weir bench client localhost --key - --proto udp --rate 10M,100M --frame 64,1518
   weir bench client 192.0.2.7 --yes-i-own 192.0.2.7 --iperf3 --html result.html`,
-		Args: usageArgs(oneHost),
+		Args: oneHost,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Host = args[0]
 			check := func() error { return f.apply(env, &o) }

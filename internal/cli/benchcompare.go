@@ -29,7 +29,7 @@ failed. 2: a file is no report, or the two have nothing in common.`,
 		Example: `  weir bench forward --json before.json
   weir bench forward --json after.json
   weir bench compare before.json after.json`,
-		Args: usageArgs(twoReports),
+		Args: twoReports,
 		RunE: func(_ *cobra.Command, names []string) error {
 			result, err := compareFiles(names[0], names[1])
 			switch {

@@ -28,7 +28,6 @@ failed control, or a machine that is too busy to judge, is only a notice. A path
 cannot be measured, such as nftables without nft, is an error.`,
 		Example: `  weir bench gate             # in weir's source tree
   weir bench gate --record    # replaces what is recorded for this CPU`,
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if record {
 				return recordGate(c.Context(), env, file, out)

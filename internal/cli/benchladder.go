@@ -14,7 +14,6 @@ type ladderFlags struct {
 	ladder.Options
 	gigabits float64
 	quick    bool
-	out      reportFlags
 }
 
 // newBenchLadderCommand makes `weir bench ladder`.
@@ -43,8 +42,6 @@ describes the method.`,
 		Example: `  weir bench ladder --quick
   weir bench ladder --html ladder.html --json ladder.json
   weir bench ladder --parts tcp,pairs --connections 1,64 --offloads off --seconds 10`,
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error { return runLadder(c, env, given) },
 	}
 	f := c.Flags()
 	f.BoolVar(&given.quick, "quick", false, "a sketch in less than 50 seconds")
@@ -55,16 +52,12 @@ describes the method.`,
 	f.IntVar(&given.Runs, "runs", given.Runs, "`number` of runs of each")
 	f.IntVar(&given.Seconds, "seconds", given.Seconds, "`seconds` of traffic in each run")
 	f.Float64Var(&given.gigabits, "rate", given.gigabits, "`Gbit/s` of the part cpu")
-	given.out.add(c)
-	return c
-}
-
-func runLadder(c *cobra.Command, env *Env, given *ladderFlags) error {
-	o := given.options(c.Flags().Changed)
-	o.Command, o.Version, o.Progress = benchCommand(), benchVersion(), env.Stderr
-	b := &benchmark{name: "ladder", check: o.Check, estimate: o.Estimate,
-		run: func(ctx context.Context) (*report.Document, error) { return ladder.Run(ctx, o) }}
-	return b.do(c.Context(), env, &given.out)
+	return benchmarking(env, c, func() *benchmark {
+		o := given.options(c.Flags().Changed)
+		o.Command, o.Version, o.Progress = benchCommand(), benchVersion(), env.Stderr
+		return &benchmark{check: o.Check, estimate: o.Estimate,
+			run: func(ctx context.Context) (*report.Document, error) { return ladder.Run(ctx, o) }}
+	})
 }
 
 // options returns the options of --quick, if it is given, overridden by the other flags.

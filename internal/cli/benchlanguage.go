@@ -12,7 +12,6 @@ import (
 // newBenchLanguageCommand makes `weir bench language`.
 func newBenchLanguageCommand(env *Env) *cobra.Command {
 	o := language.Defaults()
-	var out reportFlags
 	c := &cobra.Command{
 		Use:   "language",
 		Short: "what it costs to read rules",
@@ -24,24 +23,16 @@ more than 13 times as long, a rule takes more than 3,000 bytes, or the control (
 first kind of file, measured twice) differs by more than 5 %.`,
 		Example: `  weir bench language
   weir bench language --runs 10 --html language.html`,
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			o.Progress, o.Command = env.Stderr, benchCommand()
-			within := true
-			b := &benchmark{name: "language", check: o.Check, rootless: true, locks: true,
-				run: func(ctx context.Context) (*report.Document, error) {
-					r, err := language.Run(ctx, o)
-					within = err != nil || r.OK()
-					return documentOf(r, err)
-				}}
-			err := b.do(c.Context(), env, &out)
-			if err == nil && !within {
-				return ErrSilent
-			}
-			return err
-		},
 	}
 	c.Flags().IntVar(&o.Runs, "runs", o.Runs, "`number` of rounds")
-	out.add(c)
-	return c
+	return benchmarking(env, c, func() *benchmark {
+		o.Progress, o.Command = env.Stderr, benchCommand()
+		b := &benchmark{check: o.Check, rootless: true, locks: true}
+		b.run = func(ctx context.Context) (*report.Document, error) {
+			r, err := language.Run(ctx, o)
+			b.exceeded = err == nil && !r.OK()
+			return documentOf(r, err)
+		}
+		return b
+	})
 }

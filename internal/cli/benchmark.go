@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"weir/internal/bench/report"
 	"weir/internal/bench/testbed"
 )
@@ -25,6 +27,8 @@ type benchmark struct {
 	// run measures. If it returns a document with an error, the document has what was
 	// measured until then.
 	run func(context.Context) (*report.Document, error)
+	// exceeded says that a limit of its own does not hold: exit status 1. run sets it.
+	exceeded bool
 	// own are the forms of its report that are not the document's. run may set them.
 	own ownForms
 }
@@ -78,6 +82,9 @@ func (b *benchmark) do(ctx context.Context, env *Env, out *reportFlags) error {
 	if failed := out.write(env, d, b.own); err == nil || !errors.Is(failed, ErrSilent) {
 		err = errors.Join(err, failed)
 	}
+	if err == nil && b.exceeded {
+		return ErrSilent
+	}
 	return err
 }
 
@@ -103,6 +110,18 @@ func (b *benchmark) alone(ctx context.Context) (d *report.Document, err error) {
 		d.Notes = append(d.Notes, "Without root nothing kept other benchmarks of this machine away.")
 	}
 	return d, err
+}
+
+// benchmarking makes a command run the benchmark that begin returns, and write its report.
+func benchmarking(env *Env, c *cobra.Command, begin func() *benchmark) *cobra.Command {
+	var out reportFlags
+	out.add(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		b := begin()
+		b.name = c.Name()
+		return b.do(c.Context(), env, &out)
+	}
+	return c
 }
 
 func (b *benchmark) named(err error) error { return benchError(b.name, err) }

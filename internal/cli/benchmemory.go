@@ -12,7 +12,6 @@ import (
 // newBenchMemoryCommand makes `weir bench memory`.
 func newBenchMemoryCommand(env *Env) *cobra.Command {
 	o := memory.Defaults()
-	var out reportFlags
 	c := &cobra.Command{
 		Use:   "memory",
 		Short: "what a random touch of memory costs, which decides at a million connections",
@@ -23,17 +22,12 @@ one such access.
 Exit status 1: the largest array, measured twice, differs by more than 5 %.`,
 		Example: `  weir bench memory
   weir bench memory --mib 1,640 --json memory.json`,
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			o.Progress, o.Command = env.Stderr, benchCommand()
-			b := &benchmark{name: "memory", check: o.Check,
-				run: func(ctx context.Context) (*report.Document, error) { return documentOf(memory.Run(ctx, o)) }}
-			return b.do(c.Context(), env, &out)
-		},
 	}
 	f := c.Flags()
 	f.IntSliceVar(&o.Sizes, "mib", o.Sizes, "sizes of the array in `MiB`")
 	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each size")
-	out.add(c)
-	return c
+	return benchmarking(env, c, func() *benchmark {
+		o.Progress, o.Command = env.Stderr, benchCommand()
+		return &benchmark{check: o.Check, run: func(ctx context.Context) (*report.Document, error) { return documentOf(memory.Run(ctx, o)) }}
+	})
 }

@@ -16,7 +16,6 @@ import (
 // differ only in their tests.
 func newBenchRFCCommand(env *Env, s rfc.Standard) *cobra.Command {
 	o := rfc.Defaults(s.Name)
-	var out reportFlags
 	var seconds float64
 	var full bool
 	c := &cobra.Command{
@@ -25,22 +24,6 @@ func newBenchRFCCommand(env *Env, s rfc.Standard) *cobra.Command {
 		Long:  rfcHelp(s),
 		Example: fmt.Sprintf("  weir bench %[1]s\n  weir bench %[1]s --test %[2]s --html report.html --json result.json\n  weir bench %[1]s --full",
 			s.Name, s.Tests[0].Name),
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			chosen := o
-			if full {
-				chosen = lengthened(c, o)
-			}
-			if c.Flags().Changed("seconds") {
-				chosen.Trial = time.Duration(seconds * float64(time.Second))
-				chosen.Sustain = chosen.Trial
-			}
-			chosen.Progress, chosen.Version = env.Stderr, release
-			chosen.Command = benchCommand()
-			b := &benchmark{name: s.Name, check: chosen.Check, estimate: chosen.Estimate,
-				run: func(ctx context.Context) (*report.Document, error) { return rfc.Run(ctx, chosen) }}
-			return b.do(c.Context(), env, &out)
-		},
 	}
 	f := c.Flags()
 	f.StringSliceVar(&o.Tests, "test", nil, "`tests` to do, all without: "+strings.Join(s.TestNames(), ", "))
@@ -59,8 +42,19 @@ func newBenchRFCCommand(env *Env, s rfc.Standard) *cobra.Command {
 	if s.Clients {
 		f.IntVar(&o.Clients, "clients", o.Clients, "`number` of clients at once in tests with HTTP")
 	}
-	out.add(c)
-	return c
+	return benchmarking(env, c, func() *benchmark {
+		chosen := o
+		if full {
+			chosen = lengthened(c, o)
+		}
+		if c.Flags().Changed("seconds") {
+			chosen.Trial = time.Duration(seconds * float64(time.Second))
+			chosen.Sustain = chosen.Trial
+		}
+		chosen.Progress, chosen.Version, chosen.Command = env.Stderr, release, benchCommand()
+		return &benchmark{check: chosen.Check, estimate: chosen.Estimate,
+			run: func(ctx context.Context) (*report.Document, error) { return rfc.Run(ctx, chosen) }}
+	})
 }
 
 // lengthened sets the RFC's durations, except those that a flag sets.

@@ -32,7 +32,6 @@ Exit status 1: the control failed.`,
 		Example: `  weir bench stages
   weir bench stages --flows 1000,1000000 --json stages.json
   weir bench stages --record     # in weir's source tree`,
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if table {
 				return stages.WriteTable(dir)

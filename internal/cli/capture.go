@@ -52,7 +52,7 @@ rule with its file and line:
 Packets pass through a ring of 8 MiB. Packets that find no room are counted as lost.
 Capturing never delays or drops a packet. It ends with the command, however the
 command ends.`,
-		Args: usageArgs(captureArgs),
+		Args: captureArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			q.Interface, q.Filter = args[0], strings.Join(args[1:], " ")
 			if q.Snap < 1 || q.Snap > dataplane.CaptureBytes {

@@ -61,7 +61,7 @@ one: options, addresses of tables, rules.
 Exit status 0: the file is accepted, perhaps with warnings, and all expectations
 hold. 1: it is refused, an expectation does not hold, or a file cannot be read.
 2: wrong usage.`,
-		Args: usageArgs(oneFile),
+		Args: oneFile,
 		RunE: func(_ *cobra.Command, args []string) error { return check(env, o, args[0]) },
 	}
 	c.Flags().StringVarP(&o.optimize, "optimize", "o", "", "optimize the rules as pfctl does: none, basic or profile; the default is set ruleset-optimization, or none")

@@ -22,7 +22,6 @@ func newDemoCommand(env *Env) *cobra.Command {
 uses it with ping, iperf3 and curl, under TCX and under XDP. Every line is a check.
 The first check that fails ends the demo with status 1. Then demo measures weir beside
 nftables and the bare kernel. It needs root and leaves nothing behind.`,
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := checkLab(name); err != nil {
 				return err

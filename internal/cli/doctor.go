@@ -58,7 +58,6 @@ and cpmq get -v. It guesses nothing about other files.`,
   weir doctor --explain RSS-1
   weir doctor --collect box.bundle --redact
   weir doctor --from box.bundle --json`,
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.check(c); err != nil {
 				return &UsageError{fmt.Errorf("doctor: %w", err)}

@@ -21,7 +21,6 @@ If you interrupt it before, nothing has changed.
 
 --layout names how the older version stores states. Without it, that is the last
 version before this one with another layout.`,
-		Args: usageArgs(noArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := env.runConfig()
 			if err != nil {

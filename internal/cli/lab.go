@@ -20,8 +20,6 @@ func newLabCommand(env *Env) *cobra.Command {
 		Long: `lab is a small network to try weir in: the network namespaces weir-lan, weir-fw and
 weir-wan, joined by veth pairs. The devices of weir-fw have the names that
 examples/gateway.conf uses (lan0, wan0). Nothing else is touched.`,
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.PersistentFlags().StringVar(&name, "name", lab.DefaultName, "`prefix` of the namespaces' names")
 	c.AddCommand(newLabUpCommand(env, &name), newLabDownCommand(env, &name), newLabExecCommand(&name))
@@ -41,7 +39,6 @@ func newLabUpCommand(env *Env, name *string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "build the lab",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := checkLab(*name); err != nil {
 				return err
@@ -72,7 +69,6 @@ func newLabDownCommand(env *Env, name *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
 		Short: "remove the lab, complete or not",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if err := checkLab(*name); err != nil {
 				return err
@@ -92,7 +88,7 @@ func newLabExecCommand(name *string) *cobra.Command {
 		Short: "run a command in one host of the lab",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return &UsageError{errors.New("lab exec: name a host (lan, fw or wan) and a command")}
+				return errors.New("lab exec: name a host (lan, fw or wan) and a command")
 			}
 			return nil
 		},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -58,7 +59,7 @@ first. If it dies or is replaced, the next start loads the old rules instead of 
 file. A second load --confirm starts the time anew; the rules that come back are
 still the last confirmed ones. A load without --confirm is final. weir info shows
 what waits.`,
-		Args: usageArgs(oneFile),
+		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			if c.Flags().Changed("confirm") && (o.confirm < minConfirm || o.confirm > maxConfirm) {
 				return &UsageError{errConfirm}
@@ -106,27 +107,18 @@ func (e *Env) load(c *cobra.Command, file string, o *loading) error {
 }
 
 func newConfirmCommand(env *Env) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "confirm",
 		Short: "keep the rules that weir load --confirm loaded",
-		Args:  usageArgs(noArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			folder, err := env.folder()
-			if err != nil {
-				return err
-			}
-			a, err := control.NewClient(folder).Confirm(c.Context())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return env.printJSON(a)
-			}
-			fmt.Fprintf(env.Stdout, "%s stays in force\n", a.File)
-			return nil
-		},
 	}
-	jsonFlag(c, &asJSON)
-	return c
+	return printing(env, c, func(ctx context.Context, _ []string) (*control.ConfirmResult, error) {
+		folder, err := env.folder()
+		if err != nil {
+			return nil, err
+		}
+		return control.NewClient(folder).Confirm(ctx)
+	}, func(a *control.ConfirmResult) error {
+		_, err := fmt.Fprintf(env.Stdout, "%s stays in force\n", a.File)
+		return err
+	})
 }

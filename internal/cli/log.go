@@ -35,7 +35,6 @@ line says:
 Any number of logs may run at once. Records pass through a ring of 2 MiB. Records
 that find no room, or that nobody reads in time, are counted as lost. Logging never
 delays or drops a packet.`,
-		Args: usageArgs(noArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := form.check(env.Stdout); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -34,38 +35,46 @@ func jsonFlag(c *cobra.Command, asJSON *bool) {
 	c.Flags().BoolVar(asJSON, "json", false, "print JSON")
 }
 
-func newRulesCommand(env *Env) *cobra.Command {
-	var verbose int
+// printing makes a command print what read returns, as text or, with --json, as JSON.
+func printing[T any](env *Env, c *cobra.Command, read func(ctx context.Context, args []string) (T, error), text func(T) error) *cobra.Command {
 	var asJSON bool
+	jsonFlag(c, &asJSON)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		v, err := read(c.Context(), args)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return env.printJSON(v)
+		}
+		return text(v)
+	}
+	return c
+}
+
+func newRulesCommand(env *Env) *cobra.Command {
+	var verbose, pid int
 	c := &cobra.Command{
 		Use:   "rules",
 		Short: "print the rules in force; -v adds their counters, -vv their numbers",
-		Args:  usageArgs(noArgs),
-		RunE: func(*cobra.Command, []string) error {
-			r, err := env.reader()
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			rules, pid, err := r.Rules()
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return env.printJSON(rules)
-			}
-			return view.PrintRules(env.Stdout, rules, verbose, pid)
-		},
 	}
 	c.Flags().CountVarP(&verbose, "verbose", "v", "print evaluations, packets, bytes and states too; twice: also the rule numbers that weir states uses")
-	jsonFlag(c, &asJSON)
-	return c
+	return printing(env, c, func(context.Context, []string) (rules []view.Rule, err error) {
+		r, err := env.reader()
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		rules, pid, err = r.Rules()
+		return rules, err
+	}, func(rules []view.Rule) error { return view.PrintRules(env.Stdout, rules, verbose, pid) })
 }
 
 func newStatesCommand(env *Env) *cobra.Command {
 	var verbose, asJSON bool
 	c := &cobra.Command{
 		Use:   "states [proto NAME] [host ADDRESS] [port NUMBER] [phase NAME] [rule NUMBER]",
+		Args:  cobra.ArbitraryArgs,
 		Short: "print the known connections; -v adds TCP windows, ages and counters",
 		RunE: func(_ *cobra.Command, words []string) error {
 			filter, err := state.ParseFilter(words)
@@ -114,7 +123,6 @@ func newInfoCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "info",
 		Short: "print status and counters; exit status 1 if no rules are loaded",
-		Args:  usageArgs(noArgs),
 		RunE: func(*cobra.Command, []string) error {
 			info, err := env.info()
 			if err != nil {
@@ -148,31 +156,22 @@ func (e *Env) info() (*view.Info, error) {
 }
 
 func newInterfacesCommand(env *Env) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "interfaces",
 		Short: "print each interface, its hook, and why this hook",
-		Args:  usageArgs(noArgs),
-		RunE: func(*cobra.Command, []string) error {
-			folder, err := env.folder()
-			if err != nil {
-				return err
-			}
-			all, err := view.ReadInterfaces(folder, wouldChoose)
-			if err != nil {
-				return err
-			}
-			if all.ForeignDrops, err = daemon.ForeignDrops(); err != nil {
-				return err
-			}
-			if asJSON {
-				return env.printJSON(all)
-			}
-			return all.Print(env.Stdout)
-		},
 	}
-	jsonFlag(c, &asJSON)
-	return c
+	return printing(env, c, func(context.Context, []string) (*view.Interfaces, error) {
+		folder, err := env.folder()
+		if err != nil {
+			return nil, err
+		}
+		all, err := view.ReadInterfaces(folder, wouldChoose)
+		if err != nil {
+			return nil, err
+		}
+		all.ForeignDrops, err = daemon.ForeignDrops()
+		return all, err
+	}, func(all *view.Interfaces) error { return all.Print(env.Stdout) })
 }
 
 // wouldChoose names the hook that `weir run` would choose for an interface without weir.

@@ -51,7 +51,6 @@ func newRootCommand(env *Env) *cobra.Command {
 		Short:         "a firewall and router that runs pf.conf rules in XDP and TCX",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          usageArgs(knownCommand),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if asked {
 				return printVersion(env)
@@ -84,6 +83,7 @@ func newRootCommand(env *Env) *cobra.Command {
 		newLogCommand(env), newCaptureCommand(env), newDoctorCommand(env), newAffinityCommand(env),
 		newTuneCommand(env), newBenchCommand(env), newLabCommand(env), newDemoCommand(env), newVersionCommand(env),
 	)
+	complete(root)
 	root.SetHelpCommand(newHelpCommand(root))
 	return root
 }
@@ -150,12 +150,27 @@ func oneFile(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// usageArgs turns the errors of an argument check into usage errors.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
+// complete adds what commands leave out. One without an argument check takes no argument,
+// and one that does nothing itself prints its help. Errors of the check are usage errors.
+func complete(c *cobra.Command) {
+	check := c.Args
+	switch {
+	case check != nil:
+	case c.HasSubCommands():
+		check = knownCommand
+	default:
+		check = noArgs
+	}
+	c.Args = func(c *cobra.Command, args []string) error {
 		if err := check(c, args); err != nil {
 			return &UsageError{err}
 		}
 		return nil
+	}
+	if c.RunE == nil {
+		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
+	for _, sub := range c.Commands() {
+		complete(sub)
 	}
 }

@@ -61,12 +61,12 @@ func newRunCommand(env *Env) *cobra.Command {
 		Use:   "run",
 		Short: "run the firewall: load the rules and stay in the foreground as the daemon",
 		Long:  runHelp,
-		Args: usageArgs(func(c *cobra.Command, args []string) error {
+		Args: func(c *cobra.Command, args []string) error {
 			if err := noArgs(c, args); err != nil {
 				return fmt.Errorf("%w; -f names the rule file", err)
 			}
 			return nil
-		}),
+		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if file == "" {
 				return &UsageError{errNoFile}
@@ -132,29 +132,20 @@ func saidInJSON(log *slog.Logger, file string, err error) error {
 }
 
 func newStopCommand(env *Env) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "stop",
 		Short: "end the daemon, detach from every interface and restore the settings",
-		Args:  usageArgs(noArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := env.daemonConfig()
-			if err != nil {
-				return err
-			}
-			a, err := daemon.Stop(c.Context(), cfg)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return env.printJSON(a)
-			}
-			fmt.Fprintf(env.Stdout, "weir: detached from every interface; %s\n", a)
-			return nil
-		},
 	}
-	jsonFlag(c, &asJSON)
-	return c
+	return printing(env, c, func(ctx context.Context, _ []string) (*daemon.Afterwards, error) {
+		cfg, err := env.daemonConfig()
+		if err != nil {
+			return nil, err
+		}
+		return daemon.Stop(ctx, cfg)
+	}, func(a *daemon.Afterwards) error {
+		_, err := fmt.Fprintf(env.Stdout, "weir: detached from every interface; %s\n", a)
+		return err
+	})
 }
 
 // runConfig returns the daemonConfig for a daemon in this process.

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"weir/internal/bench/option"
 	"weir/internal/host/tune/db"
 )
 
@@ -17,8 +20,6 @@ func newTuneCommand(env *Env) *cobra.Command {
 		Long: `tune knows the settings that guides recommend for FreeBSD, pfSense, OPNsense,
 OpenBSD, IPFire and Check Point, and those of Linux. It says what each does, what it
 costs, how far its effect is proven, and which are obsolete or do harm.`,
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(
 		newTunePlanCommand(env), newTuneApplyCommand(env), newTuneConfirmCommand(env), newTuneStatusCommand(env), newTuneRevertCommand(env), newTuneRestoreCommand(env),
@@ -30,7 +31,7 @@ costs, how far its effect is proven, and which are obsolete or do harm.`,
 
 // newTuneListCommand makes `weir tune list`.
 func newTuneListCommand(env *Env) *cobra.Command {
-	var asJSON, all bool
+	var all bool
 	var role, account string
 	c := &cobra.Command{
 		Use:   "list",
@@ -42,35 +43,26 @@ it, or it breaks something) or elsewhere (not a router's business). Its grade is
 		Example: `  weir tune list --account refused
   weir tune list --role forwarder --all
   weir tune list --json | jq '.[] | select(.grade == "B") | .key'`,
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error {
-			if err := oneOfWords("--role", role, roleWords); err != nil {
-				return err
-			}
-			if err := oneOfWords("--account", account, accountWords); err != nil {
-				return err
-			}
-			d, err := db.Load()
-			if err != nil {
-				return err
-			}
-			entries := []*db.Entry{}
-			for _, r := range d.Records {
-				if (r.Row != nil || all) && (role == "" || role == string(r.Role)) && (account == "" || account == string(r.Account)) {
-					entries = append(entries, d.Entry(r))
-				}
-			}
-			if asJSON {
-				return env.printJSON(entries)
-			}
-			return db.WriteList(env.Stdout, entries)
-		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "also list settings beyond the guides, such as those of Linux")
 	c.Flags().StringVar(&role, "role", "", "only settings of this `role`: forwarder, endpoint, hardening, storage, cosmetic")
 	c.Flags().StringVar(&account, "account", "", "only settings with this `account`: record, obsolete, refused, elsewhere")
-	jsonFlag(c, &asJSON)
-	return c
+	return printing(env, c, func(context.Context, []string) ([]*db.Entry, error) {
+		if err := cmp.Or(oneOfWords("--role", role, roleWords), oneOfWords("--account", account, accountWords)); err != nil {
+			return nil, err
+		}
+		d, err := db.Load()
+		if err != nil {
+			return nil, err
+		}
+		entries := []*db.Entry{}
+		for _, r := range d.Records {
+			if (r.Row != nil || all) && (role == "" || role == string(r.Role)) && (account == "" || account == string(r.Account)) {
+				entries = append(entries, d.Entry(r))
+			}
+		}
+		return entries, nil
+	}, func(entries []*db.Entry) error { return db.WriteList(env.Stdout, entries) })
 }
 
 var (
@@ -84,67 +76,45 @@ func oneOfWords(flag, value string, words []string) error {
 	if value == "" || slices.Contains(words, value) {
 		return nil
 	}
-	return &UsageError{fmt.Errorf("%s %s: want %s", flag, value, enumerate(words))}
-}
-
-// enumerate joins words as in a sentence: a, b or c.
-func enumerate(words []string) string {
-	text := ""
-	for i, w := range words {
-		switch {
-		case i == 0:
-		case i == len(words)-1:
-			text += " or "
-		default:
-			text += ", "
-		}
-		text += w
-	}
-	return text
+	return &UsageError{option.Words(flag, []string{value}, words...)}
 }
 
 // newTuneExplainCommand makes `weir tune explain`.
 func newTuneExplainCommand(env *Env) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "explain KEY",
 		Short: "print what is known about a setting",
 		Example: `  weir tune explain net.inet.ip.redirect
   weir tune explain "Hyper-threading"
   weir tune explain -- -lro`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: cobra.ExactArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return tuneKeys(), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			d, err := db.Load()
-			if err != nil {
-				return err
-			}
-			records := d.Match(args[0])
-			if records == nil {
-				return fmt.Errorf("tune: there is no setting %s; weir tune list --all lists them", args[0])
-			}
-			if asJSON {
-				entries := []*db.Entry{}
-				for _, r := range records {
-					entries = append(entries, d.Entry(r))
-				}
-				return env.printJSON(entries)
-			}
-			for _, r := range records {
-				if err := d.Entry(r).WriteWhole(env.Stdout); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
 	}
-	jsonFlag(c, &asJSON)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return &UsageError{fmt.Errorf("tune explain: %w; put a key that begins with - behind --: weir tune explain -- -lro", plain(err))}
 	})
-	return c
+	return printing(env, c, func(_ context.Context, args []string) (entries []*db.Entry, err error) {
+		d, err := db.Load()
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range d.Match(args[0]) {
+			entries = append(entries, d.Entry(r))
+		}
+		if entries == nil {
+			err = fmt.Errorf("tune: there is no setting %s; weir tune list --all lists them", args[0])
+		}
+		return entries, err
+	}, func(entries []*db.Entry) error {
+		for _, e := range entries {
+			if err := e.WriteWhole(env.Stdout); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // tuneKeys returns the names of all settings, each once.

@@ -23,6 +23,7 @@ func newTuneApplyCommand(env *Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "apply [KEY...]",
+		Args:  cobra.ArbitraryArgs,
 		Short: "make the changes of weir tune plan; weir tune revert undoes them",
 		Long: `apply makes the changes that plan prints with the same flags and keys. It writes the
 old values to a journal first and reads each new value back. An error restores
@@ -122,31 +123,33 @@ func (e *Env) printChanges(plan *tune.Plan) {
 	}
 }
 
+// onHost makes a command do something with the host, which needs root.
+func onHost(c *cobra.Command, do func(*tune.Host) error) *cobra.Command {
+	var f tuneFlags
+	f.addRoot(c)
+	c.RunE = func(*cobra.Command, []string) error {
+		host, err := f.host(true)
+		if err != nil {
+			return err
+		}
+		if err := do(host); err != nil {
+			return fmt.Errorf("tune: %w", err)
+		}
+		return nil
+	}
+	return c
+}
+
 // newTuneConfirmCommand makes `weir tune confirm`.
 func newTuneConfirmCommand(*Env) *cobra.Command {
-	var f tuneFlags
-	c := &cobra.Command{
+	return onHost(&cobra.Command{
 		Use:   "confirm",
 		Short: "keep the changes of weir tune apply --confirm",
-		Args:  usageArgs(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error {
-			host, err := f.host(true)
-			if err != nil {
-				return err
-			}
-			if err := host.Confirm(); err != nil {
-				return fmt.Errorf("tune: %w", err)
-			}
-			return nil
-		},
-	}
-	f.addRoot(c)
-	return c
+	}, (*tune.Host).Confirm)
 }
 
 // newTuneRevertCommand makes `weir tune revert`.
 func newTuneRevertCommand(env *Env) *cobra.Command {
-	var f tuneFlags
 	var all bool
 	c := &cobra.Command{
 		Use:   "revert",
@@ -154,28 +157,18 @@ func newTuneRevertCommand(env *Env) *cobra.Command {
 		Long: `revert restores the old value of each key that weir tune has set, and removes the
 journal and the boot files. If somebody changed a key since, or the administrator's
 files set it now, revert leaves it and says so; --all restores these too.`,
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error {
-			host, err := f.host(true)
-			if err != nil {
-				return err
-			}
-			restored, err := host.Revert(all)
-			for _, r := range restored {
-				env.printRestored(r)
-			}
-			if err != nil {
-				return fmt.Errorf("tune: %w", err)
-			}
-			if len(restored) == 0 {
-				fmt.Fprintln(env.Stdout, "weir tune has set nothing")
-			}
-			return nil
-		},
 	}
-	f.addRoot(c)
 	c.Flags().BoolVar(&all, "all", false, "also restore keys that somebody else has changed since")
-	return c
+	return onHost(c, func(host *tune.Host) error {
+		restored, err := host.Revert(all)
+		for _, r := range restored {
+			env.printRestored(r)
+		}
+		if err == nil && len(restored) == 0 {
+			fmt.Fprintln(env.Stdout, "weir tune has set nothing")
+		}
+		return err
+	})
 }
 
 func (e *Env) printRestored(r tune.Restored) {
@@ -191,27 +184,13 @@ func (e *Env) printRestored(r tune.Restored) {
 
 // newTuneRestoreCommand makes `weir tune restore`, which the unit runs at boot.
 func newTuneRestoreCommand(*Env) *cobra.Command {
-	var f tuneFlags
-	c := &cobra.Command{
+	return onHost(&cobra.Command{
 		Use:   "restore",
 		Short: "set cards and cores again after a restart",
 		Long: `restore is for the unit weir-tune.service, which sets cards and cores again at boot.
 It does not set unconfirmed values. It names what the host does not have, sets the
 rest, and then exits with status 1.`,
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error {
-			host, err := f.host(true)
-			if err != nil {
-				return err
-			}
-			if err := host.Restore(); err != nil {
-				return fmt.Errorf("tune: %w", err)
-			}
-			return nil
-		},
-	}
-	f.addRoot(c)
-	return c
+	}, (*tune.Host).Restore)
 }
 
 // newTuneStatusCommand makes `weir tune status`.
@@ -221,7 +200,6 @@ func newTuneStatusCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "print what weir tune has set and what changed since; exit status 1 if something did",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			host, err := f.host(false)
 			if err != nil {

@@ -31,7 +31,7 @@ anything.`,
 		Example: `  weir tune audit --target pfsense-2.7 /boot/loader.conf.local
   weir tune audit --target freebsd-14 - < guide.txt
   weir tune audit --target linux /etc/sysctl.d/*.conf`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, files []string) error {
 			judge, err := newJudge(name)
 			if err != nil {

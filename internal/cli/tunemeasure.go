@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/bench/forward"
+	"weir/internal/bench/option"
 	"weir/internal/bench/paths"
 	"weir/internal/bench/testbed"
 	"weir/internal/host/doctor"
@@ -223,7 +223,6 @@ const maxRounds = 100
 
 // check refuses flags that contradict each other.
 func (m *measureFlags) check(c *cobra.Command, root string, asJSON bool) error {
-	paths := []string{paths.Kernel, paths.Nft, paths.NftNAT, paths.Weir, paths.WeirNAT}
 	var err error
 	switch {
 	case !m.on && asJSON:
@@ -237,8 +236,8 @@ func (m *measureFlags) check(c *cobra.Command, root string, asJSON bool) error {
 		err = fmt.Errorf("--rounds %d: want %d to %d", m.rounds, tune.LeastRounds, maxRounds)
 	case m.interval < leastInterval || m.interval > longestInterval:
 		err = fmt.Errorf("--interval %s: want %s to %s", m.interval, leastInterval, longestInterval)
-	case !slices.Contains(paths, m.path):
-		err = fmt.Errorf("--path %s: want %s", m.path, enumerate(paths))
+	default:
+		err = option.Words("--path", []string{m.path}, paths.Kernel, paths.Nft, paths.NftNAT, paths.Weir, paths.WeirNAT)
 	}
 	if err != nil {
 		return &UsageError{fmt.Errorf("tune apply: %w", err)}

@@ -160,6 +160,7 @@ func newTunePlanCommand(env *Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "plan [KEY...]",
+		Args:  cobra.ArbitraryArgs,
 		Short: "print what would change on this host, with reason and evidence",
 		Long: `plan compares the host with weir's advice for its role. It changes nothing. It leaves
 a setting alone, and says so, if the host shows no need (for example, no core ever

@@ -11,7 +11,6 @@ func newVersionCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "print the version of weir and the Go it was built with",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE:  func(*cobra.Command, []string) error { return printVersion(env) },
 	}
 }

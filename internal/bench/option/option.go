@@ -25,11 +25,12 @@ func Each[T any](option string, values []T, good func(T) bool, want string) erro
 
 // Words checks words against a list of those that are valid.
 func Words(option string, values []string, known ...string) error {
-	or := ", "
-	if len(known) == 2 {
-		or = " or "
+	last := len(known) - 1
+	want := known[last]
+	if last > 0 {
+		want = strings.Join(known[:last], ", ") + " or " + want
 	}
-	return Each(option, values, func(s string) bool { return slices.Contains(known, s) }, strings.Join(known, or))
+	return Each(option, values, func(s string) bool { return slices.Contains(known, s) }, want)
 }
 
 // Within checks values against the least and the most that are valid.
