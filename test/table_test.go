@@ -130,7 +130,7 @@ func TestTablesOutliveDaemons(t *testing.T) {
 	if pings() {
 		b.Error("without a daemon the table is not as it was")
 	}
-	a = b.WeirRun(rules)
+	b.WeirRun(rules)
 	expect("killed and started", false, "192.0.2.1", "192.0.2.5")
 	b.WeirRun(rules)
 	expect("taken over", false, "192.0.2.1", "192.0.2.5")
@@ -211,7 +211,7 @@ func TestTableEntriesCount(t *testing.T) {
 // tablesEndure are operations that change tables, or start and load with changed ones.
 // After each kill and start a table has all that was reported as done, and nothing that
 // was never asked for.
-func tablesEndure(rules, other string) []operation {
+func tablesEndure(rules, other, anchor string) []operation {
 	var daemon *lib.Process
 	const changes = 10
 	done := 0 // changes that the daemon has confirmed
@@ -290,6 +290,15 @@ func tablesEndure(rules, other string) []operation {
 			judged: true, repair: repair,
 		},
 		{
+			name:    "load in place with a changed table",
+			prepare: changed,
+			run: func(o *ordeal) func() bool {
+				load := o.WeirCommand("load", anchor)
+				return ended(o, daemon, func() bool { return !load.Running() })
+			},
+			judged: true, repair: repair,
+		},
+		{
 			name:    "takeover with a changed table",
 			prepare: changed,
 			run: func(o *ordeal) func() bool {
@@ -306,8 +315,10 @@ func tablesEndure(rules, other string) []operation {
 // Wherever weir is killed, a start finds every change that was confirmed.
 func TestKilledWithChangedTables(t *testing.T) {
 	t.Parallel()
-	const tables = "table <bad> persist\n"
-	for i, name := range []string{"change", "load", "takeover"} {
+	file := func(rules, port string) string {
+		return "table <bad> persist\n" + rules + "block quick from <bad>\nanchor part {\n pass in proto udp to port " + port + "\n}\n"
+	}
+	for i, name := range []string{"change", "load", "in place", "takeover"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := weir.Box(t, "tcx")
@@ -315,7 +326,7 @@ func TestKilledWithChangedTables(t *testing.T) {
 			b.Run(lab.WAN, "ip", "route", "add", "fd00:1::/64", "via", fwWAN6)
 			o := &ordeal{Box: b, list: filepath.Join(t.TempDir(), "steps")}
 			o.found = b.Machine(lab.FW)
-			op := tablesEndure(b.Rules(tables+onlyPing+"block quick from <bad>\n"), b.Rules(tables+onlyPing2+"block quick from <bad>\n"))[i]
+			op := tablesEndure(b.Rules(file(onlyPing, "9")), b.Rules(file(onlyPing2, "9")), b.Rules(file(onlyPing, "10")))[i]
 			op.endure(o)
 			if _, err := os.Stat(b.RunFolder()); err == nil {
 				b.Weir("stop")
@@ -366,6 +377,11 @@ func TestLoadsReplaceAnchorsInPlace(t *testing.T) {
 		b.Run(lab.LAN, "sh", "-c", "echo new | socat - TCP4:"+wanHost+":2202,connect-timeout=3")
 		if r := b.Rule(`label "after"`); r.Packets == 0 || r.Nr != 2 {
 			b.Errorf("the new rule is %+v", r)
+		}
+		b.Run(lab.FW, "ip", "address", "add", "10.99.0.1/24", "dev", "lan0")
+		b.Until(10*time.Second, "the new address is known", func() bool { return strings.Contains(b.Weir("interfaces", "--json"), "10.99.0.1") })
+		if now := generationOf(b); now != generation {
+			b.Errorf("with another address the generation is %d, and was %d:\n%s", now, generation, a.Said())
 		}
 		if all := b.States("port", "2201"); len(all) != 1 || all[0].RuleIn == nil || !all[0].RuleIn.Old {
 			b.Errorf("the established connection is %+v, want that its rule is gone", all)

@@ -141,15 +141,7 @@ func (b *box) recordTable(name string) error {
 	if err := killpoint.MkdirAll(folder); err != nil {
 		return lasting(err)
 	}
-	var entries []ruleset.TableEntry
-	err := b.dp.TableEntries(name, func(e ruleset.TableEntry) bool {
-		entries = append(entries, e)
-		return true
-	})
-	if err != nil {
-		return lasting(err)
-	}
-	record, err := rundir.WriteTable(folder, name, entries)
+	record, err := rundir.WriteTable(folder, name, b.rules.program.EntriesOf(name))
 	if err != nil {
 		return lasting(err)
 	}

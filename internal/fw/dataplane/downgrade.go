@@ -140,11 +140,7 @@ func (g *Downgrade) pin(dir string) error {
 	}
 	for _, name := range keptMapsOf(g.layout) {
 		former := formerMap(name, g.layout)
-		m, has := g.importer.maps[former]
-		if !has { // a map that the older version does not keep
-			continue
-		}
-		if err := bpfload.PinMap(m, filepath.Join(dir, pinName(former))); err != nil {
+		if err := bpfload.PinMap(g.importer.maps[former], filepath.Join(dir, pinName(former))); err != nil {
 			return err
 		}
 	}

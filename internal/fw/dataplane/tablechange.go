@@ -1,9 +1,7 @@
 package dataplane
 
 import (
-	"maps"
 	"net/netip"
-	"slices"
 
 	"weir/internal/fw/ruleset"
 )
@@ -13,32 +11,28 @@ import (
 // counts. It returns how many entries have changed. After an error none has. States and
 // established packets are not touched. Only one caller may change tables at a time.
 func (d *Dataplane) ReplaceTable(name string, entries []ruleset.TableEntry) (changed int, err error) {
-	before := map[netip.Prefix]bool{}
-	if d.counts(name) {
-		if err := fitsCounters(d.live.program, len(entries)-d.live.program.TableLen(name)); err != nil {
-			return 0, err
-		}
-		err := d.TableEntries(name, func(e ruleset.TableEntry) bool {
-			before[e.Prefix] = true
-			return true
-		})
-		if err != nil {
-			return 0, err
-		}
+	if !d.counts(name) {
+		return d.live.change(d.live.program.ReplaceTable(name, entries))
 	}
-	if changed, err = d.live.change(d.live.program.ReplaceTable(name, entries)); err != nil || !d.counts(name) {
+	if err := fitsCounters(d.live.program, len(entries)-d.live.program.TableLen(name)); err != nil {
+		return 0, err
+	}
+	before := d.live.program.EntriesOf(name)
+	if changed, err = d.live.change(d.live.program.ReplaceTable(name, entries)); err != nil {
 		return changed, err
 	}
-	var now []ruleset.TableEntry
-	err = d.TableEntries(name, func(e ruleset.TableEntry) bool {
-		now = append(now, e)
-		delete(before, e.Prefix)
-		return true
-	})
-	if err != nil {
-		return changed, err
+	now := d.live.program.EntriesOf(name)
+	stay := make(map[netip.Prefix]bool, len(now))
+	for _, e := range now {
+		stay[e.Prefix] = true
 	}
-	return changed, d.changeCounters(name, now, slices.Collect(maps.Keys(before)))
+	var removed []netip.Prefix
+	for _, e := range before {
+		if !stay[e.Prefix] {
+			removed = append(removed, e.Prefix)
+		}
+	}
+	return changed, d.changeCounters(name, now, removed)
 }
 
 // ChangeTable removes prefixes from a table and adds entries. Each address is either in

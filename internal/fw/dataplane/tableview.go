@@ -137,8 +137,8 @@ func (t *countedTable) addSide(s *xdpState, r xdpTableRule, way int) {
 		asked            uint32
 		came, translated xdpAddr
 	}{
-		{r.From, xdpAddr(s.Forth.Tuple.Src), xdpAddr(s.Back.Tuple.Dst)},
-		{r.To, xdpAddr(s.Forth.Tuple.Dst), xdpAddr(s.Back.Tuple.Src)},
+		{r.From, s.Forth.Tuple.Src, s.Back.Tuple.Dst},
+		{r.To, s.Forth.Tuple.Dst, s.Back.Tuple.Src},
 	} {
 		n := t.find(end.asked, end.came.addr())
 		if n == nil {

@@ -194,7 +194,8 @@ func (p *Program) refill(index int, s *Snapshot) (PoolChange, error) {
 func (p *Program) EqualRules(q *Program) bool {
 	set, other := p.Set, q.Set
 	set.SrcTablesAt, other.SrcTablesAt = 0, 0
-	return set == other && slices.Equal(p.Rules, q.Rules) && slices.Equal(p.Order, q.Order) && slices.Equal(p.Trees, q.Trees) &&
+	sameActions := slices.EqualFunc(p.Order, q.Order, func(a, b uint32) bool { return equalActions(p.Rules[a], q.Rules[b]) })
+	return set == other && sameActions && slices.Equal(p.Trees, q.Trees) &&
 		slices.Equal(p.Nodes, q.Nodes) && slices.Equal(p.Spans, q.Spans) &&
 		slices.Equal(p.Classes[:p.tables.classesAt], q.Classes[:q.tables.classesAt]) &&
 		slices.Equal(p.Vectors[:p.tables.vectorsAt], q.Vectors[:q.tables.vectorsAt]) &&

@@ -260,14 +260,19 @@ func (p *Program) EqualTables(q *Program) bool { return p.tables.hash == q.table
 func (p *Program) ChangedTables() map[string][]resolve.TableEntry {
 	all := make(map[string][]resolve.TableEntry, len(p.tables.changed))
 	for name := range p.tables.changed {
-		entries := []resolve.TableEntry{}
-		_ = p.TableEntries(name, func(e resolve.TableEntry) bool { // the table exists
-			entries = append(entries, e)
-			return true
-		})
-		all[name] = entries
+		all[name] = p.EntriesOf(name)
 	}
 	return all
+}
+
+// EntriesOf returns all entries of a table, in order; none if there is no such table.
+func (p *Program) EntriesOf(name string) []resolve.TableEntry {
+	entries := make([]resolve.TableEntry, 0, p.TableLen(name))
+	_ = p.TableEntries(name, func(e resolve.TableEntry) bool {
+		entries = append(entries, e)
+		return true
+	})
+	return entries
 }
 
 // KeepTables copies the contents of the old program's tables into a program that is not
