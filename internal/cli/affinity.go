@@ -34,7 +34,7 @@ revert undoes it.`,
 			read := func() (*doctor.Snapshot, error) { return env.snapshot(c.Context(), interval) }
 			if from != "" {
 				read = func() (*doctor.Snapshot, error) {
-					return attended(c.Context(), func() (*doctor.Snapshot, error) { return env.readSnapshot(from) })
+					return interruptible(c.Context(), func() (*doctor.Snapshot, error) { return env.readSnapshot(from) })
 				}
 			}
 			s, err := read()

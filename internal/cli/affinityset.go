@@ -92,7 +92,7 @@ func (e *Env) placeWords(ctx context.Context, p *placing, words []string) error 
 		e.printPlaced(changes)
 		return nil
 	}
-	return e.place(ctx, p, changes, nil)
+	return e.carryOut(ctx, p, changes, nil)
 }
 
 func (e *Env) printPlaced(changes []tune.Change) {
@@ -155,7 +155,7 @@ func (e *Env) placeAll(ctx context.Context, p *placing) error {
 		fmt.Fprintln(e.Stderr, "weir: affinity:", note)
 	}
 	if len(plan.Queues) == 0 {
-		return e.place(ctx, p, affinity.Changes(plan.Places, s.IRQs), nil)
+		return e.carryOut(ctx, p, affinity.Changes(plan.Places, s.IRQs), nil)
 	}
 	// If the queues change, so do load and interrupts.
 	again := func() ([]tune.Change, error) {
@@ -165,7 +165,7 @@ func (e *Env) placeAll(ctx context.Context, p *placing) error {
 		}
 		return affinity.Changes(doctor.PlanSpread(s, p.keepQueues).Places, s.IRQs), nil
 	}
-	return e.place(ctx, p, affinity.Changes(plan.Queues, s.IRQs), again)
+	return e.carryOut(ctx, p, affinity.Changes(plan.Queues, s.IRQs), again)
 }
 
 // printSpread prints a plan with its reasons.
@@ -188,8 +188,8 @@ func (e *Env) printSpread(plan *doctor.Spread, irqs []doctor.IRQ, asJSON bool) e
 	return nil
 }
 
-// place makes the changes and prints them. again is as in tune's PlanOf.
-func (e *Env) place(ctx context.Context, p *placing, changes []tune.Change, again func() ([]tune.Change, error)) error {
+// carryOut makes the changes and prints them. again is as in tune's PlanOf.
+func (e *Env) carryOut(ctx context.Context, p *placing, changes []tune.Change, again func() ([]tune.Change, error)) error {
 	return onAffinities(func(h *tune.Host) error {
 		plan, err := h.PlanOf(changes, again)
 		if err != nil {

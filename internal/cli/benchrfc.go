@@ -45,7 +45,7 @@ func newBenchRFCCommand(env *Env, s rfc.Standard) *cobra.Command {
 	return benchmarking(env, c, func() *benchmark {
 		chosen := o
 		if full {
-			chosen = lengthened(c, o)
+			chosen = withDurations(c, o)
 		}
 		if c.Flags().Changed("seconds") {
 			chosen.Trial = time.Duration(seconds * float64(time.Second))
@@ -57,8 +57,8 @@ func newBenchRFCCommand(env *Env, s rfc.Standard) *cobra.Command {
 	})
 }
 
-// lengthened sets the RFC's durations, except those that a flag sets.
-func lengthened(c *cobra.Command, o rfc.Options) rfc.Options {
+// withDurations sets the RFC's durations, except those that a flag sets.
+func withDurations(c *cobra.Command, o rfc.Options) rfc.Options {
 	full := o
 	full.Lengthen()
 	for name, keep := range map[string]func(){

@@ -120,7 +120,7 @@ func check(env *Env, o *checkOptions, name string) error {
 	}
 	var report *ruletest.Report
 	if rules != nil && expected != nil {
-		if report, err = o.judge(rules, host, expected); err != nil {
+		if report, err = o.test(rules, host, expected); err != nil {
 			return err
 		}
 	}

@@ -114,7 +114,7 @@ func (f *doctorFlags) run(ctx context.Context, env *Env) error {
 		_, err = io.WriteString(env.Stdout, page)
 		return err
 	case f.from != "":
-		r, err := attended(ctx, func() (*doctor.Report, error) {
+		r, err := interruptible(ctx, func() (*doctor.Report, error) {
 			s, err := env.readSnapshot(f.from)
 			if err != nil {
 				return nil, err
@@ -135,7 +135,7 @@ func (f *doctorFlags) run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	return f.judge(env, s)
+	return f.examineAndPrint(env, s)
 }
 
 // again examines the machine until it is interrupted. It ends with the status of the last
@@ -152,7 +152,7 @@ func (f *doctorFlags) again(ctx context.Context, env *Env) (last error) {
 		if !first {
 			fmt.Fprintln(env.Stdout)
 		}
-		if last = f.judge(env, s); last != nil && !isVerdict(last) {
+		if last = f.examineAndPrint(env, s); last != nil && !isVerdict(last) {
 			return last
 		}
 	}
@@ -184,7 +184,7 @@ func (e *Env) hooksInForce() ([]doctor.WeirInterface, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := view.ReadInterfaces(folder, wouldChoose)
+	all, err := view.ReadInterfaces(folder, chooseHook)
 	if err != nil {
 		return nil, err
 	}
@@ -235,9 +235,9 @@ func (e *Env) readSnapshot(name string) (*doctor.Snapshot, error) {
 	return s, nil
 }
 
-// attended runs a function that takes no context. After an interrupt it does not wait for
+// interruptible runs a function that takes no context. After an interrupt it does not wait for
 // the function, because the process ends next.
-func attended[T any](ctx context.Context, do func() (T, error)) (T, error) {
+func interruptible[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -256,7 +256,7 @@ func attended[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	}
 }
 
-func (f *doctorFlags) judge(env *Env, s *doctor.Snapshot) error {
+func (f *doctorFlags) examineAndPrint(env *Env, s *doctor.Snapshot) error {
 	r, err := f.examine(s)
 	if err != nil {
 		return err

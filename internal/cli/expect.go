@@ -22,9 +22,9 @@ func (o *checkOptions) readExpectations() ([]*ruletest.Expectation, error) {
 	return ruletest.Read(o.expect, data)
 }
 
-// judge reports whether rules do what is expected of them. Packets are routed as the
+// test reports whether rules do what is expected of them. Packets are routed as the
 // host's description says or, without one, as on this machine.
-func (o *checkOptions) judge(rules *resolve.Ruleset, host *resolve.Host, all []*ruletest.Expectation) (*ruletest.Report, error) {
+func (o *checkOptions) test(rules *resolve.Ruleset, host *resolve.Host, all []*ruletest.Expectation) (*ruletest.Report, error) {
 	route := ruletest.Described(host)
 	if o.host == "" {
 		routes, err := netif.Routes()
@@ -36,5 +36,5 @@ func (o *checkOptions) judge(rules *resolve.Ruleset, host *resolve.Host, all []*
 			return r.Interface, r.Gateway, ok
 		}
 	}
-	return ruletest.NewJudge(rules, host, route).Run(o.expect, all)
+	return ruletest.NewRunner(rules, host, route).Run(o.expect, all)
 }

@@ -165,7 +165,7 @@ func newInterfacesCommand(env *Env) *cobra.Command {
 		if err != nil {
 			return nil, err
 		}
-		all, err := view.ReadInterfaces(folder, wouldChoose)
+		all, err := view.ReadInterfaces(folder, chooseHook)
 		if err != nil {
 			return nil, err
 		}
@@ -174,8 +174,8 @@ func newInterfacesCommand(env *Env) *cobra.Command {
 	}, func(all *view.Interfaces) error { return all.Print(env.Stdout) })
 }
 
-// wouldChoose names the hook that `weir run` would choose for an interface without weir.
-func wouldChoose(l *netif.Link) string {
+// chooseHook names the hook that `weir run` would choose for an interface without weir.
+func chooseHook(l *netif.Link) string {
 	c := daemon.Choose(l, daemon.Auto)
 	if c.Hook == daemon.NoHook {
 		return c.Why

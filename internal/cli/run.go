@@ -95,7 +95,7 @@ func newRunCommand(env *Env) *cobra.Command {
 				err = errors.New("interrupted while it started")
 			}
 			if asJSON && err != nil {
-				return saidInJSON(cfg.Log, file, err)
+				return logAsJSON(cfg.Log, file, err)
 			}
 			return err
 		},
@@ -121,8 +121,8 @@ func setHookAndPrefetch(cfg *daemon.Config, hook, ahead string) (err error) {
 	return err
 }
 
-// saidInJSON logs the error that ends the daemon, and returns its exit status.
-func saidInJSON(log *slog.Logger, file string, err error) error {
+// logAsJSON logs the error that ends the daemon, and returns its exit status.
+func logAsJSON(log *slog.Logger, file string, err error) error {
 	if diagnostics(slog.AnyValue(err)) != nil {
 		log.Error("the rules do not load", "file", file, "error", err)
 	} else {

@@ -33,13 +33,13 @@ anything.`,
   weir tune audit --target linux /etc/sysctl.d/*.conf`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, files []string) error {
-			judge, err := newJudge(name)
+			auditor, err := newAuditor(name)
 			if err != nil {
 				return err
 			}
 			findings, empty := []audit.Finding{}, []string{}
 			for _, file := range files {
-				lines, err := env.settings(file, judge)
+				lines, err := env.settings(file, auditor)
 				if err != nil {
 					return err
 				}
@@ -47,7 +47,7 @@ anything.`,
 					empty = append(empty, file)
 				}
 				for _, l := range lines {
-					findings = append(findings, judge.Judge(l))
+					findings = append(findings, auditor.Check(l))
 				}
 			}
 			if len(findings) == 0 {
@@ -56,7 +56,7 @@ anything.`,
 			for _, file := range empty {
 				fmt.Fprintf(env.Stderr, "weir: tune audit: %s: no line sets anything\n", file)
 			}
-			if judge.NoVersion() {
+			if auditor.NoVersion() {
 				fmt.Fprintf(env.Stderr, "weir: tune audit: weir does not know %s: which keys it has, and their defaults, is not judged\n", name)
 			}
 			return env.printFindings(findings, asJSON)
@@ -67,7 +67,7 @@ anything.`,
 	return c
 }
 
-func newJudge(name string) (*audit.Judge, error) {
+func newAuditor(name string) (*audit.Auditor, error) {
 	if name == "" {
 		return nil, &UsageError{errors.New("tune audit: --target is missing: which system's files are they?")}
 	}
@@ -76,17 +76,17 @@ func newJudge(name string) (*audit.Judge, error) {
 		return nil, err
 	}
 	if name == targetLinux {
-		return &audit.Judge{DB: d, Target: target.Target{Name: targetLinux}}, nil
+		return &audit.Auditor{DB: d, Target: target.Target{Name: targetLinux}}, nil
 	}
 	system, err := target.Find(name)
 	if err != nil {
 		return nil, &UsageError{fmt.Errorf("--target %w, or linux", err)}
 	}
-	return &audit.Judge{DB: d, Target: system}, nil
+	return &audit.Auditor{DB: d, Target: system}, nil
 }
 
 // settings returns the lines of a file that set something. "-" is standard input.
-func (e *Env) settings(file string, judge *audit.Judge) ([]audit.Line, error) {
+func (e *Env) settings(file string, auditor *audit.Auditor) ([]audit.Line, error) {
 	r := e.Stdin
 	if file != "-" {
 		f, err := os.Open(file)
@@ -96,7 +96,7 @@ func (e *Env) settings(file string, judge *audit.Judge) ([]audit.Line, error) {
 		defer f.Close()
 		r = f
 	}
-	lines, err := audit.Read(r, file, judge.Known)
+	lines, err := audit.Read(r, file, auditor.Known)
 	if err != nil {
 		return nil, &UsageError{fmt.Errorf("tune audit: %w", err)}
 	}

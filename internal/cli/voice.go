@@ -46,7 +46,7 @@ func (v *voice) Handle(ctx context.Context, r slog.Record) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.line.Reset()
-	v.line.WriteString("weir: " + gravity(r.Level) + r.Message + " ")
+	v.line.WriteString("weir: " + levelName(r.Level) + r.Message + " ")
 	details := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
 	var below string
 	for a := range r.Attrs {
@@ -78,7 +78,7 @@ func diagnostics(v slog.Value) *diag.List {
 	return nil
 }
 
-func gravity(l slog.Level) string {
+func levelName(l slog.Level) string {
 	switch {
 	case l >= slog.LevelError:
 		return "error: "
@@ -117,7 +117,7 @@ func inJSON(groups []string, a slog.Attr) slog.Attr {
 		return slog.Float64(a.Key+"_s", a.Value.Duration().Seconds())
 	case len(groups) > 0:
 	case a.Key == slog.LevelKey:
-		return slog.String("level", cmp.Or(strings.TrimSuffix(gravity(a.Value.Any().(slog.Level)), ": "), "info"))
+		return slog.String("level", cmp.Or(strings.TrimSuffix(levelName(a.Value.Any().(slog.Level)), ": "), "info"))
 	case a.Key == slog.MessageKey:
 		a.Key = "message"
 	}

@@ -54,7 +54,7 @@ func TestJSONVoice(t *testing.T) {
 		{func(l *slog.Logger) { l.Error("the rules do not load", "file", "a.conf", "error", refusal(t)) },
 			`{"level":"error","message":"the rules do not load","file":"a.conf","diagnostics":[{"severity":"error",` +
 				`"message":"no statement starts with \"pas\"","suggestion":"pass","file":"a.conf","line":1,"column":1,"end_line":1,"end_column":4}]}`},
-		{func(l *slog.Logger) { _ = saidInJSON(l, "a.conf", errors.New("read the rules: no")) }, //nolint:errcheck // the status
+		{func(l *slog.Logger) { _ = logAsJSON(l, "a.conf", errors.New("read the rules: no")) }, //nolint:errcheck // the status
 			`{"level":"error","message":"weir run has failed","error":"read the rules: no"}`},
 	} {
 		var out strings.Builder

@@ -14,12 +14,12 @@ const (
 	Undecided Verdict = "undecided" // neither is proven; [Comparison.Detectable] is what would have been
 )
 
-// Judge tells whether the two that were compared are the same up to a margin, a
+// Decide tells whether the two that were compared are the same up to a margin, a
 // share of the first mean above 0. They are if the whole interval of the
 // difference is within the margin: two one-sided tests (Schuirmann 1987), each
 // at 97.5 %, so that the interval which decides is the one that is shown. A
 // difference that is proven, but to be within the margin, is none that counts.
-func (c Comparison) Judge(margin float64) Verdict {
+func (c Comparison) Decide(margin float64) Verdict {
 	switch {
 	case c.Bound() <= margin:
 		return Equal

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// judged is the share of simulated comparisons that end with a verdict.
-func judged(want Verdict, n int, a, b noise, factor, margin float64) float64 {
+// decidedShare is the share of simulated comparisons that end with a verdict.
+func decidedShare(want Verdict, n int, a, b noise, factor, margin float64) float64 {
 	r := rand.New(rand.NewPCG(7, 8))
 	hits := 0
 	for range simulations {
-		if Compare(draw(r, n, a, 1), draw(r, n, b, factor)).Judge(margin) == want {
+		if Compare(draw(r, n, a, 1), draw(r, n, b, factor)).Decide(margin) == want {
 			hits++
 		}
 	}
@@ -37,7 +37,7 @@ func TestFalseEquality(t *testing.T) {
 		{"lognormal", 8, lognormal(0.02), lognormal(0.02), 1.05, 0.05, 0.01},
 		{"5 runs that could not tell", 5, normal(10), normal(10), 1.05, 0.05, 0},
 	} {
-		got := judged(Equal, c.n, c.a, c.b, c.factor, c.margin)
+		got := decidedShare(Equal, c.n, c.a, c.b, c.factor, c.margin)
 		t.Logf("%s: %.1f %% falsely equal", c.name, got*100)
 		if got > 0.045 || got < c.least {
 			t.Errorf("%s: %.1f %% falsely equal, want %.0f to 4.5 %%", c.name, got*100, c.least*100)
@@ -47,7 +47,7 @@ func TestFalseEquality(t *testing.T) {
 
 // Runs that are exact enough prove that equal things are equal; noisy ones of
 // different things prove nothing, and say so; a large effect is a difference.
-func TestJudge(t *testing.T) {
+func TestDecide(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		noise  noise
@@ -61,13 +61,13 @@ func TestJudge(t *testing.T) {
 		{"a fifth less, exact", normal(1), 0.8, Different, 0.99},
 		{"a real difference, but within the margin", normal(0.5), 1.02, Equal, 0.99},
 	} {
-		if got := judged(c.want, 5, c.noise, c.noise, c.factor, 0.05); got < c.least {
+		if got := decidedShare(c.want, 5, c.noise, c.noise, c.factor, 0.05); got < c.least {
 			t.Errorf("%s: %s in %.1f %% of comparisons, want %.0f %%", c.name, c.want, got*100, c.least*100)
 		}
 	}
 }
 
-func TestJudgeEdges(t *testing.T) {
+func TestDecideEdges(t *testing.T) {
 	nan := math.NaN()
 	for _, c := range []struct {
 		name string
@@ -81,7 +81,7 @@ func TestJudgeEdges(t *testing.T) {
 		{"from nothing", Sample{0, 0, 0}, Sample{3, 3, 3}, Different},
 		{"no number", Sample{nan, 1, 1}, Sample{1, 1, 1}, Undecided},
 	} {
-		if got := Compare(c.a, c.b).Judge(0.05); got != c.want {
+		if got := Compare(c.a, c.b).Decide(0.05); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
@@ -98,8 +98,8 @@ func TestCompareResolved(t *testing.T) {
 	if c.Proven || math.Abs(c.Interval-20) > 1e-9 || c.P < 0.05 || c.Detectable < 0.02 {
 		t.Errorf("in steps of 20: %+v", c)
 	}
-	if c.Judge(0.05) != Equal || c.Judge(0.01) != Undecided {
-		t.Errorf("in steps of 20: equal within 5 %%: %s, within 1 %%: %s", c.Judge(0.05), c.Judge(0.01))
+	if c.Decide(0.05) != Equal || c.Decide(0.01) != Undecided {
+		t.Errorf("in steps of 20: equal within 5 %%: %s, within 1 %%: %s", c.Decide(0.05), c.Decide(0.01))
 	}
 	if c := CompareResolved(a, Sample{900, 900, 900}, 20); !c.Proven {
 		t.Errorf("a tenth less: %+v", c)

@@ -37,8 +37,8 @@ func Rulesets(before, after *resolve.Ruleset) []Change {
 	return append(changes, rules(before, after)...)
 }
 
-// place returns the position of a statement as text.
-func place(of *resolve.Ruleset, pos token.Pos) string {
+// position returns the position of a statement as text.
+func position(of *resolve.Ruleset, pos token.Pos) string {
 	if p := of.Source.Files.Position(pos); p.Line > 0 {
 		return p.String()
 	}

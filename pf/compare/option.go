@@ -32,9 +32,9 @@ func options(before, after *resolve.Ruleset) []Change {
 		if old.value == now.value && hadOld == hasNow {
 			continue
 		}
-		c := Change{Kind: Option, Old: old.value, New: now.value, Place: place(after, now.pos)}
+		c := Change{Kind: Option, Old: old.value, New: now.value, Place: position(after, now.pos)}
 		if !hasNow {
-			c.Place = place(before, old.pos)
+			c.Place = position(before, old.pos)
 		}
 		c.Words = fmt.Sprintf("option %s is %s, was %s", name, orDefault(now.value, hasNow), orDefault(old.value, hadOld))
 		changes = append(changes, c)

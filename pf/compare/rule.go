@@ -93,5 +93,5 @@ func (l *lister) add(in, shown string, s ast.Stmt) {
 	if r, ok := s.(*ast.Rule); ok && r.Origin.IsValid() {
 		at = r.Origin.Pos
 	}
-	l.lines = append(l.lines, line{text: shown, place: place(l.of, at)})
+	l.lines = append(l.lines, line{text: shown, place: position(l.of, at)})
 }

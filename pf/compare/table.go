@@ -24,7 +24,7 @@ func tables(before, after *resolve.Ruleset) []Change {
 		}
 		old, ok := was[t.Name]
 		now := is[t.Name]
-		c := Change{Kind: Table, Place: place(after, t.Pos)}
+		c := Change{Kind: Table, Place: position(after, t.Pos)}
 		switch gained, lost := missing(now, old), missing(old, now); {
 		case !ok:
 			c.Words = fmt.Sprintf("table <%s> is new, with %d %s", t.Name, len(now), addresses(len(now)))
@@ -41,7 +41,7 @@ func tables(before, after *resolve.Ruleset) []Change {
 	}
 	for _, t := range before.Tables {
 		if _, ok := is[t.Name]; !ok && !strings.HasPrefix(t.Name, automatic) {
-			changes = append(changes, Change{Kind: Table, Words: fmt.Sprintf("table <%s> is gone", t.Name), Place: place(before, t.Pos)})
+			changes = append(changes, Change{Kind: Table, Words: fmt.Sprintf("table <%s> is gone", t.Name), Place: position(before, t.Pos)})
 		}
 	}
 	return changes

@@ -49,8 +49,8 @@ func portCovers(q, r resolve.PortRange) bool {
 	if r.Op == ast.AnyPort {
 		return false // matches protocols without ports too
 	}
-	outer := stretches(q)
-	for _, s := range stretches(r) {
+	outer := portRanges(q)
+	for _, s := range portRanges(r) {
 		in := false
 		for _, o := range outer {
 			in = in || s[0] > s[1] || o[0] <= s[0] && s[1] <= o[1]
@@ -62,8 +62,8 @@ func portCovers(q, r resolve.PortRange) bool {
 	return true
 }
 
-// stretches returns the ports of a condition as ranges, first and last.
-func stretches(p resolve.PortRange) [][2]int {
+// portRanges returns the ports of a condition as ranges, first and last.
+func portRanges(p resolve.PortRange) [][2]int {
 	low, high := int(p.Low), int(p.High)
 	switch p.Op {
 	case ast.PortEqual:

@@ -117,8 +117,8 @@ func (x *index) add(r *resolve.Rule) {
 	}
 }
 
-// asks reports whether a rule has this shape and these values.
-func asks(r *resolve.Rule, s shape, k *key) bool {
+// hasValues reports whether a rule has this shape and these values.
+func hasValues(r *resolve.Rule, s shape, k *key) bool {
 	own, _ := keyOf(s, r)
 	return shapeOf(r) == s && own == *k
 }
@@ -131,7 +131,7 @@ func (x *index) find(r *resolve.Rule) *resolve.Rule {
 			continue
 		}
 		for _, q := range x.rules[maphash.Comparable(x.seed, shaped{s, k})] {
-			if q.Stmt != r.Stmt && covers(q, r) && asks(q, s, &k) {
+			if q.Stmt != r.Stmt && covers(q, r) && hasValues(q, s, &k) {
 				return q
 			}
 		}

@@ -73,7 +73,7 @@ func TestNeverMatches(t *testing.T) {
 			never[r.Nr], next = by != nil, r.Nr+1
 		})
 		for range 300 {
-			for _, nr := range judged(rules.Rules, randomPacket(random)) {
+			for _, nr := range matching(rules.Rules, randomPacket(random)) {
 				if never[nr] {
 					t.Fatalf("%s\nis said never to match, but does, in\n%s", rules.Rules[nr].Text, src.String())
 				}
@@ -92,8 +92,8 @@ func TestNeverMatches(t *testing.T) {
 	}
 }
 
-// judged returns the numbers of the rules that match a packet.
-func judged(rules []*resolve.Rule, p packet) (matched []int) {
+// matching returns the numbers of the rules that match a packet.
+func matching(rules []*resolve.Rule, p packet) (matched []int) {
 	for i := 0; i < len(rules); i++ {
 		r := rules[i]
 		if !matches(r, p) {

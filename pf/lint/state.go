@@ -52,7 +52,7 @@ func noWayBack(rules []*resolve.Rule, list *diag.List) {
 		}
 	}
 	for _, r := range rules {
-		if r.Action == ast.Pass && r.State == resolve.NoState && r.Direction != ast.AnyDirection && !answered(passing, wayOf(r)) {
+		if r.Action == ast.Pass && r.State == resolve.NoState && r.Direction != ast.AnyDirection && !hasReply(passing, wayOf(r)) {
 			warn(list, "", diag.Diagnostic{
 				Span:    r.Stmt,
 				Message: "this keeps no state, and no rule passes the replies",
@@ -69,8 +69,8 @@ func wayOf(r *resolve.Rule) way {
 	return w
 }
 
-// answered reports whether a rule passes packets in the other direction.
-func answered(passing map[way]bool, w way) bool {
+// hasReply reports whether a rule passes packets in the other direction.
+func hasReply(passing map[way]bool, w way) bool {
 	back := map[ast.Direction]ast.Direction{ast.In: ast.Out, ast.Out: ast.In}[w.direction]
 	for _, direction := range []ast.Direction{back, ast.AnyDirection} {
 		for _, iface := range either(w.iface, "", everything) {
@@ -105,11 +105,11 @@ func noStateOut(rules []*resolve.Rule, list *diag.List) {
 		switch {
 		case r.Action == ast.Pass && r.State == resolve.KeepState && r.Direction != ast.In:
 			return
-		case r.Action == ast.Block && r.Direction != ast.In && !asksMore(r):
+		case r.Action == ast.Block && r.Direction != ast.In && !isLimited(r):
 			return // replies never come without a request
 		case r.Action == ast.Pass && r.State == resolve.KeepState:
 			keepsIn = true
-		case r.Action == ast.Block && r.Direction == ast.In && !asksMore(r) && !blocks.IsValid():
+		case r.Action == ast.Block && r.Direction == ast.In && !isLimited(r) && !blocks.IsValid():
 			blocks = r.Stmt
 		}
 	}
@@ -121,7 +121,7 @@ func noStateOut(rules []*resolve.Rule, list *diag.List) {
 	}
 }
 
-// asksMore reports whether a rule is limited to some addresses, ports or protocols.
-func asksMore(r *resolve.Rule) bool {
+// isLimited reports whether a rule is limited to some addresses, ports or protocols.
+func isLimited(r *resolve.Rule) bool {
 	return r.From != (resolve.Endpoint{}) || r.To != (resolve.Endpoint{}) || r.Proto != 0 || r.Tagged != "" || r.Anchor != nil
 }

@@ -23,7 +23,7 @@ func (b block) withoutCovered() block {
 // addresses are long and most occur many times.
 type index struct {
 	open         []open // the sets of empty fields that occur
-	questions    map[question]int32
+	questions    map[conditions]int32
 	addresses    map[address]int32
 	sources      []lengths // by question: lengths of the source prefixes
 	froms        map[pair]int32
@@ -41,17 +41,17 @@ type numbers struct{ question, from, to int32 }
 // newIndex indexes a block and numbers its rules.
 func newIndex(b block) *index {
 	x := &index{
-		questions: make(map[question]int32), addresses: make(map[address]int32),
+		questions: make(map[conditions]int32), addresses: make(map[address]int32),
 		froms: make(map[pair]int32, len(b)), rules: make(map[pair]int32, len(b)),
 		destinations: make([]lengths, 0, len(b)),
 	}
 	seen := make(map[open]bool)
 	for i, r := range b {
-		if o := r.question.open(); !seen[o] {
+		if o := r.conditions.open(); !seen[o] {
 			seen[o] = true
 			x.open = append(x.open, o)
 		}
-		r.numbers = numbers{number(x.questions, r.question), number(x.addresses, r.from), number(x.addresses, r.to)}
+		r.numbers = numbers{number(x.questions, r.conditions), number(x.addresses, r.from), number(x.addresses, r.to)}
 		from := number(x.froms, pair{r.numbers.question, r.numbers.from})
 		add(&x.sources, r.numbers.question, &r.from)
 		add(&x.destinations, from, &r.to)
@@ -83,14 +83,14 @@ func add(sets *[]lengths, n int32, a *address) {
 
 // covered reports whether a rule other than r covers r. i is the index of r.
 func (x *index) covered(r *rule, i int32) bool {
-	own := r.question.open()
+	own := r.conditions.open()
 	for _, o := range x.open {
 		if own&^o != 0 {
 			continue // asks for something that r does not
 		}
 		q, ok := r.numbers.question, o == own
 		if !ok {
-			q, ok = x.questions[r.question.without(o)]
+			q, ok = x.questions[r.conditions.without(o)]
 		}
 		if ok && x.covers(&x.sources[q], &r.from, r.numbers.from, r.fromNot, func(from int32) bool {
 			tos, ok := x.froms[pair{q, from}]
@@ -145,7 +145,7 @@ const (
 	openToPort
 )
 
-func (q *question) open() open {
+func (q *conditions) open() open {
 	var o open
 	for _, f := range [...]struct {
 		open bool
@@ -167,7 +167,7 @@ func (q *question) open() open {
 }
 
 // without returns the question with these fields empty.
-func (q question) without(o open) question {
+func (q conditions) without(o open) conditions {
 	if o&openOn != 0 {
 		q.on.name = "" // the negation and the routing domain stay, as in pfctl
 	}

@@ -264,11 +264,11 @@ func (r *reader) read(in *ast.Rule, left int) *rule {
 	r.room = r.room[1:]
 	v := reflect.ValueOf(in).Elem()
 	*out = rule{
-		ast:      in,
-		like:     r.number(v, r.breaks, 'b'),
-		question: questionOf(in, r.number(v, r.nomerge, 'n')),
-		from:     addressOf(&in.From),
-		to:       addressOf(&in.To),
+		ast:        in,
+		like:       r.number(v, r.breaks, 'b'),
+		conditions: conditionsOf(in, r.number(v, r.nomerge, 'n')),
+		from:       addressOf(&in.From),
+		to:         addressOf(&in.To),
 	}
 	return out
 }

@@ -12,7 +12,7 @@ import (
 
 // plainCovers reports whether a asks for no more than b.
 func plainCovers(a, b *rule) bool {
-	q, r := a.question, b.question
+	q, r := a.conditions, b.conditions
 	q.on.name, q.direction, q.family, q.proto = "", 0, 0, 0
 	r.on.name, r.direction, r.family, r.proto = "", 0, 0, 0
 	q.flags, q.fromPort, q.toPort = flags{}, port{}, port{}
@@ -80,7 +80,7 @@ func plainCombined(b block, table MakeTable) block {
 	prefixes := func(x, y address) bool { return x.listable() && y.listable() }
 	for i, p1 := range b {
 		for _, p2 := range b[i+1:] {
-			if p1.question != p2.question || froms[p2] != nil || tos[p2] != nil {
+			if p1.conditions != p2.conditions || froms[p2] != nil || tos[p2] != nil {
 				continue
 			}
 			fromEqual, toEqual := p1.from == p2.from, p1.to == p2.to

@@ -12,13 +12,13 @@ import (
 type rule struct {
 	ast  *ast.Rule
 	like int32 // the same for rules that may share a superblock
-	question
+	conditions
 	from, to address
 	numbers  numbers // of question, from and to; set by newIndex
 }
 
-// question is what a rule asks of a packet, without addresses. A zero field asks nothing.
-type question struct {
+// conditions is what a rule asks of a packet, without addresses. A zero field asks nothing.
+type conditions struct {
 	rest             int32 // the same for rules that agree in all other fields
 	on               on
 	direction        ast.Direction
@@ -58,8 +58,8 @@ const (
 	other
 )
 
-func questionOf(r *ast.Rule, rest int32) question {
-	q := question{
+func conditionsOf(r *ast.Rule, rest int32) conditions {
+	q := conditions{
 		rest: rest, direction: r.Direction, family: r.Family,
 		fromNot: negated(&r.From), toNot: negated(&r.To),
 		fromPort: portOf(&r.From), toPort: portOf(&r.To),

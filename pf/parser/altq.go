@@ -67,7 +67,7 @@ func (p *parser) schedulerOption(s *ast.Scheduler) ast.SchedulerOption {
 	}
 	for _, before := range s.Options {
 		if valued && before.Name.Text == o.Name.Text {
-			p.twice(o.Name.Span, before.Name.Span, o.Name.Text)
+			p.givenTwice(o.Name.Span, before.Name.Span, o.Name.Text)
 		}
 	}
 	p.advance()

@@ -38,7 +38,7 @@ func (p *parser) divertPort(after string) *ast.Number {
 func (p *parser) divert(r *ast.Rule, d *ast.Divert, at token.Span) {
 	d.Span = at.To(p.last)
 	if r.Divert != nil {
-		p.twice(d.Span, r.Divert.Span, "where packets are diverted to")
+		p.givenTwice(d.Span, r.Divert.Span, "where packets are diverted to")
 		return
 	}
 	r.Divert = d

@@ -83,7 +83,7 @@ func (p *parser) negated() func(r *ast.Rule, at token.Span, not bool) {
 // single stores a clause that may be given once.
 func single[T interface{ Whole() token.Span }](p *parser, target **T, at token.Span, name string, value *T) {
 	if *target != nil {
-		p.twice(at.To(p.last), (**target).Whole(), name)
+		p.givenTwice(at.To(p.last), (**target).Whole(), name)
 		return
 	}
 	*target = value

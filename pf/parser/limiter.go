@@ -29,7 +29,7 @@ func (p *parser) limiterDef() ast.Stmt {
 	for p.accept(token.Comma) || p.is(token.Word) {
 		word, at := p.tok.Text, p.tok.Span
 		if first, again := said[word]; again {
-			p.twice(at, first, word)
+			p.givenTwice(at, first, word)
 		}
 		said[word] = at
 		p.advance()

@@ -49,7 +49,7 @@ func (p *parser) loadFile(l *ast.LoadAnchor) {
 	if file == nil {
 		return
 	}
-	inside := &parser{faults: p.faults, files: p.files, depth: p.depth + 1, stream: p.stream.Apart(file)}
+	inside := &parser{faults: p.faults, files: p.files, depth: p.depth + 1, stream: p.stream.Separate(file)}
 	inside.advance()
 	for inside.tok.Kind != token.EOF && !p.faults.Full() {
 		if s := inside.line(); s != nil {

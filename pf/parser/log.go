@@ -16,7 +16,7 @@ func (p *parser) logQuick(log **ast.Log, quick *bool) {
 		case p.acceptWord("log"):
 			l := p.logOptions(at)
 			if *log != nil {
-				p.twice(at, (*log).Span, "log")
+				p.givenTwice(at, (*log).Span, "log")
 				continue
 			}
 			*log = l

@@ -31,7 +31,7 @@ func (p *parser) mapE(pool *ast.Pool, at token.Span) {
 	m.Span = at.To(p.last)
 	switch {
 	case pool.MapE != nil:
-		p.twice(at, pool.MapE.Span, "map-e-portset")
+		p.givenTwice(at, pool.MapE.Span, "map-e-portset")
 	case m.Offset < 1 || m.Offset > maxMapEOffset:
 		p.faults.Errorf(m.Span, "the first number of map-e-portset must be 1 to %d", maxMapEOffset)
 	case m.Length < 1 || m.Length > portBits-m.Offset:

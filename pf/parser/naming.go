@@ -60,7 +60,7 @@ func (p *parser) dummynet(r *ast.Rule) {
 	}
 	d.Span = d.Span.To(p.last)
 	if r.Dummynet != nil {
-		p.twice(d.Span, r.Dummynet.Span, "dnpipe or dnqueue")
+		p.givenTwice(d.Span, r.Dummynet.Span, "dnpipe or dnqueue")
 		return
 	}
 	r.Dummynet = d

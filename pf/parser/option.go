@@ -22,7 +22,7 @@ func (p *parser) flags(r *ast.Rule, at token.Span) {
 	}
 	f.Span = at.To(p.last)
 	if r.Flags != nil {
-		p.twice(f.Span, r.Flags.Span, "flags")
+		p.givenTwice(f.Span, r.Flags.Span, "flags")
 		return
 	}
 	r.Flags = f
@@ -57,7 +57,7 @@ func (p *parser) icmp(r *ast.Rule) {
 	var types []ast.ICMP
 	p.list(func() { types = append(types, p.icmpType(family)) })
 	if !first {
-		p.twice(keyword.Span, r.ICMP[0].Span, keyword.Text)
+		p.givenTwice(keyword.Span, r.ICMP[0].Span, keyword.Text)
 		return
 	}
 	r.ICMP = types

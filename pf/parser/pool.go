@@ -22,7 +22,7 @@ func (p *parser) natTo(r *ast.Rule, target **ast.Pool, keyword token.Span, name 
 		switch {
 		case other.pool == nil:
 		case other.name == name:
-			p.twice(keyword, other.pool.Span, name)
+			p.givenTwice(keyword, other.pool.Span, name)
 			return
 		case name == "binat-to", other.name == "binat-to":
 			p.exclude(keyword, name, other.pool.Span, other.name)
@@ -156,7 +156,7 @@ func (p *parser) afTo(r *ast.Rule, keyword token.Span) {
 	a.Span = keyword.To(p.last)
 	switch {
 	case r.AfTo != nil:
-		p.twice(keyword, r.AfTo.Span, "af-to")
+		p.givenTwice(keyword, r.AfTo.Span, "af-to")
 	case r.Nat != nil:
 		p.exclude(keyword, "af-to", r.Nat.Span, "nat-to")
 	case r.Binat != nil:
@@ -191,7 +191,7 @@ func (p *parser) route(r *ast.Rule, early bool) bool {
 	case r.Route == nil:
 		r.Route = route
 	case r.Route.Kind == kind:
-		p.twice(keyword, r.Route.Span, kind.String())
+		p.givenTwice(keyword, r.Route.Span, kind.String())
 	default:
 		p.exclude(keyword, kind.String(), r.Route.Span, r.Route.Kind.String())
 	}

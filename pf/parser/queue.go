@@ -63,7 +63,7 @@ func (p *parser) queueOptions(q *ast.Queue) {
 		}
 		word, at := p.tok.Text, p.tok.Span
 		if first, again := said[word]; again {
-			p.twice(at, first, word)
+			p.givenTwice(at, first, word)
 		}
 		said[word] = at
 		p.advance()

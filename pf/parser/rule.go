@@ -161,13 +161,13 @@ func (p *parser) ruleOptions(r *ast.Rule) {
 func (p *parser) once(target **ast.Word, at token.Span, name string) {
 	value := p.word("a " + name)
 	if *target != nil {
-		p.twice(at, (*target).Span, name)
+		p.givenTwice(at, (*target).Span, name)
 		return
 	}
 	*target = &value
 }
 
-func (p *parser) twice(at, first token.Span, name string) {
+func (p *parser) givenTwice(at, first token.Span, name string) {
 	p.faults.Add(diag.Diagnostic{Span: at, Message: name + " is given twice", Related: []diag.Related{{Span: first}}})
 }
 

@@ -66,7 +66,7 @@ func (p *parser) scrubRuleOption(s *ast.ScrubRule, given map[string]token.Span) 
 		return false
 	}
 	if first, twice := given[name]; twice {
-		p.twice(at, first, name)
+		p.givenTwice(at, first, name)
 	}
 	given[name] = at
 	return true

@@ -32,7 +32,7 @@ func (p *parser) state(r *ast.Rule) {
 	}
 	s.Span = start.To(p.last)
 	if r.State != nil {
-		p.twice(s.Span, r.State.Span, "state")
+		p.givenTwice(s.Span, r.State.Span, "state")
 		return
 	}
 	r.State = s
@@ -67,7 +67,7 @@ func (p *parser) stateOption(before []ast.StateOption) []ast.StateOption {
 	o.Span = start.To(p.last)
 	for i := range before {
 		if excludes(&before[i], &o) {
-			p.twice(o.Span, before[i].Span, stateOptionName(&o))
+			p.givenTwice(o.Span, before[i].Span, stateOptionName(&o))
 			return before
 		}
 	}

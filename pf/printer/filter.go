@@ -14,8 +14,8 @@ func receivedOn(c *clauses, i *ast.Interface) {
 	}
 }
 
-// asks prints the conditions of a rule, without addresses.
-func asks(c *clauses, f *ast.Filter) {
+// conditions prints the conditions of a rule, without addresses.
+func conditions(c *clauses, f *ast.Filter) {
 	if f.TOS != nil {
 		c.add("tos", tos(f.TOS))
 	}

@@ -24,7 +24,7 @@ func Rule(r *ast.Rule) string {
 	owners(&c, "group", r.Group)
 	flags(&c, r.Flags)
 	icmp(&c, r.ICMP)
-	asks(&c, &r.Filter)
+	conditions(&c, &r.Filter)
 	sets(&c, &r.Set)
 	limiter(&c, "state", r.StateLimiter)
 	limiter(&c, "source", r.SourceLimiter)

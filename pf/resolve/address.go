@@ -156,7 +156,7 @@ func modifier(h *ast.Host) string {
 func addresses(h *ast.Host, i *HostInterface) []ast.Host {
 	var found []ast.Host
 	seen := map[ast.Family]bool{}
-	for _, p := range i.asked(h) {
+	for _, p := range i.selected(h) {
 		family := ast.Of(p.Addr())
 		if h.NoAlias && seen[family] {
 			continue

@@ -15,9 +15,9 @@ const (
 	neverBoth                // no packet matches both
 )
 
-// both adds an anchor's conditions to a rule in it, if one rule can hold both. Otherwise
+// mergerOf adds an anchor's conditions to a rule in it, if one rule can hold both. Otherwise
 // it leaves the rule unchanged.
-func both(call, in *Rule) merger {
+func mergerOf(call, in *Rule) merger {
 	out := *in
 	verdict := max(
 		mergeDirection(call, &out), mergeInterface(call, &out), mergeFamily(call, &out), mergeProto(call, &out),
@@ -31,8 +31,8 @@ func both(call, in *Rule) merger {
 	return verdict
 }
 
-// asksNothing reports whether both would leave all rules unchanged.
-func asksNothing(call *Rule) bool {
+// isNeutral reports whether both would leave all rules unchanged.
+func isNeutral(call *Rule) bool {
 	return call.Direction == ast.AnyDirection && call.Interface.Any && call.Family == ast.AnyFamily && call.Proto == 0 &&
 		call.Tagged == "" && call.From == (Endpoint{}) && call.To == (Endpoint{})
 }

@@ -31,7 +31,7 @@ func TestBounds(t *testing.T) {
 			"in:1:8126: the lists to translate to come to more than 4194304 addresses here"},
 		{"translation rules", "nat from { " + many(1100, "10.0.0.1") + "} -> 192.0.2.1",
 			"in:1:1: the configuration expands to more than 1000 rules here"},
-		{"anchors that ask anchors", "nat-anchor a0\n" + askers(12),
+		{"anchors that ask anchors", "nat-anchor a0\n" + nestedAnchors(12),
 			"in:4:2: the configuration expands to more than 1000 translation rules here, with those of the anchors it calls"},
 		{"antispoof", strings.Repeat("antispoof for em1\n", 300),
 			"in:251:1: the configuration expands to more than 1000 rules here"},
@@ -83,8 +83,8 @@ func TestCountedBeforeExpansion(t *testing.T) {
 	}
 }
 
-// askers defines anchors that each ask the next one twice.
-func askers(n int) string {
+// nestedAnchors defines anchors that each ask the next one twice.
+func nestedAnchors(n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, "anchor a%d {\n\tnat-anchor \"/a%d\"\n\tnat-anchor \"/a%d\"\n}\n", i, i+1, i+1)

@@ -11,7 +11,7 @@ import (
 // reports what is not enforced, and drops conditions without effect.
 func (r *resolver) filter(in *ast.Rule) ast.Filter {
 	out := in.Filter
-	out.TOS = asked(out.TOS)
+	out.TOS = nonZero(out.TOS)
 	if out.MaxPktRate != nil && out.MaxPktRate.N == 0 {
 		out.MaxPktRate = nil
 	}
@@ -33,8 +33,8 @@ func (r *resolver) filter(in *ast.Rule) ast.Filter {
 	return out
 }
 
-// asked drops a 0 that means no condition.
-func asked(n *ast.Count) *ast.Count {
+// nonZero drops a 0 that means no condition.
+func nonZero(n *ast.Count) *ast.Count {
 	if n != nil && n.N == 0 {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (r *resolver) scrub(in *ast.Rule) *ast.Scrub {
 	if in.Scrub != nil {
 		*out = *in.Scrub
 	}
-	out.MinTTL, out.MaxMSS = asked(out.MinTTL), asked(out.MaxMSS)
+	out.MinTTL, out.MaxMSS = nonZero(out.MinTTL), nonZero(out.MaxMSS)
 	r.unenforcedScrub(out)
 	if in.Divert != nil && in.Divert.Kind == ast.DivertPacket && !r.noReassembly {
 		out.ReassembleTCP = true

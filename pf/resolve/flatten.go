@@ -136,7 +136,7 @@ func (f *flattener) fold(rule *ast.Rule, call *Rule) {
 	case len(body) > 0 && !mergeable(call, body):
 		f.faults.Unenforced(rule.Span, conditionOfAnchor)
 		return
-	case asksNothing(call):
+	case isNeutral(call):
 		call.Anchor.Flat = true
 		return
 	}
@@ -146,7 +146,7 @@ func (f *flattener) fold(rule *ast.Rule, call *Rule) {
 	for i := 0; i < len(body); {
 		in := body[i]
 		next := i + 1
-		switch both(call, in) {
+		switch mergerOf(call, in) {
 		case neverBoth:
 			next = in.end() - first
 		case notOneRule:

@@ -166,8 +166,8 @@ func (h *Host) names() []string {
 	return names
 }
 
-// asked returns the addresses of the interface that the modifiers of h select.
-func (i *HostInterface) asked(h *ast.Host) []netip.Prefix {
+// selected returns the addresses of the interface that the modifiers of h select.
+func (i *HostInterface) selected(h *ast.Host) []netip.Prefix {
 	var found []netip.Prefix
 	switch {
 	case h.Peer:

@@ -94,14 +94,14 @@ func (r *resolver) afToPools(a *ast.AfTo, l *lists) {
 	}
 	switch l.family {
 	case ast.AnyFamily:
-		l.family, l.familySpan = turned(a.Family), a.Span
+		l.family, l.familySpan = otherFamily(a.Family), a.Span
 	case a.Family:
-		r.conflict(a.Span, fmt.Sprintf("af-to %s needs a rule of %s", a.Family, turned(a.Family)), l.familySpan)
+		r.conflict(a.Span, fmt.Sprintf("af-to %s needs a rule of %s", a.Family, otherFamily(a.Family)), l.familySpan)
 	}
 }
 
-// turned returns the other family.
-func turned(f ast.Family) ast.Family {
+// otherFamily returns the other family.
+func otherFamily(f ast.Family) ast.Family {
 	if f == ast.Inet {
 		return ast.Inet6
 	}

@@ -222,7 +222,7 @@ func (r *resolver) fitTarget(t *ast.Translation, target *targets, l *lists) bool
 		t.Family = r.firstFamily(target.hosts)
 	}
 	pool := target.pool
-	pool.Hosts = target.fitting(t.Family)
+	pool.Hosts = target.ofFamily(t.Family)
 	t.Target = &pool
 	if r.listed += len(pool.Hosts) - 1; r.listed > maxListed {
 		r.faults.Errorf(pool.Span, "the lists to translate to come to more than %d addresses here", maxListed)
@@ -251,9 +251,9 @@ func (r *resolver) fitTarget(t *ast.Translation, target *targets, l *lists) bool
 	return true
 }
 
-// fitting returns the addresses of a family, and those without a family. All rules share
+// ofFamily returns the addresses of a family, and those without a family. All rules share
 // the result.
-func (t *targets) fitting(family ast.Family) []ast.Host {
+func (t *targets) ofFamily(family ast.Family) []ast.Host {
 	if hosts, ok := t.byFamily[family]; ok {
 		return hosts
 	}
@@ -348,15 +348,15 @@ func (f *flattener) translationLists(s *scope) []*TranslationRule {
 		rule := f.lowerTranslation(f.translated-1, t)
 		f.inTables(s, &rule.Rule)
 		if t.Ruleset != nil {
-			f.askInside(s, t, rule)
+			f.callAnchor(s, t, rule)
 		}
 		rules = append(rules, rule)
 	}
 	return rules
 }
 
-// askInside sets the rules of an anchor's own kind that it evaluates.
-func (f *flattener) askInside(s *scope, t *ast.Translation, rule *TranslationRule) {
+// callAnchor sets the rules of an anchor's own kind that it evaluates.
+func (f *flattener) callAnchor(s *scope, t *ast.Translation, rule *TranslationRule) {
 	path, all, ok := s.callee(t.Ruleset.Text)
 	if !ok {
 		f.faults.Errorf(t.Ruleset.Span, "this leads out of the configuration: there are too many ..")

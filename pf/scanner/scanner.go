@@ -91,7 +91,7 @@ func (s *Scanner) make(kind token.Kind, start int, text string) token.Token {
 	return token.Token{Kind: kind, Text: text, Span: s.span(start, s.off)}
 }
 
-func (s *Scanner) bad(start int, format string, args ...any) token.Token {
+func (s *Scanner) illegal(start int, format string, args ...any) token.Token {
 	t := s.make(token.Bad, start, "")
 	s.report(t.Span, format, args...)
 	return t
@@ -135,7 +135,7 @@ func (s *Scanner) macroInside() token.Token {
 	start := s.off
 	for s.off++; isName(s.peek(0)); s.off++ {
 	}
-	return s.bad(start, "%s inside a quoted macro value is not replaced; write it outside of the quotes", s.text[start:s.off])
+	return s.illegal(start, "%s inside a quoted macro value is not replaced; write it outside of the quotes", s.text[start:s.off])
 }
 
 // word reads a word. It drops continued line ends inside it.
@@ -186,7 +186,7 @@ func (s *Scanner) quoted(quote byte) token.Token {
 				s.report(s.span(start+1+at, start+2+at), "the byte %q in a string is not UTF-8", raw[at:at+1])
 				return s.make(token.Bad, start, "")
 			}
-			text, _ := cook(raw, quote)
+			text, _ := unquote(raw, quote)
 			return s.make(token.String, start, text)
 		case '\\':
 			if s.peek(1) == quote {
@@ -226,9 +226,9 @@ func invalid(text string) int {
 	return -1
 }
 
-// cook returns the value of a string from its source between the quotes, with the origins
+// unquote returns the value of a string from its source between the quotes, with the origins
 // of its parts.
-func cook(raw string, quote byte) (string, []token.Origin) {
+func unquote(raw string, quote byte) (string, []token.Origin) {
 	from := []token.Origin{{}}
 	if !strings.ContainsAny(raw, "\\\n") {
 		return raw, from
@@ -292,12 +292,12 @@ func (s *Scanner) sign() token.Token {
 	s.off++
 	switch {
 	case c == '\\':
-		return s.bad(start, "a backslash continues a line only as its last character")
+		return s.illegal(start, "a backslash continues a line only as its last character")
 	case c < ' ' || c >= 0x7f:
 		for s.off < len(s.text) && s.text[s.off] >= 0x80 {
 			s.off++
 		}
-		return s.bad(start, "unexpected character %q", s.text[start:s.off])
+		return s.illegal(start, "unexpected character %q", s.text[start:s.off])
 	}
 	return s.make(token.Char, start, s.text[start:s.off])
 }

@@ -52,9 +52,9 @@ func NewStream(files *token.FileSet, file *token.File, list *diag.List) *Stream 
 	}
 }
 
-// Apart makes a stream of another file of the configuration. It knows only the macros
+// Separate makes a stream of another file of the configuration. It knows only the macros
 // that were set from outside.
-func (s *Stream) Apart(file *token.File) *Stream {
+func (s *Stream) Separate(file *token.File) *Stream {
 	apart := NewStream(s.files, file, s.list)
 	apart.left = s.left
 	for name, m := range s.macros {
@@ -106,7 +106,7 @@ func (s *Stream) Next() token.Token {
 			case t.Kind == token.EOF:
 				s.inner = nil
 			case s.charge(0, 1):
-				return s.glue(t)
+				return s.join(t)
 			default:
 				return token.Token{Kind: token.Bad, Span: s.use.Span}
 			}
@@ -165,7 +165,7 @@ func (s *Stream) origins(v token.Token) []token.Origin {
 	case len(source) < 2:
 		return []token.Origin{{Pos: v.Pos + 1}}
 	}
-	_, from := cook(source[1:len(source)-1], source[0])
+	_, from := unquote(source[1:len(source)-1], source[0])
 	for i := range from {
 		from[i].Pos += v.Pos + 1
 	}
@@ -211,9 +211,9 @@ func (s *Stream) charge(bytes, words int) bool {
 	return false
 }
 
-// glue joins text directly after a macro to the macro's last word, as in $if:network.
+// join joins text directly after a macro to the macro's last word, as in $if:network.
 // Another macro there is a separate word.
-func (s *Stream) glue(t token.Token) token.Token {
+func (s *Stream) join(t token.Token) token.Token {
 	last := s.inner.off == len(s.inner.text)
 	if !last || t.Kind != token.Word && t.Kind != token.Number {
 		return t

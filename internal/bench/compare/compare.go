@@ -83,7 +83,7 @@ func Compare(a, b *Source) (*Result, error) {
 	default:
 		return nil, errNothing
 	}
-	r.judge()
+	r.decide()
 	return r, nil
 }
 
@@ -132,9 +132,9 @@ func newRow(m, n *report.Measurement) Row {
 	return row
 }
 
-// judge sets the verdicts. Twenty comparisons of equal things prove one difference at 95
+// decide sets the verdicts. Twenty comparisons of equal things prove one difference at 95
 // % each. Holm's correction limits the chance that any of them is wrong.
-func (r *Result) judge() {
+func (r *Result) decide() {
 	order := make([]*Row, len(r.Rows))
 	for i := range r.Rows {
 		order[i] = &r.Rows[i]

@@ -139,7 +139,7 @@ func TestManyComparisons(t *testing.T) {
 		if err := r.pair(of, to); err != nil {
 			t.Fatal(err)
 		}
-		r.judge()
+		r.decide()
 		for _, row := range r.Rows {
 			if row.Test.Proven && row.Test.Difference < 0 {
 				single++

@@ -95,7 +95,7 @@ func (b *benchmark) measure(ctx context.Context) (err error) {
 		}
 	}
 	b.report.Control = stats.NewControl()
-	defer b.judgeDisturbance()
+	defer b.checkDisturbance()
 	for i, c := range cases {
 		b.progress.Say("case %d of %d: %s", i+1, len(cases), c)
 		if err := b.measureCase(ctx, c); err != nil {
@@ -281,8 +281,8 @@ func (b *benchmark) skip(name string, c *traffic.Case, why string) {
 	b.progress.Say("skipped: %s: %s", name, why)
 }
 
-// judgeDisturbance refuses a verdict if it had to use invalid runs.
-func (b *benchmark) judgeDisturbance() {
+// checkDisturbance refuses a verdict if it had to use invalid runs.
+func (b *benchmark) checkDisturbance() {
 	if b.elsewhere > quietElsewhere {
 		b.report.Notes = append(b.report.Notes, fmt.Sprintf("the cores that were not measured were busy for up to %.0f %% of a run; "+
 			"where two share one core's units, as threads or as a virtual machine's cores, that slows the other", b.elsewhere*100))

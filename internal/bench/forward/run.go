@@ -60,7 +60,7 @@ type result struct {
 
 // measure runs everything on a path that is in place.
 func (r *run) measure(ctx context.Context) (res result, err error) {
-	base, err := r.setup.MakeAnswers()
+	base, err := r.setup.MakeResults()
 	if err != nil {
 		return res, err
 	}

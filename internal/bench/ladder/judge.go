@@ -59,7 +59,7 @@ func against(direct, through stats.Sample) standing { return within(direct, thro
 // within is [against] with a margin given as a share.
 func within(direct, through stats.Sample, margin float64) standing {
 	c := stats.Compare(direct, through)
-	switch verdict := c.Judge(margin); {
+	switch verdict := c.Decide(margin); {
 	case verdict == stats.Equal, verdict == stats.Different && c.Relative > 0:
 		return asFast
 	case verdict == stats.Different:

@@ -44,7 +44,7 @@ func (f *pairFigures) even() stats.Verdict {
 	for i := range halves {
 		halves[i] = 0.5
 	}
-	return stats.Compare(halves, shares).Judge(evenSplit / 0.5)
+	return stats.Compare(halves, shares).Decide(evenSplit / 0.5)
 }
 
 // verdict says what limits two pairs. It uses what they carry together, what one carries
@@ -52,7 +52,7 @@ func (f *pairFigures) even() stats.Verdict {
 // nothing that the runs cannot prove.
 func (f *pairFigures) verdict(direct *pairFigures) string {
 	both := stats.Compare(f.alone, f.sum())
-	together := both.Judge(sameSum)
+	together := both.Decide(sameSum)
 	times := units.Digits(1+both.Relative, 2)
 	switch {
 	case together == stats.Different && both.Relative > sameSum:

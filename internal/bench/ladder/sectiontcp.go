@@ -31,7 +31,7 @@ func (l *ladder) addTCP(d *report.Document, o lab.Offloads) {
 			d.Measure(report.Higher, "Gbit/s", l.rate(r.name, o, n), "tcp", mode(o), r.slug(), fmt.Sprint(n))
 		}
 	}
-	l.judgeTCP(d, o)
+	l.checkTCP(d, o)
 }
 
 func (l *ladder) chartTCP(s *report.Section, o lab.Offloads) {
@@ -114,9 +114,9 @@ func (l *ladder) tableSingle(o lab.Offloads) report.Table {
 	return t
 }
 
-// judgeTCP compares weir with nft if both are measured, and each with the direct wire: in
+// checkTCP compares weir with nft if both are measured, and each with the direct wire: in
 // full for the first number of connections, in short for others.
-func (l *ladder) judgeTCP(d *report.Document, o lab.Offloads) {
+func (l *ladder) checkTCP(d *report.Document, o lab.Offloads) {
 	text := ""
 	var others, differences []string
 	for _, n := range l.options.Connections {

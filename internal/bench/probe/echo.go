@@ -30,8 +30,8 @@ type Echo struct {
 // payload makes messages as long as ping's.
 var payload = make([]byte, 56)
 
-// ErrNoAnswer says that no packet of the series arrived.
-var ErrNoAnswer = errors.New("none came back")
+// ErrNoReply says that no packet of the series arrived.
+var ErrNoReply = errors.New("none came back")
 
 // Run sends the requests and waits for the replies. It returns an error if no reply
 // arrives.
@@ -173,7 +173,7 @@ func (s *series) finish(what string, from *socket, receiver <-chan error, sent i
 	}
 	d := delays(s.sent[:sent], s.arrived[:sent])
 	if d.Lost == d.Sent && d.Sent > 0 {
-		return d, fmt.Errorf("%s: %w of %d packets", what, ErrNoAnswer, d.Sent)
+		return d, fmt.Errorf("%s: %w of %d packets", what, ErrNoReply, d.Sent)
 	}
 	return d, nil
 }

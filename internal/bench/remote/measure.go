@@ -204,7 +204,7 @@ func (m *measured) probe(ctx context.Context, span time.Duration) (rtts stats.Sa
 	every := max(probeEvery, span/mostProbes)
 	e := &probe.Echo{From: probe.Here, To: m.server.Addr(), Interval: every, Count: int(span / every), Until: time.Now().Add(span)}
 	d, err := e.Run(ctx)
-	if errors.Is(err, probe.ErrNoAnswer) {
+	if errors.Is(err, probe.ErrNoReply) {
 		err = nil
 	}
 	if err != nil {

@@ -120,7 +120,7 @@ func (t *tested) endpoints() (notes []string) {
 		if o == bare {
 			continue
 		}
-		switch c := stats.Compare(bare.sample(0), o.sample(0)); c.Judge(margin) {
+		switch c := stats.Compare(bare.sample(0), o.sample(0)); c.Decide(margin) {
 		case stats.Equal:
 			equal = append(equal, o.path)
 		case stats.Undecided:
@@ -196,7 +196,7 @@ func (t *tested) verdict(theirs, ours *outcome) string {
 // conclude says whether a difference is proven.
 func conclude(c stats.Comparison, proven bool) string {
 	within := units.Digits(math.Ceil(c.Bound()*1000)/10, 2)
-	verdict := c.Judge(margin)
+	verdict := c.Decide(margin)
 	switch {
 	case verdict == stats.Equal && proven:
 		return fmt.Sprintf("; that they differ is proven, and by no more than %s %%", within)

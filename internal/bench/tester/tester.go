@@ -85,7 +85,7 @@ func (t *Tester) prepare() error {
 			t.undo.Add(func() error { return t.setup.Bed.Lab.SharedCore(door.Host, door.Device) })
 		}
 	}
-	base, err := t.setup.MakeAnswers()
+	base, err := t.setup.MakeResults()
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func testTestbed(t *testing.T) *testbed.Testbed {
 func testSetup(t *testing.T, b *testbed.Testbed, c Case, e Effect) *Setup {
 	t.Helper()
 	w := &Setup{Bed: b, Case: c, Effect: e}
-	base, err := w.MakeAnswers()
+	base, err := w.MakeResults()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -208,8 +208,8 @@ func (w *Setup) ScatteredFlows() FlowRange {
 // FreshFlows returns count flows that the case does not have, from number first on.
 func FreshFlows(first, count uint32) FlowRange { return FlowRange{first, count, 1} }
 
-// MakeAnswers makes the table in which the far end notes where answers go.
-func (w *Setup) MakeAnswers() (*bpfload.Objects, error) {
+// MakeResults makes the table in which the far end notes where answers go.
+func (w *Setup) MakeResults() (*bpfload.Objects, error) {
 	object, err := loadCheck()
 	if err != nil {
 		return nil, fmt.Errorf("read the checker: %w", err)

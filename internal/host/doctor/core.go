@@ -40,8 +40,8 @@ func (v *view) program(c *core) bool {
 	return c.busy >= full && !c.forwards() && (!c.inKernel() || len(v.tunnels()) == 0)
 }
 
-// taken returns the mean share of the cores' time that packets have to wait for.
-func (v *view) taken() (mean float64) {
+// busyShare returns the mean share of the cores' time that packets have to wait for.
+func (v *view) busyShare() (mean float64) {
 	for i := range v.cores {
 		c := &v.cores[i]
 		if v.program(c) {
@@ -56,7 +56,7 @@ func (v *view) taken() (mean float64) {
 // spreadable returns the full cores if the other cores have room.
 func (v *view) spreadable() []*core {
 	filled := v.fullCores()
-	if len(filled) == 0 || len(filled) == len(v.cores) || v.taken() >= exhausted {
+	if len(filled) == 0 || len(filled) == len(v.cores) || v.busyShare() >= exhausted {
 		return nil
 	}
 	return filled
@@ -69,7 +69,7 @@ func oneCoreFull(v *view) (o outcome) {
 	}
 	f := Finding{
 		Severity: v.critical(), Subject: cpuNames(filled), core: filled[0].ID,
-		Says:   fmt.Sprintf("%s %s full of %s; %s", cpuNames(filled), isAre(len(filled)), packetWork(filled), v.room(filled)),
+		Says:   fmt.Sprintf("%s %s full of %s; %s", cpuNames(filled), beVerb(len(filled)), packetWork(filled), v.room(filled)),
 		Expect: "the box forwards more packets per second, because more cores take part",
 	}
 	for _, c := range filled {
@@ -104,11 +104,11 @@ func (v *view) room(filled []*core) string {
 	if mean >= exhausted {
 		return fmt.Sprintf("programs use the other %s, and packets have priority over them", plural(count, "core"))
 	}
-	return fmt.Sprintf("the other %s %s busy for %s of the time", plural(count, "core"), isAre(count), percent(mean))
+	return fmt.Sprintf("the other %s %s busy for %s of the time", plural(count, "core"), beVerb(count), percent(mean))
 }
 
-// robbed reports whether the hypervisor takes most of the time that the cores lack.
-func (v *view) robbed() bool {
+// isStolen reports whether the hypervisor takes most of the time that the cores lack.
+func (v *view) isStolen() bool {
 	var stolen, taken float64
 	for i := range v.cores {
 		stolen += v.cores[i].steal
@@ -119,7 +119,7 @@ func (v *view) robbed() bool {
 
 func allCoresFull(v *view) (o outcome) {
 	filled := v.fullCores()
-	if len(filled) == 0 || len(v.spreadable()) > 0 || v.robbed() {
+	if len(filled) == 0 || len(v.spreadable()) > 0 || v.isStolen() {
 		return o
 	}
 	f := Finding{
@@ -235,13 +235,13 @@ func stolen(v *view) (o outcome) {
 	}
 	for _, grade := range []Severity{Critical, Warning, Notice} {
 		if len(by[grade]) > 0 {
-			o.add(robbery(by[grade], grade))
+			o.add(stolenTime(by[grade], grade))
 		}
 	}
 	return o
 }
 
-func robbery(cores []*core, grade Severity) Finding {
+func stolenTime(cores []*core, grade Severity) Finding {
 	most := slices.MaxFunc(cores, func(a, b *core) int { return cmp.Compare(a.steal, b.steal) })
 	f := Finding{
 		Severity: grade, Subject: cpuNames(cores), core: most.ID, weight: most.steal,
@@ -319,7 +319,7 @@ func join(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-func isAre(n int) string {
+func beVerb(n int) string {
 	if n == 1 {
 		return "is"
 	}

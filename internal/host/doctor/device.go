@@ -16,7 +16,7 @@ func deviceChecks() []Check {
 		{ID: "LAG-1", Title: "a member of a link aggregation group is full", Reads: []string{"interfaces.bond", "links"}, Worst: Critical, needs: []need{noInterfaces}, run: aggregation},
 		{ID: "PCI-1", Title: "a card's slot is slower than the card", Reads: []string{"interfaces.pci", "interfaces.mbit"}, Worst: Warning, needs: []need{(*view).noCards}, run: eachNIC(slot)},
 		{ID: "XDP-1", Title: "packets are not handled at XDP", Reads: []string{"weir.interfaces", "interfaces.xdp"}, Worst: Warning, needs: []need{(*view).noNICs}, run: hooks},
-		{ID: "EEE-1", Title: "the link sleeps between packets (EEE)", Reads: []string{"interfaces.eee"}, Worst: Notice, needs: []need{(*view).noCards}, run: eachNIC(energyEfficient)},
+		{ID: "EEE-1", Title: "the link sleeps between packets (EEE)", Reads: []string{"interfaces.eee"}, Worst: Notice, needs: []need{(*view).noCards}, run: eachNIC(checkEEE)},
 	}
 }
 
@@ -275,7 +275,7 @@ func hooks(v *view) (o outcome) {
 	return o
 }
 
-func energyEfficient(v *view, n *nic, o *outcome) {
+func checkEEE(v *view, n *nic, o *outcome) {
 	if n.EEE == nil {
 		if !n.hosted(o) {
 			o.lacks(v, "interfaces."+n.Name+".eee")

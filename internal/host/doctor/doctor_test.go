@@ -20,7 +20,7 @@ func TestMachines(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m.judge(t, r)
+			m.verify(t, r)
 			var out strings.Builder
 			if err := r.Print(&out, false); err != nil {
 				t.Fatal(err)
@@ -46,7 +46,7 @@ func (m *machine) read(t *testing.T) *Snapshot {
 	return s
 }
 
-func (m *machine) judge(t *testing.T, r *Report) {
+func (m *machine) verify(t *testing.T, r *Report) {
 	t.Helper()
 	v := r.Verdict
 	if v.Check != m.check || v.Limit != m.limit || v.Severity != m.severity {

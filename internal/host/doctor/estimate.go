@@ -23,7 +23,7 @@ func (v *view) estimated(i *Interface, received uint64) (packets map[int]uint64,
 		}
 		cores[served[0]] = append(cores[served[0]], q)
 	}
-	took, by := v.tookByCore(i, cores)
+	took, by := v.receivedByCore(i, cores)
 	var sum uint64
 	for _, n := range took {
 		sum += n
@@ -40,9 +40,9 @@ func (v *view) estimated(i *Interface, received uint64) (packets map[int]uint64,
 	return packets, by
 }
 
-// tookByCore returns what these cores received from a card, in any unit, and how this is
+// receivedByCore returns what these cores received from a card, in any unit, and how this is
 // known.
-func (v *view) tookByCore(i *Interface, cores map[int][]int) (took map[int]uint64, by string) {
+func (v *view) receivedByCore(i *Interface, cores map[int][]int) (took map[int]uint64, by string) {
 	took = map[int]uint64{}
 	if len(cores) == 1 {
 		took[sortedKeys(cores)[0]] = 1 // a single core: any number will do
@@ -99,9 +99,9 @@ func (v *view) receivedBy(c *core) (packets uint64) {
 	return packets
 }
 
-// comeTo names the queues whose interrupts come to this core only, whether or not they
+// queuesServedBy names the queues whose interrupts come to this core only, whether or not they
 // are counted.
-func (v *view) comeTo(id int) (names []string) {
+func (v *view) queuesServedBy(id int) (names []string) {
 	for i := range v.nics {
 		n := &v.nics[i]
 		if n.counted && n.link.RxPackets == 0 {

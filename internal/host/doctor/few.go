@@ -133,7 +133,7 @@ func (v *view) fullTargets(o *outcome, n *nic, filled []*core) {
 	cores := slices.DeleteFunc(slices.Clone(filled), func(c *core) bool { return !slices.Contains(targets, c.ID) })
 	f := Finding{
 		Severity: v.critical(), Subject: n.Name, core: cores[0].ID, weight: v.part(n),
-		Says:     fmt.Sprintf("RPS hands the packets of %s to %s, which %s full; other cores have room", n.Name, cpuNames(cores), isAre(len(cores))),
+		Says:     fmt.Sprintf("RPS hands the packets of %s to %s, which %s full; other cores have room", n.Name, cpuNames(cores), beVerb(len(cores))),
 		Evidence: []string{fmt.Sprintf("rps_cpus of %s: cores %s", n.Name, cpulist.Format(targets))},
 		Expect:   "more cores share the packets that are handed over",
 		because:  fmt.Sprintf("RPS hands the packets of %s to no other core", n.Name),

@@ -29,8 +29,8 @@ func damaged(v *view) (o outcome) {
 			o.lacks(v, "links."+n.Name)
 			continue
 		}
-		v.receivedInVain(&o, n)
-		v.sentInVain(&o, n)
+		v.receiveErrors(&o, n)
+		v.sendErrors(&o, n)
 	}
 	if v.sampled {
 		for i := range v.Interfaces {
@@ -52,10 +52,10 @@ func (v *view) worstOf(name string, match *regexp.Regexp) (most uint64, counter 
 	return most, counter
 }
 
-// receivedInVain uses the card's own counter of damaged frames, or the part of the
+// receiveErrors uses the card's own counter of damaged frames, or the part of the
 // kernel's rx_errors beyond them. Some drivers add frames that found no room to
 // rx_errors; RING-1 reports those.
-func (v *view) receivedInVain(o *outcome, n *nic) {
+func (v *view) receiveErrors(o *outcome, n *nic) {
 	bad, counter := v.worstOf(n.Name, badFrames)
 	long, by := v.worstOf(n.Name, badLength)
 	errors := n.link.RxErrors
@@ -106,7 +106,7 @@ func bytesOf(mtu int) string {
 	return fmt.Sprintf("of %d bytes", mtu)
 }
 
-func (v *view) sentInVain(o *outcome, n *nic) {
+func (v *view) sendErrors(o *outcome, n *nic) {
 	bad := n.link.TxErrors
 	share := float64(bad) / float64(max(1, bad+n.link.TxPackets))
 	if share < seen {

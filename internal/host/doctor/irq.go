@@ -60,7 +60,7 @@ func names(places []place) string {
 // none.
 func sharedCore(v *view) (o outcome) {
 	by := v.places(&o)
-	free := v.unserving(by)
+	free := v.idleCores(by)
 	given := map[int]int{}
 	for _, id := range sortedKeys(by) {
 		c := v.core(id)
@@ -77,7 +77,7 @@ func sharedCore(v *view) (o outcome) {
 		}
 		for i, p := range heavy {
 			if i%(len(free)+1) > 0 { // the cores take turns, beginning with this one
-				f.Remedies = append(f.Remedies, move(p, v.give(given, free, p.nic)))
+				f.Remedies = append(f.Remedies, move(p, v.nextCore(given, free, p.nic)))
 			}
 		}
 		o.add(f)
@@ -85,9 +85,9 @@ func sharedCore(v *view) (o outcome) {
 	return o
 }
 
-// give returns the free core that was given the fewest queues. Among equals it prefers
+// nextCore returns the free core that was given the fewest queues. Among equals it prefers
 // the card's node.
-func (v *view) give(given map[int]int, free []int, n *nic) int {
+func (v *view) nextCore(given map[int]int, free []int, n *nic) int {
 	near := v.cpusFor(n)
 	to := slices.MinFunc(free, func(a, b int) int {
 		return cmp.Or(cmp.Compare(given[a], given[b]), -cmp.Compare(slices.Index(near, a), -1)+cmp.Compare(slices.Index(near, b), -1), cmp.Compare(a, b))
@@ -123,9 +123,9 @@ func serves(ids []int) string {
 	return fmt.Sprintf("%d cores serve", len(ids))
 }
 
-// unserving returns idle cores that have no queue, and whose hyper-thread has none
+// idleCores returns idle cores that have no queue, and whose hyper-thread has none
 // either.
-func (v *view) unserving(by map[int][]place) (ids []int) {
+func (v *view) idleCores(by map[int][]place) (ids []int) {
 	for i := range v.cores {
 		c := &v.cores[i]
 		taken := len(by[c.ID]) > 0 || c.busy >= working || c.Isolated
@@ -306,7 +306,7 @@ func siblings(v *view) (o outcome) {
 		return o
 	}
 	by := v.places(&o)
-	free := v.unserving(by)
+	free := v.idleCores(by)
 	given := map[int]int{}
 	for i := range v.cores {
 		c := &v.cores[i]
@@ -315,7 +315,7 @@ func siblings(v *view) (o outcome) {
 			if s <= c.ID || other == nil || len(by[c.ID]) == 0 || len(by[s]) == 0 || len(free) == 0 {
 				continue
 			}
-			o.add(v.sharedUnits(c, other, by, v.give(given, free, by[s][0].nic)))
+			o.add(v.sharedUnits(c, other, by, v.nextCore(given, free, by[s][0].nic)))
 		}
 	}
 	return o

@@ -74,7 +74,7 @@ func (v *view) ring(n *nic, lost uint64, counter string) Finding {
 		f.relief = true
 		f.Expect = "no loss as soon as the core has room"
 	case c == nil && len(v.fullCores()) > 0:
-		f.Says = fmt.Sprintf("%s loses %s of its packets at its ring; %s full, and which core empties the ring is not known", n.Name, percent(share), cpuNames(v.fullCores())+" "+isAre(len(v.fullCores())))
+		f.Says = fmt.Sprintf("%s loses %s of its packets at its ring; %s full, and which core empties the ring is not known", n.Name, percent(share), cpuNames(v.fullCores())+" "+beVerb(len(v.fullCores())))
 		f.Remedies = []Remedy{{Text: "relieve the full core first; enlarge the ring only if the loss stays"}}
 		f.Expect = "less loss, or none"
 		f.relief = true
@@ -109,16 +109,16 @@ func (v *view) burst(n *nic, c *core, f *Finding, share float64) {
 		f.Expect = "the loss ends; measure, for rings beyond the caches cost packets per second"
 		return
 	}
-	n.sooner(f)
+	n.interruptSooner(f)
 }
 
 // soon is how long a card whose ring overflows may wait before it interrupts, in
 // microseconds.
 const soon = 20
 
-// sooner makes a card interrupt earlier, if its ring has its maximum size and the card
+// interruptSooner makes a card interrupt earlier, if its ring has its maximum size and the card
 // waits at all.
-func (n *nic) sooner(f *Finding) {
+func (n *nic) interruptSooner(f *Finding) {
 	f.Expect = "the ring is emptied more often"
 	switch c := n.Coalesce; {
 	case c == nil:

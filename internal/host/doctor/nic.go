@@ -243,8 +243,8 @@ func (n *nic) largest() *queue {
 // the core's load.
 const burdensome = 0.25
 
-// weigh sets each queue's share of its core's packets.
-func (v *view) weigh() {
+// setShares sets each queue's share of its core's packets.
+func (v *view) setShares() {
 	sum := map[int]uint64{}
 	each := func(do func(q *queue, core int)) {
 		for i := range v.nics {

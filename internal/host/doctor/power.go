@@ -60,7 +60,7 @@ func governor(v *view) (o outcome) {
 	if len(pinned) > 0 {
 		o.add(Finding{
 			Severity: Warning, Subject: cpuNames(pinned), core: -1,
-			Says:     fmt.Sprintf("%s %s busy at the lowest clock: governor powersave of %s", cpuNames(pinned), isAre(len(pinned)), orNone(pinned[0].Scaling)),
+			Says:     fmt.Sprintf("%s %s busy at the lowest clock: governor powersave of %s", cpuNames(pinned), beVerb(len(pinned)), orNone(pinned[0].Scaling)),
 			Evidence: clocks(pinned), Remedies: []Remedy{remedy}, Expect: "the packet rate rises with the clock",
 		})
 	}
@@ -71,7 +71,7 @@ func governor(v *view) (o outcome) {
 		}
 		o.add(Finding{
 			Severity: grade, Subject: cpuNames(slow), core: -1,
-			Says:     fmt.Sprintf("%s %s busy, and at less than %s of the fastest clock (governor %s)", cpuNames(slow), isAre(len(slow)), percent(slowClock), orNone(slow[0].Governor)),
+			Says:     fmt.Sprintf("%s %s busy, and at less than %s of the fastest clock (governor %s)", cpuNames(slow), beVerb(len(slow)), percent(slowClock), orNone(slow[0].Governor)),
 			Evidence: clocks(slow), Remedies: []Remedy{remedy}, Expect: "the packet rate rises with the clock",
 		})
 	}

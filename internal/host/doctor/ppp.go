@@ -230,7 +230,7 @@ func (v *view) gradeIFB(name string) (*core, Severity) {
 	if slices.ContainsFunc(v.qdiscsOf(name), qdisc.shapes) {
 		return nil, Notice // it sends at the rate it was told
 	}
-	most := v.takes()
+	most := v.busiestCore()
 	if most != nil && most.network() >= 0.25 {
 		return most, Warning
 	}

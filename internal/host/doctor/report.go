@@ -77,7 +77,7 @@ func (p *printer) notices(findings []Finding) {
 
 // unreadable names the checks that could not run. If there are more than a dozen, because
 // the source holds little, it prints their IDs only.
-func (p *printer) unreadable(checks []Judged, all bool) {
+func (p *printer) unreadable(checks []CheckResult, all bool) {
 	const most = 12
 	var ids []string
 	for _, c := range checks {

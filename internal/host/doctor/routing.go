@@ -33,7 +33,7 @@ func forwardingOff(v *view) (o outcome) {
 	for _, family := range []struct{ name, key, setting string }{
 		{"IPv4", "ipv4", "net.ipv4.ip_forward"}, {"IPv6", "ipv6", "net.ipv6.conf.all.forwarding"},
 	} {
-		wanted := v.wants(family.key)
+		wanted := v.isWanted(family.key)
 		on, known := v.routes(family.key)
 		switch {
 		case !known && wanted:
@@ -87,10 +87,10 @@ func (v *view) refused(f *Finding, prefix string) {
 	f.Evidence = append(f.Evidence, fmt.Sprintf("%sInAddrErrors: %s of %s", prefix, v.rate(others), v.rate(all)))
 }
 
-// wants reports whether the box should forward a family: two of its interfaces have an
+// isWanted reports whether the box should forward a family: two of its interfaces have an
 // address beyond link-local. IPv4 is also wanted if no address was read, or if weir runs
 // and IPv6 is not wanted.
-func (v *view) wants(family string) bool {
+func (v *view) isWanted(family string) bool {
 	addressed, any := 0, false
 	for i := range v.Interfaces {
 		d := &v.Interfaces[i]
@@ -104,7 +104,7 @@ func (v *view) wants(family string) bool {
 	if !any {
 		return family == "ipv4"
 	}
-	return addressed > 1 || family == "ipv4" && v.Weir != nil && !v.wants("ipv6")
+	return addressed > 1 || family == "ipv4" && v.Weir != nil && !v.isWanted("ipv6")
 }
 
 // routed returns the interfaces between which a router forwards. Bridges and bonds count,

@@ -51,7 +51,7 @@ fw_5: CPU 6
 Interface eth4: has multi queue enabled`
 
 // TestSplit reads the two tables.
-func TestSplit(t *testing.T) { judgeSplit(t, splitText) }
+func TestSplit(t *testing.T) { checkSplit(t, splitText) }
 
 // TestSplitInProse reads the tables from a page of prose around them.
 func TestSplitInProse(t *testing.T) {
@@ -63,7 +63,7 @@ func TestSplitInProse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judgeSplit(t, string(text))
+	checkSplit(t, string(text))
 }
 
 // TestSplitVariants reads tables of other boxes: other names, other core numbers, one
@@ -99,7 +99,7 @@ func TestSplitVariants(t *testing.T) {
 	}
 }
 
-func judgeSplit(t *testing.T, text string) {
+func checkSplit(t *testing.T, text string) {
 	t.Helper()
 	r := examine(t, text)
 	const want = "cpu0 does the work of queue 0 of eth4 and eth3, so it fills first: 2 of 8 cores receive, and 6 run firewall instances"
@@ -171,7 +171,7 @@ func TestPF(t *testing.T) {
 		if !strings.Contains(r.Verdict.Sentence, c.says) || r.Verdict.Severity != c.severity {
 			t.Errorf("%+v", r.Verdict)
 		}
-		i := slices.IndexFunc(r.Checks, func(j Judged) bool { return j.ID == "PF-1" })
+		i := slices.IndexFunc(r.Checks, func(j CheckResult) bool { return j.ID == "PF-1" })
 		if c.limit == "" != (len(r.Checks[i].Why) > 0) {
 			t.Errorf("limits %q: %+v", c.limit, r.Checks[i])
 		}
@@ -223,7 +223,7 @@ func TestSysctls(t *testing.T) {
 			text += "kern.osrelease: " + release + "\n"
 		}
 		r := examine(t, text)
-		judged := r.Checks[slices.IndexFunc(r.Checks, func(j Judged) bool { return j.ID == "BSD-1" })]
+		judged := r.Checks[slices.IndexFunc(r.Checks, func(j CheckResult) bool { return j.ID == "BSD-1" })]
 		if len(r.Findings) != want || (len(judged.Why) > 0) != (release == "") {
 			t.Errorf("FreeBSD %q: want %d findings: %+v, %+v", release, want, r.Findings, judged)
 		}
@@ -239,7 +239,7 @@ func TestSysctls(t *testing.T) {
 		"kern.osrelease: 13.2-RELEASE\nnet.inet.ip.forwarding: 1\nnet.inet.ip.redirect: 0\nnet.inet6.ip6.forwarding: 1\nnet.inet6.ip6.redirect: 1\n": Found,
 	} {
 		r := examine(t, text)
-		judged := r.Checks[slices.IndexFunc(r.Checks, func(j Judged) bool { return j.ID == "BSD-1" })]
+		judged := r.Checks[slices.IndexFunc(r.Checks, func(j CheckResult) bool { return j.ID == "BSD-1" })]
 		if judged.State != want {
 			t.Errorf("%q: %+v, want %s", text, judged, want)
 		}

@@ -55,7 +55,7 @@ func PlanSpread(s *Snapshot, keepQueues bool) *Spread {
 	}
 	moved := v.placeQueues(p)
 	for i := range v.nics {
-		if n := &v.nics[i]; !p.renews(n) {
+		if n := &v.nics[i]; !p.changesQueues(n) {
 			v.placeFlows(p, n, moved)
 			v.placeSending(p, n)
 		}
@@ -66,9 +66,9 @@ func PlanSpread(s *Snapshot, keepQueues bool) *Spread {
 	return p
 }
 
-// renews reports whether a card gets another number of queues. Those queues are planned
+// changesQueues reports whether a card gets another number of queues. Those queues are planned
 // for once they exist.
-func (p *Spread) renews(n *nic) bool {
+func (p *Spread) changesQueues(n *nic) bool {
 	return slices.ContainsFunc(p.Queues, func(c Placement) bool { return c.Interface == n.Name })
 }
 
@@ -107,7 +107,7 @@ type moves map[string]map[int]int
 
 // placeQueues gives each queue a core so that no core has more work than necessary.
 func (v *view) placeQueues(p *Spread) moves {
-	seats := slices.DeleteFunc(v.seats(), func(s seat) bool { return p.renews(s.nic) || v.stays(p, s.nic) })
+	seats := slices.DeleteFunc(v.seats(), func(s seat) bool { return p.changesQueues(s.nic) || v.isFixed(p, s.nic) })
 	moved := moves{}
 	if len(seats) == 0 {
 		return moved
@@ -137,9 +137,9 @@ func (v *view) placeQueues(p *Spread) moves {
 	return moved
 }
 
-// stays reports whether no core may serve a card, because its node has none or all of
+// isFixed reports whether no core may serve a card, because its node has none or all of
 // them are isolated.
-func (v *view) stays(p *Spread, n *nic) bool {
+func (v *view) isFixed(p *Spread, n *nic) bool {
 	if len(v.cpusFor(n)) > 0 {
 		return false
 	}

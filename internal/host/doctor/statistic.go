@@ -75,9 +75,9 @@ var (
 	queueNumber = regexp.MustCompile(`\d+`)
 )
 
-// roomless returns the packets that the card had no room for. Several counters may count
+// droppedForRoom returns the packets that the card had no room for. Several counters may count
 // the same packet, so it takes the largest. Counters of queues are added up.
-func (v *view) roomless(name string) (most uint64, counter string) {
+func (v *view) droppedForRoom(name string) (most uint64, counter string) {
 	now, then := v.After.Statistics[name], v.Before.Statistics[name]
 	exact := slices.ContainsFunc(sortedKeys(now), missed.MatchString)
 	sums := map[string]uint64{}
@@ -103,7 +103,7 @@ func (v *view) roomless(name string) (most uint64, counter string) {
 
 // lost returns the same, or the kernel's own counters of the link if they are higher.
 func (v *view) lost(n *nic) (lost uint64, counter string) {
-	lost, counter = v.roomless(n.Name)
+	lost, counter = v.droppedForRoom(n.Name)
 	if n.link.RxMissed > lost {
 		lost, counter = n.link.RxMissed, "rx_missed_errors"
 	}

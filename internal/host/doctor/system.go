@@ -12,7 +12,7 @@ func systemChecks() []Check {
 		{ID: "UNDO-1", Title: "a service may undo settings", Reads: []string{"services"}, Worst: Notice, needs: []need{noServices}, run: undoers},
 		{ID: "VER-1", Title: "files set keys that this kernel does not have", Reads: []string{"unknown_sysctls"}, Worst: Notice, run: unknownKeys},
 		{ID: "NAPI-1", Title: "receiving runs in kernel threads", Reads: []string{"interfaces.threaded_napi"}, Worst: Notice, needs: []need{(*view).noNICs}, run: eachNIC(threads)},
-		{ID: "COST-1", Title: "doctor itself was held up", Reads: []string{"seconds", "wished_seconds", "cost"}, Worst: Warning, needs: []need{noTimes}, run: heldUp},
+		{ID: "COST-1", Title: "doctor itself was held up", Reads: []string{"seconds", "wished_seconds", "cost"}, Worst: Warning, needs: []need{noTimes}, run: starved},
 	}
 }
 
@@ -129,9 +129,9 @@ func threads(v *view, n *nic, o *outcome) {
 	})
 }
 
-// heldUp reports a finding if doctor itself waited for the processor. On a saturated box,
+// starved reports a finding if doctor itself waited for the processor. On a saturated box,
 // programs get no time (a stall of 53 s has been seen).
-func heldUp(v *view) (o outcome) {
+func starved(v *view) (o outcome) {
 	if late := v.Seconds - v.Wished; late >= 1 && v.Seconds >= 1.5*v.Wished {
 		o.add(Finding{
 			Severity: Warning, core: -1, weight: late,

@@ -12,7 +12,7 @@ func tableChecks() []Check {
 		{ID: "NAT-1", Title: "address translation has no port left", Reads: []string{"weir"}, Worst: Critical, needs: []need{(*view).noWeir}, run: natPorts},
 		{ID: "NAT-2", Title: "address translation has few ports left", Reads: []string{"weir"}, Worst: Critical, needs: []need{(*view).noWeir}, run: natUses},
 		{ID: "CT-1", Title: "the kernel's connection tracking is full", Reads: []string{"conntrack", "sysctls"}, Worst: Critical, needs: []need{noConntrack}, run: conntrack},
-		{ID: "CT-2", Title: "the kernel tracks connections that weir forwards", Reads: []string{"conntrack", "weir"}, Worst: Notice, needs: []need{(*view).noWeir}, run: trackedTwice},
+		{ID: "CT-2", Title: "the kernel tracks connections that weir forwards", Reads: []string{"conntrack", "weir"}, Worst: Notice, needs: []need{(*view).noWeir}, run: doubleTracking},
 		{ID: "NEIGH-1", Title: "the neighbour table overflows", Reads: []string{"neighbours", "sysctls"}, Worst: Critical, needs: []need{noNeighbours}, run: neighbours},
 	}
 }
@@ -157,9 +157,9 @@ func (v *view) clashes(o *outcome, failed uint64) {
 	})
 }
 
-// trackedTwice compares the two tables. Packets that weir forwards at XDP or TCX never
+// doubleTracking compares the two tables. Packets that weir forwards at XDP or TCX never
 // reach netfilter, so the kernel's table holds only the box's own connections.
-func trackedTwice(v *view) (o outcome) {
+func doubleTracking(v *view) (o outcome) {
 	if v.After.Conntrack == nil {
 		o.lacks(v, "conntrack")
 		return o

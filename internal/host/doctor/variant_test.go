@@ -157,7 +157,7 @@ func each(s *Snapshot, f func(before, after float64) (float64, float64)) {
 		text, err := json.Marshal(one.from)
 		*one.to = &Counters{}
 		if err == nil {
-			err = json.Unmarshal([]byte(regexp.MustCompile(`(\d)\.(\d+)e\+(\d+)`).ReplaceAllStringFunc(string(text), whole64)), *one.to)
+			err = json.Unmarshal([]byte(regexp.MustCompile(`(\d)\.(\d+)e\+(\d+)`).ReplaceAllStringFunc(string(text), scaled64)), *one.to)
 		}
 		if err != nil {
 			panic(err)
@@ -165,7 +165,7 @@ func each(s *Snapshot, f func(before, after float64) (float64, float64)) {
 	}
 }
 
-func whole64(text string) string {
+func scaled64(text string) string {
 	var f float64
 	if _, err := fmt.Sscan(text, &f); err != nil {
 		panic(err)

@@ -11,10 +11,10 @@ import (
 
 // Report is doctor's report about a snapshot.
 type Report struct {
-	Verdict  Verdict   `json:"verdict"`
-	Findings []Finding `json:"findings"` // gravest first
-	Checks   []Judged  `json:"checks"`
-	Notes    []string  `json:"notes,omitempty"` // about the source, or doctor's own cost
+	Verdict  Verdict       `json:"verdict"`
+	Findings []Finding     `json:"findings"` // gravest first
+	Checks   []CheckResult `json:"checks"`
+	Notes    []string      `json:"notes,omitempty"` // about the source, or doctor's own cost
 }
 
 // Verdict says in one sentence, without the full stop, what limits the router now.
@@ -41,8 +41,8 @@ const (
 	LimitUnknown Limit = "unknown" // the inputs for a verdict were not readable
 )
 
-// Judged is the end of one check.
-type Judged struct {
+// CheckResult is the end of one check.
+type CheckResult struct {
 	ID    string   `json:"id"`
 	Title string   `json:"title"`
 	State State    `json:"state"`
@@ -66,17 +66,17 @@ func Examine(s *Snapshot, skip []string) (*Report, error) {
 	r := &Report{Findings: []Finding{}}
 	for i := range checks {
 		c := &checks[i]
-		judged := Judged{ID: c.ID, Title: c.Title, State: Skipped}
+		judged := CheckResult{ID: c.ID, Title: c.Title, State: Skipped}
 		if !slices.Contains(skip, c.ID) {
-			r.take(c, v, &judged)
+			r.runCheck(c, v, &judged)
 		}
 		r.Checks = append(r.Checks, judged)
 	}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
-	r.rearranged(s)
+	r.addSpread(s)
 	r.relieve(v)
 	r.Verdict = v.verdict(r)
-	r.Verdict.Unseen = r.unseen(checks)
+	r.Verdict.Unseen = r.uncheckedIDs(checks)
 	if r.Verdict.Limit != LimitUnknown && r.Verdict.Severity == Notice {
 		r.Verdict.Sentence += without(r.Verdict.Unseen)
 	}
@@ -87,8 +87,8 @@ func Examine(s *Snapshot, skip []string) (*Report, error) {
 // rearrangeable lists the checks whose findings weir affinity auto may solve.
 var rearrangeable = []string{"PPP-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1", "IRQ-2", "IRQ-3"}
 
-// rearranged offers weir affinity auto if it would change something.
-func (r *Report) rearranged(s *Snapshot) {
+// addSpread offers weir affinity auto if it would change something.
+func (r *Report) addSpread(s *Snapshot) {
 	plan := PlanSpread(s, false)
 	if len(plan.Queues)+len(plan.Places) == 0 || s.Workers != nil { // with workers, the source is another system
 		return
@@ -117,9 +117,9 @@ func (r *Report) relieve(v *view) {
 	}
 }
 
-// take runs one check. Findings stay in the order of the checks; within a check the
+// runCheck runs one check. Findings stay in the order of the checks; within a check the
 // weightiest comes first.
-func (r *Report) take(c *Check, v *view, judged *Judged) {
+func (r *Report) runCheck(c *Check, v *view, judged *CheckResult) {
 	o := c.judge(v)
 	judged.State, judged.Why = o.state(), slices.Concat(o.missing, o.apart)
 	if judged.State == NotHere {
@@ -173,7 +173,7 @@ func (v *view) verdict(r *Report) Verdict {
 		if cause := r.cause(v); cause != nil {
 			verdict.Check = cause.Check
 			verdict.Sentence = v.joined(v.named(cause))
-		} else if most := v.most(); most != "" {
+		} else if most := v.packetShare(); most != "" {
 			verdict.Sentence = v.joined(most)
 		}
 	}
@@ -205,7 +205,7 @@ func (v *view) named(cause *Finding) string {
 // joined returns the sentence about a full core with its cause.
 func (v *view) joined(because string) string {
 	filled := v.spreadable()
-	return fmt.Sprintf("%s %s full of %s: %s; %s", cpuNames(filled), isAre(len(filled)), packetWork(filled), because, v.room(filled))
+	return fmt.Sprintf("%s %s full of %s: %s; %s", cpuNames(filled), beVerb(len(filled)), packetWork(filled), because, v.room(filled))
 }
 
 // cause returns the first finding that explains a full core.
@@ -317,9 +317,9 @@ func (v *view) linkLine() string {
 		n.Name, verb, bitRate(float64(bytes)*8/v.Seconds), percent(share), bitRate(float64(n.Mbit)*1e6))
 }
 
-// most says what share of the packets the full cores take, or a single core if no queue
+// packetShare says what share of the packets the full cores take, or a single core if no queue
 // explains its load.
-func (v *view) most() string {
+func (v *view) packetShare() string {
 	filled := v.spreadable()
 	var sum, here uint64
 	for i := range v.cores {
@@ -334,7 +334,7 @@ func (v *view) most() string {
 		who = "the cards' queues brought"
 	}
 	if len(filled) == 1 {
-		if served := v.comeTo(filled[0].ID); len(served) > 0 && len(served) <= fewNames {
+		if served := v.queuesServedBy(filled[0].ID); len(served) > 0 && len(served) <= fewNames {
 			parts = append(parts, "serves "+join(served))
 		}
 	}
@@ -353,9 +353,9 @@ func (v *view) most() string {
 // fewNames is the number of queues that a sentence can name.
 const fewNames = 4
 
-// unseen returns the checks whose worst finding hurts and whose inputs were not all
+// uncheckedIDs returns the checks whose worst finding hurts and whose inputs were not all
 // readable.
-func (r *Report) unseen(checks []Check) (ids []string) {
+func (r *Report) uncheckedIDs(checks []Check) (ids []string) {
 	for i := range checks {
 		if c := &r.Checks[i]; checks[i].Worst > Notice && len(c.Why) > 0 && c.State != NotHere {
 			ids = append(ids, c.ID)
@@ -380,7 +380,7 @@ func without(unseen []string) string {
 func (v *view) nothing(r *Report) Verdict {
 	const fine = "Nothing is wrong here: "
 	if missing := r.blind(needed); len(missing) > 0 {
-		return untold(missing)
+		return unknownVerdict(missing)
 	}
 	if _, share, _ := v.fullest(); share >= linkFull {
 		return Verdict{Limit: LimitLink, Sentence: fmt.Sprintf("%sthe link is the limit: %s; %s", fine, v.linkLine(), v.busiest())}
@@ -389,7 +389,7 @@ func (v *view) nothing(r *Report) Verdict {
 		return Verdict{Limit: LimitShaper, Sentence: fmt.Sprintf("%sthe shaper is the limit, as configured: %s; %s", fine, q.line(v.Seconds), v.busiest())}
 	}
 	if missing := r.blind(refusing); len(missing) > 0 && v.weirUnread() {
-		return untold(missing)
+		return unknownVerdict(missing)
 	}
 	if v.idle() {
 		return Verdict{Limit: LimitIdle, Sentence: fine + "the router has next to nothing to do: " + v.busiest()}
@@ -404,7 +404,7 @@ var needed = []string{"CPU-1", "RING-1"}
 // whatever room cores and links have.
 var refusing = []string{"STATE-1", "NAT-1"}
 
-func untold(missing []string) Verdict {
+func unknownVerdict(missing []string) Verdict {
 	return Verdict{Limit: LimitUnknown, Sentence: "Nothing was found, but the router's limit is unknown: " + join(missing) + " could not be checked here"}
 }
 
@@ -441,15 +441,15 @@ func (v *view) shaped() *qdisc {
 
 // idle reports whether packets take less than a twentieth of every core and every link.
 func (v *view) idle() bool {
-	if c := v.takes(); c != nil && c.network() >= 0.05 {
+	if c := v.busiestCore(); c != nil && c.network() >= 0.05 {
 		return false
 	}
 	_, share, _ := v.fullest()
 	return share < 0.05
 }
 
-// takes returns the core that spends the most time on packets.
-func (v *view) takes() (most *core) {
+// busiestCore returns the core that spends the most time on packets.
+func (v *view) busiestCore() (most *core) {
 	for i := range v.cores {
 		if c := &v.cores[i]; most == nil || c.network() > most.network() {
 			most = c
@@ -461,7 +461,7 @@ func (v *view) takes() (most *core) {
 // busiest says how far cores and links are from their limits.
 func (v *view) busiest() string {
 	var parts []string
-	if c := v.takes(); c != nil {
+	if c := v.busiestCore(); c != nil {
 		parts = append(parts, fmt.Sprintf("packets take at most %s of a core (%s)", percent(c.network()), c.name()))
 	}
 	if n, share, _ := v.fullest(); n != nil && share < linkFull {

@@ -63,7 +63,7 @@ func newView(s *Snapshot) *view {
 			v.nics = append(v.nics, newNIC(v, n))
 		}
 	}
-	v.weigh()
+	v.setShares()
 	v.bookThreads()
 	return v
 }

@@ -30,10 +30,10 @@ type DNS struct {
 
 	mu    sync.Mutex
 	left  time.Duration // rest of the limit
-	known map[string]answer
+	known map[string]lookupResult
 }
 
-type answer struct {
+type lookupResult struct {
 	addrs []netip.Addr
 	err   error
 }
@@ -44,7 +44,7 @@ func NewDNS() *DNS { return Asking(net.DefaultResolver) }
 // Asking returns a DNS that asks r. If r is nil, it asks nobody and knows only what it is
 // told to remember.
 func Asking(r Resolver) *DNS {
-	return &DNS{resolver: r, left: Limit, known: make(map[string]answer)}
+	return &DNS{resolver: r, left: Limit, known: make(map[string]lookupResult)}
 }
 
 // Again restarts the limit, and forgets which hosts were not found.
@@ -80,7 +80,7 @@ func (d *DNS) Remember(hosts map[string][]netip.Addr) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for name, addrs := range hosts {
-		d.known[name] = answer{addrs: addrs}
+		d.known[name] = lookupResult{addrs: addrs}
 	}
 }
 
@@ -129,7 +129,7 @@ func (d *DNS) LookupContext(ctx context.Context, name string) ([]netip.Addr, err
 	for i := range addrs {
 		addrs[i] = addrs[i].Unmap()
 	}
-	d.known[name] = answer{addrs, err}
+	d.known[name] = lookupResult{addrs, err}
 	return addrs, err
 }
 

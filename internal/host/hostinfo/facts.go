@@ -33,7 +33,7 @@ func (m *Machine) Facts() []Fact {
 		facts = append(facts, Fact{"conntrack", fmt.Sprintf("%s connections, %s buckets",
 			units.Thousands(m.Conntrack.Max), units.Thousands(m.Conntrack.Buckets))})
 	}
-	return append(facts, Fact{"mitigations", m.answers()})
+	return append(facts, Fact{"mitigations", m.mitigationList()})
 }
 
 func (m *Machine) cores() string {
@@ -58,8 +58,8 @@ func (m *Machine) governor() string {
 	return text
 }
 
-// answers returns the mitigations in the order of their names.
-func (m *Machine) answers() string {
+// mitigationList returns the mitigations in the order of their names.
+func (m *Machine) mitigationList() string {
 	var names []string
 	for name, answer := range m.Mitigations {
 		names = append(names, name+": "+answer)

@@ -149,7 +149,7 @@ func (m Machine) String() string {
 	}
 	text := fmt.Sprintf("%s%s, %s, %d MiB, Linux %s, governor %s", m.CPU, kind, units.Plural(m.Cores, "core"), m.Memory, m.Kernel, m.Governor)
 	if len(m.Mitigations) > 0 {
-		text += "; " + m.answers()
+		text += "; " + m.mitigationList()
 	}
 	if m.Conntrack != nil {
 		text += fmt.Sprintf("; conntrack holds %s in %s buckets", units.Thousands(m.Conntrack.Max), units.Thousands(m.Conntrack.Buckets))

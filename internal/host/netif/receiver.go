@@ -103,7 +103,7 @@ func dumpNetdev(command uint8, attribute, index int) (all []map[uint16]uint64, e
 		for _, m := range messages {
 			switch m.Header.Type {
 			case unix.NLMSG_DONE, unix.NLMSG_ERROR:
-				return all, answered(m.Data)
+				return all, replyError(m.Data)
 			}
 			object, err := numbersOf(m.Data)
 			if err != nil {
@@ -114,8 +114,8 @@ func dumpNetdev(command uint8, attribute, index int) (all []map[uint16]uint64, e
 	}
 }
 
-// answered returns the error at the end of a reply.
-func answered(data []byte) error {
+// replyError returns the error at the end of a reply.
+func replyError(data []byte) error {
 	if len(data) < 4 {
 		return errors.New("a short answer")
 	}

@@ -121,7 +121,7 @@ type Line struct {
 // interface may bring it later. The error is ErrNotWhole in a network namespace that does
 // not show the machine's keys.
 func (h *Host) UnknownLines() ([]Line, error) {
-	if !h.whole() {
+	if !h.isWholeMachine() {
 		return nil, ErrNotWhole
 	}
 	lines, err := h.admin()

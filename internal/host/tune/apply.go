@@ -82,11 +82,11 @@ func (h *Host) endTrial(trial string, changes []Change) error {
 	case j.keeps(changes):
 		return nil
 	}
-	return fmt.Errorf("%w: %s shows what is set", ErrReverted, h.shows())
+	return fmt.Errorf("%w: %s shows what is set", ErrReverted, h.statusCommand())
 }
 
-// shows returns the command that shows the settings.
-func (h *Host) shows() string {
+// statusCommand returns the command that shows the settings.
+func (h *Host) statusCommand() string {
 	if h.owner != "" {
 		return h.owner
 	}
@@ -143,7 +143,7 @@ func (h *Host) begin(p *Plan) (*contents, error) {
 	if len(j.Entries) == 0 {
 		j.Missing = h.missing()
 	}
-	if err := h.giveUp(j, p.Left); err != nil {
+	if err := h.forget(j, p.Left); err != nil {
 		return nil, err
 	}
 	j.Entries = slices.DeleteFunc(j.Entries, func(e entry) bool { return slices.Contains(p.Left, e.Key) })
@@ -161,7 +161,7 @@ func (h *Host) change(p *Plan, confirm time.Time) (*contents, error) {
 	if !confirm.IsZero() {
 		j.Confirm, j.Trial = confirm, rand.Text()
 	}
-	if err := h.makeTrue(p, j); err != nil {
+	if err := h.carryOut(p, j); err != nil {
 		return nil, errors.Join(err, h.rollBack(j))
 	}
 	return j, nil
@@ -175,9 +175,9 @@ const mostRounds = 3
 // change of queues.
 var errRestless = errors.New("after the queues changed, the plan wants another number again")
 
-// makeTrue enters a plan's changes in the journal and makes them. If cards get another
+// carryOut enters a plan's changes in the journal and makes them. If cards get another
 // number of queues, it then plans again. The new changes join the plan.
-func (h *Host) makeTrue(p *Plan, j *contents) error {
+func (h *Host) carryOut(p *Plan, j *contents) error {
 	changes := p.Changes
 	for round := 1; len(changes) > 0; round++ {
 		if round > mostRounds {
@@ -188,14 +188,14 @@ func (h *Host) makeTrue(p *Plan, j *contents) error {
 			if _, known := j.Found[c.Key]; !known {
 				j.Found = mergeOne(j.Found, c.Key, c.From)
 			}
-			j.set(c, h.besides(c.Key))
+			j.set(c, h.sideEffects(c.Key))
 		}
 		if err := h.writeJournal(j); err != nil {
 			return err
 		}
 		for i, c := range changes {
 			if err := h.write(c.Key, c.To); err != nil {
-				j.spare(changes[i:], err)
+				j.dropUnmade(changes[i:], err)
 				return err
 			}
 			killpoint.Done("set %s", c.Key)
@@ -213,9 +213,9 @@ func (h *Host) makeTrue(p *Plan, j *contents) error {
 	return nil
 }
 
-// spare removes from a transaction the changes that were not made: the first failed with
+// dropUnmade removes from a transaction the changes that were not made: the first failed with
 // err, the others were not tried.
-func (j *contents) spare(changes []Change, err error) {
+func (j *contents) dropUnmade(changes []Change, err error) {
 	n := len(changes)
 	if !errors.Is(err, fs.ErrNotExist) {
 		n-- // the failed change may have been made in part
@@ -290,7 +290,7 @@ func (h *Host) finish(j *contents) error {
 	}
 	for i := range j.Entries {
 		if e := &j.Entries[i]; e.Besides != nil && slices.Contains(j.Changing, e.Key) {
-			e.Behind = h.besides(e.Key)
+			e.Behind = h.sideEffects(e.Key)
 		}
 	}
 	return h.writeJournal(&contents{Entries: j.Entries, Missing: j.Missing})
@@ -303,7 +303,7 @@ func (h *Host) rollBack(j *contents) error {
 	var faults []error
 	back := map[string]bool{} // false: failed
 	for key, before := range j.undoing() {
-		err := h.putBack(key, before)
+		err := h.restoreKey(key, before)
 		if errors.Is(err, errAway) {
 			if _, tried := back[key]; !tried {
 				back[key] = false // it may exist once the queues are set
@@ -319,11 +319,11 @@ func (h *Host) rollBack(j *contents) error {
 	for _, key := range slices.Sorted(maps.Keys(back)) {
 		if !back[key] && !slices.Contains(left, key) {
 			left = append(left, key)
-			faults = append(faults, h.away(key))
+			faults = append(faults, h.whyMissing(key))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(j.Besides)) {
-		if err := h.putBack(key, j.Besides[key]); err != nil {
+		if err := h.restoreKey(key, j.Besides[key]); err != nil {
 			faults = append(faults, err)
 		}
 	}
@@ -361,17 +361,17 @@ func again(keys []string) []string {
 	order := slices.Clone(keys)
 	slices.Reverse(order)
 	for _, key := range keys {
-		if goesWithQueues(key) {
+		if dependsOnQueues(key) {
 			order = append(order, key)
 		}
 	}
 	return order
 }
 
-// besides returns the present values of what a card loses if a key of it is set.
-func (h *Host) besides(key string) map[string]string {
-	if k, ok := parseQueueKey(key); ok && k.renews() {
-		return h.besidesQueues(k)
+// sideEffects returns the present values of what a card loses if a key of it is set.
+func (h *Host) sideEffects(key string) map[string]string {
+	if k, ok := parseQueueKey(key); ok && k.recreatesQueues() {
+		return h.queueSideEffects(k)
 	}
 	card, setting, ok := cardKey(key)
 	if !ok || setting != "queues" && setting != "rings" {
@@ -387,11 +387,11 @@ func (h *Host) besides(key string) map[string]string {
 	return found
 }
 
-// putBackAll puts values back by their keys.
-func (h *Host) putBackAll(values map[string]string) error {
+// restoreAll puts values back by their keys.
+func (h *Host) restoreAll(values map[string]string) error {
 	var faults []error
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		faults = append(faults, h.putBack(key, values[key]))
+		faults = append(faults, h.restoreKey(key, values[key]))
 	}
 	return errors.Join(faults...)
 }
@@ -400,12 +400,12 @@ func (h *Host) putBackAll(values map[string]string) error {
 // the interrupts of a card that is down. It may return with weir's value.
 var errAway = errors.New("its card is missing at the moment")
 
-// putBack sets a key to its former value. If the key is gone with its module, card or
+// restoreKey sets a key to its former value. If the key is gone with its module, card or
 // queue, or was never changed, there is nothing to do.
-func (h *Host) putBack(key, before string) error {
+func (h *Host) restoreKey(key, before string) error {
 	switch now, err := h.Read(key); {
 	case errors.Is(err, fs.ErrNotExist):
-		return h.away(key)
+		return h.whyMissing(key)
 	case err != nil:
 		return err
 	case now == before:
@@ -414,9 +414,9 @@ func (h *Host) putBack(key, before string) error {
 	return h.write(key, before)
 }
 
-// away returns why a missing key may return with weir's value; nil if it is gone for
+// whyMissing returns why a missing key may return with weir's value; nil if it is gone for
 // good.
-func (h *Host) away(key string) error {
+func (h *Host) whyMissing(key string) error {
 	if k, ok := parseQueueKey(key); ok {
 		if (k.What == "irq" || k.What == "thread") && h.isDown(k.Interface) {
 			return fmt.Errorf("%s: %w: %s is down. Bring it up, then type %s revert", key, errAway, k.Interface, h.command())

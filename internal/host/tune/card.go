@@ -46,10 +46,10 @@ func recordKey(key string) string {
 // settings if its queues or rings are set.
 func perQueueSetting(setting string) bool { return setting == "irqs" || steering[setting] != "" }
 
-// goesWithQueues reports whether a key may lose its value if a card's queues are set.
-func goesWithQueues(key string) bool {
+// dependsOnQueues reports whether a key may lose its value if a card's queues are set.
+func dependsOnQueues(key string) bool {
 	if k, ok := parseQueueKey(key); ok {
-		return !k.renews()
+		return !k.recreatesQueues()
 	}
 	_, setting, _ := cardKey(key)
 	return perQueueSetting(setting)
@@ -81,7 +81,7 @@ func (h *Host) cards() []string {
 	for _, folder := range folders {
 		name := filepath.Base(filepath.Dir(folder))
 		state := h.text("sys/class/net", name, "operstate")
-		if state != "down" && state != "notpresent" && h.sysIsOurs(name) {
+		if state != "down" && state != "notpresent" && h.sysShows(name) {
 			names = append(names, name)
 		}
 	}
@@ -89,9 +89,9 @@ func (h *Host) cards() []string {
 	return names
 }
 
-// sysIsOurs reports whether /sys shows this interface. It shows the network namespace in
+// sysShows reports whether /sys shows this interface. It shows the network namespace in
 // which it was mounted.
-func (h *Host) sysIsOurs(name string) bool {
+func (h *Host) sysShows(name string) bool {
 	if h.Root != "" || h.sysfs != "" {
 		return true
 	}
@@ -144,7 +144,7 @@ func (h *Host) setCard(card, setting, value string) error {
 
 // cardFiles returns the kernel's files of a card's setting, one for each queue.
 func (h *Host) cardFiles(card, setting string) ([]string, error) {
-	if !h.sysIsOurs(card) {
+	if !h.sysShows(card) {
 		return nil, fmt.Errorf("%w (/sys is of another network namespace, or has no %s)", fs.ErrNotExist, card)
 	}
 	if setting == "threaded" {

@@ -135,10 +135,10 @@ func fill(value, found string, f *figure) string {
 	return strings.Join(fields, " ")
 }
 
-// enough reports whether each field of the found value is at least the wanted value. A
+// suffices reports whether each field of the found value is at least the wanted value. A
 // record that only raises then has nothing to do. It returns false for a value that is
 // not a number.
-func enough(found, value string) bool {
+func suffices(found, value string) bool {
 	a, b := strings.Fields(found), strings.Fields(value)
 	if len(a) != len(b) {
 		return false

@@ -101,7 +101,7 @@ func (h *Host) write(key, value string) error {
 	if err != nil {
 		return err
 	}
-	if !took(key, now, value) {
+	if !hasTaken(key, now, value) {
 		return fmt.Errorf("set %s to %q: the kernel changed it to %q", key, value, now)
 	}
 	return nil
@@ -144,9 +144,9 @@ func sameValue(key, a, b string) bool {
 	return true
 }
 
-// took reports whether a key has taken a value. If the card's queues changed meanwhile,
+// hasTaken reports whether a key has taken a value. If the card's queues changed meanwhile,
 // only fields of existing queues count.
-func took(key, now, value string) bool {
+func hasTaken(key, now, value string) bool {
 	if _, setting, ok := cardKey(key); ok && perQueueSetting(setting) {
 		x, y := strings.Fields(now), strings.Fields(value)
 		n := min(len(x), len(y))
@@ -174,10 +174,10 @@ func normal(key, field string) string {
 	return cpulist.FormatMask(cores)
 }
 
-// whole reports whether host-wide settings are in reach and kept for the boot: in the
+// isWholeMachine reports whether host-wide settings are in reach and kept for the boot: in the
 // machine's own network namespace, or in a recorded tree. Other namespaces have no
 // net.core.netdev_budget, and must not set host-wide values.
-func (h *Host) whole() bool {
+func (h *Host) isWholeMachine() bool {
 	if h.owner != "" {
 		return false
 	}

@@ -67,7 +67,7 @@ func find(entries []entry, key string) *entry {
 // are permanent, and below /run for a namespace, which ends with the machine's run. A
 // namespace's cookie is never used twice.
 func (h *Host) journal() (undolog.File, error) {
-	if h.whole() {
+	if h.isWholeMachine() {
 		return undolog.File{Path: h.path("var/lib/weir/tune.json"), Of: h.command()}, nil
 	}
 	cookie, err := netif.Cookie()
@@ -128,7 +128,7 @@ func (h *Host) runName() string { return strings.ReplaceAll(h.command(), " ", "-
 
 // missing returns the directories for weir's files that do not exist, the deepest last.
 func (h *Host) missing() []string {
-	if !h.whole() {
+	if !h.isWholeMachine() {
 		return nil
 	}
 	var all []string

@@ -124,14 +124,14 @@ func (h *Host) hasDropIns(card, file string) bool {
 			return true
 		}
 	}
-	return h.udevTells(card, "ID_NET_LINK_FILE_DROPINS") != ""
+	return h.udevProperty(card, "ID_NET_LINK_FILE_DROPINS") != ""
 }
 
 // udevFile returns the file that udev uses for a card, "" if unknown.
-func (h *Host) udevFile(card string) string { return h.udevTells(card, "ID_NET_LINK_FILE") }
+func (h *Host) udevFile(card string) string { return h.udevProperty(card, "ID_NET_LINK_FILE") }
 
-// udevTells returns a property of a card from udev's database, "" for none.
-func (h *Host) udevTells(card, property string) string {
+// udevProperty returns a property of a card from udev's database, "" for none.
+func (h *Host) udevProperty(card, property string) string {
 	for line := range strings.Lines(h.text("run/udev/data/n" + h.text("sys/class/net", card, "ifindex"))) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "E:"+property+"="); ok {
 			return value

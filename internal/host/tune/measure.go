@@ -91,7 +91,7 @@ func (h *Host) Measure(ctx context.Context, p *Plan, o MeasureOptions) ([]Findin
 	}
 	for _, c := range p.Changes {
 		j.Changing = append(j.Changing, c.Key)
-		j.set(c, h.besides(c.Key))
+		j.set(c, h.sideEffects(c.Key))
 	}
 	if err := h.writeJournal(j); err != nil {
 		return nil, err
@@ -100,16 +100,16 @@ func (h *Host) Measure(ctx context.Context, p *Plan, o MeasureOptions) ([]Findin
 	for i := range p.Changes {
 		f, err := h.tryOne(ctx, &p.Changes[i], &o)
 		if err != nil {
-			return nil, h.takeBack(j, fmt.Errorf("measure %s: %w", p.Changes[i].Key, err))
+			return nil, h.undoAfter(j, fmt.Errorf("measure %s: %w", p.Changes[i].Key, err))
 		}
 		findings = append(findings, *f)
 	}
 	return findings, h.finish(j.without(findings))
 }
 
-// takeBack undoes a transaction because of an error, and adds to the error how far
+// undoAfter undoes a transaction because of an error, and adds to the error how far
 // undoing came.
-func (h *Host) takeBack(j *contents, err error) error {
+func (h *Host) undoAfter(j *contents, err error) error {
 	if back := h.rollBack(j); back != nil {
 		return errors.Join(err, fmt.Errorf("some settings could not be restored; weir tune revert tries again: %w", back))
 	}
@@ -167,7 +167,7 @@ type arm struct {
 }
 
 func (h *Host) measureOne(ctx context.Context, c *Change, m Measurer, o *MeasureOptions, f *Finding) error {
-	besides := h.besides(c.Key) // each change of rings loses them
+	besides := h.sideEffects(c.Key) // each change of rings loses them
 	before, again, after := &arm{value: c.From}, &arm{value: c.From}, &arm{value: c.To}
 	for round, a := range stats.Interleave(o.Rounds, []*arm{before, again, after}) {
 		if o.Progress != nil {
@@ -183,7 +183,7 @@ func (h *Host) measureOne(ctx context.Context, c *Change, m Measurer, o *Measure
 		a.rates, a.loss = append(a.rates, measured.Rate), append(a.loss, measured.Loss)
 	}
 	f.About = m.About()
-	f.judge(before, again, after)
+	f.conclude(before, again, after)
 	f.Kept = f.Effect == Helps
 	if f.Kept {
 		return h.hold(ctx, c.Key, c.To, besides)
@@ -194,9 +194,9 @@ func (h *Host) measureOne(ctx context.Context, c *Change, m Measurer, o *Measure
 // leastLoss is the share of packets below which a change in loss does not matter.
 const leastLoss = 0.0001
 
-// judge sets the effect. A change helps if it provably forwards more for the same work or
+// conclude sets the effect. A change helps if it provably forwards more for the same work or
 // loses less, without provably worsening the other.
-func (f *Finding) judge(before, again, after *arm) {
+func (f *Finding) conclude(before, again, after *arm) {
 	control := stats.NewControl()
 	control.Add(f.Key+" as it was", before.rates, again.rates)
 	rate := stats.Compare(slices.Concat(before.rates, again.rates), after.rates)
@@ -242,7 +242,7 @@ func (h *Host) hold(ctx context.Context, key, value string, besides map[string]s
 			return err
 		}
 	}
-	return h.putBackAll(besides)
+	return h.restoreAll(besides)
 }
 
 // carrierChanges returns how often a card's link went up or down, -1 if unknown.

@@ -11,10 +11,10 @@ import (
 	"weir/internal/host/proc"
 )
 
-// noNeed returns why a setting would have no effect on this host now, judged by the
+// unneeded returns why a setting would have no effect on this host now, judged by the
 // counter that it is meant to lower. It returns "" if it would have one, or if the
 // counter cannot be read.
-func (h *Host) noNeed(key string) string {
+func (h *Host) unneeded(key string) string {
 	switch key {
 	case "net.core.netdev_budget":
 		if n, ok := h.softnet(squeezed); ok && n == 0 {

@@ -13,7 +13,7 @@ import (
 // persist writes the files that keep the entries' values for the next boot. If there is
 // nothing to keep, it removes them. A namespace has no boot.
 func (h *Host) persist(entries []entry) error {
-	if !h.whole() {
+	if !h.isWholeMachine() {
 		return nil
 	}
 	devices := deviceEntries(entries)

@@ -71,7 +71,7 @@ func (h *Host) Plan(d *db.DB, in Inputs, keys ...string) (*Plan, error) {
 	}
 	p := &Plan{Inputs: in, Changes: []Change{}, Skips: []Skip{}, Fit: []string{}, Arithmetic: sums, entries: journal.Entries}
 	p.again = func() (*Plan, error) { return h.Plan(d, in, keys...) }
-	j := judge{host: h, plan: p, in: &in, setters: setters, journal: journal, whole: h.whole(), cards: h.cards(), services: h.services()}
+	j := planner{host: h, plan: p, in: &in, setters: setters, journal: journal, whole: h.isWholeMachine(), cards: h.cards(), services: h.services()}
 	for _, r := range d.Records {
 		if !settable(r) || len(keys) == 0 && r.Role != in.Role {
 			continue
@@ -95,7 +95,7 @@ func (h *Host) PlanOf(changes []Change, again func() ([]Change, error)) (*Plan, 
 	}
 	p := &Plan{Changes: slices.Clone(changes), entries: journal.Entries}
 	for i := range p.Changes {
-		p.Changes[i].Key = h.present(p.Changes[i].Key)
+		p.Changes[i].Key = h.existingKey(p.Changes[i].Key)
 		if p.Changes[i].From, err = h.Read(p.Changes[i].Key); err != nil {
 			return nil, err
 		}
@@ -118,8 +118,8 @@ var places = []string{"sysctl.d", "card", "cores"}
 
 func settable(r *db.Record) bool { return r.System == "linux" && slices.Contains(places, r.Place) }
 
-// judge holds the facts that records are compared with.
-type judge struct {
+// planner holds the facts that records are compared with.
+type planner struct {
 	host     *Host
 	plan     *Plan
 	in       *Inputs
@@ -132,7 +132,7 @@ type judge struct {
 
 // keysOf returns the keys that a record stands for here: one for each card if it is a
 // card's setting. Without names it returns all.
-func (j *judge) keysOf(r *db.Record, names []string) []string {
+func (j *planner) keysOf(r *db.Record, names []string) []string {
 	var keys []string
 	add := func(key string) {
 		if !slices.Contains(keys, key) {
@@ -161,7 +161,7 @@ func (j *judge) keysOf(r *db.Record, names []string) []string {
 }
 
 // key puts a key among the changes, the skips, or the keys already set as advised.
-func (j *judge) key(r *db.Record, key string, named bool) error {
+func (j *planner) key(r *db.Record, key string, named bool) error {
 	if !j.whole && (r.Scope == "host" || r.Place == "cores") {
 		j.skip(key, "it affects the whole host, and this is a network namespace")
 		return nil
@@ -189,7 +189,7 @@ func (j *judge) key(r *db.Record, key string, named bool) error {
 		return err
 	case noNeed != "" && c.To == "":
 		j.skip(key, noNeed)
-	case sameValue(key, c.From, c.To), r.Least && enough(c.From, c.To):
+	case sameValue(key, c.From, c.To), r.Least && suffices(c.From, c.To):
 		j.plan.Fit = append(j.plan.Fit, key)
 	case !named && c.Grade > db.Vendor:
 		j.skip(key, fmt.Sprintf("only a guide recommends %s; to try it: weir tune apply %s", c.To, key))
@@ -203,7 +203,7 @@ func (j *judge) key(r *db.Record, key string, named bool) error {
 
 // missingKey notes that the host has no such key. If most cards lack the setting, it is
 // noted only if it was named.
-func (j *judge) missingKey(r *db.Record, key string, named bool) {
+func (j *planner) missingKey(r *db.Record, key string, named bool) {
 	switch {
 	case r.Place == "sysctl.d":
 		j.skip(key, "this kernel does not have it, or its module is not loaded")
@@ -212,13 +212,13 @@ func (j *judge) missingKey(r *db.Record, key string, named bool) {
 	}
 }
 
-func (j *judge) skip(key, why string) {
+func (j *planner) skip(key, why string) {
 	j.plan.Skips = append(j.plan.Skips, Skip{Key: key, Why: why})
 }
 
 // adminHas says how the administrator has set a key: in a file, or by hand since weir set
 // it. It returns "" if he has not.
-func (j *judge) adminHas(key, found string) string {
+func (j *planner) adminHas(key, found string) string {
 	kept := j.journal.entry(key)
 	if s := setBy(j.setters, key); s != nil {
 		if kept != nil {
@@ -239,7 +239,7 @@ func (j *judge) adminHas(key, found string) string {
 }
 
 // missing names the record's inputs that are unknown.
-func (j *judge) missing(r *db.Record) string {
+func (j *planner) missing(r *db.Record) string {
 	var names []string
 	for _, in := range r.Inputs {
 		if !j.in.has(in) {
@@ -251,7 +251,7 @@ func (j *judge) missing(r *db.Record) string {
 
 // change returns the change that a record asks for, even if the value equals the found
 // one. If it would have no effect, noNeed says why. A change to "" cannot be made.
-func (j *judge) change(r *db.Record, key, found string) (c *Change, noNeed string, err error) {
+func (j *planner) change(r *db.Record, key, found string) (c *Change, noNeed string, err error) {
 	c = &Change{Key: key, From: found, Why: r.Rationale, Risk: r.Risk, Evidence: r.Evidence, Grade: r.Grade(), Scope: r.Scope, Role: r.Role}
 	c.Card, _, _ = cardKey(key)
 	if r.Place != "sysctl.d" {
@@ -267,5 +267,5 @@ func (j *judge) change(r *db.Record, key, found string) (c *Change, noNeed strin
 		c.Figure = f.shown
 	}
 	c.To = fill(r.Value, found, f)
-	return c, j.host.noNeed(key), nil
+	return c, j.host.unneeded(key), nil
 }

@@ -67,8 +67,8 @@ func parseQueueKey(key string) (k QueueKey, ok bool) {
 	return QueueKey{}, false
 }
 
-// renews reports whether a change may create the queues of an interface anew.
-func (k QueueKey) renews() bool { return k.What == "queues" || k.What == "threaded" }
+// recreatesQueues reports whether a change may create the queues of an interface anew.
+func (k QueueKey) recreatesQueues() bool { return k.What == "queues" || k.What == "threaded" }
 
 // queueFile returns the file of a setting that has one.
 func (h *Host) queueFile(k QueueKey) string {
@@ -151,9 +151,9 @@ func (h *Host) isNamed(k QueueKey) bool {
 	return err == nil
 }
 
-// present returns a key without its interrupt's name if the kernel has made no directory
+// existingKey returns a key without its interrupt's name if the kernel has made no directory
 // of that name.
-func (h *Host) present(key string) string {
+func (h *Host) existingKey(key string) string {
 	if k, ok := parseQueueKey(key); ok && k.Name != "" && !h.isNamed(k) {
 		k.Name = ""
 		return k.String()
@@ -199,9 +199,9 @@ func (h *Host) bindThread(k QueueKey, cores []int) error {
 	return cpulist.Bind(pid, cores...)
 }
 
-// besidesQueues returns the present values of what a change of a key may also change: the
+// queueSideEffects returns the present values of what a change of a key may also change: the
 // settings of all queues of the interface.
-func (h *Host) besidesQueues(k QueueKey) map[string]string {
+func (h *Host) queueSideEffects(k QueueKey) map[string]string {
 	found := map[string]string{}
 	for _, what := range []string{"rps", "xps", "thread"} {
 		for queue := 0; ; queue++ {

@@ -43,7 +43,7 @@ func (h *Host) Revert(all bool) ([]Restored, error) {
 	left := map[string]bool{}
 	var faults []error
 	done := map[string]bool{} // false: left as it was
-	his := h.setBesides(j)
+	his := h.changedSideEffects(j)
 	for _, key := range again(j.keys()) {
 		e := *j.entry(key)
 		if back, second := done[key]; second { // second time, after the queues
@@ -51,7 +51,7 @@ func (h *Host) Revert(all bool) ([]Restored, error) {
 				continue
 			}
 			// A key that is away now is gone with its queue.
-			if err := h.putBack(key, e.Before); !errors.Is(err, errAway) {
+			if err := h.restoreKey(key, e.Before); !errors.Is(err, errAway) {
 				faults = append(faults, err)
 			}
 			continue
@@ -76,7 +76,7 @@ func (h *Host) Revert(all bool) ([]Restored, error) {
 			back, own := done[other]
 			return find(j.Entries[:i], other) != nil || !all && (his[other] || own && !back)
 		})
-		if err := h.putBackAll(besides); err != nil {
+		if err := h.restoreAll(besides); err != nil {
 			left[e.Key] = true
 			faults = append(faults, err)
 		}
@@ -86,9 +86,9 @@ func (h *Host) Revert(all bool) ([]Restored, error) {
 	return restored, err
 }
 
-// setBesides returns the keys that a change of weir's left with one value and that
+// changedSideEffects returns the keys that a change of weir's left with one value and that
 // somebody has set to another since.
-func (h *Host) setBesides(j *contents) map[string]bool {
+func (h *Host) changedSideEffects(j *contents) map[string]bool {
 	his := map[string]bool{}
 	for _, e := range j.Entries {
 		for key, behind := range e.Behind {
@@ -119,7 +119,7 @@ func (h *Host) restore(j *contents, e entry, setters []setter, all bool) (Restor
 	now, err := h.Read(e.Key)
 	if errors.Is(err, fs.ErrNotExist) {
 		r.Same = true
-		return r, h.away(e.Key)
+		return r, h.whyMissing(e.Key)
 	}
 	if err != nil {
 		return r, err
@@ -137,7 +137,7 @@ func (h *Host) restore(j *contents, e entry, setters []setter, all bool) (Restor
 		return r, nil
 	}
 	r.Kept = ""
-	return r, h.putBack(e.Key, e.Before)
+	return r, h.restoreKey(e.Key, e.Before)
 }
 
 // weirs reports whether a value is one that weir has set: the last one or, if the last
@@ -147,10 +147,10 @@ func (j *contents) weirs(e entry, value string) bool {
 	return sameValue(e.Key, value, e.Set) || before != nil && sameValue(e.Key, value, before.Set)
 }
 
-// giveUp puts back keys that the administrator has taken over in a file, if they still
+// forget puts back keys that the administrator has taken over in a file, if they still
 // have weir's value. His file takes effect once he loads it, and the journal no longer
 // keeps the found value.
-func (h *Host) giveUp(j *contents, keys []string) error {
+func (h *Host) forget(j *contents, keys []string) error {
 	if len(keys) == 0 {
 		return nil
 	}

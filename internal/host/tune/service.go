@@ -39,7 +39,7 @@ func (h *Host) services() []string {
 }
 
 // meddler returns the running service that changes a key by itself, "" for none.
-func (j *judge) meddler(key string) string {
+func (j *planner) meddler(key string) string {
 	for _, service := range meddlers(key) {
 		if slices.Contains(j.services, service) {
 			return service

@@ -91,7 +91,7 @@ func (h *Host) hasSystemd() bool {
 // unkept returns the keys that nothing keeps for the next boot: settings of cards and
 // cores on a host without systemd.
 func (h *Host) unkept(entries []entry) []string {
-	if h.hasSystemd() || !h.whole() {
+	if h.hasSystemd() || !h.isWholeMachine() {
 		return nil
 	}
 	_, rest := h.links(deviceEntries(entries))

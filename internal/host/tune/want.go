@@ -17,7 +17,7 @@ import (
 type wish struct{ value, shown, noNeed string }
 
 // want returns what a record of a device asks for.
-func (j *judge) want(r *db.Record, key, found string) wish {
+func (j *planner) want(r *db.Record, key, found string) wish {
 	card, setting, _ := cardKey(key)
 	rules := map[string]func(card, found string) wish{
 		"queues": j.wantQueues, "rings": j.wantRings, "indirection": j.wantIndirection, "irqs": j.wantInterrupts,
@@ -54,7 +54,7 @@ func queueCount(value string) (kind string, count int) {
 }
 
 // receiving returns the number of a card's receive queues, 0 if unknown.
-func (j *judge) receiving(card string) int {
+func (j *planner) receiving(card string) int {
 	if value, err := j.host.readCard(card, "queues"); err == nil {
 		_, n := queueCount(value)
 		return n
@@ -67,13 +67,13 @@ func (j *judge) receiving(card string) int {
 }
 
 // requeued reports whether the plan gives a card another number of queues.
-func (j *judge) requeued(card string) bool {
+func (j *planner) requeued(card string) bool {
 	return slices.ContainsFunc(j.plan.Changes, func(c Change) bool { return c.Key == cardPrefix+card+".queues" })
 }
 
 const queuesFirst = "the card's queues change first; then this is planned again, in the same apply"
 
-func (j *judge) wantQueues(card, found string) wish {
+func (j *planner) wantQueues(card, found string) wish {
 	most, err := j.host.readCard(card, "queues-max")
 	kind, now := queueCount(found)
 	limit := countOf(most, kind)
@@ -102,7 +102,7 @@ func (j *judge) wantQueues(card, found string) wish {
 
 // sharedCores returns how many cores are near enough to serve a card, and how many ports
 // share them: its own and those of the other cards of its NUMA node.
-func (j *judge) sharedCores(card string) (cores, ports int) {
+func (j *planner) sharedCores(card string) (cores, ports int) {
 	near, _ := j.host.nearest(card)
 	if len(near) == 0 {
 		return j.in.Cores, max(1, j.in.Ports)
@@ -118,7 +118,7 @@ func (j *judge) sharedCores(card string) (cores, ports int) {
 }
 
 // wantRings doubles a ring that misses packets, up to the card's limit.
-func (j *judge) wantRings(card, found string) wish {
+func (j *planner) wantRings(card, found string) wish {
 	most, err := j.host.readCard(card, "rings-max")
 	if err != nil {
 		return wish{noNeed: "unknown: the card's maximum ring size"}
@@ -147,7 +147,7 @@ func (j *judge) wantRings(card, found string) wish {
 // largestRing limits doubled rings. In a larger ring, packets only wait longer.
 const largestRing = 4096
 
-func (j *judge) wantIndirection(card, _ string) wish {
+func (j *planner) wantIndirection(card, _ string) wish {
 	if j.requeued(card) {
 		return wish{noNeed: queuesFirst}
 	}
@@ -159,7 +159,7 @@ func (j *judge) wantIndirection(card, _ string) wish {
 }
 
 // wantHash adds ports to the addresses in the hash.
-func (j *judge) wantHash(card, found string) wish {
+func (j *planner) wantHash(card, found string) wish {
 	value := ""
 	for _, letter := range "mvtsdfn" {
 		if strings.ContainsRune(found, letter) || strings.ContainsRune("sdfn", letter) {
@@ -174,7 +174,7 @@ func (j *judge) wantHash(card, found string) wish {
 }
 
 // wantInterrupts gives each queue's interrupt a core of its own.
-func (j *judge) wantInterrupts(card, found string) wish {
+func (j *planner) wantInterrupts(card, found string) wish {
 	if j.requeued(card) {
 		return wish{noNeed: queuesFirst}
 	}
@@ -205,7 +205,7 @@ func (j *judge) wantInterrupts(card, found string) wish {
 
 // load returns how many queues of other cards each core serves once the cards before this
 // one are planned. Cards that are settled stay where they are.
-func (j *judge) load(card string) map[int]int {
+func (j *planner) load(card string) map[int]int {
 	load := map[int]int{}
 	for _, other := range j.cards {
 		if other != card && j.settled(other) {
@@ -231,7 +231,7 @@ func (j *judge) load(card string) map[int]int {
 
 // places returns the cores of a card's interrupts, queue by queue; nil if an interrupt
 // may go to several cores, or two interrupts share one.
-func (j *judge) places(card string) []int {
+func (j *planner) places(card string) []int {
 	found, err := j.host.readCard(card, "irqs")
 	if err != nil {
 		return nil
@@ -249,7 +249,7 @@ func (j *judge) places(card string) []int {
 
 // settled reports whether each queue of a card has a core that no other queue of any card
 // has. If there are more queues than cores, each core may have an even share.
-func (j *judge) settled(card string) bool {
+func (j *planner) settled(card string) bool {
 	own := j.places(card)
 	load, queues := map[int]int{}, 0
 	for _, other := range j.cards {
@@ -264,7 +264,7 @@ func (j *judge) settled(card string) bool {
 }
 
 // wantReceive spreads a card's packets over the cores if the card cannot.
-func (j *judge) wantReceive(card, found string) wish {
+func (j *planner) wantReceive(card, found string) wish {
 	if j.requeued(card) {
 		return wish{noNeed: queuesFirst}
 	}
@@ -288,7 +288,7 @@ func (j *judge) wantReceive(card, found string) wish {
 func chosen(mask string) bool { return strings.Trim(mask, "0,") != "" }
 
 // wantSend gives each core a send queue of its own.
-func (j *judge) wantSend(card, found string) wish {
+func (j *planner) wantSend(card, found string) wish {
 	if j.requeued(card) {
 		return wish{noNeed: queuesFirst}
 	}

@@ -65,12 +65,12 @@ func (j *CrossingResult) Decided() *resolve.Rule {
 	return j.Rule
 }
 
-// Ask returns what happens to a packet if nothing is known of its connection. Interface
+// Trace returns what happens to a packet if nothing is known of its connection. Interface
 // is where it comes in, at any hook but TCXEgress; 0 is a packet of the box itself, whose
 // frame is the bare IP packet. A packet from the box to itself meets no rules. The rules
 // are also evaluated for packets that are dropped before them, so that the result can
 // name the rule that blocks them too.
-func (m *Model) Ask(f *Frame) Forwarding {
+func (m *Model) Trace(f *Frame) Forwarding {
 	asked, i, end := m.shown(f)
 	if end != nil {
 		return *end
@@ -109,16 +109,16 @@ func (m *Model) Ask(f *Frame) Forwarding {
 	return w
 }
 
-// AskAll does this for each next hop that rules may choose, and for each combination of
+// TraceAll does this for each next hop that rules may choose, and for each combination of
 // rules with a probability that match or do not. If there is nothing to choose, there is
 // one result. Pools begin with their first address.
-func (m *Model) AskAll(f *Frame) []Forwarding {
+func (m *Model) TraceAll(f *Frame) []Forwarding {
 	var all []Forwarding
 	for m.way, m.ways = 0, 1; m.way < m.ways; m.way++ {
 		for c := (&chances{}); ; {
 			clear(m.turns)
 			m.chance = c.draw
-			all = append(all, m.Ask(f))
+			all = append(all, m.Trace(f))
 			if !c.next() {
 				break
 			}

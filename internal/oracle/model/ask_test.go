@@ -14,7 +14,7 @@ import (
 // ask1 shows a packet to a model with these rules.
 func ask1(t *testing.T, f Frame, rules ...*resolve.Rule) Forwarding {
 	t.Helper()
-	return newWorld(t, rules...).Ask(&f)
+	return newWorld(t, rules...).Trace(&f)
 }
 
 func comparable() cmp.Option {

@@ -73,7 +73,7 @@ func TestAskAllChances(t *testing.T) {
 	half.Probability, third.Probability = 1<<31, 1<<30
 	half.Direction, third.Direction = ast.In, ast.Out
 	w := newWorld(t, pass(), half, third)
-	all := w.AskAll(&Frame{Interface: lanIndex, Bytes: udp(t, client, 4000, server, 53, "q")})
+	all := w.TraceAll(&Frame{Interface: lanIndex, Bytes: udp(t, client, 4000, server, 53, "q")})
 	var passes int
 	for i := range all {
 		if all[i].Pass {
@@ -88,7 +88,7 @@ func TestAskAllChances(t *testing.T) {
 	for range 40 {
 		many = append(many, half)
 	}
-	if all := newWorld(t, many...).AskAll(&Frame{Interface: lanIndex, Bytes: udp(t, client, 4000, server, 53, "q")}); len(all) != 1<<mostChances {
+	if all := newWorld(t, many...).TraceAll(&Frame{Interface: lanIndex, Bytes: udp(t, client, 4000, server, 53, "q")}); len(all) != 1<<mostChances {
 		t.Errorf("%d results", len(all))
 	}
 }

@@ -72,7 +72,7 @@ func TestNextHops(t *testing.T) {
 		w := newWorld(t, loaded(t, rules)...)
 		var got []string
 		for _, s := range sources {
-			asked := w.Ask(&Frame{Interface: lanIndex, Bytes: udp(t, addr(s), 4000, server, 53, "q")})
+			asked := w.Trace(&Frame{Interface: lanIndex, Bytes: udp(t, addr(s), 4000, server, 53, "q")})
 			got = append(got, asked.NextHop.String())
 		}
 		return got

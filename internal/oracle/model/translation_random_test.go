@@ -12,7 +12,7 @@ import (
 
 // modelFate returns the same from the model.
 func modelFate(m *Model, f Frame) string {
-	w := New(m.box, m.rules, 0).Ask(&f) // pools begin with their first address
+	w := New(m.box, m.rules, 0).Trace(&f) // pools begin with their first address
 	if !w.Pass {
 		return "block"
 	}

@@ -27,7 +27,7 @@ func load(t *testing.T, config string) *Model {
 // fate describes a packet as it leaves; otherwise it is "block" or the reason.
 func fate(t *testing.T, config string, f Frame) string {
 	t.Helper()
-	w := load(t, config).Ask(&f)
+	w := load(t, config).Trace(&f)
 	switch {
 	case !w.Pass && w.Reason == reason.Block:
 		return "block"

@@ -152,7 +152,7 @@ func parse(object []byte, line int) (*Expectation, error) {
 	}
 	var f fields
 	if err := json.Unmarshal(object, &f); err != nil {
-		return nil, plainly(err)
+		return nil, plainError(err)
 	}
 	switch {
 	case f.Packet == "":
@@ -187,13 +187,13 @@ func parse(object []byte, line int) (*Expectation, error) {
 func misspelt(object []byte) error {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(object, &all); err != nil {
-		return plainly(err)
+		return plainError(err)
 	}
 	return diag.MisspeltField(all, fieldNames)
 }
 
-// plainly returns the message of encoding/json without its Go names.
-func plainly(err error) error {
+// plainError returns the message of encoding/json without its Go names.
+func plainError(err error) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &kind) && kind.Field != "":

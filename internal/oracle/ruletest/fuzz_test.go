@@ -24,9 +24,9 @@ const fuzzExpectations = `
 {"packet": "tcp 192.0.2.1:4000 > 192.0.2.99:80", "verdict": "pass"}
 `
 
-// FuzzJudge evaluates any accepted rules for packets. There is a result, it is the same
+// FuzzRun evaluates any accepted rules for packets. There is a result, it is the same
 // again, and optimized rules have the same result.
-func FuzzJudge(f *testing.F) {
+func FuzzRun(f *testing.F) {
 	for _, text := range testenv.RuleFiles(f) {
 		f.Add(text)
 	}
@@ -43,16 +43,16 @@ func FuzzJudge(f *testing.F) {
 		if rules == nil || len(rules.Rules) > 1000 {
 			return
 		}
-		judge := ruletest.NewJudge(rules, host, ruletest.Described(host))
-		first, err := judge.Run("expect", all)
+		runner := ruletest.NewRunner(rules, host, ruletest.Described(host))
+		first, err := runner.Run("expect", all)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := judge.Run("expect", all)
+		again, err := runner.Run("expect", all)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sameFate(t, src, host, all, first)
+		sameOutcome(t, src, host, all, first)
 		for i, r := range first.Results {
 			if v := r.Outcome.Verdict; v != ruletest.Pass && v != ruletest.Block {
 				t.Fatalf("%s: %+v", r.Expectation.Text, r.Outcome)
@@ -64,15 +64,15 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// sameFate checks that the optimized rules do the same with packets as the rules, and
+// sameOutcome checks that the optimized rules do the same with packets as the rules, and
 // returns them.
-func sameFate(t *testing.T, src []byte, host *resolve.Host, all []*ruletest.Expectation, plain *ruletest.Report) *resolve.Ruleset {
+func sameOutcome(t *testing.T, src []byte, host *resolve.Host, all []*ruletest.Expectation, plain *ruletest.Report) *resolve.Ruleset {
 	t.Helper()
 	rules, list := resolve.LoadWith("rules", src, host, resolve.Settings{Optimize: true})
 	if rules == nil {
 		t.Fatalf("optimized, the rules are refused: %v", list.Err())
 	}
-	optimized, err := ruletest.NewJudge(rules, host, ruletest.Described(host)).Run("expect", all)
+	optimized, err := ruletest.NewRunner(rules, host, ruletest.Described(host)).Run("expect", all)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,24 +34,24 @@ func TestContrary(t *testing.T) {
 
 func holds(t *testing.T, rules, host, expectations string) {
 	t.Helper()
-	r := judge(t, rules, host, expectations)
+	r := evaluate(t, rules, host, expectations)
 	if r.Failed() > 0 {
 		var b strings.Builder
 		_ = r.Fprint(&b) // a Builder does not fail
 		t.Error(b.String())
 	}
 	swap := strings.NewReplacer(`"verdict": "pass"`, `"verdict": "block"`, `"verdict": "block"`, `"verdict": "pass"`)
-	swapped := judge(t, rules, host, swap.Replace(expectations))
+	swapped := evaluate(t, rules, host, swap.Replace(expectations))
 	if len(swapped.Results) < 20 || swapped.Failed() != len(r.Results) {
 		t.Errorf("of %d expectations of the contrary %d fail", len(r.Results), swapped.Failed())
 	}
-	labels := judge(t, rules, host, strings.ReplaceAll(expectations, `"label": "`, `"label": "no `))
+	labels := evaluate(t, rules, host, strings.ReplaceAll(expectations, `"label": "`, `"label": "no `))
 	if n := strings.Count(expectations, `"label"`); labels.Failed() != n {
 		t.Errorf("%d of %d labels that no rule has fail", labels.Failed(), n)
 	}
 }
 
-func judge(t *testing.T, rules, host, expectations string) *ruletest.Report {
+func evaluate(t *testing.T, rules, host, expectations string) *ruletest.Report {
 	t.Helper()
 	r, err := run(t, rules, host, expectations)
 	if err != nil {

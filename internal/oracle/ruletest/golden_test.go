@@ -50,5 +50,5 @@ func run(t *testing.T, rules, description, expectations string) (*ruletest.Repor
 	if err != nil {
 		return nil, err
 	}
-	return ruletest.NewJudge(set, host, ruletest.Described(host)).Run("expect", all)
+	return ruletest.NewRunner(set, host, ruletest.Described(host)).Run("expect", all)
 }

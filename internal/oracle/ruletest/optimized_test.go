@@ -39,11 +39,11 @@ func TestOptimizedRandom(t *testing.T) {
 		if set == nil {
 			t.Fatalf("%v\n%s", list.Err(), rules.String())
 		}
-		plain, err := ruletest.NewJudge(set, host, ruletest.Described(host)).Run("expect", all)
+		plain, err := ruletest.NewRunner(set, host, ruletest.Described(host)).Run("expect", all)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if optimized := sameFate(t, []byte(rules.String()), host, all, plain); len(optimized.Rules) < len(set.Rules) {
+		if optimized := sameOutcome(t, []byte(rules.String()), host, all, plain); len(optimized.Rules) < len(set.Rules) {
 			fewer++
 		}
 		for _, result := range plain.Results {

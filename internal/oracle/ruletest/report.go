@@ -15,11 +15,11 @@ type Report struct {
 
 // Run evaluates all expectations. name is their file's name in messages. It returns
 // Faults for expectations that are impossible on the host.
-func (j *Judge) Run(name string, all []*Expectation) (*Report, error) {
+func (j *Runner) Run(name string, all []*Expectation) (*Report, error) {
 	report := &Report{Name: name}
 	var faults Faults
 	for _, e := range all {
-		result, err := j.Judge(e)
+		result, err := j.RunOne(e)
 		if err != nil {
 			faults = append(faults, fmt.Sprintf("%s:%d:1: %v", name, e.Line, err))
 			continue

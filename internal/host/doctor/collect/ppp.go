@@ -64,7 +64,7 @@ func (r *reader) placeSessions() {
 		}
 		over := devices
 		if len(devices) > 1 {
-			over = r.toldDevices(n.Name, devices)
+			over = r.pppdDevices(n.Name, devices)
 		}
 		if len(over) != 1 {
 			r.lacks("interfaces."+n.Name+".parent", fmt.Errorf("PPPoE sessions run over %s, and no pppd was told which is its own", strings.Join(devices, ", ")))
@@ -78,8 +78,8 @@ func (r *reader) placeSessions() {
 	}
 }
 
-// toldDevices returns the devices that the pppd of an interface was told of.
-func (r *reader) toldDevices(name string, devices []string) (found []string) {
+// pppdDevices returns the devices that the pppd of an interface was told of.
+func (r *reader) pppdDevices(name string, devices []string) (found []string) {
 	for _, word := range r.pppdWords(r.pppd(name)) {
 		if word = strings.TrimPrefix(word, "nic-"); slices.Contains(devices, word) {
 			found = appendNew(found, word)

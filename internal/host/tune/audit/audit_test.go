@@ -17,20 +17,20 @@ import (
 // records are read once for all tests.
 var records = sync.OnceValues(db.Load)
 
-func judge(t *testing.T, name string) *audit.Judge {
+func judge(t *testing.T, name string) *audit.Auditor {
 	t.Helper()
 	d, err := records()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if name == "linux" {
-		return &audit.Judge{DB: d, Target: target.Target{Name: name}}
+		return &audit.Auditor{DB: d, Target: target.Target{Name: name}}
 	}
 	system, err := target.Find(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &audit.Judge{DB: d, Target: system}
+	return &audit.Auditor{DB: d, Target: system}
 }
 
 // TestRead checks that lines with a setting are found among prose, with their line
@@ -319,7 +319,7 @@ func TestJudge(t *testing.T) {
 		{"freebsd-15", "net.inet.ip.portrange.randomtime", "1", audit.Removed, "removed in FreeBSD 15"},
 		{"freebsd-14", "hw.igb.max_interrupt_rate", "16000", audit.Renamed, "renamed to hw.em.max_interrupt_rate"},
 	} {
-		f := judge(t, c.target).Judge(audit.Line{Key: c.key, Value: c.value})
+		f := judge(t, c.target).Check(audit.Line{Key: c.key, Value: c.value})
 		if f.Verdict != c.verdict || !strings.Contains(f.Says(), c.says) {
 			t.Errorf("%s: %s=%s: %s, want %s with %q", c.target, c.key, c.value, f.Says(), c.verdict, c.says)
 		}
@@ -339,7 +339,7 @@ func TestTunable(t *testing.T) {
 		{"freebsd-14", "/etc/sysctl.conf", "net.isr.dispatch", false},
 		{"opnsense-25.7", "/etc/sysctl.conf", "net.isr.maxthreads", false},
 	} {
-		f := judge(t, c.target).Judge(audit.Line{File: c.file, Key: c.key, Value: "-1"})
+		f := judge(t, c.target).Check(audit.Line{File: c.file, Key: c.key, Value: "-1"})
 		if strings.HasPrefix(f.Why, "It has no effect here: it belongs in loader.conf. ") != c.misplaced || f.Verdict != audit.Valid {
 			t.Errorf("%+v: %s", c, f.Says())
 		}
@@ -360,7 +360,7 @@ func TestGuideOfUnknownVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, l := range lines {
-		switch f := j.Judge(l); f.Verdict {
+		switch f := j.Check(l); f.Verdict {
 		case audit.VersionUnknown, audit.Elsewhere, audit.Dangerous, audit.Contradicted:
 		default:
 			t.Errorf("%d: %s=%s: %s", l.Line, l.Key, l.Value, f.Says())
@@ -384,7 +384,7 @@ func TestGuide(t *testing.T) {
 	found := map[string]bool{}
 	for _, l := range lines {
 		found[l.Key] = true
-		if f := j.Judge(l); f.Verdict == audit.Unknown {
+		if f := j.Check(l); f.Verdict == audit.Unknown {
 			t.Errorf("%d: %s=%s: %s", l.Line, l.Key, l.Value, f.Says())
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // options judges the options of ifconfig in a line of rc.conf that also has addresses.
 // The verdict is the worst of theirs.
-func (j *Judge) options(l Line) Finding {
+func (j *Auditor) options(l Line) Finding {
 	f := Finding{Line: l}
 	worst := len(severity)
 	var why []string
@@ -66,7 +66,7 @@ var interfaceOptions = map[string]struct {
 }
 
 // optionRecord returns the record of an option, nil for none.
-func (j *Judge) optionRecord(key string) *db.Record {
+func (j *Auditor) optionRecord(key string) *db.Record {
 	for _, r := range j.DB.ByKey(key) {
 		if r.System == "freebsd" {
 			return r

@@ -12,13 +12,13 @@ import (
 )
 
 // NoVersion reports whether weir does not know which keys the target has.
-func (j *Judge) NoVersion() bool { return j.Target.Family() != linux && j.Target.Base == "" }
+func (j *Auditor) NoVersion() bool { return j.Target.Family() != linux && j.Target.Base == "" }
 
 // anyVersion judges a line for a target of unknown version. It says what the value does,
 // because that holds for every version. It does not say whether the key exists and what
 // its default is.
-func (j *Judge) anyVersion(r *db.Record, l Line) (Verdict, string) {
-	if r.Account == db.Elsewhere || r.Account == db.Refused && advises(r, l.Value) {
+func (j *Auditor) anyVersion(r *db.Record, l Line) (Verdict, string) {
+	if r.Account == db.Elsewhere || r.Account == db.Refused && isAdvised(r, l.Value) {
 		if verdict, why := j.verdict(r, l.Value); verdict != IsDefault && verdict != Valid {
 			return verdict, why
 		}
@@ -40,13 +40,13 @@ var iflibForm = regexp.MustCompile(`^dev\.([a-z0-9_]+?)\.[0-9%d]+\.iflib\.`)
 
 // missing judges a key that the target does not have yet, or not for the driver that it
 // names.
-func (j *Judge) missing(r *db.Record, l Line) (verdict Verdict, detail, why string, missing bool) {
+func (j *Auditor) missing(r *db.Record, l Line) (verdict Verdict, detail, why string, missing bool) {
 	if r.System == linux {
 		return "", "", "", false
 	}
 	first, err := strconv.Atoi(r.Since)
 	if err == nil && j.Target.Major() < first {
-		return Added, "FreeBSD " + r.Since, j.older() + sentence(r), true
+		return Added, "FreeBSD " + r.Since, j.tooOld() + sentence(r), true
 	}
 	m := iflibForm.FindStringSubmatch(l.Key)
 	if m == nil {
@@ -59,21 +59,21 @@ func (j *Judge) missing(r *db.Record, l Line) (verdict Verdict, detail, why stri
 	case known.Oldest == 0:
 		return Unknown, "", "no source was found in which iflib(9) drives " + m[1] + ", and only drivers that it drives have keys with iflib in them", true
 	case j.Target.Major() < known.Since:
-		return Added, fmt.Sprintf("FreeBSD %d", known.Since), j.older() + sentence(r), true
+		return Added, fmt.Sprintf("FreeBSD %d", known.Since), j.tooOld() + sentence(r), true
 	}
 	return Unknown, "", fmt.Sprintf("no source of FreeBSD %d was found in which iflib(9) drives %s; the oldest is of FreeBSD %d", j.Target.Major(), m[1], known.Oldest), true
 }
 
-// older says that the target is too old.
-func (j *Judge) older() string {
+// tooOld says that the target is too old.
+func (j *Auditor) tooOld() string {
 	if j.Target.Family() == "freebsd" {
 		return "This version does not have it. "
 	}
 	return fmt.Sprintf("%s is built on FreeBSD %s, which does not have it. ", j.Target.Name, j.Target.Base)
 }
 
-// stranger says whose key it is, for a key without a record for the target.
-func (j *Judge) stranger(key string) string {
+// unknownKey says whose key it is, for a key without a record for the target.
+func (j *Auditor) unknownKey(key string) string {
 	if j.Target.Family() == linux {
 		for _, r := range j.DB.Match(key) {
 			if r.System != linux && r.System != "any" && (!r.Pattern() || freebsdForm.MatchString(key)) {
@@ -114,7 +114,7 @@ func nearest(setting string) string {
 
 // counterpart returns a FreeBSD key whose record names a Linux key as the nearest. It
 // prefers a record that names nothing else, then the first. It returns "" for none.
-func (j *Judge) counterpart(key string) string {
+func (j *Auditor) counterpart(key string) string {
 	first := ""
 	for _, r := range j.DB.Records {
 		if r.System != "freebsd" || r.Row == nil || r.Account != db.Kept && r.Account != db.Refused {

@@ -138,8 +138,8 @@ func (a *advised) setTo(r *db.Record, in *Inputs) string {
 	return a.value(in)
 }
 
-// enough reports whether a target's default exceeds the value.
-func (a *advised) enough(standard, value string) bool {
+// suffices reports whether a target's default exceeds the value.
+func (a *advised) suffices(standard, value string) bool {
 	more, err := strconv.ParseUint(standard, 10, 64)
 	if err != nil || !a.least {
 		return false

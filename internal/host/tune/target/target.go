@@ -136,9 +136,9 @@ func (d *data) span(sources []string) (first, last int) {
 	return first, last
 }
 
-// drives reports whether iflib(9) drives a driver's cards on a target. If the target's
+// usesIflib reports whether iflib(9) drives a driver's cards on a target. If the target's
 // version is unknown, it reports whether it does on any.
-func (d *data) drives(t Target, driver string) bool {
+func (d *data) usesIflib(t Target, driver string) bool {
 	first, last := d.span(d.drivers[driver])
 	major := t.Major()
 	return first > 0 && (major == 0 || first <= major && major <= last)
@@ -157,7 +157,7 @@ func FindIflib(t Target, driver string) (Iflib, error) {
 	if err != nil {
 		return Iflib{}, err
 	}
-	i := Iflib{Drives: known.drives(t, driver)}
+	i := Iflib{Drives: known.usesIflib(t, driver)}
 	i.Oldest, _ = known.span(known.drivers[driver])
 	i.Since = known.iflibSince()
 	return i, nil

@@ -103,7 +103,7 @@ func (p *printer) driver() {
 	if p.in.Role != db.Forwarder || p.in.Driver == "" || major > 0 && major < p.known.iflibSince() {
 		return
 	}
-	if !p.known.drives(p.target, p.in.Driver) {
+	if !p.known.usesIflib(p.target, p.in.Driver) {
 		fmt.Fprintf(&p.text, "# Nothing for queues: no public source shows that iflib(9) drives %s", p.in.Driver)
 		if major > 0 {
 			fmt.Fprintf(&p.text, " on FreeBSD %d", major)
@@ -117,7 +117,7 @@ func (p *printer) file(place, title string) error {
 	first := true
 	for i := range advice {
 		a := &advice[i]
-		if a.place != place || a.role != p.in.Role || !a.wanted(p.target, p.in) || a.iflib && !p.known.drives(p.target, p.in.Driver) {
+		if a.place != place || a.role != p.in.Role || !a.wanted(p.target, p.in) || a.iflib && !p.known.usesIflib(p.target, p.in.Driver) {
 			continue
 		}
 		p.any = true
@@ -156,7 +156,7 @@ func (p *printer) setting(a *advised) error {
 		fmt.Fprintf(&p.text, "# Not written: no public source of FreeBSD %d was found to have %s.\n", major, p.key(a, 0))
 	case Default(r, p.target) == value:
 		fmt.Fprintf(&p.text, "# The default here: %s=%s\n", p.key(a, 0), value)
-	case a.enough(Default(r, p.target), value):
+	case a.suffices(Default(r, p.target), value):
 		fmt.Fprintf(&p.text, "# The default here is larger, so it stays: %s=%s\n", p.key(a, 0), Default(r, p.target))
 	case a.comment(p.target, p.in) != "":
 		fmt.Fprintf(&p.text, "# %s; to try:\n", a.comment(p.target, p.in))

@@ -12,20 +12,20 @@ import (
 	"weir/pf/resolve"
 )
 
-// A Judge evaluates rules for packets.
-type Judge struct {
+// A Runner evaluates rules for packets.
+type Runner struct {
 	host  *resolve.Host
 	rules *resolve.Ruleset
 	box   *model.Box
 }
 
-// NewJudge makes a judge of rules on a host with these routes; Described returns those of
+// NewRunner returns a Runner for rules on a host with these routes; Described returns those of
 // the description.
-func NewJudge(rules *resolve.Ruleset, host *resolve.Host, route Router) *Judge {
+func NewRunner(rules *resolve.Ruleset, host *resolve.Host, route Router) *Runner {
 	if host == nil {
 		host = &resolve.Host{}
 	}
-	return &Judge{host: host, rules: rules, box: box(host, rules.Options.Groups, route)}
+	return &Runner{host: host, rules: rules, box: box(host, rules.Options.Groups, route)}
 }
 
 // A Result is the result for an expectation's packet. If the packet may take one of
@@ -75,15 +75,15 @@ type Rule struct {
 	Labels []string `json:"labels,omitempty"`
 }
 
-// Judge evaluates the rules for the packet of an expectation. It returns an error if the
+// RunOne evaluates the rules for the packet of an expectation. It returns an error if the
 // expectation names an interface that the host does not have.
-func (j *Judge) Judge(e *Expectation) (*Result, error) {
+func (j *Runner) RunOne(e *Expectation) (*Result, error) {
 	index, err := interfaceIndex(j.host, e.In)
 	if err != nil {
 		return nil, err
 	}
 	r := &Result{Expectation: e}
-	ways := model.New(j.box, j.rules, 0).AskAll(&model.Frame{Interface: index, Mark: uint32(e.Packet.Mark), Bytes: e.Packet.Bytes()})
+	ways := model.New(j.box, j.rules, 0).TraceAll(&model.Frame{Interface: index, Mark: uint32(e.Packet.Mark), Bytes: e.Packet.Bytes()})
 	for i := range ways {
 		o := j.outcome(&ways[i], &e.Packet)
 		failures := compare(e, o, &ways[i])
@@ -95,7 +95,7 @@ func (j *Judge) Judge(e *Expectation) (*Result, error) {
 }
 
 // outcome describes a forwarding in the words of an expectation.
-func (j *Judge) outcome(f *model.Forwarding, p *Packet) *Outcome {
+func (j *Runner) outcome(f *model.Forwarding, p *Packet) *Outcome {
 	o := &Outcome{
 		Verdict: Block, Reason: f.Reason.String(), Answer: answerOf(f.Answer),
 		State: f.State, Tag: f.Tag, Mark: Mark(f.Mark), Prio: f.Prio, Queue: f.Queue, Log: f.In.Log || f.Out.Log,
@@ -117,7 +117,7 @@ func (j *Judge) outcome(f *model.Forwarding, p *Packet) *Outcome {
 	return o
 }
 
-func (j *Judge) rule(r *resolve.Rule) *Rule {
+func (j *Runner) rule(r *resolve.Rule) *Rule {
 	if r == nil {
 		return nil
 	}

@@ -50,17 +50,17 @@ func (f *Finding) Says() string {
 	return string(f.Verdict) + ": " + f.Why
 }
 
-// A Judge judges lines for a target, with the records of the database.
-type Judge struct {
+// An Auditor judges lines for a target, with the records of the database.
+type Auditor struct {
 	DB     *db.DB
 	Target target.Target
 }
 
 // Known reports whether the database has a key.
-func (j *Judge) Known(key string) bool { return j.pick(key) != nil }
+func (j *Auditor) Known(key string) bool { return j.pick(key) != nil }
 
-// Judge returns the finding for a line.
-func (j *Judge) Judge(l Line) Finding {
+// Check returns the finding for a line.
+func (j *Auditor) Check(l Line) Finding {
 	f := Finding{Line: l}
 	if strings.HasPrefix(l.Key, "ifconfig_") && j.Target.Family() != linux {
 		f = j.options(l)
@@ -72,10 +72,10 @@ func (j *Judge) Judge(l Line) Finding {
 	r := j.pick(l.Key)
 	switch {
 	case r == nil:
-		f.Verdict, f.Why = Unknown, j.stranger(l.Key)
+		f.Verdict, f.Why = Unknown, j.unknownKey(l.Key)
 		return f
 	case r.Inert:
-		f.Verdict, f.Detail, f.Why = inert(r)
+		f.Verdict, f.Detail, f.Why = ineffective(r)
 		return f
 	case j.NoVersion():
 		f.Verdict, f.Why = j.anyVersion(r, l)
@@ -85,7 +85,7 @@ func (j *Judge) Judge(l Line) Finding {
 		f.Verdict, f.Detail, f.Why = verdict, detail, why
 		return f
 	}
-	if since, gone := j.gone(r); gone {
+	if since, gone := j.isRemoved(r); gone {
 		f.Verdict, f.Detail, f.Why = Removed, since, r.Reason
 		if r.Renamed != "" {
 			f.Verdict, f.Detail, f.Why = Renamed, ofDriver(r.Renamed, l.Key), fmt.Sprintf("%s does not have it. %s", since, r.Reason)
@@ -102,8 +102,8 @@ func (j *Judge) Judge(l Line) Finding {
 	return f
 }
 
-// inert judges a name that sets nothing in any version.
-func inert(r *db.Record) (verdict Verdict, heir, why string) {
+// ineffective judges a name that sets nothing in any version.
+func ineffective(r *db.Record) (verdict Verdict, heir, why string) {
 	if r.Renamed != "" {
 		return Renamed, r.Renamed, r.Reason
 	}
@@ -111,8 +111,8 @@ func inert(r *db.Record) (verdict Verdict, heir, why string) {
 }
 
 // verdict returns the verdict for a record that the target has.
-func (j *Judge) verdict(r *db.Record, value string) (Verdict, string) {
-	refused := r.Account == db.Refused && advises(r, value)
+func (j *Auditor) verdict(r *db.Record, value string) (Verdict, string) {
+	refused := r.Account == db.Refused && isAdvised(r, value)
 	switch {
 	case r.Account == db.Elsewhere:
 		return Elsewhere, strings.TrimPrefix(r.Reason, "not a router's business: ")
@@ -127,9 +127,9 @@ func (j *Judge) verdict(r *db.Record, value string) (Verdict, string) {
 	case j.isDefault(r, value):
 		return IsDefault, "the system sets " + value + " by itself"
 	case r.Role == db.Endpoint:
-		return EndpointOnly, "affects connections that end on the host, not forwarded ones. " + said(r, value)
+		return EndpointOnly, "affects connections that end on the host, not forwarded ones. " + recordText(r, value)
 	}
-	return Valid, said(r, value)
+	return Valid, recordText(r, value)
 }
 
 // opposite maps a switch's value to the other one.
@@ -151,11 +151,11 @@ func against(r *db.Record, value string) string {
 	return ""
 }
 
-// contrary says that a switch is set to the opposite of the record's value.
-func contrary(r *db.Record, value string) string {
+// oppositeText says that a switch is set to the opposite of the record's value.
+func oppositeText(r *db.Record, value string) string {
 	other := opposite[strings.ToUpper(value)]
 	switch {
-	case r.Account != db.Kept || r.Pattern() || other == "" || advises(r, value) || !advises(r, other):
+	case r.Account != db.Kept || r.Pattern() || other == "" || isAdvised(r, value) || !isAdvised(r, other):
 		return ""
 	case r.Row != nil:
 		return "The guide has " + other + ". "
@@ -163,10 +163,10 @@ func contrary(r *db.Record, value string) string {
 	return "The opposite is set here. About " + other + " weir says: "
 }
 
-// said returns a record's own text for a value. If the value is the opposite one, the text
+// recordText returns a record's own text for a value. If the value is the opposite one, the text
 // does not call it the default.
-func said(r *db.Record, value string) string {
-	other := contrary(r, value)
+func recordText(r *db.Record, value string) string {
+	other := oppositeText(r, value)
 	if other == "" {
 		return sentence(r)
 	}
@@ -206,9 +206,9 @@ func sentence(r *db.Record) string {
 // linux is the system whose versions are kernel versions.
 const linux = "linux"
 
-// gone reports whether the target is newer than the last version with the key, and the
+// isRemoved reports whether the target is newer than the last version with the key, and the
 // version that removed it.
-func (j *Judge) gone(r *db.Record) (since string, gone bool) {
+func (j *Auditor) isRemoved(r *db.Record) (since string, gone bool) {
 	if r.System == linux {
 		return "Linux, after " + r.Until, r.Account == db.Obsolete
 	}
@@ -221,7 +221,7 @@ func (j *Judge) gone(r *db.Record) (since string, gone bool) {
 
 // isDefault reports whether a value is the target's default. For a family of keys it
 // cannot tell.
-func (j *Judge) isDefault(r *db.Record, value string) bool {
+func (j *Auditor) isDefault(r *db.Record, value string) bool {
 	if r.System == linux {
 		return !r.Pattern() && strings.Join(strings.Fields(r.Default), " ") == strings.Join(strings.Fields(value), " ")
 	}
@@ -238,9 +238,9 @@ func refusedValues(r *db.Record) string {
 	return strings.ReplaceAll(strings.ReplaceAll(values, "[off] ", ""), " | ", " or ")
 }
 
-// advises reports whether a value is one that a record is about. Other values are not
+// isAdvised reports whether a value is one that a record is about. Other values are not
 // refused.
-func advises(r *db.Record, value string) bool {
+func isAdvised(r *db.Record, value string) bool {
 	values := refusedValues(r)
 	for v := range strings.SplitSeq(values, " or ") {
 		if strings.TrimSpace(v) == value {
@@ -252,7 +252,7 @@ func advises(r *db.Record, value string) bool {
 
 // pick returns the record for a key. A record of the target's own family comes before
 // FreeBSD's. Records of other systems do not count for its files.
-func (j *Judge) pick(key string) *db.Record {
+func (j *Auditor) pick(key string) *db.Record {
 	var base *db.Record
 	for _, r := range j.DB.Match(key) {
 		switch {
