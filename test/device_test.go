@@ -52,6 +52,57 @@ pass on lan0
 	})
 }
 
+//	lan eth0 ── lan0 fw wan0 ── wan
+//	    dmz  ── dmz0          (index 20000; dmz1 with 20001 comes later)
+//
+// An interface whose index is too high has programs, which drop its packets. weir says so.
+// Everything else goes on.
+func TestIndexIsTooHigh(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.IP(lab.FW, "link add dmz0 index 20000 type veth peer name dmz netns "+b.Namespace(lab.LAN))
+		b.Address(lab.FW, "dmz0", "10.9.0.1/24")
+		b.Address(lab.LAN, "dmz", "10.9.0.2/24")
+		a := b.WeirRun("set skip on lo\npass\n")
+		b.IP(lab.FW, "link add dmz1 index 20001 type veth peer name dmz2", "link set dmz1 up")
+		b.AwaitHook("dmz1")
+		for _, name := range []string{"dmz0", "dmz1"} {
+			if h := b.Hooks()[name]; h.Hook != "tcx" || !strings.Contains(h.Why, "packets are dropped: its index is 2000") {
+				b.Errorf("%s has %+v", name, h)
+			}
+		}
+		if out, err := b.Try(lab.LAN, "ping", "-n", "-c", "2", "-i", "0.1", "-W", "1", "10.9.0.1"); err == nil {
+			b.Errorf("ping through dmz0 is answered:\n%s", out)
+		}
+		if b.Packets("(others)", reason.Interface) == 0 {
+			b.Errorf("the others have counted no packet of an unknown interface:\n%s", b.Weir("info"))
+		}
+		b.Ping(lab.LAN, fwLAN, 2)
+		b.IP(lab.FW, "link del dmz1", "link del dmz0")
+		b.Until(10*time.Second, "both are forgotten", func() bool { return len(b.Hooks()) == 3 }) // lo, lan0, wan0
+		if said := a.Said(); strings.Contains(said, "weir: error") {
+			b.Errorf("weir said\n%s", said)
+		}
+	})
+}
+
+//	fw: 4,200 addresses
+//
+// A box with more addresses than weir handles is filtered. weir says what it does not know.
+func TestAddressesAreTooMany(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	var batch strings.Builder
+	for i := range 4200 {
+		fmt.Fprintf(&batch, "address add 10.8.%d.%d/32 dev lo\n", i>>8, i&255)
+	}
+	b.Run(lab.FW, "ip", "-batch", b.Rules(batch.String()))
+	a := b.WeirRun(gatewayConf(t))
+	if !strings.Contains(a.Said(), "more addresses than weir handles") || !strings.Contains(a.Said(), "room for 4096") {
+		b.Errorf("weir said\n%s", a.Said())
+	}
+	b.Ping(lab.LAN, wanHost, 2)
+}
+
 //	lan eth0 ── lan0 fw wan0 ── wan       fw: no default route
 //	    dmz  ── dmz0          (goes)
 //

@@ -23,14 +23,23 @@ func (b *box) choose(m *machine) {
 // chooseOne chooses the hook of one interface. Bridge ports get none.
 func (b *box) chooseOne(l *netif.Link) {
 	c := Choose(l, b.cfg.Mode)
-	if c.Hook == XDP {
+	if c.Hook == XDP && l.Index < dataplane.MaxIfindex {
 		if err := b.keepTags(l); err != nil {
 			c = Choice{TCX, err.Error()}
 		}
 	}
+	if c.Hook != NoHook && l.Index >= dataplane.MaxIfindex {
+		c = Choice{TCX, unknownIndex(l)}
+	}
 	if c.Hook != NoHook {
 		b.hooks[l.Index] = hooked{Choice: c}
 	}
+}
+
+// unknownIndex says why an interface's packets are dropped if its index is too high. Its
+// programs do that, so they are attached all the same.
+func unknownIndex(l *netif.Link) string {
+	return fmt.Sprintf("its packets are dropped: its index is %d, weir handles up to %d; create it with a lower index or restart the machine", l.Index, dataplane.MaxIfindex-1)
 }
 
 // keepTags makes an interface leave VLAN tags in the frame. XDP does not see a tag that

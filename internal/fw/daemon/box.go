@@ -48,7 +48,8 @@ type box struct {
 	hooks      map[int]hooked                 // interfaces that have programs, by index
 	tables     map[string]*rundir.TableRecord // of tables that were changed at run time
 
-	prefetchFailed error // why prefetching could not be switched on; already logged
+	manyAddresses  string // the last warning about too many addresses
+	prefetchFailed error  // why prefetching could not be switched on; already logged
 }
 
 // hooked is an interface that has programs.
@@ -305,13 +306,34 @@ func (b *box) setInterfaces(m *machine, known map[int]bool) error {
 			addresses = append(addresses, dataplane.Address{Prefix: a.Prefix, Ifindex: l.Index})
 		}
 	}
-	if err := b.dp.SetAddresses(addresses); err != nil {
+	return b.setAddresses(addresses)
+}
+
+// setAddresses tells the dataplane the box's addresses. Some have no room if there are too
+// many. That is only a warning: the box must be filtered all the same.
+func (b *box) setAddresses(addresses []dataplane.Address) error {
+	err := b.dp.SetAddresses(addresses)
+	var many *dataplane.AddressesError
+	if errors.As(err, &many) {
+		if b.manyAddresses != err.Error() {
+			b.cfg.Log.Warn("this box has more addresses than weir handles: frames that claim the rest as their source are not dropped", "error", err)
+		}
+		b.manyAddresses = err.Error()
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("update the box's addresses: %w", err)
 	}
+	b.manyAddresses = ""
 	return nil
 }
 
+// setInterface tells the dataplane what it must know of an interface. It cannot know
+// interfaces with a high index (unknownIndex).
 func (b *box) setInterface(l *netif.Link) error {
+	if l.Index >= dataplane.MaxIfindex {
+		return nil
+	}
 	h := b.hooks[l.Index]
 	now, err := describe(l, h.Hook == XDP || h.parent.by != "", b.rules.skips(l, b.host))
 	if err != nil {
@@ -354,7 +376,7 @@ func describe(l *netif.Link, xdp, skip bool) (dataplane.Interface, error) {
 		}
 	}
 	i := dataplane.Interface{MAC: l.MAC, MTU: uint32(l.MTU), Flags: flags}
-	if l.Kind == netif.VLAN {
+	if l.Kind == netif.VLAN && l.Parent < dataplane.MaxIfindex { // otherwise the stack sends its frames
 		i.Parent, i.Tag, i.TagType = l.Parent, l.Tag, l.TagType
 	}
 	return i, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"weir/internal/fw/dataplane"
 	"weir/internal/host/netif"
 )
 
@@ -118,6 +119,8 @@ func (b *box) parentHookOf(l *netif.Link, links map[int]*netif.Link) parentHook 
 func whyStack(l, parent *netif.Link) string {
 	const vlanID = 0x0fff
 	switch {
+	case l.Index >= dataplane.MaxIfindex:
+		return unknownIndex(l)
 	case !l.Up:
 		return l.Name + " is down"
 	case l.Master != 0:

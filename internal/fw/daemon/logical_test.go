@@ -43,6 +43,10 @@ func TestWhichVLANsXDPHandles(t *testing.T) {
 		{name: "with another MAC", hook: XDP, vlan: vlan(func(l *netif.Link) { l.MAC = net.HardwareAddr{2, 0, 0, 0, 0, 2} }), why: "eth0.10 has another MAC address than eth0"},
 		{name: "with tags", hook: XDP, vlan: vlan(func(l *netif.Link) { l.KeepsTag = true }), why: "eth0.10 leaves tags in its frames (reorder_hdr off)"},
 		{name: "of id 0", hook: XDP, vlan: vlan(func(l *netif.Link) { l.Tag = 5 << 13 }), why: "a tag with VLAN id 0 is a priority"},
+		{
+			name: "of a high index", hook: XDP, vlan: vlan(func(l *netif.Link) { l.Index = 20000 }),
+			why: "its packets are dropped: its index is 20000, weir handles up to 16383; create it with a lower index or restart the machine",
+		},
 	} {
 		b := &box{hooks: map[int]hooked{2: {Choice: Choice{Hook: test.hook}}, 3: {}, 4: {}}}
 		links := map[int]*netif.Link{2: eth(), 3: test.vlan, 4: inner}

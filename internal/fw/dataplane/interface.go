@@ -32,8 +32,9 @@ const (
 	InterfaceStacked                             // gives packets on to the device below it
 )
 
-// MaxIfindex is one more than the highest interface index that weir can handle. Packets
-// of other interfaces are dropped with reason "interface".
+// MaxIfindex is one more than the highest interface index that weir can handle. If
+// programs are attached to another interface, they drop its packets with reason
+// "interface".
 const MaxIfindex = limits.MaxIfindex
 
 // MaxInterfaces is how many interfaces have their own counters. The rest are counted
@@ -97,6 +98,9 @@ func (d *Dataplane) setFlags(raw *xdpInterface, flags InterfaceFlags) {
 // counters and its index. So the states of link-local addresses on it end, and no tagged
 // frame belongs to it any more.
 func (d *Dataplane) RemoveInterface(ifindex int) error {
+	if ifindex >= MaxIfindex {
+		return nil // it was never known
+	}
 	raw, err := d.interfaceAt(ifindex)
 	if err != nil {
 		return err

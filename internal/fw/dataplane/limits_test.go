@@ -2,7 +2,9 @@ package dataplane
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -201,5 +203,26 @@ func TestManyInterfaces(t *testing.T) {
 	others := all[len(all)-1]
 	if len(all) != MaxInterfaces || others.Ifindex != 0 || others.Reasons[reason.Interface].Packets != 1 || others.Reasons[reason.Rule].Packets != 1 {
 		t.Errorf("%d interfaces are counted, the last as %+v", len(all), others)
+	}
+}
+
+// TestManyAddresses checks that a full table takes as many addresses as it has room for,
+// and that others take their place later.
+func TestManyAddresses(t *testing.T) {
+	n := newNet(t)
+	d := build(t, n.blank())
+	const room, more = 4096, 4
+	var addresses []Address
+	for i := range room + more {
+		addresses = append(addresses, Address{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 32), n.lan0})
+	}
+	var full *AddressesError
+	if err := d.SetAddresses(addresses); !errors.As(err, &full) || full.Left != more || full.Room != room {
+		t.Errorf("%d addresses: %v", len(addresses), err)
+	}
+	check(t, d.SetAddresses(addresses[more:]))
+	var owner uint32
+	for _, a := range []Address{addresses[more], addresses[room+more-1]} {
+		check(t, d.tables.maps[mapAddresses].Lookup(rawAddr(a.Addr()), &owner))
 	}
 }
