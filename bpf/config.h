@@ -107,6 +107,14 @@ enum mark {
 #define QOS_PRIO_MASK	   0x7
 #define QOS_QUEUE_SHIFT	   16
 
+/* Bits of the mark that the rules on the way out have set on a packet without a state.
+ * The packet gets them where it leaves: they must not steer its route, by which those
+ * rules were chosen. */
+struct out_mark {
+	__u32 bits;
+	__u32 mask;
+};
+
 /* What XDP leaves in front of a frame for TCX ingress of the frame's interface: the
  * device itself, or a VLAN device on it. */
 struct metadata {
@@ -115,6 +123,7 @@ struct metadata {
 	__u32 number;  /* METADATA_REDIRECT, and of the packet's state; 0: none	*/
 	__u32 ifindex; /* of that interface; no other one accepts it */
 	__u32 qos;     /* for skb->priority: QOS_*				*/
+	struct out_mark out; /* valid iff TCX redirects it and it has no state */
 };
 #define METADATA_REDIRECT  0x80000000u /* TCX ingress redirects it */
 #define METADATA_MAGIC	   0x77656972u

@@ -121,25 +121,28 @@ static __noinline __u32 tc_nexthop(struct __sk_buff *skb, struct packet *p)
 
 /* Like tc_redirect_state(), for packets without a state and ICMP errors of one. The
  * packet is already as it will leave, except for TTL and MACs. */
-static __noinline int tc_redirect_stateless(struct __sk_buff *skb, struct packet *p, __u32 number)
+static __noinline int tc_redirect_stateless(struct __sk_buff *skb, struct packet *p, __u32 number,
+					    const struct out_mark *out)
 {
+	struct scratch *s = scratch_get();
 	const struct interface *i;
 	struct headers h;
 	struct nexthop *n;
 	enum reason r;
 
-	if (!p)
+	if (!p || !s || !out)
 		return HOOK_DROP;
 	i = interface_get(p->ifindex);
 	if (!i)
 		return HOOK_DROP;
+	s->out_mark = *out;
 	if (headers_reload(&h, p, hook_data(skb), hook_data_end(skb)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	n = nexthop_get(number);
 	r = number ? fast_obstacle(skb, p, n) : REASON_UP_NEIGHBOUR;
 	if (r != UNDECIDED)
 		return handoff_forward(skb, p, i, 0, 0, r);
-	if (handoff_onward(skb, p, n))
+	if (handoff_onward(skb, s, p, n))
 		return count_verdict(i, REASON_MARK_TAKEN, p->length);
 	rewrite_ttl(&h, p);
 	return fast_send(skb, &h, p, i, n, REASON_MARKED, PATH_COUNTED);
@@ -147,6 +150,7 @@ static __noinline int tc_redirect_stateless(struct __sk_buff *skb, struct packet
 
 static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interface *i, struct packet *p)
 {
+	int by_xdp = (i->flags & (INTERFACE_XDP | INTERFACE_BARE)) == INTERFACE_XDP;
 	struct headers h;
 	enum reason r;
 	struct metadata m;
@@ -162,7 +166,7 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 	p->ifindex = hook_ifindex(skb);
 	/* if a frame still has a priority tag, the data in front of it is not weir's:
 	 * XDP does not touch such frames */
-	if (i->flags & INTERFACE_XDP && !skb->vlan_present && !hook_metadata(skb, &m)) {
+	if (by_xdp && !skb->vlan_present && !hook_metadata(skb, &m)) {
 		hook_prioritize(skb, m.qos);
 		skb->mark |= m.mark;
 		if (!(m.number & METADATA_REDIRECT))
@@ -172,10 +176,13 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 			return count_verdict(i, r, hook_length(skb));
 		if (m.number & MAX_NUMBER)
 			return tc_redirect_state(skb, p, m.number & MAX_NUMBER);
-		return tc_redirect_stateless(skb, p, tc_nexthop(skb, p));
+		return tc_redirect_stateless(skb, p, tc_nexthop(skb, p), &m.out);
 	}
+	/* the stack removes it, too, but a redirect would keep it */
+	if (skb->vlan_present && bpf_skb_vlan_pop(skb))
+		return count_verdict(i, REASON_INTERNAL, hook_length(skb));
 	r = tc_parse(skb, p, 1);
-	if ((i->flags & (INTERFACE_XDP | INTERFACE_BARE)) == INTERFACE_XDP && r <= REASON_LAST_PASS)
+	if (by_xdp && r <= REASON_LAST_PASS)
 		return HOOK_PASS; /* XDP counted it */
 	if (r != UNDECIDED)
 		return count_verdict(i, r, hook_length(skb));

@@ -262,7 +262,7 @@ func TestTaggedFrames(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun("pass\n")
 		b.Ping(lab.LAN, fwLAN, 1)
-		seen := b.Start(lab.WAN, "tcpdump", "-n", "-l", "--immediate-mode", "-i", "eth0", "icmp")
+		seen := b.Start(lab.WAN, "tcpdump", "-e", "-n", "-l", "--immediate-mode", "-i", "eth0", "icmp or vlan")
 		b.Until(10*time.Second, "tcpdump listens", func() bool { return strings.Contains(seen.Said(), "listening on") })
 		b.Run(lab.LAN, "/usr/bin/python3", "-c", tagged) // the distribution's, which has scapy
 		b.Until(10*time.Second, "pings with a priority tag pass", func() bool {
@@ -272,6 +272,9 @@ func TestTaggedFrames(t *testing.T) {
 			if strings.Contains(seen.Said(), fmt.Sprintf("id %d,", id)) {
 				b.Errorf("tcpdump saw a tagged frame's packet:\n%s", seen.Said())
 			}
+		}
+		if strings.Contains(seen.Said(), "vlan 0") {
+			b.Errorf("a priority tag has crossed the router:\n%s", seen.Said())
 		}
 	})
 }

@@ -22,4 +22,10 @@ static __always_inline __u32 mark_set(__u32 mark, enum mark value)
 	return (mark & ~mark_mask) | mark_bits(value);
 }
 
+/* Returns the mark with which a packet without a state leaves. */
+static __always_inline __u32 mark_leaving(__u32 mark, const struct out_mark *out)
+{
+	return (mark & ~out->mask) | out->bits;
+}
+
 #endif

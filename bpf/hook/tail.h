@@ -3,9 +3,9 @@
  * The programs behind the tail call. The fast path has what every packet of a known
  * connection needs. Everything rarer is here, so that the fast path pays for it neither
  * in stack nor in instruction cache. Only one program has the rules, because they cost
- * the verifier much time; packets that turn out to need them go on there. The capturing
- * program calls the entry program's path; otherwise no program behind a tail call calls
- * another.
+ * the verifier much time. Packets of the error and slow programs that turn out to need
+ * them take a second tail call, to miss. The capturing program has the entry program's
+ * path in it, with its tail calls. There are no others.
  */
 #ifndef WEIR_HOOK_TAIL_H
 #define WEIR_HOOK_TAIL_H

@@ -81,11 +81,13 @@ static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, const struct 
 }
 
 /* Only XDP leaves a redirect to another program. */
-static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, const struct packet *p)
+static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, const struct packet *p,
+						 const struct out_mark *out)
 {
 	(void)ctx;
 	(void)number;
 	(void)p;
+	(void)out;
 	return -1;
 }
 

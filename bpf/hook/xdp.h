@@ -63,6 +63,7 @@ static __always_inline struct metadata *hook_front(hook_ctx *ctx, const struct p
 	m->magic = METADATA_MAGIC;
 	m->ifindex = p->ifindex;
 	m->qos = p->qos;
+	m->out = (struct out_mark){}; /* no garbage: the kernel compares it when it merges packets */
 	return m;
 }
 
@@ -78,9 +79,10 @@ static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, const struct 
 	return 0;
 }
 
-/* Passes the packet to TCX ingress, which redirects it. number: of its state, 0: none. <
- * 0: it cannot. */
-static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, const struct packet *p)
+/* Passes the packet to TCX ingress, which redirects it. number: of its state; 0: none,
+ * then out is what it leaves with. < 0: it cannot. */
+static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, const struct packet *p,
+						 const struct out_mark *out)
 {
 	struct metadata *m = hook_front(ctx, p);
 
@@ -88,6 +90,8 @@ static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, co
 		return -1;
 	m->mark = p->mark;
 	m->number = METADATA_REDIRECT | number;
+	if (out)
+		m->out = *out;
 	return 0;
 }
 

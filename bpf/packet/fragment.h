@@ -27,7 +27,8 @@ struct fragment_entry {
 	__u32 state;   /* index << 1 | direction; 0: the first was passed without a state */
 	__u32 path;    /* counted under, if state is 0			   */
 	__u32 started; /* tick							   */
-	__u32 mark;    /* of the first, if state is 0				   */
+	__u32 mark;    /* that the first was routed by, if state is 0		   */
+	struct out_mark out; /* with which it left, if state is 0		   */
 	__u32 ranges;  /* number of ranges in use				   */
 	struct {
 		__u16 start, end; /* in units of 8 bytes, without end */
@@ -80,6 +81,7 @@ __noinline enum reason fragment_remember(struct scratch *s)
 	fresh.state = s->state;
 	fresh.path = s->path;
 	fresh.mark = s->packet.mark;
+	fresh.out = s->out_mark;
 	fresh.started = shared.now;
 	fresh.ranges = 1;
 	fresh.range[0].end = fragment_end(&s->packet);
@@ -216,8 +218,10 @@ __noinline enum reason fragment_follow(struct scratch *s)
 	end = fragment_end(&s->packet);
 	s->state = e->state;
 	s->path = e->path;
-	if (!e->state)
+	if (!e->state) {
 		s->packet.mark = e->mark;
+		s->out_mark = e->out;
+	}
 	if (!fragment_lock(e))
 		return REASON_STATE_BUSY;
 	r = fragment_add(e, start, end);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The packet's descriptor. Only packet/parse.h fills it. */
+/* The packet's descriptor. packet/parse.h fills it. Later steps set qos, the mark that it is
+ * routed by, and the tuple of a translated ICMP error. */
 #ifndef WEIR_PACKET_PACKET_H
 #define WEIR_PACKET_PACKET_H
 

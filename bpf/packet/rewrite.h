@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The only code that writes into frames: addresses, ports, checksums, TTL. */
+/* Changes a packet's addresses, ports, checksums and TTL. What is in front of the packet is
+ * written by hook/ and route/encap.h, a reject by path/reject_packet.h, what an ICMP error
+ * quotes by path/icmp_error.h. */
 #ifndef WEIR_PACKET_REWRITE_H
 #define WEIR_PACKET_REWRITE_H
 

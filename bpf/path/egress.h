@@ -49,12 +49,11 @@ __noinline __u32 egress_decision(hook_ctx *ctx, struct packet *p)
 	s->handoff = p->tuple;
 	if (p->fragment == FRAGMENT_LATER) {
 		handoff_fragment(&s->handoff, p);
-		return handoff_get(&s->handoff, 0);
+		return handoff_get(s, 0, &number); /* its priority stays */
 	}
 	if (value >= MARK_RECORD) {
 		s->handoff.zone = 0; /* no record has one */
-		p->qos = handoff_qos(&s->handoff, value - MARK_RECORD);
-		return handoff_get(&s->handoff, value - MARK_RECORD);
+		return handoff_get(s, value - MARK_RECORD, &p->qos);
 	}
 	if (value == MARK_LEAVES)
 		tuple_reverse(&s->handoff, &p->tuple);
@@ -70,18 +69,20 @@ __noinline __u32 egress_decision(hook_ctx *ctx, struct packet *p)
  */
 static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 number)
 {
+	const struct scratch *s = scratch_get();
 	const struct interface *i;
 	const struct tuple *reply;
 	struct headers h;
 	struct state *st;
 
-	if (!p)
+	if (!p || !s)
 		return HOOK_DROP;
 	i = interface_get(p->ifindex);
 	if (!i)
 		return HOOK_DROP;
 	if (!number) {
 		hook_prioritize(ctx, p->qos);
+		hook_set_mark(ctx, mark_leaving(ctx->mark, &s->out_mark));
 		return count_verdict(i, REASON_MARKED, p->length);
 	}
 	st = handoff_state(number, &p->tuple);
@@ -184,7 +185,7 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 		return egress_send(ctx, &s->packet, i, st, s->state, s->why);
 	qos_set_evaluated(ctx, s, 0, 0);
 	count_path(s->path, s->packet.length);
-	hook_set_mark(ctx, s->packet.mark);
+	hook_set_mark(ctx, mark_leaving(s->packet.mark, &s->out_mark));
 	return count_verdict(i, s->why, s->packet.length);
 }
 
@@ -231,7 +232,7 @@ static __always_inline int egress_fragment(hook_ctx *ctx)
 		return count_verdict(i, r, s->packet.length);
 	if (!s->state) {
 		count_path(s->path, s->packet.length);
-		hook_set_mark(ctx, s->packet.mark);
+		hook_set_mark(ctx, mark_leaving(s->packet.mark, &s->out_mark));
 		return count_verdict(i, REASON_RULE, s->packet.length);
 	}
 	st = state_get(STATE_INDEX(s->state));

@@ -54,9 +54,9 @@ static __always_inline int handoff_claim(struct handoff *h, __u32 what, __u32 re
 	for (i = 0; i < HANDOFF_RECORDS; i++) {
 		old = h->record[i];
 		if ((__u32)old == what && handoff_is_live(old)) {
-			if (old != now)
-				h->record[i] = now;
-			return i;
+			/* only another core that records the same may come in between */
+			if (old == now || (__u32)__sync_val_compare_and_swap(&h->record[i], old, now) == what)
+				return i;
 		}
 	}
 	for (i = 0; i < HANDOFF_RECORDS; i++) {
@@ -81,6 +81,7 @@ __noinline int handoff_record(struct scratch *s, __u32 what, __u32 fingerprint, 
 		s->record.record[0] = (__u64)shared.now << 32 | what;
 		s->record.fingerprint[0] = fingerprint;
 		s->record.qos[0] = qos;
+		s->record.out[0] = s->out_mark;
 		if (!bpf_map_update_elem(&handoffs, &s->handoff, &s->record, BPF_NOEXIST))
 			return 0;
 		h = bpf_map_lookup_elem(&handoffs, &s->handoff);
@@ -92,6 +93,7 @@ __noinline int handoff_record(struct scratch *s, __u32 what, __u32 fingerprint, 
 		return n;
 	h->fingerprint[n & (HANDOFF_RECORDS - 1)] = fingerprint;
 	h->qos[n & (HANDOFF_RECORDS - 1)] = qos;
+	h->out[n & (HANDOFF_RECORDS - 1)] = s->out_mark;
 	return n;
 }
 
@@ -116,24 +118,21 @@ static __always_inline __u32 handoff_fingerprint(hook_ctx *ctx, const struct pac
 	return l4 ^ id;
 }
 
-/* Returns HANDOFF_* of a live record; 0: there is none. */
-static __always_inline __u32 handoff_get(const struct tuple *key, __u32 number)
+/* Returns HANDOFF_* of a live record of s->handoff, and what the rules set for its last
+ * packet; 0: there is none. */
+static __always_inline __u32 handoff_get(struct scratch *s, __u32 number, __u32 *qos)
 {
-	const struct handoff *h = bpf_map_lookup_elem(&handoffs, key);
+	const struct handoff *h = bpf_map_lookup_elem(&handoffs, &s->handoff);
 	__u64 record;
 
 	if (!h || number >= HANDOFF_RECORDS)
 		return 0;
 	record = h->record[number];
-	return handoff_is_live(record) ? record : 0;
-}
-
-/* Returns what the rules set for the last packet of a record. */
-static __always_inline __u32 handoff_qos(const struct tuple *key, __u32 number)
-{
-	const struct handoff *h = bpf_map_lookup_elem(&handoffs, key);
-
-	return h && number < HANDOFF_RECORDS ? h->qos[number] : 0;
+	if (!handoff_is_live(record))
+		return 0;
+	*qos = h->qos[number];
+	s->out_mark = h->out[number];
+	return record;
 }
 
 /* Returns the record of a tuple whose last packet an error quotes, else the latest; 0:
@@ -240,7 +239,8 @@ __noinline enum mark handoff_value(hook_ctx *ctx, const struct packet *p, __u32 
  * its device gives it on to another one, the egress program there finds it by a record.
  * < 0: no record is left.
  */
-static __always_inline int handoff_onward(hook_ctx *ctx, const struct packet *p, const struct nexthop *n)
+static __always_inline int handoff_onward(hook_ctx *ctx, const struct scratch *s, const struct packet *p,
+					  const struct nexthop *n)
 {
 	const struct interface *o = interface_get(n->ifindex);
 	enum mark value = MARK_NONE;
@@ -250,7 +250,7 @@ static __always_inline int handoff_onward(hook_ctx *ctx, const struct packet *p,
 		if (value == MARK_NONE)
 			return -1;
 	}
-	hook_set_mark(ctx, mark_set(p->mark, value));
+	hook_set_mark(ctx, mark_set(mark_leaving(p->mark, &s->out_mark), value));
 	return 0;
 }
 
@@ -275,11 +275,11 @@ static __always_inline int handoff_pass(hook_ctx *ctx, const struct packet *p, c
 }
 
 /* Passes the packet to TCX ingress of the same device, because XDP cannot reach the next
- * hop. number: of the packet's state, 0: none. */
+ * hop. number: of the packet's state; 0: none, then out is what it leaves with. */
 static __always_inline int handoff_redirect(hook_ctx *ctx, const struct packet *p, const struct interface *i,
-					    __u32 number)
+					    __u32 number, const struct out_mark *out)
 {
-	return hook_handoff_redirect(ctx, number, p) ? handoff_no_headroom(ctx, p, i) :
+	return hook_handoff_redirect(ctx, number, p, out) ? handoff_no_headroom(ctx, p, i) :
 								count_verdict(i, REASON_UP_DEVICE, p->length);
 }
 

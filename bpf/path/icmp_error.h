@@ -155,6 +155,7 @@ static __always_inline int icmp_error_send(hook_ctx *ctx, struct scratch *s)
 	if (s->out_ifindex && !(p->flags & PACKET_GROUP))
 		icmp_error_log(ctx, s, st, DIRECTION_OUT, s->out_ifindex);
 	s->packet.mark = rule_mark_route(st, STATE_DIRECTION(s->state), s->packet.mark); /* like slow_decide() */
+	s->out_mark = (struct out_mark){};
 	if (r == UNDECIDED)
 		return stateless_forward(ctx, s, REASON_STATE);
 	if (r > REASON_LAST_PASS)

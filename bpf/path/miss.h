@@ -126,7 +126,7 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 		create_count(s, crossed);
 	}
 	if (!s->state)
-		s->packet.mark = evaluate_mark(s);
+		evaluate_marks(s);
 	return s->packet.fragment == FRAGMENT_FIRST ? fragment_remember(s) : UNDECIDED;
 }
 

@@ -61,7 +61,7 @@ static __always_inline int output_up(hook_ctx *ctx, const struct packet *p,
 		return count_verdict(i, REASON_OPTIONS, p->length);
 	if (why != REASON_UP_DEVICE || p->flags & PACKET_GROUP)
 		return handoff_forward(ctx, p, i, s, number, why);
-	return handoff_redirect(ctx, p, i, number);
+	return handoff_redirect(ctx, p, i, number, 0);
 }
 
 /* Handles a packet of a live state that the fast path does not send. obstacle: why it

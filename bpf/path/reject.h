@@ -197,6 +197,7 @@ __noinline int reject_record(hook_ctx *ctx, struct scratch *s, enum rejected wha
 		tuple_set_ports(t, bpf_htons(p->family == 4 ? ICMP_UNREACH : ICMP6_UNREACH), 0,
 				p->family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6, 0);
 	}
+	s->out_mark = (struct out_mark){};
 	n = handoff_record(s, HANDOFF_PASSED, 0, 0);
 	if (n < 0)
 		return n;

@@ -46,6 +46,7 @@ struct handoff {
 	__u64 record[HANDOFF_RECORDS]; /* tick << 32 | HANDOFF_*; 0: free		*/
 	__u32 fingerprint[HANDOFF_RECORDS];  /* of the last packet; see handoff_fingerprint()	*/
 	__u32 qos[HANDOFF_RECORDS];    /* QOS_* of the last packet			*/
+	struct out_mark out[HANDOFF_RECORDS]; /* of the last packet, if it has no state	*/
 };
 
 struct scratch {
@@ -65,6 +66,7 @@ struct scratch {
 	__u8 skip_out;
 	__u8 quoted_forth;	 /* the quoted packet is as it came in */
 	__u8 leaves;		 /* records show the packet with s->tuple, not as it came */
+	struct out_mark out_mark; /* of the packet, if it has no state */
 	struct crossing in;
 	struct crossing out;
 	struct tuple tuple;	 /* the reply tuple, while it is being reserved */

@@ -37,12 +37,12 @@ static __always_inline enum route slow_route(hook_ctx *ctx, struct scratch *s, s
 	r = route_lookup(ctx, &q);
 	s->nexthop = r == ROUTE_FORWARD ? q.number : 0;
 	s->out_ifindex = r == ROUTE_LOCAL ? 0 : q.ifindex;
+	if (s->packet.mark)
+		return r; /* found by a mark of this packet, which the next may not have */
 	/* A packet that finds a changed route tells the others if there is no daemon. */
 	if (c->nexthop >= NEXTHOP_FIRST && c->nexthop != s->nexthop &&
 	    c->nexthop_generation == (__u16)shared.route_generation && daemon_is_dead())
 		__sync_fetch_and_add(&shared.route_generation, 1);
-	if (s->packet.mark)
-		return r; /* found by a mark of this packet, which the next may not have */
 	c->nexthop = s->nexthop;
 	c->nexthop_generation = generation;
 	return r;

@@ -35,10 +35,10 @@ __noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason w
 	}
 	/* not by the stack: an error translated to our address would be a martian to it */
 	if (r == REASON_UP_DEVICE && !(p->flags & PACKET_GROUP))
-		return handoff_redirect(ctx, p, i, 0);
+		return handoff_redirect(ctx, p, i, 0, &s->out_mark);
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
 		return handoff_forward(ctx, p, i, 0, 0, r);
-	if (handoff_onward(ctx, p, n))
+	if (handoff_onward(ctx, s, p, n))
 		return count_verdict(i, REASON_MARK_TAKEN, p->length);
 	rewrite_ttl(&h, p);
 	return fast_send(ctx, &h, p, i, n, why, PATH_COUNTED);

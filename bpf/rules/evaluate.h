@@ -47,13 +47,14 @@ static __always_inline void evaluate_nothing(struct scratch *s)
 	s->out.evaluated = 0;
 }
 
-/* Returns the mark of a packet without a state, with what the rules of its crossings
- * have set. */
-static __always_inline __u32 evaluate_mark(const struct scratch *s)
+/* Sets the mark that a packet without a state is routed by, and what it leaves with. */
+static __always_inline void evaluate_marks(struct scratch *s)
 {
-	__u32 mask = s->in.mark_mask | s->out.mark_mask;
+	__u32 mask = s->in.mark_mask;
 
-	return (s->packet.mark & ~mask) | (s->in.mark & s->in.mark_mask) | (s->out.mark & s->out.mark_mask);
+	s->packet.mark = (s->packet.mark & ~mask) | (s->in.mark & mask);
+	s->out_mark.mask = s->out.mark_mask;
+	s->out_mark.bits = s->out.mark & s->out.mark_mask;
 }
 
 /* Copies what the in crossing has found and the out crossing would find again. Only the

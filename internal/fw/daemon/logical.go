@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"time"
 
 	"weir/internal/fw/dataplane"
 	"weir/internal/host/netif"
@@ -15,15 +16,23 @@ type parentHook struct {
 	why string // why no XDP program handles them
 }
 
+// decidedFramesWait is how long TCX of a VLAN device still trusts XDP's decisions after
+// XDP has ceased to take its frames. Frames that wait between the two (GRO, a core's
+// backlog) would otherwise be judged again, half translated.
+const decidedFramesWait = 50 * time.Millisecond
+
 // updateLogicals updates the set of VLAN devices whose frames XDP handles. Devices that
 // lose XDP are removed first, new ones are added last. TCX handles the frames in between.
 func (b *box) updateLogicals(m *machine) error {
-	wanted := b.chooseLogicals(m)
-	kept := slices.DeleteFunc(b.dp.Logicals(), func(index int) bool {
+	wanted, before := b.chooseLogicals(m), b.dp.Logicals()
+	kept := slices.DeleteFunc(slices.Clone(before), func(index int) bool {
 		return !slices.Contains(wanted, index) && !m.isForeignLogical(index)
 	})
 	if err := b.setLogicals(kept); err != nil {
 		return err
+	}
+	if len(kept) < len(before) {
+		time.Sleep(decidedFramesWait)
 	}
 	if err := b.setVLANs(m); err != nil {
 		return err

@@ -247,7 +247,7 @@ func xdpResult(o *bpfload.Outcome) result {
 const (
 	metadataMagic    = 0x77656972
 	metadataRedirect = 1 << 31
-	metadataSize     = 20
+	metadataSize     = 28
 )
 
 // qosPrio is QOS_PRIO of bpf/config.h.

@@ -47,6 +47,14 @@ func testMarks(h *harness) {
 			{"xdp lan", "udp 192.168.1.10:1 > 192.168.1.1:53 frag 0+ id 7 len 24", "up local +0x5"},
 			{"xdp lan", "udp 192.168.1.10 > 192.168.1.1 frag 32 id 7 len 24", "up local +0x5"},
 		}},
+		{"set on the way out without a state", "pass in no state set mark 1/1\npass out on wan0 no state set mark 2/6", []step{
+			{"xdp lan", query + " ttl 1", "up up-ttl record0+0x1"}, // routed by what the way in has set
+			{"out wan record0+0x9", query, "up marked record0+0xb"},
+			{"tcx lan", "udp 192.168.1.10:1 > 198.51.100.9:53 frag 0+ id 7 len 24 ttl 1", "up up-ttl record0+0x1"},
+			{"tcx lan", "udp 192.168.1.10 > 198.51.100.9 frag 32 id 7 len 24 ttl 1", "up up-ttl record0+0x1"},
+			{"out wan record0+0x1", "udp 192.168.1.10:1 > 198.51.100.9:53 frag 0+ id 7 len 24", "up marked record0+0x3"},
+			{"out wan record0+0x1", "udp 192.168.1.10 > 198.51.100.9 frag 32 id 7 len 24", "up marked record0+0x3"},
+		}},
 		{"set on what the box sends and gets", "pass in set mark 1/1\npass out on wan0 set mark 6", []step{
 			{"own wan", "udp 203.0.113.2:1 > 198.51.100.9:53", "up rule +0x6"},
 			{"own wan +0x900", "udp 203.0.113.2:1 > 198.51.100.9:53", "up state +0x6"},
@@ -88,7 +96,45 @@ func testMarksSteer(h *harness) {
 		}
 		h.routed(h.in(hook, "wan", answer), lanHostMAC) // by the main table: a reply is not steered
 	}
+	h.load("pass in no state\npass out on wan0 no state set mark 2/0xf") // does not steer
+	for _, text := range []string{query, query + " frag 0+ id 7 len 24", "udp 192.168.1.10 > 198.51.100.9 frag 32 id 7 len 24"} {
+		r := h.in(h.tcIn, "lan", text)
+		h.routed(r, wanHostMAC)
+		if r.mark != 2 {
+			h.tb.Errorf("%s leaves with mark %#x", text, r.mark)
+		}
+	}
 	h.load("pass")
+	h.ownMarks(query)
+}
+
+// ownMarks sends packets of one connection with marks of their own, with the daemon and
+// without. Their routes are no news for other packets.
+func (h *harness) ownMarks(query string) {
+	h.tb.Helper()
+	shared := h.dp.tables.shared
+	probe := func(tick uint32) {
+		for i := range shared.Nexthops {
+			shared.Nexthops[i].Probed = tick
+		}
+	}
+	defer h.dp.Heartbeat()
+	defer probe(0)
+	for _, dead := range []bool{false, true} {
+		if dead {
+			shared.Heartbeat = shared.Now - 1000
+			probe(shared.Now)
+		}
+		generation := shared.RouteGeneration
+		h.markedPackets(query)
+		if now := shared.RouteGeneration; now != generation {
+			h.tb.Errorf("packets with marks have begun %d generations of routes", now-generation)
+		}
+	}
+}
+
+func (h *harness) markedPackets(query string) {
+	h.tb.Helper()
 	ifindex, frame := h.arrive("lan", query)
 	for _, mark := range []uint32{0, 2, 0, 0x12, 1, 2} { // all of one connection
 		r := h.tc("weir_tc_in", bpfload.Run{Frame: frame, Ifindex: ifindex, From: ifindex, Mark: mark})

@@ -141,8 +141,13 @@ type xdpFragmentEntry struct {
 	Path    uint32
 	Started uint32
 	Mark    uint32
-	Ranges  uint32
-	Range   [8]struct {
+	Out     struct {
+		_    structs.HostLayout
+		Bits uint32
+		Mask uint32
+	}
+	Ranges uint32
+	Range  [8]struct {
 		_     structs.HostLayout
 		Start uint16
 		End   uint16
@@ -164,6 +169,11 @@ type xdpHandoff struct {
 	Record      [8]uint64
 	Fingerprint [8]uint32
 	Qos         [8]uint32
+	Out         [8]struct {
+		_    structs.HostLayout
+		Bits uint32
+		Mask uint32
+	}
 }
 
 type xdpHints struct {
@@ -425,8 +435,13 @@ type xdpScratch struct {
 	SkipOut     uint8
 	QuotedForth uint8
 	Leaves      uint8
-	_           [4]byte
-	In          struct {
+	OutMark     struct {
+		_    structs.HostLayout
+		Bits uint32
+		Mask uint32
+	}
+	_  [4]byte
+	In struct {
 		_          structs.HostLayout
 		Src        xdpAddr
 		Dst        xdpAddr

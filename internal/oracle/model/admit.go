@@ -29,7 +29,7 @@ func (m *Model) admit(p *packet, c *connection, d int, made *state.State) Outcom
 		if c != nil {
 			m.addSide(c, p, d, in, out)
 		}
-		p.marks = resolve.Mark{N: in.mark.N | out.mark.N, Mask: in.mark.Mask | out.mark.Mask}
+		p.marks, p.outMarks = in.mark, out.mark
 		o = m.stateless(p, r, passReason(in, out))
 	}
 	m.logEvaluated(p, in, out, &o)
@@ -148,6 +148,7 @@ func (m *Model) stateless(p *packet, r routed, why reason.Reason) Outcome {
 	p.mark = p.marks.On(p.mark)
 	switch {
 	case p.egress():
+		p.mark = p.outMarks.On(p.mark)
 		return p.out(why)
 	case r.up != nil:
 		return m.upGroup(p, *r.up, p.tuple.Dst)

@@ -151,6 +151,7 @@ func (m *Model) forwardStateless(p *packet, r Route, why reason.Reason) Outcome 
 	case obstacle != nil:
 		return m.handOff(p, *obstacle, nil, 0, p.tuple)
 	}
+	p.mark = p.outMarks.On(p.mark)
 	return m.redirect(p, r, why)
 }
 

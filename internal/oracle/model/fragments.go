@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/fw/reason"
 	"weir/internal/fw/state"
+	"weir/pf/resolve"
 )
 
 // maxRanges is the most separate pieces of one packet that are kept.
@@ -22,8 +23,9 @@ type fragmented struct {
 
 	connection *connection // nil: the first fragment was passed without a state
 	direction  int
-	path       Path   // if there is no connection: what it counts under
-	mark       uint32 // likewise
+	path       Path         // if there is no connection: what it counts under
+	mark       uint32       // likewise: what it was routed by
+	outMarks   resolve.Mark // likewise: with which it left
 	started    state.Tick
 	seen       []span // in order, apart from each other
 }
@@ -55,7 +57,7 @@ func (m *Model) remember(p *packet, c *connection, d int) *reason.Reason {
 	}
 	m.fragments = append(m.fragments, &fragmented{
 		src: p.tuple.Src, dst: p.tuple.Dst, id: p.fragmentID, proto: p.fragmentProto, zone: p.tuple.Zone, egress: p.egress(),
-		connection: c, direction: d, path: p.path, mark: p.marks.On(p.mark), started: m.now, seen: []span{p.span()},
+		connection: c, direction: d, path: p.path, mark: p.marks.On(p.mark), outMarks: p.outMarks, started: m.now, seen: []span{p.span()},
 	})
 	return nil
 }
@@ -89,7 +91,7 @@ func (m *Model) followFirst(p *packet) Outcome {
 		m.logCarried(p, &o)
 		return o
 	}
-	p.path, p.mark = f.path, f.mark
+	p.path, p.mark, p.outMarks = f.path, f.mark, f.outMarks
 	if p.egress() {
 		return m.stateless(p, routed{}, reason.Rule) // the box has routed it
 	}

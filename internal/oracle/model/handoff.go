@@ -5,6 +5,7 @@ import (
 
 	"weir/internal/fw/reason"
 	"weir/internal/fw/state"
+	"weir/pf/resolve"
 )
 
 // Limits of records (bpf/path/handoff.h).
@@ -29,8 +30,9 @@ type record struct {
 	c         *connection // nil: without a state
 	d         int
 	multicast bool
-	qos       packetQoS // what rules set for its last packet
-	print     uint32    // tells the last packet from others in a quote
+	qos       packetQoS    // what rules set for its last packet
+	outMarks  resolve.Mark // likewise, without a state
+	print     uint32       // tells the last packet from others in a quote
 }
 
 func (m *Model) live(r *record) bool { return r.used && m.now.Since(r.at) < recordLife }
@@ -89,9 +91,9 @@ func (m *Model) handOff(p *packet, why reason.Reason, c *connection, d int, half
 	value := MarkCame
 	switch {
 	case p.fragment == fragmentLater:
-		value = m.record(keyOf(p, half), record{c: c, d: d})
+		value = m.record(keyOf(p, half), record{c: c, d: d, outMarks: p.outMarks})
 	case c == nil:
-		value = m.record(keyOf(p, half), record{qos: m.packetQoS(p)})
+		value = m.record(keyOf(p, half), record{qos: m.packetQoS(p), outMarks: p.outMarks})
 	case m.needsRecord(p, c, d, half):
 		value = m.record(keyOf(p, half), record{c: c, d: d, qos: m.packetQoS(p), print: p.print()})
 	case half != p.tuple:
@@ -138,7 +140,7 @@ func (m *Model) handedOff(f *Frame, p *packet, made *state.State) Outcome {
 		return p.drop(reason.Guard)
 	}
 	if p.fragment == fragmentFirst { // the stack may have fragmented the packet, or reassembled it and fragmented it again
-		if m.record(fragmentKey(p, p.tuple), record{c: r.c, d: r.d, multicast: r.multicast}) == MarkNone {
+		if m.record(fragmentKey(p, p.tuple), record{c: r.c, d: r.d, multicast: r.multicast, outMarks: r.outMarks}) == MarkNone {
 			return p.drop(reason.MarkTaken)
 		}
 	}
@@ -149,6 +151,7 @@ func (m *Model) handedOff(f *Frame, p *packet, made *state.State) Outcome {
 	}
 	if r.c == nil {
 		p.recorded = &r.qos
+		p.mark = r.outMarks.On(p.mark)
 		return p.out(reason.Marked)
 	}
 	whole := r.c.leaving(r.d)

@@ -46,8 +46,10 @@ type packet struct {
 	tos     uint8 // for IPv6 without the congestion bits, as in pf
 	tuple   state.Tuple
 	mark    uint32       // of the packet in the stack; 0 under XDP
-	marks   resolve.Mark // that rules have set on a packet without a state
+	marks   resolve.Mark // that rules on the way in have set on a packet without a state
 	steered uint32       // the mark that it is routed by
+	// outMarks are set where a packet without a state leaves. They do not steer it.
+	outMarks resolve.Mark
 
 	options   bool // IPv4 options, IPv6 hop-by-hop or destination options
 	group     bool // the frame is for a group MAC address
