@@ -1,12 +1,16 @@
 package test
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"weir/internal/fw/bpfload"
+	"weir/internal/fw/dataplane"
 	"weir/internal/fw/reason"
 	"weir/internal/host/netif"
 	"weir/internal/lab"
@@ -82,6 +86,36 @@ func TestIndexIsTooHigh(t *testing.T) {
 		if said := a.Said(); strings.Contains(said, "weir: error") {
 			b.Errorf("weir said\n%s", said)
 		}
+	})
+}
+
+//	fw: somebody detaches weir's links of lan0 (bpftool link detach)
+//
+// weir attaches again, and weir stop still restores the settings that it found.
+func TestLinksAreDetached(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		found := b.Machine(lab.FW)
+		a := b.WeirRun(gatewayConf(t))
+		index := b.Hooks()["lan0"].Index
+		pins, err := filepath.Glob(filepath.Join(dataplane.Base, filepath.Base(b.RunFolder()), "links", fmt.Sprintf("%d-*", index)))
+		if err != nil || len(pins) < 2 {
+			b.Fatalf("links of lan0: %q, %v", pins, err)
+		}
+		for _, pin := range pins {
+			l, err := bpfload.OpenLink(pin)
+			if err == nil {
+				err = errors.Join(l.Detach(), l.Close())
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run(lab.FW, "ip", "link", "set", "lan0", "mtu", "1400") // nothing announces a link's end
+		b.Until(10*time.Second, "weir attaches again", func() bool { return strings.Count(a.Said(), "attached interface=lan0") == 2 })
+		b.Ping(lab.LAN, wanHost, 2)
+		b.Run(lab.FW, "ip", "link", "set", "lan0", "mtu", "1500")
+		b.Weir("stop")
+		b.SameMachine(lab.FW, found, "after somebody detached weir's links, and weir stop")
 	})
 }
 

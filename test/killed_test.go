@@ -417,3 +417,33 @@ func TestKilledBetweenTwoChanges(t *testing.T) {
 		}
 	}
 }
+
+//	fw: weir stop, killed around the last link that it detaches
+//
+// The devices strip VLAN tags again in the end: what a start has found is recorded until
+// it is restored.
+func TestKilledWhileDetaching(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "xdp")
+	for _, device := range []string{"lan0", "wan0"} {
+		b.Run(lab.FW, "ethtool", "-K", device, "rxvlan", "on")
+	}
+	b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
+	b.Run(lab.WAN, "ip", "route", "add", "fd00:1::/64", "via", fwWAN6)
+	o := &ordeal{Box: b, list: filepath.Join(t.TempDir(), "steps"), found: b.Machine(lab.FW)}
+	op := &operations(b.Rules(onlyPing), b.Rules(onlyPing2))[3]
+	var last int
+	for i, step := range op.steps(o) {
+		if step == "detach" || strings.Contains(step, "/links/") {
+			last = i + 1
+		}
+	}
+	if op.name != "stop" || last < 2 {
+		t.Fatalf("%s detaches last at step %d", op.name, last)
+	}
+	for _, n := range []int{last - 1, last} {
+		op.kill(o, n)
+		b.Weir("stop")
+		b.SameMachine(lab.FW, o.found, fmt.Sprintf("after a stop that was killed at step %d, a start and a stop", n))
+	}
+}

@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -136,10 +138,12 @@ func (b *box) forgetGone(m *machine) error {
 		b.cfg.Log.Error("find the interfaces that lost their programs", "error", err)
 	}
 	for _, index := range lost {
-		delete(names, index) // another device has the name now
+		if !b.isSameDevice(m, index) {
+			delete(names, index) // another device has the index now
+		}
 	}
 	for index := range b.hooks {
-		if names[index] == "" {
+		if names[index] == "" || slices.Contains(lost, index) {
 			if err := b.forgetInterface(index); err != nil {
 				return err
 			}
@@ -157,6 +161,21 @@ func (b *box) forgetGone(m *machine) error {
 		b.cfg.Log.Error("remove the records of interfaces that are gone", "error", err)
 	}
 	return nil
+}
+
+// isSameDevice reports whether an index still belongs to the same device. If it has lost
+// its programs, somebody has detached them, and the record of its settings is still
+// needed.
+func (b *box) isSameDevice(m *machine, index int) bool {
+	at := func(links []netif.Link) int {
+		return slices.IndexFunc(links, func(l netif.Link) bool { return l.Index == index })
+	}
+	before, now := at(b.links), at(m.links)
+	if before < 0 || now < 0 {
+		return false
+	}
+	was, is := &b.links[before], &m.links[now]
+	return was.Kind == is.Kind && bytes.Equal(was.MAC, is.MAC) && (len(is.MAC) > 0 || was.Name == is.Name)
 }
 
 // forgetInterface detaches from an interface and forgets it, except while another process

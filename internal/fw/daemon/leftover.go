@@ -19,7 +19,7 @@ func removeLeftovers(cfg *Config) {
 		return
 	}
 	for cookie := range cookies {
-		if err := removeLeftover(rundir.FolderOf(cookie), filepath.Join(dataplane.Base, strconv.FormatUint(cookie, 10))); err != nil {
+		if err := removeLeftover(cfg.Folder, rundir.FolderOf(cookie), filepath.Join(dataplane.Base, strconv.FormatUint(cookie, 10))); err != nil {
 			cfg.Log.Warn("remove leftovers of a network namespace that is gone", "cookie", cookie, "error", err)
 		}
 	}
@@ -44,15 +44,11 @@ func knownCookies() (map[uint64]bool, error) {
 	return cookies, nil
 }
 
-func removeLeftover(f rundir.Folder, dir string) error {
-	gone, err := dataplane.Leftover(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if gone {
-		return removeFolders(f, dir)
-	}
-	lock, err := f.Lock(0) // held by any start or daemon there
+// removeLeftover removes what is left in a run folder and its pins. own is the folder of
+// this namespace, which is not gone even if every link has been detached: its record of
+// the settings found is still needed.
+func removeLeftover(own, f rundir.Folder, dir string) error {
+	lock, err := f.Lock(0) // held by any start, stop or daemon there
 	if errors.Is(err, rundir.ErrLocked) {
 		return nil
 	}
@@ -60,6 +56,15 @@ func removeLeftover(f rundir.Folder, dir string) error {
 		return err
 	}
 	defer lock.Close()
+	if f != own {
+		gone, err := dataplane.Leftover(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if gone {
+			return removeFolders(f, dir)
+		}
+	}
 	return removeAbandoned(f, dir)
 }
 

@@ -253,13 +253,13 @@ func (t *transaction) undo() error {
 	var errs []error
 	for i := len(t.changes) - 1; i >= 0; i-- {
 		c := &t.changes[i]
-		if err := c.undo(); err != nil {
-			errs = append(errs, fmt.Errorf("give interface %d its former program back: %w", c.key.ifindex, err))
-		}
-		if c.old == nil {
+		if c.old == nil { // the pin first, as in pinnedLink.remove
 			if err := killpoint.Remove(c.key.path(t.dir)); err != nil && !isMissing(err) {
 				errs = append(errs, fmt.Errorf("unpin a link: %w", err))
 			}
+		}
+		if err := c.undo(); err != nil {
+			errs = append(errs, fmt.Errorf("give interface %d its former program back: %w", c.key.ifindex, err))
 		}
 	}
 	return errors.Join(errs...)

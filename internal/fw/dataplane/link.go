@@ -89,13 +89,14 @@ func closeLinks(links map[linkKey]*pinnedLink) {
 	}
 }
 
-// remove detaches the link and removes its pin.
+// remove removes the link's pin and detaches it. If the process is killed in between, the
+// kernel detaches it. A pin of a detached link would look as if its interface were gone.
 func (l *pinnedLink) remove() error {
-	if err := l.link.Detach(); err != nil {
-		return fmt.Errorf("interface %d, %s: %w", l.ifindex, l.hook, err)
-	}
 	if err := killpoint.Remove(l.path); err != nil && !isMissing(err) {
 		return fmt.Errorf("unpin the link: %w", err)
+	}
+	if err := l.link.Detach(); err != nil {
+		return fmt.Errorf("interface %d, %s: %w", l.ifindex, l.hook, err)
 	}
 	return nil
 }
