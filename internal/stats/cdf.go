@@ -2,14 +2,14 @@ package stats
 
 import "slices"
 
-// Point of a cumulative distribution: a share of the values is at most Value.
+// Point is a point of a cumulative distribution: Share of the values are at most Value.
 type Point struct {
 	Value float64 `json:"value"`
 	Share float64 `json:"share"` // 0 to 1
 }
 
-// CDF is the distribution of the values in at most the given number of points
-// (two at least), the smallest and the largest value among them.
+// CDF returns the cumulative distribution of the values with at most the given number of
+// points (at least two), including the smallest and the largest value.
 func (s Sample) CDF(points int) []Point {
 	if len(s) == 0 {
 		return nil
@@ -22,7 +22,7 @@ func (s Sample) CDF(points int) []Point {
 		if points > 1 {
 			at = i * (len(sorted) - 1) / (points - 1)
 		}
-		// Equal values are one step: the share is that at its top.
+		// Equal values are one step. Its share is that of its upper end.
 		for at+1 < len(sorted) && sorted[at+1] == sorted[at] {
 			at++
 		}
@@ -34,8 +34,8 @@ func (s Sample) CDF(points int) []Point {
 	return cdf
 }
 
-// AtMost is the share of the values (0 to 1) that are no larger than a limit; 0
-// if nothing was measured.
+// AtMost returns the share of the values (0 to 1) that are at most a limit, or 0 if
+// nothing was measured.
 func (s Sample) AtMost(limit float64) float64 {
 	if len(s) == 0 {
 		return 0

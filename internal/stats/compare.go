@@ -6,31 +6,30 @@ import (
 )
 
 const (
-	// Confidence of verdicts: in one of twenty runs a difference is seen where
-	// there is none.
+	// Confidence of verdicts. One in twenty runs shows a difference that does not
+	// exist.
 	Confidence = 0.95
-	// power is how sure a run is to show the effect that it is said to be able
-	// to show.
+	// power is the probability that a run shows an effect of the detectable size.
 	power = 0.8
-	// leastRuns are those that a test needs, as in ministat.
+	// leastRuns is the minimum number of runs for a test, as in ministat.
 	leastRuns = 3
-	// alike and balanced are the quotients of two variances, and of two numbers
-	// of runs, up to which variances are pooled. Pooling is robust where the
-	// numbers are alike: with 15 runs and 5 of twice the deviation, 11 % of
-	// comparisons would prove a difference that is not there.
+	// alike and balanced are the largest quotients of two variances, and of two
+	// numbers of runs, for which variances are pooled. Pooling is robust if the
+	// numbers are similar. With 15 runs, and 5 of twice the deviation, 11 % of
+	// comparisons would prove a difference that does not exist.
 	alike    = 4
 	balanced = 1.5
 )
 
-// Tests that a [Comparison] can rest on.
+// Tests that a [Comparison] can use.
 const (
 	Student = "student" // pooled variance, as ministat does
 	Welch   = "welch"   // variances that differ, or may and the numbers of runs do
 	TooFew  = "too few runs"
 )
 
-// Comparison is what two samples say of the difference of what was measured,
-// the second against the first.
+// Comparison is what two samples say about the difference between them, the second
+// compared with the first.
 type Comparison struct {
 	Test             string
 	Difference       float64 // of the means, in the unit of the samples
@@ -39,18 +38,17 @@ type Comparison struct {
 	RelativeInterval float64
 	P                float64 // of a difference this large where there is none
 	Proven           bool    // at 95 %, as if this were the only comparison
-	// Detectable is the smallest true effect, as a share of the first mean, that
-	// four of five runs like this would have proven.
+	// Detectable is the smallest true effect, as a share of the first mean, that four
+	// of five such runs would have proven.
 	Detectable float64
 }
 
 // Compare tests whether two samples of independent runs differ.
 func Compare(a, b Sample) Comparison { return CompareResolved(a, b, 0) }
 
-// CompareResolved is [Compare] for values that were found in steps, as by a
-// search: resolution is such a step in the unit of the samples. Runs that agree
-// to the last digit then say no more than that both are on the same step, so
-// the interval is no smaller than that.
+// CompareResolved is [Compare] for values found in steps, for example by a search.
+// resolution is the step, in the unit of the samples. Equal results then only mean that
+// both are on the same step, so the interval is never smaller than a step.
 func CompareResolved(a, b Sample, resolution float64) Comparison {
 	c := Comparison{Test: TooFew, Difference: b.Mean() - a.Mean(), Interval: math.Inf(1), P: 1,
 		RelativeInterval: math.Inf(1), Detectable: math.Inf(1)}
@@ -72,8 +70,8 @@ func CompareResolved(a, b Sample, resolution float64) Comparison {
 	return c
 }
 
-// standardError is that of the difference of the means, with its degrees of
-// freedom.
+// standardError returns the standard error of the difference of the means, and its
+// degrees of freedom.
 func standardError(a, b Sample) (test string, deviation, df float64) {
 	na, nb := float64(len(a)), float64(len(b))
 	va, vb := a.Variance(), b.Variance()
@@ -88,7 +86,7 @@ func standardError(a, b Sample) (test string, deviation, df float64) {
 	return Welch, math.Sqrt(ea + eb), df
 }
 
-// share is infinite, or 0 of 0, where there is no whole.
+// share returns a part of a whole. Of 0 it is infinite, or 0 for 0.
 func share(part, whole float64) float64 {
 	if part == 0 {
 		return 0
@@ -96,7 +94,7 @@ func share(part, whole float64) float64 {
 	return part / whole
 }
 
-// MarshalJSON writes null for what too few runs cannot tell.
+// MarshalJSON writes null for what too few runs cannot show.
 func (c Comparison) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Test             string   `json:"test"`

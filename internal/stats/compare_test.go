@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What ministat prints of its own example at 80 %: 240 ± 212.215, 80 % ± 70.7384 %;
-// the same standard error gives the interval at 95 %.
+// ministat prints for its own example at 80 %: 240 ± 212.215, 80 % ± 70.7384 %. The same
+// standard error gives the interval at 95 %.
 func TestCompareMinistat(t *testing.T) {
 	c := Compare(iguana, chameleon)
 	if c.Test != Student || c.Proven || c.Difference != 240 || math.Abs(c.Relative-0.8) > 1e-12 {
@@ -24,8 +24,8 @@ func TestCompareMinistat(t *testing.T) {
 	}
 }
 
-// Welch's example 3 as it is told everywhere: t = -2.22, 24.99 degrees of
-// freedom, p = 0.036 (Student's would be 0.01).
+// Welch's well-known example 3: t = -2.22, 24.99 degrees of freedom, p = 0.036 (Student's
+// would be 0.01).
 func TestCompareWelch(t *testing.T) {
 	a := Sample{19.8, 20.4, 19.6, 17.8, 18.5, 18.9, 18.3, 18.9, 19.5, 22.0}
 	b := Sample{28.2, 26.6, 20.1, 23.3, 25.2, 22.1, 17.7, 27.6, 20.6, 13.7, 23.2, 17.5, 20.6, 18.0, 23.9, 21.6, 24.3, 20.4, 24.0, 13.2}
@@ -64,14 +64,14 @@ func TestCompareEdges(t *testing.T) {
 
 const simulations = 1000
 
-// A noise draws one run of a true value of 100.
+// A noise draws the result of one run whose true value is 100.
 type noise func(*rand.Rand) float64
 
 func normal(deviation float64) noise {
 	return func(r *rand.Rand) float64 { return 100 + deviation*r.NormFloat64() }
 }
 
-// lognormal has median 100 and the tail that times have.
+// lognormal has median 100 and a long tail, as times have.
 func lognormal(sigma float64) noise {
 	return func(r *rand.Rand) float64 { return 100 * math.Exp(sigma*r.NormFloat64()) }
 }
@@ -84,7 +84,7 @@ func draw(r *rand.Rand, n int, of noise, factor float64) Sample {
 	return s
 }
 
-// proven is the share of simulated comparisons that are said to differ.
+// proven returns the share of simulated comparisons that prove a difference.
 func proven(na, nb int, a, b noise, factor float64) float64 {
 	r := rand.New(rand.NewPCG(1, 2))
 	n := 0
@@ -96,8 +96,8 @@ func proven(na, nb int, a, b noise, factor float64) float64 {
 	return float64(n) / simulations
 }
 
-// Where nothing differs, one of twenty comparisons may say so, and no more but
-// for chance: 0.05 with 1,000 runs has a standard deviation of 0.007.
+// If nothing differs, about one in twenty comparisons may claim a difference: 0.05 with
+// 1,000 runs has a standard deviation of 0.007.
 func TestFalsePositives(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -123,8 +123,8 @@ func TestFalsePositives(t *testing.T) {
 	}
 }
 
-// A true effect of the size that a run is said to be able to show is shown by
-// four of five, and one twice as large nearly always.
+// Four of five runs show a true effect of the detectable size. Nearly all show one twice
+// as large.
 func TestPower(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -147,7 +147,7 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// What a run reports as detectable is, in the middle, what theory says.
+// The median of what runs report as detectable is what theory says.
 func TestDetectable(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var said Sample
@@ -160,8 +160,8 @@ func TestDetectable(t *testing.T) {
 	}
 }
 
-// The machine grows slower by 15 % while it measures. One thing after the other
-// gives the second less; in turn nothing is proven, as nothing differs.
+// The machine becomes 15 % slower during the measurement. Measured one after the other,
+// the second is slower. Measured in turns, nothing is proven, because nothing differs.
 func TestInterleavingRemovesDrift(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	const runs = 8
@@ -196,7 +196,7 @@ func TestInterleavingRemovesDrift(t *testing.T) {
 	}
 }
 
-// What does not vary at all differs for certain, whatever the numbers of runs.
+// If values do not vary at all, a difference is certain, whatever the numbers of runs.
 func TestCompareWithoutVariance(t *testing.T) {
 	c := Compare(Sample{0, 0, 0, 0, 0, 0}, Sample{1, 1, 1})
 	if !c.Proven || c.Interval != 0 {

@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// maxControl is the difference of the control, as a share, beyond which a run
-// says nothing about smaller ones.
+// maxControl is the largest difference of a control, as a share. Above it, a run says
+// nothing about smaller differences.
 const maxControl = 0.05
 
-// Control is the same thing measured twice, as if it were two (A/A): the
-// difference is what this run cannot tell from nothing.
+// Control is the same thing measured twice, as if it were two (A/A). Its difference is
+// what this run cannot distinguish from no difference.
 type Control struct {
 	Path       string  `json:"path"`
 	Difference float64 `json:"difference"` // share; the largest of all pairs
@@ -18,10 +18,10 @@ type Control struct {
 	Why        string  `json:"why,omitempty"` // why not
 }
 
-// NewControl is one that nothing speaks against yet.
+// NewControl returns a control that has not failed.
 func NewControl() Control { return Control{OK: true} }
 
-// Add takes one more pair of samples of the same thing.
+// Add adds a pair of samples of the same thing.
 func (c *Control) Add(path string, a, b Sample) {
 	difference := Difference(a, b)
 	if math.IsNaN(difference) || math.IsInf(difference, 0) { // neither is a number of a report
@@ -36,10 +36,10 @@ func (c *Control) Add(path string, a, b Sample) {
 	}
 }
 
-// Refuse takes the verdict away for another reason.
+// Refuse makes the control fail for another reason.
 func (c *Control) Refuse(why string) { c.OK, c.Why = false, why }
 
-// String is the control's verdict on the run itself.
+// String returns the control's verdict on the run itself.
 func (c Control) String() string {
 	if c.Path == "" && !c.OK {
 		return "control: no verdict: " + c.Why

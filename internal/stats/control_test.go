@@ -29,7 +29,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// Every round has each entry once, and the orders differ.
+// TestInterleave checks that every round has each entry once, and that the orders differ.
 func TestInterleave(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	entries := []string{"a", "b", "c", "d"}

@@ -1,4 +1,4 @@
-// Package stats judges measurements: what several runs of one thing say of it,
-// whether two things differ, and what a run could not have told apart. It knows
-// nothing of what was measured.
+// Package stats evaluates measurements: what several runs say about one thing, whether
+// two things differ, and which difference a run could have shown. It does not know what
+// was measured.
 package stats

@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// Named is a sample with what it is of.
+// Named is a sample with a name.
 type Named struct {
 	Name string
 	Sample
 	Resolution float64 // see [CompareResolved]
 }
 
-// plotWidth is ministat's where its output is not a terminal.
+// plotWidth is ministat's width if its output is not a terminal.
 const plotWidth = 74
 
-// symbols of the first sample, of the second, and where both have a dot.
+// symbols are those of the first sample, the second, and of a place where both have a
+// dot.
 const symbols = " x+*"
 
-// WriteMinistat prints two samples and what they prove, as FreeBSD's ministat -s
-// does: dots for runs, a bar from one standard deviation below the average (A)
-// to one above with the median (M), figures, the verdict. Below that stand the
-// smallest effect that such runs could have shown and, where variances are not
-// pooled, that they are not.
+// WriteMinistat prints two samples and what they prove, as FreeBSD's ministat -s does:
+// dots for runs, a bar from one standard deviation below the average (A) to one above,
+// with the median (M), figures and the verdict. Below that it prints the smallest effect
+// that such runs could have shown and, if variances are not pooled, a note.
 func WriteMinistat(w io.Writer, a, b Named) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "x %s\n+ %s\n", a.Name, b.Name)
@@ -67,7 +67,7 @@ func pooledDeviation(a, b Sample) float64 {
 	return math.Sqrt((na*a.Variance() + nb*b.Variance()) / (na + nb))
 }
 
-// writePlot draws the dots of both samples over one scale, and a bar for each.
+// writePlot draws the dots of both samples on one scale, and a bar for each.
 func writePlot(text *strings.Builder, a, b Sample) {
 	low, high := math.Min(a.Min(), b.Min()), math.Max(a.Max(), b.Max())
 	for _, s := range []Sample{a, b} {
@@ -92,8 +92,8 @@ func writePlot(text *strings.Builder, a, b Sample) {
 	text.WriteString(frame)
 }
 
-// dots are lines of one dot per run, runs of the same column on each other, from
-// the top down.
+// dots returns lines with one dot per run, from the top down. Runs in the same column are
+// stacked.
 func dots(a, b Sample, column func(float64) int) []string {
 	var lines [][]byte // of bits, from the bottom up
 	for bit, s := range []Sample{a, b} {
@@ -117,7 +117,7 @@ func dots(a, b Sample, column func(float64) int) []string {
 	return drawn
 }
 
-// bar spans a standard deviation to both sides of the average.
+// bar spans one standard deviation on both sides of the average.
 func bar(s Sample, column func(float64) int) string {
 	line := []byte(strings.Repeat(" ", plotWidth))
 	if d := math.Sqrt(s.Variance()); !math.IsNaN(d) {

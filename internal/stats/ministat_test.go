@@ -34,7 +34,7 @@ func TestMinistatPlot(t *testing.T) {
 	var text strings.Builder
 	writePlot(&text, Sample{0, 0, 73, 10}, Sample{0, 30, 40, 50})
 	lines := strings.Split(text.String(), "\n")
-	// Both bars lie within the scale: mean 20.75 and deviation 35.1 begin left of 0.
+	// Both bars are within the scale: mean 20.75 with deviation 35.1 begins left of 0.
 	if len(lines) != 7 { // frame, two rows of dots, two bars, frame, nothing
 		t.Fatalf("%d lines:\n%s", len(lines), text.String())
 	}
@@ -52,7 +52,8 @@ func TestMinistatPlot(t *testing.T) {
 	}
 }
 
-// Equal values have no scale, and two runs no test.
+// TestMinistatNothing checks equal values, which have no scale, and two runs, which are
+// too few for a test.
 func TestMinistatNothing(t *testing.T) {
 	var text strings.Builder
 	if err := WriteMinistat(&text, Named{Name: "a", Sample: Sample{3, 3}}, Named{Name: "b", Sample: Sample{3}}); err != nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Interleave returns every entry once in each round, in a random order that is
-// another one in each: what drifts over time then meets all entries alike.
+// Interleave returns every entry once in each round, in a random order that differs
+// between rounds. So a drift over time affects all entries alike.
 func Interleave[T any](rounds int, entries []T) iter.Seq2[int, T] {
 	return interleave(rand.Shuffle, rounds, entries)
 }

@@ -8,22 +8,21 @@ import (
 
 // RankTest is the result of a Mann-Whitney test.
 type RankTest struct {
-	// Larger is the probability that a value of the second sample is larger than
-	// one of the first, ties counted half: 0.5 where nothing differs.
+	// Larger is the probability that a value of the second sample is larger than one
+	// of the first; ties count half. It is 0.5 if nothing differs.
 	Larger float64 `json:"larger"`
 	P      float64 `json:"p"` // two-sided
 	Exact  bool    `json:"exact"`
 	Proven bool    `json:"proven"` // at 95 %, as if this were the only comparison
 }
 
-// exactRanks is the number of values up to which all orders are counted instead
-// of a normal distribution being assumed.
+// exactRanks is the largest number of values for which all orders are counted. Above it a
+// normal distribution is assumed.
 const exactRanks = 40
 
-// MannWhitney tests whether values of one sample tend to be larger than those of
-// the other, whatever their distribution. Times and latencies need it: a few of
-// them are far from all others. Nothing is proven by an empty sample, or by one
-// with a value that is not a number.
+// MannWhitney tests whether values of one sample tend to be larger than those of the
+// other, whatever their distribution. Times and latencies need it, because a few of them
+// are far from all others. An empty sample, or one with a NaN, proves nothing.
 func MannWhitney(a, b Sample) RankTest {
 	if len(a) == 0 || len(b) == 0 || slices.ContainsFunc(slices.Concat(a, b), math.IsNaN) {
 		return RankTest{Larger: 0.5, P: 1}
@@ -45,8 +44,8 @@ func MannWhitney(a, b Sample) RankTest {
 	return t
 }
 
-// doubleRanks are twice the ranks of all values, so that the mean rank of equal
-// ones is whole; ties is the sum of t³-t over groups of t equal values.
+// doubleRanks returns twice the ranks of all values, so that the mean rank of equal
+// values is a whole number. ties is the sum of t³-t over groups of t equal values.
 func doubleRanks(a, b Sample) (ranks []int, ties float64) {
 	all := slices.Concat(a, b)
 	order := make([]int, len(all))
@@ -70,8 +69,8 @@ func doubleRanks(a, b Sample) (ranks []int, ties float64) {
 	return ranks, ties
 }
 
-// exactP is the share of all ways to choose n of the ranks whose sum is as far
-// from the mean as the one found.
+// exactP returns the share of all ways to choose n of the ranks whose sum is at least as
+// far from the mean as the one found.
 func exactP(ranks []int, n, found int) float64 {
 	total := 0
 	for _, r := range ranks {
@@ -100,8 +99,8 @@ func exactP(ranks []int, n, found int) float64 {
 	return far / all
 }
 
-// normalP takes U for normal, with the variance that ties leave and a half of
-// its smallest step taken off.
+// normalP assumes that U is normally distributed. It corrects the variance for ties, and
+// for continuity by half of the smallest step.
 func normalP(u, na, nb, ties float64) float64 {
 	n := na + nb
 	variance := na * nb / 12 * (n + 1 - ties/(n*(n-1)))

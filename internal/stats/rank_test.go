@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Exact values can be counted: of the 70 ways to choose 4 of 8 ranks, two are as
-// far out as the first four.
+// TestMannWhitneyExact checks values that can be counted: of the 70 ways to choose 4 of 8
+// ranks, two are as extreme as the first four.
 func TestMannWhitneyExact(t *testing.T) {
 	for _, c := range []struct {
 		a, b      Sample
@@ -32,7 +32,8 @@ func TestMannWhitneyExact(t *testing.T) {
 	}
 }
 
-// The normal distribution is close to what counting gives where both can be had.
+// TestMannWhitneyNormal checks that the normal distribution is close to counting where
+// both are possible.
 func TestMannWhitneyNormal(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 50 {
@@ -49,8 +50,8 @@ func TestMannWhitneyNormal(t *testing.T) {
 	}
 }
 
-// Latencies with a heavy tail: no more than one of twenty is called different
-// without being so, and a shift of a tenth is seen where means see nothing.
+// TestMannWhitneyRates checks latencies with a heavy tail: at most one in twenty is
+// wrongly called different, and a shift of a tenth is seen where means show nothing.
 func TestMannWhitneyRates(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	heavy := func(r *rand.Rand) float64 {

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Sample is what several runs of the same thing measured, in their order.
+// Sample is the results of several runs of the same thing, in order.
 type Sample []float64
 
-// Median is the middle value, or the mean of the two in the middle; NaN if
-// nothing was measured.
+// Median returns the middle value, or the mean of the two in the middle, or NaN if nothing
+// was measured.
 func (s Sample) Median() float64 {
 	if len(s) == 0 {
 		return math.NaN()
@@ -23,10 +23,10 @@ func (s Sample) Median() float64 {
 	return (sorted[half-1] + sorted[half]) / 2
 }
 
-// Min is the smallest value; NaN if nothing was measured.
+// Min returns the smallest value, or NaN if nothing was measured.
 func (s Sample) Min() float64 { return s.extreme(slices.Min[[]float64]) }
 
-// Max is the largest value; NaN if nothing was measured.
+// Max returns the largest value, or NaN if nothing was measured.
 func (s Sample) Max() float64 { return s.extreme(slices.Max[[]float64]) }
 
 func (s Sample) extreme(of func([]float64) float64) float64 {
@@ -36,7 +36,7 @@ func (s Sample) extreme(of func([]float64) float64) float64 {
 	return of(s)
 }
 
-// Mean is the arithmetic mean; NaN if nothing was measured.
+// Mean returns the arithmetic mean, or NaN if nothing was measured.
 func (s Sample) Mean() float64 {
 	sum := 0.0
 	for _, v := range s {
@@ -45,8 +45,8 @@ func (s Sample) Mean() float64 {
 	return sum / float64(len(s))
 }
 
-// Variance is that of the population which the runs are a sample of (divided by
-// n-1); NaN for fewer than two runs.
+// Variance returns the estimated variance of the population (divided by n-1), or NaN for
+// fewer than two runs.
 func (s Sample) Variance() float64 {
 	if len(s) < 2 {
 		return math.NaN()
@@ -58,8 +58,8 @@ func (s Sample) Variance() float64 {
 	return sum / float64(len(s)-1)
 }
 
-// Quantile is the value that a share q (0 to 1) of the values lies below, with
-// straight lines between neighbours; NaN if nothing was measured.
+// Quantile returns the value below which a share q (0 to 1) of the values is,
+// interpolated linearly, or NaN if nothing was measured.
 func (s Sample) Quantile(q float64) float64 {
 	if len(s) == 0 {
 		return math.NaN()
@@ -71,13 +71,13 @@ func (s Sample) Quantile(q float64) float64 {
 	return sorted[low] + (place-float64(low))*(sorted[high]-sorted[low])
 }
 
-// Spread is the distance from the smallest to the largest value, as a share of
-// the median.
+// Spread returns the distance from the smallest to the largest value, as a share of the
+// median.
 func (s Sample) Spread() float64 { return (s.Max() - s.Min()) / s.Median() }
 
-// Difference is how far the medians of two samples lie apart, as a share of
-// the smaller one: 0 of two that are 0, infinite where one is. It does not depend
-// on their order.
+// Difference returns the distance between the medians of two samples, as a share of the
+// smaller one. It is 0 if both are 0, and infinite if one is. It does not depend on their
+// order.
 func Difference(a, b Sample) float64 {
 	x, y := a.Median(), b.Median()
 	if x == y {
@@ -108,8 +108,7 @@ func (s *Sample) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Round keeps the digits that a run can tell apart: six. What is no number
-// becomes 0.
+// Round rounds to six digits, which is what a run can distinguish. NaN becomes 0.
 func Round(v float64) float64 {
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0

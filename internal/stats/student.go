@@ -2,9 +2,8 @@ package stats
 
 import "math"
 
-// StudentQuantile is the value that Student's t with df degrees of freedom (not
-// necessarily a whole number, above 0) stays below with probability p, between
-// 0 and 1.
+// StudentQuantile returns the value that Student's t with df degrees of freedom (above 0,
+// not necessarily a whole number) stays below with probability p, between 0 and 1.
 func StudentQuantile(p, df float64) float64 {
 	switch {
 	case p < 0.5:
@@ -29,7 +28,7 @@ func StudentQuantile(p, df float64) float64 {
 	return (low + high) / 2
 }
 
-// studentTail is the probability that t exceeds a value that is 0 or more.
+// studentTail returns the probability that t exceeds a value of at least 0.
 func studentTail(t, df float64) float64 {
 	if math.IsInf(t, 1) {
 		return 0
@@ -37,7 +36,7 @@ func studentTail(t, df float64) float64 {
 	return incompleteBeta(df/2, 0.5, df/(df+t*t)) / 2
 }
 
-// incompleteBeta is the regularised incomplete beta function I_x(a, b), by the
+// incompleteBeta returns the regularised incomplete beta function I_x(a, b), by the
 // continued fraction of DLMF 8.17.22.
 func incompleteBeta(a, b, x float64) float64 {
 	switch {
@@ -74,5 +73,5 @@ func logBeta(a, b float64) float64 {
 	return la + lb - lab
 }
 
-// normalTail is the probability that a standard normal value exceeds z.
+// normalTail returns the probability that a standard normal value exceeds z.
 func normalTail(z float64) float64 { return math.Erfc(z/math.Sqrt2) / 2 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Against published tables of Student's t.
+// TestStudentQuantile compares with published tables of Student's t.
 func TestStudentQuantile(t *testing.T) {
 	for _, c := range []struct{ p, df, want float64 }{
 		{0.90, 1, 3.078}, {0.95, 1, 6.314}, {0.975, 1, 12.706}, {0.99, 1, 31.821}, {0.999, 1, 318.309},
@@ -22,8 +22,8 @@ func TestStudentQuantile(t *testing.T) {
 	}
 }
 
-// The tail is the quantile's inverse, for degrees of freedom that are no whole
-// number as well.
+// TestStudentTail checks that the tail is the inverse of the quantile, also for degrees
+// of freedom that are not whole numbers.
 func TestStudentTail(t *testing.T) {
 	for _, df := range []float64{1, 1.37, 2.5, 8, 25.2, 400} {
 		for _, p := range []float64{0.6, 0.9, 0.975, 0.9999} {

@@ -2,23 +2,22 @@ package stats
 
 import "math"
 
-// Verdict is the answer to whether two things are the same but for a margin.
-// That no difference is proven is no proof that there is none: a run that could
-// not have seen one proves neither, and its verdict is [Undecided].
+// Verdict says whether two things are equal within a margin. If no difference is proven,
+// this does not prove equality. A run that could not have shown a difference proves
+// neither, and its verdict is [Undecided].
 type Verdict string
 
 // Verdicts.
 const (
 	Different Verdict = "different" // proven, and it may be more than the margin
-	Equal     Verdict = "equal"     // proven: what difference there may be is within the margin
-	Undecided Verdict = "undecided" // neither is proven; [Comparison.Detectable] is what would have been
+	Equal     Verdict = "equal"     // proven: any difference is within the margin
+	Undecided Verdict = "undecided" // neither is proven; [Comparison.Detectable] says what would have been
 )
 
-// Decide tells whether the two that were compared are the same up to a margin, a
-// share of the first mean above 0. They are if the whole interval of the
-// difference is within the margin: two one-sided tests (Schuirmann 1987), each
-// at 97.5 %, so that the interval which decides is the one that is shown. A
-// difference that is proven, but to be within the margin, is none that counts.
+// Decide says whether the two are equal within a margin, a share above 0 of the first
+// mean. They are if the whole interval of the difference is within the margin. These are
+// two one-sided tests (Schuirmann 1987), each at 97.5 %, so the deciding interval is the
+// one that is shown. A proven difference within the margin does not count.
 func (c Comparison) Decide(margin float64) Verdict {
 	switch {
 	case c.Bound() <= margin:
@@ -29,7 +28,7 @@ func (c Comparison) Decide(margin float64) Verdict {
 	return Undecided
 }
 
-// Bound is the smallest margin within which the two are proven to be equal, a
-// share of the first mean: the end of the interval that is farther from 0.
-// Infinite with too few runs.
+// Bound returns the smallest margin within which the two are proven equal, as a share of
+// the first mean: the end of the interval that is farther from 0. It is infinite with too
+// few runs.
 func (c Comparison) Bound() float64 { return math.Abs(c.Relative) + c.RelativeInterval }

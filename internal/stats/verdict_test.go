@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// decidedShare is the share of simulated comparisons that end with a verdict.
+// decidedShare returns the share of simulated comparisons that end with a verdict.
 func decidedShare(want Verdict, n int, a, b noise, factor, margin float64) float64 {
 	r := rand.New(rand.NewPCG(7, 8))
 	hits := 0
@@ -18,9 +18,9 @@ func decidedShare(want Verdict, n int, a, b noise, factor, margin float64) float
 	return float64(hits) / simulations
 }
 
-// Where the true difference is the margin, one of forty comparisons may call the
-// two equal, and no more but for chance: 0.025 with 1,000 runs has a standard
-// deviation of 0.005. least is above 0 where runs are exact enough to err at all.
+// If the true difference is the margin, about one in forty comparisons may call the two
+// equal: 0.025 with 1,000 runs has a standard deviation of 0.005. least is above 0 if runs
+// are exact enough to err at all.
 func TestFalseEquality(t *testing.T) {
 	for _, c := range []struct {
 		name           string
@@ -45,8 +45,8 @@ func TestFalseEquality(t *testing.T) {
 	}
 }
 
-// Runs that are exact enough prove that equal things are equal; noisy ones of
-// different things prove nothing, and say so; a large effect is a difference.
+// TestDecide checks that exact runs prove that equal things are equal, that noisy runs of
+// different things are undecided, and that a large effect is a difference.
 func TestDecide(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -87,8 +87,8 @@ func TestDecideEdges(t *testing.T) {
 	}
 }
 
-// What a search found is known to its step: runs that agree to the digit prove
-// no smaller difference, and no narrower equality.
+// A result of a search is known to its step: equal results prove neither a smaller
+// difference nor a narrower equality.
 func TestCompareResolved(t *testing.T) {
 	a, b := Sample{1000, 1000, 1000}, Sample{997, 997, 997}
 	if c := Compare(a, b); !c.Proven {
