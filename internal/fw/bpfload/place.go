@@ -53,6 +53,15 @@ func (p Place) Do(f func() error) error {
 	return <-done
 }
 
+// From returns what f returns in the place p. The rules of [Place.Do] hold.
+func From[T any](p Place, f func() (T, error)) (value T, err error) {
+	err = p.Do(func() (err error) {
+		value, err = f()
+		return err
+	})
+	return value, err
+}
+
 func enter(netns *os.File, private bool, f func() error) error {
 	if private {
 		if err := joinMounts(); err != nil {

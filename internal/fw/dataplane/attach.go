@@ -82,41 +82,28 @@ func (d *Dataplane) detach(ifindex int) error {
 // Lost returns the interfaces whose programs were removed with their device. A new device
 // may have reused the index; it has no programs yet.
 func (d *Dataplane) Lost() ([]int, error) {
-	var lost []int
-	err := d.place.Do(func() error {
-		links, err := openLinks(d.config.Dir)
-		if err != nil {
-			return err
-		}
-		defer closeLinks(links)
+	return withLinks(d.place, d.config.Dir, func(links map[linkKey]*pinnedLink) (lost []int, err error) {
 		for key, l := range links {
 			if l.gone && !slices.Contains(lost, key.ifindex) {
 				lost = append(lost, key.ifindex)
 			}
 		}
-		return nil
+		return lost, nil
 	})
-	return lost, err
 }
 
 // OwnXDP returns the interfaces whose XDP program is weir's, according to the pins in
 // dir. It returns none if nothing is pinned.
 func OwnXDP(dir string) (map[int]bool, error) {
-	own := make(map[int]bool)
-	err := bpfload.At("").Do(func() error {
-		links, err := openLinks(dir)
-		if err != nil {
-			return err
-		}
-		defer closeLinks(links)
+	return withLinks(bpfload.At(""), dir, func(links map[linkKey]*pinnedLink) (map[int]bool, error) {
+		own := make(map[int]bool)
 		for key, l := range links {
 			if key.hook == bpfload.XDP && !l.gone {
 				own[key.ifindex] = true
 			}
 		}
-		return nil
+		return own, nil
 	})
-	return own, err
 }
 
 // whileLive calls f if this generation is still live. No other process can commit

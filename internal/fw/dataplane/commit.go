@@ -31,17 +31,11 @@ func (d *Dataplane) Commit(attachments []Attachment) (Report, error) {
 	if d.lock == nil {
 		return Report{}, errors.New("commit: this generation has been committed")
 	}
-	var report Report
-	err := d.place.Do(func() error {
-		t := transaction{d: d, dir: d.config.Dir}
-		err := t.run(attachments)
-		report = t.report
-		return err
-	})
-	if err != nil {
+	t := transaction{d: d, dir: d.config.Dir}
+	if err := d.place.Do(func() error { return t.run(attachments) }); err != nil {
 		return Report{}, fmt.Errorf("commit: %w", err)
 	}
-	return report, d.unlock()
+	return t.report, d.unlock()
 }
 
 // A transaction is a Commit under way.

@@ -42,10 +42,7 @@ func (d *Dataplane) Close() error {
 	if d.tables != nil {
 		errs = append(errs, d.tables.close())
 	}
-	errs = append(errs, d.closeOrigins())
-	if d.rules != nil {
-		errs = append(errs, d.rules.Close())
-	}
+	errs = append(errs, d.closeOrigins(), d.rules.Close())
 	if d.lock != nil { // never committed: remove the folder if it is empty
 		_ = d.place.Do(func() error { return killpoint.Remove(d.config.Dir) })
 	}

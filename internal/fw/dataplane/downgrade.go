@@ -153,20 +153,18 @@ var ErrTakenBack = errors.New("what was offered to an older version was taken ba
 
 // IsTakenOver reports whether the older version has taken over on every interface. Then there
 // is nothing left to follow.
-func (g *Downgrade) IsTakenOver() (taken bool, err error) {
-	err = bpfload.At("").Do(func() error {
+func (g *Downgrade) IsTakenOver() (bool, error) {
+	return bpfload.From(bpfload.At(""), func() (bool, error) {
 		id, err := bpfload.MapID(filepath.Join(g.dir, tablesDir, pinName(formerMap(mapStates, g.layout))))
 		if isMissing(err) || err == nil && id != g.states {
-			return ErrTakenBack
+			return false, ErrTakenBack
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 		used, err := usedMaps(g.dir)
-		taken = used[g.states] && !used[g.newer]
-		return err
+		return used[g.states] && !used[g.newer], err
 	})
-	return taken, err
 }
 
 // Finish copies what is left and removes the tables that were in use.
@@ -233,20 +231,17 @@ func undoDowngrade(dir string) error {
 
 // usedMaps returns the maps that the programs of the folder's links use, by id.
 func usedMaps(dir string) (map[uint32]bool, error) {
-	links, err := openLinks(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer closeLinks(links)
-	used := make(map[uint32]bool)
-	for _, l := range links {
-		ids, err := l.link.MapIDs()
-		if err != nil {
-			return nil, err
+	return withLinks(bpfload.At(""), dir, func(links map[linkKey]*pinnedLink) (map[uint32]bool, error) {
+		used := make(map[uint32]bool)
+		for _, l := range links {
+			ids, err := l.link.MapIDs()
+			if err != nil {
+				return nil, err
+			}
+			for _, id := range ids {
+				used[id] = true
+			}
 		}
-		for _, id := range ids {
-			used[id] = true
-		}
-	}
-	return used, nil
+		return used, nil
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 
 	"weir/internal/fw/bpfload"
@@ -37,13 +36,8 @@ var ErrBusy = errors.New("the dataplane is being replaced by another process")
 // Folder returns the path of the namespace's folder in weir's own bpffs. Build makes it.
 // netns is as in Config.
 func Folder(netns string) (string, error) {
-	var dir string
-	err := bpfload.At(netns).Do(func() error {
-		cookie, err := netif.Cookie()
-		dir = filepath.Join(Base, strconv.FormatUint(cookie, 10))
-		return err
-	})
-	return dir, err
+	cookie, err := bpfload.From(bpfload.At(netns), netif.Cookie)
+	return filepath.Join(Base, strconv.FormatUint(cookie, 10)), err
 }
 
 // Mount mounts weir's own bpffs if it is not there. It uses the mount namespace of
@@ -60,41 +54,30 @@ func Unmount() error {
 
 // Folders returns the folders of all namespaces that weir has run in.
 func Folders() ([]string, error) {
+	entries, err := bpfload.From(bpfload.At(""), func() ([]os.DirEntry, error) { return os.ReadDir(Base) })
+	if err != nil && !isMissing(err) {
+		return nil, fmt.Errorf("list the namespaces' folders: %w", err)
+	}
 	var folders []string
-	err := bpfload.At("").Do(func() error {
-		entries, err := os.ReadDir(Base)
-		if err != nil && !isMissing(err) {
-			return fmt.Errorf("list the namespaces' folders: %w", err)
+	for _, e := range entries {
+		if e.IsDir() { // the kernel puts files of its own beside them
+			folders = append(folders, filepath.Join(Base, e.Name()))
 		}
-		for _, e := range entries {
-			if e.IsDir() { // the kernel puts files of its own beside them
-				folders = append(folders, filepath.Join(Base, e.Name()))
-			}
-		}
-		return nil
-	})
-	return folders, err
+	}
+	return folders, nil
 }
 
 // Leftover reports whether the folder's network namespace is gone: the folder has pinned
 // links, and each has lost its interface. Remove removes such a folder.
 func Leftover(dir string) (bool, error) {
-	var leftover bool
-	err := bpfload.At("").Do(func() error {
-		links, err := openLinks(dir)
-		if err != nil {
-			return err
-		}
-		defer closeLinks(links)
+	return withLinks(bpfload.At(""), dir, func(links map[linkKey]*pinnedLink) (bool, error) {
 		for _, l := range links {
 			if !l.gone {
-				return nil
+				return false, nil
 			}
 		}
-		leftover = len(links) > 0
-		return nil
+		return len(links) > 0, nil
 	})
-	return leftover, err
 }
 
 // Remove detaches every program pinned in the folder and removes the folder with
@@ -187,21 +170,13 @@ func isInUse(dir, generation string) (bool, error) {
 	if err != nil || len(maps) == 0 {
 		return false, err
 	}
-	links, err := openLinks(dir)
-	if err != nil {
-		return false, err
-	}
-	defer closeLinks(links)
-	for _, l := range links {
-		used, err := l.link.MapIDs()
-		if err != nil {
-			return false, err
-		}
-		if slices.ContainsFunc(used, func(id uint32) bool { return maps[id] }) {
-			return true, nil
+	used, err := usedMaps(dir)
+	for id := range maps {
+		if used[id] {
+			return true, err
 		}
 	}
-	return false, nil
+	return false, err
 }
 
 // livePins returns the folder of what is in force. That is the live name, or the next one

@@ -94,16 +94,11 @@ func (l *ledger) loaded() time.Time { return time.Unix(0, l.Loaded) }
 // NextRuleBase returns the first global rule id that no ruleset in dir has had, or 0 if
 // nothing is pinned there. Ids are never reused, because states hold them.
 func NextRuleBase(dir string) (uint32, error) {
-	var base uint32
-	err := bpfload.At("").Do(func() error {
-		l, err := readLedger(dir)
-		if isMissing(err) || errors.Is(err, ErrLayout) {
-			return nil // no readable state holds an id
-		}
-		base = l.NextRule
-		return err
-	})
-	return base, err
+	l, err := bpfload.From(bpfload.At(""), func() (ledger, error) { return readLedger(dir) })
+	if isMissing(err) || errors.Is(err, ErrLayout) {
+		return 0, nil // no readable state holds an id
+	}
+	return l.NextRule, err
 }
 
 // LiveGeneration returns the number of the generation in force, for any layout of the
@@ -122,18 +117,15 @@ func RuleBase(dir string) (uint32, error) {
 
 // liveLedger returns the ledger of what is in force, for any layout of the tables. The
 // error wraps ErrNotLoaded if nothing is in force.
-func liveLedger(dir string) (l ledger, err error) {
-	err = bpfload.At("").Do(func() (err error) {
+func liveLedger(dir string) (ledger, error) {
+	return bpfload.From(bpfload.At(""), func() (l ledger, err error) {
 		// Without tables nothing counts as loaded, whatever else a removal has
 		// left.
-		if _, err := os.Stat(liveTables(dir)); err != nil {
-			return fmt.Errorf("%s: %w", dir, ErrNotLoaded)
+		if _, none := os.Stat(liveTables(dir)); none == nil {
+			if l, err = readLedger(dir); !isMissing(err) {
+				return l, err
+			}
 		}
-		l, err = readLedger(dir)
-		if isMissing(err) {
-			return fmt.Errorf("%s: %w", dir, ErrNotLoaded)
-		}
-		return err
+		return l, fmt.Errorf("%s: %w", dir, ErrNotLoaded)
 	})
-	return l, err
 }

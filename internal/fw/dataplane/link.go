@@ -68,6 +68,18 @@ func openLinks(dir string) (_ map[linkKey]*pinnedLink, err error) {
 	return links, nil
 }
 
+// withLinks returns what f makes of the links pinned in the folder.
+func withLinks[T any](p bpfload.Place, dir string, f func(map[linkKey]*pinnedLink) (T, error)) (T, error) {
+	return bpfload.From(p, func() (none T, err error) {
+		links, err := openLinks(dir)
+		if err != nil {
+			return none, err
+		}
+		defer closeLinks(links)
+		return f(links)
+	})
+}
+
 func openPinnedLink(key linkKey, dir string) (*pinnedLink, error) {
 	link, err := bpfload.OpenLink(key.path(dir))
 	if err != nil {

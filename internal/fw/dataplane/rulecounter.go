@@ -104,13 +104,7 @@ func rulesOf(maps map[string]*bpfload.Map) *pinnedRules {
 }
 
 func (r *pinnedRules) close() error {
-	var errs []error
-	for _, m := range []*bpfload.Map{r.counters, r.sets, r.order, r.carried} {
-		if m != nil {
-			errs = append(errs, m.Close())
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(r.counters.Close(), r.sets.Close(), r.order.Close(), r.carried.Close())
 }
 
 // inForce reads the rule set in force, the index of each rule, and the counts carried

@@ -115,14 +115,9 @@ func (l *liveRules) carriedCounters() (carried []xdpRuleCarried, err error) {
 }
 
 func (l *liveRules) close() error {
-	var errs []error
-	for _, m := range []*bpfload.Map{l.holder, l.changes, l.blank} {
-		if m != nil {
-			errs = append(errs, m.Close())
-		}
-	}
+	err := errors.Join(l.holder.Close(), l.changes.Close(), l.blank.Close())
 	l.holder, l.changes, l.blank = nil, nil, nil
-	return errors.Join(errs...)
+	return err
 }
 
 // swap replaces the rule set in force and gives the new one its own epoch. When it
@@ -140,9 +135,7 @@ func (l *liveRules) swap(next xdpRuleSet) error {
 	if err := l.objects.Maps[mapRuleSets].Put(uint32(0), holder); err != nil {
 		return errors.Join(fmt.Errorf("replace the rule set: %w", err), holder.Close())
 	}
-	if l.holder != nil {
-		err = l.holder.Close()
-	}
+	err = l.holder.Close()
 	l.holder, l.set = holder, next
 	return err
 }
@@ -211,9 +204,6 @@ func (l *liveRules) freePages(base, count int) (err error) {
 
 // dropChanges removes changed prefixes that no packet looks up.
 func (l *liveRules) dropChanges() error {
-	if l.changes == nil {
-		return nil
-	}
 	err := l.changes.Close()
 	l.changes = nil
 	return err
@@ -264,10 +254,7 @@ func (l *liveRules) replaceChanges(changes []ruleset.Override) (err error) {
 		err = l.swap(next)
 	}
 	if err != nil {
-		if made != nil {
-			err = errors.Join(err, made.Close())
-		}
-		return err
+		return errors.Join(err, made.Close())
 	}
 	err = l.dropChanges()
 	l.changes = made

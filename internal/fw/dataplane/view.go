@@ -34,11 +34,8 @@ const openTries = 100
 // Open returns a view of what is pinned in dir. The error wraps ErrNotLoaded if there is
 // nothing. The caller closes it. A view does not follow a Commit. InForce reports whether
 // there was one.
-func Open(dir string) (v *View, err error) {
-	err = bpfload.At("").Do(func() (err error) {
-		v, err = openView(dir)
-		return err
-	})
+func Open(dir string) (*View, error) {
+	v, err := bpfload.From(bpfload.At(""), func() (*View, error) { return openView(dir) })
 	if isMissing(err) {
 		err = fmt.Errorf("%s: %w", dir, ErrNotLoaded)
 	}
@@ -115,11 +112,7 @@ func statPins(dir string) ([]fs.FileInfo, error) {
 // InForce reports whether the view still reads what is in force: there was no Commit and
 // no Remove since Open.
 func (v *View) InForce() bool {
-	var now []fs.FileInfo
-	err := bpfload.At("").Do(func() (err error) {
-		now, err = statPins(v.dir)
-		return err
-	})
+	now, err := bpfload.From(bpfload.At(""), func() ([]fs.FileInfo, error) { return statPins(v.dir) })
 	return err == nil && slices.EqualFunc(v.pins, now, os.SameFile)
 }
 
@@ -137,15 +130,11 @@ func (v *View) openLive() (*tables, error) {
 }
 
 // readLedger reads the ledger of the generation that the view reads.
-func (v *View) readLedger() (l ledger, err error) {
+func (v *View) readLedger() (ledger, error) {
 	if v.ledger != nil {
 		return readLedgerMap(v.ledger)
 	}
-	err = bpfload.At("").Do(func() (err error) {
-		l, err = readLedger(v.dir)
-		return err
-	})
-	return l, err
+	return bpfload.From(bpfload.At(""), func() (ledger, error) { return readLedger(v.dir) })
 }
 
 // Close releases the view. No States iteration may be in progress.
@@ -157,9 +146,7 @@ func (v *View) Close() error {
 	if v.rules != nil {
 		errs = append(errs, v.rules.close())
 	}
-	if v.ledger != nil {
-		errs = append(errs, v.ledger.Close())
-	}
+	errs = append(errs, v.ledger.Close())
 	v.tables, v.rules, v.ledger = nil, nil, nil
 	return errors.Join(errs...)
 }
