@@ -172,19 +172,13 @@ func Handler(c Control) http.Handler {
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		respond(w, http.StatusOK, c.Status())
 	})
-	mux.HandleFunc("POST /load", func(w http.ResponseWriter, r *http.Request) {
-		var body LoadRequest
-		if !read(w, r, &body) {
-			return
-		}
-		done, err := c.Load(r.Context(), body)
-		reply(w, done, err)
-	})
+	answer(mux, "/load", func(r *http.Request, body *LoadRequest) (*LoadResult, error) { return c.Load(r.Context(), *body) })
 	mux.HandleFunc("POST /confirm", func(w http.ResponseWriter, _ *http.Request) {
 		done, err := c.Confirm()
 		reply(w, done, err)
 	})
-	routeTables(mux, c)
+	answer(mux, "/table/change", func(_ *http.Request, body *TableChange) (*TableChanged, error) { return c.ChangeTable(body) })
+	answer(mux, "/table/read", func(_ *http.Request, body *TableRead) (*TableEntries, error) { return c.ReadTable(body) })
 	mux.HandleFunc("GET /log", func(w http.ResponseWriter, r *http.Request) { serveLog(w, r, c) })
 	mux.HandleFunc("POST /capture", func(w http.ResponseWriter, r *http.Request) { serveCapture(w, r, c) })
 	mux.HandleFunc("POST /leave", func(w http.ResponseWriter, r *http.Request) {
@@ -196,6 +190,17 @@ func Handler(c Control) http.Handler {
 		c.End(body.Why)
 	})
 	return mux
+}
+
+// answer passes the body of a request to do, and replies with what it returns.
+func answer[Body, Done any](mux *http.ServeMux, path string, do func(*http.Request, *Body) (Done, error)) {
+	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+		var body Body
+		if read(w, r, &body) {
+			done, err := do(r, &body)
+			reply(w, done, err)
+		}
+	})
 }
 
 // reply responds with what was done, or refuses.

@@ -35,23 +35,6 @@ type TableEntries struct {
 	Entries []TableEntry `json:"entries"`
 }
 
-func routeTables(mux *http.ServeMux, c Control) {
-	mux.HandleFunc("POST /table/change", func(w http.ResponseWriter, r *http.Request) {
-		var body TableChange
-		if read(w, r, &body) {
-			done, err := c.ChangeTable(&body)
-			reply(w, done, err)
-		}
-	})
-	mux.HandleFunc("POST /table/read", func(w http.ResponseWriter, r *http.Request) {
-		var body TableRead
-		if read(w, r, &body) {
-			entries, err := c.ReadTable(&body)
-			reply(w, entries, err)
-		}
-	})
-}
-
 // ChangeTable changes a table under traffic. An error means that nothing has changed,
 // unless it says otherwise.
 func (c *Client) ChangeTable(ctx context.Context, r *TableChange) (*TableChanged, error) {
