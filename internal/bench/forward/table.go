@@ -7,16 +7,17 @@ import (
 	"text/tabwriter"
 
 	"weir/internal/bench/traffic"
+	"weir/internal/textout"
 	"weir/internal/units"
 )
 
 // WriteText prints the report for people at a terminal.
 func (r *Report) WriteText(w io.Writer) error {
-	out := &printer{w: w}
-	out.line("%s", r.Machine)
+	out := &printer{textout.Lines{W: w}}
+	out.Line("%s", r.Machine)
 	for _, c := range r.cases() {
-		out.line("")
-		out.line("%s", c)
+		out.Line("")
+		out.Line("%s", c)
 		out.table(func(t io.Writer) {
 			fmt.Fprintln(t, "  path\thook\t  Mpps\tspread\tns/frame\tnet ns\tnew/s\t")
 			for _, row := range r.rowsOf(c) {
@@ -26,16 +27,16 @@ func (r *Report) WriteText(w io.Writer) error {
 		})
 		r.writeRatios(out, c)
 	}
-	out.line("")
+	out.Line("")
 	for _, s := range r.Skipped {
-		out.line("skipped: %s: %s", s.Path, s.Reason)
+		out.Line("skipped: %s: %s", s.Path, s.Reason)
 	}
 	for _, n := range r.Notes {
-		out.line("note: %s", n)
+		out.Line("note: %s", n)
 	}
-	out.line("%s", r.Control)
-	out.line("%s", caveat)
-	return out.err
+	out.Line("%s", r.Control)
+	out.Line("%s", caveat)
+	return out.Err
 }
 
 // caveat is shown below every table.
@@ -65,7 +66,7 @@ func (r *Report) writeRatios(out *printer, c traffic.Case) {
 		if more := doubt(ratio.NewTest); more != "" && more != why {
 			text += "; in new connections " + more
 		}
-		out.line("%s", text)
+		out.Line("%s", text)
 	}
 }
 
@@ -102,23 +103,14 @@ func count(v *float64) string {
 	return units.Thousands(int(math.Round(*v/1000) * 1000))
 }
 
-// printer keeps the first error of many lines.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) line(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
-	}
-}
+// printer also writes tables.
+type printer struct{ textout.Lines }
 
 func (p *printer) table(fill func(io.Writer)) {
-	if p.err != nil {
+	if p.Err != nil {
 		return
 	}
-	t := tabwriter.NewWriter(p.w, 0, 8, 2, ' ', 0)
+	t := tabwriter.NewWriter(p.W, 0, 8, 2, ' ', 0)
 	fill(t)
-	p.err = t.Flush()
+	p.Err = t.Flush()
 }

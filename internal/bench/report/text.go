@@ -1,10 +1,12 @@
 package report
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
 
+	"weir/internal/textout"
 	"weir/internal/units"
 )
 
@@ -19,7 +21,7 @@ func (d *Document) WriteText(w io.Writer, width int) error {
 	if err := d.Check(); err != nil {
 		return err
 	}
-	out := &textWriter{printer{w: w}, min(max(width, leastWidth), mostWidth)}
+	out := &textWriter{textout.Lines{W: w}, min(max(width, leastWidth), mostWidth)}
 	out.heading(d.Title, "═")
 	if d.Sketch {
 		out.paragraph("", sketch)
@@ -32,7 +34,7 @@ func (d *Document) WriteText(w io.Writer, width int) error {
 	}
 	out.heading("The machine", "─")
 	for _, f := range d.Machine.Facts() {
-		out.paragraph(pad(f.Name, 14)+" ", f.Value)
+		out.paragraph(fmt.Sprintf("%-14s ", f.Name), f.Value)
 	}
 	if len(d.Method) > 0 {
 		out.heading("How it was measured", "─")
@@ -41,12 +43,12 @@ func (d *Document) WriteText(w io.Writer, width int) error {
 		out.paragraph("• ", m)
 	}
 	out.end(d)
-	return out.err
+	return out.Err
 }
 
 // textWriter writes for a terminal.
 type textWriter struct {
-	printer
+	textout.Lines
 	width int
 }
 
@@ -60,9 +62,9 @@ func (t *textWriter) end(d *Document) {
 	for _, n := range d.Notes {
 		t.paragraph("• ", n)
 	}
-	t.line("")
+	t.Line("")
 	t.paragraph("", d.made()+" To repeat it:")
-	t.line("  %s", d.Command)
+	t.Line("  %s", d.Command)
 }
 
 func (t *textWriter) section(s *Section) {
@@ -72,7 +74,7 @@ func (t *textWriter) section(s *Section) {
 	}
 	for i := range s.Charts {
 		c := &s.Charts[i]
-		t.line("")
+		t.Line("")
 		t.paragraph("", c.Title)
 		t.chart(c)
 		if c.Note != "" {
@@ -80,7 +82,7 @@ func (t *textWriter) section(s *Section) {
 		}
 	}
 	for _, table := range s.Tables {
-		t.line("")
+		t.Line("")
 		if table.Title != "" {
 			t.paragraph("", table.Title)
 		}
@@ -118,8 +120,8 @@ func (t *textWriter) bars(b *Bars) {
 			t.paragraph("  ", g.Name)
 		}
 		for _, bar := range g.Bars {
-			t.line("  %s %s %s %s", pad(bar.Name, names), pad(textBar(bar.Runs.Median(), most, room, bar.Ours), room),
-				padLeft(figure(bar.Runs.Median())+" "+b.Unit, 12), besides(bar))
+			t.Line("  %-*s %-*s %12s %s", names, bar.Name, room, textBar(bar.Runs.Median(), most, room, bar.Ours),
+				figure(bar.Runs.Median())+" "+b.Unit, besides(bar))
 		}
 	}
 }
@@ -154,8 +156,8 @@ func (t *textWriter) times(times *Times) {
 	room := t.width - 46
 	row := func(name, unit string, points []Moment, top, factor float64) {
 		s := values(points, 1)
-		t.line("  %s %s %s", pad(clip(name, textName), textName), pad(sparkline(s, top, room), room),
-			figure(s.Mean()*factor)+" "+unit+" (max "+figure(s.Max()*factor)+")")
+		t.Line("  %-*s %-*s %s %s (max %s)", textName, clip(name, textName), room, sparkline(s, top, room),
+			figure(s.Mean()*factor), unit, figure(s.Max()*factor))
 	}
 	for _, p := range times.Panels {
 		if len(times.Parts) > 0 {
@@ -220,16 +222,13 @@ func sparkline(values []float64, top float64, room int) string {
 }
 
 func (t *textWriter) table(table Table) {
-	widths := make([]int, len(table.Columns))
+	widths, heads := make([]int, len(table.Columns)), make([]string, len(table.Columns))
 	for i, c := range table.Columns {
+		heads[i] = c.named()
 		widths[i] = utf8.RuneCountInString(c.named())
 		for _, row := range table.Rows {
 			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
 		}
-	}
-	heads := make([]string, len(table.Columns))
-	for i, c := range table.Columns {
-		heads[i] = c.named()
 	}
 	for _, cells := range append([][]string{heads}, table.Rows...) {
 		t.row(table.Columns, widths, cells)
@@ -244,25 +243,25 @@ func (t *textWriter) row(columns []Column, widths []int, cells []string) {
 	for i, cell := range cells {
 		switch {
 		case i == last && columns[i].Words && widths[i] > slim && t.width-utf8.RuneCountInString(line) < slim:
-			t.line("%s", strings.TrimRight(line, " "))
+			t.Line("%s", strings.TrimRight(line, " "))
 			t.paragraph("      ", cell)
 			return
 		case i == last && columns[i].Words && widths[i] > slim:
 			t.paragraph(line+" ", cell)
 			return
 		case columns[i].Words:
-			line += " " + pad(cell, widths[i]) + " "
+			line += fmt.Sprintf(" %-*s ", widths[i], cell)
 		default:
-			line += " " + padLeft(cell, widths[i]) + " "
+			line += fmt.Sprintf(" %*s ", widths[i], cell)
 		}
 	}
-	t.line("%s", strings.TrimRight(line, " "))
+	t.Line("%s", strings.TrimRight(line, " "))
 }
 
 func (t *textWriter) heading(text, under string) {
-	t.line("")
+	t.Line("")
 	t.paragraph("", text)
-	t.line("%s", strings.Repeat(under, min(utf8.RuneCountInString(text), t.width)))
+	t.Line("%s", strings.Repeat(under, min(utf8.RuneCountInString(text), t.width)))
 }
 
 // paragraph breaks text at words. Further lines are indented by the width of begin.
@@ -271,7 +270,7 @@ func (t *textWriter) paragraph(begin, text string) {
 	line, used := begin, 0
 	for _, word := range strings.Fields(text) {
 		if used > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > t.width {
-			t.line("%s", line)
+			t.Line("%s", line)
 			line, used = indent, 0
 		}
 		if used > 0 {
@@ -280,15 +279,7 @@ func (t *textWriter) paragraph(begin, text string) {
 		line += word
 		used++
 	}
-	t.line("%s", line)
-}
-
-func pad(text string, width int) string {
-	return text + strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 0))
-}
-
-func padLeft(text string, width int) string {
-	return strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 0)) + text
+	t.Line("%s", line)
 }
 
 // clip shortens text to a width.

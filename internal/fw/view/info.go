@@ -11,6 +11,7 @@ import (
 	"weir/internal/fw/reason"
 	"weir/internal/fw/rundir"
 	"weir/internal/fw/state"
+	"weir/internal/textout"
 )
 
 // Info is weir's status in one network namespace.
@@ -209,92 +210,92 @@ func (r *reading) interfaceName(index int) string {
 
 // Print writes the status in the form of pfctl -si, with reasons under each interface.
 func (i *Info) Print(w io.Writer) error {
-	p := &printer{w: w}
+	p := &textout.Lines{W: w}
 	if !i.Enabled {
-		p.line("Status: Disabled")
-		return p.err
+		p.Line("Status: Disabled")
+		return p.Err
 	}
 	now := time.Now()
-	p.line("%-49sDaemon: %s", "Status: Enabled for "+span(now.Sub(i.Since)), i.Daemon.String())
-	p.line("Ruleset: %s", i.Loaded.String())
+	p.Line("%-49sDaemon: %s", "Status: Enabled for "+span(now.Sub(i.Since)), i.Daemon.String())
+	p.Line("Ruleset: %s", i.Loaded.String())
 	if i.Rollback != nil {
-		p.line("Rollback: %s", i.Rollback.text(i.Daemon.Alive, now))
+		p.Line("Rollback: %s", i.Rollback.text(i.Daemon.Alive, now))
 	}
 	if i.Capturing {
-		p.line("Packets are being captured")
+		p.Line("Packets are being captured")
 	}
 	if i.Prefetching {
-		p.line("Packets that come in at XDP are prefetched")
+		p.Line("Packets that come in at XDP are prefetched")
 	}
-	p.line("")
+	p.Line("")
 	seconds := now.Sub(i.Since).Seconds()
-	p.line("State Table                          Total             Rate")
-	p.line("  %-25s %14d %14s", "current entries", i.States.Current, "")
-	p.line("  %-25s %14d %14.1f/s", "inserts", i.States.Inserts, rate(i.States.Inserts, seconds))
-	p.line("  %-25s %14d %14.1f/s", "removals", i.States.Removals, rate(i.States.Removals, seconds))
-	p.line("Limits")
-	p.line("  %-13s hard limit %8d", "states", i.States.Limit)
+	p.Line("State Table                          Total             Rate")
+	p.Line("  %-25s %14d %14s", "current entries", i.States.Current, "")
+	p.Line("  %-25s %14d %14.1f/s", "inserts", i.States.Inserts, rate(i.States.Inserts, seconds))
+	p.Line("  %-25s %14d %14.1f/s", "removals", i.States.Removals, rate(i.States.Removals, seconds))
+	p.Line("Limits")
+	p.Line("  %-13s hard limit %8d", "states", i.States.Limit)
 	i.printLimits(p)
 	i.Lost.print(p)
 	i.Rejects.print(p, seconds)
 	for n := range i.Interfaces {
 		i.Interfaces[n].print(p)
 	}
-	return p.err
+	return p.Err
 }
 
 // printLimits names the tables that are full, except the state table: packets dropped
 // because it is full have a reason of their own.
-func (i *Info) printLimits(p *printer) {
+func (i *Info) printLimits(p *textout.Lines) {
 	if i.NextHops >= dataplane.MaxNextHops {
-		p.line("  %-13s hard limit %8d, reached: packets to other next hops go through the stack (up-nexthop)", "next hops", dataplane.MaxNextHops)
+		p.Line("  %-13s hard limit %8d, reached: packets to other next hops go through the stack (up-nexthop)", "next hops", dataplane.MaxNextHops)
 	}
 	if i.Paths >= dataplane.MaxPaths {
-		p.line("  %-13s hard limit %8d, reached: packets of new paths count under their deciding rules alone", "paths", dataplane.MaxPaths)
+		p.Line("  %-13s hard limit %8d, reached: packets of new paths count under their deciding rules alone", "paths", dataplane.MaxPaths)
 	}
 	if i.PathsFull.Packets > 0 {
-		p.line("  %-13s %d packets count under no rule: no path was free", "", i.PathsFull.Packets)
+		p.Line("  %-13s %d packets count under no rule: no path was free", "", i.PathsFull.Packets)
 	}
 }
 
 // print writes nothing if no packet was rejected.
-func (a *Rejects) print(p *printer, seconds float64) {
+func (a *Rejects) print(p *textout.Lines, seconds float64) {
 	if *a == (Rejects{}) {
 		return
 	}
-	p.line("Rejects of blocked packets           Total             Rate")
+	p.Line("Rejects of blocked packets           Total             Rate")
 	for _, c := range []struct {
 		name  string
 		count uint64
 	}{{"TCP resets", a.Resets}, {"ICMP errors", a.Errors}, {"held back by the limit", a.KeptBack}, {"failed", a.Failed}} {
-		p.line("  %-25s %14d %14.1f/s", c.name, c.count, float64(c.count)/max(seconds, 1))
+		p.Line("  %-25s %14d %14.1f/s", c.name, c.count, float64(c.count)/max(seconds, 1))
 	}
 }
 
-func (l *LostInfo) print(p *printer) {
+func (l *LostInfo) print(p *textout.Lines) {
 	for _, ring := range []struct {
 		name string
 		lost uint64
 	}{{"log", l.Log}, {"capture", l.Capture}} {
 		if ring.lost > 0 {
-			p.line("  %-13s %d records lost: the ring was full", ring.name, ring.lost)
+			p.Line("  %-13s %d records lost: the ring was full", ring.name, ring.lost)
 		}
 	}
 }
 
-func (n *InterfaceInfo) print(p *printer) {
-	p.line("")
-	p.line("%-27s %14s %16s", "Interface Stats for "+n.Name, "Packets", "Bytes")
-	p.line("  %-25s %14d %16d", "Passed", n.Passed.Packets, n.Passed.Bytes)
+func (n *InterfaceInfo) print(p *textout.Lines) {
+	p.Line("")
+	p.Line("%-27s %14s %16s", "Interface Stats for "+n.Name, "Packets", "Bytes")
+	p.Line("  %-25s %14d %16d", "Passed", n.Passed.Packets, n.Passed.Bytes)
 	for _, c := range n.Reasons {
 		if c.Reason.IsPass() {
-			p.line("    %-23s %14d %16d", c.Reason, c.Packets, c.Bytes)
+			p.Line("    %-23s %14d %16d", c.Reason, c.Packets, c.Bytes)
 		}
 	}
-	p.line("  %-25s %14d %16d", "Blocked", n.Blocked.Packets, n.Blocked.Bytes)
+	p.Line("  %-25s %14d %16d", "Blocked", n.Blocked.Packets, n.Blocked.Bytes)
 	for _, c := range n.Reasons {
 		if !c.Reason.IsPass() {
-			p.line("    %-23s %14d %16d", c.Reason, c.Packets, c.Bytes)
+			p.Line("    %-23s %14d %16d", c.Reason, c.Packets, c.Bytes)
 		}
 	}
 }
@@ -330,16 +331,4 @@ func rate(count uint32, seconds float64) float64 {
 func span(d time.Duration) string {
 	s := int(d / time.Second)
 	return fmt.Sprintf("%d days %02d:%02d:%02d", s/86400, s/3600%24, s/60%60, s%60)
-}
-
-// printer writes lines until the first error.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) line(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
-	}
 }

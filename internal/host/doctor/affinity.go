@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"weir/internal/host/cpulist"
+	"weir/internal/textout"
 	"weir/internal/units"
 )
 
@@ -197,16 +198,16 @@ func (a *Affinity) Print(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	p := &printer{w: w}
+	p := &textout.Lines{W: w}
 	if len(a.Tunnels) > 0 {
-		p.line("")
-		p.line("%s: the kernel spreads WireGuard's encryption over any cores", join(a.Tunnels))
+		p.Line("")
+		p.Line("%s: the kernel spreads WireGuard's encryption over any cores", join(a.Tunnels))
 	}
 	if len(a.Missing) > 0 {
-		p.line("")
-		p.line("Not readable here: %s", brief(a.Missing))
+		p.Line("")
+		p.Line("Not readable here: %s", brief(a.Missing))
 	}
-	return p.err
+	return p.Err
 }
 
 func (a *Affinity) printSessions(w io.Writer) {

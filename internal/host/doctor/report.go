@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"weir/internal/textout"
 )
 
 // Print writes the report for people: the verdict, the findings with their evidence, and
 // what could not be checked. Each notice takes one line unless all is true.
 func (r *Report) Print(w io.Writer, all bool) error {
-	p := &printer{w: w}
-	p.line("%s.", r.Verdict.Sentence)
+	p := &printer{textout.Lines{W: w}}
+	p.Line("%s.", r.Verdict.Sentence)
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		if f.Severity == Notice && !all {
@@ -22,42 +24,32 @@ func (r *Report) Print(w io.Writer, all bool) error {
 		p.notices(r.Findings)
 	}
 	p.unreadable(r.Checks, all)
-	p.line("")
-	p.line("%s", r.count())
+	p.Line("")
+	p.Line("%s", r.count())
 	for _, note := range r.Notes {
-		p.line("%s", note)
+		p.Line("%s", note)
 	}
-	return p.err
+	return p.Err
 }
 
-// printer keeps the first write error.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) line(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
-	}
-}
+type printer struct{ textout.Lines }
 
 func (p *printer) finding(f *Finding) {
-	p.line("")
-	p.line("%s  %s  %s", f.Check, f.Severity, f.Says)
+	p.Line("")
+	p.Line("%s  %s  %s", f.Check, f.Severity, f.Says)
 	for _, e := range f.Evidence {
-		p.line("    %s", e)
+		p.Line("    %s", e)
 	}
 	for _, m := range f.Remedies {
 		if m.Command == "" {
-			p.line("  > %s", m.Text)
+			p.Line("  > %s", m.Text)
 			continue
 		}
-		p.line("  > %s", m.Command)
-		p.line("      %s", m.Text)
+		p.Line("  > %s", m.Command)
+		p.Line("      %s", m.Text)
 	}
 	if f.Expect != "" {
-		p.line("  = %s", f.Expect)
+		p.Line("  = %s", f.Expect)
 	}
 }
 
@@ -66,11 +58,11 @@ func (p *printer) notices(findings []Finding) {
 	for i := range findings {
 		if f := &findings[i]; f.Severity == Notice {
 			if !head {
-				p.line("")
-				p.line("Worth knowing (-v has the evidence and the remedies):")
+				p.Line("")
+				p.Line("Worth knowing (-v has the evidence and the remedies):")
 				head = true
 			}
-			p.line("  %-8s %s", f.Check, f.Says)
+			p.Line("  %-8s %s", f.Check, f.Says)
 		}
 	}
 }
@@ -86,8 +78,8 @@ func (p *printer) unreadable(checks []CheckResult, all bool) {
 		}
 	}
 	if len(ids) > most && !all {
-		p.line("")
-		p.line("Not readable here, so not checked (-v says why): %s", strings.Join(ids, " "))
+		p.Line("")
+		p.Line("Not readable here, so not checked (-v says why): %s", strings.Join(ids, " "))
 		return
 	}
 	head := false
@@ -96,11 +88,11 @@ func (p *printer) unreadable(checks []CheckResult, all bool) {
 			continue
 		}
 		if !head {
-			p.line("")
-			p.line("Not readable here, so not checked:")
+			p.Line("")
+			p.Line("Not readable here, so not checked:")
 			head = true
 		}
-		p.line("  %-8s %s: %s", c.ID, c.Title, brief(c.Why))
+		p.Line("  %-8s %s: %s", c.ID, c.Title, brief(c.Why))
 	}
 }
 
