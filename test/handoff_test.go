@@ -31,7 +31,7 @@ block out on wan0 to { 239.9.9.9, ff0e::9 } label "unwanted"
 // The stack's work for weir also applies to translated packets, in both families. Each
 // packet meets the rules and is counted once. The stack's errors are about the packet as
 // the client sent it.
-func TestHandingUp(t *testing.T) {
+func TestHandOff(t *testing.T) {
 	weir.BothFar(t, func(b *lib.Box) {
 		b.WeirRun(handUpRules)
 		for _, part := range []struct {

@@ -180,7 +180,7 @@ func TestBadFileChangesNothing(t *testing.T) {
 //
 // A first start records what it finds, and it is restored: at once after a bad file, else
 // by weir stop. Meanwhile the reading commands need no daemon.
-func TestStopGivesBackWhatWasFound(t *testing.T) {
+func TestStopRestoresSettings(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		if out, status := b.WeirStatus("info"); status != 1 || !strings.Contains(out, "Disabled") {
 			b.Errorf("info before all: status %d, said\n%s", status, out)
@@ -215,7 +215,7 @@ func TestStopGivesBackWhatWasFound(t *testing.T) {
 //
 // Starts and stops of one namespace wait for each other. Two starts end like a takeover,
 // and a stop ends a daemon that is still starting.
-func TestStartsAndStopsMeet(t *testing.T) {
+func TestConcurrentStartsAndStops(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		found := b.Machine(lab.FW)
 		both := []*lib.Process{b.WeirStart(gatewayConf(t)), b.WeirStart(gatewayConf(t))}

@@ -35,7 +35,7 @@ block drop out on wan0 proto tcp to port 1005
 //	    ◀─── "nobody" ─────────
 //
 // If a rule rejects, the client learns it at once, from real programs.
-func TestAnswers(t *testing.T) {
+func TestRejects(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(answerRules)
 		for _, part := range []struct {
@@ -66,7 +66,7 @@ pass
 //
 // The same with a bridge, with packets without Ethernet header, with a VLAN if the kernel
 // has such devices, and with what the box sends to itself.
-func TestAnswersByOtherDevices(t *testing.T) {
+func TestRejectsByOtherDevices(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		media := []lib.Medium{lib.Bridge, lib.Tunnel}
 		if lib.Has(lib.VLAN) {
@@ -352,7 +352,7 @@ const (
 //
 // Under a flood of blocked packets no more rejects leave than documented, and connections
 // are not affected.
-func TestAnswersAreLimited(t *testing.T) {
+func TestRejectsAreLimited(t *testing.T) {
 	const packets = 60_000
 	weir.Both(t, func(b *lib.Box) {
 		b.WeirRun(answerRules)

@@ -339,7 +339,7 @@ func TestKilledWithChangedTables(t *testing.T) {
 //
 // If only rules in anchors differ, a load replaces them in place: the generation stays the
 // same, and no packet is lost. Established connections go on, and each new one meets
-// either the old rules or the new ones. Other changes load the programs anew.
+// either the old rules or the new ones. Other changes load the programs again.
 func TestLoadsReplaceAnchorsInPlace(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		file := func(main, inside string) string {

@@ -99,7 +99,7 @@ func (p *packetPrinter) flush() error {
 	return p.to.Flush()
 }
 
-// end writes the end of the output. It is no error if the reader has gone: it has all
+// end writes the end of the output. It is not an error if the reader has gone: it has all
 // that it wanted.
 func (p *packetPrinter) end(lost uint64) error {
 	var err error

@@ -53,7 +53,7 @@ diagnostics, as "weir check --json" prints them. If the start fails, the last
 message says why.`
 
 func newRunCommand(env *Env) *cobra.Command {
-	var file, hook, ahead string
+	var file, hook, prefetch string
 	var management uint16
 	var orBlock, noDNS, asJSON, loseStates bool
 	var macros macrosFlag
@@ -78,7 +78,7 @@ func newRunCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := setHookAndPrefetch(cfg, hook, ahead); err != nil {
+			if err := setHookAndPrefetch(cfg, hook, prefetch); err != nil {
 				return &UsageError{err}
 			}
 			if asJSON {
@@ -104,7 +104,7 @@ func newRunCommand(env *Env) *cobra.Command {
 	c.Flags().BoolVarP(&noDNS, "no-dns", "N", false, noDNSUsage)
 	c.Flags().VarP(&macros, "define", "D", macrosUsage)
 	c.Flags().StringVar(&hook, "hook", string(daemon.Auto), "the hook for incoming packets: auto, xdp or tcx")
-	c.Flags().StringVar(&ahead, "prefetch", string(daemon.PrefetchAuto), "prefetch packets at XDP, for more states than the caches hold: auto, on or off")
+	c.Flags().StringVar(&prefetch, "prefetch", string(daemon.PrefetchAuto), "prefetch packets at XDP, for more states than the caches hold: auto, on or off")
 	c.Flags().BoolVar(&orBlock, "or-block", false, "start even if the file does not load: keep the rules in force, or block everything but the management port")
 	c.Flags().Uint16Var(&management, "management", daemon.DefaultManagement, "TCP `port` of this box that stays open if no rules are loaded")
 	c.Flags().BoolVar(&loseStates, "lose-states", false, "start even if the connections of another version of weir cannot be kept")
@@ -113,11 +113,11 @@ func newRunCommand(env *Env) *cobra.Command {
 }
 
 // setHookAndPrefetch sets the hook and the use of prefetching.
-func setHookAndPrefetch(cfg *daemon.Config, hook, ahead string) (err error) {
+func setHookAndPrefetch(cfg *daemon.Config, hook, prefetch string) (err error) {
 	if cfg.Mode, err = daemon.ParseMode(hook); err != nil {
 		return err
 	}
-	cfg.Prefetch, err = daemon.ParsePrefetch(ahead)
+	cfg.Prefetch, err = daemon.ParsePrefetch(prefetch)
 	return err
 }
 

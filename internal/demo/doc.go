@@ -1,10 +1,8 @@
-// Package demo is weir demo: a home gateway between two networks, built of
-// network namespaces, run with examples/gateway.conf and used by programs that
-// know nothing of weir: ping, iperf3, curl. What it prints are checks: each line
-// is something that was tried just then, and the first that is not as it should
-// be ends the demo as failed.
+// Package demo is weir demo: a home gateway between two networks, built from network
+// namespaces. It runs with examples/gateway.conf and is used by programs that know
+// nothing of weir: ping, iperf3, curl. It prints checks. Each line is something that was
+// just tried, and the first failure ends the demo.
 //
-// It stands beside the other users of internal/lab and starts this binary's own
-// weir run, so it shows the product and not a part of it. Nothing is left
-// behind, also after an interrupt.
+// Like other users of internal/lab it starts this binary's own weir run, so it shows the
+// product and not a part of it. Nothing is left behind, even after an interrupt.
 package demo

@@ -14,13 +14,12 @@ import (
 	"weir/internal/host/netif"
 )
 
-// OwnCore makes the kernel receive the frames of a device on one core, whoever
-// sent them and from where: in threads of their own, bound to it and before
-// others in line. Else a veth's frames are received by the core that sent them,
-// which can then never send more than is received. It holds until
-// [Lab.SharedCore], and has to be called anew when an XDP program or receive
-// offload has changed the device's receivers. If first, they go before all programs;
-// see [GoFirst].
+// OwnCore makes the kernel receive the frames of a device on one core, in threads of
+// their own that are bound to it. Otherwise the core that sends a veth's frames also
+// receives them, and can never send more than it receives. It lasts until
+// [Lab.SharedCore]. Call it again if an XDP program or receive offload has changed the
+// device's receivers. With first, the threads have priority over all programs; see
+// [GoFirst].
 func (l *Lab) OwnCore(host, device string, core int, first bool) error {
 	if err := l.SharedCore(host, device); err != nil {
 		return err

@@ -10,12 +10,12 @@ import (
 	"weir/internal/host/netif"
 )
 
-// StandInFor is the name that a device has while another stands in for it.
+// StandInFor returns the name of a device while another stands in for it.
 func StandInFor(device string) string { return device + ".wire" }
 
-// StandIn puts a device that leads nowhere in the place of a device of a wire: with its
-// name, MAC address, addresses and neighbours, and the host's routes. The device itself goes on
-// carrying frames, under the name of StandInFor. back undoes it, also where StandIn failed.
+// StandIn replaces a device of a wire by one without a wire. The stand-in gets its name,
+// MAC address, addresses, neighbours and the host's routes. The device itself keeps
+// carrying frames, under the name of StandInFor. back undoes this, even if StandIn failed.
 func (l *Lab) StandIn(host, device string) (back func() error, err error) {
 	own, peer := l.topology.end(host, device)
 	if own == nil {
@@ -32,7 +32,7 @@ func (l *Lab) StandIn(host, device string) (back func() error, err error) {
 	return back, errors.Join(l.addIdle(own), l.settle(own, peer))
 }
 
-// rename gives a device another name, and takes its addresses away.
+// rename gives a device another name and removes its addresses.
 func (l *Lab) rename(e *End, name string) error {
 	h, err := l.handle(e.Host)
 	if err != nil {
@@ -64,13 +64,13 @@ func (l *Lab) rename(e *End, name string) error {
 	return nil
 }
 
-// settleAtOnce has a device know its link-local address as soon as it is up: nothing
+// settleAtOnce makes a device's link-local address usable as soon as it is up, so nothing
 // changes a second later.
 func (l *Lab) settleAtOnce(host, device string) error {
 	return l.Do(host, func() error { return netif.SetSysctl("net/ipv6/conf/"+device+"/accept_dad", "0") })
 }
 
-// addIdle makes a veth pair of which nobody uses the other end: not every kernel has dummies.
+// addIdle makes a veth pair whose other end is unused. Not every kernel has dummy devices.
 func (l *Lab) addIdle(e *End) error {
 	h, err := l.handle(e.Host)
 	if err != nil {
@@ -99,7 +99,7 @@ func (l *Lab) addIdle(e *End) error {
 	return nil
 }
 
-// settle gives a device what the topology says: addresses, neighbours, routes.
+// settle gives a device its addresses, neighbours and routes from the topology.
 func (l *Lab) settle(own, peer *End) error {
 	if err := l.setUpEnd(own, 1); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (l *Lab) settle(own, peer *End) error {
 		if host.Name != own.Host {
 			continue
 		}
-		// Routes by another of its devices that has no addresses now come with that.
+		// This also adds routes through another device that has no addresses now.
 		for _, r := range host.Routes {
 			if !reaches(own, r) {
 				continue

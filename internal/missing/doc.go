@@ -1,3 +1,3 @@
-// Package missing holds the error for what the machine or the user lacks: a program, a
-// kernel feature, root. It gives commands an exit status of its own.
+// Package missing has the error for what the machine or the user lacks: a program, a
+// kernel feature, root. Commands have a separate exit status for it.
 package missing

@@ -1,9 +1,8 @@
-// Package testenv says what a test needs of the machine that runs it: root,
-// programs, a kernel with some feature, files beside the checkout.
+// Package testenv checks what a test needs from its machine: root, programs, kernel
+// features, files beside the checkout.
 //
-// A test whose need is not met is skipped with a sentence that names it. Where
-// the whole suite has to run ([NoSkip] set in the environment, as continuous
-// integration does), the same test fails instead, so that a missing program
-// cannot pass for success. Only tests import this package, and tests skip
-// through it alone: the linter refuses (*testing.T).Skip elsewhere.
+// If a need is not met, the test is skipped with a message that names it. If the whole
+// suite must run ([NoSkip] is set, as in continuous integration), the test fails instead,
+// so that a missing program cannot look like success. Only tests import this package, and
+// they skip only through it: the linter refuses (*testing.T).Skip elsewhere.
 package testenv

@@ -1,4 +1,4 @@
-// Package tree tests what holds for the checkout as a whole and that no single
-// package could test: every package is placed in the import order and has its
-// doc.go, and C files keep the length that the linter asks of Go.
+// Package tree tests rules for the whole checkout that no single package can test: every
+// package is in the import order and has a doc.go, and C files keep the length limits
+// that the linter checks for Go.
 package tree

@@ -14,9 +14,9 @@ import (
 	"weir/internal/testenv"
 )
 
-// refused are imports that the order allows and that are still wrong. Both
-// patterns are matched against "file import": an import that the first one
-// matches and the second one does not is refused.
+// refused are imports that the order allows but that are still wrong. Both patterns are
+// matched against "file import". An import is refused if the first one matches and the
+// second one does not.
 var refused = []struct{ imports, except, why string }{
 	{`^pf/\S+ (weir/internal|github.com/(cilium|vishvananda)|golang.org/x/sys|syscall)`, `internal/testenv$`, "the language knows no kernel and nothing of weir but pf"},
 	{` github.com/cilium/ebpf`, `^internal/fw/bpfload/|_bpfel.go `, "only internal/fw/bpfload and generated code import cilium/ebpf"},
@@ -30,9 +30,8 @@ var refused = []struct{ imports, except, why string }{
 	{`^internal/(host/(cpulist|filelock|irqname|proc)|fw/reason|units|textout|missing|selfsigned|stats|killpoint|testenv)/\S+ weir/`, `_test.go `, "a leaf imports nothing of weir"},
 }
 
-// TestImportOrder compares every import with the list in docs/architecture.md,
-// Shape: a package imports only what stands below it. Tests may import
-// anything, as what a package does is shown with what is built on it.
+// TestImportOrder compares every import with the list in docs/architecture.md, Shape: a
+// package imports only packages below it. Tests may import anything.
 func TestImportOrder(t *testing.T) {
 	root := testenv.Root(t)
 	order := importOrder(t, root)
@@ -55,7 +54,7 @@ func TestImportOrder(t *testing.T) {
 	}
 }
 
-// inOrder tells whether a folder's packages have to stand in the list.
+// inOrder reports whether a folder's packages must be in the list.
 func inOrder(folder string) bool {
 	return strings.HasPrefix(folder, "internal/") || strings.HasPrefix(folder, "pf/")
 }

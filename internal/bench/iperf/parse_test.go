@@ -160,9 +160,9 @@ func TestParseBothWays(t *testing.T) {
 				t.Errorf("%s: %+v", file, d)
 			}
 		}
-		ahead, back := Series(text)
-		if len(ahead) != 2 || len(back) != 2 { // plus two intervals that do not count
-			t.Errorf("%s: %v and %v", file, ahead, back)
+		forward, reverse := Series(text)
+		if len(forward) != 2 || len(reverse) != 2 { // plus two intervals that do not count
+			t.Errorf("%s: %v and %v", file, forward, reverse)
 		}
 	}
 	r := parseFile(t, "v312-tcp.json", nil)

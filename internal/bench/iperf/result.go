@@ -122,7 +122,7 @@ func Parse(text []byte) (*Result, error) {
 
 // Series returns the rates of the intervals that count, in bit/s: those of the test's
 // direction, and those of the way back if both were measured at once.
-func Series(text []byte) (ahead, back []float64) {
+func Series(text []byte) (forward, reverse []float64) {
 	type rate struct {
 		Rate    float64 `json:"bits_per_second"`
 		Omitted bool    `json:"omitted"`
@@ -140,12 +140,12 @@ func Series(text []byte) (ahead, back []float64) {
 		if i.Sum.Omitted {
 			continue
 		}
-		ahead = append(ahead, i.Sum.Rate)
+		forward = append(forward, i.Sum.Rate)
 		if i.Back != nil {
-			back = append(back, i.Back.Rate)
+			reverse = append(reverse, i.Back.Rate)
 		}
 	}
-	return ahead, back
+	return forward, reverse
 }
 
 func (r *Result) add(s *sums) error {

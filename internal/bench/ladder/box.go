@@ -13,7 +13,7 @@ import (
 
 // box is a firewall with its wires, or no firewall, and the tasks of a round while it is
 // up. All rungs of one firewall share a box, because starting weir takes as long as a run
-// does. Each round starts the box anew, so the spread of the runs contains the
+// does. Each round restarts the box, so the spread of the runs contains the
 // differences from start to start. The control has a box of its own, as what it is
 // compared with does.
 type box struct {

@@ -72,14 +72,14 @@ func within(direct, through stats.Sample, margin float64) standing {
 // one of the two programs took. NaN means that a program may use several.
 func limitOf(r *rung, direct, rate stats.Sample, core float64) string {
 	text := "this step"
-	switch stands := against(direct, rate); {
+	switch verdict := against(direct, rate); {
 	case r.route == overLoopback || r.route == overWire:
 		text = "the hosts"
 	case len(direct) == 0:
 		return "not known: the direct wire was not measured"
-	case stands == asFast:
+	case verdict == asFast:
 		text = "the hosts: the direct wire carries no more"
-	case stands == undecided:
+	case verdict == undecided:
 		text = "not decided: the runs spread too much to tell it from the direct wire"
 	}
 	if core >= full {

@@ -89,11 +89,11 @@ func (l *ladder) addCPU(d *report.Document) {
 		direct := l.figures.cpu[spot{rungOf("direct"), o}]
 		for _, at := range spots(l, l.figures.cpu, o) {
 			used := l.figures.cpu[at]
-			beyond, difference := "–", "–"
+			extra, difference := "–", "–"
 			if at.rung.route != overWire && len(direct) > 0 {
-				beyond, difference = figure(used.Median()-direct.Median()), percent(stats.Compare(direct, used))
+				extra, difference = figure(used.Median()-direct.Median()), percent(stats.Compare(direct, used))
 			}
-			t.Add(ours(at.rung), at.rung.name, withSpread(used), beyond, difference)
+			t.Add(ours(at.rung), at.rung.name, withSpread(used), extra, difference)
 			bars.Groups[0].Bars = append(bars.Groups[0].Bars, report.Bar{Name: at.rung.name, Runs: used, Ours: ours(at.rung)})
 			d.Measure(report.Lower, "s/Gbit", used, "cpu", mode(o), at.rung.slug())
 		}

@@ -56,7 +56,7 @@ func TestTerminalRedrawsOneLine(t *testing.T) {
 	}
 }
 
-func TestALongFirstStepIsNotTakenForAll(t *testing.T) {
+func TestLongFirstStep(t *testing.T) {
 	begun := time.Unix(1000, 0)
 	now := begun
 	p := New(&bytes.Buffer{}, 240, 24*time.Minute)

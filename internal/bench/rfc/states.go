@@ -24,7 +24,7 @@ func (b *bed) fresh(ctx context.Context, path, protocol string, n int, use func(
 }
 
 // rateConnections is the number of connections in one trial of a rate. It is small
-// because each trial builds the path anew.
+// because each trial builds the path again.
 func rateConnections(o *Options) int { return min(o.Connections, 16_384) }
 
 // establishRate searches for the highest rate at which an empty path establishes every

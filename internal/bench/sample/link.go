@@ -71,7 +71,7 @@ func addQueues(h *netlink.Handle, links map[int]Link) error {
 }
 
 // since returns what a link did since an earlier reading. If a counter went back, the
-// device was made anew.
+// device was made again.
 func (l Link) since(before Link) Link {
 	diff := func(now, then uint64) uint64 {
 		if now < then {

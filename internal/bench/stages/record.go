@@ -36,7 +36,7 @@ type RecordPath struct {
 var errControl = errors.New("not recorded: the control failed")
 
 // Record stores the report in dir/stages under its time and commit, and writes the table
-// of all records anew.
+// of all records again.
 func (s *Report) Record(dir, commit string) error {
 	if !s.report.Control.OK {
 		return fmt.Errorf("%w: %s", errControl, s.report.Control.Why)

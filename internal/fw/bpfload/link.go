@@ -148,7 +148,7 @@ func (l *Link) Pin(path string) error {
 	return nil
 }
 
-// Detach detaches the program from the interface. It is no error if the interface is
+// Detach detaches the program from the interface. It is not an error if the interface is
 // gone.
 func (l *Link) Detach() error {
 	err := l.link.Detach()

@@ -30,7 +30,7 @@ func MountFS(dir string) error {
 }
 
 // UnmountFS unmounts a bpffs and removes its mount point, unless it contains folders or
-// another process has its files open. It is no error if there is none. It is called
+// another process has its files open. It is not an error if there is none. It is called
 // within a Place.
 func UnmountFS(dir string) error {
 	entries, err := os.ReadDir(dir)

@@ -227,7 +227,7 @@ func TestSilentDaemon(t *testing.T) {
 	}
 }
 
-func TestSocketIsForRootAlone(t *testing.T) {
+func TestSocketIsForRootOnly(t *testing.T) {
 	_, _, f := serveControl(t)
 	i, err := os.Stat(f.Socket())
 	if err != nil {

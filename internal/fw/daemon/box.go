@@ -192,7 +192,7 @@ func (b *box) inForce() ([]rundir.RuleText, uint32, error) {
 // failed.
 //
 // If only rules in anchors differ, they are replaced in place. Otherwise the programs are
-// loaded anew.
+// loaded again.
 func (b *box) replace(source Source, m *machine) error {
 	ruleset, rules, err := source.parse(m)
 	if err != nil {

@@ -33,7 +33,7 @@ func captured(t *testing.T, r *captureReader) (records []string, lost uint64) {
 // A record goes to the readers that want it, even to one that joined since the set of
 // readers was last read. A loss is reported once, and completely, even if no record
 // follows it.
-func TestCaptureIsHandedOut(t *testing.T) {
+func TestCaptureIsDelivered(t *testing.T) {
 	c := newCapturer(nil)
 	var readers [2]*captureReader
 	for i, number := range []int{0, 3} {

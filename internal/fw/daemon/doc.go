@@ -6,7 +6,7 @@
 // aside, attach it, switch forwarding on. If a rung fails, the earlier ones are undone.
 // Stop goes down the same ladder. It works from the records in the run folder, so it
 // needs no living daemon. A second start builds its dataplane beside the running one,
-// asks the first daemon to leave, and swaps.
+// asks the first daemon to end, and swaps.
 //
 // Everything that keeps running is a Task (Run, Ready, String) under one errgroup.
 package daemon

@@ -61,7 +61,7 @@ func readSysctl(t *testing.T, name string) string {
 	return value
 }
 
-func TestForwardingIsGivenBackAsFound(t *testing.T) {
+func TestForwardingIsRestored(t *testing.T) {
 	inLab(t, "wfound", func() {
 		m, err := readMachine(slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -131,7 +131,7 @@ func snapshot(t *testing.T, m *machine) map[string]string {
 	return all
 }
 
-func TestAllForwardingIsGivenBackBeforeEachInterface(t *testing.T) {
+func TestForwardingIsRestoredBeforeInterfaces(t *testing.T) {
 	inLab(t, "wall6", func() {
 		m, err := readMachine(slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -160,7 +160,7 @@ func TestAllForwardingIsGivenBackBeforeEachInterface(t *testing.T) {
 	})
 }
 
-func TestFoundForgetsInterfacesThatAreGone(t *testing.T) {
+func TestRecordsOfGoneInterfacesAreRemoved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "found.json")
 	f, err := readFound(path)
 	if err != nil {
@@ -185,7 +185,7 @@ func TestFoundForgetsInterfacesThatAreGone(t *testing.T) {
 	}
 }
 
-func TestLadderGoesDownBackwards(t *testing.T) {
+func TestLadderUndoesInReverse(t *testing.T) {
 	var order []int
 	var l ladder
 	failed := errors.New("failed")
@@ -262,7 +262,7 @@ func TestRecordRemembersHosts(t *testing.T) {
 
 // An entry that could not be written to disk is not kept in memory either: its setting
 // must not be changed.
-func TestFoundIsWrittenDownFirst(t *testing.T) {
+func TestSettingsAreRecordedFirst(t *testing.T) {
 	inLab(t, "wnote", func() {
 		const setting = "net/ipv4/conf/lan0/forwarding"
 		was := readSysctl(t, setting)

@@ -59,12 +59,12 @@ func raiseGuard(masks []uint32) error {
 	return err
 }
 
-// lowerGuard removes the guard. It is no error if there is none.
+// lowerGuard removes the guard. It is not an error if there is none.
 func lowerGuard() error {
 	if _, err := exec.LookPath("nft"); err != nil {
 		return nil
 	}
-	if _, stands := installedGuard(); !stands {
+	if _, installed := installedGuard(); !installed {
 		return nil
 	}
 	_, err := nft("", "delete", "table", "inet", "weir")
@@ -75,7 +75,7 @@ func lowerGuard() error {
 }
 
 // installedGuard returns the masks of the installed guard, and whether there is one.
-func installedGuard() (masks []uint32, stands bool) {
+func installedGuard() (masks []uint32, installed bool) {
 	out, err := nft("", "list", "table", "inet", "weir")
 	if err != nil {
 		return nil, false
@@ -100,8 +100,8 @@ func widenGuard(mask uint32) error {
 
 // narrowGuard makes the guard accept only the bits of mask.
 func narrowGuard(mask uint32) error {
-	masks, stands := installedGuard()
-	if want := []uint32{mask}; stands && !slices.Equal(masks, want) {
+	masks, installed := installedGuard()
+	if want := []uint32{mask}; installed && !slices.Equal(masks, want) {
 		return raiseGuard(want)
 	}
 	return nil

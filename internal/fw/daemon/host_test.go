@@ -53,7 +53,7 @@ func textsOf(s *Source, m *machine) ([]string, error) {
 
 // A name that meant an interface at the load does not become a host when the interface
 // goes. Hosts keep the addresses that they had at the load.
-func TestLoadedRulesAskNobody(t *testing.T) {
+func TestLoadedRulesMakeNoLookups(t *testing.T) {
 	dns := &anybody{}
 	s := Source{Name: "a.conf", Text: "pass from dmz0 to db.example.invalid\n", hosts: hostdb.Asking(dns)}
 	with, without := machineWith("dmz0"), machineWith()
@@ -77,7 +77,7 @@ func TestLoadedRulesAskNobody(t *testing.T) {
 }
 
 // Rules from a record look up no host, whoever loads them.
-func TestRestoredAsksNobody(t *testing.T) {
+func TestRestoredRulesMakeNoLookups(t *testing.T) {
 	s := restored(&rundir.Source{Name: "a.conf", Text: "pass from localhost\n"})
 	s.lookUp(t.Context(), machineWith())
 	if rules, err := textsOf(s, machineWith()); err == nil || !strings.Contains(err.Error(), "has not been looked up") {
@@ -86,7 +86,7 @@ func TestRestoredAsksNobody(t *testing.T) {
 }
 
 // A start with --or-block looks up no host before the box is filtered. Other starts do.
-func TestStartOrBlockAsksNobody(t *testing.T) {
+func TestStartOrBlockMakesNoLookups(t *testing.T) {
 	for _, orBlock := range []bool{false, true} {
 		dns := &anybody{}
 		b := &box{cfg: &Config{OrBlock: orBlock, Log: slog.New(slog.DiscardHandler)}, dir: t.TempDir()}
@@ -98,7 +98,7 @@ func TestStartOrBlockAsksNobody(t *testing.T) {
 }
 
 // A host look-up holds no lock that the rest of the daemon waits for.
-func TestLookUpHoldsNothing(t *testing.T) {
+func TestLookUpTakesNoLock(t *testing.T) {
 	asked := make(chan struct{}, 100)
 	usual := net.DefaultResolver
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -168,7 +168,7 @@ func TestReadyDoesNotWaitForTheFile(t *testing.T) {
 
 // A file that did not load is read again, with the files it includes: at boot they may
 // not exist yet.
-func TestWantedIsReadAgain(t *testing.T) {
+func TestRetriedFileIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	cfg := &Config{File: filepath.Join(dir, "main.conf"), NoDNS: true}
 	for _, step := range []struct {
@@ -191,7 +191,7 @@ func TestWantedIsReadAgain(t *testing.T) {
 }
 
 // A database that cannot be read causes a warning. The others are still read.
-func TestLookWithoutADatabase(t *testing.T) {
+func TestMachineWithoutDatabase(t *testing.T) {
 	var said strings.Builder
 	root := fstest.MapFS{"etc/group/x": {}, "etc/hosts": {Data: []byte("192.0.2.7 www\n")}}
 	m, err := readMachineIn(root, slog.New(slog.NewTextHandler(&said, nil)))

@@ -13,7 +13,7 @@ import (
 )
 
 // replaceInPlace replaces the rules of anchors, without loading programs, if nothing else
-// has changed. done is false if the programs must be loaded anew. After an error the old
+// has changed. done is false if the programs must be loaded again. After an error the old
 // rules are in force.
 func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled, m *machine) (done bool, err error) {
 	keep, why := b.keepInPlace(source, rules)

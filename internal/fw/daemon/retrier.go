@@ -48,7 +48,7 @@ func (b *box) isRetrying() bool {
 }
 
 // retryFile loads the present text of the file that did not load at the start, if it
-// fits the machine. It is no error if it does not.
+// fits the machine. It is not an error if it does not.
 func (b *box) retryFile(ctx context.Context) error {
 	wanted, fits := b.cfg.readWanted(ctx)
 	if !fits {

@@ -43,7 +43,7 @@ type beats int
 func (n *beats) Heartbeat() { *n++ }
 
 // The heartbeat goes on while a load holds the box's lock.
-func TestBeatDuringLoad(t *testing.T) {
+func TestHeartbeatDuringLoad(t *testing.T) {
 	var n beats
 	b := &box{pulse: pulse{of: &n}}
 	b.mu.Lock()

@@ -52,7 +52,7 @@ func (t *transaction) drop(key linkKey) error {
 	return nil
 }
 
-// Detach removes an interface's programs. It is no error if the interface is gone. The
+// Detach removes an interface's programs. It is not an error if the interface is gone. The
 // error wraps ErrBusy as that of Attach does.
 func (d *Dataplane) Detach(ifindex int) error {
 	return d.place.Do(func() error {

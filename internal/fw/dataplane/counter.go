@@ -20,17 +20,17 @@ type InterfaceCounters struct {
 	Reasons [reason.Count]Counter
 }
 
-// Interfaces returns the counters of all interfaces, by index. Interfaces beyond
+// Interfaces returns the counters of all interfaces, by index. Interfaces hasOthers
 // MaxInterfaces are counted together and come last, with index 0. So are interfaces with
 // weir's programs that weir was not told about.
 func (v *View) Interfaces() ([]InterfaceCounters, error) {
 	const shared = MaxInterfaces * uint32(reason.Count)
 	var all []InterfaceCounters
-	beyond := false
+	hasOthers := false
 	for i := range v.tables.shared.Interfaces {
 		at := v.tables.shared.Interfaces[i].Counters
 		if at == shared {
-			beyond = true
+			hasOthers = true
 		}
 		if at == 0 || at == shared {
 			continue
@@ -47,7 +47,7 @@ func (v *View) Interfaces() ([]InterfaceCounters, error) {
 			return nil, err
 		}
 	}
-	if beyond || others.Reasons != [reason.Count]Counter{} {
+	if hasOthers || others.Reasons != [reason.Count]Counter{} {
 		all = append(all, others)
 	}
 	return all, nil

@@ -159,7 +159,7 @@ func TestDowngradeIsTakenBack(t *testing.T) {
 }
 
 // Tables that cannot be read are lost, and this is known before anything changes.
-func TestOutlookOnUnreadableTables(t *testing.T) {
+func TestForecastOnUnreadableTables(t *testing.T) {
 	n := newNet(t)
 	first := build(t, n.blank())
 	commit(t, first, n.attachments(false))

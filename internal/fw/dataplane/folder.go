@@ -81,7 +81,7 @@ func Leftover(dir string) (bool, error) {
 }
 
 // Remove detaches every program pinned in the folder and removes the folder with
-// everything in it, including the states. It is no error if there is none.
+// everything in it, including the states. It is not an error if there is none.
 func Remove(dir string) error {
 	return bpfload.At("").Do(func() error {
 		if _, err := os.Stat(dir); isMissing(err) {

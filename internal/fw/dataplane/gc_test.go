@@ -48,7 +48,7 @@ func (h *harness) waitEmpty() {
 
 // Arming a timer is tried again if the kernel has no memory for it. Other errors, and a
 // lasting lack of memory, are reported.
-func TestArmedAgain(t *testing.T) { synctest.Test(t, testArmedAgain) }
+func TestTimerIsRearmed(t *testing.T) { synctest.Test(t, testArmedAgain) }
 
 func testArmedAgain(t *testing.T) {
 	const noMemory, busy = -int32(unix.ENOMEM), -int32(unix.EBUSY)

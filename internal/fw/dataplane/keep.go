@@ -12,7 +12,7 @@ import (
 // copiedMaps are copied entry by entry if they cannot be kept.
 var copiedMaps = []string{mapAddresses, mapRejectSources, mapBroadcasts, mapTableCounters, mapTableLengths, mapTableRules}
 
-// ownMaps are made anew with new tables, because they hold states or things that states
+// ownMaps are made again with new tables, because they hold states or things that states
 // refer to.
 var ownMaps = []string{mapShared, mapStates, mapHints, mapTuples, mapSpilled, mapNexthopIndex, mapNexthopsFree, mapHandoffs}
 

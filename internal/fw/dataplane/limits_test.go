@@ -188,12 +188,12 @@ func TestManyInterfaces(t *testing.T) {
 	if err := h.dp.SetInterface(MaxIfindex, Interface{}); err == nil {
 		t.Errorf("interface %d is known", MaxIfindex)
 	}
-	const beyond = 2 * MaxIfindex
-	for name, ifindex := range map[string]int{"far0": beyond, "last0": 1000 + MaxInterfaces - 1} {
+	const tooHigh = 2 * MaxIfindex
+	for name, ifindex := range map[string]int{"far0": tooHigh, "last0": 1000 + MaxInterfaces - 1} {
 		check(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name, Index: ifindex}, PeerName: name + "-far"}))
 	}
 	frame := parsePkt("udp 192.168.1.10:1 > 198.51.100.9:53 len 12").frame(lanHostMAC, lan0MAC)
-	for ifindex, want := range map[int]verdict{beyond: drop, 1000 + MaxInterfaces - 1: redirect} {
+	for ifindex, want := range map[int]verdict{tooHigh: drop, 1000 + MaxInterfaces - 1: redirect} {
 		o := must(bpfload.RunTC(h.dp.objects.Programs["weir_tc_in"], bpfload.Run{Frame: frame, Ifindex: ifindex, From: ifindex}))(t)
 		if r := tcResult(&o); r.verdict != want {
 			t.Errorf("a packet at interface %d: %s, want %s", ifindex, r.verdict, want)

@@ -52,11 +52,11 @@ func (h *harness) prefetch(on bool) {
 		check(h.tb, h.dp.objects.Maps[mapPrefetchDevices].Put(uint32(ifindex), &[2]uint32{uint32(ifindex), 0}))
 		raw.change(interfaceDevmap|interfacePrefetch, 0)
 	}
-	ahead := uint32(0)
+	flag := uint32(0)
 	if on {
-		ahead = 1
+		flag = 1
 	}
-	atomic.StoreUint32(&h.dp.tables.shared.Prefetch, ahead)
+	atomic.StoreUint32(&h.dp.tables.shared.Prefetch, flag)
 }
 
 // exit does what the kernel does with a frame at the prefetch device that it was
@@ -366,7 +366,7 @@ func TestWhereHintsAreFound(t *testing.T) {
 
 // Packets that wait for their second pass are tracked in the order of arrival: a RST fits
 // its state only after the data before it.
-func TestLooksKeepOrder(t *testing.T) {
+func TestPrefetchKeepsOrder(t *testing.T) {
 	h := newHarness(t, "pass")
 	h.prefetch(true)
 	const out, back = "tcp 192.168.1.10:1000 > 198.51.100.9:80 ", "tcp 198.51.100.9:80 > 192.168.1.10:1000 "
@@ -478,15 +478,15 @@ func TestPrefetchDevices(t *testing.T) {
 			check(t, d.SetInterface(ifindex, Interface{MAC: mac(lan0MAC), MTU: 1500, Flags: InterfacePresent | InterfaceXDP | InterfaceTarget}))
 		}
 	}
-	flags := func(d *Dataplane, want InterfaceFlags, ahead bool) {
+	flags := func(d *Dataplane, want InterfaceFlags, on bool) {
 		t.Helper()
 		for _, ifindex := range []int{n.lan0, n.wan0} {
 			if got := InterfaceFlags(d.tables.shared.Interfaces[ifindex].Flags) & (interfaceDevmap | interfacePrefetch); got != want {
 				t.Errorf("interface %d has flags %#x, want %#x", ifindex, got, want)
 			}
 		}
-		if d.Prefetching() != ahead {
-			t.Errorf("prefetches: %t", !ahead)
+		if d.Prefetching() != on {
+			t.Errorf("prefetches: %t", !on)
 		}
 	}
 	entries := func(d *Dataplane, want int) {

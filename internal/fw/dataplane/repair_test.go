@@ -69,7 +69,7 @@ func TestRepair(t *testing.T) {
 }
 
 // After an interrupted removal nothing counts as loaded, whatever pins are left.
-func TestRemovalIsCutShort(t *testing.T) {
+func TestRemovalIsInterrupted(t *testing.T) {
 	n := newNet(t)
 	d := build(t, n.blank())
 	commit(t, d, n.attachments(false))

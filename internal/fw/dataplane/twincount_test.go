@@ -16,7 +16,7 @@ type tallyKey struct {
 	reason  reason.Reason
 }
 
-// forgetPaths empties the paths, so that their indices begin anew.
+// forgetPaths empties the paths, so that their indices begin again.
 func (t *twin) forgetPaths() {
 	t.tb.Helper()
 	tables := t.dp.tables

@@ -270,16 +270,16 @@ func allowed(v *view) (o outcome) {
 	for i := range v.nics {
 		n := &v.nics[i]
 		for _, a := range allowances {
-			beyond, known := v.statistic(n.Name, func(key string) bool { return key == a.counter })
+			exceeded, known := v.statistic(n.Name, func(key string) bool { return key == a.counter })
 			counts = counts || known
-			share := float64(beyond) / float64(max(1, beyond+n.link.RxPackets+n.link.TxPackets))
-			if beyond < fewLost || share < seen {
+			share := float64(exceeded) / float64(max(1, exceeded+n.link.RxPackets+n.link.TxPackets))
+			if exceeded < fewLost || share < seen {
 				continue
 			}
 			o.add(Finding{
-				Severity: gradeLoss(beyond, share), Subject: n.Name, core: -1, weight: share,
-				Says:     fmt.Sprintf("the cloud's host holds back, or drops, %s of %s: the machine exceeds its allowance of %s", v.rate(beyond), n.Name, a.of),
-				Evidence: []string{grew(a.counter, n.Name, beyond, v.Seconds)},
+				Severity: gradeLoss(exceeded, share), Subject: n.Name, core: -1, weight: share,
+				Says:     fmt.Sprintf("the cloud's host holds back, or drops, %s of %s: the machine exceeds its allowance of %s", v.rate(exceeded), n.Name, a.of),
+				Evidence: []string{grew(a.counter, n.Name, exceeded, v.Seconds)},
 				Remedies: []Remedy{{Command: "ethtool -S " + n.Name + " | grep allowance", Text: "see which of them grow; take a larger machine, or several: no setting in the machine raises its allowance"}},
 				Expect:   "the counter no longer grows",
 			})

@@ -2,6 +2,6 @@
 //
 // [Host.Plan] compares the host with the records' advice; it changes nothing.
 // [Host.Apply] applies a plan as a transaction: it first writes the found values to a
-// journal, reads each value back after writing it, and on a failure puts back what it had
-// changed. [Host.Revert] restores the values in the journal.
+// journal, reads each value back after writing it, and restores them all after an error.
+// [Host.Revert] restores the values in the journal.
 package tune

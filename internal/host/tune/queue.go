@@ -67,7 +67,7 @@ func parseQueueKey(key string) (k QueueKey, ok bool) {
 	return QueueKey{}, false
 }
 
-// recreatesQueues reports whether a change may create the queues of an interface anew.
+// recreatesQueues reports whether a change may create the queues of an interface again.
 func (k QueueKey) recreatesQueues() bool { return k.What == "queues" || k.What == "threaded" }
 
 // queueFile returns the file of a setting that has one.

@@ -21,7 +21,7 @@ func comparable() cmp.Option {
 	return cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 }
 
-func TestAskForwarding(t *testing.T) {
+func TestTraceForwarding(t *testing.T) {
 	nat, out := natTo("203.0.113.0/29"), pass()
 	out.Direction = ast.Out
 	in := pass()
@@ -39,7 +39,7 @@ func TestAskForwarding(t *testing.T) {
 	}
 }
 
-func TestAskRedirected(t *testing.T) {
+func TestTraceRedirected(t *testing.T) {
 	refuse := block()
 	refuse.Direction, refuse.To = ast.Out, resolve.Endpoint{Addr: host("192.168.1.20")}
 	refuse.Answer = resolve.Answer{RST: true, ICMP: true, Code: 3, Code6: 4}
@@ -55,7 +55,7 @@ func TestAskRedirected(t *testing.T) {
 }
 
 // A packet dropped before the rules names a rule only if that rule blocks it too.
-func TestAskBeforeTheRules(t *testing.T) {
+func TestTraceBeforeTheRules(t *testing.T) {
 	spoofed := Frame{Interface: wanIndex, Bytes: udp(t, addr("127.0.0.1"), 1, gateway, 2, "q")}
 	if got := ask1(t, spoofed, pass()); got.Pass || got.Reason != reason.MartianSource || got.Rule() != nil {
 		t.Errorf("passed by the rules: %+v", got)
@@ -71,7 +71,7 @@ func TestAskBeforeTheRules(t *testing.T) {
 	}
 }
 
-func TestAskOwn(t *testing.T) {
+func TestTraceOwn(t *testing.T) {
 	out := pass()
 	got := ask1(t, Frame{Bytes: udp(t, gateway, 4000, server, 53, "q")[14:]}, out)
 	if !got.Pass || got.Rule() != out || got.In.Evaluated || got.Interface != wanIndex {

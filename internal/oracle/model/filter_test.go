@@ -68,7 +68,7 @@ func TestFilterConditions(t *testing.T) {
 }
 
 // If chance decides, each result is returned.
-func TestAskAllChances(t *testing.T) {
+func TestTraceAllChances(t *testing.T) {
 	half, third := block(), block()
 	half.Probability, third.Probability = 1<<31, 1<<30
 	half.Direction, third.Direction = ast.In, ast.Out

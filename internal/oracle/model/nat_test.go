@@ -135,7 +135,7 @@ func TestStateLimit(t *testing.T) {
 
 // What goes up to be forwarded has only its destination translated; TCX egress translates
 // the source.
-func TestHandedUp(t *testing.T) {
+func TestHandedOff(t *testing.T) {
 	w := newWorld(t, rdrTo("203.0.113.5", "192.168.1.20", 8080), natTo("203.0.113.5"), pass())
 	packet := ip(client, addr("203.0.113.99"), layers.IPProtocolUDP).(*layers.IPv4)
 	b := frame(t, packet, &layers.UDP{SrcPort: 4000, DstPort: 53})
