@@ -346,14 +346,14 @@ func TestLoadsReplaceAnchorsInPlace(t *testing.T) {
 			return b.Rules("set skip on lo\nblock\n" + main + "anchor \"part\" {\n" + inside + "}\npass out\n")
 		}
 		const before = "pass in on lan0 inet proto icmp\npass in on lan0 inet proto tcp to port 2201\n"
-		const after = "pass in on lan0 inet proto icmp to " + wanHost + " label \"after\"\npass in on lan0 inet proto tcp to port 2202\n"
+		const after = "pass in log on lan0 inet proto icmp to " + wanHost + " label \"after\"\npass in on lan0 inet proto tcp to port 2202\n"
 		first, second := file("", before), file("", after)
 		b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
 		a := b.WeirRun(first)
 		b.Listen(lab.WAN, 2202, "socat", "TCP4-LISTEN:2202,fork,reuseaddr", "EXEC:cat")
 		talk := startTalk(b, "established", lab.WAN, "TCP4-LISTEN:2201", lab.LAN, "TCP4:"+wanHost+":2201", 2201)
 		talk.say(0, "before")
-		generation := generationOf(b)
+		generation, logs := generationOf(b), readLog(b, "--json")
 		flood := b.FloodEvery(lab.LAN, wanHost, time.Millisecond)
 		fresh := b.Start(lab.LAN, "sh", "-c", "while ping -n -c 1 -W 3 "+wanHost+" >/dev/null; do :; done; echo LOST")
 		for range 5 {
@@ -373,6 +373,14 @@ func TestLoadsReplaceAnchorsInPlace(t *testing.T) {
 		}
 		if n := strings.Count(a.Said(), "replaced in place"); n != 11 {
 			b.Errorf("%d of 11 loads were made in place:\n%s", n, a.Said())
+		}
+		for i, r := range records(b, logs) {
+			if r.Rule == nil || !strings.Contains(r.Rule.Text, "pass in log") || r.Rule.Line != 4 {
+				b.Errorf("record %d names the rule %+v", i, r.Rule)
+			}
+		}
+		if len(records(b, logs)) == 0 {
+			b.Error("the new rule has logged nothing")
 		}
 		b.Run(lab.LAN, "sh", "-c", "echo new | socat - TCP4:"+wanHost+":2202,connect-timeout=3")
 		if r := b.Rule(`label "after"`); r.Packets == 0 || r.Nr != 2 {

@@ -82,10 +82,15 @@ func (b *box) tablesInPlace(program *ruleset.Program) (why string) {
 	return ""
 }
 
-// putInPlace records the rules, then puts them in force. Whoever finds their numbers also
-// finds their texts. A start that finds the new source without the new rules loads them.
+// putInPlace records the rules, then puts them in force. Whoever finds their ids also finds
+// their texts: readers read these again when the file that names what is loaded is
+// replaced. A start that finds the new source without the new rules loads them.
 func (b *box) putInPlace(source Source, rules *compiled) error {
-	err := errors.Join(writeRules(b.cfg.Folder, rules), b.recordSource(&source, b.dp.Generation()))
+	err := errors.Join(
+		writeRules(b.cfg.Folder, rules),
+		rundir.WriteJSON(b.cfg.Folder.Loaded(), b.loaded),
+		b.recordSource(&source, b.dp.Generation()),
+	)
 	if err == nil {
 		err = b.dp.ReplaceRules(rules.program)
 	}

@@ -116,23 +116,23 @@ func (b *box) pruneTables() error {
 func (b *box) changeTable(name string, put []ruleset.TableEntry, remove []netip.Prefix) (changed int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if changed, err = b.dp.ChangeTable(name, put, remove); err != nil || changed == 0 {
-		return changed, err
+	if changed, err = b.dp.ChangeTable(name, put, remove); changed == 0 {
+		return 0, err
 	}
 	if record := b.tables[name]; record != nil && !record.Full() {
-		return changed, lasting(record.Add(put, remove))
+		return changed, errors.Join(err, lasting(record.Add(put, remove)))
 	}
-	return changed, b.recordTable(name)
+	return changed, errors.Join(err, b.recordTable(name))
 }
 
 // replaceTable replaces all entries of a table, under traffic.
 func (b *box) replaceTable(name string, entries []ruleset.TableEntry) (changed int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if changed, err = b.dp.ReplaceTable(name, entries); err != nil || changed == 0 {
-		return changed, err
+	if changed, err = b.dp.ReplaceTable(name, entries); changed == 0 {
+		return 0, err
 	}
-	return changed, b.recordTable(name)
+	return changed, errors.Join(err, b.recordTable(name))
 }
 
 // recordTable records the present contents of a table.

@@ -8,8 +8,9 @@ import (
 
 // ReplaceTable replaces all entries of a table under traffic. Each packet finds either
 // the old table or the new one. If several entries have the same prefix, the first
-// counts. It returns how many entries have changed. After an error none has. States and
-// established packets are not touched. Only one caller may change tables at a time.
+// counts. It returns how many entries have changed. If none has, the error says why. Else
+// it is about their counters alone. States and established packets are not touched. Only
+// one caller may change tables at a time.
 func (d *Dataplane) ReplaceTable(name string, entries []ruleset.TableEntry) (changed int, err error) {
 	if !d.counts(name) {
 		return d.live.change(d.live.program.ReplaceTable(name, entries))

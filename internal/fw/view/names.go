@@ -19,9 +19,9 @@ import (
 const namesPause = time.Second
 
 // Names finds the names for the numbers in packet records, in the run folder and from
-// the kernel. A name that was found stays, because rules never change their numbers. A
-// missing name is looked up again after a second. Another ruleset makes all names be
-// read again.
+// the kernel. A name that was found stays, because rules never change their ids. A
+// missing name is looked up again after a second. Another ruleset makes all names be read
+// again, and so do rules that replace others in place.
 type Names struct {
 	folder     rundir.Folder
 	interfaces map[uint32]string
