@@ -14,6 +14,7 @@
 #include <linux/errno.h>
 #include <bpf/bpf_helpers.h>
 
+#include "path/handoff_map.h"
 #include "state/import.h"
 #include "route/nexthop_gc.h"
 #include "settings.h"

@@ -20,16 +20,6 @@
 #define HANDOFF_PASSED	  0x80000000u /* always						  */
 _Static_assert(MAX_NUMBER < HANDOFF_MULTICAST, "a number and its flags are one word");
 
-/* kept; records, by the packet's tuple in the stack. Late fragments have no ports, so the
- * key has their id. With other tables of states it starts empty, because records hold
- * numbers of states. That costs only packets on their way. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 8192);
-	__type(key, struct tuple);
-	__type(value, struct handoff);
-} handoffs SEC(".maps");
-
 #define HANDOFF_FRAGMENT 1 /* tuple.pad in the key of late fragments */
 
 /* Makes a tuple the key of a packet's late fragments. */

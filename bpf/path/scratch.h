@@ -11,6 +11,7 @@
 
 #include "rules/crossing.h"
 #include "packet/packet.h"
+#include "path/handoff_map.h"
 #include "observe/record.h"
 
 /* The packet that an ICMP error quotes. */
@@ -37,16 +38,6 @@ struct nat_port_search {
 	__u16 span; /* high - low		    */
 	__u16 at;   /* offset of the next try	    */
 	__u16 pad;
-};
-
-/* The records of packets that look the same in the stack (handoff.h), for example
- * connections from one port to several addresses that lead to one server. Each
- * connection has its own record. */
-struct handoff {
-	__u64 record[HANDOFF_RECORDS]; /* tick << 32 | HANDOFF_*; 0: free		*/
-	__u32 fingerprint[HANDOFF_RECORDS];  /* of the last packet; see handoff_fingerprint()	*/
-	__u32 qos[HANDOFF_RECORDS];    /* QOS_* of the last packet			*/
-	struct out_mark out[HANDOFF_RECORDS]; /* of the last packet, if it has no state	*/
 };
 
 struct scratch {

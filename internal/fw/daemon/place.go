@@ -88,7 +88,7 @@ func (b *box) tablesInPlace(program *ruleset.Program) (why string) {
 func (b *box) putInPlace(source Source, rules *compiled) error {
 	err := errors.Join(
 		writeRules(b.cfg.Folder, rules),
-		rundir.WriteJSON(b.cfg.Folder.Loaded(), b.loaded),
+		rundir.WriteJSON(b.cfg.Folder.Loaded(), b.loaded.Load()),
 		b.recordSource(&source, b.dp.Generation()),
 	)
 	if err == nil {

@@ -17,6 +17,7 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	gcMapGcTimers       = "gc_timers"
+	gcMapHandoffs       = "handoffs"
 	gcMapHints          = "hints"
 	gcMapNexthopCache   = "nexthop_cache"
 	gcMapNexthopIndex   = "nexthop_index"
@@ -98,6 +99,7 @@ type gcProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type gcMapSpecs struct {
 	GcTimers      *ebpf.MapSpec `ebpf:"gc_timers"`
+	Handoffs      *ebpf.MapSpec `ebpf:"handoffs"`
 	Hints         *ebpf.MapSpec `ebpf:"hints"`
 	NexthopCache  *ebpf.MapSpec `ebpf:"nexthop_cache"`
 	NexthopIndex  *ebpf.MapSpec `ebpf:"nexthop_index"`
@@ -153,6 +155,7 @@ func (o *gcObjects) Close() error {
 // It can be passed to loadGcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type gcMaps struct {
 	GcTimers      *ebpf.Map `ebpf:"gc_timers"`
+	Handoffs      *ebpf.Map `ebpf:"handoffs"`
 	Hints         *ebpf.Map `ebpf:"hints"`
 	NexthopCache  *ebpf.Map `ebpf:"nexthop_cache"`
 	NexthopIndex  *ebpf.Map `ebpf:"nexthop_index"`
@@ -168,6 +171,7 @@ type gcMaps struct {
 func (m *gcMaps) Close() error {
 	return _GcClose(
 		m.GcTimers,
+		m.Handoffs,
 		m.Hints,
 		m.NexthopCache,
 		m.NexthopIndex,
