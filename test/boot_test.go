@@ -118,3 +118,35 @@ func TestStopAfterAKilledStart(t *testing.T) {
 		}
 	}
 }
+
+//	fw: weir stop, which cannot restore a setting; again, when it can
+//
+// The guard and the programs stay until forwarding is as it was found.
+func TestStopEndsAtAFailure(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	found := b.Machine(lab.FW)
+	b.WeirRun(gatewayConf(t))
+	record := rundir.Folder(b.RunFolder()).Found()
+	text, err := os.ReadFile(record)
+	if err != nil {
+		b.Fatal(err)
+	}
+	wrong := strings.ReplaceAll(string(text), `"value": "0"`, `"value": "nonsense"`)
+	if err := os.WriteFile(record, []byte(wrong), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	if out, status := b.WeirStatus("stop"); status != 1 || !strings.Contains(out, "forwarding") {
+		b.Errorf("weir stop: status %d, said\n%s", status, out)
+	}
+	b.Run(lab.FW, "nft", "list", "table", "inet", "weir")
+	if h := b.Hooks()["lan0"]; h.Hook != "tcx" {
+		b.Errorf("lan0 has %+v", h)
+	}
+	b.Ping(lab.LAN, wanHost, 2)
+	if err := os.WriteFile(record, text, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	b.Weir("stop")
+	b.SameMachine(lab.FW, found, "after weir stop")
+}

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/rundir"
@@ -40,6 +42,7 @@ type box struct {
 	substitute bool          // source is not the file that the start was asked to load
 	retrying   bool          // that file is loaded as soon as it can be
 	changed    chan struct{} // the machine has changed; that file may load now
+	again      chan struct{} // the follower is to look at the machine again
 	waiting    *waiting      // the unconfirmed load of source; nil: confirmed, or needs no confirmation
 	waits      chan struct{} // signals that waiting has changed
 	rules      *compiled
@@ -188,8 +191,7 @@ func (b *box) inForce() ([]rundir.RuleText, uint32, error) {
 }
 
 // replace puts a source in force on the interfaces that have programs. After an error the
-// source is in force only if b.source is that source: then a step after the commit
-// failed.
+// old source is in force.
 //
 // If only rules in anchors differ, they are replaced in place. Otherwise the programs are
 // loaded again.
@@ -233,7 +235,16 @@ func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *m
 	if err := errors.Join(b.pruneRules(), b.pruneSources(dp.Generation()), b.pruneTables()); err != nil {
 		b.cfg.Log.Warn("remove the records of old rules", "error", err)
 	}
-	return b.updateInterfaces(m)
+	b.updateLater(b.updateInterfaces(m))
+	return nil
+}
+
+// updateLater leaves to the follower what failed after rules were put in force.
+func (b *box) updateLater(err error) {
+	if err != nil {
+		b.cfg.Log.Error("the rules are in force, but the interfaces are not up to date; trying again", "error", err)
+		signal(b.again)
+	}
 }
 
 // commitGuarded commits. If the new rules use another mark mask, the guard accepts both
@@ -336,6 +347,9 @@ func (b *box) setInterface(l *netif.Link) error {
 	}
 	h := b.hooks[l.Index]
 	now, err := describe(l, h.Hook == XDP || h.parent.by != "", b.rules.skips(l, b.host))
+	if errors.Is(err, unix.ENODEV) {
+		return nil // it has vanished: the follower forgets it
+	}
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,8 @@ func (f *follower) Run(ctx context.Context) error {
 		case err := <-heard:
 			heard <- nil
 			return err
+		case <-f.box.again:
+			f.pending.Or(uint32(netif.ChangedAll))
 		case <-wake:
 		}
 		pause := followPause

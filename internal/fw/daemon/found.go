@@ -135,9 +135,32 @@ func (f *Found) forget(names map[int]string) error {
 	return f.note(func(f *Found) { f.Sysctls, f.Features = sysctls, features })
 }
 
-// restoreForwarding restores the sysctls, the last changed first. names holds the
-// interfaces that exist. It tries all of them and joins the errors.
-func (f *Found) restoreForwarding(names map[int]string) error {
+// restoreForwarding restores the sysctls, the last changed first. list returns the names
+// of the interfaces that exist. If one that has a record was renamed meanwhile, its
+// sysctls were not found, so everything is restored again.
+func (f *Found) restoreForwarding(list func() (map[int]string, error)) error {
+	names, err := list()
+	for err == nil {
+		if err = f.restoreSysctls(names); err != nil {
+			break
+		}
+		before := names
+		if names, err = list(); err != nil || !f.renamed(before, names) {
+			break
+		}
+	}
+	return err
+}
+
+// renamed reports whether an interface that has a record has another name now.
+func (f *Found) renamed(before, now map[int]string) bool {
+	return slices.ContainsFunc(f.Sysctls, func(s FoundSysctl) bool {
+		return now[s.Index] != "" && now[s.Index] != before[s.Index]
+	})
+}
+
+// restoreSysctls tries to restore all sysctls and joins the errors.
+func (f *Found) restoreSysctls(names map[int]string) error {
 	var errs []error
 	for _, s := range slices.Backward(f.Sysctls) {
 		name := names[s.Index]

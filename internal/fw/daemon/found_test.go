@@ -107,11 +107,46 @@ func TestForwardingIsRestored(t *testing.T) {
 		if err := again.forwardOn(m.links, m.links); err != nil {
 			t.Fatal(err)
 		}
-		if err := again.restoreForwarding(m.names()); err != nil {
+		if err := again.restoreForwarding(namesOf(m.names())); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(before, snapshot(t, m)); diff != "" {
 			t.Errorf("what was given back (-found +given back):\n%s", diff)
+		}
+	})
+}
+
+// namesOf returns lists of names one after the other. The last one repeats.
+func namesOf(lists ...map[int]string) func() (map[int]string, error) {
+	return func() (map[int]string, error) {
+		names := lists[0]
+		if len(lists) > 1 {
+			lists = lists[1:]
+		}
+		return names, nil
+	}
+}
+
+// An interface that is renamed while its settings are restored is found by its new name.
+func TestForwardingOfARenamedInterface(t *testing.T) {
+	inLab(t, "renamed", func() {
+		f := &Found{path: filepath.Join(t.TempDir(), "found.json")}
+		m, err := readMachine(slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.forwardOn(m.links, m.links); err != nil {
+			t.Fatal(err)
+		}
+		stale := m.names()
+		for index, name := range stale {
+			stale[index] = name + "-old"
+		}
+		if err := f.restoreForwarding(namesOf(stale, m.names())); err != nil {
+			t.Fatal(err)
+		}
+		if got := readSysctl(t, "net/ipv4/conf/lan0/forwarding"); got != "0" {
+			t.Errorf("lan0 forwards: %s", got)
 		}
 	})
 }
@@ -151,7 +186,7 @@ func TestForwardingIsRestoredBeforeInterfaces(t *testing.T) {
 		if readSysctl(t, "net/ipv6/conf/wan0/forwarding") != "1" {
 			t.Error("conf.all.forwarding did not reach wan0")
 		}
-		if err := f.restoreForwarding(m.names()); err != nil {
+		if err := f.restoreForwarding(namesOf(m.names())); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(before, snapshot(t, m)); diff != "" {

@@ -44,7 +44,8 @@ func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled
 	b.source, b.rules, b.host = source, rules, m.host
 	b.noteLoaded(false)
 	b.cfg.Log.Info("rules in anchors were replaced in place; no program was loaded")
-	return true, b.updateInterfaces(m)
+	b.updateLater(b.updateInterfaces(m))
+	return true, nil
 }
 
 // keepInPlace returns which rules in force stay if rules in anchors are replaced. Else it

@@ -22,7 +22,7 @@ func Run(ctx context.Context, cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	b := &box{cfg: cfg, dir: dir, hooks: make(map[int]hooked), waits: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
+	b := &box{cfg: cfg, dir: dir, hooks: make(map[int]hooked), waits: make(chan struct{}, 1), changed: make(chan struct{}, 1), again: make(chan struct{}, 1)}
 	removeLeftovers(cfg)
 	// No event is lost from here on. If something changes while the start reads the
 	// machine, the first task reads it again.
@@ -232,17 +232,8 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 		return fmt.Errorf("attach the dataplane: %w", err)
 	}
 	b.pulse.follow(dp)
-	if err := narrowGuard(rules.options.MarkMask); err != nil {
-		return fmt.Errorf("raise the guard: %w", err)
-	}
 	b.noteStates(report)
-	if b.first {
-		undo.add(func() error { return b.found.restoreForwarding(m.names()) })
-	}
-	if err := b.found.forwardOn(m.hooked(b.hooks), m.links); err != nil {
-		return err
-	}
-	if err := b.updateInterfaces(m); err != nil {
+	if err := b.forward(undo, m); err != nil {
 		return err
 	}
 	b.noteLoaded(b.first)
@@ -250,6 +241,35 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 		b.cfg.Log.Warn("records of old tables stay", "error", err)
 	}
 	return nil
+}
+
+// forward lets the interfaces forward once the programs are in force. If another daemon
+// has left for this one, there is no way back: the follower tries again what fails.
+func (b *box) forward(undo *ladder, m *machine) error {
+	if err := narrowGuard(b.rules.options.MarkMask); err != nil {
+		b.cfg.Log.Warn("the guard accepts bits of the mark that are no longer weir's", "error", err)
+	}
+	if b.first {
+		undo.add(func() error { return b.found.restoreForwarding(b.readNames) })
+	}
+	err := b.found.forwardOn(m.hooked(b.hooks), m.links)
+	if err == nil || !b.first {
+		err = errors.Join(err, b.updateInterfaces(m))
+	}
+	if b.first {
+		return err
+	}
+	b.updateLater(err)
+	return nil
+}
+
+// readNames returns the names of the interfaces that exist now.
+func (b *box) readNames() (map[int]string, error) {
+	m, err := readMachine(b.cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	return m.names(), nil
 }
 
 // readBefore reads what an earlier daemon left: the record of the settings it found, and
@@ -307,6 +327,9 @@ func (b *box) guard(undo *ladder, mask uint32) error {
 }
 
 func (b *box) noteStates(r dataplane.Report) {
+	if r.Unfinished != nil {
+		b.cfg.Log.Error("the new rules are in force, but something of the old ones is left; the next load or start removes it", "error", r.Unfinished)
+	}
 	if r.Unreadable != nil {
 		b.cfg.Log.Warn("cannot read the states of the other version: all connections start anew", "reason", r.Unreadable)
 	}

@@ -36,29 +36,41 @@ func Stop(ctx context.Context, cfg *Config) (*Afterwards, error) {
 		return nil, err
 	}
 	defer lock.Close()
-	m, err := readMachine(cfg.Log)
-	if err != nil {
-		return nil, err
-	}
-	found, err := readFound(cfg.Folder.Found())
-	if err != nil {
-		return nil, err
-	}
-	err = errors.Join(
-		found.restoreForwarding(m.names()),
-		dataplane.Remove(dir),
-		found.restoreFeatures(m.names()),
-		lowerGuard(),
-	)
-	if err != nil {
+	if err := restore(&box{cfg: cfg, dir: dir}); err != nil {
 		return nil, err // the records stay, so that stop can be tried again
 	}
 	if err := removeFolders(cfg.Folder, dir); err != nil {
 		return nil, err
 	}
+	m, err := readMachine(cfg.Log)
+	if err != nil {
+		return nil, err
+	}
 	var a Afterwards
 	a.ForwardsIPv4, a.ForwardsIPv6 = forwards(m.links)
 	return &a, nil
+}
+
+// restore restores what weir has found and detaches everything. It ends at the first
+// failure: the guard must stand as long as the box may forward what weir does not filter.
+func restore(b *box) (err error) {
+	if b.found, err = readFound(b.cfg.Folder.Found()); err != nil {
+		return err
+	}
+	if err := b.found.restoreForwarding(b.readNames); err != nil {
+		return err
+	}
+	if err := dataplane.Remove(b.dir); err != nil {
+		return err
+	}
+	names, err := b.readNames()
+	if err != nil {
+		return err
+	}
+	if err := b.found.restoreFeatures(names); err != nil {
+		return err
+	}
+	return lowerGuard()
 }
 
 func isRunning(cfg *Config, dir string) bool {

@@ -20,11 +20,15 @@ type Report struct {
 	Converted  bool     // the copied states had another version's layout
 	Unreadable error    // why all existing states are lost; nil: they are not
 	Gone       []string // names of interfaces that had disappeared
+	// Unfinished is why something of the previous generation is left, or some of its
+	// states were not copied. The next Build continues. nil: nothing is left.
+	Unfinished error
 }
 
 // Commit makes the generation live on exactly these interfaces. It updates each existing
 // link once, adds links for new interfaces and detaches the others. If it returns an
-// error, everything is as before. An error about an interface is an *AttachError, and the
+// error, everything is as before. If something fails once the generation is live, the
+// report says so. An error about an interface is an *AttachError, and the
 // caller may call Commit again without that interface. If nothing was loaded yet, call
 // SetInterface and SetAddresses first.
 func (d *Dataplane) Commit(attachments []Attachment) (Report, error) {
@@ -35,7 +39,8 @@ func (d *Dataplane) Commit(attachments []Attachment) (Report, error) {
 	if err := d.place.Do(func() error { return t.run(attachments) }); err != nil {
 		return Report{}, fmt.Errorf("commit: %w", err)
 	}
-	return t.report, d.unlock()
+	t.report.Unfinished = errors.Join(t.report.Unfinished, d.unlock())
+	return t.report, nil
 }
 
 // A transaction is a Commit under way.
@@ -63,7 +68,10 @@ func (t *transaction) run(attachments []Attachment) (err error) {
 	if err := t.attach(attachments); err != nil {
 		return errors.Join(err, t.undo(), t.forget())
 	}
-	return t.finish()
+	setTimeouts(t.d.tables.shared, &t.d.config.Options)
+	t.report.Generation, t.report.Unreadable = t.d.ledger.Generation, t.d.lost
+	t.report.Unfinished = t.finish()
+	return nil
 }
 
 // prepare pins the new generation under its own name, and starts its clock and garbage
@@ -218,14 +226,11 @@ func (t *transaction) finish() error {
 	if err := removeAll(t.dir, oldTablesDir, oldGenerationDir); err != nil {
 		return err
 	}
-	if err := t.d.pruneTableCounters(); err != nil {
-		return err
-	}
-	setTimeouts(t.d.tables.shared, &t.d.config.Options)
-	t.report.Generation = t.d.ledger.Generation
-	t.report.Unreadable = t.d.lost
-	return nil
+	return t.d.pruneTableCounters()
 }
+
+// copyLast is copyStates for the last time. Tests make it fail.
+var copyLast = (*Dataplane).copyStates
 
 // finishCopy copies the last changes of the previous generation. The old tables stay
 // pinned until then: if this is interrupted, the next start continues.
@@ -234,7 +239,7 @@ func (t *transaction) finishCopy() error {
 		return nil
 	}
 	t.report.Converted = t.d.old != nil && t.d.old.other
-	err := t.d.copyStates()
+	err := copyLast(t.d)
 	for _, c := range t.d.copiers {
 		t.report.Copied += c.copied
 		t.report.Lost += c.lost

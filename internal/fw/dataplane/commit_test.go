@@ -301,6 +301,38 @@ func TestResizeCopiesStates(t *testing.T) {
 	}
 }
 
+// If the last copy fails, the new generation is in force all the same. The next one
+// continues.
+func TestCommitIsUnfinished(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.blank())
+	commit(t, first, n.attachments(false))
+	enterStates(t, first, 1000)
+	larger := n.blank()
+	larger.Options.MaxStates = 5000
+	second := build(t, larger)
+	broken := errors.New("broken")
+	copyLast = func(*Dataplane) error { return broken }
+	r, err := second.Commit(n.attachments(false))
+	copyLast = (*Dataplane).copyStates
+	if err != nil || !errors.Is(r.Unfinished, broken) || r.Generation != 2 || r.Copied != 1000 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if live := must(LiveGeneration(n.dir))(t); live != 2 {
+		t.Errorf("generation %d is in force, want 2", live)
+	}
+	check(t, second.Detach(n.lan0))
+	third := build(t, larger)
+	if r := commit(t, third, n.attachments(false)); r.Unfinished != nil || len(collect(third.View())) != 1000 {
+		t.Errorf("%d states, %+v", len(collect(third.View())), r)
+	}
+	for _, name := range []string{oldTablesDir, oldGenerationDir} {
+		if _, err := os.Stat(filepath.Join(n.dir, name)); !isMissing(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // While two sets of tables are in use, packets are not handed off because of a dead
 // daemon: the daemon that puts the second set in force lives.
 func TestNewTablesHaveALivingDaemon(t *testing.T) {
