@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -301,6 +303,39 @@ func TestUpgradeKeepsConnections(t *testing.T) {
 		// counting.
 		if now := packets(b); now < counted {
 			b.Errorf("the states have counted %d packets, before the way back %d", now, counted)
+		}
+	})
+}
+
+// A downgrade that cannot begin, or whose terminal is closed before the older weir has
+// come, leaves everything as it was.
+func TestDowngradeIsInterrupted(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		pins := filepath.Join(dataplane.Base, filepath.Base(b.RunFolder()))
+		said, status := b.WeirStatus("downgrade")
+		if status != 1 || !strings.Contains(said, "weir does not run here") || strings.Contains(said, "stop") {
+			b.Errorf("without weir: status %d, %s", status, said)
+		}
+		if _, err := os.Stat(pins); !errors.Is(err, fs.ErrNotExist) {
+			b.Errorf("without weir it has made %s: %v", pins, err)
+		}
+		b.WeirRun(b.Rules(upgradeRules))
+		b.Ping(lab.LAN, wanHost, 2)
+		said, status = b.WeirStatus("downgrade", "--layout", "7")
+		if status != 1 || !strings.Contains(said, "layout 7") || !strings.Contains(said, "[8]") {
+			b.Errorf("a layout that it does not know: status %d, %s", status, said)
+		}
+		d := b.WeirCommand("downgrade")
+		b.AwaitSaid(d, "start the older weir now")
+		d.Signal(syscall.SIGHUP)
+		if said := d.Wait(30*time.Second, 1); !strings.Contains(said, "this version stays") {
+			b.Errorf("interrupted, it said:\n%s", said)
+		}
+		if _, err := os.Stat(filepath.Join(pins, "newer_tables")); !errors.Is(err, fs.ErrNotExist) {
+			b.Errorf("the tables in use are not back: %v", err)
+		}
+		if len(b.States()) == 0 {
+			b.Error("no states are left")
 		}
 	})
 }

@@ -15,9 +15,10 @@ func newDowngradeCommand(env *Env) *cobra.Command {
 with none, and every connection would have to begin again.
 
 downgrade keeps a copy of the states as an older version stores them, and waits.
-Install the older weir meanwhile and start it: weir run, or systemctl restart weir.
-It takes over from this version as from any other daemon, and downgrade ends.
-If you interrupt it before, nothing has changed.
+Meanwhile, in another terminal, install the older weir and start it: weir run, or
+systemctl restart weir. It takes over from this version as from any other daemon,
+and downgrade ends. If you interrupt it before, nothing has changed. Leave "set limit
+states" in the rule file as it is: with another limit, busy connections may break.
 
 --layout names how the older version stores states. Without it, that is the last
 version before this one with another layout.`,
@@ -27,7 +28,9 @@ version before this one with another layout.`,
 				return err
 			}
 			cfg.Ask = env.asker()
-			return g.Run(c.Context(), cfg)
+			ctx, done := outlive(c.Context())
+			defer done()
+			return g.Run(ctx, cfg)
 		},
 	}
 	c.Flags().Uint32Var(&g.Layout, "layout", 0, "`number` of the older version's layout; 0: the one before this version's")

@@ -13,6 +13,8 @@ import (
 // version.
 const downgradePause = 100 * time.Millisecond
 
+var errNothingToHand = errors.New("weir does not run here: there are no connections to hand over")
+
 // A Downgrade holds the options of `weir downgrade`.
 type Downgrade struct {
 	Layout     uint32 // of the older version's tables; 0: the one before this version's
@@ -31,7 +33,7 @@ func (g Downgrade) Run(ctx context.Context, cfg *Config) (err error) {
 	}
 	d, err := dataplane.BeginDowngrade(dir, g.Layout)
 	if errors.Is(err, dataplane.ErrNotLoaded) {
-		return ErrNotRunning
+		return errNothingToHand
 	}
 	if err != nil {
 		return err
@@ -43,7 +45,9 @@ func (g Downgrade) Run(ctx context.Context, cfg *Config) (err error) {
 	if err := d.Offer(); err != nil {
 		return err
 	}
-	cfg.Log.Info("start the older weir now; it takes over with all connections", "connections", d.Copied()-d.Lost(), "layout", g.Layout)
+	copied, lost := d.Count()
+	cfg.Log.Info("start the older weir now, in another terminal; this command waits until it has taken over",
+		"connections", copied, "lost", lost, "layout", g.Layout, "limit_states", d.Limit())
 	return g.wait(ctx, cfg, d)
 }
 
@@ -52,10 +56,11 @@ func (g Downgrade) agree(cfg *Config, d *dataplane.Downgrade) error {
 	if fields := d.LostFields(); len(fields) > 0 {
 		cfg.Log.Info("the older weir does not know some fields of states; the connections go on without them", "fields", fields)
 	}
-	if d.Lost() == 0 || g.LoseStates {
+	copied, lost := d.Count()
+	if lost == 0 || g.LoseStates {
 		return nil
 	}
-	what := fmt.Sprintf("%d of %d connections will be lost: the older version cannot hold their states", d.Lost(), d.Lost()+d.Copied())
+	what := fmt.Sprintf("%d of %d connections will be lost: the older version cannot hold their states", lost, lost+copied)
 	if cfg.Ask != nil && cfg.Ask(what) {
 		return nil
 	}
@@ -65,15 +70,19 @@ func (g Downgrade) agree(cfg *Config, d *dataplane.Downgrade) error {
 // wait keeps the copy current until the older weir has taken over.
 func (g Downgrade) wait(ctx context.Context, cfg *Config, d *dataplane.Downgrade) error {
 	for {
-		taken, err := d.IsTakenOver()
+		taken, err := d.Takeover()
 		if err != nil {
 			return err
 		}
-		if taken {
-			break
+		if taken != dataplane.TakenByNobody {
+			return finish(cfg, d, taken)
 		}
 		if err := d.Follow(); err != nil {
 			return errors.Join(err, d.Withdraw())
+		}
+		pause := downgradePause
+		if d.IsBeingTaken() {
+			pause = 0
 		}
 		select {
 		case <-ctx.Done():
@@ -81,12 +90,20 @@ func (g Downgrade) wait(ctx context.Context, cfg *Config, d *dataplane.Downgrade
 				return err
 			}
 			return errors.New("interrupted before an older weir took over; this version stays")
-		case <-time.After(downgradePause):
+		case <-time.After(pause):
 		}
 	}
+}
+
+func finish(cfg *Config, d *dataplane.Downgrade, taken dataplane.Takeover) error {
 	if err := d.Finish(); err != nil {
 		return err
 	}
-	cfg.Log.Info("the older weir has taken over", "kept", d.Copied(), "lost", d.Lost())
+	if taken == dataplane.TakenAsCopy {
+		cfg.Log.Warn("the rules of the older weir have another limit of states, so it copied the states: busy connections may break",
+			"limit_states", d.Limit())
+	}
+	kept, lost := d.Count()
+	cfg.Log.Info("the older weir has taken over", "kept", kept, "lost", lost)
 	return nil
 }

@@ -21,20 +21,23 @@ const (
 // uses the old tables, then the new one uses the new tables. The copier runs again and
 // again until the old generation sees no more packets.
 type copier struct {
-	old    *origin
-	new    *importer
-	moved  []move       // by index in old
-	seed   maphash.Seed // for the prints
-	paths  *pathCopier  // nil if paths keep their numbers
-	copied int
-	lost   int
+	old   *origin
+	new   *importer
+	moved []move       // by index in old
+	seed  maphash.Seed // for the prints
+	paths *pathCopier  // nil if paths keep their numbers
+	// retries says that each run tries again to copy what was refused before.
+	retries bool
+	copied  int
+	lost    int
 }
 
 // A move says where a state was copied to, and what it had counted when it was last read.
 type move struct {
 	index uint32 // in new; 0: not copied
-	print uint32 // identifies the connection
-	lost  bool
+	print uint32 // identifies the connection; 0 if it was never read
+	lost  bool   // it could not be copied
+	again bool   // packets have made it there again
 	old   [2]tally
 	new   [2]tally
 }
@@ -125,7 +128,7 @@ func (c *copier) run() error {
 		m := &c.moved[i]
 		live, err := c.old.states.read(i, &s)
 		if err != nil {
-			c.countLost(m)
+			c.countLost(m, 0)
 			continue
 		}
 		if m.index != 0 {
@@ -137,7 +140,10 @@ func (c *copier) run() error {
 				continue
 			}
 		}
-		if !live || m.lost {
+		if (m.lost || m.again) && (!live || c.print(&s) != m.print) {
+			*m = move{} // another connection may have its index
+		}
+		if !live || m.again || m.lost && !c.retries {
 			continue
 		}
 		if err := c.move(&s, m); err != nil {
@@ -148,11 +154,24 @@ func (c *copier) run() error {
 }
 
 // countLost notes that a state cannot be copied.
-func (c *copier) countLost(m *move) {
+func (c *copier) countLost(m *move, print uint32) {
 	if !m.lost {
-		m.lost = true
+		*m = move{lost: true, print: print}
 		c.lost++
 	}
+}
+
+// count returns how many connections are copied now, and how many could not be.
+func (c *copier) count() (copied, lost int) {
+	for i := range c.moved {
+		switch m := &c.moved[i]; {
+		case m.index != 0:
+			copied++
+		case m.lost:
+			lost++
+		}
+	}
+	return copied, lost
 }
 
 // move enters a state into the new tables, unless packets have made it there or an
@@ -176,10 +195,10 @@ func (c *copier) move(s *xdpState, m *move) error {
 		c.copied++
 	case !owned || n.Forth.Tuple != s.Forth.Tuple:
 		if !find {
-			c.countLost(m)
+			c.countLost(m, c.print(s))
 		}
 	case n.Back.Tuple != s.Back.Tuple || s.over(): // a packet has made it again
-		m.lost = true
+		*m = move{again: true, print: c.print(s)}
 	default:
 		*m = move{index: owner, print: c.print(s), old: counted}
 		return c.merge(&n, s, m)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"weir/internal/fw/bpfload"
 	"weir/internal/killpoint"
@@ -17,7 +18,7 @@ import (
 const newerTablesDir = "newer_tables"
 
 // ErrNoLayout is returned (wrapped) for a layout that this version does not know.
-var ErrNoLayout = errors.New("this version knows no such layout")
+var ErrNoLayout = errors.New("this version cannot make states of that layout")
 
 // Layouts returns the earlier layouts that states can be converted to, the latest first.
 func Layouts() []uint32 {
@@ -50,6 +51,9 @@ func BeginDowngrade(dir string, layout uint32) (_ *Downgrade, err error) {
 			err = errors.Join(err, g.Close())
 		}
 	}()
+	if _, err := LiveGeneration(dir); errors.Is(err, ErrNotLoaded) {
+		return nil, err // before a folder is made
+	}
 	return g, g.do(func() error {
 		l, err := readLedger(dir)
 		if isMissing(err) {
@@ -88,6 +92,7 @@ func (g *Downgrade) do(f func() error) error {
 
 // Follow brings the copies up to date.
 func (g *Downgrade) Follow() error {
+	g.followPaths()
 	for range 2 {
 		if err := g.copier.run(); err != nil {
 			return err
@@ -96,11 +101,23 @@ func (g *Downgrade) Follow() error {
 	return nil
 }
 
-// Copied is how many states were copied.
-func (g *Downgrade) Copied() int { return g.copier.copied }
+// followPaths keeps the older version from giving away path numbers that the running
+// programs use, or will use while both run. Both count under the same numbers.
+func (g *Downgrade) followPaths() {
+	from, to := &g.old.shared, &g.importer.shared
+	high := min(atomic.LoadUint32(from.pathsHigh)+slack, maxPaths-reservedPaths-firstPath)
+	for field, least := range map[*uint32]uint32{to.pathsHigh: high, to.pathsReserved: atomic.LoadUint32(from.pathsReserved)} {
+		for {
+			was := atomic.LoadUint32(field)
+			if was >= least || atomic.CompareAndSwapUint32(field, was, least) {
+				break
+			}
+		}
+	}
+}
 
-// Lost is how many states could not be copied.
-func (g *Downgrade) Lost() int { return g.copier.lost }
+// Count returns how many connections have a copy, and how many could not be copied.
+func (g *Downgrade) Count() (copied, lost int) { return g.copier.count() }
 
 // LostFields returns the fields of states that the older version does not know.
 func (g *Downgrade) LostFields() []string { return g.importer.back.Dropped() }
@@ -151,24 +168,55 @@ func (g *Downgrade) pin(dir string) error {
 // loaded rules, or started, since.
 var ErrTakenBack = errors.New("what was offered to an older version was taken back by another start or load")
 
-// IsTakenOver reports whether the older version has taken over on every interface. Then there
-// is nothing left to follow.
-func (g *Downgrade) IsTakenOver() (bool, error) {
-	return bpfload.From(bpfload.At(""), func() (bool, error) {
-		id, err := bpfload.MapID(filepath.Join(g.dir, tablesDir, pinName(formerMap(mapStates, g.layout))))
-		if isMissing(err) || err == nil && id != g.states {
-			return false, ErrTakenBack
+// A Takeover says what the older version does with the offered tables.
+type Takeover int
+
+// Nobody has taken over, or the older version uses the offered tables, or it has copied
+// them into tables of its own because its rules have another limit of states.
+const (
+	TakenByNobody Takeover = iota
+	TakenInUse
+	TakenAsCopy
+)
+
+// Takeover reports whether the older version has taken over on every interface. Then
+// there is nothing left to follow.
+func (g *Downgrade) Takeover() (Takeover, error) {
+	return bpfload.From(bpfload.At(""), func() (Takeover, error) {
+		l, err := readLedger(g.dir)
+		if isMissing(err) || err == nil && l.Layout == stateLayout {
+			return TakenByNobody, ErrTakenBack
 		}
-		if err != nil {
-			return false, err
+		if err != nil && !errors.Is(err, ErrLayout) {
+			return TakenByNobody, err
 		}
 		used, err := usedMaps(g.dir)
-		return used[g.states] && !used[g.newer], err
+		switch {
+		case err != nil || len(used) == 0 || used[g.newer]:
+			return TakenByNobody, err
+		case used[g.states]:
+			return TakenInUse, nil
+		}
+		return TakenAsCopy, nil
 	})
+}
+
+// Limit returns the limit of states. If the older version's rules have the same, it uses
+// the offered tables and does not copy them.
+func (g *Downgrade) Limit() uint32 { return atomic.LoadUint32(g.old.shared.limit) }
+
+// IsBeingTaken reports whether the older version is replacing the programs now. A
+// connection that begins meanwhile must be copied before it copies the offered tables.
+func (g *Downgrade) IsBeingTaken() bool {
+	_, err := bpfload.From(bpfload.At(""), func() (os.FileInfo, error) {
+		return os.Stat(filepath.Join(g.dir, nextGenerationDir))
+	})
+	return err == nil
 }
 
 // Finish copies what is left and removes the tables that were in use.
 func (g *Downgrade) Finish() error {
+	g.importer.alone, g.copier.retries = false, false
 	return errors.Join(g.Follow(), bpfload.At("").Do(func() error {
 		return removeAll(g.dir, newerTablesDir)
 	}))

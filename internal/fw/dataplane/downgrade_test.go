@@ -2,10 +2,13 @@ package dataplane
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -53,8 +56,8 @@ func TestOtherLayouts(t *testing.T) {
 		check(t, first.tables.maps[mapInterfaceCounters].Put(slot+uint32(reason.Guard), counted))
 
 		g := must(BeginDowngrade(n.dir, layout))(t)
-		if g.Copied() != 1000 || g.Lost() != 0 {
-			t.Errorf("copied %d, lost %d; want 1000, 0", g.Copied(), g.Lost())
+		if copied, lost := g.Count(); copied != 1000 || lost != 0 {
+			t.Errorf("copied %d, lost %d; want 1000, 0", copied, lost)
 		}
 		check(t, g.Offer())
 		reader := must(Open(n.dir))(t)
@@ -135,11 +138,11 @@ func TestDowngradeIsTakenBack(t *testing.T) {
 	} {
 		g := must(BeginDowngrade(n.dir, 8))(t)
 		check(t, g.Offer())
-		if taken := must(g.IsTakenOver())(t); taken {
-			t.Errorf("%s: taken over by nobody", name)
+		if taken := must(g.Takeover())(t); taken != TakenByNobody {
+			t.Errorf("%s: taken over: %d", name, taken)
 		}
 		check(t, end(g))
-		if _, err := g.IsTakenOver(); err == nil {
+		if _, err := g.Takeover(); !errors.Is(err, ErrTakenBack) {
 			t.Errorf("%s: it is offered still", name)
 		}
 		check(t, g.Close())
@@ -156,6 +159,143 @@ func TestDowngradeIsTakenBack(t *testing.T) {
 	if d := build(t, n.blank()); !d.kept {
 		t.Error("the tables are not kept after that")
 	}
+}
+
+// While weir waits for the older version, connections end and others begin, more than the
+// table has room for, and with the tuples and at the indexes of those that ended. All of
+// them are copied. What could not be copied once is tried again.
+func TestDowngradeFollowsChurn(t *testing.T) {
+	useShuffled(t)
+	for _, layout := range append(Layouts(), shuffledLayout) {
+		n := newNet(t)
+		cfg := n.blank()
+		cfg.Options.MaxStates = 64
+		first := build(t, cfg)
+		commit(t, first, n.attachments(false))
+		g := must(BeginDowngrade(n.dir, layout))(t)
+		check(t, g.Offer())
+		for round := range 8 {
+			enterStates(t, first, 64)
+			check(t, g.Follow())
+			awaitCount(t, g, fmt.Sprintf("layout %d, round %d", layout, round), 64)
+			if killed := first.View().KillStates(func(*state.State) bool { return true }); killed != 64 {
+				t.Fatalf("killed %d states, want 64", killed)
+			}
+			if round%2 == 0 { // otherwise others have the tuples when the copier looks again
+				check(t, g.Follow())
+				awaitCount(t, g, "after the end of all", 0)
+			}
+			awaitNone(t, first.View())
+		}
+		check(t, g.Withdraw())
+		check(t, g.Close())
+	}
+}
+
+// A state that could not be copied is tried again, and the next connection at its index is
+// another one.
+func TestDowngradeTriesLostAgain(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.blank())
+	commit(t, first, n.attachments(false))
+	enterStates(t, first, 1)
+	one := entered(first.tables, 1)
+	two := &first.tables.states[len(first.tables.states)-1]
+	*two = *one // the same tuples: one of them is refused
+	g := must(BeginDowngrade(n.dir, 8))(t)
+	want := func(when string, copied, lost int) {
+		t.Helper()
+		check(t, g.Follow())
+		if c, l := g.Count(); c != copied || l != lost {
+			t.Errorf("%s: copied %d, lost %d; want %d, %d", when, c, l, copied, lost)
+		}
+	}
+	want("two with the same tuples", 1, 1)
+	atomic.StoreUint32(&one.Status, statusDead)
+	want("one of them has ended", 1, 0)
+	atomic.StoreUint32(&one.Status, statusLive)
+	want("it is back", 1, 1)
+	g.copier.retries = false
+	one.Forth.Tuple.Sport, one.Back.Tuple.Dport = 2, 2
+	want("another connection has its index", 2, 0)
+	check(t, g.Close())
+}
+
+// awaitCount waits until so many states are copied, and none is lost.
+func awaitCount(t *testing.T, g *Downgrade, when string, want int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		copied, lost := g.Count()
+		if copied == want && lost == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: copied %d, lost %d; want %d, 0", when, copied, lost, want)
+		}
+		check(t, g.Follow())
+	}
+}
+
+// awaitNone waits until the garbage collection has released all states.
+func awaitNone(t *testing.T, v *View) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); v.InUse() != 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d states are in use", v.InUse())
+		}
+	}
+}
+
+// Rule paths that get a number while weir waits keep it: the older version gives away
+// only others.
+func TestDowngradeFollowsPaths(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.blank())
+	commit(t, first, n.attachments(false))
+	g := must(BeginDowngrade(n.dir, 8))(t)
+	first.tables.shared.PathsHigh += 500
+	first.tables.shared.PathsReserved += 5
+	check(t, g.Follow())
+	high, reserved := *g.importer.shared.pathsHigh, *g.importer.shared.pathsReserved
+	if s := first.tables.shared; high < s.PathsHigh+slack || reserved != s.PathsReserved {
+		t.Errorf("paths up to %d, %d reserved; want %d or more, %d", high, reserved, s.PathsHigh+slack, s.PathsReserved)
+	}
+	check(t, g.Close())
+}
+
+// An older version whose rules have another limit of states makes tables of its own and
+// copies the offered ones.
+func TestDowngradeToOtherLimit(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.config())
+	commit(t, first, n.attachments(false))
+	g := must(BeginDowngrade(n.dir, 8))(t)
+	check(t, g.Offer())
+	if g.IsBeingTaken() {
+		t.Error("it is being taken by nobody")
+	}
+	// As the older version would do it: its programs use other tables, and the offered
+	// ones are the old ones until they are copied.
+	check(t, os.Mkdir(filepath.Join(n.dir, nextGenerationDir), 0o700))
+	if !g.IsBeingTaken() {
+		t.Error("it is not seen that it is being taken")
+	}
+	if taken, err := g.Takeover(); taken != TakenByNobody || err != nil {
+		t.Errorf("before the programs are replaced: taken over %d, %v", taken, err)
+	}
+	cfg := n.config()
+	cfg.Dir = filepath.Join(filepath.Dir(n.dir), "older")
+	cfg.Options.MaxStates *= 2
+	check(t, os.RemoveAll(filepath.Join(n.dir, linksDir)))
+	older := build(t, cfg)
+	commit(t, older, n.attachments(false))
+	check(t, os.Rename(filepath.Join(cfg.Dir, linksDir), filepath.Join(n.dir, linksDir)))
+	check(t, os.Rename(filepath.Join(n.dir, tablesDir), filepath.Join(n.dir, oldTablesDir)))
+	if taken, err := g.Takeover(); taken != TakenAsCopy || err != nil {
+		t.Errorf("other tables are in use: taken over %d, %v", taken, err)
+	}
+	check(t, g.Finish())
+	check(t, g.Close())
 }
 
 // Tables that cannot be read are lost, and this is known before anything changes.

@@ -5,8 +5,8 @@ import (
 	"embed"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
-	"sync/atomic"
 	"unsafe"
 
 	"weir/internal/fw/bpfload"
@@ -14,7 +14,7 @@ import (
 )
 
 // formerObjects holds the garbage collection's object of each earlier layout: its maps
-// with their BTF, and the program that imports a state into them.
+// with their BTF, the program that imports a state into them, and the garbage collection.
 //
 //go:embed layouts/*.o
 var formerObjects embed.FS
@@ -28,21 +28,23 @@ var formerObject = func(layout uint32) ([]byte, error) {
 func (g *Downgrade) makeTables(seed uint64) error {
 	object, err := formerObject(g.layout)
 	if err != nil {
-		return fmt.Errorf("layout %d: %w", g.layout, ErrNoLayout)
+		return fmt.Errorf("layout %d: %w; it knows %v", g.layout, ErrNoLayout, Layouts())
 	}
 	spec, err := bpfload.ReadSpec(bytes.NewReader(object))
 	if err != nil {
 		return err
 	}
-	limit := atomic.LoadUint32(g.old.shared.limit)
+	limit := g.Limit()
 	program, argument := importProgram(g.layout)
+	gc := gcProgram(g.layout)
 	kept, err := g.keepable(spec)
 	if err != nil {
 		return err
 	}
 	values := map[string]any{
 		"hash_keys": newHashKeys(seed), "bucket_mask": bucketCount(limit) - 1,
-		"max_states": limit, "state_capacity": stateCapacity(limit), "state_slots": stateCapacity(limit),
+		// States that have ended still count until they are collected.
+		"max_states": stateCapacity(limit), "state_capacity": stateCapacity(limit), "state_slots": stateCapacity(limit),
 	}
 	entries := make(map[string]uint32)
 	for name, n := range tableSizes(limit) {
@@ -50,16 +52,30 @@ func (g *Downgrade) makeTables(seed uint64) error {
 	}
 	maps.DeleteFunc(values, func(name string, _ any) bool { return spec.Variables[name] == nil })
 	g.objects, err = bpfload.Load([]*bpfload.Spec{spec}, bpfload.Options{
-		Maps: kept, Entries: entries, Values: values, Shared: []string{mapShared}, Programs: []string{program},
+		Maps: kept, Entries: entries, Values: values, Shared: []string{mapShared}, Programs: []string{program, gc},
 	})
 	if err != nil {
 		return err
 	}
-	g.importer = &importer{maps: maps.Clone(g.objects.Maps), program: g.objects.Programs[program]}
+	g.importer = &importer{maps: maps.Clone(g.objects.Maps), program: g.objects.Programs[program], alone: true}
 	if g.importer.form, err = readImportForm(spec, argument); err != nil {
 		return err
 	}
-	return g.makeIntake(spec, kept)
+	if err := g.makeIntake(spec, kept); err != nil {
+		return err
+	}
+	return g.startGC(g.objects.Programs[gc])
+}
+
+// startGC arms the older garbage collection. It releases the states whose connections
+// have ended. Otherwise they would keep their room and their tuples for as long as weir
+// waits. It ends with the Downgrade. The older version starts its own.
+func (g *Downgrade) startGC(program *bpfload.Program) error {
+	err := armed(func() (uint32, error) { return bpfload.RunSyscall(program, nil) })
+	if err != nil {
+		return fmt.Errorf("start the garbage collection of layout %d: %w", g.layout, err)
+	}
+	return nil
 }
 
 // keepable returns the maps in use that the older version can use unchanged.
@@ -120,6 +136,7 @@ func (g *Downgrade) makeIntake(spec *bpfload.Spec, kept map[string]*bpfload.Map)
 		return err
 	}
 	g.copier = newCopier(g.old, in)
+	g.copier.retries = true
 	return nil
 }
 
@@ -171,6 +188,7 @@ func (g *Downgrade) fillShared() error {
 	}
 	value := slices.Clone(g.old.all)
 	shared := (*xdpShared)(unsafe.Pointer(unsafe.SliceData(value)))
+	neverExpire(shared)
 	for i := range MaxIfindex {
 		raw := (*xdpInterface)(&shared.Interfaces[i])
 		raw.Counters = raw.Counters / uint32(reason.Count) * reasonCount(g.layout)
@@ -186,7 +204,24 @@ func (g *Downgrade) fillShared() error {
 		}
 		clear(memory.Bytes()[at : at+field.Size()])
 	}
+	for name, field := range map[string]**uint32{"paths_high": &g.importer.shared.pathsHigh, "paths_reserved": &g.importer.shared.pathsReserved} {
+		at, _, err := shape.Field(formerName("shared", name, g.layout))
+		if err != nil {
+			return err
+		}
+		*field = word(memory.Bytes(), at)
+	}
 	return nil
+}
+
+// neverExpire sets timeouts that no state reaches. A copy ends when its state does. It may
+// be older than the state by a pause between two runs of the copier, and must not expire
+// in between. The older version sets its own timeouts when it has taken over.
+func neverExpire(s *xdpShared) {
+	for phase := range s.TimeoutSet {
+		s.Timeout[phase], s.TimeoutSet[phase] = math.MaxInt32/2, math.MaxInt32/2
+	}
+	s.AdaptiveStart, s.AdaptiveEnd = 0, 0
 }
 
 // copyMaps fills the maps that the older version has for itself.

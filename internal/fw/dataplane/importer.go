@@ -19,6 +19,7 @@ type importer struct {
 	back    *bpfload.Conversion // converts this version's states to the importer's; nil: they are the same
 	program *bpfload.Program
 	form    importForm
+	alone   bool // no packets use the tables, so only states from here are in them
 }
 
 // An importForm holds the offsets of the fields of struct import (bpf/state/import.h).
@@ -61,7 +62,7 @@ func (d *importer) importState(s *xdpState, find bool) (index, owner uint32, err
 	}
 	index = binary.NativeEndian.Uint32(buffer[d.form.index:])
 	switch {
-	case index != 0:
+	case index != 0 || d.alone:
 	case d.form.owner < 0:
 		owner = d.scan(s)
 	default:

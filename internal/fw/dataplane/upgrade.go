@@ -18,6 +18,7 @@ type past struct {
 	reasons []string          // by number
 	// The program that imports a state, and the struct that is its argument.
 	importer, argument string
+	gc                 string // the program that starts the garbage collection
 }
 
 // pasts holds the earlier layouts that states can be taken over from, by number.
@@ -31,7 +32,7 @@ var pasts = map[uint32]past{
 		maps:     map[string]string{"promises": mapHints, "answer_sources": mapRejectSources, "answer_counters": mapRejectCounters},
 		lacks:    []string{mapHandoffs, mapTableCounters, mapTableLengths, mapTableRules},
 		reasons:  reasons8,
-		importer: "weir_adopt", argument: "adoption",
+		importer: "weir_adopt", argument: "adoption", gc: "weir_sweep_start",
 	},
 }
 
@@ -60,6 +61,14 @@ func keptMapsOf(layout uint32) []string {
 	return slices.DeleteFunc(slices.Clone(keptMaps), func(name string) bool {
 		return slices.Contains(pasts[layout].lacks, name)
 	})
+}
+
+// gcProgram returns the program of a layout that starts the garbage collection.
+func gcProgram(layout uint32) string {
+	if p, known := pasts[layout]; known {
+		return p.gc
+	}
+	return programStart
 }
 
 // renames returns the fields of a layout that have another name now.
