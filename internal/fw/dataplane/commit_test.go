@@ -380,7 +380,7 @@ func enterStates(tb testing.TB, d *Dataplane, count int) {
 		s.Forth.Tuple = xdpTuple{Sport: uint16(i), Dport: 0xffff, Proto: 17}
 		s.Back.Tuple = xdpTuple{Sport: 0xffff, Dport: uint16(i), Proto: 17}
 		s.Created = to.shared.Now
-		s.CheckAt = to.shared.Now + 1000
+		s.CheckAt = to.shared.Now + 100_000
 		s.FlowForth.Last, s.FlowBack.Last = to.shared.Now, to.shared.Now
 		s.FlowForth.Packets = uint64(i)
 	}
