@@ -40,7 +40,17 @@ func TestMarks(t *testing.T) {
 		b.Address(lab.WAN, "fw1", "198.18.1.1/24")
 		b.IP(lab.FW, "route add default via 198.18.1.1 dev wan1 table 100", "rule add fwmark 2/0xf lookup 100")
 		b.Run(lab.FW, "nft", adminsTable)
-		b.WeirRun(markRules)
+		b.IP(lab.FW, "rule add pref 40000 fwmark 77 lookup 100", "-6 rule add pref 40001 fwmark 0x20000001/0x20000001 lookup 100",
+			"rule add pref 40002 not fwmark 0xca6c lookup main")
+		said := b.WeirRun(markRules).Said()
+		for _, rule := range []string{"ip rule 40000: fwmark 0x4d/0xffffffff", "ip -6 rule 40001: fwmark 0x20000001/0x20000001"} {
+			if !strings.Contains(said, rule) {
+				b.Errorf("weir run does not name %s, which compares its bits:\n%s", rule, said)
+			}
+		}
+		if strings.Count(said, "policy routing rule") != 2 {
+			b.Errorf("weir run said:\n%s", said)
+		}
 		b.AwaitHook("wan1")
 		for _, part := range []struct {
 			name string

@@ -208,6 +208,7 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 		return err
 	}
 	b.noteForeignDrops()
+	b.noteMarkRules(rules.options.MarkMask)
 	if err := b.guard(undo, rules.options.MarkMask); err != nil {
 		return err
 	}
