@@ -206,9 +206,17 @@ static __always_inline int hook_send(hook_ctx *ctx, struct headers *h, const str
 }
 
 /* Makes the frame begin this many bytes earlier; < 0, without a change, if the driver
- * has no room. */
+ * has no room. A frame that gets shorter is filled up: not every driver pads what XDP
+ * sends. */
 static __always_inline int hook_grow(hook_ctx *ctx, int bytes)
 {
+	long length = hook_data_end(ctx) - hook_data(ctx);
+	int lacks;
+
+	asm volatile("" : "+r"(length)); /* else pointers are added as 32 bits */
+	lacks = ETH_ZLEN - (int)length - bytes;
+	if (bytes < 0 && lacks > 0 && bpf_xdp_adjust_tail(ctx, lacks))
+		return -1;
 	return bytes ? bpf_xdp_adjust_head(ctx, -bytes) : 0;
 }
 

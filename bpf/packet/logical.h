@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * The interface that a frame belongs to under XDP: the device that it came in by, or a
- * VLAN device on that one. The daemon enters the VLAN devices whose frames XDP may
- * handle. Frames with any other tag are left to the stack, and to the TCX programs of
- * the device that the stack gives them to.
+ * VLAN device or PPPoE session on that one. The daemon enters those whose frames XDP may
+ * handle. All other frames are left to the stack, and to the TCX programs of the device
+ * that the stack gives them to.
  *
  * An entry is one word, so that it changes at once: carrying interface << 48 | EtherType
  * as in the frame << 32 | id << 16 | logical interface.
@@ -12,6 +12,7 @@
 #define WEIR_PACKET_LOGICAL_H
 
 #include <linux/if_ether.h>
+#include <linux/ipv6.h>
 #include <bpf/bpf_endian.h>
 
 #include "shared.h"
@@ -23,6 +24,20 @@ struct tag {
 	__be16 tci;
 	__be16 proto; /* EtherType of what follows */
 };
+
+/* What a frame of a PPPoE session has in front of its packet (RFC 2516, 4): the header,
+ * and PPP's protocol field. */
+struct session {
+	__be16 kind; /* version and type, code */
+	__be16 id;
+	__be16 length; /* of what follows this field */
+	__be16 proto;
+};
+#define PPPOE_LENGTH	  8
+#define PPPOE_SESSION	  0x1100 /* version 1, type 1, code 0: session data */
+#define PPP_IP		  0x0021
+#define PPP_IPV6	  0x0057
+_Static_assert(sizeof(struct session) == PPPOE_LENGTH, "as in the frame");
 
 static __always_inline int logical_is_tag(__be16 proto)
 {
@@ -56,17 +71,37 @@ static __always_inline __u32 logical_find(__u32 carrier, __be16 type, __u16 id)
 #define BELONGS_TO(found)	((__u32)(found))
 #define BELONGS_PROTO(found)	((__be16)((found) >> 32))
 
+/* Returns the EtherType of the packet in a session's frame; 0: the stack handles the
+ * frame, because it has no IP packet, or its lengths contradict each other. */
+static __always_inline __be16 logical_session(const struct session *s, const void *end)
+{
+	const __be16 *ip = (const void *)(s + 1);
+	long rest = end - (const void *)s, room = bpf_ntohs(s->length);
+
+	asm volatile("" : "+r"(rest)); /* else clang adds pointers as 32 bits */
+	if (s->kind != bpf_htons(PPPOE_SESSION) || (const void *)(ip + 3) > end ||
+	    rest < room + (long)(sizeof(*s) - sizeof(s->proto)) || room < (long)sizeof(s->proto))
+		return 0;
+	room -= sizeof(s->proto);
+	if (s->proto == bpf_htons(PPP_IP) && bpf_ntohs(ip[1]) <= room)
+		return bpf_htons(ETH_P_IP);
+	if (s->proto == bpf_htons(PPP_IPV6) && (long)sizeof(struct ipv6hdr) + bpf_ntohs(ip[2]) <= room)
+		return bpf_htons(ETH_P_IPV6);
+	return 0;
+}
+
 /*
  * Returns what a frame belongs to that came in by ifindex and is no plain IP packet. It
  * is a global function and returns one number, so that the verifier follows it once, and
- * what follows once, for any number of tags.
+ * what follows once, for any number of tags and sessions.
  */
 __noinline __u64 logical_of(hook_ctx *ctx, __u32 ifindex)
 {
 	const struct ethhdr *eth = hook_data(ctx);
 	const struct tag *tag = (const void *)(eth + 1);
-	__u32 found = ifindex, layer;
-	__be16 type;
+	const struct session *session;
+	__u32 found = ifindex, inner, layer;
+	__be16 type, proto;
 
 	if ((const void *)tag > hook_data_end(ctx))
 		return BELONGS(ifindex, 0);
@@ -78,6 +113,17 @@ __noinline __u64 logical_of(hook_ctx *ctx, __u32 ifindex)
 		if (!found)
 			return BELONGS(ifindex, eth->h_proto);
 		type = tag->proto;
+	}
+	if (type == bpf_htons(ETH_P_PPP_SES) && layer < ENCAP_LAYERS) {
+		session = (const void *)tag;
+		proto = 0;
+		if ((const void *)(session + 1) <= hook_data_end(ctx))
+			proto = logical_session(session, hook_data_end(ctx));
+		inner = proto ? logical_find(found, type, bpf_ntohs(session->id)) : 0;
+		if (inner) {
+			found = inner;
+			type = proto;
+		}
 	}
 	if (!(shared.interfaces[found & (MAX_IFINDEX - 1)].flags & INTERFACE_PRESENT))
 		return BELONGS(ifindex, eth->h_proto);

@@ -19,6 +19,14 @@ struct {
 	__type(value, __u32);
 } addresses SEC(".maps");
 
+/* Broadcast addresses of the box's networks; value: 1. kept; written by the daemon. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct addr);
+	__type(value, __u32);
+} broadcasts SEC(".maps");
+
 #define IPPROTO_IGMP_KERNEL 2
 
 static __always_inline int sanity_source4(const struct packet *p)

@@ -38,14 +38,6 @@ struct {
 	__type(value, struct addr);
 } reject_sources SEC(".maps");
 
-/* Broadcast addresses of the box's networks; value: 1. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, struct addr);
-	__type(value, __u32);
-} broadcasts SEC(".maps");
-
 /* The fate of blocked packets whose rule rejects. kept; read by info. */
 enum rejected {
 	REJECTED_RST,

@@ -10,13 +10,10 @@
 #include <linux/if_ether.h>
 #include <bpf/bpf_endian.h>
 
+#include "packet/logical.h"
 #include "packet/packet.h"
 #include "shared.h"
 
-#define PPPOE_LENGTH	  8	 /* PPPoE header and PPP's protocol field (RFC 2516, 4) */
-#define PPPOE_SESSION	  0x1100 /* version 1, type 1, code 0: session data		*/
-#define PPP_IP		  0x0021
-#define PPP_IPV6	  0x0057
 #define TAG_LENGTH	  4
 #define EXCESS_MAX	  0xff
 

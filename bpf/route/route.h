@@ -5,6 +5,7 @@
 
 #include <linux/bpf.h>
 
+#include "packet/sanity.h"
 #include "route/nexthop.h"
 
 enum route {
@@ -91,6 +92,17 @@ static __always_inline void route_gateway(struct nexthop_key *key, const struct 
 		addr_set6(&key->gateway, f->ipv6_dst);
 }
 
+/* Returns where packets go for which the kernel has no route to an interface: to the box
+ * itself, unless their mark, which the look-up did not know, leads elsewhere. */
+static __always_inline enum route route_nowhere(struct route_query *q)
+{
+	if (!q->mark || route_marks || bpf_map_lookup_elem(&addresses, &q->dst) ||
+	    bpf_map_lookup_elem(&broadcasts, &q->dst))
+		return ROUTE_LOCAL;
+	q->ifindex = 0; /* not known */
+	return ROUTE_BLIND;
+}
+
 /* Asks the kernel. Only when a packet needs it: it costs 38 ns and more. */
 __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 {
@@ -106,7 +118,7 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 	route_fib(&f, q);
 	rc = bpf_fib_lookup(ctx, &f, sizeof(f), route_flags(q));
 	if (rc != BPF_FIB_LKUP_RET_SUCCESS && rc != BPF_FIB_LKUP_RET_NO_NEIGH)
-		return ROUTE_LOCAL;
+		return route_nowhere(q);
 	q->ifindex = f.ifindex;
 	q->number = 0;
 	if (f.ifindex >= MAX_IFINDEX)

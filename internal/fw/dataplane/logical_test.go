@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -61,6 +62,110 @@ func TestFramesBelong(t *testing.T) {
 	arp := withTags(ethernet(lanHostMAC, lan0MAC, 0x0806), priority)
 	if r := h.xdpOn(trunk, h.net.lan0, append(arp, make([]byte, 28)...)); r.verdict != up || r.reason != "implicit" || h.counts(trunk) != "" {
 		t.Errorf("ARP: %s %s", r.verdict, r.reason)
+	}
+}
+
+// session puts a frame's packet into a PPPoE session. kind is version, type and code,
+// length what the header says, and ppp the protocol.
+func session(frame []byte, kind, id, length, ppp uint16) []byte {
+	header := make([]byte, 0, pppoeLength+2)
+	for _, word := range []uint16{TypePPPoE, kind, id, length, ppp} {
+		header = binary.BigEndian.AppendUint16(header, word)
+	}
+	return slices.Concat(frame[:12], header, frame[14:])
+}
+
+// sessionVLAN is the index of a VLAN device under a session.
+const sessionVLAN = 9000
+
+// The packets of a PPPoE session belong to its interface, and go back into it. All that
+// is not an IP packet of a known session goes to the stack as it is.
+func TestSessionsBelong(t *testing.T) {
+	h := newHarness(t, "block\npass in on lan0\npass out on wan0")
+	device, vlan := addWire(t, "nic0", lan0MAC, lanHostMAC), sessionVLAN
+	h.enableXDP(device)
+	tell := func(ifindex, parent int, id, etherType uint16) {
+		check(t, h.dp.SetInterface(ifindex, Interface{MAC: mac(lan0MAC), MTU: 1492, Flags: InterfacePresent, Parent: parent, Tag: id, TagType: etherType}))
+	}
+	h.setInterface(device, InterfacePresent|InterfaceTarget|InterfaceXDP, lan0MAC)
+	for _, inVLAN := range []bool{false, true} {
+		var tags []tag
+		if inVLAN {
+			tell(vlan, device, 7, Type8021Q)
+			tell(h.net.lan0, vlan, 0x1234, TypePPPoE)
+			tags = []tag{{Type8021Q, 7}}
+		} else {
+			tell(h.net.lan0, device, 0x1234, TypePPPoE)
+		}
+		logical := []int{h.net.lan0}
+		if inVLAN {
+			logical = append(logical, vlan)
+		}
+		if left := must(h.dp.SetLogicals(logical))(t); left != nil {
+			t.Fatalf("no room for %d", left)
+		}
+		h.advance(2) // next hops are looked up again
+		for ppp, texts := range map[uint16][2]string{
+			0x0021: {"udp 192.168.1.10:1 > 198.51.100.9:53 len 9", "udp 198.51.100.9:53 > 192.168.1.10:1 len 9"},
+			0x0057: {"udp [fd00:1::10]:1 > [2001:db8:9::1]:53 len 9", "udp [2001:db8:9::1]:53 > [fd00:1::10]:1 len 9"},
+		} {
+			h.sessionBothWays(device, ppp, texts, tags)
+			h.sessionsOfTheStack(device, ppp, texts[0], tags)
+		}
+	}
+}
+
+// sessionBothWays sends a packet out of a session and the reply back into it.
+func (h *harness) sessionBothWays(device int, ppp uint16, texts [2]string, tags []tag) {
+	h.tb.Helper()
+	h.forget()
+	_, frame := h.arrive("lan", texts[0])
+	size := uint16(len(frame) - 14 + 2)
+	for i, in := range [][]byte{session(frame, 0x1100, 0x1234, size, ppp), append(session(frame, 0x1100, 0x1234, size+4, ppp), 1, 2, 3, 4, 5)} {
+		r := h.xdpOn(device, h.net.lan0, withTags(in, tags...))
+		want := parsePkt(texts[0]+" ttl 63").frame(wan0MAC, wanHostMAC)
+		if r.verdict != redirect || r.reason != []string{"rule", "state"}[i] || len(r.frame) < 60 || !bytes.Equal(r.frame[:len(want)], want) {
+			h.tb.Errorf("%s in a session: %s %s\n%x, want\n%x", texts[0], r.verdict, r.reason, r.frame, want)
+		}
+		if slices.ContainsFunc(r.frame[len(want):], func(b byte) bool { return b > 5 }) {
+			h.tb.Errorf("%s: filled up with %x", texts[0], r.frame[len(want):])
+		}
+	}
+	_, reply := h.arrive("wan", texts[1])
+	out := parsePkt(texts[1]+" ttl 63").frame(lan0MAC, lanHostMAC)
+	want := withTags(session(out, 0x1100, 0x1234, size, ppp), tags...)
+	if r := h.xdpOn(h.net.wan0, h.net.wan0, reply); r.verdict != redirect || !bytes.Equal(r.frame, want) {
+		h.tb.Errorf("%s into a session: %s %s\n%x, want\n%x", texts[1], r.verdict, r.reason, r.frame, want)
+	}
+}
+
+// sessionsOfTheStack sends frames that are no packets of the session, and frames that are
+// cut.
+func (h *harness) sessionsOfTheStack(device int, ppp uint16, text string, tags []tag) {
+	h.tb.Helper()
+	_, frame := h.arrive("lan", text)
+	size := uint16(len(frame) - 14 + 2)
+	whole := withTags(session(frame, 0x1100, 0x1234, size, ppp), tags...)
+	all := map[string][]byte{
+		"another session":      withTags(session(frame, 0x1100, 0x1235, size, ppp), tags...),
+		"another version":      withTags(session(frame, 0x2100, 0x1234, size, ppp), tags...),
+		"the end of a session": withTags(session(frame, 0x11a7, 0x1234, size, ppp), tags...),
+		"LCP":                  withTags(session(frame, 0x1100, 0x1234, size, 0xc021), tags...),
+		"a length of 0":        withTags(session(frame, 0x1100, 0x1234, 0, ppp), tags...),
+		"too long for it":      withTags(session(frame, 0x1100, 0x1234, size-1, ppp), tags...),
+		"shorter than it says": withTags(session(frame, 0x1100, 0x1234, size+1, ppp), tags...),
+		"in another VLAN":      withTags(whole, tag{Type8021Q, 8}),
+		"discovery":            withTags(slices.Concat(frame[:12], []byte{0x88, 0x63}, whole[len(tags)*4+14:]), tags...),
+	}
+	for length := 14; length < len(whole); length++ {
+		all[fmt.Sprintf("cut to %d bytes", length)] = whole[:length]
+	}
+	for name, in := range all {
+		r := h.xdpOn(device, device, in)
+		counted := strings.TrimSpace(r.reason + " " + h.counts(sessionVLAN))
+		if r.verdict != up || counted != "implicit" || r.meta || !bytes.Equal(r.frame, in) || h.counts(h.net.lan0) != "" {
+			h.tb.Errorf("%s, %v: %s %s, metadata %t\n%x, was\n%x", name, tags, r.verdict, counted, r.meta, r.frame, in)
+		}
 	}
 }
 

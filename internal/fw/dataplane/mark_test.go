@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"weir/internal/fw/bpfload"
 )
@@ -161,6 +162,21 @@ func TestMarkBlind(t *testing.T) {
 		}
 		h.routed(h.in(h.xdp, "lan", "udp 192.168.1.10:1 > 198.51.100.9:54"), wanHostMAC)
 		h.routed(h.in(h.xdp, "wan", "udp 198.51.100.9:53 > 192.168.1.10:1"), lanHostMAC)
+	}
+	// the table of the mark may have a route where the main table has none
+	_, without, err := net.ParseCIDR("198.18.0.0/15")
+	check(t, err)
+	check(t, netlink.RouteAdd(&netlink.Route{Dst: without, Type: unix.RTN_UNREACHABLE}))
+	for packet, want := range map[string]string{
+		"udp 192.168.1.10:1 > 198.18.0.1:53":   "up-mark",
+		"udp 192.168.1.10:1 > 198.18.0.1:54":   "local", // without a mark: the stack answers
+		"udp 192.168.1.10:1 > 192.168.1.1:53":  "local",
+		"udp 192.168.1.10:1 > 203.0.113.2:53":  "local",
+		"udp 192.168.1.10:2 > 198.51.100.9:53": "up-mark",
+	} {
+		if r := h.in(h.xdp, "lan", packet); r.reason != want {
+			t.Errorf("%s: %s %s, want %s", packet, r.verdict, r.reason, want)
+		}
 	}
 }
 

@@ -92,6 +92,9 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 	}
 	a := ruleInputOf(p)
 	a.direction, a.iface, a.tag = ast.Out, m.box.byIndex(r.route.Interface), in.tag
+	if a.iface == nil {
+		a.iface = &Interface{} // not known: rules with on do not match
+	}
 	a.mark, a.keep = in.mark.On(p.mark), in.mark.Mask
 	a.tuple.Src, a.tuple.Dst, a.tuple.DPort = inside.Src, inside.Dst, inside.DPort
 	if in.other != nil {
@@ -184,6 +187,9 @@ func (m *Model) route(p *packet, inside state.Tuple, mark uint32) routed {
 		return routed{up: reasonFor(reason.Local)}
 	}
 	route := m.box.route(dst, mark)
+	if route.Kind == RouteNone && mark != 0 && m.box.MarkBlind {
+		return routed{route: Route{Kind: RouteForward}} // to no interface that is known; the stack routes it by its mark
+	}
 	if route.Kind != RouteForward {
 		return routed{up: reasonFor(reason.Local)}
 	}
@@ -193,7 +199,8 @@ func (m *Model) route(p *packet, inside state.Tuple, mark uint32) routed {
 // open drops packets that would leave by an interface that the box does not know, that
 // is, one without weir's programs.
 func (m *Model) open(r routed) routed {
-	if r.up == nil && r.drop == nil && m.box.byIndex(r.route.Interface) == nil {
+	blind := m.box.MarkBlind && r.route.Interface == 0
+	if r.up == nil && r.drop == nil && !blind && m.box.byIndex(r.route.Interface) == nil {
 		r.drop = reasonFor(reason.Interface)
 	}
 	return r

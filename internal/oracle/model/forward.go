@@ -177,6 +177,7 @@ func (m *Model) obstacle(p *packet, r Route, mark uint32) *reason.Reason {
 // redirect sends a packet to its next hop.
 func (m *Model) redirect(p *packet, r Route, why reason.Reason) Outcome {
 	p.ip().decrementTTL()
+	came := len(p.frame)
 	to := m.box.byIndex(r.Interface)
 	if p.iface.L3 && !to.L3 {
 		etherType := []byte{0x08, 0x00}
@@ -196,6 +197,9 @@ func (m *Model) redirect(p *packet, r Route, why reason.Reason) Outcome {
 		tag := []byte{byte(to.TagType >> 8), byte(to.TagType), byte(to.Tag >> 8), byte(to.Tag)}
 		p.frame = slices.Concat(p.frame[:12], tag, p.frame[12:])
 		r.Interface = to.Parent
+	}
+	if missing := ethLeast - len(p.frame); p.hook == XDP && len(p.frame) < came && missing > 0 {
+		p.frame = append(p.frame, make([]byte, missing)...) // not every driver pads what XDP sends
 	}
 	return Outcome{Verdict: Redirect, Reason: why, Interface: r.Interface, Frame: p.frame}
 }
