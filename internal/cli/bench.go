@@ -59,13 +59,13 @@ docs/measuring.md describes the method.`,
   weir bench forward --proto udp,tcp --family 4,6 --cores 1,2 --direction one,both`,
 	}
 	f := c.Flags()
-	f.IntSliceVar(&o.Frames, "frame", o.Frames, "`bytes` of a frame with its checksum, 64 to 1518; raised to the smallest that the kind of frame allows")
+	f.IntSliceVar(&o.Frames, "frame", o.Frames, "`bytes` of a frame with its checksum, 64 to 1518; raised to the minimum of the kind of frame")
 	f.IntSliceVar(&o.Flows, "flows", o.Flows, "`number` of connections at once")
 	f.IntSliceVar(&o.Families, "family", o.Families, "`4|6`, the version of IP")
 	f.StringSliceVar(&o.Protocols, "proto", o.Protocols, "`udp|tcp`")
 	f.IntSliceVar(&o.Cores, "cores", o.Cores, "`number` of cores that send and forward")
 	f.StringSliceVar(&o.Directions, "direction", o.Directions, "`one|both`: from the LAN only, or replies too")
-	f.StringSliceVar(&o.Sinks, "sink", o.Sinks, "`far|egress`: drop frames behind the last wire, or before it if the path can")
+	f.StringSliceVar(&o.Sinks, "sink", o.Sinks, "`far|egress`: drop frames after the last wire, or before it if the path can")
 	f.IntSliceVar(&o.Rules, "rules", o.Rules, "`number` of extra rules that match none of the traffic")
 	f.IntSliceVar(&o.Tables, "tables", o.Tables, "`number` of addresses in an extra table that holds none of the traffic")
 	f.IntSliceVar(&o.Limits, "limit", o.Limits, "`states` that weir has room for (set limit states); 0: the example's limit, or twice the connections")

@@ -29,7 +29,7 @@ by more than 5 %, the generator had no room, or doctor saw no full core.`,
 	f.IntVar(&o.Flows, "flows", o.Flows, "`number` of connections")
 	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each setting")
 	f.Float64Var(&o.Seconds, "seconds", o.Seconds, "`seconds` of each run")
-	f.Float64Var(&o.Times, "times", o.Times, "how many `times` what one core carries is offered")
+	f.Float64Var(&o.Times, "times", o.Times, "offered load, in `times` what one core carries")
 	return benchmarking(env, c, func() *benchmark {
 		o.Progress, o.Command = env.Stderr, benchCommand()
 		return &benchmark{check: o.Check, run: func(ctx context.Context) (*report.Document, error) { return affinity.Run(ctx, o) }}

@@ -76,7 +76,7 @@ func (f *clientFlags) add(c *cobra.Command, o *remote.Options) {
 	s := c.Flags()
 	s.Uint16Var(&f.port, "port", 0, fmt.Sprintf("`port` of the server (default %d, with --iperf3 %d)", remote.DefaultPort, remote.IPerf3Port))
 	s.StringVar(&f.key, "key", "", "`file` with the server's key; -: the first line of standard input")
-	s.StringVar(&o.Owned, "yes-i-own", "", "measure although `HOST` is another machine: it and the way to it are yours")
+	s.StringVar(&o.Owned, "yes-i-own", "", "confirm that you may load another machine, `HOST`, and the network to it")
 	s.BoolVar(&o.IPerf3, "iperf3", false, "the other side is a stock iperf3 -s")
 	s.StringSliceVar(&o.Protocols, "proto", o.Protocols, "`tcp|udp`")
 	s.StringSliceVar(&o.Directions, "direction", o.Directions, "`up|down|both`; both: at the same time")

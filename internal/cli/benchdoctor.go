@@ -29,7 +29,7 @@ func (x *examination) begin(ctx context.Context, delay, span time.Duration) {
 	go func() {
 		select {
 		case <-ctx.Done():
-			x.said <- "the benchmark ended before it could look"
+			x.said <- "the benchmark ended before doctor could look"
 		case <-time.After(delay):
 			x.said <- x.look(ctx, min(max(span, leastInterval), 10*time.Second))
 		}
@@ -46,7 +46,7 @@ func (x *examination) look(ctx context.Context, span time.Duration) string {
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()
 	if err != nil {
-		return fmt.Sprintf("it could not look: %v", errors.Join(errors.New(strings.TrimSpace(complaint.String())), err))
+		return fmt.Sprintf("doctor could not look: %v", errors.Join(errors.New(strings.TrimSpace(complaint.String())), err))
 	}
 	s, err := doctor.Read(bytes.NewReader(out))
 	if err != nil {

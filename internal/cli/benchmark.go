@@ -107,7 +107,7 @@ func (b *benchmark) alone(ctx context.Context) (d *report.Document, err error) {
 	}
 	d, err = b.run(ctx)
 	if d != nil && b.locks && !root {
-		d.Notes = append(d.Notes, "Without root nothing kept other benchmarks of this machine away.")
+		d.Notes = append(d.Notes, "Without root, other benchmarks on this machine could not be locked out.")
 	}
 	return d, err
 }

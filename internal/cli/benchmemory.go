@@ -14,7 +14,7 @@ func newBenchMemoryCommand(env *Env) *cobra.Command {
 	o := memory.Defaults()
 	c := &cobra.Command{
 		Use:   "memory",
-		Short: "what a random touch of memory costs, which decides at a million connections",
+		Short: "what a random memory access costs, which limits the rate with a million connections",
 		Long: `memory reads a cache line of an array in the kernel, as a packet reads its state, and
 writes the next one. What it reads decides where it goes on, so each access must wait
 for the one before. A packet of a connection that was not seen lately costs at least

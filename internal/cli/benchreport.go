@@ -22,7 +22,7 @@ type reportFlags struct {
 func (r *reportFlags) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&r.json, "json", "", "also write the report to this `file` as JSON, for programs and \"weir bench compare\"; - is standard output")
-	f.StringVar(&r.html, "html", "", "also write the report to this `file` as one page with charts that needs nothing else")
+	f.StringVar(&r.html, "html", "", "also write the report to this `file` as one self-contained HTML page with charts")
 	f.StringVar(&r.markdown, "markdown", "", "also write the report to this `file` as Markdown; with --svg it shows the charts")
 	f.StringVar(&r.svg, "svg", "", "also write each chart to a file of its own in this `folder`")
 }

@@ -34,7 +34,7 @@ func newBenchRFCCommand(env *Env, s rfc.Standard) *cobra.Command {
 	f.BoolVar(&full, "full", false, "the durations, frame sizes and numbers of connections that the RFC asks for: hours")
 	if s.Frames {
 		f.IntSliceVar(&o.Frames, "frame", o.Frames, "`bytes` of a frame with its checksum, 64 to 1518")
-		f.IntVar(&o.Flows, "flows", o.Flows, "`number` of connections that frames take turns among")
+		f.IntVar(&o.Flows, "flows", o.Flows, "`number` of connections that frames are spread over")
 	}
 	if s.Connections {
 		f.IntVar(&o.Connections, "connections", o.Connections, "`number` of connections to open in tests of how many fit")

@@ -25,7 +25,7 @@ func newBenchServerCommand(env *Env) *cobra.Command {
 	var keyFile, router string
 	c := &cobra.Command{
 		Use:   "server",
-		Short: "wait for weir bench client of another machine",
+		Short: "wait for weir bench client on another machine",
 		Long: `server waits for a weir bench client on another machine and measures with it. The
 client needs the server's key. Both prove by TLS 1.3 that they have it. Without --key,
 the server makes a new key and prints it. The server limits rate, time and amount: a
@@ -61,7 +61,7 @@ docs/bench-protocol.md describes the messages.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.Listen, "listen", fmt.Sprintf(":%d", remote.DefaultPort), "`address` and port to wait at")
+	f.StringVar(&o.Listen, "listen", fmt.Sprintf(":%d", remote.DefaultPort), "`address` and port to listen on")
 	f.Uint16Var(&o.DataPort, "data-port", 0, "`port` of TCP and UDP for the traffic (default: the one after --listen's)")
 	f.StringVar(&keyFile, "key", "", "`file` with the key; it is made with a new one if there is none")
 	f.Var(&o.Limits.Rate, "max-rate", "most bits per second in each direction; 0: no bound")
@@ -91,12 +91,12 @@ func (e *Env) serverKey(o *remote.ServerOptions, file string) error {
 		if a.Port() != remote.DefaultPort {
 			port = fmt.Sprintf(" --port %d", a.Port())
 		}
-		fmt.Fprintf(e.Stdout, "weir bench server waits at %s\n", a)
+		fmt.Fprintf(e.Stdout, "weir bench server listens on %s\n", a)
 		switch {
 		case file == "":
 			fmt.Fprintf(e.Stdout, "on the other machine: weir bench client HOST%s --key -\nand give it this key: %s\n", port, o.Key)
 		case made:
-			fmt.Fprintf(e.Stdout, "a new key is in %s: copy it, then weir bench client HOST%s --key FILE\n", file, port)
+			fmt.Fprintf(e.Stdout, "wrote a new key to %s: copy it, then weir bench client HOST%s --key FILE\n", file, port)
 		default:
 			fmt.Fprintf(e.Stdout, "on the other machine: weir bench client HOST%s --key FILE\n", port)
 		}

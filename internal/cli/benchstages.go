@@ -45,8 +45,8 @@ Exit status 1: the control failed.`,
 	f.IntSliceVar(&o.Flows, "flows", o.Flows, "`number` of connections at once")
 	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each path")
 	f.Float64Var(&seconds, "seconds", seconds, "`seconds` of steady traffic in each run")
-	f.BoolVar(&record, "record", false, "keep the result under the commit that is checked out, and write the table anew")
-	f.BoolVar(&table, "table", false, "measure nothing, only write the table anew")
+	f.BoolVar(&record, "record", false, "keep the result under the commit that is checked out, and rewrite the table")
+	f.BoolVar(&table, "table", false, "measure nothing, only rewrite the table")
 	f.StringVar(&dir, "dir", dir, "`folder` of the records and their table")
 	out.add(c)
 	return c

@@ -95,7 +95,7 @@ func (f *doctorFlags) check(c *cobra.Command) error {
 	case ways > 1:
 		return errors.New("use only one of --from, --collect, --explain, --list and --watch")
 	case f.redact && f.collect == "":
-		return errors.New("--redact goes with --collect")
+		return errors.New("--redact needs --collect")
 	case f.interval < leastInterval || f.interval > longestInterval:
 		return fmt.Errorf("--interval %s: want %s to %s", f.interval, leastInterval, longestInterval)
 	}

@@ -95,7 +95,7 @@ func (e *Env) makeChanges(ctx context.Context, name string, host *tune.Host, pla
 	defer stop()
 	signal.Ignore(unix.SIGPIPE) // a reader that stops must not end the trial, nor hide how it ended
 	if _, err := fmt.Fprintf(e.Stderr, "weir: %s: type weir %[1]s confirm in another session within %[2]v\n", name, confirm); err != nil {
-		return fmt.Errorf("nothing is changed, because nobody can read how to confirm it: %w", err)
+		return fmt.Errorf("nothing is changed, because the output with the instructions to confirm cannot be written: %w", err)
 	}
 	return host.Try(ctx, plan, confirm)
 }

@@ -19,7 +19,7 @@ func newTuneAuditCommand(env *Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "audit --target SYSTEM FILE...",
-		Short: "judge the settings in an existing loader.conf, sysctl.conf or rc.conf",
+		Short: "check the settings in an existing loader.conf, sysctl.conf or rc.conf",
 		Long: `audit reads files of FreeBSD, of a firewall built on it, or of Linux's sysctl, or a
 page of prose with such lines ("-" is standard input). It gives each line that sets
 something a verdict: still valid, the default now, removed, renamed, contradicted by
@@ -57,7 +57,7 @@ anything.`,
 				fmt.Fprintf(env.Stderr, "weir: tune audit: %s: no line sets anything\n", file)
 			}
 			if auditor.NoVersion() {
-				fmt.Fprintf(env.Stderr, "weir: tune audit: weir does not know %s: which keys it has, and their defaults, is not judged\n", name)
+				fmt.Fprintf(env.Stderr, "weir: tune audit: weir does not know %s: its keys and their defaults are not checked\n", name)
 			}
 			return env.printFindings(findings, asJSON)
 		},

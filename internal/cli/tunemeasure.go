@@ -49,11 +49,11 @@ func (m *labMeasurer) Blind(c *tune.Change) string {
 	case c.Scope == "":
 		return "a lab has no card, and its cores are the machine's"
 	case c.Role == db.Endpoint:
-		return "it acts on connections that end on the host, over a way that takes time: a lab within one machine has none"
+		return "it affects connections that end on the host, over a path with delay: a lab within one machine has none"
 	case c.Role == db.Hardening:
-		return "it protects and changes no rate"
+		return "it protects and does not affect speed"
 	case m.rooms[c.Key]:
-		return "it makes room, and nothing is faster for it until the room is used up"
+		return "it makes room, and has no effect on speed until the room is used up"
 	}
 	return ""
 }
@@ -122,7 +122,7 @@ type liveMeasurer struct {
 // Blind says that it measures only cards and cores.
 func (m *liveMeasurer) Blind(c *tune.Change) string {
 	if c.Scope != "" {
-		return "the counters of cards and cores do not tell it from others"
+		return "the counters of cards and cores cannot show its effect"
 	}
 	return ""
 }
@@ -198,7 +198,7 @@ func taken(s *doctor.Snapshot, card string) (packets, lost float64, err error) {
 		}
 	}
 	if packets/s.Seconds < leastLoad {
-		return 0, 0, fmt.Errorf("the cards take %.0f packets in a second: what one costs shows from %d on; measure under load", packets/s.Seconds, leastLoad)
+		return 0, 0, fmt.Errorf("the cards receive %.0f packets per second: the cost of one shows only from %d on; measure under load", packets/s.Seconds, leastLoad)
 	}
 	return packets, lost, nil
 }

@@ -112,11 +112,11 @@ func TestBlind(t *testing.T) {
 		change    tune.Change
 		lab, live string
 	}{
-		{tune.Change{Key: "net.ipv4.ip_early_demux", Scope: "namespace", Role: db.Forwarder}, "", "do not tell"},
-		{tune.Change{Key: "net.core.netdev_budget", Scope: "host", Role: db.Forwarder}, "", "do not tell"},
-		{tune.Change{Key: "net.netfilter.nf_conntrack_max", Scope: "host", Role: db.Forwarder}, "room", "do not tell"},
-		{tune.Change{Key: "net.ipv4.tcp_rmem", Scope: "namespace", Role: db.Endpoint}, "end on the host", "do not tell"},
-		{tune.Change{Key: "net.ipv4.conf.all.accept_redirects", Scope: "namespace", Role: db.Hardening}, "no rate", "do not tell"},
+		{tune.Change{Key: "net.ipv4.ip_early_demux", Scope: "namespace", Role: db.Forwarder}, "", "cannot show its effect"},
+		{tune.Change{Key: "net.core.netdev_budget", Scope: "host", Role: db.Forwarder}, "", "cannot show its effect"},
+		{tune.Change{Key: "net.netfilter.nf_conntrack_max", Scope: "host", Role: db.Forwarder}, "room", "cannot show its effect"},
+		{tune.Change{Key: "net.ipv4.tcp_rmem", Scope: "namespace", Role: db.Endpoint}, "end on the host", "cannot show its effect"},
+		{tune.Change{Key: "net.ipv4.conf.all.accept_redirects", Scope: "namespace", Role: db.Hardening}, "does not affect speed", "cannot show its effect"},
 		{tune.Change{Key: "nic.eth0.lro", Card: "eth0", Role: db.Forwarder}, "no card", ""},
 		{tune.Change{Key: "cpu.governor", Role: db.Forwarder}, "no card", ""},
 	} {
