@@ -234,3 +234,23 @@ func TestInterfaceGoneWithStates(t *testing.T) {
 		other.AllAnswered(100)
 	})
 }
+
+//	fw: weir load --no-dns --confirm, and the same file again, which the kernel refuses
+//
+// A load that fails does not confirm the one that waits.
+func TestRefusedLoadConfirmsNothing(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	p := b.WeirRun(gatewayConf(t))
+	file := b.Rules("pass proto icmp\n")
+	b.Weir("load", "--no-dns", "--confirm", "1h", file)
+	lift := p.LimitFiles(12)
+	said, status := b.WeirStatus("load", "--no-dns", file)
+	lift()
+	if status != 1 || !strings.Contains(said, "too many open files") {
+		b.Errorf("weir load: exit status %d, and it said\n%s", status, said)
+	}
+	if info := b.Info(); info.Rollback == nil || info.Rollback.Before != gatewayConf(t) {
+		b.Errorf("after a load that was refused, what waits is %+v", info.Rollback)
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -64,10 +66,14 @@ func lowerGuard() error {
 	if _, err := exec.LookPath("nft"); err != nil {
 		return nil
 	}
-	if _, installed := installedGuard(); !installed {
+	_, installed, err := installedGuard()
+	if errors.Is(err, errNoNft) || err == nil && !installed {
 		return nil
 	}
-	_, err := nft("", "delete", "table", "inet", "weir")
+	if err != nil {
+		return err
+	}
+	_, err = nft("", "delete", "table", "inet", "weir")
 	if err == nil {
 		killpoint.Done("lower the guard")
 	}
@@ -75,23 +81,29 @@ func lowerGuard() error {
 }
 
 // installedGuard returns the masks of the installed guard, and whether there is one.
-func installedGuard() (masks []uint32, installed bool) {
+func installedGuard() (masks []uint32, installed bool, err error) {
 	out, err := nft("", "list", "table", "inet", "weir")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
 	if err != nil {
-		return nil, false
+		return nil, false, err
 	}
 	for _, m := range guardMask.FindAllSubmatch(out, -1) {
 		if mask, err := strconv.ParseUint(string(m[1]), 0, 32); err == nil {
 			masks = append(masks, uint32(mask))
 		}
 	}
-	return masks, true
+	return masks, true, nil
 }
 
 // widenGuard makes the guard also accept the bits of mask. The old programs run until the
 // new ones have replaced them, so both masks are in use.
 func widenGuard(mask uint32) error {
-	masks, _ := installedGuard()
+	masks, _, err := installedGuard()
+	if err != nil {
+		return err
+	}
 	if !slices.Contains(masks, mask) {
 		masks = append(masks, mask)
 	}
@@ -100,7 +112,10 @@ func widenGuard(mask uint32) error {
 
 // narrowGuard makes the guard accept only the bits of mask.
 func narrowGuard(mask uint32) error {
-	masks, installed := installedGuard()
+	masks, installed, err := installedGuard()
+	if err != nil && !errors.Is(err, errNoNft) {
+		return err
+	}
 	if want := []uint32{mask}; installed && !slices.Equal(masks, want) {
 		return raiseGuard(want)
 	}
@@ -176,10 +191,12 @@ func foreignDrops(list []byte) ([]string, error) {
 	return names, nil
 }
 
-// nft runs the nft program in this network namespace. It returns errNoNft if the kernel
-// has no nftables.
+// nft runs the nft program in this network namespace. The error wraps errNoNft if the
+// machine has no nft program or its kernel no nftables, and fs.ErrNotExist if there is no
+// such table.
 func nft(input string, args ...string) ([]byte, error) {
 	cmd := exec.Command("nft", args...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C") // its messages are read here
 	cmd.Stdin = strings.NewReader(input)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -187,9 +204,15 @@ func nft(input string, args ...string) ([]byte, error) {
 	if err == nil {
 		return out, nil
 	}
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil, fmt.Errorf("%w: the nft program is not installed", errNoNft)
+	}
 	said := strings.TrimSpace(strings.SplitN(stderr.String(), "\n", 2)[0])
 	if strings.Contains(said, "Protocol not supported") || strings.Contains(said, "Operation not supported") {
 		return nil, fmt.Errorf("%w: the kernel has no nftables (%s)", errNoNft, said)
+	}
+	if strings.Contains(said, "No such file or directory") {
+		err = fs.ErrNotExist
 	}
 	return nil, fmt.Errorf("nft %s: %s: %w", strings.Join(args, " "), said, err)
 }

@@ -1,10 +1,64 @@
 package daemon
 
 import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/testenv"
 )
+
+// A start that fails leaves the guard with the mask in use alone, and one whose nft fails
+// does not replace the guard.
+func TestGuardKeepsTheMaskInUse(t *testing.T) {
+	testenv.NeedProgram(t, "nft")
+	inLab(t, "guard", func() {
+		const inUse, next = 0xff, 0xff00
+		masks := func() []uint32 {
+			masks, _, err := installedGuard()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return masks
+		}
+		if got := masks(); got != nil {
+			t.Fatalf("there is a guard with %x", got)
+		}
+		if err := raiseGuard([]uint32{inUse}); err != nil {
+			t.Fatal(err)
+		}
+		b := &box{cfg: &Config{Log: slog.New(slog.DiscardHandler)}, found: &Found{path: filepath.Join(t.TempDir(), "found.json")}}
+		var undo ladder
+		if err := b.guard(&undo, next); err != nil || !slices.Equal(masks(), []uint32{inUse, next}) {
+			t.Errorf("widened: %x, %v", masks(), err)
+		}
+		if err := undo.down(); err != nil || !slices.Equal(masks(), []uint32{inUse}) {
+			t.Errorf("after a start that failed: %x, %v", masks(), err)
+		}
+		broken := t.TempDir()
+		text := "#!/bin/sh\necho 'netlink: Error: cache initialization failed: Device or resource busy' >&2\nexit 1\n"
+		if err := os.WriteFile(filepath.Join(broken, "nft"), []byte(text), 0o700); err != nil { //nolint:gosec // it is a program
+			t.Fatal(err)
+		}
+		path := os.Getenv("PATH")
+		t.Setenv("PATH", broken+":"+path)
+		if err := widenGuard(next); err == nil || errors.Is(err, errNoNft) {
+			t.Errorf("nft fails: %v", err)
+		}
+		if err := lowerGuard(); err == nil {
+			t.Error("the guard counts as lowered, and nft fails")
+		}
+		t.Setenv("PATH", path)
+		if got := masks(); !slices.Equal(got, []uint32{inUse}) {
+			t.Errorf("after nft failed: %x", got)
+		}
+	})
+}
 
 func TestForeignDrops(t *testing.T) {
 	const list = `{"nftables": [

@@ -23,11 +23,13 @@ type waiting struct {
 func (b *box) loadUntil(source Source, m *machine, span time.Duration) error {
 	earlier := b.waiting
 	if span == 0 {
-		err := b.replace(source, m)
-		if err != nil && !b.source.equal(&source) {
+		if err := b.replace(source, m); err != nil {
 			return err
 		}
-		return errors.Join(err, b.stopWaiting())
+		if err := b.stopWaiting(); err != nil {
+			return fmt.Errorf("the rules are in force, but a start may roll back to the rules before an earlier load: %w", err)
+		}
+		return nil
 	}
 	next := &waiting{until: time.Now().Add(span), before: b.source}
 	if earlier != nil {
@@ -38,15 +40,17 @@ func (b *box) loadUntil(source Source, m *machine, span time.Duration) error {
 	if err := b.recordWaiting(next, source.Path); err != nil {
 		return err
 	}
-	err := b.replace(source, m)
-	if err != nil && !b.source.equal(&source) {
+	if err := b.replace(source, m); err != nil {
 		b.logError(b.recordWaiting(earlier, b.source.Path))
 		return err
 	}
 	next.until = time.Now().Add(span)
 	b.waiting = next
 	signal(b.waits)
-	return errors.Join(err, b.recordWaiting(next, source.Path))
+	if err := b.recordWaiting(next, source.Path); err != nil {
+		b.cfg.Log.Warn("the record says that the load waits less long than it does", "error", err)
+	}
+	return nil
 }
 
 // recordWaiting records that the load of a file waits. nil records that none does.
@@ -63,11 +67,23 @@ func (b *box) recordWaiting(w *waiting, file string) error {
 	})
 }
 
-// stopWaiting ends the wait and keeps the rules in force.
+// stopWaiting ends the wait and keeps the rules in force. If the record stays, the load
+// still waits, because a start would roll it back.
 func (b *box) stopWaiting() error {
+	if err := b.cfg.Folder.RemoveRollback(); err != nil {
+		return err
+	}
 	b.waiting = nil
 	signal(b.waits)
-	return b.cfg.Folder.RemoveRollback()
+	return nil
+}
+
+// stopAfterRollback ends the wait when the rules before are in force. A record that stays
+// leads to the same rules.
+func (b *box) stopAfterRollback() {
+	b.waiting = nil
+	signal(b.waits)
+	b.logError(b.cfg.Folder.RemoveRollback())
 }
 
 // sourceToRollBackTo returns what to load if the last daemon died while a load waited:
@@ -180,7 +196,8 @@ func (b *box) rollBack() error {
 		return errors.Join(err, b.recordWaiting(b.waiting, loaded))
 	}
 	b.cfg.Log.Warn("not confirmed in time: rolled back", "loaded", loaded, "before", b.source.Path)
-	return b.stopWaiting()
+	b.stopAfterRollback()
+	return nil
 }
 
 // rollBackAtEnd rolls back a waiting load when the daemon ends, because no daemon would
@@ -196,7 +213,8 @@ func (b *box) rollBackAtEnd() error {
 		return fmt.Errorf("roll back a load that was not confirmed: %w", err)
 	}
 	b.cfg.Log.Warn("the daemon ends and the load is not confirmed: rolled back", "loaded", loaded, "before", b.source.Path)
-	return b.stopWaiting()
+	b.stopAfterRollback()
+	return nil
 }
 
 // restoreBefore restores the rules from before the waiting load.

@@ -307,13 +307,15 @@ func (b *box) readBefore(m *machine) (before map[int]bool, err error) {
 // guard raises the guard. Without nftables there is none. The programs at TCX egress drop
 // the same packets on their interfaces.
 func (b *box) guard(undo *ladder, mask uint32) error {
-	_, stood := installedGuard()
-	if !stood {
+	before, stood, err := installedGuard()
+	if err == nil && !stood {
 		if err := b.found.guard(); err != nil {
 			return err
 		}
 	}
-	err := widenGuard(mask)
+	if err == nil {
+		err = widenGuard(mask)
+	}
 	if errors.Is(err, errNoNft) {
 		b.cfg.Log.Warn("no guard in nftables: only the programs at TCX egress drop forwarded packets that bypass weir", "reason", err)
 		return nil
@@ -321,8 +323,11 @@ func (b *box) guard(undo *ladder, mask uint32) error {
 	if err != nil {
 		return fmt.Errorf("raise the guard: %w", err)
 	}
-	if b.first && b.found.Guard {
+	switch {
+	case b.first && b.found.Guard:
 		undo.add(lowerGuard)
+	case stood && !slices.Contains(before, mask):
+		undo.add(func() error { return raiseGuard(before) })
 	}
 	return nil
 }
