@@ -364,6 +364,28 @@ func TestUpgradeAsksBeforeItLoses(t *testing.T) {
 	})
 }
 
+// A start that rolls back a load asks, too. It does not block everything instead.
+func TestRollbackAsksBeforeItLoses(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	rules := b.Rules(upgradeRules)
+	old := runOld(b, oldWeir(b), rules)
+	if err := os.Remove(filepath.Join(dataplane.Base, filepath.Base(b.RunFolder()), "tables", "states")); err != nil {
+		b.Fatal(err)
+	}
+	before := rundir.Source{Name: rules, Path: rules, Text: upgradeRules}
+	if err := rundir.WriteJSON(rundir.Folder(b.RunFolder()).Rollback(), rundir.Rollback{File: "/lockout.conf", Before: before}); err != nil {
+		b.Fatal(err)
+	}
+	said := b.WeirStart(rules, "--or-block").Wait(lib.StartPatience, 1)
+	if !strings.Contains(said, "--lose-states") || strings.Contains(said, "no longer load") {
+		b.Errorf("the refused upgrade said:\n%s", said)
+	}
+	if !old.Running() {
+		b.Errorf("the old daemon has ended:\n%s", old.Said())
+	}
+}
+
 // While an upgrade asks, it locks nothing: the old daemon can still load and roll back.
 func TestUpgradeAsksWithoutLock(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
