@@ -32,6 +32,8 @@ func (e *StatusError) Error() string { return fmt.Sprintf("exit status %d", e.St
 
 var errNotRoot = missing.Errorf("must be run as root: it loads BPF programs and changes the network")
 
+var errNotReader = missing.Errorf("must be run as root: only root may read weir's states, counters and records")
+
 // status returns the exit status for a command's error.
 func status(err error) int {
 	var usage *UsageError

@@ -28,7 +28,7 @@ func (e *Env) reader() (*view.View, error) {
 	return r, err
 }
 
-var errNothingLoaded = errors.New("nothing is loaded: weir does not run in this network namespace")
+var errNothingLoaded = errors.New("nothing is loaded: weir does not run in this network namespace; weir run starts it")
 
 // jsonFlag adds --json to a command.
 func jsonFlag(c *cobra.Command, asJSON *bool) {

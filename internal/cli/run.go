@@ -173,8 +173,8 @@ func (e *Env) daemonConfig() (*daemon.Config, error) {
 
 // folder returns the run folder of the network namespace.
 func (e *Env) folder() (rundir.Folder, error) {
-	if err := needRoot(); err != nil {
-		return "", err
+	if needRoot() != nil {
+		return "", errNotReader
 	}
 	cookie, err := netif.Cookie()
 	if err != nil {
