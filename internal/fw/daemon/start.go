@@ -339,6 +339,9 @@ func (b *box) noteStates(r dataplane.Report) {
 	if r.Unreadable != nil {
 		b.cfg.Log.Warn("cannot read the states of the other version: all connections start anew", "reason", r.Unreadable)
 	}
+	if r.RestUnreadable != nil {
+		b.cfg.Log.Warn("connections are lost that an interrupted start or load had not copied yet: their states cannot be read", "reason", r.RestUnreadable)
+	}
 	switch {
 	case r.Copied == 0 && r.Lost == 0:
 	case r.Converted:

@@ -164,12 +164,13 @@ func (d *Dataplane) openRest() error {
 	if d.ledger.Copied == 0 || d.ledger.From == 0 {
 		return nil
 	}
-	rest, err := openOrigin(dir, d.ledger.From)
-	if isMissing(err) || errors.Is(err, ErrLayout) {
-		return nil // everything was copied, so they are being removed
+	if _, err := os.Stat(dir); isMissing(err) {
+		return nil
 	}
+	rest, err := openOrigin(dir, d.ledger.From)
 	if err != nil {
-		return err
+		d.restLost = err
+		return nil
 	}
 	rest.begun = d.ledger.Copied
 	d.rest = rest

@@ -15,11 +15,13 @@ import (
 // A Report says what a Commit did.
 type Report struct {
 	Generation uint32
-	Copied     int      // states copied into new tables; 0 if the tables were kept
-	Lost       int      // states that did not fit
-	Converted  bool     // the copied states had another version's layout
-	Unreadable error    // why all existing states are lost; nil: they are not
-	Gone       []string // names of interfaces that had disappeared
+	Copied     int   // states copied into new tables; 0 if the tables were kept
+	Lost       int   // states that did not fit
+	Converted  bool  // the copied states had another version's layout
+	Unreadable error // why all existing states are lost; nil: they are not
+	// RestUnreadable is why states are lost that an interrupted Commit had not copied yet.
+	RestUnreadable error
+	Gone           []string // names of interfaces that had disappeared
 	// Unfinished is why something of the previous generation is left, or some of its
 	// states were not copied. The next Build continues. nil: nothing is left.
 	Unfinished error
@@ -69,7 +71,7 @@ func (t *transaction) run(attachments []Attachment) (err error) {
 		return errors.Join(err, t.undo(), t.forget())
 	}
 	setTimeouts(t.d.tables.shared, &t.d.config.Options)
-	t.report.Generation, t.report.Unreadable = t.d.ledger.Generation, t.d.lost
+	t.report.Generation, t.report.Unreadable, t.report.RestUnreadable = t.d.ledger.Generation, t.d.lost, t.d.restLost
 	t.report.Unfinished = t.finish()
 	return nil
 }
@@ -223,6 +225,9 @@ func (t *transaction) finish() error {
 	if err := t.finishCopy(); err != nil {
 		return err
 	}
+	if err := t.forgetOrigin(); err != nil {
+		return err
+	}
 	if err := removeAll(t.dir, oldTablesDir, oldGenerationDir); err != nil {
 		return err
 	}
@@ -245,6 +250,18 @@ func (t *transaction) finishCopy() error {
 		t.report.Lost += c.lost
 	}
 	return errors.Join(err, t.d.closeOrigins())
+}
+
+// forgetOrigin notes that everything is copied, before the tables that it was copied from
+// are removed. If that is interrupted, a start knows that what is left of them can go.
+func (t *transaction) forgetOrigin() error {
+	l, err := readLedger(t.dir)
+	if err != nil || l.Copied == 0 {
+		return err
+	}
+	l.From, l.Copied = 0, 0
+	t.d.ledger.From, t.d.ledger.Copied = 0, 0
+	return writeLedger(t.dir, l)
 }
 
 // undo restores the program of every link, the last changed first.

@@ -325,3 +325,42 @@ func TestForecastOnUnreadableTables(t *testing.T) {
 		t.Errorf("report %+v", r)
 	}
 }
+
+// Tables that an interrupted Commit was copying from, and that cannot be read, are lost,
+// and this is known before anything changes. Once all is copied, what is left of them
+// does not matter.
+func TestForecastOnUnreadableRest(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.blank())
+	commit(t, first, n.attachments(false))
+	enterStates(t, first, 10)
+	rest := func() {
+		check(t, os.Mkdir(filepath.Join(n.dir, oldTablesDir), 0o700))
+		other := must(bpfload.NewTable("states", 256))(t) // without BTF
+		defer other.Close()
+		check(t, bpfload.PinMap(other, filepath.Join(n.dir, oldTablesDir, mapStates)))
+	}
+	rest()
+	l := must(readLedger(n.dir))(t)
+	l.From, l.Copied = 8, 1
+	check(t, writeLedger(n.dir, l))
+	second := build(t, n.blank())
+	if o := second.Forecast(); !o.LosesAny() || !o.Rest {
+		t.Errorf("forecast %+v, want the rest lost", o)
+	}
+	if r := commit(t, second, n.attachments(false)); r.RestUnreadable == nil || r.Unreadable != nil {
+		t.Errorf("report %+v, want the rest lost", r)
+	}
+	if left := len(collect(second.View())); left != 10 {
+		t.Errorf("%d states that were copied are left, want 10", left)
+	}
+	check(t, second.Close())
+	rest()
+	third := build(t, n.blank())
+	if o := third.Forecast(); o != (Forecast{}) {
+		t.Errorf("forecast %+v though all is copied", o)
+	}
+	if r := commit(t, third, n.attachments(false)); r.RestUnreadable != nil {
+		t.Errorf("report %+v though all is copied", r)
+	}
+}

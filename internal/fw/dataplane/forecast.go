@@ -8,12 +8,16 @@ type Forecast struct {
 	States   int   // how many there are; 0 if they cannot be read
 	Lost     int   // how many cannot be converted
 	Why      error // why some or all are lost; nil: none is
+	Rest     bool  // lost are those that an interrupted Commit had not copied yet
 }
 
 // Forecast returns what Commit will do with the existing connections.
 func (d *Dataplane) Forecast() Forecast {
 	if d.lost != nil {
 		return Forecast{Why: d.lost}
+	}
+	if d.restLost != nil {
+		return Forecast{Why: d.restLost, Rest: true}
 	}
 	if d.old == nil || !d.old.other {
 		return Forecast{}
@@ -38,6 +42,8 @@ func (o Forecast) String() string {
 	switch {
 	case o.Why == nil:
 		return "all connections go on"
+	case o.Rest:
+		return fmt.Sprintf("connections that an interrupted start or load had not copied yet will be lost: their states cannot be read (%v)", o.Why)
 	case o.States == 0:
 		return fmt.Sprintf("all connections will be lost: this version cannot read their states (%v)", o.Why)
 	}
