@@ -322,7 +322,7 @@ func TestDowngradeIsInterrupted(t *testing.T) {
 		b.WeirRun(b.Rules(upgradeRules))
 		b.Ping(lab.LAN, wanHost, 2)
 		said, status = b.WeirStatus("downgrade", "--layout", "7")
-		if status != 1 || !strings.Contains(said, "layout 7") || !strings.Contains(said, "[8]") {
+		if status != 1 || !strings.Contains(said, "layout 7") || !strings.Contains(said, "those of layout 8") {
 			b.Errorf("a layout that it does not know: status %d, %s", status, said)
 		}
 		d := b.WeirCommand("downgrade")

@@ -68,7 +68,7 @@ func TestCheck(t *testing.T) {
 			"weir: use --diff or --expect, not both\n"},
 		{"changes from what is refused", "pas\n", []string{"--host", "host.json", "--diff", "-", "empty.conf"}, exitRefused, "",
 			"stdin:1:1: no statement starts with \"pas\"; did you mean \"pass\"?\n    1 | pas\n      | ^^^\n"},
-		{"no file", "", nil, exitUsage, "", "weir: name one rule file, not 0\n"},
+		{"no file", "", nil, exitUsage, "", "weir: name one rule file\n"},
 		{"missing file", "", []string{"--host", "host.json", "none.conf"}, exitRefused, "",
 			"weir: read the rules: open none.conf: no such file or directory\n"},
 		{"missing host", "", []string{"--host", "none.json", "pf.conf"}, exitRefused, "",

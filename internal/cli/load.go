@@ -75,7 +75,7 @@ what waits.`,
 }
 
 func (e *Env) load(c *cobra.Command, file string, o *loading) error {
-	folder, err := e.folder()
+	folder, err := e.daemonFolder()
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func newConfirmCommand(env *Env) *cobra.Command {
 		Short: "keep the rules that weir load --confirm loaded",
 	}
 	return printing(env, c, func(ctx context.Context, _ []string) (*control.ConfirmResult, error) {
-		folder, err := env.folder()
+		folder, err := env.daemonFolder()
 		if err != nil {
 			return nil, err
 		}

@@ -119,7 +119,7 @@ func knownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	c.SuggestionsMinimumDistance = 2
+	c.SuggestionsMinimumDistance = min(2, len(args[0])/2) // a short name is near to many
 	if meant := c.SuggestionsFor(args[0]); len(meant) > 0 {
 		return fmt.Errorf("unknown command %q; did you mean %q?", args[0], meant[0])
 	}
@@ -144,6 +144,9 @@ func plain(err error) error {
 }
 
 func oneFile(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("name one rule file")
+	}
 	if len(args) != 1 {
 		return fmt.Errorf("name one rule file, not %d", len(args))
 	}

@@ -158,10 +158,7 @@ func (e *Env) runConfig() (*daemon.Config, error) {
 
 // daemonConfig returns what all commands of the daemon need.
 func (e *Env) daemonConfig() (*daemon.Config, error) {
-	if err := needRoot(); err != nil {
-		return nil, err
-	}
-	folder, err := e.folder()
+	folder, err := e.daemonFolder()
 	if err != nil {
 		return nil, err
 	}
@@ -169,6 +166,14 @@ func (e *Env) daemonConfig() (*daemon.Config, error) {
 		Folder: folder, Version: version(), Mode: daemon.Auto,
 		Log: slog.New(newVoice(e.Stderr)),
 	}, nil
+}
+
+// daemonFolder is folder for commands that change something.
+func (e *Env) daemonFolder() (rundir.Folder, error) {
+	if err := needRoot(); err != nil {
+		return "", err
+	}
+	return e.folder()
 }
 
 // folder returns the run folder of the network namespace.

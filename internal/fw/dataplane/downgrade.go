@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"weir/internal/fw/bpfload"
@@ -26,6 +28,14 @@ func Layouts() []uint32 {
 	slices.Sort(known)
 	slices.Reverse(known)
 	return known
+}
+
+func knownLayouts() string {
+	var known []string
+	for _, layout := range Layouts() {
+		known = append(known, strconv.FormatUint(uint64(layout), 10))
+	}
+	return strings.Join(known, ", ")
 }
 
 // A Downgrade keeps a second set of tables, in an earlier layout, up to date until a

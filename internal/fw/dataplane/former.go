@@ -28,7 +28,7 @@ var formerObject = func(layout uint32) ([]byte, error) {
 func (g *Downgrade) makeTables(seed uint64) error {
 	object, err := formerObject(g.layout)
 	if err != nil {
-		return fmt.Errorf("layout %d: %w; it knows %v", g.layout, ErrNoLayout, Layouts())
+		return fmt.Errorf("layout %d: %w; it can make those of layout %s", g.layout, ErrNoLayout, knownLayouts())
 	}
 	spec, err := bpfload.ReadSpec(bytes.NewReader(object))
 	if err != nil {
