@@ -31,6 +31,10 @@ type View struct {
 // openTries is how often Open starts again because pins were renamed meanwhile.
 const openTries = 100
 
+// openFailures is how often in a row Open must fail with the same pins. Once may be
+// chance: they were renamed meanwhile, and back.
+const openFailures = 3
+
 // Open returns a view of what is pinned in dir. The error wraps ErrNotLoaded if there is
 // nothing. The caller closes it. A view does not follow a Commit. InForce reports whether
 // there was one.
@@ -45,6 +49,7 @@ func Open(dir string) (*View, error) {
 // openView opens the pins again until none was renamed meanwhile. A Commit renames several,
 // one after the other. What is opened between two renames may not belong together.
 func openView(dir string) (*View, error) {
+	failed := 0
 	for range openTries {
 		before, complete := listPins(dir)
 		v := &View{dir: dir}
@@ -55,7 +60,11 @@ func openView(dir string) (*View, error) {
 			return v, nil
 		}
 		err = errors.Join(err, v.Close())
-		if same {
+		if !same {
+			failed = 0
+			continue
+		}
+		if failed++; failed == openFailures {
 			return nil, err
 		}
 	}
