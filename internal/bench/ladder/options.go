@@ -79,7 +79,9 @@ func (o *Options) Check() error {
 		option.Within("--connections", 1, mostConnections, o.Connections...),
 		option.Runs(o.Runs),
 		option.Within("--seconds", 1, mostSeconds, o.Seconds),
-		option.Within("--rate", leastRate/1e9, mostRate/1e9, o.Rate/1e9),
+		option.Each("--rate", []float64{o.Rate / 1e9}, func(gigabits float64) bool {
+			return gigabits >= leastRate/1e9 && gigabits <= mostRate/1e9
+		}, "0.001 to 400 Gbit/s"),
 	)
 }
 
