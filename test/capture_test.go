@@ -173,9 +173,9 @@ func TestCaptureFilters(t *testing.T) {
 		want   []string // parts of the output
 	}{
 		{"proto tpc", []string{"filter:1:", "^", "as in pf.conf, not as for tcpdump"}},
-		{"from <bogons>", []string{"only addresses, networks and interfaces have a place"}},
-		{"in proto tcp", []string{"filter: only the part"}},
-		{"proto tcp flags S/SA", []string{"filter: only the part"}},
+		{"from <bogons>", []string{"it takes only addresses, networks and interfaces"}},
+		{"in proto tcp", []string{"filter: write it like this part of a rule"}},
+		{"proto tcp flags S/SA", []string{"filter: write it like this part of a rule"}},
 		{"proto icmp to port 80", []string{"filter:1:", "^"}},
 		{"from 192.0.2.1 { port }", []string{"filter:1:", "^"}},
 		{"proto tcp to port { 1 2 3 4 5 6 7 8 9 } from { 10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6 10.0.0.7 10.0.0.8 }", []string{"filter:1:"}},
