@@ -1,0 +1,132 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/fw/dataplane"
+	"weir/internal/host/netif"
+)
+
+// updateInterfaces updates the interfaces and addresses that the dataplane knows.
+func (b *box) updateInterfaces(m *machine) error {
+	if err := b.setInterfaces(m, nil); err != nil {
+		return err
+	}
+	b.links = m.links
+	return b.noteInterfaces(m)
+}
+
+// setInterfaces tells the dataplane the box's addresses and all interfaces, except those whose
+// index is in known.
+func (b *box) setInterfaces(m *machine, known map[int]bool) error {
+	for _, l := range m.hooked(b.hooks) {
+		if known[l.Index] {
+			continue
+		}
+		if err := b.setInterface(&l); err != nil {
+			return err
+		}
+	}
+	if known == nil { // earlier programs may still handle the known ones
+		if err := b.updateLogicals(m); err != nil {
+			return err
+		}
+	}
+	var addresses []dataplane.Address
+	for _, l := range m.links {
+		for _, a := range l.Addresses {
+			addresses = append(addresses, dataplane.Address{Prefix: a.Prefix, Ifindex: l.Index})
+		}
+	}
+	return b.setAddresses(addresses)
+}
+
+// setAddresses tells the dataplane the box's addresses. Some have no room if there are too
+// many. That is only a warning: the box must be filtered all the same.
+func (b *box) setAddresses(addresses []dataplane.Address) error {
+	err := b.dp.SetAddresses(addresses)
+	var many *dataplane.AddressesError
+	if errors.As(err, &many) {
+		if b.manyAddresses != err.Error() {
+			b.cfg.Log.Warn("this box has more addresses than weir handles: frames that claim the rest as their source are not dropped", "error", err)
+		}
+		b.manyAddresses = err.Error()
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("update the box's addresses: %w", err)
+	}
+	b.manyAddresses = ""
+	return nil
+}
+
+// setInterface tells the dataplane what it must know of an interface. It cannot know
+// interfaces with a high index (unknownIndex).
+func (b *box) setInterface(l *netif.Link) error {
+	if l.Index >= dataplane.MaxIfindex {
+		return nil
+	}
+	h := b.hooks[l.Index]
+	now, err := describe(l, h.Hook == XDP || h.parent.by != "", b.rules.skips(l, b.host))
+	if errors.Is(err, unix.ENODEV) {
+		return nil // it has vanished: the follower forgets it
+	}
+	if err != nil {
+		return err
+	}
+	if reflect.DeepEqual(h.known, now) {
+		return nil
+	}
+	if err := b.dp.SetInterface(l.Index, now); err != nil {
+		return fmt.Errorf("update %s: %w", l.Name, err)
+	}
+	h.known = now
+	b.hooks[l.Index] = h
+	return nil
+}
+
+// describe returns what the dataplane must know about an interface. xdp says that an XDP
+// program filters its incoming packets.
+func describe(l *netif.Link, xdp, skip bool) (dataplane.Interface, error) {
+	target, err := netif.XDPTarget(l.Index)
+	if err != nil {
+		return dataplane.Interface{}, err
+	}
+	flags := dataplane.InterfacePresent
+	for _, f := range []struct {
+		on   bool
+		flag dataplane.InterfaceFlags
+	}{
+		{skip, dataplane.InterfaceSkip},
+		{!l.Ethernet && l.Kind != netif.Loopback, dataplane.InterfaceL3},
+		{xdp, dataplane.InterfaceXDP},
+		{target, dataplane.InterfaceTarget},
+		{l.Kind == netif.Loopback, dataplane.InterfaceLoopback},
+		{l.Stacked(), dataplane.InterfaceStacked},
+		{hasStatic(l, netip.Addr.Is4), dataplane.InterfaceStatic4},
+		{hasStatic(l, isGlobal6), dataplane.InterfaceStatic6},
+	} {
+		if f.on {
+			flags |= f.flag
+		}
+	}
+	i := dataplane.Interface{MAC: l.MAC, MTU: uint32(l.MTU), Flags: flags}
+	if l.Kind == netif.VLAN && l.Parent < dataplane.MaxIfindex { // otherwise the stack sends its frames
+		i.Parent, i.Tag, i.TagType = l.Parent, l.Tag, l.TagType
+	}
+	return i, nil
+}
+
+func hasStatic(l *netif.Link, family func(netip.Addr) bool) bool {
+	return slices.ContainsFunc(l.Addresses, func(a netif.Address) bool {
+		return a.Static && family(a.Prefix.Addr())
+	})
+}
+
+func isGlobal6(a netip.Addr) bool { return a.Is6() && !a.IsLinkLocalUnicast() }
