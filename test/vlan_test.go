@@ -138,6 +138,11 @@ func TestVLANsOfTheStack(t *testing.T) {
 		b.IP(lab.FW, "link add link "+from.Device+" name on0 type macvlan mode bridge", "link set on0 netns "+wanNS)
 		b.Address(lab.WAN, "on0", "10.99.0.1/24")
 		b.Address(lab.LAN, "vlan", "10.99.0.10/24")
+		// Nothing tells weir when the macvlan comes up there. A first ping may be lost.
+		b.Until(10*time.Second, "the macvlan answers", func() bool {
+			_, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", "10.99.0.1")
+			return err == nil
+		})
 		b.Ping(lab.LAN, "10.99.0.1", 2)
 		cross(b)
 		b.IP(lab.WAN, "link del on0")

@@ -3,6 +3,7 @@ package kernels_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -44,5 +45,44 @@ func TestFileSystems(t *testing.T) {
 	}
 	if !strings.Contains(string(text), "\tbpf\n") {
 		t.Error("the kernel has no bpf file system")
+	}
+}
+
+// TestListedTestsExist checks that each name in tests.txt is a test of its package. The
+// list would run fewer tests after a test got another name, and nobody would see it.
+func TestListedTestsExist(t *testing.T) {
+	root := testenv.Root(t)
+	text, err := os.ReadFile(filepath.Join(root, "test", "kernels", "tests.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`^(\S+)\s+\^Test(?:\(([A-Za-z0-9|]+)\)|([A-Za-z0-9]+))\$$`)
+	listed := 0
+	for line := range strings.Lines(string(text)) {
+		found := names.FindStringSubmatch(strings.TrimSpace(line))
+		if found == nil {
+			continue // a comment, or a whole package
+		}
+		files, err := filepath.Glob(filepath.Join(root, found[1], "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var source strings.Builder
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			source.Write(text)
+		}
+		for name := range strings.SplitSeq(found[2]+found[3], "|") {
+			listed++
+			if !strings.Contains(source.String(), "\nfunc Test"+name+"(") {
+				t.Errorf("%s has no Test%s", found[1], name)
+			}
+		}
+	}
+	if listed < 20 {
+		t.Errorf("only %d tests are listed", listed)
 	}
 }
