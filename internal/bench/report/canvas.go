@@ -30,6 +30,20 @@ type canvas struct {
 
 func (c *canvas) narrow() bool { return c.width < 600 }
 
+// byWidth returns one of two sizes, by the width of the canvas.
+func (c *canvas) byWidth(wide, narrow float64) float64 {
+	if c.narrow() {
+		return narrow
+	}
+	return wide
+}
+
+// ticks is the number of ticks that a scale across the canvas should have.
+func (c *canvas) ticks() int { return int(c.byWidth(8, 5)) }
+
+// plotHeight is the height of a plot without its names.
+func (c *canvas) plotHeight() float64 { return c.byWidth(300, 210) }
+
 func (c *canvas) rect(class string, x, y, w, h float64) {
 	fmt.Fprintf(&c.b, `<rect class="%s" x="%s" y="%s" width="%s" height="%s"/>`, class, px(x), px(y), px(max(w, 0)), px(max(h, 0)))
 }
@@ -106,8 +120,8 @@ func textWidth(text string) float64 {
 	return w * letter
 }
 
-// fit shortens a text to a width.
-func fit(text string, width float64) string {
+// shorten shortens a text to a width.
+func shorten(text string, width float64) string {
 	if textWidth(text) <= width {
 		return text
 	}

@@ -154,26 +154,27 @@ type Stack struct {
 }
 
 // kind is the content of a chart of any kind.
-type kind interface{ check() error }
+type kind interface {
+	check() error
+	about() string  // what it shows, for readers who cannot see it
+	figures() Table // the same as a table
+	draw(*canvas)
+}
 
 func (c *Chart) kinds() (found []kind) {
-	if c.Bars != nil {
-		found = append(found, c.Bars)
-	}
-	if c.Curves != nil {
-		found = append(found, c.Curves)
-	}
-	if c.Times != nil {
-		found = append(found, c.Times)
-	}
-	if c.CDF != nil {
-		found = append(found, c.CDF)
-	}
-	if c.Flame != nil {
-		found = append(found, c.Flame)
+	for _, k := range []struct {
+		set  bool
+		kind kind
+	}{{c.Bars != nil, c.Bars}, {c.Curves != nil, c.Curves}, {c.Times != nil, c.Times}, {c.CDF != nil, c.CDF}, {c.Flame != nil, c.Flame}} {
+		if k.set {
+			found = append(found, k.kind)
+		}
 	}
 	return found
 }
+
+// kind returns the content of a chart that was checked.
+func (c *Chart) kind() kind { return c.kinds()[0] }
 
 func (c *Chart) check() error {
 	found := c.kinds()

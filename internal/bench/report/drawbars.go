@@ -48,19 +48,9 @@ func (b *Bars) draw(c *canvas) {
 	c.height = bottom + belowAxis
 }
 
-func (p *barPlot) wanted() int {
-	if p.narrow() {
-		return 4
-	}
-	return 7
-}
+func (p *barPlot) wanted() int { return int(p.byWidth(7, 4)) }
 
-func (p *barPlot) rowHeight() float64 {
-	if p.narrow() {
-		return barRowTall
-	}
-	return barRow
-}
+func (p *barPlot) rowHeight() float64 { return p.byWidth(barRow, barRowTall) }
 
 // rows returns the height of all groups.
 func (p *barPlot) rows() (h float64) {
@@ -140,7 +130,7 @@ func (p *barPlot) row(bar Bar) {
 		if bar.Ours {
 			room /= bold
 		}
-		p.text(name+" end", p.left-10, top+barHeight-2, fit(bar.Name, room))
+		p.text(name+" end", p.left-10, top+barHeight-2, shorten(bar.Name, room))
 		p.figures(bar, p.x.at(bar.Runs.Max())+10, top+barHeight-2, false)
 	}
 	p.rect("bar "+class, p.left, top, p.x.at(bar.Runs.Median())-p.left, barHeight)
@@ -190,5 +180,5 @@ func (p *barPlot) axis(bottom float64) {
 	case Lower:
 		text += " – less is better"
 	}
-	p.text("label", p.left, bottom+37, fit(text, p.width-p.left))
+	p.text("label", p.left, bottom+37, shorten(text, p.width-p.left))
 }

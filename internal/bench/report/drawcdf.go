@@ -1,8 +1,6 @@
 package report
 
-import (
-	"math"
-)
+import "math"
 
 func (d *CDF) draw(c *canvas) {
 	least, most := d.span()
@@ -10,7 +8,7 @@ func (d *CDF) draw(c *canvas) {
 	if len(d.Marks) > 0 {
 		b.top += 16
 	}
-	b.bottom = b.top + heightOf(c)
+	b.bottom = b.top + c.plotHeight()
 	b.y.a, b.y.b = b.bottom, b.top
 	b.left = textWidth("100 %") + 10
 	b.x = scale{log: d.X.Log, from: least, to: most, a: b.left, b: b.right}
@@ -20,11 +18,7 @@ func (d *CDF) draw(c *canvas) {
 		c.text("tick end", b.left-7, b.y.at(v)+4, figureShort(v*100)+" %")
 	}
 	c.line("axis", b.left, b.bottom, b.right, b.bottom)
-	wanted := 8
-	if c.narrow() {
-		wanted = 5
-	}
-	c.under(b, b.x.ticks(wanted), shortPlace)
+	c.under(b, b.x.ticks(c.ticks()), shortPlace)
 	c.text("label end", b.right, b.bottom+37, d.X.named())
 	d.drawMarks(c, b)
 	d.drawSeries(c, b)
@@ -62,7 +56,7 @@ func (d *CDF) quantiles(c *canvas, y float64, classes []string) {
 	for i, s := range d.Series {
 		y += lineHeight + 4
 		c.line("curve "+classes[i], 2, y+6, 20, y+6)
-		c.text("at "+classes[i], 28, y+10, fit(s.Name, at(0)-column*0.6-28))
+		c.text("at "+classes[i], 28, y+10, shorten(s.Name, at(0)-column*0.6-28))
 		for j, q := range shares {
 			c.text("figure end", at(j), y+10, figure(s.quantile(q.share)))
 		}

@@ -1,10 +1,10 @@
 package report
 
 import (
-	"math"
 	"slices"
 	"strings"
 
+	"weir/internal/stats"
 	"weir/internal/units"
 )
 
@@ -36,24 +36,17 @@ func trimZeros(text string) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// heightOf returns the height of a plot without its names.
-func heightOf(c *canvas) float64 {
-	if c.narrow() {
-		return 210
-	}
-	return 300
-}
-
 func (c *Curves) draw(v *canvas) {
-	format := shortTick(c.most())
-	b := &box{top: 30, right: v.width - c.labelRoom(v), y: valueScale(c.Y.Log, c.least(), c.most())}
-	b.bottom = b.top + heightOf(v)
+	runs := c.runs()
+	format := shortTick(runs.Max())
+	b := &box{top: 30, right: v.width - c.labelRoom(v), y: valueScale(c.Y.Log, runs.Min(), runs.Max())}
+	b.bottom = b.top + v.plotHeight()
 	b.y.a, b.y.b = b.bottom, b.top
 	b.left = leftOf(b.y, 5, format)
 	b.x = c.across(b.left+6, b.right-6)
 	v.text("label", 1, 14, c.Y.named())
 	v.grid(b, 5, format)
-	v.under(b, c.placesX(b, v), shortPlace)
+	v.under(b, c.placesX(b, v.ticks()), shortPlace)
 	v.text("label end", b.right, b.bottom+37, c.X.named())
 	var labels []label
 	for _, s := range c.Series {
@@ -67,7 +60,7 @@ func (c *Curves) draw(v *canvas) {
 	}
 	spreadOut(labels, b.top+4, b.bottom)
 	for _, l := range labels {
-		v.text("at "+l.class, b.right+8, l.y, fit(l.text, (v.width-b.right-8)/bold))
+		v.text("at "+l.class, b.right+8, l.y, shorten(l.text, (v.width-b.right-8)/bold))
 	}
 	v.height = b.bottom + belowAxis
 }
@@ -106,62 +99,43 @@ func (c *Curves) drawSeries(v *canvas, b *box, s Series, style style) {
 // across returns the scale of the X axis. On a logarithmic one, 0 is drawn a decade
 // before the smallest of the others.
 func (c *Curves) across(left, right float64) scale {
-	s := scale{log: c.X.Log, from: math.Inf(1), to: math.Inf(-1), a: left, b: right}
-	zero := false
-	for _, series := range c.Series {
-		for _, p := range series.Points {
-			if s.log && p.X == 0 {
-				zero = true
-				continue
-			}
-			s.from, s.to = min(s.from, p.X), max(s.to, p.X)
-		}
-	}
+	xs := c.xs()
+	s := scale{log: c.X.Log, from: xs[0], to: xs[len(xs)-1], a: left, b: right}
 	switch {
-	case zero && s.to < s.from: // 0 is the only value
+	case !s.log || s.from > 0:
+	case len(xs) == 1:
 		s.from, s.to = 1, 1
-	case zero:
-		s.from /= 10
+	default:
+		s.from = xs[1] / 10
 	}
 	return s
 }
 
 // placesX returns the values named below the axis: the measured ones if they are few.
-func (c *Curves) placesX(b *box, v *canvas) []float64 {
-	var found []float64
-	for _, series := range c.Series {
-		for _, p := range series.Points {
-			if !slices.Contains(found, p.X) {
-				found = append(found, p.X)
-			}
-		}
-	}
-	if len(found) <= 12 {
-		slices.Sort(found)
-		return found
-	}
-	wanted := 8
-	if v.narrow() {
-		wanted = 5
+func (c *Curves) placesX(b *box, wanted int) []float64 {
+	if xs := c.xs(); len(xs) <= 12 {
+		return xs
 	}
 	return b.x.ticks(wanted)
 }
 
-func (c *Curves) least() float64 {
-	v := math.Inf(1)
+// xs returns the X of all points, in order.
+func (c *Curves) xs() (all []float64) {
 	for _, s := range c.Series {
 		for _, p := range s.Points {
-			v = min(v, p.Runs.Min())
+			all = append(all, p.X)
 		}
 	}
-	return v
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
-func (c *Curves) most() (v float64) {
+// runs returns those of all points.
+func (c *Curves) runs() (all stats.Sample) {
 	for _, s := range c.Series {
 		for _, p := range s.Points {
-			v = max(v, p.Runs.Max())
+			all = append(all, p.Runs...)
 		}
 	}
-	return v
+	return all
 }

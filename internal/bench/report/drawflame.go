@@ -81,7 +81,7 @@ func (p *flamePlot) call(c *call, left float64, level int) {
 	fmt.Fprintf(&p.b, `<g><title>%s: %s of %s %s (%.1f %%)</title>`, html.EscapeString(c.name), units.Thousands(c.count),
 		units.Thousands(p.total), html.EscapeString(p.unit), 100*float64(c.count)/float64(p.total))
 	p.rect("frame "+tint(c.name), left, y, width-0.6, flameRow-1)
-	if text := fit(c.name, width-8); text != "" {
+	if text := shorten(c.name, width-8); text != "" {
 		p.text("framename", left+4, y+13, text)
 	}
 	p.b.WriteString("</g>")

@@ -113,7 +113,7 @@ func (p *timePlot) panel(panel *Panel) {
 	}
 	spreadOut(labels, b.top+4, b.bottom)
 	for _, l := range labels {
-		p.text("at "+l.class, b.right+8, l.y, fit(l.text, (p.width-b.right-8)/bold))
+		p.text("at "+l.class, b.right+8, l.y, shorten(l.text, (p.width-b.right-8)/bold))
 	}
 	p.y = b.bottom + panelGap
 }
@@ -204,7 +204,7 @@ func (p *timePlot) names() []moment {
 	var all []moment
 	for _, part := range p.times.Parts {
 		x := p.box.x.at(part.From)
-		all = append(all, moment{x: x, name: fit(part.Name, p.width-4-x)})
+		all = append(all, moment{x: x, name: shorten(part.Name, p.width-4-x)})
 	}
 	for _, m := range p.times.Marks {
 		x := p.box.x.at(m.At)

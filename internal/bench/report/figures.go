@@ -35,21 +35,7 @@ func (c Column) named() string {
 
 // Figures returns the chart as a table, for readers who cannot see it or want to work
 // with the numbers.
-func (c *Chart) Figures() Table {
-	switch {
-	case c.Bars != nil:
-		return c.Bars.figures()
-	case c.Curves != nil:
-		return c.Curves.figures()
-	case c.Times != nil:
-		return c.Times.figures()
-	case c.CDF != nil:
-		return c.CDF.figures()
-	case c.Flame != nil:
-		return c.Flame.figures()
-	}
-	return Table{}
-}
+func (c *Chart) Figures() Table { return c.kind().figures() }
 
 func (b *Bars) figures() Table {
 	t := Table{Columns: []Column{{Name: "what", Words: true}, {Name: "median", Unit: b.Unit}, {Name: "smallest"}, {Name: "largest"}, {Name: "runs"}}}
@@ -79,7 +65,7 @@ func (c *Curves) figures() Table {
 			if rows[p.X] == nil {
 				rows[p.X] = slices.Repeat([]string{"–"}, len(c.Series))
 			}
-			rows[p.X][i] = withSpread(p.Runs)
+			rows[p.X][i] = WithSpread(p.Runs)
 		}
 	}
 	for _, x := range slices.Sorted(maps.Keys(rows)) {
@@ -96,7 +82,8 @@ func exact(x float64) string {
 	return figure(x)
 }
 
-func withSpread(s stats.Sample) string {
+// WithSpread writes a median, with the smallest and the largest of several runs.
+func WithSpread(s stats.Sample) string {
 	if len(s) < 2 {
 		return figure(s.Median())
 	}

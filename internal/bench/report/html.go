@@ -16,20 +16,6 @@ var pageText string
 //go:embed page.css
 var pageStyle string
 
-// page is the data of the template.
-type page struct {
-	*Document
-	Style       template.CSS
-	Lead        string // the first verdict
-	More        []string
-	Refused     string // why there is no verdict
-	Checked     string // the control's result
-	SketchText  string
-	Made        string
-	Parts       []part
-	Description string
-}
-
 // part is a section with its charts drawn.
 type part struct {
 	Section
@@ -52,45 +38,43 @@ func (d *Document) WriteHTML(w io.Writer) error {
 	if err := d.Check(); err != nil {
 		return err
 	}
-	t, err := template.New("page").Funcs(template.FuncMap{"marked": slices.Contains[[]int], "head": Column.named, "class": Table.class}).Parse(pageText)
+	t, err := template.New("page").Funcs(template.FuncMap{
+		"marked": slices.Contains[[]int], "head": Column.named, "class": Table.class, "style": func() template.CSS { return template.CSS(pageStyle + chartStyle) },
+		"sketch": func() string { return sketch }, "made": d.made, "verdicts": d.sentences, "controlled": d.controlled, "parts": d.parts,
+	}).Parse(pageText)
 	if err != nil {
 		return fmt.Errorf("read the page's template: %w", err)
 	}
-	if err := t.Execute(w, d.page()); err != nil {
+	if err := t.Execute(w, d); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
 }
 
-func (d *Document) page() *page {
-	p := &page{Document: d, Style: template.CSS(pageStyle + chartStyle), Made: d.made(), Description: d.Title}
-	if d.Sketch {
-		p.SketchText = sketch
+// sentences returns the verdicts, none if the document may draw no conclusions.
+func (d *Document) sentences() (all []string) {
+	if !d.Conclusive() {
+		return nil
 	}
-	switch {
-	case !d.Conclusive():
-		p.Refused = d.Control.Why
-	case len(d.Verdicts) > 0:
-		p.Lead = kept(d.Verdicts[0])
-		for _, v := range d.Verdicts[1:] {
-			p.More = append(p.More, kept(v))
-		}
-		p.Description = p.Lead
+	for _, v := range d.Verdicts {
+		all = append(all, kept(v))
 	}
-	if d.Control != nil && d.Control.OK {
-		p.Checked = d.controlled()
-	}
+	return all
+}
+
+// parts returns the sections with their charts drawn.
+func (d *Document) parts() (parts []part) {
 	number, colours := 0, newColours()
 	for i, s := range d.Sections {
-		part := part{Section: s, ID: fmt.Sprintf("part-%d", i+1)}
+		p := part{Section: s, ID: fmt.Sprintf("part-%d", i+1)}
 		half := s.halves() > 1
 		for j := range s.Charts {
 			number++
-			part.Figures = append(part.Figures, s.Charts[j].figureHTML(number, half, colours))
+			p.Figures = append(p.Figures, s.Charts[j].figureHTML(number, half, colours))
 		}
-		p.Parts = append(p.Parts, part)
+		parts = append(parts, p)
 	}
-	return p
+	return parts
 }
 
 // class returns the CSS class of a column. A column with sentences may not become narrow

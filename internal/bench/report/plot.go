@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -92,15 +93,7 @@ type label struct {
 // spreadOut moves labels apart, in their order, and keeps them between top and
 // bottom.
 func spreadOut(labels []label, top, bottom float64) {
-	slices.SortStableFunc(labels, func(a, b label) int {
-		switch {
-		case a.y < b.y:
-			return -1
-		case a.y > b.y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(labels, func(a, b label) int { return cmp.Compare(a.y, b.y) })
 	next := top
 	for i := range labels {
 		labels[i].y = max(labels[i].y, next)

@@ -6,6 +6,7 @@ import (
 	"html"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -14,30 +15,19 @@ import (
 //go:embed chart.css
 var chartStyle string
 
-// drawing is chart content that can be drawn.
-type drawing interface{ draw(*canvas) }
-
-func (c *Chart) drawing() drawing { return c.kinds()[0].(drawing) }
-
 // describe describes the chart in a sentence, for readers who cannot see it.
-func (c *Chart) describe() string {
-	switch {
-	case c.Bars != nil:
-		return c.Title + ": bars of " + c.Bars.Label
-	case c.Curves != nil:
-		return c.Title + ": curves of " + c.Curves.Y.Label + " against " + c.Curves.X.Label
-	case c.Times != nil:
-		return c.Title + ": values over time"
-	case c.CDF != nil:
-		return c.Title + ": cumulative distribution of " + c.CDF.X.Label
-	}
-	return c.Title + ": flame graph"
-}
+func (c *Chart) describe() string { return c.Title + ": " + c.kind().about() }
+
+func (b *Bars) about() string   { return "bars of " + b.Label }
+func (c *Curves) about() string { return "curves of " + c.Y.Label + " against " + c.X.Label }
+func (t *Times) about() string  { return "values over time" }
+func (c *CDF) about() string    { return "cumulative distribution of " + c.X.Label }
+func (f *Flame) about() string  { return "flame graph" }
 
 // inline draws the chart for a page that already has the style. The page chooses the id.
 func (c *Chart) inline(id string, width float64, colours *colours) string {
 	v := &canvas{width: width, colours: colours}
-	c.drawing().draw(v)
+	c.kind().draw(v)
 	return fmt.Sprintf(`<svg class="chart" role="img" aria-labelledby="%s-t" viewBox="0 0 %s %s" width="%s" height="%s"><title id="%s-t">%s</title>%s</svg>`,
 		id, px(v.width), px(v.height), px(v.width), px(v.height), id, html.EscapeString(c.describe()), v.b.String())
 }
@@ -46,7 +36,7 @@ func (c *Chart) inline(id string, width float64, colours *colours) string {
 func (c *Chart) svg(source string, colours *colours) string {
 	const margin, head = 24, 44
 	v := &canvas{width: wide, colours: colours}
-	c.drawing().draw(v)
+	c.kind().draw(v)
 	y := v.height + head
 	var foot canvas
 	for _, text := range []string{c.Note, source} {
@@ -134,21 +124,10 @@ func (d *Document) chartNames() map[*Chart]string {
 	return names
 }
 
+// notInNames matches what file names leave out.
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
 // slug turns a text into a file name: letters, digits, hyphens.
 func slug(text string) string {
-	var b strings.Builder
-	gap := false
-	for _, r := range strings.ToLower(text) {
-		switch {
-		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
-			if gap && b.Len() > 0 {
-				b.WriteByte('-')
-			}
-			gap = false
-			b.WriteRune(r)
-		default:
-			gap = true
-		}
-	}
-	return b.String()
+	return strings.Trim(notInNames.ReplaceAllString(strings.ToLower(text), "-"), "-")
 }

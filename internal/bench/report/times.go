@@ -55,80 +55,65 @@ func (p *Panel) nameOf(s *TimeLine) string {
 // figuresOfParts returns a table with a row for each part: its rates and the load of the
 // cores.
 func (t *Times) figuresOfParts() Table {
-	out := t.loads()
-	at := 1
+	var columns []Column
+	var lines [][]Moment
 	for _, p := range t.Panels {
 		for _, s := range p.Series {
-			out.insert(at, Column{Name: p.nameOf(&s) + ", mean", Unit: p.Unit}, t.each(s.Points, func(s stats.Sample) string {
-				return figure(s.Mean()) + " (" + spread(s) + ")"
-			}))
-			at++
+			columns, lines = append(columns, Column{Name: p.nameOf(&s) + ", mean", Unit: p.Unit}), append(lines, s.Points)
 		}
+	}
+	return t.byPart(columns, lines)
+}
+
+// loads returns a row for each part with the load of the cores.
+func (t *Times) loads() Table { return t.byPart(nil, nil) }
+
+// byPart returns a row for each part: the means of some lines, and the load of the cores.
+func (t *Times) byPart(columns []Column, lines [][]Moment) Table {
+	out := Table{Columns: slices.Concat([]Column{{Name: "what", Words: true}}, columns, t.loadColumns())}
+	for i, p := range t.Parts {
+		row := []string{p.Name}
+		for _, points := range lines {
+			cell := "–"
+			if s := values(t.within(i, points), 1); len(s) > 0 {
+				cell = figure(s.Mean()) + " (" + spread(s) + ")"
+			}
+			row = append(row, cell)
+		}
+		out.Add(p.Ours, append(row, t.loadCells(i)...)...)
 	}
 	return out
 }
 
-// manyCores is the number of cores above which a table has no column for each.
+// manyCores is the number of cores above which a table has no column for each, but shows
+// the busiest.
 const manyCores = 8
 
-// loads returns a row for each part with the load of each core. With many cores it shows
-// only the busiest.
-func (t *Times) loads() Table {
-	out := Table{Columns: []Column{{Name: "what", Words: true}}}
-	for _, p := range t.Parts {
-		out.Add(p.Ours, p.Name)
-	}
+func (t *Times) loadColumns() (columns []Column) {
 	if len(t.Cores) > manyCores {
-		return t.busiest(out)
+		return []Column{{Name: "busiest core"}, {Name: "it was", Unit: "% busy"}, {Name: "all cores", Unit: "% busy"}}
 	}
 	for _, c := range t.Cores {
-		cells := t.each(c.Points, func(s stats.Sample) string { return wholePercent(s.Mean()) })
-		out.insert(len(out.Columns), Column{Name: fmt.Sprintf("core %d", c.Core), Unit: "% busy"}, cells)
+		columns = append(columns, Column{Name: fmt.Sprintf("core %d", c.Core), Unit: "% busy"})
 	}
-	return out
+	return columns
 }
 
-func (t *Times) busiest(out Table) Table {
-	names, shares, means := make([]string, len(t.Parts)), make([]string, len(t.Parts)), make([]string, len(t.Parts))
-	for i := range t.Parts {
-		most, sum := -1.0, 0.0
-		for _, c := range t.Cores {
-			busy := 0.0
-			if s := values(t.within(i, c.Points), 1); len(s) > 0 {
-				busy = s.Mean()
-			}
-			if sum += busy; busy > most {
-				most, names[i] = busy, units.Thousands(c.Core)
-			}
+func (t *Times) loadCells(part int) (cells []string) {
+	busy := make(stats.Sample, len(t.Cores))
+	for i, c := range t.Cores {
+		cell := "–"
+		if s := values(t.within(part, c.Points), 100); len(s) > 0 {
+			busy[i] = s.Mean()
+			cell = fmt.Sprintf("%.0f", busy[i])
 		}
-		shares[i], means[i] = wholePercent(most), wholePercent(sum/float64(len(t.Cores)))
+		cells = append(cells, cell)
 	}
-	out.insert(1, Column{Name: "busiest core"}, names)
-	out.insert(2, Column{Name: "it was", Unit: "% busy"}, shares)
-	out.insert(3, Column{Name: "all cores", Unit: "% busy"}, means)
-	return out
-}
-
-func wholePercent(share float64) string { return fmt.Sprintf("%.0f", share*100) }
-
-// insert adds a column with a cell for each row.
-func (t *Table) insert(at int, c Column, cells []string) {
-	t.Columns = append(t.Columns[:at], append([]Column{c}, t.Columns[at:]...)...)
-	for i, row := range t.Rows {
-		t.Rows[i] = append(row[:at], append([]string{cells[i]}, row[at:]...)...)
+	if len(busy) <= manyCores {
+		return cells
 	}
-}
-
-// each returns a cell for each part.
-func (t *Times) each(points []Moment, cell func(stats.Sample) string) []string {
-	cells := make([]string, len(t.Parts))
-	for i := range t.Parts {
-		cells[i] = "–"
-		if s := values(t.within(i, points), 1); len(s) > 0 {
-			cells[i] = cell(s)
-		}
-	}
-	return cells
+	most := slices.Index(busy, busy.Max())
+	return []string{units.Thousands(t.Cores[most].Core), cells[most], fmt.Sprintf("%.0f", busy.Mean())}
 }
 
 // within returns the moments of a part.
