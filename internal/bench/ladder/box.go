@@ -101,7 +101,7 @@ func (l *ladder) in(ctx context.Context, b *box, round int) (err error) {
 	}
 	first := b.tasks[0].spot
 	if b.firewall != "" {
-		l.say.Step("start %s, offloads %s, round %d", b.firewall, b.offloads, round+1)
+		l.progress.Step("start %s, offloads %s, round %d", b.firewall, b.offloads, round+1)
 		stop, err := paths.StartForSockets(ctx, l.testbed, first.rung.path, first.pathOptions())
 		if err != nil {
 			return err
@@ -113,11 +113,11 @@ func (l *ladder) in(ctx context.Context, b *box, round int) (err error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		l.say.Step("%s: %s, offloads %s, round %d", t.spot.rung.name, t.what, b.offloads, round+1)
+		l.progress.Step("%s: %s, offloads %s, round %d", t.spot.rung.name, t.what, b.offloads, round+1)
 		if err := t.do(ctx, t.spot); err != nil {
 			return fmt.Errorf("%s: %s, offloads %s: %w", t.spot.rung.name, t.what, b.offloads, err)
 		}
-		l.say.Done(1)
+		l.progress.Done(1)
 	}
 	return nil
 }

@@ -107,7 +107,8 @@ func (l *ladder) addControl(d *report.Document) {
 		addFramesControl(&control, l.frames.Control)
 	}
 	d.Control = &control
-	on, off := l.loopback(lab.OffloadsOn), l.loopback(lab.OffloadsOff)
+	n := l.options.Connections[0]
+	on, off := l.rate("loopback", lab.OffloadsOn, n), l.rate("loopback", lab.OffloadsOff, n)
 	if len(on) > 0 && len(off) > 0 {
 		d.Notes = append(d.Notes, "Loopback, which the offloads of the wires do not touch, differs between the two modes by: "+percent(stats.Compare(on, off))+".")
 	}
@@ -122,10 +123,6 @@ func addFramesControl(control *stats.Control, frames stats.Control) {
 	}
 }
 
-func (l *ladder) loopback(o lab.Offloads) stats.Sample {
-	return l.figures.rates[point{spot{rungOf("loopback"), o}, l.options.Connections[0]}]
-}
-
 // slug is a rung's name as part of a measurement's name.
 func (r *rung) slug() string { return strings.ReplaceAll(r.name, ", ", "-") }
 
@@ -137,14 +134,6 @@ func spots[V any](l *ladder, figures map[spot]V, o lab.Offloads) (found []spot) 
 		}
 	}
 	return found
-}
-
-// withSpread writes a median with the smallest and the largest run.
-func withSpread(s stats.Sample) string {
-	if len(s) == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%s (%s – %s)", units.Digits(s.Median(), 3), units.Digits(s.Min(), 3), units.Digits(s.Max(), 3))
 }
 
 func figure(v float64) string { return units.Digits(v, 3) }
@@ -188,14 +177,12 @@ func (l *ladder) addFrames(d *report.Document) {
 // generatorBound names the paths that are as fast as the generator alone. A run only
 // proves that these are not slower.
 func generatorBound(group report.BarGroup) (notes []string) {
-	var generator stats.Sample
-	for _, b := range group.Bars {
-		if b.Name == paths.Generator {
-			generator = b.Runs
-		}
+	i := slices.IndexFunc(group.Bars, func(b report.Bar) bool { return b.Name == paths.Generator })
+	if i < 0 {
+		return nil
 	}
 	for _, b := range group.Bars {
-		if b.Name != paths.Generator && against(generator, b.Runs) == asFast {
+		if b.Name != paths.Generator && against(group.Bars[i].Runs, b.Runs) == asFast {
 			notes = append(notes, fmt.Sprintf("%s, %s: the generator is the limit, it sends no more.", b.Name, group.Name))
 		}
 	}
@@ -214,10 +201,6 @@ func (l *ladder) most(s spot) int {
 }
 
 func (l *ladder) rate(r string, o lab.Offloads, n int) stats.Sample {
-	i := slices.IndexFunc(l.options.chosen(), func(x *rung) bool { return x.name == r })
-	if i < 0 {
-		return nil
-	}
 	return l.figures.rates[point{spot{rungOf(r), o}, n}]
 }
 

@@ -17,7 +17,6 @@ import (
 var (
 	gatewayOfLAN = netip.MustParseAddr("192.168.1.1")
 	gatewayOfWAN = netip.MustParseAddr("203.0.113.2")
-	publicNet    = netip.MustParsePrefix("198.51.100.0/24")
 	anywhere     = netip.MustParsePrefix("0.0.0.0/0")
 )
 
@@ -30,7 +29,7 @@ type ends struct {
 }
 
 var pairs = [2]ends{
-	{lab.LAN, lab.WAN, netip.MustParseAddr("192.168.1.10"), netip.MustParseAddr("198.51.100.10"), netip.MustParseAddr("192.0.2.1"),
+	{lab.LAN, lab.WAN, netip.MustParseAddr("192.168.1.10"), testbed.RoutedClient.Addr(), netip.MustParseAddr("192.0.2.1"),
 		netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("192.0.2.2")},
 	{testbed.LAN2, testbed.WAN2, netip.MustParseAddr("192.168.1.11"), netip.MustParseAddr("198.51.100.11"), netip.MustParseAddr("192.0.2.3"),
 		netip.MustParseAddr("203.0.113.3"), netip.MustParseAddr("192.0.2.4")},
@@ -41,24 +40,11 @@ func wire24(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, 24) }
 
 // topology is the gateway's, with a wire that bypasses it and hosts for a second pair.
 func topology() lab.Topology {
-	t := lab.Gateway()
-	first := pairs[0]
-	for i := range t.Wires {
-		for side := range t.Wires[i] {
-			if e := &t.Wires[i][side]; e.Host == lab.LAN {
-				e.Addresses = append(e.Addresses, wire24(first.public))
-			}
-		}
-	}
+	t, first := testbed.RoutedGateway(), pairs[0]
 	t.Wires = append(t.Wires, lab.Wire{
 		{Host: lab.LAN, Device: "direct0", MAC: "02:77:65:00:02:01", Addresses: []netip.Prefix{wire24(first.direct)}},
 		{Host: lab.WAN, Device: "direct0", MAC: "02:77:65:00:02:02", Addresses: []netip.Prefix{wire24(first.serverOnTheWire)}},
 	})
-	for i := range t.Hosts {
-		if t.Hosts[i].Name == lab.WAN {
-			t.Hosts[i].Routes = []lab.Route{{To: publicNet, Via: gatewayOfWAN}}
-		}
-	}
 	t.Hosts = append(t.Hosts, lab.Host{Name: testbed.LAN2}, lab.Host{Name: testbed.WAN2})
 	return t
 }
@@ -74,7 +60,7 @@ func addSecondPair(l *lab.Lab) error {
 		{lab.LAN, "eth0", lab.End{Host: testbed.LAN2, Device: "eth0", MAC: "02:77:65:00:00:03",
 			Addresses: []netip.Prefix{wire24(second.private), wire24(second.public)}}, []lab.Route{{To: anywhere, Via: gatewayOfLAN}}},
 		{lab.WAN, "eth0", lab.End{Host: testbed.WAN2, Device: "eth0", MAC: "02:77:65:00:01:03",
-			Addresses: []netip.Prefix{wire24(second.serverRouted)}}, []lab.Route{{To: publicNet, Via: gatewayOfWAN}}},
+			Addresses: []netip.Prefix{wire24(second.serverRouted)}}, []lab.Route{{To: testbed.RoutedClient.Masked(), Via: gatewayOfWAN}}},
 		{lab.LAN, "direct0", lab.End{Host: testbed.LAN2, Device: "direct0", MAC: "02:77:65:00:02:03",
 			Addresses: []netip.Prefix{wire24(second.direct)}}, nil},
 		{lab.WAN, "direct0", lab.End{Host: testbed.WAN2, Device: "direct0", MAC: "02:77:65:00:02:04",

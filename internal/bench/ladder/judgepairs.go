@@ -2,6 +2,7 @@ package ladder
 
 import (
 	"fmt"
+	"slices"
 
 	"weir/internal/stats"
 	"weir/internal/units"
@@ -18,33 +19,30 @@ const (
 	noFaster = 0.1
 )
 
+// combined returns a figure of both pairs for each run.
+func (f *pairFigures) combined(of func(first, second float64) float64) stats.Sample {
+	all := make(stats.Sample, len(f.first))
+	for i := range all {
+		all[i] = of(f.first[i], f.second[i])
+	}
+	return all
+}
+
 // sum adds the rates of two pairs in each run.
 func (f *pairFigures) sum() stats.Sample {
-	total := make(stats.Sample, len(f.first))
-	for i := range total {
-		total[i] = f.first[i] + f.second[i]
-	}
-	return total
+	return f.combined(func(first, second float64) float64 { return first + second })
 }
 
 // shares returns the first pair's share in each run.
 func (f *pairFigures) shares() stats.Sample {
-	shares := make(stats.Sample, len(f.first))
-	for i := range shares {
-		shares[i] = f.first[i] / (f.first[i] + f.second[i])
-	}
-	return shares
+	return f.combined(func(first, second float64) float64 { return first / (first + second) })
 }
 
 // even reports whether both pairs had about the same rate. It compares the first pair's
 // shares with a half that has no spread, which is a one-sample test.
 func (f *pairFigures) even() stats.Verdict {
 	shares := f.shares()
-	halves := make(stats.Sample, len(shares))
-	for i := range halves {
-		halves[i] = 0.5
-	}
-	return stats.Compare(halves, shares).Decide(evenSplit / 0.5)
+	return stats.Compare(slices.Repeat(stats.Sample{0.5}, len(shares)), shares).Decide(evenSplit / 0.5)
 }
 
 // verdict says what limits two pairs. It uses what they carry together, what one carries

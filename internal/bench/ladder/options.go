@@ -89,11 +89,10 @@ func (o *Options) has(part string) bool { return slices.Contains(o.Parts, part) 
 
 // modes returns the offload settings to measure, each once.
 func (o *Options) modes() (modes []lab.Offloads) {
-	if slices.Contains(o.Offloads, "on") {
-		modes = append(modes, lab.OffloadsOn)
-	}
-	if slices.Contains(o.Offloads, "off") {
-		modes = append(modes, lab.OffloadsOff)
+	for _, mode := range []lab.Offloads{lab.OffloadsOn, lab.OffloadsOff} {
+		if slices.Contains(o.Offloads, mode.String()) {
+			modes = append(modes, mode)
+		}
 	}
 	return modes
 }

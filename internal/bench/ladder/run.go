@@ -21,17 +21,17 @@ import (
 
 // ladder is one run of the benchmark.
 type ladder struct {
-	options *Options
-	testbed *testbed.Testbed
-	missing map[string]string // why paths cannot run on this machine
-	tool    *iperf.Tool
-	say     *progress.Progress
-	boxes   []*box
-	figures figures
-	skipped []report.Skip
-	frames  *forward.Report // nil: not measured
-	records map[scene]*sample.Record
-	cost    sample.Cost // cost of sampling
+	options  *Options
+	testbed  *testbed.Testbed
+	missing  map[string]string // why paths cannot run on this machine
+	tool     *iperf.Tool
+	progress *progress.Progress
+	boxes    []*box
+	figures  figures
+	skipped  []report.Skip
+	frames   *forward.Report // nil: not measured
+	records  map[scene]*sample.Record
+	cost     sample.Cost // cost of sampling
 }
 
 // Run climbs the ladder: every task several times in random order. It stops with an error
@@ -89,8 +89,8 @@ func (l *ladder) climb(ctx context.Context) (err error) {
 	l.missing = paths.Missing(ctx, l.testbed)
 	l.plan()
 	l.leaveOut()
-	l.say = progress.New(l.options.Progress, len(l.tasks())*l.options.Runs, l.options.Estimate())
-	defer l.say.End()
+	l.progress = progress.New(l.options.Progress, len(l.tasks())*l.options.Runs, l.options.Estimate())
+	defer l.progress.End()
 	for round, b := range stats.Interleave(l.options.Runs, l.boxes) {
 		if err := l.in(ctx, b, round); err != nil {
 			return err
@@ -101,20 +101,15 @@ func (l *ladder) climb(ctx context.Context) (err error) {
 
 // leaveOut removes what this machine cannot do, and notes the reason.
 func (l *ladder) leaveOut() {
-	why := map[string]string{}
+	onePair := false
 	if l.options.has(PartPairs) {
 		if err := addSecondPair(l.testbed.Lab); err != nil {
-			why[PartPairs] = err.Error()
+			onePair = true
 			l.skip("two pairs of hosts", err.Error())
 		}
 	}
-	l.drop(func(t *task) bool {
-		return t.pairs && why[PartPairs] != "" || t.spot.rung.path != "" && l.missing[t.spot.rung.path] != ""
-	})
+	l.drop(func(t *task) bool { return t.pairs && onePair || l.missing[t.spot.rung.path] != "" })
 	for _, r := range l.options.chosen() {
-		if r.path == "" {
-			continue
-		}
 		if reason := l.missing[r.path]; reason != "" {
 			l.skip(r.name, reason)
 		}

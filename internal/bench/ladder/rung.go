@@ -59,9 +59,12 @@ func (o *Options) control() *rung {
 // toCome are steps that have no rung yet.
 var toCome = []string{"queues (QoS)", "PPPoE", "VPN"}
 
-// rungOf finds a rung by its name.
+// rungOf finds a rung by its name; nil: there is none.
 func rungOf(name string) *rung {
 	i := slices.IndexFunc(rungs, func(r *rung) bool { return r.name == name })
+	if i < 0 {
+		return nil
+	}
 	return rungs[i]
 }
 

@@ -32,7 +32,7 @@ func (l *ladder) addPairs(d *report.Document) {
 				d.Verdicts = append(d.Verdicts, fmt.Sprintf("%s, offloads %s, %s Gbit/s by one pair, %s + %s by two: %s.", at.rung.name, o,
 					figure(f.alone.Median()), figure(f.first.Median()), figure(f.second.Median()), verdict))
 			}
-			t.Add(ours(at.rung), at.rung.name, withSpread(f.alone), figure(f.first.Median()), figure(f.second.Median()), withSpread(f.sum()), verdict)
+			t.Add(ours(at.rung), at.rung.name, report.WithSpread(f.alone), figure(f.first.Median()), figure(f.second.Median()), report.WithSpread(f.sum()), verdict)
 			bars.Groups = append(bars.Groups, f.bars(at.rung))
 			d.Measure(report.Higher, "Gbit/s", f.sum(), "pairs", mode(o), at.rung.slug(), "together")
 		}
@@ -93,7 +93,7 @@ func (l *ladder) addCPU(d *report.Document) {
 			if at.rung.route != overWire && len(direct) > 0 {
 				extra, difference = figure(used.Median()-direct.Median()), percent(stats.Compare(direct, used))
 			}
-			t.Add(ours(at.rung), at.rung.name, withSpread(used), extra, difference)
+			t.Add(ours(at.rung), at.rung.name, report.WithSpread(used), extra, difference)
 			bars.Groups[0].Bars = append(bars.Groups[0].Bars, report.Bar{Name: at.rung.name, Runs: used, Ours: ours(at.rung)})
 			d.Measure(report.Lower, "s/Gbit", used, "cpu", mode(o), at.rung.slug())
 		}
@@ -232,7 +232,7 @@ func (l *ladder) addRPM(d *report.Document) {
 func rowRPM(r *rung, way string, value stats.Sample, runs []*probe.RPM) []string {
 	foreign, loaded := each(runs, func(r *probe.RPM) float64 { return r.Foreign }), each(runs, func(r *probe.RPM) float64 { return r.Loaded })
 	goodput := each(runs, func(r *probe.RPM) float64 { return r.Goodput / 1e9 })
-	return []string{r.name, way, withSpread(value), figure(foreign.Median()), figure(loaded.Median()), figure(goodput.Median()), stableRuns(runs)}
+	return []string{r.name, way, report.WithSpread(value), figure(foreign.Median()), figure(loaded.Median()), figure(goodput.Median()), stableRuns(runs)}
 }
 
 func each(runs []*probe.RPM, value func(*probe.RPM) float64) (s stats.Sample) {

@@ -93,7 +93,7 @@ func (l *ladder) tableTCP(o lab.Offloads) report.Table {
 		if len(below) > 0 {
 			difference = percent(stats.Compare(below, rates))
 		}
-		t.Add(ours(r), r.name, withSpread(rates), cmp.Or(r.below, "–"), difference, limitOf(r, direct, rates, l.core(spot{r, o})))
+		t.Add(ours(r), r.name, report.WithSpread(rates), cmp.Or(r.below, "–"), difference, limitOf(r, direct, rates, l.core(spot{r, o})))
 	}
 	return t
 }
@@ -109,7 +109,7 @@ func (l *ladder) tableSingle(o lab.Offloads) report.Table {
 		if most <= n || len(one) == 0 {
 			continue
 		}
-		t.Add(ours(r), r.name, figure(one.Median()), units.Thousands(most), withSpread(many), units.Digits(many.Median()/one.Median(), 2))
+		t.Add(ours(r), r.name, figure(one.Median()), units.Thousands(most), report.WithSpread(many), units.Digits(many.Median()/one.Median(), 2))
 	}
 	return t
 }

@@ -20,7 +20,7 @@ const (
 )
 
 // plan returns what clients do in all tests of HTTP. Tests differ in what they fetch.
-func (b *bed) plan(secure bool, perConnection int, sizes ...int) web.Plan {
+func (b *bench) plan(secure bool, perConnection int, sizes ...int) web.Plan {
 	return web.Plan{TLS: secure, Clients: b.o.Clients, PerConnection: perConnection, Sizes: sizes,
 		RampUp: b.o.Ramp, Sustain: b.o.Sustain, RampDown: b.o.Ramp}
 }
@@ -34,8 +34,8 @@ func invalidOr(r *web.Result, f finding) finding {
 }
 
 // measureCPS: every connection fetches one small object.
-func measureCPS(secure bool) func(context.Context, *bed, string, int) (finding, error) {
-	return func(ctx context.Context, b *bed, path string, _ int) (finding, error) {
+func measureCPS(secure bool) measurement {
+	return func(ctx context.Context, b *bench, path string, _ int) (finding, error) {
 		r, err := b.clients(ctx, path, b.plan(secure, 1, small))
 		if err != nil {
 			return finding{}, err
@@ -55,8 +55,8 @@ func measureCPS(secure bool) func(context.Context, *bed, string, int) (finding, 
 }
 
 // measureTransfer: each connection fetches ten large objects.
-func measureTransfer(secure bool) func(context.Context, *bed, string, int) (finding, error) {
-	return func(ctx context.Context, b *bed, path string, size int) (finding, error) {
+func measureTransfer(secure bool) measurement {
+	return func(ctx context.Context, b *bench, path string, size int) (finding, error) {
 		r, err := b.clients(ctx, path, b.plan(secure, 10, size))
 		if err != nil {
 			return finding{}, err
@@ -69,7 +69,7 @@ func measureTransfer(secure bool) func(context.Context, *bed, string, int) (find
 }
 
 // measureTransactions: lasting connections fetch as many small objects as they can.
-func measureTransactions(ctx context.Context, b *bed, path string, _ int) (finding, error) {
+func measureTransactions(ctx context.Context, b *bench, path string, _ int) (finding, error) {
 	r, err := b.clients(ctx, path, b.plan(false, 1000, small))
 	if err != nil {
 		return finding{}, err
@@ -80,8 +80,8 @@ func measureTransactions(ctx context.Context, b *bed, path string, _ int) (findi
 }
 
 // measureResponse: all paths get half of the load that the first path carried at most.
-func measureResponse(secure bool, size int) func(context.Context, *bed, string, int) (finding, error) {
-	return func(ctx context.Context, b *bed, path string, _ int) (finding, error) {
+func measureResponse(secure bool, size int) measurement {
+	return func(ctx context.Context, b *bench, path string, _ int) (finding, error) {
 		rate, err := b.halfRate(ctx, secure, size)
 		if err != nil {
 			return finding{}, err
@@ -102,7 +102,7 @@ func measureResponse(secure bool, size int) func(context.Context, *bed, string, 
 }
 
 // halfRate returns half of the connection rate that bare routing carries.
-func (b *bed) halfRate(ctx context.Context, secure bool, size int) (float64, error) {
+func (b *bench) halfRate(ctx context.Context, secure bool, size int) (float64, error) {
 	key := fmt.Sprint(secure, size)
 	if rate := b.half[key]; rate > 0 {
 		return rate, nil
@@ -120,8 +120,8 @@ func (b *bed) halfRate(ctx context.Context, secure bool, size int) (float64, err
 
 // measureHeld: connections stay open, and each fetches an object at the start and at the
 // end.
-func measureHeld(secure bool) func(context.Context, *bed, string, int) (finding, error) {
-	return func(ctx context.Context, b *bed, path string, _ int) (finding, error) {
+func measureHeld(secure bool) measurement {
+	return func(ctx context.Context, b *bench, path string, _ int) (finding, error) {
 		p := b.plan(secure, 1, small)
 		p.Hold, p.Connections = true, heldConnections(b.o)
 		r, err := b.clients(ctx, path, p)
@@ -141,7 +141,7 @@ func measureHeld(secure bool) func(context.Context, *bed, string, int) (finding,
 func heldConnections(o *Options) int { return min(o.Connections/4, 8000) }
 
 // measureFlood sets up connections while SYNs of others arrive that nobody completes.
-func measureFlood(ctx context.Context, b *bed, path string, rate int) (f finding, err error) {
+func measureFlood(ctx context.Context, b *bench, path string, rate int) (f finding, err error) {
 	if b.server == nil {
 		if _, err := b.halfRate(ctx, false, small); err != nil { // starts the server
 			return f, err
@@ -158,7 +158,7 @@ func measureFlood(ctx context.Context, b *bed, path string, rate int) (f finding
 			}
 			flood <- r.Flood(ctx, float64(rate), uint32(float64(rate)*(whole+100*time.Millisecond).Seconds()))
 		}()
-		result, err := b.through(ctx, path, p)
+		result, err := b.run(ctx, path, p)
 		if err = errors.Join(err, <-flood); err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func measureFlood(ctx context.Context, b *bed, path string, rate int) (f finding
 }
 
 // measureFragments sends datagrams that need two fragments each.
-func measureFragments(ctx context.Context, b *bed, path string, _ int) (f finding, err error) {
+func measureFragments(ctx context.Context, b *bench, path string, _ int) (f finding, err error) {
 	err = b.standing(ctx, path, func() error {
 		var r web.DatagramResult
 		err := b.watch(lab.WAN, func() (err error) {
@@ -201,14 +201,14 @@ func objectSizes() []int {
 }
 
 // measureObjects: nginx serves what a browser asks for.
-func measureObjects(ctx context.Context, b *bed, path string, _ int) (finding, error) {
+func measureObjects(ctx context.Context, b *bench, path string, _ int) (finding, error) {
 	rate, err := b.nginxRate(ctx)
 	if err != nil {
 		return finding{}, err
 	}
 	p := b.plan(false, 1, objectSizes()...)
 	p.Rate, p.Target = rate, b.nginxAddress()
-	r, err := b.visit(ctx, path, p)
+	r, err := b.clients(ctx, path, p)
 	if err != nil {
 		return finding{}, err
 	}

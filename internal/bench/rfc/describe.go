@@ -60,17 +60,10 @@ func (t *tested) section() report.Section {
 	if c, known := t.control(); known && !c.OK {
 		s.Text = append(s.Text, "No verdict: "+c.Why+".")
 	}
-	if chart, ok := t.bars(); ok {
-		s.Charts = append(s.Charts, chart)
-	}
-	if chart, ok := t.curves(); ok {
-		s.Charts = append(s.Charts, chart)
-	}
-	if chart, ok := t.distribution(); ok {
-		s.Charts = append(s.Charts, chart)
-	}
-	if chart, ok := t.overTime(); ok {
-		s.Charts = append(s.Charts, chart)
+	for _, draw := range []func() (report.Chart, bool){t.bars, t.curves, t.distribution, t.overTime} {
+		if chart, ok := draw(); ok {
+			s.Charts = append(s.Charts, chart)
+		}
 	}
 	if table, ok := t.table(); ok {
 		s.Tables = append(s.Tables, table)
@@ -176,16 +169,10 @@ func (t *tested) table() (report.Table, bool) {
 
 // row returns the medians of a path with the smallest and the largest value.
 func (o *outcome) row(figures int) []string {
-	row := []string{o.path}
+	row, limit := []string{o.path}, o.limit()
 	for i := range figures {
-		if len(o.runs) == 0 {
-			row = append(row, "–")
-			continue
-		}
-		s := o.sample(i)
-		row = append(row, fmt.Sprintf("%s (%s–%s)", units.Digits(s.Median(), 3), units.Digits(s.Min(), 3), units.Digits(s.Max(), 3)))
+		row = append(row, report.WithSpread(o.sample(i)))
 	}
-	limit := o.limit()
 	if len(o.runs) == 0 {
 		limit = "invalid"
 	}

@@ -21,12 +21,12 @@ const (
 	mega      = 1e6
 )
 
-func (b *bed) udp(frame int) traffic.Case {
+func (b *bench) udp(frame int) traffic.Case {
 	return traffic.Case{Frame: frame, Flows: b.o.Flows, Family: 4, Protocol: traffic.UDP}
 }
 
 // stamped returns the same case with room for a time stamp.
-func (b *bed) stamped(frame int) traffic.Case {
+func (b *bench) stamped(frame int) traffic.Case {
 	c := b.udp(frame)
 	c.Frame = traffic.StampedSize(frame, c)
 	return c
@@ -35,7 +35,7 @@ func (b *bed) stamped(frame int) traffic.Case {
 func frameSizes(o *Options) []int { return o.Frames }
 
 // line returns the highest rate at which the generator can send such frames.
-func (b *bed) line(ctx context.Context, r *tester.Tester, frame int, stamps bool) (float64, error) {
+func (b *bench) line(ctx context.Context, r *tester.Tester, frame int, stamps bool) (float64, error) {
 	key := lineKey{frame, stamps}
 	if rate := b.lines[key]; rate > 0 {
 		return rate, nil
@@ -56,20 +56,20 @@ func (b *bed) line(ctx context.Context, r *tester.Tester, frame int, stamps bool
 const keptUp = 0.97
 
 // offer sends frames for the length of a trial, or for a share of it.
-func (b *bed) offer(ctx context.Context, r *tester.Tester, l tester.Load, share float64) (tester.Outcome, error) {
+func (b *bench) offer(ctx context.Context, r *tester.Tester, l tester.Load, share float64) (tester.Outcome, error) {
 	l.Frames = uint32(min(max(l.Rate*b.o.Trial.Seconds()*share, 100), math.MaxUint32))
 	return b.send(ctx, r, l, l.Rate)
 }
 
 // throughput searches for the highest rate whose loss is within the limit.
-func (b *bed) throughput(ctx context.Context, r *tester.Tester, frame int, loss float64, l tester.Load, f *finding) (Found, error) {
+func (b *bench) throughput(ctx context.Context, r *tester.Tester, frame int, loss float64, l tester.Load, f *finding) (Found, error) {
 	return b.searches(r, frame, l, f).find(ctx, loss)
 }
 
 // searches finds rates for the same frames on the same path, one after the other. Each
 // allows more loss than the one before.
 type searches struct {
-	bed     *bed
+	bench   *bench
 	tester  *tester.Tester
 	frame   int
 	load    tester.Load
@@ -78,20 +78,20 @@ type searches struct {
 	before  Found
 }
 
-func (b *bed) searches(r *tester.Tester, frame int, l tester.Load, f *finding) *searches {
-	return &searches{bed: b, tester: r, frame: frame, load: l, finding: f, sent: map[float64]float64{}}
+func (b *bench) searches(r *tester.Tester, frame int, l tester.Load, f *finding) *searches {
+	return &searches{bench: b, tester: r, frame: frame, load: l, finding: f, sent: map[float64]float64{}}
 }
 
 func (s *searches) find(ctx context.Context, loss float64) (Found, error) {
-	o := s.bed.o
-	line, err := s.bed.line(ctx, s.tester, s.frame, s.load.Stamps)
+	o := s.bench.o
+	line, err := s.bench.line(ctx, s.tester, s.frame, s.load.Stamps)
 	if err != nil {
 		return Found{}, err
 	}
 	goal := Goal{Loss: loss, Precision: o.Precision, Tries: o.Tries}
 	trial := func(rate float64) (float64, error) {
 		s.load.Rate = rate
-		o, err := s.bed.offer(ctx, s.tester, s.load, 1)
+		o, err := s.bench.offer(ctx, s.tester, s.load, 1)
 		s.finding.foreign = max(s.finding.foreign, o.Foreign)
 		s.finding.illegal += o.Illegal
 		s.sent[rate] = o.Offered
@@ -101,8 +101,8 @@ func (s *searches) find(ctx context.Context, loss float64) (Found, error) {
 	if len(s.sent) > 0 {
 		found, err = s.before.Further(lowest, line, goal, trial)
 	} else {
-		found, err = SearchFrom(s.bed.start(line), lowest, line, goal, trial)
-		s.bed.learn(found)
+		found, err = SearchFrom(s.bench.start(line), lowest, line, goal, trial)
+		s.bench.learn(found)
 	}
 	s.before = found
 	// If the generator fell behind, the trial says nothing about that rate.
@@ -125,7 +125,7 @@ func (f *Found) nothing(what string) string {
 	return fmt.Sprintf("%s at every rate down to 1,000 per second: the search ended after %s", what, units.Plural(f.Trials, "trial"))
 }
 
-func measureThroughput(ctx context.Context, b *bed, path string, frame int) (f finding, err error) {
+func measureThroughput(ctx context.Context, b *bench, path string, frame int) (f finding, err error) {
 	err = b.with(ctx, path, b.udp(frame), func(r *tester.Tester) error {
 		search := b.searches(r, frame, tester.Load{}, &f)
 		none, err := search.find(ctx, 0)
@@ -151,7 +151,7 @@ func measureThroughput(ctx context.Context, b *bed, path string, frame int) (f f
 	return f, err
 }
 
-func measureLatency(ctx context.Context, b *bed, path string, frame int) (f finding, err error) {
+func measureLatency(ctx context.Context, b *bench, path string, frame int) (f finding, err error) {
 	c := b.stamped(frame)
 	err = b.with(ctx, path, c, func(r *tester.Tester) error {
 		found, err := b.throughput(ctx, r, c.Frame, tolerance, tester.Load{Stamps: true}, &f)
@@ -195,7 +195,7 @@ func latencyFigures(half, full *traffic.Latency) []figure {
 
 // measureLoss offers 100 %, 90 % and so on of the generator's rate, until two rates in a
 // row lose nothing.
-func measureLoss(ctx context.Context, b *bed, path string, frame int) (f finding, err error) {
+func measureLoss(ctx context.Context, b *bench, path string, frame int) (f finding, err error) {
 	err = b.with(ctx, path, b.udp(frame), func(r *tester.Tester) error {
 		line, err := b.line(ctx, r, frame, false)
 		if err != nil {
@@ -222,7 +222,7 @@ func measureLoss(ctx context.Context, b *bed, path string, frame int) (f finding
 }
 
 // measureBackToBack searches for the longest burst at full speed without loss.
-func measureBackToBack(ctx context.Context, b *bed, path string, frame int) (f finding, err error) {
+func measureBackToBack(ctx context.Context, b *bench, path string, frame int) (f finding, err error) {
 	err = b.with(ctx, path, b.udp(frame), func(r *tester.Tester) error {
 		line, err := b.line(ctx, r, frame, false)
 		if err != nil {
@@ -234,15 +234,9 @@ func measureBackToBack(ctx context.Context, b *bed, path string, frame int) (f f
 			f.foreign = max(f.foreign, o.Foreign)
 			return o.Loss(), err
 		})
-		f.limit = found.limit()
-		f.figures = []figure{
-			found.figure("longest burst", "frames", 1),
-			found.figure("time of it", "ms", 1000/line),
-		}
-		f.figures[0].value = math.Floor(found.Rate)
-		if found.Rate == 0 {
-			f.figures, f.invalid = nil, fmt.Sprintf("not even single frames came through in %s", units.Plural(found.Trials, "trial"))
-		}
+		burst := found.figure("longest burst", "frames", 1)
+		burst.value = math.Floor(found.Rate)
+		f.take(&found, "not even single frames came through in "+units.Plural(found.Trials, "trial"), burst, found.figure("time of it", "ms", 1000/line))
 		return err
 	})
 	return f, err

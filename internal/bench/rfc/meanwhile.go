@@ -18,7 +18,7 @@ const aboutTrials = "The last run of each. Each level is a trial; the load is th
 
 // trial notes the rates that f returns, with the load of the cores while the generator
 // ran.
-func (b *bed) trial(rates []sample.Rate, f func() (offered, became float64, err error)) error {
+func (b *bench) trial(rates []sample.Rate, f func() (offered, became float64, err error)) error {
 	b.record.Drop()
 	offered, became, err := f()
 	if err != nil {
@@ -30,7 +30,7 @@ func (b *bed) trial(rates []sample.Rate, f func() (offered, became float64, err 
 }
 
 // send is a trial with frames. If the load has no rate, the given rate is used.
-func (b *bed) send(ctx context.Context, r *tester.Tester, l tester.Load, rate float64) (o tester.Outcome, err error) {
+func (b *bench) send(ctx context.Context, r *tester.Tester, l tester.Load, rate float64) (o tester.Outcome, err error) {
 	err = b.trial(offeredAnd("frames", "Mpps", "arrived"), func() (float64, float64, error) {
 		if o, err = r.Send(ctx, l); err != nil {
 			return 0, 0, err
@@ -47,36 +47,19 @@ func (b *bed) send(ctx context.Context, r *tester.Tester, l tester.Load, rate fl
 // thousands scales connection rates to thousands per second.
 const thousands = 1e-3
 
-// establish is a trial that opens n connections.
-func (b *bed) establish(ctx context.Context, r *tester.Tester, rate float64, n int) (e tester.Established, err error) {
-	err = b.trial(offeredAnd("connections", "thousand per s", "valid"), func() (float64, float64, error) {
-		e, err = r.Establish(ctx, rate)
-		return rate * thousands, rate * thousands * float64(e.Valid) / float64(n), err
+// connections is a trial with n connections at a rate. handle returns to how many of them
+// happened what the name became says.
+func (b *bench) connections(panel, became string, rate float64, n int, handle func() (int, error)) (done int, err error) {
+	err = b.trial(offeredAnd(panel, "thousand per s", became), func() (float64, float64, error) {
+		done, err = handle()
+		return rate * thousands, rate * thousands * float64(done) / float64(n), err
 	})
-	return e, err
-}
-
-// openMost is a trial that opens as many of n connections as fit.
-func (b *bed) openMost(ctx context.Context, r *tester.Tester, rate float64, n int) (valid int, err error) {
-	err = b.trial(offeredAnd("connections", "thousand per s", "valid"), func() (float64, float64, error) {
-		valid, err = r.OpenMost(ctx, rate)
-		return rate * thousands, rate * thousands * float64(valid) / float64(n), err
-	})
-	return valid, err
-}
-
-// tearDown is a trial that ends n connections.
-func (b *bed) tearDown(ctx context.Context, r *tester.Tester, rate float64, n int) (ended int, err error) {
-	err = b.trial(offeredAnd("ends of connections", "thousand per s", "arrived"), func() (float64, float64, error) {
-		ended, err = r.TearDown(ctx, rate)
-		return rate * thousands, rate * thousands * float64(ended) / float64(n), err
-	})
-	return ended, err
+	return done, err
 }
 
 // watch records what arrives at a host, the connections that it opens and the load of the
 // cores while f runs. It replaces the previous record.
-func (b *bed) watch(host string, f func() error) (err error) {
+func (b *bench) watch(host string, f func() error) (err error) {
 	var h *sample.Host
 	err = b.testbed.Lab.Do(host, func() (err error) {
 		h, err = sample.OpenHost()

@@ -54,12 +54,12 @@ func Run(ctx context.Context, o Options) (d *report.Document, err error) {
 		return nil, err
 	}
 	started := time.Now()
-	b, err := openBed(ctx, &o)
+	b, err := openBench(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	r := &runner{bed: b, o: &o}
+	r := &runner{bench: b, o: &o}
 	if failed := r.tests(ctx, s.chosen(&o)); failed != nil {
 		err = failed
 		if r.done = slices.DeleteFunc(r.done, func(t *tested) bool { return len(t.measured()) == 0 }); len(r.done) == 0 {
@@ -73,7 +73,7 @@ func Run(ctx context.Context, o Options) (d *report.Document, err error) {
 }
 
 type runner struct {
-	bed      *bed
+	bench    *bench
 	o        *Options
 	progress *progress.Progress
 	done     []*tested
@@ -107,12 +107,12 @@ func (r *runner) test(ctx context.Context, t *Test) error {
 			return nil
 		}
 	}
-	paths := r.fit(t)
+	paths := r.testable(t)
 	if len(paths) == 0 {
 		r.progress.Drop(t.measurements(r.o))
 		return nil
 	}
-	r.progress.Drop((len(t.fit(r.o)) - len(paths)) * len(t.variantsOf(r.o)) * r.o.Runs)
+	r.progress.Drop((len(t.suitable(r.o)) - len(paths)) * len(t.variantsOf(r.o)) * r.o.Runs)
 	for _, variant := range t.variantsOf(r.o) {
 		if err := r.variant(ctx, t, variant, paths); err != nil {
 			return err
@@ -121,12 +121,12 @@ func (r *runner) test(ctx context.Context, t *Test) error {
 	return nil
 }
 
-// fit returns the paths that can be tested.
-func (r *runner) fit(t *Test) (paths []string) {
+// testable returns the paths that can be tested here.
+func (r *runner) testable(t *Test) (paths []string) {
 	for _, path := range r.o.Paths {
-		why := r.bed.missing[path]
-		if why == "" && t.unfit != nil {
-			why = t.unfit(path)
+		why := r.bench.missing[path]
+		if why == "" && t.unsuitable != nil {
+			why = t.unsuitable(path)
 		}
 		if why != "" {
 			r.skip(t.Name+" of "+path, why)
@@ -152,12 +152,12 @@ func (r *runner) variant(ctx context.Context, t *Test, variant int, paths []stri
 	entries := append(append([]*outcome{}, done.paths...), done.again)
 	for _, e := range stats.Interleave(r.o.Runs, entries) {
 		r.progress.Step("%s, %s", t.title(variant), e.path)
-		r.bed.record, r.bed.earlier = &sample.Record{}, &e.found
-		f, err := t.measure(ctx, r.bed, e.path, variant)
+		r.bench.record, r.bench.earlier = &sample.Record{}, &e.found
+		f, err := t.measure(ctx, r.bench, e.path, variant)
 		if err != nil {
 			return fmt.Errorf("%s: %w", e.path, err)
 		}
-		e.record = r.bed.record
+		e.record = r.bench.record
 		r.cost.Add(e.record.Cost)
 		r.foreign = max(r.foreign, f.foreign)
 		if f.invalid == "" && !f.whole() {

@@ -63,7 +63,7 @@ func TestSearchStarts(t *testing.T) {
 	results := map[bool]stats.Sample{}
 	for _, learns := range []bool{false, true} {
 		random := rand.New(rand.NewPCG(5, 6))
-		b := &bed{earlier: &stats.Sample{}, random: random}
+		b := &bench{earlier: &stats.Sample{}, random: random}
 		for range runs {
 			of := device(limit*(1+noise*random.NormFloat64()), 0)
 			f, err := SearchFrom(b.start(10_000_000), 1_000, 10_000_000, Goal{Precision: 0.02, Tries: 1}, of)

@@ -23,31 +23,15 @@ func shares(*Options) []int { return []int{10, 50} }
 
 // measureIllegal measures the throughput of legal frames mixed with frames that no rule
 // passes.
-func measureIllegal(ctx context.Context, b *bed, path string, percent int) (f finding, err error) {
+func measureIllegal(ctx context.Context, b *bench, path string, percent int) (f finding, err error) {
 	c := b.stamped(64)
 	err = b.with(ctx, path, c, func(r *tester.Tester) error {
 		l := tester.Load{Stamps: true, IllegalEvery: uint32(100 / percent)}
 		found, err := b.throughput(ctx, r, c.Frame, tolerance, l, &f)
-		f.figures = []figure{
-			found.figure("legal frames", "Mpps", (1-float64(percent)/100)/mega),
-			less("illegal frames that passed", "", float64(f.illegal)),
-		}
-		f.limit = found.limit()
-		if found.Rate == 0 {
-			f.figures, f.invalid = nil, found.nothing("over 0.1 % of the legal frames were lost")
-		}
+		f.take(&found, found.nothing("over 0.1 % of the legal frames were lost"),
+			found.figure("legal frames", "Mpps", (1-float64(percent)/100)/mega), less("illegal frames that passed", "", float64(f.illegal)))
 		return err
 	})
-	return f, err
-}
-
-// measureSetUp searches for the highest rate of frames that set connections up.
-func measureSetUp(ctx context.Context, b *bed, path string, _ int) (f finding, err error) {
-	found, err := b.establishRate(ctx, path, traffic.TCP, &f)
-	f.figures = []figure{found.figure("connections set up", "per s", 1)}
-	if found.Rate == 0 && err == nil {
-		return invalid("%s", found.nothing("connections were not set up")), nil
-	}
 	return f, err
 }
 
@@ -61,17 +45,17 @@ func rfc3511() Standard {
 				About:   "The highest rate through the rules at which no frame is lost, by search.",
 				seconds: searchSeconds, measure: measureThroughput},
 			{Name: "capacity", Title: "Concurrent TCP connection capacity", Where: "RFC 3511, section 5.2",
-				About: "Connections that were set up by three frames and by which data then went both ways, at once.",
-				unfit: onlyStates, seconds: onceSeconds, measure: measureCapacity(traffic.TCP)},
+				About:      "Connections that were set up by three frames and by which data then went both ways, at once.",
+				unsuitable: onlyStates, seconds: onceSeconds, measure: measureCapacity(traffic.TCP)},
 			{Name: "setup", Title: "Maximum TCP connection establishment rate", Where: "RFC 3511, section 5.3",
-				About: "The highest rate, by search, at which every one of up to 16,384 connections is set up and carries data, its frames written by the generator.",
-				unfit: onlyStates, seconds: stateSeconds, measure: measureSetUp},
+				About:      "The highest rate, by search, at which every one of up to 16,384 connections is set up and carries data, its frames written by the generator.",
+				unsuitable: onlyStates, seconds: stateSeconds, measure: measureConnectionRate(traffic.TCP, "connections set up", "connections were not set up", establish)},
 			{Name: "setup-time", Title: "TCP connection set-up by clients", Where: "RFC 3511, section 5.3",
 				About:   "Clients connect as fast as they can; how long each connection took to set up.",
 				seconds: clientSeconds, measure: measureCPS(false)},
 			{Name: "teardown", Title: "Maximum TCP connection tear-down rate", Where: "RFC 3511, section 5.4",
-				About: "The highest rate, by search, at which every reset of up to 16,384 connections crosses.",
-				unfit: onlyStates, seconds: stateSeconds, measure: measureTearDown},
+				About:      "The highest rate, by search, at which every reset of up to 16,384 connections crosses.",
+				unsuitable: onlyStates, seconds: stateSeconds, measure: measureConnectionRate(traffic.TCP, "connections ended", "ends of connections were lost", tearDown)},
 			{Name: "flood", Title: "Denial of service", Where: "RFC 3511, section 5.5", unit: "SYN per second", variants: floods,
 				About:   "Clients connect while the generator sends SYNs that nobody completes, each of another connection.",
 				seconds: clientSeconds, measure: measureFlood},
@@ -82,8 +66,8 @@ func rfc3511() Standard {
 				About:   "Objects of 1 KiB, a thousand by each connection, as fast as they come.",
 				seconds: clientSeconds, measure: measureTransactions},
 			{Name: "illegal", Title: "Illegal traffic", Where: "RFC 3511, section 5.8", unit: "% illegal", variants: shares,
-				About: "The highest rate of legal frames with at most 0.1 % loss while others come from a network that the rules forbid.",
-				unfit: onlyStates, seconds: searchSeconds, measure: measureIllegal},
+				About:      "The highest rate of legal frames with at most 0.1 % loss while others come from a network that the rules forbid.",
+				unsuitable: onlyStates, seconds: searchSeconds, measure: measureIllegal},
 			{Name: "fragments", Title: "IP fragmentation", Where: "RFC 3511, section 5.9",
 				About:   "Datagrams of 2,800 bytes, each in two fragments, between sockets.",
 				seconds: clientSeconds, measure: measureFragments},

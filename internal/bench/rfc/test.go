@@ -21,14 +21,17 @@ type Test struct {
 	// means once, for 0.
 	variants func(*Options) []int
 	unit     string // unit of a variant, after its number: "bytes"
-	// unfit returns why a path cannot be tested. nil means all can.
-	unfit func(path string) string
+	// unsuitable returns why a path cannot be tested. nil means all can.
+	unsuitable func(path string) string
 	// missing returns why the test cannot run on this machine. nil means it can.
 	missing func() string
 	// seconds estimates one measurement.
 	seconds func(*Options) float64
-	measure func(ctx context.Context, b *bed, path string, variant int) (finding, error)
+	measure measurement
 }
+
+// measurement measures one path once.
+type measurement func(ctx context.Context, b *bench, path string, variant int) (finding, error)
 
 // figure is one number of a measurement. The first of a finding is what its test is
 // about.
@@ -75,6 +78,14 @@ type finding struct {
 }
 
 type xy struct{ x, y float64 }
+
+// take notes the figures of a search, or why it found nothing.
+func (f *finding) take(found *Found, nothing string, figures ...figure) {
+	f.limit, f.figures = found.limit(), figures
+	if found.Rate == 0 {
+		f.figures, f.invalid = nil, nothing
+	}
+}
 
 // Names of limits.
 const (
@@ -141,10 +152,10 @@ func (t *Test) variantsOf(o *Options) []int {
 	return t.variants(o)
 }
 
-// fit returns the paths that can be tested on any machine.
-func (t *Test) fit(o *Options) (paths []string) {
+// suitable returns the paths that can be tested on any machine.
+func (t *Test) suitable(o *Options) (paths []string) {
 	for _, path := range o.Paths {
-		if t.unfit == nil || t.unfit(path) == "" {
+		if t.unsuitable == nil || t.unsuitable(path) == "" {
 			paths = append(paths, path)
 		}
 	}
@@ -153,7 +164,7 @@ func (t *Test) fit(o *Options) (paths []string) {
 
 // measurements returns the number of measurements of all fitting paths, control included.
 func (t *Test) measurements(o *Options) int {
-	paths := len(t.fit(o))
+	paths := len(t.suitable(o))
 	if paths == 0 {
 		return 0
 	}

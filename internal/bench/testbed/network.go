@@ -28,6 +28,28 @@ var (
 	routedNet    = []string{"198.51.100.0/24", "2001:db8:100::/64"}
 )
 
+// RoutedClient is an address that the LAN's host has in [RoutedGateway]. The examples do
+// not translate it.
+var RoutedClient = netip.MustParsePrefix("198.51.100.10/24")
+
+// RoutedGateway is [lab.Gateway] with that address, and with a route back to it.
+func RoutedGateway() lab.Topology {
+	t := lab.Gateway()
+	for i := range t.Wires {
+		for side := range t.Wires[i] {
+			if e := &t.Wires[i][side]; e.Host == lab.LAN {
+				e.Addresses = append(e.Addresses, RoutedClient)
+			}
+		}
+	}
+	for i := range t.Hosts {
+		if h := &t.Hosts[i]; h.Name == lab.WAN {
+			h.Routes = append(h.Routes, lab.Route{To: RoutedClient.Masked(), Via: netip.MustParseAddr("203.0.113.2")})
+		}
+	}
+	return t
+}
+
 // SourceHosts is the number of hosts in each network of sources.
 const SourceHosts = 64
 

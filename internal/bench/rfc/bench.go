@@ -23,8 +23,6 @@ import (
 // LAN, on others an address known in the internet. Servers answer for a whole network,
 // separate from the address that frames go to.
 var (
-	routedClient  = netip.MustParseAddr("198.51.100.10")
-	routedNetwork = netip.MustParsePrefix("198.51.100.0/24")
 	serverNetwork = netip.MustParsePrefix("198.19.0.0/24")
 	firstServer   = netip.MustParseAddr("198.19.0.1")
 )
@@ -32,8 +30,8 @@ var (
 // servers is the number of addresses that clients use in that network.
 const servers = 250
 
-// bed is the state that the tests of one run share.
-type bed struct {
+// bench is the state that the tests of one run share.
+type bench struct {
 	o       *Options
 	testbed *testbed.Testbed
 	missing map[string]string // why paths cannot run on this machine
@@ -60,32 +58,14 @@ type lineKey struct {
 	stamps bool
 }
 
-// topology is the gateway's network with the extra addresses of clients and servers.
-func topology() lab.Topology {
-	t := lab.Gateway()
-	for i := range t.Wires {
-		for side := range t.Wires[i] {
-			if e := &t.Wires[i][side]; e.Host == lab.LAN {
-				e.Addresses = append(e.Addresses, netip.PrefixFrom(routedClient, routedNetwork.Bits()))
-			}
-		}
-	}
-	for i := range t.Hosts {
-		if h := &t.Hosts[i]; h.Name == lab.WAN {
-			h.Routes = append(h.Routes, lab.Route{To: routedNetwork, Via: netip.MustParseAddr("203.0.113.2")})
-		}
-	}
-	return t
-}
-
-func openBed(ctx context.Context, o *Options) (*bed, error) {
+func openBench(ctx context.Context, o *Options) (*bench, error) {
 	open, err := testbed.Open(ctx, testbed.Options{
-		Name: o.name, Topology: topology(), Offloads: lab.OffloadsOff, Program: o.Program,
+		Name: o.name, Topology: testbed.RoutedGateway(), Offloads: lab.OffloadsOff, Program: o.Program,
 	})
 	if err != nil {
 		return nil, err
 	}
-	b := &bed{o: o, testbed: open, missing: paths.Missing(ctx, open), lines: map[lineKey]float64{}, entries: map[string]string{}, half: map[string]float64{}, record: &sample.Record{},
+	b := &bench{o: o, testbed: open, missing: paths.Missing(ctx, open), lines: map[lineKey]float64{}, entries: map[string]string{}, half: map[string]float64{}, record: &sample.Record{},
 		earlier: &stats.Sample{}, random: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))}
 	if err := b.prepareHosts(); err != nil {
 		return nil, errors.Join(err, b.close())
@@ -95,7 +75,7 @@ func openBed(ctx context.Context, o *Options) (*bed, error) {
 
 // prepareHosts gives clients enough ports. A port is free again at once, because the
 // firewall is measured and not the hosts.
-func (b *bed) prepareHosts() error {
+func (b *bench) prepareHosts() error {
 	if err := b.testbed.Lab.AddLocal(lab.WAN, serverNetwork); err != nil {
 		return err
 	}
@@ -108,7 +88,7 @@ func (b *bed) prepareHosts() error {
 // start returns the first rate of a search: the highest, or a bit below what earlier runs
 // of the same path found if that takes fewer trials. It differs in each run, so that the
 // searches do not stop at the same rates.
-func (b *bed) start(highest float64) float64 {
+func (b *bench) start(highest float64) float64 {
 	const span = 0.1
 	if len(*b.earlier) == 0 {
 		return highest
@@ -117,13 +97,13 @@ func (b *bed) start(highest float64) float64 {
 }
 
 // learn keeps the result of a search for the next one.
-func (b *bed) learn(f Found) {
+func (b *bench) learn(f Found) {
 	if f.Rate > 0 {
 		*b.earlier = append(*b.earlier, f.Rate)
 	}
 }
 
-func (b *bed) close() error {
+func (b *bench) close() error {
 	var errs []error
 	if b.server != nil {
 		errs = append(errs, b.server.Close())
@@ -135,7 +115,7 @@ func (b *bed) close() error {
 }
 
 // startFor builds a path for frames and uses its faster entry.
-func (b *bed) startFor(ctx context.Context, path string, c traffic.Case) (*tester.Tester, error) {
+func (b *bench) startFor(ctx context.Context, path string, c traffic.Case) (*tester.Tester, error) {
 	names, err := paths.EntryNames(path, b.o.Hook)
 	if err != nil {
 		return nil, err
@@ -153,7 +133,7 @@ func (b *bed) startFor(ctx context.Context, path string, c traffic.Case) (*teste
 }
 
 // fasterEntry overloads a path by each of its entries and returns the faster one.
-func (b *bed) fasterEntry(ctx context.Context, path string, names []string) (faster string, err error) {
+func (b *bench) fasterEntry(ctx context.Context, path string, names []string) (faster string, err error) {
 	most := uint64(0)
 	for _, name := range names {
 		r, err := tester.Start(ctx, b.testbed, path, tester.Options{Hook: b.o.Hook, Entry: name, Case: b.udp(64)})
@@ -176,7 +156,7 @@ func (b *bed) fasterEntry(ctx context.Context, path string, names []string) (fas
 }
 
 // with builds a path for frames, opens its connections, uses it and takes it down.
-func (b *bed) with(ctx context.Context, path string, c traffic.Case, use func(*tester.Tester) error) (err error) {
+func (b *bench) with(ctx context.Context, path string, c traffic.Case, use func(*tester.Tester) error) (err error) {
 	r, err := b.startFor(ctx, path, c)
 	if err != nil {
 		return err
@@ -188,41 +168,11 @@ func (b *bed) with(ctx context.Context, path string, c traffic.Case, use func(*t
 	return use(r)
 }
 
-func (b *bed) lanHost() web.Host { return web.Host{Lab: b.testbed.Lab, Name: lab.LAN} }
-func (b *bed) wanHost() web.Host { return web.Host{Lab: b.testbed.Lab, Name: lab.WAN} }
+func (b *bench) lanHost() web.Host { return web.Host{Lab: b.testbed.Lab, Name: lab.LAN} }
+func (b *bench) wanHost() web.Host { return web.Host{Lab: b.testbed.Lab, Name: lab.WAN} }
 
-// clients builds a path and runs a plan over it, against Go's server.
-func (b *bed) clients(ctx context.Context, path string, p web.Plan) (r web.Result, err error) {
-	err = b.standing(ctx, path, func() error {
-		r, err = b.through(ctx, path, p)
-		return err
-	})
-	return r, err
-}
-
-// through runs a plan over a path that is already built, against Go's server.
-func (b *bed) through(ctx context.Context, path string, p web.Plan) (r web.Result, err error) {
-	if b.server == nil {
-		if b.server, err = web.StartServer(b.wanHost(), netip.IPv4Unspecified()); err != nil {
-			return r, err
-		}
-	}
-	p.Target = netip.AddrPortFrom(firstServer, b.server.Address(p.TLS).Port())
-	return b.run(ctx, path, p)
-}
-
-func (b *bed) run(ctx context.Context, path string, p web.Plan) (web.Result, error) {
-	p.Source, p.Targets = source(path), servers
-	var r web.Result
-	err := b.watch(lab.LAN, func() (err error) {
-		r, err = web.Run(ctx, b.lanHost(), p)
-		return err
-	})
-	return r, err
-}
-
-// visit builds a path and runs a plan over it, against the given server.
-func (b *bed) visit(ctx context.Context, path string, p web.Plan) (r web.Result, err error) {
+// clients builds a path and runs a plan over it.
+func (b *bench) clients(ctx context.Context, path string, p web.Plan) (r web.Result, err error) {
 	err = b.standing(ctx, path, func() error {
 		r, err = b.run(ctx, path, p)
 		return err
@@ -230,8 +180,27 @@ func (b *bed) visit(ctx context.Context, path string, p web.Plan) (r web.Result,
 	return r, err
 }
 
+// run runs a plan over a path that is already built, against Go's server unless the plan
+// names another one.
+func (b *bench) run(ctx context.Context, path string, p web.Plan) (r web.Result, err error) {
+	if !p.Target.IsValid() {
+		if b.server == nil {
+			if b.server, err = web.StartServer(b.wanHost(), netip.IPv4Unspecified()); err != nil {
+				return r, err
+			}
+		}
+		p.Target = netip.AddrPortFrom(firstServer, b.server.Address(p.TLS).Port())
+	}
+	p.Source, p.Targets = source(path), servers
+	err = b.watch(lab.LAN, func() (err error) {
+		r, err = web.Run(ctx, b.lanHost(), p)
+		return err
+	})
+	return r, err
+}
+
 // standing builds a path for sockets, uses it and takes it down.
-func (b *bed) standing(ctx context.Context, path string, use func() error) (err error) {
+func (b *bench) standing(ctx context.Context, path string, use func() error) (err error) {
 	stop, err := paths.StartForSockets(ctx, b.testbed, path, paths.SocketOptions{Hook: b.o.Hook, GRO: !isWeir(path) || b.o.Hook == "tcx", States: b.o.Connections})
 	if err != nil {
 		return err
@@ -242,7 +211,7 @@ func (b *bed) standing(ctx context.Context, path string, use func() error) (err 
 
 // nginxRate starts nginx and measures the load that bare routing carries. Tests offer
 // half of it.
-func (b *bed) nginxRate(ctx context.Context) (rate float64, err error) {
+func (b *bench) nginxRate(ctx context.Context) (rate float64, err error) {
 	if rate := b.half["nginx"]; rate > 0 {
 		return rate, nil
 	}
@@ -251,7 +220,7 @@ func (b *bed) nginxRate(ctx context.Context) (rate float64, err error) {
 	}
 	p := b.plan(false, 1, objectSizes()...)
 	p.Target = b.nginxAddress()
-	r, err := b.visit(ctx, paths.Kernel, p)
+	r, err := b.clients(ctx, paths.Kernel, p)
 	if err != nil {
 		return 0, err
 	}
@@ -263,7 +232,7 @@ func (b *bed) nginxRate(ctx context.Context) (rate float64, err error) {
 }
 
 // nginxAddress returns the first address of nginx that clients use.
-func (b *bed) nginxAddress() netip.AddrPort {
+func (b *bench) nginxAddress() netip.AddrPort {
 	return netip.AddrPortFrom(firstServer, b.nginx.Address().Port())
 }
 
@@ -274,7 +243,7 @@ func source(path string) netip.Addr {
 	if path == paths.NftNAT || path == paths.WeirNAT {
 		return netip.MustParseAddr("192.168.1.10")
 	}
-	return routedClient
+	return testbed.RoutedClient.Addr()
 }
 
 // invalid returns a finding that does not count.
