@@ -76,7 +76,7 @@ docs/measuring.md describes the method.`,
 	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each path")
 	f.Float64Var(&seconds, "seconds", seconds, "`seconds` of steady traffic in each run")
 	f.BoolVar(&o.RaiseConntrack, "raise-conntrack", false, "raise the limits of conntrack during the benchmark; they are the whole machine's")
-	f.BoolVar(&o.Flame, "flame", false, "one more run with perf, to see where the core's time goes; skipped if perf is missing")
+	f.BoolVar(&o.Flame, "flame", false, "one more run that is sampled, to see where the core's time goes")
 	return benchmarking(env, c, func() *benchmark {
 		o.Seconds = time.Duration(seconds * float64(time.Second))
 		if vlan {

@@ -40,7 +40,7 @@ func (r *Report) Document() *report.Document {
 	if p := r.Profile; p != nil {
 		d.Sections = append(d.Sections, report.Section{Title: "Where the time goes", Charts: []report.Chart{{
 			Title: "Time of the core while " + p.Path + " forwards", Flame: &report.Flame{Unit: "samples", Stacks: p.Stacks},
-			Note: "By perf, in a run of its own that is in no other figure: " + p.Case.String() + ". A caller is below what it calls. weir's programs are blue; the generator's and the sink's belong to the benchmark.",
+			Note: "In a run of its own that is in no other figure: " + p.Case.String() + ". A caller is below what it calls. weir's programs are blue; the generator's and the sink's belong to the benchmark.",
 		}}})
 	}
 	d.Add(report.Section{Title: "Run by run", Charts: r.OverTime()}, r.tableSection())
@@ -219,23 +219,27 @@ type dimension struct {
 	title   string
 	opening string // title of its effect on new connections; "": not drawn
 	axis    report.Axis
-	value   func(traffic.Case) int
-	rest    func(traffic.Case) traffic.Case // the case without it
+	key     func(*traffic.Case) *int
 }
 
 var dimensions = []dimension{
 	{"What more connections cost", "What states that are there cost a new connection", report.Axis{Label: "connections", Log: true},
-		func(c traffic.Case) int { return c.Flows }, func(c traffic.Case) traffic.Case { c.Flows = 0; return c }},
-	{"What larger frames cost", "", report.Axis{Label: "size of a frame", Unit: "bytes"},
-		func(c traffic.Case) int { return c.Frame }, func(c traffic.Case) traffic.Case { c.Frame = 0; return c }},
+		func(c *traffic.Case) *int { return &c.Flows }},
+	{"What larger frames cost", "", report.Axis{Label: "size of a frame", Unit: "bytes"}, func(c *traffic.Case) *int { return &c.Frame }},
 	{"What more rules cost a known connection", "What more rules cost a new connection", report.Axis{Label: "further rules", Log: true},
-		func(c traffic.Case) int { return c.Rules }, func(c traffic.Case) traffic.Case { c.Rules = 0; return c }},
+		func(c *traffic.Case) *int { return &c.Rules }},
 	{"What a larger table costs a known connection", "What a larger table costs a new connection", report.Axis{Label: "addresses in a table", Log: true},
-		func(c traffic.Case) int { return c.Tables }, func(c traffic.Case) traffic.Case { c.Tables = 0; return c }},
-	{"What room for more states costs", "", report.Axis{Label: "set limit states", Log: true},
-		func(c traffic.Case) int { return c.Limit }, func(c traffic.Case) traffic.Case { c.Limit = 0; return c }},
-	{"What more cores bring", "", report.Axis{Label: "cores"},
-		func(c traffic.Case) int { return c.Cores }, func(c traffic.Case) traffic.Case { c.Cores = 0; return c }},
+		func(c *traffic.Case) *int { return &c.Tables }},
+	{"What room for more states costs", "", report.Axis{Label: "set limit states", Log: true}, func(c *traffic.Case) *int { return &c.Limit }},
+	{"What more cores bring", "", report.Axis{Label: "cores"}, func(c *traffic.Case) *int { return &c.Cores }},
+}
+
+func (d *dimension) value(c traffic.Case) int { return *d.key(&c) }
+
+// rest returns a case without the key.
+func (d *dimension) rest(c traffic.Case) traffic.Case {
+	*d.key(&c) = 0
+	return c
 }
 
 // curveSection draws rates against each varied key.
@@ -297,13 +301,8 @@ func (r *Report) series(cases []traffic.Case, x func(traffic.Case) int, runs fun
 
 // fixed describes what is the same in all cases of a chart. The chart's axis is left out.
 func (r *Report) fixed(rest traffic.Case) string {
-	var parts []string
-	for _, part := range strings.Split(rest.String(), ", ") {
-		if !strings.HasPrefix(part, "0 ") {
-			parts = append(parts, part)
-		}
-	}
-	return strings.Join(parts, ", ")
+	parts := strings.Split(rest.String(), ", ")
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return strings.HasPrefix(part, "0 ") }), ", ")
 }
 
 // nanos writes whole nanoseconds, or a dash if they were not measured.

@@ -25,12 +25,12 @@ import (
 // benchmark is what all cases share.
 type benchmark struct {
 	options  *Options
-	bed      *testbed.Testbed
+	testbed  *testbed.Testbed
 	report   *Report
 	missing  map[string]string // why a path cannot run on this machine
 	progress *progress.Progress
-	profiler *profiler // for the next run
-	retries  int       // see run
+	sampled  bool // the next run samples its first core
+	retries  int  // see run
 	// disturbed are the shares of lost time in invalid runs that no further attempt
 	// replaced.
 	disturbed []float64
@@ -54,10 +54,10 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	b := &benchmark{options: &o,
 		report: &Report{Command: o.Command, Version: o.Version, Started: time.Now().UTC().Truncate(time.Second), Machine: machine,
 			Rules: map[string]string{"gateway.conf": examples.GatewayConf, "gateway.nft": examples.GatewayNft}}}
-	if b.bed, err = testbed.Open(ctx, testbed.Options{Name: o.Name, Program: o.Program, Offloads: lab.OffloadsOff}); err != nil {
+	if b.testbed, err = testbed.Open(ctx, testbed.Options{Name: o.Name, Program: o.Program, Offloads: lab.OffloadsOff}); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.bed.Close()) }()
+	defer func() { err = errors.Join(err, b.testbed.Close()) }()
 	err = b.measure(ctx)
 	if err != nil && len(b.report.Rows) == 0 {
 		return nil, err
@@ -69,14 +69,14 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 func (b *benchmark) measure(ctx context.Context) (err error) {
 	cases := b.options.Cases()
 	if b.uses(paths.Nft, paths.NftNAT) {
-		b.missing = paths.Missing(ctx, b.bed)
+		b.missing = paths.Missing(ctx, b.testbed)
 	}
 	if b.options.RaiseConntrack && len(b.missing) == 0 && b.uses(paths.Nft, paths.NftNAT) {
 		connections, buckets := 0, 0
 		for _, c := range cases {
 			connections, buckets = max(connections, 2*c.Flows, c.Needed()), max(buckets, 2*c.Flows)
 		}
-		restore, err := b.bed.Conntrack.Raise(b.bed.Folder, connections, buckets)
+		restore, err := b.testbed.Conntrack.Raise(b.testbed.Folder, connections, buckets)
 		if err != nil {
 			return err
 		}
@@ -119,8 +119,8 @@ func (b *benchmark) nothingMeasured() error {
 
 // measureCase measures all paths in one case.
 func (b *benchmark) measureCase(ctx context.Context, c traffic.Case) error {
-	if c.Cores > len(b.bed.Cores) {
-		b.skip("all", &c, fmt.Sprintf("this machine has %s for it", units.Plural(len(b.bed.Cores), "core")))
+	if c.Cores > len(b.testbed.Cores) {
+		b.skip("all", &c, fmt.Sprintf("this machine has %s for it", units.Plural(len(b.testbed.Cores), "core")))
 		b.progress.Drop(b.options.Runs * (len(b.options.Paths) + 1))
 		return nil
 	}
@@ -176,7 +176,7 @@ func (b *benchmark) tooSmall(p *paths.Path, c traffic.Case) string {
 	if p.Name != paths.Nft && p.Name != paths.NftNAT {
 		return ""
 	}
-	limit, err := b.bed.Conntrack.Read()
+	limit, err := b.testbed.Conntrack.Read()
 	if err != nil {
 		return err.Error()
 	}
@@ -242,14 +242,14 @@ func (b *benchmark) runPath(ctx context.Context, c traffic.Case, p *paths.Path, 
 	if err != nil {
 		return res, err
 	}
-	w := &traffic.Setup{Bed: b.bed, Case: c, Effect: p.Effect}
+	w := &traffic.Setup{Testbed: b.testbed, Case: c, Effect: p.Effect}
 	stop, err := f.Start(ctx, w)
 	if err != nil {
 		return res, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	r := &run{setup: w, cores: b.bed.Cores[:c.Cores], others: b.bed.Cores[c.Cores:], seconds: seconds, retries: &b.retries, profile: b.profiler, record: record}
-	if b.options.Split {
+	r := &run{setup: w, cores: b.testbed.Cores[:c.Cores], others: b.testbed.Cores[c.Cores:], seconds: seconds, retries: &b.retries, record: record}
+	if b.options.Split || b.sampled {
 		if r.sampler, err = profile.NewSampler(r.cores[0]); err != nil {
 			return res, err
 		}

@@ -160,7 +160,7 @@ func TestForwardFindsWrongPaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &traffic.Setup{Bed: bed, Case: traffic.Case{Frame: 64, Flows: 50, Family: 4, Protocol: traffic.UDP, Cores: 1, Direction: traffic.OneWay, Sink: traffic.Far}, Effect: p.Effect}
+	w := &traffic.Setup{Testbed: bed, Case: traffic.Case{Frame: 64, Flows: 50, Family: 4, Protocol: traffic.UDP, Cores: 1, Direction: traffic.OneWay, Sink: traffic.Far}, Effect: p.Effect}
 	w.Translates = true
 	stop, err := p.Entries[0].Start(t.Context(), w)
 	if err != nil {

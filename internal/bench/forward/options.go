@@ -37,7 +37,7 @@ type Options struct {
 	// RaiseConntrack raises conntrack's limit for the flows while the benchmark runs.
 	// The limit applies to the whole machine.
 	RaiseConntrack bool
-	// Flame adds one run with perf, which shows where the time goes.
+	// Flame adds one run that is sampled, which shows where the time goes.
 	Flame bool
 	// Command repeats this benchmark, for the report.
 	Command string

@@ -37,7 +37,7 @@ func Rate(ctx context.Context, b *testbed.Testbed, name string, o RateOptions) (
 	if err != nil {
 		return 0, 0, err
 	}
-	w := &traffic.Setup{Bed: b, Effect: p.Effect, Case: traffic.Case{Frame: traffic.LeastFrame, Flows: o.Flows, Family: 4, Protocol: traffic.UDP, Cores: 1, Direction: traffic.OneWay, Sink: traffic.Far}}
+	w := &traffic.Setup{Testbed: b, Effect: p.Effect, Case: traffic.Case{Frame: traffic.LeastFrame, Flows: o.Flows, Family: 4, Protocol: traffic.UDP, Cores: 1, Direction: traffic.OneWay, Sink: traffic.Far}}
 	stop, err := f.Start(ctx, w)
 	if err != nil {
 		return 0, 0, fmt.Errorf("start %s: %w", name, err)

@@ -42,7 +42,6 @@ type run struct {
 	others  []int // the machine's other cores
 	seconds float64
 	retries *int                        // repetitions left, for all runs together
-	profile *profiler                   // nil: no profile
 	sinks   map[bool]*traffic.CountSink // by direction: back or not
 	sampler *profile.Sampler            // on the first core; nil: not sampled
 	record  *sample.Record              // records each stretch of steady traffic; nil: not recorded
@@ -55,7 +54,8 @@ type result struct {
 	disturbed float64 // share of the cores' time that others took
 	elsewhere float64 // share of their time that the other cores were busy
 	stacks    []profile.Stack
-	split     map[string]float64 // ns of a frame by stage; nil: not requested
+	split     map[string]float64 // ns of a frame by stage; nil: not sampled
+	calls     [][]string         // functions of each sample, the outermost first
 }
 
 // measure runs everything on a path that is in place.
@@ -113,11 +113,11 @@ func (r *run) count(ctx context.Context) (res result, err error) {
 		return res, err
 	}
 	defer traffic.CloseAll(gs)
-	if res, err = r.profiled(func() (result, error) { return r.steady(ctx, gs) }); err != nil {
+	if res, err = r.steady(ctx, gs); err != nil {
 		return res, err
 	}
 	if r.sampler != nil {
-		if res.split, err = splitFrame(res); err != nil {
+		if err := res.nameSamples(); err != nil {
 			return res, err
 		}
 	}
@@ -125,18 +125,6 @@ func (r *run) count(ctx context.Context) (res result, err error) {
 		res.newPerS, err = r.connect()
 	}
 	return res, err
-}
-
-// profiled calls do while the profiler, if there is one, samples the core.
-func (r *run) profiled(do func() (result, error)) (res result, err error) {
-	if r.profile == nil {
-		return do()
-	}
-	if err := r.profile.start(r.cores[0]); err != nil {
-		return res, err
-	}
-	defer func() { err = errors.Join(err, r.profile.stop()) }()
-	return do()
 }
 
 // generators loads the generators of the case. With both directions on several cores,

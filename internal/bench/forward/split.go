@@ -6,25 +6,30 @@ import (
 
 	"weir/internal/bench/profile"
 	"weir/internal/bench/traffic"
+	"weir/internal/missing"
 )
 
 // leastSamples is the number of samples in a run below which shares are chance.
 const leastSamples = 50
 
-// splitFrame divides the time of a frame among the stages in proportion to their samples.
-func splitFrame(res result) (map[string]float64, error) {
+// nameSamples divides the time of a frame among the stages in proportion to their
+// samples, and names the functions of each sample.
+func (r *result) nameSamples() error {
 	m, err := profile.NewMap()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if len(res.stacks) < leastSamples {
-		return nil, fmt.Errorf("only %d samples of the core were taken: the kernel's timer does not sample it", len(res.stacks))
+	if len(r.stacks) < leastSamples {
+		return missing.Errorf("only %d samples of the core were taken: the kernel's timer does not sample it", len(r.stacks))
 	}
-	split := map[string]float64{}
-	for stage, n := range m.Split(res.stacks) {
-		split[stage] = 1000 / res.mpps * float64(n) / float64(len(res.stacks))
+	r.split = map[string]float64{}
+	for stage, n := range m.Split(r.stacks) {
+		r.split[stage] = 1000 / r.mpps * float64(n) / float64(len(r.stacks))
 	}
-	return split, nil
+	for _, stack := range r.stacks {
+		r.calls = append(r.calls, m.Functions(stack))
+	}
+	return nil
 }
 
 // runSampled runs the generators and samples the core, if requested.

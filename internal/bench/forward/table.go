@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -13,18 +14,18 @@ import (
 
 // WriteText prints the report for people at a terminal.
 func (r *Report) WriteText(w io.Writer) error {
-	out := &printer{textout.Lines{W: w}}
+	out := &textout.Lines{W: w}
 	out.Line("%s", r.Machine)
 	for _, c := range r.cases() {
 		out.Line("")
 		out.Line("%s", c)
-		out.table(func(t io.Writer) {
-			fmt.Fprintln(t, "  path\thook\t  Mpps\tspread\tns/frame\tnet ns\tnew/s\t")
-			for _, row := range r.rowsOf(c) {
-				fmt.Fprintf(t, "  %s\t%s\t%6.3f\t%5.1f %%\t%8.0f\t%6s\t%s\t\n", row.Path, row.Hook, row.Mpps.Median(),
-					row.Mpps.Spread()*100, row.NS, whole(row.NetNS), count(row.NewPerS))
-			}
-		})
+		t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(t, "  path\thook\t  Mpps\tspread\tns/frame\tnet ns\tnew/s\t")
+		for _, row := range r.rowsOf(c) {
+			fmt.Fprintf(t, "  %s\t%s\t%6.3f\t%5.1f %%\t%8.0f\t%6s\t%s\t\n", row.Path, row.Hook, row.Mpps.Median(),
+				row.Mpps.Spread()*100, row.NS, whole(row.NetNS), count(row.NewPerS))
+		}
+		out.Err = cmp.Or(out.Err, t.Flush())
 		r.writeRatios(out, c)
 	}
 	out.Line("")
@@ -44,7 +45,7 @@ const caveat = "A veth pair flatters XDP: frames move on without a socket buffer
 	"and free. On network cards ratios are smaller. A flowtable, which not every kernel has, would be nftables' best case."
 
 // writeRatios prints what the run proves, which is nothing if its control failed.
-func (r *Report) writeRatios(out *printer, c traffic.Case) {
+func (r *Report) writeRatios(out *textout.Lines, c traffic.Case) {
 	if !r.Control.OK {
 		return
 	}
@@ -101,16 +102,4 @@ func count(v *float64) string {
 		return "–"
 	}
 	return units.Thousands(int(math.Round(*v/1000) * 1000))
-}
-
-// printer also writes tables.
-type printer struct{ textout.Lines }
-
-func (p *printer) table(fill func(io.Writer)) {
-	if p.Err != nil {
-		return
-	}
-	t := tabwriter.NewWriter(p.W, 0, 8, 2, ' ', 0)
-	fill(t)
-	p.Err = t.Flush()
 }

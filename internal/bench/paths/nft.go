@@ -23,13 +23,13 @@ import (
 // known connections: one left by an earlier path would pass without translation.
 func startNft(ctx context.Context, w *traffic.Setup, undo *UndoList) error {
 	undo.Add(func() error {
-		err := runNft(context.WithoutCancel(ctx), w.Bed, "flush ruleset\n")
-		return errors.Join(err, flushConnections(w.Bed))
+		err := runNft(context.WithoutCancel(ctx), w.Testbed, "flush ruleset\n")
+		return errors.Join(err, flushConnections(w.Testbed))
 	})
-	if err := runNft(ctx, w.Bed, nftRules(w.Case)); err != nil {
+	if err := runNft(ctx, w.Testbed, nftRules(w.Case)); err != nil {
 		return err
 	}
-	return flushConnections(w.Bed)
+	return flushConnections(w.Testbed)
 }
 
 // runNft passes a text to nft in the firewall's namespace.

@@ -132,7 +132,7 @@ func (u *UndoList) redirect(w *traffic.Setup, back bool, program string) error {
 		return err
 	}
 	u.Add(objects.Close)
-	return u.attach(w.Bed, w.Door(back), objects.Programs[program])
+	return u.attach(w.Testbed, w.Door(back), objects.Programs[program])
 }
 
 // attach attaches an XDP program to a device.
@@ -166,10 +166,10 @@ func stackEntries(more func(context.Context, *traffic.Setup, *UndoList) error) [
 
 func enterGRO(w *traffic.Setup, undo *UndoList) error {
 	for _, door := range []testbed.Place{testbed.NearDoor, testbed.FarDoor} {
-		if err := w.Bed.Lab.SetGRO(door.Host, door.Device, true); err != nil {
+		if err := w.Testbed.Lab.SetGRO(door.Host, door.Device, true); err != nil {
 			return err
 		}
-		undo.Add(func() error { return w.Bed.Lab.SetGRO(door.Host, door.Device, false) })
+		undo.Add(func() error { return w.Testbed.Lab.SetGRO(door.Host, door.Device, false) })
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func enterPass(w *traffic.Setup, undo *UndoList) error {
 	}
 	undo.Add(objects.Close)
 	for _, door := range []testbed.Place{testbed.NearDoor, testbed.FarDoor} {
-		if err := undo.attach(w.Bed, door, objects.Programs["pass"]); err != nil {
+		if err := undo.attach(w.Testbed, door, objects.Programs["pass"]); err != nil {
 			return err
 		}
 	}
@@ -191,7 +191,7 @@ func enterPass(w *traffic.Setup, undo *UndoList) error {
 // turnOnForwarding turns on the kernel's forwarding.
 func turnOnForwarding(w *traffic.Setup, undo *UndoList) error {
 	set := func(value string) error {
-		return w.Bed.Lab.Do(lab.FW, func() error {
+		return w.Testbed.Lab.Do(lab.FW, func() error {
 			return errors.Join(netif.SetSysctl("net/ipv4/conf/all/forwarding", value),
 				netif.SetSysctl("net/ipv6/conf/all/forwarding", value))
 		})

@@ -28,7 +28,7 @@ func StartForSockets(ctx context.Context, b *testbed.Testbed, name string, o Soc
 		return nil, err
 	}
 	var undo UndoList
-	w := &traffic.Setup{Bed: b, Effect: p.Effect, Case: traffic.Case{Flows: o.States, Family: 4, Protocol: traffic.TCP}}
+	w := &traffic.Setup{Testbed: b, Effect: p.Effect, Case: traffic.Case{Flows: o.States, Family: 4, Protocol: traffic.TCP}}
 	if o.GRO {
 		err = enterGRO(w, &undo)
 	}

@@ -25,16 +25,16 @@ func startTagged(o WeirOptions) func(context.Context, *traffic.Setup) (func() er
 				err = errors.Join(err, undo.Run())
 			}
 		}()
-		undo.Add(w.Bed.AddHosts) // undone last: the devices lose the hosts while others stand in for them
+		undo.Add(w.Testbed.AddHosts) // undone last: the devices lose the hosts while others stand in for them
 		vlans := map[string]uint16{testbed.NearDoor.Device: traffic.NearVLAN, testbed.FarDoor.Device: traffic.FarVLAN}
 		for device := range vlans {
-			back, err := w.Bed.Lab.StandIn(lab.FW, device)
+			back, err := w.Testbed.Lab.StandIn(lab.FW, device)
 			undo.Add(back)
 			if err != nil {
 				return nil, err
 			}
 		}
-		if err := w.Bed.AddHosts(); err != nil {
+		if err := w.Testbed.AddHosts(); err != nil {
 			return nil, err
 		}
 		stop, err := startDaemon(ctx, w, o)
@@ -52,7 +52,7 @@ func startTagged(o WeirOptions) func(context.Context, *traffic.Setup) (func() er
 // enterVLANs makes XDP on the firewall's devices assign tagged frames to the stand-ins.
 func enterVLANs(w *traffic.Setup, vlans map[string]uint16) error {
 	var carried []dataplane.LogicalInterface
-	err := w.Bed.Lab.Do(lab.FW, func() error {
+	err := w.Testbed.Lab.Do(lab.FW, func() error {
 		for device, id := range vlans {
 			own, err := net.InterfaceByName(device)
 			if err != nil {
@@ -70,7 +70,7 @@ func enterVLANs(w *traffic.Setup, vlans map[string]uint16) error {
 		return err
 	}
 	var dir string
-	netns, err := netif.NamespacePath(w.Bed.Firewall())
+	netns, err := netif.NamespacePath(w.Testbed.Firewall())
 	if err == nil {
 		dir, err = dataplane.Folder(netns)
 	}

@@ -47,19 +47,19 @@ func startWeir(o WeirOptions) func(context.Context, *traffic.Setup) (func() erro
 }
 
 func startDaemon(ctx context.Context, w *traffic.Setup, o WeirOptions) (stop func() error, err error) {
-	file := filepath.Join(w.Bed.Folder, testbed.RulesFile)
+	file := filepath.Join(w.Testbed.Folder, testbed.RulesFile)
 	if err := os.WriteFile(file, []byte(weirRules(w.Case)), 0o600); err != nil {
 		return nil, fmt.Errorf("write the rules: %w", err)
 	}
 	// Not bound to ctx, because it is stopped in a way that cleans up.
-	args := []string{"run", "-f", file, "--netns", w.Bed.Firewall(), "--hook", o.Hook}
+	args := []string{"run", "-f", file, "--netns", w.Testbed.Firewall(), "--hook", o.Hook}
 	if o.Prefetch != "" {
 		args = append(args, "--prefetch", o.Prefetch)
 	}
-	cmd := exec.Command(w.Bed.Program, args...)
+	cmd := exec.Command(w.Testbed.Program, args...)
 	var messages bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &messages, &messages
-	d := &daemon{bed: w.Bed, netns: w.Bed.Firewall(), ended: make(chan error, 1), messages: &messages}
+	d := &daemon{testbed: w.Testbed, netns: w.Testbed.Firewall(), ended: make(chan error, 1), messages: &messages}
 	if err := d.start(cmd); err != nil {
 		return nil, fmt.Errorf("start weir: %w", err)
 	}
@@ -80,7 +80,7 @@ func startDaemon(ctx context.Context, w *traffic.Setup, o WeirOptions) (stop fun
 
 // daemon is a running weir.
 type daemon struct {
-	bed      *testbed.Testbed
+	testbed  *testbed.Testbed
 	netns    string
 	process  *os.Process
 	ended    chan error
@@ -97,7 +97,7 @@ func (d *daemon) start(cmd *exec.Cmd) error {
 	d.process = cmd.Process
 	go func() { d.ended <- cmd.Wait() }()
 	note := []byte(strconv.Itoa(cmd.Process.Pid))
-	if err := os.WriteFile(filepath.Join(d.bed.Folder, testbed.PidFile), note, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(d.testbed.Folder, testbed.PidFile), note, 0o600); err != nil {
 		return errors.Join(err, cmd.Process.Kill())
 	}
 	return nil
@@ -106,7 +106,7 @@ func (d *daemon) start(cmd *exec.Cmd) error {
 func (d *daemon) waitUntilLoaded(ctx context.Context) error {
 	deadline := time.After(weirStart)
 	for {
-		if exec.CommandContext(ctx, d.bed.Program, "info", "--netns", d.netns).Run() == nil {
+		if exec.CommandContext(ctx, d.testbed.Program, "info", "--netns", d.netns).Run() == nil {
 			return nil
 		}
 		select {
@@ -152,7 +152,7 @@ func (d *daemon) stop() error {
 	if d.over {
 		return nil
 	}
-	out, err := exec.Command(d.bed.Program, "stop", "--netns", d.netns).CombinedOutput()
+	out, err := exec.Command(d.testbed.Program, "stop", "--netns", d.netns).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("weir stop: %w: %s", err, strings.TrimSpace(string(out)))
 	}

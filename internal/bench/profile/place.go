@@ -130,6 +130,26 @@ func (m *Map) At(address uint64) Place {
 	return Place{Function: m.kernel[i].name}
 }
 
+// OtherWork stands for interrupts and other programs among the functions of a stack.
+const OtherWork = "other work"
+
+// Functions returns the functions of a stack, the outermost first. A BPF program counts as
+// one function.
+func (m *Map) Functions(stack Stack) (names []string) {
+	if m.Stage(stack) == Others {
+		return []string{OtherWork}
+	}
+	for _, address := range slices.Backward(stack) {
+		switch p := m.At(address); {
+		case p.Program != "":
+			names = append(names, "bpf: "+p.Program)
+		case p.Function != "":
+			names = append(names, p.Function)
+		}
+	}
+	return slices.Compact(names)
+}
+
 func (m *Map) function(file string, line int) string {
 	name := ""
 	for _, f := range m.functions[path.Base(file)] {

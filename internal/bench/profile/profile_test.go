@@ -92,6 +92,25 @@ func TestStage(t *testing.T) {
 	}
 }
 
+// A stack is named from the outside in. A program is one function, however many of its
+// lines are in the stack.
+func TestFunctions(t *testing.T) {
+	m := exampleMap(t)
+	for _, c := range []struct {
+		stack Stack
+		want  string
+	}{
+		{Stack{105, 112, 1010, 1310}, "bpf_test_run_xdp_live, veth_poll, bpf: " + fastPrograms[0]},
+		{Stack{1210, 1110, 1010}, "veth_poll, xdp_do_redirect, veth_xdp_xmit"},
+		{Stack{165, 1310}, "bpf_test_run_xdp_live, bpf: generate"},
+		{Stack{1510}, OtherWork},
+	} {
+		if got := strings.Join(m.Functions(c.stack), ", "); got != c.want {
+			t.Errorf("%v: %s, want %s", c.stack, got, c.want)
+		}
+	}
+}
+
 // Every header that the fast path includes belongs to a stage, and every named function
 // exists.
 func TestTables(t *testing.T) {

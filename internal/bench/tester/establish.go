@@ -48,7 +48,7 @@ type Established struct {
 // connections: their frames arrived in both directions, correctly translated, data
 // included. It does not repeat lost frames. A wrong frame is an error.
 func (t *Tester) Establish(ctx context.Context, rate float64) (e Established, err error) {
-	cores := t.bed.Cores[:2]
+	cores := t.testbed.Cores[:2]
 	before, err := cpu.Read(cores)
 	if err != nil {
 		return e, err
@@ -66,7 +66,7 @@ func (t *Tester) Establish(ctx context.Context, rate float64) (e Established, er
 // sendEach sends one frame of each connection at a rate.
 func (t *Tester) sendEach(s traffic.Frame, rate float64, watch func(func() error) error) (err error) {
 	flows := uint32(t.setup.Case.Flows)
-	g, err := traffic.NewPacedGenerator(t.setup, s, t.setup.AllFlows(), t.bed.Cores[0], uint64(flows), traffic.PaceFor(rate, false))
+	g, err := traffic.NewPacedGenerator(t.setup, s, t.setup.AllFlows(), t.testbed.Cores[0], uint64(flows), traffic.PaceFor(rate, false))
 	if err != nil {
 		return err
 	}

@@ -36,12 +36,12 @@ type Options struct {
 // usable core, and the firewall receives on the second. The generator does not wait for
 // the firewall: frames that it cannot take are lost, as on a wire.
 type Tester struct {
-	bed   *testbed.Testbed
-	setup *traffic.Setup
-	undo  paths.UndoList
-	watch func(run func() error) error
-	first bool
-	fresh uint32 // first flow that was not used yet
+	testbed *testbed.Testbed
+	setup   *traffic.Setup
+	undo    paths.UndoList
+	watch   func(run func() error) error
+	first   bool
+	fresh   uint32 // first flow that was not used yet
 }
 
 // Start builds a path. On a machine with one core, the error is a missing capability.
@@ -58,7 +58,7 @@ func Start(ctx context.Context, b *testbed.Testbed, path string, o Options) (*Te
 		return nil, err
 	}
 	o.Case.Cores, o.Case.Direction, o.Case.Sink = 1, traffic.OneWay, traffic.Far
-	t := &Tester{bed: b, setup: &traffic.Setup{Bed: b, Case: o.Case, Effect: p.Effect}, watch: o.Watch, first: o.First}
+	t := &Tester{testbed: b, setup: &traffic.Setup{Testbed: b, Case: o.Case, Effect: p.Effect}, watch: o.Watch, first: o.First}
 	if t.watch == nil {
 		t.watch = unwatched
 	}
@@ -79,10 +79,10 @@ func unwatched(run func() error) error { return run() }
 func (t *Tester) prepare() error {
 	if !t.setup.ToDoor {
 		for _, door := range []testbed.Place{testbed.NearDoor, testbed.FarDoor} {
-			if err := t.setup.Bed.Lab.OwnCore(door.Host, door.Device, t.bed.Cores[1], t.first); err != nil {
+			if err := t.setup.Testbed.Lab.OwnCore(door.Host, door.Device, t.testbed.Cores[1], t.first); err != nil {
 				return err
 			}
-			t.undo.Add(func() error { return t.setup.Bed.Lab.SharedCore(door.Host, door.Device) })
+			t.undo.Add(func() error { return t.setup.Testbed.Lab.SharedCore(door.Host, door.Device) })
 		}
 	}
 	base, err := t.setup.MakeResults()
@@ -195,7 +195,7 @@ func (t *Tester) generatorFor(l Load) (*traffic.Generator, error) {
 	}
 	pace := l.pace()
 	pace.IllegalEvery = l.IllegalEvery
-	g, err := traffic.NewPacedGenerator(t.setup, s, flows, t.bed.Cores[0], limit, pace)
+	g, err := traffic.NewPacedGenerator(t.setup, s, flows, t.testbed.Cores[0], limit, pace)
 	if err == nil {
 		g.First = t.first
 	}
@@ -204,7 +204,7 @@ func (t *Tester) generatorFor(l Load) (*traffic.Generator, error) {
 
 // offer runs the generator and returns how it kept its pace.
 func (t *Tester) offer(g *traffic.Generator, l Load) (o Outcome, err error) {
-	cores := t.bed.Cores[:2]
+	cores := t.testbed.Cores[:2]
 	before, err := cpu.Read(cores)
 	if err != nil {
 		return o, err
@@ -250,7 +250,7 @@ func (t *Tester) send(g *traffic.Generator, frames uint32) (kept float64, err er
 	if !t.first {
 		return 0, g.Run(frames)
 	}
-	release := keepCore(t.bed.Cores[1])
+	release := keepCore(t.testbed.Cores[1])
 	err = g.Run(frames)
 	return release(), err
 }

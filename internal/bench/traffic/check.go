@@ -36,7 +36,7 @@ func newCheckSink(w *Setup, s Frame, turn int) (*checkSink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k, k.attach(w.Bed, w.end(s.back), bpfload.XDP, "check")
+	return k, k.attach(w.Testbed, w.end(s.back), bpfload.XDP, "check")
 }
 
 func newChecker(w *Setup, s Frame, turn int) (*checkSink, error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -32,7 +33,7 @@ func NewCountSink(w *Setup, back bool) (*CountSink, error) {
 	if w.egress() {
 		at, hook, program = w.exit(back), bpfload.Egress, "count_egress"
 	}
-	return k, k.attach(w.Bed, at, hook, program)
+	return k, k.attach(w.Testbed, at, hook, program)
 }
 
 // Reset resets the counters. No frames may be under way.
@@ -129,9 +130,7 @@ func LoadCountObjectsFor(w *Setup, values map[string]any) (*bpfload.Objects, err
 		kind.tag = FarVLAN
 	}
 	all := map[string]any{"ethertype": kind.ethertype(), "protocol": kind.protocol(), "tag_len": uint32(kind.tagLen())}
-	for name, value := range values {
-		all[name] = value
-	}
+	maps.Copy(all, values)
 	objects, err := bpfload.Load([]*bpfload.Spec{object}, bpfload.Options{
 		Entries: map[string]uint32{"counters": cpu.Possible()}, Values: all,
 	})
@@ -144,12 +143,12 @@ func LoadCountObjectsFor(w *Setup, values map[string]any) (*bpfload.Objects, err
 // LoadRedirect loads the programs that redirect frames to the firewall's other device,
 // with the next MAC addresses.
 func LoadRedirect(w *Setup, back bool) (*bpfload.Objects, error) {
-	source, target, err := w.Bed.MACs(w.exit(back), w.end(back))
+	source, target, err := w.Testbed.MACs(w.exit(back), w.end(back))
 	if err != nil {
 		return nil, err
 	}
 	addresses := words(append(slices.Clone(target), source...))
-	leaveBy := uint32(w.Bed.Indexes[w.exit(back)])
+	leaveBy := uint32(w.Testbed.Indexes[w.exit(back)])
 	objects, err := LoadCountObjectsFor(w, map[string]any{
 		"leave_by": leaveBy, "addresses_low": addresses[0], "addresses_high": uint32(addresses[1]),
 	})
@@ -157,7 +156,7 @@ func LoadRedirect(w *Setup, back bool) (*bpfload.Objects, error) {
 		return nil, err
 	}
 	// A device map takes devices from the namespace of the calling thread.
-	err = w.Bed.Lab.Do(lab.FW, func() error { return bpfload.PutDevice(objects.Maps["devices"], 0, leaveBy) })
+	err = w.Testbed.Lab.Do(lab.FW, func() error { return bpfload.PutDevice(objects.Maps["devices"], 0, leaveBy) })
 	if err != nil {
 		return nil, errors.Join(err, objects.Close())
 	}

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"bytes"
 	"encoding/binary"
 	"net"
 	"net/netip"
@@ -187,26 +188,19 @@ func sum16(b []byte) uint32 {
 // compared returns a mask of the header bits that are compared. Bits in which flows
 // differ, and checksums, are not compared.
 func (s *frameSpec) compared() []byte {
-	mask := make([]byte, s.headerLen())
-	for i := range mask {
-		mask[i] = 0xff
-	}
-	clear := func(from, n int) {
-		for i := from; i < from+n; i++ {
-			mask[i] = 0
-		}
-	}
+	mask := bytes.Repeat([]byte{0xff}, s.headerLen())
+	ip, l4 := mask[s.link():], mask[s.l4():]
 	if s.ipv6 {
-		clear(s.link()+20, 4)
-		clear(s.link()+36, 4)
+		clear(ip[20:24])
+		clear(ip[36:40])
 	} else {
-		clear(s.link()+10, 10)
+		clear(ip[10:20])
 	}
-	clear(s.l4(), 4)
+	clear(l4[:4])
 	if s.tcp != nil {
-		clear(s.l4()+16, 2)
+		clear(l4[16:18])
 	} else {
-		clear(s.l4()+6, 2)
+		clear(l4[6:8])
 	}
 	return mask
 }

@@ -34,7 +34,7 @@ func testTestbed(t *testing.T) *testbed.Testbed {
 // testSetup returns a setup with the given effect.
 func testSetup(t *testing.T, b *testbed.Testbed, c Case, e Effect) *Setup {
 	t.Helper()
-	w := &Setup{Bed: b, Case: c, Effect: e}
+	w := &Setup{Testbed: b, Case: c, Effect: e}
 	base, err := w.MakeResults()
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package traffic
 import (
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"weir/internal/fw/bpfload"
@@ -84,14 +85,14 @@ func NewPacedGenerator(w *Setup, s Frame, flows FlowRange, core int, limit uint6
 // Run sends n frames as fast as possible, or fewer if the generator has a limit.
 func (g *Generator) Run(n uint32) error {
 	begin := g.setup.begin(g.Back)
-	return g.setup.Bed.Lab.Do(begin.Host, func() error {
+	return g.setup.Testbed.Lab.Do(begin.Host, func() error {
 		if err := own(g.Core); err != nil {
 			return err
 		}
 		if g.First {
 			lab.GoFirst(0, lab.First)
 		}
-		return bpfload.RunLive(g.objects.Programs["generate"], g.frame, g.setup.Bed.Indexes[begin], n, g.batch)
+		return bpfload.RunLive(g.objects.Programs["generate"], g.frame, g.setup.Testbed.Indexes[begin], n, g.batch)
 	})
 }
 
@@ -120,17 +121,11 @@ func own(core int) error {
 
 // RunAll runs generators at the same time. runs has the number of frames for each.
 func RunAll(gs []*Generator, runs []uint32) error {
-	errs := make(chan error, len(gs))
+	var all errgroup.Group
 	for i, g := range gs {
-		go func() { errs <- g.Run(runs[i]) }()
+		all.Go(func() error { return g.Run(runs[i]) })
 	}
-	var first error
-	for range gs {
-		if err := <-errs; err != nil && first == nil {
-			first = err
-		}
-	}
-	return first
+	return all.Wait()
 }
 
 func flag(b bool) uint8 {

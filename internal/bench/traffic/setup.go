@@ -23,10 +23,10 @@ type Effect struct {
 // Setup is one path in one case: where frames start, where they are seen again, and what
 // has changed by then.
 type Setup struct {
-	Bed  *testbed.Testbed
-	Case Case
+	Testbed *testbed.Testbed
+	Case    Case
 	Effect
-	answers *bpfload.Map // addresses and ports that the far end answers to; see MakeAnswers
+	answers *bpfload.Map // addresses and ports that the far end answers to; see MakeResults
 }
 
 // VLANs of the two wires if frames are tagged.
@@ -93,7 +93,7 @@ func (w *Setup) sources() netip.Addr {
 func (w *Setup) targets() netip.Addr { return testbed.TargetNet.Addr(w.Case.IPv6()) }
 
 // router returns the address that the firewall translates sources to.
-func (w *Setup) router() netip.Addr { return w.Bed.Lab.Addr(lab.FW, "wan0", w.Case.IPv6()) }
+func (w *Setup) router() netip.Addr { return w.Testbed.Lab.Addr(lab.FW, "wan0", w.Case.IPv6()) }
 
 // outside returns the sources' network as the far end sees it.
 func (w *Setup) outside() netip.Addr {
@@ -105,7 +105,7 @@ func (w *Setup) outside() netip.Addr {
 
 // spec describes frames as they are sent.
 func (w *Setup) spec(back bool, seg *segment, length int) (*frameSpec, error) {
-	source, target, err := w.Bed.MACs(w.begin(back), w.Door(back))
+	source, target, err := w.Testbed.MACs(w.begin(back), w.Door(back))
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (w *Setup) arrival(back bool, seg *segment, length int) (*frameSpec, error)
 	if w.ToDoor {
 		from, to, tag = w.begin(back), w.Door(back), w.tag(w.Door(back))
 	}
-	source, target, err := w.Bed.MACs(from, to)
+	source, target, err := w.Testbed.MACs(from, to)
 	if err != nil {
 		return nil, err
 	}

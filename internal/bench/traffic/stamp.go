@@ -32,7 +32,7 @@ func NewStampSink(w *Setup) (*StampSink, error) {
 	if k.sink, k.cores, err = newSink[measureSeen](objects, "arrivals"); err != nil {
 		return nil, err
 	}
-	return k, k.attach(w.Bed, w.end(false), bpfload.XDP, "measure")
+	return k, k.attach(w.Testbed, w.end(false), bpfload.XDP, "measure")
 }
 
 // Settle waits until no more frames arrive.
