@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 
 // newAffinityCommand makes `weir affinity`.
 func newAffinityCommand(env *Env) *cobra.Command {
-	var asJSON bool
 	var from string
 	interval := time.Second
 	c := &cobra.Command{
@@ -27,33 +27,28 @@ revert undoes it.`,
 		Example: `  weir affinity
   weir affinity auto --confirm 60s
   weir affinity --from box.bundle --json`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if interval < leastInterval || interval > longestInterval {
-				return &UsageError{fmt.Errorf("affinity: --interval %s: want %s to %s", interval, leastInterval, longestInterval)}
-			}
-			read := func() (*doctor.Snapshot, error) { return env.snapshot(c.Context(), interval) }
-			if from != "" {
-				read = func() (*doctor.Snapshot, error) {
-					return interruptible(c.Context(), func() (*doctor.Snapshot, error) { return env.readSnapshot(from) })
-				}
-			}
-			s, err := read()
-			if err != nil {
-				return err
-			}
-			a := doctor.Affinities(s)
-			if from != "" && len(a.Cores)+len(a.Queues) == 0 {
-				return &UsageError{fmt.Errorf("%s: %w: it names neither cores nor queues", from, doctor.ErrForeign)}
-			}
-			if asJSON {
-				return env.printJSON(a)
-			}
-			return a.Print(env.Stdout)
-		},
 	}
 	c.Flags().DurationVar(&interval, "interval", interval, "`time` to watch")
 	c.Flags().StringVar(&from, "from", "", "read a `file` of weir doctor --collect instead of this machine; -: standard input")
-	jsonFlag(c, &asJSON)
 	c.AddCommand(newAffinitySetCommand(env), newAffinityAutoCommand(env), newAffinityConfirmCommand(env), newAffinityRevertCommand(env))
-	return c
+	return printing(env, c, func(ctx context.Context, _ []string) (*doctor.Affinity, error) {
+		if interval < leastInterval || interval > longestInterval {
+			return nil, &UsageError{fmt.Errorf("affinity: --interval %s: want %s to %s", interval, leastInterval, longestInterval)}
+		}
+		read := func() (*doctor.Snapshot, error) { return env.snapshot(ctx, interval) }
+		if from != "" {
+			read = func() (*doctor.Snapshot, error) {
+				return interruptible(ctx, func() (*doctor.Snapshot, error) { return env.readSnapshot(from) })
+			}
+		}
+		s, err := read()
+		if err != nil {
+			return nil, err
+		}
+		a := doctor.Affinities(s)
+		if from != "" && len(a.Cores)+len(a.Queues) == 0 {
+			err = &UsageError{fmt.Errorf("%s: %w: it names neither cores nor queues", from, doctor.ErrForeign)}
+		}
+		return a, err
+	}, func(a *doctor.Affinity) error { return a.Print(env.Stdout) })
 }

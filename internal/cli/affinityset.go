@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,15 +98,8 @@ func (e *Env) placeWords(ctx context.Context, p *placing, words []string) error 
 
 func (e *Env) printPlaced(changes []tune.Change) {
 	for i := range changes {
-		fmt.Fprintf(e.Stdout, "%s = %s\n", changes[i].Key, coresOrNone(changes[i].To))
+		fmt.Fprintf(e.Stdout, "%s = %s\n", changes[i].Key, cmp.Or(changes[i].To, "none"))
 	}
-}
-
-func coresOrNone(list string) string {
-	if list == "" {
-		return "none"
-	}
-	return list
 }
 
 // newAffinityAutoCommand makes `weir affinity auto`.
@@ -174,7 +168,7 @@ func (e *Env) printSpread(plan *doctor.Spread, irqs []doctor.IRQ, asJSON bool) e
 		return e.printJSON(plan)
 	}
 	for _, c := range affinity.Changes(slices.Concat(plan.Queues, plan.Places), irqs) {
-		fmt.Fprintf(e.Stdout, "%s: %s → %s: %s\n", c.Key, coresOrNone(c.From), coresOrNone(c.To), c.Why)
+		fmt.Fprintf(e.Stdout, "%s: %s → %s: %s\n", c.Key, cmp.Or(c.From, "none"), cmp.Or(c.To, "none"), c.Why)
 	}
 	if len(plan.Queues) > 0 {
 		fmt.Fprintln(e.Stdout, "the settings of the new queues are planned when these exist")
@@ -230,7 +224,7 @@ threads: then these stay in the journal for another revert, and this one fails.`
 				restored, err := h.Revert(true)
 				restored = slices.DeleteFunc(restored, func(r tune.Restored) bool { return r.Same })
 				for _, r := range restored {
-					r.To = coresOrNone(r.To)
+					r.To = cmp.Or(r.To, "none")
 					env.printRestored(r)
 				}
 				if err == nil && len(restored) == 0 {

@@ -47,7 +47,7 @@ kernel are used, and UDP is always paced.`,
 		Example: `  weir bench client 192.0.2.7 --yes-i-own 192.0.2.7 --key bench.key
   weir bench client localhost --key - --proto udp --rate 10M,100M --frame 64,1518
   weir bench client 192.0.2.7 --yes-i-own 192.0.2.7 --iperf3 --html result.html`,
-		Args: oneHost,
+		Args: exactly(1, "bench client: name one host, on which weir bench server or iperf3 -s runs"),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Host = args[0]
 			check := func() error { return f.apply(env, &o) }
@@ -87,13 +87,6 @@ func (f *clientFlags) add(c *cobra.Command, o *remote.Options) {
 	s.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each case")
 	s.Float64Var(&f.seconds, "seconds", f.seconds, "`seconds` that are counted in each run, rounded up to whole ones")
 	s.StringVar(&f.router, "router", "", "`NAMESPACE|local` in which a router runs; its links, and weir's drops, are shown beside the figures")
-}
-
-func oneHost(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return errors.New("bench client: name one host, on which weir bench server or iperf3 -s runs")
-	}
-	return nil
 }
 
 // apply turns the flags into options. It reads the key last.

@@ -29,7 +29,7 @@ failed. 2: a file is no report, or the two have nothing in common.`,
 		Example: `  weir bench forward --json before.json
   weir bench forward --json after.json
   weir bench compare before.json after.json`,
-		Args: twoReports,
+		Args: exactly(2, "bench compare: name two files that --json of weir bench wrote"),
 		RunE: func(_ *cobra.Command, names []string) error {
 			result, err := compareFiles(names[0], names[1])
 			switch {
@@ -38,11 +38,7 @@ failed. 2: a file is no report, or the two have nothing in common.`,
 			case err != nil:
 				return &UsageError{fmt.Errorf("bench compare: %w", err)}
 			}
-			write := result.WriteText
-			if asJSON {
-				write = result.WriteJSON
-			}
-			if err := write(env.Stdout); err != nil {
+			if err := env.print(asJSON, result, result.WriteText); err != nil {
 				return err
 			}
 			if result.Regressions > 0 {
@@ -53,13 +49,6 @@ failed. 2: a file is no report, or the two have nothing in common.`,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
-}
-
-func twoReports(_ *cobra.Command, args []string) error {
-	if len(args) != 2 {
-		return errors.New("bench compare: name two files that --json of weir bench wrote")
-	}
-	return nil
 }
 
 func compareFiles(first, second string) (*compare.Result, error) {

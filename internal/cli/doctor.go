@@ -273,11 +273,7 @@ func (f *doctorFlags) examine(s *doctor.Snapshot) (*doctor.Report, error) {
 }
 
 func (f *doctorFlags) print(env *Env, r *doctor.Report) (err error) {
-	if f.asJSON {
-		err = env.printJSON(r)
-	} else {
-		err = r.Print(env.Stdout, f.verbose)
-	}
+	err = env.print(f.asJSON, r, func(w io.Writer) error { return r.Print(w, f.verbose) })
 	if status := r.Status(); err == nil && status != exitDone {
 		return &StatusError{status}
 	}

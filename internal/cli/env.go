@@ -61,6 +61,14 @@ func needBPF() error {
 	return bpfload.Need()
 }
 
+// print prints v as JSON, or its text.
+func (e *Env) print(asJSON bool, v any, text func(io.Writer) error) error {
+	if asJSON {
+		return e.printJSON(v)
+	}
+	return text(e.Stdout)
+}
+
 // printJSON prints v. It keeps < and > readable, because rules contain many.
 func (e *Env) printJSON(v any) error {
 	encoder := json.NewEncoder(e.Stdout)

@@ -128,11 +128,7 @@ func newInfoCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = env.printJSON(info)
-			} else {
-				err = info.Print(env.Stdout)
-			}
+			err = env.print(asJSON, info, info.Print)
 			if err == nil && (info.Loaded == nil || info.Loaded.Unloaded) {
 				return ErrSilent
 			}

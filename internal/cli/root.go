@@ -143,6 +143,16 @@ func plain(err error) error {
 	return errors.New(strings.Replace(err.Error(), number.Error(), number.Err.Error(), 1))
 }
 
+// exactly refuses another number of arguments.
+func exactly(n int, refusal string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != n {
+			return errors.New(refusal)
+		}
+		return nil
+	}
+}
+
 func oneFile(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return errors.New("name one rule file")

@@ -209,11 +209,7 @@ func newTuneStatusCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = env.printJSON(s)
-			} else {
-				err = s.WriteText(env.Stdout)
-			}
+			err = env.print(asJSON, s, s.WriteText)
 			if s.Drift > 0 || s.CutOff {
 				return errors.Join(err, ErrSilent)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/signal"
 	"strings"
 	"time"
@@ -260,8 +261,5 @@ func (e *Env) measure(ctx context.Context, host *tune.Host, plan *tune.Plan, f *
 	if err != nil {
 		return fmt.Errorf("tune: %w", err)
 	}
-	if asJSON {
-		return e.printJSON(findings)
-	}
-	return tune.WriteFindings(e.Stdout, findings)
+	return e.print(asJSON, findings, func(w io.Writer) error { return tune.WriteFindings(w, findings) })
 }

@@ -187,10 +187,7 @@ version that weir does not know, all lines are comments.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return env.printJSON(plan)
-			}
-			return plan.WriteText(env.Stdout)
+			return env.print(asJSON, plan, plan.WriteText)
 		},
 	}
 	f.add(c)

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,9 +11,9 @@ import (
 	"time"
 
 	"weir/internal/bench/report"
+	"weir/internal/bench/traffic"
 	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
-	"weir/internal/units"
 )
 
 // Source is the part of a report that can be compared.
@@ -30,20 +31,11 @@ type Source struct {
 
 // row is the result of "weir bench forward" for one path in one case.
 type row struct {
-	Path      string       `json:"path"`
-	Hook      string       `json:"hook"`
-	Frame     int          `json:"frame"`
-	Flows     int          `json:"flows"`
-	Family    int          `json:"family"`
-	Protocol  string       `json:"proto"`
-	Cores     int          `json:"cores"`
-	Direction string       `json:"direction"`
-	Sink      string       `json:"sink"`
-	Rules     int          `json:"rules"`
-	Tables    int          `json:"tables"`
-	Limit     int          `json:"limit"`
-	Mpps      stats.Sample `json:"mpps"`
-	NewPerS   stats.Sample `json:"new_per_s_runs"` // nil if none were opened
+	Path string `json:"path"`
+	Hook string `json:"hook"`
+	traffic.Case
+	Mpps    stats.Sample `json:"mpps"`
+	NewPerS stats.Sample `json:"new_per_s_runs"` // nil if none were opened
 }
 
 // Read reads a report of any subcommand of weir bench.
@@ -85,17 +77,7 @@ func (s *Source) trusted() error {
 func (s *Source) fromRows() []report.Measurement {
 	var all []report.Measurement
 	for _, r := range s.rows {
-		name := fmt.Sprintf("%s at %s, %d bytes, %s flows, IPv%d, %s, %s, %s direction, sink %s", r.Path, r.Hook, r.Frame,
-			units.Thousands(r.Flows), r.Family, r.Protocol, units.Plural(r.Cores, "core"), r.Direction, r.Sink)
-		if r.Rules > 0 {
-			name += ", " + units.Plural(r.Rules, "further rule")
-		}
-		if r.Tables > 0 {
-			name += ", a table of " + units.Plural(r.Tables, "host")
-		}
-		if r.Limit > 0 {
-			name += ", room for " + units.Plural(r.Limit, "state")
-		}
+		name := fmt.Sprintf("%s at %s, %s", r.Path, r.Hook, r.Case)
 		all = append(all, report.Measurement{Name: name, Unit: "Mpps", Better: report.Higher, Runs: r.Mpps})
 		if len(r.NewPerS) > 0 {
 			all = append(all, report.Measurement{Name: name + ": new connections", Unit: "/s", Better: report.Higher, Runs: r.NewPerS})
@@ -117,7 +99,7 @@ func differences(a, b hostinfo.Machine) []string {
 		{"mitigations", answers(a), answers(b)},
 	} {
 		if p.a != p.b {
-			found = append(found, fmt.Sprintf("%s: %s / %s", p.what, orNone(p.a), orNone(p.b)))
+			found = append(found, fmt.Sprintf("%s: %s / %s", p.what, cmp.Or(p.a, "none"), cmp.Or(p.b, "none")))
 		}
 	}
 	return found
@@ -130,11 +112,4 @@ func answers(m hostinfo.Machine) string {
 	}
 	slices.Sort(all)
 	return strings.Join(all, "; ")
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }

@@ -5,13 +5,9 @@ import (
 	"io"
 	"strings"
 
-	"weir/internal/bench/report"
 	"weir/internal/stats"
 	"weir/internal/units"
 )
-
-// WriteJSON writes the result as JSON for programs.
-func (r *Result) WriteJSON(w io.Writer) error { return report.EncodeJSON(w, r) }
 
 // WriteText prints a block in ministat's style for each measurement, and the verdict.
 func (r *Result) WriteText(w io.Writer) error {
