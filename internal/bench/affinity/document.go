@@ -10,19 +10,12 @@ import (
 	"weir/internal/stats"
 )
 
-// Names of measurements, as the report shows them.
-const (
-	Before = "relief: before"
-	Again  = "relief: before, again"
-	After  = "relief: after"
-)
-
 // held is the smallest share of a rate that counts as the rate.
 const held = 0.9
 
 func (r *result) document(o *Options, started time.Time, m hostinfo.Machine) *report.Document {
 	control := stats.NewControl()
-	control.Add(o.Path+" before", r.before.arrived, r.again.arrived)
+	control.Add(o.Path+" before", r.runs[before].arrived, r.runs[again].arrived)
 	r.refuse(&control, o)
 	d := &report.Document{
 		Kind: "affinity", Title: "What weir affinity auto is worth where one core is full", Command: o.Command, Started: started, Machine: m, Control: &control,
@@ -34,18 +27,15 @@ func (r *result) document(o *Options, started time.Time, m hostinfo.Machine) *re
 			fmt.Sprintf("Means of independent runs are compared by Student's or Welch's test at 95 %%. There is no verdict if the generator sent less than %.0f %% of the rate. Generator and router share the cores, so weir affinity auto cannot gain the generator's share.", 100*held),
 		},
 		Notes: []string{"weir doctor, before: " + r.verdict.Sentence, "weir affinity auto: " + r.changes,
-			fmt.Sprintf("The generator's core, before: busy for %.0f %% of the time, all of it for the generator; after, with what the router does there: %.0f %%.", 100*r.before.busy.Median(), 100*r.after.busy.Median())},
+			fmt.Sprintf("The generator's core, before: busy for %.0f %% of the time, all of it for the generator; after, with what the router does there: %.0f %%.", 100*r.runs[before].busy.Median(), 100*r.runs[after].busy.Median())},
 	}
 	table := report.Table{Columns: []report.Column{{Name: "setting", Words: true}, {Name: "offered", Unit: "Mpps"}, {Name: "arrived", Unit: "Mpps"},
 		{Name: "smallest – largest run", Unit: "Mpps"}, {Name: "late bursts", Unit: "%"}, {Name: "programs' time", Unit: "%"}}}
-	for _, one := range []struct {
-		name string
-		runs *runs
-	}{{"before", &r.before}, {"before, again", &r.again}, {"after", &r.after}} {
-		arrived := one.runs.arrived
-		table.Rows = append(table.Rows, []string{one.name, fmt.Sprintf("%.3f", one.runs.offered.Median()/1e6), fmt.Sprintf("%.3f", arrived.Median()/1e6),
-			fmt.Sprintf("%.3f – %.3f", arrived.Min()/1e6, arrived.Max()/1e6), fmt.Sprintf("%.0f", 100*one.runs.late.Median()), fmt.Sprintf("%.0f", 100*one.runs.foreign.Median())})
-		d.Measurements = append(d.Measurements, report.Measurement{Name: "relief: " + one.name, Unit: "frames/s", Better: report.Higher, Runs: arrived})
+	for which, name := range settingNames {
+		one := &r.runs[which]
+		table.Add(false, name, fmt.Sprintf("%.3f", one.offered.Median()/1e6), fmt.Sprintf("%.3f", one.arrived.Median()/1e6),
+			fmt.Sprintf("%.3f – %.3f", one.arrived.Min()/1e6, one.arrived.Max()/1e6), fmt.Sprintf("%.0f", 100*one.late.Median()), fmt.Sprintf("%.0f", 100*one.foreign.Median()))
+		d.Measure(report.Higher, "frames/s", one.arrived, "relief: "+name)
 	}
 	d.Verdicts = []string{r.said()}
 	d.Sections = []report.Section{{Title: "What arrived", Tables: []report.Table{table}}}
@@ -56,12 +46,9 @@ func (r *result) document(o *Options, started time.Time, m hostinfo.Machine) *re
 // nothing to improve.
 func (r *result) refuse(c *stats.Control, o *Options) {
 	want := r.capacity * o.Times
-	for _, one := range []struct {
-		name string
-		runs *runs
-	}{{"before", &r.before}, {"before, again", &r.again}, {"after", &r.after}} {
-		if sent := one.runs.offered.Median(); !(sent >= held*want) {
-			c.Refuse(fmt.Sprintf("%s: the generator sent %.2f of %.2f Mpps: this machine has no room for it", one.name, sent/1e6, want/1e6))
+	for which, name := range settingNames {
+		if sent := r.runs[which].offered.Median(); !(sent >= held*want) {
+			c.Refuse(fmt.Sprintf("%s: the generator sent %.2f of %.2f Mpps: this machine has no room for it", name, sent/1e6, want/1e6))
 		}
 	}
 	if !strings.Contains(r.verdict.Sentence, " full of ") {
@@ -71,12 +58,12 @@ func (r *result) refuse(c *stats.Control, o *Options) {
 
 // said returns the verdict.
 func (r *result) said() string {
-	before, after := r.before.arrived, r.after.arrived
-	c := stats.Compare(before, after)
+	without, with := r.runs[before].arrived, r.runs[after].arrived
+	c := stats.Compare(without, with)
 	said := fmt.Sprintf("After weir affinity auto %.2f times the packets arrive (medians; offered %.2f Mpps, one core carries %.2f).",
-		after.Median()/before.Median(), r.after.offered.Median()/1e6, r.capacity/1e6)
+		with.Median()/without.Median(), r.runs[after].offered.Median()/1e6, r.capacity/1e6)
 	if c.Test != stats.TooFew {
-		said += fmt.Sprintf(" The means differ by %+.1f ± %.1f %% (95 %%, %s, n = %d).", 100*c.Relative, 100*c.RelativeInterval, c.Test, len(after))
+		said += fmt.Sprintf(" The means differ by %+.1f ± %.1f %% (95 %%, %s, n = %d).", 100*c.Relative, 100*c.RelativeInterval, c.Test, len(with))
 	}
 	return said
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"weir/internal/bench/paths"
 	"weir/internal/bench/report"
 	"weir/internal/bench/testbed"
@@ -23,9 +25,9 @@ import (
 	"weir/internal/stats"
 )
 
-// bed is the lab with the path in place. The router receives in threads bound to one
+// bench is the lab with the path in place. The router receives in threads bound to one
 // core, from a generator on another core.
-type bed struct {
+type bench struct {
 	o       *Options
 	testbed *testbed.Testbed
 	tester  *tester.Tester
@@ -33,10 +35,10 @@ type bed struct {
 
 // result is everything that was measured.
 type result struct {
-	capacity             float64 // frames per second that one core carries
-	before, again, after runs
-	verdict              verdict // doctor's verdict before the changes
-	changes              string  // changes of weir affinity auto
+	capacity float64        // frames per second that one core carries
+	runs     [settings]runs // of each setting
+	verdict  verdict        // doctor's verdict before the changes
+	changes  string         // changes of weir affinity auto
 }
 
 // runs are the runs of one setting: frames per second, and what delayed the generator.
@@ -84,7 +86,7 @@ func Run(ctx context.Context, o Options) (d *report.Document, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bed{o: &o}
+	b := &bench{o: &o}
 	b.testbed, err = testbed.Open(ctx, testbed.Options{Offloads: lab.OffloadsOff, Program: o.Program, LowestFirst: true})
 	if err != nil {
 		return nil, err
@@ -105,7 +107,8 @@ func Run(ctx context.Context, o Options) (d *report.Document, err error) {
 	return r.document(&o, started, m), nil
 }
 
-func (b *bed) say(format string, args ...any) {
+// report prints a line for whoever waits.
+func (b *bench) report(format string, args ...any) {
 	if b.o.Progress != nil {
 		fmt.Fprintf(b.o.Progress, format+"\n", args...)
 	}
@@ -114,7 +117,7 @@ func (b *bed) say(format string, args ...any) {
 // flood is a rate that no path of the stack carries, in frames per second.
 const flood float64 = 3e6
 
-func (b *bed) measure(ctx context.Context) (r result, err error) {
+func (b *bench) measure(ctx context.Context) (r result, err error) {
 	if err := b.tester.Open(ctx); err != nil {
 		return r, err
 	}
@@ -124,7 +127,7 @@ func (b *bed) measure(ctx context.Context) (r result, err error) {
 	if err := b.under(ctx, r.capacity, 5, func() error { return b.weir(ctx, &r.verdict, "doctor", "--json", "--interval", "2s") }); err != nil {
 		return r, err
 	}
-	b.say("doctor: %s", r.verdict.Sentence)
+	b.report("doctor: %s", r.verdict.Sentence)
 	return r, b.compare(ctx, &r)
 }
 
@@ -136,9 +139,11 @@ const (
 	settings
 )
 
+var settingNames = [settings]string{"before", "before, again", "after"}
+
 // compare measures the settings in turn, one piece of a run at a time. So a disturbance
 // of some seconds meets all three settings.
-func (b *bed) compare(ctx context.Context, r *result) error {
+func (b *bench) compare(ctx context.Context, r *result) error {
 	pieces := b.pieces()
 	var run [settings]offer
 	for round, which := range stats.Interleave(b.o.Runs*pieces, []int{before, again, after}) {
@@ -150,15 +155,15 @@ func (b *bed) compare(ctx context.Context, r *result) error {
 		if round%pieces < pieces-1 {
 			continue
 		}
-		[]*runs{&r.before, &r.again, &r.after}[which].add(run[which])
-		b.say("run %d, %s: %s", round/pieces+1, []string{"before", "before, again", "after"}[which], run[which])
+		r.runs[which].add(run[which])
+		b.report("run %d, %s: %s", round/pieces+1, settingNames[which], run[which])
 		run[which] = offer{}
 	}
 	return nil
 }
 
 // piece offers the load for one piece of a run.
-func (b *bed) piece(ctx context.Context, r *result, which int) (o offer, err error) {
+func (b *bench) piece(ctx context.Context, r *result, which int) (o offer, err error) {
 	if which == after {
 		defer func() { err = errors.Join(err, b.revert(ctx)) }()
 		if err := b.mend(ctx, r); err != nil {
@@ -170,7 +175,7 @@ func (b *bed) piece(ctx context.Context, r *result, which int) (o offer, err err
 
 // fill finds the capacity of one core. It counts what arrives of a flood, which disturbs
 // the receiver. Then it offers a multiple of what arrived, until no more arrives.
-func (b *bed) fill(ctx context.Context) (capacity float64, err error) {
+func (b *bench) fill(ctx context.Context) (capacity float64, err error) {
 	const enough = 1.03
 	for rate := flood; ; rate = capacity * b.o.Times {
 		var o offer
@@ -181,7 +186,7 @@ func (b *bed) fill(ctx context.Context) (capacity float64, err error) {
 			}
 			o.add(one, b.pieces())
 		}
-		b.say("what one core carries: %s", o)
+		b.report("what one core carries: %s", o)
 		grown := o.arrived > enough*capacity
 		capacity = o.arrived
 		if !grown {
@@ -191,7 +196,7 @@ func (b *bed) fill(ctx context.Context) (capacity float64, err error) {
 }
 
 // mend lets weir affinity auto see the load and make its changes.
-func (b *bed) mend(ctx context.Context, r *result) error {
+func (b *bench) mend(ctx context.Context, r *result) error {
 	var said string
 	err := b.under(ctx, r.capacity, 2, func() error { return b.weir(ctx, &said, "affinity", "auto", "--interval", "500ms") })
 	if r.changes == "" {
@@ -201,7 +206,7 @@ func (b *bed) mend(ctx context.Context, r *result) error {
 }
 
 // revert undoes all changes, even if the benchmark was interrupted.
-func (b *bed) revert(ctx context.Context) error {
+func (b *bench) revert(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), revertTime)
 	defer stop()
 	return b.weir(ctx, nil, "affinity", "revert")
@@ -217,10 +222,10 @@ const beforeRouter = lab.First + 2
 const longestPiece = 0.8
 
 // pieces returns the number of pieces in a run.
-func (b *bed) pieces() int { return int(math.Ceil(b.o.Seconds / longestPiece)) }
+func (b *bench) pieces() int { return int(math.Ceil(b.o.Seconds / longestPiece)) }
 
 // send offers a rate for some seconds, at most [longestPiece].
-func (b *bed) send(ctx context.Context, rate, seconds float64) (offer, error) {
+func (b *bench) send(ctx context.Context, rate, seconds float64) (offer, error) {
 	o, err := b.tester.Send(ctx, tester.Load{Rate: rate, Frames: uint32(rate * seconds), Hold: true})
 	if err != nil {
 		return offer{}, err
@@ -230,28 +235,27 @@ func (b *bed) send(ctx context.Context, rate, seconds float64) (offer, error) {
 
 // under calls do while the router has its load. The load consists of pieces of that many
 // seconds with short gaps between them.
-func (b *bed) under(ctx context.Context, capacity, seconds float64, do func() error) error {
+func (b *bench) under(ctx context.Context, capacity, seconds float64, do func() error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	ended := make(chan error, 1)
-	go func() {
+	var load errgroup.Group
+	load.Go(func() error {
 		for ctx.Err() == nil {
 			if _, err := b.tester.Send(ctx, tester.Load{Rate: capacity * b.o.Times, Frames: uint32(capacity * b.o.Times * seconds), Hold: true}); err != nil && !errors.Is(err, context.Canceled) {
-				ended <- err
-				return
+				return err
 			}
 		}
-		ended <- nil
-	}()
+		return nil
+	})
 	time.Sleep(time.Second / 2) // until the generator's program is loaded
 	err := do()
 	stop()
-	return errors.Join(err, <-ended)
+	return errors.Join(err, load.Wait())
 }
 
 // weir runs a weir command in the router's namespace. into is a pointer to a string, or a
 // value to decode JSON into, or nil.
-func (b *bed) weir(ctx context.Context, into any, args ...string) error {
+func (b *bench) weir(ctx context.Context, into any, args ...string) error {
 	out, said, err := b.run(ctx, args)
 	for range busyTries {
 		if err == nil || !strings.Contains(said, "another weir affinity is at work") {
@@ -287,7 +291,7 @@ func (b *bed) weir(ctx context.Context, into any, args ...string) error {
 // affinities.
 const busyTries = 10
 
-func (b *bed) run(ctx context.Context, args []string) (out []byte, said string, err error) {
+func (b *bench) run(ctx context.Context, args []string) (out []byte, said string, err error) {
 	program := cmp.Or(b.o.Program, "/proc/self/exe")
 	cmd := exec.CommandContext(ctx, program, append([]string{"--netns", b.testbed.Lab.Namespace(lab.FW)}, args...)...)
 	var heard bytes.Buffer

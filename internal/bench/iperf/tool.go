@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"weir/internal/missing"
@@ -21,23 +20,15 @@ func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor)
 func (v Version) Threads() bool { return v.Major > 3 || v.Major == 3 && v.Minor >= 16 }
 
 // versionLine matches the version in "iperf 3.12 (cJSON 1.7.15)" and "3.10.1+".
-var versionLine = regexp.MustCompile(`([0-9]+)\.([0-9]+)`)
+var versionLine = regexp.MustCompile(`[0-9]+\.[0-9]+`)
 
 // ParseVersion reads the version that iperf3 prints.
 func ParseVersion(text string) (Version, error) {
-	m := versionLine.FindStringSubmatch(text)
-	if m == nil {
-		return Version{}, fmt.Errorf("no version of iperf3 in %q", text)
+	var v Version
+	if _, err := fmt.Sscanf(versionLine.FindString(text), "%d.%d", &v.Major, &v.Minor); err != nil {
+		return v, fmt.Errorf("no version of iperf3 in %q: %w", text, err)
 	}
-	major, err := strconv.Atoi(m[1])
-	if err != nil {
-		return Version{}, fmt.Errorf("version of iperf3: %w", err)
-	}
-	minor, err := strconv.Atoi(m[2])
-	if err != nil {
-		return Version{}, fmt.Errorf("version of iperf3: %w", err)
-	}
-	return Version{major, minor}, nil
+	return v, nil
 }
 
 // Tool is the iperf3 of this machine.

@@ -252,14 +252,12 @@ func (r *Report) Document() *report.Document {
 		for k, n := range sizes {
 			row = append(row, fmt.Sprintf("%.3f", c.Seconds[k].Median()))
 			line.Points = append(line.Points, report.Point{X: float64(n), Runs: c.Seconds[k]})
-			d.Measurements = append(d.Measurements, report.Measurement{Name: fmt.Sprintf("language: %s, %d rules", c.Name(), n),
-				Unit: "s", Better: report.Lower, Runs: c.Seconds[k]})
+			d.Measure(report.Lower, "s", c.Seconds[k], fmt.Sprintf("language: %s, %d rules", c.Name(), n))
 		}
 		table.Rows = append(table.Rows, append(row, fmt.Sprintf("%.1f", c.growth()), units.Thousands(c.Bytes)))
 		curves.Series = append(curves.Series, line)
 	}
-	d.Measurements = append(d.Measurements, report.Measurement{Name: fmt.Sprintf("language: a table of %d addresses", tableSize),
-		Unit: "s", Better: report.Lower, Runs: r.Table.Seconds})
+	d.Measure(report.Lower, "s", r.Table.Seconds, fmt.Sprintf("language: a table of %d addresses", tableSize))
 	d.Verdicts = r.verdicts()
 	d.Sections = []report.Section{{Title: "Time and memory",
 		Text: []string{fmt.Sprintf("A table's file of %s addresses: %.3f s, %d bytes in use for an address.",

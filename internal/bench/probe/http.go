@@ -177,10 +177,10 @@ func (c *client) small(ctx context.Context) (time.Duration, error) {
 
 // load holds the connections that carry the load.
 type load struct {
-	test   *Responsiveness
-	trust  *x509.CertPool
-	moved  atomic.Int64
-	failed chan error // first connection that ended early
+	test  *Responsiveness
+	trust *x509.CertPool
+	moved atomic.Int64
+	fail  func(error) // ends the test. Nothing fails once the test has ended.
 
 	mu      sync.Mutex
 	clients []*client
@@ -216,12 +216,7 @@ func (l *load) add(ctx context.Context, n int) error {
 		l.clients = append(l.clients, c)
 		l.mu.Unlock()
 		go func() { // ends with ctx, or with the connection
-			if err := l.move(ctx, c); ctx.Err() == nil {
-				select {
-				case l.failed <- fmt.Errorf("a connection that carried load ended: %w", err):
-				default: // another one failed first
-				}
-			}
+			l.fail(fmt.Errorf("a connection that carried load ended: %w", l.move(ctx, c)))
 		}()
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -15,40 +14,29 @@ const mostProbes = 16
 // prober sends probes while the load runs, in turn on new connections and on loaded ones.
 // It does not wait for earlier probes.
 type prober struct {
-	failed  chan error // first error
-	done    chan struct{}
-	between atomic.Int64 // nanoseconds between two probes
+	ticks *time.Ticker // one for each probe
+	rate  float64      // of the ticks, per second
+	done  chan struct{}
 
 	mu    sync.Mutex
 	times []probeTimes // in the order in which they ended
 }
 
 func startProber(ctx context.Context, l *load) *prober {
-	p := &prober{failed: make(chan error, 1), done: make(chan struct{})}
-	p.setRate(probesPerSecond)
+	p := &prober{ticks: time.NewTicker(time.Second / probesPerSecond), rate: probesPerSecond, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		var under sync.WaitGroup
 		defer under.Wait()
+		defer p.ticks.Stop()
 		room := make(chan struct{}, mostProbes)
-		between := p.between.Load()
-		ticks := time.NewTicker(time.Duration(between))
-		defer ticks.Stop()
 		for i := 0; ; i++ {
 			select {
 			case <-ctx.Done():
 				return
-			case <-ticks.C:
+			case <-p.ticks.C:
 			}
-			if now := p.between.Load(); now != between {
-				between = now
-				ticks.Reset(time.Duration(between))
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case room <- struct{}{}:
-			}
+			room <- struct{}{} // probes end with ctx, too
 			under.Go(func() {
 				p.note(ctx, l, i)
 				<-room
@@ -59,36 +47,24 @@ func startProber(ctx context.Context, l *load) *prober {
 }
 
 // setRate sets the number of probes per second from now on.
-func (p *prober) setRate(perSecond float64) { p.between.Store(int64(float64(time.Second) / perSecond)) }
+func (p *prober) setRate(perSecond float64) {
+	if p.rate != perSecond {
+		p.rate = perSecond
+		p.ticks.Reset(time.Duration(float64(time.Second) / perSecond))
+	}
+}
 
 // note sends a probe and keeps its times.
 func (p *prober) note(ctx context.Context, l *load, turn int) {
 	t, err := l.probe(ctx, turn)
-	if ctx.Err() != nil {
-		return
-	}
 	if err != nil {
-		select {
-		case p.failed <- err:
-		default: // another one failed first
-		}
+		l.fail(err)
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t.at = time.Now()
 	p.times = append(p.times, t)
-}
-
-// wait returns the error that ended the prober, or nil if it was told to end.
-func (p *prober) wait() error {
-	<-p.done
-	select {
-	case err := <-p.failed:
-		return err
-	default:
-		return nil
-	}
 }
 
 // since returns the probes that ended after a moment.

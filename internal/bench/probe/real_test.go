@@ -125,13 +125,15 @@ func TestLoadEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.close()
-	l := &load{test: &r, trust: server.trust, failed: make(chan error, 1)}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	l := &load{test: &r, trust: server.trust, fail: cancel}
 	defer l.close()
-	if err := l.add(t.Context(), 1); err != nil {
+	if err := l.add(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
 	time.AfterFunc(100*time.Millisecond, func() { l.clients[0].close() })
-	if _, err := r.watch(t.Context(), l, &prober{failed: make(chan error, 1)}); err == nil || !strings.Contains(err.Error(), "carried load ended") {
+	if _, err := r.watch(ctx, l, &prober{ticks: time.NewTicker(time.Hour)}); err == nil || !strings.Contains(err.Error(), "carried load ended") {
 		t.Errorf("the load ended early: %v", err)
 	}
 }

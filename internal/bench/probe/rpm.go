@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -88,19 +89,18 @@ func (r *Responsiveness) run(ctx context.Context) (*RPM, error) {
 		return nil, err
 	}
 	defer server.close()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	load := &load{test: r, trust: server.trust, failed: make(chan error, 1)}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	load := &load{test: r, trust: server.trust, fail: cancel}
 	defer load.close()
 	if err := load.add(ctx, initialLoad); err != nil {
 		return nil, err
 	}
 	prober := startProber(ctx, load)
 	found, err := r.watch(ctx, load, prober)
-	cancel()
-	if failed := prober.wait(); err == nil {
-		err = failed
-	}
+	err = cmp.Or(context.Cause(ctx), err)
+	cancel(nil)
+	<-prober.done
 	return found, err
 }
 
@@ -118,11 +118,7 @@ func (r *Responsiveness) watch(ctx context.Context, l *load, p *prober) (*RPM, e
 	for {
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
-		case err := <-p.failed:
-			return nil, err
-		case err := <-l.failed:
-			return nil, err
+			return nil, context.Cause(ctx)
 		case <-ticks.C:
 		}
 		now, bytes := time.Now(), l.bytes()

@@ -3,6 +3,7 @@ package remote
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -119,13 +120,7 @@ func (m *measured) addMeasurements(d *report.Document) {
 
 // cases returns everything measured except the control.
 func (m *measured) cases() []*findings {
-	var all []*findings
-	for _, f := range m.entries {
-		if !f.control {
-			all = append(all, f)
-		}
-	}
-	return all
+	return slices.DeleteFunc(slices.Clone(m.entries), func(f *findings) bool { return f.control })
 }
 
 // throughput returns the section of rates.
@@ -228,10 +223,8 @@ func (f *findings) allRTTs() (all stats.Sample, lost int) {
 // notes returns the caveats.
 func (m *measured) notes() []string {
 	var notes []string
-	seen := map[string]bool{}
 	note := func(text string) {
-		if !seen[text] {
-			seen[text] = true
+		if !slices.Contains(notes, text) {
 			notes = append(notes, text)
 		}
 	}

@@ -19,11 +19,9 @@ func (m *measured) verdicts() []string {
 	}
 	all = append(all, m.oneAgainstMany()...)
 	for _, f := range m.cases() {
-		if text := m.delay(f); text != "" {
-			all = append(all, text)
-		}
+		all = append(all, m.delay(f))
 	}
-	return all
+	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
 
 // verdict describes one case's rate and its limit.

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/vishvananda/netlink"
@@ -11,21 +12,17 @@ import (
 // openLinks opens a netlink socket in the network namespace of a file. "" means the
 // process's own.
 func openLinks(path string) (*netlink.Handle, error) {
-	if path == "" {
-		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-		if err != nil {
-			return nil, fmt.Errorf("open netlink: %w", err)
+	ns := netns.None()
+	if path != "" {
+		var err error
+		if ns, err = netns.GetFromPath(path); err != nil {
+			return nil, fmt.Errorf("open network namespace %s: %w", path, err)
 		}
-		return h, nil
+		defer ns.Close()
 	}
-	ns, err := netns.GetFromPath(path)
-	if err != nil {
-		return nil, fmt.Errorf("open network namespace %s: %w", path, err)
-	}
-	defer ns.Close()
 	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	if err != nil {
-		return nil, fmt.Errorf("open netlink in %s: %w", path, err)
+		return nil, fmt.Errorf("open netlink in %s: %w", cmp.Or(path, "this network namespace"), err)
 	}
 	return h, nil
 }

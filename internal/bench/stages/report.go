@@ -30,12 +30,10 @@ func (s *Report) Document() *report.Document {
 		for _, stage := range profile.Stages {
 			if p.Stages[stage].Max() > 0 {
 				group.Bars = append(group.Bars, report.Bar{Name: stage, Runs: p.Stages[stage], Ours: true})
-				d.Measurements = append(d.Measurements, report.Measurement{Name: "stages: " + name + ": " + stage, Unit: "ns",
-					Better: report.Lower, Runs: p.Stages[stage]})
+				d.Measure(report.Lower, "ns", p.Stages[stage], "stages: "+name+": "+stage)
 			}
 		}
-		d.Measurements = append(d.Measurements, report.Measurement{Name: "stages: " + name + ": all of weir", Unit: "ns",
-			Better: report.Lower, Runs: p.own()})
+		d.Measure(report.Lower, "ns", p.own(), "stages: "+name+": all of weir")
 		groups = append(groups, group)
 	}
 	chart := report.Chart{Title: "What a stage costs", Bars: &report.Bars{Label: "nanoseconds per frame", Unit: "ns", Better: report.Lower, Groups: groups}}
