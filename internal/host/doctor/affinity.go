@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -66,8 +67,7 @@ func Affinities(s *Snapshot) *Affinity {
 	v := newView(s)
 	a := &Affinity{Cores: []CoreWork{}, Queues: []QueuePlace{}, Sessions: []SessionPlace{}, Tunnels: []string{}}
 	var o outcome
-	for i := range v.nics {
-		n := &v.nics[i]
+	for _, n := range v.nics {
 		if n.queueCount() == 0 {
 			o.lacks(v, "interfaces."+n.Name+".rx_queues")
 		}
@@ -110,8 +110,8 @@ func (v *view) placeOf(n *nic, queue int) QueuePlace {
 	if thread := n.thread(queue); thread != nil {
 		p.Thread, p.Allowed, p.Served = true, thread.CPUs, []int{thread.core()}
 	}
-	for i := range n.queues {
-		if q := &n.queues[i]; q.n == queue {
+	for _, q := range n.queues {
+		if q.n == queue {
 			rate := float64(q.packets) / v.Seconds
 			p.Packets, p.Share = &rate, &q.share
 		}
@@ -175,7 +175,7 @@ func (a *Affinity) Print(w io.Writer) error {
 	for i := range a.Cores {
 		c := &a.Cores[i]
 		fmt.Fprintf(t, "cpu%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.CPU, shareOr(c.Busy), shareOr(c.Softirq), numberOr(c.Node),
-			dash(cpulist.Format(c.Siblings)), dash(strings.Join(c.Receives, " ")), dash(strings.Join(c.Spread, " ")), dash(strings.Join(c.Runs, " ")))
+			cmp.Or(cpulist.Format(c.Siblings), "-"), cmp.Or(strings.Join(c.Receives, " "), "-"), cmp.Or(strings.Join(c.Spread, " "), "-"), cmp.Or(strings.Join(c.Runs, " "), "-"))
 	}
 	fmt.Fprintln(t)
 	fmt.Fprintln(t, "QUEUE\tIRQ\tMAY GO TO\tSERVED BY\tPACKETS/S\tSHARE\tRPS\tXPS")
@@ -191,8 +191,8 @@ func (a *Affinity) Print(w io.Writer) error {
 		} else if q.IRQ > 0 {
 			irq = strconv.Itoa(q.IRQ)
 		}
-		fmt.Fprintf(t, "%s:%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", q.Interface, q.Queue, irq, dash(q.Allowed), dash(cpulist.Format(q.Served)),
-			rate, shareOr(q.Share), dash(q.RPS), dash(q.XPS))
+		fmt.Fprintf(t, "%s:%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", q.Interface, q.Queue, irq, cmp.Or(q.Allowed, "-"), cmp.Or(cpulist.Format(q.Served), "-"),
+			rate, shareOr(q.Share), cmp.Or(q.RPS, "-"), cmp.Or(q.XPS, "-"))
 	}
 	a.printSessions(t)
 	if err := t.Flush(); err != nil {
@@ -225,7 +225,7 @@ func (a *Affinity) printSessions(w io.Writer) {
 		if s.Queue != nil {
 			queue = fmt.Sprintf("%s:%d", s.Card, *s.Queue)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Interface, number, dash(s.Over), queue, shareOr(s.Share), dash(cpulist.Format(s.Served)), dash(s.RPS))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Interface, number, cmp.Or(s.Over, "-"), queue, shareOr(s.Share), cmp.Or(cpulist.Format(s.Served), "-"), cmp.Or(s.RPS, "-"))
 	}
 }
 
@@ -241,11 +241,4 @@ func numberOr(n *int) string {
 		return "-"
 	}
 	return strconv.Itoa(*n)
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

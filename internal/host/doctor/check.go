@@ -50,6 +50,14 @@ type Finding struct {
 	relief  bool // a remedy for full cores also solves this
 }
 
+// on names the core that a finding is about, if it is known.
+func (f *Finding) on(c *core) {
+	if c != nil {
+		f.core = c.ID
+		f.Evidence = append(f.Evidence, c.line())
+	}
+}
+
 // Remedy is one way to solve the problem.
 type Remedy struct {
 	Command string `json:"command,omitempty"` // what root types; "": no command does it
@@ -99,8 +107,8 @@ var (
 // eachNIC runs a check of every device that is up.
 func eachNIC(check func(*view, *nic, *outcome)) func(*view) outcome {
 	return func(v *view) (o outcome) {
-		for i := range v.nics {
-			check(v, &v.nics[i], &o)
+		for _, n := range v.nics {
+			check(v, n, &o)
 		}
 		return o
 	}

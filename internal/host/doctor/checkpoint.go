@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"weir/internal/host/cpulist"
@@ -154,10 +155,8 @@ func (r *splitReader) queue(irq, cpu, queue string) error {
 }
 
 func (r *splitReader) interfaceOf(name string) *Interface {
-	for i := range r.s.Interfaces {
-		if r.s.Interfaces[i].Name == name {
-			return &r.s.Interfaces[i]
-		}
+	if i := slices.IndexFunc(r.s.Interfaces, func(n Interface) bool { return n.Name == name }); i >= 0 {
+		return &r.s.Interfaces[i]
 	}
 	r.s.Interfaces = append(r.s.Interfaces, Interface{Name: name, Kind: "physical", Up: true})
 	return &r.s.Interfaces[len(r.s.Interfaces)-1]

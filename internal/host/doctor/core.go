@@ -42,8 +42,7 @@ func (v *view) program(c *core) bool {
 
 // busyShare returns the mean share of the cores' time that packets have to wait for.
 func (v *view) busyShare() (mean float64) {
-	for i := range v.cores {
-		c := &v.cores[i]
+	for _, c := range v.cores {
 		if v.program(c) {
 			mean += c.network() + c.steal
 			continue
@@ -72,17 +71,22 @@ func oneCoreFull(v *view) (o outcome) {
 		Says:   fmt.Sprintf("%s %s full of %s; %s", cpuNames(filled), beVerb(len(filled)), packetWork(filled), v.room(filled)),
 		Expect: "the box forwards more packets per second, because more cores take part",
 	}
-	for _, c := range filled {
-		f.Evidence = append(f.Evidence, c.line())
-		if line := v.watched(c); line != "" {
-			f.Evidence = append(f.Evidence, line)
-		}
-	}
+	v.showCores(&f, filled)
 	mean, _, count := v.others(filled)
 	f.Evidence = append(f.Evidence, fmt.Sprintf("the other %s: %s busy on average", plural(count, "core"), percent(mean)))
 	f.relief = true
 	o.add(f)
 	return o
+}
+
+// showCores adds how cores spent their time, and what the kernel counted on them.
+func (v *view) showCores(f *Finding, cores []*core) {
+	for _, c := range cores {
+		f.Evidence = append(f.Evidence, c.line())
+		if line := v.watched(c); line != "" {
+			f.Evidence = append(f.Evidence, line)
+		}
+	}
 }
 
 // packetWork names the packet work that fills the cores.
@@ -110,9 +114,9 @@ func (v *view) room(filled []*core) string {
 // isStolen reports whether the hypervisor takes most of the time that the cores lack.
 func (v *view) isStolen() bool {
 	var stolen, taken float64
-	for i := range v.cores {
-		stolen += v.cores[i].steal
-		taken += v.cores[i].busy
+	for _, c := range v.cores {
+		stolen += c.steal
+		taken += c.busy
 	}
 	return stolen > taken/2
 }
@@ -127,12 +131,7 @@ func allCoresFull(v *view) (o outcome) {
 		Says:   fmt.Sprintf("packets fill the box: its %s are busy for %s of their time, and no core has room", plural(len(v.cores), "core"), percent(v.meanBusy())),
 		Expect: "cheaper packets or more cores; settings alone give a full core 10 to 20 % more at most",
 	}
-	for i := range v.cores {
-		f.Evidence = append(f.Evidence, v.cores[i].line())
-		if line := v.watched(&v.cores[i]); line != "" {
-			f.Evidence = append(f.Evidence, line)
-		}
-	}
+	v.showCores(&f, v.cores)
 	if len(v.cores) == 1 {
 		f.Says = fmt.Sprintf("packets fill the box: its only core is busy for %s of its time", percent(v.meanBusy()))
 	}
@@ -148,8 +147,7 @@ func allCoresFull(v *view) (o outcome) {
 var cheaper = Remedy{Command: "weir interfaces", Text: "check that packets are handled at XDP: it costs a fraction of what the stack costs"}
 
 func programs(v *view) (o outcome) {
-	for i := range v.cores {
-		c := &v.cores[i]
+	for _, c := range v.cores {
 		if c.busy < full || c.forwards() || c.steal > c.user+c.system {
 			continue
 		}
@@ -201,10 +199,10 @@ func (v *view) tunnels() (names []string) {
 // servedBy names the queues that come to a core and carry packets, and how many the
 // busiest of them does.
 func (v *view) servedBy(id int) (names []string, busiest uint64) {
-	for i := range v.nics {
-		for _, q := range v.nics[i].active() {
+	for _, n := range v.nics {
+		for _, q := range n.active() {
 			if slices.Contains(q.cores, id) {
-				names = append(names, fmt.Sprintf("queue %d of %s", q.n, v.nics[i].Name))
+				names = append(names, place{n, q}.String())
 				busiest = max(busiest, q.packets)
 			}
 		}
@@ -222,8 +220,8 @@ const (
 
 func stolen(v *view) (o outcome) {
 	by := map[Severity][]*core{}
-	for i := range v.cores {
-		switch c := &v.cores[i]; {
+	for _, c := range v.cores {
+		switch {
 		case c.steal < hardlyAny:
 		case c.steal >= muchSteal && c.busy >= full:
 			by[Critical] = append(by[Critical], c)
@@ -267,8 +265,7 @@ var allowances = []struct{ counter, of string }{
 
 func allowed(v *view) (o outcome) {
 	counts := false
-	for i := range v.nics {
-		n := &v.nics[i]
+	for _, n := range v.nics {
 		for _, a := range allowances {
 			exceeded, known := v.statistic(n.Name, func(key string) bool { return key == a.counter })
 			counts = counts || known

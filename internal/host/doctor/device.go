@@ -49,8 +49,7 @@ func largeReceive(v *view) (o outcome) {
 		o.absent = "the box does not forward"
 		return o
 	}
-	for i := range v.nics {
-		n := &v.nics[i]
+	for _, n := range v.nics {
 		if n.Features == nil {
 			o.lacks(v, "interfaces."+n.Name+".features")
 			continue
@@ -116,7 +115,7 @@ func (n *nic) hosted(o *outcome) bool {
 
 func slowLink(v *view, n *nic, o *outcome) {
 	f := Finding{Severity: Warning, Subject: n.Name, core: -1,
-		Evidence: []string{fmt.Sprintf("%s: %s Mbit/s, %s duplex, the port's fastest is %s Mbit/s", n.Name, units.Thousands(n.Mbit), orNone(n.Duplex), units.Thousands(n.MaxMbit))},
+		Evidence: []string{fmt.Sprintf("%s: %s Mbit/s, %s duplex, the port's fastest is %s Mbit/s", n.Name, units.Thousands(n.Mbit), cmp.Or(n.Duplex, "none"), units.Thousands(n.MaxMbit))},
 		Expect:   "the link's full rate",
 	}
 	switch {
@@ -149,17 +148,14 @@ const half = 0.5
 const linkFull = 0.94
 
 func aggregation(v *view) (o outcome) {
-	groups := 0
+	o.absent = "no link aggregation group is up"
 	for i := range v.Interfaces {
 		b := &v.Interfaces[i]
 		if b.Bond == nil || !b.Up {
 			continue
 		}
-		groups++
+		o.absent = ""
 		v.members(&o, b)
-	}
-	if groups == 0 {
-		o.absent = "no link aggregation group is up"
 	}
 	return o
 }
@@ -193,7 +189,7 @@ func (v *view) members(o *outcome, b *Interface) {
 	f := Finding{
 		Severity: Critical, Subject: b.Name, core: -1, weight: most,
 		Says:     fmt.Sprintf("%s, one of %d members of %s, is full while the others have room: a flow never uses more than one member", fullest.Name, count, b.Name),
-		Evidence: []string{strings.Join(lines, ", "), fmt.Sprintf("%s: mode %s, hash %s", b.Name, b.Bond.Mode, orNone(b.Bond.Hash))},
+		Evidence: []string{strings.Join(lines, ", "), fmt.Sprintf("%s: mode %s, hash %s", b.Name, b.Bond.Mode, cmp.Or(b.Bond.Hash, "none"))},
 		Expect:   "several flows use several members; one flow stays at one member's rate",
 	}
 	switch {
@@ -245,8 +241,8 @@ func slot(v *view, n *nic, o *outcome) {
 }
 
 func hooks(v *view) (o outcome) {
-	for i := range v.nics {
-		if n := &v.nics[i]; n.XDP == "generic" {
+	for _, n := range v.nics {
+		if n.XDP == "generic" {
 			o.add(Finding{
 				Severity: Warning, Subject: n.Name, core: -1,
 				Says:     fmt.Sprintf("an XDP program runs on %s in generic mode, after the allocation that XDP is meant to avoid", n.Name),
@@ -266,7 +262,7 @@ func hooks(v *view) (o outcome) {
 		}
 		o.add(Finding{
 			Severity: min(v.severe(v.load(n)), Warning), Subject: n.Name, core: -1,
-			Says:     fmt.Sprintf("weir handles packets of %s at %s, not at XDP: %s", n.Name, orNone(w.Hook), orNone(w.Why)),
+			Says:     fmt.Sprintf("weir handles packets of %s at %s, not at XDP: %s", n.Name, cmp.Or(w.Hook, "none"), cmp.Or(w.Why, "none")),
 			Evidence: []string{"weir interfaces: " + n.Name + " " + w.Hook + ": " + w.Why},
 			Remedies: []Remedy{{Command: "weir interfaces", Text: "the column WHY says what to change: MTU, queues, LRO, a foreign program, or the driver"}},
 			Expect:   "packets of established connections cost a fraction of what they cost in the stack",

@@ -102,14 +102,13 @@ func (v *view) receivedBy(c *core) (packets uint64) {
 // queuesServedBy names the queues whose interrupts come to this core only, whether or not they
 // are counted.
 func (v *view) queuesServedBy(id int) (names []string) {
-	for i := range v.nics {
-		n := &v.nics[i]
+	for _, n := range v.nics {
 		if n.counted && n.link.RxPackets == 0 {
 			continue
 		}
 		for _, q := range v.placed(n) {
 			if slices.Equal(q.cores, []int{id}) {
-				names = append(names, place{n, &q}.String())
+				names = append(names, place{n, q}.String())
 			}
 		}
 	}

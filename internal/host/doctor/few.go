@@ -11,8 +11,7 @@ import (
 // cores are full all the same. Only the stack can spread the packets further.
 func tooFewQueues(v *view) (o outcome) {
 	filled := v.spreadable()
-	for i := range v.nics {
-		n := &v.nics[i]
+	for _, n := range v.nics {
 		v.fullTargets(&o, n, filled)
 		if n.queueCount() == 0 || len(n.queues) == 0 && n.counted && n.link.RxPackets > 0 {
 			o.lacks(v, "statistics."+n.Name)
@@ -22,7 +21,7 @@ func tooFewQueues(v *view) (o outcome) {
 		if q == nil && n.virtual && n.queueCount() == 1 {
 			v.fewVirtual(&o, n)
 		}
-		if q == nil || n.maxQueues() > n.queueCount() || q.share*float64(len(n.queues)) >= unequal && len(n.queues) > 1 {
+		if q == nil || n.maxQueues() > n.queueCount() || n.isUneven(q) {
 			continue
 		}
 		if v.carriesPPP(n.Name) {
@@ -72,8 +71,7 @@ func (n *nic) fills(cores []*core) (most *queue) {
 			return nil
 		}
 	}
-	for i := range n.queues {
-		q := &n.queues[i]
+	for _, q := range n.queues {
 		served := q.burden >= burdensome && slices.ContainsFunc(cores, func(c *core) bool { return c.ID == q.cores[0] })
 		if served && (most == nil || q.packets > most.packets) {
 			most = q
@@ -103,8 +101,8 @@ func (v *view) few(n *nic, q *queue) Finding {
 		Expect:   "flows spread over more cores, at the cost of handing packets over; packets that weir handles at XDP stay on the core that receives them",
 		because:  fmt.Sprintf("%s %s %s", n.Name, verb, has),
 	}
-	for i := range n.queues {
-		f.Remedies = append(f.Remedies, v.spread(n, &n.queues[i])...)
+	for _, q := range n.queues {
+		f.Remedies = append(f.Remedies, v.spread(n, q)...)
 	}
 	return f
 }

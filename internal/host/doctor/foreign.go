@@ -138,7 +138,7 @@ func (v *view) workerCores() int {
 
 func (v *view) splitTable(jobs map[int][]string) (rows []string) {
 	for _, c := range v.CPUs {
-		rows = append(rows, fmt.Sprintf("cpu%d: %s", c.ID, orNone(strings.Join(slices.Concat(jobs[c.ID], v.workersOn(c.ID)), ", "))))
+		rows = append(rows, fmt.Sprintf("cpu%d: %s", c.ID, cmp.Or(strings.Join(slices.Concat(jobs[c.ID], v.workersOn(c.ID)), ", "), "none")))
 	}
 	return rows
 }
@@ -257,7 +257,7 @@ func (v *view) slowPath(o *outcome, family, redirect string) {
 	o.add(Finding{
 		Severity: Warning, core: -1,
 		Says:     fmt.Sprintf("%s packets are forwarded by the slow path, because redirects are sent", family),
-		Evidence: []string{fmt.Sprintf("%s = %s, FreeBSD %s", redirect, v.Sysctls[redirect], orNone(v.Host.Kernel))},
+		Evidence: []string{fmt.Sprintf("%s = %s, FreeBSD %s", redirect, v.Sysctls[redirect], cmp.Or(v.Host.Kernel, "none"))},
 		Remedies: []Remedy{{Command: "sysctl " + redirect + "=0", Text: "tryforward then takes them; redirects are useless on a network with one router"}},
 		Expect:   "more packets per second, unless the packet filter costs more; measure",
 	})
@@ -276,7 +276,7 @@ func netisr(v *view) (o outcome) {
 	o.add(Finding{
 		Severity: Warning, core: -1, weight: float64(drops),
 		Says:     fmt.Sprintf("the input queue of IPv4 has dropped %s since the start", plural(drops, "packet")),
-		Evidence: []string{fmt.Sprintf("net.inet.ip.intr_queue_drops = %d, net.inet.ip.intr_queue_maxlen = %d, net.isr.dispatch = %s", drops, length, orNone(v.Sysctls["net.isr.dispatch"]))},
+		Evidence: []string{fmt.Sprintf("net.inet.ip.intr_queue_drops = %d, net.inet.ip.intr_queue_maxlen = %d, net.isr.dispatch = %s", drops, length, cmp.Or(v.Sysctls["net.isr.dispatch"], "none"))},
 		Remedies: []Remedy{{Command: "sysctl net.inet.ip.intr_queue_maxlen=3000", Text: "make it hold longer bursts, if cores have room while it drops; PPPoE with net.isr.dispatch=deferred uses it most"}},
 		Expect:   "the counter no longer grows",
 	})

@@ -128,12 +128,12 @@ func listNAT(chain string) string {
 // advertisements only with accept_ra = 2 (ip-sysctl.rst). Otherwise a default route
 // learned from them expires.
 func advertisements(v *view) (o outcome) {
-	learnt := 0
+	o.absent = "no default route was learned from router advertisements"
 	for _, r := range v.Routes {
 		if r.Origin != "ra" {
 			continue
 		}
-		learnt++
+		o.absent = ""
 		key := "net.ipv6.conf." + sysctlName(r.Interface) + "."
 		accept, known := v.number(key + "accept_ra")
 		forwards, knows := v.number(key + "forwarding")
@@ -151,9 +151,6 @@ func advertisements(v *view) (o outcome) {
 			Remedies: []Remedy{{Command: fmt.Sprintf("sysctl -w %saccept_ra=2", key), Text: "accept them although it forwards"}},
 			Expect:   "IPv6 keeps working after the advertised lifetime (30 minutes by default)",
 		})
-	}
-	if learnt == 0 {
-		o.absent = "no default route was learned from router advertisements"
 	}
 	return o
 }

@@ -23,8 +23,7 @@ const seen = 1e-6
 // damaged checks for frames that were damaged on receive or send, and for links that went
 // down.
 func damaged(v *view) (o outcome) {
-	for i := range v.nics {
-		n := &v.nics[i]
+	for _, n := range v.nics {
 		if !n.counted {
 			o.lacks(v, "links."+n.Name)
 			continue

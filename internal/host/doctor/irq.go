@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,8 +22,7 @@ func (p place) String() string { return fmt.Sprintf("queue %d of %s", p.queue.n,
 // notes cards whose interrupts are unknown as missing.
 func (v *view) places(o *outcome) map[int][]place {
 	by := map[int][]place{}
-	for i := range v.nics {
-		n := &v.nics[i]
+	for _, n := range v.nics {
 		active := n.active()
 		if len(n.queues) == 0 && n.counted && n.link.RxPackets > 0 {
 			o.lacks(v, "statistics."+n.Name)
@@ -126,8 +126,7 @@ func serves(ids []int) string {
 // idleCores returns idle cores that have no queue, and whose hyper-thread has none
 // either.
 func (v *view) idleCores(by map[int][]place) (ids []int) {
-	for i := range v.cores {
-		c := &v.cores[i]
+	for _, c := range v.cores {
 		taken := len(by[c.ID]) > 0 || c.busy >= working || c.Isolated
 		for _, s := range c.Siblings {
 			taken = taken || len(by[s]) > 0 || s < c.ID && slices.Contains(ids, s)
@@ -165,12 +164,11 @@ func remoteNode(v *view) (o outcome) {
 		o.lacks(v, "cpus.node")
 		return o
 	}
-	if distinct(values(nodes)) < 2 {
+	if distinct(slices.Collect(maps.Values(nodes))) < 2 {
 		o.absent = "the machine has one NUMA node"
 		return o
 	}
-	for i := range v.nics {
-		n := &v.nics[i]
+	for _, n := range v.nics {
 		if n.Node == nil {
 			o.lacks(v, "interfaces."+n.Name+".node")
 			continue
@@ -182,20 +180,12 @@ func remoteNode(v *view) (o outcome) {
 	return o
 }
 
-func values(m map[int]int) (all []int) {
-	for _, k := range sortedKeys(m) {
-		all = append(all, m[k])
-	}
-	return all
-}
-
 // remote weighs queues by their packets, or evenly if none arrived.
 func (v *view) remote(o *outcome, n *nic, nodes map[int]int) {
 	var far, sum float64
 	var lines []string
 	queues := v.placed(n)
-	for i := range queues {
-		q := &queues[i]
+	for _, q := range queues {
 		weight := q.share
 		if n.link.RxPackets == 0 || len(n.queues) == 0 {
 			weight = 1
@@ -228,13 +218,11 @@ func (v *view) remote(o *outcome, n *nic, nodes map[int]int) {
 		f.Severity = max(Warning, v.severe(v.load(n)))
 	}
 	if c := v.load(n); c != nil {
-		f.core = c.ID
-		f.Evidence = append(f.Evidence, c.line())
+		f.on(c)
 		f.because = fmt.Sprintf("%s of the packets of %s cross from node %d", percent(share), n.Name, *n.Node)
 	}
 	near := v.cpusFor(n)
-	for i := range queues {
-		q := &queues[i]
+	for i, q := range queues {
 		if node, known := q.node(nodes); len(near) > 0 && known && node != *n.Node {
 			f.Remedies = append(f.Remedies, move(place{n, q}, near[i%len(near)]))
 		}
@@ -244,9 +232,9 @@ func (v *view) remote(o *outcome, n *nic, nodes map[int]int) {
 
 // works reports whether packets take more than a little time of a core that serves, or
 // may serve, one of these queues.
-func (v *view) works(queues []queue) bool {
-	for i := range queues {
-		for _, id := range queues[i].where() {
+func (v *view) works(queues []*queue) bool {
+	for _, q := range queues {
+		for _, id := range q.where() {
 			if c := v.core(id); c != nil && c.network() >= quiet {
 				return true
 			}
@@ -257,16 +245,16 @@ func (v *view) works(queues []queue) bool {
 
 // placed returns a card's queues with what is known of their cores, also if the driver
 // does not count by queue.
-func (v *view) placed(n *nic) []queue {
+func (v *view) placed(n *nic) (all []*queue) {
 	if len(n.queues) > 0 {
 		return n.queues
 	}
-	all := make([]queue, n.queueCount())
-	for i := range all {
-		all[i].n = i
+	for i := range n.queueCount() {
+		q := &queue{n: i}
 		if irq := v.irqOf(n.Interface, i); irq != nil {
-			all[i].irq, all[i].allowed, all[i].cores = irq.Number, irq.allowed(), v.served(irq)
+			q.irq, q.allowed, q.cores = irq.Number, irq.allowed(), v.served(irq)
 		}
+		all = append(all, q)
 	}
 	return all
 }
@@ -308,8 +296,7 @@ func siblings(v *view) (o outcome) {
 	by := v.places(&o)
 	free := v.idleCores(by)
 	given := map[int]int{}
-	for i := range v.cores {
-		c := &v.cores[i]
+	for _, c := range v.cores {
 		for _, s := range c.Siblings {
 			other := v.core(s)
 			if s <= c.ID || other == nil || len(by[c.ID]) == 0 || len(by[s]) == 0 || len(free) == 0 {

@@ -12,12 +12,7 @@ var lockFree = map[string]bool{"mq": true, "mqprio": true, "taprio": true, "noqu
 // rootLock looks for cards with several send queues behind one queueing discipline. Every
 // core that sends takes its lock for each packet.
 func rootLock(v *view) (o outcome) {
-	if !v.sampled || v.After.Qdiscs == nil || v.Before.Qdiscs == nil {
-		o.lacks(v, "qdiscs")
-		return o
-	}
-	for i := range v.nics {
-		n := &v.nics[i]
+	for _, n := range v.nics {
 		if n.TxQueues == 0 {
 			o.lacks(v, "interfaces."+n.Name+".tx_queues")
 			continue
@@ -66,8 +61,7 @@ func symmetry(v *view) (o outcome) {
 		return o
 	}
 	var crooked []string
-	for i := range v.nics {
-		n := &v.nics[i]
+	for _, n := range v.nics {
 		switch {
 		case n.queueCount() < 2 || n.counted && n.link.RxPackets == 0:
 		case n.RSS == nil || n.RSS.Symmetric == nil:

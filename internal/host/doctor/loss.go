@@ -15,7 +15,7 @@ func lossChecks() []Check {
 		{ID: "FC-1", Title: "pause frames stop a link", Reads: []string{"statistics", "interfaces.pause"}, Worst: Warning, needs: []need{(*view).noCards}, run: eachNIC(pauses)},
 		{ID: "ERR-1", Title: "frames are damaged, or a link flaps", Reads: []string{"links", "statistics"}, Worst: Critical, needs: []need{(*view).noCards}, run: damaged},
 		{ID: "QDISC-1", Title: "a queue without shaping drops packets", Reads: []string{"qdiscs"}, Worst: Warning, needs: []need{noQdiscs}, run: eachNIC(tailDrops)},
-		{ID: "LOCK-1", Title: "several send queues share one queueing discipline", Reads: []string{"qdiscs", "interfaces.tx_queues"}, Worst: Warning, needs: []need{(*view).noNICs}, run: rootLock},
+		{ID: "LOCK-1", Title: "several send queues share one queueing discipline", Reads: []string{"qdiscs", "interfaces.tx_queues"}, Worst: Warning, needs: []need{(*view).noNICs, noQdiscs}, run: rootLock},
 		{ID: "PATH-1", Title: "packets exceed the MTU", Reads: []string{"snmp", "interfaces.mtu"}, Worst: Warning, needs: []need{noSNMP}, run: tooBig},
 		{ID: "XDP-2", Title: "XDP loses frames that it redirects", Reads: []string{"statistics"}, Worst: Critical, needs: []need{(*view).noNICs}, run: eachNIC(redirectErrors)},
 	}
@@ -166,8 +166,7 @@ func backlog(v *view) (o outcome) {
 		o.lacks(v, "softnet")
 		return o
 	}
-	for i := range v.cores {
-		c := &v.cores[i]
+	for _, c := range v.cores {
 		if c.dropped == 0 {
 			continue
 		}

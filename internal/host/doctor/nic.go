@@ -14,8 +14,8 @@ type nic struct {
 	*Interface
 	link    Link
 	counted bool
-	virtual bool    // a veth: no bus, no speed, no interrupts
-	queues  []queue // receive queues, in order; nil: unknown
+	virtual bool     // a veth: no bus, no speed, no interrupts
+	queues  []*queue // receive queues, in order; nil: unknown
 	// estimate says how the queues' packets are known if the driver does not count
 	// them.
 	estimate string
@@ -33,8 +33,8 @@ type queue struct {
 	thread  bool    // a thread receives, whatever core gets the interrupt
 }
 
-func newNIC(v *view, i *Interface) nic {
-	n := nic{Interface: i, virtual: i.Kind != "physical"}
+func newNIC(v *view, i *Interface) *nic {
+	n := &nic{Interface: i, virtual: i.Kind != "physical"}
 	if n.virtual {
 		apart := *i
 		apart.Mbit, apart.MaxMbit = 0, 0 // a veth's speed is made up
@@ -54,7 +54,7 @@ func newNIC(v *view, i *Interface) nic {
 		sum += p
 	}
 	for _, id := range slices.Sorted(maps.Keys(packets)) {
-		q := queue{n: id, packets: packets[id]}
+		q := &queue{n: id, packets: packets[id]}
 		if sum > 0 {
 			q.share = float64(q.packets) / float64(sum)
 		}
@@ -108,10 +108,8 @@ func (v *view) queuePackets(i *Interface) map[int]uint64 {
 
 // thread returns the thread that receives from a queue; nil: softirq does.
 func (i *Interface) thread(queue int) *Thread {
-	for _, r := range i.NAPI {
-		if r.Queue == queue {
-			return r.Thread
-		}
+	if k := slices.IndexFunc(i.NAPI, func(r NAPI) bool { return r.Queue == queue }); k >= 0 {
+		return i.NAPI[k].Thread
 	}
 	return nil
 }
@@ -220,8 +218,8 @@ func (irq *IRQ) allowed() []int {
 // active returns the queues with enough packets to be worth a core.
 func (n *nic) active() []*queue {
 	var all []*queue
-	for i := range n.queues {
-		if q := &n.queues[i]; q.share*float64(len(n.queues)) >= 0.25 && q.packets > 0 {
+	for _, q := range n.queues {
+		if q.share*float64(len(n.queues)) >= 0.25 && q.packets > 0 {
 			all = append(all, q)
 		}
 	}
@@ -231,8 +229,8 @@ func (n *nic) active() []*queue {
 // largest returns the queue with the most packets; nil if none has any.
 func (n *nic) largest() *queue {
 	var most *queue
-	for i := range n.queues {
-		if q := &n.queues[i]; q.packets > 0 && (most == nil || q.packets > most.packets) {
+	for _, q := range n.queues {
+		if q.packets > 0 && (most == nil || q.packets > most.packets) {
 			most = q
 		}
 	}
@@ -247,9 +245,9 @@ const burdensome = 0.25
 func (v *view) setShares() {
 	sum := map[int]uint64{}
 	each := func(do func(q *queue, core int)) {
-		for i := range v.nics {
-			for k := range v.nics[i].queues {
-				if q := &v.nics[i].queues[k]; len(q.cores) > 0 && q.packets > 0 {
+		for _, n := range v.nics {
+			for _, q := range n.queues {
+				if len(q.cores) > 0 && q.packets > 0 {
 					do(q, q.cores[0])
 				}
 			}
@@ -272,16 +270,23 @@ func (v *view) grade(n *nic, q *queue) (*core, Severity) {
 	return nil, Notice
 }
 
+// received returns the packets that all devices received.
+func (v *view) received() (sum uint64) {
+	for _, n := range v.nics {
+		sum += n.link.RxPackets
+	}
+	return sum
+}
+
 // part returns a card's share of all received packets.
 func (v *view) part(n *nic) float64 {
-	var sum uint64
-	for i := range v.nics {
-		sum += v.nics[i].link.RxPackets
-	}
-	if sum == 0 {
-		return 0
-	}
-	return float64(n.link.RxPackets) / float64(sum)
+	return float64(n.link.RxPackets) / float64(max(v.received(), 1))
+}
+
+// isUneven reports whether a queue carries so much more than an even share of a card's
+// packets that spreading is worthwhile.
+func (n *nic) isUneven(q *queue) bool {
+	return q != nil && len(n.queues) > 1 && q.share*float64(len(n.queues)) >= unequal
 }
 
 // loaded returns the core that spends a good part of its time on a queue; nil if there is
@@ -296,8 +301,8 @@ func (v *view) loaded(q *queue) *core {
 // load returns the busiest core that spends a good part of its time on the device.
 func (v *view) load(n *nic) *core {
 	var most *core
-	for i := range n.queues {
-		if c := v.loaded(&n.queues[i]); c != nil && (most == nil || c.busy > most.busy) {
+	for _, q := range n.queues {
+		if c := v.loaded(q); c != nil && (most == nil || c.busy > most.busy) {
 			most = c
 		}
 	}

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,8 +32,7 @@ func governor(v *view) (o outcome) {
 	}
 	known := 0
 	var slow, pinned []*core
-	for i := range v.cores {
-		c := &v.cores[i]
+	for _, c := range v.cores {
 		if c.Governor == "" && c.MaxMHz == 0 {
 			continue
 		}
@@ -49,18 +49,13 @@ func governor(v *view) (o outcome) {
 		}
 	}
 	if known == 0 {
-		if v.Host.Hypervisor {
-			o.absent = "a virtual machine: its host decides"
-			return o
-		}
-		o.lacks(v, "cpus.governor")
-		return o
+		return v.upToHost("cpus.governor")
 	}
 	remedy := Remedy{Command: "cpupower frequency-set -g performance", Text: "keep cores at their speed"}
 	if len(pinned) > 0 {
 		o.add(Finding{
 			Severity: Warning, Subject: cpuNames(pinned), core: -1,
-			Says:     fmt.Sprintf("%s %s busy at the lowest clock: governor powersave of %s", cpuNames(pinned), beVerb(len(pinned)), orNone(pinned[0].Scaling)),
+			Says:     fmt.Sprintf("%s %s busy at the lowest clock: governor powersave of %s", cpuNames(pinned), beVerb(len(pinned)), cmp.Or(pinned[0].Scaling, "none")),
 			Evidence: clocks(pinned), Remedies: []Remedy{remedy}, Expect: "the packet rate rises with the clock",
 		})
 	}
@@ -71,28 +66,33 @@ func governor(v *view) (o outcome) {
 		}
 		o.add(Finding{
 			Severity: grade, Subject: cpuNames(slow), core: -1,
-			Says:     fmt.Sprintf("%s %s busy, and at less than %s of the fastest clock (governor %s)", cpuNames(slow), beVerb(len(slow)), percent(slowClock), orNone(slow[0].Governor)),
+			Says:     fmt.Sprintf("%s %s busy, and at less than %s of the fastest clock (governor %s)", cpuNames(slow), beVerb(len(slow)), percent(slowClock), cmp.Or(slow[0].Governor, "none")),
 			Evidence: clocks(slow), Remedies: []Remedy{remedy}, Expect: "the packet rate rises with the clock",
 		})
 	}
 	return o
 }
 
+// upToHost notes an input that a virtual machine does not have, and that others lack.
+func (v *view) upToHost(what string) (o outcome) {
+	if v.Host.Hypervisor {
+		o.absent = "a virtual machine: only its host knows"
+	} else {
+		o.lacks(v, what)
+	}
+	return o
+}
+
 func clocks(cores []*core) (lines []string) {
 	for _, c := range cores {
-		lines = append(lines, fmt.Sprintf("%s: %d of %d MHz, governor %s, driver %s, %s busy", c.name(), c.MHz, c.MaxMHz, orNone(c.Governor), orNone(c.Scaling), percent(c.busy)))
+		lines = append(lines, fmt.Sprintf("%s: %d of %d MHz, governor %s, driver %s, %s busy", c.name(), c.MHz, c.MaxMHz, cmp.Or(c.Governor, "none"), cmp.Or(c.Scaling, "none"), percent(c.busy)))
 	}
 	return lines
 }
 
 func sleeps(v *view) (o outcome) {
 	if v.Host.IdleStates == nil {
-		if v.Host.Hypervisor {
-			o.absent = "a virtual machine: its host decides"
-			return o
-		}
-		o.lacks(v, "host.idle_states")
-		return o
+		return v.upToHost("host.idle_states")
 	}
 	s := v.deepest()
 	if s == nil || s.ExitUsec < 100 {
@@ -110,12 +110,7 @@ func sleeps(v *view) (o outcome) {
 
 func throttled(v *view) (o outcome) {
 	if !v.sampled || v.After.Throttle == nil || v.Before.Throttle == nil {
-		if v.Host.Hypervisor {
-			o.absent = "a virtual machine: only its host knows"
-			return o
-		}
-		o.lacks(v, "throttle")
-		return o
+		return v.upToHost("throttle")
 	}
 	for _, id := range sortedKeys(v.After.Throttle) {
 		n := Grown(v.After.Throttle[id], v.Before.Throttle[id])

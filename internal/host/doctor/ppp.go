@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,14 +13,14 @@ import (
 // frames, and hashes nothing in it. RPS reads the packet inside (flow_dissector.c,
 // ETH_P_PPP_SES).
 func pppoe(v *view) (o outcome) {
-	sessions := 0
+	o.absent = "no PPP session is up"
 	over := map[*nic][]string{}
 	for i := range v.Interfaces {
 		ppp := &v.Interfaces[i]
 		if ppp.Kind != "ppp" || !ppp.Up {
 			continue
 		}
-		sessions++
+		o.absent = ""
 		if ppp.Parent == "" {
 			o.lacks(v, "interfaces."+ppp.Name+".parent")
 			continue
@@ -28,13 +29,10 @@ func pppoe(v *view) (o outcome) {
 			over[n] = append(over[n], ppp.Name)
 		}
 	}
-	for i := range v.nics {
-		if n := &v.nics[i]; over[n] != nil {
+	for _, n := range v.nics {
+		if over[n] != nil {
 			v.pppoeOn(&o, over[n], n)
 		}
-	}
-	if sessions == 0 {
-		o.absent = "no PPP session is up"
 	}
 	return o
 }
@@ -70,15 +68,12 @@ func (v *view) pppoeOn(o *outcome, ppp []string, n *nic) {
 		Severity: grade, Subject: n.Name, core: -1, weight: q.share,
 		Says: fmt.Sprintf("%s %s on %s: queue %d carries %s of the packets, because the card cannot look into the stream",
 			join(ppp), is, n.Name, q.n, percent(q.share)),
-		Evidence: []string{v.queueLine(n), fmt.Sprintf("RPS of queue %d of %s: %s", q.n, n.Name, orNone(v.rps(n, q.n)))},
+		Evidence: []string{v.queueLine(n), fmt.Sprintf("RPS of queue %d of %s: %s", q.n, n.Name, cmp.Or(v.rps(n, q.n), "none"))},
 		Remedies: v.spread(n, q),
 		Expect:   fmt.Sprintf("the flows inside the session spread over %d cores; one flow stays on one", len(cpus)),
 		because:  fmt.Sprintf("queue %d of %s carries %s of the packets; %s (%s)", q.n, n.Name, percent(q.share), they, join(ppp)),
 	}
-	if c != nil {
-		f.core = c.ID
-		f.Evidence = append(f.Evidence, c.line())
-	}
+	f.on(c)
 	o.add(f)
 }
 
@@ -98,20 +93,8 @@ func (v *view) rps(n *nic, queue int) string {
 	return ""
 }
 
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
-}
-
 func (v *view) nic(name string) *nic {
-	for i := range v.nics {
-		if v.nics[i].Name == name {
-			return &v.nics[i]
-		}
-	}
-	return nil
+	return find(v.nics, func(n *nic) bool { return n.Name == name })
 }
 
 // bottom returns the device at the bottom of a stack of VLANs.
@@ -130,22 +113,19 @@ func (v *view) bottom(name string) string {
 // queue has one tasklet (drivers/net/ifb.c), so it runs on one core, whatever the cards
 // do. ifb0 and ifb1, as the module creates them, have one queue.
 func ifb(v *view) (o outcome) {
-	devices := 0
+	o.absent = "no intermediate device (ifb) is up"
 	for i := range v.Interfaces {
 		d := &v.Interfaces[i]
 		if d.Kind != "ifb" || !d.Up {
 			continue
 		}
-		devices++
+		o.absent = ""
 		switch {
 		case d.TxQueues == 0:
 			o.lacks(v, "interfaces."+d.Name+".tx_queues")
 		case d.TxQueues == 1 && len(v.CPUs) > 1:
 			v.narrow(&o, d)
 		}
-	}
-	if devices == 0 {
-		o.absent = "no intermediate device (ifb) is up"
 	}
 	return o
 }
@@ -162,10 +142,7 @@ func (v *view) narrow(o *outcome, d *Interface) {
 		o.lacks(v, "links."+d.Name)
 		return
 	}
-	var received uint64
-	for i := range v.nics {
-		received += v.nics[i].link.RxPackets
-	}
+	received := v.received()
 	passed := max(l.RxPackets, l.TxPackets)
 	for _, q := range v.qdiscsOf(d.Name) {
 		passed = max(passed, q.Packets)
@@ -199,10 +176,7 @@ func (v *view) narrow(o *outcome, d *Interface) {
 	if share >= 0.5 { // otherwise a card's queue is the likelier cause
 		f.because = fmt.Sprintf("%s has one queue, and %s of the received packets pass it", d.Name, percent(share))
 	}
-	if c != nil {
-		f.core = c.ID
-		f.Evidence = append(f.Evidence, c.line())
-	}
+	f.on(c)
 	for _, q := range v.qdiscsOf(d.Name) {
 		f.Evidence = append(f.Evidence, q.line(v.Seconds))
 	}

@@ -82,7 +82,7 @@ func imbalance(v *view, n *nic, o *outcome) {
 		return
 	}
 	q := n.largest()
-	if q == nil || len(n.queues) < 2 || q.share*float64(len(n.queues)) < unequal {
+	if !n.isUneven(q) {
 		return
 	}
 	if c := v.loaded(q); q.packets >= few && (c == nil && len(q.cores) == 0 || c != nil && c.network() >= quiet) {
@@ -136,9 +136,8 @@ func (v *view) unbalanced(n *nic, q *queue) Finding {
 func (v *view) heavy(n *nic, most *queue) []*queue {
 	all := []*queue{most}
 	filled := v.fullCores()
-	for i := range n.queues {
-		q := &n.queues[i]
-		if q != most && q.share*float64(len(n.queues)) >= unequal && slices.Contains(filled, v.loaded(q)) {
+	for _, q := range n.queues {
+		if q != most && n.isUneven(q) && slices.Contains(filled, v.loaded(q)) {
 			all = append(all, q)
 		}
 	}
@@ -187,7 +186,7 @@ func (v *view) queueLine(n *nic) string {
 	shown := slices.Clone(n.queues)
 	more := ""
 	if len(shown) > listed {
-		slices.SortStableFunc(shown, func(a, b queue) int { return cmp.Compare(b.packets, a.packets) })
+		slices.SortStableFunc(shown, func(a, b *queue) int { return cmp.Compare(b.packets, a.packets) })
 		var rest uint64
 		for _, q := range shown[listed/2:] {
 			rest += q.packets
@@ -197,8 +196,7 @@ func (v *view) queueLine(n *nic) string {
 		shown = shown[:listed/2]
 	}
 	parts := make([]string, len(shown))
-	for i := range shown {
-		q := &shown[i]
+	for i, q := range shown {
 		parts[i] = fmt.Sprintf("queue %d %s/s", q.n, units.Short(float64(q.packets)/v.Seconds))
 		if len(q.cores) > 0 {
 			parts[i] += " on cpu" + cpulist.Format(q.cores)
@@ -220,8 +218,7 @@ func unusedQueues(v *view) (o outcome) {
 		o.lacks(v, "cpus")
 		return o
 	}
-	for i := range v.nics {
-		n := &v.nics[i]
+	for _, n := range v.nics {
 		if n.Channels == nil {
 			if n.Driver != "" || n.Driver == "" && n.RxQueues != 1 {
 				o.lacks(v, "interfaces."+n.Name+".channels")
@@ -242,8 +239,7 @@ func unusedQueues(v *view) (o outcome) {
 func (v *view) queuesFor(n *nic) int {
 	near := v.cpusFor(n)
 	ports := 0
-	for i := range v.nics {
-		other := &v.nics[i]
+	for _, other := range v.nics {
 		shares := slices.ContainsFunc(v.cpusFor(other), func(id int) bool { return slices.Contains(near, id) })
 		if shares && (!other.counted || other.link.RxPackets > 0) {
 			ports++
@@ -259,7 +255,7 @@ func (v *view) unused(n *nic, now, want int) Finding {
 	if c == nil {
 		_, grade = v.grade(n, q)
 	}
-	if now > 1 && q != nil && len(n.queues) > 1 && q.share*float64(len(n.queues)) >= unequal {
+	if now > 1 && n.isUneven(q) {
 		grade = Notice // one queue is too full, and more queues would not change that (RSS-1)
 	}
 	f := Finding{
@@ -275,10 +271,7 @@ func (v *view) unused(n *nic, now, want int) Finding {
 	if len(n.queues) > 0 {
 		f.Evidence = append(f.Evidence, v.queueLine(n))
 	}
-	if c != nil {
-		f.core = c.ID
-		f.Evidence = append(f.Evidence, c.line())
-	}
+	f.on(c)
 	f.because = fmt.Sprintf("%s receives on %s of the %d that it has", n.Name, plural(now, "queue"), n.maxQueues())
 	return f
 }
@@ -309,7 +302,7 @@ func udpHash(v *view, n *nic, o *outcome) {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("%s hash of %s: %s", n.Name, proto, n.RSS.Hash[proto]))
 		f.Remedies = append(f.Remedies, Remedy{Command: fmt.Sprintf("ethtool -N %s rx-flow-hash %s sdfn", n.Name, proto), Text: "include ports in the hash"})
 	}
-	if q := n.largest(); q != nil && len(n.queues) > 1 && q.share*float64(len(n.queues)) >= unequal {
+	if q := n.largest(); n.isUneven(q) {
 		f.Severity = min(v.severe(v.loaded(q)), Warning)
 	}
 	o.add(f)

@@ -133,5 +133,5 @@ func (v *view) routed() (names []string) {
 
 // hasPort reports whether a card is a port of a bridge or bond.
 func (v *view) hasPort(master string) bool {
-	return slices.ContainsFunc(v.nics, func(n nic) bool { return n.Master == master })
+	return slices.ContainsFunc(v.nics, func(n *nic) bool { return n.Master == master })
 }

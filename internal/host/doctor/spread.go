@@ -50,12 +50,12 @@ type Spread struct {
 func PlanSpread(s *Snapshot, keepQueues bool) *Spread {
 	v := newView(s)
 	p := &Spread{Queues: []Placement{}, Places: []Placement{}, keepsQueues: keepQueues}
-	for i := range v.nics {
-		v.useQueues(p, &v.nics[i])
+	for _, n := range v.nics {
+		v.useQueues(p, n)
 	}
 	moved := v.placeQueues(p)
-	for i := range v.nics {
-		if n := &v.nics[i]; !p.changesQueues(n) {
+	for _, n := range v.nics {
+		if !p.changesQueues(n) {
 			v.placeFlows(p, n, moved)
 			v.placeSending(p, n)
 		}
@@ -154,10 +154,9 @@ func (v *view) isFixed(p *Spread, n *nic) bool {
 // scheduler spreads threads that are not bound.
 func (v *view) seats() (all []seat) {
 	var packets uint64
-	for i := range v.nics {
-		n := &v.nics[i]
+	for _, n := range v.nics {
 		for _, q := range v.placed(n) {
-			s := seat{nic: n, queue: &q, kind: KindIRQ, core: -1, weight: float64(q.packets)}
+			s := seat{nic: n, queue: q, kind: KindIRQ, core: -1, weight: float64(q.packets)}
 			packets += q.packets
 			thread := n.thread(q.n)
 			switch {
@@ -266,7 +265,7 @@ func (v *view) placeFlows(p *Spread, n *nic, moved moves) {
 // concerned; nil: all.
 func (v *view) narrowed(p *Spread, n *nic, cores int, moved bool) (why string, only *queue) {
 	q := n.largest()
-	uneven := q != nil && q.packets >= few && len(n.queues) > 1 && q.share*float64(len(n.queues)) >= unequal
+	uneven := n.isUneven(q) && q.packets >= few
 	switch {
 	case v.carriesPPP(n.Name):
 		if uneven {
@@ -297,12 +296,7 @@ func (v *view) placeRPS(p *Spread, n *nic, q *queue, cpus []int, why string) {
 
 // queueOf returns a receive queue, also if nothing was counted for it.
 func (v *view) queueOf(n *nic, number int) *queue {
-	for i := range n.queues {
-		if n.queues[i].n == number {
-			return &n.queues[i]
-		}
-	}
-	return &queue{n: number}
+	return cmp.Or(find(n.queues, func(q *queue) bool { return q.n == number }), &queue{n: number})
 }
 
 // placeSending gives each send queue its cores (XPS) if nobody has done so. Otherwise the

@@ -136,10 +136,7 @@ func conntrack(v *view) (o outcome) {
 // translation, had entered the same connection first (insert_failed in
 // __nf_conntrack_confirm). They happen however much room the table has.
 func (v *view) clashes(o *outcome, failed uint64) {
-	var received uint64
-	for i := range v.nics {
-		received += v.nics[i].link.RxPackets
-	}
+	received := v.received()
 	share := float64(failed) / float64(max(failed, received))
 	if failed < fewLost || received == 0 || share < seen {
 		return

@@ -141,10 +141,10 @@ func (v *view) notes() (notes []string) {
 	if v.Cost != nil && v.Seconds > 0 {
 		notes = append(notes, fmt.Sprintf("reading this took %s of one core over %s", percent(v.Cost.CPUSeconds/v.Seconds), seconds(v.Seconds)))
 	}
-	for i := range v.nics {
-		if share, _, known := v.nics[i].used(v.Seconds); known && share > impossible {
+	for _, n := range v.nics {
+		if share, _, known := n.used(v.Seconds); known && share > impossible {
 			notes = append(notes, fmt.Sprintf("%s counted %s of what a link of its speed (%s Mbit/s) carries: its load is not checked",
-				v.nics[i].Name, percent(share), units.Thousands(v.nics[i].Mbit)))
+				n.Name, percent(share), units.Thousands(n.Mbit)))
 		}
 	}
 	switch w := v.Watched; {
@@ -235,9 +235,9 @@ func (r *Report) shared(v *view, one *Finding) *Finding {
 	if !slices.Contains([]string{"RSS-2", "RPS-1"}, one.Check) {
 		return one
 	}
-	for i := range v.nics {
-		for k := range v.nics[i].queues {
-			if q := &v.nics[i].queues[k]; len(q.cores) > 0 && q.cores[0] == one.core && q.burden >= mostly {
+	for _, n := range v.nics {
+		for _, q := range n.queues {
+			if len(q.cores) > 0 && q.cores[0] == one.core && q.burden >= mostly {
 				return one
 			}
 		}
@@ -257,13 +257,10 @@ func (v *view) atLink() bool {
 	if share < linkFull || !v.carries(n, sends) {
 		return false
 	}
-	for i := range v.cores {
-		if v.cores[i].dropped > 0 {
-			return false
-		}
+	if slices.ContainsFunc(v.cores, func(c *core) bool { return c.dropped > 0 }) {
+		return false
 	}
-	for i := range v.nics {
-		n := &v.nics[i]
+	for _, n := range v.nics {
 		if lost, _ := v.lost(n); lost >= fewLost {
 			return false
 		}
@@ -277,10 +274,8 @@ func (v *view) atLink() bool {
 func (v *view) carries(n *nic, sends bool) bool {
 	filled := v.fullCores()
 	var all, own float64
-	for i := range v.nics {
-		m := &v.nics[i]
-		for k := range m.queues {
-			q := &m.queues[k]
+	for _, m := range v.nics {
+		for _, q := range m.queues {
 			if len(q.cores) == 0 || !slices.Contains(filled, v.core(q.cores[0])) {
 				continue
 			}
@@ -322,8 +317,8 @@ func (v *view) linkLine() string {
 func (v *view) packetShare() string {
 	filled := v.spreadable()
 	var sum, here uint64
-	for i := range v.cores {
-		sum += v.receivedBy(&v.cores[i])
+	for _, c := range v.cores {
+		sum += v.receivedBy(c)
 	}
 	for _, c := range filled {
 		here += v.receivedBy(c)
@@ -419,9 +414,9 @@ func (r *Report) blind(needed []string) (ids []string) {
 
 // fullest returns the device whose link is fullest in one direction.
 func (v *view) fullest() (most *nic, share float64, sends bool) {
-	for i := range v.nics {
-		if s, tx, ok := v.nics[i].wire(v.Seconds); ok && s > share {
-			most, share, sends = &v.nics[i], s, tx
+	for _, n := range v.nics {
+		if s, tx, ok := n.wire(v.Seconds); ok && s > share {
+			most, share, sends = n, s, tx
 		}
 	}
 	return most, share, sends
@@ -450,8 +445,8 @@ func (v *view) idle() bool {
 
 // busiestCore returns the core that spends the most time on packets.
 func (v *view) busiestCore() (most *core) {
-	for i := range v.cores {
-		if c := &v.cores[i]; most == nil || c.network() > most.network() {
+	for _, c := range v.cores {
+		if most == nil || c.network() > most.network() {
 			most = c
 		}
 	}
@@ -468,8 +463,8 @@ func (v *view) busiest() string {
 		parts = append(parts, fmt.Sprintf("the fullest link, %s, is %s used", n.Name, percent(share)))
 	}
 	var programs, kernel []*core
-	for i := range v.cores {
-		switch c := &v.cores[i]; {
+	for _, c := range v.cores {
+		switch {
 		case c.busy < full || c.forwards():
 		case c.inKernel():
 			kernel = append(kernel, c)

@@ -12,10 +12,10 @@ import (
 type view struct {
 	*Snapshot
 	sampled bool // there are two samples, and the time between them is known
-	cores   []core
+	cores   []*core
 	// nics are the physical devices that are up. In a network namespace without any,
 	// they are the veths that connect it.
-	nics []nic
+	nics []*nic
 }
 
 // core is how one core spent the time between the samples, in shares of it.
@@ -76,9 +76,9 @@ func (v *view) bookThreads() {
 		v.bookEach()
 		return
 	}
-	threaded := slices.ContainsFunc(v.nics, func(n nic) bool { return n.Threaded != nil && *n.Threaded && n.link.RxPackets > 0 })
-	for i := range v.cores {
-		if c := &v.cores[i]; threaded && c.inKernel() {
+	threaded := slices.ContainsFunc(v.nics, func(n *nic) bool { return n.Threaded != nil && *n.Threaded && n.link.RxPackets > 0 })
+	for _, c := range v.cores {
+		if threaded && c.inKernel() {
 			c.threads = c.system
 		}
 	}
@@ -102,18 +102,18 @@ func (v *view) bookEach() {
 	}
 }
 
-func coresOf(s *Snapshot) []core {
+func coresOf(s *Snapshot) []*core {
 	facts := map[int]CPU{}
 	for _, c := range s.CPUs {
 		facts[c.ID] = c
 	}
-	var all []core
+	var all []*core
 	for _, id := range slices.Sorted(maps.Keys(s.After.CPUs)) {
 		before, known := s.Before.CPUs[id]
 		if !known {
 			continue // it has just come online
 		}
-		c := core{CPU: facts[id]}
+		c := &core{CPU: facts[id]}
 		c.ID = id
 		c.spend(before, s.After.CPUs[id])
 		a, b := s.After.Softnet[id], s.Before.Softnet[id]
@@ -153,20 +153,23 @@ func Grown(now, then uint64) uint64 {
 // wrapped does the same for the stack's 32-bit counters.
 func wrapped(now, then uint64) uint64 { return uint64(uint32(now) - uint32(then)) }
 
-func (v *view) core(id int) *core {
-	for i := range v.cores {
-		if v.cores[i].ID == id {
-			return &v.cores[i]
-		}
+// find returns the first that is wanted; nil: none is.
+func find[T any](all []*T, wanted func(*T) bool) *T {
+	if i := slices.IndexFunc(all, wanted); i >= 0 {
+		return all[i]
 	}
 	return nil
+}
+
+func (v *view) core(id int) *core {
+	return find(v.cores, func(c *core) bool { return c.ID == id })
 }
 
 // fullCores returns the cores filled by packets, fullest first.
 func (v *view) fullCores() []*core {
 	var all []*core
-	for i := range v.cores {
-		if c := &v.cores[i]; c.busy >= full && c.forwards() {
+	for _, c := range v.cores {
+		if c.busy >= full && c.forwards() {
 			all = append(all, c)
 		}
 	}
@@ -176,8 +179,7 @@ func (v *view) fullCores() []*core {
 
 // others returns how busy the other cores are on average, and how many of them are idle.
 func (v *view) others(but []*core) (mean float64, idle, count int) {
-	for i := range v.cores {
-		c := &v.cores[i]
+	for _, c := range v.cores {
 		if slices.Contains(but, c) {
 			continue
 		}
@@ -245,10 +247,8 @@ func (v *view) statistic(name string, match func(string) bool) (sum uint64, foun
 }
 
 func (v *view) device(name string) *Interface {
-	for i := range v.Interfaces {
-		if v.Interfaces[i].Name == name {
-			return &v.Interfaces[i]
-		}
+	if i := slices.IndexFunc(v.Interfaces, func(d Interface) bool { return d.Name == name }); i >= 0 {
+		return &v.Interfaces[i]
 	}
 	return nil
 }

@@ -20,66 +20,47 @@ func sortIRQs(irqs []doctor.IRQ) {
 // noted as missing.
 func (r *reader) settings(n *doctor.Interface) {
 	e := r.devices.cards
-	note := func(what string, err error) {
-		if n.Kind == string(netif.Physical) {
+	read := func(what string, err error) bool {
+		if err != nil && n.Kind == string(netif.Physical) {
 			r.lacks("interfaces."+n.Name+"."+what, err)
 		}
+		return err == nil
 	}
 	n.Driver = netif.Driver(n.Name)
-	if features, err := e.Features(n.Name); err == nil {
+	if features, err := e.Features(n.Name); read("features", err) {
 		n.Features = features
-	} else {
-		note("features", err)
 	}
-	if c, err := e.GetChannels(n.Name); err == nil {
+	if c, err := e.GetChannels(n.Name); read("channels", err) {
 		n.Channels = &doctor.Channels{Combined: int(c.CombinedCount), MaxCombined: int(c.MaxCombined),
 			Rx: int(c.RxCount), MaxRx: int(c.MaxRx), Tx: int(c.TxCount), MaxTx: int(c.MaxTx)}
-	} else {
-		note("channels", err)
 	}
-	if g, err := e.GetRing(n.Name); err == nil {
+	if g, err := e.GetRing(n.Name); read("rings", err) {
 		n.Rings = &doctor.Rings{Rx: int(g.RxPending), MaxRx: int(g.RxMaxPending), Tx: int(g.TxPending), MaxTx: int(g.TxMaxPending)}
-	} else {
-		note("rings", err)
 	}
-	if p, err := e.GetPause(n.Name); err == nil {
+	if p, err := e.GetPause(n.Name); read("pause", err) {
 		n.Pause = &doctor.Pause{Autoneg: p.Autoneg != 0, Rx: p.RxPause != 0, Tx: p.TxPause != 0}
-	} else {
-		note("pause", err)
 	}
-	if c, err := e.GetCoalesce(n.Name); err == nil {
+	if c, err := e.GetCoalesce(n.Name); read("coalesce", err) {
 		n.Coalesce = &doctor.Coalesce{Adaptive: c.UseAdaptiveRxCoalesce != 0, RxUsecs: int(c.RxCoalesceUsecs), RxFrames: int(c.RxMaxCoalescedFrames)}
-	} else {
-		note("coalesce", err)
 	}
-	if enabled, active, err := e.EEE(n.Name); err == nil {
+	if enabled, active, err := e.EEE(n.Name); read("eee", err) {
 		n.EEE = &doctor.EEE{Enabled: enabled, Active: active}
-	} else {
-		note("eee", err)
 	}
-	r.speed(n, note)
-	r.spreading(n, note)
-}
-
-func (r *reader) speed(n *doctor.Interface, note func(string, error)) {
-	l, err := r.devices.cards.Link(n.Name)
-	if err != nil {
-		note("mbit", err)
-		return
+	if l, err := e.Link(n.Name); read("mbit", err) {
+		n.Mbit, n.MaxMbit, n.Duplex = l.Mbit, l.MaxMbit, l.Duplex
+		if l.Mbit == 0 {
+			read("mbit", errors.New("no link, or the driver does not say"))
+		}
 	}
-	n.Mbit, n.MaxMbit, n.Duplex = l.Mbit, l.MaxMbit, l.Duplex
-	if l.Mbit == 0 {
-		note("mbit", errors.New("no link, or the driver does not say"))
-	}
+	r.spreading(n, read)
 }
 
 // spreading reads how received flows are spread over queues.
-func (r *reader) spreading(n *doctor.Interface, note func(string, error)) {
+func (r *reader) spreading(n *doctor.Interface, read func(string, error) bool) {
 	e, hash := r.devices.cards, map[string]string{}
 	for _, protocol := range []string{"tcp4", "udp4", "tcp6", "udp6"} {
 		fields, err := e.Hash(n.Name, protocol)
-		if err != nil {
-			note("rss", err)
+		if !read("rss", err) {
 			return
 		}
 		hash[protocol] = fields
