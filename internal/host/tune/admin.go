@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"weir/internal/host/tune/db"
 )
 
 // ownFile keeps weir's settings for the next boot. Its number sorts it after the
@@ -70,32 +72,9 @@ func (h *Host) setters(all *[]setter, file, shown string) error {
 		// no value is left as it is, which is also the administrator's decision.
 		line, lenient := strings.CutPrefix(line, "-")
 		name, value, _ := strings.Cut(line, "=")
-		*all = append(*all, setter{dotted(strings.TrimSpace(name)), strings.TrimSpace(value), fmt.Sprintf("%s:%d", shown, n), lenient})
+		*all = append(*all, setter{db.Dotted(strings.TrimSpace(name)), strings.TrimSpace(value), fmt.Sprintf("%s:%d", shown, n), lenient})
 	}
 	return lines.Err()
-}
-
-// dotted writes a key with dots, as people do. Files may also use slashes.
-func dotted(name string) string {
-	first := strings.IndexAny(name, "./")
-	if first < 0 || name[first] == '.' {
-		return name
-	}
-	return swapped(name)
-}
-
-// swapped turns dots into slashes and slashes into dots: net.ipv4.conf.eth0/7.forwarding
-// is net/ipv4/conf/eth0.7/forwarding.
-func swapped(name string) string {
-	return strings.Map(func(r rune) rune {
-		switch r {
-		case '/':
-			return '.'
-		case '.':
-			return '/'
-		}
-		return r
-	}, name)
 }
 
 // setBy returns the last line that sets a key, nil if none does.
@@ -144,7 +123,7 @@ var ErrNotWhole = errors.New("this network namespace does not show all of the ma
 // lacks reports whether the kernel has the directory of a key or pattern, but nothing of
 // that name in it.
 func (h *Host) lacks(pattern string) bool {
-	file := h.path("proc/sys", swapped(pattern))
+	file := h.path("proc/sys", db.Swapped(pattern))
 	found, err := filepath.Glob(file)
 	folders, err2 := filepath.Glob(filepath.Dir(file))
 	return errors.Join(err, err2) == nil && len(found) == 0 && len(folders) > 0

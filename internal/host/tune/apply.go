@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -87,10 +88,7 @@ func (h *Host) endTrial(trial string, changes []Change) error {
 
 // statusCommand returns the command that shows the settings.
 func (h *Host) statusCommand() string {
-	if h.owner != "" {
-		return h.owner
-	}
-	return "weir tune status"
+	return cmp.Or(h.owner, "weir tune status")
 }
 
 // keeps reports whether changes are in the journal for good. Entries of an open

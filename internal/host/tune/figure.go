@@ -139,19 +139,9 @@ func fill(value, found string, f *figure) string {
 // record that only raises then has nothing to do. It returns false for a value that is
 // not a number.
 func suffices(found, value string) bool {
-	a, b := strings.Fields(found), strings.Fields(value)
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		x, err := strconv.ParseInt(a[i], 10, 64)
-		if err != nil {
-			return false
-		}
-		y, err := strconv.ParseInt(b[i], 10, 64)
-		if err != nil || x < y {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(strings.Fields(found), strings.Fields(value), func(a, b string) bool {
+		x, err := strconv.ParseInt(a, 10, 64)
+		y, err2 := strconv.ParseInt(b, 10, 64)
+		return err == nil && err2 == nil && x >= y
+	})
 }

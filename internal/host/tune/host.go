@@ -1,11 +1,13 @@
 package tune
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -44,10 +46,7 @@ func (h *Host) Close() error { return h.close() }
 
 // command returns what people type to change, confirm and revert.
 func (h *Host) command() string {
-	if h.owner == "" {
-		return "weir tune"
-	}
-	return h.owner
+	return cmp.Or(h.owner, "weir tune")
 }
 
 // path returns a path below the root.
@@ -132,16 +131,7 @@ func unwrapPath(err error) error {
 // sameValue compares two values of a key as the kernel does: field by field, and lists of
 // cores as sets.
 func sameValue(key, a, b string) bool {
-	x, y := strings.Fields(a), strings.Fields(b)
-	if len(x) != len(y) {
-		return false
-	}
-	for i := range x {
-		if normal(key, x[i]) != normal(key, y[i]) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(strings.Fields(a), strings.Fields(b), func(x, y string) bool { return normal(key, x) == normal(key, y) })
 }
 
 // hasTaken reports whether a key has taken a value. If the card's queues changed meanwhile,

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,40 +31,18 @@ type Inputs struct {
 
 // has reports whether an input of a record is known, by db's name.
 func (in *Inputs) has(name string) bool {
-	switch name {
-	case "link":
-		return in.Link != 0
-	case "rtt":
-		return in.RTT != 0
-	case "memory":
-		return in.Memory != 0
-	case "burst":
-		return in.Burst != 0
-	case "cores":
-		return in.Cores != 0
-	case "ports":
-		return in.Ports != 0
-	case "mtu":
-		return in.MTU != 0
+	missing := map[string]bool{
+		"link": in.Link == 0, "rtt": in.RTT == 0, "memory": in.Memory == 0, "burst": in.Burst == 0,
+		"cores": in.Cores == 0, "ports": in.Ports == 0, "mtu": in.MTU == 0,
 	}
-	return true
+	return !missing[name]
 }
 
 // Complete adds what the host reports: its memory, its cores, its cards, and the speed of
 // the fastest link.
 func (h *Host) Complete(in Inputs) Inputs {
-	if in.Memory == 0 {
-		in.Memory = h.memory()
-	}
-	if in.Link == 0 {
-		in.Link = h.fastestLink()
-	}
-	if in.Cores == 0 {
-		in.Cores = h.cores()
-	}
-	if in.Ports == 0 {
-		in.Ports = len(h.cards())
-	}
+	in.Memory, in.Link = cmp.Or(in.Memory, h.memory()), cmp.Or(in.Link, h.fastestLink())
+	in.Cores, in.Ports = cmp.Or(in.Cores, h.cores()), cmp.Or(in.Ports, len(h.cards()))
 	return in
 }
 
@@ -112,11 +91,8 @@ func (h *Host) fastestLink() uint64 {
 	}
 	var fastest uint64
 	for _, device := range devices {
-		text, err := os.ReadFile(filepath.Join(filepath.Dir(device), "speed"))
-		if err != nil {
-			continue // a link that is down has no speed
-		}
-		if mbit, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32); err == nil {
+		// A link that is down has no speed.
+		if mbit, err := strconv.ParseUint(h.text("sys/class/net", filepath.Base(filepath.Dir(device)), "speed"), 10, 32); err == nil {
 			fastest = max(fastest, mbit*1_000_000)
 		}
 	}

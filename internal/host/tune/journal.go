@@ -55,10 +55,8 @@ type contents struct {
 func (j *contents) entry(key string) *entry { return find(j.Entries, key) }
 
 func find(entries []entry, key string) *entry {
-	for i := range entries {
-		if entries[i].Key == key {
-			return &entries[i]
-		}
+	if i := slices.IndexFunc(entries, func(e entry) bool { return e.Key == key }); i >= 0 {
+		return &entries[i]
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package tune
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -46,10 +47,7 @@ func optionsOf(setting, value string) []string {
 			}
 			text = fields[at+1]
 		}
-		if word, known := words[text]; known {
-			text = word
-		}
-		lines = append(lines, o.option+"="+text)
+		lines = append(lines, o.option+"="+cmp.Or(words[text], text))
 	}
 	return lines
 }
@@ -99,20 +97,22 @@ const takesPlace = "# Written by weir tune apply; weir tune revert removes it. I
 // linkFile returns the file, other than weir's, that udev uses for a card; "" if it is
 // the administrator's or unknown.
 func (h *Host) linkFile(card string) string {
-	file := h.udevFile(card)
-	if filepath.Base(file) == linkPrefix+card+".link" {
-		file = h.behind(file)
-	}
+	file := h.otherFile(card)
 	if strings.HasPrefix(file, "/etc/") || strings.HasPrefix(file, "/run/") || h.text(file) == "" {
 		return ""
 	}
 	return file
 }
 
-// behind returns the file that one of weir's was made from.
-func (h *Host) behind(own string) string {
-	_, behind, _ := strings.Cut(h.text(own), takesPlace+"\n# ")
-	file, _, _ := strings.Cut(behind, "\n")
+// otherFile returns the file that udev uses for a card or, if that is weir's, the file
+// that weir's was made from. It returns "" if unknown.
+func (h *Host) otherFile(card string) string {
+	file := h.udevProperty(card, "ID_NET_LINK_FILE")
+	if filepath.Base(file) != linkPrefix+card+".link" {
+		return file
+	}
+	_, behind, _ := strings.Cut(h.text(file), takesPlace+"\n# ")
+	file, _, _ = strings.Cut(behind, "\n")
 	return file
 }
 
@@ -126,9 +126,6 @@ func (h *Host) hasDropIns(card, file string) bool {
 	}
 	return h.udevProperty(card, "ID_NET_LINK_FILE_DROPINS") != ""
 }
-
-// udevFile returns the file that udev uses for a card, "" if unknown.
-func (h *Host) udevFile(card string) string { return h.udevProperty(card, "ID_NET_LINK_FILE") }
 
 // udevProperty returns a property of a card from udev's database, "" for none.
 func (h *Host) udevProperty(card, property string) string {
@@ -194,10 +191,7 @@ func (h *Host) linkSets(key string) string {
 	if !ok || linkOptions[setting] == nil {
 		return ""
 	}
-	file := h.udevFile(card)
-	if filepath.Base(file) == linkPrefix+card+".link" {
-		file = h.behind(file)
-	}
+	file := h.otherFile(card)
 	if file == "" {
 		return ""
 	}

@@ -62,10 +62,6 @@ func (h *Host) neighbours() (uint64, bool) {
 
 // number reads a file with a number.
 func (h *Host) number(file string) (uint64, bool) {
-	text, err := os.ReadFile(h.path(file))
-	if err != nil {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	n, err := strconv.ParseUint(h.text(file), 10, 64)
 	return n, err == nil
 }

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -21,10 +22,7 @@ func (h *Host) governors() ([]string, error) {
 		return nil, fs.ErrNotExist
 	}
 	slices.SortFunc(files, func(a, b string) int { // cpu10 after cpu9
-		if len(a) != len(b) {
-			return len(a) - len(b)
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(len(a)-len(b), strings.Compare(a, b))
 	})
 	return files, nil
 }

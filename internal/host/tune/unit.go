@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"weir/internal/killpoint"
@@ -104,13 +105,9 @@ func (h *Host) unkept(entries []entry) []string {
 
 // deviceEntries returns the entries of cards and cores.
 func deviceEntries(entries []entry) []entry {
-	var devices []entry
-	for _, e := range entries {
-		if strings.HasPrefix(e.Key, cardPrefix) || e.Key == governorKey {
-			devices = append(devices, e)
-		}
-	}
-	return devices
+	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool {
+		return !strings.HasPrefix(e.Key, cardPrefix) && e.Key != governorKey
+	})
 }
 
 // Restore sets cards and cores from the journal, at boot. It does not set values of

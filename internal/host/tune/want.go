@@ -23,7 +23,10 @@ func (j *planner) want(r *db.Record, key, found string) wish {
 		"queues": j.wantQueues, "rings": j.wantRings, "indirection": j.wantIndirection, "irqs": j.wantInterrupts,
 		"rps": j.wantReceive, "xps": j.wantSend, "hash-udp4": j.wantHash, "hash-udp6": j.wantHash,
 	}
-	if rule, known := rules[setting]; known {
+	switch rule, known := rules[setting]; {
+	case known && (setting == "indirection" || perQueueSetting(setting)) && j.requeued(card):
+		return wish{noNeed: queuesFirst}
+	case known:
 		return rule(card, found)
 	}
 	w := wish{value: r.Value}
@@ -148,9 +151,6 @@ func (j *planner) wantRings(card, found string) wish {
 const largestRing = 4096
 
 func (j *planner) wantIndirection(card, _ string) wish {
-	if j.requeued(card) {
-		return wish{noNeed: queuesFirst}
-	}
 	n := j.receiving(card)
 	if n < 2 {
 		return wish{noNeed: "with one queue no table is needed"}
@@ -175,9 +175,6 @@ func (j *planner) wantHash(card, found string) wish {
 
 // wantInterrupts gives each queue's interrupt a core of its own.
 func (j *planner) wantInterrupts(card, found string) wish {
-	if j.requeued(card) {
-		return wish{noNeed: queuesFirst}
-	}
 	workers, fields := j.host.workers(card), strings.Fields(found)
 	if len(workers) == 0 {
 		return wish{noNeed: "unknown: the host's cores"}
@@ -265,9 +262,6 @@ func (j *planner) settled(card string) bool {
 
 // wantReceive spreads a card's packets over the cores if the card cannot.
 func (j *planner) wantReceive(card, found string) wish {
-	if j.requeued(card) {
-		return wish{noNeed: queuesFirst}
-	}
 	workers, queues := j.host.workers(card), strings.Fields(found)
 	slices.Sort(workers)
 	switch {
@@ -288,10 +282,7 @@ func (j *planner) wantReceive(card, found string) wish {
 func chosen(mask string) bool { return strings.Trim(mask, "0,") != "" }
 
 // wantSend gives each core a send queue of its own.
-func (j *planner) wantSend(card, found string) wish {
-	if j.requeued(card) {
-		return wish{noNeed: queuesFirst}
-	}
+func (j *planner) wantSend(_, found string) wish {
 	queues, cores := strings.Fields(found), j.host.online()
 	if len(queues) < 2 || len(cores) == 0 {
 		return wish{noNeed: "it has one send queue, or the cores are unknown"}

@@ -1,8 +1,10 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -190,10 +192,7 @@ const bySize = "sized by memory"
 
 // sentence returns a record's own text, with how far it is proven.
 func sentence(r *db.Record) string {
-	text := r.Rationale
-	if text == "" {
-		text = r.Reason
-	}
+	text := cmp.Or(r.Rationale, r.Reason)
 	if r.Account == db.Refused {
 		text = "This value is fine; only these are refused: " + refusedValues(r) + ": " + text
 	}
@@ -242,12 +241,7 @@ func refusedValues(r *db.Record) string {
 // refused.
 func isAdvised(r *db.Record, value string) bool {
 	values := refusedValues(r)
-	for v := range strings.SplitSeq(values, " or ") {
-		if strings.TrimSpace(v) == value {
-			return true
-		}
-	}
-	return values == ""
+	return values == "" || slices.ContainsFunc(strings.Split(values, " or "), func(v string) bool { return strings.TrimSpace(v) == value })
 }
 
 // pick returns the record for a key. A record of the target's own family comes before

@@ -6,7 +6,10 @@ import (
 	"io"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+
+	"weir/internal/host/tune/db"
 )
 
 // A Line is one line that sets something.
@@ -51,7 +54,7 @@ func Read(r io.Reader, file string, known func(key string) bool) ([]Line, error)
 // readLine returns the settings of one line.
 func readLine(text, file string, known func(key string) bool) []Line {
 	if m := settingForm.FindStringSubmatch(text); m != nil {
-		key := dots(m[2])
+		key := db.Dotted(m[2])
 		// Files read by the shell have no space before the equals sign. A comment
 		// that begins with a name is a sentence.
 		if !strings.Contains(key, ".") && (m[3] != "" || strings.HasPrefix(text, "# ") || !isName(key) && !known(key) && !isConfiguration(file)) {
@@ -107,7 +110,7 @@ func readCommand(text, file string) []Line {
 		return lines
 	}
 	if m := procForm.FindStringSubmatch(text); m != nil {
-		return []Line{{Key: dots(m[3]), Value: m[2], Off: m[1] == "#" && isConfiguration(file)}}
+		return []Line{{Key: db.Dotted(m[3]), Value: m[2], Off: m[1] == "#" && isConfiguration(file)}}
 	}
 	m := echoForm.FindStringSubmatch(text)
 	if m == nil || m[2] != m[5] {
@@ -116,32 +119,12 @@ func readCommand(text, file string) []Line {
 	return []Line{{Key: m[3], Value: strings.Trim(strings.ReplaceAll(m[4], `\"`, `"`), `"'`), Off: m[1] == "#" && isConfiguration(file)}}
 }
 
-// dots writes a key with dots, as people do. Linux's files may have slashes; a dot then
-// belongs to an interface's name.
-func dots(key string) string {
-	if first := strings.IndexAny(key, "./"); first < 0 || key[first] == '.' {
-		return key
-	}
-	return strings.Map(func(r rune) rune {
-		switch r {
-		case '/':
-			return '.'
-		case '.':
-			return '/'
-		}
-		return r
-	}, key)
-}
-
 // isConfiguration reports whether a file has nothing but settings.
 func isConfiguration(file string) bool {
 	name := filepath.Base(file)
-	for _, part := range []string{"loader.conf", "rc.conf", "sysctl.conf"} {
-		if strings.HasPrefix(name, part) || strings.HasSuffix(name, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"loader.conf", "rc.conf", "sysctl.conf"}, func(part string) bool {
+		return strings.HasPrefix(name, part) || strings.HasSuffix(name, part)
+	})
 }
 
 // isSysctlConf reports whether a file's lines are set once the system is running.
@@ -153,10 +136,6 @@ func isSysctlConf(file string) bool {
 // isName reports whether a name without dots has the form of names in loader.conf and
 // rc.conf.
 func isName(key string) bool {
-	for _, end := range []string{"_load", "_enable", "_flags", "_program", "_name", "_type"} {
-		if strings.HasSuffix(key, end) {
-			return true
-		}
-	}
-	return strings.HasPrefix(key, "ifconfig_")
+	ends := []string{"_load", "_enable", "_flags", "_program", "_name", "_type"}
+	return strings.HasPrefix(key, "ifconfig_") || slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(key, end) })
 }

@@ -173,6 +173,29 @@ func (d *DB) matchPattern(key string) []*Record {
 	return found
 }
 
+// Dotted writes a key with dots, as people do. Linux's files may have slashes; a dot then
+// belongs to an interface's name.
+func Dotted(key string) string {
+	if first := strings.IndexAny(key, "./"); first < 0 || key[first] == '.' {
+		return key
+	}
+	return Swapped(key)
+}
+
+// Swapped turns dots into slashes and slashes into dots: net.ipv4.conf.eth0/7.forwarding
+// is net/ipv4/conf/eth0.7/forwarding.
+func Swapped(key string) string {
+	return strings.Map(func(r rune) rune {
+		switch r {
+		case '/':
+			return '.'
+		case '.':
+			return '/'
+		}
+		return r
+	}, key)
+}
+
 // Pattern reports whether a record is about several keys.
 func (r *Record) Pattern() bool { return strings.Contains(r.Key, "*") }
 

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -68,11 +69,7 @@ func WriteList(w io.Writer, entries []*Entry) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "KEY\tWHERE\tACCOUNT\tROLE\tGRADE\tVALUE")
 	for _, e := range entries {
-		grade := string(e.Grade)
-		if grade == "" {
-			grade = "–"
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.Key, e.OS, e.Account, e.Role, grade, shorten(e.Advised, 40))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.Key, e.OS, e.Account, e.Role, cmp.Or(e.Grade, "–"), shorten(e.Advised, 40))
 	}
 	return t.Flush()
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -69,11 +70,8 @@ type hashRequest struct {
 	rest          [256]byte
 }
 
-// hashFields maps the letters of ethtool -N to the bits RXH_.
-var hashFields = []struct {
-	bit    uint64
-	letter rune
-}{{1 << 1, 'm'}, {1 << 2, 'v'}, {1 << 3, 't'}, {1 << 4, 's'}, {1 << 5, 'd'}, {1 << 6, 'f'}, {1 << 7, 'n'}}
+// hashFields are the letters of ethtool -N for the bits RXH_, which begin with 1 << 1.
+const hashFields = "mvtsdfn"
 
 // Hash returns the fields that spread the packets of a protocol ("tcp4", "udp6") over the
 // queues, in the letters of ethtool -N.
@@ -83,9 +81,9 @@ func (c *Cards) Hash(card, protocol string) (string, error) {
 		return "", err
 	}
 	var letters strings.Builder
-	for _, f := range hashFields {
-		if r.data&f.bit != 0 {
-			letters.WriteRune(f.letter)
+	for i, letter := range hashFields {
+		if r.data&(2<<i) != 0 {
+			letters.WriteRune(letter)
 		}
 	}
 	return letters.String(), nil
@@ -103,16 +101,11 @@ func hash(protocol string) setting {
 		set: func(d *device, value string) error {
 			r := &hashRequest{command: commandSetHash, flow: flows[protocol]}
 			for _, letter := range value {
-				bit := uint64(0)
-				for _, f := range hashFields {
-					if f.letter == letter {
-						bit = f.bit
-					}
-				}
-				if bit == 0 {
+				i := strings.IndexRune(hashFields, letter)
+				if i < 0 {
 					return fmt.Errorf("%q is not a field of a hash", letter)
 				}
-				r.data |= bit
+				r.data |= 2 << i
 			}
 			return d.ioctl(d.name, unsafe.Pointer(r))
 		},
@@ -162,11 +155,7 @@ func getIndirection(d *device) (string, error) {
 }
 
 func tableText(queues []uint32) string {
-	most := uint32(0)
-	for _, q := range queues {
-		most = max(most, q)
-	}
-	equal := true
+	most, equal := slices.Max(queues), true
 	text := make([]string, len(queues))
 	for i, q := range queues {
 		equal = equal && q == uint32(i)%(most+1)

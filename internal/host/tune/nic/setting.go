@@ -120,10 +120,8 @@ func with(card string, do func(d *device) error) error {
 	}
 	defer c.Close()
 	err = do(&device{c, card})
-	for _, none := range []error{unix.EOPNOTSUPP, unix.ENODEV} {
-		if errors.Is(err, none) {
-			return fmt.Errorf("%w (%w)", fs.ErrNotExist, err)
-		}
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("%w (%w)", fs.ErrNotExist, err)
 	}
 	return err
 }

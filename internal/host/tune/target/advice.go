@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -158,10 +159,7 @@ func (a *advised) comment(t Target, in *Inputs) string {
 
 // keyName returns the name of a setting in keys.yaml.
 func (a *advised) keyName() string {
-	if a.key != "" {
-		return a.key
-	}
-	return a.record
+	return cmp.Or(a.key, a.record)
 }
 
 // reasons returns the record with a setting's reasons on a target. The target's own

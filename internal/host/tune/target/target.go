@@ -48,18 +48,16 @@ var versionForm = regexp.MustCompile(`^[0-9]+(\.[0-9]+){0,2}$`)
 // Find returns the target with a name. An unknown version of a known family has no base.
 // Any other unknown name is an error.
 func Find(name string) (Target, error) {
-	known, err := Names()
-	if err != nil {
-		return Target{}, err
-	}
 	all, err := load()
 	if err != nil {
 		return Target{}, err
 	}
+	var known []string
 	for _, t := range all.targets {
 		if t.Name == name {
 			return t, nil
 		}
+		known = append(known, t.Name)
 	}
 	family, version, _ := strings.Cut(name, "-")
 	if slices.Contains(families, family) && versionForm.MatchString(version) {

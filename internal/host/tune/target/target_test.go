@@ -265,7 +265,7 @@ func TestOrigins(t *testing.T) {
 			t.Errorf("%s has no source", a.keyName())
 		}
 		r, err := a.reasons(d, Target{Name: "freebsd-14"})
-		if err != nil || reason(r) == "" {
+		if err != nil || r.Rationale+r.Reason == "" {
 			t.Fatalf("%s: reasons %+v, %v", a.record, r, err)
 		}
 		if a.setTo(r, &Inputs{Cores: 1, Ports: 1}) == "" {

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -140,7 +141,7 @@ func (p *printer) setting(a *advised) error {
 		return err
 	}
 	value := a.setTo(r, p.in)
-	fmt.Fprintf(&p.text, "\n# %s\n", reason(r))
+	fmt.Fprintf(&p.text, "\n# %s\n", cmp.Or(r.Rationale, r.Reason))
 	if r.Risk != "" {
 		fmt.Fprintf(&p.text, "# Risk: %s\n", r.Risk)
 	}
@@ -165,15 +166,6 @@ func (p *printer) setting(a *advised) error {
 		p.lines(a, value, "")
 	}
 	return nil
-}
-
-// reason returns why one would set a record's key. It leaves out what became of it on
-// newer systems.
-func reason(r *db.Record) string {
-	if r.Rationale != "" {
-		return r.Rationale
-	}
-	return r.Reason
 }
 
 // lines prints a setting, once for each port if the key names a device.
