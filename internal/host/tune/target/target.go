@@ -66,19 +66,6 @@ func Find(name string) (Target, error) {
 	return Target{}, fmt.Errorf("%s: want %s", name, strings.Join(known, ", "))
 }
 
-// Names returns the names of the known targets.
-func Names() ([]string, error) {
-	all, err := load()
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, t := range all.targets {
-		names = append(names, t.Name)
-	}
-	return names, nil
-}
-
 // A Source is where keys of one major version of FreeBSD were found.
 type Source struct {
 	Repo    string `yaml:"repo"`

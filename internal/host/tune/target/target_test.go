@@ -41,13 +41,23 @@ func write(t *testing.T, target Target, in *Inputs) string {
 	return b.String()
 }
 
-// TestGolden checks what is written for each target, and for two unknown versions.
-func TestGolden(t *testing.T) {
-	names, err := Names()
+// names returns the names of the known targets.
+func names(t *testing.T) (names []string) {
+	t.Helper()
+	all, err := load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append(names, "freebsd-16", "pfsense-2.9") {
+	for _, one := range all.targets {
+		names = append(names, one.Name)
+	}
+	return names
+}
+
+// TestGolden checks what is written for each target, and for two unknown versions.
+func TestGolden(t *testing.T) {
+	all := append(names(t), "freebsd-16", "pfsense-2.9")
+	for _, name := range all {
 		file := filepath.Join("testdata", name+".txtar")
 		if _, err := os.Stat(file); err != nil && testenv.Updating() {
 			if err := os.WriteFile(file, nil, 0o644); err != nil {
@@ -66,8 +76,8 @@ func TestGolden(t *testing.T) {
 			g.Check(t, c.name, write(t, target, &c.in))
 		}
 	})
-	if seen != len(names)+2 {
-		t.Errorf("%d golden files for %d targets", seen, len(names)+2)
+	if seen != len(all) {
+		t.Errorf("%d golden files for %d targets", seen, len(all))
 	}
 }
 
@@ -93,11 +103,7 @@ func TestProcessLimits(t *testing.T) {
 	if text := write(t, old, in); !strings.Contains(text, "\nhw.igb.rx_process_limit=\"-1\"\n") || strings.Contains(text, "iflib") {
 		t.Errorf("pfSense 2.4.5:\n%s", text)
 	}
-	names, err := Names()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
+	for _, name := range names(t) {
 		target, err := Find(name)
 		if err != nil {
 			t.Fatal(err)
