@@ -43,10 +43,17 @@ func TestMarks(t *testing.T) {
 		b.IP(lab.FW, "rule add pref 40000 fwmark 77 lookup 100", "-6 rule add pref 40001 fwmark 0x20000001/0x20000001 lookup 100",
 			"rule add pref 40002 not fwmark 0xca6c lookup main")
 		said := b.WeirRun(markRules).Said()
+		judged, _ := b.WeirStatus("doctor", "--interval", "200ms", "--json")
 		for _, rule := range []string{"ip rule 40000: fwmark 0x4d/0xffffffff", "ip -6 rule 40001: fwmark 0x20000001/0x20000001"} {
 			if !strings.Contains(said, rule) {
 				b.Errorf("weir run does not name %s, which compares its bits:\n%s", rule, said)
 			}
+			if !strings.Contains(judged, rule) {
+				b.Errorf("weir doctor does not name %s, which compares weir's bits:\n%s", rule, judged)
+			}
+		}
+		if strings.Contains(judged, "fwmark 0x2/0xf") {
+			b.Errorf("weir doctor names a rule that leaves weir's bits out:\n%s", judged)
 		}
 		if strings.Count(said, "policy routing rule") != 2 {
 			b.Errorf("weir run said:\n%s", said)

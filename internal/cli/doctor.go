@@ -170,7 +170,8 @@ func (e *Env) snapshot(ctx context.Context, interval time.Duration) (*doctor.Sna
 }
 
 func (e *Env) collect(ctx context.Context, o collect.Options) (*doctor.Snapshot, error) {
-	o.Program, o.GuardTable, o.Hooks, o.NATPorts = "weir "+version(), daemon.GuardTable, e.hooksInForce, e.natPortsInForce
+	o.Program, o.GuardTable = "weir "+version(), daemon.GuardTable
+	o.Hooks, o.NATPorts, o.MarkMask = e.hooksInForce, e.natPortsInForce, e.markMaskInForce
 	s, err := collect.Collect(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("read this machine: %w", err)
@@ -198,16 +199,7 @@ func (e *Env) hooksInForce() ([]doctor.WeirInterface, error) {
 
 // natPortsInForce returns the port ranges that the rules in force choose from.
 func (e *Env) natPortsInForce() ([]doctor.PortRange, error) {
-	folder, err := e.folder()
-	if err != nil {
-		return nil, err
-	}
-	r, err := view.Open(folder)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	ports, err := r.NATPorts()
+	ports, err := inForce(e, (*view.View).NATPorts)
 	if err != nil {
 		return nil, err
 	}
@@ -216,6 +208,23 @@ func (e *Env) natPortsInForce() ([]doctor.PortRange, error) {
 		found = append(found, doctor.PortRange(p))
 	}
 	return found, nil
+}
+
+// markMaskInForce returns the bits of the mark that weir uses.
+func (e *Env) markMaskInForce() (uint32, error) { return inForce(e, (*view.View).MarkMask) }
+
+// inForce reads one thing of what weir does now.
+func inForce[T any](e *Env, read func(*view.View) (T, error)) (none T, err error) {
+	folder, err := e.folder()
+	if err != nil {
+		return none, err
+	}
+	v, err := view.Open(folder)
+	if err != nil {
+		return none, err
+	}
+	defer v.Close()
+	return read(v)
 }
 
 func (e *Env) readSnapshot(name string) (*doctor.Snapshot, error) {

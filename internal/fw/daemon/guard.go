@@ -161,13 +161,16 @@ func (b *box) noteForeignDrops() {
 // They match none of the packets that weir hands to the stack, although they steer those
 // that weir redirects.
 func (b *box) noteMarkRules(own uint32) {
-	rules, err := netif.MarkRules(own)
+	rules, err := netif.MarkRules()
 	if err != nil {
 		b.cfg.Log.Warn("cannot tell whether policy routing rules compare weir's bits of the mark", "error", err)
 	}
 	for _, rule := range rules {
+		if rule.Mask&own == 0 {
+			continue
+		}
 		b.cfg.Log.Warn("a policy routing rule compares weir's own bits of the mark, so it misses packets that weir hands to the stack: "+
-			"give its fwmark a mask without these bits", "rule", rule, "bits", fmt.Sprintf("%#x", own))
+			"give its fwmark a mask without these bits", "rule", rule.String(), "bits", fmt.Sprintf("%#x", own))
 	}
 }
 

@@ -15,13 +15,14 @@ type Loaded struct {
 	File     string            `json:"file"`     // absolute; Builtin for the built-in ruleset
 	Unloaded bool              `json:"unloaded"` // the built-in ruleset: nothing has been loaded
 	Time     time.Time         `json:"time"`
-	Base     uint32            `json:"base"`             // global number of rule 0
-	Rules    int               `json:"rules"`            // how many
-	Limit    uint32            `json:"limit"`            // set limit states
-	Queues   map[uint16]string `json:"queues,omitempty"` // names by number; "a, b" for a pair
-	PID      int               `json:"pid"`              // of the daemon that loaded it
-	Mode     string            `json:"mode"`             // --hook
-	Started  time.Time         `json:"started"`          // since when packets have been filtered without a break
+	Base     uint32            `json:"base"`                // global number of rule 0
+	Rules    int               `json:"rules"`               // how many
+	Limit    uint32            `json:"limit"`               // set limit states
+	MarkMask uint32            `json:"mark_mask,omitempty"` // set mark-mask; 0: unknown
+	Queues   map[uint16]string `json:"queues,omitempty"`    // names by number; "a, b" for a pair
+	PID      int               `json:"pid"`                 // of the daemon that loaded it
+	Mode     string            `json:"mode"`                // --hook
+	Started  time.Time         `json:"started"`             // since when packets have been filtered without a break
 }
 
 // RuleCount returns the number of rules as text.

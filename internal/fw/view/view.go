@@ -180,7 +180,7 @@ func (r *reading) readLoaded() error {
 	}
 	l := &r.loaded
 	l.File, l.Unloaded, l.Time = source.Path, r.info.Unloaded, r.info.Loaded
-	l.Base, l.Rules, l.Limit = r.info.RuleBase, int(r.info.Rules), r.info.MaxStates
+	l.Base, l.Rules, l.Limit, l.MarkMask = r.info.RuleBase, int(r.info.Rules), r.info.MaxStates, 0
 	if l.Started.IsZero() {
 		l.Started = l.Time
 	}
@@ -275,6 +275,15 @@ func (v *View) NATPorts() ([]rundir.PortRange, error) {
 		return nil
 	})
 	return found, err
+}
+
+// MarkMask returns the bits of the mark that weir uses; 0 if they are not recorded.
+func (v *View) MarkMask() (mask uint32, err error) {
+	err = v.read(func(r *reading) error {
+		mask = r.loaded.MarkMask
+		return nil
+	})
+	return mask, err
 }
 
 // States calls yield with each live state that a filter selects, until yield returns

@@ -84,11 +84,11 @@ func TestUnseen(t *testing.T) {
 	}{
 		{"all seen", func(*box) {}, LimitFar, "Nothing is wrong here: ", nil},
 		{"weir's counters", func(b *box) { b.s.Unreadable = map[string]string{"weir": "permission denied"} }, LimitUnknown, "STATE-1 (the state table is full) and NAT-1",
-			[]string{"XDP-1", "FWD-2", "FWD-3", "STATE-1", "NAT-1", "NAT-2"}},
+			[]string{"XDP-1", "FWD-2", "FWD-3", "MARK-1", "STATE-1", "NAT-1", "NAT-2"}},
 		{"weir's counters, and the link is full", func(b *box) {
 			b.s.Unreadable = map[string]string{"weir": "permission denied"}
 			b.s.Interfaces[0].Mbit, b.s.Interfaces[0].MaxMbit = 500, 500
-		}, LimitLink, "; FWD-2, FWD-3, STATE-1, NAT-1 and 2 more could not be checked", nil},
+		}, LimitLink, "; FWD-2, FWD-3, MARK-1, STATE-1 and 3 more could not be checked", nil},
 		{"weir's samples", func(b *box) { b.weir(0); b.s.After.Weir = nil }, LimitUnknown, "could not be checked here", nil},
 		{"a card's features", func(b *box) { b.s.Interfaces[1].Features = nil }, LimitFar, "; OFF-1 and OFF-2 could not be checked", []string{"OFF-1", "OFF-2"}},
 		{"a kernel that tracks nothing", func(b *box) {
@@ -142,6 +142,14 @@ var changes = []struct {
 	{"FWD-3", Warning, func(b *box) {
 		b.weir(0)
 		b.s.Chains = []Chain{{Name: "nftables ip nat POSTROUTING", Hook: "postrouting", NAT: true}}
+	}},
+	{"MARK-1", Warning, func(b *box) {
+		b.weir(0)
+		b.s.MarkRules = []MarkRule{{Family: "inet", Priority: 40000, Mark: 77, Mask: 0xffffffff}}
+	}},
+	{"MARK-1", Warning, func(b *box) {
+		b.weir(0)
+		b.s.MarkRules = []MarkRule{{Family: "inet6", Priority: 40001, Mark: 0x20000001, Mask: 0x20000001}}
 	}},
 	{"RA-1", Warning, func(b *box) {
 		b.s.Routes = []Route{{Interface: "eth0.7", Family: "inet6", Origin: "ra"}}
@@ -212,7 +220,7 @@ var changes = []struct {
 
 // weir makes weir run on the box with states of 100,000 states in use.
 func (b *box) weir(states int) {
-	b.s.Weir = &Weir{StateLimit: 100000, Interfaces: []WeirInterface{}}
+	b.s.Weir = &Weir{StateLimit: 100000, MarkMask: 0xe0000000, Interfaces: []WeirInterface{}}
 	b.s.Before.Weir = &WeirCount{States: states, Reasons: map[string]uint64{}}
 	b.s.After.Weir = &WeirCount{States: states, Reasons: map[string]uint64{}}
 }

@@ -75,6 +75,17 @@ var harmless = []struct {
 		fault:  func(b *box) { b.chain().weir(0) },
 	},
 	{
+		name: "a policy routing rule with a mask of other bits", check: "MARK-1", severity: Warning,
+		change: func(b *box) {
+			b.weir(0)
+			b.s.MarkRules = []MarkRule{{Family: "inet", Priority: 32765, Mark: 2, Mask: 0xff}}
+		},
+		fault: func(b *box) {
+			b.weir(0)
+			b.s.MarkRules = []MarkRule{{Family: "inet", Priority: 32765, Mark: 2, Mask: 0x800000ff}}
+		},
+	},
+	{
 		name: "half of the ports that translation has", check: "NAT-2", severity: Warning,
 		change: func(b *box) { b.nat(7800) },
 		fault:  func(b *box) { b.nat(12500) },

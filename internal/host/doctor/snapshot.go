@@ -32,9 +32,10 @@ type Snapshot struct {
 	Services   []string          `json:"services,omitzero"` // running programs that matter here
 	Chains     []Chain           `json:"chains,omitzero"`   // chains of packet filters other than weir
 	Routes     []Route           `json:"routes,omitzero"`   // default routes
-	Weir       *Weir             `json:"weir,omitempty"`    // nil: weir does not run, or is not readable
-	PF         *PF               `json:"pf,omitempty"`      // pf of a FreeBSD or OpenBSD host
-	Workers    []Worker          `json:"workers,omitzero"`  // instances of a firewall that runs several
+	MarkRules  []MarkRule        `json:"mark_rules,omitzero"`
+	Weir       *Weir             `json:"weir,omitempty"`   // nil: weir does not run, or is not readable
+	PF         *PF               `json:"pf,omitempty"`     // pf of a FreeBSD or OpenBSD host
+	Workers    []Worker          `json:"workers,omitzero"` // instances of a firewall that runs several
 
 	// Seconds is the time between Before and After. Wished is the time asked for.
 	Seconds float64   `json:"seconds,omitempty"`
@@ -113,10 +114,21 @@ type Route struct {
 	Origin    string     `json:"origin,omitempty"` // "ra": learned from router advertisements
 }
 
+// MarkRule is a policy routing rule that compares bits of a packet's mark and is not
+// inverted.
+type MarkRule struct {
+	Family   string `json:"family"` // "inet", "inet6"
+	Priority int    `json:"priority"`
+	Mark     uint32 `json:"mark"`
+	Mask     uint32 `json:"mask"`
+}
+
 // Weir describes weir on the host.
 type Weir struct {
 	StateLimit int             `json:"state_limit,omitempty"`
 	Interfaces []WeirInterface `json:"interfaces,omitzero"`
+	// MarkMask holds the bits of the mark that weir uses; 0: unknown.
+	MarkMask uint32 `json:"mark_mask,omitempty"`
 	// NATPorts lists the port ranges that source translation chooses from.
 	NATPorts []PortRange `json:"nat_ports,omitzero"`
 }

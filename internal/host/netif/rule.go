@@ -6,22 +6,35 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// MarkRules lists the policy routing rules that compare any of these bits of a packet's
-// mark, as "ip rule PREF: fwmark MARK/MASK" (or ip -6). It leaves out inverted rules
-// (not fwmark), as wg-quick has them: other bits do not keep packets from these.
-func MarkRules(bits uint32) ([]string, error) {
-	var found []string
-	for _, family := range []struct {
-		number  int
-		command string
-	}{{netlink.FAMILY_V4, "ip rule"}, {netlink.FAMILY_V6, "ip -6 rule"}} {
-		rules, err := dump(func() ([]netlink.Rule, error) { return netlink.RuleList(family.number) })
+// A MarkRule is a policy routing rule that compares bits of a packet's mark.
+type MarkRule struct {
+	IPv6       bool
+	Priority   int
+	Mark, Mask uint32
+}
+
+// String returns the rule as "ip rule PREF: fwmark MARK/MASK" (or ip -6).
+func (r MarkRule) String() string {
+	command := "ip rule"
+	if r.IPv6 {
+		command = "ip -6 rule"
+	}
+	return fmt.Sprintf("%s %d: fwmark %#x/%#x", command, r.Priority, r.Mark, r.Mask)
+}
+
+// MarkRules lists the policy routing rules that compare bits of a packet's mark. It
+// leaves out inverted rules (not fwmark), as wg-quick has them: other bits do not keep
+// packets from these.
+func MarkRules() ([]MarkRule, error) {
+	var found []MarkRule
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		rules, err := dump(func() ([]netlink.Rule, error) { return netlink.RuleList(family) })
 		if err != nil {
 			return nil, fmt.Errorf("list the policy routing rules: %w", err)
 		}
-		for _, r := range rules {
-			if r.Mask != nil && *r.Mask&bits != 0 && !r.Invert {
-				found = append(found, fmt.Sprintf("%s %d: fwmark %#x/%#x", family.command, max(r.Priority, 0), r.Mark, *r.Mask))
+		for i := range rules {
+			if r := &rules[i]; r.Mask != nil && *r.Mask != 0 && !r.Invert {
+				found = append(found, MarkRule{IPv6: family == netlink.FAMILY_V6, Priority: max(r.Priority, 0), Mark: r.Mark, Mask: *r.Mask})
 			}
 		}
 	}

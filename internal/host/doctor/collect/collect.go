@@ -25,6 +25,9 @@ type Options struct {
 	// Hooks returns the hook where weir evaluates each interface's packets, or an
 	// error that says why it is unknown. It is called only if weir runs.
 	Hooks func() ([]doctor.WeirInterface, error)
+	// MarkMask returns the bits of the mark that weir uses; 0 if they are unknown. It is
+	// called only if weir runs.
+	MarkMask func() (uint32, error)
 	// NATPorts returns the port ranges that weir's rules translate sources to. It is
 	// called only if weir runs.
 	NATPorts func() ([]doctor.PortRange, error)
@@ -135,6 +138,7 @@ func (r *reader) facts() error {
 	r.services()
 	r.chains()
 	r.routes()
+	r.markRules()
 	r.hooks()
 	return nil
 }

@@ -151,6 +151,23 @@ func defaultsOf(route *netlink.Route, family string, names map[int]string) (foun
 	return found
 }
 
+// markRules lists the policy routing rules that compare a packet's mark.
+func (r *reader) markRules() {
+	rules, err := netif.MarkRules()
+	if err != nil {
+		r.lacks("mark_rules", err)
+		return
+	}
+	r.snapshot.MarkRules = []doctor.MarkRule{}
+	for _, rule := range rules {
+		family := "inet"
+		if rule.IPv6 {
+			family = "inet6"
+		}
+		r.snapshot.MarkRules = append(r.snapshot.MarkRules, doctor.MarkRule{Family: family, Priority: rule.Priority, Mark: rule.Mark, Mask: rule.Mask})
+	}
+}
+
 // weir reads the dataplane's own counters from its pinned maps.
 type weir struct{ view *dataplane.View }
 
@@ -218,6 +235,11 @@ func (r *reader) hooks() {
 	if r.opts.Hooks != nil {
 		if r.snapshot.Weir.Interfaces, err = r.opts.Hooks(); err != nil {
 			r.lacks("weir.interfaces", err)
+		}
+	}
+	if r.opts.MarkMask != nil {
+		if r.snapshot.Weir.MarkMask, err = r.opts.MarkMask(); err != nil {
+			r.lacks("weir.mark_mask", err)
 		}
 	}
 	if r.opts.NATPorts != nil {
