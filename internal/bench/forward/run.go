@@ -117,7 +117,7 @@ func (r *run) count(ctx context.Context) (res result, err error) {
 		return res, err
 	}
 	if r.sampler != nil {
-		if err := res.nameSamples(); err != nil {
+		if err := r.nameSamples(&res); err != nil {
 			return res, err
 		}
 	}

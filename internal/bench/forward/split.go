@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"weir/internal/bench/profile"
+	"weir/internal/bench/testbed"
 	"weir/internal/bench/traffic"
 	"weir/internal/missing"
 )
@@ -12,22 +13,26 @@ import (
 // leastSamples is the number of samples in a run below which shares are chance.
 const leastSamples = 50
 
-// nameSamples divides the time of a frame among the stages in proportion to their
-// samples, and names the functions of each sample.
-func (r *result) nameSamples() error {
-	m, err := profile.NewMap()
+// nameSamples divides the time of a frame among the stages in proportion to the samples,
+// and names the functions of each sample.
+func (r *run) nameSamples(res *result) error {
+	own, err := r.setup.Testbed.XDPProgram(testbed.NearDoor)
 	if err != nil {
 		return err
 	}
-	if len(r.stacks) < leastSamples {
-		return missing.Errorf("only %d samples of the core were taken: the kernel's timer does not sample it", len(r.stacks))
+	m, err := profile.NewMap(own)
+	if err != nil {
+		return err
 	}
-	r.split = map[string]float64{}
-	for stage, n := range m.Split(r.stacks) {
-		r.split[stage] = 1000 / r.mpps * float64(n) / float64(len(r.stacks))
+	if len(res.stacks) < leastSamples {
+		return missing.Errorf("only %d samples of the core were taken: the kernel's timer does not sample it", len(res.stacks))
 	}
-	for _, stack := range r.stacks {
-		r.calls = append(r.calls, m.Functions(stack))
+	res.split = map[string]float64{}
+	for stage, n := range m.Split(res.stacks) {
+		res.split[stage] = 1000 / res.mpps * float64(n) / float64(len(res.stacks))
+	}
+	for _, stack := range res.stacks {
+		res.calls = append(res.calls, m.Functions(stack))
 	}
 	return nil
 }

@@ -39,12 +39,19 @@ type symbol struct {
 	name string
 }
 
+// foreign is the name of the programs of another weir, in another network namespace.
+const foreign = "another weir"
+
 // NewMap reads the kernel's symbols and the loaded programs. It is out of date once a
-// program is loaded or unloaded.
-func NewMap() (*Map, error) {
+// program is loaded or unloaded. own is the id of a program of the weir that is measured,
+// or 0. Programs of one weir share maps.
+func NewMap(own uint32) (*Map, error) {
 	m := &Map{}
 	var err error
 	if m.code, err = bpfload.LoadedCode(); err != nil {
+		return nil, err
+	}
+	if err := m.markForeign(own); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(m.code, func(a, b bpfload.Code) int { return cmp.Compare(a.Start, b.Start) })
@@ -55,6 +62,25 @@ func NewMap() (*Map, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// markForeign renames the programs of other weirs.
+func (m *Map) markForeign(own uint32) error {
+	var maps []uint32
+	if own != 0 {
+		var err error
+		if maps, err = bpfload.ProgramMaps(own); err != nil {
+			return err
+		}
+	}
+	for i := range m.code {
+		c := &m.code[i]
+		shares := slices.ContainsFunc(c.Maps, func(id uint32) bool { return slices.Contains(maps, id) })
+		if strings.HasPrefix(c.Program, "weir_") && !shares {
+			c.Program = foreign
+		}
+	}
+	return nil
 }
 
 func readSymbols(name string) ([]symbol, error) {

@@ -58,6 +58,7 @@ func exampleMap(t *testing.T) *Map {
 		{Start: 150, End: 160, Program: "count"},
 		{Start: 160, End: 170, Program: "generate"},
 		{Start: 170, End: 180, Program: "weir_gc_start"},
+		{Start: 180, End: 190, Program: foreign, File: "parse.h", Line: line("parse.h", "parse")},
 	}, kernel: []symbol{{1000, "veth_poll"}, {1100, "xdp_do_redirect"}, {1200, "veth_xdp_xmit"}, {1300, "bpf_test_run_xdp_live"},
 		{1400, "srso_safe_ret"}, {1500, "timer"}}}
 }
@@ -81,6 +82,7 @@ func TestStage(t *testing.T) {
 		{Stack{145, 1010}, Miss},
 		{Stack{175, 1510}, Sweep},
 		{Stack{1510}, Others},
+		{Stack{185, 1010, 1310}, Others},
 		{Stack{5}, Others},
 	} {
 		if got := m.Stage(c.stack); got != c.want {
@@ -191,7 +193,7 @@ func TestSampler(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	m, err := NewMap()
+	m, err := NewMap(0)
 	if err != nil {
 		t.Fatal(err)
 	}

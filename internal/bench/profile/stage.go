@@ -60,6 +60,8 @@ func (m *Map) Stage(stack Stack) string {
 	for _, address := range stack {
 		p := m.At(address)
 		switch {
+		case p.Program == foreign:
+			return Others
 		case slices.Contains(fastPrograms, p.Program):
 			return stageOf(p)
 		case strings.HasPrefix(p.Program, "weir_gc"):

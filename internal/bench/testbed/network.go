@@ -8,6 +8,7 @@ import (
 	"net/netip"
 
 	"weir/internal/fw/bpfload"
+	"weir/internal/host/netif"
 	"weir/internal/lab"
 )
 
@@ -164,6 +165,20 @@ func (b *Testbed) Attach(p Place, hook bpfload.Hook, program *bpfload.Program) (
 		return nil, fmt.Errorf("%s in %s: %w", p.Device, b.Lab.Namespace(p.Host), err)
 	}
 	return link, nil
+}
+
+// XDPProgram returns the id of the XDP program of a device of the lab; 0 if it has none.
+func (b *Testbed) XDPProgram(p Place) (id uint32, err error) {
+	err = b.Lab.Do(p.Host, func() error {
+		links, err := netif.Links()
+		for i := range links {
+			if links[i].Index == b.Indexes[p] {
+				id = links[i].XDP
+			}
+		}
+		return err
+	})
+	return id, err
 }
 
 // Detach detaches a program from its device.

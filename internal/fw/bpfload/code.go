@@ -11,9 +11,10 @@ import (
 
 // Code is a piece of a loaded program's machine code.
 type Code struct {
-	Start, End uint64 // addresses; End is after the last byte
-	Program    string // at most 15 characters, as the kernel keeps it
-	File       string // source file without its folder; "": the program has no line information
+	Start, End uint64   // addresses; End is after the last byte
+	Program    string   // at most 15 characters, as the kernel keeps it
+	Maps       []uint32 // ids of the maps that the program uses
+	File       string   // source file without its folder; "": the program has no line information
 	Line       int
 }
 
@@ -51,12 +52,13 @@ func codeOf(p *Program) ([]Code, error) {
 	if err != nil {
 		return nil, err
 	}
+	maps := mapIDs(info)
 	starts, _ := info.JitedKsymAddrs()
 	lengths, _ := info.JitedFuncLens()
 	var code []Code
 	for i, start := range starts {
 		if i < len(lengths) {
-			code = append(code, Code{Start: uint64(start), End: uint64(start) + uint64(lengths[i]), Program: info.Name})
+			code = append(code, Code{Start: uint64(start), End: uint64(start) + uint64(lengths[i]), Program: info.Name, Maps: maps})
 		}
 	}
 	addresses, _ := info.JitedLineInfos()
@@ -80,7 +82,7 @@ func codeOf(p *Program) ([]Code, error) {
 				part.End = at
 				fine = append(fine, part)
 			}
-			part = Code{Start: at, Program: info.Name, File: path.Base(lines[i].Line.FileName()), Line: int(lines[i].Line.LineNumber())}
+			part = Code{Start: at, Program: info.Name, Maps: maps, File: path.Base(lines[i].Line.FileName()), Line: int(lines[i].Line.LineNumber())}
 		}
 		if part.Program == "" {
 			part = whole
@@ -89,4 +91,39 @@ func codeOf(p *Program) ([]Code, error) {
 		fine = append(fine, part)
 	}
 	return fine, nil
+}
+
+// ProgramMaps returns the ids of the maps that a loaded program uses.
+func ProgramMaps(program uint32) ([]uint32, error) {
+	p, err := ebpf.NewProgramFromID(ebpf.ProgramID(program))
+	if err != nil {
+		return nil, fmt.Errorf("open program %d: %w", program, err)
+	}
+	defer p.Close()
+	return programMaps(p)
+}
+
+func programMaps(p *Program) ([]uint32, error) {
+	info, err := p.Info()
+	if err != nil {
+		return nil, fmt.Errorf("ask about a program: %w", err)
+	}
+	maps := mapIDs(info)
+	if maps == nil {
+		return nil, errors.New("this kernel does not tell which maps a program uses")
+	}
+	return maps, nil
+}
+
+// mapIDs returns nil if the kernel does not tell which maps a program uses.
+func mapIDs(info *ebpf.ProgramInfo) []uint32 {
+	used, ok := info.MapIDs()
+	if !ok {
+		return nil
+	}
+	ids := make([]uint32, len(used))
+	for i, id := range used {
+		ids[i] = uint32(id)
+	}
+	return ids
 }

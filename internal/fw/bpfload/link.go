@@ -3,6 +3,7 @@ package bpfload
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/cilium/ebpf"
@@ -117,17 +118,25 @@ func (l *Link) Ifindex() (int, error) {
 	return 0, fmt.Errorf("a link of type %d is neither XDP nor TCX", info.Type)
 }
 
-// Program opens the link's present program.
+// programTries is how often Program asks for a program that is replaced meanwhile.
+const programTries = 100
+
+// Program opens the link's present program. A link always has one. If there is none of
+// the id that the kernel tells, another process has replaced it between the two calls.
 func (l *Link) Program() (*Program, error) {
-	info, err := l.link.Info()
-	if err != nil {
-		return nil, fmt.Errorf("ask about a link: %w", err)
+	for try := 1; ; try++ {
+		info, err := l.link.Info()
+		if err != nil {
+			return nil, fmt.Errorf("ask about a link: %w", err)
+		}
+		p, err := ebpf.NewProgramFromID(info.Program)
+		if err == nil {
+			return p, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) || try == programTries {
+			return nil, fmt.Errorf("open the program of a link: %w", err)
+		}
 	}
-	p, err := ebpf.NewProgramFromID(info.Program)
-	if err != nil {
-		return nil, fmt.Errorf("open the program of a link: %w", err)
-	}
-	return p, nil
 }
 
 // Replace replaces the link's program between two packets.
@@ -171,17 +180,5 @@ func (l *Link) MapIDs() ([]uint32, error) {
 		return nil, err
 	}
 	defer p.Close()
-	info, err := p.Info()
-	if err != nil {
-		return nil, fmt.Errorf("ask about a program: %w", err)
-	}
-	used, ok := info.MapIDs()
-	if !ok {
-		return nil, errors.New("this kernel does not tell which maps a program uses")
-	}
-	ids := make([]uint32, len(used))
-	for i, id := range used {
-		ids[i] = uint32(id)
-	}
-	return ids, nil
+	return programMaps(p)
 }
