@@ -1,14 +1,19 @@
 package testenv
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 )
 
-// BuildWeir builds this tree's weir and returns the path of the program.
+// BuildWeir builds this tree's weir and returns the path of the program. If WEIR_BINARY
+// names a weir, as in make test, it returns that one.
 func BuildWeir(tb testing.TB) string {
 	tb.Helper()
+	if program := os.Getenv("WEIR_BINARY"); program != "" {
+		return program
+	}
 	program := filepath.Join(tb.TempDir(), "weir")
 	if out, err := exec.Command("go", "build", "-o", program, "weir/cmd/weir").CombinedOutput(); err != nil {
 		tb.Fatalf("build weir: %v\n%s", err, out)

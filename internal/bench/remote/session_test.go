@@ -31,15 +31,24 @@ type testServer struct {
 	err  chan error
 }
 
-// freePort returns a port that nobody listens on.
+// givenPorts are the ports that tests have got from freePort. Nobody may listen on one of
+// them yet.
+var givenPorts sync.Map
+
+// freePort returns a port that nobody listens on, another one for each test.
 func freePort(t *testing.T) uint16 {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := addrPort(l.Addr()).Port()
+		l.Close()
+		if _, given := givenPorts.LoadOrStore(port, true); !given {
+			return port
+		}
 	}
-	defer l.Close()
-	return addrPort(l.Addr()).Port()
 }
 
 // startServer serves on loopback until the test ends.
@@ -112,6 +121,7 @@ func measureWith(t *testing.T, r *testServer) *measured {
 }
 
 func TestRunInEachDirection(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t) // for the raw socket of ICMP echo
 	key := NewKey()
 	r := startServer(t, key, nil)
@@ -166,6 +176,7 @@ func checkDirection(t *testing.T, d *direction, c Case) {
 }
 
 func TestWrongKey(t *testing.T) {
+	t.Parallel()
 	key := NewKey()
 	r := startServer(t, key, nil)
 	if _, err := connect(t.Context(), r.addr, NewKey(), "test"); !errors.Is(err, errNoKey) {
@@ -194,6 +205,7 @@ func TestWrongKey(t *testing.T) {
 }
 
 func TestOneClientAtATime(t *testing.T) {
+	t.Parallel()
 	key := NewKey()
 	r := startServer(t, key, nil)
 	first := startClient(t, r, key)
@@ -216,6 +228,7 @@ func TestOneClientAtATime(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
+	t.Parallel()
 	key := NewKey()
 	limits := Limits{Rate: 50e6, Run: 2 * time.Second, Session: time.Minute, Data: 1e12, Connections: 2}
 	r := startServer(t, key, func(o *ServerOptions) { o.Limits = limits })
@@ -239,6 +252,7 @@ func TestBounds(t *testing.T) {
 // TestClientFasterThanGranted: the server's limit holds without the client's help, for
 // what a client requests from iperf3 and for what it does without a request.
 func TestClientFasterThanGranted(t *testing.T) {
+	t.Parallel()
 	key := NewKey()
 	r := startServer(t, key, func(o *ServerOptions) { o.Limits.Rate = 20e6 })
 	c, m := startClient(t, r, key), measureWith(t, r)
@@ -259,6 +273,7 @@ func TestClientFasterThanGranted(t *testing.T) {
 }
 
 func TestBoundOnData(t *testing.T) {
+	t.Parallel()
 	key := NewKey()
 	r := startServer(t, key, func(o *ServerOptions) { o.Limits.Data = 20e6 })
 	c, m := startClient(t, r, key), measureWith(t, r)
@@ -278,6 +293,7 @@ func TestBoundOnData(t *testing.T) {
 }
 
 func TestBoundOnTime(t *testing.T) {
+	t.Parallel()
 	key := NewKey()
 	r := startServer(t, key, func(o *ServerOptions) { o.Limits.Session = 1500 * time.Millisecond })
 	c, m := startClient(t, r, key), measureWith(t, r)
@@ -313,6 +329,7 @@ func begin(t *testing.T, r *testServer, c *client) {
 
 // TestClientGoes: iperf3 runs only for a granted run, and ends with its client.
 func TestClientGoes(t *testing.T) {
+	t.Parallel()
 	key := NewKey()
 	r := startServer(t, key, nil)
 	c := startClient(t, r, key)
@@ -333,6 +350,7 @@ func TestClientGoes(t *testing.T) {
 // TestStrangerAtThePort: a run ends at once if a stranger takes it before the client
 // does.
 func TestStrangerAtThePort(t *testing.T) {
+	t.Parallel()
 	key := NewKey()
 	r := startServer(t, key, nil)
 	c := startClient(t, r, key)
@@ -359,6 +377,7 @@ func TestStrangerAtThePort(t *testing.T) {
 
 // TestOutOfOrder: calls in a wrong order are refused.
 func TestOutOfOrder(t *testing.T) {
+	t.Parallel()
 	key := NewKey()
 	r := startServer(t, key, nil)
 	c := startClient(t, r, key)
@@ -376,7 +395,8 @@ func TestOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestServerDies: the client soon reports it.
+// TestServerDies: the client soon reports it. It looks at all tasks of the process, so it
+// runs alone.
 func TestServerDies(t *testing.T) {
 	key := NewKey()
 	r := startServer(t, key, nil)
@@ -399,6 +419,7 @@ func TestServerDies(t *testing.T) {
 
 // TestOtherVersion: a side with another version is told so and gets no session.
 func TestOtherVersion(t *testing.T) {
+	t.Parallel()
 	key := NewKey()
 	r := startServer(t, key, nil)
 	config, err := key.config(roleClient, roleServer)
@@ -441,6 +462,7 @@ func speak(t *testing.T, r *testServer, config *tls.Config) (w Welcome, err erro
 // TestStrangers: connections without a key are few, end soon, and do not keep others out
 // for long.
 func TestStrangers(t *testing.T) {
+	t.Parallel()
 	key := NewKey()
 	r := startServer(t, key, nil)
 	var open []net.Conn
@@ -470,6 +492,7 @@ func TestStrangers(t *testing.T) {
 
 // TestForeignBytes: bytes that are not TLS get at most TLS's alert, and no session.
 func TestForeignBytes(t *testing.T) {
+	t.Parallel()
 	r := startServer(t, NewKey(), nil)
 	for _, b := range [][]byte{[]byte("GET / HTTP/1.0\r\n\r\n        "), []byte("WEIRBN1\n0123456789abcdef")} {
 		c, err := net.Dial("tcp", r.addr.String())

@@ -2,7 +2,6 @@ package rfc
 
 import (
 	"bytes"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -235,10 +234,7 @@ func TestOptions(t *testing.T) {
 func TestRun(t *testing.T) {
 	testenv.NeedRoot(t)
 	testenv.NeedProgram(t, "nft")
-	program := filepath.Join(t.TempDir(), "weir")
-	if out, err := exec.Command("go", "build", "-o", program, "weir/cmd/weir").CombinedOutput(); err != nil {
-		t.Fatalf("build weir: %v\n%s", err, out)
-	}
+	program := testenv.BuildWeir(t)
 	for name, tests := range map[string][]string{
 		"rfc2544": {"throughput", "latency", "loss", "back-to-back"},
 		"rfc9693": {"validity", "throughput", "capacity"},
