@@ -1,16 +1,14 @@
 package testbed
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 
 	"weir/internal/host/hostinfo"
 	"weir/internal/host/netif"
+	"weir/internal/host/undolog"
 )
 
 // conntrackLimits reads and sets the limits. Tests replace them.
@@ -37,7 +35,9 @@ func setBuckets(n int) error {
 }
 
 // conntrackNote returns the file that keeps the limits from before they were raised.
-func conntrackNote(dir string) string { return filepath.Join(dir, "conntrack.json") }
+func conntrackNote(dir string) undolog.File {
+	return undolog.File{Path: filepath.Join(dir, "conntrack.json"), Of: "weir bench"}
+}
 
 // Raise makes room for that many connections in that many buckets. It notes the old
 // limits in a file, so that the next run can restore them if this one is killed.
@@ -48,13 +48,8 @@ func (l conntrackLimits) Raise(dir string, connections, buckets int) (restore fu
 	}
 	after := before
 	after.Max, after.Buckets = max(after.Max, connections), max(after.Buckets, buckets)
-	note := conntrackNote(dir)
-	b, err := json.Marshal(before)
-	if err != nil {
-		return nil, fmt.Errorf("note conntrack's limits: %w", err)
-	}
-	if err := os.WriteFile(note, b, 0o600); err != nil {
-		return nil, fmt.Errorf("note conntrack's limits: %w", err)
+	if err := conntrackNote(dir).Write(before); err != nil {
+		return nil, err
 	}
 	restore = func() error { return l.restore(dir) }
 	if err := l.set(after); err != nil {
@@ -67,22 +62,12 @@ func (l conntrackLimits) Raise(dir string, connections, buckets int) (restore fu
 // there is no note.
 func (l conntrackLimits) restore(dir string) error {
 	note := conntrackNote(dir)
-	b, err := os.ReadFile(note)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read conntrack's former limits: %w", err)
-	}
 	var before hostinfo.Conntrack
-	if err := json.Unmarshal(b, &before); err != nil {
-		return fmt.Errorf("read conntrack's former limits from %s: %w", note, err)
+	if err := note.Read(&before); err != nil || before == (hostinfo.Conntrack{}) {
+		return err
 	}
 	if err := l.set(before); err != nil {
 		return fmt.Errorf("restore conntrack's limits to %+v: %w", before, err)
 	}
-	if err := os.Remove(note); err != nil {
-		return fmt.Errorf("forget conntrack's former limits: %w", err)
-	}
-	return nil
+	return note.Remove()
 }

@@ -58,7 +58,7 @@ func running(lock string) error {
 }
 
 func removeUnlessNoted(dir string) error {
-	_, err := os.Stat(conntrackNote(dir))
+	_, err := os.Stat(conntrackNote(dir).Path)
 	switch {
 	case err == nil:
 		return nil // whoever failed to restore it has reported it

@@ -3,12 +3,13 @@ package tune
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"weir/internal/host/proc"
 	"weir/internal/host/tune/db"
@@ -50,27 +51,21 @@ func (h *Host) Complete(in Inputs) Inputs {
 // once, and isolated cores do not count. It is 0 if unknown, as on systems whose
 // /proc/cpuinfo names no cores.
 func (h *Host) cores() int {
-	text, err := os.ReadFile(h.path("proc/cpuinfo"))
+	folder, err := procfs.NewFS(h.path("proc"))
 	if err != nil {
 		return 0
 	}
-	seen := map[string]bool{}
-	socket, isolated, skipped := "", h.isolated(), false
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(line, ":")
-		switch strings.TrimSpace(name) {
-		case "processor":
-			core, err := strconv.Atoi(strings.TrimSpace(value))
-			skipped = err == nil && slices.Contains(isolated, core)
-		case "physical id":
-			socket = strings.TrimSpace(value)
-		case "core id":
-			if !skipped {
-				seen[socket+"/"+strings.TrimSpace(value)] = true
-			}
+	threads, err := folder.CPUInfo()
+	if err != nil {
+		return 0
+	}
+	cores, isolated := map[string]bool{}, h.isolated()
+	for _, t := range threads {
+		if t.CoreID != "" && !slices.Contains(isolated, int(t.Processor)) {
+			cores[t.PhysicalID+"/"+t.CoreID] = true
 		}
 	}
-	return len(seen)
+	return len(cores)
 }
 
 // memory returns the host's memory in bytes; 0 if unknown.
