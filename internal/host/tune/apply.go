@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"maps"
 	"net"
 	"os"
@@ -300,8 +299,8 @@ func (h *Host) rollBack(j *contents) error {
 	var left []string
 	var faults []error
 	back := map[string]bool{} // false: failed
-	for key, before := range j.undoing() {
-		err := h.restoreKey(key, before)
+	for _, key := range again(j.Changing) {
+		err := h.restoreKey(key, j.before(key))
 		if errors.Is(err, errAway) {
 			if _, tried := back[key]; !tried {
 				back[key] = false // it may exist once the queues are set
@@ -334,23 +333,16 @@ func (h *Host) rollBack(j *contents) error {
 	return h.writeJournal(&contents{Entries: j.Previous, Missing: j.Missing})
 }
 
-// undoing returns the keys of a transaction with their former values, from the last to
-// the first. At the end it repeats those that a card loses with its queues.
-func (j *contents) undoing() iter.Seq2[string, string] {
-	return func(yield func(key, before string) bool) {
-		for _, key := range again(j.Changing) {
-			before, known := j.Found[key]
-			if !known { // an older weir wrote the journal without it
-				before = j.entry(key).Before
-				if e := find(j.Previous, key); e != nil {
-					before = e.Set
-				}
-			}
-			if !yield(key, before) {
-				return
-			}
-		}
+// before returns the value of a key before the transaction.
+func (j *contents) before(key string) string {
+	if found, known := j.Found[key]; known {
+		return found
 	}
+	// An older weir wrote the journal without it.
+	if e := find(j.Previous, key); e != nil {
+		return e.Set
+	}
+	return j.entry(key).Before
 }
 
 // again returns the keys in the order of putting them back: from the last to the first,
