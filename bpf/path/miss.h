@@ -105,6 +105,7 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 {
 	const struct crossing *cr;
 	struct state *st;
+	int wscale = -1;
 	enum reason r;
 
 	if (!s)
@@ -118,9 +119,12 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 			create_add_side(st, cr, state_crossing(STATE_DIRECTION(s->state), !own));
 		s->state = 0;
 	} else if (create_wanted(s)) {
-		nat_source_follow(ctx, s);
+		if (s->out.flags & CROSSING_NAT)
+			nat_source_follow(ctx, s);
 		create_reply_tuple(s);
-		r = create_state(s, create_flags(s, crossed, s->skip_in, s->skip_out), tcp_option_wscale(ctx, s), own);
+		if (s->packet.tcp_flags & TCP_SYN)
+			wscale = tcp_option_wscale(ctx, s);
+		r = create_state(s, create_flags(s, crossed, s->skip_in, s->skip_out), wscale, own);
 		if (r != UNDECIDED)
 			return r;
 		create_count(s, crossed);

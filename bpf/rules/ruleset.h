@@ -25,7 +25,7 @@
 #define CHUNK_RULES (64 * CHUNK_WORDS)
 
 /* What a rule asks for, and the key under which a packet's value is looked up:
- * interface:	direction << 32 | ifindex
+ * interface:	direction << 31 | ifindex
  * protocol:	(family == 6) << 24 | protocol << 16 | detail, which is
  *		tree_flags_key() of TCP flags, type << 8 | code of ICMP, else 0
  * addresses:	IPv4: the address. IPv6: its upper 64 bits, and where these do
@@ -62,27 +62,20 @@ enum tree {
 	TREE_FIRST_LOW,
 };
 
-/* A search tree whose nodes are cache lines: rule_nodes[first .. first + nodes - 1],
- * level by level. The child of node n (counted from first) to the right of i of its keys
- * is node 9 n + 1 + i. In a tree without nodes, all numbers have the value first. */
-struct rule_tree {
-	__u32 first;
-	__u32 nodes;
+/* A cache line of a search tree (rules/search.h). */
+struct tree_line {
+	__u64 word[8];
 };
 
 #define NODE_KEYS   8
 #define TREE_LEVELS 8 /* 9^8 nodes */
 
-/* A key begins a span of equal values, up to the next key. The smallest key of a tree is
- * 0. Unused keys are ~0 and have the value of the last span. */
-struct rule_node {
-	__u64 key[NODE_KEYS];
-};
-
-/* The values of the spans of a node's keys: index of a class, or SPAN_TREE and the index
- * of a tree. */
-struct rule_spans {
-	__u32 value[NODE_KEYS];
+/* A search tree: its lines begin at rule_lines[first]. In a tree without nodes, all
+ * numbers have the value first. A value is the index of a class, or SPAN_TREE and the
+ * index of a tree. */
+struct rule_tree {
+	__u32 first;
+	__u32 nodes;
 };
 
 #define SPAN_TREE 0x80000000u
@@ -267,23 +260,14 @@ struct {
 	__type(value, struct rule_tree);
 } rule_trees SEC(".maps");
 
-/* The nodes of all trees. Read by rules/match.h. */
+/* The lines of all trees. Read by rules/search.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* nodes, by the loader */
+	__uint(max_entries, 1); /* lines, by the loader */
 	__type(key, __u32);
-	__type(value, struct rule_node);
-} rule_nodes SEC(".maps");
-
-/* The values of the nodes' keys, by node. Read by rules/match.h. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* nodes, by the loader */
-	__type(key, __u32);
-	__type(value, struct rule_spans);
-} rule_spans SEC(".maps");
+	__type(value, struct tree_line);
+} rule_lines SEC(".maps");
 
 /* The classes of all fields. Read by rules/match.h. */
 struct {

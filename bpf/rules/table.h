@@ -16,35 +16,7 @@
 #include "rules/crossing.h"
 #include "rules/ruleset.h"
 #include "rules/search.h"
-
-/* A cache line of a page: a node's eight keys, the values of two nodes, or the places of
- * eight trees. */
-struct table_line {
-	__u64 word[8];
-};
-_Static_assert(sizeof(struct table_line) == sizeof(struct rule_node), "a line holds a node");
-
-#define TABLE_PAGE_LINES 4096
-#define TABLE_PAGES	 1024 /* for one tree: there are twice as many, for the next one */
-
-/* A page. All have one size, so that the kernel's look-up is compiled into the program
- * (with BPF_F_INNER_MAP it would be a call). */
-struct table_page {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, TABLE_PAGE_LINES);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct table_line));
-};
-
-/* The pages of the present trees and of the next ones. Line n of a set's trees is line
- * rule_set.tables_at + n. Written by the daemon. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 2 * TABLE_PAGES);
-	__type(key, __u32);
-	__array(values, struct table_page);
-} table_pages SEC(".maps");
+#include "rules/table_page.h"
 
 /* The key of a changed prefix. bits includes those of family. */
 struct table_prefix {
@@ -73,51 +45,6 @@ struct {
 	__array(values, struct table_changed);
 } table_changes SEC(".maps");
 
-static __always_inline const struct table_line *table_line(__u32 at)
-{
-	__u32 page = at / TABLE_PAGE_LINES, line = at % TABLE_PAGE_LINES;
-	void *lines = bpf_map_lookup_elem(&table_pages, &page);
-
-	return lines ? bpf_map_lookup_elem(lines, &line) : 0;
-}
-
-/* Like tree_find() in tree.h, but in the pages of tables. The tree's nodes are followed
- * by their values, two nodes' to a line. */
-static __always_inline void table_find(__u32 base, __u64 tree, __u64 x, volatile __u32 *value)
-{
-	__u32 first = base + (__u32)tree, nodes = tree >> 32, level, rank, node = 0, key = 0;
-	const struct table_line *line;
-
-	*value = (__u32)tree;
-	if (!nodes)
-		return;
-	*value = NO_VALUE;
-	for (level = 0; level < TREE_LEVELS && node < nodes; level++) {
-		line = table_line(first + node);
-		if (!line)
-			return;
-		rank = tree_rank((const struct rule_node *)line, x);
-		if (rank)
-			key = node * NODE_KEYS + rank - 1;
-		node = (NODE_KEYS + 1) * node + 1 + rank;
-	}
-	*value = key;
-	key = *value;
-	line = table_line(first + nodes + key / (2 * NODE_KEYS));
-	*value = line ? ((const __u32 *)line)[key % (2 * NODE_KEYS)] : NO_VALUE;
-}
-
-/* Looks up the lower half of an IPv6 address, in the tree that its upper half led to. */
-static __always_inline void table_find_low(__u32 base, __u64 x, volatile __u32 *value)
-{
-	__u32 tree = *value & ~SPAN_TREE;
-	const struct table_line *line = table_line(base + tree / 8);
-
-	*value = NO_VALUE;
-	if (line)
-		table_find(base, line->word[tree % 8], x, value);
-}
-
 /* Whether the address is in a prefix that has changed since the trees were made. */
 static __always_inline int table_has_changed(__u32 changes, const struct addr *a, __u8 family, volatile __u32 *value)
 {
@@ -134,10 +61,54 @@ static __always_inline int table_has_changed(__u32 changes, const struct addr *a
 	return 1;
 }
 
-/* Returns the set of tables that contain an address. x: the key of an IPv4 address, or
- * of the upper half of an IPv6 address. */
-__noinline int tree_find_tables(struct crossing *cr, const struct rule_set *set, __u32 field, __u64 x)
+/* A tree of tables in one word, as in rule_set.tables4 (little-endian). */
+union table_tree {
+	__u64 word;
+	struct {
+		__u32 first;
+		__u32 nodes;
+	};
+};
+
+static __always_inline void table_find_large(__u32 base, const __u64 *tree, __u64 x, volatile __u32 *value)
 {
+	const union table_tree *t = (const void *)tree;
+
+	if (t->nodes)
+		search_large(TREES_OF_TABLES, base + t->first, &t->nodes, x, value);
+	else
+		*value = t->first;
+}
+
+/* Looks up an IPv6 address: the tree of the upper halves, and where these do not decide
+ * the tree that they lead to. tables_at holds the places of such trees, eight to a line. */
+__noinline int table_find6(struct crossing *cr, const struct rule_set *set, __u32 field)
+{
+	const struct tree_line *line;
+	volatile __u32 *value;
+	const __be64 *half;
+	__u32 low;
+
+	if (!cr || !set)
+		return 0;
+	value = field == FIELD_DST_TABLES ? &cr->class[FIELD_DST_TABLES] : &cr->class[FIELD_SRC_TABLES];
+	half = (const __be64 *)(field == FIELD_DST_TABLES ? &cr->dst : &cr->src);
+	table_find_large(set->tables_at, &set->tables6, bpf_be64_to_cpu(half[0]), value);
+	low = *value;
+	if (!(low & SPAN_TREE) || low == NO_VALUE)
+		return 0;
+	low &= ~SPAN_TREE;
+	*value = NO_VALUE;
+	line = table_line(set->tables_at + low / 8);
+	if (line)
+		table_find_large(set->tables_at, &line->word[low % 8], bpf_be64_to_cpu(half[1]), value);
+	return 0;
+}
+
+/* Looks up the set of tables that contain an address. */
+__noinline int table_find(struct crossing *cr, const struct rule_set *set, __u32 field)
+{
+	const union table_tree *t;
 	volatile __u32 *value;
 	const struct addr *a;
 	__u32 changes;
@@ -149,25 +120,30 @@ __noinline int tree_find_tables(struct crossing *cr, const struct rule_set *set,
 	changes = *(const volatile __u32 *)&set->changes;
 	if (changes && table_has_changed(changes, a, cr->family, value))
 		return 0;
-	table_find(set->tables_at, cr->family == 4 ? set->tables4 : set->tables6, x, value);
-	if (*value & SPAN_TREE && *value != NO_VALUE)
-		table_find_low(set->tables_at, bpf_be64_to_cpu(((const __be64 *)a)[1]), value);
+	if (cr->family == 6)
+		return table_find6(cr, set, field);
+	t = (const void *)&set->tables4;
+	if (t->nodes)
+		search_small(TREES_OF_TABLES, set->tables_at + t->first, &t->nodes, bpf_ntohl(a->word[3]), value);
+	else
+		*value = t->first;
 	return 0;
 }
 
-/* Cost without rules that test tables: one test for each side. */
-static __always_inline void tree_classify_tables(struct crossing *cr, const struct rule_set *set, __u64 dst, __u64 src)
+/* Looks up the tables of both addresses, as far as rules test them. Cost without such
+ * rules: one test for each side. */
+static __always_inline void table_classify(struct crossing *cr, const struct rule_set *set)
 {
 	if (!(cr->known & 1 << FIELD_DST_TABLES)) {
 		cr->class[FIELD_DST_TABLES] = 0;
 		if (set->asks_tables & 1 << (FIELD_DST_TABLES - FIELD_TREES))
-			tree_find_tables(cr, set, FIELD_DST_TABLES, dst);
+			table_find(cr, set, FIELD_DST_TABLES);
 		cr->class[FIELD_DST_TABLES] += set->dst_tables_at;
 	}
 	if (!(cr->known & 1 << FIELD_SRC_TABLES)) {
 		cr->class[FIELD_SRC_TABLES] = 0;
 		if (set->asks_tables & 1 << (FIELD_SRC_TABLES - FIELD_TREES))
-			tree_find_tables(cr, set, FIELD_SRC_TABLES, src);
+			table_find(cr, set, FIELD_SRC_TABLES);
 		cr->class[FIELD_SRC_TABLES] += set->src_tables_at;
 	}
 }

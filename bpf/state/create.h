@@ -32,14 +32,15 @@ static __always_inline void create_choose_reply(struct scratch *s, __u32 number)
 }
 
 /* Reserves the reply's tuple, with another source port if the rules or a collision need
- * one. own: the box's own packet. */
-static __always_inline enum reason create_reserve_reply(struct scratch *s, __u32 number, int own, __u32 *owner)
+ * one. hash: of s->tuple. own: the box's own packet. */
+static __always_inline enum reason create_reserve_reply(struct scratch *s, __u32 number, __u64 hash, int own,
+							__u32 *owner)
 {
 	enum reason r;
 
 	if (nat_port_wanted(s))
 		return nat_port_reserve(s);
-	r = tuples_enter(number, owner);
+	r = tuples_enter(number, hash, owner);
 	if (r == REASON_TUPLE_TAKEN && own && nat_port_has(&s->packet) && !(s->out.flags & CROSSING_NAT_STATIC)) {
 		nat_port_begin(s, number, NAT_LOW, NAT_HIGH);
 		return nat_port_reserve(s);
@@ -48,10 +49,10 @@ static __always_inline enum reason create_reserve_reply(struct scratch *s, __u32
 }
 
 /* Touches the memory that a new state is written into. Otherwise a locked instruction
- * waits for all writes before it, one after the other. */
-static __always_inline void create_touch(const struct state *st, const struct tuple *reply)
+ * waits for all writes before it, one after the other. reply: hash of the reply's tuple. */
+static __always_inline void create_touch(const struct state *st, __u64 reply)
 {
-	const struct bucket *b = bucket_get(tuple_hash(reply));
+	const struct bucket *b = bucket_get(reply);
 
 	touch(st->flow_forth);
 	touch(st->back);
@@ -199,22 +200,25 @@ __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, i
 {
 	__u32 index, owner = 0;
 	struct state *st;
+	__u64 hash, reply;
 	enum reason r;
 
 	if (!s)
 		return REASON_INTERNAL;
 	if (!alloc_count())
 		return REASON_STATE_LIMIT;
-	index = alloc_take(tuple_hash(&s->packet.tuple), create_random(s));
+	hash = tuple_hash(&s->packet.tuple);
+	index = alloc_take(hash, create_random(s));
 	st = state_get(index);
 	if (!index || !st) {
 		__sync_fetch_and_add(&shared.states_released, 1);
 		return REASON_STATE_LIMIT;
 	}
 	create_choose_reply(s, STATE_NUMBER(index, 1));
-	create_touch(st, &s->tuple);
+	reply = tuple_hash(&s->tuple);
+	create_touch(st, reply);
 	create_fill(st, s, flags, wscale);
-	r = create_reserve_reply(s, STATE_NUMBER(index, 1), own, &owner);
+	r = create_reserve_reply(s, STATE_NUMBER(index, 1), reply, own, &owner);
 	if (r != UNDECIDED) {
 		alloc_free(st);
 		/* owner ^ 1: the other direction of the state that has the reply's tuple */
@@ -225,7 +229,7 @@ __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, i
 		create_csum_diffs(st);
 	}
 	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
-	r = tuples_enter(STATE_NUMBER(index, 0), &owner);
+	r = tuples_enter(STATE_NUMBER(index, 0), hash, &owner);
 	s->state = STATE_NUMBER(index, 0);
 	if (r == UNDECIDED) {
 		st->entered = 1;

@@ -66,14 +66,14 @@ static __always_inline enum reason import_state(struct import *a)
 	st->entered = 0;
 	st->flow_forth = a->state.flow_forth;
 	st->flow_back = a->state.flow_back;
-	r = tuples_enter(STATE_NUMBER(index, 1), &owner);
+	r = tuples_enter(STATE_NUMBER(index, 1), tuple_hash(&st->back.tuple), &owner);
 	if (r != UNDECIDED) {
 		alloc_free(st);
 		a->owner = owner;
 		return r;
 	}
 	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
-	r = tuples_enter(STATE_NUMBER(index, 0), &owner);
+	r = tuples_enter(STATE_NUMBER(index, 0), tuple_hash(&st->forth.tuple), &owner);
 	if (r != UNDECIDED) {
 		state_kill(st, index);
 		a->owner = owner;

@@ -31,7 +31,7 @@ static __always_inline long nat_port_try(struct scratch *s)
 	if (t->dport == s->packet.tuple.dport && tuple_equal(t, &s->packet.tuple))
 		r = REASON_TUPLE_TAKEN; /* owned by itself: its replies would look like it */
 	else
-		r = tuples_enter(search->number, &owner);
+		r = tuples_enter(search->number, tuple_hash(t), &owner);
 	search->reason = r;
 	/* with REASON_TUPLE_ERROR, another port's bucket may have room */
 	if (r != REASON_TUPLE_TAKEN && r != REASON_STATE_BUSY && r != REASON_TUPLE_ERROR)

@@ -79,6 +79,7 @@ static __always_inline int tuples_owner_is_gone(__u32 owner)
 
 /* A tuple to be entered into the tuple table. */
 struct tuples_entry {
+	__u64 hash;   /* of the tuple */
 	__u32 number; /* of the state that holds it already		*/
 	__u32 owner;  /* result: number of a state that has it in the table */
 	__u32 reason; /* result of the last try */
@@ -101,11 +102,11 @@ __noinline int tuples_try(struct tuples_entry *e)
 	if (!e)
 		return REASON_INTERNAL;
 	number = e->number;
+	hash = e->hash;
 	st = state_get(STATE_INDEX(number));
 	if (!st)
 		return REASON_INTERNAL;
 	t = &state_course(st, STATE_DIRECTION(number))->tuple;
-	hash = tuple_hash(t);
 	b = bucket_get(hash);
 	if (!b)
 		return REASON_INTERNAL;
@@ -133,10 +134,10 @@ static long tuples_step(__u32 n, void *data)
 	return e->reason != REASON_STATE_BUSY;
 }
 
-/* Like tuples_try(), with retries while other cores hold the bucket. */
-static __always_inline enum reason tuples_enter(__u32 number, __u32 *owner)
+/* Like tuples_try(), with retries while other cores hold the bucket. hash: of the tuple. */
+static __always_inline enum reason tuples_enter(__u32 number, __u64 hash, __u32 *owner)
 {
-	struct tuples_entry e = { .number = number };
+	struct tuples_entry e = { .hash = hash, .number = number };
 
 	e.reason = tuples_try(&e);
 	if (e.reason == REASON_STATE_BUSY)

@@ -18,6 +18,7 @@ import (
 func TestNumbersMatchHeaders(t *testing.T) {
 	config, shared, states := header(t, "config.h"), header(t, "shared.h"), header(t, "state/state.h")
 	counts, rules, table := header(t, "observe/count.h"), header(t, "rules/ruleset.h"), header(t, "rules/table.h")
+	pages := header(t, "rules/table_page.h")
 	for _, test := range []struct {
 		header, name string
 		want         int
@@ -50,8 +51,8 @@ func TestNumbersMatchHeaders(t *testing.T) {
 		{config, "LOGICAL_BUCKET", logicalBucket},
 		{config, "ENCAP_LAYERS", encapLayers},
 		{states, "STATE_LAYOUT", stateLayout},
-		{table, "TABLE_PAGE_LINES", tablePageLines},
-		{table, "TABLE_PAGES", tablePages},
+		{pages, "TABLE_PAGE_LINES", tablePageLines},
+		{pages, "TABLE_PAGES", tablePages},
 		{table, "TABLE_CHANGES", ruleset.MaxOverrides},
 		{rules, "EPOCH_BITS", bits.Len32(maxEpoch)},
 	} {
@@ -118,7 +119,7 @@ func TestInnerMapsMatch(t *testing.T) {
 	spec := must(loadXdp())(t)
 	for name, want := range map[string][2]uintptr{
 		mapRuleSets:     {4, unsafe.Sizeof(xdpRuleSet{})},
-		mapTablePages:   {4, unsafe.Sizeof(ruleset.TableLine{})},
+		mapTablePages:   {4, unsafe.Sizeof(ruleset.Line{})},
 		mapTableChanges: {unsafe.Sizeof(tablePrefix{}), 4},
 	} {
 		inner := spec.Maps[name].InnerMap
@@ -137,7 +138,7 @@ func TestMapsAreClassified(t *testing.T) {
 	}
 	generation := map[string]bool{
 		"tails": true, "in_tails": true, "out_tails": true, "gc_timers": true, "scratches": true, "walks": true, "rejects": true, "rule_cache": true, "nexthop_cache": true, "captures": true, "noted": true, "prefetch_devices": true, "prefetches": true,
-		"rule_sets": true, "rules": true, "rule_trees": true, "rule_nodes": true, "rule_spans": true,
+		"rule_sets": true, "rules": true, "rule_trees": true, "rule_lines": true,
 		"rule_classes": true, "rule_vectors": true, "rule_counters": true,
 		"pools": true, "pool_addresses": true, "pool_turns": true, "table_pages": true, "table_changes": true, "rule_order": true, "rule_carried": true, "queue_pairs": true,
 	}

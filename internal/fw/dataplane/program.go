@@ -18,14 +18,14 @@ const roomPerRule = 16
 const roomShare = 4
 
 // halved lists the arrays that hold two rule sets, one in each half.
-var halved = []string{"rule_order", "rule_carried", "rule_trees", "rule_nodes", "rule_spans", "rule_classes", "rule_vectors"}
+var halved = []string{"rule_order", "rule_carried", "rule_trees", "rule_lines", "rule_classes", "rule_vectors"}
 
 // programSizes returns the entries that a program needs, by map, and the least room for
 // more.
 func programSizes(p *ruleset.Program) map[string][2]int {
 	return map[string][2]int{
 		"rules": {len(p.Rules), 1024}, "rule_order": {len(p.Order), 1024}, "rule_carried": {len(p.Order), 1024},
-		"rule_trees": {len(p.Trees), 256}, "rule_nodes": {len(p.Nodes), 512}, "rule_spans": {len(p.Spans), 512},
+		"rule_trees": {len(p.Trees), 256}, "rule_lines": {len(p.Lines), 512},
 		"rule_classes": {len(p.Classes), 1024}, "rule_vectors": {len(p.Vectors), 1024},
 		"queue_pairs": {len(p.QueuePairs), 64},
 		"pools":       {len(p.Pools), 64}, "pool_addresses": {len(p.Rows), 512}, "pool_turns": {2 * len(p.Pools), 128},
@@ -82,30 +82,19 @@ func (h half) write(p *ruleset.Program) error {
 	if err := fits(maps, p); err != nil {
 		return err
 	}
-	trees, nodes, classes := h.base("rule_trees"), h.base("rule_nodes"), h.base("rule_classes")
-	value := func(v uint32) uint32 { // of a span
-		if v&ruleset.SpanTree != 0 {
-			return v + trees
+	trees, lines, classes := h.base("rule_trees"), h.base("rule_lines"), h.base("rule_classes")
+	forest := p.Move(lines, func(value uint32) uint32 {
+		if value&ruleset.SpanTree != 0 {
+			return value + trees
 		}
-		return v + classes
-	}
+		return value + classes
+	})
 	return errors.Join(
 		fillArray(maps["rules"], 0, p.Rules, rawRule),
 		fillArray(maps["rule_order"], h.base("rule_order"), p.Order, func(index *uint32) xdpRuleOrder { return xdpRuleOrder{Index: *index} }),
 		fillArray(maps["rule_carried"], h.base("rule_carried"), make([]xdpRuleCarried, len(p.Order)), func(c *xdpRuleCarried) xdpRuleCarried { return *c }),
-		fillArray(maps["rule_trees"], trees, p.Trees, func(t *ruleset.Tree) xdpRuleTree {
-			if t.Nodes == 0 {
-				return xdpRuleTree{First: value(t.First)}
-			}
-			return xdpRuleTree{First: nodes + t.First, Nodes: t.Nodes}
-		}),
-		fillArray(maps["rule_nodes"], nodes, p.Nodes, func(n *ruleset.Node) xdpRuleNode { return xdpRuleNode{Key: *n} }),
-		fillArray(maps["rule_spans"], nodes, p.Spans, func(s *ruleset.Spans) (raw xdpRuleSpans) {
-			for i, v := range s {
-				raw.Value[i] = value(v)
-			}
-			return raw
-		}),
+		fillArray(maps["rule_trees"], trees, forest.Trees, func(t *ruleset.Tree) xdpRuleTree { return xdpRuleTree{First: t.First, Nodes: t.Nodes} }),
+		fillArray(maps["rule_lines"], lines, forest.Lines, func(l *ruleset.Line) xdpTreeLine { return xdpTreeLine{Word: *l} }),
 		fillArray(maps["rule_classes"], classes, p.Classes, h.rawClass),
 		fillArray(maps["rule_vectors"], h.base("rule_vectors"), p.Vectors, rawBits),
 		fillArray(maps["pool_addresses"], 0, p.Rows, rawRow),

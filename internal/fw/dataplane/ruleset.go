@@ -161,7 +161,7 @@ func (l *liveRules) replaceIndex(next xdpRuleSet, x *ruleset.TableIndex) error {
 func rawTree(t ruleset.Tree) uint64 { return uint64(t.First) | uint64(t.Nodes)<<32 }
 
 // writePages writes lines into new pages and returns how many.
-func (l *liveRules) writePages(base int, lines []ruleset.TableLine) (count int, err error) {
+func (l *liveRules) writePages(base int, lines []ruleset.Line) (count int, err error) {
 	var pages []*bpfload.Map
 	defer func() {
 		for _, page := range pages {
@@ -179,12 +179,12 @@ func (l *liveRules) writePages(base int, lines []ruleset.TableLine) (count int, 
 	return len(pages), l.objects.PutInner(mapTablePages, uint32(base), pages)
 }
 
-func (l *liveRules) newPage(lines []ruleset.TableLine) (*bpfload.Map, error) {
+func (l *liveRules) newPage(lines []ruleset.Line) (*bpfload.Map, error) {
 	page, err := l.objects.NewInner(mapTablePages)
 	if err != nil {
 		return nil, err
 	}
-	err = changeArray(page, func(array []ruleset.TableLine) { copy(array, lines) })
+	err = changeArray(page, func(array []ruleset.Line) { copy(array, lines) })
 	if err != nil {
 		return nil, errors.Join(err, page.Close())
 	}

@@ -46,10 +46,9 @@ const (
 	tcMapRuleCarried        = "rule_carried"
 	tcMapRuleClasses        = "rule_classes"
 	tcMapRuleCounters       = "rule_counters"
-	tcMapRuleNodes          = "rule_nodes"
+	tcMapRuleLines          = "rule_lines"
 	tcMapRuleOrder          = "rule_order"
 	tcMapRuleSets           = "rule_sets"
-	tcMapRuleSpans          = "rule_spans"
 	tcMapRuleTrees          = "rule_trees"
 	tcMapRuleVectors        = "rule_vectors"
 	tcMapRules              = "rules"
@@ -183,10 +182,9 @@ type tcMapSpecs struct {
 	RuleCarried       *ebpf.MapSpec `ebpf:"rule_carried"`
 	RuleClasses       *ebpf.MapSpec `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.MapSpec `ebpf:"rule_counters"`
-	RuleNodes         *ebpf.MapSpec `ebpf:"rule_nodes"`
+	RuleLines         *ebpf.MapSpec `ebpf:"rule_lines"`
 	RuleOrder         *ebpf.MapSpec `ebpf:"rule_order"`
 	RuleSets          *ebpf.MapSpec `ebpf:"rule_sets"`
-	RuleSpans         *ebpf.MapSpec `ebpf:"rule_spans"`
 	RuleTrees         *ebpf.MapSpec `ebpf:"rule_trees"`
 	RuleVectors       *ebpf.MapSpec `ebpf:"rule_vectors"`
 	Rules             *ebpf.MapSpec `ebpf:"rules"`
@@ -274,10 +272,9 @@ type tcMaps struct {
 	RuleCarried       *ebpf.Map `ebpf:"rule_carried"`
 	RuleClasses       *ebpf.Map `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.Map `ebpf:"rule_counters"`
-	RuleNodes         *ebpf.Map `ebpf:"rule_nodes"`
+	RuleLines         *ebpf.Map `ebpf:"rule_lines"`
 	RuleOrder         *ebpf.Map `ebpf:"rule_order"`
 	RuleSets          *ebpf.Map `ebpf:"rule_sets"`
-	RuleSpans         *ebpf.Map `ebpf:"rule_spans"`
 	RuleTrees         *ebpf.Map `ebpf:"rule_trees"`
 	RuleVectors       *ebpf.Map `ebpf:"rule_vectors"`
 	Rules             *ebpf.Map `ebpf:"rules"`
@@ -325,10 +322,9 @@ func (m *tcMaps) Close() error {
 		m.RuleCarried,
 		m.RuleClasses,
 		m.RuleCounters,
-		m.RuleNodes,
+		m.RuleLines,
 		m.RuleOrder,
 		m.RuleSets,
-		m.RuleSpans,
 		m.RuleTrees,
 		m.RuleVectors,
 		m.Rules,

@@ -343,11 +343,6 @@ type xdpRuleCounter struct {
 	States uint64
 }
 
-type xdpRuleNode struct {
-	_   structs.HostLayout
-	Key [8]uint64
-}
-
 type xdpRuleOrder struct {
 	_     structs.HostLayout
 	Index uint32
@@ -376,11 +371,6 @@ type xdpRuleSet struct {
 	BlockShift  uint8
 	AsksMark    uint8
 	Pad0        [1]uint8
-}
-
-type xdpRuleSpans struct {
-	_     structs.HostLayout
-	Value [8]uint32
 }
 
 type xdpRuleTree struct {
@@ -677,6 +667,11 @@ type xdpTableRule struct {
 	To   uint32
 }
 
+type xdpTreeLine struct {
+	_    structs.HostLayout
+	Word [8]uint64
+}
+
 type xdpTuple struct {
 	_     structs.HostLayout
 	Src   xdpAddr
@@ -741,10 +736,9 @@ const (
 	xdpMapRuleCarried       = "rule_carried"
 	xdpMapRuleClasses       = "rule_classes"
 	xdpMapRuleCounters      = "rule_counters"
-	xdpMapRuleNodes         = "rule_nodes"
+	xdpMapRuleLines         = "rule_lines"
 	xdpMapRuleOrder         = "rule_order"
 	xdpMapRuleSets          = "rule_sets"
-	xdpMapRuleSpans         = "rule_spans"
 	xdpMapRuleTrees         = "rule_trees"
 	xdpMapRuleVectors       = "rule_vectors"
 	xdpMapRules             = "rules"
@@ -869,10 +863,9 @@ type xdpMapSpecs struct {
 	RuleCarried       *ebpf.MapSpec `ebpf:"rule_carried"`
 	RuleClasses       *ebpf.MapSpec `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.MapSpec `ebpf:"rule_counters"`
-	RuleNodes         *ebpf.MapSpec `ebpf:"rule_nodes"`
+	RuleLines         *ebpf.MapSpec `ebpf:"rule_lines"`
 	RuleOrder         *ebpf.MapSpec `ebpf:"rule_order"`
 	RuleSets          *ebpf.MapSpec `ebpf:"rule_sets"`
-	RuleSpans         *ebpf.MapSpec `ebpf:"rule_spans"`
 	RuleTrees         *ebpf.MapSpec `ebpf:"rule_trees"`
 	RuleVectors       *ebpf.MapSpec `ebpf:"rule_vectors"`
 	Rules             *ebpf.MapSpec `ebpf:"rules"`
@@ -961,10 +954,9 @@ type xdpMaps struct {
 	RuleCarried       *ebpf.Map `ebpf:"rule_carried"`
 	RuleClasses       *ebpf.Map `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.Map `ebpf:"rule_counters"`
-	RuleNodes         *ebpf.Map `ebpf:"rule_nodes"`
+	RuleLines         *ebpf.Map `ebpf:"rule_lines"`
 	RuleOrder         *ebpf.Map `ebpf:"rule_order"`
 	RuleSets          *ebpf.Map `ebpf:"rule_sets"`
-	RuleSpans         *ebpf.Map `ebpf:"rule_spans"`
 	RuleTrees         *ebpf.Map `ebpf:"rule_trees"`
 	RuleVectors       *ebpf.Map `ebpf:"rule_vectors"`
 	Rules             *ebpf.Map `ebpf:"rules"`
@@ -1013,10 +1005,9 @@ func (m *xdpMaps) Close() error {
 		m.RuleCarried,
 		m.RuleClasses,
 		m.RuleCounters,
-		m.RuleNodes,
+		m.RuleLines,
 		m.RuleOrder,
 		m.RuleSets,
-		m.RuleSpans,
 		m.RuleTrees,
 		m.RuleVectors,
 		m.Rules,

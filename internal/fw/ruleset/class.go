@@ -6,11 +6,11 @@ import (
 )
 
 // Limits on the compiled rules, so that a file cannot fill the memory. In bytes: classes
-// 32 MiB, vectors 64 MiB, nodes and their spans 96 MiB.
+// 32 MiB, vectors 64 MiB, lines of trees 96 MiB.
 const (
 	maxClasses = 1 << 20
 	maxVectors = 1 << 20
-	maxNodes   = 1 << 20
+	maxLines   = 3 << 19
 )
 
 // A condition is what rules require of a field: the numbers that meet it in each of the

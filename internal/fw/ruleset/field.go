@@ -78,8 +78,8 @@ func (c *compiler) field(f *field, small, large int) error {
 		}
 		p.Trees[large] = p.addLarge(stretches)
 	}
-	if len(p.Nodes) > maxNodes {
-		return &Error{Rule: f.widest(), What: fmt.Sprintf("its addresses, with those of other rules, make more than %d nodes of trees", maxNodes)}
+	if len(p.Lines) > maxLines {
+		return &Error{Rule: f.widest(), What: fmt.Sprintf("its addresses, with those of other rules, make more than %d lines of trees", maxLines)}
 	}
 	return nil
 }

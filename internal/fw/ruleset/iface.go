@@ -37,7 +37,7 @@ func (p *place) spans(s *Snapshot) []span {
 			continue
 		}
 		for _, s := range indices {
-			base := uint64(i) << 32
+			base := uint64(i) << 31
 			spans = append(spans, smallSpan(base|s.first.lo, base|s.last.lo))
 		}
 	}
@@ -45,7 +45,7 @@ func (p *place) spans(s *Snapshot) []span {
 }
 
 // anyIndex is the largest interface index in a place.
-const anyIndex = 1<<32 - 1
+const anyIndex = 1<<31 - 1
 
 // indices returns the indexes of the interface with this name, or of the members of this
 // group.

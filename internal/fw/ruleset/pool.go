@@ -196,7 +196,7 @@ func (p *Program) EqualRules(q *Program) bool {
 	set.SrcTablesAt, other.SrcTablesAt = 0, 0
 	sameActions := slices.EqualFunc(p.Order, q.Order, func(a, b uint32) bool { return equalActions(p.Rules[a], q.Rules[b]) })
 	return set == other && sameActions && slices.Equal(p.Trees, q.Trees) &&
-		slices.Equal(p.Nodes, q.Nodes) && slices.Equal(p.Spans, q.Spans) &&
+		slices.Equal(p.Lines, q.Lines) &&
 		slices.Equal(p.Classes[:p.tables.classesAt], q.Classes[:q.tables.classesAt]) &&
 		slices.Equal(p.Vectors[:p.tables.vectorsAt], q.Vectors[:q.tables.vectorsAt]) &&
 		p.tables.hash == q.tables.hash

@@ -33,7 +33,6 @@ const ChunkRules = 64 * chunkWords
 
 const (
 	chunkWords = 8
-	nodeKeys   = 8
 )
 
 // classBits is how many blocks of chunks a class has bits for.
@@ -117,18 +116,6 @@ type Rule struct {
 // A TableCount says under which table's entries packets of a rule count: its TableNumber
 // * 2, plus 1 if the rule negates the table. 0 is none.
 type TableCount uint32
-
-// A Tree is a search tree's position in Nodes. If it has no nodes, First is the value of
-// all numbers.
-type Tree struct {
-	First, Nodes uint32
-}
-
-// A Node holds the keys of a tree's node. Spans holds their values.
-type (
-	Node  [nodeKeys]uint64
-	Spans [nodeKeys]uint32
-)
 
 // Bits is one chunk of a vector.
 type Bits [chunkWords]uint64

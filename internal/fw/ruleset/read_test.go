@@ -190,7 +190,7 @@ func (r *reader) classes(p rulestest.Packet) [fields]uint32 {
 		detail = uint64(p.ICMPType)<<8 | uint64(p.ICMPCode)
 	}
 	c := [fields]uint32{
-		iface: r.find(iface, direction<<32|uint64(p.Ifindex)),
+		iface: r.find(iface, direction<<31|uint64(p.Ifindex)),
 		proto: r.find(proto, is6<<24|uint64(p.Proto)<<16|detail),
 		src:   r.findAddr(src, src6, p.Src),
 		dst:   r.findAddr(dst, dst6, p.Dst),
@@ -238,49 +238,41 @@ func (r *reader) findAddr(tree4, tree6 uint32, a netip.Addr) uint32 {
 
 // find searches all keys of a tree for the largest that is not above x.
 func (r *reader) find(tree uint32, x uint64) uint32 {
-	t := r.Trees[tree]
-	if t.Nodes == 0 {
-		return t.First
-	}
-	var key uint64
-	var value uint32
-	for n := t.First; n < t.First+t.Nodes; n++ {
-		for i, k := range r.Nodes[n] {
-			if k <= x && k >= key {
-				key, value = k, r.Spans[n][i]
-			}
-		}
-	}
-	return value
+	large := tree == dst6 || tree == src6 || tree > src6
+	return findLine(r.Lines, r.Trees[tree], large, x)
 }
 
 // findSet searches all keys of the trees of an index.
 func findSet(x *ruleset.TableIndex, a netip.Addr) uint32 {
 	if a.Is4() {
 		b := a.As4()
-		return findLine(x, x.Tree4, uint64(binary.BigEndian.Uint32(b[:])))
+		return findLine(x.Lines, x.Tree4, false, uint64(binary.BigEndian.Uint32(b[:])))
 	}
 	b := a.As16()
-	value := findLine(x, x.Tree6, binary.BigEndian.Uint64(b[:8]))
+	value := findLine(x.Lines, x.Tree6, true, binary.BigEndian.Uint64(b[:8]))
 	if value>>31 != 0 {
 		value &^= 1 << 31
 		low := x.Lines[value/8][value%8]
-		value = findLine(x, ruleset.Tree{First: uint32(low), Nodes: uint32(low >> 32)}, binary.BigEndian.Uint64(b[8:]))
+		value = findLine(x.Lines, ruleset.Tree{First: uint32(low), Nodes: uint32(low >> 32)}, true, binary.BigEndian.Uint64(b[8:]))
 	}
 	return value
 }
 
-func findLine(x *ruleset.TableIndex, t ruleset.Tree, n uint64) uint32 {
+func findLine(lines []ruleset.Line, t ruleset.Tree, large bool, x uint64) uint32 {
 	if t.Nodes == 0 {
 		return t.First
 	}
-	var key uint64
+	half := func(line, i uint32) uint32 { return uint32(lines[t.First+line][i/2] >> (i % 2 * 32)) }
+	var most uint64
 	var value uint32
 	for node := range t.Nodes {
-		for i, k := range x.Lines[t.First+node] {
-			if k <= n && k >= key {
-				half := x.Lines[t.First+t.Nodes+node/2][node%2*4+uint32(i)/2]
-				key, value = k, uint32(half>>(i%2*32))
+		for i := range uint32(8) {
+			key, v := uint64(half(node, i)), half(node, 8+i)
+			if large {
+				key, v = lines[t.First+node][i], half(t.Nodes+node/2, node%2*8+i)
+			}
+			if key <= x && key >= most {
+				most, value = key, v
 			}
 		}
 	}

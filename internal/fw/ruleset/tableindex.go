@@ -2,14 +2,11 @@ package ruleset
 
 import "fmt"
 
-// A TableLine is a cache line of the pages of tables (bpf/rules/table.h).
-type TableLine [8]uint64
-
 // A TableIndex holds the search trees of all tables. The First of a tree is the line of
 // its first node. If it has no nodes, First is the set of all its addresses.
 type TableIndex struct {
 	Tree4, Tree6 Tree
-	Lines        []TableLine
+	Lines        []Line
 }
 
 // MaxTableLines is the most lines that an index may have: 256 MiB.
@@ -22,11 +19,8 @@ const (
 	tableFirstLow
 )
 
-// One line holds the values of two nodes, or eight trees.
-const (
-	spansInLine = 2
-	treesInLine = 8
-)
+// treesInLine is the number of trees whose positions are in one line.
+const treesInLine = lineWords
 
 // MakeIndex makes the search trees of all tables. They include all changes, so no
 // override is left. The caller calls release once the index is in force and no packet
@@ -56,57 +50,21 @@ func (t *Tables) MakeIndex() (*TableIndex, error) {
 }
 
 // index lays a forest out in lines. First come the positions of its lower-half trees,
-// then the nodes and values of each tree.
+// then the trees.
 func (f *Forest) index() *TableIndex {
-	low := f.Trees[tableFirstLow:]
-	heads := (len(low) + treesInLine - 1) / treesInLine
-	size := heads
-	for _, t := range f.Trees {
-		size += treeLines(t.Nodes)
-	}
-	index := &TableIndex{Lines: make([]TableLine, heads, size)}
-	for i := range f.Trees {
-		t := f.Trees[i]
-		if t.Nodes > 0 {
-			t.First = index.add(f.Nodes[t.First:][:t.Nodes], f.Spans[t.First:][:t.Nodes])
-		} else if t.First&spanTree != 0 {
-			t.First -= tableFirstLow
+	heads := (len(f.Trees) - tableFirstLow + treesInLine - 1) / treesInLine
+	moved := f.Move(uint32(heads), func(value uint32) uint32 {
+		if value&spanTree != 0 {
+			return value - tableFirstLow
 		}
-		switch i {
-		case tableTree4:
-			index.Tree4 = t
-		case tableTree6:
-			index.Tree6 = t
-		default:
-			i -= tableFirstLow
-			index.Lines[i/treesInLine][i%treesInLine] = t.word()
-		}
+		return value
+	})
+	index := &TableIndex{Tree4: moved.Trees[tableTree4], Tree6: moved.Trees[tableTree6]}
+	index.Lines = append(make([]Line, heads, heads+len(moved.Lines)), moved.Lines...)
+	for i, t := range moved.Trees[tableFirstLow:] {
+		index.Lines[i/treesInLine][i%treesInLine] = t.word()
 	}
 	return index
-}
-
-func treeLines(nodes uint32) int { return int(nodes + (nodes+spansInLine-1)/spansInLine) }
-
-// add appends a tree's nodes and values and returns the line where they begin.
-func (x *TableIndex) add(nodes []Node, spans []Spans) uint32 {
-	first := uint32(len(x.Lines))
-	for _, n := range nodes {
-		x.Lines = append(x.Lines, TableLine(n))
-	}
-	for i, s := range spans {
-		if i%spansInLine == 0 {
-			x.Lines = append(x.Lines, TableLine{})
-		}
-		line := &x.Lines[len(x.Lines)-1]
-		for k, value := range s {
-			if value&spanTree != 0 {
-				value -= tableFirstLow
-			}
-			at := i%spansInLine*nodeKeys + k
-			line[at/2] |= uint64(value) << (at % 2 * 32)
-		}
-	}
-	return first
 }
 
 // word returns a tree in the form that the programs read.

@@ -151,26 +151,21 @@ type RulesRuleCounter struct {
 	States uint64
 }
 
-type RulesRuleNode struct {
-	_   structs.HostLayout
-	Key [8]uint64
-}
-
 type RulesRuleOrder struct {
 	_     structs.HostLayout
 	Index uint32
 	Pad0  uint32
 }
 
-type RulesRuleSpans struct {
-	_     structs.HostLayout
-	Value [8]uint32
-}
-
 type RulesRuleTree struct {
 	_     structs.HostLayout
 	First uint32
 	Nodes uint32
+}
+
+type RulesTreeLine struct {
+	_    structs.HostLayout
+	Word [8]uint64
 }
 
 type RulesWalk struct {
@@ -205,10 +200,9 @@ const (
 	RulesMapRuleCarried    = "rule_carried"
 	RulesMapRuleClasses    = "rule_classes"
 	RulesMapRuleCounters   = "rule_counters"
-	RulesMapRuleNodes      = "rule_nodes"
+	RulesMapRuleLines      = "rule_lines"
 	RulesMapRuleOrder      = "rule_order"
 	RulesMapRuleSets       = "rule_sets"
-	RulesMapRuleSpans      = "rule_spans"
 	RulesMapRuleTrees      = "rule_trees"
 	RulesMapRuleVectors    = "rule_vectors"
 	RulesMapRules          = "rules"
@@ -284,10 +278,9 @@ type RulesMapSpecs struct {
 	RuleCarried   *ebpf.MapSpec `ebpf:"rule_carried"`
 	RuleClasses   *ebpf.MapSpec `ebpf:"rule_classes"`
 	RuleCounters  *ebpf.MapSpec `ebpf:"rule_counters"`
-	RuleNodes     *ebpf.MapSpec `ebpf:"rule_nodes"`
+	RuleLines     *ebpf.MapSpec `ebpf:"rule_lines"`
 	RuleOrder     *ebpf.MapSpec `ebpf:"rule_order"`
 	RuleSets      *ebpf.MapSpec `ebpf:"rule_sets"`
-	RuleSpans     *ebpf.MapSpec `ebpf:"rule_spans"`
 	RuleTrees     *ebpf.MapSpec `ebpf:"rule_trees"`
 	RuleVectors   *ebpf.MapSpec `ebpf:"rule_vectors"`
 	Rules         *ebpf.MapSpec `ebpf:"rules"`
@@ -335,10 +328,9 @@ type RulesMaps struct {
 	RuleCarried   *ebpf.Map `ebpf:"rule_carried"`
 	RuleClasses   *ebpf.Map `ebpf:"rule_classes"`
 	RuleCounters  *ebpf.Map `ebpf:"rule_counters"`
-	RuleNodes     *ebpf.Map `ebpf:"rule_nodes"`
+	RuleLines     *ebpf.Map `ebpf:"rule_lines"`
 	RuleOrder     *ebpf.Map `ebpf:"rule_order"`
 	RuleSets      *ebpf.Map `ebpf:"rule_sets"`
-	RuleSpans     *ebpf.Map `ebpf:"rule_spans"`
 	RuleTrees     *ebpf.Map `ebpf:"rule_trees"`
 	RuleVectors   *ebpf.Map `ebpf:"rule_vectors"`
 	Rules         *ebpf.Map `ebpf:"rules"`
@@ -358,10 +350,9 @@ func (m *RulesMaps) Close() error {
 		m.RuleCarried,
 		m.RuleClasses,
 		m.RuleCounters,
-		m.RuleNodes,
+		m.RuleLines,
 		m.RuleOrder,
 		m.RuleSets,
-		m.RuleSpans,
 		m.RuleTrees,
 		m.RuleVectors,
 		m.Rules,
