@@ -260,12 +260,7 @@ func (r *Report) curveSection() report.Section {
 // curves draws all cases that differ only in one dimension: forwarded frames, and how
 // fast connections are opened. It draws nothing if there is only one case.
 func (r *Report) curves(d dimension, rest traffic.Case) (charts []report.Chart) {
-	var cases []traffic.Case
-	for _, c := range r.cases() {
-		if d.rest(c) == rest {
-			cases = append(cases, c)
-		}
-	}
+	cases := slices.DeleteFunc(r.cases(), func(c traffic.Case) bool { return d.rest(c) != rest })
 	if len(cases) < 2 {
 		return nil
 	}

@@ -69,13 +69,8 @@ func rungOf(name string) *rung {
 }
 
 // chosen returns the rungs of the chosen firewalls.
-func (o *Options) chosen() (found []*rung) {
-	for _, r := range rungs {
-		if r.firewall == "" || slices.Contains(o.Firewalls, r.firewall) {
-			found = append(found, r)
-		}
-	}
-	return found
+func (o *Options) chosen() []*rung {
+	return slices.DeleteFunc(slices.Clone(rungs), func(r *rung) bool { return r.firewall != "" && !slices.Contains(o.Firewalls, r.firewall) })
 }
 
 // spot is a rung with offloads on or off.

@@ -117,14 +117,9 @@ func (t *Times) loadCells(part int) (cells []string) {
 }
 
 // within returns the moments of a part.
-func (t *Times) within(part int, points []Moment) (found []Moment) {
+func (t *Times) within(part int, points []Moment) []Moment {
 	p := t.Parts[part]
-	for _, m := range points {
-		if m.Seconds >= p.From && m.Seconds <= p.To {
-			found = append(found, m)
-		}
-	}
-	return found
+	return slices.DeleteFunc(slices.Clone(points), func(m Moment) bool { return m.Seconds < p.From || m.Seconds > p.To })
 }
 
 // stretches returns the moments of each part, or all of them together if there are no

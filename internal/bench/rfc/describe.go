@@ -2,6 +2,7 @@ package rfc
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"weir/internal/bench/report"
@@ -72,13 +73,8 @@ func (t *tested) section() report.Section {
 }
 
 // measured returns the paths with at least one valid run.
-func (t *tested) measured() (all []*outcome) {
-	for _, o := range t.paths {
-		if len(o.runs) > 0 {
-			all = append(all, o)
-		}
-	}
-	return all
+func (t *tested) measured() []*outcome {
+	return slices.DeleteFunc(slices.Clone(t.paths), func(o *outcome) bool { return len(o.runs) == 0 })
 }
 
 func (t *tested) bars() (report.Chart, bool) {
@@ -100,21 +96,16 @@ func (t *tested) curves() (report.Chart, bool) {
 	curves := &report.Curves{X: report.Axis{Label: "offered", Unit: "% of what the generator can send"}, Y: report.Axis{Label: "lost", Unit: "%"}}
 	for _, o := range t.measured() {
 		at := map[float64]stats.Sample{}
-		var xs []float64
 		for _, f := range o.runs {
 			for _, p := range f.curve {
-				if at[p.x] == nil {
-					xs = append(xs, p.x)
-				}
 				at[p.x] = append(at[p.x], p.y)
 			}
 		}
-		slices.Sort(xs)
 		series := report.Series{Name: o.path, Ours: isWeir(o.path)}
-		for _, x := range xs {
+		for _, x := range slices.Sorted(maps.Keys(at)) {
 			series.Points = append(series.Points, report.Point{X: x, Runs: at[x]})
 		}
-		if len(xs) > 0 {
+		if len(at) > 0 {
 			curves.Series = append(curves.Series, series)
 		}
 	}

@@ -175,12 +175,7 @@ func (r *runner) variant(ctx context.Context, t *Test, variant int, paths []stri
 
 // whole reports whether every figure is a number.
 func (f *finding) whole() bool {
-	for _, v := range f.figures {
-		if math.IsNaN(v.value) || math.IsInf(v.value, 0) {
-			return false
-		}
-	}
-	return len(f.figures) > 0
+	return len(f.figures) > 0 && !slices.ContainsFunc(f.figures, func(v figure) bool { return math.IsNaN(v.value) || math.IsInf(v.value, 0) })
 }
 
 // sample returns the values of a figure in all runs.

@@ -136,13 +136,7 @@ func (s *Standard) TestNames() []string {
 
 // chosen returns the tests that the options name.
 func (s *Standard) chosen(o *Options) []Test {
-	var tests []Test
-	for _, t := range s.Tests {
-		if len(o.Tests) == 0 || slices.Contains(o.Tests, t.Name) {
-			tests = append(tests, t)
-		}
-	}
-	return tests
+	return slices.DeleteFunc(slices.Clone(s.Tests), func(t Test) bool { return len(o.Tests) > 0 && !slices.Contains(o.Tests, t.Name) })
 }
 
 func (t *Test) variantsOf(o *Options) []int {
@@ -153,13 +147,8 @@ func (t *Test) variantsOf(o *Options) []int {
 }
 
 // suitable returns the paths that can be tested on any machine.
-func (t *Test) suitable(o *Options) (paths []string) {
-	for _, path := range o.Paths {
-		if t.unsuitable == nil || t.unsuitable(path) == "" {
-			paths = append(paths, path)
-		}
-	}
-	return paths
+func (t *Test) suitable(o *Options) []string {
+	return slices.DeleteFunc(slices.Clone(o.Paths), func(path string) bool { return t.unsuitable != nil && t.unsuitable(path) != "" })
 }
 
 // measurements returns the number of measurements of all fitting paths, control included.

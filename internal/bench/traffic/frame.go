@@ -71,14 +71,16 @@ func (s *frameSpec) tagLen() int {
 // TrueSize returns size, raised to the minimum of the frame's kind. Both include the
 // frame's checksum.
 func TrueSize(size int, ipv6, tcp bool) int {
-	smallest := ethLen + ip4Len + udpLen + fcsLen
-	if ipv6 {
-		smallest += ip6Len - ip4Len
-	}
+	return max(size, plain(ipv6, tcp).headerLen()+fcsLen, LeastFrame)
+}
+
+// plain returns a frame without addresses, tag and TCP options.
+func plain(ipv6, tcp bool) *frameSpec {
+	s := &frameSpec{ipv6: ipv6}
 	if tcp {
-		smallest += tcpLen - udpLen
+		s.tcp = &segment{}
 	}
-	return max(size, smallest, LeastFrame)
+	return s
 }
 
 func (s *frameSpec) l4() int {

@@ -74,11 +74,7 @@ func (p Pacing) addTo(values map[string]any, spec *frameSpec) {
 // StampedSize returns size, raised to the smallest frame with room for a time stamp. Both
 // are bytes with the frame's checksum.
 func StampedSize(size int, c Case) int {
-	kind := &frameSpec{ipv6: c.IPv6()}
-	if c.TCP() {
-		kind.tcp = &segment{}
-	}
-	return max(TrueSize(size, c.IPv6(), c.TCP()), kind.headerLen()+stampLen+fcsLen)
+	return max(size, plain(c.IPv6(), c.TCP()).headerLen()+stampLen+fcsLen, LeastFrame)
 }
 
 // Paced returns the generator's record of its own pace.

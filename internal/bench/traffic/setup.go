@@ -163,10 +163,7 @@ func (w *Setup) FirstFrames() []Frame {
 		return []Frame{{false, nil, w.length()}, {true, nil, w.length()}}
 	}
 	short := TrueSize(LeastFrame, w.Case.IPv6(), true) - fcsLen
-	syn := short
-	if least := (&frameSpec{ipv6: w.Case.IPv6(), tcp: &segment{options: tcpOptions}}).headerLen(); syn < least {
-		syn = least
-	}
+	syn := max(short, plain(w.Case.IPv6(), true).headerLen()+len(tcpOptions))
 	return []Frame{
 		{false, &segment{flags: flagSYN, sequence: nearSequence, options: tcpOptions}, syn},
 		{true, &segment{flags: flagSYN | flagACK, sequence: farSequence, ack: nearSequence + 1, options: tcpOptions}, syn},
@@ -189,7 +186,7 @@ func (w *Setup) data(back bool) *segment {
 // Reset returns the frame with which a client ends an open connection.
 func (w *Setup) Reset() Frame {
 	short := TrueSize(LeastFrame, w.Case.IPv6(), true) - fcsLen
-	sent := short - (&frameSpec{ipv6: w.Case.IPv6(), tcp: &segment{}}).headerLen()
+	sent := short - plain(w.Case.IPv6(), true).headerLen()
 	return Frame{false, &segment{flags: flagRST | flagACK, sequence: nearSequence + 1 + uint32(sent), ack: farSequence + 1}, short}
 }
 

@@ -79,13 +79,11 @@ func Affinities(s *Snapshot) *Affinity {
 			a.Queues = append(a.Queues, place)
 		}
 	}
-	for i := range v.Interfaces {
-		if n := &v.Interfaces[i]; n.Kind == "ppp" && n.Up {
-			if n.Parent == "" {
-				o.lacks(v, "interfaces."+n.Name+".parent")
-			}
-			a.Sessions = append(a.Sessions, v.placeOfSession(n, a.Queues))
+	for _, n := range v.up("ppp") {
+		if n.Parent == "" {
+			o.lacks(v, "interfaces."+n.Name+".parent")
 		}
+		a.Sessions = append(a.Sessions, v.placeOfSession(n, a.Queues))
 	}
 	a.Tunnels = append(a.Tunnels, v.tunnels()...)
 	if len(v.CPUs) == 0 {

@@ -102,6 +102,8 @@ var (
 	noServices        = lacking("services", func(v *view) bool { return v.Services == nil })
 	noTimes           = lacking("seconds and wished_seconds", func(v *view) bool { return v.Wished <= 0 || v.Seconds <= 0 })
 	noConntrack       = lacking("conntrack", func(v *view) bool { return v.After == nil || v.After.Conntrack == nil })
+	noSoftnet         = lacking("softnet", func(v *view) bool { return len(v.After.Softnet) == 0 || len(v.Before.Softnet) == 0 })
+	noStateLimit      = lacking("weir.state_limit", func(v *view) bool { return v.Weir.StateLimit <= 0 })
 	noNeighbours      = lacking("neighbours", func(v *view) bool { return v.After == nil || v.After.Neighbours == nil })
 )
 

@@ -188,10 +188,8 @@ func (v *view) otherWork(c *core, served []string) Finding {
 
 // tunnels are the WireGuard interfaces that are up.
 func (v *view) tunnels() (names []string) {
-	for i := range v.Interfaces {
-		if d := &v.Interfaces[i]; d.Up && d.Kind == "wireguard" {
-			names = append(names, d.Name)
-		}
+	for _, d := range v.up("wireguard") {
+		names = append(names, d.Name)
 	}
 	return names
 }

@@ -99,14 +99,9 @@ func (v *view) nextCore(given map[int]int, free []int, n *nic) int {
 // heavies returns the queues that matter to the load of the core that serves them all:
 // those with a quarter of its packets or, if there are many queues, with half of an even
 // share.
-func heavies(served []place) (heavy []place) {
+func heavies(served []place) []place {
 	least := min(burdensome, 0.5/float64(len(served)))
-	for _, p := range served {
-		if p.queue.burden >= least {
-			heavy = append(heavy, p)
-		}
-	}
-	return heavy
+	return slices.DeleteFunc(slices.Clone(served), func(p place) bool { return p.queue.burden < least })
 }
 
 func spreadOver(queues, cores int) string {

@@ -11,7 +11,7 @@ import (
 func lossChecks() []Check {
 	return []Check{
 		{ID: "RING-1", Title: "a card's ring has no room", Reads: []string{"links", "statistics", "interfaces.rings", "cpus"}, Worst: Critical, needs: []need{(*view).noNICs}, run: eachNIC(rings)},
-		{ID: "SQZ-1", Title: "the stack's backlog overflows", Reads: []string{"softnet", "cpus"}, Worst: Critical, needs: []need{(*view).noCores}, run: backlog},
+		{ID: "SQZ-1", Title: "the stack's backlog overflows", Reads: []string{"softnet", "cpus"}, Worst: Critical, needs: []need{(*view).noCores, noSoftnet}, run: backlog},
 		{ID: "FC-1", Title: "pause frames stop a link", Reads: []string{"statistics", "interfaces.pause"}, Worst: Warning, needs: []need{(*view).noCards}, run: eachNIC(pauses)},
 		{ID: "ERR-1", Title: "frames are damaged, or a link flaps", Reads: []string{"links", "statistics"}, Worst: Critical, needs: []need{(*view).noCards}, run: damaged},
 		{ID: "QDISC-1", Title: "a queue without shaping drops packets", Reads: []string{"qdiscs"}, Worst: Warning, needs: []need{noQdiscs}, run: eachNIC(tailDrops)},
@@ -162,10 +162,6 @@ func short(d time.Duration) string {
 // devices use. Squeezes alone mean that there was more work than one round takes. That is
 // normal on a busy router.
 func backlog(v *view) (o outcome) {
-	if len(v.After.Softnet) == 0 || len(v.Before.Softnet) == 0 {
-		o.lacks(v, "softnet")
-		return o
-	}
 	for _, c := range v.cores {
 		if c.dropped == 0 {
 			continue

@@ -217,13 +217,8 @@ func (irq *IRQ) allowed() []int {
 
 // active returns the queues with enough packets to be worth a core.
 func (n *nic) active() []*queue {
-	var all []*queue
-	for _, q := range n.queues {
-		if q.share*float64(len(n.queues)) >= 0.25 && q.packets > 0 {
-			all = append(all, q)
-		}
-	}
-	return all
+	least := 0.25 / float64(len(n.queues))
+	return slices.DeleteFunc(slices.Clone(n.queues), func(q *queue) bool { return q.share < least || q.packets == 0 })
 }
 
 // largest returns the queue with the most packets; nil if none has any.

@@ -15,11 +15,7 @@ import (
 func pppoe(v *view) (o outcome) {
 	o.absent = "no PPP session is up"
 	over := map[*nic][]string{}
-	for i := range v.Interfaces {
-		ppp := &v.Interfaces[i]
-		if ppp.Kind != "ppp" || !ppp.Up {
-			continue
-		}
+	for _, ppp := range v.up("ppp") {
 		o.absent = ""
 		if ppp.Parent == "" {
 			o.lacks(v, "interfaces."+ppp.Name+".parent")
@@ -114,11 +110,7 @@ func (v *view) bottom(name string) string {
 // do. ifb0 and ifb1, as the module creates them, have one queue.
 func ifb(v *view) (o outcome) {
 	o.absent = "no intermediate device (ifb) is up"
-	for i := range v.Interfaces {
-		d := &v.Interfaces[i]
-		if d.Kind != "ifb" || !d.Up {
-			continue
-		}
+	for _, d := range v.up("ifb") {
 		o.absent = ""
 		switch {
 		case d.TxQueues == 0:

@@ -8,11 +8,11 @@ import (
 
 func tableChecks() []Check {
 	return []Check{
-		{ID: "STATE-1", Title: "the state table is full", Reads: []string{"weir", "pfctl -si"}, Worst: Critical, needs: []need{(*view).noWeir}, run: states},
+		{ID: "STATE-1", Title: "the state table is full", Reads: []string{"weir", "pfctl -si"}, Worst: Critical, needs: []need{(*view).noWeir, noStateLimit}, run: states},
 		{ID: "NAT-1", Title: "address translation has no port left", Reads: []string{"weir"}, Worst: Critical, needs: []need{(*view).noWeir}, run: natPorts},
 		{ID: "NAT-2", Title: "address translation has few ports left", Reads: []string{"weir"}, Worst: Critical, needs: []need{(*view).noWeir}, run: natUses},
 		{ID: "CT-1", Title: "the kernel's connection tracking is full", Reads: []string{"conntrack", "sysctls"}, Worst: Critical, needs: []need{noConntrack}, run: conntrack},
-		{ID: "CT-2", Title: "the kernel tracks connections that weir forwards", Reads: []string{"conntrack", "weir"}, Worst: Notice, needs: []need{(*view).noWeir}, run: doubleTracking},
+		{ID: "CT-2", Title: "the kernel tracks connections that weir forwards", Reads: []string{"conntrack", "weir"}, Worst: Notice, needs: []need{(*view).noWeir, noConntrack}, run: doubleTracking},
 		{ID: "NEIGH-1", Title: "the neighbour table overflows", Reads: []string{"neighbours", "sysctls"}, Worst: Critical, needs: []need{noNeighbours}, run: neighbours},
 	}
 }
@@ -57,10 +57,6 @@ func (v *view) weirUnread() bool {
 }
 
 func states(v *view) (o outcome) {
-	if v.Weir.StateLimit <= 0 {
-		o.lacks(v, "weir.state_limit")
-		return o
-	}
 	n, limit := v.After.Weir.States, v.Weir.StateLimit
 	refused, _ := v.weirReason("state-limit")
 	grade := fill(float64(n)/float64(limit), refused)
@@ -157,10 +153,6 @@ func (v *view) clashes(o *outcome, failed uint64) {
 // doubleTracking compares the two tables. Packets that weir forwards at XDP or TCX never
 // reach netfilter, so the kernel's table holds only the box's own connections.
 func doubleTracking(v *view) (o outcome) {
-	if v.After.Conntrack == nil {
-		o.lacks(v, "conntrack")
-		return o
-	}
 	mine, kernel := v.After.Weir.States, v.After.Conntrack.Count
 	if mine < 1000 || kernel*4 < mine {
 		return o

@@ -257,15 +257,8 @@ func (v *view) atLink() bool {
 	if share < linkFull || !v.carries(n, sends) {
 		return false
 	}
-	if slices.ContainsFunc(v.cores, func(c *core) bool { return c.dropped > 0 }) {
-		return false
-	}
-	for _, n := range v.nics {
-		if lost, _ := v.lost(n); lost >= fewLost {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(v.cores, func(c *core) bool { return c.dropped > 0 }) &&
+		!slices.ContainsFunc(v.nics, func(n *nic) bool { lost, _ := v.lost(n); return lost >= fewLost })
 }
 
 // carries reports whether a card receives or sends a good part of what the full cores

@@ -167,12 +167,7 @@ func (v *view) core(id int) *core {
 
 // fullCores returns the cores filled by packets, fullest first.
 func (v *view) fullCores() []*core {
-	var all []*core
-	for _, c := range v.cores {
-		if c.busy >= full && c.forwards() {
-			all = append(all, c)
-		}
-	}
+	all := slices.DeleteFunc(slices.Clone(v.cores), func(c *core) bool { return c.busy < full || !c.forwards() })
 	slices.SortStableFunc(all, func(a, b *core) int { return cmp.Compare(b.network(), a.network()) })
 	return all
 }
@@ -251,6 +246,16 @@ func (v *view) device(name string) *Interface {
 		return &v.Interfaces[i]
 	}
 	return nil
+}
+
+// up returns the interfaces of a kind that are up.
+func (v *view) up(kind string) (all []*Interface) {
+	for i := range v.Interfaces {
+		if d := &v.Interfaces[i]; d.Up && d.Kind == kind {
+			all = append(all, d)
+		}
+	}
+	return all
 }
 
 // number returns a sysctl's value.

@@ -97,12 +97,10 @@ func (j *contents) keeps(changes []Change) bool {
 	if len(j.Changing) > 0 {
 		kept = j.Previous
 	}
-	for _, c := range changes {
-		if e := find(kept, c.Key); e == nil || e.Set != c.To {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(changes, func(c Change) bool {
+		e := find(kept, c.Key)
+		return e == nil || e.Set != c.To
+	})
 }
 
 // Confirm keeps the changes of the last Try.

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -93,12 +94,9 @@ func parseRuleset(text []byte, own string) ([]doctor.Chain, error) {
 // translates reports whether a rule changes sources. iptables on nftables has a field of
 // its own for that.
 func translates(expr []map[string]json.RawMessage) bool {
-	for _, e := range expr {
-		if e["masquerade"] != nil || e["snat"] != nil || bytes.Contains(e["xt"], []byte("MASQUERADE")) || bytes.Contains(e["xt"], []byte("SNAT")) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(expr, func(e map[string]json.RawMessage) bool {
+		return e["masquerade"] != nil || e["snat"] != nil || bytes.Contains(e["xt"], []byte("MASQUERADE")) || bytes.Contains(e["xt"], []byte("SNAT"))
+	})
 }
 
 // routes lists default routes.
