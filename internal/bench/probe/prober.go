@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,27 +15,34 @@ const mostProbes = 16
 // prober sends probes while the load runs, in turn on new connections and on loaded ones.
 // It does not wait for earlier probes.
 type prober struct {
-	ticks *time.Ticker // one for each probe
-	rate  float64      // of the ticks, per second
-	done  chan struct{}
+	done    chan struct{}
+	between atomic.Int64 // nanoseconds between two probes
 
 	mu    sync.Mutex
 	times []probeTimes // in the order in which they ended
 }
 
 func startProber(ctx context.Context, l *load) *prober {
-	p := &prober{ticks: time.NewTicker(time.Second / probesPerSecond), rate: probesPerSecond, done: make(chan struct{})}
+	p := &prober{done: make(chan struct{})}
+	p.setRate(probesPerSecond)
 	go func() {
 		defer close(p.done)
 		var under sync.WaitGroup
 		defer under.Wait()
-		defer p.ticks.Stop()
+		between := p.between.Load()
+		ticks := time.NewTicker(time.Duration(between))
+		defer ticks.Stop()
 		room := make(chan struct{}, mostProbes)
 		for i := 0; ; i++ {
 			select {
 			case <-ctx.Done():
 				return
-			case <-p.ticks.C:
+			case <-ticks.C:
+			}
+			// Not before a tick: a rate that changes often would put off all.
+			if now := p.between.Load(); now != between {
+				between = now
+				ticks.Reset(time.Duration(between))
 			}
 			room <- struct{}{} // probes end with ctx, too
 			under.Go(func() {
@@ -47,12 +55,7 @@ func startProber(ctx context.Context, l *load) *prober {
 }
 
 // setRate sets the number of probes per second from now on.
-func (p *prober) setRate(perSecond float64) {
-	if p.rate != perSecond {
-		p.rate = perSecond
-		p.ticks.Reset(time.Duration(float64(time.Second) / perSecond))
-	}
-}
+func (p *prober) setRate(perSecond float64) { p.between.Store(int64(float64(time.Second) / perSecond)) }
 
 // note sends a probe and keeps its times.
 func (p *prober) note(ctx context.Context, l *load, turn int) {

@@ -133,7 +133,35 @@ func TestLoadEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.AfterFunc(100*time.Millisecond, func() { l.clients[0].close() })
-	if _, err := r.watch(ctx, l, &prober{ticks: time.NewTicker(time.Hour)}); err == nil || !strings.Contains(err.Error(), "carried load ended") {
+	if _, err := r.watch(ctx, l, &prober{}); err == nil || !strings.Contains(err.Error(), "carried load ended") {
 		t.Errorf("the load ended early: %v", err)
 	}
+}
+
+// TestProberRate: probes are sent although their rate changes more often than they come.
+func TestProberRate(t *testing.T) {
+	testenv.NeedRoot(t)
+	r := Responsiveness{Client: Here, Server: Here, Source: loopback, Address: netip.AddrPortFrom(loopback, 5395)}
+	server, err := newServer(Here, r.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	l := &load{test: &r, trust: server.trust, fail: cancel}
+	defer l.close()
+	if err := l.add(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	p := startProber(ctx, l)
+	for i := range 100 {
+		p.setRate(20 + float64(i%2))
+		time.Sleep(10 * time.Millisecond)
+	}
+	if n := len(p.since(time.Time{})); n < 5 || context.Cause(ctx) != nil {
+		t.Errorf("%d probes in a second at 20 a second, %v", n, context.Cause(ctx))
+	}
+	cancel(nil)
+	<-p.done
 }
