@@ -44,12 +44,8 @@ func newChecker(w *Setup, s Frame, turn int) (*checkSink, error) {
 	if err != nil {
 		return nil, err
 	}
-	object, err := loadCheck()
-	if err != nil {
-		return nil, fmt.Errorf("read the checker: %w", err)
-	}
 	header := spec.expected(w.arrivalTTL())
-	objects, err := bpfload.Load([]*bpfload.Spec{object}, bpfload.Options{
+	objects, err := load("the checker", loadCheck, bpfload.Options{
 		Maps:    map[string]*bpfload.Map{"answers": w.answers},
 		Entries: map[string]uint32{"findings": cpu.Possible(), "answers": uint32(w.Case.Flows)},
 		Values: map[string]any{
@@ -62,7 +58,7 @@ func newChecker(w *Setup, s Frame, turn int) (*checkSink, error) {
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("load the checker: %w", err)
+		return nil, err
 	}
 	k := &checkSink{}
 	k.sink, k.findings, err = newSink[checkFinding](objects, "findings")

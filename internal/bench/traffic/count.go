@@ -3,7 +3,6 @@ package traffic
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -121,23 +120,13 @@ func Rate(sinks map[bool]*CountSink, cores []int) (perSecond, seconds float64) {
 
 // LoadCountObjectsFor loads the object with the sinks and the redirect programs.
 func LoadCountObjectsFor(w *Setup, values map[string]any) (*bpfload.Objects, error) {
-	object, err := loadCount()
-	if err != nil {
-		return nil, fmt.Errorf("read the counting programs: %w", err)
-	}
 	kind := &frameSpec{ipv6: w.Case.IPv6(), tcp: w.data(false)}
 	if w.Tagged {
 		kind.tag = FarVLAN
 	}
 	all := map[string]any{"ethertype": kind.ethertype(), "protocol": kind.protocol(), "tag_len": uint32(kind.tagLen())}
 	maps.Copy(all, values)
-	objects, err := bpfload.Load([]*bpfload.Spec{object}, bpfload.Options{
-		Entries: map[string]uint32{"counters": cpu.Possible()}, Values: all,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("load the counting programs: %w", err)
-	}
-	return objects, nil
+	return load("the counting programs", loadCount, bpfload.Options{Entries: map[string]uint32{"counters": cpu.Possible()}, Values: all})
 }
 
 // LoadRedirect loads the programs that redirect frames to the firewall's other device,

@@ -50,10 +50,6 @@ func NewPacedGenerator(w *Setup, s Frame, flows FlowRange, core int, limit uint6
 	if err != nil {
 		return nil, err
 	}
-	object, err := loadGenerate()
-	if err != nil {
-		return nil, fmt.Errorf("read the generator: %w", err)
-	}
 	header := spec.header(hops)
 	ip, l4 := spec.sums()
 	values := map[string]any{
@@ -69,13 +65,13 @@ func NewPacedGenerator(w *Setup, s Frame, flows FlowRange, core int, limit uint6
 		values["sequence_step"] = uint32(spec.length - spec.headerLen())
 	}
 	pace.addTo(values, spec)
-	objects, err := bpfload.Load([]*bpfload.Spec{object}, bpfload.Options{
+	objects, err := load("the generator", loadGenerate, bpfload.Options{
 		Maps:    map[string]*bpfload.Map{"answers": w.answers},
 		Entries: map[string]uint32{"answers": uint32(w.Case.Flows)},
 		Values:  values,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("load the generator: %w", err)
+		return nil, err
 	}
 	frame := make([]byte, spec.length)
 	copy(frame, header)

@@ -1,7 +1,6 @@
 package traffic
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 
@@ -207,16 +206,12 @@ func FreshFlows(first, count uint32) FlowRange { return FlowRange{first, count, 
 
 // MakeResults makes the table in which the far end notes where answers go.
 func (w *Setup) MakeResults() (*bpfload.Objects, error) {
-	object, err := loadCheck()
-	if err != nil {
-		return nil, fmt.Errorf("read the checker: %w", err)
-	}
-	objects, err := bpfload.Load([]*bpfload.Spec{object}, bpfload.Options{
+	objects, err := load("the table of flows", loadCheck, bpfload.Options{
 		Entries: map[string]uint32{"answers": uint32(w.Case.Flows)},
 		Values:  map[string]any{"frame_len": uint32(LeastFrame - fcsLen)}, // without it the program is rejected
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the table of flows: %w", err)
+		return nil, err
 	}
 	w.answers = objects.Maps["answers"]
 	return objects, nil

@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"weir/internal/bench/testbed"
@@ -13,6 +14,19 @@ type sink struct {
 	objects *bpfload.Objects
 	link    *bpfload.Link
 	memory  *bpfload.Memory
+}
+
+// load loads a compiled program of this package. what names it in errors.
+func load(what string, compiled func() (*bpfload.Spec, error), o bpfload.Options) (*bpfload.Objects, error) {
+	spec, err := compiled()
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", what, err)
+	}
+	objects, err := bpfload.Load([]*bpfload.Spec{spec}, o)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", what, err)
+	}
+	return objects, nil
 }
 
 // newSink makes a sink from loaded objects. It also returns the map with the program's

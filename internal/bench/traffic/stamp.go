@@ -1,8 +1,6 @@
 package traffic
 
 import (
-	"fmt"
-
 	"weir/internal/bench/cpu"
 	"weir/internal/fw/bpfload"
 )
@@ -15,18 +13,14 @@ type StampSink struct {
 
 // NewStampSink attaches a reader for the stamps of frames from the near end.
 func NewStampSink(w *Setup) (*StampSink, error) {
-	object, err := loadMeasure()
-	if err != nil {
-		return nil, fmt.Errorf("read the measuring program: %w", err)
-	}
 	kind := &frameSpec{ipv6: w.Case.IPv6(), tcp: w.data(false)}
-	objects, err := bpfload.Load([]*bpfload.Spec{object}, bpfload.Options{
+	objects, err := load("the measuring program", loadMeasure, bpfload.Options{
 		Entries: map[string]uint32{"arrivals": cpu.Possible()},
 		Values: map[string]any{"ethertype": kind.ethertype(), "protocol": kind.protocol(),
 			"stamp_at": uint32(kind.headerLen())},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("load the measuring program: %w", err)
+		return nil, err
 	}
 	k := &StampSink{}
 	if k.sink, k.cores, err = newSink[measureSeen](objects, "arrivals"); err != nil {
