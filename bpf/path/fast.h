@@ -12,6 +12,7 @@
 #include "path/scratch.h"
 #include "route/encap.h"
 #include "state/lookup.h"
+#include "state/touch.h"
 #include "state/track.h"
 
 /* Leaves the packet in the scratch and takes a tail call. */
@@ -169,8 +170,11 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 	if (tail >= 0)
 		return fast_tail(ctx, tails, p, i, tail, 0, 0);
 	st = fast_state(p, 1, &number);
-	if (!st)
+	if (!st) {
+		if (!number)
+			touch_home(&p->tuple);
 		return fast_tail(ctx, tails, p, i, TAIL_MISS, number, 0);
+	}
 	if (fast_is_rare(p))
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 0);
 	d = STATE_DIRECTION(number);

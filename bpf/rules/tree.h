@@ -66,18 +66,24 @@ static __always_inline int crossing_has_ports(const struct crossing *cr)
 }
 
 /* Looks up an IPv6 address: its upper half, and its lower half if that did not decide. */
-__noinline int tree_find6(struct crossing *cr, const struct rule_set *set, __u32 field)
+static __always_inline void tree_find6(__u32 trees, __u32 tree, const struct addr *a, volatile __u32 *value)
 {
-	volatile __u32 *class;
-	const __be64 *half;
+	const __be64 *half = (const __be64 *)a;
 
+	tree_find_large(trees + tree, bpf_be64_to_cpu(half[0]), value);
+	if (*value & SPAN_TREE && *value != NO_VALUE)
+		tree_find_large(*value & ~SPAN_TREE, bpf_be64_to_cpu(half[1]), value);
+}
+
+__noinline int tree_classify6(struct crossing *cr, const struct rule_set *set)
+{
 	if (!cr || !set)
 		return 0;
-	class = field == FIELD_DST ? &cr->class[FIELD_DST] : &cr->class[FIELD_SRC];
-	half = (const __be64 *)(field == FIELD_DST ? &cr->dst : &cr->src);
-	tree_find_large(set->trees_at + (field == FIELD_DST ? TREE_DST6 : TREE_SRC6), bpf_be64_to_cpu(half[0]), class);
-	if (*class & SPAN_TREE && *class != NO_VALUE)
-		tree_find_large(*class & ~SPAN_TREE, bpf_be64_to_cpu(half[1]), class);
+	if (!(cr->known & 1 << FIELD_DST))
+		tree_find6(set->trees_at, TREE_DST6, &cr->dst, &cr->class[FIELD_DST]);
+	if (!(cr->known & 1 << FIELD_SRC))
+		tree_find6(set->trees_at, TREE_SRC6, &cr->src, &cr->class[FIELD_SRC]);
+	cr->known |= 1 << FIELD_DST | 1 << FIELD_SRC;
 	return 0;
 }
 
@@ -98,13 +104,8 @@ __noinline int tree_classify(struct crossing *cr, const struct rule_set *set)
 
 	if (!cr || !set)
 		return 0;
-	if (cr->family == 6) {
-		if (!(cr->known & 1 << FIELD_DST))
-			tree_find6(cr, set, FIELD_DST);
-		if (!(cr->known & 1 << FIELD_SRC))
-			tree_find6(cr, set, FIELD_SRC);
-		cr->known |= 1 << FIELD_DST | 1 << FIELD_SRC;
-	}
+	if (cr->family == 6)
+		tree_classify6(cr, set);
 	key[FIELD_DST] = bpf_ntohl(cr->dst.word[3]);
 	key[FIELD_SRC] = bpf_ntohl(cr->src.word[3]);
 	key[FIELD_DPORT] = crossing_has_ports(cr) ? bpf_ntohs(cr->dport) : NO_PORT;

@@ -18,6 +18,7 @@
 #include "state/nat_port.h"
 #include "state/tuples.h"
 #include "state/state_qos.h"
+#include "state/touch.h"
 #include "state/track.h"
 
 /* Chooses the reply's port, or the first one to try, in s->tuple. */
@@ -46,19 +47,6 @@ static __always_inline enum reason create_reserve_reply(struct scratch *s, __u32
 		return nat_port_reserve(s);
 	}
 	return r;
-}
-
-/* Touches the memory that a new state is written into. Otherwise a locked instruction
- * waits for all writes before it, one after the other. reply: hash of the reply's tuple. */
-static __always_inline void create_touch(const struct state *st, __u64 reply)
-{
-	const struct bucket *b = bucket_get(reply);
-
-	touch(st->flow_forth);
-	touch(st->back);
-	touch(st->flow_back);
-	if (b)
-		touch(b->lock);
 }
 
 static __always_inline void create_flow(struct flow *f)
@@ -216,7 +204,8 @@ __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, i
 	}
 	create_choose_reply(s, STATE_NUMBER(index, 1));
 	reply = tuple_hash(&s->tuple);
-	create_touch(st, reply);
+	/* else each locked instruction waits for the writes before it */
+	touch_lines(st, bucket_get(reply));
 	create_fill(st, s, flags, wscale);
 	r = create_reserve_reply(s, STATE_NUMBER(index, 1), reply, own, &owner);
 	if (r != UNDECIDED) {

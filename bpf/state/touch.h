@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Touching the memory of a state before it is needed, so that loads overlap. */
+#ifndef WEIR_STATE_TOUCH_H
+#define WEIR_STATE_TOUCH_H
+
+#include "state/lookup.h"
+
+static __always_inline void touch_lines(const struct state *st, const struct bucket *reply)
+{
+	touch(st->flow_forth);
+	touch(st->back);
+	touch(st->flow_back);
+	if (reply)
+		touch(reply->lock);
+}
+
+/*
+ * Touches what a state for the tuple will most likely be written into: its home, and the
+ * bucket of a reply without NAT. Called right after the look-up has found nothing. The
+ * loads then overlap with those of the look-up, and cost little, even if the packet is
+ * dropped.
+ */
+static __always_inline void touch_home(const struct tuple *t)
+{
+	const struct state *st = state_get(state_home(tuple_hash(t)));
+	struct tuple reply;
+
+	tuple_reverse(&reply, t);
+	if (st)
+		touch_lines(st, bucket_get(tuple_hash(&reply)));
+}
+
+#endif
