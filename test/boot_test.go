@@ -25,7 +25,7 @@ func TestOrBlock(t *testing.T) {
 			}
 		}
 		b.Listen(lab.FW, 2222, "socat", "TCP-LISTEN:2222,fork", "EXEC:cat")
-		if got := b.Run(lab.LAN, "sh", "-c", "echo hello | socat -t 2 - TCP4:"+fwLAN+":2222"); got != "hello\n" {
+		if got := b.Run(lab.LAN, "sh", "-c", "echo hello | socat -t 30 - TCP4:"+fwLAN+":2222"); got != "hello\n" {
 			b.Errorf("the management port said %q", got)
 		}
 		for _, to := range []string{fwLAN, wanHost} {

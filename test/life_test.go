@@ -304,7 +304,7 @@ func TestNothingLoaded(t *testing.T) {
 			b.Errorf("info: status %d, said\n%s", status, out)
 		}
 		b.Listen(lab.FW, 2222, "socat", "TCP-LISTEN:2222,fork", "EXEC:cat")
-		if got := b.Run(lab.LAN, "sh", "-c", "echo hello | socat -t 2 - TCP4:"+fwLAN+":2222"); got != "hello\n" {
+		if got := b.Run(lab.LAN, "sh", "-c", "echo hello | socat -t 30 - TCP4:"+fwLAN+":2222"); got != "hello\n" {
 			b.Errorf("the management port said %q", got)
 		}
 		for _, to := range []string{"127.0.0.1", "::1", fwLAN} {

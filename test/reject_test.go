@@ -91,7 +91,7 @@ func TestRejectsByOtherDevices(t *testing.T) {
 		for _, own := range []string{"127.0.0.1", "::1", fwLAN} {
 			refusedTCP(b, lab.FW, own, own, 81)
 			refused(b, lab.FW, own, own, 82)
-			if out, err := b.Try(lab.FW, "sh", "-c", "echo hello | socat -t 2 - TCP:"+bracketed(own)+":83"); err != nil || out != "hello\n" {
+			if out, err := b.Try(lab.FW, "sh", "-c", "echo hello | socat -t 30 - TCP:"+bracketed(own)+":83"); err != nil || out != "hello\n" {
 				b.Errorf("what is not refused on %s: %v %s", own, err, out)
 			}
 		}

@@ -135,7 +135,7 @@ func TestActiveConnectionIsRefused(t *testing.T) {
 				b.Errorf("a connection from port 20 to %s: %v\n%s", to, err, out)
 			}
 		}
-		if got := b.Run(lab.LAN, "sh", "-c", "echo again | socat -t 2 - TCP4:"+wanHost+":21"); got != "again\n" {
+		if got := b.Run(lab.LAN, "sh", "-c", "echo again | socat -t 30 - TCP4:"+wanHost+":21"); got != "again\n" {
 			b.Errorf("the client's second connection said %q", got)
 		}
 	})

@@ -120,8 +120,8 @@ func measureWith(t *testing.T, r *testServer) *measured {
 	return m
 }
 
+// The tests that move data run alone, for they would take it from each other.
 func TestRunInEachDirection(t *testing.T) {
-	t.Parallel()
 	testenv.NeedRoot(t) // for the raw socket of ICMP echo
 	key := NewKey()
 	r := startServer(t, key, nil)
@@ -228,7 +228,6 @@ func TestOneClientAtATime(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	t.Parallel()
 	key := NewKey()
 	limits := Limits{Rate: 50e6, Run: 2 * time.Second, Session: time.Minute, Data: 1e12, Connections: 2}
 	r := startServer(t, key, func(o *ServerOptions) { o.Limits = limits })
@@ -252,7 +251,6 @@ func TestBounds(t *testing.T) {
 // TestClientFasterThanGranted: the server's limit holds without the client's help, for
 // what a client requests from iperf3 and for what it does without a request.
 func TestClientFasterThanGranted(t *testing.T) {
-	t.Parallel()
 	key := NewKey()
 	r := startServer(t, key, func(o *ServerOptions) { o.Limits.Rate = 20e6 })
 	c, m := startClient(t, r, key), measureWith(t, r)
@@ -273,7 +271,6 @@ func TestClientFasterThanGranted(t *testing.T) {
 }
 
 func TestBoundOnData(t *testing.T) {
-	t.Parallel()
 	key := NewKey()
 	r := startServer(t, key, func(o *ServerOptions) { o.Limits.Data = 20e6 })
 	c, m := startClient(t, r, key), measureWith(t, r)

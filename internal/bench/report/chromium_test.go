@@ -40,6 +40,7 @@ const sheet = "680"
 // TestInChromium opens the page as a reader would: on a desktop, on a phone and in print
 // layout, in light and in dark.
 func TestInChromium(t *testing.T) {
+	t.Parallel()
 	chromium := testenv.NeedBrowser(t)
 	page := string(written(t, broad().WriteHTML))
 	// The page's policy allows no script, so the probe needs an exception.
@@ -56,7 +57,8 @@ func TestInChromium(t *testing.T) {
 	for _, c := range []struct{ file, window string }{{file, "1200,900"}, {file, "500,900"}, {paper, sheet + ",900"}} {
 		for _, scheme := range schemes {
 			t.Run(c.window+" "+scheme.name, func(t *testing.T) {
-				got := open(t, chromium, filepath.Join(dir, "profile"), c.file, "--window-size="+c.window, scheme.flag)
+				t.Parallel()
+				got := open(t, chromium, t.TempDir(), c.file, "--window-size="+c.window, scheme.flag)
 				want := `{"figures":7,"charts":7,"shapes":`
 				if !strings.HasPrefix(got, want) || !strings.Contains(got, `,"scrolls":false,"cut":[],"errors":[],"hidden"`) || strings.Contains(got, `"shapes":0`) {
 					t.Errorf("the browser saw %s", got)
