@@ -165,6 +165,10 @@ func (l *ladder) responsiveness(ctx context.Context, s spot) error {
 			found, err = r.Run(ctx)
 			return err
 		})
+		if errors.Is(err, probe.ErrUnanswered) {
+			l.figures.silent[s]++
+			continue
+		}
 		if err != nil {
 			return err
 		}

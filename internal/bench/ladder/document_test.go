@@ -50,6 +50,7 @@ func synthetic(o *Options) *ladder {
 	f.short[spot{rungOf("nat, nft"), lab.OffloadsOff}] = 0.7
 	f.drowned[spot{rungOf("nat, weir"), lab.OffloadsOff}] = 2
 	f.cut[spot{rungOf("nat, nft"), lab.OffloadsOn}] = 1
+	f.silent[spot{rungOf("nat, weir"), lab.OffloadsOn}] = 2
 	l.frames = &forward.Report{Control: stats.NewControl()}
 	for path, rate := range map[string]float64{paths.Generator: 5, paths.Redirect: 5, paths.NftNAT: 1, paths.WeirNAT: 4} {
 		row := forward.Row{Path: path, Mpps: around(rate)}
@@ -153,6 +154,7 @@ func TestDocument(t *testing.T) {
 		"nat, nft, offloads off: runs that did not reach the fixed rate, but 0.700 Gbit/s at most",
 		"nat, weir, offloads off: 2 runs left out of the CPU time",
 		"nat, nft, offloads on: 1 run left out of the loaded delays",
+		"nat, weir, offloads on: 2 runs left out of the round-trips per minute",
 		"redirect, frames of 64 bytes: the generator is the limit",
 	} {
 		if !strings.Contains(notes, want) {

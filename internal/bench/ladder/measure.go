@@ -34,6 +34,7 @@ type figures struct {
 	loaded  map[spot][]*probe.Delays
 	oneWay  map[spot][]*probe.Delays
 	respond map[direction][]*probe.RPM
+	silent  map[spot]int // runs left out of respond: no probe was answered under load
 }
 
 // pairFigures are Gbit/s of one pair alone, and of two at the same time.
@@ -48,7 +49,7 @@ type direction struct {
 func newFigures() figures {
 	return figures{map[point]stats.Sample{}, map[point]stats.Sample{}, map[point]stats.Sample{}, map[spot]*pairFigures{},
 		map[spot]stats.Sample{}, map[spot]float64{}, map[spot]int{}, map[spot]int{}, map[spot][]*probe.Delays{}, map[spot][]*probe.Delays{},
-		map[spot][]*probe.Delays{}, map[direction][]*probe.RPM{}}
+		map[spot][]*probe.Delays{}, map[direction][]*probe.RPM{}, map[spot]int{}}
 }
 
 func (l *ladder) line(s spot, pair int) line {

@@ -3,6 +3,7 @@ package probe
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/netip"
@@ -142,10 +143,13 @@ func (r *Responsiveness) watch(ctx context.Context, l *load, p *prober) (*RPM, e
 	}
 }
 
+// ErrUnanswered is returned (wrapped) if no probe was answered while there was load.
+var ErrUnanswered = errors.New("no probe was answered")
+
 // check rejects a result without enough data.
 func (r *RPM) check() error {
 	if r.Foreign == 0 || r.Loaded == 0 {
-		return fmt.Errorf("no probe was answered under %d loaded connections", r.Connections)
+		return fmt.Errorf("%w under %d loaded connections", ErrUnanswered, r.Connections)
 	}
 	return nil
 }
