@@ -94,19 +94,24 @@ performance-connections: weir
 performance-rules: weir
 	$(call measure,$(PERFORMANCE_RULES),docs/performance-rules.md,docs/performance/charts-rules)
 
-# Two at a time: the stories, which wait for the verifier and for timers, and all
-# other packages, one after the other, for those with timing would measure each other.
-.PHONY: test test-stories test-packages
+# Three at a time: the stories and the dataplane, which wait for the verifier and for
+# timers, and the benchmarks, one after the other, for they would measure each other.
+# Go's own small vet is left out: make lint runs the whole one.
+.PHONY: test test-stories test-bench test-packages
 test: weir
-	$(MAKE) --no-print-directory -j2 test-stories test-packages
+	$(MAKE) --no-print-directory -j3 test-stories test-bench test-packages
 
-GO_TEST := WEIR_BINARY='$(CURDIR)/weir' $(GO) test -count=1 -timeout 40m
+GO_TEST := WEIR_BINARY='$(CURDIR)/weir' $(GO) test -count=1 -vet=off -timeout 40m
 
 test-stories: weir
 	$(GO_TEST) ./test
 
+# What waits runs beside each other within a package, more than there are cores.
+test-bench: weir
+	$(GO_TEST) -p 1 -parallel 8 ./internal/bench/...
+
 test-packages: weir
-	$(GO_TEST) -p 1 $$($(GO) list ./... | grep -vx weir/test)
+	nice -n 10 env $(GO_TEST) -p 1 $$($(GO) list ./... | grep -vx -e weir/test -e 'weir/internal/bench/.*')
 
 # Another seed each time; a failure prints it, and WEIR_RANDOM_SEED repeats it.
 .PHONY: test-long
