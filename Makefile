@@ -111,7 +111,7 @@ test-bench: weir
 	$(GO_TEST) -p 1 -parallel 8 ./internal/bench/...
 
 test-packages: weir
-	nice -n 10 env $(GO_TEST) -p 1 $$($(GO) list ./... | grep -vx -e weir/test -e 'weir/internal/bench/.*')
+	nice -n 5 env $(GO_TEST) -p 1 $$($(GO) list ./... | grep -vx -e weir/test -e 'weir/internal/bench/.*')
 
 # Another seed each time; a failure prints it, and WEIR_RANDOM_SEED repeats it.
 .PHONY: test-long

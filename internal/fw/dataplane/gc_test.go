@@ -8,16 +8,23 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"weir/internal/fw/state"
 )
 
 // The kernel releases expired states with their tuples and indexes, so the table can be
 // filled again and again.
 func TestGCReleases(t *testing.T) {
 	const limit = 200
-	h := newHarness(t, "set limit states 200\nset timeout udp.first 1\n"+masquerade+"pass", func(c *Config) { c.Frozen = false })
-	setTimeouts(h.dp.tables.shared, &h.dp.config.Options)
+	h := newHarness(t, "set limit states 200\n"+masquerade+"pass", func(c *Config) { c.Frozen = false })
+	live := func(seconds uint32) {
+		o := h.dp.config.Options
+		o.Timeouts[state.UDPFirst] = seconds * state.TicksPerSecond
+		setTimeouts(h.dp.tables.shared, &o)
+	}
 	check(t, h.dp.startGC())
 	for round := range 4 {
+		live(60) // none expires while the table is filled, however long that takes
 		for i := range limit {
 			h.dp.Heartbeat()
 			r := h.in(h.xdp, "lan", fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.9:53", 1000+i))
@@ -28,6 +35,7 @@ func TestGCReleases(t *testing.T) {
 		if r := h.in(h.xdp, "lan", "udp 192.168.1.10:1 > 198.51.100.9:53"); r.reason != "state-limit" {
 			t.Errorf("round %d: one more than the limit: %s %s", round, r.verdict, r.reason)
 		}
+		live(1)
 		h.waitEmpty()
 	}
 }
