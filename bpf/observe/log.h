@@ -22,27 +22,19 @@ struct log_record {
 };
 _Static_assert(sizeof(struct log_record) == 256, "with the ring's own 8 bytes 264");
 
-/* The L4 checksum of a recorded packet, at off, if the record holds it. */
-static __always_inline void log_csum(struct log_record *l, __u32 off, __u32 diff, int udp)
-{
-	if (off <= LOG_BYTES - sizeof(__u16))
-		csum_replace((__u16 *)(l->data + off), diff, udp);
-}
-
-/* Sets ports and L4 checksum of a recorded packet to those that it leaves with. Ports
- * that are only partly in the record stay as they came. */
+/* Sets ports and L4 checksum of a recorded packet to those that it leaves with. What is
+ * only partly in the record stays as it came. */
 static __always_inline void log_translate_l4(struct log_record *l, const struct packet *p, const struct tuple *to,
 					     __u32 addr_diff)
 {
-	__u32 at = p->l4_offset - p->l3_offset, diff;
+	__u32 at = p->l4_offset - p->l3_offset, check = rewrite_csum_at(p->family, p->tuple.proto);
+	__u32 check_at = at + check;
 
-	diff = csum_fold(csum_word_diff(p->tuple.sport, to->sport) + csum_word_diff(p->tuple.dport, to->dport));
-	if (p->tuple.proto == IPPROTO_TCP)
-		log_csum(l, at + 16, addr_diff + diff, 0);
-	else if (p->tuple.proto == IPPROTO_UDP)
-		log_csum(l, at + 6, addr_diff + diff, 1);
-	else if (icmp_is(p->family, p->tuple.proto))
-		log_csum(l, at + 2, (p->family == 6 ? addr_diff : 0) + diff, 0);
+	asm volatile("" : "+r"(check_at)); /* the verifier must see the same number checked and used */
+	if (check && check_at <= LOG_BYTES - sizeof(__u16))
+		rewrite_copied_csum((__u16 *)(l->data + check_at), p->family, p->tuple.proto, addr_diff,
+				    csum_fold(csum_word_diff(p->tuple.sport, to->sport) +
+					      csum_word_diff(p->tuple.dport, to->dport)));
 	if (at <= LOG_BYTES - 8)
 		rewrite_ports((__be16 *)(l->data + at), p->family, p->tuple.proto, p->icmp_type, to->sport, to->dport);
 }

@@ -116,30 +116,18 @@ static __always_inline int quote_in_window(const struct state *st, __u32 sender,
 	       !seq_before(seq, f->seqlo - t->max_win - MAX_ACK_WINDOW);
 }
 
-/* Returns the offset of the quoted L4 header's checksum; 0: it is not in the quote. */
-static __always_inline __u32 quote_check_offset(const struct quote *q, __u8 family)
-{
-	if (q->tuple.proto == IPPROTO_TCP)
-		return q->l4_length >= 18 ? 16 : 0;
-	if (q->tuple.proto == IPPROTO_UDP)
-		return 6;
-	return icmp_is(family, q->tuple.proto) ? 2 : 0;
-}
-
 /* Writes the quoted L4 header as its sender sent it to l4_new. */
 static __always_inline void quote_l4(struct quote *q, const struct tuple *to, __u8 family, __u32 addr_diff)
 {
-	__u32 at = quote_check_offset(q, family), diff;
+	__u32 at = rewrite_csum_at(family, q->tuple.proto);
 
 	__builtin_memcpy(q->l4_new, q->l4, QUOTE_L4_MAX);
 	rewrite_ports((__be16 *)q->l4_new, family, q->tuple.proto, q->icmp_type, to->sport, to->dport);
-	if (!at)
+	if (!at || q->l4_length < at + sizeof(__u16)) /* a quote may end before it */
 		return;
-	diff = csum_fold(csum_word_diff(q->tuple.sport, to->sport) +
-			 csum_word_diff(q->tuple.dport, to->dport));
-	if (!(family == 4 && q->tuple.proto == IPPROTO_ICMP))
-		diff += addr_diff;
-	csum_replace((__u16 *)&q->l4_new[at & 31], diff, q->tuple.proto == IPPROTO_UDP);
+	rewrite_copied_csum((__u16 *)&q->l4_new[at & 31], family, q->tuple.proto, addr_diff,
+			    csum_fold(csum_word_diff(q->tuple.sport, to->sport) +
+				      csum_word_diff(q->tuple.dport, to->dport)));
 }
 
 /* Writes the quoted IP header as its sender sent it to l3_new. */

@@ -29,6 +29,32 @@ static __always_inline void rewrite_csum(hook_ctx *ctx, void *l4, __u32 l4_offse
 		bpf_l4_csum_replace((void *)ctx, l4_offset + off, 0, port_diff, flags);
 }
 
+/* Where the checksum is in an L4 header. */
+enum csum_at {
+	CSUM_AT_ICMP = 2,
+	CSUM_AT_UDP = 6,
+	CSUM_AT_TCP = 16,
+};
+
+/* 0: the protocol has none. */
+static __always_inline __u32 rewrite_csum_at(__u8 family, __u8 proto)
+{
+	if (proto == IPPROTO_TCP)
+		return CSUM_AT_TCP;
+	if (proto == IPPROTO_UDP)
+		return CSUM_AT_UDP;
+	return icmp_is(family, proto) ? CSUM_AT_ICMP : 0;
+}
+
+/* Corrects the L4 checksum in a copy of a header, at *check. */
+static __always_inline void rewrite_copied_csum(__u16 *check, __u8 family, __u8 proto, __u32 addr_diff,
+						__u32 port_diff)
+{
+	if (family == 4 && proto == IPPROTO_ICMP) /* covers no pseudo header */
+		addr_diff = 0;
+	csum_replace(check, addr_diff + port_diff, proto == IPPROTO_UDP);
+}
+
 /* Corrects the L4 checksum; addr_diff only if it covers a pseudo header. */
 static __always_inline void rewrite_l4_csum(hook_ctx *ctx, struct headers *h, const struct packet *p,
 			       __u32 addr_diff, __u32 port_diff)
@@ -36,19 +62,19 @@ static __always_inline void rewrite_l4_csum(hook_ctx *ctx, struct headers *h, co
 	switch (p->tuple.proto) {
 	case IPPROTO_TCP:
 		if (header_tcp(h))
-			rewrite_csum(ctx, h->l4, p->l4_offset, 16, addr_diff, port_diff, 0);
+			rewrite_csum(ctx, h->l4, p->l4_offset, CSUM_AT_TCP, addr_diff, port_diff, 0);
 		return;
 	case IPPROTO_UDP:
 		if (header_8(h))
-			rewrite_csum(ctx, h->l4, p->l4_offset, 6, addr_diff, port_diff, 1);
+			rewrite_csum(ctx, h->l4, p->l4_offset, CSUM_AT_UDP, addr_diff, port_diff, 1);
 		return;
 	case IPPROTO_ICMP:
 		if (p->family == 4 && header_8(h))
-			rewrite_csum(ctx, h->l4, p->l4_offset, 2, 0, port_diff, 0);
+			rewrite_csum(ctx, h->l4, p->l4_offset, CSUM_AT_ICMP, 0, port_diff, 0);
 		return;
 	case IPPROTO_ICMPV6:
 		if (p->family == 6 && header_8(h))
-			rewrite_csum(ctx, h->l4, p->l4_offset, 2, addr_diff, port_diff, 0);
+			rewrite_csum(ctx, h->l4, p->l4_offset, CSUM_AT_ICMP, addr_diff, port_diff, 0);
 		return;
 	}
 }
