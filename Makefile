@@ -94,9 +94,10 @@ performance-connections: weir
 performance-rules: weir
 	$(call measure,$(PERFORMANCE_RULES),docs/performance-rules.md,docs/performance/charts-rules)
 
-# Three at a time: the stories and the dataplane, which wait for the verifier and for
-# timers, and the benchmarks, one after the other, for they would measure each other.
-# Go's own small vet is left out: make lint runs the whole one.
+# Three jobs at a time: the stories, the benchmarks, and all other packages. The
+# benchmarks run one package after the other, because they would disturb each other. The
+# other packages give way to both (nice). Go's own small vet is left out: make lint runs
+# the whole one.
 .PHONY: test test-stories test-bench test-packages
 test: weir
 	$(MAKE) --no-print-directory -j3 test-stories test-bench test-packages
@@ -106,7 +107,8 @@ GO_TEST := WEIR_BINARY='$(CURDIR)/weir' $(GO) test -count=1 -vet=off -timeout 40
 test-stories: weir
 	$(GO_TEST) ./test
 
-# What waits runs beside each other within a package, more than there are cores.
+# Tests that mostly wait run in parallel within a package, more of them than there are
+# cores.
 test-bench: weir
 	$(GO_TEST) -p 1 -parallel 8 ./internal/bench/...
 

@@ -32,8 +32,8 @@ _Static_assert(sizeof(struct small_node) == sizeof(struct tree_line), "a node of
 _Static_assert(sizeof(struct large_node) == sizeof(struct tree_line), "a node of a large tree is a line");
 
 /* Both functions return how many of a node's keys are at or below x. They have no
- * branches, which would be mispredicted: each term is the borrow of x - key. The compiler
- * must not see that it is one, or it compares. */
+ * branches, which would be mispredicted: each term is the borrow of x - key. The empty
+ * asm hides this from the compiler, which would make it a comparison and a branch. */
 static __always_inline __u32 small_rank(const struct small_node *n, __u32 x)
 {
 	__u64 above = 0;

@@ -204,7 +204,7 @@ __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, i
 	}
 	create_choose_reply(s, STATE_NUMBER(index, 1));
 	reply = tuple_hash(&s->tuple);
-	/* else each locked instruction waits for the writes before it */
+	/* without this, each locked instruction would wait for all writes before it */
 	touch_lines(st, bucket_get(reply));
 	create_fill(st, s, flags, wscale);
 	r = create_reserve_reply(s, STATE_NUMBER(index, 1), reply, own, &owner);

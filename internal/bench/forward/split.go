@@ -16,7 +16,7 @@ const leastSamples = 50
 // nameSamples divides the time of a frame among the stages in proportion to the samples,
 // and names the functions of each sample.
 func (r *run) nameSamples(res *result) error {
-	own, err := r.setup.Testbed.XDPProgram(testbed.NearDoor)
+	own, err := r.setup.Testbed.IngressProgram(testbed.NearDoor)
 	if err != nil {
 		return err
 	}

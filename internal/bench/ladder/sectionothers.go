@@ -225,7 +225,7 @@ func (l *ladder) addRPM(d *report.Document) {
 			}
 		}
 		for _, at := range spots(l, l.figures.silent, o) {
-			d.Notes = append(d.Notes, fmt.Sprintf("%s, offloads %s: %s left out of the round-trips per minute: the machine was too busy to answer a probe while there was load.", at.rung.name, o, units.Plural(l.figures.silent[at], "run")))
+			d.Notes = append(d.Notes, fmt.Sprintf("%s, offloads %s: %s left out of the round-trips per minute: no probe was answered while there was load.", at.rung.name, o, units.Plural(l.figures.silent[at], "run")))
 		}
 		l.show(&s, t, &bars, o, "Round-trips per minute", partOf(false), "download", partOf(true), "upload")
 	}

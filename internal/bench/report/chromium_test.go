@@ -58,7 +58,7 @@ func TestInChromium(t *testing.T) {
 		for _, scheme := range schemes {
 			t.Run(c.window+" "+scheme.name, func(t *testing.T) {
 				t.Parallel()
-				got := open(t, chromium, t.TempDir(), c.file, "--window-size="+c.window, scheme.flag)
+				got := open(t, chromium, profileFolder(t, dir), c.file, "--window-size="+c.window, scheme.flag)
 				want := `{"figures":7,"charts":7,"shapes":`
 				if !strings.HasPrefix(got, want) || !strings.Contains(got, `,"scrolls":false,"cut":[],"errors":[],"hidden"`) || strings.Contains(got, `"shapes":0`) {
 					t.Errorf("the browser saw %s", got)
@@ -124,6 +124,17 @@ func TestPrinted(t *testing.T) {
 	if !bytes.Equal(printed[0], printed[1]) {
 		t.Error("on paper, dark differs from light")
 	}
+}
+
+// profileFolder makes a folder for one browser below dir. Its helpers may still write there
+// when it has ended, so dir is removed only after all browsers.
+func profileFolder(t *testing.T, dir string) string {
+	t.Helper()
+	folder, err := os.MkdirTemp(dir, "profile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
 
 // open returns the title that the probe set. It fails if the browser complains.

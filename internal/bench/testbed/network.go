@@ -167,14 +167,21 @@ func (b *Testbed) Attach(p Place, hook bpfload.Hook, program *bpfload.Program) (
 	return link, nil
 }
 
-// XDPProgram returns the id of the XDP program of a device of the lab; 0 if it has none.
-func (b *Testbed) XDPProgram(p Place) (id uint32, err error) {
+// IngressProgram returns the id of the program that frames meet first at a device of the
+// lab, by XDP or else by TCX; 0 if there is none.
+func (b *Testbed) IngressProgram(p Place) (id uint32, err error) {
 	err = b.Lab.Do(p.Host, func() error {
 		links, err := netif.Links()
+		if err != nil {
+			return err
+		}
 		for i := range links {
 			if links[i].Index == b.Indexes[p] {
 				id = links[i].XDP
 			}
+		}
+		if id == 0 {
+			id, err = bpfload.TCXProgram(b.Indexes[p])
 		}
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 	"path"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 )
 
 // Code is a piece of a loaded program's machine code.
@@ -91,6 +92,19 @@ func codeOf(p *Program) ([]Code, error) {
 		fine = append(fine, part)
 	}
 	return fine, nil
+}
+
+// TCXProgram returns the id of the first TCX program at the ingress of a device of this
+// network namespace; 0 if it has none.
+func TCXProgram(ifindex int) (uint32, error) {
+	attached, err := link.QueryPrograms(link.QueryOptions{Target: ifindex, Attach: ebpf.AttachTCXIngress})
+	if err != nil {
+		return 0, fmt.Errorf("ask for the TCX programs of interface %d: %w", ifindex, err)
+	}
+	if len(attached.Programs) == 0 {
+		return 0, nil
+	}
+	return uint32(attached.Programs[0].ID), nil
 }
 
 // ProgramMaps returns the ids of the maps that a loaded program uses.

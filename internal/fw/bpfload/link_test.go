@@ -51,8 +51,8 @@ func TestProgramOfALinkIsReplaced(t *testing.T) {
 		for n := 0; ; n++ {
 			select {
 			case <-stop:
-				stopped <- nil
 				t.Logf("replaced %d times", n)
+				stopped <- nil
 				return
 			default:
 			}

@@ -158,21 +158,21 @@ func (v *view) seats() (all []seat) {
 		for _, q := range v.placed(n) {
 			s := seat{nic: n, queue: q, kind: KindIRQ, core: -1, weight: float64(q.packets)}
 			packets += q.packets
-			thread := n.thread(q.n)
+			thread, cores := n.thread(q.n), q.cores
 			switch {
 			case thread != nil:
 				if cpus, err := cpulist.Parse(thread.CPUs); err != nil || len(cpus) != 1 {
 					continue
 				}
 				s.kind, s.from = KindThread, thread.CPUs
-				q.cores = []int{thread.core()}
+				cores = []int{thread.core()}
 			case q.irq == 0:
 				continue
 			default:
 				s.from = v.affinityOf(q.irq)
 			}
-			if near := v.cpusFor(n); len(q.cores) > 0 && slices.Contains(near, q.cores[0]) {
-				s.core = q.cores[0]
+			if near := v.cpusFor(n); len(cores) > 0 && slices.Contains(near, cores[0]) {
+				s.core = cores[0]
 			}
 			all = append(all, s)
 		}

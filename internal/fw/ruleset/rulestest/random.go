@@ -13,7 +13,7 @@ import (
 
 // There are few values, so that rules and packets often match.
 var (
-	ifindices  = []uint32{1, 2, 3, 4, 5, 16383}
+	ifindices  = []uint32{1, 2, 3, 4, 5, 16383, 1<<31 - 1}
 	names      = []string{"lo", "lan0", "lan1", "wan0", "lan", "egress", "gone0"}
 	tags       = []string{"", "", "red", "blue"}
 	ports      = []uint16{0, 1, 22, 53, 80, 443, 1023, 1024, 50001, 65534, 65535}
