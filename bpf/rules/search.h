@@ -75,13 +75,16 @@ static __always_inline const struct tree_line *search_line(enum trees trees, __u
 }
 
 /*
- * Both searches write the value of x to *value: that of the last key at or below x on the
+ * The searches write the value of x to *value: that of the last key at or below x on the
  * way down. value points into a map, because the verifier forgets the history of what is
  * written there and read again. Otherwise it would follow every path that leads to it.
  * For the same reason the number of nodes is read from memory each time. The tree's lines
  * begin at first.
  */
-static __always_inline void search_small(enum trees trees, __u32 first, const volatile __u32 *nodes, __u32 x, volatile __u32 *value)
+
+/* Writes the number of the key, counted through all nodes. */
+static __always_inline int search_key(enum trees trees, __u32 first, const volatile __u32 *nodes, __u64 x, int large,
+				      volatile __u32 *value)
 {
 	__u32 level, rank, node = 0, key = 0;
 	const struct tree_line *line;
@@ -90,13 +93,23 @@ static __always_inline void search_small(enum trees trees, __u32 first, const vo
 	for (level = 0; level < TREE_LEVELS && node < *nodes; level++) {
 		line = search_line(trees, first + node);
 		if (!line)
-			return;
-		rank = small_rank((const struct small_node *)line, x);
+			return -1;
+		rank = large ? large_rank((const struct large_node *)line, x) : small_rank((const struct small_node *)line, x);
 		if (rank)
 			key = node * NODE_KEYS + rank - 1;
 		node = (NODE_KEYS + 1) * node + 1 + rank;
 	}
 	*value = key;
+	return 0;
+}
+
+static __always_inline void search_small(enum trees trees, __u32 first, const volatile __u32 *nodes, __u32 x, volatile __u32 *value)
+{
+	const struct tree_line *line;
+	__u32 key;
+
+	if (search_key(trees, first, nodes, x, 0, value))
+		return;
 	key = *value;
 	line = search_line(trees, first + key / NODE_KEYS);
 	*value = line ? ((const struct small_node *)line)->value[key % NODE_KEYS] : NO_VALUE;
@@ -104,20 +117,11 @@ static __always_inline void search_small(enum trees trees, __u32 first, const vo
 
 static __always_inline void search_large(enum trees trees, __u32 first, const volatile __u32 *nodes, __u64 x, volatile __u32 *value)
 {
-	__u32 level, rank, node = 0, key = 0;
 	const struct tree_line *line;
+	__u32 key;
 
-	*value = NO_VALUE;
-	for (level = 0; level < TREE_LEVELS && node < *nodes; level++) {
-		line = search_line(trees, first + node);
-		if (!line)
-			return;
-		rank = large_rank((const struct large_node *)line, x);
-		if (rank)
-			key = node * NODE_KEYS + rank - 1;
-		node = (NODE_KEYS + 1) * node + 1 + rank;
-	}
-	*value = key;
+	if (search_key(trees, first, nodes, x, 1, value))
+		return;
 	key = *value;
 	line = search_line(trees, first + *nodes + key / (2 * NODE_KEYS));
 	*value = line ? ((const __u32 *)line)[key % (2 * NODE_KEYS)] : NO_VALUE;
