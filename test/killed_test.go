@@ -162,6 +162,8 @@ type operation struct {
 	// judged says that weir's programs filter what comes to the box, even if the
 	// operation is killed.
 	judged bool
+	// always is the beginning of a step at which the operation is always killed.
+	always string
 	// repair starts weir again.
 	repair func(o *ordeal)
 }
@@ -183,6 +185,9 @@ func (op *operation) kill(o *ordeal, n int) bool {
 	}
 	when := fmt.Sprintf("%s, killed at step %d, %s", op.name, n, all[len(all)-1])
 	o.closed(when, op.judged)
+	if op.name != "stop" {
+		o.readyIfSaid(when, op.judged)
+	}
 	if op.judged {
 		o.goesOn(when, all[len(all)-1])
 		pings := o.Start(lab.LAN, "sh", "-c", "while sleep 0.05; do ping -n -c 1 -W 1 "+wanHost+"; done")
@@ -191,6 +196,19 @@ func (op *operation) kill(o *ordeal, n int) bool {
 	op.repair(o)
 	o.right(when + ", and started again")
 	return true
+}
+
+// readyIfSaid checks that the box forwards if weir info exits with 0. It must do so if a
+// dataplane was ready before.
+func (o *ordeal) readyIfSaid(when string, must bool) {
+	o.Helper()
+	out, err := o.Try(lab.FW, string(weir), "info")
+	switch {
+	case err == nil:
+		o.Ping(lab.LAN, wanHost, 2)
+	case must:
+		o.Errorf("%s: weir info: %v\n%s", when, err, out)
+	}
 }
 
 // goesOn checks that existing connections go on. While some links have the next
@@ -230,7 +248,15 @@ func (op *operation) endure(o *ordeal) {
 		o.Fatalf("%s: only these steps: %q", op.name, all)
 	}
 	picked := rand.Perm(len(all))[:someSteps]
+	if op.always != "" {
+		i := slices.IndexFunc(all, func(step string) bool { return strings.HasPrefix(step, op.always) })
+		if i < 0 {
+			o.Fatalf("%s: no step %q", op.name, op.always)
+		}
+		picked[0] = i
+	}
 	slices.Sort(picked)
+	picked = slices.Compact(picked)
 	o.Logf("%s has %d steps; killed at %v", op.name, len(all), picked)
 	kills := 0
 	for _, i := range picked {
@@ -303,7 +329,7 @@ func operations(rules, other string) []operation {
 				p := o.WeirUnder(o.under(), "run", "--hook", o.Hook, "-f", rules)
 				return ended(o, p, ready(p))
 			},
-			repair: start,
+			always: "set net/ipv4/conf/lan0/forwarding", repair: start,
 		},
 		{
 			name:    "load",

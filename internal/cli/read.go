@@ -122,14 +122,14 @@ func newInfoCommand(env *Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "info",
-		Short: "print status and counters; exit status 1 if no rules are loaded",
+		Short: "print status and counters; exit status 1 until rules are loaded and in use",
 		RunE: func(*cobra.Command, []string) error {
 			info, err := env.info()
 			if err != nil {
 				return err
 			}
 			err = env.print(asJSON, info, info.Print)
-			if err == nil && (info.Loaded == nil || info.Loaded.Unloaded) {
+			if err == nil && !info.Ready() {
 				return ErrSilent
 			}
 			return err

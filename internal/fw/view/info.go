@@ -16,7 +16,8 @@ import (
 
 // Info is weir's status in one network namespace.
 type Info struct {
-	Enabled     bool              `json:"enabled"` // packets are filtered here
+	Enabled     bool              `json:"enabled"`            // packets are filtered here
+	Starting    bool              `json:"starting,omitempty"` // the box does not forward yet
 	Since       time.Time         `json:"since,omitzero"`
 	Loaded      *rundir.Loaded    `json:"loaded,omitempty"`
 	Rollback    *RollbackInfo     `json:"rollback,omitempty"`
@@ -31,6 +32,11 @@ type Info struct {
 	Lost        LostInfo          `json:"lost_records"`
 	Timeouts    map[string]string `json:"timeouts"`
 	Interfaces  []InterfaceInfo   `json:"interfaces"`
+}
+
+// Ready reports whether rules of the user are in force and the box forwards by them.
+func (i *Info) Ready() bool {
+	return i.Loaded != nil && !i.Loaded.Unloaded && !i.Starting
 }
 
 // RollbackInfo describes a load that waits for confirmation.
@@ -117,7 +123,7 @@ func (v *View) Info() (*Info, error) {
 func (r *reading) condition() (*Info, error) {
 	i, loaded := r.info, r.loaded
 	info := &Info{
-		Enabled: true, Since: loaded.Started, Loaded: &loaded,
+		Enabled: true, Starting: r.starting, Since: loaded.Started, Loaded: &loaded,
 		Daemon:    DaemonInfo{Alive: i.Heartbeat < daemonDead && r.folder.IsServed(), PID: loaded.PID, Heartbeat: i.Heartbeat},
 		States:    StatesInfo{Current: i.States, Limit: i.MaxStates, Inserts: i.Made, Removals: i.Made - i.States},
 		Capturing: i.Capturing, Prefetching: i.Prefetching,
@@ -217,6 +223,9 @@ func (i *Info) Print(w io.Writer) error {
 	}
 	now := time.Now()
 	p.Line("%-49sDaemon: %s", "Status: Enabled for "+span(now.Sub(i.Since)), i.Daemon.String())
+	if i.Starting {
+		p.Line("Starting: the rules are in force, but the box does not forward yet")
+	}
 	p.Line("Ruleset: %s", i.Loaded.String())
 	if i.Rollback != nil {
 		p.Line("Rollback: %s", i.Rollback.text(i.Daemon.Alive, now))

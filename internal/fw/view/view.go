@@ -38,10 +38,13 @@ type reading struct {
 	pins   *held
 	info   dataplane.Info
 	loaded rundir.Loaded
-	ids    []uint32          // global ids of the rules in force, by number
-	texts  []rundir.RuleText // likewise
-	number map[uint32]int    // of each id
-	names  map[int]string    // of interfaces, by index
+	// starting says that the first start has put its rules in force, but not yet let the
+	// box forward.
+	starting bool
+	ids      []uint32          // global ids of the rules in force, by number
+	texts    []rundir.RuleText // likewise
+	number   map[uint32]int    // of each id
+	names    map[int]string    // of interfaces, by index
 }
 
 // swapTries is how often a read starts again because the rules were replaced meanwhile.
@@ -163,8 +166,8 @@ func (r *reading) begin() (err error) {
 }
 
 // readLoaded reads the record of the ruleset in force. The daemon writes it after the
-// programs are in force. If it died in between, the record is missing or tells of the
-// rules before.
+// programs are in force and the box forwards. If it died in between, the record is missing
+// or tells of the rules before.
 func (r *reading) readLoaded() error {
 	err := rundir.ReadJSON(r.folder.Loaded(), &r.loaded)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -173,6 +176,7 @@ func (r *reading) readLoaded() error {
 	if err == nil && r.loaded.Base == r.info.RuleBase {
 		return nil
 	}
+	r.starting = err != nil
 	var source rundir.Source
 	err = rundir.ReadJSON(r.folder.SourceOf(r.info.Generation), &source)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
