@@ -105,11 +105,17 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 {
 	const struct crossing *cr;
 	struct state *st;
-	int wscale = -1;
+	int wscale = -1, wanted;
 	enum reason r;
 
 	if (!s)
 		return REASON_INTERNAL;
+	wanted = !s->state && create_wanted(s);
+	if (wanted) {
+		if (s->out.flags & CROSSING_NAT)
+			nat_source_follow(ctx, s);
+		create_choose_reply(s);
+	}
 	s->path = rule_path_index(s, crossed);
 	if (s->state) { /* live, but had not crossed here */
 		st = state_get(STATE_INDEX(s->state));
@@ -118,10 +124,7 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 		if (st && cr->flags & CROSSING_KEEP_STATE)
 			create_add_side(st, cr, state_crossing(STATE_DIRECTION(s->state), !own));
 		s->state = 0;
-	} else if (create_wanted(s)) {
-		if (s->out.flags & CROSSING_NAT)
-			nat_source_follow(ctx, s);
-		create_reply_tuple(s);
+	} else if (wanted) {
 		if (s->packet.tcp_flags & TCP_SYN)
 			wscale = tcp_option_wscale(ctx, s);
 		r = create_state(s, create_flags(s, crossed, s->skip_in, s->skip_out), wscale, own);

@@ -61,6 +61,7 @@ struct scratch {
 	struct crossing in;
 	struct crossing out;
 	struct tuple tuple;	 /* the reply tuple, while it is being reserved */
+	__u64 reply_hash;	 /* of that tuple, as it was chosen first		*/
 	struct path path_key;
 	struct path path_last;	 /* the last one that was looked up, and its index */
 	__u32 path_last_index;

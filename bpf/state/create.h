@@ -21,30 +21,50 @@
 #include "state/touch.h"
 #include "state/track.h"
 
-/* Chooses the reply's port, or the first one to try, in s->tuple. */
-static __always_inline void create_choose_reply(struct scratch *s, __u32 number)
+/* Turns s->tuple from "the packet as it will leave, except for the source" into the
+ * reply's tuple. */
+static __always_inline void create_reply_tuple(struct scratch *s)
+{
+	struct addr src = s->packet.tuple.src;
+
+	if (s->out.flags & CROSSING_NAT)
+		src = s->out.nat_addr;
+	s->tuple.src = s->tuple.dst;
+	s->tuple.dst = src;
+	s->tuple.sport = s->tuple.dport;
+	s->tuple.dport = s->packet.tuple.sport;
+}
+
+/*
+ * Chooses the reply's tuple, with the first port to try, and touches its bucket. The load
+ * then overlaps with the work before create_state(), whose locked instructions would wait
+ * for it.
+ */
+static __always_inline void create_choose_reply(struct scratch *s)
 {
 	__u16 low = s->out.nat_low ? s->out.nat_low : NAT_LOW, high = s->out.nat_high ? s->out.nat_high : NAT_HIGH;
 
-	if (!nat_port_wanted(s))
-		return;
-	nat_port_begin(s, number, low, high > low ? high : low);
-	s->tuple.dport = bpf_htons(low + s->search.at);
+	create_reply_tuple(s);
+	if (nat_port_wanted(s)) {
+		nat_port_begin(s, low, high > low ? high : low);
+		s->tuple.dport = bpf_htons(low + s->search.at);
+	}
+	s->reply_hash = tuple_hash(&s->tuple);
+	touch_bucket(s->reply_hash);
 }
 
 /* Reserves the reply's tuple, with another source port if the rules or a collision need
- * one. hash: of s->tuple. own: the box's own packet. */
-static __always_inline enum reason create_reserve_reply(struct scratch *s, __u32 number, __u64 hash, int own,
-							__u32 *owner)
+ * one. own: the box's own packet. */
+static __always_inline enum reason create_reserve_reply(struct scratch *s, __u32 number, int own, __u32 *owner)
 {
 	enum reason r;
 
 	if (nat_port_wanted(s))
-		return nat_port_reserve(s);
-	r = tuples_enter(number, hash, owner);
+		return nat_port_reserve(s, number);
+	r = tuples_enter(number, s->reply_hash, owner);
 	if (r == REASON_TUPLE_TAKEN && own && nat_port_has(&s->packet) && !(s->out.flags & CROSSING_NAT_STATIC)) {
-		nat_port_begin(s, number, NAT_LOW, NAT_HIGH);
-		return nat_port_reserve(s);
+		nat_port_begin(s, NAT_LOW, NAT_HIGH);
+		return nat_port_reserve(s, number);
 	}
 	return r;
 }
@@ -180,15 +200,15 @@ static __always_inline int create_shared(struct scratch *s, __u32 number)
 }
 
 /*
- * Makes the state of s->packet. s->tuple holds the reply's tuple, except for a port that
- * is chosen here; s->path is the rule path. Returns UNDECIDED and the number in
+ * Makes the state of s->packet. create_choose_reply() has chosen the reply's tuple; a port
+ * that is taken is replaced here. s->path is the rule path. Returns UNDECIDED and the number in
  * s->state, or the reason to drop. s->state may be another core's.
  */
 __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, int own)
 {
 	__u32 index, owner = 0;
 	struct state *st;
-	__u64 hash, reply;
+	__u64 hash;
 	enum reason r;
 
 	if (!s)
@@ -202,12 +222,10 @@ __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, i
 		__sync_fetch_and_add(&shared.states_released, 1);
 		return REASON_STATE_LIMIT;
 	}
-	create_choose_reply(s, STATE_NUMBER(index, 1));
-	reply = tuple_hash(&s->tuple);
 	/* without this, each locked instruction would wait for all writes before it */
-	touch_lines(st, bucket_get(reply));
+	touch_lines(st);
 	create_fill(st, s, flags, wscale);
-	r = create_reserve_reply(s, STATE_NUMBER(index, 1), reply, own, &owner);
+	r = create_reserve_reply(s, STATE_NUMBER(index, 1), own, &owner);
 	if (r != UNDECIDED) {
 		alloc_free(st);
 		/* owner ^ 1: the other direction of the state that has the reply's tuple */
@@ -263,20 +281,6 @@ static __always_inline __u8 create_flags(const struct scratch *s, __u8 crossed, 
 	    (!(crossed & STATE_OUT) || skip_out || s->out.flags & CROSSING_ALLOW_OPTIONS))
 		flags |= STATE_OPTIONS;
 	return flags | log_flag(s, flags);
-}
-
-/* Turns s->tuple from "the packet as it will leave, except for the source" into the
- * reply's tuple. */
-static __always_inline void create_reply_tuple(struct scratch *s)
-{
-	struct addr src = s->packet.tuple.src;
-
-	if (s->out.flags & CROSSING_NAT)
-		src = s->out.nat_addr;
-	s->tuple.src = s->tuple.dst;
-	s->tuple.dst = src;
-	s->tuple.sport = s->tuple.dport;
-	s->tuple.dport = s->packet.tuple.sport;
 }
 
 /* Counts a state under the rules that made it. */

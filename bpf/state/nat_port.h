@@ -59,21 +59,22 @@ static __always_inline __u32 create_random(struct scratch *s)
 }
 
 /* Begins a search for a port of low..high at a random one. */
-static __always_inline void nat_port_begin(struct scratch *s, __u32 number, __u16 low, __u16 high)
+static __always_inline void nat_port_begin(struct scratch *s, __u16 low, __u16 high)
 {
 	struct nat_port_search *search = &s->search;
 
-	search->number = number;
 	search->low = low;
 	search->span = high - low;
 	search->at = create_random(s) % ((__u32)search->span + 1);
 }
 
-/* Reserves the reply's tuple with the first free port, from the search's present one on. */
-static __always_inline enum reason nat_port_reserve(struct scratch *s)
+/* Reserves the reply's tuple of a state with the first free port, from the search's
+ * present one on. */
+static __always_inline enum reason nat_port_reserve(struct scratch *s, __u32 number)
 {
 	struct nat_port_search *search = &s->search;
 
+	search->number = number;
 	/* mostly the first is free, and no call is needed */
 	if (!nat_port_try(s))
 		bpf_loop(NAT_PORT_TRIES - 1, nat_port_step, 0, 0);

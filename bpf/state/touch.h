@@ -5,13 +5,19 @@
 
 #include "state/lookup.h"
 
-static __always_inline void touch_lines(const struct state *st, const struct bucket *reply)
+static __always_inline void touch_lines(const struct state *st)
 {
 	touch(st->flow_forth);
 	touch(st->back);
 	touch(st->flow_back);
-	if (reply)
-		touch(reply->lock);
+}
+
+static __always_inline void touch_bucket(__u64 hash)
+{
+	const struct bucket *b = bucket_get(hash);
+
+	if (b)
+		touch(b->lock);
 }
 
 /*
@@ -27,7 +33,8 @@ static __always_inline void touch_home(const struct tuple *t)
 
 	tuple_reverse(&reply, t);
 	if (st)
-		touch_lines(st, bucket_get(tuple_hash(&reply)));
+		touch_lines(st);
+	touch_bucket(tuple_hash(&reply));
 }
 
 #endif

@@ -506,6 +506,7 @@ type xdpScratch struct {
 		_          [1]byte
 	}
 	Tuple         xdpTuple
+	ReplyHash     uint64
 	PathKey       xdpPath
 	PathLast      xdpPath
 	PathLastIndex uint32
