@@ -176,7 +176,7 @@ func (r *reading) readLoaded() error {
 	if err == nil && r.loaded.Base == r.info.RuleBase {
 		return nil
 	}
-	r.starting = err != nil
+	r.starting = err != nil && !r.folder.IsServed()
 	var source rundir.Source
 	err = rundir.ReadJSON(r.folder.SourceOf(r.info.Generation), &source)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
