@@ -50,18 +50,19 @@ func (s *Scanner) peek(n int) byte {
 	return s.text[s.off+n]
 }
 
-// continuation returns the length of a backslash and line end here, or 0.
-func (s *Scanner) continuation() int {
-	if s.peek(0) != '\\' {
-		return 0
-	}
+// backslash returns the length of what a backslash here drops, or 0: itself, and a line
+// end behind it. As in pf, a backslash before any other character has no meaning. Of two,
+// the second stays.
+func (s *Scanner) backslash() int {
 	switch {
+	case s.peek(0) != '\\', s.peek(1) == '\\':
+		return 0
 	case s.peek(1) == '\n':
 		return 2
 	case s.peek(1) == '\r' && s.peek(2) == '\n':
 		return 3
 	}
-	return 0
+	return 1
 }
 
 // Next returns the next token. At the end it returns EOF every time.
@@ -97,14 +98,14 @@ func (s *Scanner) illegal(start int, format string, args ...any) token.Token {
 	return t
 }
 
-// skip skips blanks, continued line ends and a comment.
+// skip skips blanks, what backslashes drop, and a comment.
 func (s *Scanner) skip() {
 	for s.off < len(s.text) {
 		switch c := s.text[s.off]; {
 		case c == ' ' || c == '\t' || c == '\r':
 			s.off++
-		case s.continuation() > 0:
-			s.off += s.continuation()
+		case s.backslash() > 0:
+			s.off += s.backslash()
 		case c == '#', c == ';': // FreeBSD allows both
 			s.comment()
 		default:
@@ -118,7 +119,7 @@ func (s *Scanner) skip() {
 func (s *Scanner) comment() {
 	start := s.off
 	for s.off < len(s.text) && s.text[s.off] != '\n' {
-		s.off += max(1, s.continuation())
+		s.off += max(1, s.backslash())
 	}
 	text := strings.TrimRight(s.text[start:s.off], " \t\r")
 	s.Comments = append(s.Comments, Comment{s.span(start, start+len(text)), text})
@@ -138,7 +139,7 @@ func (s *Scanner) macroInside() token.Token {
 	return s.illegal(start, "%s inside a quoted macro value is not replaced; write it outside of the quotes", s.text[start:s.off])
 }
 
-// word reads a word. It drops continued line ends inside it.
+// word reads a word. It drops backslashes and continued line ends inside it.
 func (s *Scanner) word() token.Token {
 	start := s.off
 	text := s.rest("")
@@ -150,7 +151,7 @@ func (s *Scanner) word() token.Token {
 func (s *Scanner) rest(stop string) string {
 	start, joined := s.off, ""
 	for s.off < len(s.text) {
-		if n := s.continuation(); n > 0 && inWord(s.peek(n)) && s.off > start {
+		if n := s.backslash(); n > 0 && inWord(s.peek(n)) && s.off > start {
 			joined += s.text[start:s.off]
 			s.off += n
 			start = s.off
@@ -292,7 +293,7 @@ func (s *Scanner) sign() token.Token {
 	s.off++
 	switch {
 	case c == '\\':
-		return s.illegal(start, "a backslash continues a line only as its last character")
+		return s.illegal(start, "unexpected backslash")
 	case c < ' ' || c >= 0x7f:
 		for s.off < len(s.text) && s.text[s.off] >= 0x80 {
 			s.off++
