@@ -71,3 +71,42 @@ func TestEmptyGroup(t *testing.T) {
 		}
 	}
 }
+
+// Where no interface is called lo0, files from BSD mean lo by it, and lo1 is another
+// interface.
+func TestLoopback(t *testing.T) {
+	host := func(names ...string) *resolve.Host {
+		h := &resolve.Host{}
+		for _, name := range names {
+			h.Interfaces = append(h.Interfaces, resolve.HostInterface{Name: name, Groups: []string{"lo"}, Addresses: []netip.Prefix{prefix("127.0.0.1/8")}})
+		}
+		return h
+	}
+	const rule = "pass on lo0 from lo0:network\n"
+	for _, test := range []struct {
+		host    *resolve.Host
+		group   bool
+		warning string
+	}{
+		{host("lo", "lo1"), true, ""},
+		{host("lo", "lo0"), false, ""},
+	} {
+		rules, list := resolve.Load("in", []byte("set skip on lo0\n"+rule), test.host)
+		if rules == nil || len(list.Items) > 0 {
+			t.Fatalf("%v", list.Items)
+		}
+		want := resolve.Interface{Name: "lo0", Group: test.group}
+		if got := rules.Rules[0].Interface; got != want {
+			t.Errorf("on lo0 is %+v, want %+v", got, want)
+		}
+		host := test.host.WithGroups(rules.Options.Groups)
+		for _, i := range host.Members("lo0") {
+			if i.Name != "lo" {
+				t.Errorf("%s is in the group lo0", i.Name)
+			}
+		}
+		if got := len(host.Members("lo0")) == 1; got != test.group {
+			t.Errorf("lo is in the group lo0: %v, want %v", got, test.group)
+		}
+	}
+}

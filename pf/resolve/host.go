@@ -84,9 +84,10 @@ func (h *Host) Interface(name string) *HostInterface {
 }
 
 // WithGroups returns a copy of h whose interfaces are also members of the groups in
-// Options.Groups. Members of these are interfaces or groups.
+// Options.Groups. Members of these are interfaces or groups. Linux' loopback lo is also
+// called lo0, as withLoopback says.
 func (h *Host) WithGroups(made map[string][]string) *Host {
-	if len(made) == 0 {
+	if h = h.withLoopback(); len(made) == 0 {
 		return h
 	}
 	holders := make(map[string][]string) // groups that contain each member
@@ -100,6 +101,23 @@ func (h *Host) WithGroups(made map[string][]string) *Host {
 	for i := range out.Interfaces {
 		out.Interfaces[i].join(holders)
 	}
+	return &out
+}
+
+// loopback0 is the name of the loopback on BSD.
+const loopback0 = loopbacks + "0"
+
+// withLoopback makes lo the only member of a group lo0, if there is no interface of that
+// name: files from BSD mean the loopback by it. It returns a copy, or h.
+func (h *Host) withLoopback() *Host {
+	at := slices.IndexFunc(h.Interfaces, func(i HostInterface) bool { return i.Name == loopbacks })
+	if at < 0 || h.Interface(loopback0) != nil || slices.Contains(h.Interfaces[at].Groups, loopback0) {
+		return h
+	}
+	out := *h
+	out.Interfaces = slices.Clone(h.Interfaces)
+	lo := &out.Interfaces[at]
+	lo.Groups = append(slices.Clip(lo.Groups), loopback0)
 	return &out
 }
 

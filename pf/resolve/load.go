@@ -117,7 +117,7 @@ func newResolver(file *ast.File, host *Host, settings Settings) *resolver {
 		host = &Host{}
 	}
 	r := &resolver{
-		host:     host,
+		host:     host.withLoopback(),
 		names:    newDatabase(host),
 		faults:   &diag.List{Files: file.Files},
 		maxRules: cmp.Or(settings.MaxRules, MaxRules),
