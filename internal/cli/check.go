@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -62,7 +62,9 @@ Exit status 0: the file is accepted, perhaps with warnings, and all expectations
 hold. 1: it is refused, an expectation does not hold, or a file cannot be read.
 2: wrong usage.`,
 		Args: oneFile,
-		RunE: func(_ *cobra.Command, args []string) error { return check(env, o, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return check(c.Context(), env, o, args[0])
+		},
 	}
 	c.Flags().StringVarP(&o.optimize, "optimize", "o", "", "optimize the rules as pfctl does: none, basic or profile; the default is set ruleset-optimization, or none")
 	c.Flags().StringVar(&o.host, "host", "", "check for the machine that a JSON `file` describes")
@@ -81,7 +83,7 @@ hold. 1: it is refused, an expectation does not hold, or a file cannot be read.
 const checkGarbage = 25
 
 // check reads a file and prints it.
-func check(env *Env, o *checkOptions, name string) error {
+func check(ctx context.Context, env *Env, o *checkOptions, name string) error {
 	switch o.optimize {
 	case "", "none", "basic", "profile":
 	default:
@@ -95,7 +97,7 @@ func check(env *Env, o *checkOptions, name string) error {
 	if err != nil {
 		return err
 	}
-	name, text, err := readRules(env, name)
+	name, text, err := readRules(ctx, env, name)
 	if err != nil {
 		return fmt.Errorf("read the rules: %w", err)
 	}
@@ -126,7 +128,7 @@ func check(env *Env, o *checkOptions, name string) error {
 	}
 	var changes []compare.Change
 	if rules != nil {
-		if changes, err = o.changes(env, rules, host); err != nil {
+		if changes, err = o.changes(ctx, env, rules, host); err != nil {
 			return err
 		}
 	}
@@ -162,12 +164,12 @@ func printReport(env *Env, report *ruletest.Report) error {
 }
 
 // readRules reads a file, or standard input under the name stdin.
-func readRules(env *Env, name string) (string, []byte, error) {
+func readRules(ctx context.Context, env *Env, name string) (string, []byte, error) {
 	if name == "-" {
-		text, err := io.ReadAll(env.Stdin)
+		text, err := interruptible(ctx, func() ([]byte, error) { return source.Read(env.Stdin) })
 		return "stdin", text, err
 	}
-	text, err := os.ReadFile(name)
+	text, err := interruptible(ctx, func() ([]byte, error) { return source.ReadFile(name) })
 	return name, text, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -180,5 +181,30 @@ func TestCheckJSONComplete(t *testing.T) {
 	}
 	if len(got.Changes) != 6 || got.Changes[0].Words != "new rule" || got.Changes[0].Place != "pf.conf:3:1" {
 		t.Errorf("changes: %+v", got.Changes)
+	}
+}
+
+// Ctrl-C ends check while it waits for its text.
+func TestCheckIsInterrupted(t *testing.T) {
+	in, typed, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	defer typed.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int)
+	var said bytes.Buffer
+	go func() {
+		ended <- Run(ctx, &Env{Stdin: in, Stdout: &said, Stderr: &said}, []string{"check", "-"})
+	}()
+	cancel()
+	select {
+	case status := <-ended:
+		if status != exitRefused || !strings.Contains(said.String(), "interrupted") {
+			t.Errorf("status %d, said %s", status, said.String())
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("check goes on reading")
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"weir/pf/compare"
@@ -10,11 +11,11 @@ import (
 // changes returns what changes from the file of --diff to the rules, on the same machine.
 // It returns nil without --diff. If that file is refused, it prints the errors and
 // returns ErrSilent.
-func (o *checkOptions) changes(env *Env, rules *resolve.Ruleset, host *resolve.Host) ([]compare.Change, error) {
+func (o *checkOptions) changes(ctx context.Context, env *Env, rules *resolve.Ruleset, host *resolve.Host) ([]compare.Change, error) {
 	if o.diff == "" {
 		return nil, nil
 	}
-	name, text, err := readRules(env, o.diff)
+	name, text, err := readRules(ctx, env, o.diff)
 	if err != nil {
 		return nil, fmt.Errorf("read the old rules: %w", err)
 	}

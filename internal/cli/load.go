@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -79,7 +78,7 @@ func (e *Env) load(c *cobra.Command, file string, o *loading) error {
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(file)
+	text, err := interruptible(c.Context(), func() ([]byte, error) { return source.ReadFile(file) })
 	if err != nil {
 		return fmt.Errorf("read the rules: %w", err)
 	}

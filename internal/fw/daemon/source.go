@@ -56,7 +56,7 @@ func (b *box) readSource() (Source, error) {
 }
 
 func (cfg *Config) readFile() (Source, error) {
-	text, err := os.ReadFile(cfg.File)
+	text, err := source.ReadFile(cfg.File)
 	if err != nil {
 		return Source{}, fmt.Errorf("read the rules: %w", err)
 	}
