@@ -1,6 +1,8 @@
 package ruleset
 
 import (
+	"slices"
+
 	"weir/pf/ast"
 	"weir/pf/resolve"
 )
@@ -18,6 +20,7 @@ type protocol struct {
 	proto    uint8 // 0: any
 	flags    resolve.TCPFlags
 	icmp     resolve.ICMPType
+	asking   bool // no replies of ICMP: they never make a state
 }
 
 // A families is a set of address families.
@@ -41,7 +44,7 @@ func familiesOf(f ast.Family) families {
 
 // protocolOf returns the rule's condition.
 func protocolOf(r *resolve.Rule) protocol {
-	p := protocol{familiesOf(r.Family), r.Proto, r.Flags, r.ICMP}
+	p := protocol{familiesOf(r.Family), r.Proto, r.Flags, r.ICMP, r.Action == ast.Pass && r.State == resolve.KeepState}
 	for _, t := range []*resolve.Translation{r.Nat, r.Rdr} {
 		if t != nil {
 			p.families &= translated(t)
@@ -68,7 +71,8 @@ func translated(t *resolve.Translation) families {
 }
 
 func (p *protocol) asksNothing() bool {
-	return p.families == familyAny && p.proto == 0 && p.flags.Mask == 0 && p.flags.Set == 0 && !p.icmp.Asked
+	return p.families == familyAny && p.proto == 0 && p.flags.Mask == 0 && p.flags.Set == 0 && !p.icmp.Asked &&
+		!p.asking
 }
 
 // spans returns the numbers that meet the condition: see enum field.
@@ -90,6 +94,9 @@ func (p *protocol) spans() []span {
 // appendDetails adds the numbers of one family and protocol, which begin with base.
 func (p *protocol) appendDetails(spans []span, base uint64) []span {
 	isICMP := base>>16 == icmp || base>>16 == 1<<8|icmpv6
+	if isICMP && p.asking {
+		return p.appendAsking(spans, base)
+	}
 	switch {
 	case p.icmp.Asked && !isICMP:
 		return spans
@@ -103,6 +110,32 @@ func (p *protocol) appendDetails(spans []span, base uint64) []span {
 		return p.appendFlags(spans, base)
 	}
 	return appendSpan(spans, smallSpan(base, base|0xffff))
+}
+
+// appendAsking adds the ICMP messages that are no replies to queries.
+func (p *protocol) appendAsking(spans []span, base uint64) []span {
+	replies := repliesOf(base>>24 != 0)
+	for t := range uint64(256) {
+		if p.icmp.Asked && uint64(p.icmp.Type) != t || slices.Contains(replies, uint8(t)) {
+			continue
+		}
+		first, last := base|t<<8, base|t<<8|0xff
+		if p.icmp.HasCode {
+			first |= uint64(p.icmp.Code)
+			last = first
+		}
+		spans = appendSpan(spans, smallSpan(first, last))
+	}
+	return spans
+}
+
+// repliesOf returns the types of ICMP's replies to queries: of echo, timestamp, information
+// and address mask.
+func repliesOf(ipv6 bool) []uint8 {
+	if ipv6 {
+		return []uint8{129}
+	}
+	return []uint8{0, 14, 16, 18}
 }
 
 func (p *protocol) appendFlags(spans []span, base uint64) []span {

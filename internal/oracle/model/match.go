@@ -19,7 +19,7 @@ func (m *Model) matches(r *resolve.Rule, a *ruleInput) bool {
 		m.matchesEndpoint(&r.From, a.tuple.Src, a.tuple.SPort, a) &&
 		m.matchesEndpoint(&r.To, a.tuple.Dst, a.tuple.DPort, a) &&
 		matchesSender(r, a) &&
-		matchesFlags(r.Flags, a) && matchesICMP(&r.ICMP, a) &&
+		matchesFlags(r.Flags, a) && matchesICMP(&r.ICMP, a) && !(r.Action == ast.Pass && r.State == resolve.KeepState && isReply(a)) &&
 		r.Marked.Match(a.mark) &&
 		(r.Tagged == "" || (r.Tagged == a.tag) != r.NotTagged) &&
 		m.matchesFilter(r, a)
@@ -179,6 +179,16 @@ func matchesICMP(t *resolve.ICMPType, a *ruleInput) bool {
 		return true
 	}
 	return isICMP(a.family, a.tuple.Proto) && a.icmpType == t.Type && (!t.HasCode || a.icmpCode == t.Code)
+}
+
+// isReply reports whether the packet is ICMP's reply to a query. As in pf, rules that keep
+// state never match it: it belongs to the state of the query, or nobody asked.
+func isReply(a *ruleInput) bool {
+	if !isICMP(a.family, a.tuple.Proto) {
+		return false
+	}
+	request, query := icmpQuery(a.family, a.icmpType)
+	return query && a.icmpType != request
 }
 
 // whole returns the prefix of a single address.
