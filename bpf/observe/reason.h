@@ -34,6 +34,8 @@ enum reason {
 	REASON_UNLOADED,	/* unloaded: no ruleset is loaded; only the management port is open */
 	REASON_SHORT,		/* short: the frame ends before its headers do */
 	REASON_MALFORMED,	/* malformed: header fields contradict each other or the frame */
+	REASON_IP_CHECKSUM,	/* ip-checksum: the checksum of the IPv4 header is wrong */
+	REASON_TCP_FLAGS,	/* tcp-flags: TCP flags that no connection sends together */
 	REASON_MARTIAN_SOURCE,	/* martian-source: such a source address cannot come in here */
 	REASON_MARTIAN_DEST,	/* martian-destination: such a destination cannot be forwarded */
 	REASON_LAND,		/* land: source and destination are the same */

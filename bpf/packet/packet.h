@@ -54,5 +54,6 @@ struct packet {
 #define TCP_SYN 0x02
 #define TCP_RST 0x04
 #define TCP_ACK 0x10
+#define TCP_CONTROL 0x3f /* all but those of congestion (RFC 3168, RFC 9768) */
 
 #endif

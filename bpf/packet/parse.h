@@ -15,6 +15,7 @@
 #include <linux/udp.h>
 
 #include "shared.h"
+#include "packet/csum.h"
 #include "packet/extension.h"
 #include "packet/icmp.h"
 #include "packet/logical.h"
@@ -40,6 +41,16 @@ static __always_inline enum reason parse_short(const struct packet *p)
 	return p->fragment == FRAGMENT_FIRST ? REASON_FRAGMENT_SHORT : REASON_SHORT;
 }
 
+/* Whether TCP can send these flags together (RFC 9293, 3.10). As in pf, SYN with FIN is
+ * taken for SYN. */
+static __always_inline int parse_flags_fit(__u8 flags)
+{
+	if (flags & TCP_ACK)
+		return (flags & (TCP_SYN | TCP_RST)) != (TCP_SYN | TCP_RST);
+	flags &= TCP_CONTROL;
+	return flags == TCP_SYN || flags == TCP_RST || flags == (TCP_SYN | TCP_FIN);
+}
+
 static __always_inline enum reason parse_tcp(struct packet *p, struct headers *h, __u32 rest)
 {
 	struct tcphdr *tcp = h->l4;
@@ -59,7 +70,7 @@ static __always_inline enum reason parse_tcp(struct packet *p, struct headers *h
 	p->seq = bpf_ntohl(tcp->seq);
 	p->ack = bpf_ntohl(tcp->ack_seq);
 	p->window = bpf_ntohs(tcp->window);
-	return UNDECIDED;
+	return parse_flags_fit(p->tcp_flags) ? UNDECIDED : REASON_TCP_FLAGS;
 }
 
 static __always_inline enum reason parse_udp(struct packet *p, struct headers *h, __u32 rest)
@@ -128,6 +139,20 @@ static __always_inline enum reason parse_fragment(struct packet *p, __u16 offset
 	return UNDECIDED;
 }
 
+/*
+ * Whether the checksum of a header without options is right (RFC 1812, 5.2.2). The stack
+ * checks a header with options itself: all such packets go there. It has checked those of
+ * a super-packet, and made those of the box's own packets.
+ */
+static __always_inline int parse_csum_fits(const struct packet *p, const struct iphdr *ip)
+{
+	const __u32 *word = (const __u32 *)ip;
+
+	if (p->flags & PACKET_EGRESS || p->gso)
+		return 1;
+	return !csum_fold((__u64)word[0] + word[1] + word[2] + word[3] + word[4]);
+}
+
 static __always_inline enum reason parse_ip4(struct packet *p, struct headers *h, __u32 frame)
 {
 	struct iphdr *ip = h->l3;
@@ -148,6 +173,8 @@ static __always_inline enum reason parse_ip4(struct packet *p, struct headers *h
 		p->flags |= PACKET_OPTIONS;
 		if (h->l3 + header > h->end)
 			return REASON_SHORT;
+	} else if (!parse_csum_fits(p, ip)) {
+		return REASON_IP_CHECKSUM;
 	}
 	p->length = length;
 	p->family = 4;

@@ -131,7 +131,7 @@ static __always_inline int egress_fast(hook_ctx *ctx, void *tails, struct packet
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 0);
 	d = STATE_DIRECTION(number);
 	if (fast_track(st, d, p) != UNDECIDED)
-		return count_verdict(i, REASON_STATE_MISMATCH, p->length);
+		return fast_mismatch(ctx, tails, p, i, st, number);
 	return egress_send(ctx, p, i, st, number, REASON_STATE);
 }
 
@@ -172,6 +172,8 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 	i = interface_get(s->packet.ifindex);
 	if (!i)
 		return HOOK_DROP;
+	if (s->then == SLOW_ANSWER)
+		return reject_segment(ctx, s);
 	r = egress_rules(s);
 	if (r == UNDECIDED) {
 		s->tuple = s->packet.tuple;
@@ -202,7 +204,7 @@ static __always_inline int egress_slow(hook_ctx *ctx, void *tails)
 	if (!i)
 		return HOOK_DROP;
 	r = slow_track(ctx, s);
-	if (r == REASON_LAST_PASS) {
+	if (r == REASON_LAST_PASS || s->then == SLOW_ANSWER) {
 		bpf_tail_call(ctx, tails, TAIL_MISS);
 		r = REASON_INTERNAL;
 	}

@@ -27,7 +27,7 @@ static __always_inline int fast_tail(hook_ctx *ctx, void *tails, const struct pa
 		s->path = 0;
 		s->why = REASON_STATE;
 		s->tracked = tracked;
-		s->evaluate = 0;
+		s->then = SLOW_END;
 		s->nexthop = 0;
 		bpf_tail_call(ctx, tails, tail);
 	}
@@ -63,6 +63,15 @@ static __always_inline enum reason fast_track(struct state *st, __u32 d, const s
 	}
 	track_count(st, d, p);
 	return UNDECIDED;
+}
+
+/* Ends a segment that does not fit its state. */
+static __always_inline int fast_mismatch(hook_ctx *ctx, void *tails, const struct packet *p,
+					 const struct interface *i, const struct state *st, __u32 number)
+{
+	if (track_is_answered(st, STATE_DIRECTION(number), p))
+		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 0);
+	return count_verdict(i, REASON_STATE_MISMATCH, p->length);
 }
 
 /* Whether a packet of a known connection is never for the fast path. */
@@ -179,7 +188,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 0);
 	d = STATE_DIRECTION(number);
 	if (fast_track(st, d, p) != UNDECIDED)
-		return count_verdict(i, REASON_STATE_MISMATCH, p->length);
+		return fast_mismatch(ctx, tails, p, i, st, number);
 	if (shared.prefetch)
 		hint_renew(number);
 	c = state_course(st, d);

@@ -179,8 +179,10 @@ static __always_inline int miss_in(hook_ctx *ctx)
 	i = interface_get(s->packet.ifindex);
 	if (!i)
 		return HOOK_DROP;
-	if (s->evaluate)
+	if (s->then == SLOW_EVALUATE)
 		return slow_send(ctx, s, SLOW_RULES);
+	if (s->then == SLOW_ANSWER)
+		return reject_segment(ctx, s);
 	r = miss_rules_in(s);
 	if (r == REASON_IMPLICIT)
 		hook_handoff(ctx, s->packet.mark, &s->packet);

@@ -88,6 +88,13 @@ static __always_inline int reject_is_host(const struct addr *a)
 	return !addr_is_low6(a, 0);
 }
 
+/* Whether the packet's sender may be answered at all. */
+static __always_inline int reject_may_answer(const struct packet *p)
+{
+	return p->fragment != FRAGMENT_LATER && !(p->flags & PACKET_GROUP) && reject_is_host(&p->tuple.src) &&
+	       reject_is_host(&p->tuple.dst);
+}
+
 /* Returns how the rule rejects this packet. */
 static __always_inline enum reject_kind reject_kind(const struct packet *p, const struct rule *r)
 {
@@ -97,9 +104,7 @@ static __always_inline enum reject_kind reject_kind(const struct packet *p, cons
 		kind = p->tcp_flags & TCP_RST ? REJECT_NONE : REJECT_RST;
 	else if (icmp_is(p->family, p->tuple.proto) && !reject_icmp_informs(p->family, p->icmp_type))
 		kind = REJECT_NONE;
-	if (kind == REJECT_NONE || p->fragment == FRAGMENT_LATER || p->flags & PACKET_GROUP)
-		return REJECT_NONE;
-	return reject_is_host(&p->tuple.src) && reject_is_host(&p->tuple.dst) ? kind : REJECT_NONE;
+	return kind != REJECT_NONE && reject_may_answer(p) ? kind : REJECT_NONE;
 }
 
 /* Takes a token for one reject: REJECT_RATE a second, REJECT_BURST at once. */
@@ -197,13 +202,53 @@ __noinline int reject_record(hook_ctx *ctx, struct scratch *s, enum rejected wha
 	return 0;
 }
 
+/* Counts what became of a reject. If it was made, sends it. */
+static __always_inline int reject_send(hook_ctx *ctx, struct scratch *s, const struct interface *i, enum rejected what)
+{
+	const struct packet *p = &s->packet;
+
+	if (!HOOK_IS_XDP && what <= REJECTED_LAST_GIVEN && i->flags & INTERFACE_STACKED &&
+	    !(p->flags & PACKET_EGRESS) && reject_record(ctx, s, what))
+		what = REJECTED_NOT;
+	if (what < REJECTED_COUNT)
+		reject_count(what, p->length);
+	if (what > REJECTED_LAST_GIVEN)
+		return HOOK_DROP;
+	return hook_reply(ctx, p->ifindex, i, p->flags & PACKET_EGRESS);
+}
+
+/* Ends a segment that does not fit its state with a reset (track_is_answered). */
+__noinline int reject_segment(hook_ctx *ctx, struct scratch *s)
+{
+	enum rejected what = REJECTED_COUNT;
+	const struct interface *i;
+	const struct packet *p;
+	struct reject *a;
+	__u32 zero = 0;
+
+	if (!s)
+		return HOOK_DROP;
+	p = &s->packet;
+	i = interface_get(p->ifindex);
+	a = bpf_map_lookup_elem(&rejects, &zero);
+	if (!i || !a)
+		return HOOK_DROP;
+	count_reason(i, REASON_STATE_MISMATCH, p->length);
+	if (reject_may_answer(p) && !reject_link(ctx, a, p)) {
+		if (!reject_allowed(a))
+			what = REJECTED_LIMIT;
+		else
+			what = reject_rst(ctx, a, p, REJECT_TTL) ? REJECTED_NOT : REJECTED_RST;
+	}
+	return reject_send(ctx, s, i, what);
+}
+
 /* Ends a packet that the rule s->blocked has blocked. */
 __noinline int reject(hook_ctx *ctx, struct scratch *s)
 {
 	const struct interface *i;
 	const struct packet *p;
 	const struct rule *r;
-	enum rejected what;
 	struct reject *a;
 	__u32 index, zero = 0;
 
@@ -221,15 +266,7 @@ __noinline int reject(hook_ctx *ctx, struct scratch *s)
 	count_reason(i, REASON_BLOCK, p->length);
 	if (!(r->flags & (RULE_RETURN_RST | RULE_RETURN_ICMP)))
 		return HOOK_DROP;
-	what = reject_make(ctx, a, p, i, r);
-	if (!HOOK_IS_XDP && what <= REJECTED_LAST_GIVEN && i->flags & INTERFACE_STACKED &&
-	    !(p->flags & PACKET_EGRESS) && reject_record(ctx, s, what))
-		what = REJECTED_NOT;
-	if (what < REJECTED_COUNT)
-		reject_count(what, p->length);
-	if (what > REJECTED_LAST_GIVEN)
-		return HOOK_DROP;
-	return hook_reply(ctx, p->ifindex, i, p->flags & PACKET_EGRESS);
+	return reject_send(ctx, s, i, reject_make(ctx, a, p, i, r));
 }
 
 /* Counts and notes what the rules blocked at the last crossing. */

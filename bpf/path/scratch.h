@@ -40,6 +40,13 @@ struct nat_port_search {
 	__u16 pad;
 };
 
+/* Why a packet of a state comes to the program with the rules. */
+enum slow_then {
+	SLOW_END,      /* it does not: its state alone decides */
+	SLOW_EVALUATE, /* the state has sides that keep none: their rules come next */
+	SLOW_ANSWER,   /* it does not fit the handshake, and is answered by a reset */
+};
+
 struct scratch {
 	struct packet packet;	 /* as the fast path parsed it			*/
 	__u32 state;		 /* index << 1 | direction; 0: none			*/
@@ -49,7 +56,7 @@ struct scratch {
 	__u32 why;		 /* enum reason: why the packet passes */
 	__u32 blocked;		 /* global id + 1 of the rule that blocked it		*/
 	__u8 tracked;		 /* this packet has updated the state */
-	__u8 evaluate;		 /* the state has sides that keep none: their rules come next */
+	__u8 then;		 /* enum slow_then */
 	__u8 no_nexthop;	 /* enum reason: why nexthop is 0 */
 	__u16 nexthop;		 /* found by the route step				*/
 	__u16 generation;	 /* of the routes, read before the look-up of nexthop */

@@ -278,8 +278,10 @@ __noinline enum reason slow_track(hook_ctx *ctx, struct scratch *s)
 	}
 	if (!(track_opens(p) && track_is_established(st))) {
 		r = track_tcp(st, d, p, tcp_option_wscale(ctx, s));
-		if (r != UNDECIDED)
+		if (r != UNDECIDED) {
+			s->then = track_is_answered(st, d, p) ? SLOW_ANSWER : SLOW_END;
 			return r;
+		}
 	}
 	track_count(st, d, p);
 	return UNDECIDED;
@@ -301,9 +303,9 @@ static __always_inline int slow_in(hook_ctx *ctx, void *tails)
 		r = slow_track(ctx, s);
 	if (r == UNDECIDED) {
 		st = state_get(STATE_INDEX(s->state));
-		s->evaluate = st && state_is_evaluated(st);
+		s->then = st && state_is_evaluated(st) ? SLOW_EVALUATE : SLOW_END;
 	}
-	if (r == REASON_LAST_PASS || s->evaluate) {
+	if (r == REASON_LAST_PASS || s->then != SLOW_END) {
 		bpf_tail_call(ctx, tails, TAIL_MISS);
 		r = REASON_INTERNAL;
 	}

@@ -239,6 +239,19 @@ static __always_inline int track_opens(const struct packet *p)
 	return (p->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
 }
 
+/*
+ * Whether a segment that does not fit is answered by a reset: nothing that fits has
+ * answered the SYN yet. A server that still holds an older connection of these ports in
+ * TIME_WAIT answers a SYN with an ACK of that connection. The client never sees it, so
+ * weir says for it that there is no such connection (RFC 9293, 3.5.2).
+ */
+static __always_inline int track_is_answered(const struct state *s, __u32 d, const struct packet *p)
+{
+	const struct flow *f = d ? &s->flow_back : &s->flow_forth, *t = d ? &s->flow_forth : &s->flow_back;
+
+	return t->peer == PEER_SYN_SENT && f->peer <= PEER_SYN_SENT && !(p->tcp_flags & TCP_RST);
+}
+
 /* Whether both ends are done: a new connection may take the tuple. */
 static __always_inline int track_is_over(const struct state *s)
 {

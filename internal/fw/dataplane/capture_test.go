@@ -172,6 +172,7 @@ func testCaptureMalformed(h *harness) {
 	bad[14] = 0x44 // ihl 4
 	short := bytes.Clone(whole)
 	short[17] = 24 // bytes of the IP packet
+	sumHeader(short)
 	arp := bytes.Clone(whole)
 	arp[12], arp[13] = 0x08, 0x06
 	for _, c := range []struct {

@@ -103,6 +103,9 @@ func (f *fuzzer) shot(input []byte) (shot, bool) {
 		return shot{}, false
 	}
 	at := input[0] % 6
+	if frame := input[1:]; len(frame) > 25 && frame[24] == 0 && frame[25] == 0 {
+		sumHeader(frame) // else most mutations would end there
+	}
 	s := shot{hook: []model.Hook{model.XDP, model.TCXIngress, model.TCXEgress}[at/2], ifindex: f.net.lan0, frame: input[1:]}
 	if at%2 == 1 && s.hook != model.TCXEgress || at == 4 {
 		s.ifindex = f.net.wan0
@@ -206,6 +209,9 @@ func mutate(random *rand.Rand, input []byte) []byte {
 	for range random.IntN(4) {
 		at := 1 + random.IntN(min(len(input)-1, 100))
 		input[at] = []byte{0, 1, 0xff, 4, 0x45, 0x46, 0x60, 44, 43, 60, byte(random.Uint32())}[random.IntN(11)]
+	}
+	if len(input) > 26 && random.IntN(8) > 0 {
+		input[25], input[26] = 0, 0 // shot sets the right checksum
 	}
 	switch random.IntN(8) {
 	case 0:

@@ -103,6 +103,7 @@ func testFragmentsFull(h *harness) {
 	frame := parsePkt(fragment(1, ":1 > 198.51.100.9:53 frag 0+")).frame(lanHostMAC, lan0MAC)
 	for id := 1; id <= packets; id++ {
 		binary.BigEndian.PutUint16(frame[18:], uint16(id))
+		sumHeader(frame)
 		must(bpfload.RunTC(h.dp.objects.Programs["weir_tc_in"], bpfload.Run{Frame: frame, Ifindex: h.net.lan0, From: h.net.lan0}))(h.tb)
 	}
 	h.counts(h.net.lan0)

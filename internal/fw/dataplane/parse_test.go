@@ -1,6 +1,9 @@
 package dataplane
 
-import "strings"
+import (
+	"encoding/binary"
+	"strings"
+)
 
 // set8 and set16 change bytes of a packet, counted from its IP header.
 func set8(at int, value byte) func([]byte) []byte {
@@ -25,6 +28,14 @@ func destination(mac string) func([]byte) []byte {
 }
 
 func ethertype(t uint16) func([]byte) []byte { return set16(-2, t) }
+
+// sumHeader sets the checksum of an IPv4 header without options, if it is in the frame.
+func sumHeader(b []byte) {
+	if len(b) < 34 || binary.BigEndian.Uint16(b[12:]) != 0x0800 || b[14] != 0x45 {
+		return
+	}
+	setHeaderSum(b[14:34])
+}
 
 // What packet/parse.h accepts and refuses, at both hooks.
 func testParse(h *harness) {
@@ -77,6 +88,19 @@ func testParse(h *harness) {
 		{"payload length beyond the frame", udp6, set16(4, 29), "drop malformed"},
 		{"tcp offset 4", tcp4, set8(32, 0x40), "drop malformed"},
 		{"tcp offset beyond the packet", tcp4, set8(32, 0xf0), "drop malformed"},
+		{"ip checksum", udp4, func(b []byte) []byte { b[14+10] ^= 1; return b }, "drop ip-checksum"},
+		{"ip checksum of a fragment", "udp 192.168.1.10 > 198.51.100.9 frag 8+ id 1 len 8", func(b []byte) []byte { b[14+11] ^= 1; return b }, "drop ip-checksum"},
+		{"ip checksum beside options", "udp 192.168.1.10:1 > 198.51.100.9:2 opts 4", func(b []byte) []byte { b[14+11] ^= 1; return b }, "up up-options"},
+		{"no tcp flags", tcp4, set8(33, 0), "drop tcp-flags"},
+		{"tcp FIN alone", tcp4, set8(33, 0x01), "drop tcp-flags"},
+		{"tcp FIN PSH URG", tcp4, set8(33, 0x29), "drop tcp-flags"},
+		{"tcp SYN RST", tcp4, set8(33, 0x06), "drop tcp-flags"},
+		{"tcp SYN RST ACK", tcp4, set8(33, 0x16), "drop tcp-flags"},
+		{"tcp SYN PSH URG", tcp4, set8(33, 0x2a), "drop tcp-flags"},
+		{"tcp RST PSH", tcp6, set8(53, 0x0c), "drop tcp-flags"},
+		{"tcp SYN ECE CWR", tcp6, set8(53, 0xc2), "forward rule"},
+		{"tcp FIN PSH URG ACK", tcp6, set8(53, 0x39), "forward no-rule"},
+		{"tcp RST", tcp6, set8(53, 0x04), "forward no-rule"},
 		{"udp length 7", udp4, set16(24, 7), "drop malformed"},
 		{"udp length beyond the packet", udp4, set16(24, 29), "drop malformed"},
 		{"udp length below the packet's", udp4, set16(24, 20), "forward rule"},
@@ -105,6 +129,9 @@ func testParse(h *harness) {
 		h.forget()
 		_, frame := h.arrive("lan", test.packet)
 		frame = test.change(frame)
+		if !strings.HasPrefix(test.name, "ip checksum") {
+			sumHeader(frame)
+		}
 		for name, hook := range map[string]func(int, []byte) result{"xdp": h.xdp, "tcx": h.tcIn} {
 			if h.trunk != nil && test.name == "vlan" {
 				continue // its tag belongs to the trunk

@@ -34,6 +34,22 @@ func testTrack(h *harness) {
 			step{"wait", "86399", ""},
 			step{"xdp wan", s + "A seq 501 ack 101", sOut + "A seq 501 ack 101 ttl 63"},
 		)},
+		// the server still has an older connection of these ports, and says so
+		{"a stalled handshake", rules, []step{
+			{"xdp lan", c + "S seq 100", "forward rule wan " + c + "S seq 100 ttl 63"},
+			{"xdp wan", s + "A seq 900000 ack 700000", "forward state-mismatch wan " + c + "R seq 700000 win 0"},
+			{"tcx wan", s + "A seq 900000 ack 700000", "forward state-mismatch wan " + c + "R seq 700000 win 0"},
+			{"xdp wan", s + "SA seq 900000 ack 700000", "forward state-mismatch wan " + c + "R seq 700000 win 0"},
+			{"xdp wan", s + "RA seq 900000 ack 700000", "drop state-mismatch"},
+			{"states", "", id + "tcp.first 1:0 1/0"},
+			{"xdp lan", c + "S seq 100", cOut + "S seq 100 ttl 63"},
+			{"xdp wan", s + "SA seq 500 ack 101", sOut + "SA seq 500 ack 101 ttl 63"},
+			{"xdp wan", s + "A seq 900000 ack 700000", "drop state-mismatch"},
+		}},
+		{"a stalled handshake with the box", rules, []step{
+			{"xdp lan", "tcp 192.168.1.10:4000 > 192.168.1.1:80 S seq 100", "up local done"},
+			{"out lan", "tcp 192.168.1.1:80 > 192.168.1.10:4000 A seq 900000 ack 700000", "forward state-mismatch tcp 192.168.1.10:4000 > 192.168.1.1:80 R seq 700000 win 0"},
+		}},
 		{"opening is 30 s", rules, []step{
 			{"xdp lan", c + "S seq 100", "forward rule wan " + c + "S seq 100 ttl 63"},
 			{"xdp wan", s + "SA seq 500 ack 101", sOut + "SA seq 500 ack 101 ttl 63"},

@@ -416,7 +416,7 @@ type xdpScratch struct {
 	Why         uint32
 	Blocked     uint32
 	Tracked     uint8
-	Evaluate    uint8
+	Then        uint8
 	NoNexthop   uint8
 	_           [1]byte
 	Nexthop     uint16

@@ -26,6 +26,8 @@ const (
 	Unloaded                      // no ruleset is loaded; only the management port is open
 	Short                         // the frame ends before its headers do
 	Malformed                     // header fields contradict each other or the frame
+	IPChecksum                    // the checksum of the IPv4 header is wrong
+	TCPFlags                      // TCP flags that no connection sends together
 	MartianSource                 // such a source address cannot come in here
 	MartianDest                   // such a destination cannot be forwarded
 	Land                          // source and destination are the same
@@ -80,6 +82,8 @@ var table = [Count]struct{ name, text string }{
 	Unloaded:        {"unloaded", "no ruleset is loaded; only the management port is open"},
 	Short:           {"short", "the frame ends before its headers do"},
 	Malformed:       {"malformed", "header fields contradict each other or the frame"},
+	IPChecksum:      {"ip-checksum", "the checksum of the IPv4 header is wrong"},
+	TCPFlags:        {"tcp-flags", "TCP flags that no connection sends together"},
 	MartianSource:   {"martian-source", "such a source address cannot come in here"},
 	MartianDest:     {"martian-destination", "such a destination cannot be forwarded"},
 	Land:            {"land", "source and destination are the same"},

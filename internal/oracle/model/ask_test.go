@@ -66,6 +66,7 @@ func TestTraceBeforeTheRules(t *testing.T) {
 	}
 	group := Frame{Interface: lanIndex, Bytes: frame(t, ip(client, addr("224.0.0.1"), 2))}
 	group.Bytes[22] = 1 // TTL
+	summed(group.Bytes)
 	if got := ask1(t, group, refuse); !got.Pass || got.Reason != reason.Implicit || got.Rule() != nil {
 		t.Errorf("implicit: %+v", got)
 	}

@@ -223,7 +223,7 @@ func (m *Model) lookUp(p *packet, made *state.State) Outcome {
 		c.dead = true
 		return m.admit(p, nil, 0, made)
 	case mismatch:
-		return p.drop(reason.StateMismatch)
+		return m.answerSegment(p, c, d)
 	}
 	o := m.output(p, c, d, reason.State, false)
 	m.logCarried(p, &o)

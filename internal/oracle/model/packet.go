@@ -19,7 +19,9 @@ const (
 	flagFIN = 0x01
 	flagSYN = 0x02
 	flagRST = 0x04
+	flagPSH = 0x08
 	flagACK = 0x10
+	flagURG = 0x20
 )
 
 // Fragment says which part of a fragmented packet is in a frame.

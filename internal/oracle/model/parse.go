@@ -102,6 +102,9 @@ func (p *packet) parseIPv4() *reason.Reason {
 	if ip[0]>>4 != 4 || header < 20 || total < header || total > len(ip) {
 		return reasonFor(reason.Malformed)
 	}
+	if !p.egress() && header == 20 && Sum(ip[:20]) != 0 {
+		return reasonFor(reason.IPChecksum)
+	}
 	p.family = 4
 	p.ttl, p.tos = ip[8], ip[1]
 	p.l4 = p.l3 + header
@@ -208,8 +211,25 @@ func (p *packet) parseTCP(tcp []byte) *reason.Reason {
 		ack:     binary.BigEndian.Uint32(tcp[8:]),
 		window:  uint32(binary.BigEndian.Uint16(tcp[14:])),
 	}
+	if !p.tcp.possible() {
+		return reasonFor(reason.TCPFlags)
+	}
 	return nil
 }
+
+// possible reports whether TCP can send the flags together. SYN with FIN is taken for SYN.
+func (s *segment) possible() bool {
+	syn, fin, rst, push, ack, urgent := s.has(flagSYN), s.has(flagFIN), s.has(flagRST), s.has(flagPSH), s.has(flagACK), s.has(flagURG)
+	switch {
+	case syn && rst, !syn && !ack && !rst:
+		return false
+	case !ack:
+		return !(fin && !syn) && !push && !urgent
+	}
+	return true
+}
+
+func (s *segment) has(flag uint8) bool { return s.flags&flag != 0 }
 
 func (p *packet) parseUDP(udp []byte) *reason.Reason {
 	if len(udp) < 8 {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/binary"
 	"slices"
 	"testing"
 
@@ -36,6 +37,7 @@ func TestParse(t *testing.T) {
 	}
 	tcp := seg(false, "S", 1, 0, 0).bytes(t)
 	gre := frame(t, ip(client, server, layers.IPProtocolGRE))
+	flagged := func(flags uint8) []byte { return change(tcp, 14+20+13, flags) }
 	for name, c := range map[string]struct {
 		frame []byte
 		want  reason.Reason
@@ -52,14 +54,26 @@ func TestParse(t *testing.T) {
 		"total length, small":   {change(v4, 16, 0, 19), reason.Malformed},
 		"total length, large":   {change(v4, 16, 1, 0), reason.Malformed},
 		"padding":               {append(slices.Clone(v4), 1, 2, 3), reason.NoRule},
-		"no protocol header":    {change(gre, 23, 6), reason.Short},
+		"ip checksum":           {change(v4, 24, v4[24]^1), reason.IPChecksum},
+		"ip checksum, options":  {append(change(gre, 14, 0x46, 0, 0, 24), 1, 1, 1, 1), reason.Options},
+		"tcp flags none":        {flagged(0), reason.TCPFlags},
+		"tcp flags FIN":         {flagged(flagFIN), reason.TCPFlags},
+		"tcp flags SYN RST":     {flagged(flagSYN | flagRST), reason.TCPFlags},
+		"tcp flags SYN RST ACK": {flagged(flagSYN | flagRST | flagACK), reason.TCPFlags},
+		"tcp flags SYN PSH URG": {flagged(flagSYN | flagPSH | flagURG), reason.TCPFlags},
+		"tcp flags FIN PSH URG": {flagged(flagFIN | flagPSH | flagURG), reason.TCPFlags},
+		"tcp flags ECE CWR SYN": {flagged(0xc0 | flagSYN), reason.NoRule},
+		"tcp flags SYN FIN":     {flagged(flagSYN | flagFIN), reason.NoRule},
+		"tcp flags RST":         {flagged(flagRST), reason.NoRule},
+		"tcp flags FIN ACK":     {flagged(flagFIN | flagACK | flagPSH | flagURG), reason.NoRule},
+		"no protocol header":    {summed(change(gre, 23, 6)), reason.Short},
 		"no header needed":      {gre, reason.NoRule},
 		"tcp offset, small":     {change(tcp, 14+20+12, 0x40), reason.Malformed},
 		"tcp offset, large":     {change(tcp, 14+20+12, 0x60), reason.Malformed},
 		"udp length, small":     {change(v4, 14+20+4, 0, 7), reason.Malformed},
 		"udp length, large":     {change(v4, 14+20+4, 0, 10), reason.Malformed},
-		"fragment of 4 bytes":   {change(gre[:38], 16, 0, 24, 0, 0, 0x20, 1), reason.Malformed},
-		"fragment beyond 64 k":  {change(v4, 20, 0x1f, 0xff), reason.Malformed},
+		"fragment of 4 bytes":   {summed(change(gre[:38], 16, 0, 24, 0, 0, 0x20, 1)), reason.Malformed},
+		"fragment beyond 64 k":  {summed(change(v4, 20, 0x1f, 0xff)), reason.Malformed},
 		"land":                  {udp(t, client, 1, client, 2, ""), reason.Land},
 		"from 127/8":            {udp(t, addr("127.0.0.1"), 1, server, 2, ""), reason.MartianSource},
 		"from 0/8":              {udp(t, addr("0.1.2.3"), 1, server, 2, ""), reason.MartianSource},
@@ -96,6 +110,13 @@ func TestParse(t *testing.T) {
 			}
 		})
 	}
+}
+
+// summed sets the checksum of an IPv4 header without options behind an Ethernet header.
+func summed(b []byte) []byte {
+	b[24], b[25] = 0, 0
+	binary.BigEndian.PutUint16(b[24:], Sum(b[14:34]))
+	return b
 }
 
 func repeated(n int, b []byte) []byte { return slices.Repeat(b, n) }

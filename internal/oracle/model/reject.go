@@ -82,12 +82,32 @@ func (m *Model) refuse(p *packet, why reason.Reason, in, out *crossing) Outcome 
 	return o
 }
 
+// answerSegment ends a segment that does not fit its state. It is dropped. If nothing that
+// fits has answered the SYN yet, its sender gets a reset: it holds another connection.
+func (m *Model) answerSegment(p *packet, c *connection, d int) Outcome {
+	s, t := &c.Flow[d], &c.Flow[1-d]
+	const why = reason.StateMismatch
+	if t.Peer != state.PeerSynSent || s.Peer > state.PeerSynSent || p.tcp.has(flagRST) || !m.mayAnswer(p) {
+		return p.drop(why)
+	}
+	if !m.bucket.take(m.now) {
+		m.rejects.Limit++
+		return p.drop(why)
+	}
+	m.rejects.RST++
+	return Outcome{Verdict: Reject, Reason: why, Interface: p.iface.Index, Frame: p.back(p.reset(0))}
+}
+
+// mayAnswer reports whether the packet's sender may be answered at all.
+func (m *Model) mayAnswer(p *packet) bool {
+	toGroup := p.l3 > 0 && (p.frame[0]|p.frame[6])&1 != 0
+	return p.fragment != fragmentLater && !p.group && !toGroup && m.isHost(p.tuple.Src) && m.isHost(p.tuple.Dst)
+}
+
 // isRejected reports whether the rule rejects this packet.
 func (m *Model) isRejected(p *packet, a *resolve.Answer) bool {
 	switch {
-	case p.fragment == fragmentLater, p.group, p.l3 > 0 && (p.frame[0]|p.frame[6])&1 != 0:
-		return false
-	case !m.isHost(p.tuple.Src) || !m.isHost(p.tuple.Dst):
+	case !m.mayAnswer(p):
 		return false
 	case p.tuple.Proto == protoTCP && a.RST:
 		return p.tcp.flags&flagRST == 0

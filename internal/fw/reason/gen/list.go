@@ -82,7 +82,7 @@ func camel(upper string) string {
 	var b strings.Builder
 	for word := range strings.SplitSeq(upper, "_") {
 		switch word {
-		case "TTL", "MTU", "NAT", "ICMP", "MAC":
+		case "TTL", "MTU", "NAT", "ICMP", "MAC", "IP", "TCP":
 			b.WriteString(word)
 		default:
 			b.WriteString(word[:1] + strings.ToLower(word[1:]))
