@@ -90,7 +90,7 @@ static __always_inline long match_next(struct crossing *cr, struct walk *w, cons
 		translate_apply(cr, r, set);
 	visit_mark(cr, r);
 	w->translates = NO_RULE;
-	w->from = number + 1;
+	w->from = rule_next(w, set, number, r);
 	if (r->flags & RULE_QUICK)
 		w->stop = number;
 	else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Pools: the addresses that a nat-to or an rdr-to chooses from, in turn.
+ * Pools: the addresses that a nat-to or an rdr-to chooses from.
  */
 #ifndef WEIR_RULES_POOL_H
 #define WEIR_RULES_POOL_H
@@ -11,7 +11,14 @@
 
 #include "packet/packet.h"
 
-/* Adjacent addresses: a prefix. turn counts the addresses of the pool before its first. */
+enum pool_kind {
+	POOL_TURNS,   /* one address after the other */
+	POOL_BITMASK, /* a network's bits, and the other bits of the address that it replaces */
+};
+
+/* Adjacent addresses: a prefix. turn counts the addresses of the pool before its first. In
+ * a pool of POOL_BITMASK, which has one row, both are the halves of the mask of the bits
+ * that an address keeps, in host order. */
 struct pool_address {
 	struct addr first;
 	__u64 turn;
@@ -24,7 +31,7 @@ struct pool {
 	__u64 rows4;
 	__u64 rows6;
 	__u32 ifindex; /* of the interface in parentheses, if the pool has nothing else; else 0 */
-	__u32 pad0;
+	__u32 kind;	   /* enum pool_kind */
 };
 
 #define POOL_MAX_ROWS 65536 /* in one pool and family */
@@ -108,8 +115,19 @@ static __always_inline const struct pool_address *pool_row(__u32 first, __u32 co
 	return bpf_map_lookup_elem(&pool_addresses, &first);
 }
 
-/* Takes the pool's next address of the family (4 or 6). 0: done, -1: it has none. */
-static __always_inline int pool_take(__u32 number, __u32 family, struct addr *to)
+/* Moves an address into a network. */
+static __always_inline void row_masked(struct addr *to, const struct pool_address *row, const struct addr *replaced)
+{
+	const __be64 *first = (const __be64 *)&row->first, *old = (const __be64 *)replaced;
+	__be64 *half = (__be64 *)to;
+
+	half[0] = first[0] | (old[0] & bpf_cpu_to_be64(row->turn));
+	half[1] = first[1] | (old[1] & bpf_cpu_to_be64(row->count));
+}
+
+/* Takes the address of the pool, of the family (4 or 6), that replaces another one. 0:
+ * done, -1: it has none. */
+static __always_inline int pool_take(__u32 number, __u32 family, const struct addr *replaced, struct addr *to)
 {
 	const struct pool_address *row;
 	__u32 first, count, last;
@@ -126,6 +144,10 @@ static __always_inline int pool_take(__u32 number, __u32 family, struct addr *to
 	row = count ? bpf_map_lookup_elem(&pool_addresses, &last) : 0;
 	if (!row)
 		return -1;
+	if (pool->kind == POOL_BITMASK) {
+		row_masked(to, row, replaced);
+		return 0;
+	}
 	/* a pool of one address needs no turns, which all cores would write */
 	if (row->turn + row->count > 1)
 		turn = pool_next(number, family == 6) % (row->turn + row->count);

@@ -106,7 +106,8 @@ struct rule_class {
  *
  * There are two kinds of rules. A plain pass or block rule matters only if it is the
  * last to match. The others (quick, match, tag, tagged) are stations: each that matches
- * is visited, in order.
+ * is visited, in order. The rules of FreeBSD's translation lists are stations before all
+ * others, and lead past the rest of their list.
  */
 struct rule_set {
 	__u64 stations; /* blocks with any station			*/
@@ -148,6 +149,8 @@ struct rule_set {
 #define RULE_RETURN_ICMP   0x400 /* "unreachable" for all else */
 #define RULE_NOT_MARKED	   0x800 /* marked matches any mark but this */
 #define RULE_COUNTS	   0x1000 /* it names a table with counters: it is in table_rules */
+#define RULE_LEADS	   0x2000 /* match: the rule evaluated next is rule_order.next */
+#define RULE_SILENT	   0x4000 /* match: it counts no packets, because it is not a user's */
 
 /* The actions of a rule whose fields match. Ports are in host order. */
 struct rule {
@@ -216,7 +219,7 @@ static __always_inline const struct rule_set *rule_set_get(void)
  */
 struct rule_order {
 	__u32 index;
-	__u32 pad0;
+	__u32 next; /* with RULE_LEADS: number of the rule that it leads to, later than its own */
 };
 
 struct {

@@ -31,6 +31,18 @@ static __always_inline const __u32 *rule_index(struct walk *w, const struct rule
 	return o ? &o->index : &w->order;
 }
 
+/* Returns the number of the rule that is evaluated after the one with this number. */
+static __always_inline __u32 rule_next(struct walk *w, const struct rule_set *set, __u32 number, const struct rule *r)
+{
+	const struct rule_order *o;
+
+	if (!(r->flags & RULE_LEADS))
+		return number + 1;
+	w->order = set->order_at + number;
+	o = bpf_map_lookup_elem(&rule_order, &w->order);
+	return o ? o->next : number + 1;
+}
+
 /* Sets the bits of the mark that the rule sets. Bits that the in crossing has set stay,
  * because they have chosen the packet's route. */
 static __always_inline void visit_mark(struct crossing *cr, const struct rule *r)
@@ -80,9 +92,9 @@ static __always_inline int visit_rule(struct visit *v, __u32 number)
 	} else {
 		cr->logs |= visit_logs(r);
 		visit_qos(cr, r->prio, r->queue);
-		if (cr->matches < MAX_MATCHES - 1)
+		if (cr->matches < MAX_MATCHES - 1 && !(r->flags & RULE_SILENT))
 			visit_note(cr, *index);
-		if (translate_asked(r, cr) || r->mark_mask) {
+		if (translate_asked(r, cr) || r->mark_mask || r->flags & RULE_LEADS) {
 			w->translates = number;
 			return 1;
 		}
@@ -121,8 +133,8 @@ static long visit_step(__u32 n, void *data)
 }
 
 /*
- * Walks from w->from to the end, or to the next station that translates: later rules see
- * the translated packet. The plain rules before that station are evaluated now, while
+ * Walks from w->from to the end, or to the next station that translates or leads elsewhere:
+ * later rules see the translated packet. The plain rules before that station are evaluated now, while
  * the classes are still theirs.
  */
 static __always_inline void visit_run(struct crossing *cr, struct walk *w, const struct rule_set *set)

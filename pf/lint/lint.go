@@ -17,8 +17,8 @@ func Warn(rules *resolve.Ruleset, list *diag.List) {
 	unused(rules.Source.Stmts, list)
 	shadows(rules.Rules, "an earlier one with quick", list)
 	translations(rules.Translations, list)
-	noWayBack(rules.Rules, list)
-	noStateOut(rules.Rules, list)
+	noWayBack(rules.Sequence(), list)
+	noStateOut(rules.Sequence(), list)
 	list.Sort()
 }
 

@@ -18,8 +18,10 @@ func (r *resolver) complete() {
 	if set := r.options.Optimization; r.optimize || r.asSet && (set == "basic" || set == "profile") {
 		r.rules = optimize.Rules(r.rules, r.prefixTable)
 	}
-	for nr, t := range r.translations {
-		r.number(&t.Rule, nr)
+	of := map[ast.TranslationKind]int{}
+	for _, t := range r.translations { // each list has its own numbers
+		r.number(&t.Rule, of[t.Kind])
+		of[t.Kind]++
 	}
 	for nr, rule := range r.rules {
 		r.number(rule, nr)

@@ -198,6 +198,7 @@ func (r *resolver) ruleset() *Ruleset {
 	rs.Tables = r.allTables()
 	rs.fillTables(r.host)
 	rs.Translations = f.translationLists(r.main)
+	rs.First = ListRules(rs.Translations)
 	f.scope(r.main)
 	rs.Rules = f.rules
 	r.out.Stmts = r.stmts()

@@ -142,9 +142,6 @@ func (r *resolver) binatSource(out *ast.Rule) (source ast.Host, ok bool) {
 			r.faults.Warnf(pool.Span, "the source and its translation have different lengths, /%d and /%d",
 				source.Prefix.Bits(), target.Prefix.Bits())
 		}
-		if !fixed(&source) || !fixed(&target) {
-			r.faults.Unenforced(pool.Span, "binat-to of networks")
-		}
 	}
 	source.Not = false
 	return source, true

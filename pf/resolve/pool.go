@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"weir/pf/ast"
+	"weir/pf/token"
 )
 
 // natLow and natHigh are pf's default range of source ports.
@@ -172,40 +173,45 @@ func (r *resolver) checkPool(t *targets) {
 	r.unenforcedPool(t)
 }
 
-// unenforcedPool warns if the dataplane does not support the pool's type. With one
-// address there is nothing to choose.
-func (r *resolver) unenforcedPool(t *targets) {
-	if t.pool.EndpointIndependent {
-		r.faults.Unenforced(t.pool.Span, "endpoint-independent")
-	}
-	if t.pool.MapE != nil {
-		r.faults.Unenforced(t.pool.MapE.Span, "map-e-portset")
-	}
-	r.unenforcedWeight(t)
-	if t.hops || len(t.hosts) == 1 && fixed(&t.hosts[0]) {
-		return
-	}
-	switch t.pool.Type {
-	case ast.Bitmask, ast.Random, ast.SourceHash, ast.LeastStates:
-		r.faults.Unenforced(t.pool.Span, t.pool.Type.String())
-	}
-	if t.pool.Sticky {
-		r.faults.Unenforced(t.pool.Span, "sticky-address")
-	}
-}
-
-// unenforcedWeight warns if weights are ignored. Round-robin supports weights of single
-// addresses. With one address weights do not matter.
-func (r *resolver) unenforcedWeight(t *targets) {
-	if len(t.hosts) < 2 || t.pool.Type != ast.RoundRobin {
-		return // other types ignore weights, or are not enforced
-	}
-	for i := range t.hosts {
-		if h := &t.hosts[i]; h.Weight > 0 && !t.hops && !weighable(t.hosts) {
-			r.faults.Unenforced(h.Span, "weight of networks")
-			return
+// unenforcedPool warns if the dataplane does not support the pool's type, and reports
+// whether it did. With one address there is nothing to choose.
+func (r *resolver) unenforcedPool(t *targets) (said bool) {
+	say := func(at token.Span, what string, not bool) {
+		if not {
+			r.faults.Unenforced(at, what)
+			said = true
 		}
 	}
+	say(t.pool.Span, "endpoint-independent", t.pool.EndpointIndependent)
+	if t.pool.MapE != nil {
+		say(t.pool.MapE.Span, "map-e-portset", true)
+	}
+	if h := lostWeight(t); h != nil {
+		say(h.Span, "weight of networks", true)
+	}
+	if t.hops || len(t.hosts) == 1 && fixed(&t.hosts[0]) {
+		return said
+	}
+	switch t.pool.Type {
+	case ast.Random, ast.SourceHash, ast.LeastStates:
+		say(t.pool.Span, t.pool.Type.String(), true)
+	}
+	say(t.pool.Span, "sticky-address", t.pool.Sticky)
+	return said
+}
+
+// lostWeight returns the first address whose weight is ignored, or nil. Round-robin
+// supports weights of single addresses. With one address weights do not matter.
+func lostWeight(t *targets) *ast.Host {
+	if len(t.hosts) < 2 || t.pool.Type != ast.RoundRobin || t.hops || weighable(t.hosts) {
+		return nil // other types ignore weights, or are not enforced
+	}
+	for i := range t.hosts {
+		if t.hosts[i].Weight > 0 {
+			return &t.hosts[i]
+		}
+	}
+	return nil
 }
 
 // fixed reports whether a pool of this one element has at most one address.

@@ -17,6 +17,7 @@ type Ruleset struct {
 	Rules   []*Rule // in order, those of an anchor after it; Rules[i].Nr == i
 
 	Translations []*TranslationRule // FreeBSD's, in order; evaluated before Rules
+	First        []*ListRule        // what they become: ListRules(Translations)
 
 	Source *ast.File // the file after expansion, as weir check prints it; maps each Pos to its place
 }
@@ -237,7 +238,8 @@ type ICMPType struct {
 // StatePolicy says whether a pass rule keeps state.
 type StatePolicy uint8
 
-// Policies. Block rules have NoState.
+// Policies. Block rules have NoState, and so have match rules, except those of translation
+// lists.
 const (
 	KeepState StatePolicy = iota
 	NoState

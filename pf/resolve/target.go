@@ -166,8 +166,14 @@ func (r *resolver) poolAddrs(p *ast.Pool, family ast.Family) []Address {
 		return addrs
 	}
 	addrs := make([]Address, 0, len(p.Hosts))
-	for i := range p.Hosts {
-		addrs = append(addrs, hostAddrs(&p.Hosts[i])...)
+	if hasWeights(p.Hosts) && weighable(p.Hosts) {
+		for _, at := range shares(p.Hosts) {
+			addrs = append(addrs, poolAddress(&p.Hosts[at]))
+		}
+	} else {
+		for i := range p.Hosts {
+			addrs = append(addrs, hostAddrs(&p.Hosts[i])...)
+		}
 	}
 	if len(p.Hosts) > 1 {
 		r.poolLists[&p.Hosts[0]] = addrs

@@ -19,14 +19,19 @@ const (
 	BinatRule                        // From becomes Target on the way out, Target becomes From on the way in
 )
 
+// String returns the kind's word.
+func (k TranslationKind) String() string {
+	return [...]string{NatRule: "nat", RdrRule: "rdr", BinatRule: "binat"}[k]
+}
+
 // TranslationRule is one rule of FreeBSD's translation lists, or an anchor in such a
-// list. For incoming packets the rules of binat and then those of rdr are evaluated, for
+// list. For incoming packets the rules of rdr and then those of binat are evaluated, for
 // outgoing ones those of binat and then those of nat. The first rule that matches ends
 // its list.
 //
 // Of the embedded Rule, the conditions, Log and Tag are used, and by its kind Nat or Rdr,
-// which are nil with No and in an anchor. Nr counts the rules of all lists. An anchor's
-// rules count each time the anchor is evaluated.
+// which are nil with No and in an anchor. Nr counts the rules of its list; ListRules sets
+// it. An anchor's rules count each time the anchor is evaluated.
 type TranslationRule struct {
 	Rule
 	Kind   TranslationKind
@@ -49,11 +54,15 @@ func (r *resolver) translationRule(in *ast.Translation) {
 	if r.faults.Errors() > before {
 		return
 	}
+	said := false
 	l.accept = func(out *ast.Rule, _ [listed]int) bool {
 		t := *in
 		t.Rule = *out
 		if in.Target != nil && !r.fitTarget(&t, target, l) {
 			return false
+		}
+		if in.Target != nil && !said {
+			said = r.unenforcedPool(&targets{pool: *t.Target, hosts: t.Target.Hosts})
 		}
 		r.addTranslation(&t)
 		return true
@@ -61,22 +70,15 @@ func (r *resolver) translationRule(in *ast.Translation) {
 	r.expand(&in.Rule, l)
 }
 
-// translationName returns the users' word for the rule.
-func translationName(in *ast.Translation) string {
-	if in.No {
-		return "no " + in.Kind.String()
-	}
-	return in.Kind.String()
-}
-
 // checkTranslation checks what does not depend on the elements of lists.
 func (r *resolver) checkTranslation(in *ast.Translation) {
 	r.textsGiven(&in.Rule)
+	r.log(in.Log)
+	r.unenforcedCount("RTable", in.RTable)
 	if in.Ruleset != nil {
 		r.checkTranslationAnchor(in)
 		return
 	}
-	r.faults.Unenforced(in.Keyword, translationName(in))
 	if in.Target == nil {
 		return
 	}
@@ -208,10 +210,16 @@ func (r *resolver) binatSingle(hosts []ast.Host) {
 	}
 }
 
-// binatAddress rejects an interface that may have several addresses.
+// binatAddress rejects what is more than one address or network.
 func (r *resolver) binatAddress(h *ast.Host) {
-	if h.Kind == ast.HostDynamic && changing(h) {
-		r.faults.Errorf(h.Span, "binat takes one address of an interface: (%s:0)", h.Name)
+	switch h.Kind {
+	case ast.HostAny, ast.HostPrefix:
+	case ast.HostDynamic:
+		if changing(h) {
+			r.faults.Errorf(h.Span, "binat takes one address of an interface: (%s:0)", h.Name)
+		}
+	default:
+		r.faults.Errorf(h.Span, "binat translates one address or network")
 	}
 }
 
@@ -310,6 +318,7 @@ func (r *resolver) addTranslation(t *ast.Translation) {
 		asks.From.Ports, asks.To.Ports = nil, nil // allowed without a protocol: any that has ports
 	}
 	if r.consistent(&asks) && r.rdrConsistent(t) && r.texts(&t.Rule) {
+		r.sctpPorts(&t.Rule)
 		r.translations = append(r.translations, t)
 		r.total++
 	}
@@ -345,7 +354,7 @@ func (f *flattener) translationLists(s *scope) []*TranslationRule {
 			f.faults.Errorf(t.Span, "the configuration expands to more than %d translation rules here, with those of the anchors it calls", f.maxRules)
 			return rules
 		}
-		rule := f.lowerTranslation(f.translated-1, t)
+		rule := f.lowerTranslation(t)
 		f.inTables(s, &rule.Rule)
 		if t.Ruleset != nil {
 			f.callAnchor(s, t, rule)
@@ -388,9 +397,9 @@ func (f *flattener) callAnchor(s *scope, t *ast.Translation, rule *TranslationRu
 }
 
 // lowerTranslation converts an expanded translation rule to the form that is evaluated.
-func (r *resolver) lowerTranslation(nr int, in *ast.Translation) *TranslationRule {
+func (r *resolver) lowerTranslation(in *ast.Translation) *TranslationRule {
 	out := &TranslationRule{
-		Rule: *r.lower(nr, &in.Rule),
+		Rule: *r.lower(0, &in.Rule),
 		Kind: [...]TranslationKind{ast.NatRule: NatRule, ast.RdrRule: RdrRule, ast.BinatRule: BinatRule}[in.Kind],
 		No:   in.No,
 		Pass: in.Pass,

@@ -9,6 +9,7 @@ import (
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/rundir"
 	"weir/internal/host/netif"
+	"weir/pf/ast"
 	"weir/pf/diag"
 	"weir/pf/resolve"
 )
@@ -17,6 +18,7 @@ import (
 type compiled struct {
 	base     uint32 // global number of rule 0
 	program  *ruleset.Program
+	lists    []*resolve.Rule // those of translation lists, which stand before rules
 	rules    []*resolve.Rule
 	options  resolve.Options
 	texts    []rundir.RuleText // by number
@@ -71,21 +73,35 @@ func (s *Source) parse(m *machine) (*resolve.Ruleset, *compiled, error) {
 		return nil, nil, err
 	}
 	c := &compiled{rules: rules.Rules, options: rules.Options}
-	for _, r := range rules.Rules {
-		at := list.Files.Position(r.Pos)
-		text := rundir.RuleText{Nr: r.Nr, Text: r.Text, File: s.path(at.File), Line: at.Line, Label: r.Label}
-		if r.Nat != nil {
-			if low, high, ok := r.Nat.SourcePorts(); ok {
-				text.NATPorts = rundir.PortRange{Low: low, High: high}
-			}
+	for _, l := range rules.First {
+		c.lists = append(c.lists, &l.Rule)
+		text := rundir.RuleText{}
+		if l.Of != nil {
+			text = s.textOf(&l.Rule, &list)
+			text.List, text.Back = l.Of.Kind.String(), l.Of.Kind == resolve.BinatRule && l.Direction == ast.In
 		}
 		c.texts = append(c.texts, text)
+	}
+	for _, r := range rules.Rules {
+		c.texts = append(c.texts, s.textOf(r, &list))
 	}
 	c.recorded = c.texts
 	if len(list.Items) > 0 {
 		c.warnings = &list
 	}
 	return rules, c, nil
+}
+
+// textOf returns the record of a rule.
+func (s *Source) textOf(r *resolve.Rule, list *diag.List) rundir.RuleText {
+	at := list.Files.Position(r.Pos)
+	text := rundir.RuleText{Nr: r.Nr, Text: r.Text, File: s.path(at.File), Line: at.Line, Label: r.Label}
+	if r.Nat != nil {
+		if low, high, ok := r.Nat.SourcePorts(); ok {
+			text.NATPorts = rundir.PortRange{Low: low, High: high}
+		}
+	}
+	return text
 }
 
 // warned returns the warnings with their places, ready to print.

@@ -58,6 +58,9 @@ func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why strin
 		return nil, "options have changed"
 	}
 	keep, changed, err := ruleset.KeepParts(b.rules.rules, rules.rules)
+	if err == nil {
+		keep, changed, err = keepLists(b.rules.lists, rules.lists, keep, changed)
+	}
 	switch {
 	case err != nil:
 		return nil, err.Error()
@@ -67,6 +70,18 @@ func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why strin
 		return nil, "the numbers of rule paths are nearly used up"
 	}
 	return keep, ""
+}
+
+// keepLists puts which rules of translation lists stay before which filter rules do.
+func keepLists(old, lists []*resolve.Rule, filter []int, changed bool) ([]int, bool, error) {
+	keep, also, err := ruleset.KeepParts(old, lists)
+	for _, number := range filter {
+		if number != ruleset.New {
+			number += len(old)
+		}
+		keep = append(keep, number)
+	}
+	return keep, changed || also, err
 }
 
 // tablesInPlace returns why tables stand in the way. As in pf, a load resets tables whose

@@ -54,6 +54,7 @@ func TestPackets(t *testing.T) {
 		{"sanity", testSanity},
 		{"implicit", testImplicit},
 		{"forward", testForward},
+		{"lists", testLists},
 		{"up", testUp},
 		{"skip", testSkip},
 		{"life", testStateLife},

@@ -91,7 +91,7 @@ func (h half) write(p *ruleset.Program) error {
 	})
 	return errors.Join(
 		fillArray(maps["rules"], 0, p.Rules, rawRule),
-		fillArray(maps["rule_order"], h.base("rule_order"), p.Order, func(index *uint32) xdpRuleOrder { return xdpRuleOrder{Index: *index} }),
+		fillArray(maps["rule_order"], h.base("rule_order"), places(p), func(o *xdpRuleOrder) xdpRuleOrder { return *o }),
 		fillArray(maps["rule_carried"], h.base("rule_carried"), make([]xdpRuleCarried, len(p.Order)), func(c *xdpRuleCarried) xdpRuleCarried { return *c }),
 		fillArray(maps["rule_trees"], trees, forest.Trees, func(t *ruleset.Tree) xdpRuleTree { return xdpRuleTree{First: t.First, Nodes: t.Nodes} }),
 		fillArray(maps["rule_lines"], lines, forest.Lines, func(l *ruleset.Line) xdpTreeLine { return xdpTreeLine{Word: *l} }),
@@ -101,6 +101,15 @@ func (h half) write(p *ruleset.Program) error {
 		fillArray(maps["pools"], 0, p.Pools, rawPool),
 		fillQueuePairs(maps["queue_pairs"], p.QueuePairs),
 	)
+}
+
+// places returns the index of each rule, and where it leads, by number.
+func places(p *ruleset.Program) []xdpRuleOrder {
+	order := make([]xdpRuleOrder, len(p.Order))
+	for number, index := range p.Order {
+		order[number] = xdpRuleOrder{Index: index, Next: p.Next[number]}
+	}
+	return order
 }
 
 func rawBits(b *ruleset.Bits) xdpRuleBits { return xdpRuleBits{Word: *b} }
@@ -144,7 +153,7 @@ func rawRow(r *ruleset.Row) xdpPoolAddress {
 }
 
 func rawPool(p *ruleset.Pool) xdpPool {
-	return xdpPool{Rows4: rawRun(p.Rows4), Rows6: rawRun(p.Rows6), Ifindex: p.Interface}
+	return xdpPool{Rows4: rawRun(p.Rows4), Rows6: rawRun(p.Rows6), Ifindex: p.Interface, Kind: uint32(p.Kind)}
 }
 
 func rawRun(r ruleset.Run) uint64 { return uint64(r.First) | uint64(r.Count)<<32 }

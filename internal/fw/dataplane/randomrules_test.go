@@ -70,6 +70,9 @@ func (d *drawing) ruleset() []string {
 	if d.IntN(3) == 0 {
 		lines = append(lines, "block"+d.some(3, " return")+d.some(3, " in"))
 	}
+	if d.IntN(2) == 0 {
+		lines = append(lines, d.lists(lines)...)
+	}
 	for range 1 + d.IntN(4)*d.IntN(5) {
 		lines = append(lines, d.valid(lines, d.rule))
 	}
@@ -128,7 +131,7 @@ func (d *drawing) valid(before []string, draw func() string) string {
 	for range 30 {
 		line := draw()
 		text := strings.Join(append(before[:len(before):len(before)], line), "\n")
-		if rs, faults := resolve.Load("drawn.conf", []byte(text+"\n"), d.host); !faults.HasErrors() && len(rs.Rules) < twinRoom/2 {
+		if rs, faults := resolve.Load("drawn.conf", []byte(text+"\n"), d.host); !faults.HasErrors() && len(rs.Sequence()) < twinRoom/2 {
 			return line
 		}
 	}

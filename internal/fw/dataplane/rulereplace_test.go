@@ -27,19 +27,35 @@ func replacePart(t *rapid.T, rs *resolve.Ruleset) (*resolve.Ruleset, []int) {
 	}
 	first := rapid.IntRange(0, len(rs.Rules)).Draw(t, "first")
 	end := rapid.IntRange(first, len(rs.Rules)).Draw(t, "end")
-	next := &resolve.Ruleset{Tables: rs.Tables, Rules: slices.Concat(rs.Rules[:first], other, rs.Rules[end:])}
+	next := &resolve.Ruleset{
+		Tables: rs.Tables, Translations: rs.Translations, First: rs.First,
+		Rules: slices.Concat(rs.Rules[:first], other, rs.Rules[end:]),
+	}
+	lists := len(rs.First)
 	var keep []int
-	for n := range next.Rules {
+	for n := range next.Sequence() {
 		switch {
-		case n < first:
+		case n < lists+first:
 			keep = append(keep, n)
-		case n < first+len(other):
+		case n < lists+first+len(other):
 			keep = append(keep, ruleset.New)
 		default:
 			keep = append(keep, n-first-len(other)+end)
 		}
 	}
-	return next, keep
+	return replaceLists(t, next, keep)
+}
+
+// replaceLists also puts other translation rules in the place of the last ones, now and
+// then: filter rules get other numbers.
+func replaceLists(t *rapid.T, next *resolve.Ruleset, keep []int) (*resolve.Ruleset, []int) {
+	if rapid.Bool().Draw(t, "keep lists") {
+		return next, keep
+	}
+	lists := len(next.First)
+	next.Translations = rulestest.DrawTranslations(t)
+	next.First = resolve.ListRules(next.Translations)
+	return next, slices.Concat(slices.Repeat([]int{ruleset.New}, len(next.First)), keep[lists:])
 }
 
 // After parts of the rules and tables were replaced, the kernel agrees with evaluating

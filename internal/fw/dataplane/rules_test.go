@@ -221,7 +221,7 @@ func TestRulesRandom(t *testing.T) {
 			want, got := slow.Evaluate(p), h.evaluate(t, p)
 			stop := want.Stop
 			if stop == rulestest.None {
-				stop = len(rs.Rules)
+				stop = len(rs.Sequence())
 			}
 			before[stop]++
 			want.Stop = rulestest.None

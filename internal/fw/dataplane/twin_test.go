@@ -252,7 +252,7 @@ func (t *twin) reseed() {
 	check(t.tb, scratches.Put(uint32(0), empty))
 	t.resetRejects()
 	turns := t.dp.objects.Maps["pool_turns"]
-	for i := range min(turns.MaxEntries(), uint32(4*len(t.rules.Rules))) { // two pools a rule at most
+	for i := range min(turns.MaxEntries(), uint32(4*len(t.rules.Sequence()))) { // two pools a rule at most
 		check(t.tb, turns.Put(i, uint64(0)))
 	}
 }

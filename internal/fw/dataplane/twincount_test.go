@@ -141,7 +141,7 @@ func (t *twin) pathCounter(index uint32) model.Counter {
 // ruleCounters are the counters of the rules in use.
 func (t *twin) ruleCounters() []RuleCounter {
 	t.tb.Helper()
-	rules := len(t.rules.Rules)
+	rules := len(t.rules.Sequence())
 	c := must(readCounters(t.dp.objects.Maps[mapRuleCounters], rules))(t.tb)
 	all := make([]RuleCounter, rules)
 	asked := c.asked

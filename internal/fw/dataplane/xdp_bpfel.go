@@ -238,7 +238,7 @@ type xdpPool struct {
 	Rows4   uint64
 	Rows6   uint64
 	Ifindex uint32
-	Pad0    uint32
+	Kind    uint32
 }
 
 type xdpPoolAddress struct {
@@ -346,7 +346,7 @@ type xdpRuleCounter struct {
 type xdpRuleOrder struct {
 	_     structs.HostLayout
 	Index uint32
-	Pad0  uint32
+	Next  uint32
 }
 
 type xdpRuleSet struct {

@@ -43,9 +43,10 @@ type Record struct {
 
 // A Rule is the rule of a record.
 type Rule struct {
-	Nr     int    `json:"nr"` // in its ruleset
+	Nr     int    `json:"nr"`             // in its ruleset
+	List   string `json:"list,omitempty"` // nat, rdr or binat: in FreeBSD's list of that name
 	Text   string `json:"text,omitempty"`
-	Action string `json:"action,omitempty"` // pass, block or match
+	Action string `json:"action,omitempty"` // pass, block or match; for a rule of a list its first word
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
 	Label  string `json:"label,omitempty"`

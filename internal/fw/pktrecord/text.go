@@ -31,14 +31,22 @@ func (r *Record) decision() string {
 	if r.Rule == nil {
 		return "rule def/(" + r.why() + ")"
 	}
-	line := fmt.Sprintf("rule %d/(%s)", r.Rule.Nr, r.why())
+	line := fmt.Sprintf("%s/(%s)", r.Rule.name(), r.why())
 	if r.Rule.Old {
-		line = fmt.Sprintf("old rule %d/(%s)", r.Rule.Nr, r.why())
+		line = "old " + line
 	}
 	if r.Rule.File == "" {
 		return line
 	}
 	return line + " [" + path.Base(r.Rule.File) + ":" + strconv.Itoa(r.Rule.Line) + "]"
+}
+
+// name returns "rule 12", or "rule nat 3" for a rule in FreeBSD's list of that name.
+func (r *Rule) name() string {
+	if r.List != "" {
+		return fmt.Sprintf("rule %s %d", r.List, r.Nr)
+	}
+	return fmt.Sprintf("rule %d", r.Nr)
 }
 
 // why returns the reason. If a rule's own verdict was the reason, it returns "match", as
@@ -90,7 +98,7 @@ func (r *Record) Comments() []string {
 	}
 	comments = append(comments, fmt.Sprintf("verdict %s, reason %s: %s", r.Verdict, r.Reason, r.Reason.Text()))
 	if r.Rule != nil && r.Rule.Text != "" {
-		comments = append(comments, fmt.Sprintf("rule %d [%s:%d]: %s", r.Rule.Nr, r.Rule.File, r.Rule.Line, r.Rule.Text))
+		comments = append(comments, fmt.Sprintf("%s [%s:%d]: %s", r.Rule.name(), r.Rule.File, r.Rule.Line, r.Rule.Text))
 	}
 	return comments
 }

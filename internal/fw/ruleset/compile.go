@@ -22,17 +22,15 @@ func Compile(rs *resolve.Ruleset, s Snapshot) (*Program, error) { return compile
 // compile gives tags and queues the same numbers as in other. If other is nil, there is
 // no such program.
 func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) {
-	if err := knownLists(rs.Translations); err != nil {
-		return nil, err
-	}
+	rules := rs.Sequence()
 	c := &compiler{
-		rules: rs.Rules, snapshot: s,
+		rules: rules, lists: rs.First, snapshot: s,
 		tables: map[string]addresses{},
 		tags:   map[string]uint16{},
 		queues: map[string]uint16{},
 		program: &Program{
-			Rules: make([]Rule, min(len(rs.Rules), MaxRules)),
-			Tags:  map[uint16]string{}, Queues: map[uint16]string{}, QueuePairs: map[uint16]QueuePair{},
+			Rules: make([]Rule, min(len(rules), MaxRules)), First: len(rs.First),
+			Tags: map[uint16]string{}, Queues: map[uint16]string{}, QueuePairs: map[uint16]QueuePair{},
 		},
 	}
 	for i := range c.program.Rules {
@@ -62,6 +60,7 @@ func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) 
 
 type compiler struct {
 	rules    []*resolve.Rule
+	lists    []*resolve.ListRule // the first of rules
 	snapshot Snapshot
 	tables   map[string]addresses // automatic tables
 	tags     map[string]uint16
@@ -90,6 +89,7 @@ func (c *compiler) compile() error {
 			return &Error{Rule: i, What: err.Error()}
 		}
 	}
+	c.leads()
 	if len(c.tags) > maxTags {
 		return &Error{Rule: len(c.rules) - 1, What: fmt.Sprintf("there are more than %d tags", maxTags)}
 	}
@@ -181,6 +181,22 @@ func (c *compiler) translations(r *resolve.Rule, a *Rule) (err error) {
 		a.RdrBase = r.To.Port.Low
 	}
 	return nil
+}
+
+// leads notes which rules of translation lists lead elsewhere than to the rule behind
+// them, and which are not a user's.
+func (c *compiler) leads() {
+	p := c.program
+	p.Next = make([]uint32, len(p.Rules))
+	for i, l := range c.lists {
+		if l.Next != 0 {
+			p.Next[i] = uint32(l.Next)
+			p.Rules[i].Flags |= Leads
+		}
+		if l.Of == nil {
+			p.Rules[i].Flags |= Silent
+		}
+	}
 }
 
 // tag returns a tag's number. States keep the numbers of their tags over reloads.

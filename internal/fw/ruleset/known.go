@@ -69,8 +69,8 @@ func knownAnchor(r *resolve.Rule, rules []*resolve.Rule) error {
 	return nil
 }
 
-// knownTranslation refuses ways to choose an address other than round-robin. With a
-// single address there is no choice.
+// knownTranslation refuses ways to choose an address other than round-robin and bitmask.
+// With a single address there is no choice.
 func knownTranslation(t *resolve.Translation) error {
 	if t == nil {
 		return nil
@@ -79,6 +79,9 @@ func knownTranslation(t *resolve.Translation) error {
 	rest.Addrs, rest.PortLow, rest.PortHigh, rest.StaticPort = nil, 0, 0, false
 	if len(t.Addrs) == 0 || len(t.Addrs) == 1 && single(&t.Addrs[0]) {
 		rest.Choice = resolve.Choice{}
+	}
+	if rest.Choice.Type == resolve.Bitmask {
+		rest.Choice.Type = resolve.RoundRobin
 	}
 	if name := firstSet(rest); name != "" {
 		return notKnown(name)
@@ -90,17 +93,4 @@ func knownTranslation(t *resolve.Translation) error {
 func single(a *resolve.Address) bool {
 	return a.Kind == resolve.PrefixAddress && a.Prefix.IsSingleIP() ||
 		a.Kind == resolve.InterfaceAddress && a.NoAlias && a.Bits == 0 && a.Modifier != resolve.NetworkModifier
-}
-
-// knownLists refuses FreeBSD's translation rules, except empty anchors.
-func knownLists(rules []*resolve.TranslationRule) error {
-	for _, t := range rules {
-		if t.Path == "" {
-			return fmt.Errorf("compile translation rule %d (%s): %w", t.Nr, t.Text, notKnown("the list of translations"))
-		}
-		if err := knownLists(t.Inside); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // A Row is a run of consecutive addresses, which a pool hands out in turn. Turn is the
-// number of the pool's addresses before it.
+// number of the pool's addresses before it. The one row of a Bitmask pool is a network:
+// Turn and Count are the two halves of the mask of the bits that an address keeps.
 type Row struct {
 	First       netip.Addr
 	Turn, Count uint64
@@ -24,11 +25,29 @@ type Run struct {
 
 // A Pool holds the addresses that a translation chooses from.
 type Pool struct {
+	Kind         PoolKind
 	Rows4, Rows6 Run
 	// Interface is the index of the interface in parentheses if the pool consists of
 	// that alone, else 0. Without a daemon, packets ask the kernel for its address
 	// (bpf/route/nat_source.h).
 	Interface uint32
+}
+
+// A PoolKind is how an address of a pool is chosen: enum pool_kind.
+type PoolKind uint32
+
+// Kinds of pools.
+const (
+	InTurn  PoolKind = iota // one after the other
+	Bitmask                 // the network's bits, and the other bits of the address that it replaces
+)
+
+// kindOf returns how a translation chooses.
+func kindOf(t *resolve.Translation) PoolKind {
+	if t.Choice.Type == resolve.Bitmask {
+		return Bitmask
+	}
+	return InTurn
 }
 
 // maxPoolRows is POOL_MAX_ROWS of bpf/rules/pool.h. maxRows is 32 MiB.
@@ -56,7 +75,7 @@ func (c *compiler) pool(t *resolve.Translation) (uint32, error) {
 	}
 	p := c.program
 	l := poolLayout{translation: t, dynamic: slices.ContainsFunc(t.Addrs, isDynamic)}
-	pool := Pool{Interface: c.snapshot.onlyInterface(t)}
+	pool := Pool{Kind: kindOf(t), Interface: c.snapshot.onlyInterface(t)}
 	for family, run := range []*Run{&pool.Rows4, &pool.Rows6} {
 		rows := c.snapshot.rows(t, family == 0)
 		if len(rows) > maxPoolRows || len(p.Rows)+len(rows) > maxRows {
@@ -112,6 +131,9 @@ func (s *Snapshot) rows(t *resolve.Translation, is4 bool) []Row {
 			if p.Addr().Is4() != is4 || turn == ^uint64(0) {
 				continue
 			}
+			if kindOf(t) == Bitmask {
+				return []Row{maskRow(p)}
+			}
 			count := uint64(1) << min(p.Addr().BitLen()-p.Bits(), 63)
 			sum, carry := bits.Add64(turn, count, 0)
 			if carry != 0 {
@@ -122,6 +144,13 @@ func (s *Snapshot) rows(t *resolve.Translation, is4 bool) []Row {
 		}
 	}
 	return rows
+}
+
+// maskRow returns the row of a network whose bits replace those of other addresses.
+func maskRow(p netip.Prefix) Row {
+	kept := p.Addr().BitLen() - p.Bits()
+	ones := func(n int) uint64 { return 1<<max(0, min(n, 64)) - 1 }
+	return Row{First: p.Masked().Addr(), Turn: ones(kept - 64), Count: ones(kept)}
 }
 
 // targets returns what an address in a translation means now.
@@ -195,7 +224,7 @@ func (p *Program) EqualRules(q *Program) bool {
 	set, other := p.Set, q.Set
 	set.SrcTablesAt, other.SrcTablesAt = 0, 0
 	sameActions := slices.EqualFunc(p.Order, q.Order, func(a, b uint32) bool { return equalActions(p.Rules[a], q.Rules[b]) })
-	return set == other && sameActions && slices.Equal(p.Trees, q.Trees) &&
+	return set == other && sameActions && slices.Equal(p.Next, q.Next) && slices.Equal(p.Trees, q.Trees) &&
 		slices.Equal(p.Lines, q.Lines) &&
 		slices.Equal(p.Classes[:p.tables.classesAt], q.Classes[:q.tables.classesAt]) &&
 		slices.Equal(p.Vectors[:p.tables.vectorsAt], q.Vectors[:q.tables.vectorsAt]) &&

@@ -6,6 +6,8 @@ type Program struct {
 	Set   Set
 	Rules []Rule   // by index
 	Order []uint32 // index of each rule, by number; both are the same until Replace
+	Next  []uint32 // number of the rule that a rule which Leads leads to, by number
+	First int      // how many rules stand before the filter rules: those of translation lists
 	Forest
 	Classes []Class
 	Vectors []Bits
@@ -94,6 +96,8 @@ const (
 	ReturnICMP
 	NotMarked // the condition on the mark is negated
 	Counts    // From or To is a table with counters
+	Leads     // the rule that is evaluated next is in Next
+	Silent    // the rule counts no packets: it is not a user's
 )
 
 // A Rule is what a rule does if its conditions are met. Tags and pools are numbered from

@@ -38,9 +38,10 @@ func (r *reader) evaluate(p rulestest.Packet) rulestest.Result {
 	a := rulestest.Result{Verdict: reason.NoRule, Rule: rulestest.None, Stop: rulestest.None, Tag: p.Tag, Mark: p.Mark}
 	failed := false
 	r.port = p.DPort
+	next := 0
 	for n := range r.Rules {
 		rule := &r.Rules[n]
-		if !r.has(r.classes(p), n) {
+		if n < next || !r.has(r.classes(p), n) {
 			continue
 		}
 		if rule.Tagged != 0 && (a.Tag == r.Tags[rule.Tagged]) == (rule.Flags&ruleset.NotTagged != 0) {
@@ -53,8 +54,11 @@ func (r *reader) evaluate(p rulestest.Packet) rulestest.Result {
 			a.Tag = r.Tags[rule.Tag]
 		}
 		if rule.Flags&ruleset.Match != 0 {
-			if len(a.Matched) < rulestest.MaxMatches-1 {
+			if len(a.Matched) < rulestest.MaxMatches-1 && rule.Flags&ruleset.Silent == 0 {
 				a.Matched = append(a.Matched, n)
+			}
+			if rule.Flags&ruleset.Leads != 0 {
+				next = int(r.Next[n])
 			}
 			r.translate(&a, rule, &p, &failed)
 			setMark(&a, rule, p.Keep)
@@ -97,7 +101,7 @@ func (r *reader) decide(a *rulestest.Result, p *rulestest.Packet, failed bool) {
 
 func (r *reader) translate(a *rulestest.Result, rule *ruleset.Rule, p *rulestest.Packet, failed *bool) {
 	if p.Direction == ast.Out && rule.NatPool != 0 {
-		a.Nat = r.take(rule.NatPool-1, p.Src.Is4())
+		a.Nat = r.take(rule.NatPool-1, p.Src)
 		if *failed = a.Nat == nil; *failed {
 			return
 		}
@@ -105,7 +109,7 @@ func (r *reader) translate(a *rulestest.Result, rule *ruleset.Rule, p *rulestest
 		a.Nat.Low, a.Nat.High, a.Nat.StaticPort = rule.NatLow, rule.NatHigh, rule.Flags&ruleset.StaticPort != 0
 	}
 	if p.Direction == ast.In && rule.RdrPool != 0 {
-		a.Rdr = r.take(rule.RdrPool-1, p.Dst.Is4())
+		a.Rdr = r.take(rule.RdrPool-1, p.Dst)
 		if *failed = a.Rdr == nil; *failed {
 			return
 		}
@@ -121,14 +125,17 @@ func (r *reader) translate(a *rulestest.Result, rule *ruleset.Rule, p *rulestest
 
 func hasPorts(p *rulestest.Packet) bool { return p.Proto == 6 || p.Proto == 17 }
 
-func (r *reader) take(pool uint32, is4 bool) *rulestest.Target {
+func (r *reader) take(pool uint32, replaced netip.Addr) *rulestest.Target {
 	run, key := r.Pools[pool].Rows6, 2*pool+1
-	if is4 {
+	if replaced.Is4() {
 		run, key = r.Pools[pool].Rows4, 2*pool
 	}
 	rows := r.Rows[run.First:][:run.Count]
 	if len(rows) == 0 {
 		return nil
+	}
+	if r.Pools[pool].Kind == ruleset.Bitmask {
+		return &rulestest.Target{Addr: masked(rows[0], replaced)}
 	}
 	last := rows[len(rows)-1]
 	turn := r.turns[key] % (last.Turn + last.Count)
@@ -139,6 +146,18 @@ func (r *reader) take(pool uint32, is4 bool) *rulestest.Target {
 		}
 	}
 	return nil
+}
+
+// masked returns a network's address with the bits of another under its mask.
+func masked(row ruleset.Row, replaced netip.Addr) netip.Addr {
+	mask := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, row.Turn), row.Count)
+	first, old := row.First.AsSlice(), replaced.AsSlice()
+	mask = mask[16-len(first):]
+	for i := range first {
+		first[i] |= old[i] & mask[i]
+	}
+	a, _ := netip.AddrFromSlice(first)
+	return a
 }
 
 func add(a netip.Addr, n uint64) netip.Addr {

@@ -36,8 +36,10 @@ func RuleCount(n int) string {
 // RuleText is a rule in the record of its ruleset.
 type RuleText struct {
 	Nr    int    `json:"nr"`
-	Text  string `json:"text"`
-	File  string `json:"file"` // as in Loaded
+	List  string `json:"list,omitempty"` // nat, rdr or binat: the rule is in FreeBSD's list of that name, which has its own numbers
+	Back  bool   `json:"back,omitempty"` // it is the part of a binat rule for incoming packets
+	Text  string `json:"text"`           // empty: a rule of weir's own, which is not shown
+	File  string `json:"file"`           // as in Loaded
 	Line  int    `json:"line"`
 	Label string `json:"label,omitempty"`
 	// Gone says that the rule was replaced while its ruleset was in force. States that
@@ -45,6 +47,19 @@ type RuleText struct {
 	Gone bool `json:"gone,omitempty"`
 	// NATPorts are the ports that nat-to chooses from; zero if the rule chooses none.
 	NATPorts PortRange `json:"nat_ports,omitzero"`
+}
+
+// Shown reports whether users see the rule. A binat rule is shown once.
+func (r *RuleText) Shown() bool { return r.Text != "" && !r.Back }
+
+// CountShown returns how many of the rules are shown.
+func CountShown(rules []RuleText) (n int) {
+	for i := range rules {
+		if rules[i].Shown() {
+			n++
+		}
+	}
+	return n
 }
 
 // PortRange is the ports from Low to High, inclusive.

@@ -136,4 +136,4 @@ func (e *End) within(p netip.Prefix) bool {
 
 func (e *End) hasPort(port uint16) bool { return e.Port == port || e.NewPort == port }
 
-func (r *RuleRef) is(nr int) bool { return r != nil && !r.Old && r.Nr == nr }
+func (r *RuleRef) is(nr int) bool { return r != nil && !r.Old && r.List == "" && r.Nr == nr }

@@ -78,10 +78,14 @@ func bothWays(what, forth, back string) string {
 // oldRuleset stands for what a ruleset said that is not in force any more.
 const oldRuleset = "old"
 
-// String returns the rule's number, or "old" for a rule of an earlier ruleset.
+// String returns the rule's number, "nat 3" for one of FreeBSD's lists, or "old" for a
+// rule of an earlier ruleset.
 func (r *RuleRef) String() string {
-	if r.Old {
+	switch {
+	case r.Old:
 		return oldRuleset
+	case r.List != "":
+		return fmt.Sprint(r.List, " ", r.Nr)
 	}
 	return fmt.Sprint(r.Nr)
 }

@@ -19,7 +19,7 @@ func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 func context(now Tick) *Context {
 	c := &Context{
 		Now:       now,
-		Rule:      func(global uint32) (int, bool) { return int(global) - 1, global <= 100 },
+		Rule:      func(global uint32) (RuleRef, bool) { return RuleRef{Nr: int(global) - 1}, global <= 100 },
 		Interface: func(uint16) string { return "em0" },
 		Queue:     func(number uint16) string { return map[uint16]string{3: "bulk", 4: "bulk, voice"}[number] },
 	}

@@ -19,8 +19,8 @@ const (
 // A Context holds what printing a state needs to know about the present.
 type Context struct {
 	Now       Tick
-	Timeouts  Timeouts                              // in force, with adaptive scaling applied
-	Rule      func(global uint32) (nr int, ok bool) // number in the ruleset in force; ok is false for an earlier ruleset
+	Timeouts  Timeouts                                 // in force, with adaptive scaling applied
+	Rule      func(global uint32) (r RuleRef, ok bool) // in the ruleset in force; ok is false for an earlier ruleset
 	Interface func(index uint16) string
 	Queue     func(number uint16) string // what set queue names: a queue, or "a, b"; "" for a number of an earlier ruleset
 }
@@ -77,8 +77,9 @@ type Sequence struct {
 
 // A RuleRef is a rule by number. Old means that its ruleset has been replaced.
 type RuleRef struct {
-	Nr  int  `json:"nr"`
-	Old bool `json:"old,omitempty"`
+	Nr   int    `json:"nr"`
+	List string `json:"list,omitempty"` // nat, rdr or binat: the number is of a rule in FreeBSD's list of that name
+	Old  bool   `json:"old,omitempty"`
 }
 
 // View returns the state's form for people and programs.
@@ -152,11 +153,11 @@ func (c *Context) rule(global uint32) *RuleRef {
 	if global == 0 {
 		return nil
 	}
-	nr, ok := c.Rule(global)
+	r, ok := c.Rule(global)
 	if !ok {
 		return &RuleRef{Old: true}
 	}
-	return &RuleRef{Nr: nr}
+	return &r
 }
 
 // queue returns what set queue names, "old" if the ruleset that named it is gone.

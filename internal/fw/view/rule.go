@@ -17,6 +17,38 @@ type Rule struct {
 	StateCreations uint64 `json:"state_creations"` // that it ever made
 }
 
+// lists are FreeBSD's lists of translation rules, in pfctl's order.
+var lists = []string{"nat", "rdr", "binat"}
+
+// shown returns the rules that users see, those of translation lists first. The two parts
+// of a binat rule count as one.
+func shown(rules []Rule) []Rule {
+	all := make([]Rule, 0, len(rules))
+	for _, list := range append(lists, "") {
+		first := len(all)
+		for i := range rules {
+			if rules[i].List == list && rules[i].Shown() {
+				all = append(all, rules[i])
+			}
+		}
+		for i := range rules {
+			if r := &rules[i]; r.Back && r.List == list && r.Nr < len(all)-first {
+				all[first+r.Nr].count(r)
+			}
+		}
+	}
+	return all
+}
+
+// count adds the counters of another part of the rule. Every crossing evaluates both.
+func (r *Rule) count(part *Rule) {
+	r.Evaluations = max(r.Evaluations, part.Evaluations)
+	r.Packets += part.Packets
+	r.Bytes += part.Bytes
+	r.States += part.States
+	r.StateCreations += part.StateCreations
+}
+
 // PrintRules writes rules as pfctl -sr does. With verbose 1 it adds the counters, as
 // pfctl -sr -v does; with more, also the numbers, as -vv does.
 func PrintRules(w io.Writer, rules []Rule, verbose, pid int) error {

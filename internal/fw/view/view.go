@@ -202,6 +202,7 @@ func (r *reading) readRules() (err error) {
 		return fmt.Errorf("read the texts of the rules: %w", err)
 	}
 	r.texts, r.number = make([]rundir.RuleText, len(r.ids)), make(map[uint32]int, len(r.ids))
+	lists := 0 // rules before the filter rules
 	for number, id := range r.ids {
 		index := id - r.info.RuleBase
 		switch {
@@ -210,7 +211,11 @@ func (r *reading) readRules() (err error) {
 		case r.pins.InForce(): // else others have been loaded meanwhile
 			return fmt.Errorf("the record of the rules has no rule %d", index)
 		}
-		r.texts[number].Nr = number
+		if t := &r.texts[number]; t.List != "" || t.Text == "" {
+			lists++
+		} else {
+			t.Nr = number - lists
+		}
 		r.number[id] = number
 	}
 	return nil
@@ -263,7 +268,7 @@ func (r *reading) rules() ([]Rule, error) {
 			}
 		}
 	}
-	return rules, nil
+	return shown(rules), nil
 }
 
 // NATPorts returns the port ranges of the source translations in force, each once.
@@ -311,9 +316,12 @@ func (v *View) States(f *state.Filter, yield func(*state.View) bool) error {
 func (r *reading) context() *state.Context {
 	return &state.Context{
 		Now: r.info.Now, Timeouts: r.info.Timeouts,
-		Rule: func(global uint32) (int, bool) {
+		Rule: func(global uint32) (state.RuleRef, bool) {
 			number, inForce := r.number[global-1]
-			return number, inForce
+			if !inForce {
+				return state.RuleRef{}, false
+			}
+			return state.RuleRef{Nr: r.texts[number].Nr, List: r.texts[number].List}, true
 		},
 		Queue: func(number uint16) string { return r.loaded.Queues[number] },
 		Interface: func(index uint16) string {

@@ -57,13 +57,9 @@ func (f *Forwarding) Rule() *resolve.Rule {
 	return in
 }
 
-// Decided returns the rule that decided at a crossing, or nil.
-func (j *CrossingResult) Decided() *resolve.Rule {
-	if j.Rule == nil && j.Translation != nil && j.Translation.Pass {
-		return &j.Translation.Rule
-	}
-	return j.Rule
-}
+// Decided returns the rule that decided at a crossing, or nil. It may be a translation
+// rule with pass.
+func (j *CrossingResult) Decided() *resolve.Rule { return j.Rule }
 
 // Trace returns what happens to a packet if nothing is known of its connection. Interface
 // is where it comes in, at any hook but TCXEgress; 0 is a packet of the box itself, whose

@@ -58,7 +58,7 @@ func pathOf(in, out *crossing) Path {
 func (m *Model) countMade(in, out *crossing) {
 	for _, c := range []*crossing{in, out} {
 		if c.rule != nil && c.rule.Action == ast.Pass && c.rule.State == resolve.KeepState {
-			m.ruleCounters[c.rule.Nr].States++
+			m.ruleCounters[m.numbers[c.rule]].States++
 		}
 	}
 }

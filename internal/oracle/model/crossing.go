@@ -75,7 +75,14 @@ func (m *Model) number(c *crossing) uint32 {
 	if c.rule == nil {
 		return 0
 	}
-	return m.ruleBase + uint32(c.rule.Nr) + 1
+	return m.ruleBase + uint32(m.numbers[c.rule]) + 1
+}
+
+// counts notes a match rule that counts the packet.
+func (c *crossing) counts(number uint32) {
+	if len(c.matched) < pathMatches {
+		c.matched = append(c.matched, number)
+	}
 }
 
 // passReason returns why a packet that met the rules may go on. The last crossing whose
@@ -102,17 +109,28 @@ func (m *Model) evaluate(a ruleInput) crossing {
 		c.skipped = true
 		return c
 	}
-	if m.translateFirst(&c, &a) {
-		c.seen = a.tuple
-		return c
+	m.translateFirst(&c, &a)
+	m.countLists(c.stop)
+	if c.rule == nil { // else a translation rule with pass has decided
+		m.filter(&c, &a)
 	}
+	if c.rule != nil {
+		c.logged(c.rule)
+		c.matched = append(c.matched, m.number(&c))
+		m.countEvaluated(c.rule, &a, c.seen)
+	}
+	return c
+}
+
+// filter evaluates the filter rules.
+func (m *Model) filter(c *crossing, a *ruleInput) {
 	var open calls
-	for nr := 0; nr < len(m.rules.Rules) && !open.end(nr, &c); nr++ {
+	for nr := 0; nr < len(m.rules.Rules) && !open.end(nr, c); nr++ {
 		r := m.rules.Rules[nr]
-		m.ruleCounters[r.Nr].Evaluations++
-		matches := m.matches(r, &a)
+		m.ruleCounters[m.numbers[r]].Evaluations++
+		matches := m.matches(r, a)
 		if r.Anchor != nil {
-			nr = open.call(r, matches, &c)
+			nr = open.call(r, matches, c)
 		}
 		if !matches {
 			continue
@@ -123,11 +141,9 @@ func (m *Model) evaluate(a ruleInput) crossing {
 		if r.Action == ast.Match {
 			c.logged(r)
 			c.qos.takes(r)
-			m.translate(&c, r, &a)
-			c.setMark(r, &a)
-			if len(c.matched) < pathMatches {
-				c.matched = append(c.matched, m.ruleBase+uint32(r.Nr)+1)
-			}
+			m.translate(c, r, a)
+			c.setMark(r, a)
+			c.counts(m.ruleBase + uint32(m.numbers[r]) + 1)
 		} else {
 			c.rule = r
 		}
@@ -137,19 +153,11 @@ func (m *Model) evaluate(a ruleInput) crossing {
 		}
 	}
 	c.seen = a.tuple
-	if c.rule != nil {
-		c.logged(c.rule)
-		c.matched = append(c.matched, m.number(&c))
-	}
-	if c.rule != nil {
-		m.countEvaluated(c.rule, &a, c.seen)
-	}
 	if c.rule != nil && c.rule.Action == ast.Pass {
 		c.qos.takes(c.rule)
-		m.translate(&c, c.rule, &a)
-		c.setMark(c.rule, &a)
+		m.translate(c, c.rule, a)
+		c.setMark(c.rule, a)
 	}
-	return c
 }
 
 // setMark notes the bits of the mark that a rule sets. Bits that the in crossing has set

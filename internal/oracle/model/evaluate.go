@@ -67,5 +67,6 @@ func (t *target) translated() *Translated {
 
 // SetRules puts other rules in force. Pools of rules that stay go on.
 func (m *Model) SetRules(rules *resolve.Ruleset) {
-	m.rules, m.ruleCounters = rules, make([]RuleCounter, len(rules.Rules))
+	m.rules = rules
+	m.numberRules()
 }

@@ -48,7 +48,7 @@ func (m *Model) logging(c *crossing) (rules [len(state.State{}.Logs[0])]uint32) 
 	return rules
 }
 
-func (m *Model) rule(number uint32) *resolve.Rule { return m.rules.Rules[number-1-m.ruleBase] }
+func (m *Model) rule(number uint32) *resolve.Rule { return m.sequence[number-1-m.ruleBase] }
 
 // noteLogs notes in a new connection which rules log all its packets: those of sides that
 // keep state. The others log each packet that they evaluate.

@@ -79,8 +79,12 @@ type Model struct {
 	asked        map[uint32]state.Tick // by interface: when a DHCP client of the box last asked
 	way, ways    uint64                // for AskAll: which of how many next hops to take
 	paths        map[Path]Counter
-	ruleCounters []RuleCounter
-	tables       map[TableEntry]TableCounter
+	ruleCounters []RuleCounter // by number
+
+	sequence []*resolve.Rule // by number
+	numbers  map[*resolve.Rule]int
+	listed   map[listed]*resolve.Rule // what translation rules are in the sequence
+	tables   map[TableEntry]TableCounter
 }
 
 // A connection is a state, and what only the model keeps by name.
@@ -97,9 +101,10 @@ type connection struct {
 func New(box *Box, rules *resolve.Ruleset, ruleBase uint32) *Model {
 	m := &Model{
 		box: box, rules: rules, ruleBase: ruleBase,
-		handoffs: make(map[recordKey][]record), turns: make(map[turn]uint64), asked: make(map[uint32]state.Tick), paths: make(map[Path]Counter), ruleCounters: make([]RuleCounter, len(rules.Rules)),
+		handoffs: make(map[recordKey][]record), turns: make(map[turn]uint64), asked: make(map[uint32]state.Tick), paths: make(map[Path]Counter),
 		tables: make(map[TableEntry]TableCounter),
 	}
+	m.numberRules()
 	m.SetClock(0)
 	return m
 }

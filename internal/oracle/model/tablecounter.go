@@ -38,7 +38,7 @@ func (m *Model) countInState(p *packet, c *connection, d int) {
 		if number == 0 || evaluates {
 			continue
 		}
-		m.countTables(m.rules.Rules[number-1-m.ruleBase], [2]state.Tuple{c.Tuple[0], c.Tuple[1].Reverse()}, side != d, true, p.length())
+		m.countTables(m.rule(number), [2]state.Tuple{c.Tuple[0], c.Tuple[1].Reverse()}, side != d, true, p.length())
 	}
 }
 

@@ -15,26 +15,60 @@ var listsOf = map[ast.Direction][]resolve.TranslationKind{
 }
 
 // translateFirst evaluates FreeBSD's translation rules, which come before the filter
-// rules: the first that matches translates. It reports whether that rule lets the packet
-// skip the filter rules.
-func (m *Model) translateFirst(c *crossing, a *ruleInput) bool {
-	if len(m.rules.Translations) == 0 {
-		return false
-	}
+// rules: the first that matches translates. With pass it decides, and the packet skips the
+// filter rules.
+func (m *Model) translateFirst(c *crossing, a *ruleInput) {
 	for _, kind := range listsOf[a.direction] {
 		t, _ := m.firstOf(m.rules.Translations, kind, c, a)
 		if t == nil {
 			continue
 		}
-		c.translation, c.log = t, c.log || t.Log
+		c.translation, c.seen = t, a.tuple
+		if t.Pass {
+			c.rule = m.listed[listed{t, a.direction}]
+			c.stop = c.rule
+		}
 		if kind == resolve.BinatRule {
 			m.exchange(c, t, a)
 		} else {
 			m.translate(c, &t.Rule, a)
 		}
-		return t.Pass
+		return
 	}
-	return false
+}
+
+// A listed is a translation rule in one direction.
+type listed struct {
+	rule      *resolve.TranslationRule
+	direction ast.Direction
+}
+
+// numberRules numbers all rules: those of the translation lists stand before the filter
+// rules.
+func (m *Model) numberRules() {
+	m.sequence = m.rules.Sequence()
+	m.ruleCounters = make([]RuleCounter, len(m.sequence))
+	m.numbers, m.listed = make(map[*resolve.Rule]int), make(map[listed]*resolve.Rule)
+	for i, r := range m.sequence {
+		m.numbers[r] = i
+	}
+	for _, l := range m.rules.First {
+		m.listed[listed{l.Of, l.Direction}] = &l.Rule
+	}
+}
+
+// Number returns the position of a rule among all of them.
+func (m *Model) Number(r *resolve.Rule) int { return m.numbers[r] }
+
+// countLists counts that a crossing has evaluated the lists, up to the rule that ended it.
+// Which of their rules were compared is not counted.
+func (m *Model) countLists(stop *resolve.Rule) {
+	for i, l := range m.rules.First {
+		m.ruleCounters[i].Evaluations++
+		if &l.Rule == stop {
+			return
+		}
+	}
 }
 
 // firstOf returns the first rule of a list that matches. It returns nil if none does, or
@@ -46,6 +80,10 @@ func (m *Model) firstOf(rules []*resolve.TranslationRule, kind resolve.Translati
 		}
 		if t.Tag != "" {
 			a.tag, c.tag = t.Tag, t.Tag
+		}
+		if !t.Pass {
+			c.logged(&t.Rule)
+			c.counts(m.ruleBase + uint32(m.numbers[m.listed[listed{t, a.direction}]]) + 1)
 		}
 		switch {
 		case t.No:

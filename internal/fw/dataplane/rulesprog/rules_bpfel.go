@@ -88,7 +88,7 @@ type RulesPool struct {
 	Rows4   uint64
 	Rows6   uint64
 	Ifindex uint32
-	Pad0    uint32
+	Kind    uint32
 }
 
 type RulesPoolAddress struct {
@@ -154,7 +154,7 @@ type RulesRuleCounter struct {
 type RulesRuleOrder struct {
 	_     structs.HostLayout
 	Index uint32
-	Pad0  uint32
+	Next  uint32
 }
 
 type RulesRuleTree struct {

@@ -30,7 +30,8 @@ type Packet struct {
 	Mark, Keep         uint32 // without weir's own bits; bits that the other crossing has set
 }
 
-// A Result is the result of the rules. Rules are numbers; None means no rule.
+// A Result is the result of the rules. Rules are numbers in the ruleset's sequence; None
+// means no rule.
 type Result struct {
 	Verdict      reason.Reason // Rule, NoRule, Block or NATAddress
 	Rule         int           // the deciding rule
@@ -110,10 +111,10 @@ func (j *Evaluator) Evaluate(p Packet) Result {
 		a.Matched = append(a.Matched, int(number-1))
 	}
 	if e.Stop != nil {
-		a.Stop = e.Stop.Nr
+		a.Stop = j.model.Number(e.Stop)
 	}
 	if e.Rule != nil {
-		a.Rule = e.Rule.Nr
+		a.Rule = j.model.Number(e.Rule)
 	}
 	if a.Verdict == reason.Block {
 		return a

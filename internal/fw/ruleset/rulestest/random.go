@@ -117,6 +117,8 @@ func DrawRuleset(t *rapid.T) *resolve.Ruleset {
 	for i, r := range rs.Rules {
 		r.Nr, r.Text = i, fmt.Sprint("rule ", i)
 	}
+	rs.Translations = DrawTranslations(t)
+	rs.First = resolve.ListRules(rs.Translations)
 	return rs
 }
 
@@ -283,6 +285,9 @@ func drawTranslation(t *rapid.T) *resolve.Translation {
 			a.Kind, a.Prefix = resolve.PrefixAddress, drawPrefix(t, rapid.Bool().Draw(t, "is4"), "target")
 		}
 		tr.Addrs = append(tr.Addrs, a)
+	}
+	if oneIn(t, 5, "bitmask") {
+		tr.Choice.Type = resolve.Bitmask
 	}
 	if rapid.Bool().Draw(t, "has port") {
 		tr.PortLow = pick(t, ports[1:], "port")

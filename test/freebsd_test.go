@@ -1,0 +1,179 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/lab"
+	"weir/test/lib"
+)
+
+// freebsdConf is a gateway as the FreeBSD Handbook builds it: translation lists first,
+// which say what is translated, then the filter rules, which see the result.
+const freebsdConf = `ext_if = "wan0"
+int_if = "lan0"
+web = "192.168.1.10"
+
+set skip on lo0
+
+no nat on $ext_if from any to 203.0.113.8
+nat on $ext_if inet from ($int_if:network) to any -> ($ext_if:0)
+nat pass on $ext_if inet6 proto { tcp, icmp6 } from ($int_if:network) to any -> ($ext_if)
+no rdr on $ext_if inet proto tcp from 203.0.113.9 to any port 8080
+rdr on $ext_if inet proto tcp from any to ($ext_if) port 8080 tag WEB -> $web port 80
+rdr pass log on $ext_if inet6 proto tcp from any to ($ext_if) port 9000:9005 -> fd00:1::10 port 8000:*
+binat on $ext_if inet from 192.168.1.20 to any -> 203.0.113.20
+
+block all label "default"
+pass in on $int_if from ($int_if:network) to any
+pass out on $ext_if inet from { ($ext_if:0), 203.0.113.20 } to any label "out"
+pass in on $ext_if tagged WEB
+pass in on $ext_if inet proto tcp from any to 192.168.1.20 port 22
+pass out on $int_if inet proto tcp to { $web, 192.168.1.20 }
+pass out on $int_if inet6 proto tcp to fd00:1::10 port 8000:8005
+`
+
+//	lan ───────── fw ───────── wan
+//	              weir run     nat, rdr, binat of FreeBSD
+//
+// FreeBSD's translation lists at work, as the Handbook's gateway uses them.
+func TestFreeBSDGateway(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.Address(lab.LAN, "eth0", "192.168.1.20/24")
+		b.Address(lab.FW, "wan0", "203.0.113.20/24")
+		b.Address(lab.WAN, "eth0", "203.0.113.8/24", "203.0.113.9/24")
+		b.WeirRun(freebsdConf)
+		for _, part := range []struct {
+			name string
+			tell func(*lib.Box)
+		}{
+			{"nat", natOfFreeBSD},
+			{"no nat", noNatOfFreeBSD},
+			{"rdr", rdrOfFreeBSD},
+			{"rdr pass", rdrPassOfFreeBSD},
+			{"binat", binatOfFreeBSD},
+			{"rules", rulesOfFreeBSD},
+		} {
+			b.Tell(part.name, part.tell)
+		}
+	})
+}
+
+// iperfThrough runs iperf3 from a host to another and returns what the server says.
+func iperfThrough(b *lib.Box, from, to, server string, args ...string) string {
+	b.Helper()
+	p := b.Listen(server, 5201, "iperf3", "-s", "-1")
+	b.Run(from, "iperf3", append([]string{"-c", to, "-t", "1"}, args...)...)
+	return p.Wait(10*time.Second, 0)
+}
+
+//	lan ───────── fw ───────── wan
+//	ping, iperf3  nat          iperf3 -s
+//
+// Servers see the gateway's address, in both families. IPv6 skips the filter rules, which
+// would block it.
+func natOfFreeBSD(b *lib.Box) {
+	for to, own := range map[string]string{wanHost: fwWAN, wanHost6: fwWAN6} {
+		b.Ping(lab.LAN, to, 5)
+		said := iperfThrough(b, lab.LAN, to, lab.WAN, "-R")
+		if !strings.Contains(said, "Accepted connection from "+own) {
+			b.Errorf("the server did not see %s:\n%s", own, said)
+		}
+	}
+	b.Listen(lab.WAN, 7, "socat", "UDP6-LISTEN:7,fork", "EXEC:cat")
+	if got := b.Run(lab.LAN, "sh", "-c", "echo hello | socat -t 1 - UDP6:["+wanHost6+"]:7"); got != "" {
+		b.Errorf("UDP over IPv6 is neither translated nor passed, but was answered: %q", got)
+	}
+}
+
+// Packets to one server are not translated, so the filter does not let them out.
+func noNatOfFreeBSD(b *lib.Box) {
+	out, err := b.Try(lab.LAN, "ping", "-n", "-c", "2", "-i", "0.1", "-W", "1", "203.0.113.8")
+	if err == nil {
+		b.Errorf("a packet went out untranslated:\n%s", out)
+	}
+}
+
+//	lan          fw          wan
+//	httpd ◀──── rdr ◀─────── curl
+//
+// A forwarded port, but not for one client. The filter passes what the rdr rule has
+// tagged.
+func rdrOfFreeBSD(b *lib.Box) {
+	dir := b.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "index.html"), []byte("hello\n"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	b.Listen(lab.LAN, 80, "busybox", "httpd", "-f", "-p", "80", "-h", dir)
+	url := "http://" + fwWAN + ":8080/index.html"
+	if got := b.Run(lab.WAN, "curl", "-sS", "--max-time", "10", url); got != "hello\n" {
+		b.Errorf("curl said %q", got)
+	}
+	out, err := b.Try(lab.WAN, "curl", "-sS", "--interface", "203.0.113.9", "--connect-timeout", "1", url)
+	if err == nil || !strings.Contains(err.Error(), "exit status 28") {
+		b.Errorf("no rdr: %v\n%s", err, out)
+	}
+}
+
+// With pass the filter is not asked; the n-th port of the range becomes the n-th.
+func rdrPassOfFreeBSD(b *lib.Box) {
+	log := readLog(b)
+	b.Listen(lab.LAN, 8003, "socat", "TCP6-LISTEN:8003,fork", "EXEC:cat")
+	if got := b.Run(lab.WAN, "sh", "-c", "echo hello | socat -t 5 - TCP6:["+fwWAN6+"]:9003"); got != "hello\n" {
+		b.Errorf("the echo said %q", got)
+	}
+	b.AwaitSaid(log, "rule rdr 2/(match)")
+	if said := log.Said(); !strings.Contains(said, ": pass in on wan0") {
+		b.Errorf("weir log:\n%s", said)
+	}
+	if text := b.Weir("states", "-v", "port", "9003"); !strings.Contains(text, ", rule rdr 2, out rule ") {
+		b.Errorf("the state does not tell the rule that passed it:\n%s", text)
+	}
+}
+
+//	lan (192.168.1.20) ──── fw ──── wan
+//	                  203.0.113.20
+//
+// One address for one, both ways; ports stay.
+func binatOfFreeBSD(b *lib.Box) {
+	said := iperfThrough(b, lab.LAN, wanHost, lab.WAN, "-B", "192.168.1.20", "--cport", "40000")
+	if !strings.Contains(said, "Accepted connection from 203.0.113.20") || !strings.Contains(said, "203.0.113.20 port 40000") {
+		b.Errorf("the server did not see 203.0.113.20 port 40000:\n%s", said)
+	}
+	b.Listen(lab.LAN, 22, "socat", "TCP4-LISTEN:22,bind=192.168.1.20,fork", "EXEC:cat")
+	if got := b.Run(lab.WAN, "sh", "-c", "echo hello | socat -t 5 - TCP4:203.0.113.20:22"); got != "hello\n" {
+		b.Errorf("the echo said %q", got)
+	}
+}
+
+// weir rules prints the lists as pfctl -sn does, and counts.
+func rulesOfFreeBSD(b *lib.Box) {
+	text := b.Weir("rules", "-vv")
+	at := -1
+	for _, line := range []string{
+		"@0 no nat on wan0 inet from any to 203.0.113.8\n",
+		"@1 nat on wan0 inet from (lan0:network) to any -> (wan0:0)\n",
+		"@3 nat pass on wan0 inet6 proto ipv6-icmp from (lan0:network) to any -> (wan0) round-robin\n",
+		"@0 no rdr on wan0 inet proto tcp from 203.0.113.9 to any port = 8080\n",
+		"@2 rdr pass log on wan0 inet6 proto tcp from any to (wan0) port 9000:9005 -> fd00:1::10 port 8000:8005\n",
+		"@0 binat on wan0 inet from 192.168.1.20 to any -> 203.0.113.20\n",
+		"@0 block drop all label \"default\"\n",
+	} {
+		next := strings.Index(text, line)
+		if next <= at {
+			b.Errorf("%q is missing or in another place:\n%s", line, text)
+		}
+		at = next
+	}
+	for _, part := range []string{"no nat on", "nat on wan0 inet from (lan0", "tag WEB -> ", "rdr pass log", "binat on"} {
+		if r := b.Rule(part); r.Packets == 0 || r.Evaluations == 0 {
+			b.Errorf("%s counted nothing: %+v", r.Text, r)
+		}
+	}
+	if r := b.Rule("rdr pass log"); r.StateCreations != 1 {
+		b.Errorf("%s made %d states, not one", r.Text, r.StateCreations)
+	}
+}
