@@ -96,6 +96,7 @@ static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p,
 		return count_verdict(i, REASON_GUARD, p->length);
 	if (headers_reload(&h, p, hook_data(skb), hook_data_end(skb)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
+	scrub_set_state(p, st, STATE_DIRECTION(number));
 	return fast_forward(skb, &h, p, i, st, number,
 		       nexthop_get(state_course(st, STATE_DIRECTION(number))->nexthop), REASON_MARKED,
 		       PATH_COUNTED);
@@ -144,7 +145,7 @@ static __noinline int tc_redirect_stateless(struct __sk_buff *skb, struct packet
 		return handoff_forward(skb, p, i, 0, 0, r);
 	if (handoff_onward(skb, s, p, n))
 		return count_verdict(i, REASON_MARK_TAKEN, p->length);
-	rewrite_ttl(&h, p);
+	rewrite_ttl(&h, p); /* XDP has done the rest */
 	return fast_send(skb, &h, p, i, n, REASON_MARKED, PATH_COUNTED);
 }
 

@@ -21,10 +21,11 @@ struct fragment_key {
 };
 
 #define FRAGMENT_EGRESS 0x80
+#define FRAGMENT_SCRUB  0x80000000u /* above all numbers of states */
 #define FRAGMENT_RANGES 8
 struct fragment_entry {
 	__u32 busy; /* a core works on it: fragments of one packet may spread over cores */
-	__u32 state;   /* index << 1 | direction; 0: the first was passed without a state */
+	__u32 state;   /* index << 1 | direction; without a state 0, or FRAGMENT_SCRUB and its word */
 	__u32 path;    /* counted under, if state is 0			   */
 	__u32 started; /* tick							   */
 	__u32 mark;    /* that the first was routed by, if state is 0		   */
@@ -79,6 +80,8 @@ __noinline enum reason fragment_remember(struct scratch *s)
 	if (e && fragment_is_fresh(e))
 		return REASON_FRAGMENT_OVERLAP;
 	fresh.state = s->state;
+	if (!s->state && s->packet.scrub)
+		fresh.state = FRAGMENT_SCRUB | s->packet.scrub;
 	fresh.path = s->path;
 	fresh.mark = s->packet.mark;
 	fresh.out = s->out_mark;
@@ -198,13 +201,14 @@ static __always_inline int fragment_has_state(const struct scratch *s, const str
 	       (__s32)(e->started - st->created) >= 0;
 }
 
-/* Finds the first fragment of a later one; sets s->state and s->path. */
+/* Finds the first fragment of a later one; sets s->state and s->path, and without a state
+ * packet.scrub. */
 __noinline enum reason fragment_follow(struct scratch *s)
 {
 	struct fragment_entry *e;
 	struct fragment_key key;
 	enum reason r;
-	__u32 start, end;
+	__u32 start, end, number;
 
 	if (!s)
 		return REASON_INTERNAL;
@@ -212,13 +216,18 @@ __noinline enum reason fragment_follow(struct scratch *s)
 	e = bpf_map_lookup_elem(&fragments, &key);
 	if (!e || !fragment_is_fresh(e))
 		return REASON_FRAGMENT_ORPHAN;
-	if (e->state && !fragment_has_state(s, e))
+	number = e->state;
+	if (number & FRAGMENT_SCRUB) {
+		s->packet.scrub = number & ~FRAGMENT_SCRUB;
+		number = 0;
+	}
+	if (number && !fragment_has_state(s, e))
 		return REASON_FRAGMENT_ORPHAN;
 	start = s->packet.fragment_offset >> 3;
 	end = fragment_end(&s->packet);
-	s->state = e->state;
+	s->state = number;
 	s->path = e->path;
-	if (!e->state) {
+	if (!number) {
 		s->packet.mark = e->mark;
 		s->out_mark = e->out;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The packet's descriptor. packet/parse.h fills it. Later steps set qos, the mark that it is
- * routed by, and the tuple of a translated ICMP error. */
+/* The packet's descriptor. packet/parse.h fills it. Later steps set qos, scrub, a TTL that
+ * scrub raises, the mark that it is routed by, and the tuple of a translated ICMP error. */
 #ifndef WEIR_PACKET_PACKET_H
 #define WEIR_PACKET_PACKET_H
 
@@ -48,7 +48,17 @@ struct packet {
 	__u32 seq;	 /* host order						  */
 	__u32 ack;
 	__u32 window;	 /* as in the header, unscaled				  */
+	__u32 scrub;	 /* SCRUB_*: how it is to be normalised; 0: not at all */
 };
+
+/* What scrub asks for a packet, in one word (packet/scrub_header.h). max-mss is not in it: it is
+ * needed for SYNs alone. */
+#define SCRUB_NO_DF	0x01
+#define SCRUB_RANDOM_ID 0x02
+/* The least TTLs: one is for where the packet comes in, the other for where it leaves. */
+#define SCRUB_TTLS(enters, leaves) ((__u32)(enters) << 8 | (__u32)(leaves) << 16)
+#define SCRUB_ENTERS(word)	   ((word) >> 8 & 0xff)
+#define SCRUB_LEAVES(word)	   ((word) >> 16 & 0xff)
 
 #define TCP_FIN 0x01
 #define TCP_SYN 0x02

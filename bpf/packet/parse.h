@@ -296,6 +296,7 @@ static __always_inline enum reason parse(hook_ctx *ctx, struct packet *p, struct
 
 	p->l3_offset = 0;
 	p->qos = 0;
+	p->scrub = 0;
 	p->mark = hook_mark(ctx);
 	p->fragment = FRAGMENT_NONE;
 	p->flags = in ? 0 : PACKET_EGRESS;

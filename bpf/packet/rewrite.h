@@ -7,6 +7,7 @@
 
 #include "packet/csum.h"
 #include "packet/parse.h"
+#include "packet/scrub_header.h"
 #include "state/state.h"
 
 /*
@@ -177,6 +178,15 @@ static __always_inline void rewrite_ttl(struct headers *h, const struct packet *
 	}
 }
 
+/* Writes what changes in an IP header when a packet is sent on. */
+static __always_inline void rewrite_hop(struct headers *h, const struct packet *p)
+{
+	if (p->scrub)
+		scrub_header(h, p, SCRUB_AT_HOP);
+	else
+		rewrite_ttl(h, p);
+}
+
 /* Writes what changes in a packet of a live state, except its MACs. < 0: it cannot. */
 static __always_inline int rewrite_packet(hook_ctx *ctx, struct headers *h, const struct packet *p,
 					 const struct state *s, __u32 number)
@@ -190,7 +200,7 @@ static __always_inline int rewrite_packet(hook_ctx *ctx, struct headers *h, cons
 			      other->tuple.sport, own->csum_addr, own->csum_port))
 			return -1;
 	}
-	rewrite_ttl(h, p);
+	rewrite_hop(h, p);
 	return 0;
 }
 

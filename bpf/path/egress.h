@@ -31,7 +31,7 @@ static __always_inline int egress_send(hook_ctx *ctx, struct packet *p, const st
 	qos_set_state(ctx, p, st, STATE_DIRECTION(number));
 	if (st->flags & STATE_MARK)
 		hook_set_mark(ctx, rule_mark_all(st, p->mark));
-	if (egress_translate(ctx, p, st, number))
+	if ((p->scrub && scrub_out(ctx, p)) || egress_translate(ctx, p, st, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	return count_verdict(i, why, p->length);
 }
@@ -92,6 +92,11 @@ static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 num
 		hook_prioritize(ctx, p->qos);
 	else
 		qos_set_state(ctx, p, st, STATE_DIRECTION(number));
+	if (st->qos & KEPT_MIN_TTL) { /* all else was done where it came in */
+		p->scrub = SCRUB_TTLS(0, SCRUB_LEAVES(state_scrub(st, STATE_DIRECTION(number))));
+		if (scrub_out(ctx, p))
+			return count_verdict(i, REASON_INTERNAL, p->length);
+	}
 	/* MARK_LEAVES is for a device that sends the packet on by another one */
 	hook_set_mark(ctx, mark_set(rule_mark_all(st, p->mark), MARK_LEAVES));
 	if (!(st->flags & STATE_NAT))
@@ -132,6 +137,8 @@ static __always_inline int egress_fast(hook_ctx *ctx, void *tails, struct packet
 	d = STATE_DIRECTION(number);
 	if (fast_track(st, d, p) != UNDECIDED)
 		return fast_mismatch(ctx, tails, p, i, st, number);
+	if (st->qos & KEPT_SCRUB)
+		scrub_set_state(p, st, d);
 	return egress_send(ctx, p, i, st, number, REASON_STATE);
 }
 
@@ -182,12 +189,16 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
 		return reject_or_drop(ctx, s, i, r, STATE_OUT);
+	if (scrub_packet(ctx, s, s->state))
+		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
 	if (st)
 		return egress_send(ctx, &s->packet, i, st, s->state, s->why);
 	qos_set_evaluated(ctx, s, 0, 0);
 	count_path(s->path, s->packet.length);
 	hook_set_mark(ctx, mark_leaving(s->packet.mark, &s->out_mark));
+	if (s->packet.scrub && scrub_out(ctx, &s->packet))
+		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	return count_verdict(i, s->why, s->packet.length);
 }
 
@@ -214,6 +225,9 @@ static __always_inline int egress_slow(hook_ctx *ctx, void *tails)
 	if (r != UNDECIDED || !st)
 		return count_verdict(i, r == UNDECIDED ? REASON_INTERNAL : r, s->packet.length);
 	egress_log(ctx, s, st);
+	evaluate_nothing(s);
+	if (scrub_packet(ctx, s, s->state))
+		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	return egress_send(ctx, &s->packet, i, st, s->state, REASON_STATE);
 }
 
@@ -235,6 +249,8 @@ static __always_inline int egress_fragment(hook_ctx *ctx)
 	if (!s->state) {
 		count_path(s->path, s->packet.length);
 		hook_set_mark(ctx, mark_leaving(s->packet.mark, &s->out_mark));
+		if (s->packet.scrub && scrub_out(ctx, &s->packet))
+			return count_verdict(i, REASON_INTERNAL, s->packet.length);
 		return count_verdict(i, REASON_RULE, s->packet.length);
 	}
 	st = state_get(STATE_INDEX(s->state));
@@ -242,6 +258,7 @@ static __always_inline int egress_fragment(hook_ctx *ctx)
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	track_count(st, STATE_DIRECTION(s->state), &s->packet);
 	egress_log(ctx, s, st);
+	scrub_set_state(&s->packet, st, STATE_DIRECTION(s->state));
 	return egress_send(ctx, &s->packet, i, st, s->state, REASON_STATE);
 }
 

@@ -10,6 +10,7 @@
 #include "path/output.h"
 #include "path/qos.h"
 #include "path/scratch.h"
+#include "path/scrub.h"
 #include "route/encap.h"
 #include "state/lookup.h"
 #include "state/touch.h"
@@ -196,8 +197,11 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 	if (c->nexthop < NEXTHOP_FIRST || fast_is_stale(c, n) || p->fragment != FRAGMENT_NONE || p->mark ||
 	    st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG))
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 1);
-	if (st->qos && fast_qos_matters(ctx, p, n))
-		qos_set_state(ctx, p, st, d);
+	if (st->qos) {
+		scrub_set_state(p, st, d);
+		if (fast_qos_matters(ctx, p, n))
+			qos_set_state(ctx, p, st, d);
+	}
 	return fast_forward(ctx, h, p, i, st, number, n, REASON_STATE, st->path);
 }
 

@@ -11,6 +11,7 @@
 #include "observe/count.h"
 #include "packet/rewrite.h"
 #include "path/scratch.h"
+#include "path/scrub.h"
 #include "state/lookup.h"
 #include "state/rule_mark.h"
 
@@ -269,6 +270,8 @@ static __always_inline int handoff_pass(hook_ctx *ctx, const struct packet *p, c
 static __always_inline int handoff_redirect(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 					    __u32 number, const struct out_mark *out)
 {
+	if (p->scrub && scrub_up(ctx, p))
+		return count_verdict(i, REASON_INTERNAL, p->length);
 	return hook_handoff_redirect(ctx, number, p, out) ? handoff_no_headroom(ctx, p, i) :
 								count_verdict(i, REASON_UP_DEVICE, p->length);
 }
@@ -303,6 +306,8 @@ static __always_inline int handoff_forward(hook_ctx *ctx, const struct packet *p
 {
 	enum mark value;
 
+	if (p->scrub && scrub_up(ctx, p))
+		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (p->flags & PACKET_GROUP)
 		return handoff_pass(ctx, p, i, p->mark, REASON_LOCAL);
 	if (s && s->flags & STATE_NAT && handoff_translate(ctx, p, number))
@@ -339,6 +344,8 @@ static __always_inline int handoff_local(hook_ctx *ctx, struct headers *h, const
 	const struct addr *dst = &p->tuple.dst;
 	const struct tuple *other;
 
+	if (p->scrub && (scrub_up(ctx, p) || headers_reload(h, p, hook_data(ctx), hook_data_end(ctx))))
+		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (s && s->flags & STATE_NAT) {
 		other = STATE_DIRECTION(number) ? &s->forth.tuple : &s->back.tuple;
 		dst = &other->src;
@@ -354,6 +361,8 @@ static __always_inline int handoff_local(hook_ctx *ctx, struct headers *h, const
 static __always_inline int handoff_no_route(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 					  const struct state *s, __u32 number)
 {
+	if (p->scrub && scrub_up(ctx, p))
+		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (s->flags & STATE_NAT) {
 		if (handoff_translate(ctx, p, number))
 			return count_verdict(i, REASON_INTERNAL, p->length);

@@ -21,12 +21,15 @@ __noinline int late_fragment_stateless(hook_ctx *ctx, struct scratch *s)
 	i = interface_get(p->ifindex);
 	if (!i)
 		return HOOK_DROP;
+	scrub_set(&s->packet, p->scrub);
 	route_query_fill(&q, p, &p->tuple.dst, 0);
 	if (route_class(p, &p->tuple.dst) == UNDECIDED)
 		route = route_lookup(ctx, &q);
 	if (route == ROUTE_CLOSED)
 		return count_verdict(i, REASON_INTERFACE, p->length);
 	if (route == ROUTE_LOCAL) {
+		if (p->scrub && scrub_up(ctx, p))
+			return count_verdict(i, REASON_INTERNAL, p->length);
 		count_path(s->path, p->length);
 		return handoff_pass(ctx, p, i, mark_set(p->mark, handoff_local_mark(p, &p->tuple.dst)),
 				    REASON_LOCAL);

@@ -43,7 +43,7 @@ __noinline int output_encap(hook_ctx *ctx, const struct packet *p, __u32 number,
 	if (headers_at(&h, hook_data(ctx), hook_data_end(ctx), l3, p->l4_offset - p->l3_offset + l3))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (!s)
-		rewrite_ttl(&h, p);
+		rewrite_hop(&h, p);
 	else if (rewrite_packet(ctx, &h, p, s, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (encap_write(hook_data(ctx), hook_data_end(ctx), n, p->family, p->length))

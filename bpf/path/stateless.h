@@ -40,7 +40,7 @@ __noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason w
 		return handoff_forward(ctx, p, i, 0, 0, r);
 	if (handoff_onward(ctx, s, p, n))
 		return count_verdict(i, REASON_MARK_TAKEN, p->length);
-	rewrite_ttl(&h, p);
+	rewrite_hop(&h, p);
 	return fast_send(ctx, &h, p, i, n, why, PATH_COUNTED);
 }
 

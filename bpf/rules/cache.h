@@ -35,12 +35,13 @@ struct cache_entry {
 	__u16 matched[MAX_MATCHES - 1]; /* the earlier ones count as matches, but are not listed */
 	__u16 matches;			/* crossing.matches at its end		    */
 	__u8 logs;			/* CROSSING_LOG* of its own match rules	    */
-	__u8 high;			/* bit 16 of last, stop and translates */
+	__u8 high;			/* bit 16 of last, stop and translates; SCRUB_* above them */
 	__u8 prio;			/* set by its own match rules; 0: none */
-	__u8 pad0;
+	__u8 min_ttl;			/* likewise				    */
 	__u16 queue;			/* likewise				    */
-	__u8 pad1[2];
+	__u16 max_mss;			/* likewise				    */
 };
+#define CACHE_SCRUB_SHIFT 3 /* of SCRUB_* in high */
 _Static_assert(sizeof(struct cache_entry) == 64, "an entry is one cache line");
 _Static_assert(NO_RULE <= 1 << 16, "numbers of rules are kept in 16 bits, NO_RULE in 17");
 

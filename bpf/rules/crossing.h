@@ -73,6 +73,9 @@ struct crossing {
 	__u16 nat_high;
 	__be16 rdr_port;
 	__u16 queue; /* the queue that set queue names; 0: none */
+	__u16 max_mss; /* scrub (max-mss); 0: none */
+	__u8 min_ttl; /* scrub (min-ttl); 0: none */
+	__u8 scrub;   /* SCRUB_* of all rules that matched */
 	__u8 prio;  /* the priorities of set prio, as in struct rule; 0: none */
 	__u8 logs;  /* CROSSING_LOG* of all rules that matched */
 	__u8 evaluated; /* the rules were evaluated for this packet here */

@@ -35,6 +35,9 @@ static __always_inline void evaluate_start(struct crossing *cr, const struct pac
 	cr->logs = 0;
 	cr->prio = 0;
 	cr->queue = 0;
+	cr->scrub = 0;
+	cr->min_ttl = 0;
+	cr->max_mss = 0;
 	cr->evaluated = 0;
 }
 

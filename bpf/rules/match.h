@@ -63,6 +63,7 @@ static __always_inline enum reason match_result(struct crossing *cr, struct walk
 		return REASON_BLOCK;
 	}
 	visit_qos(cr, r->prio, r->queue);
+	visit_scrub(cr, r->scrub, r->min_ttl, r->max_mss);
 	if (r->flags & RULE_KEEP_STATE)
 		cr->flags |= CROSSING_KEEP_STATE;
 	if (r->flags & RULE_ALLOW_OPTIONS)

@@ -169,11 +169,14 @@ struct rule {
 	__u8 return_code6;
 	__u8 prio;   /* priorities of packets: PRIO_*; 0: none */
 	__u16 queue; /* the queue that set queue names; 0: none */
-	__u8 pad0[2]; /* arrays that are mapped have elements of 8 bytes */
+	__u16 max_mss; /* of SYNs; 0: none */
 	__u32 mark;	   /* set on the packet, of the bits of mark_mask	*/
 	__u32 mark_mask;   /* 0: nothing is set				*/
 	__u32 marked;	   /* condition on the packet's mark; 0 mask: none */
 	__u32 marked_mask;
+	__u8 scrub;   /* SCRUB_NO_DF, SCRUB_RANDOM_ID */
+	__u8 min_ttl; /* 0: none */
+	__u8 pad0[6]; /* arrays that are mapped have elements of 8 bytes */
 };
 
 /* The queues that a rule names with set queue: two numbers. The second is for packets

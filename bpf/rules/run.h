@@ -34,6 +34,7 @@ static __always_inline void cache_apply(const struct cache_entry *s, struct cros
 	cr->tag = s->tag;
 	cr->logs |= s->logs;
 	visit_qos(cr, s->prio, s->queue);
+	visit_scrub(cr, s->high >> CACHE_SCRUB_SHIFT, s->min_ttl, s->max_mss);
 	for (i = 0; i < MAX_MATCHES - 1 && i < s->matches; i++)
 		if (i >= cr->matches)
 			cr->matched[i] = rule_base + s->matched[i] + 1;
@@ -48,11 +49,13 @@ static __always_inline void cache_store(struct cache_entry *s, const struct cach
 	s->last = w->last;
 	s->stop = w->stop;
 	s->translates = w->translates;
-	s->high = w->last >> 16 | w->stop >> 16 << 1 | w->translates >> 16 << 2;
+	s->high = w->last >> 16 | w->stop >> 16 << 1 | w->translates >> 16 << 2 | cr->scrub << CACHE_SCRUB_SHIFT;
 	s->tag = cr->tag;
 	s->logs = cr->logs;
 	s->prio = cr->prio;
 	s->queue = cr->queue;
+	s->min_ttl = cr->min_ttl;
+	s->max_mss = cr->max_mss;
 	for (i = 0; i < MAX_MATCHES - 1; i++)
 		s->matched[i] = cr->matched[i] - 1 - rule_base;
 	s->matches = cr->matches;
@@ -70,8 +73,8 @@ __noinline int run_uncached(struct crossing *cr, struct walk *w, const struct ru
 {
 	struct cache_key key;
 	struct cache_entry *s;
-	__u8 logs, prio;
-	__u16 queue;
+	__u8 logs, prio, scrub, min_ttl;
+	__u16 queue, max_mss;
 
 	if (!cr || !w || !set)
 		return 0;
@@ -79,9 +82,15 @@ __noinline int run_uncached(struct crossing *cr, struct walk *w, const struct ru
 	logs = cr->logs; /* these do not belong to this run */
 	prio = cr->prio;
 	queue = cr->queue;
+	scrub = cr->scrub;
+	min_ttl = cr->min_ttl;
+	max_mss = cr->max_mss;
 	cr->logs = 0;
 	cr->prio = 0;
 	cr->queue = 0;
+	cr->scrub = 0;
+	cr->min_ttl = 0;
+	cr->max_mss = 0;
 	visit_run(cr, w, set);
 	s = cache_get(&key);
 	if (s && !w->broken && !run_asks_mark(cr, set))
@@ -89,6 +98,9 @@ __noinline int run_uncached(struct crossing *cr, struct walk *w, const struct ru
 	cr->logs |= logs;
 	cr->prio = cr->prio ? : prio;
 	cr->queue = cr->queue ? : queue;
+	cr->scrub |= scrub;
+	cr->min_ttl = cr->min_ttl ? : min_ttl;
+	cr->max_mss = cr->max_mss ? : max_mss;
 	return 0;
 }
 

@@ -69,6 +69,17 @@ static __always_inline void visit_qos(struct crossing *cr, __u8 prio, __u16 queu
 		cr->queue = queue;
 }
 
+/* Adds how packets that match a rule are normalised. Values replace those of earlier
+ * rules. */
+static __always_inline void visit_scrub(struct crossing *cr, __u8 scrub, __u8 min_ttl, __u16 max_mss)
+{
+	cr->scrub |= scrub;
+	if (min_ttl)
+		cr->min_ttl = min_ttl;
+	if (max_mss)
+		cr->max_mss = max_mss;
+}
+
 /* Visits a station whose fields match. 1: the evaluation ends here. */
 static __always_inline int visit_rule(struct visit *v, __u32 number)
 {
@@ -92,6 +103,7 @@ static __always_inline int visit_rule(struct visit *v, __u32 number)
 	} else {
 		cr->logs |= visit_logs(r);
 		visit_qos(cr, r->prio, r->queue);
+		visit_scrub(cr, r->scrub, r->min_ttl, r->max_mss);
 		if (cr->matches < MAX_MATCHES - 1 && !(r->flags & RULE_SILENT))
 			visit_note(cr, *index);
 		if (translate_asked(r, cr) || r->mark_mask || r->flags & RULE_LEADS) {

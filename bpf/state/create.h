@@ -18,6 +18,7 @@
 #include "state/nat_port.h"
 #include "state/tuples.h"
 #include "state/state_qos.h"
+#include "state/state_scrub.h"
 #include "state/touch.h"
 #include "state/track.h"
 
@@ -157,6 +158,7 @@ static __always_inline __u16 create_tag(const struct scratch *s, __u8 flags)
 static __always_inline void create_fill(struct state *st, const struct scratch *s, __u8 flags, int wscale)
 {
 	const struct packet *p = &s->packet;
+	int in, out;
 
 	create_course(&st->forth, &p->tuple);
 	create_course(&st->back, &s->tuple);
@@ -177,8 +179,13 @@ static __always_inline void create_fill(struct state *st, const struct scratch *
 	st->flags = flags;
 	create_flow(&st->flow_forth);
 	create_flow(&st->flow_back);
-	state_qos_fill(st, (flags & (STATE_IN | STATE_EVALUATE_IN)) == STATE_IN ? &s->in : 0,
-		       (flags & (STATE_OUT | STATE_EVALUATE_OUT)) == STATE_OUT ? &s->out : 0);
+	in = (flags & (STATE_IN | STATE_EVALUATE_IN)) == STATE_IN;
+	out = (flags & (STATE_OUT | STATE_EVALUATE_OUT)) == STATE_OUT;
+	state_qos_fill(st, in ? &s->in : 0, out ? &s->out : 0);
+	if (in)
+		state_scrub_add(st, &s->in, STATE_IN);
+	if (out)
+		state_scrub_add(st, &s->out, STATE_OUT);
 	log_fill(st, s, flags);
 	rule_mark_fill(st, &s->in, &s->out);
 	st->flow_forth.packets = 1;
@@ -297,6 +304,7 @@ static __always_inline void create_add_side(struct state *st, const struct cross
 {
 	log_add_side(st, cr, side);
 	state_qos_add_side(st, cr, side);
+	state_scrub_add(st, cr, side);
 	st->flags |= side;
 }
 

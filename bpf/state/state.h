@@ -81,6 +81,16 @@ enum peer {
 /* The number of rules of one side that can log all packets of a state. */
 #define STATE_LOGS	4
 
+/* Bits of state.qos. The first two have no names: bit d says that packets of direction d
+ * have a priority or a queue. The others say how the connection's packets are normalised
+ * (state/state_scrub.h). */
+#define KEPT_NO_DF     0x0c
+#define KEPT_RANDOM_ID 0x30
+#define KEPT_OF(d)     (0x55 << ((d) & 1)) /* the bits of a direction, of those that have one */
+#define KEPT_MIN_TTL   0x40 /* the least TTLs in flow_back.mark are valid */
+#define KEPT_MAX_MSS   0x80 /* the MSS in flow_back.mark is valid	    */
+#define KEPT_SCRUB     (KEPT_NO_DF | KEPT_RANDOM_ID | KEPT_MIN_TTL | KEPT_MAX_MSS)
+
 /* Bits of flow.flags. */
 #define FLOW_SEEN    0x01 /* TCP: seqlo and seqhi are valid */
 #define FLOW_GRANTED 0x02 /* TCP: grant is valid */
@@ -110,7 +120,7 @@ struct flow {
 	__u8 prio;	/* priorities of its packets, as in struct rule; 0: none */
 	__u32 log[STATE_LOGS]; /* STATE_LOG: global ids + 1 of rules that log all packets */
 	__u32 mark_mask; /* STATE_MARK: bits of the mark that rules have set, for the same side as log */
-	__u32 mark;	 /* STATE_MARK: in flow_forth the values of those bits, for both sides; in flow_back spare */
+	__u32 mark;	 /* STATE_MARK: in flow_forth the values of those bits, for both sides; in flow_back SCRUB_VALUES() */
 };
 
 struct state {
@@ -121,7 +131,7 @@ struct state {
 	__u32 status;	/* enum status; changed by compare-and-exchange only	*/
 	__u8 phase;	/* enum phase						*/
 	__u8 flags;	/* STATE_*						*/
-	__u8 qos;	/* bit d: packets of direction d have a priority or a queue */
+	__u8 qos;	/* bit d: packets of direction d have a priority or a queue; KEPT_* */
 	__u8 entered;	/* 1: the tuple of direction 0 is in the tuple table	*/
 	__u32 check_at; /* tick before which it cannot expire; DYING: before which it is not released */
 	/* line 1 */

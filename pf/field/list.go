@@ -69,12 +69,12 @@ var all = []Field{
 	{"Set.Mark", "set mark", "SetMark", yes, Apart, Effect, inside},
 	{"Dummynet", "dnpipe", "", no, Apart, Effect, Breaks},
 	{"Divert", "divert", "Divert", no, Apart, Narrows, Breaks},
-	{"Scrub", "scrub", "", no, Apart, Effect, Breaks},
-	{"Scrub.NoDF", "scrub (no-df)", "", no, Apart, Effect, inside},
-	{"Scrub.RandomID", "scrub (random-id)", "", no, Apart, Effect, inside},
-	{"Scrub.ReassembleTCP", "scrub (reassemble tcp)", "", no, Apart, Effect, inside},
-	{"Scrub.MinTTL", "scrub (min-ttl)", "", no, Apart, Effect, Ignored}, // as Set.TOS
-	{"Scrub.MaxMSS", "scrub (max-mss)", "", no, Apart, Effect, Ignored}, // as Set.TOS
+	{"Scrub", "scrub", "Scrub", yes, Idle, Effect, Breaks},
+	{"Scrub.NoDF", "scrub (no-df)", "", yes, Idle, Effect, inside},
+	{"Scrub.RandomID", "scrub (random-id)", "", yes, Idle, Effect, inside},
+	{"Scrub.ReassembleTCP", "scrub (reassemble tcp)", "", no, Idle, Effect, inside},
+	{"Scrub.MinTTL", "scrub (min-ttl)", "", yes, Idle, Effect, Ignored}, // as Set.TOS
+	{"Scrub.MaxMSS", "scrub (max-mss)", "", yes, Idle, Effect, Ignored}, // as Set.TOS
 
 	{"Nat", "nat-to", "Nat", yes, Apart, Effect, Breaks},
 	{"Rdr", "rdr-to", "Rdr", yes, Apart, Effect, Breaks},

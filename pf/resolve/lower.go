@@ -39,6 +39,7 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 		out.Marked = Marked{Mark: r.lowerMark(m), Not: m.Not}
 	}
 	lowerPriority(in, out)
+	lowerScrub(in, out)
 	if len(in.Protos) > 0 {
 		out.Proto = in.Protos[0].Number
 	}

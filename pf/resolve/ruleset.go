@@ -102,6 +102,7 @@ type Rule struct {
 	AfTo       *AfTo        // af-to of a pass rule
 	SetPrio    SetPrio      // set prio
 	SetQueue   SetQueue     // set queue
+	Scrub      Scrub        // how its packets are normalised
 	Route      *Route       // route of a pass rule
 	Filter
 }

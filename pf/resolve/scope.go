@@ -173,6 +173,9 @@ func (r *resolver) checkAnchor(in *ast.Rule) {
 	if in.AllowOpts.IsValid() {
 		r.faults.Warnf(in.AllowOpts, "allow-opts does nothing for an anchor; its rules need it")
 	}
+	if in.Scrub != nil {
+		r.faults.Warnf(in.Scrub.Span, "scrub does nothing for an anchor; its rules need it")
+	}
 	if in.Flags != nil && in.Flags.Set&^in.Flags.Mask != 0 {
 		r.faults.Errorf(in.Flags.Span, "never true: it requires flags that the mask leaves out")
 	}

@@ -179,6 +179,13 @@ func (p *pkt) encodeL4() []byte {
 
 func (p *pkt) encodeTCP() []byte {
 	head := make([]byte, 20)
+	if p.mss > 0 {
+		mss := []byte{2, 4, byte(p.mss >> 8), byte(p.mss)}
+		if p.odd {
+			mss = slices.Concat([]byte{1}, mss, []byte{1, 1, 1})
+		}
+		head = append(head, mss...)
+	}
 	if p.wscale >= 0 {
 		head = append(head, 1, 3, 3, byte(p.wscale))
 	}
@@ -324,8 +331,17 @@ func (p *pkt) decodeTCP(l4 []byte, size int) {
 		}
 	}
 	p.win = int(binary.BigEndian.Uint16(l4[14:]))
-	if l4[12]>>4 == 6 {
-		p.wscale = int(l4[23])
+	for at := 20; at+2 < min(int(l4[12]>>4)*4, len(l4)); {
+		switch l4[at] {
+		case 2:
+			p.mss = int(l4[at+2])<<8 | int(l4[min(at+3, len(l4)-1)])
+			at += 4
+		case 3:
+			p.wscale = int(l4[at+2])
+			at += 3
+		default:
+			at++
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 func TestNumbersMatchHeaders(t *testing.T) {
 	config, shared, states := header(t, "config.h"), header(t, "shared.h"), header(t, "state/state.h")
 	counts, rules, table := header(t, "observe/count.h"), header(t, "rules/ruleset.h"), header(t, "rules/table.h")
-	pages := header(t, "rules/table_page.h")
+	pages, packets := header(t, "rules/table_page.h"), header(t, "packet/packet.h")
 	for _, test := range []struct {
 		header, name string
 		want         int
@@ -51,6 +51,12 @@ func TestNumbersMatchHeaders(t *testing.T) {
 		{config, "LOGICAL_BUCKET", logicalBucket},
 		{config, "ENCAP_LAYERS", encapLayers},
 		{states, "STATE_LAYOUT", stateLayout},
+		{states, "KEPT_NO_DF", keptNoDF},
+		{states, "KEPT_RANDOM_ID", keptRandomID},
+		{states, "KEPT_MIN_TTL", keptMinTTL},
+		{states, "KEPT_MAX_MSS", keptMaxMSS},
+		{packets, "SCRUB_NO_DF", int(ruleset.NoDF)},
+		{packets, "SCRUB_RANDOM_ID", int(ruleset.RandomID)},
 		{pages, "TABLE_PAGE_LINES", tablePageLines},
 		{pages, "TABLE_PAGES", tablePages},
 		{table, "TABLE_CHANGES", ruleset.MaxOverrides},

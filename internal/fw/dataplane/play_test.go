@@ -67,6 +67,8 @@ func TestPackets(t *testing.T) {
 		{"notes", testNotes},
 		{"marks", testMarks},
 		{"marks steer", testMarksSteer},
+		{"scrub", testScrub},
+		{"scrub headers", testScrubHeaders},
 		{"rejects", testRejects},
 		{"segments", testSegments},
 		{"layer 3", testLayer3},

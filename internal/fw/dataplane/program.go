@@ -140,6 +140,7 @@ func rawRule(r *ruleset.Rule) xdpRule {
 		NatPool: r.NatPool, RdrPool: r.RdrPool,
 		ReturnTtl: r.ReturnTTL, ReturnCode4: r.ReturnCode4, ReturnCode6: r.ReturnCode6,
 		Prio: r.Prio, Queue: r.Queue,
+		Scrub: uint8(r.Scrub), MinTtl: r.MinTTL, MaxMss: r.MaxMSS,
 		Mark: r.Mark, MarkMask: r.MarkMask, Marked: r.Marked, MarkedMask: r.MarkedMask,
 	}
 }

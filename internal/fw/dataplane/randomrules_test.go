@@ -45,6 +45,12 @@ var (
 		"set (queue bulk, prio (3, 4))",
 	}
 
+	scrubs = []string{
+		"scrub (no-df)", "scrub (random-id)", "scrub (no-df random-id)", "scrub (min-ttl 2)", "scrub (min-ttl 30)", "scrub (min-ttl 100)",
+		"scrub (min-ttl 254)", "scrub (min-ttl 255)", "scrub (max-mss 1440)", "scrub (max-mss 1200)", "scrub (max-mss 65535)",
+		"scrub (max-mss 500 min-ttl 1)", "scrub (no-df max-mss 1300 min-ttl 64 random-id)",
+	}
+
 	targets = map[int][]string{
 		4: {"192.168.1.10", "192.168.1.11", "192.168.1.1", "198.51.100.8", "203.0.113.2", "203.0.113.64"},
 		6: {"fd00:1::10", "fd00:1::11", "fd00:1::1", "2001:db8:7::8", "2001:db8:113::2", "2001:db8:113::64"},
@@ -90,6 +96,13 @@ func (d *drawing) ruleset() []string {
 	for _, side := range []string{"in", "out"} { // what counts most is the side where a packet leaves
 		if d.IntN(3) == 0 {
 			lines = append(lines, "match "+side+d.some(3, " on wan0")+" "+one(d.Rand, priorities...))
+		}
+	}
+	for _, on := range []string{"", " on lan0", " on wan0", " in", " out"} { // values replace each other, and both sides count
+		if d.IntN(6) == 0 {
+			lines = append(lines, d.valid(lines, func() string {
+				return "match" + on + d.some(3, " inet") + d.some(3, " proto tcp") + " " + one(d.Rand, scrubs...)
+			}))
 		}
 	}
 	if d.IntN(8) == 0 { // more than are counted
@@ -253,6 +266,7 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 	add(20, `label "$if:$nr"`)
 	if action != "block" {
 		add(4, priorities...)
+		add(6, scrubs...)
 	}
 	if action != "block" && direction == "out" && d.IntN(3) == 0 {
 		words = append(words, d.nat(family))

@@ -104,6 +104,7 @@ func (f *traffic) opening() *pkt {
 		p.seq = one[uint32](f.Rand, 1000, 0xfffffff0, f.Uint32())
 		p.ack = one[uint32](f.Rand, 0, 5000, f.Uint32())
 		p.win, p.wscale = one(f.Rand, 65535, 1000, 0), one(f.Rand, -1, -1, 0, 7, 14, 15)
+		f.offer(p)
 	case 4, 5, 6:
 		p.proto = "udp"
 	case 7, 8:
@@ -119,6 +120,11 @@ func (f *traffic) opening() *pkt {
 		}
 	}
 	return p
+}
+
+// offer draws the MSS that a segment offers.
+func (f *traffic) offer(p *pkt) {
+	p.mss, p.odd = one(f.Rand, 0, 0, 1460, 1460, 1400, 1220, 536, 65535), f.IntN(3) == 0
 }
 
 func (f *traffic) icmp(p *pkt, family int) {
@@ -209,6 +215,7 @@ func (f *traffic) segment(p *pkt, own, other *state.Flow) {
 	p.flags = one(f.Rand, "A", "A", "A", "A", "PA", "FA", "FA", "SA", "SA", "S", "R", "RA", "F", "", "SFA", "SAU")
 	p.size = one(f.Rand, 0, 0, 0, 1, 100, 1000)
 	p.win, p.wscale = one(f.Rand, 65535, 65535, 1000, 1, 0), one(f.Rand, -1, -1, 0, 7, 14, 15)
+	f.offer(p)
 	p.seq = own.SeqLo
 	if own.Flags&state.FlowSeen == 0 {
 		p.seq = one[uint32](f.Rand, 5000, f.Uint32())
@@ -228,7 +235,7 @@ func (f *traffic) segment(p *pkt, own, other *state.Flow) {
 func (f *traffic) dress(p *pkt) *pkt {
 	switch f.IntN(20) {
 	case 0:
-		p.ttl = one(f.Rand, 0, 1, 1, 2, 255)
+		p.ttl = one(f.Rand, 0, 1, 1, 2, 31, 99, 254, 255)
 	case 1:
 		if p.is6() {
 			p.ext = one(f.Rand, []string{"hop"}, []string{"dst"}, []string{"ah"}, []string{"rh4"}, []string{"frag"}, []string{"rh0"},
@@ -297,6 +304,10 @@ func (f *traffic) framed(p *pkt, s *shot) []byte {
 		binary.BigEndian.PutUint16(ip[4:], uint16(f.Uint32()))
 		setHeaderSum(ip[:20+p.opts])
 	}
+	if ip := frame[14:]; !p.is6() && f.IntN(3) == 0 {
+		ip[6] |= dontFragment // also of fragments
+		setHeaderSum(ip[:20+p.opts])
+	}
 	if p.is6() && f.IntN(3) == 0 {
 		frame[14] |= lowDelay >> 4 // of the traffic class
 	}
@@ -305,6 +316,9 @@ func (f *traffic) framed(p *pkt, s *shot) []byte {
 
 // lowDelay is a bit of the type of service.
 const lowDelay = 0x10
+
+// dontFragment is a bit in the byte of an IPv4 header that flags begin with.
+const dontFragment = 0x40
 
 // setHeaderSum makes the checksum of an IPv4 header right.
 func setHeaderSum(header []byte) {

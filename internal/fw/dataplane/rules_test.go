@@ -155,6 +155,8 @@ func (h *rulesHarness) result(tb rapid.TB, why reason.Reason, j *rulesprog.Rules
 	if why == reason.Block {
 		return a
 	}
+	flags := ruleset.ScrubFlags(j.Scrub)
+	a.Scrub = resolve.Scrub{NoDF: flags&ruleset.NoDF != 0, RandomID: flags&ruleset.RandomID != 0, MinTTL: j.MinTtl, MaxMSS: j.MaxMss}
 	if j.Flags&crossingNat != 0 {
 		a.Nat = &rulestest.Target{
 			Addr: addrOf(j.NatAddr.Word, p.Src.Is4()), Low: j.NatLow, High: j.NatHigh, StaticPort: j.Flags&crossingNatStatic != 0,

@@ -65,6 +65,7 @@ func (raw *xdpState) decode(s *state.State, index uint32) {
 		Created:  state.Tick(raw.Created),
 		Flow:     [2]state.Flow{raw.FlowForth.decode(), raw.FlowBack.decode()},
 		Queues:   [2]uint16{raw.QueueForth, raw.QueueBack},
+		Scrub:    raw.scrub(),
 		NextHops: [2]uint16{raw.Forth.Nexthop, raw.Back.Nexthop},
 	}
 	if s.Flags&state.Marked != 0 {
@@ -73,6 +74,27 @@ func (raw *xdpState) decode(s *state.State, index uint32) {
 	if s.Flags&state.Log != 0 {
 		s.Logs = [2][4]uint32{raw.FlowForth.Log, raw.FlowBack.Log}
 	}
+}
+
+// Bits of state.qos (bpf/state/state.h).
+const (
+	keptNoDF     = 0x0c
+	keptRandomID = 0x30
+	keptMinTTL   = 0x40
+	keptMaxMSS   = 0x80
+)
+
+// scrub returns how a state's packets are normalised.
+func (raw *xdpState) scrub() state.Scrub {
+	s := state.Scrub{NoDF: raw.Qos&keptNoDF != 0, RandomID: raw.Qos&keptRandomID != 0}
+	values := raw.FlowBack.Mark // SCRUB_VALUES
+	if raw.Qos&keptMinTTL != 0 {
+		s.MinTTL = [2]uint8{uint8(values >> 8), uint8(values)}
+	}
+	if raw.Qos&keptMaxMSS != 0 {
+		s.MaxMSS = uint16(values >> 16)
+	}
+	return s
 }
 
 func (t *xdpTuple) decode() state.Tuple {

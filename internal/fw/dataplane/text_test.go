@@ -22,9 +22,11 @@ type pkt struct {
 	src, dst netip.AddrPort
 	flags    string // TCP: of FSRPAU
 	seq, ack uint32
-	win      int // TCP; 65535
-	wscale   int // TCP option; -1
-	typ      int // ICMP
+	win      int  // TCP; 65535
+	wscale   int  // TCP option; -1
+	mss      int  // TCP option; 0: none
+	odd      bool // it is at an odd offset; not printed
+	typ      int  // ICMP
 	code     int
 	id       int // ICMP query's id; of a fragment
 	size     int // bytes of payload
@@ -107,7 +109,7 @@ func (p *pkt) set(key, value string) {
 
 func (p *pkt) numbers() map[string]*int {
 	return map[string]*int{
-		"win": &p.win, "wscale": &p.wscale, "type": &p.typ, "code": &p.code, "id": &p.id, "len": &p.size,
+		"win": &p.win, "wscale": &p.wscale, "mss": &p.mss, "type": &p.typ, "code": &p.code, "id": &p.id, "len": &p.size,
 		"ttl": &p.ttl, "opts": &p.opts, "frag": &p.frag, "quoted": &p.quote,
 	}
 }
@@ -128,6 +130,7 @@ func (p *pkt) String() string {
 	number("ack", int(p.ack), 0)
 	number("win", p.win, 65535)
 	number("wscale", p.wscale, -1)
+	number("mss", p.mss, 0)
 	number("type", p.typ, 0)
 	number("code", p.code, 0)
 	if p.frag >= 0 {

@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
@@ -305,7 +306,7 @@ func (t *twin) shoot(s shot) (model.Outcome, error) {
 	got := t.run(&s)
 	made := t.look()
 	want := t.model.Handle(&model.Frame{
-		Hook: s.hook, Interface: uint32(s.ifindex), From: uint32(s.from), Mark: s.mark, Priority: s.priority, Noted: s.noted, Bytes: s.frame,
+		Hook: s.hook, Interface: uint32(s.ifindex), From: uint32(s.from), Mark: s.mark, Priority: s.priority, NewID: idOf(got.frame), Noted: s.noted, Bytes: s.frame,
 	}, made)
 	got.reason = t.counted(&s, &want)
 	logged := t.logged()
@@ -314,6 +315,19 @@ func (t *twin) shoot(s shot) (model.Outcome, error) {
 		want.Frame = slices.Concat(want.Frame[:12], want.Frame[12+tagLength:])
 	}
 	return want, err
+}
+
+// idOf returns the id of an IPv4 packet as it goes on, in a frame with a tag or without.
+// Nobody can predict what random-id gives.
+func idOf(frame []byte) uint16 {
+	for at := 12; at+8 <= len(frame); at += 4 {
+		switch binary.BigEndian.Uint16(frame[at:]) {
+		case 0x8100, 0x88a8:
+			continue
+		}
+		return binary.BigEndian.Uint16(frame[at+6:])
+	}
+	return 0
 }
 
 // tag makes the frame of a logical interface one of the device that carries it.

@@ -40,9 +40,9 @@ type xdpCacheEntry struct {
 	Logs       uint8
 	High       uint8
 	Prio       uint8
-	Pad0       uint8
+	MinTtl     uint8
 	Queue      uint16
-	Pad1       [2]uint8
+	MaxMss     uint16
 }
 
 type xdpCapture struct {
@@ -310,11 +310,14 @@ type xdpRule struct {
 	ReturnCode6 uint8
 	Prio        uint8
 	Queue       uint16
-	Pad0        [2]uint8
+	MaxMss      uint16
 	Mark        uint32
 	MarkMask    uint32
 	Marked      uint32
 	MarkedMask  uint32
+	Scrub       uint8
+	MinTtl      uint8
+	Pad0        [6]uint8
 }
 
 type xdpRuleBits struct {
@@ -407,7 +410,7 @@ type xdpScratch struct {
 		Seq            uint32
 		Ack            uint32
 		Window         uint32
-		_              [4]byte
+		Scrub          uint32
 	}
 	State       uint32
 	Path        uint32
@@ -463,10 +466,13 @@ type xdpScratch struct {
 		NatHigh    uint16
 		RdrPort    uint16
 		Queue      uint16
+		MaxMss     uint16
+		MinTtl     uint8
+		Scrub      uint8
 		Prio       uint8
 		Logs       uint8
 		Evaluated  uint8
-		_          [1]byte
+		_          [5]byte
 	}
 	Out struct {
 		_          structs.HostLayout
@@ -500,10 +506,13 @@ type xdpScratch struct {
 		NatHigh    uint16
 		RdrPort    uint16
 		Queue      uint16
+		MaxMss     uint16
+		MinTtl     uint8
+		Scrub      uint8
 		Prio       uint8
 		Logs       uint8
 		Evaluated  uint8
-		_          [1]byte
+		_          [5]byte
 	}
 	Tuple         xdpTuple
 	ReplyHash     uint64

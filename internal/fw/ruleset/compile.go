@@ -138,6 +138,7 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	a := Rule{
 		Tag: c.tag(r.Tag), Tagged: c.tag(r.Tagged),
 		Prio: prio(r.SetPrio), Queue: c.queue(r.SetQueue),
+		Scrub: scrubFlags(&r.Scrub), MinTTL: r.Scrub.MinTTL, MaxMSS: r.Scrub.MaxMSS,
 		ReturnTTL: r.Answer.TTL, ReturnCode4: r.Answer.Code, ReturnCode6: r.Answer.Code6,
 		Mark: r.SetMark.N, MarkMask: r.SetMark.Mask, Marked: r.Marked.N, MarkedMask: r.Marked.Mask,
 	}
@@ -163,6 +164,16 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	set(Counts, a.From != 0 || a.To != 0)
 	set(StaticPort, r.Nat != nil && r.Nat.StaticPort)
 	return a
+}
+
+func scrubFlags(s *resolve.Scrub) (flags ScrubFlags) {
+	if s.NoDF {
+		flags |= NoDF
+	}
+	if s.RandomID {
+		flags |= RandomID
+	}
+	return flags
 }
 
 // translations adds the rule's translations to its action.

@@ -100,6 +100,15 @@ const (
 	Silent    // the rule counts no packets: it is not a user's
 )
 
+// ScrubFlags holds the options of scrub without a value: SCRUB_* of bpf/packet/packet.h.
+type ScrubFlags uint8
+
+// Options of scrub.
+const (
+	NoDF ScrubFlags = 1 << iota
+	RandomID
+)
+
 // A Rule is what a rule does if its conditions are met. Tags and pools are numbered from
 // 1; 0 is none.
 type Rule struct {
@@ -112,6 +121,9 @@ type Rule struct {
 	ReturnCode4, ReturnCode6 uint8  // codes of the ICMP error "unreachable"
 	Prio                     uint8  // priorities for packets; 0: none
 	Queue                    uint16 // number from set queue; 0: none
+	Scrub                    ScrubFlags
+	MinTTL                   uint8  // 0: none
+	MaxMSS                   uint16 // 0: none
 	Mark, MarkMask           uint32 // set on the packet; mask 0: none
 	Marked, MarkedMask       uint32 // required of the packet; mask 0: none
 	From, To                 TableCount

@@ -9,6 +9,7 @@ import (
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/ruleset/rulestest"
 	"weir/pf/ast"
+	"weir/pf/resolve"
 )
 
 // A reader reads a program as bpf/rules/match.h does, but without its shortcuts. It takes
@@ -62,6 +63,7 @@ func (r *reader) evaluate(p rulestest.Packet) rulestest.Result {
 			}
 			r.translate(&a, rule, &p, &failed)
 			setMark(&a, rule, p.Keep)
+			scrub(&a, rule)
 		} else {
 			a.Rule = n
 		}
@@ -80,15 +82,27 @@ func setMark(a *rulestest.Result, rule *ruleset.Rule, keep uint32) {
 	a.SetMark |= mask
 }
 
+func scrub(a *rulestest.Result, rule *ruleset.Rule) {
+	a.Scrub.NoDF = a.Scrub.NoDF || rule.Scrub&ruleset.NoDF != 0
+	a.Scrub.RandomID = a.Scrub.RandomID || rule.Scrub&ruleset.RandomID != 0
+	if rule.MinTTL != 0 {
+		a.Scrub.MinTTL = rule.MinTTL
+	}
+	if rule.MaxMSS != 0 {
+		a.Scrub.MaxMSS = rule.MaxMSS
+	}
+}
+
 func (r *reader) decide(a *rulestest.Result, p *rulestest.Packet, failed bool) {
 	if a.Rule != rulestest.None {
 		rule := &r.Rules[a.Rule]
 		a.Matched = append(a.Matched, a.Rule)
 		if rule.Flags&ruleset.Block != 0 {
-			a.Verdict, a.Nat, a.Rdr = reason.Block, nil, nil
+			a.Verdict, a.Nat, a.Rdr, a.Scrub = reason.Block, nil, nil, resolve.Scrub{}
 			return
 		}
 		setMark(a, rule, p.Keep)
+		scrub(a, rule)
 		a.Verdict = reason.Rule
 		a.KeepState = rule.Flags&ruleset.KeepState != 0
 		a.AllowOptions = rule.Flags&ruleset.AllowOptions != 0

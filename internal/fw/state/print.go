@@ -54,10 +54,13 @@ func (v *View) rules() string {
 	return fmt.Sprintf(", rule %s, out rule %s", v.RuleIn, v.RuleOut)
 }
 
-// given returns what rules set for packets: ", prio 3, replies prio 7, queue voice, mark
-// 0x2/0xf". What replies have is printed if it differs.
+// given returns what rules set for packets: ", prio 3, replies prio 7, queue voice, scrub
+// (no-df), mark 0x2/0xf". What replies have is printed if it differs.
 func (v *View) given() string {
 	text := bothWays("prio", v.Src.Prio, v.Dst.Prio) + bothWays("queue", v.Src.Queue, v.Dst.Queue)
+	if v.Scrub != "" {
+		text += ", scrub (" + v.Scrub + ")"
+	}
 	if v.Mark != "" {
 		text += ", mark " + v.Mark
 	}

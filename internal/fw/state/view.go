@@ -40,6 +40,7 @@ type View struct {
 	RuleIn    *RuleRef      `json:"rule_in,omitempty"`
 	RuleOut   *RuleRef      `json:"rule_out,omitempty"`
 	Options   bool          `json:"allow_opts,omitempty"`
+	Scrub     string        `json:"scrub,omitempty"`
 	Mark      string        `json:"mark,omitempty"` // set by rules, in the form of set mark: 0x2/0xf
 }
 
@@ -95,6 +96,7 @@ func (s *State) View(c *Context) View {
 		RuleIn:    c.rule(s.RuleIn),
 		RuleOut:   c.rule(s.RuleOut),
 		Options:   s.Flags&Options != 0,
+		Scrub:     s.Scrub.String(),
 	}
 	if zone := s.Tuple[0].Zone; zone != 0 {
 		v.Interface = c.Interface(zone)

@@ -19,6 +19,7 @@ func (m *Model) admit(p *packet, c *connection, d int, made *state.State) Outcom
 	in, out, r, why := m.evaluateCrossings(p, c == nil)
 	p.path = pathOf(in, out)
 	p.qos = out.qos.or(in.qos)
+	p.scrub = scrubAt(in, out)
 	var o Outcome
 	switch {
 	case why != nil:
@@ -47,6 +48,7 @@ func (m *Model) addSide(c *connection, p *packet, d int, in, out *crossing) {
 		side := crossingNeeded(d, p.egress())
 		c.Flags |= side
 		m.addSideQoS(c, side, here.qos)
+		c.keepScrub(int(side>>1), here)
 		if here.logAll {
 			c.Flags |= state.Log
 			c.Logs[side>>1] = m.logging(here)
@@ -121,6 +123,8 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 		return p.drop(*why)
 	}
 	m.countPath(c.path, p)
+	p.normalise(p.scrub.join(c.scrubOf(0)))
+	p.scrubHeader(atUp)
 	p.ip().write(c.leaving(0))
 	p.mark = c.markOn(p.mark)
 	return m.upGroup(p, *r.up, c.leaving(0).Dst)
@@ -148,12 +152,15 @@ func (m *Model) stateless(p *packet, r routed, why reason.Reason) Outcome {
 		return p.drop(*why)
 	}
 	m.countPath(p.path, p)
+	p.normalise(p.scrub)
 	p.mark = p.marks.On(p.mark)
 	switch {
 	case p.egress():
+		p.scrubHeader(atOut)
 		p.mark = p.outMarks.On(p.mark)
 		return p.out(why)
 	case r.up != nil:
+		p.scrubHeader(atUp)
 		return m.upGroup(p, *r.up, p.tuple.Dst)
 	}
 	return m.forwardStateless(p, r.route, why)

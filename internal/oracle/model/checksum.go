@@ -144,15 +144,6 @@ func (ip *ipPacket) writePorts(t state.Tuple) {
 
 func put16(b []byte, v uint16) { b[0], b[1] = byte(v>>8), byte(v) }
 
-// decrementTTL follows RFC 1812, 5.3.1, and RFC 8200, 3.
-func (ip *ipPacket) decrementTTL() {
-	at := 7
-	if ip.family == 4 {
-		at = 8
-	}
-	keep(func() { ip.header[at]-- }, ip.headerSum())
-}
-
 // keep makes a change and keeps the totals of the sums; it ignores nil.
 func keep(change func(), sums ...*checksum) {
 	for _, s := range sums {

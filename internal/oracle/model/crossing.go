@@ -38,6 +38,7 @@ type crossing struct {
 	rdr     *target
 	other   *familyChange // the packet after af-to
 	qos     qos
+	scrub   resolve.Scrub
 	matched []uint32 // global numbers plus 1 of the rules that count the packet
 	iface   uint32
 	out     bool
@@ -141,6 +142,7 @@ func (m *Model) filter(c *crossing, a *ruleInput) {
 		if r.Action == ast.Match {
 			c.logged(r)
 			c.qos.takes(r)
+			c.takeScrub(r)
 			m.translate(c, r, a)
 			c.setMark(r, a)
 			c.counts(m.ruleBase + uint32(m.numbers[r]) + 1)
@@ -155,6 +157,7 @@ func (m *Model) filter(c *crossing, a *ruleInput) {
 	c.seen = a.tuple
 	if c.rule != nil && c.rule.Action == ast.Pass {
 		c.qos.takes(c.rule)
+		c.takeScrub(c.rule)
 		m.translate(c, c.rule, a)
 		c.setMark(c.rule, a)
 	}

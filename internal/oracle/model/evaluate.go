@@ -28,6 +28,7 @@ type Evaluation struct {
 	Matched  []uint32      // global numbers plus 1 of the rules that count the packet
 	Tag      string
 	Mark     resolve.Mark // bits of the mark that the rules set
+	Scrub    resolve.Scrub
 	Nat, Rdr *Translated
 }
 
@@ -50,7 +51,7 @@ func (m *Model) Evaluate(q *Question) Evaluation {
 	})
 	e := Evaluation{
 		Reason: passReason(&c, &crossing{}), Rule: c.rule, Stop: c.stop, Matched: c.matched,
-		Tag: c.tag, Mark: c.mark, Nat: c.nat.translated(), Rdr: c.rdr.translated(),
+		Tag: c.tag, Mark: c.mark, Scrub: c.scrub, Nat: c.nat.translated(), Rdr: c.rdr.translated(),
 	}
 	if why := m.verdict(&c, &packet{}); why != nil {
 		e.Reason = *why

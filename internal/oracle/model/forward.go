@@ -34,12 +34,15 @@ func (m *Model) output(p *packet, c *connection, d int, why reason.Reason, evalu
 		return p.drop(*why)
 	}
 	m.countPath(c.path, p)
+	p.normalise(p.scrub.join(c.scrubOf(d)).join(scrubAt(p.anew[0], p.anew[1])))
 	switch {
 	case p.egress():
+		p.scrubHeader(atOut)
 		p.ip().write(leaves)
 		p.mark = c.markOn(p.mark)
 		return p.out(why)
 	case r.up != nil && *r.up == reason.UpRoute:
+		p.scrubHeader(atUp)
 		half := m.halfTranslated(p, c, d)
 		p.ip().write(half)
 		p.mark = c.routeMark(p.mark, d)
@@ -48,6 +51,7 @@ func (m *Model) output(p *packet, c *connection, d int, why reason.Reason, evalu
 		}
 		return p.upLocal(reason.UpRoute)
 	case r.up != nil:
+		p.scrubHeader(atUp)
 		p.ip().write(leaves)
 		p.mark = c.markOn(p.mark)
 		return m.upGroup(p, *r.up, leaves.Dst)
@@ -124,6 +128,9 @@ func (m *Model) evaluateAgain(p *packet, c *connection, d int, to uint32) *Outco
 // send it; TCX egress then translates the source.
 func (m *Model) forward(p *packet, c *connection, d int, r Route, why reason.Reason) Outcome {
 	obstacle := m.obstacle(p, r, c.routeMark(p.mark, d))
+	if p.group || obstacle != nil {
+		p.scrubHeader(atUp)
+	}
 	switch {
 	case p.group:
 		return p.upLocal(reason.Local)
@@ -143,6 +150,9 @@ func (m *Model) forward(p *packet, c *connection, d int, r Route, why reason.Rea
 // forwardStateless does the same for a packet without a state.
 func (m *Model) forwardStateless(p *packet, r Route, why reason.Reason) Outcome {
 	obstacle := m.obstacle(p, r, p.steered)
+	if p.group || obstacle != nil {
+		p.scrubHeader(atUp)
+	}
 	switch {
 	case p.group:
 		return p.upLocal(reason.Local)
@@ -176,7 +186,7 @@ func (m *Model) obstacle(p *packet, r Route, mark uint32) *reason.Reason {
 
 // redirect sends a packet to its next hop.
 func (m *Model) redirect(p *packet, r Route, why reason.Reason) Outcome {
-	p.ip().decrementTTL()
+	p.scrubHeader(atHop)
 	came := len(p.frame)
 	to := m.box.byIndex(r.Interface)
 	if p.iface.L3 && !to.L3 {

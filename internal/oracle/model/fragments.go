@@ -26,6 +26,7 @@ type fragmented struct {
 	path       Path         // if there is no connection: what it counts under
 	mark       uint32       // likewise: what it was routed by
 	outMarks   resolve.Mark // likewise: with which it left
+	scrub      scrub        // likewise: how it was normalised
 	started    state.Tick
 	seen       []span // in order, apart from each other
 }
@@ -57,7 +58,7 @@ func (m *Model) remember(p *packet, c *connection, d int) *reason.Reason {
 	}
 	m.fragments = append(m.fragments, &fragmented{
 		src: p.tuple.Src, dst: p.tuple.Dst, id: p.fragmentID, proto: p.fragmentProto, zone: p.tuple.Zone, egress: p.egress(),
-		connection: c, direction: d, path: p.path, mark: p.marks.On(p.mark), outMarks: p.outMarks, started: m.now, seen: []span{p.span()},
+		connection: c, direction: d, path: p.path, mark: p.marks.On(p.mark), outMarks: p.outMarks, scrub: p.scrub, started: m.now, seen: []span{p.span()},
 	})
 	return nil
 }
@@ -91,7 +92,7 @@ func (m *Model) followFirst(p *packet) Outcome {
 		m.logCarried(p, &o)
 		return o
 	}
-	p.path, p.mark, p.outMarks = f.path, f.mark, f.outMarks
+	p.path, p.mark, p.outMarks, p.scrub = f.path, f.mark, f.outMarks, f.scrub
 	if p.egress() {
 		return m.stateless(p, routed{}, reason.Rule) // the box has routed it
 	}

@@ -159,6 +159,8 @@ func (m *Model) handedOff(f *Frame, p *packet, made *state.State) Outcome {
 		return p.drop(reason.Guard) // it has waited, and its connection is gone
 	}
 	p.qos = r.c.qos[r.d]
+	p.scrub = scrub{leaves: r.c.scrubOf(r.d).leaves} // all else was done where it came in
+	p.scrubHeader(atOut)
 	if r.c.evaluated() && r.qos != (packetQoS{}) {
 		p.recorded = &r.qos
 	}

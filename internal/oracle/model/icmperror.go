@@ -35,7 +35,7 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 	if p.options && c.Flags&state.Options == 0 && !p.egress() {
 		return p.drop(reason.Options)
 	}
-	p.carrier, p.direction, p.qos = c, d, c.qos[d]
+	p.carrier, p.direction, p.qos, p.scrub = c, d, c.qos[d], c.scrubOf(d)
 	if !p.egress() {
 		p.logSide(c, d, false, p.iface.Index, p.came)
 	}

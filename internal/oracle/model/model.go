@@ -26,6 +26,7 @@ type Frame struct {
 	From      uint32 // TCXEgress: where the stack received it; 0: the box's own
 	Mark      uint32
 	Priority  uint32 // skb->priority
+	NewID     uint16 // the id that the dataplane gave it for random-id
 	Noted     bool   // one of weir's TCX programs has redirected it to here
 	Bytes     []byte
 }
@@ -162,7 +163,7 @@ func (m *Model) Handle(f *Frame, made *state.State) Outcome {
 	if i == nil {
 		return Outcome{Verdict: Drop, Reason: reason.Interface}
 	}
-	f = &Frame{Hook: f.Hook, Interface: f.Interface, From: f.From, Mark: f.Mark, Priority: f.Priority, Noted: f.Noted, Bytes: append([]byte(nil), f.Bytes...)}
+	f = &Frame{Hook: f.Hook, Interface: f.Interface, From: f.From, Mark: f.Mark, Priority: f.Priority, NewID: f.NewID, Noted: f.Noted, Bytes: append([]byte(nil), f.Bytes...)}
 	switch {
 	case f.Hook == XDP:
 		f.Mark = 0
@@ -177,7 +178,7 @@ func (m *Model) Handle(f *Frame, made *state.State) Outcome {
 		o.At = p.iface.Index
 		return o
 	}
-	p.from, p.mark = m.receivedBy(f, p), f.Mark
+	p.from, p.mark, p.newID = m.receivedBy(f, p), f.Mark, f.NewID
 	o := m.handle(f, p, made)
 	o.At, o.Length, o.Done, o.Records = p.iface.Index, p.length(), true, p.records
 	if o.Mark == 0 {

@@ -69,7 +69,9 @@ type packet struct {
 
 	path Path // what it counts under if it has no state
 
-	came      []byte       // the IP packet before anything was rewritten
+	came      []byte // the IP packet before anything was rewritten
+	scrub     scrub
+	newID     uint16       // what random-id gives it
 	qos       qos          // by the rules, and by what its connection keeps of them
 	recorded  *packetQoS   // what it had when it went up; nil: there is no record
 	carrier   *connection  // the packet's connection; nil: none

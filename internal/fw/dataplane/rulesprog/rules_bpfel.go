@@ -28,9 +28,9 @@ type RulesCacheEntry struct {
 	Logs       uint8
 	High       uint8
 	Prio       uint8
-	Pad0       uint8
+	MinTtl     uint8
 	Queue      uint16
-	Pad1       [2]uint8
+	MaxMss     uint16
 }
 
 type RulesCrossing struct {
@@ -77,10 +77,13 @@ type RulesCrossing struct {
 	NatHigh    uint16
 	RdrPort    uint16
 	Queue      uint16
+	MaxMss     uint16
+	MinTtl     uint8
+	Scrub      uint8
 	Prio       uint8
 	Logs       uint8
 	Evaluated  uint8
-	_          [1]byte
+	_          [5]byte
 }
 
 type RulesPool struct {
@@ -118,11 +121,14 @@ type RulesRule struct {
 	ReturnCode6 uint8
 	Prio        uint8
 	Queue       uint16
-	Pad0        [2]uint8
+	MaxMss      uint16
 	Mark        uint32
 	MarkMask    uint32
 	Marked      uint32
 	MarkedMask  uint32
+	Scrub       uint8
+	MinTtl      uint8
+	Pad0        [6]uint8
 }
 
 type RulesRuleBits struct {

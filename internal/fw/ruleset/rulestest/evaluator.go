@@ -42,6 +42,7 @@ type Result struct {
 	SetMark      uint32 // bits of it that the rules set
 	KeepState    bool
 	AllowOptions bool
+	Scrub        resolve.Scrub
 	Nat          *Target
 	Rdr          *Target
 }
@@ -122,6 +123,7 @@ func (j *Evaluator) Evaluate(p Packet) Result {
 	if e.Rule != nil {
 		a.KeepState, a.AllowOptions = e.Rule.State == resolve.KeepState, e.Rule.AllowOpts
 	}
+	a.Scrub = e.Scrub
 	if t := e.Nat; t != nil {
 		a.Nat = &Target{Addr: t.Addr, Low: t.PortLow, High: max(t.PortLow, t.PortHigh), StaticPort: t.StaticPort}
 	}

@@ -200,6 +200,12 @@ func drawRule(t *rapid.T) *resolve.Rule {
 	if r.Action != ast.Block && oneIn(t, 6, "set mark") {
 		r.SetMark = drawMark(t)
 	}
+	if r.Action != ast.Block && oneIn(t, 4, "scrub") {
+		r.Scrub = resolve.Scrub{
+			NoDF: rapid.Bool().Draw(t, "no-df"), RandomID: rapid.Bool().Draw(t, "random-id"),
+			MinTTL: pick(t, []uint8{0, 0, 1, 64, 255}, "min-ttl"), MaxMSS: pick(t, []uint16{0, 0, 1, 1440, 65535}, "max-mss"),
+		}
+	}
 	if (r.Proto == 1 || r.Proto == 58) && rapid.Bool().Draw(t, "asks icmp") {
 		r.ICMP = resolve.ICMPType{
 			Asked: true, Type: pick(t, icmpTypes, "icmp"),

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What scrub changes in an IP header: DF, the id and the TTL (docs/packet-path.md, 16).
+ * packet.scrub says what to change. path/scrub.h sets it, and lowers the MSS of SYNs.
+ */
+#ifndef WEIR_PACKET_SCRUB_HEADER_H
+#define WEIR_PACKET_SCRUB_HEADER_H
+
+#include "packet/csum.h"
+#include "packet/parse.h"
+
+/* Where a packet is when its header is changed. */
+enum scrub_at {
+	SCRUB_AT_HOP, /* it is redirected: its TTL falls by one, too	    */
+	SCRUB_AT_UP,  /* it goes up to the stack, which may forward it	    */
+	SCRUB_AT_OUT, /* it leaves the box: the stack has done all else	    */
+};
+
+#define IP_DF 0x4000
+
+/* Returns a packet's new TTL. pf raises it before it falls, where the packet comes in, and
+ * afterwards, where it leaves. What goes up is raised for both: a packet without a state
+ * is not found again where it leaves. A TTL that ends here is not raised for later. */
+static __always_inline __u32 scrub_ttl(__u32 ttl, __u32 word, enum scrub_at at)
+{
+	__u32 enters = SCRUB_ENTERS(word), leaves = SCRUB_LEAVES(word);
+
+	if (at != SCRUB_AT_OUT && ttl < enters)
+		ttl = enters;
+	if (at == SCRUB_AT_HOP)
+		ttl--;
+	if (at == SCRUB_AT_UP) {
+		if (ttl <= 1)
+			return ttl;
+		leaves += leaves && leaves < 255;
+	}
+	return ttl < leaves ? leaves : ttl;
+}
+
+/* Whether DF stays although no-df is set. GRO joins segments that have DF and one id for
+ * all. The kernel cannot cut such a packet if it has no DF (inet_gso_segment). */
+static __always_inline int scrub_keeps_df(const struct packet *p)
+{
+	return p->gso && p->tuple.proto == IPPROTO_TCP;
+}
+
+/* Returns an id that is not 0. */
+static __always_inline __be16 scrub_id(void)
+{
+	return ((bpf_get_prandom_u32() & 0xffff) * 0xffffu >> 16) + 1;
+}
+
+static __always_inline void scrub_ip4(struct iphdr *ip, const struct packet *p, enum scrub_at at)
+{
+	__be16 *life = (__be16 *)&ip->ttl, fragment = ip->frag_off, id = ip->id, old = *life;
+	__u32 diff;
+
+	if (p->scrub & SCRUB_NO_DF && !scrub_keeps_df(p))
+		ip->frag_off &= ~bpf_htons(IP_DF);
+	if (p->scrub & SCRUB_RANDOM_ID && p->fragment == FRAGMENT_NONE)
+		ip->id = scrub_id();
+	ip->ttl = scrub_ttl(ip->ttl, p->scrub, at);
+	diff = csum_word_diff(fragment, ip->frag_off) + csum_word_diff(id, ip->id) + csum_word_diff(old, *life);
+	ip->check = csum_apply(ip->check, csum_fold(diff));
+}
+
+/* Changes a packet's header as packet.scrub says. */
+static __always_inline void scrub_header(struct headers *h, const struct packet *p, enum scrub_at at)
+{
+	struct ipv6hdr *ip6;
+	struct iphdr *ip4;
+
+	if (p->family == 4) {
+		ip4 = header_ip4(h);
+		if (ip4)
+			scrub_ip4(ip4, p, at);
+	} else {
+		ip6 = header_ip6(h);
+		if (ip6)
+			ip6->hop_limit = scrub_ttl(ip6->hop_limit, p->scrub, at);
+	}
+}
+
+#endif

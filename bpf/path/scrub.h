@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * How a packet is normalised: packet.scrub from its state and its rules, and the MSS of
+ * SYNs. The header itself is changed when the packet goes on (packet/scrub_header.h).
+ * docs/packet-path.md, 16.
+ *
+ * Cost when no rule says scrub: the byte of the state that priorities test, and a word of
+ * the packet where its TTL is changed.
+ */
+#ifndef WEIR_PATH_SCRUB_H
+#define WEIR_PATH_SCRUB_H
+
+#include "packet/rewrite.h"
+#include "packet/scrub_header.h"
+#include "packet/tcp_option.h"
+#include "path/scratch.h"
+#include "state/state_scrub.h"
+
+/* Sets packet.scrub. Whether the TTL ends here is asked after it was raised. */
+static __always_inline void scrub_set(struct packet *p, __u32 word)
+{
+	p->scrub = word;
+	if (p->ttl < SCRUB_ENTERS(word))
+		p->ttl = SCRUB_ENTERS(word);
+}
+
+/* Sets packet.scrub from the packet's state. */
+static __always_inline void scrub_set_state(struct packet *p, const struct state *st, __u32 d)
+{
+	if (st->qos & KEPT_SCRUB)
+		scrub_set(p, state_scrub(st, d));
+}
+
+/* Returns packet.scrub for the crossings that were evaluated for a packet. */
+static __always_inline __u32 scrub_evaluated(const struct scratch *s)
+{
+	__u32 word = 0;
+
+	if (s->in.evaluated)
+		word |= s->in.scrub | SCRUB_TTLS(s->in.min_ttl, 0);
+	if (s->out.evaluated)
+		word |= s->out.scrub | SCRUB_TTLS(0, s->out.min_ttl);
+	return word;
+}
+
+/* Returns what either of two words asks for, with the larger TTLs. */
+static __always_inline __u32 scrub_join(__u32 a, __u32 b)
+{
+	__u32 enters = SCRUB_ENTERS(a), leaves = SCRUB_LEAVES(a);
+
+	if (enters < SCRUB_ENTERS(b))
+		enters = SCRUB_ENTERS(b);
+	if (leaves < SCRUB_LEAVES(b))
+		leaves = SCRUB_LEAVES(b);
+	return ((a | b) & (SCRUB_NO_DF | SCRUB_RANDOM_ID)) | SCRUB_TTLS(enters, leaves);
+}
+
+/* A walk through the options of a SYN that lowers its MSS. */
+struct scrub_mss_walk {
+	struct scratch *s;
+	__u32 at;
+	__u32 length;
+	__u32 mss;
+	__u32 diff; /* of the checksum */
+};
+
+/* Lowers the MSS at an offset of the options. At an odd offset the checksum sees it with
+ * its bytes exchanged. */
+static __always_inline void scrub_mss_lower(struct scrub_mss_walk *w, __u32 at)
+{
+	__u8 *o = &w->s->options[at];
+	__u16 old = o[0] << 8 | o[1];
+
+	if (old <= w->mss)
+		return;
+	o[0] = w->mss >> 8;
+	o[1] = w->mss;
+	if (at & 1)
+		w->diff += csum_word_diff(old, w->mss);
+	else
+		w->diff += csum_word_diff(bpf_htons(old), bpf_htons(w->mss));
+}
+
+/* Reads the next option. 1: there are no more. */
+static long scrub_mss_step(__u32 n, void *data)
+{
+	struct scrub_mss_walk *w = data;
+	__u32 at = w->at;
+	__u8 kind, size = 1;
+
+	(void)n;
+	if (at >= w->length || at >= TCP_MAX_OPTIONS)
+		return 1;
+	kind = w->s->options[at];
+	if (kind == 0)
+		return 1;
+	if (kind != 1) {
+		size = w->s->options[at + 1];
+		if (size < 2 || at + size > w->length)
+			return 1;
+		if (kind == 2 && size == 4)
+			scrub_mss_lower(w, at + 2);
+	}
+	w->at = at + size;
+	return 0;
+}
+
+/* Lowers the MSS that a SYN offers to mss. < 0: the frame is gone, which cannot happen. */
+__noinline int scrub_mss(hook_ctx *ctx, struct scratch *s, __u32 mss)
+{
+	struct scrub_mss_walk w = { .s = s, .mss = mss };
+	struct headers h;
+	__u32 length, at;
+
+	if (!s || s->packet.tuple.proto != IPPROTO_TCP || !(s->packet.tcp_flags & TCP_SYN))
+		return 0;
+	length = s->packet.tcp_header - sizeof(struct tcphdr);
+	at = s->packet.l4_offset + sizeof(struct tcphdr);
+	if (!length || length > TCP_MAX_OPTIONS || hook_load(ctx, at, s->options, length))
+		return 0;
+	w.length = length;
+	bpf_loop(TCP_MAX_OPTIONS, scrub_mss_step, &w, 0);
+	if (!w.diff)
+		return 0;
+	if (hook_store(ctx, at, s->options, length) ||
+	    headers_reload(&h, &s->packet, hook_data(ctx), hook_data_end(ctx)) || !header_tcp(&h))
+		return -1;
+	rewrite_csum(ctx, h.l4, s->packet.l4_offset, CSUM_AT_TCP, 0, csum_fold(w.diff), 0);
+	return 0;
+}
+
+/*
+ * Sets packet.scrub of the packet in the scratch from its state, if it has one, and from
+ * the crossings that were evaluated for it. A crossing with a state of its own has its
+ * values in the state, too. Lowers the MSS of a SYN. < 0: the frame is gone.
+ */
+__noinline int scrub_packet(hook_ctx *ctx, struct scratch *s, __u32 number)
+{
+	const struct state *st;
+	__u32 word, kept = 0;
+	__u16 mss = 0;
+
+	if (!s)
+		return -1;
+	st = number ? state_get(STATE_INDEX(number)) : 0;
+	word = scrub_evaluated(s);
+	if (st) {
+		kept = state_scrub(st, STATE_DIRECTION(number));
+		mss = state_max_mss(st);
+	}
+	scrub_set(&s->packet, scrub_join(word, kept));
+	if (s->in.evaluated)
+		mss = scrub_least(mss, s->in.max_mss);
+	if (s->out.evaluated)
+		mss = scrub_least(mss, s->out.max_mss);
+	return mss ? scrub_mss(ctx, s, mss) : 0;
+}
+
+/* Changes the header of a packet that goes up to the stack. < 0: the frame is gone. */
+__noinline int scrub_up(hook_ctx *ctx, const struct packet *p)
+{
+	struct headers h;
+
+	if (!p || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return -1;
+	scrub_header(&h, p, SCRUB_AT_UP);
+	return 0;
+}
+
+/* The same for one that leaves the box. */
+__noinline int scrub_out(hook_ctx *ctx, const struct packet *p)
+{
+	struct headers h;
+
+	if (!p || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return -1;
+	scrub_header(&h, p, SCRUB_AT_OUT);
+	return 0;
+}
+
+#endif
