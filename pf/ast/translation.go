@@ -10,11 +10,12 @@ const (
 	NatRule   TranslationKind = iota // the source of outgoing packets
 	RdrRule                          // the destination of incoming packets
 	BinatRule                        // one network for another, both ways
+	DummynetRule                     // macOS's; only of anchors: its rules are not read
 )
 
 // String returns the kind's word.
 func (k TranslationKind) String() string {
-	return [...]string{NatRule: "nat", RdrRule: "rdr", BinatRule: "binat"}[k]
+	return [...]string{NatRule: "nat", RdrRule: "rdr", BinatRule: "binat", DummynetRule: "dummynet"}[k]
 }
 
 // Translation is a translation rule as in FreeBSD, or an anchor of such rules. They are

@@ -11,7 +11,7 @@ func (p *parser) freebsd() (s ast.Stmt, ok bool) {
 	switch p.statementWord() {
 	case "nat", "rdr", "binat":
 		return p.translation(), true
-	case "nat-anchor", "rdr-anchor", "binat-anchor":
+	case "nat-anchor", "rdr-anchor", "binat-anchor", "dummynet-anchor":
 		return p.translationAnchor(), true
 	case "scrub":
 		return p.scrubRule(), true

@@ -7,7 +7,7 @@ import (
 	"weir/pf/token"
 )
 
-var translations = map[string]ast.TranslationKind{"nat": ast.NatRule, "rdr": ast.RdrRule, "binat": ast.BinatRule}
+var translations = map[string]ast.TranslationKind{"nat": ast.NatRule, "rdr": ast.RdrRule, "binat": ast.BinatRule, "dummynet": ast.DummynetRule}
 
 // translation reads a FreeBSD translation rule: [no] nat, rdr or binat.
 func (p *parser) translation() ast.Stmt {
@@ -75,7 +75,7 @@ func (p *parser) target(t *ast.Translation) {
 	t.Target = p.pool(at, "->")
 }
 
-// translationAnchor reads nat-anchor, rdr-anchor or binat-anchor.
+// translationAnchor reads nat-anchor, rdr-anchor, binat-anchor, or macOS's dummynet-anchor.
 func (p *parser) translationAnchor() ast.Stmt {
 	word := p.tok.Text
 	t := &ast.Translation{Keyword: p.tok.Span, Kind: translations[strings.TrimSuffix(word, "-anchor")]}

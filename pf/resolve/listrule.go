@@ -97,7 +97,7 @@ func (l *lister) add(rules []*TranslationRule) {
 // them: they meet the rule behind the anchor's own, and the others do not.
 func (l *lister) anchor(t *TranslationRule, out *ListRule) {
 	var past *ListRule
-	if len(t.Inside) > 0 && !isNeutral(&t.Rule) {
+	if !isNeutral(&t.Rule) { // also if it has no rules: others may be loaded into it
 		past = &ListRule{Rule: Rule{Pos: t.Pos, Origin: t.Origin, Stmt: t.Stmt, Action: ast.Match, State: NoState, Direction: l.direction, Interface: Interface{Any: true}}}
 		l.rules = append(l.rules, past)
 		out.Next = len(l.rules)

@@ -350,6 +350,9 @@ func (f *flattener) translationLists(s *scope) []*TranslationRule {
 	defer func() { f.resolver.scope = outer }()
 	var rules []*TranslationRule
 	for _, t := range s.translations {
+		if t.Kind == ast.DummynetRule {
+			continue // no rules of that kind are read
+		}
 		if f.translated++; f.translated > f.maxRules {
 			f.faults.Errorf(t.Span, "the configuration expands to more than %d translation rules here, with those of the anchors it calls", f.maxRules)
 			return rules
