@@ -177,3 +177,133 @@ func rulesOfFreeBSD(b *lib.Box) {
 		b.Errorf("%s made %d states, not one", r.Text, r.StateCreations)
 	}
 }
+
+// pfsenseConf is a file in the manner of those that pfSense writes: anchors for helpers,
+// outbound NAT with a static port for IKE, a 1:1 translation of a network, and rules with
+// labels and trackers.
+const pfsenseConf = `set limit states 50000
+set block-policy return
+WAN = "{ wan0 }"
+LAN = "{ lan0 }"
+table <bogons> persist
+table <tonatsubnets> { 127.0.0.0/8 192.168.1.0/24 }
+no nat proto carp
+no rdr proto carp
+nat-anchor "natearly/*"
+nat-anchor "natrules/*"
+binat on $WAN inet from 192.168.1.16/28 to any -> 203.0.113.16/28
+nat on $WAN inet from <tonatsubnets> to any port 500 -> 203.0.113.2/32 static-port
+nat on $WAN inet from <tonatsubnets> to any -> 203.0.113.2/32 port 1024:65535
+rdr-anchor "tftp-proxy/*"
+rdr on wan0 inet proto tcp from any to 203.0.113.2 port 8080 -> 192.168.1.10 port 80
+rdr-anchor "miniupnpd"
+load anchor "miniupnpd" {
+	rdr pass on wan0 inet proto udp from any to any port 6881 -> 192.168.1.10
+}
+anchor "userrules/*"
+block in inet all ridentifier 1000000103 label "Default deny rule IPv4"
+block quick from <bogons> to any label "bogons"
+pass in quick on $LAN inet from 192.168.1.0/24 to any keep state ridentifier 7 label "USER_RULE: LAN"
+pass in quick on $WAN inet proto tcp from any to 192.168.1.10 port 80 keep state label "USER_RULE: web"
+pass in quick on $WAN inet proto icmp from any to 192.168.1.16/28 icmp-type echoreq label "USER_RULE: 1:1"
+pass out inet all keep state allow-opts label "let out anything"
+`
+
+//	lan ─────── fw ─────── wan
+//	192.168.1.20 = 203.0.113.20 (binat of /28)
+//
+// Rules as pfSense writes them: 1:1 translation of a network, and what a helper has put
+// into an anchor.
+func TestPfSense(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.Address(lab.LAN, "eth0", "192.168.1.20/24")
+		b.Address(lab.FW, "wan0", "203.0.113.20/24")
+		b.WeirRun(pfsenseConf)
+		b.Listen(lab.WAN, 500, "socat", "UDP4-RECVFROM:500,fork", "SYSTEM:read x; echo $SOCAT_PEERADDR $SOCAT_PEERPORT")
+		for from, want := range map[string]string{
+			"192.168.1.10:500": fwWAN + " 500\n", "192.168.1.20:4500": "203.0.113.20 4500\n",
+		} {
+			got := b.Run(lab.LAN, "sh", "-c", "echo hello | socat -t 2 - UDP4:"+wanHost+":500,bind="+from)
+			if got != want {
+				b.Errorf("the server saw %q for %s, want %q", got, from, want)
+			}
+		}
+		b.Ping(lab.WAN, "203.0.113.20", 3)
+		b.Listen(lab.LAN, 6881, "socat", "UDP4-LISTEN:6881,fork", "EXEC:cat")
+		if got := b.Run(lab.WAN, "sh", "-c", "echo hello | socat -t 2 - UDP4:"+fwWAN+":6881"); got != "hello\n" {
+			b.Errorf("through the anchor's rdr came %q", got)
+		}
+		b.ServeHello(lab.LAN, 80)
+		if got := b.Run(lab.WAN, "curl", "-sS", "--max-time", "10", "http://"+fwWAN+":8080/"); got != "hello\n" {
+			b.Errorf("curl said %q", got)
+		}
+	})
+}
+
+// Loads that differ only in an anchor of the lists replace its rules in place. What the
+// others have counted stays.
+func TestTranslationAnchorsInPlace(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		file := func(inside string) string {
+			return b.Rules("set skip on lo\nrdr-anchor \"helper\" on wan0\nload anchor \"helper\" {\n" + inside + "}\n" +
+				"nat on wan0 inet from (lan0:network) to any -> (wan0)\nblock\nanchor \"helper\"\npass in on lan0\npass out on wan0\n")
+		}
+		forward := func(port string) string {
+			return "rdr pass on wan0 inet proto tcp from any to (wan0) port " + port + " -> 192.168.1.10 port 80\n"
+		}
+		a := b.WeirRun(file(""))
+		b.ServeHello(lab.LAN, 80)
+		b.Ping(lab.LAN, wanHost, 2)
+		counted := b.Rule("nat on").Packets
+		for _, port := range []string{"8001", "8002"} {
+			b.Weir("load", file(forward(port)))
+		}
+		b.Weir("load", file("pass out on lan0 proto tcp to port 80 label \"helper\"\n"+forward("8002")))
+		if n := strings.Count(a.Said(), "replaced in place"); n != 3 {
+			b.Errorf("%d of 3 loads were made in place:\n%s", n, a.Said())
+		}
+		if got := b.Run(lab.WAN, "curl", "-sS", "--max-time", "10", "http://"+fwWAN+":8002/"); got != "hello\n" {
+			b.Errorf("curl said %q", got)
+		}
+		if r := b.Rule(`label "helper"`); r.Nr != 2 || r.StateCreations != 1 {
+			b.Errorf("the anchor's filter rule is %+v", r)
+		}
+		if r := b.Rule("nat on"); r.Nr != 0 || counted == 0 || r.Packets < counted {
+			b.Errorf("the nat rule is %+v, and had counted %d packets", r, counted)
+		}
+		if r := b.Rule("rdr pass on"); r.Nr != 1 || r.List != "rdr" {
+			b.Errorf("the anchor's rule is %+v", r)
+		}
+	})
+}
+
+// macosConf is what macOS comes with, and what it loads into its anchor.
+const (
+	macosConf = `nat-anchor "com.apple/*"
+rdr-anchor "com.apple/*"
+dummynet-anchor "com.apple/*"
+anchor "com.apple/*"
+load anchor "com.apple" from "com.apple"
+`
+	macosAnchor = `anchor "200.AirDrop/*"
+anchor "250.ApplicationFirewall/*"
+`
+)
+
+// macOS's stock file loads, and stands in nobody's way.
+func TestMacOSStock(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		dir := b.TempDir()
+		for name, text := range map[string]string{"pf.conf": macosConf, "com.apple": macosAnchor} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.WeirRun(filepath.Join(dir, "pf.conf"))
+		b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
+		b.Ping(lab.LAN, wanHost, 2)
+		if text := b.Weir("rules"); !strings.HasPrefix(text, "nat-anchor \"com.apple/*\" all\nrdr-anchor \"com.apple/*\" all\nanchor \"com.apple/*\" all\n") {
+			b.Errorf("weir rules:\n%s", text)
+		}
+	})
+}

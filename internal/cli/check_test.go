@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -136,6 +137,37 @@ func TestCheckExample(t *testing.T) {
 	status, stdout, stderr := runCheck(t, string(example), "--host", "host.json", "pf.conf")
 	if status != exitDone || !strings.Contains(stdout, "nat-to (wan0)") || strings.Contains(stderr, " error") {
 		t.Errorf("status %d\n%s\n%s", status, stdout, stderr)
+	}
+}
+
+// Rules of FreeBSD's lists come first in JSON, each list with its own numbers, which $nr
+// means too.
+func TestCheckJSONLists(t *testing.T) {
+	const rules = "rdr on em0 proto tcp from any to any port 80 -> 10.0.0.1\nnat on em0 from 10/8 to any tag t$nr -> (em0)\n" +
+		"binat on em0 from 10.0.0.2 to any -> 192.0.2.2\nnat on em0 from 11/8 to any tag t$nr -> (em0)\nblock label \"r$nr\"\npass label \"r$nr\"\n"
+	status, stdout, stderr := runCheck(t, rules, "--json", "--host", "host.json", "pf.conf")
+	if status != exitDone || stderr != "" {
+		t.Fatalf("status %d, standard error %q", status, stderr)
+	}
+	var got struct {
+		Rules []struct {
+			Number            int
+			List, Text, Label string
+			Line              int
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, r := range got.Rules {
+		lines = append(lines, fmt.Sprint(r.List, r.Number, " ", r.Line, r.Label))
+		if want := fmt.Sprintf("tag t%d ", r.Number); r.List == "nat" && !strings.Contains(r.Text, want) {
+			t.Errorf("%s: %s", want, r.Text)
+		}
+	}
+	if diff := cmp.Diff([]string{"nat0 2", "nat1 4", "rdr0 1", "binat0 3", "0 5r0", "1 6r1"}, lines); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
 	}
 }
 

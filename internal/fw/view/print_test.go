@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -46,6 +47,29 @@ pass out on wan0 all flags S/SA
 	}
 	if diff := cmp.Diff("block drop all\npass out on wan0 all flags S/SA\n", b.String()); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+}
+
+// Translation lists come first, in pfctl's order. The two parts of a binat rule are one.
+func TestShownRules(t *testing.T) {
+	text := func(list string, nr int, text string, back bool) Rule {
+		return Rule{RuleText: rundir.RuleText{List: list, Nr: nr, Text: text, Back: back}, Evaluations: 5, Packets: 2, States: 1}
+	}
+	rules := shown([]Rule{
+		text("binat", 0, "binat-anchor a", false), text("binat", 1, "binat one", false), text("nat", 0, "nat one", false), {},
+		text("nat", 1, "nat two", false), text("rdr", 0, "rdr one", false), text("binat", 0, "binat-anchor a", true),
+		text("binat", 1, "binat one", true), text("", 0, "block", false), text("", 1, "pass", false),
+	})
+	var got []string
+	for _, r := range rules {
+		got = append(got, fmt.Sprint(r.Nr, " ", r.Text, ": ", r.Evaluations, "/", r.Packets, "/", r.States))
+	}
+	want := []string{
+		"0 nat one: 5/2/1", "1 nat two: 5/2/1", "0 rdr one: 5/2/1", "0 binat-anchor a: 5/4/2", "1 binat one: 5/4/2",
+		"0 block: 5/2/1", "1 pass: 5/2/1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("shown rules (-want +got):\n%s", diff)
 	}
 }
 
