@@ -156,6 +156,7 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
 /* Set by the loader. */
 #define HASH_KEYS	   10
 extern const volatile __u32 hash_keys[HASH_KEYS]; /* kept over a reload, as the tuple table is */
+extern const volatile __u64 pool_secret; /* likewise				       */
 extern const volatile __u32 prefetch_secret; /* likewise; in memory it begins as a group's MAC    */
 extern const volatile __u32 random_seed;  /* 0: from the kernel; tests set another	       */
 extern const volatile __u32 bucket_mask;  /* number of buckets of the tuple table, minus 1      */

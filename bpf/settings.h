@@ -7,6 +7,7 @@
 #include "shared.h"
 
 const volatile __u32 hash_keys[HASH_KEYS] = { 0 };
+const volatile __u64 pool_secret = 0;
 const volatile __u32 prefetch_secret = 0;
 const volatile __u32 random_seed = 0;
 const volatile __u32 bucket_mask = 0;

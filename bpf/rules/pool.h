@@ -9,11 +9,14 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "config.h"
 #include "packet/packet.h"
 
 enum pool_kind {
 	POOL_TURNS,   /* one address after the other */
 	POOL_BITMASK, /* a network's bits, and the other bits of the address that it replaces */
+	POOL_RANDOM,  /* any */
+	POOL_HASH,    /* the same for the same source, by a hash with a key */
 };
 
 /* Adjacent addresses: a prefix. turn counts the addresses of the pool before its first. In
@@ -31,7 +34,9 @@ struct pool {
 	__u64 rows4;
 	__u64 rows6;
 	__u32 ifindex; /* of the interface in parentheses, if the pool has nothing else; else 0 */
-	__u32 kind;	   /* enum pool_kind */
+	__u16 kind;	   /* enum pool_kind */
+	__u16 sticky;  /* a source keeps its address: pool_sticky */
+	__u64 key[2];  /* of POOL_HASH */
 };
 
 #define POOL_MAX_ROWS 65536 /* in one pool and family */
@@ -65,6 +70,40 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } pool_turns SEC(".maps");
+
+/* A source of a pool, and what the pool has given it. */
+struct pool_source {
+	__u32 pool;
+	struct addr addr;
+};
+
+struct pool_given {
+	__u64 rows; /* struct pool's word: another one voids this */
+	struct addr addr;
+	__u32 pad0[2];
+};
+
+/* The addresses that sources keep. Belongs to one generation. If it is full, the source
+ * that has asked least lately is forgotten. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1); /* by the loader */
+	__type(key, struct pool_source);
+	__type(value, struct pool_given);
+} pool_sticky SEC(".maps");
+
+/* The work space of pool_take: the stack is nearly used up. */
+struct pool_work {
+	struct pool_given given;
+	struct pool_source source;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pool_work);
+} pool_works SEC(".maps");
 
 /* Returns the interface whose addresses are the whole pool; 0: it has others too. */
 static __always_inline __u32 pool_interface(__u32 number)
@@ -125,14 +164,79 @@ static __always_inline void row_masked(struct addr *to, const struct pool_addres
 	half[1] = first[1] | (old[1] & bpf_cpu_to_be64(row->count));
 }
 
-/* Takes the address of the pool, of the family (4 or 6), that replaces another one. 0:
- * done, -1: it has none. */
-static __always_inline int pool_take(__u32 number, __u32 family, const struct addr *replaced, struct addr *to)
+/* Mixes the bits of a number (splitmix64, Steele et al., OOPSLA 2014). */
+static __always_inline __u64 pool_mix(__u64 z)
+{
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return z ^ z >> 31;
+}
+
+static __always_inline __u64 pool_hash(const struct pool *pool, const struct addr *source)
+{
+	const __be64 *half = (const __be64 *)source;
+	__u64 h = pool_mix(pool->key[0] ^ bpf_be64_to_cpu(half[0]));
+
+	return pool_mix(h ^ pool->key[1] ^ bpf_be64_to_cpu(half[1]));
+}
+
+/* Returns which of the pool's addresses is next. */
+static __always_inline __u64 pool_turn(const struct pool *pool, __u32 number, __u32 is6, const struct addr *source)
+{
+	__u64 turn;
+
+	if (pool->kind == POOL_HASH)
+		return pool_hash(pool, source);
+	turn = pool_next(number, is6);
+	return pool->kind == POOL_RANDOM ? pool_mix(pool_secret + turn * 0x9e3779b97f4a7c15ULL) : turn;
+}
+
+/* Finds the address that a source keeps. 0: found. The work space then says whose address
+ * it is. */
+__noinline int pool_sticky_find(__u32 number, __u64 rows, const struct addr *source, struct addr *to)
+{
+	const struct pool_given *given;
+	struct pool_work *work;
+	__u32 zero = 0;
+
+	work = bpf_map_lookup_elem(&pool_works, &zero);
+	if (!work || !source || !to)
+		return -1;
+	work->source.pool = number;
+	work->source.addr = *source;
+	given = bpf_map_lookup_elem(&pool_sticky, &work->source);
+	if (!given || given->rows != rows)
+		return -1;
+	*to = given->addr;
+	return 0;
+}
+
+/* Has the source of the work space keep an address. If another core has given it one
+ * meanwhile, the later one counts. */
+__noinline int pool_sticky_keep(__u64 rows, const struct addr *addr)
+{
+	struct pool_work *work;
+	__u32 zero = 0;
+
+	work = bpf_map_lookup_elem(&pool_works, &zero);
+	if (!work || !addr)
+		return -1;
+	work->given.rows = rows;
+	work->given.addr = *addr;
+	return bpf_map_update_elem(&pool_sticky, &work->source, &work->given, BPF_ANY);
+}
+
+/*
+ * Takes an address of the pool, of the family (4 or 6): what replaces another one, for a
+ * packet of a source. 0: done, -1: the pool has none.
+ */
+static __always_inline int pool_take(__u32 number, __u32 family, const struct addr *source,
+				     const struct addr *replaced, struct addr *to)
 {
 	const struct pool_address *row;
 	__u32 first, count, last;
 	struct pool *pool;
-	__u64 rows, turn = 0;
+	__u64 rows, total, turn = 0;
 
 	pool = bpf_map_lookup_elem(&pools, &number);
 	if (!pool)
@@ -148,13 +252,20 @@ static __always_inline int pool_take(__u32 number, __u32 family, const struct ad
 		row_masked(to, row, replaced);
 		return 0;
 	}
-	/* a pool of one address needs no turns, which all cores would write */
-	if (row->turn + row->count > 1)
-		turn = pool_next(number, family == 6) % (row->turn + row->count);
+	total = row->turn + row->count;
+	if (total <= 1) { /* it needs no turns, which all cores would write */
+		*to = row->first;
+		return 0;
+	}
+	if (pool->sticky && !pool_sticky_find(number, rows, source, to))
+		return 0;
+	turn = pool_turn(pool, number, family == 6, source) % total;
 	row = pool_row(first, count, turn);
 	if (!row)
 		return -1;
 	row_address(to, row, turn - row->turn);
+	if (pool->sticky)
+		pool_sticky_keep(rows, to);
 	return 0;
 }
 

@@ -52,7 +52,7 @@ __noinline int translate_note(struct crossing *cr, const struct rule *r)
 		return 0;
 	out = cr->direction == DIRECTION_OUT;
 	cr->flags &= ~(CROSSING_NAT | CROSSING_NAT_STATIC | CROSSING_RDR | CROSSING_NO_ADDRESS);
-	if (pool_take((out ? r->nat_pool : r->rdr_pool) - 1, cr->family, out ? &cr->src : &cr->dst,
+	if (pool_take((out ? r->nat_pool : r->rdr_pool) - 1, cr->family, &cr->src, out ? &cr->src : &cr->dst,
 		      out ? &cr->nat_addr : &cr->rdr_addr))
 		cr->flags |= CROSSING_NO_ADDRESS;
 	else if (out)

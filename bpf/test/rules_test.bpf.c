@@ -6,6 +6,7 @@
 #include "rules/match.h"
 
 const volatile __u32 rule_base;
+const volatile __u64 pool_secret;
 const volatile __u32 rule_chunks = 64;
 const volatile __u32 crossing_count = 1;
 const volatile __u8 never_alike; /* give each crossing a tag of its own, so that no result comes from the cache */

@@ -7,10 +7,10 @@ type TranslationKind uint8
 
 // Kinds of translation rules.
 const (
-	NatRule   TranslationKind = iota // the source of outgoing packets
-	RdrRule                          // the destination of incoming packets
-	BinatRule                        // one network for another, both ways
-	DummynetRule                     // macOS's; only of anchors: its rules are not read
+	NatRule      TranslationKind = iota // the source of outgoing packets
+	RdrRule                             // the destination of incoming packets
+	BinatRule                           // one network for another, both ways
+	DummynetRule                        // macOS's; only of anchors: its rules are not read
 )
 
 // String returns the kind's word.

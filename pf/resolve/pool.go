@@ -186,23 +186,19 @@ func (r *resolver) unenforcedPool(t *targets) (said bool) {
 	if t.pool.MapE != nil {
 		say(t.pool.MapE.Span, "map-e-portset", true)
 	}
-	if h := lostWeight(t); h != nil {
-		say(h.Span, "weight of networks", true)
+	if h := tooHeavy(t); h != nil {
+		say(h.Span, lostWeight, true)
 	}
 	if t.hops || len(t.hosts) == 1 && fixed(&t.hosts[0]) {
 		return said
 	}
-	switch t.pool.Type {
-	case ast.Random, ast.SourceHash, ast.LeastStates:
-		say(t.pool.Span, t.pool.Type.String(), true)
-	}
-	say(t.pool.Span, "sticky-address", t.pool.Sticky)
+	say(t.pool.Span, "least-states", t.pool.Type == ast.LeastStates)
 	return said
 }
 
-// lostWeight returns the first address whose weight is ignored, or nil. Round-robin
-// supports weights of single addresses. With one address weights do not matter.
-func lostWeight(t *targets) *ast.Host {
+// tooHeavy returns the first address whose weight is ignored, or nil. With one address
+// weights do not matter.
+func tooHeavy(t *targets) *ast.Host {
 	if len(t.hosts) < 2 || t.pool.Type != ast.RoundRobin || t.hops || weighable(t.hosts) {
 		return nil // other types ignore weights, or are not enforced
 	}

@@ -142,7 +142,7 @@ func (r *resolver) lowerRoute(rule *ast.Rule) *Route {
 		h := &in.Hosts[i]
 		switch h.Kind {
 		case ast.HostTable:
-			for _, a := range r.tableAddrs(h, family) {
+			for _, a := range r.tableAddrs(h, family, weighs(&in.Pool)) {
 				out.Hops = append(out.Hops, NextHop{Interface: h.Via, Addr: a})
 			}
 		case ast.HostAny:
@@ -160,15 +160,15 @@ func (r *resolver) lowerRoute(rule *ast.Rule) *Route {
 // table or list.
 func (r *resolver) poolAddrs(p *ast.Pool, family ast.Family) []Address {
 	if len(p.Hosts) == 1 && p.Hosts[0].Kind == ast.HostTable {
-		return r.tableAddrs(&p.Hosts[0], family)
+		return r.tableAddrs(&p.Hosts[0], family, weighs(p))
 	}
 	if addrs, ok := r.poolLists[&p.Hosts[0]]; ok {
 		return addrs
 	}
 	addrs := make([]Address, 0, len(p.Hosts))
-	if hasWeights(p.Hosts) && weighable(p.Hosts) {
+	if weighs(p) && hasWeights(p.Hosts) && weighable(p.Hosts) {
 		for _, at := range shares(p.Hosts) {
-			addrs = append(addrs, poolAddress(&p.Hosts[at]))
+			addrs = append(addrs, hostAddrs(&p.Hosts[at])...)
 		}
 	} else {
 		for i := range p.Hosts {
@@ -207,21 +207,25 @@ type lowered struct {
 	first  *TableEntry
 	count  int
 	family ast.Family
+	weighs bool
 }
 
 // tableAddrs returns the addresses of a family in a pool's table. Excluded addresses are
 // not used for translation.
-func (r *resolver) tableAddrs(h *ast.Host, family ast.Family) []Address {
+func (r *resolver) tableAddrs(h *ast.Host, family ast.Family, weighs bool) []Address {
 	t := r.tableOf(r.scope, h.Name)
 	if more := r.host.Tables[h.Name]; t == nil || len(t.Entries) == 0 {
 		return r.withoutExcluded(h, more, family)
 	} else if more != nil {
 		return r.withoutExcluded(h, slices.Concat(t.Entries, more), family)
 	}
-	key := lowered{&t.Entries[0], len(t.Entries), family}
+	key := lowered{&t.Entries[0], len(t.Entries), family, weighs}
 	addrs, done := r.lowered[key]
 	if !done {
-		if addrs = weighted(t, family); addrs == nil {
+		if weighs {
+			addrs = weighted(t, family)
+		}
+		if addrs == nil {
 			addrs = r.withoutExcluded(h, t.Entries, family)
 		}
 		r.lowered[key] = addrs

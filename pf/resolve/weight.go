@@ -8,39 +8,51 @@ import (
 // maxShares limits the entries that weights make from a table's addresses.
 const maxShares = 1 << 16
 
-// weighable reports whether the weights of these addresses can be used: all are single
-// addresses, and there are not too many shares.
-func weighable(hosts []ast.Host) bool {
-	for i := range hosts {
-		if !fixed(&hosts[i]) {
-			return false
-		}
-	}
-	return len(shares(hosts)) > 0
-}
+// weighable reports whether the weights of these addresses can be used: there are not too
+// many shares.
+func weighable(hosts []ast.Host) bool { return len(shares(hosts)) > 0 }
+
+// weighs reports whether the weights of a pool's addresses count: only in turn, as in pf.
+func weighs(p *ast.Pool) bool { return p.Type == ast.RoundRobin || p.Type == ast.NoPoolType }
+
+// lostWeight is the word for weights that are not weighable.
+const lostWeight = "weights with so many shares"
 
 // weighted returns a table's addresses of a family, each as often as its weight says. It
-// returns nil if there are no weights, or none that can be used.
+// returns nil if there are no weights, or none that can be used. All addresses of a
+// network have its weight.
 func weighted(t *ast.Table, family ast.Family) []Address {
 	var hosts []ast.Host
+	var pieces [][]Address // of each host
+	left := remainder{}
 	out := excluded(t.Entries)
 	for _, source := range t.Sources {
 		if source.File != nil {
 			return nil // they would be left out
 		}
 		for _, h := range source.Hosts {
-			if !h.Not && (h.Kind != ast.HostPrefix || len(out.of(h.Prefix)) == 0) && (family == ast.AnyFamily || familyOf(&h) == family) {
-				hosts = append(hosts, h)
+			if h.Not || family != ast.AnyFamily && familyOf(&h) != family {
+				continue
+			}
+			left.addrs = nil
+			for _, a := range hostAddrs(&h) {
+				if a.Kind != PrefixAddress {
+					left.addrs = append(left.addrs, a)
+				} else {
+					left.add(a.Prefix, out.of(a.Prefix))
+				}
+			}
+			if len(left.addrs) > 0 {
+				hosts, pieces = append(hosts, h), append(pieces, left.addrs)
 			}
 		}
 	}
-	if !hasWeights(hosts) || !weighable(hosts) {
+	if !hasWeights(hosts) || !weighable(hosts) || left.splits > maxSplits {
 		return nil
 	}
-	order := shares(hosts)
-	addrs := make([]Address, len(order))
-	for i, at := range order {
-		addrs[i] = poolAddress(&hosts[at])
+	var addrs []Address
+	for _, at := range shares(hosts) {
+		addrs = append(addrs, pieces[at]...)
 	}
 	return addrs
 }
@@ -73,7 +85,7 @@ func (r *resolver) tableWeights(t *ast.Table) {
 	case files:
 		r.faults.Unenforced(t.Span, "weight in a table with files")
 	case !weighable(hosts):
-		r.faults.Unenforced(t.Span, "weight of networks")
+		r.faults.Unenforced(t.Span, lostWeight)
 	}
 }
 

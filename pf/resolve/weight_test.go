@@ -80,3 +80,43 @@ func TestWeightsBesideFiles(t *testing.T) {
 		t.Error("a weight that is not kept is loaded")
 	}
 }
+
+// All addresses of a network have its weight; what the table excludes has no share.
+func TestWeightsOfNetworks(t *testing.T) {
+	for _, test := range []struct {
+		rules string
+		want  []string
+	}{
+		{
+			"pass in on em0 rdr-to { 10.0.0.0/24 weight 3, 10.0.1.0/24 }\n",
+			[]string{"10.0.0.0/24", "10.0.0.0/24", "10.0.0.0/24", "10.0.1.0/24"},
+		},
+		{
+			"table <t> { 10.0.0.0/30 weight 2, !10.0.0.2/31, 10.0.1.1 }\npass in on em0 rdr-to <t>\n",
+			[]string{"10.0.0.0/31", "10.0.0.0/31", "10.0.1.1/32"},
+		},
+		{
+			"rdr on em0 inet proto tcp from any to any port 80 -> { 10.0.0.1 weight 2, 10.0.0.2 }\n",
+			[]string{"10.0.0.1/32", "10.0.0.1/32", "10.0.0.2/32"},
+		},
+	} {
+		host, err := ReadHost("testdata/host.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, list := LoadWith("in", []byte(test.rules), host, Settings{})
+		if read == nil {
+			t.Fatal(list.Err())
+		}
+		var got []string
+		for _, a := range read.Sequence()[0].Rdr.Addrs {
+			got = append(got, a.Prefix.String())
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s(-want +got):\n%s", test.rules, diff)
+		}
+		if list.Enforce(); list.HasErrors() {
+			t.Errorf("%s%v", test.rules, list.Err())
+		}
+	}
+}

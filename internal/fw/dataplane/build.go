@@ -284,6 +284,7 @@ func (d *Dataplane) values() map[string]any {
 	return map[string]any{
 		"hash_keys":       newHashKeys(d.ledger.HashSeed),
 		"prefetch_secret": prefetchSecret(d.ledger.HashSeed),
+		"pool_secret":     poolSecret(d.ledger.HashSeed),
 		"random_seed":     d.config.RandomSeed,
 		"bucket_mask":     bucketCount(d.config.Options.MaxStates) - 1,
 		"max_states":      d.config.Options.MaxStates,

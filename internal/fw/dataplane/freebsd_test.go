@@ -101,10 +101,44 @@ func testLists(h *harness) {
 			{"out wan", "udp 203.0.113.2:4000 > 198.51.100.9:53", "up rule udp 203.0.113.64:$p > 198.51.100.9:53"},
 			{"out wan", "tcp 203.0.113.2:4000 > 198.51.100.9:53 S", "drop block"},
 		}},
+	})
+}
+
+// Ways to choose one of several addresses.
+func testChoices(h *harness) {
+	h.plays([]play{
 		{"bitmask of nat-to and binat-to of networks", "match out on wan0 inet from 192.168.1.0/28 nat-to 203.0.113.64/28 bitmask\nmatch on wan0 inet6 from fd00:1::/64 binat-to 2001:db8:77::/64\npass", []step{
 			{"xdp lan", "icmp 192.168.1.10 > 198.51.100.9 type 8 id 3", "forward rule wan icmp 203.0.113.74 > 198.51.100.9 type 8 id $p ttl 63"},
 			{"xdp lan", "udp [fd00:1::10]:1 > [2001:db8:9::1]:53", "forward rule wan udp [2001:db8:77::10]:1 > [2001:db8:9::1]:53 ttl 63"},
 			{"xdp wan", "udp [2001:db8:9::1]:2 > [2001:db8:77::10]:3", "forward rule lan udp [2001:db8:9::1]:2 > [fd00:1::10]:3 ttl 63"},
+		}},
+		{"sticky-address: a source keeps what it was given, others go on in turn", "match out on wan0 inet nat-to { 203.0.113.64, 203.0.113.65, 203.0.113.66 } sticky-address\nmatch out on wan0 inet6 nat-to { 2001:db8:113::64, 2001:db8:113::65 } sticky-address\npass", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule wan udp 203.0.113.64:$a > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.11:1 > 198.51.100.9:53", "forward rule wan udp 203.0.113.65:$b > 198.51.100.9:53 ttl 63"},
+			{"tcx lan", "udp 192.168.1.10:2 > 198.51.100.9:53", "forward rule wan udp 203.0.113.64:$c > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.12:1 > 198.51.100.9:53", "forward rule wan udp 203.0.113.66:$d > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "tcp 192.168.1.11:1 > 9.9.9.9:80 S", "forward rule wan tcp 203.0.113.65:$e > 9.9.9.9:80 S ttl 63"},
+			{"xdp lan", "udp [fd00:1::10]:1 > [2001:db8:9::1]:53", "forward rule wan udp [2001:db8:113::64]:$f > [2001:db8:9::1]:53 ttl 63"},
+			{"xdp lan", "udp [fd00:1::11]:1 > [2001:db8:9::1]:53", "forward rule wan udp [2001:db8:113::65]:$g > [2001:db8:9::1]:53 ttl 63"},
+			{"xdp lan", "udp [fd00:1::10]:2 > [2001:db8:9::1]:53", "forward rule wan udp [2001:db8:113::64]:$h > [2001:db8:9::1]:53 ttl 63"},
+		}},
+		{"source-hash: the same for each packet of a source", "match out on wan0 inet nat-to 203.0.113.64/26 source-hash\npass", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule wan udp 203.0.113.$x:$a > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.10:2 > 9.9.9.9:53", "forward rule wan udp 203.0.113.$x:$b > 9.9.9.9:53 ttl 63"},
+			{"tcx lan", "icmp 192.168.1.10 > 9.9.9.9 type 8 id 7", "forward rule wan icmp 203.0.113.$x > 9.9.9.9 type 8 id $c ttl 63"},
+		}},
+		{"random, and sticky", "match out on wan0 inet proto udp nat-to 203.0.113.64/26 random sticky-address\npass", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule wan udp 203.0.113.$x:$a > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.11:1 > 198.51.100.9:53", "forward rule wan udp 203.0.113.$y:$b > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.10:2 > 198.51.100.9:54", "forward rule wan udp 203.0.113.$x:$c > 198.51.100.9:54 ttl 63"},
+			{"xdp lan", "udp 192.168.1.11:2 > 198.51.100.9:54", "forward rule wan udp 203.0.113.$y:$d > 198.51.100.9:54 ttl 63"},
+		}},
+		{"the weight of a network is that of its addresses", "match out on wan0 inet nat-to { 203.0.113.64/31 weight 2, 203.0.113.66 }\npass", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule wan udp 203.0.113.64:$a > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.10:2 > 198.51.100.9:53", "forward rule wan udp 203.0.113.65:$b > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.10:3 > 198.51.100.9:53", "forward rule wan udp 203.0.113.64:$c > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.10:4 > 198.51.100.9:53", "forward rule wan udp 203.0.113.65:$d > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.10:5 > 198.51.100.9:53", "forward rule wan udp 203.0.113.66:$e > 198.51.100.9:53 ttl 63"},
 		}},
 	})
 }

@@ -38,6 +38,7 @@ const (
 	gcVarMarkShift      = "mark_shift"
 	gcVarMaxStates      = "max_states"
 	gcVarNoteSecret     = "note_secret"
+	gcVarPoolSecret     = "pool_secret"
 	gcVarPrefetchSecret = "prefetch_secret"
 	gcVarRandomSeed     = "random_seed"
 	gcVarRouteMarks     = "route_marks"
@@ -124,6 +125,7 @@ type gcVariableSpecs struct {
 	MarkShift      *ebpf.VariableSpec `ebpf:"mark_shift"`
 	MaxStates      *ebpf.VariableSpec `ebpf:"max_states"`
 	NoteSecret     *ebpf.VariableSpec `ebpf:"note_secret"`
+	PoolSecret     *ebpf.VariableSpec `ebpf:"pool_secret"`
 	PrefetchSecret *ebpf.VariableSpec `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.VariableSpec `ebpf:"random_seed"`
 	RouteMarks     *ebpf.VariableSpec `ebpf:"route_marks"`
@@ -197,6 +199,7 @@ type gcVariables struct {
 	MarkShift      *ebpf.Variable `ebpf:"mark_shift"`
 	MaxStates      *ebpf.Variable `ebpf:"max_states"`
 	NoteSecret     *ebpf.Variable `ebpf:"note_secret"`
+	PoolSecret     *ebpf.Variable `ebpf:"pool_secret"`
 	PrefetchSecret *ebpf.Variable `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.Variable `ebpf:"random_seed"`
 	RouteMarks     *ebpf.Variable `ebpf:"route_marks"`

@@ -123,6 +123,10 @@ func (h *harness) load(rules string) {
 		}
 	}
 	check(h.tb, h.dp.live.load(p))
+	check(h.tb, forgetSources(h.dp.objects.Maps["pool_sticky"]))
+	for i := range 2 * len(p.Pools) {
+		check(h.tb, h.dp.objects.Maps["pool_turns"].Put(uint32(i), uint64(0)))
+	}
 	h.forgetTables()
 	h.queues = make(map[string]uint16, len(p.Queues))
 	for number, name := range p.Queues {

@@ -45,7 +45,7 @@ var weirs = model.Marks{Mask: resolve.DefaultMarkMask}
 // TestPackets gives frames to programs that are loaded only once, because the verifier
 // takes seconds. Each section has its own rules and begins without states.
 func TestPackets(t *testing.T) {
-	h := newHarness(t, "pass", func(c *Config) { c.Room = 100 })
+	h := newHarness(t, "pass\n"+stickyRule, func(c *Config) { c.Room = 100 })
 	for _, section := range []struct {
 		name string
 		run  func(*harness)
@@ -55,6 +55,7 @@ func TestPackets(t *testing.T) {
 		{"implicit", testImplicit},
 		{"forward", testForward},
 		{"lists", testLists},
+		{"choices", testChoices},
 		{"up", testUp},
 		{"skip", testSkip},
 		{"life", testStateLife},

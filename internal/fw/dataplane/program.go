@@ -29,7 +29,19 @@ func programSizes(p *ruleset.Program) map[string][2]int {
 		"rule_classes": {len(p.Classes), 1024}, "rule_vectors": {len(p.Vectors), 1024},
 		"queue_pairs": {len(p.QueuePairs), 64},
 		"pools":       {len(p.Pools), 64}, "pool_addresses": {len(p.Rows), 512}, "pool_turns": {2 * len(p.Pools), 128},
+		"pool_sticky": {stickySources(p), 64},
 	}
+}
+
+// mostSticky is how many sources are remembered if a pool is sticky.
+const mostSticky = 65536
+
+// stickySources returns the number of sources that keep the address of a pool.
+func stickySources(p *ruleset.Program) int {
+	if slices.ContainsFunc(p.Pools, func(p ruleset.Pool) bool { return p.Sticky }) {
+		return mostSticky
+	}
+	return 0
 }
 
 // ruleEntries returns the sizes of the maps that hold a program and room more rules.
@@ -154,7 +166,7 @@ func rawRow(r *ruleset.Row) xdpPoolAddress {
 }
 
 func rawPool(p *ruleset.Pool) xdpPool {
-	return xdpPool{Rows4: rawRun(p.Rows4), Rows6: rawRun(p.Rows6), Ifindex: p.Interface, Kind: uint32(p.Kind)}
+	return xdpPool{Rows4: rawRun(p.Rows4), Rows6: rawRun(p.Rows6), Ifindex: p.Interface, Kind: uint16(p.Kind), Sticky: uint16(asByte(p.Sticky)), Key: p.Key}
 }
 
 func rawRun(r ruleset.Run) uint64 { return uint64(r.First) | uint64(r.Count)<<32 }

@@ -282,7 +282,7 @@ func (d *drawing) nat(family int) string {
 	if family == 6 {
 		pool = one(d.Rand, "(wan0)", "(wan0)", "wan0", "lan0", "<t2>", "{ 2001:db8:113::64, 2001:db8:113::66 }", "2001:db8:113::64/126", "2001:db8:113::2", "(lan0)")
 	}
-	return " nat-to " + pool + one(d.Rand, "", "", "", "", " static-port", " port 1000:1003", " port 50001:50004", " port 4000", " round-robin")
+	return " nat-to " + pool + one(d.Rand, "", "", "", "", " port 1000:1003", " port 50001:50004", " port 4000") + d.pool() + d.some(5, " static-port")
 }
 
 func (d *drawing) rdr(family int) string {
@@ -296,5 +296,11 @@ func (d *drawing) rdr(family int) string {
 	case 1:
 		pool = one(d.Rand, "<t1>", "(lan0)", "lan0", "(wan0)")
 	}
-	return " rdr-to " + pool + one(d.Rand, "", "", " port 8080", " port 80", " port 1000:1003", " port 1000:*", " port 53")
+	return " rdr-to " + pool + one(d.Rand, "", "", " port 8080", " port 80", " port 1000:1003", " port 1000:*", " port 53") + d.pool()
+}
+
+// pool draws how an address is chosen. Without a key source-hash would draw another one
+// for the model.
+func (d *drawing) pool() string {
+	return one(d.Rand, "", "", " round-robin", " random", " source-hash secret", " source-hash other", " bitmask") + d.some(4, " sticky-address")
 }

@@ -51,6 +51,7 @@ func newLargeRulesHarness(tb testing.TB) *rulesHarness {
 		entries[name] = 1 << 19
 	}
 	entries["pool_addresses"] = 1 << 20 // the most that Compile allows
+	entries["pool_sticky"] = 1 << 17
 	entries["rules"], entries[mapRuleCounters] = ruleset.MaxRules, ruleset.MaxRules+1
 	return newRulesHarness(tb, entries, map[string]any{"rule_chunks": uint32(ruleset.Chunks(ruleset.MaxRules))})
 }
@@ -61,6 +62,9 @@ func (h *rulesHarness) load(tb rapid.TB, p *ruleset.Program) {
 	if err := h.live.load(p); err != nil {
 		tb.Fatal(err)
 	}
+	if err := forgetSources(h.objects.Maps["pool_sticky"]); err != nil {
+		tb.Fatal(err)
+	}
 	used := h.pools
 	h.pools = len(p.Pools)
 	for i := range 2 * max(used, h.pools) {
@@ -68,6 +72,22 @@ func (h *rulesHarness) load(tb rapid.TB, p *ruleset.Program) {
 			tb.Fatal(err)
 		}
 	}
+}
+
+// forgetSources forgets which addresses sources keep.
+func forgetSources(m *bpfload.Map) error {
+	var keys []rulesprog.RulesPoolSource
+	var key rulesprog.RulesPoolSource
+	all := m.Iterate()
+	for all.Next(&key, new(rulesprog.RulesPoolGiven)) {
+		keys = append(keys, key)
+	}
+	for i := range keys {
+		if err := m.Delete(&keys[i]); err != nil {
+			return err
+		}
+	}
+	return all.Err()
 }
 
 // evaluate evaluates the rules for a packet.

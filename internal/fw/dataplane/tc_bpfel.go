@@ -35,7 +35,9 @@ const (
 	tcMapPathCounters       = "path_counters"
 	tcMapPaths              = "paths"
 	tcMapPoolAddresses      = "pool_addresses"
+	tcMapPoolSticky         = "pool_sticky"
 	tcMapPoolTurns          = "pool_turns"
+	tcMapPoolWorks          = "pool_works"
 	tcMapPools              = "pools"
 	tcMapQueuePairs         = "queue_pairs"
 	tcMapRecordsLost        = "records_lost"
@@ -82,6 +84,7 @@ const (
 	tcVarMarkShift          = "mark_shift"
 	tcVarMaxStates          = "max_states"
 	tcVarNoteSecret         = "note_secret"
+	tcVarPoolSecret         = "pool_secret"
 	tcVarPrefetchSecret     = "prefetch_secret"
 	tcVarRandomSeed         = "random_seed"
 	tcVarRouteMarks         = "route_marks"
@@ -171,7 +174,9 @@ type tcMapSpecs struct {
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
 	PoolAddresses     *ebpf.MapSpec `ebpf:"pool_addresses"`
+	PoolSticky        *ebpf.MapSpec `ebpf:"pool_sticky"`
 	PoolTurns         *ebpf.MapSpec `ebpf:"pool_turns"`
+	PoolWorks         *ebpf.MapSpec `ebpf:"pool_works"`
 	Pools             *ebpf.MapSpec `ebpf:"pools"`
 	QueuePairs        *ebpf.MapSpec `ebpf:"queue_pairs"`
 	RecordsLost       *ebpf.MapSpec `ebpf:"records_lost"`
@@ -212,6 +217,7 @@ type tcVariableSpecs struct {
 	MarkShift      *ebpf.VariableSpec `ebpf:"mark_shift"`
 	MaxStates      *ebpf.VariableSpec `ebpf:"max_states"`
 	NoteSecret     *ebpf.VariableSpec `ebpf:"note_secret"`
+	PoolSecret     *ebpf.VariableSpec `ebpf:"pool_secret"`
 	PrefetchSecret *ebpf.VariableSpec `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.VariableSpec `ebpf:"random_seed"`
 	RouteMarks     *ebpf.VariableSpec `ebpf:"route_marks"`
@@ -261,7 +267,9 @@ type tcMaps struct {
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
 	PoolAddresses     *ebpf.Map `ebpf:"pool_addresses"`
+	PoolSticky        *ebpf.Map `ebpf:"pool_sticky"`
 	PoolTurns         *ebpf.Map `ebpf:"pool_turns"`
+	PoolWorks         *ebpf.Map `ebpf:"pool_works"`
 	Pools             *ebpf.Map `ebpf:"pools"`
 	QueuePairs        *ebpf.Map `ebpf:"queue_pairs"`
 	RecordsLost       *ebpf.Map `ebpf:"records_lost"`
@@ -311,7 +319,9 @@ func (m *tcMaps) Close() error {
 		m.PathCounters,
 		m.Paths,
 		m.PoolAddresses,
+		m.PoolSticky,
 		m.PoolTurns,
+		m.PoolWorks,
 		m.Pools,
 		m.QueuePairs,
 		m.RecordsLost,
@@ -353,6 +363,7 @@ type tcVariables struct {
 	MarkShift      *ebpf.Variable `ebpf:"mark_shift"`
 	MaxStates      *ebpf.Variable `ebpf:"max_states"`
 	NoteSecret     *ebpf.Variable `ebpf:"note_secret"`
+	PoolSecret     *ebpf.Variable `ebpf:"pool_secret"`
 	PrefetchSecret *ebpf.Variable `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.Variable `ebpf:"random_seed"`
 	RouteMarks     *ebpf.Variable `ebpf:"route_marks"`

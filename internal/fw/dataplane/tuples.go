@@ -44,6 +44,12 @@ func prefetchSecret(seed uint64) uint32 {
 	return binary.NativeEndian.Uint32(secret)
 }
 
+// poolSecret derives the number that the order of random pools begins with.
+func poolSecret(seed uint64) uint64 {
+	first := uint64(len(hashKeys{})) + 3
+	return uint64(draw(seed, first))<<32 | uint64(draw(seed, first+1))
+}
+
 // noteSecret derives the secret that distinguishes weir's notes on an skb from data that
 // others leave there.
 func noteSecret(seed uint64) [2]uint32 {

@@ -80,6 +80,9 @@ func newTwin(tb testing.TB, implicit bool) *twin {
 	return newTwinIn(newNet(tb), implicit)
 }
 
+// stickyRule makes room for sources that keep addresses.
+const stickyRule = "match out on none0 inet nat-to { 192.0.2.1, 192.0.2.2 } sticky-address\n"
+
 func newTwinIn(n *testNet, implicit bool) *twin {
 	tb := n.tb
 	tb.Helper()
@@ -87,7 +90,7 @@ func newTwinIn(n *testNet, implicit bool) *twin {
 	if implicit {
 		text = "set implicit-pass yes\n"
 	}
-	h := newHarnessIn(n, text, func(c *Config) {
+	h := newHarnessIn(n, text+stickyRule, func(c *Config) {
 		c.Options.MaxStates = twinStates
 		c.RuleBase = twinBase
 		c.Room = twinRoom
@@ -228,6 +231,7 @@ func (t *twin) forget() {
 	t.forgetPaths()
 	t.model = model.New(t.box(), t.rules, twinBase)
 	t.model.SetQueues(t.queueNumber)
+	t.model.SetPoolSecret(poolSecret(t.dp.ledger.HashSeed))
 	t.model.SetClock(start)
 	t.tellTime(start)
 	t.dp.tables.shared.TimeoutFrag = t.rules.Options.Timeouts.Frag * state.TicksPerSecond
@@ -252,6 +256,7 @@ func (t *twin) reseed() {
 	}
 	check(t.tb, scratches.Put(uint32(0), empty))
 	t.resetRejects()
+	check(t.tb, forgetSources(t.dp.objects.Maps["pool_sticky"]))
 	turns := t.dp.objects.Maps["pool_turns"]
 	for i := range min(turns.MaxEntries(), uint32(4*len(t.rules.Sequence()))) { // two pools a rule at most
 		check(t.tb, turns.Put(i, uint64(0)))

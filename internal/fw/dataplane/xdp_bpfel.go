@@ -238,7 +238,9 @@ type xdpPool struct {
 	Rows4   uint64
 	Rows6   uint64
 	Ifindex uint32
-	Kind    uint32
+	Kind    uint16
+	Sticky  uint16
+	Key     [2]uint64
 }
 
 type xdpPoolAddress struct {
@@ -246,6 +248,26 @@ type xdpPoolAddress struct {
 	First xdpAddr
 	Turn  uint64
 	Count uint64
+}
+
+type xdpPoolGiven struct {
+	_    structs.HostLayout
+	Rows uint64
+	Addr xdpAddr
+	Pad0 [2]uint32
+}
+
+type xdpPoolSource struct {
+	_    structs.HostLayout
+	Pool uint32
+	_    [4]byte
+	Addr xdpAddr
+}
+
+type xdpPoolWork struct {
+	_      structs.HostLayout
+	Given  xdpPoolGiven
+	Source xdpPoolSource
 }
 
 type xdpPrefetch struct {
@@ -733,7 +755,9 @@ const (
 	xdpMapPathCounters      = "path_counters"
 	xdpMapPaths             = "paths"
 	xdpMapPoolAddresses     = "pool_addresses"
+	xdpMapPoolSticky        = "pool_sticky"
 	xdpMapPoolTurns         = "pool_turns"
+	xdpMapPoolWorks         = "pool_works"
 	xdpMapPools             = "pools"
 	xdpMapPrefetchDevices   = "prefetch_devices"
 	xdpMapPrefetches        = "prefetches"
@@ -778,6 +802,7 @@ const (
 	xdpVarMarkShift         = "mark_shift"
 	xdpVarMaxStates         = "max_states"
 	xdpVarNoteSecret        = "note_secret"
+	xdpVarPoolSecret        = "pool_secret"
 	xdpVarPrefetchSecret    = "prefetch_secret"
 	xdpVarRandomSeed        = "random_seed"
 	xdpVarRouteMarks        = "route_marks"
@@ -860,7 +885,9 @@ type xdpMapSpecs struct {
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
 	PoolAddresses     *ebpf.MapSpec `ebpf:"pool_addresses"`
+	PoolSticky        *ebpf.MapSpec `ebpf:"pool_sticky"`
 	PoolTurns         *ebpf.MapSpec `ebpf:"pool_turns"`
+	PoolWorks         *ebpf.MapSpec `ebpf:"pool_works"`
 	Pools             *ebpf.MapSpec `ebpf:"pools"`
 	PrefetchDevices   *ebpf.MapSpec `ebpf:"prefetch_devices"`
 	Prefetches        *ebpf.MapSpec `ebpf:"prefetches"`
@@ -904,6 +931,7 @@ type xdpVariableSpecs struct {
 	MarkShift      *ebpf.VariableSpec `ebpf:"mark_shift"`
 	MaxStates      *ebpf.VariableSpec `ebpf:"max_states"`
 	NoteSecret     *ebpf.VariableSpec `ebpf:"note_secret"`
+	PoolSecret     *ebpf.VariableSpec `ebpf:"pool_secret"`
 	PrefetchSecret *ebpf.VariableSpec `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.VariableSpec `ebpf:"random_seed"`
 	RouteMarks     *ebpf.VariableSpec `ebpf:"route_marks"`
@@ -951,7 +979,9 @@ type xdpMaps struct {
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
 	PoolAddresses     *ebpf.Map `ebpf:"pool_addresses"`
+	PoolSticky        *ebpf.Map `ebpf:"pool_sticky"`
 	PoolTurns         *ebpf.Map `ebpf:"pool_turns"`
+	PoolWorks         *ebpf.Map `ebpf:"pool_works"`
 	Pools             *ebpf.Map `ebpf:"pools"`
 	PrefetchDevices   *ebpf.Map `ebpf:"prefetch_devices"`
 	Prefetches        *ebpf.Map `ebpf:"prefetches"`
@@ -1002,7 +1032,9 @@ func (m *xdpMaps) Close() error {
 		m.PathCounters,
 		m.Paths,
 		m.PoolAddresses,
+		m.PoolSticky,
 		m.PoolTurns,
+		m.PoolWorks,
 		m.Pools,
 		m.PrefetchDevices,
 		m.Prefetches,
@@ -1047,6 +1079,7 @@ type xdpVariables struct {
 	MarkShift      *ebpf.Variable `ebpf:"mark_shift"`
 	MaxStates      *ebpf.Variable `ebpf:"max_states"`
 	NoteSecret     *ebpf.Variable `ebpf:"note_secret"`
+	PoolSecret     *ebpf.Variable `ebpf:"pool_secret"`
 	PrefetchSecret *ebpf.Variable `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.Variable `ebpf:"random_seed"`
 	RouteMarks     *ebpf.Variable `ebpf:"route_marks"`

@@ -69,8 +69,7 @@ func knownAnchor(r *resolve.Rule, rules []*resolve.Rule) error {
 	return nil
 }
 
-// knownTranslation refuses ways to choose an address other than round-robin and bitmask.
-// With a single address there is no choice.
+// knownTranslation refuses least-states. With a single address there is no choice.
 func knownTranslation(t *resolve.Translation) error {
 	if t == nil {
 		return nil
@@ -80,8 +79,8 @@ func knownTranslation(t *resolve.Translation) error {
 	if len(t.Addrs) == 0 || len(t.Addrs) == 1 && single(&t.Addrs[0]) {
 		rest.Choice = resolve.Choice{}
 	}
-	if rest.Choice.Type == resolve.Bitmask {
-		rest.Choice.Type = resolve.RoundRobin
+	if rest.Choice.Type != resolve.LeastStates {
+		rest.Choice = resolve.Choice{}
 	}
 	if name := firstSet(rest); name != "" {
 		return notKnown(name)

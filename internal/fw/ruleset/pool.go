@@ -1,6 +1,7 @@
 package ruleset
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -26,6 +27,8 @@ type Run struct {
 // A Pool holds the addresses that a translation chooses from.
 type Pool struct {
 	Kind         PoolKind
+	Sticky       bool      // a source keeps the address that it was given
+	Key          [2]uint64 // of Hash
 	Rows4, Rows6 Run
 	// Interface is the index of the interface in parentheses if the pool consists of
 	// that alone, else 0. Without a daemon, packets ask the kernel for its address
@@ -40,12 +43,20 @@ type PoolKind uint32
 const (
 	InTurn  PoolKind = iota // one after the other
 	Bitmask                 // the network's bits, and the other bits of the address that it replaces
+	Random                  // any
+	Hash                    // the same for the same source
 )
 
-// kindOf returns how a translation chooses.
+// kindOf returns how a translation chooses. If there is only one address, any kind will
+// do.
 func kindOf(t *resolve.Translation) PoolKind {
-	if t.Choice.Type == resolve.Bitmask {
+	switch t.Choice.Type {
+	case resolve.Bitmask:
 		return Bitmask
+	case resolve.Random:
+		return Random
+	case resolve.SourceHash:
+		return Hash
 	}
 	return InTurn
 }
@@ -75,7 +86,10 @@ func (c *compiler) pool(t *resolve.Translation) (uint32, error) {
 	}
 	p := c.program
 	l := poolLayout{translation: t, dynamic: slices.ContainsFunc(t.Addrs, isDynamic)}
-	pool := Pool{Kind: kindOf(t), Interface: c.snapshot.onlyInterface(t)}
+	pool := Pool{Kind: kindOf(t), Sticky: t.Choice.Sticky, Interface: c.snapshot.onlyInterface(t)}
+	for i := range pool.Key {
+		pool.Key[i] = binary.BigEndian.Uint64(t.Choice.Key[8*i:])
+	}
 	for family, run := range []*Run{&pool.Rows4, &pool.Rows6} {
 		rows := c.snapshot.rows(t, family == 0)
 		if len(rows) > maxPoolRows || len(p.Rows)+len(rows) > maxRows {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"net/netip"
+	"slices"
 
 	"weir/internal/fw/reason"
 	"weir/internal/fw/ruleset"
@@ -17,6 +18,7 @@ import (
 type reader struct {
 	*ruleset.Program
 	turns map[uint32]uint64
+	kept  map[keeper]netip.Addr
 	port  uint16 // the destination port
 }
 
@@ -115,7 +117,7 @@ func (r *reader) decide(a *rulestest.Result, p *rulestest.Packet, failed bool) {
 
 func (r *reader) translate(a *rulestest.Result, rule *ruleset.Rule, p *rulestest.Packet, failed *bool) {
 	if p.Direction == ast.Out && rule.NatPool != 0 {
-		a.Nat = r.take(rule.NatPool-1, p.Src)
+		a.Nat = r.take(rule.NatPool-1, p.Src, p.Src)
 		if *failed = a.Nat == nil; *failed {
 			return
 		}
@@ -123,7 +125,7 @@ func (r *reader) translate(a *rulestest.Result, rule *ruleset.Rule, p *rulestest
 		a.Nat.Low, a.Nat.High, a.Nat.StaticPort = rule.NatLow, rule.NatHigh, rule.Flags&ruleset.StaticPort != 0
 	}
 	if p.Direction == ast.In && rule.RdrPool != 0 {
-		a.Rdr = r.take(rule.RdrPool-1, p.Dst)
+		a.Rdr = r.take(rule.RdrPool-1, p.Src, p.Dst)
 		if *failed = a.Rdr == nil; *failed {
 			return
 		}
@@ -139,27 +141,61 @@ func (r *reader) translate(a *rulestest.Result, rule *ruleset.Rule, p *rulestest
 
 func hasPorts(p *rulestest.Packet) bool { return p.Proto == 6 || p.Proto == 17 }
 
-func (r *reader) take(pool uint32, replaced netip.Addr) *rulestest.Target {
-	run, key := r.Pools[pool].Rows6, 2*pool+1
+// A keeper is a source that keeps the address of a pool.
+type keeper struct {
+	pool   uint32
+	source netip.Addr
+}
+
+func (r *reader) take(number uint32, source, replaced netip.Addr) *rulestest.Target {
+	pool := &r.Pools[number]
+	run, key := pool.Rows6, 2*number+1
 	if replaced.Is4() {
-		run, key = r.Pools[pool].Rows4, 2*pool
+		run, key = pool.Rows4, 2*number
 	}
 	rows := r.Rows[run.First:][:run.Count]
-	if len(rows) == 0 {
+	switch {
+	case len(rows) == 0:
 		return nil
-	}
-	if r.Pools[pool].Kind == ruleset.Bitmask {
+	case pool.Kind == ruleset.Bitmask:
 		return &rulestest.Target{Addr: masked(rows[0], replaced)}
 	}
-	last := rows[len(rows)-1]
-	turn := r.turns[key] % (last.Turn + last.Count)
-	r.turns[key]++
-	for _, row := range rows {
-		if turn < row.Turn+row.Count {
-			return &rulestest.Target{Addr: add(row.First, turn-row.Turn)}
-		}
+	addr, ok := r.kept[keeper{number, source}]
+	if !ok {
+		addr = r.next(pool, rows, key, source)
 	}
-	return nil
+	if pool.Sticky {
+		r.kept[keeper{number, source}] = addr
+	}
+	return &rulestest.Target{Addr: addr}
+}
+
+// next returns the address of rows that is next for a source.
+func (r *reader) next(pool *ruleset.Pool, rows []ruleset.Row, key uint32, source netip.Addr) netip.Addr {
+	total := rows[len(rows)-1].Turn + rows[len(rows)-1].Count
+	if total == 1 {
+		return rows[0].First
+	}
+	turn := r.turns[key]
+	switch a := source.As16(); pool.Kind {
+	case ruleset.Hash:
+		turn = mixed(mixed(pool.Key[0]^binary.BigEndian.Uint64(a[:])) ^ pool.Key[1] ^ binary.BigEndian.Uint64(a[8:]))
+	case ruleset.Random:
+		turn = mixed(turn * 0x9e3779b97f4a7c15)
+	}
+	if pool.Kind != ruleset.Hash {
+		r.turns[key]++
+	}
+	turn %= total
+	i := slices.IndexFunc(rows, func(row ruleset.Row) bool { return turn-row.Turn < row.Count })
+	return add(rows[i].First, turn-rows[i].Turn)
+}
+
+// mixed is pool_mix of bpf/rules/pool.h.
+func mixed(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
 }
 
 // masked returns a network's address with the bits of another under its mask.

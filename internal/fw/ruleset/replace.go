@@ -170,7 +170,7 @@ func (l *linker) samePool(number uint32, p *Program, other uint32) bool {
 	}
 	now, then := l.pools[number-1], p.Pools[other-1]
 	rows := func(all []Row, run Run) []Row { return all[run.First:][:run.Count] }
-	return now.Kind == then.Kind && now.Interface == then.Interface &&
+	return now.Kind == then.Kind && now.Sticky == then.Sticky && now.Key == then.Key && now.Interface == then.Interface &&
 		slices.Equal(rows(l.rows, now.Rows4), rows(p.Rows, then.Rows4)) &&
 		slices.Equal(rows(l.rows, now.Rows6), rows(p.Rows, then.Rows6))
 }

@@ -1,6 +1,7 @@
 package ruleset_test
 
 import (
+	"net/netip"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -17,7 +18,7 @@ func TestRandom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		read := &reader{Program: program, turns: map[uint32]uint64{}}
+		read := &reader{Program: program, turns: map[uint32]uint64{}, kept: map[keeper]netip.Addr{}}
 		slow := rulestest.NewEvaluator(rs, host)
 		for range 20 {
 			p := rulestest.DrawPacket(t)

@@ -113,6 +113,7 @@ func (m *Model) TraceAll(f *Frame) []Forwarding {
 	for m.way, m.ways = 0, 1; m.way < m.ways; m.way++ {
 		for c := (&chances{}); ; {
 			clear(m.turns)
+			clear(m.sticky)
 			m.chance = c.draw
 			all = append(all, m.Trace(f))
 			if !c.next() {

@@ -1,7 +1,9 @@
 package model
 
 import (
-	"hash/fnv"
+	"encoding/binary"
+	"math"
+	"math/bits"
 	"net/netip"
 	"slices"
 
@@ -36,30 +38,66 @@ func (m *Model) takeAddress(t *resolve.Translation, family int, src, replaced ne
 	return m.choose(rows, &t.Choice, turn{t, family}, src, replaced)
 }
 
-// choose takes an address from rows. A pool of one address has no turns. If any address
-// will do, or the one with the fewest states, the model takes turns.
+// choose takes an address from rows. A pool of one address has no turns. If the address
+// with the fewest states is to be taken, the model takes turns.
 func (m *Model) choose(rows []netip.Prefix, how *resolve.Choice, turn turn, src, replaced netip.Addr) netip.Addr {
 	switch {
 	case len(rows) == 0:
 		return netip.Addr{}
-	case len(rows) == 1 && rows[0].IsSingleIP():
-		return rows[0].Addr()
 	case how.Type == resolve.Bitmask:
 		return inNetwork(rows[0], replaced)
+	}
+	keeps := keeper{turn, src}
+	if kept, ok := m.sticky[keeps]; ok && how.Sticky {
+		return kept
+	}
+	addr := m.chooseNow(rows, how, turn, src)
+	if how.Sticky {
+		m.sticky[keeps] = addr
+	}
+	return addr
+}
+
+// A keeper is a source that keeps the address of a pool.
+type keeper struct {
+	turn
+	addr netip.Addr
+}
+
+func (m *Model) chooseNow(rows []netip.Prefix, how *resolve.Choice, turn turn, src netip.Addr) netip.Addr {
+	switch {
+	case len(rows) == 1 && rows[0].IsSingleIP():
+		return rows[0].Addr()
 	case how.Type == resolve.SourceHash:
 		return inTurn(rows, hashOf(how, src))
 	}
 	n := m.turns[turn]
 	m.turns[turn]++
+	if how.Type == resolve.Random {
+		return inTurn(rows, mix(m.poolSecret+n*0x9e3779b97f4a7c15))
+	}
 	return inTurn(rows, n)
 }
 
+// SetPoolSecret sets the number that the order of random pools begins with.
+func (m *Model) SetPoolSecret(secret uint64) { m.poolSecret = secret }
+
+// ForgetSources forgets which addresses sources keep.
+func (m *Model) ForgetSources() { clear(m.sticky) }
+
 // hashOf returns a hash of a source address, the same for the same key.
 func hashOf(how *resolve.Choice, src netip.Addr) uint64 {
-	h := fnv.New64a()
-	h.Write(how.Key[:])
-	h.Write(src.AsSlice())
-	return h.Sum64() >> 1
+	a := src.As16()
+	word := func(b []byte) uint64 { return binary.BigEndian.Uint64(b) }
+	h := mix(word(how.Key[:8]) ^ word(a[:8]))
+	return mix(h ^ word(how.Key[8:]) ^ word(a[8:]))
+}
+
+// mix mixes the bits of a number (splitmix64).
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
 }
 
 // inNetwork returns a with its first bits replaced by those of a network.
@@ -79,7 +117,11 @@ func inNetwork(network netip.Prefix, a netip.Addr) netip.Addr {
 func inTurn(rows []netip.Prefix, n uint64) netip.Addr {
 	total := uint64(0)
 	for _, p := range rows {
-		total = min(total, 1<<62) + 1<<min(p.Addr().BitLen()-p.Bits(), 62)
+		if sum, over := bits.Add64(total, 1<<min(p.Addr().BitLen()-p.Bits(), 63), 0); over == 0 {
+			total = sum
+		} else {
+			total = math.MaxUint64
+		}
 	}
 	for n %= total; ; {
 		for _, p := range rows {

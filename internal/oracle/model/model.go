@@ -77,6 +77,8 @@ type Model struct {
 	rejects   Rejects
 
 	turns        map[turn]uint64
+	sticky       map[keeper]netip.Addr // what sources keep
+	poolSecret   uint64
 	asked        map[uint32]state.Tick // by interface: when a DHCP client of the box last asked
 	way, ways    uint64                // for AskAll: which of how many next hops to take
 	paths        map[Path]Counter
@@ -102,7 +104,7 @@ type connection struct {
 func New(box *Box, rules *resolve.Ruleset, ruleBase uint32) *Model {
 	m := &Model{
 		box: box, rules: rules, ruleBase: ruleBase,
-		handoffs: make(map[recordKey][]record), turns: make(map[turn]uint64), asked: make(map[uint32]state.Tick), paths: make(map[Path]Counter),
+		handoffs: make(map[recordKey][]record), turns: make(map[turn]uint64), sticky: make(map[keeper]netip.Addr), asked: make(map[uint32]state.Tick), paths: make(map[Path]Counter),
 		tables: make(map[TableEntry]TableCounter),
 	}
 	m.numberRules()

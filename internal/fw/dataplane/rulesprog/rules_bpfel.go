@@ -91,7 +91,9 @@ type RulesPool struct {
 	Rows4   uint64
 	Rows6   uint64
 	Ifindex uint32
-	Kind    uint32
+	Kind    uint16
+	Sticky  uint16
+	Key     [2]uint64
 }
 
 type RulesPoolAddress struct {
@@ -102,6 +104,32 @@ type RulesPoolAddress struct {
 	}
 	Turn  uint64
 	Count uint64
+}
+
+type RulesPoolGiven struct {
+	_    structs.HostLayout
+	Rows uint64
+	Addr struct {
+		_    structs.HostLayout
+		Word [4]uint32
+	}
+	Pad0 [2]uint32
+}
+
+type RulesPoolSource struct {
+	_    structs.HostLayout
+	Pool uint32
+	_    [4]byte
+	Addr struct {
+		_    structs.HostLayout
+		Word [4]uint32
+	}
+}
+
+type RulesPoolWork struct {
+	_      structs.HostLayout
+	Given  RulesPoolGiven
+	Source RulesPoolSource
 }
 
 type RulesRule struct {
@@ -200,7 +228,9 @@ const (
 	RulesMapCrossings      = "crossings"
 	RulesMapEvaluated      = "evaluated"
 	RulesMapPoolAddresses  = "pool_addresses"
+	RulesMapPoolSticky     = "pool_sticky"
 	RulesMapPoolTurns      = "pool_turns"
+	RulesMapPoolWorks      = "pool_works"
 	RulesMapPools          = "pools"
 	RulesMapRuleCache      = "rule_cache"
 	RulesMapRuleCarried    = "rule_carried"
@@ -220,6 +250,7 @@ const (
 	RulesProgEvaluateFrame = "evaluate_frame"
 	RulesVarCrossingCount  = "crossing_count"
 	RulesVarNeverAlike     = "never_alike"
+	RulesVarPoolSecret     = "pool_secret"
 	RulesVarRuleBase       = "rule_base"
 	RulesVarRuleChunks     = "rule_chunks"
 )
@@ -278,7 +309,9 @@ type RulesMapSpecs struct {
 	Crossings     *ebpf.MapSpec `ebpf:"crossings"`
 	Evaluated     *ebpf.MapSpec `ebpf:"evaluated"`
 	PoolAddresses *ebpf.MapSpec `ebpf:"pool_addresses"`
+	PoolSticky    *ebpf.MapSpec `ebpf:"pool_sticky"`
 	PoolTurns     *ebpf.MapSpec `ebpf:"pool_turns"`
+	PoolWorks     *ebpf.MapSpec `ebpf:"pool_works"`
 	Pools         *ebpf.MapSpec `ebpf:"pools"`
 	RuleCache     *ebpf.MapSpec `ebpf:"rule_cache"`
 	RuleCarried   *ebpf.MapSpec `ebpf:"rule_carried"`
@@ -301,6 +334,7 @@ type RulesMapSpecs struct {
 type RulesVariableSpecs struct {
 	CrossingCount *ebpf.VariableSpec `ebpf:"crossing_count"`
 	NeverAlike    *ebpf.VariableSpec `ebpf:"never_alike"`
+	PoolSecret    *ebpf.VariableSpec `ebpf:"pool_secret"`
 	RuleBase      *ebpf.VariableSpec `ebpf:"rule_base"`
 	RuleChunks    *ebpf.VariableSpec `ebpf:"rule_chunks"`
 }
@@ -328,7 +362,9 @@ type RulesMaps struct {
 	Crossings     *ebpf.Map `ebpf:"crossings"`
 	Evaluated     *ebpf.Map `ebpf:"evaluated"`
 	PoolAddresses *ebpf.Map `ebpf:"pool_addresses"`
+	PoolSticky    *ebpf.Map `ebpf:"pool_sticky"`
 	PoolTurns     *ebpf.Map `ebpf:"pool_turns"`
+	PoolWorks     *ebpf.Map `ebpf:"pool_works"`
 	Pools         *ebpf.Map `ebpf:"pools"`
 	RuleCache     *ebpf.Map `ebpf:"rule_cache"`
 	RuleCarried   *ebpf.Map `ebpf:"rule_carried"`
@@ -350,7 +386,9 @@ func (m *RulesMaps) Close() error {
 		m.Crossings,
 		m.Evaluated,
 		m.PoolAddresses,
+		m.PoolSticky,
 		m.PoolTurns,
+		m.PoolWorks,
 		m.Pools,
 		m.RuleCache,
 		m.RuleCarried,
@@ -374,6 +412,7 @@ func (m *RulesMaps) Close() error {
 type RulesVariables struct {
 	CrossingCount *ebpf.Variable `ebpf:"crossing_count"`
 	NeverAlike    *ebpf.Variable `ebpf:"never_alike"`
+	PoolSecret    *ebpf.Variable `ebpf:"pool_secret"`
 	RuleBase      *ebpf.Variable `ebpf:"rule_base"`
 	RuleChunks    *ebpf.Variable `ebpf:"rule_chunks"`
 }

@@ -292,8 +292,10 @@ func drawTranslation(t *rapid.T) *resolve.Translation {
 		}
 		tr.Addrs = append(tr.Addrs, a)
 	}
-	if oneIn(t, 5, "bitmask") {
-		tr.Choice.Type = resolve.Bitmask
+	if oneIn(t, 2, "chooses") {
+		tr.Choice.Type = pick(t, []resolve.PoolType{resolve.RoundRobin, resolve.Bitmask, resolve.Random, resolve.SourceHash}, "pool")
+		tr.Choice.Sticky = oneIn(t, 3, "sticky")
+		tr.Choice.Key[rapid.IntRange(0, 15).Draw(t, "key")] = 1
 	}
 	if rapid.Bool().Draw(t, "has port") {
 		tr.PortLow = pick(t, ports[1:], "port")

@@ -1,0 +1,63 @@
+package test
+
+import (
+	"fmt"
+	"testing"
+
+	"weir/internal/lab"
+	"weir/test/lib"
+)
+
+const poolConf = `set skip on lo
+match in on wan0 inet proto tcp to (wan0:0) port 8080 rdr-to { 192.168.1.10, 192.168.1.20 } port 80 sticky-address
+match out on wan0 inet proto tcp from (lan0:network) to port 81 nat-to { 203.0.113.2, 203.0.113.20 } source-hash
+match out on wan0 inet proto tcp from (lan0:network) to port 82 nat-to { 203.0.113.2, 203.0.113.20 } random
+match out on wan0 inet proto tcp from (lan0:network) to port 83 nat-to { 203.0.113.2 weight 2, 203.0.113.20 }
+pass
+`
+
+//	lan (two servers) ──── fw ──── wan (two clients)
+//
+// With sticky-address a client keeps its server, and the next client gets the other one.
+// Of the addresses of a translation, source-hash takes one for a source, random takes
+// all, and a weight says how often each is taken.
+func TestPools(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.Address(lab.LAN, "eth0", "192.168.1.20/24")
+		b.Address(lab.FW, "wan0", "203.0.113.20/24")
+		b.Address(lab.WAN, "eth0", "203.0.113.9/24")
+		b.WeirRun(poolConf)
+		b.Listen(lab.LAN, 80, "socat", "TCP4-LISTEN:80,fork,reuseaddr", "SYSTEM:read x; echo $SOCAT_SOCKADDR")
+		ask := func(host, from, to string, port int) string {
+			b.Helper()
+			return b.Run(host, "sh", "-c", fmt.Sprintf("echo hello | socat -t 10 - TCP4:%s:%d,bind=%s", to, port, from))
+		}
+		servers := map[string]string{}
+		for range 3 {
+			for _, client := range []string{wanHost, "203.0.113.9"} {
+				server := ask(lab.WAN, client, fwWAN, 8080)
+				if before := servers[client]; before != "" && server != before {
+					b.Errorf("%s reached %q, and %q before", client, server, before)
+				}
+				servers[client] = server
+			}
+		}
+		if servers[wanHost] == servers["203.0.113.9"] {
+			b.Errorf("both clients reached %q", servers[wanHost])
+		}
+		for port, want := range map[int]func(first, second int) bool{
+			81: func(first, second int) bool { return first == 0 || second == 0 },
+			82: func(first, second int) bool { return first > 0 && second > 0 },
+			83: func(first, second int) bool { return first == 2*second },
+		} {
+			b.Listen(lab.WAN, uint16(port), "socat", fmt.Sprintf("TCP4-LISTEN:%d,fork,reuseaddr", port), "SYSTEM:read x; echo $SOCAT_PEERADDR")
+			seen := map[string]int{}
+			for range 12 {
+				seen[ask(lab.LAN, lanHost, wanHost, port)]++
+			}
+			if first, second := seen["203.0.113.2\n"], seen["203.0.113.20\n"]; first+second != 12 || !want(first, second) {
+				b.Errorf("port %d: the server saw %v", port, seen)
+			}
+		}
+	})
+}
