@@ -44,7 +44,7 @@ struct packet {
 	__u8 icmp_code;
 	__u8 tcp_header; /* bytes						  */
 	__u8 gso;	 /* a super-packet, to be segmented later; TCX only */
-	__u8 pad[1];
+	__u8 tos;	 /* type of service; IPv6: the traffic class without the bits of congestion */
 	__u32 seq;	 /* host order						  */
 	__u32 ack;
 	__u32 window;	 /* as in the header, unscaled				  */

@@ -179,6 +179,7 @@ static __always_inline enum reason parse_ip4(struct packet *p, struct headers *h
 	p->length = length;
 	p->family = 4;
 	p->ttl = ip->ttl;
+	p->tos = ip->tos;
 	p->tuple.proto = ip->protocol;
 	addr_set4(&p->tuple.src, ip->saddr);
 	addr_set4(&p->tuple.dst, ip->daddr);
@@ -234,6 +235,7 @@ static __always_inline enum reason parse_ip6(hook_ctx *ctx, struct packet *p, st
 	p->length = length;
 	p->family = 6;
 	p->ttl = ip->hop_limit;
+	p->tos = bpf_ntohs(*(__be16 *)ip) >> 4 & 0xfc;
 	p->tuple.proto = ip->nexthdr;
 	addr_set6(&p->tuple.src, &ip->saddr);
 	addr_set6(&p->tuple.dst, &ip->daddr);

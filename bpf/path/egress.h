@@ -143,7 +143,7 @@ static __always_inline int egress_fast(hook_ctx *ctx, void *tails, struct packet
 }
 
 /* Implicit passes and rules out. UNDECIDED: the packet may leave. */
-__noinline enum reason egress_rules(struct scratch *s)
+__noinline enum reason egress_rules(hook_ctx *ctx, struct scratch *s)
 {
 	const struct interface *i;
 	const struct packet *p;
@@ -162,7 +162,7 @@ __noinline enum reason egress_rules(struct scratch *s)
 	evaluate_start(&s->out, p, DIRECTION_OUT, p->ifindex, 0);
 	s->skip_in = 0;
 	s->skip_out = i->flags & INTERFACE_SKIP;
-	r = evaluate_crossing(&s->out, p->flags & PACKET_OPTIONS, &why);
+	r = evaluate_crossing(ctx, &s->out, p->flags & PACKET_OPTIONS, &why);
 	s->why = why;
 	return r;
 }
@@ -181,7 +181,7 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 		return HOOK_DROP;
 	if (s->then == SLOW_ANSWER)
 		return reject_segment(ctx, s);
-	r = egress_rules(s);
+	r = egress_rules(ctx, s);
 	if (r == UNDECIDED) {
 		s->tuple = s->packet.tuple;
 		r = miss_state(ctx, s, STATE_OUT, 1);

@@ -30,7 +30,7 @@ static __always_inline void miss_destination(struct scratch *s)
 }
 
 /* Sanity, implicit passes, rules in. UNDECIDED: the packet may enter. */
-__noinline enum reason miss_rules_in(struct scratch *s)
+__noinline enum reason miss_rules_in(hook_ctx *ctx, struct scratch *s)
 {
 	const struct interface *i;
 	const struct packet *p;
@@ -52,7 +52,7 @@ __noinline enum reason miss_rules_in(struct scratch *s)
 	evaluate_start(&s->out, p, DIRECTION_OUT, 0, 0);
 	s->skip_in = i->flags & INTERFACE_SKIP;
 	s->skip_out = 0;
-	r = evaluate_crossing(&s->in, p->flags & PACKET_OPTIONS, &why);
+	r = evaluate_crossing(ctx, &s->in, p->flags & PACKET_OPTIONS, &why);
 	s->why = why;
 	return r;
 }
@@ -93,7 +93,7 @@ __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 	evaluate_share(&s->out, &s->in);
 	o = interface_get(q.ifindex);
 	s->skip_out = o && o->flags & INTERFACE_SKIP;
-	r = evaluate_crossing(&s->out, p->flags & PACKET_OPTIONS, &why);
+	r = evaluate_crossing(ctx, &s->out, p->flags & PACKET_OPTIONS, &why);
 	if (r == UNDECIDED && why != REASON_SKIP)
 		s->why = why;
 	return r;
@@ -185,7 +185,7 @@ static __always_inline int miss_in(hook_ctx *ctx)
 		return slow_send(ctx, s, SLOW_RULES);
 	if (s->then == SLOW_ANSWER)
 		return reject_segment(ctx, s);
-	r = miss_rules_in(s);
+	r = miss_rules_in(ctx, s);
 	if (r == REASON_IMPLICIT)
 		hook_handoff(ctx, s->packet.mark, &s->packet);
 	if (r != UNDECIDED) {

@@ -49,7 +49,7 @@ static __always_inline enum route slow_route(hook_ctx *ctx, struct scratch *s, s
 }
 
 /* Evaluates the rules of the sides that keep no state. UNDECIDED: the packet passes. */
-__noinline enum reason slow_rules(struct scratch *s)
+__noinline enum reason slow_rules(hook_ctx *ctx, struct scratch *s)
 {
 	enum reason r, why;
 	__u8 in, out, crossed = 0;
@@ -67,7 +67,7 @@ __noinline enum reason slow_rules(struct scratch *s)
 	options = s->packet.flags & PACKET_OPTIONS;
 	if (st->flags & in) {
 		evaluate_start(&s->in, &s->packet, DIRECTION_IN, s->packet.ifindex, 0);
-		r = evaluate_crossing(&s->in, options, &why);
+		r = evaluate_crossing(ctx, &s->in, options, &why);
 		if (r != UNDECIDED) {
 			reject_note(s, r, STATE_IN);
 			return r;
@@ -85,7 +85,7 @@ __noinline enum reason slow_rules(struct scratch *s)
 			s->out.src = s->tuple.src;
 			s->out.sport = s->tuple.sport;
 		}
-		r = evaluate_crossing(&s->out, options, &why);
+		r = evaluate_crossing(ctx, &s->out, options, &why);
 		if (r != UNDECIDED)
 			reject_note(s, r, crossed | STATE_OUT);
 		return r;
@@ -178,7 +178,7 @@ static __always_inline enum reason slow_decide(hook_ctx *ctx, struct scratch *s,
 	enum reason r = slow_next(ctx, s), evaluated;
 
 	if (by == SLOW_RULES && !reason_is_drop(r)) {
-		evaluated = slow_rules(s);
+		evaluated = slow_rules(ctx, s);
 		if (evaluated != UNDECIDED)
 			return evaluated;
 	}

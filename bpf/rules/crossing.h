@@ -51,6 +51,10 @@ struct crossing {
 	__u16 tag; /* input and result; 0: none */
 	__u32 mark;	 /* input and result: skb->mark without weir's own bits */
 	__u32 mark_keep; /* input: bits that the in crossing has set, which stay */
+	__u32 length;	 /* bytes of the IP packet */
+	__u8 tos;	 /* as in struct packet */
+	__u8 facts;	 /* FACT_*, if a rule asks them */
+	__u8 pad0[2];
 	/* The present classes of the fields. known has a bit for each class that has
 	 * been looked up, or was copied from the other crossing. */
 	__u32 class[FIELD_COUNT];

@@ -5,6 +5,7 @@
 #define WEIR_RULES_EVALUATE_H
 
 #include "path/scratch.h"
+#include "rules/fact.h"
 #include "rules/match.h"
 #include "rules/table_counter.h"
 #include "shared.h"
@@ -26,6 +27,9 @@ static __always_inline void evaluate_start(struct crossing *cr, const struct pac
 	cr->tag = tag;
 	cr->mark = p->mark;
 	cr->mark_keep = 0;
+	cr->length = p->length;
+	cr->tos = p->tos;
+	cr->facts = 0;
 	cr->mark_mask = 0;
 	cr->known = 0;
 	cr->rule = 0;
@@ -91,8 +95,10 @@ __noinline int evaluate_count(struct crossing *cr)
 
 /* Evaluates one crossing. Returns UNDECIDED if it passes, else the reason to drop; *why
  * becomes the reason under which it passed. */
-static __always_inline enum reason evaluate_crossing(struct crossing *cr, __u32 options, enum reason *why)
+static __always_inline enum reason evaluate_crossing(hook_ctx *ctx, struct crossing *cr, __u32 options,
+						     enum reason *why)
 {
+	const struct rule_set *set;
 	const struct interface *i;
 	enum reason r;
 
@@ -104,7 +110,10 @@ static __always_inline enum reason evaluate_crossing(struct crossing *cr, __u32 
 		return UNDECIDED;
 	}
 	cr->evaluated = 1;
-	r = match_rules(cr);
+	set = rule_set_get();
+	if (set && set->asks_more & FACTS)
+		cr->facts = fact_find(ctx, cr);
+	r = match_rules(cr, set);
 	if (cr->flags & CROSSING_COUNTS)
 		evaluate_count(cr);
 	if (r == REASON_BLOCK)

@@ -112,18 +112,16 @@ static long match_step(__u32 n, void *data)
  * REASON_NO_RULE if it passes, REASON_BLOCK or REASON_NAT_ADDRESS if not. Returns
  * REASON_INTERNAL if the tables contradict each other, which they never do.
  */
-__noinline enum reason match_rules(struct crossing *cr)
+__noinline enum reason match_rules(struct crossing *cr, const struct rule_set *set)
 {
 	struct visit v = {};
-	const struct rule_set *set;
 	struct walk *w;
 	__u32 zero = 0;
 
-	if (!cr)
+	if (!cr || !set)
 		return REASON_INTERNAL;
 	w = bpf_map_lookup_elem(&walks, &zero);
-	set = rule_set_get();
-	if (!w || !set)
+	if (!w)
 		return REASON_INTERNAL;
 	cr->rule = 0;
 	cr->action = ACTION_PASS;

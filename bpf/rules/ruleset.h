@@ -129,7 +129,7 @@ struct rule_set {
 	__u8 asks_tables; /* 1 << FIELD_*_TABLES - FIELD_TREES: a rule tests it */
 	__u8 block_shift; /* log2 of the chunks in a block */
 	__u8 asks_mark;	  /* a rule tests the mark */
-	__u8 pad0[1];
+	__u8 asks_more;	  /* ASKS_MORE, and the FACT_* that rules ask */
 };
 
 #define EPOCH_BITS 28
@@ -151,6 +151,7 @@ struct rule_set {
 #define RULE_COUNTS	   0x1000 /* it names a table with counters: it is in table_rules */
 #define RULE_LEADS	   0x2000 /* match: the rule evaluated next is rule_order.next */
 #define RULE_SILENT	   0x4000 /* match: it counts no packets, because it is not a user's */
+#define RULE_ASKS_MORE	   0x8000 /* it has one of the conditions from facts to chance */
 
 /* The actions of a rule whose fields match. Ports are in host order. */
 struct rule {
@@ -176,8 +177,20 @@ struct rule {
 	__u32 marked_mask;
 	__u8 scrub;   /* SCRUB_NO_DF, SCRUB_RANDOM_ID */
 	__u8 min_ttl; /* 0: none */
-	__u8 pad0[6]; /* arrays that are mapped have elements of 8 bytes */
+	__u8 facts;   /* condition: FACT_* that hold, of those in facts_mask */
+	__u8 facts_mask;
+	__u32 chance;	/* condition: of 2^32 packets, as many match; 0: all */
+	__u16 max_size; /* condition on the bytes of the IP packet; 0: any */
+	__u8 tos;	/* condition on the packet's; 0: any */
+	__u8 pad0[5];	/* arrays that are mapped have elements of 8 bytes */
 };
+
+/* What rules can ask about the routes of a packet's addresses (rules/fact.h). */
+#define FACT_NO_ROUTE_BACK 0x01 /* there is no route to the source */
+#define FACT_NO_ROUTE	   0x02 /* there is no route to the destination */
+#define FACT_URPF_FAILED   0x04 /* the route to the source leads to another interface */
+#define FACTS		   0x07
+#define ASKS_MORE	   0x80 /* rule_set.asks_more: a rule has RULE_ASKS_MORE */
 
 /* The queues that a rule names with set queue: two numbers. The second is for packets
  * that carry no data or ask for a low delay. */

@@ -62,10 +62,10 @@ static __always_inline void cache_store(struct cache_entry *s, const struct cach
 	s->key = *key;
 }
 
-/* Whether the result depends on a mark, which is not in the key. */
-static __always_inline int run_asks_mark(const struct crossing *cr, const struct rule_set *set)
+/* Whether the result depends on what is not in the key. */
+static __always_inline int run_is_own(const struct crossing *cr, const struct rule_set *set)
 {
-	return cr->mark && set->asks_mark;
+	return set->asks_more || (cr->mark && set->asks_mark);
 }
 
 /* Walks through a run that is not in the cache, and stores it there. */
@@ -93,7 +93,7 @@ __noinline int run_uncached(struct crossing *cr, struct walk *w, const struct ru
 	cr->max_mss = 0;
 	visit_run(cr, w, set);
 	s = cache_get(&key);
-	if (s && !w->broken && !run_asks_mark(cr, set))
+	if (s && !w->broken && !run_is_own(cr, set))
 		cache_store(s, &key, cr, w);
 	cr->logs |= logs;
 	cr->prio = cr->prio ? : prio;
@@ -115,7 +115,7 @@ static __always_inline void run_rules(struct crossing *cr, struct walk *w, const
 
 	cache_key_fill(&key, cr, w);
 	s = cache_get(&key);
-	if (s && cache_is(s, &key) && !run_asks_mark(cr, set))
+	if (s && cache_is(s, &key) && !run_is_own(cr, set))
 		cache_apply(s, cr, w);
 	else
 		run_uncached(cr, w, set);

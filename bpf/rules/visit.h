@@ -80,6 +80,13 @@ static __always_inline void visit_scrub(struct crossing *cr, __u8 scrub, __u8 mi
 		cr->max_mss = max_mss;
 }
 
+/* Tests the conditions that are no fields. */
+static __always_inline int visit_asks(const struct crossing *cr, const struct rule *r)
+{
+	return (cr->facts & r->facts_mask) == r->facts && (!r->tos || r->tos == cr->tos) &&
+	       (!r->max_size || cr->length <= r->max_size) && (!r->chance || bpf_get_prandom_u32() < r->chance);
+}
+
 /* Visits a station whose fields match. 1: the evaluation ends here. */
 static __always_inline int visit_rule(struct visit *v, __u32 number)
 {
@@ -95,6 +102,8 @@ static __always_inline int visit_rule(struct visit *v, __u32 number)
 	if (r->tagged && (cr->tag == r->tagged) == !!(r->flags & RULE_NOT_TAGGED))
 		return 0;
 	if (r->marked_mask && ((cr->mark & r->marked_mask) == r->marked) == !!(r->flags & RULE_NOT_MARKED))
+		return 0;
+	if (r->flags & RULE_ASKS_MORE && !visit_asks(cr, r))
 		return 0;
 	if (r->tag)
 		cr->tag = r->tag;

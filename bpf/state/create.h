@@ -206,6 +206,13 @@ static __always_inline int create_shared(struct scratch *s, __u32 number)
 	return 1;
 }
 
+/* Gives up a state: its packet counts under no entry of a table. */
+static __always_inline void create_cancel(struct state *st)
+{
+	st->rule_in = 0;
+	st->rule_out = 0;
+}
+
 /*
  * Makes the state of s->packet. create_choose_reply() has chosen the reply's tuple; a port
  * that is taken is replaced here. s->path is the rule path. Returns UNDECIDED and the number in
@@ -234,6 +241,7 @@ __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, i
 	create_fill(st, s, flags, wscale);
 	r = create_reserve_reply(s, STATE_NUMBER(index, 1), own, &owner);
 	if (r != UNDECIDED) {
+		create_cancel(st);
 		alloc_free(st);
 		/* owner ^ 1: the other direction of the state that has the reply's tuple */
 		return r == REASON_TUPLE_TAKEN && create_shared(s, owner ^ 1) ? UNDECIDED : r;
@@ -249,6 +257,7 @@ __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, i
 		st->entered = 1;
 		return UNDECIDED;
 	}
+	create_cancel(st);
 	state_kill(st, index); /* the garbage collection removes the reply's tuple */
 	return r == REASON_TUPLE_TAKEN && create_shared(s, owner) ? UNDECIDED : r;
 }

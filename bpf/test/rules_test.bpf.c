@@ -36,7 +36,7 @@ int evaluate_frame(struct __sk_buff *skb)
 
 	if (!cr || bpf_skb_load_bytes(skb, 0, cr, sizeof(*cr)))
 		return -1;
-	r = match_rules(cr);
+	r = match_rules(cr, rule_set_get());
 	bpf_skb_store_bytes(skb, 0, cr, sizeof(*cr), 0);
 	return r;
 }
@@ -61,7 +61,7 @@ int evaluate_drawn(struct __sk_buff *skb)
 	struct crossing *cr = crossing_draw();
 
 	(void)skb;
-	return cr ? match_rules(cr) : -1;
+	return cr ? match_rules(cr, rule_set_get()) : -1;
 }
 
 /* What of this is the drawing. */

@@ -51,10 +51,6 @@ func (r *resolver) resolve(h *ast.Host, where place) []ast.Host {
 		return r.word(h)
 	case ast.HostRange:
 		return r.addressRange(h, where)
-	case ast.HostNoRoute:
-		r.faults.Unenforced(h.Span, "no-route")
-	case ast.HostURPFFailed:
-		r.faults.Unenforced(h.Span, "urpf-failed")
 	case ast.HostRouteLabel:
 		r.routeLabel(h, where)
 	}

@@ -60,6 +60,7 @@ func TestPackets(t *testing.T) {
 		{"skip", testSkip},
 		{"life", testStateLife},
 		{"track", testTrack},
+		{"facts", testFacts},
 		{"wrap", testSequenceNumbersWrap},
 		{"errors", testICMPErrors},
 		{"fragments", testFragments},

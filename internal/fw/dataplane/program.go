@@ -140,7 +140,7 @@ func (h half) set(p *ruleset.Program) xdpRuleSet {
 		Rules: uint32(len(p.Order)), None: h.maps[mapRuleCounters].MaxEntries() - 1,
 		OrderAt: h.base("rule_order"), TreesAt: h.base("rule_trees"),
 		DstTablesAt: classes + p.Set.DstTablesAt, SrcTablesAt: classes + p.Set.SrcTablesAt, AsksTables: p.Set.AsksTables,
-		BlockShift: p.Set.BlockShift, AsksMark: asByte(p.Set.AsksMark),
+		BlockShift: p.Set.BlockShift, AsksMark: asByte(p.Set.AsksMark), AsksMore: p.Set.AsksMore,
 	}
 }
 
@@ -154,6 +154,7 @@ func rawRule(r *ruleset.Rule) xdpRule {
 		Prio: r.Prio, Queue: r.Queue,
 		Scrub: uint8(r.Scrub), MinTtl: r.MinTTL, MaxMss: r.MaxMSS,
 		Mark: r.Mark, MarkMask: r.MarkMask, Marked: r.Marked, MarkedMask: r.MarkedMask,
+		Facts: uint8(r.Facts), FactsMask: uint8(r.FactsMask), Chance: r.Chance, MaxSize: r.MaxSize, Tos: r.TOS,
 	}
 }
 

@@ -211,9 +211,11 @@ func (d *drawing) address(family int) string {
 		hosts, nets = hosts6, nets6
 	}
 	not := d.some(5, "! ")
-	switch d.IntN(9) {
+	switch d.IntN(10) {
 	case 0, 1, 2:
 		return not + one(d.Rand, hosts...)
+	case 9:
+		return not + one(d.Rand, "no-route", "no-route", "urpf-failed") // the last is valid in from alone
 	case 3:
 		return not + one(d.Rand, nets...)
 	case 4:
@@ -263,6 +265,7 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 	if action != "block" {
 		add(8, "set mark 1/3", "set mark 2/2", "set mark 0x40000/0xff0000", "set mark 0x40001", "set mark 0/1")
 	}
+	add(8, "tos lowdelay", "tos 0xff", "max-pkt-size 40", "max-pkt-size 100")
 	add(20, `label "$if:$nr"`)
 	if action != "block" {
 		add(4, priorities...)

@@ -339,7 +339,12 @@ type xdpRule struct {
 	MarkedMask  uint32
 	Scrub       uint8
 	MinTtl      uint8
-	Pad0        [6]uint8
+	Facts       uint8
+	FactsMask   uint8
+	Chance      uint32
+	MaxSize     uint16
+	Tos         uint8
+	Pad0        [5]uint8
 }
 
 type xdpRuleBits struct {
@@ -395,7 +400,7 @@ type xdpRuleSet struct {
 	AsksTables  uint8
 	BlockShift  uint8
 	AsksMark    uint8
-	Pad0        [1]uint8
+	AsksMore    uint8
 }
 
 type xdpRuleTree struct {
@@ -428,7 +433,7 @@ type xdpScratch struct {
 		IcmpCode       uint8
 		TcpHeader      uint8
 		Gso            uint8
-		Pad            [1]uint8
+		Tos            uint8
 		Seq            uint32
 		Ack            uint32
 		Window         uint32
@@ -472,6 +477,10 @@ type xdpScratch struct {
 		Tag        uint16
 		Mark       uint32
 		MarkKeep   uint32
+		Length     uint32
+		Tos        uint8
+		Facts      uint8
+		Pad0       [2]uint8
 		Class      [8]uint32
 		Epoch      uint32
 		MarkMask   uint32
@@ -512,6 +521,10 @@ type xdpScratch struct {
 		Tag        uint16
 		Mark       uint32
 		MarkKeep   uint32
+		Length     uint32
+		Tos        uint8
+		Facts      uint8
+		Pad0       [2]uint8
 		Class      [8]uint32
 		Epoch      uint32
 		MarkMask   uint32

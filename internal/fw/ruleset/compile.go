@@ -109,8 +109,8 @@ func (c *compiler) compile() error {
 func (c *compiler) check(r *resolve.Rule) error {
 	for _, e := range []*resolve.Endpoint{&r.From, &r.To} {
 		switch e.Addr.Kind {
-		case resolve.NoRouteAddress, resolve.URPFFailedAddress, resolve.RouteAddress:
-			return errors.New("addresses selected by their route are not supported")
+		case resolve.RouteAddress:
+			return errors.New("addresses selected by the label of their route are not supported")
 		case resolve.PrefixAddress, resolve.RangeAddress:
 			if !e.Addr.Prefix.IsValid() {
 				return errors.New("an address is missing")
@@ -163,6 +163,7 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	set(ReturnICMP, r.Answer.ICMP)
 	set(Counts, a.From != 0 || a.To != 0)
 	set(StaticPort, r.Nat != nil && r.Nat.StaticPort)
+	a.askMore(r)
 	return a
 }
 
@@ -233,7 +234,10 @@ func (c *compiler) kinds() {
 	for i, r := range p.Rules {
 		kind, blocks := plains, &p.Set.Plains
 		p.Set.AsksMark = p.Set.AsksMark || r.MarkedMask != 0
-		if r.Flags&(Match|Quick) != 0 || r.Tag != 0 || r.Tagged != 0 || r.MarkedMask != 0 {
+		if r.Flags&AsksMore != 0 {
+			p.Set.AsksMore |= asksMore | uint8(r.FactsMask)
+		}
+		if r.Flags&(Match|Quick) != 0 || r.Tag != 0 || r.Tagged != 0 || r.MarkedMask != 0 || r.Flags&AsksMore != 0 {
 			kind, blocks = stations, &p.Set.Stations
 		}
 		kind[i/64] |= 1 << (i % 64)

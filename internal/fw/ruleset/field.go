@@ -94,7 +94,7 @@ func (f *field) widest() int {
 func (c *compiler) addresses(side func(*resolve.Rule) *resolve.Endpoint) *field {
 	return collect(c.rules, func(r *resolve.Rule) question[resolve.Address] {
 		key := side(r).Addr
-		q := question[resolve.Address]{asked: key.Kind != resolve.AnyAddress && !isTable(&key), contrary: key.Not}
+		q := question[resolve.Address]{asked: key.Kind != resolve.AnyAddress && !isTable(&key) && !asksRoute(&key), contrary: key.Not}
 		key.Not = false
 		q.key = key
 		return q

@@ -11,8 +11,6 @@ import (
 // The compiler refuses exactly what `check --enforce` refuses.
 func TestKnown(t *testing.T) {
 	for _, test := range []struct{ rules, fault string }{
-		{"pass tos 4", "TOS"},
-		{"pass probability 50%", "Probability"},
 		{"pass rtable 1", "RTable"},
 		{"pass in received-on em0", "ReceivedOn"},
 		{"pass max-pkt-rate 1/1", "Limited"},
@@ -36,6 +34,7 @@ func TestKnown(t *testing.T) {
 		{"match out nat-to 192.0.2.1 random\nmatch out nat-to { 192.0.2.1 192.0.2.4/30 }\nmatch out nat-to (em0)", ""},
 		{"match out nat-to (em0:0) sticky-address\npass in rdr-to 10.0.0.1 source-hash", ""},
 		{"block return-rst log (all) quick on ! em0 inet proto tcp from ! <t> port > 5 to self flags S/SA tag a ! tagged b\npass allow-opts fragment", ""},
+		{"pass tos 4 probability 50% max-pkt-size 100\nblock in from urpf-failed\nblock from ! no-route to no-route", ""},
 		{"block return-icmp (1, 2) proto icmp\npass inet proto icmp icmp-type 8 code 0 no state", ""},
 	} {
 		rules, list := resolve.Load("in", []byte(test.rules), &resolve.Host{})

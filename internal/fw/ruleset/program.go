@@ -69,7 +69,8 @@ type Set struct {
 	// if rules use tables of destinations, asksSrc for sources.
 	DstTablesAt, SrcTablesAt uint32
 	AsksTables               uint8
-	AsksMark                 bool // a rule has a condition on the mark
+	AsksMark                 bool  // a rule has a condition on the mark
+	AsksMore                 uint8 // asksMore and the facts that rules ask
 }
 
 // Bits of Set.AsksTables.
@@ -98,6 +99,7 @@ const (
 	Counts    // From or To is a table with counters
 	Leads     // the rule that is evaluated next is in Next
 	Silent    // the rule counts no packets: it is not a user's
+	AsksMore  // it has one of the conditions from Facts to TOS
 )
 
 // ScrubFlags holds the options of scrub without a value: SCRUB_* of bpf/packet/packet.h.
@@ -126,12 +128,28 @@ type Rule struct {
 	MaxMSS                   uint16 // 0: none
 	Mark, MarkMask           uint32 // set on the packet; mask 0: none
 	Marked, MarkedMask       uint32 // required of the packet; mask 0: none
+	Facts, FactsMask         Facts  // required of the routes of its addresses; mask 0: none
+	Chance                   uint32 // of 2^32 packets, as many match; 0: all
+	MaxSize                  uint16 // of the IP packet, bytes; 0: any
+	TOS                      uint8  // required of the packet; 0: any
 	From, To                 TableCount
 }
 
 // A TableCount says under which table's entries packets of a rule count: its TableNumber
 // * 2, plus 1 if the rule negates the table. 0 is none.
 type TableCount uint32
+
+// Facts are what rules ask about the routes of a packet's addresses.
+type Facts uint8
+
+// Bits of Facts.
+const (
+	NoRouteBack Facts = 1 << iota // there is no route to the source
+	NoRoute                       // there is no route to the destination
+	URPFFailed                    // the route to the source leads to another interface
+
+	asksMore = 0x80 // Set.AsksMore: a rule has AsksMore
+)
 
 // Bits is one chunk of a vector.
 type Bits [chunkWords]uint64

@@ -114,15 +114,18 @@ func (i *Interface) is(name string) bool {
 }
 
 // owns reports whether a is an address of the box.
-func (b *Box) owns(a netip.Addr) bool {
+func (b *Box) owns(a netip.Addr) bool { return b.owner(a) != nil }
+
+// owner returns the interface that has an address; nil: it is none of the box's.
+func (b *Box) owner(a netip.Addr) *Interface {
 	for i := range b.Interfaces {
 		for _, p := range b.Interfaces[i].Addresses {
 			if p.Addr() == a {
-				return true
+				return &b.Interfaces[i]
 			}
 		}
 	}
-	return false
+	return nil
 }
 
 // broadcast reports whether a is the broadcast address of one of its networks.

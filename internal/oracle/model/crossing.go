@@ -15,6 +15,7 @@ type ruleInput struct {
 	iface     *Interface
 	family    int
 	tuple     state.Tuple
+	began     state.Tuple // the tuple before the rules of this crossing
 	tcpFlags  uint8
 	icmpType  uint8
 	icmpCode  uint8
@@ -110,6 +111,7 @@ func (m *Model) evaluate(a ruleInput) crossing {
 		c.skipped = true
 		return c
 	}
+	a.began = a.tuple
 	m.translateFirst(&c, &a)
 	m.countLists(c.stop)
 	if c.rule == nil { // else a translation rule with pass has decided

@@ -16,8 +16,8 @@ func (m *Model) matches(r *resolve.Rule, a *ruleInput) bool {
 		(r.Family == ast.AnyFamily || int(r.Family) == a.family) &&
 		matchesTranslation(r.Nat, a.family) && matchesTranslation(r.Rdr, a.family) &&
 		(r.Proto == 0 || r.Proto == a.tuple.Proto) &&
-		m.matchesEndpoint(&r.From, a.tuple.Src, a.tuple.SPort, a) &&
-		m.matchesEndpoint(&r.To, a.tuple.Dst, a.tuple.DPort, a) &&
+		m.matchesEndpoint(&r.From, a.tuple.Src, a.began.Src, a.tuple.SPort, a) &&
+		m.matchesEndpoint(&r.To, a.tuple.Dst, a.began.Dst, a.tuple.DPort, a) &&
 		matchesSender(r, a) &&
 		matchesFlags(r.Flags, a) && matchesICMP(&r.ICMP, a) && !(r.Action != ast.Block && r.State == resolve.KeepState && isReply(a)) &&
 		r.Marked.Match(a.mark) &&
@@ -46,10 +46,15 @@ func familyOf(a netip.Addr) int {
 	return 6
 }
 
-func (m *Model) matchesEndpoint(e *resolve.Endpoint, addr netip.Addr, port uint16, a *ruleInput) bool {
+// matchesEndpoint tests one end of a packet. Conditions on its route look at the address
+// as it was before the rules of this crossing.
+func (m *Model) matchesEndpoint(e *resolve.Endpoint, addr, began netip.Addr, port uint16, a *ruleInput) bool {
 	proto := a.tuple.Proto
 	if e.Port.Op != ast.AnyPort && (proto != protoTCP && proto != protoUDP || !e.Port.Match(port)) {
 		return false
+	}
+	if k := e.Addr.Kind; k == resolve.NoRouteAddress || k == resolve.URPFFailedAddress {
+		addr = began
 	}
 	return e.Addr.Kind == resolve.AnyAddress || m.matchesAddress(&e.Addr, addr, a) != e.Addr.Not
 }
@@ -71,18 +76,32 @@ func (m *Model) matchesAddress(e *resolve.Address, addr netip.Addr, a *ruleInput
 	case resolve.NoRouteAddress:
 		return !m.box.reaches(addr)
 	case resolve.URPFFailedAddress:
-		back := m.box.Route(addr)
-		return back.Kind != RouteForward || back.Interface != a.iface.Index
+		return m.box.failsURPF(addr, a.iface)
 	case resolve.RouteAddress:
 		return false // the box's routes have no labels
 	}
 	return e.Prefix.Contains(addr)
 }
 
-// reaches reports whether there is a route to an address; the box's own addresses are
-// routed to itself.
+// reaches reports whether there is a route to an address. Marks do not steer it.
 func (b *Box) reaches(addr netip.Addr) bool {
-	return b.owns(addr) || b.broadcast(addr) || addr.IsMulticast() || b.Route(addr).Kind != RouteNone
+	return b.owner(addr) != nil || b.isOwn(addr) || b.Route(addr).Kind == RouteForward
+}
+
+// isOwn reports whether no route is needed to an address: it is one of the box itself, of
+// a group, or of a link.
+func (b *Box) isOwn(addr netip.Addr) bool {
+	return b.broadcast(addr) || addr.IsMulticast() || addr.Is6() && addr.IsLinkLocalUnicast() || addr.IsLoopback()
+}
+
+// failsURPF reports whether the route to a source leads to another interface than the one
+// that the packet crosses. An address of the box is at its own interface.
+func (b *Box) failsURPF(addr netip.Addr, at *Interface) bool {
+	if owner := b.owner(addr); owner != nil {
+		return owner.Index != at.Index
+	}
+	back := b.Route(addr)
+	return !b.isOwn(addr) && (back.Kind != RouteForward || back.Interface != at.Index)
 }
 
 // unknownSystem is the operating system of senders that match no fingerprint.

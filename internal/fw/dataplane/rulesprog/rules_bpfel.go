@@ -55,6 +55,10 @@ type RulesCrossing struct {
 	Tag       uint16
 	Mark      uint32
 	MarkKeep  uint32
+	Length    uint32
+	Tos       uint8
+	Facts     uint8
+	Pad0      [2]uint8
 	Class     [8]uint32
 	Epoch     uint32
 	MarkMask  uint32
@@ -156,7 +160,12 @@ type RulesRule struct {
 	MarkedMask  uint32
 	Scrub       uint8
 	MinTtl      uint8
-	Pad0        [6]uint8
+	Facts       uint8
+	FactsMask   uint8
+	Chance      uint32
+	MaxSize     uint16
+	Tos         uint8
+	Pad0        [5]uint8
 }
 
 type RulesRuleBits struct {
