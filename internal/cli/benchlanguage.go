@@ -15,7 +15,7 @@ func newBenchLanguageCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "language",
 		Short: "what it costs to read rules",
-		Long: `language reads files of 10,000 and of 100,000 rules, with warnings, with and without
+		Long: `language reads files of 6,000 and of 60,000 rules, with warnings, with and without
 -o basic of "weir check", and a table of 1,000,000 addresses. It prints the CPU time,
 garbage collection included, and the memory in use: medians of several rounds. Each
 round reads the smaller files ten times. Exit status 1: ten times as many rules take

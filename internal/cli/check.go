@@ -31,6 +31,7 @@ type checkOptions struct {
 	json     bool
 	expect   string
 	diff     string
+	status   bool
 	macros   macrosFlag
 }
 
@@ -60,7 +61,7 @@ one: options, addresses of tables, rules.
 
 Exit status 0: the file is accepted, perhaps with warnings, and all expectations
 hold. 1: it is refused, an expectation does not hold, or a file cannot be read.
-2: wrong usage.`,
+2: wrong usage. 3: with --diff --status, something changes.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			return check(c.Context(), env, o, args[0])
@@ -74,6 +75,7 @@ hold. 1: it is refused, an expectation does not hold, or a file cannot be read.
 	c.Flags().BoolVar(&o.enforce, "enforce", false, "also refuse what this version reads but does not enforce")
 	c.Flags().StringVar(&o.expect, "expect", "", "test the rules with the packets of a JSON `file`")
 	c.Flags().StringVar(&o.diff, "diff", "", "say what changes from the old rule `file`")
+	c.Flags().BoolVar(&o.status, "status", false, "with --diff: exit with status 3 if something changes")
 	c.Flags().BoolVar(&o.json, "json", false, "print JSON: whether it is accepted, its lines, all errors and warnings, changes")
 	return c
 }
@@ -88,6 +90,9 @@ func check(ctx context.Context, env *Env, o *checkOptions, name string) error {
 	case "", "none", "basic", "profile":
 	default:
 		return &UsageError{fmt.Errorf("-o takes none, basic or profile, not %q", o.optimize)}
+	}
+	if o.status && o.diff == "" {
+		return &UsageError{errors.New("--status is for --diff")}
 	}
 	if o.diff != "" && o.expect != "" {
 		return &UsageError{errors.New("use --diff or --expect, not both")}
@@ -133,7 +138,7 @@ func check(ctx context.Context, env *Env, o *checkOptions, name string) error {
 		}
 	}
 	if o.json {
-		return printCheckJSON(env, rules, &list, report, changes)
+		return o.differs(printCheckJSON(env, rules, &list, report, changes), changes)
 	}
 	if err := list.Fprint(env.Stderr); err != nil {
 		return fmt.Errorf("print errors and warnings: %w", err)
@@ -145,12 +150,24 @@ func check(ctx context.Context, env *Env, o *checkOptions, name string) error {
 		return printReport(env, report)
 	}
 	if o.diff != "" {
-		return printChanges(env, changes)
+		return o.differs(printChanges(env, changes), changes)
 	}
 	if err := printer.Fprint(env.Stdout, rules.Source); err != nil {
 		return fmt.Errorf("print the rules: %w", err)
 	}
 	return nil
+}
+
+// exitDiffers is the status with --diff --status if something changes.
+const exitDiffers = 3
+
+// differs returns err. If it is nil, and --status asks for it, it returns whether
+// something changes.
+func (o *checkOptions) differs(err error, changes []compare.Change) error {
+	if err == nil && o.status && len(changes) > 0 {
+		return &StatusError{exitDiffers}
+	}
+	return err
 }
 
 func printReport(env *Env, report *ruletest.Report) error {

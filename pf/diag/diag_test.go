@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -228,5 +229,14 @@ func TestFprintUnenforced(t *testing.T) {
 	}
 	if !strings.HasSuffix(got, "10 more warnings\n") || strings.Count(got, ": hm\n") != diag.MaxErrors {
 		t.Errorf("of the other warnings not the first ten are printed:\n%s", got)
+	}
+}
+
+// A word as long as the file is not echoed whole.
+func TestLongWord(t *testing.T) {
+	list, find := source("x")
+	list.Errorf(find("x"), "%q is no such thing", strings.Repeat("\u00e9", 1<<20))
+	if got := list.Items[0].Message; len(got) > 700 || !strings.HasSuffix(got, "is no such thing") || !utf8.ValidString(got) {
+		t.Errorf("%d bytes: %s", len(got), got)
 	}
 }

@@ -85,6 +85,7 @@ func (l *List) Add(d Diagnostic) {
 		l.dropped++
 		return
 	}
+	d.Message = shortened(d.Message)
 	k := key{d.Span, d.Message}
 	if _, said := l.seen[k]; said {
 		return
@@ -97,6 +98,21 @@ func (l *List) Add(d Diagnostic) {
 	if d.Severity == Error {
 		l.errors++
 	}
+}
+
+// Messages quote words, which may be as long as the file. Of a longer message this much of
+// both ends is kept, in bytes.
+const (
+	messageStart = 400
+	messageEnd   = 200
+)
+
+// shortened cuts the middle of a long message.
+func shortened(message string) string {
+	if len(message) <= messageStart+messageEnd {
+		return message
+	}
+	return strings.ToValidUTF8(message[:messageStart], "") + " … " + strings.ToValidUTF8(message[len(message)-messageEnd:], "")
 }
 
 // Append adds what another list of the same files holds.

@@ -27,9 +27,10 @@ func Parse(name string, src []byte) (*ast.File, diag.List) {
 func ParseInput(in *source.Input) (*ast.File, diag.List) {
 	set := token.NewFileSet()
 	list := &diag.List{Files: set}
+	first := set.AddFile(in.Name, in.Text)
 	p := &parser{
 		faults: list,
-		stream: scanner.NewStream(set, set.AddFile(in.Name, in.Text), list),
+		stream: scanner.NewStream(set, first, list),
 		files:  files{open: in.Files, known: in.Known, first: in.Name, set: set, left: maxText},
 	}
 	for _, m := range in.Macros {
@@ -45,6 +46,7 @@ func ParseInput(in *source.Input) (*ast.File, diag.List) {
 	for _, c := range p.stream.Comments() {
 		file.Comments = append(file.Comments, ast.Comment(c))
 	}
+	p.hint(first)
 	p.markUsed(file.Stmts)
 	file.Partial = list.HasErrors()
 	return file, *list

@@ -86,3 +86,27 @@ func TestPrintUnresolved(t *testing.T) {
 		}
 	}
 }
+
+// A file for another firewall is named as such, and a file for pf with an error is not.
+func TestForeignFiles(t *testing.T) {
+	for text, want := range map[string]string{
+		"#!/usr/sbin/nft -f\nflush ruleset\n":                          "nftables",
+		"table inet filter {\n  chain input {\n":                       "nftables",
+		"add rule ip filter input tcp dport 22 accept\n":               "nftables",
+		"*filter\n:INPUT DROP [0:0]\n-A INPUT -i lo -j ACCEPT\n":       "iptables",
+		"iptables -A INPUT -p tcp --dport 22 -j ACCEPT\n":              "iptables",
+		"table <t> { 10.0.0.0/8 }\npass in on eth0 prototype tcp\n":    "",
+		"pass in on eth0 # iptables had no such thing\npass nothing\n": "",
+	} {
+		_, list := parser.Parse("in", []byte(text))
+		named := ""
+		for _, d := range list.Items {
+			if whose, ok := strings.CutPrefix(d.Message, "this is a file for "); ok {
+				named, _, _ = strings.Cut(whose, ";")
+			}
+		}
+		if named != want || !list.HasErrors() {
+			t.Errorf("%q: taken for %q, want %q", text, named, want)
+		}
+	}
+}

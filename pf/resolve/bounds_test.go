@@ -122,3 +122,22 @@ func TestManyErrors(t *testing.T) {
 		t.Errorf("ends with %q", text[len(text)-40:])
 	}
 }
+
+// More rules than weir holds are refused at the first that is too many, and as many as it
+// holds are not.
+func TestRulesHeld(t *testing.T) {
+	src := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "pass from 10.%d.%d.%d\n", i>>16, i>>8&255, i&255)
+		}
+		return b.String()
+	}
+	if rules, list := Load("in", []byte(src(MaxHeld)), nil); rules == nil {
+		t.Error(list.Err())
+	}
+	rules, list := Load("in", []byte(src(MaxHeld+1)), nil)
+	if want := "in:65537:1: these are 65537 rules; weir has room for 65536"; rules != nil || !strings.HasPrefix(list.Err().Error(), want) {
+		t.Errorf("got %v, want %s", list.Err(), want)
+	}
+}

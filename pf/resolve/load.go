@@ -12,8 +12,12 @@ import (
 	"weir/pf/token"
 )
 
-// MaxRules limits the rules that a configuration may expand to.
+// MaxRules limits the rules that a configuration may expand to, before it is optimized.
 const MaxRules = 1_000_000
+
+// MaxHeld is the most rules that a packet can meet: those that are left, with the
+// translation rules.
+const MaxHeld = 65_536
 
 // Load reads a configuration of one file and resolves it for host. A nil host is a
 // machine without interfaces. name is used in messages. The ruleset is nil if the list
@@ -201,6 +205,9 @@ func (r *resolver) ruleset() *Ruleset {
 	rs.First = ListRules(rs.Translations)
 	f.scope(r.main)
 	rs.Rules = f.rules
+	if room := MaxHeld - len(rs.First); len(rs.Rules) > max(room, 0) {
+		r.faults.Errorf(rs.Rules[max(room, 0)].Origin, "these are %d rules; weir has room for %d", len(rs.First)+len(rs.Rules), MaxHeld)
+	}
 	r.out.Stmts = r.stmts()
 	return rs
 }

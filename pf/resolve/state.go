@@ -57,9 +57,9 @@ func (r *resolver) unenforcedState(in *ast.Rule) {
 	}
 	switch {
 	case s.Kind == ast.ModulatedState:
-		r.faults.Unenforced(s.Span, "modulate state")
+		r.faults.Warnf(s.Span, "modulate state is keep state here: sequence numbers stay as their end has chosen them, which is at random in all present systems (RFC 6528)")
 	case s.Kind == ast.SynproxyState && in.Direction != ast.Out:
-		r.faults.Unenforced(s.Span, "synproxy state")
+		r.faults.Warnf(s.Span, "synproxy state is keep state here: the server does the handshake itself")
 	}
 	r.unenforcedOptions(s.Options)
 }

@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"weir/pf/token"
@@ -18,8 +19,9 @@ type Scanner struct {
 	Comments []Comment // comments read so far
 
 	text   string
-	base   token.Pos // of text[0]
-	inside bool      // inside a macro's text, in which $ has no meaning
+	base   token.Pos              // of text[0]
+	inside bool                   // inside a macro's text, in which $ has no meaning
+	leads  func(name string) bool // inside: whether that macro contains the one that is read
 	off    int
 	report func(sp token.Span, format string, args ...any)
 }
@@ -136,6 +138,9 @@ func (s *Scanner) macroInside() token.Token {
 	start := s.off
 	for s.off++; isName(s.peek(0)); s.off++ {
 	}
+	if name := s.text[start+1 : s.off]; s.leads(name) {
+		return s.illegal(start, "the value of the macro contains itself, by $%s", name)
+	}
 	return s.illegal(start, "%s inside a quoted macro value is not replaced; write it outside of the quotes", s.text[start:s.off])
 }
 
@@ -187,6 +192,10 @@ func (s *Scanner) quoted(quote byte) token.Token {
 				s.report(s.span(start+1+at, start+2+at), "the byte %q in a string is not UTF-8", raw[at:at+1])
 				return s.make(token.Bad, start, "")
 			}
+			if at := control(raw); at >= 0 {
+				s.report(s.span(start+1+at, start+2+at), "the control character %q in a string would reach terminals", raw[at:at+1])
+				return s.make(token.Bad, start, "")
+			}
 			text, _ := unquote(raw, quote)
 			return s.make(token.String, start, text)
 		case '\\':
@@ -225,6 +234,12 @@ func invalid(text string) int {
 		at += size
 	}
 	return -1
+}
+
+// control returns the position of the first control character other than blanks and line
+// ends, or -1.
+func control(text string) int {
+	return strings.IndexFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r' })
 }
 
 // unquote returns the value of a string from its source between the quotes, with the origins

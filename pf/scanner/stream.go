@@ -189,7 +189,27 @@ func (s *Stream) enter(use token.Token) bool {
 		return false
 	}
 	s.inner = &Scanner{text: m.text, base: s.files.Expand(use.Span, m.from, len(m.text)), inside: true, report: s.list.Errorf}
+	s.inner.leads = func(name string) bool { return s.leads(name, use.Text, make(map[string]bool)) }
 	return true
+}
+
+// leads reports whether a macro's value contains another macro, or one that contains it.
+func (s *Stream) leads(from, to string, seen map[string]bool) bool {
+	m := s.macros[from]
+	if from == to || m == nil || seen[from] {
+		return from == to
+	}
+	seen[from] = true
+	for _, part := range strings.Split(m.text, "$")[1:] {
+		end := 0
+		for end < len(part) && isName(part[end]) {
+			end++
+		}
+		if s.leads(part[:end], to, seen) {
+			return true
+		}
+	}
+	return false
 }
 
 // charge counts the expansion of the macro in use. Above the limit nothing more is read.

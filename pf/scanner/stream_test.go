@@ -78,6 +78,10 @@ func TestStream(t *testing.T) {
 		{"sign at the end", "a = \"{ x }\"\n${", []string{`character "$" use "$" text "$"`, `{ "{" use "{" text "{"`}},
 		{"later definition", "a = x\n$a\na = y\n$a", []string{`word "x" use "$a" text "x"`, `word "y" use "$a" text "y"`}},
 		{"empty", "a = \"\"\nx $a y", []string{`word "x" use "x" text "x"`, `word "y" use "y" text "y"`}},
+		{"recursion", "a = \"$b\"\nb = \"x $a\"\n$a", []string{
+			`error "" use "$a" text "$b"`,
+			"in:3:1: the value of the macro contains itself, by $b\n    3 | $a\n      | ^^\n    1 | a = \"$b\"\n      |      ~~ in this macro",
+		}},
 		{"undefined", "abc = x\n$abd", []string{
 			`error "" use "$abd" text "$abd"`,
 			"in:2:1: macro \"abd\" is not defined; did you mean \"abc\"?\n    2 | $abd\n      | ^^^^",

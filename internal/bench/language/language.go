@@ -31,7 +31,7 @@ const (
 )
 
 // sizes are the compared numbers of rules.
-var sizes = [...]int{10_000, 100_000}
+var sizes = [...]int{6_000, 60_000}
 
 // tableSize is the number of addresses in the table.
 const tableSize = 1_000_000

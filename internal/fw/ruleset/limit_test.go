@@ -36,6 +36,9 @@ func TestErrors(t *testing.T) {
 		}
 		return tr
 	}
+	if resolve.MaxHeld != ruleset.MaxRules {
+		t.Errorf("check allows %d rules, the dataplane %d", resolve.MaxHeld, ruleset.MaxRules)
+	}
 	for _, test := range []struct {
 		name  string
 		rules func() []*resolve.Rule
