@@ -98,6 +98,20 @@ enum mark {
 #define HANDOFF_RECORDS	   8
 #define HANDOFF_LIFE	   (10 * TICKS_PER_SECOND)
 
+/* Rules whose states are limited, or were: states hold their numbers. */
+#define MAX_LIMITS	   16384
+/* set limit src-nodes */
+#define MAX_SOURCES	   0x00ffffffu
+/* Tries at a source that another core makes or removes right now. */
+#define SOURCE_TRIES	   4
+/* Tries to add to the threshold of a source that other cores add to. */
+#define RATE_TRIES	   8
+/* Sources that one run of the timer looks at. */
+#define SOURCE_SLICE	   1024
+/* A source that is over is kept this long without states, so that a daemon that was dead
+ * finds it. */
+#define SOURCE_OVER	   (3600 * TICKS_PER_SECOND)
+
 #define MAX_STATES	   0x03ffffffu
 #define MAX_NUMBER	   (MAX_STATES << 1 | 1)
 
@@ -162,6 +176,8 @@ extern const volatile __u32 random_seed;  /* 0: from the kernel; tests set anoth
 extern const volatile __u32 bucket_mask;  /* number of buckets of the tuple table, minus 1      */
 extern const volatile __u32 max_states;	  /* set limit states				       */
 extern const volatile __u32 state_capacity;  /* room for them, a third more		       */
+extern const volatile __u32 max_sources;  /* set limit src-nodes				       */
+extern const volatile __u32 source_capacity; /* room for them, a third more		       */
 extern const volatile __u32 rule_base;	  /* global id of rule 0 of this set		       */
 extern const volatile __u32 rule_chunks;  /* 512-rule chunks of this set, 1 to 64	       */
 extern const volatile __u32 mark_mask;	  /* weir's own bits of skb->mark, which are adjacent */

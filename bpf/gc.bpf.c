@@ -7,7 +7,7 @@
  *                      had no memory for it (it may not wait for any), -ENOMEM
  *   gc_run             sets shared.now, scales the timeouts, walks a slice of
  *                      the states: expired -> dead -> dying -> leaving -> free,
- *                      and those of the next hops
+ *                      those of the next hops and of the sources
  *   weir_import         run by the loader on each state of a table that it copies
  */
 #include <linux/bpf.h>
@@ -19,6 +19,7 @@
 #include "route/nexthop_gc.h"
 #include "settings.h"
 #include "state/gc.h"
+#include "state/source_gc.h"
 
 /* The callback of the timer. */
 static int gc_run(void *map, int *key, struct gc_timer *s)
@@ -30,6 +31,7 @@ static int gc_run(void *map, int *key, struct gc_timer *s)
 	gc_bump_routes();
 	bpf_loop(gc_count(), gc_step, 0, 0);
 	nexthop_gc_run();
+	source_gc_run();
 	bpf_timer_start(&s->timer, GC_NS, 0);
 	return 0;
 }

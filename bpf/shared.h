@@ -109,7 +109,9 @@ struct shared {
 	__u32 gc_nexthop_at;		     /* tick at which the last one ended		*/
 	__u32 gc_unlisted;		     /* it has taken next hops out of nexthop_index	*/
 	__u32 gc_lock;		     /* 1: a timer takes its part of that walk		*/
-	__u8 pad0[36];
+	__u32 gc_source;	     /* cursor over the sources				*/
+	__u32 timeout_part;	     /* by how much timeouts are scaled, in 1024ths	*/
+	__u8 pad0[28];
 	/* written by the daemon */
 	__u32 heartbeat;	     /* tick at which the daemon was last alive	*/
 	__u32 route_generation;	     /* bumped at route events, also by packets that notice one */
@@ -121,7 +123,8 @@ struct shared {
 	__u32 recording;	     /* 1 << enum ring (observe/record.h): somebody reads it	*/
 	__u32 prefetch;		     /* 1: packets take two passes (path/prefetch.h) */
 	__u32 table_rules;	     /* rules in the map of that name, or more		*/
-	__u32 pad1[9];
+	__u32 source_limit;	     /* set limit src-nodes				*/
+	__u32 pad1[8];
 	/* written by packets that make states, next hops or paths */
 	__u32 states_made;	     /* wraps; minus those released: in use		*/
 	__u32 states_released;	     /* wraps; mostly by the garbage collection			*/
@@ -129,7 +132,9 @@ struct shared {
 	__u32 nexthops_unused;	     /* those in nexthops_free				*/
 	__u32 paths_high;	     /* paths in use, the reserved ones apart	*/
 	__u32 paths_reserved;	     /* reserved paths in use			*/
-	__u32 pad2[10];
+	__u32 sources;		     /* in use					*/
+	__u32 overloads;	     /* how often a source was found over; wraps */
+	__u32 pad2[8];
 	struct interface interfaces[MAX_IFINDEX];
 	__u64 logicals[MAX_LOGICALS]; /* by the daemon; packet/logical.h			*/
 	struct nexthop nexthops[MAX_NEXTHOPS];

@@ -214,8 +214,8 @@ __noinline int log_note(struct state *st, const struct crossing *cr, __u8 side)
 		if (n == STATE_LOGS - 1 && i + 1 < cr->matches)
 			continue;
 		rule = log_rule(cr->matched[i]);
-		if (rule && rule->flags & RULE_LOG_ALL)
-			f->log[n++ % STATE_LOGS] = cr->matched[i];
+		if (rule && rule->flags & RULE_LOG_ALL && n < STATE_LOGS)
+			f->log[n++] = cr->matched[i];
 	}
 	return 0;
 }

@@ -48,6 +48,13 @@ enum reason {
 	REASON_FRAGMENT_MEMORY, /* fragment-memory: too many fragmented packets or holes at once */
 	REASON_STATE_MISMATCH,	/* state-mismatch: TCP sequence, window or flags do not fit the state */
 	REASON_STATE_LIMIT,	/* state-limit: the state table is full */
+	REASON_MAX_STATES,	/* max-states: the rule has as many states as its max allows */
+	REASON_MAX_SRC_NODES,	/* max-src-nodes: as many sources as the rule allows have states by it */
+	REASON_MAX_SRC_STATES,	/* max-src-states: the source has as many states as the rule allows */
+	REASON_MAX_SRC_CONN,	/* max-src-conn: the source has opened more connections than the rule allows */
+	REASON_MAX_SRC_RATE,	/* max-src-conn-rate: the source has opened connections faster than the rule allows */
+	REASON_OVERLOAD,	/* overload: the source is on its way into the rule's overload table */
+	REASON_SRC_NODES,	/* src-nodes: the table of sources is full */
 	REASON_STATE_BUSY,	/* state-busy: another core changes this connection's entry right now */
 	REASON_TUPLE_ERROR,	/* tuple-error: the tuple table refused an entry */
 	REASON_TUPLE_TAKEN,	/* tuple-taken: another connection's replies have this tuple */

@@ -125,6 +125,7 @@ static __always_inline int egress_fast(hook_ctx *ctx, void *tails, struct packet
 {
 	struct state *st;
 	__u32 number, d;
+	enum reason r;
 	int tail = fast_tail_of(p);
 
 	if (tail >= 0)
@@ -135,8 +136,11 @@ static __always_inline int egress_fast(hook_ctx *ctx, void *tails, struct packet
 	if (fast_is_rare(p) || p->fragment != FRAGMENT_NONE || st->flags & STATE_LOG)
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 0);
 	d = STATE_DIRECTION(number);
-	if (fast_track(st, d, p) != UNDECIDED)
+	r = fast_track(st, d, p);
+	if (r == REASON_STATE_MISMATCH)
 		return fast_mismatch(ctx, tails, p, i, st, number);
+	if (r != UNDECIDED)
+		return count_verdict(i, r, p->length);
 	if (st->qos & KEPT_SCRUB)
 		scrub_set_state(p, st, d);
 	return egress_send(ctx, p, i, st, number, REASON_STATE);

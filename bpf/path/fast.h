@@ -56,9 +56,12 @@ static __always_inline struct state *fast_state(const struct packet *p, int in, 
 /* Updates the state from the packet. Returns UNDECIDED, or why the packet is dropped. */
 static __always_inline enum reason fast_track(struct state *st, __u32 d, const struct packet *p)
 {
+	enum reason r;
+
 	if (p->tuple.proto == IPPROTO_TCP) {
-		if (track_tcp(st, d, p, -1) != UNDECIDED)
-			return REASON_STATE_MISMATCH;
+		r = track_tcp(st, d, p, -1);
+		if (r != UNDECIDED)
+			return r;
 	} else {
 		track_other(st, d, p);
 	}
@@ -175,6 +178,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 	struct nexthop *n;
 	struct state *st;
 	__u32 number, d;
+	enum reason r;
 	int tail = fast_tail_of(p);
 
 	if (tail >= 0)
@@ -188,8 +192,11 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 	if (fast_is_rare(p))
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 0);
 	d = STATE_DIRECTION(number);
-	if (fast_track(st, d, p) != UNDECIDED)
+	r = fast_track(st, d, p);
+	if (r == REASON_STATE_MISMATCH)
 		return fast_mismatch(ctx, tails, p, i, st, number);
+	if (r != UNDECIDED)
+		return count_verdict(i, r, p->length);
 	if (shared.prefetch)
 		hint_renew(number);
 	c = state_course(st, d);

@@ -179,8 +179,9 @@ static __always_inline int prefetch_finish(struct xdp_md *ctx, const struct pref
 		return count_verdict(i, REASON_HINT_STALE, p.length);
 	p.flags &= ~PACKET_GROUP; /* the note is in place of the MACs */
 	phase = st->phase;
-	if (fast_track(st, 0, &p) != UNDECIDED)
-		return count_verdict(i, REASON_STATE_MISMATCH, p.length);
+	r = fast_track(st, 0, &p);
+	if (r != UNDECIDED)
+		return count_verdict(i, r, p.length);
 	if (st->phase != phase)
 		hint_renew(STATE_NUMBER(a->index, 0));
 	count_path(st->path, p.length);

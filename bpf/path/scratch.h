@@ -13,6 +13,7 @@
 #include "packet/packet.h"
 #include "path/handoff_map.h"
 #include "observe/record.h"
+#include "state/limit.h"
 
 /* The packet that an ICMP error quotes. */
 #define QUOTE_L4_MAX 20
@@ -69,6 +70,7 @@ struct scratch {
 	struct crossing out;
 	struct tuple tuple;	 /* the reply tuple, while it is being reserved */
 	__u64 reply_hash;	 /* of that tuple, as it was chosen first		*/
+	struct limit_entry limit; /* of the state that is being made */
 	struct path path_key;
 	struct path path_last;	 /* the last one that was looked up, and its index */
 	__u32 path_last_index;

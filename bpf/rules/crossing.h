@@ -83,6 +83,7 @@ struct crossing {
 	__u8 prio;  /* the priorities of set prio, as in struct rule; 0: none */
 	__u8 logs;  /* CROSSING_LOG* of all rules that matched */
 	__u8 evaluated; /* the rules were evaluated for this packet here */
+	__u16 limit;	/* of the deciding rule, as in struct rule; 0: none */
 };
 
 #endif

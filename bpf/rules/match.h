@@ -66,6 +66,7 @@ static __always_inline enum reason match_result(struct crossing *cr, struct walk
 	visit_scrub(cr, r->scrub, r->min_ttl, r->max_mss);
 	if (r->flags & RULE_KEEP_STATE)
 		cr->flags |= CROSSING_KEEP_STATE;
+	cr->limit = r->limit;
 	if (r->flags & RULE_ALLOW_OPTIONS)
 		cr->flags |= CROSSING_ALLOW_OPTIONS;
 	visit_mark(cr, r);
@@ -126,6 +127,7 @@ __noinline enum reason match_rules(struct crossing *cr, const struct rule_set *s
 	cr->rule = 0;
 	cr->action = ACTION_PASS;
 	cr->flags = 0;
+	cr->limit = 0;
 	cr->matches = 0;
 	cr->mark_mask = 0;
 	crossing_renew(cr, set);

@@ -182,7 +182,9 @@ struct rule {
 	__u32 chance;	/* condition: of 2^32 packets, as many match; 0: all */
 	__u16 max_size; /* condition on the bytes of the IP packet; 0: any */
 	__u8 tos;	/* condition on the packet's; 0: any */
-	__u8 pad0[5];	/* arrays that are mapped have elements of 8 bytes */
+	__u8 pad0[1];
+	__u16 limit;	/* number of what limits its states (state/limit.h); 0: nothing does */
+	__u8 pad1[2];	/* arrays that are mapped have elements of 8 bytes */
 };
 
 /* What rules can ask about the routes of a packet's addresses (rules/fact.h). */

@@ -188,6 +188,7 @@ static __always_inline void create_fill(struct state *st, const struct scratch *
 		state_scrub_add(st, &s->out, STATE_OUT);
 	log_fill(st, s, flags);
 	rule_mark_fill(st, &s->in, &s->out);
+	*state_limits(st) = s->limit.word;
 	st->flow_forth.packets = 1;
 	st->flow_forth.bytes = p->length;
 	if (p->tuple.proto == IPPROTO_TCP)
@@ -213,20 +214,28 @@ static __always_inline void create_cancel(struct state *st)
 	st->rule_out = 0;
 }
 
-/*
- * Makes the state of s->packet. create_choose_reply() has chosen the reply's tuple; a port
- * that is taken is replaced here. s->path is the rule path. Returns UNDECIDED and the number in
- * s->state, or the reason to drop. s->state may be another core's.
- */
-__noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, int own)
+/* Counts the state under the limits of its rules. Returns UNDECIDED, or why it may not be
+ * made. */
+static __always_inline enum reason create_limited(struct scratch *s)
+{
+	s->limit.word = 0;
+	if (!(s->in.limit | s->out.limit))
+		return UNDECIDED;
+	s->limit.source.addr = s->packet.tuple.src;
+	s->limit.source.zone = s->packet.tuple.zone;
+	s->limit.numbers = s->in.limit | (__u32)s->out.limit << LIMITS_SHIFT;
+	return limit_enter(&s->limit);
+}
+
+/* create_state() without its limits. If s->limit.word is not 0 afterwards, the state does
+ * not exist. */
+static __always_inline enum reason create_in_table(struct scratch *s, __u8 flags, int wscale, int own)
 {
 	__u32 index, owner = 0;
 	struct state *st;
 	__u64 hash;
 	enum reason r;
 
-	if (!s)
-		return REASON_INTERNAL;
 	if (!alloc_count())
 		return REASON_STATE_LIMIT;
 	hash = tuple_hash(&s->packet.tuple);
@@ -250,6 +259,7 @@ __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, i
 		st->flags |= STATE_NAT;
 		create_csum_diffs(st);
 	}
+	s->limit.word = 0; /* it is the state's from now on */
 	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
 	r = tuples_enter(STATE_NUMBER(index, 0), hash, &owner);
 	s->state = STATE_NUMBER(index, 0);
@@ -260,6 +270,26 @@ __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, i
 	create_cancel(st);
 	state_kill(st, index); /* the garbage collection removes the reply's tuple */
 	return r == REASON_TUPLE_TAKEN && create_shared(s, owner) ? UNDECIDED : r;
+}
+
+/*
+ * Makes the state of s->packet. create_choose_reply() has chosen the reply's tuple; a port
+ * that is taken is replaced here. s->path is the rule path. Returns UNDECIDED and the number in
+ * s->state, or the reason to drop. s->state may be another core's.
+ */
+__noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, int own)
+{
+	enum reason r;
+
+	if (!s)
+		return REASON_INTERNAL;
+	r = create_limited(s);
+	if (r != UNDECIDED)
+		return r;
+	r = create_in_table(s, flags, wscale, own);
+	if (s->limit.word)
+		limit_leave(&s->limit);
+	return r;
 }
 
 /* Whether a message expects no reply, and so makes no state. */

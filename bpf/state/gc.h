@@ -5,7 +5,7 @@
 #define WEIR_STATE_GC_H
 
 #include "rules/table_counter.h"
-#include "state/alloc.h"
+#include "state/limit.h"
 #include "state/tuples.h"
 
 /* The timer. */
@@ -33,11 +33,11 @@ static __always_inline void gc_clock(void)
  */
 static __always_inline void gc_timeouts(void)
 {
-	__u32 start = shared.adaptive_start, end = shared.adaptive_end, part = 1024, i;
+	__u32 part, i;
 
 	shared.states = shared.states_made - shared.states_released;
-	if (end > start && shared.states > start)
-		part = shared.states >= end ? 0 : (__u64)(end - shared.states) * 1024 / (end - start);
+	part = limit_part(shared.states, shared.adaptive_start, shared.adaptive_end);
+	shared.timeout_part = part;
 	for (i = 0; i < PHASE_COUNT; i++)
 		shared.timeout[i] = (__u64)shared.timeout_set[i] * part / 1024;
 	shared.timeout_frag = shared.timeout_frag_set;
@@ -141,6 +141,8 @@ static __always_inline void gc_release(struct state *st, __u32 index)
 	}
 	if (shared.table_rules)
 		gc_count_tables(st);
+	if (*state_limits(st))
+		limit_release(st);
 	alloc_free(st);
 }
 
@@ -148,7 +150,7 @@ static __always_inline void gc_release(struct state *st, __u32 index)
 static __always_inline __s32 gc_time_left(const struct state *st)
 {
 	__u32 a = state_age(st, 0), b = state_age(st, 1);
-	__u32 timeout = st->phase < PHASE_COUNT ? shared.timeout[st->phase] : 0;
+	__u32 timeout = *state_limits(st) ? limit_timeout(st) : st->phase < PHASE_COUNT ? shared.timeout[st->phase] : 0;
 
 	return (__s32)(timeout - ((__s32)a < (__s32)b ? a : b));
 }

@@ -7,7 +7,7 @@
 #ifndef WEIR_STATE_IMPORT_H
 #define WEIR_STATE_IMPORT_H
 
-#include "state/alloc.h"
+#include "state/limit.h"
 #include "state/tuples.h"
 
 /* The argument of weir_import. */
@@ -34,6 +34,7 @@ static __always_inline __u32 import_owner(struct tuple reply)
 static __always_inline enum reason import_state(struct import *a)
 {
 	struct tuple first = a->state.forth.tuple;
+	struct limit_entry limited = {};
 	__u32 index, owner;
 	struct state *st;
 	enum reason r;
@@ -66,8 +67,10 @@ static __always_inline enum reason import_state(struct import *a)
 	st->entered = 0;
 	st->flow_forth = a->state.flow_forth;
 	st->flow_back = a->state.flow_back;
+	*state_limits(st) = *state_limits(&a->state) ? limit_import(&limited, st, *state_limits(&a->state)) : 0;
 	r = tuples_enter(STATE_NUMBER(index, 1), tuple_hash(&st->back.tuple), &owner);
 	if (r != UNDECIDED) {
+		limit_leave(&limited);
 		alloc_free(st);
 		a->owner = owner;
 		return r;

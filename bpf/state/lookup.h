@@ -96,13 +96,22 @@ static __always_inline __u32 state_age(const struct state *s, __u32 d)
 	return shared.now - state_flow(s, d)->last;
 }
 
+/* Returns the timeout of a state whose rules may have their own (state/limit.h). */
+__u32 limit_timeout(const struct state *st);
+
 /* Whether a state has expired. It reads its own direction first: while that is fresh,
  * the other's cache line is not touched. A last packet in the future (two cores, one
- * tick) has age 0. */
+ * tick) has age 0. A rule's own timeouts can only let a state live longer here: if they
+ * are shorter, the garbage collection ends it, as in pf. */
 static __always_inline int state_expired(const struct state *s, __u32 d)
 {
 	__u32 timeout = s->phase < PHASE_COUNT ? shared.timeout[s->phase] : 0;
 
+	if ((__s32)state_age(s, d) < (__s32)timeout || (__s32)state_age(s, !d) < (__s32)timeout)
+		return 0;
+	if (!*state_limits(s))
+		return 1;
+	timeout = limit_timeout(s);
 	return (__s32)state_age(s, d) >= (__s32)timeout && (__s32)state_age(s, !d) >= (__s32)timeout;
 }
 

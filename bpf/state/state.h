@@ -79,7 +79,7 @@ enum peer {
 			     /* where direction 0 came in, flow_back.log of where it left   */
 #define STATE_MARK	0x80 /* rules have set bits of the mark				       */
 /* The number of rules of one side that can log all packets of a state. */
-#define STATE_LOGS	4
+#define STATE_LOGS	3
 
 /* Bits of state.qos. The first two have no names: bit d says that packets of direction d
  * have a priority or a queue. The others say how the connection's packets are normalised
@@ -119,6 +119,7 @@ struct flow {
 	__u8 flags;	/* FLOW_*						*/
 	__u8 prio;	/* priorities of its packets, as in struct rule; 0: none */
 	__u32 log[STATE_LOGS]; /* STATE_LOG: global ids + 1 of rules that log all packets */
+	__u32 limits;	 /* in flow_back state_limits(); in flow_forth spare */
 	__u32 mark_mask; /* STATE_MARK: bits of the mark that rules have set, for the same side as log */
 	__u32 mark;	 /* STATE_MARK: in flow_forth the values of those bits, for both sides; in flow_back SCRUB_VALUES() */
 };
@@ -162,6 +163,12 @@ static __always_inline struct course *state_course(struct state *s, __u32 direct
 static __always_inline struct flow *state_flow(const struct state *s, __u32 direction)
 {
 	return (struct flow *)((char *)&s->flow_forth + (direction & 1) * 128);
+}
+
+/* Returns the numbers of the limits that count the state: LIMITS_* (state/limit.h). */
+static __always_inline __u32 *state_limits(const struct state *s)
+{
+	return (__u32 *)&s->flow_back.limits;
 }
 
 /* Whether a side keeps no state: each packet meets the rules of that side. */

@@ -6,6 +6,7 @@
 #ifndef WEIR_STATE_TRACK_H
 #define WEIR_STATE_TRACK_H
 
+#include "state/limit.h"
 #include "state/lookup.h"
 #include "packet/parse.h"
 
@@ -119,6 +120,13 @@ static __always_inline void track_first(struct flow *f, const struct flow *t, co
 	track_peer(f, PEER_SYN_SENT);
 }
 
+/* Whether the segment completes a handshake: it acknowledges the SYN of an end that has
+ * acknowledged this one's. */
+static __always_inline int track_completes(const struct flow *f, const struct flow *t, const struct track_segment *g)
+{
+	return g->flags & TCP_ACK && t->peer == PEER_SYN_SENT && f->peer >= PEER_ESTABLISHED;
+}
+
 /* Updates the peers after a segment that was in window, or loosely so. */
 static __always_inline void track_peers(struct flow *f, struct flow *t, const struct track_segment *g, int in_window)
 {
@@ -142,8 +150,8 @@ static __always_inline void track_peers(struct flow *f, struct flow *t, const st
 
 /*
  * Handles a later segment of a connection; wscale is that of a SYN's option, or -1.
- * Returns UNDECIDED (goes on) or REASON_STATE_MISMATCH (nothing changed). This is a
- * global function so that the verifier walks its many paths once, and not again for each
+ * Returns UNDECIDED (goes on), REASON_STATE_MISMATCH (nothing changed), or the limit of
+ * its source that the connection exceeds (the state has ended). This is a global function so that the verifier walks its many paths once, and not again for each
  * path of its callers.
  */
 __noinline int track_tcp(struct state *s, __u32 d, const struct packet *p, int wscale)
@@ -151,7 +159,7 @@ __noinline int track_tcp(struct state *s, __u32 d, const struct packet *p, int w
 	struct flow *f, *t;
 	__u32 seq, limit, low;
 	struct track_segment g;
-	int in_window, has_ack;
+	int in_window, has_ack, over;
 
 	if (!s || !p)
 		return REASON_INTERNAL;
@@ -194,6 +202,11 @@ __noinline int track_tcp(struct state *s, __u32 d, const struct packet *p, int w
 		if (seq_after(g.end, limit + MAX_ACK_WINDOW) ||
 		    seq_before(g.seq, f->seqlo - MAX_ACK_WINDOW))
 			return REASON_STATE_MISMATCH;
+	}
+	if (s->phase != PHASE_TCP_ESTABLISHED && in_window && track_completes(f, t, &g) && *state_limits(s)) {
+		over = limit_connect(s);
+		if (over != UNDECIDED)
+			return over;
 	}
 	track_update(f, &g, has_ack);
 	if (g.flags & (TCP_FIN | TCP_SYN | TCP_RST) || s->phase != PHASE_TCP_ESTABLISHED) {

@@ -94,6 +94,23 @@ func newStatesCommand(env *Env) *cobra.Command {
 	return c
 }
 
+func newSourcesCommand(env *Env) *cobra.Command {
+	var verbose bool
+	c := &cobra.Command{
+		Use:   "sources",
+		Short: "print the addresses that rules with source-track count; -v adds ages and rules",
+	}
+	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "print age, rule, and whether a source has too many connections")
+	return printing(env, c, func(context.Context, []string) ([]view.Source, error) {
+		r, err := env.reader()
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		return r.Sources()
+	}, func(sources []view.Source) error { return view.PrintSources(env.Stdout, sources, verbose) })
+}
+
 func (e *Env) printStates(r *view.View, filter *state.Filter, verbose, asJSON bool) error {
 	if asJSON {
 		all := []*state.View{}

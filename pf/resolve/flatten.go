@@ -63,6 +63,9 @@ func (f *flattener) inTables(s *scope, rule *Rule) {
 			a.Table = s.qualified(a.Table)
 		}
 	}
+	if table := &rule.Limits.Overload; *table != "" {
+		*table = s.qualified(*table)
+	}
 }
 
 // call adds the rules that an anchor calls, with the anchor's conditions.

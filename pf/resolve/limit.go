@@ -12,8 +12,11 @@ import (
 // number of its state (docs/packet-path.md).
 const MostStates = 1<<26 - 1
 
-// limit notes a set limit. weir has no source nodes, reassembled fragments or delayed
-// packets that could be limited.
+// MostSources is the largest limit of sources (MAX_SOURCES of bpf/config.h).
+const MostSources = 1<<24 - 1
+
+// limit notes a set limit. weir has no reassembled fragments or delayed packets that could
+// be limited.
 func (r *resolver) limit(s *ast.Limit) {
 	for _, item := range s.Items {
 		switch name := item.Name.Text; {
@@ -23,6 +26,10 @@ func (r *resolver) limit(s *ast.Limit) {
 			r.faults.Errorf(item.Value.Span, "the limit of %s must be at most %d", name, MostStates)
 		case name == "states":
 			r.options.MaxStates = item.Count
+		case name == "src-nodes" && item.Count > MostSources:
+			r.faults.Errorf(item.Value.Span, "the limit of %s must be at most %d", name, MostSources)
+		case name == "src-nodes":
+			r.options.MaxSources = item.Count
 		default:
 			r.limits[name] = item
 		}

@@ -51,6 +51,7 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 	}
 	if in.Action == ast.Pass && (in.State == nil || in.State.Keep) {
 		out.State = KeepState
+		out.Limits = lowerLimits(in.State)
 	}
 	if in.Label != nil {
 		out.Label = in.Label.Text

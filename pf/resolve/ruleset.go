@@ -26,6 +26,7 @@ type Ruleset struct {
 type Options struct {
 	Timeouts     Timeouts
 	MaxStates    uint32   // set limit states; default 100000
+	MaxSources   uint32   // set limit src-nodes; default 10000
 	Skip         []string // set skip on: interface or group names, in order
 	ImplicitPass bool     // set implicit-pass; default true
 	MarkMask     uint32   // set mark-mask: weir's own bits of skb->mark; default DefaultMarkMask
@@ -80,6 +81,7 @@ type Rule struct {
 	Family     ast.Family
 	Proto      uint8 // 0: any (rules cannot match protocol 0 itself)
 	State      StatePolicy
+	Limits     Limits
 	AllowOpts  bool
 	NotTagged  bool   // ! tagged
 	Answer     Answer // with Block

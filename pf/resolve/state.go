@@ -69,9 +69,12 @@ func (r *resolver) unenforcedState(in *ast.Rule) {
 func (r *resolver) unenforcedOptions(options []ast.StateOption) {
 	for i := range options {
 		switch o := &options[i]; o.Kind {
-		case ast.StateFloating, ast.StateNoSync:
+		case ast.StateFloating, ast.StateNoSync, ast.StateMax, ast.StateSourceTrack, ast.StateMaxSrcStates,
+			ast.StateMaxSrcConn, ast.StateMaxSrcConnRate, ast.StateMaxSrcNodes, ast.StateOverload:
 		case ast.StateTimeout:
-			r.faults.Unenforced(o.Span, "a timeout of a rule's states")
+			if !enforcedTimeout(o.Name) {
+				r.faults.Unenforced(o.Span, "a timeout of a rule's states")
+			}
 		default:
 			r.faults.Unenforced(o.Span, "state option "+o.Kind.String())
 		}

@@ -11,6 +11,7 @@ import (
 func defaults() Options {
 	return Options{
 		MaxStates:    100_000,
+		MaxSources:   10_000,
 		ImplicitPass: true,
 		MarkMask:     DefaultMarkMask,
 		Timeouts: Timeouts{

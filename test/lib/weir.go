@@ -214,3 +214,9 @@ func (b *Box) Hooks() map[string]rundir.Interface {
 	}
 	return all
 }
+
+// Sources returns what weir sources prints.
+func (b *Box) Sources() []view.Source {
+	b.Helper()
+	return weirJSON[[]view.Source](b, "sources")
+}

@@ -24,6 +24,7 @@ func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
 		&roller{readiness: newReadiness(), box: b},
 		&heart{readiness: newReadiness(), box: b},
 		&prober{readiness: newReadiness(), box: b},
+		&overloader{readiness: newReadiness(), box: b},
 		&controller{readiness: newReadiness(), box: b, capturer: capturer, logger: logger, living: ctx, leave: leave, started: time.Now()},
 	}
 	err := serve(ctx, tasks, b.logReady)

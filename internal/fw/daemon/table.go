@@ -116,6 +116,11 @@ func (b *box) pruneTables() error {
 func (b *box) changeTable(name string, put []ruleset.TableEntry, remove []netip.Prefix) (changed int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.changeTableLocked(name, put, remove)
+}
+
+// changeTableLocked is changeTable for callers that hold b.mu.
+func (b *box) changeTableLocked(name string, put []ruleset.TableEntry, remove []netip.Prefix) (changed int, err error) {
 	if changed, err = b.dp.ChangeTable(name, put, remove); changed == 0 {
 		return 0, err
 	}

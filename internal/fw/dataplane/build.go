@@ -26,6 +26,9 @@ func Build(cfg Config) (_ *Dataplane, err error) {
 	if n := cfg.Options.MaxStates; n < 1 || n > maxStates {
 		return nil, fmt.Errorf("limit of states %d: must be 1 to %d", n, maxStates)
 	}
+	if n := cfg.Options.MaxSources; n > maxSources {
+		return nil, fmt.Errorf("limit of sources %d: must be at most %d", n, maxSources)
+	}
 	d := &Dataplane{config: cfg, place: bpfload.At(cfg.Netns)}
 	defer func() {
 		if err != nil {
@@ -140,7 +143,7 @@ func (d *Dataplane) openTables() error {
 		return err
 	}
 	d.crowded = crowded(found.shared.PathsHigh)
-	if found.limit() == d.config.Options.MaxStates && !d.crowded {
+	if found.fits(&d.config.Options) && !d.crowded {
 		d.tables, d.kept = found, true
 	} else {
 		d.old = originOf(found)
@@ -233,6 +236,7 @@ func (d *Dataplane) loadObjects() error {
 		return err
 	}
 	d.tables.shared.Limit = d.config.Options.MaxStates
+	d.tables.shared.SourceLimit = d.config.Options.MaxSources
 	return nil
 }
 
@@ -245,6 +249,7 @@ func (d *Dataplane) chunks() uint32 {
 func (d *Dataplane) sizes() map[string]uint32 {
 	all := ruleEntries(d.config.Program, d.config.Room)
 	maps.Copy(all, tableSizes(d.config.Options.MaxStates))
+	maps.Copy(all, sourceSizes(d.config.Options.MaxSources))
 	return all
 }
 
@@ -289,6 +294,8 @@ func (d *Dataplane) values() map[string]any {
 		"bucket_mask":     bucketCount(d.config.Options.MaxStates) - 1,
 		"max_states":      d.config.Options.MaxStates,
 		"state_capacity":  stateCapacity(d.config.Options.MaxStates),
+		"max_sources":     d.config.Options.MaxSources,
+		"source_capacity": sourceCapacity(d.config.Options.MaxSources),
 		"rule_base":       d.config.RuleBase,
 		"rule_chunks":     d.chunks(),
 		"mark_mask":       d.config.Options.MarkMask,
@@ -327,6 +334,7 @@ func (d *Dataplane) fill() (err error) {
 		setTimeouts(d.tables.shared, &d.config.Options)
 		d.tables.shared.Timeout = d.tables.shared.TimeoutSet
 		d.tables.shared.TimeoutFrag = d.tables.shared.TimeoutFragSet
+		d.tables.shared.TimeoutPart = 1024
 	}
 	if err := fitsCounters(d.config.Program, 0); err != nil {
 		return err
@@ -334,6 +342,10 @@ func (d *Dataplane) fill() (err error) {
 	if err := d.countTables(d.config.Program); err != nil {
 		return err
 	}
-	d.live, err = newLiveRules(d.objects, d.config.Program)
+	numbers, err := d.newLimitNumbers()
+	if err != nil {
+		return err
+	}
+	d.live, err = newLiveRules(d.objects, d.config.Program, numbers)
 	return err
 }

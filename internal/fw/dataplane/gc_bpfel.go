@@ -19,9 +19,12 @@ const (
 	gcMapGcTimers       = "gc_timers"
 	gcMapHandoffs       = "handoffs"
 	gcMapHints          = "hints"
+	gcMapLimits         = "limits"
 	gcMapNexthopCache   = "nexthop_cache"
 	gcMapNexthopIndex   = "nexthop_index"
 	gcMapNexthopsFree   = "nexthops_free"
+	gcMapSourceIndex    = "source_index"
+	gcMapSources        = "sources"
 	gcMapSpilledTuples  = "spilled_tuples"
 	gcMapStates         = "states"
 	gcMapTableCounters  = "table_counters"
@@ -36,6 +39,7 @@ const (
 	gcVarImplicitPass   = "implicit_pass"
 	gcVarMarkMask       = "mark_mask"
 	gcVarMarkShift      = "mark_shift"
+	gcVarMaxSources     = "max_sources"
 	gcVarMaxStates      = "max_states"
 	gcVarNoteSecret     = "note_secret"
 	gcVarPoolSecret     = "pool_secret"
@@ -45,6 +49,7 @@ const (
 	gcVarRuleBase       = "rule_base"
 	gcVarRuleChunks     = "rule_chunks"
 	gcVarShared         = "shared"
+	gcVarSourceCapacity = "source_capacity"
 	gcVarStateCapacity  = "state_capacity"
 	gcVarUnloaded       = "unloaded"
 )
@@ -102,9 +107,12 @@ type gcMapSpecs struct {
 	GcTimers      *ebpf.MapSpec `ebpf:"gc_timers"`
 	Handoffs      *ebpf.MapSpec `ebpf:"handoffs"`
 	Hints         *ebpf.MapSpec `ebpf:"hints"`
+	Limits        *ebpf.MapSpec `ebpf:"limits"`
 	NexthopCache  *ebpf.MapSpec `ebpf:"nexthop_cache"`
 	NexthopIndex  *ebpf.MapSpec `ebpf:"nexthop_index"`
 	NexthopsFree  *ebpf.MapSpec `ebpf:"nexthops_free"`
+	SourceIndex   *ebpf.MapSpec `ebpf:"source_index"`
+	Sources       *ebpf.MapSpec `ebpf:"sources"`
 	SpilledTuples *ebpf.MapSpec `ebpf:"spilled_tuples"`
 	States        *ebpf.MapSpec `ebpf:"states"`
 	TableCounters *ebpf.MapSpec `ebpf:"table_counters"`
@@ -123,6 +131,7 @@ type gcVariableSpecs struct {
 	ImplicitPass   *ebpf.VariableSpec `ebpf:"implicit_pass"`
 	MarkMask       *ebpf.VariableSpec `ebpf:"mark_mask"`
 	MarkShift      *ebpf.VariableSpec `ebpf:"mark_shift"`
+	MaxSources     *ebpf.VariableSpec `ebpf:"max_sources"`
 	MaxStates      *ebpf.VariableSpec `ebpf:"max_states"`
 	NoteSecret     *ebpf.VariableSpec `ebpf:"note_secret"`
 	PoolSecret     *ebpf.VariableSpec `ebpf:"pool_secret"`
@@ -132,6 +141,7 @@ type gcVariableSpecs struct {
 	RuleBase       *ebpf.VariableSpec `ebpf:"rule_base"`
 	RuleChunks     *ebpf.VariableSpec `ebpf:"rule_chunks"`
 	Shared         *ebpf.VariableSpec `ebpf:"shared"`
+	SourceCapacity *ebpf.VariableSpec `ebpf:"source_capacity"`
 	StateCapacity  *ebpf.VariableSpec `ebpf:"state_capacity"`
 	Unloaded       *ebpf.VariableSpec `ebpf:"unloaded"`
 }
@@ -159,9 +169,12 @@ type gcMaps struct {
 	GcTimers      *ebpf.Map `ebpf:"gc_timers"`
 	Handoffs      *ebpf.Map `ebpf:"handoffs"`
 	Hints         *ebpf.Map `ebpf:"hints"`
+	Limits        *ebpf.Map `ebpf:"limits"`
 	NexthopCache  *ebpf.Map `ebpf:"nexthop_cache"`
 	NexthopIndex  *ebpf.Map `ebpf:"nexthop_index"`
 	NexthopsFree  *ebpf.Map `ebpf:"nexthops_free"`
+	SourceIndex   *ebpf.Map `ebpf:"source_index"`
+	Sources       *ebpf.Map `ebpf:"sources"`
 	SpilledTuples *ebpf.Map `ebpf:"spilled_tuples"`
 	States        *ebpf.Map `ebpf:"states"`
 	TableCounters *ebpf.Map `ebpf:"table_counters"`
@@ -175,9 +188,12 @@ func (m *gcMaps) Close() error {
 		m.GcTimers,
 		m.Handoffs,
 		m.Hints,
+		m.Limits,
 		m.NexthopCache,
 		m.NexthopIndex,
 		m.NexthopsFree,
+		m.SourceIndex,
+		m.Sources,
 		m.SpilledTuples,
 		m.States,
 		m.TableCounters,
@@ -197,6 +213,7 @@ type gcVariables struct {
 	ImplicitPass   *ebpf.Variable `ebpf:"implicit_pass"`
 	MarkMask       *ebpf.Variable `ebpf:"mark_mask"`
 	MarkShift      *ebpf.Variable `ebpf:"mark_shift"`
+	MaxSources     *ebpf.Variable `ebpf:"max_sources"`
 	MaxStates      *ebpf.Variable `ebpf:"max_states"`
 	NoteSecret     *ebpf.Variable `ebpf:"note_secret"`
 	PoolSecret     *ebpf.Variable `ebpf:"pool_secret"`
@@ -206,6 +223,7 @@ type gcVariables struct {
 	RuleBase       *ebpf.Variable `ebpf:"rule_base"`
 	RuleChunks     *ebpf.Variable `ebpf:"rule_chunks"`
 	Shared         *ebpf.Variable `ebpf:"shared"`
+	SourceCapacity *ebpf.Variable `ebpf:"source_capacity"`
 	StateCapacity  *ebpf.Variable `ebpf:"state_capacity"`
 	Unloaded       *ebpf.Variable `ebpf:"unloaded"`
 }

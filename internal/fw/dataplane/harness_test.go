@@ -69,6 +69,9 @@ func newHarnessIn(n *testNet, rules string, change ...func(*Config)) *harness {
 	if options.MaxStates == defaultStates {
 		options.MaxStates = cfg.Options.MaxStates
 	}
+	if cfg.Options.MaxSources != 0 {
+		options.MaxSources = cfg.Options.MaxSources
+	}
 	cfg.Options = options
 	h.dp = build(tb, cfg)
 	h.enableXDP(h.net.lan0)
@@ -394,4 +397,5 @@ func (h *harness) forget() {
 		check(h.tb, handoffs.Delete(&tuple))
 	}
 	t.shared.StatesMade, t.shared.StatesReleased = 0, 0
+	h.forgetSources()
 }

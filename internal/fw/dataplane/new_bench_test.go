@@ -26,7 +26,9 @@ type timedRun struct {
 	batch, pad      uint32
 }
 
-// BenchmarkNew measures packets of new flows: each makes a state, or is blocked. The
+// BenchmarkNew measures packets of new flows: each makes a state, or is blocked. With limits
+// the states count under a rule and one of 17 sources; with sources each flow has a source
+// of its own. The
 // kernel itself takes the time of each run of weir_xdp, so the system call around it does
 // not count. The figure is the median. It tells builds apart that run in turn.
 func BenchmarkNew(b *testing.B) {
@@ -34,6 +36,8 @@ func BenchmarkNew(b *testing.B) {
 		{"pass", "block\npass proto udp"},
 		{"nat", "match out on wan0 inet from 192.168.0.0/16 nat-to 203.0.113.2\nblock\npass proto udp"},
 		{"block", "block proto udp\npass proto tcp"},
+		{"limits", "block\npass proto udp keep state (max 1000000, max-src-states 900000, source-track rule)"},
+		{"sources", "set limit src-nodes 1000000\nblock\npass proto udp keep state (max 1000000, max-src-states 9, source-track rule)"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			runtime.LockOSThread() // the caches belong to a core
@@ -58,6 +62,9 @@ func BenchmarkNew(b *testing.B) {
 			var times []uint32
 			for flow := 0; b.Loop(); flow = (flow + 1) % 900_000 {
 				newFlow(frame, flow)
+				if c.name == "sources" {
+					newSource(frame, flow)
+				}
 				run.sizeOut = uint32(len(out))
 				_, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_TEST_RUN, uintptr(unsafe.Pointer(&run)), unsafe.Sizeof(run))
 				if errno != 0 {
@@ -92,4 +99,11 @@ func newFlow(frame []byte, flow int) {
 	}
 	sum = sum>>16 + sum&0xffff
 	order.PutUint16(ip[10:], ^uint16(sum+sum>>16))
+}
+
+// newSource gives a flow a source of its own.
+func newSource(frame []byte, flow int) {
+	ip := frame[14:34]
+	binary.BigEndian.PutUint32(ip[12:], 10<<24|uint32(flow))
+	setHeaderSum(ip)
 }

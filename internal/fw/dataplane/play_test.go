@@ -31,6 +31,9 @@ type play struct {
 //	{"own wan +0x5", packet, "…"}            the box's own, with that mark
 //	{"wait", "30", ""}                       seconds
 //	{"states", "", "line; line"}
+//	{"sources", "", "address states connections rate; ..."}
+//	{"counts", "", "states sources; ..."}    of the rules with limits
+//	{"settle", "", "address <table>, n states ended"}
 //
 // The result of a packet is the verdict, the reason, and the mark or the redirect. Marks
 // are came, leaves, record0 and so on (enum mark of bpf/config.h), then the
@@ -59,6 +62,7 @@ func TestPackets(t *testing.T) {
 		{"up", testUp},
 		{"skip", testSkip},
 		{"life", testStateLife},
+		{"limits of rules", testRuleLimits},
 		{"track", testTrack},
 		{"facts", testFacts},
 		{"wrap", testSequenceNumbersWrap},
@@ -157,6 +161,12 @@ func (s *scene) act(at, packet string) string {
 		seconds := must(strconv.ParseFloat(packet, 64))(s.tb)
 		s.advance(seconds)
 		return ""
+	case "sources":
+		return s.sourceTexts()
+	case "counts":
+		return s.limitTexts()
+	case "settle":
+		return s.settleTexts()
 	case "states":
 		return strings.Join(s.states(), "; ")
 	case "xdp":

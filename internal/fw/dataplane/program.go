@@ -89,7 +89,8 @@ func (h half) base(name string) uint32 {
 }
 
 // write writes a program's arrays to the half that the rule set in force does not use.
-func (h half) write(p *ruleset.Program) error {
+// limits holds the numbers of its limits; without, its rules have none.
+func (h half) write(p *ruleset.Program, limits []uint16) error {
 	maps := h.maps
 	if err := fits(maps, p); err != nil {
 		return err
@@ -102,7 +103,7 @@ func (h half) write(p *ruleset.Program) error {
 		return value + classes
 	})
 	return errors.Join(
-		fillArray(maps["rules"], 0, p.Rules, rawRule),
+		fillArray(maps[mapRules], 0, p.Rules, func(r *ruleset.Rule) xdpRule { return rawRule(r, limits) }),
 		fillArray(maps["rule_order"], h.base("rule_order"), places(p), func(o *xdpRuleOrder) xdpRuleOrder { return *o }),
 		fillArray(maps["rule_carried"], h.base("rule_carried"), make([]xdpRuleCarried, len(p.Order)), func(c *xdpRuleCarried) xdpRuleCarried { return *c }),
 		fillArray(maps["rule_trees"], trees, forest.Trees, func(t *ruleset.Tree) xdpRuleTree { return xdpRuleTree{First: t.First, Nodes: t.Nodes} }),
@@ -144,8 +145,13 @@ func (h half) set(p *ruleset.Program) xdpRuleSet {
 	}
 }
 
-func rawRule(r *ruleset.Rule) xdpRule {
+func rawRule(r *ruleset.Rule, limits []uint16) xdpRule {
+	var limit uint16
+	if r.Limit != 0 && limits != nil {
+		limit = limits[r.Limit-1]
+	}
 	return xdpRule{
+		Limit: limit,
 		Flags: uint16(r.Flags), Tag: r.Tag, Tagged: r.Tagged,
 		NatLow: r.NatLow, NatHigh: r.NatHigh,
 		RdrLow: r.RdrLow, RdrHigh: r.RdrHigh, RdrBase: r.RdrBase,

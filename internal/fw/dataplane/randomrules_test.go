@@ -69,7 +69,7 @@ func (d *drawing) ruleset() []string {
 	if d.IntN(8) == 0 {
 		lines = append(lines, "set block-policy "+one(d.Rand, "drop", "return"))
 	}
-	lines = append(lines, d.table("t1"), d.table("t2"))
+	lines = append(lines, d.table("t1"), d.table("t2"), "table <over> persist")
 	if d.IntN(10) == 0 {
 		lines = append(lines, "antispoof "+d.some(2, "quick ")+"for "+one(d.Rand, "lan0", "wan0", "{ lan0, wan0 }", "(lan0)")+d.some(3, " inet"))
 	}
@@ -256,7 +256,7 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 		add(2, "icmp6-type echoreq", "icmp6-type { echoreq, toobig }", "icmp6-type timex code 0", "icmp6-type neighbrsol")
 	}
 	if action == "pass" {
-		add(4, "no state", "keep state")
+		add(2, "no state", "keep state", d.limits(), d.limits())
 		add(3, "allow-opts")
 	}
 	add(5, "tag "+one(d.Rand, tags...))

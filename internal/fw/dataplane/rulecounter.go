@@ -84,13 +84,13 @@ func (v *View) Rules() ([]RuleCounter, error) {
 
 // pinnedRules holds the maps of a generation that describe its rules.
 type pinnedRules struct {
-	counters, sets, order, carried *bpfload.Map
+	counters, sets, order, carried, rules *bpfload.Map
 }
 
 func openRules(dir string) (_ *pinnedRules, err error) {
 	r := &pinnedRules{}
 	for name, m := range map[string]**bpfload.Map{
-		mapRuleCounters: &r.counters, mapRuleSets: &r.sets, "rule_order": &r.order, "rule_carried": &r.carried,
+		mapRuleCounters: &r.counters, mapRuleSets: &r.sets, "rule_order": &r.order, "rule_carried": &r.carried, mapRules: &r.rules,
 	} {
 		if *m, err = bpfload.OpenMap(filepath.Join(liveGeneration(dir), name)); err != nil {
 			return nil, errors.Join(err, r.close())
@@ -100,11 +100,11 @@ func openRules(dir string) (_ *pinnedRules, err error) {
 }
 
 func rulesOf(maps map[string]*bpfload.Map) *pinnedRules {
-	return &pinnedRules{maps[mapRuleCounters], maps[mapRuleSets], maps["rule_order"], maps["rule_carried"]}
+	return &pinnedRules{maps[mapRuleCounters], maps[mapRuleSets], maps["rule_order"], maps["rule_carried"], maps[mapRules]}
 }
 
 func (r *pinnedRules) close() error {
-	return errors.Join(r.counters.Close(), r.sets.Close(), r.order.Close(), r.carried.Close())
+	return errors.Join(r.counters.Close(), r.sets.Close(), r.order.Close(), r.carried.Close(), r.rules.Close())
 }
 
 // inForce reads the rule set in force, the index of each rule, and the counts carried

@@ -29,7 +29,8 @@ const (
 type liveRules struct {
 	objects *bpfload.Objects
 	program *ruleset.Program
-	half    half // the half of the arrays that holds program
+	limits  *limitNumbers // nil: a program that only evaluates rules, and makes no states
+	half    half          // the half of the arrays that holds program
 	set     xdpRuleSet
 	holder  *bpfload.Map // of set
 	changes *bpfload.Map // map of set.Changes, or of the next slot; nil: none
@@ -38,8 +39,8 @@ type liveRules struct {
 }
 
 // newLiveRules writes a program into the maps of a generation.
-func newLiveRules(objects *bpfload.Objects, p *ruleset.Program) (*liveRules, error) {
-	l := &liveRules{objects: objects}
+func newLiveRules(objects *bpfload.Objects, p *ruleset.Program, limits *limitNumbers) (*liveRules, error) {
+	l := &liveRules{objects: objects, limits: limits}
 	if err := l.load(p); err != nil {
 		return nil, errors.Join(err, l.close())
 	}
@@ -50,7 +51,7 @@ func newLiveRules(objects *bpfload.Objects, p *ruleset.Program) (*liveRules, err
 // the old program, unless the new one was made from it by Replace.
 func (l *liveRules) load(p *ruleset.Program) error {
 	next := l.next()
-	if err := next.write(p); err != nil {
+	if err := l.writeRules(p, next); err != nil {
 		return err
 	}
 	return l.write(p, next, next.set(p))
@@ -60,7 +61,7 @@ func (l *liveRules) load(p *ruleset.Program) error {
 // that stay keep counting.
 func (l *liveRules) replaceRules(p *ruleset.Program) error {
 	next := l.next()
-	if err := next.write(p); err != nil {
+	if err := l.writeRules(p, next); err != nil {
 		return err
 	}
 	set := next.set(p)
@@ -68,6 +69,18 @@ func (l *liveRules) replaceRules(p *ruleset.Program) error {
 		return err
 	}
 	return l.write(p, next, set)
+}
+
+// writeRules writes a program's arrays. Its limits get their numbers.
+func (l *liveRules) writeRules(p *ruleset.Program, next half) error {
+	var numbers []uint16
+	if l.limits != nil {
+		var err error
+		if numbers, err = l.limits.assign(p); err != nil {
+			return err
+		}
+	}
+	return next.write(p, numbers)
 }
 
 func (l *liveRules) next() half { return half{l.objects.Maps, l.program != nil && !l.half.second} }

@@ -72,7 +72,7 @@ func (raw *xdpState) decode(s *state.State, index uint32) {
 		s.Mark, s.MarkMask = raw.FlowForth.Mark, [2]uint32{raw.FlowForth.MarkMask, raw.FlowBack.MarkMask}
 	}
 	if s.Flags&state.Log != 0 {
-		s.Logs = [2][4]uint32{raw.FlowForth.Log, raw.FlowBack.Log}
+		s.Logs = [2][3]uint32{raw.FlowForth.Log, raw.FlowBack.Log}
 	}
 }
 

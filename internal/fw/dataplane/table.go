@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"weir/internal/fw/bpfload"
+	"weir/internal/fw/ruleset"
 	"weir/internal/killpoint"
 )
 
@@ -30,6 +31,9 @@ const (
 	mapTableCounters     = "table_counters"
 	mapTableLengths      = "table_lengths"
 	mapTableRules        = "table_rules"
+	mapLimits            = "limits"
+	mapSources           = "sources"
+	mapSourceIndex       = "source_index"
 	mapLogRing           = "log_ring"
 	mapCaptureRing       = "capture_ring"
 	mapRecordsLost       = "records_lost"
@@ -45,6 +49,7 @@ var keptMaps = []string{
 	mapLogRing, mapCaptureRing, mapRecordsLost,
 	mapRejectSources, mapBroadcasts, mapRejectCounters,
 	mapCaptureFilters, mapTableCounters, mapTableLengths, mapTableRules,
+	mapLimits, mapSources, mapSourceIndex,
 }
 
 // tables holds the maps that outlive a reload, and their mapped memory.
@@ -54,6 +59,8 @@ type tables struct {
 	states  []xdpState // [0] is unused
 	hints   []xdpHints
 	buckets []xdpBucket // of the tuple table
+	limits  []xdpLimit  // by number; [0] is unused
+	sources []xdpSource // [0] is unused
 	memory  []*bpfload.Memory
 }
 
@@ -123,6 +130,12 @@ func (t *tables) mapMemory() error {
 	if t.hints, err = mapValues[xdpHints](t, mapHints); err != nil {
 		return err
 	}
+	if t.limits, err = mapValues[xdpLimit](t, mapLimits); err != nil {
+		return err
+	}
+	if t.sources, err = mapValues[xdpSource](t, mapSources); err != nil {
+		return err
+	}
 	t.buckets, err = mapValues[xdpBucket](t, mapTuples)
 	return err
 }
@@ -157,7 +170,7 @@ func (t *tables) close() error {
 	for _, m := range t.maps {
 		errs = append(errs, m.Close())
 	}
-	t.memory, t.shared, t.states, t.hints, t.buckets = nil, nil, nil, nil, nil
+	t.memory, t.shared, t.states, t.hints, t.buckets, t.limits, t.sources = nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -172,6 +185,16 @@ func tableSizes(limit uint32) map[string]uint32 {
 		mapTuples:  bucketCount(limit),
 		mapSpilled: spillSize(limit),
 	}
+}
+
+// sourceSizes returns the sizes of the maps whose size depends on the limit of sources.
+func sourceSizes(limit uint32) map[string]uint32 {
+	return map[string]uint32{mapSources: sourceCapacity(limit) + 1, mapSourceIndex: sourceCapacity(limit)}
+}
+
+// fits reports whether the tables have the sizes that the options ask for.
+func (t *tables) fits(o *ruleset.Options) bool {
+	return t.limit() == o.MaxStates && t.shared.SourceLimit == o.MaxSources
 }
 
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

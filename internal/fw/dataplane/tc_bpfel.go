@@ -26,6 +26,7 @@ const (
 	tcMapHints              = "hints"
 	tcMapInTails            = "in_tails"
 	tcMapInterfaceCounters  = "interface_counters"
+	tcMapLimits             = "limits"
 	tcMapLogRing            = "log_ring"
 	tcMapNexthopCache       = "nexthop_cache"
 	tcMapNexthopIndex       = "nexthop_index"
@@ -55,6 +56,8 @@ const (
 	tcMapRuleVectors        = "rule_vectors"
 	tcMapRules              = "rules"
 	tcMapScratches          = "scratches"
+	tcMapSourceIndex        = "source_index"
+	tcMapSources            = "sources"
 	tcMapSpilledTuples      = "spilled_tuples"
 	tcMapStates             = "states"
 	tcMapTableChanges       = "table_changes"
@@ -82,6 +85,7 @@ const (
 	tcVarImplicitPass       = "implicit_pass"
 	tcVarMarkMask           = "mark_mask"
 	tcVarMarkShift          = "mark_shift"
+	tcVarMaxSources         = "max_sources"
 	tcVarMaxStates          = "max_states"
 	tcVarNoteSecret         = "note_secret"
 	tcVarPoolSecret         = "pool_secret"
@@ -91,6 +95,7 @@ const (
 	tcVarRuleBase           = "rule_base"
 	tcVarRuleChunks         = "rule_chunks"
 	tcVarShared             = "shared"
+	tcVarSourceCapacity     = "source_capacity"
 	tcVarStateCapacity      = "state_capacity"
 	tcVarUnloaded           = "unloaded"
 )
@@ -165,6 +170,7 @@ type tcMapSpecs struct {
 	Hints             *ebpf.MapSpec `ebpf:"hints"`
 	InTails           *ebpf.MapSpec `ebpf:"in_tails"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
+	Limits            *ebpf.MapSpec `ebpf:"limits"`
 	LogRing           *ebpf.MapSpec `ebpf:"log_ring"`
 	NexthopCache      *ebpf.MapSpec `ebpf:"nexthop_cache"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
@@ -194,6 +200,8 @@ type tcMapSpecs struct {
 	RuleVectors       *ebpf.MapSpec `ebpf:"rule_vectors"`
 	Rules             *ebpf.MapSpec `ebpf:"rules"`
 	Scratches         *ebpf.MapSpec `ebpf:"scratches"`
+	SourceIndex       *ebpf.MapSpec `ebpf:"source_index"`
+	Sources           *ebpf.MapSpec `ebpf:"sources"`
 	SpilledTuples     *ebpf.MapSpec `ebpf:"spilled_tuples"`
 	States            *ebpf.MapSpec `ebpf:"states"`
 	TableChanges      *ebpf.MapSpec `ebpf:"table_changes"`
@@ -215,6 +223,7 @@ type tcVariableSpecs struct {
 	ImplicitPass   *ebpf.VariableSpec `ebpf:"implicit_pass"`
 	MarkMask       *ebpf.VariableSpec `ebpf:"mark_mask"`
 	MarkShift      *ebpf.VariableSpec `ebpf:"mark_shift"`
+	MaxSources     *ebpf.VariableSpec `ebpf:"max_sources"`
 	MaxStates      *ebpf.VariableSpec `ebpf:"max_states"`
 	NoteSecret     *ebpf.VariableSpec `ebpf:"note_secret"`
 	PoolSecret     *ebpf.VariableSpec `ebpf:"pool_secret"`
@@ -224,6 +233,7 @@ type tcVariableSpecs struct {
 	RuleBase       *ebpf.VariableSpec `ebpf:"rule_base"`
 	RuleChunks     *ebpf.VariableSpec `ebpf:"rule_chunks"`
 	Shared         *ebpf.VariableSpec `ebpf:"shared"`
+	SourceCapacity *ebpf.VariableSpec `ebpf:"source_capacity"`
 	StateCapacity  *ebpf.VariableSpec `ebpf:"state_capacity"`
 	Unloaded       *ebpf.VariableSpec `ebpf:"unloaded"`
 }
@@ -258,6 +268,7 @@ type tcMaps struct {
 	Hints             *ebpf.Map `ebpf:"hints"`
 	InTails           *ebpf.Map `ebpf:"in_tails"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
+	Limits            *ebpf.Map `ebpf:"limits"`
 	LogRing           *ebpf.Map `ebpf:"log_ring"`
 	NexthopCache      *ebpf.Map `ebpf:"nexthop_cache"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
@@ -287,6 +298,8 @@ type tcMaps struct {
 	RuleVectors       *ebpf.Map `ebpf:"rule_vectors"`
 	Rules             *ebpf.Map `ebpf:"rules"`
 	Scratches         *ebpf.Map `ebpf:"scratches"`
+	SourceIndex       *ebpf.Map `ebpf:"source_index"`
+	Sources           *ebpf.Map `ebpf:"sources"`
 	SpilledTuples     *ebpf.Map `ebpf:"spilled_tuples"`
 	States            *ebpf.Map `ebpf:"states"`
 	TableChanges      *ebpf.Map `ebpf:"table_changes"`
@@ -310,6 +323,7 @@ func (m *tcMaps) Close() error {
 		m.Hints,
 		m.InTails,
 		m.InterfaceCounters,
+		m.Limits,
 		m.LogRing,
 		m.NexthopCache,
 		m.NexthopIndex,
@@ -339,6 +353,8 @@ func (m *tcMaps) Close() error {
 		m.RuleVectors,
 		m.Rules,
 		m.Scratches,
+		m.SourceIndex,
+		m.Sources,
 		m.SpilledTuples,
 		m.States,
 		m.TableChanges,
@@ -361,6 +377,7 @@ type tcVariables struct {
 	ImplicitPass   *ebpf.Variable `ebpf:"implicit_pass"`
 	MarkMask       *ebpf.Variable `ebpf:"mark_mask"`
 	MarkShift      *ebpf.Variable `ebpf:"mark_shift"`
+	MaxSources     *ebpf.Variable `ebpf:"max_sources"`
 	MaxStates      *ebpf.Variable `ebpf:"max_states"`
 	NoteSecret     *ebpf.Variable `ebpf:"note_secret"`
 	PoolSecret     *ebpf.Variable `ebpf:"pool_secret"`
@@ -370,6 +387,7 @@ type tcVariables struct {
 	RuleBase       *ebpf.Variable `ebpf:"rule_base"`
 	RuleChunks     *ebpf.Variable `ebpf:"rule_chunks"`
 	Shared         *ebpf.Variable `ebpf:"shared"`
+	SourceCapacity *ebpf.Variable `ebpf:"source_capacity"`
 	StateCapacity  *ebpf.Variable `ebpf:"state_capacity"`
 	Unloaded       *ebpf.Variable `ebpf:"unloaded"`
 }

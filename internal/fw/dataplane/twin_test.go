@@ -74,6 +74,9 @@ const twinRoom = 400
 // twinStates is the limit of states.
 const twinStates = 100
 
+// twinSources is the limit of sources.
+const twinSources = 12
+
 // newTwin loads the dataplane without rules. implicit is set implicit-pass.
 func newTwin(tb testing.TB, implicit bool) *twin {
 	tb.Helper()
@@ -92,6 +95,7 @@ func newTwinIn(n *testNet, implicit bool) *twin {
 	}
 	h := newHarnessIn(n, text+stickyRule, func(c *Config) {
 		c.Options.MaxStates = twinStates
+		c.Options.MaxSources = twinSources
 		c.RuleBase = twinBase
 		c.Room = twinRoom
 	})
@@ -121,6 +125,7 @@ func (t *twin) use(rules string) {
 	t.rules = t.parse(rules)
 	t.rules.Options.ImplicitPass = t.implicit
 	t.rules.Options.MaxStates = twinStates
+	t.rules.Options.MaxSources = twinSources
 	var logical []int
 	for _, i := range t.snapshot().Interfaces[1:] {
 		flags := t.interfaceFlags(i.Name)
@@ -315,7 +320,7 @@ func (t *twin) shoot(s shot) (model.Outcome, error) {
 	}, made)
 	got.reason = t.counted(&s, &want)
 	logged := t.logged()
-	err := errorsOf(differOutcome(&s, &want, &got), t.differNextHop(&s, &want), t.differStates(), differRecords(want.Records, logged))
+	err := errorsOf(differOutcome(&s, &want, &got), t.differNextHop(&s, &want), t.differStates(), t.differSources(), differRecords(want.Records, logged))
 	if tagged && want.Verdict == model.Up {
 		want.Frame = slices.Concat(want.Frame[:12], want.Frame[12+tagLength:])
 	}

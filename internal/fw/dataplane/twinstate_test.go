@@ -13,20 +13,21 @@ import (
 func (t *twin) tellTime(now uint32) {
 	t.dp.tables.shared.Now = now
 	t.dp.tables.shared.Timeout = t.model.Timeouts()
+	t.dp.tables.shared.TimeoutPart = t.model.Part()
+	t.dp.tables.shared.TimeoutSet = state.TimeoutsOf(&t.rules.Options.Timeouts)
 	t.dp.Heartbeat()
 }
 
 // bury marks expired states dead, so that longer timeouts after a drop in states do not
-// revive them.
-func (t *twin) bury() {
-	timeouts, before := t.model.Timeouts(), state.Tick(t.dp.tables.shared.Now)
-	t.dp.View().KillStates(func(s *state.State) bool { return s.Expires(before, &timeouts) <= 0 })
-	t.model.KillExpired()
+// revive them. With collect it does so for all that the garbage collection ends.
+func (t *twin) bury(collect bool) {
+	ended := t.model.KillExpired(collect)
+	t.dp.View().KillStates(func(s *state.State) bool { return ended[s.Index] })
 }
 
 // wait lets ticks go by.
 func (t *twin) wait(ticks uint32) {
-	t.bury()
+	t.bury(false)
 	now := t.dp.tables.shared.Now + ticks
 	t.model.SetClock(state.Tick(now))
 	t.tellTime(now)
@@ -35,9 +36,11 @@ func (t *twin) wait(ticks uint32) {
 
 // sweep releases dead states, as state/gc.h does.
 func (t *twin) sweep() {
-	t.bury()
+	t.bury(true)
+	t.settle()
 	t.release(t.sweepStates)
 	t.model.Sweep()
+	t.sweepSources()
 	t.look()
 	t.wait(1) // no slot is used again within a tick (DEAD_GRACE)
 }
@@ -52,6 +55,7 @@ func (t *twin) sweepStates() {
 		for d, tuple := range []*xdpTuple{&s.Forth.Tuple, &s.Back.Tuple} {
 			check(t.tb, tables.release(tuple, uint32(i<<1|d), t.dp.ledger.HashSeed))
 		}
+		t.uncount(s)
 		s.Status = statusFree
 		tables.shared.StatesReleased++
 	}

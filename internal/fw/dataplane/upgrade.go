@@ -30,7 +30,7 @@ var pasts = map[uint32]past{
 			"shared.aged": "gc_nexthop", "shared.aged_at": "gc_nexthop_at", "shared.unlisted": "gc_unlisted", "shared.aging": "gc_lock",
 		},
 		maps:     map[string]string{"promises": mapHints, "answer_sources": mapRejectSources, "answer_counters": mapRejectCounters},
-		lacks:    []string{mapHandoffs, mapTableCounters, mapTableLengths, mapTableRules},
+		lacks:    []string{mapHandoffs, mapTableCounters, mapTableLengths, mapTableRules, mapLimits, mapSources, mapSourceIndex},
 		reasons:  reasons8,
 		importer: "weir_adopt", argument: "adoption", gc: "weir_sweep_start",
 	},

@@ -169,6 +169,8 @@ type Info struct {
 	Rules       uint32
 	States      uint32 // in use
 	MaxStates   uint32
+	Sources     uint32 // in use
+	MaxSources  uint32
 	Made        uint32 // states made since the start, modulo 2³²
 	Paths       uint32 // sets of matched rules with their own counters
 	NextHops    uint32
@@ -197,6 +199,8 @@ func (v *View) Info() (Info, error) {
 		Rules:       l.Rules,
 		States:      v.InUse(),
 		MaxStates:   v.tables.limit(),
+		Sources:     atomic.LoadUint32(&s.Sources),
+		MaxSources:  s.SourceLimit,
 		Made:        atomic.LoadUint32(&s.StatesMade),
 		Paths:       s.PathsHigh + s.PathsReserved,
 		NextHops:    s.NexthopsHigh - s.NexthopsUnused,

@@ -129,7 +129,8 @@ type xdpFlow struct {
 	Wscale   uint8
 	Flags    uint8
 	Prio     uint8
-	Log      [4]uint32
+	Log      [3]uint32
+	Limits   uint32
 	MarkMask uint32
 	Mark     uint32
 }
@@ -193,6 +194,25 @@ type xdpInterface struct {
 	Tag      uint16
 	TagType  uint16
 	Asked    uint32
+}
+
+type xdpLimit struct {
+	_             structs.HostLayout
+	Name          uint64
+	Flags         uint32
+	Max           uint32
+	MaxNodes      uint32
+	MaxStates     uint32
+	MaxConn       uint32
+	Rate          uint32
+	Seconds       uint32
+	Keep          uint32
+	AdaptiveStart uint32
+	AdaptiveEnd   uint32
+	Pad0          [4]uint32
+	States        uint32
+	Nodes         uint32
+	Timeout       [14]uint32
 }
 
 type xdpNexthop struct {
@@ -344,7 +364,9 @@ type xdpRule struct {
 	Chance      uint32
 	MaxSize     uint16
 	Tos         uint8
-	Pad0        [5]uint8
+	Pad0        [1]uint8
+	Limit       uint16
+	Pad1        [2]uint8
 }
 
 type xdpRuleBits struct {
@@ -503,7 +525,9 @@ type xdpScratch struct {
 		Prio       uint8
 		Logs       uint8
 		Evaluated  uint8
-		_          [5]byte
+		_          [1]byte
+		Limit      uint16
+		_          [2]byte
 	}
 	Out struct {
 		_          structs.HostLayout
@@ -547,10 +571,20 @@ type xdpScratch struct {
 		Prio       uint8
 		Logs       uint8
 		Evaluated  uint8
-		_          [5]byte
+		_          [1]byte
+		Limit      uint16
+		_          [2]byte
 	}
-	Tuple         xdpTuple
-	ReplyHash     uint64
+	Tuple     xdpTuple
+	ReplyHash uint64
+	Limit     struct {
+		_       structs.HostLayout
+		Source  xdpSourceKey
+		Numbers uint32
+		Forced  uint32
+		Word    uint32
+		Pad0    uint32
+	}
 	PathKey       xdpPath
 	PathLast      xdpPath
 	PathLastIndex uint32
@@ -598,7 +632,9 @@ type xdpShared struct {
 	GcNexthopAt     uint32
 	GcUnlisted      uint32
 	GcLock          uint32
-	Pad0            [36]uint8
+	GcSource        uint32
+	TimeoutPart     uint32
+	Pad0            [28]uint8
 	Heartbeat       uint32
 	RouteGeneration uint32
 	TimeoutSet      [14]uint32
@@ -609,14 +645,17 @@ type xdpShared struct {
 	Recording       uint32
 	Prefetch        uint32
 	TableRules      uint32
-	Pad1            [9]uint32
+	SourceLimit     uint32
+	Pad1            [8]uint32
 	StatesMade      uint32
 	StatesReleased  uint32
 	NexthopsHigh    uint32
 	NexthopsUnused  uint32
 	PathsHigh       uint32
 	PathsReserved   uint32
-	Pad2            [10]uint32
+	Sources         uint32
+	Overloads       uint32
+	Pad2            [8]uint32
 	Interfaces      [16384]struct {
 		_        structs.HostLayout
 		Mac      [6]uint8
@@ -660,6 +699,26 @@ type xdpShared struct {
 		}
 	}
 	Hinted [256]uint16
+}
+
+type xdpSource struct {
+	_           structs.HostLayout
+	Key         xdpSourceKey
+	States      uint32
+	Connections uint32
+	Rate        uint64
+	Stage       uint32
+	Expires     uint32
+	Over        uint32
+	Created     uint32
+	Pad0        [2]uint32
+}
+
+type xdpSourceKey struct {
+	_     structs.HostLayout
+	Addr  xdpAddr
+	Zone  uint32
+	Limit uint32
 }
 
 type xdpState struct {
@@ -760,6 +819,7 @@ const (
 	xdpMapHandoffs          = "handoffs"
 	xdpMapHints             = "hints"
 	xdpMapInterfaceCounters = "interface_counters"
+	xdpMapLimits            = "limits"
 	xdpMapLogRing           = "log_ring"
 	xdpMapNexthopCache      = "nexthop_cache"
 	xdpMapNexthopIndex      = "nexthop_index"
@@ -790,6 +850,8 @@ const (
 	xdpMapRuleVectors       = "rule_vectors"
 	xdpMapRules             = "rules"
 	xdpMapScratches         = "scratches"
+	xdpMapSourceIndex       = "source_index"
+	xdpMapSources           = "sources"
 	xdpMapSpilledTuples     = "spilled_tuples"
 	xdpMapStates            = "states"
 	xdpMapTableChanges      = "table_changes"
@@ -813,6 +875,7 @@ const (
 	xdpVarImplicitPass      = "implicit_pass"
 	xdpVarMarkMask          = "mark_mask"
 	xdpVarMarkShift         = "mark_shift"
+	xdpVarMaxSources        = "max_sources"
 	xdpVarMaxStates         = "max_states"
 	xdpVarNoteSecret        = "note_secret"
 	xdpVarPoolSecret        = "pool_secret"
@@ -822,6 +885,7 @@ const (
 	xdpVarRuleBase          = "rule_base"
 	xdpVarRuleChunks        = "rule_chunks"
 	xdpVarShared            = "shared"
+	xdpVarSourceCapacity    = "source_capacity"
 	xdpVarStateCapacity     = "state_capacity"
 	xdpVarUnloaded          = "unloaded"
 )
@@ -890,6 +954,7 @@ type xdpMapSpecs struct {
 	Handoffs          *ebpf.MapSpec `ebpf:"handoffs"`
 	Hints             *ebpf.MapSpec `ebpf:"hints"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
+	Limits            *ebpf.MapSpec `ebpf:"limits"`
 	LogRing           *ebpf.MapSpec `ebpf:"log_ring"`
 	NexthopCache      *ebpf.MapSpec `ebpf:"nexthop_cache"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
@@ -920,6 +985,8 @@ type xdpMapSpecs struct {
 	RuleVectors       *ebpf.MapSpec `ebpf:"rule_vectors"`
 	Rules             *ebpf.MapSpec `ebpf:"rules"`
 	Scratches         *ebpf.MapSpec `ebpf:"scratches"`
+	SourceIndex       *ebpf.MapSpec `ebpf:"source_index"`
+	Sources           *ebpf.MapSpec `ebpf:"sources"`
 	SpilledTuples     *ebpf.MapSpec `ebpf:"spilled_tuples"`
 	States            *ebpf.MapSpec `ebpf:"states"`
 	TableChanges      *ebpf.MapSpec `ebpf:"table_changes"`
@@ -942,6 +1009,7 @@ type xdpVariableSpecs struct {
 	ImplicitPass   *ebpf.VariableSpec `ebpf:"implicit_pass"`
 	MarkMask       *ebpf.VariableSpec `ebpf:"mark_mask"`
 	MarkShift      *ebpf.VariableSpec `ebpf:"mark_shift"`
+	MaxSources     *ebpf.VariableSpec `ebpf:"max_sources"`
 	MaxStates      *ebpf.VariableSpec `ebpf:"max_states"`
 	NoteSecret     *ebpf.VariableSpec `ebpf:"note_secret"`
 	PoolSecret     *ebpf.VariableSpec `ebpf:"pool_secret"`
@@ -951,6 +1019,7 @@ type xdpVariableSpecs struct {
 	RuleBase       *ebpf.VariableSpec `ebpf:"rule_base"`
 	RuleChunks     *ebpf.VariableSpec `ebpf:"rule_chunks"`
 	Shared         *ebpf.VariableSpec `ebpf:"shared"`
+	SourceCapacity *ebpf.VariableSpec `ebpf:"source_capacity"`
 	StateCapacity  *ebpf.VariableSpec `ebpf:"state_capacity"`
 	Unloaded       *ebpf.VariableSpec `ebpf:"unloaded"`
 }
@@ -984,6 +1053,7 @@ type xdpMaps struct {
 	Handoffs          *ebpf.Map `ebpf:"handoffs"`
 	Hints             *ebpf.Map `ebpf:"hints"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
+	Limits            *ebpf.Map `ebpf:"limits"`
 	LogRing           *ebpf.Map `ebpf:"log_ring"`
 	NexthopCache      *ebpf.Map `ebpf:"nexthop_cache"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
@@ -1014,6 +1084,8 @@ type xdpMaps struct {
 	RuleVectors       *ebpf.Map `ebpf:"rule_vectors"`
 	Rules             *ebpf.Map `ebpf:"rules"`
 	Scratches         *ebpf.Map `ebpf:"scratches"`
+	SourceIndex       *ebpf.Map `ebpf:"source_index"`
+	Sources           *ebpf.Map `ebpf:"sources"`
 	SpilledTuples     *ebpf.Map `ebpf:"spilled_tuples"`
 	States            *ebpf.Map `ebpf:"states"`
 	TableChanges      *ebpf.Map `ebpf:"table_changes"`
@@ -1037,6 +1109,7 @@ func (m *xdpMaps) Close() error {
 		m.Handoffs,
 		m.Hints,
 		m.InterfaceCounters,
+		m.Limits,
 		m.LogRing,
 		m.NexthopCache,
 		m.NexthopIndex,
@@ -1067,6 +1140,8 @@ func (m *xdpMaps) Close() error {
 		m.RuleVectors,
 		m.Rules,
 		m.Scratches,
+		m.SourceIndex,
+		m.Sources,
 		m.SpilledTuples,
 		m.States,
 		m.TableChanges,
@@ -1090,6 +1165,7 @@ type xdpVariables struct {
 	ImplicitPass   *ebpf.Variable `ebpf:"implicit_pass"`
 	MarkMask       *ebpf.Variable `ebpf:"mark_mask"`
 	MarkShift      *ebpf.Variable `ebpf:"mark_shift"`
+	MaxSources     *ebpf.Variable `ebpf:"max_sources"`
 	MaxStates      *ebpf.Variable `ebpf:"max_states"`
 	NoteSecret     *ebpf.Variable `ebpf:"note_secret"`
 	PoolSecret     *ebpf.Variable `ebpf:"pool_secret"`
@@ -1099,6 +1175,7 @@ type xdpVariables struct {
 	RuleBase       *ebpf.Variable `ebpf:"rule_base"`
 	RuleChunks     *ebpf.Variable `ebpf:"rule_chunks"`
 	Shared         *ebpf.Variable `ebpf:"shared"`
+	SourceCapacity *ebpf.Variable `ebpf:"source_capacity"`
 	StateCapacity  *ebpf.Variable `ebpf:"state_capacity"`
 	Unloaded       *ebpf.Variable `ebpf:"unloaded"`
 }

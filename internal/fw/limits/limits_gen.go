@@ -38,6 +38,12 @@ const (
 	RejectBurst       = 200
 	HandoffRecords    = 8
 	HandoffLife       = (10 * TicksPerSecond)
+	MaxLimits         = 16384
+	MaxSources        = 0x00ffffff
+	SourceTries       = 4
+	RateTries         = 8
+	SourceSlice       = 1024
+	SourceOver        = (3600 * TicksPerSecond)
 	MaxStates         = 0x03ffffff
 	MaxNumber         = (MaxStates<<1 | 1)
 	QosPrio           = 0x8000

@@ -40,6 +40,13 @@ const (
 	FragmentMemory                // too many fragmented packets or holes at once
 	StateMismatch                 // TCP sequence, window or flags do not fit the state
 	StateLimit                    // the state table is full
+	MaxStates                     // the rule has as many states as its max allows
+	MaxSrcNodes                   // as many sources as the rule allows have states by it
+	MaxSrcStates                  // the source has as many states as the rule allows
+	MaxSrcConn                    // the source has opened more connections than the rule allows
+	MaxSrcRate                    // the source has opened connections faster than the rule allows
+	Overload                      // the source is on its way into the rule's overload table
+	SrcNodes                      // the table of sources is full
 	StateBusy                     // another core changes this connection's entry right now
 	TupleError                    // the tuple table refused an entry
 	TupleTaken                    // another connection's replies have this tuple
@@ -96,6 +103,13 @@ var table = [Count]struct{ name, text string }{
 	FragmentMemory:  {"fragment-memory", "too many fragmented packets or holes at once"},
 	StateMismatch:   {"state-mismatch", "TCP sequence, window or flags do not fit the state"},
 	StateLimit:      {"state-limit", "the state table is full"},
+	MaxStates:       {"max-states", "the rule has as many states as its max allows"},
+	MaxSrcNodes:     {"max-src-nodes", "as many sources as the rule allows have states by it"},
+	MaxSrcStates:    {"max-src-states", "the source has as many states as the rule allows"},
+	MaxSrcConn:      {"max-src-conn", "the source has opened more connections than the rule allows"},
+	MaxSrcRate:      {"max-src-conn-rate", "the source has opened connections faster than the rule allows"},
+	Overload:        {"overload", "the source is on its way into the rule's overload table"},
+	SrcNodes:        {"src-nodes", "the table of sources is full"},
 	StateBusy:       {"state-busy", "another core changes this connection's entry right now"},
 	TupleError:      {"tuple-error", "the tuple table refused an entry"},
 	TupleTaken:      {"tuple-taken", "another connection's replies have this tuple"},

@@ -24,7 +24,7 @@ func Compile(rs *resolve.Ruleset, s Snapshot) (*Program, error) { return compile
 func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) {
 	rules := rs.Sequence()
 	c := &compiler{
-		rules: rules, lists: rs.First, snapshot: s,
+		rules: rules, lists: rs.First, keep: rs.Options.Timeouts.SrcTrack, snapshot: s,
 		tables: map[string]addresses{},
 		tags:   map[string]uint16{},
 		queues: map[string]uint16{},
@@ -61,6 +61,7 @@ func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) 
 type compiler struct {
 	rules    []*resolve.Rule
 	lists    []*resolve.ListRule // the first of rules
+	keep     uint32              // set timeout src.track
 	snapshot Snapshot
 	tables   map[string]addresses // automatic tables
 	tags     map[string]uint16
@@ -80,6 +81,7 @@ func (c *compiler) compile() error {
 	if len(c.rules) > MaxRules {
 		return &Error{Rule: MaxRules, What: fmt.Sprintf("there are %d rules, more than %d", len(c.rules), MaxRules)}
 	}
+	names := c.limitNames()
 	for i, r := range c.rules {
 		if err := c.check(r); err != nil {
 			return &Error{Rule: i, What: err.Error()}
@@ -87,6 +89,11 @@ func (c *compiler) compile() error {
 		c.program.Rules[i] = c.action(r)
 		if err := c.translations(r, &c.program.Rules[i]); err != nil {
 			return &Error{Rule: i, What: err.Error()}
+		}
+		if r.Limits != (resolve.Limits{}) {
+			if c.program.Rules[i].Limit = c.limit(r, names[i]); c.program.Rules[i].Limit == 0 {
+				return &Error{Rule: i, What: fmt.Sprintf("there are more than %d rules that limit states", MaxLimits)}
+			}
 		}
 	}
 	c.leads()

@@ -8,6 +8,7 @@ import (
 // Options holds the set statements in the dataplane's form.
 type Options struct {
 	MaxStates    uint32
+	MaxSources   uint32
 	ImplicitPass bool
 	MarkMask     uint32 // weir's own bits of skb->mark, which are contiguous
 
@@ -22,7 +23,7 @@ type Options struct {
 // OptionsOf converts the options of a configuration.
 func OptionsOf(o *resolve.Options) Options {
 	return Options{
-		MaxStates: o.MaxStates, ImplicitPass: o.ImplicitPass, MarkMask: o.MarkMask,
+		MaxStates: o.MaxStates, MaxSources: o.MaxSources, ImplicitPass: o.ImplicitPass, MarkMask: o.MarkMask,
 		Timeouts: state.TimeoutsOf(&o.Timeouts), FragTimeout: o.Timeouts.Frag * state.TicksPerSecond,
 		AdaptiveStart: o.Timeouts.AdaptiveStart, AdaptiveEnd: o.Timeouts.AdaptiveEnd,
 	}

@@ -26,6 +26,10 @@ type Program struct {
 	Queues     map[uint16]string
 	QueuePairs map[uint16]QueuePair
 
+	// Limits holds what limits the states of rules. States hold numbers for these, which the
+	// dataplane assigns by Name.
+	Limits []Limit
+
 	layouts []poolLayout
 	tables  liveTables
 }
@@ -126,6 +130,7 @@ type Rule struct {
 	Scrub                    ScrubFlags
 	MinTTL                   uint8  // 0: none
 	MaxMSS                   uint16 // 0: none
+	Limit                    uint16 // position in Program.Limits, plus 1; 0: nothing limits its states
 	Mark, MarkMask           uint32 // set on the packet; mask 0: none
 	Marked, MarkedMask       uint32 // required of the packet; mask 0: none
 	Facts, FactsMask         Facts  // required of the routes of its addresses; mask 0: none

@@ -145,7 +145,36 @@ func (p *Program) Replace(rs *resolve.Ruleset, s Snapshot, keep []int) (*Program
 		}
 		q.Order[number] = index
 	}
+	q.keepLimits(p)
 	return q, nil
+}
+
+// keepLimits lets the rules that stay keep their limits, by name. Rules that are gone have
+// none.
+func (p *Program) keepLimits(before *Program) {
+	positions := make(map[uint64]uint16, len(p.Limits))
+	for i := range p.Limits {
+		positions[p.Limits[i].Name] = uint16(i + 1)
+	}
+	inForce := make([]bool, len(before.Rules))
+	for _, index := range p.Order {
+		if int(index) < len(before.Rules) {
+			inForce[index] = true
+		}
+	}
+	for index := range before.Rules {
+		r := &p.Rules[index]
+		if r.Limit == 0 || !inForce[index] {
+			r.Limit = 0
+			continue
+		}
+		kept := before.Limits[r.Limit-1]
+		if positions[kept.Name] == 0 {
+			p.Limits = append(p.Limits, kept)
+			positions[kept.Name] = uint16(len(p.Limits))
+		}
+		r.Limit = positions[kept.Name]
+	}
 }
 
 // equalActions reports whether two rules do the same, apart from their pools.
@@ -154,6 +183,7 @@ func equalActions(a, b Rule) bool {
 		return false
 	}
 	a.NatPool, a.RdrPool, b.NatPool, b.RdrPool = 0, 0, 0, 0
+	a.Limit, b.Limit = 0, 0 // it keeps its own
 	return a == b
 }
 

@@ -2,6 +2,7 @@ package ruleset
 
 import (
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -96,6 +97,13 @@ func (c *compiler) sortTables(tables []*resolve.Table) {
 			t.counted[table.Name] = true
 		}
 	}
+	for _, r := range c.rules {
+		if name := r.Limits.Overload; name != "" {
+			t.fixed[name] = false // as in pf, const does not keep packets from adding to it
+			idle = append(idle, &resolve.Table{Name: name})
+		}
+	}
+	idle = slices.DeleteFunc(idle, func(table *resolve.Table) bool { return asked[table.Name] })
 	t.named, t.idle = NewTables(named), NewTables(idle)
 }
 

@@ -26,7 +26,7 @@ type State struct {
 	RuleOut  uint32 // likewise for the out crossing
 	Created  Tick
 	Flow     [2]Flow
-	Logs     [2][4]uint32 // Flags&Log: global numbers plus 1 of the rules that log all packets, for the in and the out crossing
+	Logs     [2][3]uint32 // Flags&Log: global numbers plus 1 of the rules that log all packets, for the in and the out crossing
 	Queues   [2]uint16    // numbers from set queue, by direction; 0: none
 	Mark     uint32       // Flags&Marked: bits of skb->mark that rules have set
 	MarkMask [2]uint32    // the bits set by rules of the in and of the out crossing

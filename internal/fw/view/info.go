@@ -23,6 +23,7 @@ type Info struct {
 	Rollback    *RollbackInfo     `json:"rollback,omitempty"`
 	Daemon      DaemonInfo        `json:"daemon"`
 	States      StatesInfo        `json:"states"`
+	Sources     SourcesInfo       `json:"sources"`
 	Capturing   bool              `json:"capturing"`   // weir capture runs
 	Prefetching bool              `json:"prefetching"` // packets that come in at XDP are prefetched
 	Paths       uint32            `json:"paths"`       // sets of matched rules that are counted apart
@@ -69,6 +70,12 @@ type StatesInfo struct {
 	Limit    uint32 `json:"limit"`
 	Inserts  uint32 `json:"inserts"` // modulo 2³²
 	Removals uint32 `json:"removals"`
+}
+
+// SourcesInfo describes the table of sources.
+type SourcesInfo struct {
+	Current uint32 `json:"current"`
+	Limit   uint32 `json:"limit"`
 }
 
 // LostInfo is how many records have found no room in their ring so far.
@@ -126,6 +133,7 @@ func (r *reading) condition() (*Info, error) {
 		Enabled: true, Starting: r.starting, Since: loaded.Started, Loaded: &loaded,
 		Daemon:    DaemonInfo{Alive: i.Heartbeat < daemonDead && r.folder.IsServed(), PID: loaded.PID, Heartbeat: i.Heartbeat},
 		States:    StatesInfo{Current: i.States, Limit: i.MaxStates, Inserts: i.Made, Removals: i.Made - i.States},
+		Sources:   SourcesInfo{Current: i.Sources, Limit: i.MaxSources},
 		Capturing: i.Capturing, Prefetching: i.Prefetching,
 		Paths:    i.Paths,
 		NextHops: i.NextHops,
@@ -242,8 +250,13 @@ func (i *Info) Print(w io.Writer) error {
 	p.Line("  %-25s %14d %14s", "current entries", i.States.Current, "")
 	p.Line("  %-25s %14d %14.1f/s", "inserts", i.States.Inserts, rate(i.States.Inserts, seconds))
 	p.Line("  %-25s %14d %14.1f/s", "removals", i.States.Removals, rate(i.States.Removals, seconds))
+	if i.Sources.Current > 0 {
+		p.Line("Source Tracking Table")
+		p.Line("  %-25s %14d", "current entries", i.Sources.Current)
+	}
 	p.Line("Limits")
 	p.Line("  %-13s hard limit %8d", "states", i.States.Limit)
+	p.Line("  %-13s hard limit %8d", "src-nodes", i.Sources.Limit)
 	i.printLimits(p)
 	i.Lost.print(p)
 	i.Rejects.print(p, seconds)

@@ -80,6 +80,7 @@ func TestPrintInfo(t *testing.T) {
 		Loaded:  &loaded,
 		Daemon:  DaemonInfo{Alive: true, PID: 99},
 		States:  StatesInfo{Current: 42, Limit: 100000, Inserts: 678, Removals: 636},
+		Sources: SourcesInfo{Current: 3, Limit: 10000},
 		Rejects: Rejects{Resets: 27360, Errors: 1, KeptBack: 2736},
 		Interfaces: []InterfaceInfo{{
 			Name:    "wan0",
@@ -95,8 +96,11 @@ State Table                          Total             Rate
   current entries                       42               
   inserts                              678            0.0/s
   removals                             636            0.0/s
+Source Tracking Table
+  current entries                        3
 Limits
   states        hard limit   100000
+  src-nodes     hard limit    10000
 Rejects of blocked packets           Total             Rate
   TCP resets                         27360            0.1/s
   ICMP errors                            1            0.0/s
@@ -121,6 +125,7 @@ Interface Stats for wan0           Packets            Bytes
 	info.NextHops, info.Paths, info.PathsFull = dataplane.MaxNextHops, dataplane.MaxPaths+3, Counter{Packets: 7}
 	const full = `Limits
   states        hard limit   100000
+  src-nodes     hard limit    10000
   next hops     hard limit    32766, reached: packets to other next hops go through the stack (up-nexthop)
   paths         hard limit    12286, reached: packets of new paths count under their deciding rules alone
                 7 packets count under no rule: no path was free

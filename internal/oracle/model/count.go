@@ -70,11 +70,16 @@ func (m *Model) Timeouts() state.Timeouts { return m.timeouts }
 // until the garbage collection.
 func (m *Model) Used() int { return len(m.states) }
 
-// KillExpired marks expired states dead, so that longer timeouts cannot revive them.
-func (m *Model) KillExpired() {
+// KillExpired marks expired states dead, so that longer timeouts cannot revive them. It
+// returns their indices. With collect it also ends those that only the garbage collection
+// ends.
+func (m *Model) KillExpired(collect bool) map[uint32]bool {
+	ended := make(map[uint32]bool)
 	for _, c := range m.states {
-		if m.expired(c) {
+		if m.expired(c) || collect && m.due(c) {
 			c.dead = true
+			ended[c.Index] = true
 		}
 	}
+	return ended
 }

@@ -7,17 +7,23 @@ import (
 
 // create is step 6. It returns the new connection, or the reason to drop.
 func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connection, *reason.Reason) {
+	n, why := m.enter(p, in, out)
+	if why != nil {
+		return nil, why
+	}
 	if len(m.states) >= int(m.rules.Options.MaxStates) {
+		m.uncount(n)
 		return nil, reasonFor(reason.StateLimit)
 	}
 	reply, why := m.reserve(p, translated(p, in, out).Reverse(), source(in, out), made)
 	if why != nil {
+		m.uncount(n)
 		return nil, why
 	}
 	if reply == p.tuple {
 		// owned by itself: its replies look like it. The index stays taken until
 		// the garbage collection.
-		m.states = append(m.states, &connection{dead: true})
+		m.states = append(m.states, &connection{dead: true, counted: n})
 		return nil, reasonFor(reason.TupleTaken)
 	}
 	c := &connection{State: state.State{
@@ -27,7 +33,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 		RuleIn:  m.number(in),
 		RuleOut: m.number(out),
 		Created: m.now,
-	}, path: pathOf(in, out)}
+	}, path: pathOf(in, out), counted: n}
 	c.tag = keptTag(c.Flags, in, out)
 	c.ends = [2]bool{!out.due, !in.due}
 	if made != nil {

@@ -70,6 +70,7 @@ type Model struct {
 
 	now       state.Tick
 	timeouts  state.Timeouts
+	part      uint64 // by how much they are scaled, in 1024ths
 	states    []*connection
 	fragments []*fragmented
 	handoffs  map[recordKey][]record
@@ -88,16 +89,20 @@ type Model struct {
 	numbers  map[*resolve.Rule]int
 	listed   map[listed]*resolve.Rule // what translation rules are in the sequence
 	tables   map[TableEntry]TableCounter
+	sources  map[SourceKey]*Source
+	limited  map[*resolve.Rule]int // states of rules that limit them
 }
 
 // A connection is a state, and what only the model keeps by name.
 type connection struct {
 	state.State
-	path Path
-	tag  string // of the side that keeps state
-	qos  [2]qos
-	dead bool
-	ends [2]bool // packets of the direction are for the box itself
+	path    Path
+	tag     string // of the side that keeps state
+	qos     [2]qos
+	dead    bool
+	counted *counted      // by the limits of its rules
+	refused reason.Reason // the limit that ended it
+	ends    [2]bool       // packets of the direction are for the box itself
 }
 
 // New returns a model without states.
@@ -105,7 +110,7 @@ func New(box *Box, rules *resolve.Ruleset, ruleBase uint32) *Model {
 	m := &Model{
 		box: box, rules: rules, ruleBase: ruleBase,
 		handoffs: make(map[recordKey][]record), turns: make(map[turn]uint64), sticky: make(map[keeper]netip.Addr), asked: make(map[uint32]state.Tick), paths: make(map[Path]Counter),
-		tables: make(map[TableEntry]TableCounter),
+		tables: make(map[TableEntry]TableCounter), sources: make(map[SourceKey]*Source), limited: make(map[*resolve.Rule]int),
 	}
 	m.numberRules()
 	m.SetClock(0)
@@ -116,6 +121,7 @@ func New(box *Box, rules *resolve.Ruleset, ruleBase uint32) *Model {
 func (m *Model) SetClock(now state.Tick) {
 	o := &m.rules.Options
 	m.now = now
+	m.part = partOf(uint32(len(m.states)), o.Timeouts.AdaptiveStart, o.Timeouts.AdaptiveEnd)
 	m.timeouts = state.TimeoutsOf(&o.Timeouts).
 		Adapt(uint32(len(m.states)), o.Timeouts.AdaptiveStart, o.Timeouts.AdaptiveEnd)
 }
@@ -127,13 +133,15 @@ func (m *Model) SetUnloaded(unloaded bool) { m.unloaded = unloaded }
 func (m *Model) Sweep() {
 	var kept []*connection
 	for _, c := range m.states {
-		if !m.expired(c) && !c.dead {
+		if !m.due(c) && !c.dead {
 			kept = append(kept, c)
 		} else {
 			c.dead = true // fragments may still point to it
+			m.uncount(c.counted)
 		}
 	}
 	m.states = kept
+	m.sweepSources()
 }
 
 // States returns the live states in the order of their creation, including expired ones
@@ -232,6 +240,9 @@ func (m *Model) lookUp(p *packet, made *state.State) Outcome {
 		return m.admit(p, nil, 0, made)
 	case mismatch:
 		return m.answerSegment(p, c, d)
+	case refused:
+		c.dead = true
+		return p.drop(c.refused)
 	}
 	o := m.output(p, c, d, reason.State, false)
 	m.logCarried(p, &o)
@@ -256,7 +267,16 @@ func (m *Model) find(t state.Tuple) (*connection, int) {
 	return nil, 0
 }
 
-func (m *Model) expired(c *connection) bool { return c.Expires(m.now, &m.timeouts) <= 0 }
+// expired reports whether a packet finds the state expired. Its rules' own timeouts can
+// only let it live longer: if they are shorter, the garbage collection ends it.
+func (m *Model) expired(c *connection) bool {
+	return c.Expires(m.now, &m.timeouts) <= 0 && m.due(c)
+}
+
+// due reports whether the garbage collection ends the state.
+func (m *Model) due(c *connection) bool {
+	return int64(m.now.Since(c.Last())) >= int64(m.timeoutOf(c))
+}
 
 // crossingNeeded returns the crossing that packets of direction d must have passed at
 // this hook.

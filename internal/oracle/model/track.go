@@ -15,6 +15,7 @@ const (
 	goesOn   tracked = iota
 	over             // the connection is over and this packet opens another
 	mismatch         // does not fit; nothing was changed
+	refused          // its source has too many connections: the state ends
 )
 
 // track is step 9.
@@ -22,7 +23,7 @@ func (m *Model) track(p *packet, c *connection, d int) tracked {
 	result := goesOn
 	switch {
 	case p.tuple.Proto == protoTCP:
-		result = trackTCP(p, c, d)
+		result = m.trackTCP(p, c, d)
 	case p.isICMP():
 		c.Phase = state.ICMPError
 	default:
@@ -130,7 +131,7 @@ func windowScale(p *packet) (scale uint8, offered bool) {
 }
 
 // trackTCP tracks a later segment of a connection; the numbers are those of step 9.
-func trackTCP(p *packet, c *connection, d int) tracked {
+func (m *Model) trackTCP(p *packet, c *connection, d int) tracked {
 	s, t := &c.Flow[d], &c.Flow[1-d]
 	if p.tcp.flags&(flagSYN|flagACK) == flagSYN { // 1
 		switch {
@@ -151,6 +152,12 @@ func trackTCP(p *packet, c *connection, d int) tracked {
 	inWindow := g.inWindow(s, t) // 4
 	if !inWindow && !g.loose(s, t) {
 		return mismatch // 5
+	}
+	if inWindow && g.flags&flagACK != 0 && t.Peer == state.PeerSynSent && s.Peer >= state.PeerEstablished {
+		if why := m.connect(c.counted); why != nil {
+			c.refused = *why
+			return refused
+		}
 	}
 	g.update(s, t, inWindow) // 6
 	c.Phase = tcpPhase(s.Peer, t.Peer)

@@ -87,7 +87,9 @@ type RulesCrossing struct {
 	Prio       uint8
 	Logs       uint8
 	Evaluated  uint8
-	_          [5]byte
+	_          [1]byte
+	Limit      uint16
+	_          [2]byte
 }
 
 type RulesPool struct {
@@ -165,7 +167,9 @@ type RulesRule struct {
 	Chance      uint32
 	MaxSize     uint16
 	Tos         uint8
-	Pad0        [5]uint8
+	Pad0        [1]uint8
+	Limit       uint16
+	Pad1        [2]uint8
 }
 
 type RulesRuleBits struct {

@@ -1,0 +1,175 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"unsafe"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/fw/limits"
+	"weir/internal/fw/ruleset"
+)
+
+const mapRules = "rules" // of the generation
+
+// Bits of limit.flags (bpf/state/limit.h).
+const (
+	limitTrack    = 0x01
+	limitByRule   = 0x02
+	limitOverload = 0x04
+)
+
+// limitNumbers gives the limits of rules their numbers, which states hold. A limit that
+// was there before, by its name, keeps its number. No other gets a number that states or
+// sources still count under, or that rules in force have.
+type limitNumbers struct {
+	entries []xdpLimit               // by number
+	taken   map[uint16]bool          // by others than the program in force
+	rules   map[uint16]ruleset.Limit // the limits of the program in force
+}
+
+// newLimitNumbers opens the limits that the generation uses, and looks at what else does.
+func (d *Dataplane) newLimitNumbers() (*limitNumbers, error) {
+	n := &limitNumbers{entries: d.tables.limits, taken: make(map[uint16]bool)}
+	if err := n.takeLive(d.config.Dir); err != nil {
+		return nil, err
+	}
+	for _, o := range d.origins() {
+		if err := n.takeOver(o); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// takeLive keeps the numbers of the generation in force: its packets make states until
+// this one replaces it.
+func (n *limitNumbers) takeLive(dir string) error {
+	m, err := bpfload.OpenMap(filepath.Join(liveGeneration(dir), mapRules))
+	if isMissing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if uintptr(m.ValueSize()) != unsafe.Sizeof(xdpRule{}) {
+		return nil // another version's, whose states have other tables
+	}
+	return changeArray(m, func(rules []xdpRule) {
+		for i := range rules {
+			n.taken[rules[i].Limit] = true
+		}
+	})
+}
+
+// takeOver copies the limits of tables that states are copied from, with their numbers.
+// What they count is counted again when the states come.
+func (n *limitNumbers) takeOver(o *origin) error {
+	m := o.maps[mapLimits]
+	if m == nil { // of a version that had none
+		return nil
+	}
+	specs, err := loadSpecs()
+	if err != nil {
+		return err
+	}
+	_, convert, err := conversions(m, declared(specs, mapLimits), renames(o.layout))
+	if err != nil {
+		return err
+	}
+	memory, err := bpfload.MapMemory(m)
+	if err != nil {
+		return err
+	}
+	defer memory.Close()
+	for number := 1; number < min(memory.Count(), len(n.entries)); number++ {
+		var l xdpLimit
+		value := memory.Bytes()[number*memory.Stride():][:m.ValueSize()]
+		if err := convert.Convert(bytesOf(unsafe.Slice(&l, 1)), value); err != nil {
+			return fmt.Errorf("take over the limits of rules: %w", err)
+		}
+		if l.Name == 0 {
+			continue
+		}
+		if l.States != 0 || l.Nodes != 0 {
+			n.taken[uint16(number)] = true
+		}
+		if to := &n.entries[number]; to.Name == 0 {
+			l.States, l.Nodes = 0, 0
+			*to = l
+		}
+	}
+	return nil
+}
+
+// errNoLimit is returned (wrapped) if all numbers are in use.
+var errNoLimit = errors.New("too many rules, now and before, have limits that states still count under")
+
+// assign returns the numbers of a program's limits, and writes the limits.
+func (n *limitNumbers) assign(p *ruleset.Program) ([]uint16, error) {
+	byName := make(map[uint64]uint16)
+	for number := 1; number < len(n.entries) && len(p.Limits) > 0; number++ {
+		if name := n.entries[number].Name; name != 0 {
+			byName[name] = uint16(number)
+		}
+	}
+	numbers := make([]uint16, len(p.Limits))
+	used := make(map[uint16]bool, len(p.Limits))
+	for i := range p.Limits {
+		numbers[i] = byName[p.Limits[i].Name]
+		used[numbers[i]] = true
+	}
+	next := uint16(1)
+	for i := range p.Limits {
+		if numbers[i] == 0 {
+			for int(next) < len(n.entries) && (used[next] || !n.free(next)) {
+				next++
+			}
+			if int(next) == len(n.entries) {
+				return nil, errNoLimit
+			}
+			numbers[i] = next
+			used[next] = true
+		}
+	}
+	rules := make(map[uint16]ruleset.Limit, len(p.Limits))
+	for i := range p.Limits {
+		n.entries[numbers[i]].set(&p.Limits[i])
+		rules[numbers[i]] = p.Limits[i]
+	}
+	n.rules = rules
+	return numbers, nil
+}
+
+func (n *limitNumbers) free(number uint16) bool {
+	l := &n.entries[number]
+	unused := atomic.LoadUint32(&l.States) == 0 && atomic.LoadUint32(&l.Nodes) == 0
+	_, inForce := n.rules[number]
+	return !n.taken[number] && !inForce && unused
+}
+
+// set writes what the daemon writes of a limit.
+func (l *xdpLimit) set(from *ruleset.Limit) {
+	var flags uint32
+	for flag, on := range map[uint32]bool{limitTrack: from.Track, limitByRule: from.ByRule, limitOverload: from.Overload != ""} {
+		if on {
+			flags |= flag
+		}
+	}
+	l.Name, l.Flags = from.Name, flags
+	l.Max, l.MaxNodes, l.MaxStates, l.MaxConn = from.Max, from.Sources, from.SourceStates, from.Connections
+	l.Rate, l.Seconds, l.Keep = from.Rate, from.Seconds, from.Keep
+	l.AdaptiveStart, l.AdaptiveEnd, l.Timeout = from.AdaptiveStart, from.AdaptiveEnd, from.Timeouts
+}
+
+// sourceCapacity returns how many sources there is room for: a third more than the limit,
+// so that a new one finds a place at once.
+func sourceCapacity(limit uint32) uint32 { return limit + limit/3 + 1 }
+
+const (
+	maxSources = limits.MaxSources
+	sourceOver = limits.SourceOver
+)

@@ -1,0 +1,182 @@
+package dataplane
+
+import (
+	"fmt"
+	"iter"
+	"net/netip"
+	"sync/atomic"
+
+	"weir/internal/fw/ruleset"
+	"weir/internal/fw/state"
+)
+
+// Stages of a source (enum source_stage of bpf/state/source.h).
+const (
+	sourceFree = iota
+	sourceNew
+	sourceLive
+)
+
+// sourceGone is SOURCE_GONE of bpf/state/source.h.
+const sourceGone = 1 << 31
+
+// A Source is an address that opens states by rules with source-track.
+type Source struct {
+	Addr        netip.Addr
+	Zone        uint32 // index of the interface of a link-local address
+	Limit       uint16 // number of the rule's limits; 0: of all rules with source-track global
+	States      uint32 // in use
+	Connections uint32 // those of the states whose handshake is complete
+	Rate        uint32 // of connections: the threshold's count, in thousandths
+	Last        uint32 // second of Now in which the last connection was counted
+	Over        bool   // too many connections; not yet in the overload table
+	Created     state.Tick
+	Expires     state.Tick // from when on it may go, without states
+}
+
+// Sources yields the sources, in no particular order. The dataplane keeps running
+// meanwhile.
+func (v *View) Sources() iter.Seq[Source] { return v.tables.eachSource }
+
+func (t *tables) eachSource(yield func(Source) bool) {
+	for i := 1; i < len(t.sources); i++ {
+		raw := &t.sources[i]
+		if atomic.LoadUint32(&raw.Stage) != sourceLive {
+			continue
+		}
+		s := raw.decode()
+		if atomic.LoadUint32(&raw.Stage) == sourceLive && atomic.LoadUint32(&raw.States)&sourceGone == 0 && !yield(s) {
+			return
+		}
+	}
+}
+
+func (raw *xdpSource) decode() Source {
+	rate := atomic.LoadUint64(&raw.Rate)
+	return Source{
+		Addr: raw.Key.Addr.addr(), Zone: raw.Key.Zone, Limit: uint16(raw.Key.Limit),
+		States: atomic.LoadUint32(&raw.States), Connections: atomic.LoadUint32(&raw.Connections),
+		Rate: uint32(rate), Last: uint32(rate >> 32), Over: atomic.LoadUint32(&raw.Over) != 0,
+		Created: state.Tick(raw.Created), Expires: state.Tick(raw.Expires),
+	}
+}
+
+// An Overload is a source with too many connections, by a rule with an overload table.
+type Overload struct {
+	Addr  netip.Addr
+	Table string
+	Flush ruleset.Flush
+	limit uint16
+	raw   *xdpSource
+}
+
+// Overloads returns how often packets have found a source over, modulo 2^32. If it has
+// changed, Overloaded has something new.
+func (d *Dataplane) Overloads() uint32 { return atomic.LoadUint32(&d.tables.shared.Overloads) }
+
+// Overloaded returns the sources that are over. Until Settle they cannot open states by
+// their rule. A source whose rule is gone is settled at once.
+func (d *Dataplane) Overloaded() []Overload {
+	var over []Overload
+	rules := d.live.limits.rules
+	for i := 1; i < len(d.tables.sources); i++ {
+		raw := &d.tables.sources[i]
+		if atomic.LoadUint32(&raw.Over) == 0 || atomic.LoadUint32(&raw.Stage) != sourceLive {
+			continue
+		}
+		s := raw.decode()
+		rule, ok := rules[s.Limit]
+		if !ok || rule.Overload == "" {
+			atomic.StoreUint32(&raw.Over, 0)
+			continue
+		}
+		over = append(over, Overload{Addr: s.Addr, Table: rule.Overload, Flush: rule.Flush, limit: s.Limit, raw: raw})
+	}
+	return over
+}
+
+// Settle lets sources open states again, as far as the rules let them, and ends the states
+// that their rules flush. The sources are in their tables. It returns how many states have
+// ended.
+func (d *Dataplane) Settle(over []Overload) int {
+	for i := range over {
+		atomic.StoreUint32(&over[i].raw.Over, 0)
+	}
+	type flushed struct {
+		addr  netip.Addr
+		limit uint16 // 0: of all rules
+	}
+	wanted := make(map[flushed]bool)
+	for i := range over {
+		switch o := &over[i]; o.Flush {
+		case ruleset.FlushRule:
+			wanted[flushed{o.Addr, o.limit}] = true
+		case ruleset.FlushGlobal:
+			wanted[flushed{o.Addr, 0}] = true
+		}
+	}
+	if len(wanted) == 0 {
+		return 0
+	}
+	ended := 0
+	for i := uint32(1); i < uint32(len(d.tables.states)); i++ {
+		raw := &d.tables.states[i]
+		if atomic.LoadUint32(&raw.Status) != statusLive {
+			continue
+		}
+		source, numbers := raw.Forth.Tuple.Src.addr(), atomic.LoadUint32(&raw.FlowBack.Limits)
+		in, out := limitsOf(numbers)
+		if !wanted[flushed{source, 0}] && !(in != 0 && wanted[flushed{source, in}]) && !(out != 0 && wanted[flushed{source, out}]) {
+			continue
+		}
+		if atomic.CompareAndSwapUint32(&raw.Status, statusLive, statusDead) {
+			d.tables.withdraw(i)
+			ended++
+		}
+	}
+	return ended
+}
+
+// limitsShift is LIMITS_SHIFT of bpf/state/limit.h.
+const limitsShift = 14
+
+// limitsOf returns the numbers in state_limits(): those of the in and the out crossing's
+// rules.
+func limitsOf(word uint32) (in, out uint16) {
+	const mask = 1<<limitsShift - 1
+	return uint16(word & mask), uint16(word >> limitsShift & mask)
+}
+
+// LimitSeconds returns the span of max-src-conn-rate of the limits with a number; 0: they
+// have none.
+func (v *View) LimitSeconds(number uint16) uint32 { return v.tables.limits[number].Seconds }
+
+// RateAt returns the connections that count for the threshold at a time, in a span of so
+// many seconds.
+func (s *Source) RateAt(now state.Tick, seconds uint32) float64 {
+	passed := uint32(now)/state.TicksPerSecond - s.Last
+	if passed >= seconds {
+		return 0
+	}
+	count := uint64(s.Rate)
+	return float64(count-count*uint64(passed)/uint64(seconds)) / 1000
+}
+
+// RuleLimits returns the number of each rule's limits, by the rule's number. Rules without
+// limits have 0.
+func (v *View) RuleLimits() ([]uint16, error) {
+	_, indices, _, err := v.rules.inForce()
+	if err != nil {
+		return nil, err
+	}
+	numbers := make([]uint16, len(indices))
+	err = changeArray(v.rules.rules, func(rules []xdpRule) {
+		for i, index := range indices {
+			numbers[i] = rules[index].Limit
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the limits of rules: %w", err)
+	}
+	return numbers, nil
+}

@@ -1,0 +1,124 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"time"
+
+	"weir/internal/fw/dataplane"
+	"weir/internal/fw/state"
+	"weir/internal/textout"
+)
+
+// A Source is an address that opens states by rules with source-track.
+type Source struct {
+	Addr        netip.Addr     `json:"addr"`
+	Interface   string         `json:"interface,omitempty"` // of a link-local address
+	States      uint32         `json:"states"`
+	Connections uint32         `json:"connections"`    // those of the states whose handshake is complete
+	Rate        float64        `json:"rate"`           // connections, in a span of Seconds
+	Seconds     uint32         `json:"seconds"`        // of the rule's max-src-conn-rate; 0: it has none
+	Rule        *state.RuleRef `json:"rule,omitempty"` // whose sources these are; nil: all with source-track global
+	Over        bool           `json:"over,omitempty"` // too many connections, and not yet in the overload table
+	Age         time.Duration  `json:"age_ns"`
+	Expires     time.Duration  `json:"expires_ns,omitempty"` // without states: until it is forgotten
+}
+
+// Sources returns the sources, by address and rule.
+func (v *View) Sources() (all []Source, err error) {
+	err = v.read(func(r *reading) error {
+		numbers, err := r.pins.RuleLimits()
+		if err != nil {
+			return err
+		}
+		rules := make(map[uint16]int, len(numbers))
+		for rule, number := range numbers {
+			rules[number] = rule
+		}
+		all = []Source{}
+		for s := range r.pins.Sources() {
+			all = append(all, r.sourceOf(&s, rules))
+		}
+		return nil
+	})
+	slices.SortFunc(all, func(a, b Source) int {
+		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Interface, b.Interface), cmp.Compare(a.order(), b.order()))
+	})
+	return all, err
+}
+
+func (s *Source) order() int {
+	switch {
+	case s.Rule == nil:
+		return -2
+	case s.Rule.Old:
+		return -1
+	}
+	return s.Rule.Nr
+}
+
+func (r *reading) sourceOf(s *dataplane.Source, rules map[uint16]int) Source {
+	one := Source{
+		Addr: s.Addr, States: s.States, Connections: s.Connections, Over: s.Over,
+		Age: sinceTick(r.info.Now, s.Created),
+	}
+	if s.Zone != 0 {
+		one.Interface = r.interfaceName(int(s.Zone))
+	}
+	if s.Limit != 0 {
+		number, inForce := rules[s.Limit]
+		one.Rule = &state.RuleRef{Nr: number, Old: !inForce}
+		one.Seconds = r.pins.LimitSeconds(s.Limit)
+	}
+	one.Rate = s.RateAt(r.info.Now, one.Seconds)
+	if s.States == 0 {
+		one.Expires = max(0, -sinceTick(r.info.Now, s.Expires))
+	}
+	return one
+}
+
+func sinceTick(now, tick state.Tick) time.Duration {
+	return time.Duration(now.Since(tick)) * (time.Second / state.TicksPerSecond)
+}
+
+// PrintSources writes sources as pfctl -sS does. With verbose it adds ages and rules, as
+// pfctl -sS -v does.
+func PrintSources(w io.Writer, sources []Source, verbose bool) error {
+	p := &textout.Lines{W: w}
+	for i := range sources {
+		s := &sources[i]
+		addr := s.Addr.String()
+		if s.Interface != "" {
+			addr += "%" + s.Interface
+		}
+		p.Line("%s ( states %d, connections %d, rate %.1f/%ds )", addr, s.States, s.Connections, s.Rate, s.Seconds)
+		if verbose {
+			p.Line("   %s", s.details())
+		}
+	}
+	return p.Err
+}
+
+func (s *Source) details() string {
+	text := "age " + clock(s.Age)
+	if s.States == 0 {
+		text += ", expires in " + clock(s.Expires)
+	}
+	if s.Rule != nil && s.Rule.Old {
+		text += ", of a rule that is gone"
+	} else if s.Rule != nil {
+		text += fmt.Sprintf(", rule %d", s.Rule.Nr)
+	}
+	if s.Over {
+		text += ", over"
+	}
+	return text
+}
+
+func clock(d time.Duration) string {
+	seconds := int(d.Seconds())
+	return fmt.Sprintf("%02d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
+}
