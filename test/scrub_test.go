@@ -22,6 +22,16 @@ match out on wan0 scrub (max-mss 1300)
 pass
 `
 
+// scrubLists say the same by FreeBSD's lists.
+const scrubLists = `
+scrub in on lan0 inet all no-df random-id min-ttl 20 fragment reassemble
+scrub in on lan0 inet6 all min-ttl 20
+scrub on wan0 all max-mss 1300
+nat on wan0 inet from (lan0:network) to any -> (wan0)
+nat on wan0 inet6 from (lan0:network) to any -> (wan0)
+pass
+`
+
 // sniff starts tcpdump at a host's eth0.
 func sniff(b *lib.Box, host, filter string) *lib.Process {
 	b.Helper()
@@ -56,8 +66,18 @@ func echoIDs(said string) map[string]string {
 // What scrub says is seen at both ends of the wire: the MSS that both offer, DF, ids and
 // TTLs, in both families. A packet that has lost its DF is cut where the MTU is smaller.
 func TestScrub(t *testing.T) {
+	scrubStory(t, scrubRules, "scrub (no-df random-id min-ttl 20 in max-mss 1300)")
+}
+
+// The same by FreeBSD's lists. Only what they say of a direction applies to it.
+func TestScrubLists(t *testing.T) {
+	scrubStory(t, scrubLists, "scrub (no-df random-id min-ttl 20 in max-mss 1300), replies scrub (max-mss 1300)")
+}
+
+// scrubStory tells the story under rules. shown is how states show them.
+func scrubStory(t *testing.T, rules, shown string) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
-		b.WeirRun(scrubRules)
+		b.WeirRun(rules)
 		for _, part := range []struct {
 			name string
 			tell func(*lib.Box)
@@ -68,6 +88,9 @@ func TestScrub(t *testing.T) {
 			{"cut after all", scrubThenFragments},
 		} {
 			b.Tell(part.name, part.tell)
+		}
+		if states := b.Weir("states", "-v", "proto", "tcp"); !strings.Contains(states, shown) {
+			b.Errorf("weir states -v does not show %q:\n%s", shown, states)
 		}
 	})
 }
@@ -90,10 +113,6 @@ func scrubMSS(b *lib.Box) {
 		}
 		lan.Interrupt()
 		wan.Interrupt()
-	}
-	states := b.Weir("states", "-v", "proto", "tcp")
-	if !strings.Contains(states, "scrub (no-df random-id min-ttl 20 in max-mss 1300)") {
-		b.Errorf("weir states -v does not show how connections are scrubbed:\n%s", states)
 	}
 }
 

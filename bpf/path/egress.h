@@ -189,6 +189,7 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 	if (r == UNDECIDED) {
 		s->tuple = s->packet.tuple;
 		r = miss_state(ctx, s, STATE_OUT, 1);
+		scrub_list_note(s);
 	}
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)

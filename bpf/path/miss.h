@@ -7,6 +7,7 @@
 #define WEIR_PATH_MISS_H
 
 #include "observe/log.h"
+#include "path/scrub_list.h"
 #include "path/slow.h"
 #include "route/nat_source.h"
 #include "route/route.h"
@@ -111,6 +112,7 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 	if (!s)
 		return REASON_INTERNAL;
 	wanted = !s->state && create_wanted(s);
+	s->made = 0;
 	if (wanted) {
 		if (s->out.flags & CROSSING_NAT)
 			nat_source_follow(ctx, s);
@@ -157,6 +159,7 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 	s->out.flags = 0;
 	s->nexthop = NEXTHOP_LOCAL;
 	r = miss_state(ctx, s, STATE_IN, 0);
+	scrub_list_note(s);
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
 		return count_verdict(i, r, p->length);
@@ -195,8 +198,10 @@ static __always_inline int miss_in(hook_ctx *ctx)
 	r = miss_rules_out(ctx, s);
 	if (r != UNDECIDED && r <= REASON_LAST_PASS)
 		return miss_local(ctx, s, r);
-	if (r == UNDECIDED)
+	if (r == UNDECIDED) {
 		r = miss_state(ctx, s, STATE_IN | STATE_OUT, 0);
+		scrub_list_note(s);
+	}
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
 		return reject_or_drop(ctx, s, i, r, STATE_IN | STATE_OUT);

@@ -64,10 +64,12 @@ struct scratch {
 	__u8 skip_in;		 /* the crossing is under set skip			*/
 	__u8 skip_out;
 	__u8 quoted_forth;	 /* the quoted packet is as it came in */
+	__u8 made;		 /* this packet has made its state */
 	__u8 leaves;		 /* records show the packet with s->tuple, not as it came */
 	struct out_mark out_mark; /* of the packet, if it has no state */
 	struct crossing in;
 	struct crossing out;
+	struct crossing reply;	 /* path/scrub_list.h */
 	struct tuple tuple;	 /* the reply tuple, while it is being reserved */
 	__u64 reply_hash;	 /* of that tuple, as it was chosen first		*/
 	struct limit_entry limit; /* of the state that is being made */

@@ -31,18 +31,6 @@ static __always_inline void scrub_set_state(struct packet *p, const struct state
 		scrub_set(p, state_scrub(st, d));
 }
 
-/* Returns packet.scrub for the crossings that were evaluated for a packet. */
-static __always_inline __u32 scrub_evaluated(const struct scratch *s)
-{
-	__u32 word = 0;
-
-	if (s->in.evaluated)
-		word |= s->in.scrub | SCRUB_TTLS(s->in.min_ttl, 0);
-	if (s->out.evaluated)
-		word |= s->out.scrub | SCRUB_TTLS(0, s->out.min_ttl);
-	return word;
-}
-
 /* Returns what either of two words asks for, with the larger TTLs. */
 static __always_inline __u32 scrub_join(__u32 a, __u32 b)
 {
@@ -53,6 +41,22 @@ static __always_inline __u32 scrub_join(__u32 a, __u32 b)
 	if (leaves < SCRUB_LEAVES(b))
 		leaves = SCRUB_LEAVES(b);
 	return ((a | b) & (SCRUB_NO_DF | SCRUB_RANDOM_ID)) | SCRUB_TTLS(enters, leaves);
+}
+
+/* Returns packet.scrub for the crossings that were evaluated for a packet. */
+static __always_inline __u32 scrub_evaluated(const struct scratch *s)
+{
+	__u32 word = 0;
+
+	if (s->in.evaluated) {
+		word |= s->in.scrub | SCRUB_TTLS(s->in.min_ttl, 0);
+		word = scrub_join(word, s->in.listed.flags | SCRUB_TTLS(s->in.listed.min_ttl, 0));
+	}
+	if (s->out.evaluated) {
+		word |= s->out.scrub | SCRUB_TTLS(0, s->out.min_ttl);
+		word = scrub_join(word, s->out.listed.flags | SCRUB_TTLS(0, s->out.listed.min_ttl));
+	}
+	return word;
 }
 
 /* A walk through the options of a SYN that lowers its MSS. */
@@ -146,13 +150,13 @@ __noinline int scrub_packet(hook_ctx *ctx, struct scratch *s, __u32 number)
 	word = scrub_evaluated(s);
 	if (st) {
 		kept = state_scrub(st, STATE_DIRECTION(number));
-		mss = state_max_mss(st);
+		mss = state_max_mss(st, STATE_DIRECTION(number));
 	}
 	scrub_set(&s->packet, scrub_join(word, kept));
 	if (s->in.evaluated)
-		mss = scrub_least(mss, s->in.max_mss);
+		mss = scrub_least(scrub_least(mss, s->in.max_mss), s->in.listed.max_mss);
 	if (s->out.evaluated)
-		mss = scrub_least(mss, s->out.max_mss);
+		mss = scrub_least(scrub_least(mss, s->out.max_mss), s->out.listed.max_mss);
 	return mss ? scrub_mss(ctx, s, mss) : 0;
 }
 

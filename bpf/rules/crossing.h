@@ -35,6 +35,13 @@ enum action {
 #define CROSSING_LOG     0x01
 #define CROSSING_LOG_ALL 0x02
 
+/* What the scrub rule of FreeBSD's list asks for that matched. */
+struct scrub_listed {
+	__u16 max_mss;
+	__u8 min_ttl;
+	__u8 flags; /* SCRUB_* */
+};
+
 struct crossing {
 	/* input: what the rules test; src and dst follow the translations of match rules */
 	struct addr src;
@@ -58,6 +65,7 @@ struct crossing {
 	/* The present classes of the fields. known has a bit for each class that has
 	 * been looked up, or was copied from the other crossing. */
 	__u32 class[FIELD_COUNT];
+	__u32 scrubs; /* result: rule_set.scrubs */
 	__u32 epoch; /* under which the known classes were found */
 	/* the result */
 	__u32 mark_mask; /* bits of mark that rules have set here */
@@ -80,6 +88,7 @@ struct crossing {
 	__u16 max_mss; /* scrub (max-mss); 0: none */
 	__u8 min_ttl; /* scrub (min-ttl); 0: none */
 	__u8 scrub;   /* SCRUB_* of all rules that matched */
+	struct scrub_listed listed; /* for this packet alone, in its own direction */
 	__u8 prio;  /* the priorities of set prio, as in struct rule; 0: none */
 	__u8 logs;  /* CROSSING_LOG* of all rules that matched */
 	__u8 evaluated; /* the rules were evaluated for this packet here */

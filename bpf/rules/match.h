@@ -91,6 +91,7 @@ static __always_inline long match_next(struct crossing *cr, struct walk *w, cons
 	if (translate_asked(r, cr))
 		translate_apply(cr, r, set);
 	visit_mark(cr, r);
+	visit_listed(cr, r);
 	w->translates = NO_RULE;
 	w->from = rule_next(w, set, number, r);
 	if (r->flags & RULE_QUICK)
@@ -106,6 +107,22 @@ static long match_step(__u32 n, void *data)
 
 	(void)n;
 	return match_next(v->cr, v->w, v->set);
+}
+
+/* Begins a walk at the first rule. */
+static __always_inline void match_start(struct crossing *cr, struct walk *w, const struct rule_set *set)
+{
+	cr->scrubs = set->scrubs;
+	crossing_renew(cr, set);
+	tree_classify(cr, set);
+	w->broken = 0;
+	w->epoch = set->epoch;
+	w->shift = set->block_shift;
+	w->within = (1 << w->shift) - 1;
+	w->from = 0;
+	w->last = NO_RULE;
+	w->stop = NO_RULE;
+	w->translates = NO_RULE;
 }
 
 /*
@@ -130,16 +147,7 @@ __noinline enum reason match_rules(struct crossing *cr, const struct rule_set *s
 	cr->limit = 0;
 	cr->matches = 0;
 	cr->mark_mask = 0;
-	crossing_renew(cr, set);
-	tree_classify(cr, set);
-	w->broken = 0;
-	w->epoch = set->epoch;
-	w->shift = set->block_shift;
-	w->within = (1 << w->shift) - 1;
-	w->from = 0;
-	w->last = NO_RULE;
-	w->stop = NO_RULE;
-	w->translates = NO_RULE;
+	match_start(cr, w, set);
 	run_rules(cr, w, set);
 	/* mostly there is only one translation, and no call is needed */
 	if (!match_next(cr, w, set) && w->translates != NO_RULE) {
@@ -150,6 +158,32 @@ __noinline enum reason match_rules(struct crossing *cr, const struct rule_set *s
 	}
 	match_count_stop(w, set);
 	return w->broken ? REASON_INTERNAL : match_result(cr, w, set);
+}
+
+/* Finds the scrub rule of FreeBSD's list that a packet meets: crossing.listed. The first
+ * station that leads elsewhere is such a rule, or there is none. */
+__noinline int match_scrub(struct crossing *cr)
+{
+	const struct rule_set *set;
+	const struct rule *r;
+	struct walk *w;
+	__u32 zero = 0;
+
+	if (!cr)
+		return 0;
+	w = bpf_map_lookup_elem(&walks, &zero);
+	set = rule_set_get();
+	if (!w || !set || !set->scrubs)
+		return 0;
+	cr->matches = 0;
+	match_start(cr, w, set);
+	run_rules(cr, w, set);
+	if (w->broken || w->translates >= set->scrubs)
+		return 0;
+	r = bpf_map_lookup_elem(&rules, rule_index(w, set, w->translates));
+	if (r)
+		visit_listed(cr, r);
+	return 0;
 }
 
 #endif

@@ -130,6 +130,8 @@ struct rule_set {
 	__u8 block_shift; /* log2 of the chunks in a block */
 	__u8 asks_mark;	  /* a rule tests the mark */
 	__u8 asks_more;	  /* ASKS_MORE, and the FACT_* that rules ask */
+	__u32 scrubs; /* the first rules: FreeBSD's list of scrub rules */
+	__u32 pad1;
 };
 
 #define EPOCH_BITS 28

@@ -80,6 +80,16 @@ static __always_inline void visit_scrub(struct crossing *cr, __u8 scrub, __u8 mi
 		cr->max_mss = max_mss;
 }
 
+/* Notes the scrub rule of the list that has matched. Rules of other lists ask for nothing. */
+static __always_inline void visit_listed(struct crossing *cr, const struct rule *r)
+{
+	if (!(r->flags & RULE_LEADS) || !(r->scrub | r->min_ttl | r->max_mss))
+		return;
+	cr->listed.max_mss = r->max_mss;
+	cr->listed.min_ttl = r->min_ttl;
+	cr->listed.flags = r->scrub;
+}
+
 /* Tests the conditions that are no fields. */
 static __always_inline int visit_asks(const struct crossing *cr, const struct rule *r)
 {
@@ -112,7 +122,8 @@ static __always_inline int visit_rule(struct visit *v, __u32 number)
 	} else {
 		cr->logs |= visit_logs(r);
 		visit_qos(cr, r->prio, r->queue);
-		visit_scrub(cr, r->scrub, r->min_ttl, r->max_mss);
+		if (!(r->flags & RULE_LEADS))
+			visit_scrub(cr, r->scrub, r->min_ttl, r->max_mss);
 		if (cr->matches < MAX_MATCHES - 1 && !(r->flags & RULE_SILENT))
 			visit_note(cr, *index);
 		if (translate_asked(r, cr) || r->mark_mask || r->flags & RULE_LEADS) {

@@ -265,6 +265,7 @@ static __always_inline enum reason create_in_table(struct scratch *s, __u8 flags
 	s->state = STATE_NUMBER(index, 0);
 	if (r == UNDECIDED) {
 		st->entered = 1;
+		s->made = 1;
 		return UNDECIDED;
 	}
 	create_cancel(st);

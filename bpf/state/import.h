@@ -64,7 +64,7 @@ static __always_inline enum reason import_state(struct import *a)
 	st->qos = a->state.qos;
 	st->queue_forth = a->state.queue_forth;
 	st->queue_back = a->state.queue_back;
-	st->entered = 0;
+	st->entered = a->state.entered & KEPT_WAYS;
 	st->flow_forth = a->state.flow_forth;
 	st->flow_back = a->state.flow_back;
 	*state_limits(st) = *state_limits(&a->state) ? limit_import(&limited, st, *state_limits(&a->state)) : 0;
@@ -82,7 +82,7 @@ static __always_inline enum reason import_state(struct import *a)
 		a->owner = owner;
 		return r;
 	}
-	st->entered = 1;
+	st->entered |= 1;
 	a->index = index;
 	return UNDECIDED;
 }

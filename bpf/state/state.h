@@ -89,6 +89,7 @@ enum peer {
 #define KEPT_OF(d)     (0x55 << ((d) & 1)) /* the bits of a direction, of those that have one */
 #define KEPT_MIN_TTL   0x40 /* the least TTLs in flow_back.mark are valid */
 #define KEPT_MAX_MSS   0x80 /* the MSS in flow_back.mark is valid	    */
+#define KEPT_WAYS      0x02 /* of state.entered: the two directions differ */
 #define KEPT_SCRUB     (KEPT_NO_DF | KEPT_RANDOM_ID | KEPT_MIN_TTL | KEPT_MAX_MSS)
 
 /* Bits of flow.flags. */
@@ -121,7 +122,7 @@ struct flow {
 	__u32 log[STATE_LOGS]; /* STATE_LOG: global ids + 1 of rules that log all packets */
 	__u32 limits;	 /* in flow_back state_limits(); in flow_forth spare */
 	__u32 mark_mask; /* STATE_MARK: bits of the mark that rules have set, for the same side as log */
-	__u32 mark;	 /* STATE_MARK: in flow_forth the values of those bits, for both sides; in flow_back SCRUB_VALUES() */
+	__u32 mark;	 /* STATE_MARK: in flow_forth the values of those bits, for both sides; in flow_back SCRUB_VALUES(), and in mark_mask if there is no STATE_MARK */
 };
 
 struct state {
@@ -133,7 +134,7 @@ struct state {
 	__u8 phase;	/* enum phase						*/
 	__u8 flags;	/* STATE_*						*/
 	__u8 qos;	/* bit d: packets of direction d have a priority or a queue; KEPT_* */
-	__u8 entered;	/* 1: the tuple of direction 0 is in the tuple table	*/
+	__u8 entered;	/* 1: the tuple of direction 0 is in the tuple table; KEPT_WAYS */
 	__u32 check_at; /* tick before which it cannot expire; DYING: before which it is not released */
 	/* line 1 */
 	struct flow flow_forth;

@@ -2,8 +2,9 @@
 /*
  * How a state's packets are normalised. pf keeps this in a state for each side, and both
  * apply to both directions. Here the state has one set: what either side asks for, the
- * smaller MSS, and a least TTL for each side. A side that keeps no state evaluates its
- * rules for each packet; nothing of them is kept.
+ * smaller MSS, and a least TTL for each side. FreeBSD's scrub rules choose packets by
+ * their direction, so a state under them has a set for each direction (KEPT_WAYS). A side
+ * that keeps no state evaluates its rules for each packet; nothing of them is kept.
  */
 #ifndef WEIR_STATE_STATE_SCRUB_H
 #define WEIR_STATE_STATE_SCRUB_H
@@ -12,8 +13,11 @@
 #include "rules/crossing.h"
 #include "state/state.h"
 
-/* The form of flow_back.mark: the MSS, and the least TTLs of the in and the out side. */
+/* The form of flow_back.mark: the MSS, and the least TTLs of the in and the out side. With
+ * KEPT_WAYS it is that of direction 0, and flow_back.mark_mask that of direction 1: the
+ * TTLs are for where such packets come in, and where they leave. */
 #define SCRUB_VALUES(mss, in, out) ((__u32)(mss) << 16 | (__u32)(in) << 8 | (__u32)(out))
+#define SCRUB_MSS(values)	   ((values) >> 16)
 
 /* Returns the smaller of two values, of which 0 is none. */
 static __always_inline __u16 scrub_least(__u16 a, __u16 b)
@@ -21,48 +25,115 @@ static __always_inline __u16 scrub_least(__u16 a, __u16 b)
 	return a && (a < b || !b) ? a : b;
 }
 
-static __always_inline __u16 state_max_mss(const struct state *st)
+/* Returns the values with the TTLs exchanged. */
+static __always_inline __u32 scrub_exchanged(__u32 values)
 {
-	return st->qos & KEPT_MAX_MSS ? st->flow_back.mark >> 16 : 0;
+	return (values & 0xffff0000) | (values >> 8 & 0xff) | (values & 0xff) << 8;
+}
+
+/* Returns what either of two values asks for: the smaller MSS, the larger TTLs. */
+static __always_inline __u32 scrub_both(__u32 a, __u32 b)
+{
+	__u32 in = a >> 8 & 0xff, out = a & 0xff;
+
+	if (in < (b >> 8 & 0xff))
+		in = b >> 8 & 0xff;
+	if (out < (b & 0xff))
+		out = b & 0xff;
+	return SCRUB_VALUES(scrub_least(SCRUB_MSS(a), SCRUB_MSS(b)), in, out);
+}
+
+/* Returns the values for packets of a direction, with the TTLs for where they come in and
+ * where they leave. */
+static __always_inline __u32 state_scrub_values(const struct state *st, __u32 d)
+{
+	__u32 values = st->flow_back.mark;
+
+	if (!(st->qos & (KEPT_MIN_TTL | KEPT_MAX_MSS)))
+		return 0;
+	if (st->entered & KEPT_WAYS)
+		return d & 1 ? st->flow_back.mark_mask : values;
+	return d & 1 ? scrub_exchanged(values) : values;
+}
+
+static __always_inline __u16 state_max_mss(const struct state *st, __u32 d)
+{
+	return st->qos & KEPT_MAX_MSS ? SCRUB_MSS(state_scrub_values(st, d)) : 0;
 }
 
 /* Returns packet.scrub for packets of a direction. */
 static __always_inline __u32 state_scrub(const struct state *st, __u32 d)
 {
-	__u32 word = 0, in, out;
+	__u32 word = 0, values;
 
 	if (st->qos & KEPT_NO_DF & KEPT_OF(d))
 		word |= SCRUB_NO_DF;
 	if (st->qos & KEPT_RANDOM_ID & KEPT_OF(d))
 		word |= SCRUB_RANDOM_ID;
 	if (st->qos & KEPT_MIN_TTL) {
-		in = st->flow_back.mark >> 8 & 0xff;
-		out = st->flow_back.mark & 0xff;
-		word |= d & 1 ? SCRUB_TTLS(out, in) : SCRUB_TTLS(in, out);
+		values = state_scrub_values(st, d);
+		word |= SCRUB_TTLS(values >> 8 & 0xff, values & 0xff);
 	}
 	return word;
 }
 
-/* Adds what the rules of a side ask for. */
+/* Notes which values are valid. */
+static __always_inline void state_scrub_note(struct state *st, __u32 values, __u8 add)
+{
+	if (values & 0xffff)
+		add |= KEPT_MIN_TTL;
+	if (SCRUB_MSS(values))
+		add |= KEPT_MAX_MSS;
+	st->qos |= add;
+}
+
+/* Adds what the rules of a side ask for, for packets of both directions. */
 static __always_inline void state_scrub_add(struct state *st, const struct crossing *cr, __u8 side)
 {
-	__u32 ttls = st->qos & KEPT_MIN_TTL ? st->flow_back.mark & 0xffff : 0;
-	__u16 mss = scrub_least(state_max_mss(st), cr->max_mss);
-	__u8 add = 0;
+	__u32 forth, add;
+	__u8 bits = 0;
 
 	if (!cr->scrub && !cr->min_ttl && !cr->max_mss)
 		return;
-	ttls |= side == STATE_IN ? SCRUB_VALUES(0, cr->min_ttl, 0) : SCRUB_VALUES(0, 0, cr->min_ttl);
-	st->flow_back.mark = SCRUB_VALUES(mss, 0, 0) | ttls;
+	add = side == STATE_IN ? SCRUB_VALUES(cr->max_mss, cr->min_ttl, 0) : SCRUB_VALUES(cr->max_mss, 0, cr->min_ttl);
+	forth = scrub_both(state_scrub_values(st, 0), add);
+	if (st->entered & KEPT_WAYS)
+		st->flow_back.mark_mask = scrub_both(state_scrub_values(st, 1), scrub_exchanged(add));
+	st->flow_back.mark = forth;
 	if (cr->scrub & SCRUB_NO_DF)
-		add |= KEPT_NO_DF;
+		bits |= KEPT_NO_DF;
 	if (cr->scrub & SCRUB_RANDOM_ID)
-		add |= KEPT_RANDOM_ID;
-	if (ttls)
-		add |= KEPT_MIN_TTL;
-	if (mss)
-		add |= KEPT_MAX_MSS;
-	st->qos |= add;
+		bits |= KEPT_RANDOM_ID;
+	state_scrub_note(st, forth, bits);
+}
+
+/* What scrub rules of FreeBSD's ask for packets of one direction. */
+struct scrub_way {
+	__u32 values; /* SCRUB_VALUES(), with the TTLs for where they come in and leave */
+	__u32 flags;  /* SCRUB_* */
+};
+
+/* Gives a new state a set for each direction, with what each of them adds. The state has
+ * no mark of rules. */
+static __always_inline void state_scrub_ways(struct state *st, const struct scrub_way *forth,
+					     const struct scrub_way *back)
+{
+	__u32 a = scrub_both(state_scrub_values(st, 0), forth->values);
+	__u32 b = scrub_both(state_scrub_values(st, 1), back->values);
+	__u8 bits = 0;
+
+	if (forth->flags & SCRUB_NO_DF)
+		bits |= KEPT_NO_DF & KEPT_OF(0);
+	if (back->flags & SCRUB_NO_DF)
+		bits |= KEPT_NO_DF & KEPT_OF(1);
+	if (forth->flags & SCRUB_RANDOM_ID)
+		bits |= KEPT_RANDOM_ID & KEPT_OF(0);
+	if (back->flags & SCRUB_RANDOM_ID)
+		bits |= KEPT_RANDOM_ID & KEPT_OF(1);
+	st->flow_back.mark = a;
+	st->flow_back.mark_mask = b;
+	st->entered |= KEPT_WAYS;
+	state_scrub_note(st, (a | b), bits);
 }
 
 #endif

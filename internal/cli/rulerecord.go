@@ -8,7 +8,7 @@ import (
 // ruleRecord is a rule in the JSON of check: its text, and where it comes from.
 type ruleRecord struct {
 	Number int    `json:"number"`         // number as in weir rules; an anchor's rules follow it wherever it is called
-	List   string `json:"list,omitempty"` // nat, rdr or binat: FreeBSD's list of that name, which has its own numbers
+	List   string `json:"list,omitempty"` // nat, rdr, binat or scrub: FreeBSD's list of that name, which has its own numbers
 	Text   string `json:"text"`
 	Anchor string `json:"anchor,omitempty"` // path of the anchor that it calls
 	Label  string `json:"label,omitempty"`
@@ -32,6 +32,11 @@ func ruleRecords(rs *resolve.Ruleset) []ruleRecord {
 			record.List = kind.String()
 			records = append(records, record)
 		}
+	}
+	for _, l := range rs.Scrubs() {
+		record := recordOf(rs, &l.Rule)
+		record.List = "scrub"
+		records = append(records, record)
 	}
 	for _, r := range rs.Rules {
 		records = append(records, recordOf(rs, r))

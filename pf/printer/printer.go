@@ -36,7 +36,7 @@ func statement(w io.Writer, s ast.Stmt) {
 	case *ast.Ether:
 		ether(w, s)
 	case *ast.ScrubRule:
-		fmt.Fprintln(w, scrubRule(s))
+		fmt.Fprintln(w, Scrub(s))
 	case *ast.Translation:
 		fmt.Fprintln(w, Translation(s))
 	case *ast.Queue:

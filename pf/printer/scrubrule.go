@@ -6,8 +6,8 @@ import (
 	"weir/pf/ast"
 )
 
-// scrubRule prints a scrub rule of FreeBSD's.
-func scrubRule(s *ast.ScrubRule) string {
+// Scrub returns the text of a scrub rule of FreeBSD's.
+func Scrub(s *ast.ScrubRule) string {
 	var c clauses
 	c.addIf(s.No, "no")
 	c.add("scrub", direction(s.Direction))

@@ -6,7 +6,8 @@ import (
 	"weir/pf/ast"
 )
 
-// A ListRule is one of the rules that FreeBSD's translation lists become. They stand
+// A ListRule is one of the rules that FreeBSD's lists become: scrub rules, and those of the
+// translation lists. They stand
 // before the filter rules, and each that matches is followed in order, like a match rule:
 // it translates, or ends its list without (no), or leads into an anchor. With pass it is
 // a pass rule with quick.
@@ -14,7 +15,10 @@ import (
 // A binat rule, and an anchor of such rules, is one for each direction.
 type ListRule struct {
 	Rule
-	Of *TranslationRule // nil: it only leads past the rules of an anchor, and is not shown
+	Of *TranslationRule // nil: it only leads past the rules of an anchor, and is not shown, or IsScrub
+
+	// IsScrub says that it is a scrub rule. These are the first, and lead past the others.
+	IsScrub bool
 
 	// Next is the number in the list of the rule that is evaluated next if this one
 	// matches: the first behind its list or its anchor. 0 is the one behind it. The

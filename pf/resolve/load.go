@@ -202,12 +202,13 @@ func (r *resolver) ruleset() *Ruleset {
 	rs.Tables = r.allTables()
 	rs.fillTables(r.host)
 	rs.Translations = f.translationLists(r.main)
-	rs.First = ListRules(rs.Translations)
+	rs.First = FirstRules(f.scrubRules(r.main), rs.Translations)
 	f.scope(r.main)
 	rs.Rules = f.rules
 	if room := MaxHeld - len(rs.First); len(rs.Rules) > max(room, 0) {
 		r.faults.Errorf(rs.Rules[max(room, 0)].Origin, "these are %d rules; weir has room for %d", len(rs.First)+len(rs.Rules), MaxHeld)
 	}
+	f.marksBesideScrubs(rs)
 	r.out.Stmts = r.stmts()
 	return rs
 }

@@ -17,7 +17,7 @@ type Ruleset struct {
 	Rules   []*Rule // in order, those of an anchor after it; Rules[i].Nr == i
 
 	Translations []*TranslationRule // FreeBSD's, in order; evaluated before Rules
-	First        []*ListRule        // what they become: ListRules(Translations)
+	First        []*ListRule        // FreeBSD's scrub rules, and what Translations become (FirstRules)
 
 	Source *ast.File // the file after expansion, as weir check prints it; maps each Pos to its place
 }

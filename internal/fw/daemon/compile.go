@@ -80,6 +80,10 @@ func (s *Source) parse(m *machine) (*resolve.Ruleset, *compiled, error) {
 			text = s.textOf(&l.Rule, &list)
 			text.List, text.Back = l.Of.Kind.String(), l.Of.Kind == resolve.BinatRule && l.Direction == ast.In
 		}
+		if l.IsScrub {
+			text = s.textOf(&l.Rule, &list)
+			text.List = "scrub"
+		}
 		c.texts = append(c.texts, text)
 	}
 	for _, r := range rules.Rules {

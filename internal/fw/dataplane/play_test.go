@@ -75,6 +75,7 @@ func TestPackets(t *testing.T) {
 		{"marks steer", testMarksSteer},
 		{"scrub", testScrub},
 		{"scrub headers", testScrubHeaders},
+		{"scrub lists", testScrubLists},
 		{"rejects", testRejects},
 		{"segments", testSegments},
 		{"layer 3", testLayer3},

@@ -141,7 +141,7 @@ func (h half) set(p *ruleset.Program) xdpRuleSet {
 		Rules: uint32(len(p.Order)), None: h.maps[mapRuleCounters].MaxEntries() - 1,
 		OrderAt: h.base("rule_order"), TreesAt: h.base("rule_trees"),
 		DstTablesAt: classes + p.Set.DstTablesAt, SrcTablesAt: classes + p.Set.SrcTablesAt, AsksTables: p.Set.AsksTables,
-		BlockShift: p.Set.BlockShift, AsksMark: asByte(p.Set.AsksMark), AsksMore: p.Set.AsksMore,
+		BlockShift: p.Set.BlockShift, AsksMark: asByte(p.Set.AsksMark), AsksMore: p.Set.AsksMore, Scrubs: uint32(p.Scrubs),
 	}
 }
 

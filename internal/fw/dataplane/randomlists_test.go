@@ -24,6 +24,32 @@ func (d *drawing) lists(before []string) (lines []string) {
 	return lines
 }
 
+// scrubList draws FreeBSD's scrub rules.
+func (d *drawing) scrubList(before []string) (lines []string) {
+	for range 1 + d.IntN(5) {
+		lines = append(lines, d.valid(append(before[:len(before):len(before)], lines...), func() string {
+			family := one(d.Rand, 0, 4, 4, 6)
+			options := strings.NewReplacer("scrub (", "", ")", "", ",", "").Replace(one(d.Rand, scrubs...))
+			if d.IntN(4) == 0 {
+				options = ""
+			}
+			words := []string{
+				d.some(6, "no ") + "scrub", one(d.Rand, "", "in", "in", "out", "out"), d.on(), map[int]string{4: "inet", 6: "inet6"}[family],
+				one(d.Rand, "", "", "proto tcp", "proto udp"), d.end("from", family, false), d.end("to", family, false),
+			}
+			if len(strings.Join(words[5:], "")) == 0 {
+				words = append(words, "all")
+			}
+			line := strings.Join(strings.Fields(strings.Join(append(words, options), " ")), " ")
+			if strings.Contains(line, "route") || strings.Contains(line, "urpf") {
+				return "scrub" // not enforced; without all, an error
+			}
+			return line
+		}))
+	}
+	return lines
+}
+
 // listed draws a rule of a list, which may be invalid.
 func (d *drawing) listed(kind string) string {
 	family := one(d.Rand, 4, 4, 4, 6)

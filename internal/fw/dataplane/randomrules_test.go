@@ -76,6 +76,9 @@ func (d *drawing) ruleset() []string {
 	if d.IntN(3) == 0 {
 		lines = append(lines, "block"+d.some(3, " return")+d.some(3, " in"))
 	}
+	if d.IntN(4) == 0 {
+		lines = append(lines, d.scrubList(lines)...)
+	}
 	if d.IntN(2) == 0 {
 		lines = append(lines, d.lists(lines)...)
 	}

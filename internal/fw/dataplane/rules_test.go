@@ -175,8 +175,8 @@ func (h *rulesHarness) result(tb rapid.TB, why reason.Reason, j *rulesprog.Rules
 	if why == reason.Block {
 		return a
 	}
-	flags := ruleset.ScrubFlags(j.Scrub)
-	a.Scrub = resolve.Scrub{NoDF: flags&ruleset.NoDF != 0, RandomID: flags&ruleset.RandomID != 0, MinTTL: j.MinTtl, MaxMSS: j.MaxMss}
+	a.Scrub = scrubOf(j.Scrub, j.MinTtl, j.MaxMss)
+	a.Listed = scrubOf(j.Listed.Flags, j.Listed.MinTtl, j.Listed.MaxMss)
 	if j.Flags&crossingNat != 0 {
 		a.Nat = &rulestest.Target{
 			Addr: addrOf(j.NatAddr.Word, p.Src.Is4()), Low: j.NatLow, High: j.NatHigh, StaticPort: j.Flags&crossingNatStatic != 0,
@@ -189,6 +189,11 @@ func (h *rulesHarness) result(tb rapid.TB, why reason.Reason, j *rulesprog.Rules
 		}
 	}
 	return a
+}
+
+func scrubOf(flags, minTTL uint8, maxMSS uint16) resolve.Scrub {
+	f := ruleset.ScrubFlags(flags)
+	return resolve.Scrub{NoDF: f&ruleset.NoDF != 0, RandomID: f&ruleset.RandomID != 0, MinTTL: minTTL, MaxMSS: maxMSS}
 }
 
 // number returns the number of a rule by its global id + 1; a rule that is not in

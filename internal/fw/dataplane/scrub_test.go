@@ -94,6 +94,63 @@ func testScrub(h *harness) {
 	})
 }
 
+// FreeBSD's scrub rules choose single packets. The first one that matches counts, in each
+// crossing, also for replies.
+func testScrubLists(h *harness) {
+	const (
+		syn   = "tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 100 mss 1460"
+		reply = "tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 300 ack 101 mss 1460"
+		query = "udp 192.168.1.10:1 > 198.51.100.9:53"
+		back  = "udp 198.51.100.9:53 > 192.168.1.10:1"
+	)
+	h.plays([]play{
+		{"one direction", "scrub in on wan0 all max-mss 1440\npass", []step{
+			{"xdp lan", syn, "forward rule wan tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 100 mss 1460 ttl 63"},
+			{"tcx lan", syn, "forward state wan tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 100 mss 1460 ttl 63"},
+			{"xdp wan", reply, "forward state lan tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 300 ack 101 mss 1440 ttl 63"},
+			{"tcx wan", reply, "forward state lan tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 300 ack 101 mss 1440 ttl 63"},
+		}},
+		{"the first that matches", "scrub in on wan0 max-mss 1440\nscrub out on wan0 max-mss 1440\nscrub all max-mss 1200\npass", []step{
+			{"own wan", "tcp 203.0.113.2:5 > 198.51.100.9:80 S seq 100 mss 1460", "up rule tcp 203.0.113.2:5 > 198.51.100.9:80 S seq 100 mss 1440"},
+			{"xdp wan", "tcp 198.51.100.9:80 > 203.0.113.2:5 SA seq 300 ack 101 mss 1460", "up local done tcp 198.51.100.9:80 > 203.0.113.2:5 SA seq 300 ack 101 mss 1440"},
+			{"xdp lan", syn, "forward rule wan tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 100 mss 1200 ttl 63"}, // by lan0
+		}},
+		{"no scrub", "no scrub on wan0 inet from any to 198.51.100.9\nscrub all min-ttl 100\nno scrub all max-mss 900\npass", []step{
+			{"xdp lan", query, "forward rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 99"}, // lan0 scrubs it
+			{"xdp wan", back, "forward state lan udp 198.51.100.9:53 > 192.168.1.10:1 ttl 100"},
+			{"own wan", "udp 203.0.113.2:1 > 198.51.100.9:53", "up rule"},
+			{"xdp wan", "udp 198.51.100.9:53 > 203.0.113.2:1", "up local done udp 198.51.100.9:53 > 203.0.113.2:1 ttl 100"},
+		}},
+		{"replies of a translated connection", "scrub in on wan0 from any to 203.0.113.2 max-mss 1300\nscrub out on lan0 from any to 192.168.1.10 min-ttl 99\n" +
+			"scrub from any to 192.168.1.0/24 max-mss 1\nnat on wan0 inet from 192.168.1.0/24 to any -> (wan0) static-port\npass", []step{
+			{"tcx lan", syn, "forward rule wan tcp 203.0.113.2:4000 > 198.51.100.9:80 S seq 100 mss 1460 ttl 63"},
+			{"xdp wan", "tcp 198.51.100.9:80 > 203.0.113.2:4000 SA seq 300 ack 101 mss 1460", "forward state lan tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 300 ack 101 mss 1300 ttl 99"},
+		}},
+		{"replies of a redirected connection", "scrub out on wan0 from 192.168.1.10 max-mss 1000\nscrub in on wan0 to 203.0.113.2 max-mss 1100\n" +
+			"rdr on wan0 inet proto tcp from any to 203.0.113.2 port 80 -> 192.168.1.10\npass", []step{
+			{"xdp wan", "tcp 198.51.100.9:4000 > 203.0.113.2:80 S seq 100 mss 1460", "forward rule lan tcp 198.51.100.9:4000 > 192.168.1.10:80 S seq 100 mss 1100 ttl 63"},
+			{"xdp lan", "tcp 192.168.1.10:80 > 198.51.100.9:4000 SA seq 300 ack 101 mss 1460", "forward state wan tcp 203.0.113.2:80 > 198.51.100.9:4000 SA seq 300 ack 101 mss 1000 ttl 63"},
+		}},
+		{"beside scrub of rules", "scrub in on wan0 all min-ttl 50\nmatch out on wan0 scrub (min-ttl 60, max-mss 1400)\npass", []step{
+			{"xdp lan", syn + " ttl 9", "forward rule wan tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 100 mss 1400 ttl 60"},
+			{"xdp wan", reply + " ttl 9", "forward state lan tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 300 ack 101 mss 1400 ttl 59"},
+		}},
+		{"without a state", "scrub in on wan0 all max-mss 1400 min-ttl 80\npass no state", []step{
+			{"xdp lan", syn, "forward rule wan tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 100 mss 1460 ttl 63"},
+			{"xdp wan", reply, "forward rule lan tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 300 ack 101 mss 1400 ttl 79"},
+			{"tcx wan", "udp 198.51.100.9:53 > 192.168.1.10:1 frag 0+ id 7 len 24", "forward rule lan udp 198.51.100.9:53 > 192.168.1.10:1 frag 0+ id 7 len 24 ttl 79"},
+			{"xdp wan", "udp 198.51.100.9 > 192.168.1.10 frag 32 id 7 len 24", "forward rule lan udp 198.51.100.9 > 192.168.1.10 frag 32 id 7 len 24 ttl 79"},
+		}},
+		{"what the stack forwards", "scrub out on lan0 all min-ttl 255\npass", []step{
+			{"xdp lan", query, "forward rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
+			{"tcx wan", back + " len 1480", "up up-mtu came udp 198.51.100.9:53 > 192.168.1.10:1 len 1480 ttl 255"},
+			{"out lan came", back + " ttl 254", "up marked leaves udp 198.51.100.9:53 > 192.168.1.10:1 ttl 255"},
+			{"tcx lan", query + " len 1480", "up up-mtu came"},
+			{"out wan came", query + " ttl 63", "up marked leaves"},
+		}},
+	})
+}
+
 // A scrubHook gives a frame from the LAN to a hook.
 type scrubHook struct {
 	name string
@@ -177,6 +234,31 @@ func TestScrubSuperPacket(t *testing.T) {
 	}
 }
 
+// States show what differs by direction.
+func TestScrubListInStates(t *testing.T) {
+	h := newHarness(t, "scrub in on wan0 all no-df min-ttl 10 max-mss 1400\npass")
+	for _, packet := range []string{"udp 192.168.1.10:4000 > 198.51.100.9:80", "udp 192.168.1.10:4000 > 192.168.1.1:80"} {
+		h.xdp(h.net.lan0, parsePkt(packet).frame(lanHostMAC, lan0MAC))
+	}
+	h.tcOut(h.net.wan0, parsePkt("udp 203.0.113.2:4000 > 198.51.100.9:80").frame(wan0MAC, wanHostMAC), 0)
+	h.xdp(h.net.wan0, parsePkt("udp 198.51.100.9:4000 > 192.168.1.10:80").frame(wanHostMAC, wan0MAC))
+	var got []string
+	for s := range h.dp.View().States() {
+		v := s.View(&state.Context{Rule: func(uint32) (state.RuleRef, bool) { return state.RuleRef{}, true }})
+		got = append(got, stateText(s)+": "+v.Scrub+", replies "+v.ScrubBack)
+	}
+	slices.Sort(got)
+	want := []string{
+		"17 192.168.1.10:4000 > 192.168.1.1:80 udp.first 1:0 1/0: , replies ",
+		"17 192.168.1.10:4000 > 198.51.100.9:80 udp.first 1:0 1/0: , replies no-df min-ttl 10 in max-mss 1400",
+		"17 198.51.100.9:4000 > 192.168.1.10:80 udp.first 1:0 1/0: no-df min-ttl 10 in max-mss 1400, replies no",
+		"17 203.0.113.2:4000 > 198.51.100.9:80 udp.first 1:0 1/0: , replies no-df min-ttl 10 in max-mss 1400",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("states:\n%q\nwant\n%q", got, want)
+	}
+}
+
 // A state shows how its packets are normalised, and goes on so under rules that say
 // nothing of it.
 func TestScrubInStates(t *testing.T) {
@@ -185,13 +267,14 @@ func TestScrubInStates(t *testing.T) {
 	h.xdp(h.net.lan0, syn)
 	var scrubs []string
 	for s := range h.dp.View().States() {
-		scrubs = append(scrubs, s.Scrub.String())
+		v := s.View(&state.Context{Rule: func(uint32) (state.RuleRef, bool) { return state.RuleRef{}, true }})
+		scrubs = append(scrubs, v.Scrub, v.ScrubBack)
 	}
-	if want := []string{"no-df random-id min-ttl 10 in min-ttl 64 out max-mss 1440"}; !slices.Equal(scrubs, want) {
+	if want := []string{"no-df random-id min-ttl 10 in min-ttl 64 out max-mss 1440", ""}; !slices.Equal(scrubs, want) {
 		t.Errorf("states: %q, want %q", scrubs, want)
 	}
 	for s, want := range map[state.Scrub]string{
-		{}: "", {NoDF: true}: "no-df", {MinTTL: [2]uint8{5, 5}, MaxMSS: 9}: "min-ttl 5 max-mss 9",
+		{}: "", {NoDF: true}: "no-df", {Enters: 5, Leaves: 5, MaxMSS: 9}: "min-ttl 5 max-mss 9",
 	} {
 		if got := s.String(); got != want {
 			t.Errorf("%+v prints %q", s, got)

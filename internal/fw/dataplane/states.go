@@ -65,7 +65,7 @@ func (raw *xdpState) decode(s *state.State, index uint32) {
 		Created:  state.Tick(raw.Created),
 		Flow:     [2]state.Flow{raw.FlowForth.decode(), raw.FlowBack.decode()},
 		Queues:   [2]uint16{raw.QueueForth, raw.QueueBack},
-		Scrub:    raw.scrub(),
+		Scrub:    [2]state.Scrub{raw.scrub(0), raw.scrub(1)},
 		NextHops: [2]uint16{raw.Forth.Nexthop, raw.Back.Nexthop},
 	}
 	if s.Flags&state.Marked != 0 {
@@ -76,20 +76,34 @@ func (raw *xdpState) decode(s *state.State, index uint32) {
 	}
 }
 
-// Bits of state.qos (bpf/state/state.h).
+// Bits of state.qos, and of state.entered (bpf/state/state.h).
 const (
 	keptNoDF     = 0x0c
 	keptRandomID = 0x30
 	keptMinTTL   = 0x40
 	keptMaxMSS   = 0x80
+	keptWays     = 0x02
 )
 
-// scrub returns how a state's packets are normalised.
-func (raw *xdpState) scrub() state.Scrub {
-	s := state.Scrub{NoDF: raw.Qos&keptNoDF != 0, RandomID: raw.Qos&keptRandomID != 0}
+// keptOf is the bits of direction 0 among those of state.qos that have one for each.
+const keptOf = 0x55
+
+// scrub returns how a state's packets of a direction are normalised.
+func (raw *xdpState) scrub(d int) state.Scrub {
+	own := raw.Qos & (keptOf << d)
+	s := state.Scrub{NoDF: own&keptNoDF != 0, RandomID: own&keptRandomID != 0}
 	values := raw.FlowBack.Mark // SCRUB_VALUES
+	enters, leaves := uint8(values>>8), uint8(values)
+	switch {
+	case d == 0:
+	case raw.Entered&keptWays != 0:
+		values = raw.FlowBack.MarkMask
+		enters, leaves = uint8(values>>8), uint8(values)
+	default:
+		enters, leaves = leaves, enters
+	}
 	if raw.Qos&keptMinTTL != 0 {
-		s.MinTTL = [2]uint8{uint8(values >> 8), uint8(values)}
+		s.Enters, s.Leaves = enters, leaves
 	}
 	if raw.Qos&keptMaxMSS != 0 {
 		s.MaxMSS = uint16(values >> 16)

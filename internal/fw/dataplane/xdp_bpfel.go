@@ -423,6 +423,8 @@ type xdpRuleSet struct {
 	BlockShift  uint8
 	AsksMark    uint8
 	AsksMore    uint8
+	Scrubs      uint32
+	Pad1        uint32
 }
 
 type xdpRuleTree struct {
@@ -476,13 +478,14 @@ type xdpScratch struct {
 	SkipIn      uint8
 	SkipOut     uint8
 	QuotedForth uint8
+	Made        uint8
 	Leaves      uint8
+	_           [3]byte
 	OutMark     struct {
 		_    structs.HostLayout
 		Bits uint32
 		Mask uint32
 	}
-	_  [4]byte
 	In struct {
 		_          structs.HostLayout
 		Src        xdpAddr
@@ -504,6 +507,7 @@ type xdpScratch struct {
 		Facts      uint8
 		Pad0       [2]uint8
 		Class      [8]uint32
+		Scrubs     uint32
 		Epoch      uint32
 		MarkMask   uint32
 		Rule       uint32
@@ -512,6 +516,7 @@ type xdpScratch struct {
 		Matches    uint8
 		Known      uint8
 		Matched    [8]uint32
+		_          [4]byte
 		NatAddr    xdpAddr
 		RdrAddr    xdpAddr
 		NatIfindex uint32
@@ -522,12 +527,18 @@ type xdpScratch struct {
 		MaxMss     uint16
 		MinTtl     uint8
 		Scrub      uint8
-		Prio       uint8
-		Logs       uint8
-		Evaluated  uint8
-		_          [1]byte
-		Limit      uint16
-		_          [2]byte
+		Listed     struct {
+			_      structs.HostLayout
+			MaxMss uint16
+			MinTtl uint8
+			Flags  uint8
+		}
+		Prio      uint8
+		Logs      uint8
+		Evaluated uint8
+		_         [1]byte
+		Limit     uint16
+		_         [6]byte
 	}
 	Out struct {
 		_          structs.HostLayout
@@ -550,6 +561,7 @@ type xdpScratch struct {
 		Facts      uint8
 		Pad0       [2]uint8
 		Class      [8]uint32
+		Scrubs     uint32
 		Epoch      uint32
 		MarkMask   uint32
 		Rule       uint32
@@ -558,6 +570,7 @@ type xdpScratch struct {
 		Matches    uint8
 		Known      uint8
 		Matched    [8]uint32
+		_          [4]byte
 		NatAddr    xdpAddr
 		RdrAddr    xdpAddr
 		NatIfindex uint32
@@ -568,12 +581,72 @@ type xdpScratch struct {
 		MaxMss     uint16
 		MinTtl     uint8
 		Scrub      uint8
-		Prio       uint8
-		Logs       uint8
-		Evaluated  uint8
-		_          [1]byte
-		Limit      uint16
-		_          [2]byte
+		Listed     struct {
+			_      structs.HostLayout
+			MaxMss uint16
+			MinTtl uint8
+			Flags  uint8
+		}
+		Prio      uint8
+		Logs      uint8
+		Evaluated uint8
+		_         [1]byte
+		Limit     uint16
+		_         [6]byte
+	}
+	Reply struct {
+		_          structs.HostLayout
+		Src        xdpAddr
+		Dst        xdpAddr
+		Sport      uint16
+		Dport      uint16
+		Ifindex    uint32
+		Proto      uint8
+		Family     uint8
+		Direction  uint8
+		TcpFlags   uint8
+		IcmpType   uint8
+		IcmpCode   uint8
+		Tag        uint16
+		Mark       uint32
+		MarkKeep   uint32
+		Length     uint32
+		Tos        uint8
+		Facts      uint8
+		Pad0       [2]uint8
+		Class      [8]uint32
+		Scrubs     uint32
+		Epoch      uint32
+		MarkMask   uint32
+		Rule       uint32
+		Action     uint8
+		Flags      uint8
+		Matches    uint8
+		Known      uint8
+		Matched    [8]uint32
+		_          [4]byte
+		NatAddr    xdpAddr
+		RdrAddr    xdpAddr
+		NatIfindex uint32
+		NatLow     uint16
+		NatHigh    uint16
+		RdrPort    uint16
+		Queue      uint16
+		MaxMss     uint16
+		MinTtl     uint8
+		Scrub      uint8
+		Listed     struct {
+			_      structs.HostLayout
+			MaxMss uint16
+			MinTtl uint8
+			Flags  uint8
+		}
+		Prio      uint8
+		Logs      uint8
+		Evaluated uint8
+		_         [1]byte
+		Limit     uint16
+		_         [6]byte
 	}
 	Tuple     xdpTuple
 	ReplyHash uint64

@@ -212,7 +212,10 @@ func (c *compiler) leads() {
 			p.Next[i] = uint32(l.Next)
 			p.Rules[i].Flags |= Leads
 		}
-		if l.Of == nil {
+		if l.IsScrub {
+			p.Scrubs = i + 1
+		}
+		if l.Of == nil && !l.IsScrub {
 			p.Rules[i].Flags |= Silent
 		}
 	}

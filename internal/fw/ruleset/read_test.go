@@ -65,7 +65,11 @@ func (r *reader) evaluate(p rulestest.Packet) rulestest.Result {
 			}
 			r.translate(&a, rule, &p, &failed)
 			setMark(&a, rule, p.Keep)
-			scrub(&a, rule)
+			if n < r.Scrubs {
+				scrub(&a.Listed, rule)
+			} else {
+				scrub(&a.Scrub, rule)
+			}
 		} else {
 			a.Rule = n
 		}
@@ -84,14 +88,14 @@ func setMark(a *rulestest.Result, rule *ruleset.Rule, keep uint32) {
 	a.SetMark |= mask
 }
 
-func scrub(a *rulestest.Result, rule *ruleset.Rule) {
-	a.Scrub.NoDF = a.Scrub.NoDF || rule.Scrub&ruleset.NoDF != 0
-	a.Scrub.RandomID = a.Scrub.RandomID || rule.Scrub&ruleset.RandomID != 0
+func scrub(s *resolve.Scrub, rule *ruleset.Rule) {
+	s.NoDF = s.NoDF || rule.Scrub&ruleset.NoDF != 0
+	s.RandomID = s.RandomID || rule.Scrub&ruleset.RandomID != 0
 	if rule.MinTTL != 0 {
-		a.Scrub.MinTTL = rule.MinTTL
+		s.MinTTL = rule.MinTTL
 	}
 	if rule.MaxMSS != 0 {
-		a.Scrub.MaxMSS = rule.MaxMSS
+		s.MaxMSS = rule.MaxMSS
 	}
 }
 
@@ -100,11 +104,11 @@ func (r *reader) decide(a *rulestest.Result, p *rulestest.Packet, failed bool) {
 		rule := &r.Rules[a.Rule]
 		a.Matched = append(a.Matched, a.Rule)
 		if rule.Flags&ruleset.Block != 0 {
-			a.Verdict, a.Nat, a.Rdr, a.Scrub = reason.Block, nil, nil, resolve.Scrub{}
+			a.Verdict, a.Nat, a.Rdr, a.Scrub, a.Listed = reason.Block, nil, nil, resolve.Scrub{}, resolve.Scrub{}
 			return
 		}
 		setMark(a, rule, p.Keep)
-		scrub(a, rule)
+		scrub(&a.Scrub, rule)
 		a.Verdict = reason.Rule
 		a.KeepState = rule.Flags&ruleset.KeepState != 0
 		a.AllowOptions = rule.Flags&ruleset.AllowOptions != 0

@@ -61,6 +61,13 @@ func (v *View) given() string {
 	if v.Scrub != "" {
 		text += ", scrub (" + v.Scrub + ")"
 	}
+	switch v.ScrubBack {
+	case "":
+	case "no":
+		text += ", replies no scrub"
+	default:
+		text += ", replies scrub (" + v.ScrubBack + ")"
+	}
 	if v.Mark != "" {
 		text += ", mark " + v.Mark
 	}

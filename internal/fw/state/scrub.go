@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// A Scrub is how a connection's packets are normalised, by rules of either crossing.
+// A Scrub is how packets of one direction of a connection are normalised.
 type Scrub struct {
-	NoDF     bool
-	RandomID bool
-	MinTTL   [2]uint8 // least TTL where direction 0 comes in, and where it leaves; 0: none
-	MaxMSS   uint16   // largest MSS of SYNs; 0: any
+	NoDF           bool
+	RandomID       bool
+	Enters, Leaves uint8  // least TTL where they come in, and where they leave; 0: none
+	MaxMSS         uint16 // largest MSS of SYNs; 0: any
 }
 
 // String returns the options in the form of pf.conf, "" if there are none. If the least
@@ -24,12 +24,27 @@ func (s *Scrub) String() string {
 	}
 	add(s.NoDF, "no-df")
 	add(s.RandomID, "random-id")
-	if in, out := s.MinTTL[0], s.MinTTL[1]; in == out {
-		add(in != 0, "min-ttl %d", in)
+	if s.Enters == s.Leaves {
+		add(s.Enters != 0, "min-ttl %d", s.Enters)
 	} else {
-		add(in != 0, "min-ttl %d in", in)
-		add(out != 0, "min-ttl %d out", out)
+		add(s.Enters != 0, "min-ttl %d in", s.Enters)
+		add(s.Leaves != 0, "min-ttl %d out", s.Leaves)
 	}
 	add(s.MaxMSS != 0, "max-mss %d", s.MaxMSS)
 	return strings.Join(options, " ")
+}
+
+// scrubs returns how packets of both directions are normalised, as they are printed: for
+// the second only if it is not the same, seen from the other side.
+func (s *State) scrubs() (forth, back string) {
+	same := s.Scrub[0]
+	same.Enters, same.Leaves = same.Leaves, same.Enters
+	forth = s.Scrub[0].String()
+	if s.Scrub[1] != same {
+		back = s.Scrub[1].String()
+		if back == "" {
+			back = "no"
+		}
+	}
+	return forth, back
 }

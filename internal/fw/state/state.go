@@ -30,7 +30,7 @@ type State struct {
 	Queues   [2]uint16    // numbers from set queue, by direction; 0: none
 	Mark     uint32       // Flags&Marked: bits of skb->mark that rules have set
 	MarkMask [2]uint32    // the bits set by rules of the in and of the out crossing
-	Scrub    Scrub        // how its packets are normalised
+	Scrub    [2]Scrub     // how its packets are normalised, by direction
 	NextHops [2]uint16    // index of the next hop, by direction; 0: none yet, 1: the box itself
 }
 

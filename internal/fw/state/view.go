@@ -40,8 +40,9 @@ type View struct {
 	RuleIn    *RuleRef      `json:"rule_in,omitempty"`
 	RuleOut   *RuleRef      `json:"rule_out,omitempty"`
 	Options   bool          `json:"allow_opts,omitempty"`
-	Scrub     string        `json:"scrub,omitempty"`
-	Mark      string        `json:"mark,omitempty"` // set by rules, in the form of set mark: 0x2/0xf
+	Scrub     string        `json:"scrub,omitempty"`         // in the form of scrub (…), of the first packet's direction
+	ScrubBack string        `json:"scrub_replies,omitempty"` // of replies, if it is not the same; "no": they are not scrubbed
+	Mark      string        `json:"mark,omitempty"`          // set by rules, in the form of set mark: 0x2/0xf
 }
 
 // A Direction says which crossings a state covers.
@@ -96,8 +97,8 @@ func (s *State) View(c *Context) View {
 		RuleIn:    c.rule(s.RuleIn),
 		RuleOut:   c.rule(s.RuleOut),
 		Options:   s.Flags&Options != 0,
-		Scrub:     s.Scrub.String(),
 	}
+	v.Scrub, v.ScrubBack = s.scrubs()
 	if zone := s.Tuple[0].Zone; zone != 0 {
 		v.Interface = c.Interface(zone)
 	}

@@ -17,8 +17,8 @@ type Rule struct {
 	StateCreations uint64 `json:"state_creations"` // that it ever made
 }
 
-// lists are FreeBSD's lists of translation rules, in pfctl's order.
-var lists = []string{"nat", "rdr", "binat"}
+// lists are FreeBSD's lists, in pfctl's order: translation rules, then scrub rules.
+var lists = []string{"nat", "rdr", "binat", "scrub"}
 
 // shown returns the rules that users see, those of translation lists first. The two parts
 // of a binat rule count as one.

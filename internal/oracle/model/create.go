@@ -50,7 +50,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 		startTCP(&c.Flow[0], p)
 	}
 	m.keepQoS(c, keptQoS(c.Flags, in, out))
-	c.keepScrubs(in, out)
+	m.keepScrubs(p, c, in, out)
 	m.states = append(m.states, c)
 	m.countInState(p, c, 0)
 	m.countMade(in, out)

@@ -40,7 +40,8 @@ type crossing struct {
 	other   *familyChange // the packet after af-to
 	qos     qos
 	scrub   resolve.Scrub
-	matched []uint32 // global numbers plus 1 of the rules that count the packet
+	listed  resolve.Scrub // of the first scrub rule in FreeBSD's list that matches
+	matched []uint32      // global numbers plus 1 of the rules that count the packet
 	iface   uint32
 	out     bool
 	seen    state.Tuple  // the packet as match rules have left it
@@ -112,6 +113,10 @@ func (m *Model) evaluate(a ruleInput) crossing {
 		return c
 	}
 	a.began = a.tuple
+	if l := m.firstScrub(&a); l != nil {
+		c.listed = l.Rule.Scrub
+		c.counts(m.ruleBase + uint32(m.numbers[&l.Rule]) + 1)
+	}
 	m.translateFirst(&c, &a)
 	m.countLists(c.stop)
 	if c.rule == nil { // else a translation rule with pass has decided

@@ -29,6 +29,7 @@ type Evaluation struct {
 	Tag      string
 	Mark     resolve.Mark // bits of the mark that the rules set
 	Scrub    resolve.Scrub
+	Listed   resolve.Scrub // of FreeBSD's scrub rules
 	Nat, Rdr *Translated
 }
 
@@ -51,7 +52,7 @@ func (m *Model) Evaluate(q *Question) Evaluation {
 	})
 	e := Evaluation{
 		Reason: passReason(&c, &crossing{}), Rule: c.rule, Stop: c.stop, Matched: c.matched,
-		Tag: c.tag, Mark: c.mark, Scrub: c.scrub, Nat: c.nat.translated(), Rdr: c.rdr.translated(),
+		Tag: c.tag, Mark: c.mark, Scrub: c.scrub, Listed: c.listed, Nat: c.nat.translated(), Rdr: c.rdr.translated(),
 	}
 	if why := m.verdict(&c, &packet{}); why != nil {
 		e.Reason = *why

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"weir/internal/fw/state"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -44,37 +45,83 @@ func (s scrub) join(o scrub) scrub {
 func scrubAt(in, out *crossing) scrub {
 	var s scrub
 	if in != nil {
-		s = s.join(scrub{in.scrub.NoDF, in.scrub.RandomID, in.scrub.MinTTL, 0, in.scrub.MaxMSS})
+		s = s.join(enters(&in.scrub)).join(enters(&in.listed))
 	}
 	if out != nil {
-		s = s.join(scrub{out.scrub.NoDF, out.scrub.RandomID, 0, out.scrub.MinTTL, out.scrub.MaxMSS})
+		s = s.join(leaves(&out.scrub)).join(leaves(&out.listed))
 	}
 	return s
 }
 
-// keepScrub adds what the rules of a side ask for to a connection.
+// enters returns how rules normalise packets that come in, leaves those that leave.
+func enters(s *resolve.Scrub) scrub { return scrub{s.NoDF, s.RandomID, s.MinTTL, 0, s.MaxMSS} }
+func leaves(s *resolve.Scrub) scrub { return scrub{s.NoDF, s.RandomID, 0, s.MinTTL, s.MaxMSS} }
+
+// keepScrub adds what the rules of a side ask for to both directions of a connection.
 func (c *connection) keepScrub(side int, here *crossing) {
-	kept := &c.Scrub
-	kept.NoDF = kept.NoDF || here.scrub.NoDF
-	kept.RandomID = kept.RandomID || here.scrub.RandomID
-	kept.MinTTL[side] |= here.scrub.MinTTL
-	kept.MaxMSS = least(kept.MaxMSS, here.scrub.MaxMSS)
+	for d := range c.Scrub {
+		if side == d {
+			c.addScrub(d, enters(&here.scrub))
+		} else {
+			c.addScrub(d, leaves(&here.scrub))
+		}
+	}
 }
 
-// keepScrubs does so for the sides with state of a new connection.
-func (c *connection) keepScrubs(in, out *crossing) {
+func (c *connection) addScrub(d int, s scrub) {
+	s = s.join(c.scrubOf(d))
+	c.Scrub[d] = state.Scrub{NoDF: s.noDF, RandomID: s.randomID, Enters: s.enters, Leaves: s.leaves, MaxMSS: s.maxMSS}
+}
+
+// keepScrubs notes how the packets of a new connection are normalised, by the rules of the
+// sides with state. FreeBSD's scrub rules choose packets of one direction, so they are
+// evaluated for its replies, too: as they come, and then with their destination translated
+// back.
+func (m *Model) keepScrubs(p *packet, c *connection, in, out *crossing) {
+	came, left := c.Tuple[1], c.Tuple[1]
+	left.Dst, left.DPort = c.Tuple[0].Src, c.Tuple[0].SPort
 	if in.due && c.Flags&state.EvaluateIn == 0 {
 		c.keepScrub(0, in)
+		c.addScrub(0, enters(&in.listed))
+		reply := m.listedScrub(p, ast.Out, in.iface, left)
+		c.addScrub(1, leaves(&reply))
 	}
 	if out.due && c.Flags&state.EvaluateOut == 0 {
 		c.keepScrub(1, out)
+		c.addScrub(0, leaves(&out.listed))
+		reply := m.listedScrub(p, ast.In, out.iface, came)
+		c.addScrub(1, enters(&reply))
 	}
+}
+
+// listedScrub returns what the first of FreeBSD's scrub rules that matches asks for a
+// packet like p with another tuple.
+func (m *Model) listedScrub(p *packet, direction ast.Direction, ifindex uint32, t state.Tuple) resolve.Scrub {
+	a := ruleInputOf(p)
+	a.direction, a.iface, a.tuple = direction, m.box.byIndex(ifindex), t
+	if a.iface == nil || m.skips(a.iface) {
+		return resolve.Scrub{}
+	}
+	if l := m.firstScrub(&a); l != nil {
+		return l.Rule.Scrub
+	}
+	return resolve.Scrub{}
+}
+
+// firstScrub returns the first of FreeBSD's scrub rules that matches, or nil.
+func (m *Model) firstScrub(a *ruleInput) *resolve.ListRule {
+	for _, l := range m.rules.Scrubs() {
+		if m.matches(&l.Rule, a) {
+			return l
+		}
+	}
+	return nil
 }
 
 // scrubOf returns how packets of direction d are normalised.
 func (c *connection) scrubOf(d int) scrub {
-	k := &c.Scrub
-	return scrub{k.NoDF, k.RandomID, k.MinTTL[d], k.MinTTL[1-d], k.MaxMSS}
+	k := &c.Scrub[d]
+	return scrub{k.NoDF, k.RandomID, k.Enters, k.Leaves, k.MaxMSS}
 }
 
 // normalise notes how a packet is normalised, and does what must be done first: whether

@@ -60,6 +60,7 @@ type RulesCrossing struct {
 	Facts     uint8
 	Pad0      [2]uint8
 	Class     [8]uint32
+	Scrubs    uint32
 	Epoch     uint32
 	MarkMask  uint32
 	Rule      uint32
@@ -68,6 +69,7 @@ type RulesCrossing struct {
 	Matches   uint8
 	Known     uint8
 	Matched   [8]uint32
+	_         [4]byte
 	NatAddr   struct {
 		_    structs.HostLayout
 		Word [4]uint32
@@ -84,12 +86,18 @@ type RulesCrossing struct {
 	MaxMss     uint16
 	MinTtl     uint8
 	Scrub      uint8
-	Prio       uint8
-	Logs       uint8
-	Evaluated  uint8
-	_          [1]byte
-	Limit      uint16
-	_          [2]byte
+	Listed     struct {
+		_      structs.HostLayout
+		MaxMss uint16
+		MinTtl uint8
+		Flags  uint8
+	}
+	Prio      uint8
+	Logs      uint8
+	Evaluated uint8
+	_         [1]byte
+	Limit     uint16
+	_         [6]byte
 }
 
 type RulesPool struct {

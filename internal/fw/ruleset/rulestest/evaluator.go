@@ -43,6 +43,7 @@ type Result struct {
 	KeepState    bool
 	AllowOptions bool
 	Scrub        resolve.Scrub
+	Listed       resolve.Scrub // of FreeBSD's scrub rules
 	Nat          *Target
 	Rdr          *Target
 }
@@ -123,7 +124,7 @@ func (j *Evaluator) Evaluate(p Packet) Result {
 	if e.Rule != nil {
 		a.KeepState, a.AllowOptions = e.Rule.State == resolve.KeepState, e.Rule.AllowOpts
 	}
-	a.Scrub = e.Scrub
+	a.Scrub, a.Listed = e.Scrub, e.Listed
 	if t := e.Nat; t != nil {
 		a.Nat = &Target{Addr: t.Addr, Low: t.PortLow, High: max(t.PortLow, t.PortHigh), StaticPort: t.StaticPort}
 	}

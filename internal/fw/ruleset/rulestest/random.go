@@ -118,7 +118,7 @@ func DrawRuleset(t *rapid.T) *resolve.Ruleset {
 		r.Nr, r.Text = i, fmt.Sprint("rule ", i)
 	}
 	rs.Translations = DrawTranslations(t)
-	rs.First = resolve.ListRules(rs.Translations)
+	rs.First = resolve.FirstRules(drawScrubs(t), rs.Translations)
 	return rs
 }
 
@@ -201,10 +201,7 @@ func drawRule(t *rapid.T) *resolve.Rule {
 		r.SetMark = drawMark(t)
 	}
 	if r.Action != ast.Block && oneIn(t, 4, "scrub") {
-		r.Scrub = resolve.Scrub{
-			NoDF: rapid.Bool().Draw(t, "no-df"), RandomID: rapid.Bool().Draw(t, "random-id"),
-			MinTTL: pick(t, []uint8{0, 0, 1, 64, 255}, "min-ttl"), MaxMSS: pick(t, []uint16{0, 0, 1, 1440, 65535}, "max-mss"),
-		}
+		r.Scrub = drawScrub(t)
 	}
 	if (r.Proto == 1 || r.Proto == 58) && rapid.Bool().Draw(t, "asks icmp") {
 		r.ICMP = resolve.ICMPType{
@@ -220,6 +217,35 @@ func drawRule(t *rapid.T) *resolve.Rule {
 		r.Rdr = drawTranslation(t)
 	}
 	return r
+}
+
+func drawScrub(t *rapid.T) resolve.Scrub {
+	return resolve.Scrub{
+		NoDF: rapid.Bool().Draw(t, "no-df"), RandomID: rapid.Bool().Draw(t, "random-id"),
+		MinTTL: pick(t, []uint8{0, 0, 1, 64, 255}, "min-ttl"), MaxMSS: pick(t, []uint16{0, 0, 1, 1440, 65535}, "max-mss"),
+	}
+}
+
+// drawScrubs draws FreeBSD's list of scrub rules. Two times in three there is none.
+func drawScrubs(t *rapid.T) []*resolve.ListRule {
+	var list []*resolve.ListRule
+	for range rapid.IntRange(-8, 4).Draw(t, "scrub rules") {
+		r := &resolve.ListRule{IsScrub: true}
+		r.Action, r.State = ast.Match, resolve.NoState
+		r.Direction = pick(t, []ast.Direction{ast.AnyDirection, ast.In, ast.Out}, "direction")
+		r.Interface, r.Family = drawInterface(t), pick(t, []ast.Family{0, 0, 4, 6}, "family")
+		if oneIn(t, 3, "asks ends") {
+			r.From, r.To = drawEndpoint(t), drawEndpoint(t)
+		}
+		if oneIn(t, 4, "asks proto") {
+			r.Proto = pick(t, protos, "proto")
+		}
+		if !oneIn(t, 4, "no scrub") {
+			r.Rule.Scrub = drawScrub(t)
+		}
+		list = append(list, r)
+	}
+	return list
 }
 
 func drawInterface(t *rapid.T) resolve.Interface {

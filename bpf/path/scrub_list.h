@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * FreeBSD's scrub rules choose single packets: in each crossing the first rule of their
+ * list that matches. The packet that makes a state meets them with all other rules. For
+ * its replies they are evaluated then, too, so that no later packet meets them.
+ */
+#ifndef WEIR_PATH_SCRUB_LIST_H
+#define WEIR_PATH_SCRUB_LIST_H
+
+#include "path/scratch.h"
+#include "rules/evaluate.h"
+#include "rules/match.h"
+#include "state/state_scrub.h"
+
+static __always_inline void scrub_way_add(struct scrub_way *w, const struct scrub_listed *l, int leaves)
+{
+	w->values = scrub_both(w->values, leaves ? SCRUB_VALUES(l->max_mss, 0, l->min_ttl) :
+						   SCRUB_VALUES(l->max_mss, l->min_ttl, 0));
+	w->flags |= l->flags;
+}
+
+/* Evaluates the list for replies of the state in s->state, at the interface where they
+ * come in or leave. They meet it as they come, and then with their destination
+ * translated back. */
+__noinline int scrub_list_reply(struct scratch *s, __u32 ifindex, __u8 direction)
+{
+	const struct interface *i = interface_get(ifindex);
+	struct crossing *cr;
+	struct state *st;
+
+	if (!s)
+		return 0;
+	cr = &s->reply;
+	st = state_get(STATE_INDEX(s->state));
+	evaluate_start(cr, &s->packet, direction, ifindex, 0);
+	if (!st || !i || i->flags & INTERFACE_SKIP)
+		return 0;
+	cr->src = st->back.tuple.src;
+	cr->sport = st->back.tuple.sport;
+	cr->dst = direction == DIRECTION_IN ? st->back.tuple.dst : st->forth.tuple.src;
+	cr->dport = direction == DIRECTION_IN ? st->back.tuple.dport : st->forth.tuple.sport;
+	return match_scrub(cr);
+}
+
+/* Keeps in the state that the packet has just made how the list normalises its packets
+ * and their replies. */
+__noinline int scrub_list_keep(struct scratch *s)
+{
+	struct scrub_way forth = {}, back = {};
+	struct state *st;
+	__u32 out;
+
+	if (!s)
+		return 0;
+	st = state_get(STATE_INDEX(s->state));
+	if (!st || st->flags & STATE_MARK) /* no file has both */
+		return 0;
+	out = s->packet.flags & PACKET_EGRESS ? s->packet.ifindex : s->out_ifindex;
+	if ((st->flags & (STATE_IN | STATE_EVALUATE_IN)) == STATE_IN) {
+		if (s->in.evaluated)
+			scrub_way_add(&forth, &s->in.listed, 0);
+		scrub_list_reply(s, s->packet.ifindex, DIRECTION_OUT);
+		scrub_way_add(&back, &s->reply.listed, 1);
+	}
+	if ((st->flags & (STATE_OUT | STATE_EVALUATE_OUT)) == STATE_OUT) {
+		if (s->out.evaluated)
+			scrub_way_add(&forth, &s->out.listed, 1);
+		scrub_list_reply(s, out, DIRECTION_IN);
+		scrub_way_add(&back, &s->reply.listed, 0);
+	}
+	if (forth.values | forth.flags | back.values | back.flags)
+		state_scrub_ways(st, &forth, &back);
+	return 0;
+}
+
+/* The same if there is a list, and the packet has made its state. */
+static __always_inline void scrub_list_note(struct scratch *s)
+{
+	if (s->made && (s->in.scrubs | s->out.scrubs))
+		scrub_list_keep(s);
+}
+
+#endif
