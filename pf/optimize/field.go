@@ -143,11 +143,11 @@ func encoderOf(f reflect.StructField, own, want field.Class, classes map[string]
 		}
 		return value
 	}
-	parts := partsOf(f.Name, t, own, want, classes)
+	parts, whole := partsOf(f.Name, t, own, want, classes)
 	switch {
 	case len(parts) == 0:
 		return nil
-	case len(parts) == t.NumField():
+	case whole:
 		return value
 	}
 	return func(b []byte, v reflect.Value) []byte {
@@ -164,14 +164,16 @@ func encoderOf(f reflect.StructField, own, want field.Class, classes map[string]
 	}
 }
 
-// partsOf returns the encoders of a clause's fields that belong to a class.
-func partsOf(clause string, t reflect.Type, own, want field.Class, classes map[string]field.Class) []encoder {
-	var parts []encoder
+// partsOf returns the encoders of a clause's fields that belong to a class, and whether
+// everything in it does.
+func partsOf(clause string, t reflect.Type, own, want field.Class, classes map[string]field.Class) (parts []encoder, whole bool) {
+	whole = true
 	for i := range t.NumField() {
 		c, ok := classes[clause+"."+t.Field(i).Name]
 		if !ok {
 			c = own
 		}
+		whole = whole && c == want
 		switch {
 		case c == want:
 			parts = append(parts, func(b []byte, v reflect.Value) []byte { return value(b, v.Field(i)) })
@@ -181,7 +183,7 @@ func partsOf(clause string, t reflect.Type, own, want field.Class, classes map[s
 			})
 		}
 	}
-	return parts
+	return parts, whole
 }
 
 // present appends whether a one-word clause is there.
