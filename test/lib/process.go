@@ -147,6 +147,9 @@ func (p *Process) Wait(patience time.Duration, status int) string {
 	return p.out.String()
 }
 
+// PID returns the process's number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
 // Said returns the process's output so far.
 func (p *Process) Said() string { return p.out.String() }
 
