@@ -53,7 +53,7 @@ __noinline int scrub_list_keep(struct scratch *s)
 	if (!s)
 		return 0;
 	st = state_get(STATE_INDEX(s->state));
-	if (!st || st->flags & STATE_MARK) /* no file has both */
+	if (!st)
 		return 0;
 	out = s->packet.flags & PACKET_EGRESS ? s->packet.ifindex : s->out_ifindex;
 	if ((st->flags & (STATE_IN | STATE_EVALUATE_IN)) == STATE_IN) {

@@ -120,9 +120,9 @@ struct flow {
 	__u8 flags;	/* FLOW_*						*/
 	__u8 prio;	/* priorities of its packets, as in struct rule; 0: none */
 	__u32 log[STATE_LOGS]; /* STATE_LOG: global ids + 1 of rules that log all packets */
-	__u32 limits;	 /* in flow_back state_limits(); in flow_forth spare */
+	__u32 limits;	 /* in flow_back state_limits(); in flow_forth SCRUB_VALUES(), with KEPT_WAYS */
 	__u32 mark_mask; /* STATE_MARK: bits of the mark that rules have set, for the same side as log */
-	__u32 mark;	 /* STATE_MARK: in flow_forth the values of those bits, for both sides; in flow_back SCRUB_VALUES(), and in mark_mask if there is no STATE_MARK */
+	__u32 mark;	 /* STATE_MARK: in flow_forth the values of those bits, for both sides; in flow_back SCRUB_VALUES() */
 };
 
 struct state {

@@ -14,8 +14,8 @@
 #include "state/state.h"
 
 /* The form of flow_back.mark: the MSS, and the least TTLs of the in and the out side. With
- * KEPT_WAYS it is that of direction 0, and flow_back.mark_mask that of direction 1: the
- * TTLs are for where such packets come in, and where they leave. */
+ * KEPT_WAYS it is that of direction 1, and flow_forth.limits that of direction 0: the TTLs
+ * are for where such packets come in, and where they leave. */
 #define SCRUB_VALUES(mss, in, out) ((__u32)(mss) << 16 | (__u32)(in) << 8 | (__u32)(out))
 #define SCRUB_MSS(values)	   ((values) >> 16)
 
@@ -52,7 +52,7 @@ static __always_inline __u32 state_scrub_values(const struct state *st, __u32 d)
 	if (!(st->qos & (KEPT_MIN_TTL | KEPT_MAX_MSS)))
 		return 0;
 	if (st->entered & KEPT_WAYS)
-		return d & 1 ? st->flow_back.mark_mask : values;
+		return d & 1 ? values : st->flow_forth.limits;
 	return d & 1 ? scrub_exchanged(values) : values;
 }
 
@@ -97,9 +97,12 @@ static __always_inline void state_scrub_add(struct state *st, const struct cross
 		return;
 	add = side == STATE_IN ? SCRUB_VALUES(cr->max_mss, cr->min_ttl, 0) : SCRUB_VALUES(cr->max_mss, 0, cr->min_ttl);
 	forth = scrub_both(state_scrub_values(st, 0), add);
-	if (st->entered & KEPT_WAYS)
-		st->flow_back.mark_mask = scrub_both(state_scrub_values(st, 1), scrub_exchanged(add));
-	st->flow_back.mark = forth;
+	if (st->entered & KEPT_WAYS) {
+		st->flow_back.mark = scrub_both(state_scrub_values(st, 1), scrub_exchanged(add));
+		st->flow_forth.limits = forth;
+	} else {
+		st->flow_back.mark = forth;
+	}
 	if (cr->scrub & SCRUB_NO_DF)
 		bits |= KEPT_NO_DF;
 	if (cr->scrub & SCRUB_RANDOM_ID)
@@ -113,8 +116,7 @@ struct scrub_way {
 	__u32 flags;  /* SCRUB_* */
 };
 
-/* Gives a new state a set for each direction, with what each of them adds. The state has
- * no mark of rules. */
+/* Gives a new state a set for each direction, with what each of them adds. */
 static __always_inline void state_scrub_ways(struct state *st, const struct scrub_way *forth,
 					     const struct scrub_way *back)
 {
@@ -130,8 +132,8 @@ static __always_inline void state_scrub_ways(struct state *st, const struct scru
 		bits |= KEPT_RANDOM_ID & KEPT_OF(0);
 	if (back->flags & SCRUB_RANDOM_ID)
 		bits |= KEPT_RANDOM_ID & KEPT_OF(1);
-	st->flow_back.mark = a;
-	st->flow_back.mark_mask = b;
+	st->flow_forth.limits = a;
+	st->flow_back.mark = b;
 	st->entered |= KEPT_WAYS;
 	state_scrub_note(st, (a | b), bits);
 }

@@ -208,7 +208,6 @@ func (r *resolver) ruleset() *Ruleset {
 	if room := MaxHeld - len(rs.First); len(rs.Rules) > max(room, 0) {
 		r.faults.Errorf(rs.Rules[max(room, 0)].Origin, "these are %d rules; weir has room for %d", len(rs.First)+len(rs.Rules), MaxHeld)
 	}
-	f.marksBesideScrubs(rs)
 	r.out.Stmts = r.stmts()
 	return rs
 }

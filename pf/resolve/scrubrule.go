@@ -80,8 +80,7 @@ func (rs *Ruleset) Scrubs() []*ListRule {
 }
 
 // scrubRules lowers FreeBSD's scrub rules. If none of them asks for anything but whole
-// packets, there is nothing to evaluate. Those in anchors are evaluated by scrub-anchor
-// alone.
+// packets, there is nothing to evaluate. Those in anchors do nothing.
 func (f *flattener) scrubRules(s *scope) []*ListRule {
 	var rules []*ListRule
 	asks := false
@@ -112,20 +111,6 @@ func asksRoutes(r *Rule) bool {
 	return slices.ContainsFunc([]AddressKind{r.From.Addr.Kind, r.To.Addr.Kind}, func(k AddressKind) bool {
 		return k == NoRouteAddress || k == URPFFailedAddress
 	})
-}
-
-// marksBesideScrubs refuses set mark in a file with scrub rules that ask for anything:
-// states have room for one of the two.
-func (f *flattener) marksBesideScrubs(rs *Ruleset) {
-	if len(rs.Scrubs()) == 0 {
-		return
-	}
-	for _, r := range rs.Rules {
-		if r.SetMark.Mask != 0 {
-			f.faults.Errorf(r.Stmt, "set mark does not work beside scrub rules with options: write them as match … scrub (…)")
-			return
-		}
-	}
 }
 
 func lowerScrubRule(in *ast.ScrubRule) Scrub {

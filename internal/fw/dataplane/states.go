@@ -93,13 +93,11 @@ func (raw *xdpState) scrub(d int) state.Scrub {
 	own := raw.Qos & (keptOf << d)
 	s := state.Scrub{NoDF: own&keptNoDF != 0, RandomID: own&keptRandomID != 0}
 	values := raw.FlowBack.Mark // SCRUB_VALUES
+	if d == 0 && raw.Entered&keptWays != 0 {
+		values = raw.FlowForth.Limits
+	}
 	enters, leaves := uint8(values>>8), uint8(values)
-	switch {
-	case d == 0:
-	case raw.Entered&keptWays != 0:
-		values = raw.FlowBack.MarkMask
-		enters, leaves = uint8(values>>8), uint8(values)
-	default:
+	if d == 1 && raw.Entered&keptWays == 0 {
 		enters, leaves = leaves, enters
 	}
 	if raw.Qos&keptMinTTL != 0 {
