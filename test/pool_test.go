@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"weir/internal/lab"
@@ -58,6 +59,33 @@ func TestPools(t *testing.T) {
 			if first, second := seen["203.0.113.2\n"], seen["203.0.113.20\n"]; first+second != 12 || !want(first, second) {
 				b.Errorf("port %d: the server saw %v", port, seen)
 			}
+		}
+	})
+}
+
+const natInConf = `set skip on lo
+block
+pass in on lan0 inet from (lan0:network) to ! (lan0) nat-to (wan0)
+pass in on lan0 inet6 from (lan0:network) to ! (lan0) nat-to (wan0)
+pass out on wan0 from (wan0)
+`
+
+// lan ───── fw ───── wan
+// nat-to where packets come in; the way out sees the new source
+func TestNatToOfIncoming(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.WeirRun(natInConf)
+		for to, own := range map[string]string{wanHost: fwWAN, wanHost6: fwWAN6} {
+			b.Ping(lab.LAN, to, 5)
+			for _, way := range []string{"-R", "--zerocopy"} {
+				if said := iperfThrough(b, lab.LAN, to, lab.WAN, way); !strings.Contains(said, "Accepted connection from "+own) {
+					b.Errorf("the server did not see %s:\n%s", own, said)
+				}
+			}
+			b.Run(lab.LAN, "ping", "-n", "-c", "3", "-i", "0.1", "-W", "2", "-s", "3000", to)
+		}
+		if hops := hops(b.Run(lab.LAN, "traceroute", "-n", "-q", "1", "-w", "2", "-m", "4", wanHost)); len(hops) != 2 || hops[1] != wanHost {
+			b.Errorf("traceroute went by %q", hops)
 		}
 	})
 }

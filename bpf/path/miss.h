@@ -16,14 +16,18 @@
 #include "rules/implicit.h"
 #include "state/create.h"
 
-/* Sets the destination after rdr-to, which the route and the out crossing use. Only a
- * packet that makes a state is redirected. */
-static __always_inline void miss_destination(struct scratch *s)
+/* Sets what the in crossing has translated, which the route and the out crossing use. Only
+ * a packet that makes a state is translated. */
+static __always_inline void miss_translated(struct scratch *s)
 {
 	const struct crossing *in = &s->in;
 
 	s->tuple = s->packet.tuple;
-	if (in->flags & CROSSING_RDR && !s->state && !create_is_oneway(&s->packet)) {
+	if (s->state || create_is_oneway(&s->packet))
+		return;
+	if (in->flags & CROSSING_NAT)
+		s->tuple.src = in->nat_addr;
+	if (in->flags & CROSSING_RDR) {
 		s->tuple.dst = in->rdr_addr;
 		if (in->flags & CROSSING_RDR_PORT && nat_port_has(&s->packet))
 			s->tuple.dport = in->rdr_port;
@@ -71,7 +75,7 @@ __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 	if (!s)
 		return REASON_INTERNAL;
 	p = &s->packet;
-	miss_destination(s);
+	miss_translated(s);
 	r = route_class(p, &s->tuple.dst);
 	if (r != UNDECIDED)
 		return r;
@@ -87,6 +91,7 @@ __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 	s->no_nexthop = route_reason(route);
 	s->out_ifindex = q.ifindex;
 	evaluate_start(&s->out, p, DIRECTION_OUT, q.ifindex, s->in.tag);
+	s->out.src = s->tuple.src;
 	s->out.dst = s->tuple.dst;
 	s->out.dport = s->tuple.dport;
 	s->out.mark = s->in.mark;
@@ -107,6 +112,7 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 	const struct crossing *cr;
 	struct state *st;
 	int wscale = -1, wanted;
+	__u8 flags = 0;
 	enum reason r;
 
 	if (!s)
@@ -114,8 +120,11 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 	wanted = !s->state && create_wanted(s);
 	s->made = 0;
 	if (wanted) {
+		flags = create_flags(s, crossed, s->skip_in, s->skip_out);
 		if (s->out.flags & CROSSING_NAT)
 			nat_source_follow(ctx, s);
+		else if (s->in.flags & CROSSING_NAT)
+			create_nat_in(s);
 		create_choose_reply(s);
 	}
 	s->path = rule_path_index(s, crossed);
@@ -129,7 +138,7 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 	} else if (wanted) {
 		if (s->packet.tcp_flags & TCP_SYN)
 			wscale = tcp_option_wscale(ctx, s);
-		r = create_state(s, create_flags(s, crossed, s->skip_in, s->skip_out), wscale, own);
+		r = create_state(s, flags, wscale, own);
 		if (r != UNDECIDED)
 			return r;
 		create_count(s, crossed);

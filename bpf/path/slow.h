@@ -77,14 +77,13 @@ __noinline enum reason slow_rules(hook_ctx *ctx, struct scratch *s)
 	if (st->flags & out && s->out_ifindex) {
 		evaluate_start(&s->out, &s->packet, DIRECTION_OUT, s->out_ifindex, crossed ? s->in.tag : st->tag);
 		state_leaving_tuple(&s->tuple, st, d);
+		s->out.src = s->tuple.src;
 		s->out.dst = s->tuple.dst;
 		s->out.dport = s->tuple.dport;
 		s->out.mark = rule_mark_route(st, d, s->packet.mark);
 		s->out.mark_keep = d ? 0 : st->flow_forth.mark_mask;
-		if (d) {
-			s->out.src = s->tuple.src;
+		if (d)
 			s->out.sport = s->tuple.sport;
-		}
 		r = evaluate_crossing(ctx, &s->out, options, &why);
 		if (r != UNDECIDED)
 			reject_note(s, r, crossed | STATE_OUT);

@@ -28,8 +28,10 @@ enum action {
 #define CROSSING_NAT_STATIC    0x08 /* static-port					*/
 #define CROSSING_RDR	    0x10 /* rdr_addr is valid					*/
 #define CROSSING_RDR_PORT	    0x20 /* rdr_port is valid					*/
-#define CROSSING_NO_ADDRESS    0x40 /* a translation that applies has no address: drop */
+#define CROSSING_NO_NAT	    0x40 /* a nat-to that applies has no address: drop */
 #define CROSSING_COUNTS	    0x80 /* the deciding rule has RULE_COUNTS */
+#define CROSSING_NO_RDR	    0x100 /* an rdr-to that applies has no address: drop */
+#define CROSSING_NO_ADDRESS (CROSSING_NO_NAT | CROSSING_NO_RDR)
 
 /* Bits of crossing.logs: those of rule.flags, from RULE_LOG on. */
 #define CROSSING_LOG     0x01
@@ -71,9 +73,8 @@ struct crossing {
 	__u32 mark_mask; /* bits of mark that rules have set here */
 	__u32 rule; /* global id of the deciding rule + 1, 0: none matched */
 	__u8 action;
-	__u8 flags;
-	__u8 matches; /* how many of matched[] are valid */
 	__u8 known;
+	__u16 flags;
 	/* Global ids + 1 of all rules that matched and count this packet, in order, the
 	 * deciding rule last. Match rules beyond MAX_MATCHES - 1 are left out. Pass and
 	 * block rules that were overruled do not count. */
@@ -92,6 +93,7 @@ struct crossing {
 	__u8 prio;  /* the priorities of set prio, as in struct rule; 0: none */
 	__u8 logs;  /* CROSSING_LOG* of all rules that matched */
 	__u8 evaluated; /* the rules were evaluated for this packet here */
+	__u8 matches;   /* how many of matched[] are valid */
 	__u16 limit;	/* of the deciding rule, as in struct rule; 0: none */
 };
 

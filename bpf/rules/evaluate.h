@@ -67,13 +67,15 @@ static __always_inline void evaluate_marks(struct scratch *s)
 }
 
 /* Copies what the in crossing has found and the out crossing would find again. Only the
- * interface differs, and the destination if the packet was redirected. */
+ * interface differs, and what the in crossing has translated. */
 static __always_inline void evaluate_share(struct crossing *out, const struct crossing *in)
 {
 	__u8 known = in->known & ~(1 << FIELD_INTERFACE);
 
 	if (in->flags & CROSSING_RDR)
 		known &= ~(1 << FIELD_DST | 1 << FIELD_DPORT | 1 << FIELD_DST_TABLES);
+	if (in->flags & CROSSING_NAT)
+		known &= ~(1 << FIELD_SRC | 1 << FIELD_SRC_TABLES);
 	__builtin_memcpy(out->class, in->class, sizeof(out->class));
 	out->known = known;
 	out->epoch = in->epoch;

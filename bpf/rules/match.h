@@ -70,7 +70,7 @@ static __always_inline enum reason match_result(struct crossing *cr, struct walk
 	if (r->flags & RULE_ALLOW_OPTIONS)
 		cr->flags |= CROSSING_ALLOW_OPTIONS;
 	visit_mark(cr, r);
-	if (translate_asked(r, cr))
+	if (translate_asked(r))
 		translate_note(cr, r);
 	return cr->flags & CROSSING_NO_ADDRESS ? REASON_NAT_ADDRESS : REASON_RULE;
 }
@@ -88,7 +88,7 @@ static __always_inline long match_next(struct crossing *cr, struct walk *w, cons
 		w->broken = 1;
 		return 1;
 	}
-	if (translate_asked(r, cr))
+	if (translate_asked(r))
 		translate_apply(cr, r, set);
 	visit_mark(cr, r);
 	visit_listed(cr, r);

@@ -18,22 +18,33 @@ static __always_inline __be16 translate_rdr_port(const struct rule *r, __be16 dp
 	return bpf_htons(r->rdr_low + (span ? offset % span : offset));
 }
 
-/* Whether the rule translates in this direction. */
-static __always_inline int translate_asked(const struct rule *r, const struct crossing *cr)
+/* Whether the rule translates. A rule with a translation has a direction. */
+static __always_inline int translate_asked(const struct rule *r)
 {
-	return cr->direction == DIRECTION_OUT ? r->nat_pool : r->rdr_pool;
+	return r->nat_pool || r->rdr_pool;
 }
 
 static __always_inline void translate_nat(struct crossing *cr, const struct rule *r)
 {
+	cr->flags &= ~(CROSSING_NAT | CROSSING_NAT_STATIC | CROSSING_NO_NAT);
+	if (pool_take(r->nat_pool - 1, cr->family, &cr->src, &cr->src, &cr->nat_addr)) {
+		cr->flags |= CROSSING_NO_NAT;
+		return;
+	}
 	cr->nat_ifindex = pool_interface(r->nat_pool - 1);
 	cr->nat_low = r->nat_low;
 	cr->nat_high = r->nat_high;
 	cr->flags |= CROSSING_NAT | (r->flags & RULE_STATIC_PORT ? CROSSING_NAT_STATIC : 0);
 }
 
+/* If this rdr-to has no port, the port of an earlier one stays, as in pf. */
 static __always_inline void translate_rdr(struct crossing *cr, const struct rule *r)
 {
+	cr->flags &= ~(CROSSING_RDR | CROSSING_NO_RDR);
+	if (pool_take(r->rdr_pool - 1, cr->family, &cr->src, &cr->dst, &cr->rdr_addr)) {
+		cr->flags |= CROSSING_NO_RDR;
+		return;
+	}
 	cr->flags |= CROSSING_RDR;
 	if (r->rdr_low && crossing_has_ports(cr)) {
 		cr->rdr_port = translate_rdr_port(r, cr->dport);
@@ -41,40 +52,32 @@ static __always_inline void translate_rdr(struct crossing *cr, const struct rule
 	}
 }
 
-/* Notes a rule's translation, replacing an earlier one: CROSSING_NAT, CROSSING_RDR or
- * CROSSING_NO_ADDRESS. If this rdr-to has no port, the port of an earlier one stays, as
- * in pf. */
+/* Notes a rule's translations. Each replaces an earlier one of its kind. */
 __noinline int translate_note(struct crossing *cr, const struct rule *r)
 {
-	int out;
-
 	if (!cr || !r)
 		return 0;
-	out = cr->direction == DIRECTION_OUT;
-	cr->flags &= ~(CROSSING_NAT | CROSSING_NAT_STATIC | CROSSING_RDR | CROSSING_NO_ADDRESS);
-	if (pool_take((out ? r->nat_pool : r->rdr_pool) - 1, cr->family, &cr->src, out ? &cr->src : &cr->dst,
-		      out ? &cr->nat_addr : &cr->rdr_addr))
-		cr->flags |= CROSSING_NO_ADDRESS;
-	else if (out)
-		translate_nat(cr, r);
-	else
+	if (r->rdr_pool)
 		translate_rdr(cr, r);
+	if (r->nat_pool)
+		translate_nat(cr, r);
 	return 0;
 }
 
-/* Applies the translation of a match rule, so that later rules see it. */
+/* Applies the translations of a match rule, so that later rules see them. */
 static __always_inline void translate_apply(struct crossing *cr, const struct rule *r, const struct rule_set *set)
 {
 	translate_note(cr, r);
-	if (cr->flags & CROSSING_NAT)
+	if (r->nat_pool && cr->flags & CROSSING_NAT) {
 		cr->src = cr->nat_addr;
-	if (cr->flags & CROSSING_RDR)
+		cr->known &= ~(1 << FIELD_SRC | 1 << FIELD_SRC_TABLES);
+	}
+	if (r->rdr_pool && cr->flags & CROSSING_RDR) {
 		cr->dst = cr->rdr_addr;
-	if (cr->flags & CROSSING_RDR_PORT)
-		cr->dport = cr->rdr_port;
-	cr->known &= cr->direction == DIRECTION_OUT ?
-			    ~(1 << FIELD_SRC | 1 << FIELD_SRC_TABLES) :
-			    ~(1 << FIELD_DST | 1 << FIELD_DPORT | 1 << FIELD_DST_TABLES);
+		if (cr->flags & CROSSING_RDR_PORT)
+			cr->dport = cr->rdr_port;
+		cr->known &= ~(1 << FIELD_DST | 1 << FIELD_DPORT | 1 << FIELD_DST_TABLES);
+	}
 	tree_classify(cr, set);
 }
 

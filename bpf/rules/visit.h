@@ -126,7 +126,7 @@ static __always_inline int visit_rule(struct visit *v, __u32 number)
 			visit_scrub(cr, r->scrub, r->min_ttl, r->max_mss);
 		if (cr->matches < MAX_MATCHES - 1 && !(r->flags & RULE_SILENT))
 			visit_note(cr, *index);
-		if (translate_asked(r, cr) || r->mark_mask || r->flags & RULE_LEADS) {
+		if (translate_asked(r) || r->mark_mask || r->flags & RULE_LEADS) {
 			w->translates = number;
 			return 1;
 		}

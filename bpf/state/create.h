@@ -22,6 +22,16 @@
 #include "state/touch.h"
 #include "state/track.h"
 
+/* Has the source translation of the in crossing apply, as if the out crossing had found
+ * it. */
+static __always_inline void create_nat_in(struct scratch *s)
+{
+	s->out.nat_addr = s->in.nat_addr;
+	s->out.nat_low = s->in.nat_low;
+	s->out.nat_high = s->in.nat_high;
+	s->out.flags |= s->in.flags & (CROSSING_NAT | CROSSING_NAT_STATIC);
+}
+
 /* Turns s->tuple from "the packet as it will leave, except for the source" into the
  * reply's tuple. */
 static __always_inline void create_reply_tuple(struct scratch *s)
@@ -306,7 +316,7 @@ static __always_inline int create_wanted(const struct scratch *s)
 {
 	if (create_is_oneway(&s->packet))
 		return 0;
-	return s->in.flags & (CROSSING_KEEP_STATE | CROSSING_RDR) ||
+	return s->in.flags & (CROSSING_KEEP_STATE | CROSSING_RDR | CROSSING_NAT) ||
 	       s->out.flags & (CROSSING_KEEP_STATE | CROSSING_NAT);
 }
 
@@ -320,7 +330,7 @@ static __always_inline __u8 create_flags(const struct scratch *s, __u8 crossed, 
 	if (crossed & STATE_OUT && !skip_out && !(s->out.flags & CROSSING_KEEP_STATE))
 		flags |= STATE_EVALUATE_OUT;
 	/* a translation needs its state, whatever the rule says */
-	if (s->in.flags & CROSSING_RDR)
+	if (s->in.flags & (CROSSING_RDR | CROSSING_NAT))
 		flags &= ~STATE_EVALUATE_IN;
 	if (s->out.flags & CROSSING_NAT)
 		flags &= ~STATE_EVALUATE_OUT;

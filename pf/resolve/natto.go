@@ -13,9 +13,6 @@ func (r *resolver) checkTranslations(in *ast.Rule) {
 	if in.AfTo != nil {
 		r.afTo(in)
 	}
-	if in.Nat != nil && in.Direction == ast.In {
-		r.faults.Unenforced(in.Nat.Span, "nat-to for incoming packets")
-	}
 	if in.Rdr != nil && in.Direction == ast.Out {
 		r.faults.Unenforced(in.Rdr.Span, "rdr-to for outgoing packets")
 	}

@@ -142,3 +142,34 @@ func testChoices(h *harness) {
 		}},
 	})
 }
+
+// nat-to of incoming packets: the way out sees the new source, and so does the box itself.
+func testNatIn(h *harness) {
+	h.plays([]play{
+		{"forwarded, v4 and v6", "match in on lan0 inet from 192.168.1.0/24 nat-to 203.0.113.64\nmatch in on lan0 inet6 nat-to 2001:db8:113::64\nblock out\npass in\npass out on wan0 from { 203.0.113.64, 2001:db8:113::64 }", []step{
+			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 5", "forward rule wan tcp 203.0.113.64:$p > 198.51.100.9:80 S seq 5 ttl 63"},
+			{"xdp wan", "tcp 198.51.100.9:80 > 203.0.113.64:$p SA seq 9 ack 6", "forward state lan tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 9 ack 6 ttl 63"},
+			{"tcx lan", "udp [fd00:1::10]:4000 > [2001:db8:9::1]:53", "forward rule wan udp [2001:db8:113::64]:$q > [2001:db8:9::1]:53 ttl 63"},
+			{"tcx wan", "udp [2001:db8:9::1]:53 > [2001:db8:113::64]:$q", "forward state lan udp [2001:db8:9::1]:53 > [fd00:1::10]:4000 ttl 63"},
+		}},
+		{"by the rule that passes, without state on the way out", "block\npass in on lan0 inet nat-to 203.0.113.64 static-port\npass out on wan0 from 203.0.113.64 no state\npass in on wan0 no state", []step{
+			{"xdp lan", "udp 192.168.1.10:4000 > 198.51.100.9:53", "forward rule wan udp 203.0.113.64:4000 > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.10:4000 > 198.51.100.9:53", "forward state wan udp 203.0.113.64:4000 > 198.51.100.9:53 ttl 63"},
+			{"xdp wan", "udp 198.51.100.9:53 > 203.0.113.64:4000", "forward state lan udp 198.51.100.9:53 > 192.168.1.10:4000 ttl 63"},
+		}},
+		{"the way out translates again", "match in on lan0 inet nat-to 203.0.113.64\nmatch out on wan0 inet from 203.0.113.64 nat-to 203.0.113.65\npass", []step{
+			{"xdp lan", "udp 192.168.1.10:4000 > 198.51.100.9:53", "forward rule wan udp 203.0.113.65:$p > 198.51.100.9:53 ttl 63"},
+		}},
+		{"both ends at once", "pass in on wan0 inet proto tcp to (wan0) port 8080 nat-to (lan0) rdr-to 192.168.1.10 port 80\npass out", []step{
+			{"xdp wan", "tcp 198.51.100.9:4000 > 203.0.113.2:8080 S seq 5", "forward rule lan tcp 192.168.1.1:$p > 192.168.1.10:80 S seq 5 ttl 63"},
+			{"xdp lan", "tcp 192.168.1.10:80 > 192.168.1.1:$p SA seq 7 ack 6", "forward state wan tcp 203.0.113.2:8080 > 198.51.100.9:4000 SA seq 7 ack 6 ttl 63"},
+		}},
+		{"to the box itself", "pass in on lan0 inet proto tcp nat-to 192.168.1.99\nblock out", []step{
+			{"xdp lan", "tcp 192.168.1.10:4000 > 192.168.1.1:80 S seq 5", "up local done tcp 192.168.1.99:$p > 192.168.1.1:80 S seq 5"},
+			{"out lan", "tcp 192.168.1.1:80 > 192.168.1.99:$p SA seq 9 ack 6", "up state tcp 192.168.1.1:80 > 192.168.1.10:4000 SA seq 9 ack 6"},
+		}},
+		{"no address", "match in on lan0 inet6 nat-to (ppp9)\npass", []step{
+			{"xdp lan", "udp [fd00:1::10]:1 > [2001:db8:9::1]:53", "drop nat-address"},
+		}},
+	})
+}

@@ -59,6 +59,7 @@ func TestPackets(t *testing.T) {
 		{"forward", testForward},
 		{"lists", testLists},
 		{"choices", testChoices},
+		{"nat in", testNatIn},
 		{"up", testUp},
 		{"skip", testSkip},
 		{"life", testStateLife},

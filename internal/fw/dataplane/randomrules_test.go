@@ -280,6 +280,9 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 	if action != "block" && direction == "in" && d.IntN(3) == 0 {
 		words = append(words, d.rdr(family))
 	}
+	if action != "block" && direction == "in" && d.IntN(6) == 0 {
+		words = append(words, d.nat(family))
+	}
 	return strings.Join(words, " ")
 }
 

@@ -149,11 +149,13 @@ const (
 	crossingNatStatic
 	crossingRdr
 	crossingRdrPort
-	crossingNoAddress
+	crossingNoNat
+	_
+	crossingNoRdr
 )
 
 func (h *rulesHarness) result(tb rapid.TB, why reason.Reason, j *rulesprog.RulesCrossing, p *rulestest.Packet) rulestest.Result {
-	if (why == reason.NATAddress) != (j.Flags&crossingNoAddress != 0) && why != reason.Block {
+	if (why == reason.NATAddress) != (j.Flags&(crossingNoNat|crossingNoRdr) != 0) && why != reason.Block {
 		tb.Fatalf("the rules return %s with flags %#x", why, j.Flags)
 	}
 	a := rulestest.Result{

@@ -136,6 +136,23 @@ func TestTableCounters(t *testing.T) {
 	}
 }
 
+// A packet of the box to itself makes no state, because its replies would look like it. It
+// is dropped, and does not count as passed when its place is released.
+func TestDroppedPacketsDoNotCountAsPassed(t *testing.T) {
+	h := newHarness(t, "table <c> persist counters { 203.0.113.2 }\npass out on wan0 to <c>", func(c *Config) { c.Frozen = false })
+	setTimeouts(h.dp.tables.shared, &h.dp.config.Options)
+	check(t, h.dp.startGC())
+	h.dp.Heartbeat()
+	out := func(ifindex int, frame []byte) result { return h.tcOut(ifindex, frame, 0) }
+	if r := h.in(out, "wan", "47 203.0.113.2 > 203.0.113.2 len 20"); r.reason != "tuple-taken" {
+		t.Errorf("%s %s", r.verdict, r.reason)
+	}
+	h.waitEmpty()
+	if diff := cmp.Diff(map[string]string{"203.0.113.2/32": "0/0 0/0 0/0 0/0"}, h.tableTexts("c")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // Tables with counters that have more entries than there are counters are refused, and so
 // are two whose numbers are the same.
 func TestTableCountersRefused(t *testing.T) {

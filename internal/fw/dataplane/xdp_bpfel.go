@@ -512,9 +512,8 @@ type xdpScratch struct {
 		MarkMask   uint32
 		Rule       uint32
 		Action     uint8
-		Flags      uint8
-		Matches    uint8
 		Known      uint8
+		Flags      uint16
 		Matched    [8]uint32
 		_          [4]byte
 		NatAddr    xdpAddr
@@ -536,7 +535,7 @@ type xdpScratch struct {
 		Prio      uint8
 		Logs      uint8
 		Evaluated uint8
-		_         [1]byte
+		Matches   uint8
 		Limit     uint16
 		_         [6]byte
 	}
@@ -566,9 +565,8 @@ type xdpScratch struct {
 		MarkMask   uint32
 		Rule       uint32
 		Action     uint8
-		Flags      uint8
-		Matches    uint8
 		Known      uint8
+		Flags      uint16
 		Matched    [8]uint32
 		_          [4]byte
 		NatAddr    xdpAddr
@@ -590,7 +588,7 @@ type xdpScratch struct {
 		Prio      uint8
 		Logs      uint8
 		Evaluated uint8
-		_         [1]byte
+		Matches   uint8
 		Limit     uint16
 		_         [6]byte
 	}
@@ -620,9 +618,8 @@ type xdpScratch struct {
 		MarkMask   uint32
 		Rule       uint32
 		Action     uint8
-		Flags      uint8
-		Matches    uint8
 		Known      uint8
+		Flags      uint16
 		Matched    [8]uint32
 		_          [4]byte
 		NatAddr    xdpAddr
@@ -644,7 +641,7 @@ type xdpScratch struct {
 		Prio      uint8
 		Logs      uint8
 		Evaluated uint8
-		_         [1]byte
+		Matches   uint8
 		Limit     uint16
 		_         [6]byte
 	}

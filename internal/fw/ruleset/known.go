@@ -22,6 +22,9 @@ func known(r *resolve.Rule, rules []*resolve.Rule) error {
 			return err
 		}
 	}
+	if r.Rdr != nil && r.Direction == ast.Out {
+		return notKnown("rdr-to for outgoing packets")
+	}
 	return nil
 }
 

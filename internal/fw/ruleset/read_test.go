@@ -39,7 +39,7 @@ const (
 
 func (r *reader) evaluate(p rulestest.Packet) rulestest.Result {
 	a := rulestest.Result{Verdict: reason.NoRule, Rule: rulestest.None, Stop: rulestest.None, Tag: p.Tag, Mark: p.Mark}
-	failed := false
+	var failed [2]bool
 	r.port = p.DPort
 	next := 0
 	for n := range r.Rules {
@@ -99,7 +99,7 @@ func scrub(s *resolve.Scrub, rule *ruleset.Rule) {
 	}
 }
 
-func (r *reader) decide(a *rulestest.Result, p *rulestest.Packet, failed bool) {
+func (r *reader) decide(a *rulestest.Result, p *rulestest.Packet, failed [2]bool) {
 	if a.Rule != rulestest.None {
 		rule := &r.Rules[a.Rule]
 		a.Matched = append(a.Matched, a.Rule)
@@ -114,33 +114,36 @@ func (r *reader) decide(a *rulestest.Result, p *rulestest.Packet, failed bool) {
 		a.AllowOptions = rule.Flags&ruleset.AllowOptions != 0
 		r.translate(a, rule, p, &failed)
 	}
-	if failed {
+	if failed[0] || failed[1] {
 		a.Verdict = reason.NATAddress
 	}
 }
 
-func (r *reader) translate(a *rulestest.Result, rule *ruleset.Rule, p *rulestest.Packet, failed *bool) {
-	if p.Direction == ast.Out && rule.NatPool != 0 {
+// translate notes the translations of a rule, and whether the last of each kind had no
+// address.
+func (r *reader) translate(a *rulestest.Result, rule *ruleset.Rule, p *rulestest.Packet, failed *[2]bool) {
+	source := p.Src
+	if rule.NatPool != 0 {
 		a.Nat = r.take(rule.NatPool-1, p.Src, p.Src)
-		if *failed = a.Nat == nil; *failed {
-			return
+		if failed[0] = a.Nat == nil; a.Nat != nil {
+			p.Src = a.Nat.Addr
+			a.Nat.Low, a.Nat.High, a.Nat.StaticPort = rule.NatLow, rule.NatHigh, rule.Flags&ruleset.StaticPort != 0
 		}
-		p.Src = a.Nat.Addr
-		a.Nat.Low, a.Nat.High, a.Nat.StaticPort = rule.NatLow, rule.NatHigh, rule.Flags&ruleset.StaticPort != 0
 	}
-	if p.Direction == ast.In && rule.RdrPool != 0 {
-		a.Rdr = r.take(rule.RdrPool-1, p.Src, p.Dst)
-		if *failed = a.Rdr == nil; *failed {
-			return
-		}
-		p.Dst = a.Rdr.Addr
-		if rule.RdrLow != 0 && hasPorts(p) {
-			span := uint32(rule.RdrHigh-rule.RdrLow) + 1
-			p.DPort = rule.RdrLow + uint16(uint32(p.DPort-rule.RdrBase)%span)
-			r.port = p.DPort
-		}
-		a.Rdr.Low = r.port // a later rdr-to without a port keeps it, as in pf
+	if rule.RdrPool == 0 {
+		return
 	}
+	a.Rdr = r.take(rule.RdrPool-1, source, p.Dst)
+	if failed[1] = a.Rdr == nil; failed[1] {
+		return
+	}
+	p.Dst = a.Rdr.Addr
+	if rule.RdrLow != 0 && hasPorts(p) {
+		span := uint32(rule.RdrHigh-rule.RdrLow) + 1
+		p.DPort = rule.RdrLow + uint16(uint32(p.DPort-rule.RdrBase)%span)
+		r.port = p.DPort
+	}
+	a.Rdr.Low = r.port // a later rdr-to without a port keeps it, as in pf
 }
 
 func hasPorts(p *rulestest.Packet) bool { return p.Proto == 6 || p.Proto == 17 }

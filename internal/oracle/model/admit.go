@@ -74,7 +74,7 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 		return in, out, routed{up: reasonFor(reason.Local)}, nil
 	}
 	if !fresh || !p.makesState() {
-		in.rdr = nil // without a state nothing is translated
+		in.rdr, in.nat = nil, nil // without a state nothing is translated
 	}
 	inside := translated(p, in, out)
 	if in.other != nil && (!inside.Src.IsValid() || !inside.Dst.IsValid()) {

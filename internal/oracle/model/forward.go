@@ -108,7 +108,7 @@ func (m *Model) evaluateAgain(p *packet, c *connection, d int, to uint32) *Outco
 	}
 	if c.Flags&left != 0 && to != 0 {
 		a.direction, a.iface = ast.Out, m.box.byIndex(to)
-		a.tuple.Dst, a.tuple.DPort = c.leaving(d).Dst, c.leaving(d).DPort
+		a.tuple.Src, a.tuple.Dst, a.tuple.DPort = c.leaving(d).Src, c.leaving(d).Dst, c.leaving(d).DPort
 		a.tag, a.mark = tag, c.routeMark(p.mark, d)
 		if d == 0 {
 			a.keep = c.MarkMask[0]

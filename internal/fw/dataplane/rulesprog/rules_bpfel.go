@@ -65,9 +65,8 @@ type RulesCrossing struct {
 	MarkMask  uint32
 	Rule      uint32
 	Action    uint8
-	Flags     uint8
-	Matches   uint8
 	Known     uint8
+	Flags     uint16
 	Matched   [8]uint32
 	_         [4]byte
 	NatAddr   struct {
@@ -95,7 +94,7 @@ type RulesCrossing struct {
 	Prio      uint8
 	Logs      uint8
 	Evaluated uint8
-	_         [1]byte
+	Matches   uint8
 	Limit     uint16
 	_         [6]byte
 }

@@ -209,11 +209,11 @@ func drawRule(t *rapid.T) *resolve.Rule {
 			HasCode: rapid.Bool().Draw(t, "has code"), Code: uint8(rapid.IntRange(0, 1).Draw(t, "code")),
 		}
 	}
-	if r.Action != ast.Block && r.Direction != ast.In && oneIn(t, 4, "nat-to") {
+	if r.Action != ast.Block && r.Direction != ast.AnyDirection && oneIn(t, 3, "nat-to") {
 		r.Nat = drawTranslation(t)
 		r.Nat.StaticPort = oneIn(t, 3, "static-port")
 	}
-	if r.Action != ast.Block && r.Direction != ast.Out && oneIn(t, 4, "rdr-to") {
+	if r.Action != ast.Block && r.Direction == ast.In && oneIn(t, 3, "rdr-to") {
 		r.Rdr = drawTranslation(t)
 	}
 	return r
