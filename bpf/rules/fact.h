@@ -32,8 +32,8 @@ static __always_inline enum fact_route fact_route(hook_ctx *ctx, const struct cr
 		*ifindex = *own;
 		return FACT_ROUTE_OWN;
 	}
-	if (addr_is_multicast(to) || addr_is_link_local(to) || addr_is_low6(to, 1) ||
-	    (addr_is4(to) && addr_v4(to) >> 24 == 127) ||
+	if (addr_is_multicast(to) || addr_is_link_local(to) || addr_is_low6(to, 0) || addr_is_low6(to, 1) ||
+	    (addr_is4(to) && (!addr_v4(to) || addr_v4(to) >> 24 == 127)) ||
 	    bpf_map_lookup_elem(&broadcasts, to))
 		return FACT_ROUTE_OWN;
 	/* the kernel refuses to look up a route for these, which source routing never asks for */

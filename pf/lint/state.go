@@ -103,8 +103,8 @@ func noStateOut(rules []*resolve.Rule, list *diag.List) {
 	keepsIn := false
 	for _, r := range rules {
 		switch {
-		case r.Action == ast.Pass && r.State == resolve.KeepState && r.Direction != ast.In:
-			return
+		case r.Action == ast.Pass && r.State == resolve.KeepState && r.Direction != ast.In, r.Nat != nil && r.Direction != ast.In:
+			return // a translation keeps state, too
 		case r.Action == ast.Block && r.Direction != ast.In && !isLimited(r):
 			return // replies never come without a request
 		case r.Action == ast.Pass && r.State == resolve.KeepState:

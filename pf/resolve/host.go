@@ -27,6 +27,10 @@ type Host struct {
 	// error if there is no such host. If it is nil, nothing is looked up.
 	Lookup func(name string) ([]netip.Addr, error) `json:"-"`
 
+	// Secret makes the keys of source-hash pools that have none in the file. If it is
+	// nil, they are drawn each time.
+	Secret []byte `json:"-"`
+
 	// Tables are the entries that tables have at run time in addition to the file's.
 	Tables map[string][]TableEntry `json:"tables,omitempty"`
 }

@@ -205,8 +205,8 @@ func (r *resolver) ruleset() *Ruleset {
 	rs.First = FirstRules(f.scrubRules(r.main), rs.Translations)
 	f.scope(r.main)
 	rs.Rules = f.rules
-	if room := MaxHeld - len(rs.First); len(rs.Rules) > max(room, 0) {
-		r.faults.Errorf(rs.Rules[max(room, 0)].Origin, "these are %d rules; weir has room for %d", len(rs.First)+len(rs.Rules), MaxHeld)
+	if all := rs.Sequence(); len(all) > MaxHeld {
+		r.faults.Errorf(all[MaxHeld].Origin, "these are %d rules; weir has room for %d", len(all), MaxHeld)
 	}
 	r.out.Stmts = r.stmts()
 	return rs

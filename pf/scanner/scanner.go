@@ -121,6 +121,10 @@ func (s *Scanner) skip() {
 func (s *Scanner) comment() {
 	start := s.off
 	for s.off < len(s.text) && s.text[s.off] != '\n' {
+		if s.peek(0) == '\\' && s.peek(1) == '\\' {
+			s.off += 2 // the first of two says nothing about what follows
+			continue
+		}
 		s.off += max(1, s.backslash())
 	}
 	text := strings.TrimRight(s.text[start:s.off], " \t\r")

@@ -62,6 +62,7 @@ func TestScanner(t *testing.T) {
 		{"a \\ b", "word a|word b", ""},
 		{"p\\ass \\in \\{80\\}\\", "word pass|word in|{ {|number 80|} }", ""},
 		{"\\# a \\b\n\\\"c\\d\"", "end of line|string c\\d", ""},
+		{"# a\\\\\nb # c\\\\\\\nd\ne", "end of line|word b|end of line|word e", ""},
 		{"a \\\\ b", "word a|error|word b", "unexpected backslash\n"},
 		{"a\x00b", "word a|error|word b", "unexpected character \"\\x00\"\n"},
 		{"\u00e9t\u00e9", "error|word t|error", "unexpected character \"\u00e9\"\nunexpected character \"\u00e9\"\n"},

@@ -63,7 +63,7 @@ func TestSourceKeepsFiles(t *testing.T) {
 // count from 0.
 func TestSameRulesAreTheSame(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "nat.conf")
-	if err := os.WriteFile(file, []byte("match out on wan0 nat-to 192.0.2.1\npass\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("match out on wan0 nat-to 192.0.2.1\nmatch out on wan1 inet nat-to { 192.0.2.1, 192.0.2.2 } source-hash\npass\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b := &box{cfg: &Config{Folder: rundir.Folder(t.TempDir()), File: file, NoDNS: true}}
@@ -73,7 +73,7 @@ func TestSameRulesAreTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rules, err := s.compile(&machine{host: &resolve.Host{}})
+		rules, err := s.compile(&machine{host: &resolve.Host{Secret: secret()}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -81,8 +83,17 @@ func readMachineIn(root fs.FS, log *slog.Logger) (*machine, error) {
 	if err := errors.Join(err, hostdb.Fill(host, root)); err != nil {
 		log.Warn("cannot read all databases of names", "error", err)
 	}
+	host.Secret = secret()
 	return &machine{links, host}, nil
 }
+
+// secret is for keys of source-hash that a file leaves to weir. It lasts as long as the
+// daemon, so that a pool keeps its key.
+var secret = sync.OnceValue(func() []byte {
+	key := make([]byte, sha256.Size)
+	_, _ = rand.Read(key) // never fails
+	return key
+})
 
 func (m *machine) names() map[int]string {
 	names := make(map[int]string, len(m.links))

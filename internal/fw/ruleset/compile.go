@@ -24,7 +24,7 @@ func Compile(rs *resolve.Ruleset, s Snapshot) (*Program, error) { return compile
 func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) {
 	rules := rs.Sequence()
 	c := &compiler{
-		rules: rules, lists: rs.First, keep: rs.Options.Timeouts.SrcTrack, snapshot: s,
+		rules: rules, filter: rs.Rules, lists: rs.First, keep: rs.Options.Timeouts.SrcTrack, snapshot: s,
 		tables: map[string]addresses{},
 		tags:   map[string]uint16{},
 		queues: map[string]uint16{},
@@ -59,7 +59,8 @@ func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) 
 }
 
 type compiler struct {
-	rules    []*resolve.Rule
+	rules    []*resolve.Rule     // those of translation lists, and then filter
+	filter   []*resolve.Rule     // Nr and Anchor.End count these
 	lists    []*resolve.ListRule // the first of rules
 	keep     uint32              // set timeout src.track
 	snapshot Snapshot
@@ -137,7 +138,7 @@ func (c *compiler) check(r *resolve.Rule) error {
 			}
 		}
 	}
-	return known(r, c.rules)
+	return known(r, c.filter)
 }
 
 // action returns what the rule does if its conditions are met.

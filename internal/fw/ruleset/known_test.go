@@ -32,6 +32,7 @@ func TestKnown(t *testing.T) {
 		{"nat on em0 from 10.0.0.0/8 to any -> 192.0.2.1 random\nno rdr on em0 from any to any\nbinat pass log on em0 from 10.0.0.0/24 to any -> 192.0.2.0/24", ""},
 		{"rdr-anchor \"x\" all\nnat-anchor \"y/*\" all\npass", ""},
 		{"anchor a quick {\nmatch tag t\npass quick\n}", ""},
+		{"nat on em0 inet from 10.0.0.0/8 to any -> 192.0.2.1\nnat on em1 inet from 10.0.0.0/8 to any -> 192.0.2.1\nblock\nanchor x quick {\npass in quick\n}", ""},
 		{"anchor a on em0 {\npass proto tcp to port 22 label one\n}\nanchor b", ""},
 		{"match out nat-to 192.0.2.1 random\nmatch out nat-to { 192.0.2.1 192.0.2.4/30 }\nmatch out nat-to (em0)", ""},
 		{"match out nat-to (em0:0) sticky-address\npass in rdr-to 10.0.0.1 source-hash", ""},

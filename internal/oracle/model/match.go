@@ -91,7 +91,7 @@ func (b *Box) reaches(addr netip.Addr) bool {
 // isOwn reports whether no route is needed to an address: it is one of the box itself, of
 // a group, or of a link.
 func (b *Box) isOwn(addr netip.Addr) bool {
-	return b.broadcast(addr) || addr.IsMulticast() || addr.Is6() && addr.IsLinkLocalUnicast() || addr.IsLoopback()
+	return b.broadcast(addr) || addr.IsMulticast() || addr.Is6() && addr.IsLinkLocalUnicast() || addr.IsLoopback() || addr.IsUnspecified()
 }
 
 // failsURPF reports whether the route to a source leads to another interface than the one
