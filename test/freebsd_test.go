@@ -279,7 +279,8 @@ func TestTranslationAnchorsInPlace(t *testing.T) {
 
 // macosConf is what macOS comes with, and what it loads into its anchor.
 const (
-	macosConf = `nat-anchor "com.apple/*"
+	macosConf = `scrub-anchor "com.apple/*"
+nat-anchor "com.apple/*"
 rdr-anchor "com.apple/*"
 dummynet-anchor "com.apple/*"
 anchor "com.apple/*"

@@ -14,5 +14,6 @@ type ScrubRule struct {
 	MinTTL        *Word
 	MaxMSS        *Word
 	SetTOS        *Count
+	Ruleset       *Word  // scrub-anchor, macOS's: the anchor whose scrub rules are evaluated; else nil
 	Fragment      string // reassemble, no reassemble, crop or drop-ovl; empty: not given
 }

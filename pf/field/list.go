@@ -72,7 +72,7 @@ var all = []Field{
 	{"Scrub", "scrub", "Scrub", yes, Idle, Effect, Breaks},
 	{"Scrub.NoDF", "scrub (no-df)", "", yes, Idle, Effect, inside},
 	{"Scrub.RandomID", "scrub (random-id)", "", yes, Idle, Effect, inside},
-	{"Scrub.ReassembleTCP", "scrub (reassemble tcp)", "", no, Idle, Effect, inside},
+	{"Scrub.ReassembleTCP", "scrub (reassemble tcp)", "", yes, Idle, Effect, inside},
 	{"Scrub.MinTTL", "scrub (min-ttl)", "", yes, Idle, Effect, Ignored}, // as Set.TOS
 	{"Scrub.MaxMSS", "scrub (max-mss)", "", yes, Idle, Effect, Ignored}, // as Set.TOS
 

@@ -15,6 +15,8 @@ func (p *parser) freebsd() (s ast.Stmt, ok bool) {
 		return p.translationAnchor(), true
 	case "scrub":
 		return p.scrubRule(), true
+	case "scrub-anchor":
+		return p.scrubAnchor(), true
 	case "ether":
 		return p.ether(), true
 	}

@@ -97,3 +97,18 @@ func (p *parser) fragments() string {
 	})
 	return ""
 }
+
+// scrubAnchor reads macOS's scrub-anchor. It has no conditions here.
+func (p *parser) scrubAnchor() ast.Stmt {
+	s := &ast.ScrubRule{Keyword: p.tok.Span}
+	s.Span = p.tok.Span
+	p.advance()
+	if !p.tok.IsText() {
+		p.expected("the name of an anchor")
+	}
+	name := p.anchorPath()
+	s.Ruleset = &name
+	p.acceptWord("all")
+	s.Span = s.Span.To(p.last)
+	return s
+}

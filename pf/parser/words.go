@@ -25,7 +25,7 @@ var (
 
 	statementWords = []string{
 		"pass", "block", "match", "anchor", "load", "antispoof", "table", "set", "queue", "altq", "include", "state", "source",
-		"nat", "rdr", "binat", "no", "nat-anchor", "rdr-anchor", "binat-anchor", "dummynet-anchor", "scrub", "ether",
+		"nat", "rdr", "binat", "no", "nat-anchor", "rdr-anchor", "binat-anchor", "dummynet-anchor", "scrub-anchor", "scrub", "ether",
 	}
 
 	startsStatement = setOf(statementWords...)

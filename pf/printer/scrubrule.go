@@ -9,6 +9,10 @@ import (
 // Scrub returns the text of a scrub rule of FreeBSD's.
 func Scrub(s *ast.ScrubRule) string {
 	var c clauses
+	if s.Ruleset != nil {
+		c.add("scrub-anchor", quote(s.Ruleset.Text), "all")
+		return c.String()
+	}
 	c.addIf(s.No, "no")
 	c.add("scrub", direction(s.Direction))
 	logs(&c, s.Log)

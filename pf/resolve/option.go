@@ -65,14 +65,12 @@ func (r *resolver) setStateDefaults(s *ast.StateDefaults) {
 }
 
 // reassemble stores how fragments are handled. weir passes them unchanged, each with the
-// verdict on the first fragment. For the rules this equals reassembly.
+// verdict on the first fragment. For the rules this equals reassembly. Fragments with DF
+// pass in any case, as pf lets them with no-df.
 func (r *resolver) reassemble(s *ast.Reassemble) {
 	r.noReassembly = !s.Yes
 	if !s.Yes {
 		r.faults.Unenforced(s.Span, "set reassemble no")
-	}
-	if s.NoDF.IsValid() {
-		r.faults.Unenforced(s.NoDF, "set reassemble no-df")
 	}
 }
 

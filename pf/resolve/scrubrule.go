@@ -10,14 +10,18 @@ import (
 // scrubRule expands a scrub rule of FreeBSD's.
 func (r *resolver) scrubRule(in *ast.ScrubRule) {
 	before := r.faults.Errors()
+	if in.Ruleset != nil {
+		r.scope.scrubs = append(r.scope.scrubs, in)
+		return
+	}
 	if in.No && (in.NoDF || in.RandomID || in.MinTTL != nil || in.MaxMSS != nil) {
 		r.faults.Warnf(in.Keyword, "the options of no scrub do nothing")
 	}
+	if in.ReassembleTCP {
+		r.faults.Warnf(in.Keyword, reassembleTCP)
+	}
 	if construct := scrubUnenforced(in); construct != "" {
 		r.faults.Unenforced(in.Keyword, construct)
-	}
-	if r.path != "" {
-		r.faults.Warnf(in.Keyword, "scrub rules do nothing in an anchor")
 	}
 	r.textsGiven(&in.Rule)
 	l := r.lists(&in.Rule)
@@ -37,13 +41,15 @@ func (r *resolver) scrubRule(in *ast.ScrubRule) {
 	r.expand(&in.Rule, l)
 }
 
+// reassembleTCP says what is left of scrub (reassemble tcp).
+const reassembleTCP = "reassemble tcp changes nothing here: sequence numbers are checked in any case, " +
+	"and hosts choose their timestamps at random by now; TTLs are not held up (min-ttl does that)"
+
 // scrubUnenforced returns what of a scrub rule is not enforced, or "".
 func scrubUnenforced(in *ast.ScrubRule) string {
 	switch {
 	case in.SetTOS != nil:
 		return "scrub … set-tos"
-	case in.ReassembleTCP:
-		return "scrub … reassemble tcp"
 	case in.Fragment == "no reassemble":
 		return "scrub … fragment no reassemble"
 	case in.RTable != nil:
@@ -79,12 +85,34 @@ func (rs *Ruleset) Scrubs() []*ListRule {
 	return rs.First[:n]
 }
 
-// scrubRules lowers FreeBSD's scrub rules. If none of them asks for anything but whole
-// packets, there is nothing to evaluate. Those in anchors do nothing.
-func (f *flattener) scrubRules(s *scope) []*ListRule {
+// allScrubs lowers FreeBSD's scrub rules. If none of them asks for anything but whole
+// packets, there is nothing to evaluate.
+func (f *flattener) allScrubs() []*ListRule {
+	called := make(map[*scope]bool)
+	rules := f.scrubRules(f.main, called)
+	for _, path := range sortedKeys(f.anchors) {
+		if s := f.anchors[path]; len(s.scrubs) > 0 && !called[s] {
+			f.faults.Warnf(s.scrubs[0].Keyword, "these scrub rules do nothing: no scrub-anchor names their anchor")
+		}
+	}
+	if !slices.ContainsFunc(rules, func(l *ListRule) bool { return l.Rule.Scrub != Scrub{} }) {
+		return nil
+	}
+	return rules
+}
+
+// scrubRules lowers the scrub rules of a scope, and those of the anchors that it calls.
+func (f *flattener) scrubRules(s *scope, called map[*scope]bool) []*ListRule {
+	outer := f.resolver.scope
+	f.resolver.scope = s
+	defer func() { f.resolver.scope = outer }()
+	called[s] = true
 	var rules []*ListRule
-	asks := false
 	for _, in := range s.scrubs {
+		if in.Ruleset != nil {
+			rules = append(rules, f.scrubAnchor(s, in, called)...)
+			continue
+		}
 		rule := *f.lower(0, &in.Rule)
 		f.inTables(s, &rule)
 		rule.Text = printer.Scrub(in)
@@ -96,11 +124,36 @@ func (f *flattener) scrubRules(s *scope) []*ListRule {
 		if !in.No {
 			rule.Scrub = lowerScrubRule(in)
 		}
-		asks = asks || rule.Scrub != Scrub{}
 		rules = append(rules, &ListRule{Rule: rule, IsScrub: true})
 	}
-	if !asks {
+	return rules
+}
+
+// scrubAnchor returns the scrub rules of the anchors that a scrub-anchor names.
+func (f *flattener) scrubAnchor(s *scope, in *ast.ScrubRule, called map[*scope]bool) []*ListRule {
+	path, all, ok := s.callee(in.Ruleset.Text)
+	if !ok {
+		f.faults.Errorf(in.Ruleset.Span, "this leads out of the configuration: there are too many ..")
 		return nil
+	}
+	paths := []string{path}
+	if all {
+		paths = f.in(path)
+	}
+	var rules []*ListRule
+	for _, path := range paths {
+		body := f.anchors[path]
+		switch {
+		case body == nil:
+		case f.open[path]:
+			f.faults.Errorf(in.Ruleset.Span, "the anchor %q calls itself", path)
+		case len(f.open) >= maxCalls:
+			f.faults.Errorf(in.Span, "anchor calls are nested more than %d deep", maxCalls)
+		default:
+			f.open[path] = true
+			rules = append(rules, f.scrubRules(body, called)...)
+			delete(f.open, path)
+		}
 	}
 	return rules
 }

@@ -47,6 +47,11 @@ func (d *drawing) scrubList(before []string) (lines []string) {
 			return line
 		}))
 	}
+	if d.IntN(3) == 0 { // the first of them stand in an anchor
+		n := 1 + d.IntN(len(lines))
+		inside := fmt.Sprintf("load anchor \"in/scrubs\" {\n%s\n}", strings.Join(lines[:n], "\n"))
+		lines = append([]string{inside, `scrub-anchor "in/*"`}, lines[n:]...)
+	}
 	return lines
 }
 

@@ -115,6 +115,10 @@ func testScrubLists(h *harness) {
 			{"xdp wan", "tcp 198.51.100.9:80 > 203.0.113.2:5 SA seq 300 ack 101 mss 1460", "up local done tcp 198.51.100.9:80 > 203.0.113.2:5 SA seq 300 ack 101 mss 1440"},
 			{"xdp lan", syn, "forward rule wan tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 100 mss 1200 ttl 63"}, // by lan0
 		}},
+		{"in an anchor", "scrub-anchor norm\nscrub all max-mss 1200\nload anchor \"norm\" {\nscrub on wan0 max-mss 1440\n}\nload anchor \"out\" {\nscrub all max-mss 100\n}\npass", []step{
+			{"own wan", "tcp 203.0.113.2:5 > 198.51.100.9:80 S seq 100 mss 1460", "up rule tcp 203.0.113.2:5 > 198.51.100.9:80 S seq 100 mss 1440"},
+			{"own lan", "tcp 192.168.1.1:5 > 192.168.1.10:80 S seq 100 mss 1460", "up rule tcp 192.168.1.1:5 > 192.168.1.10:80 S seq 100 mss 1200"},
+		}},
 		{"no scrub", "no scrub on wan0 inet from any to 198.51.100.9\nscrub all min-ttl 100\nno scrub all max-mss 900\npass", []step{
 			{"xdp lan", query, "forward rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 99"}, // lan0 scrubs it
 			{"xdp wan", back, "forward state lan udp 198.51.100.9:53 > 192.168.1.10:1 ttl 100"},
