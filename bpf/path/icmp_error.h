@@ -103,7 +103,7 @@ __noinline enum reason icmp_error_find(hook_ctx *ctx, struct scratch *s, int in)
 	d = STATE_DIRECTION(number);
 	if (state_expired(st, d) || !(st->flags & state_crossing(d, in)))
 		return UNDECIDED;
-	if (s->quote.tuple.proto == IPPROTO_TCP && !quote_in_window(st, !d, s->quote.seq))
+	if (s->quote.tuple.proto == IPPROTO_TCP && !limits_are_sloppy(st) && !quote_in_window(st, !d, s->quote.seq))
 		return REASON_ICMP_MISMATCH;
 	s->state = number;
 	return UNDECIDED;

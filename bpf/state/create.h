@@ -233,6 +233,7 @@ static __always_inline enum reason create_limited(struct scratch *s)
 		return UNDECIDED;
 	s->limit.source.addr = s->packet.tuple.src;
 	s->limit.source.zone = s->packet.tuple.zone;
+	s->limit.kept = !!(s->in.flags & CROSSING_KEEP_STATE) | !!(s->out.flags & CROSSING_KEEP_STATE) << 1;
 	s->limit.numbers = s->in.limit | (__u32)s->out.limit << LIMITS_SHIFT;
 	return limit_enter(&s->limit);
 }

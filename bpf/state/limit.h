@@ -20,6 +20,8 @@
 #define LIMIT_OVERLOAD 0x04 /* a source with too many connections is kept out until the
 			     * daemon has put it into the overload table */
 
+#define LIMIT_SLOPPY   0x08 /* TCP's sequence numbers are not tested		 */
+
 struct limit {
 	/* by the daemon */
 	__u64 name; /* tells rules apart; 0: nobody has this number */
@@ -57,7 +59,8 @@ _Static_assert(STATE_OUT == STATE_IN << 1 && STATE_EVALUATE_OUT == STATE_EVALUAT
 #define LIMITS_SHIFT 14
 #define LIMITS_MASK  (MAX_LIMITS - 1)
 #define LIMITS_CONN  (1U << 2 * LIMITS_SHIFT)
-_Static_assert(MAX_LIMITS == 1 << LIMITS_SHIFT, "two numbers and two bits fit into a word");
+#define LIMITS_SLOPPY (LIMITS_CONN << 2) /* all of its rules that keep state are sloppy */
+_Static_assert(MAX_LIMITS == 1 << LIMITS_SHIFT, "two numbers and three bits fit into a word");
 
 /* Returns the number for a side: 0 in, 1 out. */
 static __always_inline __u32 limits_number(__u32 word, __u32 side)
@@ -126,7 +129,7 @@ struct limit_entry {
 	__u32 numbers;		  /* by these limits: as state_limits() */
 	__u32 forced;		  /* 1: it counts even beyond a limit, because it is there already */
 	__u32 word;		  /* result: those by which it counts now */
-	__u32 pad0;
+	__u32 kept;		  /* bit n: side n keeps state */
 };
 
 /* Makes a source with one state, if the rule may have one more. */
@@ -223,6 +226,12 @@ static __always_inline enum reason limit_enter_side(struct limit_entry *e, __u32
 	return UNDECIDED;
 }
 
+/* Whether a state's TCP sequence numbers are not tested. */
+static __always_inline int limits_are_sloppy(const struct state *st)
+{
+	return *state_limits(st) & LIMITS_SLOPPY;
+}
+
 /* Takes a state back from what e->word says that it counts under. */
 __noinline int limit_leave(struct limit_entry *e)
 {
@@ -245,6 +254,22 @@ __noinline int limit_leave(struct limit_entry *e)
 	return 0;
 }
 
+/* Returns LIMITS_SLOPPY if all sides that keep state are sloppy. */
+static __always_inline __u32 limit_sloppy(const struct limit_entry *e)
+{
+	const struct limit *l;
+	__u32 side;
+
+	for (side = 0; side < 2; side++) {
+		if (!(e->kept >> side & 1))
+			continue;
+		l = limit_get(limits_number(e->numbers, side));
+		if (!l || !(l->flags & LIMIT_SLOPPY))
+			return 0;
+	}
+	return LIMITS_SLOPPY;
+}
+
 /* Counts a state under its rules. Returns UNDECIDED, or why it may not be made; then it
  * counts nowhere. */
 __noinline enum reason limit_enter(struct limit_entry *e)
@@ -259,6 +284,8 @@ __noinline enum reason limit_enter(struct limit_entry *e)
 		r = limit_enter_side(e, 1);
 	if (r != UNDECIDED)
 		limit_leave(e);
+	else
+		e->word |= limit_sloppy(e);
 	return r;
 }
 
@@ -282,6 +309,7 @@ static __always_inline __u32 limit_import(struct limit_entry *e, const struct st
 		__sync_fetch_and_add(&s->connections, 1);
 		e->word |= LIMITS_CONN << side;
 	}
+	e->word |= word & LIMITS_SLOPPY;
 	return e->word;
 }
 

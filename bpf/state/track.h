@@ -148,6 +148,47 @@ static __always_inline void track_peers(struct flow *f, struct flow *t, const st
 	}
 }
 
+/* Updates the peers by flags alone, as pf does for sloppy states: it may see only one half
+ * of the connection. Returns whether the segment completes the handshake. */
+static __always_inline int track_sloppy_peers(struct flow *f, struct flow *t, __u8 flags)
+{
+	if (flags & TCP_SYN)
+		track_peer(f, PEER_SYN_SENT);
+	if (flags & TCP_FIN)
+		track_peer(f, PEER_CLOSING);
+	if (!(flags & TCP_ACK))
+		return 0;
+	if (t->peer == PEER_SYN_SENT) {
+		t->peer = PEER_ESTABLISHED;
+		return f->peer >= PEER_ESTABLISHED;
+	}
+	if (t->peer == PEER_CLOSING) {
+		t->peer = PEER_FIN_WAIT_2;
+	} else if (f->peer == PEER_SYN_SENT && t->peer == PEER_CLOSED) {
+		f->peer = PEER_ESTABLISHED; /* only this half is seen */
+		t->peer = PEER_ESTABLISHED;
+		return 1;
+	} else if (f->peer == PEER_CLOSING && t->peer == PEER_ESTABLISHED && !(t->flags & FLOW_SEEN)) {
+		t->peer = PEER_CLOSING; /* likewise */
+	}
+	return 0;
+}
+
+/* Handles a later segment of a sloppy state. Sequence numbers stay as they are. */
+static __always_inline int track_sloppy(struct state *s, struct flow *f, struct flow *t, __u8 flags)
+{
+	int over = UNDECIDED;
+
+	if (track_sloppy_peers(f, t, flags))
+		over = limit_connect(s);
+	if (flags & TCP_RST) {
+		f->peer = PEER_TIME_WAIT;
+		t->peer = PEER_TIME_WAIT;
+	}
+	track_phase(s, track_tcp_phase(f, t));
+	return over;
+}
+
 /*
  * Handles a later segment of a connection; wscale is that of a SYN's option, or -1.
  * Returns UNDECIDED (goes on), REASON_STATE_MISMATCH (nothing changed), or the limit of
@@ -165,6 +206,8 @@ __noinline int track_tcp(struct state *s, __u32 d, const struct packet *p, int w
 		return REASON_INTERNAL;
 	f = state_flow(s, d);
 	t = state_flow(s, !d);
+	if (limits_are_sloppy(s))
+		return track_sloppy(s, f, t, p->tcp_flags);
 	seq = p->seq;
 	has_ack = p->tcp_flags & TCP_ACK;
 	g.flags = p->tcp_flags;

@@ -70,7 +70,7 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 
 func TestEveryReadingCommandHasJSON(t *testing.T) {
 	root := Commands()
-	for _, name := range []string{"rules", "states", "info", "interfaces", "check"} {
+	for _, name := range []string{"rules", "states", "sources", "info", "interfaces", "check"} {
 		c, _, err := root.Find([]string{name})
 		if err != nil {
 			t.Fatal(err)

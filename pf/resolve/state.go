@@ -70,7 +70,7 @@ func (r *resolver) unenforcedOptions(options []ast.StateOption) {
 	for i := range options {
 		switch o := &options[i]; o.Kind {
 		case ast.StateFloating, ast.StateNoSync, ast.StateMax, ast.StateSourceTrack, ast.StateMaxSrcStates,
-			ast.StateMaxSrcConn, ast.StateMaxSrcConnRate, ast.StateMaxSrcNodes, ast.StateOverload:
+			ast.StateMaxSrcConn, ast.StateMaxSrcConnRate, ast.StateMaxSrcNodes, ast.StateOverload, ast.StateSloppy:
 		case ast.StateTimeout:
 			if !enforcedTimeout(o.Name) {
 				r.faults.Unenforced(o.Span, "a timeout of a rule's states")

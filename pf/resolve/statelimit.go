@@ -16,6 +16,7 @@ type Limits struct {
 	Tracking      Tracking
 	Overload      string // the table for sources that open too many connections; "": none
 	Flush         ast.Flush
+	Sloppy        bool     // TCP's sequence numbers are not tested
 	Timeouts      Timeouts // of the rule's states and sources; 0: as for all
 }
 
@@ -55,6 +56,8 @@ func lowerLimits(s *ast.State) Limits {
 			}
 		case ast.StateOverload:
 			l.Overload, l.Flush = o.Table, o.Flush
+		case ast.StateSloppy:
+			l.Sloppy = true
 		case ast.StateTimeout:
 			if target := l.Timeouts.named(o.Name); target != nil {
 				*target = o.N

@@ -19,6 +19,7 @@ const (
 	limitTrack    = 0x01
 	limitByRule   = 0x02
 	limitOverload = 0x04
+	limitSloppy   = 0x08
 )
 
 // limitNumbers gives the limits of rules their numbers, which states hold. A limit that
@@ -154,7 +155,7 @@ func (n *limitNumbers) free(number uint16) bool {
 // set writes what the daemon writes of a limit.
 func (l *xdpLimit) set(from *ruleset.Limit) {
 	var flags uint32
-	for flag, on := range map[uint32]bool{limitTrack: from.Track, limitByRule: from.ByRule, limitOverload: from.Overload != ""} {
+	for flag, on := range map[uint32]bool{limitTrack: from.Track, limitByRule: from.ByRule, limitOverload: from.Overload != "", limitSloppy: from.Sloppy} {
 		if on {
 			flags |= flag
 		}

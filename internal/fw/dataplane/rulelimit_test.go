@@ -144,6 +144,25 @@ func testRuleLimits(h *harness) {
 				{"states", "", "6 fd00:1::10:1 > 2001:db8:9::1:80 tcp.established 2:2 2/1"},
 			},
 		)},
+		{"sloppy: one half of a connection, whatever its sequence numbers", "pass proto tcp keep state (sloppy)", []step{
+			goes(opens("192.168.1.10", 1)),
+			{"xdp lan", "tcp 192.168.1.10:1 > 198.51.100.9:80 A seq 777777777 ack 10 len 5", "forward state wan tcp 192.168.1.10:1 > 198.51.100.9:80 A seq 777777777 ack 10 len 5 ttl 63"},
+			{"states", "", "6 192.168.1.10:1 > 198.51.100.9:80 tcp.established 2:2 2/0"},
+			{"tcx lan", "tcp 192.168.1.10:1 > 198.51.100.9:80 FA seq 5 ack 4000000000", "forward state wan tcp 192.168.1.10:1 > 198.51.100.9:80 FA seq 5 ack 4000000000 ttl 63"},
+			{"states", "", "6 192.168.1.10:1 > 198.51.100.9:80 tcp.finwait 3:3 3/0"},
+		}},
+		{"sloppy on one of two sides is not enough", "pass in proto tcp keep state (sloppy)\npass out", []step{
+			goes(opens("192.168.1.10", 1)),
+			{"xdp lan", "tcp 192.168.1.10:1 > 198.51.100.9:80 A seq 777777777 ack 10 len 5", "drop state-mismatch"},
+		}},
+		{"sloppy on the only side that keeps state, with a limit", "pass in proto tcp keep state (sloppy, max-src-conn 1)\npass out no state", slices.Concat(
+			shake("fd00:1::10", "2001:db8:9::1", 1, ""),
+			shake("fd00:1::10", "2001:db8:9::1", 2, "drop max-src-conn"),
+			[]step{{"xdp lan", "tcp [fd00:1::10]:1 > [2001:db8:9::1]:80 A seq 99999999 ack 10", "forward state wan tcp [fd00:1::10]:1 > [2001:db8:9::1]:80 A seq 99999999 ack 10 ttl 63"}},
+		)},
+		{"sloppy: replies of ICMP that nobody here asked for", "block\npass in proto icmp keep state (sloppy)\npass out proto icmp keep state (sloppy)", []step{
+			goes("icmp 192.168.1.10 > 198.51.100.9 id 3"),
+		}},
 		{"a rule's own timeouts let a state live longer", "set timeout udp.first 5\npass proto udp keep state (udp.first 100)\npass proto icmp keep state (udp.first 1)", []step{
 			goes("udp 192.168.1.10:1 > 198.51.100.9:53"),
 			{"wait", "50", ""},

@@ -36,6 +36,7 @@ func (d *drawing) limits() string {
 	for _, name := range []string{"tcp.first", "tcp.opening", "tcp.established", "udp.first", "udp.single", "udp.multiple", "icmp.first"} {
 		add(12, fmt.Sprintf("%s %d", name, one(d.Rand, 1, 2, 10, 60, 600)))
 	}
+	add(4, "sloppy")
 	if d.IntN(6) == 0 {
 		options = append(options, fmt.Sprintf("adaptive.start %d, adaptive.end %d", 1+d.IntN(4), 4+d.IntN(10)))
 	}

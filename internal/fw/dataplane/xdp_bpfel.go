@@ -653,7 +653,7 @@ type xdpScratch struct {
 		Numbers uint32
 		Forced  uint32
 		Word    uint32
-		Pad0    uint32
+		Kept    uint32
 	}
 	PathKey       xdpPath
 	PathLast      xdpPath

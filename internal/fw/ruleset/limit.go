@@ -22,6 +22,7 @@ type Limit struct {
 	// 0.
 	Name uint64
 
+	Sloppy        bool // TCP's sequence numbers are not tested
 	Track, ByRule bool // its sources are tracked; apart from those of other rules
 
 	Max, Sources, SourceStates, Connections, Rate, Seconds uint32 // 0: any number
@@ -101,7 +102,7 @@ func limitOf(r *resolve.Limits, name uint64, keep uint32) Limit {
 		keep = r.Timeouts.SrcTrack
 	}
 	l := Limit{
-		Name: name, Track: r.Tracking != resolve.NoTracking, ByRule: r.Tracking == resolve.TrackByRule,
+		Name: name, Sloppy: r.Sloppy, Track: r.Tracking != resolve.NoTracking, ByRule: r.Tracking == resolve.TrackByRule,
 		Max: r.Max, Sources: r.Sources, SourceStates: r.SourceStates, Connections: r.Connections,
 		Rate: r.Rate, Seconds: r.Seconds, Keep: keep * state.TicksPerSecond,
 		Overload: r.Overload, Flush: Flush(r.Flush), Timeouts: state.TimeoutsOf(&r.Timeouts),

@@ -44,7 +44,7 @@ func familiesOf(f ast.Family) families {
 
 // protocolOf returns the rule's condition.
 func protocolOf(r *resolve.Rule) protocol {
-	p := protocol{familiesOf(r.Family), r.Proto, r.Flags, r.ICMP, r.Action != ast.Block && r.State == resolve.KeepState}
+	p := protocol{familiesOf(r.Family), r.Proto, r.Flags, r.ICMP, r.Action != ast.Block && r.State == resolve.KeepState && !r.Limits.Sloppy}
 	for _, t := range []*resolve.Translation{r.Nat, r.Rdr} {
 		if t != nil {
 			p.families &= translated(t)

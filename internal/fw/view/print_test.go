@@ -1,6 +1,7 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/reason"
 	"weir/internal/fw/rundir"
+	"weir/internal/fw/state"
 )
 
 // The output has the form of pfctl's, so scripts can read both.
@@ -159,5 +161,41 @@ the forward chain nftables ip filter FORWARD of another firewall drops packets b
 	}
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("interfaces (-want +got):\n%s", diff)
+	}
+}
+
+// The output has the form of pfctl -sS.
+func TestPrintSources(t *testing.T) {
+	sources := []Source{
+		{Addr: netip.MustParseAddr("192.0.2.1"), States: 3, Connections: 2, Rate: 1.25, Seconds: 5, Rule: &state.RuleRef{Nr: 7}, Age: 3725 * time.Second, Over: true},
+		{Addr: netip.MustParseAddr("fe80::1"), Interface: "lan0", Rule: &state.RuleRef{Old: true}, Age: time.Second, Expires: 61 * time.Second},
+		{Addr: netip.MustParseAddr("2001:db8::1"), States: 1},
+	}
+	const want = `192.0.2.1 ( states 3, connections 2, rate 1.2/5s )
+   age 01:02:05, rule 7, over
+fe80::1%lan0 ( states 0, connections 0, rate 0.0/0s )
+   age 00:00:01, expires in 00:01:01, of a rule that is gone
+2001:db8::1 ( states 1, connections 0, rate 0.0/0s )
+   age 00:00:00
+`
+	var verbose, plain strings.Builder
+	if err := errors.Join(PrintSources(&verbose, sources, true), PrintSources(&plain, sources[:1], false)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, verbose.String()); diff != "" {
+		t.Errorf("sources -v (-want +got):\n%s", diff)
+	}
+	if line, _, _ := strings.Cut(want, "\n"); plain.String() != line+"\n" {
+		t.Errorf("sources: %q", plain.String())
+	}
+}
+
+// A rate falls while no connection comes, as its threshold would.
+func TestRateFalls(t *testing.T) {
+	s := dataplane.Source{Rate: 3000, Last: 100}
+	for seconds, want := range map[uint32]float64{0: 3, 4: 1.8, 9: 0.3, 10: 0, 500: 0} {
+		if got := s.RateAt(state.Tick((100+seconds)*state.TicksPerSecond), 10); got != want {
+			t.Errorf("after %d s the rate is %v, want %v", seconds, got, want)
+		}
 	}
 }

@@ -29,7 +29,7 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 	if c == nil {
 		return m.lookUp(p, made)
 	}
-	if q.tuple.Proto == protoTCP && !sequenceFits(&c.Flow[1-d], &c.Flow[d], q.seq) {
+	if q.tuple.Proto == protoTCP && !c.counted.sloppy && !sequenceFits(&c.Flow[1-d], &c.Flow[d], q.seq) {
 		return p.drop(reason.ICMPMismatch)
 	}
 	if p.options && c.Flags&state.Options == 0 && !p.egress() {

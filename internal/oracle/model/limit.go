@@ -54,6 +54,7 @@ type counted struct {
 	zone      uint16
 	rules     [2]*resolve.Rule // in, out; nil: no longer, or not limited
 	connected [2]bool
+	sloppy    bool // all rules that keep state are
 }
 
 // enter counts a new state, or returns why it may not be made. Then it counts nowhere.
@@ -71,7 +72,53 @@ func (m *Model) enter(p *packet, in, out *crossing) (*counted, *reason.Reason) {
 		}
 		n.rules[side] = rule
 	}
+	for _, c := range []*crossing{in, out} {
+		if c.rule != nil && c.rule.Action == ast.Pass && c.rule.State == resolve.KeepState {
+			if n.sloppy = c.rule.Limits.Sloppy; !n.sloppy {
+				break
+			}
+		}
+	}
 	return n, nil
+}
+
+// trackSloppy tracks a segment by its flags alone, as pf does for sloppy states: it may see
+// only one half of the connection.
+func (m *Model) trackSloppy(p *packet, c *connection, d int) tracked {
+	s, t, flags := &c.Flow[d], &c.Flow[1-d], p.tcp.flags
+	if flags&flagSYN != 0 {
+		raise(s, state.PeerSynSent)
+	}
+	if flags&flagFIN != 0 {
+		raise(s, state.PeerClosing)
+	}
+	completes := false
+	switch {
+	case flags&flagACK == 0:
+	case t.Peer == state.PeerSynSent:
+		t.Peer = state.PeerEstablished
+		completes = s.Peer >= state.PeerEstablished
+	case t.Peer == state.PeerClosing:
+		t.Peer = state.PeerFinWait2
+	case s.Peer == state.PeerSynSent && t.Peer == state.PeerClosed:
+		s.Peer, t.Peer = state.PeerEstablished, state.PeerEstablished
+		completes = true
+	case s.Peer == state.PeerClosing && t.Peer == state.PeerEstablished && t.Flags&state.FlowSeen == 0:
+		t.Peer = state.PeerClosing
+	}
+	var over *reason.Reason
+	if completes {
+		over = m.connect(c.counted)
+	}
+	if flags&flagRST != 0 {
+		s.Peer, t.Peer = state.PeerTimeWait, state.PeerTimeWait
+	}
+	c.Phase = tcpPhase(s.Peer, t.Peer)
+	if over != nil {
+		c.refused = *over
+		return refused
+	}
+	return goesOn
 }
 
 func (m *Model) enterRule(n *counted, rule *resolve.Rule) *reason.Reason {

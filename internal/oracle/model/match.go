@@ -19,7 +19,7 @@ func (m *Model) matches(r *resolve.Rule, a *ruleInput) bool {
 		m.matchesEndpoint(&r.From, a.tuple.Src, a.began.Src, a.tuple.SPort, a) &&
 		m.matchesEndpoint(&r.To, a.tuple.Dst, a.began.Dst, a.tuple.DPort, a) &&
 		matchesSender(r, a) &&
-		matchesFlags(r.Flags, a) && matchesICMP(&r.ICMP, a) && !(r.Action != ast.Block && r.State == resolve.KeepState && isReply(a)) &&
+		matchesFlags(r.Flags, a) && matchesICMP(&r.ICMP, a) && !(r.Action != ast.Block && r.State == resolve.KeepState && !r.Limits.Sloppy && isReply(a)) &&
 		r.Marked.Match(a.mark) &&
 		(r.Tagged == "" || (r.Tagged == a.tag) != r.NotTagged) &&
 		m.matchesFilter(r, a)

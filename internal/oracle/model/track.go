@@ -141,6 +141,9 @@ func (m *Model) trackTCP(p *packet, c *connection, d int) tracked {
 			return goesOn
 		}
 	}
+	if c.counted.sloppy {
+		return m.trackSloppy(p, c, d)
+	}
 	g := newTrial(p, t) // 2
 	if s.Flags&state.FlowSeen == 0 {
 		if !g.ackFits(t, scaleOf(s, t)) {
