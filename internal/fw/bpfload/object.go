@@ -27,8 +27,10 @@ type (
 
 // Errors of maps that callers distinguish.
 var (
-	ErrNoKey  = ebpf.ErrKeyNotExist
-	ErrHasKey = ebpf.ErrKeyExist
+	ErrNoKey = ebpf.ErrKeyNotExist
+	// ErrAborted ends an iteration over a map that changes too fast.
+	ErrAborted = ebpf.ErrIterationAborted
+	ErrHasKey  = ebpf.ErrKeyExist
 )
 
 // ReadSpec reads an object.

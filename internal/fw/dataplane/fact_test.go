@@ -45,8 +45,8 @@ func testFacts(h *harness) {
 	})
 }
 
-// Half of the packets match a rule with a probability of a half. More than 7 standard
-// deviations away the test fails.
+// A quarter of the packets match a rule with a probability of a quarter. The test fails if
+// their number is more than 7 standard deviations away.
 func TestProbability(t *testing.T) {
 	h := newHarness(t, "block\npass in quick on lan0 probability 25% no state\npass out")
 	const packets = 4000

@@ -116,6 +116,22 @@ func testPools(h *harness) {
 	if r := h.in(h.xdp, "lan", "udp 192.168.1.10:3 > 198.51.100.9:53"); r.reason != "nat-address" {
 		t.Errorf("no address left: %s %s", r.verdict, r.reason)
 	}
+
+	// an address that comes back was not kept for anybody meanwhile
+	sticky := "match out on wan0 inet nat-to (wan0) sticky-address\npass"
+	h.load(sticky)
+	p = must(ruleset.Compile(h.parse(sticky), h.snapshot()))(t)
+	change := func(first, second string) {
+		s.Interfaces[2].Addresses = []ruleset.Address{{Prefix: netip.MustParsePrefix(first)}, {Prefix: netip.MustParsePrefix(second)}}
+		check(t, h.dp.SetPools(must(p.Refill(s))(t)))
+	}
+	change("203.0.113.2/24", "203.0.113.3/24")
+	kept := source(21)
+	change("203.0.113.5/24", "203.0.113.6/24")
+	change("203.0.113.7/24", "203.0.113.8/24")
+	if a := source(22); a != "203.0.113.7" && a != "203.0.113.8" {
+		t.Errorf("after its addresses changed twice, a sticky pool gives %s, and had given %s", a, kept)
+	}
 }
 
 // Without the daemon nobody updates the pool of an interface whose address has changed.

@@ -248,12 +248,40 @@ func (d *Dataplane) SetPools(changes []ruleset.PoolChange) error {
 	if err != nil {
 		return err
 	}
-	return changeArray(pools, func(array []xdpPool) {
+	sticky := make(map[uint32]bool)
+	err = changeArray(pools, func(array []xdpPool) {
 		for _, c := range changes {
+			sticky[uint32(c.Index)] = c.Pool.Sticky
 			raw := rawPool(&c.Pool)
 			atomic.StoreUint64(&array[c.Index].Rows4, raw.Rows4)
 			atomic.StoreUint64(&array[c.Index].Rows6, raw.Rows6)
 			atomic.StoreUint32(&array[c.Index].Ifindex, raw.Ifindex)
 		}
 	})
+	if err != nil {
+		return err
+	}
+	return forgetSticky(d.objects.Maps["pool_sticky"], sticky)
+}
+
+// forgetSticky forgets which addresses these pools have given to sources: the box may have
+// lost them.
+func forgetSticky(m *bpfload.Map, pools map[uint32]bool) error {
+	var gone []xdpPoolSource
+	var key xdpPoolSource
+	all := m.Iterate()
+	for all.Next(&key, new(xdpPoolGiven)) {
+		if pools[key.Pool] {
+			gone = append(gone, key)
+		}
+	}
+	if err := all.Err(); err != nil && !errors.Is(err, bpfload.ErrAborted) {
+		return fmt.Errorf("read %s: %w", m, err)
+	}
+	for i := range gone {
+		if err := m.Delete(&gone[i]); err != nil && !errors.Is(err, bpfload.ErrNoKey) {
+			return fmt.Errorf("write %s: %w", m, err)
+		}
+	}
+	return nil
 }
