@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"weir/pf/ast"
+	"weir/pf/diag"
 	"weir/pf/field"
 )
 
@@ -14,11 +15,15 @@ import (
 // forwarded ones.
 const nobody = "unknown"
 
-// owners looks up the users or groups of a rule, whose field is path.
+// owners looks up the users or groups of a rule, whose field is path. One that this machine
+// lacks owns no packet: a rule for it alone is left out, with a warning.
 func (r *resolver) owners(list []ast.Owner, path string, names map[string]uint32) []ast.Owner {
 	what := field.At(path).Word
 	resolved := make([]ast.Owner, 0, len(list))
 	for _, o := range list {
+		if o.Op == ast.PortEqual && r.lacks(&o.Low, what, names) {
+			continue
+		}
 		r.unenforced(path, o.Span)
 		ok := r.owner(&o.Low, what, names)
 		binary := o.Op == ast.PortRange || o.Op == ast.PortInside || o.Op == ast.PortOutside
@@ -36,6 +41,20 @@ func (r *resolver) owners(list []ast.Owner, path string, names map[string]uint32
 		}
 	}
 	return resolved
+}
+
+// lacks reports whether the machine lacks a user or group, and warns.
+func (r *resolver) lacks(id *ast.ID, what string, names map[string]uint32) bool {
+	_, isNumber := number(id.Text)
+	_, known := names[id.Text]
+	if isNumber || known || id.Text == nobody {
+		return false
+	}
+	r.faults.Add(diag.Diagnostic{
+		Severity: diag.Warning, Span: id.Span, Suggest: r.nearest(id.Text, keysOf(names)),
+		Message: fmt.Sprintf("there is no %s %q, so no packet is this %s's", what, id.Text, what),
+	})
+	return true
 }
 
 // owner looks up a user or group and replaces its text by a number.

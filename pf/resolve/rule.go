@@ -66,6 +66,9 @@ func (r *resolver) expand(in *ast.Rule, l *lists) {
 	if len(in.From.Hosts) > len(l.from) && len(l.from) == 0 || len(in.To.Hosts) > len(l.to) && len(l.to) == 0 {
 		return // self without an address, which was warned about; no host at all would mean any
 	}
+	if len(in.User) > 0 && len(l.users) == 0 || len(in.Group) > 0 && len(l.groups) == 0 {
+		return // nobody, which was warned about
+	}
 	sizes := [...]int{
 		len(l.on), len(l.protos), len(l.icmp), len(l.from), len(l.to), len(l.fromPorts), len(l.toPorts), len(l.systems),
 		len(l.users), len(l.groups),
