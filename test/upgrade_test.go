@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -41,19 +42,22 @@ pass in on wan0 inet proto tcp to 192.168.1.10 port 7001
 pass out on lan0
 `
 
-// oldWeir unpacks the daemon of the last version with state layout 8 (test/upgrade/build).
-func oldWeir(b *lib.Box) string {
+// lastLayout is the layout before this version's.
+const lastLayout = 9
+
+// oldWeir unpacks the daemon of the last version with a state layout (test/upgrade/build).
+func oldWeir(b *lib.Box, layout int) string {
 	b.Helper()
 	if runtime.GOARCH != "amd64" {
 		testenv.SkipOutside(b, "the old daemon is built for amd64")
 	}
 	testenv.NeedProgram(b, "xz")
-	packed, err := os.Open(filepath.Join(testenv.Root(b), "test", "upgrade", "layout8.xz"))
+	packed, err := os.Open(filepath.Join(testenv.Root(b), "test", "upgrade", fmt.Sprintf("layout%d.xz", layout)))
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer packed.Close()
-	path := filepath.Join(b.TempDir(), "weir8")
+	path := filepath.Join(b.TempDir(), "oldweir")
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o700)
 	if err != nil {
 		b.Fatal(err)
@@ -259,9 +263,9 @@ func (t *streams) end() {
 }
 
 // downgrade hands over to the old weir, and checks that nothing was lost.
-func downgrade(b *lib.Box, old, rules string) *lib.Process {
+func downgrade(b *lib.Box, old, rules string, layout int) *lib.Process {
 	b.Helper()
-	d := b.WeirCommand("downgrade")
+	d := b.WeirCommand("downgrade", "--layout", strconv.Itoa(layout))
 	b.AwaitSaid(d, "start the older weir now")
 	p := runOld(b, old, rules)
 	if said := d.Wait(30*time.Second, 0); !strings.Contains(said, "lost: 0") && !strings.Contains(said, "lost=0") && !strings.Contains(said, "0 lost") {
@@ -270,15 +274,20 @@ func downgrade(b *lib.Box, old, rules string) *lib.Process {
 	return p
 }
 
-//	lan ═══ TCP, NAT, both directions ═══ wan     fw: layout 8 ─▶ this version ─▶ layout 8 ─▶ this version
+//	lan ═══ TCP, NAT, both directions ═══ wan     fw: an earlier layout ─▶ this version ─▶ back ─▶ this version
 //
 // An upgrade to another layout of the states, and back, loses no connection, and counters go on.
-func TestUpgradeKeepsConnections(t *testing.T) {
+func TestUpgradeKeepsConnections(t *testing.T) { upgradeKeepsConnections(t, lastLayout) }
+
+// The same from the layout before that.
+func TestUpgradeFromLayout8(t *testing.T) { upgradeKeepsConnections(t, 8) }
+
+func upgradeKeepsConnections(t *testing.T, layout int) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
-		old, rules := oldWeir(b), b.Rules(upgradeRules)
+		old, rules := oldWeir(b, layout), b.Rules(upgradeRules)
 		runOld(b, old, rules)
 		t := startStreams(b)
-		t.live("under layout 8")
+		t.live("under the old layout")
 		if said, status := b.WeirStatus("info"); status != 1 || !strings.Contains(said, "another version of weir") {
 			b.Errorf("weir info about the old version: status %d, %s", status, said)
 		}
@@ -295,7 +304,7 @@ func TestUpgradeKeepsConnections(t *testing.T) {
 			b.Errorf("pass in on lan0 has counted %d packets: the old version's are gone", counted)
 		}
 		counted = packets(b)
-		downgrade(b, old, rules)
+		downgrade(b, old, rules, layout)
 		t.live("after the downgrade")
 		b.WeirRun(rules)
 		t.live("after the second upgrade")
@@ -322,7 +331,7 @@ func TestDowngradeIsInterrupted(t *testing.T) {
 		b.WeirRun(b.Rules(upgradeRules))
 		b.Ping(lab.LAN, wanHost, 2)
 		said, status = b.WeirStatus("downgrade", "--layout", "7")
-		if status != 1 || !strings.Contains(said, "layout 7") || !strings.Contains(said, "those of layout 8") {
+		if status != 1 || !strings.Contains(said, "layout 7") || !strings.Contains(said, "those of layout 9, 8") {
 			b.Errorf("a layout that it does not know: status %d, %s", status, said)
 		}
 		d := b.WeirCommand("downgrade")
@@ -331,8 +340,8 @@ func TestDowngradeIsInterrupted(t *testing.T) {
 		if said := d.Wait(30*time.Second, 1); !strings.Contains(said, "this version stays") {
 			b.Errorf("interrupted, it said:\n%s", said)
 		}
-		if _, err := os.Stat(filepath.Join(pins, "newer_tables")); !errors.Is(err, fs.ErrNotExist) {
-			b.Errorf("the tables in use are not back: %v", err)
+		if aside, err := filepath.Glob(filepath.Join(pins, "newer_tables*")); err != nil || len(aside) > 0 {
+			b.Errorf("the tables in use are not back: %v, %v", aside, err)
 		}
 		if len(b.States()) == 0 {
 			b.Error("no states are left")
@@ -343,7 +352,7 @@ func TestDowngradeIsInterrupted(t *testing.T) {
 // An upgrade that would lose connections changes nothing until the administrator agrees.
 func TestUpgradeAsksBeforeItLoses(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
-		old, rules := oldWeir(b), b.Rules(upgradeRules)
+		old, rules := oldWeir(b, lastLayout), b.Rules(upgradeRules)
 		p := runOld(b, old, rules)
 		t := startStreams(b)
 		if err := os.Remove(filepath.Join(dataplane.Base, filepath.Base(b.RunFolder()), "tables", "states")); err != nil {
@@ -369,7 +378,7 @@ func TestRollbackAsksBeforeItLoses(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "tcx")
 	rules := b.Rules(upgradeRules)
-	old := runOld(b, oldWeir(b), rules)
+	old := runOld(b, oldWeir(b, lastLayout), rules)
 	if err := os.Remove(filepath.Join(dataplane.Base, filepath.Base(b.RunFolder()), "tables", "states")); err != nil {
 		b.Fatal(err)
 	}
@@ -391,7 +400,7 @@ func TestUpgradeAsksWithoutLock(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		testenv.NeedProgram(b, "script")
 		rules := b.Rules(upgradeRules)
-		old := runOld(b, oldWeir(b), rules)
+		old := runOld(b, oldWeir(b, lastLayout), rules)
 		pins := filepath.Join(dataplane.Base, filepath.Base(b.RunFolder()))
 		if err := os.Remove(filepath.Join(pins, "tables", "states")); err != nil {
 			b.Fatal(err)
@@ -429,7 +438,7 @@ func packets(b *lib.Box) (sum uint64) {
 // start continues the upgrade.
 func TestUpgradeIsKilled(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
-		old, rules := oldWeir(b), b.Rules(upgradeRules)
+		old, rules := oldWeir(b, lastLayout), b.Rules(upgradeRules)
 		runOld(b, old, rules)
 		t := startStreams(b)
 		list := filepath.Join(b.TempDir(), "steps")
@@ -443,7 +452,7 @@ func TestUpgradeIsKilled(t *testing.T) {
 			}
 			b.Logf("%s is step %d of %d", step, at, len(steps))
 			t.live("before it is killed")
-			downgrade(b, old, rules)
+			downgrade(b, old, rules, lastLayout)
 			if err := os.WriteFile(list, []byte(fmt.Sprintln(at)), 0o600); err != nil {
 				b.Fatal(err)
 			}
@@ -474,13 +483,13 @@ func upgradeSteps(b *lib.Box, list, rules string) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")[1:]
 }
 
-//	fw: layout 8 with rules from a file that is gone ─▶ weir run without a file
+//	fw: layout 9 with rules from a file that is gone ─▶ weir run without a file
 //
 // The rules in force outlive an upgrade without their file.
 func TestUpgradeKeepsRulesWithoutFile(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		rules := b.Rules(upgradeRules)
-		runOld(b, oldWeir(b), rules)
+		runOld(b, oldWeir(b, lastLayout), rules)
 		t := startStreams(b)
 		if err := os.Remove(rules); err != nil {
 			b.Fatal(err)
@@ -494,13 +503,13 @@ func TestUpgradeKeepsRulesWithoutFile(t *testing.T) {
 	})
 }
 
-//	fw: layout 8, which has found a host by DNS ─▶ weir run --or-block, without DNS
+//	fw: layout 9, which has found a host by DNS ─▶ weir run --or-block, without DNS
 //
 // A start at boot knows the hosts of the rules in force after an upgrade, too. Without
 // them it would block everything, DNS included.
 func TestUpgradeRemembersHosts(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
-		runOld(b, oldWeir(b), b.Rules(upgradeRules))
+		runOld(b, oldWeir(b, lastLayout), b.Rules(upgradeRules))
 		found := map[string][]netip.Addr{"host.example.invalid": {netip.MustParseAddr(wanHost)}}
 		rememberHosts(b, found)
 		p := b.WeirRun(upgradeRules+"pass in on lan0 to host.example.invalid\n", "--or-block")

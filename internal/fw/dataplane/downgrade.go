@@ -16,8 +16,9 @@ import (
 )
 
 // newerTablesDir holds the pins of the tables in use while weir waits for an older
-// version. The older version finds its own tables in their place.
-const newerTablesDir = "newer_tables"
+// version. The older version finds its own tables in their place. The name has this
+// version's layout, because a version takes back only its own tables.
+var newerTablesDir = fmt.Sprintf("newer_tables_%d", stateLayout)
 
 // ErrNoLayout is returned (wrapped) for a layout that this version does not know.
 var ErrNoLayout = errors.New("this version cannot make states of that layout")

@@ -34,6 +34,11 @@ var pasts = map[uint32]past{
 		reasons:  reasons8,
 		importer: "weir_adopt", argument: "adoption", gc: "weir_sweep_start",
 	},
+	9: {
+		lacks:    []string{mapLimits, mapSources, mapSourceIndex},
+		reasons:  reasons9,
+		importer: programImport, argument: argumentImport, gc: programStart,
+	},
 }
 
 // reasons8 holds the reasons of layout 8 in order, by their present names.
@@ -46,13 +51,26 @@ var reasons8 = []string{
 	"hint-stale", "metadata", "interface", "internal",
 }
 
+// reasons9 is the same for layout 9.
+var reasons9 = []string{
+	"state", "rule", "no-rule", "implicit", "skip", "local", "other-mac", "up-neighbour", "up-ttl", "up-mtu",
+	"up-options", "up-multicast", "up-probe", "up-device", "up-nexthop", "up-route", "up-mark", "marked", "block",
+	"unloaded", "short", "malformed", "martian-source", "martian-destination", "land", "ip-option", "routing-header",
+	"extension-chain", "fragment-short", "fragment-overlap", "fragment-orphan", "fragment-memory", "state-mismatch",
+	"state-limit", "state-busy", "tuple-error", "tuple-taken", "nat-ports", "nat-address", "mark-taken",
+	"icmp-mismatch", "guard", "hint-stale", "metadata", "interface", "internal",
+}
+
+// argumentImport is the argument of programImport.
+const argumentImport = "import"
+
 // importProgram returns the program of a layout that imports a state, and the struct that is
 // its argument.
 func importProgram(layout uint32) (program, argument string) {
 	if p, known := pasts[layout]; known {
 		return p.importer, p.argument
 	}
-	return programImport, "import"
+	return programImport, argumentImport
 }
 
 // keptMapsOf returns the maps of an earlier layout that outlive a reload, by their present
