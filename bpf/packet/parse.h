@@ -15,7 +15,6 @@
 #include <linux/udp.h>
 
 #include "shared.h"
-#include "packet/csum.h"
 #include "packet/extension.h"
 #include "packet/icmp.h"
 #include "packet/logical.h"
@@ -147,10 +146,15 @@ static __always_inline enum reason parse_fragment(struct packet *p, __u16 offset
 static __always_inline int parse_csum_fits(const struct packet *p, const struct iphdr *ip)
 {
 	const __u32 *word = (const __u32 *)ip;
+	__u64 sum;
 
 	if (p->flags & PACKET_EGRESS || p->gso)
 		return 1;
-	return !csum_fold((__u64)word[0] + word[1] + word[2] + word[3] + word[4]);
+	sum = (__u64)word[0] + word[1] + word[2] + word[3] + word[4];
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16); /* below 2^17: its upper half may be 2^16 */
+	sum = (sum & 0xffff) + (sum >> 16);
+	return sum == 0xffff;
 }
 
 static __always_inline enum reason parse_ip4(struct packet *p, struct headers *h, __u32 frame)
