@@ -18,6 +18,7 @@ match out on wan-bridge inet proto icmp set prio 5
 match out on wan-bridge inet proto tcp set prio (2, 6)
 match in on lan-wire inet proto icmp to lan-wire set prio 3
 pass out on wan-bridge inet proto icmp to 10.2.2.20 no state allow-opts set prio 1
+pass in on wan-bridge inet proto icmp from 10.2.2.20 no state allow-opts
 `
 
 // prioritySeen is an nftables table. It counts what the bridge's port sends, after weir,
