@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"weir/internal/fw/rundir"
 )
@@ -51,10 +54,20 @@ func NewClient(f rundir.Folder) *Client {
 	return &Client{http: http.Client{Transport: &http.Transport{DialContext: dial}}, folder: f}
 }
 
-// Status asks which daemon runs. The error is ErrNoDaemon if none does.
+// Status asks which daemon runs. The error is ErrNoDaemon if none does, or if it ends while
+// it is asked.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
 	var s Status
-	return &s, c.ask(ctx, answerPatience, http.MethodGet, "/status", nil, &s)
+	return &s, orEnded(c.ask(ctx, answerPatience, http.MethodGet, "/status", nil, &s))
+}
+
+// orEnded returns ErrNoDaemon for a connection that ended without an answer: so did the
+// daemon.
+func orEnded(err error) error {
+	if errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) || errors.Is(err, io.EOF) {
+		return ErrNoDaemon
+	}
+	return err
 }
 
 // nextPatience is how long to wait for the next daemon after one was asked to end.
@@ -90,7 +103,7 @@ func (c *Client) Load(ctx context.Context, r LoadRequest) (*LoadResult, error) {
 // returns. It has ended when the folder's lock is free.
 func (c *Client) End(ctx context.Context, why string) (*Status, error) {
 	var s Status
-	return &s, c.ask(ctx, answerPatience, http.MethodPost, "/leave", EndRequest{why}, &s)
+	return &s, orEnded(c.ask(ctx, answerPatience, http.MethodPost, "/leave", EndRequest{why}, &s))
 }
 
 // ask sends a request and reads the answer, which must come within patience.

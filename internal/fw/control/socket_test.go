@@ -212,6 +212,34 @@ func TestNoDaemon(t *testing.T) {
 	again.Close()
 }
 
+// A daemon that ends while it is asked is none any more. If it is closed with a request in
+// it, the connection is reset.
+func TestDaemonEndsWhileAsked(t *testing.T) {
+	for name, read := range map[string]bool{"it has read the request": true, "it has not": false} {
+		f := rundir.Folder(t.TempDir())
+		l, err := net.Listen("unix", f.Socket())
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if read {
+				_, _ = c.Read(make([]byte, 4096))
+			} else {
+				time.Sleep(50 * time.Millisecond) // the request is there
+			}
+			c.Close()
+		}()
+		if _, err := NewClient(f).Status(t.Context()); !errors.Is(err, ErrNoDaemon) {
+			t.Errorf("%s: %v, want ErrNoDaemon", name, err)
+		}
+		l.Close()
+	}
+}
+
 // A daemon that hangs is an error, not a reason to hang.
 func TestSilentDaemon(t *testing.T) {
 	f := rundir.Folder(t.TempDir())
