@@ -37,7 +37,7 @@ func TestView(t *testing.T) {
 		t.Errorf("loaded %v ago", time.Since(loaded))
 	}
 	want := Info{
-		Generation: 1, Loaded: loaded, RuleBase: 40, Rules: 3, States: 1, MaxStates: 1024, Made: 1,
+		Generation: 1, Loaded: loaded, RuleBase: 40, Rules: 3, States: 1, MaxStates: 1024, MaxSources: 10000, Made: 1,
 		Paths: info.Paths, NextHops: 1, Now: start, Frag: 6000,
 		Timeouts: h.dp.config.Options.Timeouts, Configured: h.dp.config.Options.Timeouts,
 	}
