@@ -40,8 +40,8 @@ static __always_inline enum reason parse_short(const struct packet *p)
 	return p->fragment == FRAGMENT_FIRST ? REASON_FRAGMENT_SHORT : REASON_SHORT;
 }
 
-/* Whether TCP can send these flags together (RFC 9293, 3.10). As in pf, SYN with FIN is
- * taken for SYN. */
+/* Whether TCP can send these flags together (RFC 9293, 3.10). As in pf, SYN with FIN may
+ * pass; pf clears the FIN, weir leaves it. */
 static __always_inline int parse_flags_fit(__u8 flags)
 {
 	if (flags & TCP_ACK)

@@ -217,7 +217,7 @@ func (p *packet) parseTCP(tcp []byte) *reason.Reason {
 	return nil
 }
 
-// possible reports whether TCP can send the flags together. SYN with FIN is taken for SYN.
+// possible reports whether TCP can send the flags together. SYN with FIN may pass.
 func (s *segment) possible() bool {
 	syn, fin, rst, push, ack, urgent := s.has(flagSYN), s.has(flagFIN), s.has(flagRST), s.has(flagPSH), s.has(flagACK), s.has(flagURG)
 	switch {
