@@ -162,9 +162,7 @@ func TestDemoFails(t *testing.T) {
 	ping, programs := testenv.NeedProgram(t, "ping"), t.TempDir()
 	// It comes before ping in PATH: only then is it certain which check comes next.
 	const breaks = "#!/bin/sh\nip -n \"$(ip netns identify | sed 's/-lan$/-wan/')\" address flush dev eth0\nexec %s \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(programs, "ping"), fmt.Appendf(nil, breaks, ping), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testenv.WriteProgram(t, filepath.Join(programs, "ping"), fmt.Appendf(nil, breaks, ping))
 	d := demonstrate(t, programs)
 	d.await("tcx: lan --- fw --- wan")
 	said := d.Wait(time.Minute, 1)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"weir/internal/lab"
+	"weir/internal/testenv"
 	"weir/test/lib"
 )
 
@@ -39,9 +40,7 @@ func dnsmasq(b *lib.Box, host, device, dhcp, prefix string) *lib.Process {
 func udhcpc(b *lib.Box, host, device, life string) *lib.Process {
 	b.Helper()
 	script := filepath.Join(b.TempDir(), "lease")
-	if err := os.WriteFile(script, []byte(strings.ReplaceAll(leaseScript, "LIFE", life)), 0o700); err != nil { //nolint:gosec // it is run
-		b.Fatal(err)
-	}
+	testenv.WriteProgram(b, script, []byte(strings.ReplaceAll(leaseScript, "LIFE", life)))
 	client := b.Start(host, "busybox", "udhcpc", "-f", "-i", device, "-s", script, "-t", "10", "-T", "1")
 	b.Until(15*time.Second, "udhcpc has a lease", func() bool { return strings.Contains(client.Said(), "bound: ") })
 	return client

@@ -57,16 +57,14 @@ func oldWeir(b *lib.Box, layout int) string {
 		b.Fatal(err)
 	}
 	defer packed.Close()
-	path := filepath.Join(b.TempDir(), "oldweir")
-	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o700)
+	unpack := exec.CommandContext(b.Context(), "xz", "-dc")
+	unpack.Stdin = packed
+	program, err := unpack.Output()
 	if err != nil {
 		b.Fatal(err)
 	}
-	unpack := exec.CommandContext(b.Context(), "xz", "-dc")
-	unpack.Stdin, unpack.Stdout = packed, out
-	if err := errors.Join(unpack.Run(), out.Close()); err != nil {
-		b.Fatal(err)
-	}
+	path := filepath.Join(b.TempDir(), "oldweir")
+	testenv.WriteProgram(b, path, program)
 	return path
 }
 

@@ -42,9 +42,7 @@ func TestGuardKeepsTheMaskInUse(t *testing.T) {
 		}
 		broken := t.TempDir()
 		text := "#!/bin/sh\necho 'netlink: Error: cache initialization failed: Device or resource busy' >&2\nexit 1\n"
-		if err := os.WriteFile(filepath.Join(broken, "nft"), []byte(text), 0o700); err != nil { //nolint:gosec // it is a program
-			t.Fatal(err)
-		}
+		testenv.WriteProgram(t, filepath.Join(broken, "nft"), []byte(text))
 		path := os.Getenv("PATH")
 		t.Setenv("PATH", broken+":"+path)
 		if err := widenGuard(next); err == nil || errors.Is(err, errNoNft) {
