@@ -72,6 +72,39 @@ func TestRulesOutliveTheirFile(t *testing.T) {
 	})
 }
 
+// queuedRules are a gateway's with OpenBSD's queues.
+const queuedRules = `queue line on wan0 bandwidth 100M
+queue voice parent line bandwidth 10M
+queue bulk parent line bandwidth 90M default
+block
+pass in on lan0 set queue voice
+pass out on wan0 nat-to (wan0) set queue (bulk, voice)
+`
+
+// fw: weir load of a file with queues: refused; --without queues: in force, and shown,
+// also after kill -9 and weir run without a file
+func TestWithoutQueues(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	first := b.WeirBuiltin()
+	file := b.Rules(queuedRules)
+	said, status := b.WeirStatus("load", file)
+	if status != 1 || !strings.Contains(said, "this version does not enforce queue; --without queues loads the file") {
+		b.Errorf("status %d:\n%s", status, said)
+	}
+	if said, status := b.WeirStatus("load", "--without", "queues", file); status != 0 ||
+		!strings.Contains(said, "warning: queue and all else about queues has no effect: --without queues") {
+		b.Errorf("status %d:\n%s", status, said)
+	}
+	b.Ping(lab.LAN, wanHost, 2)
+	first.Kill()
+	b.WeirBuiltin()
+	if info := b.Weir("info"); !strings.Contains(info, "3 rules, loaded ") || !strings.Contains(info, ", without queues\n") {
+		b.Errorf("weir info after a new start:\n%s", info)
+	}
+	b.Ping(lab.LAN, wanHost, 2)
+}
+
 //	fw: weir run --or-block, then dmz0 appears and gets its address
 //
 // At boot a file may name interfaces and networks that do not exist yet. weir retries

@@ -33,12 +33,13 @@ type checkOptions struct {
 	diff     string
 	status   bool
 	macros   macrosFlag
+	without  source.Without
 }
 
 // settings returns the settings for reading rules.
 func (o *checkOptions) settings() resolve.Settings {
 	return resolve.Settings{
-		Files: source.Disk{}, Macros: o.macros,
+		Files: source.Disk{}, Macros: o.macros, Without: o.without,
 		Optimize: o.optimize == "basic" || o.optimize == "profile", AsSet: o.optimize == "",
 	}
 }
@@ -72,6 +73,7 @@ hold. 1: it is refused, an expectation does not hold, or a file cannot be read.
 	c.Flags().BoolVarP(&o.names, "port-names", "P", false, "print ports as names")
 	c.Flags().BoolVarP(&o.noDNS, "no-dns", "N", false, noDNSUsage)
 	c.Flags().VarP(&o.macros, "define", "D", macrosUsage)
+	c.Flags().Var(&o.without, "without", withoutUsage)
 	c.Flags().BoolVar(&o.enforce, "enforce", false, "also refuse what this version reads but does not enforce")
 	c.Flags().StringVar(&o.expect, "expect", "", "test the rules with the packets of a JSON `file`")
 	c.Flags().StringVar(&o.diff, "diff", "", "say what changes from the old rule `file`")

@@ -33,6 +33,7 @@ type loading struct {
 	noDNS   bool
 	json    bool
 	macros  macrosFlag
+	without source.Without
 }
 
 // loadRecord is the output of load --json.
@@ -69,6 +70,7 @@ what waits.`,
 	c.Flags().BoolVarP(&o.noDNS, "no-dns", "N", false, noDNSUsage)
 	c.Flags().DurationVar(&o.confirm, "confirm", 0, "roll back after this `time`, such as 60s, unless weir confirm comes first")
 	c.Flags().VarP(&o.macros, "define", "D", macrosUsage)
+	c.Flags().Var(&o.without, "without", withoutUsage)
 	jsonFlag(c, &o.json)
 	return c
 }
@@ -87,6 +89,7 @@ func (e *Env) load(c *cobra.Command, file string, o *loading) error {
 		return fmt.Errorf("find the rule file's folder: %w", err)
 	}
 	beside := parser.Beside(file, text, o.macros, source.Disk{})
+	beside.Without = o.without
 	request := control.LoadRequest{File: file, Path: path, Text: string(text), Beside: beside, Confirm: o.confirm, NoDNS: o.noDNS}
 	a, err := control.NewClient(folder).Load(c.Context(), request)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 
 const macrosUsage = "define a macro, as `macro=value`; a definition in the file does not change it; may be given again for others"
 
+const withoutUsage = "load the file although weir ignores some of it; the only `construct` is queues: queue, altq, set queue, dnpipe, dnqueue"
+
 // macrosFlag holds the macros that -D sets.
 type macrosFlag []source.Macro
 

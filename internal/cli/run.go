@@ -11,6 +11,7 @@ import (
 	"weir/internal/fw/daemon"
 	"weir/internal/fw/rundir"
 	"weir/internal/host/netif"
+	"weir/pf/source"
 )
 
 var (
@@ -57,6 +58,7 @@ func newRunCommand(env *Env) *cobra.Command {
 	var management uint16
 	var orBlock, noDNS, asJSON, loseStates bool
 	var macros macrosFlag
+	var without source.Without
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "run the firewall: load the rules and stay in the foreground as the daemon",
@@ -86,7 +88,7 @@ func newRunCommand(env *Env) *cobra.Command {
 			}
 			cfg.File, cfg.Optional = file, !c.Flags().Changed("file")
 			cfg.Management, cfg.OrBlock, cfg.NoDNS, cfg.Macros = management, orBlock, noDNS, macros
-			cfg.LoseStates = loseStates
+			cfg.LoseStates, cfg.Without = loseStates, without
 			if !asJSON {
 				cfg.Ask = env.asker()
 			}
@@ -103,6 +105,7 @@ func newRunCommand(env *Env) *cobra.Command {
 	c.Flags().StringVarP(&file, "file", "f", daemon.DefaultFile, "rule `file`")
 	c.Flags().BoolVarP(&noDNS, "no-dns", "N", false, noDNSUsage)
 	c.Flags().VarP(&macros, "define", "D", macrosUsage)
+	c.Flags().Var(&without, "without", withoutUsage)
 	c.Flags().StringVar(&hook, "hook", string(daemon.Auto), "the hook for incoming packets: auto, xdp or tcx")
 	c.Flags().StringVar(&prefetch, "prefetch", string(daemon.PrefetchAuto), "prefetch packets at XDP, for more states than the caches hold: auto, on or off")
 	c.Flags().BoolVar(&orBlock, "or-block", false, "start even if the file does not load: keep the rules in force, or block everything but the management port")

@@ -34,6 +34,7 @@ type Diagnostic struct {
 	Suggest   string     // the word that was probably meant; may be empty
 	Related   []Related
 	Construct string // for a warning: a construct that is read but not enforced; otherwise empty
+	Remedy    string // with Construct: what else the user can do, for the error; may be empty
 	Kind      string // for warnings that may occur often: Fold keeps the first of a kind
 }
 
@@ -146,6 +147,12 @@ func (l *List) Warnf(span token.Span, format string, args ...any) {
 // is the user's word for it, such as "route-to". At most 100 places of a construct are
 // kept; the rest is counted.
 func (l *List) Unenforced(span token.Span, construct string) {
+	l.UnenforcedBut(span, construct, "")
+}
+
+// UnenforcedBut is Unenforced for constructs that a user can do without: the error of
+// Enforce says how.
+func (l *List) UnenforcedBut(span token.Span, construct, remedy string) {
 	if l.places == nil {
 		l.places = make(map[string]int)
 	}
@@ -153,7 +160,7 @@ func (l *List) Unenforced(span token.Span, construct string) {
 		return
 	}
 	l.Add(Diagnostic{
-		Severity: Warning, Span: span, Construct: construct,
+		Severity: Warning, Span: span, Construct: construct, Remedy: remedy,
 		Message: construct + " is read, but this version does not enforce it",
 	})
 }
@@ -164,6 +171,9 @@ func (l *List) Enforce() {
 	for i := range l.Items {
 		if d := &l.Items[i]; d.Construct != "" && d.Severity == Warning {
 			d.Severity, d.Message = Error, "this version does not enforce "+d.Construct
+			if d.Remedy != "" {
+				d.Message += "; " + d.Remedy
+			}
 			l.errors++
 		}
 	}

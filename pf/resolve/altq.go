@@ -41,7 +41,7 @@ var altqPriorities = map[string]int{"cbq": 8, "priq": 16}
 
 // discipline checks an altq and stores it.
 func (r *resolver) discipline(d *ast.Discipline) {
-	r.faults.Unenforced(d.Span, "altq")
+	r.unenforcedQueue(d.Span, "altq")
 	r.out.Stmts = append(r.out.Stmts, d)
 	s := d.Queue.ALTQ.Scheduler
 	switch {

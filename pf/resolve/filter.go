@@ -141,7 +141,7 @@ func (r *resolver) unenforcedSet(s *ast.Set) {
 		r.unenforced("Set.Prio", s.Prio.Span)
 	}
 	if s.Queue != nil {
-		r.faults.Unenforced(s.Queue.Span, "set queue") // the packet carries its number, but there are no queues
+		r.unenforcedQueue(s.Queue.Span, "set queue") // the packet carries its number, but there are no queues
 	}
 	r.unenforcedCount("Set.TOS", s.TOS)
 	r.unenforcedCount("Set.Delay", s.Delay)

@@ -30,6 +30,7 @@ func Load(name string, src []byte, host *Host) (*Ruleset, diag.List) {
 type Settings struct {
 	Files    source.Opener  // opens the files that the configuration names; nil: there are none
 	Macros   []source.Macro // set from outside
+	Without  source.Without // what the file may say although the dataplane ignores it
 	Optimize bool           // like pfctl -o basic: fewer rules, in an order in which pf skips more
 	AsSet    bool           // Optimize if set ruleset-optimization says so
 	MaxRules int            // after expansion; 0: MaxRules
@@ -81,6 +82,7 @@ type resolver struct {
 	order    order
 	optimize bool
 	asSet    bool // optimize as set ruleset-optimization says
+	without  source.Without
 
 	suggestions int // suggestions looked up so far
 	total       int // rules so far, including those of anchors
@@ -127,6 +129,7 @@ func newResolver(file *ast.File, host *Host, settings Settings) *resolver {
 		maxRules: cmp.Or(settings.MaxRules, MaxRules),
 		optimize: settings.Optimize,
 		asSet:    settings.AsSet,
+		without:  settings.Without,
 		main:     newScope("", &ast.File{Files: file.Files, Comments: file.Comments}),
 		anchors:  make(map[string]*scope),
 		places:   make(map[string]token.Span),

@@ -5,6 +5,8 @@ import (
 
 	"weir/pf/ast"
 	"weir/pf/diag"
+	"weir/pf/source"
+	"weir/pf/token"
 )
 
 // maxQueues limits the queues on all interfaces together. A queue without an interface
@@ -18,6 +20,7 @@ type queues struct {
 	children map[string][]*ast.Queue // by the name of their parent
 	listed   []*ast.Queue            // children in order
 	altq     bool                    // there is an altq on statement
+	ignored  bool                    // a warning says that none has an effect
 	refused  bool                    // one was rejected, so those below it have no parent
 	placed   map[*ast.Queue]bool
 	ordered  []*ast.Queue          // in the printed order: a root, then the queues below it
@@ -26,9 +29,23 @@ type queues struct {
 	assigned []*ast.Word           // queues that rules assign, where pfctl requires a leaf
 }
 
+// unenforcedQueue warns about a construct that belongs to queues, which do not exist yet.
+// If the user does without queues, only the first one is named.
+func (r *resolver) unenforcedQueue(at token.Span, construct string) {
+	switch {
+	case r.queues.ignored:
+		return
+	case r.without.Queues:
+		r.queues.ignored = true
+		r.faults.Warnf(at, "%s and all else about queues has no effect: --without %s", construct, source.WithoutQueues)
+		return
+	}
+	r.faults.UnenforcedBut(at, construct, "--without "+source.WithoutQueues+" loads the file, and nothing is shaped")
+}
+
 // queue adds a definition: one root for each of its interfaces, or a child.
 func (r *resolver) queue(q *ast.Queue) {
-	r.faults.Unenforced(q.Span, "queue")
+	r.unenforcedQueue(q.Span, "queue")
 	if r.scope != r.main {
 		r.faults.Errorf(q.Span, "queues are not defined in an anchor")
 	}

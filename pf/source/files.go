@@ -86,11 +86,12 @@ func (r *Recorder) Open(name string, limit int) ([]byte, error) {
 
 // Beside is everything that belongs to a configuration except its first file.
 type Beside struct {
-	Files  Files   `json:"files,omitempty"`
-	Macros []Macro `json:"macros,omitempty"`
+	Files   Files   `json:"files,omitempty"`
+	Macros  []Macro `json:"macros,omitempty"`
+	Without Without `json:"without,omitzero"`
 }
 
 // Equal reports whether b and other are the same.
 func (b *Beside) Equal(other *Beside) bool {
-	return maps.Equal(b.Files, other.Files) && slices.Equal(b.Macros, other.Macros)
+	return maps.Equal(b.Files, other.Files) && slices.Equal(b.Macros, other.Macros) && b.Without == other.Without
 }

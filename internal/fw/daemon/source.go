@@ -65,6 +65,7 @@ func (cfg *Config) readFile() (Source, error) {
 		return Source{}, fmt.Errorf("find the rule file's folder: %w", err)
 	}
 	beside := parser.Beside(cfg.File, text, cfg.Macros, source.Disk{})
+	beside.Without = cfg.Without
 	return Source{Name: cfg.File, Path: path, Text: string(text), Beside: beside, hosts: lookups(cfg.NoDNS)}, nil
 }
 

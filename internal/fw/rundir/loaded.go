@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"weir/pf/source"
 )
 
 // Builtin stands for a file's path while the built-in rules are in force, because
@@ -20,6 +22,7 @@ type Loaded struct {
 	Limit    uint32            `json:"limit"`               // set limit states
 	MarkMask uint32            `json:"mark_mask,omitempty"` // set mark-mask; 0: unknown
 	Queues   map[uint16]string `json:"queues,omitempty"`    // names by number; "a, b" for a pair
+	Without  source.Without    `json:"without,omitzero"`    // what its file says and weir ignores
 	PID      int               `json:"pid"`                 // of the daemon that loaded it
 	Mode     string            `json:"mode"`                // --hook
 	Started  time.Time         `json:"started"`             // since when packets have been filtered without a break
@@ -73,5 +76,9 @@ func (l *Loaded) String() string {
 	if l.Unloaded {
 		return "none loaded: everything is blocked but lo and the management port"
 	}
-	return fmt.Sprintf("%s, %s, loaded %s", l.File, RuleCount(l.Rules), l.Time.Format(time.DateTime))
+	text := fmt.Sprintf("%s, %s, loaded %s", l.File, RuleCount(l.Rules), l.Time.Format(time.DateTime))
+	if without := l.Without.String(); without != "" {
+		text += ", without " + without
+	}
+	return text
 }
