@@ -53,8 +53,9 @@ func testFlame(t *testing.T, o Options, names []string) {
 		}
 	}
 	for _, name := range names {
-		if all < 500 || named[name] < all/100 {
-			t.Errorf("%d samples in a second, %d of them in %s: %+v", all, named[name], name, r.Profile.Stacks)
+		// The generator is cheap: about one sample in a hundred.
+		if all < 500 || named[name] < all/500 {
+			t.Errorf("%d samples in a second, %d of them in %s", all, named[name], name)
 		}
 	}
 	if d := r.Document(); d.Check() != nil || !slices.ContainsFunc(d.Sections, func(s report.Section) bool { return s.Title == "Where the time goes" }) {
