@@ -97,23 +97,28 @@ performance-rules: weir
 # Three jobs at a time: the stories, the benchmarks, and all other packages. The
 # benchmarks run one package after the other, because they would disturb each other. The
 # other packages give way to both (nice). Go's own small vet is left out: make lint runs
-# the whole one.
+# the whole one. What fails beside the others runs once more at the end, alone.
 .PHONY: test test-stories test-bench test-packages
-test: weir
-	$(MAKE) --no-print-directory -j3 test-stories test-bench test-packages
+TEST_JOBS := test-stories test-bench test-packages
+TEST_LISTS := $(TEST_JOBS:%=.build/failed-%)
 
-GO_TEST := WEIR_BINARY='$(CURDIR)/weir' $(GO) test -count=1 -vet=off -timeout 40m
+test: weir
+	$(MAKE) --no-print-directory -j3 $(TEST_JOBS)
+	script/go-test-again $(TEST_LISTS) -- $(GO_TEST)
+
+GO_TEST := env WEIR_BINARY='$(CURDIR)/weir' $(GO) test -count=1 -vet=off -timeout 40m
+LISTED_TEST = @mkdir -p .build; script/go-test .build/failed-$@ $(GO_TEST)
 
 test-stories: weir
-	$(GO_TEST) ./test
+	$(LISTED_TEST) ./test
 
 # Tests that mostly wait run in parallel within a package, more of them than there are
 # cores.
 test-bench: weir
-	$(GO_TEST) -p 1 -parallel 8 ./internal/bench/...
+	$(LISTED_TEST) -p 1 -parallel 8 ./internal/bench/...
 
 test-packages: weir
-	nice -n 5 env $(GO_TEST) -p 1 $$($(GO) list ./... | grep -vx -e weir/test -e 'weir/internal/bench/.*')
+	@mkdir -p .build; script/go-test .build/failed-$@ nice -n 5 $(GO_TEST) -p 1 $$($(GO) list ./... | grep -vx -e weir/test -e 'weir/internal/bench/.*')
 
 # Another seed each time; a failure prints it, and WEIR_RANDOM_SEED repeats it.
 .PHONY: test-long
