@@ -32,6 +32,7 @@
 #define INTERFACE_DEVMAP	  0x400 /* redirects to it go through prefetch_devices */
 #define INTERFACE_PREFETCH	  0x800 /* packets may also go there after a first pass */
 #define INTERFACE_STACKED	  0x1000 /* gives packets on to the device below (macvlan, ipvlan) */
+#define INTERFACE_SCATTERED	  0x2000 /* a target that takes frames in several buffers, too */
 
 struct interface {
 	__u8 mac[6];
@@ -92,6 +93,7 @@ enum nexthop_stage {
 #define NEXTHOP_VALID 0x01 /* the MACs are known and the device is there		*/
 #define NEXTHOP_XDP   0x02 /* XDP can redirect to the device that carries it	*/
 #define NEXTHOP_L3    0x04 /* the device takes packets without Ethernet header	*/
+#define NEXTHOP_SCATTERED 0x08 /* with NEXTHOP_XDP: it takes frames in several buffers, too */
 
 /*
  * What every packet reads, in one place and without a map look-up. Each cache line has

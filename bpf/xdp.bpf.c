@@ -15,6 +15,9 @@
  *
  * Every program may end in a drop, in a redirect, or in XDP_PASS with metadata
  * that tells TCX ingress of the same device what was decided.
+ *
+ * A frame may fill several buffers (xdp.frags), as jumbo frames do. All headers that
+ * weir reads must be in the first one.
  */
 #include "hook/xdp.h"
 #include "settings.h"
@@ -58,7 +61,7 @@ static __always_inline int xdp_clear_metadata(hook_ctx *ctx)
 	return bpf_xdp_adjust_meta(ctx, hook_data(ctx) - hook_data_meta(ctx));
 }
 
-SEC("xdp")
+SEC("xdp.frags")
 int weir_xdp(struct xdp_md *ctx)
 {
 	const struct interface *i = interface_get(hook_ifindex(ctx));
@@ -92,7 +95,7 @@ static __noinline int xdp_captured(struct xdp_md *ctx)
 	return action;
 }
 
-SEC("xdp")
+SEC("xdp.frags")
 int weir_xdp_capture(struct xdp_md *ctx)
 {
 	int unread = capture_before(ctx, 0), action = xdp_captured(ctx);
@@ -102,31 +105,31 @@ int weir_xdp_capture(struct xdp_md *ctx)
 	return action;
 }
 
-SEC("xdp")
+SEC("xdp.frags")
 int weir_xdp_miss(struct xdp_md *ctx)
 {
 	return miss_in(ctx);
 }
 
-SEC("xdp")
+SEC("xdp.frags")
 int weir_xdp_error(struct xdp_md *ctx)
 {
 	return icmp_error_in(ctx, &tails);
 }
 
-SEC("xdp")
+SEC("xdp.frags")
 int weir_xdp_fragment(struct xdp_md *ctx)
 {
 	return late_fragment_in(ctx);
 }
 
-SEC("xdp")
+SEC("xdp.frags")
 int weir_xdp_slow(struct xdp_md *ctx)
 {
 	return slow_in(ctx, &tails);
 }
 
-SEC("xdp/devmap")
+SEC("xdp.frags/devmap")
 int weir_xdp_prefetch(struct xdp_md *ctx)
 {
 	return prefetch_run(ctx);

@@ -44,15 +44,16 @@ pass keep state
 	})
 }
 
-//	lan ─── fw (wan0's peer has an MTU of 9000) ─── wan
+//	lan ─── fw (wan0 has fewer receive queues than its peer has for sending) ─── wan
 //
 // weir quotes a driver that refuses XDP. With --hook xdp the start is an error. An
 // interface that appears later gets TCX, and weir interfaces says why.
 func TestDriverRefusesXDP(t *testing.T) {
 	t.Parallel()
-	const words = "veth: Peer MTU is too large to set XDP"
+	const words = "veth: XDP expects number of rx queues not less than peer tx queues"
 	b := weir.Box(t, "xdp")
-	b.IP(lab.WAN, "link set eth0 mtu 9000")
+	b.Run(lab.WAN, "ethtool", "-L", "eth0", "tx", "2")
+	b.Run(lab.FW, "ethtool", "-L", "wan0", "rx", "1")
 	found := b.Machine(lab.FW)
 	said := b.WeirStart("pass\n").Wait(lib.StartPatience, 1)
 	if !strings.Contains(said, "wan0") || !strings.Contains(said, words) || !strings.Contains(said, "--hook auto") {
@@ -60,10 +61,11 @@ func TestDriverRefusesXDP(t *testing.T) {
 	}
 	b.SameMachine(lab.FW, found, "after a start that a driver's refusal prevented")
 
-	b.IP(lab.WAN, "link set eth0 mtu 1500")
+	b.Run(lab.FW, "ethtool", "-L", "wan0", "rx", "2")
 	b.WeirRun("pass\n")
 	b.IP(lab.FW, "link add dmz0 type veth peer name eth1 netns "+b.Namespace(lab.LAN))
-	b.IP(lab.LAN, "link set eth1 mtu 9000", "link set eth1 up")
+	b.Run(lab.LAN, "ethtool", "-L", "eth1", "tx", "2")
+	b.IP(lab.LAN, "link set eth1 up")
 	b.IP(lab.FW, "link set dmz0 up")
 	b.Until(10*time.Second, "weir interfaces says why dmz0 has TCX", func() bool {
 		return strings.Contains(b.Weir("interfaces"), "the driver refuses XDP: "+words)

@@ -136,3 +136,47 @@ func TestEveryDevice(t *testing.T) {
 		}
 	})
 }
+
+//	lan ═══ fw ═══ wan            an MTU of 9000 on all wires
+//	ping -s 8972, iperf3          iperf3 -s
+//
+// Jumbo frames fill several buffers under XDP. The MTU is raised while weir runs. A frame
+// for a wire with a smaller MTU gets the answer that says so.
+func TestJumboFrames(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.WeirRun("block\npass in on lan0\npass out on wan0 nat-to (wan0)\n")
+		b.Ping(lab.LAN, wanHost, 2)
+		for _, end := range []struct{ host, device string }{{lab.LAN, "eth0"}, {lab.FW, "lan0"}, {lab.FW, "wan0"}, {lab.WAN, "eth0"}} {
+			b.IP(end.host, "link set "+end.device+" mtu 9000")
+		}
+		for _, to := range []string{wanHost, wanHost6} {
+			size := "8972"
+			if to == wanHost6 {
+				size = "8952"
+			}
+			b.Until(10*time.Second, "frames of 9000 bytes pass to "+to, func() bool {
+				_, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", "-M", "do", "-s", size, to)
+				return err == nil
+			})
+			b.Run(lab.LAN, "ping", "-n", "-c", "20", "-i", "0.05", "-W", "2", "-M", "do", "-s", size, to)
+		}
+		if hook := b.Hooks()["lan0"].Hook; hook != b.Hook {
+			b.Errorf("lan0 has %s", hook)
+		}
+		b.Listen(lab.WAN, 5201, "iperf3", "-s")
+		for _, args := range [][]string{{}, {"-R"}, {"-u", "-b", "200M", "-l", "8900"}} {
+			b.Run(lab.LAN, "iperf3", append([]string{"-c", wanHost, "-t", "1"}, args...)...)
+		}
+		b.IP(lab.FW, "link set wan0 mtu 1400")
+		b.IP(lab.WAN, "link set eth0 mtu 1400")
+		b.Until(10*time.Second, "the box says that the wire is narrower", func() bool {
+			said, _ := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", "-M", "do", "-s", "8000", wanHost)
+			return strings.Contains(said, "(mtu = 1400)") || strings.Contains(said, "mtu=1400")
+		})
+		for _, device := range []string{"lan0", "wan0"} {
+			if n := b.Packets(device, reason.Malformed); n > 0 {
+				b.Errorf("%d packets of %s count as malformed", n, device)
+			}
+		}
+	})
+}

@@ -24,10 +24,19 @@ typedef struct __sk_buff hook_ctx;
 
 #define hook_ifindex(ctx)  ((ctx)->ifindex)
 #define hook_length(ctx)   ((ctx)->len)
+#define hook_linear(ctx)   ((ctx)->len) /* the kernel hides where the bytes are */
 #define hook_mark(ctx)	   ((ctx)->mark & ~mark_mask)
 #define hook_gso_size(ctx) ((ctx)->gso_size)
 
 #define HOOK_MOVES 1
+
+/* Whether the frame has so many bytes that hook_linear() does not count: never. */
+static __always_inline int hook_has(hook_ctx *ctx, __u32 bytes)
+{
+	(void)ctx;
+	(void)bytes;
+	return 0;
+}
 
 /* Sends the frame through TCX egress of its device, which lets it through. */
 static __always_inline int hook_redirect(hook_ctx *ctx, __u32 ifindex)

@@ -25,14 +25,21 @@ typedef struct xdp_md hook_ctx;
 #define HOOK_DROP   XDP_DROP
 
 #define hook_ifindex(ctx)   ((ctx)->ingress_ifindex)
-#define hook_length(ctx)    ((__u32)(hook_data_end(ctx) - hook_data(ctx)))
+#define hook_length(ctx)    ((__u32)bpf_xdp_get_buff_len(ctx))
+#define hook_linear(ctx)    ((__u32)(hook_data_end(ctx) - hook_data(ctx)))
 #define hook_mark(ctx)	    0
 #define hook_gso_size(ctx)  0
 
 /* Whether rewrite_l4_csum() moves the frame, so that pointers must be reloaded. */
 #define HOOK_MOVES 0
 
-/* XDP frames are linear: no bytes can be pulled in. */
+/* Whether the frame has so many bytes, in all of its buffers. */
+static __always_inline int hook_has(hook_ctx *ctx, __u32 bytes)
+{
+	return hook_length(ctx) >= bytes;
+}
+
+/* No bytes can be pulled into the first buffer. */
 static __always_inline int hook_pull(hook_ctx *ctx)
 {
 	(void)ctx;
@@ -210,7 +217,7 @@ static __always_inline int hook_send(hook_ctx *ctx, struct headers *h, const str
  * sends. */
 static __always_inline int hook_grow(hook_ctx *ctx, int bytes)
 {
-	long length = hook_data_end(ctx) - hook_data(ctx);
+	long length = hook_data_end(ctx) - hook_data(ctx); /* other buffers only follow a long one */
 	int lacks;
 
 	asm volatile("" : "+r"(length)); /* else pointers are added as 32 bits */

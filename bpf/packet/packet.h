@@ -18,6 +18,7 @@ enum fragment {
 /* Bits of packet.flags. */
 #define PACKET_OPTIONS	  0x01 /* IPv4 options or IPv6 hop-by-hop/destination options */
 #define PACKET_ICMP_ERROR 0x02 /* quotes another packet, which is at l4_offset + 8	  */
+#define PACKET_SCATTERED  0x04 /* XDP: the frame fills several buffers		  */
 #define PACKET_EGRESS	  0x08 /* seen at TCX egress					  */
 #define PACKET_GROUP	  0x10 /* the frame is for a group MAC address: never forwarded */
 #define PACKET_MORE	  0x20 /* more fragments follow				  */

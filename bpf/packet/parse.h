@@ -157,7 +157,17 @@ static __always_inline int parse_csum_fits(const struct packet *p, const struct 
 	return sum == 0xffff;
 }
 
-static __always_inline enum reason parse_ip4(struct packet *p, struct headers *h, __u32 frame)
+/* Whether a packet is longer than its frame. frame: bytes of the first buffer behind the
+ * MACs and tags. */
+static __always_inline int parse_is_cut(hook_ctx *ctx, struct packet *p, __u32 length, __u32 frame)
+{
+	if (length <= frame)
+		return 0;
+	p->flags |= PACKET_SCATTERED;
+	return !hook_has(ctx, p->l3_offset + length);
+}
+
+static __always_inline enum reason parse_ip4(hook_ctx *ctx, struct packet *p, struct headers *h, __u32 frame)
 {
 	struct iphdr *ip = h->l3;
 	__u32 header, length;
@@ -171,7 +181,7 @@ static __always_inline enum reason parse_ip4(struct packet *p, struct headers *h
 	length = bpf_ntohs(ip->tot_len);
 	if (!length && p->gso)
 		length = frame; /* BIG TCP: more than the field holds */
-	if (length < header || length > frame)
+	if (length < header || parse_is_cut(ctx, p, length, frame))
 		return REASON_MALFORMED;
 	if (header > sizeof(*ip)) {
 		p->flags |= PACKET_OPTIONS;
@@ -234,7 +244,7 @@ static __always_inline enum reason parse_ip6(hook_ctx *ctx, struct packet *p, st
 	length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
 	if (length == sizeof(*ip) && p->gso)
 		length = frame;
-	if (length > frame)
+	if (parse_is_cut(ctx, p, length, frame))
 		return REASON_MALFORMED;
 	p->length = length;
 	p->family = 6;
@@ -297,7 +307,7 @@ static __always_inline enum reason parse_eth(hook_ctx *ctx, struct packet *p, st
 static __always_inline enum reason parse(hook_ctx *ctx, struct packet *p, struct headers *h,
 					 const struct interface **i, __be16 proto, int in, int gso)
 {
-	__u32 frame = hook_length(ctx);
+	__u32 frame = hook_linear(ctx);
 	enum reason r;
 
 	p->l3_offset = 0;
@@ -323,7 +333,7 @@ static __always_inline enum reason parse(hook_ctx *ctx, struct packet *p, struct
 		frame -= p->l3_offset;
 	}
 	if (proto == bpf_htons(ETH_P_IP))
-		r = parse_ip4(p, h, frame);
+		r = parse_ip4(ctx, p, h, frame);
 	else if (proto == bpf_htons(ETH_P_IPV6))
 		r = parse_ip6(ctx, p, h, frame);
 	else

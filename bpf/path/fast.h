@@ -120,15 +120,20 @@ static __always_inline __u32 fast_wire_length(hook_ctx *ctx, const struct packet
 static __always_inline enum reason fast_obstacle(hook_ctx *ctx, const struct packet *p,
 					   const struct nexthop *n)
 {
-	if (p->flags & PACKET_OPTIONS)
-		return REASON_UP_OPTIONS;
+	int scattered = 0;
+
+	if (p->flags & (PACKET_OPTIONS | PACKET_SCATTERED)) { /* one test for both */
+		if (p->flags & PACKET_OPTIONS)
+			return REASON_UP_OPTIONS;
+		scattered = 1;
+	}
 	if (p->ttl <= 1)
 		return REASON_UP_TTL;
 	if (fast_wire_length(ctx, p) + (HOOK_IS_XDP ? n->encap.excess : 0) > n->mtu)
 		return REASON_UP_MTU;
 	if (!(n->flags & NEXTHOP_VALID))
 		return REASON_UP_NEIGHBOUR;
-	if (HOOK_IS_XDP && !(n->flags & NEXTHOP_XDP))
+	if (HOOK_IS_XDP && (!(n->flags & NEXTHOP_XDP) || (scattered && !(n->flags & NEXTHOP_SCATTERED))))
 		return REASON_UP_DEVICE;
 	return UNDECIDED;
 }

@@ -28,6 +28,8 @@ static __always_inline void nexthop_note(struct nexthop *n, const struct bpf_fib
 
 	if (encap_find(&encap, f->ifindex, i, mtu))
 		flags |= NEXTHOP_XDP;
+	if (shared.interfaces[encap.device & (MAX_IFINDEX - 1)].flags & INTERFACE_SCATTERED)
+		flags |= NEXTHOP_SCATTERED;
 	if (i->flags & INTERFACE_L3)
 		flags |= NEXTHOP_L3;
 	if (n->checked == shared.now && n->flags == flags && n->mtu == mtu && encap_equal(&n->encap, &encap) &&

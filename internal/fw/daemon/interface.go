@@ -94,7 +94,7 @@ func (b *box) setInterface(l *netif.Link) error {
 // describe returns what the dataplane must know about an interface. xdp says that an XDP
 // program filters its incoming packets.
 func describe(l *netif.Link, xdp, skip bool) (dataplane.Interface, error) {
-	target, err := netif.XDPTarget(l.Index)
+	target, err := netif.XDPTargetOf(l.Index)
 	if err != nil {
 		return dataplane.Interface{}, err
 	}
@@ -106,7 +106,8 @@ func describe(l *netif.Link, xdp, skip bool) (dataplane.Interface, error) {
 		{skip, dataplane.InterfaceSkip},
 		{!l.Ethernet && l.Kind != netif.Loopback, dataplane.InterfaceL3},
 		{xdp, dataplane.InterfaceXDP},
-		{target, dataplane.InterfaceTarget},
+		{target.Any, dataplane.InterfaceTarget},
+		{target.Scattered, dataplane.InterfaceScattered},
 		{l.Kind == netif.Loopback, dataplane.InterfaceLoopback},
 		{l.Stacked(), dataplane.InterfaceStacked},
 		{hasStatic(l, netip.Addr.Is4), dataplane.InterfaceStatic4},

@@ -17,19 +17,20 @@ type InterfaceFlags uint32
 
 // Flags of an interface.
 const (
-	InterfacePresent  InterfaceFlags = 1 << iota // weir's programs are attached
-	InterfaceSkip                                // under set skip
-	InterfaceL3                                  // no Ethernet header (tun, WireGuard, ppp)
-	InterfaceXDP                                 // XDP handles incoming packets; TCX ingress only marks
-	InterfaceTarget                              // can be reached by an XDP redirect
-	InterfaceLoopback                            // no sanity checks
-	InterfaceStatic4                             // has a permanent IPv4 address: accept DHCP replies only if asked for
-	InterfaceStatic6                             // has a permanent global IPv6 address: likewise
-	interfaceCapture                             // packets go through the capture programs
-	interfaceBare                                // XDP found no room for metadata
-	interfaceDevmap                              // redirects to it go through its prefetch device
-	interfacePrefetch                            // packets may go there after a first pass
-	InterfaceStacked                             // gives packets on to the device below it
+	InterfacePresent   InterfaceFlags = 1 << iota // weir's programs are attached
+	InterfaceSkip                                 // under set skip
+	InterfaceL3                                   // no Ethernet header (tun, WireGuard, ppp)
+	InterfaceXDP                                  // XDP handles incoming packets; TCX ingress only marks
+	InterfaceTarget                               // can be reached by an XDP redirect
+	InterfaceLoopback                             // no sanity checks
+	InterfaceStatic4                              // has a permanent IPv4 address: accept DHCP replies only if asked for
+	InterfaceStatic6                              // has a permanent global IPv6 address: likewise
+	interfaceCapture                              // packets go through the capture programs
+	interfaceBare                                 // XDP found no room for metadata
+	interfaceDevmap                               // redirects to it go through its prefetch device
+	interfacePrefetch                             // packets may go there after a first pass
+	InterfaceStacked                              // gives packets on to the device below it
+	InterfaceScattered                            // a target that also takes frames in several buffers
 )
 
 // MaxIfindex is one more than the highest interface index that weir can handle. If

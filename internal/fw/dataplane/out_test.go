@@ -3,6 +3,7 @@ package dataplane
 import (
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 
@@ -126,6 +127,56 @@ func testSegments(h *harness) {
 		if got := fmt.Sprintf("%s %s", r.verdict, r.reason); got != test.want {
 			t.Errorf("segments of %d bytes: got %s, want %s", test.gso, got, test.want)
 		}
+	}
+}
+
+// Frames that fill several buffers: the kernel's test run puts more than about 3500 bytes
+// into further ones.
+func testScattered(h *harness) {
+	t := h.tb
+	const packet = "udp 192.168.1.10:4000 > 198.51.100.9:53"
+	setMTU := func(mtu int) {
+		t.Helper()
+		for _, device := range []string{"lan0", "wan0"} {
+			check(t, netlink.LinkSetMTU(must(netlink.LinkByName(device))(t), mtu))
+		}
+		h.dp.BumpRoutes()
+	}
+	setMTU(9000) // under an XDP program that takes such frames
+	t.Cleanup(func() { setMTU(1500) })
+	send := func(size int, cut int, want string) {
+		t.Helper()
+		ifindex, frame := h.arrive("lan", fmt.Sprintf("%s len %d", packet, size))
+		r := h.xdp(ifindex, frame[:len(frame)-cut])
+		got := fmt.Sprintf("%s %s", r.verdict, r.reason)
+		if r.verdict == redirect {
+			got += " " + r.packet()
+		}
+		if got != want {
+			t.Errorf("%d bytes of data, %d cut off: got %s, want %s", size, cut, got, want)
+		}
+	}
+	h.load("pass")
+	whole := "wan " + packet + " len %d ttl 63"
+	send(8972, 0, "up up-device")
+	h.setInterface(h.net.wan0, InterfacePresent|InterfaceTarget|InterfaceScattered, wan0MAC)
+	h.advance(2)
+	send(8972, 0, "forward state "+fmt.Sprintf(whole, 8972))
+	send(4000, 0, "forward state "+fmt.Sprintf(whole, 4000))
+	send(4000, 1, "drop malformed")
+	send(8973, 0, "up up-mtu")
+	h.load(masquerade + "pass")
+	h.advance(2)
+	ifindex, frame := h.arrive("lan", packet+" len 8972")
+	out := h.xdp(ifindex, frame)
+	if out.verdict != redirect || len(out.frame) != len(frame) || !strings.HasSuffix(out.packet(), " > 198.51.100.9:53 len 8972 ttl 63") {
+		t.Errorf("translated: %s %s %s", out.verdict, out.reason, out.packet())
+	}
+	h.load("block return")
+	h.resetRejects()
+	ifindex, frame = h.arrive("lan", packet+" len 8972")
+	if r := h.xdp(ifindex, frame); r.reason != "block" || len(r.frame) > 600 || !strings.HasPrefix(r.packet(), "lan icmp 192.168.1.1 > 192.168.1.10 type 3 code 3 ") {
+		t.Errorf("rejected: %s %s %s", r.verdict, r.reason, r.packet())
 	}
 }
 

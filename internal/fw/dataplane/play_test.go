@@ -79,6 +79,7 @@ func TestPackets(t *testing.T) {
 		{"scrub lists", testScrubLists},
 		{"rejects", testRejects},
 		{"segments", testSegments},
+		{"scattered frames", testScattered},
 		{"layer 3", testLayer3},
 		{"next hops", testNextHops},
 		{"next hops full", testNextHopsFull},

@@ -15,16 +15,23 @@ const (
 	netdevDevGet      = 1
 	netdevIfindex     = 1
 	netdevXDPFeatures = 3
-	netdevNdoXmit     = 0x4 // the device accepts frames that XDP redirects to it
+	netdevNdoXmit     = 0x4  // the device accepts frames that XDP redirects to it
+	netdevNdoXmitSG   = 0x20 // also frames that fill several buffers
 )
 
-// XDPTarget reports whether an XDP redirect reaches the interface now. It reaches a veth
-// as long as the other end has an XDP program or GRO, and many NICs while they have an
-// XDP program. A redirect to any other device silently loses the frame.
-func XDPTarget(index int) (bool, error) {
+// XDPTarget says which frames an XDP redirect brings to an interface now.
+type XDPTarget struct {
+	Any       bool // those that fill one buffer
+	Scattered bool // also those that fill several
+}
+
+// XDPTargetOf returns what an XDP redirect brings to an interface. It reaches a veth as
+// long as the other end has an XDP program or GRO, and many NICs while they have an XDP
+// program. A redirect to any other device silently loses the frame.
+func XDPTargetOf(index int) (XDPTarget, error) {
 	family, err := netlink.GenlFamilyGet(netdevFamily)
 	if err != nil {
-		return false, fmt.Errorf("ask whether XDP can redirect to a device: %w", err)
+		return XDPTarget{}, fmt.Errorf("ask whether XDP can redirect to a device: %w", err)
 	}
 	// It asks for one device at a time, because the messages of the kernel's dump
 	// lack the flag of a multipart message. It builds the header by hand, because
@@ -34,15 +41,16 @@ func XDPTarget(index int) (bool, error) {
 	request.AddRawData(nl.NewRtAttr(netdevIfindex, nl.Uint32Attr(uint32(index))).Serialize())
 	answers, err := request.Execute(unix.NETLINK_GENERIC, 0)
 	if err != nil {
-		return false, fmt.Errorf("ask whether XDP can redirect to a device: %w", err)
+		return XDPTarget{}, fmt.Errorf("ask whether XDP can redirect to a device: %w", err)
 	}
 	var all uint64
 	for _, m := range answers {
 		numbers, err := numbersOf(m)
 		if err != nil {
-			return false, fmt.Errorf("ask whether XDP can redirect to a device: %w", err)
+			return XDPTarget{}, fmt.Errorf("ask whether XDP can redirect to a device: %w", err)
 		}
 		all |= numbers[netdevXDPFeatures]
 	}
-	return all&netdevNdoXmit != 0, nil
+	reached := all&netdevNdoXmit != 0
+	return XDPTarget{Any: reached, Scattered: reached && all&netdevNdoXmitSG != 0}, nil
 }

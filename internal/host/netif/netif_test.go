@@ -278,14 +278,14 @@ func TestXDPTargetFollowsTheOtherEnd(t *testing.T) {
 			if err := l.SetGRO(lab.WAN, "eth0", on); err != nil {
 				return err
 			}
-			got, err := netif.XDPTarget(index)
-			if err != nil || got != on {
-				t.Errorf("XDPTarget = %v, %v with GRO at the other end %v", got, err, on)
+			got, err := netif.XDPTargetOf(index)
+			if err != nil || got != (netif.XDPTarget{Any: on, Scattered: on}) {
+				t.Errorf("XDPTargetOf = %v, %v with GRO at the other end %v", got, err, on)
 			}
 		}
-		got, err := netif.XDPTarget(find(t, links, "lo").Index)
-		if err != nil || got {
-			t.Errorf("XDPTarget(lo) = %v, %v", got, err)
+		got, err := netif.XDPTargetOf(find(t, links, "lo").Index)
+		if err != nil || got != (netif.XDPTarget{}) {
+			t.Errorf("XDPTargetOf(lo) = %v, %v", got, err)
 		}
 		return nil
 	})
