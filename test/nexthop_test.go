@@ -120,6 +120,52 @@ func TestRouteMoves(t *testing.T) {
 	})
 }
 
+//	lan ═══ two pings ═══▶ fw wan0 ─── eth0 wan
+//	                          wan1 ─── eth1     (ip rule sends one of them here)
+//
+// States follow a change of ip rule at once, although another state uses the same next
+// hop as before and keeps it fresh.
+func TestPolicyRuleChanges(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		const far, other = "198.51.100.9", "192.168.1.77"
+		b.Wire("wan1", lab.WAN, "eth1")
+		b.Address(lab.LAN, "eth0", other+"/24")
+		b.Address(lab.FW, "wan1", "10.8.0.1/24")
+		b.Address(lab.WAN, "eth1", "10.8.0.2/24")
+		b.IP(lab.WAN, "address add "+far+"/32 dev lo", "route add 192.168.1.0/24 via "+fwWAN)
+		b.IP(lab.FW, "route add "+far+" via "+wanHost, "route add "+far+" via 10.8.0.2 table 100")
+		b.WeirRun("set skip on lo\npass\n")
+		b.Ping(lab.FW, "10.8.0.2", 1)
+		for _, source := range []string{lanHost, other} {
+			ping := b.Start(lab.LAN, "ping", "-n", "-i", "0.02", "-I", source, far)
+			b.Until(5*time.Second, "ping is answered", func() bool { return strings.Contains(ping.Said(), "bytes from") })
+		}
+		seen := b.Start(lab.WAN, "tcpdump", "-n", "-i", "eth1", "-l", "icmp[icmptype] = icmp-echo")
+		b.Until(5*time.Second, "tcpdump listens", func() bool { return strings.Contains(seen.Said(), "listening on") })
+		for range 2 {
+			for _, change := range []string{"add", "del"} {
+				before := len(seen.Said())
+				b.IP(lab.FW, "rule "+change+" from "+other+" lookup 100")
+				changed := time.Now()
+				b.Until(5*time.Second, "packets leave by the other wire, or no more", func() bool {
+					said := seen.Said()[before:]
+					if change == "add" {
+						return strings.Contains(said, other+" > "+far)
+					}
+					time.Sleep(200 * time.Millisecond) // what tcpdump has not yet written
+					return len(seen.Said()) == before+len(said)
+				})
+				if took := time.Since(changed); took > lib.Scaled(time.Second) {
+					b.Errorf("after ip rule %s the state followed after %v", change, took)
+				}
+			}
+		}
+		if strings.Contains(seen.Said(), lanHost+" > ") {
+			b.Errorf("the other connection has moved, too:\n%s", seen.Said())
+		}
+	})
+}
+
 //	lan ─── fw (wan0 gets another address) ─── wan
 //
 // (wan0) follows the interface's address. New connections are translated to the new
