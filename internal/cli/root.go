@@ -78,7 +78,7 @@ func newRootCommand(env *Env) *cobra.Command {
 		return &UsageError{plain(err)}
 	})
 	root.AddCommand(
-		newCheckCommand(env), newRunCommand(env), newStopCommand(env), newDowngradeCommand(env), newLoadCommand(env), newConfirmCommand(env),
+		newCheckCommand(env), newRunCommand(env), newStopCommand(env), newDowngradeCommand(env), newLoadCommand(env), newConfirmCommand(env), newAnchorCommand(env),
 		newRulesCommand(env), newStatesCommand(env), newSourcesCommand(env), newInfoCommand(env), newInterfacesCommand(env),
 		newLogCommand(env), newCaptureCommand(env), newDoctorCommand(env), newAffinityCommand(env),
 		newTuneCommand(env), newBenchCommand(env), newLabCommand(env), newDemoCommand(env), newVersionCommand(env),

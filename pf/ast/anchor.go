@@ -26,4 +26,8 @@ type LoadAnchor struct {
 	Name Word // the path
 	File Word // empty: the rules are in braces
 	Body []Stmt
+
+	// AtRunTime says that the rules were loaded at run time. They replace those that the
+	// configuration has for the anchor.
+	AtRunTime bool
 }

@@ -13,6 +13,7 @@ var all = []Field{
 	{"", "number", "Nr", yes, Idle, Effect, Ignored},
 	{"", "place", "Pos", yes, Idle, Effect, Ignored},
 	{"", "text", "Text", yes, Idle, Effect, Ignored},
+	{"", "anchor's path", "Scope", yes, Idle, Effect, Ignored},
 	{"Span", "statement", "Stmt", yes, Idle, Effect, Ignored},
 	{"Origin", "list element", "Origin", yes, Idle, Effect, Ignored},
 

@@ -49,7 +49,13 @@ func (p *parser) loadFile(l *ast.LoadAnchor) {
 	if file == nil {
 		return
 	}
-	inside := &parser{faults: p.faults, files: p.files, depth: p.depth + 1, stream: p.stream.Separate(file)}
+	p.files = p.loadText(l, file, p.files)
+}
+
+// loadText reads the statements of an open file into an anchor. It returns what is left of
+// the limits of files.
+func (p *parser) loadText(l *ast.LoadAnchor, file *token.File, limits files) files {
+	inside := &parser{faults: p.faults, files: limits, depth: p.depth + 1, stream: p.stream.Separate(file)}
 	inside.advance()
 	for inside.tok.Kind != token.EOF && !p.faults.Full() {
 		if s := inside.line(); s != nil {
@@ -57,7 +63,18 @@ func (p *parser) loadFile(l *ast.LoadAnchor) {
 		}
 	}
 	inside.markUsed(l.Body)
-	p.files = inside.files
+	return inside.files
+}
+
+// runTimeAnchor reads the rules of an anchor that were loaded at run time.
+func (p *parser) runTimeAnchor(a *source.Anchor) *ast.LoadAnchor {
+	file := p.files.set.AddFile(a.Name, []byte(a.Text))
+	at := token.Span{Pos: file.Pos(0), End: file.Pos(0)}
+	l := &ast.LoadAnchor{Span: at, Name: ast.Word{Span: at, Text: a.Path}, AtRunTime: true}
+	limits := p.files
+	limits.open = a.Files
+	p.loadText(l, file, limits)
+	return l
 }
 
 // above returns the name of the file that contains pos, and of the files through which it

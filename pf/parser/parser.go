@@ -47,6 +47,9 @@ func ParseInput(in *source.Input) (*ast.File, diag.List) {
 		file.Comments = append(file.Comments, ast.Comment(c))
 	}
 	p.hint(first)
+	for i := range in.Anchors {
+		file.Stmts = append(file.Stmts, p.runTimeAnchor(&in.Anchors[i]))
+	}
 	p.markUsed(file.Stmts)
 	file.Partial = list.HasErrors()
 	return file, *list

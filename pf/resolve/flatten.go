@@ -19,6 +19,8 @@ type Call struct {
 	End   int    // number of the first rule after the anchor's
 	Quick bool   // stop after it if a pass or block rule in it matched
 	Flat  bool   // its rules contain all its conditions, so they can be evaluated without it
+
+	Braces bool // its rules stand there in braces
 }
 
 // A flattener puts the rules of all scopes into one list. The rules of an anchor follow
@@ -47,6 +49,7 @@ func (f *flattener) scope(s *scope) {
 			break
 		}
 		lowered := f.lower(len(f.rules), rule)
+		lowered.Scope = s.path
 		f.inTables(s, lowered)
 		f.rules = append(f.rules, lowered)
 		if rule.Anchor != nil {
@@ -74,7 +77,8 @@ func (f *flattener) call(s *scope, rule *ast.Rule, lowered *Rule) {
 	if !ok {
 		return
 	}
-	lowered.Anchor = &Call{Path: path, Quick: rule.Quick}
+	body := f.bodies[rule.Anchor]
+	lowered.Anchor = &Call{Path: path, Quick: rule.Quick, Braces: body != nil && f.anchors[body.path] == body}
 	lowered.Quick = false
 	for _, path := range called {
 		body := f.anchors[path]
@@ -96,10 +100,13 @@ func (f *flattener) call(s *scope, rule *ast.Rule, lowered *Rule) {
 
 // called returns the paths of the anchors that an anchor calls, in order.
 func (f *flattener) called(s *scope, rule *ast.Rule) (paths []string, path string, ok bool) {
-	if body := f.bodies[rule.Anchor]; body != nil {
+	if body := f.bodies[rule.Anchor]; body != nil && f.anchors[body.path] == body {
 		return []string{body.path}, body.path, true
 	}
 	path, all, ok := s.callee(rule.Anchor.Name.Text)
+	if body := f.bodies[rule.Anchor]; body != nil { // replaced at run time
+		path, all, ok = body.path, false, true
+	}
 	switch {
 	case !ok:
 		f.faults.Errorf(rule.Anchor.Name.Span, "this leads out of the configuration: there are too many ..")

@@ -31,6 +31,7 @@ type Settings struct {
 	Files    source.Opener  // opens the files that the configuration names; nil: there are none
 	Macros   []source.Macro // set from outside
 	Without  source.Without // what the file may say although the dataplane ignores it
+	Anchors  source.Anchors // loaded at run time
 	Optimize bool           // like pfctl -o basic: fewer rules, in an order in which pf skips more
 	AsSet    bool           // Optimize if set ruleset-optimization says so
 	MaxRules int            // after expansion; 0: MaxRules
@@ -39,7 +40,7 @@ type Settings struct {
 // LoadWith is Load with settings.
 func LoadWith(name string, src []byte, host *Host, s Settings) (*Ruleset, diag.List) {
 	file, list := parser.ParseInput(&source.Input{
-		Name: name, Text: src, Macros: s.Macros, Files: s.Files,
+		Name: name, Text: src, Macros: s.Macros, Files: s.Files, Anchors: s.Anchors,
 		Known: func(table string) bool { return host != nil && host.Tables[table] != nil },
 	})
 	rules, more := resolve(file, host, s)
@@ -95,6 +96,10 @@ type resolver struct {
 	unnamed int                    // unnamed anchors so far
 	loading bool                   // load anchor's file is being expanded
 
+	atRunTime bool            // and it was loaded at run time
+	replaced  map[string]bool // paths of anchors whose rules were loaded at run time, with those in them
+	given     map[string]bool // paths of anchors that the configuration itself has rules for
+
 	uses      []use                   // tables named in rules
 	automatic int                     // number of the next automatic table
 	listed    int                     // addresses in automatic tables and in the lists of translation rules
@@ -136,6 +141,9 @@ func newResolver(file *ast.File, host *Host, settings Settings) *resolver {
 		bodies:   make(map[*ast.Anchor]*scope),
 		unknown:  make(map[string]bool),
 		lowered:  make(map[lowered][]Address),
+
+		replaced: make(map[string]bool),
+		given:    make(map[string]bool),
 
 		poolLists: make(map[*ast.Host][]Address),
 		options:   defaults(),
@@ -211,6 +219,7 @@ func (r *resolver) ruleset() *Ruleset {
 	if all := rs.Sequence(); len(all) > MaxHeld {
 		r.faults.Errorf(all[MaxHeld].Origin, "these are %d rules; weir has room for %d", len(all), MaxHeld)
 	}
+	rs.Anchors = r.allAnchors()
 	r.out.Stmts = r.stmts()
 	return rs
 }

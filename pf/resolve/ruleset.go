@@ -19,6 +19,8 @@ type Ruleset struct {
 	Translations []*TranslationRule // FreeBSD's, in order; evaluated before Rules
 	First        []*ListRule        // FreeBSD's scrub rules, and what Translations become (FirstRules)
 
+	Anchors []Anchor // all that have rules or were loaded at run time, by path
+
 	Source *ast.File // the file after expansion, as weir check prints it; maps each Pos to its place
 }
 
@@ -73,6 +75,7 @@ type Rule struct {
 	Origin     token.Span // that element, or the statement
 	Stmt       token.Span
 	Text       string // canonical form, as weir rules and pfctl -nv print it
+	Scope      string // path of the anchor that contains it; empty: the main ruleset
 	Action     ast.Action
 	Direction  ast.Direction
 	Quick      bool

@@ -86,6 +86,10 @@ func (r *resolver) body(in *ast.Anchor) *ast.Anchor {
 // loadAnchor expands the rules of a file as an anchor's. set block-policy does not apply
 // to them.
 func (r *resolver) loadAnchor(in *ast.LoadAnchor) {
+	if in.AtRunTime {
+		r.runTimeAnchor(in)
+		return
+	}
 	s := newScope(r.child(strings.TrimPrefix(in.Name.Text, "/")), &ast.File{Files: r.out.Files})
 	policy, loading := r.policy, r.loading
 	r.policy, r.loading = nil, true
@@ -95,6 +99,18 @@ func (r *resolver) loadAnchor(in *ast.LoadAnchor) {
 	out := *in
 	out.File, out.Body = ast.Word{}, s.stmts()
 	r.out.Stmts = append(r.out.Stmts, &out)
+}
+
+// runTimeAnchor expands rules that were loaded at run time. They come after all else, and
+// in place of what the configuration has for the anchor and for the anchors that they
+// contain.
+func (r *resolver) runTimeAnchor(in *ast.LoadAnchor) {
+	s := newScope(in.Name.Text, &ast.File{Files: r.out.Files})
+	before := r.order
+	r.policy, r.loading, r.atRunTime, r.order = nil, true, true, order{}
+	r.inScope(s, in.Body)
+	r.define(s, in.Name.Span)
+	r.loading, r.atRunTime, r.order = false, false, before
 }
 
 // inScope expands statements into a scope.
@@ -113,16 +129,22 @@ func (r *resolver) inScope(s *scope, stmts []ast.Stmt) {
 	r.scope, r.policy = outer, policy
 }
 
-// define registers a scope under its path. Only one anchor of a name may have rules.
+// define registers a scope under its path. Only one anchor of a name may have rules. Those
+// that were loaded at run time replace others.
 func (r *resolver) define(s *scope, at token.Span) {
 	first, ok := r.anchors[s.path]
-	if ok && len(first.rules) > 0 {
+	if ok && !r.atRunTime && len(first.rules) > 0 {
 		r.faults.Add(diag.Diagnostic{
 			Span:    at,
 			Message: fmt.Sprintf("the anchor %q already has rules", s.path),
 			Related: []diag.Related{{Span: r.places[s.path], Note: "these"}},
 		})
 		return
+	}
+	if r.atRunTime {
+		r.replaced[s.path] = true
+	} else {
+		r.given[s.path] = true
 	}
 	r.anchors[s.path], r.places[s.path] = s, at
 }

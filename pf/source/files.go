@@ -89,9 +89,11 @@ type Beside struct {
 	Files   Files   `json:"files,omitempty"`
 	Macros  []Macro `json:"macros,omitempty"`
 	Without Without `json:"without,omitzero"`
+	Anchors Anchors `json:"anchors,omitempty"`
 }
 
 // Equal reports whether b and other are the same.
 func (b *Beside) Equal(other *Beside) bool {
-	return maps.Equal(b.Files, other.Files) && slices.Equal(b.Macros, other.Macros) && b.Without == other.Without
+	return maps.Equal(b.Files, other.Files) && slices.Equal(b.Macros, other.Macros) && b.Without == other.Without &&
+		b.Anchors.Equal(other.Anchors)
 }

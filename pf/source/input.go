@@ -13,6 +13,8 @@ type Input struct {
 	Macros []Macro
 	Files  Opener // nil: statements that name a file are refused
 
+	Anchors Anchors // loaded at run time
+
 	// Known reports whether a table's contents are known without its files. Then the
 	// files may be missing. If Known is nil, no table's contents are known.
 	Known func(table string) bool

@@ -33,6 +33,9 @@ type Control interface {
 	// Confirm keeps the rules that would be rolled back. The error is ErrNothingWaits
 	// if there are none.
 	Confirm() (*ConfirmResult, error)
+	// ChangeAnchor loads the rules of an anchor, or flushes anchors. After an error
+	// nothing has changed.
+	ChangeAnchor(ctx context.Context, r *AnchorChange) (*AnchorChanged, error)
 	// ChangeTable changes a table under traffic.
 	ChangeTable(r *TableChange) (*TableChanged, error)
 	// ReadTable returns the entries of a table.
@@ -176,6 +179,9 @@ func Handler(c Control) http.Handler {
 	mux.HandleFunc("POST /confirm", func(w http.ResponseWriter, _ *http.Request) {
 		done, err := c.Confirm()
 		reply(w, done, err)
+	})
+	answer(mux, "/anchor", func(r *http.Request, body *AnchorChange) (*AnchorChanged, error) {
+		return c.ChangeAnchor(r.Context(), body)
 	})
 	answer(mux, "/table/change", func(_ *http.Request, body *TableChange) (*TableChanged, error) { return c.ChangeTable(body) })
 	answer(mux, "/table/read", func(_ *http.Request, body *TableRead) (*TableEntries, error) { return c.ReadTable(body) })

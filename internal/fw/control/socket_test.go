@@ -31,6 +31,12 @@ type control struct {
 }
 
 func (c *control) Status() Status { return Status{PID: 7, Version: "v1"} }
+func (c *control) ChangeAnchor(_ context.Context, r *AnchorChange) (*AnchorChanged, error) {
+	if r.Load == nil {
+		return nil, errors.New("no rules are given")
+	}
+	return &AnchorChanged{LoadResult: LoadResult{Rules: len(r.Load.Text)}}, nil
+}
 func (c *control) ChangeTable(r *TableChange) (*TableChanged, error) {
 	if r.Table == "" {
 		return nil, errors.New("no table is named")

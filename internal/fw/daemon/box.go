@@ -304,7 +304,7 @@ func (b *box) noteLoaded(first bool) {
 	now := rundir.Loaded{
 		File: b.source.Path, Unloaded: b.source.Builtin, Time: time.Now(),
 		Base: b.rules.base, Rules: rundir.CountShown(b.rules.texts), Limit: b.rules.options.MaxStates, MarkMask: b.rules.options.MarkMask, Queues: b.rules.program.Queues,
-		Without: b.source.Without, PID: os.Getpid(), Mode: string(b.cfg.Mode), Started: started,
+		Anchors: b.rules.anchors, Without: b.source.Without, PID: os.Getpid(), Mode: string(b.cfg.Mode), Started: started,
 	}
 	b.loaded.Store(&now)
 	if err := rundir.WriteJSON(b.cfg.Folder.Loaded(), now); err != nil {

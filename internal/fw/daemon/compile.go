@@ -21,6 +21,7 @@ type compiled struct {
 	lists    []*resolve.Rule // those of translation lists, which stand before rules
 	rules    []*resolve.Rule
 	options  resolve.Options
+	anchors  []rundir.Anchor
 	texts    []rundir.RuleText // by number
 	recorded []rundir.RuleText // by index; with those of rules that were replaced in place
 	warnings *diag.List        // nil: no warnings
@@ -40,7 +41,7 @@ func (s *Source) lookUp(ctx context.Context, m *machine) {
 func (s *Source) resolve(m *machine, lookup func(string) ([]netip.Addr, error)) (*resolve.Ruleset, diag.List) {
 	host := *m.host
 	host.Lookup = lookup
-	return resolve.LoadWith(s.Name, []byte(s.Text), &host, resolve.Settings{Files: s.Files, Macros: s.Macros, Without: s.Without})
+	return resolve.LoadWith(s.Name, []byte(s.Text), &host, resolve.Settings{Files: s.Files, Macros: s.Macros, Without: s.Without, Anchors: s.Anchors})
 }
 
 // compile resolves and compiles a source for a machine. If the text is wrong, the error
@@ -72,7 +73,7 @@ func (s *Source) parse(m *machine) (*resolve.Ruleset, *compiled, error) {
 	if err := list.Err(); err != nil {
 		return nil, nil, err
 	}
-	c := &compiled{rules: rules.Rules, options: rules.Options}
+	c := &compiled{rules: rules.Rules, options: rules.Options, anchors: anchorsOf(rules)}
 	for _, l := range rules.First {
 		c.lists = append(c.lists, &l.Rule)
 		text := rundir.RuleText{}
@@ -99,7 +100,10 @@ func (s *Source) parse(m *machine) (*resolve.Ruleset, *compiled, error) {
 // textOf returns the record of a rule.
 func (s *Source) textOf(r *resolve.Rule, list *diag.List) rundir.RuleText {
 	at := list.Files.Position(r.Pos)
-	text := rundir.RuleText{Nr: r.Nr, Text: r.Text, File: s.path(at.File), Line: at.Line, Label: r.Label}
+	text := rundir.RuleText{Nr: r.Nr, Text: r.Text, File: s.path(at.File), Line: at.Line, Label: r.Label, Scope: r.Scope}
+	if r.Anchor != nil {
+		text.Calls, text.End, text.Braces = r.Anchor.Path, r.Anchor.End, r.Anchor.Braces
+	}
 	if r.Nat != nil {
 		if low, high, ok := r.Nat.SourcePorts(); ok {
 			text.NATPorts = rundir.PortRange{Low: low, High: high}

@@ -49,8 +49,10 @@ func (b *box) load(source Source, confirm time.Duration) (*control.LoadResult, e
 	if err != nil {
 		return nil, err
 	}
+	source.keepAnchors(&b.source)
+	source.dropGivenAnchors(m)
 	if err := b.loadUntil(source, m, confirm); err != nil {
-		return nil, err
+		return nil, source.withAnchors(err)
 	}
 	b.retrying = false
 	b.cfg.Log.Info("loaded", "file", source.Name, "rules", len(b.rules.texts))

@@ -63,6 +63,7 @@ func (b *box) retryFile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	wanted.keepAnchors(&b.source)
 	if _, err := wanted.compile(m); err != nil {
 		return nil
 	}

@@ -60,10 +60,11 @@ func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
 	wanted, err := b.readSource()
 	if err == nil {
 		b.logStarting()
-		err = b.findHosts(ctx, &wanted)
+		err = b.readBeside(ctx, &wanted)
 	}
 	if err == nil {
 		lock, err = b.start(ctx, wanted)
+		err = wanted.withAnchors(err)
 	}
 	if err == nil || !b.cfg.OrBlock || ctx.Err() != nil || errors.Is(err, errWouldLose) {
 		return lock, err
@@ -76,6 +77,25 @@ func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
 		return b.startBlocked(ctx, other, err)
 	}
 	return lock, err
+}
+
+// readBeside gives the file of a start what belongs to it: the anchors that were loaded at
+// run time, and the hosts that it and they name.
+func (b *box) readBeside(ctx context.Context, source *Source) error {
+	b.recallAnchors(source)
+	if err := b.findHosts(ctx, source); err != nil {
+		return err
+	}
+	before, err := b.sourceInForce()
+	if len(source.Anchors) == 0 || err != nil || source.sameFile(&before) {
+		return nil
+	}
+	m, err := readMachine(b.cfg.Log)
+	if err != nil {
+		return err
+	}
+	source.dropGivenAnchors(m)
+	return nil
 }
 
 // findHosts finds the hosts of the file that a start loads. Under --or-block only hosts

@@ -57,7 +57,7 @@ func knownAnchor(r *resolve.Rule, rules []*resolve.Rule) error {
 		return nil
 	}
 	rest := *r.Anchor
-	rest.Path, rest.End, rest.Quick, rest.Flat = "", 0, false, false
+	rest.Path, rest.End, rest.Quick, rest.Flat, rest.Braces = "", 0, false, false, false
 	if name := firstSet(rest); name != "" {
 		return notKnown(name)
 	}

@@ -22,6 +22,7 @@ type Loaded struct {
 	Limit    uint32            `json:"limit"`               // set limit states
 	MarkMask uint32            `json:"mark_mask,omitempty"` // set mark-mask; 0: unknown
 	Queues   map[uint16]string `json:"queues,omitempty"`    // names by number; "a, b" for a pair
+	Anchors  []Anchor          `json:"anchors,omitempty"`   // by path
 	Without  source.Without    `json:"without,omitzero"`    // what its file says and weir ignores
 	PID      int               `json:"pid"`                 // of the daemon that loaded it
 	Mode     string            `json:"mode"`                // --hook
@@ -45,11 +46,29 @@ type RuleText struct {
 	File  string `json:"file"`           // as in Loaded
 	Line  int    `json:"line"`
 	Label string `json:"label,omitempty"`
+
+	Scope  string `json:"scope,omitempty"`  // path of the anchor that contains it
+	Calls  string `json:"calls,omitempty"`  // path of the anchor that it calls; with /* all in that one
+	End    int    `json:"end,omitempty"`    // then: number of the first rule after that anchor's
+	Braces bool   `json:"braces,omitempty"` // then: they stand there in braces
+
 	// Gone says that the rule was replaced while its ruleset was in force. States that
 	// it made may still live.
 	Gone bool `json:"gone,omitempty"`
 	// NATPorts are the ports that nat-to chooses from; zero if the rule chooses none.
 	NATPorts PortRange `json:"nat_ports,omitzero"`
+}
+
+// Anchor is an anchor with rules in the record of its ruleset.
+type Anchor struct {
+	Path      string `json:"path"`
+	AtRunTime bool   `json:"at_run_time,omitempty"` // weir anchor load has loaded them, or they stand in braces in such rules
+	Given     bool   `json:"given,omitempty"`       // the rule file has rules for it
+	Called    bool   `json:"called"`                // a rule evaluates it
+	Rules     int    `json:"rules"`
+	// Lines are the rules of an anchor that is not called. Those of others are among the
+	// rules in force.
+	Lines []string `json:"lines,omitempty"`
 }
 
 // Shown reports whether users see the rule. A binat rule is shown once.

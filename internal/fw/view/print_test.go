@@ -16,6 +16,65 @@ import (
 	"weir/internal/fw/state"
 )
 
+// Rules of anchors stand in braces where they are evaluated. Those of anchors without braces,
+// or that are evaluated again, stand at the end, once.
+func TestPrintAnchors(t *testing.T) {
+	call := func(nr int, text, path string, end int, braces bool, scope string) Rule {
+		return Rule{RuleText: rundir.RuleText{Nr: nr, Text: text, Calls: path, End: end, Braces: braces, Scope: scope}}
+	}
+	in := func(nr int, scope, text string) Rule {
+		return Rule{RuleText: rundir.RuleText{Nr: nr, Text: text, Scope: scope}}
+	}
+	rules := []Rule{
+		{RuleText: rundir.RuleText{Nr: 0, List: "nat", Text: "nat on em0", Scope: "u"}},
+		call(0, "anchor \"f/*\" all", "f/*", 3, false, ""), in(1, "f/1", "pass 1"), in(2, "f/2", "pass 2"),
+		call(3, "anchor \"g\" all", "g", 7, true, ""), in(4, "g", "pass g"), call(5, "anchor \"h\" all", "g/h", 7, true, "g"), in(6, "g/h", "pass h"),
+		call(7, "anchor \"u\" all", "u", 8, false, ""),
+		call(8, "anchor \"g\" all", "g", 12, false, ""), in(9, "g", "pass g"), call(10, "anchor \"h\" all", "g/h", 12, true, "g"), in(11, "g/h", "pass h"),
+		in(12, "", "pass all"),
+	}
+	const want = `nat on em0
+anchor "f/*" all
+anchor "g" all {
+  pass g
+  anchor "h" all {
+    pass h
+  }
+}
+anchor "u" all
+anchor "g" all
+pass all
+load anchor "f/1" {
+  pass 1
+}
+load anchor "f/2" {
+  pass 2
+}
+`
+	var b strings.Builder
+	if err := PrintRules(&b, rules, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	anchors := []rundir.Anchor{{Path: "f/1", Called: true}, {Path: "f/2", Called: true}, {Path: "g", Called: true}, {Path: "n", Lines: []string{"pass n"}}, {Path: "u", Called: true}}
+	for _, test := range []struct {
+		path  string
+		below bool
+		want  string
+	}{
+		{"g", false, "pass g\nanchor \"h\" all {\n  pass h\n}\n"},
+		{"f", true, "load anchor \"f/1\" {\n  pass 1\n}\nload anchor \"f/2\" {\n  pass 2\n}\n"},
+		{"n", false, "pass n\n"}, {"u", false, "nat on em0\n"}, {"none", false, ""},
+	} {
+		b.Reset()
+		if err := PrintAnchor(&b, rules, anchors, test.path, test.below, 0, 0); err != nil || b.String() != test.want {
+			t.Errorf("%s: %v\n%s", test.path, err, b.String())
+		}
+	}
+}
+
 // The output has the form of pfctl's, so scripts can read both.
 func TestPrintRules(t *testing.T) {
 	rules := []Rule{

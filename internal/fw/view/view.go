@@ -242,6 +242,16 @@ func (v *View) Rules() (rules []Rule, pid int, err error) {
 	return rules, pid, err
 }
 
+// Anchors returns the anchors with rules, by path, and the rules in force.
+func (v *View) Anchors() (anchors []rundir.Anchor, rules []Rule, pid int, err error) {
+	err = v.read(func(r *reading) error {
+		anchors, pid = r.loaded.Anchors, r.loaded.PID
+		rules, err = r.rules()
+		return err
+	})
+	return anchors, rules, pid, err
+}
+
 func (r *reading) rules() ([]Rule, error) {
 	counters, err := r.pins.Rules()
 	if err != nil {

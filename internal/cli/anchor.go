@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/fw/control"
+	"weir/internal/fw/rundir"
+	"weir/internal/fw/view"
+	"weir/pf/parser"
+	"weir/pf/source"
+)
+
+const anchorHelp = `anchor changes the rules of single anchors while all others stay in force. A change
+is in force on all cores at once. Connections go on under the rules that made them.
+
+What is loaded takes the place of the rules that the rule file has for the anchor. It
+outlives the daemon, and loads of the rule file, except of one that has rules for
+the anchor itself. weir stop forgets it. It may have filter and translation rules,
+tables, macros and further anchors, but no options and no queues.
+
+A rule of the rule file, such as anchor "NAME" or anchor "NAME/*", says where the
+rules are evaluated. Without one they are kept, and have no effect.`
+
+func newAnchorCommand(env *Env) *cobra.Command {
+	c := &cobra.Command{Use: "anchor", Short: "load, show and flush the rules of single anchors", Long: anchorHelp}
+	c.AddCommand(newAnchorLoadCommand(env), newAnchorShowCommand(env), newAnchorListCommand(env), newAnchorFlushCommand(env))
+	return c
+}
+
+func newAnchorLoadCommand(env *Env) *cobra.Command {
+	var noDNS, asJSON bool
+	c := &cobra.Command{
+		Use:   "load PATH FILE|-",
+		Short: "replace the rules of one anchor; a file with an error changes nothing",
+		Args:  exactly(2, "name an anchor and a file; - is standard input"),
+		RunE: func(c *cobra.Command, args []string) error {
+			path, _, err := source.ParseAnchor(args[0], false)
+			if err != nil {
+				return &UsageError{err}
+			}
+			return env.loadAnchor(c.Context(), path, args[1], noDNS, asJSON)
+		},
+	}
+	c.Flags().BoolVarP(&noDNS, "no-dns", "N", false, noDNSUsage)
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+// loadAnchor replaces the rules of an anchor.
+func (e *Env) loadAnchor(ctx context.Context, path, file string, noDNS, asJSON bool) error {
+	folder, err := e.daemonFolder()
+	if err != nil {
+		return err
+	}
+	name, text, err := readRules(ctx, e, file)
+	if err != nil {
+		return fmt.Errorf("read the rules: %w", err)
+	}
+	if file != "-" {
+		if name, err = filepath.Abs(file); err != nil {
+			return fmt.Errorf("find the rule file's folder: %w", err)
+		}
+	}
+	files := parser.Beside(name, text, nil, source.Disk{}).Files
+	a, err := control.NewClient(folder).ChangeAnchor(ctx, &control.AnchorChange{
+		Load: &source.Anchor{Path: path, Name: name, Text: string(text), Files: files}, NoDNS: noDNS,
+	})
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return e.printJSON(a)
+	}
+	for _, w := range a.Warnings {
+		fmt.Fprintln(e.Stderr, w)
+	}
+	fmt.Fprintf(e.Stdout, "anchor %s loaded: %s in force\n", path, rundir.RuleCount(a.Rules))
+	return nil
+}
+
+func newAnchorShowCommand(env *Env) *cobra.Command {
+	var verbose int
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "show PATH|PATH/*",
+		Short: "print the rules of an anchor, or of all below it; -v adds their counters, -vv their numbers",
+		Args:  exactly(1, "name one anchor, or all below one: NAME/*"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return env.showAnchor(args[0], verbose, asJSON)
+		},
+	}
+	c.Flags().CountVarP(&verbose, "verbose", "v", "print evaluations, packets, bytes and states too; twice: also the rule numbers that weir states uses")
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+// showAnchor prints the rules of an anchor.
+func (e *Env) showAnchor(arg string, verbose int, asJSON bool) error {
+	path, below, err := source.ParseAnchor(arg, true)
+	if err != nil {
+		return &UsageError{err}
+	}
+	r, err := e.reader()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	anchors, rules, pid, err := r.Anchors()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		inside := []view.Rule{}
+		for i := range rules {
+			if s := rules[i].Scope; !below && s == path || s != "" && below && (path == "" || strings.HasPrefix(s, path+"/")) {
+				inside = append(inside, rules[i])
+			}
+		}
+		return e.printJSON(inside)
+	}
+	return view.PrintAnchor(e.Stdout, rules, anchors, path, below, verbose, pid)
+}
+
+func newAnchorListCommand(env *Env) *cobra.Command {
+	var verbose bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "print the paths of the anchors with rules; -v says how many, and where they come from",
+		Args:  noArgs,
+	}
+	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "print how many rules, where they come from, and whether a rule evaluates them")
+	return printing(env, c, func(context.Context, []string) ([]rundir.Anchor, error) {
+		r, err := env.reader()
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		anchors, _, _, err := r.Anchors()
+		return anchors, err
+	}, func(anchors []rundir.Anchor) error {
+		for i := range anchors {
+			if err := printAnchor(env, &anchors[i], verbose); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func printAnchor(env *Env, a *rundir.Anchor, verbose bool) error {
+	text := a.Path
+	if verbose {
+		text = fmt.Sprintf("%-30s  %s, from the rule file", a.Path, rundir.RuleCount(a.Rules))
+		if a.AtRunTime {
+			text = fmt.Sprintf("%-30s  %s, loaded at run time", a.Path, rundir.RuleCount(a.Rules))
+		}
+		if !a.Called {
+			text += "; no rule evaluates them"
+		}
+	}
+	_, err := fmt.Fprintln(env.Stdout, text)
+	return err
+}
+
+func newAnchorFlushCommand(env *Env) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "flush PATH|PATH/*",
+		Short: "remove the rules of an anchor, or of all below it",
+		Args:  exactly(1, "name one anchor, or all below one: NAME/*"),
+	}
+	return printing(env, c, func(ctx context.Context, args []string) (*control.AnchorChanged, error) {
+		path, below, err := source.ParseAnchor(args[0], true)
+		if err != nil {
+			return nil, &UsageError{err}
+		}
+		folder, err := env.daemonFolder()
+		if err != nil {
+			return nil, err
+		}
+		return control.NewClient(folder).ChangeAnchor(ctx, &control.AnchorChange{Flush: path, Below: below})
+	}, func(a *control.AnchorChanged) error {
+		for _, path := range a.Flushed {
+			if _, err := fmt.Fprintf(env.Stdout, "anchor %s flushed\n", path); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,30 @@
+package control
+
+import (
+	"context"
+	"net/http"
+
+	"weir/pf/source"
+)
+
+// AnchorChange is the body of POST /anchor: what to load into an anchor, or which ones to
+// flush.
+type AnchorChange struct {
+	Load  *source.Anchor `json:"load,omitempty"`
+	Flush string         `json:"flush,omitempty"` // path
+	Below bool           `json:"below,omitempty"` // flush: all anchors below the path instead of this one
+	NoDNS bool           `json:"no_dns,omitempty"`
+}
+
+// AnchorChanged is the result.
+type AnchorChanged struct {
+	LoadResult
+	Flushed []string `json:"flushed,omitempty"` // the paths of anchors that have lost their rules
+}
+
+// ChangeAnchor changes anchors under traffic. After any error but ErrSilent, nothing has
+// changed.
+func (c *Client) ChangeAnchor(ctx context.Context, r *AnchorChange) (*AnchorChanged, error) {
+	var a AnchorChanged
+	return &a, c.ask(ctx, loadPatience, http.MethodPost, "/anchor", r, &a)
+}

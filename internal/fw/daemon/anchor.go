@@ -1,0 +1,240 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"weir/internal/fw/control"
+	"weir/internal/fw/dataplane"
+	"weir/internal/fw/rundir"
+	"weir/pf/diag"
+	"weir/pf/resolve"
+	"weir/pf/source"
+)
+
+// Anchors that were loaded at run time are a part of the source in force
+// (source.Beside.Anchors). So whatever resolves it again has them, and so has its record,
+// by which they outlive the daemon.
+
+var (
+	errNoRules  = errors.New("no rules are loaded, so there is no anchor to load into: load a rule file first (weir load)")
+	errNoAnchor = errors.New("no such anchor has rules")
+)
+
+// forgetsAnchors is added to errors of rule files that do not load together with anchors.
+const forgetsAnchors = "rules that were loaded into anchors at run time are a part of this; weir anchor list shows them, weir anchor flush PATH removes them"
+
+// anchorsOf returns the record of a ruleset's anchors.
+func anchorsOf(rules *resolve.Ruleset) []rundir.Anchor {
+	called := make(map[string]bool)
+	for _, r := range rules.Rules {
+		called[r.Scope] = true
+		if r.Anchor != nil {
+			called[r.Anchor.Path] = true
+		}
+	}
+	for _, l := range rules.First {
+		called[l.Scope] = true
+	}
+	all := make([]rundir.Anchor, 0, len(rules.Anchors))
+	for _, a := range rules.Anchors {
+		r := rundir.Anchor{Path: a.Path, AtRunTime: a.AtRunTime, Given: a.Given, Called: called[a.Path], Rules: a.Rules}
+		if parent := strings.LastIndexByte(a.Path, '/'); parent > 0 {
+			r.Called = r.Called || called[a.Path[:parent]+"/*"]
+		}
+		if !r.Called {
+			r.Lines = a.Lines
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// ChangeAnchor loads the rules of an anchor, or flushes anchors. Host names are looked up
+// before the box is locked.
+func (c *controller) ChangeAnchor(ctx context.Context, r *control.AnchorChange) (*control.AnchorChanged, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.living, func() { cancel(control.ErrEnding) })()
+	if err := checkAnchorChange(r); err != nil {
+		return nil, err
+	}
+	if r.Load != nil && !r.NoDNS {
+		if err := c.box.lookUpAnchor(ctx, r.Load); err != nil {
+			return nil, err
+		}
+	}
+	var done *control.AnchorChanged
+	err := untilFree(ctx, busyPatience, func() (err error) {
+		done, err = c.box.changeAnchor(r)
+		return err
+	})
+	return done, err
+}
+
+func checkAnchorChange(r *control.AnchorChange) error {
+	path := r.Flush
+	if r.Load != nil {
+		path = r.Load.Path
+	}
+	if r.Load == nil && r.Below && path == "" {
+		return nil // all
+	}
+	name, _, err := source.ParseAnchor(path, false)
+	if err == nil && name != path {
+		err = fmt.Errorf("%q is no path of an anchor", path)
+	}
+	return err
+}
+
+// lookUpAnchor looks up the hosts that the rules of an anchor name.
+func (b *box) lookUpAnchor(ctx context.Context, a *source.Anchor) error {
+	m, err := readMachine(b.cfg.Log)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	next := b.source
+	b.mu.Unlock()
+	next.Anchors = next.Anchors.With(*a)
+	next.lookUp(ctx, m)
+	return nil
+}
+
+func (b *box) changeAnchor(r *control.AnchorChange) (*control.AnchorChanged, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.source.Builtin {
+		return nil, errNoRules
+	}
+	next, done := b.source, &control.AnchorChanged{}
+	if r.Load != nil {
+		next.Anchors = next.Anchors.With(*r.Load)
+	} else if next.Anchors, done.Flushed = b.flushed(r); len(done.Flushed) == 0 {
+		if r.Below {
+			return done, nil
+		}
+		return nil, fmt.Errorf("%w: %s", errNoAnchor, r.Flush)
+	}
+	if !next.Anchors.Equal(b.source.Anchors) {
+		if err := b.replaceAnchors(next); err != nil {
+			return nil, err
+		}
+	}
+	done.Rules, done.Warnings = len(b.rules.texts), b.rules.warned()
+	return done, nil
+}
+
+// replaceAnchors puts a source in force that differs in its anchors. A load that waits for
+// its confirmation still waits, and what it would go back to gets the anchors, too.
+func (b *box) replaceAnchors(next Source) error {
+	m, err := readMachine(b.cfg.Log)
+	if err != nil {
+		return err
+	}
+	if err := b.replace(next, m); err != nil {
+		return err
+	}
+	if b.waiting != nil && !b.waiting.before.Builtin {
+		b.waiting.before.Anchors = next.Anchors
+		b.logError(b.recordWaiting(b.waiting, b.source.Path))
+	}
+	return nil
+}
+
+// flushed returns the anchors that are left after a flush, and the paths of those that lose
+// their rules. An anchor that has rules in the rule file stays empty until the next load,
+// as in pf.
+func (b *box) flushed(r *control.AnchorChange) (left source.Anchors, paths []string) {
+	left = b.source.Anchors
+	for _, a := range b.rules.anchors {
+		hit := a.Path == r.Flush
+		if r.Below {
+			hit = r.Flush == "" || strings.HasPrefix(a.Path, r.Flush+"/")
+		}
+		if !hit || a.Rules == 0 {
+			continue
+		}
+		paths = append(paths, a.Path)
+		left = left.Without(func(path string) bool { return path == a.Path })
+		if a.Given || nestedAtRunTime(left, a.Path) {
+			left = left.With(source.Anchor{Path: a.Path, Name: "(flushed)"})
+		}
+	}
+	return left, paths
+}
+
+// nestedAtRunTime reports whether the rules of another anchor can contain those of a path in
+// braces.
+func nestedAtRunTime(anchors source.Anchors, path string) bool {
+	for _, a := range anchors {
+		if strings.HasPrefix(path, a.Path+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// keepAnchors gives a source that is to be loaded the anchors of the one before it.
+func (s *Source) keepAnchors(before *Source) {
+	if s.Builtin || before.Builtin || len(before.Anchors) == 0 {
+		return
+	}
+	s.Anchors = before.Anchors
+	if s.hosts == nil {
+		return
+	}
+	missing := before.hosts.Known()
+	for name := range s.hosts.Known() {
+		delete(missing, name)
+	}
+	s.hosts.Remember(missing)
+}
+
+// dropGivenAnchors drops the anchors for which the source has rules itself. As in pf, a
+// load resets these.
+func (s *Source) dropGivenAnchors(m *machine) {
+	if len(s.Anchors) == 0 {
+		return
+	}
+	rules, _, err := s.parse(m)
+	if err != nil {
+		return // the load will say it
+	}
+	given := make(map[string]bool)
+	for _, a := range rules.Anchors {
+		given[a.Path] = a.Given
+	}
+	s.Anchors = s.Anchors.Without(func(path string) bool { return given[path] })
+}
+
+// recallAnchors gives the file of a start the anchors of the rules in force, which an
+// earlier daemon may have loaded.
+func (b *box) recallAnchors(s *Source) {
+	before, err := b.sourceInForce()
+	if err != nil {
+		if !errors.Is(err, dataplane.ErrNotLoaded) {
+			b.cfg.Log.Warn("what was loaded into anchors cannot be read again", "error", err)
+		}
+		return
+	}
+	s.Anchors = before.Anchors
+}
+
+// sameFile reports whether two sources differ in nothing but their anchors.
+func (s *Source) sameFile(other *Source) bool {
+	a, b := s.Beside, other.Beside
+	a.Anchors, b.Anchors = nil, nil
+	return s.Path == other.Path && s.Text == other.Text && a.Equal(&b)
+}
+
+// withAnchors adds to an error that anchors may be at fault.
+func (s *Source) withAnchors(err error) error {
+	var faults *diag.Failure
+	if len(s.Anchors) == 0 || !errors.As(err, &faults) {
+		return err
+	}
+	return fmt.Errorf("%w\n%s", err, forgetsAnchors)
+}

@@ -1,0 +1,165 @@
+package test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"weir/internal/lab"
+	"weir/test/lib"
+)
+
+// anchoredRules leave it to anchors what the LAN may do.
+const anchoredRules = `block
+pass out on wan0 nat-to (wan0)
+anchor "guests/*"
+anchor "admin" in on lan0 {
+	pass proto icmp
+}
+pass in on lan0 proto udp to port 7
+`
+
+// loadAnchor loads rules into an anchor from standard input, as a program does.
+func loadAnchor(b *lib.Box, path, rules string) {
+	b.Helper()
+	b.Weir("anchor", "load", path, b.Rules(rules))
+}
+
+// web reports whether the LAN reaches a port beyond the box.
+func web(b *lib.Box, port int) bool {
+	b.Helper()
+	_, err := b.Try(lab.LAN, "curl", "-s", "-m", "2", fmt.Sprintf("http://%s:%d/", wanHost, port))
+	return err == nil
+}
+
+//	lan ─── fw ─── wan          weir anchor load guests/one, guests/two; flush
+//
+// What is loaded into an anchor counts at once. Other anchors and the rule file do not
+// change, and a connection that a rule made goes on without the rule.
+func TestAnchorAtRunTime(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.ServeHello(lab.WAN, 80)
+		b.ServeHello(lab.WAN, 81)
+		b.WeirRun(anchoredRules)
+		before := b.Weir("rules")
+		if web(b, 80) {
+			b.Error("port 80 is open before anything is loaded")
+		}
+		loadAnchor(b, "guests/one", "web = \"80\"\ntable <here> { 192.168.1.0/24 }\npass in on lan0 inet proto tcp from <here> to port $web\n")
+		if !web(b, 80) || web(b, 81) {
+			b.Error("guests/one does not open port 80 alone")
+		}
+		loadAnchor(b, "guests/two", "pass in on lan0 inet proto tcp to port 81\n")
+		if !web(b, 80) || !web(b, 81) {
+			b.Error("guests/two does not open port 81, or takes port 80 away")
+		}
+		flow := b.Flood(lab.LAN, wanHost)
+		loadAnchor(b, "admin", "block in on lan0 inet proto icmp\n")
+		if out, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", wanHost); err == nil {
+			b.Errorf("admin blocks ping, but:\n%s", out)
+		}
+		time.Sleep(300 * time.Millisecond)
+		flow.AllAnswered(20)
+
+		const listed = "admin                           1 rule, loaded at run time\n" +
+			"guests/one                      1 rule, loaded at run time\n" +
+			"guests/two                      1 rule, loaded at run time\n"
+		if got := b.Weir("anchor", "list", "-v"); got != listed {
+			b.Errorf("weir anchor list -v:\n%s", got)
+		}
+		if got := b.Weir("anchor", "show", "guests/two"); got != "pass in on lan0 inet proto tcp from any to any port = 81 flags S/SA\n" {
+			b.Errorf("weir anchor show guests/two:\n%s", got)
+		}
+		printed := b.Weir("rules")
+		for _, part := range []string{"anchor \"guests/*\" all\n", "load anchor \"guests/one\" {\n  pass in on lan0 inet proto tcp from <here> to any port = 80 flags S/SA\n}\n"} {
+			if !strings.Contains(printed, part) {
+				b.Errorf("weir rules lacks %q:\n%s", part, printed)
+			}
+		}
+		b.Weir("anchor", "flush", "guests/*")
+		b.Weir("anchor", "flush", "admin")
+		if web(b, 80) || web(b, 81) {
+			b.Error("ports are open after the flush")
+		}
+		b.Weir("load", b.Rules(anchoredRules))
+		if got := b.Weir("rules"); got != before {
+			b.Errorf("after a flush and a load the rules are\n%s", got)
+		}
+		b.Ping(lab.LAN, wanHost, 2)
+	})
+}
+
+//	lan ─── fw ─── wan          weir load, kill -9, weir run, with rules in anchors
+//
+// What is loaded into an anchor outlives loads of the rule file and the daemon. A file with
+// rules for the anchor resets it.
+func TestAnchorsOutlive(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.ServeHello(lab.WAN, 80)
+		daemon := b.WeirRun(anchoredRules)
+		loadAnchor(b, "guests/one", "pass in on lan0 inet proto tcp to port 80\n")
+		other := strings.Replace(anchoredRules, "port 7", "port 9", 1)
+		b.Weir("load", b.Rules(other))
+		if !web(b, 80) {
+			b.Error("a load of the rule file has lost the anchor's rules")
+		}
+		daemon.Kill()
+		if !web(b, 80) {
+			b.Error("the anchor's rules ended with the daemon")
+		}
+		daemon = b.WeirRun(anchoredRules)
+		if !web(b, 80) {
+			b.Error("a new daemon has lost the anchor's rules")
+		}
+		if said, status := b.WeirStatus("load", b.Rules("table <here> const { 192.0.2.1 }\nset limit states 0\n")); status != 1 {
+			b.Errorf("a wrong file: status %d:\n%s", status, said)
+		}
+		if said, status := b.WeirStatus("anchor", "load", "guests/one", b.Rules("pass in on lan0\nset skip on lo\n")); status != 1 || !strings.Contains(said, ":2:") {
+			b.Errorf("an option in an anchor: status %d:\n%s", status, said)
+		}
+		if !web(b, 80) {
+			b.Error("a refused load has changed something")
+		}
+		b.Weir("load", b.Rules(anchoredRules+"anchor \"guests\" {\n anchor \"one\" {\n pass in on lan0 inet proto tcp to port 82\n }\n}\n"))
+		if web(b, 80) {
+			b.Error("a file with rules for the anchor does not reset it")
+		}
+		daemon.Kill()
+		b.WeirRun(anchoredRules)
+	})
+}
+
+//	fw: eight programs load an anchor each, at once, again and again, under traffic
+//
+// Of writers at once none is lost, and no packet is.
+func TestAnchorWriters(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "xdp")
+	b.WeirRun(anchoredRules)
+	b.Ping(lab.LAN, wanHost, 1)
+	flood := b.Flood(lab.LAN, wanHost)
+	const writers, rounds = 8, 4
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for n := range rounds {
+				loadAnchor(b, fmt.Sprintf("guests/%d", w), fmt.Sprintf("pass in on lan0 inet proto tcp to port %d\n", 1000*w+n))
+			}
+		})
+	}
+	all.Wait()
+	flood.AllAnswered(50)
+	printed := b.Weir("rules")
+	for w := range writers {
+		if want := fmt.Sprintf("load anchor \"guests/%d\" {\n  pass in on lan0 inet proto tcp from any to any port = %d flags S/SA\n}\n", w, 1000*w+rounds-1); !strings.Contains(printed, want) {
+			b.Errorf("weir rules lacks\n%s", want)
+		}
+	}
+	b.Weir("anchor", "flush", "*")
+	b.Weir("load", b.Rules(printed))
+	if again := b.Weir("rules"); again != printed {
+		b.Errorf("loaded again, the printed rules are\n%s", again)
+	}
+}
