@@ -6,8 +6,19 @@ import (
 	"strings"
 
 	"weir/pf/ast"
+	"weir/pf/diag"
 	"weir/pf/token"
 )
+
+// Entries reads addresses in the form of a table's file. name is used in messages. A name of
+// an interface, a group, a host or self is replaced by its addresses now.
+func Entries(name string, text []byte, host *Host) ([]TableEntry, diag.List) {
+	files := token.NewFileSet()
+	r := newResolver(&ast.File{Files: files}, host, Settings{})
+	entries := r.fileEntries(files.AddFile(name, text))
+	r.faults.Sort()
+	return entries, *r.faults
+}
 
 // fileEntries returns the addresses in a table's file: words separated by blanks and line
 // ends, with ! in front if they are excluded. A comment starts with # or ; and ends with

@@ -81,7 +81,12 @@ func (c *Client) stream(ctx context.Context, method, path string, body any) (io.
 	if err != nil {
 		return nil, fmt.Errorf("ask the daemon: %w", err)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, "http://weir"+path, bytes.NewReader(b))
+	return c.send(ctx, method, path, bytes.NewReader(b))
+}
+
+// send is stream for a body that is no JSON.
+func (c *Client) send(ctx context.Context, method, path string, body io.Reader) (io.ReadCloser, error) {
+	r, err := http.NewRequestWithContext(ctx, method, "http://weir"+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("ask the daemon: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -43,6 +44,18 @@ func (c *control) ChangeTable(r *TableChange) (*TableChanged, error) {
 	}
 	c.table = r.Put
 	return &TableChanged{len(r.Put) + len(r.Remove)}, nil
+}
+
+// Table marks each entry as added, and returns the entries of the request.
+func (c *control) Table(r *TableRequest) (*TableResult, error) {
+	if r.Table == "" {
+		return nil, errors.New("no table is named")
+	}
+	result := &TableResult{Total: len(r.Entries), Marks: strings.Repeat("A", len(r.Entries))}
+	for i, e := range r.Entries {
+		result.Entries = append(result.Entries, DatedEntry{e, time.Unix(int64(i)*1000, 0)})
+	}
+	return result, nil
 }
 
 func (c *control) ReadTable(*TableRead) (*TableEntries, error) { return &TableEntries{c.table}, nil }
@@ -269,6 +282,28 @@ func TestSocketIsForRootOnly(t *testing.T) {
 	}
 	if got := i.Mode().Perm(); got != 0o600 {
 		t.Errorf("mode of the socket is %o, want 600", got)
+	}
+}
+
+// A request and its entries arrive as they were sent, and so does the result.
+func TestTableCommand(t *testing.T) {
+	client, _, _ := serveControl(t)
+	var entries []TableEntry
+	for _, text := range []string{"192.0.2.0/24", "192.0.2.1/32", "2001:db8::/32"} {
+		entries = append(entries, TableEntry{Prefix: netip.MustParsePrefix(text), Not: text == "192.0.2.1/32"})
+	}
+	got, err := client.Table(t.Context(), &TableRequest{Table: "t", Command: TableAdd, Marks: true, Entries: entries})
+	if err != nil || got.Total != 3 || got.Marks != "AAA" || len(got.Entries) != 3 {
+		t.Fatalf("Table = %+v, %v", got, err)
+	}
+	for i, e := range got.Entries {
+		if e.TableEntry != entries[i] || e.Since.Unix() != int64(i)*1000 {
+			t.Errorf("entry %d arrives as %+v", i, e)
+		}
+	}
+	var refused *RefusedError
+	if _, err := client.Table(t.Context(), &TableRequest{Command: TableFlush}); !errors.As(err, &refused) || refused.Text != "no table is named" {
+		t.Errorf("a refusal arrives as %v", err)
 	}
 }
 

@@ -101,11 +101,11 @@ func from(err, cause error) string {
 // the user asked for XDP only. With --or-block it gets TCX even then, because filtering
 // matters more. The source text and the contents of tables are recorded first, so that
 // whoever finds the dataplane live also finds these.
-func (b *box) commit(dp *dataplane.Dataplane, source Source, m *machine) (dataplane.Report, error) {
+func (b *box) commit(dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) (dataplane.Report, error) {
 	if err := b.recordSource(&source, dp.Generation()); err != nil {
 		return dataplane.Report{}, err
 	}
-	records, err := b.recordTables(dp)
+	records, err := b.recordTables(dp, rules)
 	if err != nil {
 		return dataplane.Report{}, err
 	}

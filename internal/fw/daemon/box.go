@@ -259,12 +259,12 @@ func (b *box) updateLater(err error) {
 func (b *box) commitGuarded(dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) (report dataplane.Report, err error) {
 	was, is := b.rules.options.MarkMask, rules.options.MarkMask
 	if was == is {
-		return b.commit(dp, source, m)
+		return b.commit(dp, source, rules, m)
 	}
 	if err := widenGuard(is); err != nil && !errors.Is(err, errNoNft) {
 		return report, fmt.Errorf("widen the guard: %w", err)
 	}
-	if report, err = b.commit(dp, source, m); err != nil {
+	if report, err = b.commit(dp, source, rules, m); err != nil {
 		return report, errors.Join(err, narrowGuard(was))
 	}
 	if err := narrowGuard(is); err != nil {

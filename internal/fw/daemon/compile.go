@@ -22,9 +22,10 @@ type compiled struct {
 	rules    []*resolve.Rule
 	options  resolve.Options
 	anchors  []rundir.Anchor
-	texts    []rundir.RuleText // by number
-	recorded []rundir.RuleText // by index; with those of rules that were replaced in place
-	warnings *diag.List        // nil: no warnings
+	texts    []rundir.RuleText        // by number
+	recorded []rundir.RuleText        // by index; with those of rules that were replaced in place
+	warnings *diag.List               // nil: no warnings
+	times    map[string]*rundir.Times // of entries of tables; missing: all are as old as the rules
 }
 
 // lookUp looks up the host names of a source that is to be loaded; compile then uses the

@@ -30,7 +30,7 @@ func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled
 		b.cfg.Log.Info("all programs are loaded anew", "why", why)
 		return false, nil
 	}
-	rules.base = b.rules.base
+	rules.base, rules.times = b.rules.base, b.rules.times
 	rules.recorded = recordedInPlace(b.rules.recorded, rules)
 	err = b.putInPlace(source, rules)
 	if errors.Is(err, dataplane.ErrNoRoom) {

@@ -248,7 +248,7 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 	if err := b.importSockets(m); err != nil {
 		return err
 	}
-	report, err := b.commit(dp, source, m)
+	report, err := b.commit(dp, source, rules, m)
 	if err != nil {
 		return fmt.Errorf("attach the dataplane: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"time"
 
 	"weir/internal/fw/control"
 	"weir/internal/fw/dataplane"
@@ -25,10 +26,26 @@ func (b *box) keepTables(source Source, rules *compiled) error {
 	if err != nil || len(kept) == 0 {
 		return err
 	}
-	if err := rules.program.KeepTables(kept); err != nil {
+	contents := make(map[string][]ruleset.TableEntry, len(kept))
+	for name, t := range kept {
+		rules.take(name, t)
+		contents[name] = t.Entries
+	}
+	if err := rules.program.KeepTables(contents); err != nil {
 		return fmt.Errorf("keep what was changed in tables: %w", err)
 	}
 	return nil
+}
+
+// take makes a table if it was made at run time, and keeps the times of its entries.
+func (c *compiled) take(name string, t *rundir.Table) {
+	if t.Made {
+		c.program.MakeTable(name)
+	}
+	if c.times == nil {
+		c.times = make(map[string]*rundir.Times)
+	}
+	c.times[name] = t.Times
 }
 
 // keepLaterTables keeps what another daemon has changed in tables after keepTables. That
@@ -38,8 +55,14 @@ func (b *box) keepLaterTables(source Source, dp *dataplane.Dataplane, rules *com
 	if err != nil {
 		return err
 	}
-	for name, entries := range kept {
-		_, err := dp.ReplaceTable(name, entries)
+	for _, name := range rules.program.MadeTables() {
+		if kept[name] == nil {
+			rules.program.RemoveTable(name)
+		}
+	}
+	for name, t := range kept {
+		rules.take(name, t)
+		_, err := dp.ReplaceTable(name, t.Entries)
 		if err != nil && !errors.Is(err, ruleset.ErrNoTable) && !errors.Is(err, ruleset.ErrConstTable) {
 			return fmt.Errorf("keep what was changed in tables: %w", err)
 		}
@@ -48,11 +71,14 @@ func (b *box) keepLaterTables(source Source, dp *dataplane.Dataplane, rules *com
 }
 
 // changedTables returns the contents that new rules keep.
-func (b *box) changedTables(source Source, rules *compiled) (map[string][]ruleset.TableEntry, error) {
-	var kept map[string][]ruleset.TableEntry
+func (b *box) changedTables(source Source, rules *compiled) (map[string]*rundir.Table, error) {
+	var kept map[string]*rundir.Table
 	var same bool
 	if b.rules != nil {
-		kept, same = b.rules.program.ChangedTables(), source.equal(&b.source)
+		kept, same = make(map[string]*rundir.Table), source.equal(&b.source)
+		for name, entries := range b.rules.program.ChangedTables() {
+			kept[name] = b.tableOf(b.rules, name, entries)
+		}
 	} else {
 		generation, err := dataplane.LiveGeneration(b.dir)
 		if errors.Is(err, dataplane.ErrNotLoaded) || errors.Is(err, dataplane.ErrLayout) {
@@ -70,13 +96,33 @@ func (b *box) changedTables(source Source, rules *compiled) (map[string][]rulese
 		}
 	}
 	if !same {
-		maps.DeleteFunc(kept, func(name string, _ []ruleset.TableEntry) bool { return rules.program.Gives(name) })
+		maps.DeleteFunc(kept, func(name string, _ *rundir.Table) bool { return rules.program.Gives(name) })
 	}
 	return kept, nil
 }
 
+// tableOf returns what the record of a table says.
+func (b *box) tableOf(rules *compiled, name string, entries []ruleset.TableEntry) *rundir.Table {
+	return &rundir.Table{Entries: entries, Times: b.timesOf(rules, name), Made: rules.program.Made(name)}
+}
+
+// timesOf returns when the entries of a table were put there.
+func (b *box) timesOf(rules *compiled, name string) *rundir.Times {
+	if rules.times == nil {
+		rules.times = make(map[string]*rundir.Times)
+	}
+	if rules.times[name] == nil {
+		loaded := time.Now()
+		if l := b.loaded.Load(); l != nil {
+			loaded = l.Time
+		}
+		rules.times[name] = rundir.NewTimes(uint32(loaded.Unix()))
+	}
+	return rules.times[name]
+}
+
 // recordTables records the contents of changed tables for a generation before it is live.
-func (b *box) recordTables(dp *dataplane.Dataplane) (map[string]*rundir.TableRecord, error) {
+func (b *box) recordTables(dp *dataplane.Dataplane, rules *compiled) (map[string]*rundir.TableRecord, error) {
 	records := make(map[string]*rundir.TableRecord)
 	folder := b.cfg.Folder.TablesOf(dp.Generation())
 	if err := killpoint.RemoveAll(folder); err != nil { // of a commit that failed
@@ -86,7 +132,7 @@ func (b *box) recordTables(dp *dataplane.Dataplane) (map[string]*rundir.TableRec
 		if err := killpoint.MkdirAll(folder); err != nil {
 			return nil, fmt.Errorf("make a folder for records of tables: %w", err)
 		}
-		record, err := rundir.WriteTable(folder, name, entries)
+		record, err := rundir.WriteTable(folder, name, b.tableOf(rules, name, entries))
 		if err != nil {
 			return nil, err
 		}
@@ -121,11 +167,15 @@ func (b *box) changeTable(name string, put []ruleset.TableEntry, remove []netip.
 
 // changeTableLocked is changeTable for callers that hold b.mu.
 func (b *box) changeTableLocked(name string, put []ruleset.TableEntry, remove []netip.Prefix) (changed int, err error) {
+	count, times := b.rules.program.TableLen(name), b.timesOf(b.rules, name)
 	if changed, err = b.dp.ChangeTable(name, put, remove); changed == 0 {
 		return 0, err
 	}
+	now := uint32(time.Now().Unix())
+	times.Remove(remove)
+	times.Put(put, now, count, b.entriesOf(name))
 	if record := b.tables[name]; record != nil && !record.Full() {
-		return changed, errors.Join(err, lasting(record.Add(put, remove)))
+		return changed, errors.Join(err, lasting(record.Add(put, remove, now)))
 	}
 	return changed, errors.Join(err, b.recordTable(name))
 }
@@ -134,10 +184,50 @@ func (b *box) changeTableLocked(name string, put []ruleset.TableEntry, remove []
 func (b *box) replaceTable(name string, entries []ruleset.TableEntry) (changed int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.replaceTableLocked(name, entries)
+}
+
+// replaceTableLocked is replaceTable for callers that hold b.mu.
+func (b *box) replaceTableLocked(name string, entries []ruleset.TableEntry) (changed int, err error) {
+	fresh := b.freshIn(name, entries)
 	if changed, err = b.dp.ReplaceTable(name, entries); changed == 0 {
 		return 0, err
 	}
+	b.dateReplaced(name, fresh)
 	return changed, errors.Join(err, b.recordTable(name))
+}
+
+// freshIn returns the entries that a table does not have. nil: it has none of them.
+func (b *box) freshIn(name string, entries []ruleset.TableEntry) []ruleset.TableEntry {
+	if b.rules.program.TableLen(name) == 0 {
+		return nil
+	}
+	fresh := make([]ruleset.TableEntry, 0)
+	for _, e := range entries {
+		if not, has := b.rules.program.EntryOf(name, e.Prefix.Masked()); !has || not != e.Not {
+			fresh = append(fresh, e)
+		}
+	}
+	return fresh
+}
+
+// dateReplaced dates the entries of a table that was replaced whole.
+func (b *box) dateReplaced(name string, fresh []ruleset.TableEntry) {
+	now, times := uint32(time.Now().Unix()), b.timesOf(b.rules, name)
+	if fresh == nil {
+		*times = *rundir.NewTimes(now)
+		return
+	}
+	times.Keep(func(p netip.Prefix) bool {
+		_, has := b.rules.program.EntryOf(name, p)
+		return has
+	})
+	times.Put(fresh, now, b.rules.program.TableLen(name), b.entriesOf(name))
+}
+
+// entriesOf returns a function that yields the entries of a table that exists.
+func (b *box) entriesOf(name string) func(yield func(ruleset.TableEntry) bool) {
+	return func(yield func(ruleset.TableEntry) bool) { _ = b.dp.TableEntries(name, yield) }
 }
 
 // recordTable records the present contents of a table.
@@ -146,7 +236,7 @@ func (b *box) recordTable(name string) error {
 	if err := killpoint.MkdirAll(folder); err != nil {
 		return lasting(err)
 	}
-	record, err := rundir.WriteTable(folder, name, b.rules.program.EntriesOf(name))
+	record, err := rundir.WriteTable(folder, name, b.tableOf(b.rules, name, b.rules.program.EntriesOf(name)))
 	if err != nil {
 		return lasting(err)
 	}

@@ -128,6 +128,9 @@ func (p *Program) Replace(rs *resolve.Ruleset, s Snapshot, keep []int) (*Program
 	if len(keep) != len(q.Order) {
 		return nil, fmt.Errorf("%d rules, of which %d are told apart", len(q.Order), len(keep))
 	}
+	for _, name := range p.MadeTables() {
+		q.MakeTable(name)
+	}
 	if err := q.KeepTables(p.ChangedTables()); err != nil {
 		return nil, err
 	}

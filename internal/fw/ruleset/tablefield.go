@@ -20,14 +20,19 @@ func isTable(a *resolve.Address) bool {
 
 // liveTables holds the tables of a program, and what is needed to make their classes.
 type liveTables struct {
-	named   *Tables         // tables that conditions of rules use
-	idle    *Tables         // all others: they cost packets nothing
-	changed map[string]bool // since the program was compiled, or before and kept
-	given   map[string]bool // tables whose definition gives their contents
-	fixed   map[string]bool // const tables
-	counted map[string]bool // tables with counters
-	fields  [2]tableField   // for destination and source
-	hash    [16]byte        // of what the file says about all tables
+	named    *Tables            // tables that conditions of rules use
+	idle     *Tables            // all others: they cost packets nothing
+	alone    map[string]*Tables // likewise, made at run time
+	changed  map[string]bool    // since the program was compiled, or before and kept
+	given    map[string]bool    // tables whose definition gives their contents
+	fixed    map[string]bool    // tables that nothing may change
+	constant map[string]bool    // const tables: commands may not change them
+	persist  map[string]bool    // tables that are defined as persistent
+	made     map[string]bool    // tables that were made at run time, also if rules name them
+	uses     map[string]int     // how many rules name a table
+	counted  map[string]bool    // tables with counters
+	fields   [2]tableField      // for destination and source
+	hash     [16]byte           // of what the file says about all tables
 
 	classesAt, vectorsAt int // everything after them belongs to tables
 	vectors              vectorRoom
@@ -73,7 +78,10 @@ type vector struct{ at, chunks uint32 }
 func (c *compiler) sortTables(tables []*resolve.Table) {
 	asked := c.askedTables()
 	t := &c.program.tables
-	*t = liveTables{changed: map[string]bool{}, given: map[string]bool{}, fixed: map[string]bool{}, counted: map[string]bool{}}
+	*t = liveTables{
+		alone: map[string]*Tables{}, changed: map[string]bool{}, given: map[string]bool{}, fixed: map[string]bool{}, constant: map[string]bool{}, persist: map[string]bool{},
+		made: map[string]bool{}, uses: c.usesOfTables(), counted: map[string]bool{},
+	}
 	var named, idle []*resolve.Table
 	for name := range asked {
 		named = append(named, &resolve.Table{Name: name})
@@ -85,6 +93,8 @@ func (c *compiler) sortTables(tables []*resolve.Table) {
 		}
 		t.given[table.Name] = t.given[table.Name] || table.Given
 		t.fixed[table.Name] = t.fixed[table.Name] || table.Const
+		t.constant[table.Name] = t.constant[table.Name] || table.Const
+		t.persist[table.Name] = t.persist[table.Name] || table.Persist
 		switch {
 		case asked[table.Name]:
 			named = append(named, table)
@@ -118,6 +128,22 @@ func (c *compiler) askedTables() map[string]bool {
 		}
 	}
 	return asked
+}
+
+// usesOfTables returns how many rules name each table, as a condition or for overload.
+func (c *compiler) usesOfTables() map[string]int {
+	uses := map[string]int{}
+	for _, r := range c.rules {
+		for _, a := range []*resolve.Address{&r.From.Addr, &r.To.Addr} {
+			if isTable(a) {
+				uses[a.Table]++
+			}
+		}
+		if name := r.Limits.Overload; name != "" {
+			uses[name]++
+		}
+	}
+	return uses
 }
 
 // tableFields makes the classes of both fields of tables, one for each set, and the index

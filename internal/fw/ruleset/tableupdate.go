@@ -56,6 +56,9 @@ func (t *liveTables) find(name string) (*Tables, error) {
 			return in, nil
 		}
 	}
+	if in := t.alone[name]; in != nil {
+		return in, nil
+	}
 	return nil, fmt.Errorf("%s: %w", name, ErrNoTable)
 }
 
@@ -109,13 +112,13 @@ func (p *Program) updateTable(name string, edits []edit, whole bool) (_ *TableUp
 		return nil, err
 	}
 	u := &TableUpdate{Vectors: map[uint32]Bits{}, Classes: map[uint32]Class{}, Whole: whole, program: p, table: name}
-	in.behind = in.behind || in == p.tables.idle || len(edits) > in.mostOverrides()
+	in.behind = in.behind || in != p.tables.named || len(edits) > in.mostOverrides()
 	for _, e := range edits {
 		if err = in.apply(u, name, e); err != nil {
 			return nil, p.undo(u, in, err)
 		}
 	}
-	if in == p.tables.idle {
+	if in != p.tables.named {
 		u.Whole = false // none of it is in the maps
 		return u, nil
 	}

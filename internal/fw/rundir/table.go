@@ -28,11 +28,20 @@ func (f Folder) TablesOf(generation uint32) string {
 
 // A TableRecord is a file with the contents of a table: one change for each line, in
 // order, of a table that was empty. "+" adds an entry, "!" adds one that excludes its
-// prefix, "-" removes a prefix.
+// prefix, "-" removes a prefix. "@" and a number of seconds since 1970 says when the
+// changes after it were made. "*" in the first line means that no file defines the table.
 type TableRecord struct {
 	path  string
-	lines int // that the file has
-	holds int // entries when it was written
+	lines int    // that the file has
+	holds int    // entries when it was written
+	now   uint32 // time of the last change
+}
+
+// A Table is what a record says.
+type Table struct {
+	Entries []resolve.TableEntry
+	Times   *Times
+	Made    bool // at run time: no file defines it
 }
 
 // tableSuffix ends the names of records.
@@ -42,20 +51,46 @@ const tableSuffix = ".table"
 // written again.
 const mostSpare = 4096
 
-// WriteTable replaces the record of a table's contents.
-func WriteTable(folder, name string, entries []resolve.TableEntry) (*TableRecord, error) {
-	r := &TableRecord{path: filepath.Join(folder, url.PathEscape(name)+tableSuffix), lines: len(entries), holds: len(entries)}
-	if err := killpoint.Replace(r.path, changesOf(entries, nil), 0o600); err != nil {
+// WriteTable replaces the record of a table.
+func WriteTable(folder, name string, t *Table) (*TableRecord, error) {
+	r := &TableRecord{path: recordOf(folder, name), lines: len(t.Entries), holds: len(t.Entries)}
+	var text []byte
+	if t.Made {
+		text = append(text, "*\n"...)
+	}
+	times, groups := t.Times.byTime(t.Entries)
+	for _, at := range times {
+		text = changesOf(appendTime(text, at), groups[at], nil)
+		r.now = at
+	}
+	if err := killpoint.Replace(r.path, text, 0o600); err != nil {
 		return nil, fmt.Errorf("record the table %s: %w", name, err)
 	}
 	return r, nil
 }
 
+func recordOf(folder, name string) string {
+	return filepath.Join(folder, url.PathEscape(name)+tableSuffix)
+}
+
+// Remove removes the record.
+func (r *TableRecord) Remove() error { return killpoint.Remove(r.path) }
+
+func appendTime(text []byte, at uint32) []byte {
+	return append(strconv.AppendUint(append(text, '@'), uint64(at), 10), '\n')
+}
+
 // Full reports whether the record should be written again, because it has become long.
 func (r *TableRecord) Full() bool { return r.lines > 2*r.holds+mostSpare }
 
-// Add records changes of the table. After an error the record is as before.
-func (r *TableRecord) Add(put []resolve.TableEntry, removed []netip.Prefix) error {
+// Add records changes of the table that were made now. After an error the record is as
+// before.
+func (r *TableRecord) Add(put []resolve.TableEntry, removed []netip.Prefix, now uint32) error {
+	var text []byte
+	if now != r.now {
+		text = appendTime(text, now)
+	}
+	text = changesOf(text, put, removed)
 	file, err := os.OpenFile(r.path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return fmt.Errorf("record a change of a table: %w", err)
@@ -63,7 +98,7 @@ func (r *TableRecord) Add(put []resolve.TableEntry, removed []netip.Prefix) erro
 	defer file.Close()
 	before, err := file.Stat()
 	if err == nil {
-		_, err = file.Write(changesOf(put, removed))
+		_, err = file.Write(text)
 	}
 	if err == nil {
 		err = file.Sync()
@@ -73,11 +108,11 @@ func (r *TableRecord) Add(put []resolve.TableEntry, removed []netip.Prefix) erro
 	}
 	killpoint.Done("add to %s", r.path)
 	r.lines += len(put) + len(removed)
+	r.now = now
 	return nil
 }
 
-func changesOf(put []resolve.TableEntry, removed []netip.Prefix) []byte {
-	var text []byte
+func changesOf(text []byte, put []resolve.TableEntry, removed []netip.Prefix) []byte {
 	line := func(sign byte, p netip.Prefix) {
 		text = append(p.AppendTo(append(text, sign)), '\n')
 	}
@@ -96,7 +131,7 @@ func changesOf(put []resolve.TableEntry, removed []netip.Prefix) []byte {
 
 // ReadTables reads the contents of all tables that have a record in a folder. No folder is
 // no error: then there are none.
-func ReadTables(folder string) (map[string][]resolve.TableEntry, error) {
+func ReadTables(folder string) (map[string]*Table, error) {
 	files, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -104,7 +139,7 @@ func ReadTables(folder string) (map[string][]resolve.TableEntry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the records of tables: %w", err)
 	}
-	all := make(map[string][]resolve.TableEntry)
+	all := make(map[string]*Table)
 	for _, f := range files {
 		name, finished := strings.CutSuffix(f.Name(), tableSuffix)
 		if !finished {
@@ -121,35 +156,71 @@ func ReadTables(folder string) (map[string][]resolve.TableEntry, error) {
 }
 
 // readTable reads a record. A last line without its end was not written completely, so
-// nobody was told of the change.
-func readTable(path string) ([]resolve.TableEntry, error) {
+// nobody was told of the change. Changes without a time are of the file's last one.
+func readTable(path string) (*Table, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	now := uint32(info.ModTime().Unix())
+	type entry struct {
+		since uint32
+		not   bool
+	}
+	t := &Table{}
 	text = text[:bytes.LastIndexByte(text, '\n')+1]
-	holds := make(map[netip.Prefix]bool)
+	holds := make(map[netip.Prefix]entry)
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 		line := lines.Text()
 		if line == "" {
 			return nil, errors.New("a line is empty")
 		}
+		switch line[0] {
+		case '*':
+			t.Made = true
+			continue
+		case '@':
+			at, err := strconv.ParseUint(line[1:], 10, 32)
+			if err != nil {
+				return nil, err
+			}
+			now = uint32(at)
+			continue
+		case '+', '!', '-':
+		default:
+			return nil, fmt.Errorf("%q begins with no sign", line)
+		}
 		prefix, err := netip.ParsePrefix(line[1:])
 		if err != nil {
 			return nil, err
 		}
-		switch line[0] {
-		case '+', '!':
-			holds[prefix.Masked()] = line[0] == '!'
-		case '-':
+		if line[0] == '-' {
 			delete(holds, prefix.Masked())
-		default:
-			return nil, fmt.Errorf("%q begins with no sign", line)
+			continue
+		}
+		holds[prefix.Masked()] = entry{now, line[0] == '!'}
+	}
+	times := make(map[uint32]int)
+	for _, e := range holds {
+		times[e.since]++
+	}
+	t.Times = NewTimes(now)
+	for at, entries := range times {
+		if entries > times[t.Times.most] {
+			t.Times.most = at
 		}
 	}
-	entries := make([]resolve.TableEntry, 0, len(holds))
-	for prefix, not := range holds {
-		entries = append(entries, resolve.TableEntry{Prefix: prefix, Not: not})
+	t.Times.own = make(map[netip.Prefix]uint32)
+	t.Entries = make([]resolve.TableEntry, 0, len(holds))
+	for prefix, e := range holds {
+		t.Entries = append(t.Entries, resolve.TableEntry{Prefix: prefix, Not: e.not})
+		if e.since != t.Times.most {
+			t.Times.own[prefix] = e.since
+		}
 	}
-	return entries, nil
+	return t, nil
 }

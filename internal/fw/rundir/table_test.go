@@ -26,9 +26,9 @@ func holds(t *testing.T, folder string) map[string][]string {
 		t.Fatal(err)
 	}
 	texts := make(map[string][]string)
-	for name, entries := range all {
+	for name, table := range all {
 		texts[name] = []string{}
-		for _, e := range entries {
+		for _, e := range table.Entries {
 			text := e.Prefix.String()
 			if e.Not {
 				text = "!" + text
@@ -44,14 +44,14 @@ func holds(t *testing.T, folder string) map[string][]string {
 func TestTableRecord(t *testing.T) {
 	folder := t.TempDir()
 	first := []resolve.TableEntry{entry("10.0.0.0/8"), entry("!10.1.0.0/16"), entry("2001:db8::1/128")}
-	r, err := WriteTable(folder, "bad@outer/inner", first)
+	r, err := WriteTable(folder, "bad@outer/inner", &Table{Entries: first, Times: NewTimes(1000), Made: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := WriteTable(folder, "a.new", nil); err != nil {
+	if _, err := WriteTable(folder, "a.new", &Table{Times: NewTimes(7)}); err != nil {
 		t.Fatal(err)
 	}
-	err = r.Add([]resolve.TableEntry{entry("10.1.0.0/16"), entry("192.0.2.1/32")}, []netip.Prefix{first[0].Prefix, netip.MustParsePrefix("192.0.2.1/32")})
+	err = r.Add([]resolve.TableEntry{entry("10.1.0.0/16"), entry("192.0.2.1/32")}, []netip.Prefix{first[0].Prefix, netip.MustParsePrefix("192.0.2.1/32")}, 2000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,11 +59,24 @@ func TestTableRecord(t *testing.T) {
 	if diff := cmp.Diff(want, holds(t, folder)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	all, err := ReadTables(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := all["bad@outer/inner"]
+	if !table.Made || all["a.new"].Made {
+		t.Errorf("made: %t and %t, want only the first", table.Made, all["a.new"].Made)
+	}
+	for prefix, want := range map[string]uint32{"2001:db8::1/128": 1000, "10.1.0.0/16": 2000, "192.0.2.1/32": 2000} {
+		if got := table.Times.Of(netip.MustParsePrefix(prefix)); got != want {
+			t.Errorf("%s is of %d, want %d", prefix, got, want)
+		}
+	}
 	if r.Full() {
 		t.Error("a short record is to be written again")
 	}
 	for range 5000 {
-		if err := r.Add([]resolve.TableEntry{entry("192.0.2.1/32")}, nil); err != nil {
+		if err := r.Add([]resolve.TableEntry{entry("192.0.2.1/32")}, nil, 3000); err != nil {
 			t.Fatal(err)
 		}
 	}
