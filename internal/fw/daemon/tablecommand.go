@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +17,7 @@ import (
 // Table does a command with a table. What each does is what pfctl -T does.
 func (c *controller) Table(r *control.TableRequest) (*control.TableResult, error) {
 	if len(r.Entries) > manyEntries {
-		defer c.frugal.begin()()
+		defer func() { go debug.FreeOSMemory() }() // nobody has to wait for it
 	}
 	b := c.box
 	b.mu.Lock()
@@ -81,6 +83,9 @@ func (t *tableTask) each(do func(e control.TableEntry, not, has bool) control.Ma
 	var seen map[netip.Prefix]bool
 	if t.request.Marks || mixed(entries) {
 		seen = make(map[netip.Prefix]bool, len(entries))
+	} else {
+		// Neighbours touch the same memory.
+		slices.SortFunc(entries, func(a, b control.TableEntry) int { return a.Prefix.Addr().Compare(b.Prefix.Addr()) })
 	}
 	var marks []byte
 	for _, e := range entries {
@@ -113,7 +118,7 @@ func (t *tableTask) add() error {
 	if err := t.make(); err != nil {
 		return err
 	}
-	var put []ruleset.TableEntry
+	put := make([]ruleset.TableEntry, 0, len(t.request.Entries))
 	t.each(func(e control.TableEntry, not, has bool) control.Mark {
 		switch {
 		case !has:
@@ -146,7 +151,7 @@ func (t *tableTask) remove() error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	var gone []ruleset.TableEntry
+	gone := make([]ruleset.TableEntry, 0, len(t.request.Entries))
 	t.each(func(e control.TableEntry, not, has bool) control.Mark {
 		switch {
 		case !has:
@@ -181,43 +186,54 @@ func (t *tableTask) replace() error {
 	name, r := t.request.Table, t.result
 	before := t.program.TableLen(name)
 	wanted := make([]ruleset.TableEntry, 0, len(t.request.Entries))
-	stay := make(map[netip.Prefix]bool)
-	fresh := 0
-	count := func(e control.TableEntry, not, has bool) control.Mark {
+	turned := make(map[netip.Prefix]bool) // those that get or lose their "!"
+	t.each(func(e control.TableEntry, not, has bool) control.Mark {
 		wanted = append(wanted, ruleset.TableEntry(e))
 		switch {
 		case !has:
-			fresh++
 			return control.MarkAdded
-		case stay[e.Prefix]:
-			return control.MarkDuplicate
-		}
-		stay[e.Prefix] = true
-		if not != e.Not {
-			r.Changed++
+		case not != e.Not:
+			turned[e.Prefix] = true
 			return control.MarkChanged
 		}
 		return control.MarkNone
+	})
+	if t.request.Marks || t.request.DryRun {
+		t.compare(wanted, len(turned))
 	}
-	if t.each(count); t.request.DryRun {
-		r.Added, r.Deleted = distinct(wanted)-len(stay), before-len(stay)
+	if t.request.DryRun {
 		return nil
-	}
-	if t.request.Marks {
-		for e := range t.box.entriesOf(name) {
-			if !stay[e.Prefix] {
-				r.Entries = append(r.Entries, control.DatedEntry{TableEntry: control.TableEntry(e)})
-			}
-		}
 	}
 	changed, err := t.box.replaceTableLocked(name, wanted)
 	if changed == 0 {
-		r.Changed, r.Entries = 0, nil
+		*r = control.TableResult{Created: r.Created, Total: r.Total}
 		return err
 	}
-	r.Deleted = before - len(stay)
-	r.Added = changed - r.Deleted - r.Changed
+	grown := t.program.TableLen(name) - before
+	r.Changed = len(turned)
+	r.Added, r.Deleted = (changed-r.Changed+grown)/2, (changed-r.Changed-grown)/2
 	return err
+}
+
+// compare says what a replacement changes: how many entries, and which are gone.
+func (t *tableTask) compare(wanted []ruleset.TableEntry, turned int) {
+	stay := make(map[netip.Prefix]bool, len(wanted))
+	for _, e := range wanted {
+		stay[e.Prefix] = true
+	}
+	r := t.result
+	for e := range t.box.entriesOf(t.request.Table) {
+		if stay[e.Prefix] {
+			r.Added--
+			continue
+		}
+		r.Deleted++
+		if t.request.Marks {
+			r.Entries = append(r.Entries, control.DatedEntry{TableEntry: control.TableEntry(e)})
+		}
+	}
+	r.Added += len(stay)
+	r.Changed = turned
 }
 
 // test looks up addresses.

@@ -77,7 +77,7 @@ func (p *Program) ChangeTable(name string, put []resolve.TableEntry, remove []ne
 	if _, err := p.tables.changeable(name); err != nil {
 		return nil, err
 	}
-	var edits []edit
+	edits := make([]edit, 0, len(remove)+len(put))
 	for _, prefix := range remove {
 		edits = append(edits, edit{resolve.TableEntry{Prefix: prefix}, true})
 	}
@@ -111,7 +111,7 @@ func (p *Program) updateTable(name string, edits []edit, whole bool) (_ *TableUp
 	if err != nil {
 		return nil, err
 	}
-	u := &TableUpdate{Vectors: map[uint32]Bits{}, Classes: map[uint32]Class{}, Whole: whole, program: p, table: name}
+	u := &TableUpdate{Vectors: map[uint32]Bits{}, Classes: map[uint32]Class{}, Whole: whole, program: p, table: name, undo: make([]edit, 0, len(edits))}
 	in.behind = in.behind || in != p.tables.named || len(edits) > in.mostOverrides()
 	for _, e := range edits {
 		if err = in.apply(u, name, e); err != nil {

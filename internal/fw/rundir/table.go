@@ -166,61 +166,69 @@ func readTable(path string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := uint32(info.ModTime().Unix())
-	type entry struct {
-		since uint32
-		not   bool
-	}
-	t := &Table{}
+	r := &recordReader{now: uint32(info.ModTime().Unix()), holds: make(map[netip.Prefix]held)}
 	text = text[:bytes.LastIndexByte(text, '\n')+1]
-	holds := make(map[netip.Prefix]entry)
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		line := lines.Text()
-		if line == "" {
-			return nil, errors.New("a line is empty")
-		}
-		switch line[0] {
-		case '*':
-			t.Made = true
-			continue
-		case '@':
-			at, err := strconv.ParseUint(line[1:], 10, 32)
-			if err != nil {
-				return nil, err
-			}
-			now = uint32(at)
-			continue
-		case '+', '!', '-':
-		default:
-			return nil, fmt.Errorf("%q begins with no sign", line)
-		}
-		prefix, err := netip.ParsePrefix(line[1:])
-		if err != nil {
+		if err := r.line(lines.Text()); err != nil {
 			return nil, err
 		}
-		if line[0] == '-' {
-			delete(holds, prefix.Masked())
-			continue
-		}
-		holds[prefix.Masked()] = entry{now, line[0] == '!'}
 	}
-	times := make(map[uint32]int)
-	for _, e := range holds {
-		times[e.since]++
+	return r.table(), nil
+}
+
+// A recordReader reads the lines of a record.
+type recordReader struct {
+	now   uint32
+	holds map[netip.Prefix]held
+	made  bool
+}
+
+// held is an entry, without its prefix.
+type held struct {
+	since uint32
+	not   bool
+}
+
+func (r *recordReader) line(line string) error {
+	switch {
+	case line == "":
+		return errors.New("a line is empty")
+	case line == "*":
+		r.made = true
+		return nil
+	case line[0] == '@':
+		now, err := strconv.ParseUint(line[1:], 10, 32)
+		r.now = uint32(now)
+		return err
+	case !strings.Contains("+!-", line[:1]):
+		return fmt.Errorf("%q begins with no sign", line)
 	}
-	t.Times = NewTimes(now)
-	for at, entries := range times {
-		if entries > times[t.Times.most] {
-			t.Times.most = at
+	prefix, err := netip.ParsePrefix(line[1:])
+	if err != nil {
+		return err
+	}
+	if prefix = prefix.Masked(); line[0] == '-' {
+		delete(r.holds, prefix)
+	} else {
+		r.holds[prefix] = held{r.now, line[0] == '!'}
+	}
+	return nil
+}
+
+func (r *recordReader) table() *Table {
+	t := &Table{Entries: make([]resolve.TableEntry, 0, len(r.holds)), Times: NewTimes(r.now), Made: r.made}
+	count := make(map[uint32]int)
+	for prefix, e := range r.holds {
+		t.Entries = append(t.Entries, resolve.TableEntry{Prefix: prefix, Not: e.not})
+		if count[e.since]++; count[e.since] > count[t.Times.most] {
+			t.Times.most = e.since
 		}
 	}
 	t.Times.own = make(map[netip.Prefix]uint32)
-	t.Entries = make([]resolve.TableEntry, 0, len(holds))
-	for prefix, e := range holds {
-		t.Entries = append(t.Entries, resolve.TableEntry{Prefix: prefix, Not: e.not})
+	for prefix, e := range r.holds {
 		if e.since != t.Times.most {
 			t.Times.own[prefix] = e.since
 		}
 	}
-	return t, nil
+	return t
 }

@@ -31,6 +31,10 @@ func (t *Times) Of(p netip.Prefix) uint32 {
 // Put notes the time of entries that were put into a table now. count is how many it had
 // before, and all yields those that it has now.
 func (t *Times) Put(entries []resolve.TableEntry, now uint32, count int, all iter.Seq[resolve.TableEntry]) {
+	if count == 0 {
+		*t = *NewTimes(now)
+		return
+	}
 	if now == t.most {
 		for _, e := range entries {
 			delete(t.own, e.Prefix.Masked())
