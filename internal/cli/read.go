@@ -9,7 +9,6 @@ import (
 
 	"weir/internal/fw/daemon"
 	"weir/internal/fw/dataplane"
-	"weir/internal/fw/state"
 	"weir/internal/fw/view"
 	"weir/internal/host/netif"
 )
@@ -70,30 +69,6 @@ func newRulesCommand(env *Env) *cobra.Command {
 	}, func(rules []view.Rule) error { return view.PrintRules(env.Stdout, rules, verbose, pid) })
 }
 
-func newStatesCommand(env *Env) *cobra.Command {
-	var verbose, asJSON bool
-	c := &cobra.Command{
-		Use:   "states [proto NAME] [host ADDRESS] [port NUMBER] [phase NAME] [rule NUMBER]",
-		Args:  cobra.ArbitraryArgs,
-		Short: "print the known connections; -v adds TCP windows, ages and counters",
-		RunE: func(_ *cobra.Command, words []string) error {
-			filter, err := state.ParseFilter(words)
-			if err != nil {
-				return &UsageError{err}
-			}
-			r, err := env.reader()
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return env.printStates(r, &filter, verbose, asJSON)
-		},
-	}
-	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "print TCP windows, age, packets, bytes and rules too")
-	jsonFlag(c, &asJSON)
-	return c
-}
-
 func newSourcesCommand(env *Env) *cobra.Command {
 	var verbose bool
 	c := &cobra.Command{
@@ -109,30 +84,6 @@ func newSourcesCommand(env *Env) *cobra.Command {
 		defer r.Close()
 		return r.Sources()
 	}, func(sources []view.Source) error { return view.PrintSources(env.Stdout, sources, verbose) })
-}
-
-func (e *Env) printStates(r *view.View, filter *state.Filter, verbose, asJSON bool) error {
-	if asJSON {
-		all := []*state.View{}
-		err := r.States(filter, func(s *state.View) bool {
-			all = append(all, s)
-			return true
-		})
-		if err != nil {
-			return err
-		}
-		return e.printJSON(all)
-	}
-	var failed error
-	err := r.States(filter, func(s *state.View) bool {
-		line := s.String()
-		if verbose {
-			line = s.Verbose()
-		}
-		_, failed = fmt.Fprintln(e.Stdout, line)
-		return failed == nil
-	})
-	return errors.Join(err, failed)
 }
 
 func newInfoCommand(env *Env) *cobra.Command {

@@ -105,6 +105,7 @@ func (s *Source) textOf(r *resolve.Rule, list *diag.List) rundir.RuleText {
 	if r.Anchor != nil {
 		text.Calls, text.End, text.Braces = r.Anchor.Path, r.Anchor.End, r.Anchor.Braces
 	}
+	copy(text.MoreLabels[:], r.MoreLabels)
 	if r.Nat != nil {
 		if low, high, ok := r.Nat.SourcePorts(); ok {
 			text.NATPorts = rundir.PortRange{Low: low, High: high}

@@ -61,6 +61,32 @@ func (raw *xdpSource) decode() Source {
 	}
 }
 
+// ForgetSources forgets the sources for which match returns true. Those without states go
+// with the next garbage collection. Those with states stay, because the states count there,
+// but their rates begin anew.
+func (v *View) ForgetSources(match func(*Source) bool) (forgotten, stay int) {
+	for i := 1; i < len(v.tables.sources); i++ {
+		raw := &v.tables.sources[i]
+		if atomic.LoadUint32(&raw.Stage) != sourceLive {
+			continue
+		}
+		s := raw.decode()
+		if atomic.LoadUint32(&raw.States)&sourceGone != 0 || !match(&s) {
+			continue
+		}
+		atomic.StoreUint64(&raw.Rate, 0)
+		if s.States > 0 {
+			stay++
+			continue
+		}
+		// Once the garbage collection has begun with it, Expires says when it is free.
+		if atomic.CompareAndSwapUint32(&raw.Expires, uint32(s.Expires), atomic.LoadUint32(&v.tables.shared.Now)) {
+			forgotten++
+		}
+	}
+	return forgotten, stay
+}
+
 // An Overload is a source with too many connections, by a rule with an overload table.
 type Overload struct {
 	Addr  netip.Addr

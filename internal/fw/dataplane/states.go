@@ -42,6 +42,30 @@ func (v *View) KillStates(match func(*state.State) bool) int {
 	return killed
 }
 
+// Kill is KillStates while no process replaces the dataplane: states that are being copied
+// into new tables would live on there. It waits for a load that is under way. Call it again
+// if the view is not in force afterwards.
+func (v *View) Kill(match func(*state.State) bool) (int, error) {
+	lock, err := lockFolder(v.dir, true)
+	if err != nil {
+		return 0, err
+	}
+	defer lock.Close()
+	if !v.InForce() {
+		return 0, nil
+	}
+	return v.KillStates(match), nil
+}
+
+// LeavesBy returns the index of the interface that packets to a next hop leave by; 0: there
+// is no such next hop any more.
+func (v *View) LeavesBy(nextHop uint16) int {
+	if int(nextHop) >= len(v.tables.shared.Nexthops) {
+		return 0
+	}
+	return int(atomic.LoadUint32(&v.tables.shared.Nexthops[nextHop].Ifindex))
+}
+
 // live returns the indices of the live states.
 func (v *View) live() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {

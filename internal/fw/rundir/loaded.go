@@ -46,6 +46,8 @@ type RuleText struct {
 	File  string `json:"file"`           // as in Loaded
 	Line  int    `json:"line"`
 	Label string `json:"label,omitempty"`
+	// MoreLabels are those after the first, which FreeBSD allows.
+	MoreLabels [4]string `json:"more_labels,omitzero"`
 
 	Scope  string `json:"scope,omitempty"`  // path of the anchor that contains it
 	Calls  string `json:"calls,omitempty"`  // path of the anchor that it calls; with /* all in that one
@@ -57,6 +59,17 @@ type RuleText struct {
 	Gone bool `json:"gone,omitempty"`
 	// NATPorts are the ports that nat-to chooses from; zero if the rule chooses none.
 	NATPorts PortRange `json:"nat_ports,omitzero"`
+}
+
+// Labels returns all labels of the rule.
+func (r *RuleText) Labels() []string {
+	var all []string
+	for _, label := range append([]string{r.Label}, r.MoreLabels[:]...) {
+		if label != "" {
+			all = append(all, label)
+		}
+	}
+	return all
 }
 
 // Anchor is an anchor with rules in the record of its ruleset.

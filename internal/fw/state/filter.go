@@ -11,18 +11,31 @@ import (
 
 // A Filter selects states that meet all its conditions. The zero value selects all.
 type Filter struct {
-	Proto string         // name or number, as in View
-	Hosts []netip.Prefix // each must contain an address of either end, before or after translation
-	Port  uint16         // of either end, before or after translation
-	Phase string
-	Rule  *int // number of either deciding rule
+	Proto  string         // name or number, as in View
+	From   []netip.Prefix // one of them must contain the address that the connection comes from
+	To     []netip.Prefix // likewise, that it goes to
+	Hosts  []netip.Prefix // each must contain an address of either end, before or after translation
+	Port   uint16         // of either end, before or after translation
+	Phase  string
+	Rule   *int   // number of either deciding rule
+	Label  string // of either deciding rule
+	Leaves string // an interface that forwarded packets leave by, or that of link-local addresses
+	Handle *Handle
+}
+
+// Empty reports whether the filter selects all states.
+func (f *Filter) Empty() bool {
+	return f.Proto == "" && len(f.From)+len(f.To)+len(f.Hosts) == 0 && f.Port == 0 && f.Phase == "" && f.Rule == nil &&
+		f.Label == "" && f.Leaves == "" && f.Handle == nil
 }
 
 // ParseFilter reads a filter from the words of a command line: any of
 //
-//	proto NAME  host ADDRESS|NETWORK  port NUMBER  phase NAME  rule NUMBER
+//	proto NAME  host ADDRESS|NETWORK  from ADDRESS|NETWORK  to ADDRESS|NETWORK  port NUMBER
+//	phase NAME  rule NUMBER  label TEXT  on INTERFACE  id HEXADECIMAL
 //
-// each followed by its value; host may be given twice, for the two ends.
+// each followed by its value; host may be given twice, for the two ends. from is the end
+// that has opened the connection.
 func ParseFilter(words []string) (Filter, error) {
 	var f Filter
 	for i := 0; i < len(words); i += 2 {
@@ -39,16 +52,27 @@ func ParseFilter(words []string) (Filter, error) {
 	return f, nil
 }
 
-var keywords = []string{"proto", "host", "port", "phase", "rule"}
+var keywords = []string{"proto", "host", "from", "to", "port", "phase", "rule", "label", "on", "id"}
 
-var errKeyword = errors.New("expected proto, host, port, phase or rule")
+var errKeyword = errors.New("expected proto, host, from, to, port, phase, rule, label, on or id")
 
 func (f *Filter) set(keyword, value string) error {
 	switch keyword {
 	case "proto":
 		return f.setProto(value)
 	case "host":
-		return f.addHost(value)
+		return addHost(&f.Hosts, value)
+	case "from":
+		return addHost(&f.From, value)
+	case "to":
+		return addHost(&f.To, value)
+	case "label":
+		f.Label = value
+	case "on":
+		f.Leaves = value
+	case "id":
+		f.Handle = new(Handle)
+		return f.Handle.UnmarshalText([]byte(value))
 	case "port":
 		port, err := strconv.ParseUint(value, 10, 16)
 		if err != nil || port == 0 {
@@ -85,20 +109,20 @@ func (f *Filter) setProto(value string) error {
 	return errors.New("unknown protocol; give its number")
 }
 
-func (f *Filter) addHost(value string) error {
+func addHost(hosts *[]netip.Prefix, value string) error {
 	if !strings.Contains(value, "/") {
 		addr, err := netip.ParseAddr(value)
 		if err != nil {
 			return errors.New("not an address")
 		}
-		f.Hosts = append(f.Hosts, netip.PrefixFrom(addr, addr.BitLen()))
+		*hosts = append(*hosts, netip.PrefixFrom(addr, addr.BitLen()))
 		return nil
 	}
 	prefix, err := netip.ParsePrefix(value)
 	if err != nil {
 		return errors.New("not a network")
 	}
-	f.Hosts = append(f.Hosts, prefix.Masked())
+	*hosts = append(*hosts, prefix.Masked())
 	return nil
 }
 
@@ -113,7 +137,18 @@ func (f *Filter) Match(v *View) bool {
 	if f.Rule != nil && !v.RuleIn.is(*f.Rule) && !v.RuleOut.is(*f.Rule) {
 		return false
 	}
-	return f.matchHosts(v)
+	if f.Label != "" && !slices.Contains(v.Labels, f.Label) || f.Handle != nil && *f.Handle != v.Handle {
+		return false
+	}
+	if f.Leaves != "" && !slices.Contains(v.Leaves, f.Leaves) && v.Interface != f.Leaves {
+		return false
+	}
+	return v.Src.among(f.From) && v.Dst.among(f.To) && f.matchHosts(v)
+}
+
+// among reports whether one of the networks contains the end. None: any does.
+func (e *End) among(networks []netip.Prefix) bool {
+	return len(networks) == 0 || slices.ContainsFunc(networks, e.within)
 }
 
 // matchHosts requires two hosts to match different ends.

@@ -33,6 +33,20 @@ func (v *View) Verbose() string {
 	return b.String()
 }
 
+// VeryVerbose returns Verbose and the line that pfctl -ss -vv adds, with the labels of the
+// rules and where packets leave.
+func (v *View) VeryVerbose() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n   id: %016x creatorid: %08x", v.Verbose(), uint64(v.Handle), 0)
+	for _, label := range v.Labels {
+		fmt.Fprintf(&b, " label: %q", label)
+	}
+	for _, name := range v.Leaves {
+		fmt.Fprintf(&b, " leaves: %s", name)
+	}
+	return b.String()
+}
+
 func (v *View) printed() (first, second *End, arrow string) {
 	if v.Direction == DirectionIn {
 		return &v.Dst, &v.Src, "<-"

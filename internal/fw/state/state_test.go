@@ -161,7 +161,7 @@ func TestFilterErrors(t *testing.T) {
 		"port 0":         "port 0: a port is a number from 1 to 65535",
 		"phase tcp":      `phase tcp: unknown phase "tcp"`,
 		"rule -1":        "rule -1: a rule is a number from 0",
-		"state x":        `"state": expected proto, host, port, phase or rule`,
+		"state x":        `"state": expected proto, host, from, to, port, phase, rule, label, on or id`,
 	} {
 		_, err := ParseFilter(strings.Fields(words))
 		if err == nil || err.Error() != want {

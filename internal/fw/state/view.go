@@ -1,8 +1,10 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,13 +24,16 @@ type Context struct {
 	Timeouts  Timeouts                                 // in force, with adaptive scaling applied
 	Rule      func(global uint32) (r RuleRef, ok bool) // in the ruleset in force; ok is false for an earlier ruleset
 	Interface func(index uint16) string
-	Queue     func(number uint16) string // what set queue names: a queue, or "a, b"; "" for a number of an earlier ruleset
+	Labels    func(global uint32) []string // of a rule, also of an earlier ruleset
+	Leaves    func(nextHop uint16) string  // the interface of a next hop; "": none
+	Queue     func(number uint16) string   // what set queue names: a queue, or "a, b"; "" for a number of an earlier ruleset
 }
 
 // A View is a state for people and programs: the JSON form of `weir states`, and the
 // source of its printed forms.
 type View struct {
 	ID        uint32        `json:"id"`
+	Handle    Handle        `json:"handle"`    // unlike ID, no later state has it
 	Interface string        `json:"interface"` // "all", or the interface of link-local addresses
 	Proto     string        `json:"proto"`     // name, or number
 	Direction Direction     `json:"direction"`
@@ -39,10 +44,29 @@ type View struct {
 	Expires   time.Duration `json:"expires_ns"`
 	RuleIn    *RuleRef      `json:"rule_in,omitempty"`
 	RuleOut   *RuleRef      `json:"rule_out,omitempty"`
+	Labels    []string      `json:"labels,omitempty"` // of both rules
+	Leaves    []string      `json:"leaves,omitempty"` // the interfaces that forwarded packets leave by
 	Options   bool          `json:"allow_opts,omitempty"`
 	Scrub     string        `json:"scrub,omitempty"`         // in the form of scrub (…), of the first packet's direction
 	ScrubBack string        `json:"scrub_replies,omitempty"` // of replies, if it is not the same; "no": they are not scrubbed
 	Mark      string        `json:"mark,omitempty"`          // set by rules, in the form of set mark: 0x2/0xf
+}
+
+// A Handle identifies a state, in hexadecimal: when it was made, and where it is. 32 bits
+// each.
+type Handle uint64
+
+// MarshalText returns 16 digits, as pfctl prints an id.
+func (h Handle) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%016x", uint64(h)), nil }
+
+// UnmarshalText reads a number in hexadecimal.
+func (h *Handle) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseUint(strings.TrimPrefix(string(text), "0x"), 16, 64)
+	if err != nil {
+		return errors.New("an id is a number in hexadecimal, as weir states -vv prints it")
+	}
+	*h = Handle(n)
+	return nil
 }
 
 // A Direction says which crossings a state covers.
@@ -88,6 +112,7 @@ type RuleRef struct {
 func (s *State) View(c *Context) View {
 	v := View{
 		ID:        s.Index,
+		Handle:    Handle(uint64(s.Created)<<32 | uint64(s.Index)),
 		Interface: "all",
 		Proto:     Protocol(s.Tuple[0].Proto),
 		Direction: s.direction(),
@@ -98,6 +123,7 @@ func (s *State) View(c *Context) View {
 		RuleOut:   c.rule(s.RuleOut),
 		Options:   s.Flags&Options != 0,
 	}
+	v.Labels, v.Leaves = s.labels(c), s.leaves(c)
 	v.Scrub, v.ScrubBack = s.scrubs()
 	if zone := s.Tuple[0].Zone; zone != 0 {
 		v.Interface = c.Interface(zone)
@@ -109,6 +135,36 @@ func (s *State) View(c *Context) View {
 	v.Src = s.end(c, 0, forth.Src, forth.SPort, back.Dst, back.DPort)
 	v.Dst = s.end(c, 1, forth.Dst, forth.DPort, back.Src, back.SPort)
 	return v
+}
+
+// labels returns the labels of the rules that decided, each once.
+func (s *State) labels(c *Context) []string {
+	var all []string
+	for i, global := range []uint32{s.RuleIn, s.RuleOut} {
+		if global == 0 || c.Labels == nil || i == 1 && global == s.RuleIn {
+			continue
+		}
+		for _, label := range c.Labels(global) {
+			if !slices.Contains(all, label) {
+				all = append(all, label)
+			}
+		}
+	}
+	return all
+}
+
+// leaves returns the interfaces that packets leave by, each once.
+func (s *State) leaves(c *Context) []string {
+	var all []string
+	for _, hop := range s.NextHops {
+		if hop < 2 || c.Leaves == nil {
+			continue
+		}
+		if name := c.Leaves(hop); name != "" && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 func (s *State) end(c *Context, d int, addr netip.Addr, port uint16, newAddr netip.Addr, newPort uint16) End {

@@ -143,6 +143,16 @@ func (n *Names) Rule(global uint32) *pktrecord.Rule {
 	return r
 }
 
+// text returns the record of a rule, or nil if there is none.
+func (n *Names) text(global uint32) *rundir.RuleText {
+	for base, texts := range n.rulesets {
+		if nr := global - base; nr < uint32(len(texts)) {
+			return &texts[nr]
+		}
+	}
+	return nil
+}
+
 func (n *Names) rule(global uint32) *pktrecord.Rule {
 	for base, texts := range n.rulesets {
 		nr := global - base

@@ -333,7 +333,9 @@ func (r *reading) context() *state.Context {
 			}
 			return state.RuleRef{Nr: r.texts[number].Nr, List: r.texts[number].List}, true
 		},
-		Queue: func(number uint16) string { return r.loaded.Queues[number] },
+		Labels: r.labels(),
+		Leaves: r.leaves(),
+		Queue:  func(number uint16) string { return r.loaded.Queues[number] },
 		Interface: func(index uint16) string {
 			if name := r.names[int(index)]; name != "" {
 				return name
@@ -341,4 +343,76 @@ func (r *reading) context() *state.Context {
 			return strconv.Itoa(int(index))
 		},
 	}
+}
+
+// labels returns a function that returns a rule's labels. The records of earlier rulesets
+// are read when the first state of such a rule is met.
+func (r *reading) labels() func(global uint32) []string {
+	known := make(map[uint32][]string)
+	var earlier *Names
+	return func(global uint32) []string {
+		if labels, ok := known[global]; ok {
+			return labels
+		}
+		number, inForce := r.number[global-1]
+		var text *rundir.RuleText
+		if inForce {
+			text = &r.texts[number]
+		} else {
+			if earlier == nil {
+				if earlier, _ = NewNames(r.folder); earlier == nil { // without the records nobody knows
+					earlier = &Names{}
+				}
+			}
+			text = earlier.text(global - 1)
+		}
+		var labels []string
+		if text != nil {
+			labels = text.Labels()
+		}
+		known[global] = labels
+		return labels
+	}
+}
+
+// leaves returns a function that returns the interface of a next hop.
+func (r *reading) leaves() func(nextHop uint16) string {
+	known := make(map[uint16]string)
+	return func(hop uint16) string {
+		name, ok := known[hop]
+		if !ok {
+			name = r.names[r.pins.LeavesBy(hop)]
+			known[hop] = name
+		}
+		return name
+	}
+}
+
+// KillStates ends the live states for which match returns true, and returns how many. The
+// next packet of each meets the rules as a new connection's. If rules are loaded meanwhile,
+// match may be called twice for a state.
+func (v *View) KillStates(match func(*state.View) bool) (killed int, err error) {
+	err = v.read(func(r *reading) error {
+		context := r.context()
+		n, err := r.pins.Kill(func(s *state.State) bool {
+			one := s.View(context)
+			return match(&one)
+		})
+		killed += n
+		return err
+	})
+	return killed, err
+}
+
+// KillSources forgets sources that a function selects. Those with states stay until their
+// states end, and their rates begin anew.
+func (v *View) KillSources(match func(*Source) bool) (forgotten, stay int, err error) {
+	err = v.read(func(r *reading) error {
+		forgotten, stay = r.pins.ForgetSources(func(s *dataplane.Source) bool {
+			one := r.sourceOf(s, nil)
+			return match(&one)
+		})
+		return nil
+	})
+	return forgotten, stay, err
 }
