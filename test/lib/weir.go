@@ -132,7 +132,8 @@ func (b *Box) WeirStatus(args ...string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-func weirJSON[T any](b *Box, args ...string) T {
+// WeirJSON runs a command of weir in fw with --json, and returns what it prints.
+func WeirJSON[T any](b *Box, args ...string) T {
 	b.Helper()
 	var v T
 	if err := json.Unmarshal([]byte(b.Weir(append(args, "--json")...)), &v); err != nil {
@@ -145,7 +146,7 @@ func weirJSON[T any](b *Box, args ...string) T {
 func (b *Box) Rule(part string) view.Rule {
 	b.Helper()
 	var found []view.Rule
-	for _, r := range weirJSON[[]view.Rule](b, "rules") {
+	for _, r := range WeirJSON[[]view.Rule](b, "rules") {
 		if strings.Contains(r.Text, part) {
 			found = append(found, r)
 		}
@@ -159,13 +160,13 @@ func (b *Box) Rule(part string) view.Rule {
 // States returns the connections that a filter selects.
 func (b *Box) States(filter ...string) []state.View {
 	b.Helper()
-	return weirJSON[[]state.View](b, append([]string{"states"}, filter...)...)
+	return WeirJSON[[]state.View](b, append([]string{"states"}, filter...)...)
 }
 
 // Info returns weir's condition.
 func (b *Box) Info() view.Info {
 	b.Helper()
-	return weirJSON[view.Info](b, "info")
+	return WeirJSON[view.Info](b, "info")
 }
 
 // Packets returns how many packets had a reason at an interface.
@@ -196,7 +197,7 @@ func (b *Box) Dump() {
 func (b *Box) AwaitHook(device string) {
 	b.Helper()
 	b.Until(10*time.Second, "weir is attached to "+device, func() bool {
-		for _, n := range weirJSON[view.Interfaces](b, "interfaces").Interfaces {
+		for _, n := range WeirJSON[view.Interfaces](b, "interfaces").Interfaces {
 			if n.Name == device && n.Hook != "none" {
 				return true
 			}
@@ -209,7 +210,7 @@ func (b *Box) AwaitHook(device string) {
 func (b *Box) Hooks() map[string]rundir.Interface {
 	b.Helper()
 	all := make(map[string]rundir.Interface)
-	for _, n := range weirJSON[view.Interfaces](b, "interfaces").Interfaces {
+	for _, n := range WeirJSON[view.Interfaces](b, "interfaces").Interfaces {
 		all[n.Name] = n
 	}
 	return all
@@ -218,5 +219,5 @@ func (b *Box) Hooks() map[string]rundir.Interface {
 // Sources returns what weir sources prints.
 func (b *Box) Sources() []view.Source {
 	b.Helper()
-	return weirJSON[[]view.Source](b, "sources")
+	return WeirJSON[[]view.Source](b, "sources")
 }

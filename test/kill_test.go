@@ -1,0 +1,125 @@
+package test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/lab"
+	"weir/test/lib"
+)
+
+// killRules translate what leaves, and answer what they block.
+const killRules = `
+set skip on lo
+match out on wan0 inet nat-to (wan0)
+block return
+pass in on lan0 inet proto tcp to port 5201 label "bulk"
+pass in on lan0 inet proto tcp to port 2201 label "talk"
+pass in on lan0 inet proto icmp
+pass out on wan0
+`
+
+//	lan ═══ iperf3, a talk, ping ═══▶ fw, NAT ─▶ wan      fw: weir kill, weir flush
+//
+// A connection whose state is killed meets the rules with its next packet, which has no
+// SYN: it is blocked, and here reset. Others go on.
+func TestKill(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.WeirRun(b.Rules(killRules))
+		b.Listen(lab.WAN, 5201, "iperf3", "-s", "-1")
+		bulk := b.Start(lab.LAN, "iperf3", "-c", wanHost, "-t", "90")
+		talk := startTalk(b, "talk", lab.WAN, "TCP4-LISTEN:2201,fork", lab.LAN, "TCP4:"+wanHost+":2201", 2201)
+		talk.say(0, "before")
+		b.Ping(lab.LAN, wanHost, 1)
+		b.Until(10*time.Second, "iperf3 sends", func() bool {
+			all := b.States("port", "5201", "label", "bulk")
+			return len(all) == 2 && all[0].Src.Bytes+all[1].Src.Bytes > 1<<20
+		})
+		first := strings.SplitN(b.Weir("states", "--sort", "bytes", "--top", "1"), "\n", 2)[0]
+		if !strings.Contains(first, ":5201") {
+			b.Errorf("the largest connection is %s", first)
+		}
+		if rates := b.Weir("states", "--sort", "rate", "--top", "1"); !strings.Contains(rates, ":5201") || strings.Contains(rates, " 0.000 Mbit/s") {
+			b.Errorf("the fastest connection is %s", rates)
+		}
+		if got := b.Weir("kill", "-n", lanHost, wanHost, "port", "5201"); got != "2 states killed (dummy)\n" {
+			b.Errorf("kill -n says %q", got)
+		}
+		if got := b.Weir("kill", lanHost, wanHost, "port", "5201"); got != "2 states killed\n" {
+			b.Errorf("kill says %q", got)
+		}
+		b.Until(20*time.Second, "iperf3 ends", func() bool { return !bulk.Running() })
+		if !strings.Contains(bulk.Said(), "Connection reset") && !strings.Contains(bulk.Said(), "error") {
+			b.Errorf("iperf3 says:\n%s", bulk.Said())
+		}
+		talk.say(0, "still there")
+		talk.say(1, "so am I")
+		all := b.States("port", "2201")
+		if len(all) != 1 || len(all[0].Labels) != 1 || all[0].Labels[0] != "talk" || len(all[0].Leaves) != 2 {
+			b.Fatalf("the talk is %+v", all)
+		}
+		handle, err := all[0].Handle.MarshalText()
+		if err != nil || !strings.Contains(b.Weir("states", "-vv", "port", "2201"), "id: "+string(handle)) {
+			b.Errorf("-vv does not print the id %s", handle)
+		}
+		for _, none := range [][]string{
+			{"host", "192.0.2.1"}, {"from", wanHost}, {"label", "other"}, {"id", "1"}, {"on", "lo", "port", "2201"}, {"proto", "udp"},
+		} {
+			if got := b.Weir(append([]string{"kill"}, none...)...); got != "0 states killed\n" {
+				b.Errorf("kill %v says %q", none, got)
+			}
+		}
+		if got := b.Weir("kill", "id", string(handle), "on", "wan0", "host", fwWAN); got != "1 state killed\n" {
+			b.Errorf("kill by id and by the translated address says %q", got)
+		}
+		if !talk.silent(0, "after it was killed") {
+			b.Error("the connection goes on, though its state was killed")
+		}
+		for what, want := range map[string]string{"rules": "weir stop", "all": "weir stop", "Tables": "weir table flush", "nat": "weir load"} {
+			if said, status := b.WeirStatus("flush", what); status != 1 || !strings.Contains(said, want) {
+				b.Errorf("flush %s: status %d, %s", what, status, said)
+			}
+		}
+		if said, status := b.WeirStatus("kill"); status != 2 || !strings.Contains(said, "weir flush states") {
+			b.Errorf("kill without a condition: status %d, %s", status, said)
+		}
+		b.Weir("flush", "states")
+		if left := b.States(); len(left) != 0 {
+			b.Errorf("after flush states there are %d", len(left))
+		}
+		b.Ping(lab.LAN, wanHost, 1)
+	})
+}
+
+//	lan ─── ssh session ───▶ fw      fw: weir flush states
+//
+// The state of the session that asks stays, unless --force is given.
+func TestFlushSparesTheSession(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	b.WeirRun(b.Rules("set skip on lo\nblock return\npass in on lan0 inet proto tcp to port { 2201, 2202 }\n"))
+	mine := startTalk(b, "mine", lab.FW, "TCP4-LISTEN:2201", lab.LAN, "TCP4:"+fwLAN+":2201", 2201)
+	other := startTalk(b, "other", lab.FW, "TCP4-LISTEN:2202", lab.LAN, "TCP4:"+fwLAN+":2202", 2202)
+	mine.say(0, "before")
+	other.say(0, "before")
+	all := b.States("port", "2201")
+	if len(all) != 1 {
+		b.Fatalf("%d states of the session", len(all))
+	}
+	session := fmt.Sprintf("SSH_CONNECTION=%s %d %s 2201", lanHost, all[0].Src.Port, fwLAN)
+	flush := func(args ...string) string {
+		return b.Run(lab.FW, "env", append([]string{session, string(weir), "flush", "states"}, args...)...)
+	}
+	if got := flush(); got != "1 state killed; that of this session stays (--force kills it too)\n" {
+		b.Errorf("flush states says %q", got)
+	}
+	mine.say(0, "after")
+	if !other.silent(0, "after") {
+		b.Error("the other connection goes on")
+	}
+	if got := flush("--force"); got != "1 state killed\n" {
+		b.Errorf("flush states --force says %q", got)
+	}
+}

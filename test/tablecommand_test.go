@@ -1,0 +1,199 @@
+package test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/lab"
+	"weir/test/lib"
+)
+
+// tableCommandRules block what <bad> holds, and count what <lan> holds.
+const tableCommandRules = `
+set skip on lo
+table <bad> persist
+table <fixed> const { 192.0.2.1 }
+table <lan> persist counters { 192.168.1.0/24 }
+block return
+pass in on lan0 inet proto icmp from <lan>
+pass in on lan0 inet proto tcp from <lan> to port 8000
+pass out on wan0
+block quick from <bad>
+block quick from <fixed>
+`
+
+// tableSays runs weir table and checks its exit status and what it prints.
+func tableSays(b *lib.Box, status int, want string, args ...string) {
+	b.Helper()
+	got, exit := b.WeirStatus(append([]string{"table"}, args...)...)
+	if exit != status || got != want {
+		b.Errorf("weir table %s: exit status %d, want %d:\n%swant:\n%s", strings.Join(args, " "), exit, status, got, want)
+	}
+}
+
+//	lan ─── ping, curl ───▶ fw ─── wan      fw: weir table
+//
+// A change of a table holds for the next new connection. The words, letters and exit
+// statuses are those of pfctl -T.
+func TestTableCommand(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
+	b.ServeHello(lab.WAN, 8000)
+	rules := b.Rules(tableCommandRules)
+	a := b.WeirRun(rules)
+	fetches := func() bool {
+		out, err := b.Try(lab.LAN, "curl", "-sS", "--connect-timeout", "2", "http://"+wanHost+":8000/")
+		return err == nil && out == "hello\n"
+	}
+	if !fetches() {
+		b.Fatal("nothing is in <bad>, and curl gets no answer")
+	}
+	tableSays(b, 0, "3/3 addresses added.\n", "-t", "bad", "add", lanHost, "!192.0.2.7", "192.0.2.0/24")
+	if fetches() {
+		b.Error("the address was added, and a new connection passes")
+	}
+	tableSays(b, 0, "   192.0.2.0/24\n  !192.0.2.7\n   "+lanHost+"\n", "-t", "bad", "show")
+	tableSays(b, 0, "1/1 addresses match.\nM  192.0.2.9\n", "-t", "bad", "-v", "test", "192.0.2.9")
+	tableSays(b, 2, "1/2 addresses match.\n", "-t", "bad", "test", "192.0.2.9", "192.0.2.7")
+	tableSays(b, 0, "", "-t", "bad", "-q", "delete", lanHost)
+	if !fetches() {
+		b.Error("the address was deleted, and a new connection does not pass")
+	}
+	tableSays(b, 0, "0/1 addresses added (dummy).\n", "-t", "bad", "-n", "add", "192.0.2.0/24")
+	tableSays(b, 0, "no changes.\n", "-t", "bad", "replace", "192.0.2.0/24", "!192.0.2.7")
+	tableSays(b, 1, "weir: fixed: the table is const\n", "-t", "fixed", "add", "192.0.2.2")
+	tableSays(b, 1, "weir: none: there is no such table\n", "-t", "none", "delete", "192.0.2.2")
+	tableSays(b, 0, "1 table created.\n1/1 addresses added.\n", "-t", "made", "add", "192.0.2.2")
+	b.Weir("load", rules)
+	tableSays(b, 0, "   192.0.2.2\n", "-t", "made", "show")
+	a.Kill()
+	b.WeirRun(rules)
+	tableSays(b, 0, "   192.0.2.2\n", "-t", "made", "show")
+	b.Weir("load", b.Rules(tableCommandRules+"block quick from <made>\n"))
+	tableSays(b, 0, "   192.0.2.2\n", "-t", "made", "show")
+	tableSays(b, 1, "weir: made: a rule names it: weir table flush empties it\n", "-t", "made", "kill")
+	b.Weir("load", rules)
+	tableSays(b, 0, "1 table deleted.\n", "-t", "made", "kill")
+	tableSays(b, 1, "weir: made: there is no such table\n", "-t", "made", "show")
+	file := filepath.Join(b.TempDir(), "addresses")
+	if err := os.WriteFile(file, []byte("# first\n192.0.2.10 192.0.2.11 ; more\n\n2001:db8::/32\n"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	tableSays(b, 0, "3 addresses added.\n2 addresses deleted.\n", "-t", "bad", "replace", "-f", file)
+	tableSays(b, 0, "3/3 addresses expired.\n", "-t", "bad", "expire", "0")
+	tableHolds(b, "all expired", "bad")
+}
+
+//	lan ─── ping ───▶ fw ─▶ wan      fw: weir table zero, expire
+//
+// The counters of entries begin anew with zero, and go on for connections that live then.
+// Only entries that are old enough expire, also after the daemon has died.
+func TestTableZeroAndExpire(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
+	rules := b.Rules(tableCommandRules)
+	a := b.WeirRun(rules)
+	type way struct{ Passed struct{ Packets uint64 } }
+	counted := func() (in, out uint64) {
+		b.Helper()
+		all := lib.WeirJSON[[]struct{ In, Out way }](b, "table", "-t", "lan", "-v", "show")
+		if len(all) != 1 {
+			b.Fatalf("%d entries", len(all))
+		}
+		return all[0].In.Passed.Packets, all[0].Out.Passed.Packets
+	}
+	b.Ping(lab.LAN, wanHost, 3)
+	if in, out := counted(); in != 3 || out != 3 {
+		b.Errorf("after 3 pings %d packets came in, and %d left", in, out)
+	}
+	tableSays(b, 0, "1 table/stats cleared.\n", "-t", "lan", "zero")
+	if in, out := counted(); in != 0 || out != 0 {
+		b.Errorf("after zero %d packets came in, and %d left", in, out)
+	}
+	b.Ping(lab.LAN, wanHost, 2)
+	if in, out := counted(); in != 2 || out != 2 {
+		b.Errorf("2 pings after zero, %d packets came in, and %d left", in, out)
+	}
+	b.Weir("kill", "host", lanHost) // released states count in the entry itself
+	time.Sleep(4 * time.Second)
+	if in, out := counted(); in != 2 || out != 2 {
+		b.Errorf("after the states were released %d packets came in, and %d left, want 2 and 2", in, out)
+	}
+	if shown := b.Weir("table", "-t", "lan", "-v", "show"); !strings.Contains(shown, "\tIn/Pass:     [ Packets: 2                  Bytes: 168                ]\n") {
+		b.Errorf("show -v prints:\n%s", shown)
+	}
+	tableSays(b, 0, "1/1 addresses added.\n", "-t", "bad", "add", "192.0.2.1")
+	time.Sleep(3 * time.Second)
+	tableSays(b, 0, "1/1 addresses added.\n", "-t", "bad", "add", "192.0.2.2")
+	a.Kill()
+	b.WeirRun(rules)
+	tableSays(b, 0, "1/1 addresses expired.\nD  192.0.2.1\n", "-t", "bad", "-v", "expire", "3")
+	tableHolds(b, "expired", "bad", "192.0.2.2")
+}
+
+//	fw: four writers at once; a takeover and loads meanwhile
+//
+// Of writers to one table none loses what it did.
+func TestTableWritersAtOnce(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	rules := b.Rules(tableCommandRules)
+	b.WeirRun(rules)
+	const writers, each = 4, 25
+	var all []*lib.Process
+	for w := range writers {
+		script := fmt.Sprintf("for n in $(seq %d); do until %s --netns %s table -q -t bad add 10.%d.0.$n; do sleep 0.05; done; done", each, string(weir), b.Namespace(lab.FW), w)
+		all = append(all, b.Start(lab.FW, "sh", "-c", script))
+	}
+	for range 2 {
+		b.Weir("load", rules)
+	}
+	b.WeirRun(rules)
+	for _, p := range all {
+		p.Wait(lib.Scaled(time.Minute), 0)
+	}
+	held := tableOf(b, "bad")
+	for w := range writers {
+		for n := 1; n <= each; n++ {
+			if entry := fmt.Sprintf("10.%d.0.%d", w, n); !slices.Contains(held, entry) {
+				b.Errorf("%s was added, and is lost", entry)
+			}
+		}
+	}
+}
+
+//	lan ═══ pings ═══▶ wan      fw: a million addresses are put into a table, and taken out
+//
+// No packet is lost meanwhile, and each change is in force when the command ends.
+func TestTableMillion(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
+		b.WeirRun(b.Rules(tableCommandRules))
+		const many = 1_000_000
+		file := filepath.Join(b.TempDir(), "million")
+		text := make([]byte, 0, 16*many)
+		for n := range many {
+			n = n * 7919 % many // in no order
+			text = fmt.Appendf(text, "10.%d.%d.%d\n", n>>16, n>>8&255, n&255)
+		}
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			b.Fatal(err)
+		}
+		flood := b.FloodEvery(lab.LAN, wanHost, time.Millisecond)
+		began := time.Now()
+		tableSays(b, 0, "1000000/1000000 addresses added.\n", "-t", "bad", "add", "-f", file)
+		added := time.Since(began)
+		tableSays(b, 0, "1/1 addresses match.\n", "-t", "bad", "test", "10.7.7.7")
+		began = time.Now()
+		tableSays(b, 0, "1000000/1000000 addresses deleted.\n", "-t", "bad", "delete", "-f", file)
+		b.Logf("a million entries were added in %v, and deleted in %v", added, time.Since(began))
+		flood.AllAnswered(100)
+	})
+}
