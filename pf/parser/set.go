@@ -55,6 +55,7 @@ var options = map[string]func(*parser, token.Span) ast.Stmt{
 	"loginterface":    (*parser).setLoginterface,
 	"fingerprints":    (*parser).setFingerprints,
 	"keepcounters":    (*parser).setKeepcounters,
+	"table-store":     (*parser).setTableStore,
 }
 
 // optionValues are the options of one word, with its allowed values.
@@ -244,6 +245,13 @@ func (p *parser) setLoginterface(start token.Span) ast.Stmt {
 func (p *parser) setFingerprints(start token.Span) ast.Stmt {
 	o := &ast.Option{Name: ast.Word{Span: p.last, Text: "fingerprints"}}
 	o.Value = p.name("the name of a file")
+	o.Span = start.To(p.last)
+	return o
+}
+
+func (p *parser) setTableStore(start token.Span) ast.Stmt {
+	o := &ast.Option{Name: ast.Word{Span: p.last, Text: "table-store"}}
+	o.Value = p.name("the name of a folder")
 	o.Span = start.To(p.last)
 	return o
 }

@@ -77,7 +77,7 @@ func optionValue(o *ast.Option) string {
 	switch o.Name.Text {
 	case "keepcounters":
 		return ""
-	case "fingerprints":
+	case "fingerprints", "table-store":
 		return quote(o.Value.Text)
 	}
 	return word(o.Value.Text)

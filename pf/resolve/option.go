@@ -1,6 +1,8 @@
 package resolve
 
 import (
+	"strings"
+
 	"weir/pf/ast"
 	"weir/pf/diag"
 	"weir/pf/token"
@@ -114,11 +116,24 @@ func (r *resolver) wordOption(s *ast.Option) {
 		if r.ifBound {
 			r.faults.Unenforced(s.Span, "set state-policy if-bound")
 		}
+	case "table-store":
+		r.tableStore(s)
 	case "fail-policy":
 		if s.Value.Text == "return" {
 			r.faults.Unenforced(s.Span, "set fail-policy return")
 		}
 	}
+}
+
+// tableStore stores the folder for tables that outlive a boot. It is an absolute path, as
+// the daemon has no folder of its own.
+func (r *resolver) tableStore(s *ast.Option) {
+	path := s.Value.Text
+	if !strings.HasPrefix(path, "/") || strings.ContainsRune(path, 0) {
+		r.faults.Errorf(s.Value.Span, "set table-store takes the whole path of a folder, such as \"/var/lib/weir\"")
+		return
+	}
+	r.options.TableStore = path
 }
 
 // group stores a group of interfaces, which declareGroups has made.

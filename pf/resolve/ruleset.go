@@ -32,6 +32,7 @@ type Options struct {
 	Skip         []string // set skip on: interface or group names, in order
 	ImplicitPass bool     // set implicit-pass; default true
 	MarkMask     uint32   // set mark-mask: weir's own bits of skb->mark; default DefaultMarkMask
+	TableStore   string   // set table-store: the folder for tables that outlive a boot; empty: they do not
 
 	// Optimization is the value of set ruleset-optimization: none, basic or profile,
 	// or empty if it is not set.

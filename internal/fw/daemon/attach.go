@@ -113,6 +113,9 @@ func (b *box) commit(dp *dataplane.Dataplane, source Source, rules *compiled, m 
 		report, err := dp.Commit(b.attachments(m))
 		if err == nil {
 			b.tables = records
+			if err := b.storeTables(rules); err != nil {
+				b.cfg.Log.Error("store tables", "error", err)
+			}
 			return report, nil
 		}
 		if b.cfg.Mode == ForceXDP && !b.cfg.OrBlock && errors.Is(err, dataplane.ErrNative) {

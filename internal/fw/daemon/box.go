@@ -48,6 +48,7 @@ type box struct {
 	links      []netif.Link
 	hooks      map[int]hooked                 // interfaces that have programs, by index
 	tables     map[string]*rundir.TableRecord // of tables that were changed at run time
+	stored     map[string]*rundir.TableRecord // of those that outlive a boot
 
 	manyAddresses  string // the last warning about too many addresses
 	prefetchFailed error  // why prefetching could not be switched on; already logged

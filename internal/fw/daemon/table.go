@@ -82,7 +82,7 @@ func (b *box) changedTables(source Source, rules *compiled) (map[string]*rundir.
 	} else {
 		generation, err := dataplane.LiveGeneration(b.dir)
 		if errors.Is(err, dataplane.ErrNotLoaded) || errors.Is(err, dataplane.ErrLayout) {
-			return nil, nil
+			return b.storedTables(rules)
 		}
 		if err == nil {
 			kept, err = rundir.ReadTables(b.cfg.Folder.TablesOf(generation))
@@ -175,7 +175,7 @@ func (b *box) changeTableLocked(name string, put []ruleset.TableEntry, remove []
 	times.Remove(remove)
 	times.Put(put, now, count, b.entriesOf(name))
 	if record := b.tables[name]; record != nil && !record.Full() {
-		return changed, errors.Join(err, lasting(record.Add(put, remove, now)))
+		return changed, errors.Join(err, lasting(record.Add(put, remove, now)), b.storeChange(name, put, remove, now))
 	}
 	return changed, errors.Join(err, b.recordTable(name))
 }
@@ -241,7 +241,7 @@ func (b *box) recordTable(name string) error {
 		return lasting(err)
 	}
 	b.tables[name] = record
-	return nil
+	return b.storeTable(name)
 }
 
 // lasting says what an error of a record means.

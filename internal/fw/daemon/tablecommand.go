@@ -455,12 +455,13 @@ func (t *tableTask) kill() error {
 	}
 	t.program.RemoveTable(name)
 	delete(t.box.rules.times, name)
+	err = t.box.forgetStored(name)
 	record := t.box.tables[name]
 	delete(t.box.tables, name)
-	if record == nil {
-		return nil
+	if record != nil {
+		err = errors.Join(err, record.Remove())
 	}
-	return record.Remove()
+	return err
 }
 
 func named(rules int) string {

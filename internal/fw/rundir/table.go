@@ -155,6 +155,24 @@ func ReadTables(folder string) (map[string]*Table, error) {
 	return all, nil
 }
 
+// RemoveTables removes records from a folder, by the names of their tables. No folder is no
+// error.
+func RemoveTables(folder string, which func(name string) bool) error {
+	files, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("list the records of tables: %w", err)
+	}
+	var errs []error
+	for _, f := range files {
+		name, isRecord := strings.CutSuffix(f.Name(), tableSuffix)
+		name, err := url.PathUnescape(name)
+		if isRecord && err == nil && which(name) {
+			errs = append(errs, killpoint.Remove(filepath.Join(folder, f.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // readTable reads a record. A last line without its end was not written completely, so
 // nobody was told of the change. Changes without a time are of the file's last one.
 func readTable(path string) (*Table, error) {
