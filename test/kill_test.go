@@ -2,6 +2,8 @@ package test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -122,4 +124,47 @@ func TestFlushSparesTheSession(t *testing.T) {
 	if got := flush("--force"); got != "1 state killed\n" {
 		b.Errorf("flush states --force says %q", got)
 	}
+}
+
+//	lan ─── ping ───▶ fw ─▶ wan      fw: pfctl, a link to weir
+//
+// Scripts that call pfctl work: here what fail2ban's and sshguard's actions call.
+func TestPfctl(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
+	text := "set skip on lo\ntable <sshguard> persist\nblock\nblock in quick from <sshguard>\npass in on lan0 inet proto icmp label \"pings\"\npass out on wan0\n"
+	rules := b.Rules(text)
+	b.WeirRun(rules)
+	link := filepath.Join(b.TempDir(), "pfctl")
+	if err := os.Symlink(string(weir), link); err != nil {
+		b.Fatal(err)
+	}
+	pfctl := func(want string, args ...string) {
+		b.Helper()
+		if got := b.Run(lab.FW, "sh", "-c", "{ "+link+" "+strings.Join(args, " ")+"; } 2>&1"); !strings.Contains(got, want) {
+			b.Errorf("pfctl %s prints:\n%s\nwant:\n%s", strings.Join(args, " "), got, want)
+		}
+	}
+	b.Ping(lab.LAN, wanHost, 1)
+	pfctl("1/1 addresses added.\n", "-q -t sshguard -T show;", link, "-t sshguard -T add", lanHost)
+	pfctl("killed 1 states from 1 sources and 0 destinations\n", "-k", lanHost)
+	if _, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", wanHost); err == nil {
+		b.Error("the address is in the table, and its state was killed, but ping passes")
+	}
+	pfctl("1/1 addresses deleted.\n", "-t sshguard -Td", lanHost)
+	b.Ping(lab.LAN, wanHost, 1)
+	pfctl("block drop all\nblock drop in quick from <sshguard> to any\npass in on lan0 inet proto icmp all label \"pings\"\n", "-sr")
+	pfctl("pings ", "-sl")
+	pfctl("-pa-r--\tsshguard\n", "-vsT")
+	pfctl("Status: Enabled", "-si")
+	pfctl("tcp.established           86400s\n", "-st")
+	pfctl("all icmp "+lanHost, "-ss")
+	pfctl("", "-nf", rules)
+	pfctl("block drop all\n", "-vnf -", "<", rules)
+	pfctl("syntax error", "-nf - </dev/null; echo pass bogus |", link, "-nf - || echo syntax error")
+	pfctl("", "-f - <", rules)
+	pfctl("1 states cleared\n", "-Fs")
+	pfctl("weir stop", "-d || true")
+	b.Ping(lab.LAN, wanHost, 1)
 }

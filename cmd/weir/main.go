@@ -18,5 +18,5 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	env := &cli.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-	return cli.Run(ctx, env, os.Args[1:])
+	return cli.Run(ctx, env, cli.Arguments(os.Args))
 }

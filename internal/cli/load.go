@@ -46,9 +46,10 @@ type loadRecord struct {
 func newLoadCommand(env *Env) *cobra.Command {
 	var o loading
 	c := &cobra.Command{
-		Use:   "load FILE",
+		Use:   "load FILE|-",
 		Short: "replace the rules; a file with an error changes nothing",
 		Long: `load replaces the rules. Connections go on. A file with an error changes nothing.
+With - for FILE it reads standard input.
 Included files and the files of tables are read now; later changes to them have no
 effect.
 
@@ -64,7 +65,7 @@ what waits.`,
 			if c.Flags().Changed("confirm") && (o.confirm < minConfirm || o.confirm > maxConfirm) {
 				return &UsageError{errConfirm}
 			}
-			return env.load(c, args[0], &o)
+			return env.load(c.Context(), args[0], &o)
 		},
 	}
 	c.Flags().BoolVarP(&o.noDNS, "no-dns", "N", false, noDNSUsage)
@@ -75,23 +76,26 @@ what waits.`,
 	return c
 }
 
-func (e *Env) load(c *cobra.Command, file string, o *loading) error {
+func (e *Env) load(ctx context.Context, file string, o *loading) error {
 	folder, err := e.daemonFolder()
 	if err != nil {
 		return err
 	}
-	text, err := interruptible(c.Context(), func() ([]byte, error) { return source.ReadFile(file) })
+	name, text, err := readRules(ctx, e, file)
 	if err != nil {
 		return fmt.Errorf("read the rules: %w", err)
 	}
-	path, err := filepath.Abs(file)
-	if err != nil {
-		return fmt.Errorf("find the rule file's folder: %w", err)
+	path := "/dev/stdin"
+	if file != "-" {
+		if path, err = filepath.Abs(file); err != nil {
+			return fmt.Errorf("find the rule file's folder: %w", err)
+		}
 	}
+	file = name
 	beside := parser.Beside(file, text, o.macros, source.Disk{})
 	beside.Without = o.without
 	request := control.LoadRequest{File: file, Path: path, Text: string(text), Beside: beside, Confirm: o.confirm, NoDNS: o.noDNS}
-	a, err := control.NewClient(folder).Load(c.Context(), request)
+	a, err := control.NewClient(folder).Load(ctx, request)
 	if err != nil {
 		return err
 	}

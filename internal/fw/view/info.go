@@ -266,6 +266,27 @@ func (i *Info) Print(w io.Writer) error {
 	return p.Err
 }
 
+// PrintTimeouts writes the timeouts in force as pfctl -st does, in seconds.
+func (i *Info) PrintTimeouts(w io.Writer) error {
+	p := &textout.Lines{W: w}
+	for phase := range state.PhaseCount {
+		span, err := time.ParseDuration(i.Timeouts[phase.String()])
+		if err != nil {
+			return fmt.Errorf("read the timeout %s: %w", phase, err)
+		}
+		p.Line("%-20s %10ds", phase, int(span.Seconds()))
+	}
+	return p.Err
+}
+
+// PrintLimits writes the limits in force as pfctl -sm does.
+func (i *Info) PrintLimits(w io.Writer) error {
+	p := &textout.Lines{W: w}
+	p.Line("%-13s hard limit %8d", "states", i.States.Limit)
+	p.Line("%-13s hard limit %8d", "src-nodes", i.Sources.Limit)
+	return p.Err
+}
+
 // printLimits names the tables that are full, except the state table: packets dropped
 // because it is full have a reason of their own.
 func (i *Info) printLimits(p *textout.Lines) {

@@ -1,0 +1,600 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/fw/control"
+	"weir/internal/fw/state"
+	"weir/internal/fw/view"
+	"weir/pf/resolve"
+)
+
+// pfctlName is the name under which weir takes pfctl's options: a link to it.
+const pfctlName = "pfctl"
+
+// Arguments returns the arguments of a command line. Called as pfctl, weir is weir pfctl.
+func Arguments(line []string) []string {
+	if len(line) > 0 && filepath.Base(line[0]) == pfctlName {
+		return append([]string{pfctlName}, line[1:]...)
+	}
+	return line[min(1, len(line)):]
+}
+
+func newPfctlCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "pfctl [OPTION]...",
+		Short: "take pfctl's options, for scripts and fingers that know them",
+		Long: `pfctl does what the options of pfctl(8) say, and prints what pfctl prints. A link named
+pfctl to weir does the same.
+
+  -f FILE [-n] [-v] [-D MACRO=VALUE] [-N]   load rules; -n: only check them
+  -s rules|nat|states|info|Tables|Interfaces|Sources|memory|timeouts|labels|Running|all
+                                            show; -v, -vv: more; also abbreviated: -sr
+  -t TABLE -T add|delete|replace|test|expire|flush|zero|show|kill [-f FILE] [ADDRESS...]
+  -T load -f FILE                           only the tables of FILE
+  -k HOST [-k HOST], -k label|id -k VALUE   end connections; -i INTERFACE: only those
+  -K HOST                                   forget sources
+  -F states|Sources|Tables                  end all, forget all, remove tables that commands made
+  -e                                        fails as pfctl does: rules are always in force
+  -n, -q, -v                                change nothing; say nothing; say more
+
+What would open the box is refused: -d, -F rules, -F nat, -F all. weir stop does that.
+A connection that is forwarded is one state here, and two in pf.`,
+		DisableFlagParsing: true,
+		Args:               cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			p := &pfctl{env: env}
+			if err := p.parse(args); err != nil {
+				return &UsageError{err}
+			}
+			if p.help {
+				return c.Help()
+			}
+			if p.netns != nil {
+				env.Netns = *p.netns
+				if err := env.enter(); err != nil {
+					return err
+				}
+			}
+			return p.run(c.Context())
+		},
+	}
+}
+
+// pfctl holds the options of one call.
+type pfctl struct {
+	env     *Env
+	netns   *string
+	help    bool
+	anchor  string
+	file    string // -f
+	show    string // -s, in full
+	clear   string // -F
+	table   string // -t
+	command string // -T
+	iface   string // -i
+	kill    []string
+	forget  []string
+	macros  macrosFlag
+	words   []string
+	verbose int
+	dry     bool
+	quiet   bool
+	enable  bool
+	disable bool
+	noDNS   bool
+	zero    bool
+}
+
+// The words of options, in pfctl's order: an abbreviation means the first that it begins.
+var (
+	pfctlShows = []string{
+		"ether", "nat", "queue", "rules", "Anchors", "Sources", "states", "info", "Interfaces", "labels", "timeouts", "memory", "Tables",
+		"osfp", "Running", "all", "creatorids",
+	}
+	pfctlClears = []string{"ethernet", "nat", "queue", "rules", "Sources", "states", "info", "Tables", "osfp", "Reset", "all"}
+	pfctlTables = []string{"kill", "flush", "add", "delete", "load", "replace", "show", "test", "zero", "expire"}
+)
+
+// pfctlValues are the options with a value, pfctlFlags those without.
+const (
+	pfctlValues = "aDFfiKkopsTtx"
+	pfctlFlags  = "degnNqrvzPhRAO"
+)
+
+// parse reads options as getopt(3) does: several in one word, and a value in the same word
+// or in the next. They end with the first word that is none.
+func (p *pfctl) parse(args []string) error {
+	for len(args) > 0 {
+		word := args[0]
+		switch {
+		case word == "--help":
+			p.help = true
+			return nil
+		case word == "--netns" && len(args) > 1:
+			p.netns, args = &args[1], args[2:]
+			continue
+		case strings.HasPrefix(word, "--netns="):
+			value := strings.TrimPrefix(word, "--netns=")
+			p.netns, args = &value, args[1:]
+			continue
+		case word == "--":
+			p.words = args[1:]
+			return p.check()
+		case len(word) < 2 || word[0] != '-':
+			p.words = args
+			return p.check()
+		}
+		args = args[1:]
+		for i := 1; i < len(word); i++ {
+			if strings.IndexByte(pfctlFlags, word[i]) >= 0 {
+				if err := p.flag(word[i]); err != nil {
+					return err
+				}
+				continue
+			}
+			if strings.IndexByte(pfctlValues, word[i]) < 0 {
+				return fmt.Errorf("weir pfctl has no option -%c; weir pfctl --help lists them", word[i])
+			}
+			value := word[i+1:]
+			if value == "" {
+				if len(args) == 0 {
+					return fmt.Errorf("-%c must be followed by a value", word[i])
+				}
+				value, args = args[0], args[1:]
+			}
+			if err := p.option(word[i], value); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	return p.check()
+}
+
+func (p *pfctl) flag(letter byte) error {
+	switch letter {
+	case 'd':
+		p.disable = true
+	case 'e':
+		p.enable = true
+	case 'n':
+		p.dry = true
+	case 'N':
+		p.noDNS = true
+	case 'q':
+		p.quiet = true
+	case 'v':
+		p.verbose++
+	case 'z':
+		p.zero = true
+	case 'h':
+		p.help = true
+	case 'g', 'r', 'P': // more about the kernel; names of addresses; names of ports: as without
+	default:
+		return fmt.Errorf("weir pfctl has no option -%c: weir load replaces all rules at once", letter)
+	}
+	return nil
+}
+
+func (p *pfctl) option(letter byte, value string) (err error) {
+	switch letter {
+	case 'a':
+		p.anchor = value
+	case 'D':
+		err = p.macros.Set(value)
+	case 'F':
+		p.clear, err = inFull('F', value, pfctlClears)
+	case 'f':
+		p.file = value
+	case 'i':
+		p.iface = value
+	case 'k':
+		p.kill = append(p.kill, value)
+	case 'K':
+		p.forget = append(p.forget, value)
+	case 'o':
+		_, err = inFull('o', value, []string{"none", "basic", "profile"}) // weir never changes what it loads
+	case 's':
+		p.show, err = inFull('s', value, pfctlShows)
+	case 'T':
+		p.command, err = inFull('T', value, pfctlTables)
+	case 't':
+		p.table = value
+	case 'p', 'x': // pf's device and how much it logs
+		err = fmt.Errorf("weir pfctl has no option -%c", letter)
+	}
+	return err
+}
+
+// inFull completes an abbreviated word.
+func inFull(letter byte, value string, words []string) (string, error) {
+	for _, w := range words {
+		if value != "" && strings.HasPrefix(w, value) {
+			return w, nil
+		}
+	}
+	return "", fmt.Errorf("-%c takes %s, not %q", letter, strings.Join(words, ", "), value)
+}
+
+// check refuses options that mean nothing together.
+func (p *pfctl) check() error {
+	switch {
+	case p.command != "" && p.command != "load" && p.table == "":
+		return errors.New("-T must be used with -t TABLE")
+	case p.table != "" && p.command == "":
+		return errors.New("-t must be used with -T COMMAND")
+	case p.command == "load" && p.file == "":
+		return errors.New("-T load must be used with -f FILE")
+	case len(p.words) > 0 && p.command == "":
+		return fmt.Errorf("%q: addresses are for -T", p.words[0])
+	case len(p.kill) > 2, len(p.forget) > 2:
+		return errors.New("-k and -K are given twice at most")
+	case p.file == "" && p.show == "" && p.clear == "" && p.command == "" && len(p.kill)+len(p.forget) == 0 && !p.enable && !p.disable && !p.zero:
+		p.help = true
+	}
+	return nil
+}
+
+// run does what the options say, in pfctl's order.
+func (p *pfctl) run(ctx context.Context) error {
+	switch {
+	case p.disable:
+		return errors.New("-d would open the box: weir stop removes weir")
+	case p.zero:
+		return errors.New("-z: weir never clears the counters of rules; the difference of two readings says what has happened since")
+	case p.anchor != "" && p.command == "" && !(p.show != "" && (p.anchor == "*" || p.show == "Tables")):
+		return errors.New("-a: weir cannot load, show or flush one anchor yet; weir load loads the file that contains it")
+	}
+	for _, step := range []struct {
+		asked bool
+		do    func(context.Context) error
+	}{
+		{p.show != "", p.doShow},
+		{p.clear != "", p.doClear},
+		{len(p.kill) > 0, p.doKill},
+		{len(p.forget) > 0, p.doForget},
+		{p.command != "", p.doTable},
+		{p.file != "" && p.command == "", p.doLoad},
+		{p.enable, p.doEnable},
+	} {
+		if !step.asked {
+			continue
+		}
+		if err := step.do(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// say prints a sentence on standard error, as pfctl does, unless -q is given.
+func (p *pfctl) say(format string, args ...any) {
+	if !p.quiet {
+		fmt.Fprintf(p.env.Stderr, format+"\n", args...)
+	}
+}
+
+func (p *pfctl) doEnable(context.Context) error {
+	info, err := p.env.info()
+	if err != nil {
+		return err
+	}
+	if !info.Enabled {
+		return errNothingLoaded
+	}
+	return errors.New("pf already enabled")
+}
+
+// doLoad checks or loads a rule file.
+func (p *pfctl) doLoad(ctx context.Context) error {
+	quiet := *p.env
+	if p.verbose == 0 {
+		quiet.Stdout = io.Discard
+	}
+	if p.dry || p.verbose > 0 {
+		o := &checkOptions{noDNS: p.noDNS, macros: p.macros, enforce: true}
+		if !p.dry { // the load prints the warnings
+			quiet.Stderr = io.Discard
+		}
+		err := check(ctx, &quiet, o, p.file)
+		if p.dry {
+			return err
+		}
+		quiet.Stderr = p.env.Stderr
+	}
+	quiet.Stdout = io.Discard
+	return quiet.load(ctx, p.file, &loading{noDNS: p.noDNS, macros: p.macros})
+}
+
+func (p *pfctl) doTable(ctx context.Context) error {
+	t := &tableTask{
+		table: p.table, anchor: p.anchor, command: control.TableCommand(p.command), words: p.words,
+		dry: p.dry, quiet: p.quiet, noDNS: p.noDNS, verbose: p.verbose,
+	}
+	if p.command == "load" {
+		t.quiet = t.quiet || p.verbose == 0
+		return p.env.loadTables(ctx, t, p.file, p.macros, p.noDNS)
+	}
+	if p.file != "" {
+		t.files = []string{p.file}
+	}
+	return p.env.table(ctx, t)
+}
+
+// doClear does -F for what is harmless.
+func (p *pfctl) doClear(ctx context.Context) error {
+	switch p.clear {
+	case "states":
+		done, err := p.env.killed(&killTask{dry: p.dry, spare: ownSession()})
+		if err == nil {
+			p.say("%d states cleared", done.Killed)
+		}
+		return err
+	case "Sources":
+		done, err := p.env.killed(&killTask{dry: p.dry, sources: true})
+		switch {
+		case err == nil && done.Stay > 0:
+			p.say("source tracking entries cleared, but for %d with states", done.Stay)
+		case err == nil:
+			p.say("source tracking entries cleared")
+		}
+		return err
+	case "Tables":
+		return p.clearTables(ctx)
+	}
+	return refuseFlush(p.clear)
+}
+
+// clearTables removes the tables that commands have made and no rule names. Those of the
+// rules keep what they hold: without it the rules would block less.
+func (p *pfctl) clearTables(ctx context.Context) error {
+	folder, err := p.env.daemonFolder()
+	if err != nil {
+		return err
+	}
+	client := control.NewClient(folder)
+	all, err := client.Table(ctx, &control.TableRequest{Command: control.TableList})
+	if err != nil {
+		return err
+	}
+	removed, left := 0, 0
+	for _, t := range all.Tables {
+		if !t.Made || t.Rules > 0 {
+			left++
+			continue
+		}
+		if _, err := client.Table(ctx, &control.TableRequest{Command: control.TableKill, Table: t.Name, DryRun: p.dry}); err != nil {
+			return err
+		}
+		removed++
+	}
+	p.say("%d tables deleted", removed)
+	if left > 0 {
+		p.say("%d tables of the rules keep their addresses; weir table flush -t NAME empties one", left)
+	}
+	return nil
+}
+
+// hosts returns the addresses of an argument of -k.
+func (p *pfctl) hosts(word string) ([]netip.Prefix, error) {
+	host, err := (&checkOptions{noDNS: p.noDNS}).machine()
+	if err != nil {
+		return nil, err
+	}
+	entries, list := resolve.Entries("", []byte(word), host)
+	if list.HasErrors() {
+		return nil, errors.New(list.Items[0].Text())
+	}
+	var all []netip.Prefix
+	for _, e := range entries {
+		all = append(all, e.Prefix)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%q has no address", word)
+	}
+	return all, nil
+}
+
+// doKill does -k.
+func (p *pfctl) doKill(context.Context) (err error) {
+	t := &killTask{dry: p.dry}
+	f := &t.filter
+	f.Leaves = p.iface
+	sources, destinations := 0, 0
+	switch p.kill[0] {
+	case "label", "id":
+		if len(p.kill) != 2 {
+			return &UsageError{fmt.Errorf("-k %s must be followed by -k VALUE", p.kill[0])}
+		}
+		if p.kill[0] == "label" {
+			f.Label = p.kill[1]
+			break
+		}
+		id, _, _ := strings.Cut(p.kill[1], "/") // the rest is the creator, which weir does not have
+		f.Handle = new(state.Handle)
+		err = f.Handle.UnmarshalText([]byte(id))
+	case "key", "gateway", "nat":
+		return fmt.Errorf("-k %s: weir pfctl takes hosts, label and id; weir kill --help has more conditions", p.kill[0])
+	default:
+		if f.From, err = p.hosts(p.kill[0]); err == nil && len(p.kill) == 2 {
+			f.To, err = p.hosts(p.kill[1])
+		}
+		sources, destinations = len(f.From), len(f.To)
+	}
+	if err != nil {
+		return err
+	}
+	done, err := p.env.killed(t)
+	switch {
+	case err != nil:
+	case sources > 0:
+		p.say("killed %d states from %d sources and %d destinations", done.Killed, sources, destinations)
+	default:
+		p.say("killed %d states", done.Killed)
+	}
+	return err
+}
+
+// doForget does -K. The second host of pfctl is a translation address: weir forgets all of a
+// source.
+func (p *pfctl) doForget(context.Context) error {
+	if len(p.forget) > 1 {
+		return errors.New("-K takes one host: weir forgets a source with all its destinations")
+	}
+	from, err := p.hosts(p.forget[0])
+	if err != nil {
+		return err
+	}
+	done, err := p.env.killed(&killTask{dry: p.dry, sources: true, filter: state.Filter{From: from}})
+	if err == nil {
+		p.say("killed %d src nodes from %d sources and %d destinations", done.Forgotten, len(from), 0)
+	}
+	return err
+}
+
+// doShow does -s.
+func (p *pfctl) doShow(ctx context.Context) error {
+	if p.show != "all" {
+		return p.showOne(ctx, p.show)
+	}
+	for _, part := range []struct{ what, title string }{
+		{"nat", "TRANSLATION RULES:"}, {"rules", "FILTER RULES:"}, {"states", "STATES:"}, {"Sources", "SOURCE TRACKING NODES:"},
+		{"info", "INFO:"}, {"labels", "LABEL COUNTERS:"}, {"timeouts", "TIMEOUTS:"}, {"memory", "LIMITS:"}, {"Tables", "TABLES:"},
+		{"Interfaces", "INTERFACES:"},
+	} {
+		fmt.Fprintln(p.env.Stdout, part.title)
+		if err := p.showOne(ctx, part.what); err != nil {
+			return err
+		}
+		fmt.Fprintln(p.env.Stdout)
+	}
+	return nil
+}
+
+func (p *pfctl) showOne(ctx context.Context, what string) error {
+	e := p.env
+	switch what {
+	case "Tables":
+		return e.table(ctx, &tableTask{anchor: p.anchor, command: control.TableList, verbose: p.verbose})
+	case "Interfaces":
+		return p.showInterfaces()
+	case "Running":
+		info, err := e.info()
+		if err == nil && !info.Enabled {
+			fmt.Fprintln(e.Stdout, "Disabled")
+			return ErrSilent
+		}
+		if err == nil {
+			fmt.Fprintln(e.Stdout, "Enabled")
+		}
+		return err
+	case "queue", "ether", "osfp", "creatorids", "Anchors":
+		return fmt.Errorf("-s %s: weir has nothing to show for it yet", what)
+	}
+	r, err := e.reader()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	switch what {
+	case "rules", "nat":
+		return p.showRules(r, what == "nat")
+	case "states":
+		t := &statesTask{verbose: min(p.verbose, 2)}
+		t.filter.Leaves = p.iface
+		return e.printEachState(r, t)
+	case "Sources":
+		sources, err := r.Sources()
+		return errors.Join(err, view.PrintSources(e.Stdout, sources, p.verbose > 0))
+	case "labels":
+		return p.showLabels(r)
+	}
+	info, err := r.Info()
+	if err != nil {
+		return err
+	}
+	switch what {
+	case "timeouts":
+		return info.PrintTimeouts(e.Stdout)
+	case "memory":
+		return info.PrintLimits(e.Stdout)
+	}
+	return info.Print(e.Stdout)
+}
+
+func (p *pfctl) showRules(r *view.View, nat bool) error {
+	rules, pid, err := r.Rules()
+	if err != nil {
+		return err
+	}
+	rules = slices.DeleteFunc(rules, func(rule view.Rule) bool {
+		return nat != slices.Contains([]string{"nat", "rdr", "binat"}, rule.List)
+	})
+	return view.PrintRules(p.env.Stdout, rules, p.verbose, pid)
+}
+
+// showLabels prints the counters of rules with labels. pf counts packets and bytes of each
+// direction too, weir only both together.
+func (p *pfctl) showLabels(r *view.View) error {
+	rules, _, err := r.Rules()
+	if err != nil {
+		return err
+	}
+	for i := range rules {
+		for _, label := range rules[i].Labels() {
+			_, err := fmt.Fprintf(p.env.Stdout, "%s %d %d %d - - - - %d\n", label, rules[i].Evaluations, rules[i].Packets, rules[i].Bytes, rules[i].StateCreations)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// showInterfaces prints the interfaces and groups that rules may name. With -v those of set
+// skip are marked.
+func (p *pfctl) showInterfaces() error {
+	folder, err := p.env.folder()
+	if err != nil {
+		return err
+	}
+	all, err := view.ReadInterfaces(folder, chooseHook)
+	if err != nil {
+		return err
+	}
+	names := map[string]bool{} // whether set skip names it
+	for i := range all.Interfaces {
+		n := &all.Interfaces[i]
+		names[n.Name] = n.Skip
+		for _, group := range n.Groups {
+			names[group] = names[group]
+		}
+	}
+	var lines []string
+	for name, skip := range names {
+		if skip && p.verbose > 0 {
+			name += " (skip)"
+		}
+		lines = append(lines, name)
+	}
+	slices.Sort(lines)
+	for _, line := range lines {
+		if p.iface != "" && p.iface != strings.TrimSuffix(line, " (skip)") {
+			continue
+		}
+		if _, err := fmt.Fprintln(p.env.Stdout, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
