@@ -481,6 +481,13 @@ func (t *tableTask) list() error {
 		if l := t.box.loaded.Load(); l != nil {
 			one.Cleared = l.Time
 		}
+		zero, err := t.box.cfg.Folder.ReadZero(info.Name)
+		if err != nil {
+			return err
+		}
+		if zero != nil && zero.All.After(one.Cleared) {
+			one.Cleared = zero.All
+		}
 		t.result.Tables = append(t.result.Tables, one)
 	}
 	return nil
