@@ -168,3 +168,46 @@ func TestPfctl(t *testing.T) {
 	pfctl("weir stop", "-d || true")
 	b.Ping(lab.LAN, wanHost, 1)
 }
+
+//	lan ─── connections ───▶ fw ─▶ wan      fw: weir kill -K, weir flush sources
+//
+// A source without states is forgotten. One with states stays, and its rate begins anew.
+func TestKillSources(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
+	b.WeirRun(b.Rules("set skip on lo\nset timeout src.track 600\nblock\npass out on wan0\n" +
+		"pass in on lan0 inet proto icmp keep state (max-src-states 100)\n" +
+		"pass in on lan0 inet proto tcp to port 8000 keep state (max-src-conn-rate 3/600)\n"))
+	b.ServeHello(lab.WAN, 8000)
+	fetches := func() bool {
+		out, err := b.Try(lab.LAN, "curl", "-sS", "--connect-timeout", "2", "http://"+wanHost+":8000/")
+		return err == nil && out == "hello\n"
+	}
+	passed := 0
+	for passed < 10 && fetches() {
+		passed++
+	}
+	if passed < 2 || passed == 10 {
+		b.Fatalf("%d connections pass with max-src-conn-rate 3", passed)
+	}
+	if got := b.Weir("kill", "-K", "192.0.2.1"); got != "0 sources forgotten\n" {
+		b.Errorf("kill -K of another address says %q", got)
+	}
+	if got := b.Weir("kill", "-K", lanHost); got != "0 sources forgotten; 1 with states stay, and their rates begin anew\n" {
+		b.Errorf("kill -K says %q", got)
+	}
+	if !fetches() {
+		b.Error("the rate has not begun anew")
+	}
+	b.Ping(lab.LAN, wanHost, 1)
+	if n := len(b.Sources()); n != 2 {
+		b.Errorf("%d sources, want one for each rule", n)
+	}
+	b.Weir("flush", "states")
+	b.Until(20*time.Second, "the states are released", func() bool { return b.Info().States.Current == 0 })
+	if got := b.Weir("flush", "sources"); got != "2 sources forgotten\n" {
+		b.Errorf("flush sources says %q", got)
+	}
+	b.Until(20*time.Second, "the sources are gone", func() bool { return len(b.Sources()) == 0 })
+}

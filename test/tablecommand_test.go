@@ -239,3 +239,50 @@ func TestTableStore(t *testing.T) {
 	b.WeirRun(b.Rules(tableCommandRules))
 	tableHolds(b, "without the option", "bad")
 }
+
+//	lan ─── ping ───▶ fw ─▶ wan      fw: a table in an anchor, and one that a new rule there names
+//
+// -a names the table of an anchor. A table that a command has made is found by rules that
+// are loaded later, also in place, with what it holds.
+func TestTableOfAnchor(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
+	file := func(inside string) string {
+		return b.Rules("set skip on lo\nblock\npass out on wan0\nanchor \"part\" {\n table <inner> persist\n pass in on lan0 inet proto icmp\n block in quick from <inner>\n" + inside + "}\n")
+	}
+	a := b.WeirRun(file(""))
+	pings := func() bool {
+		_, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", wanHost)
+		return err == nil
+	}
+	expect := func(when string, passes bool) {
+		b.Helper()
+		if pings() != passes {
+			b.Errorf("%s: ping passes: %t, want %t", when, !passes, passes)
+		}
+	}
+	expect("at first", true)
+	tableSays(b, 0, "1/1 addresses added.\n", "-a", "part", "-t", "inner", "add", lanHost)
+	expect("in the anchor's table", false)
+	tableSays(b, 0, "   "+lanHost+"\n", "-a", "/part", "-t", "inner", "show")
+	tableSays(b, 0, "-pa-r--\tinner@part\n", "-a", "part", "-v", "list")
+	tableSays(b, 0, "1 addresses deleted.\n", "-a", "part", "-t", "inner", "flush")
+	expect("flushed", true)
+	said, status := b.WeirStatus("table", "-a", "part", "-t", "other", "add", lanHost)
+	if status != 1 || !strings.Contains(said, "write table <other> persist there") {
+		b.Errorf("a table that the anchor does not define: status %d, %s", status, said)
+	}
+	tableSays(b, 0, "1 table created.\n1/1 addresses added.\n", "-t", "made", "add", lanHost)
+	expect("in a table that no rule names", true)
+	b.Weir("load", file(" block in quick from <made>\n"))
+	if !strings.Contains(a.Said(), "replaced in place") {
+		b.Errorf("the rules were not replaced in place:\n%s", a.Said())
+	}
+	expect("a rule names it", false)
+	tableSays(b, 0, "1/1 addresses deleted.\n", "-t", "made", "delete", lanHost)
+	expect("deleted from it", true)
+	tableSays(b, 0, "1/1 addresses added.\n", "-t", "made", "add", "192.0.2.1")
+	b.Weir("load", file(""))
+	tableSays(b, 0, "   192.0.2.1\n", "-t", "made", "show")
+}

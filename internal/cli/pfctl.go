@@ -373,7 +373,7 @@ func (p *pfctl) clearTables(ctx context.Context) error {
 			left++
 			continue
 		}
-		if _, err := client.Table(ctx, &control.TableRequest{Command: control.TableKill, Table: t.Name, DryRun: p.dry}); err != nil {
+		if _, err := client.Table(ctx, &control.TableRequest{Command: control.TableKill, Table: t.Table, DryRun: p.dry}); err != nil {
 			return err
 		}
 		removed++

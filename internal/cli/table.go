@@ -251,7 +251,7 @@ func (e *Env) loadTables(ctx context.Context, t *tableTask, file string, macros 
 	}
 	found := false
 	for _, table := range rules.Tables {
-		if strings.HasPrefix(table.Name, "__automatic_") || only != "" && table.Name != only {
+		if strings.HasPrefix(table.Name, "__automatic_") || only != "" && table.Name != only && table.Name+"@"+table.Anchor != only {
 			continue
 		}
 		found = true

@@ -240,7 +240,7 @@ func (e *Env) tableCounters(ctx context.Context, folder rundir.Folder, t *tableT
 	if err != nil {
 		return err
 	}
-	counters, err := v.Table(r.Table)
+	counters, err := v.Table(held.Table)
 	if err != nil {
 		return err
 	}
@@ -287,11 +287,7 @@ func (e *Env) listCounted(v *view.View, t *tableTask, tables []control.TableInfo
 		if !tables[i].Counters {
 			continue
 		}
-		name := tables[i].Name
-		if tables[i].Anchor != "" {
-			name += "@" + tables[i].Anchor
-		}
-		entries, err := v.Table(name)
+		entries, err := v.Table(tables[i].Table)
 		if err != nil {
 			return err
 		}

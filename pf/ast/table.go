@@ -16,6 +16,7 @@ type Table struct {
 	Sources []TableSource // in order; none: no addresses were given
 	Entries []TableEntry  // elements from all sources; set by resolving
 	Used    bool          // by a rule; set by resolving
+	Anchor  string        // path of the anchor that defined it, if resolving has moved it before the rules
 }
 
 // TableEntry is one element of a table.

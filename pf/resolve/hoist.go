@@ -34,6 +34,7 @@ func (r *resolver) hoist() {
 				return false
 			}
 			tables = append(tables, t)
+			t.Anchor = s.path
 			delete(s.tables, t.Name.Text)
 			r.main.tables[t.Name.Text] = t
 			return true

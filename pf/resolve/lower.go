@@ -159,6 +159,6 @@ func lowerICMP(types []ast.ICMP) ICMPType {
 func lowerTable(t *ast.Table) *Table {
 	return &Table{
 		Name: t.Name.Text, Pos: t.Name.Pos, Entries: t.Entries, TableFlags: t.Flags,
-		Given: len(t.Sources) > 0, Used: t.Used,
+		Given: len(t.Sources) > 0, Used: t.Used, Anchor: t.Anchor,
 	}
 }

@@ -60,8 +60,9 @@ type Table struct {
 	Name    string
 	Entries []TableEntry
 	Pos     token.Pos
-	Given   bool // the definition gives the contents, even if they are none ("{ }")
-	Used    bool // a rule names the table
+	Given   bool   // the definition gives the contents, even if they are none ("{ }")
+	Used    bool   // a rule names the table
+	Anchor  string // path of the anchor that defines it, if that is not part of Name
 	ast.TableFlags
 }
 

@@ -60,6 +60,7 @@ const (
 
 // A TableResult is the first line of the response. The entries follow, one a line.
 type TableResult struct {
+	Table   string      `json:"table,omitempty"`   // its name for the daemon and for view.Table
 	Created bool        `json:"created,omitempty"` // the table did not exist
 	Total   int         `json:"total"`             // entries of the request; of TableExpire: expired ones
 	Added   int         `json:"added,omitempty"`
@@ -85,6 +86,7 @@ type DatedEntry struct {
 
 // A TableInfo describes a table.
 type TableInfo struct {
+	Table    string    `json:"table"` // its name for the daemon and for view.Table
 	Name     string    `json:"name"`
 	Anchor   string    `json:"anchor,omitempty"`
 	Entries  int       `json:"entries"`

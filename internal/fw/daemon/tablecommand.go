@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -23,6 +24,8 @@ func (c *controller) Table(r *control.TableRequest) (*control.TableResult, error
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := &tableTask{box: b, request: r, program: b.rules.program, result: &control.TableResult{Total: len(r.Entries)}}
+	r.Table = b.rules.program.TableName(r.Table)
+	t.result.Table = r.Table
 	do, ok := map[control.TableCommand]func() error{
 		control.TableAdd: t.add, control.TableDelete: t.remove, control.TableReplace: t.replace,
 		control.TableTest: t.test, control.TableExpire: t.expire, control.TableFlush: t.flush,
@@ -475,7 +478,7 @@ func (t *tableTask) list() error {
 	for _, info := range t.program.Tables() {
 		name, anchor, _ := strings.Cut(info.Name, "@")
 		one := control.TableInfo{
-			Name: name, Anchor: anchor, Entries: info.Entries, Const: info.Const, Persist: info.Persist,
+			Table: info.Name, Name: name, Anchor: cmp.Or(anchor, info.Anchor), Entries: info.Entries, Const: info.Const, Persist: info.Persist,
 			Counters: info.Counters, Made: info.Made, Rules: info.Rules,
 		}
 		if l := t.box.loaded.Load(); l != nil {

@@ -30,6 +30,7 @@ type liveTables struct {
 	persist  map[string]bool    // tables that are defined as persistent
 	made     map[string]bool    // tables that were made at run time, also if rules name them
 	uses     map[string]int     // how many rules name a table
+	anchors  map[string]string  // the anchors that define tables, if that is not part of their names
 	counted  map[string]bool    // tables with counters
 	fields   [2]tableField      // for destination and source
 	hash     [16]byte           // of what the file says about all tables
@@ -80,7 +81,7 @@ func (c *compiler) sortTables(tables []*resolve.Table) {
 	t := &c.program.tables
 	*t = liveTables{
 		alone: map[string]*Tables{}, changed: map[string]bool{}, given: map[string]bool{}, fixed: map[string]bool{}, constant: map[string]bool{}, persist: map[string]bool{},
-		made: map[string]bool{}, uses: c.usesOfTables(), counted: map[string]bool{},
+		made: map[string]bool{}, anchors: map[string]string{}, uses: c.usesOfTables(), counted: map[string]bool{},
 	}
 	var named, idle []*resolve.Table
 	for name := range asked {
@@ -93,6 +94,7 @@ func (c *compiler) sortTables(tables []*resolve.Table) {
 		}
 		t.given[table.Name] = t.given[table.Name] || table.Given
 		t.fixed[table.Name] = t.fixed[table.Name] || table.Const
+		t.anchors[table.Name] = table.Anchor
 		t.constant[table.Name] = t.constant[table.Name] || table.Const
 		t.persist[table.Name] = t.persist[table.Name] || table.Persist
 		switch {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"weir/pf/resolve"
 )
@@ -17,8 +18,22 @@ type TableInfo struct {
 	Const    bool
 	Persist  bool
 	Counters bool
-	Made     bool // at run time: no file defines it
-	Rules    int  // that name it
+	Made     bool   // at run time: no file defines it
+	Rules    int    // that name it
+	Anchor   string // that defines it, if that is not part of Name
+}
+
+// TableName returns the name by which the program knows a table that users call
+// name@anchor. A table of an anchor that no other place names is called name alone.
+func (p *Program) TableName(name string) string {
+	if _, err := p.tables.find(name); err == nil {
+		return name
+	}
+	base, anchor, _ := strings.Cut(name, "@")
+	if _, err := p.tables.find(base); err == nil && anchor != "" && p.tables.anchors[base] == anchor {
+		return base
+	}
+	return name
 }
 
 // Tables returns the tables, by name, without those that stand for lists of addresses.
@@ -48,7 +63,7 @@ func (t *liveTables) info(in *Tables, number int) TableInfo {
 	return TableInfo{
 		Name: name, Entries: in.entries[number], Const: t.constant[name],
 		Persist: t.persist[name] || t.made[name], Counters: t.counted[name],
-		Made: t.made[name], Rules: t.uses[name],
+		Made: t.made[name], Rules: t.uses[name], Anchor: t.anchors[name],
 	}
 }
 
