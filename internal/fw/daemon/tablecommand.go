@@ -17,12 +17,12 @@ import (
 
 // Table does a command with a table. What each does is what pfctl -T does.
 func (c *controller) Table(r *control.TableRequest) (*control.TableResult, error) {
-	if len(r.Entries) > manyEntries {
-		defer func() { go debug.FreeOSMemory() }() // nobody has to wait for it
-	}
 	b := c.box
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if max(len(r.Entries), b.rules.program.TableLen(r.Table)) > manyEntries {
+		defer func() { go debug.FreeOSMemory() }() // nobody has to wait for it
+	}
 	t := &tableTask{box: b, request: r, program: b.rules.program, result: &control.TableResult{Total: len(r.Entries)}}
 	r.Table = b.rules.program.TableName(r.Table)
 	t.result.Table = r.Table
