@@ -82,6 +82,11 @@ func TestTableCommand(t *testing.T) {
 	b.Weir("load", rules)
 	tableSays(b, 0, "1 table deleted.\n", "-t", "made", "kill")
 	tableSays(b, 1, "weir: made: there is no such table\n", "-t", "made", "show")
+	b.Weir("load", b.Rules("set limit { tables 4, table-entries 6 }\n"+tableCommandRules))
+	tableSays(b, 1, "weir: 7 entries of tables are more than set limit table-entries allows: 6\n", "-t", "bad", "add", "192.0.2.1", "192.0.2.2", "192.0.2.3")
+	tableSays(b, 0, "1 table created.\n1/1 addresses added.\n", "-t", "made", "add", "192.0.2.2")
+	tableSays(b, 1, "weir: there are as many tables as set limit tables allows: 4\n", "-t", "more", "add", "192.0.2.2")
+	b.Weir("load", rules)
 	file := filepath.Join(b.TempDir(), "addresses")
 	if err := os.WriteFile(file, []byte("# first\n192.0.2.10 192.0.2.11 ; more\n\n2001:db8::/32\n"), 0o600); err != nil {
 		b.Fatal(err)

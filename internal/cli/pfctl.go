@@ -7,14 +7,12 @@ import (
 	"io"
 	"net/netip"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"weir/internal/fw/control"
 	"weir/internal/fw/state"
-	"weir/internal/fw/view"
 	"weir/pf/resolve"
 )
 
@@ -460,141 +458,4 @@ func (p *pfctl) doForget(context.Context) error {
 		p.say("killed %d src nodes from %d sources and %d destinations", done.Forgotten, len(from), 0)
 	}
 	return err
-}
-
-// doShow does -s.
-func (p *pfctl) doShow(ctx context.Context) error {
-	if p.show != "all" {
-		return p.showOne(ctx, p.show)
-	}
-	for _, part := range []struct{ what, title string }{
-		{"nat", "TRANSLATION RULES:"}, {"rules", "FILTER RULES:"}, {"states", "STATES:"}, {"Sources", "SOURCE TRACKING NODES:"},
-		{"info", "INFO:"}, {"labels", "LABEL COUNTERS:"}, {"timeouts", "TIMEOUTS:"}, {"memory", "LIMITS:"}, {"Tables", "TABLES:"},
-		{"Interfaces", "INTERFACES:"},
-	} {
-		fmt.Fprintln(p.env.Stdout, part.title)
-		if err := p.showOne(ctx, part.what); err != nil {
-			return err
-		}
-		fmt.Fprintln(p.env.Stdout)
-	}
-	return nil
-}
-
-func (p *pfctl) showOne(ctx context.Context, what string) error {
-	e := p.env
-	switch what {
-	case "Tables":
-		return e.table(ctx, &tableTask{anchor: p.anchor, command: control.TableList, verbose: p.verbose})
-	case "Interfaces":
-		return p.showInterfaces()
-	case "Running":
-		info, err := e.info()
-		if err == nil && !info.Enabled {
-			fmt.Fprintln(e.Stdout, "Disabled")
-			return ErrSilent
-		}
-		if err == nil {
-			fmt.Fprintln(e.Stdout, "Enabled")
-		}
-		return err
-	case "queue", "ether", "osfp", "creatorids", "Anchors":
-		return fmt.Errorf("-s %s: weir has nothing to show for it yet", what)
-	}
-	r, err := e.reader()
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	switch what {
-	case "rules", "nat":
-		return p.showRules(r, what == "nat")
-	case "states":
-		t := &statesTask{verbose: min(p.verbose, 2)}
-		t.filter.Leaves = p.iface
-		return e.printEachState(r, t)
-	case "Sources":
-		sources, err := r.Sources()
-		return errors.Join(err, view.PrintSources(e.Stdout, sources, p.verbose > 0))
-	case "labels":
-		return p.showLabels(r)
-	}
-	info, err := r.Info()
-	if err != nil {
-		return err
-	}
-	switch what {
-	case "timeouts":
-		return info.PrintTimeouts(e.Stdout)
-	case "memory":
-		return info.PrintLimits(e.Stdout)
-	}
-	return info.Print(e.Stdout)
-}
-
-func (p *pfctl) showRules(r *view.View, nat bool) error {
-	rules, pid, err := r.Rules()
-	if err != nil {
-		return err
-	}
-	rules = slices.DeleteFunc(rules, func(rule view.Rule) bool {
-		return nat != slices.Contains([]string{"nat", "rdr", "binat"}, rule.List)
-	})
-	return view.PrintRules(p.env.Stdout, rules, p.verbose, pid)
-}
-
-// showLabels prints the counters of rules with labels. pf counts packets and bytes of each
-// direction too, weir only both together.
-func (p *pfctl) showLabels(r *view.View) error {
-	rules, _, err := r.Rules()
-	if err != nil {
-		return err
-	}
-	for i := range rules {
-		for _, label := range rules[i].Labels() {
-			_, err := fmt.Fprintf(p.env.Stdout, "%s %d %d %d - - - - %d\n", label, rules[i].Evaluations, rules[i].Packets, rules[i].Bytes, rules[i].StateCreations)
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// showInterfaces prints the interfaces and groups that rules may name. With -v those of set
-// skip are marked.
-func (p *pfctl) showInterfaces() error {
-	folder, err := p.env.folder()
-	if err != nil {
-		return err
-	}
-	all, err := view.ReadInterfaces(folder, chooseHook)
-	if err != nil {
-		return err
-	}
-	names := map[string]bool{} // whether set skip names it
-	for i := range all.Interfaces {
-		n := &all.Interfaces[i]
-		names[n.Name] = n.Skip
-		for _, group := range n.Groups {
-			names[group] = names[group]
-		}
-	}
-	var lines []string
-	for name, skip := range names {
-		if skip && p.verbose > 0 {
-			name += " (skip)"
-		}
-		lines = append(lines, name)
-	}
-	slices.Sort(lines)
-	for _, line := range lines {
-		if p.iface != "" && p.iface != strings.TrimSuffix(line, " (skip)") {
-			continue
-		}
-		if _, err := fmt.Fprintln(p.env.Stdout, line); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -32,7 +32,18 @@ func (r *resolver) limit(s *ast.Limit) {
 			r.options.MaxSources = item.Count
 		default:
 			r.limits[name] = item
+			r.tableLimits(name, item.Count)
 		}
+	}
+}
+
+// tableLimits stores the limits that also hold while the rules are loaded.
+func (r *resolver) tableLimits(name string, count uint32) {
+	switch name {
+	case "tables":
+		r.options.MaxTables = count
+	case "table-entries":
+		r.options.MaxTableEntries = count
 	}
 }
 

@@ -26,13 +26,15 @@ type Ruleset struct {
 
 // Options are the values of the set statements, with defaults.
 type Options struct {
-	Timeouts     Timeouts
-	MaxStates    uint32   // set limit states; default 100000
-	MaxSources   uint32   // set limit src-nodes; default 10000
-	Skip         []string // set skip on: interface or group names, in order
-	ImplicitPass bool     // set implicit-pass; default true
-	MarkMask     uint32   // set mark-mask: weir's own bits of skb->mark; default DefaultMarkMask
-	TableStore   string   // set table-store: the folder for tables that outlive a boot; empty: they do not
+	Timeouts        Timeouts
+	MaxStates       uint32   // set limit states; default 100000
+	MaxSources      uint32   // set limit src-nodes; default 10000
+	Skip            []string // set skip on: interface or group names, in order
+	ImplicitPass    bool     // set implicit-pass; default true
+	MarkMask        uint32   // set mark-mask: weir's own bits of skb->mark; default DefaultMarkMask
+	MaxTables       uint32   // set limit tables; 0: no limit
+	MaxTableEntries uint32   // set limit table-entries, of all tables; 0: no limit
+	TableStore      string   // set table-store: the folder for tables that outlive a boot; empty: they do not
 
 	// Optimization is the value of set ruleset-optimization: none, basic or profile,
 	// or empty if it is not set.

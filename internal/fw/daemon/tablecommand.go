@@ -12,7 +12,6 @@ import (
 
 	"weir/internal/fw/control"
 	"weir/internal/fw/ruleset"
-	"weir/internal/fw/rundir"
 )
 
 // Table does a command with a table. What each does is what pfctl -T does.
@@ -71,6 +70,9 @@ func (t *tableTask) make() error {
 	if anchor := anchorOf(name); anchor != "" {
 		return fmt.Errorf("%w: the rules of an anchor find only the tables that the file defines in it: write table <%s> persist there", err, baseOf(name))
 	}
+	if limit := t.box.rules.options.MaxTables; limit > 0 && len(t.program.Tables()) >= int(limit) {
+		return fmt.Errorf("there are as many tables as set limit tables allows: %d", limit)
+	}
 	t.result.Created = true
 	if t.request.DryRun {
 		return nil
@@ -117,6 +119,22 @@ func mixed(entries []control.TableEntry) bool {
 	return false
 }
 
+// fits refuses more entries than set limit table-entries allows.
+func (t *tableTask) fits(more int) error {
+	limit := t.box.rules.options.MaxTableEntries
+	if limit == 0 || more <= 0 {
+		return nil
+	}
+	entries := more
+	for _, info := range t.program.Tables() {
+		entries += info.Entries
+	}
+	if entries > int(limit) {
+		return fmt.Errorf("%d entries of tables are more than set limit table-entries allows: %d", entries, limit)
+	}
+	return nil
+}
+
 func (t *tableTask) add() error {
 	if err := t.make(); err != nil {
 		return err
@@ -132,6 +150,9 @@ func (t *tableTask) add() error {
 		}
 		return control.MarkNone
 	})
+	if err := t.fits(len(put)); err != nil {
+		return err
+	}
 	if t.request.DryRun {
 		t.result.Added = distinct(put)
 		return nil
@@ -201,6 +222,9 @@ func (t *tableTask) replace() error {
 		}
 		return control.MarkNone
 	})
+	if err := t.fits(len(wanted) - before); err != nil {
+		return err
+	}
 	if t.request.Marks || t.request.DryRun {
 		t.compare(wanted, len(turned))
 	}
@@ -335,92 +359,6 @@ func (t *tableTask) flush() (err error) {
 	}
 	t.result.Deleted, err = t.box.replaceTableLocked(name, nil)
 	return err
-}
-
-// zero clears the statistics of a table, or of some of its entries.
-func (t *tableTask) zero() error {
-	name, now := t.request.Table, time.Now()
-	if _, err := t.program.TableInfo(name); err != nil {
-		return err
-	}
-	var cleared []netip.Prefix
-	if t.request.Only {
-		t.each(func(e control.TableEntry, not, has bool) control.Mark {
-			switch {
-			case !has:
-				return control.MarkNone
-			case not != e.Not:
-				return control.MarkConflict
-			}
-			cleared = append(cleared, e.Prefix)
-			return control.MarkCleared
-		})
-	}
-	t.result.Cleared = len(cleared)
-	if !t.request.Only {
-		t.result.Cleared = 1
-	}
-	if t.request.DryRun {
-		return nil
-	}
-	if t.program.Counted(name) {
-		return t.zeroCounters(name, cleared, now)
-	}
-	return t.zeroTimes(name, cleared, now)
-}
-
-func (t *tableTask) zeroTimes(name string, cleared []netip.Prefix, now time.Time) error {
-	times := t.box.timesOf(t.box.rules, name)
-	if t.request.Only {
-		entries := make([]ruleset.TableEntry, len(cleared))
-		for i, p := range cleared {
-			entries[i].Prefix = p
-		}
-		times.Put(entries, uint32(now.Unix()), t.program.TableLen(name), t.box.entriesOf(name))
-	} else {
-		*times = *rundir.NewTimes(uint32(now.Unix()))
-	}
-	if t.box.tables[name] == nil { // as the rules define it
-		return nil
-	}
-	return t.box.recordTable(name)
-}
-
-func (t *tableTask) zeroCounters(name string, cleared []netip.Prefix, now time.Time) error {
-	folder := t.box.cfg.Folder
-	zero, err := folder.ReadZero(name)
-	if err != nil {
-		return err
-	}
-	if zero == nil || !t.request.Only {
-		zero = &rundir.Zero{}
-	}
-	if zero.Entries == nil {
-		zero.Entries = make(map[netip.Prefix]rundir.EntryZero)
-	}
-	only := make(map[netip.Prefix]bool, len(cleared))
-	for _, p := range cleared {
-		only[p] = true
-	}
-	counters, err := t.box.dp.View().TableCounters(name)
-	if err != nil {
-		return err
-	}
-	for i := range counters {
-		c := &counters[i]
-		e := rundir.EntryZero{
-			At:      now,
-			Packets: [4]uint64{c.InBlocked.Packets, c.InPassed.Packets, c.OutBlocked.Packets, c.OutPassed.Packets},
-			Bytes:   [4]uint64{c.InBlocked.Bytes, c.InPassed.Bytes, c.OutBlocked.Bytes, c.OutPassed.Bytes},
-		}
-		if only[c.Prefix] || !t.request.Only && e.Packets != [4]uint64{} {
-			zero.Entries[c.Prefix] = e
-		}
-	}
-	if !t.request.Only {
-		zero.All = now
-	}
-	return folder.WriteZero(name, zero)
 }
 
 func (t *tableTask) show() error {
