@@ -46,6 +46,12 @@ func TestKill(t *testing.T) {
 		if rates := b.Weir("states", "--sort", "rate", "--top", "1"); !strings.Contains(rates, ":5201") || strings.Contains(rates, " 0.000 Mbit/s") {
 			b.Errorf("the fastest connection is %s", rates)
 		}
+		follow := b.WeirCommand("states", "-f", "--sort", "rate", "port", "5201")
+		b.Until(15*time.Second, "states -f prints a second time", func() bool {
+			return strings.Count(follow.Said(), "Mbit/s") >= 4 && strings.Contains(follow.Said(), "\n\n")
+		})
+		follow.Interrupt()
+		follow.Wait(10*time.Second, 0)
 		if got := b.Weir("kill", "-n", lanHost, wanHost, "port", "5201"); got != "2 states killed (dummy)\n" {
 			b.Errorf("kill -n says %q", got)
 		}
