@@ -187,7 +187,7 @@ func TestKillSources(t *testing.T) {
 		"pass in on lan0 inet proto tcp to port 8000 keep state (max-src-conn-rate 3/600)\n"))
 	b.ServeHello(lab.WAN, 8000)
 	fetches := func() bool {
-		out, err := b.Try(lab.LAN, "curl", "-sS", "--connect-timeout", "2", "http://"+wanHost+":8000/")
+		out, err := b.Try(lab.LAN, "curl", "-sS", "-m", "3", "http://"+wanHost+":8000/")
 		return err == nil && out == "hello\n"
 	}
 	passed := 0

@@ -49,7 +49,7 @@ func TestTableCommand(t *testing.T) {
 	rules := b.Rules(tableCommandRules)
 	a := b.WeirRun(rules)
 	fetches := func() bool {
-		out, err := b.Try(lab.LAN, "curl", "-sS", "--connect-timeout", "2", "http://"+wanHost+":8000/")
+		out, err := b.Try(lab.LAN, "curl", "-sS", "-m", "3", "http://"+wanHost+":8000/")
 		return err == nil && out == "hello\n"
 	}
 	if !fetches() {
