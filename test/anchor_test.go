@@ -2,6 +2,8 @@ package test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -161,5 +163,59 @@ func TestAnchorWriters(t *testing.T) {
 	b.Weir("load", b.Rules(printed))
 	if again := b.Weir("rules"); again != printed {
 		b.Errorf("loaded again, the printed rules are\n%s", again)
+	}
+}
+
+//	lan ─── fw ─── wan      fw: the commands of fail2ban's action for pf
+//
+// A program defines a table in an anchor with one load, and rules that name it with the
+// next. As in pf, the table stays, also when its rules go.
+func TestFail2ban(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	b.ServeHello(lab.WAN, 80)
+	b.WeirRun("block\nanchor \"f2b/*\"\npass on lan0\npass out on wan0 nat-to (wan0)\n")
+	link := filepath.Join(b.TempDir(), "pfctl")
+	if err := os.Symlink(string(weir), link); err != nil {
+		b.Fatal(err)
+	}
+	pfctl := link + " -a f2b/web"
+	sh := func(script string) string {
+		b.Helper()
+		return b.Run(lab.FW, "sh", "-c", strings.ReplaceAll(script, "PFCTL", pfctl))
+	}
+	sh("echo 'table <f2b-web> persist counters' | PFCTL -f-")
+	sh("echo 'block quick proto tcp from <f2b-web> to any port 80' | PFCTL -f-")
+	sh("PFCTL -sr | grep -q f2b-web")
+	if !web(b, 80) {
+		b.Error("port 80 is closed before anybody is banned")
+	}
+	sh("PFCTL -t f2b-web -T add " + lanHost)
+	if web(b, 80) {
+		b.Error("banned, but port 80 is open")
+	}
+	b.Weir("load", b.Rules("block\nanchor \"f2b/*\"\npass on lan0 no state\npass out on wan0 nat-to (wan0)\n"))
+	if web(b, 80) {
+		b.Error("after a load of the rule file nobody is banned")
+	}
+	if got := sh("PFCTL -t f2b-web -T show"); strings.TrimSpace(got) != lanHost {
+		b.Errorf("the table holds %q", got)
+	}
+	sh("PFCTL -t f2b-web -T delete " + lanHost)
+	if !web(b, 80) {
+		b.Error("not banned any more, but port 80 is closed")
+	}
+	sh("PFCTL -t f2b-web -T add " + lanHost)
+	sh("PFCTL -sr 2>/dev/null | grep -v f2b-web | PFCTL -f-")
+	sh("PFCTL -t f2b-web -T flush")
+	if !web(b, 80) {
+		b.Error("the action has ended, but port 80 is closed")
+	}
+	sh("PFCTL -t f2b-web -T kill")
+	if got := b.Weir("table", "list"); strings.Contains(got, "f2b-web") {
+		b.Errorf("killed, but weir table list prints\n%s", got)
+	}
+	if got := b.Run(lab.FW, "sh", "-c", link+" -sA; "+link+" -a f2b -sA; true"); strings.Contains(got, "web") {
+		b.Errorf("the anchor is left:\n%s", got)
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -178,11 +179,7 @@ func newAnchorFlushCommand(env *Env) *cobra.Command {
 		if err != nil {
 			return nil, &UsageError{err}
 		}
-		folder, err := env.daemonFolder()
-		if err != nil {
-			return nil, err
-		}
-		return control.NewClient(folder).ChangeAnchor(ctx, &control.AnchorChange{Flush: path, Below: below})
+		return env.flushAnchor(ctx, path, below)
 	}, func(a *control.AnchorChanged) error {
 		for _, path := range a.Flushed {
 			if _, err := fmt.Fprintf(env.Stdout, "anchor %s flushed\n", path); err != nil {
@@ -191,4 +188,20 @@ func newAnchorFlushCommand(env *Env) *cobra.Command {
 		}
 		return nil
 	})
+}
+
+// errNoSuchAnchor means that an anchor to be flushed has no rules.
+var errNoSuchAnchor = errors.New("no such anchor has rules")
+
+// flushAnchor removes the rules of an anchor, or of all below it.
+func (e *Env) flushAnchor(ctx context.Context, path string, below bool) (*control.AnchorChanged, error) {
+	folder, err := e.daemonFolder()
+	if err != nil {
+		return nil, err
+	}
+	a, err := control.NewClient(folder).ChangeAnchor(ctx, &control.AnchorChange{Flush: path, Below: below})
+	if err == nil && len(a.Flushed) == 0 && !below {
+		return nil, fmt.Errorf("%w: %s", errNoSuchAnchor, path)
+	}
+	return a, err
 }

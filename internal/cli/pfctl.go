@@ -250,8 +250,11 @@ func (p *pfctl) run(ctx context.Context) error {
 		return errors.New("-d would open the box: weir stop removes weir")
 	case p.zero:
 		return errors.New("-z: weir never clears the counters of rules; the difference of two readings says what has happened since")
-	case p.anchor != "" && p.command == "" && !(p.show != "" && (p.anchor == "*" || p.show == "Tables")):
-		return errors.New("-a: weir cannot load, show or flush one anchor yet; weir load loads the file that contains it")
+	}
+	if p.anchor != "" && p.command == "" && p.show != "Tables" {
+		if done, err := p.runAnchor(ctx); done || err != nil {
+			return err
+		}
 	}
 	for _, step := range []struct {
 		asked bool

@@ -47,7 +47,9 @@ func (p *pfctl) showOne(ctx context.Context, what string) error {
 			fmt.Fprintln(e.Stdout, "Enabled")
 		}
 		return err
-	case "queue", "ether", "osfp", "creatorids", "Anchors":
+	case "Anchors":
+		return p.showAnchors("", false)
+	case "queue", "ether", "osfp", "creatorids":
 		return fmt.Errorf("-s %s: weir has nothing to show for it yet", what)
 	}
 	r, err := e.reader()
@@ -86,10 +88,7 @@ func (p *pfctl) showRules(r *view.View, nat bool) error {
 	if err != nil {
 		return err
 	}
-	rules = slices.DeleteFunc(rules, func(rule view.Rule) bool {
-		return nat != slices.Contains([]string{"nat", "rdr", "binat"}, rule.List)
-	})
-	return view.PrintRules(p.env.Stdout, rules, p.verbose, pid)
+	return view.PrintRules(p.env.Stdout, ofPfctl(rules, nat), p.verbose, pid)
 }
 
 // showLabels prints the counters of rules with labels. pf counts packets and bytes of each

@@ -74,7 +74,27 @@ func (p *parser) runTimeAnchor(a *source.Anchor) *ast.LoadAnchor {
 	limits := p.files
 	limits.open = a.Files
 	p.loadText(l, file, limits)
+	if len(a.Kept) > 0 {
+		p.keepTables(l, a)
+	}
 	return l
+}
+
+// keepTables puts the definitions of tables that an anchor keeps before its rules.
+func (p *parser) keepTables(l *ast.LoadAnchor, a *source.Anchor) {
+	defined := make(map[string]bool)
+	for _, s := range l.Body {
+		if t, is := s.(*ast.Table); is {
+			defined[t.Name.Text] = true
+		}
+	}
+	kept := &ast.LoadAnchor{}
+	p.loadText(kept, p.files.set.AddFile("kept tables of "+a.Path, []byte(strings.Join(a.Kept, "\n")+"\n")), p.files)
+	kept.Body = slices.DeleteFunc(kept.Body, func(s ast.Stmt) bool {
+		t, is := s.(*ast.Table)
+		return !is || defined[t.Name.Text]
+	})
+	l.Body = append(kept.Body, l.Body...)
 }
 
 // above returns the name of the file that contains pos, and of the files through which it

@@ -15,10 +15,15 @@ type Anchor struct {
 	Name  string `json:"name"` // of its file, for messages
 	Text  string `json:"text"`
 	Files Files  `json:"files,omitempty"` // that it names
+
+	// Kept are definitions of persistent tables that earlier rules of the anchor had. They
+	// hold for tables that Text does not define. As in pf, such tables stay.
+	Kept []string `json:"kept,omitempty"`
 }
 
 func (a *Anchor) equal(other *Anchor) bool {
-	return a.Path == other.Path && a.Name == other.Name && a.Text == other.Text && maps.Equal(a.Files, other.Files)
+	return a.Path == other.Path && a.Name == other.Name && a.Text == other.Text && maps.Equal(a.Files, other.Files) &&
+		slices.Equal(a.Kept, other.Kept)
 }
 
 // Anchors are such rules of several anchors, by path. Each path is there once.
@@ -27,6 +32,12 @@ type Anchors []Anchor
 // Equal reports whether a and other are the same.
 func (a Anchors) Equal(other Anchors) bool {
 	return slices.EqualFunc(a, other, func(x, y Anchor) bool { return x.equal(&y) })
+}
+
+// Of returns the anchors that define the tables of a path: that anchor, and those that may
+// contain it in braces.
+func (a Anchors) Of(path string) Anchors {
+	return a.Without(func(other string) bool { return other != path && !strings.HasPrefix(path, other+"/") })
 }
 
 // With returns the anchors with one more, in place of that of the same path.

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"weir/internal/fw/control"
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/rundir"
+	"weir/pf/ast"
 	"weir/pf/diag"
+	"weir/pf/parser"
 	"weir/pf/resolve"
 	"weir/pf/source"
 )
@@ -18,10 +21,7 @@ import (
 // (source.Beside.Anchors). So whatever resolves it again has them, and so has its record,
 // by which they outlive the daemon.
 
-var (
-	errNoRules  = errors.New("no rules are loaded, so there is no anchor to load into: load a rule file first (weir load)")
-	errNoAnchor = errors.New("no such anchor has rules")
-)
+var errNoRules = errors.New("no rules are loaded, so there is no anchor to load into: load a rule file first (weir load)")
 
 // forgetsAnchors is added to errors of rule files that do not load together with anchors.
 const forgetsAnchors = "rules that were loaded into anchors at run time are a part of this; weir anchor list shows them, weir anchor flush PATH removes them"
@@ -40,7 +40,7 @@ func anchorsOf(rules *resolve.Ruleset) []rundir.Anchor {
 	}
 	all := make([]rundir.Anchor, 0, len(rules.Anchors))
 	for _, a := range rules.Anchors {
-		r := rundir.Anchor{Path: a.Path, AtRunTime: a.AtRunTime, Given: a.Given, Called: called[a.Path], Rules: a.Rules}
+		r := rundir.Anchor{Path: a.Path, AtRunTime: a.AtRunTime, Given: a.Given, Called: called[a.Path], Rules: a.Rules, Tables: a.Tables}
 		if parent := strings.LastIndexByte(a.Path, '/'); parent > 0 {
 			r.Called = r.Called || called[a.Path[:parent]+"/*"]
 		}
@@ -111,12 +111,11 @@ func (b *box) changeAnchor(r *control.AnchorChange) (*control.AnchorChanged, err
 	}
 	next, done := b.source, &control.AnchorChanged{}
 	if r.Load != nil {
-		next.Anchors = next.Anchors.With(*r.Load)
+		one := *r.Load
+		one.Kept = b.tablesOfAnchor(one.Path)
+		next.Anchors = next.Anchors.With(one)
 	} else if next.Anchors, done.Flushed = b.flushed(r); len(done.Flushed) == 0 {
-		if r.Below {
-			return done, nil
-		}
-		return nil, fmt.Errorf("%w: %s", errNoAnchor, r.Flush)
+		return done, nil
 	}
 	if !next.Anchors.Equal(b.source.Anchors) {
 		if err := b.replaceAnchors(next); err != nil {
@@ -159,11 +158,55 @@ func (b *box) flushed(r *control.AnchorChange) (left source.Anchors, paths []str
 		}
 		paths = append(paths, a.Path)
 		left = left.Without(func(path string) bool { return path == a.Path })
-		if a.Given || nestedAtRunTime(left, a.Path) {
-			left = left.With(source.Anchor{Path: a.Path, Name: "(flushed)"})
+		if a.Given || len(a.Tables) > 0 || nestedAtRunTime(left, a.Path) {
+			left = left.With(source.Anchor{Path: a.Path, Name: "(flushed)", Kept: a.Tables})
 		}
 	}
 	return left, paths
+}
+
+// tablesOfAnchor returns the definitions of an anchor's persistent tables.
+func (b *box) tablesOfAnchor(path string) []string {
+	for i := range b.rules.anchors {
+		if b.rules.anchors[i].Path == path {
+			return b.rules.anchors[i].Tables
+		}
+	}
+	return nil
+}
+
+// anchorKeeps reports whether a table is only there because earlier rules of its anchor have
+// defined it.
+func (b *box) anchorKeeps(table string) bool {
+	name, path, _ := strings.Cut(table, "@")
+	at := slices.IndexFunc(b.source.Anchors, func(a source.Anchor) bool { return a.Path == path })
+	if at < 0 {
+		return false
+	}
+	a := &b.source.Anchors[at]
+	parsed, _ := parser.ParseInput(&source.Input{Name: a.Name, Text: []byte(a.Text), Files: a.Files})
+	defines := slices.ContainsFunc(parsed.Stmts, func(s ast.Stmt) bool {
+		t, is := s.(*ast.Table)
+		return is && t.Name.Text == name
+	})
+	return !defines && slices.ContainsFunc(a.Kept, func(line string) bool { return definesTable(line, name) })
+}
+
+func definesTable(line, name string) bool { return strings.HasPrefix(line, "table <"+name+">") }
+
+// dropKeptTable removes a table of anchorKeeps. An anchor that has nothing left goes, too.
+func (b *box) dropKeptTable(table string) error {
+	name, path, _ := strings.Cut(table, "@")
+	next := b.source
+	at := slices.IndexFunc(next.Anchors, func(a source.Anchor) bool { return a.Path == path })
+	a := next.Anchors[at]
+	a.Kept = slices.DeleteFunc(slices.Clone(a.Kept), func(line string) bool { return definesTable(line, name) })
+	next.Anchors = next.Anchors.With(a)
+	given := slices.ContainsFunc(b.rules.anchors, func(r rundir.Anchor) bool { return r.Path == path && (r.Given || r.Rules > 0) })
+	if len(a.Kept) == 0 && !given && !nestedAtRunTime(next.Anchors, path) {
+		next.Anchors = next.Anchors.Without(func(other string) bool { return other == path })
+	}
+	return b.replaceAnchors(next)
 }
 
 // nestedAtRunTime reports whether the rules of another anchor can contain those of a path in
@@ -237,4 +280,14 @@ func (s *Source) withAnchors(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w\n%s", err, forgetsAnchors)
+}
+
+// keepsTable reports whether a source leaves a table of the one before it alone, even if it
+// defines what the table holds: nothing but anchors has changed, and not the table's own.
+func (s *Source) keepsTable(before *Source, name string) bool {
+	if s.hosts != before.hosts || !s.sameFile(before) { // each load has hosts of its own
+		return false
+	}
+	_, path, _ := strings.Cut(name, "@")
+	return path == "" || s.Anchors.Of(path).Equal(before.Anchors.Of(path))
 }

@@ -20,7 +20,7 @@ func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled
 	if why == "" {
 		rules.program, err = b.rules.program.Replace(rs, m.snapshot(rules.options.Groups), keep)
 		if err == nil {
-			why = b.tablesInPlace(rules.program)
+			why = b.tablesInPlace(&source, rules.program)
 		}
 		if err != nil {
 			why = err.Error() // if the rules are at fault, compiling them says so again
@@ -86,12 +86,12 @@ func keepLists(old, lists []*resolve.Rule, filter []int, changed bool) ([]int, b
 
 // tablesInPlace returns why tables stand in the way. As in pf, a load resets tables whose
 // definition gives their contents.
-func (b *box) tablesInPlace(program *ruleset.Program) (why string) {
+func (b *box) tablesInPlace(source *Source, program *ruleset.Program) (why string) {
 	if !program.EqualTables(b.rules.program) {
 		return "definitions of tables have changed"
 	}
 	for name := range b.tables {
-		if program.Gives(name) {
+		if program.Gives(name) && !source.keepsTable(&b.source, name) {
 			return fmt.Sprintf("the table <%s> gets the contents of its definition again", name)
 		}
 	}

@@ -75,9 +75,11 @@ func (b *box) changedTables(source Source, rules *compiled) (map[string]*rundir.
 	var kept map[string]*rundir.Table
 	var same bool
 	if b.rules != nil {
-		kept, same = make(map[string]*rundir.Table), source.equal(&b.source)
+		kept, same = make(map[string]*rundir.Table), true
 		for name, entries := range b.rules.program.ChangedTables() {
-			kept[name] = b.tableOf(b.rules, name, entries)
+			if !rules.program.Gives(name) || source.keepsTable(&b.source, name) {
+				kept[name] = b.tableOf(b.rules, name, entries)
+			}
 		}
 	} else {
 		generation, err := dataplane.LiveGeneration(b.dir)

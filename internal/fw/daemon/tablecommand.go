@@ -378,13 +378,19 @@ func (t *tableTask) show() error {
 	return nil
 }
 
-// kill removes a table that a command made.
+// kill removes a table that a command made, or that an anchor keeps.
 func (t *tableTask) kill() error {
 	name := t.request.Table
 	info, err := t.program.TableInfo(name)
 	switch {
 	case err != nil:
 		return err
+	case !info.Made && info.Rules == 0 && t.box.anchorKeeps(name):
+		t.result.Deleted = 1
+		if t.request.DryRun {
+			return nil
+		}
+		return t.box.dropKeptTable(name)
 	case !info.Made:
 		return fmt.Errorf("%s: the rules define the table: weir table flush empties it, and weir load forgets it if the new file does not have it", name)
 	case info.Rules > 0:

@@ -82,6 +82,8 @@ type Anchor struct {
 	// Lines are the rules of an anchor that is not called. Those of others are among the
 	// rules in force.
 	Lines []string `json:"lines,omitempty"`
+	// Tables are the definitions of its persistent tables, without contents.
+	Tables []string `json:"tables,omitempty"`
 }
 
 // Shown reports whether users see the rule. A binat rule is shown once.

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"weir/internal/fw/rundir"
+	"weir/internal/fw/view"
+	"weir/pf/source"
+)
+
+// runAnchor does what the options say about one anchor. done is false if they say nothing
+// that is about one.
+func (p *pfctl) runAnchor(ctx context.Context) (done bool, err error) {
+	path, below, err := source.ParseAnchor(p.anchor, true)
+	if err != nil {
+		return false, &UsageError{err}
+	}
+	for _, step := range []struct {
+		asked bool
+		do    func() error
+	}{
+		{p.show != "", func() error { return p.showAnchor(path, below) }},
+		{p.clear != "", func() error { return p.clearAnchor(ctx, path, below) }},
+		{p.file != "", func() error { return p.fillAnchor(ctx, path, below) }},
+	} {
+		if step.asked {
+			done = true
+			err = errors.Join(err, step.do())
+		}
+	}
+	return done, err
+}
+
+// showAnchor prints the rules of an anchor, or the anchors in it.
+func (p *pfctl) showAnchor(path string, below bool) error {
+	switch {
+	case p.show == "Anchors":
+		return p.showAnchors(path, below)
+	case path == "" && below: // as without -a: all anchors are printed in any case
+		return p.showOne(context.Background(), p.show)
+	case p.show != "rules" && p.show != "nat":
+		return fmt.Errorf("-a: -s %s is not about one anchor", p.show)
+	}
+	r, err := p.env.reader()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	anchors, rules, pid, err := r.Anchors()
+	if err != nil {
+		return err
+	}
+	return view.PrintAnchor(p.env.Stdout, ofPfctl(rules, p.show == "nat"), anchors, path, below, p.verbose, pid)
+}
+
+// ofPfctl returns the rules that pfctl -s nat shows, or those of -s rules.
+func ofPfctl(rules []view.Rule, nat bool) []view.Rule {
+	return slices.DeleteFunc(rules, func(rule view.Rule) bool {
+		return nat != slices.Contains([]string{"nat", "rdr", "binat"}, rule.List)
+	})
+}
+
+// showAnchors prints the anchors directly in one; with -v, and for *, also those in them.
+func (p *pfctl) showAnchors(path string, below bool) error {
+	r, err := p.env.reader()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	anchors, _, _, err := r.Anchors()
+	if err != nil {
+		return err
+	}
+	for _, name := range inAnchor(anchors, path, below || p.verbose > 0) {
+		if _, err := fmt.Fprintf(p.env.Stdout, "  %s\n", name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inAnchor returns the paths of the anchors in one, including those that only have others
+// in them. Without all, those directly in it.
+func inAnchor(anchors []rundir.Anchor, path string, all bool) (paths []string) {
+	if path != "" {
+		path += "/"
+	}
+	for i := range anchors {
+		rest, inside := strings.CutPrefix(anchors[i].Path, path)
+		if !inside {
+			continue
+		}
+		names := strings.Split(rest, "/")
+		for n := 1; n <= len(names) && (all || n == 1); n++ {
+			if sub := path + strings.Join(names[:n], "/"); !slices.Contains(paths, sub) {
+				paths = append(paths, sub)
+			}
+		}
+	}
+	return paths
+}
+
+// clearAnchor removes the rules of an anchor.
+func (p *pfctl) clearAnchor(ctx context.Context, path string, below bool) error {
+	switch p.clear {
+	case "rules", "nat", "all":
+	default:
+		return fmt.Errorf("-a: -F %s is not about one anchor", p.clear)
+	}
+	a, err := p.env.flushAnchor(ctx, path, below)
+	if errors.Is(err, errNoSuchAnchor) {
+		err = nil // pfctl flushes it, too
+	}
+	if err != nil {
+		return err
+	}
+	if a != nil {
+		for _, warning := range a.Warnings {
+			fmt.Fprintln(p.env.Stderr, warning)
+		}
+	}
+	p.say("rules cleared")
+	return nil
+}
+
+// fillAnchor checks or loads the rules of an anchor.
+func (p *pfctl) fillAnchor(ctx context.Context, path string, below bool) error {
+	if below || path == "" {
+		return &UsageError{errors.New("-a: rules are loaded into one anchor")}
+	}
+	if p.dry {
+		o := &checkOptions{noDNS: p.noDNS, macros: p.macros, enforce: true}
+		quiet := *p.env
+		if p.verbose == 0 {
+			quiet.Stdout = io.Discard
+		}
+		return check(ctx, &quiet, o, p.file)
+	}
+	if len(p.macros) > 0 {
+		return errors.New("-a: weir takes no -D for one anchor; define the macro in its file")
+	}
+	quiet := *p.env
+	quiet.Stdout = io.Discard
+	return quiet.loadAnchor(ctx, path, p.file, p.noDNS, false)
+}
