@@ -116,7 +116,7 @@ static __always_inline enum reason evaluate_crossing(hook_ctx *ctx, struct cross
 	cr->evaluated = 1;
 	set = rule_set_get();
 	if (set && set->asks_more & FACTS)
-		cr->facts = fact_find(ctx, cr);
+		cr->facts = fact_find(ctx, cr, set->asks_more);
 	r = match_rules(cr, set);
 	if (cr->flags & CROSSING_COUNTS)
 		evaluate_count(cr);

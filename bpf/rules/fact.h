@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * What rules can ask about the routes of a packet's addresses: no-route and urpf-failed
- * (pf.conf(5); RFC 3704, 2.2). The kernel's table is asked once for each crossing, before
- * the rules, and only if a rule asks.
+ * (pf.conf(5); RFC 3704, 2.2). The kernel's table is asked for each crossing, before the
+ * rules, once for each address that a rule asks about.
  */
 #ifndef WEIR_RULES_FACT_H
 #define WEIR_RULES_FACT_H
@@ -51,24 +51,27 @@ static __always_inline enum fact_route fact_route(hook_ctx *ctx, const struct cr
 	return FACT_ROUTE_TO;
 }
 
-/* Returns FACT_* of a crossing. */
-__noinline __u32 fact_find(hook_ctx *ctx, struct crossing *cr)
+/* Returns those of FACT_* that a crossing has, of the asked ones. Only routes that they need
+ * are looked up. */
+__noinline __u32 fact_find(hook_ctx *ctx, struct crossing *cr, __u32 asked)
 {
 	__u32 facts = 0, ifindex;
 
 	if (!cr)
 		return 0;
-	switch (fact_route(ctx, cr, &cr->src, &cr->dst, &ifindex)) {
-	case FACT_ROUTE_NONE:
-		facts = FACT_NO_ROUTE_BACK | FACT_URPF_FAILED;
-		break;
-	case FACT_ROUTE_OWN:
-		facts = ifindex && ifindex != cr->ifindex ? FACT_URPF_FAILED : 0;
-		break;
-	case FACT_ROUTE_TO:
-		facts = ifindex != cr->ifindex ? FACT_URPF_FAILED : 0;
+	if (asked & (FACT_NO_ROUTE_BACK | FACT_URPF_FAILED)) {
+		switch (fact_route(ctx, cr, &cr->src, &cr->dst, &ifindex)) {
+		case FACT_ROUTE_NONE:
+			facts = FACT_NO_ROUTE_BACK | FACT_URPF_FAILED;
+			break;
+		case FACT_ROUTE_OWN:
+			facts = ifindex && ifindex != cr->ifindex ? FACT_URPF_FAILED : 0;
+			break;
+		case FACT_ROUTE_TO:
+			facts = ifindex != cr->ifindex ? FACT_URPF_FAILED : 0;
+		}
 	}
-	if (fact_route(ctx, cr, &cr->dst, &cr->src, &ifindex) == FACT_ROUTE_NONE)
+	if (asked & FACT_NO_ROUTE && fact_route(ctx, cr, &cr->dst, &cr->src, &ifindex) == FACT_ROUTE_NONE)
 		facts |= FACT_NO_ROUTE;
 	return facts;
 }
