@@ -15,6 +15,7 @@
 #include "path/egress.h"
 #include "path/icmp_error.h"
 #include "path/late_fragment.h"
+#include "path/sender.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -255,6 +256,12 @@ int weir_tc_in_slow(struct __sk_buff *skb)
 	return slow_in(skb, &in_tails);
 }
 
+SEC("tcx/ingress")
+int weir_tc_in_owner(struct __sk_buff *skb)
+{
+	return owner_in(skb, &in_tails);
+}
+
 /* Whether weir has redirected the packet to here, and it is complete. On lo it will come
  * in again, and still needs the note. */
 static __always_inline int tc_is_whole(struct __sk_buff *skb, const struct interface *i)
@@ -357,4 +364,10 @@ SEC("tcx/egress")
 int weir_tc_out_slow(struct __sk_buff *skb)
 {
 	return egress_slow(skb, &out_tails);
+}
+
+SEC("tcx/egress")
+int weir_tc_out_owner(struct __sk_buff *skb)
+{
+	return sender_out(skb, &out_tails);
 }

@@ -11,6 +11,7 @@
  *   weir_xdp_fragment  later fragments             (fragments, states)
  *   weir_xdp_slow      SYNs in a state, stale next hops; what sides that keep no
  *                      state evaluate goes on to miss (states, nexthop_index)
+ *   weir_xdp_owner     before miss, if rules ask for users: the packet's socket
  *   weir_xdp_capture   the whole way, watched      (capture_filters, capture_ring)
  *
  * Every program may end in a drop, in a redirect, or in XDP_PASS with metadata
@@ -24,6 +25,7 @@
 #include "path/icmp_error.h"
 #include "path/late_fragment.h"
 #include "path/miss.h"
+#include "path/owner.h"
 #include "path/prefetch.h"
 #include "observe/capture.h"
 
@@ -127,6 +129,12 @@ SEC("xdp.frags")
 int weir_xdp_slow(struct xdp_md *ctx)
 {
 	return slow_in(ctx, &tails);
+}
+
+SEC("xdp.frags")
+int weir_xdp_owner(struct xdp_md *ctx)
+{
+	return owner_in(ctx, &tails);
 }
 
 SEC("xdp.frags/devmap")

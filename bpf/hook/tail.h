@@ -5,7 +5,8 @@
  * in stack nor in instruction cache. Only one program has the rules, because they cost
  * the verifier much time. Packets of the error and slow programs that turn out to need
  * them take a second tail call, to miss. The capturing program has the entry program's
- * path in it, with its tail calls. There are no others.
+ * path in it, with its tail calls. If rules ask for users or groups, one program more runs
+ * in front of the rules: path/owner.h. There are no others.
  */
 #ifndef WEIR_HOOK_TAIL_H
 #define WEIR_HOOK_TAIL_H
@@ -17,6 +18,8 @@ enum tail {
 	TAIL_FRAGMENT, /* late fragments: the state is that of the first fragment */
 	TAIL_SLOW,     /* there is a state, but: SYN, next hop to look up, side that keeps none */
 	TAIL_CAPTURE,  /* entered from the entry program: the whole path, with capture */
+	TAIL_RULES,    /* if rules ask for users or groups, TAIL_MISS is the program that looks
+			* up the packet's socket, and this is the one with the rules	       */
 	TAIL_COUNT,
 };
 

@@ -164,6 +164,7 @@ __noinline enum reason egress_rules(hook_ctx *ctx, struct scratch *s)
 		return REASON_IMPLICIT;
 	evaluate_start(&s->in, p, DIRECTION_IN, 0, 0);
 	evaluate_start(&s->out, p, DIRECTION_OUT, p->ifindex, 0);
+	s->out.received = ctx->ingress_ifindex; /* not 0: multicast that the stack forwards */
 	s->skip_in = 0;
 	s->skip_out = i->flags & INTERFACE_SKIP;
 	r = evaluate_crossing(ctx, &s->out, p->flags & PACKET_OPTIONS, &why);

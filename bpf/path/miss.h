@@ -96,6 +96,7 @@ __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 	s->out.dport = s->tuple.dport;
 	s->out.mark = s->in.mark;
 	s->out.mark_keep = s->in.mark_mask;
+	s->out.received = p->ifindex;
 	evaluate_share(&s->out, &s->in);
 	o = interface_get(q.ifindex);
 	s->skip_out = o && o->flags & INTERFACE_SKIP;

@@ -48,6 +48,12 @@ enum slow_then {
 	SLOW_ANSWER,   /* it does not fit the handshake, and is answered by a reset */
 };
 
+/* Whose socket a packet belongs to: numbers, or NOBODY. */
+struct owner {
+	__u32 user;
+	__u32 group;
+};
+
 struct scratch {
 	struct packet packet;	 /* as the fast path parsed it			*/
 	__u32 state;		 /* index << 1 | direction; 0: none			*/
@@ -66,7 +72,9 @@ struct scratch {
 	__u8 quoted_forth;	 /* the quoted packet is as it came in */
 	__u8 made;		 /* this packet has made its state */
 	__u8 leaves;		 /* records show the packet with s->tuple, not as it came */
+	__u8 owned;		 /* owner is valid: its program is loaded */
 	struct out_mark out_mark; /* of the packet, if it has no state */
+	struct owner owner;	 /* path/owner.h */
 	struct crossing in;
 	struct crossing out;
 	struct crossing reply;	 /* path/scrub_list.h */

@@ -80,6 +80,7 @@ __noinline enum reason slow_rules(hook_ctx *ctx, struct scratch *s)
 		s->out.src = s->tuple.src;
 		s->out.dst = s->tuple.dst;
 		s->out.dport = s->tuple.dport;
+		s->out.received = s->packet.ifindex;
 		s->out.mark = rule_mark_route(st, d, s->packet.mark);
 		s->out.mark_keep = d ? 0 : st->flow_forth.mark_mask;
 		if (d)

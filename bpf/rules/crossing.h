@@ -64,6 +64,10 @@ struct crossing {
 	__u8 tos;	 /* as in struct packet */
 	__u8 facts;	 /* FACT_*, if a rule asks them */
 	__u8 pad0[2];
+	__u32 received;	 /* index of the interface that it came in by; 0: the box sends it */
+	__u32 late[LATE_COUNT]; /* classes, if a rule asks them */
+	__u32 late_common; /* keys of rule_vectors */
+	__u32 late_own;
 	/* The present classes of the fields. known has a bit for each class that has
 	 * been looked up, or was copied from the other crossing. */
 	__u32 class[FIELD_COUNT];

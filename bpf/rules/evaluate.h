@@ -6,6 +6,7 @@
 
 #include "path/scratch.h"
 #include "rules/fact.h"
+#include "rules/late.h"
 #include "rules/match.h"
 #include "rules/table_counter.h"
 #include "shared.h"
@@ -30,6 +31,7 @@ static __always_inline void evaluate_start(struct crossing *cr, const struct pac
 	cr->length = p->length;
 	cr->tos = p->tos;
 	cr->facts = 0;
+	cr->received = direction == DIRECTION_IN ? ifindex : 0;
 	cr->mark_mask = 0;
 	cr->known = 0;
 	cr->rule = 0;
@@ -81,6 +83,28 @@ static __always_inline void evaluate_share(struct crossing *out, const struct cr
 	out->epoch = in->epoch;
 }
 
+/* Looks up the classes of the late fields that rules ask for. Where a packet is forwarded
+ * out it is nobody's, also if it came in for a socket of the box and was translated. */
+__noinline int evaluate_late(struct crossing *cr, const struct rule_set *set)
+{
+	struct scratch *s = scratch_get();
+	__u32 key[LATE_COUNT], f;
+
+	if (!cr || !set || !s)
+		return 0;
+	key[LATE_USER] = NOBODY;
+	key[LATE_GROUP] = NOBODY;
+	key[LATE_RECEIVED] = cr->received;
+	if (s->owned && (cr->direction == DIRECTION_IN || !cr->received)) {
+		key[LATE_USER] = s->owner.user;
+		key[LATE_GROUP] = s->owner.group;
+	}
+	for (f = 0; f < LATE_COUNT; f++)
+		if (set->asks_more & 1 << (ASKS_LATE_SHIFT + f))
+			tree_find_small(set->trees_at + TREE_LATE + f, key[f], &cr->late[f]);
+	return 0;
+}
+
 /* Counts a packet under the entries of tables that the deciding rule names. If that rule
  * keeps state, the packet counts in its state. */
 __noinline int evaluate_count(struct crossing *cr)
@@ -117,6 +141,8 @@ static __always_inline enum reason evaluate_crossing(hook_ctx *ctx, struct cross
 	set = rule_set_get();
 	if (set && set->asks_more & FACTS)
 		cr->facts = fact_find(ctx, cr, set->asks_more);
+	if (set && set->asks_more & ASKS_LATE)
+		evaluate_late(cr, set);
 	r = match_rules(cr, set);
 	if (cr->flags & CROSSING_COUNTS)
 		evaluate_count(cr);

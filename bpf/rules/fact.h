@@ -17,24 +17,30 @@ enum fact_route {
 	FACT_ROUTE_TO,	/* an interface */
 };
 
+/* Whether an address is the box's own, a group's or a link's. *ifindex is the interface
+ * that has it; 0: no single one. */
+static __always_inline int fact_is_own(const struct addr *a, __u32 *ifindex)
+{
+	__u32 *own = bpf_map_lookup_elem(&addresses, a);
+
+	*ifindex = 0;
+	if (own) {
+		*ifindex = *own;
+		return 1;
+	}
+	return addr_is_multicast(a) || addr_is_link_local(a) || addr_is_low6(a, 0) || addr_is_low6(a, 1) ||
+	       (addr_is4(a) && (!addr_v4(a) || addr_v4(a) >> 24 == 127)) || bpf_map_lookup_elem(&broadcasts, a);
+}
+
 /* Finds the route to an address, for a packet that goes from there to other. */
 static __always_inline enum fact_route fact_route(hook_ctx *ctx, const struct crossing *cr, const struct addr *to,
 						  const struct addr *other, __u32 *ifindex)
 {
 	struct route_query q = {};
 	struct bpf_fib_lookup f __attribute__((aligned(8)));
-	__u32 *own;
 	long rc;
 
-	*ifindex = 0;
-	own = bpf_map_lookup_elem(&addresses, to);
-	if (own) {
-		*ifindex = *own;
-		return FACT_ROUTE_OWN;
-	}
-	if (addr_is_multicast(to) || addr_is_link_local(to) || addr_is_low6(to, 0) || addr_is_low6(to, 1) ||
-	    (addr_is4(to) && (!addr_v4(to) || addr_v4(to) >> 24 == 127)) ||
-	    bpf_map_lookup_elem(&broadcasts, to))
+	if (fact_is_own(to, ifindex))
 		return FACT_ROUTE_OWN;
 	/* the kernel refuses to look up a route for these, which source routing never asks for */
 	if (!addr_is_multicast(other) && !addr_is_link_local(other) && !addr_is_low6(other, 1))

@@ -47,6 +47,19 @@ enum field {
 };
 #define FIELD_TREES FIELD_DST_TABLES /* fields before it have trees of their own */
 
+/* Fields that few rules ask for. Their vectors are not intersected: each visited rule that
+ * asks looks at its own bit (rules/late.h). Keys: the numbers of the user and the group
+ * whose socket the packet belongs to, or NOBODY; the index of the interface that the
+ * packet came in by, or 0 if the box sends it. */
+enum late {
+	LATE_USER,
+	LATE_GROUP,
+	LATE_RECEIVED,
+	LATE_COUNT,
+};
+
+#define NOBODY ~0u /* the packet belongs to no socket of the box */
+
 #define NO_PORT 65536
 
 /* Indices of trees. Trees of lower halves of IPv6 addresses begin at TREE_FIRST_LOW. */
@@ -59,7 +72,8 @@ enum tree {
 	TREE_SPORT = FIELD_SPORT,
 	TREE_DST6,
 	TREE_SRC6,
-	TREE_FIRST_LOW,
+	TREE_LATE, /* LATE_COUNT trees */
+	TREE_FIRST_LOW = TREE_LATE + LATE_COUNT,
 };
 
 /* A cache line of a search tree (rules/search.h). */
@@ -129,7 +143,7 @@ struct rule_set {
 	__u8 asks_tables; /* 1 << FIELD_*_TABLES - FIELD_TREES: a rule tests it */
 	__u8 block_shift; /* log2 of the chunks in a block */
 	__u8 asks_mark;	  /* a rule tests the mark */
-	__u8 asks_more;	  /* ASKS_MORE, and the FACT_* that rules ask */
+	__u8 asks_more;	  /* ASKS_MORE, and the FACT_* and ASKS_LATE that rules ask */
 	__u32 scrubs; /* the first rules: FreeBSD's list of scrub rules */
 	__u32 pad1;
 };
@@ -153,7 +167,7 @@ struct rule_set {
 #define RULE_COUNTS	   0x1000 /* it names a table with counters: it is in table_rules */
 #define RULE_LEADS	   0x2000 /* match: the rule evaluated next is rule_order.next */
 #define RULE_SILENT	   0x4000 /* match: it counts no packets, because it is not a user's */
-#define RULE_ASKS_MORE	   0x8000 /* it has one of the conditions from facts to chance */
+#define RULE_ASKS_MORE	   0x8000 /* it has one of the conditions from facts to late */
 
 /* The actions of a rule whose fields match. Ports are in host order. */
 struct rule {
@@ -184,7 +198,7 @@ struct rule {
 	__u32 chance;	/* condition: of 2^32 packets, as many match; 0: all */
 	__u16 max_size; /* condition on the bytes of the IP packet; 0: any */
 	__u8 tos;	/* condition on the packet's; 0: any */
-	__u8 pad0[1];
+	__u8 late;	/* conditions: 1 << (ASKS_LATE_SHIFT + enum late) */
 	__u16 limit;	/* number of what limits its states (state/limit.h); 0: nothing does */
 	__u8 pad1[2];	/* arrays that are mapped have elements of 8 bytes */
 };
@@ -194,6 +208,9 @@ struct rule {
 #define FACT_NO_ROUTE	   0x02 /* there is no route to the destination */
 #define FACT_URPF_FAILED   0x04 /* the route to the source leads to another interface */
 #define FACTS		   0x07
+#define ASKS_LATE_SHIFT	   3
+#define ASKS_LATE	   (((1 << LATE_COUNT) - 1) << ASKS_LATE_SHIFT)
+#define ASKS_OWNER	   ((1 << LATE_USER | 1 << LATE_GROUP) << ASKS_LATE_SHIFT)
 #define ASKS_MORE	   0x80 /* rule_set.asks_more: a rule has RULE_ASKS_MORE */
 
 /* The queues that a rule names with set queue: two numbers. The second is for packets

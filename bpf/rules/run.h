@@ -71,14 +71,13 @@ static __always_inline int run_is_own(const struct crossing *cr, const struct ru
 /* Walks through a run that is not in the cache, and stores it there. */
 __noinline int run_uncached(struct crossing *cr, struct walk *w, const struct rule_set *set)
 {
-	struct cache_key key;
 	struct cache_entry *s;
 	__u8 logs, prio, scrub, min_ttl;
 	__u16 queue, max_mss;
 
 	if (!cr || !w || !set)
 		return 0;
-	cache_key_fill(&key, cr, w);
+	cache_key_fill(&w->key, cr, w);
 	logs = cr->logs; /* these do not belong to this run */
 	prio = cr->prio;
 	queue = cr->queue;
@@ -92,9 +91,9 @@ __noinline int run_uncached(struct crossing *cr, struct walk *w, const struct ru
 	cr->min_ttl = 0;
 	cr->max_mss = 0;
 	visit_run(cr, w, set);
-	s = cache_get(&key);
+	s = cache_get(&w->key);
 	if (s && !w->broken && !run_is_own(cr, set))
-		cache_store(s, &key, cr, w);
+		cache_store(s, &w->key, cr, w);
 	cr->logs |= logs;
 	cr->prio = cr->prio ? : prio;
 	cr->queue = cr->queue ? : queue;

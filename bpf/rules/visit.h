@@ -9,6 +9,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "rules/crossing.h"
+#include "rules/late.h"
 #include "rules/ruleset.h"
 #include "rules/translate.h"
 #include "rules/walk.h"
@@ -113,7 +114,7 @@ static __always_inline int visit_rule(struct visit *v, __u32 number)
 		return 0;
 	if (r->marked_mask && ((cr->mark & r->marked_mask) == r->marked) == !!(r->flags & RULE_NOT_MARKED))
 		return 0;
-	if (r->flags & RULE_ASKS_MORE && !visit_asks(cr, r))
+	if (r->flags & RULE_ASKS_MORE && (!visit_asks(cr, r) || (r->late && !late_meets(cr, v->set, number, r->late))))
 		return 0;
 	if (r->tag)
 		cr->tag = r->tag;

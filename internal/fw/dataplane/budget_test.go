@@ -28,6 +28,9 @@ func TestBudget(t *testing.T) {
 	d := build(t, n.config())
 	check(t, d.needCapture())
 	check(t, d.need(programImport, programPrefetch))
+	for _, e := range entries {
+		check(t, d.need(e.name+"_"+tailOwner))
+	}
 	measured := make(map[string]uint32)
 	for name, p := range d.objects.Programs {
 		measured[name] = must(bpfload.Instructions(p))(t)

@@ -225,6 +225,9 @@ func (d *Dataplane) loadObjects() error {
 	if d.objects, err = bpfload.Load(specs, options); err != nil {
 		return err
 	}
+	if err := d.needOwners(d.config.Program); err != nil {
+		return err
+	}
 	if d.kept {
 		return nil
 	}

@@ -27,6 +27,7 @@ type Dataplane struct {
 	lost     error        // why existing tables cannot be read; nil: they can, or there are none
 	swept    bool         // the garbage collection runs
 	byMark   bool         // the kernel looks up routes by mark
+	owners   bool         // the programs that look up a packet's user and group are loaded
 	ledger   ledger       // as it will be once this generation is live
 	lock     *os.File     // held from Build to the end of Commit
 }

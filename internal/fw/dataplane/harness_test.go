@@ -125,6 +125,7 @@ func (h *harness) load(rules string) {
 			h.tb.Fatalf("%d entries of %s, room for %d", n, name, room)
 		}
 	}
+	check(h.tb, h.dp.needOwners(p))
 	check(h.tb, h.dp.live.load(p))
 	check(h.tb, forgetSources(h.dp.objects.Maps["pool_sticky"]))
 	for i := range 2 * len(p.Pools) {

@@ -66,6 +66,8 @@ func TestPackets(t *testing.T) {
 		{"limits of rules", testRuleLimits},
 		{"track", testTrack},
 		{"facts", testFacts},
+		{"owners", testOwners},
+		{"received on", testReceivedOn},
 		{"wrap", testSequenceNumbersWrap},
 		{"errors", testICMPErrors},
 		{"fragments", testFragments},

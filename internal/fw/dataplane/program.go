@@ -160,7 +160,7 @@ func rawRule(r *ruleset.Rule, limits []uint16) xdpRule {
 		Prio: r.Prio, Queue: r.Queue,
 		Scrub: uint8(r.Scrub), MinTtl: r.MinTTL, MaxMss: r.MaxMSS,
 		Mark: r.Mark, MarkMask: r.MarkMask, Marked: r.Marked, MarkedMask: r.MarkedMask,
-		Facts: uint8(r.Facts), FactsMask: uint8(r.FactsMask), Chance: r.Chance, MaxSize: r.MaxSize, Tos: r.TOS,
+		Facts: uint8(r.Facts), FactsMask: uint8(r.FactsMask), Chance: r.Chance, MaxSize: r.MaxSize, Tos: r.TOS, Late: uint8(r.Late),
 	}
 }
 

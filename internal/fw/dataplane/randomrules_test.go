@@ -268,6 +268,11 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 	if action != "block" {
 		add(8, "set mark 1/3", "set mark 2/2", "set mark 0x40000/0xff0000", "set mark 0x40001", "set mark 0/1")
 	}
+	switch proto {
+	case "proto tcp", "proto udp", "proto { tcp, udp }":
+		add(6, "user "+d.owner(), "group "+d.owner(), "user "+d.owner()+" group "+d.owner())
+	}
+	add(8, one(d.Rand, "", "! ")+"received-on "+one(d.Rand, "lan0", "wan0", "egress", "lan", "any", "none0"))
 	add(8, "tos lowdelay", "tos 0xff", "max-pkt-size 40", "max-pkt-size 100")
 	add(20, `label "$if:$nr"`)
 	if action != "block" {
@@ -284,6 +289,14 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 		words = append(words, d.nat(family))
 	}
 	return strings.Join(words, " ")
+}
+
+// owner draws a condition on the numbers of testSockets.
+func (d *drawing) owner() string {
+	n := one(d.Rand, 0, 33, 1000)
+	return one(d.Rand,
+		fmt.Sprint(n), fmt.Sprint(n), "unknown", "!= unknown", fmt.Sprintf("!= %d", n), fmt.Sprintf("< %d", n), fmt.Sprintf(">= %d", n),
+		fmt.Sprintf("{ %d, unknown }", n), "0 >< 1000", "33 <> 1000", "33:1000")
 }
 
 func (d *drawing) nat(family int) string {

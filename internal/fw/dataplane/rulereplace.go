@@ -24,6 +24,9 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
 		return fmt.Errorf("replace rules: %w", err)
 	}
 	return d.place.Do(func() error {
+		if err := d.needOwners(p); err != nil {
+			return fmt.Errorf("replace rules: %w", err)
+		}
 		lock, err := lockFolder(d.config.Dir, false)
 		if err != nil {
 			return err

@@ -1,8 +1,12 @@
 package dataplane
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/fw/ruleset"
 )
 
 // An entry is an attached program with the array of its tail-called programs. Their names
@@ -13,10 +17,18 @@ var entries = []entry{entryXDP, {"weir_tc_in", "in_tails"}, {"weir_tc_out", "out
 
 var entryXDP = entry{"weir_xdp", "tails"}
 
-// tailNames holds the suffixes of the programs' names, by enum tail of bpf/hook/tail.h.
-var tailNames = [...]string{"miss", "error", "fragment", "slow", tailCapture}
+// tailNames holds the suffixes of the programs' names, by enum tail of bpf/hook/tail.h. If
+// the owners' program is loaded, it is called in place of miss, and calls miss as
+// tailRules.
+var tailNames = [...]string{tailMiss, "error", "fragment", "slow", tailCapture}
 
-const tailCapture = "capture"
+const (
+	tailMiss    = "miss"
+	tailCapture = "capture"
+	tailOwner   = "owner"
+
+	tailRules = len(tailNames)
+)
 
 // programStart arms the garbage collection's timer. programImport enters states that user
 // space makes or copies.
@@ -26,15 +38,16 @@ const (
 )
 
 // The kernel takes long to verify a program. So programs that few users need are loaded
-// when they are needed: those of the XDP hook when an interface has it, and the capture
-// programs when somebody captures.
+// when they are needed: those of the XDP hook when an interface has it, the capture
+// programs when somebody captures, and those that look up a packet's user and group when a
+// rule asks.
 
 // initialPrograms returns the programs that Build loads.
 func (d *Dataplane) initialPrograms() []string {
 	names := []string{programStart}
 	for _, e := range entries {
 		if e != entryXDP || d.config.XDP {
-			names = append(names, e.programs(d.captures())...)
+			names = append(names, e.programs(d.rare(false)...)...)
 		}
 	}
 	if d.kept && d.tables.hasPrefetchDevices() {
@@ -43,15 +56,53 @@ func (d *Dataplane) initialPrograms() []string {
 	return names
 }
 
-// programs returns the entry's own program and its tail-called programs.
-func (e entry) programs(capture bool) []string {
+// programs returns the entry's own program and its tail-called programs: those that it
+// always has, and the given rare ones.
+func (e entry) programs(rare ...string) []string {
 	names := []string{e.name}
 	for _, tail := range tailNames {
-		if tail != tailCapture || capture {
+		if tail != tailCapture {
 			names = append(names, e.name+"_"+tail)
 		}
 	}
+	for _, tail := range rare {
+		names = append(names, e.name+"_"+tail)
+	}
 	return names
+}
+
+// rare returns which rare programs packets go through now.
+func (d *Dataplane) rare(capture bool) (tails []string) {
+	if capture || d.captures() {
+		tails = append(tails, tailCapture)
+	}
+	if d.owners {
+		tails = append(tails, tailOwner)
+	}
+	return tails
+}
+
+// ErrOwners is returned (wrapped) if the kernel refuses the programs that look up a
+// packet's user and group.
+var ErrOwners = errors.New("this kernel cannot look up the sockets of packets, which rules with user or group need (it must have BTF: /sys/kernel/btf/vmlinux)")
+
+// needOwners loads the programs that look up a packet's user and group, if rules ask for
+// these. Packets go through them from then on.
+func (d *Dataplane) needOwners(p *ruleset.Program) error {
+	if d.owners || !p.AsksOwners() {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if d.objects.Programs[e.name] != nil {
+			names = append(names, e.name+"_"+tailOwner)
+		}
+	}
+	if err := d.need(names...); err != nil {
+		return fmt.Errorf("%w: %w", ErrOwners, err)
+	}
+	d.owners = true
+	return nil
 }
 
 // captures reports whether packets go through the capture programs. An earlier process
@@ -72,7 +123,7 @@ func (d *Dataplane) needXDP(attachments ...Attachment) error {
 		if !a.XDP {
 			continue
 		}
-		if err := d.need(entryXDP.programs(d.captures())...); err != nil {
+		if err := d.need(entryXDP.programs(d.rare(false)...)...); err != nil {
 			return &AttachError{Attachment: a, Err: &RefusalError{Said: "its programs do not load", Err: err}}
 		}
 		break
@@ -87,7 +138,7 @@ func (d *Dataplane) capturing() []string {
 	var names []string
 	for _, e := range entries {
 		if d.objects.Programs[e.name] != nil {
-			names = append(names, e.programs(true)...)
+			names = append(names, e.programs(d.rare(true)...)...)
 		}
 	}
 	return names
@@ -116,15 +167,31 @@ func (d *Dataplane) fillTails() error {
 		if m == nil {
 			return fmt.Errorf("the objects have no map %s", e.tails)
 		}
+		program := func(tail string) *bpfload.Program { return d.objects.Programs[e.name+"_"+tail] }
+		if program(tailOwner) != nil { // first what it calls
+			if err := put(m, tailRules, program(tailMiss)); err != nil {
+				return err
+			}
+		}
 		for i, tail := range tailNames {
-			p := d.objects.Programs[e.name+"_"+tail]
+			p := program(tail)
+			if tail == tailMiss && program(tailOwner) != nil {
+				p = program(tailOwner)
+			}
 			if p == nil {
 				continue
 			}
-			if err := m.Put(uint32(i), p); err != nil {
-				return fmt.Errorf("put %s_%s into %s: %w", e.name, tail, e.tails, err)
+			if err := put(m, i, p); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+func put(m *bpfload.Map, slot int, p *bpfload.Program) error {
+	if err := m.Put(uint32(slot), p); err != nil {
+		return fmt.Errorf("put %s into %s: %w", p, m, err)
 	}
 	return nil
 }

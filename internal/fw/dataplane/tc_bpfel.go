@@ -72,12 +72,14 @@ const (
 	tcProgWeirTcInError     = "weir_tc_in_error"
 	tcProgWeirTcInFragment  = "weir_tc_in_fragment"
 	tcProgWeirTcInMiss      = "weir_tc_in_miss"
+	tcProgWeirTcInOwner     = "weir_tc_in_owner"
 	tcProgWeirTcInSlow      = "weir_tc_in_slow"
 	tcProgWeirTcOut         = "weir_tc_out"
 	tcProgWeirTcOutCapture  = "weir_tc_out_capture"
 	tcProgWeirTcOutError    = "weir_tc_out_error"
 	tcProgWeirTcOutFragment = "weir_tc_out_fragment"
 	tcProgWeirTcOutMiss     = "weir_tc_out_miss"
+	tcProgWeirTcOutOwner    = "weir_tc_out_owner"
 	tcProgWeirTcOutSlow     = "weir_tc_out_slow"
 	tcVarBucketMask         = "bucket_mask"
 	tcVarHandoffRecords     = "handoff_records"
@@ -147,12 +149,14 @@ type tcProgramSpecs struct {
 	WeirTcInError     *ebpf.ProgramSpec `ebpf:"weir_tc_in_error"`
 	WeirTcInFragment  *ebpf.ProgramSpec `ebpf:"weir_tc_in_fragment"`
 	WeirTcInMiss      *ebpf.ProgramSpec `ebpf:"weir_tc_in_miss"`
+	WeirTcInOwner     *ebpf.ProgramSpec `ebpf:"weir_tc_in_owner"`
 	WeirTcInSlow      *ebpf.ProgramSpec `ebpf:"weir_tc_in_slow"`
 	WeirTcOut         *ebpf.ProgramSpec `ebpf:"weir_tc_out"`
 	WeirTcOutCapture  *ebpf.ProgramSpec `ebpf:"weir_tc_out_capture"`
 	WeirTcOutError    *ebpf.ProgramSpec `ebpf:"weir_tc_out_error"`
 	WeirTcOutFragment *ebpf.ProgramSpec `ebpf:"weir_tc_out_fragment"`
 	WeirTcOutMiss     *ebpf.ProgramSpec `ebpf:"weir_tc_out_miss"`
+	WeirTcOutOwner    *ebpf.ProgramSpec `ebpf:"weir_tc_out_owner"`
 	WeirTcOutSlow     *ebpf.ProgramSpec `ebpf:"weir_tc_out_slow"`
 }
 
@@ -401,12 +405,14 @@ type tcPrograms struct {
 	WeirTcInError     *ebpf.Program `ebpf:"weir_tc_in_error"`
 	WeirTcInFragment  *ebpf.Program `ebpf:"weir_tc_in_fragment"`
 	WeirTcInMiss      *ebpf.Program `ebpf:"weir_tc_in_miss"`
+	WeirTcInOwner     *ebpf.Program `ebpf:"weir_tc_in_owner"`
 	WeirTcInSlow      *ebpf.Program `ebpf:"weir_tc_in_slow"`
 	WeirTcOut         *ebpf.Program `ebpf:"weir_tc_out"`
 	WeirTcOutCapture  *ebpf.Program `ebpf:"weir_tc_out_capture"`
 	WeirTcOutError    *ebpf.Program `ebpf:"weir_tc_out_error"`
 	WeirTcOutFragment *ebpf.Program `ebpf:"weir_tc_out_fragment"`
 	WeirTcOutMiss     *ebpf.Program `ebpf:"weir_tc_out_miss"`
+	WeirTcOutOwner    *ebpf.Program `ebpf:"weir_tc_out_owner"`
 	WeirTcOutSlow     *ebpf.Program `ebpf:"weir_tc_out_slow"`
 }
 
@@ -417,12 +423,14 @@ func (p *tcPrograms) Close() error {
 		p.WeirTcInError,
 		p.WeirTcInFragment,
 		p.WeirTcInMiss,
+		p.WeirTcInOwner,
 		p.WeirTcInSlow,
 		p.WeirTcOut,
 		p.WeirTcOutCapture,
 		p.WeirTcOutError,
 		p.WeirTcOutFragment,
 		p.WeirTcOutMiss,
+		p.WeirTcOutOwner,
 		p.WeirTcOutSlow,
 	)
 }

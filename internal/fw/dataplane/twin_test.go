@@ -109,6 +109,7 @@ func newTwinIn(n *testNet, implicit bool) *twin {
 	t.raw, t.known = make([]xdpState, slots), make([]state.State, slots)
 	t.values = must(newPerCPU[xdpCounter]())(tb)
 	t.readRecords()
+	openTestSockets(tb)
 	t.use("")
 	return t
 }
@@ -160,7 +161,7 @@ func (t *twin) interfaceFlags(name string) InterfaceFlags {
 
 // box describes the harness's network to the model.
 func (t *twin) box() *model.Box {
-	b := &model.Box{Route: t.route}
+	b := &model.Box{Route: t.route, Owner: testSocketOwner}
 	for _, h := range t.snapshot().Interfaces {
 		n := model.Interface{Index: h.Index, Name: h.Name, Groups: h.Groups}
 		for _, a := range h.Addresses {

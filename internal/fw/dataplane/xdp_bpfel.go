@@ -364,7 +364,7 @@ type xdpRule struct {
 	Chance      uint32
 	MaxSize     uint16
 	Tos         uint8
-	Pad0        [1]uint8
+	Late        uint8
 	Limit       uint16
 	Pad1        [2]uint8
 }
@@ -480,11 +480,17 @@ type xdpScratch struct {
 	QuotedForth uint8
 	Made        uint8
 	Leaves      uint8
-	_           [3]byte
+	Owned       uint8
+	_           [2]byte
 	OutMark     struct {
 		_    structs.HostLayout
 		Bits uint32
 		Mask uint32
+	}
+	Owner struct {
+		_     structs.HostLayout
+		User  uint32
+		Group uint32
 	}
 	In struct {
 		_          structs.HostLayout
@@ -506,6 +512,10 @@ type xdpScratch struct {
 		Tos        uint8
 		Facts      uint8
 		Pad0       [2]uint8
+		Received   uint32
+		Late       [3]uint32
+		LateCommon uint32
+		LateOwn    uint32
 		Class      [8]uint32
 		Scrubs     uint32
 		Epoch      uint32
@@ -559,6 +569,10 @@ type xdpScratch struct {
 		Tos        uint8
 		Facts      uint8
 		Pad0       [2]uint8
+		Received   uint32
+		Late       [3]uint32
+		LateCommon uint32
+		LateOwn    uint32
 		Class      [8]uint32
 		Scrubs     uint32
 		Epoch      uint32
@@ -612,6 +626,10 @@ type xdpScratch struct {
 		Tos        uint8
 		Facts      uint8
 		Pad0       [2]uint8
+		Received   uint32
+		Late       [3]uint32
+		LateCommon uint32
+		LateOwn    uint32
 		Class      [8]uint32
 		Scrubs     uint32
 		Epoch      uint32
@@ -874,6 +892,10 @@ type xdpWalk struct {
 	Broken     uint32
 	Epoch      uint32
 	Order      uint32
+	Key        struct {
+		_    structs.HostLayout
+		Word [4]uint64
+	}
 }
 
 // Names of all BPF objects in the ELF.
@@ -937,6 +959,7 @@ const (
 	xdpProgWeirXdpError     = "weir_xdp_error"
 	xdpProgWeirXdpFragment  = "weir_xdp_fragment"
 	xdpProgWeirXdpMiss      = "weir_xdp_miss"
+	xdpProgWeirXdpOwner     = "weir_xdp_owner"
 	xdpProgWeirXdpPrefetch  = "weir_xdp_prefetch"
 	xdpProgWeirXdpSlow      = "weir_xdp_slow"
 	xdpVarBucketMask        = "bucket_mask"
@@ -1007,6 +1030,7 @@ type xdpProgramSpecs struct {
 	WeirXdpError    *ebpf.ProgramSpec `ebpf:"weir_xdp_error"`
 	WeirXdpFragment *ebpf.ProgramSpec `ebpf:"weir_xdp_fragment"`
 	WeirXdpMiss     *ebpf.ProgramSpec `ebpf:"weir_xdp_miss"`
+	WeirXdpOwner    *ebpf.ProgramSpec `ebpf:"weir_xdp_owner"`
 	WeirXdpPrefetch *ebpf.ProgramSpec `ebpf:"weir_xdp_prefetch"`
 	WeirXdpSlow     *ebpf.ProgramSpec `ebpf:"weir_xdp_slow"`
 }
@@ -1259,6 +1283,7 @@ type xdpPrograms struct {
 	WeirXdpError    *ebpf.Program `ebpf:"weir_xdp_error"`
 	WeirXdpFragment *ebpf.Program `ebpf:"weir_xdp_fragment"`
 	WeirXdpMiss     *ebpf.Program `ebpf:"weir_xdp_miss"`
+	WeirXdpOwner    *ebpf.Program `ebpf:"weir_xdp_owner"`
 	WeirXdpPrefetch *ebpf.Program `ebpf:"weir_xdp_prefetch"`
 	WeirXdpSlow     *ebpf.Program `ebpf:"weir_xdp_slow"`
 }
@@ -1270,6 +1295,7 @@ func (p *xdpPrograms) Close() error {
 		p.WeirXdpError,
 		p.WeirXdpFragment,
 		p.WeirXdpMiss,
+		p.WeirXdpOwner,
 		p.WeirXdpPrefetch,
 		p.WeirXdpSlow,
 	)

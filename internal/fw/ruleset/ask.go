@@ -7,7 +7,8 @@ func (a *Rule) askMore(r *resolve.Rule) {
 	a.askRoute(&r.From.Addr, NoRouteBack)
 	a.askRoute(&r.To.Addr, NoRoute)
 	a.TOS, a.MaxSize, a.Chance = r.TOS, r.MaxPktSize, r.Probability
-	if a.FactsMask != 0 || a.TOS != 0 || a.MaxSize != 0 || a.Chance != 0 {
+	a.Late = lateOf(r)
+	if a.FactsMask != 0 || a.Late != 0 || a.TOS != 0 || a.MaxSize != 0 || a.Chance != 0 {
 		a.Flags |= AsksMore
 	}
 }

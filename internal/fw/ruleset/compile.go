@@ -125,8 +125,8 @@ func (c *compiler) check(r *resolve.Rule) error {
 			}
 		}
 	}
-	if r.OS != "" || r.User != (resolve.Owner{}) || r.Group != (resolve.Owner{}) {
-		return errors.New("the owners of packets are not supported")
+	if r.OS != "" {
+		return errors.New("the operating systems of senders are not supported")
 	}
 	for _, t := range []*resolve.Translation{r.Nat, r.Rdr} {
 		if t == nil {
@@ -246,7 +246,7 @@ func (c *compiler) kinds() {
 		kind, blocks := plains, &p.Set.Plains
 		p.Set.AsksMark = p.Set.AsksMark || r.MarkedMask != 0
 		if r.Flags&AsksMore != 0 {
-			p.Set.AsksMore |= asksMore | uint8(r.FactsMask)
+			p.Set.AsksMore |= asksMore | uint8(r.FactsMask) | uint8(r.Late)
 		}
 		if r.Flags&(Match|Quick) != 0 || r.Tag != 0 || r.Tagged != 0 || r.MarkedMask != 0 || r.Flags&AsksMore != 0 {
 			kind, blocks = stations, &p.Set.Stations

@@ -59,7 +59,7 @@ func (c *compiler) fields() error {
 			return err
 		}
 	}
-	return nil
+	return c.lateFields()
 }
 
 // field makes one field's classes and trees. large is the number of the tree for 128-bit

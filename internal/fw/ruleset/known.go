@@ -16,7 +16,7 @@ func known(r *resolve.Rule, rules []*resolve.Rule) error {
 		return notKnown(name)
 	}
 	for _, err := range []error{
-		knownInterface(r.Interface), knownAnchor(r, rules), knownTranslation(r.Nat), knownTranslation(r.Rdr),
+		knownInterface(r.Interface), knownInterface(r.ReceivedOn.On), knownAnchor(r, rules), knownTranslation(r.Nat), knownTranslation(r.Rdr),
 	} {
 		if err != nil {
 			return err

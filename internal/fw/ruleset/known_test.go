@@ -12,14 +12,11 @@ import (
 func TestKnown(t *testing.T) {
 	for _, test := range []struct{ rules, fault string }{
 		{"pass rtable 1", "RTable"},
-		{"pass in received-on em0", "ReceivedOn"},
 		{"pass max-pkt-rate 1/1", "Limited"},
 		{"pass in divert-packet port 7", "Divert"},
 		{"pass on rdomain 1", "RDomain"},
 		{"pass in route-to 192.0.2.1", "Route"},
 		{"pass in inet6 to 64:ff9b::/96 af-to inet from 192.0.2.1", "AfTo"},
-		{"pass proto tcp user 5", "owners of packets"},
-		{"pass proto tcp group 0", "owners of packets"},
 		{"match out nat-to { 192.0.2.1 192.0.2.2 } least-states", "Choice"},
 		{"match out nat-to (em0) least-states sticky-address", "Choice"},
 		{"match out nat-to (em0) random sticky-address\nmatch in rdr-to { 10.0.0.1, 10.0.0.2 } source-hash secret", ""},
@@ -38,6 +35,8 @@ func TestKnown(t *testing.T) {
 		{"match out nat-to (em0:0) sticky-address\npass in rdr-to 10.0.0.1 source-hash", ""},
 		{"block return-rst log (all) quick on ! em0 inet proto tcp from ! <t> port > 5 to self flags S/SA tag a ! tagged b\npass allow-opts fragment", ""},
 		{"pass tos 4 probability 50% max-pkt-size 100\nblock in from urpf-failed\nblock from ! no-route to no-route", ""},
+		{"pass out proto tcp user { < 5, unknown } group != 0 received-on em0\nblock out ! received-on any", ""},
+		{"pass proto tcp from any os unknown", "operating systems"},
 		{"block return-icmp (1, 2) proto icmp\npass inet proto icmp icmp-type 8 code 0 no state", ""},
 	} {
 		rules, list := resolve.Load("in", []byte(test.rules), &resolve.Host{})

@@ -8,40 +8,42 @@ import (
 // noPort is the port number of packets without ports. It meets no condition on a port.
 const noPort = 65536
 
+const lastPort = noPort - 1
+
 // portSpans returns the ports that meet a condition.
 func portSpans(r resolve.PortRange) []span {
 	low, high := uint64(r.Low), uint64(r.High)
 	switch r.Op {
 	case ast.PortNotEqual:
-		return outside(low, low)
+		return except(low, low, lastPort)
 	case ast.PortLess:
-		return between(0, low-1)
+		return within(0, low-1, lastPort)
 	case ast.PortLessEqual:
-		return between(0, low)
+		return within(0, low, lastPort)
 	case ast.PortGreater:
-		return between(low+1, noPort-1)
+		return within(low+1, lastPort, lastPort)
 	case ast.PortGreaterEqual:
-		return between(low, noPort-1)
+		return within(low, lastPort, lastPort)
 	case ast.PortRange:
-		return between(low, high)
+		return within(low, high, lastPort)
 	case ast.PortInside:
-		return between(low+1, high-1)
+		return within(low+1, high-1, lastPort)
 	case ast.PortOutside:
-		return outside(low, high)
+		return except(low, high, lastPort)
 	}
-	return between(low, low)
+	return within(low, low, lastPort)
 }
 
-// between returns the ports from low to high. Either may be -1, as an unsigned number, or
-// noPort: then it returns none.
-func between(low, high uint64) []span {
-	if low >= noPort || high >= noPort || low > high {
+// within returns the numbers from low to high, if both are at most last. Either may be -1, as
+// an unsigned number, or last + 1: then it returns none.
+func within(low, high, last uint64) []span {
+	if low > last || high > last || low > high {
 		return nil
 	}
 	return []span{smallSpan(low, high)}
 }
 
-// outside returns the ports below low and above high.
-func outside(low, high uint64) []span {
-	return join(append(between(0, low-1), between(high+1, noPort-1)...))
+// except returns the numbers up to last that are below low or above high.
+func except(low, high, last uint64) []span {
+	return join(append(within(0, low-1, last), within(high+1, last, last)...))
 }

@@ -75,7 +75,7 @@ type Set struct {
 	DstTablesAt, SrcTablesAt uint32
 	AsksTables               uint8
 	AsksMark                 bool  // a rule has a condition on the mark
-	AsksMore                 uint8 // asksMore and the facts that rules ask
+	AsksMore                 uint8 // asksMore, and the facts and late fields that rules ask
 }
 
 // Bits of Set.AsksTables.
@@ -104,7 +104,7 @@ const (
 	Counts    // From or To is a table with counters
 	Leads     // the rule that is evaluated next is in Next
 	Silent    // the rule counts no packets: it is not a user's
-	AsksMore  // it has one of the conditions from Facts to TOS
+	AsksMore  // it has one of the conditions from Facts to Late
 )
 
 // ScrubFlags holds the options of scrub without a value: SCRUB_* of bpf/packet/packet.h.
@@ -138,6 +138,7 @@ type Rule struct {
 	Chance                   uint32 // of 2^32 packets, as many match; 0: all
 	MaxSize                  uint16 // of the IP packet, bytes; 0: any
 	TOS                      uint8  // required of the packet; 0: any
+	Late                     Late   // it has conditions on these fields
 	From, To                 TableCount
 }
 
@@ -156,6 +157,16 @@ const (
 
 	asksMore = 0x80 // Set.AsksMore: a rule has AsksMore
 )
+
+// Late is a set of the late fields: user, group, received-on.
+type Late uint8
+
+const lateFirst Late = 1 << 3 // of user; the others follow
+
+// AsksOwners reports whether a rule asks for the user or the group of a packet.
+func (p *Program) AsksOwners() bool {
+	return Late(p.Set.AsksMore)&(lateFirst<<lateUser|lateFirst<<lateGroup) != 0
+}
 
 // Bits is one chunk of a vector.
 type Bits [chunkWords]uint64
@@ -179,11 +190,20 @@ const (
 	fieldCount
 )
 
+// Fields that few rules ask for, in the order of enum late.
+const (
+	lateUser = iota
+	lateGroup
+	lateReceived
+	lateCount
+)
+
 // Trees without a field's number: enum tree.
 const (
 	treeDst6 = fieldDstTables + iota
 	treeSrc6
-	treeFirstLow
+	treeLate
+	treeFirstLow = treeLate + lateCount
 )
 
 // SpanTree marks a span's value as a tree's index.

@@ -62,10 +62,14 @@ func (m *Model) addSide(c *connection, p *packet, d int, in, out *crossing) {
 func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r routed, why *reason.Reason) {
 	in, out = &crossing{}, &crossing{}
 	if p.egress() {
-		out, r = m.leave(ruleInputOf(p), p.tuple, r)
+		a := ruleInputOf(p)
+		a.owner = m.box.socketOf(p)
+		out, r = m.leave(a, p.tuple, r)
 		return in, out, r, m.verdict(out, p)
 	}
-	*in = m.evaluate(ruleInputOf(p))
+	a := ruleInputOf(p)
+	a.owner = m.box.socketOf(p)
+	*in = m.evaluate(a)
 	if why := m.verdict(in, p); why != nil {
 		return in, out, r, why
 	}
@@ -92,7 +96,7 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 	if r.drop != nil || r.up != nil {
 		return in, out, r, r.drop
 	}
-	a := ruleInputOf(p)
+	a = ruleInputOf(p)
 	a.direction, a.iface, a.tag = ast.Out, m.box.byIndex(r.route.Interface), in.tag
 	if a.iface == nil {
 		a.iface = &Interface{} // not known: rules with on do not match
@@ -130,12 +134,13 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 	return m.upGroup(p, *r.up, c.leaving(0).Dst)
 }
 
-// ruleInputOf returns a packet as the rules see it now.
+// ruleInputOf returns a packet as the rules see it now. Until its socket is looked up it is
+// nobody's.
 func ruleInputOf(p *packet) ruleInput {
 	a := ruleInput{
 		direction: ast.In, iface: p.iface, family: p.family, tuple: p.tuple,
 		tcpFlags: p.tcp.flags, icmpType: p.icmpType, icmpCode: p.icmpCode,
-		mark: p.mark, tos: p.tos, length: p.length(), received: p.from, packet: p.tuple,
+		mark: p.mark, tos: p.tos, length: p.length(), received: p.from, packet: p.tuple, owner: nobody,
 	}
 	if p.egress() {
 		a.direction = ast.Out

@@ -15,7 +15,10 @@ type Box struct {
 	Route      func(dst netip.Addr) Route // after the box's own addresses were excluded
 	// MarkedRoute returns the route of packets with a mark; nil: marks steer nothing.
 	MarkedRoute func(dst netip.Addr, mark uint32) Route
-	MarkBlind   bool // the route look-up of XDP and TCX knows no marks, as before Linux 6.10
+	// Owner returns whose socket exchanges packets between a local and a remote end; nil:
+	// the box has no sockets.
+	Owner     func(proto uint8, local, remote netip.AddrPort) Owner
+	MarkBlind bool // the route look-up of XDP and TCX knows no marks, as before Linux 6.10
 }
 
 // An Interface is one of the box's.

@@ -26,6 +26,7 @@ type ruleInput struct {
 	length    int         // bytes of the IP packet
 	received  *Interface  // where it came into the box; nil: a packet of the box itself
 	packet    state.Tuple // as it came
+	owner     Owner
 }
 
 // A crossing is the result of the rules for one interface and direction.

@@ -48,7 +48,7 @@ func (m *Model) Evaluate(q *Question) Evaluation {
 	}
 	c := m.evaluate(ruleInput{
 		direction: q.Direction, iface: i, family: familyOf(q.Tuple.Src), tuple: q.Tuple, tcpFlags: q.TCPFlags,
-		icmpType: q.ICMPType, icmpCode: q.ICMPCode, tag: q.Tag, mark: q.Mark, keep: q.Keep,
+		icmpType: q.ICMPType, icmpCode: q.ICMPCode, tag: q.Tag, mark: q.Mark, keep: q.Keep, owner: nobody,
 	})
 	e := Evaluation{
 		Reason: passReason(&c, &crossing{}), Rule: c.rule, Stop: c.stop, Matched: c.matched,

@@ -107,14 +107,13 @@ func (b *Box) failsURPF(addr netip.Addr, at *Interface) bool {
 // unknownSystem is the operating system of senders that match no fingerprint.
 const unknownSystem = "unknown"
 
-// matchesSender tests the sender's user and system. The model has no sockets, so no user
-// of this machine sends a packet, as with all forwarded packets. It has no fingerprints,
-// which would be taken from SYNs.
+// matchesSender tests the user and group of the packet's socket, and the sender's system.
+// The model has no fingerprints, which would be taken from SYNs.
 func matchesSender(r *resolve.Rule, a *ruleInput) bool {
 	const syn, ack = 1 << 1, 1 << 4
 	begins := a.tuple.Proto == protoTCP && a.tcpFlags&(syn|ack) == syn
 	return (r.OS == "" || r.OS == unknownSystem && begins) &&
-		r.User.Match(resolve.Nobody) && r.Group.Match(resolve.Nobody)
+		r.User.Match(a.owner.User) && r.Group.Match(a.owner.Group)
 }
 
 // matchesTable looks for the longest prefix that contains the address. The address is in

@@ -80,7 +80,7 @@ func TestSender(t *testing.T) {
 		{"unknown system", resolve.Rule{OS: "unknown"}, syn, true},
 		{"unknown system, later", resolve.Rule{OS: "unknown"}, ack, false},
 	} {
-		a := &ruleInput{tuple: state.Tuple{Proto: protoTCP}, tcpFlags: test.flags}
+		a := &ruleInput{tuple: state.Tuple{Proto: protoTCP}, tcpFlags: test.flags, owner: nobody}
 		if got := matchesSender(&test.rule, a); got != test.want {
 			t.Errorf("%s: %v", test.name, got)
 		}

@@ -43,33 +43,37 @@ type RulesCrossing struct {
 		_    structs.HostLayout
 		Word [4]uint32
 	}
-	Sport     uint16
-	Dport     uint16
-	Ifindex   uint32
-	Proto     uint8
-	Family    uint8
-	Direction uint8
-	TcpFlags  uint8
-	IcmpType  uint8
-	IcmpCode  uint8
-	Tag       uint16
-	Mark      uint32
-	MarkKeep  uint32
-	Length    uint32
-	Tos       uint8
-	Facts     uint8
-	Pad0      [2]uint8
-	Class     [8]uint32
-	Scrubs    uint32
-	Epoch     uint32
-	MarkMask  uint32
-	Rule      uint32
-	Action    uint8
-	Known     uint8
-	Flags     uint16
-	Matched   [8]uint32
-	_         [4]byte
-	NatAddr   struct {
+	Sport      uint16
+	Dport      uint16
+	Ifindex    uint32
+	Proto      uint8
+	Family     uint8
+	Direction  uint8
+	TcpFlags   uint8
+	IcmpType   uint8
+	IcmpCode   uint8
+	Tag        uint16
+	Mark       uint32
+	MarkKeep   uint32
+	Length     uint32
+	Tos        uint8
+	Facts      uint8
+	Pad0       [2]uint8
+	Received   uint32
+	Late       [3]uint32
+	LateCommon uint32
+	LateOwn    uint32
+	Class      [8]uint32
+	Scrubs     uint32
+	Epoch      uint32
+	MarkMask   uint32
+	Rule       uint32
+	Action     uint8
+	Known      uint8
+	Flags      uint16
+	Matched    [8]uint32
+	_          [4]byte
+	NatAddr    struct {
 		_    structs.HostLayout
 		Word [4]uint32
 	}
@@ -174,7 +178,7 @@ type RulesRule struct {
 	Chance      uint32
 	MaxSize     uint16
 	Tos         uint8
-	Pad0        [1]uint8
+	Late        uint8
 	Limit       uint16
 	Pad1        [2]uint8
 }
@@ -239,6 +243,10 @@ type RulesWalk struct {
 	Broken     uint32
 	Epoch      uint32
 	Order      uint32
+	Key        struct {
+		_    structs.HostLayout
+		Word [4]uint64
+	}
 }
 
 // Names of all BPF objects in the ELF.
