@@ -1,0 +1,179 @@
+package test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"weir/internal/lab"
+	"weir/internal/testenv"
+	"weir/test/lib"
+)
+
+// ownerRules ask for users and groups of the box, and of packets that are nobody's.
+const ownerRules = `
+set skip on lo
+match out on wan0 inet from (lan0:network) nat-to (wan0)
+match out on wan0 inet6 from (lan0:network) nat-to (wan0)
+block return log
+pass out proto tcp to port 80 user nobody
+pass out proto tcp to port 81
+block return out proto tcp to port 81 user { != root }
+pass out proto udp to port 53 user < 30
+pass out proto udp to port 53 user www-data label web
+pass out proto tcp to port 82 group www-data
+pass in on lan0 proto tcp to port 8080 user www-data
+pass in on lan0 proto udp to port 8053 group www-data
+pass in on lan0 proto tcp to port 8090 user unknown
+pass in on lan0 proto tcp to port 83 user != nobody
+pass out on wan0 proto tcp to port 83 user unknown
+pass in on lan0 proto tcp to port 84 user >= root
+`
+
+// as starts a program's command line for another user and group.
+func as(user, group, program string, args ...string) (string, []string) {
+	return "setpriv", append([]string{"--reuid", user, "--regid", group, "--clear-groups", program}, args...)
+}
+
+//	lan ── curl, socat ──▶ fw: servers of www-data and root
+//	            fw: curl and socat of nobody, www-data and root ──▶ wan: servers
+//	lan ───────────── forwarded: nobody's ────────────────────────▶ wan
+//
+// Rules for users and groups let through programs of these, for both families, TCP and
+// UDP.
+func TestUsersAndGroups(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		testenv.NeedProgram(b, "setpriv")
+		for _, port := range []uint16{80, 81, 82, 83, 84} {
+			b.Listen(lab.WAN, port, "socat", fmt.Sprintf("TCP6-LISTEN:%d,ipv6only=0,fork,reuseaddr", port), "EXEC:cat")
+		}
+		b.Listen(lab.WAN, 53, "socat", "UDP6-LISTEN:53,ipv6only=0,fork,reuseaddr", "EXEC:cat")
+		b.WeirRun(ownerRules)
+		b.Tell("sent", usersSend)
+		b.Tell("received", usersReceive)
+		b.Tell("forwarded", usersForward)
+		b.Tell("another namespace", usersElsewhere)
+		b.Tell("from anchors", usersFromAnchors)
+	})
+}
+
+// tries reports whether a program of a user exchanges data over TCP or UDP.
+func tries(b *lib.Box, host, user, group, to string) bool {
+	b.Helper()
+	program, args := as(user, group, "socat", "-t", "2", "-T", "2", "-", to)
+	command := "echo hello | " + program + " " + strings.Join(args, " ")
+	out, _ := b.Try(host, "sh", "-c", command)
+	return strings.Contains(out, "hello")
+}
+
+type userCase struct {
+	user, group, to string
+	passes          bool
+}
+
+func (c *userCase) check(b *lib.Box, host string) {
+	b.Helper()
+	if got := tries(b, host, c.user, c.group, c.to); got != c.passes {
+		b.Errorf("%s:%s to %s passes: %t, want %t", c.user, c.group, c.to, got, c.passes)
+	}
+}
+
+func usersSend(b *lib.Box) {
+	for _, wan := range []struct{ tcp, udp string }{{"TCP4:" + wanHost, "UDP4:" + wanHost}, {"TCP6:[" + wanHost6 + "]", "UDP6:[" + wanHost6 + "]"}} {
+		for _, c := range []userCase{
+			{"nobody", "nogroup", wan.tcp + ":80", true},
+			{"root", "root", wan.tcp + ":80", false},
+			{"www-data", "nogroup", wan.tcp + ":80", false},
+			{"root", "root", wan.tcp + ":81", true},
+			{"root", "nogroup", wan.tcp + ":81", true},
+			{"nobody", "nogroup", wan.tcp + ":81", false},
+			{"www-data", "www-data", wan.udp + ":53", true},
+			{"root", "root", wan.udp + ":53", true},
+			{"nobody", "www-data", wan.udp + ":53", false},
+			{"nobody", "www-data", wan.tcp + ":82", true},
+			{"root", "www-data", wan.tcp + ":82", true},
+			{"www-data", "nogroup", wan.tcp + ":82", false},
+		} {
+			c.check(b, lab.FW)
+		}
+	}
+	if out, err := b.Try(lab.FW, "curl", "-sS", "--connect-timeout", "5", "http://"+wanHost+":80/"); err == nil || !strings.Contains(err.Error(), "exit status 7") || strings.Contains(err.Error(), "timed out") {
+		b.Errorf("root's curl is not refused: %v\n%s", err, out)
+	}
+}
+
+// serve starts a server of a user on fw.
+func serve(b *lib.Box, user, group string, port uint16, listen string) *lib.Process {
+	b.Helper()
+	program, args := as(user, group, "socat", listen, "EXEC:cat")
+	return b.Listen(lab.FW, port, program, args...)
+}
+
+func usersReceive(b *lib.Box) {
+	serve(b, "www-data", "www-data", 8080, "TCP6-LISTEN:8080,ipv6only=0,fork,reuseaddr")
+	serve(b, "nobody", "www-data", 8053, "UDP6-LISTEN:8053,ipv6only=0,fork,reuseaddr")
+	serve(b, "root", "root", 8090, "TCP6-LISTEN:8090,ipv6only=0,fork,reuseaddr")
+	for _, to := range []string{"4:" + fwLAN, "6:[" + fwLAN6 + "]"} {
+		for _, c := range []userCase{ // who asks is not a user of the box
+			{"nobody", "nogroup", "TCP" + to + ":8080", true},
+			{"nobody", "nogroup", "UDP" + to + ":8053", true},
+			{"nobody", "nogroup", "TCP" + to + ":8090", false},
+		} {
+			c.check(b, lab.LAN)
+		}
+	}
+	b.Tell("another user's server", func(b *lib.Box) {
+		serve(b, "root", "www-data", 8180, "TCP4-LISTEN:8180,fork,reuseaddr")
+		b.Weir("load", b.Rules("set skip on lo\nblock return\npass in proto tcp to port 8180 user www-data\n"))
+		(&userCase{"nobody", "nogroup", "TCP4:" + fwLAN + ":8180", false}).check(b, lab.LAN)
+		b.Weir("load", b.Rules("set skip on lo\nblock return\npass in proto tcp to port 8180 group www-data\n"))
+		(&userCase{"nobody", "nogroup", "TCP4:" + fwLAN + ":8180", true}).check(b, lab.LAN)
+		b.Weir("load", b.Rules(ownerRules))
+	})
+}
+
+func usersForward(b *lib.Box) {
+	for _, wan := range []string{"TCP4:" + wanHost, "TCP6:[" + wanHost6 + "]"} {
+		for _, c := range []userCase{
+			{"root", "root", wan + ":83", true},
+			{"root", "root", wan + ":84", false}, // nobody has no number
+		} {
+			c.check(b, lab.LAN)
+		}
+	}
+}
+
+// usersElsewhere sends from a macvlan in another namespace: its users are not the box's.
+func usersElsewhere(b *lib.Box) {
+	inside := b.Namespace("inside")
+	b.Run(lab.FW, "ip", "netns", "add", inside)
+	defer b.Run(lab.FW, "ip", "netns", "del", inside)
+	b.IP(lab.FW, "link add link wan0 name mv0 netns "+inside+" type macvlan mode bridge") // weir never sees it in fw
+	for _, command := range []string{"link set lo up", "link set mv0 up", "address add 203.0.113.77/24 dev mv0"} {
+		b.Run(lab.FW, "ip", append([]string{"-n", inside}, strings.Fields(command)...)...)
+	}
+	program, args := as("www-data", "www-data", "socat", "-t", "2", "-T", "2", "-", "UDP4:"+wanHost+":53,sourceport=5353")
+	command := "echo hello | ip netns exec " + inside + " " + program + " " + strings.Join(args, " ")
+	before := b.Rule(`label "web"`).Packets
+	if out, _ := b.Try(lab.FW, "sh", "-c", command); strings.Contains(out, "hello") {
+		b.Error("what another namespace's www-data sends passes as the box's")
+	}
+	if now := b.Rule(`label "web"`).Packets; now != before {
+		b.Errorf("the rule for users counts %d packets of another namespace", now-before)
+	}
+}
+
+// usersFromAnchors loads rules without users, and then an anchor with them under traffic.
+func usersFromAnchors(b *lib.Box) {
+	rules := func(inside string) string {
+		return b.Rules("set skip on lo\nblock return\npass out proto tcp to port 81\nanchor users {\n" + inside + "\n}\n")
+	}
+	b.Weir("load", rules("pass out proto tcp to port 80"))
+	nobody, root := userCase{"nobody", "nogroup", "TCP4:" + wanHost + ":80", true}, userCase{"root", "root", "TCP4:" + wanHost + ":80", true}
+	nobody.check(b, lab.FW)
+	root.check(b, lab.FW)
+	b.Weir("load", rules("pass out proto tcp to port 80 user nobody"))
+	root.passes = false
+	nobody.check(b, lab.FW)
+	root.check(b, lab.FW)
+}
