@@ -177,3 +177,36 @@ func usersFromAnchors(b *lib.Box) {
 	nobody.check(b, lab.FW)
 	root.check(b, lab.FW)
 }
+
+//	lan ── curl ──▶ fw ── received-on lan0 ──▶ wan
+//	             fw: curl ──── ✕ ────────────▶ wan
+//
+// What came in by lan0 may leave, in both families; what the box itself sends may not. A
+// group may be asked for, too, and the rule may be one without a state.
+func TestReceivedOn(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.Listen(lab.WAN, 80, "socat", "TCP6-LISTEN:80,ipv6only=0,fork,reuseaddr", "EXEC:cat")
+		head := "set skip on lo\nset interface-group inside { lan0 }\n" +
+			"match out on wan0 inet from (lan0:network) nat-to (wan0)\nmatch out on wan0 inet6 from (lan0:network) nat-to (wan0)\npass\n"
+		b.WeirRun(b.Rules(head))
+		for _, c := range []struct {
+			rules   string
+			lan, fw bool
+		}{
+			{rules: "block return out on wan0 proto tcp\npass out on wan0 received-on lan0\n", lan: true},
+			{rules: "block return out on wan0 proto tcp\npass out on wan0 received-on inside no state\npass in on wan0 flags any\n", lan: true},
+			{rules: "block return out on wan0 proto tcp received-on any\n", fw: true},
+			{rules: "block return out on wan0 proto tcp ! received-on lan0\n", lan: true},
+		} {
+			b.Weir("load", b.Rules(head+c.rules))
+			for _, to := range []string{"TCP4:" + wanHost + ":80", "TCP6:[" + wanHost6 + "]:80"} {
+				if got := tries(b, lab.LAN, "root", "root", to); got != c.lan {
+					b.Errorf("%s: from the LAN to %s: %t, want %t", c.rules, to, got, c.lan)
+				}
+				if got := tries(b, lab.FW, "root", "root", to); got != c.fw {
+					b.Errorf("%s: from the box to %s: %t, want %t", c.rules, to, got, c.fw)
+				}
+			}
+		}
+	})
+}

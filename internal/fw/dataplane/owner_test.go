@@ -1,11 +1,15 @@
 package dataplane
 
 import (
+	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"weir/internal/fw/bpfload"
+	"weir/internal/fw/ruleset"
 	"weir/internal/oracle/model"
 	"weir/pf/resolve"
 )
@@ -196,4 +200,71 @@ func testReceivedOn(h *harness) {
 			{"tcx wan", fromWAN, "forward state lan " + fromWAN + " ttl 63"}, // met by pass in
 		}},
 	})
+}
+
+// The programs that look up owners are loaded when a rule asks: by a load, or when rules are
+// replaced under traffic. From then on, packets go through them before the rules.
+func TestOwnersWhenNeeded(t *testing.T) {
+	n := newNet(t)
+	cfg := n.config()
+	cfg.XDP = false
+	d := build(t, cfg)
+	commit(t, d, n.attachments(false)[:1])
+	expect := func(d *Dataplane, name string, loaded bool) {
+		t.Helper()
+		if is := d.objects.Programs[name] != nil; is != loaded {
+			t.Errorf("%s is loaded: %v, want %v", name, is, loaded)
+		}
+	}
+	slot := func(tails string, i int) uint32 { return programIn(t, d.objects.Maps[tails], uint32(i)) }
+	expect(d, "weir_tc_in_owner", false)
+	miss := slot("in_tails", 0)
+	if miss == 0 || slot("in_tails", tailRules) != 0 {
+		t.Error("packets without a state do not meet the rules at once")
+	}
+	rules, faults := resolve.Load("test.conf", []byte("anchor a {\npass proto tcp user 5\n}\n"), &resolve.Host{})
+	check(t, faults.Err())
+	program := must(ruleset.Compile(rules, ruleset.Snapshot{}))(t)
+	check(t, d.ReplaceRules(program))
+	for _, name := range []string{"weir_tc_in_owner", "weir_tc_out_owner"} {
+		expect(d, name, true)
+	}
+	if slot("in_tails", 0) == miss || slot("in_tails", tailRules) != miss {
+		t.Error("packets without a state do not take the program for owners, and then the rules")
+	}
+	expect(d, "weir_xdp_owner", false)
+	check(t, d.Attach(n.attachments(true)[1]))
+	expect(d, "weir_xdp_owner", true)
+	check(t, d.SetCapture(64, []CaptureFilter{{Readers: 1, All: true}}))
+	if slot("tails", tailRules) == 0 || slot("out_tails", tailRules) == 0 {
+		t.Error("the other hooks have no program with the rules")
+	}
+	check(t, d.SetCapture(0, nil))
+	cfg.Program = program
+	next := build(t, cfg)
+	expect(next, "weir_tc_out_owner", true)
+}
+
+// If the kernel refuses the programs that look up owners, rules that ask for them are
+// refused, and the error says why. All others load.
+func TestOwnersRefused(t *testing.T) {
+	n := newNet(t)
+	cfg := n.config()
+	cfg.specs = func() ([]*bpfload.Spec, error) {
+		specs, err := loadSpecs()
+		for _, s := range specs {
+			if p := s.Programs["weir_tc_in_owner"]; p != nil {
+				p.Instructions = p.Instructions[:1] // it runs past its end
+			}
+		}
+		return specs, err
+	}
+	d := build(t, cfg)
+	check(t, d.Close())
+	rules, faults := resolve.Load("test.conf", []byte("pass proto tcp user 5\n"), &resolve.Host{})
+	check(t, faults.Err())
+	cfg.Program = must(ruleset.Compile(rules, ruleset.Snapshot{}))(t)
+	if _, err := Build(cfg); !errors.Is(err, ErrOwners) || !strings.Contains(err.Error(), "user or group") {
+		t.Errorf("err = %v; want that users cannot be looked up", err)
+	}
 }
