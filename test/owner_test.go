@@ -2,8 +2,10 @@ package test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"weir/internal/lab"
 	"weir/internal/testenv"
@@ -207,6 +209,49 @@ func TestReceivedOn(t *testing.T) {
 					b.Errorf("%s: from the box to %s: %t, want %t", c.rules, to, got, c.fw)
 				}
 			}
+		}
+	})
+}
+
+//	fw: curl of nobody ──▶ wan        weir log, weir log -i pflog1, -i pflog2
+//	lan ── ping ──▶ fw
+//
+// log (user) names the user whose socket a packet belongs to, and log (to pflogN) chooses
+// which log shows it.
+func TestLogOfUsers(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.Listen(lab.WAN, 80, "socat", "TCP6-LISTEN:80,ipv6only=0,fork,reuseaddr", "EXEC:cat")
+		b.WeirRun("set skip on lo\nblock return log (all, user, to pflog1)\npass out log (user) proto tcp to port 80 user nobody\npass in log (user, to pflog2) on lan0 inet proto icmp\n")
+		all, one, two := readLog(b, "--json"), readLog(b, "--json", "-i", "pflog1"), readLog(b, "-i", "pflog2")
+		for _, to := range []string{"TCP4:" + wanHost + ":80", "TCP6:[" + wanHost6 + "]:80"} {
+			(&userCase{"nobody", "nogroup", to, true}).check(b, lab.FW)
+			(&userCase{"www-data", "nogroup", to, false}).check(b, lab.FW)
+		}
+		b.Ping(lab.LAN, fwLAN, 2)
+		b.AwaitSaid(two, "pass in on lan0: ")
+		if said := two.Said(); strings.Contains(said, "uid") || strings.Contains(said, wanHost) {
+			b.Errorf("pflog2 has another rule's packets, or a user for ping's:\n%s", said)
+		}
+		var users []uint32
+		b.Until(10*time.Second, "all packets are logged", func() bool {
+			users = nil
+			for _, r := range records(b, all) {
+				if r.User != nil && r.Interface == "wan0" {
+					users = append(users, *r.User)
+				}
+			}
+			return len(users) >= 4
+		})
+		if want := []uint32{65534, 33, 65534, 33}; !slices.Equal(users, want) {
+			b.Errorf("users of logged packets: %v, want %v", users, want)
+		}
+		for _, r := range records(b, one) {
+			if r.Rule == nil || r.Rule.Pflog != 1 || r.User != nil && *r.User != 33 {
+				b.Errorf("pflog1 shows %+v", r)
+			}
+		}
+		if len(records(b, one)) < 2 {
+			b.Errorf("pflog1 shows too little:\n%s", one.Said())
 		}
 	})
 }

@@ -108,6 +108,17 @@ static __always_inline const struct rule *log_rule(__u32 id)
 	return bpf_map_lookup_elem(&rules, &number);
 }
 
+/* Adds the user of the packet's socket to the record for a rule with log (user). */
+static __always_inline void log_user(struct scratch *s, const struct crossing *cr, const struct rule *rule)
+{
+	s->log.flags &= ~RECORD_USER;
+	s->log.peer_ifindex = 0;
+	if (!(rule->late & ASKS_LOG_USER) || !scratch_is_owner(s, cr) || s->owner.user == NOBODY)
+		return;
+	s->log.flags |= RECORD_USER;
+	s->log.peer_ifindex = s->owner.user;
+}
+
 /* Writes records of a crossing whose rules were evaluated, for each rule that matched
  * and logs. r: the reason it passes or is dropped with; state: the packet's, or 0. */
 __noinline int log_crossing(hook_ctx *ctx, struct scratch *s, int out, __u32 state, enum reason r)
@@ -122,8 +133,10 @@ __noinline int log_crossing(hook_ctx *ctx, struct scratch *s, int out, __u32 sta
 	log_begin(s, cr->direction, cr->ifindex, state, r, 0);
 	for (i = 0; i < MAX_MATCHES && i < cr->matches; i++) {
 		rule = log_rule(cr->matched[i]);
-		if (rule && rule->flags & RULE_LOG)
-			log_write(ctx, s, cr->matched[i]);
+		if (!rule || !(rule->flags & RULE_LOG))
+			continue;
+		log_user(s, cr, rule);
+		log_write(ctx, s, cr->matched[i]);
 	}
 	return 0;
 }

@@ -29,6 +29,7 @@ enum verdict {
 /* Bits of record.flags. */
 #define RECORD_L3  0x01 /* data begins with the IP header			*/
 #define RECORD_ALL 0x02 /* logged because of log (all): not the packet that made the state */
+#define RECORD_USER 0x04 /* log (user), and the packet belongs to a socket of the box */
 
 /* The head of a record; captured bytes of data follow. The rest of the reserved room is
  * not part of it. */
@@ -45,7 +46,7 @@ struct record {
 	__u8 direction;	    /* enum direction					*/
 	__u8 flags;	    /* RECORD_*						*/
 	__u8 family;	    /* 4, 6; 0: not IP					*/
-	__u32 peer_ifindex; /* RECORD_AFTER: where it goes; else 0		*/
+	__u32 peer_ifindex; /* RECORD_AFTER: where it goes; RECORD_USER: the socket's user; else 0 */
 	__u32 readers;	    /* captured packets: 1 << n for each reader n that wants it */
 };
 _Static_assert(sizeof(struct record) == 40, "the head of a record");

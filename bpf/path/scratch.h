@@ -107,4 +107,11 @@ static __always_inline struct scratch *scratch_get(void)
 	return bpf_map_lookup_elem(&scratches, &zero);
 }
 
+/* Whether scratch.owner counts at a crossing. Where a packet is forwarded out it is nobody's,
+ * also if it came in for a socket of the box and was translated. */
+static __always_inline int scratch_is_owner(const struct scratch *s, const struct crossing *cr)
+{
+	return s->owned && (cr->direction == DIRECTION_IN || !cr->received);
+}
+
 #endif

@@ -83,8 +83,7 @@ static __always_inline void evaluate_share(struct crossing *out, const struct cr
 	out->epoch = in->epoch;
 }
 
-/* Looks up the classes of the late fields that rules ask for. Where a packet is forwarded
- * out it is nobody's, also if it came in for a socket of the box and was translated. */
+/* Looks up the classes of the late fields that rules ask for. */
 __noinline int evaluate_late(struct crossing *cr, const struct rule_set *set)
 {
 	struct scratch *s = scratch_get();
@@ -95,7 +94,7 @@ __noinline int evaluate_late(struct crossing *cr, const struct rule_set *set)
 	key[LATE_USER] = NOBODY;
 	key[LATE_GROUP] = NOBODY;
 	key[LATE_RECEIVED] = cr->received;
-	if (s->owned && (cr->direction == DIRECTION_IN || !cr->received)) {
+	if (scratch_is_owner(s, cr)) {
 		key[LATE_USER] = s->owner.user;
 		key[LATE_GROUP] = s->owner.group;
 	}

@@ -143,7 +143,7 @@ struct rule_set {
 	__u8 asks_tables; /* 1 << FIELD_*_TABLES - FIELD_TREES: a rule tests it */
 	__u8 block_shift; /* log2 of the chunks in a block */
 	__u8 asks_mark;	  /* a rule tests the mark */
-	__u8 asks_more;	  /* ASKS_MORE, and the FACT_* and ASKS_LATE that rules ask */
+	__u8 asks_more;	  /* ASKS_MORE, and the FACT_*, ASKS_LATE and ASKS_LOG_USER of rules */
 	__u32 scrubs; /* the first rules: FreeBSD's list of scrub rules */
 	__u32 pad1;
 };
@@ -198,7 +198,7 @@ struct rule {
 	__u32 chance;	/* condition: of 2^32 packets, as many match; 0: all */
 	__u16 max_size; /* condition on the bytes of the IP packet; 0: any */
 	__u8 tos;	/* condition on the packet's; 0: any */
-	__u8 late;	/* conditions: 1 << (ASKS_LATE_SHIFT + enum late) */
+	__u8 late;	/* conditions: 1 << (ASKS_LATE_SHIFT + enum late); ASKS_LOG_USER */
 	__u16 limit;	/* number of what limits its states (state/limit.h); 0: nothing does */
 	__u8 pad1[2];	/* arrays that are mapped have elements of 8 bytes */
 };
@@ -211,6 +211,7 @@ struct rule {
 #define ASKS_LATE_SHIFT	   3
 #define ASKS_LATE	   (((1 << LATE_COUNT) - 1) << ASKS_LATE_SHIFT)
 #define ASKS_OWNER	   ((1 << LATE_USER | 1 << LATE_GROUP) << ASKS_LATE_SHIFT)
+#define ASKS_LOG_USER	   0x40 /* log (user): no condition */
 #define ASKS_MORE	   0x80 /* rule_set.asks_more: a rule has RULE_ASKS_MORE */
 
 /* The queues that a rule names with set queue: two numbers. The second is for packets

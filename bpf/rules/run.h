@@ -65,7 +65,7 @@ static __always_inline void cache_store(struct cache_entry *s, const struct cach
 /* Whether the result depends on what is not in the key. */
 static __always_inline int run_is_own(const struct crossing *cr, const struct rule_set *set)
 {
-	return set->asks_more || (cr->mark && set->asks_mark);
+	return set->asks_more & ASKS_MORE || (cr->mark && set->asks_mark);
 }
 
 /* Walks through a run that is not in the cache, and stores it there. */

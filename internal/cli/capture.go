@@ -111,6 +111,8 @@ type packetView struct {
 	file  pktrecord.Form
 	limit uint64 // most records; 0: no limit
 	begun string // message once no packet is missed any more
+
+	wants func(*pktrecord.Record) bool // whether to show a record; nil: all
 }
 
 // show prints the packets of a stream until ctx ends.
@@ -126,7 +128,7 @@ func (e *Env) show(ctx context.Context, v *packetView, open func(context.Context
 		return err
 	}
 	defer body.Close()
-	f := &follower{stream: pktrecord.NewStream(body), limit: v.limit}
+	f := &follower{stream: pktrecord.NewStream(body), limit: v.limit, wants: v.wants}
 	if f.names, err = view.NewNames(folder); err != nil {
 		return err
 	}
@@ -166,6 +168,7 @@ type follower struct {
 	names  *view.Names
 	to     *packetPrinter
 	limit  uint64 // most records; 0: no limit
+	wants  func(*pktrecord.Record) bool
 	boot   time.Time
 }
 
@@ -211,6 +214,9 @@ func (f *follower) print(raw []byte) error {
 		return err
 	}
 	named := pktrecord.Name(&r, f.boot, f.names)
+	if f.wants != nil && !f.wants(&named) {
+		return nil
+	}
 	return f.to.print(&named)
 }
 

@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +17,7 @@ import (
 func newLogCommand(env *Env) *cobra.Command {
 	var form packetForm
 	var limit uint64
+	var pflog string
 	c := &cobra.Command{
 		Use:   "log",
 		Short: "show the packets that rules with log match",
@@ -27,6 +31,10 @@ direction and the interface. The packet follows: incoming packets as they arrive
 outgoing ones with the addresses and ports that they leave with. The reason "state"
 marks what log (all) adds. "old" marks a rule that is no longer in force.
 
+-i pflogN shows only what rules with log (to pflogN) match; those that name none log to
+pflog0. There are no such interfaces. A rule with log (user) adds the user whose socket
+sends the packet, or that it is for. Later packets of its state have none.
+
 -w writes pcapng for tcpdump and Wireshark. The comments of a packet say what the
 line says:
 
@@ -39,16 +47,36 @@ delays or drops a packet.`,
 			if err := form.check(env.Stdout); err != nil {
 				return err
 			}
-			return env.log(c.Context(), &form, limit)
+			only, err := pflogNumber(pflog)
+			if err != nil {
+				return err
+			}
+			return env.log(c.Context(), &form, limit, only)
 		},
 	}
 	formFlags(c, &form)
+	c.Flags().StringVarP(&pflog, "interface", "i", "", "only what rules log to `pflogN`")
 	c.Flags().Uint64VarP(&limit, "count", "c", 0, "stop after this number of `records`")
 	return c
 }
 
-// log prints logged packets until ctx ends.
-func (e *Env) log(ctx context.Context, form *packetForm, limit uint64) error {
+// pflogNumber returns the number of pflogN; nil if there is no name.
+func pflogNumber(name string) (*int, error) {
+	if name == "" {
+		return nil, nil
+	}
+	digits, ok := strings.CutPrefix(name, "pflog")
+	n, err := strconv.ParseUint(digits, 10, 8)
+	if !ok || err != nil {
+		return nil, &UsageError{fmt.Errorf("%q is not pflog and a number up to 255", name)}
+	}
+	number := int(n)
+	return &number, nil
+}
+
+// log prints logged packets until ctx ends: those that rules log to pflog only, or all if it
+// is nil.
+func (e *Env) log(ctx context.Context, form *packetForm, limit uint64, pflog *int) error {
 	shown, err := shownInterfaces(control.AnyInterface)
 	if err != nil {
 		return err
@@ -56,6 +84,9 @@ func (e *Env) log(ctx context.Context, form *packetForm, limit uint64) error {
 	v := packetView{
 		form: form, file: pktrecord.Form{Snap: dataplane.LogBytes + etherHeader, Interfaces: shown}, limit: limit,
 		begun: "reading what rules log",
+	}
+	if pflog != nil {
+		v.wants = func(r *pktrecord.Record) bool { return r.Rule != nil && r.Rule.Pflog == *pflog }
 	}
 	return e.show(ctx, &v, func(ctx context.Context, c *control.Client) (io.ReadCloser, error) { return c.Log(ctx) })
 }

@@ -19,6 +19,7 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 		Quick:     in.Quick,
 		Log:       in.Log != nil,
 		LogAll:    in.Log != nil && in.Log.All,
+		LogUser:   in.Log != nil && in.Log.User,
 		Interface: r.lowerOn(in.On),
 		Family:    in.Family,
 		From:      lowerEndpoint(&in.From),
@@ -37,6 +38,9 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 	}
 	if m := in.Marked; m != nil {
 		out.Marked = Marked{Mark: r.lowerMark(m), Not: m.Not}
+	}
+	if in.Log != nil && in.Log.To != nil {
+		out.LogTo = uint8(in.Log.To.N)
 	}
 	lowerPriority(in, out)
 	lowerScrub(in, out)

@@ -83,8 +83,10 @@ type Rule struct {
 	Action     ast.Action
 	Direction  ast.Direction
 	Quick      bool
-	Log        bool // log the packets that it decides without a state, and those that create one
-	LogAll     bool // log (all): every packet of its states too; Log is also set
+	Log        bool  // log the packets that it decides without a state, and those that create one
+	LogAll     bool  // log (all): every packet of its states too; Log is also set
+	LogUser    bool  // log (user): with the user of the packet's socket; Log is also set
+	LogTo      uint8 // log (to pflogN): N
 	Family     ast.Family
 	Proto      uint8 // 0: any (rules cannot match protocol 0 itself)
 	State      StatePolicy

@@ -101,7 +101,7 @@ func (s *Source) parse(m *machine) (*resolve.Ruleset, *compiled, error) {
 // textOf returns the record of a rule.
 func (s *Source) textOf(r *resolve.Rule, list *diag.List) rundir.RuleText {
 	at := list.Files.Position(r.Pos)
-	text := rundir.RuleText{Nr: r.Nr, Text: r.Text, File: s.path(at.File), Line: at.Line, Label: r.Label, Scope: r.Scope}
+	text := rundir.RuleText{Nr: r.Nr, Text: r.Text, File: s.path(at.File), Line: at.Line, Label: r.Label, Scope: r.Scope, Pflog: int(r.LogTo)}
 	if r.Anchor != nil {
 		text.Calls, text.End, text.Braces = r.Anchor.Path, r.Anchor.End, r.Anchor.Braces
 	}

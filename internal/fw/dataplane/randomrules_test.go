@@ -175,7 +175,9 @@ func (d *drawing) rule() string {
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
 }
 
-func (d *drawing) log() string { return one(d.Rand, "", "", "", "", "log", "log (all)") }
+func (d *drawing) log() string {
+	return one(d.Rand, "", "", "", "", "log", "log (all)", "log (user)", "log (all, user, to pflog3)")
+}
 
 func (d *drawing) on() string {
 	return one(d.Rand, "", "", "on lan0", "on lan0", "on wan0", "on wan0", "on !lan0", "on egress", "on lan", "on { lan0, wan0 }")

@@ -36,6 +36,8 @@ const (
 const (
 	RecordL3  = 0x01 // Data begins with the IP header
 	RecordAll = 0x02 // logged because of log (all): the packet did not create the state
+
+	recordUser = 0x04 // Peer is the user
 )
 
 // A Record is a packet that a rule logged or that was captured.
@@ -50,10 +52,11 @@ type Record struct {
 	Verdict Verdict
 	Out     bool // direction of the crossing is out
 	Flags   uint8
-	Family  uint8  // 4, 6; 0: not IP
-	Peer    uint32 // RecordAfter: index of the interface that it leaves by
-	Readers uint32 // captured: 1 << n for each reader n that wants it
-	Data    []byte // the first bytes of the frame; at most Length
+	Family  uint8   // 4, 6; 0: not IP
+	Peer    uint32  // RecordAfter: index of the interface that it leaves by
+	User    *uint32 // of the packet's socket, for a rule with log (user); nil: none
+	Readers uint32  // captured: 1 << n for each reader n that wants it
+	Data    []byte  // the first bytes of the frame; at most Length
 }
 
 // LogBytes is how much of a packet the record of a rule holds (LOG_BYTES of
@@ -74,12 +77,16 @@ func ParseRecord(b []byte) (Record, error) {
 	if int(raw.Captured) > len(data) {
 		return Record{}, fmt.Errorf("%d bytes captured in %d: %w", raw.Captured, len(data), ErrRecord)
 	}
-	return Record{
+	record := Record{
 		Time: raw.Time, Ifindex: raw.Ifindex, Rule: raw.Rule, State: raw.State, Length: raw.Length,
 		Kind: RecordKind(raw.Kind), Reason: reason.Reason(raw.Reason), Verdict: Verdict(raw.Verdict),
 		Out: raw.Direction != 0, Flags: raw.Flags, Family: raw.Family, Peer: raw.PeerIfindex, Readers: raw.Readers,
 		Data: data[:raw.Captured],
-	}, nil
+	}
+	if raw.Flags&recordUser != 0 {
+		record.Peer, record.User = 0, &raw.PeerIfindex
+	}
+	return record, nil
 }
 
 // A RingName names one of the rings (enum ring of bpf/observe/record.h).

@@ -25,7 +25,7 @@ func (t *twin) logged() []model.Record {
 	check(t.tb, t.ring.Read(0, func(r Record) {
 		all = append(all, model.Record{
 			Interface: r.Ifindex, Out: r.Out, Rule: r.Rule, State: r.State, Drop: r.Verdict == VerdictDrop, Reason: r.Reason,
-			All: r.Flags&RecordAll != 0, Family: int(r.Family), Length: int(r.Length), Data: slices.Clone(r.Data),
+			All: r.Flags&RecordAll != 0, Family: int(r.Family), Length: int(r.Length), Data: slices.Clone(r.Data), User: r.User,
 		})
 	}))
 	return all
@@ -37,8 +37,8 @@ func differRecords(want, got []model.Record) string {
 		var b strings.Builder
 		for i := range all {
 			r := &all[i]
-			fmt.Fprintf(&b, "\n\tinterface %d out %t rule %d state %d drop %t (%s) all %t inet%d %d bytes %x",
-				r.Interface, r.Out, r.Rule, r.State, r.Drop, r.Reason, r.All, r.Family, r.Length, r.Data)
+			fmt.Fprintf(&b, "\n\tinterface %d out %t rule %d state %d drop %t (%s) all %t user %s inet%d %d bytes %x",
+				r.Interface, r.Out, r.Rule, r.State, r.Drop, r.Reason, r.All, userText(r.User), r.Family, r.Length, r.Data)
 		}
 		return b.String()
 	}
@@ -47,4 +47,11 @@ func differRecords(want, got []model.Record) string {
 		return ""
 	}
 	return fmt.Sprintf("records, model:%s\nrecords, dataplane:%s", w, g)
+}
+
+func userText(user *uint32) string {
+	if user == nil {
+		return "none"
+	}
+	return fmt.Sprint(*user)
 }

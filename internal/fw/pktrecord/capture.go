@@ -31,7 +31,7 @@ func Name(raw *dataplane.Record, boot time.Time, names Names) Record {
 		Interface: names.Interface(raw.Ifindex), Ifindex: int(raw.Ifindex), Direction: "in",
 		State: raw.State, Length: int(raw.Length), Family: int(raw.Family),
 		L3: raw.Flags&dataplane.RecordL3 != 0, All: raw.Flags&dataplane.RecordAll != 0,
-		Data: raw.Data,
+		User: raw.User, Data: raw.Data,
 	}
 	if raw.Out {
 		r.Direction = "out"

@@ -35,6 +35,7 @@ type Record struct {
 	Rule      *Rule         `json:"rule,omitempty"`  // the rule that logged or decided; nil: none
 	State     uint32        `json:"state,omitempty"` // number of the packet's state; 0: none
 	All       bool          `json:"all,omitempty"`   // logged because of log (all): the packet did not create the state
+	User      *uint32       `json:"user,omitempty"`  // number of the user whose socket it belongs to, for log (user); nil: none
 	Length    int           `json:"length"`          // bytes of the frame; L3: of the IP packet
 	L3        bool          `json:"l3,omitempty"`    // Data begins with the IP header
 	Family    int           `json:"family,omitempty"`
@@ -50,5 +51,6 @@ type Rule struct {
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
 	Label  string `json:"label,omitempty"`
-	Old    bool   `json:"old,omitempty"` // from a ruleset that is no longer in force
+	Pflog  int    `json:"pflog,omitempty"` // N of log (to pflogN)
+	Old    bool   `json:"old,omitempty"`   // from a ruleset that is no longer in force
 }

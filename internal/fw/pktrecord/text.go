@@ -25,7 +25,7 @@ func (r *Record) head() string {
 	return r.decision() + ": " + r.action() + " " + r.crossing() + r.exit()
 }
 
-// decision returns "rule 12/(match) [weir.conf:34]". A rule of an earlier ruleset is
+// decision returns "rule 12/(match) [weir.conf:34] [uid 1000]". A rule of an earlier ruleset is
 // marked, because its number means another rule now.
 func (r *Record) decision() string {
 	if r.Rule == nil {
@@ -35,10 +35,13 @@ func (r *Record) decision() string {
 	if r.Rule.Old {
 		line = "old " + line
 	}
-	if r.Rule.File == "" {
-		return line
+	if r.Rule.File != "" {
+		line += " [" + path.Base(r.Rule.File) + ":" + strconv.Itoa(r.Rule.Line) + "]"
 	}
-	return line + " [" + path.Base(r.Rule.File) + ":" + strconv.Itoa(r.Rule.Line) + "]"
+	if r.User != nil {
+		line += fmt.Sprintf(" [uid %d]", *r.User)
+	}
+	return line
 }
 
 // name returns "rule 12", or "rule nat 3" for a rule in FreeBSD's list of that name.

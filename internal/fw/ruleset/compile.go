@@ -246,8 +246,9 @@ func (c *compiler) kinds() {
 		kind, blocks := plains, &p.Set.Plains
 		p.Set.AsksMark = p.Set.AsksMark || r.MarkedMask != 0
 		if r.Flags&AsksMore != 0 {
-			p.Set.AsksMore |= asksMore | uint8(r.FactsMask) | uint8(r.Late)
+			p.Set.AsksMore |= asksMore | uint8(r.FactsMask)
 		}
+		p.Set.AsksMore |= uint8(r.Late)
 		if r.Flags&(Match|Quick) != 0 || r.Tag != 0 || r.Tagged != 0 || r.MarkedMask != 0 || r.Flags&AsksMore != 0 {
 			kind, blocks = stations, &p.Set.Stations
 		}

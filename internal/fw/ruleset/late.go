@@ -14,6 +14,9 @@ func lateOf(r *resolve.Rule) (late Late) {
 			late |= lateFirst << field
 		}
 	}
+	if r.LogUser {
+		late |= lateLogUser
+	}
 	return late
 }
 

@@ -161,12 +161,15 @@ const (
 // Late is a set of the late fields: user, group, received-on.
 type Late uint8
 
-const lateFirst Late = 1 << 3 // of user; the others follow
+// Bits of Late.
+const (
+	lateFirst   Late = 1 << 3 // of user; the others follow
+	lateLogUser Late = 1 << 6 // no condition: it logs the packet's user
+	lateOwners       = lateFirst<<lateUser | lateFirst<<lateGroup | lateLogUser
+)
 
 // AsksOwners reports whether a rule asks for the user or the group of a packet.
-func (p *Program) AsksOwners() bool {
-	return Late(p.Set.AsksMore)&(lateFirst<<lateUser|lateFirst<<lateGroup) != 0
-}
+func (p *Program) AsksOwners() bool { return Late(p.Set.AsksMore)&lateOwners != 0 }
 
 // Bits is one chunk of a vector.
 type Bits [chunkWords]uint64

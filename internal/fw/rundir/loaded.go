@@ -46,6 +46,7 @@ type RuleText struct {
 	File  string `json:"file"`           // as in Loaded
 	Line  int    `json:"line"`
 	Label string `json:"label,omitempty"`
+	Pflog int    `json:"pflog,omitempty"` // N of log (to pflogN)
 	// MoreLabels are those after the first, which FreeBSD allows.
 	MoreLabels [4]string `json:"more_labels,omitzero"`
 

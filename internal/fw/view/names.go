@@ -161,7 +161,7 @@ func (n *Names) rule(global uint32) *pktrecord.Rule {
 		}
 		t := &texts[nr]
 		action, _, _ := strings.Cut(t.Text, " ")
-		return &pktrecord.Rule{Nr: t.Nr, List: t.List, Text: t.Text, Action: action, File: t.File, Line: t.Line, Label: t.Label, Old: base != n.base || t.Gone}
+		return &pktrecord.Rule{Nr: t.Nr, List: t.List, Text: t.Text, Action: action, File: t.File, Line: t.Line, Label: t.Label, Pflog: t.Pflog, Old: base != n.base || t.Gone}
 	}
 	return nil
 }

@@ -47,6 +47,7 @@ type crossing struct {
 	out     bool
 	seen    state.Tuple  // the packet as match rules have left it
 	log     bool         // a rule that matched logs
+	owner   Owner        // of the packet
 	mark    resolve.Mark // set by match rules and the deciding one
 
 	translation *resolve.TranslationRule // the rule of FreeBSD's lists that has translated, or nil
@@ -108,7 +109,7 @@ func passReason(in, out *crossing) reason.Reason {
 // evaluate is step 5: the rules in order. The last match decides; a match with quick
 // decides at once. match rules apply what they carry and decide nothing.
 func (m *Model) evaluate(a ruleInput) crossing {
-	c := crossing{due: true, tag: a.tag, iface: a.iface.Index, out: a.direction == ast.Out}
+	c := crossing{due: true, tag: a.tag, owner: a.owner, iface: a.iface.Index, out: a.direction == ast.Out}
 	if m.skips(a.iface) {
 		c.skipped = true
 		return c

@@ -20,7 +20,8 @@ type Record struct {
 	State     uint32 // index; 0: none
 	Drop      bool
 	Reason    reason.Reason
-	All       bool // because of log (all): not the packet that made the state
+	All       bool    // because of log (all): not the packet that made the state
+	User      *uint32 // because of log (user); nil: the packet is nobody's
 	Family    int
 	Length    int    // bytes of the IP packet
 	Data      []byte // its first, in as it came, out as it leaves
@@ -100,6 +101,10 @@ func (m *Model) logCrossing(p *packet, c *crossing, o *Outcome, why reason.Reaso
 	}
 	for _, r.Rule = range c.matched {
 		if m.rule(r.Rule).Log {
+			r.User = nil
+			if m.rule(r.Rule).LogUser && c.owner != nobody {
+				r.User = &c.owner.User
+			}
 			p.record(r, data)
 		}
 	}
