@@ -2,8 +2,8 @@ package resolve
 
 import "weir/pf/ast"
 
-// Filter holds conditions and actions of a rule that only internal/oracle/model evaluates
-// so far. Only Fragment is in the dataplane too.
+// Filter holds conditions and actions of a rule. Package field's list says which of them
+// the dataplane has; internal/oracle/model evaluates all.
 type Filter struct {
 	ReceivedOn  ReceivedOn // the interface by which the packet entered the machine
 	TOS         uint8      // the packet's TOS; 0: any

@@ -24,14 +24,14 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
 		return fmt.Errorf("replace rules: %w", err)
 	}
 	return d.place.Do(func() error {
-		if err := d.needOwners(p); err != nil {
-			return fmt.Errorf("replace rules: %w", err)
-		}
 		lock, err := lockFolder(d.config.Dir, false)
 		if err != nil {
 			return err
 		}
 		defer lock.Close()
+		if err := d.needOwnersNow(p); err != nil {
+			return fmt.Errorf("replace rules: %w", err)
+		}
 		if err := d.reserveIDs(p); err != nil {
 			return err
 		}
@@ -45,6 +45,16 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
 		d.config.Program = p
 		return nil
 	})
+}
+
+// needOwnersNow is needOwners under traffic. When it returns, every packet under way has
+// been given its owner.
+func (d *Dataplane) needOwnersNow(p *ruleset.Program) error {
+	before := d.owners
+	if err := d.needOwners(p); err != nil || d.owners == before {
+		return err
+	}
+	return d.live.swap(d.live.set) // the same rules: the kernel waits for the packets that use them
 }
 
 // reserveIDs records the global ids of new rules before any state can hold one.
