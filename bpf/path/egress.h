@@ -172,6 +172,32 @@ __noinline enum reason egress_rules(hook_ctx *ctx, struct scratch *s)
 	return r;
 }
 
+/* Sends a packet of s->state that has been tracked. met: it has met the rules, too. */
+static __always_inline int egress_tracked(hook_ctx *ctx, struct scratch *s, const struct interface *i, int met)
+{
+	enum reason r = UNDECIDED;
+	struct state *st;
+	int action;
+
+	if (s->packet.fragment == FRAGMENT_FIRST)
+		r = fragment_remember(s);
+	st = state_get(STATE_INDEX(s->state));
+	if (r != UNDECIDED || !st)
+		return count_verdict(i, r == UNDECIDED ? REASON_INTERNAL : r, s->packet.length);
+	if (met) {
+		log_packet(ctx, s, UNDECIDED);
+	} else {
+		egress_log(ctx, s, st);
+		evaluate_nothing(s);
+	}
+	if (scrub_packet(ctx, s, s->state))
+		return count_verdict(i, REASON_INTERNAL, s->packet.length);
+	action = egress_send(ctx, &s->packet, i, st, s->state, REASON_STATE);
+	if (met)
+		qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
+	return action;
+}
+
 static __always_inline int egress_miss(hook_ctx *ctx)
 {
 	struct scratch *s = scratch_get();
@@ -187,6 +213,14 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 	if (s->then == SLOW_ANSWER)
 		return reject_segment(ctx, s);
 	r = egress_rules(ctx, s);
+	if (r == UNDECIDED && miss_is_elsewhere(s, 0)) {
+		r = miss_join(ctx, s, 0);
+		if (r == UNDECIDED)
+			return egress_tracked(ctx, s, i, 1);
+		if (r != REASON_LAST_PASS)
+			return s->then == SLOW_ANSWER ? reject_segment(ctx, s) : count_verdict(i, r, s->packet.length);
+		r = UNDECIDED;
+	}
 	if (r == UNDECIDED) {
 		s->tuple = s->packet.tuple;
 		r = miss_state(ctx, s, STATE_OUT, 1);
@@ -212,7 +246,6 @@ static __always_inline int egress_slow(hook_ctx *ctx, void *tails)
 {
 	struct scratch *s = scratch_get();
 	const struct interface *i;
-	struct state *st;
 	enum reason r;
 
 	if (!s)
@@ -225,16 +258,7 @@ static __always_inline int egress_slow(hook_ctx *ctx, void *tails)
 		bpf_tail_call(ctx, tails, TAIL_MISS);
 		r = REASON_INTERNAL;
 	}
-	if (r == UNDECIDED && s->packet.fragment == FRAGMENT_FIRST)
-		r = fragment_remember(s);
-	st = state_get(STATE_INDEX(s->state));
-	if (r != UNDECIDED || !st)
-		return count_verdict(i, r == UNDECIDED ? REASON_INTERNAL : r, s->packet.length);
-	egress_log(ctx, s, st);
-	evaluate_nothing(s);
-	if (scrub_packet(ctx, s, s->state))
-		return count_verdict(i, REASON_INTERNAL, s->packet.length);
-	return egress_send(ctx, &s->packet, i, st, s->state, REASON_STATE);
+	return r == UNDECIDED ? egress_tracked(ctx, s, i, 0) : count_verdict(i, r, s->packet.length);
 }
 
 static __always_inline int egress_fragment(hook_ctx *ctx)

@@ -12,6 +12,7 @@
 #include "path/scratch.h"
 #include "path/scrub.h"
 #include "route/encap.h"
+#include "state/bound.h"
 #include "state/lookup.h"
 #include "state/touch.h"
 #include "state/track.h"
@@ -30,6 +31,8 @@ static __always_inline int fast_tail(hook_ctx *ctx, void *tails, const struct pa
 		s->tracked = tracked;
 		s->then = SLOW_END;
 		s->nexthop = 0;
+		s->replaces = 0;
+		s->elsewhere = 0;
 		bpf_tail_call(ctx, tails, tail);
 	}
 	return count_verdict(i, REASON_INTERNAL, p->length);
@@ -50,7 +53,9 @@ static __always_inline struct state *fast_state(const struct packet *p, int in, 
 		*number = 0;
 		return 0;
 	}
-	return st->flags & state_crossing(STATE_DIRECTION(*number), in) ? st : 0;
+	if (!(st->flags & state_crossing(STATE_DIRECTION(*number), in)))
+		return 0;
+	return bound_fits(st, *number, in, p->ifindex) ? st : 0;
 }
 
 /* Updates the state from the packet. Returns UNDECIDED, or why the packet is dropped. */

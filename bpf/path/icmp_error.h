@@ -101,7 +101,8 @@ __noinline enum reason icmp_error_find(hook_ctx *ctx, struct scratch *s, int in)
 	if (!st)
 		return UNDECIDED;
 	d = STATE_DIRECTION(number);
-	if (state_expired(st, d) || !(st->flags & state_crossing(d, in)))
+	if (state_expired(st, d) || !(st->flags & state_crossing(d, in)) ||
+	    !bound_fits(st, number, in, s->packet.ifindex))
 		return UNDECIDED;
 	if (s->quote.tuple.proto == IPPROTO_TCP && !limits_are_sloppy(st) && !quote_in_window(st, !d, s->quote.seq))
 		return REASON_ICMP_MISMATCH;
@@ -151,6 +152,8 @@ static __always_inline int icmp_error_send(hook_ctx *ctx, struct scratch *s)
 		return HOOK_DROP;
 	s->path = st->path;
 	r = slow_decide(ctx, s, SLOW_STATE);
+	if (r == REASON_STATE_MISMATCH)
+		return count_verdict(i, r, p->length);
 	qos_set_state(ctx, &s->packet, st, STATE_DIRECTION(s->state));
 	scrub_set_state(&s->packet, st, STATE_DIRECTION(s->state));
 	if (s->out_ifindex && !(p->flags & PACKET_GROUP))

@@ -106,6 +106,65 @@ __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 	return r;
 }
 
+/* Ends a state whose connection gets another one. */
+static __always_inline void miss_end(__u32 index)
+{
+	struct state *st = state_get(index);
+
+	if (st)
+		state_kill(st, index);
+}
+
+/* Whether the packet's state would let it cross, but not at this interface. */
+static __always_inline int miss_is_elsewhere(const struct scratch *s, int in)
+{
+	const struct state *st = states_bound && s->state ? state_get(STATE_INDEX(s->state)) : 0;
+
+	return st && st->flags & state_crossing(STATE_DIRECTION(s->state), in);
+}
+
+/*
+ * The rules have passed a packet that crosses where its state is not bound to. UNDECIDED:
+ * it goes on by its state. REASON_LAST_PASS: it goes on without, because the rules do not
+ * translate it as the state does. Else the reason to drop.
+ */
+__noinline enum reason miss_join(hook_ctx *ctx, struct scratch *s, int in)
+{
+	const struct tuple *other;
+	const struct crossing *cr;
+	struct state *st;
+	__u32 number, d;
+	int same;
+
+	if (!s)
+		return REASON_INTERNAL;
+	number = s->state;
+	d = STATE_DIRECTION(number);
+	st = state_get(STATE_INDEX(number));
+	if (!st)
+		return REASON_INTERNAL;
+	other = d ? &st->forth.tuple : &st->back.tuple;
+	s->state = 0;
+	if (in) {
+		miss_translated(s);
+		same = !(s->in.flags & CROSSING_NAT) && addr_equal(&s->tuple.dst, &other->src) &&
+		       s->tuple.dport == other->sport;
+	} else {
+		same = !(s->out.flags & CROSSING_NAT) && !(st->flags & STATE_NAT);
+		if (!d)
+			s->replaces = number;
+	}
+	if (!same)
+		return REASON_LAST_PASS;
+	s->state = number;
+	s->replaces = 0;
+	s->why = REASON_STATE;
+	cr = in ? &s->in : &s->out;
+	if (cr->flags & CROSSING_KEEP_STATE)
+		bound_add(st, STATE_INDEX(number), bound_side(d, in), cr->ifindex);
+	return slow_track(ctx, s);
+}
+
 /* Makes a state for what passed the rules, if they ask for one. own: the box sends the
  * packet. */
 __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed, int own)
@@ -134,11 +193,13 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 		cr = own ? &s->out : &s->in;
 		hint_withdraw(STATE_INDEX(s->state)); /* its rules may log from now on */
 		if (st && cr->flags & CROSSING_KEEP_STATE)
-			create_add_side(st, cr, state_crossing(STATE_DIRECTION(s->state), !own));
+			create_add_side(st, STATE_INDEX(s->state), cr, state_crossing(STATE_DIRECTION(s->state), !own));
 		s->state = 0;
 	} else if (wanted) {
 		if (s->packet.tcp_flags & TCP_SYN)
 			wscale = tcp_option_wscale(ctx, s);
+		if (states_bound && s->replaces)
+			miss_end(STATE_INDEX(s->replaces));
 		r = create_state(s, flags, wscale, own);
 		if (r != UNDECIDED)
 			return r;
@@ -194,8 +255,13 @@ static __always_inline int miss_in(hook_ctx *ctx)
 	i = interface_get(s->packet.ifindex);
 	if (!i)
 		return HOOK_DROP;
-	if (s->then == SLOW_EVALUATE)
-		return slow_send(ctx, s, SLOW_RULES);
+	if (s->then == SLOW_EVALUATE) {
+		evaluate_nothing(s);
+		r = slow_decide(ctx, s, SLOW_RULES);
+		if (!states_bound || !s->replaces)
+			return slow_finish(ctx, s, SLOW_RULES, r);
+		s->state = 0;
+	}
 	if (s->then == SLOW_ANSWER)
 		return reject_segment(ctx, s);
 	r = miss_rules_in(ctx, s);
@@ -204,6 +270,18 @@ static __always_inline int miss_in(hook_ctx *ctx)
 	if (r != UNDECIDED) {
 		log_packet(ctx, s, r);
 		return reject_or_drop(ctx, s, i, r, STATE_IN);
+	}
+	if (miss_is_elsewhere(s, 1)) {
+		r = miss_join(ctx, s, 1);
+		if (r == UNDECIDED)
+			r = slow_decide(ctx, s, SLOW_RULES);
+		else if (r != REASON_LAST_PASS)
+			return s->then == SLOW_ANSWER ? reject_segment(ctx, s) : count_verdict(i, r, s->packet.length);
+		if (s->state && !s->replaces)
+			return slow_finish(ctx, s, SLOW_RULES, r);
+		s->state = 0;
+		s->out.evaluated = 0;
+		s->out.logs = 0;
 	}
 	r = miss_rules_out(ctx, s);
 	if (r != UNDECIDED && r <= REASON_LAST_PASS)

@@ -83,7 +83,7 @@ static __always_inline __u32 prefetch_find(struct prefetch *l, const struct pack
 		*misses = *misses < PREFETCH_MISSES_MAX ? *misses + 1 : 0;
 		return 0;
 	}
-	index = hint_find(&p->tuple, nexthop);
+	index = hint_find(&p->tuple, p->ifindex, nexthop);
 	*misses = index ? 0 : *misses + 1;
 	return index;
 }
@@ -145,7 +145,8 @@ static __always_inline struct state *prefetch_state(const struct packet *p, cons
 		hint_write(a->index, HINT_BROKEN);
 		return 0;
 	}
-	if (!hint_is_plain(st) || st->forth.nexthop == NEXTHOP_LOCAL || state_expired(st, 0)) {
+	if (!hint_is_plain(st) || st->forth.nexthop == NEXTHOP_LOCAL || state_expired(st, 0) ||
+	    !bound_takes(st, a->index, 0, a->ifindex)) {
 		hint_withdraw(a->index);
 		return 0;
 	}

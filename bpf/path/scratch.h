@@ -62,6 +62,7 @@ struct scratch {
 	__u32 random;		 /* xorshift32; 0: not seeded */
 	__u32 why;		 /* enum reason: why the packet passes */
 	__u32 blocked;		 /* global id + 1 of the rule that blocked it		*/
+	__u32 replaces;		 /* the state that ends if the packet makes one; 0: none */
 	__u8 tracked;		 /* this packet has updated the state */
 	__u8 then;		 /* enum slow_then */
 	__u8 no_nexthop;	 /* enum reason: why nexthop is 0 */
@@ -71,6 +72,7 @@ struct scratch {
 	__u8 skip_out;
 	__u8 quoted_forth;	 /* the quoted packet is as it came in */
 	__u8 made;		 /* this packet has made its state */
+	__u8 elsewhere;		 /* it would leave at an interface that its state is not bound to */
 	__u8 leaves;		 /* records show the packet with s->tuple, not as it came */
 	__u8 owned;		 /* owner is valid: its program is loaded */
 	struct out_mark out_mark; /* of the packet, if it has no state */

@@ -37,22 +37,58 @@ static __always_inline enum route slow_route(hook_ctx *ctx, struct scratch *s, s
 	r = route_lookup(ctx, &q);
 	s->nexthop = r == ROUTE_FORWARD ? q.number : 0;
 	s->out_ifindex = r == ROUTE_LOCAL ? 0 : q.ifindex;
+	s->elsewhere = r != ROUTE_LOCAL && r != ROUTE_CLOSED && !bound_fits(st, s->state, 0, q.ifindex);
 	if (s->packet.mark)
 		return r; /* found by a mark of this packet, which the next may not have */
 	/* A packet that finds a changed route tells the others if there is no daemon. */
 	if (c->nexthop >= NEXTHOP_FIRST && c->nexthop != s->nexthop &&
 	    c->nexthop_generation == (__u16)shared.route_generation && daemon_is_dead())
 		__sync_fetch_and_add(&shared.route_generation, 1);
-	c->nexthop = s->nexthop;
+	c->nexthop = s->elsewhere ? NEXTHOP_NONE : s->nexthop; /* the rules decide, for each packet */
 	c->nexthop_generation = generation;
 	return r;
+}
+
+/* Whether the rules may be needed before the packet leaves: where it leaves its state is
+ * bound, and the route must be looked up. */
+static __always_inline int slow_is_loose(const struct scratch *s, const struct state *st)
+{
+	__u32 d = STATE_DIRECTION(s->state);
+	const struct course *c = d ? &st->back : &st->forth;
+
+	if (!bound_is_side(st, bound_side(d, 0)) || c->nexthop == NEXTHOP_LOCAL)
+		return 0;
+	return c->nexthop == NEXTHOP_NONE || s->packet.mark || fast_is_stale(c, nexthop_get(c->nexthop));
+}
+
+/*
+ * The rules have passed a packet that leaves where its state is not bound to. UNDECIDED:
+ * it leaves by its state, which is bound to that interface, too, if they keep state.
+ * REASON_LAST_PASS: the translations there and in the state differ, so the packet is one
+ * without a state. Else the reason to drop: a reply has only one translation.
+ */
+static __always_inline enum reason slow_moves(struct scratch *s, struct state *st)
+{
+	__u32 d = STATE_DIRECTION(s->state);
+	const struct tuple *other = d ? &st->forth.tuple : &st->back.tuple;
+	const struct tuple *t = &s->packet.tuple;
+
+	if (addr_equal(&other->dst, &t->src) && other->dport == t->sport && !(s->out.flags & CROSSING_NAT)) {
+		if (s->out.flags & CROSSING_KEEP_STATE)
+			bound_add(st, STATE_INDEX(s->state), bound_side(d, 0), s->out.ifindex);
+		return UNDECIDED;
+	}
+	if (d)
+		return REASON_STATE_MISMATCH;
+	s->replaces = s->state;
+	return REASON_LAST_PASS;
 }
 
 /* Evaluates the rules of the sides that keep no state. UNDECIDED: the packet passes. */
 __noinline enum reason slow_rules(hook_ctx *ctx, struct scratch *s)
 {
 	enum reason r, why;
-	__u8 in, out, crossed = 0;
+	__u8 in, out, crossed;
 	struct state *st;
 	__u32 d, options;
 
@@ -65,6 +101,7 @@ __noinline enum reason slow_rules(hook_ctx *ctx, struct scratch *s)
 	in = d ? STATE_EVALUATE_OUT : STATE_EVALUATE_IN;
 	out = d ? STATE_EVALUATE_IN : STATE_EVALUATE_OUT;
 	options = s->packet.flags & PACKET_OPTIONS;
+	crossed = s->in.evaluated ? STATE_IN : 0; /* a bound state's packet that came elsewhere */
 	if (st->flags & in) {
 		evaluate_start(&s->in, &s->packet, DIRECTION_IN, s->packet.ifindex, 0);
 		r = evaluate_crossing(ctx, &s->in, options, &why);
@@ -74,20 +111,23 @@ __noinline enum reason slow_rules(hook_ctx *ctx, struct scratch *s)
 		}
 		crossed = STATE_IN;
 	}
-	if (st->flags & out && s->out_ifindex) {
+	if ((st->flags & out || s->elsewhere) && s->out_ifindex) {
 		evaluate_start(&s->out, &s->packet, DIRECTION_OUT, s->out_ifindex, crossed ? s->in.tag : st->tag);
 		state_leaving_tuple(&s->tuple, st, d);
-		s->out.src = s->tuple.src;
+		if (!s->elsewhere) /* there its source is not translated yet */
+			s->out.src = s->tuple.src;
 		s->out.dst = s->tuple.dst;
 		s->out.dport = s->tuple.dport;
 		s->out.received = s->packet.ifindex;
 		s->out.mark = rule_mark_route(st, d, s->packet.mark);
 		s->out.mark_keep = d ? 0 : st->flow_forth.mark_mask;
-		if (d)
+		if (d && !s->elsewhere)
 			s->out.sport = s->tuple.sport;
 		r = evaluate_crossing(ctx, &s->out, options, &why);
 		if (r != UNDECIDED)
 			reject_note(s, r, crossed | STATE_OUT);
+		else if (s->elsewhere)
+			r = slow_moves(s, st);
 		return r;
 	}
 	return UNDECIDED;
@@ -110,6 +150,7 @@ __noinline enum reason slow_next(hook_ctx *ctx, struct scratch *s)
 		return REASON_INTERNAL;
 	c = state_course(st, STATE_DIRECTION(s->state));
 	s->out_ifindex = 0;
+	s->elsewhere = 0;
 	s->nexthop = c->nexthop;
 	if (c->nexthop == NEXTHOP_LOCAL)
 		return REASON_LOCAL;
@@ -177,6 +218,8 @@ static __always_inline enum reason slow_decide(hook_ctx *ctx, struct scratch *s,
 {
 	enum reason r = slow_next(ctx, s), evaluated;
 
+	if (states_bound && s->elsewhere && (by != SLOW_RULES || !s->out_ifindex))
+		return REASON_STATE_MISMATCH; /* late fragments and ICMP errors meet no rules */
 	if (by == SLOW_RULES && !reason_is_drop(r)) {
 		evaluated = slow_rules(ctx, s);
 		if (evaluated != UNDECIDED)
@@ -207,14 +250,21 @@ static __always_inline enum reason slow_drop_reason(struct scratch *s, const str
 	return r;
 }
 
-/* Sends a packet of s->state that is already counted in the state. */
-static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow_by by)
+/* Whether a packet of a state is logged: by rules that log all, or by those that it has
+ * met now. */
+static __always_inline int slow_is_logged(const struct scratch *s, const struct state *st)
+{
+	return st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG) ||
+	       (states_bound && s->in.logs | s->out.logs);
+}
+
+/* Sends a packet of s->state that is already counted in the state. r: from slow_decide(). */
+static __always_inline int slow_finish(hook_ctx *ctx, struct scratch *s, enum slow_by by, enum reason r)
 {
 	const struct interface *i;
 	const struct packet *p;
 	struct headers h;
 	struct state *st;
-	enum reason r;
 
 	if (!s)
 		return HOOK_DROP;
@@ -223,13 +273,11 @@ static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow
 	st = state_get(STATE_INDEX(s->state));
 	if (!i || !st)
 		return HOOK_DROP;
-	if (by != SLOW_NEW)
-		evaluate_nothing(s);
-	r = slow_drop_reason(s, st, slow_decide(ctx, s, by), by);
+	r = slow_drop_reason(s, st, r, by);
 	if (by != SLOW_NEW) { /* the first packet may be the only one of its state: no hint yet */
 		if (shared.prefetch)
 			hint_renew(s->state);
-		if (st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG) && record_wanted(RING_LOG))
+		if (slow_is_logged(s, st) && record_wanted(RING_LOG))
 			slow_log(ctx, s, r);
 	}
 	if (by == SLOW_RULES && r == REASON_BLOCK)
@@ -247,6 +295,15 @@ static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow
 	if (r != UNDECIDED)
 		return handoff_forward(ctx, p, i, st, s->state, r);
 	return fast_forward(ctx, &h, p, i, st, s->state, nexthop_get(s->nexthop), s->why, PATH_COUNTED);
+}
+
+static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow_by by)
+{
+	if (!s)
+		return HOOK_DROP;
+	if (by != SLOW_NEW)
+		evaluate_nothing(s);
+	return slow_finish(ctx, s, by, slow_decide(ctx, s, by));
 }
 
 /* A SYN in a state opens a new connection, is repeated, or replies. At egress first
@@ -303,7 +360,7 @@ static __always_inline int slow_in(hook_ctx *ctx, void *tails)
 		r = slow_track(ctx, s);
 	if (r == UNDECIDED) {
 		st = state_get(STATE_INDEX(s->state));
-		s->then = st && state_is_evaluated(st) ? SLOW_EVALUATE : SLOW_END;
+		s->then = st && (state_is_evaluated(st) || slow_is_loose(s, st)) ? SLOW_EVALUATE : SLOW_END;
 	}
 	if (r == REASON_LAST_PASS || s->then != SLOW_END) {
 		bpf_tail_call(ctx, tails, TAIL_MISS);

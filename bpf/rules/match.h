@@ -66,6 +66,8 @@ static __always_inline enum reason match_result(struct crossing *cr, struct walk
 	visit_scrub(cr, r->scrub, r->min_ttl, r->max_mss);
 	if (r->flags & RULE_KEEP_STATE)
 		cr->flags |= CROSSING_KEEP_STATE;
+	if (r->more & RULE_MORE_BOUND)
+		cr->flags |= CROSSING_BOUND;
 	cr->limit = r->limit;
 	if (r->flags & RULE_ALLOW_OPTIONS)
 		cr->flags |= CROSSING_ALLOW_OPTIONS;

@@ -169,6 +169,9 @@ struct rule_set {
 #define RULE_SILENT	   0x4000 /* match: it counts no packets, because it is not a user's */
 #define RULE_ASKS_MORE	   0x8000 /* it has one of the conditions from facts to late */
 
+/* Bits of rule.more. */
+#define RULE_MORE_BOUND 0x01 /* its states are bound to the interface (state/bound.h) */
+
 /* The actions of a rule whose fields match. Ports are in host order. */
 struct rule {
 	__u16 flags;
@@ -200,7 +203,8 @@ struct rule {
 	__u8 tos;	/* condition on the packet's; 0: any */
 	__u8 late;	/* conditions: 1 << (ASKS_LATE_SHIFT + enum late); ASKS_LOG_USER */
 	__u16 limit;	/* number of what limits its states (state/limit.h); 0: nothing does */
-	__u8 pad1[2];	/* arrays that are mapped have elements of 8 bytes */
+	__u8 more;	/* RULE_MORE_*: bits that flags has no room for */
+	__u8 pad1[1];	/* arrays that are mapped have elements of 8 bytes */
 };
 
 /* What rules can ask about the routes of a packet's addresses (rules/fact.h). */

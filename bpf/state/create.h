@@ -158,14 +158,21 @@ static __always_inline __u16 create_tag(const struct scratch *s, __u8 flags)
 {
 	if (flags & STATE_EVALUATE_OUT)
 		return s->in.tag;
-	if (flags & STATE_EVALUATE_IN && s->out.tag != s->in.tag)
-		return s->out.tag;
-	return 0;
+	if (flags & STATE_EVALUATE_IN)
+		return s->out.tag != s->in.tag ? s->out.tag : 0;
+	return states_bound ? s->in.tag : 0; /* other interfaces may evaluate them */
+}
+
+/* Binds a side of a state to the interface of its crossing, if the rule says so. */
+static __always_inline void create_bind(struct state *st, __u32 index, const struct crossing *cr, __u32 side)
+{
+	if (states_bound && cr->flags & CROSSING_BOUND && cr->ifindex)
+		bound_set(st, index, side, cr->ifindex);
 }
 
 /* Fills a NEW state, except for what depends on the reply's port, which may still
  * change. */
-static __always_inline void create_fill(struct state *st, const struct scratch *s, __u8 flags, int wscale)
+static __always_inline void create_fill(struct state *st, __u32 index, const struct scratch *s, __u8 flags, int wscale)
 {
 	const struct packet *p = &s->packet;
 	int in, out;
@@ -192,10 +199,14 @@ static __always_inline void create_fill(struct state *st, const struct scratch *
 	in = (flags & (STATE_IN | STATE_EVALUATE_IN)) == STATE_IN;
 	out = (flags & (STATE_OUT | STATE_EVALUATE_OUT)) == STATE_OUT;
 	state_qos_fill(st, in ? &s->in : 0, out ? &s->out : 0);
-	if (in)
+	if (in) {
 		state_scrub_add(st, &s->in, STATE_IN);
-	if (out)
+		create_bind(st, index, &s->in, 0);
+	}
+	if (out) {
 		state_scrub_add(st, &s->out, STATE_OUT);
+		create_bind(st, index, &s->out, 1);
+	}
 	log_fill(st, s, flags);
 	rule_mark_fill(st, &s->in, &s->out);
 	*state_limits(st) = s->limit.word;
@@ -211,7 +222,9 @@ static __always_inline void create_fill(struct state *st, const struct scratch *
  * that state is used. */
 static __always_inline int create_shared(struct scratch *s, __u32 number)
 {
-	if (STATE_DIRECTION(number) || !lookup_verify(number, &s->packet.tuple))
+	const struct state *st = STATE_DIRECTION(number) ? 0 : lookup_verify(number, &s->packet.tuple);
+
+	if (!st || !bound_fits(st, number, !(s->packet.flags & PACKET_EGRESS), s->packet.ifindex))
 		return 0;
 	s->state = number;
 	return 1;
@@ -258,7 +271,7 @@ static __always_inline enum reason create_in_table(struct scratch *s, __u8 flags
 	}
 	/* without this, each locked instruction would wait for all writes before it */
 	touch_lines(st);
-	create_fill(st, s, flags, wscale);
+	create_fill(st, index, s, flags, wscale);
 	r = create_reserve_reply(s, STATE_NUMBER(index, 1), own, &owner);
 	if (r != UNDECIDED) {
 		create_cancel(st);
@@ -275,7 +288,7 @@ static __always_inline enum reason create_in_table(struct scratch *s, __u8 flags
 	r = tuples_enter(STATE_NUMBER(index, 0), hash, &owner);
 	s->state = STATE_NUMBER(index, 0);
 	if (r == UNDECIDED) {
-		st->entered = 1;
+		st->entered |= 1;
 		s->made = 1;
 		return UNDECIDED;
 	}
@@ -351,11 +364,12 @@ static __always_inline void create_count(const struct scratch *s, __u8 crossed)
 }
 
 /* Lets packets of a direction of a live state cross here from now on. */
-static __always_inline void create_add_side(struct state *st, const struct crossing *cr, __u8 side)
+static __always_inline void create_add_side(struct state *st, __u32 index, const struct crossing *cr, __u8 side)
 {
 	log_add_side(st, cr, side);
 	state_qos_add_side(st, cr, side);
 	state_scrub_add(st, cr, side);
+	create_bind(st, index, cr, side == STATE_OUT);
 	st->flags |= side;
 }
 

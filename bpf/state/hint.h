@@ -19,6 +19,7 @@
 #define WEIR_STATE_HINT_H
 
 #include "shared.h"
+#include "state/bound.h"
 
 /* kept; the hints of states, a cache line of them together: state n is word n % HINTS of
  * value n / HINTS. */
@@ -51,10 +52,10 @@ static __always_inline __u32 hint_margin(void)
 }
 
 /* Returns the hint for a tuple with this hash and a next hop that was found under this
- * generation of routes. */
-static __always_inline __u32 hint_word(__u64 hash, __u16 nexthop, __u32 generation)
+ * generation of routes. bound: the interface that its packets come in by; 0: any. */
+static __always_inline __u32 hint_word(__u64 hash, __u16 nexthop, __u32 generation, __u32 bound)
 {
-	__u32 tag = (__u32)hash ^ nexthop * 0x9e3779b1u ^ generation * 0x85ebca6bu;
+	__u32 tag = (__u32)hash ^ nexthop * 0x9e3779b1u ^ generation * 0x85ebca6bu ^ bound * 0xc2b2ae35u;
 
 	return (tag & HINT_TAG) | (nexthop & HINT_TARGET);
 }
@@ -109,7 +110,7 @@ static __always_inline int hint_target(__u16 nexthop)
 /* Whether incoming packets of direction 0 need only what a second pass can do. */
 static __always_inline int hint_is_plain(const struct state *s)
 {
-	return (s->flags & (STATE_IN | STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG)) == STATE_IN && s->entered;
+	return (s->flags & (STATE_IN | STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG)) == STATE_IN && s->entered & 1;
 }
 
 /* Whether a state cannot expire before the garbage collection has taken its hint back. */
@@ -140,7 +141,7 @@ __noinline int hint_renew(__u32 number)
 			return 0;
 		if (c->nexthop >= NEXTHOP_FIRST && c->nexthop_generation == (__u16)generation &&
 		    hint_target(c->nexthop))
-			word = hint_word(tuple_hash(&c->tuple), c->nexthop, generation);
+			word = hint_word(tuple_hash(&c->tuple), c->nexthop, generation, bound_hint(s, index));
 	}
 	p = hint_at(index);
 	if (p && *(volatile __u32 *)p != HINT_BROKEN)
@@ -148,10 +149,11 @@ __noinline int hint_renew(__u32 number)
 	return 0;
 }
 
-/* Returns the index of the state that has a hint for the tuple, and the next hop; 0:
- * none. */
-static __always_inline __u32 hint_find(const struct tuple *t, __u16 *nexthop)
+/* Returns the index of the state that has a hint for the tuple of a packet that came in
+ * by an interface, and the next hop; 0: none. */
+static __always_inline __u32 hint_find(const struct tuple *t, __u32 ifindex, __u16 *nexthop)
 {
+	__u32 generation = shared.route_generation;
 	__u64 hash = tuple_hash(t);
 	__u32 home = state_home(hash), i, *p, word;
 
@@ -161,7 +163,9 @@ static __always_inline __u32 hint_find(const struct tuple *t, __u16 *nexthop)
 			return 0;
 		word = *(volatile __u32 *)p;
 		*nexthop = *(volatile __u16 *)&shared.hinted[word & HINT_TARGET];
-		if (word && *nexthop && word == hint_word(hash, *nexthop, shared.route_generation))
+		if (word && *nexthop &&
+		    (word == hint_word(hash, *nexthop, generation, 0) ||
+		     (states_bound && word == hint_word(hash, *nexthop, generation, ifindex))))
 			return home + i;
 	}
 	return 0;

@@ -16,7 +16,9 @@ struct import {
 	__u32 index;	    /* result: its index; 0: it was not entered */
 	__u32 owner;	    /* result then: number of a state that has one of its tuples, 0: none has */
 	__u32 find;	    /* 1: do not enter it, only find its owner */
-	__u32 pad0[13];
+	__u32 pad0[1];
+	struct extra extra;
+	__u32 pad1[8];
 };
 _Static_assert(sizeof(struct import) == 320, "import, as in copy.go");
 
@@ -36,6 +38,7 @@ static __always_inline enum reason import_state(struct import *a)
 	struct tuple first = a->state.forth.tuple;
 	struct limit_entry limited = {};
 	__u32 index, owner;
+	struct extra *extra;
 	struct state *st;
 	enum reason r;
 
@@ -64,7 +67,10 @@ static __always_inline enum reason import_state(struct import *a)
 	st->qos = a->state.qos;
 	st->queue_forth = a->state.queue_forth;
 	st->queue_back = a->state.queue_back;
-	st->entered = a->state.entered & KEPT_WAYS;
+	st->entered = a->state.entered & (KEPT_WAYS | STATES_BOUND);
+	extra = extra_get(index);
+	if (extra)
+		*extra = a->extra;
 	st->flow_forth = a->state.flow_forth;
 	st->flow_back = a->state.flow_back;
 	*state_limits(st) = *state_limits(&a->state) ? limit_import(&limited, st, *state_limits(&a->state)) : 0;

@@ -113,9 +113,6 @@ func (r *resolver) wordOption(s *ast.Option) {
 		r.options.Optimization = s.Value.Text
 	case "state-policy":
 		r.ifBound = s.Value.Text == "if-bound"
-		if r.ifBound {
-			r.faults.Unenforced(s.Span, "set state-policy if-bound")
-		}
 	case "table-store":
 		r.tableStore(s)
 	case "fail-policy":

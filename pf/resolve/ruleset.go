@@ -91,6 +91,7 @@ type Rule struct {
 	Proto      uint8 // 0: any (rules cannot match protocol 0 itself)
 	State      StatePolicy
 	Limits     Limits
+	IfBound    bool // its states are bound to the interface
 	AllowOpts  bool
 	NotTagged  bool   // ! tagged
 	Answer     Answer // with Block

@@ -64,13 +64,13 @@ func (r *resolver) unenforcedState(in *ast.Rule) {
 	r.unenforcedOptions(s.Options)
 }
 
-// unenforcedOptions reports which state options are not enforced. All states float, and
-// none is sent to other machines.
+// unenforcedOptions reports which state options are not enforced. No state is sent to
+// other machines.
 func (r *resolver) unenforcedOptions(options []ast.StateOption) {
 	for i := range options {
 		switch o := &options[i]; o.Kind {
 		case ast.StateFloating, ast.StateNoSync, ast.StateMax, ast.StateSourceTrack, ast.StateMaxSrcStates,
-			ast.StateMaxSrcConn, ast.StateMaxSrcConnRate, ast.StateMaxSrcNodes, ast.StateOverload, ast.StateSloppy:
+			ast.StateMaxSrcConn, ast.StateMaxSrcConnRate, ast.StateMaxSrcNodes, ast.StateOverload, ast.StateSloppy, ast.StateIfBound:
 		case ast.StateTimeout:
 			if !enforcedTimeout(o.Name) {
 				r.faults.Unenforced(o.Span, "a timeout of a rule's states")

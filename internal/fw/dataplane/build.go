@@ -229,6 +229,9 @@ func (d *Dataplane) loadObjects() error {
 		return err
 	}
 	if d.kept {
+		if d.bindsStates() {
+			d.tables.bindStates()
+		}
 		return nil
 	}
 	d.ledger.Layout, d.ledger.From, d.ledger.Copied = stateLayout, 0, 0
@@ -240,6 +243,9 @@ func (d *Dataplane) loadObjects() error {
 	}
 	d.tables.shared.Limit = d.config.Options.MaxStates
 	d.tables.shared.SourceLimit = d.config.Options.MaxSources
+	if d.bindsStates() {
+		d.tables.bindStates()
+	}
 	return nil
 }
 
@@ -306,6 +312,7 @@ func (d *Dataplane) values() map[string]any {
 		"handoff_records": handoffRecords(d.config.Options.MarkMask),
 		"route_marks":     asByte(d.byMark),
 		"note_secret":     noteSecret(d.ledger.HashSeed),
+		"states_bound":    asByte(d.bindsStates()),
 		"implicit_pass":   asByte(d.config.Options.ImplicitPass),
 		"unloaded":        asByte(d.config.Unloaded),
 	}

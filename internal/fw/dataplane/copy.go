@@ -146,7 +146,7 @@ func (c *copier) run() error {
 		if !live || m.again || m.lost && !c.retries {
 			continue
 		}
-		if err := c.move(&s, m); err != nil {
+		if err := c.move(&s, c.old.extra(i), m); err != nil {
 			return err
 		}
 	}
@@ -177,14 +177,14 @@ func (c *copier) count() (copied, lost int) {
 // move enters a state into the new tables, unless packets have made it there or an
 // earlier start has copied it. A refused state is lost: there is no room, or another
 // connection has its tuples.
-func (c *copier) move(s *xdpState, m *move) error {
+func (c *copier) move(s *xdpState, extra xdpExtra, m *move) error {
 	// If an earlier start copied it and it is not there now, it has ended since.
 	find := c.resumes() && int32(s.Created-c.old.begun) < 0
 	entered, n := *s, xdpState{}
 	if err := c.renumberState(&entered); err != nil {
 		return err
 	}
-	index, owner, err := c.new.importState(&entered, find)
+	index, owner, err := c.new.importState(&entered, extra, find)
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,9 @@ type importing struct {
 	Index uint32
 	Owner uint32 // if Index is 0: number of the state that has one of the tuples
 	Find  uint32 // 1: only ask for Owner
-	_     [13]uint32
+	_     uint32
+	Extra xdpExtra
+	_     [8]uint32
 }
 
 // update brings a copy up to date. It returns false if another connection has its index

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	gcMapExtras         = "extras"
 	gcMapGcTimers       = "gc_timers"
 	gcMapHandoffs       = "handoffs"
 	gcMapHints          = "hints"
@@ -51,6 +52,7 @@ const (
 	gcVarShared         = "shared"
 	gcVarSourceCapacity = "source_capacity"
 	gcVarStateCapacity  = "state_capacity"
+	gcVarStatesBound    = "states_bound"
 	gcVarUnloaded       = "unloaded"
 )
 
@@ -104,6 +106,7 @@ type gcProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type gcMapSpecs struct {
+	Extras        *ebpf.MapSpec `ebpf:"extras"`
 	GcTimers      *ebpf.MapSpec `ebpf:"gc_timers"`
 	Handoffs      *ebpf.MapSpec `ebpf:"handoffs"`
 	Hints         *ebpf.MapSpec `ebpf:"hints"`
@@ -143,6 +146,7 @@ type gcVariableSpecs struct {
 	Shared         *ebpf.VariableSpec `ebpf:"shared"`
 	SourceCapacity *ebpf.VariableSpec `ebpf:"source_capacity"`
 	StateCapacity  *ebpf.VariableSpec `ebpf:"state_capacity"`
+	StatesBound    *ebpf.VariableSpec `ebpf:"states_bound"`
 	Unloaded       *ebpf.VariableSpec `ebpf:"unloaded"`
 }
 
@@ -166,6 +170,7 @@ func (o *gcObjects) Close() error {
 //
 // It can be passed to loadGcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type gcMaps struct {
+	Extras        *ebpf.Map `ebpf:"extras"`
 	GcTimers      *ebpf.Map `ebpf:"gc_timers"`
 	Handoffs      *ebpf.Map `ebpf:"handoffs"`
 	Hints         *ebpf.Map `ebpf:"hints"`
@@ -185,6 +190,7 @@ type gcMaps struct {
 
 func (m *gcMaps) Close() error {
 	return _GcClose(
+		m.Extras,
 		m.GcTimers,
 		m.Handoffs,
 		m.Hints,
@@ -225,6 +231,7 @@ type gcVariables struct {
 	Shared         *ebpf.Variable `ebpf:"shared"`
 	SourceCapacity *ebpf.Variable `ebpf:"source_capacity"`
 	StateCapacity  *ebpf.Variable `ebpf:"state_capacity"`
+	StatesBound    *ebpf.Variable `ebpf:"states_bound"`
 	Unloaded       *ebpf.Variable `ebpf:"unloaded"`
 }
 

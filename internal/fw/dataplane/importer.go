@@ -26,6 +26,7 @@ type importer struct {
 type importForm struct {
 	size                      int
 	state, index, owner, find int // -1: no such field
+	extra                     int // likewise
 }
 
 // currentForm is the form of this version.
@@ -33,6 +34,7 @@ var currentForm = importForm{
 	size:  int(unsafe.Sizeof(importing{})),
 	state: int(unsafe.Offsetof(importing{}.State)), index: int(unsafe.Offsetof(importing{}.Index)),
 	owner: int(unsafe.Offsetof(importing{}.Owner)), find: int(unsafe.Offsetof(importing{}.Find)),
+	extra: int(unsafe.Offsetof(importing{}.Extra)),
 }
 
 // newImporter returns an importer for tables of this version.
@@ -46,13 +48,16 @@ func newImporter(t *tables, program *bpfload.Program) *importer {
 
 // importState enters a state, or with find only looks for its owner. It returns the index of
 // the state, or the index of the state that has one of its tuples. 0 means none.
-func (d *importer) importState(s *xdpState, find bool) (index, owner uint32, err error) {
+func (d *importer) importState(s *xdpState, extra xdpExtra, find bool) (index, owner uint32, err error) {
 	if find && d.form.find < 0 {
 		return 0, d.scan(s), nil
 	}
 	buffer := make([]byte, d.form.size)
 	if err := d.encode(buffer[d.form.state:], s); err != nil {
 		return 0, 0, err
+	}
+	if d.form.extra >= 0 {
+		copy(buffer[d.form.extra:], bytesOf([]xdpExtra{extra}))
 	}
 	if find {
 		binary.NativeEndian.PutUint32(buffer[d.form.find:], 1)

@@ -42,6 +42,7 @@ var layouts = map[string][2]uintptr{
 	mapShared:            {4, unsafe.Sizeof(xdpShared{})},
 	mapStates:            {4, unsafe.Sizeof(xdpState{})},
 	mapHints:             {4, unsafe.Sizeof(xdpHints{})},
+	mapExtras:            {4, unsafe.Sizeof(xdpExtra{})},
 	mapTuples:            {4, unsafe.Sizeof(xdpBucket{})},
 	mapSpilled:           {unsafe.Sizeof(xdpTuple{}), 4},
 	mapNexthopIndex:      {unsafe.Sizeof(xdpNexthopKey{}), 4},

@@ -57,6 +57,7 @@ func TestNumbersMatchHeaders(t *testing.T) {
 		{states, "KEPT_MIN_TTL", keptMinTTL},
 		{states, "KEPT_MAX_MSS", keptMaxMSS},
 		{states, "KEPT_WAYS", keptWays},
+		{states, "STATES_BOUND_IN", statesBoundIn},
 		{packets, "SCRUB_NO_DF", int(ruleset.NoDF)},
 		{packets, "SCRUB_RANDOM_ID", int(ruleset.RandomID)},
 		{pages, "TABLE_PAGE_LINES", tablePageLines},

@@ -19,6 +19,7 @@ type origin struct {
 	maps       map[string]*bpfload.Map
 	memory     []*bpfload.Memory
 	states     rawStates
+	extras     []xdpExtra // beside the states; nil: they have none
 	shared     sharedFields
 	interfaces []xdpInterface // as they were when the origin was opened
 	logicals   []uint64       // likewise
@@ -40,7 +41,7 @@ func originOf(t *tables) *origin {
 	s := t.shared
 	o := &origin{
 		maps: t.maps, memory: t.memory, layout: stateLayout,
-		states: rawStatesOf(t.states),
+		states: rawStatesOf(t.states), extras: t.extras,
 		shared: sharedFields{
 			now: &s.Now, heartbeat: &s.Heartbeat, routeGeneration: &s.RouteGeneration, recording: &s.Recording,
 			prefetch: &s.Prefetch, limit: &s.Limit, pathsHigh: &s.PathsHigh, pathsReserved: &s.PathsReserved,
@@ -85,7 +86,7 @@ func openOrigin(dir string, layout uint32) (_ *origin, err error) {
 			return nil, err
 		}
 	}
-	return o, errors.Join(o.mapStates(), o.mapShared())
+	return o, errors.Join(o.mapStates(), o.mapExtras(), o.mapShared())
 }
 
 // mapStates maps the states and finds the offsets of their fields.
@@ -238,7 +239,7 @@ func (o *origin) close() error {
 	for _, m := range o.maps {
 		errs = append(errs, m.Close())
 	}
-	o.memory, o.maps, o.all, o.states, o.shared = nil, nil, nil, rawStates{}, sharedFields{}
+	o.memory, o.maps, o.all, o.extras, o.states, o.shared = nil, nil, nil, nil, rawStates{}, sharedFields{}
 	return errors.Join(errs...)
 }
 

@@ -152,7 +152,7 @@ func rawRule(r *ruleset.Rule, limits []uint16) xdpRule {
 	}
 	return xdpRule{
 		Limit: limit,
-		Flags: uint16(r.Flags), Tag: r.Tag, Tagged: r.Tagged,
+		Flags: uint16(r.Flags), More: uint8(r.More), Tag: r.Tag, Tagged: r.Tagged,
 		NatLow: r.NatLow, NatHigh: r.NatHigh,
 		RdrLow: r.RdrLow, RdrHigh: r.RdrHigh, RdrBase: r.RdrBase,
 		NatPool: r.NatPool, RdrPool: r.RdrPool,

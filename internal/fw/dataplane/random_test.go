@@ -51,7 +51,7 @@ func (s *stage) run(t *testing.T, seed, episode uint64, packets int) {
 	t.Helper()
 	begin, shots := time.Now(), 0
 	for ; shots < packets; episode += 2 {
-		s.drawing = &drawing{rand.New(rand.NewPCG(seed, episode)), s.twin.host()}
+		s.drawing = &drawing{rand.New(rand.NewPCG(seed, episode)), s.twin.host(), s.twin.implicit}
 		if s.play(); s.failed != nil {
 			s.shrink()
 			t.Fatalf("%s=%d, episode %d\n%s", seedVariable, seed, episode, s)
@@ -145,6 +145,8 @@ func (s *stage) act(e event, f *traffic) error {
 	switch {
 	case e.sweep:
 		s.twin.sweep()
+	case e.moves:
+		s.twin.move()
 	case e.shot == nil:
 		s.twin.wait(e.ticks)
 	case e.of != nil && !s.twin.holds(e.number, *e.of):
@@ -219,6 +221,8 @@ func (s *stage) String() string {
 		switch {
 		case e.sweep:
 			fmt.Fprintf(&b, "%d: the garbage collection releases states\n", i+1)
+		case e.moves:
+			fmt.Fprintf(&b, "%d: routes move\n", i+1)
 		case e.shot == nil:
 			fmt.Fprintf(&b, "%d: %d ms go by\n", i+1, e.ticks*10)
 		default:

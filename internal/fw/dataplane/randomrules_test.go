@@ -11,7 +11,8 @@ import (
 // A drawing draws rulesets, as text of pf.conf, and packets.
 type drawing struct {
 	*rand.Rand
-	host *resolve.Host
+	host  *resolve.Host
+	bound bool // states may be bound to interfaces
 }
 
 // one returns one of several values.
@@ -65,6 +66,9 @@ func (d *drawing) ruleset() []string {
 	}
 	if d.IntN(12) == 0 {
 		lines = append(lines, "set skip on "+one(d.Rand, "lan0", "wan0", "{ lan0 lo }", "egress"))
+	}
+	if d.bound && d.IntN(4) == 0 {
+		lines = append(lines, "set state-policy if-bound")
 	}
 	if d.IntN(8) == 0 {
 		lines = append(lines, "set block-policy "+one(d.Rand, "drop", "return"))

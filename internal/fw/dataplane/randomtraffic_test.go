@@ -17,6 +17,7 @@ type event struct {
 	of     *state.Tuple // of that state; it is gone if the number is another's by now
 	ticks  uint32       // that go by
 	sweep  bool
+	moves  bool // routes of some hosts move to the other interface
 }
 
 // traffic draws events that belong together: replies to packets, errors about them,
@@ -45,6 +46,8 @@ func (f *traffic) next() event {
 		return event{ticks: one[uint32](f.Rand, 1, 1, 10, 99, 100, 101, 200, 500, 1000, 3000, 6000)}
 	case n < 4:
 		return event{sweep: true}
+	case n == 4 && f.IntN(2) == 0:
+		return event{moves: true}
 	}
 	for {
 		if s := f.draw(); s != nil && len(s.frame) >= s.least() && len(s.frame) <= largest {

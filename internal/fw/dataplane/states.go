@@ -14,7 +14,7 @@ func (v *View) States() iter.Seq[*state.State] {
 	return func(yield func(*state.State) bool) {
 		var s state.State
 		for i := range v.live() {
-			v.tables.states[i].decode(&s, i)
+			v.tables.decode(&s, i)
 			// It was released while it was read: s may mix two connections.
 			if atomic.LoadUint32(&v.tables.states[i].Status) != statusLive {
 				continue
@@ -33,7 +33,7 @@ func (v *View) KillStates(match func(*state.State) bool) int {
 	var s state.State
 	for i := range v.live() {
 		raw := &v.tables.states[i]
-		raw.decode(&s, i)
+		v.tables.decode(&s, i)
 		if match(&s) && atomic.CompareAndSwapUint32(&raw.Status, statusLive, statusDead) {
 			v.tables.withdraw(i)
 			killed++
@@ -73,6 +73,17 @@ func (v *View) live() iter.Seq[uint32] {
 			if atomic.LoadUint32(&v.tables.states[i].Status) == statusLive && !yield(i) {
 				return
 			}
+		}
+	}
+}
+
+// decode fills s from the state at an index, and from what is beside it.
+func (t *tables) decode(s *state.State, index uint32) {
+	raw, extra := &t.states[index], &t.extras[index]
+	raw.decode(s, index)
+	for side := range extra.Bound {
+		if raw.Entered&(statesBoundIn<<side) != 0 {
+			s.Bound[side] = extra.Bound[side]
 		}
 	}
 }

@@ -18,6 +18,7 @@ const (
 	mapShared            = ".bss"
 	mapStates            = "states"
 	mapHints             = "hints"
+	mapExtras            = "extras"
 	mapTuples            = "tuples"
 	mapSpilled           = "spilled_tuples"
 	mapNexthopIndex      = "nexthop_index"
@@ -44,7 +45,7 @@ const (
 )
 
 var keptMaps = []string{
-	mapShared, mapStates, mapHints, mapTuples, mapSpilled, mapNexthopIndex, mapNexthopsFree,
+	mapShared, mapStates, mapHints, mapExtras, mapTuples, mapSpilled, mapNexthopIndex, mapNexthopsFree,
 	mapInterfaceCounters, mapPathCounters, mapPaths, mapAddresses, mapFragments, mapHandoffs,
 	mapLogRing, mapCaptureRing, mapRecordsLost,
 	mapRejectSources, mapBroadcasts, mapRejectCounters,
@@ -58,6 +59,7 @@ type tables struct {
 	shared  *xdpShared
 	states  []xdpState // [0] is unused
 	hints   []xdpHints
+	extras  []xdpExtra  // by index of the state
 	buckets []xdpBucket // of the tuple table
 	limits  []xdpLimit  // by number; [0] is unused
 	sources []xdpSource // [0] is unused
@@ -130,6 +132,9 @@ func (t *tables) mapMemory() error {
 	if t.hints, err = mapValues[xdpHints](t, mapHints); err != nil {
 		return err
 	}
+	if t.extras, err = mapValues[xdpExtra](t, mapExtras); err != nil {
+		return err
+	}
 	if t.limits, err = mapValues[xdpLimit](t, mapLimits); err != nil {
 		return err
 	}
@@ -170,7 +175,7 @@ func (t *tables) close() error {
 	for _, m := range t.maps {
 		errs = append(errs, m.Close())
 	}
-	t.memory, t.shared, t.states, t.hints, t.buckets, t.limits, t.sources = nil, nil, nil, nil, nil, nil, nil
+	t.memory, t.shared, t.states, t.hints, t.extras, t.buckets, t.limits, t.sources = nil, nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -182,6 +187,7 @@ func tableSizes(limit uint32) map[string]uint32 {
 	return map[string]uint32{
 		mapStates:  stateCapacity(limit) + 1,
 		mapHints:   stateCapacity(limit)/hintsInLine + 1,
+		mapExtras:  stateCapacity(limit) + 1,
 		mapTuples:  bucketCount(limit),
 		mapSpilled: spillSize(limit),
 	}

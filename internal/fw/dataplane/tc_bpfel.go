@@ -21,6 +21,7 @@ const (
 	tcMapCaptureFilters     = "capture_filters"
 	tcMapCaptureRing        = "capture_ring"
 	tcMapCaptures           = "captures"
+	tcMapExtras             = "extras"
 	tcMapFragments          = "fragments"
 	tcMapHandoffs           = "handoffs"
 	tcMapHints              = "hints"
@@ -99,6 +100,7 @@ const (
 	tcVarShared             = "shared"
 	tcVarSourceCapacity     = "source_capacity"
 	tcVarStateCapacity      = "state_capacity"
+	tcVarStatesBound        = "states_bound"
 	tcVarUnloaded           = "unloaded"
 )
 
@@ -169,6 +171,7 @@ type tcMapSpecs struct {
 	CaptureFilters    *ebpf.MapSpec `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
+	Extras            *ebpf.MapSpec `ebpf:"extras"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	Handoffs          *ebpf.MapSpec `ebpf:"handoffs"`
 	Hints             *ebpf.MapSpec `ebpf:"hints"`
@@ -239,6 +242,7 @@ type tcVariableSpecs struct {
 	Shared         *ebpf.VariableSpec `ebpf:"shared"`
 	SourceCapacity *ebpf.VariableSpec `ebpf:"source_capacity"`
 	StateCapacity  *ebpf.VariableSpec `ebpf:"state_capacity"`
+	StatesBound    *ebpf.VariableSpec `ebpf:"states_bound"`
 	Unloaded       *ebpf.VariableSpec `ebpf:"unloaded"`
 }
 
@@ -267,6 +271,7 @@ type tcMaps struct {
 	CaptureFilters    *ebpf.Map `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Captures          *ebpf.Map `ebpf:"captures"`
+	Extras            *ebpf.Map `ebpf:"extras"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	Handoffs          *ebpf.Map `ebpf:"handoffs"`
 	Hints             *ebpf.Map `ebpf:"hints"`
@@ -322,6 +327,7 @@ func (m *tcMaps) Close() error {
 		m.CaptureFilters,
 		m.CaptureRing,
 		m.Captures,
+		m.Extras,
 		m.Fragments,
 		m.Handoffs,
 		m.Hints,
@@ -393,6 +399,7 @@ type tcVariables struct {
 	Shared         *ebpf.Variable `ebpf:"shared"`
 	SourceCapacity *ebpf.Variable `ebpf:"source_capacity"`
 	StateCapacity  *ebpf.Variable `ebpf:"state_capacity"`
+	StatesBound    *ebpf.Variable `ebpf:"states_bound"`
 	Unloaded       *ebpf.Variable `ebpf:"unloaded"`
 }
 

@@ -25,6 +25,7 @@ import (
 type twin struct {
 	*harness
 	implicit bool
+	moved    bool                      // the hosts of movedHosts are behind lan0
 	flags    map[string]InterfaceFlags // of both interfaces, but for set skip
 	tags     map[string]tag            // of those whose frames the other carries
 	logical  map[string]bool           // of these, those whose incoming frames XDP handles
@@ -77,11 +78,15 @@ const twinStates = 100
 // twinSources is the limit of sources.
 const twinSources = 12
 
-// newTwin loads the dataplane without rules. implicit is set implicit-pass.
+// newTwin loads the dataplane without rules. implicit is set implicit-pass; with it states
+// may be bound.
 func newTwin(tb testing.TB, implicit bool) *twin {
 	tb.Helper()
 	return newTwinIn(newNet(tb), implicit)
 }
+
+// boundRule makes programs that know of bound states.
+const boundRule = "pass on none0 keep state (if-bound)\n"
 
 // stickyRule makes room for sources that keep addresses.
 const stickyRule = "match out on none0 inet nat-to { 192.0.2.1, 192.0.2.2 } sticky-address\n"
@@ -91,7 +96,7 @@ func newTwinIn(n *testNet, implicit bool) *twin {
 	tb.Helper()
 	text := "set implicit-pass no\n"
 	if implicit {
-		text = "set implicit-pass yes\n"
+		text = "set implicit-pass yes\n" + boundRule
 	}
 	h := newHarnessIn(n, text+stickyRule, func(c *Config) {
 		c.Options.MaxStates = twinStates
@@ -148,6 +153,9 @@ func (t *twin) use(rules string) {
 	if left := must(t.dp.SetLogicals(logical))(t.tb); left != nil {
 		t.tb.Fatalf("no room for interfaces %d", left)
 	}
+	if t.moved {
+		t.move()
+	}
 	t.load(rules)
 	t.forget()
 }
@@ -202,6 +210,29 @@ var networks = []network{
 	{netip.MustParsePrefix("2001:db8:113::/64"), false, netip.MustParseAddr("2001:db8:113::1")},
 }
 
+// movedHosts are hosts whose routes move between the interfaces, with the neighbours behind
+// which they are then.
+var movedHosts = map[string]string{"198.51.100.7": "192.168.1.10", "2001:db8:7::7": "fd00:1::10"}
+
+// move moves the routes of some hosts to the other interface, or back.
+func (t *twin) move() {
+	t.tb.Helper()
+	t.moved = !t.moved
+	for host, neighbour := range movedHosts {
+		a := net.ParseIP(host)
+		if v4 := a.To4(); v4 != nil {
+			a = v4
+		}
+		route := &netlink.Route{LinkIndex: t.net.lan0, Gw: net.ParseIP(neighbour), Dst: &net.IPNet{IP: a, Mask: net.CIDRMask(8*len(a), 8*len(a))}}
+		if t.moved {
+			check(t.tb, netlink.RouteAdd(route))
+		} else {
+			check(t.tb, netlink.RouteDel(route))
+		}
+	}
+	t.dp.BumpRoutes()
+}
+
 // route is what the kernel of newTwin's network would answer.
 func (t *twin) route(dst netip.Addr) model.Route {
 	for _, prefix := range unreachable {
@@ -212,6 +243,10 @@ func (t *twin) route(dst netip.Addr) model.Route {
 	if dst == netip.MustParseAddr("fd00:1::") || dst == netip.MustParseAddr("2001:db8:113::") {
 		return model.Route{Kind: model.RouteLocal} // a router's anycast addresses (RFC 4291, 2.6.1)
 	}
+	lan := model.Route{Interface: uint32(t.net.lan0), MTU: 1500, Dst: [6]byte(mac(lanHostMAC)), Src: [6]byte(mac(lan0MAC)), Neighbour: true}
+	if t.moved && movedHosts[dst.String()] != "" {
+		return lan
+	}
 	wan := model.Route{Interface: uint32(t.net.wan0), MTU: 1500, Dst: [6]byte(mac(wanHostMAC)), Src: [6]byte(mac(wan0MAC)), Neighbour: true}
 	for _, n := range networks {
 		if !n.prefix.Contains(dst) {
@@ -219,7 +254,7 @@ func (t *twin) route(dst netip.Addr) model.Route {
 		}
 		r := wan
 		if n.lan {
-			r = model.Route{Interface: uint32(t.net.lan0), MTU: 1500, Dst: [6]byte(mac(lanHostMAC)), Src: [6]byte(mac(lan0MAC))}
+			r = lan
 		}
 		r.Neighbour = dst == n.neighbour
 		return r

@@ -37,6 +37,9 @@ func (d *drawing) limits() string {
 		add(12, fmt.Sprintf("%s %d", name, one(d.Rand, 1, 2, 10, 60, 600)))
 	}
 	add(4, "sloppy")
+	if d.bound {
+		add(2, one(d.Rand, "if-bound", "if-bound", "floating"))
+	}
 	if d.IntN(6) == 0 {
 		options = append(options, fmt.Sprintf("adaptive.start %d, adaptive.end %d", 1+d.IntN(4), 4+d.IntN(10)))
 	}

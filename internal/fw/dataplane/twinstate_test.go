@@ -81,7 +81,7 @@ func (t *twin) look() *state.State {
 			t.known[i].Index = 0
 			continue
 		}
-		now.decode(&t.known[i], uint32(i))
+		t.dp.tables.decode(&t.known[i], uint32(i))
 		t.known[i].NextHops = [2]uint16{}
 		if was != statusLive {
 			made = &t.known[i]

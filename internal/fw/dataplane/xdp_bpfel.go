@@ -116,6 +116,13 @@ type xdpCourse struct {
 	NexthopGeneration uint16
 }
 
+type xdpExtra struct {
+	_     structs.HostLayout
+	Bound [2][2]uint16
+	Tos   [2]uint8
+	Pad0  [6]uint8
+}
+
 type xdpFlow struct {
 	_        structs.HostLayout
 	Packets  uint64
@@ -366,7 +373,8 @@ type xdpRule struct {
 	Tos         uint8
 	Late        uint8
 	Limit       uint16
-	Pad1        [2]uint8
+	More        uint8
+	Pad1        [1]uint8
 }
 
 type xdpRuleBits struct {
@@ -469,6 +477,7 @@ type xdpScratch struct {
 	Random      uint32
 	Why         uint32
 	Blocked     uint32
+	Replaces    uint32
 	Tracked     uint8
 	Then        uint8
 	NoNexthop   uint8
@@ -479,9 +488,10 @@ type xdpScratch struct {
 	SkipOut     uint8
 	QuotedForth uint8
 	Made        uint8
+	Elsewhere   uint8
 	Leaves      uint8
 	Owned       uint8
-	_           [2]byte
+	_           [1]byte
 	OutMark     struct {
 		_    structs.HostLayout
 		Bits uint32
@@ -492,6 +502,7 @@ type xdpScratch struct {
 		User  uint32
 		Group uint32
 	}
+	_  [4]byte
 	In struct {
 		_          structs.HostLayout
 		Src        xdpAddr
@@ -907,6 +918,7 @@ const (
 	xdpMapCaptureFilters    = "capture_filters"
 	xdpMapCaptureRing       = "capture_ring"
 	xdpMapCaptures          = "captures"
+	xdpMapExtras            = "extras"
 	xdpMapFragments         = "fragments"
 	xdpMapHandoffs          = "handoffs"
 	xdpMapHints             = "hints"
@@ -980,6 +992,7 @@ const (
 	xdpVarShared            = "shared"
 	xdpVarSourceCapacity    = "source_capacity"
 	xdpVarStateCapacity     = "state_capacity"
+	xdpVarStatesBound       = "states_bound"
 	xdpVarUnloaded          = "unloaded"
 )
 
@@ -1044,6 +1057,7 @@ type xdpMapSpecs struct {
 	CaptureFilters    *ebpf.MapSpec `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
+	Extras            *ebpf.MapSpec `ebpf:"extras"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	Handoffs          *ebpf.MapSpec `ebpf:"handoffs"`
 	Hints             *ebpf.MapSpec `ebpf:"hints"`
@@ -1115,6 +1129,7 @@ type xdpVariableSpecs struct {
 	Shared         *ebpf.VariableSpec `ebpf:"shared"`
 	SourceCapacity *ebpf.VariableSpec `ebpf:"source_capacity"`
 	StateCapacity  *ebpf.VariableSpec `ebpf:"state_capacity"`
+	StatesBound    *ebpf.VariableSpec `ebpf:"states_bound"`
 	Unloaded       *ebpf.VariableSpec `ebpf:"unloaded"`
 }
 
@@ -1143,6 +1158,7 @@ type xdpMaps struct {
 	CaptureFilters    *ebpf.Map `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Captures          *ebpf.Map `ebpf:"captures"`
+	Extras            *ebpf.Map `ebpf:"extras"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	Handoffs          *ebpf.Map `ebpf:"handoffs"`
 	Hints             *ebpf.Map `ebpf:"hints"`
@@ -1199,6 +1215,7 @@ func (m *xdpMaps) Close() error {
 		m.CaptureFilters,
 		m.CaptureRing,
 		m.Captures,
+		m.Extras,
 		m.Fragments,
 		m.Handoffs,
 		m.Hints,
@@ -1271,6 +1288,7 @@ type xdpVariables struct {
 	Shared         *ebpf.Variable `ebpf:"shared"`
 	SourceCapacity *ebpf.Variable `ebpf:"source_capacity"`
 	StateCapacity  *ebpf.Variable `ebpf:"state_capacity"`
+	StatesBound    *ebpf.Variable `ebpf:"states_bound"`
 	Unloaded       *ebpf.Variable `ebpf:"unloaded"`
 }
 

@@ -171,6 +171,9 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	set(ReturnICMP, r.Answer.ICMP)
 	set(Counts, a.From != 0 || a.To != 0)
 	set(StaticPort, r.Nat != nil && r.Nat.StaticPort)
+	if r.IfBound && a.Flags&KeepState != 0 {
+		a.More |= IfBound
+	}
 	a.askMore(r)
 	return a
 }

@@ -1,5 +1,7 @@
 package ruleset
 
+import "slices"
+
 // A Program is a compiled ruleset: the contents of the maps, by index.
 // bpf/rules/ruleset.h and bpf/rules/pool.h define the types and explain their fields.
 type Program struct {
@@ -107,6 +109,19 @@ const (
 	AsksMore  // it has one of the conditions from Facts to Late
 )
 
+// MoreFlags holds further bits of a Rule.
+type MoreFlags uint8
+
+// More flags of a rule.
+const (
+	IfBound MoreFlags = 1 << iota // its states are bound to the interface
+)
+
+// BindsStates reports whether a rule binds its states to interfaces.
+func (p *Program) BindsStates() bool {
+	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.More&IfBound != 0 })
+}
+
 // ScrubFlags holds the options of scrub without a value: SCRUB_* of bpf/packet/packet.h.
 type ScrubFlags uint8
 
@@ -120,6 +135,7 @@ const (
 // 1; 0 is none.
 type Rule struct {
 	Flags                    Flags
+	More                     MoreFlags
 	Tag, Tagged              uint16
 	NatLow, NatHigh          uint16 // 0: no range
 	RdrLow, RdrHigh, RdrBase uint16 // 0: the port does not change

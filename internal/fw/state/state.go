@@ -32,6 +32,7 @@ type State struct {
 	MarkMask [2]uint32    // the bits set by rules of the in and of the out crossing
 	Scrub    [2]Scrub     // how its packets are normalised, by direction
 	NextHops [2]uint16    // index of the next hop, by direction; 0: none yet, 1: the box itself
+	Bound    [2][2]uint16 // indices of the interfaces that the in and the out side are bound to, mostly the same twice; 0: none
 }
 
 // A Tuple identifies a connection by fields of a packet's headers. For ICMP queries the

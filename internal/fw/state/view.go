@@ -34,7 +34,7 @@ type Context struct {
 type View struct {
 	ID        uint32        `json:"id"`
 	Handle    Handle        `json:"handle"`    // unlike ID, no later state has it
-	Interface string        `json:"interface"` // "all", or the interface of link-local addresses
+	Interface string        `json:"interface"` // "all", or the interface of link-local addresses, or those that a bound state is bound to
 	Proto     string        `json:"proto"`     // name, or number
 	Direction Direction     `json:"direction"`
 	Src       End           `json:"src"`
@@ -128,6 +128,7 @@ func (s *State) View(c *Context) View {
 	if zone := s.Tuple[0].Zone; zone != 0 {
 		v.Interface = c.Interface(zone)
 	}
+	v.bind(s, c)
 	if s.Flags&Marked != 0 {
 		v.Mark = fmt.Sprintf("%#x/%#x", s.Mark, s.MarkMask[0]|s.MarkMask[1])
 	}
@@ -165,6 +166,30 @@ func (s *State) leaves(c *Context) []string {
 		}
 	}
 	return all
+}
+
+// bind names the interfaces of a bound state. pf has a state for each crossing, and prints
+// the interface of each; here they are in one line.
+func (v *View) bind(s *State, c *Context) {
+	var sides []string
+	for _, at := range s.Bound {
+		switch {
+		case at[0] == 0:
+		case at[1] == at[0]:
+			sides = append(sides, c.Interface(at[0]))
+		default:
+			sides = append(sides, c.Interface(at[0])+"|"+c.Interface(at[1]))
+		}
+	}
+	switch {
+	case len(sides) == 0:
+	case s.Bound[0][0] == 0 && s.Flags&In != 0:
+		v.Interface = "all," + sides[0]
+	case s.Bound[1][0] == 0 && s.Flags&Out != 0:
+		v.Interface = sides[0] + ",all"
+	default:
+		v.Interface = strings.Join(sides, ",")
+	}
 }
 
 func (s *State) end(c *Context, d int, addr netip.Addr, port uint16, newAddr netip.Addr, newPort uint16) End {

@@ -49,6 +49,7 @@ func (m *Model) addSide(c *connection, p *packet, d int, in, out *crossing) {
 		c.Flags |= side
 		m.addSideQoS(c, side, here.qos)
 		c.keepScrub(int(side>>1), here)
+		c.bind(int(side>>1), here)
 		if here.logAll {
 			c.Flags |= state.Log
 			c.Logs[side>>1] = m.logging(here)
@@ -62,14 +63,17 @@ func (m *Model) addSide(c *connection, p *packet, d int, in, out *crossing) {
 func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r routed, why *reason.Reason) {
 	in, out = &crossing{}, &crossing{}
 	if p.egress() {
-		a := ruleInputOf(p)
-		a.owner = m.box.socketOf(p)
-		out, r = m.leave(a, p.tuple, r)
+		if p.met != nil {
+			return in, p.met, r, m.verdict(p.met, p)
+		}
+		out, r = m.leave(m.ownedInputOf(p), p.tuple, r)
 		return in, out, r, m.verdict(out, p)
 	}
-	a := ruleInputOf(p)
-	a.owner = m.box.socketOf(p)
-	*in = m.evaluate(a)
+	if p.met != nil {
+		*in = *p.met
+	} else {
+		*in = m.evaluate(m.ownedInputOf(p))
+	}
 	if why := m.verdict(in, p); why != nil {
 		return in, out, r, why
 	}
@@ -96,7 +100,7 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 	if r.drop != nil || r.up != nil {
 		return in, out, r, r.drop
 	}
-	a = ruleInputOf(p)
+	a := ruleInputOf(p)
 	a.direction, a.iface, a.tag = ast.Out, m.box.byIndex(r.route.Interface), in.tag
 	if a.iface == nil {
 		a.iface = &Interface{} // not known: rules with on do not match
@@ -115,6 +119,9 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 }
 
 func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *state.State) Outcome {
+	if p.replaces != nil {
+		p.replaces.dead = true
+	}
 	c, why := m.create(p, in, out, made)
 	if why != nil {
 		return p.drop(*why)
@@ -145,6 +152,13 @@ func ruleInputOf(p *packet) ruleInput {
 	if p.egress() {
 		a.direction = ast.Out
 	}
+	return a
+}
+
+// ownedInputOf is ruleInputOf with the owner of the packet's socket.
+func (m *Model) ownedInputOf(p *packet) ruleInput {
+	a := ruleInputOf(p)
+	a.owner = m.box.socketOf(p)
 	return a
 }
 

@@ -20,9 +20,9 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 		m.uncount(n)
 		return nil, why
 	}
-	if reply == p.tuple {
-		// owned by itself: its replies look like it. The index stays taken until
-		// the garbage collection.
+	if owner, _ := m.find(p.tuple); reply == p.tuple || owner != nil {
+		// owned by itself: its replies look like it, or by a connection that is bound
+		// elsewhere. The index stays taken until the garbage collection.
 		m.states = append(m.states, &connection{dead: true, counted: n})
 		return nil, reasonFor(reason.TupleTaken)
 	}
@@ -51,19 +51,23 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 	}
 	m.keepQoS(c, keptQoS(c.Flags, in, out))
 	m.keepScrubs(p, c, in, out)
+	c.bind(0, in)
+	c.bind(1, out)
 	m.states = append(m.states, c)
 	m.countInState(p, c, 0)
 	m.countMade(in, out)
 	return c, nil
 }
 
-// keptTag returns the tag of a connection's packets if one side evaluates each of them:
-// that of the side which keeps state.
+// keptTag returns the tag of a connection's packets for rules that they meet: that of the
+// side which keeps state.
 func keptTag(flags state.Flags, in, out *crossing) string {
 	switch {
 	case flags&state.EvaluateOut != 0:
 		return in.tag
-	case flags&state.EvaluateIn != 0 && out.tag != in.tag:
+	case flags&state.EvaluateIn == 0:
+		return in.tag // for other interfaces, if the connection is bound
+	case out.tag != in.tag:
 		return out.tag
 	}
 	return ""

@@ -17,8 +17,12 @@ func (m *Model) output(p *packet, c *connection, d int, why reason.Reason, evalu
 		return p.drop(*r.drop)
 	}
 	p.carrier, p.direction, p.to = c, d, r.route.Interface
+	elsewhere := !p.egress() && r.up == nil && !c.takes(sideOf(d, true), r.route.Interface)
+	if elsewhere && (evaluated || r.route.Interface == 0) {
+		return p.drop(reason.StateMismatch) // late fragments meet no rules
+	}
 	if !p.egress() && !evaluated {
-		if refused := m.evaluateAgain(p, c, d, r.route.Interface); refused != nil {
+		if refused := m.evaluateAgain(p, c, d, r.route.Interface, elsewhere); refused != nil {
 			return *refused
 		}
 	}
@@ -89,14 +93,17 @@ func (c *connection) leaving(d int) state.Tuple { return c.Tuple[1-d].Reverse() 
 // evaluateAgain evaluates the rules of those sides of a connection that keep no state; to is
 // where the packet would leave, 0 if there is no route. What those rules would translate
 // is not translated: the state has decided. It returns the outcome of a packet that does
-// not pass, else nil.
-func (m *Model) evaluateAgain(p *packet, c *connection, d int, to uint32) *Outcome {
+// not pass, else nil. elsewhere: it would leave where the connection is not bound to.
+func (m *Model) evaluateAgain(p *packet, c *connection, d int, to uint32, elsewhere bool) *Outcome {
 	came, left := state.EvaluateIn, state.EvaluateOut
 	if d == 1 {
 		came, left = left, came
 	}
 	a := ruleInputOf(p)
 	tag, in := c.tag, crossing{}
+	if met := p.anew[0]; met != nil {
+		tag, in = met.tag, *met
+	}
 	if c.Flags&came != 0 {
 		in = m.evaluate(a)
 		p.anew[0] = &in
@@ -106,9 +113,12 @@ func (m *Model) evaluateAgain(p *packet, c *connection, d int, to uint32) *Outco
 		}
 		tag = in.tag
 	}
-	if c.Flags&left != 0 && to != 0 {
+	if (c.Flags&left != 0 || elsewhere) && to != 0 {
 		a.direction, a.iface = ast.Out, m.box.byIndex(to)
-		a.tuple.Src, a.tuple.Dst, a.tuple.DPort = c.leaving(d).Src, c.leaving(d).Dst, c.leaving(d).DPort
+		if !elsewhere { // there its source is not translated yet
+			a.tuple.Src = c.leaving(d).Src
+		}
+		a.tuple.Dst, a.tuple.DPort = c.leaving(d).Dst, c.leaving(d).DPort
 		a.tag, a.mark = tag, c.routeMark(p.mark, d)
 		if d == 0 {
 			a.keep = c.MarkMask[0]
@@ -119,6 +129,9 @@ func (m *Model) evaluateAgain(p *packet, c *connection, d int, to uint32) *Outco
 		if why := m.verdict(&out, p); why != nil {
 			refused := m.refuse(p, *why, &in, &out)
 			return &refused
+		}
+		if elsewhere {
+			return m.leavesElsewhere(p, c, d, &out)
 		}
 	}
 	return nil

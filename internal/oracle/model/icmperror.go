@@ -47,6 +47,9 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 		p.marks, p.steered = c.routeMarkBits(d), c.routeMark(p.mark, d)
 	}
 	r := m.destination(p, c, d, c.leaving(d))
+	if !p.egress() && r.up == nil && r.drop == nil && !c.takes(sideOf(d, true), r.route.Interface) {
+		return p.drop(reason.StateMismatch)
+	}
 	if leaves := slices.Clone(p.frame[p.l3:p.end]); p.egress() {
 		p.logSide(c, d, true, p.iface.Index, leaves)
 	} else if r.up == nil && !p.group {
@@ -68,7 +71,7 @@ func (m *Model) quotedConnection(p *packet, q *quote) (c *connection, d int, asS
 			c, d, asSent = up.c, 1-up.d, false
 		}
 	}
-	if c == nil || !c.mayCross(d, p.egress()) {
+	if c == nil || !c.mayCross(d, p.egress()) || !c.takes(sideOf(d, p.egress()), p.iface.Index) {
 		return nil, 0, false
 	}
 	return c, d, asSent

@@ -234,6 +234,14 @@ func (m *Model) lookUp(p *packet, made *state.State) Outcome {
 	if c == nil || !c.mayCross(d, p.egress()) {
 		return m.admit(p, c, d, made)
 	}
+	if !c.takes(sideOf(d, p.egress()), p.iface.Index) {
+		return m.meet(p, c, d, made)
+	}
+	return m.carry(p, c, d, made)
+}
+
+// carry tracks a packet in its connection and sends it on.
+func (m *Model) carry(p *packet, c *connection, d int, made *state.State) Outcome {
 	switch m.track(p, c, d) {
 	case over:
 		c.dead = true
@@ -245,6 +253,10 @@ func (m *Model) lookUp(p *packet, made *state.State) Outcome {
 		return p.drop(c.refused)
 	}
 	o := m.output(p, c, d, reason.State, false)
+	if p.replaces != nil {
+		p.carrier, p.to, p.anew = nil, 0, [2]*crossing{}
+		return m.admit(p, nil, 0, made)
+	}
 	m.logCarried(p, &o)
 	return o
 }

@@ -76,8 +76,10 @@ type packet struct {
 	recorded  *packetQoS   // what it had when it went up; nil: there is no record
 	carrier   *connection  // the packet's connection; nil: none
 	direction int          // of carrier
-	anew      [2]*crossing // in and out, if sides of carrier evaluate its packet again
+	anew      [2]*crossing // in and out, if its packet meets rules although it has a carrier
 	to        uint32       // carrier's packet: index of the interface that it would leave by; 0: none
+	met       *crossing    // the first crossing, if its rules were evaluated already
+	replaces  *connection  // the one that ends if the packet makes one; nil: none
 	records   []Record
 }
 

@@ -180,7 +180,8 @@ type RulesRule struct {
 	Tos         uint8
 	Late        uint8
 	Limit       uint16
-	Pad1        [2]uint8
+	More        uint8
+	Pad1        [1]uint8
 }
 
 type RulesRuleBits struct {
