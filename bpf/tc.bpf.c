@@ -97,7 +97,7 @@ static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p,
 		return count_verdict(i, REASON_GUARD, p->length);
 	if (headers_reload(&h, p, hook_data(skb), hook_data_end(skb)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
-	scrub_set_state(p, st, STATE_DIRECTION(number));
+	scrub_set_state(p, st, number);
 	return fast_forward(skb, &h, p, i, st, number,
 		       nexthop_get(state_course(st, STATE_DIRECTION(number))->nexthop), REASON_MARKED,
 		       PATH_COUNTED);

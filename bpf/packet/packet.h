@@ -56,10 +56,18 @@ struct packet {
  * needed for SYNs alone. */
 #define SCRUB_NO_DF	0x01
 #define SCRUB_RANDOM_ID 0x02
+#define SCRUB_TOS	0x04 /* it gets the type of service SCRUB_TOS_OF() */
 /* The least TTLs: one is for where the packet comes in, the other for where it leaves. */
 #define SCRUB_TTLS(enters, leaves) ((__u32)(enters) << 8 | (__u32)(leaves) << 16)
 #define SCRUB_ENTERS(word)	   ((word) >> 8 & 0xff)
 #define SCRUB_LEAVES(word)	   ((word) >> 16 & 0xff)
+/* The type of service: its lower bits are below the TTLs, its upper ones above them. */
+#define SCRUB_SET_TOS(tos) (SCRUB_TOS | ((__u32)(tos) & 0x1f) << 3 | ((__u32)(tos) & 0xe0) << 19)
+#define SCRUB_TOS_OF(word) (((word) >> 3 & 0x1f) | ((word) >> 19 & 0xe0))
+#define SCRUB_TOS_ALL	   SCRUB_SET_TOS(0xff)
+#define SCRUB_TOS_ECN	   (SCRUB_SET_TOS(IP_ECN) & ~SCRUB_TOS)
+
+#define IP_ECN 3 /* in the type of service: the bits of congestion (RFC 3168) */
 
 #define TCP_FIN 0x01
 #define TCP_SYN 0x02

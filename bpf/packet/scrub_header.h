@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What scrub changes in an IP header: DF, the id and the TTL (docs/packet-path.md, 16).
+ * What scrub changes in an IP header: DF, the id, the TTL and the type of service (docs/packet-path.md, 16).
  * packet.scrub says what to change. path/scrub.h sets it, and lowers the MSS of SYNs.
  */
 #ifndef WEIR_PACKET_SCRUB_HEADER_H
@@ -53,15 +53,27 @@ static __always_inline __be16 scrub_id(void)
 static __always_inline void scrub_ip4(struct iphdr *ip, const struct packet *p, enum scrub_at at)
 {
 	__be16 *life = (__be16 *)&ip->ttl, fragment = ip->frag_off, id = ip->id, old = *life;
+	__be16 *first = (__be16 *)ip, before = *first;
 	__u32 diff;
 
+	if (p->scrub & SCRUB_TOS)
+		ip->tos = (ip->tos & IP_ECN) | SCRUB_TOS_OF(p->scrub);
 	if (p->scrub & SCRUB_NO_DF && !scrub_keeps_df(p))
 		ip->frag_off &= ~bpf_htons(IP_DF);
 	if (p->scrub & SCRUB_RANDOM_ID && p->fragment == FRAGMENT_NONE)
 		ip->id = scrub_id();
 	ip->ttl = scrub_ttl(ip->ttl, p->scrub, at);
-	diff = csum_word_diff(fragment, ip->frag_off) + csum_word_diff(id, ip->id) + csum_word_diff(old, *life);
+	diff = csum_word_diff(fragment, ip->frag_off) + csum_word_diff(id, ip->id) + csum_word_diff(old, *life) +
+	       csum_word_diff(before, *first);
 	ip->check = csum_apply(ip->check, csum_fold(diff));
+}
+
+/* Sets the traffic class of IPv6, except for the bits of congestion. */
+static __always_inline void scrub_ip6_tos(struct ipv6hdr *ip, __u32 tos)
+{
+	__be32 *first = (__be32 *)ip;
+
+	*first = (*first & ~bpf_htonl((0xffu & ~IP_ECN) << 20)) | bpf_htonl(tos << 20);
 }
 
 /* Changes a packet's header as packet.scrub says. */
@@ -76,8 +88,11 @@ static __always_inline void scrub_header(struct headers *h, const struct packet 
 			scrub_ip4(ip4, p, at);
 	} else {
 		ip6 = header_ip6(h);
-		if (ip6)
-			ip6->hop_limit = scrub_ttl(ip6->hop_limit, p->scrub, at);
+		if (!ip6)
+			return;
+		ip6->hop_limit = scrub_ttl(ip6->hop_limit, p->scrub, at);
+		if (p->scrub & SCRUB_TOS)
+			scrub_ip6_tos(ip6, SCRUB_TOS_OF(p->scrub));
 	}
 }
 

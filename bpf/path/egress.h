@@ -93,7 +93,7 @@ static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 num
 	else
 		qos_set_state(ctx, p, st, STATE_DIRECTION(number));
 	if (st->qos & KEPT_MIN_TTL) { /* all else was done where it came in */
-		p->scrub = SCRUB_TTLS(0, SCRUB_LEAVES(state_scrub(st, STATE_DIRECTION(number))));
+		p->scrub = SCRUB_TTLS(0, SCRUB_LEAVES(state_scrub(st, number)));
 		if (scrub_out(ctx, p))
 			return count_verdict(i, REASON_INTERNAL, p->length);
 	}
@@ -142,7 +142,7 @@ static __always_inline int egress_fast(hook_ctx *ctx, void *tails, struct packet
 	if (r != UNDECIDED)
 		return count_verdict(i, r, p->length);
 	if (st->qos & KEPT_SCRUB)
-		scrub_set_state(p, st, d);
+		scrub_set_state(p, st, number);
 	return egress_send(ctx, p, i, st, number, REASON_STATE);
 }
 
@@ -288,7 +288,7 @@ static __always_inline int egress_fragment(hook_ctx *ctx)
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	track_count(st, STATE_DIRECTION(s->state), &s->packet);
 	egress_log(ctx, s, st);
-	scrub_set_state(&s->packet, st, STATE_DIRECTION(s->state));
+	scrub_set_state(&s->packet, st, s->state);
 	return egress_send(ctx, &s->packet, i, st, s->state, REASON_STATE);
 }
 

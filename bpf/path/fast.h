@@ -215,7 +215,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 	    st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG))
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 1);
 	if (st->qos) {
-		scrub_set_state(p, st, d);
+		scrub_set_state(p, st, number);
 		if (fast_qos_matters(ctx, p, n))
 			qos_set_state(ctx, p, st, d);
 	}

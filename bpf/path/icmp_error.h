@@ -155,7 +155,7 @@ static __always_inline int icmp_error_send(hook_ctx *ctx, struct scratch *s)
 	if (r == REASON_STATE_MISMATCH)
 		return count_verdict(i, r, p->length);
 	qos_set_state(ctx, &s->packet, st, STATE_DIRECTION(s->state));
-	scrub_set_state(&s->packet, st, STATE_DIRECTION(s->state));
+	scrub_set_state(&s->packet, st, s->state);
 	if (s->out_ifindex && !(p->flags & PACKET_GROUP))
 		icmp_error_log(ctx, s, st, DIRECTION_OUT, s->out_ifindex);
 	s->packet.mark = rule_mark_route(st, STATE_DIRECTION(s->state), s->packet.mark); /* like slow_decide() */
@@ -227,7 +227,7 @@ static __always_inline int icmp_error_out(hook_ctx *ctx, void *tails)
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	icmp_error_log(ctx, s, st, DIRECTION_OUT, s->packet.ifindex);
 	qos_set_state(ctx, &s->packet, st, STATE_DIRECTION(s->state));
-	scrub_set_state(&s->packet, st, STATE_DIRECTION(s->state));
+	scrub_set_state(&s->packet, st, s->state);
 	if (s->packet.scrub && scrub_out(ctx, &s->packet))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	count_path(st->path, s->packet.length);

@@ -97,6 +97,7 @@ __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 	s->out.mark = s->in.mark;
 	s->out.mark_keep = s->in.mark_mask;
 	s->out.received = p->ifindex;
+	s->out.tos = scrub_tos_seen(p, scrub_by_in(s));
 	evaluate_share(&s->out, &s->in);
 	o = interface_get(q.ifindex);
 	s->skip_out = o && o->flags & INTERFACE_SKIP;
@@ -193,7 +194,7 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 		cr = own ? &s->out : &s->in;
 		hint_withdraw(STATE_INDEX(s->state)); /* its rules may log from now on */
 		if (st && cr->flags & CROSSING_KEEP_STATE)
-			create_add_side(st, STATE_INDEX(s->state), cr, state_crossing(STATE_DIRECTION(s->state), !own));
+			create_add_side(st, s, own, state_crossing(STATE_DIRECTION(s->state), !own));
 		s->state = 0;
 	} else if (wanted) {
 		if (s->packet.tcp_flags & TCP_SYN)

@@ -186,7 +186,7 @@ static __always_inline int prefetch_finish(struct xdp_md *ctx, const struct pref
 	if (st->phase != phase)
 		hint_renew(STATE_NUMBER(a->index, 0));
 	count_path(st->path, p.length);
-	scrub_set_state(&p, st, 0);
+	scrub_set_state(&p, st, STATE_NUMBER(a->index, 0));
 	if (rewrite_packet(ctx, &h, &p, st, 0) ||
 	    (encap_needed(&p, n) ? output_layers(ctx, &p, n) : hook_frame(ctx, &h, n, 0, p.family)))
 		return count_verdict(i, REASON_INTERNAL, p.length);

@@ -14,6 +14,7 @@
 #include "path/handoff_map.h"
 #include "observe/record.h"
 #include "state/limit.h"
+#include "state/state_scrub.h"
 
 /* The packet that an ICMP error quotes. */
 #define QUOTE_L4_MAX 20
@@ -79,7 +80,9 @@ struct scratch {
 	struct owner owner;	 /* path/owner.h */
 	struct crossing in;
 	struct crossing out;
-	struct crossing reply;	 /* path/scrub_list.h */
+	struct crossing reply;	 /* path/scrub_list.h, as the following */
+	struct scrub_way ways[2]; /* by direction */
+	struct scrub_listed listed[2]; /* for replies where the state's sides in and out are */
 	struct tuple tuple;	 /* the reply tuple, while it is being reserved */
 	__u64 reply_hash;	 /* of that tuple, as it was chosen first		*/
 	struct limit_entry limit; /* of the state that is being made */

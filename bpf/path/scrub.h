@@ -25,13 +25,14 @@ static __always_inline void scrub_set(struct packet *p, __u32 word)
 }
 
 /* Sets packet.scrub from the packet's state. */
-static __always_inline void scrub_set_state(struct packet *p, const struct state *st, __u32 d)
+static __always_inline void scrub_set_state(struct packet *p, const struct state *st, __u32 number)
 {
 	if (st->qos & KEPT_SCRUB)
-		scrub_set(p, state_scrub(st, d));
+		scrub_set(p, state_scrub(st, number));
 }
 
-/* Returns what either of two words asks for, with the larger TTLs. */
+/* Returns what either of two words asks for, with the larger TTLs, and the type of service
+ * of b, which comes later. */
 static __always_inline __u32 scrub_join(__u32 a, __u32 b)
 {
 	__u32 enters = SCRUB_ENTERS(a), leaves = SCRUB_LEAVES(a);
@@ -40,23 +41,50 @@ static __always_inline __u32 scrub_join(__u32 a, __u32 b)
 		enters = SCRUB_ENTERS(b);
 	if (leaves < SCRUB_LEAVES(b))
 		leaves = SCRUB_LEAVES(b);
-	return ((a | b) & (SCRUB_NO_DF | SCRUB_RANDOM_ID)) | SCRUB_TTLS(enters, leaves);
+	return ((a | b) & (SCRUB_NO_DF | SCRUB_RANDOM_ID)) | SCRUB_TTLS(enters, leaves) | scrub_tos_then(a, b);
+}
+
+/* Returns the word for flags, and the type of service that goes with them. */
+static __always_inline __u32 scrub_word(__u8 flags, __u8 tos)
+{
+	return (flags & (SCRUB_NO_DF | SCRUB_RANDOM_ID)) | (flags & SCRUB_TOS ? SCRUB_SET_TOS(tos) : 0);
+}
+
+/* Returns packet.scrub by the in crossing, if it was evaluated for the packet. */
+static __always_inline __u32 scrub_by_in(const struct scratch *s)
+{
+	const struct crossing *cr = &s->in;
+
+	if (!cr->evaluated)
+		return 0;
+	return scrub_join(scrub_word(cr->listed.flags, cr->listed.set_tos) | SCRUB_TTLS(cr->listed.min_ttl, 0),
+			  scrub_word(cr->scrub, cr->set_tos) | SCRUB_TTLS(cr->min_ttl, 0));
+}
+
+/* The same by the out crossing. */
+static __always_inline __u32 scrub_by_out(const struct scratch *s)
+{
+	const struct crossing *cr = &s->out;
+
+	if (!cr->evaluated)
+		return 0;
+	return scrub_join(scrub_word(cr->listed.flags, cr->listed.set_tos) | SCRUB_TTLS(0, cr->listed.min_ttl),
+			  scrub_word(cr->scrub, cr->set_tos) | SCRUB_TTLS(0, cr->min_ttl));
 }
 
 /* Returns packet.scrub for the crossings that were evaluated for a packet. */
 static __always_inline __u32 scrub_evaluated(const struct scratch *s)
 {
-	__u32 word = 0;
+	return scrub_join(scrub_by_in(s), scrub_by_out(s));
+}
 
-	if (s->in.evaluated) {
-		word |= s->in.scrub | SCRUB_TTLS(s->in.min_ttl, 0);
-		word = scrub_join(word, s->in.listed.flags | SCRUB_TTLS(s->in.listed.min_ttl, 0));
-	}
-	if (s->out.evaluated) {
-		word |= s->out.scrub | SCRUB_TTLS(0, s->out.min_ttl);
-		word = scrub_join(word, s->out.listed.flags | SCRUB_TTLS(0, s->out.listed.min_ttl));
-	}
-	return word;
+/* Returns the type of service that the rules on the way out see: the way in may have set
+ * it. As in struct packet, IPv6's has no bits of congestion. */
+static __always_inline __u8 scrub_tos_seen(const struct packet *p, __u32 word)
+{
+	if (!(word & SCRUB_TOS))
+		return p->tos;
+	return p->family == 6 ? SCRUB_TOS_OF(word) & ~IP_ECN : SCRUB_TOS_OF(word) | (p->tos & IP_ECN);
 }
 
 /* A walk through the options of a SYN that lowers its MSS. */
@@ -141,18 +169,17 @@ __noinline int scrub_mss(hook_ctx *ctx, struct scratch *s, __u32 mss)
 __noinline int scrub_packet(hook_ctx *ctx, struct scratch *s, __u32 number)
 {
 	const struct state *st;
-	__u32 word, kept = 0;
+	__u32 kept = 0;
 	__u16 mss = 0;
 
 	if (!s)
 		return -1;
 	st = number ? state_get(STATE_INDEX(number)) : 0;
-	word = scrub_evaluated(s);
 	if (st) {
-		kept = state_scrub(st, STATE_DIRECTION(number));
+		kept = state_scrub(st, number);
 		mss = state_max_mss(st, STATE_DIRECTION(number));
 	}
-	scrub_set(&s->packet, scrub_join(word, kept));
+	scrub_set(&s->packet, scrub_join(scrub_join(scrub_by_in(s), kept), scrub_by_out(s)));
 	if (s->in.evaluated)
 		mss = scrub_least(scrub_least(mss, s->in.max_mss), s->in.listed.max_mss);
 	if (s->out.evaluated)

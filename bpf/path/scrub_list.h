@@ -8,6 +8,7 @@
 #define WEIR_PATH_SCRUB_LIST_H
 
 #include "path/scratch.h"
+#include "path/scrub.h"
 #include "rules/evaluate.h"
 #include "rules/match.h"
 #include "state/state_scrub.h"
@@ -17,6 +18,13 @@ static __always_inline void scrub_way_add(struct scrub_way *w, const struct scru
 	w->values = scrub_both(w->values, leaves ? SCRUB_VALUES(l->max_mss, 0, l->min_ttl) :
 						   SCRUB_VALUES(l->max_mss, l->min_ttl, 0));
 	w->flags |= l->flags;
+}
+
+/* Adds the type of service that the list and the other rules of one crossing set. */
+static __always_inline void scrub_way_tos(struct scrub_way *w, const struct scrub_listed *l, const struct crossing *cr)
+{
+	w->tos = scrub_tos_then(w->tos, scrub_word(l->flags, l->set_tos));
+	w->tos = scrub_tos_then(w->tos, scrub_word(cr->scrub, cr->set_tos));
 }
 
 /* Evaluates the list for replies of the state in s->state, at the interface where they
@@ -42,35 +50,72 @@ __noinline int scrub_list_reply(struct scratch *s, __u32 ifindex, __u8 direction
 	return match_scrub(cr);
 }
 
-/* Keeps in the state that the packet has just made how the list normalises its packets
- * and their replies. */
-__noinline int scrub_list_keep(struct scratch *s)
+/* Whether a side of the state in s->state keeps what its rules say. */
+static __always_inline int scrub_list_side(const struct state *st, __u32 side)
 {
-	struct scrub_way forth = {}, back = {};
+	return (st->flags >> side & (STATE_IN | STATE_EVALUATE_IN)) == STATE_IN;
+}
+
+/* Adds up what the list asks for, by s->listed for replies. A function of its own, to save
+ * stack. */
+__noinline int scrub_list_add(struct scratch *s)
+{
+	struct scrub_way *forth, *back;
 	struct state *st;
-	__u32 out;
+	int in, out;
 
 	if (!s)
 		return 0;
 	st = state_get(STATE_INDEX(s->state));
 	if (!st)
 		return 0;
-	out = s->packet.flags & PACKET_EGRESS ? s->packet.ifindex : s->out_ifindex;
-	if ((st->flags & (STATE_IN | STATE_EVALUATE_IN)) == STATE_IN) {
-		if (s->in.evaluated)
-			scrub_way_add(&forth, &s->in.listed, 0);
-		scrub_list_reply(s, s->packet.ifindex, DIRECTION_OUT);
-		scrub_way_add(&back, &s->reply.listed, 1);
+	forth = &s->ways[0];
+	back = &s->ways[1];
+	*forth = (struct scrub_way){};
+	*back = (struct scrub_way){};
+	in = scrub_list_side(st, 0);
+	out = scrub_list_side(st, 1);
+	if (in && s->in.evaluated) {
+		scrub_way_add(forth, &s->in.listed, 0);
+		scrub_way_tos(forth, &s->in.listed, &s->in);
 	}
-	if ((st->flags & (STATE_OUT | STATE_EVALUATE_OUT)) == STATE_OUT) {
-		if (s->out.evaluated)
-			scrub_way_add(&forth, &s->out.listed, 1);
-		scrub_list_reply(s, out, DIRECTION_IN);
-		scrub_way_add(&back, &s->reply.listed, 0);
+	if (out && s->out.evaluated) {
+		scrub_way_add(forth, &s->out.listed, 1);
+		scrub_way_tos(forth, &s->out.listed, &s->out);
 	}
-	if (forth.values | forth.flags | back.values | back.flags)
-		state_scrub_ways(st, &forth, &back);
+	if (out) {
+		scrub_way_add(back, &s->listed[1], 0);
+		scrub_way_tos(back, &s->listed[1], &s->out);
+	}
+	if (in) {
+		scrub_way_add(back, &s->listed[0], 1);
+		scrub_way_tos(back, &s->listed[0], &s->in);
+	}
+	if (forth->values | forth->flags | back->values | back->flags)
+		state_scrub_ways(st, STATE_INDEX(s->state), forth, back);
 	return 0;
+}
+
+/* Keeps in the state that the packet has just made how the list normalises its packets
+ * and their replies. */
+__noinline int scrub_list_keep(struct scratch *s)
+{
+	struct state *st;
+
+	if (!s)
+		return 0;
+	st = state_get(STATE_INDEX(s->state));
+	if (!st)
+		return 0;
+	if (scrub_list_side(st, 0)) {
+		scrub_list_reply(s, s->packet.ifindex, DIRECTION_OUT);
+		s->listed[0] = s->reply.listed;
+	}
+	if (scrub_list_side(st, 1)) {
+		scrub_list_reply(s, s->packet.flags & PACKET_EGRESS ? s->packet.ifindex : s->out_ifindex, DIRECTION_IN);
+		s->listed[1] = s->reply.listed;
+	}
+	return scrub_list_add(s);
 }
 
 /* The same if there is a list, and the packet has made its state. */

@@ -120,6 +120,7 @@ __noinline enum reason slow_rules(hook_ctx *ctx, struct scratch *s)
 		s->out.dport = s->tuple.dport;
 		s->out.received = s->packet.ifindex;
 		s->out.mark = rule_mark_route(st, d, s->packet.mark);
+		s->out.tos = scrub_tos_seen(&s->packet, scrub_join(scrub_by_in(s), state_scrub(st, s->state)));
 		s->out.mark_keep = d ? 0 : st->flow_forth.mark_mask;
 		if (d && !s->elsewhere)
 			s->out.sport = s->tuple.sport;

@@ -43,6 +43,8 @@ struct scrub_listed {
 	__u16 max_mss;
 	__u8 min_ttl;
 	__u8 flags; /* SCRUB_* */
+	__u8 set_tos; /* with SCRUB_TOS */
+	__u8 pad0[1];
 };
 
 struct crossing {
@@ -94,6 +96,7 @@ struct crossing {
 	__u16 max_mss; /* scrub (max-mss); 0: none */
 	__u8 min_ttl; /* scrub (min-ttl); 0: none */
 	__u8 scrub;   /* SCRUB_* of all rules that matched */
+	__u8 set_tos; /* of the last rule that sets one, with SCRUB_TOS */
 	struct scrub_listed listed; /* for this packet alone, in its own direction */
 	__u8 prio;  /* the priorities of set prio, as in struct rule; 0: none */
 	__u8 logs;  /* CROSSING_LOG* of all rules that matched */

@@ -42,6 +42,7 @@ static __always_inline void evaluate_start(struct crossing *cr, const struct pac
 	cr->prio = 0;
 	cr->queue = 0;
 	cr->scrub = 0;
+	cr->set_tos = 0;
 	cr->min_ttl = 0;
 	cr->max_mss = 0;
 	cr->limit = 0;

@@ -63,7 +63,8 @@ static __always_inline enum reason match_result(struct crossing *cr, struct walk
 		return REASON_BLOCK;
 	}
 	visit_qos(cr, r->prio, r->queue);
-	visit_scrub(cr, r->scrub, r->min_ttl, r->max_mss);
+	visit_scrub(cr, r->scrub & ~SCRUB_TOS, r->min_ttl, r->max_mss);
+	visit_tos(cr, r);
 	if (r->flags & RULE_KEEP_STATE)
 		cr->flags |= CROSSING_KEEP_STATE;
 	if (r->more & RULE_MORE_BOUND)
@@ -93,6 +94,7 @@ static __always_inline long match_next(struct crossing *cr, struct walk *w, cons
 	if (translate_asked(r))
 		translate_apply(cr, r, set);
 	visit_mark(cr, r);
+	visit_tos(cr, r);
 	visit_listed(cr, r);
 	w->translates = NO_RULE;
 	w->from = rule_next(w, set, number, r);

@@ -194,7 +194,7 @@ struct rule {
 	__u32 mark_mask;   /* 0: nothing is set				*/
 	__u32 marked;	   /* condition on the packet's mark; 0 mask: none */
 	__u32 marked_mask;
-	__u8 scrub;   /* SCRUB_NO_DF, SCRUB_RANDOM_ID */
+	__u8 scrub;   /* SCRUB_NO_DF, SCRUB_RANDOM_ID, SCRUB_TOS */
 	__u8 min_ttl; /* 0: none */
 	__u8 facts;   /* condition: FACT_* that hold, of those in facts_mask */
 	__u8 facts_mask;
@@ -204,7 +204,7 @@ struct rule {
 	__u8 late;	/* conditions: 1 << (ASKS_LATE_SHIFT + enum late); ASKS_LOG_USER */
 	__u16 limit;	/* number of what limits its states (state/limit.h); 0: nothing does */
 	__u8 more;	/* RULE_MORE_*: bits that flags has no room for */
-	__u8 pad1[1];	/* arrays that are mapped have elements of 8 bytes */
+	__u8 set_tos;	/* the type of service that packets get, with SCRUB_TOS */
 };
 
 /* What rules can ask about the routes of a packet's addresses (rules/fact.h). */

@@ -89,6 +89,16 @@ static __always_inline void visit_listed(struct crossing *cr, const struct rule 
 	cr->listed.max_mss = r->max_mss;
 	cr->listed.min_ttl = r->min_ttl;
 	cr->listed.flags = r->scrub;
+	cr->listed.set_tos = r->set_tos;
+}
+
+/* Sets the type of service that packets get which match a rule. */
+static __always_inline void visit_tos(struct crossing *cr, const struct rule *r)
+{
+	if (!(r->scrub & SCRUB_TOS) || r->flags & RULE_LEADS)
+		return;
+	cr->scrub |= SCRUB_TOS;
+	cr->set_tos = r->set_tos;
 }
 
 /* Tests the conditions that are no fields. */
@@ -124,10 +134,10 @@ static __always_inline int visit_rule(struct visit *v, __u32 number)
 		cr->logs |= visit_logs(r);
 		visit_qos(cr, r->prio, r->queue);
 		if (!(r->flags & RULE_LEADS))
-			visit_scrub(cr, r->scrub, r->min_ttl, r->max_mss);
+			visit_scrub(cr, r->scrub & ~SCRUB_TOS, r->min_ttl, r->max_mss);
 		if (cr->matches < MAX_MATCHES - 1 && !(r->flags & RULE_SILENT))
 			visit_note(cr, *index);
-		if (translate_asked(r) || r->mark_mask || r->flags & RULE_LEADS) {
+		if (translate_asked(r) || r->mark_mask || r->scrub & SCRUB_TOS || r->flags & RULE_LEADS) {
 			w->translates = number;
 			return 1;
 		}

@@ -163,16 +163,34 @@ static __always_inline __u16 create_tag(const struct scratch *s, __u8 flags)
 	return states_bound ? s->in.tag : 0; /* other interfaces may evaluate them */
 }
 
-/* Binds a side of a state to the interface of its crossing, if the rule says so. */
-static __always_inline void create_bind(struct state *st, __u32 index, const struct crossing *cr, __u32 side)
+/* Keeps in a state what the rules of a crossing ask for that few rules do: how packets are
+ * normalised, and that the side is bound. A function of its own, to save stack. */
+__noinline int create_keep_rare(struct scratch *s, __u32 index, __u32 out, __u32 side)
 {
+	const struct crossing *cr;
+	struct state *st = state_get(index);
+
+	if (!s || !st)
+		return 0;
+	cr = out ? &s->out : &s->in;
+	state_scrub_add(st, index, cr, side);
 	if (states_bound && cr->flags & CROSSING_BOUND && cr->ifindex)
-		bound_set(st, index, side, cr->ifindex);
+		bound_set(st, index, side == STATE_OUT, cr->ifindex);
+	return 0;
+}
+
+/* The same if there is anything to keep. out: the crossing; side: of the state. */
+static __always_inline void create_keep(struct scratch *s, __u32 index, int out, __u8 side)
+{
+	const struct crossing *cr = out ? &s->out : &s->in;
+
+	if (cr->scrub | cr->min_ttl | cr->max_mss || (states_bound && cr->flags & CROSSING_BOUND))
+		create_keep_rare(s, index, out, side);
 }
 
 /* Fills a NEW state, except for what depends on the reply's port, which may still
  * change. */
-static __always_inline void create_fill(struct state *st, __u32 index, const struct scratch *s, __u8 flags, int wscale)
+static __always_inline void create_fill(struct state *st, __u32 index, struct scratch *s, __u8 flags, int wscale)
 {
 	const struct packet *p = &s->packet;
 	int in, out;
@@ -199,14 +217,10 @@ static __always_inline void create_fill(struct state *st, __u32 index, const str
 	in = (flags & (STATE_IN | STATE_EVALUATE_IN)) == STATE_IN;
 	out = (flags & (STATE_OUT | STATE_EVALUATE_OUT)) == STATE_OUT;
 	state_qos_fill(st, in ? &s->in : 0, out ? &s->out : 0);
-	if (in) {
-		state_scrub_add(st, &s->in, STATE_IN);
-		create_bind(st, index, &s->in, 0);
-	}
-	if (out) {
-		state_scrub_add(st, &s->out, STATE_OUT);
-		create_bind(st, index, &s->out, 1);
-	}
+	if (in)
+		create_keep(s, index, 0, STATE_IN);
+	if (out)
+		create_keep(s, index, 1, STATE_OUT);
 	log_fill(st, s, flags);
 	rule_mark_fill(st, &s->in, &s->out);
 	*state_limits(st) = s->limit.word;
@@ -363,13 +377,15 @@ static __always_inline void create_count(const struct scratch *s, __u8 crossed)
 		match_count_state(s->out.rule);
 }
 
-/* Lets packets of a direction of a live state cross here from now on. */
-static __always_inline void create_add_side(struct state *st, __u32 index, const struct crossing *cr, __u8 side)
+/* Lets packets of a direction of the live state s->state cross here from now on, by the
+ * rules of the in or the out crossing. */
+static __always_inline void create_add_side(struct state *st, struct scratch *s, int out, __u8 side)
 {
+	const struct crossing *cr = out ? &s->out : &s->in;
+
 	log_add_side(st, cr, side);
 	state_qos_add_side(st, cr, side);
-	state_scrub_add(st, cr, side);
-	create_bind(st, index, cr, side == STATE_OUT);
+	create_keep(s, STATE_INDEX(s->state), out, side);
 	st->flags |= side;
 }
 

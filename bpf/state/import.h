@@ -67,7 +67,7 @@ static __always_inline enum reason import_state(struct import *a)
 	st->qos = a->state.qos;
 	st->queue_forth = a->state.queue_forth;
 	st->queue_back = a->state.queue_back;
-	st->entered = a->state.entered & (KEPT_WAYS | STATES_BOUND);
+	st->entered = a->state.entered & (KEPT_WAYS | STATES_BOUND | KEPT_TOS(0) | KEPT_TOS(1));
 	extra = extra_get(index);
 	if (extra)
 		*extra = a->extra;

@@ -90,6 +90,7 @@ enum peer {
 #define KEPT_MIN_TTL   0x40 /* the least TTLs in flow_back.mark are valid */
 #define KEPT_MAX_MSS   0x80 /* the MSS in flow_back.mark is valid	    */
 #define KEPT_WAYS      0x02 /* of state.entered: the two directions differ */
+#define KEPT_TOS(d)    (0x10 << ((d) & 1)) /* of state.entered: extra.tos of the direction is valid */
 #define STATES_BOUND_IN  0x04 /* of state.entered: the side where direction 0 came in is bound */
 #define STATES_BOUND_OUT 0x08 /* to interfaces (state/extra.h), and that where it left	   */
 #define STATES_BOUND	 (STATES_BOUND_IN | STATES_BOUND_OUT)
@@ -137,7 +138,7 @@ struct state {
 	__u8 phase;	/* enum phase						*/
 	__u8 flags;	/* STATE_*						*/
 	__u8 qos;	/* bit d: packets of direction d have a priority or a queue; KEPT_* */
-	__u8 entered;	/* 1: the tuple of direction 0 is in the tuple table; KEPT_WAYS, STATES_BOUND_* */
+	__u8 entered;	/* 1: the tuple of direction 0 is in the tuple table; KEPT_WAYS, STATES_BOUND_*, KEPT_TOS() */
 	__u32 check_at; /* tick before which it cannot expire; DYING: before which it is not released */
 	/* line 1 */
 	struct flow flow_forth;

@@ -5,13 +5,16 @@
  * smaller MSS, and a least TTL for each side. FreeBSD's scrub rules choose packets by
  * their direction, so a state under them has a set for each direction (KEPT_WAYS). A side
  * that keeps no state evaluates its rules for each packet; nothing of them is kept.
+ *
+ * The type of service that packets get is beside the state (state/extra.h). A state that has
+ * one has KEPT_MIN_TTL, too, so that no packet of another state pays for it.
  */
 #ifndef WEIR_STATE_STATE_SCRUB_H
 #define WEIR_STATE_STATE_SCRUB_H
 
 #include "packet/packet.h"
 #include "rules/crossing.h"
-#include "state/state.h"
+#include "state/extra.h"
 
 /* The form of flow_back.mark: the MSS, and the least TTLs of the in and the out side. With
  * KEPT_WAYS it is that of direction 1, and flow_forth.limits that of direction 0: the TTLs
@@ -61,10 +64,46 @@ static __always_inline __u16 state_max_mss(const struct state *st, __u32 d)
 	return st->qos & KEPT_MAX_MSS ? SCRUB_MSS(state_scrub_values(st, d)) : 0;
 }
 
-/* Returns packet.scrub for packets of a direction. */
-static __always_inline __u32 state_scrub(const struct state *st, __u32 d)
+/* Returns the words of types of service: of a packet that gets the one and then the other.
+ * Setting one leaves the bits of congestion. */
+static __always_inline __u32 scrub_tos_then(__u32 first, __u32 then)
 {
-	__u32 word = 0, values;
+	return then & SCRUB_TOS ? (then & SCRUB_TOS_ALL) | (first & SCRUB_TOS_ECN) : first & SCRUB_TOS_ALL;
+}
+
+/* Returns the word of the type of service that packets of a direction get; 0: none. */
+static __always_inline __u32 state_tos(const struct state *st, __u32 index, __u32 d)
+{
+	const struct extra *e = st->entered & KEPT_TOS(d) ? extra_get(index) : 0;
+
+	return e ? SCRUB_SET_TOS(e->tos[d & 1]) : 0;
+}
+
+/* Sets it. */
+static __always_inline void state_tos_set(struct state *st, __u32 index, __u32 d, __u32 word)
+{
+	struct extra *e = word & SCRUB_TOS ? extra_get(index) : 0;
+
+	if (!e)
+		return;
+	e->tos[d & 1] = SCRUB_TOS_OF(word);
+	st->entered |= KEPT_TOS(d);
+}
+
+/* Adds what the rules of a side set: last for packets that leave there, first for those
+ * that come in. */
+static __always_inline void state_tos_add(struct state *st, __u32 index, const struct crossing *cr, __u8 side)
+{
+	__u32 word = SCRUB_SET_TOS(cr->set_tos), leaving = side == STATE_IN;
+
+	state_tos_set(st, index, leaving, scrub_tos_then(state_tos(st, index, leaving), word));
+	state_tos_set(st, index, !leaving, scrub_tos_then(word, state_tos(st, index, !leaving)));
+}
+
+/* Returns packet.scrub for packets of a state's number. */
+static __always_inline __u32 state_scrub(const struct state *st, __u32 number)
+{
+	__u32 word = 0, values, d = STATE_DIRECTION(number);
 
 	if (st->qos & KEPT_NO_DF & KEPT_OF(d))
 		word |= SCRUB_NO_DF;
@@ -72,7 +111,7 @@ static __always_inline __u32 state_scrub(const struct state *st, __u32 d)
 		word |= SCRUB_RANDOM_ID;
 	if (st->qos & KEPT_MIN_TTL) {
 		values = state_scrub_values(st, d);
-		word |= SCRUB_TTLS(values >> 8 & 0xff, values & 0xff);
+		word |= SCRUB_TTLS(values >> 8 & 0xff, values & 0xff) | state_tos(st, STATE_INDEX(number), d);
 	}
 	return word;
 }
@@ -88,7 +127,7 @@ static __always_inline void state_scrub_note(struct state *st, __u32 values, __u
 }
 
 /* Adds what the rules of a side ask for, for packets of both directions. */
-static __always_inline void state_scrub_add(struct state *st, const struct crossing *cr, __u8 side)
+static __always_inline void state_scrub_add(struct state *st, __u32 index, const struct crossing *cr, __u8 side)
 {
 	__u32 forth, add;
 	__u8 bits = 0;
@@ -107,6 +146,10 @@ static __always_inline void state_scrub_add(struct state *st, const struct cross
 		bits |= KEPT_NO_DF;
 	if (cr->scrub & SCRUB_RANDOM_ID)
 		bits |= KEPT_RANDOM_ID;
+	if (cr->scrub & SCRUB_TOS) {
+		bits |= KEPT_MIN_TTL;
+		state_tos_add(st, index, cr, side);
+	}
 	state_scrub_note(st, forth, bits);
 }
 
@@ -114,10 +157,11 @@ static __always_inline void state_scrub_add(struct state *st, const struct cross
 struct scrub_way {
 	__u32 values; /* SCRUB_VALUES(), with the TTLs for where they come in and leave */
 	__u32 flags;  /* SCRUB_* */
+	__u32 tos;    /* the word of the type of service, by these rules and all others */
 };
 
 /* Gives a new state a set for each direction, with what each of them adds. */
-static __always_inline void state_scrub_ways(struct state *st, const struct scrub_way *forth,
+static __always_inline void state_scrub_ways(struct state *st, __u32 index, const struct scrub_way *forth,
 					     const struct scrub_way *back)
 {
 	__u32 a = scrub_both(state_scrub_values(st, 0), forth->values);
@@ -135,6 +179,10 @@ static __always_inline void state_scrub_ways(struct state *st, const struct scru
 	st->flow_forth.limits = a;
 	st->flow_back.mark = b;
 	st->entered |= KEPT_WAYS;
+	state_tos_set(st, index, 0, forth->tos);
+	state_tos_set(st, index, 1, back->tos);
+	if (st->entered & (KEPT_TOS(0) | KEPT_TOS(1)))
+		bits |= KEPT_MIN_TTL;
 	state_scrub_note(st, (a | b), bits);
 }
 

@@ -65,7 +65,7 @@ var all = []Field{
 	{"Set", "set", "", yes, Apart, Effect, Breaks},
 	{"Set.Prio", "set prio", "SetPrio", yes, Idle, Effect, inside},
 	{"Set.Queue", "set queue", "SetQueue", yes, Idle, Effect, inside}, // its number goes with the packet; no queue is kept yet
-	{"Set.TOS", "set tos", "", no, Apart, Effect, Marks},              // pfctl takes it for a clause of scrub rules, which are gone
+	{"Set.TOS", "set tos", "", yes, Apart, Effect, Marks},             // part of Scrub; pfctl takes it for a clause of scrub rules, which are gone
 	{"Set.Delay", "set delay", "", no, Apart, Effect, inside},
 	{"Set.Mark", "set mark", "SetMark", yes, Apart, Effect, inside},
 	{"Dummynet", "dnpipe", "", no, Apart, Effect, Breaks},

@@ -48,8 +48,6 @@ const reassembleTCP = "reassemble tcp changes nothing here: sequence numbers are
 // scrubUnenforced returns what of a scrub rule is not enforced, or "".
 func scrubUnenforced(in *ast.ScrubRule) string {
 	switch {
-	case in.SetTOS != nil:
-		return "scrub … set-tos"
 	case in.Fragment == "no reassemble":
 		return "scrub … fragment no reassemble"
 	case in.RTable != nil:
@@ -167,7 +165,7 @@ func asksRoutes(r *Rule) bool {
 }
 
 func lowerScrubRule(in *ast.ScrubRule) Scrub {
-	s := Scrub{NoDF: in.NoDF, RandomID: in.RandomID}
+	s := Scrub{NoDF: in.NoDF, RandomID: in.RandomID, SetTOS: lowerTOS(in.SetTOS)}
 	if in.MinTTL != nil {
 		n, _ := number(in.MinTTL.Text) // the parser has checked it
 		s.MinTTL = uint8(n)

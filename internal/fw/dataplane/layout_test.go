@@ -60,6 +60,7 @@ func TestNumbersMatchHeaders(t *testing.T) {
 		{states, "STATES_BOUND_IN", statesBoundIn},
 		{packets, "SCRUB_NO_DF", int(ruleset.NoDF)},
 		{packets, "SCRUB_RANDOM_ID", int(ruleset.RandomID)},
+		{packets, "SCRUB_TOS", int(ruleset.TOS)},
 		{pages, "TABLE_PAGE_LINES", tablePageLines},
 		{pages, "TABLE_PAGES", tablePages},
 		{table, "TABLE_CHANGES", ruleset.MaxOverrides},

@@ -158,7 +158,7 @@ func rawRule(r *ruleset.Rule, limits []uint16) xdpRule {
 		NatPool: r.NatPool, RdrPool: r.RdrPool,
 		ReturnTtl: r.ReturnTTL, ReturnCode4: r.ReturnCode4, ReturnCode6: r.ReturnCode6,
 		Prio: r.Prio, Queue: r.Queue,
-		Scrub: uint8(r.Scrub), MinTtl: r.MinTTL, MaxMss: r.MaxMSS,
+		Scrub: uint8(r.Scrub), MinTtl: r.MinTTL, MaxMss: r.MaxMSS, SetTos: r.SetTOS,
 		Mark: r.Mark, MarkMask: r.MarkMask, Marked: r.Marked, MarkedMask: r.MarkedMask,
 		Facts: uint8(r.Facts), FactsMask: uint8(r.FactsMask), Chance: r.Chance, MaxSize: r.MaxSize, Tos: r.TOS, Late: uint8(r.Late),
 	}

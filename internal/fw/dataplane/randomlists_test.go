@@ -29,7 +29,7 @@ func (d *drawing) scrubList(before []string) (lines []string) {
 	for range 1 + d.IntN(5) {
 		lines = append(lines, d.valid(append(before[:len(before):len(before)], lines...), func() string {
 			family := one(d.Rand, 0, 4, 4, 6)
-			options := strings.NewReplacer("scrub (", "", ")", "", ",", "").Replace(one(d.Rand, scrubs...))
+			options := strings.NewReplacer("scrub (", "", ")", "", ",", "", "set tos", "set-tos").Replace(one(d.Rand, scrubs...))
 			if d.IntN(4) == 0 {
 				options = ""
 			}

@@ -177,8 +177,8 @@ func (h *rulesHarness) result(tb rapid.TB, why reason.Reason, j *rulesprog.Rules
 	if why == reason.Block {
 		return a
 	}
-	a.Scrub = scrubOf(j.Scrub, j.MinTtl, j.MaxMss)
-	a.Listed = scrubOf(j.Listed.Flags, j.Listed.MinTtl, j.Listed.MaxMss)
+	a.Scrub = scrubOf(j.Scrub, j.MinTtl, j.MaxMss, j.SetTos)
+	a.Listed = scrubOf(j.Listed.Flags, j.Listed.MinTtl, j.Listed.MaxMss, j.Listed.SetTos)
 	if j.Flags&crossingNat != 0 {
 		a.Nat = &rulestest.Target{
 			Addr: addrOf(j.NatAddr.Word, p.Src.Is4()), Low: j.NatLow, High: j.NatHigh, StaticPort: j.Flags&crossingNatStatic != 0,
@@ -193,9 +193,13 @@ func (h *rulesHarness) result(tb rapid.TB, why reason.Reason, j *rulesprog.Rules
 	return a
 }
 
-func scrubOf(flags, minTTL uint8, maxMSS uint16) resolve.Scrub {
+func scrubOf(flags, minTTL uint8, maxMSS uint16, tos uint8) resolve.Scrub {
 	f := ruleset.ScrubFlags(flags)
-	return resolve.Scrub{NoDF: f&ruleset.NoDF != 0, RandomID: f&ruleset.RandomID != 0, MinTTL: minTTL, MaxMSS: maxMSS}
+	s := resolve.Scrub{NoDF: f&ruleset.NoDF != 0, RandomID: f&ruleset.RandomID != 0, MinTTL: minTTL, MaxMSS: maxMSS}
+	if f&ruleset.TOS != 0 {
+		s.SetTOS = resolve.SetTOS{Given: true, N: tos}
+	}
+	return s
 }
 
 // number returns the number of a rule by its global id + 1; a rule that is not in

@@ -86,6 +86,11 @@ func (t *tables) decode(s *state.State, index uint32) {
 			s.Bound[side] = extra.Bound[side]
 		}
 	}
+	for d := range extra.Tos {
+		if raw.Entered&(keptTOS<<d) != 0 {
+			s.Scrub[d].HasTOS, s.Scrub[d].TOS = true, extra.Tos[d]
+		}
+	}
 }
 
 // decode fills s from the raw state.
@@ -118,6 +123,7 @@ const (
 	keptMinTTL   = 0x40
 	keptMaxMSS   = 0x80
 	keptWays     = 0x02
+	keptTOS      = 0x10 // of direction 0; that of direction 1 is the next
 )
 
 // keptOf is the bits of direction 0 among those of state.qos that have one for each.

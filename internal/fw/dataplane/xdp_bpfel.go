@@ -374,7 +374,7 @@ type xdpRule struct {
 	Late        uint8
 	Limit       uint16
 	More        uint8
-	Pad1        [1]uint8
+	SetTos      uint8
 }
 
 type xdpRuleBits struct {
@@ -547,18 +547,22 @@ type xdpScratch struct {
 		MaxMss     uint16
 		MinTtl     uint8
 		Scrub      uint8
+		SetTos     uint8
+		_          [1]byte
 		Listed     struct {
 			_      structs.HostLayout
 			MaxMss uint16
 			MinTtl uint8
 			Flags  uint8
+			SetTos uint8
+			Pad0   [1]uint8
 		}
 		Prio      uint8
 		Logs      uint8
 		Evaluated uint8
 		Matches   uint8
 		Limit     uint16
-		_         [6]byte
+		_         [2]byte
 	}
 	Out struct {
 		_          structs.HostLayout
@@ -604,18 +608,22 @@ type xdpScratch struct {
 		MaxMss     uint16
 		MinTtl     uint8
 		Scrub      uint8
+		SetTos     uint8
+		_          [1]byte
 		Listed     struct {
 			_      structs.HostLayout
 			MaxMss uint16
 			MinTtl uint8
 			Flags  uint8
+			SetTos uint8
+			Pad0   [1]uint8
 		}
 		Prio      uint8
 		Logs      uint8
 		Evaluated uint8
 		Matches   uint8
 		Limit     uint16
-		_         [6]byte
+		_         [2]byte
 	}
 	Reply struct {
 		_          structs.HostLayout
@@ -661,19 +669,38 @@ type xdpScratch struct {
 		MaxMss     uint16
 		MinTtl     uint8
 		Scrub      uint8
+		SetTos     uint8
+		_          [1]byte
 		Listed     struct {
 			_      structs.HostLayout
 			MaxMss uint16
 			MinTtl uint8
 			Flags  uint8
+			SetTos uint8
+			Pad0   [1]uint8
 		}
 		Prio      uint8
 		Logs      uint8
 		Evaluated uint8
 		Matches   uint8
 		Limit     uint16
-		_         [6]byte
+		_         [2]byte
 	}
+	Ways [2]struct {
+		_      structs.HostLayout
+		Values uint32
+		Flags  uint32
+		Tos    uint32
+	}
+	Listed [2]struct {
+		_      structs.HostLayout
+		MaxMss uint16
+		MinTtl uint8
+		Flags  uint8
+		SetTos uint8
+		Pad0   [1]uint8
+	}
+	_         [4]byte
 	Tuple     xdpTuple
 	ReplyHash uint64
 	Limit     struct {

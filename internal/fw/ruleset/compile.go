@@ -146,7 +146,7 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	a := Rule{
 		Tag: c.tag(r.Tag), Tagged: c.tag(r.Tagged),
 		Prio: prio(r.SetPrio), Queue: c.queue(r.SetQueue),
-		Scrub: scrubFlags(&r.Scrub), MinTTL: r.Scrub.MinTTL, MaxMSS: r.Scrub.MaxMSS,
+		Scrub: scrubFlags(&r.Scrub), MinTTL: r.Scrub.MinTTL, MaxMSS: r.Scrub.MaxMSS, SetTOS: r.Scrub.SetTOS.N,
 		ReturnTTL: r.Answer.TTL, ReturnCode4: r.Answer.Code, ReturnCode6: r.Answer.Code6,
 		Mark: r.SetMark.N, MarkMask: r.SetMark.Mask, Marked: r.Marked.N, MarkedMask: r.Marked.Mask,
 	}
@@ -184,6 +184,9 @@ func scrubFlags(s *resolve.Scrub) (flags ScrubFlags) {
 	}
 	if s.RandomID {
 		flags |= RandomID
+	}
+	if s.SetTOS.Given {
+		flags |= TOS
 	}
 	return flags
 }

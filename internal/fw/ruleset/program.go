@@ -129,6 +129,7 @@ type ScrubFlags uint8
 const (
 	NoDF ScrubFlags = 1 << iota
 	RandomID
+	TOS // packets get Rule.SetTOS
 )
 
 // A Rule is what a rule does if its conditions are met. Tags and pools are numbered from
@@ -147,6 +148,7 @@ type Rule struct {
 	Scrub                    ScrubFlags
 	MinTTL                   uint8  // 0: none
 	MaxMSS                   uint16 // 0: none
+	SetTOS                   uint8  // with Scrub&TOS
 	Limit                    uint16 // position in Program.Limits, plus 1; 0: nothing limits its states
 	Mark, MarkMask           uint32 // set on the packet; mask 0: none
 	Marked, MarkedMask       uint32 // required of the packet; mask 0: none

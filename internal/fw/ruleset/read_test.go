@@ -97,6 +97,9 @@ func scrub(s *resolve.Scrub, rule *ruleset.Rule) {
 	if rule.MaxMSS != 0 {
 		s.MaxMSS = rule.MaxMSS
 	}
+	if rule.Scrub&ruleset.TOS != 0 {
+		s.SetTOS = resolve.SetTOS{Given: true, N: rule.SetTOS}
+	}
 }
 
 func (r *reader) decide(a *rulestest.Result, p *rulestest.Packet, failed [2]bool) {

@@ -11,6 +11,8 @@ type Scrub struct {
 	RandomID       bool
 	Enters, Leaves uint8  // least TTL where they come in, and where they leave; 0: none
 	MaxMSS         uint16 // largest MSS of SYNs; 0: any
+	HasTOS         bool   // packets get TOS
+	TOS            uint8
 }
 
 // String returns the options in the form of pf.conf, "" if there are none. If the least
@@ -31,6 +33,7 @@ func (s *Scrub) String() string {
 		add(s.Leaves != 0, "min-ttl %d out", s.Leaves)
 	}
 	add(s.MaxMSS != 0, "max-mss %d", s.MaxMSS)
+	add(s.HasTOS, "set-tos %#.2x", s.TOS)
 	return strings.Join(options, " ")
 }
 

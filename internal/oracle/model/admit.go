@@ -105,6 +105,7 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 	if a.iface == nil {
 		a.iface = &Interface{} // not known: rules with on do not match
 	}
+	a.tos = p.tosAfter(scrubAt(in, nil).tos)
 	a.mark, a.keep = in.mark.On(p.mark), in.mark.Mask
 	a.tuple.Src, a.tuple.Dst, a.tuple.DPort = inside.Src, inside.Dst, inside.DPort
 	if in.other != nil {
@@ -126,7 +127,7 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 	if why != nil {
 		return p.drop(*why)
 	}
-	p.carrier, p.direction = c, 0
+	p.carrier, p.direction, p.crossed = c, 0, [2]*crossing{in, out}
 	if r.up == nil {
 		return m.output(p, c, 0, passReason(in, out), true)
 	}
@@ -134,7 +135,7 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 		return p.drop(*why)
 	}
 	m.countPath(c.path, p)
-	p.normalise(p.scrub.join(c.scrubOf(0)))
+	p.normalise(c.scrubBetween(0, in, out))
 	p.scrubHeader(atUp)
 	p.ip().write(c.leaving(0))
 	p.mark = c.markOn(p.mark)

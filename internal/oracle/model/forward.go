@@ -38,7 +38,11 @@ func (m *Model) output(p *packet, c *connection, d int, why reason.Reason, evalu
 		return p.drop(*why)
 	}
 	m.countPath(c.path, p)
-	p.normalise(p.scrub.join(c.scrubOf(d)).join(scrubAt(p.anew[0], p.anew[1])))
+	in, out := p.anew[0], p.anew[1]
+	if p.crossed[0] != nil {
+		in, out = p.crossed[0], p.crossed[1]
+	}
+	p.normalise(c.scrubBetween(d, in, out))
 	switch {
 	case p.egress():
 		p.scrubHeader(atOut)
@@ -119,6 +123,7 @@ func (m *Model) evaluateAgain(p *packet, c *connection, d int, to uint32, elsewh
 			a.tuple.Src = c.leaving(d).Src
 		}
 		a.tuple.Dst, a.tuple.DPort = c.leaving(d).Dst, c.leaving(d).DPort
+		a.tos = p.tosAfter(c.scrubBetween(d, p.anew[0], nil).tos)
 		a.tag, a.mark = tag, c.routeMark(p.mark, d)
 		if d == 0 {
 			a.keep = c.MarkMask[0]

@@ -78,6 +78,7 @@ type packet struct {
 	direction int          // of carrier
 	anew      [2]*crossing // in and out, if its packet meets rules although it has a carrier
 	to        uint32       // carrier's packet: index of the interface that it would leave by; 0: none
+	crossed   [2]*crossing // in and out, if it has made its carrier
 	met       *crossing    // the first crossing, if its rules were evaluated already
 	replaces  *connection  // the one that ends if the packet makes one; nil: none
 	records   []Record

@@ -13,6 +13,7 @@ type scrub struct {
 	noDF, randomID bool
 	enters, leaves uint8 // least TTLs where it comes in, and where it leaves; 0: none
 	maxMSS         uint16
+	tos            resolve.SetTOS
 }
 
 // takeScrub adds what a rule asks for; values replace earlier ones.
@@ -26,6 +27,9 @@ func (c *crossing) takeScrub(r *resolve.Rule) {
 	if s.MaxMSS != 0 {
 		c.scrub.MaxMSS = s.MaxMSS
 	}
+	if s.SetTOS.Given {
+		c.scrub.SetTOS = s.SetTOS
+	}
 }
 
 // least returns the smaller of two values, of which 0 is none.
@@ -36,62 +40,72 @@ func least(a, b uint16) uint16 {
 	return a
 }
 
-// join returns what either asks for.
+// join returns what either asks for. The type of service is that of o, which comes later.
 func (s scrub) join(o scrub) scrub {
-	return scrub{s.noDF || o.noDF, s.randomID || o.randomID, max(s.enters, o.enters), max(s.leaves, o.leaves), least(s.maxMSS, o.maxMSS)}
+	return scrub{s.noDF || o.noDF, s.randomID || o.randomID, max(s.enters, o.enters), max(s.leaves, o.leaves), least(s.maxMSS, o.maxMSS), s.tos.Then(o.tos)}
 }
 
 // scrubAt returns what the crossings of one packet ask for.
 func scrubAt(in, out *crossing) scrub {
 	var s scrub
 	if in != nil {
-		s = s.join(enters(&in.scrub)).join(enters(&in.listed))
+		s = s.join(enters(&in.listed)).join(enters(&in.scrub))
 	}
 	if out != nil {
-		s = s.join(leaves(&out.scrub)).join(leaves(&out.listed))
+		s = s.join(leaves(&out.listed)).join(leaves(&out.scrub))
 	}
 	return s
 }
 
 // enters returns how rules normalise packets that come in, leaves those that leave.
-func enters(s *resolve.Scrub) scrub { return scrub{s.NoDF, s.RandomID, s.MinTTL, 0, s.MaxMSS} }
-func leaves(s *resolve.Scrub) scrub { return scrub{s.NoDF, s.RandomID, 0, s.MinTTL, s.MaxMSS} }
+func enters(s *resolve.Scrub) scrub {
+	return scrub{s.NoDF, s.RandomID, s.MinTTL, 0, s.MaxMSS, s.SetTOS}
+}
+func leaves(s *resolve.Scrub) scrub {
+	return scrub{s.NoDF, s.RandomID, 0, s.MinTTL, s.MaxMSS, s.SetTOS}
+}
 
 // keepScrub adds what the rules of a side ask for to both directions of a connection.
 func (c *connection) keepScrub(side int, here *crossing) {
 	for d := range c.Scrub {
 		if side == d {
-			c.addScrub(d, enters(&here.scrub))
+			c.addScrub(d, enters(&here.scrub).join(c.scrubOf(d)))
 		} else {
-			c.addScrub(d, leaves(&here.scrub))
+			c.addScrub(d, c.scrubOf(d).join(leaves(&here.scrub)))
 		}
 	}
 }
 
+// addScrub notes how packets of a direction are normalised.
 func (c *connection) addScrub(d int, s scrub) {
-	s = s.join(c.scrubOf(d))
-	c.Scrub[d] = state.Scrub{NoDF: s.noDF, RandomID: s.randomID, Enters: s.enters, Leaves: s.leaves, MaxMSS: s.maxMSS}
+	c.Scrub[d] = state.Scrub{
+		NoDF: s.noDF, RandomID: s.randomID, Enters: s.enters, Leaves: s.leaves, MaxMSS: s.maxMSS,
+		HasTOS: s.tos.Given, TOS: s.tos.N,
+	}
 }
 
 // keepScrubs notes how the packets of a new connection are normalised, by the rules of the
 // sides with state. FreeBSD's scrub rules choose packets of one direction, so they are
 // evaluated for its replies, too: as they come, and then with their destination translated
-// back.
+// back. In each crossing they come before the others.
 func (m *Model) keepScrubs(p *packet, c *connection, in, out *crossing) {
 	came, left := c.Tuple[1], c.Tuple[1]
 	left.Dst, left.DPort = c.Tuple[0].Src, c.Tuple[0].SPort
+	var forth, back scrub
 	if in.due && c.Flags&state.EvaluateIn == 0 {
-		c.keepScrub(0, in)
-		c.addScrub(0, enters(&in.listed))
-		reply := m.listedScrub(p, ast.Out, in.iface, left)
-		c.addScrub(1, leaves(&reply))
+		forth = scrubAt(in, nil)
 	}
 	if out.due && c.Flags&state.EvaluateOut == 0 {
-		c.keepScrub(1, out)
-		c.addScrub(0, leaves(&out.listed))
+		forth = forth.join(scrubAt(nil, out))
 		reply := m.listedScrub(p, ast.In, out.iface, came)
-		c.addScrub(1, enters(&reply))
+		back = enters(&reply).join(enters(&out.scrub))
 	}
+	if in.due && c.Flags&state.EvaluateIn == 0 {
+		reply := m.listedScrub(p, ast.Out, in.iface, left)
+		back = back.join(leaves(&reply)).join(leaves(&in.scrub))
+	}
+	c.addScrub(0, forth)
+	c.addScrub(1, back)
 }
 
 // listedScrub returns what the first of FreeBSD's scrub rules that matches asks for a
@@ -121,7 +135,26 @@ func (m *Model) firstScrub(a *ruleInput) *resolve.ListRule {
 // scrubOf returns how packets of direction d are normalised.
 func (c *connection) scrubOf(d int) scrub {
 	k := &c.Scrub[d]
-	return scrub{k.NoDF, k.RandomID, k.Enters, k.Leaves, k.MaxMSS}
+	return scrub{k.NoDF, k.RandomID, k.Enters, k.Leaves, k.MaxMSS, resolve.SetTOS{Given: k.HasTOS, N: k.TOS}}
+}
+
+// scrubBetween returns how a packet of a connection is normalised: by the rules that it has
+// met where it came in, by its connection, and by those where it leaves.
+func (c *connection) scrubBetween(d int, in, out *crossing) scrub {
+	return scrubAt(in, nil).join(c.scrubOf(d)).join(scrubAt(nil, out))
+}
+
+// tosAfter returns the type of service that rules see of a packet which got another one. For
+// IPv6 it has no bits of congestion.
+func (p *packet) tosAfter(s resolve.SetTOS) uint8 {
+	const congestion = 3
+	switch {
+	case !s.Given:
+		return p.tos
+	case p.family == 6:
+		return s.N &^ congestion
+	}
+	return s.N | p.tos&congestion
 }
 
 // normalise notes how a packet is normalised, and does what must be done first: whether
@@ -181,10 +214,17 @@ func (p *packet) scrubHeader(at scrubPlace) {
 	ip := p.ip()
 	if p.family == 6 {
 		ip.header[7] = p.scrub.ttlAfter(ip.header[7], at)
+		if t := p.scrub.tos; t.Given {
+			ip.header[0] = ip.header[0]&0xf0 | t.N>>4
+			ip.header[1] = ip.header[1]&0x3f | t.N<<4
+		}
 		return
 	}
 	const dontFragment = 0x40
 	keep(func() {
+		if t := p.scrub.tos; t.Given {
+			ip.header[1] = ip.header[1]&3 | t.N
+		}
 		if p.scrub.noDF {
 			ip.header[6] &^= dontFragment
 		}

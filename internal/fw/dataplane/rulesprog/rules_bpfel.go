@@ -89,18 +89,22 @@ type RulesCrossing struct {
 	MaxMss     uint16
 	MinTtl     uint8
 	Scrub      uint8
+	SetTos     uint8
+	_          [1]byte
 	Listed     struct {
 		_      structs.HostLayout
 		MaxMss uint16
 		MinTtl uint8
 		Flags  uint8
+		SetTos uint8
+		Pad0   [1]uint8
 	}
 	Prio      uint8
 	Logs      uint8
 	Evaluated uint8
 	Matches   uint8
 	Limit     uint16
-	_         [6]byte
+	_         [2]byte
 }
 
 type RulesPool struct {
@@ -181,7 +185,7 @@ type RulesRule struct {
 	Late        uint8
 	Limit       uint16
 	More        uint8
-	Pad1        [1]uint8
+	SetTos      uint8
 }
 
 type RulesRuleBits struct {

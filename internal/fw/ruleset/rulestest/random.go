@@ -223,6 +223,7 @@ func drawScrub(t *rapid.T) resolve.Scrub {
 	return resolve.Scrub{
 		NoDF: rapid.Bool().Draw(t, "no-df"), RandomID: rapid.Bool().Draw(t, "random-id"),
 		MinTTL: pick(t, []uint8{0, 0, 1, 64, 255}, "min-ttl"), MaxMSS: pick(t, []uint16{0, 0, 1, 1440, 65535}, "max-mss"),
+		SetTOS: pick(t, []resolve.SetTOS{{}, {}, {Given: true}, {Given: true, N: 0x10}, {Given: true, N: 0xff}}, "set tos"),
 	}
 }
 
