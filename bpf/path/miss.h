@@ -234,7 +234,7 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 	scrub_list_note(s);
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
-		return count_verdict(i, r, p->length);
+		return reject_or_drop(ctx, s, i, r, STATE_IN);
 	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
 	qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
 	count_path(s->path, p->length);

@@ -243,8 +243,9 @@ __noinline int reject_segment(hook_ctx *ctx, struct scratch *s)
 	return reject_send(ctx, s, i, what);
 }
 
-/* Ends a packet that the rule s->blocked has blocked. */
-__noinline int reject(hook_ctx *ctx, struct scratch *s)
+/* Ends a packet that the rule s->blocked has blocked, or that it would pass and cannot.
+ * why: the reason. */
+__noinline int reject(hook_ctx *ctx, struct scratch *s, enum reason why)
 {
 	const struct interface *i;
 	const struct packet *p;
@@ -263,7 +264,7 @@ __noinline int reject(hook_ctx *ctx, struct scratch *s)
 	a = bpf_map_lookup_elem(&rejects, &zero);
 	if (!r || !a)
 		return count_verdict(i, REASON_INTERNAL, p->length);
-	count_reason(i, REASON_BLOCK, p->length);
+	count_reason(i, why, p->length);
 	if (!(r->flags & (RULE_RETURN_RST | RULE_RETURN_ICMP)))
 		return HOOK_DROP;
 	return reject_send(ctx, s, i, reject_make(ctx, a, p, i, r));
@@ -278,13 +279,32 @@ static __always_inline void reject_note(struct scratch *s, enum reason r, __u8 c
 	s->blocked = crossed & STATE_OUT ? s->out.rule : s->in.rule;
 }
 
+/* Whether a packet was passed by its rules, but its state or its translation could not be
+ * made. */
+static __always_inline int reject_is_failure(enum reason r)
+{
+	return r >= REASON_STATE_LIMIT && r <= REASON_NAT_ADDRESS;
+}
+
+/* Returns the last rule that has passed a packet now; 0: none has. */
+static __always_inline __u32 reject_rule(const struct scratch *s)
+{
+	if (s->out.evaluated && s->out.rule)
+		return s->out.rule;
+	return s->in.evaluated ? s->in.rule : 0;
+}
+
 /* Ends a packet that goes no further. If rules blocked it, they count it and say whether
- * its sender is told. */
+ * its sender is told. If it could not be passed, the last rule that decided says so. */
 static __always_inline int reject_or_drop(hook_ctx *ctx, struct scratch *s, const struct interface *i, enum reason r,
 				  __u8 crossed)
 {
 	reject_note(s, r, crossed);
-	return r == REASON_BLOCK ? reject(ctx, s) : count_verdict(i, r, s->packet.length);
+	if (reject_is_failure(r))
+		s->blocked = reject_rule(s);
+	if (r == REASON_BLOCK || (reject_is_failure(r) && s->blocked))
+		return reject(ctx, s, r);
+	return count_verdict(i, r, s->packet.length);
 }
 
 #endif

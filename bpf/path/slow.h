@@ -282,7 +282,9 @@ static __always_inline int slow_finish(hook_ctx *ctx, struct scratch *s, enum sl
 			slow_log(ctx, s, r);
 	}
 	if (by == SLOW_RULES && r == REASON_BLOCK)
-		return reject(ctx, s);
+		return reject(ctx, s, r);
+	if (by == SLOW_RULES && reject_is_failure(r))
+		return reject_or_drop(ctx, s, i, r, 0);
 	if (reason_is_drop(r))
 		return count_verdict(i, r, p->length);
 	qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));

@@ -19,6 +19,8 @@ const (
 // the file has set before it. Its codes get the names that are printed.
 func (r *resolver) blockReturn(in *ast.Rule) *ast.Return {
 	switch {
+	case in.Action == ast.Pass && r.failReturn: // the sender of what the rule would pass and cannot
+		return &ast.Return{Span: in.Span, Kind: ast.ReturnAll}
 	case in.Action != ast.Block:
 		return nil
 	case in.Return == nil && r.policy != nil && r.policy.Policy.Text == "return":
@@ -66,7 +68,8 @@ func (r *resolver) returnConsistent(out *ast.Rule, proto ast.Proto) {
 	}
 }
 
-// An Answer is what the sender of a blocked packet gets.
+// An Answer is what the sender of a packet gets that a block rule blocks, or that a pass rule
+// passes but that cannot be passed (set fail-policy return).
 type Answer struct {
 	RST         bool  // TCP segments: a reset
 	TTL         uint8 // TTL of the reset; 0: the usual one

@@ -118,6 +118,7 @@ type resolver struct {
 
 	stateDefaults []ast.StateOption // set state-defaults, for pass rules without state options
 	defaultsAt    token.Span        // place of set state-defaults
+	failReturn    bool              // set fail-policy return
 	ifBound       bool              // set state-policy if-bound
 	endsIfBound   bool              // the file's last state-policy; when printed it applies to all rules
 	noReassembly  bool              // set reassemble no

@@ -116,9 +116,7 @@ func (r *resolver) wordOption(s *ast.Option) {
 	case "table-store":
 		r.tableStore(s)
 	case "fail-policy":
-		if s.Value.Text == "return" {
-			r.faults.Unenforced(s.Span, "set fail-policy return")
-		}
+		r.failReturn = s.Value.Text == "return"
 	}
 }
 

@@ -94,7 +94,7 @@ type Rule struct {
 	IfBound    bool // its states are bound to the interface
 	AllowOpts  bool
 	NotTagged  bool   // ! tagged
-	Answer     Answer // with Block
+	Answer     Answer // to what is blocked, or cannot be passed
 	Flags      TCPFlags
 	ICMP       ICMPType
 	Anchor     *Call // the rule is an anchor; its Action is Match

@@ -83,18 +83,18 @@ func (r *resolver) body(in *ast.Anchor) *ast.Anchor {
 	return &out
 }
 
-// loadAnchor expands the rules of a file as an anchor's. set block-policy does not apply
-// to them.
+// loadAnchor expands the rules of a file as an anchor's. set block-policy and fail-policy do
+// not apply to them.
 func (r *resolver) loadAnchor(in *ast.LoadAnchor) {
 	if in.AtRunTime {
 		r.runTimeAnchor(in)
 		return
 	}
 	s := newScope(r.child(strings.TrimPrefix(in.Name.Text, "/")), &ast.File{Files: r.out.Files})
-	policy, loading := r.policy, r.loading
-	r.policy, r.loading = nil, true
+	policy, failReturn, loading := r.policy, r.failReturn, r.loading
+	r.policy, r.failReturn, r.loading = nil, false, true
 	r.inScope(s, in.Body)
-	r.policy, r.loading = policy, loading
+	r.policy, r.failReturn, r.loading = policy, failReturn, loading
 	r.define(s, in.Name.Span)
 	out := *in
 	out.File, out.Body = ast.Word{}, s.stmts()

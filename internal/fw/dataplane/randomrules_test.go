@@ -74,6 +74,9 @@ func (d *drawing) ruleset() []string {
 	if d.IntN(8) == 0 {
 		lines = append(lines, "set block-policy "+one(d.Rand, "drop", "return"))
 	}
+	if d.IntN(4) == 0 {
+		lines = append(lines, "set fail-policy return")
+	}
 	lines = append(lines, d.table("t1"), d.table("t2"), "table <over> persist")
 	if d.IntN(10) == 0 {
 		lines = append(lines, "antispoof "+d.some(2, "quick ")+"for "+one(d.Rand, "lan0", "wan0", "{ lan0, wan0 }", "(lan0)")+d.some(3, " inet"))

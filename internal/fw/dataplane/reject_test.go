@@ -75,6 +75,16 @@ func testRejects(h *harness) {
 			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 A seq 8 ack 10", "forward block lan tcp 198.51.100.9:80 > 192.168.1.10:4000 R seq 10 win 0"},
 			{"tcx lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 A seq 8 ack 10", "forward block lan tcp 198.51.100.9:80 > 192.168.1.10:4000 R seq 10 win 0"},
 		}},
+		{"no state left", "set fail-policy return\npass in\npass in proto { tcp, udp } to port 80 keep state (max 1)\npass out no state", []step{
+			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 7", "forward rule wan tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 7 ttl 63"},
+			{"xdp lan", "tcp 192.168.1.10:4001 > 198.51.100.9:80 S seq 7", "forward max-states lan tcp 198.51.100.9:80 > 192.168.1.10:4001 RA ack 8 win 0"},
+			{"tcx lan", "udp 192.168.1.10:4000 > 192.168.1.1:80", "up local"},
+			{"tcx lan", "udp 192.168.1.10:4001 > 192.168.1.1:80", "forward max-states lan icmp 192.168.1.1 > 192.168.1.10 type 3 code 3 quote udp 192.168.1.10:4001 > 192.168.1.1:80"},
+		}},
+		{"no state left, and nothing is said", "set fail-policy return\nset fail-policy drop\npass in proto tcp to port 80 keep state (max 1)\npass out no state", []step{
+			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 7", "forward rule wan tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 7 ttl 63"},
+			{"xdp lan", "tcp 192.168.1.10:4001 > 198.51.100.9:80 S seq 7", "drop max-states"},
+		}},
 		{"before translation", "match in rdr-to 192.168.1.10 port 8080\nmatch out nat-to (wan0)\npass\nblock return out proto { tcp, udp } to port 8080", []step{
 			{"xdp wan", "udp 198.51.100.9:9 > 203.0.113.2:80", "forward block wan icmp 203.0.113.2 > 198.51.100.9 type 3 code 3 quote udp 198.51.100.9:9 > 203.0.113.2:80"},
 			{"xdp wan", "tcp 198.51.100.9:9 > 203.0.113.2:80 S seq 3", "forward block wan tcp 203.0.113.2:80 > 198.51.100.9:9 RA ack 4 win 0"},

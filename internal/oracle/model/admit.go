@@ -125,7 +125,7 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 	}
 	c, why := m.create(p, in, out, made)
 	if why != nil {
-		return p.drop(*why)
+		return m.refuse(p, *why, in, out)
 	}
 	p.carrier, p.direction, p.crossed = c, 0, [2]*crossing{in, out}
 	if r.up == nil {

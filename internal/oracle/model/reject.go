@@ -48,15 +48,15 @@ type Rejects struct {
 // Rejects returns the counts.
 func (m *Model) Rejects() Rejects { return m.rejects }
 
-// refuse ends a packet that did not pass its crossings. It is dropped, and if a rule
-// blocked it, step 12 follows.
+// refuse ends a packet that did not pass its crossings. It is dropped, and if a rule blocked
+// it, or would pass it and cannot, step 12 follows.
 func (m *Model) refuse(p *packet, why reason.Reason, in, out *crossing) Outcome {
 	m.countBlocked(&why, in, out, p)
 	rule := in.rule
-	if !out.passes() {
+	if !out.passes() || fails(why) && out.rule != nil {
 		rule = out.rule
 	}
-	if why != reason.Block || !m.isRejected(p, &rule.Answer) {
+	if why != reason.Block && !fails(why) || rule == nil || !m.isRejected(p, &rule.Answer) {
 		return p.drop(why)
 	}
 	reset := p.tuple.Proto == protoTCP && rule.Answer.RST
@@ -81,6 +81,10 @@ func (m *Model) refuse(p *packet, why reason.Reason, in, out *crossing) Outcome 
 	}
 	return o
 }
+
+// fails reports whether a packet was passed by its rules, but its state or its translation
+// could not be made.
+func fails(why reason.Reason) bool { return why >= reason.StateLimit && why <= reason.NATAddress }
 
 // answerSegment ends a segment that does not fit its state. It is dropped. If nothing that
 // fits has answered the SYN yet, its sender gets a reset: it holds another connection.
