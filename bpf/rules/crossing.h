@@ -32,6 +32,7 @@ enum action {
 #define CROSSING_COUNTS	    0x80 /* the deciding rule has RULE_COUNTS */
 #define CROSSING_NO_RDR	    0x100 /* an rdr-to that applies has no address: drop */
 #define CROSSING_BOUND	    0x200 /* the deciding rule's states are bound to the interface */
+#define CROSSING_ONCE	    0x400 /* the deciding rule may have only one packet */
 #define CROSSING_NO_ADDRESS (CROSSING_NO_NAT | CROSSING_NO_RDR)
 
 /* Bits of crossing.logs: those of rule.flags, from RULE_LOG on. */

@@ -121,6 +121,16 @@ __noinline int evaluate_count(struct crossing *cr)
 	return 0;
 }
 
+/* Gives the deciding rule's only packet to this one. 1: another core has just been faster. */
+static __always_inline int evaluate_once(struct crossing *cr)
+{
+	__u32 number = cr->limit;
+
+	if (!(cr->flags & CROSSING_KEEP_STATE))
+		cr->limit = 0; /* no state counts under it */
+	return !limit_use(number);
+}
+
 /* Evaluates one crossing. Returns UNDECIDED if it passes, else the reason to drop; *why
  * becomes the reason under which it passed. */
 static __always_inline enum reason evaluate_crossing(hook_ctx *ctx, struct crossing *cr, __u32 options,
@@ -144,6 +154,8 @@ static __always_inline enum reason evaluate_crossing(hook_ctx *ctx, struct cross
 	if (set && set->asks_more & ASKS_LATE)
 		evaluate_late(cr, set);
 	r = match_rules(cr, set);
+	if (cr->flags & CROSSING_ONCE && evaluate_once(cr))
+		return REASON_STATE_BUSY; /* the other packet's connection is the only one */
 	if (cr->flags & CROSSING_COUNTS)
 		evaluate_count(cr);
 	if (r == REASON_BLOCK)

@@ -58,6 +58,10 @@ static __always_inline enum reason match_result(struct crossing *cr, struct walk
 	cr->logs |= visit_logs(r);
 	if (r->flags & RULE_COUNTS)
 		cr->flags |= CROSSING_COUNTS;
+	if (r->more & RULE_MORE_ONCE) {
+		cr->flags |= CROSSING_ONCE;
+		cr->limit = r->limit;
+	}
 	if (r->flags & RULE_BLOCK) {
 		cr->action = ACTION_BLOCK;
 		return REASON_BLOCK;

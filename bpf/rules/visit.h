@@ -13,6 +13,7 @@
 #include "rules/ruleset.h"
 #include "rules/translate.h"
 #include "rules/walk.h"
+#include "state/limit_map.h"
 
 /* Notes that a rule matched. */
 static __always_inline void visit_note(struct crossing *cr, __u32 index)
@@ -105,7 +106,8 @@ static __always_inline void visit_tos(struct crossing *cr, const struct rule *r)
 static __always_inline int visit_asks(const struct crossing *cr, const struct rule *r)
 {
 	return (cr->facts & r->facts_mask) == r->facts && (!r->tos || r->tos == cr->tos) &&
-	       (!r->max_size || cr->length <= r->max_size) && (!r->chance || bpf_get_prandom_u32() < r->chance);
+	       (!r->max_size || cr->length <= r->max_size) && (!r->chance || bpf_get_prandom_u32() < r->chance) &&
+	       (!(r->more & RULE_MORE_ONCE) || !limit_is_used(r->limit));
 }
 
 /* Visits a station whose fields match. 1: the evaluation ends here. */

@@ -12,6 +12,7 @@
 #ifndef WEIR_STATE_LIMIT_H
 #define WEIR_STATE_LIMIT_H
 
+#include "state/limit_map.h"
 #include "state/source.h"
 
 /* Bits of limit.flags. */
@@ -21,37 +22,6 @@
 			     * daemon has put it into the overload table */
 
 #define LIMIT_SLOPPY   0x08 /* TCP's sequence numbers are not tested		 */
-
-struct limit {
-	/* by the daemon */
-	__u64 name; /* tells rules apart; 0: nobody has this number */
-	__u32 flags;
-	__u32 max;	   /* states of the rule; 0, here and below: any number */
-	__u32 max_nodes;   /* its sources */
-	__u32 max_states;  /* states of one source */
-	__u32 max_conn;	   /* connections of one source */
-	__u32 rate;	   /* connections of one source ... */
-	__u32 seconds;	   /* ... in so many seconds */
-	__u32 keep;	   /* ticks that a source is kept without states */
-	__u32 adaptive_start; /* states of the rule; 0: as for all states */
-	__u32 adaptive_end;
-	__u32 pad0[4];
-	/* by packets */
-	__u32 states;
-	__u32 nodes;
-	/* by the daemon */
-	__u32 timeout[PHASE_COUNT]; /* ticks; 0: as for all states */
-};
-_Static_assert(sizeof(struct limit) == 128, "what packets write is in a line of its own");
-
-/* kept; by number, 0 unused. mmapped by the daemon and by reading commands. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, MAX_LIMITS);
-	__type(key, __u32);
-	__type(value, struct limit);
-} limits SEC(".maps");
 
 /* state_limits(): the number for the in crossing's rule and that for the out crossing's,
  * and for each whether the state counts as a connection. */
@@ -66,11 +36,6 @@ _Static_assert(MAX_LIMITS == 1 << LIMITS_SHIFT, "two numbers and three bits fit 
 static __always_inline __u32 limits_number(__u32 word, __u32 side)
 {
 	return word >> side * LIMITS_SHIFT & LIMITS_MASK;
-}
-
-static __always_inline struct limit *limit_get(__u32 number)
-{
-	return number ? bpf_map_lookup_elem(&limits, &number) : 0;
 }
 
 /* Returns the number that a state counts under by a side; 0: none. If both crossings have

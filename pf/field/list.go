@@ -46,7 +46,7 @@ var all = []Field{
 	{"State", "state", "State Limits IfBound", yes, Idle, Effect, Breaks}, // the optimizer also looks at its options
 	{"Fragment", "fragment", "Fragment", yes, Apart, Narrows, Breaks},
 	{"AllowOpts", "allow-opts", "AllowOpts", yes, Apart, Effect, Breaks},
-	{"Once", "once", "Once", no, Apart, Narrows, Breaks},
+	{"Once", "once", "Once", yes, Apart, Narrows, Breaks},
 	{"Label", "label", "Label", yes, Idle, Effect, Barrier},
 	{"MoreLabels", "label", "MoreLabels", yes, Apart, Effect, Barrier},
 	{"Identifier", "ridentifier", "", yes, Apart, Effect, Breaks},

@@ -17,6 +17,7 @@ import (
 // compiled is a source resolved for one machine and compiled.
 type compiled struct {
 	base     uint32 // global number of rule 0
+	load     uint64 // as in its Source
 	program  *ruleset.Program
 	lists    []*resolve.Rule // those of translation lists, which stand before rules
 	rules    []*resolve.Rule
@@ -57,10 +58,17 @@ func (s *Source) compile(m *machine) (*compiled, error) {
 }
 
 func (c *compiled) compile(rules *resolve.Ruleset, m *machine) (err error) {
-	if c.program, err = ruleset.Compile(rules, m.snapshot(rules.Options.Groups)); err != nil {
+	if c.program, err = ruleset.Compile(rules, c.snapshot(rules, m)); err != nil {
 		return fmt.Errorf("compile the rules: %w", err)
 	}
 	return nil
+}
+
+// snapshot returns what the rules of a load need to know of the machine.
+func (c *compiled) snapshot(rules *resolve.Ruleset, m *machine) ruleset.Snapshot {
+	s := m.snapshot(rules.Options.Groups)
+	s.Load = c.load
+	return s
 }
 
 // parse resolves a source and leaves the program out.
@@ -74,7 +82,7 @@ func (s *Source) parse(m *machine) (*resolve.Ruleset, *compiled, error) {
 	if err := list.Err(); err != nil {
 		return nil, nil, err
 	}
-	c := &compiled{rules: rules.Rules, options: rules.Options, anchors: anchorsOf(rules)}
+	c := &compiled{load: s.load, rules: rules.Rules, options: rules.Options, anchors: anchorsOf(rules)}
 	for _, l := range rules.First {
 		c.lists = append(c.lists, &l.Rule)
 		text := rundir.RuleText{}

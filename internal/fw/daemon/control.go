@@ -28,7 +28,7 @@ func (c *controller) Load(ctx context.Context, r control.LoadRequest) (*control.
 	defer cancel(nil)
 	defer context.AfterFunc(c.living, func() { cancel(control.ErrEnding) })()
 	defer c.frugal.begin()()
-	source := Source{Name: r.File, Path: r.Path, Text: r.Text, Beside: r.Beside, hosts: lookups(r.NoDNS)}
+	source := Source{Name: r.File, Path: r.Path, Text: r.Text, Beside: r.Beside, load: newLoad(), hosts: lookups(r.NoDNS)}
 	m, err := readMachine(c.box.cfg.Log)
 	if err != nil {
 		return nil, err

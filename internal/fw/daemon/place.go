@@ -18,7 +18,7 @@ import (
 func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled, m *machine) (done bool, err error) {
 	keep, why := b.keepInPlace(source, rules)
 	if why == "" {
-		rules.program, err = b.rules.program.Replace(rs, m.snapshot(rules.options.Groups), keep)
+		rules.program, err = b.rules.program.Replace(rs, rules.snapshot(rs, m), keep)
 		if err == nil {
 			why = b.tablesInPlace(&source, rules.program)
 		}
@@ -66,10 +66,17 @@ func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why strin
 		return nil, err.Error()
 	case !changed && len(b.rules.recorded) == len(b.rules.texts):
 		return nil, "no rule in an anchor has changed"
+	case slices.ContainsFunc(keep, func(number int) bool { return number != ruleset.New && b.rules.isOnce(number) }):
+		return nil, "a rule with once begins anew"
 	case b.dp.Crowded():
 		return nil, "the numbers of rule paths are nearly used up"
 	}
 	return keep, ""
+}
+
+// isOnce reports whether a rule, by its number in the sequence of all, may match only once.
+func (c *compiled) isOnce(number int) bool {
+	return number >= len(c.lists) && c.rules[number-len(c.lists)].Once
 }
 
 // keepLists puts which rules of translation lists stay before which filter rules do.

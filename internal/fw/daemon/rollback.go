@@ -63,6 +63,7 @@ func (b *box) recordWaiting(w *waiting, file string) error {
 		Until: w.until, File: file, Failed: w.failed,
 		Before: rundir.Source{
 			Name: s.Name, Path: s.Path, Text: s.Text, Beside: s.Beside, Builtin: s.Builtin, Hosts: s.hosts.Known(),
+			Load: s.load,
 		},
 	})
 }

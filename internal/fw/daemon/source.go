@@ -24,6 +24,7 @@ type Source struct {
 	Text string
 	source.Beside
 	Builtin bool
+	load    uint64      // tells loads apart, also of the same text: rules with once begin anew; 0: a record of an earlier version
 	hosts   *hostdb.DNS // looks up the file's hosts once and keeps the results; nil: look up none
 }
 
@@ -52,8 +53,14 @@ func (b *box) readSource() (Source, error) {
 	if b.cfg.Optional && errors.Is(err, fs.ErrNotExist) {
 		return b.withoutFile(), nil
 	}
+	if before, err := b.sourceInForce(); err == nil && before.equalText(&s) {
+		s.load = before.load // it is no other load
+	}
 	return s, err
 }
+
+// newLoad returns a number that no load had before.
+func newLoad() uint64 { return uint64(time.Now().UnixNano()) }
 
 func (cfg *Config) readFile() (Source, error) {
 	text, err := source.ReadFile(cfg.File)
@@ -66,7 +73,7 @@ func (cfg *Config) readFile() (Source, error) {
 	}
 	beside := parser.Beside(cfg.File, text, cfg.Macros, source.Disk{})
 	beside.Without = cfg.Without
-	return Source{Name: cfg.File, Path: path, Text: string(text), Beside: beside, hosts: lookups(cfg.NoDNS)}, nil
+	return Source{Name: cfg.File, Path: path, Text: string(text), Beside: beside, load: newLoad(), hosts: lookups(cfg.NoDNS)}, nil
 }
 
 // lookups returns what looks up the hosts of a new source.
@@ -119,10 +126,15 @@ func (s *Source) sameText(r *rundir.Source) bool {
 	return s.Path == r.Path && s.Text == r.Text && s.Builtin == r.Builtin && s.Beside.Equal(&r.Beside)
 }
 
+// equalText reports whether two sources have the same text.
+func (s *Source) equalText(other *Source) bool {
+	return s.Path == other.Path && s.Text == other.Text && s.Builtin == other.Builtin && s.Beside.Equal(&other.Beside)
+}
+
 // restored returns a source from its record. Its hosts keep their recorded addresses. No
 // others are looked up.
 func restored(r *rundir.Source) *Source {
-	s := &Source{Name: r.Name, Path: r.Path, Text: r.Text, Beside: r.Beside, hosts: hostdb.Asking(nil)}
+	s := &Source{Name: r.Name, Path: r.Path, Text: r.Text, Beside: r.Beside, load: r.Load, hosts: hostdb.Asking(nil)}
 	s.hosts.Remember(r.Hosts)
 	return s
 }
@@ -131,7 +143,7 @@ func restored(r *rundir.Source) *Source {
 func (b *box) recordSource(s *Source, generation uint32) error {
 	err := rundir.WriteJSON(b.cfg.Folder.SourceOf(generation), rundir.Source{
 		Name: s.Name, Path: s.Path, Text: s.Text, Beside: s.Beside, Builtin: s.Builtin, Hosts: s.hosts.Known(),
-		Time: time.Now(), Generation: generation,
+		Load: s.load, Time: time.Now(), Generation: generation,
 	})
 	if err != nil {
 		return fmt.Errorf("record the text of the rules: %w", err)

@@ -160,6 +160,9 @@ func (l *xdpLimit) set(from *ruleset.Limit) {
 			flags |= flag
 		}
 	}
+	if l.Name != from.Name {
+		l.Used = 0
+	}
 	l.Name, l.Flags = from.Name, flags
 	l.Max, l.MaxNodes, l.MaxStates, l.MaxConn = from.Max, from.Sources, from.SourceStates, from.Connections
 	l.Rate, l.Seconds, l.Keep = from.Rate, from.Seconds, from.Keep

@@ -284,6 +284,9 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 	}
 	add(8, one(d.Rand, "", "! ")+"received-on "+one(d.Rand, "lan0", "wan0", "egress", "lan", "any", "none0"))
 	add(8, "tos lowdelay", "tos 0xff", "max-pkt-size 40", "max-pkt-size 100")
+	if action != "match" {
+		add(12, "once")
+	}
 	add(20, `label "$if:$nr"`)
 	if action != "block" {
 		add(4, priorities...)

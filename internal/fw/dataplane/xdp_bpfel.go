@@ -216,7 +216,8 @@ type xdpLimit struct {
 	Keep          uint32
 	AdaptiveStart uint32
 	AdaptiveEnd   uint32
-	Pad0          [4]uint32
+	Used          uint32
+	Pad0          [3]uint32
 	States        uint32
 	Nodes         uint32
 	Timeout       [14]uint32

@@ -91,7 +91,7 @@ func (c *compiler) compile() error {
 		if err := c.translations(r, &c.program.Rules[i]); err != nil {
 			return &Error{Rule: i, What: err.Error()}
 		}
-		if r.Limits != (resolve.Limits{}) {
+		if r.Limits != (resolve.Limits{}) || r.Once {
 			if c.program.Rules[i].Limit = c.limit(r, names[i]); c.program.Rules[i].Limit == 0 {
 				return &Error{Rule: i, What: fmt.Sprintf("there are more than %d rules that limit states", MaxLimits)}
 			}
@@ -171,6 +171,9 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	set(ReturnICMP, r.Answer.ICMP)
 	set(Counts, a.From != 0 || a.To != 0)
 	set(StaticPort, r.Nat != nil && r.Nat.StaticPort)
+	if r.Once {
+		a.More |= Once
+	}
 	if r.IfBound && a.Flags&KeepState != 0 {
 		a.More |= IfBound
 	}

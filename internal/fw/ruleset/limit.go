@@ -18,8 +18,8 @@ const MaxLimits = limits.MaxLimits / 2 // the others are for rules that are gone
 // A Limit is what limits the states of one rule.
 type Limit struct {
 	// Name tells rules apart, also over loads: a rule has the same name in the next rules
-	// if its anchor, its text and its position among equal ones are the same. It is never
-	// 0.
+	// if its anchor, its text and its position among equal ones are the same. That of a
+	// rule with once is another one in each load. It is never 0.
 	Name uint64
 
 	Sloppy        bool // TCP's sequence numbers are not tested
@@ -61,7 +61,7 @@ func (c *compiler) limitNames() map[int]uint64 {
 		if r.Anchor != nil {
 			open = append(open, call{r.Anchor.End, r.Anchor.Path})
 		}
-		if r.Limits == (resolve.Limits{}) {
+		if r.Limits == (resolve.Limits{}) && !r.Once {
 			continue
 		}
 		paths := make([]string, 0, len(open))
@@ -69,6 +69,9 @@ func (c *compiler) limitNames() map[int]uint64 {
 			paths = append(paths, a.path)
 		}
 		name := strings.Join(paths, "\x00") + "\x00\x00" + r.Text
+		if r.Once {
+			name += "\x00" + strconv.FormatUint(c.snapshot.Load, 10)
+		}
 		names[i] = limitName(name + "\x00" + strconv.Itoa(seen[name]))
 		seen[name]++
 	}

@@ -106,7 +106,7 @@ const (
 	Counts    // From or To is a table with counters
 	Leads     // the rule that is evaluated next is in Next
 	Silent    // the rule counts no packets: it is not a user's
-	AsksMore  // it has one of the conditions from Facts to Late
+	AsksMore  // it has one of the conditions from Facts to Late, or Once
 )
 
 // MoreFlags holds further bits of a Rule.
@@ -115,6 +115,7 @@ type MoreFlags uint8
 // More flags of a rule.
 const (
 	IfBound MoreFlags = 1 << iota // its states are bound to the interface
+	Once                          // after its first packet it matches no more
 )
 
 // BindsStates reports whether a rule binds its states to interfaces.

@@ -7,9 +7,11 @@ import (
 	"weir/pf/resolve"
 )
 
-// A Snapshot holds what rules need to know of the host: its present interfaces.
+// A Snapshot holds what rules need to know besides their text: the host's present
+// interfaces, and which load they belong to.
 type Snapshot struct {
 	Interfaces []Interface
+	Load       uint64 // a rule with once that has matched begins anew in another load
 }
 
 // An Interface is one of the host's interfaces.

@@ -17,6 +17,7 @@ type Source struct {
 	Builtin bool `json:"builtin,omitempty"`
 	// Hosts are the addresses that were found for host names in the text.
 	Hosts      map[string][]netip.Addr `json:"hosts,omitempty"`
-	Time       time.Time               `json:"time"`       // of the load
-	Generation uint32                  `json:"generation"` // of the dataplane that it was loaded as
+	Load       uint64                  `json:"load,omitempty"` // tells loads apart, also of the same text
+	Time       time.Time               `json:"time"`           // of the load
+	Generation uint32                  `json:"generation"`     // of the dataplane that it was loaded as
 }

@@ -67,6 +67,7 @@ func (j *CrossingResult) Decided() *resolve.Rule { return j.Rule }
 // are also evaluated for packets that are dropped before them, so that the result can
 // name the rule that blocks them too.
 func (m *Model) Trace(f *Frame) Forwarding {
+	clear(m.used)
 	asked, i, end := m.shown(f)
 	if end != nil {
 		return *end

@@ -125,11 +125,19 @@ func (m *Model) evaluate(a ruleInput) crossing {
 		m.filter(&c, &a)
 	}
 	if c.rule != nil {
+		m.use(c.rule)
 		c.logged(c.rule)
 		c.matched = append(c.matched, m.number(&c))
 		m.countEvaluated(c.rule, &a, c.seen)
 	}
 	return c
+}
+
+// use notes that a packet has matched a rule with once: it matches no other.
+func (m *Model) use(r *resolve.Rule) {
+	if r.Once && m.used != nil {
+		m.used[r] = true
+	}
 }
 
 // filter evaluates the filter rules.

@@ -9,13 +9,13 @@ import (
 const defaultPrio = 3
 
 // matchesFilter reports whether a packet meets a rule's conditions other than its
-// addresses. For a rule with once or a rate, each packet counts as the first.
+// addresses. For a rule with a rate, each packet counts as the first.
 func (m *Model) matchesFilter(r *resolve.Rule, a *ruleInput) bool {
 	return matchesReceivedOn(&r.ReceivedOn, a.received) &&
 		(r.TOS == 0 || r.TOS == a.tos) &&
 		(!r.Prio.Asked || r.Prio.N == defaultPrio) &&
 		(r.MaxPktSize == 0 || a.length <= int(r.MaxPktSize)) &&
-		!r.Fragment &&
+		!r.Fragment && !m.used[r] &&
 		(r.Probability == 0 || m.chance == nil || m.chance())
 }
 

@@ -41,7 +41,7 @@ func (m *Model) Sources() map[SourceKey]*Source { return m.sources }
 // limiting returns the rules that limit the states of two crossings: in, out.
 func limiting(in, out *crossing) (rules [2]*resolve.Rule) {
 	for side, c := range []*crossing{in, out} {
-		if c.rule != nil && c.rule.State == resolve.KeepState && c.rule.Limits != (resolve.Limits{}) {
+		if c.rule != nil && c.rule.State == resolve.KeepState && (c.rule.Limits != (resolve.Limits{}) || c.rule.Once) {
 			rules[side] = c.rule
 		}
 	}

@@ -90,7 +90,8 @@ type Model struct {
 	listed   map[listed]*resolve.Rule // what translation rules are in the sequence
 	tables   map[TableEntry]TableCounter
 	sources  map[SourceKey]*Source
-	limited  map[*resolve.Rule]int // states of rules that limit them
+	limited  map[*resolve.Rule]int  // states of rules that limit them
+	used     map[*resolve.Rule]bool // rules with once that have had their packet; nil: each packet is the first
 }
 
 // A connection is a state, and what only the model keeps by name.
@@ -111,6 +112,7 @@ func New(box *Box, rules *resolve.Ruleset, ruleBase uint32) *Model {
 		box: box, rules: rules, ruleBase: ruleBase,
 		handoffs: make(map[recordKey][]record), turns: make(map[turn]uint64), sticky: make(map[keeper]netip.Addr), asked: make(map[uint32]state.Tick), paths: make(map[Path]Counter),
 		tables: make(map[TableEntry]TableCounter), sources: make(map[SourceKey]*Source), limited: make(map[*resolve.Rule]int),
+		used: make(map[*resolve.Rule]bool),
 	}
 	m.numberRules()
 	m.SetClock(0)

@@ -107,6 +107,26 @@ type RulesCrossing struct {
 	_         [2]byte
 }
 
+type RulesLimit struct {
+	_             structs.HostLayout
+	Name          uint64
+	Flags         uint32
+	Max           uint32
+	MaxNodes      uint32
+	MaxStates     uint32
+	MaxConn       uint32
+	Rate          uint32
+	Seconds       uint32
+	Keep          uint32
+	AdaptiveStart uint32
+	AdaptiveEnd   uint32
+	Used          uint32
+	Pad0          [3]uint32
+	States        uint32
+	Nodes         uint32
+	Timeout       [14]uint32
+}
+
 type RulesPool struct {
 	_       structs.HostLayout
 	Rows4   uint64
@@ -226,6 +246,105 @@ type RulesRuleTree struct {
 	Nodes uint32
 }
 
+type RulesState struct {
+	_     structs.HostLayout
+	Forth struct {
+		_     structs.HostLayout
+		Tuple struct {
+			_   structs.HostLayout
+			Src struct {
+				_    structs.HostLayout
+				Word [4]uint32
+			}
+			Dst struct {
+				_    structs.HostLayout
+				Word [4]uint32
+			}
+			Sport uint16
+			Dport uint16
+			Proto uint8
+			Pad   uint8
+			Zone  uint16
+		}
+		Nexthop           uint16
+		CsumAddr          uint16
+		CsumPort          uint16
+		NexthopGeneration uint16
+	}
+	Path       uint16
+	QueueForth uint16
+	Status     uint32
+	Phase      uint8
+	Flags      uint8
+	Qos        uint8
+	Entered    uint8
+	CheckAt    uint32
+	FlowForth  struct {
+		_        structs.HostLayout
+		Packets  uint64
+		Bytes    uint64
+		Last     uint32
+		Seqlo    uint32
+		Seqhi    uint32
+		Grant    uint32
+		MaxWin   uint32
+		Peer     uint8
+		Wscale   uint8
+		Flags    uint8
+		Prio     uint8
+		Log      [3]uint32
+		Limits   uint32
+		MarkMask uint32
+		Mark     uint32
+	}
+	Back struct {
+		_     structs.HostLayout
+		Tuple struct {
+			_   structs.HostLayout
+			Src struct {
+				_    structs.HostLayout
+				Word [4]uint32
+			}
+			Dst struct {
+				_    structs.HostLayout
+				Word [4]uint32
+			}
+			Sport uint16
+			Dport uint16
+			Proto uint8
+			Pad   uint8
+			Zone  uint16
+		}
+		Nexthop           uint16
+		CsumAddr          uint16
+		CsumPort          uint16
+		NexthopGeneration uint16
+	}
+	Created   uint32
+	RuleIn    uint32
+	RuleOut   uint32
+	Tag       uint16
+	QueueBack uint16
+	FlowBack  struct {
+		_        structs.HostLayout
+		Packets  uint64
+		Bytes    uint64
+		Last     uint32
+		Seqlo    uint32
+		Seqhi    uint32
+		Grant    uint32
+		MaxWin   uint32
+		Peer     uint8
+		Wscale   uint8
+		Flags    uint8
+		Prio     uint8
+		Log      [3]uint32
+		Limits   uint32
+		MarkMask uint32
+		Mark     uint32
+	}
+}
+
 type RulesTreeLine struct {
 	_    structs.HostLayout
 	Word [8]uint64
@@ -260,6 +379,7 @@ type RulesWalk struct {
 const (
 	RulesMapCrossings      = "crossings"
 	RulesMapEvaluated      = "evaluated"
+	RulesMapLimits         = "limits"
 	RulesMapPoolAddresses  = "pool_addresses"
 	RulesMapPoolSticky     = "pool_sticky"
 	RulesMapPoolTurns      = "pool_turns"
@@ -275,6 +395,7 @@ const (
 	RulesMapRuleTrees      = "rule_trees"
 	RulesMapRuleVectors    = "rule_vectors"
 	RulesMapRules          = "rules"
+	RulesMapStates         = "states"
 	RulesMapTableChanges   = "table_changes"
 	RulesMapTablePages     = "table_pages"
 	RulesMapWalks          = "walks"
@@ -341,6 +462,7 @@ type RulesProgramSpecs struct {
 type RulesMapSpecs struct {
 	Crossings     *ebpf.MapSpec `ebpf:"crossings"`
 	Evaluated     *ebpf.MapSpec `ebpf:"evaluated"`
+	Limits        *ebpf.MapSpec `ebpf:"limits"`
 	PoolAddresses *ebpf.MapSpec `ebpf:"pool_addresses"`
 	PoolSticky    *ebpf.MapSpec `ebpf:"pool_sticky"`
 	PoolTurns     *ebpf.MapSpec `ebpf:"pool_turns"`
@@ -356,6 +478,7 @@ type RulesMapSpecs struct {
 	RuleTrees     *ebpf.MapSpec `ebpf:"rule_trees"`
 	RuleVectors   *ebpf.MapSpec `ebpf:"rule_vectors"`
 	Rules         *ebpf.MapSpec `ebpf:"rules"`
+	States        *ebpf.MapSpec `ebpf:"states"`
 	TableChanges  *ebpf.MapSpec `ebpf:"table_changes"`
 	TablePages    *ebpf.MapSpec `ebpf:"table_pages"`
 	Walks         *ebpf.MapSpec `ebpf:"walks"`
@@ -394,6 +517,7 @@ func (o *RulesObjects) Close() error {
 type RulesMaps struct {
 	Crossings     *ebpf.Map `ebpf:"crossings"`
 	Evaluated     *ebpf.Map `ebpf:"evaluated"`
+	Limits        *ebpf.Map `ebpf:"limits"`
 	PoolAddresses *ebpf.Map `ebpf:"pool_addresses"`
 	PoolSticky    *ebpf.Map `ebpf:"pool_sticky"`
 	PoolTurns     *ebpf.Map `ebpf:"pool_turns"`
@@ -409,6 +533,7 @@ type RulesMaps struct {
 	RuleTrees     *ebpf.Map `ebpf:"rule_trees"`
 	RuleVectors   *ebpf.Map `ebpf:"rule_vectors"`
 	Rules         *ebpf.Map `ebpf:"rules"`
+	States        *ebpf.Map `ebpf:"states"`
 	TableChanges  *ebpf.Map `ebpf:"table_changes"`
 	TablePages    *ebpf.Map `ebpf:"table_pages"`
 	Walks         *ebpf.Map `ebpf:"walks"`
@@ -418,6 +543,7 @@ func (m *RulesMaps) Close() error {
 	return _RulesClose(
 		m.Crossings,
 		m.Evaluated,
+		m.Limits,
 		m.PoolAddresses,
 		m.PoolSticky,
 		m.PoolTurns,
@@ -433,6 +559,7 @@ func (m *RulesMaps) Close() error {
 		m.RuleTrees,
 		m.RuleVectors,
 		m.Rules,
+		m.States,
 		m.TableChanges,
 		m.TablePages,
 		m.Walks,
