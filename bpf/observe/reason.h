@@ -46,7 +46,7 @@ enum reason {
 	REASON_FRAGMENT_OVERLAP, /* fragment-overlap: a fragment that overlaps an earlier one */
 	REASON_FRAGMENT_ORPHAN, /* fragment-orphan: a fragment that came before its first */
 	REASON_FRAGMENT_MEMORY, /* fragment-memory: too many fragmented packets or holes at once */
-	REASON_STATE_MISMATCH,	/* state-mismatch: TCP sequence, window or flags do not fit the state */
+	REASON_STATE_MISMATCH,	/* state-mismatch: TCP sequence, window or flags, or the interface do not fit the state */
 	REASON_STATE_LIMIT,	/* state-limit: the state table is full */
 	REASON_MAX_STATES,	/* max-states: the rule has as many states as its max allows */
 	REASON_MAX_SRC_NODES,	/* max-src-nodes: as many sources as the rule allows have states by it */

@@ -38,7 +38,7 @@ const (
 	FragmentOverlap               // a fragment that overlaps an earlier one
 	FragmentOrphan                // a fragment that came before its first
 	FragmentMemory                // too many fragmented packets or holes at once
-	StateMismatch                 // TCP sequence, window or flags do not fit the state
+	StateMismatch                 // TCP sequence, window or flags, or the interface do not fit the state
 	StateLimit                    // the state table is full
 	MaxStates                     // the rule has as many states as its max allows
 	MaxSrcNodes                   // as many sources as the rule allows have states by it
@@ -101,7 +101,7 @@ var table = [Count]struct{ name, text string }{
 	FragmentOverlap: {"fragment-overlap", "a fragment that overlaps an earlier one"},
 	FragmentOrphan:  {"fragment-orphan", "a fragment that came before its first"},
 	FragmentMemory:  {"fragment-memory", "too many fragmented packets or holes at once"},
-	StateMismatch:   {"state-mismatch", "TCP sequence, window or flags do not fit the state"},
+	StateMismatch:   {"state-mismatch", "TCP sequence, window or flags, or the interface do not fit the state"},
 	StateLimit:      {"state-limit", "the state table is full"},
 	MaxStates:       {"max-states", "the rule has as many states as its max allows"},
 	MaxSrcNodes:     {"max-src-nodes", "as many sources as the rule allows have states by it"},
