@@ -58,6 +58,42 @@ func TestOnce(t *testing.T) {
 	})
 }
 
+//	a program ── weir anchor load ──▶ fw: anchor "helper/*"
+//
+// A program lets one connection in at a time, as ftp-proxy does. Its rules begin anew when it
+// loads them again, also with the same text; those of other anchors do not.
+func TestOnceOfPrograms(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.WeirRun("set skip on lo\nblock return\nanchor \"helper/*\"\n")
+		b.ServeHello(lab.FW, 8000)
+		b.ServeHello(lab.FW, 8001)
+		load := func(port int) {
+			b.Weir("anchor", "load", fmt.Sprintf("helper/%d", port), b.Rules(fmt.Sprintf("pass in quick on lan0 proto tcp to (lan0) port %d once\n", port)))
+		}
+		ask := func(when string, port int, want string) {
+			b.Helper()
+			out, _ := b.Try(lab.LAN, "curl", "-s", "-m", "5", "-o", "/dev/null", "-w", "%{exitcode}", fmt.Sprintf("http://%s:%d/", fwLAN, port))
+			if out != want {
+				b.Errorf("%s, curl to port %d ends with status %s, not %s", when, port, out, want)
+			}
+		}
+		load(8000)
+		load(8001)
+		ask("at first", 8000, "0")
+		ask("at the second time", 8000, "7")
+		load(8000)
+		ask("loaded again", 8000, "0")
+		ask("loaded first", 8001, "0")
+		load(8000)
+		ask("another is loaded again", 8001, "7")
+		b.Weir("anchor", "flush", "helper/8000")
+		ask("flushed", 8000, "7")
+		load(8000)
+		ask("loaded after a flush", 8000, "0")
+		ask("and used", 8000, "7")
+	})
+}
+
 //	lan ══ 3,000 flows on all cores ══▶ fw: pass in … once
 //
 // However many packets come at once, one makes a state.

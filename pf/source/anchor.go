@@ -15,6 +15,7 @@ type Anchor struct {
 	Name  string `json:"name"` // of its file, for messages
 	Text  string `json:"text"`
 	Files Files  `json:"files,omitempty"` // that it names
+	Load  uint64 `json:"load,omitempty"`  // tells loads of rules with once apart
 
 	// Kept are definitions of persistent tables that earlier rules of the anchor had. They
 	// hold for tables that Text does not define. As in pf, such tables stay.
@@ -22,7 +23,7 @@ type Anchor struct {
 }
 
 func (a *Anchor) equal(other *Anchor) bool {
-	return a.Path == other.Path && a.Name == other.Name && a.Text == other.Text && maps.Equal(a.Files, other.Files) &&
+	return a.Path == other.Path && a.Name == other.Name && a.Text == other.Text && a.Load == other.Load && maps.Equal(a.Files, other.Files) &&
 		slices.Equal(a.Kept, other.Kept)
 }
 

@@ -113,6 +113,9 @@ func (b *box) changeAnchor(r *control.AnchorChange) (*control.AnchorChanged, err
 	if r.Load != nil {
 		one := *r.Load
 		one.Kept = b.tablesOfAnchor(one.Path)
+		if strings.Contains(one.Text, "once") { // such rules begin anew, also if the text is the same
+			one.Load = newLoad()
+		}
 		next.Anchors = next.Anchors.With(one)
 	} else if next.Anchors, done.Flushed = b.flushed(r); len(done.Flushed) == 0 {
 		return done, nil

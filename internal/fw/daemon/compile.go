@@ -12,12 +12,14 @@ import (
 	"weir/pf/ast"
 	"weir/pf/diag"
 	"weir/pf/resolve"
+	"weir/pf/source"
 )
 
 // compiled is a source resolved for one machine and compiled.
 type compiled struct {
-	base     uint32 // global number of rule 0
-	load     uint64 // as in its Source
+	base     uint32            // global number of rule 0
+	load     uint64            // as in its Source
+	loads    map[string]uint64 // likewise of anchors that were loaded at run time, by path
 	program  *ruleset.Program
 	lists    []*resolve.Rule // those of translation lists, which stand before rules
 	rules    []*resolve.Rule
@@ -67,8 +69,19 @@ func (c *compiled) compile(rules *resolve.Ruleset, m *machine) (err error) {
 // snapshot returns what the rules of a load need to know of the machine.
 func (c *compiled) snapshot(rules *resolve.Ruleset, m *machine) ruleset.Snapshot {
 	s := m.snapshot(rules.Options.Groups)
-	s.Load = c.load
+	s.Load, s.Loads = c.load, c.loads
 	return s
+}
+
+// loadsOf returns the loads of anchors by path.
+func loadsOf(anchors source.Anchors) map[string]uint64 {
+	loads := make(map[string]uint64)
+	for i := range anchors {
+		if anchors[i].Load != 0 {
+			loads[anchors[i].Path] = anchors[i].Load
+		}
+	}
+	return loads
 }
 
 // parse resolves a source and leaves the program out.
@@ -82,7 +95,7 @@ func (s *Source) parse(m *machine) (*resolve.Ruleset, *compiled, error) {
 	if err := list.Err(); err != nil {
 		return nil, nil, err
 	}
-	c := &compiled{load: s.load, rules: rules.Rules, options: rules.Options, anchors: anchorsOf(rules)}
+	c := &compiled{load: s.load, loads: loadsOf(s.Anchors), rules: rules.Rules, options: rules.Options, anchors: anchorsOf(rules)}
 	for _, l := range rules.First {
 		c.lists = append(c.lists, &l.Rule)
 		text := rundir.RuleText{}

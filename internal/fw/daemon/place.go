@@ -61,22 +61,35 @@ func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why strin
 	if err == nil {
 		keep, changed, err = keepLists(b.rules.lists, rules.lists, keep, changed)
 	}
+	if err == nil {
+		changed = b.beginOnce(rules, keep) || changed
+	}
 	switch {
 	case err != nil:
 		return nil, err.Error()
 	case !changed && len(b.rules.recorded) == len(b.rules.texts):
 		return nil, "no rule in an anchor has changed"
-	case slices.ContainsFunc(keep, func(number int) bool { return number != ruleset.New && b.rules.isOnce(number) }):
-		return nil, "a rule with once begins anew"
 	case b.dp.Crowded():
 		return nil, "the numbers of rule paths are nearly used up"
 	}
 	return keep, ""
 }
 
-// isOnce reports whether a rule, by its number in the sequence of all, may match only once.
-func (c *compiled) isOnce(number int) bool {
-	return number >= len(c.lists) && c.rules[number-len(c.lists)].Once
+// beginOnce makes the rules with once new whose load is another one than before: they begin
+// anew. It returns true if there are such rules.
+func (b *box) beginOnce(rules *compiled, keep []int) (any bool) {
+	old := ruleset.Snapshot{Load: b.rules.load, Loads: b.rules.loads}
+	now := ruleset.Snapshot{Load: rules.load, Loads: rules.loads}
+	for number, before := range keep {
+		if number < len(rules.lists) || before == ruleset.New {
+			continue
+		}
+		if r := rules.rules[number-len(rules.lists)]; r.Once && old.LoadOf(r) != now.LoadOf(r) {
+			keep[number] = ruleset.New
+			any = true
+		}
+	}
+	return any
 }
 
 // keepLists puts which rules of translation lists stay before which filter rules do.

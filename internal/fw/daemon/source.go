@@ -53,7 +53,7 @@ func (b *box) readSource() (Source, error) {
 	if b.cfg.Optional && errors.Is(err, fs.ErrNotExist) {
 		return b.withoutFile(), nil
 	}
-	if before, err := b.sourceInForce(); err == nil && before.equalText(&s) {
+	if before, err := b.sourceInForce(); err == nil && before.Builtin == s.Builtin && before.sameFile(&s) {
 		s.load = before.load // it is no other load
 	}
 	return s, err
@@ -124,11 +124,6 @@ func (b *box) sourceOf(generation uint32) (*rundir.Source, error) {
 // sameText reports whether a source has the text of a record.
 func (s *Source) sameText(r *rundir.Source) bool {
 	return s.Path == r.Path && s.Text == r.Text && s.Builtin == r.Builtin && s.Beside.Equal(&r.Beside)
-}
-
-// equalText reports whether two sources have the same text.
-func (s *Source) equalText(other *Source) bool {
-	return s.Path == other.Path && s.Text == other.Text && s.Builtin == other.Builtin && s.Beside.Equal(&other.Beside)
 }
 
 // restored returns a source from its record. Its hosts keep their recorded addresses. No

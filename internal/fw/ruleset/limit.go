@@ -70,7 +70,7 @@ func (c *compiler) limitNames() map[int]uint64 {
 		}
 		name := strings.Join(paths, "\x00") + "\x00\x00" + r.Text
 		if r.Once {
-			name += "\x00" + strconv.FormatUint(c.snapshot.Load, 10)
+			name += "\x00" + strconv.FormatUint(c.snapshot.LoadOf(r), 10)
 		}
 		names[i] = limitName(name + "\x00" + strconv.Itoa(seen[name]))
 		seen[name]++

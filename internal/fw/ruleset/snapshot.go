@@ -3,6 +3,7 @@ package ruleset
 import (
 	"net/netip"
 	"slices"
+	"strings"
 
 	"weir/pf/resolve"
 )
@@ -11,7 +12,20 @@ import (
 // interfaces, and which load they belong to.
 type Snapshot struct {
 	Interfaces []Interface
-	Load       uint64 // a rule with once that has matched begins anew in another load
+	Load       uint64            // a rule with once that has matched begins anew in another load
+	Loads      map[string]uint64 // likewise for rules of anchors that were loaded at run time, by path
+}
+
+// LoadOf returns which load a rule belongs to: that of the innermost anchor around it which
+// was loaded at run time, or that of all rules.
+func (s *Snapshot) LoadOf(r *resolve.Rule) uint64 {
+	for path := r.Scope; path != ""; {
+		if load, ok := s.Loads[path]; ok {
+			return load
+		}
+		path = path[:max(0, strings.LastIndexByte(path, '/'))]
+	}
+	return s.Load
 }
 
 // An Interface is one of the host's interfaces.
