@@ -178,6 +178,11 @@ func usersFromAnchors(b *lib.Box) {
 	root.passes = false
 	nobody.check(b, lab.FW)
 	root.check(b, lab.FW)
+	b.Weir("load", b.Rules("set skip on lo\nblock return\nanchor guests\n"))
+	b.Weir("anchor", "load", "guests", b.Rules("pass out proto tcp to port 80 user { root, unknown }\n"))
+	nobody.passes, root.passes = false, true
+	nobody.check(b, lab.FW)
+	root.check(b, lab.FW)
 }
 
 //	lan ── curl ──▶ fw ── received-on lan0 ──▶ wan

@@ -46,9 +46,9 @@ type RuleText struct {
 	File  string `json:"file"`           // as in Loaded
 	Line  int    `json:"line"`
 	Label string `json:"label,omitempty"`
-	Pflog int    `json:"pflog,omitempty"` // N of log (to pflogN)
 	// MoreLabels are those after the first, which FreeBSD allows.
 	MoreLabels [4]string `json:"more_labels,omitzero"`
+	Pflog      int       `json:"pflog,omitempty"` // N of log (to pflogN)
 
 	Scope  string `json:"scope,omitempty"`  // path of the anchor that contains it
 	Calls  string `json:"calls,omitempty"`  // path of the anchor that it calls; with /* all in that one
