@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"weir/internal/fw/bpfload"
+	"weir/internal/fw/ruleset"
 	"weir/internal/testenv"
 )
 
@@ -53,6 +54,24 @@ func TestBudget(t *testing.T) {
 	}
 	for name := range recorded {
 		t.Errorf("%s is in %s, but is no program", name, budgetFile)
+	}
+}
+
+// Programs that know of bound states are larger, but not too large.
+func TestBudgetOfBoundStates(t *testing.T) {
+	n := newNet(t)
+	cfg := n.config()
+	cfg.Program.Rules = append(cfg.Program.Rules, ruleset.Rule{More: ruleset.IfBound})
+	cfg.Program.Order, cfg.Program.Next = append(cfg.Program.Order, 0), append(cfg.Program.Next, 0)
+	d := build(t, cfg)
+	check(t, d.needCapture())
+	check(t, d.need(programImport, programPrefetch))
+	for name, p := range d.objects.Programs {
+		if count := must(bpfload.Instructions(p))(t); count > budgetLimit {
+			t.Errorf("%s: the verifier processes %d instructions, more than %d", name, count, budgetLimit)
+		} else {
+			t.Logf("%s: %d", name, count)
+		}
 	}
 }
 
