@@ -217,3 +217,59 @@ func TestKillSources(t *testing.T) {
 	}
 	b.Until(20*time.Second, "the sources are gone", func() bool { return len(b.Sources()) == 0 })
 }
+
+//	lan ─── ping ───▶ fw ─▶ wan      fw: the commands of fail2ban's action "pf", in its order
+//
+// fail2ban loads a table, then a rule, into an anchor of its own, and adds addresses to the
+// table of the anchor. sshguard kills and adds in one call.
+func TestPfctlForBans(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
+	text := "set skip on lo\ntable <sshguard> persist\nblock\nblock in quick from <sshguard>\nanchor \"f2b/*\"\npass in on lan0 inet proto { icmp, tcp }\npass out on wan0\n"
+	rules := b.Rules(text)
+	a := b.WeirRun(rules)
+	folder := b.TempDir()
+	if err := os.Symlink(string(weir), filepath.Join(folder, "pfctl")); err != nil {
+		b.Fatal(err)
+	}
+	shell := func(script string) string {
+		b.Helper()
+		return b.Run(lab.FW, "sh", "-ec", "PATH="+folder+":$PATH; pf='pfctl -a f2b/sshd'; "+script)
+	}
+	pings := func(when string, want bool) {
+		b.Helper()
+		if _, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", wanHost); (err == nil) != want {
+			b.Errorf("%s: ping passes: %t, want %t", when, err == nil, want)
+		}
+	}
+	pings("at first", true)
+	shell(`echo "table <f2b-sshd> persist counters" | $pf -f-; echo "block quick proto { icmp, tcp } from <f2b-sshd> to any" | $pf -f-`)
+	shell(`$pf -sr | grep -q f2b-sshd`)
+	pings("nobody is banned", true)
+	shell(`$pf -t f2b-sshd -T add ` + lanHost)
+	pings("banned", false)
+	if got := shell(`$pf -t f2b-sshd -T show; pfctl -sA; pfctl -vsA; pfctl -a f2b -sA`); got != "   "+lanHost+"\n  f2b\n  f2b\n  f2b/sshd\n  f2b/sshd\n" {
+		b.Errorf("the table and the anchors are\n%s", got)
+	}
+	b.Weir("load", rules)
+	pings("the rule file was loaded again", false)
+	a.Kill()
+	b.WeirRun(rules)
+	pings("another daemon", false)
+	shell(`$pf -t f2b-sshd -T delete ` + lanHost)
+	pings("no longer banned", true)
+	shell(`$pf -sr | { grep -v f2b-sshd || :; } | $pf -f-; $pf -t f2b-sshd -T flush; $pf -t f2b-sshd -T kill`)
+	if got := shell(`$pf -sr`); got != "" {
+		b.Errorf("the anchor still has the rules\n%s", got)
+	}
+	tableSays(b, 1, "weir: f2b-sshd: there is no such table\n", "-t", "f2b-sshd", "show")
+	shell(`echo "block quick proto icmp" | $pf -f-`)
+	pings("a rule in the anchor", false)
+	shell(`$pf -Fr`)
+	pings("flushed", true)
+	shell("pfctl -q -k " + lanHost + " -t sshguard -T add " + lanHost + "/32")
+	pings("sshguard", false)
+	shell("pfctl -q -t sshguard -T del " + lanHost + "/32")
+	pings("sshguard has released it", true)
+}

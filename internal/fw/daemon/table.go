@@ -40,7 +40,7 @@ func (b *box) keepTables(source Source, rules *compiled) error {
 // take makes a table if it was made at run time, and keeps the times of its entries.
 func (c *compiled) take(name string, t *rundir.Table) {
 	if t.Made {
-		c.program.MakeTable(name)
+		c.program.KeepMade(name, t.Anchor)
 	}
 	if c.times == nil {
 		c.times = make(map[string]*rundir.Times)
@@ -105,7 +105,11 @@ func (b *box) changedTables(source Source, rules *compiled) (map[string]*rundir.
 
 // tableOf returns what the record of a table says.
 func (b *box) tableOf(rules *compiled, name string, entries []ruleset.TableEntry) *rundir.Table {
-	return &rundir.Table{Entries: entries, Times: b.timesOf(rules, name), Made: rules.program.Made(name)}
+	t := &rundir.Table{Entries: entries, Times: b.timesOf(rules, name)}
+	if info, err := rules.program.TableInfo(name); err == nil && info.Made {
+		t.Made, t.Anchor = true, info.Anchor
+	}
+	return t
 }
 
 // timesOf returns when the entries of a table were put there.

@@ -129,7 +129,7 @@ func (p *Program) Replace(rs *resolve.Ruleset, s Snapshot, keep []int) (*Program
 		return nil, fmt.Errorf("%d rules, of which %d are told apart", len(q.Order), len(keep))
 	}
 	for _, name := range p.MadeTables() {
-		q.MakeTable(name)
+		q.KeepMade(name, p.tables.anchors[name])
 	}
 	if err := q.KeepTables(p.ChangedTables()); err != nil {
 		return nil, err

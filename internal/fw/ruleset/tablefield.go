@@ -2,6 +2,7 @@ package ruleset
 
 import (
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,6 +116,11 @@ func (c *compiler) sortTables(tables []*resolve.Table) {
 			idle = append(idle, &resolve.Table{Name: name})
 		}
 	}
+	for name, anchor := range c.anchorsOfTables() {
+		if _, defined := t.given[name]; !defined {
+			t.anchors[name] = anchor
+		}
+	}
 	idle = slices.DeleteFunc(idle, func(table *resolve.Table) bool { return asked[table.Name] })
 	t.named, t.idle = NewTables(named), NewTables(idle)
 }
@@ -146,6 +152,30 @@ func (c *compiler) usesOfTables() map[string]int {
 		}
 	}
 	return uses
+}
+
+// anchorsOfTables returns, for each table that only the rules of one anchor name, that
+// anchor.
+func (c *compiler) anchorsOfTables() map[string]string {
+	in := map[string]string{}
+	note := func(name, anchor string) {
+		if first, seen := in[name]; seen && first != anchor {
+			anchor = ""
+		}
+		in[name] = anchor
+	}
+	for _, r := range c.rules {
+		for _, a := range []*resolve.Address{&r.From.Addr, &r.To.Addr} {
+			if isTable(a) {
+				note(a.Table, r.Scope)
+			}
+		}
+		if name := r.Limits.Overload; name != "" {
+			note(name, r.Scope)
+		}
+	}
+	maps.DeleteFunc(in, func(_, anchor string) bool { return anchor == "" })
+	return in
 }
 
 // tableFields makes the classes of both fields of tables, one for each set, and the index

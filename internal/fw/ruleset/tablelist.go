@@ -20,11 +20,12 @@ type TableInfo struct {
 	Counters bool
 	Made     bool   // at run time: no file defines it
 	Rules    int    // that name it
-	Anchor   string // that defines it, if that is not part of Name
+	Anchor   string // that defines it, or alone names it, if that is not part of Name
 }
 
 // TableName returns the name by which the program knows a table that users call
-// name@anchor. A table of an anchor that no other place names is called name alone.
+// name@anchor. A table of an anchor that no other place names is called name alone, also if
+// no file defines it.
 func (p *Program) TableName(name string) string {
 	if _, err := p.tables.find(name); err == nil {
 		return name
@@ -92,6 +93,13 @@ func (p *Program) MakeTable(name string) (made bool) {
 	}
 	t.made[name], t.changed[name] = true, true
 	return true
+}
+
+// KeepMade makes a table as an earlier program had it: anchor is that of its TableInfo.
+func (p *Program) KeepMade(name, anchor string) {
+	if p.MakeTable(name) && p.tables.anchors[name] == "" {
+		p.tables.anchors[name] = anchor
+	}
 }
 
 // MadeTables returns the names of the tables that were made at run time.

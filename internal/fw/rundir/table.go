@@ -29,7 +29,8 @@ func (f Folder) TablesOf(generation uint32) string {
 // A TableRecord is a file with the contents of a table: one change for each line, in
 // order, of a table that was empty. "+" adds an entry, "!" adds one that excludes its
 // prefix, "-" removes a prefix. "@" and a number of seconds since 1970 says when the
-// changes after it were made. "*" in the first line means that no file defines the table.
+// changes after it were made. "*" in the first line means that no file defines the table;
+// the path of the anchor that it belongs to follows.
 type TableRecord struct {
 	path  string
 	lines int    // that the file has
@@ -41,7 +42,8 @@ type TableRecord struct {
 type Table struct {
 	Entries []resolve.TableEntry
 	Times   *Times
-	Made    bool // at run time: no file defines it
+	Made    bool   // at run time: no file defines it
+	Anchor  string // then: the anchor that it belongs to
 }
 
 // tableSuffix ends the names of records.
@@ -56,7 +58,7 @@ func WriteTable(folder, name string, t *Table) (*TableRecord, error) {
 	r := &TableRecord{path: recordOf(folder, name), lines: len(t.Entries), holds: len(t.Entries)}
 	var text []byte
 	if t.Made {
-		text = append(text, "*\n"...)
+		text = fmt.Appendf(text, "*%s\n", t.Anchor)
 	}
 	times, groups := t.Times.byTime(t.Entries)
 	for _, at := range times {
@@ -199,6 +201,8 @@ type recordReader struct {
 	now   uint32
 	holds map[netip.Prefix]held
 	made  bool
+	// anchor is the path after "*".
+	anchor string
 }
 
 // held is an entry, without its prefix.
@@ -211,8 +215,8 @@ func (r *recordReader) line(line string) error {
 	switch {
 	case line == "":
 		return errors.New("a line is empty")
-	case line == "*":
-		r.made = true
+	case line[0] == '*' && len(r.holds) == 0:
+		r.made, r.anchor = true, line[1:]
 		return nil
 	case line[0] == '@':
 		now, err := strconv.ParseUint(line[1:], 10, 32)
@@ -234,7 +238,7 @@ func (r *recordReader) line(line string) error {
 }
 
 func (r *recordReader) table() *Table {
-	t := &Table{Entries: make([]resolve.TableEntry, 0, len(r.holds)), Times: NewTimes(r.now), Made: r.made}
+	t := &Table{Entries: make([]resolve.TableEntry, 0, len(r.holds)), Times: NewTimes(r.now), Made: r.made, Anchor: r.anchor}
 	count := make(map[uint32]int)
 	for prefix, e := range r.holds {
 		t.Entries = append(t.Entries, resolve.TableEntry{Prefix: prefix, Not: e.not})

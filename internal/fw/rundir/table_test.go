@@ -44,7 +44,7 @@ func holds(t *testing.T, folder string) map[string][]string {
 func TestTableRecord(t *testing.T) {
 	folder := t.TempDir()
 	first := []resolve.TableEntry{entry("10.0.0.0/8"), entry("!10.1.0.0/16"), entry("2001:db8::1/128")}
-	r, err := WriteTable(folder, "bad@outer/inner", &Table{Entries: first, Times: NewTimes(1000), Made: true})
+	r, err := WriteTable(folder, "bad@outer/inner", &Table{Entries: first, Times: NewTimes(1000), Made: true, Anchor: "outer/inner"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestTableRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := all["bad@outer/inner"]
-	if !table.Made || all["a.new"].Made {
+	if !table.Made || table.Anchor != "outer/inner" || all["a.new"].Made {
 		t.Errorf("made: %t and %t, want only the first", table.Made, all["a.new"].Made)
 	}
 	for prefix, want := range map[string]uint32{"2001:db8::1/128": 1000, "10.1.0.0/16": 2000, "192.0.2.1/32": 2000} {
@@ -100,7 +100,7 @@ func TestTableRecordUnfinished(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{"t": {"10.0.0.0/8"}}, holds(t, folder)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, text := range []string{"10.0.0.0/8\n", "+10.0.0.0\n", "\n", "*10.0.0.0/8\n"} {
+	for _, text := range []string{"10.0.0.0/8\n", "+10.0.0.0\n", "\n", "+10.0.0.0/8\n*part\n", "=10.0.0.0/8\n"} {
 		if err := os.WriteFile(filepath.Join(folder, "t.table"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
