@@ -77,6 +77,9 @@ func (m *Model) destination(p *packet, c *connection, d int, leaves state.Tuple)
 		return routed{up: reasonFor(reason.Local)}
 	}
 	r := m.route(p, leaves, c.routeMark(p.mark, d))
+	if r.up == nil && r.drop == nil && p.family == 6 && (p.tuple.Src.IsMulticast() || p.tuple.Src.IsLoopback()) {
+		return routed{up: reasonFor(reason.UpRoute)} // the kernel looks up no routes for these sources
+	}
 	if r.up != nil || r.drop != nil {
 		return routed{up: reasonFor(reason.UpRoute)}
 	}
