@@ -90,7 +90,7 @@ func TestFieldsGiven(t *testing.T) {
 		want string
 	}{
 		{resolve.Rule{Nr: 1, Text: "pass", Quick: true, Tag: "t"}, ""},
-		{resolve.Rule{Filter: resolve.Filter{Once: true}}, "Once"},
+		{resolve.Rule{Filter: resolve.Filter{Limited: true}}, "Limited"},
 		{resolve.Rule{OS: "Linux"}, "OS"},
 		{resolve.Rule{Route: &resolve.Route{}}, "Route"},
 	} {
