@@ -83,7 +83,7 @@ const syncookieStart = 25
 // syncookies fills in the missing marks if one is given.
 func (r *resolver) syncookies(s *ast.Syncookies) *ast.Syncookies {
 	if s.Mode.Text != "never" {
-		r.faults.Unenforced(s.Span, "set syncookies "+s.Mode.Text)
+		r.withoutEffect(s.Span, "set syncookies has no effect: weir sends no SYN cookies; set limit states and max-src-states bound what a flood of SYNs takes")
 	}
 	if !s.Marks.IsValid() {
 		return s

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"weir/pf/ast"
+	"weir/pf/diag"
+	"weir/pf/token"
 )
 
 // state returns a rule's complete state options: its own, those of set state-defaults and
@@ -73,12 +75,25 @@ func (r *resolver) unenforcedOptions(options []ast.StateOption) {
 			ast.StateMaxSrcConn, ast.StateMaxSrcConnRate, ast.StateMaxSrcNodes, ast.StateOverload, ast.StateSloppy, ast.StateIfBound:
 		case ast.StateTimeout:
 			if !enforcedTimeout(o.Name) {
-				r.faults.Unenforced(o.Span, "a timeout of a rule's states")
+				r.withoutEffect(o.Span, sctpTimeouts)
 			}
+		case ast.StatePflow:
+			r.withoutEffect(o.Span, "pflow has no effect: no flow records are exported")
+		case ast.StateAllowRelated:
+			r.withoutEffect(o.Span, "allow-related has no effect: the other addresses of an SCTP association need rules of their own")
 		default:
 			r.faults.Unenforced(o.Span, "state option "+o.Kind.String())
 		}
 	}
+}
+
+// sctpTimeouts is the warning about FreeBSD's timeouts of SCTP.
+const sctpTimeouts = "sctp.* has no effect: states of SCTP have the timeouts other"
+
+// withoutEffect warns about something that is accepted and changes nothing here. Only the
+// first of several such warnings is printed.
+func (r *resolver) withoutEffect(at token.Span, message string) {
+	r.faults.Add(diag.Diagnostic{Severity: diag.Warning, Span: at, Message: message, Kind: message})
 }
 
 // checkSynproxy checks what synproxy state and modulate state are combined with.

@@ -117,7 +117,7 @@ func (r *resolver) timeout(s *ast.Timeout) {
 	for _, item := range s.Items {
 		switch name := item.Name.Text; {
 		case strings.HasPrefix(name, "sctp."):
-			r.faults.Unenforced(item.Name.Span, "set timeout sctp.*")
+			r.withoutEffect(item.Name.Span, sctpTimeouts)
 			continue
 		case name == "adaptive.start", name == "adaptive.end":
 			r.adaptive[name] = item
