@@ -116,8 +116,8 @@ static __always_inline int hint_is_plain(const struct state *s)
 /* Whether a state cannot expire before the garbage collection has taken its hint back. */
 static __always_inline int hint_is_lasting(const struct state *s)
 {
-	if (s->phase >= PHASE_TCP_CLOSING && s->phase <= PHASE_TCP_CLOSED)
-		return 0;
+	if (s->phase <= PHASE_TCP_CLOSED && s->phase != PHASE_TCP_ESTABLISHED)
+		return 0; /* a second pass cannot answer a segment that does not fit a handshake */
 	/* new settings take effect a tick later */
 	return s->phase < PHASE_COUNT && shared.timeout[s->phase] > hint_margin() &&
 	       shared.timeout_set[s->phase] > hint_margin();
