@@ -135,6 +135,7 @@ __noinline enum reason miss_join(hook_ctx *ctx, struct scratch *s, int in)
 	const struct crossing *cr;
 	struct state *st;
 	__u32 number, d;
+	enum reason r;
 	int same;
 
 	if (!s)
@@ -159,11 +160,13 @@ __noinline enum reason miss_join(hook_ctx *ctx, struct scratch *s, int in)
 		return REASON_LAST_PASS;
 	s->state = number;
 	s->replaces = 0;
-	s->why = REASON_STATE;
 	cr = in ? &s->in : &s->out;
 	if (cr->flags & CROSSING_KEEP_STATE)
 		bound_add(st, STATE_INDEX(number), bound_side(d, in), cr->ifindex);
-	return slow_track(ctx, s);
+	r = slow_track(ctx, s);
+	if (r == UNDECIDED)
+		s->why = REASON_STATE;
+	return r;
 }
 
 /* Makes a state for what passed the rules, if they ask for one. own: the box sends the
