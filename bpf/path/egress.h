@@ -178,6 +178,7 @@ static __always_inline int egress_tracked(hook_ctx *ctx, struct scratch *s, cons
 	enum reason r = UNDECIDED;
 	struct state *st;
 	int action;
+	__u32 qos;
 
 	if (s->packet.fragment == FRAGMENT_FIRST)
 		r = fragment_remember(s);
@@ -192,9 +193,12 @@ static __always_inline int egress_tracked(hook_ctx *ctx, struct scratch *s, cons
 	}
 	if (scrub_packet(ctx, s, s->state))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
+	if (met) /* by the type of service that it still has */
+		qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
+	qos = s->packet.qos;
 	action = egress_send(ctx, &s->packet, i, st, s->state, REASON_STATE);
 	if (met)
-		qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
+		hook_prioritize(ctx, qos);
 	return action;
 }
 

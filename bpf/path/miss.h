@@ -286,6 +286,7 @@ static __always_inline int miss_in(hook_ctx *ctx)
 		s->state = 0;
 		s->out.evaluated = 0;
 		s->out.logs = 0;
+		s->why = s->in.evaluated ? (s->in.rule ? REASON_RULE : REASON_NO_RULE) : REASON_SKIP;
 	}
 	r = miss_rules_out(ctx, s);
 	if (r != UNDECIDED && r <= REASON_LAST_PASS)
