@@ -134,12 +134,14 @@ struct out_mark {
 struct metadata {
 	__u32 magic;
 	__u32 mark;    /* that the packet gets					*/
-	__u32 number;  /* METADATA_REDIRECT, and of the packet's state; 0: none	*/
+	__u32 number;  /* METADATA_*, and of the packet's state or next hop; 0: none */
 	__u32 ifindex; /* of that interface; no other one accepts it */
 	__u32 qos;     /* for skb->priority: QOS_*				*/
 	struct out_mark out; /* valid iff TCX redirects it and it has no state */
 };
 #define METADATA_REDIRECT  0x80000000u /* TCX ingress redirects it */
+#define METADATA_NEXTHOP   0x40000000u /* it has no state, and number is that of its next hop */
+#define METADATA_PROBE	   0x20000000u /* the kernel is to send it, so that it probes the neighbour */
 #define METADATA_MAGIC	   0x77656972u
 
 /* Between a frame's two passes (path/prefetch.h) this is in place of its MACs. For a

@@ -78,7 +78,7 @@ struct nexthop {
 	__u32 used;    /* tick; the daemon probes neighbours in use		*/
 	struct encap encap;
 	__u32 stage;	     /* enum nexthop_stage; changed by compare-and-exchange	*/
-	struct addr gateway; /* the neighbour's address			*/
+	struct addr gateway; /* the neighbour's address; see NEXTHOP_CHOSEN	*/
 };
 _Static_assert(sizeof(struct nexthop) == 64, "a next hop is one cache line");
 
@@ -94,6 +94,10 @@ enum nexthop_stage {
 #define NEXTHOP_XDP   0x02 /* XDP can redirect to the device that carries it	*/
 #define NEXTHOP_L3    0x04 /* the device takes packets without Ethernet header	*/
 #define NEXTHOP_SCATTERED 0x08 /* with NEXTHOP_XDP: it takes frames in several buffers, too */
+#define NEXTHOP_CHOSEN 0x10 /* a rule has chosen it: gateway is the rule's, and may be behind the neighbour */
+#define NEXTHOP_FIXED 0x20 /* and the rule names its interface too		*/
+#define NEXTHOP_NEAR  0x40 /* and the gateway is the neighbour itself		*/
+#define NEXTHOP_HOW   (NEXTHOP_CHOSEN | NEXTHOP_FIXED)
 
 /*
  * What every packet reads, in one place and without a map look-up. Each cache line has

@@ -81,8 +81,9 @@ static __always_inline int tc_has_state(const struct packet *p, const struct sta
 }
 
 /* Redirects a packet that XDP let pass but whose device XDP cannot reach. */
-static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p, __u32 number)
+static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p, __u32 what)
 {
+	__u32 number = what & MAX_NUMBER;
 	const struct interface *i;
 	struct headers h;
 	struct state *st;
@@ -98,6 +99,8 @@ static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p,
 	if (headers_reload(&h, p, hook_data(skb), hook_data_end(skb)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	scrub_set_state(p, st, number);
+	if (what & METADATA_PROBE && st->entered & KEPT_ROUTE(STATE_DIRECTION(number)))
+		return gateway_state(skb, p, number, state_course(st, STATE_DIRECTION(number))->nexthop, REASON_UP_PROBE);
 	return fast_forward(skb, &h, p, i, st, number,
 		       nexthop_get(state_course(st, STATE_DIRECTION(number))->nexthop), REASON_MARKED,
 		       PATH_COUNTED);
@@ -123,9 +126,10 @@ static __noinline __u32 tc_nexthop(struct __sk_buff *skb, struct packet *p)
 
 /* Like tc_redirect_state(), for packets without a state and ICMP errors of one. The
  * packet is already as it will leave, except for TTL and MACs. */
-static __noinline int tc_redirect_stateless(struct __sk_buff *skb, struct packet *p, __u32 number,
+static __noinline int tc_redirect_stateless(struct __sk_buff *skb, struct packet *p, __u32 what,
 					    const struct out_mark *out)
 {
+	__u32 number = what & (MAX_NEXTHOPS - 1);
 	struct scratch *s = scratch_get();
 	const struct interface *i;
 	struct headers h;
@@ -142,12 +146,34 @@ static __noinline int tc_redirect_stateless(struct __sk_buff *skb, struct packet
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	n = nexthop_get(number);
 	r = number ? fast_obstacle(skb, p, n) : REASON_UP_NEIGHBOUR;
+	if (what & METADATA_PROBE && r == UNDECIDED)
+		r = REASON_UP_PROBE;
+	if (r != UNDECIDED && number && gateway_is_chosen(n))
+		return gateway_stateless(skb, s, p, number, r);
 	if (r != UNDECIDED)
 		return handoff_forward(skb, p, i, 0, 0, r);
 	if (handoff_onward(skb, s, p, n))
 		return count_verdict(i, REASON_MARK_TAKEN, p->length);
 	rewrite_ttl(&h, p); /* XDP has done the rest */
 	return fast_send(skb, &h, p, i, n, REASON_MARKED, PATH_COUNTED);
+}
+
+/* Handles what TCX has redirected to here: a reject to the box itself, or a packet of the box
+ * that goes to a gateway. */
+static __noinline int tc_noted(struct __sk_buff *skb, const struct interface *i)
+{
+	__u32 nexthop = skb->cb[3] == NOTE_NEXTHOP ? skb->cb[4] : 0;
+	struct scratch *s = scratch_get();
+	int action;
+
+	note_take(skb);
+	if (!nexthop || !s || !i)
+		return HOOK_PASS;
+	s->packet.ifindex = hook_ifindex(skb);
+	s->packet.family = skb->protocol == bpf_htons(ETH_P_IP) ? 4 : 6;
+	s->packet.flags = 0;
+	action = gateway_send(skb, &s->packet, nexthop);
+	return action < 0 ? count_verdict(i, REASON_GATEWAY, hook_length(skb)) : action;
 }
 
 static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interface *i, struct packet *p)
@@ -157,8 +183,8 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 	enum reason r;
 	struct metadata m;
 
-	if (note_take(skb))
-		return HOOK_PASS; /* a reject to the box itself */
+	if (note_is(skb))
+		return tc_noted(skb, i);
 	if (skb->mark & mark_mask)
 		skb->mark &= ~mark_mask;
 	if (tc_is_tagged(skb))
@@ -176,8 +202,10 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 		r = tc_parse(skb, p, 1);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, hook_length(skb));
+		if (m.number & METADATA_NEXTHOP)
+			return tc_redirect_stateless(skb, p, m.number, &m.out);
 		if (m.number & MAX_NUMBER)
-			return tc_redirect_state(skb, p, m.number & MAX_NUMBER);
+			return gateway_end(skb, tc_redirect_state(skb, p, m.number));
 		return tc_redirect_stateless(skb, p, tc_nexthop(skb, p), &m.out);
 	}
 	/* the stack removes it, too, but a redirect would keep it */
@@ -190,7 +218,7 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 		return count_verdict(i, r, hook_length(skb));
 	if (headers_reload(&h, p, hook_data(skb), hook_data_end(skb)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
-	return fast_in(skb, &in_tails, p, &h, i);
+	return gateway_end(skb, fast_in(skb, &in_tails, p, &h, i));
 }
 
 SEC("tcx/ingress")

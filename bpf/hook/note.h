@@ -17,7 +17,12 @@ static __always_inline void note_write(struct __sk_buff *skb, __u32 ifindex)
 	skb->cb[0] = note_secret[0];
 	skb->cb[1] = note_secret[1];
 	skb->cb[2] = ifindex;
+	skb->cb[3] = 0;
 }
+
+/* In cb[3] of a note from TCX egress to TCX ingress: cb[4] is the number of the next hop that
+ * a rule has chosen for the packet. */
+#define NOTE_NEXTHOP 1
 
 /* Whether weir has redirected the skb to here. */
 static __always_inline int note_is(const struct __sk_buff *skb)

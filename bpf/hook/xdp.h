@@ -212,6 +212,27 @@ static __always_inline int hook_send(hook_ctx *ctx, struct headers *h, const str
 	return hook_frame(ctx, h, n, from_l3, family) ? -1 : hook_redirect(ctx, n->ifindex);
 }
 
+/* Only TCX can. */
+static __always_inline int hook_send_neighbour(hook_ctx *ctx, __u32 ifindex, struct bpf_redir_neigh *to, int from_l3,
+					       __u8 family)
+{
+	(void)ctx;
+	(void)ifindex;
+	(void)to;
+	(void)from_l3;
+	(void)family;
+	return -1;
+}
+
+static __always_inline int hook_send_again(hook_ctx *ctx, __u32 ifindex, __u32 nexthop, int from_l3)
+{
+	(void)ctx;
+	(void)ifindex;
+	(void)nexthop;
+	(void)from_l3;
+	return -1;
+}
+
 /* Makes the frame begin this many bytes earlier; < 0, without a change, if the driver
  * has no room. A frame that gets shorter is filled up: not every driver pads what XDP
  * sends. */

@@ -65,6 +65,9 @@ enum reason {
 	REASON_GUARD,		/* guard: forwarded by the stack without having met the rules */
 	REASON_HINT_STALE,	/* hint-stale: the state is no longer as its hint said (prefetch) */
 	REASON_METADATA,	/* metadata: the driver has no room for XDP's verdict; TCX takes over from now on */
+	REASON_GATEWAY,		/* gateway: the gateway that a rule has chosen cannot be reached; the sender is told */
+	REASON_GATEWAY_TTL,	/* gateway-ttl: TTL or hop limit is used up on the way to a chosen gateway; the sender is told */
+	REASON_GATEWAY_MTU,	/* gateway-mtu: larger than the MTU towards a chosen gateway; the sender is told */
 	REASON_INTERFACE,	/* interface: weir's programs are not attached to the interface */
 	REASON_INTERNAL,	/* internal: cannot happen; please report it */
 	REASON_COUNT,

@@ -30,7 +30,8 @@ struct fragment_entry {
 	__u32 started; /* tick							   */
 	__u32 mark;    /* that the first was routed by, if state is 0		   */
 	struct out_mark out; /* with which it left, if state is 0		   */
-	__u32 ranges;  /* number of ranges in use				   */
+	__u16 ranges;  /* number of ranges in use				   */
+	__u16 nexthop; /* that a rule has chosen, if state is 0; 0: none has	   */
 	struct {
 		__u16 start, end; /* in units of 8 bytes, without end */
 	} range[FRAGMENT_RANGES];
@@ -85,6 +86,7 @@ __noinline enum reason fragment_remember(struct scratch *s)
 	fresh.path = s->path;
 	fresh.mark = s->packet.mark;
 	fresh.out = s->out_mark;
+	fresh.nexthop = s->state || !s->chosen ? 0 : s->nexthop;
 	fresh.started = shared.now;
 	fresh.ranges = 1;
 	fresh.range[0].end = fragment_end(&s->packet);
@@ -230,6 +232,7 @@ __noinline enum reason fragment_follow(struct scratch *s)
 	if (!number) {
 		s->packet.mark = e->mark;
 		s->out_mark = e->out;
+		s->nexthop = e->nexthop;
 	}
 	if (!fragment_lock(e))
 		return REASON_STATE_BUSY;

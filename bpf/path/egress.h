@@ -7,6 +7,7 @@
 #define WEIR_PATH_EGRESS_H
 
 #include "observe/log.h"
+#include "path/gateway_out.h"
 #include "path/miss.h"
 
 /* Translates a packet that the box sends in a state, on both sides of the state. */
@@ -27,13 +28,38 @@ static __always_inline int egress_translate(hook_ctx *ctx, const struct packet *
 static __always_inline int egress_send(hook_ctx *ctx, struct packet *p, const struct interface *i,
 				 const struct state *st, __u32 number, enum reason why)
 {
+	int chosen = st->entered & KEPT_ROUTE(STATE_DIRECTION(number));
+	enum reason r;
+
+	if (chosen) {
+		r = egress_ready(ctx, p, number);
+		if (r != UNDECIDED)
+			return egress_refuse(ctx, p, i, state_course((struct state *)st, STATE_DIRECTION(number))->nexthop, r);
+	}
 	count_path(st->path, p->length);
 	qos_set_state(ctx, p, st, STATE_DIRECTION(number));
 	if (st->flags & STATE_MARK)
 		hook_set_mark(ctx, rule_mark_all(st, p->mark));
 	if ((p->scrub && scrub_out(ctx, p)) || egress_translate(ctx, p, st, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
+	if (chosen)
+		return egress_choose(ctx, p, state_course((struct state *)st, STATE_DIRECTION(number))->nexthop, why);
 	return count_verdict(i, why, p->length);
+}
+
+/* The same for a packet without a state. nexthop: that a rule has chosen; 0: none has. */
+static __always_inline int egress_stateless(hook_ctx *ctx, struct packet *p, const struct interface *i,
+					    const struct scratch *s, __u32 nexthop, enum reason why)
+{
+	enum reason r = nexthop ? egress_fault(ctx, p, nexthop_get(nexthop)) : UNDECIDED;
+
+	if (r != UNDECIDED)
+		return egress_refuse(ctx, p, i, nexthop, r);
+	count_path(s->path, p->length);
+	hook_set_mark(ctx, mark_leaving(p->mark, &s->out_mark));
+	if (p->scrub && scrub_out(ctx, p))
+		return count_verdict(i, REASON_INTERNAL, p->length);
+	return nexthop ? egress_choose(ctx, p, nexthop, why) : count_verdict(i, why, p->length);
 }
 
 /* Returns what was decided about a packet that the stack forwards: HANDOFF_* of its
@@ -87,6 +113,10 @@ static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 num
 	}
 	st = handoff_state(number, &p->tuple);
 	if (!st)
+		return count_verdict(i, REASON_GUARD, p->length);
+	/* the stack routes nothing for which a rule has chosen another way */
+	if (st->entered & KEPT_ROUTE(STATE_DIRECTION(number)) &&
+	    nexthop_get(state_course(st, STATE_DIRECTION(number))->nexthop)->ifindex != p->ifindex)
 		return count_verdict(i, REASON_GUARD, p->length);
 	if (p->qos && state_is_evaluated(st))
 		hook_prioritize(ctx, p->qos);
@@ -160,6 +190,8 @@ __noinline enum reason egress_rules(hook_ctx *ctx, struct scratch *s)
 	if (!i)
 		return REASON_INTERFACE;
 	evaluate_nothing(s);
+	s->chosen = 0;
+	s->reply_nexthop = 0;
 	if (implicit_passes(p, i, 0))
 		return REASON_IMPLICIT;
 	evaluate_start(&s->in, p, DIRECTION_IN, 0, 0);
@@ -169,6 +201,8 @@ __noinline enum reason egress_rules(hook_ctx *ctx, struct scratch *s)
 	s->skip_out = i->flags & INTERFACE_SKIP;
 	r = evaluate_crossing(ctx, &s->out, p->flags & PACKET_OPTIONS, &why);
 	s->why = why;
+	s->out_ifindex = p->ifindex;
+	s->tuple = p->tuple;
 	return r;
 }
 
@@ -225,8 +259,9 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 			return s->then == SLOW_ANSWER ? reject_segment(ctx, s) : count_verdict(i, r, s->packet.length);
 		r = UNDECIDED;
 	}
+	if (r == UNDECIDED && s->out.route == ROUTES_TO)
+		r = miss_detour(ctx, s);
 	if (r == UNDECIDED) {
-		s->tuple = s->packet.tuple;
 		r = miss_state(ctx, s, STATE_OUT, 1);
 		scrub_list_note(s);
 	}
@@ -239,11 +274,7 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 	if (st)
 		return egress_send(ctx, &s->packet, i, st, s->state, s->why);
 	qos_set_evaluated(ctx, s, 0, 0);
-	count_path(s->path, s->packet.length);
-	hook_set_mark(ctx, mark_leaving(s->packet.mark, &s->out_mark));
-	if (s->packet.scrub && scrub_out(ctx, &s->packet))
-		return count_verdict(i, REASON_INTERNAL, s->packet.length);
-	return count_verdict(i, s->why, s->packet.length);
+	return egress_stateless(ctx, &s->packet, i, s, s->chosen ? s->nexthop : 0, s->why);
 }
 
 static __always_inline int egress_slow(hook_ctx *ctx, void *tails)
@@ -280,13 +311,8 @@ static __always_inline int egress_fragment(hook_ctx *ctx)
 	r = fragment_follow(s);
 	if (r != UNDECIDED)
 		return count_verdict(i, r, s->packet.length);
-	if (!s->state) {
-		count_path(s->path, s->packet.length);
-		hook_set_mark(ctx, mark_leaving(s->packet.mark, &s->out_mark));
-		if (s->packet.scrub && scrub_out(ctx, &s->packet))
-			return count_verdict(i, REASON_INTERNAL, s->packet.length);
-		return count_verdict(i, REASON_RULE, s->packet.length);
-	}
+	if (!s->state)
+		return egress_stateless(ctx, &s->packet, i, s, s->nexthop, REASON_RULE);
 	st = state_get(STATE_INDEX(s->state));
 	if (!st)
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);

@@ -9,6 +9,7 @@
 
 #include "packet/quote.h"
 #include "packet/sanity.h"
+#include "path/gateway_out.h"
 #include "path/slow.h"
 
 /*
@@ -162,6 +163,8 @@ static __always_inline int icmp_error_send(hook_ctx *ctx, struct scratch *s)
 	s->out_mark = (struct out_mark){};
 	if (r == UNDECIDED)
 		return stateless_forward(ctx, s, REASON_STATE);
+	if (r <= REASON_LAST_PASS && st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state)) && !(p->flags & PACKET_GROUP))
+		return gateway_stateless(ctx, s, p, s->nexthop, r);
 	if (r > REASON_LAST_PASS)
 		return count_verdict(i, r, p->length);
 	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
@@ -230,6 +233,13 @@ static __always_inline int icmp_error_out(hook_ctx *ctx, void *tails)
 	scrub_set_state(&s->packet, st, s->state);
 	if (s->packet.scrub && scrub_out(ctx, &s->packet))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
+	if (st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state))) {
+		r = egress_ready(ctx, &s->packet, s->state);
+		if (r != UNDECIDED)
+			return count_verdict(i, r, s->packet.length);
+		count_path(st->path, s->packet.length);
+		return egress_choose(ctx, &s->packet, state_course(st, STATE_DIRECTION(s->state))->nexthop, REASON_STATE);
+	}
 	count_path(st->path, s->packet.length);
 	return count_verdict(i, REASON_STATE, s->packet.length);
 }

@@ -12,7 +12,8 @@ __noinline int late_fragment_stateless(hook_ctx *ctx, struct scratch *s)
 {
 	const struct packet *p;
 	const struct interface *i;
-	struct route_query q;
+	struct route_query q = {};
+	struct course c = {};
 	enum route route = ROUTE_LOCAL;
 
 	if (!s)
@@ -22,9 +23,17 @@ __noinline int late_fragment_stateless(hook_ctx *ctx, struct scratch *s)
 	if (!i)
 		return HOOK_DROP;
 	scrub_set(&s->packet, p->scrub);
-	route_query_fill(&q, p, &p->tuple.dst, 0);
-	if (route_class(p, &p->tuple.dst) == UNDECIDED)
-		route = route_lookup(ctx, &q);
+	if (s->nexthop) { /* a rule has chosen it */
+		c.nexthop = s->nexthop;
+		route = gateway_refresh(ctx, p, &c);
+		q.number = c.nexthop;
+	} else {
+		route_query_fill(&q, p, &p->tuple.dst, 0);
+		if (route_class(p, &p->tuple.dst) == UNDECIDED)
+			route = route_lookup(ctx, &q);
+	}
+	if (route == ROUTE_LOST)
+		return count_verdict(i, REASON_GATEWAY, p->length);
 	if (route == ROUTE_CLOSED)
 		return count_verdict(i, REASON_INTERFACE, p->length);
 	if (route == ROUTE_LOCAL) {

@@ -26,9 +26,9 @@ static __always_inline void miss_translated(struct scratch *s)
 	if (s->state || create_is_oneway(&s->packet))
 		return;
 	if (in->flags & CROSSING_NAT)
-		s->tuple.src = in->nat_addr;
+		s->tuple.src = in->nat.addr;
 	if (in->flags & CROSSING_RDR) {
-		s->tuple.dst = in->rdr_addr;
+		s->tuple.dst = in->rdr.addr;
 		if (in->flags & CROSSING_RDR_PORT && nat_port_has(&s->packet))
 			s->tuple.dport = in->rdr_port;
 	}
@@ -48,6 +48,8 @@ __noinline enum reason miss_rules_in(hook_ctx *ctx, struct scratch *s)
 	if (!i)
 		return REASON_INTERFACE;
 	evaluate_nothing(s);
+	s->chosen = 0;
+	s->reply_nexthop = 0;
 	r = sanity_check(p, i);
 	if (r != UNDECIDED)
 		return r;
@@ -62,11 +64,151 @@ __noinline enum reason miss_rules_in(hook_ctx *ctx, struct scratch *s)
 	return r;
 }
 
+/* Returns the gateway of a next hop that a rule has chosen: its own, or the address itself
+ * to which packets go. */
+static __always_inline const struct addr *miss_gateway(const struct pool_choice *hop, const struct addr *to)
+{
+	const struct addr *a = &hop->addr;
+
+	return a->word[0] | a->word[1] | a->word[3] ? a : to;
+}
+
+/* Finds where the packet goes: as the routes say, or as the rule that passed it in. A
+ * function of its own, to save stack. */
+__noinline enum route miss_route(hook_ctx *ctx, struct scratch *s)
+{
+	const struct packet *p;
+	struct route_query q;
+	enum route route;
+
+	if (!s)
+		return ROUTE_LOST;
+	p = &s->packet;
+	s->generation = shared.route_generation;
+	if (s->in.route == ROUTES_TO) {
+		s->chosen = 1;
+		route_choice_fill(&q, p, miss_gateway(&s->in.hop, &s->tuple.dst), s->in.hop.ifindex);
+		route = route_choose(ctx, &q);
+	} else {
+		route_query_fill(&q, p, &s->tuple.dst, s->tuple.dport);
+		q.mark = s->in.mark;
+		route = route_lookup(ctx, &q);
+	}
+	s->nexthop = q.number;
+	s->no_nexthop = route_reason(route);
+	s->out_ifindex = route == ROUTE_LOCAL ? 0 : q.ifindex;
+	return route;
+}
+
+/* Finds the next hop that the rules have chosen for replies: the in crossing's, else the
+ * out crossing's. It is kept even if the gateway cannot be reached now. UNDECIDED: done. */
+__noinline enum reason miss_reply(hook_ctx *ctx, struct scratch *s)
+{
+	const struct pool_choice *hop;
+	struct route_query q;
+
+	if (!s)
+		return REASON_INTERNAL;
+	hop = s->in.route == ROUTES_REPLY ? &s->in.hop : &s->out.hop;
+	if (hop->ifindex == HOP_NONE)
+		return REASON_GATEWAY;
+	route_choice_fill(&q, &s->packet, miss_gateway(hop, &s->packet.tuple.src), hop->ifindex);
+	route_choose(ctx, &q);
+	s->reply_nexthop = q.number;
+	return q.number ? UNDECIDED : REASON_GATEWAY;
+}
+
+/* Finds the next hop of the out crossing's route-to, and where it is: *ifindex. */
+__noinline enum route miss_choose(hook_ctx *ctx, struct scratch *s, __u32 *ifindex)
+{
+	struct route_query q;
+	enum route route;
+
+	if (!s || !ifindex)
+		return ROUTE_LOST;
+	s->generation = shared.route_generation;
+	route_choice_fill(&q, &s->packet, miss_gateway(&s->out.hop, &s->tuple.dst), s->out.hop.ifindex);
+	route = route_choose(ctx, &q);
+	s->chosen = 1;
+	s->nexthop = q.number;
+	*ifindex = q.ifindex;
+	return route;
+}
+
+/* Begins the crossing of another interface, to which the present one sends the packet. */
+__noinline int miss_turn(struct scratch *s, __u32 ifindex)
+{
+	const struct interface *o = interface_get(ifindex);
+
+	if (!s)
+		return 0;
+	s->reply = s->out; /* of no other use before the state is made */
+	evaluate_start(&s->out, &s->packet, DIRECTION_OUT, ifindex, s->reply.tag);
+	s->out.src = s->tuple.src;
+	s->out.dst = s->tuple.dst;
+	s->out.dport = s->tuple.dport;
+	s->out.mark = s->reply.mark;
+	s->out.mark_keep = s->reply.mark_keep;
+	s->out.received = s->reply.received;
+	s->out.tos = s->reply.tos;
+	s->out_ifindex = ifindex;
+	s->skip_out = o && o->flags & INTERFACE_SKIP;
+	return 0;
+}
+
+/* If no rule of that interface matched, the crossing before goes on to count. */
+static __always_inline void miss_return(struct scratch *s, enum reason why)
+{
+	if (!s->out.rule && !(s->out.flags & CROSSING_NAT)) {
+		s->out = s->reply;
+		s->out.route = ROUTES_NOT;
+		s->out.ifindex = s->out_ifindex;
+		s->skip_out = 0;
+	} else if (why != REASON_SKIP) {
+		s->why = why;
+	}
+}
+
+/* How often rules on the way out may send a packet to another interface, as in pf. */
+#define MISS_DETOURS 3
+
+/* Follows route-to of the out crossing. The rules of the interface that it leads to are
+ * evaluated too, and may lead on. UNDECIDED: done. */
+__noinline enum reason miss_detour(hook_ctx *ctx, struct scratch *s)
+{
+	enum reason r, why;
+	enum route route;
+	__u32 ifindex = 0;
+	int n;
+
+	if (!s)
+		return REASON_INTERNAL;
+	for (n = 0; n <= MISS_DETOURS; n++) {
+		if (s->out.route != ROUTES_TO)
+			break;
+		route = miss_choose(ctx, s, &ifindex);
+		if (route == ROUTE_CLOSED)
+			return REASON_INTERFACE;
+		if (route != ROUTE_FORWARD)
+			return REASON_GATEWAY;
+		if (ifindex == s->out_ifindex)
+			break;
+		if (n == MISS_DETOURS)
+			return REASON_GATEWAY;
+		miss_turn(s, ifindex);
+		why = REASON_NO_RULE;
+		r = evaluate_crossing(ctx, &s->out, s->packet.flags & PACKET_OPTIONS, &why);
+		if (r != UNDECIDED)
+			return r;
+		miss_return(s, why);
+	}
+	return UNDECIDED;
+}
+
 /* Route and rules out. UNDECIDED: the packet is forwarded. A pass reason: it goes to the
  * box. */
 __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 {
-	struct route_query q;
 	const struct packet *p;
 	const struct interface *o;
 	enum reason r, why = REASON_NO_RULE;
@@ -79,18 +221,14 @@ __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 	r = route_class(p, &s->tuple.dst);
 	if (r != UNDECIDED)
 		return r;
-	route_query_fill(&q, p, &s->tuple.dst, s->tuple.dport);
-	q.mark = s->in.mark;
-	s->generation = shared.route_generation;
-	route = route_lookup(ctx, &q);
+	route = miss_route(ctx, s);
 	if (route == ROUTE_LOCAL)
 		return REASON_LOCAL;
 	if (route == ROUTE_CLOSED)
 		return REASON_INTERFACE;
-	s->nexthop = q.number;
-	s->no_nexthop = route_reason(route);
-	s->out_ifindex = q.ifindex;
-	evaluate_start(&s->out, p, DIRECTION_OUT, q.ifindex, s->in.tag);
+	if (route == ROUTE_LOST)
+		return REASON_GATEWAY;
+	evaluate_start(&s->out, p, DIRECTION_OUT, s->out_ifindex, s->in.tag);
 	s->out.src = s->tuple.src;
 	s->out.dst = s->tuple.dst;
 	s->out.dport = s->tuple.dport;
@@ -99,7 +237,7 @@ __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 	s->out.received = p->ifindex;
 	s->out.tos = scrub_tos_seen(p, scrub_by_in(s));
 	evaluate_share(&s->out, &s->in);
-	o = interface_get(q.ifindex);
+	o = interface_get(s->out_ifindex);
 	s->skip_out = o && o->flags & INTERFACE_SKIP;
 	r = evaluate_crossing(ctx, &s->out, p->flags & PACKET_OPTIONS, &why);
 	if (r == UNDECIDED && why != REASON_SKIP)
@@ -190,13 +328,19 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 		else if (s->in.flags & CROSSING_NAT)
 			create_nat_in(s);
 		create_choose_reply(s);
+		if (!own && (s->in.route == ROUTES_REPLY || s->out.route == ROUTES_REPLY)) {
+			r = miss_reply(ctx, s);
+			if (r != UNDECIDED)
+				return r;
+		}
 	}
 	s->path = rule_path_index(s, crossed);
 	if (s->state) { /* live, but had not crossed here */
 		st = state_get(STATE_INDEX(s->state));
 		cr = own ? &s->out : &s->in;
 		hint_withdraw(STATE_INDEX(s->state)); /* its rules may log from now on */
-		if (st && cr->flags & CROSSING_KEEP_STATE)
+		/* the state knows nothing of a next hop that this rule chooses */
+		if (st && cr->flags & CROSSING_KEEP_STATE && cr->route == ROUTES_NOT)
 			create_add_side(st, s, own, state_crossing(STATE_DIRECTION(s->state), !own));
 		s->state = 0;
 	} else if (wanted) {
@@ -232,6 +376,7 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 	if (!i)
 		return HOOK_DROP;
 	s->out.flags = 0;
+	s->out.route = ROUTES_NOT;
 	s->nexthop = NEXTHOP_LOCAL;
 	r = miss_state(ctx, s, STATE_IN, 0);
 	scrub_list_note(s);
@@ -289,6 +434,8 @@ static __always_inline int miss_in(hook_ctx *ctx)
 		s->why = s->in.evaluated ? (s->in.rule ? REASON_RULE : REASON_NO_RULE) : REASON_SKIP;
 	}
 	r = miss_rules_out(ctx, s);
+	if (r == UNDECIDED && s->out.route == ROUTES_TO)
+		r = miss_detour(ctx, s);
 	if (r != UNDECIDED && r <= REASON_LAST_PASS)
 		return miss_local(ctx, s, r);
 	if (r == UNDECIDED) {

@@ -6,6 +6,7 @@
 
 #include "observe/count.h"
 #include "packet/rewrite.h"
+#include "path/gateway.h"
 #include "path/handoff.h"
 #include "route/encap.h"
 
@@ -55,10 +56,12 @@ __noinline int output_encap(hook_ctx *ctx, const struct packet *p, __u32 number,
 /* Passes up a packet of a live state that cannot be redirected. */
 static __always_inline int output_up(hook_ctx *ctx, const struct packet *p,
 			     const struct interface *i, const struct state *s, __u32 number,
-			     enum reason why)
+			     const struct nexthop *n, enum reason why)
 {
 	if (why == REASON_UP_OPTIONS && !(s->flags & STATE_OPTIONS))
 		return count_verdict(i, REASON_OPTIONS, p->length);
+	if (gateway_is_chosen(n) && !(p->flags & PACKET_GROUP))
+		return gateway_state(ctx, p, number, state_course((struct state *)s, STATE_DIRECTION(number))->nexthop, why);
 	if (why != REASON_UP_DEVICE || p->flags & PACKET_GROUP)
 		return handoff_forward(ctx, p, i, s, number, why);
 	return handoff_redirect(ctx, p, i, number, 0);
@@ -79,7 +82,7 @@ static __always_inline int output_other(hook_ctx *ctx, const struct packet *p, c
 			return action;
 		obstacle = REASON_UP_DEVICE;
 	}
-	return output_up(ctx, p, i, s, number, obstacle);
+	return output_up(ctx, p, i, s, number, n, obstacle);
 }
 
 #endif

@@ -131,7 +131,7 @@ static __always_inline int reject_allowed(struct reject *a)
  * for martians). Else it is an address of the interface that the packet came in by (RFC
  * 1812, 4.3.2.4), or of the box if the interface has none. NULL: there is none.
  */
-static __always_inline const struct addr *reject_source(const struct packet *p, const struct interface *i)
+static __noinline const struct addr *reject_source(const struct packet *p, const struct interface *i)
 {
 	const struct addr *own;
 	struct reject_source_key key = { .ifindex = p->ifindex, .kind = REJECT_SOURCE_IP4 };
@@ -152,6 +152,10 @@ static __always_inline const struct addr *reject_source(const struct packet *p, 
 static __always_inline enum rejected reject_make(hook_ctx *ctx, struct reject *a, const struct packet *p,
 						 const struct interface *i, const struct rule *r)
 {
+	struct reject_what what = {
+		.type = p->family == 4 ? ICMP_UNREACH : ICMP6_UNREACH,
+		.code = p->family == 4 ? r->return_code4 : r->return_code6,
+	};
 	enum reject_kind kind = reject_kind(p, r);
 	const struct addr *src = 0;
 
@@ -166,7 +170,7 @@ static __always_inline enum rejected reject_make(hook_ctx *ctx, struct reject *a
 		return REJECTED_LIMIT;
 	if (kind == REJECT_RST)
 		return reject_rst(ctx, a, p, r->return_ttl ? r->return_ttl : REJECT_TTL) ? REJECTED_NOT : REJECTED_RST;
-	return reject_error(ctx, a, p, src, r) ? REJECTED_NOT : REJECTED_ICMP;
+	return reject_error(ctx, a, p, src, &what) ? REJECTED_NOT : REJECTED_ICMP;
 }
 
 /* Marks a reject that leaves by a device which gives it on to another one. The egress
@@ -215,6 +219,60 @@ static __always_inline int reject_send(hook_ctx *ctx, struct scratch *s, const s
 	if (what > REJECTED_LAST_GIVEN)
 		return HOOK_DROP;
 	return hook_reply(ctx, p->ifindex, i, p->flags & PACKET_EGRESS);
+}
+
+/* Returns the ICMP error about a packet that cannot go to its gateway. */
+static __always_inline struct reject_what reject_gateway_what(const struct packet *p, __u32 mtu, enum reason why)
+{
+	int is4 = p->family == 4;
+
+	if (why == REASON_GATEWAY_TTL) /* time exceeded, in transit */
+		return (struct reject_what){ .type = is4 ? 11 : 3 };
+	if (why == REASON_GATEWAY_MTU) /* fragmentation needed, packet too big */
+		return (struct reject_what){ .type = is4 ? ICMP_UNREACH : 2, .code = is4 ? 4 : 0, .mtu = mtu };
+	/* host unreachable, no route */
+	return (struct reject_what){ .type = is4 ? ICMP_UNREACH : ICMP6_UNREACH, .code = is4 ? 1 : 0 };
+}
+
+/* Ends a packet that cannot go to the gateway which a rule has chosen: why is one of
+ * REASON_GATEWAY*. Its sender is told. */
+__noinline int reject_gateway(hook_ctx *ctx, struct scratch *s, __u32 mtu, enum reason why)
+{
+	enum rejected result = REJECTED_COUNT;
+	const struct interface *i;
+	struct reject_what what;
+	const struct addr *src;
+	const struct packet *p;
+	struct reject *a;
+	__u32 zero = 0;
+
+	if (!s)
+		return HOOK_DROP;
+	p = &s->packet;
+	i = interface_get(p->ifindex);
+	a = bpf_map_lookup_elem(&rejects, &zero);
+	if (!i || !a)
+		return HOOK_DROP;
+	count_reason(i, why, p->length);
+	if (icmp_is(p->family, p->tuple.proto) && !reject_icmp_informs(p->family, p->icmp_type))
+		return HOOK_DROP;
+	if (reject_may_answer(p) && !reject_link(ctx, a, p)) {
+		src = reject_source(p, i);
+		what = reject_gateway_what(p, mtu, why);
+		if (!src)
+			result = REJECTED_NOT;
+		else if (!reject_allowed(a))
+			result = REJECTED_LIMIT;
+		else
+			result = reject_error(ctx, a, p, src, &what) ? REJECTED_NOT : REJECTED_ICMP;
+	}
+	return reject_send(ctx, s, i, result);
+}
+
+/* Whether a packet cannot go to the gateway which a rule has chosen. */
+static __always_inline int reason_is_gateway(enum reason r)
+{
+	return r == REASON_GATEWAY || r == REASON_GATEWAY_TTL || r == REASON_GATEWAY_MTU;
 }
 
 /* Ends a segment that does not fit its state with a reset (track_is_answered). */
@@ -300,6 +358,8 @@ static __always_inline int reject_or_drop(hook_ctx *ctx, struct scratch *s, cons
 				  __u8 crossed)
 {
 	reject_note(s, r, crossed);
+	if (r == REASON_GATEWAY)
+		return reject_gateway(ctx, s, 0, r);
 	if (reject_is_failure(r))
 		s->blocked = reject_rule(s);
 	if (r == REASON_BLOCK || (reject_is_failure(r) && s->blocked))

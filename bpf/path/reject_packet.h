@@ -31,6 +31,13 @@
 #define ICMP_UNREACH	3
 #define ICMP6_UNREACH	1
 
+/* The kind of an ICMP error: the first bytes of its header, without the checksum. */
+struct reject_what {
+	__u8 type;
+	__u8 code;
+	__u16 mtu; /* of "fragmentation needed" and "packet too big" (RFC 1191, RFC 4443); else 0 */
+};
+
 /* Room for an Ethernet header with the most layers that a frame may have; a multiple of
  * 4. */
 #define LINK_MAX	32
@@ -67,8 +74,9 @@ static long reject_word(__u32 number, struct reject_words *w)
 }
 
 /* Returns the sum over length bytes of the reject, without an incomplete word at the
- * end. It goes word by word, which the verifier follows once. Rejects are rare. */
-static __always_inline __u64 reject_sum(const struct reject *a, __u32 from, __u32 length)
+ * end. It goes word by word, which the verifier follows once. Rejects are rare. This is a
+ * function of its own because its callers' stacks are full. */
+static __noinline __u64 reject_sum(const struct reject *a, __u32 from, __u32 length)
 {
 	struct reject_words w = { .reject = a, .from = from };
 
@@ -131,7 +139,7 @@ static __always_inline void reject_tcp(struct reject *a, const struct packet *p,
 
 /* Writes the reject's Ethernet header and tags: back to where the frame came from. < 0:
  * the sender is no single station, or the frame was not for a single station. */
-static __always_inline int reject_link(hook_ctx *ctx, struct reject *a, const struct packet *p)
+static __noinline int reject_link(hook_ctx *ctx, struct reject *a, const struct packet *p)
 {
 	struct ethhdr *eth = (void *)a->link;
 	__u32 length = p->l3_offset;
@@ -212,19 +220,21 @@ static __always_inline int reject_fix_partial(hook_ctx *ctx, struct reject *a, c
 }
 
 /* Writes the ICMP header and its checksum over the quote behind it. */
-static __always_inline void reject_icmp(struct reject *a, __u32 at, __u32 quoted, __u8 type, __u8 code, __u64 pseudo)
+static __always_inline void reject_icmp(struct reject *a, __u32 at, __u32 quoted, const struct reject_what *what,
+					__u64 pseudo)
 {
 	struct icmphdr *icmp = (void *)&a->data[at];
 
 	__builtin_memset(icmp, 0, sizeof(*icmp));
-	icmp->type = type;
-	icmp->code = code;
+	icmp->type = what->type;
+	icmp->code = what->code;
+	icmp->un.frag.mtu = bpf_htons(what->mtu); /* the lower half of IPv6's MTU, too */
 	icmp->checksum = csum_finish(pseudo + reject_sum(a, at, ICMP_HEADER + quoted + 3));
 }
 
 /* Makes an ICMP error about the packet in its frame. Returns < 0 if that is impossible. */
 static __always_inline int reject_error(hook_ctx *ctx, struct reject *a, const struct packet *p,
-					const struct addr *src, const struct rule *r)
+					const struct addr *src, const struct reject_what *what)
 {
 	__u32 front = p->family == 4 ? REJECT_FRONT4 : REJECT_FRONT6;
 	__u32 most = p->family == 4 ? REJECT_MAX4 - REJECT_FRONT4 : REJECT_MAX6 - REJECT_FRONT6;
@@ -243,11 +253,11 @@ static __always_inline int reject_error(hook_ctx *ctx, struct reject *a, const s
 	if (settled && hook_store(ctx, p->l3_offset + settled, &a->data[settled], 2))
 		return -1;
 	if (p->family == 4) {
-		reject_icmp(a, sizeof(struct iphdr), quoted, ICMP_UNREACH, r->return_code4, 0);
+		reject_icmp(a, sizeof(struct iphdr), quoted, what, 0);
 		reject_ip4(a, src, &p->tuple.src, TOS_CONTROL, IPPROTO_ICMP, REJECT_TTL, REJECT_FRONT4 + quoted);
 		return reject_store(ctx, a, p, REJECT_FRONT4);
 	}
-	reject_icmp(a, sizeof(struct ipv6hdr), quoted, ICMP6_UNREACH, r->return_code6,
+	reject_icmp(a, sizeof(struct ipv6hdr), quoted, what,
 		    csum_pseudo(src, &p->tuple.src, IPPROTO_ICMPV6, ICMP_HEADER + quoted));
 	reject_ip6(a, src, &p->tuple.src, IPPROTO_ICMPV6, REJECT_TTL, REJECT_FRONT6 + quoted);
 	return reject_store(ctx, a, p, REJECT_FRONT6);

@@ -69,6 +69,10 @@ struct scratch {
 	__u8 no_nexthop;	 /* enum reason: why nexthop is 0 */
 	__u16 nexthop;		 /* found by the route step				*/
 	__u16 generation;	 /* of the routes, read before the look-up of nexthop */
+	__u16 reply_nexthop;	 /* that a rule has chosen for replies; 0: none does */
+	__u8 chosen;		 /* a rule has chosen nexthop */
+	__u8 refused;		 /* enum reason: with GATEWAY_REFUSED (path/gateway.h) */
+	__u16 refused_mtu;	 /* likewise */
 	__u8 skip_in;		 /* the crossing is under set skip			*/
 	__u8 skip_out;
 	__u8 quoted_forth;	 /* the quoted packet is as it came in */
@@ -96,7 +100,10 @@ struct scratch {
 	struct tuple handoff;	 /* of the present packet on its way through the stack */
 	struct handoff record;	 /* a new one; all but its first record are 0 */
 	struct record log;	 /* the head of records of the present crossing */
+	__u64 fib[8];		 /* struct bpf_fib_lookup, for path/gateway.h */
+	__u64 neighbour[3];	 /* struct bpf_redir_neigh, likewise */
 };
+_Static_assert(sizeof(struct bpf_fib_lookup) <= 8 * 8 && sizeof(struct bpf_redir_neigh) <= 3 * 8, "their room");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -112,7 +112,7 @@ __noinline int scrub_list_keep(struct scratch *s)
 		s->listed[0] = s->reply.listed;
 	}
 	if (scrub_list_side(st, 1)) {
-		scrub_list_reply(s, s->packet.flags & PACKET_EGRESS ? s->packet.ifindex : s->out_ifindex, DIRECTION_IN);
+		scrub_list_reply(s, s->out_ifindex, DIRECTION_IN);
 		s->listed[1] = s->reply.listed;
 	}
 	return scrub_list_add(s);

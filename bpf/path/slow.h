@@ -15,6 +15,16 @@
 #include "route/route.h"
 #include "rules/evaluate.h"
 
+/* Looks up again what a rule has chosen for this direction. */
+static __always_inline enum route slow_choose(hook_ctx *ctx, struct scratch *s, struct course *c)
+{
+	enum route r = gateway_refresh(ctx, &s->packet, c);
+
+	s->nexthop = c->nexthop;
+	s->out_ifindex = r == ROUTE_LOST ? 0 : nexthop_get(c->nexthop)->ifindex;
+	return r;
+}
+
 /*
  * Looks up the kernel's route for this direction, and keeps the result in the state.
  */
@@ -31,6 +41,8 @@ static __always_inline enum route slow_route(hook_ctx *ctx, struct scratch *s, s
 	generation = shared.route_generation; /* read before the look-up: routes may change meanwhile */
 	d = STATE_DIRECTION(s->state);
 	c = state_course(st, d);
+	if (st->entered & KEPT_ROUTE(d))
+		return slow_choose(ctx, s, c);
 	state_leaving_tuple(&s->tuple, st, d);
 	route_query_fill(&q, &s->packet, &s->tuple.dst, s->tuple.dport);
 	q.mark = rule_mark_route(st, d, s->packet.mark);
@@ -56,7 +68,7 @@ static __always_inline int slow_is_loose(const struct scratch *s, const struct s
 	__u32 d = STATE_DIRECTION(s->state);
 	const struct course *c = d ? &st->back : &st->forth;
 
-	if (!bound_is_side(st, bound_side(d, 0)) || c->nexthop == NEXTHOP_LOCAL)
+	if (!bound_is_side(st, bound_side(d, 0)) || c->nexthop == NEXTHOP_LOCAL || st->entered & KEPT_ROUTE(d))
 		return 0;
 	return c->nexthop == NEXTHOP_NONE || s->packet.mark || fast_is_stale(c, nexthop_get(c->nexthop));
 }
@@ -155,7 +167,8 @@ __noinline enum reason slow_next(hook_ctx *ctx, struct scratch *s)
 	s->nexthop = c->nexthop;
 	if (c->nexthop == NEXTHOP_LOCAL)
 		return REASON_LOCAL;
-	if (c->nexthop != NEXTHOP_NONE && !s->packet.mark && !fast_is_stale(c, nexthop_get(c->nexthop))) {
+	if (c->nexthop != NEXTHOP_NONE && (!s->packet.mark || st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state))) &&
+	    !fast_is_stale(c, nexthop_get(c->nexthop))) {
 		s->out_ifindex = nexthop_get(c->nexthop)->ifindex;
 		return UNDECIDED;
 	}
@@ -164,6 +177,8 @@ __noinline enum reason slow_next(hook_ctx *ctx, struct scratch *s)
 		return UNDECIDED;
 	if (route == ROUTE_CLOSED)
 		return REASON_INTERFACE;
+	if (route == ROUTE_LOST)
+		return REASON_GATEWAY;
 	return route == ROUTE_LOCAL ? REASON_UP_ROUTE : route_reason(route);
 }
 
@@ -285,6 +300,8 @@ static __always_inline int slow_finish(hook_ctx *ctx, struct scratch *s, enum sl
 		return reject(ctx, s, r);
 	if (by == SLOW_RULES && reject_is_failure(r))
 		return reject_or_drop(ctx, s, i, r, 0);
+	if (r == REASON_GATEWAY)
+		return reject_gateway(ctx, s, 0, r);
 	if (reason_is_drop(r))
 		return count_verdict(i, r, p->length);
 	qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
@@ -295,9 +312,11 @@ static __always_inline int slow_finish(hook_ctx *ctx, struct scratch *s, enum sl
 		return handoff_local(ctx, &h, p, i, st, s->state, r);
 	if (r == REASON_UP_ROUTE)
 		return handoff_no_route(ctx, p, i, st, s->state);
+	if (r != UNDECIDED && st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state)) && !(p->flags & PACKET_GROUP))
+		return gateway_end(ctx, gateway_state(ctx, p, s->state, s->nexthop, r));
 	if (r != UNDECIDED)
 		return handoff_forward(ctx, p, i, st, s->state, r);
-	return fast_forward(ctx, &h, p, i, st, s->state, nexthop_get(s->nexthop), s->why, PATH_COUNTED);
+	return gateway_end(ctx, fast_forward(ctx, &h, p, i, st, s->state, nexthop_get(s->nexthop), s->why, PATH_COUNTED));
 }
 
 static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow_by by)

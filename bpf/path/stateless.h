@@ -27,11 +27,15 @@ __noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason w
 		return handoff_forward(ctx, p, i, 0, 0, s->no_nexthop);
 	n = nexthop_get(s->nexthop);
 	r = nexthop_probe(n) ? REASON_UP_PROBE : fast_obstacle(ctx, p, n);
+	if (r != UNDECIDED && gateway_is_chosen(n) && !(p->flags & PACKET_GROUP))
+		return gateway_stateless(ctx, s, p, s->nexthop, r);
 	if (r == UNDECIDED && encap_needed(p, n) && !(p->flags & PACKET_GROUP)) {
 		action = output_encap(ctx, p, 0, n, why);
 		if (action >= 0)
 			return action;
 		r = REASON_UP_DEVICE;
+		if (gateway_is_chosen(n))
+			return gateway_stateless(ctx, s, p, s->nexthop, r);
 	}
 	/* not by the stack: an error translated to our address would be a martian to it */
 	if (r == REASON_UP_DEVICE && !(p->flags & PACKET_GROUP))

@@ -19,7 +19,7 @@ static __always_inline int nat_source_lost(hook_ctx *ctx, const struct scratch *
 	struct route_query q = {};
 	long rc;
 
-	q.dst = s->out.nat_addr;
+	q.dst = s->out.nat.addr;
 	if (s->packet.family == 4)
 		addr_set4(&q.src, 0);
 	q.ifindex = s->out.ifindex;
@@ -61,7 +61,7 @@ __noinline int nat_source_follow(hook_ctx *ctx, struct scratch *s)
 	    !daemon_is_dead())
 		return 0;
 	if (nat_source_lost(ctx, s) && !nat_source_by_route(ctx, s, &now))
-		s->out.nat_addr = now;
+		s->out.nat.addr = now;
 	return 0;
 }
 

@@ -17,13 +17,15 @@
 #define AF_INET6_KERNEL 10
 
 /* Stores what the kernel's look-up found. Every core reads the line of a next hop, so it is not
- * written for each new connection, but once a tick or when something differs. */
+ * written for each new connection, but once a tick or when something differs. known:
+ * NEXTHOP_VALID if the neighbour's address is known, and NEXTHOP_NEAR. Without it, each
+ * packet looks it up again. */
 static __always_inline void nexthop_note(struct nexthop *n, const struct bpf_fib_lookup *f,
-				const struct nexthop_key *key, const struct interface *i)
+				const struct nexthop_key *key, const struct interface *i, __u8 known)
 {
 	__u16 mtu = f->mtu_result ? f->mtu_result : i->mtu;
 	const __u16 *a = (const __u16 *)n->dst, *b = (const __u16 *)f->dmac;
-	__u8 flags = NEXTHOP_VALID;
+	__u8 flags = key->how | known;
 	struct encap encap;
 
 	if (encap_find(&encap, f->ifindex, i, mtu))
@@ -32,8 +34,8 @@ static __always_inline void nexthop_note(struct nexthop *n, const struct bpf_fib
 		flags |= NEXTHOP_SCATTERED;
 	if (i->flags & INTERFACE_L3)
 		flags |= NEXTHOP_L3;
-	if (n->checked == shared.now && n->flags == flags && n->mtu == mtu && encap_equal(&n->encap, &encap) &&
-	    !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2])))
+	if (n->checked == shared.now && n->flags == flags && n->mtu == mtu && n->ifindex == f->ifindex &&
+	    encap_equal(&n->encap, &encap) && !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2])))
 		return;
 	__builtin_memcpy(n->dst, f->dmac, 6);
 	__builtin_memcpy(n->src, f->smac, 6);
@@ -44,7 +46,7 @@ static __always_inline void nexthop_note(struct nexthop *n, const struct bpf_fib
 	n->encap = encap;
 	n->flags = flags;
 	n->used = shared.now;
-	n->checked = shared.now;
+	n->checked = known & NEXTHOP_VALID ? shared.now : shared.now - NEXTHOP_FRESH;
 }
 
 /*

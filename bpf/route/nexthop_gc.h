@@ -8,6 +8,11 @@
  * more. Before the second walk the route generation changes: no state uses the number
  * without a new look-up. The third walk makes the number available.
  *
+ * The states of a next hop that a rule has chosen cannot look up another one: its number
+ * is all that they know of the choice. So it stays as long as a state has it. The walk over
+ * the states marks such next hops as used (state/gc.h), and one that is found used between
+ * the walks stays.
+ *
  * During a reload two timers walk, one at a time: the other one skips its part.
  */
 #ifndef WEIR_ROUTE_NEXTHOP_GC_H
@@ -25,8 +30,7 @@ static __always_inline void nexthop_gc_unlist(struct nexthop *n, __u32 number)
 	struct nexthop_key key = {};
 	__u32 *known;
 
-	key.gateway = n->gateway;
-	key.ifindex = n->ifindex;
+	nexthop_key_of(&key, n);
 	known = bpf_map_lookup_elem(&nexthop_index, &key);
 	if (known && *known == number)
 		bpf_map_delete_elem(&nexthop_index, &key);
@@ -40,6 +44,30 @@ static __always_inline void nexthop_gc_release(struct nexthop *n, __u32 number)
 	n->gateway = (struct addr){};
 	if (!bpf_map_push_elem(&nexthops_free, &number, 0))
 		__sync_fetch_and_add(&shared.nexthops_unused, 1);
+}
+
+/* Returns the ticks after which a next hop counts as unused. A chosen one is marked once in
+ * a pass over the states, and late fragments may use it without a state. */
+static __always_inline __u32 nexthop_gc_idle(const struct nexthop *n)
+{
+	if (!(n->flags & NEXTHOP_CHOSEN))
+		return NEXTHOP_IDLE;
+	return NEXTHOP_IDLE + GC_REVISIT + 2 * (state_capacity / GC_SLICE) + shared.timeout_frag;
+}
+
+/* Whether a packet or a state has used a chosen next hop since it was unlisted. Then it is
+ * listed again. If another number has its key by now, both stay. */
+static __always_inline int nexthop_gc_recall(struct nexthop *n, __u32 number, __u32 stage)
+{
+	struct nexthop_key key = {};
+
+	if (!(n->flags & NEXTHOP_CHOSEN) || shared.now - n->used >= nexthop_gc_idle(n))
+		return 0;
+	if (nexthop_gc_move(n, stage, NEXTHOP_LISTED)) {
+		nexthop_key_of(&key, n);
+		bpf_map_update_elem(&nexthop_index, &key, &number, BPF_NOEXIST);
+	}
+	return 1;
 }
 
 /* The cursor is in shared memory, like that of the states (state/gc.h). */
@@ -59,15 +87,16 @@ static long nexthop_gc_step(__u32 i, void *data)
 	n = &shared.nexthops[number & (MAX_NEXTHOPS - 1)];
 	switch (n->stage) {
 	case NEXTHOP_LISTED:
-		if (n->ifindex && shared.now - n->used >= NEXTHOP_IDLE &&
+		if ((n->ifindex || n->flags & NEXTHOP_CHOSEN) && shared.now - n->used >= nexthop_gc_idle(n) &&
 		    nexthop_gc_move(n, NEXTHOP_LISTED, NEXTHOP_UNLISTED))
 			nexthop_gc_unlist(n, number);
 		return 0;
 	case NEXTHOP_UNLISTED:
-		nexthop_gc_move(n, NEXTHOP_UNLISTED, NEXTHOP_FORGOTTEN);
+		if (!nexthop_gc_recall(n, number, NEXTHOP_UNLISTED))
+			nexthop_gc_move(n, NEXTHOP_UNLISTED, NEXTHOP_FORGOTTEN);
 		return 0;
 	case NEXTHOP_FORGOTTEN:
-		if (nexthop_gc_move(n, NEXTHOP_FORGOTTEN, NEXTHOP_FREE))
+		if (!nexthop_gc_recall(n, number, NEXTHOP_FORGOTTEN) && nexthop_gc_move(n, NEXTHOP_FORGOTTEN, NEXTHOP_FREE))
 			nexthop_gc_release(n, number);
 		return 0;
 	}

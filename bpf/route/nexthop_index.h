@@ -5,11 +5,12 @@
 
 #include "shared.h"
 
-/* kept; (interface, gateway) -> index into shared.nexthops. */
+/* kept; (interface, gateway) -> index into shared.nexthops. What rules have chosen has
+ * numbers of its own, even if the routes lead there too. */
 struct nexthop_key {
 	struct addr gateway;
-	__u32 ifindex;
-	__u32 pad0;
+	__u32 ifindex; /* of a chosen one only if the rule names it, else 0 */
+	__u32 how;     /* NEXTHOP_HOW */
 };
 
 struct {
@@ -54,6 +55,20 @@ static __always_inline __u32 nexthop_take(void)
 	return number < MAX_NEXTHOPS ? number : 0;
 }
 
+/* Returns the key of a next hop. */
+static __always_inline void nexthop_key_of(struct nexthop_key *key, const struct nexthop *n)
+{
+	key->gateway = n->gateway;
+	key->how = n->flags & NEXTHOP_HOW;
+	key->ifindex = key->how == NEXTHOP_CHOSEN ? 0 : n->ifindex;
+}
+
+static __always_inline int nexthop_has_key(const struct nexthop *n, const struct nexthop_key *key)
+{
+	return n->stage == NEXTHOP_LISTED && (n->flags & NEXTHOP_HOW) == key->how &&
+	       (n->ifindex == key->ifindex || key->how == NEXTHOP_CHOSEN) && addr_equal(&n->gateway, &key->gateway);
+}
+
 /* Returns the number of (interface, gateway), and makes one if needed; 0: the table is
  * full. */
 static __noinline __u32 nexthop_number(struct nexthop_key *key)
@@ -90,7 +105,7 @@ static __always_inline __u32 nexthop_find(struct nexthop_key *key)
 		return 0;
 	number = *(volatile __u32 *)hint & (MAX_NEXTHOPS - 1); /* other cores write it, for other keys */
 	n = &shared.nexthops[number];
-	if (n->stage == NEXTHOP_LISTED && n->ifindex == key->ifindex && addr_equal(&n->gateway, &key->gateway))
+	if (nexthop_has_key(n, key))
 		return number;
 	number = nexthop_number(key);
 	*hint = number;

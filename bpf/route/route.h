@@ -15,6 +15,7 @@ enum route {
 	ROUTE_FULL,	 /* the same, because no number is left */
 	ROUTE_LOCAL,	 /* the box itself, or nothing that XDP can forward */
 	ROUTE_CLOSED,	 /* the interface has no weir programs: nothing leaves by it */
+	ROUTE_LOST,	 /* the gateway that a rule has chosen cannot be reached */
 };
 
 /* The arguments and results of a route look-up. */
@@ -25,6 +26,7 @@ struct route_query {
 	__be16 dport;
 	__u32 ifindex; /* in: where the packet came in; out: where it goes	*/
 	__u32 mark;    /* that it is routed by, without weir's own bits */
+	__u32 choice;  /* for route_choose(): the interface that a rule names */
 	__u16 number;  /* out: index into shared.nexthops, 0: none was free	*/
 	__u8 proto;
 	__u8 family;
@@ -85,7 +87,7 @@ static __always_inline enum reason route_reason(enum route route)
 static __always_inline void route_gateway(struct nexthop_key *key, const struct bpf_fib_lookup *f)
 {
 	key->ifindex = f->ifindex;
-	key->pad0 = 0;
+	key->how = 0;
 	if (f->family == AF_INET_KERNEL)
 		addr_set4(&key->gateway, f->ipv4_dst);
 	else
@@ -145,9 +147,123 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 	if (!number || number >= MAX_NEXTHOPS)
 		return ROUTE_FULL;
 	n = &shared.nexthops[number];
-	nexthop_note(n, &f, &key, i);
+	nexthop_note(n, &f, &key, i, NEXTHOP_VALID);
 	q->number = number;
 	return ROUTE_FORWARD;
+}
+
+/* Whether the neighbour that the kernel's look-up found is the gateway itself. */
+static __always_inline int route_is_near(const struct bpf_fib_lookup *f, const struct route_query *q)
+{
+	if (q->family == 4)
+		return f->family == AF_INET_KERNEL && f->ipv4_dst == q->dst.word[3];
+	return addr_equal((const struct addr *)f->ipv6_dst, &q->dst);
+}
+
+/*
+ * Asks the kernel for a chosen gateway. q: dst is the gateway. If the rule names the
+ * gateway's interface, it is fixed, and the gateway must be on its link, as in pf. Else
+ * the routes lead there, for packets that come in by q's ifindex. 0: f says where it is,
+ * *valid whether the neighbour's address is known. The kernel knows no route to a
+ * link-local address, so that neighbour's address is not known here: TCX has the kernel
+ * send such packets.
+ */
+static __always_inline int route_ask_gateway(hook_ctx *ctx, struct bpf_fib_lookup *f, const struct route_query *q,
+					     __u32 fixed, int *valid)
+{
+	long rc;
+
+	*valid = 0;
+	if (fixed && addr_is_link_local(&q->dst)) {
+		f->ifindex = fixed;
+		f->mtu_result = 0;
+		return 0;
+	}
+	rc = bpf_fib_lookup(ctx, f, sizeof(*f), fixed ? BPF_FIB_LOOKUP_OUTPUT : 0);
+	*valid = rc == BPF_FIB_LKUP_RET_SUCCESS;
+	if (rc == BPF_FIB_LKUP_RET_NO_NEIGH)
+		f->mtu_result = 0; /* the kernel leaves tot_len there */
+	if (rc == BPF_FIB_LKUP_RET_FWD_DISABLED && fixed) { /* a box that sends only its own packets */
+		f->mtu_result = 0;
+		return 0;
+	}
+	if (!*valid && rc != BPF_FIB_LKUP_RET_NO_NEIGH)
+		return -1;
+	return fixed && (f->ifindex != fixed || !route_is_near(f, q)) ? -1 : 0;
+}
+
+/*
+ * Finds the next hop that a rule has chosen. q: dst is the gateway; ifindex where the packet
+ * came in; choice the interface that the rule names, 0: none. The result has a number
+ * even if the gateway cannot be reached now, so that a state can remember the choice; it
+ * has none if the table is full.
+ */
+__noinline enum route route_choose(hook_ctx *ctx, struct route_query *q)
+{
+	struct bpf_fib_lookup f __attribute__((aligned(8)));
+	struct nexthop_key key = {};
+	const struct interface *i;
+	__u32 fixed, number;
+	int lost = 0, valid = 1;
+	__u8 known;
+
+	if (!q)
+		return ROUTE_LOST;
+	fixed = q->choice;
+	q->number = 0;
+	if (fixed >= MAX_IFINDEX)
+		return ROUTE_LOST;
+	key.gateway = q->dst;
+	key.ifindex = fixed;
+	key.how = NEXTHOP_CHOSEN | (fixed ? NEXTHOP_FIXED : 0);
+	i = &shared.interfaces[fixed & (MAX_IFINDEX - 1)];
+	q->src = (struct addr){};
+	q->sport = 0;
+	q->dport = 0;
+	q->proto = 0;
+	q->mark = 0;
+	route_fib(&f, q);
+	if (fixed)
+		f.ifindex = fixed;
+	if (fixed && i->flags & INTERFACE_L3) { /* one next hop, whatever the gateway */
+		key.gateway = (struct addr){};
+		if (q->family == 4)
+			addr_set4(&key.gateway, 0);
+		f.mtu_result = 0;
+	} else if (route_ask_gateway(ctx, &f, q, fixed, &valid)) {
+		lost = 1;
+		f.ifindex = fixed;
+		f.mtu_result = 0;
+	}
+	q->ifindex = f.ifindex;
+	number = nexthop_find(&key);
+	if (!number || number >= MAX_NEXTHOPS)
+		return ROUTE_LOST;
+	i = &shared.interfaces[f.ifindex & (MAX_IFINDEX - 1)];
+	if (f.ifindex >= MAX_IFINDEX || !(i->flags & INTERFACE_PRESENT))
+		valid = 0;
+	if (!lost && !fixed && valid == 0 && i->flags & INTERFACE_L3 && i->flags & INTERFACE_PRESENT)
+		valid = 1; /* it has no neighbours */
+	known = valid && !lost ? NEXTHOP_VALID : 0;
+	if (route_is_near(&f, q))
+		known |= NEXTHOP_NEAR;
+	nexthop_note(&shared.nexthops[number], &f, &key, i, known);
+	q->number = number;
+	if (lost)
+		return ROUTE_LOST;
+	return i->flags & INTERFACE_PRESENT ? ROUTE_FORWARD : ROUTE_CLOSED;
+}
+
+/* Fills the query for a gateway that a rule has chosen, for a packet of a family that came
+ * in by an interface. */
+static __always_inline void route_choice_fill(struct route_query *q, const struct packet *p, const struct addr *gateway,
+					      __u32 named)
+{
+	*q = (struct route_query){};
+	q->dst = *gateway;
+	q->ifindex = p->ifindex;
+	q->family = p->family;
+	q->choice = named;
 }
 
 /* Returns where the destination leads before any route look-up. */

@@ -9,6 +9,7 @@
 
 #include "config.h"
 #include "packet/packet.h"
+#include "rules/pool.h"
 #include "rules/ruleset.h"
 
 enum direction {
@@ -26,7 +27,7 @@ enum action {
 #define CROSSING_ALLOW_OPTIONS 0x02 /* it allows IP options				*/
 #define CROSSING_NAT	    0x04 /* all of nat_* are valid				*/
 #define CROSSING_NAT_STATIC    0x08 /* static-port					*/
-#define CROSSING_RDR	    0x10 /* rdr_addr is valid					*/
+#define CROSSING_RDR	    0x10 /* rdr is valid					*/
 #define CROSSING_RDR_PORT	    0x20 /* rdr_port is valid					*/
 #define CROSSING_NO_NAT	    0x40 /* a nat-to that applies has no address: drop */
 #define CROSSING_COUNTS	    0x80 /* the deciding rule has RULE_COUNTS */
@@ -87,9 +88,10 @@ struct crossing {
 	 * deciding rule last. Match rules beyond MAX_MATCHES - 1 are left out. Pass and
 	 * block rules that were overruled do not count. */
 	__u32 matched[MAX_MATCHES];
-	struct addr nat_addr;
-	struct addr rdr_addr;
-	__u32 nat_ifindex; /* the interface that had nat_addr when a daemon last looked; 0: not known */
+	struct pool_choice nat;
+	struct pool_choice rdr;
+	struct pool_choice hop; /* the next hop that the deciding rule has chosen, if route is not ROUTES_NOT */
+	__u32 nat_ifindex; /* the interface that had nat.addr when a daemon last looked; 0: not known */
 	__u16 nat_low; /* host order */
 	__u16 nat_high;
 	__be16 rdr_port;
@@ -104,6 +106,7 @@ struct crossing {
 	__u8 evaluated; /* the rules were evaluated for this packet here */
 	__u8 matches;   /* how many of matched[] are valid */
 	__u16 limit;	/* of the deciding rule, as in struct rule; 0: none */
+	__u8 route;	/* enum routes, of the deciding rule */
 };
 
 #endif

@@ -71,7 +71,7 @@ static __always_inline enum reason match_result(struct crossing *cr, struct walk
 	visit_tos(cr, r);
 	if (r->flags & RULE_KEEP_STATE)
 		cr->flags |= CROSSING_KEEP_STATE;
-	if (r->more & RULE_MORE_BOUND)
+	if (r->more & RULE_MORE_BOUND && r->route != ROUTES_REPLY)
 		cr->flags |= CROSSING_BOUND;
 	cr->limit = r->limit;
 	if (r->flags & RULE_ALLOW_OPTIONS)
@@ -79,6 +79,8 @@ static __always_inline enum reason match_result(struct crossing *cr, struct walk
 	visit_mark(cr, r);
 	if (translate_asked(r))
 		translate_note(cr, r);
+	if (r->route)
+		translate_route(cr, r);
 	return cr->flags & CROSSING_NO_ADDRESS ? REASON_NAT_ADDRESS : REASON_RULE;
 }
 
@@ -152,6 +154,7 @@ __noinline enum reason match_rules(struct crossing *cr, const struct rule_set *s
 	cr->rule = 0;
 	cr->action = ACTION_PASS;
 	cr->flags = 0;
+	cr->route = ROUTES_NOT;
 	cr->limit = 0;
 	cr->matches = 0;
 	cr->mark_mask = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Pools: the addresses that a nat-to or an rdr-to chooses from.
+ * Pools: the addresses that a nat-to or an rdr-to chooses from, and the next hops of
+ * route-to and the like.
  */
 #ifndef WEIR_RULES_POOL_H
 #define WEIR_RULES_POOL_H
@@ -23,9 +24,11 @@ enum pool_kind {
  * a pool of POOL_BITMASK, which has one row, both are the halves of the mask of the bits
  * that an address keeps, in host order. */
 struct pool_address {
-	struct addr first;
+	struct addr first; /* of next hops: unspecified is the packet's own destination */
 	__u64 turn;
 	__u64 count; /* at least 1 */
+	__u32 ifindex; /* of next hops: the interface that the rule names; 0: none, ~0: it is not there */
+	__u32 pad0;
 };
 
 /* A pool's rows in pool_addresses: first | number of rows << 32. It is one word, so a
@@ -80,7 +83,8 @@ struct pool_source {
 struct pool_given {
 	__u64 rows; /* struct pool's word: another one voids this */
 	struct addr addr;
-	__u32 pad0[2];
+	__u32 ifindex; /* as in struct pool_address */
+	__u32 pad0;
 };
 
 /* The addresses that sources keep. Belongs to one generation. If it is full, the source
@@ -91,6 +95,15 @@ struct {
 	__type(key, struct pool_source);
 	__type(value, struct pool_given);
 } pool_sticky SEC(".maps");
+
+/* A pool of next hops has none for a packet, or its interface is not there. */
+#define HOP_NONE ~0u
+
+/* What a pool gives. */
+struct pool_choice {
+	struct addr addr;
+	__u32 ifindex; /* as in struct pool_address */
+};
 
 /* The work space of pool_take: the stack is nearly used up. */
 struct pool_work {
@@ -193,7 +206,7 @@ static __always_inline __u64 pool_turn(const struct pool *pool, __u32 number, __
 
 /* Finds the address that a source keeps. 0: found. The work space then says whose address
  * it is. */
-__noinline int pool_sticky_find(__u32 number, __u64 rows, const struct addr *source, struct addr *to)
+__noinline int pool_sticky_find(__u32 number, __u64 rows, const struct addr *source, struct pool_choice *to)
 {
 	const struct pool_given *given;
 	struct pool_work *work;
@@ -207,22 +220,24 @@ __noinline int pool_sticky_find(__u32 number, __u64 rows, const struct addr *sou
 	given = bpf_map_lookup_elem(&pool_sticky, &work->source);
 	if (!given || given->rows != rows)
 		return -1;
-	*to = given->addr;
+	to->addr = given->addr;
+	to->ifindex = given->ifindex;
 	return 0;
 }
 
 /* Has the source of the work space keep an address. If another core has given it one
  * meanwhile, the later one counts. */
-__noinline int pool_sticky_keep(__u64 rows, const struct addr *addr)
+__noinline int pool_sticky_keep(__u64 rows, const struct pool_choice *choice)
 {
 	struct pool_work *work;
 	__u32 zero = 0;
 
 	work = bpf_map_lookup_elem(&pool_works, &zero);
-	if (!work || !addr)
+	if (!work || !choice)
 		return -1;
 	work->given.rows = rows;
-	work->given.addr = *addr;
+	work->given.addr = choice->addr;
+	work->given.ifindex = choice->ifindex;
 	return bpf_map_update_elem(&pool_sticky, &work->source, &work->given, BPF_ANY);
 }
 
@@ -231,7 +246,7 @@ __noinline int pool_sticky_keep(__u64 rows, const struct addr *addr)
  * packet of a source. 0: done, -1: the pool has none.
  */
 static __always_inline int pool_take(__u32 number, __u32 family, const struct addr *source,
-				     const struct addr *replaced, struct addr *to)
+				     const struct addr *replaced, struct pool_choice *to)
 {
 	const struct pool_address *row;
 	__u32 first, count, last;
@@ -248,13 +263,14 @@ static __always_inline int pool_take(__u32 number, __u32 family, const struct ad
 	row = count ? bpf_map_lookup_elem(&pool_addresses, &last) : 0;
 	if (!row)
 		return -1;
+	to->ifindex = row->ifindex;
 	if (pool->kind == POOL_BITMASK) {
-		row_masked(to, row, replaced);
+		row_masked(&to->addr, row, replaced);
 		return 0;
 	}
 	total = row->turn + row->count;
 	if (total <= 1) { /* it needs no turns, which all cores would write */
-		*to = row->first;
+		to->addr = row->first;
 		return 0;
 	}
 	if (pool->sticky && !pool_sticky_find(number, rows, source, to))
@@ -263,7 +279,8 @@ static __always_inline int pool_take(__u32 number, __u32 family, const struct ad
 	row = pool_row(first, count, turn);
 	if (!row)
 		return -1;
-	row_address(to, row, turn - row->turn);
+	row_address(&to->addr, row, turn - row->turn);
+	to->ifindex = row->ifindex;
 	if (pool->sticky)
 		pool_sticky_keep(rows, to);
 	return 0;

@@ -206,6 +206,16 @@ struct rule {
 	__u16 limit;	/* number of what limits its states (state/limit.h); 0: nothing does */
 	__u8 more;	/* RULE_MORE_*: bits that flags has no room for */
 	__u8 set_tos;	/* the type of service that packets get, with SCRUB_TOS */
+	__u32 route_pool; /* index into pools: the next hops of route */
+	__u8 route;	/* enum routes */
+	__u8 pad0[3];	/* arrays that are mapped have elements of 8 bytes */
+};
+
+/* What a rule's next hops are for. */
+enum routes {
+	ROUTES_NOT,   /* it has none		   */
+	ROUTES_TO,    /* packets: route-to	   */
+	ROUTES_REPLY, /* their replies: reply-to */
 };
 
 /* What rules can ask about the routes of a packet's addresses (rules/fact.h). */

@@ -27,7 +27,7 @@ static __always_inline int translate_asked(const struct rule *r)
 static __always_inline void translate_nat(struct crossing *cr, const struct rule *r)
 {
 	cr->flags &= ~(CROSSING_NAT | CROSSING_NAT_STATIC | CROSSING_NO_NAT);
-	if (pool_take(r->nat_pool - 1, cr->family, &cr->src, &cr->src, &cr->nat_addr)) {
+	if (pool_take(r->nat_pool - 1, cr->family, &cr->src, &cr->src, &cr->nat)) {
 		cr->flags |= CROSSING_NO_NAT;
 		return;
 	}
@@ -41,7 +41,7 @@ static __always_inline void translate_nat(struct crossing *cr, const struct rule
 static __always_inline void translate_rdr(struct crossing *cr, const struct rule *r)
 {
 	cr->flags &= ~(CROSSING_RDR | CROSSING_NO_RDR);
-	if (pool_take(r->rdr_pool - 1, cr->family, &cr->src, &cr->dst, &cr->rdr_addr)) {
+	if (pool_take(r->rdr_pool - 1, cr->family, &cr->src, &cr->dst, &cr->rdr)) {
 		cr->flags |= CROSSING_NO_RDR;
 		return;
 	}
@@ -64,16 +64,28 @@ __noinline int translate_note(struct crossing *cr, const struct rule *r)
 	return 0;
 }
 
+/* Takes a next hop of a rule that decides. The source is that of the packet as later rules
+ * see it. */
+__noinline int translate_route(struct crossing *cr, const struct rule *r)
+{
+	if (!cr || !r)
+		return 0;
+	cr->route = r->route;
+	if (pool_take(r->route_pool, cr->family, &cr->src, &cr->dst, &cr->hop))
+		cr->hop.ifindex = HOP_NONE;
+	return 0;
+}
+
 /* Applies the translations of a match rule, so that later rules see them. */
 static __always_inline void translate_apply(struct crossing *cr, const struct rule *r, const struct rule_set *set)
 {
 	translate_note(cr, r);
 	if (r->nat_pool && cr->flags & CROSSING_NAT) {
-		cr->src = cr->nat_addr;
+		cr->src = cr->nat.addr;
 		cr->known &= ~(1 << FIELD_SRC | 1 << FIELD_SRC_TABLES);
 	}
 	if (r->rdr_pool && cr->flags & CROSSING_RDR) {
-		cr->dst = cr->rdr_addr;
+		cr->dst = cr->rdr.addr;
 		if (cr->flags & CROSSING_RDR_PORT)
 			cr->dport = cr->rdr_port;
 		cr->known &= ~(1 << FIELD_DST | 1 << FIELD_DPORT | 1 << FIELD_DST_TABLES);

@@ -41,7 +41,8 @@ static __always_inline int bound_takes(const struct state *st, __u32 index, __u3
 /* Whether a packet that comes in, or leaves, at an interface may do so by its state. */
 static __always_inline int bound_fits(const struct state *st, __u32 number, int in, __u32 ifindex)
 {
-	return bound_takes(st, STATE_INDEX(number), bound_side(STATE_DIRECTION(number), in), ifindex);
+	return bound_takes(st, STATE_INDEX(number), bound_side(STATE_DIRECTION(number), in), ifindex) ||
+	       (!in && st->entered & KEPT_ROUTE(STATE_DIRECTION(number))); /* a rule says where they leave */
 }
 
 /* Binds a side of a state to the interface of its crossing. */

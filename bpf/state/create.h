@@ -26,7 +26,7 @@
  * it. */
 static __always_inline void create_nat_in(struct scratch *s)
 {
-	s->out.nat_addr = s->in.nat_addr;
+	s->out.nat.addr = s->in.nat.addr;
 	s->out.nat_low = s->in.nat_low;
 	s->out.nat_high = s->in.nat_high;
 	s->out.flags |= s->in.flags & (CROSSING_NAT | CROSSING_NAT_STATIC);
@@ -39,7 +39,7 @@ static __always_inline void create_reply_tuple(struct scratch *s)
 	struct addr src = s->packet.tuple.src;
 
 	if (s->out.flags & CROSSING_NAT)
-		src = s->out.nat_addr;
+		src = s->out.nat.addr;
 	s->tuple.src = s->tuple.dst;
 	s->tuple.dst = src;
 	s->tuple.sport = s->tuple.dport;
@@ -198,13 +198,17 @@ static __always_inline void create_fill(struct state *st, __u32 index, struct sc
 	create_course(&st->forth, &p->tuple);
 	create_course(&st->back, &s->tuple);
 	/* found by a mark of this packet, which the next may not have */
-	if (!p->mark || s->nexthop < NEXTHOP_FIRST)
+	if (!p->mark || s->nexthop < NEXTHOP_FIRST || s->chosen)
 		st->forth.nexthop = s->nexthop;
 	st->forth.nexthop_generation = s->generation;
 	if (!(flags & STATE_IN))
 		st->back.nexthop = NEXTHOP_LOCAL; /* for replies to the box's own packets */
 	st->path = s->path;
-	st->entered = 0;
+	st->entered = s->chosen ? KEPT_ROUTE(0) : 0;
+	if (s->reply_nexthop) {
+		st->back.nexthop = s->reply_nexthop;
+		st->entered |= KEPT_ROUTE(1);
+	}
 	st->tag = create_tag(s, flags);
 	st->rule_in = flags & STATE_IN ? s->in.rule : 0;
 	st->rule_out = flags & STATE_OUT ? s->out.rule : 0;
@@ -302,7 +306,7 @@ static __always_inline enum reason create_in_table(struct scratch *s, __u8 flags
 	r = tuples_enter(STATE_NUMBER(index, 0), hash, &owner);
 	s->state = STATE_NUMBER(index, 0);
 	if (r == UNDECIDED) {
-		st->entered |= 1;
+		st->entered |= KEPT_ENTERED;
 		s->made = 1;
 		return UNDECIDED;
 	}

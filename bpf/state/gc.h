@@ -163,6 +163,26 @@ static __always_inline void gc_forget_nexthop(struct course *c)
 		c->nexthop = NEXTHOP_NONE;
 }
 
+/* A rule has chosen where packets of this direction go: the next hop stays. */
+static __always_inline void gc_keep_nexthop(const struct course *c)
+{
+	struct nexthop *n = nexthop_get(c->nexthop);
+
+	if (n->used != shared.now)
+		n->used = shared.now;
+}
+
+/* Keeps or forgets the next hop of a direction. */
+static __always_inline void gc_nexthop(struct state *st, __u32 d)
+{
+	struct course *c = state_course(st, d);
+
+	if (st->entered & KEPT_ROUTE(d))
+		gc_keep_nexthop(c);
+	else
+		gc_forget_nexthop(c);
+}
+
 /* The loop's cursor is in shared memory: on the stack the verifier would walk every
  * value of it. */
 static long gc_step(__u32 n, void *data)
@@ -189,8 +209,8 @@ static long gc_step(__u32 n, void *data)
 		}
 		if ((__u32)left <= hint_margin())
 			hint_withdraw_live(index);
-		gc_forget_nexthop(&st->forth);
-		gc_forget_nexthop(&st->back);
+		gc_nexthop(st, 0);
+		gc_nexthop(st, 1);
 		st->check_at = shared.now + (left < GC_REVISIT ? left : GC_REVISIT);
 		return 0;
 	case STATUS_DEAD:

@@ -7,6 +7,7 @@
 #ifndef WEIR_STATE_IMPORT_H
 #define WEIR_STATE_IMPORT_H
 
+#include "route/nexthop_index.h"
 #include "state/limit.h"
 #include "state/tuples.h"
 
@@ -18,9 +19,30 @@ struct import {
 	__u32 find;	    /* 1: do not enter it, only find its owner */
 	__u32 pad0[1];
 	struct extra extra;
-	__u32 pad1[8];
+	struct nexthop_key hop[2]; /* what rules have chosen, by direction, for KEPT_ROUTE */
+	__u32 pad1[12];
 };
-_Static_assert(sizeof(struct import) == 320, "import, as in copy.go");
+_Static_assert(sizeof(struct import) == 384, "import, as in copy.go");
+
+/* Returns the number in this table of what a rule has chosen; 0: there is no room. Its first
+ * packet looks it up. */
+static __always_inline __u32 import_nexthop(const struct nexthop_key *asked)
+{
+	struct nexthop_key key = *asked;
+	__u32 number = nexthop_number(&key);
+	struct nexthop *n = nexthop_get(number);
+
+	if (number < NEXTHOP_FIRST || !(key.how & NEXTHOP_CHOSEN))
+		return 0;
+	if (!(n->flags & NEXTHOP_CHOSEN)) {
+		n->gateway = key.gateway;
+		n->ifindex = key.ifindex;
+		n->checked = shared.now - NEXTHOP_FRESH;
+		n->flags = key.how;
+	}
+	n->used = shared.now;
+	return number;
+}
 
 /* Returns the number of the state that has the reply's tuple. */
 static __always_inline __u32 import_owner(struct tuple reply)
@@ -35,6 +57,7 @@ static __always_inline __u32 import_owner(struct tuple reply)
  * the first tuple. */
 static __always_inline enum reason import_state(struct import *a)
 {
+	struct nexthop_key forth = a->hop[0], back = a->hop[1];
 	struct tuple first = a->state.forth.tuple;
 	struct limit_entry limited = {};
 	__u32 index, owner;
@@ -67,10 +90,14 @@ static __always_inline enum reason import_state(struct import *a)
 	st->qos = a->state.qos;
 	st->queue_forth = a->state.queue_forth;
 	st->queue_back = a->state.queue_back;
-	st->entered = a->state.entered & (KEPT_WAYS | STATES_BOUND | KEPT_TOS(0) | KEPT_TOS(1));
+	st->entered = a->state.entered & (KEPT_WAYS | STATES_BOUND | KEPT_TOS(0) | KEPT_TOS(1) | KEPT_ROUTES);
 	extra = extra_get(index);
 	if (extra)
 		*extra = a->extra;
+	if (st->entered & KEPT_ROUTE(0))
+		st->forth.nexthop = import_nexthop(&forth);
+	if (st->entered & KEPT_ROUTE(1))
+		st->back.nexthop = import_nexthop(&back);
 	st->flow_forth = a->state.flow_forth;
 	st->flow_back = a->state.flow_back;
 	*state_limits(st) = *state_limits(&a->state) ? limit_import(&limited, st, *state_limits(&a->state)) : 0;
@@ -88,7 +115,7 @@ static __always_inline enum reason import_state(struct import *a)
 		a->owner = owner;
 		return r;
 	}
-	st->entered |= 1;
+	st->entered |= KEPT_ENTERED;
 	a->index = index;
 	return UNDECIDED;
 }

@@ -159,7 +159,7 @@ static __always_inline struct state *lookup_home(__u64 hash, const struct tuple 
 	for (i = 0; i < HOME_PROBES; i++) {
 		*number = STATE_NUMBER(home + i, 0);
 		s = lookup_verify(*number, t);
-		if (s && s->entered & 1)
+		if (s && s->entered & KEPT_ENTERED)
 			return s;
 	}
 	return 0;

@@ -94,6 +94,9 @@ enum peer {
 #define STATES_BOUND_IN  0x04 /* of state.entered: the side where direction 0 came in is bound */
 #define STATES_BOUND_OUT 0x08 /* to interfaces (state/extra.h), and that where it left	   */
 #define STATES_BOUND	 (STATES_BOUND_IN | STATES_BOUND_OUT)
+#define KEPT_ENTERED   0x01 /* of state.entered: the tuple of direction 0 is in the tuple table */
+#define KEPT_ROUTE(d)  (0x40 << ((d) & 1)) /* of state.entered: a rule has chosen where packets of direction d go */
+#define KEPT_ROUTES    0xc0
 #define KEPT_SCRUB     (KEPT_NO_DF | KEPT_RANDOM_ID | KEPT_MIN_TTL | KEPT_MAX_MSS)
 
 /* Bits of flow.flags. */
@@ -138,7 +141,7 @@ struct state {
 	__u8 phase;	/* enum phase						*/
 	__u8 flags;	/* STATE_*						*/
 	__u8 qos;	/* bit d: packets of direction d have a priority or a queue; KEPT_* */
-	__u8 entered;	/* 1: the tuple of direction 0 is in the tuple table; KEPT_WAYS, STATES_BOUND_*, KEPT_TOS() */
+	__u8 entered;	/* KEPT_ENTERED, KEPT_WAYS, STATES_BOUND_*, KEPT_TOS(), KEPT_ROUTES */
 	__u32 check_at; /* tick before which it cannot expire; DYING: before which it is not released */
 	/* line 1 */
 	struct flow flow_forth;

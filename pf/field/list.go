@@ -82,5 +82,5 @@ var all = []Field{
 	{"Binat", "binat-to", "", yes, Apart, Effect, Breaks}, // becomes nat-to and rdr-to rules
 	{"AfTo", "af-to", "AfTo", no, Apart, Effect, Breaks},
 	{"AfTo.Family", "af-to", "", no, Apart, Effect, NoMerge},
-	{"Route", "route-to", "Route", no, Apart, Effect, Breaks},
+	{"Route", "route-to", "Route", yes, Apart, Effect, Breaks},
 }

@@ -184,7 +184,7 @@ func (c *copier) move(s *xdpState, extra xdpExtra, m *move) error {
 	if err := c.renumberState(&entered); err != nil {
 		return err
 	}
-	index, owner, err := c.new.importState(&entered, extra, find)
+	index, owner, err := c.new.importState(&entered, extra, c.chosen(s), find)
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,15 @@ type importing struct {
 	Find  uint32 // 1: only ask for Owner
 	_     uint32
 	Extra xdpExtra
-	_     [8]uint32
+	Hop   [2]importedHop // by direction
+	_     [12]uint32
+}
+
+// An importedHop is struct nexthop_key: a next hop that a rule has chosen.
+type importedHop struct {
+	Gateway xdpAddr
+	Ifindex uint32 // if the rule names the interface
+	How     uint32 // its flags, of nexthopHow; 0: there is none
 }
 
 // update brings a copy up to date. It returns false if another connection has its index

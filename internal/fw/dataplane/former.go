@@ -142,13 +142,13 @@ func (g *Downgrade) makeIntake(spec *bpfload.Spec, kept map[string]*bpfload.Map)
 
 // readImportForm finds the fields of an older struct import.
 func readImportForm(spec *bpfload.Spec, argument string) (importForm, error) {
-	form := importForm{owner: -1, find: -1, extra: -1}
+	form := importForm{owner: -1, find: -1, extra: -1, hop: -1}
 	shape, err := bpfload.TypeShape(spec, argument)
 	if err != nil {
 		return form, err
 	}
 	form.size = shape.Size()
-	for name, at := range map[string]*int{"state": &form.state, "index": &form.index, "owner": &form.owner, "find": &form.find} {
+	for name, at := range map[string]*int{"state": &form.state, "index": &form.index, "owner": &form.owner, "find": &form.find, "hop": &form.hop} {
 		offset, _, err := shape.Field(name)
 		switch {
 		case err == nil:

@@ -255,6 +255,8 @@ func xdpResult(o *bpfload.Outcome) result {
 const (
 	metadataMagic    = 0x77656972
 	metadataRedirect = 1 << 31
+	metadataNexthop  = 1 << 30
+	metadataProbe    = 1 << 29
 	metadataSize     = 28
 )
 

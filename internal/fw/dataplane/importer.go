@@ -26,7 +26,7 @@ type importer struct {
 type importForm struct {
 	size                      int
 	state, index, owner, find int // -1: no such field
-	extra                     int // likewise
+	extra, hop                int // likewise
 }
 
 // currentForm is the form of this version.
@@ -35,6 +35,7 @@ var currentForm = importForm{
 	state: int(unsafe.Offsetof(importing{}.State)), index: int(unsafe.Offsetof(importing{}.Index)),
 	owner: int(unsafe.Offsetof(importing{}.Owner)), find: int(unsafe.Offsetof(importing{}.Find)),
 	extra: int(unsafe.Offsetof(importing{}.Extra)),
+	hop:   int(unsafe.Offsetof(importing{}.Hop)),
 }
 
 // newImporter returns an importer for tables of this version.
@@ -47,8 +48,13 @@ func newImporter(t *tables, program *bpfload.Program) *importer {
 }
 
 // importState enters a state, or with find only looks for its owner. It returns the index of
-// the state, or the index of the state that has one of its tuples. 0 means none.
-func (d *importer) importState(s *xdpState, extra xdpExtra, find bool) (index, owner uint32, err error) {
+// the state, or the index of the state that has one of its tuples. 0 means none. hops are
+// the next hops that rules have chosen for it. A version that knows no such choice does not
+// get the state: it would send the packets elsewhere.
+func (d *importer) importState(s *xdpState, extra xdpExtra, hops [2]importedHop, find bool) (index, owner uint32, err error) {
+	if s.Entered&keptRoutes != 0 && d.form.hop < 0 {
+		return 0, 0, nil
+	}
 	if find && d.form.find < 0 {
 		return 0, d.scan(s), nil
 	}
@@ -58,6 +64,9 @@ func (d *importer) importState(s *xdpState, extra xdpExtra, find bool) (index, o
 	}
 	if d.form.extra >= 0 {
 		copy(buffer[d.form.extra:], bytesOf([]xdpExtra{extra}))
+	}
+	if d.form.hop >= 0 {
+		copy(buffer[d.form.hop:], bytesOf(hops[:]))
 	}
 	if find {
 		binary.NativeEndian.PutUint32(buffer[d.form.find:], 1)

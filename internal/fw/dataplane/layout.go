@@ -25,6 +25,10 @@ const (
 	nexthopLocal  = 1 // the box itself
 	nexthopXDP    = 0x02
 	nexthopL3     = 0x04
+	nexthopChosen = 0x10 // a rule has chosen it
+	nexthopFixed  = 0x20 // and names its interface
+	nexthopNear   = 0x40 // and its gateway is the neighbour
+	nexthopHow    = nexthopChosen | nexthopFixed
 )
 
 // Capacities.

@@ -161,11 +161,12 @@ func rawRule(r *ruleset.Rule, limits []uint16) xdpRule {
 		Scrub: uint8(r.Scrub), MinTtl: r.MinTTL, MaxMss: r.MaxMSS, SetTos: r.SetTOS,
 		Mark: r.Mark, MarkMask: r.MarkMask, Marked: r.Marked, MarkedMask: r.MarkedMask,
 		Facts: uint8(r.Facts), FactsMask: uint8(r.FactsMask), Chance: r.Chance, MaxSize: r.MaxSize, Tos: r.TOS, Late: uint8(r.Late),
+		Route: uint8(r.Route), RoutePool: r.RoutePool,
 	}
 }
 
 func rawRow(r *ruleset.Row) xdpPoolAddress {
-	raw := xdpPoolAddress{Turn: r.Turn, Count: r.Count}
+	raw := xdpPoolAddress{Turn: r.Turn, Count: r.Count, Ifindex: r.Interface}
 	if r.First.IsValid() { // otherwise the entry is not in use
 		raw.First = rawAddr(r.First)
 	}

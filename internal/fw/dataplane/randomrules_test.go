@@ -168,7 +168,11 @@ func (d *drawing) rule() string {
 	action := one(d.Rand, "pass", "pass", "pass", "pass", "block", "block", "match")
 	direction := one(d.Rand, "", "in", "in", "out", "out")
 	block := one(d.Rand, "", "", "drop", "return", "return", "return-rst", "return-rst (ttl 7)", "return-icmp", "return-icmp (net-unr, 1)", "return-icmp6 (addr-unr)")
-	words := []string{action, block, direction, d.log(), d.some(5, "quick"), d.on(), []string{"", "", "", "", "inet", "", "inet6"}[family]}
+	first := ""
+	if action == "pass" && direction != "" && d.IntN(6) == 0 {
+		first = d.hopsFirst(family)
+	}
+	words := []string{action, block, direction, d.log(), d.some(5, "quick"), d.on(), first, []string{"", "", "", "", "inet", "", "inet6"}[family]}
 	if action != "block" {
 		words[1] = ""
 	}
@@ -301,6 +305,9 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 	if action != "block" && direction == "in" && d.IntN(6) == 0 {
 		words = append(words, d.nat(family))
 	}
+	if action == "pass" && direction != "" && d.IntN(4) == 0 {
+		words = append(words, d.hops(family))
+	}
 	return strings.Join(words, " ")
 }
 
@@ -332,6 +339,39 @@ func (d *drawing) rdr(family int) string {
 		pool = one(d.Rand, "<t1>", "(lan0)", "lan0", "(wan0)")
 	}
 	return " rdr-to " + pool + one(d.Rand, "", "", " port 8080", " port 80", " port 1000:1003", " port 1000:*", " port 53") + d.pool()
+}
+
+// hops draws next hops in OpenBSD's form. Some are reachable, some unresolved, some lead
+// nowhere.
+func (d *drawing) hops(family int) string {
+	hops := []string{"203.0.113.1", "203.0.113.1", "192.168.1.10", "192.168.1.11", "203.0.113.9", "10.9.9.9", "198.18.0.5", "192.168.1.1", "203.0.113.0/30"}
+	if family == 6 {
+		hops = []string{"2001:db8:113::1", "2001:db8:113::1", "fd00:1::10", "fd00:1::11", "2001:db8:113::9", "2001:db8:dead::1", "fd00:1::1", "fe80::1%wan0"}
+	}
+	hop := one(d.Rand, hops...)
+	switch d.IntN(6) {
+	case 0:
+		hop = "{ " + hop + ", " + one(d.Rand, hops...) + " }"
+	case 1:
+		hop = "<t1>"
+	}
+	return " " + one(d.Rand, "route-to ", "route-to ", "reply-to ") + hop + d.pool()
+}
+
+// hopsFirst draws next hops in FreeBSD's form.
+func (d *drawing) hopsFirst(family int) string {
+	if family == 0 {
+		return ""
+	}
+	hops := []string{"(wan0 203.0.113.1)", "(wan0 203.0.113.1)", "(lan0 192.168.1.10)", "(lan0 192.168.1.11)", "(wan0 203.0.113.9)", "(lan0 203.0.113.1)", "(wan0 198.18.0.5)", "(wan0 10.9.9.9)", "wan0", "lan0"}
+	if family == 6 {
+		hops = []string{"(wan0 2001:db8:113::1)", "(wan0 2001:db8:113::1)", "(lan0 fd00:1::10)", "(lan0 fd00:1::11)", "(lan0 2001:db8:113::1)", "(wan0 fe80::1)", "(lan0 fe80::7)", "wan0", "lan0"}
+	}
+	hop := one(d.Rand, hops...)
+	if hop[0] == '(' && d.IntN(4) == 0 {
+		hop = "{ " + hop + ", " + one(d.Rand, hops[:5]...) + " }"
+	}
+	return one(d.Rand, "route-to ", "route-to ", "reply-to ") + hop + one(d.Rand, "", "", " round-robin", " random", " source-hash secret") + d.some(5, " sticky-address")
 }
 
 // pool draws how an address is chosen. Without a key source-hash would draw another one

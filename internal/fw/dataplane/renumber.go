@@ -3,6 +3,7 @@ package dataplane
 import (
 	"fmt"
 	"sync/atomic"
+	"unsafe"
 )
 
 // A pathCopier gives new numbers to the paths that states use, and copies their counters.
@@ -57,6 +58,25 @@ func (c *copier) renumberState(s *xdpState) error {
 	number, err := c.newPath(uint32(s.Path))
 	s.Path = uint16(number)
 	return err
+}
+
+// chosen returns the next hops that rules have chosen for a state. An older layout has none.
+func (c *copier) chosen(s *xdpState) (hops [2]importedHop) {
+	if c.old.other {
+		return hops
+	}
+	shared := (*xdpShared)(unsafe.Pointer(unsafe.SliceData(c.old.all)))
+	for d, course := range []*xdpCourse{&s.Forth, &s.Back} {
+		n := &shared.Nexthops[int(course.Nexthop)%len(shared.Nexthops)]
+		if s.Entered&keptRoutes&(0x40<<d) == 0 || n.Flags&nexthopChosen == 0 {
+			continue
+		}
+		hops[d] = importedHop{Gateway: xdpAddr(n.Gateway), How: uint32(n.Flags & nexthopHow)}
+		if n.Flags&nexthopFixed != 0 {
+			hops[d].Ifindex = n.Ifindex
+		}
+	}
+	return hops
 }
 
 // newPath returns the new number of an old path.

@@ -124,6 +124,7 @@ const (
 	keptMaxMSS   = 0x80
 	keptWays     = 0x02
 	keptTOS      = 0x10 // of direction 0; that of direction 1 is the next
+	keptRoutes   = 0xc0 // a bit for each direction whose next hop a rule has chosen
 )
 
 // keptOf is the bits of direction 0 among those of state.qos that have one for each.

@@ -245,6 +245,7 @@ func (t *twin) route(dst netip.Addr) model.Route {
 	}
 	lan := model.Route{Interface: uint32(t.net.lan0), MTU: 1500, Dst: [6]byte(mac(lanHostMAC)), Src: [6]byte(mac(lan0MAC)), Neighbour: true}
 	if t.moved && movedHosts[dst.String()] != "" {
+		lan.Gateway = netip.MustParseAddr(movedHosts[dst.String()])
 		return lan
 	}
 	wan := model.Route{Interface: uint32(t.net.wan0), MTU: 1500, Dst: [6]byte(mac(wanHostMAC)), Src: [6]byte(mac(wan0MAC)), Neighbour: true}
@@ -259,7 +260,11 @@ func (t *twin) route(dst netip.Addr) model.Route {
 		r.Neighbour = dst == n.neighbour
 		return r
 	}
-	return wan // the default router
+	wan.Gateway = netip.MustParseAddr("203.0.113.1")
+	if dst.Is6() {
+		wan.Gateway = netip.MustParseAddr("2001:db8:113::1")
+	}
+	return wan
 }
 
 // forget starts again: no states, no paths, the clock at its start.
@@ -427,7 +432,7 @@ const nexthopFirst = 2
 // differNextHop compares the device that a frame is redirected to. A test run does not
 // report it, so the next hop with the frame's MACs must have that device.
 func (t *twin) differNextHop(s *shot, want *model.Outcome) string {
-	if want.Verdict != model.Redirect || want.Interface == uint32(s.ifindex) && bytes.Equal(want.Frame[:6], s.frame[6:12]) {
+	if want.Verdict != model.Redirect || want.Asked || want.Interface == uint32(s.ifindex) && bytes.Equal(want.Frame[:6], s.frame[6:12]) {
 		return "" // a frame that goes back to its sender needs no next hop
 	}
 	shared := t.dp.tables.shared
@@ -435,18 +440,23 @@ func (t *twin) differNextHop(s *shot, want *model.Outcome) string {
 	if want.Frame[0x0c] == 0x86 || want.Frame[0x10] == 0x86 && (want.Frame[0x0c] == 0x81 || want.Frame[0x0c] == 0x88) {
 		family = 6
 	}
+	var found []uint32 // there may be several: gateways that rules choose have their own
 	for i := range min(int(shared.NexthopsHigh)+nexthopFirst, len(shared.Nexthops)) {
 		n := &shared.Nexthops[i]
-		if n.Flags != 0 && n.Family == family && bytes.Equal(n.Dst[:], want.Frame[:6]) && bytes.Equal(n.Src[:], want.Frame[6:12]) {
-			to := n.Ifindex
-			if s.hook == model.XDP && n.Flags&nexthopXDP != 0 {
-				to = uint32(n.Encap.Device)
-			}
-			if to != want.Interface {
-				return fmt.Sprintf("model: to interface %d, dataplane: %d", want.Interface, to)
-			}
+		if n.Flags == 0 || n.Family != family || !bytes.Equal(n.Dst[:], want.Frame[:6]) || !bytes.Equal(n.Src[:], want.Frame[6:12]) {
+			continue
+		}
+		to := n.Ifindex
+		if s.hook == model.XDP && n.Flags&nexthopXDP != 0 {
+			to = uint32(n.Encap.Device)
+		}
+		if to == want.Interface {
 			return ""
 		}
+		found = append(found, to)
+	}
+	if len(found) > 0 {
+		return fmt.Sprintf("model: to interface %d, dataplane: %d", want.Interface, found)
 	}
 	return fmt.Sprintf("model: to interface %d, %x; dataplane: no such next hop", want.Interface, want.Frame[:12])
 }
@@ -479,7 +489,11 @@ func differOutcome(s *shot, want *model.Outcome, got *result) string {
 	if marks := s.hook != model.XDP || want.Verdict == model.Up; marks && want.Mark != got.mark {
 		return fmt.Sprintf("model: mark %#x, dataplane: %#x", want.Mark, got.mark)
 	}
-	if want.Back != got.back || want.Back && want.Number != got.number {
+	number := got.number
+	if want.Chosen && number&metadataNexthop != 0 {
+		number = 0 // it is that of a next hop
+	}
+	if want.Back != got.back || want.Back && want.Number != number {
 		return fmt.Sprintf("model: TCX ingress redirects: %t, number %#x, dataplane: %t, %#x", want.Back, want.Number, got.back, got.number)
 	}
 	if s.hook == model.XDP && want.Verdict == model.Up && want.Done != got.meta {

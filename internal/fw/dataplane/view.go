@@ -228,7 +228,8 @@ func (v *View) Neighbours(span uint32) []Neighbour {
 	now := atomic.LoadUint32(&v.tables.shared.Now)
 	for i := range v.tables.shared.Nexthops {
 		n := &v.tables.shared.Nexthops[i]
-		if n.Ifindex == 0 || n.Flags&nexthopL3 != 0 || now-n.Used > span {
+		near := n.Flags&nexthopChosen == 0 || n.Flags&nexthopNear != 0 // else another neighbour leads to the gateway
+		if n.Ifindex == 0 || n.Flags&nexthopL3 != 0 || !near || now-n.Used > span {
 			continue
 		}
 		found = append(found, Neighbour{int(n.Ifindex), (*xdpAddr)(&n.Gateway).addr(), state.Tick(n.Used)})

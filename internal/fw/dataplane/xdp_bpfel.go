@@ -154,8 +154,9 @@ type xdpFragmentEntry struct {
 		Bits uint32
 		Mask uint32
 	}
-	Ranges uint32
-	Range  [8]struct {
+	Ranges  uint16
+	Nexthop uint16
+	Range   [8]struct {
 		_     structs.HostLayout
 		Start uint16
 		End   uint16
@@ -253,7 +254,7 @@ type xdpNexthopKey struct {
 	_       structs.HostLayout
 	Gateway xdpAddr
 	Ifindex uint32
-	Pad0    uint32
+	How     uint32
 }
 
 type xdpPath struct {
@@ -272,17 +273,20 @@ type xdpPool struct {
 }
 
 type xdpPoolAddress struct {
-	_     structs.HostLayout
-	First xdpAddr
-	Turn  uint64
-	Count uint64
+	_       structs.HostLayout
+	First   xdpAddr
+	Turn    uint64
+	Count   uint64
+	Ifindex uint32
+	Pad0    uint32
 }
 
 type xdpPoolGiven struct {
-	_    structs.HostLayout
-	Rows uint64
-	Addr xdpAddr
-	Pad0 [2]uint32
+	_       structs.HostLayout
+	Rows    uint64
+	Addr    xdpAddr
+	Ifindex uint32
+	Pad0    uint32
 }
 
 type xdpPoolSource struct {
@@ -376,6 +380,9 @@ type xdpRule struct {
 	Limit       uint16
 	More        uint8
 	SetTos      uint8
+	RoutePool   uint32
+	Route       uint8
+	Pad0        [3]uint8
 }
 
 type xdpRuleBits struct {
@@ -472,28 +479,32 @@ type xdpScratch struct {
 		Window         uint32
 		Scrub          uint32
 	}
-	State       uint32
-	Path        uint32
-	OutIfindex  uint32
-	Random      uint32
-	Why         uint32
-	Blocked     uint32
-	Replaces    uint32
-	Tracked     uint8
-	Then        uint8
-	NoNexthop   uint8
-	_           [1]byte
-	Nexthop     uint16
-	Generation  uint16
-	SkipIn      uint8
-	SkipOut     uint8
-	QuotedForth uint8
-	Made        uint8
-	Elsewhere   uint8
-	Leaves      uint8
-	Owned       uint8
-	_           [1]byte
-	OutMark     struct {
+	State        uint32
+	Path         uint32
+	OutIfindex   uint32
+	Random       uint32
+	Why          uint32
+	Blocked      uint32
+	Replaces     uint32
+	Tracked      uint8
+	Then         uint8
+	NoNexthop    uint8
+	_            [1]byte
+	Nexthop      uint16
+	Generation   uint16
+	ReplyNexthop uint16
+	Chosen       uint8
+	Refused      uint8
+	RefusedMtu   uint16
+	SkipIn       uint8
+	SkipOut      uint8
+	QuotedForth  uint8
+	Made         uint8
+	Elsewhere    uint8
+	Leaves       uint8
+	Owned        uint8
+	_            [3]byte
+	OutMark      struct {
 		_    structs.HostLayout
 		Bits uint32
 		Mask uint32
@@ -538,8 +549,24 @@ type xdpScratch struct {
 		Flags      uint16
 		Matched    [8]uint32
 		_          [4]byte
-		NatAddr    xdpAddr
-		RdrAddr    xdpAddr
+		Nat        struct {
+			_       structs.HostLayout
+			Addr    xdpAddr
+			Ifindex uint32
+			_       [4]byte
+		}
+		Rdr struct {
+			_       structs.HostLayout
+			Addr    xdpAddr
+			Ifindex uint32
+			_       [4]byte
+		}
+		Hop struct {
+			_       structs.HostLayout
+			Addr    xdpAddr
+			Ifindex uint32
+			_       [4]byte
+		}
 		NatIfindex uint32
 		NatLow     uint16
 		NatHigh    uint16
@@ -563,7 +590,8 @@ type xdpScratch struct {
 		Evaluated uint8
 		Matches   uint8
 		Limit     uint16
-		_         [2]byte
+		Route     uint8
+		_         [1]byte
 	}
 	Out struct {
 		_          structs.HostLayout
@@ -599,8 +627,24 @@ type xdpScratch struct {
 		Flags      uint16
 		Matched    [8]uint32
 		_          [4]byte
-		NatAddr    xdpAddr
-		RdrAddr    xdpAddr
+		Nat        struct {
+			_       structs.HostLayout
+			Addr    xdpAddr
+			Ifindex uint32
+			_       [4]byte
+		}
+		Rdr struct {
+			_       structs.HostLayout
+			Addr    xdpAddr
+			Ifindex uint32
+			_       [4]byte
+		}
+		Hop struct {
+			_       structs.HostLayout
+			Addr    xdpAddr
+			Ifindex uint32
+			_       [4]byte
+		}
 		NatIfindex uint32
 		NatLow     uint16
 		NatHigh    uint16
@@ -624,7 +668,8 @@ type xdpScratch struct {
 		Evaluated uint8
 		Matches   uint8
 		Limit     uint16
-		_         [2]byte
+		Route     uint8
+		_         [1]byte
 	}
 	Reply struct {
 		_          structs.HostLayout
@@ -660,8 +705,24 @@ type xdpScratch struct {
 		Flags      uint16
 		Matched    [8]uint32
 		_          [4]byte
-		NatAddr    xdpAddr
-		RdrAddr    xdpAddr
+		Nat        struct {
+			_       structs.HostLayout
+			Addr    xdpAddr
+			Ifindex uint32
+			_       [4]byte
+		}
+		Rdr struct {
+			_       structs.HostLayout
+			Addr    xdpAddr
+			Ifindex uint32
+			_       [4]byte
+		}
+		Hop struct {
+			_       structs.HostLayout
+			Addr    xdpAddr
+			Ifindex uint32
+			_       [4]byte
+		}
 		NatIfindex uint32
 		NatLow     uint16
 		NatHigh    uint16
@@ -685,7 +746,8 @@ type xdpScratch struct {
 		Evaluated uint8
 		Matches   uint8
 		Limit     uint16
-		_         [2]byte
+		Route     uint8
+		_         [1]byte
 	}
 	Ways [2]struct {
 		_      structs.HostLayout
@@ -741,10 +803,12 @@ type xdpScratch struct {
 		L4New    [20]uint8
 		_        [4]byte
 	}
-	Quoter  xdpAddr
-	Handoff xdpTuple
-	Record  xdpHandoff
-	Log     xdpRecord
+	Quoter    xdpAddr
+	Handoff   xdpTuple
+	Record    xdpHandoff
+	Log       xdpRecord
+	Fib       [8]uint64
+	Neighbour [3]uint64
 }
 
 type xdpShared struct {

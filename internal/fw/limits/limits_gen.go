@@ -50,6 +50,8 @@ const (
 	QosPrioMask       = 0x7
 	QosQueueShift     = 16
 	MetadataRedirect  = 0x80000000
+	MetadataNexthop   = 0x40000000
+	MetadataProbe     = 0x20000000
 	MetadataMagic     = 0x77656972
 	PrefetchBatch     = 16
 	Hinted            = 256

@@ -57,6 +57,9 @@ const (
 	Guard                         // forwarded by the stack without having met the rules
 	HintStale                     // the state is no longer as its hint said (prefetch)
 	Metadata                      // the driver has no room for XDP's verdict; TCX takes over from now on
+	Gateway                       // the gateway that a rule has chosen cannot be reached; the sender is told
+	GatewayTTL                    // TTL or hop limit is used up on the way to a chosen gateway; the sender is told
+	GatewayMTU                    // larger than the MTU towards a chosen gateway; the sender is told
 	Interface                     // weir's programs are not attached to the interface
 	Internal                      // cannot happen; please report it
 
@@ -120,6 +123,9 @@ var table = [Count]struct{ name, text string }{
 	Guard:           {"guard", "forwarded by the stack without having met the rules"},
 	HintStale:       {"hint-stale", "the state is no longer as its hint said (prefetch)"},
 	Metadata:        {"metadata", "the driver has no room for XDP's verdict; TCX takes over from now on"},
+	Gateway:         {"gateway", "the gateway that a rule has chosen cannot be reached; the sender is told"},
+	GatewayTTL:      {"gateway-ttl", "TTL or hop limit is used up on the way to a chosen gateway; the sender is told"},
+	GatewayMTU:      {"gateway-mtu", "larger than the MTU towards a chosen gateway; the sender is told"},
 	Interface:       {"interface", "weir's programs are not attached to the interface"},
 	Internal:        {"internal", "cannot happen; please report it"},
 }

@@ -88,6 +88,9 @@ func (c *compiler) compile() error {
 			return &Error{Rule: i, What: err.Error()}
 		}
 		c.program.Rules[i] = c.action(r)
+		if err := c.route(r, &c.program.Rules[i]); err != nil {
+			return &Error{Rule: i, What: err.Error()}
+		}
 		if err := c.translations(r, &c.program.Rules[i]); err != nil {
 			return &Error{Rule: i, What: err.Error()}
 		}
@@ -196,10 +199,10 @@ func scrubFlags(s *resolve.Scrub) (flags ScrubFlags) {
 
 // translations adds the rule's translations to its action.
 func (c *compiler) translations(r *resolve.Rule, a *Rule) (err error) {
-	if a.NatPool, err = c.pool(r.Nat); err != nil {
+	if a.NatPool, err = c.pool(targetsOf(r.Nat)); err != nil {
 		return err
 	}
-	if a.RdrPool, err = c.pool(r.Rdr); err != nil {
+	if a.RdrPool, err = c.pool(targetsOf(r.Rdr)); err != nil {
 		return err
 	}
 	if t := r.Nat; t != nil {
@@ -208,6 +211,22 @@ func (c *compiler) translations(r *resolve.Rule, a *Rule) (err error) {
 	if t := r.Rdr; t != nil {
 		a.RdrLow, a.RdrHigh = t.PortLow, max(t.PortLow, t.PortHigh)
 		a.RdrBase = r.To.Port.Low
+	}
+	return nil
+}
+
+// route adds the rule's next hops to its action.
+func (c *compiler) route(r *resolve.Rule, a *Rule) error {
+	if r.Route == nil {
+		return nil
+	}
+	number, err := c.pool(hopsOf(r.Route))
+	if err != nil {
+		return err
+	}
+	a.RoutePool, a.Route = number-1, RouteTo
+	if r.Route.Kind == resolve.ReplyTo {
+		a.Route = ReplyTo
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ func known(r *resolve.Rule, rules []*resolve.Rule) error {
 		return notKnown(name)
 	}
 	for _, err := range []error{
-		knownInterface(r.Interface), knownInterface(r.ReceivedOn.On), knownAnchor(r, rules), knownTranslation(r.Nat), knownTranslation(r.Rdr),
+		knownInterface(r.Interface), knownInterface(r.ReceivedOn.On), knownAnchor(r, rules), knownTranslation(r.Nat), knownTranslation(r.Rdr), knownRoute(r.Route),
 	} {
 		if err != nil {
 			return err
@@ -87,6 +87,19 @@ func knownTranslation(t *resolve.Translation) error {
 	}
 	if name := firstSet(rest); name != "" {
 		return notKnown(name)
+	}
+	return nil
+}
+
+// knownRoute refuses dup-to and least-states.
+func knownRoute(r *resolve.Route) error {
+	switch {
+	case r == nil:
+		return nil
+	case r.Kind != resolve.RouteTo && r.Kind != resolve.ReplyTo:
+		return notKnown("dup-to")
+	case r.Choice.Type == resolve.LeastStates && len(r.Hops) > 1:
+		return notKnown("least-states")
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func TestKnown(t *testing.T) {
 		{"pass max-pkt-rate 1/1", "Limited"},
 		{"pass in divert-packet port 7", "Divert"},
 		{"pass on rdomain 1", "RDomain"},
-		{"pass in route-to 192.0.2.1", "Route"},
+		{"pass in dup-to 192.0.2.1", "dup-to"},
 		{"pass in inet6 to 64:ff9b::/96 af-to inet from 192.0.2.1", "AfTo"},
 		{"match out nat-to { 192.0.2.1 192.0.2.2 } least-states", "Choice"},
 		{"match out nat-to (em0) least-states sticky-address", "Choice"},

@@ -14,9 +14,50 @@ import (
 // A Row is a run of consecutive addresses, which a pool hands out in turn. Turn is the
 // number of the pool's addresses before it. The one row of a Bitmask pool is a network:
 // Turn and Count are the two halves of the mask of the bits that an address keeps.
+//
+// Rows of next hops have the interface that the rule names. An unspecified address is the
+// packet's own destination.
 type Row struct {
 	First       netip.Addr
 	Turn, Count uint64
+	Interface   uint32 // 0: none is named
+}
+
+// missingInterface is the index of an interface that does not exist: no packet leaves by it.
+const missingInterface = ^uint32(0)
+
+// A target is one element of what a pool chooses from.
+type target struct {
+	resolve.Address
+	via string // of a next hop: its interface
+}
+
+// A choice is what a pool chooses from, and how.
+type choice struct {
+	targets []target
+	hops    bool // next hops
+	how     *resolve.Choice
+}
+
+// targetsOf returns what a translation chooses from; nil if there is none.
+func targetsOf(t *resolve.Translation) *choice {
+	if t == nil {
+		return nil
+	}
+	c := &choice{how: &t.Choice, targets: make([]target, 0, len(t.Addrs))}
+	for i := range t.Addrs {
+		c.targets = append(c.targets, target{Address: t.Addrs[i]})
+	}
+	return c
+}
+
+// hopsOf returns what route-to and the like choose from.
+func hopsOf(r *resolve.Route) *choice {
+	c := &choice{how: &r.Choice, hops: true, targets: make([]target, 0, len(r.Hops))}
+	for i := range r.Hops {
+		c.targets = append(c.targets, target{r.Hops[i].Addr, r.Hops[i].Interface})
+	}
+	return c
 }
 
 // A Run is the position in Program.Rows of a pool's rows of one family.
@@ -47,10 +88,9 @@ const (
 	Hash                    // the same for the same source
 )
 
-// kindOf returns how a translation chooses. If there is only one address, any kind will
-// do.
-func kindOf(t *resolve.Translation) PoolKind {
-	switch t.Choice.Type {
+// kind returns how a pool chooses. If there is only one address, any kind will do.
+func (t *choice) kind() PoolKind {
+	switch t.how.Type {
 	case resolve.Bitmask:
 		return Bitmask
 	case resolve.Random:
@@ -73,22 +113,21 @@ var ErrPoolFull = errors.New("more addresses than the pool has places for")
 
 // A poolLayout says where a pool's rows may go.
 type poolLayout struct {
-	translation *resolve.Translation
-	dynamic     bool // holds an interface in parentheses: has room for two sets of rows
-	places      [2]Run
+	from    *choice
+	dynamic bool // depends on interfaces: has room for two sets of rows
+	places  [2]Run
 }
 
-// pool appends the pool of a translation and returns its number, from 1. It returns 0 if
-// there is none.
-func (c *compiler) pool(t *resolve.Translation) (uint32, error) {
+// pool appends a pool and returns its number, from 1. It returns 0 if there is none.
+func (c *compiler) pool(t *choice) (uint32, error) {
 	if t == nil {
 		return 0, nil
 	}
 	p := c.program
-	l := poolLayout{translation: t, dynamic: slices.ContainsFunc(t.Addrs, isDynamic)}
-	pool := Pool{Kind: kindOf(t), Sticky: t.Choice.Sticky, Interface: c.snapshot.onlyInterface(t)}
+	l := poolLayout{from: t, dynamic: slices.ContainsFunc(t.targets, target.isDynamic)}
+	pool := Pool{Kind: t.kind(), Sticky: t.how.Sticky, Interface: c.snapshot.onlyInterface(t)}
 	for i := range pool.Key {
-		pool.Key[i] = binary.BigEndian.Uint64(t.Choice.Key[8*i:])
+		pool.Key[i] = binary.BigEndian.Uint64(t.how.Key[8*i:])
 	}
 	for family, run := range []*Run{&pool.Rows4, &pool.Rows6} {
 		rows := c.snapshot.rows(t, family == 0)
@@ -114,11 +153,14 @@ func (c *compiler) pool(t *resolve.Translation) (uint32, error) {
 
 // onlyInterface returns the index of an interface if a translation chooses from all of
 // its addresses and from nothing else. Otherwise it returns 0.
-func (s *Snapshot) onlyInterface(t *resolve.Translation) uint32 {
+func (s *Snapshot) onlyInterface(t *choice) uint32 {
 	only := uint32(0)
-	for i := range t.Addrs {
-		a := &t.Addrs[i]
-		if !isDynamic(*a) || a.Modifier != resolve.NoModifier || a.Bits > 0 {
+	if t.hops {
+		return 0
+	}
+	for i := range t.targets {
+		a := &t.targets[i]
+		if !a.isDynamic() || a.Modifier != resolve.NoModifier || a.Bits > 0 {
 			return 0
 		}
 		for _, named := range s.named(a.Interface) {
@@ -134,26 +176,30 @@ func (s *Snapshot) onlyInterface(t *resolve.Translation) uint32 {
 // sparePlaces is room for addresses that an interface may get later.
 const sparePlaces = 8
 
-func isDynamic(a resolve.Address) bool { return a.Kind == resolve.InterfaceAddress }
+// isDynamic reports whether a target changes with the machine's interfaces.
+func (t target) isDynamic() bool { return t.Kind == resolve.InterfaceAddress || t.via != "" }
 
-// rows returns the addresses of a family that a translation chooses from, in order.
-func (s *Snapshot) rows(t *resolve.Translation, is4 bool) []Row {
+// rows returns the addresses of a family that a pool chooses from, in order.
+func (s *Snapshot) rows(t *choice, is4 bool) []Row {
 	var rows []Row
 	turn := uint64(0)
-	for i := range t.Addrs {
-		for _, p := range s.targets(&t.Addrs[i]) {
+	for i := range t.targets {
+		via := s.via(t.targets[i].via)
+		for _, p := range s.targets(&t.targets[i].Address, is4) {
 			if p.Addr().Is4() != is4 || turn == ^uint64(0) {
 				continue
 			}
-			if kindOf(t) == Bitmask {
-				return []Row{maskRow(p)}
+			if t.kind() == Bitmask {
+				row := maskRow(p)
+				row.Interface = via
+				return []Row{row}
 			}
 			count := uint64(1) << min(p.Addr().BitLen()-p.Bits(), 63)
 			sum, carry := bits.Add64(turn, count, 0)
 			if carry != 0 {
 				sum, count = ^uint64(0), ^uint64(0)-turn
 			}
-			rows = append(rows, Row{p.Masked().Addr(), turn, count})
+			rows = append(rows, Row{p.Masked().Addr(), turn, count, via})
 			turn = sum
 		}
 	}
@@ -167,12 +213,30 @@ func maskRow(p netip.Prefix) Row {
 	return Row{First: p.Masked().Addr(), Turn: ones(kept - 64), Count: ones(kept)}
 }
 
-// targets returns what an address in a translation means now.
-func (s *Snapshot) targets(a *resolve.Address) []netip.Prefix {
-	if isDynamic(*a) {
+// targets returns what an address to choose means now. A next hop without an address is
+// the packet's own destination, in either family.
+func (s *Snapshot) targets(a *resolve.Address, is4 bool) []netip.Prefix {
+	switch {
+	case a.Kind == resolve.InterfaceAddress:
 		return s.dynamic(a, Address.usable)
+	case a.Kind == resolve.AnyAddress && is4:
+		return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 32)}
+	case a.Kind == resolve.AnyAddress:
+		return []netip.Prefix{netip.PrefixFrom(netip.IPv6Unspecified(), 128)}
 	}
 	return []netip.Prefix{a.Prefix}
+}
+
+// via returns the index of the interface that a next hop names, or 0 if it names none. Of
+// a group it is the first.
+func (s *Snapshot) via(name string) uint32 {
+	if name == "" {
+		return 0
+	}
+	for _, named := range s.named(name) {
+		return named.Index
+	}
+	return missingInterface
 }
 
 // A PoolChange says what to write after an interface's addresses have changed. Write the
@@ -211,9 +275,9 @@ func (p *Program) Refill(s Snapshot) ([]PoolChange, error) {
 func (p *Program) refill(index int, s *Snapshot) (PoolChange, error) {
 	change := PoolChange{Index: index, Pool: p.Pools[index], Rows: map[uint32]Row{}}
 	l := &p.layouts[index]
-	change.Pool.Interface = s.onlyInterface(l.translation)
+	change.Pool.Interface = s.onlyInterface(l.from)
 	for family, run := range []*Run{&change.Pool.Rows4, &change.Pool.Rows6} {
-		rows, places := s.rows(l.translation, family == 0), l.places[family]
+		rows, places := s.rows(l.from, family == 0), l.places[family]
 		if slices.Equal(rows, p.Rows[run.First:run.First+run.Count]) {
 			continue
 		}

@@ -158,8 +158,20 @@ type Rule struct {
 	MaxSize                  uint16 // of the IP packet, bytes; 0: any
 	TOS                      uint8  // required of the packet; 0: any
 	Late                     Late   // it has conditions on these fields
+	Route                    Routes // what its next hops are for
+	RoutePool                uint32 // position of their pool
 	From, To                 TableCount
 }
+
+// Routes is what a rule's next hops are for: enum routes.
+type Routes uint8
+
+// Kinds of next hops.
+const (
+	NoRoutes Routes = iota
+	RouteTo         // the packets
+	ReplyTo         // their replies
+)
 
 // A TableCount says under which table's entries packets of a rule count: its TableNumber
 // * 2, plus 1 if the rule negates the table. 0 is none.

@@ -186,6 +186,7 @@ func equalActions(a, b Rule) bool {
 		return false
 	}
 	a.NatPool, a.RdrPool, b.NatPool, b.RdrPool = 0, 0, 0, 0
+	a.RoutePool, b.RoutePool = 0, 0
 	a.Limit, b.Limit = 0, 0 // it keeps its own
 	return a == b
 }
@@ -194,7 +195,16 @@ func equalActions(a, b Rule) bool {
 // before.
 func (l *linker) keepsPools(number int, p *Program, index uint32) bool {
 	now, then := l.from[number], p.Rules[index]
-	return l.samePool(now.NatPool, p, then.NatPool) && l.samePool(now.RdrPool, p, then.RdrPool)
+	return l.samePool(now.NatPool, p, then.NatPool) && l.samePool(now.RdrPool, p, then.RdrPool) &&
+		l.samePool(now.routePool(), p, then.routePool())
+}
+
+// routePool returns the number of the pool of a rule's next hops, from 1. 0 is none.
+func (r *Rule) routePool() uint32 {
+	if r.Route == NoRoutes {
+		return 0
+	}
+	return r.RoutePool + 1
 }
 
 func (l *linker) samePool(number uint32, p *Program, other uint32) bool {
@@ -220,6 +230,9 @@ type linker struct {
 func (l *linker) rule(number int) Rule {
 	r := l.from[number]
 	r.NatPool, r.RdrPool = l.pool(r.NatPool), l.pool(r.RdrPool)
+	if r.Route != NoRoutes {
+		r.RoutePool = l.pool(r.routePool()) - 1
+	}
 	return r
 }
 

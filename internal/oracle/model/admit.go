@@ -44,7 +44,7 @@ func (m *Model) addSide(c *connection, p *packet, d int, in, out *crossing) {
 	if p.egress() {
 		here = out
 	}
-	if here.rule != nil && here.rule.State == resolve.KeepState {
+	if here.rule != nil && here.rule.State == resolve.KeepState && here.hop == nil {
 		side := crossingNeeded(d, p.egress())
 		c.Flags |= side
 		m.addSideQoS(c, side, here.qos)
@@ -66,8 +66,11 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 		if p.met != nil {
 			return in, p.met, r, m.verdict(p.met, p)
 		}
-		out, r = m.leave(m.ownedInputOf(p), p.tuple, r)
-		return in, out, r, m.verdict(out, p)
+		out, r = m.leave(p, m.ownedInputOf(p), p.tuple, r)
+		if why := m.verdict(out, p); why != nil {
+			return in, out, r, why
+		}
+		return in, out, r, r.drop
 	}
 	if p.met != nil {
 		*in = *p.met
@@ -90,8 +93,9 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 	}
 	p.steered = in.mark.On(p.mark)
 	r = m.route(p, inside, p.steered)
-	if detour := m.detour(in, inside); detour != nil {
-		r = *detour
+	toGroup := p.group || p.tuple.Zone != 0 || r.up != nil && *r.up == reason.UpMulticast
+	if h := in.routesTo(); h != nil && r.drop == nil && !toGroup {
+		r = m.toHop(h.toward(inside.Dst))
 	}
 	if p.group && r.drop == nil && r.up == nil {
 		r.up = reasonFor(reason.Local) // frames for a group MAC address are never forwarded
@@ -112,7 +116,7 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 		a.family, a.tuple.Proto = in.other.family, in.other.tuple.Proto
 		a.icmpType = changedType(a.family, a.icmpType)
 	}
-	out, r = m.leave(a, inside, r)
+	out, r = m.leave(p, a, inside, r)
 	if why := m.verdict(out, p); why != nil {
 		return in, out, r, why
 	}
@@ -120,12 +124,26 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 }
 
 func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *state.State) Outcome {
+	reply := replyHop(in, out)
+	if p.egress() {
+		reply = nil
+	}
+	switch {
+	case reply != nil && !reply.addr.IsValid() && r.up != nil:
+		return p.drop(reason.Gateway)
+	case reply != nil && !reply.addr.IsValid():
+		return m.refuseGateway(p, reason.Gateway, 0)
+	}
 	if p.replaces != nil {
 		p.replaces.dead = true
 	}
 	c, why := m.create(p, in, out, made)
 	if why != nil {
 		return m.refuse(p, *why, in, out)
+	}
+	c.chosen[0] = r.chosen
+	if reply != nil {
+		c.chosen[1] = reply.toward(p.tuple.Src)
 	}
 	p.carrier, p.direction, p.crossed = c, 0, [2]*crossing{in, out}
 	if r.up == nil {
@@ -168,22 +186,29 @@ func (m *Model) stateless(p *packet, r routed, why reason.Reason) Outcome {
 	if r.drop != nil {
 		return p.drop(*r.drop)
 	}
+	p.chosen = r.chosen
 	if why := m.remember(p, nil, 0); why != nil {
 		return p.drop(*why)
 	}
-	m.countPath(p.path, p)
 	p.normalise(p.scrub)
+	if p.egress() && r.chosen != nil && p.length() > r.route.MTU {
+		return m.refuseLate(p, reason.GatewayMTU, r.route.MTU)
+	}
+	m.countPath(p.path, p)
 	p.mark = p.marks.On(p.mark)
 	switch {
 	case p.egress():
 		p.scrubHeader(atOut)
 		p.mark = p.outMarks.On(p.mark)
+		if r.chosen != nil {
+			return m.outToGateway(p, r.route, why)
+		}
 		return p.out(why)
 	case r.up != nil:
 		p.scrubHeader(atUp)
 		return m.upGroup(p, *r.up, p.tuple.Dst)
 	}
-	return m.forwardStateless(p, r.route, why)
+	return m.forwardStateless(p, r, why)
 }
 
 func (p *packet) pass(r reason.Reason) Outcome {
@@ -197,6 +222,7 @@ func (p *packet) pass(r reason.Reason) Outcome {
 type routed struct {
 	up, drop *reason.Reason
 	route    Route
+	chosen   *hop // the route leads to a gateway that a rule has chosen
 }
 
 // route finds where a packet goes. inside is its tuple after rdr-to and before nat-to;

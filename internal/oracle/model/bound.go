@@ -16,8 +16,18 @@ func (c *connection) takes(side int, ifindex uint32) bool {
 	return at[0] == 0 || uint32(at[0]) == ifindex || uint32(at[1]) == ifindex
 }
 
-// bind binds a side of a connection to the interface of its crossing, if the rule says so.
+// fits reports whether a packet of direction d may cross at a hook by an interface. Where it
+// leaves a rule may have chosen the way, whatever the side is bound to.
+func (c *connection) fits(d int, egress bool, ifindex uint32) bool {
+	return c.takes(sideOf(d, egress), ifindex) || egress && c.chosen[d] != nil
+}
+
+// bind binds a side of a connection to the interface of its crossing, if the rule says so,
+// and does not send replies elsewhere.
 func (c *connection) bind(side int, here *crossing) {
+	if kind, ok := here.kind(); ok && kind == resolve.ReplyTo {
+		return
+	}
 	if here.due && here.rule != nil && here.rule.IfBound && here.iface != 0 {
 		c.Bound[side] = [2]uint16{uint16(here.iface), uint16(here.iface)}
 	}

@@ -28,34 +28,48 @@ type turn struct {
 	family int
 }
 
+// A row is a network that a pool chooses from. Next hops may have an interface.
+type row struct {
+	network netip.Prefix
+	iface   string
+}
+
+// A hop is what a pool gives: an address, and the interface of a next hop.
+type hop struct {
+	addr  netip.Addr
+	iface string // "": none is named
+}
+
 // takeAddress returns the pool's address that replaces one of a packet from src; an
 // invalid one if the pool has none of the family.
 func (m *Model) takeAddress(t *resolve.Translation, family int, src, replaced netip.Addr) netip.Addr {
-	var rows []netip.Prefix
+	var rows []row
 	for i := range t.Addrs {
-		rows = append(rows, m.pool(&t.Addrs[i], family)...)
+		for _, p := range m.pool(&t.Addrs[i], family) {
+			rows = append(rows, row{network: p})
+		}
 	}
-	return m.choose(rows, &t.Choice, turn{t, family}, src, replaced)
+	return m.choose(rows, &t.Choice, turn{t, family}, src, replaced).addr
 }
 
 // choose takes an address from rows. A pool of one address has no turns. If the address
 // with the fewest states is to be taken, the model takes turns.
-func (m *Model) choose(rows []netip.Prefix, how *resolve.Choice, turn turn, src, replaced netip.Addr) netip.Addr {
+func (m *Model) choose(rows []row, how *resolve.Choice, turn turn, src, replaced netip.Addr) hop {
 	switch {
 	case len(rows) == 0:
-		return netip.Addr{}
+		return hop{}
 	case how.Type == resolve.Bitmask:
-		return inNetwork(rows[0], replaced)
+		return hop{inNetwork(rows[0].network, replaced), rows[0].iface}
 	}
 	keeps := keeper{turn, src}
 	if kept, ok := m.sticky[keeps]; ok && how.Sticky {
 		return kept
 	}
-	addr := m.chooseNow(rows, how, turn, src)
+	chosen := m.chooseNow(rows, how, turn, src)
 	if how.Sticky {
-		m.sticky[keeps] = addr
+		m.sticky[keeps] = chosen
 	}
-	return addr
+	return chosen
 }
 
 // A keeper is a source that keeps the address of a pool.
@@ -64,10 +78,10 @@ type keeper struct {
 	addr netip.Addr
 }
 
-func (m *Model) chooseNow(rows []netip.Prefix, how *resolve.Choice, turn turn, src netip.Addr) netip.Addr {
+func (m *Model) chooseNow(rows []row, how *resolve.Choice, turn turn, src netip.Addr) hop {
 	switch {
-	case len(rows) == 1 && rows[0].IsSingleIP():
-		return rows[0].Addr()
+	case len(rows) == 1 && rows[0].network.IsSingleIP():
+		return hop{rows[0].network.Addr(), rows[0].iface}
 	case how.Type == resolve.SourceHash:
 		return inTurn(rows, hashOf(how, src))
 	}
@@ -114,25 +128,27 @@ func inNetwork(network netip.Prefix, a netip.Addr) netip.Addr {
 }
 
 // inTurn returns the n-th address of all rows, and begins again after the last.
-func inTurn(rows []netip.Prefix, n uint64) netip.Addr {
+func inTurn(rows []row, n uint64) hop {
 	total := uint64(0)
-	for _, p := range rows {
-		if sum, over := bits.Add64(total, 1<<min(p.Addr().BitLen()-p.Bits(), 63), 0); over == 0 {
+	for _, r := range rows {
+		if sum, over := bits.Add64(total, r.size(), 0); over == 0 {
 			total = sum
 		} else {
 			total = math.MaxUint64
 		}
 	}
 	for n %= total; ; {
-		for _, p := range rows {
-			size := uint64(1) << min(p.Addr().BitLen()-p.Bits(), 63)
-			if n < size {
-				return nth(p.Addr(), n)
+		for _, r := range rows {
+			if n < r.size() {
+				return hop{nth(r.network.Addr(), n), r.iface}
 			}
-			n -= size
+			n -= r.size()
 		}
 	}
 }
+
+// size returns how many addresses a row has.
+func (r row) size() uint64 { return 1 << min(r.network.Addr().BitLen()-r.network.Bits(), 63) }
 
 // nth returns the n-th address from first on.
 func nth(first netip.Addr, n uint64) netip.Addr {

@@ -52,6 +52,7 @@ type crossing struct {
 
 	translation *resolve.TranslationRule // the rule of FreeBSD's lists that has translated, or nil
 	logAll      bool                     // with log (all)
+	hop         *hop                     // of route-to or reply-to of the deciding rule
 }
 
 // A target is a translation that applies, with its pool's next address.
@@ -177,6 +178,7 @@ func (m *Model) filter(c *crossing, a *ruleInput) {
 		c.takeScrub(c.rule)
 		m.translate(c, c.rule, a)
 		c.setMark(c.rule, a)
+		m.takeHop(c, a)
 	}
 }
 

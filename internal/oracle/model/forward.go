@@ -13,11 +13,11 @@ import (
 func (m *Model) output(p *packet, c *connection, d int, why reason.Reason, evaluated bool) Outcome {
 	leaves := c.leaving(d)
 	r := m.destination(p, c, d, leaves)
-	if r.drop != nil {
-		return p.drop(*r.drop)
+	if r.drop != nil && !p.egress() {
+		return m.lose(p, *r.drop)
 	}
 	p.carrier, p.direction, p.to = c, d, r.route.Interface
-	elsewhere := !p.egress() && r.up == nil && !c.takes(sideOf(d, true), r.route.Interface)
+	elsewhere := !p.egress() && r.up == nil && !c.fits(d, true, r.route.Interface)
 	if elsewhere && (evaluated || r.route.Interface == 0) {
 		return p.drop(reason.StateMismatch) // late fragments meet no rules
 	}
@@ -37,17 +37,26 @@ func (m *Model) output(p *packet, c *connection, d int, why reason.Reason, evalu
 	if why := m.remember(p, c, d); why != nil {
 		return p.drop(*why)
 	}
-	m.countPath(c.path, p)
 	in, out := p.anew[0], p.anew[1]
 	if p.crossed[0] != nil {
 		in, out = p.crossed[0], p.crossed[1]
 	}
 	p.normalise(c.scrubBetween(d, in, out))
+	if r.drop != nil {
+		return m.lose(p, *r.drop)
+	}
+	if p.egress() && r.chosen != nil && p.length() > r.route.MTU {
+		return m.refuseLate(p, reason.GatewayMTU, r.route.MTU)
+	}
+	m.countPath(c.path, p)
 	switch {
 	case p.egress():
 		p.scrubHeader(atOut)
 		p.ip().write(leaves)
 		p.mark = c.markOn(p.mark)
+		if r.chosen != nil {
+			return m.outToGateway(p, r.route, why)
+		}
 		return p.out(why)
 	case r.up != nil && *r.up == reason.UpRoute:
 		p.scrubHeader(atUp)
@@ -64,12 +73,25 @@ func (m *Model) output(p *packet, c *connection, d int, why reason.Reason, evalu
 		p.mark = c.markOn(p.mark)
 		return m.upGroup(p, *r.up, leaves.Dst)
 	}
-	return m.forward(p, c, d, r.route, why)
+	return m.forward(p, c, d, r, why)
+}
+
+// lose drops a packet that cannot go where it should.
+func (m *Model) lose(p *packet, why reason.Reason) Outcome {
+	o := p.drop(why)
+	if why == reason.Gateway {
+		o = m.refuseGateway(p, why, 0)
+	}
+	o.Late = p.egress()
+	return o
 }
 
 // destination finds where a connection's packets go. If it once led out of the box and
 // has no route any more, they go up, so that the stack replies.
 func (m *Model) destination(p *packet, c *connection, d int, leaves state.Tuple) routed {
+	if c.chosen[d] != nil {
+		return m.toHop(c.chosen[d])
+	}
 	if p.egress() {
 		return routed{}
 	}
@@ -147,8 +169,18 @@ func (m *Model) evaluateAgain(p *packet, c *connection, d int, to uint32, elsewh
 
 // forward sends a packet of a connection to its next hop, or up if only the stack can
 // send it; TCX egress then translates the source.
-func (m *Model) forward(p *packet, c *connection, d int, r Route, why reason.Reason) Outcome {
+func (m *Model) forward(p *packet, c *connection, d int, to routed, why reason.Reason) Outcome {
+	r := to.route
 	obstacle := m.obstacle(p, r, c.routeMark(p.mark, d))
+	if to.chosen != nil {
+		obstacle = m.chosenObstacle(p, r)
+	}
+	if to.chosen != nil && obstacle != nil && !p.group {
+		return m.toGateway(p, r, *obstacle, c, d, func() {
+			p.ip().write(c.leaving(d))
+			p.mark = m.marks().Set(c.markOn(p.mark), MarkLeaves)
+		})
+	}
 	if p.group || obstacle != nil {
 		p.scrubHeader(atUp)
 	}
@@ -169,8 +201,15 @@ func (m *Model) forward(p *packet, c *connection, d int, r Route, why reason.Rea
 }
 
 // forwardStateless does the same for a packet without a state.
-func (m *Model) forwardStateless(p *packet, r Route, why reason.Reason) Outcome {
+func (m *Model) forwardStateless(p *packet, to routed, why reason.Reason) Outcome {
+	r := to.route
 	obstacle := m.obstacle(p, r, p.steered)
+	if to.chosen != nil {
+		obstacle = m.chosenObstacle(p, r)
+	}
+	if to.chosen != nil && obstacle != nil && !p.group {
+		return m.toGateway(p, r, *obstacle, nil, 0, func() { p.mark = p.outMarks.On(p.mark) })
+	}
 	if p.group || obstacle != nil {
 		p.scrubHeader(atUp)
 	}

@@ -26,6 +26,7 @@ type fragmented struct {
 	path       Path         // if there is no connection: what it counts under
 	mark       uint32       // likewise: what it was routed by
 	outMarks   resolve.Mark // likewise: with which it left
+	chosen     *hop         // likewise: where a rule has sent it
 	scrub      scrub        // likewise: how it was normalised
 	started    state.Tick
 	seen       []span // in order, apart from each other
@@ -58,7 +59,7 @@ func (m *Model) remember(p *packet, c *connection, d int) *reason.Reason {
 	}
 	m.fragments = append(m.fragments, &fragmented{
 		src: p.tuple.Src, dst: p.tuple.Dst, id: p.fragmentID, proto: p.fragmentProto, zone: p.tuple.Zone, egress: p.egress(),
-		connection: c, direction: d, path: p.path, mark: p.marks.On(p.mark), outMarks: p.outMarks, scrub: p.scrub, started: m.now, seen: []span{p.span()},
+		connection: c, direction: d, path: p.path, mark: p.marks.On(p.mark), outMarks: p.outMarks, scrub: p.scrub, chosen: p.chosen, started: m.now, seen: []span{p.span()},
 	})
 	return nil
 }
@@ -93,7 +94,14 @@ func (m *Model) followFirst(p *packet) Outcome {
 		return o
 	}
 	p.path, p.mark, p.outMarks, p.scrub = f.path, f.mark, f.outMarks, f.scrub
-	if p.egress() {
+	switch {
+	case f.chosen != nil:
+		r := m.toHop(f.chosen)
+		if r.drop != nil {
+			return p.drop(*r.drop)
+		}
+		return m.stateless(p, r, reason.Rule)
+	case p.egress():
 		return m.stateless(p, routed{}, reason.Rule) // the box has routed it
 	}
 	p.steered = f.mark

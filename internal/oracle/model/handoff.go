@@ -158,6 +158,9 @@ func (m *Model) handedOff(f *Frame, p *packet, made *state.State) Outcome {
 	if r.c.dead || m.expired(r.c) || p.tuple.Dst != whole.Dst || p.tuple.Src != whole.Src && p.tuple.Src != r.c.Tuple[r.d].Src {
 		return p.drop(reason.Guard) // it has waited, and its connection is gone
 	}
+	if h := r.c.chosen[r.d]; h != nil && !m.leavesBy(h, f.Interface) {
+		return p.drop(reason.Guard)
+	}
 	p.qos = r.c.qos[r.d]
 	p.scrub = scrub{leaves: r.c.scrubOf(r.d).leaves} // all else was done where it came in
 	p.scrubHeader(atOut)

@@ -47,12 +47,12 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 		p.marks, p.steered = c.routeMarkBits(d), c.routeMark(p.mark, d)
 	}
 	r := m.destination(p, c, d, c.leaving(d))
-	if !p.egress() && r.up == nil && r.drop == nil && !c.takes(sideOf(d, true), r.route.Interface) {
+	if !p.egress() && r.up == nil && r.drop == nil && !c.fits(d, true, r.route.Interface) {
 		return p.drop(reason.StateMismatch)
 	}
 	if leaves := slices.Clone(p.frame[p.l3:p.end]); p.egress() {
 		p.logSide(c, d, true, p.iface.Index, leaves)
-	} else if r.up == nil && !p.group {
+	} else if lost := r.drop != nil && *r.drop == reason.Gateway; r.up == nil && !p.group && !lost {
 		p.logSide(c, d, true, r.route.Interface, leaves)
 	}
 	return m.stateless(p, r, reason.State)
@@ -71,7 +71,7 @@ func (m *Model) quotedConnection(p *packet, q *quote) (c *connection, d int, asS
 			c, d, asSent = up.c, 1-up.d, false
 		}
 	}
-	if c == nil || !c.mayCross(d, p.egress()) || !c.takes(sideOf(d, p.egress()), p.iface.Index) {
+	if c == nil || !c.mayCross(d, p.egress()) || !c.fits(d, p.egress(), p.iface.Index) {
 		return nil, 0, false
 	}
 	return c, d, asSent

@@ -52,6 +52,9 @@ type Outcome struct {
 	Mark      uint32   // at TCX: afterwards; if XDP hands the packet up: the mark that it will have
 	Priority  uint32   // skb->priority; what XDP redirects has none
 	Back      bool     // XDP leaves the redirect to TCX ingress
+	Chosen    bool     // … of a packet without a state, to a gateway that a rule has chosen
+	Late      bool     // Drop and Reject: the log has shown that the packet passes
+	Asked     bool     // Redirect: the kernel finds out the neighbour's address and writes the MACs
 	Number    uint32   // number of its state, with its direction, if the stack or TCX ingress is to forward it; 0: none
 	Frame     []byte   // as it goes on, or the reject; nil for Drop
 	Done      bool     // the packet is done: XDP tells TCX ingress, which does not evaluate it again
@@ -78,7 +81,7 @@ type Model struct {
 	rejects   Rejects
 
 	turns        map[turn]uint64
-	sticky       map[keeper]netip.Addr // what sources keep
+	sticky       map[keeper]hop // what sources keep
 	poolSecret   uint64
 	asked        map[uint32]state.Tick // by interface: when a DHCP client of the box last asked
 	way, ways    uint64                // for AskAll: which of how many next hops to take
@@ -104,13 +107,14 @@ type connection struct {
 	counted *counted      // by the limits of its rules
 	refused reason.Reason // the limit that ended it
 	ends    [2]bool       // packets of the direction are for the box itself
+	chosen  [2]*hop       // the gateway that a rule has chosen for packets of the direction
 }
 
 // New returns a model without states.
 func New(box *Box, rules *resolve.Ruleset, ruleBase uint32) *Model {
 	m := &Model{
 		box: box, rules: rules, ruleBase: ruleBase,
-		handoffs: make(map[recordKey][]record), turns: make(map[turn]uint64), sticky: make(map[keeper]netip.Addr), asked: make(map[uint32]state.Tick), paths: make(map[Path]Counter),
+		handoffs: make(map[recordKey][]record), turns: make(map[turn]uint64), sticky: make(map[keeper]hop), asked: make(map[uint32]state.Tick), paths: make(map[Path]Counter),
 		tables: make(map[TableEntry]TableCounter), sources: make(map[SourceKey]*Source), limited: make(map[*resolve.Rule]int),
 		used: make(map[*resolve.Rule]bool),
 	}
@@ -236,7 +240,7 @@ func (m *Model) lookUp(p *packet, made *state.State) Outcome {
 	if c == nil || !c.mayCross(d, p.egress()) {
 		return m.admit(p, c, d, made)
 	}
-	if !c.takes(sideOf(d, p.egress()), p.iface.Index) {
+	if !c.fits(d, p.egress(), p.iface.Index) {
 		return m.meet(p, c, d, made)
 	}
 	return m.carry(p, c, d, made)
@@ -317,8 +321,11 @@ func (f *Frame) end(r reason.Reason) Outcome {
 }
 
 // dropped reports whether weir drops the packet, with or without a reject. A drop for
-// lack of a mark comes later and does not count.
+// lack of a mark comes later and does not count, and so do others.
 func (o *Outcome) dropped() bool {
+	if o.Late {
+		return false
+	}
 	return o.Verdict == Drop && o.Reason != reason.MarkTaken || o.Verdict == Reject
 }
 

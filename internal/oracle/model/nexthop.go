@@ -1,7 +1,9 @@
 package model
 
 import (
+	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"weir/internal/fw/reason"
 	"weir/internal/fw/state"
@@ -13,103 +15,235 @@ import (
 // are then evaluated too, as in pf.
 const maxDetours = 3
 
-// detour returns the route of the deciding rule's route-to, which replaces the machine's
-// own; nil if there is none.
-func (m *Model) detour(c *crossing, inside state.Tuple) *routed {
-	if c.skipped || c.rule == nil || c.rule.Action != ast.Pass {
-		return nil
-	}
+// takeHop takes a next hop of the rule that decides a crossing.
+func (m *Model) takeHop(c *crossing, a *ruleInput) {
 	r := c.rule.Route
-	if r == nil || r.Kind != resolve.RouteTo {
-		return nil
+	if r == nil || c.rule.Action != ast.Pass || r.Kind == resolve.DupTo {
+		return
 	}
-	hops := m.hops(r, familyOf(inside.Dst))
-	if len(hops) == 0 {
-		return &routed{drop: reasonFor(reason.NATAddress)}
+	rows := m.hops(c.rule, a.family)
+	chosen := m.choose(rows, &r.Choice, turn{r, a.family}, c.seen.Src, c.seen.Dst)
+	c.hop = &chosen
+	if r.Kind != resolve.RouteTo || len(rows) == 0 {
+		return
 	}
-	at := turn{r, familyOf(inside.Dst)}
-	n := m.turns[at] + m.way
-	if r.Choice.Type == resolve.SourceHash {
-		n = hashOf(&r.Choice, inside.Src) + m.way
-	} else {
-		m.turns[at]++
+	m.ways = max(m.ways, uint64(len(rows)))
+	if m.way > 0 { // the first address of another row
+		at := slices.IndexFunc(rows, func(r row) bool { return r.iface == chosen.iface && r.network.Contains(chosen.addr) })
+		other := rows[(uint64(at)+m.way)%uint64(len(rows))]
+		*c.hop = hop{other.network.Addr(), other.iface}
 	}
-	m.ways = max(m.ways, uint64(len(hops)))
-	return m.toHop(hops[n%uint64(len(hops))], inside)
 }
 
-// A hop is one next hop of a rule. Without an address it is the destination
-// itself.
-type hop struct {
-	iface string
-	addr  netip.Addr
-}
-
-// hops returns the next hops of a route in a family. The addresses of a network are taken
-// as the route says, here the first.
-func (m *Model) hops(r *resolve.Route, family int) []hop {
-	var hops []hop
-	for i := range r.Hops {
-		h := &r.Hops[i]
-		if h.Addr.Kind == resolve.AnyAddress {
-			hops = append(hops, hop{iface: h.Interface})
-			continue
-		}
-		for _, p := range m.hopAddrs(h, family) {
-			hops = append(hops, hop{h.Interface, p.Addr()})
+// hops returns what a route chooses from in a family. A next hop without an address is
+// unspecified: the packet's own destination. With af-to an address may be of the family
+// in which the packets leave.
+func (m *Model) hops(r *resolve.Rule, family int) []row {
+	var rows []row
+	for i := range r.Route.Hops {
+		h := &r.Route.Hops[i]
+		switch {
+		case r.AfTo != nil && h.Addr.Kind == resolve.PrefixAddress:
+			rows = append(rows, row{h.Addr.Prefix, h.Interface})
+		case h.Addr.Kind != resolve.AnyAddress:
+			for _, p := range m.pool(&h.Addr, family) {
+				rows = append(rows, row{p, h.Interface})
+			}
+		case family == 4:
+			rows = append(rows, row{netip.PrefixFrom(netip.IPv4Unspecified(), 32), h.Interface})
+		default:
+			rows = append(rows, row{netip.PrefixFrom(netip.IPv6Unspecified(), 128), h.Interface})
 		}
 	}
-	return hops
+	return rows
 }
 
-// hopAddrs returns the addresses of a next hop. With af-to they are of the family in
-// which the rule's packets come in, so if there is only one, any family is right.
-func (m *Model) hopAddrs(h *resolve.NextHop, family int) []netip.Prefix {
-	if h.Addr.Kind == resolve.PrefixAddress {
-		return []netip.Prefix{h.Addr.Prefix}
+// kind returns what the crossing's next hop is for. ok is false if it has none.
+func (c *crossing) kind() (kind resolve.RouteKind, ok bool) {
+	if c.hop == nil {
+		return 0, false
 	}
-	return m.pool(&h.Addr, family)
+	return c.rule.Route.Kind, true
+}
+
+// routesTo returns the next hop of the crossing's route-to; nil: there is none.
+func (c *crossing) routesTo() *hop {
+	if kind, ok := c.kind(); ok && kind == resolve.RouteTo {
+		return c.hop
+	}
+	return nil
+}
+
+// replyHop returns the next hop of reply-to: the in crossing's, else the out crossing's.
+func replyHop(in, out *crossing) *hop {
+	for _, c := range []*crossing{in, out} {
+		if kind, ok := c.kind(); ok && kind == resolve.ReplyTo {
+			return c.hop
+		}
+	}
+	return nil
+}
+
+// toward returns a hop's gateway. Without an address that is where the packets go.
+func (h *hop) toward(dst netip.Addr) *hop {
+	if h.addr.IsValid() && h.addr.IsUnspecified() {
+		return &hop{dst, h.iface}
+	}
+	return h
 }
 
 // toHop returns the route to a next hop.
-func (m *Model) toHop(h hop, inside state.Tuple) *routed {
-	toward := h.addr
-	if !toward.IsValid() {
-		toward = inside.Dst
+func (m *Model) toHop(h *hop) routed {
+	lost := routed{drop: reasonFor(reason.Gateway)}
+	if !h.addr.IsValid() {
+		return lost
 	}
-	route := m.box.Route(toward)
+	route := Route{Kind: RouteNone}
+	if !m.box.owns(h.addr) && !m.box.broadcast(h.addr) {
+		route = m.box.Route(h.addr)
+	}
 	if h.iface != "" {
 		named := m.box.named(h.iface)
-		if len(named) == 0 {
-			return &routed{drop: reasonFor(reason.Interface)}
-		}
-		if route.Kind != RouteForward || route.Interface != named[0].Index {
-			route = Route{Interface: named[0].Index}
+		switch {
+		case len(named) == 0:
+			return lost
+		case named[0].L3:
+			route = Route{Interface: named[0].Index, MTU: linkMTU, Neighbour: true}
+		case h.addr.Is6() && h.addr.IsLinkLocalUnicast():
+			route = Route{Interface: named[0].Index, MTU: linkMTU}
+		case route.Interface != named[0].Index || route.Gateway.IsValid():
+			return lost // it is not on the link
 		}
 	}
-	if route.Kind != RouteForward {
-		return &routed{up: reasonFor(reason.UpRoute)}
+	if route.Kind != RouteForward || h.iface == "" && h.addr.Is6() && h.addr.IsLinkLocalUnicast() {
+		return lost
 	}
-	route.Gateway = toward
-	opened := m.open(routed{route: route})
-	return &opened
+	route.Gateway = h.addr
+	return m.open(routed{route: route, chosen: h})
 }
 
-// leave evaluates the rules for a packet that goes out, and again if they send it out by
-// another interface.
-func (m *Model) leave(a ruleInput, inside state.Tuple, r routed) (*crossing, routed) {
-	for n := 0; ; n++ {
-		out := m.evaluate(a)
-		d := m.detour(&out, inside)
-		switch {
-		case d == nil:
-			return &out, r
-		case d.drop != nil || d.up != nil || d.route.Interface == a.iface.Index:
-			return &out, *d
-		case n == maxDetours:
-			return &out, routed{drop: reasonFor(reason.Interface)}
-		}
-		r = *d
-		a.iface, a.tag, a.mark = m.box.byIndex(r.route.Interface), out.tag, out.mark.On(a.mark)
+// leavesBy reports whether packets for a chosen gateway leave by an interface. The stack
+// routes none of them.
+func (m *Model) leavesBy(h *hop, ifindex uint32) bool {
+	if h.iface != "" {
+		named := m.box.named(h.iface)
+		return len(named) > 0 && named[0].Index == ifindex
 	}
+	return m.toHop(h).route.Interface == ifindex
+}
+
+// linkMTU is the MTU of interfaces if no route says another.
+const linkMTU = 1500
+
+// leave evaluates the rules for a packet that goes out, and again if they send it out by
+// another interface. If none matches there, those before count.
+func (m *Model) leave(p *packet, a ruleInput, inside state.Tuple, r routed) (*crossing, routed) {
+	out := m.evaluate(a)
+	for n := 0; ; n++ {
+		h := out.routesTo()
+		if h == nil || m.verdict(&out, p) != nil {
+			return &out, r
+		}
+		to := m.toHop(h.toward(inside.Dst))
+		switch {
+		case to.drop != nil || to.route.Interface == a.iface.Index:
+			return &out, to
+		case n == maxDetours:
+			return &out, routed{drop: reasonFor(reason.Gateway)}
+		}
+		r = to
+		a.iface, a.tag, a.mark = m.box.byIndex(r.route.Interface), out.tag, out.mark.On(a.mark)
+		next := m.evaluate(a)
+		if next.rule == nil && next.nat == nil {
+			out.hop, out.iface = nil, r.route.Interface
+			return &out, r
+		}
+		out = next
+	}
+}
+
+// chosenObstacle returns why a packet cannot be redirected to a chosen gateway at once, or
+// nil.
+func (m *Model) chosenObstacle(p *packet, r Route) *reason.Reason {
+	switch {
+	case p.options:
+		return reasonFor(reason.UpOptions)
+	case p.ttl <= 1:
+		return reasonFor(reason.UpTTL)
+	case p.length() > r.MTU:
+		return reasonFor(reason.UpMTU)
+	case !r.Neighbour:
+		return reasonFor(reason.UpNeighbour)
+	case p.hook == XDP && !m.box.byIndex(r.Interface).XDPTarget && !m.box.tagged(m.box.byIndex(r.Interface)):
+		return reasonFor(reason.UpDevice)
+	}
+	return nil
+}
+
+// toGateway handles a packet for a chosen gateway that cannot be redirected at once. The
+// stack does not route it: XDP leaves it to TCX, and there the kernel finds out the
+// neighbour, or weir tells the sender. finish writes the packet as it leaves.
+func (m *Model) toGateway(p *packet, r Route, obstacle reason.Reason, c *connection, d int, finish func()) Outcome {
+	switch {
+	case p.hook == XDP:
+		p.scrubHeader(atUp)
+		o := p.redirectLater(obstacle, c, d)
+		o.Chosen = c == nil
+		return o
+	case obstacle == reason.UpTTL:
+		return m.refuseLate(p, reason.GatewayTTL, 0)
+	case obstacle == reason.UpMTU:
+		return m.refuseLate(p, reason.GatewayMTU, r.MTU)
+	}
+	finish()
+	p.scrubHeader(atHop)
+	return Outcome{Verdict: Redirect, Reason: obstacle, Interface: r.Interface, Frame: p.frame, Asked: true}
+}
+
+// outToGateway sends what the box itself sends to a chosen gateway; the packet is as it
+// leaves.
+func (m *Model) outToGateway(p *packet, r Route, why reason.Reason) Outcome {
+	if !r.Neighbour || m.box.byIndex(r.Interface).L3 || p.iface.L3 {
+		return Outcome{Verdict: Redirect, Reason: why, Interface: r.Interface, Frame: p.frame, Asked: true}
+	}
+	copy(p.frame, r.Dst[:])
+	copy(p.frame[6:], r.Src[:])
+	if r.Interface == p.iface.Index {
+		return p.out(why)
+	}
+	return Outcome{Verdict: Redirect, Reason: why, Interface: r.Interface, Frame: p.frame}
+}
+
+// refuseLate is refuseGateway for a packet that has passed the rules, as the log says.
+func (m *Model) refuseLate(p *packet, why reason.Reason, mtu int) Outcome {
+	o := m.refuseGateway(p, why, mtu)
+	o.Late = true
+	return o
+}
+
+// refuseGateway drops a packet that cannot go to its gateway, and tells its sender.
+func (m *Model) refuseGateway(p *packet, why reason.Reason, mtu int) Outcome {
+	if !m.mayAnswer(p) || p.isICMP() && !informs(p.family, p.icmpType) {
+		return p.drop(why)
+	}
+	source := m.rejectSource(p)
+	if !source.IsValid() {
+		m.rejects.Not++
+		return p.drop(why)
+	}
+	if !m.bucket.take(m.now) {
+		m.rejects.Limit++
+		return p.drop(why)
+	}
+	m.rejects.ICMP++
+	kinds := map[reason.Reason][2][2]byte{ // type and code, by family
+		reason.Gateway: {{3, 1}, {1, 0}}, reason.GatewayTTL: {{11, 0}, {3, 0}}, reason.GatewayMTU: {{3, 4}, {2, 0}},
+	}
+	kind := kinds[why][0]
+	if p.family == 6 {
+		kind = kinds[why][1]
+	}
+	header := []byte{kind[0], kind[1], 0, 0, 0, 0, 0, 0}
+	binary.BigEndian.PutUint16(header[6:], uint16(mtu))
+	return Outcome{Verdict: Reject, Reason: why, Interface: p.iface.Index, Frame: p.back(p.errorAbout(source, header))}
 }

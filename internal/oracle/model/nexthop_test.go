@@ -38,7 +38,8 @@ func TestNextHop(t *testing.T) {
 		{"address", "pass in on lan route-to 203.0.113.254\npass out", server, wanIndex, "203.0.113.254", 0},
 		{"pair", "pass in on lan route-to (wan 203.0.113.253) inet from any to any\npass out", server, wanIndex, "203.0.113.253", 0},
 		{"back out", "pass in on lan route-to (lan 192.168.1.254) inet\npass out", server, lanIndex, "192.168.1.254", 0},
-		{"interface", "pass in on lan route-to lan inet\npass out", server, lanIndex, "198.51.100.7", 0},
+		{"interface", "pass in on lan route-to wan inet\npass out", server, wanIndex, "198.51.100.7", 0},
+		{"no neighbour there", "pass in on lan route-to lan inet\npass out", server, 0, "", reason.Gateway},
 		{"the last rule decides", "pass in on lan route-to (lan 192.168.1.254) inet\npass in on lan\npass out", server, wanIndex, "198.51.100.7", 0},
 		{"also what is for the box", "pass in on lan route-to 203.0.113.254\npass out", gateway, wanIndex, "203.0.113.254", 0},
 		{"reply-to is for replies", "pass in on lan reply-to 192.168.1.254\npass out", server, wanIndex, "198.51.100.7", 0},
@@ -46,8 +47,8 @@ func TestNextHop(t *testing.T) {
 		{"of out rules", "pass\npass out on wan route-to 203.0.113.254", server, wanIndex, "203.0.113.254", 0},
 		{"out by another", "pass\npass out on wan route-to (lan 192.168.1.254) inet", server, lanIndex, "192.168.1.254", 0},
 		{"whose rules are asked", "pass\npass out on wan route-to (lan 192.168.1.254) inet\nblock out on lan", server, 0, "", reason.Block},
-		{"for ever", "pass\npass out on wan route-to (lan 192.168.1.254) inet\npass out on lan route-to (wan 203.0.113.254) inet", server, 0, "", reason.Interface},
-		{"no such interface", "pass in on lan route-to (tun7 10.0.0.1) inet\npass out", server, 0, "", reason.Interface},
+		{"for ever", "pass\npass out on wan route-to (lan 192.168.1.254) inet\npass out on lan route-to (wan 203.0.113.254) inet", server, 0, "", reason.Gateway},
+		{"no such interface", "pass in on lan route-to (tun7 10.0.0.1) inet\npass out", server, 0, "", reason.Gateway},
 		{"after rdr-to", "match in on lan to 198.51.100.7 rdr-to 192.168.1.20\npass in on lan to 192.168.1.20 route-to 203.0.113.254\npass out", server, wanIndex, "203.0.113.254", 0},
 	}
 	for _, test := range tests {

@@ -52,6 +52,7 @@ type packet struct {
 	steered uint32       // the mark that it is routed by
 	// outMarks are set where a packet without a state leaves. They do not steer it.
 	outMarks resolve.Mark
+	chosen   *hop // the gateway that a rule has chosen for a packet without a state
 
 	options   bool // IPv4 options, IPv6 hop-by-hop or destination options
 	group     bool // the frame is for a group MAC address

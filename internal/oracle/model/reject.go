@@ -52,6 +52,9 @@ func (m *Model) Rejects() Rejects { return m.rejects }
 // it, or would pass it and cannot, step 12 follows.
 func (m *Model) refuse(p *packet, why reason.Reason, in, out *crossing) Outcome {
 	m.countBlocked(&why, in, out, p)
+	if why == reason.Gateway {
+		return m.refuseGateway(p, why, 0)
+	}
 	rule := in.rule
 	if !out.passes() || fails(why) && out.rule != nil {
 		rule = out.rule
@@ -201,13 +204,21 @@ func (p *packet) reset(ttl uint8) []byte {
 
 // unreachable returns an ICMP error that quotes as much of the packet as fits.
 func (p *packet) unreachable(from netip.Addr, a *resolve.Answer) []byte {
+	if p.family == 4 {
+		return p.errorAbout(from, []byte{3, a.Code, 0, 0, 0, 0, 0, 0})
+	}
+	return p.errorAbout(from, []byte{1, a.Code6, 0, 0, 0, 0, 0, 0})
+}
+
+// errorAbout returns an ICMP error with this header, without its checksum.
+func (p *packet) errorAbout(from netip.Addr, header []byte) []byte {
 	quoted := p.frame[p.l3:p.end]
 	if p.family == 4 {
-		icmp := append([]byte{3, a.Code, 0, 0, 0, 0, 0, 0}, quoted[:min(len(quoted), rejectMax4-28)]...)
+		icmp := append(header, quoted[:min(len(quoted), rejectMax4-28)]...)
 		binary.BigEndian.PutUint16(icmp[2:], Sum(icmp))
 		return IPPacket(icmp, from, p.tuple.Src, protoICMP, 0xc0, rejectTTL)
 	}
-	icmp := append([]byte{1, a.Code6, 0, 0, 0, 0, 0, 0}, quoted[:min(len(quoted), rejectMax6-48)]...)
+	icmp := append(header, quoted[:min(len(quoted), rejectMax6-48)]...)
 	binary.BigEndian.PutUint16(icmp[2:], PseudoSum(from, p.tuple.Src, protoICMPv6, icmp))
 	return IPPacket(icmp, from, p.tuple.Src, protoICMPv6, 0, rejectTTL)
 }

@@ -73,13 +73,32 @@ type RulesCrossing struct {
 	Flags      uint16
 	Matched    [8]uint32
 	_          [4]byte
-	NatAddr    struct {
+	Nat        struct {
 		_    structs.HostLayout
-		Word [4]uint32
+		Addr struct {
+			_    structs.HostLayout
+			Word [4]uint32
+		}
+		Ifindex uint32
+		_       [4]byte
 	}
-	RdrAddr struct {
+	Rdr struct {
 		_    structs.HostLayout
-		Word [4]uint32
+		Addr struct {
+			_    structs.HostLayout
+			Word [4]uint32
+		}
+		Ifindex uint32
+		_       [4]byte
+	}
+	Hop struct {
+		_    structs.HostLayout
+		Addr struct {
+			_    structs.HostLayout
+			Word [4]uint32
+		}
+		Ifindex uint32
+		_       [4]byte
 	}
 	NatIfindex uint32
 	NatLow     uint16
@@ -104,7 +123,8 @@ type RulesCrossing struct {
 	Evaluated uint8
 	Matches   uint8
 	Limit     uint16
-	_         [2]byte
+	Route     uint8
+	_         [1]byte
 }
 
 type RulesLimit struct {
@@ -143,8 +163,10 @@ type RulesPoolAddress struct {
 		_    structs.HostLayout
 		Word [4]uint32
 	}
-	Turn  uint64
-	Count uint64
+	Turn    uint64
+	Count   uint64
+	Ifindex uint32
+	Pad0    uint32
 }
 
 type RulesPoolGiven struct {
@@ -154,7 +176,8 @@ type RulesPoolGiven struct {
 		_    structs.HostLayout
 		Word [4]uint32
 	}
-	Pad0 [2]uint32
+	Ifindex uint32
+	Pad0    uint32
 }
 
 type RulesPoolSource struct {
@@ -206,6 +229,9 @@ type RulesRule struct {
 	Limit       uint16
 	More        uint8
 	SetTos      uint8
+	RoutePool   uint32
+	Route       uint8
+	Pad0        [3]uint8
 }
 
 type RulesRuleBits struct {

@@ -1,0 +1,83 @@
+package ruleset_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/fw/ruleset"
+	"weir/pf/ast"
+	"weir/pf/resolve"
+)
+
+// routeTo returns the rule "pass in route-to { (wan0 203.0.113.1), (wan1 …) }".
+func routeTo(kind resolve.RouteKind, hops ...resolve.NextHop) *resolve.Ruleset {
+	return &resolve.Ruleset{Rules: []*resolve.Rule{{
+		Action: ast.Pass, Direction: ast.In, Interface: resolve.Interface{Any: true},
+		Route: &resolve.Route{Kind: kind, Hops: hops},
+	}}}
+}
+
+// The rows of next hops have the index of the interface that the rule names, and follow
+// it. While there is no such interface, no packet leaves by another one.
+func TestNextHopsFollowInterfaces(t *testing.T) {
+	at := func(index uint32) ruleset.Snapshot {
+		s := wan("203.0.113.2/24")
+		s.Interfaces[0].Index = index
+		return s
+	}
+	p, err := ruleset.Compile(routeTo(resolve.ReplyTo,
+		resolve.NextHop{Interface: "wan0", Addr: address("203.0.113.1/32")},
+		resolve.NextHop{Interface: "wan0"},
+		resolve.NextHop{Interface: "wan1", Addr: address("2001:db8::1/128")},
+		resolve.NextHop{Addr: address("192.0.2.0/30")},
+	), at(4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := p.Rules[0]; r.Route != ruleset.ReplyTo || r.RoutePool != 0 {
+		t.Errorf("route %d, pool %d", r.Route, r.RoutePool)
+	}
+	row := func(first string, turn, count uint64, index uint32) ruleset.Row {
+		return ruleset.Row{First: netip.MustParseAddr(first), Turn: turn, Count: count, Interface: index}
+	}
+	const missing = ^uint32(0)
+	for _, index := range []uint32{4, 9} {
+		if _, err := p.Refill(at(index)); err != nil {
+			t.Fatal(err)
+		}
+		rows := func(run ruleset.Run) []ruleset.Row { return p.Rows[run.First:][:run.Count] }
+		want4 := []ruleset.Row{row("203.0.113.1", 0, 1, index), row("0.0.0.0", 1, 1, index), row("192.0.2.0", 2, 4, 0)}
+		want6 := []ruleset.Row{row("::", 0, 1, index), row("2001:db8::1", 1, 1, missing)}
+		same := cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
+		if diff := cmp.Diff(want4, rows(p.Pools[0].Rows4), same); diff != "" {
+			t.Errorf("IPv4, interface %d (-want +got):\n%s", index, diff)
+		}
+		if diff := cmp.Diff(want6, rows(p.Pools[0].Rows6), same); diff != "" {
+			t.Errorf("IPv6, interface %d (-want +got):\n%s", index, diff)
+		}
+	}
+}
+
+// Rules that are replaced under traffic keep their next hops if these are the same.
+func TestReplaceKeepsNextHops(t *testing.T) {
+	hop := func(a string) resolve.NextHop { return resolve.NextHop{Interface: "wan0", Addr: address(a)} }
+	p, err := ruleset.Compile(routeTo(resolve.RouteTo, hop("203.0.113.1/32")), wan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		gateway string
+		index   uint32 // of the rule
+		pool    uint32
+	}{{"203.0.113.1/32", 0, 0}, {"203.0.113.7/32", 1, 1}} {
+		q, err := p.Replace(routeTo(resolve.RouteTo, hop(test.gateway)), wan(), []int{0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := q.Rules[q.Order[0]]; q.Order[0] != test.index || r.RoutePool != test.pool || r.Route != ruleset.RouteTo {
+			t.Errorf("%s: rule %d, pool %d, route %d", test.gateway, q.Order[0], r.RoutePool, r.Route)
+		}
+	}
+}
