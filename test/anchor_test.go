@@ -219,3 +219,50 @@ func TestFail2ban(t *testing.T) {
 		b.Errorf("the anchor is left:\n%s", got)
 	}
 }
+
+//	fw: anchors loaded again, in braces, during weir load --confirm; pfctl -v -f -
+//
+// A load counts as a new one, whatever was loaded before. A rollback loses no anchor.
+func TestAnchorsAgain(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	const main = "set limit tables 3\nblock\nanchor x\nanchor y\nanchor n\npass proto icmp\n"
+	b.WeirRun(main)
+	shows := func(path, want string) {
+		b.Helper()
+		if got := b.Weir("anchor", "show", path); got != want {
+			b.Errorf("anchor %s has\n%swant\n%s", path, got, want)
+		}
+	}
+	const inside = "block drop in inet from 198.51.100.6 to any\n"
+	for range 2 { // the second time it is flushed before
+		loadAnchor(b, "n", "anchor \"in\" {\n"+inside+"}\n")
+		shows("n/in", inside)
+		b.Weir("anchor", "flush", "n/in")
+		shows("n/in", "")
+	}
+
+	const listed = "table <mine> { 198.51.100.7 }\nblock in quick from <mine>\n"
+	loadAnchor(b, "x", listed)
+	b.Weir("table", "delete", "-a", "x", "-t", "mine", "198.51.100.7")
+	loadAnchor(b, "x", listed)
+	if got := strings.TrimSpace(b.Weir("table", "show", "-a", "x", "-t", "mine")); got != "198.51.100.7" {
+		b.Errorf("loaded again, the table holds %q", got)
+	}
+
+	const blocks = "block drop in quick from <mine> to any\n"
+	b.Weir("load", "--confirm", "6s", b.Rules("block\nanchor x { pass in proto udp }\nanchor y\npass proto icmp\n"))
+	shows("x", "pass in proto udp all\n")
+	loadAnchor(b, "y", "pass in proto tcp to port 9\n")
+	if said, status := b.WeirStatus("anchor", "load", "y", b.Rules("table <a> {}\ntable <b> {}\ntable <c> {}\npass in from { <a> <b> <c> }\n")); status != 1 || !strings.Contains(said, "unless weir confirm comes") {
+		b.Errorf("rules with which a rollback is impossible: status %d:\n%s", status, said)
+	}
+	b.Until(lib.StartPatience, "the load is rolled back", func() bool { return b.Weir("anchor", "show", "x") == blocks })
+	shows("y", "pass in proto tcp from any to any port = 9 flags S/SA\n")
+
+	rules := b.Rules(main)
+	b.Run(lab.FW, "sh", "-c", "cat "+rules+" | "+string(weir)+" pfctl -v -f -")
+	if got := b.Weir("rules"); !strings.Contains(got, "block drop all\n") {
+		b.Errorf("after pfctl -v -f - the rules are\n%s", got)
+	}
+}

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -261,7 +263,7 @@ func (p *pfctl) run(ctx context.Context) error {
 		do    func(context.Context) error
 	}{
 		{p.show != "", p.doShow},
-		{p.clear != "", p.doClear},
+		{p.clear != "" && !p.replaces(), p.doClear},
 		{len(p.kill) > 0, p.doKill},
 		{len(p.forget) > 0, p.doForget},
 		{p.command != "", p.doTable},
@@ -276,6 +278,11 @@ func (p *pfctl) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// replaces reports whether the rules that -F names are replaced by those of -f.
+func (p *pfctl) replaces() bool {
+	return p.file != "" && p.command == "" && slices.Contains([]string{"rules", "nat", "all"}, p.clear)
 }
 
 // say prints a sentence on standard error, as pfctl does, unless -q is given.
@@ -293,6 +300,9 @@ func (p *pfctl) doEnable(context.Context) error {
 	if !info.Enabled {
 		return errNothingLoaded
 	}
+	if p.file != "" { // the load has just enabled it
+		return nil
+	}
 	return errors.New("pf already enabled")
 }
 
@@ -302,19 +312,36 @@ func (p *pfctl) doLoad(ctx context.Context) error {
 	if p.verbose == 0 {
 		quiet.Stdout = io.Discard
 	}
+	file, again := p.file, func() {}
+	if file == "/dev/stdin" {
+		file = "-"
+	}
+	if file == "-" { // check and load each read it
+		_, text, err := readRules(ctx, p.env, file)
+		if err != nil {
+			return fmt.Errorf("read the rules: %w", err)
+		}
+		again = func() { quiet.Stdin = bytes.NewReader(text) }
+	}
 	if p.dry || p.verbose > 0 {
 		o := &checkOptions{noDNS: p.noDNS, macros: p.macros, enforce: true}
-		if !p.dry { // the load prints the warnings
+		if !p.dry { // the load prints the warnings, and what is wrong
 			quiet.Stderr = io.Discard
 		}
-		err := check(ctx, &quiet, o, p.file)
+		again()
+		err := check(ctx, &quiet, o, file)
 		if p.dry {
 			return err
 		}
 		quiet.Stderr = p.env.Stderr
 	}
 	quiet.Stdout = io.Discard
-	return quiet.load(ctx, p.file, &loading{noDNS: p.noDNS, macros: p.macros})
+	again()
+	if err := quiet.load(ctx, file, &loading{noDNS: p.noDNS, macros: p.macros}); err != nil || p.clear != "all" {
+		return err
+	}
+	p.clear = "states" // the load has replaced the rules
+	return p.doClear(ctx)
 }
 
 func (p *pfctl) doTable(ctx context.Context) error {
@@ -398,6 +425,9 @@ func (p *pfctl) hosts(word string) ([]netip.Prefix, error) {
 	}
 	var all []netip.Prefix
 	for _, e := range entries {
+		if e.Not {
+			return nil, fmt.Errorf("%q: connections of all but an address cannot be named", word)
+		}
 		all = append(all, e.Prefix)
 	}
 	if len(all) == 0 {
@@ -416,6 +446,9 @@ func (p *pfctl) doKill(context.Context) (err error) {
 	case "label", "id":
 		if len(p.kill) != 2 {
 			return &UsageError{fmt.Errorf("-k %s must be followed by -k VALUE", p.kill[0])}
+		}
+		if p.kill[1] == "" {
+			return &UsageError{fmt.Errorf("-k %s is followed by an empty value", p.kill[0])}
 		}
 		if p.kill[0] == "label" {
 			f.Label = p.kill[1]

@@ -112,6 +112,9 @@ func (p *pfctl) clearAnchor(ctx context.Context, path string, below bool) error 
 	default:
 		return fmt.Errorf("-a: -F %s is not about one anchor", p.clear)
 	}
+	if p.dry {
+		return nil
+	}
 	a, err := p.env.flushAnchor(ctx, path, below)
 	if errors.Is(err, errNoSuchAnchor) {
 		err = nil // pfctl flushes it, too

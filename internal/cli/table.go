@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -100,7 +101,7 @@ func (t *tableTask) name() (string, error) {
 		return "", &UsageError{errors.New("name the table: -t NAME")}
 	case len(t.table) > most:
 		return "", &UsageError{fmt.Errorf("the name of a table has at most %d characters", most)}
-	case strings.ContainsAny(t.table, "@<> \t\n\"/"):
+	case strings.ContainsAny(t.table, "@<>{}(),!=;#\\\"/") || strings.ContainsFunc(t.table, func(r rune) bool { return r <= ' ' || r == 0x7f || !unicode.IsPrint(r) }):
 		return "", &UsageError{fmt.Errorf("%q is no name of a table", t.table)}
 	}
 	if anchor := strings.Trim(t.anchor, "/"); anchor != "" {

@@ -106,11 +106,11 @@ func (r *resolver) loadAnchor(in *ast.LoadAnchor) {
 // contain.
 func (r *resolver) runTimeAnchor(in *ast.LoadAnchor) {
 	s := newScope(in.Name.Text, &ast.File{Files: r.out.Files})
-	before := r.order
-	r.policy, r.loading, r.atRunTime, r.order = nil, true, true, order{}
+	before, failReturn := r.order, r.failReturn
+	r.policy, r.failReturn, r.loading, r.atRunTime, r.order = nil, false, true, true, order{}
 	r.inScope(s, in.Body)
 	r.define(s, in.Name.Span)
-	r.loading, r.atRunTime, r.order = false, false, before
+	r.failReturn, r.loading, r.atRunTime, r.order = failReturn, false, false, before
 }
 
 // inScope expands statements into a scope.

@@ -24,7 +24,7 @@ import (
 var errNoRules = errors.New("no rules are loaded, so there is no anchor to load into: load a rule file first (weir load)")
 
 // forgetsAnchors is added to errors of rule files that do not load together with anchors.
-const forgetsAnchors = "rules that were loaded into anchors at run time are a part of this; weir anchor list shows them, weir anchor flush PATH removes them"
+const forgetsAnchors = "rules that were loaded into anchors at run time are a part of this; weir anchor list shows them; while a daemon runs, weir anchor flush PATH removes them"
 
 // anchorsOf returns the record of a ruleset's anchors.
 func anchorsOf(rules *resolve.Ruleset) []rundir.Anchor {
@@ -109,38 +109,84 @@ func (b *box) changeAnchor(r *control.AnchorChange) (*control.AnchorChanged, err
 	if b.source.Builtin {
 		return nil, errNoRules
 	}
-	next, done := b.source, &control.AnchorChanged{}
-	if r.Load != nil {
-		one := *r.Load
-		one.Kept = b.tablesOfAnchor(one.Path)
-		if strings.Contains(one.Text, "once") { // such rules begin anew, also if the text is the same
-			one.Load = newLoad()
-		}
-		next.Anchors = next.Anchors.With(one)
-	} else if next.Anchors, done.Flushed = b.flushed(r); len(done.Flushed) == 0 {
-		return done, nil
+	m, err := readMachine(b.cfg.Log)
+	if err != nil {
+		return nil, err
 	}
-	if !next.Anchors.Equal(b.source.Anchors) {
-		if err := b.replaceAnchors(next); err != nil {
-			return nil, err
+	done := &control.AnchorChanged{}
+	var change func(source.Anchors) source.Anchors
+	if r.Load != nil {
+		change = b.loading(*r.Load, m)
+	} else {
+		left, paths := b.flushed(r)
+		if len(paths) == 0 {
+			return done, nil
 		}
+		done.Flushed = paths
+		change = flushing(left, paths)
+	}
+	if err := b.replaceAnchors(change, m); err != nil {
+		return nil, err
 	}
 	done.Rules, done.Warnings = len(b.rules.texts), b.rules.warned()
 	return done, nil
 }
 
-// replaceAnchors puts a source in force that differs in its anchors. A load that waits for
-// its confirmation still waits, and what it would go back to gets the anchors, too.
-func (b *box) replaceAnchors(next Source) error {
-	m, err := readMachine(b.cfg.Log)
-	if err != nil {
-		return err
+// loading returns the change that loads an anchor. Its rules replace those of the anchors
+// that they contain in braces, whatever was loaded into these before. Each load is a new
+// one, although its text may be the same: tables and rules with once begin anew.
+func (b *box) loading(one source.Anchor, m *machine) func(source.Anchors) source.Anchors {
+	one.Kept, one.Load = b.tablesOfAnchor(one.Path), newLoad()
+	below := func(path string) bool { return strings.HasPrefix(path, one.Path+"/") }
+	inside := make(map[string]bool)
+	if slices.ContainsFunc(b.source.Anchors, func(a source.Anchor) bool { return below(a.Path) }) {
+		alone := b.source
+		alone.Anchors = alone.Anchors.Without(below).With(one)
+		if rules, _, err := alone.parse(m); err == nil { // else the load says what is wrong
+			for _, a := range rules.Anchors {
+				inside[a.Path] = a.AtRunTime && below(a.Path)
+			}
+		}
+	}
+	return func(all source.Anchors) source.Anchors {
+		return all.Without(func(path string) bool { return inside[path] }).With(one)
+	}
+}
+
+// flushing returns the change that takes the rules of some anchors away. left is what that
+// leaves of the anchors in force.
+func flushing(left source.Anchors, paths []string) func(source.Anchors) source.Anchors {
+	return func(all source.Anchors) source.Anchors {
+		all = all.Without(func(path string) bool { return slices.Contains(paths, path) })
+		for _, a := range left {
+			if slices.Contains(paths, a.Path) {
+				all = all.With(a)
+			}
+		}
+		return all
+	}
+}
+
+// replaceAnchors changes the anchors of the source in force. A load that waits for its
+// confirmation still waits. What it would go back to gets the change, too, and must load
+// with it.
+func (b *box) replaceAnchors(change func(source.Anchors) source.Anchors, m *machine) error {
+	next := b.source
+	next.Anchors = change(next.Anchors)
+	waits := b.waiting != nil && !b.waiting.before.Builtin
+	var before Source
+	if waits {
+		before = b.waiting.before
+		before.Anchors = change(before.Anchors)
+		if _, _, err := before.parse(m); err != nil {
+			return fmt.Errorf("the rules that come back unless weir confirm comes would not load with this: %w", err)
+		}
 	}
 	if err := b.replace(next, m); err != nil {
 		return err
 	}
-	if b.waiting != nil && !b.waiting.before.Builtin {
-		b.waiting.before.Anchors = next.Anchors
+	if waits {
+		b.waiting.before = before
 		b.logError(b.recordWaiting(b.waiting, b.source.Path))
 	}
 	return nil
@@ -200,16 +246,23 @@ func definesTable(line, name string) bool { return strings.HasPrefix(line, "tabl
 // dropKeptTable removes a table of anchorKeeps. An anchor that has nothing left goes, too.
 func (b *box) dropKeptTable(table string) error {
 	name, path, _ := strings.Cut(table, "@")
-	next := b.source
-	at := slices.IndexFunc(next.Anchors, func(a source.Anchor) bool { return a.Path == path })
-	a := next.Anchors[at]
-	a.Kept = slices.DeleteFunc(slices.Clone(a.Kept), func(line string) bool { return definesTable(line, name) })
-	next.Anchors = next.Anchors.With(a)
-	given := slices.ContainsFunc(b.rules.anchors, func(r rundir.Anchor) bool { return r.Path == path && (r.Given || r.Rules > 0) })
-	if len(a.Kept) == 0 && !given && !nestedAtRunTime(next.Anchors, path) {
-		next.Anchors = next.Anchors.Without(func(other string) bool { return other == path })
+	m, err := readMachine(b.cfg.Log)
+	if err != nil {
+		return err
 	}
-	return b.replaceAnchors(next)
+	given := slices.ContainsFunc(b.rules.anchors, func(r rundir.Anchor) bool { return r.Path == path && (r.Given || r.Rules > 0) })
+	return b.replaceAnchors(func(all source.Anchors) source.Anchors {
+		at := slices.IndexFunc(all, func(a source.Anchor) bool { return a.Path == path })
+		if at < 0 {
+			return all
+		}
+		a := all[at]
+		a.Kept = slices.DeleteFunc(slices.Clone(a.Kept), func(line string) bool { return definesTable(line, name) })
+		if len(a.Kept) == 0 && !given && !nestedAtRunTime(all, path) {
+			return all.Without(func(other string) bool { return other == path })
+		}
+		return all.With(a)
+	}, m)
 }
 
 // nestedAtRunTime reports whether the rules of another anchor can contain those of a path in

@@ -64,6 +64,7 @@ func (b *box) retryFile(ctx context.Context) error {
 		return err
 	}
 	wanted.keepAnchors(&b.source)
+	wanted.dropGivenAnchors(m)
 	if _, err := wanted.compile(m); err != nil {
 		return nil
 	}

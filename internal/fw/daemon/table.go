@@ -76,6 +76,13 @@ func (b *box) changedTables(source Source, rules *compiled) (map[string]*rundir.
 	var same bool
 	if b.rules != nil {
 		kept, same = make(map[string]*rundir.Table), true
+		if b.rules.options.TableStore != rules.options.TableStore { // as after a boot: the built-in rules have none
+			stored, err := b.storedTables(rules)
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(kept, stored)
+		}
 		for name, entries := range b.rules.program.ChangedTables() {
 			if !rules.program.Gives(name) || source.keepsTable(&b.source, name) {
 				kept[name] = b.tableOf(b.rules, name, entries)

@@ -57,6 +57,9 @@ var keywords = []string{"proto", "host", "from", "to", "port", "phase", "rule", 
 var errKeyword = errors.New("expected proto, host, from, to, port, phase, rule, label, on or id")
 
 func (f *Filter) set(keyword, value string) error {
+	if value == "" {
+		return errors.New("the value is empty")
+	}
 	switch keyword {
 	case "proto":
 		return f.setProto(value)
