@@ -299,11 +299,12 @@ __noinline enum reason miss_join(hook_ctx *ctx, struct scratch *s, int in)
 	s->state = number;
 	s->replaces = 0;
 	cr = in ? &s->in : &s->out;
+	r = slow_track(ctx, s);
+	if (r != UNDECIDED)
+		return r;
+	s->why = REASON_STATE;
 	if (cr->flags & CROSSING_KEEP_STATE)
 		bound_add(st, STATE_INDEX(number), bound_side(d, in), cr->ifindex);
-	r = slow_track(ctx, s);
-	if (r == UNDECIDED)
-		s->why = REASON_STATE;
 	return r;
 }
 

@@ -62,7 +62,6 @@ func (m *Model) meet(p *packet, c *connection, d int, made *state.State) Outcome
 		}
 		return m.admit(p, nil, 0, made)
 	}
-	c.bindAlso(sideOf(d, p.egress()), &here)
 	if p.egress() {
 		p.anew[1], p.qos = &here, here.qos
 	} else {

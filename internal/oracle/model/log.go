@@ -124,6 +124,9 @@ func (m *Model) logCarried(p *packet, o *Outcome) {
 		}
 		m.logEvaluated(p, in, out, o)
 	}
+	if p.egress() && out != nil { // it met the rules here, or set skip
+		return
+	}
 	if !out.evaluated() && !dropped && to != 0 && (p.egress() || !p.group) {
 		p.logSide(c, d, true, to, p.arrivedAs(c.leaving(d)))
 	}

@@ -258,6 +258,9 @@ func (m *Model) carry(p *packet, c *connection, d int, made *state.State) Outcom
 		c.dead = true
 		return p.drop(c.refused)
 	}
+	if p.met != nil { // it fits the connection, and the rules here have passed it
+		c.bindAlso(sideOf(d, p.egress()), p.met)
+	}
 	o := m.output(p, c, d, reason.State, false)
 	if p.replaces != nil {
 		p.carrier, p.to, p.anew = nil, 0, [2]*crossing{}
