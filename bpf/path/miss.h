@@ -197,9 +197,13 @@ __noinline enum reason miss_detour(hook_ctx *ctx, struct scratch *s)
 			return REASON_GATEWAY;
 		miss_turn(s, ifindex);
 		why = REASON_NO_RULE;
-		r = evaluate_crossing(ctx, &s->out, s->packet.flags & PACKET_OPTIONS, &why);
+		r = evaluate_crossing(ctx, &s->out, 0, &why);
 		if (r != UNDECIDED)
 			return r;
+		/* if no rule matches, those before count, which have let the options pass */
+		if (s->packet.flags & PACKET_OPTIONS && (s->out.rule || s->out.flags & CROSSING_NAT) &&
+		    !(s->out.flags & CROSSING_ALLOW_OPTIONS))
+			return REASON_OPTIONS;
 		miss_return(s, why);
 	}
 	return UNDECIDED;

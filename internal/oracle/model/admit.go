@@ -128,10 +128,7 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 	if p.egress() {
 		reply = nil
 	}
-	switch {
-	case reply != nil && !reply.addr.IsValid() && r.up != nil:
-		return p.drop(reason.Gateway)
-	case reply != nil && !reply.addr.IsValid():
+	if reply != nil && !reply.addr.IsValid() {
 		return m.refuseGateway(p, reason.Gateway, 0)
 	}
 	if p.replaces != nil {
