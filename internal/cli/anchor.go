@@ -100,18 +100,24 @@ func newAnchorShowCommand(env *Env) *cobra.Command {
 	return c
 }
 
+// anchors returns the anchors with rules, the rules in force, and the process that loaded
+// them.
+func (e *Env) anchors() (anchors []rundir.Anchor, rules []view.Rule, pid int, err error) {
+	r, err := e.reader()
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	defer r.Close()
+	return r.Anchors()
+}
+
 // showAnchor prints the rules of an anchor.
 func (e *Env) showAnchor(arg string, verbose int, asJSON bool) error {
 	path, below, err := source.ParseAnchor(arg, true)
 	if err != nil {
 		return &UsageError{err}
 	}
-	r, err := e.reader()
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	anchors, rules, pid, err := r.Anchors()
+	anchors, rules, pid, err := e.anchors()
 	if err != nil {
 		return err
 	}
@@ -136,12 +142,7 @@ func newAnchorListCommand(env *Env) *cobra.Command {
 	}
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "print how many rules, where they come from, and whether a rule evaluates them")
 	return printing(env, c, func(context.Context, []string) ([]rundir.Anchor, error) {
-		r, err := env.reader()
-		if err != nil {
-			return nil, err
-		}
-		defer r.Close()
-		anchors, _, _, err := r.Anchors()
+		anchors, _, _, err := env.anchors()
 		return anchors, err
 	}, func(anchors []rundir.Anchor) error {
 		for i := range anchors {

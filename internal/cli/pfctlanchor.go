@@ -46,12 +46,7 @@ func (p *pfctl) showAnchor(path string, below bool) error {
 	case p.show != "rules" && p.show != "nat":
 		return fmt.Errorf("-a: -s %s is not about one anchor", p.show)
 	}
-	r, err := p.env.reader()
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	anchors, rules, pid, err := r.Anchors()
+	anchors, rules, pid, err := p.env.anchors()
 	if err != nil {
 		return err
 	}
@@ -67,12 +62,7 @@ func ofPfctl(rules []view.Rule, nat bool) []view.Rule {
 
 // showAnchors prints the anchors directly in one; with -v, and for *, also those in them.
 func (p *pfctl) showAnchors(path string, below bool) error {
-	r, err := p.env.reader()
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	anchors, _, _, err := r.Anchors()
+	anchors, _, _, err := p.env.anchors()
 	if err != nil {
 		return err
 	}
