@@ -225,7 +225,7 @@ static __always_inline int egress_tracked(hook_ctx *ctx, struct scratch *s, cons
 		egress_log(ctx, s, st);
 		evaluate_nothing(s);
 	}
-	if (scrub_packet(ctx, s, s->state))
+	if (scrub_packet(ctx, s, st, s->state))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	if (met) /* by the type of service that it still has */
 		qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
@@ -268,9 +268,9 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
 		return reject_or_drop(ctx, s, i, r, STATE_OUT);
-	if (scrub_packet(ctx, s, s->state))
-		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
+	if (scrub_packet(ctx, s, st, s->state))
+		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	if (st)
 		return egress_send(ctx, &s->packet, i, st, s->state, s->why);
 	qos_set_evaluated(ctx, s, 0, 0);

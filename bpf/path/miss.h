@@ -391,7 +391,7 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
 	qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
 	count_path(s->path, p->length);
-	if (scrub_packet(ctx, s, s->state) || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+	if (scrub_packet(ctx, s, st, s->state) || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (st)
 		return handoff_local(ctx, &h, p, i, st, s->state, why);
@@ -453,7 +453,7 @@ static __always_inline int miss_in(hook_ctx *ctx)
 	if (s->state)
 		return slow_send(ctx, s, SLOW_NEW);
 	qos_set_evaluated(ctx, s, 0, 0);
-	if (scrub_packet(ctx, s, 0))
+	if (scrub_packet(ctx, s, 0, 0))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	return stateless_forward(ctx, s, s->why);
 }

@@ -50,12 +50,19 @@ static __always_inline __u32 scrub_word(__u8 flags, __u8 tos)
 	return (flags & (SCRUB_NO_DF | SCRUB_RANDOM_ID)) | (flags & SCRUB_TOS ? SCRUB_SET_TOS(tos) : 0);
 }
 
+/* Whether the rules of a crossing were evaluated for the packet and normalise it. */
+static __always_inline int scrub_is_asked(const struct crossing *cr)
+{
+	return cr->evaluated && (cr->scrub | cr->min_ttl | cr->max_mss | cr->listed.flags | cr->listed.min_ttl |
+				 cr->listed.max_mss);
+}
+
 /* Returns packet.scrub by the in crossing, if it was evaluated for the packet. */
 static __always_inline __u32 scrub_by_in(const struct scratch *s)
 {
 	const struct crossing *cr = &s->in;
 
-	if (!cr->evaluated)
+	if (!scrub_is_asked(cr))
 		return 0;
 	return scrub_join(scrub_word(cr->listed.flags, cr->listed.set_tos) | SCRUB_TTLS(cr->listed.min_ttl, 0),
 			  scrub_word(cr->scrub, cr->set_tos) | SCRUB_TTLS(cr->min_ttl, 0));
@@ -66,7 +73,7 @@ static __always_inline __u32 scrub_by_out(const struct scratch *s)
 {
 	const struct crossing *cr = &s->out;
 
-	if (!cr->evaluated)
+	if (!scrub_is_asked(cr))
 		return 0;
 	return scrub_join(scrub_word(cr->listed.flags, cr->listed.set_tos) | SCRUB_TTLS(0, cr->listed.min_ttl),
 			  scrub_word(cr->scrub, cr->set_tos) | SCRUB_TTLS(0, cr->min_ttl));
@@ -161,12 +168,8 @@ __noinline int scrub_mss(hook_ctx *ctx, struct scratch *s, __u32 mss)
 	return 0;
 }
 
-/*
- * Sets packet.scrub of the packet in the scratch from its state, if it has one, and from
- * the crossings that were evaluated for it. A crossing with a state of its own has its
- * values in the state, too. Lowers the MSS of a SYN. < 0: the frame is gone.
- */
-__noinline int scrub_packet(hook_ctx *ctx, struct scratch *s, __u32 number)
+/* scrub_packet() if the state or a crossing asks for anything. */
+__noinline int scrub_asked(hook_ctx *ctx, struct scratch *s, __u32 number)
 {
 	const struct state *st;
 	__u32 kept = 0;
@@ -185,6 +188,20 @@ __noinline int scrub_packet(hook_ctx *ctx, struct scratch *s, __u32 number)
 	if (s->out.evaluated)
 		mss = scrub_least(scrub_least(mss, s->out.max_mss), s->out.listed.max_mss);
 	return mss ? scrub_mss(ctx, s, mss) : 0;
+}
+
+/*
+ * Sets packet.scrub of the packet in the scratch from its state, whose number is 0 if it
+ * has none, and from the crossings that were evaluated for it. A crossing with a state of
+ * its own has its values in the state, too. Lowers the MSS of a SYN. < 0: the frame is
+ * gone.
+ */
+static __always_inline int scrub_packet(hook_ctx *ctx, struct scratch *s, const struct state *st, __u32 number)
+{
+	s->packet.scrub = 0;
+	if (!(st && st->qos & KEPT_SCRUB) && !scrub_is_asked(&s->in) && !scrub_is_asked(&s->out))
+		return 0;
+	return scrub_asked(ctx, s, st ? number : 0);
 }
 
 /* Changes the header of a packet that goes up to the stack. < 0: the frame is gone. */

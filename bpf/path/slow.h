@@ -305,7 +305,7 @@ static __always_inline int slow_finish(hook_ctx *ctx, struct scratch *s, enum sl
 	if (reason_is_drop(r))
 		return count_verdict(i, r, p->length);
 	qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
-	if (scrub_packet(ctx, s, s->state) || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+	if (scrub_packet(ctx, s, st, s->state) || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	count_path(st->path, p->length);
 	if (r == REASON_LOCAL)
