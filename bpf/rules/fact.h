@@ -17,6 +17,8 @@ enum fact_route {
 	FACT_ROUTE_TO,	/* an interface */
 };
 
+#define LOOPBACK_IFINDEX 1 /* of lo, in each network namespace */
+
 /* Whether an address is the box's own, a group's or a link's. *ifindex is the interface
  * that has it; 0: no single one. */
 static __always_inline int fact_is_own(const struct addr *a, __u32 *ifindex)
@@ -28,8 +30,12 @@ static __always_inline int fact_is_own(const struct addr *a, __u32 *ifindex)
 		*ifindex = *own;
 		return 1;
 	}
-	return addr_is_multicast(a) || addr_is_link_local(a) || addr_is_low6(a, 0) || addr_is_low6(a, 1) ||
-	       (addr_is4(a) && (!addr_v4(a) || addr_v4(a) >> 24 == 127)) || bpf_map_lookup_elem(&broadcasts, a);
+	if (addr_is_low6(a, 1) || (addr_is4(a) && addr_v4(a) >> 24 == 127)) {
+		*ifindex = LOOPBACK_IFINDEX;
+		return 1;
+	}
+	return addr_is_multicast(a) || addr_is_link_local(a) || addr_is_low6(a, 0) || (addr_is4(a) && !addr_v4(a)) ||
+	       bpf_map_lookup_elem(&broadcasts, a);
 }
 
 /* Finds the route to an address, for a packet that goes from there to other. */

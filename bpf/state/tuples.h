@@ -86,9 +86,10 @@ struct tuples_entry {
 };
 
 /*
- * Enters the tuple of e->number. UNDECIDED: done. REASON_TUPLE_TAKEN: a live state,
- * e->owner, has it. REASON_STATE_BUSY: another core holds the bucket. This is a global
- * function so that the verifier walks it once, and not for each caller.
+ * Enters the tuple of e->number. UNDECIDED: done. REASON_TUPLE_TAKEN: a live state, e->owner,
+ * has it; that may be the same state in the other direction. REASON_STATE_BUSY: another core
+ * holds the bucket. This is a global function so that the verifier walks it once, and not for
+ * each caller.
  */
 __noinline int tuples_try(struct tuples_entry *e)
 {
@@ -115,7 +116,7 @@ __noinline int tuples_try(struct tuples_entry *e)
 	old = bucket_owner(b, t, hash);
 	if (!old) {
 		r = bucket_add(b, t, hash, number);
-	} else if (tuples_owner_is_gone(old)) {
+	} else if (STATE_INDEX(old) != STATE_INDEX(number) && tuples_owner_is_gone(old)) {
 		r = bucket_replace(b, t, hash, old, number);
 	} else {
 		e->owner = old;

@@ -94,7 +94,7 @@ func (b *box) changedTables(source Source, rules *compiled) (map[string]*rundir.
 			return b.storedTables(rules)
 		}
 		if err == nil {
-			kept, err = rundir.ReadTables(b.cfg.Folder.TablesOf(generation))
+			kept, err = rundir.ReadTables(b.cfg.Folder.TablesOf(generation), unreadable)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read what was changed in tables: %w", err)
@@ -109,6 +109,9 @@ func (b *box) changedTables(source Source, rules *compiled) (map[string]*rundir.
 	}
 	return kept, nil
 }
+
+// unreadable has an unreadable record of a table be an error.
+func unreadable(_ string, err error) error { return err }
 
 // tableOf returns what the record of a table says.
 func (b *box) tableOf(rules *compiled, name string, entries []ruleset.TableEntry) *rundir.Table {

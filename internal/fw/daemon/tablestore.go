@@ -21,12 +21,20 @@ func (c *compiled) stores(name string) bool {
 	return err == nil && info.Persist && !info.Const && !c.program.Gives(name)
 }
 
-// storedTables returns what tables held before the boot.
+// storedTables returns what tables held before the boot. A damaged record is set aside with a
+// warning: the box has to start.
 func (b *box) storedTables(rules *compiled) (map[string]*rundir.Table, error) {
 	if rules.options.TableStore == "" {
 		return nil, nil
 	}
-	kept, err := rundir.ReadTables(rules.options.TableStore)
+	kept, err := rundir.ReadTables(rules.options.TableStore, func(path string, damage error) error {
+		aside, err := rundir.SetAside(path)
+		if err == nil {
+			b.cfg.Log.Warn("what a table held before the boot cannot be read; the table starts without it, and its record is kept",
+				"record", aside, "error", damage)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read the tables of before the boot in %s: %w", rules.options.TableStore, err)
 	}

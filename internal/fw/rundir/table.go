@@ -132,8 +132,9 @@ func changesOf(text []byte, put []resolve.TableEntry, removed []netip.Prefix) []
 }
 
 // ReadTables reads the contents of all tables that have a record in a folder. No folder is
-// no error: then there are none.
-func ReadTables(folder string) (map[string]*Table, error) {
+// no error: then there are none. damaged is asked about a record that cannot be read: if it
+// returns nil, that record is left out.
+func ReadTables(folder string, damaged func(path string, err error) error) (map[string]*Table, error) {
 	files, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -147,14 +148,27 @@ func ReadTables(folder string) (map[string]*Table, error) {
 		if !finished {
 			continue
 		}
-		if name, err = url.PathUnescape(name); err != nil {
-			return nil, fmt.Errorf("list the records of tables: %w", err)
+		path := filepath.Join(folder, f.Name())
+		t, err := readTable(path)
+		if unescaped, wrong := url.PathUnescape(name); wrong != nil {
+			err = wrong
+		} else {
+			name = unescaped
 		}
-		if all[name], err = readTable(filepath.Join(folder, f.Name())); err != nil {
+		if err == nil {
+			all[name] = t
+		} else if err := damaged(path, err); err != nil {
 			return nil, fmt.Errorf("read the record of the table %s: %w", name, err)
 		}
 	}
 	return all, nil
+}
+
+// SetAside renames a record that cannot be read, so that it is neither read again nor
+// removed or written over. It returns the new path.
+func SetAside(path string) (string, error) {
+	aside := path + ".damaged"
+	return aside, killpoint.Rename(path, aside)
 }
 
 // RemoveTables removes records from a folder, by the names of their tables. No folder is no

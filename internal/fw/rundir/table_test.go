@@ -21,7 +21,7 @@ func entry(text string) resolve.TableEntry {
 // holds reads all records of a folder in the user's notation.
 func holds(t *testing.T, folder string) map[string][]string {
 	t.Helper()
-	all, err := ReadTables(folder)
+	all, err := ReadTables(folder, failing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestTableRecord(t *testing.T) {
 	if diff := cmp.Diff(want, holds(t, folder)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	all, err := ReadTables(folder)
+	all, err := ReadTables(folder, failing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestTableRecord(t *testing.T) {
 	if !r.Full() {
 		t.Error("a long record is not to be written again")
 	}
-	if all, err := ReadTables(filepath.Join(folder, "none")); len(all) != 0 || err != nil {
+	if all, err := ReadTables(filepath.Join(folder, "none"), failing); len(all) != 0 || err != nil {
 		t.Errorf("without a folder: %v, %v", all, err)
 	}
 }
@@ -104,8 +104,36 @@ func TestTableRecordUnfinished(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(folder, "t.table"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadTables(folder); err == nil || !strings.Contains(err.Error(), "read the record of the table t") {
+		if _, err := ReadTables(folder, failing); err == nil || !strings.Contains(err.Error(), "read the record of the table t") {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func failing(_ string, err error) error { return err }
+
+// A record that cannot be read is set aside, if the reader wants that. The others are read.
+func TestTableRecordSetAside(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{"good.table": "+10.0.0.0/8\n", "bad.table": "?\n", "%zz.table": "+10.0.0.0/8\n"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []int{2, 0} { // the second time there is nothing to set aside
+		damaged := 0
+		all, err := ReadTables(folder, func(path string, _ error) error {
+			damaged++
+			_, err := SetAside(path)
+			return err
+		})
+		if err != nil || damaged != want || len(all) != 1 || all["good"] == nil {
+			t.Errorf("%v, %d damaged, not %d: %v", all, damaged, want, err)
+		}
+	}
+	for _, name := range []string{"bad.table.damaged", "%zz.table.damaged"} {
+		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
+			t.Error(err)
 		}
 	}
 }

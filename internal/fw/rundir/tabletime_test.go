@@ -62,7 +62,7 @@ func rewritten(t *testing.T, times *Times, entries map[netip.Prefix]uint32) *Tim
 	if _, err := WriteTable(folder, "t", &table); err != nil {
 		t.Fatal(err)
 	}
-	all, err := ReadTables(folder)
+	all, err := ReadTables(folder, failing)
 	if err != nil {
 		t.Fatal(err)
 	}

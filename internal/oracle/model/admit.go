@@ -63,10 +63,11 @@ func (m *Model) addSide(c *connection, p *packet, d int, in, out *crossing) {
 func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r routed, why *reason.Reason) {
 	in, out = &crossing{}, &crossing{}
 	if p.egress() {
-		if p.met != nil {
-			return in, p.met, r, m.verdict(p.met, p)
+		if a := m.ownedInputOf(p); p.met != nil {
+			out, r = m.detour(p, a, *p.met, p.tuple, r)
+		} else {
+			out, r = m.leave(p, a, p.tuple, r)
 		}
-		out, r = m.leave(p, m.ownedInputOf(p), p.tuple, r)
 		if why := m.verdict(out, p); why != nil {
 			return in, out, r, why
 		}

@@ -100,6 +100,9 @@ func (b *Box) failsURPF(addr netip.Addr, at *Interface) bool {
 	if owner := b.owner(addr); owner != nil {
 		return owner.Index != at.Index
 	}
+	if addr.IsLoopback() {
+		return !at.Loopback
+	}
 	back := b.Route(addr)
 	return !b.isOwn(addr) && (back.Kind != RouteForward || back.Interface != at.Index)
 }

@@ -135,10 +135,14 @@ func (m *Model) leavesBy(h *hop, ifindex uint32) bool {
 // linkMTU is the MTU of interfaces if no route says another.
 const linkMTU = 1500
 
-// leave evaluates the rules for a packet that goes out, and again if they send it out by
-// another interface. If none matches there, those before count.
+// leave evaluates the rules for a packet that goes out, and follows their route-to.
 func (m *Model) leave(p *packet, a ruleInput, inside state.Tuple, r routed) (*crossing, routed) {
-	out := m.evaluate(a)
+	return m.detour(p, a, m.evaluate(a), inside, r)
+}
+
+// detour evaluates the rules again if those of a crossing send a packet out by another
+// interface. If none matches there, those before count.
+func (m *Model) detour(p *packet, a ruleInput, out crossing, inside state.Tuple, r routed) (*crossing, routed) {
 	for n := 0; ; n++ {
 		h := out.routesTo()
 		if h == nil || m.verdict(&out, p) != nil {
