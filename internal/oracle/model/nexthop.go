@@ -218,8 +218,10 @@ func (m *Model) outToGateway(p *packet, r Route, why reason.Reason) Outcome {
 	return Outcome{Verdict: Redirect, Reason: why, Interface: r.Interface, Frame: p.frame}
 }
 
-// refuseLate is refuseGateway for a packet that has passed the rules, as the log says.
+// refuseLate is refuseGateway for a packet that has passed the rules, as the log says. What
+// they set of the mark is for the packet, and not for the answer.
 func (m *Model) refuseLate(p *packet, why reason.Reason, mtu int) Outcome {
+	p.mark = p.arrived
 	o := m.refuseGateway(p, why, mtu)
 	o.Late = true
 	return o

@@ -48,6 +48,7 @@ type packet struct {
 	tos     uint8 // for IPv6 without the congestion bits, as in pf
 	tuple   state.Tuple
 	mark    uint32       // of the packet in the stack; 0 under XDP
+	arrived uint32       // the mark that it came with
 	marks   resolve.Mark // that rules on the way in have set on a packet without a state
 	steered uint32       // the mark that it is routed by
 	// outMarks are set where a packet without a state leaves. They do not steer it.
