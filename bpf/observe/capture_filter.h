@@ -127,7 +127,7 @@ static __always_inline void capture_addr(const struct capture *c, struct addr *a
 /* Ports behind the IP header, of a packet or its first fragment. */
 static __always_inline void capture_l4(const struct capture *c, struct capture_fields *s, __u32 at)
 {
-	if (s->proto != IPPROTO_TCP && s->proto != IPPROTO_UDP)
+	if (!tuple_has_ports(s->proto))
 		return;
 	if (at + 4 > c->there)
 		return;

@@ -86,6 +86,24 @@ static __always_inline enum reason parse_udp(struct packet *p, struct headers *h
 	return UNDECIDED;
 }
 
+/* SCTP's common header (RFC 9260, 3.1): ports, verification tag, checksum. */
+struct sctp_header {
+	__be16 source;
+	__be16 dest;
+	__be32 tag;
+	__be32 check;
+};
+
+static __always_inline enum reason parse_sctp(struct packet *p, struct headers *h, __u32 rest)
+{
+	struct sctp_header *sctp = h->l4;
+
+	if (rest < sizeof(*sctp) || (void *)(sctp + 1) > h->end)
+		return parse_short(p);
+	tuple_set_ports(&p->tuple, sctp->source, sctp->dest, IPPROTO_SCTP, p->tuple.zone);
+	return UNDECIDED;
+}
+
 static __always_inline enum reason parse_icmp(struct packet *p, struct headers *h, __u32 rest)
 {
 	struct icmphdr *icmp = h->l4;
@@ -123,6 +141,8 @@ static __always_inline enum reason parse_l4(struct packet *p, struct headers *h)
 		return parse_udp(p, h, rest);
 	if (icmp_is(p->family, p->tuple.proto))
 		return parse_icmp(p, h, rest);
+	if (p->tuple.proto == IPPROTO_SCTP)
+		return parse_sctp(p, h, rest);
 	return UNDECIDED;
 }
 

@@ -93,7 +93,7 @@ __noinline enum reason quote_read(hook_ctx *ctx, struct scratch *s)
 	q->l4_length = length;
 	q->icmp_type = q->l4[0];
 	q->seq = bpf_ntohl(*(__be32 *)&q->l4[4]);
-	if (t->proto == IPPROTO_TCP || t->proto == IPPROTO_UDP) {
+	if (tuple_has_ports(t->proto)) {
 		t->sport = *(__be16 *)&q->l4[0];
 		t->dport = *(__be16 *)&q->l4[2];
 	} else if (icmp_is(p->family, t->proto)) {

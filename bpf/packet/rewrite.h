@@ -117,7 +117,7 @@ static __always_inline void rewrite_ports(__be16 *port, __u8 family, __u8 proto,
 {
 	int reply;
 
-	if (proto == IPPROTO_TCP || proto == IPPROTO_UDP) {
+	if (tuple_translates_ports(proto)) {
 		port[0] = sport;
 		port[1] = dport;
 	} else if (icmp_is(family, proto) && icmp_query(family, icmp_type, &reply) >= 0) {

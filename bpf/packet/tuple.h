@@ -3,6 +3,8 @@
 #ifndef WEIR_PACKET_TUPLE_H
 #define WEIR_PACKET_TUPLE_H
 
+#include <linux/in.h>
+
 #include "config.h"
 #include "packet/addr.h"
 
@@ -28,6 +30,19 @@ static __always_inline int tuple_equal(const struct tuple *a, const struct tuple
 	const word64 *x = (const word64 *)a, *y = (const word64 *)b;
 
 	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (x[4] ^ y[4]));
+}
+
+/* Whether the protocol has ports. */
+static __always_inline int tuple_has_ports(__u8 proto)
+{
+	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP;
+}
+
+/* Whether translation may change the ports. SCTP's checksum covers the whole packet (RFC
+ * 9260, 6.8), but no addresses: its ports stay. */
+static __always_inline int tuple_translates_ports(__u8 proto)
+{
+	return proto == IPPROTO_TCP || proto == IPPROTO_UDP;
 }
 
 /* Sets everything except the addresses. */

@@ -37,9 +37,10 @@ struct nat_port_search {
 	__u32 number; /* of the state that needs it */
 	__u32 reason; /* why the last try failed */
 	__u16 low;
-	__u16 span; /* high - low		    */
-	__u16 at;   /* offset of the next try	    */
-	__u16 pad;
+	__u16 span; /* ports to choose from - 1 */
+	__u16 at;   /* which of them is tried next */
+	__u8 stride; /* as in struct nat_ports */
+	__u8 block;
 };
 
 /* Why a packet of a state comes to the program with the rules. */

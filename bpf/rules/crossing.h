@@ -40,6 +40,15 @@ enum action {
 #define CROSSING_LOG     0x01
 #define CROSSING_LOG_ALL 0x02
 
+/* The ports that nat-to chooses from, in host order. With a stride they are blocks of
+ * 2^block ports, 2^stride apart, of which low begins the first: RFC 7597, 5.1. */
+struct nat_ports {
+	__u16 low;
+	__u16 high;
+	__u8 stride; /* 0: all ports from low to high */
+	__u8 block;
+};
+
 /* What the scrub rule of FreeBSD's list asks for that matched. */
 struct scrub_listed {
 	__u16 max_mss;
@@ -91,9 +100,8 @@ struct crossing {
 	struct pool_choice nat;
 	struct pool_choice rdr;
 	struct pool_choice hop; /* the next hop that the deciding rule has chosen, if route is not ROUTES_NOT */
+	struct nat_ports nat_ports; /* to choose from; low 0: the default */
 	__u32 nat_ifindex; /* the interface that had nat.addr when a daemon last looked; 0: not known */
-	__u16 nat_low; /* host order */
-	__u16 nat_high;
 	__be16 rdr_port;
 	__u16 queue; /* the queue that set queue names; 0: none */
 	__u16 max_mss; /* scrub (max-mss); 0: none */

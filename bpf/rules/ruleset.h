@@ -208,7 +208,9 @@ struct rule {
 	__u8 set_tos;	/* the type of service that packets get, with SCRUB_TOS */
 	__u32 route_pool; /* index into pools: the next hops of route */
 	__u8 route;	/* enum routes */
-	__u8 pad0[3];	/* arrays that are mapped have elements of 8 bytes */
+	__u8 nat_stride; /* map-e-portset, as in struct nat_ports */
+	__u8 nat_block;
+	__u8 pad0[1];	/* arrays that are mapped have elements of 8 bytes */
 };
 
 /* What a rule's next hops are for. */

@@ -32,8 +32,7 @@ static __always_inline void translate_nat(struct crossing *cr, const struct rule
 		return;
 	}
 	cr->nat_ifindex = pool_interface(r->nat_pool - 1);
-	cr->nat_low = r->nat_low;
-	cr->nat_high = r->nat_high;
+	cr->nat_ports = (struct nat_ports){r->nat_low, r->nat_high, r->nat_stride, r->nat_block};
 	cr->flags |= CROSSING_NAT | (r->flags & RULE_STATIC_PORT ? CROSSING_NAT_STATIC : 0);
 }
 
@@ -46,7 +45,7 @@ static __always_inline void translate_rdr(struct crossing *cr, const struct rule
 		return;
 	}
 	cr->flags |= CROSSING_RDR;
-	if (r->rdr_low && crossing_has_ports(cr)) {
+	if (r->rdr_low && tuple_translates_ports(cr->proto)) {
 		cr->rdr_port = translate_rdr_port(r, cr->dport);
 		cr->flags |= CROSSING_RDR_PORT;
 	}

@@ -60,11 +60,6 @@ static __always_inline __u32 tree_protocol_key(const struct crossing *cr)
 	return key;
 }
 
-static __always_inline int crossing_has_ports(const struct crossing *cr)
-{
-	return cr->proto == IPPROTO_TCP || cr->proto == IPPROTO_UDP;
-}
-
 /* Looks up an IPv6 address: its upper half, and its lower half if that did not decide. */
 static __always_inline void tree_find6(__u32 trees, __u32 tree, const struct addr *a, volatile __u32 *value)
 {
@@ -108,8 +103,8 @@ __noinline int tree_classify(struct crossing *cr, const struct rule_set *set)
 		tree_classify6(cr, set);
 	key[FIELD_DST] = bpf_ntohl(cr->dst.word[3]);
 	key[FIELD_SRC] = bpf_ntohl(cr->src.word[3]);
-	key[FIELD_DPORT] = crossing_has_ports(cr) ? bpf_ntohs(cr->dport) : NO_PORT;
-	key[FIELD_SPORT] = crossing_has_ports(cr) ? bpf_ntohs(cr->sport) : NO_PORT;
+	key[FIELD_DPORT] = tuple_has_ports(cr->proto) ? bpf_ntohs(cr->dport) : NO_PORT;
+	key[FIELD_SPORT] = tuple_has_ports(cr->proto) ? bpf_ntohs(cr->sport) : NO_PORT;
 	key[FIELD_PROTOCOL] = tree_protocol_key(cr);
 	key[FIELD_INTERFACE] = (__u32)cr->direction << 31 | cr->ifindex;
 	for (f = 0; f < FIELD_TREES; f++) /* enum tree begins with these fields */

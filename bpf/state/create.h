@@ -27,8 +27,7 @@
 static __always_inline void create_nat_in(struct scratch *s)
 {
 	s->out.nat.addr = s->in.nat.addr;
-	s->out.nat_low = s->in.nat_low;
-	s->out.nat_high = s->in.nat_high;
+	s->out.nat_ports = s->in.nat_ports;
 	s->out.flags |= s->in.flags & (CROSSING_NAT | CROSSING_NAT_STATIC);
 }
 
@@ -53,12 +52,12 @@ static __always_inline void create_reply_tuple(struct scratch *s)
  */
 static __always_inline void create_choose_reply(struct scratch *s)
 {
-	__u16 low = s->out.nat_low ? s->out.nat_low : NAT_LOW, high = s->out.nat_high ? s->out.nat_high : NAT_HIGH;
-
 	create_reply_tuple(s);
 	if (nat_port_wanted(s)) {
-		nat_port_begin(s, low, high > low ? high : low);
-		s->tuple.dport = bpf_htons(low + s->search.at);
+		if (!s->out.nat_ports.low)
+			s->out.nat_ports = (struct nat_ports){.low = NAT_LOW, .high = NAT_HIGH};
+		nat_port_begin(s, &s->out.nat_ports);
+		s->tuple.dport = bpf_htons(nat_port_next(&s->search));
 	}
 	s->reply_hash = tuple_hash(&s->tuple);
 	touch_bucket(s->reply_hash);
@@ -68,13 +67,14 @@ static __always_inline void create_choose_reply(struct scratch *s)
  * one. own: the box's own packet. */
 static __always_inline enum reason create_reserve_reply(struct scratch *s, __u32 number, int own, __u32 *owner)
 {
+	const struct nat_ports all = {.low = NAT_LOW, .high = NAT_HIGH};
 	enum reason r;
 
 	if (nat_port_wanted(s))
 		return nat_port_reserve(s, number);
 	r = tuples_enter(number, s->reply_hash, owner);
 	if (r == REASON_TUPLE_TAKEN && own && nat_port_has(&s->packet) && !(s->out.flags & CROSSING_NAT_STATIC)) {
-		nat_port_begin(s, NAT_LOW, NAT_HIGH);
+		nat_port_begin(s, &all);
 		return nat_port_reserve(s, number);
 	}
 	return r;

@@ -12,6 +12,16 @@
 #define NAT_LOW	 50001
 #define NAT_HIGH 65535
 
+/* Returns the port that is tried next. */
+static __always_inline __u16 nat_port_next(const struct nat_port_search *search)
+{
+	__u32 at = search->at, block = search->block & 15;
+
+	if (search->stride)
+		at = (at >> block << (search->stride & 15)) + (at & ((1 << block) - 1));
+	return search->low + at;
+}
+
 /*
  * Tries the search's present port; 1 ends the search. The search is in the scratch: on
  * the stack the verifier would walk every value of it.
@@ -27,7 +37,7 @@ static __always_inline long nat_port_try(struct scratch *s)
 	if (!st)
 		return 1;
 	t = &st->back.tuple;
-	t->dport = bpf_htons(search->low + search->at);
+	t->dport = bpf_htons(nat_port_next(search));
 	if (t->dport == s->packet.tuple.dport && tuple_equal(t, &s->packet.tuple))
 		r = REASON_TUPLE_TAKEN; /* owned by itself: its replies would look like it */
 	else
@@ -58,13 +68,25 @@ static __always_inline __u32 create_random(struct scratch *s)
 	return s->random;
 }
 
-/* Begins a search for a port of low..high at a random one. */
-static __always_inline void nat_port_begin(struct scratch *s, __u16 low, __u16 high)
+/* Returns how many of the ports follow the first. */
+static __always_inline __u16 nat_port_span(const struct nat_ports *ports)
+{
+	__u32 stride = ports->stride & 15, block = ports->block & 15;
+
+	if (!stride)
+		return ports->high > ports->low ? ports->high - ports->low : 0;
+	return ((((ports->high - ports->low) >> stride) + 1) << block) - 1;
+}
+
+/* Begins a search for a port at a random one. */
+static __always_inline void nat_port_begin(struct scratch *s, const struct nat_ports *ports)
 {
 	struct nat_port_search *search = &s->search;
 
-	search->low = low;
-	search->span = high - low;
+	search->low = ports->low;
+	search->stride = ports->stride;
+	search->block = ports->block;
+	search->span = nat_port_span(ports);
 	search->at = create_random(s) % ((__u32)search->span + 1);
 }
 
@@ -87,7 +109,7 @@ static __always_inline int nat_port_has(const struct packet *p)
 {
 	int reply;
 
-	if (p->tuple.proto == IPPROTO_TCP || p->tuple.proto == IPPROTO_UDP)
+	if (tuple_translates_ports(p->tuple.proto))
 		return 1;
 	return icmp_is(p->family, p->tuple.proto) &&
 	       icmp_query(p->family, p->icmp_type, &reply) >= 0 && !reply;

@@ -183,9 +183,6 @@ func (r *resolver) unenforcedPool(t *targets) (said bool) {
 		}
 	}
 	say(t.pool.Span, "endpoint-independent", t.pool.EndpointIndependent)
-	if t.pool.MapE != nil {
-		say(t.pool.MapE.Span, "map-e-portset", true)
-	}
 	if h := tooHeavy(t); h != nil {
 		say(h.Span, lostWeight, true)
 	}

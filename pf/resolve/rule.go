@@ -229,7 +229,7 @@ func (r *resolver) add(out *ast.Rule) {
 	}
 	fitBits(out)
 	r.fill(out)
-	r.sctpPorts(out)
+	r.sctpPorts(out, out.Rdr)
 	if r.consistent(out) && r.texts(out) {
 		r.rules = append(r.rules, out)
 		r.total++

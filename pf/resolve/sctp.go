@@ -9,14 +9,16 @@ func hasPorts(proto uint8) bool {
 	return proto == protoTCP || proto == protoUDP || proto == protoSCTP
 }
 
-// sctpPorts notes a rule with SCTP ports, which FreeBSD allows.
-func (r *resolver) sctpPorts(out *ast.Rule) {
-	if len(out.Protos) == 0 || out.Protos[0].Number != protoSCTP {
+// sctpPorts checks what a rule does to the ports of SCTP. Its checksum covers the whole
+// packet (RFC 9260, 6.8), so translations do not change them.
+func (r *resolver) sctpPorts(out *ast.Rule, rdr *ast.Pool) {
+	if len(out.Protos) == 0 || out.Protos[0].Number != protoSCTP || rdr == nil || rdr.Port == nil || isPort(rdr.Port, out.To.Ports) {
 		return
 	}
-	for _, ports := range [][]ast.Port{out.From.Ports, out.To.Ports} {
-		if len(ports) > 0 {
-			r.faults.Unenforced(ports[0].Span, "port of SCTP")
-		}
-	}
+	r.faults.Unenforced(rdr.Port.Span, "another port for SCTP")
+}
+
+// isPort reports whether the port of a pool is the one that a rule asks for.
+func isPort(p *ast.PoolPort, asked []ast.Port) bool {
+	return len(asked) == 1 && asked[0].Op == ast.PortEqual && !p.Range && !p.Star && p.Low.Value == asked[0].Low.Value
 }

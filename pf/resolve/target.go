@@ -18,13 +18,16 @@ type Translation struct {
 	PortLow    uint16 // rdr-to port, or the nat-to range's start; 0: none given
 	PortHigh   uint16 // 0: single port; nat-to without a range: 50001–65535
 	StaticPort bool
+	// Stride and Block are map-e-portset: of the ports from PortLow to PortHigh only blocks
+	// of 2^Block ports, 2^Stride apart. Stride 0: all.
+	Stride, Block uint8
 }
 
 // SourcePorts returns the range from which nat-to chooses a port. ok is false if the port
-// is not changed.
+// is not changed, or the ports are those of map-e-portset.
 func (t *Translation) SourcePorts() (low, high uint16, ok bool) {
 	switch {
-	case t.StaticPort:
+	case t.StaticPort, t.Stride != 0:
 		return 0, 0, false
 	case t.PortLow == 0:
 		return natLow, natHigh, true
@@ -87,9 +90,10 @@ func (r *resolver) lowerPool(p *ast.Pool, family ast.Family) *Translation {
 		return nil
 	}
 	out := &Translation{Addrs: r.poolAddrs(p, family), Choice: lowerChoice(p), StaticPort: p.StaticPort}
-	if p.MapE != nil { // its ports are in this range
-		shift := 16 - p.MapE.Offset
-		out.PortLow, out.PortHigh = 1<<shift|p.MapE.ID<<(shift-p.MapE.Length), 1<<16-1
+	if m := p.MapE; m != nil { // RFC 7597, 5.1: the first bits of a port are not all 0
+		stride := 16 - m.Offset
+		out.Stride, out.Block = uint8(stride), uint8(stride-m.Length)
+		out.PortLow, out.PortHigh = 1<<stride|m.ID<<out.Block, 1<<16-1
 		return out
 	}
 	if p.Port == nil {

@@ -318,7 +318,9 @@ func (r *resolver) addTranslation(t *ast.Translation) {
 		asks.From.Ports, asks.To.Ports = nil, nil // allowed without a protocol: any that has ports
 	}
 	if r.consistent(&asks) && r.rdrConsistent(t) && r.texts(&t.Rule) {
-		r.sctpPorts(&t.Rule)
+		if t.Kind == ast.RdrRule {
+			r.sctpPorts(&t.Rule, t.Target)
+		}
 		r.translations = append(r.translations, t)
 		r.total++
 	}

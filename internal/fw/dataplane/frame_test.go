@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"encoding/binary"
+	"hash/crc32"
 	"net"
 	"net/netip"
 	"slices"
@@ -13,7 +14,7 @@ import (
 // have their own encoder, so that they compare bytes that neither the dataplane nor the
 // model has made.
 
-var protoNumbers = map[string]int{"icmp": 1, "tcp": 6, "udp": 17, "icmp6": 58}
+var protoNumbers = map[string]int{"icmp": 1, "tcp": 6, "udp": 17, "icmp6": 58, "sctp": 132}
 
 func protoName(n int) string {
 	for name, number := range protoNumbers {
@@ -152,6 +153,8 @@ func (p *pkt) encodeL4() []byte {
 	case "udp":
 		head, at = make([]byte, 8), 6
 		binary.BigEndian.PutUint16(head[4:], uint16(8+p.size))
+	case "sctp":
+		return p.encodeSCTP(payload)
 	case "icmp", "icmp6":
 		head, at = make([]byte, 8), 2
 		head[0], head[1] = byte(p.typ), byte(p.code)
@@ -174,6 +177,15 @@ func (p *pkt) encodeL4() []byte {
 		}
 		binary.BigEndian.PutUint16(l4[at:], check)
 	}
+	return l4
+}
+
+func (p *pkt) encodeSCTP(payload []byte) []byte {
+	head := make([]byte, 12)
+	binary.BigEndian.PutUint16(head, p.src.Port())
+	binary.BigEndian.PutUint16(head[2:], p.dst.Port())
+	l4 := append(head, payload...)
+	binary.LittleEndian.PutUint32(l4[8:], crc32.Checksum(l4, crc32.MakeTable(crc32.Castagnoli)))
 	return l4
 }
 
@@ -296,10 +308,14 @@ func (p *pkt) decode6(b []byte) *pkt {
 
 // decodeL4 decodes the available part of an L4 packet of that size.
 func (p *pkt) decodeL4(l4 []byte, size int) {
-	head := map[string]int{"tcp": 20, "udp": 8, "icmp": 8, "icmp6": 8}[p.proto]
+	head := map[string]int{"tcp": 20, "udp": 8, "icmp": 8, "icmp6": 8, "sctp": 12}[p.proto]
 	p.size = size - head
 	if head == 0 || p.frag > 0 || len(l4) < 8 {
 		p.size = size
+		return
+	}
+	if p.proto == "sctp" {
+		p.decodeSCTP(l4, size)
 		return
 	}
 	p.nosum = p.proto == "udp" && l4[6] == 0 && l4[7] == 0
@@ -315,6 +331,19 @@ func (p *pkt) decodeL4(l4 []byte, size int) {
 		}
 	default:
 		p.decodeICMP(l4)
+	}
+}
+
+func (p *pkt) decodeSCTP(l4 []byte, size int) {
+	p.src = netip.AddrPortFrom(p.src.Addr(), binary.BigEndian.Uint16(l4))
+	p.dst = netip.AddrPortFrom(p.dst.Addr(), binary.BigEndian.Uint16(l4[2:]))
+	if len(l4) != size || size < 12 {
+		return
+	}
+	unsummed := slices.Clone(l4)
+	clear(unsummed[8:12])
+	if crc32.Checksum(unsummed, crc32.MakeTable(crc32.Castagnoli)) != binary.LittleEndian.Uint32(l4[8:]) {
+		p.sums = strings.TrimSpace(p.sums + " l4")
 	}
 }
 

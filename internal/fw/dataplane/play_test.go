@@ -60,6 +60,8 @@ func TestPackets(t *testing.T) {
 		{"lists", testLists},
 		{"choices", testChoices},
 		{"nat in", testNatIn},
+		{"sctp", testSCTP},
+		{"port sets", testPortSets},
 		{"up", testUp},
 		{"skip", testSkip},
 		{"life", testStateLife},

@@ -153,7 +153,7 @@ func rawRule(r *ruleset.Rule, limits []uint16) xdpRule {
 	return xdpRule{
 		Limit: limit,
 		Flags: uint16(r.Flags), More: uint8(r.More), Tag: r.Tag, Tagged: r.Tagged,
-		NatLow: r.NatLow, NatHigh: r.NatHigh,
+		NatLow: r.NatLow, NatHigh: r.NatHigh, NatStride: r.NatStride, NatBlock: r.NatBlock,
 		RdrLow: r.RdrLow, RdrHigh: r.RdrHigh, RdrBase: r.RdrBase,
 		NatPool: r.NatPool, RdrPool: r.RdrPool,
 		ReturnTtl: r.ReturnTTL, ReturnCode4: r.ReturnCode4, ReturnCode6: r.ReturnCode6,

@@ -66,15 +66,19 @@ func (d *drawing) listed(kind string) string {
 	if kind == "binat" {
 		words = append(words, d.exchange(family, no))
 	} else {
-		proto := one(d.Rand, "", "", "proto tcp", "proto udp", "proto { tcp, udp }", map[int]string{4: "proto icmp", 6: "proto icmp6"}[family])
-		ports := strings.Contains(proto, "tcp") || strings.Contains(proto, "udp")
+		proto := one(d.Rand, "", "", "proto tcp", "proto udp", "proto { tcp, udp }", "proto sctp", map[int]string{4: "proto icmp", 6: "proto icmp6"}[family])
+		ports := proto != "" && !strings.Contains(proto, "icmp")
 		words = append(words, proto, d.end("from", family, ports && kind == "nat"), d.listedTo(family, ports), d.tagging())
 	}
 	if kind == "nat" && !no {
 		words = append(words, "->", strings.TrimPrefix(d.nat(family), " nat-to "))
 	}
 	if kind == "rdr" && !no {
-		words = append(words, "->", strings.TrimPrefix(d.rdr(family), " rdr-to "))
+		to := strings.TrimPrefix(d.rdr(family), " rdr-to ")
+		if words[4] == "proto sctp" {
+			to = portGiven.ReplaceAllString(to, "")
+		}
+		words = append(words, "->", to)
 	}
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
 }

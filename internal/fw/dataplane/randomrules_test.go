@@ -3,6 +3,7 @@ package dataplane
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 
 	"weir/pf/resolve"
@@ -58,6 +59,9 @@ var (
 		6: {"fd00:1::10", "fd00:1::11", "fd00:1::1", "2001:db8:7::8", "2001:db8:113::2", "2001:db8:113::64"},
 	}
 )
+
+// portGiven is the port of a translation's target.
+var portGiven = regexp.MustCompile(` port [0-9:*]+`)
 
 // ruleset draws a file, one string per line.
 func (d *drawing) ruleset() []string {
@@ -180,7 +184,7 @@ func (d *drawing) rule() string {
 	if d.IntN(6) == 0 {
 		words = append(words, proto, "all")
 	} else {
-		ports := strings.Contains(proto, "tcp") && !strings.Contains(proto, "icmp") && !strings.Contains(proto, "47") || proto == "proto udp"
+		ports := strings.Contains(proto, "tcp") && !strings.Contains(proto, "icmp") && !strings.Contains(proto, "47") || strings.Contains(proto, "sctp") || proto == "proto udp"
 		words = append(words, proto, d.end("from", family, ports), d.end("to", family, ports))
 	}
 	words = append(words, d.options(action, direction, proto, family))
@@ -200,7 +204,7 @@ func (d *drawing) proto(family int) string {
 		return ""
 	}
 	icmp := map[int]string{0: "icmp", 4: "icmp", 6: "icmp6"}[family]
-	return "proto " + one(d.Rand, "tcp", "tcp", "udp", "udp", "{ tcp, udp }", "{ tcp, udp, "+icmp+" }", icmp, "47", "{ 47, udp }")
+	return "proto " + one(d.Rand, "tcp", "tcp", "udp", "udp", "{ tcp, udp }", "{ tcp, udp, "+icmp+" }", icmp, "47", "{ 47, udp }", "sctp", "{ udp, sctp }")
 }
 
 // end draws one side of from and to.
@@ -300,7 +304,11 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 		words = append(words, d.nat(family))
 	}
 	if action != "block" && direction == "in" && d.IntN(3) == 0 {
-		words = append(words, d.rdr(family))
+		to := d.rdr(family)
+		if strings.Contains(proto, "sctp") { // its ports stay
+			to = portGiven.ReplaceAllString(to, "")
+		}
+		words = append(words, to)
 	}
 	if action != "block" && direction == "in" && d.IntN(6) == 0 {
 		words = append(words, d.nat(family))
@@ -324,7 +332,7 @@ func (d *drawing) nat(family int) string {
 	if family == 6 {
 		pool = one(d.Rand, "(wan0)", "(wan0)", "wan0", "lan0", "<t2>", "{ 2001:db8:113::64, 2001:db8:113::66 }", "2001:db8:113::64/126", "2001:db8:113::2", "(lan0)")
 	}
-	return " nat-to " + pool + one(d.Rand, "", "", "", "", " port 1000:1003", " port 50001:50004", " port 4000") + d.pool() + d.some(5, " static-port")
+	return " nat-to " + pool + one(d.Rand, "", "", "", "", " port 1000:1003", " port 50001:50004", " port 4000", " map-e-portset 6/8/52", " map-e-portset 2/14/5", " map-e-portset 2/12/0xabc") + d.pool() + d.some(5, " static-port")
 }
 
 func (d *drawing) rdr(family int) string {

@@ -113,9 +113,9 @@ func (f *traffic) opening() *pkt {
 	case 7, 8:
 		f.icmp(p, family)
 	default:
-		p.proto = one(f.Rand, "47", "47", "50", "132", "2", "59")
+		p.proto = one(f.Rand, "47", "47", "50", "sctp", "sctp", "sctp", "2", "59")
 	}
-	if p.proto == "tcp" || p.proto == "udp" {
+	if p.proto == "tcp" || p.proto == "udp" || p.proto == "sctp" {
 		p.src = netip.AddrPortFrom(p.src.Addr(), uint16(one(f.Rand, 4000, 4000, 4001, 53, 1000, 0)))
 		p.dst = netip.AddrPortFrom(p.dst.Addr(), uint16(one(f.Rand, ports...)))
 		if p.proto == "udp" && f.IntN(30) == 0 {
@@ -199,7 +199,7 @@ func (f *traffic) packetOf(s *state.State, d int, t state.Tuple) *pkt {
 	case "tcp":
 		f.segment(p, &s.Flow[d], &s.Flow[1-d])
 		fallthrough
-	case "udp":
+	case "udp", "sctp":
 		p.src, p.dst = netip.AddrPortFrom(t.Src, t.SPort), netip.AddrPortFrom(t.Dst, t.DPort)
 	case "icmp", "icmp6":
 		replies := map[uint16]int{8: 0, 13: 14, 15: 16, 17: 18, 128: 129}

@@ -18,7 +18,7 @@ import (
 // Fields that have their usual value are left out, in what is read and in what
 // is printed, so that texts can be compared.
 type pkt struct {
-	proto    string // tcp, udp, icmp, icmp6 or a number
+	proto    string // tcp, udp, sctp, icmp, icmp6 or a number
 	src, dst netip.AddrPort
 	flags    string // TCP: of FSRPAU
 	seq, ack uint32

@@ -382,7 +382,9 @@ type xdpRule struct {
 	SetTos      uint8
 	RoutePool   uint32
 	Route       uint8
-	Pad0        [3]uint8
+	NatStride   uint8
+	NatBlock    uint8
+	Pad0        [1]uint8
 }
 
 type xdpRuleBits struct {
@@ -567,9 +569,15 @@ type xdpScratch struct {
 			Ifindex uint32
 			_       [4]byte
 		}
+		NatPorts struct {
+			_      structs.HostLayout
+			Low    uint16
+			High   uint16
+			Stride uint8
+			Block  uint8
+		}
+		_          [2]byte
 		NatIfindex uint32
-		NatLow     uint16
-		NatHigh    uint16
 		RdrPort    uint16
 		Queue      uint16
 		MaxMss     uint16
@@ -591,7 +599,7 @@ type xdpScratch struct {
 		Matches   uint8
 		Limit     uint16
 		Route     uint8
-		_         [1]byte
+		_         [5]byte
 	}
 	Out struct {
 		_          structs.HostLayout
@@ -645,9 +653,15 @@ type xdpScratch struct {
 			Ifindex uint32
 			_       [4]byte
 		}
+		NatPorts struct {
+			_      structs.HostLayout
+			Low    uint16
+			High   uint16
+			Stride uint8
+			Block  uint8
+		}
+		_          [2]byte
 		NatIfindex uint32
-		NatLow     uint16
-		NatHigh    uint16
 		RdrPort    uint16
 		Queue      uint16
 		MaxMss     uint16
@@ -669,7 +683,7 @@ type xdpScratch struct {
 		Matches   uint8
 		Limit     uint16
 		Route     uint8
-		_         [1]byte
+		_         [5]byte
 	}
 	Reply struct {
 		_          structs.HostLayout
@@ -723,9 +737,15 @@ type xdpScratch struct {
 			Ifindex uint32
 			_       [4]byte
 		}
+		NatPorts struct {
+			_      structs.HostLayout
+			Low    uint16
+			High   uint16
+			Stride uint8
+			Block  uint8
+		}
+		_          [2]byte
 		NatIfindex uint32
-		NatLow     uint16
-		NatHigh    uint16
 		RdrPort    uint16
 		Queue      uint16
 		MaxMss     uint16
@@ -747,7 +767,7 @@ type xdpScratch struct {
 		Matches   uint8
 		Limit     uint16
 		Route     uint8
-		_         [1]byte
+		_         [5]byte
 	}
 	Ways [2]struct {
 		_      structs.HostLayout
@@ -785,7 +805,8 @@ type xdpScratch struct {
 		Low    uint16
 		Span   uint16
 		At     uint16
-		Pad    uint16
+		Stride uint8
+		Block  uint8
 	}
 	_     [4]byte
 	Quote struct {

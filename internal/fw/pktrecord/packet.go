@@ -25,6 +25,7 @@ const (
 	protoAuth        = 51
 	protoICMP6       = 58
 	protoDestination = 60
+	protoSCTP        = 132
 )
 
 const (
@@ -33,6 +34,7 @@ const (
 	ip4Header   = 20
 	ip6Header   = 40
 	tcpHeader   = 20
+	sctpHeader  = 12
 	shortHeader = 8 // size of UDP, ICMP and IPv6 extension headers
 )
 
@@ -190,6 +192,8 @@ func (l *layer4) String() string {
 		said = l.udp()
 	case protoICMP, protoICMP6:
 		said = l.icmp()
+	case protoSCTP:
+		said = l.sctp()
 	default:
 		return fmt.Sprintf("%s > %s: %s%s, length %d", l.src, l.dst, protoName(l.proto), l.fragment, l.length)
 	}
@@ -204,7 +208,7 @@ func (l *layer4) ends() string {
 // cut returns the line of a packet whose header is incomplete. ICMP errors quote no more
 // than the ports.
 func (l *layer4) cut() string {
-	if len(l.data) >= 4 && (l.proto == protoTCP || l.proto == protoUDP) {
+	if len(l.data) >= 4 && (l.proto == protoTCP || l.proto == protoUDP || l.proto == protoSCTP) {
 		return fmt.Sprintf("%s: [|%s]", l.ends(), protoName(l.proto))
 	}
 	return fmt.Sprintf("%s > %s: [|%s]", l.src, l.dst, protoName(l.proto))
@@ -254,6 +258,13 @@ func (l *layer4) udp() string {
 	return fmt.Sprintf("%s: UDP, length %d", l.ends(), length)
 }
 
+func (l *layer4) sctp() string {
+	if len(l.data) < sctpHeader {
+		return l.cut()
+	}
+	return fmt.Sprintf("%s: SCTP, length %d", l.ends(), l.length-sctpHeader)
+}
+
 func arpSummary(b []byte) string {
 	const arp4 = 28 // bytes of ARP for IPv4 over Ethernet (RFC 826)
 	if len(b) < arp4 || binary.BigEndian.Uint16(b[2:]) != etherIP4 {
@@ -286,6 +297,8 @@ func protoName(proto uint8) string {
 		return "udp"
 	case protoICMP6:
 		return "icmp6"
+	case protoSCTP:
+		return "sctp"
 	}
 	return "ip-proto-" + strconv.Itoa(int(proto))
 }

@@ -207,6 +207,7 @@ func (c *compiler) translations(r *resolve.Rule, a *Rule) (err error) {
 	}
 	if t := r.Nat; t != nil {
 		a.NatLow, a.NatHigh = t.PortLow, max(t.PortLow, t.PortHigh)
+		a.NatStride, a.NatBlock = t.Stride, t.Block
 	}
 	if t := r.Rdr; t != nil {
 		a.RdrLow, a.RdrHigh = t.PortLow, max(t.PortLow, t.PortHigh)

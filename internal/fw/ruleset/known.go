@@ -25,6 +25,9 @@ func known(r *resolve.Rule, rules []*resolve.Rule) error {
 	if r.Rdr != nil && r.Direction == ast.Out {
 		return notKnown("rdr-to for outgoing packets")
 	}
+	if t := r.Rdr; t != nil && r.Proto == sctp && t.PortLow != 0 && !(r.To.Port.Op == ast.PortEqual && r.To.Port.Low == t.PortLow && t.PortHigh <= t.PortLow) {
+		return notKnown("another port for SCTP")
+	}
 	return nil
 }
 
@@ -78,7 +81,7 @@ func knownTranslation(t *resolve.Translation) error {
 		return nil
 	}
 	rest := *t
-	rest.Addrs, rest.PortLow, rest.PortHigh, rest.StaticPort = nil, 0, 0, false
+	rest.Addrs, rest.PortLow, rest.PortHigh, rest.StaticPort, rest.Stride, rest.Block = nil, 0, 0, false, 0, 0
 	if len(t.Addrs) == 0 || len(t.Addrs) == 1 && single(&t.Addrs[0]) {
 		rest.Choice = resolve.Choice{}
 	}

@@ -36,6 +36,9 @@ func TestKnown(t *testing.T) {
 		{"block return-rst log (all) quick on ! em0 inet proto tcp from ! <t> port > 5 to self flags S/SA tag a ! tagged b\npass allow-opts fragment", ""},
 		{"pass tos 4 probability 50% max-pkt-size 100\nblock in from urpf-failed\nblock from ! no-route to no-route", ""},
 		{"pass out proto tcp user { < 5, unknown } group != 0 received-on em0\nblock out ! received-on any", ""},
+		{"pass in proto sctp to port 80 rdr-to 10.0.0.1 port 80\npass out proto sctp to port 5 nat-to 192.0.2.1\nmatch out nat-to 192.0.2.1 map-e-portset 6/8/52", ""},
+		{"pass in proto sctp to port 80 rdr-to 10.0.0.1 port 81", "SCTP"},
+		{"rdr on em0 proto sctp from any to any port 80 -> 10.0.0.1 port 80:90", "SCTP"},
 		{"pass proto tcp from any os unknown", "operating systems"},
 		{"block return-icmp (1, 2) proto icmp\npass inet proto icmp icmp-type 8 code 0 no state", ""},
 	} {

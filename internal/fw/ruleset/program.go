@@ -140,6 +140,7 @@ type Rule struct {
 	More                     MoreFlags
 	Tag, Tagged              uint16
 	NatLow, NatHigh          uint16 // 0: no range
+	NatStride, NatBlock      uint8  // as in resolve.Translation
 	RdrLow, RdrHigh, RdrBase uint16 // 0: the port does not change
 	NatPool, RdrPool         uint32
 	ReturnTTL                uint8  // TTL of a reset; 0: the default

@@ -12,6 +12,7 @@ const (
 	icmp   = 1
 	tcp    = 6
 	icmpv6 = 58
+	sctp   = 132
 )
 
 // A protocol is a rule's condition on family, protocol and its details.

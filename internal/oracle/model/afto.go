@@ -42,7 +42,8 @@ func (m *Model) changeSource(w *familyChange, r *resolve.Rule, p *packet) {
 	}
 	w.src = End{addrs, p.tuple.SPort, p.tuple.SPort}
 	if !r.AfTo.From.StaticPort && p.hasPortToChoose() {
-		w.src.Low, w.src.High = portRange(from)
+		ports := portsOf(from)
+		w.src.Low, w.src.High = ports.low, ports.high
 	}
 }
 

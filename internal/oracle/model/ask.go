@@ -212,7 +212,8 @@ func (m *Model) ends(w *Forwarding, p *packet, in, out *crossing) {
 	if nat := source(in, out); nat != nil && nat.addr.IsValid() {
 		w.Src.Addrs = m.candidates(nat, family)
 		if !nat.translation.StaticPort && p.hasPortToChoose() {
-			w.Src.Low, w.Src.High = portRange(nat)
+			ports := portsOf(nat)
+			w.Src.Low, w.Src.High = ports.low, ports.high
 		}
 	}
 }

@@ -129,7 +129,7 @@ func (ip *ipPacket) writePorts(t state.Tuple) {
 		return
 	}
 	switch {
-	case ip.proto == protoTCP || ip.proto == protoUDP:
+	case translatesPorts(ip.proto):
 		put16(ip.l4, t.SPort)
 		put16(ip.l4[2:], t.DPort)
 	case isICMP(ip.family, ip.proto):

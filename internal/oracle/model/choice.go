@@ -174,19 +174,19 @@ func (m *Model) pool(a *resolve.Address, family int) []netip.Prefix {
 	return slices.DeleteFunc(found, func(p netip.Prefix) bool { return familyOf(p.Addr()) != family })
 }
 
-// choosePort sets the port of reply to seen if it is in the range and free, else to the
-// range's first free one; false if none is free. The reply must not look like asked, the
+// choosePort sets the port of reply to seen if it is one of the ports and free, else to
+// the first free one; false if none is free. The reply must not look like asked, the
 // packet that makes the state.
-func (m *Model) choosePort(asked, reply state.Tuple, low, high uint16, made *state.State) (state.Tuple, bool) {
-	if made != nil && made.Tuple[1].DPort >= low && made.Tuple[1].DPort <= high {
+func (m *Model) choosePort(asked, reply state.Tuple, ports portSet, made *state.State) (state.Tuple, bool) {
+	if made != nil && ports.has(made.Tuple[1].DPort) {
 		reply.DPort = made.Tuple[1].DPort
 		if reply != asked && m.free(reply) {
 			return reply, true
 		}
 	}
-	for port := int(low); port <= int(high); port++ {
+	for port := int(ports.low); port <= int(ports.high); port++ {
 		reply.DPort = uint16(port)
-		if reply != asked && m.free(reply) {
+		if ports.has(reply.DPort) && reply != asked && m.free(reply) {
 			return reply, true
 		}
 	}

@@ -94,15 +94,15 @@ func translated(p *packet, in, out *crossing) state.Tuple {
 func (m *Model) reserve(p *packet, reply state.Tuple, nat *target, made *state.State) (state.Tuple, *reason.Reason) {
 	own := p.egress()
 	static := nat != nil && nat.translation.StaticPort
-	low, high := uint16(natPortLow), uint16(natPortHigh)
+	ports := portSet{low: natPortLow, high: natPortHigh}
 	choose := nat != nil
 	if choose {
-		low, high = portRange(nat)
+		ports = portsOf(nat)
 	} else {
 		choose = own && !m.free(reply)
 	}
 	if choose && !static && p.hasPortToChoose() {
-		reply, ok := m.choosePort(p.tuple, reply, low, high, made)
+		reply, ok := m.choosePort(p.tuple, reply, ports, made)
 		if !ok {
 			return reply, reasonFor(reason.NATPorts)
 		}
@@ -114,21 +114,31 @@ func (m *Model) reserve(p *packet, reply state.Tuple, nat *target, made *state.S
 	return reply, nil
 }
 
-func portRange(t *target) (low, high uint16) {
-	low, high = t.translation.PortLow, t.translation.PortHigh
+// A portSet is what nat-to chooses ports from.
+type portSet struct {
+	low, high     uint16
+	stride, block uint8 // as in resolve.Translation
+}
+
+func portsOf(t *target) portSet {
+	set := portSet{t.translation.PortLow, t.translation.PortHigh, t.translation.Stride, t.translation.Block}
 	switch {
-	case low == 0:
-		return natPortLow, natPortHigh
-	case high == 0:
-		return low, low
+	case set.low == 0:
+		return portSet{low: natPortLow, high: natPortHigh}
+	case set.high == 0:
+		set.high = set.low
 	}
-	return low, high
+	return set
+}
+
+func (s portSet) has(port uint16) bool {
+	return port >= s.low && port <= s.high && (s.stride == 0 || (port-s.low)%(1<<s.stride) < 1<<s.block)
 }
 
 // hasPortToChoose reports whether a packet has a port to choose. TCP and UDP have ports,
 // an ICMP request has its id. A reply must keep the id of its request.
 func (p *packet) hasPortToChoose() bool {
-	if p.tuple.Proto == protoTCP || p.tuple.Proto == protoUDP {
+	if translatesPorts(p.tuple.Proto) {
 		return true
 	}
 	request, query := icmpQuery(p.family, p.icmpType)

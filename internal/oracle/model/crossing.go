@@ -226,8 +226,7 @@ func destination(in, out *crossing) *target {
 
 // rdrPort returns the destination port after rdr-to, whose range repeats.
 func rdrPort(r *resolve.Rule, before state.Tuple) uint16 {
-	hasPorts := before.Proto == protoTCP || before.Proto == protoUDP
-	if r.Rdr.PortLow == 0 || !hasPorts {
+	if r.Rdr.PortLow == 0 || !translatesPorts(before.Proto) {
 		return before.DPort
 	}
 	low, high := r.Rdr.PortLow, max(r.Rdr.PortLow, r.Rdr.PortHigh)

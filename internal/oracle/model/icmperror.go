@@ -98,7 +98,7 @@ func (p *packet) quoted() (*quote, *reason.Reason) {
 	case q.tuple.Proto == protoTCP:
 		q.seq = binary.BigEndian.Uint32(q.ip.l4[4:])
 		fallthrough
-	case q.tuple.Proto == protoUDP:
+	case hasPorts(q.tuple.Proto):
 		q.tuple.SPort = binary.BigEndian.Uint16(q.ip.l4)
 		q.tuple.DPort = binary.BigEndian.Uint16(q.ip.l4[2:])
 	case isICMP(p.family, q.tuple.Proto):

@@ -50,7 +50,7 @@ func familyOf(a netip.Addr) int {
 // as it was before the rules of this crossing.
 func (m *Model) matchesEndpoint(e *resolve.Endpoint, addr, began netip.Addr, port uint16, a *ruleInput) bool {
 	proto := a.tuple.Proto
-	if e.Port.Op != ast.AnyPort && (proto != protoTCP && proto != protoUDP || !e.Port.Match(port)) {
+	if e.Port.Op != ast.AnyPort && (!hasPorts(proto) || !e.Port.Match(port)) {
 		return false
 	}
 	if k := e.Addr.Kind; k == resolve.NoRouteAddress || k == resolve.URPFFailedAddress {

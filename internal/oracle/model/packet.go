@@ -12,7 +12,15 @@ const (
 	protoTCP    = 6
 	protoUDP    = 17
 	protoICMPv6 = 58
+	protoSCTP   = 132
 )
+
+// hasPorts reports whether a protocol has ports.
+func hasPorts(proto uint8) bool { return translatesPorts(proto) || proto == protoSCTP }
+
+// translatesPorts reports whether translation may change the ports of a protocol. The
+// checksum of SCTP covers the whole packet: its ports stay.
+func translatesPorts(proto uint8) bool { return proto == protoTCP || proto == protoUDP }
 
 // Bits of a TCP header's flags.
 const (

@@ -185,6 +185,8 @@ func (p *packet) parseL4() *reason.Reason {
 		return p.parseTCP(l4)
 	case p.tuple.Proto == protoUDP:
 		return p.parseUDP(l4)
+	case p.tuple.Proto == protoSCTP:
+		return p.parseSCTP(l4)
 	case p.isICMP():
 		return p.parseICMP(l4)
 	}
@@ -240,6 +242,14 @@ func (p *packet) parseUDP(udp []byte) *reason.Reason {
 		return reasonFor(reason.Malformed)
 	}
 	p.setPorts(udp)
+	return nil
+}
+
+func (p *packet) parseSCTP(sctp []byte) *reason.Reason {
+	if len(sctp) < 12 {
+		return p.short()
+	}
+	p.setPorts(sctp)
 	return nil
 }
 

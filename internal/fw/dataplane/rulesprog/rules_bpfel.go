@@ -100,9 +100,15 @@ type RulesCrossing struct {
 		Ifindex uint32
 		_       [4]byte
 	}
+	NatPorts struct {
+		_      structs.HostLayout
+		Low    uint16
+		High   uint16
+		Stride uint8
+		Block  uint8
+	}
+	_          [2]byte
 	NatIfindex uint32
-	NatLow     uint16
-	NatHigh    uint16
 	RdrPort    uint16
 	Queue      uint16
 	MaxMss     uint16
@@ -124,7 +130,7 @@ type RulesCrossing struct {
 	Matches   uint8
 	Limit     uint16
 	Route     uint8
-	_         [1]byte
+	_         [5]byte
 }
 
 type RulesLimit struct {
@@ -231,7 +237,9 @@ type RulesRule struct {
 	SetTos      uint8
 	RoutePool   uint32
 	Route       uint8
-	Pad0        [3]uint8
+	NatStride   uint8
+	NatBlock    uint8
+	Pad0        [1]uint8
 }
 
 type RulesRuleBits struct {
