@@ -6,6 +6,7 @@
 
 #include "path/scratch.h"
 #include "rules/fact.h"
+#include "rules/fingerprint.h"
 #include "rules/late.h"
 #include "rules/match.h"
 #include "rules/table_counter.h"
@@ -86,7 +87,7 @@ static __always_inline void evaluate_share(struct crossing *out, const struct cr
 }
 
 /* Looks up the classes of the late fields that rules ask for. */
-__noinline int evaluate_late(struct crossing *cr, const struct rule_set *set)
+__noinline int evaluate_late(hook_ctx *ctx, struct crossing *cr, const struct rule_set *set)
 {
 	struct scratch *s = scratch_get();
 	__u32 key[LATE_COUNT], f;
@@ -96,6 +97,7 @@ __noinline int evaluate_late(struct crossing *cr, const struct rule_set *set)
 	key[LATE_USER] = NOBODY;
 	key[LATE_GROUP] = NOBODY;
 	key[LATE_RECEIVED] = cr->received;
+	key[LATE_SYSTEM] = set->asks_more & 1 << (ASKS_LATE_SHIFT + LATE_SYSTEM) ? fingerprint_find(ctx, s, set->fingerprints) : 0;
 	if (scratch_is_owner(s, cr)) {
 		key[LATE_USER] = s->owner.user;
 		key[LATE_GROUP] = s->owner.group;
@@ -153,7 +155,7 @@ static __always_inline enum reason evaluate_crossing(hook_ctx *ctx, struct cross
 	if (set && set->asks_more & FACTS)
 		cr->facts = fact_find(ctx, cr, set->asks_more);
 	if (set && set->asks_more & ASKS_LATE)
-		evaluate_late(cr, set);
+		evaluate_late(ctx, cr, set);
 	r = match_rules(cr, set);
 	if (cr->flags & CROSSING_ONCE && evaluate_once(cr))
 		return REASON_STATE_BUSY; /* the other packet's connection is the only one */

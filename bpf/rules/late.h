@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Conditions on the fields of enum late: user, group, received-on. Their classes are looked
+ * Conditions on the fields of enum late: user, group, received-on, os. Their classes are looked
  * up for each crossing, before the rules, and only if a rule asks. More fields for all
  * packets would cost those whose rules do not ask.
  */
@@ -43,7 +43,8 @@ __noinline int late_meets(struct crossing *cr, const struct rule_set *set, __u32
 		return 0;
 	return (!(late & 1 << (ASKS_LATE_SHIFT + LATE_USER)) || late_has(cr, LATE_USER, set, number)) &&
 	       (!(late & 1 << (ASKS_LATE_SHIFT + LATE_GROUP)) || late_has(cr, LATE_GROUP, set, number)) &&
-	       (!(late & 1 << (ASKS_LATE_SHIFT + LATE_RECEIVED)) || late_has(cr, LATE_RECEIVED, set, number));
+	       (!(late & 1 << (ASKS_LATE_SHIFT + LATE_RECEIVED)) || late_has(cr, LATE_RECEIVED, set, number)) &&
+	       (!(late & 1 << (ASKS_LATE_SHIFT + LATE_SYSTEM)) || late_has(cr, LATE_SYSTEM, set, number));
 }
 
 #endif

@@ -50,15 +50,19 @@ enum field {
 /* Fields that few rules ask for. Their vectors are not intersected: each visited rule that
  * asks looks at its own bit (rules/late.h). Keys: the numbers of the user and the group
  * whose socket the packet belongs to, or NOBODY; the index of the interface that the
- * packet came in by, or 0 if the box sends it. */
+ * packet came in by, or 0 if the box sends it; the number of the fingerprint of a SYN, 0
+ * if it has none, or NO_SYSTEM. */
 enum late {
 	LATE_USER,
 	LATE_GROUP,
 	LATE_RECEIVED,
+	LATE_SYSTEM,
 	LATE_COUNT,
 };
 
 #define NOBODY ~0u /* the packet belongs to no socket of the box */
+
+#define NO_SYSTEM ~0u /* the packet is not TCP */
 
 #define NO_PORT 65536
 
@@ -143,9 +147,11 @@ struct rule_set {
 	__u8 asks_tables; /* 1 << FIELD_*_TABLES - FIELD_TREES: a rule tests it */
 	__u8 block_shift; /* log2 of the chunks in a block */
 	__u8 asks_mark;	  /* a rule tests the mark */
-	__u8 asks_more;	  /* ASKS_MORE, and the FACT_*, ASKS_LATE and ASKS_LOG_USER of rules */
+	__u8 pad0;
+	__u16 asks_more;  /* ASKS_MORE, and the FACT_*, ASKS_LATE and ASKS_LOG_USER of rules */
+	__u16 pad1;
 	__u32 scrubs; /* the first rules: FreeBSD's list of scrub rules */
-	__u32 pad1;
+	__u32 fingerprints; /* how many there are, if a rule asks for a system */
 };
 
 #define EPOCH_BITS 28
@@ -201,8 +207,7 @@ struct rule {
 	__u8 facts_mask;
 	__u32 chance;	/* condition: of 2^32 packets, as many match; 0: all */
 	__u16 max_size; /* condition on the bytes of the IP packet; 0: any */
-	__u8 tos;	/* condition on the packet's; 0: any */
-	__u8 late;	/* conditions: 1 << (ASKS_LATE_SHIFT + enum late); ASKS_LOG_USER */
+	__u16 late;	/* conditions: 1 << (ASKS_LATE_SHIFT + enum late); ASKS_LOG_USER */
 	__u16 limit;	/* number of what limits its states (state/limit.h); 0: nothing does */
 	__u8 more;	/* RULE_MORE_*: bits that flags has no room for */
 	__u8 set_tos;	/* the type of service that packets get, with SCRUB_TOS */
@@ -210,7 +215,7 @@ struct rule {
 	__u8 route;	/* enum routes */
 	__u8 nat_stride; /* map-e-portset, as in struct nat_ports */
 	__u8 nat_block;
-	__u8 pad0[1];	/* arrays that are mapped have elements of 8 bytes */
+	__u8 tos;	/* condition on the packet's; 0: any */
 };
 
 /* What a rule's next hops are for. */
@@ -228,8 +233,8 @@ enum routes {
 #define ASKS_LATE_SHIFT	   3
 #define ASKS_LATE	   (((1 << LATE_COUNT) - 1) << ASKS_LATE_SHIFT)
 #define ASKS_OWNER	   ((1 << LATE_USER | 1 << LATE_GROUP) << ASKS_LATE_SHIFT)
-#define ASKS_LOG_USER	   0x40 /* log (user): no condition */
-#define ASKS_MORE	   0x80 /* rule_set.asks_more: a rule has RULE_ASKS_MORE */
+#define ASKS_LOG_USER	   0x80 /* log (user): no condition */
+#define ASKS_MORE	   0x100 /* rule_set.asks_more: a rule has RULE_ASKS_MORE */
 
 /* The queues that a rule names with set queue: two numbers. The second is for packets
  * that carry no data or ask for a low delay. */

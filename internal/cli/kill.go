@@ -235,7 +235,7 @@ func refuseFlush(what string) error {
 	case "info", "counters":
 		return errors.New("flush info: weir never clears its counters; the difference of two readings says what has happened since")
 	case "osfp":
-		return errors.New("flush osfp: weir has no fingerprints of operating systems")
+		return errors.New("flush osfp: fingerprints of operating systems belong to the rules, and are read with them")
 	}
 	return &UsageError{fmt.Errorf("flush takes states or sources, not %q", what)}
 }

@@ -7,7 +7,10 @@ type File struct {
 	Files    *token.FileSet // its sources
 	Stmts    []Stmt
 	Comments []Comment
-	Partial  bool // there are errors, so statements may be missing
+	// Fingerprints is the file of set fingerprints, or of pf. It is read if a rule asks for
+	// an operating system; nil: no rule does, or there is none.
+	Fingerprints *token.File
+	Partial      bool // there are errors, so statements may be missing
 }
 
 // Comment is a comment, from # to the end of the line.

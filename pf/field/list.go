@@ -34,9 +34,9 @@ var all = []Field{
 	{"FamilySpan", "family", "", yes, Idle, Effect, Ignored},
 	{"Protos", "proto", "Proto", yes, Folded, Compared, Asked},
 	{"From", "from", "From", yes, Folded, Compared, Asked},
-	{"From.OS", "os", "OS", no, Apart, Narrows, NoMerge},
+	{"From.OS", "os", "OS", yes, Apart, Narrows, NoMerge},
 	{"To", "to", "To", yes, Folded, Compared, Asked},
-	{"To.OS", "os", "", no, Apart, Narrows, NoMerge},
+	{"To.OS", "os", "", yes, Apart, Narrows, NoMerge}, // pf has no such
 
 	{"User", "user", "User", yes, Apart, Narrows, NoMerge},
 	{"Group", "group", "Group", yes, Apart, Narrows, NoMerge},

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"weir/pf/ast"
+	"weir/pf/fingerprint"
 	"weir/pf/token"
 )
 
@@ -40,6 +41,25 @@ func (p *parser) systems(e *ast.Endpoint) {
 		return
 	}
 	p.list(func() { e.OS = append(e.OS, p.systemName()) })
+	p.asksSystem = true
+}
+
+// fingerprints opens the file of fingerprints if a rule asks for an operating system.
+// Without set fingerprints it need not be there.
+func (p *parser) fingerprints() *token.File {
+	switch {
+	case !p.asksSystem:
+		return nil
+	case p.systemFile != nil:
+		return p.open(p.systemFile.Value, p.systemFile.Span)
+	case p.files.open == nil:
+		return nil
+	}
+	text, err := p.files.open.Open(fingerprint.File, p.files.left)
+	if err != nil || len(text) > p.files.left {
+		return nil
+	}
+	return p.files.set.AddFile(fingerprint.File, text)
 }
 
 // systemName reads the name of an operating system: one word, or several in quotes.

@@ -50,6 +50,7 @@ func ParseInput(in *source.Input) (*ast.File, diag.List) {
 	for i := range in.Anchors {
 		file.Stmts = append(file.Stmts, p.runTimeAnchor(&in.Anchors[i]))
 	}
+	file.Fingerprints = p.fingerprints()
 	p.markUsed(file.Stmts)
 	file.Partial = list.HasErrors()
 	return file, *list
@@ -67,6 +68,9 @@ type parser struct {
 	depth  int           // open anchors
 	gaveUp bool          // the rest of the file is not read
 	files  files
+
+	asksSystem bool        // a rule asks for an operating system
+	systemFile *ast.Option // set fingerprints
 }
 
 // bailout is the panic value if a statement cannot be read further. line recovers it.

@@ -246,6 +246,7 @@ func (p *parser) setFingerprints(start token.Span) ast.Stmt {
 	o := &ast.Option{Name: ast.Word{Span: p.last, Text: "fingerprints"}}
 	o.Value = p.name("the name of a file")
 	o.Span = start.To(p.last)
+	p.systemFile = o
 	return o
 }
 

@@ -91,7 +91,7 @@ func TestFieldsGiven(t *testing.T) {
 	}{
 		{resolve.Rule{Nr: 1, Text: "pass", Quick: true, Tag: "t"}, ""},
 		{resolve.Rule{Filter: resolve.Filter{Limited: true}}, "Limited"},
-		{resolve.Rule{OS: "Linux"}, "OS"},
+		{resolve.Rule{OS: "Linux"}, ""},
 		{resolve.Rule{AfTo: &resolve.AfTo{}}, "AfTo"},
 	} {
 		if got := test.rule.Unenforced(); got != test.want {

@@ -7,6 +7,7 @@ import (
 
 	"weir/pf/ast"
 	"weir/pf/diag"
+	"weir/pf/fingerprint"
 	"weir/pf/parser"
 	"weir/pf/source"
 	"weir/pf/token"
@@ -57,6 +58,7 @@ func LoadWith(name string, src []byte, host *Host, s Settings) (*Ruleset, diag.L
 func resolve(file *ast.File, host *Host, settings Settings) (*Ruleset, diag.List) {
 	r := newResolver(file, host, settings)
 	r.altq.refused = file.Partial
+	r.readFingerprints(file.Fingerprints)
 	r.inScope(r.main, file.Stmts)
 	r.checkTables()
 	r.checkAdaptive()
@@ -114,6 +116,7 @@ type resolver struct {
 
 	queues   queues
 	altq     altq
+	systems  fingerprint.List // nil: there is no file of them
 	limiters map[limiterKey]*ast.LimiterDef
 
 	stateDefaults []ast.StateOption // set state-defaults, for pass rules without state options
@@ -221,6 +224,7 @@ func (r *resolver) ruleset() *Ruleset {
 		r.faults.Errorf(all[MaxHeld].Origin, "these are %d rules; weir has room for %d", len(all), MaxHeld)
 	}
 	rs.Anchors = r.allAnchors()
+	rs.Fingerprints = r.systems
 	r.out.Stmts = r.stmts()
 	return rs
 }

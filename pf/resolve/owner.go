@@ -3,7 +3,6 @@ package resolve
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"weir/pf/ast"
@@ -78,23 +77,4 @@ func (r *resolver) owner(id *ast.ID, what string, names map[string]uint32) bool 
 	}
 	id.Value, id.Text = uint32(value), strconv.FormatUint(value, 10)
 	return true
-}
-
-// anySystem is the operating system that matches all.
-const anySystem = "any"
-
-// systems checks the operating systems of a rule.
-func (r *resolver) systems(in *ast.Rule) []ast.Word {
-	if len(in.From.OS) == 0 {
-		return nil
-	}
-	at := in.From.OS[0].Span.To(in.From.OS[len(in.From.OS)-1].Span)
-	r.unenforced("From.OS", at)
-	if len(in.Protos) > 0 && !slices.ContainsFunc(r.protos(in.Protos), isTCP) {
-		r.conflict(at, "os needs proto tcp", in.Protos[0].Span)
-	}
-	if slices.ContainsFunc(in.From.OS, func(w ast.Word) bool { return w.Text == anySystem }) && len(in.From.OS) == 1 {
-		return nil
-	}
-	return in.From.OS
 }

@@ -127,7 +127,7 @@ func (r *resolver) lists(in *ast.Rule) *lists {
 		to:        r.hosts(in.To.Hosts, ruleHost),
 		fromPorts: r.ports(in.From.Ports),
 		toPorts:   r.ports(in.To.Ports),
-		systems:   r.systems(in),
+		systems:   r.systemsOf(in),
 		users:     r.owners(in.User, "User", r.host.Users),
 		groups:    r.owners(in.Group, "Group", r.host.Groups),
 		family:    in.Family,

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"weir/pf/ast"
+	"weir/pf/fingerprint"
 	"weir/pf/token"
 )
 
@@ -20,6 +21,8 @@ type Ruleset struct {
 	First        []*ListRule        // FreeBSD's scrub rules, and what Translations become (FirstRules)
 
 	Anchors []Anchor // all that have rules or were loaded at run time, by path
+
+	Fingerprints fingerprint.List // of operating systems; nil: no rule asks for one, or there is no file of them
 
 	Source *ast.File // the file after expansion, as weir check prints it; maps each Pos to its place
 }

@@ -12,7 +12,10 @@ import (
 	"weir/internal/fw/reason"
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/state"
+	"weir/pf/diag"
+	"weir/pf/fingerprint"
 	"weir/pf/resolve"
+	"weir/pf/source"
 )
 
 // A harness is a dataplane in the test's own network. It is given frames one by one.
@@ -84,11 +87,31 @@ func newHarnessIn(n *testNet, rules string, change ...func(*Config)) *harness {
 // parse reads rules in the user's notation.
 func (h *harness) parse(rules string) *resolve.Ruleset {
 	h.tb.Helper()
-	rs, faults := resolve.Load("test.conf", []byte(rules+"\n"), h.host())
+	rs, faults := loadTest(rules, h.host())
 	if faults.HasErrors() {
 		h.tb.Fatalf("%s\n%v", rules, faults)
 	}
 	return rs
+}
+
+// testFingerprints are those of the rules of tests.
+const testFingerprints = `# SYNs of tests
+65535:64:0:40:.:Alpha:1.0-1.2::no options
+65535:64:1:40:.:Alpha:2::no options, DF
+*:255:0:44:M1460:Beta:::MSS alone
+%500:64:1:44:M*:Beta:2:x:and DF
+S45:64:0:*:N,M*,N,N,N:Gamma:1::options that fill up
+65535:128:1:%4:M%10,N,W*:Delta:::MSS and window scale
+65535:128:0:48:M*,N,W7:@Delta:7::likewise
+T1:64:0:*:M*:Epsilon:::of the MTU
+*:64:0:*:N,W%7:Epsilon:2::window scale
+1000:64:0:40:.:Alpha:1.1::also old
+`
+
+// loadTest reads rules, beside testFingerprints.
+func loadTest(rules string, host *resolve.Host) (*resolve.Ruleset, diag.List) {
+	files := source.Files{fingerprint.File: {Text: testFingerprints}}
+	return resolve.LoadWith("test.conf", []byte(rules+"\n"), host, resolve.Settings{Files: files})
 }
 
 // host returns the host as the resolver sees it.

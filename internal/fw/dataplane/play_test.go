@@ -70,6 +70,7 @@ func TestPackets(t *testing.T) {
 		{"facts", testFacts},
 		{"owners", testOwners},
 		{"received on", testReceivedOn},
+		{"systems", testSystems},
 		{"wrap", testSequenceNumbersWrap},
 		{"errors", testICMPErrors},
 		{"fragments", testFragments},

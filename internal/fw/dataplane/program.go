@@ -27,8 +27,8 @@ func programSizes(p *ruleset.Program) map[string][2]int {
 		"rules": {len(p.Rules), 1024}, "rule_order": {len(p.Order), 1024}, "rule_carried": {len(p.Order), 1024},
 		"rule_trees": {len(p.Trees), 256}, "rule_lines": {len(p.Lines), 512},
 		"rule_classes": {len(p.Classes), 1024}, "rule_vectors": {len(p.Vectors), 1024},
-		"queue_pairs": {len(p.QueuePairs), 64},
-		"pools":       {len(p.Pools), 64}, "pool_addresses": {len(p.Rows), 512}, "pool_turns": {2 * len(p.Pools), 128},
+		"queue_pairs": {len(p.QueuePairs), 64}, "fingerprints": {len(p.Fingerprints), 1},
+		"pools": {len(p.Pools), 64}, "pool_addresses": {len(p.Rows), 512}, "pool_turns": {2 * len(p.Pools), 128},
 		"pool_sticky": {stickySources(p), 64},
 	}
 }
@@ -113,6 +113,7 @@ func (h half) write(p *ruleset.Program, limits []uint16) error {
 		fillArray(maps["pool_addresses"], 0, p.Rows, rawRow),
 		fillArray(maps["pools"], 0, p.Pools, rawPool),
 		fillQueuePairs(maps["queue_pairs"], p.QueuePairs),
+		fillArray(maps["fingerprints"], 0, p.Fingerprints, rawFingerprint),
 	)
 }
 
@@ -141,7 +142,7 @@ func (h half) set(p *ruleset.Program) xdpRuleSet {
 		Rules: uint32(len(p.Order)), None: h.maps[mapRuleCounters].MaxEntries() - 1,
 		OrderAt: h.base("rule_order"), TreesAt: h.base("rule_trees"),
 		DstTablesAt: classes + p.Set.DstTablesAt, SrcTablesAt: classes + p.Set.SrcTablesAt, AsksTables: p.Set.AsksTables,
-		BlockShift: p.Set.BlockShift, AsksMark: asByte(p.Set.AsksMark), AsksMore: p.Set.AsksMore, Scrubs: uint32(p.Scrubs),
+		BlockShift: p.Set.BlockShift, AsksMark: asByte(p.Set.AsksMark), AsksMore: p.Set.AsksMore, Fingerprints: uint32(len(p.Fingerprints)), Scrubs: uint32(p.Scrubs),
 	}
 }
 
@@ -160,7 +161,7 @@ func rawRule(r *ruleset.Rule, limits []uint16) xdpRule {
 		Prio: r.Prio, Queue: r.Queue,
 		Scrub: uint8(r.Scrub), MinTtl: r.MinTTL, MaxMss: r.MaxMSS, SetTos: r.SetTOS,
 		Mark: r.Mark, MarkMask: r.MarkMask, Marked: r.Marked, MarkedMask: r.MarkedMask,
-		Facts: uint8(r.Facts), FactsMask: uint8(r.FactsMask), Chance: r.Chance, MaxSize: r.MaxSize, Tos: r.TOS, Late: uint8(r.Late),
+		Facts: uint8(r.Facts), FactsMask: uint8(r.FactsMask), Chance: r.Chance, MaxSize: r.MaxSize, Tos: r.TOS, Late: uint16(r.Late),
 		Route: uint8(r.Route), RoutePool: r.RoutePool,
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"weir/pf/resolve"
 )
 
 // Environment variables that choose TestRandom's run and its length.
@@ -165,7 +163,7 @@ func (s *stage) act(e event, f *traffic) error {
 // replay plays events under rules and returns how they differ, or nil.
 func (s *stage) replay(lines []string, events []event) error {
 	text := strings.Join(lines, "\n")
-	if _, faults := resolve.Load("shrunk.conf", []byte(text+"\n"), s.host); faults.HasErrors() {
+	if _, faults := loadTest(text, s.host); faults.HasErrors() {
 		return nil
 	}
 	s.twin.use(text)

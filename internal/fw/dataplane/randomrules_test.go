@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -41,6 +42,8 @@ var (
 	nets6 = []string{"fd00:1::/64", "fd00::/8", "2001:db8::/32", "2001:db8:7::/48", "2001:db8:113::/64", "::/0"}
 	ports = []int{22, 53, 53, 80, 80, 443, 8080, 8081, 4000, 4001, 1000, 1001, 1003, 50001, 65535}
 	tags  = []string{"A", "B", "C"}
+
+	systems = []string{"unknown", "unknown", "Alpha", `"Alpha 1.1"`, "Beta", `{ "Beta 2", "Gamma" }`, "Delta", `"Epsilon 2"`, `{ Epsilon, unknown }`}
 
 	priorities = []string{
 		"set prio 6", "set prio 0", "set prio (1, 7)", "set queue voice", "set queue (bulk, voice)", "set queue (voice, bulk)",
@@ -159,7 +162,7 @@ func (d *drawing) valid(before []string, draw func() string) string {
 	for range 30 {
 		line := draw()
 		text := strings.Join(append(before[:len(before):len(before)], line), "\n")
-		if rs, faults := resolve.Load("drawn.conf", []byte(text+"\n"), d.host); !faults.HasErrors() && len(rs.Sequence()) < twinRoom/2 {
+		if rs, faults := loadTest(text, d.host); !faults.HasErrors() && len(rs.Sequence()) < twinRoom/2 {
 			return line
 		}
 	}
@@ -185,7 +188,11 @@ func (d *drawing) rule() string {
 		words = append(words, proto, "all")
 	} else {
 		ports := strings.Contains(proto, "tcp") && !strings.Contains(proto, "icmp") && !strings.Contains(proto, "47") || strings.Contains(proto, "sctp") || proto == "proto udp"
-		words = append(words, proto, d.end("from", family, ports), d.end("to", family, ports))
+		from := d.end("from", family, ports)
+		if strings.Contains(proto, "tcp") && d.IntN(4) == 0 {
+			from = cmp.Or(from, "from any") + " os " + one(d.Rand, systems...)
+		}
+		words = append(words, proto, from, d.end("to", family, ports))
 	}
 	words = append(words, d.options(action, direction, proto, family))
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"weir/internal/fw/ruleset"
 	"weir/internal/killpoint"
@@ -22,6 +23,9 @@ var ErrNoRoom = errors.New("there is no room for the rules")
 func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
 	if err := errors.Join(fits(d.objects.Maps, p), d.mayBind(p)); err != nil {
 		return fmt.Errorf("replace rules: %w", err)
+	}
+	if !slices.Equal(p.Fingerprints, d.config.Program.Fingerprints) { // packets compare with those in force
+		return fmt.Errorf("replace rules: other fingerprints of operating systems: %w", ErrNoRoom)
 	}
 	return d.place.Do(func() error {
 		lock, err := lockFolder(d.config.Dir, false)

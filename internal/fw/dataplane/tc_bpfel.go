@@ -22,6 +22,8 @@ const (
 	tcMapCaptureRing        = "capture_ring"
 	tcMapCaptures           = "captures"
 	tcMapExtras             = "extras"
+	tcMapFingerprintWalks   = "fingerprint_walks"
+	tcMapFingerprints       = "fingerprints"
 	tcMapFragments          = "fragments"
 	tcMapHandoffs           = "handoffs"
 	tcMapHints              = "hints"
@@ -172,6 +174,8 @@ type tcMapSpecs struct {
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
 	Extras            *ebpf.MapSpec `ebpf:"extras"`
+	FingerprintWalks  *ebpf.MapSpec `ebpf:"fingerprint_walks"`
+	Fingerprints      *ebpf.MapSpec `ebpf:"fingerprints"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	Handoffs          *ebpf.MapSpec `ebpf:"handoffs"`
 	Hints             *ebpf.MapSpec `ebpf:"hints"`
@@ -272,6 +276,8 @@ type tcMaps struct {
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Captures          *ebpf.Map `ebpf:"captures"`
 	Extras            *ebpf.Map `ebpf:"extras"`
+	FingerprintWalks  *ebpf.Map `ebpf:"fingerprint_walks"`
+	Fingerprints      *ebpf.Map `ebpf:"fingerprints"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	Handoffs          *ebpf.Map `ebpf:"handoffs"`
 	Hints             *ebpf.Map `ebpf:"hints"`
@@ -328,6 +334,8 @@ func (m *tcMaps) Close() error {
 		m.CaptureRing,
 		m.Captures,
 		m.Extras,
+		m.FingerprintWalks,
+		m.Fingerprints,
 		m.Fragments,
 		m.Handoffs,
 		m.Hints,

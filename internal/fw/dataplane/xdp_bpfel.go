@@ -123,6 +123,35 @@ type xdpExtra struct {
 	Pad0  [6]uint8
 }
 
+type xdpFingerprint struct {
+	_          structs.HostLayout
+	Options    uint64
+	Window     uint16
+	Size       uint16
+	Mss        uint16
+	Scale      uint16
+	WindowKind uint8
+	SizeKind   uint8
+	MssKind    uint8
+	ScaleKind  uint8
+	Ttl        uint8
+	Df         uint8
+	ZeroTime   uint8
+	Pad0       [1]uint8
+}
+
+type xdpFingerprintWalk struct {
+	_       structs.HostLayout
+	Syn     xdpFingerprint
+	At      uint32
+	Length  uint32
+	Count   uint32
+	Found   uint32
+	Broken  uint32
+	Options [40]uint8
+	_       [4]byte
+}
+
 type xdpFlow struct {
 	_        structs.HostLayout
 	Packets  uint64
@@ -375,8 +404,7 @@ type xdpRule struct {
 	FactsMask   uint8
 	Chance      uint32
 	MaxSize     uint16
-	Tos         uint8
-	Late        uint8
+	Late        uint16
 	Limit       uint16
 	More        uint8
 	SetTos      uint8
@@ -384,7 +412,7 @@ type xdpRule struct {
 	Route       uint8
 	NatStride   uint8
 	NatBlock    uint8
-	Pad0        [1]uint8
+	Tos         uint8
 }
 
 type xdpRuleBits struct {
@@ -420,29 +448,32 @@ type xdpRuleOrder struct {
 }
 
 type xdpRuleSet struct {
-	_           structs.HostLayout
-	Stations    uint64
-	Plains      uint64
-	Tables4     uint64
-	Tables6     uint64
-	Asked       uint64
-	StationsAt  uint32
-	PlainsAt    uint32
-	Rules       uint32
-	None        uint32
-	OrderAt     uint32
-	TreesAt     uint32
-	DstTablesAt uint32
-	SrcTablesAt uint32
-	TablesAt    uint32
-	Changes     uint32
-	Epoch       uint32
-	AsksTables  uint8
-	BlockShift  uint8
-	AsksMark    uint8
-	AsksMore    uint8
-	Scrubs      uint32
-	Pad1        uint32
+	_            structs.HostLayout
+	Stations     uint64
+	Plains       uint64
+	Tables4      uint64
+	Tables6      uint64
+	Asked        uint64
+	StationsAt   uint32
+	PlainsAt     uint32
+	Rules        uint32
+	None         uint32
+	OrderAt      uint32
+	TreesAt      uint32
+	DstTablesAt  uint32
+	SrcTablesAt  uint32
+	TablesAt     uint32
+	Changes      uint32
+	Epoch        uint32
+	AsksTables   uint8
+	BlockShift   uint8
+	AsksMark     uint8
+	Pad0         uint8
+	AsksMore     uint16
+	Pad1         uint16
+	Scrubs       uint32
+	Fingerprints uint32
+	_            [4]byte
 }
 
 type xdpRuleTree struct {
@@ -538,7 +569,7 @@ type xdpScratch struct {
 		Facts      uint8
 		Pad0       [2]uint8
 		Received   uint32
-		Late       [3]uint32
+		Late       [4]uint32
 		LateCommon uint32
 		LateOwn    uint32
 		Class      [8]uint32
@@ -550,7 +581,6 @@ type xdpScratch struct {
 		Known      uint8
 		Flags      uint16
 		Matched    [8]uint32
-		_          [4]byte
 		Nat        struct {
 			_       structs.HostLayout
 			Addr    xdpAddr
@@ -622,7 +652,7 @@ type xdpScratch struct {
 		Facts      uint8
 		Pad0       [2]uint8
 		Received   uint32
-		Late       [3]uint32
+		Late       [4]uint32
 		LateCommon uint32
 		LateOwn    uint32
 		Class      [8]uint32
@@ -634,7 +664,6 @@ type xdpScratch struct {
 		Known      uint8
 		Flags      uint16
 		Matched    [8]uint32
-		_          [4]byte
 		Nat        struct {
 			_       structs.HostLayout
 			Addr    xdpAddr
@@ -706,7 +735,7 @@ type xdpScratch struct {
 		Facts      uint8
 		Pad0       [2]uint8
 		Received   uint32
-		Late       [3]uint32
+		Late       [4]uint32
 		LateCommon uint32
 		LateOwn    uint32
 		Class      [8]uint32
@@ -718,7 +747,6 @@ type xdpScratch struct {
 		Known      uint8
 		Flags      uint16
 		Matched    [8]uint32
-		_          [4]byte
 		Nat        struct {
 			_       structs.HostLayout
 			Addr    xdpAddr
@@ -1032,6 +1060,8 @@ const (
 	xdpMapCaptureRing       = "capture_ring"
 	xdpMapCaptures          = "captures"
 	xdpMapExtras            = "extras"
+	xdpMapFingerprintWalks  = "fingerprint_walks"
+	xdpMapFingerprints      = "fingerprints"
 	xdpMapFragments         = "fragments"
 	xdpMapHandoffs          = "handoffs"
 	xdpMapHints             = "hints"
@@ -1171,6 +1201,8 @@ type xdpMapSpecs struct {
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
 	Extras            *ebpf.MapSpec `ebpf:"extras"`
+	FingerprintWalks  *ebpf.MapSpec `ebpf:"fingerprint_walks"`
+	Fingerprints      *ebpf.MapSpec `ebpf:"fingerprints"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	Handoffs          *ebpf.MapSpec `ebpf:"handoffs"`
 	Hints             *ebpf.MapSpec `ebpf:"hints"`
@@ -1272,6 +1304,8 @@ type xdpMaps struct {
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Captures          *ebpf.Map `ebpf:"captures"`
 	Extras            *ebpf.Map `ebpf:"extras"`
+	FingerprintWalks  *ebpf.Map `ebpf:"fingerprint_walks"`
+	Fingerprints      *ebpf.Map `ebpf:"fingerprints"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	Handoffs          *ebpf.Map `ebpf:"handoffs"`
 	Hints             *ebpf.Map `ebpf:"hints"`
@@ -1329,6 +1363,8 @@ func (m *xdpMaps) Close() error {
 		m.CaptureRing,
 		m.Captures,
 		m.Extras,
+		m.FingerprintWalks,
+		m.Fingerprints,
 		m.Fragments,
 		m.Handoffs,
 		m.Hints,

@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/fw/limits"
 	"weir/pf/ast"
+	"weir/pf/fingerprint"
 	"weir/pf/resolve"
 )
 
@@ -24,7 +25,7 @@ func Compile(rs *resolve.Ruleset, s Snapshot) (*Program, error) { return compile
 func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) {
 	rules := rs.Sequence()
 	c := &compiler{
-		rules: rules, filter: rs.Rules, lists: rs.First, keep: rs.Options.Timeouts.SrcTrack, snapshot: s,
+		rules: rules, filter: rs.Rules, lists: rs.First, keep: rs.Options.Timeouts.SrcTrack, snapshot: s, systems: rs.Fingerprints,
 		tables: map[string]addresses{},
 		tags:   map[string]uint16{},
 		queues: map[string]uint16{},
@@ -67,6 +68,7 @@ type compiler struct {
 	tables   map[string]addresses // automatic tables
 	tags     map[string]uint16
 	queues   map[string]uint16
+	systems  fingerprint.List
 	program  *Program
 }
 
@@ -128,8 +130,8 @@ func (c *compiler) check(r *resolve.Rule) error {
 			}
 		}
 	}
-	if r.OS != "" {
-		return errors.New("the operating systems of senders are not supported")
+	if r.OS != "" && c.systems == nil {
+		return errors.New("there are no fingerprints of operating systems")
 	}
 	for _, t := range []*resolve.Translation{r.Nat, r.Rdr} {
 		if t == nil {
@@ -275,9 +277,9 @@ func (c *compiler) kinds() {
 		kind, blocks := plains, &p.Set.Plains
 		p.Set.AsksMark = p.Set.AsksMark || r.MarkedMask != 0
 		if r.Flags&AsksMore != 0 {
-			p.Set.AsksMore |= asksMore | uint8(r.FactsMask)
+			p.Set.AsksMore |= asksMore | uint16(r.FactsMask)
 		}
-		p.Set.AsksMore |= uint8(r.Late)
+		p.Set.AsksMore |= uint16(r.Late)
 		if r.Flags&(Match|Quick) != 0 || r.Tag != 0 || r.Tagged != 0 || r.MarkedMask != 0 || r.Flags&AsksMore != 0 {
 			kind, blocks = stations, &p.Set.Stations
 		}

@@ -39,7 +39,7 @@ func TestKnown(t *testing.T) {
 		{"pass in proto sctp to port 80 rdr-to 10.0.0.1 port 80\npass out proto sctp to port 5 nat-to 192.0.2.1\nmatch out nat-to 192.0.2.1 map-e-portset 6/8/52", ""},
 		{"pass in proto sctp to port 80 rdr-to 10.0.0.1 port 81", "SCTP"},
 		{"rdr on em0 proto sctp from any to any port 80 -> 10.0.0.1 port 80:90", "SCTP"},
-		{"pass proto tcp from any os unknown", "operating systems"},
+		{"pass proto tcp from any os unknown", "fingerprints"},
 		{"block return-icmp (1, 2) proto icmp\npass inet proto icmp icmp-type 8 code 0 no state", ""},
 	} {
 		rules, list := resolve.Load("in", []byte(test.rules), &resolve.Host{})

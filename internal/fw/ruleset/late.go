@@ -2,6 +2,7 @@ package ruleset
 
 import (
 	"weir/pf/ast"
+	"weir/pf/fingerprint"
 	"weir/pf/resolve"
 )
 
@@ -9,6 +10,7 @@ import (
 func lateOf(r *resolve.Rule) (late Late) {
 	for field, asked := range [lateCount]bool{
 		lateUser: r.User.Op != ast.AnyPort, lateGroup: r.Group.Op != ast.AnyPort, lateReceived: r.ReceivedOn.Asked,
+		lateSystem: r.OS != "",
 	} {
 		if asked {
 			late |= lateFirst << field
@@ -32,6 +34,7 @@ func (c *compiler) lateFields() error {
 		lateUser:     func() *field { return c.owners(user) },
 		lateGroup:    func() *field { return c.owners(group) },
 		lateReceived: c.received,
+		lateSystem:   c.senders,
 	} {
 		if asked&(lateFirst<<i) == 0 {
 			continue
@@ -74,6 +77,25 @@ func ownerSpans(o resolve.Owner) []span {
 		return except(low, high, last)
 	}
 	return within(low, low, resolve.Nobody)
+}
+
+// senders is the field of os: the position of the SYN's fingerprint, plus 1; 0: it has none.
+func (c *compiler) senders() *field {
+	for i := range c.systems {
+		c.program.Fingerprints = append(c.program.Fingerprints, fingerprintOf(&c.systems[i].Fingerprint))
+	}
+	return collect(c.rules, func(r *resolve.Rule) question[string] {
+		return question[string]{asked: r.OS != "", key: r.OS}
+	}, func(name string) [2][]span {
+		if name == fingerprint.Unknown {
+			return [2][]span{{smallSpan(0, 0)}}
+		}
+		var all []span
+		for _, i := range c.systems.Of(name) {
+			all = append(all, smallSpan(uint64(i)+1, uint64(i)+1))
+		}
+		return [2][]span{join(all)}
+	})
 }
 
 // received is the field of received-on. A packet that the box sends has the number 0, and

@@ -29,6 +29,10 @@ type Program struct {
 	Queues     map[uint16]string
 	QueuePairs map[uint16]QueuePair
 
+	// Fingerprints are compared with a SYN in this order, if a rule asks for an operating
+	// system. Trees know them by their position, plus 1.
+	Fingerprints []Fingerprint
+
 	// Limits holds what limits the states of rules. States hold numbers for these, which the
 	// dataplane assigns by Name.
 	Limits []Limit
@@ -76,8 +80,8 @@ type Set struct {
 	// if rules use tables of destinations, asksSrc for sources.
 	DstTablesAt, SrcTablesAt uint32
 	AsksTables               uint8
-	AsksMark                 bool  // a rule has a condition on the mark
-	AsksMore                 uint8 // asksMore, and the facts and late fields that rules ask
+	AsksMark                 bool   // a rule has a condition on the mark
+	AsksMore                 uint16 // asksMore, and the facts and late fields that rules ask
 }
 
 // Bits of Set.AsksTables.
@@ -187,16 +191,16 @@ const (
 	NoRoute                       // there is no route to the destination
 	URPFFailed                    // the route to the source leads to another interface
 
-	asksMore = 0x80 // Set.AsksMore: a rule has AsksMore
+	asksMore = 0x100 // Set.AsksMore: a rule has AsksMore
 )
 
-// Late is a set of the late fields: user, group, received-on.
-type Late uint8
+// Late is a set of the late fields: user, group, received-on, os.
+type Late uint16
 
 // Bits of Late.
 const (
 	lateFirst   Late = 1 << 3 // of user; the others follow
-	lateLogUser Late = 1 << 6 // no condition: it logs the packet's user
+	lateLogUser Late = 1 << 7 // no condition: it logs the packet's user
 	lateOwners       = lateFirst<<lateUser | lateFirst<<lateGroup | lateLogUser
 )
 
@@ -230,6 +234,7 @@ const (
 	lateUser = iota
 	lateGroup
 	lateReceived
+	lateSystem
 	lateCount
 )
 

@@ -105,7 +105,7 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 	if r.drop != nil || r.up != nil {
 		return in, out, r, r.drop
 	}
-	a := ruleInputOf(p)
+	a := m.ruleInputOf(p)
 	a.direction, a.iface, a.tag = ast.Out, m.box.byIndex(r.route.Interface), in.tag
 	if a.iface == nil {
 		a.iface = &Interface{} // not known: rules with on do not match
@@ -160,11 +160,11 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 
 // ruleInputOf returns a packet as the rules see it now. Until its socket is looked up it is
 // nobody's.
-func ruleInputOf(p *packet) ruleInput {
+func (m *Model) ruleInputOf(p *packet) ruleInput {
 	a := ruleInput{
 		direction: ast.In, iface: p.iface, family: p.family, tuple: p.tuple,
 		tcpFlags: p.tcp.flags, icmpType: p.icmpType, icmpCode: p.icmpCode,
-		mark: p.mark, tos: p.tos, length: p.length(), received: p.from, packet: p.tuple, owner: nobody,
+		mark: p.mark, tos: p.tos, length: p.length(), received: p.from, packet: p.tuple, owner: nobody, system: m.systemOf(p),
 	}
 	if p.egress() {
 		a.direction = ast.Out
@@ -174,7 +174,7 @@ func ruleInputOf(p *packet) ruleInput {
 
 // ownedInputOf is ruleInputOf with the owner of the packet's socket.
 func (m *Model) ownedInputOf(p *packet) ruleInput {
-	a := ruleInputOf(p)
+	a := m.ruleInputOf(p)
 	a.owner = m.box.socketOf(p)
 	return a
 }

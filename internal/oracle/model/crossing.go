@@ -27,6 +27,7 @@ type ruleInput struct {
 	received  *Interface  // where it came into the box; nil: a packet of the box itself
 	packet    state.Tuple // as it came
 	owner     Owner
+	system    int // position of the sender's fingerprint; unknownSystem, noSystem
 }
 
 // A crossing is the result of the rules for one interface and direction.

@@ -128,7 +128,7 @@ func (m *Model) evaluateAgain(p *packet, c *connection, d int, to uint32, elsewh
 	if d == 1 {
 		came, left = left, came
 	}
-	a := ruleInputOf(p)
+	a := m.ruleInputOf(p)
 	tag, in := c.tag, crossing{}
 	if met := p.anew[0]; met != nil {
 		tag, in = met.tag, *met

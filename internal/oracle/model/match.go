@@ -18,7 +18,7 @@ func (m *Model) matches(r *resolve.Rule, a *ruleInput) bool {
 		(r.Proto == 0 || r.Proto == a.tuple.Proto) &&
 		m.matchesEndpoint(&r.From, a.tuple.Src, a.began.Src, a.tuple.SPort, a) &&
 		m.matchesEndpoint(&r.To, a.tuple.Dst, a.began.Dst, a.tuple.DPort, a) &&
-		matchesSender(r, a) &&
+		m.matchesSender(r, a) &&
 		matchesFlags(r.Flags, a) && matchesICMP(&r.ICMP, a) && !(r.Action != ast.Block && r.State == resolve.KeepState && !r.Limits.Sloppy && isReply(a)) &&
 		r.Marked.Match(a.mark) &&
 		(r.Tagged == "" || (r.Tagged == a.tag) != r.NotTagged) &&
@@ -107,16 +107,9 @@ func (b *Box) failsURPF(addr netip.Addr, at *Interface) bool {
 	return !b.isOwn(addr) && (back.Kind != RouteForward || back.Interface != at.Index)
 }
 
-// unknownSystem is the operating system of senders that match no fingerprint.
-const unknownSystem = "unknown"
-
 // matchesSender tests the user and group of the packet's socket, and the sender's system.
-// The model has no fingerprints, which would be taken from SYNs.
-func matchesSender(r *resolve.Rule, a *ruleInput) bool {
-	const syn, ack = 1 << 1, 1 << 4
-	begins := a.tuple.Proto == protoTCP && a.tcpFlags&(syn|ack) == syn
-	return (r.OS == "" || r.OS == unknownSystem && begins) &&
-		r.User.Match(a.owner.User) && r.Group.Match(a.owner.Group)
+func (m *Model) matchesSender(r *resolve.Rule, a *ruleInput) bool {
+	return m.matchesSystem(r.OS, a) && r.User.Match(a.owner.User) && r.Group.Match(a.owner.Group)
 }
 
 // matchesTable looks for the longest prefix that contains the address. The address is in

@@ -78,10 +78,11 @@ func TestSender(t *testing.T) {
 		{"group", resolve.Rule{Group: resolve.Owner{Op: ast.PortEqual, Low: 5}}, syn, false},
 		{"system", resolve.Rule{OS: "Linux"}, syn, false},
 		{"unknown system", resolve.Rule{OS: "unknown"}, syn, true},
-		{"unknown system, later", resolve.Rule{OS: "unknown"}, ack, false},
+		{"unknown system, later", resolve.Rule{OS: "unknown"}, ack, true},
 	} {
-		a := &ruleInput{tuple: state.Tuple{Proto: protoTCP}, tcpFlags: test.flags, owner: nobody}
-		if got := matchesSender(&test.rule, a); got != test.want {
+		a := &ruleInput{tuple: state.Tuple{Proto: protoTCP}, tcpFlags: test.flags, owner: nobody, system: unknownSystem}
+		m := &Model{rules: &resolve.Ruleset{}}
+		if got := m.matchesSender(&test.rule, a); got != test.want {
 			t.Errorf("%s: %v", test.name, got)
 		}
 	}

@@ -111,7 +111,7 @@ func (m *Model) keepScrubs(p *packet, c *connection, in, out *crossing) {
 // listedScrub returns what the first of FreeBSD's scrub rules that matches asks for a
 // packet like p with another tuple.
 func (m *Model) listedScrub(p *packet, direction ast.Direction, ifindex uint32, t state.Tuple) resolve.Scrub {
-	a := ruleInputOf(p)
+	a := m.ruleInputOf(p)
 	a.direction, a.iface, a.tuple = direction, m.box.byIndex(ifindex), t
 	if a.iface == nil || m.skips(a.iface) {
 		return resolve.Scrub{}

@@ -60,7 +60,7 @@ type RulesCrossing struct {
 	Facts      uint8
 	Pad0       [2]uint8
 	Received   uint32
-	Late       [3]uint32
+	Late       [4]uint32
 	LateCommon uint32
 	LateOwn    uint32
 	Class      [8]uint32
@@ -72,7 +72,6 @@ type RulesCrossing struct {
 	Known      uint8
 	Flags      uint16
 	Matched    [8]uint32
-	_          [4]byte
 	Nat        struct {
 		_    structs.HostLayout
 		Addr struct {
@@ -230,8 +229,7 @@ type RulesRule struct {
 	FactsMask   uint8
 	Chance      uint32
 	MaxSize     uint16
-	Tos         uint8
-	Late        uint8
+	Late        uint16
 	Limit       uint16
 	More        uint8
 	SetTos      uint8
@@ -239,7 +237,7 @@ type RulesRule struct {
 	Route       uint8
 	NatStride   uint8
 	NatBlock    uint8
-	Pad0        [1]uint8
+	Tos         uint8
 }
 
 type RulesRuleBits struct {
