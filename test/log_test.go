@@ -203,3 +203,41 @@ func loggedByOldRules(b *lib.Box, p *lib.Process, file string) {
 		})
 	})
 }
+
+// matchesConf has rules before and behind one with log (matches).
+const matchesConf = `set skip on lo
+pass
+match in log (matches) on lan0 proto { icmp icmp6 }
+block in on lan0
+match in on lan0 tag A
+block in on lan0 proto udp
+pass in on lan0 tagged A
+pass in on lan0 to 192.0.2.1
+`
+
+//	lan ── ping ──▶ fw     fw: weir log --json
+//
+// A match rule with log (matches) has all rules logged that match behind it, also those that
+// do not decide.
+func TestLogMatches(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.WeirRun(matchesConf)
+		p := readLog(b, "--json")
+		for _, to := range []string{fwLAN, fwLAN6} {
+			b.Run(lab.LAN, "ping", "-n", "-c", "1", "-W", "2", to)
+		}
+		b.Until(10*time.Second, "the log has four records of each ping", func() bool { return len(records(b, p)) >= 8 })
+		b.Run(lab.LAN, "sh", "-c", "echo x | socat -u - UDP4:"+fwLAN+":9") // logged by none
+		b.Run(lab.LAN, "ping", "-n", "-c", "1", "-W", "2", fwLAN)
+		b.Until(10*time.Second, "the log has four more", func() bool { return len(records(b, p)) >= 12 })
+		all := records(b, p)
+		for line, want := range map[int]int{3: 3, 4: 3, 5: 3, 7: 3} {
+			if got := of(all, line, "in"); len(got) != want {
+				b.Errorf("line %d has logged %d packets, want %d", line, len(got), want)
+			}
+		}
+		if len(all) != 12 {
+			b.Errorf("there are %d records, want 12:\n%s", len(all), p.Said())
+		}
+	})
+}

@@ -119,6 +119,17 @@ static __always_inline void log_user(struct scratch *s, const struct crossing *c
 	s->log.peer_ifindex = s->owner.user;
 }
 
+/* Writes a record for a rule that is logged because of an earlier one. */
+static __always_inline void log_followed(hook_ctx *ctx, struct scratch *s, const struct crossing *cr, __u32 id)
+{
+	const struct rule *rule = log_rule(id);
+
+	if (!rule || (id == cr->rule && rule->flags & RULE_LOG)) /* it has one */
+		return;
+	log_user(s, cr, rule);
+	log_write(ctx, s, id);
+}
+
 /* Writes records of a crossing whose rules were evaluated, for each rule that matched
  * and logs. r: the reason it passes or is dropped with; state: the packet's, or 0. */
 __noinline int log_crossing(hook_ctx *ctx, struct scratch *s, int out, __u32 state, enum reason r)
@@ -138,6 +149,8 @@ __noinline int log_crossing(hook_ctx *ctx, struct scratch *s, int out, __u32 sta
 		log_user(s, cr, rule);
 		log_write(ctx, s, cr->matched[i]);
 	}
+	for (i = 0; i < MAX_FOLLOWED && i < cr->followed; i++)
+		log_followed(ctx, s, cr, cr->follows[i]);
 	return 0;
 }
 

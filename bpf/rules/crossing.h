@@ -36,6 +36,9 @@ enum action {
 #define CROSSING_ONCE	    0x400 /* the deciding rule may have only one packet */
 #define CROSSING_NO_ADDRESS (CROSSING_NO_NAT | CROSSING_NO_RDR)
 
+/* Rules that log (matches) of an earlier one logs; further ones are not logged. */
+#define MAX_FOLLOWED 16
+
 /* Bits of crossing.logs: those of rule.flags, from RULE_LOG on. */
 #define CROSSING_LOG     0x01
 #define CROSSING_LOG_ALL 0x02
@@ -115,6 +118,9 @@ struct crossing {
 	__u8 matches;   /* how many of matched[] are valid */
 	__u16 limit;	/* of the deciding rule, as in struct rule; 0: none */
 	__u8 route;	/* enum routes, of the deciding rule */
+	__u8 following; /* a rule with log (matches) has matched */
+	__u8 followed;	/* how many of follows[] are valid */
+	__u32 follows[MAX_FOLLOWED]; /* global ids + 1 of later rules, which are logged because of it */
 };
 
 #endif

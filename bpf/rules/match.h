@@ -157,6 +157,8 @@ __noinline enum reason match_rules(struct crossing *cr, const struct rule_set *s
 	cr->route = ROUTES_NOT;
 	cr->limit = 0;
 	cr->matches = 0;
+	cr->following = 0;
+	cr->followed = 0;
 	cr->mark_mask = 0;
 	match_start(cr, w, set);
 	run_rules(cr, w, set);

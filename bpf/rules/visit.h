@@ -61,6 +61,14 @@ static __always_inline __u8 visit_logs(const struct rule *r)
 	return r->flags / RULE_LOG & (CROSSING_LOG | CROSSING_LOG_ALL);
 }
 
+/* Notes a rule that matches behind one with log (matches). Match rules that log have a
+ * record anyway. */
+static __always_inline void visit_follow(struct crossing *cr, const struct rule *r, __u32 index)
+{
+	if (cr->followed < MAX_FOLLOWED && !(r->flags & RULE_MATCH && r->flags & RULE_LOG))
+		cr->follows[cr->followed++ % MAX_FOLLOWED] = rule_base + index + 1;
+}
+
 /* Sets the priority and queue of the packets that match a rule, replacing those of
  * earlier rules. */
 static __always_inline void visit_qos(struct crossing *cr, __u8 prio, __u16 queue)
@@ -130,6 +138,9 @@ static __always_inline int visit_rule(struct visit *v, __u32 number)
 		return 0;
 	if (r->tag)
 		cr->tag = r->tag;
+	if (cr->following)
+		visit_follow(cr, r, *index);
+	cr->following |= r->more & RULE_MORE_LOG;
 	if (!(r->flags & RULE_MATCH)) {
 		w->last = number;
 	} else {

@@ -88,6 +88,7 @@ type Rule struct {
 	Quick      bool
 	Log        bool  // log the packets that it decides without a state, and those that create one
 	LogAll     bool  // log (all): every packet of its states too; Log is also set
+	LogMatches bool  // log (matches): of a match rule, later rules that match are logged too; Log is also set
 	LogUser    bool  // log (user): with the user of the packet's socket; Log is also set
 	LogTo      uint8 // log (to pflogN): N
 	Family     ast.Family

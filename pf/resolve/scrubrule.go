@@ -118,7 +118,7 @@ func (f *flattener) scrubRules(s *scope, called map[*scope]bool) []*ListRule {
 			f.faults.Unenforced(in.Keyword, "no-route or urpf-failed in a scrub rule")
 		}
 		rule.Action, rule.State = ast.Match, NoState
-		rule.Log, rule.LogAll, rule.LogUser, rule.LogTo = false, false, false, 0 // of what is dropped because it is not normal
+		rule.Log, rule.LogAll, rule.LogMatches, rule.LogUser, rule.LogTo = false, false, false, false, 0 // of what is dropped because it is not normal
 		if !in.No {
 			rule.Scrub = lowerScrubRule(in)
 		}

@@ -179,7 +179,7 @@ func (d *drawing) rule() string {
 	if action == "pass" && direction != "" && d.IntN(6) == 0 {
 		first = d.hopsFirst(family)
 	}
-	words := []string{action, block, direction, d.log(), d.some(5, "quick"), d.on(), first, []string{"", "", "", "", "inet", "", "inet6"}[family]}
+	words := []string{action, block, direction, d.log(action), d.some(5, "quick"), d.on(), first, []string{"", "", "", "", "inet", "", "inet6"}[family]}
 	if action != "block" {
 		words[1] = ""
 	}
@@ -198,7 +198,10 @@ func (d *drawing) rule() string {
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
 }
 
-func (d *drawing) log() string {
+func (d *drawing) log(action string) string {
+	if action == "match" && d.IntN(4) == 0 {
+		return one(d.Rand, "log (matches)", "log (matches, user)", "log (all, matches)")
+	}
 	return one(d.Rand, "", "", "", "", "log", "log (all)", "log (user)", "log (all, user, to pflog3)")
 }
 

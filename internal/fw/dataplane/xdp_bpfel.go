@@ -629,7 +629,10 @@ type xdpScratch struct {
 		Matches   uint8
 		Limit     uint16
 		Route     uint8
-		_         [5]byte
+		Following uint8
+		Followed  uint8
+		_         [3]byte
+		Follows   [16]uint32
 	}
 	Out struct {
 		_          structs.HostLayout
@@ -712,7 +715,10 @@ type xdpScratch struct {
 		Matches   uint8
 		Limit     uint16
 		Route     uint8
-		_         [5]byte
+		Following uint8
+		Followed  uint8
+		_         [3]byte
+		Follows   [16]uint32
 	}
 	Reply struct {
 		_          structs.HostLayout
@@ -795,7 +801,10 @@ type xdpScratch struct {
 		Matches   uint8
 		Limit     uint16
 		Route     uint8
-		_         [5]byte
+		Following uint8
+		Followed  uint8
+		_         [3]byte
+		Follows   [16]uint32
 	}
 	Ways [2]struct {
 		_      structs.HostLayout

@@ -179,6 +179,9 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	if r.Once {
 		a.More |= Once
 	}
+	if r.LogMatches && r.Action == ast.Match {
+		a.More |= LogMatches
+	}
 	if r.IfBound && a.Flags&KeepState != 0 {
 		a.More |= IfBound
 	}
@@ -273,6 +276,7 @@ func (c *compiler) tag(name string) uint16 {
 func (c *compiler) kinds() {
 	p := c.program
 	stations, plains := newVector(len(p.Rules)), newVector(len(p.Rules))
+	follows := false // all that match are logged, and so visited
 	for i, r := range p.Rules {
 		kind, blocks := plains, &p.Set.Plains
 		p.Set.AsksMark = p.Set.AsksMark || r.MarkedMask != 0
@@ -280,9 +284,10 @@ func (c *compiler) kinds() {
 			p.Set.AsksMore |= asksMore | uint16(r.FactsMask)
 		}
 		p.Set.AsksMore |= uint16(r.Late)
-		if r.Flags&(Match|Quick) != 0 || r.Tag != 0 || r.Tagged != 0 || r.MarkedMask != 0 || r.Flags&AsksMore != 0 {
+		if follows || r.Flags&(Match|Quick) != 0 || r.Tag != 0 || r.Tagged != 0 || r.MarkedMask != 0 || r.Flags&AsksMore != 0 {
 			kind, blocks = stations, &p.Set.Stations
 		}
+		follows = follows || r.More&LogMatches != 0
 		kind[i/64] |= 1 << (i % 64)
 		*blocks |= 1 << (i / ChunkRules >> p.Set.BlockShift)
 	}

@@ -118,8 +118,9 @@ type MoreFlags uint8
 
 // More flags of a rule.
 const (
-	IfBound MoreFlags = 1 << iota // its states are bound to the interface
-	Once                          // after its first packet it matches no more
+	IfBound    MoreFlags = 1 << iota // its states are bound to the interface
+	Once                             // after its first packet it matches no more
+	LogMatches                       // match: later rules that match are logged too
 )
 
 // BindsStates reports whether a rule binds its states to interfaces.

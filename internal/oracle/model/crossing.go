@@ -32,24 +32,26 @@ type ruleInput struct {
 
 // A crossing is the result of the rules for one interface and direction.
 type crossing struct {
-	due     bool // false: there was nothing to evaluate (local packets have no out crossing)
-	skipped bool // set skip
-	rule    *resolve.Rule
-	stop    *resolve.Rule // the quick rule that ended the evaluation
-	tag     string        // of the last tagging rule that matched, or the initial one
-	nat     *target
-	rdr     *target
-	other   *familyChange // the packet after af-to
-	qos     qos
-	scrub   resolve.Scrub
-	listed  resolve.Scrub // of the first scrub rule in FreeBSD's list that matches
-	matched []uint32      // global numbers plus 1 of the rules that count the packet
-	iface   uint32
-	out     bool
-	seen    state.Tuple  // the packet as match rules have left it
-	log     bool         // a rule that matched logs
-	owner   Owner        // of the packet
-	mark    resolve.Mark // set by match rules and the deciding one
+	due       bool // false: there was nothing to evaluate (local packets have no out crossing)
+	skipped   bool // set skip
+	rule      *resolve.Rule
+	stop      *resolve.Rule // the quick rule that ended the evaluation
+	tag       string        // of the last tagging rule that matched, or the initial one
+	nat       *target
+	rdr       *target
+	other     *familyChange // the packet after af-to
+	qos       qos
+	scrub     resolve.Scrub
+	listed    resolve.Scrub // of the first scrub rule in FreeBSD's list that matches
+	matched   []uint32      // global numbers plus 1 of the rules that count the packet
+	iface     uint32
+	out       bool
+	seen      state.Tuple  // the packet as match rules have left it
+	log       bool         // a rule that matched logs
+	follows   []uint32     // global numbers plus 1 of rules that are logged because of an earlier one
+	following bool         // a rule with log (matches) has matched
+	owner     Owner        // of the packet
+	mark      resolve.Mark // set by match rules and the deciding one
 
 	translation *resolve.TranslationRule // the rule of FreeBSD's lists that has translated, or nil
 	logAll      bool                     // with log (all)
@@ -158,6 +160,7 @@ func (m *Model) filter(c *crossing, a *ruleInput) {
 		if r.Tag != "" {
 			a.tag, c.tag = r.Tag, r.Tag
 		}
+		c.follow(r, m.ruleBase+uint32(m.numbers[r])+1)
 		if r.Action == ast.Match {
 			c.logged(r)
 			c.qos.takes(r)

@@ -5,6 +5,7 @@ import (
 
 	"weir/internal/fw/reason"
 	"weir/internal/fw/state"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -31,6 +32,18 @@ type Record struct {
 func (c *crossing) logged(r *resolve.Rule) {
 	c.log = c.log || r.Log
 	c.logAll = c.logAll || r.LogAll
+}
+
+// mostFollows is how many rules are logged because of an earlier one.
+const mostFollows = 16
+
+// follow notes a rule that matches if it is logged because of an earlier one, and whether
+// later ones are. A match rule that logs has a record anyway.
+func (c *crossing) follow(r *resolve.Rule, number uint32) {
+	if c.following && len(c.follows) < mostFollows && !(r.Action == ast.Match && r.Log) {
+		c.follows = append(c.follows, number)
+	}
+	c.following = c.following || r.LogMatches && r.Action == ast.Match
 }
 
 // evaluated reports whether the rules have been evaluated.
@@ -101,13 +114,21 @@ func (m *Model) logCrossing(p *packet, c *crossing, o *Outcome, why reason.Reaso
 	}
 	for _, r.Rule = range c.matched {
 		if m.rule(r.Rule).Log {
-			r.User = nil
-			if m.rule(r.Rule).LogUser && c.owner != nobody {
-				r.User = &c.owner.User
-			}
-			p.record(r, data)
+			m.logRule(p, c, r, data)
 		}
 	}
+	for _, r.Rule = range c.follows {
+		if m.rule(r.Rule) != c.rule || !c.rule.Log {
+			m.logRule(p, c, r, data)
+		}
+	}
+}
+
+func (m *Model) logRule(p *packet, c *crossing, r Record, data []byte) {
+	if m.rule(r.Rule).LogUser && c.owner != nobody {
+		r.User = &c.owner.User
+	}
+	p.record(r, data)
 }
 
 // logCarried writes the records of a packet of a connection: of the sides that evaluated

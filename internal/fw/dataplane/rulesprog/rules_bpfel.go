@@ -129,7 +129,10 @@ type RulesCrossing struct {
 	Matches   uint8
 	Limit     uint16
 	Route     uint8
-	_         [5]byte
+	Following uint8
+	Followed  uint8
+	_         [3]byte
+	Follows   [16]uint32
 }
 
 type RulesLimit struct {
