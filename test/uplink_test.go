@@ -29,6 +29,8 @@ pass in on lan0 inet proto udp to port 33434:33500 route-to 192.0.2.1
 pass in on lan0 route-to (wan1 fe80::1) inet6 proto tcp to port 8083
 pass in on lan0 route-to { (wan0 203.0.113.1), (wan1 192.0.2.1) } round-robin inet proto tcp to port 8084
 pass in on lan0 route-to { (wan0 203.0.113.1), (wan1 192.0.2.1) } round-robin sticky-address inet proto tcp to port 8085
+pass in on lan0 route-to { (wan0 203.0.113.1), (wan1 192.0.2.1) weight 2 } round-robin inet proto tcp to port 8087
+pass in on lan0 route-to { (wan0 2001:db8:113::1) weight 2, (wan1 2001:db8:2::1) } round-robin inet6 proto tcp to port 8087
 pass in on lan0 inet6 proto tcp to port 8084 route-to { 2001:db8:113::1, 2001:db8:2::1 }
 pass in on lan0 inet proto udp to port 5001 no state
 pass in on lan0 route-to (wan1 192.0.2.1) inet proto udp to port 5002 no state
@@ -60,7 +62,7 @@ func TestUplinks(t *testing.T) {
 	weir.BothUplinks(t, func(b *lib.Box) {
 		for _, host := range []string{lab.WAN, lib.ISP} {
 			serveName(b, host, 8080)
-			for port := uint16(8081); port <= 8086; port++ {
+			for port := uint16(8081); port <= 8087; port++ {
 				if port != 8082 {
 					serveName(b, host, port)
 				}
@@ -201,8 +203,8 @@ func linkLocalGateway(b *lib.Box) {
 func uplinksInTurn(b *lib.Box) {
 	for _, test := range []struct {
 		to   string
-		each int // of 6 connections, by each uplink; 0: all by one
-	}{{lib.FarHost + ":8084", 3}, {"[" + lib.FarHost6 + "]:8084", 3}, {lib.FarHost + ":8085", 0}} {
+		each int // of 6 connections, by the first uplink; 0: all by one
+	}{{lib.FarHost + ":8084", 3}, {"[" + lib.FarHost6 + "]:8084", 3}, {lib.FarHost + ":8085", 0}, {lib.FarHost + ":8087", 2}, {"[" + lib.FarHost6 + "]:8087", 4}} {
 		names := make(map[string]int)
 		for range 6 {
 			names[fetch(b, lab.LAN, test.to)]++

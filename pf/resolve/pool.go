@@ -188,10 +188,6 @@ func (r *resolver) unenforcedPool(t *targets) (said bool) {
 	}
 	if t.hops {
 		say(t.pool.Span, "prefer-ipv6-nexthop", t.pool.PreferIPv6NextHop)
-		weighs := slices.IndexFunc(t.hosts, func(h ast.Host) bool { return h.Via != "" && h.Weight > 0 })
-		if weighs >= 0 && len(t.hosts) > 1 {
-			say(t.hosts[weighs].Span, "weight of next hops with interfaces", true)
-		}
 	}
 	if len(t.hosts) == 1 && fixed(&t.hosts[0]) {
 		return said
@@ -203,7 +199,7 @@ func (r *resolver) unenforcedPool(t *targets) (said bool) {
 // tooHeavy returns the first address whose weight is ignored, or nil. With one address
 // weights do not matter.
 func tooHeavy(t *targets) *ast.Host {
-	if len(t.hosts) < 2 || t.pool.Type != ast.RoundRobin || t.hosts[0].Via != "" || weighable(t.hosts) {
+	if len(t.hosts) < 2 || t.pool.Type != ast.RoundRobin || weighable(t.hosts) {
 		return nil // other types ignore weights
 	}
 	for i := range t.hosts {

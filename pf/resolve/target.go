@@ -142,7 +142,7 @@ func (r *resolver) lowerRoute(rule *ast.Rule) *Route {
 	}
 	kinds := [...]RouteKind{ast.RouteTo: RouteTo, ast.ReplyTo: ReplyTo, ast.DupTo: DupTo}
 	out := &Route{Kind: kinds[in.Kind], Choice: lowerChoice(&in.Pool)}
-	for i := range in.Hosts {
+	for _, i := range turns(&in.Pool) {
 		h := &in.Hosts[i]
 		switch h.Kind {
 		case ast.HostTable:
@@ -170,14 +170,8 @@ func (r *resolver) poolAddrs(p *ast.Pool, family ast.Family) []Address {
 		return addrs
 	}
 	addrs := make([]Address, 0, len(p.Hosts))
-	if weighs(p) && hasWeights(p.Hosts) && weighable(p.Hosts) {
-		for _, at := range shares(p.Hosts) {
-			addrs = append(addrs, hostAddrs(&p.Hosts[at])...)
-		}
-	} else {
-		for i := range p.Hosts {
-			addrs = append(addrs, hostAddrs(&p.Hosts[i])...)
-		}
+	for _, at := range turns(p) {
+		addrs = append(addrs, hostAddrs(&p.Hosts[at])...)
 	}
 	if len(p.Hosts) > 1 {
 		r.poolLists[&p.Hosts[0]] = addrs

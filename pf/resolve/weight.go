@@ -121,6 +121,21 @@ func shares(hosts []ast.Host) []int {
 	return order
 }
 
+// turns returns the elements of a pool in the order in which they are taken, each as often as
+// its weight says.
+func turns(p *ast.Pool) []int {
+	if weighs(p) && hasWeights(p.Hosts) {
+		if order := shares(p.Hosts); order != nil {
+			return order
+		}
+	}
+	order := make([]int, len(p.Hosts))
+	for i := range order {
+		order[i] = i
+	}
+	return order
+}
+
 func weightOf(h *ast.Host) int { return max(int(h.Weight), 1) }
 
 func gcd(a, b int) int {

@@ -387,7 +387,7 @@ func (d *drawing) hopsFirst(family int) string {
 	}
 	hop := one(d.Rand, hops...)
 	if hop[0] == '(' && d.IntN(4) == 0 {
-		hop = "{ " + hop + ", " + one(d.Rand, hops[:5]...) + " }"
+		hop = "{ " + hop + d.some(2, " weight 2") + ", " + one(d.Rand, hops[:5]...) + d.some(3, " weight 3") + " }"
 	}
 	return one(d.Rand, "route-to ", "route-to ", "reply-to ") + hop + one(d.Rand, "", "", " round-robin", " random", " source-hash secret") + d.some(5, " sticky-address")
 }
