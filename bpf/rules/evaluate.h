@@ -97,7 +97,9 @@ __noinline int evaluate_late(hook_ctx *ctx, struct crossing *cr, const struct ru
 	key[LATE_USER] = NOBODY;
 	key[LATE_GROUP] = NOBODY;
 	key[LATE_RECEIVED] = cr->received;
-	key[LATE_SYSTEM] = set->asks_more & 1 << (ASKS_LATE_SHIFT + LATE_SYSTEM) ? fingerprint_find(ctx, s, set->fingerprints) : 0;
+	key[LATE_SYSTEM] = 0;
+	if (set->asks_more & 1 << (ASKS_LATE_SHIFT + LATE_SYSTEM))
+		key[LATE_SYSTEM] = fingerprint_find(ctx, s, set->fingerprints);
 	if (scratch_is_owner(s, cr)) {
 		key[LATE_USER] = s->owner.user;
 		key[LATE_GROUP] = s->owner.group;

@@ -115,7 +115,8 @@ static __always_inline __u32 fingerprint_note(struct fingerprint_walk *w, __u32 
 	case 4:
 		return FINGERPRINT_SACK;
 	case 8:
-		if (size >= 10 && !(fingerprint_byte(w, 2) | fingerprint_byte(w, 3) | fingerprint_byte(w, 4) | fingerprint_byte(w, 5)))
+		if (size >= 10 && !(fingerprint_byte(w, 2) | fingerprint_byte(w, 3) | fingerprint_byte(w, 4) |
+				    fingerprint_byte(w, 5)))
 			w->syn.zero_time = 1;
 		return FINGERPRINT_TIME;
 	}
@@ -167,7 +168,8 @@ static __always_inline int fingerprint_window(const struct fingerprint *f, const
 	if (f->window_kind == FINGERPRINT_TIMES_MSS)
 		return syn->mss && fingerprint_times(syn->window, f->window, syn->mss, FINGERPRINT_USUAL_MSS);
 	if (f->window_kind == FINGERPRINT_TIMES_MTU)
-		return syn->mss && fingerprint_times(syn->window, f->window, syn->mss + FINGERPRINT_HEADERS, FINGERPRINT_USUAL_MTU);
+		return syn->mss && fingerprint_times(syn->window, f->window, syn->mss + FINGERPRINT_HEADERS,
+						     FINGERPRINT_USUAL_MTU);
 	return fingerprint_number(f->window_kind, f->window, syn->window);
 }
 
@@ -181,10 +183,15 @@ static long fingerprint_step(__u32 n, void *data)
 	if (!w || !f)
 		return 1;
 	syn = &w->syn;
-	if ( f->options != syn->options || (f->df != syn->df && syn->df != FINGERPRINT_DF_ANY) || f->zero_time != syn->zero_time || f->ttl < syn->ttl ||
-	    f->ttl - syn->ttl > FINGERPRINT_HOPS || !fingerprint_number(f->size_kind, f->size, syn->size) ||
-	    !fingerprint_number(f->mss_kind, f->mss, syn->mss) || !fingerprint_number(f->scale_kind, f->scale, syn->scale) ||
-	    !fingerprint_window(f, syn))
+	if (f->options != syn->options || f->zero_time != syn->zero_time)
+		return 0;
+	if (f->df != syn->df && syn->df != FINGERPRINT_DF_ANY)
+		return 0;
+	if (f->ttl < syn->ttl || f->ttl - syn->ttl > FINGERPRINT_HOPS)
+		return 0;
+	if (!fingerprint_number(f->size_kind, f->size, syn->size) ||
+	    !fingerprint_number(f->mss_kind, f->mss, syn->mss) ||
+	    !fingerprint_number(f->scale_kind, f->scale, syn->scale) || !fingerprint_window(f, syn))
 		return 0;
 	w->found = n + 1;
 	return 1;
@@ -202,7 +209,8 @@ static __always_inline int fingerprint_headers(hook_ctx *ctx, const struct packe
 	if (length && hook_load(ctx, p->l4_offset + sizeof(struct tcphdr), w->options, length))
 		return -1;
 	w->length = length;
-	if (p->family == 4 && hook_load(ctx, p->l3_offset + __builtin_offsetof(struct iphdr, frag_off), &fragment, sizeof(fragment)))
+	if (p->family == 4 && hook_load(ctx, p->l3_offset + __builtin_offsetof(struct iphdr, frag_off), &fragment,
+					sizeof(fragment)))
 		return -1;
 	w->syn.size = p->length - (p->family == 6 ? FINGERPRINT_LONGER : 0);
 	w->syn.ttl = p->ttl;
@@ -223,7 +231,8 @@ __noinline __u32 fingerprint_find(hook_ctx *ctx, const struct scratch *s, __u32 
 	p = &s->packet;
 	if (p->tuple.proto != IPPROTO_TCP)
 		return NO_SYSTEM;
-	if ((p->tcp_flags & (TCP_SYN | TCP_ACK)) != TCP_SYN || p->fragment != FRAGMENT_NONE || fingerprint_headers(ctx, p, w))
+	if ((p->tcp_flags & (TCP_SYN | TCP_ACK)) != TCP_SYN || p->fragment != FRAGMENT_NONE ||
+	    fingerprint_headers(ctx, p, w))
 		return 0;
 	bpf_loop(TCP_MAX_OPTIONS, fingerprint_option_step, 0, 0);
 	if (w->broken)

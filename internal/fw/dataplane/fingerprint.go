@@ -1,6 +1,19 @@
 package dataplane
 
-import "weir/internal/fw/ruleset"
+import (
+	"github.com/cilium/ebpf"
+
+	"weir/internal/fw/ruleset"
+)
+
+// fillFingerprints writes the fingerprints that rules ask for. Without any, the map may be
+// missing, and what is in it is not read.
+func fillFingerprints(m *ebpf.Map, fingerprints []ruleset.Fingerprint) error {
+	if len(fingerprints) == 0 {
+		return nil
+	}
+	return fillArray(m, 0, fingerprints, rawFingerprint)
+}
 
 func rawFingerprint(f *ruleset.Fingerprint) xdpFingerprint {
 	return xdpFingerprint{

@@ -113,7 +113,7 @@ func (h half) write(p *ruleset.Program, limits []uint16) error {
 		fillArray(maps["pool_addresses"], 0, p.Rows, rawRow),
 		fillArray(maps["pools"], 0, p.Pools, rawPool),
 		fillQueuePairs(maps["queue_pairs"], p.QueuePairs),
-		fillArray(maps["fingerprints"], 0, p.Fingerprints, rawFingerprint),
+		fillFingerprints(maps["fingerprints"], p.Fingerprints),
 	)
 }
 
