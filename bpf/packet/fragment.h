@@ -7,8 +7,9 @@
 #ifndef WEIR_PACKET_FRAGMENT_H
 #define WEIR_PACKET_FRAGMENT_H
 
-#include "state/lookup.h"
 #include "path/scratch.h"
+#include "state/bound.h"
+#include "state/lookup.h"
 
 /* The fragments of one packet. kept; LRU: a lost entry costs one packet. */
 struct fragment_key {
@@ -30,6 +31,7 @@ struct fragment_entry {
 	__u32 started; /* tick							   */
 	__u32 mark;    /* that the first was routed by, if state is 0		   */
 	struct out_mark out; /* with which it left, if state is 0		   */
+	__u32 ifindex; /* of the interface that the first crossed		   */
 	__u16 ranges;  /* number of ranges in use				   */
 	__u16 nexthop; /* that a rule has chosen, if state is 0; 0: none has	   */
 	struct {
@@ -87,6 +89,7 @@ __noinline enum reason fragment_remember(struct scratch *s)
 	fresh.mark = s->packet.mark;
 	fresh.out = s->out_mark;
 	fresh.nexthop = s->state || !s->chosen ? 0 : s->nexthop;
+	fresh.ifindex = s->packet.ifindex;
 	fresh.started = shared.now;
 	fresh.ranges = 1;
 	fresh.range[0].end = fragment_end(&s->packet);
@@ -203,6 +206,16 @@ static __always_inline int fragment_has_state(const struct scratch *s, const str
 	       (__s32)(e->started - st->created) >= 0;
 }
 
+/* Whether a later fragment may cross where it does. At another interface than the first one
+ * a bound state takes it only if it takes all packets there: no rule decides about it. */
+static __always_inline int fragment_fits(const struct scratch *s, const struct fragment_entry *e)
+{
+	const struct state *st = states_bound ? state_get(STATE_INDEX(e->state)) : 0;
+	const struct packet *p = &s->packet;
+
+	return !st || e->ifindex == p->ifindex || bound_fits(st, e->state, !(p->flags & PACKET_EGRESS), p->ifindex);
+}
+
 /* Finds the first fragment of a later one; sets s->state and s->path, and without a state
  * packet.scrub. */
 __noinline enum reason fragment_follow(struct scratch *s)
@@ -225,6 +238,8 @@ __noinline enum reason fragment_follow(struct scratch *s)
 	}
 	if (number && !fragment_has_state(s, e))
 		return REASON_FRAGMENT_ORPHAN;
+	if (number && !fragment_fits(s, e))
+		return REASON_STATE_MISMATCH;
 	start = s->packet.fragment_offset >> 3;
 	end = fragment_end(&s->packet);
 	s->state = number;

@@ -23,6 +23,7 @@ enum fragment {
 #define PACKET_GROUP	  0x10 /* the frame is for a group MAC address: never forwarded */
 #define PACKET_MORE	  0x20 /* more fragments follow				  */
 #define PACKET_FRAGMENT_HEADER 0x40 /* IPv6: there was a fragment header in the chain */
+#define PACKET_FIN	  0x80 /* a SYN with FIN, which tcp_flags does not show: it is cleared */
 
 struct packet {
 	struct tuple tuple;

@@ -40,14 +40,27 @@ static __always_inline enum reason parse_short(const struct packet *p)
 	return p->fragment == FRAGMENT_FIRST ? REASON_FRAGMENT_SHORT : REASON_SHORT;
 }
 
-/* Whether TCP can send these flags together (RFC 9293, 3.10). As in pf, SYN with FIN may
- * pass; pf clears the FIN, weir leaves it. */
-static __always_inline int parse_flags_fit(__u8 flags)
+/* Checks the flags of a segment with SYN. As in pf, its FIN is cleared: here for the rules,
+ * in the frame by path/scrub.h. */
+static __always_inline enum reason parse_syn(struct packet *p)
 {
-	if (flags & TCP_ACK)
-		return (flags & (TCP_SYN | TCP_RST)) != (TCP_SYN | TCP_RST);
-	flags &= TCP_CONTROL;
-	return flags == TCP_SYN || flags == TCP_RST || flags == (TCP_SYN | TCP_FIN);
+	if (p->tcp_flags & TCP_FIN) {
+		p->tcp_flags &= ~TCP_FIN;
+		p->flags |= PACKET_FIN;
+	}
+	if (p->tcp_flags & TCP_RST || (!(p->tcp_flags & TCP_ACK) && (p->tcp_flags & TCP_CONTROL) != TCP_SYN))
+		return REASON_TCP_FLAGS;
+	return UNDECIDED;
+}
+
+/* Checks that TCP can send these flags together (RFC 9293, 3.10). */
+static __always_inline enum reason parse_flags(struct packet *p)
+{
+	if (p->tcp_flags & TCP_SYN)
+		return parse_syn(p);
+	if (!(p->tcp_flags & TCP_ACK) && (p->tcp_flags & TCP_CONTROL) != TCP_RST)
+		return REASON_TCP_FLAGS;
+	return UNDECIDED;
 }
 
 static __always_inline enum reason parse_tcp(struct packet *p, struct headers *h, __u32 rest)
@@ -69,7 +82,7 @@ static __always_inline enum reason parse_tcp(struct packet *p, struct headers *h
 	p->seq = bpf_ntohl(tcp->seq);
 	p->ack = bpf_ntohl(tcp->ack_seq);
 	p->window = bpf_ntohs(tcp->window);
-	return parse_flags_fit(p->tcp_flags) ? UNDECIDED : REASON_TCP_FLAGS;
+	return parse_flags(p);
 }
 
 static __always_inline enum reason parse_udp(struct packet *p, struct headers *h, __u32 rest)

@@ -168,6 +168,21 @@ __noinline int scrub_mss(hook_ctx *ctx, struct scratch *s, __u32 mss)
 	return 0;
 }
 
+/* Clears the FIN of a SYN. < 0: the frame is gone. */
+__noinline int scrub_fin(hook_ctx *ctx, struct scratch *s)
+{
+	struct headers h;
+	__be16 *flags, old;
+
+	if (!s || headers_reload(&h, &s->packet, hook_data(ctx), hook_data_end(ctx)) || !header_tcp(&h))
+		return -1;
+	flags = (__be16 *)h.l4 + 6; /* with the length of the header */
+	old = *flags;
+	*flags &= ~bpf_htons(TCP_FIN);
+	rewrite_csum(ctx, h.l4, s->packet.l4_offset, CSUM_AT_TCP, 0, csum_fold(csum_word_diff(old, *flags)), 0);
+	return 0;
+}
+
 /* scrub_packet() if the state or a crossing asks for anything. */
 __noinline int scrub_asked(hook_ctx *ctx, struct scratch *s, __u32 number)
 {
@@ -193,12 +208,14 @@ __noinline int scrub_asked(hook_ctx *ctx, struct scratch *s, __u32 number)
 /*
  * Sets packet.scrub of the packet in the scratch from its state, whose number is 0 if it
  * has none, and from the crossings that were evaluated for it. A crossing with a state of
- * its own has its values in the state, too. Lowers the MSS of a SYN. < 0: the frame is
- * gone.
+ * its own has its values in the state, too. Lowers the MSS of a SYN, and clears its FIN. < 0:
+ * the frame is gone.
  */
 static __always_inline int scrub_packet(hook_ctx *ctx, struct scratch *s, const struct state *st, __u32 number)
 {
 	s->packet.scrub = 0;
+	if (s->packet.flags & PACKET_FIN && scrub_fin(ctx, s))
+		return -1;
 	if (!(st && st->qos & KEPT_SCRUB) && !scrub_is_asked(&s->in) && !scrub_is_asked(&s->out))
 		return 0;
 	return scrub_asked(ctx, s, st ? number : 0);

@@ -1,5 +1,7 @@
 package dataplane
 
+import "testing"
+
 import "fmt"
 
 // Late fragments follow their first fragment.
@@ -80,6 +82,31 @@ func testFragments(h *harness) {
 		{"to the box", "pass", []step{
 			{"xdp lan", "udp 192.168.1.10:4000 > 192.168.1.1:53 frag 0+ id 9 len 72", "up local done"},
 			{"xdp lan", "udp 192.168.1.10 > 192.168.1.1 frag 80 id 9 len 72", "up local done"},
+		}},
+	})
+}
+
+// A late fragment of a bound state at another interface than its first meets no rule, and
+// is dropped.
+func TestFragmentsOfBoundStates(t *testing.T) {
+	t.Parallel()
+	const (
+		first = "udp 192.168.1.10:4000 > 198.51.100.9:53 frag 0+ id 9 len 1472"
+		later = "udp 192.168.1.10 > 198.51.100.9 frag 1480+ id 9 len 1480"
+		last  = "udp 192.168.1.10 > 198.51.100.9 frag 2960 id 9 len 100"
+	)
+	h := newHarness(t, boundRule+"pass")
+	h.plays([]play{
+		{"elsewhere", "pass keep state (if-bound)", []step{
+			{"xdp lan", first, "forward rule wan " + first + " ttl 63"},
+			{"xdp wan", later, "drop state-mismatch"},
+			{"tcx lan", later, "forward state wan " + later + " ttl 63"},
+			{"tcx wan", last, "drop state-mismatch"},
+			{"xdp lan", last, "forward state wan " + last + " ttl 63"},
+		}},
+		{"not bound", "pass", []step{
+			{"xdp lan", first, "forward rule wan " + first + " ttl 63"},
+			{"xdp wan", later, "forward state wan " + later + " ttl 63"},
 		}},
 	})
 }

@@ -103,7 +103,7 @@ func (f *traffic) opening() *pkt {
 	switch f.IntN(10) {
 	case 0, 1, 2, 3:
 		p.proto, p.size = "tcp", one(f.Rand, 0, 0, 0, 10)
-		p.flags = one(f.Rand, "S", "S", "S", "S", "S", "S", "A", "SA", "FA", "R", "SFA", "")
+		p.flags = one(f.Rand, "S", "S", "S", "S", "S", "S", "A", "SA", "FA", "R", "SF", "SFA", "")
 		p.seq = one[uint32](f.Rand, 1000, 0xfffffff0, f.Uint32())
 		p.ack = one[uint32](f.Rand, 0, 5000, f.Uint32())
 		p.win, p.wscale = one(f.Rand, 65535, 1000, 0), one(f.Rand, -1, -1, 0, 7, 14, 15)

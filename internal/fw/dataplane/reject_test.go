@@ -50,7 +50,7 @@ func testRejects(h *harness) {
 		{"resets", refusing, []step{
 			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 7", "forward block lan tcp 198.51.100.9:80 > 192.168.1.10:4000 RA ack 8 win 0"},
 			{"tcx lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 4294967295 len 10", "forward block lan tcp 198.51.100.9:80 > 192.168.1.10:4000 RA ack 10 win 0"},
-			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 SF seq 7 len 2", "forward block lan tcp 198.51.100.9:80 > 192.168.1.10:4000 RA ack 11 win 0"},
+			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 SF seq 7 len 2", "forward block lan tcp 198.51.100.9:80 > 192.168.1.10:4000 RA ack 10 win 0"},
 			{"xdp wan", "tcp 198.51.100.9:80 > 192.168.1.10:4000 A seq 7 ack 99 len 10", "forward block wan tcp 192.168.1.10:4000 > 198.51.100.9:80 R seq 99 win 0"},
 			{"tcx lan", "tcp [fd00:1::10]:4000 > [2001:db8:9::1]:81 S seq 7", "forward block lan tcp [2001:db8:9::1]:81 > [fd00:1::10]:4000 RA ack 8 win 0 ttl 9"},
 			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 R seq 7", "drop block"},

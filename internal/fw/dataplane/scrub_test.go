@@ -25,6 +25,14 @@ func testScrub(h *harness) {
 			{"tcx wan", "tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 300 ack 101 wscale 7 mss 1400",
 				"forward state lan tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 300 ack 101 wscale 7 mss 1400 ttl 63"},
 		}},
+		{"SYN with FIN", "match out on wan0 scrub (max-mss 1400)\npass flags S/SAFR", []step{
+			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 SF seq 100 mss 1460", "forward rule wan tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 100 mss 1400 ttl 63"},
+			{"tcx lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 SF seq 100", "forward state wan tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 100 ttl 63"},
+			{"xdp wan", "tcp 198.51.100.9:80 > 192.168.1.10:4000 SFA seq 300 ack 101", "forward state lan tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 300 ack 101 ttl 63"},
+			{"tcx lan", "tcp 192.168.1.10:4001 > 192.168.1.1:80 SF seq 100", "up local tcp 192.168.1.10:4001 > 192.168.1.1:80 S seq 100"},
+			{"out wan", "tcp 203.0.113.2:4000 > 198.51.100.9:80 SF seq 100", "up rule tcp 203.0.113.2:4000 > 198.51.100.9:80 S seq 100"},
+			{"xdp lan", "tcp [fd00:1::10]:4000 > [2001:db8:9::1]:80 SF seq 100", "forward rule wan tcp [fd00:1::10]:4000 > [2001:db8:9::1]:80 S seq 100 ttl 63"},
+		}},
 		{"max-mss never raises", "match scrub (max-mss 1400)\npass", []step{
 			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S mss 536", "forward rule wan tcp 192.168.1.10:4000 > 198.51.100.9:80 S mss 536 ttl 63"},
 			{"tcx lan", "tcp 192.168.1.10:4001 > 198.51.100.9:80 S", "forward rule wan tcp 192.168.1.10:4001 > 198.51.100.9:80 S ttl 63"},

@@ -183,6 +183,7 @@ type xdpFragmentEntry struct {
 		Bits uint32
 		Mask uint32
 	}
+	Ifindex uint32
 	Ranges  uint16
 	Nexthop uint16
 	Range   [8]struct {

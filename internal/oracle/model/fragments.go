@@ -21,6 +21,7 @@ type fragmented struct {
 	zone     uint16
 	egress   bool // the box\'s own: nothing that comes in follows it
 
+	at         uint32      // the interface that the first fragment crossed
 	connection *connection // nil: the first fragment was passed without a state
 	direction  int
 	path       Path         // if there is no connection: what it counts under
@@ -59,7 +60,7 @@ func (m *Model) remember(p *packet, c *connection, d int) *reason.Reason {
 	}
 	m.fragments = append(m.fragments, &fragmented{
 		src: p.tuple.Src, dst: p.tuple.Dst, id: p.fragmentID, proto: p.fragmentProto, zone: p.tuple.Zone, egress: p.egress(),
-		connection: c, direction: d, path: p.path, mark: p.marks.On(p.mark), outMarks: p.outMarks, scrub: p.scrub, chosen: p.chosen, started: m.now, seen: []span{p.span()},
+		at: p.iface.Index, connection: c, direction: d, path: p.path, mark: p.marks.On(p.mark), outMarks: p.outMarks, scrub: p.scrub, chosen: p.chosen, started: m.now, seen: []span{p.span()},
 	})
 	return nil
 }
@@ -83,6 +84,9 @@ func (m *Model) followFirst(p *packet) Outcome {
 	}
 	if c != nil && c.dead {
 		return p.drop(reason.FragmentOrphan)
+	}
+	if c != nil && p.iface.Index != f.at && !c.fits(f.direction, p.egress(), p.iface.Index) {
+		return p.drop(reason.StateMismatch)
 	}
 	if why := f.add(p.span()); why != nil {
 		return p.drop(*why)

@@ -76,6 +76,7 @@ type packet struct {
 
 	icmpType, icmpCode uint8 // of ICMP and ICMPv6
 	tcp                segment
+	losesFIN           bool // a SYN whose FIN is cleared when it goes on
 
 	path Path // what it counts under if it has no state
 

@@ -216,10 +216,15 @@ func (p *packet) parseTCP(tcp []byte) *reason.Reason {
 	if !p.tcp.possible() {
 		return reasonFor(reason.TCPFlags)
 	}
+	if p.tcp.has(flagSYN) && p.tcp.has(flagFIN) {
+		p.tcp.flags &^= flagFIN
+		p.losesFIN = true
+	}
 	return nil
 }
 
-// possible reports whether TCP can send the flags together. SYN with FIN may pass.
+// possible reports whether TCP can send the flags together. SYN with FIN may pass, without
+// the FIN.
 func (s *segment) possible() bool {
 	syn, fin, rst, push, ack, urgent := s.has(flagSYN), s.has(flagFIN), s.has(flagRST), s.has(flagPSH), s.has(flagACK), s.has(flagURG)
 	switch {

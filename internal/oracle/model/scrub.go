@@ -162,6 +162,9 @@ func (p *packet) tosAfter(s resolve.SetTOS) uint8 {
 func (p *packet) normalise(s scrub) {
 	p.scrub = s
 	p.ttl = max(p.ttl, s.enters)
+	if p.losesFIN {
+		keep(func() { p.frame[p.l4+13] &^= flagFIN }, p.ip().l4Sum())
+	}
 	if p.tuple.Proto == protoTCP && p.fragment != fragmentLater && p.tcp.flags&flagSYN != 0 && s.maxMSS != 0 {
 		keep(func() { lowerMSS(p.frame[p.l4+20:p.l4+p.tcp.header], s.maxMSS) }, p.ip().l4Sum())
 	}
