@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -217,6 +218,46 @@ func TestFail2ban(t *testing.T) {
 	}
 	if got := b.Run(lab.FW, "sh", "-c", link+" -sA; "+link+" -a f2b -sA; true"); strings.Contains(got, "web") {
 		b.Errorf("the anchor is left:\n%s", got)
+	}
+}
+
+//	fw: rules in three anchors, kill -9, a rule file with which one of them does not fit
+//
+// The box starts without that anchor, and says where its rules are.
+func TestAnchorsLeftOut(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	const main = "block\nanchor x\nanchor y\nanchor z\npass proto icmp\n"
+	daemon := b.WeirRun(main)
+	const large = "table <many> { 198.51.100.1 198.51.100.3 198.51.100.5 198.51.100.7 }\npass in from <many>\n"
+	for _, path := range []string{"x", "z"} {
+		loadAnchor(b, path, "pass in proto udp to port 7\n")
+	}
+	loadAnchor(b, "y", large)
+	daemon.Kill()
+	daemon = b.WeirRun("set limit table-entries 3\n" + main)
+	for path, want := range map[string]string{"x": "pass in proto udp from any to any port = 7\n", "y": "", "z": "pass in proto udp from any to any port = 7\n"} {
+		if got := b.Weir("anchor", "show", path); got != want {
+			b.Errorf("anchor %s has\n%swant\n%s", path, got, want)
+		}
+	}
+	said := daemon.Said()
+	file := regexp.MustCompile(`anchor=y file=(\S+)`).FindStringSubmatch(said)
+	if file == nil {
+		b.Fatalf("the daemon does not name the file of the anchor's rules:\n%s", said)
+	}
+	if text, err := os.ReadFile(file[1]); err != nil || string(text) != large {
+		b.Errorf("%s: %q, %v", file[1], text, err)
+	}
+	b.Weir("load", b.Rules(main))
+	b.Weir("anchor", "load", "y", file[1])
+	daemon.Kill()
+	if said, status := b.WeirStatus("run", "-f", b.Rules("block\nanchor x\nwrong\n")); status != 1 || !strings.Contains(said, ":3:") {
+		b.Errorf("a wrong file: status %d:\n%s", status, said)
+	}
+	b.WeirRun(main)
+	if got := b.Weir("anchor", "show", "y"); !strings.Contains(got, "pass in") {
+		b.Errorf("anchor y has\n%s", got)
 	}
 }
 

@@ -322,6 +322,41 @@ func (b *box) recallAnchors(s *Source) {
 	s.Anchors = before.Anchors
 }
 
+// leaveOutAnchors takes those anchors out of the source of a start that do not fit its file,
+// and reports whether there are any. The box has to start, and no daemon runs that could
+// flush them. Their rules are kept in files.
+func (b *box) leaveOutAnchors(s *Source) bool {
+	anchors := s.Anchors
+	if len(anchors) == 0 {
+		return false
+	}
+	m, err := readMachine(b.cfg.Log)
+	if err != nil {
+		return false // the start has said it
+	}
+	fitting := *s
+	fits := func(a source.Anchors) bool {
+		fitting.Anchors = a
+		_, err = fitting.compile(m)
+		return err == nil
+	}
+	if fits(anchors) || !fits(nil) {
+		return false // something else is wrong
+	}
+	s.Anchors = nil
+	for _, a := range anchors {
+		if fits(s.Anchors.With(a)) {
+			s.Anchors = fitting.Anchors
+			continue
+		}
+		why := err
+		file, err := b.cfg.Folder.WriteLeftOut(a.Path, a.Text)
+		b.cfg.Log.Error("rules that were loaded into an anchor do not fit the rule file; the anchor is left out; load the file of its rules again (weir anchor load) when they fit",
+			"anchor", a.Path, "file", file, "error", errors.Join(why, err))
+	}
+	return true
+}
+
 // sameFile reports whether two sources differ in nothing but their anchors.
 func (s *Source) sameFile(other *Source) bool {
 	a, b := s.Beside, other.Beside

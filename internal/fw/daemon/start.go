@@ -64,7 +64,9 @@ func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
 	}
 	if err == nil {
 		lock, err = b.start(ctx, wanted)
-		err = wanted.withAnchors(err)
+	}
+	if err != nil && b.leaveOutAnchors(&wanted) {
+		lock, err = b.start(ctx, wanted)
 	}
 	if err == nil || !b.cfg.OrBlock || ctx.Err() != nil || errors.Is(err, errWouldLose) {
 		return lock, err

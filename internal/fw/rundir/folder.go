@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -126,6 +127,17 @@ func (f Folder) makeLocked() (*os.File, error) {
 		return nil, err
 	}
 	return file, nil
+}
+
+// WriteLeftOut writes the rules of an anchor that a start has left out, and returns the path
+// of the file.
+func (f Folder) WriteLeftOut(anchor, rules string) (string, error) {
+	folder := f.path("left-out")
+	file := filepath.Join(folder, url.PathEscape(anchor)+".conf")
+	if err := killpoint.MkdirAll(folder); err != nil {
+		return file, err
+	}
+	return file, killpoint.Replace(file, []byte(rules), 0o600)
 }
 
 // Remove removes the folder, with its lock last. The caller holds the lock, or the
