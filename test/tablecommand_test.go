@@ -291,3 +291,61 @@ func TestTableOfAnchor(t *testing.T) {
 	b.Weir("load", file(""))
 	tableSays(b, 0, "   192.0.2.1\n", "-t", "made", "show")
 }
+
+//	fw: weir load --confirm with a file that drops or resets tables; a rollback in time, and by a new daemon
+//
+// A rollback brings back what the tables held, and until then nothing is lost of what a boot
+// would need.
+func TestTablesRollBack(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	store := filepath.Join(b.TempDir(), "store")
+	option := fmt.Sprintf("set table-store %q\n", store)
+	rules := b.Rules(option + tableCommandRules)
+	daemon := b.WeirRun(rules)
+	tableSays(b, 0, "1/1 addresses added.\n", "-t", "bad", "add", wanHost)
+	tableSays(b, 0, "1/1 addresses added.\n", "-t", "lan", "add", "192.168.7.0/24")
+	tableSays(b, 0, "1 table created.\n1/1 addresses added.\n", "-t", "made", "add", "192.0.2.2")
+	other := b.Rules(option + "set skip on lo\ntable <lan> { 192.168.9.0/24 }\nblock\npass from <lan>\n")
+	stored := func(when string, want ...string) {
+		b.Helper()
+		files, err := filepath.Glob(store + "/*.table")
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i, file := range files {
+			files[i] = filepath.Base(file)
+		}
+		if !slices.Equal(files, want) {
+			b.Errorf("%s: the store has %q, want %q", when, files, want)
+		}
+	}
+	back := func(when string) {
+		b.Helper()
+		tableHolds(b, when, "bad", wanHost)
+		tableHolds(b, when, "lan", "192.168.1.0/24", "192.168.7.0/24")
+		tableHolds(b, when, "made", "192.0.2.2")
+		stored(when, "bad.table", "made.table")
+	}
+
+	b.Weir("load", "--confirm", "4s", other)
+	tableHolds(b, "while the load waits", "lan", "192.168.9.0/24")
+	stored("while the load waits", "bad.table", "made.table")
+	b.Until(lib.StartPatience, "the rules before are back", func() bool { return inForce(b) == rules })
+	back("after a rollback")
+	b.Weir("load", rules)
+	tableHolds(b, "a load resets it again", "lan", "192.168.1.0/24")
+	tableSays(b, 0, "1/1 addresses added.\n", "-t", "lan", "add", "192.168.7.0/24")
+
+	b.Weir("load", "--confirm", "1h", other)
+	daemon.Kill()
+	b.WeirRun(other)
+	if now := inForce(b); now != rules {
+		b.Fatalf("a start after a load that was not confirmed: %s is in force", now)
+	}
+	back("after a rollback by a new daemon")
+
+	b.Weir("load", "--confirm", "1h", other)
+	b.Weir("confirm")
+	stored("after weir confirm", "made.table")
+}

@@ -34,21 +34,22 @@ type box struct {
 	pulse       pulse
 	loaded      atomic.Pointer[rundir.Loaded] // the rules in force, for whoever asks
 
-	mu         sync.Mutex
-	dp         *dataplane.Dataplane
-	source     Source
-	substitute bool          // source is not the file that the start was asked to load
-	retrying   bool          // that file is loaded as soon as it can be
-	changed    chan struct{} // the machine has changed; that file may load now
-	again      chan struct{} // the follower is to look at the machine again
-	waiting    *waiting      // the unconfirmed load of source; nil: confirmed, or needs no confirmation
-	waits      chan struct{} // signals that waiting has changed
-	rules      *compiled
-	host       *resolve.Host
-	links      []netif.Link
-	hooks      map[int]hooked                 // interfaces that have programs, by index
-	tables     map[string]*rundir.TableRecord // of tables that were changed at run time
-	stored     map[string]*rundir.TableRecord // of those that outlive a boot
+	mu          sync.Mutex
+	dp          *dataplane.Dataplane
+	source      Source
+	substitute  bool          // source is not the file that the start was asked to load
+	retrying    bool          // that file is loaded as soon as it can be
+	changed     chan struct{} // the machine has changed; that file may load now
+	again       chan struct{} // the follower is to look at the machine again
+	unconfirmed bool          // source is being loaded or waits, and may be rolled back
+	waiting     *waiting      // the unconfirmed load of source; nil: confirmed, or needs no confirmation
+	waits       chan struct{} // signals that waiting has changed
+	rules       *compiled
+	host        *resolve.Host
+	links       []netif.Link
+	hooks       map[int]hooked                 // interfaces that have programs, by index
+	tables      map[string]*rundir.TableRecord // of tables that were changed at run time
+	stored      map[string]*rundir.TableRecord // of those that outlive a boot
 
 	manyAddresses  string // the last warning about too many addresses
 	prefetchFailed error  // why prefetching could not be switched on; already logged

@@ -32,15 +32,19 @@ func (b *box) loadUntil(source Source, m *machine, span time.Duration) error {
 		return nil
 	}
 	next := &waiting{until: time.Now().Add(span), before: b.source}
-	if earlier != nil {
-		next.before = earlier.before
-	}
 	// Recorded before the load: if the daemon dies during it, the next one finds
 	// this.
+	if earlier != nil {
+		next.before = earlier.before
+	} else if err := b.recordTablesBefore(&next.before); err != nil {
+		return err
+	}
 	if err := b.recordWaiting(next, source.Path); err != nil {
 		return err
 	}
+	b.unconfirmed = true
 	if err := b.replace(source, m); err != nil {
+		b.unconfirmed = earlier != nil
 		b.logError(b.recordWaiting(earlier, b.source.Path))
 		return err
 	}
@@ -68,22 +72,40 @@ func (b *box) recordWaiting(w *waiting, file string) error {
 	})
 }
 
+// recordTablesBefore records what the tables of the rules in force hold, for the source to
+// go back to.
+func (b *box) recordTablesBefore(before *Source) error {
+	before.tables = make(map[string]*rundir.Table)
+	for name, entries := range b.rules.program.ChangedTables() {
+		before.tables[name] = b.tableOf(b.rules, name, entries)
+	}
+	return b.cfg.Folder.WriteRollbackTables(before.tables)
+}
+
 // stopWaiting ends the wait and keeps the rules in force. If the record stays, the load
 // still waits, because a start would roll it back.
 func (b *box) stopWaiting() error {
 	if err := b.cfg.Folder.RemoveRollback(); err != nil {
 		return err
 	}
-	b.waiting = nil
-	signal(b.waits)
+	b.endWaiting()
 	return nil
+}
+
+// endWaiting ends the wait for the load in force.
+func (b *box) endWaiting() {
+	b.waiting = nil
+	b.unconfirmed = false
+	signal(b.waits)
+	if err := b.pruneStore(); err != nil {
+		b.cfg.Log.Error("store tables", "error", err)
+	}
 }
 
 // stopAfterRollback ends the wait when the rules before are in force. A record that stays
 // leads to the same rules.
 func (b *box) stopAfterRollback() {
-	b.waiting = nil
-	signal(b.waits)
+	b.endWaiting()
 	b.logError(b.cfg.Folder.RemoveRollback())
 }
 
@@ -100,7 +122,12 @@ func (b *box) sourceToRollBackTo() (*Source, error) {
 		own := builtin(b.cfg.Management)
 		return &own, nil
 	}
-	return restored(s), nil
+	before := restored(s)
+	before.tables, err = b.cfg.Folder.ReadRollbackTables(func(path string, damage error) error {
+		b.cfg.Log.Warn("what a table held before the load cannot be read", "record", path, "error", damage)
+		return nil
+	})
+	return before, err
 }
 
 // errConfirmed ends a start that was to roll back a load.
@@ -227,6 +254,7 @@ func (b *box) restoreBefore() error {
 	if err := b.replace(b.waiting.before, m); err != nil {
 		return fmt.Errorf("to %s: %w", b.waiting.before.Path, err)
 	}
+	b.source.tables = nil // they are in force
 	return nil
 }
 

@@ -24,8 +24,9 @@ type Source struct {
 	Text string
 	source.Beside
 	Builtin bool
-	load    uint64      // tells loads apart, also of the same text: rules with once begin anew; 0: a record of an earlier version
-	hosts   *hostdb.DNS // looks up the file's hosts once and keeps the results; nil: look up none
+	load    uint64                   // tells loads apart, also of the same text: rules with once begin anew; 0: a record of an earlier version
+	tables  map[string]*rundir.Table // of a load that is rolled back: what its tables held
+	hosts   *hostdb.DNS              // looks up the file's hosts once and keeps the results; nil: look up none
 }
 
 // equal reports whether two sources are the same.

@@ -136,6 +136,7 @@ func (b *box) startRollback(ctx context.Context, before Source) (*os.File, error
 	if err != nil {
 		return nil, fmt.Errorf("%w; weir confirm keeps the rules that were loaded last", err)
 	}
+	b.source.tables = nil // they are in force
 	return lock, nil
 }
 

@@ -70,8 +70,30 @@ func (b *box) keepLaterTables(source Source, dp *dataplane.Dataplane, rules *com
 	return nil
 }
 
-// changedTables returns the contents that new rules keep.
+// changedTables returns the contents that new rules keep. A rollback brings those back that
+// the load before it has lost or reset.
 func (b *box) changedTables(source Source, rules *compiled) (map[string]*rundir.Table, error) {
+	kept, err := b.presentTables(source, rules)
+	if err != nil || len(source.tables) == 0 {
+		return kept, err
+	}
+	if kept == nil {
+		kept = make(map[string]*rundir.Table)
+	}
+	for name, t := range source.tables {
+		lost := kept[name] == nil
+		if b.rules != nil && !lost {
+			lost = b.rules.program.Gives(name)
+		}
+		if lost {
+			kept[name] = t
+		}
+	}
+	return kept, nil
+}
+
+// presentTables returns the contents that new rules keep of what is in force.
+func (b *box) presentTables(source Source, rules *compiled) (map[string]*rundir.Table, error) {
 	var kept map[string]*rundir.Table
 	var same bool
 	if b.rules != nil {

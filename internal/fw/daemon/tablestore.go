@@ -42,7 +42,8 @@ func (b *box) storedTables(rules *compiled) (map[string]*rundir.Table, error) {
 	return kept, nil
 }
 
-// storeTables stores the tables of rules that have come into force, and forgets all others.
+// storeTables stores the tables of rules that have come into force, and forgets all others
+// unless an earlier load may come back.
 func (b *box) storeTables(rules *compiled) error {
 	b.stored = nil
 	folder := rules.options.TableStore
@@ -56,8 +57,22 @@ func (b *box) storeTables(rules *compiled) error {
 			errs = append(errs, b.store(folder, name, b.tableOf(rules, name, entries)))
 		}
 	}
-	errs = append(errs, rundir.RemoveTables(folder, func(name string) bool { return b.stored[name] == nil }))
+	if !b.unconfirmed {
+		errs = append(errs, b.forgetOthers(folder))
+	}
 	return booted(errors.Join(errs...))
+}
+
+// pruneStore forgets the tables that the rules in force do not have.
+func (b *box) pruneStore() error {
+	if b.rules == nil || b.rules.options.TableStore == "" {
+		return nil
+	}
+	return b.forgetOthers(b.rules.options.TableStore)
+}
+
+func (b *box) forgetOthers(folder string) error {
+	return rundir.RemoveTables(folder, func(name string) bool { return b.stored[name] == nil })
 }
 
 func (b *box) store(folder, name string, t *rundir.Table) error {

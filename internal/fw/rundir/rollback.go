@@ -35,10 +35,44 @@ func (f Folder) ReadRollback() (*Rollback, error) {
 	return &r, nil
 }
 
+// rollbackTables is the folder with a TableRecord for each table of the rules to go back to
+// that was changed at run time.
+func (f Folder) rollbackTables() string { return f.path("rollback-tables") }
+
+// WriteRollbackTables records what tables held before a load that waits for confirmation. It
+// comes before the Rollback.
+func (f Folder) WriteRollbackTables(tables map[string]*Table) error {
+	if err := f.removeRollbackTables(); err != nil || len(tables) == 0 {
+		return err
+	}
+	if err := killpoint.MkdirAll(f.rollbackTables()); err != nil {
+		return fmt.Errorf("record the tables before a load: %w", err)
+	}
+	for name, t := range tables {
+		if _, err := WriteTable(f.rollbackTables(), name, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReadRollbackTables reads what WriteRollbackTables has written; damaged is as in
+// ReadTables.
+func (f Folder) ReadRollbackTables(damaged func(path string, err error) error) (map[string]*Table, error) {
+	return ReadTables(f.rollbackTables(), damaged)
+}
+
+func (f Folder) removeRollbackTables() error {
+	if err := killpoint.RemoveAll(f.rollbackTables()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the record of the tables before a load: %w", err)
+	}
+	return nil
+}
+
 // RemoveRollback removes the record, if there is one.
 func (f Folder) RemoveRollback() error {
 	if err := killpoint.Remove(f.Rollback()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the record of a waiting load: %w", err)
 	}
-	return nil
+	return f.removeRollbackTables()
 }
