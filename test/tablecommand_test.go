@@ -292,6 +292,22 @@ func TestTableOfAnchor(t *testing.T) {
 	tableSays(b, 0, "   192.0.2.1\n", "-t", "made", "show")
 }
 
+//	fw: weir table add, with set limit table-entries 4
+//
+// A table is not made for entries that are refused. An address that is named twice is one
+// entry.
+func TestTableLimit(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	b.WeirRun("set limit table-entries 4\n" + tableCommandRules) // two are in the file
+	for _, command := range []string{"add", "replace"} {
+		tableSays(b, 1, "weir: 5 entries of tables are more than set limit table-entries allows: 4\n", "-t", "made", command, "192.0.2.1", "192.0.2.2", "192.0.2.3")
+		tableSays(b, 1, "weir: made: there is no such table\n", "-t", "made", "show")
+	}
+	tableSays(b, 0, "1 table created.\n2/3 addresses added.\n", "-t", "made", "add", "192.0.2.1", "192.0.2.2", "192.0.2.1")
+	tableHolds(b, "after add", "made", "192.0.2.1", "192.0.2.2")
+}
+
 //	fw: weir load --confirm with a file that drops or resets tables; a rollback in time, and by a new daemon
 //
 // A rollback brings back what the tables held, and until then nothing is lost of what a boot

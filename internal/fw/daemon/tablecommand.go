@@ -55,15 +55,10 @@ type tableTask struct {
 // check refuses a table that does not exist, or that may not change.
 func (t *tableTask) check() error { return t.program.Changeable(t.request.Table) }
 
-// make makes the table as pfctl does, if no file defines it.
-func (t *tableTask) make() error {
+// mayMake refuses a table that may not change, or that make cannot make.
+func (t *tableTask) mayMake() error {
 	name := t.request.Table
 	err := t.program.Changeable(name)
-	if err == nil && !t.request.DryRun && t.program.MakeTable(name) {
-		// Only rules name it. It stays from now on without them.
-		t.result.Created = true
-		return t.box.recordTable(name)
-	}
 	if !errors.Is(err, ruleset.ErrNoTable) {
 		return err
 	}
@@ -73,12 +68,18 @@ func (t *tableTask) make() error {
 	if limit := t.box.rules.options.MaxTables; limit > 0 && len(t.program.Tables()) >= int(limit) {
 		return fmt.Errorf("there are as many tables as set limit tables allows: %d", limit)
 	}
-	t.result.Created = true
-	if t.request.DryRun {
+	t.result.Created = t.request.DryRun
+	return nil
+}
+
+// make makes the table as pfctl does, if no file defines it. If only rules name it, it stays
+// from now on without them.
+func (t *tableTask) make() error {
+	if !t.program.MakeTable(t.request.Table) {
 		return nil
 	}
-	t.program.MakeTable(name)
-	return t.box.recordTable(name)
+	t.result.Created = true
+	return t.box.recordTable(t.request.Table)
 }
 
 // each calls do for each entry of the request, with what the table has of it. do returns
@@ -119,7 +120,15 @@ func mixed(entries []control.TableEntry) bool {
 	return false
 }
 
-// fits refuses more entries than set limit table-entries allows.
+// fit refuses more entries than set limit table-entries allows. put are new ones, in which
+// prefixes may be repeated; so many others go.
+func (t *tableTask) fit(put []ruleset.TableEntry, gone int) error {
+	if t.fits(len(put)-gone) == nil {
+		return nil
+	}
+	return t.fits(distinct(put) - gone)
+}
+
 func (t *tableTask) fits(more int) error {
 	limit := t.box.rules.options.MaxTableEntries
 	if limit == 0 || more <= 0 {
@@ -136,7 +145,7 @@ func (t *tableTask) fits(more int) error {
 }
 
 func (t *tableTask) add() error {
-	if err := t.make(); err != nil {
+	if err := t.mayMake(); err != nil {
 		return err
 	}
 	put := make([]ruleset.TableEntry, 0, len(t.request.Entries))
@@ -150,12 +159,15 @@ func (t *tableTask) add() error {
 		}
 		return control.MarkNone
 	})
-	if err := t.fits(len(put)); err != nil {
+	if err := t.fit(put, 0); err != nil {
 		return err
 	}
 	if t.request.DryRun {
 		t.result.Added = distinct(put)
 		return nil
+	}
+	if err := t.make(); err != nil {
+		return err
 	}
 	changed, err := t.box.changeTableLocked(t.request.Table, put, nil)
 	t.result.Added = changed
@@ -204,7 +216,7 @@ func prefixesOf(entries []ruleset.TableEntry) []netip.Prefix {
 }
 
 func (t *tableTask) replace() error {
-	if err := t.make(); err != nil {
+	if err := t.mayMake(); err != nil {
 		return err
 	}
 	name, r := t.request.Table, t.result
@@ -222,7 +234,7 @@ func (t *tableTask) replace() error {
 		}
 		return control.MarkNone
 	})
-	if err := t.fits(len(wanted) - before); err != nil {
+	if err := t.fit(wanted, before); err != nil {
 		return err
 	}
 	if t.request.Marks || t.request.DryRun {
@@ -230,6 +242,9 @@ func (t *tableTask) replace() error {
 	}
 	if t.request.DryRun {
 		return nil
+	}
+	if err := t.make(); err != nil {
+		return err
 	}
 	changed, err := t.box.replaceTableLocked(name, wanted)
 	if changed == 0 {
