@@ -1,14 +1,13 @@
 package dataplane
 
 import (
-	"github.com/cilium/ebpf"
-
+	"weir/internal/fw/bpfload"
 	"weir/internal/fw/ruleset"
 )
 
 // fillFingerprints writes the fingerprints that rules ask for. Without any, the map may be
 // missing, and what is in it is not read.
-func fillFingerprints(m *ebpf.Map, fingerprints []ruleset.Fingerprint) error {
+func fillFingerprints(m *bpfload.Map, fingerprints []ruleset.Fingerprint) error {
 	if len(fingerprints) == 0 {
 		return nil
 	}
