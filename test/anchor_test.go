@@ -307,3 +307,54 @@ func TestAnchorsAgain(t *testing.T) {
 		b.Errorf("after pfctl -v -f - the rules are\n%s", got)
 	}
 }
+
+//	lan ─── fw ─── wan          pfctl -n, -v, -D with -a; weir anchor load -n, -D
+//
+// A program that fills an anchor may set macros from outside, and may ask first whether its
+// rules would load beside those in force. Asking changes nothing.
+func TestAnchorAsked(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.ServeHello(lab.WAN, 80)
+		b.ServeHello(lab.WAN, 81)
+		const rules = "pass in on lan0 inet proto tcp to port $web\n"
+		const printed = "pass in on lan0 inet proto tcp from any to any port = 80 flags S/SA\n"
+		file := b.Rules(rules)
+		if got := b.Weir("pfctl", "-a", "guests/one", "-n", "-v", "-D", "web=80", "-f", file); got != printed {
+			b.Errorf("-nv without a daemon prints\n%s", got)
+		}
+		if said, status := b.WeirStatus("pfctl", "-a", "guests/one", "-n", "-f", b.Rules("set limit states 1\n")); status != 1 || !strings.Contains(said, ":1:") {
+			b.Errorf("an option in an anchor, without a daemon: status %d:\n%s", status, said)
+		}
+		b.WeirRun("set limit tables 1\n" + anchoredRules)
+		if said, status := b.WeirStatus("anchor", "load", "-n", "guests/one", b.Rules("table <a> { 192.0.2.1 }\ntable <b> { 192.0.2.2 }\npass from { <a>, <b> }\n")); status != 1 {
+			b.Errorf("rules with more tables than the rule file allows: status %d:\n%s", status, said)
+		}
+		if got := b.Weir("anchor", "load", "-n", "-D", "web=80", "guests/one", file); got != printed {
+			b.Errorf("anchor load -n prints\n%s", got)
+		}
+		if web(b, 80) || b.Weir("anchor", "list") != "admin\n" {
+			b.Error("a question whether rules would load has loaded them")
+		}
+		if got := b.Weir("pfctl", "-a", "guests/one", "-v", "-D", "web=80", "-f", file); got != printed {
+			b.Errorf("-v prints\n%s", got)
+		}
+		if !web(b, 80) || web(b, 81) {
+			b.Error("-D web=80 does not open port 80 alone")
+		}
+		b.Weir("load", b.Rules("# another text\n"+anchoredRules))
+		if !web(b, 80) {
+			b.Error("a load of the rule file has lost the macro of the anchor")
+		}
+		b.Weir("anchor", "load", "-D", "web=81", "guests/one", file)
+		if web(b, 80) || !web(b, 81) {
+			b.Error("-D web=81 does not open port 81 alone")
+		}
+		b.Weir("pfctl", "-a", "uncalled", "-f", b.Rules("nat on wan0 inet from 192.168.1.0/24 to any -> (wan0)\n"+printed))
+		if got := b.Weir("pfctl", "-a", "uncalled", "-sr"); got != printed {
+			b.Errorf("-sr of an anchor that nothing evaluates:\n%s", got)
+		}
+		if got := b.Weir("pfctl", "-a", "uncalled", "-sn"); !strings.HasPrefix(got, "nat on wan0 inet from 192.168.1.0/24") || strings.Contains(got, "pass") {
+			b.Errorf("-sn of an anchor that nothing evaluates:\n%s", got)
+		}
+	})
+}

@@ -58,5 +58,10 @@ func TestSystems(t *testing.T) {
 		if out, err := b.Try(lab.LAN, "socat", "-u", "TCP4:"+wanHost+":8000,connect-timeout=2", "-"); err == nil {
 			b.Errorf("a SYN of Linux passes as one of nmap: %q", out)
 		}
+		main, rule, _ := strings.Cut(fmt.Sprintf(systemRules, file, "NMAP"), "pass in on lan0 proto tcp")
+		b.Weir("load", b.Rules(main+"anchor guests\n"))
+		scan("filtered", wanHost)
+		loadAnchor(b, "guests", "pass in on lan0 proto tcp"+rule)
+		scan("open", wanHost)
 	})
 }

@@ -34,7 +34,7 @@ func newAnchorCommand(env *Env) *cobra.Command {
 }
 
 func newAnchorLoadCommand(env *Env) *cobra.Command {
-	var noDNS, asJSON bool
+	var o anchorLoading
 	c := &cobra.Command{
 		Use:   "load PATH FILE|-",
 		Short: "replace the rules of one anchor; a file with an error changes nothing",
@@ -44,44 +44,97 @@ func newAnchorLoadCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return &UsageError{err}
 			}
-			return env.loadAnchor(c.Context(), path, args[1], noDNS, asJSON)
+			return env.loadAnchor(c.Context(), path, args[1], &o)
 		},
 	}
-	c.Flags().BoolVarP(&noDNS, "no-dns", "N", false, noDNSUsage)
-	jsonFlag(c, &asJSON)
+	c.Flags().VarP(&o.macros, "define", "D", macrosUsage)
+	c.Flags().BoolVarP(&o.noDNS, "no-dns", "N", false, noDNSUsage)
+	c.Flags().BoolVarP(&o.dry, "dry-run", "n", false, "check the rules together with those in force, and print them; change nothing")
+	jsonFlag(c, &o.json)
 	return c
 }
 
-// loadAnchor replaces the rules of an anchor.
-func (e *Env) loadAnchor(ctx context.Context, path, file string, noDNS, asJSON bool) error {
-	folder, err := e.daemonFolder()
+// anchorLoading holds the flags of anchor load.
+type anchorLoading struct {
+	macros macrosFlag
+	noDNS  bool
+	dry    bool
+	json   bool
+}
+
+// loadAnchor replaces the rules of an anchor, or checks them.
+func (e *Env) loadAnchor(ctx context.Context, path, file string, o *anchorLoading) error {
+	one, err := e.readAnchor(ctx, path, file, o.macros)
 	if err != nil {
 		return err
 	}
-	name, text, err := readRules(ctx, e, file)
+	if o.dry {
+		return e.checkAnchor(ctx, &control.AnchorChange{Load: one, NoDNS: o.noDNS, Check: true}, o.json)
+	}
+	done, err := e.changeAnchor(ctx, &control.AnchorChange{Load: one, NoDNS: o.noDNS})
 	if err != nil {
-		return fmt.Errorf("read the rules: %w", err)
+		return err
 	}
-	if file != "-" {
-		if name, err = filepath.Abs(file); err != nil {
-			return fmt.Errorf("find the rule file's folder: %w", err)
-		}
+	if o.json {
+		return e.printJSON(done)
 	}
-	files := parser.Beside(name, text, nil, source.Disk{}).Files
-	a, err := control.NewClient(folder).ChangeAnchor(ctx, &control.AnchorChange{
-		Load: &source.Anchor{Path: path, Name: name, Text: string(text), Files: files}, NoDNS: noDNS,
-	})
+	e.warn(done.Warnings)
+	fmt.Fprintf(e.Stdout, "anchor %s loaded: %s in force\n", path, rundir.RuleCount(done.Rules))
+	return nil
+}
+
+// checkAnchor prints the rules that a change would load.
+func (e *Env) checkAnchor(ctx context.Context, change *control.AnchorChange, asJSON bool) error {
+	done, err := e.changeAnchor(ctx, change)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return e.printJSON(a)
+		return e.printJSON(done)
 	}
-	for _, w := range a.Warnings {
+	e.warn(done.Warnings)
+	return e.printLines(done.Lines)
+}
+
+// changeAnchor asks the daemon for a change.
+func (e *Env) changeAnchor(ctx context.Context, change *control.AnchorChange) (*control.AnchorChanged, error) {
+	folder, err := e.daemonFolder()
+	if err != nil {
+		return nil, err
+	}
+	return control.NewClient(folder).ChangeAnchor(ctx, change)
+}
+
+// warn prints warnings of a load.
+func (e *Env) warn(warnings []string) {
+	for _, w := range warnings {
 		fmt.Fprintln(e.Stderr, w)
 	}
-	fmt.Fprintf(e.Stdout, "anchor %s loaded: %s in force\n", path, rundir.RuleCount(a.Rules))
+}
+
+// printLines prints rules.
+func (e *Env) printLines(lines []string) error {
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(e.Stdout, line); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// readAnchor reads the rules of an anchor, and the files that they name.
+func (e *Env) readAnchor(ctx context.Context, path, file string, macros macrosFlag) (*source.Anchor, error) {
+	name, text, err := readRules(ctx, e, file)
+	if err != nil {
+		return nil, fmt.Errorf("read the rules: %w", err)
+	}
+	if file != "-" {
+		if name, err = filepath.Abs(file); err != nil {
+			return nil, fmt.Errorf("find the rule file's folder: %w", err)
+		}
+	}
+	files := parser.Beside(name, text, macros, source.Disk{}).Files
+	return &source.Anchor{Path: path, Name: name, Text: string(text), Files: files, Macros: macros}, nil
 }
 
 func newAnchorShowCommand(env *Env) *cobra.Command {
@@ -196,11 +249,7 @@ var errNoSuchAnchor = errors.New("no such anchor has rules")
 
 // flushAnchor removes the rules of an anchor, or of all below it.
 func (e *Env) flushAnchor(ctx context.Context, path string, below bool) (*control.AnchorChanged, error) {
-	folder, err := e.daemonFolder()
-	if err != nil {
-		return nil, err
-	}
-	a, err := control.NewClient(folder).ChangeAnchor(ctx, &control.AnchorChange{Flush: path, Below: below})
+	a, err := e.changeAnchor(ctx, &control.AnchorChange{Flush: path, Below: below})
 	if err == nil && len(a.Flushed) == 0 && !below {
 		return nil, fmt.Errorf("%w: %s", errNoSuchAnchor, path)
 	}

@@ -102,9 +102,7 @@ func (e *Env) load(ctx context.Context, file string, o *loading) error {
 	if o.json {
 		return e.printJSON(loadRecord{file, a, o.confirm.Seconds()})
 	}
-	for _, w := range a.Warnings {
-		fmt.Fprintln(e.Stderr, w)
-	}
+	e.warn(a.Warnings)
 	fmt.Fprintf(e.Stdout, "%s: %s in force\n", file, rundir.RuleCount(a.Rules))
 	if a.Before != "" {
 		fmt.Fprintf(e.Stdout, "%[2]s comes back in %[1]v unless you run weir confirm\n", o.confirm, a.Before)

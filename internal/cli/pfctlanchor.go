@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
+	"weir/internal/fw/control"
 	"weir/internal/fw/rundir"
 	"weir/internal/fw/view"
+	"weir/pf/resolve"
 	"weir/pf/source"
 )
 
@@ -50,14 +51,26 @@ func (p *pfctl) showAnchor(path string, below bool) error {
 	if err != nil {
 		return err
 	}
-	return view.PrintAnchor(p.env.Stdout, ofPfctl(rules, p.show == "nat"), anchors, path, below, p.verbose, pid)
+	nat := p.show == "nat"
+	for i := range anchors {
+		anchors[i].Lines = slices.DeleteFunc(anchors[i].Lines, func(line string) bool { return nat != translates(line) })
+	}
+	return view.PrintAnchor(p.env.Stdout, ofPfctl(rules, nat), anchors, path, below, p.verbose, pid)
 }
+
+// translations are the lists of rules that pfctl -s nat shows.
+var translations = []string{"nat", "rdr", "binat"}
 
 // ofPfctl returns the rules that pfctl -s nat shows, or those of -s rules.
 func ofPfctl(rules []view.Rule, nat bool) []view.Rule {
-	return slices.DeleteFunc(rules, func(rule view.Rule) bool {
-		return nat != slices.Contains([]string{"nat", "rdr", "binat"}, rule.List)
-	})
+	return slices.DeleteFunc(rules, func(rule view.Rule) bool { return nat != slices.Contains(translations, rule.List) })
+}
+
+// translates reports whether a printed rule is one of FreeBSD's translations, or an anchor
+// of them.
+func translates(line string) bool {
+	word, _, _ := strings.Cut(strings.TrimPrefix(line, "no "), " ")
+	return slices.Contains(translations, strings.TrimSuffix(word, "-anchor"))
 }
 
 // showAnchors prints the anchors directly in one; with -v, and for *, also those in them.
@@ -113,9 +126,7 @@ func (p *pfctl) clearAnchor(ctx context.Context, path string, below bool) error 
 		return err
 	}
 	if a != nil {
-		for _, warning := range a.Warnings {
-			fmt.Fprintln(p.env.Stderr, warning)
-		}
+		p.env.warn(a.Warnings)
 	}
 	p.say("rules cleared")
 	return nil
@@ -126,18 +137,65 @@ func (p *pfctl) fillAnchor(ctx context.Context, path string, below bool) error {
 	if below || path == "" {
 		return &UsageError{errors.New("-a: rules are loaded into one anchor")}
 	}
-	if p.dry {
-		o := &checkOptions{noDNS: p.noDNS, macros: p.macros, enforce: true}
-		quiet := *p.env
-		if p.verbose == 0 {
-			quiet.Stdout = io.Discard
+	file := p.file
+	if file == "/dev/stdin" {
+		file = "-"
+	}
+	one, err := p.env.readAnchor(ctx, path, file, p.macros)
+	if err != nil {
+		return err
+	}
+	if p.dry || p.verbose > 0 {
+		done, err := p.checkAnchor(ctx, one)
+		if err != nil {
+			return err
 		}
-		return check(ctx, &quiet, o, p.file)
+		if p.verbose > 0 {
+			if err := p.env.printLines(done.Lines); err != nil {
+				return err
+			}
+		}
+		if p.dry {
+			p.env.warn(done.Warnings)
+			return nil
+		}
 	}
-	if len(p.macros) > 0 {
-		return errors.New("-a: weir takes no -D for one anchor; define the macro in its file")
+	done, err := p.env.changeAnchor(ctx, &control.AnchorChange{Load: one, NoDNS: p.noDNS})
+	if err != nil {
+		return err
 	}
-	quiet := *p.env
-	quiet.Stdout = io.Discard
-	return quiet.loadAnchor(ctx, path, p.file, p.noDNS, false)
+	p.env.warn(done.Warnings)
+	return nil
+}
+
+// checkAnchor says what a load would do: with the rules in force, or, as pfctl does on a
+// machine without pf, with the anchor alone.
+func (p *pfctl) checkAnchor(ctx context.Context, one *source.Anchor) (*control.AnchorChanged, error) {
+	if needRoot() == nil {
+		done, err := p.env.changeAnchor(ctx, &control.AnchorChange{Load: one, NoDNS: p.noDNS, Check: true})
+		if !errors.Is(err, control.ErrNoDaemon) {
+			return done, err
+		}
+	}
+	host, err := (&checkOptions{noDNS: p.noDNS}).machine()
+	if err != nil {
+		return nil, err
+	}
+	rules, list := resolve.LoadWith("main ruleset", fmt.Appendf(nil, "anchor %q\n", one.Path), host, resolve.Settings{Anchors: source.Anchors{*one}})
+	if rules != nil {
+		list.Enforce()
+	}
+	if err := list.Err(); err != nil {
+		return nil, err
+	}
+	done := &control.AnchorChanged{}
+	if len(list.Items) > 0 {
+		done.Warnings = []string{list.String()}
+	}
+	for _, a := range rules.Anchors {
+		if a.Path == one.Path {
+			done.Lines = a.Lines
+		}
+	}
+	return done, nil
 }

@@ -49,13 +49,14 @@ func (p *parser) loadFile(l *ast.LoadAnchor) {
 	if file == nil {
 		return
 	}
-	p.files = p.loadText(l, file, p.files)
+	p.files = p.loadText(l, file, p.files, nil)
 }
 
-// loadText reads the statements of an open file into an anchor. It returns what is left of
-// the limits of files.
-func (p *parser) loadText(l *ast.LoadAnchor, file *token.File, limits files) files {
+// loadText reads the statements of an open file into an anchor, with macros that are set for
+// it alone. It returns what is left of the limits of files.
+func (p *parser) loadText(l *ast.LoadAnchor, file *token.File, limits files, macros []source.Macro) files {
 	inside := &parser{faults: p.faults, files: limits, depth: p.depth + 1, stream: p.stream.Separate(file)}
+	inside.fix(macros)
 	inside.advance()
 	for inside.tok.Kind != token.EOF && !p.faults.Full() {
 		if s := inside.line(); s != nil {
@@ -63,6 +64,7 @@ func (p *parser) loadText(l *ast.LoadAnchor, file *token.File, limits files) fil
 		}
 	}
 	inside.markUsed(l.Body)
+	p.asksSystem = p.asksSystem || inside.asksSystem
 	return inside.files
 }
 
@@ -73,7 +75,7 @@ func (p *parser) runTimeAnchor(a *source.Anchor) *ast.LoadAnchor {
 	l := &ast.LoadAnchor{Span: at, Name: ast.Word{Span: at, Text: a.Path}, AtRunTime: true}
 	limits := p.files
 	limits.open = a.Files
-	p.loadText(l, file, limits)
+	p.loadText(l, file, limits, a.Macros)
 	if len(a.Kept) > 0 {
 		p.keepTables(l, a)
 	}
@@ -89,7 +91,7 @@ func (p *parser) keepTables(l *ast.LoadAnchor, a *source.Anchor) {
 		}
 	}
 	kept := &ast.LoadAnchor{}
-	p.loadText(kept, p.files.set.AddFile("kept tables of "+a.Path, []byte(strings.Join(a.Kept, "\n")+"\n")), p.files)
+	p.loadText(kept, p.files.set.AddFile("kept tables of "+a.Path, []byte(strings.Join(a.Kept, "\n")+"\n")), p.files, nil)
 	kept.Body = slices.DeleteFunc(kept.Body, func(s ast.Stmt) bool {
 		t, is := s.(*ast.Table)
 		return !is || defined[t.Name.Text]

@@ -5,6 +5,7 @@ import (
 
 	"weir/pf/ast"
 	"weir/pf/fingerprint"
+	"weir/pf/source"
 	"weir/pf/token"
 )
 
@@ -44,22 +45,40 @@ func (p *parser) systems(e *ast.Endpoint) {
 	p.asksSystem = true
 }
 
-// fingerprints opens the file of fingerprints if a rule asks for an operating system.
-// Without set fingerprints it need not be there.
-func (p *parser) fingerprints() *token.File {
+// fingerprints opens the file of set fingerprints, or the usual one, which need not be there.
+// It returns nil if no rule asks for an operating system. If only rules of anchors ask that
+// were loaded at run time, the usual file came with them.
+func (p *parser) fingerprints(anchors source.Anchors) *token.File {
 	switch {
+	case p.systemFile != nil && p.asksSystem:
+		return p.open(p.systemFile.Value, p.systemFile.Span)
+	case p.systemFile != nil: // for rules that an anchor may have later
+		p.tryOpen(p.files.open, source.Path(p.files.set.Position(p.systemFile.Value.Pos).File, p.systemFile.Value.Text))
+		return nil
 	case !p.asksSystem:
 		return nil
-	case p.systemFile != nil:
-		return p.open(p.systemFile.Value, p.systemFile.Span)
-	case p.files.open == nil:
+	}
+	if file := p.tryOpen(p.files.open, fingerprint.File); file != nil {
+		return file
+	}
+	for i := range anchors {
+		if file := p.tryOpen(anchors[i].Files, fingerprint.File); file != nil {
+			return file
+		}
+	}
+	return nil
+}
+
+// tryOpen opens a file that need not be there.
+func (p *parser) tryOpen(from source.Opener, path string) *token.File {
+	if from == nil {
 		return nil
 	}
-	text, err := p.files.open.Open(fingerprint.File, p.files.left)
+	text, err := from.Open(path, p.files.left)
 	if err != nil || len(text) > p.files.left {
 		return nil
 	}
-	return p.files.set.AddFile(fingerprint.File, text)
+	return p.files.set.AddFile(path, text)
 }
 
 // systemName reads the name of an operating system: one word, or several in quotes.

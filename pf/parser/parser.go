@@ -33,9 +33,7 @@ func ParseInput(in *source.Input) (*ast.File, diag.List) {
 		stream: scanner.NewStream(set, first, list),
 		files:  files{open: in.Files, known: in.Known, first: in.Name, set: set, left: maxText},
 	}
-	for _, m := range in.Macros {
-		p.stream.Fix(m.Name, set.AddFile("-D", []byte(m.Name+"="+m.Value)), m.Value)
-	}
+	p.fix(in.Macros)
 	p.advance()
 	file := &ast.File{Files: set}
 	for p.tok.Kind != token.EOF && !list.Full() {
@@ -50,10 +48,17 @@ func ParseInput(in *source.Input) (*ast.File, diag.List) {
 	for i := range in.Anchors {
 		file.Stmts = append(file.Stmts, p.runTimeAnchor(&in.Anchors[i]))
 	}
-	file.Fingerprints = p.fingerprints()
+	file.Fingerprints = p.fingerprints(in.Anchors)
 	p.markUsed(file.Stmts)
 	file.Partial = list.HasErrors()
 	return file, *list
+}
+
+// fix sets macros from outside.
+func (p *parser) fix(macros []source.Macro) {
+	for _, m := range macros {
+		p.stream.Fix(m.Name, p.files.set.AddFile("-D", []byte(m.Name+"="+m.Value)), m.Value)
+	}
 }
 
 type parser struct {

@@ -17,6 +17,8 @@ type Anchor struct {
 	Files Files  `json:"files,omitempty"` // that it names
 	Load  uint64 `json:"load,omitempty"`  // tells loads of rules with once apart
 
+	Macros []Macro `json:"macros,omitempty"` // set from outside, for Text alone
+
 	// Kept are definitions of persistent tables that earlier rules of the anchor had. They
 	// hold for tables that Text does not define. As in pf, such tables stay.
 	Kept []string `json:"kept,omitempty"`
@@ -24,7 +26,7 @@ type Anchor struct {
 
 func (a *Anchor) equal(other *Anchor) bool {
 	return a.Path == other.Path && a.Name == other.Name && a.Text == other.Text && a.Load == other.Load && maps.Equal(a.Files, other.Files) &&
-		slices.Equal(a.Kept, other.Kept)
+		slices.Equal(a.Macros, other.Macros) && slices.Equal(a.Kept, other.Kept)
 }
 
 // Anchors are such rules of several anchors, by path. Each path is there once.

@@ -14,12 +14,14 @@ type AnchorChange struct {
 	Flush string         `json:"flush,omitempty"` // path
 	Below bool           `json:"below,omitempty"` // flush: all anchors below the path instead of this one
 	NoDNS bool           `json:"no_dns,omitempty"`
+	Check bool           `json:"check,omitempty"` // change nothing: only say what would be wrong
 }
 
 // AnchorChanged is the result.
 type AnchorChanged struct {
 	LoadResult
 	Flushed []string `json:"flushed,omitempty"` // the paths of anchors that have lost their rules
+	Lines   []string `json:"lines,omitempty"`   // of a check: the rules of the anchor to be loaded, as weir check prints rules
 }
 
 // ChangeAnchor changes anchors under traffic. After any error but ErrSilent, nothing has

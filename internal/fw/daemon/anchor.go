@@ -125,10 +125,36 @@ func (b *box) changeAnchor(r *control.AnchorChange) (*control.AnchorChanged, err
 		done.Flushed = paths
 		change = flushing(left, paths)
 	}
+	if r.Check {
+		return b.checkAnchors(change, r.Load, m)
+	}
 	if err := b.replaceAnchors(change, m); err != nil {
 		return nil, err
 	}
 	done.Rules, done.Warnings = len(b.rules.texts), b.rules.warned()
+	return done, nil
+}
+
+// checkAnchors returns what a change of anchors would do. one is the anchor to be loaded, or
+// nil.
+func (b *box) checkAnchors(change func(source.Anchors) source.Anchors, one *source.Anchor, m *machine) (*control.AnchorChanged, error) {
+	next, _, err := b.withAnchors(change, m)
+	if err != nil {
+		return nil, err
+	}
+	rules, c, err := next.parse(m)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.compile(rules, m); err != nil {
+		return nil, err
+	}
+	done := &control.AnchorChanged{LoadResult: control.LoadResult{Rules: len(c.texts), Warnings: c.warned()}}
+	for _, a := range rules.Anchors {
+		if one != nil && a.Path == one.Path {
+			done.Lines = a.Lines
+		}
+	}
 	return done, nil
 }
 
@@ -168,28 +194,37 @@ func flushing(left source.Anchors, paths []string) func(source.Anchors) source.A
 }
 
 // replaceAnchors changes the anchors of the source in force. A load that waits for its
-// confirmation still waits. What it would go back to gets the change, too, and must load
-// with it.
+// confirmation still waits.
 func (b *box) replaceAnchors(change func(source.Anchors) source.Anchors, m *machine) error {
-	next := b.source
-	next.Anchors = change(next.Anchors)
-	waits := b.waiting != nil && !b.waiting.before.Builtin
-	var before Source
-	if waits {
-		before = b.waiting.before
-		before.Anchors = change(before.Anchors)
-		if _, _, err := before.parse(m); err != nil {
-			return fmt.Errorf("the rules that come back unless weir confirm comes would not load with this: %w", err)
-		}
+	next, before, err := b.withAnchors(change, m)
+	if err != nil {
+		return err
 	}
 	if err := b.replace(next, m); err != nil {
 		return err
 	}
-	if waits {
-		b.waiting.before = before
+	if before != nil {
+		b.waiting.before = *before
 		b.logError(b.recordWaiting(b.waiting, b.source.Path))
 	}
 	return nil
+}
+
+// withAnchors returns the source in force with a change of its anchors. What comes back if a
+// load is not confirmed gets the change, too, and must load with it; before is nil if none
+// waits.
+func (b *box) withAnchors(change func(source.Anchors) source.Anchors, m *machine) (next Source, before *Source, err error) {
+	next = b.source
+	next.Anchors = change(next.Anchors)
+	if b.waiting == nil || b.waiting.before.Builtin {
+		return next, nil, nil
+	}
+	back := b.waiting.before
+	back.Anchors = change(back.Anchors)
+	if _, _, err := back.parse(m); err != nil {
+		return next, nil, fmt.Errorf("the rules that come back unless weir confirm comes would not load with this: %w", err)
+	}
+	return next, &back, nil
 }
 
 // flushed returns the anchors that are left after a flush, and the paths of those that lose
@@ -233,7 +268,7 @@ func (b *box) anchorKeeps(table string) bool {
 		return false
 	}
 	a := &b.source.Anchors[at]
-	parsed, _ := parser.ParseInput(&source.Input{Name: a.Name, Text: []byte(a.Text), Files: a.Files})
+	parsed, _ := parser.ParseInput(&source.Input{Name: a.Name, Text: []byte(a.Text), Macros: a.Macros, Files: a.Files})
 	defines := slices.ContainsFunc(parsed.Stmts, func(s ast.Stmt) bool {
 		t, is := s.(*ast.Table)
 		return is && t.Name.Text == name
