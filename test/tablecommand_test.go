@@ -365,3 +365,23 @@ func TestTablesRollBack(t *testing.T) {
 	b.Weir("confirm")
 	stored("after weir confirm", "made.table")
 }
+
+//	fw: weir table load with tables that are const, and with one that does not fit
+//
+// A rule file may say what a const table holds. Of several tables all are filled, or none.
+func TestTableLoad(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	b.WeirRun("set limit table-entries 6\n" + tableCommandRules)
+	tableSays(b, 1, "weir: fixed: the table is const\n", "-t", "fixed", "add", "192.0.2.9")
+	file := func(fixed, bad string) string {
+		return b.Rules(fmt.Sprintf("table <fixed> const { %s }\ntable <bad> { %s }\n", fixed, bad))
+	}
+	tableSays(b, 0, "1 addresses added.\n1 addresses deleted.\n2 addresses added.\n", "load", file("192.0.2.2", "192.0.2.3 192.0.2.4"))
+	tableHolds(b, "filled", "fixed", "192.0.2.2")
+	tableHolds(b, "filled", "bad", "192.0.2.3", "192.0.2.4")
+	if said, status := b.WeirStatus("table", "load", file("192.0.2.5", "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5")); status != 1 {
+		b.Errorf("more addresses than the limit: status %d\n%s", status, said)
+	}
+	tableHolds(b, "after a refused load", "fixed", "192.0.2.2")
+}

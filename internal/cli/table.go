@@ -250,43 +250,65 @@ func (e *Env) loadTables(ctx context.Context, t *tableTask, file string, macros 
 			return err
 		}
 	}
-	found := false
+	var requests []control.TableRequest
 	for _, table := range rules.Tables {
 		if strings.HasPrefix(table.Name, "__automatic_") || only != "" && table.Name != only && table.Name+"@"+table.Anchor != only {
 			continue
 		}
-		found = true
-		one := *t
-		one.table, one.anchor, _ = strings.Cut(table.Name, "@")
-		if err := e.loadTable(ctx, &one, table); err != nil {
-			return err
-		}
+		requests = append(requests, t.contents(table))
 	}
-	if !found && only != "" {
+	if len(requests) == 0 && only != "" {
 		return fmt.Errorf("%s defines no table <%s>", file, t.table)
 	}
-	return nil
+	return e.fillTables(ctx, t, requests)
 }
 
-func (e *Env) loadTable(ctx context.Context, t *tableTask, table *resolve.Table) error {
+// contents returns the request that gives a table what its definition says.
+func (t *tableTask) contents(table *resolve.Table) control.TableRequest {
+	r := control.TableRequest{Table: table.Name, Command: control.TableAdd, DryRun: t.dry, Marks: t.verbose > 0, Given: true}
+	if table.Given {
+		r.Command = control.TableReplace
+	}
+	for _, entry := range table.Entries {
+		r.Entries = append(r.Entries, control.TableEntry(entry))
+	}
+	return r
+}
+
+// fillTables fills all tables, or none if one of them would be refused.
+func (e *Env) fillTables(ctx context.Context, t *tableTask, requests []control.TableRequest) error {
 	folder, err := e.daemonFolder()
 	if err != nil {
 		return err
 	}
-	t.command = control.TableReplace
-	if !table.Given {
-		t.command = control.TableAdd
+	client := control.NewClient(folder)
+	for i := range requests {
+		if t.dry || len(requests) == 1 {
+			break
+		}
+		asked := requests[i]
+		asked.DryRun, asked.Marks = true, false
+		if _, err := client.Table(ctx, &asked); err != nil {
+			return err
+		}
 	}
-	r := &control.TableRequest{Table: table.Name, Command: t.command, DryRun: t.dry, Marks: t.verbose > 0}
-	for _, entry := range table.Entries {
-		r.Entries = append(r.Entries, control.TableEntry(entry))
+	for i := range requests {
+		r := &requests[i]
+		result, err := client.Table(ctx, r)
+		if err != nil {
+			return err
+		}
+		one := *t
+		one.table, one.anchor, _ = strings.Cut(r.Table, "@")
+		one.command = r.Command
+		if t.json {
+			err = e.printJSON(one.record(r, result))
+		} else {
+			err = e.printTable(&one, r, result)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	result, err := control.NewClient(folder).Table(ctx, r)
-	if err != nil {
-		return err
-	}
-	if t.json {
-		return e.printJSON(t.record(r, result))
-	}
-	return e.printTable(t, r, result)
+	return nil
 }

@@ -40,6 +40,7 @@ type TableRequest struct {
 	DryRun   bool          `json:"dry_run,omitempty"`     // only says what would be done
 	Marks    bool          `json:"marks,omitempty"`       // the result is to have Marks
 	Only     bool          `json:"only,omitempty"`        // TableZero: only the Entries, not the whole table
+	Given    bool          `json:"given,omitempty"`       // a rule file says what the table holds: a const table may change
 	Entries  []TableEntry  `json:"-"`
 }
 

@@ -63,7 +63,7 @@ func (b *box) keepLaterTables(source Source, dp *dataplane.Dataplane, rules *com
 	for name, t := range kept {
 		rules.take(name, t)
 		_, err := dp.ReplaceTable(name, t.Entries)
-		if err != nil && !errors.Is(err, ruleset.ErrNoTable) && !errors.Is(err, ruleset.ErrConstTable) {
+		if err != nil && !errors.Is(err, ruleset.ErrNoTable) {
 			return fmt.Errorf("keep what was changed in tables: %w", err)
 		}
 	}
@@ -222,6 +222,9 @@ func (b *box) changeTableLocked(name string, put []ruleset.TableEntry, remove []
 func (b *box) replaceTable(name string, entries []ruleset.TableEntry) (changed int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if err := b.rules.program.Changeable(name); err != nil {
+		return 0, err
+	}
 	return b.replaceTableLocked(name, entries)
 }
 

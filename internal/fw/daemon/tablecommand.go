@@ -59,6 +59,9 @@ func (t *tableTask) check() error { return t.program.Changeable(t.request.Table)
 func (t *tableTask) mayMake() error {
 	name := t.request.Table
 	err := t.program.Changeable(name)
+	if t.request.Given && errors.Is(err, ruleset.ErrConstTable) {
+		return nil
+	}
 	if !errors.Is(err, ruleset.ErrNoTable) {
 		return err
 	}

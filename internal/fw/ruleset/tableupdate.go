@@ -87,10 +87,11 @@ func (p *Program) ChangeTable(name string, put []resolve.TableEntry, remove []ne
 	return p.updateTable(name, edits, false)
 }
 
-// ReplaceTable replaces all entries of a table. If several have the same prefix, the
-// first counts. After an error nothing has changed.
+// ReplaceTable replaces all entries of a table, which may be const: a rule file may say what
+// it holds. If several have the same prefix, the first counts. After an error nothing has
+// changed.
 func (p *Program) ReplaceTable(name string, entries []resolve.TableEntry) (*TableUpdate, error) {
-	in, err := p.tables.changeable(name)
+	in, err := p.tables.find(name)
 	if err != nil {
 		return nil, err
 	}
