@@ -90,6 +90,8 @@ enum mark {
 	MARK_NONE,   /* not one of weir's						    */
 	MARK_CAME,   /* the packet's tuple is the one that its state knows it by	    */
 	MARK_LEAVES, /* the packet is as it leaves: its state has the tuple of its reply */
+	MARK_DIVERT, /* a socket of the box has it, or an ICMP error about such a packet: the
+			 daemon's routing rule delivers it, whatever its destination */
 	MARK_RECORD, /* and above: record number (value - MARK_RECORD) of its tuple	    */
 };
 

@@ -106,6 +106,28 @@ static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p,
 		       PATH_COUNTED);
 }
 
+/* Gives a packet to the socket that XDP let it pass to. An ICMP error belongs to no state by
+ * its own tuple; the kernel finds its socket. */
+static __noinline int tc_divert(struct __sk_buff *skb, struct packet *p, const struct interface *i)
+{
+	struct state *st;
+	__u32 number;
+	enum reason r;
+
+	if (!p || !i)
+		return HOOK_DROP;
+	r = tc_parse(skb, p, 1);
+	if (r != UNDECIDED)
+		return count_verdict(i, r, hook_length(skb));
+	if (p->flags & PACKET_ICMP_ERROR)
+		return HOOK_PASS;
+	st = fast_state(p, 1, &number);
+	if (!st || !state_is_diverted(st, STATE_DIRECTION(number)))
+		return count_verdict(i, REASON_GUARD, p->length);
+	r = divert_assign(skb, p, number);
+	return r == UNDECIDED ? HOOK_PASS : count_verdict(i, r, p->length);
+}
+
 /* Returns the next hop of a packet without a state; 0: none is known. A function of its
  * own, to save stack. */
 static __noinline __u32 tc_nexthop(struct __sk_buff *skb, struct packet *p)
@@ -198,7 +220,7 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 		hook_prioritize(skb, m.qos);
 		skb->mark |= m.mark;
 		if (!(m.number & METADATA_REDIRECT))
-			return HOOK_PASS;
+			return mark_value(m.mark) == MARK_DIVERT ? tc_divert(skb, p, i) : HOOK_PASS;
 		r = tc_parse(skb, p, 1);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, hook_length(skb));

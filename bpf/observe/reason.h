@@ -68,6 +68,7 @@ enum reason {
 	REASON_GATEWAY,		/* gateway: the gateway that a rule has chosen cannot be reached; the sender is told */
 	REASON_GATEWAY_TTL,	/* gateway-ttl: TTL or hop limit is used up on the way to a chosen gateway; the sender is told */
 	REASON_GATEWAY_MTU,	/* gateway-mtu: larger than the MTU towards a chosen gateway; the sender is told */
+	REASON_DIVERT,		/* divert: no socket takes what divert-to gives it */
 	REASON_INTERFACE,	/* interface: weir's programs are not attached to the interface */
 	REASON_INTERNAL,	/* internal: cannot happen; please report it */
 	REASON_COUNT,

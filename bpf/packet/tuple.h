@@ -12,7 +12,7 @@
  * What distinguishes connections, as it is in the frame. ICMP queries have their id as
  * the port of the asking side and their request type as the other port. Other ICMP
  * messages have their type as sport. Protocols without ports have 0. zone is 0, or the
- * interface's index if an address is link-local.
+ * interface's index if an address is link-local, or ZONE_SOCKET.
  */
 struct tuple {
 	struct addr src;
@@ -23,6 +23,7 @@ struct tuple {
 	__u8 pad;
 	__u16 zone;
 };
+#define ZONE_SOCKET 0xffff /* no index of an interface; see fast_twin() */
 _Static_assert(sizeof(struct tuple) == 40, "a tuple is hashed and compared as five 64-bit words");
 
 static __always_inline int tuple_equal(const struct tuple *a, const struct tuple *b)

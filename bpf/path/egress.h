@@ -70,7 +70,7 @@ __noinline __u32 egress_decision(hook_ctx *ctx, struct packet *p)
 	enum mark value = mark_value(ctx->mark);
 	__u32 number;
 
-	if (!s || !p || value == MARK_NONE)
+	if (!s || !p || value == MARK_NONE || value == MARK_DIVERT)
 		return 0;
 	s->handoff = p->tuple;
 	if (p->fragment == FRAGMENT_LATER) {

@@ -38,11 +38,32 @@ static __always_inline int fast_tail(hook_ctx *ctx, void *tails, const struct pa
 	return count_verdict(i, REASON_INTERNAL, p->length);
 }
 
+/*
+ * A proxy may take its client's address and port for its own connection to the server.
+ * Then two connections of the box have the same addresses and ports. Each has a state:
+ * the second one's tuples have ZONE_SOCKET. A packet that the first lets not cross here is
+ * the other's. Returns its number; 0: it has no state yet.
+ */
+__noinline __u32 fast_twin(struct packet *p)
+{
+	__u32 number = 0;
+
+	if (!p || p->tuple.zone)
+		return 0;
+	p->tuple.zone = ZONE_SOCKET;
+	return lookup_state(&p->tuple, &number) ? number : 0;
+}
+
 /* Finds the state that lets the packet cross here. NULL: a miss. *number is then 0, or
  * the number of a state that is live but does not let the packet cross here. */
-static __always_inline struct state *fast_state(const struct packet *p, int in, __u32 *number)
+static __always_inline struct state *fast_state(struct packet *p, int in, __u32 *number)
 {
 	struct state *st = lookup_state(&p->tuple, number);
+
+	if (st && !(st->flags & state_crossing(STATE_DIRECTION(*number), in)) && state_has_socket(st)) {
+		*number = fast_twin(p);
+		st = *number ? state_get(STATE_INDEX(*number)) : 0;
+	}
 
 	if (!st) {
 		*number = 0;

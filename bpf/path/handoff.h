@@ -10,6 +10,7 @@
 
 #include "observe/count.h"
 #include "packet/rewrite.h"
+#include "path/divert.h"
 #include "path/scratch.h"
 #include "path/scrub.h"
 #include "state/lookup.h"
@@ -319,6 +320,17 @@ static __always_inline int handoff_forward(hook_ctx *ctx, const struct packet *p
 			    why);
 }
 
+/* Gives a packet of a state of divert-to to its socket. XDP leaves that to TCX ingress. */
+static __always_inline int divert_packet(hook_ctx *ctx, const struct packet *p, const struct interface *i,
+					 const struct state *s, __u32 number, enum reason why)
+{
+	enum reason r = p->fragment == FRAGMENT_NONE ? divert_assign(ctx, p, number) : REASON_DIVERT;
+
+	if (r != UNDECIDED)
+		return count_verdict(i, r, p->length);
+	return handoff_pass(ctx, p, i, mark_set(rule_mark_all(s, p->mark), MARK_DIVERT), why);
+}
+
 /* Returns the mark of a packet for the box itself. The stack may route a multicast
  * packet on, but not off a link on which its source is local. */
 __noinline enum mark handoff_local_mark(const struct packet *p, const struct addr *dst)
@@ -346,6 +358,8 @@ static __always_inline int handoff_local(hook_ctx *ctx, struct headers *h, const
 
 	if (p->scrub && (scrub_up(ctx, p) || headers_reload(h, p, hook_data(ctx), hook_data_end(ctx))))
 		return count_verdict(i, REASON_INTERNAL, p->length);
+	if (s && state_is_diverted(s, STATE_DIRECTION(number)))
+		return divert_packet(ctx, p, i, s, number, why);
 	if (s && s->flags & STATE_NAT) {
 		other = STATE_DIRECTION(number) ? &s->forth.tuple : &s->back.tuple;
 		dst = &other->src;

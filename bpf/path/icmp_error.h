@@ -163,6 +163,11 @@ static __always_inline int icmp_error_send(hook_ctx *ctx, struct scratch *s)
 	s->out_mark = (struct out_mark){};
 	if (r == UNDECIDED)
 		return stateless_forward(ctx, s, REASON_STATE);
+	if (r == REASON_LOCAL && state_is_diverted(st, STATE_DIRECTION(s->state))) {
+		/* the kernel finds the socket by the quote */
+		count_path(s->path, p->length);
+		return handoff_pass(ctx, p, i, mark_set(p->mark, MARK_DIVERT), r);
+	}
 	if (r <= REASON_LAST_PASS && st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state)) && !(p->flags & PACKET_GROUP))
 		return gateway_stateless(ctx, s, p, s->nexthop, r);
 	if (r > REASON_LAST_PASS)

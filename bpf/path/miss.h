@@ -209,6 +209,19 @@ __noinline enum reason miss_detour(hook_ctx *ctx, struct scratch *s)
 	return UNDECIDED;
 }
 
+/* divert-to: the packet goes to a socket of the box as it is, and needs no route. */
+static __always_inline enum reason miss_divert(struct scratch *s)
+{
+	s->in.flags &= ~(CROSSING_NAT | CROSSING_RDR);
+	s->tuple = s->packet.tuple;
+	s->chosen = 1;
+	s->out_ifindex = 0;
+	if (s->in.hop.ifindex == HOP_NONE || s->packet.flags & PACKET_GROUP ||
+	    (s->packet.tuple.zone && s->packet.tuple.zone != ZONE_SOCKET))
+		return REASON_DIVERT;
+	return REASON_LOCAL;
+}
+
 /* Route and rules out. UNDECIDED: the packet is forwarded. A pass reason: it goes to the
  * box. */
 __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
@@ -389,6 +402,8 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 	if (r != UNDECIDED)
 		return reject_or_drop(ctx, s, i, r, STATE_IN);
 	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
+	if (!st && s->in.route == ROUTES_DIVERT)
+		return count_verdict(i, REASON_DIVERT, p->length);
 	qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
 	count_path(s->path, p->length);
 	if (scrub_packet(ctx, s, st, s->state) || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
@@ -438,7 +453,7 @@ static __always_inline int miss_in(hook_ctx *ctx)
 		s->out.logs = 0;
 		s->why = s->in.evaluated ? (s->in.rule ? REASON_RULE : REASON_NO_RULE) : REASON_SKIP;
 	}
-	r = miss_rules_out(ctx, s);
+	r = s->in.route == ROUTES_DIVERT ? miss_divert(s) : miss_rules_out(ctx, s);
 	if (r == UNDECIDED && s->out.route == ROUTES_TO)
 		r = miss_detour(ctx, s);
 	if (r != UNDECIDED && r <= REASON_LAST_PASS)

@@ -13,6 +13,7 @@
 
 #include <bpf/bpf_core_read.h>
 
+#include "packet/socket.h"
 #include "path/fast.h"
 #include "rules/fact.h"
 
@@ -62,40 +63,6 @@ static __always_inline void owner_read(struct owner *o, const struct sock___weir
 	o->group = socket ? owner_cast(socket, struct socket_alloc___weir)->vfs_inode.i_gid.val : NOBODY;
 }
 
-/* Fills the tuple as the socket sees it: it is the destination. Returns its length. */
-static __always_inline __u32 owner_tuple(struct bpf_sock_tuple *t, const struct packet *p, int out)
-{
-	const struct addr *remote = out ? &p->tuple.dst : &p->tuple.src;
-	const struct addr *local = out ? &p->tuple.src : &p->tuple.dst;
-	__be16 remote_port = out ? p->tuple.dport : p->tuple.sport;
-	__be16 local_port = out ? p->tuple.sport : p->tuple.dport;
-
-	if (p->family == 4) {
-		t->ipv4.saddr = remote->word[3];
-		t->ipv4.daddr = local->word[3];
-		t->ipv4.sport = remote_port;
-		t->ipv4.dport = local_port;
-		return sizeof(t->ipv4);
-	}
-	__builtin_memcpy(t->ipv6.saddr, remote, sizeof(t->ipv6.saddr));
-	__builtin_memcpy(t->ipv6.daddr, local, sizeof(t->ipv6.daddr));
-	t->ipv6.sport = remote_port;
-	t->ipv6.dport = local_port;
-	return sizeof(t->ipv6);
-}
-
-/* Makes the tuple one that only a listening socket has. */
-static __always_inline void owner_tuple_listening(struct bpf_sock_tuple *t, const struct packet *p)
-{
-	if (p->family == 4) {
-		t->ipv4.saddr = 0;
-		t->ipv4.sport = 0;
-		return;
-	}
-	__builtin_memset(t->ipv6.saddr, 0, sizeof(t->ipv6.saddr));
-	t->ipv6.sport = 0;
-}
-
 /*
  * Looks up the socket of a packet in the namespace of its device. A connection of TCP that
  * is over (TIME_WAIT) has none: then it is the listening one. If no program has the
@@ -112,7 +79,7 @@ __noinline int owner_find(hook_ctx *ctx, struct scratch *s, int out)
 	if (!s)
 		return 0;
 	p = &s->packet;
-	length = owner_tuple(&t, p, out);
+	length = socket_tuple(&t, p, out);
 	if (p->tuple.proto == IPPROTO_TCP)
 		sk = bpf_sk_lookup_tcp(ctx, &t, length, BPF_F_CURRENT_NETNS, 0);
 	else
@@ -123,7 +90,7 @@ __noinline int owner_find(hook_ctx *ctx, struct scratch *s, int out)
 	}
 	if (p->tuple.proto != IPPROTO_TCP || (s->owner.user != NOBODY && s->owner.group != NOBODY))
 		return 0;
-	owner_tuple_listening(&t, p);
+	socket_tuple_listening(&t, p->family);
 	sk = bpf_sk_lookup_tcp(ctx, &t, length, BPF_F_CURRENT_NETNS, 0);
 	if (!sk)
 		return 0;

@@ -273,6 +273,8 @@ static __always_inline enum reason route_class(const struct packet *p, const str
 		return REASON_UP_MULTICAST;
 	if (p->family == 4 && addr_v4(dst) >> 28 == 0xf)
 		return REASON_MARTIAN_DEST;
+	if (p->tuple.zone == ZONE_SOCKET) /* its addresses and ports are those of a socket's connection */
+		return REASON_TUPLE_TAKEN;
 	if (p->flags & PACKET_GROUP || p->tuple.zone)
 		return REASON_LOCAL;
 	return UNDECIDED;

@@ -212,7 +212,7 @@ struct rule {
 	__u16 limit;	/* number of what limits its states (state/limit.h); 0: nothing does */
 	__u8 more;	/* RULE_MORE_*: bits that flags has no room for */
 	__u8 set_tos;	/* the type of service that packets get, with SCRUB_TOS */
-	__u32 route_pool; /* index into pools: the next hops of route */
+	__u32 route_pool; /* index into pools: the next hops of route, or the socket */
 	__u8 route;	/* enum routes */
 	__u8 nat_stride; /* map-e-portset, as in struct nat_ports */
 	__u8 nat_block;
@@ -224,6 +224,8 @@ enum routes {
 	ROUTES_NOT,   /* it has none		   */
 	ROUTES_TO,    /* packets: route-to	   */
 	ROUTES_REPLY, /* their replies: reply-to */
+	ROUTES_DIVERT, /* none: the address and, for ifindex, the port of the socket of divert-to */
+	ROUTES_DIVERT_REPLY, /* none: replies go to the socket that sends the packets */
 };
 
 /* What rules can ask about the routes of a packet's addresses (rules/fact.h). */

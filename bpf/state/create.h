@@ -209,6 +209,8 @@ static __always_inline void create_fill(struct state *st, __u32 index, struct sc
 		st->back.nexthop = s->reply_nexthop;
 		st->entered |= KEPT_ROUTE(1);
 	}
+	if (s->out.route == ROUTES_DIVERT_REPLY && !(flags & STATE_IN) && !(s->out.flags & CROSSING_NAT))
+		st->entered |= KEPT_ROUTE(1);
 	st->tag = create_tag(s, flags);
 	st->rule_in = flags & STATE_IN ? s->in.rule : 0;
 	st->rule_out = flags & STATE_OUT ? s->out.rule : 0;

@@ -177,6 +177,8 @@ static __always_inline void gc_nexthop(struct state *st, __u32 d)
 {
 	struct course *c = state_course(st, d);
 
+	if (state_is_diverted(st, d))
+		return;
 	if (st->entered & KEPT_ROUTE(d))
 		gc_keep_nexthop(c);
 	else

@@ -94,9 +94,9 @@ static __always_inline enum reason import_state(struct import *a)
 	extra = extra_get(index);
 	if (extra)
 		*extra = a->extra;
-	if (st->entered & KEPT_ROUTE(0))
+	if (st->entered & KEPT_ROUTE(0) && !state_is_diverted(st, 0))
 		st->forth.nexthop = import_nexthop(&forth);
-	if (st->entered & KEPT_ROUTE(1))
+	if (st->entered & KEPT_ROUTE(1) && !state_is_diverted(st, 1))
 		st->back.nexthop = import_nexthop(&back);
 	st->flow_forth = a->state.flow_forth;
 	st->flow_back = a->state.flow_back;

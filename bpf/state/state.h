@@ -95,7 +95,7 @@ enum peer {
 #define STATES_BOUND_OUT 0x08 /* to interfaces (state/extra.h), and that where it left	   */
 #define STATES_BOUND	 (STATES_BOUND_IN | STATES_BOUND_OUT)
 #define KEPT_ENTERED   0x01 /* of state.entered: the tuple of direction 0 is in the tuple table */
-#define KEPT_ROUTE(d)  (0x40 << ((d) & 1)) /* of state.entered: a rule has chosen where packets of direction d go */
+#define KEPT_ROUTE(d)  (0x40 << ((d) & 1)) /* of state.entered: a rule has chosen where packets of direction d go; with NEXTHOP_LOCAL to a socket */
 #define KEPT_ROUTES    0xc0
 #define KEPT_SCRUB     (KEPT_NO_DF | KEPT_RANDOM_ID | KEPT_MIN_TTL | KEPT_MAX_MSS)
 
@@ -103,6 +103,10 @@ enum peer {
 #define FLOW_SEEN    0x01 /* TCP: seqlo and seqhi are valid */
 #define FLOW_GRANTED 0x02 /* TCP: grant is valid */
 #define FLOW_SCALED  0x04 /* TCP: this end offered a window scale		       */
+
+#define NEXTHOP_NONE  0 /* not looked up yet					*/
+#define NEXTHOP_LOCAL 1 /* the box itself, or left to the stack */
+#define NEXTHOP_FIRST 2
 
 /* A direction's read-mostly half; written at creation and when its next hop changes. */
 struct course {
@@ -179,6 +183,18 @@ static __always_inline __u32 *state_limits(const struct state *s)
 	return (__u32 *)&s->flow_back.limits;
 }
 
+/* Whether a rule with divert-to or divert-reply has made the state: packets of this
+ * direction go to a socket of the box, whatever their destination. */
+static __always_inline int state_is_diverted(const struct state *s, __u32 d)
+{
+	return s->entered & KEPT_ROUTE(d) && state_course((struct state *)s, d)->nexthop == NEXTHOP_LOCAL;
+}
+
+static __always_inline int state_has_socket(const struct state *s)
+{
+	return state_is_diverted(s, 0) || state_is_diverted(s, 1);
+}
+
 /* Whether a side keeps no state: each packet meets the rules of that side. */
 static __always_inline int state_is_evaluated(const struct state *s)
 {
@@ -190,10 +206,6 @@ static __always_inline __u16 state_queue(const struct state *s, __u32 direction)
 {
 	return direction ? s->queue_back : s->queue_forth;
 }
-
-#define NEXTHOP_NONE  0 /* not looked up yet					*/
-#define NEXTHOP_LOCAL 1 /* the box itself, or left to the stack */
-#define NEXTHOP_FIRST 2
 
 /* kept; the states themselves, index 0 unused. mmapped for reading. */
 struct {

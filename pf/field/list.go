@@ -69,7 +69,7 @@ var all = []Field{
 	{"Set.Delay", "set delay", "", no, Apart, Effect, inside},
 	{"Set.Mark", "set mark", "SetMark", yes, Apart, Effect, inside},
 	{"Dummynet", "dnpipe", "", no, Apart, Effect, Breaks},
-	{"Divert", "divert", "Divert", no, Apart, Narrows, Breaks},
+	{"Divert", "divert", "Divert", yes, Apart, Narrows, Breaks},
 	{"Scrub", "scrub", "Scrub", yes, Idle, Effect, Breaks},
 	{"Scrub.NoDF", "scrub (no-df)", "", yes, Idle, Effect, inside},
 	{"Scrub.RandomID", "scrub (random-id)", "", yes, Idle, Effect, inside},

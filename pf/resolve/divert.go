@@ -67,6 +67,30 @@ type Divert struct {
 	Addr netip.Addr // with DivertTo; invalid if there is only a port
 }
 
+// DivertsToSocket reports whether the dataplane does what a rule's divert-to or
+// divert-reply asks. Sockets
+// take TCP and UDP. The connection's state says which socket it has, and no other way is
+// chosen for its packets.
+func (r *Rule) DivertsToSocket() bool {
+	return (r.Divert.Kind == DivertTo || r.Divert.Kind == DivertReply) && (r.Proto == protoTCP || r.Proto == protoUDP) && r.State == KeepState &&
+		r.Route == nil && r.Rdr == nil && r.Nat == nil && !r.IfBound
+}
+
+// unenforcedDivert warns about what the dataplane does not do of a rule's divert clause.
+func (r *resolver) unenforcedDivert(in *ast.Rule, lowered *Rule) {
+	switch {
+	case in.Divert == nil || in.Anchor != nil || lowered.DivertsToSocket():
+	case in.Divert.Kind == ast.DivertPacket:
+		r.faults.Unenforced(in.Divert.Span, divertName(in.Divert))
+	case lowered.Proto != protoTCP && lowered.Proto != protoUDP:
+		r.faults.Unenforced(in.Divert.Span, divertName(in.Divert)+" for other protocols than TCP and UDP")
+	case lowered.State != KeepState:
+		r.faults.Unenforced(in.Divert.Span, divertName(in.Divert)+" without state")
+	default:
+		r.faults.Unenforced(in.Divert.Span, divertName(in.Divert)+" beside another route, a translation or bound states")
+	}
+}
+
 // DivertKind is a kind of diversion.
 type DivertKind uint8
 

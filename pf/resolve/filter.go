@@ -125,9 +125,6 @@ func (r *resolver) unenforcedFilter(f *ast.Filter) {
 		r.unenforced("Once", f.Once)
 	}
 	r.unenforcedCount("RTable", f.RTable)
-	if f.Divert != nil {
-		r.unenforcedAs("Divert", f.Divert.Span, divertName(f.Divert))
-	}
 }
 
 func (r *resolver) unenforcedCount(path string, n *ast.Count) {

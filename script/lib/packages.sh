@@ -33,6 +33,7 @@ needs() {
 		busybox busybox-static has a DHCP client and a web server for the tests
 		dnsmasq dnsmasq-base gives out addresses by DHCP and router advertisements
 		nginx nginx serves what the benchmark's web clients fetch; it is not started as a service
+		haproxy haproxy is a transparent proxy in the tests; it is not started as a service
 		dropbear dropbear-bin has an SSH server and client that touch no keys of this machine
 	END
 		# Ubuntu has it only as a snap, which neither root nor a container can run:
@@ -146,6 +147,9 @@ apt_install() {
 	# Nor at the next boot, where the package was not there before.
 	case " $* " in
 	*" nginx "*) ! command -v systemctl >/dev/null || systemctl --quiet disable nginx 2>/dev/null || true ;;
+	esac
+	case " $* " in
+	*" haproxy "*) ! command -v systemctl >/dev/null || systemctl --quiet disable haproxy 2>/dev/null || true ;;
 	esac
 }
 

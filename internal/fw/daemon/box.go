@@ -229,8 +229,12 @@ func (b *box) replace(source Source, m *machine) error {
 
 // swap makes a built dataplane live and closes the old one.
 func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) error {
+	if err := b.divertOn(rules); err != nil {
+		return err
+	}
 	report, err := b.commitGuarded(dp, source, rules, m)
 	if err != nil {
+		b.divertOff()
 		return fmt.Errorf("replace the dataplane: %w", err)
 	}
 	old := b.dp
@@ -240,6 +244,7 @@ func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *m
 		old.Close() //nolint:errcheck // the new one owns its pins now
 	}
 	b.noteStates(report)
+	b.divertOff()
 	b.noteLoaded(false)
 	if err := errors.Join(b.pruneRules(), b.pruneSources(dp.Generation()), b.pruneTables()); err != nil {
 		b.cfg.Log.Warn("remove the records of old rules", "error", err)

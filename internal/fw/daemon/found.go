@@ -18,6 +18,8 @@ type Found struct {
 	Guard    bool            `json:"guard"` // there was no guard: weir raised it
 	Sysctls  []FoundSysctl   `json:"sysctls"`
 	Features []FoundFeatures `json:"features"`
+	// Diverts are the marks for which weir has added a routing rule.
+	Diverts []netif.MarkMatch `json:"diverts,omitempty"`
 
 	path string
 }
@@ -47,12 +49,14 @@ func readFound(path string) (*Found, error) {
 }
 
 // empty reports whether weir has changed nothing.
-func (f *Found) empty() bool { return !f.Guard && len(f.Sysctls) == 0 && len(f.Features) == 0 }
+func (f *Found) empty() bool {
+	return !f.Guard && len(f.Sysctls) == 0 && len(f.Features) == 0 && len(f.Diverts) == 0
+}
 
 // note changes the record on disk, then in memory. If the write fails, the setting must
 // not be changed.
 func (f *Found) note(change func(*Found)) error {
-	next := Found{f.Guard, slices.Clone(f.Sysctls), slices.Clone(f.Features), f.path}
+	next := Found{f.Guard, slices.Clone(f.Sysctls), slices.Clone(f.Features), slices.Clone(f.Diverts), f.path}
 	change(&next)
 	if err := rundir.WriteJSON(f.path, &next); err != nil {
 		return fmt.Errorf("record the settings: %w", err)

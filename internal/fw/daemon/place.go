@@ -32,6 +32,9 @@ func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled
 	}
 	rules.base, rules.times = b.rules.base, b.rules.times
 	rules.recorded = recordedInPlace(b.rules.recorded, rules)
+	if err := b.divertOn(rules); err != nil {
+		return false, err
+	}
 	err = b.putInPlace(source, rules)
 	if errors.Is(err, dataplane.ErrNoRoom) {
 		b.cfg.Log.Info("all programs are loaded anew", "why", err)
@@ -42,6 +45,7 @@ func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled
 		return false, err
 	}
 	b.source, b.rules, b.host = source, rules, m.host
+	b.divertOff()
 	b.noteLoaded(false)
 	b.cfg.Log.Info("rules in anchors were replaced in place; no program was loaded")
 	b.updateLater(b.updateInterfaces(m))

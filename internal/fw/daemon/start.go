@@ -251,12 +251,19 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 	if err := b.importSockets(m); err != nil {
 		return err
 	}
+	if b.first {
+		undo.add(func() error { return b.found.divertOff(noDivert) })
+	}
+	if err := b.divertOn(rules); err != nil {
+		return err
+	}
 	report, err := b.commit(dp, source, rules, m)
 	if err != nil {
 		return fmt.Errorf("attach the dataplane: %w", err)
 	}
 	b.pulse.follow(dp)
 	b.noteStates(report)
+	b.divertOff()
 	if err := b.forward(undo, m); err != nil {
 		return err
 	}

@@ -70,6 +70,9 @@ func restore(b *box) (err error) {
 	if err := b.found.restoreFeatures(names); err != nil {
 		return err
 	}
+	if err := b.found.divertOff(noDivert); err != nil {
+		return err
+	}
 	return lowerGuard()
 }
 

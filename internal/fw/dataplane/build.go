@@ -318,9 +318,14 @@ func (d *Dataplane) values() map[string]any {
 	}
 }
 
-// markRecord is MARK_RECORD of bpf/config.h. Smaller values of the mark mean something
-// else.
-const markRecord = 3
+// Values of enum mark of bpf/config.h. Values below markRecord are no records.
+const (
+	markDivert = 3
+	markRecord = 4
+)
+
+// DivertMark returns the mark of packets that sockets of the box have been given.
+func DivertMark(mask uint32) uint32 { return markDivert << bits.TrailingZeros32(mask) }
 
 // handoffRecords returns how many packets with the same tuple weir's bits of the mark can
 // distinguish.

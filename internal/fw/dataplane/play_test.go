@@ -61,6 +61,7 @@ func TestPackets(t *testing.T) {
 		{"choices", testChoices},
 		{"nat in", testNatIn},
 		{"sctp", testSCTP},
+		{"diverts", testDiverts},
 		{"port sets", testPortSets},
 		{"up", testUp},
 		{"skip", testSkip},
@@ -221,6 +222,8 @@ func (s *scene) parseMark(text string) uint32 {
 		return weirs.Set(uint32(mark), model.MarkCame)
 	case word == "leaves":
 		return weirs.Set(uint32(mark), model.MarkLeaves)
+	case word == "divert":
+		return weirs.Set(uint32(mark), model.MarkDivert)
 	}
 	return uint32(mark)
 }
@@ -234,6 +237,8 @@ func (s *scene) markText(mark uint32) string {
 		text = "came"
 	case model.MarkLeaves:
 		text = "leaves"
+	case model.MarkDivert:
+		text = "divert"
 	default:
 		text = fmt.Sprintf("record%d", v-model.MarkRecord)
 	}

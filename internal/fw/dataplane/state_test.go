@@ -107,7 +107,6 @@ func testUp(h *harness) {
 			{"xdp lan", "udp 192.168.1.10:1 > 203.0.113.12:80", "up up-neighbour record1 udp 192.168.1.10:1 > 192.168.1.20:80"},
 			{"xdp lan", "udp 192.168.1.10:1 > 203.0.113.13:80", "up up-neighbour record2 udp 192.168.1.10:1 > 192.168.1.20:80"},
 			{"xdp lan", "udp 192.168.1.10:1 > 203.0.113.14:80", "up up-neighbour record3 udp 192.168.1.10:1 > 192.168.1.20:80"},
-			{"xdp lan", "udp 192.168.1.10:1 > 203.0.113.15:80", "up up-neighbour record4 udp 192.168.1.10:1 > 192.168.1.20:80"},
 			{"xdp lan", "udp 192.168.1.10:1 > 203.0.113.16:80", "drop mark-taken"},
 			{"xdp lan", "udp 192.168.1.10:2 > 203.0.113.16:80", "up up-neighbour record0 udp 192.168.1.10:2 > 192.168.1.20:80"},
 			{"wait", "11", ""},

@@ -60,6 +60,7 @@ const (
 	Gateway                       // the gateway that a rule has chosen cannot be reached; the sender is told
 	GatewayTTL                    // TTL or hop limit is used up on the way to a chosen gateway; the sender is told
 	GatewayMTU                    // larger than the MTU towards a chosen gateway; the sender is told
+	Divert                        // no socket takes what divert-to gives it
 	Interface                     // weir's programs are not attached to the interface
 	Internal                      // cannot happen; please report it
 
@@ -126,6 +127,7 @@ var table = [Count]struct{ name, text string }{
 	Gateway:         {"gateway", "the gateway that a rule has chosen cannot be reached; the sender is told"},
 	GatewayTTL:      {"gateway-ttl", "TTL or hop limit is used up on the way to a chosen gateway; the sender is told"},
 	GatewayMTU:      {"gateway-mtu", "larger than the MTU towards a chosen gateway; the sender is told"},
+	Divert:          {"divert", "no socket takes what divert-to gives it"},
 	Interface:       {"interface", "weir's programs are not attached to the interface"},
 	Internal:        {"internal", "cannot happen; please report it"},
 }

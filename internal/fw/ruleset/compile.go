@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 
 	"weir/internal/fw/limits"
 	"weir/pf/ast"
@@ -223,6 +224,15 @@ func (c *compiler) translations(r *resolve.Rule, a *Rule) (err error) {
 
 // route adds the rule's next hops to its action.
 func (c *compiler) route(r *resolve.Rule, a *Rule) error {
+	if r.Divert.Kind == resolve.DivertTo {
+		a.RoutePool, a.Route = c.socket(r.Divert), DivertTo
+		return nil
+	}
+	if r.Divert.Kind == resolve.DivertReply {
+		a.Route = DivertReply
+		a.RoutePool = c.socket(resolve.Divert{})
+		return nil
+	}
 	if r.Route == nil {
 		return nil
 	}
@@ -235,6 +245,28 @@ func (c *compiler) route(r *resolve.Rule, a *Rule) error {
 		a.Route = ReplyTo
 	}
 	return nil
+}
+
+// socket appends a pool with the one socket that a rule diverts to, and returns its
+// position. Without an address it is any socket that takes the packet's destination.
+func (c *compiler) socket(d resolve.Divert) uint32 {
+	p := c.program
+	var pool Pool
+	var l poolLayout
+	for family, run := range []*Run{&pool.Rows4, &pool.Rows6} {
+		to := d.Addr
+		if !to.IsValid() {
+			to = [...]netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}[family]
+		}
+		if to.Is4() != (family == 0) {
+			continue
+		}
+		*run = Run{uint32(len(p.Rows)), 1}
+		l.places[family] = *run
+		p.Rows = append(p.Rows, Row{First: to, Count: 1, Interface: uint32(d.Port)})
+	}
+	p.Pools, p.layouts = append(p.Pools, pool), append(p.layouts, l)
+	return uint32(len(p.Pools)) - 1
 }
 
 // leads notes which rules of translation lists lead elsewhere than to the rule behind

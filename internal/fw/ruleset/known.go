@@ -25,6 +25,9 @@ func known(r *resolve.Rule, rules []*resolve.Rule) error {
 	if r.Rdr != nil && r.Direction == ast.Out {
 		return notKnown("rdr-to for outgoing packets")
 	}
+	if r.Divert.Kind != resolve.NoDivert && !r.DivertsToSocket() {
+		return notKnown("Divert")
+	}
 	if t := r.Rdr; t != nil && r.Proto == sctp && t.PortLow != 0 && !(r.To.Port.Op == ast.PortEqual && r.To.Port.Low == t.PortLow && t.PortHigh <= t.PortLow) {
 		return notKnown("another port for SCTP")
 	}

@@ -174,9 +174,11 @@ type Routes uint8
 
 // Kinds of next hops.
 const (
-	NoRoutes Routes = iota
-	RouteTo         // the packets
-	ReplyTo         // their replies
+	NoRoutes    Routes = iota
+	RouteTo            // the packets
+	ReplyTo            // their replies
+	DivertTo           // none: a socket of the box, whose port is its row's interface
+	DivertReply        // none: replies go to the socket that sends the packets
 )
 
 // A TableCount says under which table's entries packets of a rule count: its TableNumber

@@ -42,8 +42,12 @@ type Tuple struct {
 	Src, Dst     netip.Addr // IPv4 as IPv4, not mapped
 	SPort, DPort uint16     // in host order
 	Proto        uint8
-	Zone         uint16 // the interface's index if an address is link-local, else 0
+	Zone         uint16 // the interface's index if an address is link-local, or zoneSocket; else 0
 }
+
+// zoneSocket is ZONE_SOCKET of bpf/packet/tuple.h: another connection of a socket has the
+// same addresses and ports.
+const zoneSocket = 0xffff
 
 // Reverse returns the tuple of replies to t.
 func (t Tuple) Reverse() Tuple {

@@ -125,7 +125,7 @@ func (s *State) View(c *Context) View {
 	}
 	v.Labels, v.Leaves = s.labels(c), s.leaves(c)
 	v.Scrub, v.ScrubBack = s.scrubs()
-	if zone := s.Tuple[0].Zone; zone != 0 {
+	if zone := s.Tuple[0].Zone; zone != 0 && zone != zoneSocket {
 		v.Interface = c.Interface(zone)
 	}
 	v.bind(s, c)

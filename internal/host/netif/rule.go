@@ -33,7 +33,7 @@ func MarkRules() ([]MarkRule, error) {
 			return nil, fmt.Errorf("list the policy routing rules: %w", err)
 		}
 		for i := range rules {
-			if r := &rules[i]; r.Mask != nil && *r.Mask != 0 && !r.Invert {
+			if r := &rules[i]; r.Mask != nil && *r.Mask != 0 && !r.Invert && r.Table != divertTable {
 				found = append(found, MarkRule{IPv6: family == netlink.FAMILY_V6, Priority: max(r.Priority, 0), Mark: r.Mark, Mask: *r.Mask})
 			}
 		}

@@ -83,6 +83,7 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 	}
 	in.other = m.translateFamily(in, p)
 	if in.diverted() {
+		in.rdr, in.nat = nil, nil // a socket gets the packet as it is
 		return in, out, routed{up: reasonFor(reason.Local)}, nil
 	}
 	if !fresh || !p.makesState() {

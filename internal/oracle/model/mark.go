@@ -21,6 +21,7 @@ const (
 	MarkNone   uint32 = iota // not weir's
 	MarkCame                 // its tuple is the one that its state has
 	MarkLeaves               // it is as it leaves: the state has the tuple of its reply
+	MarkDivert               // a socket of the box has it
 	MarkRecord               // and above: a record of its tuple
 )
 
