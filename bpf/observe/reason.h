@@ -47,6 +47,7 @@ enum reason {
 	REASON_FRAGMENT_ORPHAN, /* fragment-orphan: a fragment that came before its first */
 	REASON_FRAGMENT_MEMORY, /* fragment-memory: too many fragmented packets or holes at once */
 	REASON_STATE_MISMATCH,	/* state-mismatch: TCP sequence, window or flags, or the interface do not fit the state */
+	REASON_MAX_PKT_RATE,	/* max-pkt-rate: a rule of the state has had more packets than it allows */
 	REASON_STATE_LIMIT,	/* state-limit: the state table is full */
 	REASON_MAX_STATES,	/* max-states: the rule has as many states as its max allows */
 	REASON_MAX_SRC_NODES,	/* max-src-nodes: as many sources as the rule allows have states by it */

@@ -220,7 +220,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 			touch_home(&p->tuple);
 		return fast_tail(ctx, tails, p, i, TAIL_MISS, number, 0);
 	}
-	if (fast_is_rare(p))
+	if (fast_is_rare(p) || st->flags & STATE_LOG)
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 0);
 	d = STATE_DIRECTION(number);
 	r = fast_track(st, d, p);
@@ -233,7 +233,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 	c = state_course(st, d);
 	n = nexthop_get(c->nexthop);
 	if (c->nexthop < NEXTHOP_FIRST || fast_is_stale(c, n) || p->fragment != FRAGMENT_NONE || p->mark ||
-	    st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG))
+	    st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT))
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 1);
 	if (st->qos) {
 		scrub_set_state(p, st, number);

@@ -105,6 +105,9 @@ __noinline enum reason icmp_error_find(hook_ctx *ctx, struct scratch *s, int in)
 	if (state_expired(st, d) || !(st->flags & state_crossing(d, in)) ||
 	    !bound_fits(st, number, in, s->packet.ifindex))
 		return UNDECIDED;
+	r = limit_rate(st, d);
+	if (r != UNDECIDED)
+		return r;
 	if (s->quote.tuple.proto == IPPROTO_TCP && !limits_are_sloppy(st) && !quote_in_window(st, !d, s->quote.seq))
 		return REASON_ICMP_MISMATCH;
 	s->state = number;

@@ -328,8 +328,8 @@ static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow
 	return slow_finish(ctx, s, by, slow_decide(ctx, s, by));
 }
 
-/* A SYN in a state opens a new connection, is repeated, or replies. At egress first
- * fragments come here too. Returns UNDECIDED, why the packet is dropped, or
+/* A SYN in a state opens a new connection, is repeated, or replies. Packets of states with
+ * STATE_LOG come here too, and at egress first fragments. Returns UNDECIDED, why the packet is dropped, or
  * REASON_LAST_PASS for "a miss". */
 __noinline enum reason slow_track(hook_ctx *ctx, struct scratch *s)
 {
@@ -345,6 +345,9 @@ __noinline enum reason slow_track(hook_ctx *ctx, struct scratch *s)
 	st = state_get(STATE_INDEX(s->state));
 	if (!st)
 		return REASON_INTERNAL;
+	r = limit_rate(st, d);
+	if (r != UNDECIDED)
+		return r;
 	if (p->tuple.proto != IPPROTO_TCP) {
 		track_other(st, d, p);
 		track_count(st, d, p);

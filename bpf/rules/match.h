@@ -74,6 +74,8 @@ static __always_inline enum reason match_result(struct crossing *cr, struct walk
 	if (r->more & RULE_MORE_BOUND && r->route != ROUTES_REPLY)
 		cr->flags |= CROSSING_BOUND;
 	cr->limit = r->limit;
+	if (r->more & RULE_MORE_RATED && r->flags & RULE_KEEP_STATE)
+		cr->flags |= CROSSING_RATED;
 	if (r->flags & RULE_ALLOW_OPTIONS)
 		cr->flags |= CROSSING_ALLOW_OPTIONS;
 	visit_mark(cr, r);
@@ -126,6 +128,7 @@ static __always_inline void match_start(struct crossing *cr, struct walk *w, con
 	crossing_renew(cr, set);
 	tree_classify(cr, set);
 	w->broken = 0;
+	w->peeks = 0;
 	w->epoch = set->epoch;
 	w->shift = set->block_shift;
 	w->within = (1 << w->shift) - 1;
@@ -190,6 +193,7 @@ __noinline int match_scrub(struct crossing *cr)
 		return 0;
 	cr->matches = 0;
 	match_start(cr, w, set);
+	w->peeks = 1;
 	run_rules(cr, w, set);
 	if (w->broken || w->translates >= set->scrubs)
 		return 0;

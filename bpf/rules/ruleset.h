@@ -178,6 +178,7 @@ struct rule_set {
 /* Bits of rule.more. */
 #define RULE_MORE_BOUND 0x01 /* its states are bound to the interface (state/bound.h) */
 #define RULE_MORE_ONCE	0x02 /* after its first packet it matches no more (state/limit_map.h) */
+#define RULE_MORE_RATED 0x08 /* max-pkt-rate (state/limit_map.h) */
 #define RULE_MORE_LOG	0x04 /* match: all later rules that match are logged, too */
 
 /* The actions of a rule whose fields match. Ports are in host order. */

@@ -136,6 +136,9 @@ static __always_inline int visit_rule(struct visit *v, __u32 number)
 		return 0;
 	if (r->flags & RULE_ASKS_MORE && (!visit_asks(cr, r) || (r->late && !late_meets(cr, v->set, number, r->late))))
 		return 0;
+	/* the last condition: it counts the packets that meet all others */
+	if (r->more & RULE_MORE_RATED && !w->peeks && !limit_packet(r->limit))
+		return 0;
 	if (r->tag)
 		cr->tag = r->tag;
 	if (cr->following)

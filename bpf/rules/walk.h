@@ -29,6 +29,7 @@ struct walk {
 	__u32 broken;		 /* the tables contradict each other		*/
 	__u32 epoch;		 /* of the rule set				*/
 	__u32 order;		 /* a key of rule_order				*/
+	__u32 peeks;		 /* only a scrub rule is sought: nothing counts */
 	struct cache_key key;	 /* of the present run, if it is not in the cache */
 };
 

@@ -264,10 +264,13 @@ static __always_inline enum reason create_limited(struct scratch *s)
 	s->limit.word = 0;
 	if (!(s->in.limit | s->out.limit))
 		return UNDECIDED;
+	s->limit.kept = !!(s->in.flags & CROSSING_KEEP_STATE) | !!(s->out.flags & CROSSING_KEEP_STATE) << 1;
+	s->limit.numbers = (s->limit.kept & 1 ? s->in.limit : 0) |
+			   (s->limit.kept & 2 ? (__u32)s->out.limit << LIMITS_SHIFT : 0);
+	if (!s->limit.numbers)
+		return UNDECIDED;
 	s->limit.source.addr = s->packet.tuple.src;
 	s->limit.source.zone = s->packet.tuple.zone;
-	s->limit.kept = !!(s->in.flags & CROSSING_KEEP_STATE) | !!(s->out.flags & CROSSING_KEEP_STATE) << 1;
-	s->limit.numbers = s->in.limit | (__u32)s->out.limit << LIMITS_SHIFT;
 	return limit_enter(&s->limit);
 }
 
@@ -371,6 +374,8 @@ static __always_inline __u8 create_flags(const struct scratch *s, __u8 crossed, 
 	if ((!(crossed & STATE_IN) || skip_in || s->in.flags & CROSSING_ALLOW_OPTIONS) &&
 	    (!(crossed & STATE_OUT) || skip_out || s->out.flags & CROSSING_ALLOW_OPTIONS))
 		flags |= STATE_OPTIONS;
+	if ((s->in.flags | s->out.flags) & CROSSING_RATED)
+		flags |= STATE_LOG;
 	return flags | log_flag(s, flags);
 }
 

@@ -197,6 +197,31 @@ static __always_inline int limits_are_sloppy(const struct state *st)
 	return *state_limits(st) & LIMITS_SLOPPY;
 }
 
+/* Counts a packet of direction 0 under the max-pkt-rate of the rules that keep state.
+ * Returns UNDECIDED, or why the packet is dropped. As in pf, where a forwarded connection has
+ * two states, a packet counts for each crossing, also if one rule decided both. */
+__noinline enum reason limit_packets(const struct state *st)
+{
+	const struct limit *l;
+	__u32 side, number;
+
+	if (!st)
+		return REASON_INTERNAL;
+	for (side = 0; side < 2; side++) {
+		number = limits_number(*state_limits(st), side);
+		l = limit_get(number);
+		if (l && l->pkt_rate && !limit_packet(number))
+			return REASON_MAX_PKT_RATE;
+	}
+	return UNDECIDED;
+}
+
+/* The same for a packet of any state and direction. */
+static __always_inline enum reason limit_rate(const struct state *st, __u32 d)
+{
+	return !d && st->flags & STATE_LOG && *state_limits(st) ? limit_packets(st) : UNDECIDED;
+}
+
 /* Takes a state back from what e->word says that it counts under. */
 __noinline int limit_leave(struct limit_entry *e)
 {
@@ -311,7 +336,7 @@ static __always_inline enum reason limit_connect_side(struct state *st, __u32 si
 	if (!s)
 		return REASON_INTERNAL; /* it has a state */
 	connections = __sync_fetch_and_add(&s->connections, 1) + 1;
-	if (l->rate && source_add_rate(s, l->seconds) > l->rate * 1000ULL)
+	if (l->rate && rate_add(&s->rate, l->seconds) > l->rate * 1000ULL)
 		r = REASON_MAX_SRC_RATE;
 	if (l->max_conn && connections > l->max_conn)
 		r = REASON_MAX_SRC_CONN;

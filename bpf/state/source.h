@@ -145,25 +145,4 @@ __noinline enum reason source_make(const struct source_key *key)
 	return UNDECIDED;
 }
 
-/* Adds a connection to the threshold, as pf_add_threshold() of pf does, in whole seconds.
- * Returns its count, in thousandths of a connection. */
-static __always_inline __u64 source_add_rate(struct source *s, __u32 seconds)
-{
-	__u32 now = shared.now / TICKS_PER_SECOND, passed, i;
-	__u64 old, count;
-
-	for (i = 0; i < RATE_TRIES; i++) {
-		old = *(volatile __u64 *)&s->rate;
-		passed = now - (__u32)(old >> 32);
-		count = (__u32)old;
-		count = passed >= seconds ? 0 : count - count * passed / seconds;
-		count += 1000;
-		if (count > 0xffffffff)
-			count = 0xffffffff;
-		if (__sync_val_compare_and_swap(&s->rate, old, (__u64)now << 32 | count) == old)
-			return count;
-	}
-	return ~0ULL; /* so many connections of one source at once are too many */
-}
-
 #endif

@@ -76,7 +76,8 @@ enum peer {
 #define STATE_OPTIONS	0x20 /* allow-opts: packets with IP options may pass	       */
 
 #define STATE_LOG	0x40 /* a rule logs all packets: flow_forth.log has those of the side */
-			     /* where direction 0 came in, flow_back.log of where it left   */
+			     /* where direction 0 came in, flow_back.log of where it left.  */
+			     /* Or it counts them: max-pkt-rate			       */
 #define STATE_MARK	0x80 /* rules have set bits of the mark				       */
 /* The number of rules of one side that can log all packets of a state. */
 #define STATE_LOGS	3

@@ -56,7 +56,7 @@ var all = []Field{
 	{"Marked", "marked", "Marked", yes, Apart, Narrows, NoMerge},
 	{"Prio", "prio", "Prio", no, Apart, Narrows, Breaks},
 	{"Probability", "probability", "Probability", yes, Apart, Narrows, Barrier},
-	{"MaxPktRate", "max-pkt-rate", "Limited", no, Apart, Narrows, Breaks},
+	{"MaxPktRate", "max-pkt-rate", "MaxPktRate", yes, Apart, Narrows, Breaks},
 	{"MaxPktSize", "max-pkt-size", "MaxPktSize", yes, Apart, Narrows, Breaks},
 	{"StateLimiter", "state limiter", "Limited", no, Apart, Narrows, Breaks},
 	{"SourceLimiter", "source limiter", "Limited", no, Apart, Narrows, Breaks},

@@ -10,7 +10,8 @@ type Filter struct {
 	Prio        Prio       // the packet's priority
 	MaxPktSize  uint16     // maximum bytes of the IP packet; 0: any
 	Fragment    bool       // the packet is a fragment; rules see none, so it never matches
-	Limited     bool       // max-pkt-rate or a limiter: matches while there are few packets
+	MaxPktRate  PktRate    // it matches while its packets are no more
+	Limited     bool       // a limiter: matches while there are few states
 	Probability uint32     // share, in parts of 2^32, of the packets that match otherwise; 0: all
 	Once        bool       // the rule is removed once it has decided a packet
 	RTable      *uint32    // routing table; nil: unchanged
@@ -25,6 +26,9 @@ type ReceivedOn struct {
 	Not   bool
 }
 
+// A PktRate is a number of packets in so many seconds. 0 packets: any number.
+type PktRate struct{ N, Seconds uint32 }
+
 // Prio is a condition on the priority.
 type Prio struct {
 	Asked bool
@@ -33,7 +37,7 @@ type Prio struct {
 
 func (r *resolver) lowerFilter(in *ast.Filter) Filter {
 	out := Filter{Fragment: in.Fragment.IsValid(), Once: in.Once.IsValid(), Divert: lowerDivert(in.Divert)}
-	out.Limited = in.MaxPktRate != nil || in.StateLimiter != nil || in.SourceLimiter != nil
+	out.Limited = in.StateLimiter != nil || in.SourceLimiter != nil
 	if in.ReceivedOn != nil {
 		on := *in.ReceivedOn
 		on.Not = false
@@ -47,6 +51,9 @@ func (r *resolver) lowerFilter(in *ast.Filter) Filter {
 	}
 	if in.MaxPktSize != nil {
 		out.MaxPktSize = uint16(in.MaxPktSize.N)
+	}
+	if in.MaxPktRate != nil {
+		out.MaxPktRate = PktRate{in.MaxPktRate.N, in.MaxPktRate.Seconds}
 	}
 	if in.Probability != nil {
 		out.Probability = in.Probability.N

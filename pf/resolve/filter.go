@@ -115,7 +115,7 @@ func (r *resolver) unenforcedFilter(f *ast.Filter) {
 		r.unenforced("Marked", f.Marked.Span)
 	}
 	if f.MaxPktRate != nil {
-		r.unenforced("MaxPktRate", f.MaxPktRate.Span)
+		r.maxPktRate(f.MaxPktRate)
 	}
 	r.unenforcedCount("MaxPktSize", f.MaxPktSize)
 	r.useLimiter(f.StateLimiter, false)
@@ -125,6 +125,22 @@ func (r *resolver) unenforcedFilter(f *ast.Filter) {
 		r.unenforced("Once", f.Once)
 	}
 	r.unenforcedCount("RTable", f.RTable)
+}
+
+// The largest rate that the dataplane counts. In pf the count of a larger one overflows.
+const (
+	mostPkts        = (1<<32 - 1) / 1000
+	mostPktsSeconds = 1<<16 - 1
+)
+
+func (r *resolver) maxPktRate(rate *ast.Rate) {
+	r.unenforced("MaxPktRate", rate.Span)
+	switch {
+	case rate.N > mostPkts:
+		r.faults.Unenforced(rate.Span, fmt.Sprintf("max-pkt-rate of more than %d packets", mostPkts))
+	case rate.Seconds > mostPktsSeconds:
+		r.faults.Unenforced(rate.Span, fmt.Sprintf("max-pkt-rate over more than %d seconds", mostPktsSeconds))
+	}
 }
 
 func (r *resolver) unenforcedCount(path string, n *ast.Count) {

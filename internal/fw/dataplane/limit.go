@@ -154,18 +154,19 @@ func (n *limitNumbers) free(number uint16) bool {
 
 // set writes what the daemon writes of a limit.
 func (l *xdpLimit) set(from *ruleset.Limit) {
-	var flags uint32
-	for flag, on := range map[uint32]bool{limitTrack: from.Track, limitByRule: from.ByRule, limitOverload: from.Overload != "", limitSloppy: from.Sloppy} {
+	var flags uint16
+	for flag, on := range map[uint16]bool{limitTrack: from.Track, limitByRule: from.ByRule, limitOverload: from.Overload != "", limitSloppy: from.Sloppy} {
 		if on {
 			flags |= flag
 		}
 	}
 	if l.Name != from.Name {
-		l.Used = 0
+		l.Used, l.Pkts = 0, 0
 	}
 	l.Name, l.Flags = from.Name, flags
 	l.Max, l.MaxNodes, l.MaxStates, l.MaxConn = from.Max, from.Sources, from.SourceStates, from.Connections
 	l.Rate, l.Seconds, l.Keep = from.Rate, from.Seconds, from.Keep
+	l.PktRate, l.PktSeconds = from.Packets.N, uint16(from.Packets.Seconds)
 	l.AdaptiveStart, l.AdaptiveEnd, l.Timeout = from.AdaptiveStart, from.AdaptiveEnd, from.Timeouts
 }
 

@@ -305,6 +305,7 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 	if action != "match" {
 		add(12, "once")
 	}
+	add(12, fmt.Sprintf("max-pkt-rate %d/%d", 1+d.IntN(4), one(d.Rand, 0, 1, 2, 10)))
 	add(20, `label "$if:$nr"`)
 	if action != "block" {
 		add(4, priorities...)

@@ -52,6 +52,34 @@ func testRuleLimits(h *harness) {
 			{"tcx lan", "udp 192.168.1.12:3 > 198.51.100.9:53", "drop max-states"},
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward state wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
 		}},
+		{"max-pkt-rate: a rule without a state", "block\npass in proto udp no state max-pkt-rate 2/10\npass out no state", []step{
+			goes("udp 192.168.1.10:1 > 198.51.100.9:53"),
+			goes("udp 192.168.1.11:2 > 198.51.100.9:53"),
+			{"xdp lan", "udp 192.168.1.12:3 > 198.51.100.9:53", "drop block"},
+			{"wait", "5", ""},
+			{"xdp lan", "udp 192.168.1.12:3 > 198.51.100.9:53", "drop block"}, // 3.0 / 2 + 1
+			{"wait", "10", ""},
+			goes("udp 192.168.1.12:3 > 198.51.100.9:53"),
+		}},
+		{"max-pkt-rate: packets of its states, but not their replies", "block\npass in proto udp max-pkt-rate 2/10\npass out", []step{
+			goes("udp [fd00:1::10]:1 > [2001:db8:9::1]:53"),
+			{"xdp wan", "udp [2001:db8:9::1]:53 > [fd00:1::10]:1", "forward state lan udp [2001:db8:9::1]:53 > [fd00:1::10]:1 ttl 63"},
+			{"tcx lan", "udp [fd00:1::10]:1 > [2001:db8:9::1]:53", "forward state wan udp [fd00:1::10]:1 > [2001:db8:9::1]:53 ttl 63"},
+			{"xdp lan", "udp [fd00:1::10]:1 > [2001:db8:9::1]:53", "drop max-pkt-rate"},
+			{"tcx lan", "udp [fd00:1::10]:1 > [2001:db8:9::1]:53", "drop max-pkt-rate"},
+			{"xdp lan", "udp [fd00:1::11]:2 > [2001:db8:9::1]:53", "drop block"},
+			{"xdp wan", "udp [2001:db8:9::1]:53 > [fd00:1::10]:1", "forward state lan udp [2001:db8:9::1]:53 > [fd00:1::10]:1 ttl 63"},
+			{"wait", "10", ""},
+			{"xdp lan", "udp [fd00:1::10]:1 > [2001:db8:9::1]:53", "forward state wan udp [fd00:1::10]:1 > [2001:db8:9::1]:53 ttl 63"},
+		}},
+		{"max-pkt-rate: a rule of both crossings counts a packet twice", "block\npass proto udp max-pkt-rate 3/10", []step{
+			goes("udp 192.168.1.10:1 > 198.51.100.9:53"),
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "drop max-pkt-rate"},
+		}},
+		{"max-pkt-rate: a block rule stops blocking", "pass\nblock in quick proto udp max-pkt-rate 1/60", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "drop block"},
+			goes("udp 192.168.1.10:1 > 198.51.100.9:53"),
+		}},
 		{"each rule for itself", "pass proto udp to port { 53, 54 } keep state (max 1)", []step{
 			goes("udp 192.168.1.10:1 > 198.51.100.9:53"),
 			goes("udp 192.168.1.10:1 > 198.51.100.9:54"),

@@ -63,7 +63,7 @@ func (h *harness) forgetSources() {
 		}
 	}
 	for i := range t.limits {
-		t.limits[i].States, t.limits[i].Nodes, t.limits[i].Used = 0, 0, 0
+		t.limits[i].States, t.limits[i].Nodes, t.limits[i].Used, t.limits[i].Pkts = 0, 0, 0, 0
 	}
 	t.shared.Sources, t.shared.Overloads = 0, 0
 }

@@ -39,6 +39,7 @@ const (
 	FragmentOrphan                // a fragment that came before its first
 	FragmentMemory                // too many fragmented packets or holes at once
 	StateMismatch                 // TCP sequence, window or flags, or the interface do not fit the state
+	MaxPktRate                    // a rule of the state has had more packets than it allows
 	StateLimit                    // the state table is full
 	MaxStates                     // the rule has as many states as its max allows
 	MaxSrcNodes                   // as many sources as the rule allows have states by it
@@ -106,6 +107,7 @@ var table = [Count]struct{ name, text string }{
 	FragmentOrphan:  {"fragment-orphan", "a fragment that came before its first"},
 	FragmentMemory:  {"fragment-memory", "too many fragmented packets or holes at once"},
 	StateMismatch:   {"state-mismatch", "TCP sequence, window or flags, or the interface do not fit the state"},
+	MaxPktRate:      {"max-pkt-rate", "a rule of the state has had more packets than it allows"},
 	StateLimit:      {"state-limit", "the state table is full"},
 	MaxStates:       {"max-states", "the rule has as many states as its max allows"},
 	MaxSrcNodes:     {"max-src-nodes", "as many sources as the rule allows have states by it"},

@@ -8,7 +8,7 @@ func (a *Rule) askMore(r *resolve.Rule) {
 	a.askRoute(&r.To.Addr, NoRoute)
 	a.TOS, a.MaxSize, a.Chance = r.TOS, r.MaxPktSize, r.Probability
 	a.Late = lateOf(r)
-	if a.FactsMask != 0 || a.Late&^lateLogUser != 0 || a.TOS != 0 || a.MaxSize != 0 || a.Chance != 0 || a.More&(Once|LogMatches) != 0 {
+	if a.FactsMask != 0 || a.Late&^lateLogUser != 0 || a.TOS != 0 || a.MaxSize != 0 || a.Chance != 0 || a.More&(Once|LogMatches|Rated) != 0 {
 		a.Flags |= AsksMore
 	}
 }

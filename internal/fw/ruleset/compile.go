@@ -97,9 +97,9 @@ func (c *compiler) compile() error {
 		if err := c.translations(r, &c.program.Rules[i]); err != nil {
 			return &Error{Rule: i, What: err.Error()}
 		}
-		if r.Limits != (resolve.Limits{}) || r.Once {
+		if isLimited(r) {
 			if c.program.Rules[i].Limit = c.limit(r, names[i]); c.program.Rules[i].Limit == 0 {
-				return &Error{Rule: i, What: fmt.Sprintf("there are more than %d rules that limit states", MaxLimits)}
+				return &Error{Rule: i, What: fmt.Sprintf("there are more than %d rules that limit states or packets", MaxLimits)}
 			}
 		}
 	}
@@ -179,6 +179,9 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	set(StaticPort, r.Nat != nil && r.Nat.StaticPort)
 	if r.Once {
 		a.More |= Once
+	}
+	if r.MaxPktRate.N != 0 {
+		a.More |= Rated
 	}
 	if r.LogMatches && r.Action == ast.Match {
 		a.More |= LogMatches

@@ -12,10 +12,10 @@ import (
 	"weir/pf/resolve"
 )
 
-// MaxLimits is the most rules that limit their states.
+// MaxLimits is the most rules that limit their states or packets.
 const MaxLimits = limits.MaxLimits / 2 // the others are for rules that are gone but have states
 
-// A Limit is what limits the states of one rule.
+// A Limit is what limits the states and packets of one rule.
 type Limit struct {
 	// Name tells rules apart, also over loads: a rule has the same name in the next rules
 	// if its anchor, its text and its position among equal ones are the same. That of a
@@ -26,6 +26,8 @@ type Limit struct {
 	Track, ByRule bool // its sources are tracked; apart from those of other rules
 
 	Max, Sources, SourceStates, Connections, Rate, Seconds uint32 // 0: any number
+
+	Packets resolve.PktRate // max-pkt-rate
 
 	Keep                       uint32 // ticks that a source is kept without states
 	AdaptiveStart, AdaptiveEnd uint32 // states of the rule; both 0: as for all states
@@ -46,7 +48,12 @@ const (
 	FlushGlobal = Flush(ast.FlushGlobal) // all
 )
 
-// limitNames returns the name of each rule that limits states.
+// isLimited reports whether a rule has a Limit.
+func isLimited(r *resolve.Rule) bool {
+	return r.Limits != (resolve.Limits{}) || r.Once || r.MaxPktRate.N != 0
+}
+
+// limitNames returns the name of each rule that has a Limit.
 func (c *compiler) limitNames() map[int]uint64 {
 	type call struct {
 		end  int
@@ -61,7 +68,7 @@ func (c *compiler) limitNames() map[int]uint64 {
 		if r.Anchor != nil {
 			open = append(open, call{r.Anchor.End, r.Anchor.Path})
 		}
-		if r.Limits == (resolve.Limits{}) && !r.Once {
+		if !isLimited(r) {
 			continue
 		}
 		paths := make([]string, 0, len(open))
@@ -89,6 +96,7 @@ func limitName(text string) uint64 {
 func (c *compiler) limit(r *resolve.Rule, name uint64) uint16 {
 	p := c.program
 	l := limitOf(&r.Limits, name, c.keep)
+	l.Packets = r.MaxPktRate
 	if i := slices.IndexFunc(p.Limits, func(have Limit) bool { return have.Name == name }); i >= 0 {
 		p.Limits[i] = l
 		return uint16(i + 1)

@@ -110,7 +110,7 @@ const (
 	Counts    // From or To is a table with counters
 	Leads     // the rule that is evaluated next is in Next
 	Silent    // the rule counts no packets: it is not a user's
-	AsksMore  // it has one of the conditions from Facts to Late, or Once
+	AsksMore  // it has one of the conditions from Facts to Late, Once or a max-pkt-rate
 )
 
 // MoreFlags holds further bits of a Rule.
@@ -121,6 +121,7 @@ const (
 	IfBound    MoreFlags = 1 << iota // its states are bound to the interface
 	Once                             // after its first packet it matches no more
 	LogMatches                       // match: later rules that match are logged too
+	Rated                            // it has a max-pkt-rate, which is with its limits
 )
 
 // BindsStates reports whether a rule binds its states to interfaces.

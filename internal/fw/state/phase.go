@@ -91,7 +91,7 @@ const (
 	EvaluateIn                    // the in crossing keeps no state: rules are evaluated for every packet
 	EvaluateOut                   // likewise the out crossing
 	Options                       // packets with IP options may pass
-	Log                           // rules log all packets: Logs
+	Log                           // rules log all packets (Logs) or count them (max-pkt-rate)
 	Marked                        // rules have set bits of the mark: Mark
 )
 

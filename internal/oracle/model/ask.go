@@ -68,6 +68,7 @@ func (j *CrossingResult) Decided() *resolve.Rule { return j.Rule }
 // name the rule that blocks them too.
 func (m *Model) Trace(f *Frame) Forwarding {
 	clear(m.used)
+	clear(m.rates)
 	asked, i, end := m.shown(f)
 	if end != nil {
 		return *end

@@ -29,6 +29,9 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 	if c == nil {
 		return m.lookUp(p, made)
 	}
+	if m.isTooFast(c, d) {
+		return p.drop(reason.MaxPktRate)
+	}
 	if q.tuple.Proto == protoTCP && !c.counted.sloppy && !sequenceFits(&c.Flow[1-d], &c.Flow[d], q.seq) {
 		return p.drop(reason.ICMPMismatch)
 	}

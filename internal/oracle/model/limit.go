@@ -41,7 +41,7 @@ func (m *Model) Sources() map[SourceKey]*Source { return m.sources }
 // limiting returns the rules that limit the states of two crossings: in, out.
 func limiting(in, out *crossing) (rules [2]*resolve.Rule) {
 	for side, c := range []*crossing{in, out} {
-		if c.rule != nil && c.rule.State == resolve.KeepState && (c.rule.Limits != (resolve.Limits{}) || c.rule.Once) {
+		if c.rule != nil && c.rule.State == resolve.KeepState && (c.rule.Limits != (resolve.Limits{}) || c.rule.Once || c.rule.MaxPktRate.N != 0) {
 			rules[side] = c.rule
 		}
 	}
@@ -288,16 +288,11 @@ func (m *Model) connect(n *counted) (why *reason.Reason) {
 	return why
 }
 
-// add is pf_add_threshold of pf: the count falls in proportion to the time since the last
-// connection, to 0 after the whole span.
+// add counts a connection.
 func (s *Source) add(now, span uint32) {
-	if passed := now - s.Last; passed >= span {
-		s.Count = 0
-	} else {
-		s.Count -= s.Count * uint64(passed) / uint64(span)
-	}
-	s.Count += 1000
-	s.Last = now
+	r := rate{s.Count, s.Last}
+	r.add(now, span)
+	s.Count, s.Last = r.count, r.last
 }
 
 // sweepSources forgets the sources without states whose time is over.

@@ -69,6 +69,9 @@ func (m *Model) rule(number uint32) *resolve.Rule { return m.sequence[number-1-m
 func (m *Model) noteLogs(c *connection, in, out *crossing) {
 	for side, of := range []*crossing{in, out} {
 		each := c.Flags&[]state.Flags{state.EvaluateIn, state.EvaluateOut}[side] != 0
+		if of.evaluated() && of.rule != nil && of.rule.State == resolve.KeepState && of.rule.MaxPktRate.N != 0 {
+			c.Flags |= state.Log // they all count
+		}
 		if of.evaluated() && of.logAll && !each {
 			c.Flags |= state.Log
 			c.Logs[side] = m.logging(of)

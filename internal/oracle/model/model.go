@@ -93,8 +93,9 @@ type Model struct {
 	listed   map[listed]*resolve.Rule // what translation rules are in the sequence
 	tables   map[TableEntry]TableCounter
 	sources  map[SourceKey]*Source
-	limited  map[*resolve.Rule]int  // states of rules that limit them
-	used     map[*resolve.Rule]bool // rules with once that have had their packet; nil: each packet is the first
+	limited  map[*resolve.Rule]int   // states of rules that limit them
+	rates    map[*resolve.Rule]*rate // of rules with a max-pkt-rate
+	used     map[*resolve.Rule]bool  // rules with once that have had their packet; nil: each packet is the first
 }
 
 // A connection is a state, and what only the model keeps by name.
@@ -116,7 +117,7 @@ func New(box *Box, rules *resolve.Ruleset, ruleBase uint32) *Model {
 		box: box, rules: rules, ruleBase: ruleBase,
 		handoffs: make(map[recordKey][]record), turns: make(map[turn]uint64), sticky: make(map[keeper]hop), asked: make(map[uint32]state.Tick), paths: make(map[Path]Counter),
 		tables: make(map[TableEntry]TableCounter), sources: make(map[SourceKey]*Source), limited: make(map[*resolve.Rule]int),
-		used: make(map[*resolve.Rule]bool),
+		used: make(map[*resolve.Rule]bool), rates: make(map[*resolve.Rule]*rate),
 	}
 	m.numberRules()
 	m.SetClock(0)
@@ -249,6 +250,9 @@ func (m *Model) lookUp(p *packet, made *state.State) Outcome {
 
 // carry tracks a packet in its connection and sends it on.
 func (m *Model) carry(p *packet, c *connection, d int, made *state.State) Outcome {
+	if m.isTooFast(c, d) {
+		return p.drop(reason.MaxPktRate)
+	}
 	switch m.track(p, c, d) {
 	case over:
 		c.dead = true

@@ -138,7 +138,8 @@ type RulesCrossing struct {
 type RulesLimit struct {
 	_             structs.HostLayout
 	Name          uint64
-	Flags         uint32
+	Flags         uint16
+	PktSeconds    uint16
 	Max           uint32
 	MaxNodes      uint32
 	MaxStates     uint32
@@ -149,7 +150,8 @@ type RulesLimit struct {
 	AdaptiveStart uint32
 	AdaptiveEnd   uint32
 	Used          uint32
-	Pad0          [3]uint32
+	PktRate       uint32
+	Pkts          uint64
 	States        uint32
 	Nodes         uint32
 	Timeout       [14]uint32
@@ -402,6 +404,8 @@ type RulesWalk struct {
 	Broken     uint32
 	Epoch      uint32
 	Order      uint32
+	Peeks      uint32
+	_          [4]byte
 	Key        struct {
 		_    structs.HostLayout
 		Word [4]uint64
