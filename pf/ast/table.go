@@ -36,6 +36,8 @@ type TableSource struct {
 	Hosts []Host
 	File  *Word       // the file's name; nil for a list
 	Text  *token.File // its content; nil if it could not be read
+
+	Loaded int // resolved: how many of the table's Entries are the file's
 }
 
 // MarshalText returns an entry in the form of a table's list.

@@ -52,7 +52,9 @@ func (r *resolver) table(t *ast.Table) {
 	resolved.Sources = make([]ast.TableSource, len(t.Sources))
 	for i, source := range t.Sources {
 		if source.Text != nil {
-			resolved.Entries = append(resolved.Entries, r.fileEntries(source.Text)...)
+			loaded := r.fileEntries(source.Text)
+			source.Loaded = len(loaded)
+			resolved.Entries = append(resolved.Entries, loaded...)
 		}
 		source.Hosts = r.hosts(source.Hosts, tableHost)
 		resolved.Sources[i] = source

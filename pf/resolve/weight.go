@@ -1,6 +1,8 @@
 package resolve
 
 import (
+	"slices"
+
 	"weir/pf/ast"
 	"weir/pf/diag"
 )
@@ -26,25 +28,20 @@ func weighted(t *ast.Table, family ast.Family) []Address {
 	var pieces [][]Address // of each host
 	left := remainder{}
 	out := excluded(t.Entries)
-	for _, source := range t.Sources {
-		if source.File != nil {
-			return nil // they would be left out
+	for _, h := range weightedHosts(t) {
+		if h.Not || family != ast.AnyFamily && familyOf(&h) != family {
+			continue
 		}
-		for _, h := range source.Hosts {
-			if h.Not || family != ast.AnyFamily && familyOf(&h) != family {
-				continue
+		left.addrs = nil
+		for _, a := range hostAddrs(&h) {
+			if a.Kind != PrefixAddress {
+				left.addrs = append(left.addrs, a)
+			} else {
+				left.add(a.Prefix, out.of(a.Prefix))
 			}
-			left.addrs = nil
-			for _, a := range hostAddrs(&h) {
-				if a.Kind != PrefixAddress {
-					left.addrs = append(left.addrs, a)
-				} else {
-					left.add(a.Prefix, out.of(a.Prefix))
-				}
-			}
-			if len(left.addrs) > 0 {
-				hosts, pieces = append(hosts, h), append(pieces, left.addrs)
-			}
+		}
+		if len(left.addrs) > 0 {
+			hosts, pieces = append(hosts, h), append(pieces, left.addrs)
 		}
 	}
 	if !hasWeights(hosts) || !weighable(hosts) || left.splits > maxSplits {
@@ -55,6 +52,24 @@ func weighted(t *ast.Table, family ast.Family) []Address {
 		addrs = append(addrs, pieces[at]...)
 	}
 	return addrs
+}
+
+// weightedHosts returns the elements of a table's lists and files, in order. Those of files
+// have no weight. It returns nil if no element has one.
+func weightedHosts(t *ast.Table) []ast.Host {
+	if !slices.ContainsFunc(t.Sources, func(s ast.TableSource) bool { return hasWeights(s.Hosts) }) {
+		return nil
+	}
+	hosts := make([]ast.Host, 0, len(t.Entries))
+	at := 0
+	for _, source := range t.Sources {
+		for _, e := range t.Entries[at : at+source.Loaded] {
+			hosts = append(hosts, ast.Host{Span: source.Span, Kind: ast.HostPrefix, Prefix: e.Prefix, Bits: -1, Not: e.Not})
+		}
+		hosts = append(hosts, source.Hosts...)
+		at += source.Loaded + len(entries(source.Hosts))
+	}
+	return hosts
 }
 
 // weightsLost warns, once for each configuration, that the output has no weights, as in
@@ -73,18 +88,9 @@ func (r *resolver) weightsLost(hosts []ast.Host) {
 
 // tableWeights warns about weights in a table that are not printed or cannot be used.
 func (r *resolver) tableWeights(t *ast.Table) {
-	var hosts []ast.Host
-	files := false
-	for _, source := range t.Sources {
-		hosts = append(hosts, source.Hosts...)
-		files = files || source.File != nil
-	}
+	hosts := weightedHosts(t)
 	r.weightsLost(hosts)
-	switch {
-	case !hasWeights(hosts):
-	case files:
-		r.faults.Unenforced(t.Span, "weight in a table with files")
-	case !weighable(hosts):
+	if hosts != nil && !weighable(hosts) {
 		r.faults.Unenforced(t.Span, lostWeight)
 	}
 }

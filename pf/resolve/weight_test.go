@@ -62,22 +62,28 @@ func TestWeightsAreNotPrinted(t *testing.T) {
 	}
 }
 
-// Addresses from a table's files are kept if others have weights.
+// Addresses from a table's files weigh 1 if others have weights; what files exclude has no
+// share.
 func TestWeightsBesideFiles(t *testing.T) {
 	host, err := ReadHost("testdata/host.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const rules = "table <t> { 10.0.0.1 weight 2 } file \"more\"\npass in on em0 inet proto tcp to port 80 rdr-to <t>\n"
-	read, list := LoadWith("in", []byte(rules), host, Settings{Files: source.Files{"more": {Text: "10.0.0.2\n"}}})
+	const rules = "table <t> { 10.0.0.1 weight 2 } file \"more\" { 10.0.0.3 weight 2 }\npass in on em0 inet proto tcp to port 80 rdr-to <t>\n"
+	read, list := LoadWith("in", []byte(rules), host, Settings{Files: source.Files{"more": {Text: "10.0.0.2\n!10.0.0.8\n10.0.0.8/31\n"}}})
 	if read == nil {
 		t.Fatal(list.Err())
 	}
-	if got := len(read.Rules[0].Rdr.Addrs); got != 2 {
-		t.Errorf("%d addresses to choose from, want both", got)
+	var got []string
+	for _, a := range read.Rules[0].Rdr.Addrs {
+		got = append(got, a.Prefix.String())
 	}
-	if list.Enforce(); !list.HasErrors() {
-		t.Error("a weight that is not kept is loaded")
+	want := []string{"10.0.0.1/32", "10.0.0.3/32", "10.0.0.1/32", "10.0.0.2/32", "10.0.0.9/32", "10.0.0.3/32"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("addresses in turn (-want +got):\n%s", diff)
+	}
+	if list.Enforce(); list.HasErrors() {
+		t.Error(list.Err())
 	}
 }
 
