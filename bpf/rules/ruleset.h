@@ -123,8 +123,8 @@ struct rule_class {
  * classes of one epoch are void in another.
  *
  * There are two kinds of rules. A plain pass or block rule matters only if it is the
- * last to match. The others (quick, match, tag, tagged) are stations: each that matches
- * is visited, in order. The rules of FreeBSD's translation lists are stations before all
+ * last to match. The others (quick, match, tag, tagged, those in quick anchors) are
+ * stations: each that matches is visited, in order. The rules of FreeBSD's translation lists are stations before all
  * others, and lead past the rest of their list.
  */
 struct rule_set {
@@ -179,6 +179,7 @@ struct rule_set {
 #define RULE_MORE_BOUND 0x01 /* its states are bound to the interface (state/bound.h) */
 #define RULE_MORE_ONCE	0x02 /* after its first packet it matches no more (state/limit_map.h) */
 #define RULE_MORE_RATED 0x08 /* max-pkt-rate (state/limit_map.h) */
+#define RULE_MORE_ENDS	0x10 /* pass, block: if it matches, the evaluation ends before rule_order.next */
 #define RULE_MORE_LOG	0x04 /* match: all later rules that match are logged, too */
 
 /* The actions of a rule whose fields match. Ports are in host order. */
@@ -283,7 +284,8 @@ static __always_inline const struct rule_set *rule_set_get(void)
  */
 struct rule_order {
 	__u32 index;
-	__u32 next; /* with RULE_LEADS: number of the rule that it leads to, later than its own */
+	__u32 next; /* with RULE_LEADS: number of the rule that it leads to, later than its own; with
+		     * RULE_MORE_ENDS: of the first rule behind the quick anchor that it is in */
 };
 
 struct {

@@ -45,6 +45,17 @@ static __always_inline __u32 rule_next(struct walk *w, const struct rule_set *se
 	return o ? o->next : number + 1;
 }
 
+/* A rule in a quick anchor has decided: no rule behind the anchor is evaluated. */
+static __always_inline void visit_end(struct walk *w, const struct rule_set *set, __u32 number)
+{
+	const struct rule_order *o;
+
+	w->order = set->order_at + number;
+	o = bpf_map_lookup_elem(&rule_order, &w->order);
+	if (o && o->next - 1 < w->stop)
+		w->stop = o->next - 1;
+}
+
 /* Sets the bits of the mark that the rule sets. Bits that the in crossing has set stay,
  * because they have chosen the packet's route. */
 static __always_inline void visit_mark(struct crossing *cr, const struct rule *r)
@@ -123,9 +134,13 @@ static __always_inline int visit_rule(struct visit *v, __u32 number)
 {
 	struct crossing *cr = v->cr;
 	struct walk *w = v->w;
-	const __u32 *index = rule_index(w, v->set, number);
-	const struct rule *r = bpf_map_lookup_elem(&rules, index);
+	const struct rule *r;
+	const __u32 *index;
 
+	if (number > w->stop)
+		return 1;
+	index = rule_index(w, v->set, number);
+	r = bpf_map_lookup_elem(&rules, index);
 	if (!r) {
 		w->broken = 1;
 		return 1;
@@ -146,6 +161,8 @@ static __always_inline int visit_rule(struct visit *v, __u32 number)
 	cr->following |= r->more & RULE_MORE_LOG;
 	if (!(r->flags & RULE_MATCH)) {
 		w->last = number;
+		if (r->more & RULE_MORE_ENDS)
+			visit_end(w, v->set, number);
 	} else {
 		cr->logs |= visit_logs(r);
 		visit_qos(cr, r->prio, r->queue);
@@ -199,6 +216,7 @@ static long visit_step(__u32 n, void *data)
 static __always_inline void visit_run(struct crossing *cr, struct walk *w, const struct rule_set *set)
 {
 	struct visit v = {cr, w, set};
+	__u32 stop;
 
 	walk_start(w, cr);
 	w->part = 0;
@@ -207,11 +225,11 @@ static __always_inline void visit_run(struct crossing *cr, struct walk *w, const
 		bpf_loop(rule_chunks * (CHUNK_RULES + 1), visit_step, &v, 0);
 	if (w->stop != NO_RULE && w->last == w->stop)
 		return;
+	stop = w->stop;
 	if (w->translates != NO_RULE)
 		w->stop = w->translates;
 	walk_last(&v);
-	if (w->translates != NO_RULE)
-		w->stop = NO_RULE;
+	w->stop = stop;
 }
 
 #endif

@@ -24,7 +24,7 @@ struct walk {
 	__u32 words;		 /* bit i: bits[i] is not 0			*/
 	__u32 from;		 /* rules before it saw other addresses */
 	__u32 last;		 /* rule that decides so far, or NO_RULE */
-	__u32 stop;		 /* rule at which the evaluation ended, or NO_RULE */
+	__u32 stop;		 /* rule at which the evaluation ends, or NO_RULE */
 	__u32 translates;	 /* station at which a run ended, or NO_RULE */
 	__u32 broken;		 /* the tables contradict each other		*/
 	__u32 epoch;		 /* of the rule set				*/

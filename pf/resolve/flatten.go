@@ -2,7 +2,6 @@ package resolve
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"weir/pf/ast"
@@ -140,9 +139,6 @@ func (f *flattener) in(parent string) []string {
 func (f *flattener) fold(rule *ast.Rule, call *Rule) {
 	first := call.Nr + 1
 	body := f.rules[first:]
-	if call.Anchor.Quick && !allQuick(body) {
-		f.faults.Unenforced(rule.Span, "quick of an anchor")
-	}
 	switch {
 	case len(body) > 0 && !mergeable(call, body):
 		f.faults.Unenforced(rule.Span, conditionOfAnchor)
@@ -192,11 +188,6 @@ func (r *Rule) end() int {
 		return r.Anchor.End
 	}
 	return r.Nr + 1
-}
-
-// allQuick reports whether all rules that decide are quick.
-func allQuick(rules []*Rule) bool {
-	return !slices.ContainsFunc(rules, func(r *Rule) bool { return r.Action != ast.Match && !r.Quick })
 }
 
 // misspelt warns about an anchor without rules in the configuration if its path resembles

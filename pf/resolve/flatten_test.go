@@ -109,7 +109,7 @@ func TestNotFlat(t *testing.T) {
 		"anchor on egress { }":                                                              false,
 		"anchor on ! em0 { pass on ! em1 }":                                                 true,
 		"anchor on ! em0 { pass on em1 }":                                                   false,
-		"anchor quick { pass }":                                                             true,
+		"anchor quick { pass }":                                                             false,
 		"anchor quick { pass quick }":                                                       false,
 		"anchor quick { match in tag x }":                                                   false,
 		"anchor from <t> { pass from <u> }":                                                 true,

@@ -67,6 +67,7 @@ func TestPackets(t *testing.T) {
 		{"skip", testSkip},
 		{"life", testStateLife},
 		{"limits of rules", testRuleLimits},
+		{"quick anchors", testQuickAnchors},
 		{"track", testTrack},
 		{"facts", testFacts},
 		{"owners", testOwners},

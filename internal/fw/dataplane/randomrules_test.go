@@ -100,6 +100,9 @@ func (d *drawing) ruleset() []string {
 	for range 1 + d.IntN(4)*d.IntN(5) {
 		lines = append(lines, d.valid(lines, d.rule))
 	}
+	if d.IntN(3) == 0 {
+		lines = append(lines, d.valid(lines, func() string { return d.anchor(lines, 1) }))
+	}
 	if d.IntN(3) == 0 { // what nearly every gateway has
 		lines = append(lines, d.valid(lines, func() string { return "match out on wan0 inet" + d.some(2, " from (lan0:network)") + d.nat(4) }))
 	}
@@ -132,6 +135,19 @@ func (d *drawing) ruleset() []string {
 		lines = append(lines, d.valid(lines, d.rule))
 	}
 	return lines
+}
+
+// anchor draws an anchor, and others in it. They have no conditions: the model does not count
+// evaluations of rules in anchors that do not match.
+func (d *drawing) anchor(before []string, depth int) string {
+	lines := []string{"anchor " + one(d.Rand, "quick ", "quick ", "") + "{"}
+	for range 1 + d.IntN(4) {
+		lines = append(lines, d.valid(before, d.rule))
+		if depth > 0 && d.IntN(3) == 0 {
+			lines = append(lines, d.anchor(before, depth-1))
+		}
+	}
+	return strings.Join(append(lines, "}"), "\n")
 }
 
 // timeouts are short, so that states expire while packets go on.

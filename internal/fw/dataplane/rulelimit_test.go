@@ -42,6 +42,31 @@ func goes(packet string) step {
 	return step{"xdp lan", packet, "forward rule wan " + packet + " ttl 63"}
 }
 
+// Quick anchors end the evaluation if one of their rules decides, also one without quick.
+func testQuickAnchors(h *harness) {
+	h.plays([]play{
+		{"the last rule that matches inside decides", "anchor quick {\npass in proto udp\nblock in proto udp to port 53\n}\npass", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "drop block"},
+			{"tcx lan", "udp [fd00:1::10]:1 > [2001:db8:9::1]:53", "drop block"},
+			goes("udp 192.168.1.10:1 > 198.51.100.9:54"),
+		}},
+		{"no rule behind it is evaluated", "anchor quick {\npass in proto udp to port 53\n}\nmatch in rdr-to 198.51.100.7\nblock in proto udp", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward no-rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:54", "drop block"},
+		}},
+		{"match rules inside go on", "anchor quick {\npass in proto udp\nmatch in proto udp rdr-to 198.51.100.7\nblock in inet to 198.51.100.9\n}\nblock in", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward no-rule wan udp 192.168.1.10:1 > 198.51.100.7:53 ttl 63"},
+		}},
+		{"the inner anchor ends it", "anchor quick {\nanchor quick {\npass in proto udp\n}\nblock in\n}", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward no-rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "tcp 192.168.1.10:1 > 198.51.100.9:80 S", "drop block"},
+		}},
+		{"an anchor in which no rule decides", "anchor quick {\nmatch in tag t\n}\nblock in proto udp tagged t", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "drop block"},
+		}},
+	})
+}
+
 // Limits of rules and of their sources, over IPv4 and IPv6, in both hooks.
 func testRuleLimits(h *harness) {
 	h.plays([]play{

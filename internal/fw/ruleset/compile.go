@@ -144,7 +144,7 @@ func (c *compiler) check(r *resolve.Rule) error {
 			}
 		}
 	}
-	return known(r, c.filter)
+	return known(r)
 }
 
 // action returns what the rule does if its conditions are met.
@@ -289,6 +289,22 @@ func (c *compiler) leads() {
 			p.Rules[i].Flags |= Silent
 		}
 	}
+	for nr, r := range c.filter {
+		if r.Anchor != nil && r.Anchor.Quick {
+			c.ends(nr+1, min(r.Anchor.End, len(c.filter)))
+		}
+	}
+}
+
+// ends notes that the evaluation ends behind a quick anchor if one of its rules decides.
+// Anchors in it come later, and end earlier.
+func (c *compiler) ends(first, end int) {
+	for nr := first; nr < end; nr++ {
+		if at := len(c.lists) + nr; c.filter[nr].Action != ast.Match && !c.filter[nr].Quick {
+			c.program.Rules[at].More |= Ends
+			c.program.Next[at] = uint32(len(c.lists) + end)
+		}
+	}
 }
 
 // tag returns a tag's number. States keep the numbers of their tags over reloads.
@@ -319,7 +335,7 @@ func (c *compiler) kinds() {
 			p.Set.AsksMore |= asksMore | uint16(r.FactsMask)
 		}
 		p.Set.AsksMore |= uint16(r.Late)
-		if follows || r.Flags&(Match|Quick) != 0 || r.Tag != 0 || r.Tagged != 0 || r.MarkedMask != 0 || r.Flags&AsksMore != 0 {
+		if follows || r.Flags&(Match|Quick) != 0 || r.Tag != 0 || r.Tagged != 0 || r.MarkedMask != 0 || r.Flags&AsksMore != 0 || r.More&Ends != 0 {
 			kind, blocks = stations, &p.Set.Stations
 		}
 		follows = follows || r.More&LogMatches != 0

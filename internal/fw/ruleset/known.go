@@ -11,12 +11,12 @@ import (
 
 // known refuses parts of a rule that the programs do not implement. Rules that were read
 // for enforcement contain none.
-func known(r *resolve.Rule, rules []*resolve.Rule) error {
+func known(r *resolve.Rule) error {
 	if name := r.Unenforced(); name != "" {
 		return notKnown(name)
 	}
 	for _, err := range []error{
-		knownInterface(r.Interface), knownInterface(r.ReceivedOn.On), knownAnchor(r, rules), knownTranslation(r.Nat), knownTranslation(r.Rdr), knownRoute(r.Route),
+		knownInterface(r.Interface), knownInterface(r.ReceivedOn.On), knownAnchor(r), knownTranslation(r.Nat), knownTranslation(r.Rdr), knownRoute(r.Route),
 	} {
 		if err != nil {
 			return err
@@ -58,7 +58,7 @@ func firstSet(of any) string {
 }
 
 // knownAnchor refuses an anchor whose rules cannot be evaluated without it.
-func knownAnchor(r *resolve.Rule, rules []*resolve.Rule) error {
+func knownAnchor(r *resolve.Rule) error {
 	if r.Anchor == nil {
 		return nil
 	}
@@ -69,11 +69,6 @@ func knownAnchor(r *resolve.Rule, rules []*resolve.Rule) error {
 	}
 	if !r.Anchor.Flat {
 		return errors.New("the anchor's conditions are not supported")
-	}
-	for nr := r.Nr + 1; r.Anchor.Quick && nr < min(r.Anchor.End, len(rules)); nr++ {
-		if rules[nr].Action != ast.Match && !rules[nr].Quick {
-			return errors.New("quick on an anchor is not supported")
-		}
 	}
 	return nil
 }

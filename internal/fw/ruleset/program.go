@@ -8,7 +8,7 @@ type Program struct {
 	Set    Set
 	Rules  []Rule   // by index
 	Order  []uint32 // index of each rule, by number; both are the same until Replace
-	Next   []uint32 // number of the rule that a rule which Leads leads to, by number
+	Next   []uint32 // number of the rule that a rule which Leads leads to, or before which one that Ends ends the evaluation; by number
 	Scrubs int      // how many rules are FreeBSD's list of scrub rules: the first
 	First  int      // how many rules stand before the filter rules: those of translation lists
 	Forest
@@ -122,6 +122,7 @@ const (
 	Once                             // after its first packet it matches no more
 	LogMatches                       // match: later rules that match are logged too
 	Rated                            // it has a max-pkt-rate, which is with its limits
+	Ends                             // pass, block: the evaluation ends before the rule in Next
 )
 
 // BindsStates reports whether a rule binds its states to interfaces.
