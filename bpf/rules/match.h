@@ -129,6 +129,7 @@ static __always_inline void match_start(struct crossing *cr, struct walk *w, con
 	tree_classify(cr, set);
 	w->broken = 0;
 	w->peeks = 0;
+	w->entered = 0;
 	w->epoch = set->epoch;
 	w->shift = set->block_shift;
 	w->within = (1 << w->shift) - 1;

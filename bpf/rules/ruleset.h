@@ -219,6 +219,9 @@ struct rule {
 	__u8 nat_stride; /* map-e-portset, as in struct nat_ports */
 	__u8 nat_block;
 	__u8 tos;	/* condition on the packet's; 0: any */
+	__u8 enters;	/* an anchor: bit + 1 of walk.entered that it sets; 0: none */
+	__u8 inside;	/* condition: bit + 1 of walk.entered, of the anchor that it is in; 0: none */
+	__u8 pad0[6];
 };
 
 /* What a rule's next hops are for. */

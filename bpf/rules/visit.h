@@ -145,6 +145,8 @@ static __always_inline int visit_rule(struct visit *v, __u32 number)
 		w->broken = 1;
 		return 1;
 	}
+	if (r->inside && !(w->entered >> ((r->inside - 1) & 63) & 1))
+		return 0;
 	if (r->tagged && (cr->tag == r->tagged) == !!(r->flags & RULE_NOT_TAGGED))
 		return 0;
 	if (r->marked_mask && ((cr->mark & r->marked_mask) == r->marked) == !!(r->flags & RULE_NOT_MARKED))
@@ -154,6 +156,8 @@ static __always_inline int visit_rule(struct visit *v, __u32 number)
 	/* the last condition: it counts the packets that meet all others */
 	if (r->more & RULE_MORE_RATED && !w->peeks && !limit_packet(r->limit))
 		return 0;
+	if (r->enters)
+		w->entered |= 1ULL << ((r->enters - 1) & 63);
 	if (r->tag)
 		cr->tag = r->tag;
 	if (cr->following)

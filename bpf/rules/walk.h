@@ -16,6 +16,7 @@
 struct walk {
 	struct rule_class class[FIELD_COUNT]; /* the packet's present classes */
 	__u64 bits[CHUNK_WORDS]; /* of the present chunk: rules that match */
+	__u64 entered;		 /* anchors that have matched (rule.enters) */
 	__u64 todo;		 /* blocks whose chunks have not been read yet */
 	__u32 chunk;		 /* the present one */
 	__u32 shift;		 /* rule_set.block_shift			*/

@@ -95,7 +95,7 @@ func (f *flattener) call(s *scope, rule *ast.Rule, lowered *Rule) {
 		}
 	}
 	lowered.Anchor.End = len(f.rules)
-	f.fold(rule, lowered)
+	f.fold(lowered)
 }
 
 // called returns the paths of the anchors that an anchor calls, in order.
@@ -134,14 +134,13 @@ func (f *flattener) in(parent string) []string {
 }
 
 // fold adds an anchor's conditions to its rules, so that they mean the same if nothing
-// skips them. Rules that could never match then are left out. Conditions that do not fit
-// one rule are not enforced.
-func (f *flattener) fold(rule *ast.Rule, call *Rule) {
+// skips them. Rules that could never match then are left out. If conditions do not fit
+// one rule, the anchor is not flat.
+func (f *flattener) fold(call *Rule) {
 	first := call.Nr + 1
 	body := f.rules[first:]
 	switch {
 	case len(body) > 0 && !mergeable(call, body):
-		f.faults.Unenforced(rule.Span, conditionOfAnchor)
 		return
 	case isNeutral(call):
 		call.Anchor.Flat = true
@@ -157,7 +156,6 @@ func (f *flattener) fold(rule *ast.Rule, call *Rule) {
 		case neverBoth:
 			next = in.end() - first
 		case notOneRule:
-			f.faults.Unenforced(rule.Span, conditionOfAnchor)
 			call.Anchor.Flat = false
 			kept = append(kept, in)
 		default:
@@ -178,9 +176,6 @@ func (f *flattener) fold(rule *ast.Rule, call *Rule) {
 	f.rules = kept
 	call.Anchor.End = len(kept)
 }
-
-// conditionOfAnchor names a condition of an anchor that its rules cannot take over.
-const conditionOfAnchor = "this condition of an anchor"
 
 // end returns the number of the first rule after this one, and after its anchor's rules.
 func (r *Rule) end() int {

@@ -67,7 +67,7 @@ func TestPackets(t *testing.T) {
 		{"skip", testSkip},
 		{"life", testStateLife},
 		{"limits of rules", testRuleLimits},
-		{"quick anchors", testQuickAnchors},
+		{"anchors", testAnchors},
 		{"track", testTrack},
 		{"facts", testFacts},
 		{"owners", testOwners},

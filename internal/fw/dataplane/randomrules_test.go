@@ -137,10 +137,9 @@ func (d *drawing) ruleset() []string {
 	return lines
 }
 
-// anchor draws an anchor, and others in it. They have no conditions: the model does not count
-// evaluations of rules in anchors that do not match.
+// anchor draws an anchor, and others in it.
 func (d *drawing) anchor(before []string, depth int) string {
-	lines := []string{"anchor " + one(d.Rand, "quick ", "quick ", "") + "{"}
+	lines := []string{strings.Join([]string{"anchor", one(d.Rand, "", "", "in", "out"), one(d.Rand, "quick", "quick", ""), d.conditions(), "{"}, " ")}
 	for range 1 + d.IntN(4) {
 		lines = append(lines, d.valid(before, d.rule))
 		if depth > 0 && d.IntN(3) == 0 {
@@ -148,6 +147,18 @@ func (d *drawing) anchor(before []string, depth int) string {
 		}
 	}
 	return strings.Join(append(lines, "}"), "\n")
+}
+
+// conditions draws those of an anchor. Its rules can take over some of them.
+func (d *drawing) conditions() string {
+	if d.IntN(2) == 0 {
+		return ""
+	}
+	family := one(d.Rand, 4, 4, 6)
+	return strings.Join([]string{
+		d.on(), map[int]string{4: "inet", 6: "inet6"}[family], one(d.Rand, "", "proto tcp", "proto udp"), d.end("from", family, false), d.end("to", family, false),
+		one(d.Rand, "", "", "tagged "+one(d.Rand, tags...), "! tagged "+one(d.Rand, tags...), "tag "+one(d.Rand, tags...), "max-pkt-rate 3/2", "received-on lan0"),
+	}, " ")
 }
 
 // timeouts are short, so that states expire while packets go on.

@@ -43,7 +43,8 @@ func goes(packet string) step {
 }
 
 // Quick anchors end the evaluation if one of their rules decides, also one without quick.
-func testQuickAnchors(h *harness) {
+// Conditions of anchors are tested where the anchor stands.
+func testAnchors(h *harness) {
 	h.plays([]play{
 		{"the last rule that matches inside decides", "anchor quick {\npass in proto udp\nblock in proto udp to port 53\n}\npass", []step{
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "drop block"},
@@ -60,6 +61,21 @@ func testQuickAnchors(h *harness) {
 		{"the inner anchor ends it", "anchor quick {\nanchor quick {\npass in proto udp\n}\nblock in\n}", []step{
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward no-rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
 			{"xdp lan", "tcp 192.168.1.10:1 > 198.51.100.9:80 S", "drop block"},
+		}},
+		{"a condition of an anchor that its rules cannot take over", "block\nanchor in proto udp max-pkt-rate 1/60 {\npass proto udp to port 53\n}\npass out", []step{
+			goes("udp 192.168.1.10:1 > 198.51.100.9:53"),
+			{"xdp lan", "udp 192.168.1.10:2 > 198.51.100.9:53", "drop block"},
+			{"tcx lan", "udp [fd00:1::10]:2 > [2001:db8:9::1]:53", "drop block"},
+		}},
+		{"a condition on what a rule inside translates", "block in\nanchor in inet to 198.51.100.9 {\nmatch in proto udp rdr-to 198.51.100.7\npass in\n}", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward no-rule wan udp 192.168.1.10:1 > 198.51.100.7:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.8:53", "drop block"},
+		}},
+		{"an anchor in one that does not match", "block\nanchor in ! tagged t tag t {\nanchor in tagged t tag u {\npass tagged u\n}\n}\npass out", []step{
+			goes("udp 192.168.1.10:1 > 198.51.100.9:53"),
+		}},
+		{"the same with another tag", "block\nmatch in proto udp tag t\nanchor in ! tagged t tag t {\nanchor in tagged t tag u {\npass tagged u\n}\n}\npass out", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "drop block"},
 		}},
 		{"an anchor in which no rule decides", "anchor quick {\nmatch in tag t\n}\nblock in proto udp tagged t", []step{
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "drop block"},

@@ -416,6 +416,9 @@ type xdpRule struct {
 	NatStride   uint8
 	NatBlock    uint8
 	Tos         uint8
+	Enters      uint8
+	Inside      uint8
+	Pad0        [6]uint8
 }
 
 type xdpRuleBits struct {
@@ -1043,6 +1046,7 @@ type xdpWalk struct {
 	_          structs.HostLayout
 	Class      [8]xdpRuleClass
 	Bits       [8]uint64
+	Entered    uint64
 	Todo       uint64
 	Chunk      uint32
 	Shift      uint32

@@ -104,6 +104,9 @@ func (c *compiler) compile() error {
 		}
 	}
 	c.leads()
+	if err := c.enters(); err != nil {
+		return err
+	}
 	if len(c.tags) > maxTags {
 		return &Error{Rule: len(c.rules) - 1, What: fmt.Sprintf("there are more than %d tags", maxTags)}
 	}
@@ -294,6 +297,32 @@ func (c *compiler) leads() {
 			c.ends(nr+1, min(r.Anchor.End, len(c.filter)))
 		}
 	}
+}
+
+// maxEntered is the bits of walk.entered.
+const maxEntered = 64
+
+// enters numbers the anchors whose conditions are not merged into their rules. These match
+// only if the anchor has matched in the same crossing. Anchors in an anchor come later.
+func (c *compiler) enters() error {
+	entered := uint8(0)
+	for nr, r := range c.filter {
+		if r.Anchor == nil || r.Anchor.Flat {
+			continue
+		}
+		at := len(c.lists) + nr
+		if entered == maxEntered {
+			return &Error{Rule: at, What: fmt.Sprintf("there are more than %d anchors with conditions that their rules cannot take over", maxEntered)}
+		}
+		entered++
+		c.program.Rules[at].Enters = entered
+		c.program.Rules[at].Flags |= AsksMore
+		for in := at + 1; in < min(len(c.lists)+r.Anchor.End, len(c.rules)); in++ {
+			c.program.Rules[in].Inside = entered
+			c.program.Rules[in].Flags |= AsksMore
+		}
+	}
+	return nil
 }
 
 // ends notes that the evaluation ends behind a quick anchor if one of its rules decides.

@@ -1,7 +1,6 @@
 package ruleset
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 
@@ -57,7 +56,7 @@ func firstSet(of any) string {
 	return ""
 }
 
-// knownAnchor refuses an anchor whose rules cannot be evaluated without it.
+// knownAnchor refuses parts of an anchor that are not known.
 func knownAnchor(r *resolve.Rule) error {
 	if r.Anchor == nil {
 		return nil
@@ -66,9 +65,6 @@ func knownAnchor(r *resolve.Rule) error {
 	rest.Path, rest.End, rest.Quick, rest.Flat, rest.Braces = "", 0, false, false, false
 	if name := firstSet(rest); name != "" {
 		return notKnown(name)
-	}
-	if !r.Anchor.Flat {
-		return errors.New("the anchor's conditions are not supported")
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ const (
 	Counts    // From or To is a table with counters
 	Leads     // the rule that is evaluated next is in Next
 	Silent    // the rule counts no packets: it is not a user's
-	AsksMore  // it has one of the conditions from Facts to Late, Once or a max-pkt-rate
+	AsksMore  // it has one of the conditions from Facts to Late, Once, a max-pkt-rate, Enters or Inside
 )
 
 // MoreFlags holds further bits of a Rule.
@@ -169,6 +169,7 @@ type Rule struct {
 	Route                    Routes // what its next hops are for
 	RoutePool                uint32 // position of their pool
 	From, To                 TableCount
+	Enters, Inside           uint8 // anchors with conditions, from 1: it is this one; it is in this one; 0: none
 }
 
 // Routes is what a rule's next hops are for: enum routes.

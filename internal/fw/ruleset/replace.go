@@ -137,7 +137,7 @@ func (p *Program) Replace(rs *resolve.Ruleset, s Snapshot, keep []int) (*Program
 	l := linker{from: q.Rules, pools: q.Pools, rows: q.Rows, layouts: q.layouts, to: q}
 	q.Rules, q.Pools, q.Rows, q.layouts = slices.Clone(p.Rules), slices.Clone(p.Pools), slices.Clone(p.Rows), slices.Clone(p.layouts)
 	for number, before := range keep {
-		if before == New || !l.keepsPools(number, p, p.Order[before]) {
+		if before == New || !l.keepsPools(number, p, p.Order[before]) || !l.keepsAnchor(number, p, p.Order[before]) {
 			q.Order[number] = uint32(len(q.Rules))
 			q.Rules = append(q.Rules, l.rule(number))
 			continue
@@ -189,6 +189,12 @@ func equalActions(a, b Rule) bool {
 	a.RoutePool, b.RoutePool = 0, 0
 	a.Limit, b.Limit = 0, 0 // it keeps its own
 	return a == b
+}
+
+// keepsAnchor reports whether the anchors of a rule have the numbers that they had.
+func (l *linker) keepsAnchor(number int, p *Program, index uint32) bool {
+	now, then := &l.from[number], &p.Rules[index]
+	return now.Enters == then.Enters && now.Inside == then.Inside && (now.Flags^then.Flags)&AsksMore == 0
 }
 
 // keepsPools reports whether a rule chooses from the same addresses as one of the program

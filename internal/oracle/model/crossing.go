@@ -152,6 +152,9 @@ func (m *Model) filter(c *crossing, a *ruleInput) {
 		m.ruleCounters[m.numbers[r]].Evaluations++
 		matches := m.matches(r, a)
 		if r.Anchor != nil {
+			for skipped := nr + 1; !matches && skipped < r.Anchor.End; skipped++ { // as the dataplane counts
+				m.ruleCounters[m.numbers[m.rules.Rules[skipped]]].Evaluations++
+			}
 			nr = open.call(r, matches, c)
 		}
 		if !matches {

@@ -243,6 +243,9 @@ type RulesRule struct {
 	NatStride   uint8
 	NatBlock    uint8
 	Tos         uint8
+	Enters      uint8
+	Inside      uint8
+	Pad0        [6]uint8
 }
 
 type RulesRuleBits struct {
@@ -391,6 +394,7 @@ type RulesWalk struct {
 	_          structs.HostLayout
 	Class      [8]RulesRuleClass
 	Bits       [8]uint64
+	Entered    uint64
 	Todo       uint64
 	Chunk      uint32
 	Shift      uint32
