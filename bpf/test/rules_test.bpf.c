@@ -4,6 +4,9 @@
 #include <bpf/bpf_helpers.h>
 
 #include "rules/match.h"
+#include "shared.h"
+
+struct shared shared; /* the time, for max-pkt-rate */
 
 const volatile __u32 rule_base;
 const volatile __u64 pool_secret;

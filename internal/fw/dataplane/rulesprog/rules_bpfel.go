@@ -286,6 +286,87 @@ type RulesRuleTree struct {
 	Nodes uint32
 }
 
+type RulesShared struct {
+	_               structs.HostLayout
+	Now             uint32
+	Timeout         [14]uint32
+	TimeoutFrag     uint32
+	GcState         uint32
+	States          uint32
+	Bumped          uint32
+	GcNexthop       uint32
+	GcNexthopAt     uint32
+	GcUnlisted      uint32
+	GcLock          uint32
+	GcSource        uint32
+	TimeoutPart     uint32
+	Pad0            [28]uint8
+	Heartbeat       uint32
+	RouteGeneration uint32
+	TimeoutSet      [14]uint32
+	TimeoutFragSet  uint32
+	AdaptiveStart   uint32
+	AdaptiveEnd     uint32
+	Limit           uint32
+	Recording       uint32
+	Prefetch        uint32
+	TableRules      uint32
+	SourceLimit     uint32
+	Pad1            [8]uint32
+	StatesMade      uint32
+	StatesReleased  uint32
+	NexthopsHigh    uint32
+	NexthopsUnused  uint32
+	PathsHigh       uint32
+	PathsReserved   uint32
+	Sources         uint32
+	Overloads       uint32
+	Pad2            [8]uint32
+	Interfaces      [16384]struct {
+		_        structs.HostLayout
+		Mac      [6]uint8
+		Front    uint8
+		Pad0     uint8
+		Flags    uint32
+		Counters uint32
+		Mtu      uint32
+		Parent   uint32
+		Tag      uint16
+		TagType  uint16
+		Asked    uint32
+	}
+	Logicals [16384]uint64
+	Nexthops [32768]struct {
+		_       structs.HostLayout
+		Dst     [6]uint8
+		Src     [6]uint8
+		Mtu     uint16
+		Flags   uint8
+		Family  uint8
+		Ifindex uint32
+		Checked uint32
+		Probed  uint32
+		Used    uint32
+		Encap   struct {
+			_     structs.HostLayout
+			Layer [2]struct {
+				_    structs.HostLayout
+				Type uint16
+				Id   uint16
+			}
+			Device uint16
+			Length uint8
+			Excess uint8
+		}
+		Stage   uint32
+		Gateway struct {
+			_    structs.HostLayout
+			Word [4]uint32
+		}
+	}
+	Hinted [256]uint16
+}
+
 type RulesState struct {
 	_     structs.HostLayout
 	Forth struct {
@@ -450,6 +531,7 @@ const (
 	RulesVarPoolSecret     = "pool_secret"
 	RulesVarRuleBase       = "rule_base"
 	RulesVarRuleChunks     = "rule_chunks"
+	RulesVarShared         = "shared"
 )
 
 // LoadRules returns the embedded CollectionSpec for Rules.
@@ -536,6 +618,7 @@ type RulesVariableSpecs struct {
 	PoolSecret    *ebpf.VariableSpec `ebpf:"pool_secret"`
 	RuleBase      *ebpf.VariableSpec `ebpf:"rule_base"`
 	RuleChunks    *ebpf.VariableSpec `ebpf:"rule_chunks"`
+	Shared        *ebpf.VariableSpec `ebpf:"shared"`
 }
 
 // RulesObjects contains all objects after they have been loaded into the kernel.
@@ -618,6 +701,7 @@ type RulesVariables struct {
 	PoolSecret    *ebpf.Variable `ebpf:"pool_secret"`
 	RuleBase      *ebpf.Variable `ebpf:"rule_base"`
 	RuleChunks    *ebpf.Variable `ebpf:"rule_chunks"`
+	Shared        *ebpf.Variable `ebpf:"shared"`
 }
 
 // RulesPrograms contains all programs after they have been loaded into the kernel.
