@@ -122,6 +122,11 @@ func (l *Objects) addMaps(spec *Spec, o Options) error {
 	return nil
 }
 
+// SpecOf returns the declaration of a map that is like m, without BTF.
+func SpecOf(m *Map) *MapSpec {
+	return &MapSpec{Type: m.Type(), KeySize: m.KeySize(), ValueSize: m.ValueSize(), MaxEntries: m.MaxEntries(), Flags: m.Flags()}
+}
+
 // Need puts programs into Programs and loads those that are not loaded yet. Several
 // goroutines may call it, but not while others read Programs.
 func (l *Objects) Need(names ...string) error {

@@ -100,7 +100,7 @@ func finish(cfg *Config, d *dataplane.Downgrade, taken dataplane.Takeover) error
 		return err
 	}
 	if taken == dataplane.TakenAsCopy {
-		cfg.Log.Warn("the rules of the older weir have another limit of states, so it copied the states: busy connections may break",
+		cfg.Log.Warn("the older weir copied the states and did not use the offered tables, as it does if its rules have another limit of states: busy connections may break",
 			"limit_states", d.Limit())
 	}
 	kept, lost := d.Count()

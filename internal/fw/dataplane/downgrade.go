@@ -183,7 +183,7 @@ var ErrTakenBack = errors.New("what was offered to an older version was taken ba
 type Takeover int
 
 // Nobody has taken over, or the older version uses the offered tables, or it has copied
-// them into tables of its own because its rules have another limit of states.
+// them into tables of its own, as it does if its rules have another limit of states.
 const (
 	TakenByNobody Takeover = iota
 	TakenInUse

@@ -34,6 +34,7 @@ func (g *Downgrade) makeTables(seed uint64) error {
 	if err != nil {
 		return err
 	}
+	g.declareValues(spec)
 	limit := g.Limit()
 	program, argument := importProgram(g.layout)
 	gc := gcProgram(g.layout)
@@ -67,6 +68,16 @@ func (g *Downgrade) makeTables(seed uint64) error {
 	return g.startGC(g.objects.Programs[gc])
 }
 
+// declareValues declares the maps whose values had another size in that layout, if its
+// object does not.
+func (g *Downgrade) declareValues(spec *bpfload.Spec) {
+	for name, size := range pasts[g.layout].values {
+		declared := bpfload.SpecOf(g.old.maps[name])
+		declared.Name, declared.ValueSize = formerMap(name, g.layout), size
+		spec.Maps[declared.Name] = declared
+	}
+}
+
 // startGC arms the older garbage collection. It releases the states whose connections
 // have ended. Otherwise they would keep their room and their tuples for as long as weir
 // waits. It ends with the Downgrade. The older version starts its own.
@@ -86,7 +97,7 @@ func (g *Downgrade) keepable(spec *bpfload.Spec) (map[string]*bpfload.Map, error
 		if slices.Contains(ownMaps, name) || name == mapInterfaceCounters && !sameReasons(g.layout) {
 			continue
 		}
-		fits := declared == nil // the object declares no rings: they have not changed
+		fits := declared == nil // the object declares only what its programs use: the others have not changed
 		if !fits && declared.Compatible(m) == nil {
 			key, value, err := conversions(m, declared, formerRenames(g.layout))
 			if err != nil {

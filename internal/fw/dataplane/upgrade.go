@@ -12,10 +12,13 @@ import (
 // since, and the order of numbers. If you change a name or a number that tables hold, add
 // it to the earlier layouts.
 type past struct {
-	fields  bpfload.Renames   // old "struct.field" to the field's present name
-	maps    map[string]string // old pin to map
-	lacks   []string          // kept maps that came later, or belonged to a generation
-	reasons []string          // by number
+	fields bpfload.Renames   // old "struct.field" to the field's present name
+	maps   map[string]string // old pin to map
+	lacks  []string          // kept maps that came later, or belonged to a generation
+	// Sizes of the values of kept maps that have another form now and that the layout's
+	// object does not declare. A Downgrade makes them anew.
+	values  map[string]uint32
+	reasons []string // by number
 	// The program that imports a state, and the struct that is its argument.
 	importer, argument string
 	gc                 string // the program that starts the garbage collection
@@ -31,11 +34,13 @@ var pasts = map[uint32]past{
 		},
 		maps:     map[string]string{"promises": mapHints, "answer_sources": mapRejectSources, "answer_counters": mapRejectCounters},
 		lacks:    []string{mapHandoffs, mapTableCounters, mapTableLengths, mapTableRules, mapLimits, mapSources, mapSourceIndex, mapExtras},
+		values:   map[string]uint32{mapFragments: 52},
 		reasons:  reasons8,
 		importer: "weir_adopt", argument: "adoption", gc: "weir_sweep_start",
 	},
 	9: {
 		lacks:    []string{mapLimits, mapSources, mapSourceIndex, mapExtras},
+		values:   map[string]uint32{mapFragments: 64},
 		reasons:  reasons9,
 		importer: programImport, argument: argumentImport, gc: programStart,
 	},
