@@ -443,22 +443,8 @@ func (p *pfctl) doKill(context.Context) (err error) {
 	f.Leaves = p.iface
 	sources, destinations := 0, 0
 	switch p.kill[0] {
-	case "label", "id":
-		if len(p.kill) != 2 {
-			return &UsageError{fmt.Errorf("-k %s must be followed by -k VALUE", p.kill[0])}
-		}
-		if p.kill[1] == "" {
-			return &UsageError{fmt.Errorf("-k %s is followed by an empty value", p.kill[0])}
-		}
-		if p.kill[0] == "label" {
-			f.Label = p.kill[1]
-			break
-		}
-		id, _, _ := strings.Cut(p.kill[1], "/") // the rest is the creator, which weir does not have
-		f.Handle = new(state.Handle)
-		err = f.Handle.UnmarshalText([]byte(id))
-	case "key", "gateway", "nat":
-		return fmt.Errorf("-k %s: weir pfctl takes hosts, label and id; weir kill --help has more conditions", p.kill[0])
+	case "label", "id", "key", "gateway", "nat":
+		err = p.killBy(f, p.kill[0])
 	default:
 		if f.From, err = p.hosts(p.kill[0]); err == nil && len(p.kill) == 2 {
 			f.To, err = p.hosts(p.kill[1])
@@ -477,6 +463,39 @@ func (p *pfctl) doKill(context.Context) (err error) {
 		p.say("killed %d states", done.Killed)
 	}
 	return err
+}
+
+// killBy reads the value of -k label and its like.
+func (p *pfctl) killBy(f *state.Filter, what string) (err error) {
+	if len(p.kill) != 2 {
+		return &UsageError{fmt.Errorf("-k %s must be followed by -k VALUE", what)}
+	}
+	value := p.kill[1]
+	if value == "" {
+		return &UsageError{fmt.Errorf("-k %s is followed by an empty value", what)}
+	}
+	switch what {
+	case "label":
+		f.Label = value
+	case "id":
+		id, _, _ := strings.Cut(value, "/") // the rest is the creator, which weir does not have
+		f.Handle = new(state.Handle)
+		err = f.Handle.UnmarshalText([]byte(id))
+	case "key":
+		leaves := f.Leaves
+		*f, err = state.ParseKey(value)
+		f.Leaves = leaves
+	case "nat":
+		f.NAT, err = p.hosts(value)
+	case "gateway":
+		var gateway state.Filter
+		gateway, err = state.ParseFilter([]string{what, value})
+		f.Gateway = gateway.Gateway
+	}
+	if err != nil {
+		return &UsageError{fmt.Errorf("-k %s -k %s: %w", what, value, err)}
+	}
+	return nil
 }
 
 // doForget does -K. The second host of pfctl is a translation address: weir forgets all of a

@@ -15,14 +15,16 @@ import (
 )
 
 // stateFilterUsage is the argument of commands that select states.
-const stateFilterUsage = "[host|from|to ADDRESS] [proto NAME] [port NUMBER] [phase NAME] [rule NUMBER] [label TEXT] [on INTERFACE] [id ID]"
+const stateFilterUsage = "[host|from|to ADDRESS] [proto NAME] [port NUMBER] [phase NAME] [rule NUMBER] [label TEXT] [on INTERFACE] [id ID] [gateway ADDRESS] [nat ADDRESS]"
 
 // stateFilterHelp explains it.
 const stateFilterHelp = `All conditions must hold. host is either end, also as translated; host twice names both
 ends. from is the end that opened the connection, to the other one. An address may be a
 network. port is that of either end. rule and label are of the rule that decided, on
 either crossing. on is an interface that packets are forwarded to; for connections of
-the box itself it matches only link-local addresses. id is a number that -vv prints.`
+the box itself it matches only link-local addresses. id is a number that -vv prints.
+gateway is a next hop that packets are sent to, nat an address that one end was
+translated to.`
 
 // statesTask is what weir states is asked for.
 type statesTask struct {

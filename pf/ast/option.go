@@ -61,6 +61,16 @@ type InterfaceGroup struct {
 	Interfaces []Interface
 }
 
+// Gateway is set gateway, which pf does not have: how a next hop of route-to and reply-to is
+// watched.
+type Gateway struct {
+	token.Span
+	Address Word
+	Monitor Word // none, arp or ping
+	Target  Word // of ping, if it is not the gateway
+	Kill    bool // states that lead to it end when it is down
+}
+
 // HostID is set hostid.
 type HostID struct {
 	token.Span

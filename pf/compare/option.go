@@ -73,7 +73,7 @@ func settings(of *resolve.Ruleset) (map[string]setting, []string) {
 }
 
 // ofTwoWords are the options whose names have a second word.
-var ofTwoWords = map[string]bool{"timeout": true, "limit": true, "skip": true, "interface-group": true}
+var ofTwoWords = map[string]bool{"timeout": true, "limit": true, "skip": true, "interface-group": true, "gateway": true}
 
 // split takes a printed set statement apart.
 func split(line string) (name, value string, ok bool) {

@@ -45,6 +45,7 @@ var options = map[string]func(*parser, token.Span) ast.Stmt{
 	"limit":           (*parser).setLimit,
 	"skip":            (*parser).setSkip,
 	"interface-group": (*parser).setInterfaceGroup,
+	"gateway":         (*parser).setGateway,
 	"block-policy":    (*parser).setBlockPolicy,
 	"implicit-pass":   (*parser).setImplicitPass,
 	"mark-mask":       (*parser).setMarkMask,
@@ -172,6 +173,32 @@ func (p *parser) setInterfaceGroup(start token.Span) ast.Stmt {
 		p.faults.Errorf(s.Name.Span, "the name of a group does not end in a digit, as those of interfaces do")
 	}
 	s.Interfaces = p.plainInterfaces("set interface-group")
+	s.Span = start.To(p.last)
+	return s
+}
+
+// setGateway reads set gateway ADDRESS monitor none|arp|ping [ADDRESS] [states keep|kill].
+func (p *parser) setGateway(start token.Span) ast.Stmt {
+	s := &ast.Gateway{Address: p.name("the address of a gateway")}
+	if !p.acceptWord("monitor") {
+		p.expected(`"monitor"`)
+	}
+	s.Monitor = ast.Word{Span: p.tok.Span, Text: p.tok.Text}
+	switch {
+	case p.acceptWord("none"), p.acceptWord("arp"):
+	case p.acceptWord("ping"):
+		if p.tok.IsText() && !p.isWord("states") {
+			s.Target = p.name("the address to ping")
+		}
+	default:
+		p.expected(`"none", "arp" or "ping"`)
+	}
+	if p.acceptWord("states") {
+		s.Kill = p.isWord("kill")
+		if !p.acceptWord("keep") && !p.acceptWord("kill") {
+			p.expected(`"keep" or "kill"`)
+		}
+	}
 	s.Span = start.To(p.last)
 	return s
 }

@@ -25,6 +25,11 @@ func option(w io.Writer, s ast.Stmt) {
 		fmt.Fprintf(w, "set skip on %s\n", pick(len(s.Interfaces) > 0, members(s.Interfaces), "none"))
 	case *ast.InterfaceGroup:
 		fmt.Fprintf(w, "set interface-group %s %s\n", name(s.Name.Text), members(s.Interfaces))
+	case *ast.Gateway:
+		c := clauses{"set", "gateway", s.Address.Text, "monitor", s.Monitor.Text}
+		c.addIf(s.Target.Text != "", s.Target.Text)
+		c.addIf(s.Kill, "states kill")
+		fmt.Fprintln(w, c)
 	case *ast.HostID:
 		fmt.Fprintf(w, "set hostid 0x%08x\n", s.ID)
 	case *ast.Reassemble:

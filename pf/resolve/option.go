@@ -30,6 +30,8 @@ func (r *resolver) option(s ast.Stmt) {
 		return
 	case *ast.InterfaceGroup:
 		r.group(s)
+	case *ast.Gateway:
+		r.gateway(s)
 	case *ast.StateDefaults:
 		r.setStateDefaults(s)
 		return // not printed, as with pfctl: the rules that it applies to show it

@@ -46,6 +46,9 @@ type Options struct {
 	// Groups are the members of the groups that set interface-group makes, in
 	// addition to those of the machine.
 	Groups map[string][]string
+
+	// Gateways are those of set gateway. Each address is there once.
+	Gateways []Gateway
 }
 
 // Timeouts of states by phase of the connection, in seconds, as in pf.conf(5).

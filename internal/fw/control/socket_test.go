@@ -77,6 +77,8 @@ func (c *control) Capture(q *CaptureRequest) (Packets, error) {
 	return c.packets, nil
 }
 
+func (*control) Gateways() []Gateway { return nil }
+
 // Log ends after one part.
 func (c *control) Log() (Packets, error) {
 	c.packets = &packets{parts: []string{"logged"}}

@@ -91,7 +91,7 @@ func checkAnchorChange(r *control.AnchorChange) error {
 
 // lookUpAnchor looks up the hosts that the rules of an anchor name.
 func (b *box) lookUpAnchor(ctx context.Context, a *source.Anchor) error {
-	m, err := readMachine(b.cfg.Log)
+	m, err := b.machine()
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (b *box) changeAnchor(r *control.AnchorChange) (*control.AnchorChanged, err
 	if b.source.Builtin {
 		return nil, errNoRules
 	}
-	m, err := readMachine(b.cfg.Log)
+	m, err := b.machine()
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +281,7 @@ func definesTable(line, name string) bool { return strings.HasPrefix(line, "tabl
 // dropKeptTable removes a table of anchorKeeps. An anchor that has nothing left goes, too.
 func (b *box) dropKeptTable(table string) error {
 	name, path, _ := strings.Cut(table, "@")
-	m, err := readMachine(b.cfg.Log)
+	m, err := b.machine()
 	if err != nil {
 		return err
 	}
@@ -365,7 +365,7 @@ func (b *box) leaveOutAnchors(s *Source) bool {
 	if len(anchors) == 0 {
 		return false
 	}
-	m, err := readMachine(b.cfg.Log)
+	m, err := b.machine()
 	if err != nil {
 		return false // the start has said it
 	}

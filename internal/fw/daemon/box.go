@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/gateway"
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/rundir"
 	"weir/internal/host/hostdb"
@@ -53,6 +54,8 @@ type box struct {
 
 	manyAddresses  string // the last warning about too many addresses
 	prefetchFailed error  // why prefetching could not be switched on; already logged
+
+	gateways *gateway.Watcher
 }
 
 // hooked is an interface that has programs.
@@ -67,6 +70,7 @@ type hooked struct {
 type machine struct {
 	links []netif.Link
 	host  *resolve.Host
+	down  map[ruleset.Hop]bool // gateways that do not answer
 }
 
 // readMachine reads the state of the machine. A database of names that cannot be read is only a
@@ -86,7 +90,16 @@ func readMachineIn(root fs.FS, log *slog.Logger) (*machine, error) {
 		log.Warn("cannot read all databases of names", "error", err)
 	}
 	host.Secret = secret()
-	return &machine{links, host}, nil
+	return &machine{links: links, host: host}, nil
+}
+
+// machine reads the state of the machine, with the gateways that are down.
+func (b *box) machine() (*machine, error) {
+	m, err := readMachine(b.cfg.Log)
+	if err == nil && b.gateways != nil {
+		m.down = b.gateways.Down()
+	}
+	return m, err
 }
 
 // secret is for keys of source-hash that a file leaves to weir. It lasts as long as the

@@ -146,7 +146,7 @@ func (c *compiled) warned() []string {
 // snapshot returns the facts about the machine that rules need at run time. groups holds
 // the groups that the rules define, with the names of their members.
 func (m *machine) snapshot(groups map[string][]string) ruleset.Snapshot {
-	var s ruleset.Snapshot
+	s := ruleset.Snapshot{Down: m.down}
 	host := m.host.WithGroups(groups)
 	for i := range m.links {
 		l := &m.links[i]

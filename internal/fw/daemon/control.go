@@ -29,7 +29,7 @@ func (c *controller) Load(ctx context.Context, r control.LoadRequest) (*control.
 	defer context.AfterFunc(c.living, func() { cancel(control.ErrEnding) })()
 	defer c.frugal.begin()()
 	source := Source{Name: r.File, Path: r.Path, Text: r.Text, Beside: r.Beside, load: newLoad(), hosts: lookups(r.NoDNS)}
-	m, err := readMachine(c.box.cfg.Log)
+	m, err := c.box.machine()
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (c *controller) Load(ctx context.Context, r control.LoadRequest) (*control.
 func (b *box) load(source Source, confirm time.Duration) (*control.LoadResult, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m, err := readMachine(b.cfg.Log)
+	m, err := b.machine()
 	if err != nil {
 		return nil, err
 	}

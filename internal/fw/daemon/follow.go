@@ -115,7 +115,7 @@ func (b *box) follow(c netif.Change) error {
 	if c&(netif.ChangedLinks|netif.ChangedAddresses|netif.ChangedDefault) == 0 {
 		return nil
 	}
-	m, err := readMachine(b.cfg.Log)
+	m, err := b.machine()
 	if err != nil {
 		return err
 	}
@@ -231,16 +231,25 @@ func (b *box) resolveAgain(m *machine) error {
 	if !rules.sameRules(b.rules) {
 		return b.replace(b.source, m)
 	}
-	changes, err := b.rules.program.Refill(m.snapshot(b.rules.options.Groups))
+	err = b.refill(m)
 	if errors.Is(err, ruleset.ErrPoolFull) {
 		return b.replace(b.source, m)
 	}
 	if err != nil {
 		return err
 	}
-	if err := b.dp.SetPools(changes); err != nil {
-		return fmt.Errorf("update the translation addresses: %w", err)
-	}
 	b.host = m.host
 	return b.updateInterfaces(m)
+}
+
+// refill gives the pools of translations and next hops what they choose from now.
+func (b *box) refill(m *machine) error {
+	changes, err := b.rules.program.Refill(m.snapshot(b.rules.options.Groups))
+	if err != nil {
+		return err
+	}
+	if err := b.dp.SetPools(changes); err != nil {
+		return fmt.Errorf("update what translations and next hops choose from: %w", err)
+	}
+	return nil
 }

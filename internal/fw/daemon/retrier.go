@@ -59,7 +59,7 @@ func (b *box) retryFile(ctx context.Context) error {
 	if !b.retrying || ctx.Err() != nil { // weir load came first
 		return nil
 	}
-	m, err := readMachine(b.cfg.Log)
+	m, err := b.machine()
 	if err != nil {
 		return err
 	}

@@ -247,7 +247,7 @@ func (b *box) rollBackAtEnd() error {
 
 // restoreBefore restores the rules from before the waiting load.
 func (b *box) restoreBefore() error {
-	m, err := readMachine(b.cfg.Log)
+	m, err := b.machine()
 	if err != nil {
 		return err
 	}

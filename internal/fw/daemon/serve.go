@@ -25,6 +25,7 @@ func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
 		&heart{readiness: newReadiness(), box: b},
 		&prober{readiness: newReadiness(), box: b},
 		&overloader{readiness: newReadiness(), box: b},
+		&gatekeeper{readiness: newReadiness(), box: b},
 		&controller{readiness: newReadiness(), box: b, capturer: capturer, logger: logger, living: ctx, leave: leave, started: time.Now()},
 	}
 	err := serve(ctx, tasks, b.logReady)
@@ -158,7 +159,7 @@ func (b *box) demote() {
 	if !demoted {
 		return
 	}
-	m, err := readMachine(b.cfg.Log)
+	m, err := b.machine()
 	if err == nil {
 		err = b.updateInterfaces(m) // TCX handles their VLAN devices too now
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/gateway"
 	"weir/internal/fw/rundir"
 	"weir/internal/host/netif"
 )
@@ -24,6 +25,8 @@ func Run(ctx context.Context, cfg *Config) error {
 	}
 	b := &box{cfg: cfg, dir: dir, hooks: make(map[int]hooked), waits: make(chan struct{}, 1), changed: make(chan struct{}, 1), again: make(chan struct{}, 1)}
 	removeLeftovers(cfg)
+	b.gateways = gateway.NewWatcher(b.recordedDown())
+	defer b.gateways.Close()
 	// No event is lost from here on. If something changes while the start reads the
 	// machine, the first task reads it again.
 	watcher, err := netif.Watch()
@@ -92,7 +95,7 @@ func (b *box) readBeside(ctx context.Context, source *Source) error {
 	if len(source.Anchors) == 0 || err != nil || source.sameFile(&before) {
 		return nil
 	}
-	m, err := readMachine(b.cfg.Log)
+	m, err := b.machine()
 	if err != nil {
 		return err
 	}
@@ -107,7 +110,7 @@ func (b *box) findHosts(ctx context.Context, source *Source) error {
 		b.rememberHosts(source)
 		return nil
 	}
-	m, err := readMachine(b.cfg.Log)
+	m, err := b.machine()
 	if err != nil {
 		return err
 	}
@@ -153,7 +156,7 @@ func (b *box) logStarting() {
 
 // start climbs the ladder. If it returns an error, every rung is undone.
 func (b *box) start(ctx context.Context, source Source) (lock *os.File, err error) {
-	m, err := readMachine(b.cfg.Log)
+	m, err := b.machine()
 	if err != nil {
 		return nil, err
 	}
@@ -296,7 +299,7 @@ func (b *box) forward(undo *ladder, m *machine) error {
 
 // readNames returns the names of the interfaces that exist now.
 func (b *box) readNames() (map[int]string, error) {
-	m, err := readMachine(b.cfg.Log)
+	m, err := b.machine()
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"iter"
+	"net/netip"
 	"sync/atomic"
 
 	"weir/internal/fw/state"
@@ -64,6 +65,15 @@ func (v *View) LeavesBy(nextHop uint16) int {
 		return 0
 	}
 	return int(atomic.LoadUint32(&v.tables.shared.Nexthops[nextHop].Ifindex))
+}
+
+// GatewayOf returns the address that packets to a next hop are sent to. It is not valid if
+// there is no such next hop any more.
+func (v *View) GatewayOf(nextHop uint16) netip.Addr {
+	if v.LeavesBy(nextHop) == 0 {
+		return netip.Addr{}
+	}
+	return (*xdpAddr)(&v.tables.shared.Nexthops[nextHop].Gateway).addr()
 }
 
 // live returns the indices of the live states.

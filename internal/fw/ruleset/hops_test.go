@@ -60,6 +60,66 @@ func TestNextHopsFollowInterfaces(t *testing.T) {
 	}
 }
 
+// A gateway that is down is not chosen, unless all of its family are. The others keep their
+// order.
+func TestGatewaysAreDown(t *testing.T) {
+	rules := routeTo(resolve.RouteTo,
+		resolve.NextHop{Interface: "wan0", Addr: address("203.0.113.1/32")},
+		resolve.NextHop{Addr: address("192.0.2.1/32")},
+		resolve.NextHop{Addr: address("192.0.2.2/32")},
+		resolve.NextHop{Addr: address("2001:db8::1/128")},
+		resolve.NextHop{Addr: address("192.0.2.8/30")},
+	)
+	hop := func(name, addr string) ruleset.Hop {
+		return ruleset.Hop{Interface: name, Addr: netip.MustParseAddr(addr)}
+	}
+	all := []ruleset.Hop{hop("wan0", "203.0.113.1"), hop("", "192.0.2.1"), hop("", "192.0.2.2"), hop("", "2001:db8::1")}
+	if diff := cmp.Diff(all, ruleset.HopsOf(rules.Rules), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+		t.Errorf("the gateways (-want +got):\n%s", diff)
+	}
+	s := wan("203.0.113.2/24")
+	p, err := ruleset.Compile(rules, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		down []ruleset.Hop
+		want []string
+	}{
+		{nil, []string{"203.0.113.1", "192.0.2.1", "192.0.2.2", "192.0.2.8", "2001:db8::1"}},
+		{all[:1], []string{"192.0.2.1", "192.0.2.2", "192.0.2.8", "2001:db8::1"}},
+		{[]ruleset.Hop{hop("", "203.0.113.1")}, []string{"203.0.113.1", "192.0.2.1", "192.0.2.2", "192.0.2.8", "2001:db8::1"}}, // another interface
+		{all[1:], []string{"203.0.113.1", "192.0.2.8", "2001:db8::1"}},                                                         // the only one of its family
+		{all[:3], []string{"192.0.2.8", "2001:db8::1"}},
+		{nil, []string{"203.0.113.1", "192.0.2.1", "192.0.2.2", "192.0.2.8", "2001:db8::1"}},
+	} {
+		s.Down = make(map[ruleset.Hop]bool)
+		for _, hop := range test.down {
+			s.Down[hop] = true
+		}
+		if _, err := p.Refill(s); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		turn := uint64(0)
+		for _, run := range []ruleset.Run{p.Pools[0].Rows4, p.Pools[0].Rows6} {
+			for i, row := range p.Rows[run.First:][:run.Count] {
+				got = append(got, row.First.String())
+				if i == 0 {
+					turn = 0
+				}
+				if row.Turn != turn {
+					t.Errorf("%v down: %s has turn %d, want %d", test.down, row.First, row.Turn, turn)
+				}
+				turn += row.Count
+			}
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%v down (-want +got):\n%s", test.down, diff)
+		}
+	}
+}
+
 // Rules that are replaced under traffic keep their next hops if these are the same.
 func TestReplaceKeepsNextHops(t *testing.T) {
 	hop := func(a string) resolve.NextHop { return resolve.NextHop{Interface: "wan0", Addr: address(a)} }

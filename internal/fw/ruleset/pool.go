@@ -114,7 +114,7 @@ var ErrPoolFull = errors.New("more addresses than the pool has places for")
 // A poolLayout says where a pool's rows may go.
 type poolLayout struct {
 	from    *choice
-	dynamic bool // depends on interfaces: has room for two sets of rows
+	dynamic bool // depends on interfaces, or on which gateways are up: has room for two sets of rows
 	places  [2]Run
 }
 
@@ -124,7 +124,7 @@ func (c *compiler) pool(t *choice) (uint32, error) {
 		return 0, nil
 	}
 	p := c.program
-	l := poolLayout{from: t, dynamic: slices.ContainsFunc(t.targets, target.isDynamic)}
+	l := poolLayout{from: t, dynamic: slices.ContainsFunc(t.targets, target.isDynamic) || t.hops && len(t.targets) > 1}
 	pool := Pool{Kind: t.kind(), Sticky: t.how.Sticky, Interface: c.snapshot.onlyInterface(t)}
 	for i := range pool.Key {
 		pool.Key[i] = binary.BigEndian.Uint64(t.how.Key[8*i:])
@@ -183,7 +183,11 @@ func (t target) isDynamic() bool { return t.Kind == resolve.InterfaceAddress || 
 func (s *Snapshot) rows(t *choice, is4 bool) []Row {
 	var rows []Row
 	turn := uint64(0)
+	skips := t.hops && len(s.Down) > 0 && s.someUp(t, is4)
 	for i := range t.targets {
+		if skips && s.isDown(&t.targets[i]) {
+			continue
+		}
 		via := s.via(t.targets[i].via)
 		for _, p := range s.targets(&t.targets[i].Address, is4) {
 			if p.Addr().Is4() != is4 || turn == ^uint64(0) {
@@ -204,6 +208,30 @@ func (s *Snapshot) rows(t *choice, is4 bool) []Row {
 		}
 	}
 	return rows
+}
+
+// hop returns the gateway that the target is; false: it is no single address.
+func (t *target) hop() (Hop, bool) {
+	p := t.Prefix
+	return Hop{t.via, p.Addr()}, t.Kind == resolve.PrefixAddress && p.IsValid() && p.IsSingleIP() && !p.Addr().IsUnspecified()
+}
+
+func (s *Snapshot) isDown(t *target) bool {
+	hop, ok := t.hop()
+	return ok && s.Down[hop]
+}
+
+// someUp reports whether a pool of next hops has one of a family that is not known to be
+// down. If there is none, all are used: a gateway that does not answer may forward all the
+// same.
+func (s *Snapshot) someUp(t *choice, is4 bool) bool {
+	for i := range t.targets {
+		a := t.targets[i].Prefix.Addr()
+		if (!a.IsValid() || a.Is4() == is4) && !s.isDown(&t.targets[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // maskRow returns the row of a network whose bits replace those of other addresses.

@@ -14,6 +14,30 @@ type Snapshot struct {
 	Interfaces []Interface
 	Load       uint64            // a rule with once that has matched begins anew in another load
 	Loads      map[string]uint64 // likewise for rules of anchors that were loaded at run time, by path
+	Down       map[Hop]bool      // gateways that do not answer
+}
+
+// A Hop is a gateway as a rule names it.
+type Hop struct {
+	Interface string     `json:"interface,omitempty"` // "": none is named
+	Addr      netip.Addr `json:"addr"`
+}
+
+// HopsOf returns the gateways that rules name, each once, in their order. Networks of
+// gateways, and interfaces without an address, are not among them.
+func HopsOf(rules []*resolve.Rule) []Hop {
+	var all []Hop
+	for _, r := range rules {
+		if r.Route == nil {
+			continue
+		}
+		for _, t := range hopsOf(r.Route).targets {
+			if hop, ok := t.hop(); ok && !slices.Contains(all, hop) {
+				all = append(all, hop)
+			}
+		}
+	}
+	return all
 }
 
 // LoadOf returns which load a rule belongs to: that of the innermost anchor around it which

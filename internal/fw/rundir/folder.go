@@ -39,6 +39,9 @@ func (f Folder) Found() string { return filepath.Join(string(f), "found.json") }
 // Interfaces returns the file with the interfaces as last recorded: []Interface.
 func (f Folder) Interfaces() string { return filepath.Join(string(f), "interfaces.json") }
 
+// Gateways returns the path of the list of gateways that are down.
+func (f Folder) Gateways() string { return filepath.Join(string(f), "gateways.json") }
+
 // Loaded returns the file that names the rules in force: a Loaded.
 func (f Folder) Loaded() string { return filepath.Join(string(f), "loaded.json") }
 

@@ -21,18 +21,23 @@ type Filter struct {
 	Label  string // of either deciding rule
 	Leaves string // an interface that forwarded packets leave by, or that of link-local addresses
 	Handle *Handle
+	// Gateway is a next hop that packets are sent to.
+	Gateway netip.Addr
+	NAT     []netip.Prefix     // one of them must contain an address that an end was translated to
+	Ends    *[2]netip.AddrPort // the end that the connection comes from, and the other one
 }
 
 // Empty reports whether the filter selects all states.
 func (f *Filter) Empty() bool {
 	return f.Proto == "" && len(f.From)+len(f.To)+len(f.Hosts) == 0 && f.Port == 0 && f.Phase == "" && f.Rule == nil &&
-		f.Label == "" && f.Leaves == "" && f.Handle == nil
+		f.Label == "" && f.Leaves == "" && f.Handle == nil && !f.Gateway.IsValid() && len(f.NAT) == 0 && f.Ends == nil
 }
 
 // ParseFilter reads a filter from the words of a command line: any of
 //
 //	proto NAME  host ADDRESS|NETWORK  from ADDRESS|NETWORK  to ADDRESS|NETWORK  port NUMBER
-//	phase NAME  rule NUMBER  label TEXT  on INTERFACE  id HEXADECIMAL
+//	phase NAME  rule NUMBER  label TEXT  on INTERFACE  id HEXADECIMAL  gateway ADDRESS
+//	nat ADDRESS|NETWORK
 //
 // each followed by its value; host may be given twice, for the two ends. from is the end
 // that has opened the connection.
@@ -52,9 +57,9 @@ func ParseFilter(words []string) (Filter, error) {
 	return f, nil
 }
 
-var keywords = []string{"proto", "host", "from", "to", "port", "phase", "rule", "label", "on", "id"}
+var keywords = []string{"proto", "host", "from", "to", "port", "phase", "rule", "label", "on", "id", "gateway", "nat"}
 
-var errKeyword = errors.New("expected proto, host, from, to, port, phase, rule, label, on or id")
+var errKeyword = errors.New("expected proto, host, from, to, port, phase, rule, label, on, id, gateway or nat")
 
 func (f *Filter) set(keyword, value string) error {
 	if value == "" {
@@ -69,6 +74,10 @@ func (f *Filter) set(keyword, value string) error {
 		return addHost(&f.From, value)
 	case "to":
 		return addHost(&f.To, value)
+	case "nat":
+		return addHost(&f.NAT, value)
+	case "gateway":
+		return f.setGateway(value)
 	case "label":
 		f.Label = value
 	case "on":
@@ -97,6 +106,62 @@ func (f *Filter) set(keyword, value string) error {
 		return errKeyword
 	}
 	return nil
+}
+
+func (f *Filter) setGateway(value string) (err error) {
+	if f.Gateway, err = netip.ParseAddr(value); err != nil || f.Gateway.Zone() != "" {
+		return errors.New("not an address")
+	}
+	return nil
+}
+
+// ParseKey reads the key of a state, as pfctl prints it:
+//
+//	PROTOCOL ADDRESS:PORT -> ADDRESS:PORT
+//	PROTOCOL ADDRESS[PORT] <- ADDRESS[PORT]
+//
+// The arrow points to the end that was connected to.
+func ParseKey(key string) (Filter, error) {
+	var f Filter
+	words := strings.Fields(key)
+	if len(words) != 4 || words[2] != "->" && words[2] != "<-" {
+		return f, errors.New("a key is a protocol, an address with a port, -> or <-, and an address with a port")
+	}
+	if err := f.setProto(words[0]); err != nil {
+		return f, err
+	}
+	f.Ends = new([2]netip.AddrPort)
+	for i, word := range []string{words[1], words[3]} {
+		end, err := parseEnd(word)
+		if err != nil {
+			return f, fmt.Errorf("%s: %w", word, err)
+		}
+		if words[2] == "<-" {
+			i = 1 - i
+		}
+		f.Ends[i] = end
+	}
+	return f, nil
+}
+
+// parseEnd reads ADDRESS:PORT, ADDRESS[PORT], or an address alone, whose port is 0.
+func parseEnd(word string) (netip.AddrPort, error) {
+	if end, err := netip.ParseAddrPort(word); err == nil {
+		return end, nil
+	}
+	addr, port, found := strings.Cut(strings.TrimSuffix(word, "]"), "[")
+	a, err := netip.ParseAddr(addr)
+	if err != nil {
+		return netip.AddrPort{}, errors.New("not an address with a port")
+	}
+	if !found {
+		return netip.AddrPortFrom(a, 0), nil
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return netip.AddrPort{}, errors.New("not an address with a port")
+	}
+	return netip.AddrPortFrom(a, uint16(n)), nil
 }
 
 func (f *Filter) setProto(value string) error {
@@ -146,7 +211,26 @@ func (f *Filter) Match(v *View) bool {
 	if f.Leaves != "" && !slices.Contains(v.Leaves, f.Leaves) && v.Interface != f.Leaves {
 		return false
 	}
+	if f.Gateway.IsValid() && !slices.Contains(v.Gateways, f.Gateway) {
+		return false
+	}
+	if f.Ends != nil && (!v.Src.is(f.Ends[0]) || !v.Dst.is(f.Ends[1])) {
+		return false
+	}
+	if len(f.NAT) > 0 && !slices.ContainsFunc(f.NAT, v.isTranslatedTo) {
+		return false
+	}
 	return v.Src.among(f.From) && v.Dst.among(f.To) && f.matchHosts(v)
+}
+
+// isTranslatedTo reports whether an end has an address of a network instead of its own.
+func (v *View) isTranslatedTo(p netip.Prefix) bool {
+	return v.Src.NewAddr.IsValid() && p.Contains(v.Src.NewAddr) || v.Dst.NewAddr.IsValid() && p.Contains(v.Dst.NewAddr)
+}
+
+// is reports whether the end has that address and port, before or after translation.
+func (e *End) is(at netip.AddrPort) bool {
+	return e.Addr == at.Addr() && e.Port == at.Port() || e.NewAddr == at.Addr() && e.NewPort == at.Port()
 }
 
 // among reports whether one of the networks contains the end. None: any does.

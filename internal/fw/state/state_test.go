@@ -21,7 +21,13 @@ func context(now Tick) *Context {
 		Now:       now,
 		Rule:      func(global uint32) (RuleRef, bool) { return RuleRef{Nr: int(global) - 1}, global <= 100 },
 		Interface: func(uint16) string { return "em0" },
-		Queue:     func(number uint16) string { return map[uint16]string{3: "bulk", 4: "bulk, voice"}[number] },
+		Gateway: func(nextHop uint16) netip.Addr {
+			if nextHop == 5 {
+				return addr("203.0.113.1")
+			}
+			return netip.Addr{}
+		},
+		Queue: func(number uint16) string { return map[uint16]string{3: "bulk", 4: "bulk, voice"}[number] },
 	}
 	c.Timeouts[TCPEstablished] = 86400 * TicksPerSecond
 	c.Timeouts[UDPSingle] = 30 * TicksPerSecond
@@ -36,7 +42,7 @@ func natted() *State {
 	back := forth.Reverse()
 	back.Dst, back.DPort = addr("203.0.113.5"), 50001
 	return &State{
-		Index: 7, Tuple: [2]Tuple{forth, back}, Phase: TCPEstablished, Flags: In | Out | NAT,
+		Index: 7, NextHops: [2]uint16{5, 6}, Tuple: [2]Tuple{forth, back}, Phase: TCPEstablished, Flags: In | Out | NAT,
 		RuleIn: 4, RuleOut: 8, Created: 1000,
 		Flow: [2]Flow{
 			{Packets: 6, Bytes: 455, Last: 1400, SeqLo: 5000, SeqHi: 5100, MaxWin: 1 << 16, WScale: 7,
@@ -142,12 +148,46 @@ func TestFilter(t *testing.T) {
 		"phase tcp.established":              true,
 		"phase tcp.closed":                   false,
 		"port 80":                            false,
+		"gateway 203.0.113.1":                true,
+		"gateway 203.0.113.2":                false,
+		"nat 203.0.113.5":                    true,
+		"nat 203.0.113.0/24 proto tcp":       true,
+		"nat 192.168.1.10":                   false, // its own address
+		"nat 198.51.100.7":                   false, // not translated
 	} {
 		f, err := ParseFilter(strings.Fields(words))
 		if err != nil {
 			t.Errorf("%q: %v", words, err)
 		} else if got := f.Match(&v); got != want {
 			t.Errorf("%q: %v, want %v", words, got, want)
+		}
+	}
+}
+
+// A key selects the connection between its two ends, as they are or as they were
+// translated, and not the one in the other direction.
+func TestKey(t *testing.T) {
+	v := natted().View(context(1500))
+	for key, want := range map[string]bool{
+		"tcp 192.168.1.10:40000 -> 198.51.100.7:443": true,
+		"tcp 203.0.113.5:50001 -> 198.51.100.7:443":  true,
+		"tcp 198.51.100.7:443 <- 203.0.113.5:50001":  true,
+		"tcp 198.51.100.7:443 -> 203.0.113.5:50001":  false,
+		"udp 192.168.1.10:40000 -> 198.51.100.7:443": false,
+		"tcp 192.168.1.10:40001 -> 198.51.100.7:443": false,
+		"tcp 2001:db8::1[80] -> 2001:db8::2[443]":    false,
+		"icmp 10.0.0.1 -> 10.0.0.2":                  false,
+	} {
+		f, err := ParseKey(key)
+		if err != nil {
+			t.Errorf("%q: %v", key, err)
+		} else if got := f.Match(&v); got != want {
+			t.Errorf("%q: %v, want %v", key, got, want)
+		}
+	}
+	for _, key := range []string{"", "tcp 10.0.0.1:1 10.0.0.2:2", "tcp 10.0.0.1:1 -> lan", "tcp 2001:db8::1[x] -> 2001:db8::2[1]", "quick 10.0.0.1:1 -> 10.0.0.2:2"} {
+		if f, err := ParseKey(key); err == nil {
+			t.Errorf("%q is read as %+v", key, f)
 		}
 	}
 }
@@ -161,7 +201,8 @@ func TestFilterErrors(t *testing.T) {
 		"port 0":         "port 0: a port is a number from 1 to 65535",
 		"phase tcp":      `phase tcp: unknown phase "tcp"`,
 		"rule -1":        "rule -1: a rule is a number from 0",
-		"state x":        `"state": expected proto, host, from, to, port, phase, rule, label, on or id`,
+		"state x":        `"state": expected proto, host, from, to, port, phase, rule, label, on, id, gateway or nat`,
+		"gateway wan":    "gateway wan: not an address",
 	} {
 		_, err := ParseFilter(strings.Fields(words))
 		if err == nil || err.Error() != want {

@@ -26,7 +26,8 @@ type Context struct {
 	Interface func(index uint16) string
 	Labels    func(global uint32) []string // of a rule, also of an earlier ruleset
 	Leaves    func(nextHop uint16) string  // the interface of a next hop; "": none
-	Queue     func(number uint16) string   // what set queue names: a queue, or "a, b"; "" for a number of an earlier ruleset
+	Gateway   func(nextHop uint16) netip.Addr
+	Queue     func(number uint16) string // what set queue names: a queue, or "a, b"; "" for a number of an earlier ruleset
 }
 
 // A View is a state for people and programs: the JSON form of `weir states`, and the
@@ -44,8 +45,9 @@ type View struct {
 	Expires   time.Duration `json:"expires_ns"`
 	RuleIn    *RuleRef      `json:"rule_in,omitempty"`
 	RuleOut   *RuleRef      `json:"rule_out,omitempty"`
-	Labels    []string      `json:"labels,omitempty"` // of both rules
-	Leaves    []string      `json:"leaves,omitempty"` // the interfaces that forwarded packets leave by
+	Labels    []string      `json:"labels,omitempty"`   // of both rules
+	Leaves    []string      `json:"leaves,omitempty"`   // the interfaces that forwarded packets leave by
+	Gateways  []netip.Addr  `json:"gateways,omitempty"` // the next hops that they are sent to: gateways, or the ends themselves
 	Options   bool          `json:"allow_opts,omitempty"`
 	Scrub     string        `json:"scrub,omitempty"`         // in the form of scrub (…), of the first packet's direction
 	ScrubBack string        `json:"scrub_replies,omitempty"` // of replies, if it is not the same; "no": they are not scrubbed
@@ -123,7 +125,7 @@ func (s *State) View(c *Context) View {
 		RuleOut:   c.rule(s.RuleOut),
 		Options:   s.Flags&Options != 0,
 	}
-	v.Labels, v.Leaves = s.labels(c), s.leaves(c)
+	v.Labels, v.Leaves, v.Gateways = s.labels(c), s.leaves(c), s.gateways(c)
 	v.Scrub, v.ScrubBack = s.scrubs()
 	if zone := s.Tuple[0].Zone; zone != 0 && zone != zoneSocket {
 		v.Interface = c.Interface(zone)
@@ -155,14 +157,21 @@ func (s *State) labels(c *Context) []string {
 }
 
 // leaves returns the interfaces that packets leave by, each once.
-func (s *State) leaves(c *Context) []string {
-	var all []string
+func (s *State) leaves(c *Context) []string { return ofNextHops(s, c.Leaves) }
+
+// gateways returns the next hops that packets are sent to, each once.
+func (s *State) gateways(c *Context) []netip.Addr { return ofNextHops(s, c.Gateway) }
+
+// ofNextHops returns what a function knows of the state's next hops, each once.
+func ofNextHops[T comparable](s *State, of func(nextHop uint16) T) []T {
+	var all []T
+	var none T
 	for _, hop := range s.NextHops {
-		if hop < 2 || c.Leaves == nil {
+		if hop < 2 || of == nil {
 			continue
 		}
-		if name := c.Leaves(hop); name != "" && !slices.Contains(all, name) {
-			all = append(all, name)
+		if one := of(hop); one != none && !slices.Contains(all, one) {
+			all = append(all, one)
 		}
 	}
 	return all

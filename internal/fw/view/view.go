@@ -333,9 +333,10 @@ func (r *reading) context() *state.Context {
 			}
 			return state.RuleRef{Nr: r.texts[number].Nr, List: r.texts[number].List}, true
 		},
-		Labels: r.labels(),
-		Leaves: r.leaves(),
-		Queue:  func(number uint16) string { return r.loaded.Queues[number] },
+		Labels:  r.labels(),
+		Leaves:  r.leaves(),
+		Gateway: remembered(r.pins.GatewayOf),
+		Queue:   func(number uint16) string { return r.loaded.Queues[number] },
 		Interface: func(index uint16) string {
 			if name := r.names[int(index)]; name != "" {
 				return name
@@ -377,13 +378,18 @@ func (r *reading) labels() func(global uint32) []string {
 
 // leaves returns a function that returns the interface of a next hop.
 func (r *reading) leaves() func(nextHop uint16) string {
-	known := make(map[uint16]string)
-	return func(hop uint16) string {
-		name, ok := known[hop]
+	return remembered(func(hop uint16) string { return r.names[r.pins.LeavesBy(hop)] })
+}
+
+// remembered returns a function that asks another one once for each next hop.
+func remembered[T any](of func(nextHop uint16) T) func(nextHop uint16) T {
+	known := make(map[uint16]T)
+	return func(hop uint16) T {
+		one, ok := known[hop]
 		if !ok {
-			name = r.names[r.pins.LeavesBy(hop)]
-			known[hop] = name
+			one = of(hop)
+			known[hop] = one
 		}
-		return name
+		return one
 	}
 }
