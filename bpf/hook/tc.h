@@ -56,6 +56,12 @@ static __always_inline int hook_pull(hook_ctx *ctx)
 	return bpf_skb_pull_data(ctx, want);
 }
 
+/* Whether the frame has a tag that is not among its bytes. */
+static __always_inline int hook_is_tagged(hook_ctx *ctx)
+{
+	return ctx->vlan_present;
+}
+
 static __always_inline int hook_load(hook_ctx *ctx, __u32 offset, void *to, __u32 length)
 {
 	return bpf_skb_load_bytes(ctx, offset, to, length);

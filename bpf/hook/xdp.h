@@ -46,6 +46,13 @@ static __always_inline int hook_pull(hook_ctx *ctx)
 	return -1;
 }
 
+/* Whether the frame has a tag that is not among its bytes. */
+static __always_inline int hook_is_tagged(hook_ctx *ctx)
+{
+	(void)ctx;
+	return 0;
+}
+
 static __always_inline int hook_load(hook_ctx *ctx, __u32 offset, void *to, __u32 length)
 {
 	return bpf_xdp_load_bytes(ctx, offset, to, length);

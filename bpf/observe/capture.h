@@ -17,10 +17,6 @@
 #include "route/nexthop.h"
 #include "state/lookup.h"
 
-/* clang compares one copy of a length and passes another one, for which the verifier
- * knows no bound. The empty asm makes them one register (any kernel). */
-#define keep_bound(n) asm volatile("" : "+r"(n))
-
 /* Reads a frame's first bytes, without the tags behind its MACs: 0, or < 0. */
 static __always_inline int capture_read(hook_ctx *ctx, __u8 *to, __u32 bytes, __u32 front)
 {

@@ -44,7 +44,8 @@ enum reason {
 	REASON_EXTENSION_CHAIN, /* extension-chain: too many or too long IPv6 extension headers */
 	REASON_FRAGMENT_SHORT,	/* fragment-short: a first fragment without the whole L4 header */
 	REASON_FRAGMENT_OVERLAP, /* fragment-overlap: a fragment that overlaps an earlier one */
-	REASON_FRAGMENT_ORPHAN, /* fragment-orphan: a fragment that came before its first */
+	REASON_FRAGMENT_ORPHAN, /* fragment-orphan: a fragment that came before its first, and could not wait */
+	REASON_FRAGMENT_HELD,	/* fragment-held: a fragment waits for its first; it comes again if that passes */
 	REASON_FRAGMENT_MEMORY, /* fragment-memory: too many fragmented packets or holes at once */
 	REASON_STATE_MISMATCH,	/* state-mismatch: TCP sequence, window or flags, or the interface do not fit the state */
 	REASON_MAX_PKT_RATE,	/* max-pkt-rate: a rule of the state has had more packets than it allows */

@@ -81,6 +81,13 @@ struct {
 	__type(value, __u64);
 } records_lost SEC(".maps");
 
+/* clang compares one copy of a length and passes another one, for which the verifier
+ * knows no bound. The empty asm makes them one register (any kernel). */
+#define keep_bound(n) asm volatile("" : "+r"(n))
+
+/* A bit of shared.recording: the daemon waits for fragments that come before their first. */
+#define RECORDING_EARLY 0x80000000u
+
 /* Whether anybody reads the ring. */
 static __always_inline int record_wanted(enum ring ring)
 {

@@ -217,7 +217,7 @@ static __always_inline int fragment_fits(const struct scratch *s, const struct f
 }
 
 /* Finds the first fragment of a later one; sets s->state and s->path, and without a state
- * packet.scrub. */
+ * packet.scrub. Returns REASON_FRAGMENT_HELD if the first has not come. */
 __noinline enum reason fragment_follow(struct scratch *s)
 {
 	struct fragment_entry *e;
@@ -230,7 +230,7 @@ __noinline enum reason fragment_follow(struct scratch *s)
 	fragment_key_fill(&key, &s->packet);
 	e = bpf_map_lookup_elem(&fragments, &key);
 	if (!e || !fragment_is_fresh(e))
-		return REASON_FRAGMENT_ORPHAN;
+		return REASON_FRAGMENT_HELD;
 	number = e->state;
 	if (number & FRAGMENT_SCRUB) {
 		s->packet.scrub = number & ~FRAGMENT_SCRUB;

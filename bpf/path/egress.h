@@ -309,6 +309,8 @@ static __always_inline int egress_fragment(hook_ctx *ctx)
 	if (!i)
 		return HOOK_DROP;
 	r = fragment_follow(s);
+	if (r == REASON_FRAGMENT_HELD) /* the box sends them in order */
+		r = REASON_FRAGMENT_ORPHAN;
 	if (r != UNDECIDED)
 		return count_verdict(i, r, s->packet.length);
 	if (!s->state)

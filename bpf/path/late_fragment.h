@@ -4,6 +4,7 @@
 #define WEIR_PATH_LATE_FRAGMENT_H
 
 #include "packet/fragment.h"
+#include "path/early_fragment.h"
 #include "path/slow.h"
 #include "route/route.h"
 
@@ -61,6 +62,8 @@ static __always_inline int late_fragment_in(hook_ctx *ctx)
 	if (!i)
 		return HOOK_DROP;
 	r = fragment_follow(s);
+	if (r == REASON_FRAGMENT_HELD && !early_fragment_hold(ctx, s))
+		r = REASON_FRAGMENT_ORPHAN;
 	if (r != UNDECIDED)
 		return count_verdict(i, r, s->packet.length);
 	if (!s->state)

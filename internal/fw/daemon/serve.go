@@ -25,6 +25,7 @@ func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
 		&heart{readiness: newReadiness(), box: b},
 		&prober{readiness: newReadiness(), box: b},
 		&overloader{readiness: newReadiness(), box: b},
+		&holder{readiness: newReadiness(), box: b},
 		&gatekeeper{readiness: newReadiness(), box: b},
 		&controller{readiness: newReadiness(), box: b, capturer: capturer, logger: logger, living: ctx, leave: leave, started: time.Now()},
 	}

@@ -34,6 +34,7 @@ const (
 	gcMapTuples         = "tuples"
 	gcProgWeirGcStart   = "weir_gc_start"
 	gcProgWeirImport    = "weir_import"
+	gcProgWeirReceive   = "weir_receive"
 	gcVarBucketMask     = "bucket_mask"
 	gcVarHandoffRecords = "handoff_records"
 	gcVarHashKeys       = "hash_keys"
@@ -100,6 +101,7 @@ type gcSpecs struct {
 type gcProgramSpecs struct {
 	WeirGcStart *ebpf.ProgramSpec `ebpf:"weir_gc_start"`
 	WeirImport  *ebpf.ProgramSpec `ebpf:"weir_import"`
+	WeirReceive *ebpf.ProgramSpec `ebpf:"weir_receive"`
 }
 
 // gcMapSpecs contains maps before they are loaded into the kernel.
@@ -241,12 +243,14 @@ type gcVariables struct {
 type gcPrograms struct {
 	WeirGcStart *ebpf.Program `ebpf:"weir_gc_start"`
 	WeirImport  *ebpf.Program `ebpf:"weir_import"`
+	WeirReceive *ebpf.Program `ebpf:"weir_receive"`
 }
 
 func (p *gcPrograms) Close() error {
 	return _GcClose(
 		p.WeirGcStart,
 		p.WeirImport,
+		p.WeirReceive,
 	)
 }
 

@@ -70,6 +70,7 @@ var layouts = map[string][2]uintptr{
 	mapLogRing:           {0, 0},
 	mapCaptureRing:       {0, 0},
 	mapRecordsLost:       {4, 8},
+	mapEarlyFragments:    {0, 0},
 	mapCaptureFilters:    {4, unsafe.Sizeof(xdpCaptureSetting{})},
 }
 

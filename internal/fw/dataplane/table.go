@@ -38,6 +38,7 @@ const (
 	mapLogRing           = "log_ring"
 	mapCaptureRing       = "capture_ring"
 	mapRecordsLost       = "records_lost"
+	mapEarlyFragments    = "early_fragments"
 	mapRejectSources     = "reject_sources"
 	mapBroadcasts        = "broadcasts"
 	mapRejectCounters    = "reject_counters"
@@ -47,7 +48,7 @@ const (
 var keptMaps = []string{
 	mapShared, mapStates, mapHints, mapExtras, mapTuples, mapSpilled, mapNexthopIndex, mapNexthopsFree,
 	mapInterfaceCounters, mapPathCounters, mapPaths, mapAddresses, mapFragments, mapHandoffs,
-	mapLogRing, mapCaptureRing, mapRecordsLost,
+	mapLogRing, mapCaptureRing, mapRecordsLost, mapEarlyFragments,
 	mapRejectSources, mapBroadcasts, mapRejectCounters,
 	mapCaptureFilters, mapTableCounters, mapTableLengths, mapTableRules,
 	mapLimits, mapSources, mapSourceIndex,

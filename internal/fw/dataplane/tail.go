@@ -31,10 +31,11 @@ const (
 )
 
 // programStart arms the garbage collection's timer. programImport enters states that user
-// space makes or copies.
+// space makes or copies. programReceive gives the stack a frame.
 const (
-	programStart  = "weir_gc_start"
-	programImport = "weir_import"
+	programStart   = "weir_gc_start"
+	programImport  = "weir_import"
+	programReceive = "weir_receive"
 )
 
 // The kernel takes long to verify a program. So programs that few users need are loaded

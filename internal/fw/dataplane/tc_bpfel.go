@@ -21,6 +21,7 @@ const (
 	tcMapCaptureFilters     = "capture_filters"
 	tcMapCaptureRing        = "capture_ring"
 	tcMapCaptures           = "captures"
+	tcMapEarlyFragments     = "early_fragments"
 	tcMapExtras             = "extras"
 	tcMapFingerprintWalks   = "fingerprint_walks"
 	tcMapFingerprints       = "fingerprints"
@@ -173,6 +174,7 @@ type tcMapSpecs struct {
 	CaptureFilters    *ebpf.MapSpec `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
+	EarlyFragments    *ebpf.MapSpec `ebpf:"early_fragments"`
 	Extras            *ebpf.MapSpec `ebpf:"extras"`
 	FingerprintWalks  *ebpf.MapSpec `ebpf:"fingerprint_walks"`
 	Fingerprints      *ebpf.MapSpec `ebpf:"fingerprints"`
@@ -275,6 +277,7 @@ type tcMaps struct {
 	CaptureFilters    *ebpf.Map `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Captures          *ebpf.Map `ebpf:"captures"`
+	EarlyFragments    *ebpf.Map `ebpf:"early_fragments"`
 	Extras            *ebpf.Map `ebpf:"extras"`
 	FingerprintWalks  *ebpf.Map `ebpf:"fingerprint_walks"`
 	Fingerprints      *ebpf.Map `ebpf:"fingerprints"`
@@ -333,6 +336,7 @@ func (m *tcMaps) Close() error {
 		m.CaptureFilters,
 		m.CaptureRing,
 		m.Captures,
+		m.EarlyFragments,
 		m.Extras,
 		m.FingerprintWalks,
 		m.Fingerprints,

@@ -1077,6 +1077,7 @@ const (
 	xdpMapCaptureFilters    = "capture_filters"
 	xdpMapCaptureRing       = "capture_ring"
 	xdpMapCaptures          = "captures"
+	xdpMapEarlyFragments    = "early_fragments"
 	xdpMapExtras            = "extras"
 	xdpMapFingerprintWalks  = "fingerprint_walks"
 	xdpMapFingerprints      = "fingerprints"
@@ -1218,6 +1219,7 @@ type xdpMapSpecs struct {
 	CaptureFilters    *ebpf.MapSpec `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
+	EarlyFragments    *ebpf.MapSpec `ebpf:"early_fragments"`
 	Extras            *ebpf.MapSpec `ebpf:"extras"`
 	FingerprintWalks  *ebpf.MapSpec `ebpf:"fingerprint_walks"`
 	Fingerprints      *ebpf.MapSpec `ebpf:"fingerprints"`
@@ -1321,6 +1323,7 @@ type xdpMaps struct {
 	CaptureFilters    *ebpf.Map `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Captures          *ebpf.Map `ebpf:"captures"`
+	EarlyFragments    *ebpf.Map `ebpf:"early_fragments"`
 	Extras            *ebpf.Map `ebpf:"extras"`
 	FingerprintWalks  *ebpf.Map `ebpf:"fingerprint_walks"`
 	Fingerprints      *ebpf.Map `ebpf:"fingerprints"`
@@ -1380,6 +1383,7 @@ func (m *xdpMaps) Close() error {
 		m.CaptureFilters,
 		m.CaptureRing,
 		m.Captures,
+		m.EarlyFragments,
 		m.Extras,
 		m.FingerprintWalks,
 		m.Fingerprints,

@@ -36,7 +36,8 @@ const (
 	ExtensionChain                // too many or too long IPv6 extension headers
 	FragmentShort                 // a first fragment without the whole L4 header
 	FragmentOverlap               // a fragment that overlaps an earlier one
-	FragmentOrphan                // a fragment that came before its first
+	FragmentOrphan                // a fragment that came before its first, and could not wait
+	FragmentHeld                  // a fragment waits for its first; it comes again if that passes
 	FragmentMemory                // too many fragmented packets or holes at once
 	StateMismatch                 // TCP sequence, window or flags, or the interface do not fit the state
 	MaxPktRate                    // a rule of the state has had more packets than it allows
@@ -104,7 +105,8 @@ var table = [Count]struct{ name, text string }{
 	ExtensionChain:  {"extension-chain", "too many or too long IPv6 extension headers"},
 	FragmentShort:   {"fragment-short", "a first fragment without the whole L4 header"},
 	FragmentOverlap: {"fragment-overlap", "a fragment that overlaps an earlier one"},
-	FragmentOrphan:  {"fragment-orphan", "a fragment that came before its first"},
+	FragmentOrphan:  {"fragment-orphan", "a fragment that came before its first, and could not wait"},
+	FragmentHeld:    {"fragment-held", "a fragment waits for its first; it comes again if that passes"},
 	FragmentMemory:  {"fragment-memory", "too many fragmented packets or holes at once"},
 	StateMismatch:   {"state-mismatch", "TCP sequence, window or flags, or the interface do not fit the state"},
 	MaxPktRate:      {"max-pkt-rate", "a rule of the state has had more packets than it allows"},
