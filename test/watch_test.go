@@ -103,7 +103,7 @@ func TestGateways(t *testing.T) {
 		if g := watchedGateways(b)["192.0.2.1"]; g.Why != "no answer" || g.Loss == 0 {
 			b.Errorf("the dead gateway: %+v", g)
 		}
-		b.Until(10*time.Second, "the states of the dead gateway end", func() bool { return len(b.States("gateway", "192.0.2.1")) == 0 })
+		b.Until(10*time.Second, "the states of the dead gateway end", func() bool { return len(b.States("gateway", "192.0.2.1", "port", "8082")) == 0 })
 		if said := b.Weir("gateways"); !strings.Contains(said, "ping "+lib.FarHost) || !strings.Contains(said, "down") {
 			b.Errorf("weir gateways prints:\n%s", said)
 		}
@@ -129,7 +129,7 @@ func TestGateways(t *testing.T) {
 		awaitGateway(b, "203.0.113.1", "down")
 		expectUplinks(b, "wan does not answer ARP", 0, 6)
 		kept.say("kept")
-		if len(b.States("gateway", "203.0.113.1")) == 0 {
+		if len(b.States("gateway", "203.0.113.1", "port", "8082")) == 0 {
 			b.Error("the states of the gateway by ARP have ended; the rules keep them")
 		}
 		b.IP(lab.WAN, "link set eth0 arp on")

@@ -124,7 +124,7 @@ func (b *box) killBy(hop ruleset.Hop, m *machine) error {
 	leads := func(number uint16) bool {
 		return number > 1 && view.GatewayOf(number) == hop.Addr && (hop.Interface == "" || m.names()[view.LeavesBy(number)] == hop.Interface)
 	}
-	killed, err := view.Kill(func(s *state.State) bool { return leads(s.NextHops[0]) || leads(s.NextHops[1]) })
+	killed, err := b.dp.Kill(func(s *state.State) bool { return leads(s.NextHops[0]) || leads(s.NextHops[1]) })
 	if err == nil {
 		b.cfg.Log.Info("ended the states of a gateway that is down", "gateway", hop.Addr, "states", killed)
 	}

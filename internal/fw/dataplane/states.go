@@ -58,6 +58,18 @@ func (v *View) Kill(match func(*state.State) bool) (int, error) {
 	return v.KillStates(match), nil
 }
 
+// Kill is KillStates while this generation is live. The error wraps ErrBusy while another
+// process builds a generation.
+func (d *Dataplane) Kill(match func(*state.State) bool) (killed int, err error) {
+	err = d.place.Do(func() error {
+		return d.whileLive(func() error {
+			killed = d.View().KillStates(match)
+			return nil
+		})
+	})
+	return killed, err
+}
+
 // LeavesBy returns the index of the interface that packets to a next hop leave by; 0: there
 // is no such next hop any more.
 func (v *View) LeavesBy(nextHop uint16) int {

@@ -46,10 +46,13 @@ func (h *health) add(answered bool, took time.Duration, now time.Time) bool {
 	return false
 }
 
-// set begins a new window: what made a gateway go down must not make it go down again as
-// soon as it is up.
+// set notes the change. A gateway that comes up begins a new window: what made it go down
+// must not do so again at once.
 func (h *health) set(down bool, now time.Time) {
-	*h = health{down: down, since: now, answer: h.answer}
+	if !down {
+		*h = health{answer: h.answer}
+	}
+	h.down, h.since = down, now
 }
 
 // average is the mean of the last answers, with more weight for later ones, as TCP's
