@@ -34,6 +34,7 @@ needs() {
 		dnsmasq dnsmasq-base gives out addresses by DHCP and router advertisements
 		nginx nginx serves what the benchmark's web clients fetch; it is not started as a service
 		haproxy haproxy is a transparent proxy in the tests; it is not started as a service
+		/usr/lib/python3/dist-packages/pyftpdlib/servers.py python3-pyftpdlib pyftpdlib is an FTP server in the tests
 		dropbear dropbear-bin has an SSH server and client that touch no keys of this machine
 	END
 		# Ubuntu has it only as a snap, which neither root nor a container can run:
