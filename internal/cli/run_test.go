@@ -51,7 +51,7 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 		{[]string{"tune", "aply"}, `unknown command "aply"; did you mean "apply"?`},
 		{[]string{"affinity", "sett"}, `unknown command "sett"; did you mean "set"?`},
 		{[]string{"lab", "exec", "lan"}, "lab exec: name a host"},
-		{[]string{"states", "extra"}, "expected proto, host, from, to, port, phase, rule, label, on or id"},
+		{[]string{"states", "extra"}, "expected proto, host, from, to, port, phase, rule, label, on, id, gateway or nat"},
 		{[]string{"states", "proto"}, `"proto" must be followed by a value`},
 		{[]string{"states", "colour", "red"}, "expected proto, host"},
 		{[]string{"--netns", "no-such-namespace", "info"}, `network namespace "no-such-namespace"`},

@@ -12,7 +12,7 @@ import (
 )
 
 // command finds what documents call as commands: `weir word …`.
-var command = regexp.MustCompile("`weir ((?:[a-z]+ ?)+)")
+var command = regexp.MustCompile("`weir ((?:[a-z-]+ ?)+)")
 
 // TestDocumentedCommands finds commands that the documents name and weir has not.
 func TestDocumentedCommands(t *testing.T) {
