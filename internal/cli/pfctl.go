@@ -44,10 +44,13 @@ pfctl to weir does the same.
   -k HOST [-k HOST], -k label|id -k VALUE   end connections; -i INTERFACE: only those
   -K HOST                                   forget sources
   -F states|Sources|Tables                  end all, forget all, remove tables that commands made
-  -e                                        fails as pfctl does: rules are always in force
+  -d, -F rules|nat|Reset|all                only with set pfctl-may-open yes: see below
+  -e                                        take -d and -F back; fails if there is nothing to take back
   -n, -q, -v                                change nothing; say nothing; say more
 
-What would open the box is refused: -d, -F rules, -F nat, -F all. weir stop does that.
+What would open the box is refused: -d, -F rules, -F nat, -F Reset, -F all. weir stop does
+that. If the rules in force say set pfctl-may-open yes, these do what they do in pf, until -e
+or the next load of a file: weir load, or a start.
 A connection that is forwarded is one state here, and two in pf.`,
 		DisableFlagParsing: true,
 		Args:               cobra.ArbitraryArgs,
@@ -249,7 +252,9 @@ func (p *pfctl) check() error {
 func (p *pfctl) run(ctx context.Context) error {
 	switch {
 	case p.disable:
-		return errors.New("-d would open the box: weir stop removes weir")
+		if err := p.doDisable(ctx); err != nil {
+			return err
+		}
 	case p.zero:
 		return errors.New("-z: weir never clears the counters of rules; the difference of two readings says what has happened since")
 	}
@@ -290,20 +295,6 @@ func (p *pfctl) say(format string, args ...any) {
 	if !p.quiet {
 		fmt.Fprintf(p.env.Stderr, format+"\n", args...)
 	}
-}
-
-func (p *pfctl) doEnable(context.Context) error {
-	info, err := p.env.info()
-	if err != nil {
-		return err
-	}
-	if !info.Enabled {
-		return errNothingLoaded
-	}
-	if p.file != "" { // the load has just enabled it
-		return nil
-	}
-	return errors.New("pf already enabled")
 }
 
 // doLoad checks or loads a rule file.
@@ -380,7 +371,7 @@ func (p *pfctl) doClear(ctx context.Context) error {
 	case "Tables":
 		return p.clearTables(ctx)
 	}
-	return refuseFlush(p.clear)
+	return p.clearRules(ctx)
 }
 
 // clearTables removes the tables that commands have made and no rule names. Those of the

@@ -23,7 +23,8 @@ type Setting struct {
 
 // Option is a set statement with a name and at most one word: optimization,
 // ruleset-optimization, state-policy, loginterface, debug, fingerprints, from FreeBSD
-// require-order, fail-policy and keepcounters, and table-store, which pf does not have.
+// require-order, fail-policy and keepcounters, and table-store and pfctl-may-open, which pf
+// does not have.
 type Option struct {
 	token.Span
 	Name, Value Word

@@ -70,6 +70,8 @@ var optionValues = map[string][]string{
 	},
 	"require-order": {"yes", "no"},
 	"fail-policy":   {"drop", "return"},
+
+	"pfctl-may-open": {"yes", "no"}, // weir's own
 }
 
 // optionWords returns the names of all options.

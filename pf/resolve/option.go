@@ -117,6 +117,8 @@ func (r *resolver) wordOption(s *ast.Option) {
 		r.ifBound = s.Value.Text == "if-bound"
 	case "table-store":
 		r.tableStore(s)
+	case "pfctl-may-open":
+		r.options.PfctlMayOpen = s.Value.Text == "yes"
 	case "fail-policy":
 		r.failReturn = s.Value.Text == "return"
 	}

@@ -38,6 +38,7 @@ type Options struct {
 	MaxTables       uint32   // set limit tables; 0: no limit
 	MaxTableEntries uint32   // set limit table-entries, of all tables; 0: no limit
 	TableStore      string   // set table-store: the folder for tables that outlive a boot; empty: they do not
+	PfctlMayOpen    bool     // set pfctl-may-open: weir pfctl -d and -F may open the box
 
 	// Optimization is the value of set ruleset-optimization: none, basic or profile,
 	// or empty if it is not set.

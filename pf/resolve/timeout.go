@@ -24,6 +24,27 @@ func defaults() Options {
 	}
 }
 
+// Reset gives pf's options their defaults, as pfctl -F Reset does. Those that only weir has
+// stay, and so do those that rules have taken over.
+func (o *Options) Reset() {
+	d := defaults()
+	d.adapt(true, true)
+	o.Timeouts, o.MaxStates, o.MaxSources = d.Timeouts, d.MaxStates, d.MaxSources
+	o.MaxTables, o.MaxTableEntries = d.MaxTables, d.MaxTableEntries
+	o.Skip = nil
+}
+
+// adapt sets adaptive timeouts to their defaults, which depend on the limit of states.
+func (o *Options) adapt(start, end bool) {
+	limit := uint64(o.MaxStates)
+	if start {
+		o.Timeouts.AdaptiveStart = uint32(limit * 6 / 10)
+	}
+	if end {
+		o.Timeouts.AdaptiveEnd = uint32(min(limit*12/10, 1<<32-1))
+	}
+}
+
 // named returns the timeout with that name in pf.conf(5), or nil.
 func (t *Timeouts) named(name string) *uint32 {
 	switch name {
@@ -137,13 +158,7 @@ func (r *resolver) checkAdaptive() {
 	if startSet && endSet && t.AdaptiveStart == 0 && t.AdaptiveEnd == 0 {
 		return
 	}
-	limit := uint64(r.options.MaxStates)
-	if !startSet {
-		t.AdaptiveStart = uint32(limit * 6 / 10)
-	}
-	if !endSet {
-		t.AdaptiveEnd = uint32(min(limit*12/10, 1<<32-1))
-	}
+	r.options.adapt(!startSet, !endSet)
 	if t.AdaptiveStart < t.AdaptiveEnd || !startSet && !endSet {
 		return
 	}

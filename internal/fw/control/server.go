@@ -36,6 +36,8 @@ type Control interface {
 	// ChangeAnchor loads the rules of an anchor, or flushes anchors. After an error
 	// nothing has changed.
 	ChangeAnchor(ctx context.Context, r *AnchorChange) (*AnchorChanged, error)
+	// Open does what pfctl -d, -e and -F ask for. After an error nothing has changed.
+	Open(ctx context.Context, r *OpenRequest) error
 	// ChangeTable changes a table under traffic.
 	ChangeTable(r *TableChange) (*TableChanged, error)
 	// ReadTable returns the entries of a table.
@@ -186,6 +188,9 @@ func Handler(c Control) http.Handler {
 	})
 	answer(mux, "/anchor", func(r *http.Request, body *AnchorChange) (*AnchorChanged, error) {
 		return c.ChangeAnchor(r.Context(), body)
+	})
+	answer(mux, "/open", func(r *http.Request, body *OpenRequest) (*struct{}, error) {
+		return &struct{}{}, c.Open(r.Context(), body)
 	})
 	answer(mux, "/table/change", func(_ *http.Request, body *TableChange) (*TableChanged, error) { return c.ChangeTable(body) })
 	answer(mux, "/table/read", func(_ *http.Request, body *TableRead) (*TableEntries, error) { return c.ReadTable(body) })

@@ -31,7 +31,8 @@ type control struct {
 	table   []TableEntry
 }
 
-func (c *control) Status() Status { return Status{PID: 7, Version: "v1"} }
+func (c *control) Status() Status                           { return Status{PID: 7, Version: "v1"} }
+func (c *control) Open(context.Context, *OpenRequest) error { return ErrMayNotOpen }
 func (c *control) ChangeAnchor(_ context.Context, r *AnchorChange) (*AnchorChanged, error) {
 	if r.Load == nil {
 		return nil, errors.New("no rules are given")

@@ -20,8 +20,12 @@ func (b *box) choose(m *machine) {
 	}
 }
 
-// chooseOne chooses the hook of one interface. Bridge ports get none.
+// chooseOne chooses the hook of one interface. Bridge ports get none, and while pf is
+// disabled no interface does.
 func (b *box) chooseOne(l *netif.Link) {
+	if !b.disabled.IsZero() {
+		return
+	}
 	c := Choose(l, b.cfg.Mode)
 	if c.Hook == XDP && l.Index < dataplane.MaxIfindex {
 		if err := b.keepTags(l); err != nil {
@@ -174,6 +178,9 @@ func (b *box) noteInterfaces(m *machine) error {
 			c = h.Choice
 		} else if c.Hook != NoHook {
 			c = Choice{NoHook, "its programs are not attached"}
+			if !b.disabled.IsZero() {
+				c.Why = "pf is disabled; weir pfctl -e enables it"
+			}
 		}
 		n.Hook, n.Why = string(c.Hook), c.Why
 		switch under := b.hooks[l.Index].parent; {

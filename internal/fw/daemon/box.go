@@ -42,6 +42,7 @@ type box struct {
 	retrying    bool          // that file is loaded as soon as it can be
 	changed     chan struct{} // the machine has changed; that file may load now
 	again       chan struct{} // the follower is to look at the machine again
+	disabled    time.Time     // since when no programs are attached, because of pfctl -d; zero: they are
 	unconfirmed bool          // source is being loaded or waits, and may be rolled back
 	waiting     *waiting      // the unconfirmed load of source; nil: confirmed, or needs no confirmation
 	waits       chan struct{} // signals that waiting has changed
@@ -325,6 +326,7 @@ func (b *box) noteLoaded(first bool) {
 		File: b.source.Path, Unloaded: b.source.Builtin, Time: time.Now(),
 		Base: b.rules.base, Rules: rundir.CountShown(b.rules.texts), Limit: b.rules.options.MaxStates, MarkMask: b.rules.options.MarkMask, Queues: b.rules.program.Queues,
 		Anchors: b.rules.anchors, Without: b.source.Without, PID: os.Getpid(), Mode: string(b.cfg.Mode), Started: started,
+		MayOpen: b.rules.options.PfctlMayOpen, Disabled: b.disabled, Flushed: b.source.flushed.parts,
 	}
 	b.loaded.Store(&now)
 	if err := rundir.WriteJSON(b.cfg.Folder.Loaded(), now); err != nil {

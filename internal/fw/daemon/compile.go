@@ -45,7 +45,11 @@ func (s *Source) lookUp(ctx context.Context, m *machine) {
 func (s *Source) resolve(m *machine, lookup func(string) ([]netip.Addr, error)) (*resolve.Ruleset, diag.List) {
 	host := *m.host
 	host.Lookup = lookup
-	return resolve.LoadWith(s.Name, []byte(s.Text), &host, resolve.Settings{Files: s.Files, Macros: s.Macros, Without: s.Without, Anchors: s.Anchors})
+	rules, list := resolve.LoadWith(s.Name, []byte(s.Text), &host, resolve.Settings{Files: s.Files, Macros: s.Macros, Without: s.Without, Anchors: s.Anchors})
+	if rules != nil {
+		s.flushed.from(rules)
+	}
+	return rules, list
 }
 
 // compile resolves and compiles a source for a machine. If the text is wrong, the error

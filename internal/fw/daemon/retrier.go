@@ -68,7 +68,7 @@ func (b *box) retryFile(ctx context.Context) error {
 	if _, err := wanted.compile(m); err != nil {
 		return nil
 	}
-	err = b.replace(wanted, m)
+	err = b.putInForce(wanted, m)
 	if errors.Is(err, dataplane.ErrBusy) {
 		return err
 	}

@@ -23,7 +23,7 @@ type waiting struct {
 func (b *box) loadUntil(source Source, m *machine, span time.Duration) error {
 	earlier := b.waiting
 	if span == 0 {
-		if err := b.replace(source, m); err != nil {
+		if err := b.putInForce(source, m); err != nil {
 			return err
 		}
 		if err := b.stopWaiting(); err != nil {
@@ -43,7 +43,7 @@ func (b *box) loadUntil(source Source, m *machine, span time.Duration) error {
 		return err
 	}
 	b.unconfirmed = true
-	if err := b.replace(source, m); err != nil {
+	if err := b.putInForce(source, m); err != nil {
 		b.unconfirmed = earlier != nil
 		b.logError(b.recordWaiting(earlier, b.source.Path))
 		return err
@@ -251,7 +251,7 @@ func (b *box) restoreBefore() error {
 	if err != nil {
 		return err
 	}
-	if err := b.replace(b.waiting.before, m); err != nil {
+	if err := b.putInForce(b.waiting.before, m); err != nil {
 		return fmt.Errorf("to %s: %w", b.waiting.before.Path, err)
 	}
 	b.source.tables = nil // they are in force

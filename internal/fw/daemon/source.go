@@ -25,6 +25,7 @@ type Source struct {
 	source.Beside
 	Builtin bool
 	load    uint64                   // tells loads apart, also of the same text: rules with once begin anew; 0: a record of an earlier version
+	flushed flushed                  // what pfctl -F has taken from it; not recorded, so a start has all of it again
 	tables  map[string]*rundir.Table // of a load that is rolled back: what its tables held
 	hosts   *hostdb.DNS              // looks up the file's hosts once and keeps the results; nil: look up none
 }

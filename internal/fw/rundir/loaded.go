@@ -3,6 +3,7 @@ package rundir
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"weir/pf/source"
@@ -24,6 +25,9 @@ type Loaded struct {
 	Queues   map[uint16]string `json:"queues,omitempty"`    // names by number; "a, b" for a pair
 	Anchors  []Anchor          `json:"anchors,omitempty"`   // by path
 	Without  source.Without    `json:"without,omitzero"`    // what its file says and weir ignores
+	MayOpen  bool              `json:"may_open,omitempty"`  // set pfctl-may-open yes
+	Disabled time.Time         `json:"disabled,omitzero"`   // since when pfctl -d has it: nothing is filtered or translated
+	Flushed  []string          `json:"flushed,omitempty"`   // what pfctl -F has taken from the rules
 	PID      int               `json:"pid"`                 // of the daemon that loaded it
 	Mode     string            `json:"mode"`                // --hook
 	Started  time.Time         `json:"started"`             // since when packets have been filtered without a break
@@ -114,6 +118,9 @@ func (l *Loaded) String() string {
 	text := fmt.Sprintf("%s, %s, loaded %s", l.File, RuleCount(l.Rules), l.Time.Format(time.DateTime))
 	if without := l.Without.String(); without != "" {
 		text += ", without " + without
+	}
+	if len(l.Flushed) > 0 {
+		text += ", flushed by pfctl: " + strings.Join(l.Flushed, ", ")
 	}
 	return text
 }

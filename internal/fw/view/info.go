@@ -37,7 +37,7 @@ type Info struct {
 
 // Ready reports whether rules of the user are in force and the box forwards by them.
 func (i *Info) Ready() bool {
-	return i.Loaded != nil && !i.Loaded.Unloaded && !i.Starting
+	return i.Enabled && !i.Loaded.Unloaded && !i.Starting
 }
 
 // RollbackInfo describes a load that waits for confirmation.
@@ -130,7 +130,7 @@ func (v *View) Info() (*Info, error) {
 func (r *reading) condition() (*Info, error) {
 	i, loaded := r.info, r.loaded
 	info := &Info{
-		Enabled: true, Starting: r.starting, Since: loaded.Started, Loaded: &loaded,
+		Enabled: loaded.Disabled.IsZero(), Starting: r.starting, Since: loaded.Started, Loaded: &loaded,
 		Daemon:    DaemonInfo{Alive: i.Heartbeat < daemonDead && r.folder.IsServed(), PID: loaded.PID, Heartbeat: i.Heartbeat},
 		States:    StatesInfo{Current: i.States, Limit: i.MaxStates, Inserts: i.Made, Removals: i.Made - i.States},
 		Sources:   SourcesInfo{Current: i.Sources, Limit: i.MaxSources},
@@ -225,12 +225,19 @@ func (r *reading) interfaceName(index int) string {
 // Print writes the status in the form of pfctl -si, with reasons under each interface.
 func (i *Info) Print(w io.Writer) error {
 	p := &textout.Lines{W: w}
-	if !i.Enabled {
+	if i.Loaded == nil {
 		p.Line("Status: Disabled")
 		return p.Err
 	}
 	now := time.Now()
-	p.Line("%-49sDaemon: %s", "Status: Enabled for "+span(now.Sub(i.Since)), i.Daemon.String())
+	status := "Status: Enabled for " + span(now.Sub(i.Since))
+	if !i.Enabled {
+		status = "Status: Disabled for " + span(now.Sub(i.Loaded.Disabled))
+	}
+	p.Line("%-49sDaemon: %s", status, i.Daemon.String())
+	if !i.Enabled {
+		p.Line("Everything passes, and nothing is translated: weir pfctl -e or weir load enables the rules")
+	}
 	if i.Starting {
 		p.Line("Starting: the rules are in force, but the box does not forward yet")
 	}
