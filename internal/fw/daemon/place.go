@@ -42,6 +42,7 @@ func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled
 		return false, nil
 	}
 	if err != nil {
+		b.divertOff()
 		return false, err
 	}
 	b.source, b.rules, b.host = source, rules, m.host
