@@ -101,6 +101,9 @@ func TestFTP(t *testing.T) {
 		}
 		outside, inside := startFTP(b, lab.WAN), startFTP(b, lab.LAN)
 		b.WeirRun(ftpRules)
+		if said, status := b.WeirStatus("ftp-proxy", "--anchor", "other"); status != 1 || !strings.Contains(said, `add to the rules: anchor "other/*"`) {
+			b.Errorf("without an anchor in the rules: status %d, %s", status, said)
+		}
 		proxy := b.WeirCommand("ftp-proxy", "-v")
 		b.AwaitSaid(proxy, "msg=ready")
 		in := b.WeirCommand("ftp-proxy", "--listen", "127.0.0.1:8022", "--server", lanHost, "--anchor", "ftp-in")

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"weir/internal/ftp"
 	"weir/internal/fw/control"
+	"weir/internal/fw/rundir"
 	"weir/pf/source"
 )
 
@@ -119,6 +122,27 @@ func (t *ftpTask) fill(p *ftp.Proxy) (err error) {
 
 // An anchorLoader loads rules by the daemon.
 type anchorLoader struct{ client *control.Client }
+
+// checkRule is a rule that no packet matches.
+const checkRule = "pass in quick on lo inet proto tcp from 127.0.0.1 to 127.0.0.1 port 1 no state\n"
+
+// Check returns why rules of an anchor would have no effect. It leaves a rule there that no
+// packet matches.
+func (l *anchorLoader) Check(ctx context.Context, path string) error {
+	if err := l.Load(ctx, path, checkRule); err != nil {
+		return err
+	}
+	status, err := l.client.Status(ctx)
+	if err != nil {
+		return err
+	}
+	called := slices.ContainsFunc(status.Loaded.Anchors, func(a rundir.Anchor) bool { return a.Path == path && a.Called })
+	if !called {
+		above := path[:strings.LastIndexByte(path, '/')]
+		return fmt.Errorf("no rule evaluates the anchor %s: add to the rules: anchor \"%s/*\"", path, above)
+	}
+	return nil
+}
 
 // Load replaces the rules of an anchor.
 func (l *anchorLoader) Load(ctx context.Context, path, text string) error {

@@ -19,6 +19,9 @@ import (
 
 // Rules loads rules into anchors under traffic.
 type Rules interface {
+	// Check returns why rules of the anchor at a path would have no effect. It may leave
+	// a rule there.
+	Check(ctx context.Context, path string) error
 	// Load replaces the rules of the anchor at a path.
 	Load(ctx context.Context, path, text string) error
 	// Flush removes the rules of the anchor at a path, or of all anchors below it.
@@ -48,7 +51,7 @@ const dialPatience = 30 * time.Second
 
 // Run serves until ctx ends. It removes what an earlier proxy has left in its anchor.
 func (p *Proxy) Run(ctx context.Context) error {
-	if err := p.Rules.Flush(ctx, p.Anchor, true); err != nil {
+	if err := errors.Join(p.Rules.Check(ctx, p.nextPath()), p.Rules.Flush(ctx, p.Anchor, true)); err != nil {
 		return err
 	}
 	p.sessions = make(chan struct{}, p.Most)
