@@ -68,7 +68,7 @@ func (c *controller) Open(ctx context.Context, r *control.OpenRequest) error {
 func (b *box) open(r *control.OpenRequest) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m, err := readMachine(b.cfg.Log)
+	m, err := b.machine()
 	if err != nil {
 		return err
 	}
