@@ -22,6 +22,14 @@ const (
 	heldYoung = 100 * time.Millisecond
 )
 
+// A flood of fragments gets a fifth of a core at most: after work that took longer than
+// heldWork, the daemon rests four times as long. The ring fills meanwhile, and the programs
+// drop what finds no room.
+const (
+	heldWork = 200 * time.Microsecond
+	heldRest = 50 * time.Millisecond // at most
+)
+
 // holder keeps fragments that came before their first, and gives them back when it has
 // passed (bpf/path/early_fragment.h).
 type holder struct {
@@ -54,11 +62,20 @@ func (h *holder) Run(ctx context.Context) error {
 	defer h.hold(false)
 	h.set()
 	for ctx.Err() == nil {
-		now := time.Now()
-		if err := ring.Read(h.pause(now), func(e dataplane.EarlyFragment) { h.add(e, time.Now()) }); err != nil {
+		var work time.Duration
+		err := ring.Read(h.pause(time.Now()), func(e dataplane.EarlyFragment) {
+			began := time.Now()
+			h.add(e, began)
+			work += time.Since(began)
+		})
+		if err != nil {
 			return err
 		}
-		h.look(time.Now())
+		began := time.Now()
+		h.look(began)
+		if work += time.Since(began); work > heldWork {
+			time.Sleep(min(4*work, heldRest))
+		}
 	}
 	return nil
 }

@@ -94,8 +94,10 @@ func (d *Dataplane) Receive(frame []byte, ifindex int, xdp bool) error {
 	if xdp {
 		name = entryXDP.name
 	}
-	if err := d.need(name); err != nil {
-		return err
+	if d.objects.Programs[name] == nil {
+		if err := d.need(name); err != nil {
+			return err
+		}
 	}
 	if err := bpfload.RunLive(d.objects.Programs[name], frame, ifindex, 1, 1); err != nil {
 		return fmt.Errorf("give a fragment back: %w", err)
