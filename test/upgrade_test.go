@@ -42,8 +42,11 @@ pass in on wan0 inet proto tcp to 192.168.1.10 port 7001
 pass out on lan0
 `
 
+// trackedRules are the same, and count the states of sources.
+var trackedRules = strings.Replace(upgradeRules, "pass in on lan0\n", "pass in on lan0 keep state (max-src-states 5000)\n", 1)
+
 // lastLayout is the layout before this version's.
-const lastLayout = 9
+const lastLayout = 10
 
 // oldWeir unpacks the daemon of the last version with a state layout (test/upgrade/build).
 func oldWeir(b *lib.Box, layout int) string {
@@ -279,12 +282,18 @@ func downgrade(b *lib.Box, old, rules string, layout int) *lib.Process {
 // An upgrade to another layout of the states, and back, loses no connection, and counters go on.
 func TestUpgradeKeepsConnections(t *testing.T) { upgradeKeepsConnections(t, lastLayout) }
 
-// The same from the layout before that.
+// The same from the layouts before that.
+func TestUpgradeFromLayout9(t *testing.T) { upgradeKeepsConnections(t, 9) }
+
 func TestUpgradeFromLayout8(t *testing.T) { upgradeKeepsConnections(t, 8) }
 
 func upgradeKeepsConnections(t *testing.T, layout int) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
-		old, rules := oldWeir(b, layout), b.Rules(upgradeRules)
+		text := trackedRules
+		if layout < 10 { // it counts no sources
+			text = upgradeRules
+		}
+		old, rules := oldWeir(b, layout), b.Rules(text)
 		runOld(b, old, rules)
 		t := startStreams(b)
 		t.live("under the old layout")
@@ -308,6 +317,9 @@ func upgradeKeepsConnections(t *testing.T, layout int) {
 		t.live("after the downgrade")
 		b.WeirRun(rules)
 		t.live("after the second upgrade")
+		if sources := b.Weir("sources"); text == trackedRules && !strings.Contains(sources, lanHost) {
+			b.Errorf("no source counts its states any more:\n%s", sources)
+		}
 		// The old version renumbers rules with nat-to at each start; states keep
 		// counting.
 		if now := packets(b); now < counted {
@@ -331,7 +343,7 @@ func TestDowngradeIsInterrupted(t *testing.T) {
 		b.WeirRun(b.Rules(upgradeRules))
 		b.Ping(lab.LAN, wanHost, 2)
 		said, status = b.WeirStatus("downgrade", "--layout", "7")
-		if status != 1 || !strings.Contains(said, "layout 7") || !strings.Contains(said, "those of layout 9, 8") {
+		if status != 1 || !strings.Contains(said, "layout 7") || !strings.Contains(said, "those of layout 10, 9, 8") {
 			b.Errorf("a layout that it does not know: status %d, %s", status, said)
 		}
 		d := b.WeirCommand("downgrade")
@@ -483,7 +495,7 @@ func upgradeSteps(b *lib.Box, list, rules string) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")[1:]
 }
 
-//	fw: layout 9 with rules from a file that is gone ─▶ weir run without a file
+//	fw: layout 10 with rules from a file that is gone ─▶ weir run without a file
 //
 // The rules in force outlive an upgrade without their file.
 func TestUpgradeKeepsRulesWithoutFile(t *testing.T) {
@@ -503,7 +515,7 @@ func TestUpgradeKeepsRulesWithoutFile(t *testing.T) {
 	})
 }
 
-//	fw: layout 9, which has found a host by DNS ─▶ weir run --or-block, without DNS
+//	fw: layout 10, which has found a host by DNS ─▶ weir run --or-block, without DNS
 //
 // A start at boot knows the hosts of the rules in force after an upgrade, too. Without
 // them it would block everything, DNS included.

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"bytes"
 	"embed"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -35,7 +36,7 @@ func (g *Downgrade) makeTables(seed uint64) error {
 		return err
 	}
 	g.declareValues(spec)
-	limit := g.Limit()
+	limit, sources := g.Limit(), g.sourceLimit()
 	program, argument := importProgram(g.layout)
 	gc := gcProgram(g.layout)
 	kept, err := g.keepable(spec)
@@ -46,10 +47,15 @@ func (g *Downgrade) makeTables(seed uint64) error {
 		"hash_keys": newHashKeys(seed), "bucket_mask": bucketCount(limit) - 1,
 		// States that have ended still count until they are collected.
 		"max_states": stateCapacity(limit), "state_capacity": stateCapacity(limit), "state_slots": stateCapacity(limit),
+		"max_sources": sourceCapacity(sources), "source_capacity": sourceCapacity(sources),
 	}
+	sizes := tableSizes(limit)
+	maps.Copy(sizes, sourceSizes(sources))
 	entries := make(map[string]uint32)
-	for name, n := range tableSizes(limit) {
-		entries[formerMap(name, g.layout)] = n
+	for name, n := range sizes {
+		if spec.Maps[formerMap(name, g.layout)] != nil {
+			entries[formerMap(name, g.layout)] = n
+		}
 	}
 	maps.DeleteFunc(values, func(name string, _ any) bool { return spec.Variables[name] == nil })
 	g.objects, err = bpfload.Load([]*bpfload.Spec{spec}, bpfload.Options{
@@ -143,6 +149,9 @@ func (g *Downgrade) makeIntake(spec *bpfload.Spec, kept map[string]*bpfload.Map)
 	if err := g.fillShared(); err != nil {
 		return err
 	}
+	if err := g.fillLimits(); err != nil {
+		return err
+	}
 	if err := g.copyMaps(spec, kept); err != nil {
 		return err
 	}
@@ -175,7 +184,13 @@ func readImportForm(spec *bpfload.Spec, argument string) (importForm, error) {
 // collection. They start afresh.
 var made = []string{
 	"gc_state", "states", "bumped", "gc_nexthop", "gc_nexthop_at", "gc_unlisted", "gc_lock", "prefetch",
-	"states_made", "states_released", "nexthops_high", "nexthops_unused", "nexthops", "hinted",
+	"states_made", "states_released", "nexthops_high", "nexthops_unused", "nexthops", "hinted", "sources",
+}
+
+// sourceLimit returns the limit of sources. The older version uses the offered tables only
+// if its rules have the same.
+func (g *Downgrade) sourceLimit() uint32 {
+	return (*xdpShared)(unsafe.Pointer(unsafe.SliceData(g.old.all))).SourceLimit
 }
 
 // fillShared writes the fields that outlive a generation.
@@ -221,6 +236,48 @@ func (g *Downgrade) fillShared() error {
 			return err
 		}
 		*field = word(memory.Bytes(), at)
+	}
+	return nil
+}
+
+// fillLimits copies the limits of rules, with their numbers. The copied states count under
+// them again.
+func (g *Downgrade) fillLimits() error {
+	m := g.importer.maps[formerMap(mapLimits, g.layout)]
+	if m == nil { // a version that had none
+		return nil
+	}
+	_, shape, err := bpfload.MapShapes(m)
+	if err != nil {
+		return err
+	}
+	ours, err := ourShape(mapLimits)
+	if err != nil {
+		return err
+	}
+	convert, err := bpfload.NewConversion(ours, shape, formerRenames(g.layout))
+	if err != nil {
+		return err
+	}
+	from, err := bpfload.MapMemory(g.old.maps[mapLimits])
+	if err != nil {
+		return err
+	}
+	to, err := bpfload.MapMemory(m)
+	if err != nil {
+		return errors.Join(err, from.Close())
+	}
+	g.memory = append(g.memory, from, to)
+	limits, err := bpfload.Values[xdpLimit](from)
+	if err != nil {
+		return err
+	}
+	for number := 1; number < min(len(limits), to.Count()); number++ {
+		l := limits[number]
+		l.States, l.Nodes = 0, 0
+		if err := convert.Convert(to.Bytes()[number*to.Stride():][:m.ValueSize()], bytesOf(unsafe.Slice(&l, 1))); err != nil {
+			return fmt.Errorf("copy the limits of rules: %w", err)
+		}
 	}
 	return nil
 }

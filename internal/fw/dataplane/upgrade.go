@@ -44,6 +44,10 @@ var pasts = map[uint32]past{
 		reasons:  reasons9,
 		importer: programImport, argument: argumentImport, gc: programStart,
 	},
+	10: {
+		reasons:  reasons10,
+		importer: programImport, argument: argumentImport, gc: programStart,
+	},
 }
 
 // reasons8 holds the reasons of layout 8 in order, by their present names.
@@ -64,6 +68,18 @@ var reasons9 = []string{
 	"extension-chain", "fragment-short", "fragment-overlap", "fragment-orphan", "fragment-memory", "state-mismatch",
 	"state-limit", "state-busy", "tuple-error", "tuple-taken", "nat-ports", "nat-address", "mark-taken",
 	"icmp-mismatch", "guard", "hint-stale", "metadata", "interface", "internal",
+}
+
+// reasons10 is the same for layout 10.
+var reasons10 = []string{
+	"state", "rule", "no-rule", "implicit", "skip", "local", "other-mac", "up-neighbour", "up-ttl", "up-mtu",
+	"up-options", "up-multicast", "up-probe", "up-device", "up-nexthop", "up-route", "up-mark", "marked", "block",
+	"unloaded", "short", "malformed", "ip-checksum", "tcp-flags", "martian-source", "martian-destination", "land",
+	"ip-option", "routing-header", "extension-chain", "fragment-short", "fragment-overlap", "fragment-orphan",
+	"fragment-held", "fragment-memory", "state-mismatch", "max-pkt-rate", "state-limit", "max-states",
+	"max-src-nodes", "max-src-states", "max-src-conn", "max-src-conn-rate", "overload", "src-nodes", "state-busy",
+	"tuple-error", "tuple-taken", "nat-ports", "nat-address", "mark-taken", "icmp-mismatch", "guard", "hint-stale",
+	"metadata", "gateway", "gateway-ttl", "gateway-mtu", "divert", "interface", "internal",
 }
 
 // argumentImport is the argument of programImport.
