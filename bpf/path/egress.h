@@ -261,6 +261,8 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 	}
 	if (r == UNDECIDED && s->out.route == ROUTES_TO)
 		r = miss_detour(ctx, s);
+	if (r == UNDECIDED && miss_is_redirected(s))
+		r = miss_redirect(ctx, s, 1);
 	if (r == UNDECIDED) {
 		r = miss_state(ctx, s, STATE_OUT, 1);
 		scrub_list_note(s);

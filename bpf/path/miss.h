@@ -159,7 +159,7 @@ __noinline int miss_turn(struct scratch *s, __u32 ifindex)
 /* If no rule of that interface matched, the crossing before goes on to count. */
 static __always_inline void miss_return(struct scratch *s, enum reason why)
 {
-	if (!s->out.rule && !(s->out.flags & CROSSING_NAT)) {
+	if (!s->out.rule && !(s->out.flags & (CROSSING_NAT | CROSSING_RDR))) {
 		s->out = s->reply;
 		s->out.route = ROUTES_NOT;
 		s->out.ifindex = s->out_ifindex;
@@ -201,11 +201,60 @@ __noinline enum reason miss_detour(hook_ctx *ctx, struct scratch *s)
 		if (r != UNDECIDED)
 			return r;
 		/* if no rule matches, those before count, which have let the options pass */
-		if (s->packet.flags & PACKET_OPTIONS && (s->out.rule || s->out.flags & CROSSING_NAT) &&
+		if (s->packet.flags & PACKET_OPTIONS && (s->out.rule || s->out.flags & (CROSSING_NAT | CROSSING_RDR)) &&
 		    !(s->out.flags & CROSSING_ALLOW_OPTIONS))
 			return REASON_OPTIONS;
 		miss_return(s, why);
 	}
+	return UNDECIDED;
+}
+
+/* Finds the next hop of what the box itself sends to a new destination. */
+__noinline enum route miss_route_own(hook_ctx *ctx, struct scratch *s)
+{
+	struct route_query q;
+	enum route route;
+
+	if (!s)
+		return ROUTE_LOST;
+	s->generation = shared.route_generation;
+	route_choice_fill(&q, &s->packet, &s->tuple.dst, 0);
+	route = route_choose(ctx, &q);
+	s->chosen = 1;
+	s->nexthop = q.number;
+	return route;
+}
+
+/* Whether the rules on the way out have given the packet another destination. */
+static __always_inline int miss_is_redirected(const struct scratch *s)
+{
+	return s->out.flags & CROSSING_RDR && !s->state && !create_is_oneway(&s->packet);
+}
+
+/*
+ * Gives a packet the destination that the rules on the way out have chosen. It goes where that is,
+ * unless a rule has chosen its gateway too. own: the box sends it. UNDECIDED: done.
+ */
+__noinline enum reason miss_redirect(hook_ctx *ctx, struct scratch *s, int own)
+{
+	enum route route;
+
+	if (!s)
+		return REASON_INTERNAL;
+	s->tuple.dst = s->out.rdr.addr;
+	if (s->out.flags & CROSSING_RDR_PORT && nat_port_has(&s->packet))
+		s->tuple.dport = s->out.rdr_port;
+	if (s->chosen)
+		return UNDECIDED;
+	if (route_class(&s->packet, &s->tuple.dst) != UNDECIDED)
+		return REASON_GATEWAY;
+	route = own ? miss_route_own(ctx, s) : miss_route(ctx, s);
+	if (route == ROUTE_CLOSED)
+		return REASON_INTERFACE;
+	if (route == ROUTE_LOCAL || route == ROUTE_LOST)
+		return REASON_GATEWAY;
+	if (!own)
+		s->out.ifindex = s->out_ifindex;
 	return UNDECIDED;
 }
 
@@ -307,7 +356,7 @@ __noinline enum reason miss_join(hook_ctx *ctx, struct scratch *s, int in)
 		same = !(s->in.flags & CROSSING_NAT) && addr_equal(&s->tuple.dst, &other->src) &&
 		       s->tuple.dport == other->sport;
 	} else {
-		same = !(s->out.flags & CROSSING_NAT) && !(st->flags & STATE_NAT);
+		same = !(s->out.flags & (CROSSING_NAT | CROSSING_RDR)) && !(st->flags & STATE_NAT);
 		if (!d)
 			s->replaces = number;
 	}
@@ -456,6 +505,8 @@ static __always_inline int miss_in(hook_ctx *ctx)
 	r = s->in.route == ROUTES_DIVERT ? miss_divert(s) : miss_rules_out(ctx, s);
 	if (r == UNDECIDED && s->out.route == ROUTES_TO)
 		r = miss_detour(ctx, s);
+	if (r == UNDECIDED && miss_is_redirected(s))
+		r = miss_redirect(ctx, s, 0);
 	if (r != UNDECIDED && r <= REASON_LAST_PASS)
 		return miss_local(ctx, s, r);
 	if (r == UNDECIDED) {

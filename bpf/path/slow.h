@@ -85,7 +85,8 @@ static __always_inline enum reason slow_moves(struct scratch *s, struct state *s
 	const struct tuple *other = d ? &st->forth.tuple : &st->back.tuple;
 	const struct tuple *t = &s->packet.tuple;
 
-	if (addr_equal(&other->dst, &t->src) && other->dport == t->sport && !(s->out.flags & CROSSING_NAT)) {
+	if (addr_equal(&other->dst, &t->src) && other->dport == t->sport &&
+	    !(s->out.flags & (CROSSING_NAT | CROSSING_RDR))) {
 		if (s->out.flags & CROSSING_KEEP_STATE)
 			bound_add(st, STATE_INDEX(s->state), bound_side(d, 0), s->out.ifindex);
 		return UNDECIDED;

@@ -209,7 +209,7 @@ static __always_inline void create_fill(struct state *st, __u32 index, struct sc
 		st->back.nexthop = s->reply_nexthop;
 		st->entered |= KEPT_ROUTE(1);
 	}
-	if (s->out.route == ROUTES_DIVERT_REPLY && !(flags & STATE_IN) && !(s->out.flags & CROSSING_NAT))
+	if (s->out.route == ROUTES_DIVERT_REPLY && !(flags & STATE_IN) && !(s->out.flags & (CROSSING_RDR | CROSSING_NAT)))
 		st->entered |= KEPT_ROUTE(1);
 	st->tag = create_tag(s, flags);
 	st->rule_in = flags & STATE_IN ? s->in.rule : 0;
@@ -354,7 +354,7 @@ static __always_inline int create_wanted(const struct scratch *s)
 	if (create_is_oneway(&s->packet))
 		return 0;
 	return s->in.flags & (CROSSING_KEEP_STATE | CROSSING_RDR | CROSSING_NAT) ||
-	       s->out.flags & (CROSSING_KEEP_STATE | CROSSING_NAT);
+	       s->out.flags & (CROSSING_KEEP_STATE | CROSSING_RDR | CROSSING_NAT);
 }
 
 /* Returns STATE_* of a new state; crossed: the crossings that were due. */
@@ -369,7 +369,7 @@ static __always_inline __u8 create_flags(const struct scratch *s, __u8 crossed, 
 	/* a translation needs its state, whatever the rule says */
 	if (s->in.flags & (CROSSING_RDR | CROSSING_NAT))
 		flags &= ~STATE_EVALUATE_IN;
-	if (s->out.flags & CROSSING_NAT)
+	if (s->out.flags & (CROSSING_RDR | CROSSING_NAT))
 		flags &= ~STATE_EVALUATE_OUT;
 	if ((!(crossed & STATE_IN) || skip_in || s->in.flags & CROSSING_ALLOW_OPTIONS) &&
 	    (!(crossed & STATE_OUT) || skip_out || s->out.flags & CROSSING_ALLOW_OPTIONS))

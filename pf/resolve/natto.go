@@ -13,9 +13,6 @@ func (r *resolver) checkTranslations(in *ast.Rule) {
 	if in.AfTo != nil {
 		r.afTo(in)
 	}
-	if in.Rdr != nil && in.Direction == ast.Out {
-		r.faults.Unenforced(in.Rdr.Span, "rdr-to for outgoing packets")
-	}
 }
 
 // translation checks where one of them is used.

@@ -52,6 +52,22 @@ func testForward(h *harness) {
 			{"xdp lan", "tcp 192.168.1.20:4000 > 203.0.113.2:8080 S seq 5", "forward rule lan tcp 192.168.1.1:$p > 192.168.1.10:80 S seq 5 ttl 63"},
 			{"states", "", "6 192.168.1.20:4000 > 203.0.113.2:8080 as 192.168.1.1:$p > 192.168.1.10:80 tcp.first 1:0 1/0"},
 		}},
+		{"destination translated where it leaves: it leaves elsewhere", "match out on lan0 inet proto tcp to 192.168.1.77 port 80 rdr-to 198.51.100.8 port 3128\npass", []step{
+			{"xdp wan", "tcp 198.51.100.9:4000 > 192.168.1.77:80 S seq 5", "forward rule wan tcp 198.51.100.9:4000 > 198.51.100.8:3128 S seq 5 ttl 63"},
+			{"xdp wan", "tcp 198.51.100.8:3128 > 198.51.100.9:4000 SA seq 7 ack 6", "forward state wan tcp 192.168.1.77:80 > 198.51.100.9:4000 SA seq 7 ack 6 ttl 63"},
+			{"tcx wan", "tcp 198.51.100.9:4000 > 192.168.1.77:80 A seq 6 ack 8 len 3", "forward state wan tcp 198.51.100.9:4000 > 198.51.100.8:3128 A seq 6 ack 8 len 3 ttl 63"},
+		}},
+		{"the same in IPv6, with source translation, out by the same interface", "pass in\nmatch out on wan0 inet6 proto udp to port 53 nat-to (wan0)\npass out on wan0 inet6 proto udp to port 53 rdr-to 2001:db8:9::2", []step{
+			{"xdp lan", "udp [fd00:1::10]:4000 > [2001:db8:9::1]:53 len 5", "forward rule wan udp [2001:db8:113::2]:$p > [2001:db8:9::2]:53 len 5 ttl 63"},
+			{"xdp wan", "udp [2001:db8:9::2]:53 > [2001:db8:113::2]:$p len 9", "forward state lan udp [2001:db8:9::1]:53 > [fd00:1::10]:4000 len 9 ttl 63"},
+		}},
+		{"rdr-to of outgoing packets to the box itself", "match out on wan0 inet proto tcp to 198.51.100.9 port 80 rdr-to 203.0.113.2\npass", []step{
+			{"xdp lan", "tcp 192.168.1.11:4000 > 198.51.100.9:80 S seq 5", "forward gateway lan icmp 192.168.1.1 > 192.168.1.11 type 3 code 1 quote tcp 192.168.1.11:4000 > 198.51.100.9:80 S seq 5"},
+		}},
+		{"both ways: the out crossing sees the destination of the in crossing", "match in on lan0 inet proto tcp to 203.0.113.7 port 8080 rdr-to 198.51.100.9 port 80\nmatch out on wan0 inet proto tcp to 198.51.100.9 port 80 rdr-to 198.51.100.8\npass", []step{
+			{"xdp lan", "tcp 192.168.1.10:4000 > 203.0.113.7:8080 S seq 5", "forward rule wan tcp 192.168.1.10:4000 > 198.51.100.8:80 S seq 5 ttl 63"},
+			{"xdp wan", "tcp 198.51.100.8:80 > 192.168.1.10:4000 SA seq 7 ack 6", "forward state lan tcp 203.0.113.7:8080 > 192.168.1.10:4000 SA seq 7 ack 6 ttl 63"},
+		}},
 		{"another protocol by its addresses", "match out on wan0 inet nat-to (wan0)\npass", []step{
 			{"xdp lan", "47 192.168.1.10 > 198.51.100.9 len 20", "forward rule wan 47 203.0.113.2 > 198.51.100.9 len 20 ttl 63"},
 			{"xdp wan", "47 198.51.100.9 > 203.0.113.2 len 20", "forward state lan 47 198.51.100.9 > 192.168.1.10 len 20 ttl 63"},

@@ -30,6 +30,15 @@ func testOut(h *harness) {
 			{"tcx wan", "udp 198.51.100.9:53 > 203.0.113.2:$p", "up local udp 198.51.100.9:53 > 203.0.113.2:5000"},
 			{"tcx wan", "udp 198.51.100.9:53 > 203.0.113.2:5000", "forward state lan udp 198.51.100.9:53 > 192.168.1.10:5000 ttl 63"},
 		}},
+		{"to another destination", "match out on wan0 inet proto udp to 198.51.100.9 port 53 rdr-to 192.168.1.10 port 5353\npass", []step{
+			{"out wan", "udp 203.0.113.2:5000 > 198.51.100.9:53", "forward rule lan udp 203.0.113.2:5000 > 192.168.1.10:5353"},
+			{"out wan", "udp 203.0.113.2:5000 > 198.51.100.9:53", "forward state lan udp 203.0.113.2:5000 > 192.168.1.10:5353"},
+			{"tcx lan", "udp 192.168.1.10:5353 > 203.0.113.2:5000", "up local udp 198.51.100.9:53 > 203.0.113.2:5000"},
+			{"states", "", "17 203.0.113.2:5000 > 198.51.100.9:53 as 203.0.113.2:5000 > 192.168.1.10:5353 udp.single 2:1 2/1"},
+		}},
+		{"to the box itself by rdr-to", "pass out inet proto udp to 198.51.100.9 rdr-to 192.168.1.1", []step{
+			{"out wan", "udp 203.0.113.2:5000 > 198.51.100.9:53", "forward gateway icmp 198.51.100.9 > 203.0.113.2 type 3 code 1 quote udp 203.0.113.2:5000 > 198.51.100.9:53"},
+		}},
 		{"replies of the box", "block\npass in on lan0", []step{
 			{"xdp lan", "tcp 192.168.1.10:4000 > 192.168.1.1:22 S seq 7", "up local done"},
 			{"out lan", "tcp 192.168.1.1:22 > 192.168.1.10:4000 SA seq 9 ack 8", "up state"},

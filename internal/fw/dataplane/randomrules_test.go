@@ -341,7 +341,7 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 	if action != "block" && direction == "out" && d.IntN(3) == 0 {
 		words = append(words, d.nat(family))
 	}
-	if action != "block" && direction == "in" && d.IntN(3) == 0 {
+	if action != "block" && (direction == "in" && d.IntN(3) == 0 || direction == "out" && d.IntN(8) == 0) {
 		to := d.rdr(family)
 		if strings.Contains(proto, "sctp") { // its ports stay
 			to = portGiven.ReplaceAllString(to, "")

@@ -21,9 +21,6 @@ func known(r *resolve.Rule) error {
 			return err
 		}
 	}
-	if r.Rdr != nil && r.Direction == ast.Out {
-		return notKnown("rdr-to for outgoing packets")
-	}
 	if r.Divert.Kind != resolve.NoDivert && !r.DivertsToSocket() {
 		return notKnown("Divert")
 	}

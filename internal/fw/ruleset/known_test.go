@@ -21,7 +21,7 @@ func TestKnown(t *testing.T) {
 		{"match out nat-to (em0) least-states sticky-address", "Choice"},
 		{"match out nat-to (em0) random sticky-address\nmatch in rdr-to { 10.0.0.1, 10.0.0.2 } source-hash secret", ""},
 		{"match in nat-to 192.0.2.1", ""},
-		{"match out rdr-to 192.0.2.1", "outgoing packets"},
+		{"match out rdr-to 192.0.2.1", ""},
 		{"anchor a quick {\npass\n}", ""},
 		{"nat on em0 from 10.0.0.0/8 to any -> { 192.0.2.1, 192.0.2.2 } least-states", "Choice"},
 		{"rdr on em0 from 10.0.0.0/8 to any rtable 1 -> 192.0.2.1", "RTable"},

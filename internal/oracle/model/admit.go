@@ -71,6 +71,7 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 		if why := m.verdict(out, p); why != nil {
 			return in, out, r, why
 		}
+		r = m.redirected(p, fresh, in, out, r)
 		return in, out, r, r.drop
 	}
 	if p.met != nil {
@@ -122,7 +123,27 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 	if why := m.verdict(out, p); why != nil {
 		return in, out, r, why
 	}
+	r = m.redirected(p, fresh, in, out, r)
 	return in, out, r, r.drop
+}
+
+// redirected returns where a packet goes to which the rules on the way out may have given
+// another destination. fresh: no state holds its tuple yet.
+func (m *Model) redirected(p *packet, fresh bool, in, out *crossing, r routed) routed {
+	if out.rdr == nil || !fresh || !p.makesState() || r.drop != nil || r.chosen != nil {
+		return r
+	}
+	lost := routed{drop: reasonFor(reason.Gateway)}
+	to := m.route(p, translated(p, in, out), p.steered)
+	switch {
+	case to.up != nil || to.drop != nil:
+		return lost
+	case p.egress():
+		return m.toHop(&hop{addr: out.rdr.addr})
+	}
+	to = m.open(to)
+	out.iface = to.route.Interface
+	return to
 }
 
 func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *state.State) Outcome {

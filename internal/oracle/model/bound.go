@@ -78,7 +78,7 @@ func (m *Model) meet(p *packet, c *connection, d int, made *state.State) Outcome
 // connection does.
 func (m *Model) translatesAlike(p *packet, c *connection, d int, here *crossing) bool {
 	if p.egress() {
-		return here.nat == nil && c.Flags&state.NAT == 0
+		return here.nat == nil && here.rdr == nil && c.Flags&state.NAT == 0
 	}
 	to := translated(p, here, &crossing{})
 	leaves := c.leaving(d)
@@ -88,7 +88,7 @@ func (m *Model) translatesAlike(p *packet, c *connection, d int, here *crossing)
 // leavesElsewhere handles a packet that the rules have passed where it leaves, and its connection is
 // not bound to. nil: it leaves by its connection. Else it is dropped, or begins another one.
 func (m *Model) leavesElsewhere(p *packet, c *connection, d int, out *crossing) *Outcome {
-	if leaves := c.leaving(d); leaves.Src == p.tuple.Src && leaves.SPort == p.tuple.SPort && out.nat == nil {
+	if leaves := c.leaving(d); leaves.Src == p.tuple.Src && leaves.SPort == p.tuple.SPort && out.nat == nil && out.rdr == nil {
 		c.bindAlso(sideOf(d, true), out)
 		return nil
 	}

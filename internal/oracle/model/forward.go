@@ -146,6 +146,9 @@ func (m *Model) evaluateAgain(p *packet, c *connection, d int, to uint32, elsewh
 		a.direction, a.iface = ast.Out, m.box.byIndex(to)
 		if !elsewhere { // there its source is not translated yet
 			a.tuple.Src = c.leaving(d).Src
+			if d == 1 { // what the rules see of direction 0 has the port that it came with
+				a.tuple.SPort = c.leaving(d).SPort
+			}
 		}
 		a.tuple.Dst, a.tuple.DPort = c.leaving(d).Dst, c.leaving(d).DPort
 		a.tos = p.tosAfter(c.scrubBetween(d, p.anew[0], nil).tos)
