@@ -209,6 +209,8 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 		return tc_noted(skb, i);
 	if (skb->mark & mark_mask)
 		skb->mark &= ~mark_mask;
+	if (skb->vlan_present)
+		note_tag(skb);
 	if (tc_is_tagged(skb))
 		return HOOK_PASS;
 	if (tc_is_tagged_twice(skb))

@@ -124,3 +124,53 @@ func TestPriorities(t *testing.T) {
 		}
 	})
 }
+
+// prioRules count pings by the priority with which they come.
+const prioRules = `
+set skip on lo
+pass
+pass in inet proto icmp icmp-type echoreq prio 5 no state label "five"
+pass in inet proto icmp icmp-type echoreq prio 3 no state label "three"
+pass in inet proto icmp icmp-type echoreq prio 0 no state label "background"
+pass out inet proto icmp prio 6 no state label "own"
+`
+
+//	lan ── pings with a tag that has only a priority ──▶ fw
+//
+// Rules see the priority of a tag, and that of the box's own sockets.
+func TestPrioOfTags(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.WeirRun(prioRules)
+		for prio, label := range map[int]string{5: "five", 1: "background"} {
+			b.Scapy(lab.LAN, fmt.Sprintf(`sendp(Ether(dst=getmacbyip("%s"))/Dot1Q(vlan=0, prio=%d)/IP(dst="%s")/ICMP(), iface="eth0", count=4, verbose=0)`, fwLAN, prio, fwLAN))
+			if n := b.Rule(`label "` + label + `"`).Packets; n != 4 {
+				b.Errorf("%d pings with priority %d", n, prio)
+			}
+		}
+		b.Ping(lab.LAN, fwLAN, 2)
+		if n := b.Rule(`label "three"`).Packets; n != 2 {
+			b.Errorf("%d pings without a tag", n)
+		}
+		b.Run(lab.FW, "ping", "-n", "-c", "2", "-W", "2", "-Q", "0x10", wanHost) // the stack's priority for a low delay is 6
+		if n := b.Rule(`label "own"`).Packets; n != 2 {
+			b.Errorf("%d pings of the box with priority 6", n)
+		}
+	})
+}
+
+//	lan ══ VLAN that gives its frames priority 5 ══ fw
+//
+// The same for VLAN devices, whose tags the kernel takes out.
+func TestPrioOfVLANs(t *testing.T) {
+	needVLANs(t)
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		lans, _ := b.Paths(lib.Wire, lib.VLAN)
+		lan := &lans[1]
+		b.Run(lab.LAN, "ip", "link", "set", "dev", string(lan.Medium), "type", "vlan", "egress-qos-map", "0:5")
+		b.WeirRun(prioRules)
+		b.Run(lab.LAN, "ping", "-n", "-c", "3", "-i", "0.2", "-W", "2", "-I", lan.Addr(10, false), lan.Addr(1, false))
+		if n := b.Rule(`label "five"`).Packets; n != 3 {
+			b.Errorf("%d pings with priority 5", n)
+		}
+	})
+}

@@ -41,4 +41,19 @@ static __always_inline int note_take(struct __sk_buff *skb)
 	return 1;
 }
 
+/* Notes the tag of a frame, which the kernel takes out before the hooks of the VLAN device run. */
+static __always_inline void note_tag(struct __sk_buff *skb)
+{
+	skb->cb[0] = note_secret[0];
+	skb->cb[1] = ~note_secret[1];
+	skb->cb[2] = skb->vlan_tci;
+}
+
+/* Whether there is such a note; *tci is then the tag. */
+static __always_inline int note_is_tag(const struct __sk_buff *skb, __u16 *tci)
+{
+	*tci = skb->cb[2];
+	return skb->cb[0] == note_secret[0] && skb->cb[1] == (__u32)~note_secret[1];
+}
+
 #endif

@@ -82,6 +82,19 @@ static __always_inline void hook_prioritize(hook_ctx *ctx, __u32 qos)
 		ctx->priority = qos >> QOS_QUEUE_SHIFT << QOS_QUEUE_SHIFT | low;
 }
 
+/* Returns the number that a socket or the stack has set as the packet's priority. */
+static __always_inline __u32 hook_priority(hook_ctx *ctx)
+{
+	return ctx->priority & 0xffff;
+}
+
+/* Whether the frame came with a tag that the kernel has taken out; *tci is then the tag. */
+static __always_inline int hook_tag(hook_ctx *ctx, const struct packet *p, __u16 *tci)
+{
+	(void)p;
+	return note_is_tag(ctx, tci);
+}
+
 static __always_inline void hook_set_mark(hook_ctx *ctx, __u32 mark)
 {
 	ctx->mark = mark;

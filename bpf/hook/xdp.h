@@ -160,6 +160,28 @@ static __always_inline int hook_shrink(hook_ctx *ctx, __u32 bytes)
 #include "packet/csum.h"
 #include "packet/parse.h"
 
+/* Nothing that the box itself sends comes by here. */
+static __always_inline __u32 hook_priority(hook_ctx *ctx)
+{
+	(void)ctx;
+	return 0;
+}
+
+/* Whether the frame has a tag; *tci is then the last one. */
+static __always_inline int hook_tag(hook_ctx *ctx, const struct packet *p, __u16 *tci)
+{
+	struct {
+		__be16 type;
+		struct tag tag[ENCAP_LAYERS];
+	} head;
+
+	if (p->l3_offset < sizeof(struct ethhdr) + sizeof(struct tag) ||
+	    hook_load(ctx, __builtin_offsetof(struct ethhdr, h_proto), &head, sizeof(head)) || !logical_is_tag(head.type))
+		return 0;
+	*tci = bpf_ntohs(head.tag[logical_is_tag(head.tag[0].proto)].tci);
+	return 1;
+}
+
 /* The devices to which packets go after a first pass, by index, and the program of the
  * second pass (path/prefetch.h). */
 struct {

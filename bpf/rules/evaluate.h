@@ -9,6 +9,7 @@
 #include "rules/fingerprint.h"
 #include "rules/late.h"
 #include "rules/match.h"
+#include "rules/prio.h"
 #include "rules/table_counter.h"
 #include "shared.h"
 
@@ -32,6 +33,7 @@ static __always_inline void evaluate_start(struct crossing *cr, const struct pac
 	cr->length = p->length;
 	cr->tos = p->tos;
 	cr->facts = 0;
+	cr->prio_now = 0;
 	cr->received = direction == DIRECTION_IN ? ifindex : 0;
 	cr->mark_mask = 0;
 	cr->known = 0;
@@ -158,6 +160,8 @@ static __always_inline enum reason evaluate_crossing(hook_ctx *ctx, struct cross
 		cr->facts = fact_find(ctx, cr, set->asks_more);
 	if (set && set->asks_more & ASKS_LATE)
 		evaluate_late(ctx, cr, set);
+	if (set && set->asks_more & ASKS_PRIO)
+		prio_find(ctx, cr);
 	r = match_rules(cr, set);
 	if (cr->flags & CROSSING_ONCE && evaluate_once(cr))
 		return REASON_STATE_BUSY; /* the other packet's connection is the only one */

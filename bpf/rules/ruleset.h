@@ -148,7 +148,7 @@ struct rule_set {
 	__u8 block_shift; /* log2 of the chunks in a block */
 	__u8 asks_mark;	  /* a rule tests the mark */
 	__u8 pad0;
-	__u16 asks_more;  /* ASKS_MORE, and the FACT_*, ASKS_LATE and ASKS_LOG_USER of rules */
+	__u16 asks_more;  /* ASKS_MORE, ASKS_PRIO, and the FACT_*, ASKS_LATE and ASKS_LOG_USER of rules */
 	__u16 pad1;
 	__u32 scrubs; /* the first rules: FreeBSD's list of scrub rules */
 	__u32 fingerprints; /* how many there are, if a rule asks for a system */
@@ -221,7 +221,8 @@ struct rule {
 	__u8 tos;	/* condition on the packet's; 0: any */
 	__u8 enters;	/* an anchor: bit + 1 of walk.entered that it sets; 0: none */
 	__u8 inside;	/* condition: bit + 1 of walk.entered, of the anchor that it is in; 0: none */
-	__u8 pad0[6];
+	__u8 asks_prio; /* condition: the packet's priority + 1; 0: any */
+	__u8 pad0[5];
 };
 
 /* What a rule's next hops are for. */
@@ -243,6 +244,7 @@ enum routes {
 #define ASKS_OWNER	   ((1 << LATE_USER | 1 << LATE_GROUP) << ASKS_LATE_SHIFT)
 #define ASKS_LOG_USER	   0x80 /* log (user): no condition */
 #define ASKS_MORE	   0x100 /* rule_set.asks_more: a rule has RULE_ASKS_MORE */
+#define ASKS_PRIO	   0x200 /* likewise: a rule has asks_prio */
 
 /* The queues that a rule names with set queue: two numbers. The second is for packets
  * that carry no data or ask for a low delay. */

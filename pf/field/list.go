@@ -54,7 +54,7 @@ var all = []Field{
 	{"Tagged", "tagged", "Tagged NotTagged", yes, Folded, Narrows, NoMerge},
 	{"ReceivedOn", "received-on", "ReceivedOn", yes, Apart, Narrows, Breaks},
 	{"Marked", "marked", "Marked", yes, Apart, Narrows, NoMerge},
-	{"Prio", "prio", "Prio", no, Apart, Narrows, Breaks},
+	{"Prio", "prio", "Prio", yes, Apart, Narrows, Breaks},
 	{"Probability", "probability", "Probability", yes, Apart, Narrows, Barrier},
 	{"MaxPktRate", "max-pkt-rate", "MaxPktRate", yes, Apart, Narrows, Breaks},
 	{"MaxPktSize", "max-pkt-size", "MaxPktSize", yes, Apart, Narrows, Breaks},

@@ -280,7 +280,10 @@ func (f *traffic) place(p *pkt) *shot {
 	}
 	s.frame = f.framed(p, s)
 	if s.hook != model.XDP {
-		s.priority = one[uint32](f.Rand, 0, 0, 0x10, 0x20003)
+		s.priority = one[uint32](f.Rand, 0, 0, 0x10, 0x20003, 5, 1)
+	}
+	if s.hook == model.TCXIngress && f.IntN(4) == 0 {
+		s.tci = one[uint16](f.Rand, 0xa007, 0x2000, 0x6005, 7)
 	}
 	return s
 }

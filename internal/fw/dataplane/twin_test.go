@@ -319,12 +319,14 @@ type shot struct {
 	priority uint32 // at XDP there is none
 
 	noted bool // weir's note is on it
+	// by TCX ingress: the kernel has taken this tag out, 0: none
+	tci   uint16
 	frame []byte
 }
 
 func (s *shot) String() string {
-	return fmt.Sprintf("%s at interface %d (from %d, mark %#x): %s",
-		[]string{"XDP", "TCX ingress", "TCX egress"}[s.hook], s.ifindex, s.from, s.mark, describe(s.frame))
+	return fmt.Sprintf("%s at interface %d (from %d, mark %#x, priority %#x, tag %#x): %s",
+		[]string{"XDP", "TCX ingress", "TCX egress"}[s.hook], s.ifindex, s.from, s.mark, s.priority, s.tci, describe(s.frame))
 }
 
 // least returns the length of the shortest frame that the kernel runs a program on. For
@@ -357,7 +359,7 @@ func (t *twin) shoot(s shot) (model.Outcome, error) {
 	got := t.run(&s)
 	made := t.look()
 	want := t.model.Handle(&model.Frame{
-		Hook: s.hook, Interface: uint32(s.ifindex), From: uint32(s.from), Mark: s.mark, Priority: s.priority, NewID: idOf(got.frame), Noted: s.noted, Bytes: s.frame,
+		Hook: s.hook, Interface: uint32(s.ifindex), From: uint32(s.from), Mark: s.mark, Priority: s.priority, Tagged: s.tci != 0, TCI: s.tci, NewID: idOf(got.frame), Noted: s.noted, Bytes: s.frame,
 	}, made)
 	got.reason = t.counted(&s, &want)
 	logged := t.logged()
@@ -414,6 +416,9 @@ func (t *twin) run(s *shot) result {
 	program := "weir_tc_out"
 	if s.hook == model.TCXIngress {
 		program, run.From = "weir_tc_in", s.ifindex
+		if s.tci != 0 {
+			run.Note = t.noteTag(s.tci)
+		}
 	}
 	o, err := bpfload.RunTC(t.dp.objects.Programs[program], run)
 	t.ran(s, err)
@@ -424,6 +429,12 @@ func (t *twin) run(s *shot) result {
 func (h *harness) note(ifindex int) [5]uint32 {
 	secret := noteSecret(h.dp.ledger.HashSeed)
 	return [5]uint32{secret[0], secret[1], uint32(ifindex)}
+}
+
+// noteTag is what weir leaves on an skb out of which the kernel takes a tag.
+func (h *harness) noteTag(tci uint16) [5]uint32 {
+	secret := noteSecret(h.dp.ledger.HashSeed)
+	return [5]uint32{secret[0], ^secret[1], uint32(tci)}
 }
 
 // nexthopFirst is NEXTHOP_FIRST of bpf/state/state.h.

@@ -418,7 +418,8 @@ type xdpRule struct {
 	Tos         uint8
 	Enters      uint8
 	Inside      uint8
-	Pad0        [6]uint8
+	AsksPrio    uint8
+	Pad0        [5]uint8
 }
 
 type xdpRuleBits struct {
@@ -573,7 +574,8 @@ type xdpScratch struct {
 		Length     uint32
 		Tos        uint8
 		Facts      uint8
-		Pad0       [2]uint8
+		PrioNow    uint8
+		Pad0       [1]uint8
 		Received   uint32
 		Late       [4]uint32
 		LateCommon uint32
@@ -659,7 +661,8 @@ type xdpScratch struct {
 		Length     uint32
 		Tos        uint8
 		Facts      uint8
-		Pad0       [2]uint8
+		PrioNow    uint8
+		Pad0       [1]uint8
 		Received   uint32
 		Late       [4]uint32
 		LateCommon uint32
@@ -745,7 +748,8 @@ type xdpScratch struct {
 		Length     uint32
 		Tos        uint8
 		Facts      uint8
-		Pad0       [2]uint8
+		PrioNow    uint8
+		Pad0       [1]uint8
 		Received   uint32
 		Late       [4]uint32
 		LateCommon uint32

@@ -363,6 +363,9 @@ func (c *compiler) kinds() {
 		if r.Flags&AsksMore != 0 {
 			p.Set.AsksMore |= asksMore | uint16(r.FactsMask)
 		}
+		if r.AsksPrio != 0 {
+			p.Set.AsksMore |= asksPrio
+		}
 		p.Set.AsksMore |= uint16(r.Late)
 		if follows || r.Flags&(Match|Quick) != 0 || r.Tag != 0 || r.Tagged != 0 || r.MarkedMask != 0 || r.Flags&AsksMore != 0 || r.More&Ends != 0 {
 			kind, blocks = stations, &p.Set.Stations

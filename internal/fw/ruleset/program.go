@@ -81,7 +81,7 @@ type Set struct {
 	DstTablesAt, SrcTablesAt uint32
 	AsksTables               uint8
 	AsksMark                 bool   // a rule has a condition on the mark
-	AsksMore                 uint16 // asksMore, and the facts and late fields that rules ask
+	AsksMore                 uint16 // asksMore, asksPrio, and the facts and late fields that rules ask
 }
 
 // Bits of Set.AsksTables.
@@ -165,6 +165,7 @@ type Rule struct {
 	Chance                   uint32 // of 2^32 packets, as many match; 0: all
 	MaxSize                  uint16 // of the IP packet, bytes; 0: any
 	TOS                      uint8  // required of the packet; 0: any
+	AsksPrio                 uint8  // priority required of the packet, plus 1; 0: any
 	Late                     Late   // it has conditions on these fields
 	Route                    Routes // what its next hops are for
 	RoutePool                uint32 // position of their pool
@@ -198,6 +199,7 @@ const (
 	URPFFailed                    // the route to the source leads to another interface
 
 	asksMore = 0x100 // Set.AsksMore: a rule has AsksMore
+	asksPrio = 0x200 // likewise: a rule has AsksPrio
 )
 
 // Late is a set of the late fields: user, group, received-on, os.

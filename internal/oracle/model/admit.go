@@ -112,7 +112,7 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 	if a.iface == nil {
 		a.iface = &Interface{} // not known: rules with on do not match
 	}
-	a.tos = p.tosAfter(scrubAt(in, nil).tos)
+	a.tos, a.prio = p.tosAfter(scrubAt(in, nil).tos), p.prioSet(in.qos)
 	a.mark, a.keep = in.mark.On(p.mark), in.mark.Mask
 	a.tuple.Src, a.tuple.Dst, a.tuple.DPort = inside.Src, inside.Dst, inside.DPort
 	if in.other != nil {
@@ -186,7 +186,7 @@ func (m *Model) ruleInputOf(p *packet) ruleInput {
 	a := ruleInput{
 		direction: ast.In, iface: p.iface, family: p.family, tuple: p.tuple,
 		tcpFlags: p.tcp.flags, icmpType: p.icmpType, icmpCode: p.icmpCode,
-		mark: p.mark, tos: p.tos, length: p.length(), received: p.from, packet: p.tuple, owner: nobody, system: m.systemOf(p),
+		mark: p.mark, tos: p.tos, prio: p.prio, length: p.length(), received: p.from, packet: p.tuple, owner: nobody, system: m.systemOf(p),
 	}
 	if p.egress() {
 		a.direction = ast.Out

@@ -23,6 +23,7 @@ type ruleInput struct {
 	mark      uint32 // without weir's own bits
 	keep      uint32 // bits of it that the in crossing has set
 	tos       uint8
+	prio      uint8
 	length    int         // bytes of the IP packet
 	received  *Interface  // where it came into the box; nil: a packet of the box itself
 	packet    state.Tuple // as it came

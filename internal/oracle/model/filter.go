@@ -5,15 +5,12 @@ import (
 	"weir/pf/resolve"
 )
 
-// defaultPrio is the priority of packets without another.
-const defaultPrio = 3
-
 // matchesFilter reports whether a packet meets a rule's conditions other than its
 // addresses. The rate is the last: it counts the packets that meet all others.
 func (m *Model) matchesFilter(r *resolve.Rule, a *ruleInput) bool {
 	return matchesReceivedOn(&r.ReceivedOn, a.received) &&
 		(r.TOS == 0 || r.TOS == a.tos) &&
-		(!r.Prio.Asked || r.Prio.N == defaultPrio) &&
+		(!r.Prio.Asked || r.Prio.N == a.prio) &&
 		(r.MaxPktSize == 0 || a.length <= int(r.MaxPktSize)) &&
 		!r.Fragment && !m.used[r] &&
 		(r.Probability == 0 || m.chance == nil || m.chance()) && !m.exceeds(r)

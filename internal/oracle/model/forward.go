@@ -129,9 +129,9 @@ func (m *Model) evaluateAgain(p *packet, c *connection, d int, to uint32, elsewh
 		came, left = left, came
 	}
 	a := m.ruleInputOf(p)
-	tag, in := c.tag, crossing{}
+	tag, in, set := c.tag, crossing{}, c.qos[d]
 	if met := p.anew[0]; met != nil {
-		tag, in = met.tag, *met
+		tag, in, set = met.tag, *met, met.qos
 	}
 	if c.Flags&came != 0 {
 		in = m.evaluate(a)
@@ -140,7 +140,7 @@ func (m *Model) evaluateAgain(p *packet, c *connection, d int, to uint32, elsewh
 			refused := m.refuse(p, *why, &in, &crossing{})
 			return &refused
 		}
-		tag = in.tag
+		tag, set = in.tag, in.qos
 	}
 	if (c.Flags&left != 0 || elsewhere) && to != 0 {
 		a.direction, a.iface = ast.Out, m.box.byIndex(to)
@@ -152,7 +152,7 @@ func (m *Model) evaluateAgain(p *packet, c *connection, d int, to uint32, elsewh
 		}
 		a.tuple.Dst, a.tuple.DPort = c.leaving(d).Dst, c.leaving(d).DPort
 		a.tos = p.tosAfter(c.scrubBetween(d, p.anew[0], nil).tos)
-		a.tag, a.mark = tag, c.routeMark(p.mark, d)
+		a.tag, a.mark, a.prio = tag, c.routeMark(p.mark, d), p.prioSet(set)
 		if d == 0 {
 			a.keep = c.MarkMask[0]
 		}

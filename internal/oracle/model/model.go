@@ -26,6 +26,8 @@ type Frame struct {
 	From      uint32 // TCXEgress: where the stack received it; 0: the box's own
 	Mark      uint32
 	Priority  uint32 // skb->priority
+	Tagged    bool   // TCXIngress: the kernel has taken a tag out of the frame: TCI
+	TCI       uint16
 	NewID     uint16 // the id that the dataplane gave it for random-id
 	Noted     bool   // one of weir's TCX programs has redirected it to here
 	Bytes     []byte
@@ -180,7 +182,7 @@ func (m *Model) Handle(f *Frame, made *state.State) Outcome {
 	if i == nil {
 		return Outcome{Verdict: Drop, Reason: reason.Interface}
 	}
-	f = &Frame{Hook: f.Hook, Interface: f.Interface, From: f.From, Mark: f.Mark, Priority: f.Priority, NewID: f.NewID, Noted: f.Noted, Bytes: append([]byte(nil), f.Bytes...)}
+	f = &Frame{Hook: f.Hook, Interface: f.Interface, From: f.From, Mark: f.Mark, Priority: f.Priority, Tagged: f.Tagged, TCI: f.TCI, NewID: f.NewID, Noted: f.Noted, Bytes: append([]byte(nil), f.Bytes...)}
 	switch {
 	case f.Hook == XDP:
 		f.Mark = 0
@@ -196,7 +198,7 @@ func (m *Model) Handle(f *Frame, made *state.State) Outcome {
 		return o
 	}
 	p.from, p.mark, p.newID = m.receivedBy(f, p), f.Mark, f.NewID
-	p.arrived = f.Mark
+	p.arrived, p.prio = f.Mark, p.prioOf(f)
 	o := m.handle(f, p, made)
 	o.At, o.Length, o.Done, o.Records = p.iface.Index, p.length(), true, p.records
 	if o.Mark == 0 {

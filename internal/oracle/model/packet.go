@@ -53,6 +53,9 @@ type packet struct {
 	end     int // offset behind the packet's last byte; padding follows
 	family  int // 4 or 6
 	ttl     uint8
+	prio    uint8 // that it came with
+	tagged  bool  // by XDP: the frame has tags, the last of which is tci
+	tci     uint16
 	tos     uint8 // for IPv6 without the congestion bits, as in pf
 	tuple   state.Tuple
 	mark    uint32       // of the packet in the stack; 0 under XDP

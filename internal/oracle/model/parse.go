@@ -87,6 +87,7 @@ func (p *packet) parseTags(b *Box) {
 		if found = b.carried(found, kind, binary.BigEndian.Uint16(p.frame[at:])&vlanIDMask); found == nil {
 			return
 		}
+		p.tagged, p.tci = true, binary.BigEndian.Uint16(p.frame[at:])
 		at += tagLength
 	}
 	p.iface, p.l3 = found, at

@@ -63,6 +63,45 @@ func (m *Model) addSideQoS(c *connection, side state.Flags, here qos) {
 	m.keepQoS(c, kept)
 }
 
+// Priorities that rules ask for with prio.
+const (
+	defaultPrio = 3 // of a packet that has none
+	mostPrio    = 7
+)
+
+// tagPrio returns the priority of a tag. In IEEE 802.1Q, 1 is below 0; as in pf they change
+// places.
+func tagPrio(tci uint16) uint8 {
+	if n := uint8(tci >> 13); n > 1 {
+		return n
+	}
+	return uint8(1 - tci>>13)
+}
+
+// prioOf returns the priority that a frame has when it comes to its hook.
+func (p *packet) prioOf(f *Frame) uint8 {
+	switch {
+	case p.egress():
+		if n := f.Priority & priorityMask; n != 0 && n <= mostPrio {
+			return uint8(n)
+		}
+	case p.tagged:
+		return tagPrio(p.tci)
+	case p.hook == TCXIngress && f.Tagged:
+		return tagPrio(f.TCI)
+	}
+	return defaultPrio
+}
+
+// prioSet returns the priority that a packet has where it leaves: what rules have set where it
+// came in, or its own.
+func (p *packet) prioSet(came qos) uint8 {
+	if n, ok := came.prio.Of(p.urgent()); ok {
+		return n
+	}
+	return p.prio
+}
+
 // of returns the priority and the queue of one packet; "": none.
 func (g qos) of(p *packet) (prio, queue string) {
 	urgent := p.urgent()

@@ -58,7 +58,8 @@ type RulesCrossing struct {
 	Length     uint32
 	Tos        uint8
 	Facts      uint8
-	Pad0       [2]uint8
+	PrioNow    uint8
+	Pad0       [1]uint8
 	Received   uint32
 	Late       [4]uint32
 	LateCommon uint32
@@ -245,7 +246,8 @@ type RulesRule struct {
 	Tos         uint8
 	Enters      uint8
 	Inside      uint8
-	Pad0        [6]uint8
+	AsksPrio    uint8
+	Pad0        [5]uint8
 }
 
 type RulesRuleBits struct {
