@@ -35,6 +35,9 @@ needs() {
 		nginx nginx serves what the benchmark's web clients fetch; it is not started as a service
 		haproxy haproxy is a transparent proxy in the tests; it is not started as a service
 		/usr/lib/python3/dist-packages/pyftpdlib/servers.py python3-pyftpdlib pyftpdlib is an FTP server in the tests
+		upnpc miniupnpc asks for ports by UPnP in the tests
+		natpmpc natpmpc asks for ports by NAT-PMP in the tests
+		/usr/share/doc/python3-libtorrent/copyright python3-libtorrent libtorrent asks for ports by PCP in the tests
 		dropbear dropbear-bin has an SSH server and client that touch no keys of this machine
 	END
 		# Ubuntu has it only as a snap, which neither root nor a container can run:

@@ -42,6 +42,11 @@ func (f Folder) Interfaces() string { return filepath.Join(string(f), "interface
 // Gateways returns the path of the list of gateways that are down.
 func (f Folder) Gateways() string { return filepath.Join(string(f), "gateways.json") }
 
+// Portmap returns the file with the mappings of weir portmap, whose rules are in an anchor.
+func (f Folder) Portmap(anchor string) string {
+	return f.path("portmap-" + url.PathEscape(anchor) + ".json")
+}
+
 // Loaded returns the file that names the rules in force: a Loaded.
 func (f Folder) Loaded() string { return filepath.Join(string(f), "loaded.json") }
 
