@@ -73,6 +73,17 @@ static __always_inline const struct addr *miss_gateway(const struct pool_choice 
 	return a->word[0] | a->word[1] | a->word[3] ? a : to;
 }
 
+/* Finds the next hop that the routing table of the rules has. */
+static __always_inline enum route miss_route_table(hook_ctx *ctx, struct scratch *s, struct route_query *q)
+{
+	enum route route = route_by_table(ctx, q, s->in.rtable);
+
+	if (route != ROUTE_FORWARD)
+		return route;
+	s->chosen = 1;
+	return route_choose(ctx, q);
+}
+
 /* Finds where the packet goes: as the routes say, or as the rule that passed it in. A
  * function of its own, to save stack. */
 __noinline enum route miss_route(hook_ctx *ctx, struct scratch *s)
@@ -92,7 +103,7 @@ __noinline enum route miss_route(hook_ctx *ctx, struct scratch *s)
 	} else {
 		route_query_fill(&q, p, &s->tuple.dst, s->tuple.dport);
 		q.mark = s->in.mark;
-		route = route_lookup(ctx, &q);
+		route = s->in.rtable ? miss_route_table(ctx, s, &q) : route_lookup(ctx, &q);
 	}
 	s->nexthop = q.number;
 	s->no_nexthop = route_reason(route);

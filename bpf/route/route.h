@@ -254,6 +254,34 @@ __noinline enum route route_choose(hook_ctx *ctx, struct route_query *q)
 	return i->flags & INTERFACE_PRESENT ? ROUTE_FORWARD : ROUTE_CLOSED;
 }
 
+/*
+ * Finds the gateway that one routing table has for a destination (rtable): q's dst becomes it,
+ * and choice its interface, as if a rule had named both. The box's own addresses are local in
+ * any table. ROUTE_LOST: the table has no route.
+ */
+__noinline enum route route_by_table(hook_ctx *ctx, struct route_query *q, __u32 table)
+{
+	struct bpf_fib_lookup f __attribute__((aligned(8)));
+	struct nexthop_key key;
+	long rc;
+
+	if (!q)
+		return ROUTE_LOST;
+	if (bpf_map_lookup_elem(&addresses, &q->dst) || bpf_map_lookup_elem(&broadcasts, &q->dst))
+		return ROUTE_LOCAL;
+	route_fib(&f, q);
+	f.tbid = table;
+	rc = bpf_fib_lookup(ctx, &f, sizeof(f), BPF_FIB_LOOKUP_DIRECT | BPF_FIB_LOOKUP_TBID);
+	if (rc != BPF_FIB_LKUP_RET_SUCCESS && rc != BPF_FIB_LKUP_RET_NO_NEIGH)
+		return ROUTE_LOST;
+	if ((f.family == AF_INET_KERNEL) != (q->family == 4)) /* a route by a gateway of the other family */
+		return ROUTE_LOST;
+	route_gateway(&key, &f);
+	q->dst = key.gateway;
+	q->choice = key.ifindex;
+	return ROUTE_FORWARD;
+}
+
 /* Fills the query for a gateway that a rule has chosen, for a packet of a family that came
  * in by an interface. */
 static __always_inline void route_choice_fill(struct route_query *q, const struct packet *p, const struct addr *gateway,

@@ -49,6 +49,7 @@ static __always_inline void evaluate_start(struct crossing *cr, const struct pac
 	cr->min_ttl = 0;
 	cr->max_mss = 0;
 	cr->limit = 0;
+	cr->rtable = 0;
 	cr->route = ROUTES_NOT;
 	cr->listed = (struct scrub_listed){};
 	cr->evaluated = 0;

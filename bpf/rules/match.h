@@ -79,6 +79,7 @@ static __always_inline enum reason match_result(struct crossing *cr, struct walk
 	if (r->flags & RULE_ALLOW_OPTIONS)
 		cr->flags |= CROSSING_ALLOW_OPTIONS;
 	visit_mark(cr, r);
+	visit_rtable(cr, r);
 	if (translate_asked(r))
 		translate_note(cr, r);
 	if (r->route)
@@ -102,6 +103,7 @@ static __always_inline long match_next(struct crossing *cr, struct walk *w, cons
 	if (translate_asked(r))
 		translate_apply(cr, r, set);
 	visit_mark(cr, r);
+	visit_rtable(cr, r);
 	visit_tos(cr, r);
 	visit_listed(cr, r);
 	w->translates = NO_RULE;
@@ -164,6 +166,7 @@ __noinline enum reason match_rules(struct crossing *cr, const struct rule_set *s
 	cr->following = 0;
 	cr->followed = 0;
 	cr->mark_mask = 0;
+	cr->rtable = 0;
 	match_start(cr, w, set);
 	run_rules(cr, w, set);
 	/* mostly there is only one translation, and no call is needed */

@@ -222,7 +222,8 @@ struct rule {
 	__u8 enters;	/* an anchor: bit + 1 of walk.entered that it sets; 0: none */
 	__u8 inside;	/* condition: bit + 1 of walk.entered, of the anchor that it is in; 0: none */
 	__u8 asks_prio; /* condition: the packet's priority + 1; 0: any */
-	__u8 pad0[5];
+	__u8 pad0[1];
+	__u32 rtable; /* number of the routing table for the packet + 1; 0: as it is */
 };
 
 /* What a rule's next hops are for. */

@@ -105,7 +105,7 @@ __noinline int run_uncached(struct crossing *cr, struct walk *w, const struct ru
 
 /*
  * One run of rules: from w->from to the end of the rules, or to a match rule that
- * translates, sets the mark or leads elsewhere. That rule is then w->translates.
+ * translates, sets the mark or the routing table, or leads elsewhere. That rule is then w->translates.
  */
 static __always_inline void run_rules(struct crossing *cr, struct walk *w, const struct rule_set *set)
 {

@@ -66,6 +66,13 @@ static __always_inline void visit_mark(struct crossing *cr, const struct rule *r
 	cr->mark_mask |= mask;
 }
 
+/* Sets the routing table of the packets that match a rule. */
+static __always_inline void visit_rtable(struct crossing *cr, const struct rule *r)
+{
+	if (r->rtable)
+		cr->rtable = r->rtable - 1;
+}
+
 /* Returns CROSSING_LOG* of a rule. */
 static __always_inline __u8 visit_logs(const struct rule *r)
 {
@@ -175,7 +182,7 @@ static __always_inline int visit_rule(struct visit *v, __u32 number)
 			visit_scrub(cr, r->scrub & ~SCRUB_TOS, r->min_ttl, r->max_mss);
 		if (cr->matches < MAX_MATCHES - 1 && !(r->flags & RULE_SILENT))
 			visit_note(cr, *index);
-		if (translate_asked(r) || r->mark_mask || r->scrub & SCRUB_TOS || r->flags & RULE_LEADS) {
+		if (translate_asked(r) || r->mark_mask || r->scrub & SCRUB_TOS || r->rtable || r->flags & RULE_LEADS) {
 			w->translates = number;
 			return 1;
 		}

@@ -29,7 +29,7 @@ var all = []Field{
 	{"Quick", "quick", "Quick", yes, Apart, Effect, Breaks},
 	{"Anchor", "anchor", "Anchor", yes, Idle, Narrows, Barrier},
 	{"On", "on", "Interface", yes, Folded, Compared, Asked},
-	{"On.RDomain", "rdomain", "", no, Folded, Compared, inside},
+	{"On.RDomain", "rdomain", "", yes, Folded, Compared, inside},
 	{"Family", "family", "Family", yes, Folded, Compared, Asked},
 	{"FamilySpan", "family", "", yes, Idle, Effect, Ignored},
 	{"Protos", "proto", "Proto", yes, Folded, Compared, Asked},
@@ -60,7 +60,7 @@ var all = []Field{
 	{"MaxPktSize", "max-pkt-size", "MaxPktSize", yes, Apart, Narrows, Breaks},
 	{"StateLimiter", "state limiter", "Limited", no, Apart, Narrows, Breaks},
 	{"SourceLimiter", "source limiter", "Limited", no, Apart, Narrows, Breaks},
-	{"RTable", "rtable", "RTable", no, Apart, Narrows, Breaks},
+	{"RTable", "rtable", "RTable", yes, Apart, Narrows, Breaks},
 
 	{"Set", "set", "", yes, Apart, Effect, Breaks},
 	{"Set.Prio", "set prio", "SetPrio", yes, Idle, Effect, inside},

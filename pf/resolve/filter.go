@@ -20,6 +20,7 @@ func (r *resolver) filter(in *ast.Rule) ast.Filter {
 	r.unenforcedSet(&out.Set)
 	r.assigned(out.Set.Queue)
 	r.fragment(in)
+	r.idleTable(in)
 	r.checkMarks(in)
 	if out.Once.IsValid() && in.Action == ast.Match {
 		r.faults.Errorf(out.Once, "once is allowed only in pass and block rules")
@@ -125,6 +126,13 @@ func (r *resolver) unenforcedFilter(f *ast.Filter) {
 		r.unenforced("Once", f.Once)
 	}
 	r.unenforcedCount("RTable", f.RTable)
+}
+
+// idleTable warns of a routing table that is named too late.
+func (r *resolver) idleTable(in *ast.Rule) {
+	if in.RTable != nil && in.Direction == ast.Out {
+		r.faults.Warnf(in.RTable.Span, "rtable has no effect here: the route of an outgoing packet is already known")
+	}
 }
 
 // The largest rate that the dataplane counts. In pf the count of a larger one overflows.

@@ -23,10 +23,11 @@ const (
 	QinQ      Medium = "qinq"      // a VLAN in a VLAN with a service tag, likewise
 	WireGuard Medium = "wireguard" // over a veth pair
 	PPP       Medium = "ppp"       // over a serial line: a pair of pseudo terminals
+	VRF       Medium = "vrf"       // no path: for Has only
 )
 
 // modules are the kernel modules that a medium needs.
-var modules = map[Medium][]string{VLAN: {"8021q"}, QinQ: {"8021q"}, WireGuard: {"wireguard"}, PPP: {"ppp_async"}}
+var modules = map[Medium][]string{VLAN: {"8021q"}, QinQ: {"8021q"}, WireGuard: {"wireguard"}, PPP: {"ppp_async"}, VRF: {"vrf"}}
 
 // Has reports whether this machine's kernel supports a medium.
 func Has(m Medium) bool {

@@ -154,7 +154,8 @@ func (m *machine) snapshot(groups map[string][]string) ruleset.Snapshot {
 	host := m.host.WithGroups(groups)
 	for i := range m.links {
 		l := &m.links[i]
-		n := ruleset.Interface{Name: l.Name, Index: uint32(l.Index), Groups: host.Interfaces[i].Groups}
+		groups := slices.Concat(host.Interfaces[i].Groups, []string{ruleset.RDomainGroup(l.RDomain)})
+		n := ruleset.Interface{Name: l.Name, Index: uint32(l.Index), Groups: groups}
 		for _, a := range l.Addresses {
 			if !a.Tentative {
 				n.Addresses = append(n.Addresses, ruleset.Address{Prefix: a.Prefix, Peer: a.Peer, Deprecated: a.Deprecated})

@@ -334,6 +334,9 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 		add(12, "once")
 	}
 	add(12, fmt.Sprintf("max-pkt-rate %d/%d", 1+d.IntN(4), one(d.Rand, 0, 1, 2, 10)))
+	if action != "block" && direction != "out" {
+		add(12, "rtable 7", "rtable 7", "rtable 8", "rtable 0")
+	}
 	add(20, `label "$if:$nr"`)
 	if action != "block" {
 		add(4, priorities...)

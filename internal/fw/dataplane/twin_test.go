@@ -104,6 +104,7 @@ func newTwinIn(n *testNet, implicit bool) *twin {
 		c.RuleBase = twinBase
 		c.Room = twinRoom
 	})
+	n.addTableRoutes()
 	for _, prefix := range unreachable {
 		_, dst, err := net.ParseCIDR(prefix)
 		check(tb, err)
@@ -169,7 +170,7 @@ func (t *twin) interfaceFlags(name string) InterfaceFlags {
 
 // box describes the harness's network to the model.
 func (t *twin) box() *model.Box {
-	b := &model.Box{Route: t.route, Owner: testSocketOwner}
+	b := &model.Box{Route: t.route, TableRoute: t.tableRoute, Owner: testSocketOwner}
 	for _, h := range t.snapshot().Interfaces {
 		n := model.Interface{Index: h.Index, Name: h.Name, Groups: h.Groups}
 		for _, a := range h.Addresses {
@@ -265,6 +266,34 @@ func (t *twin) route(dst netip.Addr) model.Route {
 		wan.Gateway = netip.MustParseAddr("2001:db8:113::1")
 	}
 	return wan
+}
+
+// testTable is a routing table with other routes; another one is empty.
+const testTable = 7
+
+// addTableRoutes fills it.
+func (n *testNet) addTableRoutes() {
+	n.tb.Helper()
+	_, onLink, err := net.ParseCIDR("203.0.113.0/24")
+	check(n.tb, err)
+	check(n.tb, netlink.RouteAdd(&netlink.Route{LinkIndex: n.wan0, Dst: onLink, Scope: netlink.SCOPE_LINK, Table: testTable}))
+	for _, gateway := range []string{"192.168.1.10", "fd00:1::10"} {
+		check(n.tb, netlink.RouteAdd(&netlink.Route{LinkIndex: n.lan0, Gw: net.ParseIP(gateway), Table: testTable}))
+	}
+}
+
+// tableRoute is what addTableRoutes' table answers.
+func (t *twin) tableRoute(dst netip.Addr, table uint32) model.Route {
+	r := model.Route{Interface: uint32(t.net.lan0), Gateway: netip.MustParseAddr("192.168.1.10")}
+	switch {
+	case table != testTable:
+		return model.Route{Kind: model.RouteNone}
+	case dst.Is6():
+		r.Gateway = netip.MustParseAddr("fd00:1::10")
+	case netip.MustParsePrefix("203.0.113.0/24").Contains(dst):
+		return model.Route{Interface: uint32(t.net.wan0)}
+	}
+	return r
 }
 
 // forget starts again: no states, no paths, the clock at its start.

@@ -419,7 +419,8 @@ type xdpRule struct {
 	Enters      uint8
 	Inside      uint8
 	AsksPrio    uint8
-	Pad0        [5]uint8
+	Pad0        [1]uint8
+	Rtable      uint32
 }
 
 type xdpRuleBits struct {
@@ -636,11 +637,14 @@ type xdpScratch struct {
 		Evaluated uint8
 		Matches   uint8
 		Limit     uint16
+		_         [2]byte
+		Rtable    uint32
 		Route     uint8
 		Following uint8
 		Followed  uint8
-		_         [3]byte
+		_         [1]byte
 		Follows   [16]uint32
+		_         [4]byte
 	}
 	Out struct {
 		_          structs.HostLayout
@@ -723,11 +727,14 @@ type xdpScratch struct {
 		Evaluated uint8
 		Matches   uint8
 		Limit     uint16
+		_         [2]byte
+		Rtable    uint32
 		Route     uint8
 		Following uint8
 		Followed  uint8
-		_         [3]byte
+		_         [1]byte
 		Follows   [16]uint32
+		_         [4]byte
 	}
 	Reply struct {
 		_          structs.HostLayout
@@ -810,11 +817,14 @@ type xdpScratch struct {
 		Evaluated uint8
 		Matches   uint8
 		Limit     uint16
+		_         [2]byte
+		Rtable    uint32
 		Route     uint8
 		Following uint8
 		Followed  uint8
-		_         [3]byte
+		_         [1]byte
 		Follows   [16]uint32
+		_         [4]byte
 	}
 	Ways [2]struct {
 		_      structs.HostLayout

@@ -192,6 +192,9 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	if r.IfBound && a.Flags&KeepState != 0 {
 		a.More |= IfBound
 	}
+	if r.RTable != nil && r.Action != ast.Block {
+		a.RTable = *r.RTable + 1
+	}
 	a.askMore(r)
 	return a
 }

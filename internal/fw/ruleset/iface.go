@@ -1,6 +1,8 @@
 package ruleset
 
 import (
+	"fmt"
+
 	"weir/pf/ast"
 	"weir/pf/resolve"
 )
@@ -15,8 +17,15 @@ func placeOf(r *resolve.Rule) place {
 	if r.Fragment {
 		return place{direction: r.Direction} // no interface: rules only see whole packets
 	}
-	return place{r.Interface, r.Direction}
+	on := r.Interface
+	if on.RDomain != nil {
+		on.Name, on.Group, on.RDomain = RDomainGroup(*on.RDomain), true, nil
+	}
+	return place{on, r.Direction}
 }
+
+// RDomainGroup is the group of the interfaces of a routing domain. No rule can name it.
+func RDomainGroup(number uint32) string { return fmt.Sprintf("rdomain %d", number) }
 
 func (p *place) asksNothing() bool { return p.on.Any && p.direction == ast.AnyDirection }
 

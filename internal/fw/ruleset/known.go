@@ -33,7 +33,7 @@ func known(r *resolve.Rule) error {
 // knownInterface clears the known fields of a copy. Whatever is left, such as a new
 // field, is not known.
 func knownInterface(on resolve.Interface) error {
-	on.Any, on.Not, on.Group, on.Name = false, false, false, ""
+	on.Any, on.Not, on.Group, on.Name, on.RDomain = false, false, false, "", nil
 	if name := firstSet(on); name != "" {
 		return notKnown(name)
 	}

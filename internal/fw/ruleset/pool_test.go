@@ -177,3 +177,25 @@ func TestEqualRules(t *testing.T) {
 		t.Error("another address in a condition makes no other rules")
 	}
 }
+
+// Rules follow interfaces into a VRF, and out of it.
+func TestRDomains(t *testing.T) {
+	rules, list := resolve.Load("in", []byte("pass on rdomain 10\nblock on ! rdomain 0"), &resolve.Host{})
+	if rules == nil {
+		t.Fatal(list.Err())
+	}
+	compiled := func(domain uint32) *ruleset.Program {
+		t.Helper()
+		p, err := ruleset.Compile(rules, ruleset.Snapshot{Interfaces: []ruleset.Interface{
+			{Name: "em0", Index: 2, Groups: []string{ruleset.RDomainGroup(domain)}},
+			{Name: "em1", Index: 3, Groups: []string{ruleset.RDomainGroup(0)}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	if compiled(10).EqualRules(compiled(0)) || compiled(10).EqualRules(compiled(7)) || !compiled(10).EqualRules(compiled(10)) {
+		t.Error("the rules do not follow the interface")
+	}
+}

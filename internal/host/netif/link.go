@@ -42,6 +42,7 @@ type Link struct {
 	Up        bool
 	Master    int    // index of the bridge, bond, … that it is a port of; 0: none
 	MasterOf  string // kind of the master, "" without a master
+	RDomain   uint32 // routing table of the VRF that it belongs to; 0: none
 	Parent    int    // index of a VLAN device's parent; 0: none, or in another namespace
 	Group     uint32 // number of its group; 0: the default group
 	Tag       uint16 // VLAN device: priority and id of the tag in its parent's frames
@@ -103,14 +104,21 @@ func Links() ([]Link, error) {
 		return nil, err
 	}
 	links := make([]Link, 0, len(raw))
-	kinds := make(map[int]string, len(raw))
+	kinds, vrfs := make(map[int]string, len(raw)), make(map[int]uint32) // tables, by index
 	for _, r := range raw {
 		kinds[r.Attrs().Index] = r.Type()
+		if v, ok := r.(*netlink.Vrf); ok {
+			vrfs[v.Index] = v.Table
+		}
 	}
 	for _, r := range raw {
 		l := newLink(r, kinds)
 		l.Addresses = addresses[l.Index]
 		l.Shared = shared[l.Index]
+		l.RDomain = vrfs[l.Master]
+		if l.RDomain == 0 {
+			l.RDomain = vrfs[l.Index]
+		}
 		links = append(links, l)
 	}
 	sort.Slice(links, func(i, j int) bool { return links[i].Index < links[j].Index })

@@ -97,8 +97,12 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 	p.steered = in.mark.On(p.mark)
 	r = m.route(p, inside, p.steered)
 	toGroup := p.group || p.tuple.Zone != 0 || r.up != nil && *r.up == reason.UpMulticast
-	if h := in.routesTo(); h != nil && r.drop == nil && !toGroup {
+	switch h := in.routesTo(); {
+	case r.drop != nil || toGroup:
+	case h != nil:
 		r = m.toHop(h.toward(inside.Dst))
+	case in.rtable != 0 && !m.box.owns(inside.Dst) && !m.box.broadcast(inside.Dst):
+		r = m.byTable(inside.Dst, in.rtable)
 	}
 	if p.group && r.drop == nil && r.up == nil {
 		r.up = reasonFor(reason.Local) // frames for a group MAC address are never forwarded

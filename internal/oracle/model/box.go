@@ -15,6 +15,8 @@ type Box struct {
 	Route      func(dst netip.Addr) Route // after the box's own addresses were excluded
 	// MarkedRoute returns the route of packets with a mark; nil: marks steer nothing.
 	MarkedRoute func(dst netip.Addr, mark uint32) Route
+	// TableRoute returns what one routing table says; nil: all say the same.
+	TableRoute func(dst netip.Addr, table uint32) Route
 	// Owner returns whose socket exchanges packets between a local and a remote end; nil:
 	// the box has no sockets.
 	Owner     func(proto uint8, local, remote netip.AddrPort) Owner

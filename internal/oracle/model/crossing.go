@@ -41,6 +41,7 @@ type crossing struct {
 	nat       *target
 	rdr       *target
 	other     *familyChange // the packet after af-to
+	rtable    uint32        // the routing table that the rules name; 0: none
 	qos       qos
 	scrub     resolve.Scrub
 	listed    resolve.Scrub // of the first scrub rule in FreeBSD's list that matches
@@ -169,6 +170,7 @@ func (m *Model) filter(c *crossing, a *ruleInput) {
 			c.logged(r)
 			c.qos.takes(r)
 			c.takeScrub(r)
+			c.takeTable(r)
 			m.translate(c, r, a)
 			c.setMark(r, a)
 			c.counts(m.ruleBase + uint32(m.numbers[r]) + 1)
@@ -184,6 +186,7 @@ func (m *Model) filter(c *crossing, a *ruleInput) {
 	if c.rule != nil && c.rule.Action == ast.Pass {
 		c.qos.takes(c.rule)
 		c.takeScrub(c.rule)
+		c.takeTable(c.rule)
 		m.translate(c, c.rule, a)
 		c.setMark(c.rule, a)
 		m.takeHop(c, a)

@@ -122,6 +122,33 @@ func (m *Model) toHop(h *hop) routed {
 	return m.open(routed{route: route, chosen: h})
 }
 
+// takeTable notes the routing table that a rule names.
+func (c *crossing) takeTable(r *resolve.Rule) {
+	if r.RTable != nil {
+		c.rtable = *r.RTable
+	}
+}
+
+// byTable returns the route to a destination by one routing table: to the gateway that it
+// names, as if a rule had chosen that.
+func (m *Model) byTable(dst netip.Addr, table uint32) routed {
+	if m.box.TableRoute == nil {
+		return routed{route: m.box.Route(dst)}
+	}
+	r := m.box.TableRoute(dst, table)
+	if r.Kind != RouteForward {
+		return routed{drop: reasonFor(reason.Gateway)}
+	}
+	to := hop{addr: dst}
+	if r.Gateway.IsValid() {
+		to.addr = r.Gateway
+	}
+	if i := m.box.byIndex(r.Interface); i != nil {
+		to.iface = i.Name
+	}
+	return m.toHop(&to)
+}
+
 // leavesBy reports whether packets for a chosen gateway leave by an interface. The stack
 // routes none of them.
 func (m *Model) leavesBy(h *hop, ifindex uint32) bool {

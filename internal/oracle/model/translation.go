@@ -24,6 +24,7 @@ func (m *Model) translateFirst(c *crossing, a *ruleInput) {
 			continue
 		}
 		c.translation, c.seen = t, a.tuple
+		c.takeTable(&t.Rule)
 		if t.Pass {
 			c.rule = m.listed[listed{t, a.direction}]
 			c.stop = c.rule

@@ -129,11 +129,14 @@ type RulesCrossing struct {
 	Evaluated uint8
 	Matches   uint8
 	Limit     uint16
+	_         [2]byte
+	Rtable    uint32
 	Route     uint8
 	Following uint8
 	Followed  uint8
-	_         [3]byte
+	_         [1]byte
 	Follows   [16]uint32
+	_         [4]byte
 }
 
 type RulesLimit struct {
@@ -247,7 +250,8 @@ type RulesRule struct {
 	Enters      uint8
 	Inside      uint8
 	AsksPrio    uint8
-	Pad0        [5]uint8
+	Pad0        [1]uint8
+	Rtable      uint32
 }
 
 type RulesRuleBits struct {
