@@ -178,6 +178,7 @@ install: weir
 	install -m 0755 weir '$(DESTDIR)$(PREFIX)/bin/weir'
 	sed 's|@PREFIX@|$(PREFIX)|g' packaging/systemd/weir.service >'$(DESTDIR)$(PREFIX)/lib/systemd/system/weir.service'
 	install -m 0644 examples/*.conf examples/*.nft '$(DESTDIR)$(PREFIX)/share/doc/weir/examples'
+	install -m 0755 examples/authlogin '$(DESTDIR)$(PREFIX)/share/doc/weir/examples'
 	install -m 0644 README.md LICENSE docs/*.md '$(DESTDIR)$(PREFIX)/share/doc/weir'
 	./weir completion bash >'$(DESTDIR)$(PREFIX)/share/bash-completion/completions/weir'
 	$(GO) run ./internal/cli/manual '$(DESTDIR)$(PREFIX)/share/man/man8'

@@ -38,6 +38,8 @@ needs() {
 		upnpc miniupnpc asks for ports by UPnP in the tests
 		natpmpc natpmpc asks for ports by NAT-PMP in the tests
 		/usr/share/doc/python3-libtorrent/copyright python3-libtorrent libtorrent asks for ports by PCP in the tests
+		fail2ban-client fail2ban bans addresses by pfctl in the tests; it is not started as a service
+		/usr/libexec/sshguard/sshg-fw-pf sshguard bans addresses by pfctl in the tests; it is not started as a service
 		dropbear dropbear-bin has an SSH server and client that touch no keys of this machine
 	END
 		# Ubuntu has it only as a snap, which neither root nor a container can run:
@@ -151,6 +153,12 @@ apt_install() {
 	# Nor at the next boot, where the package was not there before.
 	case " $* " in
 	*" nginx "*) ! command -v systemctl >/dev/null || systemctl --quiet disable nginx 2>/dev/null || true ;;
+	esac
+	case " $* " in
+	*" fail2ban "*) ! command -v systemctl >/dev/null || systemctl --quiet disable fail2ban 2>/dev/null || true ;;
+	esac
+	case " $* " in
+	*" sshguard "*) ! command -v systemctl >/dev/null || systemctl --quiet disable sshguard 2>/dev/null || true ;;
 	esac
 	case " $* " in
 	*" haproxy "*) ! command -v systemctl >/dev/null || systemctl --quiet disable haproxy 2>/dev/null || true ;;

@@ -42,6 +42,7 @@ func TestInstall(t *testing.T) {
 		"share/bash-completion/completions/weir": "weir",
 		"share/doc/weir/README.md":               "# weir",
 		"share/doc/weir/examples/gateway.conf":   "block",
+		"share/doc/weir/examples/authlogin":      "authpf_users",
 		"share/doc/weir/packet-path.md":          "# The packet's way",
 	} {
 		if !strings.Contains(installed(path), part) {
