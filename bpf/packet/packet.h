@@ -12,7 +12,7 @@
 enum fragment {
 	FRAGMENT_NONE,
 	FRAGMENT_FIRST, /* offset 0, more to come			    */
-	FRAGMENT_LATER, /* offset > 0: no L4 header, ports are 0 */
+	FRAGMENT_LATER, /* offset > 0: no L4 header, ports are 0; with fragments_alone each that comes in */
 };
 
 /* Bits of packet.flags. */

@@ -159,10 +159,17 @@ static __always_inline enum reason parse_l4(struct packet *p, struct headers *h)
 	return UNDECIDED;
 }
 
+/* Whether fragments meet the rules each for itself, and so have no first one. What the box sends
+ * was whole before, and what the stack forwards may have been. */
+static __always_inline int fragment_is_alone(const struct packet *p)
+{
+	return fragments_alone && !(p->flags & PACKET_EGRESS);
+}
+
 /* The checks for a fragment of either family; payload is what it carries. */
 static __always_inline enum reason parse_fragment(struct packet *p, __u16 offset, int more, __u32 payload)
 {
-	p->fragment = offset ? FRAGMENT_LATER : FRAGMENT_FIRST;
+	p->fragment = offset || fragment_is_alone(p) ? FRAGMENT_LATER : FRAGMENT_FIRST;
 	p->fragment_offset = offset;
 	p->fragment_length = payload;
 	p->flags |= more ? PACKET_MORE : 0;
@@ -249,7 +256,7 @@ static __always_inline enum reason parse_extensions(hook_ctx *ctx, struct packet
 	e.length = p->length - sizeof(struct ipv6hdr);
 	e.next = p->tuple.proto;
 	r = extension_walk(ctx, &e);
-	p->fragment = e.fragment;
+	p->fragment = e.fragment == FRAGMENT_FIRST && fragment_is_alone(p) ? FRAGMENT_LATER : e.fragment;
 	p->flags |= e.flags | (e.more ? PACKET_MORE : 0);
 	if (r != UNDECIDED)
 		return r;

@@ -79,7 +79,11 @@ __noinline __u32 egress_decision(hook_ctx *ctx, struct packet *p)
 	}
 	if (value >= MARK_RECORD) {
 		s->handoff.zone = 0; /* no record has one */
-		return handoff_get(s, value - MARK_RECORD, &p->qos);
+		number = handoff_get(s, value - MARK_RECORD, &p->qos);
+		if (number || !fragments_alone || p->fragment != FRAGMENT_FIRST)
+			return number;
+		handoff_fragment(&s->handoff, p); /* it came in as it is */
+		return handoff_get(s, 0, &number);
 	}
 	if (value == MARK_LEAVES)
 		tuple_reverse(&s->handoff, &p->tuple);

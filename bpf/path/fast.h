@@ -115,7 +115,7 @@ static __always_inline int fast_is_rare(const struct packet *p)
 static __always_inline int fast_tail_of(const struct packet *p)
 {
 	if (p->fragment == FRAGMENT_LATER)
-		return TAIL_FRAGMENT;
+		return fragment_is_alone(p) ? TAIL_MISS : TAIL_FRAGMENT;
 	if (p->flags & PACKET_ICMP_ERROR && p->fragment == FRAGMENT_NONE)
 		return TAIL_ERROR;
 	return -1;

@@ -56,6 +56,7 @@ __noinline enum reason miss_rules_in(hook_ctx *ctx, struct scratch *s)
 	if (implicit_passes(p, i, 1))
 		return REASON_IMPLICIT;
 	evaluate_start(&s->in, p, DIRECTION_IN, p->ifindex, 0);
+	s->in.fragment = p->fragment == FRAGMENT_LATER; /* others follow their first, and meet no rules */
 	evaluate_start(&s->out, p, DIRECTION_OUT, 0, 0);
 	s->skip_in = i->flags & INTERFACE_SKIP;
 	s->skip_out = 0;
@@ -162,6 +163,7 @@ __noinline int miss_turn(struct scratch *s, __u32 ifindex)
 	s->out.mark_keep = s->reply.mark_keep;
 	s->out.received = s->reply.received;
 	s->out.tos = s->reply.tos;
+	s->out.fragment = s->reply.fragment;
 	s->out_ifindex = ifindex;
 	s->skip_out = o && o->flags & INTERFACE_SKIP;
 	return 0;
@@ -309,6 +311,7 @@ __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 	s->out.src = s->tuple.src;
 	s->out.dst = s->tuple.dst;
 	s->out.dport = s->tuple.dport;
+	s->out.fragment = s->in.fragment;
 	s->out.mark = s->in.mark;
 	s->out.mark_keep = s->in.mark_mask;
 	s->out.received = p->ifindex;

@@ -82,7 +82,7 @@ struct crossing {
 	__u8 tos;	 /* as in struct packet */
 	__u8 facts;	 /* FACT_*, if a rule asks them */
 	__u8 prio_now;	 /* the packet's priority, if a rule asks for it */
-	__u8 pad0[1];
+	__u8 fragment;	 /* 1: a fragment for itself, without L4 header */
 	__u32 received;	 /* index of the interface that it came in by; 0: the box sends it */
 	__u32 late[LATE_COUNT]; /* classes, if a rule asks them */
 	__u32 late_common; /* keys of rule_vectors */

@@ -34,6 +34,7 @@ static __always_inline void evaluate_start(struct crossing *cr, const struct pac
 	cr->tos = p->tos;
 	cr->facts = 0;
 	cr->prio_now = 0;
+	cr->fragment = 0;
 	cr->received = direction == DIRECTION_IN ? ifindex : 0;
 	cr->mark_mask = 0;
 	cr->known = 0;

@@ -10,6 +10,7 @@
 #include "path/qos.h"
 #include "path/scratch.h"
 #include "rules/crossing.h"
+#include "state/bound.h"
 
 #define PRIO_DEFAULT 3 /* of a packet that has none; as in pf */
 #define PRIO_MAX     7
@@ -38,7 +39,7 @@ static __always_inline __u32 prio_came(hook_ctx *ctx, const struct packet *p)
 }
 
 /* Returns the two priorities that rules have set where the packet came in: those that it has met
- * now, or those of its state. 0: none. */
+ * now, or those of the state that let it in. 0: none. */
 static __always_inline __u32 prio_set_in(const struct scratch *s)
 {
 	const struct state *st;
@@ -50,7 +51,9 @@ static __always_inline __u32 prio_set_in(const struct scratch *s)
 		return 0;
 	st = state_get(STATE_INDEX(s->state));
 	d = STATE_DIRECTION(s->state);
-	return st && st->qos & 1 << d ? (d ? st->flow_back.prio : st->flow_forth.prio) : 0;
+	if (!st || !(st->qos & 1 << d) || !(st->flags & state_crossing(d, 1)) || !bound_fits(st, s->state, 1, s->packet.ifindex))
+		return 0;
+	return d ? st->flow_back.prio : st->flow_forth.prio;
 }
 
 /* Looks up the priority of the packet in the scratch, for one crossing. */

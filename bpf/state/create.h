@@ -340,11 +340,13 @@ __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, i
 	return r;
 }
 
-/* Whether a message expects no reply, and so makes no state. */
+/* Whether a message expects no reply, and so makes no state; or a fragment is for itself. */
 static __always_inline int create_is_oneway(const struct packet *p)
 {
 	int reply;
 
+	if (p->fragment == FRAGMENT_LATER)
+		return 1;
 	return icmp_is(p->family, p->tuple.proto) &&
 	       icmp_query(p->family, p->icmp_type, &reply) < 0;
 }

@@ -51,7 +51,7 @@ func (r *resolver) scrub(in *ast.Rule) *ast.Scrub {
 	}
 	out.MinTTL, out.MaxMSS = nonZero(out.MinTTL), nonZero(out.MaxMSS)
 	r.unenforcedScrub(out)
-	if in.Divert != nil && in.Divert.Kind == ast.DivertPacket && !r.noReassembly {
+	if in.Divert != nil && in.Divert.Kind == ast.DivertPacket && !r.options.FragmentsAlone {
 		out.ReassembleTCP = true
 	}
 	if out.NoDF || out.RandomID || out.ReassembleTCP || out.MinTTL != nil || out.MaxMSS != nil {
@@ -65,8 +65,7 @@ func (r *resolver) scrub(in *ast.Rule) *ast.Scrub {
 func (r *resolver) fragment(in *ast.Rule) {
 	switch {
 	case !in.Fragment.IsValid():
-	case r.noReassembly:
-		r.faults.Unenforced(in.Fragment, "fragment")
+	case r.options.FragmentsAlone:
 	default:
 		r.faults.Warnf(in.Fragment, "this rule matches nothing: fragments are reassembled before the rules see them")
 	}

@@ -124,7 +124,8 @@ type resolver struct {
 	failReturn    bool              // set fail-policy return
 	ifBound       bool              // set state-policy if-bound
 	endsIfBound   bool              // the file's last state-policy; when printed it applies to all rules
-	noReassembly  bool              // set reassemble no
+	asPieces      *token.Span       // the first scrub rule that asks for no reassembly
+	whole         bool              // another scrub rule asks for it
 }
 
 func newResolver(file *ast.File, host *Host, settings Settings) *resolver {

@@ -68,14 +68,11 @@ func (r *resolver) setStateDefaults(s *ast.StateDefaults) {
 	r.unenforcedOptions(s.Options)
 }
 
-// reassemble stores how fragments are handled. weir passes them unchanged, each with the
-// verdict on the first fragment. For the rules this equals reassembly. Fragments with DF
+// reassemble stores how fragments are handled. With yes weir passes them unchanged, each with
+// the verdict on the first fragment. For the rules this equals reassembly. Fragments with DF
 // pass in any case, as pf lets them with no-df.
 func (r *resolver) reassemble(s *ast.Reassemble) {
-	r.noReassembly = !s.Yes
-	if !s.Yes {
-		r.faults.Unenforced(s.Span, "set reassemble no")
-	}
+	r.options.FragmentsAlone = !s.Yes
 }
 
 // syncookieStart is the default start of set syncookies adaptive, in per cent of the

@@ -23,6 +23,7 @@ func (r *resolver) scrubRule(in *ast.ScrubRule) {
 	if construct := scrubUnenforced(in); construct != "" {
 		r.faults.Unenforced(in.Keyword, construct)
 	}
+	r.scrubFragments(in)
 	r.textsGiven(&in.Rule)
 	l := r.lists(&in.Rule)
 	if r.faults.Errors() > before {
@@ -47,13 +48,30 @@ const reassembleTCP = "reassemble tcp changes nothing here: sequence numbers are
 
 // scrubUnenforced returns what of a scrub rule is not enforced, or "".
 func scrubUnenforced(in *ast.ScrubRule) string {
-	switch {
-	case in.Fragment == "no reassemble":
-		return "scrub … fragment no reassemble"
-	case in.RTable != nil:
+	if in.RTable != nil {
 		return "scrub … rtable"
 	}
 	return ""
+}
+
+// scrubFragments notes what a scrub rule does with fragments. The dataplane has one way for all:
+// the rules of a file must agree.
+func (r *resolver) scrubFragments(in *ast.ScrubRule) {
+	switch {
+	case in.No:
+		return
+	case in.Fragment == "no reassemble":
+		r.options.FragmentsAlone = true
+		if r.asPieces == nil {
+			r.asPieces = &in.Keyword
+		}
+	default:
+		r.whole = true
+	}
+	if r.asPieces != nil && r.whole {
+		r.faults.Unenforced(*r.asPieces, "scrub … fragment no reassemble beside scrub rules that reassemble")
+		r.asPieces = nil
+	}
 }
 
 // FirstRules returns the rules that stand before the filter rules: scrub rules, then what

@@ -314,6 +314,7 @@ func (d *Dataplane) values() map[string]any {
 		"note_secret":     noteSecret(d.ledger.HashSeed),
 		"states_bound":    asByte(d.bindsStates()),
 		"implicit_pass":   asByte(d.config.Options.ImplicitPass),
+		"fragments_alone": asByte(d.config.Options.FragmentsAlone),
 		"unloaded":        asByte(d.config.Unloaded),
 	}
 }

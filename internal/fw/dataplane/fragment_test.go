@@ -110,3 +110,63 @@ func TestFragmentsOfBoundStates(t *testing.T) {
 		}},
 	})
 }
+
+// With set reassemble no, fragments meet the rules each for itself, and make no states.
+func TestFragmentsAlone(t *testing.T) {
+	h := newHarness(t, "set reassemble no\npass", func(c *Config) { c.Room = 100 })
+	const (
+		first  = "udp 192.168.1.10:4000 > 198.51.100.9:53 frag 0+ id 9 len 1472"
+		later  = "udp 192.168.1.10 > 198.51.100.9 frag 1480 id 9 len 100"
+		later6 = "udp fd00:1::10 > 2001:db8:9::1 frag 1448 id 9 len 100"
+		whole  = "udp 192.168.1.10:4000 > 198.51.100.9:53"
+	)
+	goesOn := func(packet string) string { return "forward rule wan " + packet + " ttl 63" }
+	const set = "set reassemble no\n"
+	h.plays([]play{
+		{"a rule that asks for nothing in their header", set + masquerade + "pass", []step{
+			{"xdp lan", later, goesOn(later)},
+			{"tcx lan", first, goesOn(first)},
+			{"xdp lan", later6, goesOn(later6)},
+			{"states", "", ""},
+			{"xdp lan", later, goesOn(later)}, // nothing is remembered
+		}},
+		{"ports", set + "block\npass proto udp to port 53\npass out", []step{
+			{"xdp lan", first, "drop block"},
+			{"tcx lan", later, "drop block"},
+			{"xdp lan", whole, goesOn(whole)},
+			{"xdp lan", first, "drop block"}, // they do not belong to the state
+		}},
+		{"rules for fragments", set + "block\npass proto udp fragment", []step{
+			{"xdp lan", first, goesOn(first)},
+			{"xdp lan", later6, goesOn(later6)},
+			{"xdp lan", whole, "drop block"},
+			{"xdp lan", "tcp 192.168.1.10 > 198.51.100.9 frag 1480 id 9 len 100", "drop block"},
+		}},
+		{"flags", set + "pass\nblock in proto tcp flags any\npass in proto tcp flags S/SA", []step{
+			{"xdp lan", "tcp 192.168.1.10 > 198.51.100.9 frag 1480 id 9 len 100", "drop block"},
+		}},
+		{"icmp-type", set + "block\npass inet proto icmp icmp-type echoreq\npass out", []step{
+			{"xdp lan", "icmp 192.168.1.10 > 198.51.100.9 type 8 id 3 frag 0+ len 1472", "drop block"},
+			{"xdp lan", "icmp 192.168.1.10 > 198.51.100.9 type 8 id 3", "forward rule wan icmp 192.168.1.10 > 198.51.100.9 type 8 id 3 ttl 63"},
+		}},
+		{"where they leave", set + "pass\nblock out fragment\n", []step{
+			{"xdp lan", later, "drop block"},
+			{"xdp lan", whole, goesOn(whole)},
+		}},
+		{"no reject", set + "block return", []step{
+			{"xdp lan", first, "drop block"},
+			{"tcx lan", later, "drop block"},
+		}},
+		{"for the box", set + "pass", []step{
+			{"xdp lan", "udp 192.168.1.10 > 192.168.1.1 frag 80 id 9 len 72", "up local done"},
+		}},
+		{"the box's own were whole", set + "block\npass out proto udp to port 53", []step{
+			{"out wan", "udp 203.0.113.2:5000 > 198.51.100.9:53 frag 0+ id 9 len 1472", "up rule"},
+			{"out wan", "udp 203.0.113.2 > 198.51.100.9 frag 1480 id 9 len 20", "up state"},
+		}},
+		{"FreeBSD's scrub rules", "scrub in fragment no reassemble\nblock\npass proto udp to port 53\npass in inet6 fragment\npass out", []step{
+			{"xdp lan", first, "drop block"},
+			{"xdp lan", later6, goesOn(later6)},
+		}},
+	})
+}

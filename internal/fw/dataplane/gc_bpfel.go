@@ -36,6 +36,7 @@ const (
 	gcProgWeirImport    = "weir_import"
 	gcProgWeirReceive   = "weir_receive"
 	gcVarBucketMask     = "bucket_mask"
+	gcVarFragmentsAlone = "fragments_alone"
 	gcVarHandoffRecords = "handoff_records"
 	gcVarHashKeys       = "hash_keys"
 	gcVarImplicitPass   = "implicit_pass"
@@ -131,6 +132,7 @@ type gcMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type gcVariableSpecs struct {
 	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
+	FragmentsAlone *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys       *ebpf.VariableSpec `ebpf:"hash_keys"`
 	ImplicitPass   *ebpf.VariableSpec `ebpf:"implicit_pass"`
@@ -216,6 +218,7 @@ func (m *gcMaps) Close() error {
 // It can be passed to loadGcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type gcVariables struct {
 	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
+	FragmentsAlone *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys       *ebpf.Variable `ebpf:"hash_keys"`
 	ImplicitPass   *ebpf.Variable `ebpf:"implicit_pass"`

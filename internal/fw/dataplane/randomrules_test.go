@@ -313,6 +313,9 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 	case "proto icmp6":
 		add(2, "icmp6-type echoreq", "icmp6-type { echoreq, toobig }", "icmp6-type timex code 0", "icmp6-type neighbrsol")
 	}
+	if len(words) == 0 && proto != "proto tcp" {
+		add(12, "fragment")
+	}
 	if action == "pass" {
 		add(2, "no state", "keep state", d.limits(), d.limits())
 		add(3, "allow-opts")

@@ -86,6 +86,7 @@ const (
 	tcProgWeirTcOutOwner    = "weir_tc_out_owner"
 	tcProgWeirTcOutSlow     = "weir_tc_out_slow"
 	tcVarBucketMask         = "bucket_mask"
+	tcVarFragmentsAlone     = "fragments_alone"
 	tcVarHandoffRecords     = "handoff_records"
 	tcVarHashKeys           = "hash_keys"
 	tcVarImplicitPass       = "implicit_pass"
@@ -231,6 +232,7 @@ type tcMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type tcVariableSpecs struct {
 	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
+	FragmentsAlone *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys       *ebpf.VariableSpec `ebpf:"hash_keys"`
 	ImplicitPass   *ebpf.VariableSpec `ebpf:"implicit_pass"`
@@ -394,6 +396,7 @@ func (m *tcMaps) Close() error {
 // It can be passed to loadTcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tcVariables struct {
 	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
+	FragmentsAlone *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys       *ebpf.Variable `ebpf:"hash_keys"`
 	ImplicitPass   *ebpf.Variable `ebpf:"implicit_pass"`

@@ -94,7 +94,7 @@ const stickyRule = "match out on none0 inet nat-to { 192.0.2.1, 192.0.2.2 } stic
 func newTwinIn(n *testNet, implicit bool) *twin {
 	tb := n.tb
 	tb.Helper()
-	text := "set implicit-pass no\n"
+	text := "set implicit-pass no\nset reassemble no\n"
 	if implicit {
 		text = "set implicit-pass yes\n" + boundRule
 	}
@@ -129,6 +129,9 @@ const allFlags = InterfacePresent | InterfaceTarget | InterfaceStatic4 | Interfa
 // use gives both a ruleset and forgets everything else.
 func (t *twin) use(rules string) {
 	t.tb.Helper()
+	if !t.implicit { // as its programs: newTwinIn
+		rules = "set reassemble no\n" + rules
+	}
 	t.rules = t.parse(rules)
 	t.rules.Options.ImplicitPass = t.implicit
 	t.rules.Options.MaxStates = twinStates

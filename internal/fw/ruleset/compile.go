@@ -27,9 +27,10 @@ func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) 
 	rules := rs.Sequence()
 	c := &compiler{
 		rules: rules, filter: rs.Rules, lists: rs.First, keep: rs.Options.Timeouts.SrcTrack, snapshot: s, systems: rs.Fingerprints,
-		tables: map[string]addresses{},
-		tags:   map[string]uint16{},
-		queues: map[string]uint16{},
+		fragments: rs.Options.FragmentsAlone,
+		tables:    map[string]addresses{},
+		tags:      map[string]uint16{},
+		queues:    map[string]uint16{},
 		program: &Program{
 			Rules: make([]Rule, min(len(rules), MaxRules)), First: len(rs.First),
 			Tags: map[uint16]string{}, Queues: map[uint16]string{}, QueuePairs: map[uint16]QueuePair{},
@@ -61,16 +62,17 @@ func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) 
 }
 
 type compiler struct {
-	rules    []*resolve.Rule     // those of translation lists, and then filter
-	filter   []*resolve.Rule     // Nr and Anchor.End count these
-	lists    []*resolve.ListRule // the first of rules
-	keep     uint32              // set timeout src.track
-	snapshot Snapshot
-	tables   map[string]addresses // automatic tables
-	tags     map[string]uint16
-	queues   map[string]uint16
-	systems  fingerprint.List
-	program  *Program
+	rules     []*resolve.Rule     // those of translation lists, and then filter
+	filter    []*resolve.Rule     // Nr and Anchor.End count these
+	lists     []*resolve.ListRule // the first of rules
+	keep      uint32              // set timeout src.track
+	snapshot  Snapshot
+	tables    map[string]addresses // automatic tables
+	tags      map[string]uint16
+	queues    map[string]uint16
+	systems   fingerprint.List
+	fragments bool // they meet the rules each for itself
+	program   *Program
 }
 
 // locate adds the rule's place to an Error.

@@ -14,9 +14,6 @@ type place struct {
 }
 
 func placeOf(r *resolve.Rule) place {
-	if r.Fragment {
-		return place{direction: r.Direction} // no interface: rules only see whole packets
-	}
 	on := r.Interface
 	if on.RDomain != nil {
 		on.Name, on.Group, on.RDomain = RDomainGroup(*on.RDomain), true, nil

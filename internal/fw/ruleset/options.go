@@ -10,7 +10,9 @@ type Options struct {
 	MaxStates    uint32
 	MaxSources   uint32
 	ImplicitPass bool
-	MarkMask     uint32 // weir's own bits of skb->mark, which are contiguous
+	// FragmentsAlone is set reassemble no: fragments meet the rules each for itself.
+	FragmentsAlone bool
+	MarkMask       uint32 // weir's own bits of skb->mark, which are contiguous
 
 	Timeouts    state.Timeouts
 	FragTimeout uint32 // in ticks
@@ -23,7 +25,7 @@ type Options struct {
 // OptionsOf converts the options of a configuration.
 func OptionsOf(o *resolve.Options) Options {
 	return Options{
-		MaxStates: o.MaxStates, MaxSources: o.MaxSources, ImplicitPass: o.ImplicitPass, MarkMask: o.MarkMask,
+		MaxStates: o.MaxStates, MaxSources: o.MaxSources, ImplicitPass: o.ImplicitPass, FragmentsAlone: o.FragmentsAlone, MarkMask: o.MarkMask,
 		Timeouts: state.TimeoutsOf(&o.Timeouts), FragTimeout: o.Timeouts.Frag * state.TicksPerSecond,
 		AdaptiveStart: o.Timeouts.AdaptiveStart, AdaptiveEnd: o.Timeouts.AdaptiveEnd,
 	}

@@ -22,7 +22,34 @@ type protocol struct {
 	flags    resolve.TCPFlags
 	icmp     resolve.ICMPType
 	asking   bool // no replies of ICMP: they never make a state
+	seen     visible
+	// fragments says that fragments meet the rules each for itself.
+	fragments bool
 }
+
+// visible says which parts of packets meet a rule. Fragments have no L4 header: a rule that asks
+// for something in it sees whole packets alone.
+type visible uint8
+
+const (
+	anyPart visible = iota
+	wholePart
+	fragmentPart
+)
+
+func visibleOf(r *resolve.Rule) visible {
+	switch {
+	case r.Fragment:
+		return fragmentPart
+	case r.From.Port.Op != ast.AnyPort, r.To.Port.Op != ast.AnyPort, r.ICMP.Asked, r.OS != "",
+		r.User != resolve.Owner{}, r.Group != resolve.Owner{}:
+		return wholePart
+	}
+	return anyPart
+}
+
+// fragmentBit is what numbers of fragments have, and no details: tree_protocol_key() of bpf/rules/tree.h.
+const fragmentBit = 1 << 25
 
 // A families is a set of address families.
 type families uint8
@@ -45,7 +72,7 @@ func familiesOf(f ast.Family) families {
 
 // protocolOf returns the rule's condition.
 func protocolOf(r *resolve.Rule) protocol {
-	p := protocol{familiesOf(r.Family), r.Proto, r.Flags, r.ICMP, r.Action != ast.Block && r.State == resolve.KeepState && !r.Limits.Sloppy}
+	p := protocol{families: familiesOf(r.Family), proto: r.Proto, flags: r.Flags, icmp: r.ICMP, seen: visibleOf(r), asking: r.Action != ast.Block && r.State == resolve.KeepState && !r.Limits.Sloppy}
 	for _, t := range []*resolve.Translation{r.Nat, r.Rdr} {
 		if t != nil {
 			p.families &= translated(t)
@@ -73,7 +100,7 @@ func translated(t *resolve.Translation) families {
 
 func (p *protocol) asksNothing() bool {
 	return p.families == familyAny && p.proto == 0 && p.flags.Mask == 0 && p.flags.Set == 0 && !p.icmp.Asked &&
-		!p.asking
+		!p.asking && p.seen != fragmentPart && (p.seen == anyPart || !p.fragments)
 }
 
 // spans returns the numbers that meet the condition: see enum field.
@@ -84,9 +111,29 @@ func (p *protocol) spans() []span {
 			continue
 		}
 		for proto := range uint64(256) {
-			if p.proto == 0 || uint64(p.proto) == proto {
+			if (p.proto == 0 || uint64(p.proto) == proto) && p.seen != fragmentPart {
 				spans = p.appendDetails(spans, uint64(i)<<24|proto<<16)
 			}
+		}
+	}
+	if p.fragments && p.seen != wholePart {
+		spans = p.appendFragments(spans)
+	}
+	return spans
+}
+
+// appendFragments adds the numbers of fragments. A condition on flags is one on TCP's header.
+func (p *protocol) appendFragments(spans []span) []span {
+	for i, family := range []families{family4, family6} {
+		if p.families&family == 0 {
+			continue
+		}
+		for proto := range uint64(256) {
+			if p.proto != 0 && uint64(p.proto) != proto || proto == tcp && p.flags != (resolve.TCPFlags{}) {
+				continue
+			}
+			base := fragmentBit | uint64(i)<<24 | proto<<16
+			spans = appendSpan(spans, smallSpan(base, base|0xffff))
 		}
 	}
 	return spans

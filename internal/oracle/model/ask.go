@@ -73,7 +73,7 @@ func (m *Model) Trace(f *Frame) Forwarding {
 	if end != nil {
 		return *end
 	}
-	p, why := parse(asked, i, m.box)
+	p, why := parse(asked, i, m.box, m.rules)
 	if why != nil {
 		return Forwarding{Pass: why.IsPass(), Reason: *why}
 	}
@@ -138,7 +138,7 @@ func (m *Model) shown(f *Frame) (asked *Frame, i *Interface, end *Forwarding) {
 		}
 		return asked, i, nil
 	}
-	p, why := parse(asked, &Interface{L3: true}, m.box)
+	p, why := parse(asked, &Interface{L3: true}, m.box, m.rules)
 	if why != nil {
 		return nil, nil, &Forwarding{Pass: why.IsPass(), Reason: *why}
 	}

@@ -182,9 +182,9 @@ func wantsState(p *packet, in, out *crossing) bool {
 	return p.makesState() && (in.keeps() || out.keeps())
 }
 
-// makesState reports whether a packet belongs to an exchange. Only ICMP messages
-// that are neither queries nor their replies do not.
+// makesState reports whether a packet belongs to an exchange. ICMP messages that are neither
+// queries nor their replies do not, nor does a fragment for itself.
 func (p *packet) makesState() bool {
 	_, query := icmpQuery(p.family, p.icmpType)
-	return query || !p.isICMP()
+	return !p.alone() && (query || !p.isICMP())
 }

@@ -24,6 +24,7 @@ type ruleInput struct {
 	keep      uint32 // bits of it that the in crossing has set
 	tos       uint8
 	prio      uint8
+	fragment  bool        // for itself, without L4 header
 	length    int         // bytes of the IP packet
 	received  *Interface  // where it came into the box; nil: a packet of the box itself
 	packet    state.Tuple // as it came

@@ -12,7 +12,7 @@ func (m *Model) matchesFilter(r *resolve.Rule, a *ruleInput) bool {
 		(r.TOS == 0 || r.TOS == a.tos) &&
 		(!r.Prio.Asked || r.Prio.N == a.prio) &&
 		(r.MaxPktSize == 0 || a.length <= int(r.MaxPktSize)) &&
-		!r.Fragment && !m.used[r] &&
+		(!r.Fragment || a.fragment) && !m.used[r] &&
 		(r.Probability == 0 || m.chance == nil || m.chance()) && !m.exceeds(r)
 }
 

@@ -197,7 +197,15 @@ func (m *Model) recordOf(f *Frame, p *packet) *record {
 		}
 		return nil
 	}
-	all, i := m.handoffs[keyOf(p, p.tuple)], int(value-MarkRecord)
+	if r := m.recordAt(keyOf(p, p.tuple), value); r != nil || !m.rules.Options.FragmentsAlone || p.fragment != fragmentFirst {
+		return r
+	}
+	return m.recordAt(fragmentKey(p, p.tuple), MarkRecord) // it came in as it is
+}
+
+// recordAt returns the live record of a key with a value of the mark.
+func (m *Model) recordAt(key recordKey, value uint32) *record {
+	all, i := m.handoffs[key], int(value-MarkRecord)
 	if i >= len(all) || !m.live(&all[i]) {
 		return nil
 	}

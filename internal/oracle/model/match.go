@@ -50,7 +50,7 @@ func familyOf(a netip.Addr) int {
 // as it was before the rules of this crossing.
 func (m *Model) matchesEndpoint(e *resolve.Endpoint, addr, began netip.Addr, port uint16, a *ruleInput) bool {
 	proto := a.tuple.Proto
-	if e.Port.Op != ast.AnyPort && (!hasPorts(proto) || !e.Port.Match(port)) {
+	if e.Port.Op != ast.AnyPort && (a.fragment || !hasPorts(proto) || !e.Port.Match(port)) {
 		return false
 	}
 	if k := e.Addr.Kind; k == resolve.NoRouteAddress || k == resolve.URPFFailedAddress {
@@ -109,6 +109,9 @@ func (b *Box) failsURPF(addr netip.Addr, at *Interface) bool {
 
 // matchesSender tests the user and group of the packet's socket, and the sender's system.
 func (m *Model) matchesSender(r *resolve.Rule, a *ruleInput) bool {
+	if a.fragment { // it shows neither
+		return r.OS == "" && r.User == resolve.Owner{} && r.Group == resolve.Owner{}
+	}
 	return m.matchesSystem(r.OS, a) && r.User.Match(a.owner.User) && r.Group.Match(a.owner.Group)
 }
 
@@ -185,6 +188,9 @@ func cut(p netip.Prefix, a *resolve.Address) netip.Prefix {
 
 // matchesFlags tests TCP packets only.
 func matchesFlags(f resolve.TCPFlags, a *ruleInput) bool {
+	if a.fragment {
+		return a.tuple.Proto != protoTCP || f == resolve.TCPFlags{}
+	}
 	return a.tuple.Proto != protoTCP || a.tcpFlags&f.Mask == f.Set
 }
 
@@ -192,13 +198,13 @@ func matchesICMP(t *resolve.ICMPType, a *ruleInput) bool {
 	if !t.Asked {
 		return true
 	}
-	return isICMP(a.family, a.tuple.Proto) && a.icmpType == t.Type && (!t.HasCode || a.icmpCode == t.Code)
+	return !a.fragment && isICMP(a.family, a.tuple.Proto) && a.icmpType == t.Type && (!t.HasCode || a.icmpCode == t.Code)
 }
 
 // isReply reports whether the packet is ICMP's reply to a query. As in pf, rules that keep
 // state never match it: it belongs to the state of the query, or nobody asked.
 func isReply(a *ruleInput) bool {
-	if !isICMP(a.family, a.tuple.Proto) {
+	if a.fragment || !isICMP(a.family, a.tuple.Proto) {
 		return false
 	}
 	request, query := icmpQuery(a.family, a.icmpType)

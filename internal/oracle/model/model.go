@@ -191,7 +191,7 @@ func (m *Model) Handle(f *Frame, made *state.State) Outcome {
 	case f.Hook == TCXIngress || f.From == 0: // only weir sets its own bits
 		f.Mark = m.marks().Set(f.Mark, MarkNone)
 	}
-	p, why := parse(f, i, m.box)
+	p, why := parse(f, i, m.box, m.rules)
 	if why != nil {
 		o := f.end(*why)
 		o.At = p.iface.Index
@@ -230,6 +230,8 @@ func (m *Model) handle(f *Frame, p *packet, made *state.State) Outcome {
 // stack has routed.
 func (m *Model) handleParsed(p *packet, made *state.State) Outcome {
 	switch {
+	case p.alone():
+		return m.admit(p, nil, 0, made)
 	case p.fragment == fragmentLater:
 		return m.followFirst(p)
 	case p.icmpError && p.fragment == fragmentNone:

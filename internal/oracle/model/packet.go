@@ -70,6 +70,7 @@ type packet struct {
 	group     bool // the frame is for a group MAC address
 	icmpError bool // quotes another packet, at l4+8
 
+	pieces          bool // fragments meet the rules each for itself: all of them are later ones
 	fragment        fragment
 	fragmentID      uint32
 	fragmentOffset  int // bytes
@@ -106,6 +107,9 @@ type segment struct {
 	seq, ack uint32
 	window   uint32 // unscaled
 }
+
+// alone reports whether the packet is a fragment that meets the rules for itself.
+func (p *packet) alone() bool { return p.pieces && p.fragment == fragmentLater }
 
 // length returns the bytes of the whole IP packet.
 func (p *packet) length() int { return p.end - p.l3 }

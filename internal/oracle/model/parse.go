@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/fw/reason"
 	"weir/internal/fw/state"
+	"weir/pf/resolve"
 )
 
 const (
@@ -22,8 +23,9 @@ const (
 
 // parse is step 1. It returns the packet, and the reason if the frame ends here. Then
 // only the interface that it belongs to is known.
-func parse(f *Frame, i *Interface, b *Box) (*packet, *reason.Reason) {
+func parse(f *Frame, i *Interface, b *Box, rules *resolve.Ruleset) (*packet, *reason.Reason) {
 	p := &packet{frame: f.Bytes, iface: i, hook: f.Hook}
+	p.pieces = rules != nil && rules.Options.FragmentsAlone && !p.egress()
 	etherType, why := p.parseEthernet(b)
 	if why != nil {
 		return p, why
@@ -129,7 +131,7 @@ func (p *packet) parseIPv4() *reason.Reason {
 // parseFragment notes a fragment with payload bytes.
 func (p *packet) parseFragment(offset, payload int, more bool) *reason.Reason {
 	p.fragment, p.fragmentOffset, p.fragmentPayload, p.more = fragmentFirst, offset, payload, more
-	if offset > 0 {
+	if offset > 0 || p.pieces {
 		p.fragment = fragmentLater
 	}
 	if offset+payload > 65535 || more && payload%8 != 0 {

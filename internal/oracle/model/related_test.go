@@ -25,7 +25,7 @@ func icmpError(t *testing.T, src, dst netip.Addr, kind, code uint8, about []byte
 // quoteOf returns the tuple of the packet quoted in a frame, and checks its sums.
 func (w *world) quoteOf(b []byte) state.Tuple {
 	w.t.Helper()
-	p, why := parse(&Frame{Hook: TCXEgress, Interface: wanIndex, Bytes: b}, w.box.byIndex(wanIndex), w.box)
+	p, why := parse(&Frame{Hook: TCXEgress, Interface: wanIndex, Bytes: b}, w.box.byIndex(wanIndex), w.box, w.rules)
 	if why != nil {
 		w.t.Fatal(*why)
 	}

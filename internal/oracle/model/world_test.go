@@ -221,7 +221,7 @@ func (w *world) checkSums(b []byte) {
 // ends expects the addresses and ports of a frame.
 func (w *world) ends(b []byte, src netip.Addr, sport uint16, dst netip.Addr, dport uint16) {
 	w.t.Helper()
-	p, why := parse(&Frame{Hook: TCXEgress, Interface: wanIndex, Bytes: b}, w.box.byIndex(wanIndex), w.box)
+	p, why := parse(&Frame{Hook: TCXEgress, Interface: wanIndex, Bytes: b}, w.box.byIndex(wanIndex), w.box, nil)
 	if why != nil {
 		w.t.Fatalf("the frame that goes on does not parse: %s", *why)
 	}
