@@ -576,7 +576,7 @@ type xdpScratch struct {
 		Tos        uint8
 		Facts      uint8
 		PrioNow    uint8
-		Pad0       [1]uint8
+		Fragment   uint8
 		Received   uint32
 		Late       [4]uint32
 		LateCommon uint32
@@ -666,7 +666,7 @@ type xdpScratch struct {
 		Tos        uint8
 		Facts      uint8
 		PrioNow    uint8
-		Pad0       [1]uint8
+		Fragment   uint8
 		Received   uint32
 		Late       [4]uint32
 		LateCommon uint32
@@ -756,7 +756,7 @@ type xdpScratch struct {
 		Tos        uint8
 		Facts      uint8
 		PrioNow    uint8
-		Pad0       [1]uint8
+		Fragment   uint8
 		Received   uint32
 		Late       [4]uint32
 		LateCommon uint32
@@ -1151,6 +1151,7 @@ const (
 	xdpProgWeirXdpPrefetch  = "weir_xdp_prefetch"
 	xdpProgWeirXdpSlow      = "weir_xdp_slow"
 	xdpVarBucketMask        = "bucket_mask"
+	xdpVarFragmentsAlone    = "fragments_alone"
 	xdpVarHandoffRecords    = "handoff_records"
 	xdpVarHashKeys          = "hash_keys"
 	xdpVarImplicitPass      = "implicit_pass"
@@ -1291,6 +1292,7 @@ type xdpMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type xdpVariableSpecs struct {
 	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
+	FragmentsAlone *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys       *ebpf.VariableSpec `ebpf:"hash_keys"`
 	ImplicitPass   *ebpf.VariableSpec `ebpf:"implicit_pass"`
@@ -1456,6 +1458,7 @@ func (m *xdpMaps) Close() error {
 // It can be passed to loadXdpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type xdpVariables struct {
 	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
+	FragmentsAlone *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys       *ebpf.Variable `ebpf:"hash_keys"`
 	ImplicitPass   *ebpf.Variable `ebpf:"implicit_pass"`

@@ -59,7 +59,7 @@ type RulesCrossing struct {
 	Tos        uint8
 	Facts      uint8
 	PrioNow    uint8
-	Pad0       [1]uint8
+	Fragment   uint8
 	Received   uint32
 	Late       [4]uint32
 	LateCommon uint32
