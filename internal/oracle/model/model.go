@@ -198,7 +198,7 @@ func (m *Model) Handle(f *Frame, made *state.State) Outcome {
 		return o
 	}
 	p.from, p.mark, p.newID = m.receivedBy(f, p), f.Mark, f.NewID
-	p.arrived, p.prio = f.Mark, p.prioOf(f)
+	p.arrived = f.Mark
 	o := m.handle(f, p, made)
 	o.At, o.Length, o.Done, o.Records = p.iface.Index, p.length(), true, p.records
 	if o.Mark == 0 {

@@ -44,7 +44,7 @@ func parse(f *Frame, i *Interface, b *Box, rules *resolve.Ruleset) (*packet, *re
 	if why := p.parseL4(); why != nil {
 		return p, why
 	}
-	p.came = slices.Clone(p.frame[p.l3:p.end])
+	p.came, p.prio = slices.Clone(p.frame[p.l3:p.end]), p.prioOf(f)
 	return p, nil
 }
 
