@@ -28,7 +28,7 @@ func TestGroupsOfGroups(t *testing.T) {
 		groups = append(groups, n.Groups)
 		skipped = append(skipped, c.skips(&m.links[i], m.host))
 	}
-	if diff := cmp.Diff([][]string{{"eth"}, {"wg", "trusted", "inside"}, {"wg", "trusted", "inside"}}, groups); diff != "" {
+	if diff := cmp.Diff([][]string{{"eth", "rdomain 0"}, {"wg", "trusted", "inside", "rdomain 0"}, {"wg", "trusted", "inside", "rdomain 0"}}, groups); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]bool{false, true, true}, skipped); diff != "" {
