@@ -113,7 +113,7 @@ func TestFTP(t *testing.T) {
 		ftpTransfers(b, lab.LAN, "["+wanHost6+"]", outside, lab.WAN)
 		ftpTransfers(b, lab.WAN, fwWAN, inside, lab.LAN)
 
-		b.Until(10*time.Second, "the sessions' anchors are empty", func() bool { return !strings.Contains(b.Weir("anchor", "list"), "ftp-proxy/") })
+		b.Until(10*time.Second, "the sessions' anchors are empty", func() bool { return !strings.Contains(b.Weir("anchor", "list"), "ftp-") })
 		for line := range strings.Lines(b.Weir("rules")) {
 			if strings.Contains(line, "pass in quick inet") && !strings.Contains(line, "divert-to") {
 				b.Errorf("a rule is left: %s", line)

@@ -155,6 +155,9 @@ func portmapNATPMP(b *lib.Box) {
 	if !mapped(b, 9091) {
 		b.Error("port 9091 is closed")
 	}
+	if out := b.Weir("portmap", "list"); !regexp.MustCompile(`^tcp 9091  -> 192\.168\.1\.10:8080 +nat-pmp for [0-5]s\n$`).MatchString(out) {
+		b.Errorf("weir portmap list:\n%s", out)
+	}
 	b.Until(20*time.Second, "the mapping of 5 seconds has expired", func() bool { time.Sleep(200 * time.Millisecond); return !mapped(b, 9091) })
 	natpmpc("-a", "9091", "8080", "tcp", "3600")
 	if !mapped(b, 9091) {
@@ -217,7 +220,7 @@ func TestPortmapFamilies(t *testing.T) {
 		b.Listen(lab.LAN, 8081, "socat", "TCP6-LISTEN:8081,fork,reuseaddr", "SYSTEM:while read x; do test ${#x} -gt 1 || break; done; echo HTTP/1.0 200 OK; echo; echo hello")
 		b.IP(lab.WAN, "-6 route add fd00:1::/64 via "+fwWAN6)
 		b.WeirRun(portmapRules)
-		startPortmap(b, "--hairpin")
+		server := startPortmap(b, "--hairpin")
 		web6 := func() bool {
 			_, err := b.Try(lab.WAN, "curl", "-s", "-m", "2", "http://[fd00:1::10]:8081/")
 			return err == nil
@@ -239,6 +242,19 @@ func TestPortmapFamilies(t *testing.T) {
 			b.Errorf("from the lan: %v %s", err, out)
 		}
 		portmapUDP(b)
+		server.Interrupt()
+		server.Wait(10*time.Second, 0)
+
+		// A second interface; when it is removed, the server ends.
+		b.IP(lab.FW, "link add lan1 type veth peer name lan1-peer", "address add 192.168.2.1/24 dev lan1", "link set lan1 up")
+		server = startPortmap(b, "--lan", "lan1")
+		if out := b.Weir("portmap", "list"); !strings.Contains(out, "tcp 18080 -> 192.168.1.10:8080     upnp    until it is closed  \"libminiupnpc\"\n") {
+			b.Errorf("weir portmap list:\n%s", out)
+		}
+		b.IP(lab.FW, "link delete lan1")
+		if said := server.Wait(10*time.Second, 1); !strings.Contains(said, "there is no interface lan1") {
+			b.Errorf("without lan1 the server says\n%s", said)
+		}
 	})
 }
 

@@ -54,11 +54,12 @@ inside. --permit changes that, as a list whose first matching line decides:
     --permit 'deny 3389 192.168.1.0/24 3389' --permit 'allow 80 192.168.1.5 8080'
     --permit 'allow 1024-65535 192.168.1.0/24 1024-65535'
 
-What no line of the list matches is denied.`,
+What no line of the list matches is denied. "weir portmap list" prints what is open.`,
 		Args: exactly(0, "portmap takes only flags"),
 		RunE: func(c *cobra.Command, _ []string) error { return env.portmap(c.Context(), t) },
 	}
 	t.flags(c)
+	c.AddCommand(newPortmapListCommand(env))
 	return c
 }
 

@@ -93,7 +93,9 @@ func (k *keeper) run(ctx context.Context) error {
 			expiry.Stop()
 			return nil
 		case j := <-k.jobs:
+			began := time.Now()
 			pause = k.batch(k.all(j))
+			rest(ctx, time.Since(began))
 		case <-k.moved:
 			k.restart()
 		case <-expiry.C:
@@ -102,6 +104,21 @@ func (k *keeper) run(ctx context.Context) error {
 			k.look(ctx)
 		}
 		expiry.Stop()
+	}
+}
+
+// mostRest bounds how long a request may have to wait for others.
+const mostRest = time.Second
+
+// rest waits as long as the last batch took, twice: a host that asks without end keeps the
+// daemon busy for a third of the time at most. Requests that come meanwhile share a load.
+func rest(ctx context.Context, took time.Duration) {
+	if took < time.Millisecond { // nothing was loaded
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(min(2*took, mostRest)):
 	}
 }
 

@@ -51,13 +51,17 @@ func (m *Mapping) sources() []string {
 	}
 	var all []string
 	for _, f := range m.Filters {
-		from := f.From.String()
-		if f.Port != 0 {
-			from += fmt.Sprintf(" port %d", f.Port)
-		}
-		all = append(all, from)
+		all = append(all, f.String())
 	}
 	return all
+}
+
+// String returns the filter as a rule has it.
+func (f Filter) String() string {
+	if f.Port == 0 {
+		return f.From.String()
+	}
+	return fmt.Sprintf("%s port %d", f.From, f.Port)
 }
 
 func (m *Mapping) pinhole(b *strings.Builder, i *Interfaces) {
