@@ -92,6 +92,8 @@ func TestFail2banItself(t *testing.T) {
 		b.Run(lab.FW, "cp", "-r", "/etc/fail2ban", folder)
 		b.Run(lab.FW, "rm", "-rf", filepath.Join(folder, "fail2ban/jail.d"))
 		write(b, filepath.Join(folder, "fail2ban/jail.local"), fmt.Sprintf("[DEFAULT]\nbanaction = pf\nbackend = polling\nignoreself = false\n[sshd]\nenabled = true\nport = 22,80\nmaxretry = 3\nlogpath = %s\n", log))
+		// It would remember bans of other runs, in a file of the machine.
+		write(b, filepath.Join(folder, "fail2ban/fail2ban.local"), "[Definition]\ndbfile = None\n")
 		flags := []string{"-c", filepath.Join(folder, "fail2ban"), "-s", filepath.Join(folder, "sock"), "-p", filepath.Join(folder, "pid")}
 		ask := func(words ...string) string {
 			return b.Run(lab.FW, "fail2ban-client", append(flags[:len(flags):len(flags)], words...)...)
