@@ -358,3 +358,40 @@ func TestAnchorAsked(t *testing.T) {
 		}
 	})
 }
+
+//	lan ── curl ──▶ wan          anchor "ops" in quick { … }, then rules that block
+//
+// What a rule inside a quick anchor passes is not blocked by the rules behind it. Without
+// quick it is. What no rule inside decides meets the rules behind it.
+func TestQuickAnchor(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		rules := func(quick string) string {
+			return b.Rules("pass out on wan0 nat-to (wan0)\nanchor \"ops\" in " + quick + " on lan0 {\n\tpass proto tcp to port 80\n}\n" +
+				"pass in on lan0 proto tcp to port 81\nblock in on lan0 proto tcp to port { 80, 82 }\n")
+		}
+		for _, port := range []uint16{80, 81, 82} {
+			b.ServeHello(lab.WAN, port)
+		}
+		open := func(when, want string) {
+			b.Helper()
+			got := ""
+			for _, port := range []int{80, 81, 82} {
+				if web(b, port) {
+					got += fmt.Sprint(port, " ")
+				}
+			}
+			if got != want {
+				b.Errorf("%s the LAN reaches ports %q, not %q", when, got, want)
+			}
+		}
+		daemon := b.WeirRun(rules("quick"))
+		open("by a quick anchor", "80 81 ")
+		b.Weir("load", rules(""))
+		open("by an anchor without quick", "81 ")
+		b.Weir("load", rules("quick"))
+		loadAnchor(b, "ops", "block return in proto tcp to port 81\npass in proto tcp to port 82\n")
+		open("by what a program has loaded into the quick anchor", "82 ")
+		daemon.Kill()
+		open("without a daemon", "82 ")
+	})
+}
