@@ -80,6 +80,14 @@ static __always_inline int tc_has_state(const struct packet *p, const struct sta
 	return tuple_equal(t, &p->tuple);
 }
 
+/* Whether a packet that XDP has left is one of a state with two address families. */
+static __noinline int tc_changes_family(const struct packet *p, __u32 number)
+{
+	const struct state *st = state_get(STATE_INDEX(number));
+
+	return p && st && state_changes_family(st) && tc_has_state(p, st, number);
+}
+
 /* Redirects a packet that XDP let pass but whose device XDP cannot reach. */
 static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p, __u32 what)
 {
@@ -228,6 +236,8 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 			return count_verdict(i, r, hook_length(skb));
 		if (m.number & METADATA_NEXTHOP)
 			return tc_redirect_stateless(skb, p, m.number, &m.out);
+		if (af_to && m.number & MAX_NUMBER && tc_changes_family(p, m.number & MAX_NUMBER))
+			return fast_tail_then(skb, &in_tails, p, i, TAIL_FAMILY, m.number & MAX_NUMBER, 1, SLOW_LEFT);
 		if (m.number & MAX_NUMBER)
 			return gateway_end(skb, tc_redirect_state(skb, p, m.number));
 		return tc_redirect_stateless(skb, p, tc_nexthop(skb, p), &m.out);
@@ -287,7 +297,7 @@ int weir_tc_in_capture(struct __sk_buff *skb)
 SEC("tcx/ingress")
 int weir_tc_in_miss(struct __sk_buff *skb)
 {
-	return miss_in(skb);
+	return miss_in(skb, &in_tails);
 }
 
 SEC("tcx/ingress")
@@ -299,13 +309,19 @@ int weir_tc_in_error(struct __sk_buff *skb)
 SEC("tcx/ingress")
 int weir_tc_in_fragment(struct __sk_buff *skb)
 {
-	return late_fragment_in(skb);
+	return late_fragment_in(skb, &in_tails);
 }
 
 SEC("tcx/ingress")
 int weir_tc_in_slow(struct __sk_buff *skb)
 {
 	return slow_in(skb, &in_tails);
+}
+
+SEC("tcx/ingress")
+int weir_tc_in_family(struct __sk_buff *skb)
+{
+	return family_in(skb);
 }
 
 SEC("tcx/ingress")

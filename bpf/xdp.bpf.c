@@ -12,6 +12,7 @@
  *   weir_xdp_slow      SYNs in a state, stale next hops; what sides that keep no
  *                      state evaluate goes on to miss (states, nexthop_index)
  *   weir_xdp_owner     before miss, if rules ask for users: the packet's socket
+ *   weir_xdp_family    what af-to translates to the other address family
  *   weir_xdp_capture   the whole way, watched      (capture_filters, capture_ring)
  *
  * Every program may end in a drop, in a redirect, or in XDP_PASS with metadata
@@ -110,7 +111,7 @@ int weir_xdp_capture(struct xdp_md *ctx)
 SEC("xdp.frags")
 int weir_xdp_miss(struct xdp_md *ctx)
 {
-	return miss_in(ctx);
+	return miss_in(ctx, &tails);
 }
 
 SEC("xdp.frags")
@@ -122,7 +123,7 @@ int weir_xdp_error(struct xdp_md *ctx)
 SEC("xdp.frags")
 int weir_xdp_fragment(struct xdp_md *ctx)
 {
-	return late_fragment_in(ctx);
+	return late_fragment_in(ctx, &tails);
 }
 
 SEC("xdp.frags")
@@ -135,6 +136,12 @@ SEC("xdp.frags")
 int weir_xdp_owner(struct xdp_md *ctx)
 {
 	return owner_in(ctx, &tails);
+}
+
+SEC("xdp.frags")
+int weir_xdp_family(struct xdp_md *ctx)
+{
+	return family_in(ctx);
 }
 
 SEC("xdp.frags/devmap")

@@ -6,7 +6,8 @@
  * the verifier much time. Packets of the error and slow programs that turn out to need
  * them take a second tail call, to miss. The capturing program has the entry program's
  * path in it, with its tail calls. If rules ask for users or groups, one program more runs
- * in front of the rules: path/owner.h. There are no others.
+ * in front of the rules: path/owner.h. If rules translate to the other address family, there
+ * is one for the packets that they translate. There are no others.
  */
 #ifndef WEIR_HOOK_TAIL_H
 #define WEIR_HOOK_TAIL_H
@@ -18,6 +19,7 @@ enum tail {
 	TAIL_FRAGMENT, /* late fragments: the state is that of the first fragment */
 	TAIL_SLOW,     /* there is a state, but: SYN, next hop to look up, side that keeps none */
 	TAIL_CAPTURE,  /* entered from the entry program: the whole path, with capture */
+	TAIL_FAMILY,   /* packets of states with sides of two address families: path/family.h */
 	TAIL_RULES,    /* if rules ask for users or groups, TAIL_MISS is the program that looks
 			* up the packet's socket, and this is the one with the rules	       */
 	TAIL_COUNT,

@@ -169,6 +169,18 @@ static __always_inline int hook_shrink(hook_ctx *ctx, __u32 bytes)
 	return bytes ? bpf_skb_adjust_room(ctx, -(__s32)bytes, BPF_ADJ_ROOM_MAC, 0) : 0;
 }
 
+/* Makes more room in front of the L4 header, for a packet of a family. The caller writes all
+ * that is there, and the EtherType. */
+static __always_inline int hook_change_family(hook_ctx *ctx, __u8 family, int more)
+{
+	const int headers = 20; /* by which the kernel makes room: IPv6's header is longer */
+
+	if (bpf_skb_change_proto(ctx, family == 4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6), 0))
+		return -1;
+	more -= family == 4 ? -headers : headers;
+	return more ? bpf_skb_adjust_room(ctx, more, BPF_ADJ_ROOM_MAC, 0) : 0;
+}
+
 /* The rest needs the parser's types. */
 #include "packet/csum.h"
 #include "packet/parse.h"
@@ -229,6 +241,18 @@ static __always_inline int hook_send_neighbour(hook_ctx *ctx, __u32 ifindex, str
 		return -1;
 	note_write(ctx, ifindex);
 	return bpf_redirect_neigh(ifindex, to, sizeof(*to), 0);
+}
+
+/* Has the kernel send a finished packet as its own routes of an interface say. */
+static __always_inline int hook_send_routed(hook_ctx *ctx, __u32 ifindex, int from_l3, __u8 family)
+{
+	__be16 type = family == 4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
+
+	if (from_l3 && (bpf_skb_change_head(ctx, sizeof(struct ethhdr), 0) ||
+			bpf_skb_store_bytes(ctx, __builtin_offsetof(struct ethhdr, h_proto), &type, sizeof(type), 0)))
+		return -1;
+	note_write(ctx, ifindex);
+	return bpf_redirect_neigh(ifindex, 0, 0, 0);
 }
 
 /* Has TCX ingress of an interface do that, for a packet of the box itself: there it has no

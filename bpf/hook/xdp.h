@@ -156,6 +156,26 @@ static __always_inline int hook_shrink(hook_ctx *ctx, __u32 bytes)
 	return -1;
 }
 
+static __always_inline int hook_grow(hook_ctx *ctx, int bytes);
+
+/* Makes more room in front of the L4 header, for a packet of a family. The caller writes all
+ * that is there. < 0: the driver has no room. */
+static __always_inline int hook_change_family(hook_ctx *ctx, __u8 family, int more)
+{
+	(void)family;
+	return hook_grow(ctx, more);
+}
+
+/* Only TCX can. */
+static __always_inline int hook_send_routed(hook_ctx *ctx, __u32 ifindex, int from_l3, __u8 family)
+{
+	(void)ctx;
+	(void)ifindex;
+	(void)from_l3;
+	(void)family;
+	return -1;
+}
+
 /* The rest needs the parser's types. */
 #include "packet/csum.h"
 #include "packet/parse.h"

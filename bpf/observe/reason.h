@@ -62,6 +62,7 @@ enum reason {
 	REASON_TUPLE_TAKEN,	/* tuple-taken: another connection's replies have this tuple */
 	REASON_NAT_PORTS,	/* nat-ports: no free port found in the translation's range */
 	REASON_NAT_ADDRESS,	/* nat-address: the translation has no address of this family */
+	REASON_AF_TO,		/* af-to: nothing in the other address family corresponds to the packet */
 	REASON_MARK_TAKEN,	/* mark-taken: no value of the mark is left to tell packets of one tuple apart */
 	REASON_ICMP_MISMATCH,	/* icmp-mismatch: an ICMP error about nothing we know */
 	REASON_GUARD,		/* guard: forwarded by the stack without having met the rules */

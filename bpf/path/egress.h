@@ -167,6 +167,8 @@ static __always_inline int egress_fast(hook_ctx *ctx, void *tails, struct packet
 	st = fast_state(p, 0, &number);
 	if (!st)
 		return fast_tail(ctx, tails, p, i, TAIL_MISS, number, 0);
+	if (state_changes_family(st)) /* the box itself is no end of such a connection */
+		return count_verdict(i, REASON_AF_TO, p->length);
 	if (fast_is_rare(p) || p->fragment != FRAGMENT_NONE || st->flags & STATE_LOG)
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 0);
 	d = STATE_DIRECTION(number);
@@ -324,6 +326,8 @@ static __always_inline int egress_fragment(hook_ctx *ctx)
 	st = state_get(STATE_INDEX(s->state));
 	if (!st)
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
+	if (state_changes_family(st))
+		return count_verdict(i, REASON_AF_TO, s->packet.length);
 	track_count(st, STATE_DIRECTION(s->state), &s->packet);
 	egress_log(ctx, s, st);
 	scrub_set_state(&s->packet, st, s->state);

@@ -17,9 +17,9 @@
 #include "state/touch.h"
 #include "state/track.h"
 
-/* Leaves the packet in the scratch and takes a tail call. */
-static __always_inline int fast_tail(hook_ctx *ctx, void *tails, const struct packet *p,
-			    const struct interface *i, __u32 tail, __u32 number, __u8 tracked)
+/* Leaves the packet in the scratch and takes a tail call. then: enum slow_then. */
+static __always_inline int fast_tail_then(hook_ctx *ctx, void *tails, const struct packet *p,
+				 const struct interface *i, __u32 tail, __u32 number, __u8 tracked, __u8 then)
 {
 	struct scratch *s = scratch_get();
 
@@ -29,13 +29,19 @@ static __always_inline int fast_tail(hook_ctx *ctx, void *tails, const struct pa
 		s->path = 0;
 		s->why = REASON_STATE;
 		s->tracked = tracked;
-		s->then = SLOW_END;
+		s->then = then;
 		s->nexthop = 0;
 		s->replaces = 0;
 		s->elsewhere = 0;
 		bpf_tail_call(ctx, tails, tail);
 	}
 	return count_verdict(i, REASON_INTERNAL, p->length);
+}
+
+static __always_inline int fast_tail(hook_ctx *ctx, void *tails, const struct packet *p,
+			    const struct interface *i, __u32 tail, __u32 number, __u8 tracked)
+{
+	return fast_tail_then(ctx, tails, p, i, tail, number, tracked, SLOW_END);
 }
 
 /*
@@ -228,6 +234,8 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 		return fast_mismatch(ctx, tails, p, i, st, number);
 	if (r != UNDECIDED)
 		return count_verdict(i, r, p->length);
+	if (state_changes_family(st))
+		return fast_tail(ctx, tails, p, i, TAIL_FAMILY, number, 1);
 	if (shared.prefetch)
 		hint_renew(number);
 	c = state_course(st, d);

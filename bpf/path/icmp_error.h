@@ -209,6 +209,10 @@ static __always_inline int icmp_error_in(hook_ctx *ctx, void *tails)
 		return count_verdict(i, REASON_OPTIONS, s->packet.length);
 	if (st)
 		icmp_error_log(ctx, s, st, DIRECTION_IN, s->packet.ifindex);
+	if (st && state_changes_family(st)) {
+		bpf_tail_call(ctx, tails, TAIL_FAMILY);
+		return count_verdict(i, REASON_INTERNAL, s->packet.length);
+	}
 	if (!st || icmp_error_rewrite(ctx, s, st))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	return icmp_error_send(ctx, s);
@@ -234,6 +238,8 @@ static __always_inline int icmp_error_out(hook_ctx *ctx, void *tails)
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	}
 	st = state_get(STATE_INDEX(s->state));
+	if (st && state_changes_family(st)) /* the stack has not seen the connection */
+		return count_verdict(i, REASON_AF_TO, s->packet.length);
 	if (!st || (!s->quoted_forth && icmp_error_rewrite(ctx, s, st)))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	icmp_error_log(ctx, s, st, DIRECTION_OUT, s->packet.ifindex);

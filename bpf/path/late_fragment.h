@@ -49,7 +49,7 @@ __noinline int late_fragment_stateless(hook_ctx *ctx, struct scratch *s)
 	return stateless_forward(ctx, s, REASON_RULE);
 }
 
-static __always_inline int late_fragment_in(hook_ctx *ctx)
+static __always_inline int late_fragment_in(hook_ctx *ctx, void *tails)
 {
 	struct scratch *s = scratch_get();
 	const struct interface *i;
@@ -72,6 +72,10 @@ static __always_inline int late_fragment_in(hook_ctx *ctx)
 	if (!st)
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	track_count(st, STATE_DIRECTION(s->state), &s->packet);
+	if (state_changes_family(st)) {
+		bpf_tail_call(ctx, tails, TAIL_FAMILY);
+		return count_verdict(i, REASON_INTERNAL, s->packet.length);
+	}
 	return slow_send(ctx, s, SLOW_STATE);
 }
 

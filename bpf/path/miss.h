@@ -7,6 +7,7 @@
 #define WEIR_PATH_MISS_H
 
 #include "observe/log.h"
+#include "path/family.h"
 #include "path/scrub_list.h"
 #include "path/slow.h"
 #include "route/nat_source.h"
@@ -476,7 +477,7 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 	return handoff_local(ctx, &h, p, i, 0, 0, why);
 }
 
-static __always_inline int miss_in(hook_ctx *ctx)
+static __always_inline int miss_in(hook_ctx *ctx, void *tails)
 {
 	struct scratch *s = scratch_get();
 	const struct interface *i;
@@ -502,6 +503,15 @@ static __always_inline int miss_in(hook_ctx *ctx)
 	if (r != UNDECIDED) {
 		log_packet(ctx, s, r);
 		return reject_or_drop(ctx, s, i, r, STATE_IN);
+	}
+	if (af_to && s->in.flags & CROSSING_FAMILY) {
+		r = family_make(ctx, s);
+		s->then = SLOW_MADE;
+		log_packet(ctx, s, r);
+		if (r != UNDECIDED)
+			return reject_or_drop(ctx, s, i, r, STATE_IN);
+		bpf_tail_call(ctx, tails, TAIL_FAMILY);
+		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	}
 	if (miss_is_elsewhere(s, 1)) {
 		r = miss_join(ctx, s, 1);

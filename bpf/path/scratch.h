@@ -48,6 +48,8 @@ enum slow_then {
 	SLOW_END,      /* it does not: its state alone decides */
 	SLOW_EVALUATE, /* the state has sides that keep none: their rules come next */
 	SLOW_ANSWER,   /* it does not fit the handshake, and is answered by a reset */
+	SLOW_MADE,     /* TAIL_FAMILY: it has just made its state */
+	SLOW_LEFT,     /* TAIL_FAMILY: XDP has left it to TCX, and counted it */
 };
 
 /* Whose socket a packet belongs to: numbers, or NOBODY. */

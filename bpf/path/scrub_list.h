@@ -118,6 +118,16 @@ __noinline int scrub_list_keep(struct scratch *s)
 	return scrub_list_add(s);
 }
 
+/* The same for a state with two address families. The list does not know its replies. */
+static __always_inline void scrub_list_note_forth(struct scratch *s)
+{
+	if (!s->made || !s->in.scrubs)
+		return;
+	s->listed[0] = (struct scrub_listed){};
+	s->listed[1] = (struct scrub_listed){};
+	scrub_list_add(s);
+}
+
 /* The same if there is a list, and the packet has made its state. */
 static __always_inline void scrub_list_note(struct scratch *s)
 {

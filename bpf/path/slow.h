@@ -386,6 +386,10 @@ static __always_inline int slow_in(hook_ctx *ctx, void *tails)
 		r = slow_track(ctx, s);
 	if (r == UNDECIDED) {
 		st = state_get(STATE_INDEX(s->state));
+		if (st && state_changes_family(st)) {
+			bpf_tail_call(ctx, tails, TAIL_FAMILY);
+			return count_verdict(i, REASON_INTERNAL, s->packet.length);
+		}
 		s->then = st && (state_is_evaluated(st) || slow_is_loose(s, st)) ? SLOW_EVALUATE : SLOW_END;
 	}
 	if (r == REASON_LAST_PASS || s->then != SLOW_END) {

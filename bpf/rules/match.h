@@ -14,6 +14,7 @@
 
 #include "observe/reason.h"
 #include "rules/crossing.h"
+#include "rules/family.h"
 #include "rules/ruleset.h"
 #include "rules/run.h"
 #include "rules/translate.h"
@@ -80,7 +81,9 @@ static __always_inline enum reason match_result(struct crossing *cr, struct walk
 		cr->flags |= CROSSING_ALLOW_OPTIONS;
 	visit_mark(cr, r);
 	visit_rtable(cr, r);
-	if (translate_asked(r))
+	if (af_to && r->family)
+		family_note(cr, r);
+	else if (translate_asked(r))
 		translate_note(cr, r);
 	if (r->route)
 		translate_route(cr, r);

@@ -222,8 +222,11 @@ struct rule {
 	__u8 enters;	/* an anchor: bit + 1 of walk.entered that it sets; 0: none */
 	__u8 inside;	/* condition: bit + 1 of walk.entered, of the anchor that it is in; 0: none */
 	__u8 asks_prio; /* condition: the packet's priority + 1; 0: any */
-	__u8 pad0[1];
+	__u8 family;	/* af-to: the family that packets get, 4 or 6; 0: none. nat_pool is from, rdr_pool is to */
 	__u32 rtable; /* number of the routing table for the packet + 1; 0: as it is */
+	__u8 src_bits;	/* af-to inet6: the old source goes behind so many bits of the new one; 0: nowhere */
+	__u8 dst_bits;	/* the same for the destination; af-to inet without rdr_pool: it is taken out from behind them */
+	__u8 pad0[6];
 };
 
 /* What a rule's next hops are for. */

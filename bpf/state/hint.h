@@ -110,7 +110,8 @@ static __always_inline int hint_target(__u16 nexthop)
 /* Whether incoming packets of direction 0 need only what a second pass can do. */
 static __always_inline int hint_is_plain(const struct state *s)
 {
-	return (s->flags & (STATE_IN | STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG)) == STATE_IN && s->entered & KEPT_ENTERED;
+	return (s->flags & (STATE_IN | STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG)) == STATE_IN && s->entered & KEPT_ENTERED &&
+	       !state_changes_family(s);
 }
 
 /* Whether a state cannot expire before the garbage collection has taken its hint back. */

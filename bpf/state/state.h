@@ -196,6 +196,12 @@ static __always_inline int state_has_socket(const struct state *s)
 	return state_is_diverted(s, 0) || state_is_diverted(s, 1);
 }
 
+/* Whether a rule with af-to has made the state: its tuples are of two address families. */
+static __always_inline int state_changes_family(const struct state *s)
+{
+	return af_to && s->flags & STATE_NAT && addr_is4(&s->forth.tuple.dst) != addr_is4(&s->back.tuple.src);
+}
+
 /* Whether a side keeps no state: each packet meets the rules of that side. */
 static __always_inline int state_is_evaluated(const struct state *s)
 {

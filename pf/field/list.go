@@ -80,7 +80,7 @@ var all = []Field{
 	{"Nat", "nat-to", "Nat", yes, Apart, Effect, Breaks},
 	{"Rdr", "rdr-to", "Rdr", yes, Apart, Effect, Breaks},
 	{"Binat", "binat-to", "", yes, Apart, Effect, Breaks}, // becomes nat-to and rdr-to rules
-	{"AfTo", "af-to", "AfTo", no, Apart, Effect, Breaks},
-	{"AfTo.Family", "af-to", "", no, Apart, Effect, NoMerge},
+	{"AfTo", "af-to", "AfTo", yes, Apart, Effect, Breaks},
+	{"AfTo.Family", "af-to", "", yes, Apart, Effect, NoMerge},
 	{"Route", "route-to", "Route", yes, Apart, Effect, Breaks},
 }

@@ -92,7 +92,6 @@ func TestFieldsGiven(t *testing.T) {
 		{resolve.Rule{Nr: 1, Text: "pass", Quick: true, Tag: "t"}, ""},
 		{resolve.Rule{Filter: resolve.Filter{Limited: true}}, "Limited"},
 		{resolve.Rule{OS: "Linux"}, ""},
-		{resolve.Rule{AfTo: &resolve.AfTo{}}, "AfTo"},
 	} {
 		if got := test.rule.Unenforced(); got != test.want {
 			t.Errorf("%+v gives %q, want %q", test.rule, got, test.want)

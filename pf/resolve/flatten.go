@@ -49,6 +49,7 @@ func (f *flattener) scope(s *scope) {
 		}
 		lowered := f.lower(len(f.rules), rule)
 		f.unenforcedDivert(rule, lowered)
+		f.unenforcedAfTo(rule, lowered)
 		lowered.Scope = s.path
 		f.inTables(s, lowered)
 		f.rules = append(f.rules, lowered)

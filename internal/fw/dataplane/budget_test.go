@@ -75,6 +75,20 @@ func TestBudgetOfBoundStates(t *testing.T) {
 	}
 }
 
+// So are those that know of states with two address families.
+func TestBudgetOfFamilies(t *testing.T) {
+	h := newHarness(t, familyRule)
+	check(t, h.dp.needCapture())
+	check(t, h.dp.need(programImport, programPrefetch))
+	for name, p := range h.dp.objects.Programs {
+		if count := must(bpfload.Instructions(p))(t); count > budgetLimit {
+			t.Errorf("%s: the verifier processes %d instructions, more than %d", name, count, budgetLimit)
+		} else {
+			t.Logf("%s: %d", name, count)
+		}
+	}
+}
+
 func writeBudget(tb testing.TB, measured map[string]uint32) {
 	tb.Helper()
 	var b strings.Builder

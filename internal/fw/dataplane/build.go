@@ -229,9 +229,7 @@ func (d *Dataplane) loadObjects() error {
 		return err
 	}
 	if d.kept {
-		if d.bindsStates() {
-			d.tables.bindStates()
-		}
+		d.noteKinds()
 		return nil
 	}
 	d.ledger.Layout, d.ledger.From, d.ledger.Copied = stateLayout, 0, 0
@@ -243,9 +241,7 @@ func (d *Dataplane) loadObjects() error {
 	}
 	d.tables.shared.Limit = d.config.Options.MaxStates
 	d.tables.shared.SourceLimit = d.config.Options.MaxSources
-	if d.bindsStates() {
-		d.tables.bindStates()
-	}
+	d.noteKinds()
 	return nil
 }
 
@@ -313,6 +309,7 @@ func (d *Dataplane) values() map[string]any {
 		"route_marks":     asByte(d.byMark),
 		"note_secret":     noteSecret(d.ledger.HashSeed),
 		"states_bound":    asByte(d.bindsStates()),
+		"af_to":           asByte(d.changesFamily()),
 		"implicit_pass":   asByte(d.config.Options.ImplicitPass),
 		"fragments_alone": asByte(d.config.Options.FragmentsAlone),
 		"unloaded":        asByte(d.config.Unloaded),

@@ -28,8 +28,11 @@ type copier struct {
 	paths *pathCopier  // nil if paths keep their numbers
 	// retries says that each run tries again to copy what was refused before.
 	retries bool
-	copied  int
-	lost    int
+	// older says that the new tables are for a version that knows no states of two address
+	// families.
+	older  bool
+	copied int
+	lost   int
 }
 
 // A move says where a state was copied to, and what it had counted when it was last read.
@@ -144,6 +147,10 @@ func (c *copier) run() error {
 			*m = move{} // another connection may have its index
 		}
 		if !live || m.again || m.lost && !c.retries {
+			continue
+		}
+		if c.older && s.changesFamily() {
+			c.countLost(m, c.print(&s))
 			continue
 		}
 		if err := c.move(&s, c.old.extra(i), m); err != nil {

@@ -156,7 +156,7 @@ func (g *Downgrade) makeIntake(spec *bpfload.Spec, kept map[string]*bpfload.Map)
 		return err
 	}
 	g.copier = newCopier(g.old, in)
-	g.copier.retries = true
+	g.copier.retries, g.copier.older = true, true
 	return nil
 }
 

@@ -35,6 +35,7 @@ const (
 	gcProgWeirGcStart   = "weir_gc_start"
 	gcProgWeirImport    = "weir_import"
 	gcProgWeirReceive   = "weir_receive"
+	gcVarAfTo           = "af_to"
 	gcVarBucketMask     = "bucket_mask"
 	gcVarFragmentsAlone = "fragments_alone"
 	gcVarHandoffRecords = "handoff_records"
@@ -131,6 +132,7 @@ type gcMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type gcVariableSpecs struct {
+	AfTo           *ebpf.VariableSpec `ebpf:"af_to"`
 	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	FragmentsAlone *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.VariableSpec `ebpf:"handoff_records"`
@@ -217,6 +219,7 @@ func (m *gcMaps) Close() error {
 //
 // It can be passed to loadGcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type gcVariables struct {
+	AfTo           *ebpf.Variable `ebpf:"af_to"`
 	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
 	FragmentsAlone *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.Variable `ebpf:"handoff_records"`

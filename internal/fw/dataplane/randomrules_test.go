@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 
 	"weir/pf/resolve"
@@ -37,9 +38,10 @@ var (
 	hosts6 = []string{
 		"fd00:1::10", "fd00:1::10", "fd00:1::10", "fd00:1::11", "fd00:1::1", "2001:db8:113::2", "2001:db8:113::1",
 		"2001:db8:113::9", "2001:db8:7::7", "2001:db8:7::7", "2001:db8:7::8", "2001:db8:dead::1", "2001:db8:113::64",
+		"64:ff9b::c633:6407", "64:ff9b::c633:6408", "64:ff9b::c0a8:10a",
 	}
 	nets4 = []string{"192.168.1.0/24", "192.168.0.0/16", "198.51.100.0/24", "203.0.113.0/24", "203.0.113.64/30", "10.0.0.0/8", "0.0.0.0/0"}
-	nets6 = []string{"fd00:1::/64", "fd00::/8", "2001:db8::/32", "2001:db8:7::/48", "2001:db8:113::/64", "::/0"}
+	nets6 = []string{"fd00:1::/64", "fd00::/8", "2001:db8::/32", "2001:db8:7::/48", "2001:db8:113::/64", "::/0", "64:ff9b::/96"}
 	ports = []int{22, 53, 53, 80, 80, 443, 8080, 8081, 4000, 4001, 1000, 1001, 1003, 50001, 65535}
 	tags  = []string{"A", "B", "C"}
 
@@ -189,12 +191,15 @@ func (d *drawing) valid(before []string, draw func() string) string {
 	for range 30 {
 		line := draw()
 		text := strings.Join(append(before[:len(before):len(before)], line), "\n")
-		if rs, faults := loadTest(text, d.host); !faults.HasErrors() && len(rs.Sequence()) < twinRoom/2 {
+		if rs, faults := loadTest(text, d.host); !faults.HasErrors() && len(rs.Sequence()) < twinRoom/2 && !slices.ContainsFunc(rs.Sequence(), refusesAfTo) {
 			return line
 		}
 	}
 	return "pass"
 }
+
+// refusesAfTo reports whether the dataplane does not do a rule's af-to.
+func refusesAfTo(r *resolve.Rule) bool { return r.AfToRefused() != "" }
 
 // rule draws a rule, which may be invalid.
 func (d *drawing) rule() string {
@@ -358,7 +363,9 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 	if action != "block" && direction == "in" && d.IntN(6) == 0 {
 		words = append(words, d.nat(family))
 	}
-	if action == "pass" && direction != "" && d.IntN(4) == 0 {
+	if action == "pass" && direction == "in" && d.IntN(4) == 0 {
+		words = append(words, d.afTo(family))
+	} else if action == "pass" && direction != "" && d.IntN(4) == 0 {
 		words = append(words, d.hops(family))
 	}
 	return strings.Join(words, " ")
@@ -378,6 +385,17 @@ func (d *drawing) nat(family int) string {
 		pool = one(d.Rand, "(wan0)", "(wan0)", "wan0", "lan0", "<t2>", "{ 2001:db8:113::64, 2001:db8:113::66 }", "2001:db8:113::64/126", "2001:db8:113::2", "(lan0)")
 	}
 	return " nat-to " + pool + one(d.Rand, "", "", "", "", " port 1000:1003", " port 50001:50004", " port 4000", " map-e-portset 6/8/52", " map-e-portset 2/14/5", " map-e-portset 2/12/0xabc") + d.pool() + d.some(5, " static-port")
+}
+
+// afTo draws a translation to the other family.
+func (d *drawing) afTo(family int) string {
+	ports := one(d.Rand, "", "", " port 1000:1003", " static-port")
+	if family == 6 {
+		return " af-to inet from " + one(d.Rand, "(wan0)", "(wan0)", "203.0.113.64/30", "{ 203.0.113.64, 203.0.113.66 }", "<t1>") + ports +
+			one(d.Rand, "", "", "", " to 198.51.100.7", " to { 198.51.100.7, 192.168.1.10 }", " to 198.51.100.8 port 53")
+	}
+	return " af-to inet6 from " + one(d.Rand, "2001:db8:46::/96", "2001:db8::/32", "2001:db8:46::/64", "2001:db8:113::64", "{ 2001:db8:113::64, 2001:db8:113::65 }") + ports +
+		one(d.Rand, "", " to fd00:1::10", " to fd00:1::10", " to { fd00:1::10, 2001:db8:7::7 }", " to 2001:db8:7::/96", " to fd00:1::10 port 80")
 }
 
 func (d *drawing) rdr(family int) string {

@@ -20,12 +20,13 @@ var entryXDP = entry{"weir_xdp", "tails"}
 // tailNames holds the suffixes of the programs' names, by enum tail of bpf/hook/tail.h. If
 // the owners' program is loaded, it is called in place of miss, and calls miss as
 // tailRules.
-var tailNames = [...]string{tailMiss, "error", "fragment", "slow", tailCapture}
+var tailNames = [...]string{tailMiss, "error", "fragment", "slow", tailCapture, tailFamily}
 
 const (
 	tailMiss    = "miss"
 	tailCapture = "capture"
 	tailOwner   = "owner"
+	tailFamily  = "family" // not of what leaves
 
 	tailRules = len(tailNames)
 )
@@ -40,8 +41,8 @@ const (
 
 // The kernel takes long to verify a program. So programs that few users need are loaded
 // when they are needed: those of the XDP hook when an interface has it, the capture
-// programs when somebody captures, and those that look up a packet's user and group when a
-// rule asks.
+// programs when somebody captures, those that look up a packet's user and group when a
+// rule asks, and those that translate to the other address family.
 
 // initialPrograms returns the programs that Build loads.
 func (d *Dataplane) initialPrograms() []string {
@@ -62,12 +63,14 @@ func (d *Dataplane) initialPrograms() []string {
 func (e entry) programs(rare ...string) []string {
 	names := []string{e.name}
 	for _, tail := range tailNames {
-		if tail != tailCapture {
+		if tail != tailCapture && tail != tailFamily {
 			names = append(names, e.name+"_"+tail)
 		}
 	}
 	for _, tail := range rare {
-		names = append(names, e.name+"_"+tail)
+		if tail != tailFamily || e.tails != "out_tails" {
+			names = append(names, e.name+"_"+tail)
+		}
 	}
 	return names
 }
@@ -79,6 +82,9 @@ func (d *Dataplane) rare(capture bool) (tails []string) {
 	}
 	if d.owners {
 		tails = append(tails, tailOwner)
+	}
+	if d.changesFamily() {
+		tails = append(tails, tailFamily)
 	}
 	return tails
 }

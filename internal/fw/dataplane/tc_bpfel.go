@@ -74,6 +74,7 @@ const (
 	tcProgWeirTcIn          = "weir_tc_in"
 	tcProgWeirTcInCapture   = "weir_tc_in_capture"
 	tcProgWeirTcInError     = "weir_tc_in_error"
+	tcProgWeirTcInFamily    = "weir_tc_in_family"
 	tcProgWeirTcInFragment  = "weir_tc_in_fragment"
 	tcProgWeirTcInMiss      = "weir_tc_in_miss"
 	tcProgWeirTcInOwner     = "weir_tc_in_owner"
@@ -85,6 +86,7 @@ const (
 	tcProgWeirTcOutMiss     = "weir_tc_out_miss"
 	tcProgWeirTcOutOwner    = "weir_tc_out_owner"
 	tcProgWeirTcOutSlow     = "weir_tc_out_slow"
+	tcVarAfTo               = "af_to"
 	tcVarBucketMask         = "bucket_mask"
 	tcVarFragmentsAlone     = "fragments_alone"
 	tcVarHandoffRecords     = "handoff_records"
@@ -153,6 +155,7 @@ type tcProgramSpecs struct {
 	WeirTcIn          *ebpf.ProgramSpec `ebpf:"weir_tc_in"`
 	WeirTcInCapture   *ebpf.ProgramSpec `ebpf:"weir_tc_in_capture"`
 	WeirTcInError     *ebpf.ProgramSpec `ebpf:"weir_tc_in_error"`
+	WeirTcInFamily    *ebpf.ProgramSpec `ebpf:"weir_tc_in_family"`
 	WeirTcInFragment  *ebpf.ProgramSpec `ebpf:"weir_tc_in_fragment"`
 	WeirTcInMiss      *ebpf.ProgramSpec `ebpf:"weir_tc_in_miss"`
 	WeirTcInOwner     *ebpf.ProgramSpec `ebpf:"weir_tc_in_owner"`
@@ -231,6 +234,7 @@ type tcMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type tcVariableSpecs struct {
+	AfTo           *ebpf.VariableSpec `ebpf:"af_to"`
 	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	FragmentsAlone *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.VariableSpec `ebpf:"handoff_records"`
@@ -395,6 +399,7 @@ func (m *tcMaps) Close() error {
 //
 // It can be passed to loadTcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tcVariables struct {
+	AfTo           *ebpf.Variable `ebpf:"af_to"`
 	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
 	FragmentsAlone *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.Variable `ebpf:"handoff_records"`
@@ -425,6 +430,7 @@ type tcPrograms struct {
 	WeirTcIn          *ebpf.Program `ebpf:"weir_tc_in"`
 	WeirTcInCapture   *ebpf.Program `ebpf:"weir_tc_in_capture"`
 	WeirTcInError     *ebpf.Program `ebpf:"weir_tc_in_error"`
+	WeirTcInFamily    *ebpf.Program `ebpf:"weir_tc_in_family"`
 	WeirTcInFragment  *ebpf.Program `ebpf:"weir_tc_in_fragment"`
 	WeirTcInMiss      *ebpf.Program `ebpf:"weir_tc_in_miss"`
 	WeirTcInOwner     *ebpf.Program `ebpf:"weir_tc_in_owner"`
@@ -443,6 +449,7 @@ func (p *tcPrograms) Close() error {
 		p.WeirTcIn,
 		p.WeirTcInCapture,
 		p.WeirTcInError,
+		p.WeirTcInFamily,
 		p.WeirTcInFragment,
 		p.WeirTcInMiss,
 		p.WeirTcInOwner,

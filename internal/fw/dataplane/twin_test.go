@@ -88,6 +88,9 @@ func newTwin(tb testing.TB, implicit bool) *twin {
 // boundRule makes programs that know of bound states.
 const boundRule = "pass on none0 keep state (if-bound)\n"
 
+// familyRule makes programs that know of states with two address families.
+const familyRule = "pass in on none0 inet6 to 64:ff9b::/96 af-to inet from 192.0.2.1\n"
+
 // stickyRule makes room for sources that keep addresses.
 const stickyRule = "match out on none0 inet nat-to { 192.0.2.1, 192.0.2.2 } sticky-address\n"
 
@@ -98,7 +101,7 @@ func newTwinIn(n *testNet, implicit bool) *twin {
 	if implicit {
 		text = "set implicit-pass yes\n" + boundRule
 	}
-	h := newHarnessIn(n, text+stickyRule, func(c *Config) {
+	h := newHarnessIn(n, text+stickyRule+familyRule, func(c *Config) {
 		c.Options.MaxStates = twinStates
 		c.Options.MaxSources = twinSources
 		c.RuleBase = twinBase

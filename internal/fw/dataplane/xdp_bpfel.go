@@ -419,8 +419,11 @@ type xdpRule struct {
 	Enters      uint8
 	Inside      uint8
 	AsksPrio    uint8
-	Pad0        [1]uint8
+	Family      uint8
 	Rtable      uint32
+	SrcBits     uint8
+	DstBits     uint8
+	Pad0        [6]uint8
 }
 
 type xdpRuleBits struct {
@@ -1145,11 +1148,13 @@ const (
 	xdpProgWeirXdp          = "weir_xdp"
 	xdpProgWeirXdpCapture   = "weir_xdp_capture"
 	xdpProgWeirXdpError     = "weir_xdp_error"
+	xdpProgWeirXdpFamily    = "weir_xdp_family"
 	xdpProgWeirXdpFragment  = "weir_xdp_fragment"
 	xdpProgWeirXdpMiss      = "weir_xdp_miss"
 	xdpProgWeirXdpOwner     = "weir_xdp_owner"
 	xdpProgWeirXdpPrefetch  = "weir_xdp_prefetch"
 	xdpProgWeirXdpSlow      = "weir_xdp_slow"
+	xdpVarAfTo              = "af_to"
 	xdpVarBucketMask        = "bucket_mask"
 	xdpVarFragmentsAlone    = "fragments_alone"
 	xdpVarHandoffRecords    = "handoff_records"
@@ -1218,6 +1223,7 @@ type xdpProgramSpecs struct {
 	WeirXdp         *ebpf.ProgramSpec `ebpf:"weir_xdp"`
 	WeirXdpCapture  *ebpf.ProgramSpec `ebpf:"weir_xdp_capture"`
 	WeirXdpError    *ebpf.ProgramSpec `ebpf:"weir_xdp_error"`
+	WeirXdpFamily   *ebpf.ProgramSpec `ebpf:"weir_xdp_family"`
 	WeirXdpFragment *ebpf.ProgramSpec `ebpf:"weir_xdp_fragment"`
 	WeirXdpMiss     *ebpf.ProgramSpec `ebpf:"weir_xdp_miss"`
 	WeirXdpOwner    *ebpf.ProgramSpec `ebpf:"weir_xdp_owner"`
@@ -1291,6 +1297,7 @@ type xdpMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type xdpVariableSpecs struct {
+	AfTo           *ebpf.VariableSpec `ebpf:"af_to"`
 	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	FragmentsAlone *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.VariableSpec `ebpf:"handoff_records"`
@@ -1457,6 +1464,7 @@ func (m *xdpMaps) Close() error {
 //
 // It can be passed to loadXdpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type xdpVariables struct {
+	AfTo           *ebpf.Variable `ebpf:"af_to"`
 	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
 	FragmentsAlone *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.Variable `ebpf:"handoff_records"`
@@ -1487,6 +1495,7 @@ type xdpPrograms struct {
 	WeirXdp         *ebpf.Program `ebpf:"weir_xdp"`
 	WeirXdpCapture  *ebpf.Program `ebpf:"weir_xdp_capture"`
 	WeirXdpError    *ebpf.Program `ebpf:"weir_xdp_error"`
+	WeirXdpFamily   *ebpf.Program `ebpf:"weir_xdp_family"`
 	WeirXdpFragment *ebpf.Program `ebpf:"weir_xdp_fragment"`
 	WeirXdpMiss     *ebpf.Program `ebpf:"weir_xdp_miss"`
 	WeirXdpOwner    *ebpf.Program `ebpf:"weir_xdp_owner"`
@@ -1499,6 +1508,7 @@ func (p *xdpPrograms) Close() error {
 		p.WeirXdp,
 		p.WeirXdpCapture,
 		p.WeirXdpError,
+		p.WeirXdpFamily,
 		p.WeirXdpFragment,
 		p.WeirXdpMiss,
 		p.WeirXdpOwner,

@@ -54,6 +54,7 @@ const (
 	TupleTaken                    // another connection's replies have this tuple
 	NATPorts                      // no free port found in the translation's range
 	NATAddress                    // the translation has no address of this family
+	AfTo                          // nothing in the other address family corresponds to the packet
 	MarkTaken                     // no value of the mark is left to tell packets of one tuple apart
 	ICMPMismatch                  // an ICMP error about nothing we know
 	Guard                         // forwarded by the stack without having met the rules
@@ -123,6 +124,7 @@ var table = [Count]struct{ name, text string }{
 	TupleTaken:      {"tuple-taken", "another connection's replies have this tuple"},
 	NATPorts:        {"nat-ports", "no free port found in the translation's range"},
 	NATAddress:      {"nat-address", "the translation has no address of this family"},
+	AfTo:            {"af-to", "nothing in the other address family corresponds to the packet"},
 	MarkTaken:       {"mark-taken", "no value of the mark is left to tell packets of one tuple apart"},
 	ICMPMismatch:    {"icmp-mismatch", "an ICMP error about nothing we know"},
 	Guard:           {"guard", "forwarded by the stack without having met the rules"},

@@ -216,6 +216,9 @@ func scrubFlags(s *resolve.Scrub) (flags ScrubFlags) {
 
 // translations adds the rule's translations to its action.
 func (c *compiler) translations(r *resolve.Rule, a *Rule) (err error) {
+	if r.AfTo != nil {
+		return c.afTo(r, a)
+	}
 	if a.NatPool, err = c.pool(targetsOf(r.Nat)); err != nil {
 		return err
 	}

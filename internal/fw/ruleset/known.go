@@ -1,6 +1,7 @@
 package ruleset
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -15,7 +16,7 @@ func known(r *resolve.Rule) error {
 		return notKnown(name)
 	}
 	for _, err := range []error{
-		knownInterface(r.Interface), knownInterface(r.ReceivedOn.On), knownAnchor(r), knownTranslation(r.Nat), knownTranslation(r.Rdr), knownRoute(r.Route),
+		knownInterface(r.Interface), knownInterface(r.ReceivedOn.On), knownAnchor(r), knownTranslation(r.Nat), knownTranslation(r.Rdr), knownRoute(r.Route), knownAfTo(r),
 	} {
 		if err != nil {
 			return err
@@ -96,6 +97,17 @@ func knownRoute(r *resolve.Route) error {
 		return notKnown("least-states")
 	}
 	return nil
+}
+
+// knownAfTo refuses parts of af-to.
+func knownAfTo(r *resolve.Rule) error {
+	if r.AfTo == nil {
+		return nil
+	}
+	if what := r.AfToRefused(); what != "" {
+		return notKnown(what)
+	}
+	return errors.Join(knownTranslation(r.AfTo.From), knownTranslation(r.AfTo.To))
 }
 
 // single reports whether a translation has at most one address.

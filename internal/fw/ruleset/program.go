@@ -130,6 +130,11 @@ func (p *Program) BindsStates() bool {
 	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.More&IfBound != 0 })
 }
 
+// ChangesFamily reports whether a rule translates to the other address family.
+func (p *Program) ChangesFamily() bool {
+	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.Family != 0 })
+}
+
 // ScrubFlags holds the options of scrub without a value: SCRUB_* of bpf/packet/packet.h.
 type ScrubFlags uint8
 
@@ -171,6 +176,8 @@ type Rule struct {
 	Route                    Routes // what its next hops are for
 	RoutePool                uint32 // position of their pool
 	From, To                 TableCount
+	Family                   uint8 // af-to: the new family, 4 or 6; 0: none. NatPool is from, RdrPool is to
+	SrcBits, DstBits         uint8 // af-to: behind how many bits of an IPv6 address the IPv4 address is; 0: nowhere
 	Enters, Inside           uint8 // anchors with conditions, from 1: it is this one; it is in this one; 0: none
 }
 

@@ -82,7 +82,6 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 	if why := m.verdict(in, p); why != nil {
 		return in, out, r, why
 	}
-	in.other = m.translateFamily(in, p)
 	if in.diverted() {
 		in.rdr, in.nat = nil, nil // a socket gets the packet as it is
 		return in, out, routed{up: reasonFor(reason.Local)}, nil
@@ -91,8 +90,9 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 		in.rdr, in.nat = nil, nil // without a state nothing is translated
 	}
 	inside := translated(p, in, out)
-	if in.other != nil && (!inside.Src.IsValid() || !inside.Dst.IsValid()) {
-		return in, out, r, reasonFor(reason.NATAddress)
+	if in.other != nil { // no rules are evaluated where it leaves
+		*out = crossing{due: true, skipped: true}
+		return in, out, m.familyWay(p, in, inside), m.familyRefused(p, inside, fresh)
 	}
 	p.steered = in.mark.On(p.mark)
 	r = m.route(p, inside, p.steered)
@@ -119,10 +119,6 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 	a.tos, a.prio = p.tosAfter(scrubAt(in, nil).tos), p.prioSet(in.qos)
 	a.mark, a.keep = in.mark.On(p.mark), in.mark.Mask
 	a.tuple.Src, a.tuple.Dst, a.tuple.DPort = inside.Src, inside.Dst, inside.DPort
-	if in.other != nil {
-		a.family, a.tuple.Proto = in.other.family, in.other.tuple.Proto
-		a.icmpType = changedType(a.family, a.icmpType)
-	}
 	out, r = m.leave(p, a, inside, r)
 	if why := m.verdict(out, p); why != nil {
 		return in, out, r, why
@@ -170,6 +166,14 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 		c.chosen[1] = reply.toward(p.tuple.Src)
 	}
 	p.carrier, p.direction, p.crossed = c, 0, [2]*crossing{in, out}
+	if c.changesFamily() {
+		if why := m.remember(p, c, 0); why != nil {
+			return p.drop(*why)
+		}
+		o := m.sendFamily(p, c, 0, passReason(in, out), true)
+		o.Late = true
+		return o
+	}
 	if r.up == nil {
 		return m.output(p, c, 0, passReason(in, out), true)
 	}

@@ -4,7 +4,6 @@ import (
 	"net/netip"
 
 	"weir/internal/fw/state"
-	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -15,33 +14,35 @@ type familyChange struct {
 	src, dst End // the possible ends of the packet
 }
 
-// translateFamily applies af-to of the deciding rule, and returns nil if it has none. The
-// result's addresses are invalid if there is none to use.
-func (m *Model) translateFamily(c *crossing, p *packet) *familyChange {
-	if c.skipped || c.rule == nil || c.rule.Action != ast.Pass || c.rule.AfTo == nil {
-		return nil
-	}
+// translateFamily applies af-to of the rule that decides. It begins with the packet as match
+// rules have left it, and replaces their translations. The addresses are invalid if there
+// are none to use.
+func (m *Model) translateFamily(c *crossing, a *ruleInput) {
 	r := c.rule
-	w := &familyChange{family: int(r.AfTo.Family), tuple: p.tuple}
-	w.tuple.Proto = sameIn(w.family, p.tuple.Proto)
-	m.changeSource(w, r, p)
-	m.changeDestination(w, r, p)
-	return w
+	w := &familyChange{family: int(r.AfTo.Family), tuple: c.seen}
+	w.tuple.Proto = sameIn(w.family, c.seen.Proto)
+	if isICMP(a.family, c.seen.Proto) {
+		w.tuple.DPort = uint16(changedType(w.family, uint8(c.seen.DPort)))
+	}
+	m.changeSource(w, r, a)
+	m.changeDestination(w, r, c.seen)
+	c.other, c.nat, c.rdr = w, nil, nil
 }
 
 // changeSource chooses the source. An IPv6 network up to /96 embeds the IPv4 address
 // instead.
-func (m *Model) changeSource(w *familyChange, r *resolve.Rule, p *packet) {
+func (m *Model) changeSource(w *familyChange, r *resolve.Rule, a *ruleInput) {
+	seen := a.tuple
 	from := &target{translation: r.AfTo.From}
-	from.addr = m.takeAddress(r.AfTo.From, w.family, p.tuple.Src, netip.Addr{})
+	from.addr = m.takeAddress(r.AfTo.From, w.family, seen.Src, netip.Addr{})
 	w.tuple.Src = from.addr
 	addrs := m.candidates(from, w.family)
 	if len(addrs) == 1 && w.family == 6 && addrs[0].Bits() <= maxEmbedding {
-		w.tuple.Src = embed(addrs[0], p.tuple.Src)
+		w.tuple.Src = embed(addrs[0], seen.Src)
 		addrs = hostOnly(w.tuple.Src)
 	}
-	w.src = End{addrs, p.tuple.SPort, p.tuple.SPort}
-	if !r.AfTo.From.StaticPort && p.hasPortToChoose() {
+	w.src = End{addrs, seen.SPort, seen.SPort}
+	if !r.AfTo.From.StaticPort && a.hasPortToChoose() {
 		ports := portsOf(from)
 		w.src.Low, w.src.High = ports.low, ports.high
 	}
@@ -49,27 +50,27 @@ func (m *Model) changeSource(w *familyChange, r *resolve.Rule, p *packet) {
 
 // changeDestination finds the destination. It chooses one, or extracts it from the packet's
 // IPv6 address behind the rule's network, or embeds it in the network of the source.
-func (m *Model) changeDestination(w *familyChange, r *resolve.Rule, p *packet) {
-	dst, port := netip.Addr{}, p.tuple.DPort
+func (m *Model) changeDestination(w *familyChange, r *resolve.Rule, seen state.Tuple) {
+	dst, port := netip.Addr{}, w.tuple.DPort
 	var addrs []netip.Prefix
 	switch to := r.AfTo.To; {
 	case to != nil:
 		chosen := &target{translation: to}
-		chosen.addr = m.takeAddress(to, w.family, p.tuple.Src, netip.Addr{})
+		chosen.addr = m.takeAddress(to, w.family, seen.Src, netip.Addr{})
 		dst, addrs = chosen.addr, m.candidates(chosen, w.family)
 		if len(addrs) == 1 && w.family == 6 && addrs[0].Bits() <= maxEmbedding {
-			dst = embed(addrs[0], p.tuple.Dst)
+			dst = embed(addrs[0], seen.Dst)
 			addrs = hostOnly(dst)
 		}
-		if to.PortLow != 0 {
+		if to.PortLow != 0 && translatesPorts(seen.Proto) {
 			port = to.PortLow
 		}
 	case w.family == 4:
-		dst = extract(r.To.Addr.Prefix, p.tuple.Dst)
+		dst = extract(r.To.Addr.Prefix, seen.Dst)
 		addrs = hostOnly(dst)
 	default:
 		if from := m.candidates(&target{translation: r.AfTo.From}, w.family); len(from) > 0 {
-			dst = embed(netip.PrefixFrom(from[0].Addr(), min(from[0].Bits(), maxEmbedding)), p.tuple.Dst)
+			dst = embed(netip.PrefixFrom(from[0].Addr(), min(from[0].Bits(), maxEmbedding)), seen.Dst)
 		}
 		addrs = hostOnly(dst)
 	}

@@ -172,6 +172,9 @@ func (m *Model) forwarding(p *packet, in, out *crossing, r routed) Forwarding {
 	w.Prio, w.Queue = out.qos.or(in.qos).of(p)
 	m.ends(&w, p, in, out)
 	inside := translated(p, in, out)
+	if in.other != nil {
+		w.Out = CrossingResult{}
+	}
 	switch {
 	case p.egress() && r.route.Interface != 0:
 		w.Interface, w.NextHop = r.route.Interface, r.route.hop(inside)
@@ -204,8 +207,8 @@ func (r *Route) hop(inside state.Tuple) netip.Addr {
 func (m *Model) ends(w *Forwarding, p *packet, in, out *crossing) {
 	family := p.family
 	if in.other != nil {
-		family = in.other.family
 		w.Src, w.Dst = in.other.src, in.other.dst
+		return
 	}
 	if rdr := destination(in, out); rdr != nil && rdr.addr.IsValid() {
 		w.Dst = End{m.candidates(rdr, family), rdr.dport, rdr.dport}

@@ -138,11 +138,19 @@ func (s portSet) has(port uint16) bool {
 // hasPortToChoose reports whether a packet has a port to choose. TCP and UDP have ports,
 // an ICMP request has its id. A reply must keep the id of its request.
 func (p *packet) hasPortToChoose() bool {
-	if translatesPorts(p.tuple.Proto) {
+	return hasPortToChoose(p.family, p.tuple.Proto, p.icmpType)
+}
+
+func (a *ruleInput) hasPortToChoose() bool {
+	return hasPortToChoose(a.family, a.tuple.Proto, a.icmpType)
+}
+
+func hasPortToChoose(family int, proto, icmpType uint8) bool {
+	if translatesPorts(proto) {
 		return true
 	}
-	request, query := icmpQuery(p.family, p.icmpType)
-	return p.isICMP() && query && request == p.icmpType
+	request, query := icmpQuery(family, icmpType)
+	return isICMP(family, proto) && query && request == icmpType
 }
 
 func firstPhase(p *packet) state.Phase {

@@ -188,7 +188,11 @@ func (m *Model) filter(c *crossing, a *ruleInput) {
 		c.qos.takes(c.rule)
 		c.takeScrub(c.rule)
 		c.takeTable(c.rule)
-		m.translate(c, c.rule, a)
+		if c.rule.AfTo != nil {
+			m.translateFamily(c, a)
+		} else {
+			m.translate(c, c.rule, a)
+		}
 		c.setMark(c.rule, a)
 		m.takeHop(c, a)
 	}
@@ -223,6 +227,9 @@ func (m *Model) translate(c *crossing, r *resolve.Rule, a *ruleInput) {
 // source returns the source translation after both crossings, destination that of the
 // destination; nil: there is none.
 func source(in, out *crossing) *target {
+	if in.other != nil {
+		return &target{translation: in.rule.AfTo.From, addr: in.other.tuple.Src}
+	}
 	if out.nat != nil {
 		return out.nat
 	}
@@ -253,6 +260,8 @@ func (m *Model) verdict(c *crossing, p *packet) *reason.Reason {
 	case !c.passes():
 		return reasonFor(reason.Block)
 	case c.nat != nil && !c.nat.addr.IsValid(), c.rdr != nil && !c.rdr.addr.IsValid():
+		return reasonFor(reason.NATAddress)
+	case c.other != nil && (!c.other.tuple.Src.IsValid() || !c.other.tuple.Dst.IsValid()):
 		return reasonFor(reason.NATAddress)
 	case p.options && !c.allowsOptions():
 		return reasonFor(reason.Options)

@@ -11,6 +11,9 @@ import (
 // output is step 10, for a packet in direction d of a connection that is already tracked.
 // why is the reason it passes with; evaluated: it has met the rules of every crossing.
 func (m *Model) output(p *packet, c *connection, d int, why reason.Reason, evaluated bool) Outcome {
+	if c.changesFamily() {
+		return m.sendFamily(p, c, d, why, evaluated)
+	}
 	leaves := c.leaving(d)
 	r := m.destination(p, c, d, leaves)
 	if r.drop != nil && !p.egress() {
@@ -250,7 +253,12 @@ func (m *Model) obstacle(p *packet, r Route, mark uint32) *reason.Reason {
 // redirect sends a packet to its next hop.
 func (m *Model) redirect(p *packet, r Route, why reason.Reason) Outcome {
 	p.scrubHeader(atHop)
-	came := len(p.frame)
+	return m.redirectFrame(p, r, why, len(p.frame))
+}
+
+// redirectFrame sends a packet with a finished IP header; came is the frame's length when it
+// came.
+func (m *Model) redirectFrame(p *packet, r Route, why reason.Reason, came int) Outcome {
 	to := m.box.byIndex(r.Interface)
 	if p.iface.L3 && !to.L3 {
 		etherType := []byte{0x08, 0x00}

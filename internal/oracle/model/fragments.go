@@ -91,6 +91,9 @@ func (m *Model) followFirst(p *packet) Outcome {
 	if why := f.add(p.span()); why != nil {
 		return p.drop(*why)
 	}
+	if c != nil && p.egress() && c.changesFamily() {
+		return p.drop(reason.AfTo)
+	}
 	if c != nil {
 		m.count(p, c, f.direction)
 		o := m.output(p, c, f.direction, reason.State, true)

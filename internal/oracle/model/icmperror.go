@@ -42,6 +42,9 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 	if !p.egress() {
 		p.logSide(c, d, false, p.iface.Index, p.came)
 	}
+	if c.changesFamily() {
+		return p.drop(reason.AfTo)
+	}
 	if !asSent {
 		p.rewriteError(q, c, d)
 	}

@@ -138,6 +138,9 @@ func (m *Model) logRule(p *packet, c *crossing, r Record, data []byte) {
 // it now, and of the rules that log all if the packet has passed.
 func (m *Model) logCarried(p *packet, o *Outcome) {
 	c, d, in, out := p.carrier, p.direction, p.anew[0], p.anew[1]
+	if c != nil && c.changesFamily() {
+		return // sendFamily did
+	}
 	dropped := o.dropped()
 	to := p.to
 	if p.egress() {

@@ -249,6 +249,9 @@ func (m *Model) lookUp(p *packet, made *state.State) Outcome {
 	if !c.fits(d, p.egress(), p.iface.Index) {
 		return m.meet(p, c, d, made)
 	}
+	if p.egress() && c.changesFamily() {
+		return p.drop(reason.AfTo) // the box itself is no end of such a connection
+	}
 	return m.carry(p, c, d, made)
 }
 

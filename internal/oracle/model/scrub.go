@@ -113,6 +113,9 @@ func (m *Model) keepScrubs(p *packet, c *connection, in, out *crossing) {
 func (m *Model) listedScrub(p *packet, direction ast.Direction, ifindex uint32, t state.Tuple) resolve.Scrub {
 	a := m.ruleInputOf(p)
 	a.direction, a.iface, a.tuple = direction, m.box.byIndex(ifindex), t
+	if t.Src.Is4() != p.tuple.Src.Is4() || t.Dst.Is4() != p.tuple.Dst.Is4() {
+		return resolve.Scrub{} // replies to what af-to has translated
+	}
 	if a.iface == nil || m.skips(a.iface) {
 		return resolve.Scrub{}
 	}

@@ -250,8 +250,11 @@ type RulesRule struct {
 	Enters      uint8
 	Inside      uint8
 	AsksPrio    uint8
-	Pad0        [1]uint8
+	Family      uint8
 	Rtable      uint32
+	SrcBits     uint8
+	DstBits     uint8
+	Pad0        [6]uint8
 }
 
 type RulesRuleBits struct {

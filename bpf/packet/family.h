@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Headers of the other address family: IPv6 to IPv4 and back (RFC 7915). What is in front
+ * of the L4 header is written anew; the L4 header is corrected by differences.
+ */
+#ifndef WEIR_PACKET_FAMILY_H
+#define WEIR_PACKET_FAMILY_H
+
+#include "packet/csum.h"
+#include "packet/parse.h"
+#include "packet/rewrite.h"
+#include "packet/scrub_header.h"
+
+/* An IPv4 packet of up to this many bytes needs no more than the least MTU of IPv6: without
+ * DF it can be cut on the way (RFC 7915, 5.1). */
+#define FAMILY_CUTS	 1260
+#define FAMILY_LEAST_MTU 1280
+
+struct family_fragment {
+	__u8 next;
+	__u8 pad;
+	__be16 offset;
+	__be32 id;
+};
+
+/* Everything in front of an L4 header, in its new family. */
+union family_header {
+	struct iphdr ip4;
+	struct {
+		struct ipv6hdr ip6;
+		struct family_fragment fragment;
+	};
+	__u32 word[12];
+};
+
+/* Returns the family that a packet gets. */
+static __always_inline __u8 family_other(__u8 family)
+{
+	return family == 4 ? 6 : 4;
+}
+
+/* Returns the protocol that corresponds to one of the other family. */
+static __always_inline __u8 family_proto(__u8 family, __u8 proto)
+{
+	if (family == 6)
+		return proto == IPPROTO_ICMP ? IPPROTO_ICMPV6 : proto;
+	return proto == IPPROTO_ICMPV6 ? IPPROTO_ICMP : proto;
+}
+
+/* Returns the type of an echo message in a family, from that of the other. */
+static __always_inline __u8 family_echo(__u8 family, __u8 type)
+{
+	int reply = type == 0 || type == 129;
+
+	if (family == 4)
+		return reply ? 0 : 8;
+	return reply ? 129 : 128;
+}
+
+static __always_inline int family_is_echo(__u8 family, __u8 type)
+{
+	return family == 4 ? type == 8 || type == 0 : type == 128 || type == 129;
+}
+
+/* Whether a packet has a counterpart in the other family. Its whole message is needed to
+ * correct ICMP's checksum, because only one family's covers the length. */
+static __always_inline int family_corresponds(const struct packet *p)
+{
+	__u8 proto = p->tuple.proto;
+
+	if (icmp_is(p->family, proto))
+		return p->fragment == FRAGMENT_NONE && family_is_echo(p->family, p->icmp_type);
+	return proto != IPPROTO_ICMP && proto != IPPROTO_ICMPV6 && proto != IPPROTO_IGMP && !extension_is(proto);
+}
+
+/* Returns the bytes of the header in front of the L4 header, as it comes. */
+static __always_inline __u32 family_before(const struct packet *p)
+{
+	return p->l4_offset - p->l3_offset;
+}
+
+/* Whether a packet has nothing in front of its L4 header but what can be translated: no
+ * options, and of the extension headers only that of fragments. */
+static __always_inline int family_is_plain(const struct packet *p)
+{
+	__u32 plain = sizeof(struct iphdr);
+
+	if (p->family == 6)
+		plain = sizeof(struct ipv6hdr) + (p->flags & PACKET_FRAGMENT_HEADER ? sizeof(struct family_fragment) : 0);
+	return family_before(p) == plain;
+}
+
+/* Returns the bytes of the new header. */
+static __always_inline __u32 family_after(const struct packet *p)
+{
+	if (p->family == 6)
+		return sizeof(struct iphdr);
+	return sizeof(struct ipv6hdr) + (p->fragment != FRAGMENT_NONE ? sizeof(struct family_fragment) : 0);
+}
+
+/* Returns the type of service of a packet as it leaves, with the bits of congestion. */
+static __always_inline __u8 family_tos(const struct packet *p, const struct headers *h)
+{
+	const struct ipv6hdr *ip6 = header_ip6(h);
+	const struct iphdr *ip4 = header_ip4(h);
+	__u8 tos = 0;
+
+	if (p->family == 4 && ip4)
+		tos = ip4->tos;
+	else if (p->family == 6 && ip6)
+		tos = bpf_ntohl(*(const __be32 *)ip6) >> 20;
+	if (p->scrub & SCRUB_TOS)
+		tos = (tos & IP_ECN) | (SCRUB_TOS_OF(p->scrub) & ~IP_ECN);
+	return tos;
+}
+
+/* Returns the checksum of an IPv4 header whose field is 0. */
+static __always_inline __u16 family_ip4_sum(const union family_header *f)
+{
+	return csum_finish((__u64)f->word[0] + f->word[1] + f->word[2] + f->word[3] + f->word[4]);
+}
+
+/* Writes an IPv4 header. wire: bytes of the longest packet that it becomes on the wire. */
+static __always_inline void family_ip4(union family_header *f, const struct packet *p, const struct tuple *to, __u8 tos,
+				       __u32 wire)
+{
+	__u32 length = p->length - family_before(p) + sizeof(struct iphdr);
+	int cut = wire <= FAMILY_CUTS || (p->scrub & SCRUB_NO_DF && !scrub_keeps_df(p));
+
+	f->ip4 = (struct iphdr){};
+	f->ip4.version = 4;
+	f->ip4.ihl = 5;
+	f->ip4.tos = tos;
+	f->ip4.tot_len = length > 0xffff ? 0 : bpf_htons(length);
+	if (p->fragment != FRAGMENT_NONE) {
+		f->ip4.id = bpf_htons(bpf_ntohl(p->fragment_id));
+		f->ip4.frag_off = bpf_htons(p->fragment_offset / 8 | (p->flags & PACKET_MORE ? IP_MORE : 0));
+	} else {
+		f->ip4.id = cut || p->scrub & SCRUB_RANDOM_ID ? scrub_id() : 0; /* RFC 6864, 4.1 */
+		f->ip4.frag_off = cut ? 0 : bpf_htons(IP_DF);
+	}
+	f->ip4.ttl = scrub_ttl(p->ttl, p->scrub, SCRUB_AT_HOP);
+	f->ip4.protocol = to->proto;
+	f->ip4.saddr = to->src.word[3];
+	f->ip4.daddr = to->dst.word[3];
+	f->ip4.check = family_ip4_sum(f);
+}
+
+/* Writes an IPv6 header, and that of a fragment. */
+static __always_inline void family_ip6(union family_header *f, const struct packet *p, const struct tuple *to, __u8 tos)
+{
+	__u32 payload = p->length - family_before(p) + family_after(p) - sizeof(struct ipv6hdr);
+
+	*(__be32 *)&f->ip6 = bpf_htonl(6u << 28 | (__u32)tos << 20);
+	f->ip6.payload_len = payload > 0xffff ? 0 : bpf_htons(payload);
+	f->ip6.nexthdr = p->fragment != FRAGMENT_NONE ? NEXT_FRAGMENT : to->proto;
+	f->ip6.hop_limit = scrub_ttl(p->ttl, p->scrub, SCRUB_AT_HOP);
+	__builtin_memcpy(&f->ip6.saddr, &to->src, sizeof(to->src));
+	__builtin_memcpy(&f->ip6.daddr, &to->dst, sizeof(to->dst));
+	f->fragment.next = to->proto;
+	f->fragment.pad = 0;
+	f->fragment.offset = bpf_htons(p->fragment_offset | (p->flags & PACKET_MORE ? 1 : 0));
+	f->fragment.id = bpf_htonl(bpf_ntohs((__be16)p->fragment_id));
+}
+
+/* Copies a new header in front of the L4 header. < 0: it is outside the frame. */
+static __always_inline int family_write(void *l3, void *end, const union family_header *f, __u32 length)
+{
+	__u32 *to = l3, i;
+
+	if (l3 + sizeof(f->ip4) > end)
+		return -1;
+	for (i = 0; i < 5; i++)
+		to[i] = f->word[i];
+	if (length == sizeof(f->ip4))
+		return 0;
+	if (l3 + sizeof(f->ip6) > end)
+		return -1;
+	for (i = 5; i < 10; i++)
+		to[i] = f->word[i];
+	if (length == sizeof(f->ip6))
+		return 0;
+	if (l3 + sizeof(*f) > end)
+		return -1;
+	to[10] = f->word[10];
+	to[11] = f->word[11];
+	return 0;
+}
+
+/* Returns the difference of an echo message's checksum: the type, the id, and in IPv6 the
+ * pseudo header. */
+static __always_inline __u32 family_echo_diff(const struct packet *p, const struct tuple *to, __be16 id, __be16 new_id)
+{
+	__u32 length = p->length - family_before(p);
+	__u64 pseudo;
+	__be16 old = bpf_htons(p->icmp_type << 8), type = bpf_htons(family_echo(family_other(p->family), p->icmp_type) << 8);
+
+	if (p->family == 4)
+		pseudo = csum_pseudo(&to->src, &to->dst, IPPROTO_ICMPV6, length);
+	else
+		pseudo = csum_addr_complement(&p->tuple.src) + csum_addr_complement(&p->tuple.dst) +
+			 (__u16)~bpf_htons(IPPROTO_ICMPV6) + (__u16)~bpf_htons(length);
+	return csum_fold(pseudo + csum_word_diff(old, type) + csum_word_diff(id, new_id));
+}
+
+#endif

@@ -1,0 +1,65 @@
+package resolve
+
+import "weir/pf/ast"
+
+// maxEmbedding is the longest IPv6 prefix that an IPv4 address can follow (RFC 6052, 2.2).
+const maxEmbedding = 96
+
+// AfToRefused returns what the dataplane does not do of a rule with af-to; "": it does all.
+func (r *Rule) AfToRefused() string {
+	switch a := r.AfTo; {
+	case a == nil:
+		return ""
+	case r.Route != nil:
+		return "af-to beside another route"
+	case r.Divert.Kind != NoDivert:
+		return "af-to beside divert-to"
+	case r.RTable != nil:
+		return "af-to with rtable"
+	case r.IfBound:
+		return "af-to with bound states"
+	case a.From.Choice.Type == Bitmask || a.To != nil && a.To.Choice.Type == Bitmask:
+		return "af-to with bitmask"
+	case a.Family == ast.Inet6 && !embedsPlainly(a):
+		return "af-to inet6 with other networks than a prefix that is written out"
+	}
+	return ""
+}
+
+// embedsPlainly reports whether it is known now which IPv6 networks hold IPv4 addresses:
+// what depends on interfaces is a host.
+func embedsPlainly(a *AfTo) bool {
+	if a.To == nil && a.From.Addrs[0].Kind != PrefixAddress {
+		return false
+	}
+	for _, t := range []*Translation{a.From, a.To} {
+		if t == nil {
+			continue
+		}
+		for i := range t.Addrs {
+			if p := &t.Addrs[i]; p.Kind != PrefixAddress && (p.Kind != InterfaceAddress || p.Modifier == NetworkModifier || p.Bits != 0) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Embedding returns the one IPv6 network in which a pool puts IPv4 addresses. ok is false if
+// it has addresses of its own.
+func (t *Translation) Embedding() (bits int, ok bool) {
+	if len(t.Addrs) != 1 || t.Addrs[0].Kind != PrefixAddress || t.Addrs[0].Prefix.Addr().Is4() {
+		return 0, false
+	}
+	bits = t.Addrs[0].Prefix.Bits()
+	return bits, bits <= maxEmbedding
+}
+
+// unenforcedAfTo warns about what the dataplane does not do of a rule with af-to.
+func (r *resolver) unenforcedAfTo(in *ast.Rule, lowered *Rule) {
+	if in.AfTo != nil && in.Anchor == nil {
+		if what := lowered.AfToRefused(); what != "" {
+			r.faults.Unenforced(in.AfTo.Span, what)
+		}
+	}
+}
