@@ -363,7 +363,7 @@ static __always_inline int tc_out_path(struct __sk_buff *skb, const struct inter
 		decided = egress_decision(skb, p);
 		if (!decided)
 			return count_verdict(i, REASON_GUARD, p->length);
-		if (p->fragment == FRAGMENT_FIRST && tc_first_fragment(p, decided))
+		if (p->fragment == FRAGMENT_FIRST && !(decided & HANDOFF_ALONE) && tc_first_fragment(p, decided))
 			return count_verdict(i, REASON_MARK_TAKEN, p->length);
 		if (!(decided & HANDOFF_MULTICAST))
 			return egress_complete(skb, p, decided & HANDOFF_NUMBER);

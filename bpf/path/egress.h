@@ -62,28 +62,42 @@ static __always_inline int egress_stateless(hook_ctx *ctx, struct packet *p, con
 	return nexthop ? egress_choose(ctx, p, nexthop, why) : count_verdict(i, why, p->length);
 }
 
+/* Returns what was decided about a fragment by its id: HANDOFF_* of its record; 0: nothing.
+ * What has followed its first fragment keeps the priority that it has. */
+static __always_inline __u32 egress_fragment_decision(struct scratch *s, struct packet *p)
+{
+	__u32 decided, qos = 0;
+
+	handoff_fragment(&s->handoff, p);
+	decided = handoff_get(s, 0, &qos);
+	if (fragments_alone && decided & HANDOFF_ALONE)
+		p->qos = qos;
+	return decided;
+}
+
 /* Returns what was decided about a packet that the stack forwards: HANDOFF_* of its
  * record, or the same for its state; 0: nothing. */
 __noinline __u32 egress_decision(hook_ctx *ctx, struct packet *p)
 {
 	struct scratch *s = scratch_get();
 	enum mark value = mark_value(ctx->mark);
-	__u32 number;
+	__u32 number, decided;
 
 	if (!s || !p || value == MARK_NONE || value == MARK_DIVERT)
 		return 0;
 	s->handoff = p->tuple;
-	if (p->fragment == FRAGMENT_LATER) {
-		handoff_fragment(&s->handoff, p);
-		return handoff_get(s, 0, &number); /* its priority stays */
+	if (p->fragment == FRAGMENT_LATER)
+		return egress_fragment_decision(s, p);
+	/* a first fragment came in as one, or the stack has made it */
+	if (fragments_alone && p->fragment == FRAGMENT_FIRST && value == MARK_RECORD) {
+		decided = egress_fragment_decision(s, p);
+		if (decided & HANDOFF_ALONE)
+			return decided;
+		s->handoff = p->tuple;
 	}
 	if (value >= MARK_RECORD) {
 		s->handoff.zone = 0; /* no record has one */
-		number = handoff_get(s, value - MARK_RECORD, &p->qos);
-		if (number || !fragments_alone || p->fragment != FRAGMENT_FIRST)
-			return number;
-		handoff_fragment(&s->handoff, p); /* it came in as it is */
-		return handoff_get(s, 0, &number);
+		return handoff_get(s, value - MARK_RECORD, &p->qos);
 	}
 	if (value == MARK_LEAVES)
 		tuple_reverse(&s->handoff, &p->tuple);

@@ -18,9 +18,10 @@
 
 /* The content of a record. Its upper half is the tick of its last packet. */
 #define HANDOFF_NUMBER	  MAX_NUMBER  /* of the state, with the packet's direction; 0: none     */
+#define HANDOFF_ALONE	  0x20000000u /* a fragment that met the rules for itself */
 #define HANDOFF_MULTICAST 0x40000000u /* TCX egress evaluates rules for it */
 #define HANDOFF_PASSED	  0x80000000u /* always						  */
-_Static_assert(MAX_NUMBER < HANDOFF_MULTICAST, "a number and its flags are one word");
+_Static_assert(MAX_NUMBER < HANDOFF_ALONE, "a number and its flags are one word");
 
 #define HANDOFF_FRAGMENT 1 /* tuple.pad in the key of late fragments */
 
@@ -87,6 +88,13 @@ __noinline int handoff_record(struct scratch *s, __u32 what, __u32 fingerprint, 
 	h->qos[n & (HANDOFF_RECORDS - 1)] = qos;
 	h->out[n & (HANDOFF_RECORDS - 1)] = s->out_mark;
 	return n;
+}
+
+/* Makes s->handoff the key of a fragment without ports. Returns what its record says of it. */
+static __always_inline __u32 handoff_portless(struct scratch *s, const struct packet *p)
+{
+	handoff_fragment(&s->handoff, p);
+	return fragment_is_alone(p) ? HANDOFF_ALONE : 0;
 }
 
 /* Records that late fragments of a packet follow it. < 0: another packet has its id. */
@@ -202,7 +210,7 @@ __noinline enum mark handoff_value(hook_ctx *ctx, const struct packet *p, __u32 
 	const struct tuple *reply = 0;
 	const struct state *st;
 	enum mark value;
-	__u32 fingerprint = 0;
+	__u32 fingerprint = 0, alone = 0;
 	int n;
 
 	if (!s || !p)
@@ -215,14 +223,14 @@ __noinline enum mark handoff_value(hook_ctx *ctx, const struct packet *p, __u32 
 		s->handoff.dport = reply->sport;
 	}
 	if (p->fragment == FRAGMENT_LATER) {
-		handoff_fragment(&s->handoff, p);
+		alone = handoff_portless(s, p);
 	} else if (reply) {
 		value = handoff_by_state(p, st, reply);
 		if (value != MARK_NONE)
 			return value;
 		fingerprint = handoff_fingerprint(ctx, p);
 	}
-	n = handoff_record(s, HANDOFF_PASSED | number, fingerprint, p->qos);
+	n = handoff_record(s, HANDOFF_PASSED | alone | number, fingerprint, p->qos);
 	return n < 0 ? MARK_NONE : MARK_RECORD + n;
 }
 
@@ -336,6 +344,7 @@ static __always_inline int divert_packet(hook_ctx *ctx, const struct packet *p, 
 __noinline enum mark handoff_local_mark(const struct packet *p, const struct addr *dst)
 {
 	struct scratch *s = scratch_get();
+	__u32 alone = 0;
 	int n;
 
 	if (!s || !p || !dst || !addr_is_multicast(dst) || p->tuple.zone)
@@ -343,8 +352,8 @@ __noinline enum mark handoff_local_mark(const struct packet *p, const struct add
 	s->handoff = p->tuple;
 	s->handoff.dst = *dst;
 	if (p->fragment == FRAGMENT_LATER)
-		handoff_fragment(&s->handoff, p);
-	n = handoff_record(s, HANDOFF_PASSED | HANDOFF_MULTICAST, 0, 0);
+		alone = handoff_portless(s, p);
+	n = handoff_record(s, HANDOFF_PASSED | HANDOFF_MULTICAST | alone, 0, 0);
 	return n < 0 ? MARK_NONE : MARK_RECORD + n;
 }
 

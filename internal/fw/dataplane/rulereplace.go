@@ -27,6 +27,9 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
 	if !slices.Equal(p.Fingerprints, d.config.Program.Fingerprints) { // packets compare with those in force
 		return fmt.Errorf("replace rules: other fingerprints of operating systems: %w", ErrNoRoom)
 	}
+	if p.FragmentsAlone != d.config.Program.FragmentsAlone { // a constant of the programs
+		return fmt.Errorf("replace rules: fragments meet them in another way: %w", ErrNoRoom)
+	}
 	return d.place.Do(func() error {
 		lock, err := lockFolder(d.config.Dir, false)
 		if err != nil {

@@ -27,15 +27,19 @@ func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) 
 	rules := rs.Sequence()
 	c := &compiler{
 		rules: rules, filter: rs.Rules, lists: rs.First, keep: rs.Options.Timeouts.SrcTrack, snapshot: s, systems: rs.Fingerprints,
-		fragments: rs.Options.FragmentsAlone,
-		tables:    map[string]addresses{},
-		tags:      map[string]uint16{},
-		queues:    map[string]uint16{},
+		fragments: rs.Options.FragmentsAlone, translates: map[*resolve.Rule]bool{},
+		tables: map[string]addresses{},
+		tags:   map[string]uint16{},
+		queues: map[string]uint16{},
 		program: &Program{
 			Rules: make([]Rule, min(len(rules), MaxRules)), First: len(rs.First),
 			Tags: map[uint16]string{}, Queues: map[uint16]string{}, QueuePairs: map[uint16]QueuePair{},
 		},
 	}
+	for _, l := range rs.First {
+		c.translates[&l.Rule] = !l.IsScrub
+	}
+	c.program.FragmentsAlone = c.fragments
 	for i := range c.program.Rules {
 		c.program.Order = append(c.program.Order, uint32(i))
 	}
@@ -72,7 +76,10 @@ type compiler struct {
 	queues    map[string]uint16
 	systems   fingerprint.List
 	fragments bool // they meet the rules each for itself
-	program   *Program
+	// translates has the rules and anchors of FreeBSD's translation lists: no fragment meets
+	// them, as it is not translated.
+	translates map[*resolve.Rule]bool
+	program    *Program
 }
 
 // locate adds the rule's place to an Error.

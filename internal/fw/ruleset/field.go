@@ -112,7 +112,7 @@ func (c *compiler) ports(side func(*resolve.Rule) *resolve.Endpoint) *field {
 
 func (c *compiler) protocols() *field {
 	return collect(c.rules, func(r *resolve.Rule) question[protocol] {
-		p := protocolOf(r)
+		p := c.protocolOf(r)
 		p.fragments = c.fragments
 		return question[protocol]{asked: !p.asksNothing(), key: p}
 	}, func(p protocol) [2][]span {

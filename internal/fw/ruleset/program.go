@@ -5,12 +5,13 @@ import "slices"
 // A Program is a compiled ruleset: the contents of the maps, by index.
 // bpf/rules/ruleset.h and bpf/rules/pool.h define the types and explain their fields.
 type Program struct {
-	Set    Set
-	Rules  []Rule   // by index
-	Order  []uint32 // index of each rule, by number; both are the same until Replace
-	Next   []uint32 // number of the rule that a rule which Leads leads to, or before which one that Ends ends the evaluation; by number
-	Scrubs int      // how many rules are FreeBSD's list of scrub rules: the first
-	First  int      // how many rules stand before the filter rules: those of translation lists
+	Set            Set
+	Rules          []Rule   // by index
+	Order          []uint32 // index of each rule, by number; both are the same until Replace
+	Next           []uint32 // number of the rule that a rule which Leads leads to, or before which one that Ends ends the evaluation; by number
+	Scrubs         int      // how many rules are FreeBSD's list of scrub rules: the first
+	First          int      // how many rules stand before the filter rules: those of translation lists
+	FragmentsAlone bool     // fragments meet the rules each for itself: a constant of the programs, too
 	Forest
 	Classes []Class
 	Vectors []Bits

@@ -71,8 +71,11 @@ func familiesOf(f ast.Family) families {
 }
 
 // protocolOf returns the rule's condition.
-func protocolOf(r *resolve.Rule) protocol {
+func (c *compiler) protocolOf(r *resolve.Rule) protocol {
 	p := protocol{families: familiesOf(r.Family), proto: r.Proto, flags: r.Flags, icmp: r.ICMP, seen: visibleOf(r), asking: r.Action != ast.Block && r.State == resolve.KeepState && !r.Limits.Sloppy}
+	if c.translates[r] {
+		p.seen = wholePart
+	}
 	for _, t := range []*resolve.Translation{r.Nat, r.Rdr} {
 		if t != nil {
 			p.families &= translated(t)

@@ -30,6 +30,7 @@ type record struct {
 	c         *connection // nil: without a state
 	d         int
 	multicast bool
+	alone     bool         // a fragment that met the rules for itself
 	qos       packetQoS    // what rules set for its last packet
 	outMarks  resolve.Mark // likewise, without a state
 	print     uint32       // tells the last packet from others in a quote
@@ -40,7 +41,7 @@ func (m *Model) live(r *record) bool { return r.used && m.now.Since(r.at) < reco
 // same reports whether two records are one. A connection that has taken the index of one
 // that is gone also takes its record.
 func (r *record) same(o *record) bool {
-	return (r.c == nil) == (o.c == nil) && (r.c == nil || r.c.Index == o.c.Index) && r.d == o.d && r.multicast == o.multicast
+	return (r.c == nil) == (o.c == nil) && (r.c == nil || r.c.Index == o.c.Index) && r.d == o.d && r.multicast == o.multicast && r.alone == o.alone
 }
 
 // keyOf returns the key of a packet with a tuple.
@@ -90,6 +91,8 @@ func (m *Model) record(key recordKey, r record) uint32 {
 func (m *Model) handOff(p *packet, why reason.Reason, c *connection, d int, half state.Tuple) Outcome {
 	value := MarkCame
 	switch {
+	case p.alone():
+		value = m.record(keyOf(p, half), record{alone: true, qos: m.packetQoS(p), outMarks: p.outMarks})
 	case p.fragment == fragmentLater:
 		value = m.record(keyOf(p, half), record{c: c, d: d, outMarks: p.outMarks})
 	case c == nil:
@@ -139,7 +142,7 @@ func (m *Model) handedOff(f *Frame, p *packet, made *state.State) Outcome {
 	if r == nil {
 		return p.drop(reason.Guard)
 	}
-	if p.fragment == fragmentFirst { // the stack may have fragmented the packet, or reassembled it and fragmented it again
+	if p.fragment == fragmentFirst && !r.alone { // the stack may have fragmented the packet, or reassembled it and fragmented it again
 		if m.record(fragmentKey(p, p.tuple), record{c: r.c, d: r.d, multicast: r.multicast, outMarks: r.outMarks}) == MarkNone {
 			return p.drop(reason.MarkTaken)
 		}
@@ -185,6 +188,11 @@ func (m *Model) recordOf(f *Frame, p *packet) *record {
 	if p.fragment == fragmentLater {
 		value = MarkRecord
 	}
+	if p.fragment == fragmentFirst && value == MarkRecord { // it came in as one, or the stack has made it
+		if r := m.recordAt(fragmentKey(p, p.tuple), MarkRecord); r != nil && r.alone {
+			return r
+		}
+	}
 	switch value {
 	case MarkCame:
 		if c, d := m.holder(p.tuple); c != nil {
@@ -197,10 +205,7 @@ func (m *Model) recordOf(f *Frame, p *packet) *record {
 		}
 		return nil
 	}
-	if r := m.recordAt(keyOf(p, p.tuple), value); r != nil || !m.rules.Options.FragmentsAlone || p.fragment != fragmentFirst {
-		return r
-	}
-	return m.recordAt(fragmentKey(p, p.tuple), MarkRecord) // it came in as it is
+	return m.recordAt(keyOf(p, p.tuple), value)
 }
 
 // recordAt returns the live record of a key with a value of the mark.

@@ -362,7 +362,7 @@ func (m *Model) upGroup(p *packet, r reason.Reason, dst netip.Addr) Outcome {
 	if dst.IsMulticast() && p.tuple.Zone == 0 {
 		t := p.tuple
 		t.Dst = dst
-		o.Mark = m.marks().Set(p.mark, m.record(keyOf(p, t), record{multicast: true}))
+		o.Mark = m.marks().Set(p.mark, m.record(keyOf(p, t), record{multicast: true, alone: p.alone()}))
 	}
 	return o
 }

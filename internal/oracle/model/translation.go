@@ -18,6 +18,9 @@ var listsOf = map[ast.Direction][]resolve.TranslationKind{
 // rules: the first that matches translates. With pass it decides, and the packet skips the
 // filter rules.
 func (m *Model) translateFirst(c *crossing, a *ruleInput) {
+	if a.fragment {
+		return // it is not translated
+	}
 	for _, kind := range listsOf[a.direction] {
 		t, _ := m.firstOf(m.rules.Translations, kind, c, a)
 		if t == nil {
