@@ -74,13 +74,18 @@ func (g *Downgrade) makeTables(seed uint64) error {
 	return g.startGC(g.objects.Programs[gc])
 }
 
-// declareValues declares the maps whose values had another size in that layout, if its
-// object does not.
+// declareValues declares the maps whose values had another size in that layout, or which had
+// other reasons, if its object does not.
 func (g *Downgrade) declareValues(spec *bpfload.Spec) {
 	for name, size := range pasts[g.layout].values {
 		declared := bpfload.SpecOf(g.old.maps[name])
 		declared.Name, declared.ValueSize = formerMap(name, g.layout), size
 		spec.Maps[declared.Name] = declared
+	}
+	if name := formerMap(mapInterfaceCounters, g.layout); !sameReasons(g.layout) && spec.Maps[name] == nil {
+		declared := bpfload.SpecOf(g.old.maps[mapInterfaceCounters])
+		declared.Name, declared.MaxEntries = name, (MaxInterfaces+1)*reasonCount(g.layout)
+		spec.Maps[name] = declared
 	}
 }
 
