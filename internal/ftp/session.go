@@ -36,6 +36,12 @@ type session struct {
 	port    uint16     // that the proxy has chosen for an active data connection; 0: none
 }
 
+// maxAsked is how many commands may wait for their replies: a client and a server that
+// conspire must not fill the memory.
+const maxAsked = 100
+
+var errUnanswered = fmt.Errorf("more than %d commands have no reply", maxAsked)
+
 func (s *session) run(ctx context.Context) error {
 	defer s.end()
 	stop := context.AfterFunc(ctx, func() { s.client.Close(); s.server.Close() })
@@ -124,8 +130,7 @@ func (s *session) fromClient(ctx context.Context, line string) (string, error) {
 	case "EPRT":
 		at, err = parseEPRT(rest)
 	default:
-		s.ask(word)
-		return line, nil
+		return line, s.ask(word)
 	}
 	if err == nil && (at.Addr() != s.from.Addr() || at.Port() < 1024) { // no bounce (RFC 2577, 3)
 		err = errTarget
@@ -137,7 +142,9 @@ func (s *session) fromClient(ctx context.Context, line string) (string, error) {
 	if err != nil {
 		return "", s.refuse("425", err)
 	}
-	s.ask(word)
+	if err := s.ask(word); err != nil {
+		return "", err
+	}
 	own := netip.AddrPortFrom(s.own.Addr(), port)
 	if word == "PORT" {
 		return "PORT " + formatPort(own) + "\r\n", nil
@@ -152,10 +159,14 @@ func (s *session) refuse(code string, why error) error {
 	return err
 }
 
-func (s *session) ask(word string) {
+func (s *session) ask(word string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.asked) == maxAsked {
+		return errUnanswered
+	}
 	s.asked = append(s.asked, word)
+	return nil
 }
 
 // answered returns the command that a reply belongs to.

@@ -3,6 +3,7 @@ package ftp
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -183,4 +184,27 @@ func TestLongLine(t *testing.T) {
 		t.Errorf("a line without an end: %v", err)
 	}
 	x.done <- nil
+}
+
+// A client that asks without waiting, and a server that reads and does not answer, take no
+// memory of the proxy's.
+func TestUnanswered(t *testing.T) {
+	x := newTalk(t)
+	x.sending.Go(func() {
+		for range 2 * maxAsked {
+			if _, err := io.WriteString(x.client, "STAT "+strings.Repeat("x", 4000)+"\r\n"); err != nil {
+				return
+			}
+		}
+	})
+	x.sending.Go(func() { io.Copy(io.Discard, x.server.lines) }) //nolint:errcheck // until the session ends
+	select {
+	case err := <-x.done:
+		if !errors.Is(err, errUnanswered) {
+			t.Errorf("the session has ended with %v", err)
+		}
+		x.done <- nil
+	case <-time.After(10 * time.Second):
+		t.Error("the session goes on")
+	}
 }
