@@ -19,7 +19,7 @@ enum tail {
 	TAIL_FRAGMENT, /* late fragments: the state is that of the first fragment */
 	TAIL_SLOW,     /* there is a state, but: SYN, next hop to look up, side that keeps none */
 	TAIL_CAPTURE,  /* entered from the entry program: the whole path, with capture */
-	TAIL_FAMILY,   /* packets of states with sides of two address families: path/family.h */
+	TAIL_FAMILY,   /* packets of states with sides of two address families: path/af_to.h */
 	TAIL_RULES,    /* if rules ask for users or groups, TAIL_MISS is the program that looks
 			* up the packet's socket, and this is the one with the rules	       */
 	TAIL_COUNT,

@@ -7,7 +7,7 @@
 #define WEIR_PATH_MISS_H
 
 #include "observe/log.h"
-#include "path/family.h"
+#include "path/af_to.h"
 #include "path/scrub_list.h"
 #include "path/slow.h"
 #include "route/nat_source.h"

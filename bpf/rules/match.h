@@ -14,7 +14,7 @@
 
 #include "observe/reason.h"
 #include "rules/crossing.h"
-#include "rules/family.h"
+#include "rules/embed.h"
 #include "rules/ruleset.h"
 #include "rules/run.h"
 #include "rules/translate.h"

@@ -3,8 +3,8 @@
  * af-to: the addresses of the other family that a packet gets. An IPv4 address goes into an
  * IPv6 one, or out of it, behind a prefix of 32 to 96 bits (RFC 6052, 2.2).
  */
-#ifndef WEIR_RULES_FAMILY_H
-#define WEIR_RULES_FAMILY_H
+#ifndef WEIR_RULES_EMBED_H
+#define WEIR_RULES_EMBED_H
 
 #include "rules/crossing.h"
 #include "rules/pool.h"

@@ -7,8 +7,8 @@
  *
  * Cost when no rule says af-to: none (af_to).
  */
-#ifndef WEIR_PATH_FAMILY_H
-#define WEIR_PATH_FAMILY_H
+#ifndef WEIR_PATH_AF_TO_H
+#define WEIR_PATH_AF_TO_H
 
 #include "packet/family.h"
 #include "path/fast.h"
