@@ -74,7 +74,7 @@ func (s *Server) Announcement() []byte { return s.head(opAnnounce, Success, 0) }
 func (s *Server) answerMap(ctx context.Context, m *message, r *mapRequest) ([]byte, Result) {
 	host := m.client
 	if r.third.IsValid() {
-		// RFC 6887, 13.1: not implemented unless it was asked for.
+		// Unless the administrator allows it, the option counts as unknown (RFC 6887, 13.1).
 		if !s.Others {
 			return nil, UnsupportedOption
 		}
