@@ -535,6 +535,7 @@ const (
 	RulesProgDraw          = "draw"
 	RulesProgEvaluateDrawn = "evaluate_drawn"
 	RulesProgEvaluateFrame = "evaluate_frame"
+	RulesVarAfTo           = "af_to"
 	RulesVarCrossingCount  = "crossing_count"
 	RulesVarNeverAlike     = "never_alike"
 	RulesVarPoolSecret     = "pool_secret"
@@ -622,6 +623,7 @@ type RulesMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type RulesVariableSpecs struct {
+	AfTo          *ebpf.VariableSpec `ebpf:"af_to"`
 	CrossingCount *ebpf.VariableSpec `ebpf:"crossing_count"`
 	NeverAlike    *ebpf.VariableSpec `ebpf:"never_alike"`
 	PoolSecret    *ebpf.VariableSpec `ebpf:"pool_secret"`
@@ -705,6 +707,7 @@ func (m *RulesMaps) Close() error {
 //
 // It can be passed to LoadRulesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RulesVariables struct {
+	AfTo          *ebpf.Variable `ebpf:"af_to"`
 	CrossingCount *ebpf.Variable `ebpf:"crossing_count"`
 	NeverAlike    *ebpf.Variable `ebpf:"never_alike"`
 	PoolSecret    *ebpf.Variable `ebpf:"pool_secret"`
