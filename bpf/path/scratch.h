@@ -13,6 +13,7 @@
 #include "packet/packet.h"
 #include "path/handoff_map.h"
 #include "observe/record.h"
+#include "state/endpoint_key.h"
 #include "state/limit.h"
 #include "state/state_scrub.h"
 
@@ -93,6 +94,7 @@ struct scratch {
 	struct tuple tuple;	 /* the reply tuple, while it is being reserved */
 	__u64 reply_hash;	 /* of that tuple, as it was chosen first		*/
 	struct limit_entry limit; /* of the state that is being made */
+	struct endpoint_work endpoint; /* likewise */
 	struct path path_key;
 	struct path path_last;	 /* the last one that was looked up, and its index */
 	__u32 path_last_index;

@@ -124,6 +124,7 @@ struct crossing {
 	__u8 route;	/* enum routes, of the deciding rule */
 	__u8 following; /* a rule with log (matches) has matched */
 	__u8 followed;	/* how many of follows[] are valid */
+	__u8 endpoint;	/* enum endpoint_rule; 0: nat-to without endpoint-independent */
 	__u32 follows[MAX_FOLLOWED]; /* global ids + 1 of later rules, which are logged because of it */
 };
 

@@ -126,6 +126,22 @@ static __always_inline __u32 pool_interface(__u32 number)
 	return pool ? pool->ifindex : 0;
 }
 
+/* Whether the pool has more than one address of the family. */
+static __always_inline int pool_has_choice(__u32 number, __u32 family)
+{
+	const struct pool *pool = bpf_map_lookup_elem(&pools, &number);
+	const struct pool_address *row;
+	__u64 rows;
+	__u32 last;
+
+	if (!pool)
+		return 0;
+	rows = family == 6 ? pool->rows6 : pool->rows4;
+	last = (__u32)rows + (rows >> 32) - 1;
+	row = bpf_map_lookup_elem(&pool_addresses, &last);
+	return row && (pool->kind == POOL_BITMASK || row->turn + row->count > 1);
+}
+
 static __always_inline __u64 pool_next(__u32 pool, __u32 is6)
 {
 	__u32 key = 2 * pool + is6;

@@ -181,6 +181,7 @@ struct rule_set {
 #define RULE_MORE_RATED 0x08 /* max-pkt-rate (state/limit_map.h) */
 #define RULE_MORE_ENDS	0x10 /* pass, block: if it matches, the evaluation ends before rule_order.next */
 #define RULE_MORE_LOG	0x04 /* match: all later rules that match are logged, too */
+#define RULE_MORE_ENDPOINT 0x20 /* nat-to: endpoint-independent (state/endpoint.h) */
 
 /* The actions of a rule whose fields match. Ports are in host order. */
 struct rule {

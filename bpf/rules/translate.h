@@ -9,6 +9,7 @@
 #include "rules/pool.h"
 #include "rules/ruleset.h"
 #include "rules/tree.h"
+#include "state/endpoint_key.h"
 
 /* Returns the new destination port of rdr-to, whose range repeats (pf.conf(5)). */
 static __always_inline __be16 translate_rdr_port(const struct rule *r, __be16 dport)
@@ -32,6 +33,9 @@ static __always_inline void translate_nat(struct crossing *cr, const struct rule
 		return;
 	}
 	cr->nat_ifindex = pool_interface(r->nat_pool - 1);
+	cr->endpoint = 0;
+	if (r->more & RULE_MORE_ENDPOINT)
+		cr->endpoint = pool_has_choice(r->nat_pool - 1, cr->family) ? ENDPOINT_ANY : ENDPOINT_ONE;
 	cr->nat_ports = (struct nat_ports){r->nat_low, r->nat_high, r->nat_stride, r->nat_block};
 	cr->flags |= CROSSING_NAT | (r->flags & RULE_STATIC_PORT ? CROSSING_NAT_STATIC : 0);
 }

@@ -29,6 +29,7 @@ static __always_inline void create_nat_in(struct scratch *s)
 	s->out.nat.addr = s->in.nat.addr;
 	s->out.nat_ports = s->in.nat_ports;
 	s->out.flags |= s->in.flags & (CROSSING_NAT | CROSSING_NAT_STATIC);
+	s->out.endpoint = s->in.endpoint;
 }
 
 /* Turns s->tuple from "the packet as it will leave, except for the source" into the
@@ -220,6 +221,8 @@ static __always_inline void create_fill(struct state *st, __u32 index, struct sc
 	st->flags = flags;
 	create_flow(&st->flow_forth);
 	create_flow(&st->flow_back);
+	if (s->endpoint.stage != ENDPOINT_NOT)
+		st->flow_forth.flags = FLOW_MAPPED;
 	in = (flags & (STATE_IN | STATE_EVALUATE_IN)) == STATE_IN;
 	out = (flags & (STATE_OUT | STATE_EVALUATE_OUT)) == STATE_OUT;
 	state_qos_fill(st, in ? &s->in : 0, out ? &s->out : 0);
@@ -274,8 +277,8 @@ static __always_inline enum reason create_limited(struct scratch *s)
 	return limit_enter(&s->limit);
 }
 
-/* create_state() without its limits. If s->limit.word is not 0 afterwards, the state does
- * not exist. */
+/* create_state() without its limits. If s->limit.word or s->endpoint.stage is not 0 afterwards,
+ * the state does not exist. */
 static __always_inline enum reason create_in_table(struct scratch *s, __u8 flags, int wscale, int own)
 {
 	__u32 index, owner = 0;
@@ -307,6 +310,9 @@ static __always_inline enum reason create_in_table(struct scratch *s, __u8 flags
 		create_csum_diffs(st);
 	}
 	s->limit.word = 0; /* it is the state's from now on */
+	if (s->endpoint.stage == ENDPOINT_FIRST)
+		endpoint_publish(s, st);
+	s->endpoint.stage = ENDPOINT_NOT; /* likewise */
 	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
 	r = tuples_enter(STATE_NUMBER(index, 0), hash, &owner);
 	s->state = STATE_NUMBER(index, 0);
@@ -320,6 +326,13 @@ static __always_inline enum reason create_in_table(struct scratch *s, __u8 flags
 	return r == REASON_TUPLE_TAKEN && create_shared(s, owner) ? UNDECIDED : r;
 }
 
+/* Whether the source has one address and port outside for all destinations. */
+static __always_inline int create_is_mapped(const struct scratch *s)
+{
+	return s->packet.tuple.proto == IPPROTO_UDP && s->out.endpoint &&
+	       (s->out.flags & (CROSSING_NAT | CROSSING_NAT_STATIC)) == CROSSING_NAT;
+}
+
 /*
  * Makes the state of s->packet. create_choose_reply() has chosen the reply's tuple; a port
  * that is taken is replaced here. s->path is the rule path. Returns UNDECIDED and the number in
@@ -331,12 +344,18 @@ __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, i
 
 	if (!s)
 		return REASON_INTERNAL;
+	s->endpoint.stage = ENDPOINT_NOT;
 	r = create_limited(s);
 	if (r != UNDECIDED)
 		return r;
-	r = create_in_table(s, flags, wscale, own);
+	if (create_is_mapped(s))
+		r = endpoint_begin(s);
+	if (r == UNDECIDED)
+		r = create_in_table(s, flags, wscale, own);
 	if (s->limit.word)
 		limit_leave(&s->limit);
+	if (s->endpoint.stage != ENDPOINT_NOT)
+		endpoint_cancel(s);
 	return r;
 }
 

@@ -5,6 +5,7 @@
 #define WEIR_STATE_GC_H
 
 #include "rules/table_counter.h"
+#include "state/endpoint.h"
 #include "state/limit.h"
 #include "state/tuples.h"
 
@@ -143,6 +144,8 @@ static __always_inline void gc_release(struct state *st, __u32 index)
 		gc_count_tables(st);
 	if (*state_limits(st))
 		limit_release(st);
+	if (endpoint_is_counted(st))
+		endpoint_release(st);
 	alloc_free(st);
 }
 

@@ -8,6 +8,7 @@
 #define WEIR_STATE_IMPORT_H
 
 #include "route/nexthop_index.h"
+#include "state/endpoint.h"
 #include "state/limit.h"
 #include "state/tuples.h"
 
@@ -101,9 +102,13 @@ static __always_inline enum reason import_state(struct import *a)
 	st->flow_forth = a->state.flow_forth;
 	st->flow_back = a->state.flow_back;
 	*state_limits(st) = *state_limits(&a->state) ? limit_import(&limited, st, *state_limits(&a->state)) : 0;
+	if (endpoint_is_counted(st))
+		endpoint_import(st);
 	r = tuples_enter(STATE_NUMBER(index, 1), tuple_hash(&st->back.tuple), &owner);
 	if (r != UNDECIDED) {
 		limit_leave(&limited);
+		if (endpoint_is_counted(st))
+			endpoint_release(st);
 		alloc_free(st);
 		a->owner = owner;
 		return r;

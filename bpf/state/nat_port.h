@@ -6,6 +6,7 @@
 
 #include "packet/icmp.h"
 #include "path/scratch.h"
+#include "state/endpoint_choose.h"
 #include "state/tuples.h"
 
 /* The port range of nat-to without one: pf's. */
@@ -22,6 +23,20 @@ static __always_inline __u16 nat_port_next(const struct nat_port_search *search)
 	return search->low + at;
 }
 
+/* Reserves the reply's tuple with the search's present port. */
+static __always_inline enum reason nat_port_enter(struct scratch *s, struct tuple *t)
+{
+	enum reason r;
+	__u32 owner;
+
+	if (!endpoint_claim(s, t))
+		return REASON_TUPLE_TAKEN;
+	r = tuples_enter(s->search.number, tuple_hash(t), &owner);
+	if (r != UNDECIDED)
+		endpoint_unclaim(s);
+	return r;
+}
+
 /*
  * Tries the search's present port; 1 ends the search. The search is in the scratch: on
  * the stack the verifier would walk every value of it.
@@ -32,7 +47,6 @@ static __always_inline long nat_port_try(struct scratch *s)
 	struct state *st = state_get(STATE_INDEX(search->number));
 	struct tuple *t;
 	enum reason r;
-	__u32 owner;
 
 	if (!st)
 		return 1;
@@ -41,7 +55,7 @@ static __always_inline long nat_port_try(struct scratch *s)
 	if (t->dport == s->packet.tuple.dport && tuple_equal(t, &s->packet.tuple))
 		r = REASON_TUPLE_TAKEN; /* owned by itself: its replies would look like it */
 	else
-		r = tuples_enter(search->number, tuple_hash(t), &owner);
+		r = nat_port_enter(s, t);
 	search->reason = r;
 	/* with REASON_TUPLE_ERROR, another port's bucket may have room */
 	if (r != REASON_TUPLE_TAKEN && r != REASON_STATE_BUSY && r != REASON_TUPLE_ERROR)

@@ -182,7 +182,6 @@ func (r *resolver) unenforcedPool(t *targets) (said bool) {
 			said = true
 		}
 	}
-	say(t.pool.Span, "endpoint-independent", t.pool.EndpointIndependent)
 	if h := tooHeavy(t); h != nil {
 		say(h.Span, lostWeight, true)
 	}

@@ -18,6 +18,8 @@ type Translation struct {
 	PortLow    uint16 // rdr-to port, or the nat-to range's start; 0: none given
 	PortHigh   uint16 // 0: single port; nat-to without a range: 50001–65535
 	StaticPort bool
+	// EndpointIndependent: a UDP source's address and port become the same for all destinations.
+	EndpointIndependent bool
 	// Stride and Block are map-e-portset: of the ports from PortLow to PortHigh only blocks
 	// of 2^Block ports, 2^Stride apart. Stride 0: all.
 	Stride, Block uint8
@@ -89,7 +91,7 @@ func (r *resolver) lowerPool(p *ast.Pool, family ast.Family) *Translation {
 	if p == nil {
 		return nil
 	}
-	out := &Translation{Addrs: r.poolAddrs(p, family), Choice: lowerChoice(p), StaticPort: p.StaticPort}
+	out := &Translation{Addrs: r.poolAddrs(p, family), Choice: lowerChoice(p), StaticPort: p.StaticPort, EndpointIndependent: p.EndpointIndependent}
 	if m := p.MapE; m != nil { // RFC 7597, 5.1: the first bits of a port are not all 0
 		stride := 16 - m.Offset
 		out.Stride, out.Block = uint8(stride), uint8(stride-m.Length)

@@ -36,6 +36,7 @@ needs() {
 		haproxy haproxy is a transparent proxy in the tests; it is not started as a service
 		/usr/lib/python3/dist-packages/pyftpdlib/servers.py python3-pyftpdlib pyftpdlib is an FTP server in the tests
 		upnpc miniupnpc asks for ports by UPnP in the tests
+		turnserver coturn is a STUN server and client in the tests; it is not started as a service
 		natpmpc natpmpc asks for ports by NAT-PMP in the tests
 		/usr/share/doc/python3-libtorrent/copyright python3-libtorrent libtorrent asks for ports by PCP in the tests
 		fail2ban-client fail2ban bans addresses by pfctl in the tests; it is not started as a service

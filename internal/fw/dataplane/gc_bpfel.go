@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	gcMapEndpoints      = "endpoints"
 	gcMapExtras         = "extras"
 	gcMapGcTimers       = "gc_timers"
 	gcMapHandoffs       = "handoffs"
@@ -110,6 +111,7 @@ type gcProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type gcMapSpecs struct {
+	Endpoints     *ebpf.MapSpec `ebpf:"endpoints"`
 	Extras        *ebpf.MapSpec `ebpf:"extras"`
 	GcTimers      *ebpf.MapSpec `ebpf:"gc_timers"`
 	Handoffs      *ebpf.MapSpec `ebpf:"handoffs"`
@@ -176,6 +178,7 @@ func (o *gcObjects) Close() error {
 //
 // It can be passed to loadGcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type gcMaps struct {
+	Endpoints     *ebpf.Map `ebpf:"endpoints"`
 	Extras        *ebpf.Map `ebpf:"extras"`
 	GcTimers      *ebpf.Map `ebpf:"gc_timers"`
 	Handoffs      *ebpf.Map `ebpf:"handoffs"`
@@ -196,6 +199,7 @@ type gcMaps struct {
 
 func (m *gcMaps) Close() error {
 	return _GcClose(
+		m.Endpoints,
 		m.Extras,
 		m.GcTimers,
 		m.Handoffs,

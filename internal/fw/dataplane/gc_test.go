@@ -17,14 +17,9 @@ import (
 func TestGCReleases(t *testing.T) {
 	const limit = 200
 	h := newHarness(t, "set limit states 200\n"+masquerade+"pass", func(c *Config) { c.Frozen = false })
-	live := func(seconds uint32) {
-		o := h.dp.config.Options
-		o.Timeouts[state.UDPFirst] = seconds * state.TicksPerSecond
-		setTimeouts(h.dp.tables.shared, &o)
-	}
 	check(t, h.dp.startGC())
 	for round := range 4 {
-		live(60) // none expires while the table is filled, however long that takes
+		h.liveFor(60) // none expires while the table is filled, however long that takes
 		for i := range limit {
 			h.dp.Heartbeat()
 			r := h.in(h.xdp, "lan", fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.9:53", 1000+i))
@@ -35,9 +30,16 @@ func TestGCReleases(t *testing.T) {
 		if r := h.in(h.xdp, "lan", "udp 192.168.1.10:1 > 198.51.100.9:53"); r.reason != "state-limit" {
 			t.Errorf("round %d: one more than the limit: %s %s", round, r.verdict, r.reason)
 		}
-		live(1)
+		h.liveFor(1)
 		h.waitEmpty()
 	}
+}
+
+// liveFor sets how long a state lives that has had one packet of UDP.
+func (h *harness) liveFor(seconds uint32) {
+	o := h.dp.config.Options
+	o.Timeouts[state.UDPFirst] = seconds * state.TicksPerSecond
+	setTimeouts(h.dp.tables.shared, &o)
 }
 
 // waitEmpty waits until the garbage collection has released every state.

@@ -67,6 +67,7 @@ var layouts = map[string][2]uintptr{
 	mapLimits:            {4, unsafe.Sizeof(xdpLimit{})},
 	mapSources:           {4, unsafe.Sizeof(xdpSource{})},
 	mapSourceIndex:       {unsafe.Sizeof(xdpSourceKey{}), 4},
+	mapEndpoints:         {unsafe.Sizeof(xdpEndpointKey{}), unsafe.Sizeof(xdpEndpoint{})},
 	mapLogRing:           {0, 0},
 	mapCaptureRing:       {0, 0},
 	mapRecordsLost:       {4, 8},

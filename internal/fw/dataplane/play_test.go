@@ -63,6 +63,7 @@ func TestPackets(t *testing.T) {
 		{"sctp", testSCTP},
 		{"diverts", testDiverts},
 		{"port sets", testPortSets},
+		{"endpoints", testEndpoints},
 		{"up", testUp},
 		{"skip", testSkip},
 		{"life", testStateLife},

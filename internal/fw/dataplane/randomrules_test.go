@@ -384,7 +384,7 @@ func (d *drawing) nat(family int) string {
 	if family == 6 {
 		pool = one(d.Rand, "(wan0)", "(wan0)", "wan0", "lan0", "<t2>", "{ 2001:db8:113::64, 2001:db8:113::66 }", "2001:db8:113::64/126", "2001:db8:113::2", "(lan0)")
 	}
-	return " nat-to " + pool + one(d.Rand, "", "", "", "", " port 1000:1003", " port 50001:50004", " port 4000", " map-e-portset 6/8/52", " map-e-portset 2/14/5", " map-e-portset 2/12/0xabc") + d.pool() + d.some(5, " static-port")
+	return " nat-to " + pool + one(d.Rand, "", "", "", "", " port 1000:1003", " port 50001:50004", " port 4000", " map-e-portset 6/8/52", " map-e-portset 2/14/5", " map-e-portset 2/12/0xabc") + d.pool() + d.some(5, " static-port") + d.some(4, " endpoint-independent")
 }
 
 // afTo draws a translation to the other family.

@@ -181,7 +181,7 @@ func (h *rulesHarness) result(tb rapid.TB, why reason.Reason, j *rulesprog.Rules
 	a.Listed = scrubOf(j.Listed.Flags, j.Listed.MinTtl, j.Listed.MaxMss, j.Listed.SetTos)
 	if j.Flags&crossingNat != 0 {
 		a.Nat = &rulestest.Target{
-			Addr: addrOf(j.Nat.Addr.Word, p.Src.Is4()), Low: j.NatPorts.Low, High: j.NatPorts.High, StaticPort: j.Flags&crossingNatStatic != 0,
+			Addr: addrOf(j.Nat.Addr.Word, p.Src.Is4()), Low: j.NatPorts.Low, High: j.NatPorts.High, StaticPort: j.Flags&crossingNatStatic != 0, Endpoint: j.Endpoint != 0,
 		}
 	}
 	if j.Flags&crossingRdr != 0 {

@@ -35,6 +35,7 @@ const (
 	mapLimits            = "limits"
 	mapSources           = "sources"
 	mapSourceIndex       = "source_index"
+	mapEndpoints         = "endpoints"
 	mapLogRing           = "log_ring"
 	mapCaptureRing       = "capture_ring"
 	mapRecordsLost       = "records_lost"
@@ -51,7 +52,7 @@ var keptMaps = []string{
 	mapLogRing, mapCaptureRing, mapRecordsLost, mapEarlyFragments,
 	mapRejectSources, mapBroadcasts, mapRejectCounters,
 	mapCaptureFilters, mapTableCounters, mapTableLengths, mapTableRules,
-	mapLimits, mapSources, mapSourceIndex,
+	mapLimits, mapSources, mapSourceIndex, mapEndpoints,
 }
 
 // tables holds the maps that outlive a reload, and their mapped memory.

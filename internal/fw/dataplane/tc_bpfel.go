@@ -22,6 +22,7 @@ const (
 	tcMapCaptureRing        = "capture_ring"
 	tcMapCaptures           = "captures"
 	tcMapEarlyFragments     = "early_fragments"
+	tcMapEndpoints          = "endpoints"
 	tcMapExtras             = "extras"
 	tcMapFingerprintWalks   = "fingerprint_walks"
 	tcMapFingerprints       = "fingerprints"
@@ -179,6 +180,7 @@ type tcMapSpecs struct {
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
 	EarlyFragments    *ebpf.MapSpec `ebpf:"early_fragments"`
+	Endpoints         *ebpf.MapSpec `ebpf:"endpoints"`
 	Extras            *ebpf.MapSpec `ebpf:"extras"`
 	FingerprintWalks  *ebpf.MapSpec `ebpf:"fingerprint_walks"`
 	Fingerprints      *ebpf.MapSpec `ebpf:"fingerprints"`
@@ -284,6 +286,7 @@ type tcMaps struct {
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Captures          *ebpf.Map `ebpf:"captures"`
 	EarlyFragments    *ebpf.Map `ebpf:"early_fragments"`
+	Endpoints         *ebpf.Map `ebpf:"endpoints"`
 	Extras            *ebpf.Map `ebpf:"extras"`
 	FingerprintWalks  *ebpf.Map `ebpf:"fingerprint_walks"`
 	Fingerprints      *ebpf.Map `ebpf:"fingerprints"`
@@ -343,6 +346,7 @@ func (m *tcMaps) Close() error {
 		m.CaptureRing,
 		m.Captures,
 		m.EarlyFragments,
+		m.Endpoints,
 		m.Extras,
 		m.FingerprintWalks,
 		m.Fingerprints,

@@ -56,6 +56,7 @@ func (t *twin) sweepStates() {
 			check(t.tb, tables.release(tuple, uint32(i<<1|d), t.dp.ledger.HashSeed))
 		}
 		t.uncount(s)
+		t.unmap(s)
 		s.Status = statusFree
 		tables.shared.StatesReleased++
 	}

@@ -116,6 +116,22 @@ type xdpCourse struct {
 	NexthopGeneration uint16
 }
 
+type xdpEndpoint struct {
+	_      structs.HostLayout
+	Addr   xdpAddr
+	Port   uint16
+	Pad0   uint16
+	States uint32
+}
+
+type xdpEndpointKey struct {
+	_       structs.HostLayout
+	Addr    xdpAddr
+	Port    uint16
+	Zone    uint16
+	Outside uint32
+}
+
 type xdpExtra struct {
 	_     structs.HostLayout
 	Bound [2][2]uint16
@@ -645,7 +661,7 @@ type xdpScratch struct {
 		Route     uint8
 		Following uint8
 		Followed  uint8
-		_         [1]byte
+		Endpoint  uint8
 		Follows   [16]uint32
 		_         [4]byte
 	}
@@ -735,7 +751,7 @@ type xdpScratch struct {
 		Route     uint8
 		Following uint8
 		Followed  uint8
-		_         [1]byte
+		Endpoint  uint8
 		Follows   [16]uint32
 		_         [4]byte
 	}
@@ -825,7 +841,7 @@ type xdpScratch struct {
 		Route     uint8
 		Following uint8
 		Followed  uint8
-		_         [1]byte
+		Endpoint  uint8
 		Follows   [16]uint32
 		_         [4]byte
 	}
@@ -853,6 +869,14 @@ type xdpScratch struct {
 		Forced  uint32
 		Word    uint32
 		Kept    uint32
+	}
+	Endpoint struct {
+		_       structs.HostLayout
+		Source  xdpEndpointKey
+		Outside xdpEndpointKey
+		Value   xdpEndpoint
+		Stage   uint32
+		_       [4]byte
 	}
 	PathKey       xdpPath
 	PathLast      xdpPath
@@ -1095,6 +1119,7 @@ const (
 	xdpMapCaptureRing       = "capture_ring"
 	xdpMapCaptures          = "captures"
 	xdpMapEarlyFragments    = "early_fragments"
+	xdpMapEndpoints         = "endpoints"
 	xdpMapExtras            = "extras"
 	xdpMapFingerprintWalks  = "fingerprint_walks"
 	xdpMapFingerprints      = "fingerprints"
@@ -1241,6 +1266,7 @@ type xdpMapSpecs struct {
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
 	EarlyFragments    *ebpf.MapSpec `ebpf:"early_fragments"`
+	Endpoints         *ebpf.MapSpec `ebpf:"endpoints"`
 	Extras            *ebpf.MapSpec `ebpf:"extras"`
 	FingerprintWalks  *ebpf.MapSpec `ebpf:"fingerprint_walks"`
 	Fingerprints      *ebpf.MapSpec `ebpf:"fingerprints"`
@@ -1347,6 +1373,7 @@ type xdpMaps struct {
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Captures          *ebpf.Map `ebpf:"captures"`
 	EarlyFragments    *ebpf.Map `ebpf:"early_fragments"`
+	Endpoints         *ebpf.Map `ebpf:"endpoints"`
 	Extras            *ebpf.Map `ebpf:"extras"`
 	FingerprintWalks  *ebpf.Map `ebpf:"fingerprint_walks"`
 	Fingerprints      *ebpf.Map `ebpf:"fingerprints"`
@@ -1407,6 +1434,7 @@ func (m *xdpMaps) Close() error {
 		m.CaptureRing,
 		m.Captures,
 		m.EarlyFragments,
+		m.Endpoints,
 		m.Extras,
 		m.FingerprintWalks,
 		m.Fingerprints,

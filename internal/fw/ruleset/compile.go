@@ -198,6 +198,9 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	if r.LogMatches && r.Action == ast.Match {
 		a.More |= LogMatches
 	}
+	if r.Nat != nil && r.Nat.EndpointIndependent {
+		a.More |= Endpoint
+	}
 	if r.IfBound && a.Flags&KeepState != 0 {
 		a.More |= IfBound
 	}

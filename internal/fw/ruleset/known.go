@@ -73,7 +73,7 @@ func knownTranslation(t *resolve.Translation) error {
 		return nil
 	}
 	rest := *t
-	rest.Addrs, rest.PortLow, rest.PortHigh, rest.StaticPort, rest.Stride, rest.Block = nil, 0, 0, false, 0, 0
+	rest.Addrs, rest.PortLow, rest.PortHigh, rest.StaticPort, rest.Stride, rest.Block, rest.EndpointIndependent = nil, 0, 0, false, 0, 0, false
 	if len(t.Addrs) == 0 || len(t.Addrs) == 1 && single(&t.Addrs[0]) {
 		rest.Choice = resolve.Choice{}
 	}

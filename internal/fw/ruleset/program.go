@@ -124,6 +124,7 @@ const (
 	LogMatches                       // match: later rules that match are logged too
 	Rated                            // it has a max-pkt-rate, which is with its limits
 	Ends                             // pass, block: the evaluation ends before the rule in Next
+	Endpoint                         // nat-to: a UDP source has one address and port for all destinations
 )
 
 // BindsStates reports whether a rule binds its states to interfaces.

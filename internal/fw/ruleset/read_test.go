@@ -131,6 +131,7 @@ func (r *reader) translate(a *rulestest.Result, rule *ruleset.Rule, p *rulestest
 		if failed[0] = a.Nat == nil; a.Nat != nil {
 			p.Src = a.Nat.Addr
 			a.Nat.Low, a.Nat.High, a.Nat.StaticPort = rule.NatLow, rule.NatHigh, rule.Flags&ruleset.StaticPort != 0
+			a.Nat.Endpoint = rule.More&ruleset.Endpoint != 0
 		}
 	}
 	if rule.RdrPool == 0 {

@@ -103,4 +103,5 @@ const (
 	FlowSeen    FlowFlags = 1 << iota // SeqLo and SeqHi are valid
 	FlowGranted                       // Grant is valid
 	FlowScaled                        // this end offered a window scale
+	FlowMapped                        // UDP, of direction 0: its source has one address and port for all destinations
 )

@@ -177,16 +177,17 @@ func (m *Model) pool(a *resolve.Address, family int) []netip.Prefix {
 // choosePort sets the port of reply to seen if it is one of the ports and free, else to
 // the first free one; false if none is free. The reply must not look like asked, the
 // packet that makes the state.
-func (m *Model) choosePort(asked, reply state.Tuple, ports portSet, made *state.State) (state.Tuple, bool) {
+func (m *Model) choosePort(asked, reply state.Tuple, ports portSet, made *state.State, taken func(state.Tuple) bool) (state.Tuple, bool) {
+	free := func(t state.Tuple) bool { return t != asked && m.free(t) && (taken == nil || !taken(t)) }
 	if made != nil && ports.has(made.Tuple[1].DPort) {
 		reply.DPort = made.Tuple[1].DPort
-		if reply != asked && m.free(reply) {
+		if free(reply) {
 			return reply, true
 		}
 	}
 	for port := int(ports.low); port <= int(ports.high); port++ {
 		reply.DPort = uint16(port)
-		if ports.has(reply.DPort) && reply != asked && m.free(reply) {
+		if ports.has(reply.DPort) && free(reply) {
 			return reply, true
 		}
 	}

@@ -23,7 +23,11 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 	if owner, _ := m.find(p.tuple); reply == p.tuple || owner != nil {
 		// owned by itself: its replies look like it, or by a connection that is bound
 		// elsewhere. The index stays taken until the garbage collection.
-		m.states = append(m.states, &connection{dead: true, counted: n})
+		failed := &connection{dead: true, counted: n}
+		if m.wantsEndpoint(p, source(in, out)) {
+			failed.endpoint, failed.Tuple = true, [2]state.Tuple{p.tuple, reply}
+		}
+		m.states = append(m.states, failed)
 		return nil, reasonFor(reason.TupleTaken)
 	}
 	c := &connection{State: state.State{
@@ -34,6 +38,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 		RuleOut: m.number(out),
 		Created: m.now,
 	}, path: pathOf(in, out), counted: n}
+	c.endpoint = m.wantsEndpoint(p, source(in, out))
 	c.tag = keptTag(c.Flags, in, out)
 	c.ends = [2]bool{!out.due, !in.due}
 	if made != nil {
@@ -46,6 +51,9 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 	}
 	c.Flow[0] = state.Flow{Packets: 1, Bytes: uint64(p.length()), Last: m.now, MaxWin: 1, Peer: state.PeerSynSent}
 	c.Flow[1] = state.Flow{Last: m.now, MaxWin: 1}
+	if c.endpoint {
+		c.Flow[0].Flags = state.FlowMapped
+	}
 	if p.tuple.Proto == protoTCP {
 		startTCP(&c.Flow[0], p)
 	}
@@ -96,13 +104,16 @@ func (m *Model) reserve(p *packet, reply state.Tuple, nat *target, made *state.S
 	static := nat != nil && nat.translation.StaticPort
 	ports := portSet{low: natPortLow, high: natPortHigh}
 	choose := nat != nil
+	if m.wantsEndpoint(p, nat) {
+		return m.reserveEndpoint(p, reply, nat, made)
+	}
 	if choose {
 		ports = portsOf(nat)
 	} else {
 		choose = own && !m.free(reply)
 	}
 	if choose && !static && p.hasPortToChoose() {
-		reply, ok := m.choosePort(p.tuple, reply, ports, made)
+		reply, ok := m.choosePort(p.tuple, reply, ports, made, nil)
 		if !ok {
 			return reply, reasonFor(reason.NATPorts)
 		}

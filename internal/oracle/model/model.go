@@ -103,14 +103,15 @@ type Model struct {
 // A connection is a state, and what only the model keeps by name.
 type connection struct {
 	state.State
-	path    Path
-	tag     string // of the side that keeps state
-	qos     [2]qos
-	dead    bool
-	counted *counted      // by the limits of its rules
-	refused reason.Reason // the limit that ended it
-	ends    [2]bool       // packets of the direction are for the box itself
-	chosen  [2]*hop       // the gateway that a rule has chosen for packets of the direction
+	path     Path
+	endpoint bool   // its source's address and port became what they become for all destinations
+	tag      string // of the side that keeps state
+	qos      [2]qos
+	dead     bool
+	counted  *counted      // by the limits of its rules
+	refused  reason.Reason // the limit that ended it
+	ends     [2]bool       // packets of the direction are for the box itself
+	chosen   [2]*hop       // the gateway that a rule has chosen for packets of the direction
 }
 
 // New returns a model without states.

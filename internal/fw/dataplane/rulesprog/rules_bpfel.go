@@ -134,7 +134,7 @@ type RulesCrossing struct {
 	Route     uint8
 	Following uint8
 	Followed  uint8
-	_         [1]byte
+	Endpoint  uint8
 	Follows   [16]uint32
 	_         [4]byte
 }

@@ -57,6 +57,7 @@ type Target struct {
 	Addr       netip.Addr
 	Low, High  uint16
 	StaticPort bool
+	Endpoint   bool // endpoint-independent
 }
 
 // An Evaluator has the model evaluate rules one after the other.
@@ -126,7 +127,7 @@ func (j *Evaluator) Evaluate(p Packet) Result {
 	}
 	a.Scrub, a.Listed = e.Scrub, e.Listed
 	if t := e.Nat; t != nil {
-		a.Nat = &Target{Addr: t.Addr, Low: t.PortLow, High: max(t.PortLow, t.PortHigh), StaticPort: t.StaticPort}
+		a.Nat = &Target{Addr: t.Addr, Low: t.PortLow, High: max(t.PortLow, t.PortHigh), StaticPort: t.StaticPort, Endpoint: t.EndpointIndependent}
 	}
 	if t := e.Rdr; t != nil {
 		a.Rdr = &Target{Addr: t.Addr, Low: t.Port}

@@ -216,6 +216,7 @@ func drawRule(t *rapid.T) *resolve.Rule {
 	if r.Action != ast.Block && r.Direction != ast.AnyDirection && oneIn(t, 3, "nat-to") {
 		r.Nat = drawTranslation(t)
 		r.Nat.StaticPort = oneIn(t, 3, "static-port")
+		r.Nat.EndpointIndependent = oneIn(t, 3, "endpoint-independent")
 	}
 	if r.Action != ast.Block && r.Direction == ast.In && oneIn(t, 3, "rdr-to") {
 		r.Rdr = drawTranslation(t)

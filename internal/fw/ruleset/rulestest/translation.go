@@ -64,6 +64,7 @@ func drawTargets(t *rapid.T, r *resolve.TranslationRule) {
 	case resolve.NatRule:
 		r.Nat = drawTranslation(t)
 		r.Nat.StaticPort = oneIn(t, 3, "static-port")
+		r.Nat.EndpointIndependent = oneIn(t, 3, "endpoint-independent")
 	case resolve.RdrRule:
 		r.Rdr = drawTranslation(t)
 	case resolve.BinatRule:

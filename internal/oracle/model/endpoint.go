@@ -1,0 +1,58 @@
+package model
+
+import (
+	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
+	"weir/pf/resolve"
+)
+
+// wantsEndpoint reports whether a packet's source has one address and port outside for all
+// destinations: FreeBSD's endpoint-independent, which is for UDP. With static-port the port
+// stays anyway.
+func (m *Model) wantsEndpoint(p *packet, nat *target) bool {
+	return nat != nil && nat.translation.EndpointIndependent && !nat.translation.StaticPort && p.tuple.Proto == protoUDP
+}
+
+// reserveEndpoint is reserve for such a packet.
+func (m *Model) reserveEndpoint(p *packet, reply state.Tuple, nat *target, made *state.State) (state.Tuple, *reason.Reason) {
+	for _, c := range m.states {
+		if !c.endpoint || !sameSource(c.Tuple[0], p.tuple) {
+			continue
+		}
+		now := c.Tuple[1]
+		if now.Dst != reply.Dst && m.hasOneAddress(nat, p.family) {
+			c.endpoint = false // the pool has this address no more
+			continue
+		}
+		reply.Dst, reply.DPort = now.Dst, now.DPort
+		if !m.free(reply) {
+			return reply, reasonFor(reason.TupleTaken)
+		}
+		return reply, nil
+	}
+	reply, ok := m.choosePort(p.tuple, reply, portsOf(nat), made, m.isEndpoint)
+	if !ok {
+		return reply, reasonFor(reason.NATPorts)
+	}
+	return reply, nil
+}
+
+// isEndpoint reports whether another source has the address and port that replies go to.
+func (m *Model) isEndpoint(reply state.Tuple) bool {
+	for _, c := range m.states {
+		if now := c.Tuple[1]; c.endpoint && now.Dst == reply.Dst && now.DPort == reply.DPort && now.Zone == reply.Zone {
+			return true
+		}
+	}
+	return false
+}
+
+func sameSource(a, b state.Tuple) bool {
+	return a.Src == b.Src && a.SPort == b.SPort && a.Zone == b.Zone
+}
+
+// hasOneAddress reports whether a translation has a single address to choose.
+func (m *Model) hasOneAddress(t *target, family int) bool {
+	all := m.candidates(t, family)
+	return t.translation.Choice.Type != resolve.Bitmask && len(all) == 1 && all[0].IsSingleIP()
+}
