@@ -190,6 +190,7 @@ extern const volatile __u8 handoff_records; /* how many the values of mark_mask 
 extern const volatile __u8 route_marks;	  /* bpf_fib_lookup() knows marks (Linux 6.10)	       */
 extern const volatile __u32 note_secret[2]; /* kept over a reload; see hook/note.h		  */
 extern const volatile __u8 states_bound;  /* states may be bound to interfaces (state/bound.h) */
+extern const volatile __u8 copies;	  /* states may have copies sent (path/copy.h) */
 extern const volatile __u8 af_to;	  /* states may have sides of two address families (path/af_to.h) */
 extern const volatile __u8 implicit_pass; /* set implicit-pass			       */
 extern const volatile __u8 fragments_alone; /* set reassemble no: each meets the rules for itself */

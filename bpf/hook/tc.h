@@ -268,6 +268,20 @@ static __always_inline int hook_send_again(hook_ctx *ctx, __u32 ifindex, __u32 n
 	return bpf_redirect(ifindex, BPF_F_INGRESS);
 }
 
+/* Sends a copy of the frame to a next hop, by TCX ingress of its interface. */
+static __always_inline void hook_copy(hook_ctx *ctx, __u32 ifindex, __u32 nexthop)
+{
+	__u32 before[3] = {ctx->cb[0], ctx->cb[1], ctx->cb[2]};
+
+	note_write(ctx, ifindex);
+	ctx->cb[3] = NOTE_NEXTHOP;
+	ctx->cb[4] = nexthop;
+	bpf_clone_redirect(ctx, ifindex, BPF_F_INGRESS);
+	ctx->cb[0] = before[0];
+	ctx->cb[1] = before[1];
+	ctx->cb[2] = before[2];
+}
+
 /* TCX redirects to logical interfaces themselves, and the kernel adds the tag. */
 static __always_inline int hook_grow(hook_ctx *ctx, int bytes)
 {

@@ -24,6 +24,7 @@ enum reason {
 	REASON_UP_MULTICAST,	/* up-multicast: multicast is routed by the stack */
 	REASON_UP_PROBE,	/* up-probe: goes by the stack so that it probes the neighbour */
 	REASON_UP_DEVICE,	/* up-device: the next hop's device cannot be reached by this hook */
+	REASON_UP_COPY,		/* up-copy: the packet may have to be copied (dup-to), which XDP cannot do */
 	REASON_UP_NEXTHOP,	/* up-nexthop: the table of next hops is full; the stack forwards */
 	REASON_UP_ROUTE,	/* up-route: no route leads on; the stack answers */
 	REASON_UP_MARK,		/* up-mark: the kernel's route look-up knows no marks; the stack routes by them */

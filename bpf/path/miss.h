@@ -8,6 +8,7 @@
 
 #include "observe/log.h"
 #include "path/af_to.h"
+#include "path/copy.h"
 #include "path/scrub_list.h"
 #include "path/slow.h"
 #include "route/nat_source.h"
@@ -66,15 +67,6 @@ __noinline enum reason miss_rules_in(hook_ctx *ctx, struct scratch *s)
 	return r;
 }
 
-/* Returns the gateway of a next hop that a rule has chosen: its own, or the address itself
- * to which packets go. */
-static __always_inline const struct addr *miss_gateway(const struct pool_choice *hop, const struct addr *to)
-{
-	const struct addr *a = &hop->addr;
-
-	return a->word[0] | a->word[1] | a->word[3] ? a : to;
-}
-
 /* Finds the next hop that the routing table of the rules has. */
 static __always_inline enum route miss_route_table(hook_ctx *ctx, struct scratch *s, struct route_query *q)
 {
@@ -100,7 +92,7 @@ __noinline enum route miss_route(hook_ctx *ctx, struct scratch *s)
 	s->generation = shared.route_generation;
 	if (s->in.route == ROUTES_TO) {
 		s->chosen = 1;
-		route_choice_fill(&q, p, miss_gateway(&s->in.hop, &s->tuple.dst), s->in.hop.ifindex);
+		route_choice_fill(&q, p, hop_gateway(&s->in.hop, &s->tuple.dst), s->in.hop.ifindex);
 		route = route_choose(ctx, &q);
 	} else {
 		route_query_fill(&q, p, &s->tuple.dst, s->tuple.dport);
@@ -125,7 +117,7 @@ __noinline enum reason miss_reply(hook_ctx *ctx, struct scratch *s)
 	hop = s->in.route == ROUTES_REPLY ? &s->in.hop : &s->out.hop;
 	if (hop->ifindex == HOP_NONE)
 		return REASON_GATEWAY;
-	route_choice_fill(&q, &s->packet, miss_gateway(hop, &s->packet.tuple.src), hop->ifindex);
+	route_choice_fill(&q, &s->packet, hop_gateway(hop, &s->packet.tuple.src), hop->ifindex);
 	route_choose(ctx, &q);
 	s->reply_nexthop = q.number;
 	return q.number ? UNDECIDED : REASON_GATEWAY;
@@ -140,7 +132,7 @@ __noinline enum route miss_choose(hook_ctx *ctx, struct scratch *s, __u32 *ifind
 	if (!s || !ifindex)
 		return ROUTE_LOST;
 	s->generation = shared.route_generation;
-	route_choice_fill(&q, &s->packet, miss_gateway(&s->out.hop, &s->tuple.dst), s->out.hop.ifindex);
+	route_choice_fill(&q, &s->packet, hop_gateway(&s->out.hop, &s->tuple.dst), s->out.hop.ifindex);
 	route = route_choose(ctx, &q);
 	s->chosen = 1;
 	s->nexthop = q.number;
@@ -422,7 +414,7 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 		cr = own ? &s->out : &s->in;
 		hint_withdraw(STATE_INDEX(s->state)); /* its rules may log from now on */
 		/* the state knows nothing of a next hop that this rule chooses */
-		if (st && cr->flags & CROSSING_KEEP_STATE && cr->route == ROUTES_NOT)
+		if (st && cr->flags & CROSSING_KEEP_STATE && (cr->route == ROUTES_NOT || cr->route == ROUTES_DUP))
 			create_add_side(st, s, own, state_crossing(STATE_DIRECTION(s->state), !own));
 		s->state = 0;
 	} else if (wanted) {
@@ -434,6 +426,7 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 		if (r != UNDECIDED)
 			return r;
 		create_count(s, crossed);
+		copy_note(ctx, s);
 	}
 	if (!s->state) {
 		evaluate_marks(s);
@@ -470,7 +463,7 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 		return count_verdict(i, REASON_DIVERT, p->length);
 	qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
 	count_path(s->path, p->length);
-	if (scrub_packet(ctx, s, st, s->state) || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+	if ((st && copy_send(ctx, &s->packet, st, s->state)) || scrub_packet(ctx, s, st, s->state) || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (st)
 		return handoff_local(ctx, &h, p, i, st, s->state, why);
@@ -497,6 +490,8 @@ static __always_inline int miss_in(hook_ctx *ctx, void *tails)
 	}
 	if (s->then == SLOW_ANSWER)
 		return reject_segment(ctx, s);
+	if (HOOK_IS_XDP && copies) /* a copy may be due */
+		return count_verdict(i, REASON_UP_COPY, s->packet.length);
 	r = miss_rules_in(ctx, s);
 	if (r == REASON_IMPLICIT)
 		hook_handoff(ctx, s->packet.mark, &s->packet);

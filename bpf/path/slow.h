@@ -9,6 +9,7 @@
 #include "observe/log.h"
 #include "packet/fragment.h"
 #include "packet/tcp_option.h"
+#include "path/copy.h"
 #include "path/fast.h"
 #include "path/stateless.h"
 #include "path/reject.h"
@@ -306,7 +307,7 @@ static __always_inline int slow_finish(hook_ctx *ctx, struct scratch *s, enum sl
 	if (reason_is_drop(r))
 		return count_verdict(i, r, p->length);
 	qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
-	if (scrub_packet(ctx, s, st, s->state) || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+	if (copy_send(ctx, &s->packet, st, s->state) || scrub_packet(ctx, s, st, s->state) || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	count_path(st->path, p->length);
 	if (r == REASON_LOCAL)
@@ -382,6 +383,8 @@ static __always_inline int slow_in(hook_ctx *ctx, void *tails)
 	i = interface_get(s->packet.ifindex);
 	if (!i)
 		return HOOK_DROP;
+	if (copy_is_later_in(s->state))
+		return count_verdict(i, REASON_UP_COPY, s->packet.length);
 	if (!s->tracked)
 		r = slow_track(ctx, s);
 	if (r == UNDECIDED) {

@@ -105,6 +105,15 @@ struct pool_choice {
 	__u32 ifindex; /* as in struct pool_address */
 };
 
+/* Returns the gateway of a next hop that a rule has chosen: its own, or the address itself
+ * to which packets go. */
+static __always_inline const struct addr *hop_gateway(const struct pool_choice *hop, const struct addr *to)
+{
+	const struct addr *a = &hop->addr;
+
+	return a->word[0] | a->word[1] | a->word[3] ? a : to;
+}
+
 /* The work space of pool_take: the stack is nearly used up. */
 struct pool_work {
 	struct pool_given given;

@@ -237,6 +237,7 @@ enum routes {
 	ROUTES_REPLY, /* their replies: reply-to */
 	ROUTES_DIVERT, /* none: the address and, for ifindex, the port of the socket of divert-to */
 	ROUTES_DIVERT_REPLY, /* none: replies go to the socket that sends the packets */
+	ROUTES_DUP, /* copies of packets: dup-to */
 };
 
 /* What rules can ask about the routes of a packet's addresses (rules/fact.h). */

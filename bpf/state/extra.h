@@ -14,7 +14,8 @@ struct extra {
 	 * the same one twice (state/bound.h). In extras[0] the first word is 1 as soon as states may be bound. */
 	__u16 bound[2][2];
 	__u8 tos[2]; /* the type of service that packets of each direction get */
-	__u8 pad0[6];
+	__u16 copy[2]; /* by side: the next hop of copies, with FLOW_COPIED */
+	__u8 pad0[2];
 };
 _Static_assert(sizeof(struct extra) == 16, "an index into extras is a shift");
 

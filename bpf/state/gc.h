@@ -167,9 +167,9 @@ static __always_inline void gc_forget_nexthop(struct course *c)
 }
 
 /* A rule has chosen where packets of this direction go: the next hop stays. */
-static __always_inline void gc_keep_nexthop(const struct course *c)
+static __always_inline void gc_keep_nexthop(__u32 number)
 {
-	struct nexthop *n = nexthop_get(c->nexthop);
+	struct nexthop *n = nexthop_get(number);
 
 	if (n->used != shared.now)
 		n->used = shared.now;
@@ -183,9 +183,25 @@ static __always_inline void gc_nexthop(struct state *st, __u32 d)
 	if (state_is_diverted(st, d))
 		return;
 	if (st->entered & KEPT_ROUTE(d))
-		gc_keep_nexthop(c);
+		gc_keep_nexthop(c->nexthop);
 	else
 		gc_forget_nexthop(c);
+}
+
+/* Likewise where copies go. */
+static __always_inline void gc_keep_copies(const struct state *st, __u32 index)
+{
+	const struct extra *extra;
+
+	if (!(st->flags & STATE_LOG) || !((st->flow_forth.flags | st->flow_back.flags) & FLOW_COPIED))
+		return;
+	extra = extra_get(index);
+	if (!extra)
+		return;
+	if (st->flow_forth.flags & FLOW_COPIED)
+		gc_keep_nexthop(extra->copy[0]);
+	if (st->flow_back.flags & FLOW_COPIED)
+		gc_keep_nexthop(extra->copy[1]);
 }
 
 /* The loop's cursor is in shared memory: on the stack the verifier would walk every
@@ -216,6 +232,7 @@ static long gc_step(__u32 n, void *data)
 			hint_withdraw_live(index);
 		gc_nexthop(st, 0);
 		gc_nexthop(st, 1);
+		gc_keep_copies(st, index);
 		st->check_at = shared.now + (left < GC_REVISIT ? left : GC_REVISIT);
 		return 0;
 	case STATUS_DEAD:

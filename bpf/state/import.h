@@ -21,7 +21,7 @@ struct import {
 	__u32 pad0[1];
 	struct extra extra;
 	struct nexthop_key hop[2]; /* what rules have chosen, by direction, for KEPT_ROUTE */
-	__u32 pad1[12];
+	struct nexthop_key copy[2]; /* likewise of copies, by side */
 };
 _Static_assert(sizeof(struct import) == 384, "import, as in copy.go");
 
@@ -58,7 +58,7 @@ static __always_inline __u32 import_owner(struct tuple reply)
  * the first tuple. */
 static __always_inline enum reason import_state(struct import *a)
 {
-	struct nexthop_key forth = a->hop[0], back = a->hop[1];
+	struct nexthop_key forth = a->hop[0], back = a->hop[1], copies_in = a->copy[0], copies_out = a->copy[1];
 	struct tuple first = a->state.forth.tuple;
 	struct limit_entry limited = {};
 	__u32 index, owner;
@@ -101,6 +101,10 @@ static __always_inline enum reason import_state(struct import *a)
 		st->back.nexthop = import_nexthop(&back);
 	st->flow_forth = a->state.flow_forth;
 	st->flow_back = a->state.flow_back;
+	if (extra && st->flow_forth.flags & FLOW_COPIED)
+		extra->copy[0] = import_nexthop(&copies_in);
+	if (extra && st->flow_back.flags & FLOW_COPIED)
+		extra->copy[1] = import_nexthop(&copies_out);
 	*state_limits(st) = *state_limits(&a->state) ? limit_import(&limited, st, *state_limits(&a->state)) : 0;
 	if (endpoint_is_counted(st))
 		endpoint_import(st);

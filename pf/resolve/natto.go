@@ -66,8 +66,8 @@ func (r *resolver) checkRoute(in *ast.Rule) {
 	case in.Direction == ast.AnyDirection && kind != ast.DupTo:
 		r.faults.Errorf(in.Route.Span, "%s needs a rule with a direction", kind)
 	}
-	if kind == ast.DupTo && !idleRoute(in) {
-		r.faults.Unenforced(in.Route.Span, kind.String())
+	if kind == ast.DupTo && !idleRoute(in) && !keepsState(in) {
+		r.faults.Unenforced(in.Route.Span, "dup-to without a state")
 	}
 }
 

@@ -75,16 +75,18 @@ func TestBudgetOfBoundStates(t *testing.T) {
 	}
 }
 
-// So are those that know of states with two address families.
+// So are those that know of states with two address families, and those that send copies.
 func TestBudgetOfFamilies(t *testing.T) {
-	h := newHarness(t, familyRule)
-	check(t, h.dp.needCapture())
-	check(t, h.dp.need(programImport, programPrefetch))
-	for name, p := range h.dp.objects.Programs {
-		if count := must(bpfload.Instructions(p))(t); count > budgetLimit {
-			t.Errorf("%s: the verifier processes %d instructions, more than %d", name, count, budgetLimit)
-		} else {
-			t.Logf("%s: %d", name, count)
+	for _, rules := range []string{familyRule, copyRule} {
+		h := newHarness(t, rules)
+		check(t, h.dp.needCapture())
+		check(t, h.dp.need(programImport, programPrefetch))
+		for name, p := range h.dp.objects.Programs {
+			if count := must(bpfload.Instructions(p))(t); count > budgetLimit {
+				t.Errorf("%s: the verifier processes %d instructions, more than %d", name, count, budgetLimit)
+			} else {
+				t.Logf("%s: %d", name, count)
+			}
 		}
 	}
 }

@@ -310,6 +310,7 @@ func (d *Dataplane) values() map[string]any {
 		"note_secret":     noteSecret(d.ledger.HashSeed),
 		"states_bound":    asByte(d.bindsStates()),
 		"af_to":           asByte(d.changesFamily()),
+		"copies":          asByte(d.copies()),
 		"implicit_pass":   asByte(d.config.Options.ImplicitPass),
 		"fragments_alone": asByte(d.config.Options.FragmentsAlone),
 		"unloaded":        asByte(d.config.Unloaded),

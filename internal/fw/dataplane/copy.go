@@ -191,7 +191,7 @@ func (c *copier) move(s *xdpState, extra xdpExtra, m *move) error {
 	if err := c.renumberState(&entered); err != nil {
 		return err
 	}
-	index, owner, err := c.new.importState(&entered, extra, c.chosen(s), find)
+	index, owner, err := c.new.importState(&entered, extra, c.chosen(s, extra), find)
 	if err != nil {
 		return err
 	}
@@ -235,8 +235,7 @@ type importing struct {
 	Find  uint32 // 1: only ask for Owner
 	_     uint32
 	Extra xdpExtra
-	Hop   [2]importedHop // by direction
-	_     [12]uint32
+	Hop   [4]importedHop // by direction, then of copies by side
 }
 
 // An importedHop is struct nexthop_key: a next hop that a rule has chosen.

@@ -43,4 +43,7 @@ func (d *Dataplane) noteKinds() {
 	if d.changesFamily() {
 		d.tables.extras[0].Bound[0][1] = 1
 	}
+	if d.copies() {
+		d.tables.extras[0].Copy[0] = 1
+	}
 }

@@ -38,6 +38,7 @@ const (
 	gcProgWeirReceive   = "weir_receive"
 	gcVarAfTo           = "af_to"
 	gcVarBucketMask     = "bucket_mask"
+	gcVarCopies         = "copies"
 	gcVarFragmentsAlone = "fragments_alone"
 	gcVarHandoffRecords = "handoff_records"
 	gcVarHashKeys       = "hash_keys"
@@ -136,6 +137,7 @@ type gcMapSpecs struct {
 type gcVariableSpecs struct {
 	AfTo           *ebpf.VariableSpec `ebpf:"af_to"`
 	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
+	Copies         *ebpf.VariableSpec `ebpf:"copies"`
 	FragmentsAlone *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys       *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -225,6 +227,7 @@ func (m *gcMaps) Close() error {
 type gcVariables struct {
 	AfTo           *ebpf.Variable `ebpf:"af_to"`
 	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
+	Copies         *ebpf.Variable `ebpf:"copies"`
 	FragmentsAlone *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys       *ebpf.Variable `ebpf:"hash_keys"`

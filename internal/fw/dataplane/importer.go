@@ -51,7 +51,7 @@ func newImporter(t *tables, program *bpfload.Program) *importer {
 // the state, or the index of the state that has one of its tuples. 0 means none. hops are
 // the next hops that rules have chosen for it. A version that knows no such choice does not
 // get the state: it would send the packets elsewhere.
-func (d *importer) importState(s *xdpState, extra xdpExtra, hops [2]importedHop, find bool) (index, owner uint32, err error) {
+func (d *importer) importState(s *xdpState, extra xdpExtra, hops [4]importedHop, find bool) (index, owner uint32, err error) {
 	if s.Entered&keptRoutes != 0 && d.form.hop < 0 {
 		return 0, 0, nil
 	}

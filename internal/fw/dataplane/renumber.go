@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"unsafe"
+
+	"weir/internal/fw/state"
 )
 
 // A pathCopier gives new numbers to the paths that states use, and copies their counters.
@@ -60,21 +62,28 @@ func (c *copier) renumberState(s *xdpState) error {
 	return err
 }
 
-// chosen returns the next hops that rules have chosen for a state. An older layout has none.
-func (c *copier) chosen(s *xdpState) (hops [2]importedHop) {
+// chosen returns the next hops that rules have chosen for a state: by direction, then those of
+// copies by side. An older layout has none.
+func (c *copier) chosen(s *xdpState, extra xdpExtra) (hops [4]importedHop) {
 	if c.old.other {
 		return hops
 	}
 	shared := (*xdpShared)(unsafe.Pointer(unsafe.SliceData(c.old.all)))
-	for d, course := range []*xdpCourse{&s.Forth, &s.Back} {
-		n := &shared.Nexthops[int(course.Nexthop)%len(shared.Nexthops)]
-		if s.Entered&keptRoutes&(0x40<<d) == 0 || n.Flags&nexthopChosen == 0 {
-			continue
+	note := func(to int, number uint16, asked bool) {
+		n := &shared.Nexthops[int(number)%len(shared.Nexthops)]
+		if !asked || n.Flags&nexthopChosen == 0 {
+			return
 		}
-		hops[d] = importedHop{Gateway: xdpAddr(n.Gateway), How: uint32(n.Flags & nexthopHow)}
+		hops[to] = importedHop{Gateway: xdpAddr(n.Gateway), How: uint32(n.Flags & nexthopHow)}
 		if n.Flags&nexthopFixed != 0 {
-			hops[d].Ifindex = n.Ifindex
+			hops[to].Ifindex = n.Ifindex
 		}
+	}
+	for d, course := range []*xdpCourse{&s.Forth, &s.Back} {
+		note(d, course.Nexthop, s.Entered&keptRoutes&(0x40<<d) != 0)
+	}
+	for side, flow := range []*xdpFlow{&s.FlowForth, &s.FlowBack} {
+		note(2+side, extra.Copy[side], state.FlowFlags(flow.Flags)&state.FlowCopied != 0)
 	}
 	return hops
 }

@@ -417,7 +417,7 @@ func enterLimited(tb testing.TB, d *Dataplane, count int, word uint32) {
 		s.CheckAt = d.tables.shared.Now + 100_000
 		s.FlowForth.Last, s.FlowBack.Last = d.tables.shared.Now, d.tables.shared.Now
 		s.FlowBack.Limits = word
-		if index, _, err := to.importState(&s, xdpExtra{}, [2]importedHop{}, false); err != nil || index == 0 {
+		if index, _, err := to.importState(&s, xdpExtra{}, [4]importedHop{}, false); err != nil || index == 0 {
 			tb.Fatalf("state %d was not entered: %v", i, err)
 		}
 	}

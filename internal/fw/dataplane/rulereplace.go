@@ -21,7 +21,7 @@ var ErrNoRoom = errors.New("there is no room for the rules")
 // the old rules are in force. The error wraps ErrBusy while another process builds a
 // generation.
 func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
-	if err := errors.Join(fits(d.objects.Maps, p), d.mayBind(p), d.mayChangeFamily(p)); err != nil {
+	if err := errors.Join(fits(d.objects.Maps, p), d.mayBind(p), d.mayChangeFamily(p), d.mayCopy(p)); err != nil {
 		return fmt.Errorf("replace rules: %w", err)
 	}
 	if !slices.Equal(p.Fingerprints, d.config.Program.Fingerprints) { // packets compare with those in force

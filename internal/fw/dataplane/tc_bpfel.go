@@ -89,6 +89,7 @@ const (
 	tcProgWeirTcOutSlow     = "weir_tc_out_slow"
 	tcVarAfTo               = "af_to"
 	tcVarBucketMask         = "bucket_mask"
+	tcVarCopies             = "copies"
 	tcVarFragmentsAlone     = "fragments_alone"
 	tcVarHandoffRecords     = "handoff_records"
 	tcVarHashKeys           = "hash_keys"
@@ -238,6 +239,7 @@ type tcMapSpecs struct {
 type tcVariableSpecs struct {
 	AfTo           *ebpf.VariableSpec `ebpf:"af_to"`
 	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
+	Copies         *ebpf.VariableSpec `ebpf:"copies"`
 	FragmentsAlone *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys       *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -405,6 +407,7 @@ func (m *tcMaps) Close() error {
 type tcVariables struct {
 	AfTo           *ebpf.Variable `ebpf:"af_to"`
 	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
+	Copies         *ebpf.Variable `ebpf:"copies"`
 	FragmentsAlone *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys       *ebpf.Variable `ebpf:"hash_keys"`

@@ -136,7 +136,8 @@ type xdpExtra struct {
 	_     structs.HostLayout
 	Bound [2][2]uint16
 	Tos   [2]uint8
-	Pad0  [6]uint8
+	Copy  [2]uint16
+	Pad0  [2]uint8
 }
 
 type xdpFingerprint struct {
@@ -1181,6 +1182,7 @@ const (
 	xdpProgWeirXdpSlow      = "weir_xdp_slow"
 	xdpVarAfTo              = "af_to"
 	xdpVarBucketMask        = "bucket_mask"
+	xdpVarCopies            = "copies"
 	xdpVarFragmentsAlone    = "fragments_alone"
 	xdpVarHandoffRecords    = "handoff_records"
 	xdpVarHashKeys          = "hash_keys"
@@ -1325,6 +1327,7 @@ type xdpMapSpecs struct {
 type xdpVariableSpecs struct {
 	AfTo           *ebpf.VariableSpec `ebpf:"af_to"`
 	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
+	Copies         *ebpf.VariableSpec `ebpf:"copies"`
 	FragmentsAlone *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys       *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -1494,6 +1497,7 @@ func (m *xdpMaps) Close() error {
 type xdpVariables struct {
 	AfTo           *ebpf.Variable `ebpf:"af_to"`
 	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
+	Copies         *ebpf.Variable `ebpf:"copies"`
 	FragmentsAlone *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys       *ebpf.Variable `ebpf:"hash_keys"`

@@ -18,6 +18,7 @@ const (
 	UpMulticast                   // multicast is routed by the stack
 	UpProbe                       // goes by the stack so that it probes the neighbour
 	UpDevice                      // the next hop's device cannot be reached by this hook
+	UpCopy                        // the packet may have to be copied (dup-to), which XDP cannot do
 	UpNexthop                     // the table of next hops is full; the stack forwards
 	UpRoute                       // no route leads on; the stack answers
 	UpMark                        // the kernel's route look-up knows no marks; the stack routes by them
@@ -88,6 +89,7 @@ var table = [Count]struct{ name, text string }{
 	UpMulticast:     {"up-multicast", "multicast is routed by the stack"},
 	UpProbe:         {"up-probe", "goes by the stack so that it probes the neighbour"},
 	UpDevice:        {"up-device", "the next hop's device cannot be reached by this hook"},
+	UpCopy:          {"up-copy", "the packet may have to be copied (dup-to), which XDP cannot do"},
 	UpNexthop:       {"up-nexthop", "the table of next hops is full; the stack forwards"},
 	UpRoute:         {"up-route", "no route leads on; the stack answers"},
 	UpMark:          {"up-mark", "the kernel's route look-up knows no marks; the stack routes by them"},

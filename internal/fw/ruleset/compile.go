@@ -265,8 +265,11 @@ func (c *compiler) route(r *resolve.Rule, a *Rule) error {
 		return err
 	}
 	a.RoutePool, a.Route = number-1, RouteTo
-	if r.Route.Kind == resolve.ReplyTo {
+	switch r.Route.Kind {
+	case resolve.ReplyTo:
 		a.Route = ReplyTo
+	case resolve.DupTo:
+		a.Route = DupTo
 	}
 	return nil
 }

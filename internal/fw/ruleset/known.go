@@ -16,7 +16,7 @@ func known(r *resolve.Rule) error {
 		return notKnown(name)
 	}
 	for _, err := range []error{
-		knownInterface(r.Interface), knownInterface(r.ReceivedOn.On), knownAnchor(r), knownTranslation(r.Nat), knownTranslation(r.Rdr), knownRoute(r.Route), knownAfTo(r),
+		knownInterface(r.Interface), knownInterface(r.ReceivedOn.On), knownAnchor(r), knownTranslation(r.Nat), knownTranslation(r.Rdr), knownRoute(r.Route, r.State == resolve.KeepState), knownAfTo(r),
 	} {
 		if err != nil {
 			return err
@@ -86,13 +86,13 @@ func knownTranslation(t *resolve.Translation) error {
 	return nil
 }
 
-// knownRoute refuses dup-to and least-states.
-func knownRoute(r *resolve.Route) error {
+// knownRoute refuses dup-to without a state and least-states.
+func knownRoute(r *resolve.Route, keepsState bool) error {
 	switch {
 	case r == nil:
 		return nil
-	case r.Kind != resolve.RouteTo && r.Kind != resolve.ReplyTo:
-		return notKnown("dup-to")
+	case r.Kind == resolve.DupTo && !keepsState:
+		return notKnown("dup-to without a state")
 	case r.Choice.Type == resolve.LeastStates && len(r.Hops) > 1:
 		return notKnown("least-states")
 	}

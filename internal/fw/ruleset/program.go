@@ -132,6 +132,11 @@ func (p *Program) BindsStates() bool {
 	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.More&IfBound != 0 })
 }
 
+// Copies reports whether a rule has copies sent.
+func (p *Program) Copies() bool {
+	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.Route == DupTo })
+}
+
 // ChangesFamily reports whether a rule translates to the other address family.
 func (p *Program) ChangesFamily() bool {
 	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.Family != 0 })
@@ -193,6 +198,7 @@ const (
 	ReplyTo            // their replies
 	DivertTo           // none: a socket of the box, whose port is its row's interface
 	DivertReply        // none: replies go to the socket that sends the packets
+	DupTo              // copies of the packets
 )
 
 // A TableCount says under which table's entries packets of a rule count: its TableNumber

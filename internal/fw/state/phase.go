@@ -104,4 +104,5 @@ const (
 	FlowGranted                       // Grant is valid
 	FlowScaled                        // this end offered a window scale
 	FlowMapped                        // UDP, of direction 0: its source has one address and port for all destinations
+	FlowCopied                        // with Log: copies of what crosses this side are sent
 )
