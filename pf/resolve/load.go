@@ -166,6 +166,10 @@ func newResolver(file *ast.File, host *Host, settings Settings) *resolver {
 			r.queues.altq = true
 		case *ast.MarkMask: // it also applies to rules before it
 			r.options.MarkMask = s.Mask
+		case *ast.Reassemble: // likewise
+			r.options.FragmentsAlone = !s.Yes
+		case *ast.ScrubRule:
+			r.options.FragmentsAlone = r.options.FragmentsAlone || s.Fragment == "no reassemble" && !s.No
 		case *ast.Option:
 			if s.Name.Text == "state-policy" {
 				r.endsIfBound = s.Value.Text == "if-bound"
