@@ -4,18 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"weir/internal/ftp"
 	"weir/internal/fw/control"
-	"weir/internal/fw/rundir"
-	"weir/pf/source"
 )
 
 // ftpTask holds the flags of ftp-proxy.
@@ -73,11 +68,7 @@ func (e *Env) ftpProxy(ctx context.Context, t *ftpTask) error {
 	if err != nil {
 		return err
 	}
-	level := slog.LevelInfo
-	if t.verbose {
-		level = slog.LevelDebug
-	}
-	p.Log = slog.New(slog.NewTextHandler(e.Stderr, &slog.HandlerOptions{Level: level}))
+	p.Log = e.helperLog(t.verbose)
 	p.Rules = &anchorLoader{control.NewClient(folder)}
 	p.Started = func() { p.Log.Info("ready", "listen", t.listen, "anchor", t.anchor) }
 	return p.Run(ctx)
@@ -91,8 +82,8 @@ func (t *ftpTask) fill(p *ftp.Proxy) (err error) {
 	if t.idle < time.Second {
 		return errors.New("--idle is a second or more")
 	}
-	if name, below, err := source.ParseAnchor(t.anchor, false); err != nil || below || name == "" {
-		return fmt.Errorf("--anchor %q is no path of an anchor", t.anchor)
+	if err := checkHelperAnchor(t.anchor); err != nil {
+		return err
 	}
 	for _, word := range t.listen {
 		at, err := netip.ParseAddrPort(word)
@@ -118,40 +109,4 @@ func (t *ftpTask) fill(p *ftp.Proxy) (err error) {
 	}
 	p.Server = netip.AddrPortFrom(addr, 21)
 	return nil
-}
-
-// An anchorLoader loads rules by the daemon.
-type anchorLoader struct{ client *control.Client }
-
-// checkRule is a rule that no packet matches.
-const checkRule = "pass in quick on lo inet proto tcp from 127.0.0.1 to 127.0.0.1 port 1 no state\n"
-
-// Check returns why rules of an anchor would have no effect. It leaves a rule there that no
-// packet matches.
-func (l *anchorLoader) Check(ctx context.Context, path string) error {
-	if err := l.Load(ctx, path, checkRule); err != nil {
-		return err
-	}
-	status, err := l.client.Status(ctx)
-	if err != nil {
-		return err
-	}
-	called := slices.ContainsFunc(status.Loaded.Anchors, func(a rundir.Anchor) bool { return a.Path == path && a.Called })
-	if !called {
-		above := path[:strings.LastIndexByte(path, '/')]
-		return fmt.Errorf("no rule evaluates the anchor %s: add to the rules: anchor \"%s/*\"", path, above)
-	}
-	return nil
-}
-
-// Load replaces the rules of an anchor.
-func (l *anchorLoader) Load(ctx context.Context, path, text string) error {
-	_, err := l.client.ChangeAnchor(ctx, &control.AnchorChange{Load: &source.Anchor{Path: path, Name: path, Text: text}, NoDNS: true})
-	return err
-}
-
-// Flush removes the rules of an anchor, or of all below it.
-func (l *anchorLoader) Flush(ctx context.Context, path string, below bool) error {
-	_, err := l.client.ChangeAnchor(ctx, &control.AnchorChange{Flush: path, Below: below})
-	return err
 }

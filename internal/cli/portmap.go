@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,10 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/internal/fw/control"
-	"weir/internal/fw/rundir"
 	"weir/internal/portmap"
 	"weir/internal/portmap/mapping"
-	"weir/pf/source"
 )
 
 // portmapTask holds the flags of portmap.
@@ -102,12 +99,8 @@ func (e *Env) portmap(ctx context.Context, t *portmapTask) error {
 	if err != nil {
 		return err
 	}
-	level := slog.LevelInfo
-	if t.verbose {
-		level = slog.LevelDebug
-	}
 	s.Machine = machine
-	s.Log = slog.New(slog.NewTextHandler(e.Stderr, &slog.HandlerOptions{Level: level}))
+	s.Log = e.helperLog(t.verbose)
 	s.Rules = &anchorLoader{control.NewClient(folder)}
 	s.Started = func() { s.Log.Info("ready", "wan", t.wan, "lan", t.lan, "anchor", t.anchor) }
 	return s.Run(ctx)
@@ -134,8 +127,8 @@ func (t *portmapTask) fill(s *portmap.Server) (err error) {
 			return fmt.Errorf("%q is no name of an interface that rules can have", name)
 		}
 	}
-	if name, below, err := source.ParseAnchor(t.anchor, false); err != nil || below || name == "" {
-		return fmt.Errorf("--anchor %q is no path of an anchor", t.anchor)
+	if err := checkHelperAnchor(t.anchor); err != nil {
+		return err
 	}
 	if t.external != "" {
 		if s.External, err = netip.ParseAddr(t.external); err != nil || !s.External.Is4() {
@@ -164,17 +157,4 @@ func plainInterface(name string) bool {
 		}
 	}
 	return name != ""
-}
-
-// Loaded returns how many rules an anchor has, and whether a rule evaluates it.
-func (l *anchorLoader) Loaded(ctx context.Context, path string) (rules int, called bool, err error) {
-	status, err := l.client.Status(ctx)
-	if err != nil {
-		return 0, false, err
-	}
-	i := slices.IndexFunc(status.Loaded.Anchors, func(a rundir.Anchor) bool { return a.Path == path })
-	if i < 0 {
-		return 0, false, nil
-	}
-	return status.Loaded.Anchors[i].Rules, status.Loaded.Anchors[i].Called, nil
 }
