@@ -35,7 +35,7 @@ func TestDupTo(t *testing.T) {
 		}
 		serveName(b, lab.FW, 82)
 		b.Listen(lab.WAN, 5201, "iperf3", "-s")
-		daemon := b.WeirRun(dupToRules)
+		daemon := b.WeirRun("set skip on lo\nmatch out on wan0 from (lan0:network) nat-to (wan0)\npass\nanchor \"ids\"\n")
 		monitor := b.Start(lib.ISP, "tcpdump", "-n", "-l", "-i", "eth0", "--immediate-mode", "tcp or udp")
 		b.AwaitSaid(monitor, "listening on")
 		sees := func(what string, each ...string) {
@@ -44,6 +44,10 @@ func TestDupTo(t *testing.T) {
 				b.Until(lib.StartPatience, what+": the monitor sees "+text, func() bool { return strings.Contains(monitor.Said(), text) })
 			}
 		}
+		b.Weir("anchor", "load", "ids", b.Rules("pass in on lan0 inet proto tcp to port 8082 dup-to 192.0.2.1\n"))
+		expectName(b, "an anchor", fetch(b, lab.LAN, wanHost+":8082"), lab.WAN)
+		sees("an anchor", lanHost+".", " > "+wanHost+".8082: Flags [S]", wanHost+".8082 > "+lanHost+".")
+		b.Weir("load", b.Rules(dupToRules))
 		all := func(when string) {
 			b.Helper()
 			expectName(b, when, fetch(b, lab.LAN, wanHost+":8080"), lab.WAN)
@@ -57,11 +61,12 @@ func TestDupTo(t *testing.T) {
 			sees(when, " > "+fwLAN+".82: Flags [S]", fwLAN+".82 > "+lanHost+".")
 		}
 		all("with a daemon")
-		expectName(b, "no copy is asked for", fetch(b, lab.LAN, wanHost+":8082"), lab.WAN)
+		serveName(b, lab.WAN, 8083)
+		expectName(b, "no copy is asked for", fetch(b, lab.LAN, "["+wanHost6+"]:8083"), lab.WAN)
 		b.Run(lab.LAN, "iperf3", "-c", wanHost, "-n", "20M")
 		b.Run(lab.LAN, "sh", "-c", "head -c 4000 /dev/zero | socat -b 8192 - UDP4-SENDTO:"+wanHost+":5400")
 		sees("fragments", "5400: UDP, ", "ip-proto-17")
-		if said := monitor.Said(); strings.Contains(said, wanHost+".8082") || strings.Contains(said, lanHost+".8081") {
+		if said := monitor.Said(); strings.Contains(said, wanHost6+".8083") || strings.Contains(said, lanHost+".8081") {
 			b.Errorf("the monitor has seen what it should not:\n%s", said)
 		}
 		if left := b.Packets("lan0", reason.UpCopy); (left > 100) != (b.Hook == "xdp") {
