@@ -291,8 +291,7 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 	if (r != UNDECIDED)
 		return reject_or_drop(ctx, s, i, r, STATE_OUT);
 	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
-	if (st)
-		if (copy_send(ctx, &s->packet, st, s->state) || scrub_packet(ctx, s, st, s->state))
+	if ((st && copy_send(ctx, &s->packet, st, s->state)) || scrub_packet(ctx, s, st, s->state))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	if (st)
 		return egress_send(ctx, &s->packet, i, st, s->state, s->why);
