@@ -157,7 +157,7 @@ func (b *benchmark) prepare(ctx context.Context, c traffic.Case) ([]*samples, er
 		if err != nil {
 			return nil, err
 		}
-		if why := b.tooSmall(p, c); why != "" {
+		if why := b.unfit(p, c); why != "" {
 			b.skip(name, &c, why)
 			b.progress.Drop(b.options.Runs)
 			continue
@@ -171,8 +171,11 @@ func (b *benchmark) prepare(ctx context.Context, c traffic.Case) ([]*samples, er
 	return all, nil
 }
 
-// tooSmall returns why a path cannot hold the connections of a case.
-func (b *benchmark) tooSmall(p *paths.Path, c traffic.Case) string {
+// unfit returns why a path cannot be measured in a case.
+func (b *benchmark) unfit(p *paths.Path, c traffic.Case) string {
+	if p.FromIPv6 && c.IPv6() {
+		return "its frames are IPv4 at the far end: --family 4"
+	}
 	if p.Name != paths.Nft && p.Name != paths.NftNAT {
 		return ""
 	}

@@ -136,6 +136,9 @@ func TestForwardWeir(t *testing.T) {
 			if c.hook == "xdp" {
 				o.Paths = append(o.Paths, paths.VLAN...)
 			}
+			if c.family == 4 {
+				o.Paths = append(o.Paths, paths.WeirAfTo)
+			}
 			o.Families, o.Protocols, o.Directions = []int{c.family}, []string{c.protocol}, []string{traffic.Both}
 			report, err := Run(context.Background(), o)
 			if err != nil {

@@ -91,7 +91,7 @@ type Skip struct {
 // compared are the pairs whose ratios a report has.
 var compared = [...]struct{ of, to string }{
 	{paths.Weir, paths.Redirect}, {paths.WeirNAT, paths.Redirect},
-	{paths.WeirVLAN, paths.Weir}, {paths.WeirNATVLAN, paths.WeirNAT},
+	{paths.WeirVLAN, paths.Weir}, {paths.WeirNATVLAN, paths.WeirNAT}, {paths.WeirAfTo, paths.WeirNAT},
 	{paths.Weir, paths.Kernel}, {paths.Weir, paths.Nft}, {paths.WeirNAT, paths.NftNAT},
 }
 

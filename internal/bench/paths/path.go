@@ -41,6 +41,8 @@ const (
 
 	WeirVLAN    = "weir-vlan" // weir, with a VLAN tag on both wires
 	WeirNATVLAN = "weir-nat-vlan"
+
+	WeirAfTo = "weir-af-to" // from IPv6 to IPv4
 )
 
 // All are the names of all paths except those for special questions.
@@ -50,7 +52,7 @@ var All = []string{Generator, Redirect, Kernel, Nft, NftNAT, Weir, WeirNAT}
 var VLAN = []string{WeirVLAN, WeirNATVLAN}
 
 // Known are the names of all paths.
-var Known = slices.Concat(All, VLAN)
+var Known = slices.Concat(All, VLAN, []string{WeirAfTo})
 
 // hookStack is the hook of paths that go through the kernel's own stack.
 const hookStack = "stack"
@@ -78,6 +80,8 @@ func New(name string, o WeirOptions) (*Path, error) {
 		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
 	case WeirNAT:
 		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
+	case WeirAfTo:
+		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, FromIPv6: true, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
 	case WeirVLAN:
 		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Tagged: true}, Entries: []Entry{{"", startTagged(o)}}}, nil
 	case WeirNATVLAN:
@@ -175,7 +179,7 @@ func enterGRO(w *traffic.Setup, undo *UndoList) error {
 }
 
 func enterPass(w *traffic.Setup, undo *UndoList) error {
-	objects, err := traffic.LoadCountObjectsFor(w, nil)
+	objects, err := traffic.LoadCountObjectsFor(w, false, nil)
 	if err != nil {
 		return err
 	}

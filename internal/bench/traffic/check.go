@@ -53,7 +53,7 @@ func newChecker(w *Setup, s Frame, turn int) (*checkSink, error) {
 			"frame_len": uint32(spec.length), "tag_len": uint32(spec.tagLen()), "ethertype": spec.ethertype(),
 			"ipv6": flag(spec.ipv6), "tcp": flag(spec.tcp != nil), "back": flag(s.back),
 			"translated": flag(w.Translates), "router_addr": low32(w.router()),
-			"source_net": low32(w.sources()), "target_net": low32(w.targets()), "flows": uint32(w.Case.Flows),
+			"source_net": low32(w.sources()), "target_net": low32(w.targets(false)), "flows": uint32(w.Case.Flows),
 			"turn": uint8(turn),
 		},
 	})

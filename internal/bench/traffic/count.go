@@ -20,7 +20,7 @@ type CountSink struct {
 
 // NewCountSink attaches a counter for the frames of one direction.
 func NewCountSink(w *Setup, back bool) (*CountSink, error) {
-	objects, err := LoadCountObjectsFor(w, nil)
+	objects, err := LoadCountObjectsFor(w, back, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -118,9 +118,10 @@ func Rate(sinks map[bool]*CountSink, cores []int) (perSecond, seconds float64) {
 	return perSecond, seconds
 }
 
-// LoadCountObjectsFor loads the object with the sinks and the redirect programs.
-func LoadCountObjectsFor(w *Setup, values map[string]any) (*bpfload.Objects, error) {
-	kind := &frameSpec{ipv6: w.Case.IPv6(), tcp: w.data(false)}
+// LoadCountObjectsFor loads the object with the sinks and the redirect programs, for frames
+// that have arrived.
+func LoadCountObjectsFor(w *Setup, back bool, values map[string]any) (*bpfload.Objects, error) {
+	kind := &frameSpec{ipv6: w.ipv6(back), tcp: w.data(false)}
 	if w.Tagged {
 		kind.tag = FarVLAN
 	}
@@ -138,7 +139,7 @@ func LoadRedirect(w *Setup, back bool) (*bpfload.Objects, error) {
 	}
 	addresses := words(append(slices.Clone(target), source...))
 	leaveBy := uint32(w.Testbed.Indexes[w.exit(back)])
-	objects, err := LoadCountObjectsFor(w, map[string]any{
+	objects, err := LoadCountObjectsFor(w, back, map[string]any{
 		"leave_by": leaveBy, "addresses_low": addresses[0], "addresses_high": uint32(addresses[1]),
 	})
 	if err != nil {

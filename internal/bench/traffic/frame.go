@@ -56,6 +56,7 @@ type frameSpec struct {
 	source, target net.HardwareAddr
 	from, to       netip.Addr // networks, with host bits zero
 	tag            uint16     // VLAN id; 0: no tag
+	fromIPv6       bool       // IPv4: the router gives it an id, and it may be cut
 }
 
 // link returns the length of the Ethernet header with its tag.
@@ -197,6 +198,9 @@ func (s *frameSpec) compared() []byte {
 		clear(ip[36:40])
 	} else {
 		clear(ip[10:20])
+		if s.fromIPv6 {
+			clear(ip[4:7])
+		}
 	}
 	clear(l4[:4])
 	if s.tcp != nil {

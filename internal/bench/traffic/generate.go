@@ -56,7 +56,7 @@ func NewPacedGenerator(w *Setup, s Frame, flows FlowRange, core int, limit uint6
 		"header": words(header), "header_len": uint32(len(header)),
 		"ipv6": flag(spec.ipv6), "tcp": flag(spec.tcp != nil), "back": flag(s.back),
 		"ip_sum": ip, "l4_sum": l4,
-		"source_net": low32(w.sources()), "target_net": low32(w.targets()),
+		"source_net": low32(w.sources()), "target_net": low32(w.targets(false)),
 		"tag_len":    uint32(spec.tagLen()),
 		"first_flow": flows.First, "flows": flows.Count, "step": flows.Step, "limit": limit,
 	}

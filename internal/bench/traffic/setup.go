@@ -17,6 +17,7 @@ type Effect struct {
 	Connects   bool // tracks connections
 	HasEgress  bool // frames pass the egress hook when they leave
 	Tagged     bool // frames have VLAN tags on both wires, [NearVLAN] and [FarVLAN]
+	FromIPv6   bool // an IPv4 case's frames are IPv6 at the near end, and longer by its header
 }
 
 // Setup is one path in one case: where frames start, where they are seen again, and what
@@ -81,15 +82,27 @@ func (w *Setup) exit(back bool) testbed.Place { return w.Door(!back) }
 // that redirects in XDP has no egress hook.
 func (w *Setup) egress() bool { return w.Case.Sink == Egress && w.HasEgress }
 
+// ipv6 reports whether frames use IPv6 on one of the two wires.
+func (w *Setup) ipv6(near bool) bool { return w.Case.IPv6() || near && w.FromIPv6 }
+
 // sources returns the network of the hosts at the near end.
 func (w *Setup) sources() netip.Addr {
 	if w.Translates {
-		return testbed.LANHosts.Addr(w.Case.IPv6())
+		return testbed.LANHosts.Addr(w.ipv6(true))
 	}
-	return testbed.RoutedHosts.Addr(w.Case.IPv6())
+	return testbed.RoutedHosts.Addr(w.ipv6(true))
 }
 
-func (w *Setup) targets() netip.Addr { return testbed.TargetNet.Addr(w.Case.IPv6()) }
+// targets returns the network of the hosts at the far end, as it is on one of the two wires.
+func (w *Setup) targets(near bool) netip.Addr {
+	own := testbed.TargetNet.Addr(w.Case.IPv6())
+	if !near || !w.FromIPv6 {
+		return own
+	}
+	as16, as4 := netip.MustParseAddr("64:ff9b::").As16(), own.As4() // RFC 6052
+	copy(as16[12:], as4[:])
+	return netip.AddrFrom16(as16)
+}
 
 // router returns the address that the firewall translates sources to.
 func (w *Setup) router() netip.Addr { return w.Testbed.Lab.Addr(lab.FW, "wan0", w.Case.IPv6()) }
@@ -109,9 +122,9 @@ func (w *Setup) spec(back bool, seg *segment, length int) (*frameSpec, error) {
 		return nil, err
 	}
 	if back {
-		return w.newSpec(w.tag(w.Door(back)), seg, length, source, target, w.targets(), w.outside()), nil
+		return w.newSpec(false, w.tag(w.Door(back)), seg, length, source, target, w.targets(false), w.outside()), nil
 	}
-	return w.newSpec(w.tag(w.Door(back)), seg, length, source, target, w.sources(), w.targets()), nil
+	return w.newSpec(true, w.tag(w.Door(back)), seg, length, source, target, w.sources(), w.targets(true)), nil
 }
 
 // arrival describes the same frames at their far end.
@@ -125,15 +138,20 @@ func (w *Setup) arrival(back bool, seg *segment, length int) (*frameSpec, error)
 		return nil, err
 	}
 	if back {
-		return w.newSpec(tag, seg, length, source, target, w.targets(), w.sources()), nil
+		return w.newSpec(true, tag, seg, length, source, target, w.targets(true), w.sources()), nil
 	}
-	return w.newSpec(tag, seg, length, source, target, w.outside(), w.targets()), nil
+	return w.newSpec(false, tag, seg, length, source, target, w.outside(), w.targets(false)), nil
 }
 
-// newSpec describes frames of a length without their tag.
-func (w *Setup) newSpec(tag uint16, seg *segment, length int, source, target net.HardwareAddr, from, to netip.Addr) *frameSpec {
-	s := &frameSpec{ipv6: w.Case.IPv6(), tcp: seg, source: source, target: target, from: from, to: to, tag: tag}
+// newSpec describes frames on one of the two wires. The length is that of the case, without
+// their tag.
+func (w *Setup) newSpec(near bool, tag uint16, seg *segment, length int, source, target net.HardwareAddr, from, to netip.Addr) *frameSpec {
+	s := &frameSpec{ipv6: w.ipv6(near), tcp: seg, source: source, target: target, from: from, to: to, tag: tag}
 	s.length = length + s.tagLen()
+	if near && w.FromIPv6 {
+		s.length += ip6Len - ip4Len
+	}
+	s.fromIPv6 = !near && w.FromIPv6
 	return s
 }
 
