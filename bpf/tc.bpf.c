@@ -85,7 +85,7 @@ static __noinline int tc_changes_family(const struct packet *p, __u32 number)
 {
 	const struct state *st = state_get(STATE_INDEX(number));
 
-	return p && st && state_changes_family(st) && tc_has_state(p, st, number);
+	return p && st && state_changes_family(st) && (family_is_error(p) || tc_has_state(p, st, number));
 }
 
 /* Redirects a packet that XDP let pass but whose device XDP cannot reach. */
@@ -237,7 +237,8 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 		if (m.number & METADATA_NEXTHOP)
 			return tc_redirect_stateless(skb, p, m.number, &m.out);
 		if (af_to && m.number & MAX_NUMBER && tc_changes_family(p, m.number & MAX_NUMBER))
-			return fast_tail_then(skb, &in_tails, p, i, TAIL_FAMILY, m.number & MAX_NUMBER, 1, SLOW_LEFT);
+			return fast_tail_then(skb, &in_tails, p, i, family_is_error(p) ? TAIL_ERROR : TAIL_FAMILY,
+					      m.number & MAX_NUMBER, 1, SLOW_LEFT);
 		if (m.number & MAX_NUMBER)
 			return gateway_end(skb, tc_redirect_state(skb, p, m.number));
 		return tc_redirect_stateless(skb, p, tc_nexthop(skb, p), &m.out);
@@ -321,7 +322,7 @@ int weir_tc_in_slow(struct __sk_buff *skb)
 SEC("tcx/ingress")
 int weir_tc_in_family(struct __sk_buff *skb)
 {
-	return family_in(skb);
+	return family_run(skb);
 }
 
 SEC("tcx/ingress")
@@ -432,6 +433,12 @@ SEC("tcx/egress")
 int weir_tc_out_slow(struct __sk_buff *skb)
 {
 	return egress_slow(skb, &out_tails);
+}
+
+SEC("tcx/egress")
+int weir_tc_out_family(struct __sk_buff *skb)
+{
+	return family_run(skb);
 }
 
 SEC("tcx/egress")

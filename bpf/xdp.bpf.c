@@ -141,7 +141,7 @@ int weir_xdp_owner(struct xdp_md *ctx)
 SEC("xdp.frags")
 int weir_xdp_family(struct xdp_md *ctx)
 {
-	return family_in(ctx);
+	return family_run(ctx);
 }
 
 SEC("xdp.frags/devmap")

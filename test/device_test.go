@@ -246,6 +246,7 @@ block
 pass on { lan0 up0 } no state
 block return in on up0 to (up0)
 pass in on up0 proto udp to { 192.168.1.10, fd00:1::10 } port 9 keep state
+pass in on up0 inet proto udp to (up0) port 10 af-to inet6 from (lan0) to fd00:1::10
 `
 
 //	lan ── lan0 fw up0 (macvlan on wan0) ── wan
@@ -270,6 +271,7 @@ func TestUplinkIsAMacvlan(t *testing.T) {
 		for from, to := range map[string]string{wanHost: lanHost, wanHost6: lanHost6} {
 			refusedUDP(b, lab.WAN, from, to, 9)
 		}
+		refusedUDP(b, lab.WAN, wanHost, fwWAN, 10) // by IPv6
 		if n := b.Packets("wan0", reason.Guard); n != 0 {
 			b.Errorf("wan0 dropped %d packets that weir had passed:\n%s", n, b.Weir("info"))
 		}

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"weir/internal/fw/reason"
 	"weir/internal/lab"
 	"weir/test/lib"
 )
@@ -74,5 +76,139 @@ func fragmentsToIPv4(b *lib.Box) {
 		if n > 0 && out != sent {
 			b.Errorf("datagram %d: %d bytes come back, not %d", n, len(out), len(sent))
 		}
+	}
+}
+
+// familyErrorRules translate from and to far: both hosts know each other in their own family
+// only. Nothing else passes, ICMP errors neither.
+const familyErrorRules = `
+set skip on lo
+block
+pass in on lan0 inet6 to 64:ff9b::/96 af-to inet from (wan0)
+pass in on lan0 inet to 192.0.2.9 af-to inet6 from (wan0) to 2001:db8:9::9
+pass in on lan0 inet to 192.0.2.7 af-to inet6 from (wan0) to 2001:db8:113::77
+pass in on wan0 inet6 to 64:ff9b:1::/96 af-to inet from (lan0)
+`
+
+// The addresses that they know.
+const (
+	farAs6 = "64:ff9b::c633:6409"
+	farAs4 = "192.0.2.9"
+	lanAs6 = "64:ff9b:1::c0a8:10a"
+)
+
+//	lan ── fw: af-to ──▶ wan, a router ──▶ far
+//	   ◀── errors of wan and far, in lan's family
+//
+// and back, from far to lan.
+func TestNAT64Errors(t *testing.T) {
+	weir.BothFar(t, func(b *lib.Box) {
+		b.IP(lab.WAN, "-6 route add 64:ff9b:1::/96 via "+fwWAN6)
+		b.WeirRun(familyErrorRules)
+		b.Tell("traceroute", familyTraceroute)
+		b.Tell("refused", familyRefused)
+		b.Tell("neighbour", familyNeighbour)
+		b.Tell("nobody there", familyUnreachable)
+		b.Tell("path MTU", familyPathMTU)
+		b.Tell("own MTU", familyOwnMTU)
+	})
+}
+
+// Routers in IPv4 have addresses behind the prefix, those in IPv6 the destination's.
+func familyTraceroute(b *lib.Box) {
+	for _, how := range [][]string{nil, {"-I"}, {"-T", "-p", "9"}} {
+		for _, test := range []struct {
+			from string
+			hops []string
+		}{
+			{lab.LAN, []string{fwLAN6, "64:ff9b::cb00:7101", farAs6}},
+			{lab.LAN, []string{fwLAN, farAs4, farAs4}},
+			{lib.Far, []string{"2001:db8:9::1", fwWAN6, lanAs6}},
+		} {
+			args := append([]string{"-n", "-q", "1", "-w", "2", "-m", "5"}, how...)
+			out := b.Run(test.from, "traceroute", append(args, test.hops[2])...)
+			if got := hops(out); fmt.Sprint(got) != fmt.Sprint(test.hops) {
+				b.Errorf("traceroute %v from %s went by %q, want %q:\n%s", how, test.from, got, test.hops, out)
+			}
+		}
+	}
+}
+
+// Who sends to a closed port hears of it at once.
+func familyRefused(b *lib.Box) {
+	for _, test := range []struct{ from, to string }{
+		{lab.LAN, "UDP6:[" + farAs6 + "]:9"}, {lab.LAN, "UDP4:" + farAs4 + ":9"}, {lib.Far, "UDP6:[" + lanAs6 + "]:9"},
+	} {
+		if _, err := b.Try(test.from, "sh", "-c", "echo | socat -t 5 - "+test.to); err == nil || !strings.Contains(err.Error(), "refused") {
+			b.Errorf("%s to %s: %v", test.from, test.to, err)
+		}
+	}
+}
+
+// The box does not know its neighbour's address when an error comes. XDP leaves that to TCX.
+func familyNeighbour(b *lib.Box) {
+	for _, to := range []string{farAs6, farAs4} {
+		before := b.Packets("wan0", reason.UpNeighbour)
+		b.Until(20*time.Second, "an error waits for the neighbour", func() bool {
+			b.IP(lab.FW, "neighbour flush dev lan0")
+			out := b.Run(lab.LAN, "traceroute", "-n", "-q", "1", "-w", "2", "-f", "2", "-m", "2", to)
+			if strings.Contains(out, "*") {
+				b.Errorf("no error came back:\n%s", out)
+			}
+			return b.Packets("wan0", reason.UpNeighbour) > before
+		})
+	}
+}
+
+// The box's kernel does not find the host to which a translated packet goes. It tells the box's
+// own address, which is the packet's source. weir tells the sender.
+func familyUnreachable(b *lib.Box) {
+	for _, to := range []string{"64:ff9b::203.0.113.77", "192.0.2.7"} {
+		out, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "10", to)
+		if err == nil || !strings.Contains(out, "nreachable") {
+			b.Errorf("ping %s: %v\n%s", to, err, out)
+		}
+	}
+}
+
+// Behind wan is a link with a small MTU. Each sender learns of it, in its own family.
+func familyPathMTU(b *lib.Box) {
+	b.IP(lab.WAN, "link set far0 mtu 1300")
+	defer b.IP(lab.WAN, "link set far0 mtu 1500")
+	if out, err := b.Try(lab.LAN, "ping", "-6", "-n", "-c", "2", "-i", "0.2", "-W", "2", "-s", "1400", "-M", "do", farAs6); err == nil || !strings.Contains(out, "mtu=1320") {
+		b.Errorf("ping does not hear of the MTU: %v\n%s", err, out)
+	}
+	b.Ping(lab.LAN, farAs6, 1)
+	b.IP(lab.LAN, "-6 route flush cache")
+	b.Listen(lib.Far, 5201, "iperf3", "-4", "-s")
+	b.Listen(lib.Far, 5202, "iperf3", "-6", "-s", "-p", "5202")
+	b.Listen(lab.LAN, 5203, "iperf3", "-4", "-s", "-p", "5203")
+	for _, test := range []struct {
+		client []string // and its host
+		sender string   // whose MTU towards
+		to     string
+		mtu    string
+	}{
+		{[]string{lab.LAN, "-6", "-c", farAs6}, lab.LAN, farAs6, "mtu 1320"},
+		{[]string{lab.LAN, "-4", "-c", farAs4, "-p", "5202"}, lab.LAN, farAs4, "mtu 1280"},
+		{[]string{lib.Far, "-6", "-c", lanAs6, "-p", "5203", "-R"}, lab.LAN, fwLAN, "mtu 1280"},
+	} {
+		b.Run(test.client[0], "iperf3", append(test.client[1:], "-n", "20M")...)
+		if out := b.Run(test.sender, "ip", "route", "get", test.to); !strings.Contains(out, test.mtu) {
+			b.Errorf("the route to %s lacks %q:\n%s", test.to, test.mtu, out)
+		}
+	}
+}
+
+// The box's own link has a small MTU.
+func familyOwnMTU(b *lib.Box) {
+	b.IP(lab.LAN, "-6 route flush cache", "-4 route flush cache")
+	b.IP(lab.FW, "link set wan0 mtu 1400")
+	defer b.IP(lab.FW, "link set wan0 mtu 1500")
+	for _, test := range []struct{ to, mtu string }{{farAs6, "mtu=1420"}, {farAs4, "mtu=1380"}} {
+		b.Until(10*time.Second, "ping to "+test.to+" says "+test.mtu, func() bool {
+			out, _ := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", "-s", "1400", "-M", "do", test.to)
+			return strings.Contains(strings.ReplaceAll(out, " = ", "="), test.mtu)
+		})
 	}
 }

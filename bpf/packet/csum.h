@@ -79,4 +79,12 @@ static __always_inline __u64 csum_pseudo(const struct addr *src, const struct ad
 	return csum_addr_sum(src) + csum_addr_sum(dst) + bpf_htons(proto) + bpf_htons(length);
 }
 
+/* Returns what takes it off again. */
+static __always_inline __u64 csum_pseudo_complement(const struct addr *src, const struct addr *dst, __u8 proto,
+						    __u32 length)
+{
+	return csum_addr_complement(src) + csum_addr_complement(dst) + (__u16)~bpf_htons(proto) +
+	       (__u16)~bpf_htons(length);
+}
+
 #endif

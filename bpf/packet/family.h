@@ -23,6 +23,8 @@ struct family_fragment {
 	__be32 id;
 };
 
+#define FAMILY_WORDS 12
+
 /* Everything in front of an L4 header, in its new family. */
 union family_header {
 	struct iphdr ip4;
@@ -30,8 +32,14 @@ union family_header {
 		struct ipv6hdr ip6;
 		struct family_fragment fragment;
 	};
-	__u32 word[12];
+	__u32 word[FAMILY_WORDS];
 };
+
+/* Whether a packet belongs to the state of the one that it quotes. */
+static __always_inline int family_is_error(const struct packet *p)
+{
+	return p->flags & PACKET_ICMP_ERROR && p->fragment == FRAGMENT_NONE;
+}
 
 /* Returns the family that a packet gets. */
 static __always_inline __u8 family_other(__u8 family)
@@ -120,26 +128,29 @@ static __always_inline __u16 family_ip4_sum(const union family_header *f)
 	return csum_finish((__u64)f->word[0] + f->word[1] + f->word[2] + f->word[3] + f->word[4]);
 }
 
-/* Writes an IPv4 header. wire: bytes of the longest packet that it becomes on the wire. */
-static __always_inline void family_ip4(union family_header *f, const struct packet *p, const struct tuple *to, __u8 tos,
-				       __u32 wire)
+/* What a header of either family says, besides its addresses. */
+struct family_fields {
+	__u32 payload; /* bytes behind it, without a fragment header */
+	__be32 id;     /* of IPv6; of IPv4 its upper half is 0 */
+	__be16 fragment; /* offset and flags as in the new family */
+	__u8 fragmented; /* to IPv6: it gets a fragment header */
+	__u8 tos;
+	__u8 ttl;
+};
+
+/* Writes an IPv4 header. */
+static __always_inline void family_ip4(union family_header *f, const struct family_fields *w, const struct tuple *to)
 {
-	__u32 length = p->length - family_before(p) + sizeof(struct iphdr);
-	int cut = wire <= FAMILY_CUTS || (p->scrub & SCRUB_NO_DF && !scrub_keeps_df(p));
+	__u32 length = w->payload + sizeof(struct iphdr);
 
 	f->ip4 = (struct iphdr){};
 	f->ip4.version = 4;
 	f->ip4.ihl = 5;
-	f->ip4.tos = tos;
+	f->ip4.tos = w->tos;
 	f->ip4.tot_len = length > 0xffff ? 0 : bpf_htons(length);
-	if (p->fragment != FRAGMENT_NONE) {
-		f->ip4.id = bpf_htons(bpf_ntohl(p->fragment_id));
-		f->ip4.frag_off = bpf_htons(p->fragment_offset / 8 | (p->flags & PACKET_MORE ? IP_MORE : 0));
-	} else {
-		f->ip4.id = cut || p->scrub & SCRUB_RANDOM_ID ? scrub_id() : 0; /* RFC 6864, 4.1 */
-		f->ip4.frag_off = cut ? 0 : bpf_htons(IP_DF);
-	}
-	f->ip4.ttl = scrub_ttl(p->ttl, p->scrub, SCRUB_AT_HOP);
+	f->ip4.id = bpf_htons(bpf_ntohl(w->id));
+	f->ip4.frag_off = w->fragment;
+	f->ip4.ttl = w->ttl;
 	f->ip4.protocol = to->proto;
 	f->ip4.saddr = to->src.word[3];
 	f->ip4.daddr = to->dst.word[3];
@@ -147,20 +158,43 @@ static __always_inline void family_ip4(union family_header *f, const struct pack
 }
 
 /* Writes an IPv6 header, and that of a fragment. */
-static __always_inline void family_ip6(union family_header *f, const struct packet *p, const struct tuple *to, __u8 tos)
+static __always_inline void family_ip6(union family_header *f, const struct family_fields *w, const struct tuple *to)
 {
-	__u32 payload = p->length - family_before(p) + family_after(p) - sizeof(struct ipv6hdr);
+	__u32 payload = w->payload + (w->fragmented ? sizeof(struct family_fragment) : 0);
 
-	*(__be32 *)&f->ip6 = bpf_htonl(6u << 28 | (__u32)tos << 20);
+	*(__be32 *)&f->ip6 = bpf_htonl(6u << 28 | (__u32)w->tos << 20);
 	f->ip6.payload_len = payload > 0xffff ? 0 : bpf_htons(payload);
-	f->ip6.nexthdr = p->fragment != FRAGMENT_NONE ? NEXT_FRAGMENT : to->proto;
-	f->ip6.hop_limit = scrub_ttl(p->ttl, p->scrub, SCRUB_AT_HOP);
+	f->ip6.nexthdr = w->fragmented ? NEXT_FRAGMENT : to->proto;
+	f->ip6.hop_limit = w->ttl;
 	__builtin_memcpy(&f->ip6.saddr, &to->src, sizeof(to->src));
 	__builtin_memcpy(&f->ip6.daddr, &to->dst, sizeof(to->dst));
 	f->fragment.next = to->proto;
 	f->fragment.pad = 0;
-	f->fragment.offset = bpf_htons(p->fragment_offset | (p->flags & PACKET_MORE ? 1 : 0));
-	f->fragment.id = bpf_htonl(bpf_ntohs((__be16)p->fragment_id));
+	f->fragment.offset = w->fragment;
+	f->fragment.id = w->id;
+}
+
+/* Fills in what becomes of a packet's own header. payload: bytes behind the new one. wire:
+ * of IPv4, bytes of the longest packet that it becomes on the wire. */
+static __always_inline void family_fields(struct family_fields *w, const struct packet *p, __u8 tos, __u32 payload,
+					  __u32 wire)
+{
+	int cut = wire <= FAMILY_CUTS || (p->scrub & SCRUB_NO_DF && !scrub_keeps_df(p));
+
+	w->payload = payload;
+	w->tos = tos;
+	w->ttl = scrub_ttl(p->ttl, p->scrub, SCRUB_AT_HOP);
+	w->fragmented = p->fragment != FRAGMENT_NONE;
+	if (p->family == 4) {
+		w->id = bpf_htonl(bpf_ntohs((__be16)p->fragment_id));
+		w->fragment = bpf_htons(p->fragment_offset | (p->flags & PACKET_MORE ? 1 : 0));
+	} else if (w->fragmented) {
+		w->id = p->fragment_id;
+		w->fragment = bpf_htons(p->fragment_offset / 8 | (p->flags & PACKET_MORE ? IP_MORE : 0));
+	} else {
+		w->id = cut || p->scrub & SCRUB_RANDOM_ID ? bpf_htonl(bpf_ntohs(scrub_id())) : 0; /* RFC 6864, 4.1 */
+		w->fragment = cut ? 0 : bpf_htons(IP_DF);
+	}
 }
 
 /* Copies a new header in front of the L4 header. < 0: it is outside the frame. */
@@ -187,20 +221,28 @@ static __always_inline int family_write(void *l3, void *end, const union family_
 	return 0;
 }
 
-/* Returns the difference of an echo message's checksum: the type, the id, and in IPv6 the
- * pseudo header. */
-static __always_inline __u32 family_echo_diff(const struct packet *p, const struct tuple *to, __be16 id, __be16 new_id)
-{
-	__u32 length = p->length - family_before(p);
-	__u64 pseudo;
-	__be16 old = bpf_htons(p->icmp_type << 8), type = bpf_htons(family_echo(family_other(p->family), p->icmp_type) << 8);
+/* An echo message, for the difference of its checksum. */
+struct family_echo {
+	const struct tuple *from; /* its addresses and those that it gets */
+	const struct tuple *to;
+	__u32 length;
+	__be16 id;
+	__be16 new_id;
+	__u8 family;
+	__u8 type;
+};
 
-	if (p->family == 4)
-		pseudo = csum_pseudo(&to->src, &to->dst, IPPROTO_ICMPV6, length);
+/* Returns that difference: the type, the id, and in IPv6 the pseudo header. */
+static __always_inline __u32 family_echo_diff(const struct family_echo *e)
+{
+	__be16 old = bpf_htons(e->type << 8), type = bpf_htons(family_echo(family_other(e->family), e->type) << 8);
+	__u64 pseudo;
+
+	if (e->family == 4)
+		pseudo = csum_pseudo(&e->to->src, &e->to->dst, IPPROTO_ICMPV6, e->length);
 	else
-		pseudo = csum_addr_complement(&p->tuple.src) + csum_addr_complement(&p->tuple.dst) +
-			 (__u16)~bpf_htons(IPPROTO_ICMPV6) + (__u16)~bpf_htons(length);
-	return csum_fold(pseudo + csum_word_diff(old, type) + csum_word_diff(id, new_id));
+		pseudo = csum_pseudo_complement(&e->from->src, &e->from->dst, IPPROTO_ICMPV6, e->length);
+	return csum_fold(pseudo + csum_word_diff(old, type) + csum_word_diff(e->id, e->new_id));
 }
 
 #endif

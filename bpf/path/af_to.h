@@ -11,6 +11,7 @@
 #define WEIR_PATH_AF_TO_H
 
 #include "packet/family.h"
+#include "path/af_to_error.h"
 #include "path/fast.h"
 #include "path/reject.h"
 #include "path/scrub_list.h"
@@ -38,6 +39,8 @@ static __always_inline enum reason family_tuple(struct scratch *s)
 	if (s->state || p->flags & PACKET_GROUP || p->tuple.zone || create_is_oneway(p) || !family_corresponds(p))
 		return REASON_AF_TO;
 	if (icmp_is(p->family, p->tuple.proto) && !nat_port_has(p)) /* an answer that nobody asked for */
+		return REASON_AF_TO;
+	if (addr_is_multicast(&p->tuple.dst)) /* no reply can come from there */
 		return REASON_AF_TO;
 	if (!family_is_plain(p))
 		return REASON_OPTIONS;
@@ -138,10 +141,24 @@ __noinline enum reason family_next(hook_ctx *ctx, struct scratch *s)
 	return UNDECIDED;
 }
 
-/* Returns the bytes by which the packet gets longer. */
-static __always_inline int family_more(const struct packet *p)
+/* Returns the bytes by which the packet gets longer, but for what is cut off its end. */
+static __always_inline int family_more(const struct scratch *s)
 {
-	return (int)family_after(p) - (int)family_before(p);
+	const struct packet *p = &s->packet;
+
+	return family_is_error(p) ? s->error.more : (int)family_after(p) - (int)family_before(p);
+}
+
+/* Returns the length of the packet in its new family. */
+static __always_inline __u32 family_length(const struct scratch *s)
+{
+	return family_is_error(&s->packet) ? s->error.length : s->packet.length + family_more(s);
+}
+
+/* The same of one segment of a super-packet. */
+static __always_inline __u32 family_wire_length(hook_ctx *ctx, const struct scratch *s)
+{
+	return family_is_error(&s->packet) ? s->error.length : fast_wire_length(ctx, &s->packet) + family_more(s);
 }
 
 /* Returns the MTU of the way: the next hop's or, if there is none, the interface's. */
@@ -155,7 +172,7 @@ static __always_inline __u32 family_mtu(const struct scratch *s)
 
 /* Returns why a packet goes no further, and UNDECIDED else. Its sender is told the MTU by
  * *told. */
-static __always_inline enum reason family_fault(hook_ctx *ctx, struct scratch *s, int more, __u32 *told)
+static __always_inline enum reason family_fault(hook_ctx *ctx, struct scratch *s, __u32 *told)
 {
 	const struct packet *p = &s->packet;
 	__u32 mtu = family_mtu(s);
@@ -166,59 +183,12 @@ static __always_inline enum reason family_fault(hook_ctx *ctx, struct scratch *s
 		return REASON_AF_TO;
 	if (p->ttl <= 1)
 		return REASON_GATEWAY_TTL;
-	if (!mtu || fast_wire_length(ctx, p) + more <= mtu)
+	if (!mtu || family_wire_length(ctx, s) <= mtu)
 		return UNDECIDED;
-	*told = mtu - more;
+	*told = mtu - family_more(s);
 	if (p->family == 6 && *told < FAMILY_LEAST_MTU)
 		*told = FAMILY_LEAST_MTU;
 	return REASON_GATEWAY_MTU;
-}
-
-struct family_sum {
-	hook_ctx *ctx;
-	__u8 *bytes;
-	__u64 sum;
-	__u32 at;
-	__u32 end;
-};
-
-#define FAMILY_CHUNK 32
-
-/* Adds the next bytes to a sum. 1: that was all. */
-static long family_sum_step(__u32 n, void *data)
-{
-	struct family_sum *w = data;
-	const __u32 *word = (const __u32 *)w->bytes;
-	__u32 left, i;
-
-	(void)n;
-	if (w->at >= w->end)
-		return 1;
-	left = w->end - w->at;
-	if (left >= FAMILY_CHUNK) {
-		if (hook_load(w->ctx, w->at, w->bytes, FAMILY_CHUNK))
-			return 1;
-		for (i = 0; i < FAMILY_CHUNK / 4; i++)
-			w->sum += word[i];
-		w->at += FAMILY_CHUNK;
-		return 0;
-	}
-	*(__u32 *)w->bytes = 0; /* the last odd byte is the first of a word */
-	if (hook_load(w->ctx, w->at, w->bytes, 1) || (left >= 2 && hook_load(w->ctx, w->at + 1, w->bytes + 1, 1)))
-		return 1;
-	w->sum += word[0];
-	w->at += 2;
-	return 0;
-}
-
-/* Returns the sum of the packet's bytes from its L4 header on. */
-static __noinline __u64 family_sum(hook_ctx *ctx, struct scratch *s)
-{
-	const struct packet *p = &s->packet;
-	struct family_sum w = { .ctx = ctx, .bytes = s->options, .at = p->l4_offset, .end = p->l3_offset + p->length };
-
-	bpf_loop((0xffff + HEADERS_MAX) / FAMILY_CHUNK + FAMILY_CHUNK, family_sum_step, &w, 0);
-	return w.sum;
 }
 
 /* Writes the checksum of a UDP packet without one: IPv6 needs it (RFC 8200, 8.1). 0: done,
@@ -242,7 +212,7 @@ __noinline int family_udp_sum(hook_ctx *ctx, struct scratch *s)
 		return 0;
 	if (p->fragment == FRAGMENT_FIRST)
 		return -1;
-	sum = family_sum(ctx, s) + csum_pseudo(&p->tuple.src, &p->tuple.dst, IPPROTO_UDP, p->length - family_before(p));
+	sum = family_sum(ctx, s, p->l4_offset) + csum_pseudo(&p->tuple.src, &p->tuple.dst, IPPROTO_UDP, p->length - family_before(p));
 	value = csum_finish(sum);
 	if (!value)
 		value = 0xffff;
@@ -256,9 +226,11 @@ static __always_inline int family_l4(hook_ctx *ctx, struct headers *h, const str
 	const struct course *own = STATE_DIRECTION(s->state) ? &st->back : &st->forth;
 	const struct packet *p = &s->packet;
 	const struct tuple *to = &s->tuple;
-	int reply, icmp = icmp_is(p->family, p->tuple.proto);
-	__be16 *port, id;
-	__u32 diff;
+	struct family_echo echo = {
+		.from = &p->tuple, .to = to, .length = p->length - family_before(p), .family = p->family, .type = p->icmp_type,
+	};
+	int icmp = icmp_is(p->family, p->tuple.proto);
+	__be16 *port;
 
 	if (p->fragment == FRAGMENT_LATER)
 		return 0;
@@ -279,17 +251,16 @@ static __always_inline int family_l4(hook_ctx *ctx, struct headers *h, const str
 	port = header_8(h);
 	if (!port)
 		return -1;
-	reply = p->icmp_type == 0 || p->icmp_type == 129;
-	id = reply ? to->dport : to->sport;
-	diff = family_echo_diff(p, to, port[2], id);
-	rewrite_csum(ctx, h->l4, at, CSUM_AT_ICMP, diff, 0, 0);
+	echo.id = port[2];
+	echo.new_id = echo.type == 0 || echo.type == 129 ? to->dport : to->sport;
+	rewrite_csum(ctx, h->l4, at, CSUM_AT_ICMP, family_echo_diff(&echo), 0, 0);
 	if (headers_at(h, hook_data(ctx), hook_data_end(ctx), p->l3_offset, at))
 		return -1;
 	port = header_8(h);
 	if (!port)
 		return -1;
 	*(__u8 *)port = family_echo(family_other(p->family), p->icmp_type);
-	port[2] = id;
+	port[2] = echo.new_id;
 	return 0;
 }
 
@@ -297,31 +268,32 @@ static __always_inline int family_l4(hook_ctx *ctx, struct headers *h, const str
  * says whether the frame is damaged. */
 __noinline int family_translate(hook_ctx *ctx, struct scratch *s, __u32 layers, int *moved)
 {
-	union family_header f = {};
+	struct family_fields w = {};
+	union family_header *f;
 	const struct packet *p;
 	const struct state *st;
 	struct headers h;
 	__u32 after;
-	__u8 tos;
 
 	if (!s || !moved)
 		return -1;
-	*moved = 0;
 	p = &s->packet;
 	st = state_get(STATE_INDEX(s->state));
 	if (!st || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return -1;
-	tos = family_tos(p, &h);
+	f = (union family_header *)s->outer;
 	after = family_after(p);
+	family_fields(&w, p, family_tos(p, &h), p->length - family_before(p), family_wire_length(ctx, s));
 	if (p->family == 6)
-		family_ip4(&f, p, &s->tuple, tos, fast_wire_length(ctx, p) + family_more(p));
+		family_ip4(f, &w, &s->tuple);
 	else
-		family_ip6(&f, p, &s->tuple, tos);
-	if (hook_change_family(ctx, family_other(p->family), family_more(p) + (int)layers - (int)p->l3_offset))
+		family_ip6(f, &w, &s->tuple);
+	if (hook_change_family(ctx, family_other(p->family), family_more(s) + (int)layers - (int)p->l3_offset))
 		return -1;
 	*moved = 1;
+	layers &= HEADERS_MAX - 1; /* it is a few bytes; the verifier has to know */
 	if (headers_at(&h, hook_data(ctx), hook_data_end(ctx), layers, layers + after) ||
-	    family_write(h.l3, h.end, &f, after))
+	    family_write(h.l3, h.end, f, after))
 		return -1;
 	return family_l4(ctx, &h, s, st, layers + after);
 }
@@ -344,7 +316,7 @@ static __always_inline enum reason family_obstacle(hook_ctx *ctx, const struct s
 		return found;
 	if (!(n->flags & NEXTHOP_VALID))
 		return REASON_UP_NEIGHBOUR;
-	if (HOOK_IS_XDP && fast_wire_length(ctx, &s->packet) + family_more(&s->packet) + n->encap.excess > n->mtu)
+	if (HOOK_IS_XDP && family_wire_length(ctx, s) + n->encap.excess > n->mtu)
 		return REASON_UP_DEVICE;
 	if (HOOK_IS_XDP && (!(n->flags & NEXTHOP_XDP) || (s->packet.flags & PACKET_SCATTERED && !(n->flags & NEXTHOP_SCATTERED))))
 		return REASON_UP_DEVICE;
@@ -360,9 +332,23 @@ static __always_inline void family_ethertype(hook_ctx *ctx, const struct packet 
 		eth->h_proto = p->family == 6 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
 }
 
-/* Sends a translated packet. why: as family_obstacle() says. < 0: it cannot. */
+/* Returns the mark of a packet that TCX redirects. A device may give it on to another one,
+ * whose egress program finds an error by a record (as handoff_onward()). < 0: none is left. */
+static __always_inline int family_mark(hook_ctx *ctx, struct scratch *s)
+{
+	const struct interface *o = interface_get(s->out_ifindex);
+	enum mark value;
+
+	if (HOOK_IS_XDP || !family_is_error(&s->packet) || !o || !(o->flags & INTERFACE_STACKED))
+		return MARK_LEAVES;
+	s->out_mark = (struct out_mark){};
+	value = handoff_value(ctx, &s->packet, 0);
+	return value == MARK_NONE ? -1 : (int)value;
+}
+
+/* Sends a translated packet, with a value of weir's mark. why: as family_obstacle() says. < 0: it cannot. */
 static __always_inline int family_send(hook_ctx *ctx, struct scratch *s, const struct interface *i,
-				       const struct state *st, enum reason why)
+				       const struct state *st, enum reason why, int value)
 {
 	const struct nexthop *n = nexthop_get(s->nexthop);
 	const struct packet *p = &s->packet;
@@ -370,11 +356,11 @@ static __always_inline int family_send(hook_ctx *ctx, struct scratch *s, const s
 	struct headers h;
 
 	if (HOOK_IS_XDP)
-		return encap_write(hook_data(ctx), hook_data_end(ctx), n, family, p->length + family_more(p)) ?
+		return encap_write(hook_data(ctx), hook_data_end(ctx), n, family, family_length(s)) ?
 			       -1 :
 			       hook_redirect(ctx, n->encap.device);
 	family_ethertype(ctx, p);
-	hook_set_mark(ctx, mark_set(rule_mark_all(st, p->mark), MARK_LEAVES));
+	hook_set_mark(ctx, mark_set(rule_mark_all(st, p->mark), value));
 	if (why != UNDECIDED)
 		return hook_send_routed(ctx, s->out_ifindex, i->flags & INTERFACE_L3, family);
 	h.eth = hook_data(ctx);
@@ -389,6 +375,8 @@ static __always_inline void family_log(hook_ctx *ctx, struct scratch *s, const s
 
 	if (!(st->flags & STATE_LOG) || (d && dropped) || s->then != SLOW_END || !record_wanted(RING_LOG))
 		return;
+	if (!d && family_is_error(&s->packet)) /* icmp_error_in() has done it */
+		return;
 	s->leaves = 0;
 	log_side(ctx, s, STATE_IN, d ? DIRECTION_OUT : DIRECTION_IN, d ? s->out_ifindex : s->packet.ifindex);
 }
@@ -401,14 +389,14 @@ static __always_inline int family_refuse(hook_ctx *ctx, struct scratch *s, const
 }
 
 /* Sends a packet of s->state, which is tracked. */
-static __always_inline int family_in(hook_ctx *ctx)
+static __always_inline int family_run(hook_ctx *ctx)
 {
 	struct scratch *s = scratch_get();
 	const struct interface *i;
 	enum reason r, fault, why;
 	__u32 told = 0, layers;
 	struct state *st;
-	int moved, action;
+	int moved, action, value;
 
 	if (!s)
 		return HOOK_DROP;
@@ -416,10 +404,11 @@ static __always_inline int family_in(hook_ctx *ctx)
 	st = state_get(STATE_INDEX(s->state));
 	if (!i || !st)
 		return HOOK_DROP;
-	if (s->packet.flags & PACKET_ICMP_ERROR && s->packet.fragment == FRAGMENT_NONE)
-		return count_verdict(i, REASON_AF_TO, s->packet.length);
 	if (s->then != SLOW_MADE)
 		evaluate_nothing(s);
+	r = family_is_error(&s->packet) ? family_error_read(ctx, s) : UNDECIDED;
+	if (r != UNDECIDED)
+		return count_verdict(i, r, s->packet.length);
 	r = family_next(ctx, s);
 	if (!reason_is_drop(r) && s->packet.fragment == FRAGMENT_FIRST && s->then == SLOW_END) {
 		why = fragment_remember(s);
@@ -433,7 +422,7 @@ static __always_inline int family_in(hook_ctx *ctx)
 		count_path(st->path, s->packet.length);
 	if (scrub_packet(ctx, s, st, s->state))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
-	fault = family_fault(ctx, s, family_more(&s->packet), &told);
+	fault = family_fault(ctx, s, &told);
 	if (fault != UNDECIDED)
 		return family_refuse(ctx, s, i, fault, told);
 	qos_set_state(ctx, &s->packet, st, STATE_DIRECTION(s->state));
@@ -444,12 +433,16 @@ static __always_inline int family_in(hook_ctx *ctx)
 		return count_verdict(i, REASON_AF_TO, s->packet.length);
 	layers = HOOK_IS_XDP ? sizeof(struct ethhdr) + nexthop_get(s->nexthop)->encap.length : s->packet.l3_offset;
 	moved = 0;
-	if (family_translate(ctx, s, layers, &moved)) {
+	if (family_is_error(&s->packet) ? family_error_translate(ctx, s, layers, &moved) :
+					  family_translate(ctx, s, layers, &moved)) {
 		if (HOOK_IS_XDP && !moved)
 			return family_later(ctx, s, i, REASON_UP_DEVICE);
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	}
-	action = family_send(ctx, s, i, st, why);
+	value = family_mark(ctx, s);
+	if (value < 0)
+		return count_verdict(i, REASON_MARK_TAKEN, s->packet.length);
+	action = family_send(ctx, s, i, st, why, value);
 	if (action < 0)
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	r = why != UNDECIDED ? why : s->then == SLOW_LEFT ? REASON_MARKED : s->why;

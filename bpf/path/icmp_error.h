@@ -69,6 +69,12 @@ __noinline int icmp_error_translate(hook_ctx *ctx, struct scratch *s, struct tup
 	return 0;
 }
 
+/* Whether XDP has left the error to TCX, and counted it. */
+static __always_inline int icmp_error_is_left(const struct scratch *s)
+{
+	return af_to && s->then == SLOW_LEFT;
+}
+
 /* Finds the state of the quoted packet, and sets s->state to the error's own number. */
 __noinline enum reason icmp_error_find(hook_ctx *ctx, struct scratch *s, int in)
 {
@@ -105,7 +111,7 @@ __noinline enum reason icmp_error_find(hook_ctx *ctx, struct scratch *s, int in)
 	if (state_expired(st, d) || !(st->flags & state_crossing(d, in)) ||
 	    !bound_fits(st, number, in, s->packet.ifindex))
 		return UNDECIDED;
-	r = limit_rate(st, d);
+	r = icmp_error_is_left(s) ? UNDECIDED : limit_rate(st, d);
 	if (r != UNDECIDED)
 		return r;
 	if (s->quote.tuple.proto == IPPROTO_TCP && !limits_are_sloppy(st) && !quote_in_window(st, !d, s->quote.seq))
@@ -198,6 +204,8 @@ static __always_inline int icmp_error_in(hook_ctx *ctx, void *tails)
 	r = sanity_check(&s->packet, i);
 	if (r == UNDECIDED)
 		r = icmp_error_find(ctx, s, 1);
+	if (r == UNDECIDED && !s->state && icmp_error_is_left(s))
+		r = REASON_GUARD; /* its state is gone */
 	if (r != UNDECIDED)
 		return count_verdict(i, r, s->packet.length);
 	if (!s->state) {
@@ -207,7 +215,7 @@ static __always_inline int icmp_error_in(hook_ctx *ctx, void *tails)
 	st = state_get(STATE_INDEX(s->state));
 	if (st && s->packet.flags & PACKET_OPTIONS && !(st->flags & STATE_OPTIONS))
 		return count_verdict(i, REASON_OPTIONS, s->packet.length);
-	if (st)
+	if (st && !icmp_error_is_left(s))
 		icmp_error_log(ctx, s, st, DIRECTION_IN, s->packet.ifindex);
 	if (st && state_changes_family(st)) {
 		bpf_tail_call(ctx, tails, TAIL_FAMILY);
@@ -238,8 +246,11 @@ static __always_inline int icmp_error_out(hook_ctx *ctx, void *tails)
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	}
 	st = state_get(STATE_INDEX(s->state));
-	if (st && state_changes_family(st)) /* the stack has not seen the connection */
+	if (st && state_changes_family(st)) {
+		if (!s->quoted_forth) /* else about a packet that the stack has not seen */
+			bpf_tail_call(ctx, tails, TAIL_FAMILY);
 		return count_verdict(i, REASON_AF_TO, s->packet.length);
+	}
 	if (!st || (!s->quoted_forth && icmp_error_rewrite(ctx, s, st)))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	icmp_error_log(ctx, s, st, DIRECTION_OUT, s->packet.ifindex);

@@ -10,6 +10,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "rules/crossing.h"
+#include "packet/family_icmp.h"
 #include "packet/packet.h"
 #include "path/handoff_map.h"
 #include "observe/record.h"
@@ -31,6 +32,22 @@ struct quote {
 	__u8 l3_new[40];
 	__u8 l4[QUOTE_L4_MAX];
 	__u8 l4_new[QUOTE_L4_MAX];
+};
+
+/* An ICMP error on its way to the other address family (path/af_to_error.h). */
+struct family_error {
+	struct family_error_header header;
+	struct family_error_header new_header;
+	__u32 inner[FAMILY_WORDS]; /* union family_header: of the quoted packet */
+	struct family_fragment fragment; /* of the quoted packet, as it comes; of IPv6 */
+	__u32 quoted;	    /* bytes of the quoted IP header, as it comes */
+	__u32 inner_length; /* of the new one */
+	__u32 end;	    /* where what remains of the error ends, from the frame's start */
+	__u32 length;	    /* of the packet in its new family */
+	int more;	    /* bytes by which what is in front of the quoted L4 header gets longer */
+	__u16 size;	    /* of the quoted packet without its IP header, as it says */
+	__u8 fragmented;    /* the quoted packet is a first fragment */
+	__u8 pad;
 };
 
 /* The search for a free port of a translation. */
@@ -101,6 +118,8 @@ struct scratch {
 	__u8 options[TCP_MAX_OPTIONS + 8]; /* of a SYN				*/
 	struct nat_port_search search;
 	struct quote quote;
+	__u32 outer[FAMILY_WORDS]; /* union family_header: that the packet gets */
+	struct family_error error;
 	struct addr quoter;	 /* source of an ICMP error, translated			*/
 	struct tuple handoff;	 /* of the present packet on its way through the stack */
 	struct handoff record;	 /* a new one; all but its first record are 0 */

@@ -161,6 +161,7 @@ func (p *pkt) encodeL4() []byte {
 		if p.frag < 0 {
 			binary.BigEndian.PutUint16(head[4:], uint16(p.id))
 		}
+		binary.BigEndian.PutUint16(head[6:], uint16(p.rest))
 		payload = append(payload, p.encodeQuoted()...)
 	default:
 		return payload
@@ -381,7 +382,7 @@ func (p *pkt) decodeICMP(l4 []byte) {
 	}
 	isError := p.proto == "icmp" && slices.Contains([]int{3, 4, 5, 11, 12}, p.typ) || p.proto == "icmp6" && p.typ < 128
 	if isError && len(l4) >= 28 {
-		p.size = 0
+		p.size, p.rest = 0, int(binary.BigEndian.Uint16(l4[6:]))
 		p.quoted = decodePkt(l4[8:])
 		if p.quoted.sums != "" {
 			p.sums = strings.TrimSpace(p.sums + " quote")

@@ -1,9 +1,11 @@
 package dataplane
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"slices"
 
+	"weir/internal/fw/state"
 	"weir/internal/oracle/model"
 )
 
@@ -22,9 +24,15 @@ func (f *traffic) icmpError() *shot {
 		return nil
 	}
 	about := f.sent[f.IntN(len(f.sent))]
+	changed := f.inOtherFamily()
+	if changed != nil {
+		about = *changed
+	}
 	s := &shot{hook: one(f.Rand, model.XDP, model.XDP, model.TCXIngress), ifindex: about.ifindex}
 	if f.IntN(4) == 0 { // the box itself says so
-		about = f.met[f.IntN(len(f.met))]
+		if about = f.met[f.IntN(len(f.met))]; changed != nil && f.IntN(2) == 0 {
+			about = passed{f.side(changed.packet.src.Addr()), changed.packet} // its kernel did not find the neighbour
+		}
 		s.hook, s.ifindex = model.TCXEgress, about.ifindex
 	}
 	q := *about.packet
@@ -50,8 +58,66 @@ func (f *traffic) icmpError() *shot {
 		p.dst = f.end(map[bool]int{true: 6, false: 4}[q.is6()])
 	}
 	p.quote = one(f.Rand, 0, 0, 8, 8, 20, 4, 12)
+	if f.IntN(3) != 0 {
+		p.typ, p.code = f.likelyError(q.is6())
+	}
+	p.id = one(f.Rand, 0, 0, f.IntN(1<<16))
 	s.frame = f.framed(f.dress(p), s)
+	if f.IntN(4) == 0 {
+		f.mutateError(s.frame, q.is6())
+	}
 	return s
+}
+
+// inOtherFamily draws a packet of a connection with two address families, as it has left; nil
+// if there is none.
+func (f *traffic) inOtherFamily() *passed {
+	states := slices.Collect(f.model.Live())
+	states = slices.DeleteFunc(states, func(s *state.State) bool { return s.Tuple[0].Dst.Is4() == s.Tuple[1].Src.Is4() })
+	if len(states) == 0 || f.IntN(3) == 0 {
+		return nil
+	}
+	s, d := states[f.IntN(len(states))], f.IntN(2)
+	p := f.packetOf(s, d, s.Tuple[1-d].Reverse())
+	p.size = one(f.Rand, p.size, p.size, 100, 130, 600, 1400, 1401)
+	if f.IntN(4) == 0 {
+		p.frag, p.more, p.id = 0, f.IntN(4) != 0, int(f.Uint32()>>1)
+	}
+	return &passed{f.side(p.dst.Addr()), p}
+}
+
+// likelyError draws the type and code of an error that both families know, mostly.
+func (f *traffic) likelyError(is6 bool) (typ, code int) {
+	if is6 {
+		return one(f.Rand, 1, 1, 2, 2, 3, 4, 4), one(f.Rand, 0, 0, 0, 1, f.IntN(6))
+	}
+	typ = one(f.Rand, 3, 3, 3, 11, 12)
+	return typ, map[bool]int{true: f.IntN(17), false: one(f.Rand, 0, 0, 1, 2)}[typ == 3]
+}
+
+// mutateError changes what an error says: its MTU, pointer or the length of its quote, or a
+// byte of the quoted headers. Its checksum is wrong then, and stays so. At times its quote is
+// followed by more (RFC 4884).
+func (f *traffic) mutateError(frame []byte, is6 bool) {
+	defer func() { _ = recover() }() // it has extension headers, and is shorter
+	l4 := 14 + 20
+	if is6 {
+		l4 = 14 + 40
+	}
+	icmp := frame[l4:]
+	switch f.IntN(5) {
+	case 0:
+		binary.BigEndian.PutUint32(icmp[4:], one(f.Rand, 0, 68, 576, 1260, 1280, 1281, 1492, 1500, 65535, f.Uint32()))
+	case 1: // a pointer
+		icmp[4], icmp[7] = byte(f.IntN(24)), byte(f.IntN(44))
+	case 2: // the length of the quote
+		icmp[4], icmp[5] = byte(f.IntN(20)), byte(f.IntN(60))
+	case 3:
+		icmp[8+f.IntN(48)] = byte(one(f.Rand, 0, 1, 4, 0x20, 0xff, 44, f.IntN(256)))
+	default:
+		at := one(f.Rand, 2, 4) // the length of the quoted packet, which a quote of IPv4 and one of IPv6 has elsewhere
+		binary.BigEndian.PutUint16(icmp[8+at:], one(f.Rand, 0, 19, 20, 28, 47, 1500, 1493, 2003, 4353, 8167, 17915, 32001, 65535, uint16(f.Uint32())))
+	}
 }
 
 // fragments draws a packet in pieces, in any order, and queues them.

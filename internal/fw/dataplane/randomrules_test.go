@@ -136,6 +136,13 @@ func (d *drawing) ruleset() []string {
 	for range 1 + d.IntN(8) {
 		lines = append(lines, d.valid(lines, d.rule))
 	}
+	if d.IntN(3) == 0 { // af-to translates what many packets are
+		family := one(d.Rand, 4, 6, 6)
+		lines = append(lines, d.valid(lines, func() string {
+			return "pass in " + d.some(3, "log (all) ") + "quick " + map[int]string{4: "inet", 6: "inet6"}[family] + d.some(2, " proto "+one(d.Rand, "tcp", "udp")) +
+				d.some(3, " "+one(d.Rand, scrubs...)) + d.afTo(family)
+		}))
+	}
 	return lines
 }
 

@@ -26,7 +26,7 @@ const (
 	tailMiss    = "miss"
 	tailCapture = "capture"
 	tailOwner   = "owner"
-	tailFamily  = "family" // not of what leaves
+	tailFamily  = "family"
 
 	tailRules = len(tailNames)
 )
@@ -68,9 +68,7 @@ func (e entry) programs(rare ...string) []string {
 		}
 	}
 	for _, tail := range rare {
-		if tail != tailFamily || e.tails != "out_tails" {
-			names = append(names, e.name+"_"+tail)
-		}
+		names = append(names, e.name+"_"+tail)
 	}
 	return names
 }

@@ -83,6 +83,7 @@ const (
 	tcProgWeirTcOut         = "weir_tc_out"
 	tcProgWeirTcOutCapture  = "weir_tc_out_capture"
 	tcProgWeirTcOutError    = "weir_tc_out_error"
+	tcProgWeirTcOutFamily   = "weir_tc_out_family"
 	tcProgWeirTcOutFragment = "weir_tc_out_fragment"
 	tcProgWeirTcOutMiss     = "weir_tc_out_miss"
 	tcProgWeirTcOutOwner    = "weir_tc_out_owner"
@@ -165,6 +166,7 @@ type tcProgramSpecs struct {
 	WeirTcOut         *ebpf.ProgramSpec `ebpf:"weir_tc_out"`
 	WeirTcOutCapture  *ebpf.ProgramSpec `ebpf:"weir_tc_out_capture"`
 	WeirTcOutError    *ebpf.ProgramSpec `ebpf:"weir_tc_out_error"`
+	WeirTcOutFamily   *ebpf.ProgramSpec `ebpf:"weir_tc_out_family"`
 	WeirTcOutFragment *ebpf.ProgramSpec `ebpf:"weir_tc_out_fragment"`
 	WeirTcOutMiss     *ebpf.ProgramSpec `ebpf:"weir_tc_out_miss"`
 	WeirTcOutOwner    *ebpf.ProgramSpec `ebpf:"weir_tc_out_owner"`
@@ -445,6 +447,7 @@ type tcPrograms struct {
 	WeirTcOut         *ebpf.Program `ebpf:"weir_tc_out"`
 	WeirTcOutCapture  *ebpf.Program `ebpf:"weir_tc_out_capture"`
 	WeirTcOutError    *ebpf.Program `ebpf:"weir_tc_out_error"`
+	WeirTcOutFamily   *ebpf.Program `ebpf:"weir_tc_out_family"`
 	WeirTcOutFragment *ebpf.Program `ebpf:"weir_tc_out_fragment"`
 	WeirTcOutMiss     *ebpf.Program `ebpf:"weir_tc_out_miss"`
 	WeirTcOutOwner    *ebpf.Program `ebpf:"weir_tc_out_owner"`
@@ -464,6 +467,7 @@ func (p *tcPrograms) Close() error {
 		p.WeirTcOut,
 		p.WeirTcOutCapture,
 		p.WeirTcOutError,
+		p.WeirTcOutFamily,
 		p.WeirTcOutFragment,
 		p.WeirTcOutMiss,
 		p.WeirTcOutOwner,

@@ -29,6 +29,7 @@ type pkt struct {
 	typ      int  // ICMP
 	code     int
 	id       int // ICMP query's id; of a fragment
+	rest     int // ICMP error: the last two bytes of its header, which have the MTU
 	size     int // bytes of payload
 	ttl      int // 64
 	opts     int // bytes of IPv4 options, all "no operation"
@@ -110,7 +111,7 @@ func (p *pkt) set(key, value string) {
 func (p *pkt) numbers() map[string]*int {
 	return map[string]*int{
 		"win": &p.win, "wscale": &p.wscale, "mss": &p.mss, "type": &p.typ, "code": &p.code, "id": &p.id, "len": &p.size,
-		"ttl": &p.ttl, "opts": &p.opts, "frag": &p.frag, "quoted": &p.quote,
+		"ttl": &p.ttl, "opts": &p.opts, "mtu": &p.rest, "frag": &p.frag, "quoted": &p.quote,
 	}
 }
 
@@ -140,6 +141,7 @@ func (p *pkt) String() string {
 		}
 	}
 	number("id", p.id, 0)
+	number("mtu", p.rest, 0)
 	number("len", p.size, 0)
 	number("ttl", p.ttl, 64)
 	number("opts", p.opts, 0)

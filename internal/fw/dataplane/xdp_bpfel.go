@@ -909,6 +909,40 @@ type xdpScratch struct {
 		L4New    [20]uint8
 		_        [4]byte
 	}
+	Outer [12]uint32
+	Error struct {
+		_      structs.HostLayout
+		Header struct {
+			_     structs.HostLayout
+			Type  uint8
+			Code  uint8
+			Check uint16
+			Rest  uint32
+		}
+		NewHeader struct {
+			_     structs.HostLayout
+			Type  uint8
+			Code  uint8
+			Check uint16
+			Rest  uint32
+		}
+		Inner    [12]uint32
+		Fragment struct {
+			_      structs.HostLayout
+			Next   uint8
+			Pad    uint8
+			Offset uint16
+			Id     uint32
+		}
+		Quoted      uint32
+		InnerLength uint32
+		End         uint32
+		Length      uint32
+		More        int32
+		Size        uint16
+		Fragmented  uint8
+		Pad         uint8
+	}
 	Quoter    xdpAddr
 	Handoff   xdpTuple
 	Record    xdpHandoff

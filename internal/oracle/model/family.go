@@ -27,7 +27,7 @@ func (c *connection) changesFamily() bool { return c.Tuple[0].Dst.Is4() != c.Tup
 // familyRefused returns why a packet that af-to translates makes no state, or nil.
 func (m *Model) familyRefused(p *packet, inside state.Tuple, fresh bool) *reason.Reason {
 	switch {
-	case !fresh || p.group || p.tuple.Zone != 0 || !p.makesState() || !p.corresponds() || p.isICMP() && !p.hasPortToChoose():
+	case !fresh || p.group || p.tuple.Dst.IsMulticast() || p.tuple.Zone != 0 || !p.makesState() || !p.corresponds() || p.isICMP() && !p.hasPortToChoose():
 		return reasonFor(reason.AfTo)
 	case !p.isPlain():
 		return reasonFor(reason.Options)
@@ -180,14 +180,17 @@ func (m *Model) leaveFamily(p *packet, c *connection, d int, r Route, why reason
 	if p.family == 4 && p.tuple.Proto == protoUDP && p.fragment == fragmentFirst && binary.BigEndian.Uint16(p.frame[p.l4+6:]) == 0 {
 		return p.drop(reason.AfTo) // IPv6 needs a checksum, which covers what is not here
 	}
+	return m.redirectFamily(p, p.inOtherFamily(c.leaving(d)), c, d, r, why)
+}
+
+// redirectFamily redirects a packet that has become another one.
+func (m *Model) redirectFamily(p, to *packet, c *connection, d int, r Route, why reason.Reason) Outcome {
 	obstacle := m.familyObstacle(p, c, d, r)
-	came := len(p.frame)
-	to := p.inOtherFamily(c.leaving(d))
 	p.mark = m.marks().Set(c.markOn(p.mark), MarkLeaves)
 	if obstacle != nil {
 		return Outcome{Verdict: Redirect, Reason: *obstacle, Interface: r.Interface, Frame: to.frame, Asked: true}
 	}
-	return m.redirectFrame(to, r, why, came)
+	return m.redirectFrame(to, r, why, len(p.frame))
 }
 
 // inOtherFamily returns the packet in its other family, with another tuple.
@@ -201,18 +204,22 @@ func (p *packet) inOtherFamily(t state.Tuple) *packet {
 	} else {
 		header = p.header4(t, len(l4))
 	}
-	etherType := map[int]uint16{4: 0x0800, 6: 0x86dd}[q.family]
-	front := slices.Clone(p.frame[:p.l3])
-	if len(front) > 0 {
-		put16(front[len(front)-2:], etherType)
-	}
-	q.frame = slices.Concat(front, header, l4, p.frame[p.end:])
+	q.frame = p.front(q.family, header, l4, p.frame[p.end:])
 	q.l4 = q.l3 + len(header)
 	q.end = q.l4 + len(l4)
 	if p.fragment != fragmentLater {
 		p.changeL4(&q, t)
 	}
 	return &q
+}
+
+// front puts something behind the packet's Ethernet header, which gets the type of a family.
+func (p *packet) front(family int, rest ...[]byte) []byte {
+	front := slices.Clone(p.frame[:p.l3])
+	if len(front) > 0 {
+		put16(front[len(front)-2:], map[int]uint16{4: 0x0800, 6: 0x86dd}[family])
+	}
+	return slices.Concat(append([][]byte{front}, rest...)...)
 }
 
 // changeL4 writes the ports of the new tuple, and a checksum that is as right as before.

@@ -43,7 +43,10 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 		p.logSide(c, d, false, p.iface.Index, p.came)
 	}
 	if c.changesFamily() {
-		return p.drop(reason.AfTo)
+		if asSent {
+			return p.drop(reason.AfTo) // the stack has not seen such a packet
+		}
+		return m.sendFamilyError(p, q, c, d)
 	}
 	if !asSent {
 		p.rewriteError(q, c, d)
