@@ -106,6 +106,8 @@ enum mark {
 #define MAX_SOURCES	   0x00ffffffu
 /* Tries at a source that another core makes or removes right now. */
 #define SOURCE_TRIES	   4
+/* State limiters by their id, and then source limiters (state/limiter_map.h). */
+#define MAX_LIMITERS	   512
 /* Tries to add to the threshold of a source that other cores add to. */
 #define RATE_TRIES	   8
 /* Sources that one run of the timer looks at. */
@@ -181,7 +183,7 @@ extern const volatile __u32 bucket_mask;  /* number of buckets of the tuple tabl
 extern const volatile __u32 max_states;	  /* set limit states				       */
 extern const volatile __u32 state_capacity;  /* room for them, a third more		       */
 extern const volatile __u32 max_sources;  /* set limit src-nodes				       */
-extern const volatile __u32 source_capacity; /* room for them, a third more		       */
+extern const volatile __u32 source_capacity; /* room for them and those of limiters, a third more */
 extern const volatile __u32 rule_base;	  /* global id of rule 0 of this set		       */
 extern const volatile __u32 rule_chunks;  /* 512-rule chunks of this set, 1 to 64	       */
 extern const volatile __u32 mark_mask;	  /* weir's own bits of skb->mark, which are adjacent */
@@ -192,6 +194,7 @@ extern const volatile __u32 note_secret[2]; /* kept over a reload; see hook/note
 extern const volatile __u8 states_bound;  /* states may be bound to interfaces (state/bound.h) */
 extern const volatile __u8 copies;	  /* states may have copies sent (path/copy.h) */
 extern const volatile __u8 af_to;	  /* states may have sides of two address families (path/af_to.h) */
+extern const volatile __u8 limiters_defined; /* rules may use limiters (state/limiter.h) */
 extern const volatile __u8 implicit_pass; /* set implicit-pass			       */
 extern const volatile __u8 fragments_alone; /* set reassemble no: each meets the rules for itself */
 extern const volatile __u8 unloaded;	  /* the built-in set: no file has been loaded	       */

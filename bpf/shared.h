@@ -130,7 +130,8 @@ struct shared {
 	__u32 prefetch;		     /* 1: packets take two passes (path/prefetch.h) */
 	__u32 table_rules;	     /* rules in the map of that name, or more		*/
 	__u32 source_limit;	     /* set limit src-nodes				*/
-	__u32 pad1[8];
+	__u32 limiter_room;	     /* sources of all source limiters together		*/
+	__u32 pad1[7];
 	/* written by packets that make states, next hops or paths */
 	__u32 states_made;	     /* wraps; minus those released: in use		*/
 	__u32 states_released;	     /* wraps; mostly by the garbage collection			*/
@@ -139,8 +140,9 @@ struct shared {
 	__u32 paths_high;	     /* paths in use, the reserved ones apart	*/
 	__u32 paths_reserved;	     /* reserved paths in use			*/
 	__u32 sources;		     /* in use					*/
-	__u32 overloads;	     /* how often a source was found over; wraps */
-	__u32 pad2[8];
+	__u32 overloads;	     /* how often the daemon had to look at a source; wraps */
+	__u32 limiter_sources;	     /* those of limiters, in use */
+	__u32 pad2[7];
 	struct interface interfaces[MAX_IFINDEX];
 	__u64 logicals[MAX_LOGICALS]; /* by the daemon; packet/logical.h			*/
 	struct nexthop nexthops[MAX_NEXTHOPS];

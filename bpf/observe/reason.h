@@ -75,6 +75,8 @@ enum reason {
 	REASON_DIVERT,		/* divert: no socket takes what divert-to gives it */
 	REASON_INTERFACE,	/* interface: weir's programs are not attached to the interface */
 	REASON_INTERNAL,	/* internal: cannot happen; please report it */
+	REASON_STATE_LIMITER,	/* state-limiter: the rule's state limiter has no room, and says block */
+	REASON_SOURCE_LIMITER,	/* source-limiter: the rule's source limiter has no room for the source, and says block */
 	REASON_COUNT,
 };
 

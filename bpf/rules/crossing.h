@@ -120,6 +120,7 @@ struct crossing {
 	__u8 evaluated; /* the rules were evaluated for this packet here */
 	__u8 matches;   /* how many of matched[] are valid */
 	__u16 limit;	/* of the deciding rule, as in struct rule; 0: none */
+	__u16 limiters; /* its state limiter | its source limiter << 8 */
 	__u32 rtable;	/* the routing table that the rules name; 0: none */
 	__u8 route;	/* enum routes, of the deciding rule */
 	__u8 following; /* a rule with log (matches) has matched */

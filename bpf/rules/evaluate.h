@@ -13,6 +13,15 @@
 #include "rules/table_counter.h"
 #include "shared.h"
 
+__noinline int evaluate_source_limiter(__u32 id)
+{
+	struct scratch *s = scratch_get();
+
+	if (!s)
+		return LIMITER_MISSING;
+	return limiter_admits_source(id, &s->packet.tuple.src, s->packet.tuple.zone, &s->limit.limited);
+}
+
 static __always_inline void evaluate_start(struct crossing *cr, const struct packet *p, __u8 direction, __u32 ifindex,
 			     __u16 tag)
 {
@@ -50,6 +59,7 @@ static __always_inline void evaluate_start(struct crossing *cr, const struct pac
 	cr->min_ttl = 0;
 	cr->max_mss = 0;
 	cr->limit = 0;
+	cr->limiters = 0;
 	cr->rtable = 0;
 	cr->route = ROUTES_NOT;
 	cr->listed = (struct scrub_listed){};

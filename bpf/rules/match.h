@@ -75,6 +75,7 @@ static __always_inline enum reason match_result(struct crossing *cr, struct walk
 	if (r->more & RULE_MORE_BOUND && r->route != ROUTES_REPLY)
 		cr->flags |= CROSSING_BOUND;
 	cr->limit = r->limit;
+	cr->limiters = r->state_limiter | r->source_limiter << 8;
 	if (r->more & RULE_MORE_RATED && r->flags & RULE_KEEP_STATE)
 		cr->flags |= CROSSING_RATED;
 	if (r->flags & RULE_ALLOW_OPTIONS)
@@ -135,6 +136,7 @@ static __always_inline void match_start(struct crossing *cr, struct walk *w, con
 	w->broken = 0;
 	w->peeks = 0;
 	w->entered = 0;
+	w->refused = 0;
 	w->epoch = set->epoch;
 	w->shift = set->block_shift;
 	w->within = (1 << w->shift) - 1;
@@ -165,6 +167,7 @@ __noinline enum reason match_rules(struct crossing *cr, const struct rule_set *s
 	cr->flags = 0;
 	cr->route = ROUTES_NOT;
 	cr->limit = 0;
+	cr->limiters = 0;
 	cr->matches = 0;
 	cr->following = 0;
 	cr->followed = 0;
@@ -180,6 +183,10 @@ __noinline enum reason match_rules(struct crossing *cr, const struct rule_set *s
 		bpf_loop(MAX_RULES, match_step, &v, 0);
 	}
 	match_count_stop(w, set);
+	if (limiters_defined && w->refused) {
+		cr->action = ACTION_BLOCK;
+		return w->refused;
+	}
 	return w->broken ? REASON_INTERNAL : match_result(cr, w, set);
 }
 

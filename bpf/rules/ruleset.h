@@ -182,6 +182,11 @@ struct rule_set {
 #define RULE_MORE_ENDS	0x10 /* pass, block: if it matches, the evaluation ends before rule_order.next */
 #define RULE_MORE_LOG	0x04 /* match: all later rules that match are logged, too */
 #define RULE_MORE_ENDPOINT 0x20 /* nat-to: endpoint-independent (state/endpoint.h) */
+#define RULE_MORE_LIMITED 0x40 /* it has a limiter (state/limiter.h) */
+
+/* Bits of rule.limiter_blocks: what the limiter refuses is dropped. */
+#define RULE_STATE_BLOCKS  0x01
+#define RULE_SOURCE_BLOCKS 0x02
 
 /* The actions of a rule whose fields match. Ports are in host order. */
 struct rule {
@@ -227,7 +232,10 @@ struct rule {
 	__u32 rtable; /* number of the routing table for the packet + 1; 0: as it is */
 	__u8 src_bits;	/* af-to inet6: the old source goes behind so many bits of the new one; 0: nowhere */
 	__u8 dst_bits;	/* the same for the destination; af-to inet without rdr_pool: it is taken out from behind them */
-	__u8 pad0[6];
+	__u8 state_limiter;  /* id; 0: none */
+	__u8 source_limiter;
+	__u8 limiter_blocks; /* RULE_*_BLOCKS */
+	__u8 pad0[3];
 };
 
 /* What a rule's next hops are for. */

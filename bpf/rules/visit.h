@@ -13,7 +13,7 @@
 #include "rules/ruleset.h"
 #include "rules/translate.h"
 #include "rules/walk.h"
-#include "state/limit_map.h"
+#include "state/limiter.h"
 
 /* Notes that a rule matched. */
 static __always_inline void visit_note(struct crossing *cr, __u32 index)
@@ -137,6 +137,26 @@ static __always_inline int visit_asks(const struct crossing *cr, const struct ru
 	       (!(r->more & RULE_MORE_ONCE) || !limit_is_used(r->limit));
 }
 
+/* Asks a source limiter about the packet's source, as it came: enum limiter_answer. */
+int evaluate_source_limiter(__u32 id);
+
+/* Asks the limiters of a rule. Returns UNDECIDED: both admit a state; else the reason to drop
+ * the packet, or 0 if the rule does not match it. */
+static __always_inline __u32 visit_limiters(const struct rule *r)
+{
+	int answer = LIMITER_ADMITS;
+
+	if (r->state_limiter)
+		answer = limiter_admits(r->state_limiter);
+	if (answer != LIMITER_ADMITS)
+		return answer == LIMITER_REFUSES && r->limiter_blocks & RULE_STATE_BLOCKS ? REASON_STATE_LIMITER : 0;
+	if (r->source_limiter)
+		answer = evaluate_source_limiter(r->source_limiter);
+	if (answer != LIMITER_ADMITS)
+		return answer == LIMITER_REFUSES && r->limiter_blocks & RULE_SOURCE_BLOCKS ? REASON_SOURCE_LIMITER : 0;
+	return UNDECIDED;
+}
+
 /* Visits a station whose fields match. 1: the evaluation ends here. */
 static __always_inline int visit_rule(struct visit *v, __u32 number)
 {
@@ -144,6 +164,7 @@ static __always_inline int visit_rule(struct visit *v, __u32 number)
 	struct walk *w = v->w;
 	const struct rule *r;
 	const __u32 *index;
+	__u32 refused;
 
 	if (number > w->stop)
 		return 1;
@@ -161,6 +182,15 @@ static __always_inline int visit_rule(struct visit *v, __u32 number)
 		return 0;
 	if (r->flags & RULE_ASKS_MORE && (!visit_asks(cr, r) || (r->late && !late_meets(cr, v->set, number, r->late))))
 		return 0;
+	if (limiters_defined && r->more & RULE_MORE_LIMITED && !w->peeks) {
+		refused = visit_limiters(r);
+		if (refused && refused != UNDECIDED) {
+			w->refused = refused;
+			w->stop = number;
+		}
+		if (refused != UNDECIDED)
+			return !!refused;
+	}
 	/* the last condition: it counts the packets that meet all others */
 	if (r->more & RULE_MORE_RATED && !w->peeks && !limit_packet(r->limit))
 		return 0;

@@ -31,6 +31,7 @@ struct walk {
 	__u32 epoch;		 /* of the rule set				*/
 	__u32 order;		 /* a key of rule_order				*/
 	__u32 peeks;		 /* only a scrub rule is sought: nothing counts */
+	__u32 refused;		 /* enum reason: a limiter has ended the evaluation; 0: none has */
 	struct cache_key key;	 /* of the present run, if it is not in the cache */
 };
 

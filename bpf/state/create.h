@@ -189,6 +189,15 @@ static __always_inline void create_keep(struct scratch *s, __u32 index, int out,
 		create_keep_rare(s, index, out, side);
 }
 
+/* Keeps the limiters that count a state. */
+static __always_inline void create_limiters(__u32 index, __u32 limiters)
+{
+	struct limited *kept = limited_get(index);
+
+	if (kept)
+		kept->limiters = limiters;
+}
+
 /* Fills a NEW state, except for what depends on the reply's port, which may still
  * change. */
 static __always_inline void create_fill(struct state *st, __u32 index, struct scratch *s, __u8 flags, int wscale)
@@ -233,6 +242,8 @@ static __always_inline void create_fill(struct state *st, __u32 index, struct sc
 	log_fill(st, s, flags);
 	rule_mark_fill(st, &s->in, &s->out);
 	*state_limits(st) = s->limit.word;
+	if (limiters_defined && s->limit.limiting)
+		create_limiters(index, s->limit.limiting);
 	st->flow_forth.packets = 1;
 	st->flow_forth.bytes = p->length;
 	if (p->tuple.proto == IPPROTO_TCP)
@@ -264,17 +275,29 @@ static __always_inline void create_cancel(struct state *st)
  * made. */
 static __always_inline enum reason create_limited(struct scratch *s)
 {
+	enum reason r;
+
 	s->limit.word = 0;
-	if (!(s->in.limit | s->out.limit))
+	s->limit.limiting = 0;
+	if (!(s->in.limit | s->out.limit | (limiters_defined ? s->in.limiters | s->out.limiters : 0)))
 		return UNDECIDED;
 	s->limit.kept = !!(s->in.flags & CROSSING_KEEP_STATE) | !!(s->out.flags & CROSSING_KEEP_STATE) << 1;
 	s->limit.numbers = (s->limit.kept & 1 ? s->in.limit : 0) |
 			   (s->limit.kept & 2 ? (__u32)s->out.limit << LIMITS_SHIFT : 0);
-	if (!s->limit.numbers)
+	s->limit.limiters = 0;
+	if (limiters_defined)
+		s->limit.limiters = (s->limit.kept & 1 ? s->in.limiters : 0) | (s->limit.kept & 2 ? (__u32)s->out.limiters << 16 : 0);
+	if (!(s->limit.numbers | s->limit.limiters))
 		return UNDECIDED;
 	s->limit.source.addr = s->packet.tuple.src;
 	s->limit.source.zone = s->packet.tuple.zone;
-	return limit_enter(&s->limit);
+	r = limit_enter(&s->limit);
+	if (limiters_defined && r == UNDECIDED && s->limit.limiters) {
+		r = limit_enter_limiters(&s->limit);
+		if (r != UNDECIDED)
+			limit_leave(&s->limit);
+	}
+	return r;
 }
 
 /* create_state() without its limits. If s->limit.word or s->endpoint.stage is not 0 afterwards,
@@ -313,6 +336,7 @@ static __always_inline enum reason create_in_table(struct scratch *s, __u8 flags
 	if (s->endpoint.stage == ENDPOINT_FIRST)
 		endpoint_publish(s, st);
 	s->endpoint.stage = ENDPOINT_NOT; /* likewise */
+	s->limit.limiting = 0;
 	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
 	r = tuples_enter(STATE_NUMBER(index, 0), hash, &owner);
 	s->state = STATE_NUMBER(index, 0);

@@ -143,7 +143,7 @@ static __always_inline void gc_release(struct state *st, __u32 index)
 	if (shared.table_rules)
 		gc_count_tables(st);
 	if (*state_limits(st))
-		limit_release(st);
+		limit_release(st, index);
 	if (endpoint_is_counted(st))
 		endpoint_release(st);
 	alloc_free(st);

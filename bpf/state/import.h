@@ -18,7 +18,7 @@ struct import {
 	__u32 index;	    /* result: its index; 0: it was not entered */
 	__u32 owner;	    /* result then: number of a state that has one of its tuples, 0: none has */
 	__u32 find;	    /* 1: do not enter it, only find its owner */
-	__u32 pad0[1];
+	__u32 limiters; /* as in struct limited */
 	struct extra extra;
 	struct nexthop_key hop[2]; /* what rules have chosen, by direction, for KEPT_ROUTE */
 	struct nexthop_key copy[2]; /* likewise of copies, by side */
@@ -60,7 +60,7 @@ static __always_inline enum reason import_state(struct import *a)
 {
 	struct nexthop_key forth = a->hop[0], back = a->hop[1], copies_in = a->copy[0], copies_out = a->copy[1];
 	struct tuple first = a->state.forth.tuple;
-	struct limit_entry limited = {};
+	struct limit_entry counted = {};
 	__u32 index, owner;
 	struct extra *extra;
 	struct state *st;
@@ -105,12 +105,12 @@ static __always_inline enum reason import_state(struct import *a)
 		extra->copy[0] = import_nexthop(&copies_in);
 	if (extra && st->flow_back.flags & FLOW_COPIED)
 		extra->copy[1] = import_nexthop(&copies_out);
-	*state_limits(st) = *state_limits(&a->state) ? limit_import(&limited, st, *state_limits(&a->state)) : 0;
+	*state_limits(st) = *state_limits(&a->state) ? limit_import(&counted, st, *state_limits(&a->state), a->limiters, index) : 0;
 	if (endpoint_is_counted(st))
 		endpoint_import(st);
 	r = tuples_enter(STATE_NUMBER(index, 1), tuple_hash(&st->back.tuple), &owner);
 	if (r != UNDECIDED) {
-		limit_leave(&limited);
+		limit_leave(&counted);
 		if (endpoint_is_counted(st))
 			endpoint_release(st);
 		alloc_free(st);

@@ -13,6 +13,7 @@
 #define WEIR_STATE_LIMIT_H
 
 #include "state/limit_map.h"
+#include "state/limiter.h"
 #include "state/source.h"
 
 /* Bits of limit.flags. */
@@ -30,7 +31,8 @@ _Static_assert(STATE_OUT == STATE_IN << 1 && STATE_EVALUATE_OUT == STATE_EVALUAT
 #define LIMITS_MASK  (MAX_LIMITS - 1)
 #define LIMITS_CONN  (1U << 2 * LIMITS_SHIFT)
 #define LIMITS_SLOPPY (LIMITS_CONN << 2) /* all of its rules that keep state are sloppy */
-_Static_assert(MAX_LIMITS == 1 << LIMITS_SHIFT, "two numbers and three bits fit into a word");
+#define LIMITS_LIMITERS (LIMITS_CONN << 3) /* limited[] has its limiters */
+_Static_assert(MAX_LIMITS == 1 << LIMITS_SHIFT, "two numbers and four bits fit into a word");
 
 /* Returns the number for a side: 0 in, 1 out. */
 static __always_inline __u32 limits_number(__u32 word, __u32 side)
@@ -95,7 +97,18 @@ struct limit_entry {
 	__u32 forced;		  /* 1: it counts even beyond a limit, because it is there already */
 	__u32 word;		  /* result: those by which it counts now */
 	__u32 kept;		  /* bit n: side n keeps state */
+	__u32 limiters;		  /* and by these limiters, as ids: byte 0 the state limiter of side 0, byte 1
+				   * its source limiter, then those of side 1; 0: none */
+	__u32 limiting;		  /* result: those by which it counts now */
+	struct source_key limited; /* of a source limiter */
+	__u32 unmade;		  /* 1: the state is not made after all: its tokens come back */
 };
+
+/* The rate of a source that has opened no connection. */
+static __always_inline __u64 limit_rate_start(void)
+{
+	return (__u64)(shared.now / TICKS_PER_SECOND) << 32;
+}
 
 /* Makes a source with one state, if the rule may have one more. */
 static __always_inline enum reason limit_make_source(const struct source_key *key, struct limit *l, __u32 forced)
@@ -103,11 +116,11 @@ static __always_inline enum reason limit_make_source(const struct source_key *ke
 	enum reason r;
 
 	if (!key->limit)
-		return source_make(key);
+		return source_make(key, limit_rate_start());
 	if (__sync_fetch_and_add(&l->nodes, 1) >= l->max_nodes && l->max_nodes && !forced)
 		r = REASON_MAX_SRC_NODES;
 	else
-		r = source_make(key);
+		r = source_make(key, limit_rate_start());
 	if (r != UNDECIDED)
 		__sync_fetch_and_add(&l->nodes, -1);
 	return r;
@@ -222,7 +235,29 @@ static __always_inline enum reason limit_rate(const struct state *st, __u32 d)
 	return !d && st->flags & STATE_LOG && *state_limits(st) ? limit_packets(st) : UNDECIDED;
 }
 
-/* Takes a state back from what e->word says that it counts under. */
+/* Takes a state back from its limiters. */
+__noinline int limit_leave_limiters(struct limit_entry *e)
+{
+	__u32 at, id;
+
+	if (!e)
+		return 0;
+	for (at = 0; at < 4; at++) {
+		id = e->limiting >> at * 8 & 0xff;
+		if (!id)
+			continue;
+		if (at & 1) {
+			limiter_key(&e->limited, id, &e->source.addr, e->source.zone);
+			limiter_leave_source(&e->limited, e->unmade);
+		} else {
+			limiter_leave(id, e->unmade);
+		}
+	}
+	e->limiting = 0;
+	return 0;
+}
+
+/* Takes a state back from what e->word and e->limiting say that it counts under. */
 __noinline int limit_leave(struct limit_entry *e)
 {
 	struct limit *l;
@@ -230,6 +265,8 @@ __noinline int limit_leave(struct limit_entry *e)
 
 	if (!e)
 		return 0;
+	if (e->limiting)
+		limit_leave_limiters(e);
 	for (side = 0; side < 2; side++) {
 		number = limits_counted(e->word, side);
 		l = limit_get(number);
@@ -242,6 +279,42 @@ __noinline int limit_leave(struct limit_entry *e)
 	}
 	e->word = 0;
 	return 0;
+}
+
+/* Counts a state under the limiter at a byte of e->limiters. If both crossings have one
+ * limiter, it counts once. Returns UNDECIDED, or why it may not be made. */
+static __always_inline enum reason limit_enter_limiter(struct limit_entry *e, __u32 at)
+{
+	__u32 id = e->limiters >> at * 8 & 0xff, i;
+	enum reason r = REASON_STATE_BUSY;
+
+	if (!id || (at >= 2 && id == (e->limiting >> (at - 2) * 8 & 0xff)))
+		return UNDECIDED;
+	if (at & 1) {
+		limiter_key(&e->limited, id, &e->source.addr, e->source.zone);
+		for (i = 0; i < SOURCE_TRIES && r == REASON_STATE_BUSY; i++)
+			r = limiter_join_source(&e->limited, e->forced);
+	} else {
+		r = limiter_join(id, e->forced);
+	}
+	if (r == UNDECIDED)
+		e->limiting |= id << at * 8;
+	return r;
+}
+
+/* The same for all of them, until one has no room. */
+__noinline enum reason limit_enter_limiters(struct limit_entry *e)
+{
+	enum reason r = UNDECIDED;
+	__u32 at;
+
+	if (!e)
+		return REASON_INTERNAL;
+	for (at = 0; at < 4 && r == UNDECIDED; at++)
+		r = limit_enter_limiter(e, at);
+	if (e->limiting)
+		e->word |= LIMITS_LIMITERS;
+	return r;
 }
 
 /* Returns LIMITS_SLOPPY if all sides that keep state are sloppy. */
@@ -269,6 +342,8 @@ __noinline enum reason limit_enter(struct limit_entry *e)
 	if (!e)
 		return REASON_INTERNAL;
 	e->word = 0;
+	e->limiting = 0;
+	e->unmade = 1;
 	r = limit_enter_side(e, 0);
 	if (r == UNDECIDED)
 		r = limit_enter_side(e, 1);
@@ -281,8 +356,10 @@ __noinline enum reason limit_enter(struct limit_entry *e)
 
 /* Counts a state that comes from elsewhere as it counted there. If there is no room for its
  * source, it no longer counts. */
-static __always_inline __u32 limit_import(struct limit_entry *e, const struct state *from, __u32 word)
+static __always_inline __u32 limit_import(struct limit_entry *e, const struct state *from, __u32 word, __u32 limiters,
+						__u32 index)
 {
+	struct limited *kept = limited_get(index);
 	struct source *s;
 	__u32 side;
 
@@ -300,17 +377,25 @@ static __always_inline __u32 limit_import(struct limit_entry *e, const struct st
 		e->word |= LIMITS_CONN << side;
 	}
 	e->word |= word & LIMITS_SLOPPY;
+	if (word & LIMITS_LIMITERS && kept) {
+		e->limiters = limiters;
+		limit_enter_limiters(e);
+		kept->limiters = e->limiting;
+	}
 	return e->word;
 }
 
 /* Takes a state back from all that it counts under. */
-static __always_inline void limit_release(struct state *st)
+static __always_inline void limit_release(struct state *st, __u32 index)
 {
+	const struct limited *kept = limited_get(index);
 	struct limit_entry e = {};
 
 	e.source.addr = st->forth.tuple.src;
 	e.source.zone = st->forth.tuple.zone;
 	e.word = *state_limits(st);
+	if (e.word & LIMITS_LIMITERS && kept)
+		e.limiting = kept->limiters;
 	*state_limits(st) = 0;
 	limit_leave(&e);
 }

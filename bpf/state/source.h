@@ -28,23 +28,33 @@ enum source_stage {
 struct source_key {
 	struct addr addr;
 	__u32 zone;  /* as in a tuple */
-	__u32 limit; /* number of the rule's limits; 0: of all rules with source-track global */
+	__u32 limit; /* number of the rule's limits; 0: of all rules with source-track global; or
+		      * SOURCE_OF_LIMITER and the id of a source limiter, and addr is masked */
 };
+
+#define SOURCE_OF_LIMITER 0x10000u
+_Static_assert(MAX_LIMITS <= SOURCE_OF_LIMITER, "limits and limiters are told apart");
 
 struct source {
 	struct source_key key;
 	__u32 states;	   /* and SOURCE_GONE */
 	__u32 connections; /* those of the states whose handshake is complete */
-	__u64 rate;	   /* second of the last one << 32 | the threshold's count, in thousandths */
+	__u64 rate;	   /* second of the last one << 32 | the threshold's count, in thousandths; of a
+			    * limiter's source its bucket (state/limiter_map.h) */
 	__u32 stage;	   /* enum source_stage */
 	__u32 expires;	   /* tick from which on it may go without states; SOURCE_GOING: when it is free */
-	__u32 over;	   /* 1: too many connections, and the daemon has not yet seen it. Only it writes 0 */
+	__u32 over;	   /* SOURCE_OVER_*: too many connections or, of a limiter's, states; 0: not */
 	__u32 created;	   /* tick */
 	__u32 pad0[2];
 };
 _Static_assert(sizeof(struct source) == 64, "a source is one cache line");
 
 #define SOURCE_GONE 0x80000000u
+
+/* The daemon has not yet put it into its table. Only the daemon writes another value. */
+#define SOURCE_OVER_NEW	   1
+/* A limiter's source is in the table. */
+#define SOURCE_OVER_LISTED 2
 
 /* kept; index 0 unused. mmapped for reading. */
 struct {
@@ -95,29 +105,36 @@ static long source_take_step(__u32 n, void *data)
 	return p->taken;
 }
 
-/* Takes a free source, which is NEW from now on, and returns its index. 0: there is none. */
-static __always_inline __u32 source_take(void)
+/* Returns what counts the sources of a key's kind. */
+static __always_inline __u32 *source_count(const struct source_key *key)
+{
+	return key->limit & SOURCE_OF_LIMITER ? &shared.limiter_sources : &shared.sources;
+}
+
+/* Takes a free source, which is NEW from now on, and returns its index. 0: there is none. The
+ * entries of limiters bound the number of their sources. */
+static __always_inline __u32 source_take(const struct source_key *key)
 {
 	struct source_search p = { .random = bpf_get_prandom_u32() | 1 };
 
-	if (__sync_fetch_and_add(&shared.sources, 1) < max_sources) {
+	if (__sync_fetch_and_add(source_count(key), 1) < max_sources || key->limit & SOURCE_OF_LIMITER) {
 		bpf_loop(ALLOC_TRIES, source_take_step, &p, 0);
 		if (p.taken)
 			return p.index;
 	}
-	__sync_fetch_and_add(&shared.sources, -1);
+	__sync_fetch_and_add(source_count(key), -1);
 	return 0;
 }
 
-static __always_inline void source_free(struct source *s)
+static __always_inline void source_free(struct source *s, const struct source_key *key)
 {
 	__sync_lock_test_and_set(&s->stage, SOURCE_FREE);
-	__sync_fetch_and_add(&shared.sources, -1);
+	__sync_fetch_and_add(source_count(key), -1);
 }
 
-/* Makes a source with one state. UNDECIDED; REASON_STATE_BUSY: another core has just made
+/* Makes a source with one state, and with a rate or bucket. UNDECIDED; REASON_STATE_BUSY: another core has just made
  * it; REASON_SRC_NODES: there is no room. */
-__noinline enum reason source_make(const struct source_key *key)
+__noinline enum reason source_make(const struct source_key *key, __u64 rate)
 {
 	struct source *s;
 	__u32 index;
@@ -125,20 +142,20 @@ __noinline enum reason source_make(const struct source_key *key)
 
 	if (!key)
 		return REASON_INTERNAL;
-	index = source_take();
+	index = source_take(key);
 	s = source_get(index);
 	if (!index || !s)
 		return REASON_SRC_NODES;
 	s->key = *key;
 	s->states = 1;
 	s->connections = 0;
-	s->rate = (__u64)(shared.now / TICKS_PER_SECOND) << 32;
+	s->rate = rate;
 	s->over = 0;
 	s->expires = shared.now;
 	s->created = shared.now;
 	error = bpf_map_update_elem(&source_index, key, &index, BPF_NOEXIST);
 	if (error) {
-		source_free(s);
+		source_free(s, key);
 		return error == -EEXIST ? REASON_STATE_BUSY : REASON_SRC_NODES;
 	}
 	__sync_lock_test_and_set(&s->stage, SOURCE_LIVE);

@@ -10,7 +10,7 @@ static __always_inline int source_gc_is_due(const struct source *s)
 {
 	__s32 past = shared.now - s->expires;
 
-	return past >= (s->over ? SOURCE_OVER : 0);
+	return past >= (s->over == SOURCE_OVER_NEW || limiter_unlists(s) ? SOURCE_OVER : 0);
 }
 
 /* Takes a source without states out of the map. Only one timer does, and no packet joins
@@ -23,9 +23,13 @@ static __always_inline void source_gc_remove(struct source *s)
 	if (__sync_val_compare_and_swap(&s->states, 0, SOURCE_GONE))
 		return;
 	bpf_map_delete_elem(&source_index, &key);
-	l = limit_get(key.limit & LIMITS_MASK);
-	if (l)
-		__sync_fetch_and_add(&l->nodes, -1);
+	if (key.limit & SOURCE_OF_LIMITER) {
+		limiter_forget(key.limit & 0xff);
+	} else {
+		l = limit_get(key.limit & LIMITS_MASK);
+		if (l)
+			__sync_fetch_and_add(&l->nodes, -1);
+	}
 	s->expires = shared.now + DEAD_GRACE;
 	__sync_lock_test_and_set(&s->stage, SOURCE_GOING);
 }
@@ -48,14 +52,14 @@ static long source_gc_step(__u32 n, void *data)
 			source_gc_remove(s);
 	} else if (s->stage == SOURCE_GOING && (__s32)(shared.now - s->expires) >= 0 &&
 		   __sync_val_compare_and_swap(&s->stage, SOURCE_GOING, SOURCE_FREE) == SOURCE_GOING) {
-		__sync_fetch_and_add(&shared.sources, -1);
+		__sync_fetch_and_add(source_count(&s->key), -1);
 	}
 	return 0;
 }
 
 static __always_inline void source_gc_run(void)
 {
-	if (shared.sources)
+	if (shared.sources | shared.limiter_sources)
 		bpf_loop(source_capacity < SOURCE_SLICE ? source_capacity : SOURCE_SLICE, source_gc_step, 0, 0);
 }
 

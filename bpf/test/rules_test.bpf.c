@@ -12,6 +12,7 @@ const volatile __u32 rule_base;
 const volatile __u64 pool_secret;
 const volatile __u32 rule_chunks = 64;
 const volatile __u8 af_to;
+const volatile __u8 limiters_defined;
 const volatile __u32 crossing_count = 1;
 const volatile __u8 never_alike; /* give each crossing a tag of its own, so that no result comes from the cache */
 
@@ -29,6 +30,13 @@ struct {
 	__type(key, __u32);
 	__type(value, struct crossing);
 } crossings SEC(".maps");
+
+/* There is no packet, so no rule has a source limiter. */
+__noinline int evaluate_source_limiter(__u32 id)
+{
+	(void)id;
+	return LIMITER_MISSING;
+}
 
 /* The frame is a struct crossing, which comes back with its result. */
 SEC("tc")

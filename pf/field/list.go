@@ -58,8 +58,8 @@ var all = []Field{
 	{"Probability", "probability", "Probability", yes, Apart, Narrows, Barrier},
 	{"MaxPktRate", "max-pkt-rate", "MaxPktRate", yes, Apart, Narrows, Breaks},
 	{"MaxPktSize", "max-pkt-size", "MaxPktSize", yes, Apart, Narrows, Breaks},
-	{"StateLimiter", "state limiter", "Limited", no, Apart, Narrows, Breaks},
-	{"SourceLimiter", "source limiter", "Limited", no, Apart, Narrows, Breaks},
+	{"StateLimiter", "state limiter", "StateLimiter", yes, Apart, Narrows, Breaks},
+	{"SourceLimiter", "source limiter", "SourceLimiter", yes, Apart, Narrows, Breaks},
 	{"RTable", "rtable", "RTable", yes, Apart, Narrows, Breaks},
 
 	{"Set", "set", "", yes, Apart, Effect, Breaks},

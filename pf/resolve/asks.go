@@ -5,17 +5,17 @@ import "weir/pf/ast"
 // Filter holds conditions and actions of a rule. Package field's list says which of them
 // the dataplane has; internal/oracle/model evaluates all.
 type Filter struct {
-	ReceivedOn  ReceivedOn // the interface by which the packet entered the machine
-	TOS         uint8      // the packet's TOS; 0: any
-	Prio        Prio       // the packet's priority
-	MaxPktSize  uint16     // maximum bytes of the IP packet; 0: any
-	Fragment    bool       // the packet is a fragment; rules see none, so it never matches
-	MaxPktRate  PktRate    // it matches while its packets are no more
-	Limited     bool       // a limiter: matches while there are few states
-	Probability uint32     // share, in parts of 2^32, of the packets that match otherwise; 0: all
-	Once        bool       // the rule is removed once it has decided a packet
-	RTable      *uint32    // routing table; nil: unchanged
-	Divert      Divert
+	ReceivedOn                  ReceivedOn // the interface by which the packet entered the machine
+	TOS                         uint8      // the packet's TOS; 0: any
+	Prio                        Prio       // the packet's priority
+	MaxPktSize                  uint16     // maximum bytes of the IP packet; 0: any
+	Fragment                    bool       // the packet is a fragment; rules see none, so it never matches
+	MaxPktRate                  PktRate    // it matches while its packets are no more
+	StateLimiter, SourceLimiter Limiting   // it matches while they have room
+	Probability                 uint32     // share, in parts of 2^32, of the packets that match otherwise; 0: all
+	Once                        bool       // the rule is removed once it has decided a packet
+	RTable                      *uint32    // routing table; nil: unchanged
+	Divert                      Divert
 }
 
 // ReceivedOn is a condition on the interface by which a packet entered. It never matches
@@ -37,7 +37,7 @@ type Prio struct {
 
 func (r *resolver) lowerFilter(in *ast.Filter) Filter {
 	out := Filter{Fragment: in.Fragment.IsValid(), Once: in.Once.IsValid(), Divert: lowerDivert(in.Divert)}
-	out.Limited = in.StateLimiter != nil || in.SourceLimiter != nil
+	out.StateLimiter, out.SourceLimiter = r.lowerLimiter(in.StateLimiter, false), r.lowerLimiter(in.SourceLimiter, true)
 	if in.ReceivedOn != nil {
 		on := *in.ReceivedOn
 		on.Not = false

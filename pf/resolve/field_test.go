@@ -90,7 +90,8 @@ func TestFieldsGiven(t *testing.T) {
 		want string
 	}{
 		{resolve.Rule{Nr: 1, Text: "pass", Quick: true, Tag: "t"}, ""},
-		{resolve.Rule{Filter: resolve.Filter{Limited: true}}, "Limited"},
+		{resolve.Rule{Filter: resolve.Filter{StateLimiter: resolve.Limiting{ID: 1}}}, ""},
+		{resolve.Rule{Filter: resolve.Filter{SourceLimiter: resolve.Limiting{ID: 1}}}, ""},
 		{resolve.Rule{OS: "Linux"}, ""},
 	} {
 		if got := test.rule.Unenforced(); got != test.want {

@@ -13,9 +13,10 @@ import (
 // compiler (internal/fw/ruleset) and the model (internal/oracle/model) see only this
 // form.
 type Ruleset struct {
-	Options Options
-	Tables  []*Table
-	Rules   []*Rule // in order, those of an anchor after it; Rules[i].Nr == i
+	Options  Options
+	Tables   []*Table
+	Limiters []Limiter // in the order of their definitions
+	Rules    []*Rule   // in order, those of an anchor after it; Rules[i].Nr == i
 
 	Translations []*TranslationRule // FreeBSD's, in order; evaluated before Rules
 	First        []*ListRule        // FreeBSD's scrub rules, and what Translations become (FirstRules)

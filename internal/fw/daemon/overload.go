@@ -63,7 +63,8 @@ func (o *overloader) look() {
 }
 
 // overload puts the sources that are over into their tables, and ends the states that
-// their rules flush. A source that cannot be put there stays over.
+// their rules flush. A source that cannot be put there stays over. Sources of limiters with few
+// states leave their tables.
 func (b *box) overload() (failed error) {
 	byTable := make(map[string][]dataplane.Overload)
 	for _, source := range b.dp.Overloaded() {
@@ -71,11 +72,16 @@ func (b *box) overload() (failed error) {
 	}
 	for _, table := range slices.Sorted(maps.Keys(byTable)) {
 		sources := byTable[table]
-		put := make([]ruleset.TableEntry, len(sources))
-		for i, s := range sources {
-			put[i].Prefix = netip.PrefixFrom(s.Addr, s.Addr.BitLen())
+		var put []ruleset.TableEntry
+		var remove []netip.Prefix
+		for _, s := range sources {
+			if prefix := netip.PrefixFrom(s.Addr, s.Bits); s.Out {
+				remove = append(remove, prefix)
+			} else {
+				put = append(put, ruleset.TableEntry{Prefix: prefix})
+			}
 		}
-		changed, err := b.changeTableLocked(table, put, nil)
+		changed, err := b.changeTableLocked(table, put, remove)
 		if err != nil {
 			failed = err
 			if changed == 0 {
@@ -83,7 +89,7 @@ func (b *box) overload() (failed error) {
 			}
 		}
 		ended := b.dp.Settle(sources)
-		b.cfg.Log.Info("too many connections", "table", table, "sources", len(sources), "first", sources[0].Addr, "states_ended", ended)
+		b.cfg.Log.Info("sources with too many connections or states", "table", table, "added", len(put), "removed", len(remove), "first", sources[0].Addr, "states_ended", ended)
 	}
 	return failed
 }

@@ -75,9 +75,10 @@ func TestBudgetOfBoundStates(t *testing.T) {
 	}
 }
 
-// So are those that know of states with two address families, and those that send copies.
+// So are those that know of states with two address families, those that send copies, and those with
+// limiters.
 func TestBudgetOfFamilies(t *testing.T) {
-	for _, rules := range []string{familyRule, copyRule} {
+	for _, rules := range []string{familyRule, copyRule, limiterRule} {
 		h := newHarness(t, rules)
 		check(t, h.dp.needCapture())
 		check(t, h.dp.need(programImport, programPrefetch))

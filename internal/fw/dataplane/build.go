@@ -143,7 +143,7 @@ func (d *Dataplane) openTables() error {
 		return err
 	}
 	d.crowded = crowded(found.shared.PathsHigh)
-	if found.fits(&d.config.Options) && !d.crowded {
+	if found.fits(&d.config) && !d.crowded {
 		d.tables, d.kept = found, true
 	} else {
 		d.old = originOf(found)
@@ -241,6 +241,7 @@ func (d *Dataplane) loadObjects() error {
 	}
 	d.tables.shared.Limit = d.config.Options.MaxStates
 	d.tables.shared.SourceLimit = d.config.Options.MaxSources
+	d.tables.shared.LimiterRoom = d.config.Program.LimiterEntries()
 	d.noteKinds()
 	return nil
 }
@@ -254,7 +255,7 @@ func (d *Dataplane) chunks() uint32 {
 func (d *Dataplane) sizes() map[string]uint32 {
 	all := ruleEntries(d.config.Program, d.config.Room)
 	maps.Copy(all, tableSizes(d.config.Options.MaxStates))
-	maps.Copy(all, sourceSizes(d.config.Options.MaxSources))
+	maps.Copy(all, sourceSizes(d.config.sourceRoom()))
 	return all
 }
 
@@ -292,28 +293,29 @@ func loadSpecs() ([]*bpfload.Spec, error) {
 // values returns the settings of bpf/config.h.
 func (d *Dataplane) values() map[string]any {
 	return map[string]any{
-		"hash_keys":       newHashKeys(d.ledger.HashSeed),
-		"prefetch_secret": prefetchSecret(d.ledger.HashSeed),
-		"pool_secret":     poolSecret(d.ledger.HashSeed),
-		"random_seed":     d.config.RandomSeed,
-		"bucket_mask":     bucketCount(d.config.Options.MaxStates) - 1,
-		"max_states":      d.config.Options.MaxStates,
-		"state_capacity":  stateCapacity(d.config.Options.MaxStates),
-		"max_sources":     d.config.Options.MaxSources,
-		"source_capacity": sourceCapacity(d.config.Options.MaxSources),
-		"rule_base":       d.config.RuleBase,
-		"rule_chunks":     d.chunks(),
-		"mark_mask":       d.config.Options.MarkMask,
-		"mark_shift":      uint8(bits.TrailingZeros32(d.config.Options.MarkMask)),
-		"handoff_records": handoffRecords(d.config.Options.MarkMask),
-		"route_marks":     asByte(d.byMark),
-		"note_secret":     noteSecret(d.ledger.HashSeed),
-		"states_bound":    asByte(d.bindsStates()),
-		"af_to":           asByte(d.changesFamily()),
-		"copies":          asByte(d.copies()),
-		"implicit_pass":   asByte(d.config.Options.ImplicitPass),
-		"fragments_alone": asByte(d.config.Options.FragmentsAlone),
-		"unloaded":        asByte(d.config.Unloaded),
+		"hash_keys":        newHashKeys(d.ledger.HashSeed),
+		"prefetch_secret":  prefetchSecret(d.ledger.HashSeed),
+		"pool_secret":      poolSecret(d.ledger.HashSeed),
+		"random_seed":      d.config.RandomSeed,
+		"bucket_mask":      bucketCount(d.config.Options.MaxStates) - 1,
+		"max_states":       d.config.Options.MaxStates,
+		"state_capacity":   stateCapacity(d.config.Options.MaxStates),
+		"max_sources":      d.config.Options.MaxSources,
+		"source_capacity":  sourceCapacity(d.config.sourceRoom()),
+		"rule_base":        d.config.RuleBase,
+		"rule_chunks":      d.chunks(),
+		"mark_mask":        d.config.Options.MarkMask,
+		"mark_shift":       uint8(bits.TrailingZeros32(d.config.Options.MarkMask)),
+		"handoff_records":  handoffRecords(d.config.Options.MarkMask),
+		"route_marks":      asByte(d.byMark),
+		"note_secret":      noteSecret(d.ledger.HashSeed),
+		"states_bound":     asByte(d.bindsStates()),
+		"af_to":            asByte(d.changesFamily()),
+		"copies":           asByte(d.copies()),
+		"limiters_defined": asByte(len(d.config.Program.Limiters) > 0),
+		"implicit_pass":    asByte(d.config.Options.ImplicitPass),
+		"fragments_alone":  asByte(d.config.Options.FragmentsAlone),
+		"unloaded":         asByte(d.config.Unloaded),
 	}
 }
 

@@ -70,6 +70,9 @@ func (d *Dataplane) copyStates() error {
 		}
 		killpoint.Done("copy the states")
 	}
+	if d.old != nil {
+		return d.listSources(d.old)
+	}
 	return nil
 }
 
@@ -153,7 +156,7 @@ func (c *copier) run() error {
 			c.countLost(m, c.print(&s))
 			continue
 		}
-		if err := c.move(&s, c.old.extra(i), m); err != nil {
+		if err := c.move(&s, c.old.extra(i), c.old.limiters(i), m); err != nil {
 			return err
 		}
 	}
@@ -184,14 +187,14 @@ func (c *copier) count() (copied, lost int) {
 // move enters a state into the new tables, unless packets have made it there or an
 // earlier start has copied it. A refused state is lost: there is no room, or another
 // connection has its tuples.
-func (c *copier) move(s *xdpState, extra xdpExtra, m *move) error {
+func (c *copier) move(s *xdpState, extra xdpExtra, limiters uint32, m *move) error {
 	// If an earlier start copied it and it is not there now, it has ended since.
 	find := c.resumes() && int32(s.Created-c.old.begun) < 0
 	entered, n := *s, xdpState{}
 	if err := c.renumberState(&entered); err != nil {
 		return err
 	}
-	index, owner, err := c.new.importState(&entered, extra, c.chosen(s, extra), find)
+	index, owner, err := c.new.importState(&entered, extra, limiters, c.chosen(s, extra), find)
 	if err != nil {
 		return err
 	}
@@ -229,13 +232,13 @@ func (c *copier) print(s *xdpState) uint32 {
 
 // An importing is struct import of bpf/state/import.h.
 type importing struct {
-	State xdpState
-	Index uint32
-	Owner uint32 // if Index is 0: number of the state that has one of the tuples
-	Find  uint32 // 1: only ask for Owner
-	_     uint32
-	Extra xdpExtra
-	Hop   [4]importedHop // by direction, then of copies by side
+	State    xdpState
+	Index    uint32
+	Owner    uint32 // if Index is 0: number of the state that has one of the tuples
+	Find     uint32 // 1: only ask for Owner
+	Limiters uint32 // as in xdpLimited
+	Extra    xdpExtra
+	Hop      [4]importedHop // by direction, then of copies by side
 }
 
 // An importedHop is struct nexthop_key: a next hop that a rule has chosen.

@@ -16,49 +16,52 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	gcMapEndpoints      = "endpoints"
-	gcMapExtras         = "extras"
-	gcMapGcTimers       = "gc_timers"
-	gcMapHandoffs       = "handoffs"
-	gcMapHints          = "hints"
-	gcMapLimits         = "limits"
-	gcMapNexthopCache   = "nexthop_cache"
-	gcMapNexthopIndex   = "nexthop_index"
-	gcMapNexthopsFree   = "nexthops_free"
-	gcMapSourceIndex    = "source_index"
-	gcMapSources        = "sources"
-	gcMapSpilledTuples  = "spilled_tuples"
-	gcMapStates         = "states"
-	gcMapTableCounters  = "table_counters"
-	gcMapTableLengths   = "table_lengths"
-	gcMapTableRules     = "table_rules"
-	gcMapTuples         = "tuples"
-	gcProgWeirGcStart   = "weir_gc_start"
-	gcProgWeirImport    = "weir_import"
-	gcProgWeirReceive   = "weir_receive"
-	gcVarAfTo           = "af_to"
-	gcVarBucketMask     = "bucket_mask"
-	gcVarCopies         = "copies"
-	gcVarFragmentsAlone = "fragments_alone"
-	gcVarHandoffRecords = "handoff_records"
-	gcVarHashKeys       = "hash_keys"
-	gcVarImplicitPass   = "implicit_pass"
-	gcVarMarkMask       = "mark_mask"
-	gcVarMarkShift      = "mark_shift"
-	gcVarMaxSources     = "max_sources"
-	gcVarMaxStates      = "max_states"
-	gcVarNoteSecret     = "note_secret"
-	gcVarPoolSecret     = "pool_secret"
-	gcVarPrefetchSecret = "prefetch_secret"
-	gcVarRandomSeed     = "random_seed"
-	gcVarRouteMarks     = "route_marks"
-	gcVarRuleBase       = "rule_base"
-	gcVarRuleChunks     = "rule_chunks"
-	gcVarShared         = "shared"
-	gcVarSourceCapacity = "source_capacity"
-	gcVarStateCapacity  = "state_capacity"
-	gcVarStatesBound    = "states_bound"
-	gcVarUnloaded       = "unloaded"
+	gcMapEndpoints       = "endpoints"
+	gcMapExtras          = "extras"
+	gcMapGcTimers        = "gc_timers"
+	gcMapHandoffs        = "handoffs"
+	gcMapHints           = "hints"
+	gcMapLimited         = "limited"
+	gcMapLimiters        = "limiters"
+	gcMapLimits          = "limits"
+	gcMapNexthopCache    = "nexthop_cache"
+	gcMapNexthopIndex    = "nexthop_index"
+	gcMapNexthopsFree    = "nexthops_free"
+	gcMapSourceIndex     = "source_index"
+	gcMapSources         = "sources"
+	gcMapSpilledTuples   = "spilled_tuples"
+	gcMapStates          = "states"
+	gcMapTableCounters   = "table_counters"
+	gcMapTableLengths    = "table_lengths"
+	gcMapTableRules      = "table_rules"
+	gcMapTuples          = "tuples"
+	gcProgWeirGcStart    = "weir_gc_start"
+	gcProgWeirImport     = "weir_import"
+	gcProgWeirReceive    = "weir_receive"
+	gcVarAfTo            = "af_to"
+	gcVarBucketMask      = "bucket_mask"
+	gcVarCopies          = "copies"
+	gcVarFragmentsAlone  = "fragments_alone"
+	gcVarHandoffRecords  = "handoff_records"
+	gcVarHashKeys        = "hash_keys"
+	gcVarImplicitPass    = "implicit_pass"
+	gcVarLimitersDefined = "limiters_defined"
+	gcVarMarkMask        = "mark_mask"
+	gcVarMarkShift       = "mark_shift"
+	gcVarMaxSources      = "max_sources"
+	gcVarMaxStates       = "max_states"
+	gcVarNoteSecret      = "note_secret"
+	gcVarPoolSecret      = "pool_secret"
+	gcVarPrefetchSecret  = "prefetch_secret"
+	gcVarRandomSeed      = "random_seed"
+	gcVarRouteMarks      = "route_marks"
+	gcVarRuleBase        = "rule_base"
+	gcVarRuleChunks      = "rule_chunks"
+	gcVarShared          = "shared"
+	gcVarSourceCapacity  = "source_capacity"
+	gcVarStateCapacity   = "state_capacity"
+	gcVarStatesBound     = "states_bound"
+	gcVarUnloaded        = "unloaded"
 )
 
 // loadGc returns the embedded CollectionSpec for gc.
@@ -117,6 +120,8 @@ type gcMapSpecs struct {
 	GcTimers      *ebpf.MapSpec `ebpf:"gc_timers"`
 	Handoffs      *ebpf.MapSpec `ebpf:"handoffs"`
 	Hints         *ebpf.MapSpec `ebpf:"hints"`
+	Limited       *ebpf.MapSpec `ebpf:"limited"`
+	Limiters      *ebpf.MapSpec `ebpf:"limiters"`
 	Limits        *ebpf.MapSpec `ebpf:"limits"`
 	NexthopCache  *ebpf.MapSpec `ebpf:"nexthop_cache"`
 	NexthopIndex  *ebpf.MapSpec `ebpf:"nexthop_index"`
@@ -135,29 +140,30 @@ type gcMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type gcVariableSpecs struct {
-	AfTo           *ebpf.VariableSpec `ebpf:"af_to"`
-	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
-	Copies         *ebpf.VariableSpec `ebpf:"copies"`
-	FragmentsAlone *ebpf.VariableSpec `ebpf:"fragments_alone"`
-	HandoffRecords *ebpf.VariableSpec `ebpf:"handoff_records"`
-	HashKeys       *ebpf.VariableSpec `ebpf:"hash_keys"`
-	ImplicitPass   *ebpf.VariableSpec `ebpf:"implicit_pass"`
-	MarkMask       *ebpf.VariableSpec `ebpf:"mark_mask"`
-	MarkShift      *ebpf.VariableSpec `ebpf:"mark_shift"`
-	MaxSources     *ebpf.VariableSpec `ebpf:"max_sources"`
-	MaxStates      *ebpf.VariableSpec `ebpf:"max_states"`
-	NoteSecret     *ebpf.VariableSpec `ebpf:"note_secret"`
-	PoolSecret     *ebpf.VariableSpec `ebpf:"pool_secret"`
-	PrefetchSecret *ebpf.VariableSpec `ebpf:"prefetch_secret"`
-	RandomSeed     *ebpf.VariableSpec `ebpf:"random_seed"`
-	RouteMarks     *ebpf.VariableSpec `ebpf:"route_marks"`
-	RuleBase       *ebpf.VariableSpec `ebpf:"rule_base"`
-	RuleChunks     *ebpf.VariableSpec `ebpf:"rule_chunks"`
-	Shared         *ebpf.VariableSpec `ebpf:"shared"`
-	SourceCapacity *ebpf.VariableSpec `ebpf:"source_capacity"`
-	StateCapacity  *ebpf.VariableSpec `ebpf:"state_capacity"`
-	StatesBound    *ebpf.VariableSpec `ebpf:"states_bound"`
-	Unloaded       *ebpf.VariableSpec `ebpf:"unloaded"`
+	AfTo            *ebpf.VariableSpec `ebpf:"af_to"`
+	BucketMask      *ebpf.VariableSpec `ebpf:"bucket_mask"`
+	Copies          *ebpf.VariableSpec `ebpf:"copies"`
+	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
+	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
+	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
+	ImplicitPass    *ebpf.VariableSpec `ebpf:"implicit_pass"`
+	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
+	MarkMask        *ebpf.VariableSpec `ebpf:"mark_mask"`
+	MarkShift       *ebpf.VariableSpec `ebpf:"mark_shift"`
+	MaxSources      *ebpf.VariableSpec `ebpf:"max_sources"`
+	MaxStates       *ebpf.VariableSpec `ebpf:"max_states"`
+	NoteSecret      *ebpf.VariableSpec `ebpf:"note_secret"`
+	PoolSecret      *ebpf.VariableSpec `ebpf:"pool_secret"`
+	PrefetchSecret  *ebpf.VariableSpec `ebpf:"prefetch_secret"`
+	RandomSeed      *ebpf.VariableSpec `ebpf:"random_seed"`
+	RouteMarks      *ebpf.VariableSpec `ebpf:"route_marks"`
+	RuleBase        *ebpf.VariableSpec `ebpf:"rule_base"`
+	RuleChunks      *ebpf.VariableSpec `ebpf:"rule_chunks"`
+	Shared          *ebpf.VariableSpec `ebpf:"shared"`
+	SourceCapacity  *ebpf.VariableSpec `ebpf:"source_capacity"`
+	StateCapacity   *ebpf.VariableSpec `ebpf:"state_capacity"`
+	StatesBound     *ebpf.VariableSpec `ebpf:"states_bound"`
+	Unloaded        *ebpf.VariableSpec `ebpf:"unloaded"`
 }
 
 // gcObjects contains all objects after they have been loaded into the kernel.
@@ -185,6 +191,8 @@ type gcMaps struct {
 	GcTimers      *ebpf.Map `ebpf:"gc_timers"`
 	Handoffs      *ebpf.Map `ebpf:"handoffs"`
 	Hints         *ebpf.Map `ebpf:"hints"`
+	Limited       *ebpf.Map `ebpf:"limited"`
+	Limiters      *ebpf.Map `ebpf:"limiters"`
 	Limits        *ebpf.Map `ebpf:"limits"`
 	NexthopCache  *ebpf.Map `ebpf:"nexthop_cache"`
 	NexthopIndex  *ebpf.Map `ebpf:"nexthop_index"`
@@ -206,6 +214,8 @@ func (m *gcMaps) Close() error {
 		m.GcTimers,
 		m.Handoffs,
 		m.Hints,
+		m.Limited,
+		m.Limiters,
 		m.Limits,
 		m.NexthopCache,
 		m.NexthopIndex,
@@ -225,29 +235,30 @@ func (m *gcMaps) Close() error {
 //
 // It can be passed to loadGcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type gcVariables struct {
-	AfTo           *ebpf.Variable `ebpf:"af_to"`
-	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
-	Copies         *ebpf.Variable `ebpf:"copies"`
-	FragmentsAlone *ebpf.Variable `ebpf:"fragments_alone"`
-	HandoffRecords *ebpf.Variable `ebpf:"handoff_records"`
-	HashKeys       *ebpf.Variable `ebpf:"hash_keys"`
-	ImplicitPass   *ebpf.Variable `ebpf:"implicit_pass"`
-	MarkMask       *ebpf.Variable `ebpf:"mark_mask"`
-	MarkShift      *ebpf.Variable `ebpf:"mark_shift"`
-	MaxSources     *ebpf.Variable `ebpf:"max_sources"`
-	MaxStates      *ebpf.Variable `ebpf:"max_states"`
-	NoteSecret     *ebpf.Variable `ebpf:"note_secret"`
-	PoolSecret     *ebpf.Variable `ebpf:"pool_secret"`
-	PrefetchSecret *ebpf.Variable `ebpf:"prefetch_secret"`
-	RandomSeed     *ebpf.Variable `ebpf:"random_seed"`
-	RouteMarks     *ebpf.Variable `ebpf:"route_marks"`
-	RuleBase       *ebpf.Variable `ebpf:"rule_base"`
-	RuleChunks     *ebpf.Variable `ebpf:"rule_chunks"`
-	Shared         *ebpf.Variable `ebpf:"shared"`
-	SourceCapacity *ebpf.Variable `ebpf:"source_capacity"`
-	StateCapacity  *ebpf.Variable `ebpf:"state_capacity"`
-	StatesBound    *ebpf.Variable `ebpf:"states_bound"`
-	Unloaded       *ebpf.Variable `ebpf:"unloaded"`
+	AfTo            *ebpf.Variable `ebpf:"af_to"`
+	BucketMask      *ebpf.Variable `ebpf:"bucket_mask"`
+	Copies          *ebpf.Variable `ebpf:"copies"`
+	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
+	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
+	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
+	ImplicitPass    *ebpf.Variable `ebpf:"implicit_pass"`
+	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
+	MarkMask        *ebpf.Variable `ebpf:"mark_mask"`
+	MarkShift       *ebpf.Variable `ebpf:"mark_shift"`
+	MaxSources      *ebpf.Variable `ebpf:"max_sources"`
+	MaxStates       *ebpf.Variable `ebpf:"max_states"`
+	NoteSecret      *ebpf.Variable `ebpf:"note_secret"`
+	PoolSecret      *ebpf.Variable `ebpf:"pool_secret"`
+	PrefetchSecret  *ebpf.Variable `ebpf:"prefetch_secret"`
+	RandomSeed      *ebpf.Variable `ebpf:"random_seed"`
+	RouteMarks      *ebpf.Variable `ebpf:"route_marks"`
+	RuleBase        *ebpf.Variable `ebpf:"rule_base"`
+	RuleChunks      *ebpf.Variable `ebpf:"rule_chunks"`
+	Shared          *ebpf.Variable `ebpf:"shared"`
+	SourceCapacity  *ebpf.Variable `ebpf:"source_capacity"`
+	StateCapacity   *ebpf.Variable `ebpf:"state_capacity"`
+	StatesBound     *ebpf.Variable `ebpf:"states_bound"`
+	Unloaded        *ebpf.Variable `ebpf:"unloaded"`
 }
 
 // gcPrograms contains all programs after they have been loaded into the kernel.

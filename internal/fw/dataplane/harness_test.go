@@ -142,6 +142,7 @@ func (h *harness) snapshot() ruleset.Snapshot {
 // load replaces the loaded ruleset (Config.Room limits its size) and forgets all states.
 func (h *harness) load(rules string) {
 	h.tb.Helper()
+	h.forgetSources() // those of limiters with other masks would be in the way
 	p := must(ruleset.Compile(h.parse(rules), h.snapshot()))(h.tb)
 	for name, n := range ruleEntries(p, 0) {
 		if room := h.dp.objects.Maps[name].MaxEntries(); n > room {

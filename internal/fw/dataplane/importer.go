@@ -26,7 +26,7 @@ type importer struct {
 type importForm struct {
 	size                      int
 	state, index, owner, find int // -1: no such field
-	extra, hop                int // likewise
+	extra, hop, limiters      int // likewise
 }
 
 // currentForm is the form of this version.
@@ -34,8 +34,8 @@ var currentForm = importForm{
 	size:  int(unsafe.Sizeof(importing{})),
 	state: int(unsafe.Offsetof(importing{}.State)), index: int(unsafe.Offsetof(importing{}.Index)),
 	owner: int(unsafe.Offsetof(importing{}.Owner)), find: int(unsafe.Offsetof(importing{}.Find)),
-	extra: int(unsafe.Offsetof(importing{}.Extra)),
-	hop:   int(unsafe.Offsetof(importing{}.Hop)),
+	extra: int(unsafe.Offsetof(importing{}.Extra)), limiters: int(unsafe.Offsetof(importing{}.Limiters)),
+	hop: int(unsafe.Offsetof(importing{}.Hop)),
 }
 
 // newImporter returns an importer for tables of this version.
@@ -51,7 +51,7 @@ func newImporter(t *tables, program *bpfload.Program) *importer {
 // the state, or the index of the state that has one of its tuples. 0 means none. hops are
 // the next hops that rules have chosen for it. A version that knows no such choice does not
 // get the state: it would send the packets elsewhere.
-func (d *importer) importState(s *xdpState, extra xdpExtra, hops [4]importedHop, find bool) (index, owner uint32, err error) {
+func (d *importer) importState(s *xdpState, extra xdpExtra, limiters uint32, hops [4]importedHop, find bool) (index, owner uint32, err error) {
 	if s.Entered&keptRoutes != 0 && d.form.hop < 0 {
 		return 0, 0, nil
 	}
@@ -64,6 +64,9 @@ func (d *importer) importState(s *xdpState, extra xdpExtra, hops [4]importedHop,
 	}
 	if d.form.extra >= 0 {
 		copy(buffer[d.form.extra:], bytesOf([]xdpExtra{extra}))
+	}
+	if d.form.limiters >= 0 {
+		binary.NativeEndian.PutUint32(buffer[d.form.limiters:], limiters)
 	}
 	if d.form.hop >= 0 {
 		copy(buffer[d.form.hop:], bytesOf(hops[:]))

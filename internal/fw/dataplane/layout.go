@@ -68,6 +68,8 @@ var layouts = map[string][2]uintptr{
 	mapSources:           {4, unsafe.Sizeof(xdpSource{})},
 	mapSourceIndex:       {unsafe.Sizeof(xdpSourceKey{}), 4},
 	mapEndpoints:         {unsafe.Sizeof(xdpEndpointKey{}), unsafe.Sizeof(xdpEndpoint{})},
+	mapLimiters:          {4, unsafe.Sizeof(xdpLimiter{})},
+	mapLimited:           {4, unsafe.Sizeof(xdpLimited{})},
 	mapLogRing:           {0, 0},
 	mapCaptureRing:       {0, 0},
 	mapRecordsLost:       {4, 8},

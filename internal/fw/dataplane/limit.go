@@ -10,6 +10,7 @@ import (
 	"weir/internal/fw/bpfload"
 	"weir/internal/fw/limits"
 	"weir/internal/fw/ruleset"
+	"weir/pf/resolve"
 )
 
 const mapRules = "rules" // of the generation
@@ -29,16 +30,20 @@ type limitNumbers struct {
 	entries []xdpLimit               // by number
 	taken   map[uint16]bool          // by others than the program in force
 	rules   map[uint16]ruleset.Limit // the limits of the program in force
+
+	limiters []xdpLimiter               // as in tables.limiters
+	defined  map[uint32]resolve.Limiter // those of the program in force, by number
+	now      *uint32
 }
 
 // newLimitNumbers opens the limits that the generation uses, and looks at what else does.
 func (d *Dataplane) newLimitNumbers() (*limitNumbers, error) {
-	n := &limitNumbers{entries: d.tables.limits, taken: make(map[uint16]bool)}
+	n := &limitNumbers{entries: d.tables.limits, taken: make(map[uint16]bool), limiters: d.tables.limiters, now: &d.tables.shared.Now}
 	if err := n.takeLive(d.config.Dir); err != nil {
 		return nil, err
 	}
 	for _, o := range d.origins() {
-		if err := n.takeOver(o); err != nil {
+		if err := errors.Join(n.takeOver(o), n.takeOverLimiters(o)); err != nil {
 			return nil, err
 		}
 	}
@@ -111,6 +116,9 @@ var errNoLimit = errors.New("too many rules, now and before, have limits that st
 
 // assign returns the numbers of a program's limits, and writes the limits.
 func (n *limitNumbers) assign(p *ruleset.Program) ([]uint16, error) {
+	if err := n.setLimiters(p.Limiters); err != nil {
+		return nil, err
+	}
 	byName := make(map[uint64]uint16)
 	for number := 1; number < len(n.entries) && len(p.Limits) > 0; number++ {
 		if name := n.entries[number].Name; name != 0 {
@@ -173,6 +181,9 @@ func (l *xdpLimit) set(from *ruleset.Limit) {
 // sourceCapacity returns how many sources there is room for: a third more than the limit,
 // so that a new one finds a place at once.
 func sourceCapacity(limit uint32) uint32 { return limit + limit/3 + 1 }
+
+// sourceRoom returns how many sources there may be: those of rules, and those of limiters.
+func (c *Config) sourceRoom() uint32 { return c.Options.MaxSources + c.Program.LimiterEntries() }
 
 const (
 	maxSources = limits.MaxSources

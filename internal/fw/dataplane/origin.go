@@ -19,7 +19,8 @@ type origin struct {
 	maps       map[string]*bpfload.Map
 	memory     []*bpfload.Memory
 	states     rawStates
-	extras     []xdpExtra // beside the states; nil: they have none
+	extras     []xdpExtra   // beside the states; nil: they have none
+	limited    []xdpLimited // likewise
 	shared     sharedFields
 	interfaces []xdpInterface // as they were when the origin was opened
 	logicals   []uint64       // likewise
@@ -41,7 +42,7 @@ func originOf(t *tables) *origin {
 	s := t.shared
 	o := &origin{
 		maps: t.maps, memory: t.memory, layout: stateLayout,
-		states: rawStatesOf(t.states), extras: t.extras,
+		states: rawStatesOf(t.states), extras: t.extras, limited: t.limited,
 		shared: sharedFields{
 			now: &s.Now, heartbeat: &s.Heartbeat, routeGeneration: &s.RouteGeneration, recording: &s.Recording,
 			prefetch: &s.Prefetch, limit: &s.Limit, pathsHigh: &s.PathsHigh, pathsReserved: &s.PathsReserved,

@@ -86,7 +86,8 @@ func (d *drawing) ruleset() []string {
 	if d.IntN(4) == 0 {
 		lines = append(lines, "set fail-policy return")
 	}
-	lines = append(lines, d.table("t1"), d.table("t2"), "table <over> persist")
+	lines = append(lines, d.table("t1"), d.table("t2"), "table <over> persist", "table <many> persist")
+	lines = append(lines, d.limiters()...)
 	if d.IntN(10) == 0 {
 		lines = append(lines, "antispoof "+d.some(2, "quick ")+"for "+one(d.Rand, "lan0", "wan0", "{ lan0, wan0 }", "(lan0)")+d.some(3, " inet"))
 	}
@@ -347,6 +348,10 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 	add(8, "tos lowdelay", "tos 0xff", "max-pkt-size 40", "max-pkt-size 100")
 	if action != "match" {
 		add(12, "once")
+	}
+	if action == "pass" {
+		add(5, "state limiter s1", "state limiter s2", "state limiter s1 (block)", "state limiter id 2 (block)", "state limiter s2 (no-match)", "state limiter id 9")
+		add(5, "source limiter c1", "source limiter c2", "source limiter c1 (block)", "source limiter id 2 (block)", "source limiter id 9 (block)")
 	}
 	add(12, fmt.Sprintf("max-pkt-rate %d/%d", 1+d.IntN(4), one(d.Rand, 0, 1, 2, 10)))
 	if action != "block" && direction != "out" {

@@ -405,6 +405,12 @@ func TestLimitsAreTakenOver(t *testing.T) {
 // enterLimited enters UDP states of two sources that count under the numbers in word.
 func enterLimited(tb testing.TB, d *Dataplane, count int, word uint32) {
 	tb.Helper()
+	enterCounted(tb, d, count, word, 0)
+}
+
+// enterCounted is the same for states with limiters.
+func enterCounted(tb testing.TB, d *Dataplane, count int, word, limiters uint32) {
+	tb.Helper()
 	check(tb, d.need(programImport))
 	to := newImporter(d.tables, d.objects.Programs[programImport])
 	for i := range count {
@@ -417,7 +423,7 @@ func enterLimited(tb testing.TB, d *Dataplane, count int, word uint32) {
 		s.CheckAt = d.tables.shared.Now + 100_000
 		s.FlowForth.Last, s.FlowBack.Last = d.tables.shared.Now, d.tables.shared.Now
 		s.FlowBack.Limits = word
-		if index, _, err := to.importState(&s, xdpExtra{}, [4]importedHop{}, false); err != nil || index == 0 {
+		if index, _, err := to.importState(&s, xdpExtra{}, limiters, [4]importedHop{}, false); err != nil || index == 0 {
 			tb.Fatalf("state %d was not entered: %v", i, err)
 		}
 	}

@@ -24,12 +24,14 @@ const sourceGone = 1 << 31
 type Source struct {
 	Addr        netip.Addr
 	Zone        uint32 // index of the interface of a link-local address
-	Limit       uint16 // number of the rule's limits; 0: of all rules with source-track global
+	Limit       uint16 // number of the rule's limits; 0: of all rules with source-track global, or of Limiter
+	Limiter     uint8  // id of the source limiter; 0: it is of rules
 	States      uint32 // in use
 	Connections uint32 // those of the states whose handshake is complete
 	Rate        uint32 // of connections: the threshold's count, in thousandths
 	Last        uint32 // second of Now in which the last connection was counted
-	Over        bool   // too many connections; not yet in the overload table
+	Over        bool   // too many connections, or states of a limiter; not yet in the table
+	Listed      bool   // of a limiter: it is in the limiter's table
 	Created     state.Tick
 	Expires     state.Tick // from when on it may go, without states
 }
@@ -52,16 +54,20 @@ func (t *tables) eachSource(yield func(Source) bool) {
 }
 
 func (raw *xdpSource) decode() Source {
-	rate := atomic.LoadUint64(&raw.Rate)
+	rate, over := atomic.LoadUint64(&raw.Rate), atomic.LoadUint32(&raw.Over)
+	limit, limiter := uint16(raw.Key.Limit), raw.limiter()
+	if limiter != 0 {
+		limit = 0
+	}
 	return Source{
-		Addr: raw.Key.Addr.addr(), Zone: raw.Key.Zone, Limit: uint16(raw.Key.Limit),
+		Addr: raw.Key.Addr.addr(), Zone: raw.Key.Zone, Limit: limit, Limiter: limiter,
 		States: atomic.LoadUint32(&raw.States), Connections: atomic.LoadUint32(&raw.Connections),
-		Rate: uint32(rate), Last: uint32(rate >> 32), Over: atomic.LoadUint32(&raw.Over) != 0,
+		Rate: uint32(rate), Last: uint32(rate >> 32), Over: over == sourceOverNew, Listed: over == sourceOverListed,
 		Created: state.Tick(raw.Created), Expires: state.Tick(raw.Expires),
 	}
 }
 
-// ForgetSources forgets the sources for which match returns true. Those without states go
+// ForgetSources forgets the sources of rules for which match returns true. Those without states go
 // with the next garbage collection. Those with states stay, because the states count there,
 // but their rates begin anew.
 func (v *View) ForgetSources(match func(*Source) bool) (forgotten, stay int) {
@@ -71,7 +77,7 @@ func (v *View) ForgetSources(match func(*Source) bool) (forgotten, stay int) {
 			continue
 		}
 		s := raw.decode()
-		if atomic.LoadUint32(&raw.States)&sourceGone != 0 || !match(&s) {
+		if atomic.LoadUint32(&raw.States)&sourceGone != 0 || s.Limiter != 0 || !match(&s) {
 			continue
 		}
 		atomic.StoreUint64(&raw.Rate, 0)
@@ -87,10 +93,13 @@ func (v *View) ForgetSources(match func(*Source) bool) (forgotten, stay int) {
 	return forgotten, stay
 }
 
-// An Overload is a source with too many connections, by a rule with an overload table.
+// An Overload is a source that gets into a table, or out of it: it has too many connections by a
+// rule with an overload table, or many states of a limiter with a table.
 type Overload struct {
 	Addr  netip.Addr
+	Bits  int // of the addresses that the source stands for
 	Table string
+	Out   bool // it leaves the table
 	Flush ruleset.Flush
 	limit uint16
 	raw   *xdpSource
@@ -111,12 +120,18 @@ func (d *Dataplane) Overloaded() []Overload {
 			continue
 		}
 		s := raw.decode()
+		if s.Limiter != 0 {
+			if o, due := d.limiterOverload(&s, raw); due {
+				over = append(over, o)
+			}
+			continue
+		}
 		rule, ok := rules[s.Limit]
 		if !ok || rule.Overload == "" {
 			atomic.StoreUint32(&raw.Over, 0)
 			continue
 		}
-		over = append(over, Overload{Addr: s.Addr, Table: rule.Overload, Flush: rule.Flush, limit: s.Limit, raw: raw})
+		over = append(over, Overload{Addr: s.Addr, Bits: s.Addr.BitLen(), Table: rule.Overload, Flush: rule.Flush, limit: s.Limit, raw: raw})
 	}
 	return over
 }
@@ -126,7 +141,11 @@ func (d *Dataplane) Overloaded() []Overload {
 // ended.
 func (d *Dataplane) Settle(over []Overload) int {
 	for i := range over {
-		atomic.StoreUint32(&over[i].raw.Over, 0)
+		if over[i].raw.limiter() != 0 {
+			d.settleLimited(&over[i])
+		} else {
+			atomic.StoreUint32(&over[i].raw.Over, 0)
+		}
 	}
 	type flushed struct {
 		addr  netip.Addr

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"weir/internal/fw/bpfload"
-	"weir/internal/fw/ruleset"
 	"weir/internal/killpoint"
 )
 
@@ -36,6 +35,8 @@ const (
 	mapSources           = "sources"
 	mapSourceIndex       = "source_index"
 	mapEndpoints         = "endpoints"
+	mapLimiters          = "limiters"
+	mapLimited           = "limited"
 	mapLogRing           = "log_ring"
 	mapCaptureRing       = "capture_ring"
 	mapRecordsLost       = "records_lost"
@@ -52,20 +53,22 @@ var keptMaps = []string{
 	mapLogRing, mapCaptureRing, mapRecordsLost, mapEarlyFragments,
 	mapRejectSources, mapBroadcasts, mapRejectCounters,
 	mapCaptureFilters, mapTableCounters, mapTableLengths, mapTableRules,
-	mapLimits, mapSources, mapSourceIndex, mapEndpoints,
+	mapLimits, mapSources, mapSourceIndex, mapEndpoints, mapLimiters, mapLimited,
 }
 
 // tables holds the maps that outlive a reload, and their mapped memory.
 type tables struct {
-	maps    map[string]*bpfload.Map
-	shared  *xdpShared
-	states  []xdpState // [0] is unused
-	hints   []xdpHints
-	extras  []xdpExtra  // by index of the state
-	buckets []xdpBucket // of the tuple table
-	limits  []xdpLimit  // by number; [0] is unused
-	sources []xdpSource // [0] is unused
-	memory  []*bpfload.Memory
+	maps     map[string]*bpfload.Map
+	shared   *xdpShared
+	states   []xdpState // [0] is unused
+	hints    []xdpHints
+	extras   []xdpExtra   // by index of the state
+	buckets  []xdpBucket  // of the tuple table
+	limits   []xdpLimit   // by number; [0] is unused
+	sources  []xdpSource  // [0] is unused
+	limited  []xdpLimited // by index of the state: its limiters
+	limiters []xdpLimiter // state limiters by id, then source limiters
+	memory   []*bpfload.Memory
 }
 
 // pinName returns a map's name in the bpffs, which allows no dots.
@@ -143,6 +146,12 @@ func (t *tables) mapMemory() error {
 	if t.sources, err = mapValues[xdpSource](t, mapSources); err != nil {
 		return err
 	}
+	if t.limiters, err = mapValues[xdpLimiter](t, mapLimiters); err != nil {
+		return err
+	}
+	if t.limited, err = mapValues[xdpLimited](t, mapLimited); err != nil {
+		return err
+	}
 	t.buckets, err = mapValues[xdpBucket](t, mapTuples)
 	return err
 }
@@ -177,7 +186,7 @@ func (t *tables) close() error {
 	for _, m := range t.maps {
 		errs = append(errs, m.Close())
 	}
-	t.memory, t.shared, t.states, t.hints, t.extras, t.buckets, t.limits, t.sources = nil, nil, nil, nil, nil, nil, nil, nil
+	t.memory, t.shared, t.states, t.hints, t.extras, t.buckets, t.limits, t.sources, t.limiters, t.limited = nil, nil, nil, nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -190,19 +199,21 @@ func tableSizes(limit uint32) map[string]uint32 {
 		mapStates:  stateCapacity(limit) + 1,
 		mapHints:   stateCapacity(limit)/hintsInLine + 1,
 		mapExtras:  stateCapacity(limit) + 1,
+		mapLimited: stateCapacity(limit) + 1,
 		mapTuples:  bucketCount(limit),
 		mapSpilled: spillSize(limit),
 	}
 }
 
-// sourceSizes returns the sizes of the maps whose size depends on the limit of sources.
+// sourceSizes returns the sizes of the maps whose size depends on how many sources there may be.
 func sourceSizes(limit uint32) map[string]uint32 {
 	return map[string]uint32{mapSources: sourceCapacity(limit) + 1, mapSourceIndex: sourceCapacity(limit)}
 }
 
-// fits reports whether the tables have the sizes that the options ask for.
-func (t *tables) fits(o *ruleset.Options) bool {
-	return t.limit() == o.MaxStates && t.shared.SourceLimit == o.MaxSources
+// fits reports whether the tables have the sizes that a configuration asks for.
+func (t *tables) fits(c *Config) bool {
+	o := &c.Options
+	return t.limit() == o.MaxStates && t.shared.SourceLimit == o.MaxSources && t.shared.LimiterRoom == c.Program.LimiterEntries()
 }
 
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -31,6 +31,8 @@ const (
 	tcMapHints              = "hints"
 	tcMapInTails            = "in_tails"
 	tcMapInterfaceCounters  = "interface_counters"
+	tcMapLimited            = "limited"
+	tcMapLimiters           = "limiters"
 	tcMapLimits             = "limits"
 	tcMapLogRing            = "log_ring"
 	tcMapNexthopCache       = "nexthop_cache"
@@ -95,6 +97,7 @@ const (
 	tcVarHandoffRecords     = "handoff_records"
 	tcVarHashKeys           = "hash_keys"
 	tcVarImplicitPass       = "implicit_pass"
+	tcVarLimitersDefined    = "limiters_defined"
 	tcVarMarkMask           = "mark_mask"
 	tcVarMarkShift          = "mark_shift"
 	tcVarMaxSources         = "max_sources"
@@ -192,6 +195,8 @@ type tcMapSpecs struct {
 	Hints             *ebpf.MapSpec `ebpf:"hints"`
 	InTails           *ebpf.MapSpec `ebpf:"in_tails"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
+	Limited           *ebpf.MapSpec `ebpf:"limited"`
+	Limiters          *ebpf.MapSpec `ebpf:"limiters"`
 	Limits            *ebpf.MapSpec `ebpf:"limits"`
 	LogRing           *ebpf.MapSpec `ebpf:"log_ring"`
 	NexthopCache      *ebpf.MapSpec `ebpf:"nexthop_cache"`
@@ -239,29 +244,30 @@ type tcMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type tcVariableSpecs struct {
-	AfTo           *ebpf.VariableSpec `ebpf:"af_to"`
-	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
-	Copies         *ebpf.VariableSpec `ebpf:"copies"`
-	FragmentsAlone *ebpf.VariableSpec `ebpf:"fragments_alone"`
-	HandoffRecords *ebpf.VariableSpec `ebpf:"handoff_records"`
-	HashKeys       *ebpf.VariableSpec `ebpf:"hash_keys"`
-	ImplicitPass   *ebpf.VariableSpec `ebpf:"implicit_pass"`
-	MarkMask       *ebpf.VariableSpec `ebpf:"mark_mask"`
-	MarkShift      *ebpf.VariableSpec `ebpf:"mark_shift"`
-	MaxSources     *ebpf.VariableSpec `ebpf:"max_sources"`
-	MaxStates      *ebpf.VariableSpec `ebpf:"max_states"`
-	NoteSecret     *ebpf.VariableSpec `ebpf:"note_secret"`
-	PoolSecret     *ebpf.VariableSpec `ebpf:"pool_secret"`
-	PrefetchSecret *ebpf.VariableSpec `ebpf:"prefetch_secret"`
-	RandomSeed     *ebpf.VariableSpec `ebpf:"random_seed"`
-	RouteMarks     *ebpf.VariableSpec `ebpf:"route_marks"`
-	RuleBase       *ebpf.VariableSpec `ebpf:"rule_base"`
-	RuleChunks     *ebpf.VariableSpec `ebpf:"rule_chunks"`
-	Shared         *ebpf.VariableSpec `ebpf:"shared"`
-	SourceCapacity *ebpf.VariableSpec `ebpf:"source_capacity"`
-	StateCapacity  *ebpf.VariableSpec `ebpf:"state_capacity"`
-	StatesBound    *ebpf.VariableSpec `ebpf:"states_bound"`
-	Unloaded       *ebpf.VariableSpec `ebpf:"unloaded"`
+	AfTo            *ebpf.VariableSpec `ebpf:"af_to"`
+	BucketMask      *ebpf.VariableSpec `ebpf:"bucket_mask"`
+	Copies          *ebpf.VariableSpec `ebpf:"copies"`
+	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
+	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
+	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
+	ImplicitPass    *ebpf.VariableSpec `ebpf:"implicit_pass"`
+	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
+	MarkMask        *ebpf.VariableSpec `ebpf:"mark_mask"`
+	MarkShift       *ebpf.VariableSpec `ebpf:"mark_shift"`
+	MaxSources      *ebpf.VariableSpec `ebpf:"max_sources"`
+	MaxStates       *ebpf.VariableSpec `ebpf:"max_states"`
+	NoteSecret      *ebpf.VariableSpec `ebpf:"note_secret"`
+	PoolSecret      *ebpf.VariableSpec `ebpf:"pool_secret"`
+	PrefetchSecret  *ebpf.VariableSpec `ebpf:"prefetch_secret"`
+	RandomSeed      *ebpf.VariableSpec `ebpf:"random_seed"`
+	RouteMarks      *ebpf.VariableSpec `ebpf:"route_marks"`
+	RuleBase        *ebpf.VariableSpec `ebpf:"rule_base"`
+	RuleChunks      *ebpf.VariableSpec `ebpf:"rule_chunks"`
+	Shared          *ebpf.VariableSpec `ebpf:"shared"`
+	SourceCapacity  *ebpf.VariableSpec `ebpf:"source_capacity"`
+	StateCapacity   *ebpf.VariableSpec `ebpf:"state_capacity"`
+	StatesBound     *ebpf.VariableSpec `ebpf:"states_bound"`
+	Unloaded        *ebpf.VariableSpec `ebpf:"unloaded"`
 }
 
 // tcObjects contains all objects after they have been loaded into the kernel.
@@ -299,6 +305,8 @@ type tcMaps struct {
 	Hints             *ebpf.Map `ebpf:"hints"`
 	InTails           *ebpf.Map `ebpf:"in_tails"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
+	Limited           *ebpf.Map `ebpf:"limited"`
+	Limiters          *ebpf.Map `ebpf:"limiters"`
 	Limits            *ebpf.Map `ebpf:"limits"`
 	LogRing           *ebpf.Map `ebpf:"log_ring"`
 	NexthopCache      *ebpf.Map `ebpf:"nexthop_cache"`
@@ -359,6 +367,8 @@ func (m *tcMaps) Close() error {
 		m.Hints,
 		m.InTails,
 		m.InterfaceCounters,
+		m.Limited,
+		m.Limiters,
 		m.Limits,
 		m.LogRing,
 		m.NexthopCache,
@@ -407,29 +417,30 @@ func (m *tcMaps) Close() error {
 //
 // It can be passed to loadTcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tcVariables struct {
-	AfTo           *ebpf.Variable `ebpf:"af_to"`
-	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
-	Copies         *ebpf.Variable `ebpf:"copies"`
-	FragmentsAlone *ebpf.Variable `ebpf:"fragments_alone"`
-	HandoffRecords *ebpf.Variable `ebpf:"handoff_records"`
-	HashKeys       *ebpf.Variable `ebpf:"hash_keys"`
-	ImplicitPass   *ebpf.Variable `ebpf:"implicit_pass"`
-	MarkMask       *ebpf.Variable `ebpf:"mark_mask"`
-	MarkShift      *ebpf.Variable `ebpf:"mark_shift"`
-	MaxSources     *ebpf.Variable `ebpf:"max_sources"`
-	MaxStates      *ebpf.Variable `ebpf:"max_states"`
-	NoteSecret     *ebpf.Variable `ebpf:"note_secret"`
-	PoolSecret     *ebpf.Variable `ebpf:"pool_secret"`
-	PrefetchSecret *ebpf.Variable `ebpf:"prefetch_secret"`
-	RandomSeed     *ebpf.Variable `ebpf:"random_seed"`
-	RouteMarks     *ebpf.Variable `ebpf:"route_marks"`
-	RuleBase       *ebpf.Variable `ebpf:"rule_base"`
-	RuleChunks     *ebpf.Variable `ebpf:"rule_chunks"`
-	Shared         *ebpf.Variable `ebpf:"shared"`
-	SourceCapacity *ebpf.Variable `ebpf:"source_capacity"`
-	StateCapacity  *ebpf.Variable `ebpf:"state_capacity"`
-	StatesBound    *ebpf.Variable `ebpf:"states_bound"`
-	Unloaded       *ebpf.Variable `ebpf:"unloaded"`
+	AfTo            *ebpf.Variable `ebpf:"af_to"`
+	BucketMask      *ebpf.Variable `ebpf:"bucket_mask"`
+	Copies          *ebpf.Variable `ebpf:"copies"`
+	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
+	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
+	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
+	ImplicitPass    *ebpf.Variable `ebpf:"implicit_pass"`
+	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
+	MarkMask        *ebpf.Variable `ebpf:"mark_mask"`
+	MarkShift       *ebpf.Variable `ebpf:"mark_shift"`
+	MaxSources      *ebpf.Variable `ebpf:"max_sources"`
+	MaxStates       *ebpf.Variable `ebpf:"max_states"`
+	NoteSecret      *ebpf.Variable `ebpf:"note_secret"`
+	PoolSecret      *ebpf.Variable `ebpf:"pool_secret"`
+	PrefetchSecret  *ebpf.Variable `ebpf:"prefetch_secret"`
+	RandomSeed      *ebpf.Variable `ebpf:"random_seed"`
+	RouteMarks      *ebpf.Variable `ebpf:"route_marks"`
+	RuleBase        *ebpf.Variable `ebpf:"rule_base"`
+	RuleChunks      *ebpf.Variable `ebpf:"rule_chunks"`
+	Shared          *ebpf.Variable `ebpf:"shared"`
+	SourceCapacity  *ebpf.Variable `ebpf:"source_capacity"`
+	StateCapacity   *ebpf.Variable `ebpf:"state_capacity"`
+	StatesBound     *ebpf.Variable `ebpf:"states_bound"`
+	Unloaded        *ebpf.Variable `ebpf:"unloaded"`
 }
 
 // tcPrograms contains all programs after they have been loaded into the kernel.

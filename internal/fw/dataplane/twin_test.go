@@ -91,6 +91,9 @@ const boundRule = "pass on none0 keep state (if-bound)\n"
 // familyRule makes programs that know of states with two address families.
 const familyRule = "pass in on none0 inet6 to 64:ff9b::/96 af-to inet from 192.0.2.1\n"
 
+// limiterRule makes programs that know limiters, with room for their sources.
+const limiterRule = "source limiter room id 255 entries 40 limit 1\n"
+
 // stickyRule makes room for sources that keep addresses.
 const stickyRule = "match out on none0 inet nat-to { 192.0.2.1, 192.0.2.2 } sticky-address\n"
 
@@ -101,7 +104,7 @@ func newTwinIn(n *testNet, implicit bool) *twin {
 	if implicit {
 		text = "set implicit-pass yes\n" + boundRule
 	}
-	h := newHarnessIn(n, text+stickyRule+familyRule, func(c *Config) {
+	h := newHarnessIn(n, text+limiterRule+stickyRule+familyRule, func(c *Config) {
 		c.Options.MaxStates = twinStates
 		c.Options.MaxSources = twinSources
 		c.RuleBase = twinBase
@@ -315,6 +318,7 @@ func (t *twin) forget() {
 	t.model.SetPoolSecret(poolSecret(t.dp.ledger.HashSeed))
 	t.model.SetClock(start)
 	t.tellTime(start)
+	t.fillBuckets()
 	t.dp.tables.shared.TimeoutFrag = t.rules.Options.Timeouts.Frag * state.TicksPerSecond
 	for i := range t.dp.tables.shared.Interfaces {
 		t.dp.tables.shared.Interfaces[i].Asked = 0
@@ -398,7 +402,7 @@ func (t *twin) shoot(s shot) (model.Outcome, error) {
 	}, made)
 	got.reason = t.counted(&s, &want)
 	logged := t.logged()
-	err := errorsOf(differOutcome(&s, &want, &got), t.differNextHop(&s, &want), t.differStates(), t.differSources(), differRecords(want.Records, logged))
+	err := errorsOf(differOutcome(&s, &want, &got), t.differNextHop(&s, &want), t.differStates(), t.differSources(), t.differLimiters(), differRecords(want.Records, logged))
 	if tagged && want.Verdict == model.Up {
 		want.Frame = slices.Concat(want.Frame[:12], want.Frame[12+tagLength:])
 	}

@@ -55,7 +55,7 @@ func (t *twin) sweepStates() {
 		for d, tuple := range []*xdpTuple{&s.Forth.Tuple, &s.Back.Tuple} {
 			check(t.tb, tables.release(tuple, uint32(i<<1|d), t.dp.ledger.HashSeed))
 		}
-		t.uncount(s)
+		t.uncount(i)
 		t.unmap(s)
 		s.Status = statusFree
 		tables.shared.StatesReleased++

@@ -273,6 +273,35 @@ type xdpLimit struct {
 	Timeout       [14]uint32
 }
 
+type xdpLimited struct {
+	_        structs.HostLayout
+	Limiters uint32
+	Pad0     uint32
+}
+
+type xdpLimiter struct {
+	_        structs.HostLayout
+	Name     [16]int8
+	Limit    uint32
+	Entries  uint32
+	Token    uint64
+	Bucket   uint64
+	Above    uint32
+	Below    uint32
+	Keep     uint32
+	Bits4    uint8
+	Bits6    uint8
+	Pad0     [10]uint8
+	Emptied  uint64
+	States   uint32
+	Nodes    uint32
+	Admitted uint64
+	Full     uint64
+	Fast     uint64
+	Crowded  uint64
+	Pad1     [2]uint64
+}
+
 type xdpNexthop struct {
 	_       structs.HostLayout
 	Dst     [6]uint8
@@ -397,50 +426,53 @@ type xdpRejectSourceKey struct {
 }
 
 type xdpRule struct {
-	_           structs.HostLayout
-	Flags       uint16
-	Tag         uint16
-	Tagged      uint16
-	NatLow      uint16
-	NatHigh     uint16
-	RdrLow      uint16
-	RdrHigh     uint16
-	RdrBase     uint16
-	NatPool     uint32
-	RdrPool     uint32
-	ReturnTtl   uint8
-	ReturnCode4 uint8
-	ReturnCode6 uint8
-	Prio        uint8
-	Queue       uint16
-	MaxMss      uint16
-	Mark        uint32
-	MarkMask    uint32
-	Marked      uint32
-	MarkedMask  uint32
-	Scrub       uint8
-	MinTtl      uint8
-	Facts       uint8
-	FactsMask   uint8
-	Chance      uint32
-	MaxSize     uint16
-	Late        uint16
-	Limit       uint16
-	More        uint8
-	SetTos      uint8
-	RoutePool   uint32
-	Route       uint8
-	NatStride   uint8
-	NatBlock    uint8
-	Tos         uint8
-	Enters      uint8
-	Inside      uint8
-	AsksPrio    uint8
-	Family      uint8
-	Rtable      uint32
-	SrcBits     uint8
-	DstBits     uint8
-	Pad0        [6]uint8
+	_             structs.HostLayout
+	Flags         uint16
+	Tag           uint16
+	Tagged        uint16
+	NatLow        uint16
+	NatHigh       uint16
+	RdrLow        uint16
+	RdrHigh       uint16
+	RdrBase       uint16
+	NatPool       uint32
+	RdrPool       uint32
+	ReturnTtl     uint8
+	ReturnCode4   uint8
+	ReturnCode6   uint8
+	Prio          uint8
+	Queue         uint16
+	MaxMss        uint16
+	Mark          uint32
+	MarkMask      uint32
+	Marked        uint32
+	MarkedMask    uint32
+	Scrub         uint8
+	MinTtl        uint8
+	Facts         uint8
+	FactsMask     uint8
+	Chance        uint32
+	MaxSize       uint16
+	Late          uint16
+	Limit         uint16
+	More          uint8
+	SetTos        uint8
+	RoutePool     uint32
+	Route         uint8
+	NatStride     uint8
+	NatBlock      uint8
+	Tos           uint8
+	Enters        uint8
+	Inside        uint8
+	AsksPrio      uint8
+	Family        uint8
+	Rtable        uint32
+	SrcBits       uint8
+	DstBits       uint8
+	StateLimiter  uint8
+	SourceLimiter uint8
+	LimiterBlocks uint8
+	Pad0          [3]uint8
 }
 
 type xdpRuleBits struct {
@@ -657,7 +689,7 @@ type xdpScratch struct {
 		Evaluated uint8
 		Matches   uint8
 		Limit     uint16
-		_         [2]byte
+		Limiters  uint16
 		Rtable    uint32
 		Route     uint8
 		Following uint8
@@ -747,7 +779,7 @@ type xdpScratch struct {
 		Evaluated uint8
 		Matches   uint8
 		Limit     uint16
-		_         [2]byte
+		Limiters  uint16
 		Rtable    uint32
 		Route     uint8
 		Following uint8
@@ -837,7 +869,7 @@ type xdpScratch struct {
 		Evaluated uint8
 		Matches   uint8
 		Limit     uint16
-		_         [2]byte
+		Limiters  uint16
 		Rtable    uint32
 		Route     uint8
 		Following uint8
@@ -864,12 +896,17 @@ type xdpScratch struct {
 	Tuple     xdpTuple
 	ReplyHash uint64
 	Limit     struct {
-		_       structs.HostLayout
-		Source  xdpSourceKey
-		Numbers uint32
-		Forced  uint32
-		Word    uint32
-		Kept    uint32
+		_        structs.HostLayout
+		Source   xdpSourceKey
+		Numbers  uint32
+		Forced   uint32
+		Word     uint32
+		Kept     uint32
+		Limiters uint32
+		Limiting uint32
+		Limited  xdpSourceKey
+		Unmade   uint32
+		_        [4]byte
 	}
 	Endpoint struct {
 		_       structs.HostLayout
@@ -977,7 +1014,8 @@ type xdpShared struct {
 	Prefetch        uint32
 	TableRules      uint32
 	SourceLimit     uint32
-	Pad1            [8]uint32
+	LimiterRoom     uint32
+	Pad1            [7]uint32
 	StatesMade      uint32
 	StatesReleased  uint32
 	NexthopsHigh    uint32
@@ -986,7 +1024,8 @@ type xdpShared struct {
 	PathsReserved   uint32
 	Sources         uint32
 	Overloads       uint32
-	Pad2            [8]uint32
+	LimiterSources  uint32
+	Pad2            [7]uint32
 	Interfaces      [16384]struct {
 		_        structs.HostLayout
 		Mac      [6]uint8
@@ -1137,7 +1176,7 @@ type xdpWalk struct {
 	Epoch      uint32
 	Order      uint32
 	Peeks      uint32
-	_          [4]byte
+	Refused    uint32
 	Key        struct {
 		_    structs.HostLayout
 		Word [4]uint64
@@ -1162,6 +1201,8 @@ const (
 	xdpMapHandoffs          = "handoffs"
 	xdpMapHints             = "hints"
 	xdpMapInterfaceCounters = "interface_counters"
+	xdpMapLimited           = "limited"
+	xdpMapLimiters          = "limiters"
 	xdpMapLimits            = "limits"
 	xdpMapLogRing           = "log_ring"
 	xdpMapNexthopCache      = "nexthop_cache"
@@ -1221,6 +1262,7 @@ const (
 	xdpVarHandoffRecords    = "handoff_records"
 	xdpVarHashKeys          = "hash_keys"
 	xdpVarImplicitPass      = "implicit_pass"
+	xdpVarLimitersDefined   = "limiters_defined"
 	xdpVarMarkMask          = "mark_mask"
 	xdpVarMarkShift         = "mark_shift"
 	xdpVarMaxSources        = "max_sources"
@@ -1310,6 +1352,8 @@ type xdpMapSpecs struct {
 	Handoffs          *ebpf.MapSpec `ebpf:"handoffs"`
 	Hints             *ebpf.MapSpec `ebpf:"hints"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
+	Limited           *ebpf.MapSpec `ebpf:"limited"`
+	Limiters          *ebpf.MapSpec `ebpf:"limiters"`
 	Limits            *ebpf.MapSpec `ebpf:"limits"`
 	LogRing           *ebpf.MapSpec `ebpf:"log_ring"`
 	NexthopCache      *ebpf.MapSpec `ebpf:"nexthop_cache"`
@@ -1359,29 +1403,30 @@ type xdpMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type xdpVariableSpecs struct {
-	AfTo           *ebpf.VariableSpec `ebpf:"af_to"`
-	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
-	Copies         *ebpf.VariableSpec `ebpf:"copies"`
-	FragmentsAlone *ebpf.VariableSpec `ebpf:"fragments_alone"`
-	HandoffRecords *ebpf.VariableSpec `ebpf:"handoff_records"`
-	HashKeys       *ebpf.VariableSpec `ebpf:"hash_keys"`
-	ImplicitPass   *ebpf.VariableSpec `ebpf:"implicit_pass"`
-	MarkMask       *ebpf.VariableSpec `ebpf:"mark_mask"`
-	MarkShift      *ebpf.VariableSpec `ebpf:"mark_shift"`
-	MaxSources     *ebpf.VariableSpec `ebpf:"max_sources"`
-	MaxStates      *ebpf.VariableSpec `ebpf:"max_states"`
-	NoteSecret     *ebpf.VariableSpec `ebpf:"note_secret"`
-	PoolSecret     *ebpf.VariableSpec `ebpf:"pool_secret"`
-	PrefetchSecret *ebpf.VariableSpec `ebpf:"prefetch_secret"`
-	RandomSeed     *ebpf.VariableSpec `ebpf:"random_seed"`
-	RouteMarks     *ebpf.VariableSpec `ebpf:"route_marks"`
-	RuleBase       *ebpf.VariableSpec `ebpf:"rule_base"`
-	RuleChunks     *ebpf.VariableSpec `ebpf:"rule_chunks"`
-	Shared         *ebpf.VariableSpec `ebpf:"shared"`
-	SourceCapacity *ebpf.VariableSpec `ebpf:"source_capacity"`
-	StateCapacity  *ebpf.VariableSpec `ebpf:"state_capacity"`
-	StatesBound    *ebpf.VariableSpec `ebpf:"states_bound"`
-	Unloaded       *ebpf.VariableSpec `ebpf:"unloaded"`
+	AfTo            *ebpf.VariableSpec `ebpf:"af_to"`
+	BucketMask      *ebpf.VariableSpec `ebpf:"bucket_mask"`
+	Copies          *ebpf.VariableSpec `ebpf:"copies"`
+	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
+	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
+	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
+	ImplicitPass    *ebpf.VariableSpec `ebpf:"implicit_pass"`
+	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
+	MarkMask        *ebpf.VariableSpec `ebpf:"mark_mask"`
+	MarkShift       *ebpf.VariableSpec `ebpf:"mark_shift"`
+	MaxSources      *ebpf.VariableSpec `ebpf:"max_sources"`
+	MaxStates       *ebpf.VariableSpec `ebpf:"max_states"`
+	NoteSecret      *ebpf.VariableSpec `ebpf:"note_secret"`
+	PoolSecret      *ebpf.VariableSpec `ebpf:"pool_secret"`
+	PrefetchSecret  *ebpf.VariableSpec `ebpf:"prefetch_secret"`
+	RandomSeed      *ebpf.VariableSpec `ebpf:"random_seed"`
+	RouteMarks      *ebpf.VariableSpec `ebpf:"route_marks"`
+	RuleBase        *ebpf.VariableSpec `ebpf:"rule_base"`
+	RuleChunks      *ebpf.VariableSpec `ebpf:"rule_chunks"`
+	Shared          *ebpf.VariableSpec `ebpf:"shared"`
+	SourceCapacity  *ebpf.VariableSpec `ebpf:"source_capacity"`
+	StateCapacity   *ebpf.VariableSpec `ebpf:"state_capacity"`
+	StatesBound     *ebpf.VariableSpec `ebpf:"states_bound"`
+	Unloaded        *ebpf.VariableSpec `ebpf:"unloaded"`
 }
 
 // xdpObjects contains all objects after they have been loaded into the kernel.
@@ -1418,6 +1463,8 @@ type xdpMaps struct {
 	Handoffs          *ebpf.Map `ebpf:"handoffs"`
 	Hints             *ebpf.Map `ebpf:"hints"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
+	Limited           *ebpf.Map `ebpf:"limited"`
+	Limiters          *ebpf.Map `ebpf:"limiters"`
 	Limits            *ebpf.Map `ebpf:"limits"`
 	LogRing           *ebpf.Map `ebpf:"log_ring"`
 	NexthopCache      *ebpf.Map `ebpf:"nexthop_cache"`
@@ -1479,6 +1526,8 @@ func (m *xdpMaps) Close() error {
 		m.Handoffs,
 		m.Hints,
 		m.InterfaceCounters,
+		m.Limited,
+		m.Limiters,
 		m.Limits,
 		m.LogRing,
 		m.NexthopCache,
@@ -1529,29 +1578,30 @@ func (m *xdpMaps) Close() error {
 //
 // It can be passed to loadXdpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type xdpVariables struct {
-	AfTo           *ebpf.Variable `ebpf:"af_to"`
-	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
-	Copies         *ebpf.Variable `ebpf:"copies"`
-	FragmentsAlone *ebpf.Variable `ebpf:"fragments_alone"`
-	HandoffRecords *ebpf.Variable `ebpf:"handoff_records"`
-	HashKeys       *ebpf.Variable `ebpf:"hash_keys"`
-	ImplicitPass   *ebpf.Variable `ebpf:"implicit_pass"`
-	MarkMask       *ebpf.Variable `ebpf:"mark_mask"`
-	MarkShift      *ebpf.Variable `ebpf:"mark_shift"`
-	MaxSources     *ebpf.Variable `ebpf:"max_sources"`
-	MaxStates      *ebpf.Variable `ebpf:"max_states"`
-	NoteSecret     *ebpf.Variable `ebpf:"note_secret"`
-	PoolSecret     *ebpf.Variable `ebpf:"pool_secret"`
-	PrefetchSecret *ebpf.Variable `ebpf:"prefetch_secret"`
-	RandomSeed     *ebpf.Variable `ebpf:"random_seed"`
-	RouteMarks     *ebpf.Variable `ebpf:"route_marks"`
-	RuleBase       *ebpf.Variable `ebpf:"rule_base"`
-	RuleChunks     *ebpf.Variable `ebpf:"rule_chunks"`
-	Shared         *ebpf.Variable `ebpf:"shared"`
-	SourceCapacity *ebpf.Variable `ebpf:"source_capacity"`
-	StateCapacity  *ebpf.Variable `ebpf:"state_capacity"`
-	StatesBound    *ebpf.Variable `ebpf:"states_bound"`
-	Unloaded       *ebpf.Variable `ebpf:"unloaded"`
+	AfTo            *ebpf.Variable `ebpf:"af_to"`
+	BucketMask      *ebpf.Variable `ebpf:"bucket_mask"`
+	Copies          *ebpf.Variable `ebpf:"copies"`
+	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
+	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
+	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
+	ImplicitPass    *ebpf.Variable `ebpf:"implicit_pass"`
+	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
+	MarkMask        *ebpf.Variable `ebpf:"mark_mask"`
+	MarkShift       *ebpf.Variable `ebpf:"mark_shift"`
+	MaxSources      *ebpf.Variable `ebpf:"max_sources"`
+	MaxStates       *ebpf.Variable `ebpf:"max_states"`
+	NoteSecret      *ebpf.Variable `ebpf:"note_secret"`
+	PoolSecret      *ebpf.Variable `ebpf:"pool_secret"`
+	PrefetchSecret  *ebpf.Variable `ebpf:"prefetch_secret"`
+	RandomSeed      *ebpf.Variable `ebpf:"random_seed"`
+	RouteMarks      *ebpf.Variable `ebpf:"route_marks"`
+	RuleBase        *ebpf.Variable `ebpf:"rule_base"`
+	RuleChunks      *ebpf.Variable `ebpf:"rule_chunks"`
+	Shared          *ebpf.Variable `ebpf:"shared"`
+	SourceCapacity  *ebpf.Variable `ebpf:"source_capacity"`
+	StateCapacity   *ebpf.Variable `ebpf:"state_capacity"`
+	StatesBound     *ebpf.Variable `ebpf:"states_bound"`
+	Unloaded        *ebpf.Variable `ebpf:"unloaded"`
 }
 
 // xdpPrograms contains all programs after they have been loaded into the kernel.

@@ -41,6 +41,7 @@ const (
 	MaxLimits         = 16384
 	MaxSources        = 0x00ffffff
 	SourceTries       = 4
+	MaxLimiters       = 512
 	RateTries         = 8
 	SourceSlice       = 1024
 	SourceOver        = (3600 * TicksPerSecond)

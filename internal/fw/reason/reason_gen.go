@@ -67,6 +67,8 @@ const (
 	Divert                        // no socket takes what divert-to gives it
 	Interface                     // weir's programs are not attached to the interface
 	Internal                      // cannot happen; please report it
+	StateLimiter                  // the rule's state limiter has no room, and says block
+	SourceLimiter                 // the rule's source limiter has no room for the source, and says block
 
 	Count // how many reasons there are
 )
@@ -138,4 +140,6 @@ var table = [Count]struct{ name, text string }{
 	Divert:          {"divert", "no socket takes what divert-to gives it"},
 	Interface:       {"interface", "weir's programs are not attached to the interface"},
 	Internal:        {"internal", "cannot happen; please report it"},
+	StateLimiter:    {"state-limiter", "the rule's state limiter has no room, and says block"},
+	SourceLimiter:   {"source-limiter", "the rule's source limiter has no room for the source, and says block"},
 }

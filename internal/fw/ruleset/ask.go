@@ -11,7 +11,7 @@ func (a *Rule) askMore(r *resolve.Rule) {
 		a.AsksPrio = r.Prio.N + 1
 	}
 	a.Late = lateOf(r)
-	if a.FactsMask != 0 || a.Late&^lateLogUser != 0 || a.TOS != 0 || a.AsksPrio != 0 || a.MaxSize != 0 || a.Chance != 0 || a.More&(Once|LogMatches|Rated) != 0 {
+	if a.FactsMask != 0 || a.Late&^lateLogUser != 0 || a.TOS != 0 || a.AsksPrio != 0 || a.MaxSize != 0 || a.Chance != 0 || a.More&(Once|LogMatches|Rated|Limited) != 0 {
 		a.Flags |= AsksMore
 	}
 }

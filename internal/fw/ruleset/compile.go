@@ -33,7 +33,7 @@ func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) 
 		queues: map[string]uint16{},
 		program: &Program{
 			Rules: make([]Rule, min(len(rules), MaxRules)), First: len(rs.First),
-			Tags: map[uint16]string{}, Queues: map[uint16]string{}, QueuePairs: map[uint16]QueuePair{},
+			Limiters: rs.Limiters, Tags: map[uint16]string{}, Queues: map[uint16]string{}, QueuePairs: map[uint16]QueuePair{},
 		},
 	}
 	for _, l := range rs.First {
@@ -195,6 +195,7 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	if r.MaxPktRate.N != 0 {
 		a.More |= Rated
 	}
+	a.limiters(r)
 	if r.LogMatches && r.Action == ast.Match {
 		a.More |= LogMatches
 	}

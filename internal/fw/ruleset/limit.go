@@ -108,6 +108,15 @@ func (c *compiler) limit(r *resolve.Rule, name uint64) uint16 {
 	return uint16(len(p.Limits))
 }
 
+// limiters adds the limiters of a rule.
+func (a *Rule) limiters(r *resolve.Rule) {
+	a.StateLimiter, a.SourceLimiter = r.StateLimiter.ID, r.SourceLimiter.ID
+	if a.StateLimiter != 0 || a.SourceLimiter != 0 {
+		a.More |= Limited
+	}
+	a.StateBlocks, a.SourceBlocks = r.StateLimiter.Block, r.SourceLimiter.Block
+}
+
 func limitOf(r *resolve.Limits, name uint64, keep uint32) Limit {
 	if r.Timeouts.SrcTrack != 0 {
 		keep = r.Timeouts.SrcTrack

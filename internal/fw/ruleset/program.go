@@ -1,6 +1,10 @@
 package ruleset
 
-import "slices"
+import (
+	"slices"
+
+	"weir/pf/resolve"
+)
 
 // A Program is a compiled ruleset: the contents of the maps, by index.
 // bpf/rules/ruleset.h and bpf/rules/pool.h define the types and explain their fields.
@@ -37,6 +41,9 @@ type Program struct {
 	// Limits holds what limits the states of rules. States hold numbers for these, which the
 	// dataplane assigns by Name.
 	Limits []Limit
+
+	// Limiters are shared by rules. Rules and states know them by their ids.
+	Limiters []resolve.Limiter
 
 	layouts []poolLayout
 	tables  liveTables
@@ -125,6 +132,7 @@ const (
 	Rated                            // it has a max-pkt-rate, which is with its limits
 	Ends                             // pass, block: the evaluation ends before the rule in Next
 	Endpoint                         // nat-to: a UDP source has one address and port for all destinations
+	Limited                          // it has a limiter
 )
 
 // BindsStates reports whether a rule binds its states to interfaces.
@@ -142,6 +150,14 @@ func (p *Program) ChangesFamily() bool {
 	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.Family != 0 })
 }
 
+// LimiterEntries returns how many sources the limiters may have together.
+func (p *Program) LimiterEntries() (n uint32) {
+	for i := range p.Limiters {
+		n += p.Limiters[i].Entries
+	}
+	return n
+}
+
 // ScrubFlags holds the options of scrub without a value: SCRUB_* of bpf/packet/packet.h.
 type ScrubFlags uint8
 
@@ -155,37 +171,39 @@ const (
 // A Rule is what a rule does if its conditions are met. Tags and pools are numbered from
 // 1; 0 is none.
 type Rule struct {
-	Flags                    Flags
-	More                     MoreFlags
-	Tag, Tagged              uint16
-	NatLow, NatHigh          uint16 // 0: no range
-	NatStride, NatBlock      uint8  // as in resolve.Translation
-	RdrLow, RdrHigh, RdrBase uint16 // 0: the port does not change
-	NatPool, RdrPool         uint32
-	ReturnTTL                uint8  // TTL of a reset; 0: the default
-	ReturnCode4, ReturnCode6 uint8  // codes of the ICMP error "unreachable"
-	Prio                     uint8  // priorities for packets; 0: none
-	Queue                    uint16 // number from set queue; 0: none
-	Scrub                    ScrubFlags
-	MinTTL                   uint8  // 0: none
-	MaxMSS                   uint16 // 0: none
-	SetTOS                   uint8  // with Scrub&TOS
-	Limit                    uint16 // position in Program.Limits, plus 1; 0: nothing limits its states
-	Mark, MarkMask           uint32 // set on the packet; mask 0: none
-	Marked, MarkedMask       uint32 // required of the packet; mask 0: none
-	Facts, FactsMask         Facts  // required of the routes of its addresses; mask 0: none
-	Chance                   uint32 // of 2^32 packets, as many match; 0: all
-	MaxSize                  uint16 // of the IP packet, bytes; 0: any
-	TOS                      uint8  // required of the packet; 0: any
-	RTable                   uint32 // number of the routing table for the packet, plus 1; 0: as it is
-	AsksPrio                 uint8  // priority required of the packet, plus 1; 0: any
-	Late                     Late   // it has conditions on these fields
-	Route                    Routes // what its next hops are for
-	RoutePool                uint32 // position of their pool
-	From, To                 TableCount
-	Family                   uint8 // af-to: the new family, 4 or 6; 0: none. NatPool is from, RdrPool is to
-	SrcBits, DstBits         uint8 // af-to: behind how many bits of an IPv6 address the IPv4 address is; 0: nowhere
-	Enters, Inside           uint8 // anchors with conditions, from 1: it is this one; it is in this one; 0: none
+	Flags                       Flags
+	More                        MoreFlags
+	Tag, Tagged                 uint16
+	NatLow, NatHigh             uint16 // 0: no range
+	NatStride, NatBlock         uint8  // as in resolve.Translation
+	RdrLow, RdrHigh, RdrBase    uint16 // 0: the port does not change
+	NatPool, RdrPool            uint32
+	ReturnTTL                   uint8  // TTL of a reset; 0: the default
+	ReturnCode4, ReturnCode6    uint8  // codes of the ICMP error "unreachable"
+	Prio                        uint8  // priorities for packets; 0: none
+	Queue                       uint16 // number from set queue; 0: none
+	Scrub                       ScrubFlags
+	MinTTL                      uint8  // 0: none
+	MaxMSS                      uint16 // 0: none
+	SetTOS                      uint8  // with Scrub&TOS
+	Limit                       uint16 // position in Program.Limits, plus 1; 0: nothing limits its states
+	Mark, MarkMask              uint32 // set on the packet; mask 0: none
+	Marked, MarkedMask          uint32 // required of the packet; mask 0: none
+	Facts, FactsMask            Facts  // required of the routes of its addresses; mask 0: none
+	Chance                      uint32 // of 2^32 packets, as many match; 0: all
+	MaxSize                     uint16 // of the IP packet, bytes; 0: any
+	TOS                         uint8  // required of the packet; 0: any
+	RTable                      uint32 // number of the routing table for the packet, plus 1; 0: as it is
+	AsksPrio                    uint8  // priority required of the packet, plus 1; 0: any
+	Late                        Late   // it has conditions on these fields
+	Route                       Routes // what its next hops are for
+	RoutePool                   uint32 // position of their pool
+	From, To                    TableCount
+	Family                      uint8 // af-to: the new family, 4 or 6; 0: none. NatPool is from, RdrPool is to
+	SrcBits, DstBits            uint8 // af-to: behind how many bits of an IPv6 address the IPv4 address is; 0: nowhere
+	StateBlocks, SourceBlocks   bool  // what the limiter refuses is dropped
+	StateLimiter, SourceLimiter uint8 // ids; 0: none
+	Enters, Inside              uint8 // anchors with conditions, from 1: it is this one; it is in this one; 0: none
 }
 
 // Routes is what a rule's next hops are for: enum routes.

@@ -116,6 +116,10 @@ func (c *compiler) sortTables(tables []*resolve.Table) {
 			idle = append(idle, &resolve.Table{Name: name})
 		}
 	}
+	for name := range c.limiterTables() {
+		t.fixed[name] = false // likewise
+		idle = append(idle, &resolve.Table{Name: name})
+	}
 	for name, anchor := range c.anchorsOfTables() {
 		if _, defined := t.given[name]; !defined {
 			t.anchors[name] = anchor
@@ -138,9 +142,20 @@ func (c *compiler) askedTables() map[string]bool {
 	return asked
 }
 
-// usesOfTables returns how many rules name each table, as a condition or for overload.
+// limiterTables returns how many source limiters name each table.
+func (c *compiler) limiterTables() map[string]int {
+	named := map[string]int{}
+	for i := range c.program.Limiters {
+		if name := c.program.Limiters[i].Table; name != "" {
+			named[name]++
+		}
+	}
+	return named
+}
+
+// usesOfTables returns how many rules and limiters name each table.
 func (c *compiler) usesOfTables() map[string]int {
-	uses := map[string]int{}
+	uses := c.limiterTables()
 	for _, r := range c.rules {
 		for _, a := range []*resolve.Address{&r.From.Addr, &r.To.Addr} {
 			if isTable(a) {

@@ -24,6 +24,7 @@ type Info struct {
 	Daemon      DaemonInfo        `json:"daemon"`
 	States      StatesInfo        `json:"states"`
 	Sources     SourcesInfo       `json:"sources"`
+	Limiters    []Limiter         `json:"limiters,omitempty"`
 	Capturing   bool              `json:"capturing"`   // weir capture runs
 	Prefetching bool              `json:"prefetching"` // packets that come in at XDP are prefetched
 	Paths       uint32            `json:"paths"`       // sets of matched rules that are counted apart
@@ -134,6 +135,7 @@ func (r *reading) condition() (*Info, error) {
 		Daemon:    DaemonInfo{Alive: i.Heartbeat < daemonDead && r.folder.IsServed(), PID: loaded.PID, Heartbeat: i.Heartbeat},
 		States:    StatesInfo{Current: i.States, Limit: i.MaxStates, Inserts: i.Made, Removals: i.Made - i.States},
 		Sources:   SourcesInfo{Current: i.Sources, Limit: i.MaxSources},
+		Limiters:  limitersOf(r.pins.Limiters()),
 		Capturing: i.Capturing, Prefetching: i.Prefetching,
 		Paths:    i.Paths,
 		NextHops: i.NextHops,
@@ -264,6 +266,9 @@ func (i *Info) Print(w io.Writer) error {
 	p.Line("Limits")
 	p.Line("  %-13s hard limit %8d", "states", i.States.Limit)
 	p.Line("  %-13s hard limit %8d", "src-nodes", i.Sources.Limit)
+	for n := range i.Limiters {
+		i.Limiters[n].print(p)
+	}
 	i.printLimits(p)
 	i.Lost.print(p)
 	i.Rejects.print(p, seconds)

@@ -18,11 +18,14 @@ type Source struct {
 	Addr        netip.Addr     `json:"addr"`
 	Interface   string         `json:"interface,omitempty"` // of a link-local address
 	States      uint32         `json:"states"`
-	Connections uint32         `json:"connections"`    // those of the states whose handshake is complete
-	Rate        float64        `json:"rate"`           // connections, in a span of Seconds
-	Seconds     uint32         `json:"seconds"`        // of the rule's max-src-conn-rate; 0: it has none
-	Rule        *state.RuleRef `json:"rule,omitempty"` // whose sources these are; nil: all with source-track global
-	Over        bool           `json:"over,omitempty"` // too many connections, and not yet in the overload table
+	Connections uint32         `json:"connections"`       // those of the states whose handshake is complete
+	Rate        float64        `json:"rate"`              // connections, in a span of Seconds
+	Seconds     uint32         `json:"seconds"`           // of the rule's max-src-conn-rate; 0: it has none
+	Rule        *state.RuleRef `json:"rule,omitempty"`    // whose sources these are; nil: all with source-track global, or a limiter's
+	Limiter     string         `json:"limiter,omitempty"` // the source limiter whose source it is
+	Bits        int            `json:"bits,omitempty"`    // of a limiter's source: how many bits of addresses it stands for
+	Listed      bool           `json:"listed,omitempty"`  // of a limiter's source: it is in the limiter's table
+	Over        bool           `json:"over,omitempty"`    // too many connections, and not yet in the overload table
 	Age         time.Duration  `json:"age_ns"`
 	Expires     time.Duration  `json:"expires_ns,omitempty"` // without states: until it is forgotten
 }
@@ -38,9 +41,19 @@ func (v *View) Sources() (all []Source, err error) {
 		for rule, number := range numbers {
 			rules[number] = rule
 		}
+		limiters := make(map[uint8]dataplane.Limiter)
+		for _, l := range r.pins.Limiters() {
+			if l.Source {
+				limiters[l.ID] = l
+			}
+		}
 		all = []Source{}
 		for s := range r.pins.Sources() {
-			all = append(all, r.sourceOf(&s, rules))
+			one := r.sourceOf(&s, rules)
+			if l, ok := limiters[s.Limiter]; ok {
+				one.limitedBy(&l, &s)
+			}
+			all = append(all, one)
 		}
 		return nil
 	})
@@ -50,8 +63,18 @@ func (v *View) Sources() (all []Source, err error) {
 	return all, err
 }
 
+// limitedBy notes that a source is one of a limiter.
+func (s *Source) limitedBy(l *dataplane.Limiter, raw *dataplane.Source) {
+	s.Limiter, s.Listed, s.Rate = l.Name, raw.Listed, 0
+	if s.Bits = int(l.Inet6); s.Addr.Is4() {
+		s.Bits = int(l.Inet)
+	}
+}
+
 func (s *Source) order() int {
 	switch {
+	case s.Limiter != "":
+		return -3
 	case s.Rule == nil:
 		return -2
 	case s.Rule.Old:
@@ -91,6 +114,9 @@ func PrintSources(w io.Writer, sources []Source, verbose bool) error {
 	for i := range sources {
 		s := &sources[i]
 		addr := s.Addr.String()
+		if s.Limiter != "" && s.Bits < s.Addr.BitLen() {
+			addr += fmt.Sprintf("/%d", s.Bits)
+		}
 		if s.Interface != "" {
 			addr += "%" + s.Interface
 		}
@@ -106,6 +132,12 @@ func (s *Source) details() string {
 	text := "age " + clock(s.Age)
 	if s.States == 0 {
 		text += ", expires in " + clock(s.Expires)
+	}
+	if s.Limiter != "" {
+		text += ", limiter " + s.Limiter
+	}
+	if s.Listed {
+		text += ", in its table"
 	}
 	if s.Rule != nil && s.Rule.Old {
 		text += ", of a rule that is gone"

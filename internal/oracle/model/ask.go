@@ -69,6 +69,7 @@ func (j *CrossingResult) Decided() *resolve.Rule { return j.Rule }
 func (m *Model) Trace(f *Frame) Forwarding {
 	clear(m.used)
 	clear(m.rates)
+	clear(m.limiters)
 	asked, i, end := m.shown(f)
 	if end != nil {
 		return *end

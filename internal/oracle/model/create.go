@@ -12,12 +12,12 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 		return nil, why
 	}
 	if len(m.states) >= int(m.rules.Options.MaxStates) {
-		m.uncount(n)
+		m.unmake(n)
 		return nil, reasonFor(reason.StateLimit)
 	}
 	reply, why := m.reserve(p, translated(p, in, out).Reverse(), source(in, out), made)
 	if why != nil {
-		m.uncount(n)
+		m.unmake(n)
 		return nil, why
 	}
 	if owner, _ := m.find(p.tuple); reply == p.tuple || owner != nil {

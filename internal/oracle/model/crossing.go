@@ -24,10 +24,11 @@ type ruleInput struct {
 	keep      uint32 // bits of it that the in crossing has set
 	tos       uint8
 	prio      uint8
-	fragment  bool        // for itself, without L4 header
-	length    int         // bytes of the IP packet
-	received  *Interface  // where it came into the box; nil: a packet of the box itself
-	packet    state.Tuple // as it came
+	fragment  bool           // for itself, without L4 header
+	length    int            // bytes of the IP packet
+	received  *Interface     // where it came into the box; nil: a packet of the box itself
+	packet    state.Tuple    // as it came
+	refused   *reason.Reason // by a limiter with (block)
 	owner     Owner
 	system    int // position of the sender's fingerprint; unknownSystem, noSystem
 }
@@ -59,6 +60,7 @@ type crossing struct {
 	translation *resolve.TranslationRule // the rule of FreeBSD's lists that has translated, or nil
 	logAll      bool                     // with log (all)
 	hop         *hop                     // of route-to or reply-to of the deciding rule
+	refused     *reason.Reason           // by a limiter with (block): no rule decides
 }
 
 // A target is a translation that applies, with its pool's next address.
@@ -69,7 +71,9 @@ type target struct {
 }
 
 // passes reports whether the crossing passes the packet.
-func (c *crossing) passes() bool { return c.rule == nil || c.rule.Action != ast.Block }
+func (c *crossing) passes() bool {
+	return c.refused == nil && (c.rule == nil || c.rule.Action != ast.Block)
+}
 
 // keeps reports whether the crossing makes a state: by its deciding rule, or because it
 // translates.
@@ -159,6 +163,10 @@ func (m *Model) filter(c *crossing, a *ruleInput) {
 				m.ruleCounters[m.numbers[m.rules.Rules[skipped]]].Evaluations++
 			}
 			nr = open.call(r, matches, c)
+		}
+		if a.refused != nil {
+			c.refused, c.rule, c.stop = a.refused, nil, r
+			break
 		}
 		if !matches {
 			continue
@@ -255,6 +263,8 @@ func rdrPort(r *resolve.Rule, before state.Tuple) uint16 {
 // verdict returns why the crossing drops the packet, or nil.
 func (m *Model) verdict(c *crossing, p *packet) *reason.Reason {
 	switch {
+	case c.refused != nil:
+		return c.refused
 	case !c.passes() && m.unloaded:
 		return reasonFor(reason.Unloaded)
 	case !c.passes():

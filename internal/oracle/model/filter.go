@@ -13,7 +13,7 @@ func (m *Model) matchesFilter(r *resolve.Rule, a *ruleInput) bool {
 		(!r.Prio.Asked || r.Prio.N == a.prio) &&
 		(r.MaxPktSize == 0 || a.length <= int(r.MaxPktSize)) &&
 		(!r.Fragment || a.fragment) && !m.used[r] &&
-		(r.Probability == 0 || m.chance == nil || m.chance()) && !m.exceeds(r)
+		(r.Probability == 0 || m.chance == nil || m.chance()) && m.admits(r, a) && !m.exceeds(r)
 }
 
 func matchesReceivedOn(asked *resolve.ReceivedOn, from *Interface) bool {

@@ -17,7 +17,7 @@ import (
 type SourceKey struct {
 	Addr netip.Addr
 	Zone uint16
-	Rule int // global number of the rule; -1: all with source-track global
+	Rule int // global number of the rule; -1: all with source-track global; LimiterSources - id: of a source limiter
 }
 
 // A Source is what is remembered of a source.
@@ -26,7 +26,8 @@ type Source struct {
 	Connections int    // those of the states whose handshake is complete
 	Count       uint64 // of the threshold, in thousandths of a connection
 	Last        uint32 // second of the last connection
-	Over        bool   // too many connections; the daemon has not put it into the table yet
+	Over        bool   // too many connections or states; the daemon has not put it into the table yet
+	Listed      bool   // of a limiter: it is in the table
 
 	expires state.Tick // from when on it may go, without states
 }
@@ -54,7 +55,8 @@ type counted struct {
 	zone      uint16
 	rules     [2]*resolve.Rule // in, out; nil: no longer, or not limited
 	connected [2]bool
-	sloppy    bool // all rules that keep state are
+	sloppy    bool         // all rules that keep state are
+	limiters  []limiterKey // that count it
 }
 
 // enter counts a new state, or returns why it may not be made. Then it counts nowhere.
@@ -71,6 +73,11 @@ func (m *Model) enter(p *packet, in, out *crossing) (*counted, *reason.Reason) {
 			}
 		}
 		n.rules[side] = rule
+	}
+	if why := m.enterLimiters(n, in, out); why != nil {
+		m.leaveLimiters(n, true)
+		m.uncount(n)
+		return nil, why
 	}
 	for _, c := range []*crossing{in, out} {
 		if c.rule != nil && c.rule.Action == ast.Pass && c.rule.State == resolve.KeepState {
@@ -129,7 +136,7 @@ func (m *Model) enterRule(n *counted, rule *resolve.Rule) *reason.Reason {
 	case l.Tracking == resolve.NoTracking:
 	case s == nil && l.Sources > 0 && m.sourcesOf(key.Rule) >= int(l.Sources):
 		return reasonFor(reason.MaxSrcNodes)
-	case s == nil && len(m.sources) >= int(m.rules.Options.MaxSources):
+	case s == nil && m.ruleSources() >= int(m.rules.Options.MaxSources):
 		return reasonFor(reason.SrcNodes)
 	case s != nil && l.SourceStates > 0 && s.States >= int(l.SourceStates):
 		return reasonFor(reason.MaxSrcStates)
@@ -193,6 +200,7 @@ func (m *Model) second() uint32 { return uint32(m.now) / state.TicksPerSecond }
 
 // uncount takes a state back from what counts it.
 func (m *Model) uncount(n *counted) {
+	m.leaveLimiters(n, false)
 	defer func() { n.rules = [2]*resolve.Rule{} }()
 	for side, rule := range n.rules {
 		if rule == nil || side == 1 && rule == n.rules[0] {
@@ -299,10 +307,13 @@ func (s *Source) add(now, span uint32) {
 func (m *Model) sweepSources() {
 	for key, s := range m.sources {
 		due := s.expires
-		if s.Over {
+		if s.Over || s.Listed && m.leavesTable(key) {
 			due += sourceOver
 		}
 		if s.States == 0 && int32(m.now-due) >= 0 {
+			if k := key.limiter(); k != nil {
+				m.limiters[*k].Sources--
+			}
 			delete(m.sources, key)
 		}
 	}
@@ -311,7 +322,11 @@ func (m *Model) sweepSources() {
 // Overloaded returns the sources that are over, and notes that the daemon has seen them.
 func (m *Model) Overloaded() (over []SourceKey) {
 	for key, s := range m.sources {
-		if s.Over {
+		if key.limiter() != nil {
+			if m.overLimit(key, s) {
+				over = append(over, key)
+			}
+		} else if s.Over {
 			s.Over = false
 			over = append(over, key)
 		}
@@ -323,6 +338,9 @@ func (m *Model) Overloaded() (over []SourceKey) {
 // Flush ends the states that the rules of overloaded sources flush.
 func (m *Model) Flush(over []SourceKey) {
 	for _, key := range over {
+		if key.limiter() != nil {
+			continue
+		}
 		rule := m.sequence[key.Rule-int(m.ruleBase)]
 		for _, c := range m.states {
 			mine := rule.Limits.Flush == ast.FlushGlobal || rule.Limits.Flush == ast.FlushRule && slices.Contains(c.counted.rules[:], rule)

@@ -97,7 +97,8 @@ type Model struct {
 	sources  map[SourceKey]*Source
 	limited  map[*resolve.Rule]int   // states of rules that limit them
 	rates    map[*resolve.Rule]*rate // of rules with a max-pkt-rate
-	used     map[*resolve.Rule]bool  // rules with once that have had their packet; nil: each packet is the first
+	limiters map[limiterKey]*Limiter
+	used     map[*resolve.Rule]bool // rules with once that have had their packet; nil: each packet is the first
 }
 
 // A connection is a state, and what only the model keeps by name.
@@ -120,7 +121,7 @@ func New(box *Box, rules *resolve.Ruleset, ruleBase uint32) *Model {
 		box: box, rules: rules, ruleBase: ruleBase,
 		handoffs: make(map[recordKey][]record), turns: make(map[turn]uint64), sticky: make(map[keeper]hop), asked: make(map[uint32]state.Tick), paths: make(map[Path]Counter),
 		tables: make(map[TableEntry]TableCounter), sources: make(map[SourceKey]*Source), limited: make(map[*resolve.Rule]int),
-		used: make(map[*resolve.Rule]bool), rates: make(map[*resolve.Rule]*rate),
+		used: make(map[*resolve.Rule]bool), rates: make(map[*resolve.Rule]*rate), limiters: make(map[limiterKey]*Limiter),
 	}
 	m.numberRules()
 	m.SetClock(0)

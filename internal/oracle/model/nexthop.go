@@ -185,7 +185,7 @@ func (m *Model) detour(p *packet, a ruleInput, out crossing, inside state.Tuple,
 		r = to
 		a.iface, a.tag, a.mark = m.box.byIndex(r.route.Interface), out.tag, out.mark.On(a.mark)
 		next := m.evaluate(a)
-		if next.rule == nil && next.nat == nil && next.rdr == nil {
+		if next.refused == nil && next.rule == nil && next.nat == nil && next.rdr == nil {
 			out.hop, out.iface = nil, r.route.Interface
 			return &out, r
 		}

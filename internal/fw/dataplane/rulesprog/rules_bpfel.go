@@ -13,6 +13,13 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type RulesBucket struct {
+	_       structs.HostLayout
+	Slot    [7]uint64
+	Lock    uint32
+	Spilled uint32
+}
+
 type RulesCacheEntry struct {
 	_   structs.HostLayout
 	Key struct {
@@ -129,7 +136,7 @@ type RulesCrossing struct {
 	Evaluated uint8
 	Matches   uint8
 	Limit     uint16
-	_         [2]byte
+	Limiters  uint16
 	Rtable    uint32
 	Route     uint8
 	Following uint8
@@ -137,6 +144,19 @@ type RulesCrossing struct {
 	Endpoint  uint8
 	Follows   [16]uint32
 	_         [4]byte
+}
+
+type RulesExtra struct {
+	_     structs.HostLayout
+	Bound [2][2]uint16
+	Tos   [2]uint8
+	Copy  [2]uint16
+	Pad0  [2]uint8
+}
+
+type RulesHints struct {
+	_    structs.HostLayout
+	Word [16]uint32
 }
 
 type RulesLimit struct {
@@ -159,6 +179,35 @@ type RulesLimit struct {
 	States        uint32
 	Nodes         uint32
 	Timeout       [14]uint32
+}
+
+type RulesLimited struct {
+	_        structs.HostLayout
+	Limiters uint32
+	Pad0     uint32
+}
+
+type RulesLimiter struct {
+	_        structs.HostLayout
+	Name     [16]int8
+	Limit    uint32
+	Entries  uint32
+	Token    uint64
+	Bucket   uint64
+	Above    uint32
+	Below    uint32
+	Keep     uint32
+	Bits4    uint8
+	Bits6    uint8
+	Pad0     [10]uint8
+	Emptied  uint64
+	States   uint32
+	Nodes    uint32
+	Admitted uint64
+	Full     uint64
+	Fast     uint64
+	Crowded  uint64
+	Pad1     [2]uint64
 }
 
 type RulesPool struct {
@@ -211,50 +260,53 @@ type RulesPoolWork struct {
 }
 
 type RulesRule struct {
-	_           structs.HostLayout
-	Flags       uint16
-	Tag         uint16
-	Tagged      uint16
-	NatLow      uint16
-	NatHigh     uint16
-	RdrLow      uint16
-	RdrHigh     uint16
-	RdrBase     uint16
-	NatPool     uint32
-	RdrPool     uint32
-	ReturnTtl   uint8
-	ReturnCode4 uint8
-	ReturnCode6 uint8
-	Prio        uint8
-	Queue       uint16
-	MaxMss      uint16
-	Mark        uint32
-	MarkMask    uint32
-	Marked      uint32
-	MarkedMask  uint32
-	Scrub       uint8
-	MinTtl      uint8
-	Facts       uint8
-	FactsMask   uint8
-	Chance      uint32
-	MaxSize     uint16
-	Late        uint16
-	Limit       uint16
-	More        uint8
-	SetTos      uint8
-	RoutePool   uint32
-	Route       uint8
-	NatStride   uint8
-	NatBlock    uint8
-	Tos         uint8
-	Enters      uint8
-	Inside      uint8
-	AsksPrio    uint8
-	Family      uint8
-	Rtable      uint32
-	SrcBits     uint8
-	DstBits     uint8
-	Pad0        [6]uint8
+	_             structs.HostLayout
+	Flags         uint16
+	Tag           uint16
+	Tagged        uint16
+	NatLow        uint16
+	NatHigh       uint16
+	RdrLow        uint16
+	RdrHigh       uint16
+	RdrBase       uint16
+	NatPool       uint32
+	RdrPool       uint32
+	ReturnTtl     uint8
+	ReturnCode4   uint8
+	ReturnCode6   uint8
+	Prio          uint8
+	Queue         uint16
+	MaxMss        uint16
+	Mark          uint32
+	MarkMask      uint32
+	Marked        uint32
+	MarkedMask    uint32
+	Scrub         uint8
+	MinTtl        uint8
+	Facts         uint8
+	FactsMask     uint8
+	Chance        uint32
+	MaxSize       uint16
+	Late          uint16
+	Limit         uint16
+	More          uint8
+	SetTos        uint8
+	RoutePool     uint32
+	Route         uint8
+	NatStride     uint8
+	NatBlock      uint8
+	Tos           uint8
+	Enters        uint8
+	Inside        uint8
+	AsksPrio      uint8
+	Family        uint8
+	Rtable        uint32
+	SrcBits       uint8
+	DstBits       uint8
+	StateLimiter  uint8
+	SourceLimiter uint8
+	LimiterBlocks uint8
+	Pad0          [3]uint8
 }
 
 type RulesRuleBits struct {
@@ -321,7 +373,8 @@ type RulesShared struct {
 	Prefetch        uint32
 	TableRules      uint32
 	SourceLimit     uint32
-	Pad1            [8]uint32
+	LimiterRoom     uint32
+	Pad1            [7]uint32
 	StatesMade      uint32
 	StatesReleased  uint32
 	NexthopsHigh    uint32
@@ -330,7 +383,8 @@ type RulesShared struct {
 	PathsReserved   uint32
 	Sources         uint32
 	Overloads       uint32
-	Pad2            [8]uint32
+	LimiterSources  uint32
+	Pad2            [7]uint32
 	Interfaces      [16384]struct {
 		_        structs.HostLayout
 		Mac      [6]uint8
@@ -376,26 +430,34 @@ type RulesShared struct {
 	Hinted [256]uint16
 }
 
+type RulesSource struct {
+	_           structs.HostLayout
+	Key         RulesSourceKey
+	States      uint32
+	Connections uint32
+	Rate        uint64
+	Stage       uint32
+	Expires     uint32
+	Over        uint32
+	Created     uint32
+	Pad0        [2]uint32
+}
+
+type RulesSourceKey struct {
+	_    structs.HostLayout
+	Addr struct {
+		_    structs.HostLayout
+		Word [4]uint32
+	}
+	Zone  uint32
+	Limit uint32
+}
+
 type RulesState struct {
 	_     structs.HostLayout
 	Forth struct {
-		_     structs.HostLayout
-		Tuple struct {
-			_   structs.HostLayout
-			Src struct {
-				_    structs.HostLayout
-				Word [4]uint32
-			}
-			Dst struct {
-				_    structs.HostLayout
-				Word [4]uint32
-			}
-			Sport uint16
-			Dport uint16
-			Proto uint8
-			Pad   uint8
-			Zone  uint16
-		}
+		_                 structs.HostLayout
+		Tuple             RulesTuple
 		Nexthop           uint16
 		CsumAddr          uint16
 		CsumPort          uint16
@@ -428,23 +490,8 @@ type RulesState struct {
 		Mark     uint32
 	}
 	Back struct {
-		_     structs.HostLayout
-		Tuple struct {
-			_   structs.HostLayout
-			Src struct {
-				_    structs.HostLayout
-				Word [4]uint32
-			}
-			Dst struct {
-				_    structs.HostLayout
-				Word [4]uint32
-			}
-			Sport uint16
-			Dport uint16
-			Proto uint8
-			Pad   uint8
-			Zone  uint16
-		}
+		_                 structs.HostLayout
+		Tuple             RulesTuple
 		Nexthop           uint16
 		CsumAddr          uint16
 		CsumPort          uint16
@@ -480,6 +527,23 @@ type RulesTreeLine struct {
 	Word [8]uint64
 }
 
+type RulesTuple struct {
+	_   structs.HostLayout
+	Src struct {
+		_    structs.HostLayout
+		Word [4]uint32
+	}
+	Dst struct {
+		_    structs.HostLayout
+		Word [4]uint32
+	}
+	Sport uint16
+	Dport uint16
+	Proto uint8
+	Pad   uint8
+	Zone  uint16
+}
+
 type RulesWalk struct {
 	_          structs.HostLayout
 	Class      [8]RulesRuleClass
@@ -499,7 +563,7 @@ type RulesWalk struct {
 	Epoch      uint32
 	Order      uint32
 	Peeks      uint32
-	_          [4]byte
+	Refused    uint32
 	Key        struct {
 		_    structs.HostLayout
 		Word [4]uint64
@@ -510,38 +574,47 @@ type RulesWalk struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	RulesMapCrossings      = "crossings"
-	RulesMapEvaluated      = "evaluated"
-	RulesMapLimits         = "limits"
-	RulesMapPoolAddresses  = "pool_addresses"
-	RulesMapPoolSticky     = "pool_sticky"
-	RulesMapPoolTurns      = "pool_turns"
-	RulesMapPoolWorks      = "pool_works"
-	RulesMapPools          = "pools"
-	RulesMapRuleCache      = "rule_cache"
-	RulesMapRuleCarried    = "rule_carried"
-	RulesMapRuleClasses    = "rule_classes"
-	RulesMapRuleCounters   = "rule_counters"
-	RulesMapRuleLines      = "rule_lines"
-	RulesMapRuleOrder      = "rule_order"
-	RulesMapRuleSets       = "rule_sets"
-	RulesMapRuleTrees      = "rule_trees"
-	RulesMapRuleVectors    = "rule_vectors"
-	RulesMapRules          = "rules"
-	RulesMapStates         = "states"
-	RulesMapTableChanges   = "table_changes"
-	RulesMapTablePages     = "table_pages"
-	RulesMapWalks          = "walks"
-	RulesProgDraw          = "draw"
-	RulesProgEvaluateDrawn = "evaluate_drawn"
-	RulesProgEvaluateFrame = "evaluate_frame"
-	RulesVarAfTo           = "af_to"
-	RulesVarCrossingCount  = "crossing_count"
-	RulesVarNeverAlike     = "never_alike"
-	RulesVarPoolSecret     = "pool_secret"
-	RulesVarRuleBase       = "rule_base"
-	RulesVarRuleChunks     = "rule_chunks"
-	RulesVarShared         = "shared"
+	RulesMapCrossings       = "crossings"
+	RulesMapEvaluated       = "evaluated"
+	RulesMapExtras          = "extras"
+	RulesMapHints           = "hints"
+	RulesMapLimited         = "limited"
+	RulesMapLimiters        = "limiters"
+	RulesMapLimits          = "limits"
+	RulesMapPoolAddresses   = "pool_addresses"
+	RulesMapPoolSticky      = "pool_sticky"
+	RulesMapPoolTurns       = "pool_turns"
+	RulesMapPoolWorks       = "pool_works"
+	RulesMapPools           = "pools"
+	RulesMapRuleCache       = "rule_cache"
+	RulesMapRuleCarried     = "rule_carried"
+	RulesMapRuleClasses     = "rule_classes"
+	RulesMapRuleCounters    = "rule_counters"
+	RulesMapRuleLines       = "rule_lines"
+	RulesMapRuleOrder       = "rule_order"
+	RulesMapRuleSets        = "rule_sets"
+	RulesMapRuleTrees       = "rule_trees"
+	RulesMapRuleVectors     = "rule_vectors"
+	RulesMapRules           = "rules"
+	RulesMapSourceIndex     = "source_index"
+	RulesMapSources         = "sources"
+	RulesMapSpilledTuples   = "spilled_tuples"
+	RulesMapStates          = "states"
+	RulesMapTableChanges    = "table_changes"
+	RulesMapTablePages      = "table_pages"
+	RulesMapTuples          = "tuples"
+	RulesMapWalks           = "walks"
+	RulesProgDraw           = "draw"
+	RulesProgEvaluateDrawn  = "evaluate_drawn"
+	RulesProgEvaluateFrame  = "evaluate_frame"
+	RulesVarAfTo            = "af_to"
+	RulesVarCrossingCount   = "crossing_count"
+	RulesVarLimitersDefined = "limiters_defined"
+	RulesVarNeverAlike      = "never_alike"
+	RulesVarPoolSecret      = "pool_secret"
+	RulesVarRuleBase        = "rule_base"
+	RulesVarRuleChunks      = "rule_chunks"
+	RulesVarShared          = "shared"
 )
 
 // LoadRules returns the embedded CollectionSpec for Rules.
@@ -597,6 +670,10 @@ type RulesProgramSpecs struct {
 type RulesMapSpecs struct {
 	Crossings     *ebpf.MapSpec `ebpf:"crossings"`
 	Evaluated     *ebpf.MapSpec `ebpf:"evaluated"`
+	Extras        *ebpf.MapSpec `ebpf:"extras"`
+	Hints         *ebpf.MapSpec `ebpf:"hints"`
+	Limited       *ebpf.MapSpec `ebpf:"limited"`
+	Limiters      *ebpf.MapSpec `ebpf:"limiters"`
 	Limits        *ebpf.MapSpec `ebpf:"limits"`
 	PoolAddresses *ebpf.MapSpec `ebpf:"pool_addresses"`
 	PoolSticky    *ebpf.MapSpec `ebpf:"pool_sticky"`
@@ -613,9 +690,13 @@ type RulesMapSpecs struct {
 	RuleTrees     *ebpf.MapSpec `ebpf:"rule_trees"`
 	RuleVectors   *ebpf.MapSpec `ebpf:"rule_vectors"`
 	Rules         *ebpf.MapSpec `ebpf:"rules"`
+	SourceIndex   *ebpf.MapSpec `ebpf:"source_index"`
+	Sources       *ebpf.MapSpec `ebpf:"sources"`
+	SpilledTuples *ebpf.MapSpec `ebpf:"spilled_tuples"`
 	States        *ebpf.MapSpec `ebpf:"states"`
 	TableChanges  *ebpf.MapSpec `ebpf:"table_changes"`
 	TablePages    *ebpf.MapSpec `ebpf:"table_pages"`
+	Tuples        *ebpf.MapSpec `ebpf:"tuples"`
 	Walks         *ebpf.MapSpec `ebpf:"walks"`
 }
 
@@ -623,13 +704,14 @@ type RulesMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type RulesVariableSpecs struct {
-	AfTo          *ebpf.VariableSpec `ebpf:"af_to"`
-	CrossingCount *ebpf.VariableSpec `ebpf:"crossing_count"`
-	NeverAlike    *ebpf.VariableSpec `ebpf:"never_alike"`
-	PoolSecret    *ebpf.VariableSpec `ebpf:"pool_secret"`
-	RuleBase      *ebpf.VariableSpec `ebpf:"rule_base"`
-	RuleChunks    *ebpf.VariableSpec `ebpf:"rule_chunks"`
-	Shared        *ebpf.VariableSpec `ebpf:"shared"`
+	AfTo            *ebpf.VariableSpec `ebpf:"af_to"`
+	CrossingCount   *ebpf.VariableSpec `ebpf:"crossing_count"`
+	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
+	NeverAlike      *ebpf.VariableSpec `ebpf:"never_alike"`
+	PoolSecret      *ebpf.VariableSpec `ebpf:"pool_secret"`
+	RuleBase        *ebpf.VariableSpec `ebpf:"rule_base"`
+	RuleChunks      *ebpf.VariableSpec `ebpf:"rule_chunks"`
+	Shared          *ebpf.VariableSpec `ebpf:"shared"`
 }
 
 // RulesObjects contains all objects after they have been loaded into the kernel.
@@ -654,6 +736,10 @@ func (o *RulesObjects) Close() error {
 type RulesMaps struct {
 	Crossings     *ebpf.Map `ebpf:"crossings"`
 	Evaluated     *ebpf.Map `ebpf:"evaluated"`
+	Extras        *ebpf.Map `ebpf:"extras"`
+	Hints         *ebpf.Map `ebpf:"hints"`
+	Limited       *ebpf.Map `ebpf:"limited"`
+	Limiters      *ebpf.Map `ebpf:"limiters"`
 	Limits        *ebpf.Map `ebpf:"limits"`
 	PoolAddresses *ebpf.Map `ebpf:"pool_addresses"`
 	PoolSticky    *ebpf.Map `ebpf:"pool_sticky"`
@@ -670,9 +756,13 @@ type RulesMaps struct {
 	RuleTrees     *ebpf.Map `ebpf:"rule_trees"`
 	RuleVectors   *ebpf.Map `ebpf:"rule_vectors"`
 	Rules         *ebpf.Map `ebpf:"rules"`
+	SourceIndex   *ebpf.Map `ebpf:"source_index"`
+	Sources       *ebpf.Map `ebpf:"sources"`
+	SpilledTuples *ebpf.Map `ebpf:"spilled_tuples"`
 	States        *ebpf.Map `ebpf:"states"`
 	TableChanges  *ebpf.Map `ebpf:"table_changes"`
 	TablePages    *ebpf.Map `ebpf:"table_pages"`
+	Tuples        *ebpf.Map `ebpf:"tuples"`
 	Walks         *ebpf.Map `ebpf:"walks"`
 }
 
@@ -680,6 +770,10 @@ func (m *RulesMaps) Close() error {
 	return _RulesClose(
 		m.Crossings,
 		m.Evaluated,
+		m.Extras,
+		m.Hints,
+		m.Limited,
+		m.Limiters,
 		m.Limits,
 		m.PoolAddresses,
 		m.PoolSticky,
@@ -696,9 +790,13 @@ func (m *RulesMaps) Close() error {
 		m.RuleTrees,
 		m.RuleVectors,
 		m.Rules,
+		m.SourceIndex,
+		m.Sources,
+		m.SpilledTuples,
 		m.States,
 		m.TableChanges,
 		m.TablePages,
+		m.Tuples,
 		m.Walks,
 	)
 }
@@ -707,13 +805,14 @@ func (m *RulesMaps) Close() error {
 //
 // It can be passed to LoadRulesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RulesVariables struct {
-	AfTo          *ebpf.Variable `ebpf:"af_to"`
-	CrossingCount *ebpf.Variable `ebpf:"crossing_count"`
-	NeverAlike    *ebpf.Variable `ebpf:"never_alike"`
-	PoolSecret    *ebpf.Variable `ebpf:"pool_secret"`
-	RuleBase      *ebpf.Variable `ebpf:"rule_base"`
-	RuleChunks    *ebpf.Variable `ebpf:"rule_chunks"`
-	Shared        *ebpf.Variable `ebpf:"shared"`
+	AfTo            *ebpf.Variable `ebpf:"af_to"`
+	CrossingCount   *ebpf.Variable `ebpf:"crossing_count"`
+	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
+	NeverAlike      *ebpf.Variable `ebpf:"never_alike"`
+	PoolSecret      *ebpf.Variable `ebpf:"pool_secret"`
+	RuleBase        *ebpf.Variable `ebpf:"rule_base"`
+	RuleChunks      *ebpf.Variable `ebpf:"rule_chunks"`
+	Shared          *ebpf.Variable `ebpf:"shared"`
 }
 
 // RulesPrograms contains all programs after they have been loaded into the kernel.
