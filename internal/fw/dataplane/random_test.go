@@ -34,22 +34,30 @@ func TestRandom(t *testing.T) {
 	seed := number(t, seedVariable, 1)
 	packets := int(number(t, packetsVariable, 1_000_000))
 	t.Logf("%s=%d", seedVariable, seed)
-	for n, name := range []string{"implicit-pass", "no-implicit-pass"} {
-		t.Run(name, func(t *testing.T) {
+	for n, kind := range []struct {
+		name             string
+		implicit, copies bool
+		packets          int
+	}{
+		{"implicit-pass", true, false, packets / 2},
+		{"no-implicit-pass", false, false, packets * 3 / 8},
+		{"copies", true, true, packets / 8},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			oneCPU(t, n)
-			newStage(t, n == 0).run(t, seed, uint64(n), packets/2)
+			newStage(t, kind.implicit, kind.copies).run(t, seed, uint64(n), kind.packets)
 		})
 	}
 }
 
-// run plays every second episode, beginning with the given one, until enough packets were
+// run plays every third episode, beginning with the given one, until enough packets were
 // sent.
 func (s *stage) run(t *testing.T, seed, episode uint64, packets int) {
 	t.Helper()
 	begin, shots := time.Now(), 0
-	for ; shots < packets; episode += 2 {
-		s.drawing = &drawing{rand.New(rand.NewPCG(seed, episode)), s.twin.host(), s.twin.implicit}
+	for ; shots < packets; episode += 3 {
+		s.drawing = &drawing{rand.New(rand.NewPCG(seed, episode)), s.twin.host(), s.twin.implicit, s.twin.copies}
 		if s.play(); s.failed != nil {
 			s.shrink()
 			t.Fatalf("%s=%d, episode %d\n%s", seedVariable, seed, episode, s)
@@ -79,9 +87,9 @@ type stage struct {
 	shots  int
 }
 
-func newStage(t *testing.T, implicit bool) *stage {
+func newStage(t *testing.T, implicit, copies bool) *stage {
 	t.Helper()
-	return &stage{twin: newTwin(t, implicit)}
+	return &stage{twin: newTwinIn(newNet(t), implicit, copies)}
 }
 
 // play draws rules and events until something differs.

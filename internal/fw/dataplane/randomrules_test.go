@@ -14,8 +14,9 @@ import (
 // A drawing draws rulesets, as text of pf.conf, and packets.
 type drawing struct {
 	*rand.Rand
-	host  *resolve.Host
-	bound bool // states may be bound to interfaces
+	host   *resolve.Host
+	bound  bool // states may be bound to interfaces
+	copies bool // rules may have dup-to
 }
 
 // one returns one of several values.
@@ -438,7 +439,15 @@ func (d *drawing) hops(family int) string {
 	case 1:
 		hop = "<t1>"
 	}
-	return " " + one(d.Rand, "route-to ", "route-to ", "reply-to ") + hop + d.pool()
+	return " " + d.routeOption() + hop + d.pool()
+}
+
+// routeOption draws what next hops are for.
+func (d *drawing) routeOption() string {
+	if d.copies && d.IntN(2) == 0 {
+		return "dup-to "
+	}
+	return one(d.Rand, "route-to ", "route-to ", "reply-to ")
 }
 
 // hopsFirst draws next hops in FreeBSD's form.
@@ -454,7 +463,7 @@ func (d *drawing) hopsFirst(family int) string {
 	if hop[0] == '(' && d.IntN(4) == 0 {
 		hop = "{ " + hop + d.some(2, " weight 2") + ", " + one(d.Rand, hops[:5]...) + d.some(3, " weight 3") + " }"
 	}
-	return one(d.Rand, "route-to ", "route-to ", "reply-to ") + hop + one(d.Rand, "", "", " round-robin", " random", " source-hash secret") + d.some(5, " sticky-address")
+	return d.routeOption() + hop + one(d.Rand, "", "", " round-robin", " random", " source-hash secret") + d.some(5, " sticky-address")
 }
 
 // pool draws how an address is chosen. Without a key source-hash would draw another one

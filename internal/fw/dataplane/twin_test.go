@@ -25,6 +25,7 @@ import (
 type twin struct {
 	*harness
 	implicit bool
+	copies   bool // XDP leaves what may have to be copied
 	moved    bool                      // the hosts of movedHosts are behind lan0
 	flags    map[string]InterfaceFlags // of both interfaces, but for set skip
 	tags     map[string]tag            // of those whose frames the other carries
@@ -82,7 +83,7 @@ const twinSources = 12
 // may be bound.
 func newTwin(tb testing.TB, implicit bool) *twin {
 	tb.Helper()
-	return newTwinIn(newNet(tb), implicit)
+	return newTwinIn(newNet(tb), implicit, false)
 }
 
 // boundRule makes programs that know of bound states.
@@ -97,12 +98,15 @@ const limiterRule = "source limiter room id 255 entries 40 limit 1\n"
 // stickyRule makes room for sources that keep addresses.
 const stickyRule = "match out on none0 inet nat-to { 192.0.2.1, 192.0.2.2 } sticky-address\n"
 
-func newTwinIn(n *testNet, implicit bool) *twin {
+func newTwinIn(n *testNet, implicit, copies bool) *twin {
 	tb := n.tb
 	tb.Helper()
 	text := "set implicit-pass no\nset reassemble no\n"
 	if implicit {
 		text = "set implicit-pass yes\n" + boundRule
+	}
+	if copies {
+		text += copyRule + "\n"
 	}
 	h := newHarnessIn(n, text+limiterRule+stickyRule+familyRule, func(c *Config) {
 		c.Options.MaxStates = twinStates
@@ -116,7 +120,7 @@ func newTwinIn(n *testNet, implicit bool) *twin {
 		check(tb, err)
 		check(tb, netlink.RouteAdd(&netlink.Route{Dst: dst, Type: unix.RTN_UNREACHABLE}))
 	}
-	t := &twin{harness: h, implicit: implicit, flags: make(map[string]InterfaceFlags), tags: make(map[string]tag), logical: make(map[string]bool)}
+	t := &twin{harness: h, implicit: implicit, copies: copies, flags: make(map[string]InterfaceFlags), tags: make(map[string]tag), logical: make(map[string]bool)}
 	slots := len(t.dp.tables.states)
 	t.raw, t.known = make([]xdpState, slots), make([]state.State, slots)
 	t.values = must(newPerCPU[xdpCounter]())(tb)
@@ -179,7 +183,7 @@ func (t *twin) interfaceFlags(name string) InterfaceFlags {
 
 // box describes the harness's network to the model.
 func (t *twin) box() *model.Box {
-	b := &model.Box{Route: t.route, TableRoute: t.tableRoute, Owner: testSocketOwner}
+	b := &model.Box{Route: t.route, TableRoute: t.tableRoute, Owner: testSocketOwner, Copies: t.copies}
 	for _, h := range t.snapshot().Interfaces {
 		n := model.Interface{Index: h.Index, Name: h.Name, Groups: h.Groups}
 		for _, a := range h.Addresses {

@@ -30,7 +30,7 @@ type way struct {
 func newWay(tb testing.TB) *way {
 	tb.Helper()
 	n, taps := newTapNet(tb)
-	w := &way{twin: newTwinIn(n, true), taps: taps}
+	w := &way{twin: newTwinIn(n, true, false), taps: taps}
 	for _, ifindex := range []int{n.lan0, n.wan0} {
 		for hook, program := range map[bpfload.Hook]string{bpfload.Ingress: "weir_tc_in", bpfload.Egress: "weir_tc_out"} {
 			link := must(bpfload.Attach(w.dp.objects.Programs[program], hook, ifindex))(tb)

@@ -10,6 +10,9 @@ import (
 // admit handles a packet that no state lets through: sanity, implicit passes, rules,
 // route. c is a live state that the packet may not cross by here, or nil.
 func (m *Model) admit(p *packet, c *connection, d int, made *state.State) Outcome {
+	if m.leavesToTCX(p) {
+		return p.pass(reason.UpCopy)
+	}
 	if why := m.sanity(p); why != nil {
 		return p.drop(*why)
 	}

@@ -45,6 +45,9 @@ func (c *connection) bindAlso(side int, here *crossing) {
 // meets the rules. If they pass it and would translate it as the connection does, it goes on
 // by the connection, else without one.
 func (m *Model) meet(p *packet, c *connection, d int, made *state.State) Outcome {
+	if m.leavesToTCX(p) {
+		return p.pass(reason.UpCopy)
+	}
 	if why := m.sanity(p); why != nil {
 		return p.drop(*why)
 	}

@@ -20,6 +20,7 @@ type Box struct {
 	// Owner returns whose socket exchanges packets between a local and a remote end; nil:
 	// the box has no sockets.
 	Owner     func(proto uint8, local, remote netip.AddrPort) Owner
+	Copies    bool // rules have, or had, dup-to
 	MarkBlind bool // the route look-up of XDP and TCX knows no marks, as before Linux 6.10
 }
 

@@ -57,6 +57,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 	if p.tuple.Proto == protoTCP {
 		startTCP(&c.Flow[0], p)
 	}
+	c.noteCopies(in, out)
 	m.keepQoS(c, keptQoS(c.Flags, in, out))
 	m.keepScrubs(p, c, in, out)
 	c.bind(0, in)

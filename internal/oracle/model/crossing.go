@@ -61,6 +61,8 @@ type crossing struct {
 	logAll      bool                     // with log (all)
 	hop         *hop                     // of route-to or reply-to of the deciding rule
 	refused     *reason.Reason           // by a limiter with (block): no rule decides
+	copied      bool                     // the deciding rule has dup-to
+	copies      bool                     // and there is a next hop for the copies
 }
 
 // A target is a translation that applies, with its pool's next address.

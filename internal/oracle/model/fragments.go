@@ -74,6 +74,9 @@ func (p *packet) span() span {
 
 // followFirst sends a later fragment the way of its first.
 func (m *Model) followFirst(p *packet) Outcome {
+	if m.leavesToTCX(p) {
+		return p.pass(reason.UpCopy)
+	}
 	f := m.remembered(p)
 	if f == nil {
 		return p.drop(reason.FragmentOrphan)

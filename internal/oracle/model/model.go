@@ -202,7 +202,7 @@ func (m *Model) Handle(f *Frame, made *state.State) Outcome {
 	p.from, p.mark, p.newID = m.receivedBy(f, p), f.Mark, f.NewID
 	p.arrived = f.Mark
 	o := m.handle(f, p, made)
-	o.At, o.Length, o.Done, o.Records = p.iface.Index, p.length(), true, p.records
+	o.At, o.Length, o.Done, o.Records = p.iface.Index, p.length(), o.Reason != reason.UpCopy, p.records
 	if o.Mark == 0 {
 		o.Mark = p.mark
 	}
@@ -259,6 +259,9 @@ func (m *Model) lookUp(p *packet, made *state.State) Outcome {
 
 // carry tracks a packet in its connection and sends it on.
 func (m *Model) carry(p *packet, c *connection, d int, made *state.State) Outcome {
+	if c.isCopied() && m.leavesToTCX(p) {
+		return p.pass(reason.UpCopy)
+	}
 	if m.isTooFast(c, d) {
 		return p.drop(reason.MaxPktRate)
 	}

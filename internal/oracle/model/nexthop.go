@@ -18,11 +18,15 @@ const maxDetours = 3
 // takeHop takes a next hop of the rule that decides a crossing.
 func (m *Model) takeHop(c *crossing, a *ruleInput) {
 	r := c.rule.Route
-	if r == nil || c.rule.Action != ast.Pass || r.Kind == resolve.DupTo {
+	if r == nil || c.rule.Action != ast.Pass || r.Kind == resolve.DupTo && !m.box.Copies {
 		return
 	}
 	rows := m.hops(c.rule, a.family)
 	chosen := m.choose(rows, &r.Choice, turn{r, a.family}, c.seen.Src, c.seen.Dst)
+	if r.Kind == resolve.DupTo {
+		c.copied, c.copies = true, len(rows) > 0
+		return
+	}
 	c.hop = &chosen
 	if r.Kind != resolve.RouteTo || len(rows) == 0 {
 		return
