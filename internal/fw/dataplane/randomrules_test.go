@@ -200,15 +200,17 @@ func (d *drawing) valid(before []string, draw func() string) string {
 	for range 30 {
 		line := draw()
 		text := strings.Join(append(before[:len(before):len(before)], line), "\n")
-		if rs, faults := loadTest(text, d.host); !faults.HasErrors() && len(rs.Sequence()) < twinRoom/2 && !slices.ContainsFunc(rs.Sequence(), refusesAfTo) {
+		if rs, faults := loadTest(text, d.host); !faults.HasErrors() && len(rs.Sequence()) < twinRoom/2 && !slices.ContainsFunc(rs.Sequence(), isRefused) {
 			return line
 		}
 	}
 	return "pass"
 }
 
-// refusesAfTo reports whether the dataplane does not do a rule's af-to.
-func refusesAfTo(r *resolve.Rule) bool { return r.AfToRefused() != "" }
+// isRefused reports whether the dataplane does not do a rule's af-to or dup-to.
+func isRefused(r *resolve.Rule) bool {
+	return r.AfToRefused() != "" || r.Route != nil && r.Route.Kind == resolve.DupTo && r.State != resolve.KeepState
+}
 
 // rule draws a rule, which may be invalid.
 func (d *drawing) rule() string {

@@ -25,7 +25,7 @@ import (
 type twin struct {
 	*harness
 	implicit bool
-	copies   bool // XDP leaves what may have to be copied
+	copies   bool                      // XDP leaves what may have to be copied
 	moved    bool                      // the hosts of movedHosts are behind lan0
 	flags    map[string]InterfaceFlags // of both interfaces, but for set skip
 	tags     map[string]tag            // of those whose frames the other carries
