@@ -55,9 +55,13 @@ func (h *harness) mappings() []mapping {
 func (h *harness) forgetEndpoints() {
 	h.tb.Helper()
 	var key xdpEndpointKey
+	var keys []xdpEndpointKey // deleting while listing would leave some out
 	m := h.dp.tables.maps[mapEndpoints]
 	for all := m.Iterate(); all.Next(&key, new(xdpEndpoint)); {
-		check(h.tb, m.Delete(&key))
+		keys = append(keys, key)
+	}
+	for i := range keys {
+		check(h.tb, m.Delete(&keys[i]))
 	}
 }
 

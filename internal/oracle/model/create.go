@@ -25,7 +25,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 		// elsewhere. The index stays taken until the garbage collection.
 		failed := &connection{dead: true, counted: n}
 		if m.wantsEndpoint(p, source(in, out)) {
-			failed.endpoint, failed.Tuple = true, [2]state.Tuple{p.tuple, reply}
+			failed.endpoint, failed.unseen, failed.Tuple = true, true, [2]state.Tuple{p.tuple, reply}
 		}
 		m.states = append(m.states, failed)
 		return nil, reasonFor(reason.TupleTaken)

@@ -19,6 +19,9 @@ func (m *Model) reserveEndpoint(p *packet, reply state.Tuple, nat *target, made 
 		if !c.endpoint || !sameSource(c.Tuple[0], p.tuple) {
 			continue
 		}
+		if c.unseen && made != nil {
+			c.Tuple[1].Dst, c.Tuple[1].DPort, c.unseen = made.Tuple[1].Dst, made.Tuple[1].DPort, false
+		}
 		now := c.Tuple[1]
 		if now.Dst != reply.Dst && m.hasOneAddress(nat, p.family) {
 			c.endpoint = false // the pool has this address no more
@@ -40,7 +43,7 @@ func (m *Model) reserveEndpoint(p *packet, reply state.Tuple, nat *target, made 
 // isEndpoint reports whether another source has the address and port that replies go to.
 func (m *Model) isEndpoint(reply state.Tuple) bool {
 	for _, c := range m.states {
-		if now := c.Tuple[1]; c.endpoint && now.Dst == reply.Dst && now.DPort == reply.DPort && now.Zone == reply.Zone {
+		if now := c.Tuple[1]; c.endpoint && !c.unseen && now.Dst == reply.Dst && now.DPort == reply.DPort && now.Zone == reply.Zone {
 			return true
 		}
 	}

@@ -106,6 +106,7 @@ type connection struct {
 	state.State
 	path     Path
 	endpoint bool   // its source's address and port became what they become for all destinations
+	unseen   bool   // what they became is not known: the state was given up at once
 	tag      string // of the side that keeps state
 	qos      [2]qos
 	dead     bool
