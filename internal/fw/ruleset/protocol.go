@@ -35,14 +35,18 @@ const (
 	anyPart visible = iota
 	wholePart
 	fragmentPart
+	noPart // as in pf, a rule for fragments that asks for something in their L4 header
 )
 
 func visibleOf(r *resolve.Rule) visible {
+	asks := r.From.Port.Op != ast.AnyPort || r.To.Port.Op != ast.AnyPort || r.ICMP.Asked || r.OS != "" ||
+		r.User != resolve.Owner{} || r.Group != resolve.Owner{}
 	switch {
+	case r.Fragment && asks:
+		return noPart
 	case r.Fragment:
 		return fragmentPart
-	case r.From.Port.Op != ast.AnyPort, r.To.Port.Op != ast.AnyPort, r.ICMP.Asked, r.OS != "",
-		r.User != resolve.Owner{}, r.Group != resolve.Owner{}:
+	case asks:
 		return wholePart
 	}
 	return anyPart
@@ -103,7 +107,7 @@ func translated(t *resolve.Translation) families {
 
 func (p *protocol) asksNothing() bool {
 	return p.families == familyAny && p.proto == 0 && p.flags.Mask == 0 && p.flags.Set == 0 && !p.icmp.Asked &&
-		!p.asking && p.seen != fragmentPart && (p.seen == anyPart || !p.fragments)
+		!p.asking && (p.seen == anyPart || p.seen == wholePart && !p.fragments)
 }
 
 // spans returns the numbers that meet the condition: see enum field.
@@ -114,12 +118,12 @@ func (p *protocol) spans() []span {
 			continue
 		}
 		for proto := range uint64(256) {
-			if (p.proto == 0 || uint64(p.proto) == proto) && p.seen != fragmentPart {
+			if (p.proto == 0 || uint64(p.proto) == proto) && (p.seen == anyPart || p.seen == wholePart) {
 				spans = p.appendDetails(spans, uint64(i)<<24|proto<<16)
 			}
 		}
 	}
-	if p.fragments && p.seen != wholePart {
+	if p.fragments && (p.seen == anyPart || p.seen == fragmentPart) {
 		spans = p.appendFragments(spans)
 	}
 	return spans
