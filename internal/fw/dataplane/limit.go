@@ -10,7 +10,6 @@ import (
 	"weir/internal/fw/bpfload"
 	"weir/internal/fw/limits"
 	"weir/internal/fw/ruleset"
-	"weir/pf/resolve"
 )
 
 const mapRules = "rules" // of the generation
@@ -32,7 +31,7 @@ type limitNumbers struct {
 	rules   map[uint16]ruleset.Limit // the limits of the program in force
 
 	limiters []xdpLimiter               // as in tables.limiters
-	defined  map[uint32]resolve.Limiter // those of the program in force, by number
+	defined  map[uint32]ruleset.Limiter // those of the program in force, by number
 	now      *uint32
 }
 

@@ -9,8 +9,8 @@ import (
 
 	"weir/internal/fw/bpfload"
 	"weir/internal/fw/limits"
+	"weir/internal/fw/ruleset"
 	"weir/internal/fw/state"
-	"weir/pf/resolve"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 )
 
 // limiterNumber returns the index of a limiter in the map.
-func limiterNumber(l *resolve.Limiter) uint32 {
+func limiterNumber(l *ruleset.Limiter) uint32 {
 	if l.Source {
 		return limiterSources + uint32(l.ID)
 	}
@@ -86,8 +86,8 @@ func (o *origin) limiters(index int) uint32 {
 
 // setLimiters writes the limiters of a program. Those that it does not define admit nothing,
 // but count the states that they have.
-func (n *limitNumbers) setLimiters(all []resolve.Limiter) error {
-	defined := make(map[uint32]resolve.Limiter, len(all))
+func (n *limitNumbers) setLimiters(all []ruleset.Limiter) error {
+	defined := make(map[uint32]ruleset.Limiter, len(all))
 	for i := range all {
 		l := &all[i]
 		number := limiterNumber(l)
@@ -110,7 +110,7 @@ func (n *limitNumbers) setLimiters(all []resolve.Limiter) error {
 }
 
 // set writes what the daemon writes of a limiter. The bucket of a new one is full.
-func (e *xdpLimiter) set(l *resolve.Limiter, now uint32) {
+func (e *xdpLimiter) set(l *ruleset.Limiter, now uint32) {
 	bucket, token := uint64(0), uint64(0)
 	if l.Rate != 0 {
 		bucket = uint64(l.Seconds) * uint64(time.Second)

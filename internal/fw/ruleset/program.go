@@ -43,7 +43,7 @@ type Program struct {
 	Limits []Limit
 
 	// Limiters are shared by rules. Rules and states know them by their ids.
-	Limiters []resolve.Limiter
+	Limiters []Limiter
 
 	layouts []poolLayout
 	tables  liveTables
@@ -91,6 +91,10 @@ type Set struct {
 	AsksMark                 bool   // a rule has a condition on the mark
 	AsksMore                 uint16 // asksMore, asksPrio, and the facts and late fields that rules ask
 }
+
+// A Limiter is a limit that several rules share, as the language has it. The dataplane knows it
+// by this name, because it knows no language.
+type Limiter = resolve.Limiter
 
 // Bits of Set.AsksTables.
 const (
