@@ -95,7 +95,7 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 	inside := translated(p, in, out)
 	if in.other != nil { // no rules are evaluated where it leaves
 		*out = crossing{due: true, skipped: true}
-		return in, out, m.familyWay(p, in, inside), m.familyRefused(p, inside, fresh)
+		return in, out, m.familyWay(p, in, inside), m.familyRefused(p, inside, fresh && p.met == nil)
 	}
 	p.steered = in.mark.On(p.mark)
 	r = m.route(p, inside, p.steered)

@@ -207,7 +207,7 @@ func (m *Model) Handle(f *Frame, made *state.State) Outcome {
 	if o.Mark == 0 {
 		o.Mark = p.mark
 	}
-	if f.Hook != XDP || o.Verdict == Up {
+	if f.Hook != XDP || o.Verdict == Up && o.Reason != reason.UpCopy {
 		o.Priority = m.packetQoS(p).priority(f.Priority)
 	}
 	return o
