@@ -3,13 +3,10 @@ package dataplane
 import (
 	"fmt"
 	"net/netip"
-	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/vishvananda/netns"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"weir/internal/fw/bpfload"
@@ -149,36 +146,21 @@ func TestEndpointsEnd(t *testing.T) {
 func TestEndpointsRace(t *testing.T) {
 	const rounds = 400
 	h := newHarness(t, "set limit states 50000\n"+endpointRules, func(c *Config) { c.Frozen = false })
-	inside := must(netns.Get())(t)
-	defer inside.Close()
 	h.liveFor(60)
 	check(t, h.dp.startGC())
-	var group errgroup.Group
-	for cpu := range 2 {
-		group.Go(func() error {
-			runtime.LockOSThread() // never unlocked: the thread ends here
-			if err := netns.Set(inside); err != nil {
-				return err
-			}
-			var set unix.CPUSet
-			set.Set(cpu % runtime.NumCPU())
-			if err := unix.SchedSetaffinity(0, &set); err != nil {
-				return fmt.Errorf("stay on CPU %d: %w", cpu, err)
-			}
-			for i := range rounds {
-				h.dp.Heartbeat()
-				for far := range 20 {
-					text := fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.%d:53", 1000+i, 1+2*far+cpu)
-					run := bpfload.Run{Frame: parsePkt(text).frame(lanHostMAC, lan0MAC), Ifindex: h.net.lan0}
-					if _, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], run); err != nil {
-						return err
-					}
+	h.onTwoCPUs(func(cpu int) error {
+		for i := range rounds {
+			h.dp.Heartbeat()
+			for far := range 20 {
+				text := fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.%d:53", 1000+i, 1+2*far+cpu)
+				run := bpfload.Run{Frame: parsePkt(text).frame(lanHostMAC, lan0MAC), Ifindex: h.net.lan0}
+				if _, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], run); err != nil {
+					return err
 				}
 			}
-			return nil
-		})
-	}
-	check(t, group.Wait())
+		}
+		return nil
+	})
 	ports := make(map[uint16]map[uint16]int) // of sources: their ports outside
 	for i := range h.dp.View().live() {
 		s := &h.dp.tables.states[i]

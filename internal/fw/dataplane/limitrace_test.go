@@ -2,13 +2,8 @@ package dataplane
 
 import (
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
-
-	"github.com/vishvananda/netns"
-	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 
 	"weir/internal/fw/bpfload"
 )
@@ -21,35 +16,20 @@ func TestLimitsRace(t *testing.T) {
 	h := newHarness(t, "set limit { states 9000, src-nodes 300 }\nset timeout { udp.first 1, src.track 0 }\n"+
 		"pass in proto udp keep state (max 3000, max-src-nodes 40, max-src-states 50, source-track rule)\npass out proto udp keep state (source-track global)",
 		func(c *Config) { c.Frozen = false })
-	inside := must(netns.Get())(t)
-	defer inside.Close()
 	check(t, h.dp.startGC())
 	limit := &h.dp.tables.limits[must(h.dp.View().RuleLimits())(t)[0]]
 	for range rounds {
-		var group errgroup.Group
-		for cpu := range 2 {
-			group.Go(func() error {
-				runtime.LockOSThread() // never unlocked: the thread ends here
-				if err := netns.Set(inside); err != nil {
+		h.onTwoCPUs(func(_ int) error {
+			for i := range connections {
+				text := fmt.Sprintf("udp 192.168.1.%d:%d > 198.51.100.9:53", 10+i%60, 1000+i)
+				run := bpfload.Run{Frame: parsePkt(text).frame(lanHostMAC, lan0MAC), Ifindex: h.net.lan0}
+				if _, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], run); err != nil {
 					return err
 				}
-				var set unix.CPUSet
-				set.Set(cpu % runtime.NumCPU())
-				if err := unix.SchedSetaffinity(0, &set); err != nil {
-					return fmt.Errorf("stay on CPU %d: %w", cpu, err)
-				}
-				for i := range connections {
-					text := fmt.Sprintf("udp 192.168.1.%d:%d > 198.51.100.9:53", 10+i%60, 1000+i)
-					run := bpfload.Run{Frame: parsePkt(text).frame(lanHostMAC, lan0MAC), Ifindex: h.net.lan0}
-					if _, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], run); err != nil {
-						return err
-					}
-					h.dp.Heartbeat()
-				}
-				return nil
-			})
-		}
-		check(t, group.Wait())
+				h.dp.Heartbeat()
+			}
+			return nil
+		})
 		for s := range h.dp.View().Sources() {
 			if s.Limit != 0 && s.States > 50+2 {
 				t.Errorf("%s has %d states, the limit is 50", s.Addr, s.States)

@@ -30,7 +30,17 @@ func raceForStates(t *testing.T, rules string) {
 		t.Log("with one core nothing races; the invariants hold all the same")
 	}
 	h := newHarness(t, "set limit states 50000\n"+rules)
-	inside := must(netns.Get())(t)
+	h.onTwoCPUs(func(_ int) error {
+		return h.shootAll(connections)
+	})
+	t.Logf("%d states were made twice", h.dp.tables.shared.StatesMade-connections)
+	h.checkTuples(connections)
+}
+
+// onTwoCPUs runs something on two CPUs at the same time, in the harness's network namespace.
+func (h *harness) onTwoCPUs(do func(cpu int) error) {
+	h.tb.Helper()
+	inside := must(netns.Get())(h.tb)
 	defer inside.Close()
 	var group errgroup.Group
 	for cpu := range 2 {
@@ -44,12 +54,10 @@ func raceForStates(t *testing.T, rules string) {
 			if err := unix.SchedSetaffinity(0, &set); err != nil {
 				return fmt.Errorf("stay on CPU %d: %w", cpu, err)
 			}
-			return h.shootAll(connections)
+			return do(cpu)
 		})
 	}
-	check(t, group.Wait())
-	t.Logf("%d states were made twice", h.dp.tables.shared.StatesMade-connections)
-	h.checkTuples(connections)
+	check(h.tb, group.Wait())
 }
 
 // shootAll sends the first packet of that many connections.
