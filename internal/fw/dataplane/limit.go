@@ -73,15 +73,32 @@ func (n *limitNumbers) takeLive(dir string) error {
 // takeOver copies the limits of tables that states are copied from, with their numbers.
 // What they count is counted again when the states come.
 func (n *limitNumbers) takeOver(o *origin) error {
-	m := o.maps[mapLimits]
-	if m == nil { // of a version that had none
+	return eachConverted(o, mapLimits, len(n.entries), func(number int, l *xdpLimit) {
+		if number == 0 || l.Name == 0 {
+			return
+		}
+		if l.States != 0 || l.Nodes != 0 {
+			n.taken[uint16(number)] = true
+		}
+		if to := &n.entries[number]; to.Name == 0 {
+			l.States, l.Nodes = 0, 0
+			*to = *l
+		}
+	})
+}
+
+// eachConverted calls do for the first values of an array of tables that states are copied
+// from, in this version's form. A version that had no such array has none.
+func eachConverted[T any](o *origin, name string, most int, do func(number int, value *T)) error {
+	m := o.maps[name]
+	if m == nil {
 		return nil
 	}
 	specs, err := loadSpecs()
 	if err != nil {
 		return err
 	}
-	_, convert, err := conversions(m, declared(specs, mapLimits), renames(o.layout))
+	_, convert, err := conversions(m, declared(specs, name), renames(o.layout))
 	if err != nil {
 		return err
 	}
@@ -90,22 +107,13 @@ func (n *limitNumbers) takeOver(o *origin) error {
 		return err
 	}
 	defer memory.Close()
-	for number := 1; number < min(memory.Count(), len(n.entries)); number++ {
-		var l xdpLimit
-		value := memory.Bytes()[number*memory.Stride():][:m.ValueSize()]
-		if err := convert.Convert(bytesOf(unsafe.Slice(&l, 1)), value); err != nil {
-			return fmt.Errorf("take over the limits of rules: %w", err)
+	for number := range min(memory.Count(), most) {
+		var value T
+		raw := memory.Bytes()[number*memory.Stride():][:m.ValueSize()]
+		if err := convert.Convert(bytesOf(unsafe.Slice(&value, 1)), raw); err != nil {
+			return fmt.Errorf("take over the %s of rules: %w", name, err)
 		}
-		if l.Name == 0 {
-			continue
-		}
-		if l.States != 0 || l.Nodes != 0 {
-			n.taken[uint16(number)] = true
-		}
-		if to := &n.entries[number]; to.Name == 0 {
-			l.States, l.Nodes = 0, 0
-			*to = l
-		}
+		do(number, &value)
 	}
 	return nil
 }

@@ -45,35 +45,12 @@ func (raw *xdpSource) limiter() uint8 {
 // takeOverLimiters copies the limiters of tables that states are copied from. What they count
 // is counted again when the states come.
 func (n *limitNumbers) takeOverLimiters(o *origin) error {
-	m := o.maps[mapLimiters]
-	if m == nil { // of a version that had none
-		return nil
-	}
-	specs, err := loadSpecs()
-	if err != nil {
-		return err
-	}
-	_, convert, err := conversions(m, declared(specs, mapLimiters), renames(o.layout))
-	if err != nil {
-		return err
-	}
-	memory, err := bpfload.MapMemory(m)
-	if err != nil {
-		return err
-	}
-	defer memory.Close()
-	for number := range min(memory.Count(), len(n.limiters)) {
-		var l xdpLimiter
-		value := memory.Bytes()[number*memory.Stride():][:m.ValueSize()]
-		if err := convert.Convert(bytesOf(unsafe.Slice(&l, 1)), value); err != nil {
-			return fmt.Errorf("take over the limiters: %w", err)
-		}
+	return eachConverted(o, mapLimiters, len(n.limiters), func(number int, l *xdpLimiter) {
 		if to := &n.limiters[number]; to.Bucket == 0 && to.Limit == 0 {
 			l.States, l.Nodes = 0, 0
-			*to = l
+			*to = *l
 		}
-	}
-	return nil
+	})
 }
 
 // limiters returns the limiters that count the state at an index.
