@@ -195,6 +195,7 @@ extern const volatile __u8 states_bound;  /* states may be bound to interfaces (
 extern const volatile __u8 copies;	  /* states may have copies sent (path/copy.h) */
 extern const volatile __u8 af_to;	  /* states may have sides of two address families (path/af_to.h) */
 extern const volatile __u8 limiters_defined; /* rules may use limiters (state/limiter.h) */
+extern const volatile __u8 least_states;  /* rules may have pools with least-states (state/pool_count.h) */
 extern const volatile __u8 implicit_pass; /* set implicit-pass			       */
 extern const volatile __u8 fragments_alone; /* set reassemble no: each meets the rules for itself */
 extern const volatile __u8 unloaded;	  /* the built-in set: no file has been loaded	       */

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"weir/internal/lab"
 	"weir/test/lib"
@@ -60,6 +61,54 @@ func TestPools(t *testing.T) {
 				b.Errorf("port %d: the server saw %v", port, seen)
 			}
 		}
+	})
+}
+
+const leastConf = `set skip on lo
+pass in on wan0 inet proto tcp to (wan0:0) port 8080 rdr-to { 192.168.1.10, 192.168.1.20 } port 80 least-states
+pass out
+`
+
+//	lan (two servers) ──── fw ──── wan (clients that stay connected)
+//
+// A client gets the server with the fewest connections. When those of one have ended, it gets
+// the next ones: also after a reload, by tables of another size, and without the daemon.
+func TestLeastStates(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.Address(lab.LAN, "eth0", "192.168.1.20/24")
+		daemon := b.WeirRun(leastConf)
+		b.Listen(lab.LAN, 80, "socat", "TCP4-LISTEN:80,fork,reuseaddr", "EXEC:cat")
+		connect := func(count int) {
+			b.Helper()
+			for range count {
+				before := len(b.States("port", "8080"))
+				b.Start(lab.WAN, "socat", "-u", "TCP4:"+fwWAN+":8080", "OPEN:/dev/null")
+				b.Until(5*time.Second, "the client is connected", func() bool { return len(b.States("port", "8080", "phase", "tcp.established")) > before })
+			}
+		}
+		expect := func(when string, first, second int) {
+			b.Helper()
+			if a, c := len(b.States("port", "8080", "nat", "192.168.1.10")), len(b.States("port", "8080", "nat", "192.168.1.20")); a != first || c != second {
+				b.Errorf("%s: the servers have %d and %d connections, want %d and %d", when, a, c, first, second)
+			}
+		}
+		leave := func(server string) {
+			b.Helper()
+			b.Weir("kill", "port", "8080", "nat", server)
+			time.Sleep(400 * time.Millisecond) // the garbage collection releases them
+		}
+		connect(4)
+		expect("at first", 2, 2)
+		leave("192.168.1.10")
+		connect(2)
+		expect("after those of one have ended", 2, 2)
+		b.Weir("load", b.Rules("set limit states 5000\n"+leastConf+"pass in on lan0\n"))
+		leave("192.168.1.20")
+		connect(1)
+		expect("after a load", 2, 1)
+		daemon.Kill()
+		connect(3)
+		expect("without the daemon", 3, 3)
 	})
 }
 

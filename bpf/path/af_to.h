@@ -68,7 +68,8 @@ __noinline enum reason family_make(hook_ctx *ctx, struct scratch *s)
 	r = family_tuple(s);
 	if (r != UNDECIDED)
 		return r;
-	s->out.nat.addr = s->in.nat.addr;
+	s->out.nat = s->in.nat;
+	s->in.nat.states = 0; /* the out crossing counts it */
 	s->out.nat_ports = s->in.nat_ports;
 	s->out.flags = CROSSING_NAT | (s->in.flags & CROSSING_NAT_STATIC);
 	s->out.endpoint = 0;

@@ -16,6 +16,7 @@
 #include "observe/record.h"
 #include "state/endpoint_key.h"
 #include "state/limit.h"
+#include "state/pool_count.h"
 #include "state/state_scrub.h"
 
 /* The packet that an ICMP error quotes. */
@@ -112,6 +113,7 @@ struct scratch {
 	__u64 reply_hash;	 /* of that tuple, as it was chosen first		*/
 	struct limit_entry limit; /* of the state that is being made */
 	struct endpoint_work endpoint; /* likewise */
+	struct pool_use use;	 /* likewise */
 	struct path path_key;
 	struct path path_last;	 /* the last one that was looked up, and its index */
 	__u32 path_last_index;

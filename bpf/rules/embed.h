@@ -91,6 +91,8 @@ __noinline int family_note(struct crossing *cr, const struct rule *r)
 		return 0;
 	cr->flags &= ~(CROSSING_NAT | CROSSING_NAT_STATIC | CROSSING_RDR | CROSSING_RDR_PORT | CROSSING_NO_ADDRESS);
 	cr->nat_ifindex = 0;
+	cr->nat.states = 0;
+	cr->rdr.states = 0;
 	cr->nat_ports = (struct nat_ports){r->nat_low, r->nat_high, r->nat_stride, r->nat_block};
 	cr->rdr_port = r->rdr_low && tuple_translates_ports(cr->proto) ? bpf_htons(r->rdr_low) : cr->dport;
 	if (family_addresses(cr, r)) {

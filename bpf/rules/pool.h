@@ -12,12 +12,14 @@
 
 #include "config.h"
 #include "packet/packet.h"
+#include "rules/pool_load.h"
 
 enum pool_kind {
 	POOL_TURNS,   /* one address after the other */
 	POOL_BITMASK, /* a network's bits, and the other bits of the address that it replaces */
 	POOL_RANDOM,  /* any */
 	POOL_HASH,    /* the same for the same source, by a hash with a key */
+	POOL_LEAST,   /* that with the fewest states */
 };
 
 /* Adjacent addresses: a prefix. turn counts the addresses of the pool before its first. In
@@ -28,7 +30,7 @@ struct pool_address {
 	__u64 turn;
 	__u64 count; /* at least 1 */
 	__u32 ifindex; /* of next hops: the interface that the rule names; 0: none, ~0: it is not there */
-	__u32 pad0;
+	__u32 weight;  /* of POOL_LEAST: how many states weigh as one; at least 1 */
 };
 
 /* A pool's rows in pool_addresses: first | number of rows << 32. It is one word, so a
@@ -39,7 +41,7 @@ struct pool {
 	__u32 ifindex; /* of the interface in parentheses, if the pool has nothing else; else 0 */
 	__u16 kind;	   /* enum pool_kind */
 	__u16 sticky;  /* a source keeps its address: pool_sticky */
-	__u64 key[2];  /* of POOL_HASH */
+	__u64 key[2];  /* of POOL_HASH; of POOL_LEAST the first is pool_choice.states */
 };
 
 #define POOL_MAX_ROWS 65536 /* in one pool and family */
@@ -65,8 +67,8 @@ struct {
 	__type(value, struct pool_address);
 } pool_addresses SEC(".maps");
 
-/* How many addresses each pool has given out: [2 * pool + (family == 6)]. Only pool_take
- * writes it. */
+/* How many addresses each pool has given out, in a pool of POOL_LEAST where the next look
+ * begins: [2 * pool + (family == 6)]. Only pool_take writes it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1); /* twice the pools, by the loader */
@@ -99,12 +101,6 @@ struct {
 /* A pool of next hops has none for a packet, or its interface is not there. */
 #define HOP_NONE ~0u
 
-/* What a pool gives. */
-struct pool_choice {
-	struct addr addr;
-	__u32 ifindex; /* as in struct pool_address */
-};
-
 /* Returns the gateway of a next hop that a rule has chosen: its own, or the address itself
  * to which packets go. */
 static __always_inline const struct addr *hop_gateway(const struct pool_choice *hop, const struct addr *to)
@@ -114,10 +110,27 @@ static __always_inline const struct addr *hop_gateway(const struct pool_choice *
 	return a->word[0] | a->word[1] | a->word[3] ? a : to;
 }
 
+/* The look for the address with the fewest states. */
+struct pool_look {
+	struct pool_choice at; /* the address that is looked at */
+	struct pool_choice best;
+	__u64 turn;  /* of the address that is looked at */
+	__u64 total; /* addresses in the pool */
+	__u64 load;  /* of the best */
+	__u32 row;   /* that is looked at, counted from first */
+	__u32 first; /* as in struct pool's word */
+	__u32 free;  /* the best has no states */
+	__u32 pad0;
+};
+
+/* How many addresses a look compares at most. */
+#define POOL_LOOKS 64
+
 /* The work space of pool_take: the stack is nearly used up. */
 struct pool_work {
 	struct pool_given given;
 	struct pool_source source;
+	struct pool_look look;
 };
 
 struct {
@@ -229,6 +242,101 @@ static __always_inline __u64 pool_turn(const struct pool *pool, __u32 number, __
 	return pool->kind == POOL_RANDOM ? pool_mix(pool_secret + turn * 0x9e3779b97f4a7c15ULL) : turn;
 }
 
+/* Compares one address with the best so far. 1: it has no states, or there is nothing to
+ * compare. A weight divides as in pf. */
+static long pool_look_step(__u32 n, void *data)
+{
+	const struct pool_address *row;
+	const struct pool_load *known;
+	struct pool_work *work;
+	struct pool_look *l;
+	__u32 zero = 0, at;
+	__u64 states, load;
+
+	(void)data;
+	work = bpf_map_lookup_elem(&pool_works, &zero);
+	if (!work)
+		return 1;
+	l = &work->look;
+	at = l->first + l->row;
+	row = bpf_map_lookup_elem(&pool_addresses, &at);
+	if (!row)
+		return 1;
+	row_address(&l->at.addr, row, l->turn - row->turn);
+	l->at.ifindex = row->ifindex;
+	known = bpf_map_lookup_elem(&pool_loads, &l->at);
+	states = known ? *(const volatile __u32 *)&known->states & ~POOL_LOAD_GONE : 0;
+	load = row->weight ? states * 0xffff / row->weight : states * 0xffff;
+	if (!n || load < l->load) {
+		l->best = l->at;
+		l->load = load;
+		l->free = !states;
+	}
+	if (l->free)
+		return 1;
+	l->turn++;
+	if (l->turn - row->turn >= row->count)
+		l->row++;
+	if (l->turn >= l->total) {
+		l->turn = 0;
+		l->row = 0;
+	}
+	return 0;
+}
+
+/*
+ * Takes the address with the fewest states, for a pool of rows with so many addresses. As in
+ * pf, the look begins where the last one has ended, and ends at the first address without
+ * states. In a large pool it compares POOL_LOOKS addresses, and the next look goes on behind
+ * them. 0: done.
+ */
+__noinline int pool_least(__u32 turns, __u64 rows, __u64 total, struct pool_choice *to)
+{
+	const struct pool_address *row;
+	__u32 zero = 0, low, count, middle, i;
+	struct pool_work *work;
+	__u64 *turn, begin;
+	struct pool_look *l;
+	long looked;
+
+	work = bpf_map_lookup_elem(&pool_works, &zero);
+	turn = bpf_map_lookup_elem(&pool_turns, &turns);
+	if (!work || !turn || !to || !total)
+		return -1;
+	l = &work->look;
+	begin = *(volatile __u64 *)turn % total;
+	l->turn = begin;
+	l->total = total;
+	l->first = (__u32)rows;
+	l->free = 0;
+	l->at.states = to->states;
+	low = 0;
+	count = rows >> 32;
+	for (i = 0; i < POOL_SEARCH && count > 1; i++) {
+		middle = l->first + low + count / 2;
+		row = bpf_map_lookup_elem(&pool_addresses, &middle);
+		if (!row)
+			return -1;
+		if (row->turn <= begin) {
+			low += count / 2;
+			count -= count / 2;
+		} else {
+			count /= 2;
+		}
+	}
+	l->row = low;
+	looked = bpf_loop(total < POOL_LOOKS ? total : POOL_LOOKS, pool_look_step, 0, 0);
+	if (looked <= 0)
+		return -1;
+	*to = l->best;
+	if (l->free) /* the last one, or behind the first */
+		begin += looked > 1 ? looked - 1 : 1;
+	else if (total > POOL_LOOKS)
+		begin += POOL_LOOKS;
+	*(volatile __u64 *)turn = begin;
+	return 0;
+}
+
 /* Finds the address that a source keeps. 0: found. The work space then says whose address
  * it is. */
 __noinline int pool_sticky_find(__u32 number, __u64 rows, const struct addr *source, struct pool_choice *to)
@@ -289,6 +397,7 @@ static __always_inline int pool_take(__u32 number, __u32 family, const struct ad
 	if (!row)
 		return -1;
 	to->ifindex = row->ifindex;
+	to->states = least_states && pool->kind == POOL_LEAST ? pool->key[0] : 0;
 	if (pool->kind == POOL_BITMASK) {
 		row_masked(&to->addr, row, replaced);
 		return 0;
@@ -300,12 +409,17 @@ static __always_inline int pool_take(__u32 number, __u32 family, const struct ad
 	}
 	if (pool->sticky && !pool_sticky_find(number, rows, source, to))
 		return 0;
-	turn = pool_turn(pool, number, family == 6, source) % total;
-	row = pool_row(first, count, turn);
-	if (!row)
-		return -1;
-	row_address(&to->addr, row, turn - row->turn);
-	to->ifindex = row->ifindex;
+	if (to->states) {
+		if (pool_least(2 * number + (family == 6), rows, total, to))
+			return -1;
+	} else {
+		turn = pool_turn(pool, number, family == 6, source) % total;
+		row = pool_row(first, count, turn);
+		if (!row)
+			return -1;
+		row_address(&to->addr, row, turn - row->turn);
+		to->ifindex = row->ifindex;
+	}
 	if (pool->sticky)
 		pool_sticky_keep(rows, to);
 	return 0;

@@ -16,6 +16,7 @@
 #include "state/alloc.h"
 #include "state/rule_mark.h"
 #include "state/nat_port.h"
+#include "state/pool_count.h"
 #include "state/tuples.h"
 #include "state/state_qos.h"
 #include "state/state_scrub.h"
@@ -26,7 +27,8 @@
  * it. */
 static __always_inline void create_nat_in(struct scratch *s)
 {
-	s->out.nat.addr = s->in.nat.addr;
+	s->out.nat = s->in.nat;
+	s->in.nat.states = 0; /* the out crossing counts it */
 	s->out.nat_ports = s->in.nat_ports;
 	s->out.flags |= s->in.flags & (CROSSING_NAT | CROSSING_NAT_STATIC);
 	s->out.endpoint = s->in.endpoint;
@@ -252,6 +254,33 @@ static __always_inline void create_fill(struct state *st, __u32 index, struct sc
 		st->flow_forth.peer = PEER_SYN_SENT;
 }
 
+/* Fills in what a crossing has taken from pools. */
+static __always_inline void pool_count_crossing(struct pool_choice *of, const struct crossing *cr)
+{
+	of[0].states = 0;
+	of[1].states = 0;
+	of[2].states = 0;
+	if (cr->flags & (CROSSING_NAT | CROSSING_FAMILY))
+		of[0] = cr->nat;
+	if (cr->flags & (CROSSING_RDR | CROSSING_FAMILY))
+		of[1] = cr->rdr;
+	if (cr->route != ROUTES_NOT && cr->hop.ifindex != HOP_NONE)
+		of[2] = cr->hop;
+}
+
+/* Counts a state at the addresses that pools with least-states have given it. A function of its own,
+ * to save stack. */
+__noinline int create_pool_count(struct scratch *s, __u32 index)
+{
+	struct state *st = state_get(index);
+
+	if (!s || !st)
+		return 0;
+	pool_count_crossing(s->use.of, &s->in);
+	pool_count_crossing(s->use.of + POOL_USES / 2, &s->out);
+	return pool_count_enter(st, index, &s->use);
+}
+
 /* Whether a live state that another core has just made holds the packet's tuple. Then
  * that state is used. */
 static __always_inline int create_shared(struct scratch *s, __u32 number)
@@ -332,6 +361,8 @@ static __always_inline enum reason create_in_table(struct scratch *s, __u8 flags
 		st->flags |= STATE_NAT;
 		create_csum_diffs(st);
 	}
+	if (least_states)
+		create_pool_count(s, index);
 	s->limit.word = 0; /* it is the state's from now on */
 	if (s->endpoint.stage == ENDPOINT_FIRST)
 		endpoint_publish(s, st);

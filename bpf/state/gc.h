@@ -7,6 +7,7 @@
 #include "rules/table_counter.h"
 #include "state/endpoint.h"
 #include "state/limit.h"
+#include "state/pool_count.h"
 #include "state/tuples.h"
 
 /* The timer. */
@@ -146,6 +147,8 @@ static __always_inline void gc_release(struct state *st, __u32 index)
 		limit_release(st, index);
 	if (endpoint_is_counted(st))
 		endpoint_release(st);
+	if (pool_is_counted(st))
+		pool_count_release(st, index);
 	alloc_free(st);
 }
 

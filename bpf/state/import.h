@@ -10,6 +10,7 @@
 #include "route/nexthop_index.h"
 #include "state/endpoint.h"
 #include "state/limit.h"
+#include "state/pool_count.h"
 #include "state/tuples.h"
 
 /* The argument of weir_import. */
@@ -22,8 +23,31 @@ struct import {
 	struct extra extra;
 	struct nexthop_key hop[2]; /* what rules have chosen, by direction, for KEPT_ROUTE */
 	struct nexthop_key copy[2]; /* likewise of copies, by side */
+	struct pool_use use; /* with FLOW_POOLED */
 };
-_Static_assert(sizeof(struct import) == 384, "import, as in copy.go");
+_Static_assert(sizeof(struct import) == 576, "import, as in copy.go");
+
+/* The list of an imported state: a function cannot get it from the argument. Only one process
+ * imports states. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pool_use);
+} import_uses SEC(".maps");
+
+/* Counts a state at the addresses where it has counted before. */
+static __always_inline void import_pool_count(struct state *st, __u32 index, const struct pool_use *from)
+{
+	__u32 zero = 0;
+	struct pool_use *use = bpf_map_lookup_elem(&import_uses, &zero);
+
+	st->flow_forth.flags &= ~FLOW_POOLED;
+	if (!use)
+		return;
+	*use = *from;
+	pool_count_enter(st, index, use);
+}
 
 /* Returns the number in this table of what a rule has chosen; 0: there is no room. Its first
  * packet looks it up. */
@@ -108,11 +132,15 @@ static __always_inline enum reason import_state(struct import *a)
 	*state_limits(st) = *state_limits(&a->state) ? limit_import(&counted, st, *state_limits(&a->state), a->limiters, index) : 0;
 	if (endpoint_is_counted(st))
 		endpoint_import(st);
+	if (pool_is_counted(st))
+		import_pool_count(st, index, &a->use);
 	r = tuples_enter(STATE_NUMBER(index, 1), tuple_hash(&st->back.tuple), &owner);
 	if (r != UNDECIDED) {
 		limit_leave(&counted);
 		if (endpoint_is_counted(st))
 			endpoint_release(st);
+		if (pool_is_counted(st))
+			pool_count_release(st, index);
 		alloc_free(st);
 		a->owner = owner;
 		return r;

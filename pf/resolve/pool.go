@@ -174,7 +174,7 @@ func (r *resolver) checkPool(t *targets) {
 }
 
 // unenforcedPool warns if the dataplane does not support the pool's type, and reports
-// whether it did. With one address there is nothing to choose.
+// whether it did.
 func (r *resolver) unenforcedPool(t *targets) (said bool) {
 	say := func(at token.Span, what string, not bool) {
 		if not {
@@ -188,10 +188,6 @@ func (r *resolver) unenforcedPool(t *targets) (said bool) {
 	if t.hops {
 		say(t.pool.Span, "prefer-ipv6-nexthop", t.pool.PreferIPv6NextHop)
 	}
-	if len(t.hosts) == 1 && fixed(&t.hosts[0]) {
-		return said
-	}
-	say(t.pool.Span, "least-states", t.pool.Type == ast.LeastStates)
 	return said
 }
 

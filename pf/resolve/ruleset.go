@@ -186,6 +186,7 @@ type Address struct {
 	Bits      int // (if)/Bits, 0: none
 	Last      netip.Addr
 	Route     string
+	Weight    uint16 // of an address in a pool with least-states; 0 is 1
 }
 
 // Self names all interfaces in an InterfaceAddress.

@@ -120,7 +120,7 @@ func (rs *Ruleset) fillTables(host *Host) {
 func (r *resolver) newTable(hosts []ast.Host, elements []ast.TableEntry) ast.Host {
 	name := ""
 	for name == "" || r.tableOf(r.scope, name) != nil {
-		name = fmt.Sprintf("__automatic_%d", r.automatic)
+		name = fmt.Sprint(automaticTable, r.automatic)
 		r.automatic++
 	}
 	span := hosts[0].Span.To(hosts[len(hosts)-1].Span)

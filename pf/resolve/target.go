@@ -42,6 +42,7 @@ type Choice struct {
 	Type   PoolType
 	Sticky bool              // a source keeps its address while it has states
 	Key    [hashKeySize]byte // of SourceHash
+	Counts uint32            // of LeastStates, never 0: pools with the same number count states together
 }
 
 // PoolType is a way to choose an address.
@@ -91,7 +92,7 @@ func (r *resolver) lowerPool(p *ast.Pool, family ast.Family) *Translation {
 	if p == nil {
 		return nil
 	}
-	out := &Translation{Addrs: r.poolAddrs(p, family), Choice: lowerChoice(p), StaticPort: p.StaticPort, EndpointIndependent: p.EndpointIndependent}
+	out := &Translation{Addrs: r.poolAddrs(p, family), Choice: r.lowerChoice(p), StaticPort: p.StaticPort, EndpointIndependent: p.EndpointIndependent}
 	if m := p.MapE; m != nil { // RFC 7597, 5.1: the first bits of a port are not all 0
 		stride := 16 - m.Offset
 		out.Stride, out.Block = uint8(stride), uint8(stride-m.Length)
@@ -108,7 +109,7 @@ func (r *resolver) lowerPool(p *ast.Pool, family ast.Family) *Translation {
 	return out
 }
 
-func lowerChoice(p *ast.Pool) Choice {
+func (r *resolver) lowerChoice(p *ast.Pool) Choice {
 	out := Choice{Sticky: p.Sticky, Key: lowerKey(p.Key)}
 	switch p.Type {
 	case ast.Bitmask:
@@ -118,7 +119,7 @@ func lowerChoice(p *ast.Pool) Choice {
 	case ast.SourceHash:
 		out.Type = SourceHash
 	case ast.LeastStates:
-		out.Type = LeastStates
+		out.Type, out.Counts = LeastStates, r.countsUnder(p)
 	case ast.NoPoolType:
 		if p.Binat && p.Hosts[0].Kind == ast.HostPrefix && !fixed(&p.Hosts[0]) {
 			out.Type = Bitmask // replaces one network by another
@@ -143,18 +144,18 @@ func (r *resolver) lowerRoute(rule *ast.Rule) *Route {
 		return nil
 	}
 	kinds := [...]RouteKind{ast.RouteTo: RouteTo, ast.ReplyTo: ReplyTo, ast.DupTo: DupTo}
-	out := &Route{Kind: kinds[in.Kind], Choice: lowerChoice(&in.Pool)}
+	out := &Route{Kind: kinds[in.Kind], Choice: r.lowerChoice(&in.Pool)}
 	for _, i := range turns(&in.Pool) {
 		h := &in.Hosts[i]
 		switch h.Kind {
 		case ast.HostTable:
-			for _, a := range r.tableAddrs(h, family, weighs(&in.Pool)) {
+			for _, a := range r.tableAddrs(h, family, weighingOf(&in.Pool)) {
 				out.Hops = append(out.Hops, NextHop{Interface: h.Via, Addr: a})
 			}
 		case ast.HostAny:
 			out.Hops = append(out.Hops, NextHop{Interface: h.Via})
 		default:
-			for _, a := range hostAddrs(h) {
+			for _, a := range noted(hostAddrs(h), h, &in.Pool) {
 				out.Hops = append(out.Hops, NextHop{Interface: cmp.Or(h.Via, h.Zone), Addr: a})
 			}
 		}
@@ -166,14 +167,14 @@ func (r *resolver) lowerRoute(rule *ast.Rule) *Route {
 // table or list.
 func (r *resolver) poolAddrs(p *ast.Pool, family ast.Family) []Address {
 	if len(p.Hosts) == 1 && p.Hosts[0].Kind == ast.HostTable {
-		return r.tableAddrs(&p.Hosts[0], family, weighs(p))
+		return r.tableAddrs(&p.Hosts[0], family, weighingOf(p))
 	}
 	if addrs, ok := r.poolLists[&p.Hosts[0]]; ok {
 		return addrs
 	}
 	addrs := make([]Address, 0, len(p.Hosts))
 	for _, at := range turns(p) {
-		addrs = append(addrs, hostAddrs(&p.Hosts[at])...)
+		addrs = append(addrs, noted(hostAddrs(&p.Hosts[at]), &p.Hosts[at], p)...)
 	}
 	if len(p.Hosts) > 1 {
 		r.poolLists[&p.Hosts[0]] = addrs
@@ -207,12 +208,12 @@ type lowered struct {
 	first  *TableEntry
 	count  int
 	family ast.Family
-	weighs bool
+	weighs weighing
 }
 
 // tableAddrs returns the addresses of a family in a pool's table. Excluded addresses are
 // not used for translation.
-func (r *resolver) tableAddrs(h *ast.Host, family ast.Family, weighs bool) []Address {
+func (r *resolver) tableAddrs(h *ast.Host, family ast.Family, weighs weighing) []Address {
 	t := r.tableOf(r.scope, h.Name)
 	if more := r.host.Tables[h.Name]; t == nil || len(t.Entries) == 0 {
 		return r.withoutExcluded(h, more, family)
@@ -222,8 +223,8 @@ func (r *resolver) tableAddrs(h *ast.Host, family ast.Family, weighs bool) []Add
 	key := lowered{&t.Entries[0], len(t.Entries), family, weighs}
 	addrs, done := r.lowered[key]
 	if !done {
-		if weighs {
-			addrs = weighted(t, family)
+		if weighs != noWeights {
+			addrs = weighted(t, family, weighs)
 		}
 		if addrs == nil {
 			addrs = r.withoutExcluded(h, t.Entries, family)

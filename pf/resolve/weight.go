@@ -14,16 +14,45 @@ const maxShares = 1 << 16
 // many shares.
 func weighable(hosts []ast.Host) bool { return len(shares(hosts)) > 0 }
 
-// weighs reports whether the weights of a pool's addresses count: only in turn, as in pf.
-func weighs(p *ast.Pool) bool { return p.Type == ast.RoundRobin || p.Type == ast.NoPoolType }
+// A weighing is how the weights of a pool's addresses count.
+type weighing uint8
+
+const (
+	noWeights weighing = iota // not at all
+	repeated                  // in turn: an address comes as often as its weight says
+	asNoted                   // its states are divided by the weight
+)
+
+// weighingOf returns how the weights of a pool's addresses count, as in pf.
+func weighingOf(p *ast.Pool) weighing {
+	switch p.Type {
+	case ast.RoundRobin, ast.NoPoolType:
+		return repeated
+	case ast.LeastStates:
+		return asNoted
+	}
+	return noWeights
+}
+
+// noted writes a host's weight into its addresses if the pool divides states by it.
+func noted(addrs []Address, h *ast.Host, p *ast.Pool) []Address {
+	if weighingOf(p) != asNoted || h.Weight == 0 {
+		return addrs
+	}
+	out := slices.Clone(addrs)
+	for i := range out {
+		out[i].Weight = h.Weight
+	}
+	return out
+}
 
 // lostWeight is the word for weights that are not weighable.
 const lostWeight = "weights with so many shares"
 
-// weighted returns a table's addresses of a family, each as often as its weight says. It
-// returns nil if there are no weights, or none that can be used. All addresses of a
-// network have its weight.
-func weighted(t *ast.Table, family ast.Family) []Address {
+// weighted returns a table's addresses of a family, each as often as its weight says, or with
+// its weight. It returns nil if there are no weights, or none that can be used. All addresses
+// of a network have its weight.
+func weighted(t *ast.Table, family ast.Family, weighs weighing) []Address {
 	var hosts []ast.Host
 	var pieces [][]Address // of each host
 	left := remainder{}
@@ -44,10 +73,19 @@ func weighted(t *ast.Table, family ast.Family) []Address {
 			hosts, pieces = append(hosts, h), append(pieces, left.addrs)
 		}
 	}
-	if !hasWeights(hosts) || !weighable(hosts) || left.splits > maxSplits {
+	if !hasWeights(hosts) || left.splits > maxSplits || weighs == repeated && !weighable(hosts) {
 		return nil
 	}
 	var addrs []Address
+	if weighs == asNoted {
+		for i, piece := range pieces {
+			for _, a := range piece {
+				a.Weight = hosts[i].Weight
+				addrs = append(addrs, a)
+			}
+		}
+		return addrs
+	}
 	for _, at := range shares(hosts) {
 		addrs = append(addrs, pieces[at]...)
 	}
@@ -130,7 +168,7 @@ func shares(hosts []ast.Host) []int {
 // turns returns the elements of a pool in the order in which they are taken, each as often as
 // its weight says.
 func turns(p *ast.Pool) []int {
-	if weighs(p) && hasWeights(p.Hosts) {
+	if weighingOf(p) == repeated && hasWeights(p.Hosts) {
 		if order := shares(p.Hosts); order != nil {
 			return order
 		}

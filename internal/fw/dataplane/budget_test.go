@@ -76,9 +76,9 @@ func TestBudgetOfBoundStates(t *testing.T) {
 }
 
 // So are those that know of states with two address families, those that send copies, and those with
-// limiters.
+// limiters or with pools that count states.
 func TestBudgetOfFamilies(t *testing.T) {
-	for _, rules := range []string{familyRule, copyRule, limiterRule} {
+	for _, rules := range []string{familyRule, copyRule, limiterRule, leastRule} {
 		h := newHarness(t, rules)
 		check(t, h.dp.needCapture())
 		check(t, h.dp.need(programImport, programPrefetch))

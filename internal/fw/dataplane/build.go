@@ -313,6 +313,7 @@ func (d *Dataplane) values() map[string]any {
 		"af_to":            asByte(d.changesFamily()),
 		"copies":           asByte(d.copies()),
 		"limiters_defined": asByte(len(d.config.Program.Limiters) > 0),
+		"least_states":     asByte(d.config.Program.CountsStates),
 		"implicit_pass":    asByte(d.config.Options.ImplicitPass),
 		"fragments_alone":  asByte(d.config.Options.FragmentsAlone),
 		"unloaded":         asByte(d.config.Unloaded),

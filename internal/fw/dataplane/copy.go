@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"fmt"
 	"hash/maphash"
 	"sync/atomic"
 
@@ -156,11 +157,31 @@ func (c *copier) run() error {
 			c.countLost(m, c.print(&s))
 			continue
 		}
-		if err := c.move(&s, c.old.extra(i), c.old.limiters(i), m); err != nil {
+		if err := c.move(&s, i, m); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// A beside is what a state has beside it.
+type beside struct {
+	extra    xdpExtra
+	limiters uint32         // as in xdpLimited
+	hops     [4]importedHop // the next hops that rules have chosen, as in importing
+	use      xdpPoolUse
+}
+
+// beside returns what the state at an index of the old tables has.
+func (c *copier) beside(s *xdpState, at int) (*beside, error) {
+	more := &beside{extra: c.old.extra(at), limiters: c.old.limiters(at)}
+	more.hops = c.chosen(s, more.extra)
+	if uses := c.old.maps[mapPoolUses]; uses != nil && state.FlowFlags(s.FlowForth.Flags)&state.FlowPooled != 0 {
+		if err := uses.Lookup(uint32(at), &more.use); err != nil && !isMissing(err) {
+			return nil, fmt.Errorf("read where a state counts: %w", err)
+		}
+	}
+	return more, nil
 }
 
 // countLost notes that a state cannot be copied.
@@ -187,14 +208,18 @@ func (c *copier) count() (copied, lost int) {
 // move enters a state into the new tables, unless packets have made it there or an
 // earlier start has copied it. A refused state is lost: there is no room, or another
 // connection has its tuples.
-func (c *copier) move(s *xdpState, extra xdpExtra, limiters uint32, m *move) error {
+func (c *copier) move(s *xdpState, at int, m *move) error {
 	// If an earlier start copied it and it is not there now, it has ended since.
 	find := c.resumes() && int32(s.Created-c.old.begun) < 0
 	entered, n := *s, xdpState{}
 	if err := c.renumberState(&entered); err != nil {
 		return err
 	}
-	index, owner, err := c.new.importState(&entered, extra, limiters, c.chosen(s, extra), find)
+	more, err := c.beside(s, at)
+	if err != nil {
+		return err
+	}
+	index, owner, err := c.new.importState(&entered, more, find)
 	if err != nil {
 		return err
 	}
@@ -239,6 +264,7 @@ type importing struct {
 	Limiters uint32 // as in xdpLimited
 	Extra    xdpExtra
 	Hop      [4]importedHop // by direction, then of copies by side
+	Use      xdpPoolUse     // with state.FlowPooled
 }
 
 // An importedHop is struct nexthop_key: a next hop that a rule has chosen.

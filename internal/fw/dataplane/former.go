@@ -167,7 +167,7 @@ func (g *Downgrade) makeIntake(spec *bpfload.Spec, kept map[string]*bpfload.Map)
 
 // readImportForm finds the fields of an older struct import.
 func readImportForm(spec *bpfload.Spec, argument string) (importForm, error) {
-	form := importForm{owner: -1, find: -1, extra: -1, hop: -1, limiters: -1}
+	form := importForm{owner: -1, find: -1, extra: -1, hop: -1, limiters: -1, use: -1}
 	shape, err := bpfload.TypeShape(spec, argument)
 	if err != nil {
 		return form, err

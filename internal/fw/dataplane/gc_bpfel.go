@@ -21,12 +21,15 @@ const (
 	gcMapGcTimers        = "gc_timers"
 	gcMapHandoffs        = "handoffs"
 	gcMapHints           = "hints"
+	gcMapImportUses      = "import_uses"
 	gcMapLimited         = "limited"
 	gcMapLimiters        = "limiters"
 	gcMapLimits          = "limits"
 	gcMapNexthopCache    = "nexthop_cache"
 	gcMapNexthopIndex    = "nexthop_index"
 	gcMapNexthopsFree    = "nexthops_free"
+	gcMapPoolLoads       = "pool_loads"
+	gcMapPoolUses        = "pool_uses"
 	gcMapSourceIndex     = "source_index"
 	gcMapSources         = "sources"
 	gcMapSpilledTuples   = "spilled_tuples"
@@ -45,6 +48,7 @@ const (
 	gcVarHandoffRecords  = "handoff_records"
 	gcVarHashKeys        = "hash_keys"
 	gcVarImplicitPass    = "implicit_pass"
+	gcVarLeastStates     = "least_states"
 	gcVarLimitersDefined = "limiters_defined"
 	gcVarMarkMask        = "mark_mask"
 	gcVarMarkShift       = "mark_shift"
@@ -120,12 +124,15 @@ type gcMapSpecs struct {
 	GcTimers      *ebpf.MapSpec `ebpf:"gc_timers"`
 	Handoffs      *ebpf.MapSpec `ebpf:"handoffs"`
 	Hints         *ebpf.MapSpec `ebpf:"hints"`
+	ImportUses    *ebpf.MapSpec `ebpf:"import_uses"`
 	Limited       *ebpf.MapSpec `ebpf:"limited"`
 	Limiters      *ebpf.MapSpec `ebpf:"limiters"`
 	Limits        *ebpf.MapSpec `ebpf:"limits"`
 	NexthopCache  *ebpf.MapSpec `ebpf:"nexthop_cache"`
 	NexthopIndex  *ebpf.MapSpec `ebpf:"nexthop_index"`
 	NexthopsFree  *ebpf.MapSpec `ebpf:"nexthops_free"`
+	PoolLoads     *ebpf.MapSpec `ebpf:"pool_loads"`
+	PoolUses      *ebpf.MapSpec `ebpf:"pool_uses"`
 	SourceIndex   *ebpf.MapSpec `ebpf:"source_index"`
 	Sources       *ebpf.MapSpec `ebpf:"sources"`
 	SpilledTuples *ebpf.MapSpec `ebpf:"spilled_tuples"`
@@ -147,6 +154,7 @@ type gcVariableSpecs struct {
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
 	ImplicitPass    *ebpf.VariableSpec `ebpf:"implicit_pass"`
+	LeastStates     *ebpf.VariableSpec `ebpf:"least_states"`
 	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.VariableSpec `ebpf:"mark_mask"`
 	MarkShift       *ebpf.VariableSpec `ebpf:"mark_shift"`
@@ -191,12 +199,15 @@ type gcMaps struct {
 	GcTimers      *ebpf.Map `ebpf:"gc_timers"`
 	Handoffs      *ebpf.Map `ebpf:"handoffs"`
 	Hints         *ebpf.Map `ebpf:"hints"`
+	ImportUses    *ebpf.Map `ebpf:"import_uses"`
 	Limited       *ebpf.Map `ebpf:"limited"`
 	Limiters      *ebpf.Map `ebpf:"limiters"`
 	Limits        *ebpf.Map `ebpf:"limits"`
 	NexthopCache  *ebpf.Map `ebpf:"nexthop_cache"`
 	NexthopIndex  *ebpf.Map `ebpf:"nexthop_index"`
 	NexthopsFree  *ebpf.Map `ebpf:"nexthops_free"`
+	PoolLoads     *ebpf.Map `ebpf:"pool_loads"`
+	PoolUses      *ebpf.Map `ebpf:"pool_uses"`
 	SourceIndex   *ebpf.Map `ebpf:"source_index"`
 	Sources       *ebpf.Map `ebpf:"sources"`
 	SpilledTuples *ebpf.Map `ebpf:"spilled_tuples"`
@@ -214,12 +225,15 @@ func (m *gcMaps) Close() error {
 		m.GcTimers,
 		m.Handoffs,
 		m.Hints,
+		m.ImportUses,
 		m.Limited,
 		m.Limiters,
 		m.Limits,
 		m.NexthopCache,
 		m.NexthopIndex,
 		m.NexthopsFree,
+		m.PoolLoads,
+		m.PoolUses,
 		m.SourceIndex,
 		m.Sources,
 		m.SpilledTuples,
@@ -242,6 +256,7 @@ type gcVariables struct {
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
 	ImplicitPass    *ebpf.Variable `ebpf:"implicit_pass"`
+	LeastStates     *ebpf.Variable `ebpf:"least_states"`
 	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.Variable `ebpf:"mark_mask"`
 	MarkShift       *ebpf.Variable `ebpf:"mark_shift"`

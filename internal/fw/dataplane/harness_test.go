@@ -426,4 +426,5 @@ func (h *harness) forget() {
 	t.shared.StatesMade, t.shared.StatesReleased = 0, 0
 	h.forgetSources()
 	h.forgetEndpoints()
+	h.forgetPools()
 }

@@ -26,7 +26,7 @@ type importer struct {
 type importForm struct {
 	size                      int
 	state, index, owner, find int // -1: no such field
-	extra, hop, limiters      int // likewise
+	extra, hop, limiters, use int // likewise
 }
 
 // currentForm is the form of this version.
@@ -35,7 +35,7 @@ var currentForm = importForm{
 	state: int(unsafe.Offsetof(importing{}.State)), index: int(unsafe.Offsetof(importing{}.Index)),
 	owner: int(unsafe.Offsetof(importing{}.Owner)), find: int(unsafe.Offsetof(importing{}.Find)),
 	extra: int(unsafe.Offsetof(importing{}.Extra)), limiters: int(unsafe.Offsetof(importing{}.Limiters)),
-	hop: int(unsafe.Offsetof(importing{}.Hop)),
+	hop: int(unsafe.Offsetof(importing{}.Hop)), use: int(unsafe.Offsetof(importing{}.Use)),
 }
 
 // newImporter returns an importer for tables of this version.
@@ -48,10 +48,10 @@ func newImporter(t *tables, program *bpfload.Program) *importer {
 }
 
 // importState enters a state, or with find only looks for its owner. It returns the index of
-// the state, or the index of the state that has one of its tuples. 0 means none. hops are
-// the next hops that rules have chosen for it. A version that knows no such choice does not
-// get the state: it would send the packets elsewhere.
-func (d *importer) importState(s *xdpState, extra xdpExtra, limiters uint32, hops [4]importedHop, find bool) (index, owner uint32, err error) {
+// the state, or the index of the state that has one of its tuples. 0 means none. A version
+// that knows no next hops that rules have chosen does not get a state with one: it would send
+// the packets elsewhere.
+func (d *importer) importState(s *xdpState, more *beside, find bool) (index, owner uint32, err error) {
 	if s.Entered&keptRoutes != 0 && d.form.hop < 0 {
 		return 0, 0, nil
 	}
@@ -63,13 +63,16 @@ func (d *importer) importState(s *xdpState, extra xdpExtra, limiters uint32, hop
 		return 0, 0, err
 	}
 	if d.form.extra >= 0 {
-		copy(buffer[d.form.extra:], bytesOf([]xdpExtra{extra}))
+		copy(buffer[d.form.extra:], bytesOf([]xdpExtra{more.extra}))
 	}
 	if d.form.limiters >= 0 {
-		binary.NativeEndian.PutUint32(buffer[d.form.limiters:], limiters)
+		binary.NativeEndian.PutUint32(buffer[d.form.limiters:], more.limiters)
 	}
 	if d.form.hop >= 0 {
-		copy(buffer[d.form.hop:], bytesOf(hops[:]))
+		copy(buffer[d.form.hop:], bytesOf(more.hops[:]))
+	}
+	if d.form.use >= 0 {
+		copy(buffer[d.form.use:], bytesOf([]xdpPoolUse{more.use}))
 	}
 	if find {
 		binary.NativeEndian.PutUint32(buffer[d.form.find:], 1)

@@ -70,6 +70,8 @@ var layouts = map[string][2]uintptr{
 	mapEndpoints:         {unsafe.Sizeof(xdpEndpointKey{}), unsafe.Sizeof(xdpEndpoint{})},
 	mapLimiters:          {4, unsafe.Sizeof(xdpLimiter{})},
 	mapLimited:           {4, unsafe.Sizeof(xdpLimited{})},
+	mapPoolLoads:         {unsafe.Sizeof(xdpPoolChoice{}), 4},
+	mapPoolUses:          {4, unsafe.Sizeof(xdpPoolUse{})},
 	mapLogRing:           {0, 0},
 	mapCaptureRing:       {0, 0},
 	mapRecordsLost:       {4, 8},

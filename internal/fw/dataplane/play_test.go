@@ -48,7 +48,7 @@ var weirs = model.Marks{Mask: resolve.DefaultMarkMask}
 // TestPackets gives frames to programs that are loaded only once, because the verifier
 // takes seconds. Each section has its own rules and begins without states.
 func TestPackets(t *testing.T) {
-	h := newHarness(t, "pass\n"+limiterRule+stickyRule+familyRule, func(c *Config) { c.Room = 100 })
+	h := newHarness(t, "pass\n"+limiterRule+stickyRule+leastRule+familyRule, func(c *Config) { c.Room = 100 })
 	for _, section := range []struct {
 		name string
 		run  func(*harness)
@@ -64,6 +64,7 @@ func TestPackets(t *testing.T) {
 		{"diverts", testDiverts},
 		{"port sets", testPortSets},
 		{"endpoints", testEndpoints},
+		{"least states", testLeastStates},
 		{"up", testUp},
 		{"skip", testSkip},
 		{"life", testStateLife},

@@ -169,7 +169,7 @@ func rawRule(r *ruleset.Rule, limits []uint16) xdpRule {
 }
 
 func rawRow(r *ruleset.Row) xdpPoolAddress {
-	raw := xdpPoolAddress{Turn: r.Turn, Count: r.Count, Ifindex: r.Interface}
+	raw := xdpPoolAddress{Turn: r.Turn, Count: r.Count, Ifindex: r.Interface, Weight: max(r.Weight, 1)}
 	if r.First.IsValid() { // otherwise the entry is not in use
 		raw.First = rawAddr(r.First)
 	}

@@ -471,5 +471,5 @@ func (d *drawing) hopsFirst(family int) string {
 // pool draws how an address is chosen. Without a key source-hash would draw another one
 // for the model.
 func (d *drawing) pool() string {
-	return one(d.Rand, "", "", " round-robin", " random", " source-hash secret", " source-hash other", " bitmask") + d.some(4, " sticky-address")
+	return one(d.Rand, "", "", " round-robin", " random", " source-hash secret", " source-hash other", " bitmask", " least-states", " least-states") + d.some(4, " sticky-address")
 }

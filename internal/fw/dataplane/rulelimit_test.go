@@ -423,7 +423,7 @@ func enterCounted(tb testing.TB, d *Dataplane, count int, word, limiters uint32)
 		s.CheckAt = d.tables.shared.Now + 100_000
 		s.FlowForth.Last, s.FlowBack.Last = d.tables.shared.Now, d.tables.shared.Now
 		s.FlowBack.Limits = word
-		if index, _, err := to.importState(&s, xdpExtra{}, limiters, [4]importedHop{}, false); err != nil || index == 0 {
+		if index, _, err := to.importState(&s, &beside{limiters: limiters}, false); err != nil || index == 0 {
 			tb.Fatalf("state %d was not entered: %v", i, err)
 		}
 	}

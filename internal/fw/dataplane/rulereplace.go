@@ -33,6 +33,9 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
 	if !slices.Equal(p.Limiters, d.config.Program.Limiters) { // the room for their sources may change
 		return fmt.Errorf("replace rules: other limiters: %w", ErrNoRoom)
 	}
+	if p.CountsStates != d.config.Program.CountsStates { // likewise
+		return fmt.Errorf("replace rules: the first pool with least-states: %w", ErrNoRoom)
+	}
 	return d.place.Do(func() error {
 		lock, err := lockFolder(d.config.Dir, false)
 		if err != nil {

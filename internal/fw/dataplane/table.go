@@ -37,6 +37,8 @@ const (
 	mapEndpoints         = "endpoints"
 	mapLimiters          = "limiters"
 	mapLimited           = "limited"
+	mapPoolLoads         = "pool_loads"
+	mapPoolUses          = "pool_uses"
 	mapLogRing           = "log_ring"
 	mapCaptureRing       = "capture_ring"
 	mapRecordsLost       = "records_lost"
@@ -53,7 +55,7 @@ var keptMaps = []string{
 	mapLogRing, mapCaptureRing, mapRecordsLost, mapEarlyFragments,
 	mapRejectSources, mapBroadcasts, mapRejectCounters,
 	mapCaptureFilters, mapTableCounters, mapTableLengths, mapTableRules,
-	mapLimits, mapSources, mapSourceIndex, mapEndpoints, mapLimiters, mapLimited,
+	mapLimits, mapSources, mapSourceIndex, mapEndpoints, mapLimiters, mapLimited, mapPoolLoads, mapPoolUses,
 }
 
 // tables holds the maps that outlive a reload, and their mapped memory.
@@ -193,15 +195,19 @@ func (t *tables) close() error {
 // limit returns the largest allowed number of states.
 func (t *tables) limit() uint32 { return t.shared.Limit }
 
+// maxPoolUses is how many states may count at addresses of pools with least-states.
+const maxPoolUses = 1 << 20
+
 // tableSizes returns the sizes of the maps whose size depends on the limit of states.
 func tableSizes(limit uint32) map[string]uint32 {
 	return map[string]uint32{
-		mapStates:  stateCapacity(limit) + 1,
-		mapHints:   stateCapacity(limit)/hintsInLine + 1,
-		mapExtras:  stateCapacity(limit) + 1,
-		mapLimited: stateCapacity(limit) + 1,
-		mapTuples:  bucketCount(limit),
-		mapSpilled: spillSize(limit),
+		mapStates:   stateCapacity(limit) + 1,
+		mapHints:    stateCapacity(limit)/hintsInLine + 1,
+		mapExtras:   stateCapacity(limit) + 1,
+		mapLimited:  stateCapacity(limit) + 1,
+		mapTuples:   bucketCount(limit),
+		mapSpilled:  spillSize(limit),
+		mapPoolUses: min(stateCapacity(limit), maxPoolUses),
 	}
 }
 

@@ -43,8 +43,10 @@ const (
 	tcMapPathCounters       = "path_counters"
 	tcMapPaths              = "paths"
 	tcMapPoolAddresses      = "pool_addresses"
+	tcMapPoolLoads          = "pool_loads"
 	tcMapPoolSticky         = "pool_sticky"
 	tcMapPoolTurns          = "pool_turns"
+	tcMapPoolUses           = "pool_uses"
 	tcMapPoolWorks          = "pool_works"
 	tcMapPools              = "pools"
 	tcMapQueuePairs         = "queue_pairs"
@@ -97,6 +99,7 @@ const (
 	tcVarHandoffRecords     = "handoff_records"
 	tcVarHashKeys           = "hash_keys"
 	tcVarImplicitPass       = "implicit_pass"
+	tcVarLeastStates        = "least_states"
 	tcVarLimitersDefined    = "limiters_defined"
 	tcVarMarkMask           = "mark_mask"
 	tcVarMarkShift          = "mark_shift"
@@ -207,8 +210,10 @@ type tcMapSpecs struct {
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
 	PoolAddresses     *ebpf.MapSpec `ebpf:"pool_addresses"`
+	PoolLoads         *ebpf.MapSpec `ebpf:"pool_loads"`
 	PoolSticky        *ebpf.MapSpec `ebpf:"pool_sticky"`
 	PoolTurns         *ebpf.MapSpec `ebpf:"pool_turns"`
+	PoolUses          *ebpf.MapSpec `ebpf:"pool_uses"`
 	PoolWorks         *ebpf.MapSpec `ebpf:"pool_works"`
 	Pools             *ebpf.MapSpec `ebpf:"pools"`
 	QueuePairs        *ebpf.MapSpec `ebpf:"queue_pairs"`
@@ -251,6 +256,7 @@ type tcVariableSpecs struct {
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
 	ImplicitPass    *ebpf.VariableSpec `ebpf:"implicit_pass"`
+	LeastStates     *ebpf.VariableSpec `ebpf:"least_states"`
 	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.VariableSpec `ebpf:"mark_mask"`
 	MarkShift       *ebpf.VariableSpec `ebpf:"mark_shift"`
@@ -317,8 +323,10 @@ type tcMaps struct {
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
 	PoolAddresses     *ebpf.Map `ebpf:"pool_addresses"`
+	PoolLoads         *ebpf.Map `ebpf:"pool_loads"`
 	PoolSticky        *ebpf.Map `ebpf:"pool_sticky"`
 	PoolTurns         *ebpf.Map `ebpf:"pool_turns"`
+	PoolUses          *ebpf.Map `ebpf:"pool_uses"`
 	PoolWorks         *ebpf.Map `ebpf:"pool_works"`
 	Pools             *ebpf.Map `ebpf:"pools"`
 	QueuePairs        *ebpf.Map `ebpf:"queue_pairs"`
@@ -379,8 +387,10 @@ func (m *tcMaps) Close() error {
 		m.PathCounters,
 		m.Paths,
 		m.PoolAddresses,
+		m.PoolLoads,
 		m.PoolSticky,
 		m.PoolTurns,
+		m.PoolUses,
 		m.PoolWorks,
 		m.Pools,
 		m.QueuePairs,
@@ -424,6 +434,7 @@ type tcVariables struct {
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
 	ImplicitPass    *ebpf.Variable `ebpf:"implicit_pass"`
+	LeastStates     *ebpf.Variable `ebpf:"least_states"`
 	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.Variable `ebpf:"mark_mask"`
 	MarkShift       *ebpf.Variable `ebpf:"mark_shift"`

@@ -95,6 +95,9 @@ const familyRule = "pass in on none0 inet6 to 64:ff9b::/96 af-to inet from 192.0
 // limiterRule makes programs that know limiters, with room for their sources.
 const limiterRule = "source limiter room id 255 entries 40 limit 1\n"
 
+// leastRule makes programs that know pools with least-states.
+const leastRule = "match out on none0 inet nat-to { 192.0.2.1, 192.0.2.2 } least-states\n"
+
 // stickyRule makes room for sources that keep addresses.
 const stickyRule = "match out on none0 inet nat-to { 192.0.2.1, 192.0.2.2 } sticky-address\n"
 
@@ -108,7 +111,7 @@ func newTwinIn(n *testNet, implicit, copies bool) *twin {
 	if copies {
 		text += copyRule + "\n"
 	}
-	h := newHarnessIn(n, text+limiterRule+stickyRule+familyRule, func(c *Config) {
+	h := newHarnessIn(n, text+limiterRule+stickyRule+leastRule+familyRule, func(c *Config) {
 		c.Options.MaxStates = twinStates
 		c.Options.MaxSources = twinSources
 		c.RuleBase = twinBase

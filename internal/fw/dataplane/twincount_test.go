@@ -109,7 +109,7 @@ func (t *twin) differCounters() error {
 	if used := t.model.Used(); used != int(made) {
 		texts = append(texts, fmt.Sprintf("model: %d places of states are used, dataplane: %d", used, made))
 	}
-	return errorsOf(append(texts, t.differPaths(), t.differRules(), t.differTables(), t.differRejects())...)
+	return errorsOf(append(texts, t.differPaths(), t.differRules(), t.differTables(), t.differPools(), t.differRejects())...)
 }
 
 func (t *twin) differPaths() string {

@@ -57,6 +57,7 @@ func (t *twin) sweepStates() {
 		}
 		t.uncount(i)
 		t.unmap(s)
+		t.unpool(uint32(i))
 		s.Status = statusFree
 		tables.shared.StatesReleased++
 	}

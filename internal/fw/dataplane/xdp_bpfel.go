@@ -356,7 +356,14 @@ type xdpPoolAddress struct {
 	Turn    uint64
 	Count   uint64
 	Ifindex uint32
-	Pad0    uint32
+	Weight  uint32
+}
+
+type xdpPoolChoice struct {
+	_       structs.HostLayout
+	Addr    xdpAddr
+	Ifindex uint32
+	States  uint32
 }
 
 type xdpPoolGiven struct {
@@ -367,6 +374,11 @@ type xdpPoolGiven struct {
 	Pad0    uint32
 }
 
+type xdpPoolLoad struct {
+	_      structs.HostLayout
+	States uint32
+}
+
 type xdpPoolSource struct {
 	_    structs.HostLayout
 	Pool uint32
@@ -374,10 +386,27 @@ type xdpPoolSource struct {
 	Addr xdpAddr
 }
 
+type xdpPoolUse struct {
+	_  structs.HostLayout
+	Of [6]xdpPoolChoice
+}
+
 type xdpPoolWork struct {
 	_      structs.HostLayout
 	Given  xdpPoolGiven
 	Source xdpPoolSource
+	Look   struct {
+		_     structs.HostLayout
+		At    xdpPoolChoice
+		Best  xdpPoolChoice
+		Turn  uint64
+		Total uint64
+		Load  uint64
+		Row   uint32
+		First uint32
+		Free  uint32
+		Pad0  uint32
+	}
 }
 
 type xdpPrefetch struct {
@@ -642,25 +671,10 @@ type xdpScratch struct {
 		Known      uint8
 		Flags      uint16
 		Matched    [8]uint32
-		Nat        struct {
-			_       structs.HostLayout
-			Addr    xdpAddr
-			Ifindex uint32
-			_       [4]byte
-		}
-		Rdr struct {
-			_       structs.HostLayout
-			Addr    xdpAddr
-			Ifindex uint32
-			_       [4]byte
-		}
-		Hop struct {
-			_       structs.HostLayout
-			Addr    xdpAddr
-			Ifindex uint32
-			_       [4]byte
-		}
-		NatPorts struct {
+		Nat        xdpPoolChoice
+		Rdr        xdpPoolChoice
+		Hop        xdpPoolChoice
+		NatPorts   struct {
 			_      structs.HostLayout
 			Low    uint16
 			High   uint16
@@ -732,25 +746,10 @@ type xdpScratch struct {
 		Known      uint8
 		Flags      uint16
 		Matched    [8]uint32
-		Nat        struct {
-			_       structs.HostLayout
-			Addr    xdpAddr
-			Ifindex uint32
-			_       [4]byte
-		}
-		Rdr struct {
-			_       structs.HostLayout
-			Addr    xdpAddr
-			Ifindex uint32
-			_       [4]byte
-		}
-		Hop struct {
-			_       structs.HostLayout
-			Addr    xdpAddr
-			Ifindex uint32
-			_       [4]byte
-		}
-		NatPorts struct {
+		Nat        xdpPoolChoice
+		Rdr        xdpPoolChoice
+		Hop        xdpPoolChoice
+		NatPorts   struct {
 			_      structs.HostLayout
 			Low    uint16
 			High   uint16
@@ -822,25 +821,10 @@ type xdpScratch struct {
 		Known      uint8
 		Flags      uint16
 		Matched    [8]uint32
-		Nat        struct {
-			_       structs.HostLayout
-			Addr    xdpAddr
-			Ifindex uint32
-			_       [4]byte
-		}
-		Rdr struct {
-			_       structs.HostLayout
-			Addr    xdpAddr
-			Ifindex uint32
-			_       [4]byte
-		}
-		Hop struct {
-			_       structs.HostLayout
-			Addr    xdpAddr
-			Ifindex uint32
-			_       [4]byte
-		}
-		NatPorts struct {
+		Nat        xdpPoolChoice
+		Rdr        xdpPoolChoice
+		Hop        xdpPoolChoice
+		NatPorts   struct {
 			_      structs.HostLayout
 			Low    uint16
 			High   uint16
@@ -916,6 +900,7 @@ type xdpScratch struct {
 		Stage   uint32
 		_       [4]byte
 	}
+	Use           xdpPoolUse
 	PathKey       xdpPath
 	PathLast      xdpPath
 	PathLastIndex uint32
@@ -1212,8 +1197,10 @@ const (
 	xdpMapPathCounters      = "path_counters"
 	xdpMapPaths             = "paths"
 	xdpMapPoolAddresses     = "pool_addresses"
+	xdpMapPoolLoads         = "pool_loads"
 	xdpMapPoolSticky        = "pool_sticky"
 	xdpMapPoolTurns         = "pool_turns"
+	xdpMapPoolUses          = "pool_uses"
 	xdpMapPoolWorks         = "pool_works"
 	xdpMapPools             = "pools"
 	xdpMapPrefetchDevices   = "prefetch_devices"
@@ -1262,6 +1249,7 @@ const (
 	xdpVarHandoffRecords    = "handoff_records"
 	xdpVarHashKeys          = "hash_keys"
 	xdpVarImplicitPass      = "implicit_pass"
+	xdpVarLeastStates       = "least_states"
 	xdpVarLimitersDefined   = "limiters_defined"
 	xdpVarMarkMask          = "mark_mask"
 	xdpVarMarkShift         = "mark_shift"
@@ -1363,8 +1351,10 @@ type xdpMapSpecs struct {
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
 	PoolAddresses     *ebpf.MapSpec `ebpf:"pool_addresses"`
+	PoolLoads         *ebpf.MapSpec `ebpf:"pool_loads"`
 	PoolSticky        *ebpf.MapSpec `ebpf:"pool_sticky"`
 	PoolTurns         *ebpf.MapSpec `ebpf:"pool_turns"`
+	PoolUses          *ebpf.MapSpec `ebpf:"pool_uses"`
 	PoolWorks         *ebpf.MapSpec `ebpf:"pool_works"`
 	Pools             *ebpf.MapSpec `ebpf:"pools"`
 	PrefetchDevices   *ebpf.MapSpec `ebpf:"prefetch_devices"`
@@ -1410,6 +1400,7 @@ type xdpVariableSpecs struct {
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
 	ImplicitPass    *ebpf.VariableSpec `ebpf:"implicit_pass"`
+	LeastStates     *ebpf.VariableSpec `ebpf:"least_states"`
 	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.VariableSpec `ebpf:"mark_mask"`
 	MarkShift       *ebpf.VariableSpec `ebpf:"mark_shift"`
@@ -1474,8 +1465,10 @@ type xdpMaps struct {
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
 	PoolAddresses     *ebpf.Map `ebpf:"pool_addresses"`
+	PoolLoads         *ebpf.Map `ebpf:"pool_loads"`
 	PoolSticky        *ebpf.Map `ebpf:"pool_sticky"`
 	PoolTurns         *ebpf.Map `ebpf:"pool_turns"`
+	PoolUses          *ebpf.Map `ebpf:"pool_uses"`
 	PoolWorks         *ebpf.Map `ebpf:"pool_works"`
 	Pools             *ebpf.Map `ebpf:"pools"`
 	PrefetchDevices   *ebpf.Map `ebpf:"prefetch_devices"`
@@ -1537,8 +1530,10 @@ func (m *xdpMaps) Close() error {
 		m.PathCounters,
 		m.Paths,
 		m.PoolAddresses,
+		m.PoolLoads,
 		m.PoolSticky,
 		m.PoolTurns,
+		m.PoolUses,
 		m.PoolWorks,
 		m.Pools,
 		m.PrefetchDevices,
@@ -1585,6 +1580,7 @@ type xdpVariables struct {
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
 	ImplicitPass    *ebpf.Variable `ebpf:"implicit_pass"`
+	LeastStates     *ebpf.Variable `ebpf:"least_states"`
 	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.Variable `ebpf:"mark_mask"`
 	MarkShift       *ebpf.Variable `ebpf:"mark_shift"`

@@ -67,34 +67,27 @@ func knownAnchor(r *resolve.Rule) error {
 	return nil
 }
 
-// knownTranslation refuses least-states. With a single address there is no choice.
+// knownTranslation refuses parts of a translation.
 func knownTranslation(t *resolve.Translation) error {
 	if t == nil {
 		return nil
 	}
 	rest := *t
 	rest.Addrs, rest.PortLow, rest.PortHigh, rest.StaticPort, rest.Stride, rest.Block, rest.EndpointIndependent = nil, 0, 0, false, 0, 0, false
-	if len(t.Addrs) == 0 || len(t.Addrs) == 1 && single(&t.Addrs[0]) {
-		rest.Choice = resolve.Choice{}
-	}
-	if rest.Choice.Type != resolve.LeastStates {
-		rest.Choice = resolve.Choice{}
-	}
+	rest.Choice = resolve.Choice{}
 	if name := firstSet(rest); name != "" {
 		return notKnown(name)
 	}
 	return nil
 }
 
-// knownRoute refuses dup-to without a state and least-states.
+// knownRoute refuses dup-to without a state.
 func knownRoute(r *resolve.Route, keepsState bool) error {
 	switch {
 	case r == nil:
 		return nil
 	case r.Kind == resolve.DupTo && !keepsState:
 		return notKnown("dup-to without a state")
-	case r.Choice.Type == resolve.LeastStates && len(r.Hops) > 1:
-		return notKnown("least-states")
 	}
 	return nil
 }
@@ -108,10 +101,4 @@ func knownAfTo(r *resolve.Rule) error {
 		return notKnown(what)
 	}
 	return errors.Join(knownTranslation(r.AfTo.From), knownTranslation(r.AfTo.To))
-}
-
-// single reports whether a translation has at most one address.
-func single(a *resolve.Address) bool {
-	return a.Kind == resolve.PrefixAddress && a.Prefix.IsSingleIP() ||
-		a.Kind == resolve.InterfaceAddress && a.NoAlias && a.Bits == 0 && a.Modifier != resolve.NetworkModifier
 }

@@ -21,6 +21,7 @@ type Row struct {
 	First       netip.Addr
 	Turn, Count uint64
 	Interface   uint32 // 0: none is named
+	Weight      uint32 // of Least: how many states weigh as one; 0 is 1
 }
 
 // missingInterface is the index of an interface that does not exist: no packet leaves by it.
@@ -69,7 +70,7 @@ type Run struct {
 type Pool struct {
 	Kind         PoolKind
 	Sticky       bool      // a source keeps the address that it was given
-	Key          [2]uint64 // of Hash
+	Key          [2]uint64 // of Hash; of Least the first is the number under which states count
 	Rows4, Rows6 Run
 	// Interface is the index of the interface in parentheses if the pool consists of
 	// that alone, else 0. Without a daemon, packets ask the kernel for its address
@@ -86,6 +87,7 @@ const (
 	Bitmask                 // the network's bits, and the other bits of the address that it replaces
 	Random                  // any
 	Hash                    // the same for the same source
+	Least                   // that with the fewest states
 )
 
 // kind returns how a pool chooses. If there is only one address, any kind will do.
@@ -97,6 +99,8 @@ func (t *choice) kind() PoolKind {
 		return Random
 	case resolve.SourceHash:
 		return Hash
+	case resolve.LeastStates:
+		return Least
 	}
 	return InTurn
 }
@@ -128,6 +132,10 @@ func (c *compiler) pool(t *choice) (uint32, error) {
 	pool := Pool{Kind: t.kind(), Sticky: t.how.Sticky, Interface: c.snapshot.onlyInterface(t)}
 	for i := range pool.Key {
 		pool.Key[i] = binary.BigEndian.Uint64(t.how.Key[8*i:])
+	}
+	if pool.Kind == Least {
+		pool.Key = [2]uint64{uint64(t.how.Counts)}
+		p.CountsStates = true
 	}
 	for family, run := range []*Run{&pool.Rows4, &pool.Rows6} {
 		rows := c.snapshot.rows(t, family == 0)
@@ -203,7 +211,7 @@ func (s *Snapshot) rows(t *choice, is4 bool) []Row {
 			if carry != 0 {
 				sum, count = ^uint64(0), ^uint64(0)-turn
 			}
-			rows = append(rows, Row{p.Masked().Addr(), turn, count, via})
+			rows = append(rows, Row{p.Masked().Addr(), turn, count, via, uint32(t.targets[i].Weight)})
 			turn = sum
 		}
 	}

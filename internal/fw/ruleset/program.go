@@ -42,6 +42,8 @@ type Program struct {
 	// dataplane assigns by Name.
 	Limits []Limit
 
+	// CountsStates says that pools count the states at their addresses.
+	CountsStates bool
 	// Limiters are shared by rules. Rules and states know them by their ids.
 	Limiters []Limiter
 

@@ -149,6 +149,7 @@ func (p *Program) Replace(rs *resolve.Ruleset, s Snapshot, keep []int) (*Program
 		q.Order[number] = index
 	}
 	q.keepLimits(p)
+	q.CountsStates = q.CountsStates || p.CountsStates // the programs go on counting
 	return q, nil
 }
 

@@ -105,4 +105,5 @@ const (
 	FlowScaled                        // this end offered a window scale
 	FlowMapped                        // UDP, of direction 0: its source has one address and port for all destinations
 	FlowCopied                        // with Log: copies of what crosses this side are sent
+	FlowPooled                        // of direction 0: it counts at addresses of pools with least-states
 )

@@ -11,7 +11,8 @@ import (
 type familyChange struct {
 	family   int
 	tuple    state.Tuple
-	src, dst End // the possible ends of the packet
+	src, dst End       // the possible ends of the packet
+	chosen   []*target // the addresses that pools have given
 }
 
 // translateFamily applies af-to of the rule that decides. It begins with the packet as match
@@ -40,6 +41,8 @@ func (m *Model) changeSource(w *familyChange, r *resolve.Rule, a *ruleInput) {
 	if len(addrs) == 1 && w.family == 6 && addrs[0].Bits() <= maxEmbedding {
 		w.tuple.Src = embed(addrs[0], seen.Src)
 		addrs = hostOnly(w.tuple.Src)
+	} else {
+		w.chosen = append(w.chosen, from)
 	}
 	w.src = End{addrs, seen.SPort, seen.SPort}
 	if !r.AfTo.From.StaticPort && a.hasPortToChoose() {
@@ -61,6 +64,8 @@ func (m *Model) changeDestination(w *familyChange, r *resolve.Rule, seen state.T
 		if len(addrs) == 1 && w.family == 6 && addrs[0].Bits() <= maxEmbedding {
 			dst = embed(addrs[0], seen.Dst)
 			addrs = hostOnly(dst)
+		} else {
+			w.chosen = append(w.chosen, chosen)
 		}
 		if to.PortLow != 0 && translatesPorts(seen.Proto) {
 			port = to.PortLow

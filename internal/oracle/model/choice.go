@@ -32,6 +32,7 @@ type turn struct {
 type row struct {
 	network netip.Prefix
 	iface   string
+	weight  uint16 // with least-states; 0 is 1
 }
 
 // A hop is what a pool gives: an address, and the interface of a next hop.
@@ -46,14 +47,13 @@ func (m *Model) takeAddress(t *resolve.Translation, family int, src, replaced ne
 	var rows []row
 	for i := range t.Addrs {
 		for _, p := range m.pool(&t.Addrs[i], family) {
-			rows = append(rows, row{network: p})
+			rows = append(rows, row{network: p, weight: t.Addrs[i].Weight})
 		}
 	}
 	return m.choose(rows, &t.Choice, turn{t, family}, src, replaced).addr
 }
 
-// choose takes an address from rows. A pool of one address has no turns. If the address
-// with the fewest states is to be taken, the model takes turns.
+// choose takes an address from rows. A pool of one address has no turns.
 func (m *Model) choose(rows []row, how *resolve.Choice, turn turn, src, replaced netip.Addr) hop {
 	switch {
 	case len(rows) == 0:
@@ -84,6 +84,8 @@ func (m *Model) chooseNow(rows []row, how *resolve.Choice, turn turn, src netip.
 		return hop{rows[0].network.Addr(), rows[0].iface}
 	case how.Type == resolve.SourceHash:
 		return inTurn(rows, hashOf(how, src))
+	case how.Type == resolve.LeastStates:
+		return m.leastStates(rows, how, turn)
 	}
 	n := m.turns[turn]
 	m.turns[turn]++
@@ -129,6 +131,12 @@ func inNetwork(network netip.Prefix, a netip.Addr) netip.Addr {
 
 // inTurn returns the n-th address of all rows, and begins again after the last.
 func inTurn(rows []row, n uint64) hop {
+	h, _ := at(rows, n%total(rows))
+	return h
+}
+
+// total returns how many addresses all rows have.
+func total(rows []row) uint64 {
 	total := uint64(0)
 	for _, r := range rows {
 		if sum, over := bits.Add64(total, r.size(), 0); over == 0 {
@@ -137,14 +145,18 @@ func inTurn(rows []row, n uint64) hop {
 			total = math.MaxUint64
 		}
 	}
-	for n %= total; ; {
-		for _, r := range rows {
-			if n < r.size() {
-				return hop{nth(r.network.Addr(), n), r.iface}
-			}
-			n -= r.size()
+	return total
+}
+
+// at returns the n-th address of all rows, from 0, and its weight.
+func at(rows []row, n uint64) (hop, uint64) {
+	for _, r := range rows {
+		if n < r.size() {
+			return hop{nth(r.network.Addr(), n), r.iface}, max(uint64(r.weight), 1)
 		}
+		n -= r.size()
 	}
+	return hop{}, 1
 }
 
 // size returns how many addresses a row has.

@@ -23,7 +23,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 	if owner, _ := m.find(p.tuple); reply == p.tuple || owner != nil {
 		// owned by itself: its replies look like it, or by a connection that is bound
 		// elsewhere. The index stays taken until the garbage collection.
-		failed := &connection{dead: true, counted: n}
+		failed := &connection{dead: true, counted: n, pooled: m.takes(p, reply, in, out)}
 		if m.wantsEndpoint(p, source(in, out)) {
 			failed.endpoint, failed.unseen, failed.Tuple = true, true, [2]state.Tuple{p.tuple, reply}
 		}
@@ -37,7 +37,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 		RuleIn:  m.number(in),
 		RuleOut: m.number(out),
 		Created: m.now,
-	}, path: pathOf(in, out), counted: n}
+	}, path: pathOf(in, out), counted: n, pooled: m.takes(p, reply, in, out)}
 	c.endpoint = m.wantsEndpoint(p, source(in, out))
 	c.tag = keptTag(c.Flags, in, out)
 	c.ends = [2]bool{!out.due, !in.due}
@@ -56,6 +56,9 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 	}
 	if p.tuple.Proto == protoTCP {
 		startTCP(&c.Flow[0], p)
+	}
+	if len(c.pooled) > 0 {
+		c.Flow[0].Flags |= state.FlowPooled
 	}
 	c.noteCopies(in, out)
 	m.keepQoS(c, keptQoS(c.Flags, in, out))

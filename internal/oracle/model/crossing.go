@@ -63,6 +63,7 @@ type crossing struct {
 	refused     *reason.Reason           // by a limiter with (block): no rule decides
 	copied      bool                     // the deciding rule has dup-to
 	copies      bool                     // and there is a next hop for the copies
+	copyTo      hop                      // which is this one
 }
 
 // A target is a translation that applies, with its pool's next address.

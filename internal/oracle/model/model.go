@@ -111,6 +111,7 @@ type connection struct {
 	qos      [2]qos
 	dead     bool
 	counted  *counted      // by the limits of its rules
+	pooled   []Pooled      // what pools with least-states have given it
 	refused  reason.Reason // the limit that ended it
 	ends     [2]bool       // packets of the direction are for the box itself
 	chosen   [2]*hop       // the gateway that a rule has chosen for packets of the direction

@@ -24,7 +24,7 @@ func (m *Model) takeHop(c *crossing, a *ruleInput) {
 	rows := m.hops(c.rule, a.family)
 	chosen := m.choose(rows, &r.Choice, turn{r, a.family}, c.seen.Src, c.seen.Dst)
 	if r.Kind == resolve.DupTo {
-		c.copied, c.copies = true, len(rows) > 0
+		c.copied, c.copies, c.copyTo = true, len(rows) > 0, chosen
 		return
 	}
 	c.hop = &chosen
@@ -48,15 +48,15 @@ func (m *Model) hops(r *resolve.Rule, family int) []row {
 		h := &r.Route.Hops[i]
 		switch {
 		case r.AfTo != nil && h.Addr.Kind == resolve.PrefixAddress:
-			rows = append(rows, row{h.Addr.Prefix, h.Interface})
+			rows = append(rows, row{h.Addr.Prefix, h.Interface, h.Addr.Weight})
 		case h.Addr.Kind != resolve.AnyAddress:
 			for _, p := range m.pool(&h.Addr, family) {
-				rows = append(rows, row{p, h.Interface})
+				rows = append(rows, row{p, h.Interface, h.Addr.Weight})
 			}
 		case family == 4:
-			rows = append(rows, row{netip.PrefixFrom(netip.IPv4Unspecified(), 32), h.Interface})
+			rows = append(rows, row{netip.PrefixFrom(netip.IPv4Unspecified(), 32), h.Interface, h.Addr.Weight})
 		default:
-			rows = append(rows, row{netip.PrefixFrom(netip.IPv6Unspecified(), 128), h.Interface})
+			rows = append(rows, row{netip.PrefixFrom(netip.IPv6Unspecified(), 128), h.Interface, h.Addr.Weight})
 		}
 	}
 	return rows

@@ -80,34 +80,10 @@ type RulesCrossing struct {
 	Known      uint8
 	Flags      uint16
 	Matched    [8]uint32
-	Nat        struct {
-		_    structs.HostLayout
-		Addr struct {
-			_    structs.HostLayout
-			Word [4]uint32
-		}
-		Ifindex uint32
-		_       [4]byte
-	}
-	Rdr struct {
-		_    structs.HostLayout
-		Addr struct {
-			_    structs.HostLayout
-			Word [4]uint32
-		}
-		Ifindex uint32
-		_       [4]byte
-	}
-	Hop struct {
-		_    structs.HostLayout
-		Addr struct {
-			_    structs.HostLayout
-			Word [4]uint32
-		}
-		Ifindex uint32
-		_       [4]byte
-	}
-	NatPorts struct {
+	Nat        RulesPoolChoice
+	Rdr        RulesPoolChoice
+	Hop        RulesPoolChoice
+	NatPorts   struct {
 		_      structs.HostLayout
 		Low    uint16
 		High   uint16
@@ -229,7 +205,17 @@ type RulesPoolAddress struct {
 	Turn    uint64
 	Count   uint64
 	Ifindex uint32
-	Pad0    uint32
+	Weight  uint32
+}
+
+type RulesPoolChoice struct {
+	_    structs.HostLayout
+	Addr struct {
+		_    structs.HostLayout
+		Word [4]uint32
+	}
+	Ifindex uint32
+	States  uint32
 }
 
 type RulesPoolGiven struct {
@@ -241,6 +227,11 @@ type RulesPoolGiven struct {
 	}
 	Ifindex uint32
 	Pad0    uint32
+}
+
+type RulesPoolLoad struct {
+	_      structs.HostLayout
+	States uint32
 }
 
 type RulesPoolSource struct {
@@ -257,6 +248,18 @@ type RulesPoolWork struct {
 	_      structs.HostLayout
 	Given  RulesPoolGiven
 	Source RulesPoolSource
+	Look   struct {
+		_     structs.HostLayout
+		At    RulesPoolChoice
+		Best  RulesPoolChoice
+		Turn  uint64
+		Total uint64
+		Load  uint64
+		Row   uint32
+		First uint32
+		Free  uint32
+		Pad0  uint32
+	}
 }
 
 type RulesRule struct {
@@ -582,6 +585,7 @@ const (
 	RulesMapLimiters        = "limiters"
 	RulesMapLimits          = "limits"
 	RulesMapPoolAddresses   = "pool_addresses"
+	RulesMapPoolLoads       = "pool_loads"
 	RulesMapPoolSticky      = "pool_sticky"
 	RulesMapPoolTurns       = "pool_turns"
 	RulesMapPoolWorks       = "pool_works"
@@ -609,6 +613,7 @@ const (
 	RulesProgEvaluateFrame  = "evaluate_frame"
 	RulesVarAfTo            = "af_to"
 	RulesVarCrossingCount   = "crossing_count"
+	RulesVarLeastStates     = "least_states"
 	RulesVarLimitersDefined = "limiters_defined"
 	RulesVarNeverAlike      = "never_alike"
 	RulesVarPoolSecret      = "pool_secret"
@@ -676,6 +681,7 @@ type RulesMapSpecs struct {
 	Limiters      *ebpf.MapSpec `ebpf:"limiters"`
 	Limits        *ebpf.MapSpec `ebpf:"limits"`
 	PoolAddresses *ebpf.MapSpec `ebpf:"pool_addresses"`
+	PoolLoads     *ebpf.MapSpec `ebpf:"pool_loads"`
 	PoolSticky    *ebpf.MapSpec `ebpf:"pool_sticky"`
 	PoolTurns     *ebpf.MapSpec `ebpf:"pool_turns"`
 	PoolWorks     *ebpf.MapSpec `ebpf:"pool_works"`
@@ -706,6 +712,7 @@ type RulesMapSpecs struct {
 type RulesVariableSpecs struct {
 	AfTo            *ebpf.VariableSpec `ebpf:"af_to"`
 	CrossingCount   *ebpf.VariableSpec `ebpf:"crossing_count"`
+	LeastStates     *ebpf.VariableSpec `ebpf:"least_states"`
 	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
 	NeverAlike      *ebpf.VariableSpec `ebpf:"never_alike"`
 	PoolSecret      *ebpf.VariableSpec `ebpf:"pool_secret"`
@@ -742,6 +749,7 @@ type RulesMaps struct {
 	Limiters      *ebpf.Map `ebpf:"limiters"`
 	Limits        *ebpf.Map `ebpf:"limits"`
 	PoolAddresses *ebpf.Map `ebpf:"pool_addresses"`
+	PoolLoads     *ebpf.Map `ebpf:"pool_loads"`
 	PoolSticky    *ebpf.Map `ebpf:"pool_sticky"`
 	PoolTurns     *ebpf.Map `ebpf:"pool_turns"`
 	PoolWorks     *ebpf.Map `ebpf:"pool_works"`
@@ -776,6 +784,7 @@ func (m *RulesMaps) Close() error {
 		m.Limiters,
 		m.Limits,
 		m.PoolAddresses,
+		m.PoolLoads,
 		m.PoolSticky,
 		m.PoolTurns,
 		m.PoolWorks,
@@ -807,6 +816,7 @@ func (m *RulesMaps) Close() error {
 type RulesVariables struct {
 	AfTo            *ebpf.Variable `ebpf:"af_to"`
 	CrossingCount   *ebpf.Variable `ebpf:"crossing_count"`
+	LeastStates     *ebpf.Variable `ebpf:"least_states"`
 	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
 	NeverAlike      *ebpf.Variable `ebpf:"never_alike"`
 	PoolSecret      *ebpf.Variable `ebpf:"pool_secret"`

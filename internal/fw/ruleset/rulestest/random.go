@@ -325,8 +325,11 @@ func drawTranslation(t *rapid.T) *resolve.Translation {
 		tr.Addrs = append(tr.Addrs, a)
 	}
 	if oneIn(t, 2, "chooses") {
-		tr.Choice.Type = pick(t, []resolve.PoolType{resolve.RoundRobin, resolve.Bitmask, resolve.Random, resolve.SourceHash}, "pool")
+		tr.Choice.Type = pick(t, []resolve.PoolType{resolve.RoundRobin, resolve.Bitmask, resolve.Random, resolve.SourceHash, resolve.LeastStates}, "pool")
 		tr.Choice.Sticky = oneIn(t, 3, "sticky")
+		if tr.Choice.Type == resolve.LeastStates {
+			tr.Choice.Counts = 1
+		}
 		tr.Choice.Key[rapid.IntRange(0, 15).Draw(t, "key")] = 1
 	}
 	if rapid.Bool().Draw(t, "has port") {
