@@ -33,6 +33,8 @@
 #define INTERFACE_PREFETCH	  0x800 /* packets may also go there after a first pass */
 #define INTERFACE_STACKED	  0x1000 /* gives packets on to the device below (macvlan, ipvlan) */
 #define INTERFACE_SCATTERED	  0x2000 /* a target that takes frames in several buffers, too */
+#define INTERFACE_PROGRAM	  0x4000 /* the device of a program of divert-packet: what it writes meets no rules */
+#define INTERFACE_READ	  0x8000 /* such a program has it open */
 
 struct interface {
 	__u8 mac[6];

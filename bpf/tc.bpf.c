@@ -253,6 +253,8 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 		return count_verdict(i, r, hook_length(skb));
 	if (headers_reload(&h, p, hook_data(skb), hook_data_end(skb)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
+	if (copies && i->flags & INTERFACE_PROGRAM)
+		return fast_tail(skb, &in_tails, p, i, TAIL_PROGRAM, 0, 0);
 	return gateway_end(skb, fast_in(skb, &in_tails, p, &h, i));
 }
 
@@ -323,6 +325,32 @@ SEC("tcx/ingress")
 int weir_tc_in_family(struct __sk_buff *skb)
 {
 	return family_run(skb);
+}
+
+/* Sends on what a program of divert-packet has written. */
+static __always_inline int tc_program(struct __sk_buff *skb)
+{
+	struct scratch *s = scratch_get();
+	const struct interface *i;
+
+	if (!s)
+		return HOOK_DROP;
+	i = interface_get(s->packet.ifindex);
+	if (!i)
+		return HOOK_DROP;
+	if (divert_packet_find(s))
+		return count_verdict(i, REASON_DIVERT, s->packet.length);
+	if (divert_packet_turn(skb, s))
+		return count_verdict(i, REASON_INTERNAL, s->packet.length);
+	s->tracked = 1;
+	evaluate_nothing(s);
+	return slow_finish(skb, s, SLOW_NEW, slow_decide(skb, s, SLOW_NEW));
+}
+
+SEC("tcx/ingress")
+int weir_tc_in_program(struct __sk_buff *skb)
+{
+	return tc_program(skb);
 }
 
 SEC("tcx/ingress")

@@ -7,7 +7,8 @@
  * them take a second tail call, to miss. The capturing program has the entry program's
  * path in it, with its tail calls. If rules ask for users or groups, one program more runs
  * in front of the rules: path/owner.h. If rules translate to the other address family, there
- * is one for the packets that they translate. There are no others.
+ * is one for the packets that they translate, and likewise for what programs write that
+ * divert-packet gives packets to. There are no others.
  */
 #ifndef WEIR_HOOK_TAIL_H
 #define WEIR_HOOK_TAIL_H
@@ -20,6 +21,7 @@ enum tail {
 	TAIL_SLOW,     /* there is a state, but: SYN, next hop to look up, side that keeps none */
 	TAIL_CAPTURE,  /* entered from the entry program: the whole path, with capture */
 	TAIL_FAMILY,   /* packets of states with sides of two address families: path/af_to.h */
+	TAIL_PROGRAM,  /* what a program of divert-packet has written: path/divert_packet.h */
 	TAIL_RULES,    /* if rules ask for users or groups, TAIL_MISS is the program that looks
 			* up the packet's socket, and this is the one with the rules	       */
 	TAIL_COUNT,

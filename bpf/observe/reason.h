@@ -24,7 +24,8 @@ enum reason {
 	REASON_UP_MULTICAST,	/* up-multicast: multicast is routed by the stack */
 	REASON_UP_PROBE,	/* up-probe: goes by the stack so that it probes the neighbour */
 	REASON_UP_DEVICE,	/* up-device: the next hop's device cannot be reached by this hook */
-	REASON_UP_COPY,		/* up-copy: the packet may have to be copied (dup-to), which XDP cannot do */
+	REASON_UP_COPY,		/* up-copy: the packet may have to be copied or diverted (dup-to, divert-packet), which XDP cannot do */
+	REASON_UP_PROGRAM,	/* up-program: a program has it now (divert-packet), and may write it back */
 	REASON_UP_NEXTHOP,	/* up-nexthop: the table of next hops is full; the stack forwards */
 	REASON_UP_ROUTE,	/* up-route: no route leads on; the stack answers */
 	REASON_UP_MARK,		/* up-mark: the kernel's route look-up knows no marks; the stack routes by them */
@@ -72,7 +73,7 @@ enum reason {
 	REASON_GATEWAY,		/* gateway: the gateway that a rule has chosen cannot be reached; the sender is told */
 	REASON_GATEWAY_TTL,	/* gateway-ttl: TTL or hop limit is used up on the way to a chosen gateway; the sender is told */
 	REASON_GATEWAY_MTU,	/* gateway-mtu: larger than the MTU towards a chosen gateway; the sender is told */
-	REASON_DIVERT,		/* divert: no socket takes what divert-to gives it */
+	REASON_DIVERT,		/* divert: no socket or program takes what divert-to or divert-packet gives it */
 	REASON_INTERFACE,	/* interface: weir's programs are not attached to the interface */
 	REASON_INTERNAL,	/* internal: cannot happen; please report it */
 	REASON_STATE_LIMITER,	/* state-limiter: the rule's state limiter has no room, and says block */

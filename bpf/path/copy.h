@@ -26,6 +26,17 @@ static __always_inline int copy_is_later_in(__u32 number)
 	return st && copy_is_asked(st);
 }
 
+/* Whether no program has the device open that a rule with divert-packet names. */
+static __always_inline int copy_lacks_program(const struct crossing *cr)
+{
+	const struct interface *device;
+
+	if (cr->route != ROUTES_PROGRAM)
+		return 0;
+	device = cr->hop.ifindex == HOP_NONE ? 0 : interface_get(cr->hop.ifindex);
+	return !device || !(device->flags & INTERFACE_READ);
+}
+
 #if HOOK_IS_XDP
 static __always_inline void copy_note(hook_ctx *ctx, struct scratch *s)
 {
@@ -67,12 +78,37 @@ __noinline int copy_note_side(hook_ctx *ctx, struct scratch *s, __u32 out)
 	return 0;
 }
 
+/* Notes in the state s->state which sides' packets go to programs. A function of its own, to
+ * save stack. */
+__noinline int copy_note_programs(struct scratch *s)
+{
+	struct extra *extra;
+	struct state *st;
+
+	if (!s)
+		return 0;
+	st = state_get(STATE_INDEX(s->state));
+	extra = extra_get(STATE_INDEX(s->state));
+	if (!st || !extra)
+		return 0;
+	if (s->in.route == ROUTES_PROGRAM) {
+		extra->copy[0] = 0;
+		st->flow_forth.flags |= FLOW_COPIED | FLOW_PROGRAM;
+	}
+	if (s->out.route == ROUTES_PROGRAM) {
+		extra->copy[1] = 0;
+		st->flow_back.flags |= FLOW_COPIED | FLOW_PROGRAM;
+	}
+	return 0;
+}
+
 /* Keeps where copies go, if the rules that have made the state ask for any. */
 static __always_inline void copy_note(hook_ctx *ctx, struct scratch *s)
 {
-	if (s->in.route == ROUTES_DUP)
+	copy_note_programs(s);
+	if (crossing_copies(&s->in))
 		copy_note_side(ctx, s, 0);
-	if (s->out.route == ROUTES_DUP)
+	if (crossing_copies(&s->out))
 		copy_note_side(ctx, s, 1);
 }
 
@@ -102,9 +138,10 @@ __noinline int copy_send_side(hook_ctx *ctx, struct packet *p, __u32 number, __u
 	const struct state *st = state_get(STATE_INDEX(number));
 	const struct extra *extra = extra_get(STATE_INDEX(number));
 	__u32 d = STATE_DIRECTION(number), nexthop, ifindex;
-	struct tuple came, leaves;
+	struct scratch *s = scratch_get();
+	struct tuple came;
 
-	if (!p || !st || !extra)
+	if (!p || !st || !extra || !s)
 		return 0;
 	nexthop = extra->copy[side & 1];
 	ifindex = nexthop_get(nexthop)->ifindex;
@@ -115,11 +152,16 @@ __noinline int copy_send_side(hook_ctx *ctx, struct packet *p, __u32 number, __u
 		return 0;
 	}
 	came = p->tuple;
-	state_leaving_tuple(&leaves, st, d);
-	if (copy_turn(ctx, p, &leaves))
+	state_leaving_tuple(&s->tuple, st, d);
+	if (copy_turn(ctx, p, &s->tuple))
 		return -1;
 	hook_copy(ctx, ifindex, nexthop);
 	return copy_turn(ctx, p, &came);
+}
+
+static __always_inline int copy_is_sent(const struct flow *f)
+{
+	return (f->flags & (FLOW_COPIED | FLOW_PROGRAM)) == FLOW_COPIED;
 }
 
 /* Sends the copies of a packet of a state. < 0: the frame is gone. A frame without an Ethernet
@@ -135,9 +177,9 @@ __noinline int copy_send_all(hook_ctx *ctx, struct packet *p, __u32 number)
 	st = state_get(STATE_INDEX(number));
 	if (!i || !st || i->flags & INTERFACE_L3)
 		return 0;
-	if (st->flow_forth.flags & FLOW_COPIED && copy_send_side(ctx, p, number, 0))
+	if (copy_is_sent(&st->flow_forth) && copy_send_side(ctx, p, number, 0))
 		return -1;
-	return st->flow_back.flags & FLOW_COPIED ? copy_send_side(ctx, p, number, 1) : 0;
+	return copy_is_sent(&st->flow_back) ? copy_send_side(ctx, p, number, 1) : 0;
 }
 
 /* The same if there are any. Afterwards the frame's headers must be loaded again. */

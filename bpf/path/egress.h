@@ -245,6 +245,9 @@ static __always_inline int egress_tracked(hook_ctx *ctx, struct scratch *s, cons
 		egress_log(ctx, s, st);
 		evaluate_nothing(s);
 	}
+	action = divert_packet(ctx, s, st);
+	if (action >= 0)
+		return action;
 	if (copy_send(ctx, &s->packet, st, s->state) || scrub_packet(ctx, s, st, s->state))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	if (met) /* by the type of service that it still has */
@@ -262,6 +265,7 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 	const struct interface *i;
 	struct state *st;
 	enum reason r;
+	int action;
 
 	if (!s)
 		return HOOK_DROP;
@@ -291,6 +295,9 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 	if (r != UNDECIDED)
 		return reject_or_drop(ctx, s, i, r, STATE_OUT);
 	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
+	action = st ? divert_packet(ctx, s, st) : -1;
+	if (action >= 0)
+		return action;
 	if ((st && copy_send(ctx, &s->packet, st, s->state)) || scrub_packet(ctx, s, st, s->state))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	if (st)
@@ -324,6 +331,7 @@ static __always_inline int egress_fragment(hook_ctx *ctx)
 	const struct interface *i;
 	struct state *st;
 	enum reason r;
+	int action;
 
 	if (!s)
 		return HOOK_DROP;
@@ -344,6 +352,9 @@ static __always_inline int egress_fragment(hook_ctx *ctx)
 		return count_verdict(i, REASON_AF_TO, s->packet.length);
 	track_count(st, STATE_DIRECTION(s->state), &s->packet);
 	egress_log(ctx, s, st);
+	action = divert_packet(ctx, s, st);
+	if (action >= 0)
+		return action;
 	scrub_set_state(&s->packet, st, s->state);
 	return egress_send(ctx, &s->packet, i, st, s->state, REASON_STATE);
 }

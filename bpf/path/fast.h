@@ -33,6 +33,7 @@ static __always_inline int fast_tail_then(hook_ctx *ctx, void *tails, const stru
 		s->nexthop = 0;
 		s->replaces = 0;
 		s->elsewhere = 0;
+		s->diverted = 0;
 		bpf_tail_call(ctx, tails, tail);
 	}
 	return count_verdict(i, REASON_INTERNAL, p->length);

@@ -329,8 +329,8 @@ static __always_inline int handoff_forward(hook_ctx *ctx, const struct packet *p
 }
 
 /* Gives a packet of a state of divert-to to its socket. XDP leaves that to TCX ingress. */
-static __always_inline int divert_packet(hook_ctx *ctx, const struct packet *p, const struct interface *i,
-					 const struct state *s, __u32 number, enum reason why)
+static __always_inline int handoff_divert(hook_ctx *ctx, const struct packet *p, const struct interface *i,
+					  const struct state *s, __u32 number, enum reason why)
 {
 	enum reason r = p->fragment == FRAGMENT_NONE ? divert_assign(ctx, p, number) : REASON_DIVERT;
 
@@ -368,7 +368,7 @@ static __always_inline int handoff_local(hook_ctx *ctx, struct headers *h, const
 	if (p->scrub && (scrub_up(ctx, p) || headers_reload(h, p, hook_data(ctx), hook_data_end(ctx))))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (s && state_is_diverted(s, STATE_DIRECTION(number)))
-		return divert_packet(ctx, p, i, s, number, why);
+		return handoff_divert(ctx, p, i, s, number, why);
 	if (s && s->flags & STATE_NAT) {
 		other = STATE_DIRECTION(number) ? &s->forth.tuple : &s->back.tuple;
 		dst = &other->src;

@@ -414,7 +414,7 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 		cr = own ? &s->out : &s->in;
 		hint_withdraw(STATE_INDEX(s->state)); /* its rules may log from now on */
 		/* the state knows nothing of a next hop that this rule chooses */
-		if (st && cr->flags & CROSSING_KEEP_STATE && (cr->route == ROUTES_NOT || cr->route == ROUTES_DUP))
+		if (st && cr->flags & CROSSING_KEEP_STATE && (cr->route == ROUTES_NOT || crossing_copies(cr)))
 			create_add_side(st, s, own, state_crossing(STATE_DIRECTION(s->state), !own));
 		s->state = 0;
 	} else if (wanted) {
@@ -422,6 +422,8 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 			wscale = tcp_option_wscale(ctx, s);
 		if (states_bound && s->replaces)
 			miss_end(STATE_INDEX(s->replaces));
+		if (copies && (copy_lacks_program(&s->in) || copy_lacks_program(&s->out)))
+			return REASON_DIVERT;
 		r = create_state(s, flags, wscale, own);
 		if (r != UNDECIDED)
 			return r;
@@ -443,6 +445,7 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 	struct headers h;
 	struct state *st;
 	enum reason r;
+	int action;
 
 	if (!s)
 		return HOOK_DROP;
@@ -462,6 +465,9 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 	if (!st && s->in.route == ROUTES_DIVERT)
 		return count_verdict(i, REASON_DIVERT, p->length);
 	qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
+	action = st ? divert_packet(ctx, s, st) : -1;
+	if (action >= 0)
+		return action;
 	count_path(s->path, p->length);
 	if ((st && copy_send(ctx, &s->packet, st, s->state)) || scrub_packet(ctx, s, st, s->state) || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);

@@ -102,6 +102,7 @@ struct scratch {
 	__u8 elsewhere;		 /* it would leave at an interface that its state is not bound to */
 	__u8 leaves;		 /* records show the packet with s->tuple, not as it came */
 	__u8 owned;		 /* owner is valid: its program is loaded */
+	__u8 diverted;		 /* enum diverted (path/divert_packet.h) */
 	struct out_mark out_mark; /* of the packet, if it has no state */
 	struct owner owner;	 /* path/owner.h */
 	struct crossing in;

@@ -9,7 +9,7 @@
 #include "observe/log.h"
 #include "packet/fragment.h"
 #include "packet/tcp_option.h"
-#include "path/copy.h"
+#include "path/divert_packet.h"
 #include "path/fast.h"
 #include "path/stateless.h"
 #include "path/reject.h"
@@ -283,6 +283,7 @@ static __always_inline int slow_finish(hook_ctx *ctx, struct scratch *s, enum sl
 	const struct packet *p;
 	struct headers h;
 	struct state *st;
+	int action;
 
 	if (!s)
 		return HOOK_DROP;
@@ -307,6 +308,9 @@ static __always_inline int slow_finish(hook_ctx *ctx, struct scratch *s, enum sl
 	if (reason_is_drop(r))
 		return count_verdict(i, r, p->length);
 	qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
+	action = divert_packet(ctx, s, st);
+	if (action >= 0)
+		return action;
 	if (copy_send(ctx, &s->packet, st, s->state) || scrub_packet(ctx, s, st, s->state) || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	count_path(st->path, p->length);

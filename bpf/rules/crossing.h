@@ -129,4 +129,10 @@ struct crossing {
 	__u32 follows[MAX_FOLLOWED]; /* global ids + 1 of later rules, which are logged because of it */
 };
 
+/* Whether the deciding rule has a next hop for copies, or for the packets on a way of their own. */
+static __always_inline int crossing_copies(const struct crossing *cr)
+{
+	return cr->route == ROUTES_DUP || cr->route == ROUTES_PROGRAM;
+}
+
 #endif

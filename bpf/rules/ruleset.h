@@ -246,6 +246,7 @@ enum routes {
 	ROUTES_DIVERT, /* none: the address and, for ifindex, the port of the socket of divert-to */
 	ROUTES_DIVERT_REPLY, /* none: replies go to the socket that sends the packets */
 	ROUTES_DUP, /* copies of packets: dup-to */
+	ROUTES_PROGRAM, /* packets, before they go on: the device of the program of divert-packet */
 };
 
 /* What rules can ask about the routes of a packet's addresses (rules/fact.h). */

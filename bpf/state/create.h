@@ -450,7 +450,7 @@ static __always_inline __u8 create_flags(const struct scratch *s, __u8 crossed, 
 	if ((!(crossed & STATE_IN) || skip_in || s->in.flags & CROSSING_ALLOW_OPTIONS) &&
 	    (!(crossed & STATE_OUT) || skip_out || s->out.flags & CROSSING_ALLOW_OPTIONS))
 		flags |= STATE_OPTIONS;
-	if ((s->in.flags | s->out.flags) & CROSSING_RATED || s->in.route == ROUTES_DUP || s->out.route == ROUTES_DUP)
+	if ((s->in.flags | s->out.flags) & CROSSING_RATED || crossing_copies(&s->in) || crossing_copies(&s->out))
 		flags |= STATE_LOG;
 	return flags | log_flag(s, flags);
 }

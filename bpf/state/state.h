@@ -106,6 +106,7 @@ enum peer {
 #define FLOW_SCALED  0x04 /* TCP: this end offered a window scale		       */
 #define FLOW_COPIED  0x10 /* with STATE_LOG: of the side where direction 0 came in, in flow_back of where it left: copies are sent (state/extra.h) */
 #define FLOW_POOLED  0x20 /* of flow_forth: it counts at addresses of pools (state/pool_count.h) */
+#define FLOW_PROGRAM 0x40 /* with FLOW_COPIED: the packets themselves go there, to a program (path/divert_packet.h) */
 #define FLOW_MAPPED  0x08 /* UDP, of flow_forth: it counts under a mapping (state/endpoint.h) */
 
 #define NEXTHOP_NONE  0 /* not looked up yet					*/

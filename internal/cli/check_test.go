@@ -174,7 +174,7 @@ func TestCheckJSONLists(t *testing.T) {
 // TestCheckJSONComplete checks that JSON has all places: of rules, of each warning that
 // the text folds, and of changes.
 func TestCheckJSONComplete(t *testing.T) {
-	const rules = "a = 1\nb = 2\nanchor x on em0 {\n\tpass label l\n}\nanchor quick { pass in divert-packet port 1 }\nanchor quick { pass out divert-packet port 1 }\n"
+	const rules = "a = 1\nb = 2\nanchor x on em0 {\n\tpass label l\n}\nanchor quick { pass in set delay 1 }\nanchor quick { pass out set delay 1 }\n"
 	status, stdout, stderr := runCheck(t, rules, "--json", "--host", "host.json", "--diff", "empty.conf", "pf.conf")
 	if status != exitDone || stderr != "" {
 		t.Fatalf("status %d, standard error %q", status, stderr)
@@ -208,7 +208,7 @@ func TestCheckJSONComplete(t *testing.T) {
 	if diff := cmp.Diff([]int{1, 2, 6, 7}, lines); diff != "" {
 		t.Errorf("lines of warnings (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]diag.ConstructRecord{{Construct: "divert-packet", Places: 2}}, got.Unenforced); diff != "" {
+	if diff := cmp.Diff([]diag.ConstructRecord{{Construct: "set delay", Places: 2}}, got.Unenforced); diff != "" {
 		t.Errorf("what is not enforced (-want +got):\n%s", diff)
 	}
 	if len(got.Changes) != 6 || got.Changes[0].Words != "new rule" || got.Changes[0].Place != "pf.conf:3:1" {

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"fmt"
 	"net/netip"
 
 	"weir/pf/ast"
@@ -76,13 +77,26 @@ func (r *Rule) DivertsToSocket() bool {
 		r.Route == nil && r.Rdr == nil && r.Nat == nil && !r.IfBound
 }
 
+// DivertsPackets reports whether the dataplane does what a rule's divert-packet asks. The
+// connection's state says which program it has, and no other way is chosen for its packets.
+func (r *Rule) DivertsPackets() bool {
+	return r.Divert.Kind == DivertPacket && r.State == KeepState && r.Route == nil && r.AfTo == nil
+}
+
+// Device returns the name of the tun device by which the program of divert-packet gets its
+// packets.
+func (d *Divert) Device() string { return fmt.Sprintf("%s%d", DivertDevice, d.Port) }
+
+// DivertDevice is how the names of these devices begin.
+const DivertDevice = "divert"
+
 // unenforcedDivert warns about what the dataplane does not do of a rule's divert clause.
 func (r *resolver) unenforcedDivert(in *ast.Rule, lowered *Rule) {
 	switch {
-	case in.Divert == nil || in.Anchor != nil || lowered.DivertsToSocket():
-	case in.Divert.Kind == ast.DivertPacket:
-		r.faults.Unenforced(in.Divert.Span, divertName(in.Divert))
-	case lowered.Proto != protoTCP && lowered.Proto != protoUDP:
+	case in.Divert == nil || in.Anchor != nil || lowered.DivertsToSocket() || lowered.DivertsPackets():
+	case in.Divert.Kind == ast.DivertPacket && lowered.State == KeepState:
+		r.faults.Unenforced(in.Divert.Span, divertName(in.Divert)+" beside another route or af-to")
+	case in.Divert.Kind != ast.DivertPacket && lowered.Proto != protoTCP && lowered.Proto != protoUDP:
 		r.faults.Unenforced(in.Divert.Span, divertName(in.Divert)+" for other protocols than TCP and UDP")
 	case lowered.State != KeepState:
 		r.faults.Unenforced(in.Divert.Span, divertName(in.Divert)+" without state")

@@ -6,11 +6,14 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"weir/internal/fw/dataplane"
 	"weir/internal/host/netif"
+	"weir/pf/resolve"
 )
 
 // updateInterfaces updates the interfaces and addresses that the dataplane knows.
@@ -91,6 +94,13 @@ func (b *box) setInterface(l *netif.Link) error {
 	return nil
 }
 
+// isProgram reports whether a device is that of a program of divert-packet.
+func isProgram(l *netif.Link) bool {
+	port, is := strings.CutPrefix(l.Name, resolve.DivertDevice)
+	number, err := strconv.ParseUint(port, 10, 16)
+	return is && err == nil && strconv.FormatUint(number, 10) == port && l.Kind == netif.TUN
+}
+
 // describe returns what the dataplane must know about an interface. xdp says that an XDP
 // program filters its incoming packets.
 func describe(l *netif.Link, xdp, skip bool) (dataplane.Interface, error) {
@@ -110,6 +120,8 @@ func describe(l *netif.Link, xdp, skip bool) (dataplane.Interface, error) {
 		{target.Scattered, dataplane.InterfaceScattered},
 		{l.Kind == netif.Loopback, dataplane.InterfaceLoopback},
 		{l.Stacked(), dataplane.InterfaceStacked},
+		{isProgram(l), dataplane.InterfaceProgram},
+		{isProgram(l) && l.Up && l.Carrier, dataplane.InterfaceRead},
 		{hasStatic(l, netip.Addr.Is4), dataplane.InterfaceStatic4},
 		{hasStatic(l, isGlobal6), dataplane.InterfaceStatic6},
 	} {

@@ -7,8 +7,8 @@ import (
 	"weir/internal/fw/ruleset"
 )
 
-// copies reports whether states may have copies sent: rules ask for it, or earlier rules did.
-// Then XDP leaves all that meets the rules to TCX.
+// copies reports whether states may have copies sent, or their packets to programs: rules ask for
+// it, or earlier rules did. Then XDP leaves all that meets the rules to TCX.
 func (d *Dataplane) copies() bool {
 	if d.config.Program.Copies() || d.kept && copies(d.tables.extras) {
 		return true
@@ -22,7 +22,7 @@ func copies(extras []xdpExtra) bool { return len(extras) > 0 && extras[0].Copy[0
 // ask for them.
 func (d *Dataplane) mayCopy(p *ruleset.Program) error {
 	if p.Copies() && !copies(d.tables.extras) {
-		return fmt.Errorf("copies of packets: %w", ErrNoRoom)
+		return fmt.Errorf("copies or diversion of packets: %w", ErrNoRoom)
 	}
 	return nil
 }

@@ -31,6 +31,8 @@ const (
 	interfacePrefetch                             // packets may go there after a first pass
 	InterfaceStacked                              // gives packets on to the device below it
 	InterfaceScattered                            // a target that also takes frames in several buffers
+	InterfaceProgram                              // the device of a program of divert-packet
+	InterfaceRead                                 // such a program has it open
 )
 
 // MaxIfindex is one more than the highest interface index that weir can handle. If

@@ -16,7 +16,7 @@ type drawing struct {
 	*rand.Rand
 	host   *resolve.Host
 	bound  bool // states may be bound to interfaces
-	copies bool // rules may have dup-to
+	copies bool // rules may have dup-to and divert-packet
 }
 
 // one returns one of several values.
@@ -207,9 +207,9 @@ func (d *drawing) valid(before []string, draw func() string) string {
 	return "pass"
 }
 
-// isRefused reports whether the dataplane does not do a rule's af-to or dup-to.
+// isRefused reports whether the dataplane does not do a rule's af-to, dup-to or divert-packet.
 func isRefused(r *resolve.Rule) bool {
-	return r.AfToRefused() != "" || r.Route != nil && r.Route.Kind == resolve.DupTo && r.State != resolve.KeepState
+	return r.AfToRefused() != "" || r.Divert.Kind == resolve.DivertPacket && !r.DivertsPackets() || r.Route != nil && r.Route.Kind == resolve.DupTo && r.State != resolve.KeepState
 }
 
 // rule draws a rule, which may be invalid.
@@ -238,6 +238,9 @@ func (d *drawing) rule() string {
 		words = append(words, proto, from, d.end("to", family, ports))
 	}
 	words = append(words, d.options(action, direction, proto, family))
+	if d.copies && action == "pass" && first == "" && d.IntN(12) == 0 {
+		words = append(words, "divert-packet port 700")
+	}
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
 }
 

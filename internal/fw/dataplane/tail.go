@@ -13,20 +13,24 @@ import (
 // begin with its own.
 type entry struct{ name, tails string }
 
-var entries = []entry{entryXDP, {"weir_tc_in", "in_tails"}, {"weir_tc_out", "out_tails"}}
+// entryIngress is TCX ingress. What programs write comes in there alone.
+const entryIngress = "weir_tc_in"
+
+var entries = []entry{entryXDP, {entryIngress, "in_tails"}, {"weir_tc_out", "out_tails"}}
 
 var entryXDP = entry{"weir_xdp", "tails"}
 
 // tailNames holds the suffixes of the programs' names, by enum tail of bpf/hook/tail.h. If
 // the owners' program is loaded, it is called in place of miss, and calls miss as
 // tailRules.
-var tailNames = [...]string{tailMiss, "error", "fragment", "slow", tailCapture, tailFamily}
+var tailNames = [...]string{tailMiss, "error", "fragment", "slow", tailCapture, tailFamily, tailProgram}
 
 const (
 	tailMiss    = "miss"
 	tailCapture = "capture"
 	tailOwner   = "owner"
 	tailFamily  = "family"
+	tailProgram = "program"
 
 	tailRules = len(tailNames)
 )
@@ -42,7 +46,8 @@ const (
 // The kernel takes long to verify a program. So programs that few users need are loaded
 // when they are needed: those of the XDP hook when an interface has it, the capture
 // programs when somebody captures, those that look up a packet's user and group when a
-// rule asks, and those that translate to the other address family.
+// rule asks, those that translate to the other address family, and the one that takes packets
+// back from programs of divert-packet.
 
 // initialPrograms returns the programs that Build loads.
 func (d *Dataplane) initialPrograms() []string {
@@ -63,11 +68,14 @@ func (d *Dataplane) initialPrograms() []string {
 func (e entry) programs(rare ...string) []string {
 	names := []string{e.name}
 	for _, tail := range tailNames {
-		if tail != tailCapture && tail != tailFamily {
+		if tail != tailCapture && tail != tailFamily && tail != tailProgram {
 			names = append(names, e.name+"_"+tail)
 		}
 	}
 	for _, tail := range rare {
+		if tail == tailProgram && e.name != entryIngress {
+			continue
+		}
 		names = append(names, e.name+"_"+tail)
 	}
 	return names
@@ -83,6 +91,9 @@ func (d *Dataplane) rare(capture bool) (tails []string) {
 	}
 	if d.changesFamily() {
 		tails = append(tails, tailFamily)
+	}
+	if d.copies() {
+		tails = append(tails, tailProgram)
 	}
 	return tails
 }

@@ -83,6 +83,7 @@ const (
 	tcProgWeirTcInFragment  = "weir_tc_in_fragment"
 	tcProgWeirTcInMiss      = "weir_tc_in_miss"
 	tcProgWeirTcInOwner     = "weir_tc_in_owner"
+	tcProgWeirTcInProgram   = "weir_tc_in_program"
 	tcProgWeirTcInSlow      = "weir_tc_in_slow"
 	tcProgWeirTcOut         = "weir_tc_out"
 	tcProgWeirTcOutCapture  = "weir_tc_out_capture"
@@ -168,6 +169,7 @@ type tcProgramSpecs struct {
 	WeirTcInFragment  *ebpf.ProgramSpec `ebpf:"weir_tc_in_fragment"`
 	WeirTcInMiss      *ebpf.ProgramSpec `ebpf:"weir_tc_in_miss"`
 	WeirTcInOwner     *ebpf.ProgramSpec `ebpf:"weir_tc_in_owner"`
+	WeirTcInProgram   *ebpf.ProgramSpec `ebpf:"weir_tc_in_program"`
 	WeirTcInSlow      *ebpf.ProgramSpec `ebpf:"weir_tc_in_slow"`
 	WeirTcOut         *ebpf.ProgramSpec `ebpf:"weir_tc_out"`
 	WeirTcOutCapture  *ebpf.ProgramSpec `ebpf:"weir_tc_out_capture"`
@@ -465,6 +467,7 @@ type tcPrograms struct {
 	WeirTcInFragment  *ebpf.Program `ebpf:"weir_tc_in_fragment"`
 	WeirTcInMiss      *ebpf.Program `ebpf:"weir_tc_in_miss"`
 	WeirTcInOwner     *ebpf.Program `ebpf:"weir_tc_in_owner"`
+	WeirTcInProgram   *ebpf.Program `ebpf:"weir_tc_in_program"`
 	WeirTcInSlow      *ebpf.Program `ebpf:"weir_tc_in_slow"`
 	WeirTcOut         *ebpf.Program `ebpf:"weir_tc_out"`
 	WeirTcOutCapture  *ebpf.Program `ebpf:"weir_tc_out_capture"`
@@ -485,6 +488,7 @@ func (p *tcPrograms) Close() error {
 		p.WeirTcInFragment,
 		p.WeirTcInMiss,
 		p.WeirTcInOwner,
+		p.WeirTcInProgram,
 		p.WeirTcInSlow,
 		p.WeirTcOut,
 		p.WeirTcOutCapture,

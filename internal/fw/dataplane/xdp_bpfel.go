@@ -625,7 +625,8 @@ type xdpScratch struct {
 	Elsewhere    uint8
 	Leaves       uint8
 	Owned        uint8
-	_            [3]byte
+	Diverted     uint8
+	_            [2]byte
 	OutMark      struct {
 		_    structs.HostLayout
 		Bits uint32

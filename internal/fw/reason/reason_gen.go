@@ -18,7 +18,8 @@ const (
 	UpMulticast                   // multicast is routed by the stack
 	UpProbe                       // goes by the stack so that it probes the neighbour
 	UpDevice                      // the next hop's device cannot be reached by this hook
-	UpCopy                        // the packet may have to be copied (dup-to), which XDP cannot do
+	UpCopy                        // the packet may have to be copied or diverted (dup-to, divert-packet), which XDP cannot do
+	UpProgram                     // a program has it now (divert-packet), and may write it back
 	UpNexthop                     // the table of next hops is full; the stack forwards
 	UpRoute                       // no route leads on; the stack answers
 	UpMark                        // the kernel's route look-up knows no marks; the stack routes by them
@@ -64,7 +65,7 @@ const (
 	Gateway                       // the gateway that a rule has chosen cannot be reached; the sender is told
 	GatewayTTL                    // TTL or hop limit is used up on the way to a chosen gateway; the sender is told
 	GatewayMTU                    // larger than the MTU towards a chosen gateway; the sender is told
-	Divert                        // no socket takes what divert-to gives it
+	Divert                        // no socket or program takes what divert-to or divert-packet gives it
 	Interface                     // weir's programs are not attached to the interface
 	Internal                      // cannot happen; please report it
 	StateLimiter                  // the rule's state limiter has no room, and says block
@@ -91,7 +92,8 @@ var table = [Count]struct{ name, text string }{
 	UpMulticast:     {"up-multicast", "multicast is routed by the stack"},
 	UpProbe:         {"up-probe", "goes by the stack so that it probes the neighbour"},
 	UpDevice:        {"up-device", "the next hop's device cannot be reached by this hook"},
-	UpCopy:          {"up-copy", "the packet may have to be copied (dup-to), which XDP cannot do"},
+	UpCopy:          {"up-copy", "the packet may have to be copied or diverted (dup-to, divert-packet), which XDP cannot do"},
+	UpProgram:       {"up-program", "a program has it now (divert-packet), and may write it back"},
 	UpNexthop:       {"up-nexthop", "the table of next hops is full; the stack forwards"},
 	UpRoute:         {"up-route", "no route leads on; the stack answers"},
 	UpMark:          {"up-mark", "the kernel's route look-up knows no marks; the stack routes by them"},
@@ -137,7 +139,7 @@ var table = [Count]struct{ name, text string }{
 	Gateway:         {"gateway", "the gateway that a rule has chosen cannot be reached; the sender is told"},
 	GatewayTTL:      {"gateway-ttl", "TTL or hop limit is used up on the way to a chosen gateway; the sender is told"},
 	GatewayMTU:      {"gateway-mtu", "larger than the MTU towards a chosen gateway; the sender is told"},
-	Divert:          {"divert", "no socket takes what divert-to gives it"},
+	Divert:          {"divert", "no socket or program takes what divert-to or divert-packet gives it"},
 	Interface:       {"interface", "weir's programs are not attached to the interface"},
 	Internal:        {"internal", "cannot happen; please report it"},
 	StateLimiter:    {"state-limiter", "the rule's state limiter has no room, and says block"},

@@ -258,6 +258,11 @@ func (c *compiler) route(r *resolve.Rule, a *Rule) error {
 		a.RoutePool = c.socket(resolve.Divert{})
 		return nil
 	}
+	if r.Divert.Kind == resolve.DivertPacket {
+		number, err := c.pool(hopsOf(&resolve.Route{Hops: []resolve.NextHop{{Interface: r.Divert.Device()}}}))
+		a.RoutePool, a.Route = number-1, DivertPacket
+		return err
+	}
 	if r.Route == nil {
 		return nil
 	}

@@ -22,7 +22,7 @@ func known(r *resolve.Rule) error {
 			return err
 		}
 	}
-	if r.Divert.Kind != resolve.NoDivert && !r.DivertsToSocket() {
+	if r.Divert.Kind != resolve.NoDivert && !r.DivertsToSocket() && !r.DivertsPackets() {
 		return notKnown("Divert")
 	}
 	if t := r.Rdr; t != nil && r.Proto == sctp && t.PortLow != 0 && !(r.To.Port.Op == ast.PortEqual && r.To.Port.Low == t.PortLow && t.PortHigh <= t.PortLow) {

@@ -13,7 +13,8 @@ func TestKnown(t *testing.T) {
 	for _, test := range []struct{ rules, fault string }{
 		{"pass rtable 1", ""},
 		{"pass max-pkt-rate 1/1", ""},
-		{"pass in divert-packet port 7", "Divert"},
+		{"pass in divert-packet port 7 no state", "Divert"},
+		{"pass in divert-packet port 7", ""},
 		{"pass on rdomain 1", ""},
 		{"pass in dup-to 192.0.2.1\npass dup-to (em0 192.0.2.1) inet", ""},
 		{"pass in dup-to (em0 192.0.2.1) inet no state", "dup-to"},

@@ -146,9 +146,9 @@ func (p *Program) BindsStates() bool {
 	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.More&IfBound != 0 })
 }
 
-// Copies reports whether a rule has copies sent.
+// Copies reports whether a rule has copies sent, or packets to a program.
 func (p *Program) Copies() bool {
-	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.Route == DupTo })
+	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.Route == DupTo || r.Route == DivertPacket })
 }
 
 // ChangesFamily reports whether a rule translates to the other address family.
@@ -217,12 +217,13 @@ type Routes uint8
 
 // Kinds of next hops.
 const (
-	NoRoutes    Routes = iota
-	RouteTo            // the packets
-	ReplyTo            // their replies
-	DivertTo           // none: a socket of the box, whose port is its row's interface
-	DivertReply        // none: replies go to the socket that sends the packets
-	DupTo              // copies of the packets
+	NoRoutes     Routes = iota
+	RouteTo             // the packets
+	ReplyTo             // their replies
+	DivertTo            // none: a socket of the box, whose port is its row's interface
+	DivertReply         // none: replies go to the socket that sends the packets
+	DupTo               // copies of the packets
+	DivertPacket        // the packets, before they go on: the device of a program
 )
 
 // A TableCount says under which table's entries packets of a rule count: its TableNumber

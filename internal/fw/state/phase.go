@@ -106,4 +106,5 @@ const (
 	FlowMapped                        // UDP, of direction 0: its source has one address and port for all destinations
 	FlowCopied                        // with Log: copies of what crosses this side are sent
 	FlowPooled                        // of direction 0: it counts at addresses of pools with least-states
+	FlowProgram                       // with FlowCopied: the packets themselves go to a program
 )

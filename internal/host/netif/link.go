@@ -40,6 +40,7 @@ type Link struct {
 	MTU       int              // bytes
 	Ethernet  bool             // frames begin with an Ethernet header
 	Up        bool
+	Carrier   bool   // a tun or tap device: a program has it open
 	Master    int    // index of the bridge, bond, … that it is a port of; 0: none
 	MasterOf  string // kind of the master, "" without a master
 	RDomain   uint32 // routing table of the VRF that it belongs to; 0: none
@@ -134,6 +135,7 @@ func newLink(r netlink.Link, kinds map[int]string) Link {
 		MTU:      a.MTU,
 		Ethernet: a.EncapType == "ether",
 		Up:       a.RawFlags&unix.IFF_UP != 0,
+		Carrier:  a.RawFlags&unix.IFF_LOWER_UP != 0,
 		Master:   a.MasterIndex,
 		MasterOf: kinds[a.MasterIndex],
 		RxQueues: a.NumRxQueues,

@@ -7,6 +7,9 @@ import (
 
 // create is step 6. It returns the new connection, or the reason to drop.
 func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connection, *reason.Reason) {
+	if in.program || out.program { // none is modelled
+		return nil, reasonFor(reason.Divert)
+	}
 	n, why := m.enter(p, in, out)
 	if why != nil {
 		return nil, why

@@ -61,6 +61,7 @@ type crossing struct {
 	logAll      bool                     // with log (all)
 	hop         *hop                     // of route-to or reply-to of the deciding rule
 	refused     *reason.Reason           // by a limiter with (block): no rule decides
+	program     bool                     // it has divert-packet, and no program has the device open
 	copied      bool                     // the deciding rule has dup-to
 	copies      bool                     // and there is a next hop for the copies
 	copyTo      hop                      // which is this one

@@ -17,6 +17,10 @@ const maxDetours = 3
 
 // takeHop takes a next hop of the rule that decides a crossing.
 func (m *Model) takeHop(c *crossing, a *ruleInput) {
+	if c.rule.Divert.Kind == resolve.DivertPacket && c.rule.Action == ast.Pass && m.box.Copies {
+		c.program = true
+		return
+	}
 	r := c.rule.Route
 	if r == nil || c.rule.Action != ast.Pass || r.Kind == resolve.DupTo && !m.box.Copies {
 		return
