@@ -282,15 +282,15 @@ __noinline enum route route_by_table(hook_ctx *ctx, struct route_query *q, __u32
 	return ROUTE_FORWARD;
 }
 
-/* Fills the query for a gateway that a rule has chosen, for a packet of a family that came
- * in by an interface. */
+/* Fills the query for a gateway that a rule has chosen, for a packet that came in by an
+ * interface. The gateway of an IPv4 packet may be one of IPv6 (prefer-ipv6-nexthop). */
 static __always_inline void route_choice_fill(struct route_query *q, const struct packet *p, const struct addr *gateway,
 					      __u32 named)
 {
 	*q = (struct route_query){};
 	q->dst = *gateway;
 	q->ifindex = p->ifindex;
-	q->family = p->family;
+	q->family = addr_is4(gateway) ? 4 : 6;
 	q->choice = named;
 }
 

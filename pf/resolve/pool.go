@@ -112,6 +112,10 @@ func otherFamily(f ast.Family) ast.Family {
 // settleFamily keeps a pool's addresses of the rule's family. A rule without a family
 // gets that of the pool.
 func (r *resolver) settleFamily(t *targets, l *lists) {
+	if t.hops && t.pool.PreferIPv6NextHop {
+		r.settlePreferred(t, l)
+		return
+	}
 	family, at := l.family, l.familySpan
 	var fitting []ast.Host
 	for _, h := range t.hosts {
@@ -132,6 +136,19 @@ func (r *resolver) settleFamily(t *targets, l *lists) {
 		r.conflict(t.pool.Span, fmt.Sprintf("%s has no address of the rule's family, %s", t.name, family), at)
 	}
 	t.hosts, l.family, l.familySpan = fitting, family, at
+}
+
+// settlePreferred keeps the next hops that a rule with prefer-ipv6-nexthop can use: IPv4
+// packets take those of both families. As in FreeBSD they do not settle the rule's family.
+func (r *resolver) settlePreferred(t *targets, l *lists) {
+	if l.family != ast.Inet6 {
+		return
+	}
+	all := len(t.hosts)
+	t.hosts = slices.DeleteFunc(t.hosts, func(h ast.Host) bool { return familyOf(&h) == ast.Inet })
+	if len(t.hosts) == 0 && all > 0 {
+		r.conflict(t.pool.Span, t.name+" has no address of the rule's family, inet6", l.familySpan)
+	}
 }
 
 // checkPool checks that a pool's type suits its addresses. A pool of several addresses
@@ -186,7 +203,7 @@ func (r *resolver) unenforcedPool(t *targets) (said bool) {
 		say(h.Span, lostWeight, true)
 	}
 	if t.hops {
-		say(t.pool.Span, "prefer-ipv6-nexthop", t.pool.PreferIPv6NextHop)
+		say(t.pool.Span, "prefer-ipv6-nexthop with bitmask", t.pool.PreferIPv6NextHop && t.pool.Type == ast.Bitmask)
 	}
 	return said
 }

@@ -79,6 +79,9 @@ type Route struct {
 	Kind   RouteKind
 	Hops   []NextHop
 	Choice Choice
+	// PreferIPv6: IPv4 packets take next hops of both families. Round-robin takes them in their
+	// order; other types take IPv4's only if there are none of IPv6.
+	PreferIPv6 bool
 }
 
 // A NextHop is where packets are sent.
@@ -144,12 +147,20 @@ func (r *resolver) lowerRoute(rule *ast.Rule) *Route {
 		return nil
 	}
 	kinds := [...]RouteKind{ast.RouteTo: RouteTo, ast.ReplyTo: ReplyTo, ast.DupTo: DupTo}
-	out := &Route{Kind: kinds[in.Kind], Choice: r.lowerChoice(&in.Pool)}
+	out := &Route{Kind: kinds[in.Kind], Choice: r.lowerChoice(&in.Pool), PreferIPv6: in.PreferIPv6NextHop}
+	if out.PreferIPv6 && family == ast.Inet {
+		family = ast.AnyFamily
+	}
 	for _, i := range turns(&in.Pool) {
 		h := &in.Hosts[i]
 		switch h.Kind {
 		case ast.HostTable:
-			for _, a := range r.tableAddrs(h, family, weighingOf(&in.Pool)) {
+			addrs := r.tableAddrs(h, family, weighingOf(&in.Pool))
+			if out.PreferIPv6 { // of a table, IPv6 comes first
+				addrs = slices.Clone(addrs)
+				slices.SortStableFunc(addrs, func(a, b Address) int { return b.Prefix.Addr().BitLen() - a.Prefix.Addr().BitLen() })
+			}
+			for _, a := range addrs {
 				out.Hops = append(out.Hops, NextHop{Interface: h.Via, Addr: a})
 			}
 		case ast.HostAny:

@@ -30,7 +30,7 @@ type copier struct {
 	// retries says that each run tries again to copy what was refused before.
 	retries bool
 	// older says that the new tables are for a version that knows no states of two address
-	// families.
+	// families, and no gateways of another one than the packets'.
 	older  bool
 	copied int
 	lost   int
@@ -184,6 +184,18 @@ func (c *copier) beside(s *xdpState, at int) (*beside, error) {
 	return more, nil
 }
 
+// crossesFamily reports whether a rule has sent IPv4 packets to a gateway of IPv6. Earlier
+// versions would look for it among IPv4's.
+func (b *beside) crossesFamily(s *xdpState) bool {
+	for d, tuple := range []*xdpTuple{&s.Forth.Tuple, &s.Back.Tuple} {
+		h := &b.hops[d]
+		if h.How != 0 && h.Gateway != (xdpAddr{}) && tuple.Src.addr().Is4() && !h.Gateway.addr().Is4() {
+			return true
+		}
+	}
+	return false
+}
+
 // countLost notes that a state cannot be copied.
 func (c *copier) countLost(m *move, print uint32) {
 	if !m.lost {
@@ -218,6 +230,10 @@ func (c *copier) move(s *xdpState, at int, m *move) error {
 	more, err := c.beside(s, at)
 	if err != nil {
 		return err
+	}
+	if c.older && more.crossesFamily(s) {
+		c.countLost(m, c.print(s))
+		return nil
 	}
 	index, owner, err := c.new.importState(&entered, more, find)
 	if err != nil {

@@ -437,6 +437,11 @@ func (d *drawing) hops(family int) string {
 	if family == 6 {
 		hops = []string{"2001:db8:113::1", "2001:db8:113::1", "fd00:1::10", "fd00:1::11", "2001:db8:113::9", "2001:db8:dead::1", "fd00:1::1", "fe80::1%wan0"}
 	}
+	if d.IntN(3) == 0 && family != 6 { // IPv4 packets by next hops of both families
+		others := []string{"2001:db8:113::1", "2001:db8:113::1", "fd00:1::10", "fd00:1::11", "2001:db8:dead::1", "2001:db8:113::/127"}
+		hop := one(d.Rand, append(others, "{ "+one(d.Rand, others...)+", "+one(d.Rand, hops...)+" }", "{ "+one(d.Rand, hops...)+", "+one(d.Rand, others...)+" }", "<t2>", "203.0.113.1")...)
+		return " " + d.routeOption() + hop + one(d.Rand, "", "", " random", " source-hash secret", " least-states") + d.some(4, " sticky-address") + " prefer-ipv6-nexthop"
+	}
 	hop := one(d.Rand, hops...)
 	switch d.IntN(6) {
 	case 0:
@@ -467,6 +472,13 @@ func (d *drawing) hopsFirst(family int) string {
 	hop := one(d.Rand, hops...)
 	if hop[0] == '(' && d.IntN(4) == 0 {
 		hop = "{ " + hop + d.some(2, " weight 2") + ", " + one(d.Rand, hops[:5]...) + d.some(3, " weight 3") + " }"
+	}
+	if family == 4 && d.IntN(4) == 0 {
+		other := one(d.Rand, "(wan0 2001:db8:113::1)", "(lan0 fd00:1::10)", "(wan0 fe80::1)", "(lan0 2001:db8:113::1)")
+		if hop[0] == '(' && d.IntN(2) == 0 {
+			other = "{ " + hop + ", " + other + " }"
+		}
+		return d.routeOption() + other + one(d.Rand, "", "", " random", " source-hash secret") + d.some(5, " sticky-address") + " prefer-ipv6-nexthop"
 	}
 	return d.routeOption() + hop + one(d.Rand, "", "", " round-robin", " random", " source-hash secret") + d.some(5, " sticky-address")
 }

@@ -500,7 +500,7 @@ func (t *twin) differNextHop(s *shot, want *model.Outcome) string {
 	var found []uint32 // there may be several: gateways that rules choose have their own
 	for i := range min(int(shared.NexthopsHigh)+nexthopFirst, len(shared.Nexthops)) {
 		n := &shared.Nexthops[i]
-		if n.Flags == 0 || n.Family != family || !bytes.Equal(n.Dst[:], want.Frame[:6]) || !bytes.Equal(n.Src[:], want.Frame[6:12]) {
+		if n.Flags == 0 || n.Family != family && n.Flags&nexthopChosen == 0 || !bytes.Equal(n.Dst[:], want.Frame[:6]) || !bytes.Equal(n.Src[:], want.Frame[6:12]) {
 			continue
 		}
 		to := n.Ifindex

@@ -141,3 +141,53 @@ func TestReplaceKeepsNextHops(t *testing.T) {
 		}
 	}
 }
+
+// With prefer-ipv6-nexthop IPv4 packets take next hops of both families in turn. Other types
+// take those of IPv4 only if there are none of IPv6, or all of these are down.
+func TestNextHopsOfIPv6ForIPv4(t *testing.T) {
+	const four, six, six2 = "203.0.113.1", "2001:db8::1", "2001:db8::2"
+	down := func(addrs ...string) map[ruleset.Hop]bool {
+		all := make(map[ruleset.Hop]bool)
+		for _, a := range addrs {
+			all[ruleset.Hop{Addr: netip.MustParseAddr(a)}] = true
+		}
+		return all
+	}
+	for _, test := range []struct {
+		how        resolve.PoolType
+		hops, down []string
+		for4, for6 []string
+	}{
+		{resolve.RoundRobin, []string{six, four, six2}, nil, []string{six, four, six2}, []string{six, six2}},
+		{resolve.LeastStates, []string{six, four}, []string{six}, []string{four}, []string{six}},
+		{resolve.RoundRobin, []string{six, four}, []string{six, four}, []string{six, four}, []string{six}},
+		{resolve.Random, []string{four, six, six2}, nil, []string{six, six2}, []string{six, six2}},
+		{resolve.Random, []string{four, six, six2}, []string{six2}, []string{six}, []string{six}},
+		{resolve.SourceHash, []string{four, six}, []string{six}, []string{four}, []string{six}},
+		{resolve.SourceHash, []string{four, six}, []string{six, four}, []string{six}, []string{six}},
+		{resolve.Random, []string{four}, nil, []string{four}, nil},
+	} {
+		var hops []resolve.NextHop
+		for _, h := range test.hops {
+			a := netip.MustParseAddr(h)
+			hops = append(hops, resolve.NextHop{Addr: address(netip.PrefixFrom(a, a.BitLen()).String())})
+		}
+		rules := routeTo(resolve.RouteTo, hops...)
+		rules.Rules[0].Route.PreferIPv6, rules.Rules[0].Route.Choice = true, resolve.Choice{Type: test.how}
+		s := wan("203.0.113.2/24")
+		s.Down = down(test.down...)
+		p, err := ruleset.Compile(rules, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs := func(run ruleset.Run) (all []string) {
+			for _, r := range p.Rows[run.First:][:run.Count] {
+				all = append(all, r.First.String())
+			}
+			return all
+		}
+		if diff := cmp.Diff([][]string{test.for4, test.for6}, [][]string{addrs(p.Pools[0].Rows4), addrs(p.Pools[0].Rows6)}); diff != "" {
+			t.Errorf("%v of %q, down %q (-want +got):\n%s", test.how, test.hops, test.down, diff)
+		}
+	}
+}

@@ -81,13 +81,15 @@ func knownTranslation(t *resolve.Translation) error {
 	return nil
 }
 
-// knownRoute refuses dup-to without a state.
+// knownRoute refuses dup-to without a state, and networks of the other family.
 func knownRoute(r *resolve.Route, keepsState bool) error {
 	switch {
 	case r == nil:
 		return nil
 	case r.Kind == resolve.DupTo && !keepsState:
 		return notKnown("dup-to without a state")
+	case r.PreferIPv6 && r.Choice.Type == resolve.Bitmask:
+		return notKnown("prefer-ipv6-nexthop with bitmask")
 	}
 	return nil
 }

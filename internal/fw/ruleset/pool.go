@@ -37,6 +37,7 @@ type target struct {
 type choice struct {
 	targets []target
 	hops    bool // next hops
+	prefer  bool // IPv4 packets take next hops of IPv6, too
 	how     *resolve.Choice
 }
 
@@ -54,7 +55,7 @@ func targetsOf(t *resolve.Translation) *choice {
 
 // hopsOf returns what route-to and the like choose from.
 func hopsOf(r *resolve.Route) *choice {
-	c := &choice{how: &r.Choice, hops: true, targets: make([]target, 0, len(r.Hops))}
+	c := &choice{how: &r.Choice, hops: true, prefer: r.PreferIPv6, targets: make([]target, 0, len(r.Hops))}
 	for i := range r.Hops {
 		c.targets = append(c.targets, target{r.Hops[i].Addr, r.Hops[i].Interface})
 	}
@@ -187,18 +188,36 @@ const sparePlaces = 8
 // isDynamic reports whether a target changes with the machine's interfaces.
 func (t target) isDynamic() bool { return t.Kind == resolve.InterfaceAddress || t.via != "" }
 
-// rows returns the addresses of a family that a pool chooses from, in order.
+// rows returns the addresses that a pool chooses from for packets of a family, in order.
 func (s *Snapshot) rows(t *choice, is4 bool) []Row {
+	families := func(a netip.Addr) bool { return a.Is4() == is4 }
+	if is4 && t.prefer {
+		families = func(netip.Addr) bool { return true }
+		if t.kind() == Random || t.kind() == Hash {
+			families = netip.Addr.Is6
+			if !s.someUp(t, families) && s.someUp(t, netip.Addr.Is4) || !slices.ContainsFunc(t.targets, target.is6) {
+				families = netip.Addr.Is4
+			}
+		}
+	}
+	return s.rowsOf(t, is4, families)
+}
+
+// is6 reports whether a target has addresses of IPv6, as far as the rules say.
+func (t target) is6() bool { return t.Kind != resolve.PrefixAddress || t.Prefix.Addr().Is6() }
+
+// rowsOf returns the addresses that a pool chooses from, in order, of some families.
+func (s *Snapshot) rowsOf(t *choice, is4 bool, families func(netip.Addr) bool) []Row {
 	var rows []Row
 	turn := uint64(0)
-	skips := t.hops && len(s.Down) > 0 && s.someUp(t, is4)
+	skips := t.hops && len(s.Down) > 0 && s.someUp(t, families)
 	for i := range t.targets {
 		if skips && s.isDown(&t.targets[i]) {
 			continue
 		}
 		via := s.via(t.targets[i].via)
 		for _, p := range s.targets(&t.targets[i].Address, is4) {
-			if p.Addr().Is4() != is4 || turn == ^uint64(0) {
+			if !families(p.Addr()) || turn == ^uint64(0) {
 				continue
 			}
 			if t.kind() == Bitmask {
@@ -229,13 +248,13 @@ func (s *Snapshot) isDown(t *target) bool {
 	return ok && s.Down[hop]
 }
 
-// someUp reports whether a pool of next hops has one of a family that is not known to be
+// someUp reports whether a pool of next hops has one of some families that is not known to be
 // down. If there is none, all are used: a gateway that does not answer may forward all the
 // same.
-func (s *Snapshot) someUp(t *choice, is4 bool) bool {
+func (s *Snapshot) someUp(t *choice, families func(netip.Addr) bool) bool {
 	for i := range t.targets {
 		a := t.targets[i].Prefix.Addr()
-		if (!a.IsValid() || a.Is4() == is4) && !s.isDown(&t.targets[i]) {
+		if (!a.IsValid() || families(a)) && !s.isDown(&t.targets[i]) {
 			return true
 		}
 	}

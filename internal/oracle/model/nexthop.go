@@ -47,6 +47,18 @@ func (m *Model) takeHop(c *crossing, a *ruleInput) {
 // unspecified: the packet's own destination. With af-to an address may be of the family
 // in which the packets leave.
 func (m *Model) hops(r *resolve.Rule, family int) []row {
+	if family != 4 || !r.Route.PreferIPv6 {
+		return m.hopsOf(r, family, family)
+	}
+	inOrder := r.Route.Choice.Type == resolve.RoundRobin || r.Route.Choice.Type == resolve.LeastStates
+	if of6 := m.hopsOf(r, family, 6); !inOrder && len(of6) > 0 {
+		return of6
+	}
+	return m.hopsOf(r, family, 4, 6)
+}
+
+// hopsOf returns the same of some families.
+func (m *Model) hopsOf(r *resolve.Rule, family int, families ...int) []row {
 	var rows []row
 	for i := range r.Route.Hops {
 		h := &r.Route.Hops[i]
@@ -54,8 +66,10 @@ func (m *Model) hops(r *resolve.Rule, family int) []row {
 		case r.AfTo != nil && h.Addr.Kind == resolve.PrefixAddress:
 			rows = append(rows, row{h.Addr.Prefix, h.Interface, h.Addr.Weight})
 		case h.Addr.Kind != resolve.AnyAddress:
-			for _, p := range m.pool(&h.Addr, family) {
-				rows = append(rows, row{p, h.Interface, h.Addr.Weight})
+			for _, of := range families {
+				for _, p := range m.pool(&h.Addr, of) {
+					rows = append(rows, row{p, h.Interface, h.Addr.Weight})
+				}
 			}
 		case family == 4:
 			rows = append(rows, row{netip.PrefixFrom(netip.IPv4Unspecified(), 32), h.Interface, h.Addr.Weight})
