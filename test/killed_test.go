@@ -34,7 +34,7 @@ const (
 const everyStep = "WEIR_KILL_EVERY_STEP"
 
 // someSteps is how many these are: each costs a start or two.
-const someSteps = 3
+const someSteps = 2
 
 // An ordeal is an operation of weir that is killed at one of its steps.
 type ordeal struct {

@@ -77,23 +77,32 @@ func TestHeartbeat(t *testing.T) {
 func TestReloadsAndTakeOversLoseNothing(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
-		other := b.Rules(gatewayText(t) + "block in on wan0 inet proto tcp to (wan0) port 4711\n")
+		_, other, anew := loads(b, gatewayText(t))
 		var floods []*lib.Flood
 		for _, to := range []string{wanHost, wanHost6} {
 			b.Ping(lab.LAN, to, 2) // neighbours are known
 			floods = append(floods, b.FloodEvery(lab.LAN, to, time.Millisecond))
 		}
-		for range lib.Fewer(10) {
+		for range lib.Fewer(4) {
 			b.Weir("load", other)
+			b.Weir("load", anew)
 			b.Weir("load", gatewayConf(t))
 		}
-		for range lib.Fewer(5) {
+		for range lib.Fewer(3) {
 			b.WeirRun(gatewayConf(t))
 		}
 		for _, f := range floods {
-			f.AllAnsweredAtRate(2000)
+			f.AllAnsweredAtRate(1000)
 		}
 	})
+}
+
+// loads returns rule files: the rules, these and another one, which are loaded in place, and these
+// with another option, for which all programs are loaded anew.
+func loads(b *lib.Box, rules string) (same, other, anew string) {
+	b.Helper()
+	const more = "block in on wan0 inet proto tcp to (wan0) port 4711\n"
+	return b.Rules(rules), b.Rules(rules + more), b.Rules("set timeout udp.first 70\n" + rules + more)
 }
 
 //	lan ─── an idle TCP connection ─── wan      fw: load, kill -9, start

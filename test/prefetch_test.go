@@ -30,14 +30,13 @@ func TestPrefetchLosesNothing(t *testing.T) {
 	b.Until(5*time.Second, "tcpdump listens", func() bool { return strings.Contains(spy.Said(), "listening") })
 	b.Listen(lab.WAN, 5201, "iperf3", "-s", "-1")
 	b.Listen(lab.WAN, 5202, "iperf3", "-s", "-1", "-p", "5202")
-	const seconds = "40"
+	const seconds = "30"
 	udp := b.Start(lab.LAN, "iperf3", "-c", wanHost, "-u", "-b", "4M", "-l", "500", "-t", seconds, "-J")
 	tcp := b.Start(lab.LAN, "iperf3", "-c", wanHost, "-p", "5202", "-b", "20M", "-t", seconds, "-J")
-	other := b.Rules(gatewayText(t) + "block in on wan0 inet proto tcp to (wan0) port 4711\n")
+	_, other, anew := loads(b, gatewayText(t))
 	larger := b.Rules(strings.Replace(gatewayText(t), "set limit states 100000", "set limit states 200000", 1))
-	for range 3 {
-		b.Weir("load", other)
-		b.Weir("load", gatewayConf(t))
+	for _, file := range []string{other, anew, gatewayConf(t)} {
+		b.Weir("load", file)
 	}
 	b.Weir("load", larger)
 	b.Until(5*time.Second, "packets are prefetched over new tables", func() bool { return b.Info().Prefetching })

@@ -365,12 +365,12 @@ func TestKilledWithChangedTables(t *testing.T) {
 	}
 }
 
-//	lan ═══ pings, connections ═══▶ wan      fw: 11 loads of other rules in an anchor
+//	lan ═══ pings, connections ═══▶ wan      fw: 11 loads of other rules in an anchor, one of others
 //
-// If only rules in anchors differ, a load replaces them in place: the generation stays the
+// If only rules differ, a load replaces them in place: the generation stays the
 // same, and no packet is lost. Established connections go on, and each new one meets
-// either the old rules or the new ones. Other changes load the programs again.
-func TestLoadsReplaceAnchorsInPlace(t *testing.T) {
+// either the old rules or the new ones. Other options load the programs again.
+func TestLoadsReplaceRulesInPlace(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		file := func(main, inside string) string {
 			return b.Rules("set skip on lo\nblock\n" + main + "anchor \"part\" {\n" + inside + "}\npass out\n")
@@ -426,9 +426,17 @@ func TestLoadsReplaceAnchorsInPlace(t *testing.T) {
 		if all := b.States("port", "2201"); len(all) != 1 || all[0].RuleIn == nil || !all[0].RuleIn.Old {
 			b.Errorf("the established connection is %+v, want that its rule is gone", all)
 		}
+		counted := b.Rule(`label "after"`).Packets
 		b.Weir("load", file("pass in on wan0 proto udp to port 7\n", after))
-		if now := generationOf(b); now != generation+1 || !strings.Contains(a.Said(), "rules outside of anchors differ") {
+		if now := generationOf(b); now != generation {
 			b.Errorf("after another main rule the generation is %d, and was %d:\n%s", now, generation, a.Said())
+		}
+		if r := b.Rule(`label "after"`); r.Packets < counted || r.Nr != 3 {
+			b.Errorf("a rule that stays is %+v, and had counted %d packets", r, counted)
+		}
+		b.Weir("load", file("set timeout udp.first 70\npass in on wan0 proto udp to port 7\n", after))
+		if now := generationOf(b); now != generation+1 || !strings.Contains(a.Said(), "options have changed") {
+			b.Errorf("after another option the generation is %d, and was %d:\n%s", now, generation, a.Said())
 		}
 		talk.say(0, "at last")
 	})

@@ -78,8 +78,13 @@ func (w Binary) Both(t *testing.T, story func(b *Box)) {
 // BothAtOnce is Both for all other stories, which mostly wait. The two run side by side,
 // and beside those of other tests.
 func (w Binary) BothAtOnce(t *testing.T, story func(b *Box)) {
+	w.AtOnce(t, []string{"tcx", "xdp"}, story)
+}
+
+// AtOnce is BothAtOnce for some hooks.
+func (w Binary) AtOnce(t *testing.T, hooks []string, story func(b *Box)) {
 	t.Parallel()
-	for _, hook := range []string{"tcx", "xdp"} {
+	for _, hook := range hooks {
 		t.Run(hook, func(t *testing.T) {
 			t.Parallel()
 			story(w.Box(t, hook))

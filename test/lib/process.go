@@ -203,7 +203,7 @@ func (b *Box) ServeHello(host string, port uint16) {
 // Until waits until so holds, for at most patience.
 func (b *Box) Until(patience time.Duration, what string, so func() bool) {
 	b.Helper()
-	for deadline := time.Now().Add(Scaled(patience)); !so(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(Scaled(patience)); !so(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.Fatalf("not so after %v: %s", Scaled(patience), what)
 		}

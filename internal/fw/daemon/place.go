@@ -12,8 +12,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// replaceInPlace replaces the rules of anchors, without loading programs, if nothing else
-// has changed. done is false if the programs must be loaded again. After an error the old
+// replaceInPlace replaces rules without loading programs, if nothing else has changed. done is false if the programs must be loaded again. After an error the old
 // rules are in force.
 func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled, m *machine) (done bool, err error) {
 	keep, why := b.keepInPlace(source, rules)
@@ -48,12 +47,12 @@ func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled
 	b.source, b.rules, b.host = source, rules, m.host
 	b.divertOff()
 	b.noteLoaded(false)
-	b.cfg.Log.Info("rules in anchors were replaced in place; no program was loaded")
+	b.cfg.Log.Info("rules were replaced in place; no program was loaded")
 	b.updateLater(b.updateInterfaces(m))
 	return true, nil
 }
 
-// keepInPlace returns which rules in force stay if rules in anchors are replaced. Else it
+// keepInPlace returns which rules in force stay if others are replaced. Else it
 // returns why that is not possible.
 func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why string) {
 	if source.Builtin || b.source.Builtin {
@@ -62,18 +61,12 @@ func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why strin
 	if !reflect.DeepEqual(rules.options, b.rules.options) {
 		return nil, "options have changed"
 	}
-	keep, changed, err := ruleset.KeepParts(b.rules.rules, rules.rules)
-	if err == nil {
-		keep, changed, err = keepLists(b.rules.lists, rules.lists, keep, changed)
-	}
-	if err == nil {
-		changed = b.beginOnce(rules, keep) || changed
-	}
+	keep, changed := ruleset.KeepParts(b.rules.rules, rules.rules)
+	keep, changed = keepLists(b.rules.lists, rules.lists, keep, changed)
+	changed = b.beginOnce(rules, keep) || changed
 	switch {
-	case err != nil:
-		return nil, err.Error()
 	case !changed && len(b.rules.recorded) == len(b.rules.texts):
-		return nil, "no rule in an anchor has changed"
+		return nil, "no rule has changed"
 	case b.dp.Crowded():
 		return nil, "the numbers of rule paths are nearly used up"
 	}
@@ -98,15 +91,15 @@ func (b *box) beginOnce(rules *compiled, keep []int) (any bool) {
 }
 
 // keepLists puts which rules of translation lists stay before which filter rules do.
-func keepLists(old, lists []*resolve.Rule, filter []int, changed bool) ([]int, bool, error) {
-	keep, also, err := ruleset.KeepParts(old, lists)
+func keepLists(old, lists []*resolve.Rule, filter []int, changed bool) ([]int, bool) {
+	keep, also := ruleset.KeepParts(old, lists)
 	for _, number := range filter {
 		if number != ruleset.New {
 			number += len(old)
 		}
 		keep = append(keep, number)
 	}
-	return keep, changed || also, err
+	return keep, changed || also
 }
 
 // tablesInPlace returns why tables stand in the way. As in pf, a load resets tables whose

@@ -11,8 +11,8 @@ import (
 // New marks a rule that was not in the old program.
 const New = -1
 
-// ErrOtherRules is returned (wrapped) by KeepOutside and KeepParts if rules outside of
-// what may change differ.
+// ErrOtherRules is returned (wrapped) by KeepOutside if rules outside of what may change
+// differ.
 var ErrOtherRules = errors.New("rules outside of anchors differ")
 
 // KeepOutside returns the old number of each rule. Rules of the anchor, and of anchors in
@@ -43,15 +43,17 @@ func KeepOutside(old, rules []*resolve.Rule, anchor string) ([]int, error) {
 	return keep, nil
 }
 
-// KeepParts returns the old number of each rule if only the contents of anchors differ. If
-// rules directly inside an anchor differ, all rules of that anchor are New. changed says
-// that there are such anchors.
-func KeepParts(old, rules []*resolve.Rule) (keep []int, changed bool, err error) {
+// KeepParts returns the old number of each rule. A rule outside of anchors that has the same
+// text as before stays, wherever it stands now. If rules directly inside an anchor differ, all rules of that
+// anchor are New. changed says that not all stay as they are.
+func KeepParts(old, rules []*resolve.Rule) (keep []int, changed bool) {
 	p := parts{old: old, rules: rules, keep: make([]int, len(rules))}
-	if !p.match(extent{0, len(old)}, extent{0, len(rules)}) {
-		return nil, false, ErrOtherRules
+	all, now := extent{0, len(old)}, extent{0, len(rules)}
+	if !p.match(all, now) {
+		p.changed = true
+		p.pair(all, now)
 	}
-	return p.keep, p.changed, nil
+	return p.keep, p.changed
 }
 
 // parts compares two rulesets, anchor by anchor.
@@ -84,6 +86,31 @@ func (p *parts) match(old, now extent) bool {
 		}
 	}
 	return true
+}
+
+// pair keeps the rules of a range that have the text of an old one. Of several with one text
+// the first stays the first.
+func (p *parts) pair(old, now extent) {
+	places := make(map[string][]int)
+	for _, i := range direct(p.old, old) {
+		places[p.old[i].Text] = append(places[p.old[i].Text], i)
+	}
+	for _, k := range direct(p.rules, now) {
+		in := inside(p.rules, k)
+		same := places[p.rules[k].Text]
+		if len(same) > 0 {
+			places[p.rules[k].Text] = same[1:]
+			p.keep[k] = same[0]
+			if p.match(inside(p.old, same[0]), in) {
+				continue
+			}
+		} else {
+			p.keep[k] = New
+		}
+		for n := in.first; n < in.end; n++ {
+			p.keep[n] = New
+		}
+	}
 }
 
 // direct returns the rules of a range that are not in an anchor of it.
@@ -137,20 +164,22 @@ func (p *Program) Replace(rs *resolve.Ruleset, s Snapshot, keep []int) (*Program
 	l := linker{from: q.Rules, pools: q.Pools, rows: q.Rows, layouts: q.layouts, to: q}
 	q.Rules, q.Pools, q.Rows, q.layouts = slices.Clone(p.Rules), slices.Clone(p.Pools), slices.Clone(p.Rows), slices.Clone(p.layouts)
 	for number, before := range keep {
-		if before == New || !l.keepsPools(number, p, p.Order[before]) || !l.keepsAnchor(number, p, p.Order[before]) {
+		if before == New || !l.keeps(number, p, p.Order[before]) {
 			q.Order[number] = uint32(len(q.Rules))
 			q.Rules = append(q.Rules, l.rule(number))
 			continue
 		}
 		index := p.Order[before]
-		if !equalActions(l.from[number], p.Rules[index]) {
-			return nil, fmt.Errorf("rule %d is not what rule %d was", number, before)
-		}
 		q.Order[number] = index
 	}
 	q.keepLimits(p)
 	q.CountsStates = q.CountsStates || p.CountsStates // the programs go on counting
 	return q, nil
+}
+
+// keeps reports whether a rule does what the one at an index of the old program did.
+func (l *linker) keeps(number int, old *Program, index uint32) bool {
+	return l.keepsPools(number, old, index) && l.keepsAnchor(number, old, index) && equalActions(l.from[number], old.Rules[index])
 }
 
 // keepLimits lets the rules that stay keep their limits, by name. Rules that are gone have
