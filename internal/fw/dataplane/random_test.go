@@ -32,7 +32,7 @@ const shrinking = 30 * time.Second
 //	WEIR_RANDOM_SEED=N WEIR_RANDOM_PACKETS=N go test -run TestRandom$ ./internal/fw/dataplane
 func TestRandom(t *testing.T) {
 	seed := number(t, seedVariable, 1)
-	packets := int(number(t, packetsVariable, 1_000_000))
+	packets := int(number(t, packetsVariable, 500_000))
 	t.Logf("%s=%d", seedVariable, seed)
 	for n, kind := range []struct {
 		name             string
