@@ -194,6 +194,7 @@ extern const volatile __u32 note_secret[2]; /* kept over a reload; see hook/note
 extern const volatile __u8 states_bound;  /* states may be bound to interfaces (state/bound.h) */
 extern const volatile __u8 copies;	  /* states may have copies sent (path/copy.h) */
 extern const volatile __u8 af_to;	  /* states may have sides of two address families (path/af_to.h) */
+extern const volatile __u8 ether_rules;	  /* frames meet ether rules (path/ether.h) */
 extern const volatile __u8 limiters_defined; /* rules may use limiters (state/limiter.h) */
 extern const volatile __u8 least_states;  /* rules may have pools with least-states (state/pool_count.h) */
 extern const volatile __u8 implicit_pass; /* set implicit-pass			       */

@@ -25,6 +25,7 @@ const volatile __u32 note_secret[2] = { 0 };
 const volatile __u8 states_bound = 0;
 const volatile __u8 af_to = 0;
 const volatile __u8 copies = 0;
+const volatile __u8 ether_rules = 0;
 const volatile __u8 limiters_defined = 0;
 const volatile __u8 least_states = 0;
 const volatile __u8 implicit_pass = 1;

@@ -35,6 +35,8 @@
 #define INTERFACE_SCATTERED	  0x2000 /* a target that takes frames in several buffers, too */
 #define INTERFACE_PROGRAM	  0x4000 /* the device of a program of divert-packet: what it writes meets no rules */
 #define INTERFACE_READ	  0x8000 /* such a program has it open */
+#define INTERFACE_ETHER_IN	  0x10000 /* frames that come in meet ether rules (path/ether.h) */
+#define INTERFACE_ETHER_OUT	  0x20000 /* likewise frames that leave: no XDP redirect goes there */
 
 struct interface {
 	__u8 mac[6];
@@ -169,10 +171,14 @@ static __always_inline int interface_is_present(const struct interface *i)
 	return i && i->flags & INTERFACE_PRESENT;
 }
 
-/* Whether the interface is present and nobody captures its packets: one test for both. */
-static __always_inline int interface_is_unwatched(const struct interface *i)
+/* Whether the interface is present, nobody captures its packets, frames meet no ether rules,
+ * and it has none of the flags in bare: one test for all. ether: INTERFACE_ETHER_IN or
+ * INTERFACE_ETHER_OUT. */
+static __always_inline int interface_is_plain(const struct interface *i, __u32 ether, __u32 bare)
 {
-	return i && (i->flags & (INTERFACE_PRESENT | INTERFACE_CAPTURE)) == INTERFACE_PRESENT;
+	__u32 asked = INTERFACE_PRESENT | INTERFACE_CAPTURE | bare | (ether_rules ? ether : 0);
+
+	return i && (i->flags & asked) == INTERFACE_PRESENT;
 }
 
 static __always_inline struct nexthop *nexthop_get(__u16 number)

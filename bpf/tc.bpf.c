@@ -7,12 +7,14 @@
  *                the mark; else as weir_xdp, with the programs of in_tails
  *   weir_tc_out  what leaves: marked packets are completed, unmarked forwarded
  *                ones dropped, the box's own filtered, with those of out_tails
+ *   weir_tc_*_ether    the same, for interfaces whose frames meet ether rules
  *   weir_tc_*_capture  the whole way, watched (capture_filters, capture_ring)
  */
 #include "hook/tc.h"
 #include "settings.h"
 #include "observe/capture.h"
 #include "path/egress.h"
+#include "path/ether.h"
 #include "path/icmp_error.h"
 #include "path/late_fragment.h"
 #include "path/sender.h"
@@ -264,10 +266,15 @@ int weir_tc_in(struct __sk_buff *skb)
 	const struct interface *i = interface_get(hook_ifindex(skb));
 	struct packet p;
 
-	if (!interface_is_unwatched(i)) {
+	if (!interface_is_plain(i, INTERFACE_ETHER_IN, 0)) {
 		if (!interface_is_present(i))
 			return count_verdict(&shared.interfaces[0], REASON_INTERFACE, 0);
-		bpf_tail_call(skb, &in_tails, TAIL_CAPTURE);
+		if (i->flags & INTERFACE_CAPTURE)
+			bpf_tail_call(skb, &in_tails, TAIL_CAPTURE);
+		if (ether_rules && i->flags & INTERFACE_ETHER_IN) {
+			bpf_tail_call(skb, &in_tails, TAIL_ETHER);
+			return count_verdict(i, REASON_INTERNAL, hook_length(skb));
+		}
 	}
 	return tc_in_path(skb, i, &p);
 }
@@ -287,10 +294,59 @@ static __noinline int tc_in_captured(struct __sk_buff *skb)
 	return action;
 }
 
+/* Whether the frame has met the ether rules under XDP, or meets them elsewhere: what weir itself
+ * has sent here meets none. r: the parser's result. XDP leaves priority tags to TCX. */
+static __always_inline int tc_ether_is_done(struct __sk_buff *skb, const struct interface *i, enum reason r)
+{
+	return (i->flags & (INTERFACE_XDP | INTERFACE_BARE)) == INTERFACE_XDP && !skb->vlan_present &&
+	       r <= REASON_LAST_PASS;
+}
+
+/* Whether an ether rule blocks the frame. A function of its own, to save stack. */
+static __noinline int tc_ether_blocks(struct __sk_buff *skb)
+{
+	const struct interface *i = interface_get(hook_ifindex(skb));
+	struct metadata m;
+	struct packet p;
+	enum reason r;
+
+	if (!i)
+		return 1;
+	ether_begin();
+	if (note_is(skb) || tc_is_tagged(skb) || tc_is_tagged_twice(skb))
+		return 0;
+	if ((i->flags & (INTERFACE_XDP | INTERFACE_BARE)) == INTERFACE_XDP && !skb->vlan_present &&
+	    !hook_metadata(skb, &m))
+		return 0;
+	p.ifindex = hook_ifindex(skb);
+	r = tc_parse(skb, &p, 1);
+	if (tc_ether_is_done(skb, i, r) || !ether_in(skb, &p, r))
+		return 0;
+	count_verdict(i, REASON_BLOCK, hook_length(skb));
+	return 1;
+}
+
+/* The same path for interfaces whose frames meet ether rules. */
+static __noinline int tc_in_whole(struct __sk_buff *skb)
+{
+	const struct interface *i = interface_get(hook_ifindex(skb));
+	struct packet p;
+
+	return i ? tc_in_path(skb, i, &p) : HOOK_DROP;
+}
+
+SEC("tcx/ingress")
+int weir_tc_in_ether(struct __sk_buff *skb)
+{
+	return tc_ether_blocks(skb) ? HOOK_DROP : tc_in_whole(skb);
+}
+
 SEC("tcx/ingress")
 int weir_tc_in_capture(struct __sk_buff *skb)
 {
-	int unread = capture_before(skb, 0), action = tc_in_captured(skb);
+	int unread = capture_before(skb, 0), action;
+
+	action = ether_rules && ether_asks(skb) && tc_ether_blocks(skb) ? HOOK_DROP : tc_in_captured(skb);
 
 	if (!unread)
 		capture_after(skb, action, 0);
@@ -343,6 +399,7 @@ static __always_inline int tc_program(struct __sk_buff *skb)
 	if (divert_packet_turn(skb, s))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	s->tracked = 1;
+	s->tag = 0; /* ether rules have met the frame before */
 	evaluate_nothing(s);
 	return slow_finish(skb, s, SLOW_NEW, slow_decide(skb, s, SLOW_NEW));
 }
@@ -408,12 +465,28 @@ int weir_tc_out(struct __sk_buff *skb)
 	const struct interface *i = interface_get(hook_ifindex(skb));
 	struct packet p;
 
-	if (!interface_is_unwatched(i)) {
+	if (!interface_is_plain(i, INTERFACE_ETHER_OUT, 0)) {
 		if (!interface_is_present(i))
 			return count_verdict(&shared.interfaces[0], REASON_INTERFACE, 0);
-		bpf_tail_call(skb, &out_tails, TAIL_CAPTURE);
+		if (i->flags & INTERFACE_CAPTURE)
+			bpf_tail_call(skb, &out_tails, TAIL_CAPTURE);
+		if (ether_rules && i->flags & INTERFACE_ETHER_OUT) {
+			bpf_tail_call(skb, &out_tails, TAIL_ETHER);
+			return count_verdict(i, REASON_INTERNAL, hook_length(skb));
+		}
 	}
 	return tc_out_path(skb, i, &p);
+}
+
+/* Lets a packet that may leave meet the ether rules, as the frame that it is now. A tag that is
+ * not in the frame is a VLAN device's, where it has met them. */
+static __always_inline int tc_out_frame(struct __sk_buff *skb, int action)
+{
+	const struct interface *i = interface_get(hook_ifindex(skb));
+
+	if (!ether_rules || action != HOOK_PASS || tc_is_tagged(skb) || !ether_out(skb))
+		return action;
+	return i ? count_verdict(i, REASON_BLOCK, hook_length(skb)) : HOOK_DROP;
 }
 
 static __noinline int tc_out_captured(struct __sk_buff *skb)
@@ -429,10 +502,25 @@ static __noinline int tc_out_captured(struct __sk_buff *skb)
 	return action;
 }
 
+/* A function, for the same reason. */
+static __noinline int tc_out_whole(struct __sk_buff *skb)
+{
+	const struct interface *i = interface_get(hook_ifindex(skb));
+	struct packet p;
+
+	return i ? tc_out_path(skb, i, &p) : HOOK_DROP;
+}
+
+SEC("tcx/egress")
+int weir_tc_out_ether(struct __sk_buff *skb)
+{
+	return tc_out_frame(skb, tc_out_whole(skb));
+}
+
 SEC("tcx/egress")
 int weir_tc_out_capture(struct __sk_buff *skb)
 {
-	int unread = capture_before(skb, 1), action = tc_out_captured(skb);
+	int unread = capture_before(skb, 1), action = tc_out_frame(skb, tc_out_captured(skb));
 
 	if (!unread)
 		capture_after(skb, action, 1);

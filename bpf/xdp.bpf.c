@@ -13,6 +13,7 @@
  *                      state evaluate goes on to miss (states, nexthop_index)
  *   weir_xdp_owner     before miss, if rules ask for users: the packet's socket
  *   weir_xdp_family    what af-to translates to the other address family
+ *   weir_xdp_ether     as weir_xdp, for frames that meet ether rules
  *   weir_xdp_capture   the whole way, watched      (capture_filters, capture_ring)
  *
  * Every program may end in a drop, in a redirect, or in XDP_PASS with metadata
@@ -23,6 +24,7 @@
  */
 #include "hook/xdp.h"
 #include "settings.h"
+#include "path/ether.h"
 #include "path/icmp_error.h"
 #include "path/late_fragment.h"
 #include "path/miss.h"
@@ -73,12 +75,17 @@ int weir_xdp(struct xdp_md *ctx)
 	if (xdp_clear_metadata(ctx))
 		return XDP_DROP;
 	/* one test for all */
-	if (!i || (i->flags & (INTERFACE_PRESENT | INTERFACE_CAPTURE | INTERFACE_BARE)) != INTERFACE_PRESENT) {
+	if (!interface_is_plain(i, INTERFACE_ETHER_IN, INTERFACE_BARE)) {
 		if (!interface_is_present(i))
 			return count_verdict(&shared.interfaces[0], REASON_INTERFACE, 0);
 		if (i->flags & INTERFACE_BARE)
 			return HOOK_PASS; /* TCX captures, too */
-		bpf_tail_call(ctx, &tails, TAIL_CAPTURE);
+		if (i->flags & INTERFACE_CAPTURE)
+			bpf_tail_call(ctx, &tails, TAIL_CAPTURE);
+		if (ether_rules && i->flags & INTERFACE_ETHER_IN) {
+			bpf_tail_call(ctx, &tails, TAIL_ETHER);
+			return count_verdict(i, REASON_INTERNAL, hook_length(ctx));
+		}
 	}
 	return xdp_path(ctx, i, &p, shared.prefetch);
 }
@@ -98,10 +105,45 @@ static __noinline int xdp_captured(struct xdp_md *ctx)
 	return action;
 }
 
+/* Whether an ether rule blocks the frame. A function of its own, to save stack. */
+static __noinline int xdp_ether_blocks(struct xdp_md *ctx)
+{
+	const struct interface *i = interface_get(hook_ifindex(ctx));
+	struct packet p;
+	struct headers h;
+	enum reason r;
+
+	if (!i)
+		return 1;
+	p.ifindex = hook_ifindex(ctx);
+	r = parse(ctx, &p, &h, &i, 0, 1, 0);
+	if (!ether_in(ctx, &p, r))
+		return 0;
+	count_verdict(i, REASON_BLOCK, hook_length(ctx));
+	return 1;
+}
+
+/* The same path for interfaces whose frames meet ether rules. */
+static __noinline int xdp_whole(struct xdp_md *ctx)
+{
+	const struct interface *i = interface_get(hook_ifindex(ctx));
+	struct packet p;
+
+	return i ? xdp_path(ctx, i, &p, 0) : HOOK_DROP;
+}
+
+SEC("xdp.frags")
+int weir_xdp_ether(struct xdp_md *ctx)
+{
+	return xdp_ether_blocks(ctx) ? HOOK_DROP : xdp_whole(ctx);
+}
+
 SEC("xdp.frags")
 int weir_xdp_capture(struct xdp_md *ctx)
 {
-	int unread = capture_before(ctx, 0), action = xdp_captured(ctx);
+	int unread = capture_before(ctx, 0), action;
+
+	action = ether_rules && ether_asks(ctx) && xdp_ether_blocks(ctx) ? HOOK_DROP : xdp_captured(ctx);
 
 	if (!unread)
 		capture_after(ctx, action, 0);

@@ -8,7 +8,8 @@
  * path in it, with its tail calls. If rules ask for users or groups, one program more runs
  * in front of the rules: path/owner.h. If rules translate to the other address family, there
  * is one for the packets that they translate, and likewise for what programs write that
- * divert-packet gives packets to. There are no others.
+ * divert-packet gives packets to. If there are ether rules, one more has the entry program's path
+ * in it. There are no others.
  */
 #ifndef WEIR_HOOK_TAIL_H
 #define WEIR_HOOK_TAIL_H
@@ -22,6 +23,7 @@ enum tail {
 	TAIL_CAPTURE,  /* entered from the entry program: the whole path, with capture */
 	TAIL_FAMILY,   /* packets of states with sides of two address families: path/af_to.h */
 	TAIL_PROGRAM,  /* what a program of divert-packet has written: path/divert_packet.h */
+	TAIL_ETHER,    /* entered from the entry program, as TAIL_CAPTURE: frames that meet ether rules */
 	TAIL_RULES,    /* if rules ask for users or groups, TAIL_MISS is the program that looks
 			* up the packet's socket, and this is the one with the rules	       */
 	TAIL_COUNT,

@@ -57,7 +57,7 @@ __noinline enum reason miss_rules_in(hook_ctx *ctx, struct scratch *s)
 		return r;
 	if (implicit_passes(p, i, 1))
 		return REASON_IMPLICIT;
-	evaluate_start(&s->in, p, DIRECTION_IN, p->ifindex, 0);
+	evaluate_start(&s->in, p, DIRECTION_IN, p->ifindex, evaluate_tag(s));
 	s->in.fragment = p->fragment == FRAGMENT_LATER; /* others follow their first, and meet no rules */
 	evaluate_start(&s->out, p, DIRECTION_OUT, 0, 0);
 	s->skip_in = i->flags & INTERFACE_SKIP;

@@ -77,6 +77,17 @@ struct owner {
 	__u32 group;
 };
 
+/* What ether rules test of a frame. */
+struct ether_frame {
+	__u32 mac[3];  /* both addresses, in the order of the frame */
+	__u32 type;    /* EtherType in host order | direction << 31 */
+	__u32 ifindex;
+	__u32 epoch;   /* of the rule set */
+	struct addr src; /* of an IP packet, else 0 */
+	struct addr dst;
+} __attribute__((aligned(8)));
+_Static_assert(sizeof(struct ether_frame) == 56, "compared as seven words");
+
 struct scratch {
 	struct packet packet;	 /* as the fast path parsed it			*/
 	__u32 state;		 /* index << 1 | direction; 0: none			*/
@@ -91,6 +102,7 @@ struct scratch {
 	__u8 no_nexthop;	 /* enum reason: why nexthop is 0 */
 	__u16 nexthop;		 /* found by the route step				*/
 	__u16 generation;	 /* of the routes, read before the look-up of nexthop */
+	__u16 tag;		 /* that ether rules have set; valid on interfaces with INTERFACE_ETHER_IN */
 	__u16 reply_nexthop;	 /* that a rule has chosen for replies; 0: none does */
 	__u8 chosen;		 /* a rule has chosen nexthop */
 	__u8 refused;		 /* enum reason: with GATEWAY_REFUSED (path/gateway.h) */
@@ -129,6 +141,7 @@ struct scratch {
 	struct record log;	 /* the head of records of the present crossing */
 	__u64 fib[8];		 /* struct bpf_fib_lookup, for path/gateway.h */
 	__u64 neighbour[3];	 /* struct bpf_redir_neigh, likewise */
+	struct ether_frame frame; /* path/ether.h */
 };
 _Static_assert(sizeof(struct bpf_fib_lookup) <= 8 * 8 && sizeof(struct bpf_redir_neigh) <= 3 * 8, "their room");
 

@@ -117,7 +117,7 @@ __noinline enum reason slow_rules(hook_ctx *ctx, struct scratch *s)
 	options = s->packet.flags & PACKET_OPTIONS;
 	crossed = s->in.evaluated ? STATE_IN : 0; /* a bound state's packet that came elsewhere */
 	if (st->flags & in) {
-		evaluate_start(&s->in, &s->packet, DIRECTION_IN, s->packet.ifindex, 0);
+		evaluate_start(&s->in, &s->packet, DIRECTION_IN, s->packet.ifindex, evaluate_tag(s));
 		r = evaluate_crossing(ctx, &s->in, options, &why);
 		if (r != UNDECIDED) {
 			reject_note(s, r, STATE_IN);

@@ -35,8 +35,8 @@ static __always_inline struct interface *encap_carrier(__u32 ifindex)
 }
 
 /* Finds how XDP sends frames that leave by an interface, with packets of up to mtu
- * bytes. Returns 0 if it cannot: there are too many layers, or a redirect would lose
- * such frames. */
+ * bytes. Returns 0 if it cannot: there are too many layers, a redirect would lose such
+ * frames, or they meet ether rules, for which TCX has to send them. */
 static __always_inline int encap_find(struct encap *e, __u32 ifindex, const struct interface *i, __u32 mtu)
 {
 	const struct interface *carrier = encap_carrier(i->parent);
@@ -44,8 +44,8 @@ static __always_inline int encap_find(struct encap *e, __u32 ifindex, const stru
 
 	__builtin_memset(e, 0, sizeof(*e));
 	e->device = ifindex;
-	if (!i->parent)
-		return !!(i->flags & INTERFACE_TARGET);
+	if (!i->parent || i->flags & INTERFACE_ETHER_OUT)
+		return (i->flags & (INTERFACE_TARGET | INTERFACE_ETHER_OUT)) == INTERFACE_TARGET;
 	e->device = i->parent;
 	e->layer[0] = encap_layer(i);
 	if (carrier->parent) {

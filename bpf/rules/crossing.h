@@ -85,6 +85,8 @@ struct crossing {
 	__u8 prio_now;	 /* the packet's priority, if a rule asks for it */
 	__u8 fragment;	 /* 1: a fragment for itself, without L4 header */
 	__u32 received;	 /* index of the interface that it came in by; 0: the box sends it */
+	__u32 ether;	 /* of a frame that meets ether rules: ETHER_KEY | EtherType; else 0 */
+	__u16 mac[6];	 /* likewise: its addresses, the destination first */
 	__u32 late[LATE_COUNT]; /* classes, if a rule asks them */
 	__u32 late_common; /* keys of rule_vectors */
 	__u32 late_own;

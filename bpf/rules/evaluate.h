@@ -22,6 +22,18 @@ __noinline int evaluate_source_limiter(__u32 id)
 	return limiter_admits_source(id, &s->packet.tuple.src, s->packet.tuple.zone, &s->limit.limited);
 }
 
+/* The tag with which a packet comes to its first crossing: that of the ether rules, if it has
+ * met them. */
+__noinline __u32 evaluate_tag(const struct scratch *s)
+{
+	const struct interface *i;
+
+	if (!s || !ether_rules)
+		return 0;
+	i = interface_get(s->packet.ifindex);
+	return i && i->flags & INTERFACE_ETHER_IN ? s->tag : 0;
+}
+
 static __always_inline void evaluate_start(struct crossing *cr, const struct packet *p, __u8 direction, __u32 ifindex,
 			     __u16 tag)
 {
@@ -44,6 +56,7 @@ static __always_inline void evaluate_start(struct crossing *cr, const struct pac
 	cr->facts = 0;
 	cr->prio_now = 0;
 	cr->fragment = 0;
+	cr->ether = 0;
 	cr->received = direction == DIRECTION_IN ? ifindex : 0;
 	cr->mark_mask = 0;
 	cr->known = 0;

@@ -140,7 +140,7 @@ static __always_inline void match_start(struct crossing *cr, struct walk *w, con
 	w->epoch = set->epoch;
 	w->shift = set->block_shift;
 	w->within = (1 << w->shift) - 1;
-	w->from = 0;
+	w->from = ether_rules ? set->ethers : 0;
 	w->last = NO_RULE;
 	w->stop = NO_RULE;
 	w->translates = NO_RULE;

@@ -27,7 +27,8 @@
 /* What a rule asks for, and the key under which a packet's value is looked up:
  * interface:	direction << 31 | ifindex
  * protocol:	(family == 6) << 24 | protocol << 16 | detail, which is
- *		tree_flags_key() of TCP flags, type << 8 | code of ICMP, else 0
+ *		tree_flags_key() of TCP flags, type << 8 | code of ICMP, else 0;
+ *		of a frame ETHER_KEY | EtherType
  * addresses:	IPv4: the address. IPv6: its upper 64 bits, and where these do
  *		not decide its lower 64 bits in another tree
  * ports:	TCP and UDP: the port; others: NO_PORT
@@ -65,6 +66,8 @@ enum late {
 #define NO_SYSTEM ~0u /* the packet is not TCP */
 
 #define NO_PORT 65536
+
+#define ETHER_KEY (1 << 26)
 
 /* Indices of trees. Trees of lower halves of IPv6 addresses begin at TREE_FIRST_LOW. */
 enum tree {
@@ -125,7 +128,8 @@ struct rule_class {
  * There are two kinds of rules. A plain pass or block rule matters only if it is the
  * last to match. The others (quick, match, tag, tagged, those in quick anchors) are
  * stations: each that matches is visited, in order. The rules of FreeBSD's translation lists are stations before all
- * others, and lead past the rest of their list.
+ * others, and lead past the rest of their list. The first of all are the ether rules, which
+ * frames meet, and packets do not (path/ether.h).
  */
 struct rule_set {
 	__u64 stations; /* blocks with any station			*/
@@ -149,8 +153,11 @@ struct rule_set {
 	__u8 asks_mark;	  /* a rule tests the mark */
 	__u8 pad0;
 	__u16 asks_more;  /* ASKS_MORE, ASKS_PRIO, and the FACT_*, ASKS_LATE and ASKS_LOG_USER of rules */
-	__u16 pad1;
-	__u32 scrubs; /* the first rules: FreeBSD's list of scrub rules */
+	__u8 ether_tables; /* an ether rule tests tables */
+	__u8 pad1;
+	__u32 scrubs; /* the first rule behind FreeBSD's list of scrub rules; 0: there are none */
+	__u32 ethers; /* the first rules: the ether rules */
+	__u32 all; /* a class with the bits of all rules; valid iff there are ether rules */
 	__u32 fingerprints; /* how many there are, if a rule asks for a system */
 };
 
@@ -183,6 +190,7 @@ struct rule_set {
 #define RULE_MORE_LOG	0x04 /* match: all later rules that match are logged, too */
 #define RULE_MORE_ENDPOINT 0x20 /* nat-to: endpoint-independent (state/endpoint.h) */
 #define RULE_MORE_LIMITED 0x40 /* it has a limiter (state/limiter.h) */
+#define RULE_MORE_MACS	0x80 /* an ether rule: it has conditions in mac */
 
 /* Bits of rule.limiter_blocks: what the limiter refuses is dropped. */
 #define RULE_STATE_BLOCKS  0x01
@@ -235,7 +243,10 @@ struct rule {
 	__u8 state_limiter;  /* id; 0: none */
 	__u8 source_limiter;
 	__u8 limiter_blocks; /* RULE_*_BLOCKS */
-	__u8 pad0[3];
+	__u8 mac_not;  /* bit 0: the condition on the destination is negated; bit 1: on the source */
+	__u16 mac[6];  /* that the addresses of a frame, the destination first, must agree with */
+	__u16 mac_mask[6]; /* in these bits */
+	__u8 pad0[2];
 };
 
 /* What a rule's next hops are for. */

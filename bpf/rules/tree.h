@@ -53,6 +53,8 @@ static __always_inline __u32 tree_protocol_key(const struct crossing *cr)
 {
 	__u32 key = (cr->family == 6) << 24 | cr->proto << 16;
 
+	if (ether_rules && cr->ether)
+		return cr->ether;
 	if (cr->fragment)
 		return key | 1 << 25;
 	if (cr->proto == IPPROTO_TCP)

@@ -137,6 +137,21 @@ static __always_inline int visit_asks(const struct crossing *cr, const struct ru
 	       (!(r->more & RULE_MORE_ONCE) || !limit_is_used(r->limit));
 }
 
+/* Whether the addresses of a frame meet the conditions of an ether rule. */
+__noinline int visit_macs(const struct crossing *cr, const struct rule *r)
+{
+	__u16 dst = 0, src = 0;
+	int i;
+
+	if (!cr || !r)
+		return 0;
+	for (i = 0; i < 3; i++) {
+		dst |= (cr->mac[i] ^ r->mac[i]) & r->mac_mask[i];
+		src |= (cr->mac[i + 3] ^ r->mac[i + 3]) & r->mac_mask[i + 3];
+	}
+	return (dst == 0) != (r->mac_not & 1) && (src == 0) != (r->mac_not >> 1 & 1);
+}
+
 /* Asks a source limiter about the packet's source, as it came: enum limiter_answer. */
 int evaluate_source_limiter(__u32 id);
 
@@ -177,6 +192,8 @@ static __always_inline int visit_rule(struct visit *v, __u32 number)
 	if (r->inside && !(w->entered >> ((r->inside - 1) & 63) & 1))
 		return 0;
 	if (r->tagged && (cr->tag == r->tagged) == !!(r->flags & RULE_NOT_TAGGED))
+		return 0;
+	if (ether_rules && r->more & RULE_MORE_MACS && !visit_macs(cr, r))
 		return 0;
 	if (r->marked_mask && ((cr->mark & r->marked_mask) == r->marked) == !!(r->flags & RULE_NOT_MARKED))
 		return 0;

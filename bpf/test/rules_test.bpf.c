@@ -12,6 +12,7 @@ const volatile __u32 rule_base;
 const volatile __u64 pool_secret;
 const volatile __u32 rule_chunks = 64;
 const volatile __u8 af_to;
+const volatile __u8 ether_rules = 0;
 const volatile __u8 limiters_defined;
 const volatile __u8 least_states = 1;
 const volatile __u32 crossing_count = 1;

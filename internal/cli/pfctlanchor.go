@@ -44,33 +44,40 @@ func (p *pfctl) showAnchor(path string, below bool) error {
 		return p.showAnchors(path, below)
 	case path == "" && below: // as without -a: all anchors are printed in any case
 		return p.showOne(context.Background(), p.show)
-	case p.show != "rules" && p.show != "nat":
+	case p.show != "rules" && p.show != "nat" && p.show != "ether":
 		return fmt.Errorf("-a: -s %s is not about one anchor", p.show)
 	}
 	anchors, rules, pid, err := p.env.anchors()
 	if err != nil {
 		return err
 	}
-	nat := p.show == "nat"
 	for i := range anchors {
-		anchors[i].Lines = slices.DeleteFunc(anchors[i].Lines, func(line string) bool { return nat != translates(line) })
+		anchors[i].Lines = slices.DeleteFunc(anchors[i].Lines, func(line string) bool { return showOf(listOf(line)) != p.show })
 	}
-	return view.PrintAnchor(p.env.Stdout, ofPfctl(rules, nat), anchors, path, below, p.verbose, pid)
+	return view.PrintAnchor(p.env.Stdout, ofPfctl(rules, p.show), anchors, path, below, p.verbose, pid)
 }
 
-// translations are the lists of rules that pfctl -s nat shows.
-var translations = []string{"nat", "rdr", "binat"}
-
-// ofPfctl returns the rules that pfctl -s nat shows, or those of -s rules.
-func ofPfctl(rules []view.Rule, nat bool) []view.Rule {
-	return slices.DeleteFunc(rules, func(rule view.Rule) bool { return nat != slices.Contains(translations, rule.List) })
+// showOf returns what shows the rules of a list: pfctl -s ether, nat or rules.
+func showOf(list string) string {
+	switch list {
+	case "ether":
+		return "ether"
+	case "nat", "rdr", "binat":
+		return "nat"
+	}
+	return "rules"
 }
 
-// translates reports whether a printed rule is one of FreeBSD's translations, or an anchor
-// of them.
-func translates(line string) bool {
+// ofPfctl returns the rules that pfctl -s shows.
+func ofPfctl(rules []view.Rule, show string) []view.Rule {
+	return slices.DeleteFunc(rules, func(rule view.Rule) bool { return showOf(rule.List) != show })
+}
+
+// listOf returns the list that a printed rule belongs to, or an anchor of such rules, if it is
+// one that showOf knows.
+func listOf(line string) string {
 	word, _, _ := strings.Cut(strings.TrimPrefix(line, "no "), " ")
-	return slices.Contains(translations, strings.TrimSuffix(word, "-anchor"))
+	return strings.TrimSuffix(word, "-anchor")
 }
 
 // showAnchors prints the anchors directly in one; with -v, and for *, also those in them.

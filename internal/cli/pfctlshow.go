@@ -49,7 +49,7 @@ func (p *pfctl) showOne(ctx context.Context, what string) error {
 		return err
 	case "Anchors":
 		return p.showAnchors("", false)
-	case "queue", "ether", "osfp", "creatorids":
+	case "queue", "osfp", "creatorids":
 		return fmt.Errorf("-s %s: weir has nothing to show for it yet", what)
 	}
 	r, err := e.reader()
@@ -58,8 +58,8 @@ func (p *pfctl) showOne(ctx context.Context, what string) error {
 	}
 	defer r.Close()
 	switch what {
-	case "rules", "nat":
-		return p.showRules(r, what == "nat")
+	case "rules", "nat", "ether":
+		return p.showRules(r, what)
 	case "states":
 		t := &statesTask{verbose: min(p.verbose, 2)}
 		t.filter.Leaves = p.iface
@@ -83,12 +83,12 @@ func (p *pfctl) showOne(ctx context.Context, what string) error {
 	return info.Print(e.Stdout)
 }
 
-func (p *pfctl) showRules(r *view.View, nat bool) error {
+func (p *pfctl) showRules(r *view.View, what string) error {
 	rules, pid, err := r.Rules()
 	if err != nil {
 		return err
 	}
-	return view.PrintRules(p.env.Stdout, ofPfctl(rules, nat), p.verbose, pid)
+	return view.PrintRules(p.env.Stdout, ofPfctl(rules, what), p.verbose, pid)
 }
 
 // showLabels prints the counters of rules with labels. pf counts packets and bytes of each

@@ -8,7 +8,7 @@ import (
 // ruleRecord is a rule in the JSON of check: its text, and where it comes from.
 type ruleRecord struct {
 	Number int    `json:"number"`         // number as in weir rules; an anchor's rules follow it wherever it is called
-	List   string `json:"list,omitempty"` // nat, rdr, binat or scrub: FreeBSD's list of that name, which has its own numbers
+	List   string `json:"list,omitempty"` // ether, nat, rdr, binat or scrub: FreeBSD's list of that name, which has its own numbers
 	Text   string `json:"text"`
 	Anchor string `json:"anchor,omitempty"` // path of the anchor that it calls
 	Label  string `json:"label,omitempty"`
@@ -22,6 +22,13 @@ func ruleRecords(rs *resolve.Ruleset) []ruleRecord {
 	records := []ruleRecord{}
 	if rs == nil {
 		return records
+	}
+	for _, l := range rs.Ethers() {
+		if !l.IsPast {
+			record := recordOf(rs, &l.Rule)
+			record.List = "ether"
+			records = append(records, record)
+		}
 	}
 	for _, kind := range []resolve.TranslationKind{resolve.NatRule, resolve.RdrRule, resolve.BinatRule} {
 		for _, l := range rs.First {

@@ -83,4 +83,6 @@ var all = []Field{
 	{"AfTo", "af-to", "AfTo", yes, Apart, Effect, Breaks},
 	{"AfTo.Family", "af-to", "", yes, Apart, Effect, NoMerge},
 	{"Route", "route-to", "Route", yes, Apart, Effect, Breaks},
+
+	{"", "ether", "Frame", yes, Idle, Effect, Ignored}, // of ether rules alone
 }

@@ -10,6 +10,13 @@ import (
 
 // ether prints an ether rule or an ether anchor, with the line end.
 func ether(w io.Writer, e *ast.Ether) {
+	fmt.Fprint(w, Ether(e))
+	block(w, e.Anchor)
+	fmt.Fprintln(w)
+}
+
+// Ether returns the text of an ether rule, or that of an anchor without its rules.
+func Ether(e *ast.Ether) string {
 	c := clauses{"ether"}
 	switch {
 	case e.Anchor != nil:
@@ -45,9 +52,7 @@ func ether(w io.Writer, e *ast.Ether) {
 		c.addIf(e.Tagged.Not, "!")
 		c.add("tagged", name(e.Tagged.Name.Text))
 	}
-	fmt.Fprint(w, c.String())
-	block(w, e.Anchor)
-	fmt.Fprintln(w)
+	return c.String()
 }
 
 func macs(all []ast.MAC) string {

@@ -24,7 +24,7 @@ func (r *resolver) allAnchors() []Anchor {
 		s := r.anchors[path]
 		a := Anchor{Path: path, AtRunTime: r.replaced[path], Given: r.given[path], Lines: linesOf(s.stmts(), false)}
 		a.Tables = persistent(s)
-		a.Rules = len(s.rules) + len(s.translations) + len(s.scrubs)
+		a.Rules = len(s.rules) + len(s.translations) + len(s.scrubs) + len(s.ethers)
 		all = append(all, a)
 	}
 	return all

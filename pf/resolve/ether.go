@@ -3,9 +3,8 @@ package resolve
 import "weir/pf/ast"
 
 // ether resolves the names in a rule for frames, and in the rules of such an anchor.
-// Lists are not expanded.
+// Lists are expanded later, as the printed configuration keeps them.
 func (r *resolver) ether(in *ast.Ether) *ast.Ether {
-	r.faults.Unenforced(in.Keyword, "ether")
 	r.textsGiven(&in.Rule)
 	out := *in
 	for _, i := range in.On {
@@ -17,14 +16,7 @@ func (r *resolver) ether(in *ast.Ether) *ast.Ether {
 	out.From.Hosts, out.To.Hosts = r.frameHosts(in.From.Hosts), r.frameHosts(in.To.Hosts)
 	r.texts(&out.Rule)
 	if in.Anchor != nil {
-		body := *in.Anchor
-		body.Body = nil
-		for _, s := range in.Anchor.Body {
-			if e, ok := s.(*ast.Ether); ok { // the parser allows nothing else
-				body.Body = append(body.Body, r.ether(e))
-			}
-		}
-		out.Anchor = &body
+		out.Anchor = r.etherBody(in.Anchor)
 	}
 	return &out
 }

@@ -6,8 +6,8 @@ import (
 	"weir/pf/ast"
 )
 
-// A ListRule is one of the rules that FreeBSD's lists become: scrub rules, and those of the
-// translation lists. They stand
+// A ListRule is one of the rules that FreeBSD's lists become: ether rules, scrub rules, and those
+// of the translation lists. They stand
 // before the filter rules, and each that matches is followed in order, like a match rule:
 // it translates, or ends its list without (no), or leads into an anchor. With pass it is
 // a pass rule with quick.
@@ -17,8 +17,13 @@ type ListRule struct {
 	Rule
 	Of *TranslationRule // nil: it only leads past the rules of an anchor, and is not shown, or IsScrub
 
-	// IsScrub says that it is a scrub rule. These are the first, and lead past the others.
+	// IsScrub says that it is a scrub rule. These stand before the translation rules, and lead
+	// past the others.
 	IsScrub bool
+
+	// IsEther says that it is an ether rule, which frames meet and packets do not. These are
+	// the first. IsPast: it only leads past the rules of an ether anchor, and is not shown.
+	IsEther, IsPast bool
 
 	// Next is the number in the list of the rule that is evaluated next if this one
 	// matches: the first behind its list or its anchor. 0 is the one behind it. The
@@ -26,8 +31,8 @@ type ListRule struct {
 	Next int
 }
 
-// Sequence returns the rules that are evaluated one after the other: those of the
-// translation lists, then the filter rules.
+// Sequence returns all rules in the order of their numbers: those of FreeBSD's lists, then the
+// filter rules.
 func (rs *Ruleset) Sequence() []*Rule {
 	all := make([]*Rule, 0, len(rs.First)+len(rs.Rules))
 	for _, l := range rs.First {

@@ -223,7 +223,7 @@ func (r *resolver) ruleset() *Ruleset {
 	rs.Tables = r.allTables()
 	rs.fillTables(r.host)
 	rs.Translations = f.translationLists(r.main)
-	rs.First = FirstRules(f.allScrubs(), rs.Translations)
+	rs.First = FirstRules(f.allEthers(), f.allScrubs(), rs.Translations)
 	f.scope(r.main)
 	rs.Rules = f.rules
 	if all := rs.Sequence(); len(all) > MaxHeld {

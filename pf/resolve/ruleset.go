@@ -126,6 +126,7 @@ type Rule struct {
 	SetQueue   SetQueue     // set queue
 	Scrub      Scrub        // how its packets are normalised
 	Route      *Route       // route of a pass rule
+	Frame      Frame        // what an ether rule asks of a frame
 	Filter
 }
 

@@ -141,6 +141,9 @@ func (r *resolver) define(s *scope, at token.Span) {
 		})
 		return
 	}
+	if ok && !r.atRunTime {
+		s.ethers = append(first.ethers, s.ethers...) // of an ether anchor of the same name
+	}
 	if r.atRunTime {
 		r.replaced[s.path] = true
 	} else {

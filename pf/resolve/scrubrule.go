@@ -74,31 +74,33 @@ func (r *resolver) scrubFragments(in *ast.ScrubRule) {
 	}
 }
 
-// FirstRules returns the rules that stand before the filter rules: scrub rules, then what
-// translation lists become.
-func FirstRules(scrubs []*ListRule, translations []*TranslationRule) []*ListRule {
+// FirstRules returns the rules that stand before the filter rules: ether rules, scrub rules, then
+// what translation lists become.
+func FirstRules(ethers, scrubs []*ListRule, translations []*TranslationRule) []*ListRule {
 	lists := ListRules(translations)
+	before := len(ethers) + len(scrubs)
 	for nr, s := range scrubs {
-		s.Nr, s.Next = nr, len(scrubs)
+		s.Nr, s.Next = nr, before
 	}
 	for _, l := range lists {
 		if l.Next != 0 {
-			l.Next += len(scrubs)
+			l.Next += before
 		}
 		if l.Anchor != nil {
-			l.Anchor.End += len(scrubs)
+			l.Anchor.End += before
 		}
 	}
-	return append(slices.Clip(scrubs), lists...)
+	return slices.Concat(ethers, scrubs, lists)
 }
 
 // Scrubs returns FreeBSD's scrub rules: the first one that matches counts.
 func (rs *Ruleset) Scrubs() []*ListRule {
-	n := 0
+	first := len(rs.Ethers())
+	n := first
 	for n < len(rs.First) && rs.First[n].IsScrub {
 		n++
 	}
-	return rs.First[:n]
+	return rs.First[first:n]
 }
 
 // allScrubs lowers FreeBSD's scrub rules. If none of them asks for anything but whole

@@ -34,7 +34,7 @@ var Harness = []string{Receive, Generator, Sweep, Others}
 
 // byFunction has the functions whose file contains several stages.
 var byFunction = map[string]string{
-	"interface_get": Entry, "interface_is_present": Entry, "interface_is_unwatched": Entry,
+	"interface_get": Entry, "interface_is_present": Entry, "interface_is_plain": Entry,
 	"addr_equal": LookUp, "tuple_equal": LookUp,
 	"rewrite_l4_csum": NAT, "rewrite_addresses": NAT, "rewrite_ports": NAT, "rewrite_translate": NAT, "rewrite_translate_to": NAT, "rewrite_csum": NAT,
 	"hook_ifindex": Entry, "hook_data": Parse, "hook_data_end": Parse, "hook_length": Parse,

@@ -49,6 +49,7 @@ type box struct {
 	rules       *compiled
 	host        *resolve.Host
 	links       []netif.Link
+	above       []netif.Link                   // those of which some carry the frames of others (meetsFrames)
 	hooks       map[int]hooked                 // interfaces that have programs, by index
 	tables      map[string]*rundir.TableRecord // of tables that were changed at run time
 	stored      map[string]*rundir.TableRecord // of those that outlive a boot

@@ -111,6 +111,10 @@ func (s *Source) parse(m *machine) (*resolve.Ruleset, *compiled, error) {
 			text = s.textOf(&l.Rule, &list)
 			text.List = "scrub"
 		}
+		if l.IsEther && !l.IsPast {
+			text = s.textOf(&l.Rule, &list)
+			text.List = "ether"
+		}
 		c.texts = append(c.texts, text)
 	}
 	for _, r := range rules.Rules {

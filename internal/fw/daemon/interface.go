@@ -28,6 +28,7 @@ func (b *box) updateInterfaces(m *machine) error {
 // setInterfaces tells the dataplane the box's addresses and all interfaces, except those whose
 // index is in known.
 func (b *box) setInterfaces(m *machine, known map[int]bool) error {
+	b.above = m.links
 	for _, l := range m.hooked(b.hooks) {
 		if known[l.Index] {
 			continue
@@ -76,7 +77,7 @@ func (b *box) setInterface(l *netif.Link) error {
 		return nil
 	}
 	h := b.hooks[l.Index]
-	now, err := describe(l, h.Hook == XDP || h.parent.by != "", b.rules.skips(l, b.host))
+	now, err := describe(l, h.Hook == XDP || h.parent.by != "", b.rules.skips(l, b.host), b.meetsFrames(l))
 	if errors.Is(err, unix.ENODEV) {
 		return nil // it has vanished: the follower forgets it
 	}
@@ -102,13 +103,13 @@ func isProgram(l *netif.Link) bool {
 }
 
 // describe returns what the dataplane must know about an interface. xdp says that an XDP
-// program filters its incoming packets.
-func describe(l *netif.Link, xdp, skip bool) (dataplane.Interface, error) {
+// program filters its incoming packets, ether where its frames meet ether rules.
+func describe(l *netif.Link, xdp, skip bool, ether dataplane.InterfaceFlags) (dataplane.Interface, error) {
 	target, err := netif.XDPTargetOf(l.Index)
 	if err != nil {
 		return dataplane.Interface{}, err
 	}
-	flags := dataplane.InterfacePresent
+	flags := dataplane.InterfacePresent | ether
 	for _, f := range []struct {
 		on   bool
 		flag dataplane.InterfaceFlags
@@ -143,3 +144,23 @@ func hasStatic(l *netif.Link, family func(netip.Addr) bool) bool {
 }
 
 func isGlobal6(a netip.Addr) bool { return a.Is6() && !a.IsLinkLocalUnicast() }
+
+// meetsFrames returns where ether rules can match frames of an interface. XDP sees those of a
+// VLAN device at the device below it.
+func (b *box) meetsFrames(l *netif.Link) (flags dataplane.InterfaceFlags) {
+	if !l.Ethernet || l.Kind == netif.Loopback || b.rules.program == nil || b.rules.program.Ethers == 0 {
+		return 0
+	}
+	if b.rules.program.MeetsFrames(l.Index, false) {
+		flags |= dataplane.InterfaceEtherIn
+	}
+	if b.rules.program.MeetsFrames(l.Index, true) {
+		flags |= dataplane.InterfaceEtherOut
+	}
+	for i := range b.above {
+		if above := &b.above[i]; above.Kind == netif.VLAN && above.Parent == l.Index {
+			flags |= b.meetsFrames(above) & dataplane.InterfaceEtherIn
+		}
+	}
+	return flags
+}

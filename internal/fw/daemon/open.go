@@ -40,14 +40,18 @@ func (f *flushed) with(part control.Opening) flushed {
 // rules go with these, and anchors keep their rules, which nothing evaluates then.
 func (f *flushed) from(rules *resolve.Ruleset) {
 	all := f.has(control.FlushAll)
-	scrubs := slices.Clone(rules.Scrubs())
+	ethers, scrubs := slices.Clone(rules.Ethers()), slices.Clone(rules.Scrubs())
+	if all || f.has(control.FlushEthernet) {
+		ethers = nil
+		rules.First = resolve.FirstRules(nil, scrubs, rules.Translations)
+	}
 	if all || f.has(control.FlushNAT) {
 		rules.Translations = nil
-		rules.First = scrubs
+		rules.First = resolve.FirstRules(ethers, scrubs, nil)
 	}
 	if all || f.has(control.FlushRules) {
 		rules.Rules = nil
-		rules.First = resolve.FirstRules(nil, rules.Translations)
+		rules.First = resolve.FirstRules(ethers, nil, rules.Translations)
 	}
 	if all {
 		rules.Tables, rules.Options.Skip = nil, nil
@@ -91,11 +95,8 @@ func (b *box) open(r *control.OpenRequest) error {
 // flush takes a part of the rules out of force. A load that waits for its confirmation
 // still waits.
 func (b *box) flush(part control.Opening, m *machine) error {
-	switch {
-	case !b.rules.options.PfctlMayOpen:
+	if !b.rules.options.PfctlMayOpen {
 		return control.ErrMayNotOpen
-	case part == control.FlushEthernet: // files with such rules do not load
-		return nil
 	}
 	next := b.source
 	next.flushed = b.source.flushed.with(part)

@@ -75,10 +75,12 @@ func TestBudgetOfBoundStates(t *testing.T) {
 	}
 }
 
-// So are those that know of states with two address families, those that send copies, and those with
-// limiters or with pools that count states.
+// So are those that know of states with two address families, those that send copies, those with
+// limiters or with pools that count states, and those whose frames meet ether rules; and all of
+// these together.
 func TestBudgetOfFamilies(t *testing.T) {
-	for _, rules := range []string{familyRule, copyRule, limiterRule, leastRule} {
+	all := etherRule + familyRule + copyRule + "\n" + limiterRule + leastRule + boundRule
+	for _, rules := range []string{familyRule, copyRule, limiterRule, leastRule, etherRule, all} {
 		h := newHarness(t, rules)
 		check(t, h.dp.needCapture())
 		check(t, h.dp.need(programImport, programPrefetch))

@@ -312,6 +312,7 @@ func (d *Dataplane) values() map[string]any {
 		"states_bound":     asByte(d.bindsStates()),
 		"af_to":            asByte(d.changesFamily()),
 		"copies":           asByte(d.copies()),
+		"ether_rules":      asByte(d.config.Program.Ethers > 0),
 		"limiters_defined": asByte(len(d.config.Program.Limiters) > 0),
 		"least_states":     asByte(d.config.Program.CountsStates),
 		"implicit_pass":    asByte(d.config.Options.ImplicitPass),

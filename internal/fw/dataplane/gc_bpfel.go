@@ -44,6 +44,7 @@ const (
 	gcVarAfTo            = "af_to"
 	gcVarBucketMask      = "bucket_mask"
 	gcVarCopies          = "copies"
+	gcVarEtherRules      = "ether_rules"
 	gcVarFragmentsAlone  = "fragments_alone"
 	gcVarHandoffRecords  = "handoff_records"
 	gcVarHashKeys        = "hash_keys"
@@ -150,6 +151,7 @@ type gcVariableSpecs struct {
 	AfTo            *ebpf.VariableSpec `ebpf:"af_to"`
 	BucketMask      *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	Copies          *ebpf.VariableSpec `ebpf:"copies"`
+	EtherRules      *ebpf.VariableSpec `ebpf:"ether_rules"`
 	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -252,6 +254,7 @@ type gcVariables struct {
 	AfTo            *ebpf.Variable `ebpf:"af_to"`
 	BucketMask      *ebpf.Variable `ebpf:"bucket_mask"`
 	Copies          *ebpf.Variable `ebpf:"copies"`
+	EtherRules      *ebpf.Variable `ebpf:"ether_rules"`
 	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`

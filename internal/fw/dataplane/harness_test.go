@@ -155,12 +155,36 @@ func (h *harness) load(rules string) {
 	for i := range 2 * len(p.Pools) {
 		check(h.tb, h.dp.objects.Maps["pool_turns"].Put(uint32(i), uint64(0)))
 	}
+	h.meetFrames(p)
 	h.forgetTables()
 	h.queues = make(map[string]uint16, len(p.Queues))
 	for number, name := range p.Queues {
 		h.queues[name] = number
 	}
 	h.forget()
+}
+
+// meetFrames tells the programs where frames meet the ether rules of a program.
+func (h *harness) meetFrames(p *ruleset.Program) {
+	for i, raw := range h.dp.tables.interfaces() {
+		if raw.has(InterfaceL3 | InterfaceLoopback) {
+			continue
+		}
+		var set InterfaceFlags
+		if p.MeetsFrames(i, false) {
+			set |= InterfaceEtherIn
+		}
+		if p.MeetsFrames(i, true) {
+			set |= InterfaceEtherOut
+		}
+		raw.change(set, (InterfaceEtherIn|InterfaceEtherOut)&^set)
+	}
+	for i, raw := range h.dp.tables.interfaces() { // XDP sees the frames of what it carries
+		if above := h.dp.tables.shared.Interfaces[i]; above.Parent != 0 && raw.has(InterfaceEtherIn) {
+			(*xdpInterface)(&h.dp.tables.shared.Interfaces[above.Parent]).change(InterfaceEtherIn, 0)
+		}
+	}
+	h.dp.BumpRoutes()
 }
 
 // queueNumber returns the number of a queue in the loaded rules, or of a pair "a, b".

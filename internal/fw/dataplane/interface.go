@@ -33,6 +33,8 @@ const (
 	InterfaceScattered                            // a target that also takes frames in several buffers
 	InterfaceProgram                              // the device of a program of divert-packet
 	InterfaceRead                                 // such a program has it open
+	InterfaceEtherIn                              // frames that come in meet ether rules
+	InterfaceEtherOut                             // frames that leave do: XDP does not redirect there
 )
 
 // MaxIfindex is one more than the highest interface index that weir can handle. If
@@ -79,20 +81,22 @@ func (d *Dataplane) SetInterface(ifindex int, i Interface) error {
 	}
 	raw.Tag, raw.TagType = i.Tag, fromWire(i.TagType)
 	atomic.StoreUint32(&raw.Parent, uint32(i.Parent))
-	d.setFlags(raw, i.Flags)
+	if d.setFlags(raw, i.Flags)&InterfaceEtherOut != i.Flags&InterfaceEtherOut {
+		d.BumpRoutes() // next hops know whether XDP reaches them
+	}
 	killpoint.Done("tell of interface %d", ifindex)
 	return nil
 }
 
 // setFlags sets an interface's flags, except two kinds. The flag that packets set stays
 // for as long as the interface exists, because finding it out costs a packet. Prefetch
-// sets its own flags.
-func (d *Dataplane) setFlags(raw *xdpInterface, flags InterfaceFlags) {
+// sets its own flags. It returns the flags before.
+func (d *Dataplane) setFlags(raw *xdpInterface, flags InterfaceFlags) InterfaceFlags {
 	for {
 		was := atomic.LoadUint32(&raw.Flags)
 		now := d.withCapture(flags) | InterfaceFlags(was)&(interfaceBare|interfaceDevmap|interfacePrefetch)
 		if atomic.CompareAndSwapUint32(&raw.Flags, was, uint32(now)) {
-			return
+			return InterfaceFlags(was)
 		}
 	}
 }

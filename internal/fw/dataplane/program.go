@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -143,6 +144,7 @@ func (h half) set(p *ruleset.Program) xdpRuleSet {
 		OrderAt: h.base("rule_order"), TreesAt: h.base("rule_trees"),
 		DstTablesAt: classes + p.Set.DstTablesAt, SrcTablesAt: classes + p.Set.SrcTablesAt, AsksTables: p.Set.AsksTables,
 		BlockShift: p.Set.BlockShift, AsksMark: asByte(p.Set.AsksMark), AsksMore: p.Set.AsksMore, Fingerprints: uint32(len(p.Fingerprints)), Scrubs: uint32(p.Scrubs),
+		Ethers: uint32(p.Ethers), All: classes + p.Set.All, EtherTables: asByte(p.Set.EtherTables),
 	}
 }
 
@@ -165,7 +167,16 @@ func rawRule(r *ruleset.Rule, limits []uint16) xdpRule {
 		Route: uint8(r.Route), RoutePool: r.RoutePool, Enters: r.Enters, Inside: r.Inside,
 		StateLimiter: r.StateLimiter, SourceLimiter: r.SourceLimiter, LimiterBlocks: asByte(r.StateBlocks) | asByte(r.SourceBlocks)<<1,
 		Family: r.Family, SrcBits: r.SrcBits, DstBits: r.DstBits,
+		Mac: rawMACs(r.MACs.Value), MacMask: rawMACs(r.MACs.Mask), MacNot: asByte(r.MACs.Not[0]) | asByte(r.MACs.Not[1])<<1,
 	}
+}
+
+// rawMACs returns two addresses in the order of a frame.
+func rawMACs(macs [2][6]byte) (raw [6]uint16) {
+	for i := range raw {
+		raw[i] = binary.NativeEndian.Uint16(macs[i/3][i%3*2:])
+	}
+	return raw
 }
 
 func rawRow(r *ruleset.Row) xdpPoolAddress {

@@ -95,6 +95,13 @@ func (d *drawing) ruleset() []string {
 	if d.IntN(3) == 0 {
 		lines = append(lines, "block"+d.some(3, " return")+d.some(3, " in"))
 	}
+	if !d.copies && d.IntN(3) == 0 {
+		lines = append(lines, d.etherList(lines)...)
+		for range 1 + d.IntN(2) { // what a tag of theirs decides
+			lines = append(lines, one(d.Rand, "pass", "block")+one(d.Rand, "", " in", " in", " out")+d.some(2, " quick")+
+				one(d.Rand, " ", " ! ")+"tagged "+one(d.Rand, tags...)+d.some(3, " no state"))
+		}
+	}
 	if d.IntN(4) == 0 {
 		lines = append(lines, d.scrubList(lines)...)
 	}

@@ -54,11 +54,14 @@ func readCounters(m *bpfload.Map, rules int) (*counters, error) {
 
 // evaluations returns how often each rule was reached, by number: the number of
 // evaluations, less those that an earlier rule ended. carried holds the counts from rules
-// in another order.
+// in another order. Those of ether rules are not counted.
 func (c *counters) evaluations(set *xdpRuleSet, order []uint32, carried []xdpRuleCarried) []uint64 {
 	all := make([]uint64, len(order))
 	asked := c.asked - set.Asked
 	for number, index := range order {
+		if number < int(set.Ethers) { // frames meet these; how often is not counted
+			continue
+		}
 		all[number] = carried[number].Evaluations + asked
 		asked -= c.stops[index] - carried[number].Stops
 	}

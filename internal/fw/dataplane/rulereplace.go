@@ -30,6 +30,9 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
 	if p.FragmentsAlone != d.config.Program.FragmentsAlone { // a constant of the programs
 		return fmt.Errorf("replace rules: fragments meet them in another way: %w", ErrNoRoom)
 	}
+	if p.Ethers > 0 && d.config.Program.Ethers == 0 { // frames meet none, by a constant of the programs
+		return fmt.Errorf("replace rules: ether rules: %w", ErrNoRoom)
+	}
 	if !slices.Equal(p.Limiters, d.config.Program.Limiters) { // the room for their sources may change
 		return fmt.Errorf("replace rules: other limiters: %w", ErrNoRoom)
 	}

@@ -23,7 +23,7 @@ var entryXDP = entry{"weir_xdp", "tails"}
 // tailNames holds the suffixes of the programs' names, by enum tail of bpf/hook/tail.h. If
 // the owners' program is loaded, it is called in place of miss, and calls miss as
 // tailRules.
-var tailNames = [...]string{tailMiss, "error", "fragment", "slow", tailCapture, tailFamily, tailProgram}
+var tailNames = [...]string{tailMiss, "error", "fragment", "slow", tailCapture, tailFamily, tailProgram, tailEther}
 
 const (
 	tailMiss    = "miss"
@@ -31,6 +31,7 @@ const (
 	tailOwner   = "owner"
 	tailFamily  = "family"
 	tailProgram = "program"
+	tailEther   = "ether"
 
 	tailRules = len(tailNames)
 )
@@ -46,8 +47,8 @@ const (
 // The kernel takes long to verify a program. So programs that few users need are loaded
 // when they are needed: those of the XDP hook when an interface has it, the capture
 // programs when somebody captures, those that look up a packet's user and group when a
-// rule asks, those that translate to the other address family, and the one that takes packets
-// back from programs of divert-packet.
+// rule asks, those that translate to the other address family, the one that takes packets back
+// from programs of divert-packet, and those for frames that meet ether rules.
 
 // initialPrograms returns the programs that Build loads.
 func (d *Dataplane) initialPrograms() []string {
@@ -68,7 +69,7 @@ func (d *Dataplane) initialPrograms() []string {
 func (e entry) programs(rare ...string) []string {
 	names := []string{e.name}
 	for _, tail := range tailNames {
-		if tail != tailCapture && tail != tailFamily && tail != tailProgram {
+		if tail != tailCapture && tail != tailFamily && tail != tailProgram && tail != tailEther {
 			names = append(names, e.name+"_"+tail)
 		}
 	}
@@ -94,6 +95,9 @@ func (d *Dataplane) rare(capture bool) (tails []string) {
 	}
 	if d.copies() {
 		tails = append(tails, tailProgram)
+	}
+	if d.config.Program.Ethers > 0 {
+		tails = append(tails, tailEther)
 	}
 	return tails
 }

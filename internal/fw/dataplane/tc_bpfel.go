@@ -23,6 +23,7 @@ const (
 	tcMapCaptures           = "captures"
 	tcMapEarlyFragments     = "early_fragments"
 	tcMapEndpoints          = "endpoints"
+	tcMapEtherAnswers       = "ether_answers"
 	tcMapExtras             = "extras"
 	tcMapFingerprintWalks   = "fingerprint_walks"
 	tcMapFingerprints       = "fingerprints"
@@ -79,6 +80,7 @@ const (
 	tcProgWeirTcIn          = "weir_tc_in"
 	tcProgWeirTcInCapture   = "weir_tc_in_capture"
 	tcProgWeirTcInError     = "weir_tc_in_error"
+	tcProgWeirTcInEther     = "weir_tc_in_ether"
 	tcProgWeirTcInFamily    = "weir_tc_in_family"
 	tcProgWeirTcInFragment  = "weir_tc_in_fragment"
 	tcProgWeirTcInMiss      = "weir_tc_in_miss"
@@ -88,6 +90,7 @@ const (
 	tcProgWeirTcOut         = "weir_tc_out"
 	tcProgWeirTcOutCapture  = "weir_tc_out_capture"
 	tcProgWeirTcOutError    = "weir_tc_out_error"
+	tcProgWeirTcOutEther    = "weir_tc_out_ether"
 	tcProgWeirTcOutFamily   = "weir_tc_out_family"
 	tcProgWeirTcOutFragment = "weir_tc_out_fragment"
 	tcProgWeirTcOutMiss     = "weir_tc_out_miss"
@@ -96,6 +99,7 @@ const (
 	tcVarAfTo               = "af_to"
 	tcVarBucketMask         = "bucket_mask"
 	tcVarCopies             = "copies"
+	tcVarEtherRules         = "ether_rules"
 	tcVarFragmentsAlone     = "fragments_alone"
 	tcVarHandoffRecords     = "handoff_records"
 	tcVarHashKeys           = "hash_keys"
@@ -165,6 +169,7 @@ type tcProgramSpecs struct {
 	WeirTcIn          *ebpf.ProgramSpec `ebpf:"weir_tc_in"`
 	WeirTcInCapture   *ebpf.ProgramSpec `ebpf:"weir_tc_in_capture"`
 	WeirTcInError     *ebpf.ProgramSpec `ebpf:"weir_tc_in_error"`
+	WeirTcInEther     *ebpf.ProgramSpec `ebpf:"weir_tc_in_ether"`
 	WeirTcInFamily    *ebpf.ProgramSpec `ebpf:"weir_tc_in_family"`
 	WeirTcInFragment  *ebpf.ProgramSpec `ebpf:"weir_tc_in_fragment"`
 	WeirTcInMiss      *ebpf.ProgramSpec `ebpf:"weir_tc_in_miss"`
@@ -174,6 +179,7 @@ type tcProgramSpecs struct {
 	WeirTcOut         *ebpf.ProgramSpec `ebpf:"weir_tc_out"`
 	WeirTcOutCapture  *ebpf.ProgramSpec `ebpf:"weir_tc_out_capture"`
 	WeirTcOutError    *ebpf.ProgramSpec `ebpf:"weir_tc_out_error"`
+	WeirTcOutEther    *ebpf.ProgramSpec `ebpf:"weir_tc_out_ether"`
 	WeirTcOutFamily   *ebpf.ProgramSpec `ebpf:"weir_tc_out_family"`
 	WeirTcOutFragment *ebpf.ProgramSpec `ebpf:"weir_tc_out_fragment"`
 	WeirTcOutMiss     *ebpf.ProgramSpec `ebpf:"weir_tc_out_miss"`
@@ -192,6 +198,7 @@ type tcMapSpecs struct {
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
 	EarlyFragments    *ebpf.MapSpec `ebpf:"early_fragments"`
 	Endpoints         *ebpf.MapSpec `ebpf:"endpoints"`
+	EtherAnswers      *ebpf.MapSpec `ebpf:"ether_answers"`
 	Extras            *ebpf.MapSpec `ebpf:"extras"`
 	FingerprintWalks  *ebpf.MapSpec `ebpf:"fingerprint_walks"`
 	Fingerprints      *ebpf.MapSpec `ebpf:"fingerprints"`
@@ -254,6 +261,7 @@ type tcVariableSpecs struct {
 	AfTo            *ebpf.VariableSpec `ebpf:"af_to"`
 	BucketMask      *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	Copies          *ebpf.VariableSpec `ebpf:"copies"`
+	EtherRules      *ebpf.VariableSpec `ebpf:"ether_rules"`
 	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -305,6 +313,7 @@ type tcMaps struct {
 	Captures          *ebpf.Map `ebpf:"captures"`
 	EarlyFragments    *ebpf.Map `ebpf:"early_fragments"`
 	Endpoints         *ebpf.Map `ebpf:"endpoints"`
+	EtherAnswers      *ebpf.Map `ebpf:"ether_answers"`
 	Extras            *ebpf.Map `ebpf:"extras"`
 	FingerprintWalks  *ebpf.Map `ebpf:"fingerprint_walks"`
 	Fingerprints      *ebpf.Map `ebpf:"fingerprints"`
@@ -369,6 +378,7 @@ func (m *tcMaps) Close() error {
 		m.Captures,
 		m.EarlyFragments,
 		m.Endpoints,
+		m.EtherAnswers,
 		m.Extras,
 		m.FingerprintWalks,
 		m.Fingerprints,
@@ -432,6 +442,7 @@ type tcVariables struct {
 	AfTo            *ebpf.Variable `ebpf:"af_to"`
 	BucketMask      *ebpf.Variable `ebpf:"bucket_mask"`
 	Copies          *ebpf.Variable `ebpf:"copies"`
+	EtherRules      *ebpf.Variable `ebpf:"ether_rules"`
 	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
@@ -463,6 +474,7 @@ type tcPrograms struct {
 	WeirTcIn          *ebpf.Program `ebpf:"weir_tc_in"`
 	WeirTcInCapture   *ebpf.Program `ebpf:"weir_tc_in_capture"`
 	WeirTcInError     *ebpf.Program `ebpf:"weir_tc_in_error"`
+	WeirTcInEther     *ebpf.Program `ebpf:"weir_tc_in_ether"`
 	WeirTcInFamily    *ebpf.Program `ebpf:"weir_tc_in_family"`
 	WeirTcInFragment  *ebpf.Program `ebpf:"weir_tc_in_fragment"`
 	WeirTcInMiss      *ebpf.Program `ebpf:"weir_tc_in_miss"`
@@ -472,6 +484,7 @@ type tcPrograms struct {
 	WeirTcOut         *ebpf.Program `ebpf:"weir_tc_out"`
 	WeirTcOutCapture  *ebpf.Program `ebpf:"weir_tc_out_capture"`
 	WeirTcOutError    *ebpf.Program `ebpf:"weir_tc_out_error"`
+	WeirTcOutEther    *ebpf.Program `ebpf:"weir_tc_out_ether"`
 	WeirTcOutFamily   *ebpf.Program `ebpf:"weir_tc_out_family"`
 	WeirTcOutFragment *ebpf.Program `ebpf:"weir_tc_out_fragment"`
 	WeirTcOutMiss     *ebpf.Program `ebpf:"weir_tc_out_miss"`
@@ -484,6 +497,7 @@ func (p *tcPrograms) Close() error {
 		p.WeirTcIn,
 		p.WeirTcInCapture,
 		p.WeirTcInError,
+		p.WeirTcInEther,
 		p.WeirTcInFamily,
 		p.WeirTcInFragment,
 		p.WeirTcInMiss,
@@ -493,6 +507,7 @@ func (p *tcPrograms) Close() error {
 		p.WeirTcOut,
 		p.WeirTcOutCapture,
 		p.WeirTcOutError,
+		p.WeirTcOutEther,
 		p.WeirTcOutFamily,
 		p.WeirTcOutFragment,
 		p.WeirTcOutMiss,

@@ -98,6 +98,9 @@ const limiterRule = "source limiter room id 255 entries 40 limit 1\n"
 // leastRule makes programs that know pools with least-states.
 const leastRule = "match out on none0 inet nat-to { 192.0.2.1, 192.0.2.2 } least-states\n"
 
+// etherRule makes programs that know ether rules.
+const etherRule = "ether anchor none\n"
+
 // stickyRule makes room for sources that keep addresses.
 const stickyRule = "match out on none0 inet nat-to { 192.0.2.1, 192.0.2.2 } sticky-address\n"
 
@@ -110,6 +113,8 @@ func newTwinIn(n *testNet, implicit, copies bool) *twin {
 	}
 	if copies {
 		text += copyRule + "\n"
+	} else {
+		text += etherRule
 	}
 	h := newHarnessIn(n, text+limiterRule+stickyRule+leastRule+familyRule, func(c *Config) {
 		c.Options.MaxStates = twinStates

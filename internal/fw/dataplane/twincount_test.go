@@ -48,6 +48,13 @@ func (t *twin) counted(s *shot, want *model.Outcome) string {
 	if s.uncounted(want.Reason) {
 		return want.Reason.String()
 	}
+	if p := want.Passed; p != nil && !s.uncounted(p.Reason) { // before an ether rule blocked it
+		passed := tallyKey{key.ifindex, p.Reason}
+		c := t.tally[passed]
+		c.Packets++
+		c.Bytes += uint64(p.Length)
+		t.tally[passed] = c
+	}
 	expected := t.tally[key]
 	expected.Packets++
 	expected.Bytes += uint64(want.Length)
@@ -146,6 +153,9 @@ func (t *twin) ruleCounters() []RuleCounter {
 	all := make([]RuleCounter, rules)
 	asked := c.asked
 	for i := range all {
+		if i < len(t.rules.Ethers()) {
+			continue // not counted
+		}
 		all[i] = RuleCounter{Evaluations: asked, States: c.states[i]}
 		asked -= c.stops[i]
 	}

@@ -132,6 +132,23 @@ type xdpEndpointKey struct {
 	Outside uint32
 }
 
+type xdpEtherAnswer struct {
+	_     structs.HostLayout
+	Frame struct {
+		_       structs.HostLayout
+		Mac     [3]uint32
+		Type    uint32
+		Ifindex uint32
+		Epoch   uint32
+		Src     xdpAddr
+		Dst     xdpAddr
+	}
+	Path uint32
+	Rule uint32
+	Tag  uint32
+	Pad0 uint32
+}
+
 type xdpExtra struct {
 	_     structs.HostLayout
 	Bound [2][2]uint16
@@ -501,7 +518,10 @@ type xdpRule struct {
 	StateLimiter  uint8
 	SourceLimiter uint8
 	LimiterBlocks uint8
-	Pad0          [3]uint8
+	MacNot        uint8
+	Mac           [6]uint16
+	MacMask       [6]uint16
+	Pad0          [2]uint8
 }
 
 type xdpRuleBits struct {
@@ -559,8 +579,11 @@ type xdpRuleSet struct {
 	AsksMark     uint8
 	Pad0         uint8
 	AsksMore     uint16
-	Pad1         uint16
+	EtherTables  uint8
+	Pad1         uint8
 	Scrubs       uint32
+	Ethers       uint32
+	All          uint32
 	Fingerprints uint32
 	_            [4]byte
 }
@@ -614,6 +637,7 @@ type xdpScratch struct {
 	_            [1]byte
 	Nexthop      uint16
 	Generation   uint16
+	Tag          uint16
 	ReplyNexthop uint16
 	Chosen       uint8
 	Refused      uint8
@@ -626,7 +650,6 @@ type xdpScratch struct {
 	Leaves       uint8
 	Owned        uint8
 	Diverted     uint8
-	_            [2]byte
 	OutMark      struct {
 		_    structs.HostLayout
 		Bits uint32
@@ -660,6 +683,8 @@ type xdpScratch struct {
 		PrioNow    uint8
 		Fragment   uint8
 		Received   uint32
+		Ether      uint32
+		Mac        [6]uint16
 		Late       [4]uint32
 		LateCommon uint32
 		LateOwn    uint32
@@ -735,6 +760,8 @@ type xdpScratch struct {
 		PrioNow    uint8
 		Fragment   uint8
 		Received   uint32
+		Ether      uint32
+		Mac        [6]uint16
 		Late       [4]uint32
 		LateCommon uint32
 		LateOwn    uint32
@@ -810,6 +837,8 @@ type xdpScratch struct {
 		PrioNow    uint8
 		Fragment   uint8
 		Received   uint32
+		Ether      uint32
+		Mac        [6]uint16
 		Late       [4]uint32
 		LateCommon uint32
 		LateOwn    uint32
@@ -972,6 +1001,15 @@ type xdpScratch struct {
 	Log       xdpRecord
 	Fib       [8]uint64
 	Neighbour [3]uint64
+	Frame     struct {
+		_       structs.HostLayout
+		Mac     [3]uint32
+		Type    uint32
+		Ifindex uint32
+		Epoch   uint32
+		Src     xdpAddr
+		Dst     xdpAddr
+	}
 }
 
 type xdpShared struct {
@@ -1180,6 +1218,7 @@ const (
 	xdpMapCaptures          = "captures"
 	xdpMapEarlyFragments    = "early_fragments"
 	xdpMapEndpoints         = "endpoints"
+	xdpMapEtherAnswers      = "ether_answers"
 	xdpMapExtras            = "extras"
 	xdpMapFingerprintWalks  = "fingerprint_walks"
 	xdpMapFingerprints      = "fingerprints"
@@ -1237,6 +1276,7 @@ const (
 	xdpProgWeirXdp          = "weir_xdp"
 	xdpProgWeirXdpCapture   = "weir_xdp_capture"
 	xdpProgWeirXdpError     = "weir_xdp_error"
+	xdpProgWeirXdpEther     = "weir_xdp_ether"
 	xdpProgWeirXdpFamily    = "weir_xdp_family"
 	xdpProgWeirXdpFragment  = "weir_xdp_fragment"
 	xdpProgWeirXdpMiss      = "weir_xdp_miss"
@@ -1246,6 +1286,7 @@ const (
 	xdpVarAfTo              = "af_to"
 	xdpVarBucketMask        = "bucket_mask"
 	xdpVarCopies            = "copies"
+	xdpVarEtherRules        = "ether_rules"
 	xdpVarFragmentsAlone    = "fragments_alone"
 	xdpVarHandoffRecords    = "handoff_records"
 	xdpVarHashKeys          = "hash_keys"
@@ -1315,6 +1356,7 @@ type xdpProgramSpecs struct {
 	WeirXdp         *ebpf.ProgramSpec `ebpf:"weir_xdp"`
 	WeirXdpCapture  *ebpf.ProgramSpec `ebpf:"weir_xdp_capture"`
 	WeirXdpError    *ebpf.ProgramSpec `ebpf:"weir_xdp_error"`
+	WeirXdpEther    *ebpf.ProgramSpec `ebpf:"weir_xdp_ether"`
 	WeirXdpFamily   *ebpf.ProgramSpec `ebpf:"weir_xdp_family"`
 	WeirXdpFragment *ebpf.ProgramSpec `ebpf:"weir_xdp_fragment"`
 	WeirXdpMiss     *ebpf.ProgramSpec `ebpf:"weir_xdp_miss"`
@@ -1334,6 +1376,7 @@ type xdpMapSpecs struct {
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
 	EarlyFragments    *ebpf.MapSpec `ebpf:"early_fragments"`
 	Endpoints         *ebpf.MapSpec `ebpf:"endpoints"`
+	EtherAnswers      *ebpf.MapSpec `ebpf:"ether_answers"`
 	Extras            *ebpf.MapSpec `ebpf:"extras"`
 	FingerprintWalks  *ebpf.MapSpec `ebpf:"fingerprint_walks"`
 	Fingerprints      *ebpf.MapSpec `ebpf:"fingerprints"`
@@ -1397,6 +1440,7 @@ type xdpVariableSpecs struct {
 	AfTo            *ebpf.VariableSpec `ebpf:"af_to"`
 	BucketMask      *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	Copies          *ebpf.VariableSpec `ebpf:"copies"`
+	EtherRules      *ebpf.VariableSpec `ebpf:"ether_rules"`
 	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -1448,6 +1492,7 @@ type xdpMaps struct {
 	Captures          *ebpf.Map `ebpf:"captures"`
 	EarlyFragments    *ebpf.Map `ebpf:"early_fragments"`
 	Endpoints         *ebpf.Map `ebpf:"endpoints"`
+	EtherAnswers      *ebpf.Map `ebpf:"ether_answers"`
 	Extras            *ebpf.Map `ebpf:"extras"`
 	FingerprintWalks  *ebpf.Map `ebpf:"fingerprint_walks"`
 	Fingerprints      *ebpf.Map `ebpf:"fingerprints"`
@@ -1513,6 +1558,7 @@ func (m *xdpMaps) Close() error {
 		m.Captures,
 		m.EarlyFragments,
 		m.Endpoints,
+		m.EtherAnswers,
 		m.Extras,
 		m.FingerprintWalks,
 		m.Fingerprints,
@@ -1577,6 +1623,7 @@ type xdpVariables struct {
 	AfTo            *ebpf.Variable `ebpf:"af_to"`
 	BucketMask      *ebpf.Variable `ebpf:"bucket_mask"`
 	Copies          *ebpf.Variable `ebpf:"copies"`
+	EtherRules      *ebpf.Variable `ebpf:"ether_rules"`
 	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
@@ -1608,6 +1655,7 @@ type xdpPrograms struct {
 	WeirXdp         *ebpf.Program `ebpf:"weir_xdp"`
 	WeirXdpCapture  *ebpf.Program `ebpf:"weir_xdp_capture"`
 	WeirXdpError    *ebpf.Program `ebpf:"weir_xdp_error"`
+	WeirXdpEther    *ebpf.Program `ebpf:"weir_xdp_ether"`
 	WeirXdpFamily   *ebpf.Program `ebpf:"weir_xdp_family"`
 	WeirXdpFragment *ebpf.Program `ebpf:"weir_xdp_fragment"`
 	WeirXdpMiss     *ebpf.Program `ebpf:"weir_xdp_miss"`
@@ -1621,6 +1669,7 @@ func (p *xdpPrograms) Close() error {
 		p.WeirXdp,
 		p.WeirXdpCapture,
 		p.WeirXdpError,
+		p.WeirXdpEther,
 		p.WeirXdpFamily,
 		p.WeirXdpFragment,
 		p.WeirXdpMiss,

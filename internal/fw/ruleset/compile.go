@@ -27,7 +27,7 @@ func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) 
 	rules := rs.Sequence()
 	c := &compiler{
 		rules: rules, filter: rs.Rules, lists: rs.First, keep: rs.Options.Timeouts.SrcTrack, snapshot: s, systems: rs.Fingerprints,
-		fragments: rs.Options.FragmentsAlone, translates: map[*resolve.Rule]bool{},
+		fragments: rs.Options.FragmentsAlone, translates: map[*resolve.Rule]bool{}, ethers: map[*resolve.Rule]bool{},
 		tables: map[string]addresses{},
 		tags:   map[string]uint16{},
 		queues: map[string]uint16{},
@@ -37,9 +37,11 @@ func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) 
 		},
 	}
 	for _, l := range rs.First {
-		c.translates[&l.Rule] = !l.IsScrub
+		c.ethers[&l.Rule] = l.IsEther
+		c.translates[&l.Rule] = !l.IsScrub && !l.IsEther
 	}
 	c.program.FragmentsAlone = c.fragments
+	c.program.Ethers = len(rs.Ethers())
 	for i := range c.program.Rules {
 		c.program.Order = append(c.program.Order, uint32(i))
 	}
@@ -79,6 +81,7 @@ type compiler struct {
 	// translates has the rules and anchors of FreeBSD's translation lists: no fragment meets
 	// them, as it is not translated.
 	translates map[*resolve.Rule]bool
+	ethers     map[*resolve.Rule]bool
 	program    *Program
 }
 
@@ -128,6 +131,9 @@ func (c *compiler) compile() error {
 		return err
 	}
 	c.kinds()
+	if err := c.frames(); err != nil {
+		return err
+	}
 	return c.tableFields()
 }
 
@@ -209,6 +215,7 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 		a.RTable = *r.RTable + 1
 	}
 	a.askMore(r)
+	a.askFrame(&r.Frame)
 	return a
 }
 
@@ -315,8 +322,11 @@ func (c *compiler) leads() {
 		if l.IsScrub {
 			p.Scrubs = i + 1
 		}
-		if l.Of == nil && !l.IsScrub {
+		if l.Of == nil && !l.IsScrub && (!l.IsEther || l.Anchor != nil || l.IsPast) {
 			p.Rules[i].Flags |= Silent
+		}
+		if l.IsEther && l.Anchor != nil && l.Anchor.Quick {
+			c.endsEther(i+1, l.Anchor.End)
 		}
 	}
 	for nr, r := range c.filter {
@@ -394,7 +404,7 @@ func (c *compiler) kinds() {
 			p.Set.AsksMore |= asksPrio
 		}
 		p.Set.AsksMore |= uint16(r.Late)
-		if follows || r.Flags&(Match|Quick) != 0 || r.Tag != 0 || r.Tagged != 0 || r.MarkedMask != 0 || r.Flags&AsksMore != 0 || r.More&Ends != 0 {
+		if i < p.Ethers || follows || r.Flags&(Match|Quick) != 0 || r.Tag != 0 || r.Tagged != 0 || r.MarkedMask != 0 || r.Flags&AsksMore != 0 || r.More&Ends != 0 {
 			kind, blocks = stations, &p.Set.Stations
 		}
 		follows = follows || r.More&LogMatches != 0

@@ -13,7 +13,8 @@ type Program struct {
 	Rules          []Rule   // by index
 	Order          []uint32 // index of each rule, by number; both are the same until Replace
 	Next           []uint32 // number of the rule that a rule which Leads leads to, or before which one that Ends ends the evaluation; by number
-	Scrubs         int      // how many rules are FreeBSD's list of scrub rules: the first
+	Ethers         int      // how many rules are FreeBSD's ether rules, which frames meet: the first
+	Scrubs         int      // the first rule behind FreeBSD's list of scrub rules; 0: there are none
 	First          int      // how many rules stand before the filter rules: those of translation lists
 	FragmentsAlone bool     // fragments meet the rules each for itself: a constant of the programs, too
 	Forest
@@ -49,6 +50,7 @@ type Program struct {
 
 	layouts []poolLayout
 	tables  liveTables
+	places  []span // where frames meet ether rules
 }
 
 // ChunkRules is the number of rules in a chunk of a vector.
@@ -91,6 +93,8 @@ type Set struct {
 	DstTablesAt, SrcTablesAt uint32
 	AsksTables               uint8
 	AsksMark                 bool   // a rule has a condition on the mark
+	All                      uint32 // a class with the bits of all rules, for what a frame does not have
+	EtherTables              bool   // an ether rule has a table
 	AsksMore                 uint16 // asksMore, asksPrio, and the facts and late fields that rules ask
 }
 
@@ -139,6 +143,7 @@ const (
 	Ends                             // pass, block: the evaluation ends before the rule in Next
 	Endpoint                         // nat-to: a UDP source has one address and port for all destinations
 	Limited                          // it has a limiter
+	asksMACs                         // an ether rule: it has conditions in MACs
 )
 
 // BindsStates reports whether a rule binds its states to interfaces.
@@ -209,6 +214,7 @@ type Rule struct {
 	SrcBits, DstBits            uint8 // af-to: behind how many bits of an IPv6 address the IPv4 address is; 0: nowhere
 	StateBlocks, SourceBlocks   bool  // what the limiter refuses is dropped
 	StateLimiter, SourceLimiter uint8 // ids; 0: none
+	MACs                        MACs  // with asksMACs
 	Enters, Inside              uint8 // anchors with conditions, from 1: it is this one; it is in this one; 0: none
 }
 

@@ -25,6 +25,7 @@ type protocol struct {
 	seen     visible
 	// fragments says that fragments meet the rules each for itself.
 	fragments bool
+	etherType uint16 // an ether rule's; 0: any
 }
 
 // visible says which parts of packets meet a rule. Fragments have no L4 header: a rule that asks
@@ -55,6 +56,9 @@ func visibleOf(r *resolve.Rule) visible {
 // fragmentBit is what numbers of fragments have, and no details: tree_protocol_key() of bpf/rules/tree.h.
 const fragmentBit = 1 << 25
 
+// etherBit is what EtherTypes of frames have, likewise.
+const etherBit = 1 << 26
+
 // A families is a set of address families.
 type families uint8
 
@@ -76,6 +80,9 @@ func familiesOf(f ast.Family) families {
 
 // protocolOf returns the rule's condition.
 func (c *compiler) protocolOf(r *resolve.Rule) protocol {
+	if c.ethers[r] {
+		return protocol{families: familyAny, etherType: r.Frame.Type}
+	}
 	p := protocol{families: familiesOf(r.Family), proto: r.Proto, flags: r.Flags, icmp: r.ICMP, seen: visibleOf(r), asking: r.Action != ast.Block && r.State == resolve.KeepState && !r.Limits.Sloppy}
 	if c.translates[r] {
 		p.seen = wholePart
@@ -106,12 +113,15 @@ func translated(t *resolve.Translation) families {
 }
 
 func (p *protocol) asksNothing() bool {
-	return p.families == familyAny && p.proto == 0 && p.flags.Mask == 0 && p.flags.Set == 0 && !p.icmp.Asked &&
+	return p.etherType == 0 && p.families == familyAny && p.proto == 0 && p.flags.Mask == 0 && p.flags.Set == 0 && !p.icmp.Asked &&
 		!p.asking && (p.seen == anyPart || p.seen == wholePart && !p.fragments)
 }
 
 // spans returns the numbers that meet the condition: see enum field.
 func (p *protocol) spans() []span {
+	if p.etherType != 0 {
+		return []span{smallSpan(etherBit|uint64(p.etherType), etherBit|uint64(p.etherType))}
+	}
 	var spans []span
 	for i, family := range []families{family4, family6} {
 		if p.families&family == 0 {

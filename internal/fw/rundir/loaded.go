@@ -44,7 +44,7 @@ func RuleCount(n int) string {
 // RuleText is a rule in the record of its ruleset.
 type RuleText struct {
 	Nr    int    `json:"nr"`
-	List  string `json:"list,omitempty"` // nat, rdr, binat or scrub: the rule is in FreeBSD's list of that name, which has its own numbers
+	List  string `json:"list,omitempty"` // ether, nat, rdr, binat or scrub: the rule is in FreeBSD's list of that name, which has its own numbers
 	Back  bool   `json:"back,omitempty"` // it is the part of a binat rule for incoming packets
 	Text  string `json:"text"`           // empty: a rule of weir's own, which is not shown
 	File  string `json:"file"`           // as in Loaded

@@ -12,8 +12,8 @@ type Rule struct {
 	StateCreations uint64 `json:"state_creations"` // that it ever made
 }
 
-// lists are FreeBSD's lists, in pfctl's order: translation rules, then scrub rules.
-var lists = []string{"nat", "rdr", "binat", "scrub"}
+// lists are FreeBSD's lists: ether rules, then as in pfctl translation rules and scrub rules.
+var lists = []string{"ether", "nat", "rdr", "binat", "scrub"}
 
 // shown returns the rules that users see, those of translation lists first. The two parts
 // of a binat rule count as one.

@@ -197,7 +197,7 @@ func (m *Model) ruleInputOf(p *packet) ruleInput {
 	a := ruleInput{
 		direction: ast.In, iface: p.iface, family: p.family, tuple: p.tuple,
 		tcpFlags: p.tcp.flags, icmpType: p.icmpType, icmpCode: p.icmpCode,
-		mark: p.mark, tos: p.tos, prio: p.prio, fragment: p.alone(), length: p.length(), received: p.from, packet: p.tuple, owner: nobody, system: m.systemOf(p),
+		tag: p.tag, mark: p.mark, tos: p.tos, prio: p.prio, fragment: p.alone(), length: p.length(), received: p.from, packet: p.tuple, owner: nobody, system: m.systemOf(p),
 	}
 	if p.egress() {
 		a.direction = ast.Out

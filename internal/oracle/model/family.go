@@ -169,7 +169,7 @@ func (m *Model) familyObstacle(p *packet, c *connection, d int, r Route) *reason
 		return reasonFor(reason.UpMark)
 	case !r.Neighbour:
 		return reasonFor(reason.UpNeighbour)
-	case p.hook == XDP && !m.box.byIndex(r.Interface).XDPTarget && !m.box.tagged(m.box.byIndex(r.Interface)):
+	case p.hook == XDP && !m.reachedByXDP(m.box.byIndex(r.Interface)):
 		return reasonFor(reason.UpDevice)
 	}
 	return nil

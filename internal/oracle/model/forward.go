@@ -244,7 +244,7 @@ func (m *Model) obstacle(p *packet, r Route, mark uint32) *reason.Reason {
 		return reasonFor(reason.UpTTL)
 	case p.length() > r.MTU:
 		return reasonFor(reason.UpMTU)
-	case p.hook == XDP && !m.box.byIndex(r.Interface).XDPTarget && !m.box.tagged(m.box.byIndex(r.Interface)):
+	case p.hook == XDP && !m.reachedByXDP(m.box.byIndex(r.Interface)):
 		return reasonFor(reason.UpDevice)
 	}
 	return nil

@@ -61,6 +61,7 @@ type Outcome struct {
 	Frame     []byte   // as it goes on, or the reject; nil for Drop
 	Done      bool     // the packet is done: XDP tells TCX ingress, which does not evaluate it again
 	Length    int      // bytes that are counted: of the IP packet, or of a frame without one
+	Passed    *Outcome // what was counted before an ether rule blocked the frame where it leaves; nil: nothing
 	Records   []Record // what rules have logged about it, in order
 }
 
@@ -191,11 +192,23 @@ func (m *Model) Handle(f *Frame, made *state.State) Outcome {
 	case f.Hook == XDP:
 		f.Mark = 0
 	case f.Noted:
-		return f.end(reason.Marked)
+		o := f.end(reason.Marked)
+		m.leaves(i, &o)
+		return o
 	case f.Hook == TCXIngress || f.From == 0: // only weir sets its own bits
 		f.Mark = m.marks().Set(f.Mark, MarkNone)
 	}
 	p, why := parse(f, i, m.box, m.rules)
+	if f.Hook != TCXEgress && m.comesIn(p, why) {
+		return Outcome{Verdict: Drop, Reason: reason.Block, At: p.iface.Index, Length: len(f.Bytes)}
+	}
+	o := m.handleFrame(f, p, why, made)
+	m.leaves(i, &o)
+	return o
+}
+
+// handleFrame handles a frame that no ether rule blocks; why is what the parser says of it.
+func (m *Model) handleFrame(f *Frame, p *packet, why *reason.Reason, made *state.State) Outcome {
 	if why != nil {
 		o := f.end(*why)
 		o.At = p.iface.Index

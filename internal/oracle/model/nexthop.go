@@ -227,7 +227,7 @@ func (m *Model) chosenObstacle(p *packet, r Route) *reason.Reason {
 		return reasonFor(reason.UpMTU)
 	case !r.Neighbour:
 		return reasonFor(reason.UpNeighbour)
-	case p.hook == XDP && !m.box.byIndex(r.Interface).XDPTarget && !m.box.tagged(m.box.byIndex(r.Interface)):
+	case p.hook == XDP && !m.reachedByXDP(m.box.byIndex(r.Interface)):
 		return reasonFor(reason.UpDevice)
 	}
 	return nil

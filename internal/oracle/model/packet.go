@@ -56,7 +56,8 @@ type packet struct {
 	prio    uint8 // that it came with
 	tagged  bool  // by XDP: the frame has tags, the last of which is tci
 	tci     uint16
-	tos     uint8 // for IPv6 without the congestion bits, as in pf
+	tag     string // that ether rules have set
+	tos     uint8  // for IPv6 without the congestion bits, as in pf
 	tuple   state.Tuple
 	mark    uint32       // of the packet in the stack; 0 under XDP
 	arrived uint32       // the mark that it came with

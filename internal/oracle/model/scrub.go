@@ -112,7 +112,7 @@ func (m *Model) keepScrubs(p *packet, c *connection, in, out *crossing) {
 // packet like p with another tuple.
 func (m *Model) listedScrub(p *packet, direction ast.Direction, ifindex uint32, t state.Tuple) resolve.Scrub {
 	a := m.ruleInputOf(p)
-	a.direction, a.iface, a.tuple = direction, m.box.byIndex(ifindex), t
+	a.direction, a.iface, a.tuple, a.tag = direction, m.box.byIndex(ifindex), t, ""
 	if t.Src.Is4() != p.tuple.Src.Is4() || t.Dst.Is4() != p.tuple.Dst.Is4() {
 		return resolve.Scrub{} // replies to what af-to has translated
 	}

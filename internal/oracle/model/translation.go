@@ -68,6 +68,9 @@ func (m *Model) Number(r *resolve.Rule) int { return m.numbers[r] }
 // Which of their rules were compared is not counted.
 func (m *Model) countLists(stop *resolve.Rule) {
 	for i, l := range m.rules.First {
+		if l.IsEther {
+			continue // frames meet these
+		}
 		m.ruleCounters[i].Evaluations++
 		if &l.Rule == stop {
 			return

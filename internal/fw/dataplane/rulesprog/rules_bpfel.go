@@ -68,6 +68,8 @@ type RulesCrossing struct {
 	PrioNow    uint8
 	Fragment   uint8
 	Received   uint32
+	Ether      uint32
+	Mac        [6]uint16
 	Late       [4]uint32
 	LateCommon uint32
 	LateOwn    uint32
@@ -309,7 +311,10 @@ type RulesRule struct {
 	StateLimiter  uint8
 	SourceLimiter uint8
 	LimiterBlocks uint8
-	Pad0          [3]uint8
+	MacNot        uint8
+	Mac           [6]uint16
+	MacMask       [6]uint16
+	Pad0          [2]uint8
 }
 
 type RulesRuleBits struct {
@@ -613,6 +618,7 @@ const (
 	RulesProgEvaluateFrame  = "evaluate_frame"
 	RulesVarAfTo            = "af_to"
 	RulesVarCrossingCount   = "crossing_count"
+	RulesVarEtherRules      = "ether_rules"
 	RulesVarLeastStates     = "least_states"
 	RulesVarLimitersDefined = "limiters_defined"
 	RulesVarNeverAlike      = "never_alike"
@@ -712,6 +718,7 @@ type RulesMapSpecs struct {
 type RulesVariableSpecs struct {
 	AfTo            *ebpf.VariableSpec `ebpf:"af_to"`
 	CrossingCount   *ebpf.VariableSpec `ebpf:"crossing_count"`
+	EtherRules      *ebpf.VariableSpec `ebpf:"ether_rules"`
 	LeastStates     *ebpf.VariableSpec `ebpf:"least_states"`
 	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
 	NeverAlike      *ebpf.VariableSpec `ebpf:"never_alike"`
@@ -816,6 +823,7 @@ func (m *RulesMaps) Close() error {
 type RulesVariables struct {
 	AfTo            *ebpf.Variable `ebpf:"af_to"`
 	CrossingCount   *ebpf.Variable `ebpf:"crossing_count"`
+	EtherRules      *ebpf.Variable `ebpf:"ether_rules"`
 	LeastStates     *ebpf.Variable `ebpf:"least_states"`
 	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
 	NeverAlike      *ebpf.Variable `ebpf:"never_alike"`

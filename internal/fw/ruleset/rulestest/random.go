@@ -118,7 +118,7 @@ func DrawRuleset(t *rapid.T) *resolve.Ruleset {
 		r.Nr, r.Text = i, fmt.Sprint("rule ", i)
 	}
 	rs.Translations = DrawTranslations(t)
-	rs.First = resolve.FirstRules(drawScrubs(t), rs.Translations)
+	rs.First = resolve.FirstRules(nil, drawScrubs(t), rs.Translations)
 	return rs
 }
 

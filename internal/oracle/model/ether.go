@@ -1,0 +1,159 @@
+package model
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
+	"weir/pf/ast"
+	"weir/pf/resolve"
+)
+
+// An ether is a frame as ether rules see it.
+type ether struct {
+	direction ast.Direction
+	iface     *Interface
+	frame     []byte
+	etherType uint16
+	src, dst  netip.Addr // invalid: it has no IP packet
+}
+
+// comesIn is step 22 for a frame that comes in; why is what the parser says of it. It reports
+// whether an ether rule blocks the frame; if not, the packet has the rules' tag.
+func (m *Model) comesIn(p *packet, why *reason.Reason) (blocked bool) {
+	e := ether{direction: ast.In, iface: p.iface, frame: p.frame}
+	switch {
+	case p.iface.L3 || p.iface.Loopback || m.skips(p.iface):
+		return false
+	case why == nil:
+		e.src, e.dst = p.tuple.Src, p.tuple.Dst
+		e.etherType = etherTypeIPv4
+		if p.family == 6 {
+			e.etherType = etherTypeIPv6
+		}
+	case *why != reason.Implicit:
+		return false
+	default:
+		e.etherType = binary.BigEndian.Uint16(p.frame[p.l3-2:])
+		if p.hook == XDP && (e.etherType == etherType8021Q || e.etherType == etherType8021AD) {
+			return false // of no interface that XDP knows
+		}
+	}
+	p.tag, blocked = m.meetFrame(&e)
+	return blocked
+}
+
+// leaves is step 22 for a frame that TCX lets out.
+func (m *Model) leaves(i *Interface, o *Outcome) {
+	if o.Verdict != Out || i.L3 || i.Loopback || m.skips(i) || len(o.Frame) < etherHeader {
+		return
+	}
+	e := ether{direction: ast.Out, iface: i, frame: o.Frame, etherType: binary.BigEndian.Uint16(o.Frame[12:])}
+	switch ip := o.Frame[etherHeader:]; {
+	case e.etherType == etherTypeIPv4 && len(ip) >= 20:
+		e.src, e.dst = netip.AddrFrom4([4]byte(ip[12:])), netip.AddrFrom4([4]byte(ip[16:]))
+	case e.etherType == etherTypeIPv6 && len(ip) >= 40:
+		e.src, e.dst = netip.AddrFrom16([16]byte(ip[8:])), netip.AddrFrom16([16]byte(ip[24:]))
+	}
+	if _, blocked := m.meetFrame(&e); blocked {
+		passed := *o
+		*o = Outcome{Verdict: Drop, Reason: reason.Block, At: i.Index, Length: len(passed.Frame), Passed: &passed, Records: passed.Records, Done: true}
+	}
+}
+
+// meetFrame evaluates the ether rules in order, and counts the frame. The last match of pass or
+// block decides, or the first with quick.
+func (m *Model) meetFrame(e *ether) (tag string, blocked bool) {
+	rules := m.rules.Ethers()
+	var path Path
+	matched := 0
+	count := func(l *resolve.ListRule) {
+		path[matched] = m.ruleBase + uint32(m.numbers[&l.Rule]) + 1
+		matched++
+	}
+	var decides *resolve.ListRule
+	end := len(rules)
+	for n := 0; n < end; {
+		l := rules[n]
+		next := n + 1
+		if m.matchesFrame(l, e, tag) {
+			if l.Tag != "" {
+				tag = l.Tag
+			}
+			if l.Action != ast.Match {
+				decides = l
+				end = min(end, endOfQuick(rules, n))
+			} else if l.Anchor == nil && !l.IsPast && matched < pathMatches {
+				count(l)
+			}
+			if l.Next != 0 {
+				next = l.Next
+			}
+			if l.Quick {
+				break
+			}
+		}
+		n = next
+	}
+	if decides != nil {
+		count(decides)
+		blocked = decides.Action == ast.Block
+	}
+	if matched > 0 {
+		c := m.paths[path]
+		c.Packets++
+		c.Bytes += uint64(len(e.frame))
+		m.paths[path] = c
+	}
+	return tag, blocked
+}
+
+// endOfQuick returns where the innermost quick anchor with a rule in it ends.
+func endOfQuick(rules []*resolve.ListRule, rule int) int {
+	end := len(rules)
+	for n, l := range rules[:rule] {
+		if a := l.Anchor; a != nil && a.Quick && n < rule && rule < a.End {
+			end = a.End
+		}
+	}
+	return end
+}
+
+func (m *Model) matchesFrame(l *resolve.ListRule, e *ether, tag string) bool {
+	f := &l.Frame
+	if l.Direction != ast.AnyDirection && l.Direction != e.direction || !matchesInterface(&l.Interface, e.iface) ||
+		f.Type != 0 && f.Type != e.etherType || !f.To.Match([6]byte(e.frame)) || !f.From.Match([6]byte(e.frame[6:])) ||
+		l.Tagged != "" && (l.Tagged == tag) == l.NotTagged {
+		return false
+	}
+	if !e.src.IsValid() {
+		return true // addresses are not asked for
+	}
+	a := &ruleInput{direction: e.direction, iface: e.iface, family: familyOf(e.src), tuple: state.Tuple{Src: e.src, Dst: e.dst}}
+	return m.matchesEndpoint(&l.From, e.src, e.src, 0, a) && m.matchesEndpoint(&l.To, e.dst, e.dst, 0, a)
+}
+
+// reachedByXDP reports whether XDP redirects to an interface. Frames that meet ether rules where
+// they leave go through TCX.
+func (m *Model) reachedByXDP(i *Interface) bool {
+	return (i.XDPTarget || m.box.tagged(i)) && !meetsOut(m.rules.First, 0, len(m.rules.Ethers()), i)
+}
+
+// meetsOut reports whether one of a range of ether rules can match a frame that leaves by an
+// interface.
+func meetsOut(rules []*resolve.ListRule, first, end int, i *Interface) bool {
+	for n := first; n < end; n++ {
+		l, inside := rules[n], n
+		if l.Anchor != nil {
+			n = l.Anchor.End - 1
+		}
+		if l.IsPast || l.Direction == ast.In || !matchesInterface(&l.Interface, i) {
+			continue
+		}
+		if l.Anchor == nil || meetsOut(rules, inside+1, l.Anchor.End, i) {
+			return true
+		}
+	}
+	return false
+}
