@@ -137,7 +137,7 @@ func TestForwardWeir(t *testing.T) {
 				o.Paths = append(o.Paths, paths.VLAN...)
 			}
 			if c.family == 4 {
-				o.Paths = append(o.Paths, paths.WeirAfTo)
+				o.Paths = append(o.Paths, paths.WeirAfTo, paths.WeirScrub, paths.WeirRouteTo, paths.WeirLimits)
 			}
 			o.Families, o.Protocols, o.Directions = []int{c.family}, []string{c.protocol}, []string{traffic.Both}
 			report, err := Run(context.Background(), o)

@@ -92,6 +92,7 @@ type Skip struct {
 var compared = [...]struct{ of, to string }{
 	{paths.Weir, paths.Redirect}, {paths.WeirNAT, paths.Redirect},
 	{paths.WeirVLAN, paths.Weir}, {paths.WeirNATVLAN, paths.WeirNAT}, {paths.WeirAfTo, paths.WeirNAT},
+	{paths.WeirScrub, paths.WeirNAT}, {paths.WeirRouteTo, paths.WeirNAT}, {paths.WeirLimits, paths.WeirNAT},
 	{paths.Weir, paths.Kernel}, {paths.Weir, paths.Nft}, {paths.WeirNAT, paths.NftNAT},
 }
 

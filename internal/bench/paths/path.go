@@ -43,6 +43,10 @@ const (
 	WeirNATVLAN = "weir-nat-vlan"
 
 	WeirAfTo = "weir-af-to" // from IPv6 to IPv4
+
+	WeirScrub   = "weir-scrub"    // weir-nat, and packets are normalised and get a priority
+	WeirRouteTo = "weir-route-to" // weir-nat, and a rule chooses the gateway
+	WeirLimits  = "weir-limits"   // weir-nat, and the states of each source are limited
 )
 
 // All are the names of all paths except those for special questions.
@@ -52,7 +56,16 @@ var All = []string{Generator, Redirect, Kernel, Nft, NftNAT, Weir, WeirNAT}
 var VLAN = []string{WeirVLAN, WeirNATVLAN}
 
 // Known are the names of all paths.
-var Known = slices.Concat(All, VLAN, []string{WeirAfTo})
+var Known = slices.Concat(All, VLAN, []string{WeirAfTo, WeirScrub, WeirRouteTo, WeirLimits})
+
+// furtherRules are what weir's rules have more on some paths: before the first filter rule.
+var furtherRules = map[string]string{
+	WeirAfTo:    "pass in quick on $lan inet6 to 64:ff9b::/96 af-to inet from ($wan)\n",
+	WeirScrub:   "match scrub (no-df, max-mss 1460) set prio 3\n",
+	WeirRouteTo: "pass in quick on $lan inet route-to 203.0.113.1\npass in quick on $lan inet6 route-to 2001:db8:113::1\n",
+	WeirLimits: "set limit src-nodes 1000000\n" +
+		"pass in quick on $lan keep state (max 16000000, source-track rule, max-src-states 4000000, max-src-nodes 1000000)\n",
+}
 
 // hookStack is the hook of paths that go through the kernel's own stack.
 const hookStack = "stack"
@@ -61,10 +74,13 @@ const hookStack = "stack"
 type WeirOptions struct {
 	Hook     string // xdp or tcx
 	Prefetch string // as for weir run --prefetch; "": its default
+
+	further string // rules of the path
 }
 
 // New returns a path by its name.
 func New(name string, o WeirOptions) (*Path, error) {
+	o.further = furtherRules[name]
 	switch name {
 	case Generator:
 		return &Path{Name: name, Hook: "xdp", Effect: traffic.Effect{ToDoor: true}, Entries: []Entry{{"", startNothing}}}, nil
@@ -78,8 +94,8 @@ func New(name string, o WeirOptions) (*Path, error) {
 		return &Path{Name: name, Hook: hookStack, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, HasEgress: true}, Entries: stackEntries(startNft)}, nil
 	case Weir:
 		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
-	case WeirNAT:
-		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
+	case WeirNAT, WeirScrub, WeirRouteTo, WeirLimits:
+		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, Normalises: name == WeirScrub, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
 	case WeirAfTo:
 		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, FromIPv6: true, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
 	case WeirVLAN:

@@ -22,7 +22,6 @@ const (
 	// Further rules go before these lines of the examples: the first filter rule, and
 	// the first rule that every new connection reaches.
 	weirFilter = "block all "
-	afToRule   = "pass in quick on $lan inet6 to 64:ff9b::/96 af-to inet from ($wan)\n"
 	nftSets    = "\tset martians {\n"
 	nftFilter  = "\t\tiifname \"wan0\" ip saddr @martians drop\n"
 )
@@ -47,15 +46,6 @@ func weirRules(c traffic.Case) string {
 		return text
 	}
 	return setLimit(text, want)
-}
-
-// weirRulesOf returns the same for a path. af-to needs a rule of its own.
-func weirRulesOf(w *traffic.Setup) string {
-	text := weirRules(w.Case)
-	if w.FromIPv6 {
-		text = before(text, weirFilter, afToRule)
-	}
-	return text
 }
 
 // setLimit returns a rule file with another limit of states.

@@ -48,7 +48,7 @@ func startWeir(o WeirOptions) func(context.Context, *traffic.Setup) (func() erro
 
 func startDaemon(ctx context.Context, w *traffic.Setup, o WeirOptions) (stop func() error, err error) {
 	file := filepath.Join(w.Testbed.Folder, testbed.RulesFile)
-	if err := os.WriteFile(file, []byte(weirRulesOf(w)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(before(weirRules(w.Case), weirFilter, o.further)), 0o600); err != nil {
 		return nil, fmt.Errorf("write the rules: %w", err)
 	}
 	// Not bound to ctx, because it is stopped in a way that cleans up.

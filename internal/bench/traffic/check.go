@@ -45,6 +45,9 @@ func newChecker(w *Setup, s Frame, turn int) (*checkSink, error) {
 		return nil, err
 	}
 	header := spec.expected(w.arrivalTTL())
+	if w.Normalises && !spec.ipv6 {
+		header[spec.link()+6] = 0
+	}
 	objects, err := load("the checker", loadCheck, bpfload.Options{
 		Maps:    map[string]*bpfload.Map{"answers": w.answers},
 		Entries: map[string]uint32{"findings": cpu.Possible(), "answers": uint32(w.Case.Flows)},

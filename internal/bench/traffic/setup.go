@@ -17,6 +17,7 @@ type Effect struct {
 	Connects   bool // tracks connections
 	HasEgress  bool // frames pass the egress hook when they leave
 	Tagged     bool // frames have VLAN tags on both wires, [NearVLAN] and [FarVLAN]
+	Normalises bool // clears DF of IPv4
 	FromIPv6   bool // an IPv4 case's frames are IPv6 at the near end, and longer by its header
 }
 
