@@ -43,6 +43,11 @@ func replacePart(t *rapid.T, rs *resolve.Ruleset) (*resolve.Ruleset, []int) {
 			keep = append(keep, n-first-len(other)+end)
 		}
 	}
+	if !slices.ContainsFunc(next.Rules, func(r *resolve.Rule) bool { return r.Anchor != nil }) {
+		pivot := rapid.IntRange(0, len(next.Rules)).Draw(t, "first rule") // those before it move to the end
+		next.Rules = slices.Concat(next.Rules[pivot:], next.Rules[:pivot])
+		keep = slices.Concat(keep[:lists], keep[lists+pivot:], keep[lists:lists+pivot])
+	}
 	return replaceLists(t, next, keep)
 }
 
@@ -237,8 +242,9 @@ func TestReplaceRulesRefused(t *testing.T) {
 	if n := len(must(h.dp.View().Rules())(t)); n != 3 {
 		t.Errorf("%d rules are in force, want 3", n)
 	}
-	if _, err := h.dp.config.Program.Replace(&resolve.Ruleset{Rules: rules}, h.snapshot(), []int{1, 0, 2}); err == nil {
-		t.Error("a rule is kept as another one")
+	mixed := must(h.dp.config.Program.Replace(&resolve.Ruleset{Rules: rules}, h.snapshot(), []int{1, 0, 2}))(t)
+	if want := []uint32{3, 4, 2}; !slices.Equal(mixed.Order, want) {
+		t.Errorf("rules that are taken for others have the indices %v, want %v", mixed.Order, want)
 	}
 	if _, err := ruleset.KeepOutside(rules, rules[1:], "x"); !errors.Is(err, ruleset.ErrOtherRules) {
 		t.Errorf("other rules outside of the anchor: %v", err)
