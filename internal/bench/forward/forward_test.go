@@ -133,11 +133,13 @@ func TestForwardWeir(t *testing.T) {
 			o := shortOptions(paths.Weir, paths.WeirNAT)
 			o.Rules = []int{40} // no frame may match them
 			o.Program, o.Hook = program, c.hook
-			if c.hook == "xdp" {
+			switch {
+			case c.hook == "tcx":
+				o.Paths = append(o.Paths, paths.WeirAfTo, paths.WeirScrub)
+			case c.family == 6:
 				o.Paths = append(o.Paths, paths.VLAN...)
-			}
-			if c.family == 4 {
-				o.Paths = append(o.Paths, paths.WeirAfTo, paths.WeirScrub, paths.WeirRouteTo, paths.WeirLimits)
+			default:
+				o.Paths = append(o.Paths, paths.WeirAfTo, paths.WeirRouteTo, paths.WeirLimits)
 			}
 			o.Families, o.Protocols, o.Directions = []int{c.family}, []string{c.protocol}, []string{traffic.Both}
 			report, err := Run(context.Background(), o)
