@@ -313,7 +313,7 @@ func TestAnchorsAgain(t *testing.T) {
 // A program that fills an anchor may set macros from outside, and may ask first whether its
 // rules would load beside those in force. Asking changes nothing.
 func TestAnchorAsked(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		b.ServeHello(lab.WAN, 80)
 		b.ServeHello(lab.WAN, 81)
 		const rules = "pass in on lan0 inet proto tcp to port $web\n"

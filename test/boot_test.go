@@ -55,7 +55,7 @@ func TestOrBlock(t *testing.T) {
 //
 // The loaded rules are recorded beside the pins: a restart does not need the file.
 func TestRulesOutliveTheirFile(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		first := b.WeirBuiltin()
 		file := b.Rules(gatewayText(t))
 		b.Weir("load", file)

@@ -33,7 +33,7 @@ func inForce(b *lib.Box) string {
 // A load to be confirmed rolls back by itself, even if something has died meanwhile.
 // Connections go on.
 func TestLoadRollsBack(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		daemon := b.WeirRun(gatewayConf(t))
 		lockout := b.Rules(blocked)
 		idle := startTalk(b, "idle", lab.WAN, "TCP4-LISTEN:2201", lab.LAN, "TCP4:"+wanHost+":2201", 2201)

@@ -82,7 +82,7 @@ func wrongLogins(from string) string {
 // fail2ban as Debian has it bans a host whose failures it finds in a log, and lets it in
 // again. A ban survives a load of the file and the daemon's death.
 func TestFail2banItself(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		testenv.NeedProgram(b, "fail2ban-server")
 		b.ServeHello(lab.FW, 80)
 		daemon := b.WeirRun(loginRules)
@@ -133,7 +133,7 @@ func TestFail2banItself(t *testing.T) {
 //
 // sshguard's programs, joined as its start script does, block a host for some seconds.
 func TestSshguard(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		const programs = "/usr/libexec/sshguard/"
 		if _, err := os.Stat(programs + "sshg-fw-pf"); err != nil {
 			testenv.SkipOutside(b, "sshguard is missing")

@@ -15,7 +15,7 @@ import (
 // Reading such a file takes several hundred MiB. The daemon gives them back, and keeps what
 // the table needs.
 func TestMemoryAfterLoad(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		daemon := b.WeirRun(b.Rules("pass\n"))
 		before := residentMiB(b, daemon.PID())
 		var text strings.Builder

@@ -62,7 +62,7 @@ func asksAs(b *lib.Box, want, when string) {
 // With set pfctl-may-open yes, pfctl -d disables weir: everything passes untranslated. With
 // -e, with a load, and with a start the rules are in force again, and connections go on.
 func TestPfctlDisables(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		daemon, rules, talk := startOpen(b)
 		asksAs(b, "", "at first")
 		pfctlSays(b, "pf already enabled", 1, "-e")
@@ -121,7 +121,7 @@ func TestPfctlDisables(t *testing.T) {
 //
 // pfctl -F takes rules away. -e brings them back, and so does whatever loads a file.
 func TestPfctlFlushes(t *testing.T) {
-	weir.AtOnce(t, []string{"xdp"}, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		_, rules, talk := startOpen(b)
 		pfctlSays(b, "rules cleared", 0, "-F", "rules")
 		asksAs(b, lanHost, "after -F rules")

@@ -333,7 +333,7 @@ func upgradeKeepsConnections(t *testing.T, layout int, hooks ...string) {
 // A downgrade that cannot begin, or whose terminal is closed before the older weir has
 // come, leaves everything as it was.
 func TestDowngradeIsInterrupted(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		pins := filepath.Join(dataplane.Base, filepath.Base(b.RunFolder()))
 		said, status := b.WeirStatus("downgrade")
 		if status != 1 || !strings.Contains(said, "weir does not run here") || strings.Contains(said, "stop") {
@@ -365,7 +365,7 @@ func TestDowngradeIsInterrupted(t *testing.T) {
 
 // An upgrade that would lose connections changes nothing until the administrator agrees.
 func TestUpgradeAsksBeforeItLoses(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		old, rules := oldWeir(b, lastLayout), b.Rules(upgradeRules)
 		p := runOld(b, old, rules)
 		t := startStreams(b)
@@ -411,7 +411,7 @@ func TestRollbackAsksBeforeItLoses(t *testing.T) {
 
 // While an upgrade asks, it locks nothing: the old daemon can still load and roll back.
 func TestUpgradeAsksWithoutLock(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		testenv.NeedProgram(b, "script")
 		rules := b.Rules(upgradeRules)
 		old := runOld(b, oldWeir(b, lastLayout), rules)
@@ -502,7 +502,7 @@ func upgradeSteps(b *lib.Box, list, rules string) []string {
 //
 // The rules in force outlive an upgrade without their file.
 func TestUpgradeKeepsRulesWithoutFile(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		rules := b.Rules(upgradeRules)
 		runOld(b, oldWeir(b, lastLayout), rules)
 		t := startStreams(b)
@@ -523,7 +523,7 @@ func TestUpgradeKeepsRulesWithoutFile(t *testing.T) {
 // A start at boot knows the hosts of the rules in force after an upgrade, too. Without
 // them it would block everything, DNS included.
 func TestUpgradeRemembersHosts(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		runOld(b, oldWeir(b, lastLayout), b.Rules(upgradeRules))
 		found := map[string][]netip.Addr{"host.example.invalid": {netip.MustParseAddr(wanHost)}}
 		rememberHosts(b, found)

@@ -21,7 +21,7 @@ import (
 // A long-lived reader follows all loads: every read shows one complete ruleset, and no
 // map of an earlier one stays open.
 func TestViewFollowsLoads(t *testing.T) {
-	weir.Both(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
 		b.Ping(lab.LAN, wanHost, 2)
 		more := b.Rules(gatewayText(t) + "block in on wan0 inet proto tcp to (wan0) port 4711\n")
@@ -52,7 +52,7 @@ func TestViewFollowsLoads(t *testing.T) {
 // web client, keeps no other from reading, and reads its table to the end when the
 // tables are replaced.
 func TestSlowReader(t *testing.T) {
-	weir.Both(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
 		b.Ping(lab.LAN, wanHost, 2)
 		larger := b.Rules(gatewayText(t) + "set limit states 150000\n")

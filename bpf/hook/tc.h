@@ -230,7 +230,7 @@ static __always_inline int hook_send(hook_ctx *ctx, struct headers *h, const str
 }
 
 /* Has the kernel send a finished packet to a neighbour of an interface, whose address it
- * resolves. Returns the action, or < 0. */
+ * resolves; without one, as its own routes of the interface say. Returns the action, or < 0. */
 static __always_inline int hook_send_neighbour(hook_ctx *ctx, __u32 ifindex, struct bpf_redir_neigh *to, int from_l3,
 					       __u8 family)
 {
@@ -240,19 +240,7 @@ static __always_inline int hook_send_neighbour(hook_ctx *ctx, __u32 ifindex, str
 			bpf_skb_store_bytes(ctx, __builtin_offsetof(struct ethhdr, h_proto), &type, sizeof(type), 0)))
 		return -1;
 	note_write(ctx, ifindex);
-	return bpf_redirect_neigh(ifindex, to, sizeof(*to), 0);
-}
-
-/* Has the kernel send a finished packet as its own routes of an interface say. */
-static __always_inline int hook_send_routed(hook_ctx *ctx, __u32 ifindex, int from_l3, __u8 family)
-{
-	__be16 type = family == 4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
-
-	if (from_l3 && (bpf_skb_change_head(ctx, sizeof(struct ethhdr), 0) ||
-			bpf_skb_store_bytes(ctx, __builtin_offsetof(struct ethhdr, h_proto), &type, sizeof(type), 0)))
-		return -1;
-	note_write(ctx, ifindex);
-	return bpf_redirect_neigh(ifindex, 0, 0, 0);
+	return bpf_redirect_neigh(ifindex, to, to ? sizeof(*to) : 0, 0);
 }
 
 /* Has TCX ingress of an interface do that, for a packet of the box itself: there it has no

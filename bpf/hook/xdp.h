@@ -166,16 +166,6 @@ static __always_inline int hook_change_family(hook_ctx *ctx, __u8 family, int mo
 	return hook_grow(ctx, more);
 }
 
-/* Only TCX can. */
-static __always_inline int hook_send_routed(hook_ctx *ctx, __u32 ifindex, int from_l3, __u8 family)
-{
-	(void)ctx;
-	(void)ifindex;
-	(void)from_l3;
-	(void)family;
-	return -1;
-}
-
 /* The rest needs the parser's types. */
 #include "packet/csum.h"
 #include "packet/parse.h"

@@ -363,7 +363,7 @@ static __always_inline int family_send(hook_ctx *ctx, struct scratch *s, const s
 	family_ethertype(ctx, p);
 	hook_set_mark(ctx, mark_set(rule_mark_all(st, p->mark), value));
 	if (why != UNDECIDED)
-		return hook_send_routed(ctx, s->out_ifindex, i->flags & INTERFACE_L3, family);
+		return hook_send_neighbour(ctx, s->out_ifindex, 0, i->flags & INTERFACE_L3, family);
 	h.eth = hook_data(ctx);
 	h.end = hook_data_end(ctx);
 	return hook_send(ctx, &h, n, i->flags & INTERFACE_L3, family);

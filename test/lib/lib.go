@@ -81,6 +81,12 @@ func (w Binary) BothAtOnce(t *testing.T, story func(b *Box)) {
 	w.AtOnce(t, []string{"tcx", "xdp"}, story)
 }
 
+// UnderTCX tells a story of what the daemon and the commands do by themselves, once: hooks do
+// not matter to them. TCX starts faster.
+func (w Binary) UnderTCX(t *testing.T, story func(b *Box)) {
+	w.AtOnce(t, []string{"tcx"}, story)
+}
+
 // AtOnce is BothAtOnce for some hooks.
 func (w Binary) AtOnce(t *testing.T, hooks []string, story func(b *Box)) {
 	t.Parallel()

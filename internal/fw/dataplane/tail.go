@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"weir/internal/fw/bpfload"
@@ -24,6 +25,9 @@ var entryXDP = entry{"weir_xdp", "tails"}
 // the owners' program is loaded, it is called in place of miss, and calls miss as
 // tailRules.
 var tailNames = [...]string{tailMiss, "error", "fragment", "slow", tailCapture, tailFamily, tailProgram, tailEther}
+
+// rareTails are those that are loaded when they are needed.
+var rareTails = []string{tailCapture, tailFamily, tailProgram, tailEther}
 
 const (
 	tailMiss    = "miss"
@@ -69,7 +73,7 @@ func (d *Dataplane) initialPrograms() []string {
 func (e entry) programs(rare ...string) []string {
 	names := []string{e.name}
 	for _, tail := range tailNames {
-		if tail != tailCapture && tail != tailFamily && tail != tailProgram && tail != tailEther {
+		if !slices.Contains(rareTails, tail) {
 			names = append(names, e.name+"_"+tail)
 		}
 	}
