@@ -112,11 +112,6 @@ func testEndpoints(h *harness) {
 			{"tcx lan", ask("192.168.1.10:5", "198.51.100.8:53"), "forward rule wan udp 203.0.113.$a:$p > 198.51.100.8:53 ttl 63"},
 			{"xdp lan", ask("192.168.1.10:5", "198.51.100.7:53"), "forward rule wan udp 203.0.113.$a:$p > 198.51.100.7:53 ttl 63"},
 		}},
-		{"to the other family", "pass in on lan0 inet6 to 64:ff9b::/96 af-to inet from 203.0.113.64/30 endpoint-independent", []step{
-			{"xdp lan", "udp [fd00:1::10]:5 > [64:ff9b::c633:6409]:53", "forward rule wan udp 203.0.113.$a:$p > 198.51.100.9:53 ttl 63"},
-			{"tcx lan", "udp [fd00:1::10]:5 > [64:ff9b::c633:6408]:54", "forward rule wan udp 203.0.113.$a:$p > 198.51.100.8:54 ttl 63"},
-			{"xdp lan", "udp [fd00:1::10]:5 > [64:ff9b::c633:6407]:53", "forward rule wan udp 203.0.113.$a:$p > 198.51.100.7:53 ttl 63"},
-		}},
 		{"where it comes in", "pass in proto udp nat-to 203.0.113.64 port 7000:7007 endpoint-independent\npass out", []step{
 			{"xdp lan", ask("192.168.1.10:5", "198.51.100.9:53"), "forward rule wan udp 203.0.113.64:$p > 198.51.100.9:53 ttl 63"},
 			{"xdp lan", ask("192.168.1.10:5", "198.51.100.8:53"), "forward rule wan udp 203.0.113.64:$p > 198.51.100.8:53 ttl 63"},

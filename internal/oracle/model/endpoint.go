@@ -23,7 +23,7 @@ func (m *Model) reserveEndpoint(p *packet, reply state.Tuple, nat *target, made 
 			c.Tuple[1].Dst, c.Tuple[1].DPort, c.unseen = made.Tuple[1].Dst, made.Tuple[1].DPort, false
 		}
 		now := c.Tuple[1]
-		if now.Dst != reply.Dst && m.hasOneAddress(p, nat, familyOf(reply.Dst)) {
+		if now.Dst != reply.Dst && m.hasOneAddress(nat, p.family) {
 			c.endpoint = false // the pool has this address no more
 			continue
 		}
@@ -54,12 +54,8 @@ func sameSource(a, b state.Tuple) bool {
 	return a.Src == b.Src && a.SPort == b.SPort && a.Zone == b.Zone
 }
 
-// hasOneAddress reports whether a translation has a single address of a family to choose for a
-// packet. An address that the packet's own goes into is one.
-func (m *Model) hasOneAddress(p *packet, t *target, family int) bool {
-	if _, embeds := t.translation.Embedding(); embeds && family != p.family {
-		return true
-	}
+// hasOneAddress reports whether a translation has a single address to choose.
+func (m *Model) hasOneAddress(t *target, family int) bool {
 	all := m.candidates(t, family)
 	return t.translation.Choice.Type != resolve.Bitmask && len(all) == 1 && all[0].IsSingleIP()
 }
