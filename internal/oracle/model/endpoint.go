@@ -33,11 +33,37 @@ func (m *Model) reserveEndpoint(p *packet, reply state.Tuple, nat *target, made 
 		}
 		return reply, nil
 	}
-	reply, ok := m.choosePort(p.tuple, reply, portsOf(nat), made, m.isEndpoint)
+	ports := portsOf(nat)
+	if made == nil && m.unseenEndpoints() >= m.freePorts(p.tuple, reply, ports) {
+		return reply, reasonFor(reason.NATPorts)
+	}
+	reply, ok := m.choosePort(p.tuple, reply, ports, made, m.isEndpoint)
 	if !ok {
 		return reply, reasonFor(reason.NATPorts)
 	}
 	return reply, nil
+}
+
+// unseenEndpoints returns how many mappings have a port that is not known.
+func (m *Model) unseenEndpoints() (n int) {
+	for _, c := range m.states {
+		if c.endpoint && c.unseen {
+			n++
+		}
+	}
+	return n
+}
+
+// freePorts returns how many ports no known mapping has, up to one more than there are unknown
+// ones: these have some of them.
+func (m *Model) freePorts(asked, reply state.Tuple, ports portSet) (n int) {
+	for port := int(ports.low); port <= int(ports.high) && n <= m.unseenEndpoints(); port++ {
+		reply.DPort = uint16(port)
+		if ports.has(reply.DPort) && reply != asked && m.free(reply) && !m.isEndpoint(reply) {
+			n++
+		}
+	}
+	return n
 }
 
 // isEndpoint reports whether another source has the address and port that replies go to.
