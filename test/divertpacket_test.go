@@ -17,7 +17,7 @@ set skip on lo
 match out on wan0 from (lan0:network) nat-to (wan0)
 block return
 pass in on lan0
-pass in on lan0 proto { tcp, udp } to port { 82, 8080, 5201, 5400 } divert-packet port 700
+pass in on lan0 proto { tcp, udp } to port { 82, 8080, 5201, 5202, 5400 } divert-packet port 700
 pass out on wan0
 pass out on wan0 proto tcp to port 8081 divert-packet port 700
 `
@@ -35,6 +35,7 @@ func TestDivertPacket(t *testing.T) {
 		}
 		serveName(b, lab.FW, 82)
 		b.Listen(lab.WAN, 5201, "iperf3", "-s")
+		b.Listen(lab.WAN, 5202, "iperf3", "-s", "-p", "5202")
 		daemon := b.WeirRun(divertPacketRules)
 		nobody := func(when string) {
 			b.Helper()
@@ -80,7 +81,7 @@ func TestDivertPacket(t *testing.T) {
 		sees(" > "+wanHost6+".8080: Flags [S]", fwWAN+".", " > "+wanHost+".8081: Flags [S]", wanHost+".8081 > "+fwWAN+".")
 		sees(" > "+fwLAN+".82: Flags [S]", fwLAN+".82 > "+lanHost+".")
 		b.Run(lab.LAN, "iperf3", "-c", wanHost, "-n", "5M")
-		b.Run(lab.LAN, "iperf3", "-R", "-c", wanHost, "-n", "5M")
+		b.Run(lab.LAN, "iperf3", "-R", "-c", wanHost, "-p", "5202", "-n", "5M")
 		if said := watch.Said(); strings.Contains(said, wanHost+".8082") || strings.Contains(said, lanHost+".8081") {
 			b.Errorf("the program gets what it should not:\n%s", said)
 		}
