@@ -1,0 +1,95 @@
+package shaper
+
+import "time"
+
+// Limits of what one ruleset can define.
+const (
+	MaxShapers = 255            // trees; one for each interface and direction
+	MaxClasses = 4095           // classes of all trees together
+	MaxDepth   = 8              // levels of one tree, the root included
+	MaxRate    = 12_500_000_000 // bytes per second: 100 Gbit/s
+	MinRate    = 1_000          // bytes per second: 8 kbit/s
+)
+
+// A Shaper is the tree of classes of one interface and direction.
+type Shaper struct {
+	Interface string
+	In        bool // what comes in at the interface; else what leaves by it
+	Link      Link
+	Classes   []Class // parents before their children, siblings one after the other; [0] is the root
+}
+
+// A Link says what a packet takes on the line beyond its bytes, so that rates are those of
+// the line.
+type Link struct {
+	Known    bool   // else the interface's own kind decides: Ethernet or none
+	Overhead int16  // bytes added to the IP packet, -64 to 256
+	MPU      uint16 // the least bytes of a packet with its overhead
+	Cells    Cells
+}
+
+// Cells is how a line cuts or codes packets.
+type Cells uint8
+
+// The kinds of lines.
+const (
+	Plain Cells = iota
+	ATM         // 53 bytes on the line for 48 of the packet, the last cell filled
+	PTM         // 65 bytes on the line for 64
+)
+
+// Fairness is between whom the packets of a class are shared.
+type Fairness uint8
+
+// The kinds of fairness.
+const (
+	FairHostFlow Fairness = iota // between hosts, then between a host's connections
+	FairFlow                     // between connections
+	FairHost                     // between hosts; a host's connections share one queue
+)
+
+// A Class is a queue of pf.conf. Packets are only in those without children.
+type Class struct {
+	Name     string
+	Parent   int // index; -1: the root
+	Children int // how many
+	First    int // index of the first child
+	Default  bool
+
+	Weight   uint32 // its part of what its parent has beyond all guarantees, among the children that want more; at least 1
+	Min, Max Rate   // guaranteed; never exceeded. Zero: none
+	Priority uint8  // 0 to 15; a higher one is served first, but for the floor
+	Fair     Fairness
+	ECN      bool
+	RTT      time.Duration // the round-trip time to which the depth fits; 0: the default
+	Limit    uint32        // qlimit: the most packets of backlog; 0: the depth decides
+	Flows    uint32        // what the file said; 0: nothing
+	Quantum  uint32        // likewise
+}
+
+// A Rate is a number of bytes per second. For the first For of a busy period it is Burst.
+type Rate struct {
+	Bytes uint64
+	Burst uint64
+	For   time.Duration
+}
+
+// Name returns how a shaper is printed and chosen: the interface and, if it is not what
+// leaves, the direction.
+func (s *Shaper) Name() string {
+	if s.In {
+		return s.Interface + " in"
+	}
+	return s.Interface
+}
+
+// DefaultClass returns the index of the class for packets that name none of this tree; -1
+// if there is none.
+func (s *Shaper) DefaultClass() int {
+	for i := range s.Classes {
+		if s.Classes[i].Default {
+			return i
+		}
+	}
+	return -1
+}
