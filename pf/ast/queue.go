@@ -1,12 +1,17 @@
 package ast
 
-import "weir/pf/token"
+import (
+	"time"
+
+	"weir/pf/token"
+)
 
 // Queue is the definition of a queue: OpenBSD's, or a queue of FreeBSD's ALTQ.
 type Queue struct {
 	token.Span
 	Name       Word
 	On         []Interface
+	Direction  Direction // after on: In for what comes in there. AnyDirection: not given, which is Out for a root
 	Parent     *Word
 	Flows      uint16     // 0: not given
 	Quantum    uint16     // bytes; 0: not given
@@ -14,15 +19,53 @@ type Queue struct {
 	Min, Max   *Bandwidth
 	Default    token.Span // of the word
 	QueueLimit *uint16    // qlimit, packets
+	Priority   *uint8
+	Own        OwnQueue
 
 	ALTQ ALTQ // of FreeBSD's queues
+}
+
+// OwnQueue is what weir's queues have beyond pf's.
+type OwnQueue struct {
+	Fair     Fairness
+	ECN      token.Span // of the word
+	RTT      *Time
+	Link     []Word // kinds of lines
+	Overhead *Signed
+	MPU      *Count
+	Line     token.Span // of the first of link, overhead and mpu
+}
+
+// Fairness is between whom a queue shares its packets.
+type Fairness uint8
+
+// The kinds of fairness.
+const (
+	FairNotGiven Fairness = iota
+	FairHostFlow          // between hosts, then between a host's connections
+	FairFlow              // between connections
+	FairHost              // between hosts
+)
+
+// FairWords are the words after fair.
+var FairWords = [...]string{FairHostFlow: "host-flow", FairFlow: "flow", FairHost: "host"}
+
+// Time is a length of time.
+type Time struct {
+	token.Span
+	For time.Duration
+}
+
+// Signed is a number that may be negative.
+type Signed struct {
+	token.Span
+	N int32
 }
 
 // ALTQ is what FreeBSD's queues have besides bandwidth and qlimit. It is zero for
 // OpenBSD's.
 type ALTQ struct {
 	Scheduler *Scheduler
-	Priority  *uint8
 	Bucket    *uint32 // tbrsize, bytes
 	Queues    []Word  // queues that share this one
 }

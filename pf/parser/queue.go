@@ -1,6 +1,7 @@
 package parser
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,12 @@ func (p *parser) queue() ast.Stmt {
 	q.Name = p.queueName()
 	if p.acceptWord("on") {
 		q.On = p.plainInterfaces("queue")
+		switch {
+		case p.acceptWord("in"):
+			q.Direction = ast.In
+		case p.acceptWord("out"):
+			q.Direction = ast.Out
+		}
 	}
 	p.queueOptions(q)
 	q.Span = q.Span.To(p.last)
@@ -51,6 +58,7 @@ func (p *parser) queueName() ast.Word {
 
 var queueWords = []string{
 	"bandwidth", "min", "max", "parent", "default", "flows", "quantum", "qlimit", "priority", "tbrsize", "queue",
+	"fair", "ecn", "rtt", "link", "overhead", "mpu",
 }
 
 // queueOptions reads the options of a queue, each at most once.
@@ -70,7 +78,7 @@ func (p *parser) queueOptions(q *ast.Queue) {
 		switch {
 		case slices.Contains(schedulers, word):
 			p.scheduler(q, ast.Word{Span: at, Text: word})
-		case !p.queueOption(q, word):
+		case !p.queueOption(q, word) && !p.ownQueueOption(&q.Own, word):
 			p.failWith(diag.Diagnostic{
 				Span: at, Message: "a queue has no option " + strconv.Quote(word),
 				Suggest: diag.Nearest(word, append(queueWords, schedulers...)),
@@ -103,7 +111,7 @@ func (p *parser) queueOption(q *ast.Queue, word string) bool {
 		q.QueueLimit = &n
 	case "priority":
 		n := uint8(p.within("the priority", 0, 255))
-		q.ALTQ.Priority = &n
+		q.Priority = &n
 	case "tbrsize":
 		n := uint32(p.within("tbrsize", 0, 1<<32-1))
 		q.ALTQ.Bucket = &n
@@ -156,17 +164,27 @@ func (p *parser) bandwidth() *ast.Bandwidth {
 // bitRate reads bits per second, or a percentage.
 func (p *parser) bitRate() (bits uint64, percent uint8) {
 	w := p.name("a bandwidth, such as 10M")
-	digits := strings.TrimRight(w.Text, "%BbitKMG")
-	unit := w.Text[len(digits):]
+	bits, percent, problem := BitRate(w.Text)
+	if problem != "" {
+		p.fail(w.Span, "%s", problem)
+	}
+	return bits, percent
+}
+
+// BitRate returns the bits per second that text means, or the percentage. problem says
+// what is wrong with text; it is empty if nothing is.
+func BitRate(text string) (bits uint64, percent uint8, problem string) {
+	digits := strings.TrimRight(text, "%BbitKMG")
+	unit := text[len(digits):]
 	n, err := strconv.ParseFloat(digits, 64)
 	if err != nil || n < 0 || strings.Trim(digits, "0123456789.") != "" {
-		p.fail(w.Span, "%q is not a bandwidth, such as 10M", w.Text)
+		return 0, 0, fmt.Sprintf("%q is not a bandwidth, such as 10M", text)
 	}
 	if unit == "%" {
 		if n < 1 || n > 100 {
-			p.fail(w.Span, "a share is from 1%% to 100%%")
+			return 0, 0, "a share is from 1% to 100%"
 		}
-		return 0, uint8(n)
+		return 0, uint8(n), ""
 	}
 	for _, suffix := range []string{"Bit", "bit", "B", "b"} {
 		if s, ok := strings.CutSuffix(unit, suffix); ok {
@@ -176,12 +194,12 @@ func (p *parser) bitRate() (bits uint64, percent uint8) {
 	}
 	factor, ok := units[unit]
 	if !ok {
-		p.fail(w.Span, "a bandwidth is in K, M or G, not in %q", unit)
+		return 0, 0, fmt.Sprintf("a bandwidth is in K, M or G, not in %q", unit)
 	}
 	if n *= float64(factor); n >= 1<<63 {
-		p.fail(w.Span, "the bandwidth is too large")
+		return 0, 0, "the bandwidth is too large"
 	}
-	return uint64(n), 0
+	return uint64(n), 0, ""
 }
 
 // milliseconds reads a number followed by ms.

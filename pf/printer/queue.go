@@ -3,6 +3,7 @@ package printer
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"weir/pf/ast"
 )
@@ -23,6 +24,9 @@ func discipline(d *ast.Discipline) string {
 
 func queueOptions(c *clauses, q *ast.Queue) {
 	c.addIf(len(q.On) > 0, "on", list(q.On, onInterface))
+	if len(q.On) > 0 && (q.Direction == ast.In || q.Parent != nil) {
+		c.add(direction(q.Direction))
+	}
 	if q.Parent != nil {
 		c.add("parent", name(q.Parent.Text))
 	}
@@ -45,14 +49,42 @@ func queueOptions(c *clauses, q *ast.Queue) {
 	if q.QueueLimit != nil {
 		number(c, "qlimit", uint64(*q.QueueLimit), *q.QueueLimit > 0)
 	}
+	if q.Priority != nil {
+		number(c, "priority", uint64(*q.Priority), true)
+	}
 	altq(c, &q.ALTQ)
+	ownQueue(c, &q.Own)
+}
+
+// ownQueue prints what only weir's queues have.
+func ownQueue(c *clauses, o *ast.OwnQueue) {
+	c.addIf(o.Fair != ast.FairNotGiven, "fair", ast.FairWords[o.Fair])
+	c.addIf(o.ECN.IsValid(), "ecn")
+	if o.RTT != nil {
+		c.add("rtt", duration(o.RTT.For))
+	}
+	c.addIf(len(o.Link) > 0, "link", list(o.Link, func(w *ast.Word) string { return w.Text }))
+	if o.Overhead != nil {
+		c.add("overhead", strconv.Itoa(int(o.Overhead.N)))
+	}
+	if o.MPU != nil {
+		number(c, "mpu", uint64(o.MPU.N), true)
+	}
+}
+
+// duration prints a time in the largest unit that keeps it whole.
+func duration(d time.Duration) string {
+	switch {
+	case d%time.Second == 0:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d%time.Millisecond == 0:
+		return fmt.Sprintf("%dms", d/time.Millisecond)
+	}
+	return fmt.Sprintf("%dus", d/time.Microsecond)
 }
 
 // altq prints what only FreeBSD's queues have.
 func altq(c *clauses, a *ast.ALTQ) {
-	if a.Priority != nil {
-		number(c, "priority", uint64(*a.Priority), true)
-	}
 	if a.Bucket != nil {
 		number(c, "tbrsize", uint64(*a.Bucket), true)
 	}
@@ -64,13 +96,14 @@ func number(c *clauses, word string, n uint64, given bool) {
 }
 
 func bandwidth(b *ast.Bandwidth) string {
+	text := rate(b.Rate)
 	if b.Percent > 0 {
-		return fmt.Sprintf("%d%%", b.Percent)
+		text = fmt.Sprintf("%d%%", b.Percent)
 	}
 	if b.Burst == nil {
-		return rate(b.Rate)
+		return text
 	}
-	return fmt.Sprintf("%s burst %s for %dms", rate(b.Rate), rate(b.Burst.Rate), b.Burst.For)
+	return fmt.Sprintf("%s burst %s for %dms", text, rate(b.Burst.Rate), b.Burst.For)
 }
 
 // rate prints bits per second in the largest unit that keeps the number whole. Like

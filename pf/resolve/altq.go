@@ -15,7 +15,9 @@ import (
 // defined.
 type altq struct {
 	disciplines map[string]*ast.Discipline // by interface
+	order       []string                   // the interfaces, as the disciplines name them
 	named       map[string][]altqName      // by the name of the queue
+	queues      map[altqPlace]*ast.Queue   // those that are defined
 	refused     bool                       // some disciplines and their queues may be missing after an error
 	inUse       map[altqKey]token.Span     // defined queues, and priorities used by priq
 	defaults    map[string]token.Span      // by interface
@@ -24,6 +26,11 @@ type altq struct {
 // altqName is a queue on one interface that is named and may be defined.
 type altqName struct {
 	on, scheduler string
+}
+
+// altqPlace is a queue on an interface.
+type altqPlace struct {
+	on, queue string
 }
 
 // altqKey is a queue, or a priority, on an interface.
@@ -41,8 +48,9 @@ var altqPriorities = map[string]int{"cbq": 8, "priq": 16}
 
 // discipline checks an altq and stores it.
 func (r *resolver) discipline(d *ast.Discipline) {
-	r.unenforcedQueue(d.Span, "altq")
+	r.aboutQueues(d.Span, "altq")
 	r.out.Stmts = append(r.out.Stmts, d)
+	r.checkOwn(&d.Queue, true)
 	s := d.Queue.ALTQ.Scheduler
 	switch {
 	case s == nil:
@@ -55,6 +63,7 @@ func (r *resolver) discipline(d *ast.Discipline) {
 	if r.altq.disciplines == nil {
 		r.altq.disciplines, r.altq.named = make(map[string]*ast.Discipline), make(map[string][]altqName)
 		r.altq.inUse, r.altq.defaults = make(map[altqKey]token.Span), make(map[string]token.Span)
+		r.altq.queues = make(map[altqPlace]*ast.Queue)
 	}
 	for _, i := range d.Queue.On {
 		r.known(ast.Word{Span: i.Span, Text: i.Name})
@@ -63,6 +72,7 @@ func (r *resolver) discipline(d *ast.Discipline) {
 			continue
 		}
 		r.altq.disciplines[i.Name] = d
+		r.altq.order = append(r.altq.order, i.Name)
 		r.altq.name(d.Queue.ALTQ.Queues, altqName{on: i.Name, scheduler: s.Name.Text})
 	}
 }
@@ -80,6 +90,7 @@ func isCodel(s *ast.Scheduler) bool { return strings.HasPrefix(s.Name.Text, "cod
 // altqQueue checks a queue of FreeBSD's ALTQ and stores it.
 func (r *resolver) altqQueue(q *ast.Queue) {
 	r.out.Stmts = append(r.out.Stmts, q)
+	r.checkOwn(q, false)
 	switch {
 	case r.altq.refused:
 		return
@@ -120,8 +131,8 @@ func (r *resolver) altqQueue(q *ast.Queue) {
 func (r *resolver) altqOn(q *ast.Queue, n altqName) bool {
 	d := r.altq.disciplines[n.on]
 	priority := altqPriority
-	if q.ALTQ.Priority != nil {
-		priority = int(*q.ALTQ.Priority)
+	if q.Priority != nil {
+		priority = int(*q.Priority)
 	}
 	priq := n.scheduler == "priq"
 	switch s := q.ALTQ.Scheduler; {
@@ -145,6 +156,7 @@ func (r *resolver) altqOn(q *ast.Queue, n altqName) bool {
 		return false
 	}
 	r.altq.name(q.ALTQ.Queues, n)
+	r.altq.queues[altqPlace{n.on, q.Name.Text}] = q
 	return true
 }
 
@@ -191,5 +203,8 @@ func (r *resolver) checkALTQ() {
 		if _, ok := r.altq.defaults[on]; !ok && !isCodel(d.Queue.ALTQ.Scheduler) {
 			r.faults.Errorf(d.Span, "no queue on %s is the default", on)
 		}
+	}
+	if r.faults.Errors() == 0 && !r.without.Queues {
+		r.altqTrees()
 	}
 }

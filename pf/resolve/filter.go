@@ -78,8 +78,11 @@ func (r *resolver) assigned(q *ast.SetQueue) {
 		return
 	}
 	for _, name := range []*ast.Word{&q.Name, q.Ack} {
+		if name == nil {
+			continue
+		}
+		r.queues.use(name.Text)
 		switch {
-		case name == nil:
 		case !r.queues.named[name.Text]:
 			r.suggest(*name, fmt.Sprintf("queue %q is not defined", name.Text), keysOf(r.queues.named))
 		case !r.loading:
@@ -161,7 +164,7 @@ func (r *resolver) unenforcedSet(s *ast.Set) {
 		r.unenforced("Set.Prio", s.Prio.Span)
 	}
 	if s.Queue != nil {
-		r.unenforcedQueue(s.Queue.Span, "set queue") // the packet carries its number, but there are no queues
+		r.aboutQueues(s.Queue.Span, "set queue")
 	}
 	r.unenforcedCount("Set.TOS", s.TOS)
 	r.unenforcedCount("Set.Delay", s.Delay)

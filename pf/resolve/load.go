@@ -220,6 +220,7 @@ func (r *resolver) ruleset() *Ruleset {
 	rs := &Ruleset{Options: r.options, Source: r.out, Rules: make([]*Rule, 0, r.total)}
 	f := &flattener{resolver: r, rules: rs.Rules, open: make(map[string]bool)}
 	rs.Limiters = r.allLimiters()
+	rs.Queues = r.queues.trees
 	rs.Tables = r.allTables()
 	rs.fillTables(r.host)
 	rs.Translations = f.translationLists(r.main)

@@ -27,25 +27,45 @@ type queues struct {
 	count    int                   // number on all interfaces
 	inner    map[string]*ast.Queue // queues with others below them, the first of each name
 	assigned []*ast.Word           // queues that rules assign, where pfctl requires a leaf
+	used     map[string]bool       // the names in rules
+	trees    []*QueueTree
+	inTrees  int // queues of trees
 }
 
-// unenforcedQueue warns about a construct that belongs to queues, which do not exist yet.
-// If the user does without queues, only the first one is named.
-func (r *resolver) unenforcedQueue(at token.Span, construct string) {
+// aboutQueues says what becomes of a construct that belongs to queues. If the user does
+// without queues, only the first one is named.
+func (r *resolver) aboutQueues(at token.Span, construct string) {
 	switch {
-	case r.queues.ignored:
-		return
 	case r.without.Queues:
-		r.queues.ignored = true
-		r.faults.Warnf(at, "%s and all else about queues has no effect: --without %s", construct, source.WithoutQueues)
+		r.ignoredQueue(at, construct)
+	case !queuesInForce:
+		r.unenforcedQueue(at, construct, "")
+	}
+}
+
+// unenforcedQueue is for a construct that the dataplane does not have. remedy is what the
+// user can do besides doing without queues; it may be empty.
+func (r *resolver) unenforcedQueue(at token.Span, construct, remedy string) {
+	if r.without.Queues {
+		r.ignoredQueue(at, construct)
 		return
 	}
-	r.faults.UnenforcedBut(at, construct, "--without "+source.WithoutQueues+" loads the file, and nothing is shaped")
+	if remedy != "" {
+		remedy += ", or "
+	}
+	r.faults.UnenforcedBut(at, construct, remedy+"--without "+source.WithoutQueues+" loads the file, and nothing is shaped")
+}
+
+func (r *resolver) ignoredQueue(at token.Span, construct string) {
+	if !r.queues.ignored {
+		r.queues.ignored = true
+		r.faults.Warnf(at, "%s and all else about queues has no effect: --without %s", construct, source.WithoutQueues)
+	}
 }
 
 // queue adds a definition: one root for each of its interfaces, or a child.
 func (r *resolver) queue(q *ast.Queue) {
-	r.unenforcedQueue(q.Span, "queue")
+	r.aboutQueues(q.Span, "queue")
 	if r.scope != r.main {
 		r.faults.Errorf(q.Span, "queues are not defined in an anchor")
 	}
@@ -53,7 +73,7 @@ func (r *resolver) queue(q *ast.Queue) {
 		r.known(ast.Word{Span: i.Span, Text: i.Name})
 	}
 	switch {
-	case r.queues.altq || q.ALTQ.Scheduler != nil || q.ALTQ.Priority != nil || q.ALTQ.Bucket != nil || len(q.ALTQ.Queues) > 0:
+	case r.queues.altq || q.ALTQ.Scheduler != nil || q.ALTQ.Bucket != nil || len(q.ALTQ.Queues) > 0:
 		r.altqQueue(q)
 		return
 	case q.Parent == nil && len(q.On) == 0:
@@ -69,6 +89,10 @@ func (r *resolver) queue(q *ast.Queue) {
 		return
 	}
 	r.checkBandwidth(q)
+	r.checkOwn(q, q.Parent == nil)
+	if q.Priority != nil && *q.Priority > mostQueuePriority {
+		r.faults.Errorf(q.Span, "a priority is at most %d", mostQueuePriority)
+	}
 	if len(q.On) == 0 {
 		r.queues.add(q)
 		return
@@ -98,8 +122,8 @@ func (r *resolver) onGroup(q *ast.Queue) (found bool) {
 // checkBandwidth checks the bandwidth of an OpenBSD queue.
 func (r *resolver) checkBandwidth(q *ast.Queue) {
 	for _, b := range []*ast.Bandwidth{q.Bandwidth, q.Min, q.Max} {
-		if b != nil && b.Percent > 0 {
-			r.faults.Errorf(b.Span, "a bandwidth in %% is for altq only")
+		if b != nil && b.Percent > 0 && q.Parent == nil {
+			r.faults.Errorf(b.Span, "a bandwidth in %% is a part of the parent's, and a root has none")
 		}
 		if b != nil && q.Bandwidth == nil {
 			r.faults.Errorf(b.Span, "min and max stand behind a bandwidth")
@@ -117,6 +141,13 @@ func (q *queues) define(name string) {
 	q.named[name] = true
 }
 
+func (q *queues) use(name string) {
+	if q.used == nil {
+		q.used = make(map[string]bool)
+	}
+	q.used[name] = true
+}
+
 func (q *queues) add(child *ast.Queue) {
 	if q.children == nil {
 		q.children = make(map[string][]*ast.Queue)
@@ -125,19 +156,48 @@ func (q *queues) add(child *ast.Queue) {
 	q.listed = append(q.listed, child)
 }
 
-// root adds the root of an interface's queues.
+// mostQueuePriority is the highest priority of a queue.
+const mostQueuePriority = 15
+
+// checkOwn checks what pf's queues do not have.
+func (r *resolver) checkOwn(q *ast.Queue, isRoot bool) {
+	o := &q.Own
+	switch {
+	case !o.Line.IsValid():
+	case !isRoot:
+		r.faults.Errorf(o.Line, "link, overhead and mpu belong to the root queue")
+	case len(o.Link) == 0 && o.Overhead == nil:
+		r.faults.Errorf(o.Line, "mpu needs overhead or link: it is the least of a packet with its overhead")
+	case len(o.Link) > 1:
+		for i := range o.Link {
+			if ast.Links[o.Link[i].Text].Alone {
+				r.faults.Errorf(o.Link[i].Span, "%s stands alone after link", o.Link[i].Text)
+			}
+		}
+	}
+}
+
+// root adds the root of an interface's queues in one direction.
 func (r *resolver) root(q *ast.Queue) {
 	for _, other := range r.queues.roots {
-		if other.On[0].Name == q.On[0].Name {
+		if other.On[0].Name == q.On[0].Name && (other.Direction == ast.In) == (q.Direction == ast.In) {
 			r.faults.Add(diag.Diagnostic{
 				Span:    q.On[0].Span,
-				Message: fmt.Sprintf("%s already has a root queue", q.On[0].Name),
+				Message: fmt.Sprintf("%s already has a root queue", rootName(q)),
 				Related: []diag.Related{{Span: other.Name.Span, Note: "this one"}},
 			})
 			return
 		}
 	}
 	r.queues.roots = append(r.queues.roots, q)
+}
+
+// rootName names what a root shapes: an interface, and in if it is what comes in there.
+func rootName(root *ast.Queue) string {
+	if root.Direction == ast.In {
+		return root.On[0].Name + " in"
+	}
+	return root.On[0].Name
 }
 
 // checkQueues puts the queues below their roots, checks them, and appends them to the
@@ -147,13 +207,14 @@ func (r *resolver) checkQueues() {
 	if q.refused {
 		return
 	}
+	before := r.faults.Errors()
 	q.placed, q.inner = make(map[*ast.Queue]bool), make(map[string]*ast.Queue)
 	for _, root := range q.roots {
 		hasDefault := r.below(root, root, map[string]bool{})
 		switch {
 		case q.count > maxQueues || hasDefault:
 		case root.Bandwidth != nil:
-			r.faults.Errorf(root.Span, "no queue on %s is the default", root.On[0].Name)
+			r.faults.Errorf(root.Span, "no queue on %s is the default", rootName(root))
 		}
 	}
 	if q.count > maxQueues {
@@ -167,6 +228,9 @@ func (r *resolver) checkQueues() {
 	r.checkLeaves()
 	for _, queue := range q.ordered {
 		r.out.Stmts = append(r.out.Stmts, queue)
+	}
+	if r.faults.Errors() == before && !r.without.Queues {
+		r.queueTrees()
 	}
 }
 
@@ -230,18 +294,42 @@ func (q *queues) place(queue *ast.Queue) {
 	q.placed[queue] = true
 	printed := *queue
 	if queue.Parent != nil && len(q.roots) == 1 {
-		printed.On = nil
+		printed.On, printed.Direction = nil, ast.AnyDirection
 	}
 	q.ordered = append(q.ordered, &printed)
 }
 
+// belongs reports whether a queue with a parent may be below a root: it names no other
+// interface and no other direction.
+func belongs(child, root *ast.Queue) bool {
+	switch {
+	case len(child.On) == 0:
+		return true
+	case child.On[0].Name != root.On[0].Name:
+		return false
+	}
+	return child.Direction == ast.AnyDirection || (child.Direction == ast.In) == (root.Direction == ast.In)
+}
+
+// precision is how exactly a queue names its place: by interface and direction, by
+// interface, or not.
+func precision(q *ast.Queue) int {
+	switch {
+	case len(q.On) == 0:
+		return 0
+	case q.Direction == ast.AnyDirection:
+		return 1
+	}
+	return 2
+}
+
 // childrenOf returns the queues directly below one. Of two with the same name, it returns
-// the one that names the interface.
+// the one that names its place more exactly.
 func (r *resolver) childrenOf(queue, root *ast.Queue) []*ast.Queue {
 	var children []*ast.Queue
 	at := make(map[string]int)
 	for _, child := range r.queues.children[queue.Name.Text] {
-		if len(child.On) > 0 && child.On[0].Name != root.On[0].Name {
+		if !belongs(child, root) {
 			continue
 		}
 		i, again := at[child.Name.Text]
@@ -249,14 +337,14 @@ func (r *resolver) childrenOf(queue, root *ast.Queue) []*ast.Queue {
 		case !again:
 			at[child.Name.Text] = len(children)
 			children = append(children, child)
-		case (len(child.On) > 0) == (len(children[i].On) > 0):
+		case precision(child) == precision(children[i]):
 			r.faults.Add(diag.Diagnostic{
 				Span:    child.Name.Span,
 				Message: fmt.Sprintf("queue %s is defined twice", child.Name.Text),
 				Related: []diag.Related{{Span: children[i].Name.Span, Note: "first defined here"}},
 			})
 			r.queues.placed[child] = true
-		case len(child.On) > 0:
+		case precision(child) > precision(children[i]):
 			r.queues.placed[children[i]] = true
 			children[i] = child
 		default:

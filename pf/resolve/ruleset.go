@@ -16,7 +16,8 @@ type Ruleset struct {
 	Options  Options
 	Tables   []*Table
 	Limiters []Limiter // in the order of their definitions
-	Rules    []*Rule   // in order, those of an anchor after it; Rules[i].Nr == i
+	Queues   []*QueueTree
+	Rules    []*Rule // in order, those of an anchor after it; Rules[i].Nr == i
 
 	Translations []*TranslationRule // FreeBSD's, in order; evaluated before Rules
 	First        []*ListRule        // FreeBSD's scrub rules, and what Translations become (FirstRules)

@@ -61,6 +61,7 @@ func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) 
 		return nil, err
 	}
 	c.program.tables.hash = hashOf(rs.Tables)
+	c.shapers(rs.Queues)
 	if err := c.compile(); err != nil {
 		return nil, c.locate(err)
 	}

@@ -3,6 +3,7 @@ package ruleset
 import (
 	"slices"
 
+	"weir/internal/fw/shaper"
 	"weir/pf/resolve"
 )
 
@@ -42,6 +43,9 @@ type Program struct {
 	// Limits holds what limits the states of rules. States hold numbers for these, which the
 	// dataplane assigns by Name.
 	Limits []Limit
+
+	// Shapers are the queues of each interface and direction.
+	Shapers []shaper.Shaper
 
 	// CountsStates says that pools count the states at their addresses.
 	CountsStates bool

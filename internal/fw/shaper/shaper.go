@@ -51,9 +51,10 @@ const (
 // A Class is a queue of pf.conf. Packets are only in those without children.
 type Class struct {
 	Name     string
-	Parent   int // index; -1: the root
-	Children int // how many
-	First    int // index of the first child
+	Number   uint16 // what packets for it carry; 0: it takes none, for it has children
+	Parent   int    // index; -1: the root
+	Children int    // how many
+	First    int    // index of the first child
 	Default  bool
 
 	Weight   uint32 // its part of what its parent has beyond all guarantees, among the children that want more; at least 1
