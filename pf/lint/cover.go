@@ -12,8 +12,11 @@ const protoTCP = 6
 
 // takesAll reports whether a rule with quick takes every packet that matches what the
 // index and covers compare. It then asks for nothing else.
-func takesAll(r *resolve.Rule) bool {
-	if !r.Quick || (r.Nat != nil || r.Rdr != nil || r.AfTo != nil) && r.Family == ast.AnyFamily {
+func takesAll(r *resolve.Rule) bool { return r.Quick && takes(r) }
+
+// takes is takesAll for a rule that no later one overrules.
+func takes(r *resolve.Rule) bool {
+	if (r.Nat != nil || r.Rdr != nil || r.AfTo != nil) && r.Family == ast.AnyFamily {
 		return false
 	}
 	return narrowing().Given(r) == ""

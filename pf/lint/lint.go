@@ -10,6 +10,7 @@ import (
 const (
 	unusedMacro = "macro that is never used"
 	unusedTable = "table that is never used"
+	unusedQueue = "queue that no rule names"
 )
 
 // Warn adds warnings about a correct configuration to list.
@@ -19,6 +20,7 @@ func Warn(rules *resolve.Ruleset, list *diag.List) {
 	translations(rules.Translations, list)
 	noWayBack(rules.Sequence(), list)
 	noStateOut(rules.Sequence(), list)
+	queues(rules, list)
 	list.Sort()
 }
 
