@@ -34,6 +34,7 @@ func TestNAT64(t *testing.T) {
 		b.Tell("to IPv4", toIPv4)
 		b.Tell("to IPv6", toIPv6)
 		b.Tell("fragments", fragmentsToIPv4)
+		b.Tell("bound", boundFamilies)
 	})
 }
 
@@ -76,6 +77,33 @@ func fragmentsToIPv4(b *lib.Box) {
 		if n > 0 && out != sent {
 			b.Errorf("datagram %d: %d bytes come back, not %d", n, len(out), len(sent))
 		}
+	}
+}
+
+//	lan ── ping ──▶ fw: af-to ── wan0 ──▶ wan
+//	lan ◀─────────  fw        ◀── wan1 ── wan
+//
+// If the states of af-to are bound, replies that come by another interface than the one by which
+// the packets left meet the rules there. If they float, they are translated.
+func boundFamilies(b *lib.Box) {
+	b.Wire("wan1", lab.WAN, "eth1")
+	b.Address(lab.FW, "wan1", "10.8.0.1/24")
+	b.Address(lab.WAN, "eth1", "10.8.0.2/24")
+	for _, policy := range []string{"if-bound", "floating"} {
+		b.Weir("load", b.Rules("set state-policy "+policy+familyRules+"pass in on wan1 inet to 10.8.0.1\n"))
+		b.AwaitHook("wan1")
+		b.Ping(lab.WAN, "10.8.0.1", 1)
+		b.Ping(lab.LAN, to64, 2)
+		b.IP(lab.WAN, "route add "+fwWAN+"/32 via 10.8.0.1")
+		blocked := b.Packets("wan1", reason.Block)
+		out, err := b.Try(lab.LAN, "ping", "-n", "-c", "3", "-i", "0.2", "-W", "1", to64)
+		if answered := err == nil; answered != (policy == "floating") {
+			b.Errorf("%s: ping is answered by the other interface: %t\n%s", policy, answered, out)
+		}
+		if now := b.Packets("wan1", reason.Block); (now > blocked) != (policy == "if-bound") {
+			b.Errorf("%s: %d replies were blocked at wan1", policy, now-blocked)
+		}
+		b.IP(lab.WAN, "route delete "+fwWAN+"/32")
 	}
 }
 

@@ -20,6 +20,9 @@ pass in on lan0
 pass in on lan0 proto tcp to port { 8080, 8082 } rtable 7
 match in on lan0 proto tcp to port 8082 rtable 0
 pass in on lan0 proto tcp to port 8083 rtable 8
+pass in on lan0 inet6 proto tcp to 64:ff9b::/96 af-to inet from (wan1)
+pass in on lan0 inet6 proto tcp to 64:ff9b::/96 port { 8080, 8082 } af-to inet from (wan1) rtable 7
+pass in on lan0 inet6 proto tcp to 64:ff9b::/96 port 8083 af-to inet from (wan1) rtable 8
 pass in on lan0 proto udp to port 5400:5401 no state rtable 7
 pass out
 pass in on wan1 proto udp from port 5400:5401 no state
@@ -29,7 +32,8 @@ pass in on wan1 proto udp from port 5400:5401 no state
 //	lan ── fw ┤
 //	          └─ wan1 ── isp     table 7
 //
-// Rules look the route of packets up in another table. The box's own addresses stay local.
+// Rules look the route of packets up in another table, also of those that af-to translates. The
+// box's own addresses stay local.
 func TestRTable(t *testing.T) {
 	weir.BothUplinks(t, func(b *lib.Box) {
 		b.Run(lab.FW, "ip", "route", "add", "default", "via", lib.ISPHost, "table", "7")
@@ -43,7 +47,7 @@ func TestRTable(t *testing.T) {
 		daemon := b.WeirRun(rtableRules)
 		every := func() {
 			b.Helper()
-			for _, to := range []string{lib.FarHost, "[" + lib.FarHost6 + "]"} {
+			for _, to := range []string{lib.FarHost, "[" + lib.FarHost6 + "]", "[64:ff9b::" + lib.FarHost + "]"} {
 				expectName(b, "pass rtable 7", fetch(b, lab.LAN, to+":8080"), lib.ISP)
 				expectName(b, "match rtable 7", fetch(b, lab.LAN, to+":8081"), lib.ISP)
 				expectName(b, "the rule that decides comes last", fetch(b, lab.LAN, to+":8082"), lib.ISP)

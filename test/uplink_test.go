@@ -48,6 +48,10 @@ pass in on wan1 inet6 proto tcp to port 80 rdr-to fd00:1::10 reply-to 2001:db8:2
 pass in on wan1 reply-to (wan1 192.0.2.1) inet proto { tcp, udp } to port { 81, 5202 }
 pass in on wan1 inet6 proto tcp to port 81 reply-to 2001:db8:2::1
 pass in on wan1 reply-to (wan1 192.0.2.1) inet proto icmp
+pass in on lan0 inet6 to 64:ff9b::/96 af-to inet from (wan0)
+pass in on lan0 route-to (wan1 192.0.2.1) inet6 proto tcp to 64:ff9b::/96 port { 8080, 5201 } af-to inet from (wan1)
+pass in on lan0 route-to (wan1 192.0.2.1) inet6 proto icmp6 to 64:ff9b::/96 tos lowdelay af-to inet from (wan1)
+pass in on wan1 reply-to (wan1 192.0.2.1) inet proto tcp to (wan1) port 82 af-to inet6 from 2001:db8:46::/96 to fd00:1::10 port 80
 pass out on wan0 route-to (wan1 192.0.2.1) inet from 192.0.2.2
 pass out on wan0 inet6 from 2001:db8:2::2 route-to 2001:db8:2::1
 `
@@ -84,6 +88,7 @@ func TestUplinks(t *testing.T) {
 			{"link-local", linkLocalGateway},
 			{"pools", uplinksInTurn},
 			{"reply-to", repliesGoBack},
+			{"af-to", familiesByTheGateway},
 			{"own", ownRepliesGoBack},
 			{"own route-to", ownPacketsAreRouted},
 			{"bulk", bulkByTheGateway},
@@ -228,6 +233,34 @@ func repliesGoBack(b *lib.Box) {
 		b.Run(lab.FW, "ip", "neighbour", "flush", "dev", "wan1")
 	}
 	wan.end("reply-to")
+}
+
+//	lan, by IPv6 ── af-to, route-to ──▶ isp, by IPv4
+//	lan ◀── af-to ── fw ◀────────────── isp
+//	lan ──────────── fw ── reply-to ──▶ isp
+//
+// What af-to translates goes to the gateway in its new family, also while the gateway's address
+// is not known. Replies go back to where they belong in their own.
+func familiesByTheGateway(b *lib.Box) {
+	const far64 = "64:ff9b::" + lib.FarHost
+	expectName(b, "8081", fetch(b, lab.LAN, "["+far64+"]:8081"), lab.WAN)
+	wan := listenAt(b, lab.WAN, far)
+	for range 3 {
+		expectName(b, "8080", fetch(b, lab.LAN, "["+far64+"]:8080"), lib.ISP)
+		b.Run(lab.FW, "ip", "neighbour", "flush", "dev", "wan1")
+		out := b.Run(lab.LAN, "ping", "-n", "-c", "20", "-i", "0.002", "-W", "2", "-Q", "0x10", far64)
+		if !strings.Contains(out, "20 packets transmitted, 20 received") {
+			b.Errorf("packets to an unknown neighbour:\n%s", out)
+		}
+		b.Run(lab.FW, "ip", "neighbour", "flush", "dev", "wan1")
+		expectName(b, "82", fetch(b, lib.ISP, lib.FWISP+":82", "--interface", lib.FarHost), lab.LAN)
+	}
+	for _, way := range []string{"-6", "-R"} {
+		server := b.Listen(lib.ISP, 5201, "iperf3", "-s", "-1", "-p", "5201")
+		b.Run(lab.LAN, "iperf3", "-c", far64, "-p", "5201", way, "-n", "8M")
+		server.Wait(10*time.Second, 0)
+	}
+	wan.end("af-to")
 }
 
 // The box's own services answer there, too.

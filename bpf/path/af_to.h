@@ -13,6 +13,7 @@
 #include "packet/family.h"
 #include "path/af_to_error.h"
 #include "path/fast.h"
+#include "path/gateway.h"
 #include "path/reject.h"
 #include "path/scrub_list.h"
 #include "path/slow.h"
@@ -55,6 +56,44 @@ static __always_inline enum reason family_tuple(struct scratch *s)
 	return UNDECIDED;
 }
 
+/*
+ * Finds the gateway that the rules have chosen for the packet in its new family (route-to,
+ * rtable): s->nexthop. UNDECIDED: done, or they have chosen none. A function of its own, to save
+ * stack.
+ */
+__noinline enum reason family_choose(hook_ctx *ctx, struct scratch *s)
+{
+	enum route route = ROUTE_FORWARD;
+	struct route_query q;
+
+	if (!s)
+		return REASON_INTERNAL;
+	s->nexthop = 0;
+	s->chosen = 0;
+	s->generation = shared.route_generation; /* read before the look-up: routes may change meanwhile */
+	if (s->in.route == ROUTES_TO) {
+		route_choice_fill(&q, &s->packet, hop_gateway(&s->in.hop, &s->tuple.dst), s->in.hop.ifindex);
+	} else if (s->in.rtable) {
+		route_query_fill(&q, &s->packet, &s->tuple.dst, s->tuple.dport);
+		q.src = s->in.nat.addr;
+		q.proto = s->tuple.proto;
+		q.family = family_other(s->packet.family);
+		q.mark = s->in.mark;
+		route = route_by_table(ctx, &q, s->in.rtable);
+	} else {
+		return UNDECIDED;
+	}
+	if (route == ROUTE_FORWARD)
+		route = route_choose(ctx, &q);
+	if (route == ROUTE_CLOSED)
+		return REASON_INTERFACE;
+	if (route != ROUTE_FORWARD)
+		return REASON_GATEWAY;
+	s->chosen = 1;
+	s->nexthop = q.number;
+	return UNDECIDED;
+}
+
 /* Makes the state of a packet that a rule with af-to has passed. UNDECIDED: it goes on by it. */
 __noinline enum reason family_make(hook_ctx *ctx, struct scratch *s)
 {
@@ -73,9 +112,11 @@ __noinline enum reason family_make(hook_ctx *ctx, struct scratch *s)
 	s->out.nat_ports = s->in.nat_ports;
 	s->out.flags = CROSSING_NAT | (s->in.flags & CROSSING_NAT_STATIC);
 	s->out.endpoint = 0;
-	s->nexthop = 0;
-	s->chosen = 0;
-	s->generation = 0;
+	r = family_choose(ctx, s);
+	if (r == UNDECIDED && s->in.route == ROUTES_REPLY)
+		r = gateway_reply(ctx, s);
+	if (r != UNDECIDED)
+		return r;
 	create_choose_reply(s);
 	s->path = rule_path_index(s, crossed);
 	if (s->packet.tcp_flags & TCP_SYN)
@@ -86,6 +127,62 @@ __noinline enum reason family_make(hook_ctx *ctx, struct scratch *s)
 	create_count(s, STATE_IN);
 	scrub_list_note_forth(s);
 	return s->packet.fragment == FRAGMENT_FIRST ? fragment_remember(s) : UNDECIDED;
+}
+
+/*
+ * A rule with af-to has passed a packet that comes in where its state is not bound to.
+ * UNDECIDED: it goes on by its state, as which the rule translates it. REASON_LAST_PASS: the
+ * state has ended. REASON_AF_TO: it cannot have another state. Else the packet does not fit.
+ */
+__noinline enum reason family_join(hook_ctx *ctx, struct scratch *s)
+{
+	__u32 number;
+	struct state *st;
+	enum reason r;
+
+	if (!s)
+		return REASON_INTERNAL;
+	number = s->state;
+	st = state_get(STATE_INDEX(number));
+	if (!st)
+		return REASON_INTERNAL;
+	if (STATE_DIRECTION(number) || !state_changes_family(st) || !addr_equal(&s->in.nat.addr, &st->back.tuple.dst) ||
+	    !addr_equal(&s->in.rdr.addr, &st->back.tuple.src) ||
+	    (tuple_translates_ports(s->packet.tuple.proto) && s->in.rdr_port != st->back.tuple.sport))
+		return REASON_AF_TO;
+	r = slow_track(ctx, s);
+	if (r != UNDECIDED)
+		return r;
+	s->why = REASON_STATE;
+	s->then = SLOW_JOINED;
+	bound_add(st, STATE_INDEX(number), bound_side(0, 1), s->in.ifindex);
+	return UNDECIDED;
+}
+
+/* Binds the side of a state where its packets leave to the interface by which the first one
+ * does, if the side where they come in is bound. */
+static __always_inline void family_bind(const struct scratch *s, struct state *st)
+{
+	if (bound_is_side(st, 0) && !bound_is_side(st, 1) && !STATE_DIRECTION(s->state) && s->out_ifindex)
+		bound_set(st, STATE_INDEX(s->state), 1, s->out_ifindex);
+}
+
+/* Looks up again, if that is due, where a rule sends packets of this direction. Returns as
+ * family_next(). */
+static __always_inline enum reason family_gateway(hook_ctx *ctx, struct scratch *s, struct course *c)
+{
+	enum route route;
+
+	s->nexthop = c->nexthop;
+	s->out_ifindex = nexthop_get(c->nexthop)->ifindex;
+	if (c->nexthop >= NEXTHOP_FIRST && !fast_is_stale(c, nexthop_get(c->nexthop)))
+		return UNDECIDED;
+	route = gateway_refresh(ctx, &s->packet, c);
+	s->nexthop = c->nexthop;
+	s->out_ifindex = route == ROUTE_LOST ? 0 : nexthop_get(c->nexthop)->ifindex;
+	if (route == ROUTE_CLOSED)
+		return REASON_INTERFACE;
+	return route == ROUTE_FORWARD ? slow_probe(s) : REASON_GATEWAY;
 }
 
 /* Looks up the route of the new family. Returns as family_next(). */
@@ -135,6 +232,8 @@ __noinline enum reason family_next(hook_ctx *ctx, struct scratch *s)
 	c = state_course(st, STATE_DIRECTION(s->state));
 	state_leaving_tuple(&s->tuple, st, STATE_DIRECTION(s->state));
 	n = nexthop_get(c->nexthop);
+	if (st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state)))
+		return family_gateway(ctx, s, c);
 	if (c->nexthop < NEXTHOP_FIRST || s->packet.mark || fast_is_stale(c, n))
 		return family_route(ctx, s, st, c);
 	s->nexthop = c->nexthop;
@@ -362,6 +461,10 @@ static __always_inline int family_send(hook_ctx *ctx, struct scratch *s, const s
 			       hook_redirect(ctx, n->encap.device);
 	family_ethertype(ctx, p);
 	hook_set_mark(ctx, mark_set(rule_mark_all(st, p->mark), value));
+	if (why != UNDECIDED && st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state))) {
+		s->packet.family = family; /* as it is now */
+		return gateway_send(ctx, p, s->nexthop);
+	}
 	if (why != UNDECIDED)
 		return hook_send_neighbour(ctx, s->out_ifindex, 0, i->flags & INTERFACE_L3, family);
 	h.eth = hook_data(ctx);
@@ -369,11 +472,17 @@ static __always_inline int family_send(hook_ctx *ctx, struct scratch *s, const s
 	return hook_send(ctx, &h, n, i->flags & INTERFACE_L3, family);
 }
 
-/* Writes records of a packet of a state, for rules that log all: as it came. */
-static __always_inline void family_log(hook_ctx *ctx, struct scratch *s, const struct state *st, int dropped)
+/* Writes records of a packet of a state as it came: for rules that log all, and for those that
+ * it has met now. r: from family_next(). */
+static __always_inline void family_log(hook_ctx *ctx, struct scratch *s, const struct state *st, enum reason r)
 {
 	__u32 d = STATE_DIRECTION(s->state);
+	int dropped = reason_is_drop(r);
 
+	if (s->then == SLOW_JOINED) {
+		log_packet(ctx, s, r);
+		evaluate_nothing(s); /* from here on its state counts alone */
+	}
 	if (!(st->flags & STATE_LOG) || (d && dropped) || s->then != SLOW_END || !record_wanted(RING_LOG))
 		return;
 	if (!d && family_is_error(&s->packet)) /* icmp_error_in() has done it */
@@ -405,18 +514,20 @@ static __always_inline int family_run(hook_ctx *ctx)
 	st = state_get(STATE_INDEX(s->state));
 	if (!i || !st)
 		return HOOK_DROP;
-	if (s->then != SLOW_MADE)
+	if (s->then != SLOW_MADE && s->then != SLOW_JOINED)
 		evaluate_nothing(s);
 	r = family_is_error(&s->packet) ? family_error_read(ctx, s) : UNDECIDED;
 	if (r != UNDECIDED)
 		return count_verdict(i, r, s->packet.length);
 	r = family_next(ctx, s);
-	if (!reason_is_drop(r) && s->packet.fragment == FRAGMENT_FIRST && s->then == SLOW_END) {
+	if (!reason_is_drop(r))
+		family_bind(s, st);
+	if (!reason_is_drop(r) && s->packet.fragment == FRAGMENT_FIRST && (s->then == SLOW_END || s->then == SLOW_JOINED)) {
 		why = fragment_remember(s);
 		if (why != UNDECIDED)
 			return count_verdict(i, why, s->packet.length);
 	}
-	family_log(ctx, s, st, reason_is_drop(r));
+	family_log(ctx, s, st, r);
 	if (reason_is_drop(r))
 		return family_refuse(ctx, s, i, r, 0);
 	if (s->then != SLOW_LEFT)
@@ -445,7 +556,8 @@ static __always_inline int family_run(hook_ctx *ctx)
 		return count_verdict(i, REASON_MARK_TAKEN, s->packet.length);
 	action = family_send(ctx, s, i, st, why, value);
 	if (action < 0)
-		return count_verdict(i, REASON_INTERNAL, s->packet.length);
+		return count_verdict(i, st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state)) ? REASON_GATEWAY : REASON_INTERNAL,
+				     s->packet.length);
 	r = why != UNDECIDED ? why : s->then == SLOW_LEFT ? REASON_MARKED : s->why;
 	count_reason(i, r, s->packet.length);
 	return action;

@@ -18,6 +18,24 @@ static __always_inline int gateway_is_chosen(const struct nexthop *n)
 	return n->flags & NEXTHOP_CHOSEN;
 }
 
+/* Finds the next hop that the rules have chosen for replies: the in crossing's, else the
+ * out crossing's. It is kept even if the gateway cannot be reached now. UNDECIDED: done. */
+__noinline enum reason gateway_reply(hook_ctx *ctx, struct scratch *s)
+{
+	const struct pool_choice *hop;
+	struct route_query q;
+
+	if (!s)
+		return REASON_INTERNAL;
+	hop = s->in.route == ROUTES_REPLY ? &s->in.hop : &s->out.hop;
+	if (hop->ifindex == HOP_NONE)
+		return REASON_GATEWAY;
+	route_choice_fill(&q, &s->packet, hop_gateway(hop, &s->packet.tuple.src), hop->ifindex);
+	route_choose(ctx, &q);
+	s->reply_nexthop = q.number;
+	return q.number ? UNDECIDED : REASON_GATEWAY;
+}
+
 /* Looks up again what a rule has chosen for a direction of a state. The number that the
  * state has says what that was. */
 __noinline enum route gateway_refresh(hook_ctx *ctx, const struct packet *p, struct course *c)

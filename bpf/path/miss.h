@@ -105,24 +105,6 @@ __noinline enum route miss_route(hook_ctx *ctx, struct scratch *s)
 	return route;
 }
 
-/* Finds the next hop that the rules have chosen for replies: the in crossing's, else the
- * out crossing's. It is kept even if the gateway cannot be reached now. UNDECIDED: done. */
-__noinline enum reason miss_reply(hook_ctx *ctx, struct scratch *s)
-{
-	const struct pool_choice *hop;
-	struct route_query q;
-
-	if (!s)
-		return REASON_INTERNAL;
-	hop = s->in.route == ROUTES_REPLY ? &s->in.hop : &s->out.hop;
-	if (hop->ifindex == HOP_NONE)
-		return REASON_GATEWAY;
-	route_choice_fill(&q, &s->packet, hop_gateway(hop, &s->packet.tuple.src), hop->ifindex);
-	route_choose(ctx, &q);
-	s->reply_nexthop = q.number;
-	return q.number ? UNDECIDED : REASON_GATEWAY;
-}
-
 /* Finds the next hop of the out crossing's route-to, and where it is: *ifindex. */
 __noinline enum route miss_choose(hook_ctx *ctx, struct scratch *s, __u32 *ifindex)
 {
@@ -403,7 +385,7 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 			create_nat_in(s);
 		create_choose_reply(s);
 		if (!own && (s->in.route == ROUTES_REPLY || s->out.route == ROUTES_REPLY)) {
-			r = miss_reply(ctx, s);
+			r = gateway_reply(ctx, s);
 			if (r != UNDECIDED)
 				return r;
 		}
@@ -476,6 +458,28 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 	return handoff_local(ctx, &h, p, i, 0, 0, why);
 }
 
+/* Ends what a rule with af-to has passed. */
+static __always_inline int miss_family(hook_ctx *ctx, void *tails, struct scratch *s, const struct interface *i)
+{
+	enum reason r = REASON_LAST_PASS;
+
+	if (miss_is_elsewhere(s, 1)) {
+		r = family_join(ctx, s);
+		if (r != UNDECIDED && r != REASON_AF_TO && r != REASON_LAST_PASS)
+			return s->then == SLOW_ANSWER ? reject_segment(ctx, s) : count_verdict(i, r, s->packet.length);
+	}
+	if (r == REASON_LAST_PASS) {
+		r = family_make(ctx, s);
+		s->then = SLOW_MADE;
+	}
+	if (!(r == UNDECIDED && s->then == SLOW_JOINED)) /* else TAIL_FAMILY does it */
+		log_packet(ctx, s, r);
+	if (r != UNDECIDED)
+		return reject_or_drop(ctx, s, i, r, STATE_IN);
+	bpf_tail_call(ctx, tails, TAIL_FAMILY);
+	return count_verdict(i, REASON_INTERNAL, s->packet.length);
+}
+
 static __always_inline int miss_in(hook_ctx *ctx, void *tails)
 {
 	struct scratch *s = scratch_get();
@@ -505,15 +509,8 @@ static __always_inline int miss_in(hook_ctx *ctx, void *tails)
 		log_packet(ctx, s, r);
 		return reject_or_drop(ctx, s, i, r, STATE_IN);
 	}
-	if (af_to && s->in.flags & CROSSING_FAMILY) {
-		r = family_make(ctx, s);
-		s->then = SLOW_MADE;
-		log_packet(ctx, s, r);
-		if (r != UNDECIDED)
-			return reject_or_drop(ctx, s, i, r, STATE_IN);
-		bpf_tail_call(ctx, tails, TAIL_FAMILY);
-		return count_verdict(i, REASON_INTERNAL, s->packet.length);
-	}
+	if (af_to && s->in.flags & CROSSING_FAMILY)
+		return miss_family(ctx, tails, s, i);
 	if (miss_is_elsewhere(s, 1)) {
 		r = miss_join(ctx, s, 1);
 		if (r == UNDECIDED)

@@ -69,6 +69,7 @@ enum slow_then {
 	SLOW_ANSWER,   /* it does not fit the handshake, and is answered by a reset */
 	SLOW_MADE,     /* TAIL_FAMILY: it has just made its state */
 	SLOW_LEFT,     /* TAIL_FAMILY: XDP has left it to TCX, and counted it */
+	SLOW_JOINED,   /* TAIL_FAMILY: the rules have let it cross by its state, which is bound elsewhere */
 };
 
 /* Whose socket a packet belongs to: numbers, or NOBODY. */

@@ -68,13 +68,16 @@ __noinline int translate_note(struct crossing *cr, const struct rule *r)
 }
 
 /* Takes a next hop of a rule that decides. The source is that of the packet as later rules
- * see it. */
+ * see it. With af-to, packets go on in the other family, and their replies in their own. */
 __noinline int translate_route(struct crossing *cr, const struct rule *r)
 {
+	__u8 family;
+
 	if (!cr || !r)
 		return 0;
 	cr->route = r->route;
-	if (pool_take(r->route_pool, cr->family, &cr->src, &cr->dst, &cr->hop))
+	family = af_to && r->family && r->route == ROUTES_TO ? r->family : cr->family;
+	if (pool_take(r->route_pool, family, &cr->src, &cr->dst, &cr->hop))
 		cr->hop.ifindex = HOP_NONE;
 	return 0;
 }

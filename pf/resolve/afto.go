@@ -10,14 +10,12 @@ func (r *Rule) AfToRefused() string {
 	switch a := r.AfTo; {
 	case a == nil:
 		return ""
-	case r.Route != nil:
-		return "af-to beside another route"
+	case r.Route != nil && r.Route.Kind == DupTo:
+		return "af-to beside dup-to"
+	case r.Route != nil && r.Route.Choice.Type == Bitmask:
+		return "af-to beside next hops with bitmask"
 	case r.Divert.Kind != NoDivert:
 		return "af-to beside divert-to"
-	case r.RTable != nil:
-		return "af-to with rtable"
-	case r.IfBound:
-		return "af-to with bound states"
 	case a.From.Choice.Type == Bitmask || a.To != nil && a.To.Choice.Type == Bitmask:
 		return "af-to with bitmask"
 	case a.From.EndpointIndependent:

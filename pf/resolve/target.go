@@ -147,6 +147,9 @@ func (r *resolver) lowerRoute(rule *ast.Rule) *Route {
 		return nil
 	}
 	kinds := [...]RouteKind{ast.RouteTo: RouteTo, ast.ReplyTo: ReplyTo, ast.DupTo: DupTo}
+	if rule.AfTo != nil && in.Kind == ast.RouteTo {
+		family = rule.AfTo.Family // as which packets leave
+	}
 	out := &Route{Kind: kinds[in.Kind], Choice: r.lowerChoice(&in.Pool), PreferIPv6: in.PreferIPv6NextHop}
 	if out.PreferIPv6 && family == ast.Inet {
 		family = ast.AnyFamily

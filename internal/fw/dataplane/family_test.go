@@ -1,5 +1,7 @@
 package dataplane
 
+import "testing"
+
 const (
 	nat64 = "pass in on lan0 inet6 to 64:ff9b::/96 af-to inet from (wan0)\npass in on wan0 inet6\nblock out\n"
 	nat46 = "pass in on wan0 inet proto tcp to 203.0.113.2 port 80 af-to inet6 from 2001:db8:46::/96 to fd00:1::10 port 8080\n"
@@ -47,6 +49,115 @@ func testFamilies(h *harness) {
 		}},
 	})
 	testFamilyErrors(h)
+	testFamilyGateways(h)
+}
+
+// What rules choose beside af-to: a gateway of the new family for packets, one of their own for
+// replies, and a routing table.
+func testFamilyGateways(h *harness) {
+	h.net.addTableRoutes()
+	const (
+		asked    = "udp [fd00:1::10]:4000 > [64:ff9b::c633:6409]:53"
+		answered = "forward state lan udp [64:ff9b::c633:6409]:53 > [fd00:1::10]:4000 ttl 63"
+		told     = "forward gateway lan icmp6 fd00:1::1 > fd00:1::10 type 1 quote " + asked
+	)
+	to := func(hop string) string {
+		return "pass in on lan0 route-to " + hop + " inet6 to 64:ff9b::/96 af-to inet from (wan0)\nblock in on wan0\nblock out"
+	}
+	by := func(reason, at string) string {
+		return "forward " + reason + " " + at + " udp 203.0.113.2:$p > 198.51.100.9:53 ttl 63"
+	}
+	lost := []step{{"xdp lan", asked, told}, {"tcx lan", asked, told}, {"states", "", ""}}
+	h.plays([]play{
+		{"route-to", to("(lan0 192.168.1.10)"), []step{
+			{"xdp lan", asked, by("rule", "lan")},
+			{"tcx lan", asked, by("state", "lan")},
+			{"tcx wan", "udp 198.51.100.9:53 > 203.0.113.2:$p", answered},
+			{"xdp wan", "icmp 198.51.100.1 > 203.0.113.2 type 11 quote udp 203.0.113.2:$p > 198.51.100.9:53 ttl 1",
+				"forward state lan icmp6 64:ff9b::c633:6401 > fd00:1::10 type 3 ttl 63 quote " + asked + " ttl 1"},
+		}},
+		{"route-to an interface", to("lan0"), []step{
+			{"tcx lan", "udp [fd00:1::10]:4000 > [64:ff9b::c0a8:10a]:53", "forward rule lan udp 203.0.113.2:$p > 192.168.1.10:53 ttl 63"},
+			{"xdp lan", asked, told}, // it is not on the link
+		}},
+		{"route-to in turn", to("{ (lan0 192.168.1.10), (wan0 203.0.113.1) } round-robin"), []step{
+			{"xdp lan", "udp [fd00:1::10]:1 > [64:ff9b::c633:6409]:53", "forward rule lan udp 203.0.113.2:$q > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp [fd00:1::10]:2 > [64:ff9b::c633:6409]:53", "forward rule wan udp 203.0.113.2:$r > 198.51.100.9:53 ttl 63"},
+			{"tcx lan", "udp [fd00:1::10]:3 > [64:ff9b::c633:6409]:53", "forward rule lan udp 203.0.113.2:$s > 198.51.100.9:53 ttl 63"},
+		}},
+		{"route-to a neighbour that is not known", to("(wan0 203.0.113.9)"), []step{
+			{"xdp lan", asked, "up up-neighbour back s1"},
+			{"tcx lan", asked, "forward up-neighbour udp 203.0.113.2:$p > 198.51.100.9:53 ttl 63"}, // the kernel writes the MACs
+		}},
+		{"route-to nowhere", to("(wan0 10.9.9.9)"), lost},
+		{"route-to the old family", to("(wan0 2001:db8:113::1)"), lost},
+		{"reply-to", "pass in on wan0 reply-to (lan0 192.168.1.10) inet proto tcp to 203.0.113.2 port 80 af-to inet6 from 2001:db8:46::/96 to fd00:1::10 port 8080\nblock in on lan0", []step{
+			{"xdp wan", "tcp 198.51.100.9:4000 > 203.0.113.2:80 S seq 5", "forward rule lan tcp [2001:db8:46::c633:6409]:$p > [fd00:1::10]:8080 S seq 5 ttl 63"},
+			{"xdp lan", "tcp [fd00:1::10]:8080 > [2001:db8:46::c633:6409]:$p SA seq 9 ack 6", "forward state lan tcp 203.0.113.2:80 > 198.51.100.9:4000 SA seq 9 ack 6 ttl 63"},
+			{"tcx wan", "tcp 198.51.100.9:4000 > 203.0.113.2:80 A seq 6 ack 10", "forward state lan tcp [2001:db8:46::c633:6409]:$p > [fd00:1::10]:8080 A seq 6 ack 10 ttl 63"},
+		}},
+		{"rtable", "pass in on lan0 inet6 to 64:ff9b::/96 af-to inet from (wan0) rtable 7", []step{
+			{"xdp lan", asked, by("rule", "lan")},
+			{"tcx wan", "udp 198.51.100.9:53 > 203.0.113.2:$p", answered},
+			{"xdp lan", "udp [fd00:1::10]:4000 > [64:ff9b::cb00:7101]:53", "forward rule wan udp 203.0.113.2:$q > 203.0.113.1:53 ttl 63"},
+		}},
+		{"rtable of a match rule", "match in inet6 rtable 7\npass in on lan0 inet6 to 64:ff9b::/96 af-to inet from (wan0)", []step{
+			{"tcx lan", asked, by("rule", "lan")},
+			{"xdp lan", asked, by("state", "lan")},
+		}},
+		{"an empty rtable", "match in inet6 rtable 7\npass in on lan0 inet6 to 64:ff9b::/96 af-to inet from (wan0) rtable 8", lost},
+		{"route-to comes before rtable", to("(wan0 203.0.113.1)") + "\nmatch in rtable 7\n" + to("(wan0 203.0.113.1)"), []step{
+			{"xdp lan", asked, by("rule", "wan")},
+		}},
+	})
+}
+
+// The states of af-to may be bound: to the interface where they are made, and to that by which
+// the first packet leaves. No rule is evaluated there.
+func TestFamiliesBound(t *testing.T) {
+	t.Parallel()
+	const (
+		asked  = "udp [fd00:1::10]:4000 > [64:ff9b::c633:6409]:53"
+		answer = "udp 198.51.100.9:53 > 203.0.113.2:$p"
+		goes   = "udp 203.0.113.2:$p > 198.51.100.9:53 ttl 63"
+		comes  = "udp [64:ff9b::c633:6409]:53 > [fd00:1::10]:4000 ttl 63"
+	)
+	h := newHarness(t, boundRule+familyRule+"pass", func(c *Config) { c.Room = 100 })
+	h.plays([]play{
+		{"replies", "set state-policy if-bound\nblock\npass in on lan0 inet6 to 64:ff9b::/96 af-to inet from (wan0)", []step{
+			{"xdp lan", asked, "forward rule wan " + goes},
+			{"xdp wan", answer, "forward state lan " + comes},
+			{"xdp lan", answer, "drop block"},
+			{"tcx lan", answer, "drop block"},
+			{"tcx wan", answer, "forward state lan " + comes},
+			{"xdp wan", asked, "drop block"},
+			{"tcx lan", asked, "forward state wan " + goes},
+			{"xdp lan", "icmp 198.51.100.1 > 203.0.113.2 type 11 quote udp 203.0.113.2:$p > 198.51.100.9:53 ttl 1", "drop block"},
+		}},
+		{"a client that moves", "block\npass in inet6 to 64:ff9b::/96 keep state (if-bound) af-to inet from (wan0)", []step{
+			{"tcx lan", asked, "forward rule wan " + goes},
+			{"xdp wan", asked, "forward state wan " + goes},
+			{"tcx wan", asked, "forward state wan " + goes},
+			{"xdp wan", answer, "forward state lan " + comes},
+			{"states", "", "17 fd00:1::10:4000 > 64:ff9b::c633:6409:53 as 203.0.113.2:$p > 198.51.100.9:53 udp.single 2:1 3/1"},
+		}},
+		{"rules that translate it in another way", "block\npass in on lan0 inet6 to 64:ff9b::/96 keep state (if-bound) af-to inet from (wan0)\n" +
+			"pass in on wan0 inet6 to 64:ff9b::/96 af-to inet from 203.0.113.64", []step{
+			{"xdp lan", asked, "forward rule wan " + goes},
+			{"xdp wan", asked, "drop af-to"},
+			{"tcx wan", asked, "drop af-to"},
+			{"xdp lan", asked, "forward state wan " + goes},
+		}},
+		{"a connection that is over", "block\npass in inet6 to 64:ff9b::/96 keep state (if-bound) af-to inet from (wan0)", []step{
+			{"xdp lan", "tcp [fd00:1::10]:4000 > [64:ff9b::c633:6409]:80 S seq 5", "forward rule wan tcp 203.0.113.2:$p > 198.51.100.9:80 S seq 5 ttl 63"},
+			{"xdp wan", "tcp 198.51.100.9:80 > 203.0.113.2:$p RA seq 9 ack 6", "forward state lan tcp [64:ff9b::c633:6409]:80 > [fd00:1::10]:4000 RA seq 9 ack 6 ttl 63"},
+			{"xdp wan", "tcp [fd00:1::10]:4000 > [64:ff9b::c633:6409]:80 S seq 900000", "forward rule wan tcp 203.0.113.2:$q > 198.51.100.9:80 S seq 900000 ttl 63"},
+		}},
+		{"floating", "block\npass in on lan0 inet6 to 64:ff9b::/96 af-to inet from (wan0)", []step{
+			{"xdp lan", asked, "forward rule wan " + goes},
+			{"xdp lan", answer, "forward state lan " + comes},
+		}},
+	})
 }
 
 // ICMP errors about them, in both directions.

@@ -60,6 +60,8 @@ var (
 		"scrub (max-mss 500 min-ttl 1)", "scrub (no-df max-mss 1300 min-ttl 64 random-id)",
 	}
 
+	otherFamily = map[int]int{4: 6, 6: 4}
+
 	targets = map[int][]string{
 		4: {"192.168.1.10", "192.168.1.11", "192.168.1.1", "198.51.100.8", "203.0.113.2", "203.0.113.64"},
 		6: {"fd00:1::10", "fd00:1::11", "fd00:1::1", "2001:db8:7::8", "2001:db8:113::2", "2001:db8:113::64"},
@@ -227,7 +229,7 @@ func (d *drawing) rule() string {
 	block := one(d.Rand, "", "", "drop", "return", "return", "return-rst", "return-rst (ttl 7)", "return-icmp", "return-icmp (net-unr, 1)", "return-icmp6 (addr-unr)")
 	first := ""
 	if action == "pass" && direction != "" && d.IntN(6) == 0 {
-		first = d.hopsFirst(family)
+		first = d.hopsFirst(one(d.Rand, family, family, otherFamily[family])) // with af-to
 	}
 	words := []string{action, block, direction, d.log(action), d.some(5, "quick"), d.on(), first, []string{"", "", "", "", "inet", "", "inet6"}[family]}
 	if action != "block" {

@@ -95,7 +95,15 @@ func (m *Model) evaluateCrossings(p *packet, fresh bool) (in, out *crossing, r r
 	inside := translated(p, in, out)
 	if in.other != nil { // no rules are evaluated where it leaves
 		*out = crossing{due: true, skipped: true}
-		return in, out, m.familyWay(p, in, inside), m.familyRefused(p, inside, fresh && p.met == nil)
+		if p.met != nil { // there is a connection, bound elsewhere, or it has just ended
+			owner, _ := m.find(p.tuple)
+			fresh = owner == nil
+		}
+		if why := m.familyRefused(p, inside, fresh); why != nil {
+			return in, out, r, why
+		}
+		r, why = m.familyFirst(p, in, inside)
+		return in, out, r, why
 	}
 	p.steered = in.mark.On(p.mark)
 	r = m.route(p, inside, p.steered)

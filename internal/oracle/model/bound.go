@@ -85,6 +85,9 @@ func (m *Model) translatesAlike(p *packet, c *connection, d int, here *crossing)
 	}
 	to := translated(p, here, &crossing{})
 	leaves := c.leaving(d)
+	if here.other != nil && (d == 1 || to.Src != leaves.Src) {
+		return false
+	}
 	return here.nat == nil && to.Dst == leaves.Dst && to.DPort == leaves.DPort
 }
 

@@ -67,12 +67,33 @@ func (m *Model) isMartian(a netip.Addr) bool {
 	return m.box.owns(a) || a.IsMulticast() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsLoopback()
 }
 
-// familyWay returns where a packet goes in its new family.
-func (m *Model) familyWay(p *packet, in *crossing, inside state.Tuple) routed {
-	if h := in.routesTo(); h != nil {
-		return m.toHop(h.toward(inside.Dst))
+// familyFirst returns where a packet goes in its new family, and why it makes no state if that
+// fails: only if the rules have chosen its gateway.
+func (m *Model) familyFirst(p *packet, in *crossing, inside state.Tuple) (r routed, why *reason.Reason) {
+	switch h := in.routesTo(); {
+	case h != nil:
+		r = m.toHop(h.toward(inside.Dst))
+	case in.rtable != 0:
+		r = m.byTable(inside.Dst, in.rtable)
+	default:
+		return m.familyRoute(inside.Dst, in.mark.On(p.mark)), nil
 	}
-	return m.familyRoute(inside.Dst, in.mark.On(p.mark))
+	return r, r.drop
+}
+
+// familyWay returns where packets of a connection go in the family in which they leave. A side
+// where they leave is bound to the first interface, if that where they come in is bound.
+func (m *Model) familyWay(p *packet, c *connection, d int) routed {
+	var r routed
+	if c.chosen[d] != nil {
+		r = m.toHop(c.chosen[d])
+	} else {
+		r = m.familyRoute(c.leaving(d).Dst, c.routeMark(p.mark, d))
+	}
+	if at := uint16(r.route.Interface); d == 0 && r.drop == nil && c.Bound[0][0] != 0 && c.Bound[1][0] == 0 {
+		c.Bound[1] = [2]uint16{at, at}
+	}
+	return r
 }
 
 func (m *Model) familyRoute(dst netip.Addr, mark uint32) routed {
@@ -94,18 +115,25 @@ func (m *Model) sendFamily(p *packet, c *connection, d int, why reason.Reason, f
 	}
 	fresh := p.crossed[0] != nil
 	p.carrier, p.direction = c, d
-	r := m.familyRoute(c.leaving(d).Dst, c.routeMark(p.mark, d))
+	r := m.familyWay(p, c, d)
 	if r.drop == nil && !follows {
 		if why := m.remember(p, c, d); why != nil {
 			return p.drop(*why)
 		}
 	}
-	if !fresh && (d == 0 || r.drop == nil) {
+	if !fresh && p.anew[0] == nil && (d == 0 || r.drop == nil) {
 		iface := p.iface.Index
 		if d == 1 {
 			iface = r.route.Interface
 		}
 		p.logSide(c, d, d == 1, iface, p.came)
+	}
+	if met := p.anew[0]; met != nil { // they let it join its connection, which is bound elsewhere
+		fate := p.pass(why)
+		if r.drop != nil {
+			fate = p.drop(*r.drop)
+		}
+		m.logEvaluated(p, met, &crossing{}, &fate)
 	}
 	if r.drop != nil {
 		return m.familyFault(p, *r.drop, 0)
@@ -116,10 +144,10 @@ func (m *Model) sendFamily(p *packet, c *connection, d int, why reason.Reason, f
 		return m.familyFault(p, *fault, told)
 	}
 	p.qos = c.qos[d]
-	if o := m.familyObstacle(p, c, d, r.route); o != nil && p.hook == XDP {
+	if o := m.familyObstacle(p, c, d, r); o != nil && p.hook == XDP {
 		return p.redirectLater(*o, c, d)
 	}
-	return m.leaveFamily(p, c, d, r.route, why)
+	return m.leaveFamily(p, c, d, r, why)
 }
 
 // familyFault drops a packet. Its sender is told of some reasons.
@@ -163,20 +191,20 @@ func (p *packet) longer() int {
 }
 
 // familyObstacle returns why a packet cannot be redirected at once, or nil.
-func (m *Model) familyObstacle(p *packet, c *connection, d int, r Route) *reason.Reason {
+func (m *Model) familyObstacle(p *packet, c *connection, d int, r routed) *reason.Reason {
 	switch {
-	case m.box.MarkBlind && c.routeMark(p.mark, d) != 0:
+	case m.box.MarkBlind && c.routeMark(p.mark, d) != 0 && r.chosen == nil:
 		return reasonFor(reason.UpMark)
-	case !r.Neighbour:
+	case !r.route.Neighbour:
 		return reasonFor(reason.UpNeighbour)
-	case p.hook == XDP && !m.reachedByXDP(m.box.byIndex(r.Interface)):
+	case p.hook == XDP && !m.reachedByXDP(m.box.byIndex(r.route.Interface)):
 		return reasonFor(reason.UpDevice)
 	}
 	return nil
 }
 
 // leaveFamily translates a packet and redirects it.
-func (m *Model) leaveFamily(p *packet, c *connection, d int, r Route, why reason.Reason) Outcome {
+func (m *Model) leaveFamily(p *packet, c *connection, d int, r routed, why reason.Reason) Outcome {
 	if p.family == 4 && p.tuple.Proto == protoUDP && p.fragment == fragmentFirst && binary.BigEndian.Uint16(p.frame[p.l4+6:]) == 0 {
 		return p.drop(reason.AfTo) // IPv6 needs a checksum, which covers what is not here
 	}
@@ -184,13 +212,13 @@ func (m *Model) leaveFamily(p *packet, c *connection, d int, r Route, why reason
 }
 
 // redirectFamily redirects a packet that has become another one.
-func (m *Model) redirectFamily(p, to *packet, c *connection, d int, r Route, why reason.Reason) Outcome {
+func (m *Model) redirectFamily(p, to *packet, c *connection, d int, r routed, why reason.Reason) Outcome {
 	obstacle := m.familyObstacle(p, c, d, r)
 	p.mark = m.marks().Set(c.markOn(p.mark), MarkLeaves)
 	if obstacle != nil {
-		return Outcome{Verdict: Redirect, Reason: *obstacle, Interface: r.Interface, Frame: to.frame, Asked: true}
+		return Outcome{Verdict: Redirect, Reason: *obstacle, Interface: r.route.Interface, Frame: to.frame, Asked: true}
 	}
-	return m.redirectFrame(to, r, why, len(p.frame))
+	return m.redirectFrame(to, r.route, why, len(p.frame))
 }
 
 // inOtherFamily returns the packet in its other family, with another tuple.

@@ -236,7 +236,7 @@ func (m *Model) sendFamilyError(p *packet, q *quote, c *connection, d int) Outco
 	if !ok {
 		return p.drop(reason.AfTo)
 	}
-	r := m.familyRoute(c.leaving(d).Dst, c.routeMark(p.mark, d))
+	r := m.familyWay(p, c, d)
 	if r.drop != nil {
 		return m.familyFault(p, *r.drop, 0)
 	}
@@ -257,13 +257,13 @@ func (m *Model) sendFamilyError(p *packet, q *quote, c *connection, d int) Outco
 		return m.familyFault(p, reason.GatewayMTU, 0)
 	}
 	p.qos = c.qos[d]
-	if o := m.familyObstacle(p, c, d, r.route); o != nil && p.hook == XDP {
+	if o := m.familyObstacle(p, c, d, r); o != nil && p.hook == XDP {
 		return p.redirectLater(*o, c, d)
 	}
 	if !cut {
 		to.frame = append(to.frame, p.frame[p.end:]...)
 	}
-	return m.redirectFamily(p, to, c, d, r.route, reason.State)
+	return m.redirectFamily(p, to, c, d, r, reason.State)
 }
 
 // errorInOtherFamily returns the new ICMP header; false: the other family has none like it.

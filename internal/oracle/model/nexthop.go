@@ -25,8 +25,12 @@ func (m *Model) takeHop(c *crossing, a *ruleInput) {
 	if r == nil || c.rule.Action != ast.Pass || r.Kind == resolve.DupTo && !m.box.Copies {
 		return
 	}
-	rows := m.hops(c.rule, a.family)
-	chosen := m.choose(rows, &r.Choice, turn{r, a.family}, c.seen.Src, c.seen.Dst)
+	family := a.family
+	if c.other != nil && r.Kind == resolve.RouteTo {
+		family = c.other.family // as which packets go on; replies go back in their own
+	}
+	rows := m.hops(c.rule, family)
+	chosen := m.choose(rows, &r.Choice, turn{r, family}, c.seen.Src, c.seen.Dst)
 	if r.Kind == resolve.DupTo {
 		c.copied, c.copies, c.copyTo = true, len(rows) > 0, chosen
 		return
@@ -44,8 +48,7 @@ func (m *Model) takeHop(c *crossing, a *ruleInput) {
 }
 
 // hops returns what a route chooses from in a family. A next hop without an address is
-// unspecified: the packet's own destination. With af-to an address may be of the family
-// in which the packets leave.
+// unspecified: the packet's own destination.
 func (m *Model) hops(r *resolve.Rule, family int) []row {
 	if family != 4 || !r.Route.PreferIPv6 {
 		return m.hopsOf(r, family, family)
@@ -63,8 +66,6 @@ func (m *Model) hopsOf(r *resolve.Rule, family int, families ...int) []row {
 	for i := range r.Route.Hops {
 		h := &r.Route.Hops[i]
 		switch {
-		case r.AfTo != nil && h.Addr.Kind == resolve.PrefixAddress:
-			rows = append(rows, row{h.Addr.Prefix, h.Interface, h.Addr.Weight})
 		case h.Addr.Kind != resolve.AnyAddress:
 			for _, of := range families {
 				for _, p := range m.pool(&h.Addr, of) {
