@@ -246,7 +246,8 @@ struct rule {
 	__u8 mac_not;  /* bit 0: the condition on the destination is negated; bit 1: on the source */
 	__u16 mac[6];  /* that the addresses of a frame, the destination first, must agree with */
 	__u16 mac_mask[6]; /* in these bits */
-	__u8 pad0[2];
+	__u8 asks_dscp; /* condition: the upper six bits of the packet's tos + 1; 0: any */
+	__u8 pad0[1];
 };
 
 /* What a rule's next hops are for. */

@@ -132,6 +132,7 @@ static __always_inline void visit_tos(struct crossing *cr, const struct rule *r)
 static __always_inline int visit_asks(const struct crossing *cr, const struct rule *r)
 {
 	return (cr->facts & r->facts_mask) == r->facts && (!r->tos || r->tos == cr->tos) &&
+	       (!r->asks_dscp || r->asks_dscp == (cr->tos >> 2) + 1) &&
 	       (!r->asks_prio || r->asks_prio == cr->prio_now + 1) &&
 	       (!r->max_size || cr->length <= r->max_size) && (!r->chance || bpf_get_prandom_u32() < r->chance) &&
 	       (!(r->more & RULE_MORE_ONCE) || !limit_is_used(r->limit));

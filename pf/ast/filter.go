@@ -7,6 +7,7 @@ import "weir/pf/token"
 type Filter struct {
 	ReceivedOn    *Interface
 	TOS           *Count // the packet's TOS; 0: no condition
+	DSCP          *Count // the upper six bits of the packet's TOS
 	Prio          *Count // the packet's priority
 	Marked        *Mark  // the packet's mark
 	MaxPktRate    *Rate

@@ -43,6 +43,7 @@ var all = []Field{
 	{"Flags", "flags", "Flags", yes, Apart, Compared, Asked},
 	{"ICMP", "icmp-type", "ICMP", yes, Apart, Compared, NoMerge},
 	{"TOS", "tos", "TOS", yes, Apart, Narrows, NoMerge},
+	{"DSCP", "dscp", "DSCP", yes, Apart, Narrows, NoMerge},
 	{"State", "state", "State Limits IfBound", yes, Idle, Effect, Breaks}, // the optimizer also looks at its options
 	{"Fragment", "fragment", "Fragment", yes, Apart, Narrows, Breaks},
 	{"AllowOpts", "allow-opts", "AllowOpts", yes, Apart, Effect, Breaks},

@@ -15,6 +15,9 @@ var filterWords = map[string]func(*parser, *ast.Rule, token.Span){
 	"tos": func(p *parser, r *ast.Rule, at token.Span) {
 		single(p, &r.TOS, at, "tos", p.tos())
 	},
+	"dscp": func(p *parser, r *ast.Rule, at token.Span) {
+		single(p, &r.DSCP, at, "dscp", p.dscp())
+	},
 	"prio": func(p *parser, r *ast.Rule, at token.Span) {
 		single(p, &r.Prio, at, "prio", p.count("prio", mostPrio))
 	},
@@ -147,6 +150,23 @@ func (p *parser) tos() *ast.Count {
 	return &ast.Count{Span: w.Span, N: n}
 }
 
+// dscp reads a code point: a name, or a number that may be hexadecimal.
+func (p *parser) dscp() *ast.Count {
+	if p.is(token.Number) {
+		return p.count("dscp", ast.MostDSCP)
+	}
+	w := p.word("a code point")
+	n, known := ast.DSCP(strings.ToLower(w.Text))
+	if digits, hex := strings.CutPrefix(w.Text, "0x"); !known && hex {
+		value, err := strconv.ParseUint(digits, 16, 8)
+		n, known = uint32(value), err == nil && value <= ast.MostDSCP
+	}
+	if !known {
+		p.fail(w.Span, "%q is not a code point: expected a number up to 63, or a name such as ef, af41, cs1 or le", w.Text)
+	}
+	return &ast.Count{Span: w.Span, N: n}
+}
+
 func (p *parser) maxPktRate(r *ast.Rule, at token.Span) {
 	rate := &ast.Rate{}
 	_, n := p.number("max-pkt-rate", 1<<32-1)
@@ -180,12 +200,16 @@ func (p *parser) set1(s *ast.Set) {
 		single(p, &s.Queue, at, "queue", p.assigned())
 	case p.acceptWord("tos"):
 		single(p, &s.TOS, at, "set tos", p.tos())
+	case p.acceptWord("dscp"): // set tos leaves the bits of congestion alone, too
+		n := p.dscp()
+		n.N <<= 2
+		single(p, &s.TOS, at, "set tos or set dscp", n)
 	case p.acceptWord("delay"):
 		single(p, &s.Delay, at, "set delay", p.count("delay", 1<<16-1))
 	case p.acceptWord("mark"):
 		single(p, &s.Mark, at, "set mark", p.mark(at))
 	default:
-		p.expected("prio, queue, tos, delay or mark after set")
+		p.expected("prio, queue, tos, dscp, delay or mark after set")
 	}
 }
 

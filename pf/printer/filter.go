@@ -19,6 +19,9 @@ func conditions(c *clauses, f *ast.Filter) {
 	if f.TOS != nil {
 		c.add("tos", tos(f.TOS))
 	}
+	if f.DSCP != nil {
+		c.add("dscp", dscp(f.DSCP.N))
+	}
 	if f.Prio != nil {
 		c.add(fmt.Sprintf("prio %d", f.Prio.N))
 	}
@@ -44,6 +47,14 @@ func mark(m *ast.Mark) string {
 }
 
 func tos(n *ast.Count) string { return fmt.Sprintf("0x%02x", n.N) }
+
+// dscp prints a code point as a name, if it has one.
+func dscp(n uint32) string {
+	if name := ast.DSCPName(n); name != "" {
+		return name
+	}
+	return strconv.FormatUint(uint64(n), 10)
+}
 
 // sets prints a rule's set clause, always in parentheses.
 func sets(c *clauses, s *ast.Set) {

@@ -7,6 +7,7 @@ import "weir/pf/ast"
 type Filter struct {
 	ReceivedOn                  ReceivedOn // the interface by which the packet entered the machine
 	TOS                         uint8      // the packet's TOS; 0: any
+	DSCP                        DSCP       // the upper six bits of it
 	Prio                        Prio       // the packet's priority
 	MaxPktSize                  uint16     // maximum bytes of the IP packet; 0: any
 	Fragment                    bool       // the packet is a fragment; rules see none, so it never matches
@@ -29,6 +30,12 @@ type ReceivedOn struct {
 // A PktRate is a number of packets in so many seconds. 0 packets: any number.
 type PktRate struct{ N, Seconds uint32 }
 
+// DSCP is a condition on the code point.
+type DSCP struct {
+	Asked bool
+	N     uint8
+}
+
 // Prio is a condition on the priority.
 type Prio struct {
 	Asked bool
@@ -45,6 +52,9 @@ func (r *resolver) lowerFilter(in *ast.Filter) Filter {
 	}
 	if in.TOS != nil {
 		out.TOS = uint8(in.TOS.N)
+	}
+	if in.DSCP != nil {
+		out.DSCP = DSCP{true, uint8(in.DSCP.N)}
 	}
 	if in.Prio != nil {
 		out.Prio = Prio{true, uint8(in.Prio.N)}

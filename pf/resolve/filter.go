@@ -113,6 +113,7 @@ func (r *resolver) unenforcedFilter(f *ast.Filter) {
 		r.unenforced("ReceivedOn", f.ReceivedOn.Span)
 	}
 	r.unenforcedCount("TOS", f.TOS)
+	r.unenforcedCount("DSCP", f.DSCP)
 	r.unenforcedCount("Prio", f.Prio)
 	if f.Marked != nil {
 		r.unenforced("Marked", f.Marked.Span)

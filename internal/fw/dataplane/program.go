@@ -163,7 +163,7 @@ func rawRule(r *ruleset.Rule, limits []uint16) xdpRule {
 		Prio: r.Prio, Queue: r.Queue,
 		Scrub: uint8(r.Scrub), MinTtl: r.MinTTL, MaxMss: r.MaxMSS, SetTos: r.SetTOS,
 		Mark: r.Mark, MarkMask: r.MarkMask, Marked: r.Marked, MarkedMask: r.MarkedMask,
-		Facts: uint8(r.Facts), FactsMask: uint8(r.FactsMask), Chance: r.Chance, MaxSize: r.MaxSize, Tos: r.TOS, AsksPrio: r.AsksPrio, Rtable: r.RTable, Late: uint16(r.Late),
+		Facts: uint8(r.Facts), FactsMask: uint8(r.FactsMask), Chance: r.Chance, MaxSize: r.MaxSize, Tos: r.TOS, AsksDscp: r.AsksDSCP, AsksPrio: r.AsksPrio, Rtable: r.RTable, Late: uint16(r.Late),
 		Route: uint8(r.Route), RoutePool: r.RoutePool, Enters: r.Enters, Inside: r.Inside,
 		StateLimiter: r.StateLimiter, SourceLimiter: r.SourceLimiter, LimiterBlocks: asByte(r.StateBlocks) | asByte(r.SourceBlocks)<<1,
 		Family: r.Family, SrcBits: r.SrcBits, DstBits: r.DstBits,

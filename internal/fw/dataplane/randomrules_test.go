@@ -360,7 +360,7 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 	}
 	add(8, one(d.Rand, "", "! ")+"received-on "+one(d.Rand, "lan0", "wan0", "egress", "lan", "any", "none0"))
 	add(8, fmt.Sprintf("prio %d", one(d.Rand, 0, 1, 3, 3, 5, 6)))
-	add(8, "tos lowdelay", "tos 0xff", "max-pkt-size 40", "max-pkt-size 100")
+	add(8, "tos lowdelay", "tos 0xff", "dscp 4", "dscp cs0", "max-pkt-size 40", "max-pkt-size 100")
 	if action != "match" {
 		add(12, "once")
 	}

@@ -7,11 +7,14 @@ func (a *Rule) askMore(r *resolve.Rule) {
 	a.askRoute(&r.From.Addr, NoRouteBack)
 	a.askRoute(&r.To.Addr, NoRoute)
 	a.TOS, a.MaxSize, a.Chance = r.TOS, r.MaxPktSize, r.Probability
+	if r.DSCP.Asked {
+		a.AsksDSCP = r.DSCP.N + 1
+	}
 	if r.Prio.Asked {
 		a.AsksPrio = r.Prio.N + 1
 	}
 	a.Late = lateOf(r)
-	if a.FactsMask != 0 || a.Late&^lateLogUser != 0 || a.TOS != 0 || a.AsksPrio != 0 || a.MaxSize != 0 || a.Chance != 0 || a.More&(Once|LogMatches|Rated|Limited) != 0 {
+	if a.FactsMask != 0 || a.Late&^lateLogUser != 0 || a.TOS != 0 || a.AsksDSCP != 0 || a.AsksPrio != 0 || a.MaxSize != 0 || a.Chance != 0 || a.More&(Once|LogMatches|Rated|Limited) != 0 {
 		a.Flags |= AsksMore
 	}
 }

@@ -208,6 +208,7 @@ type Rule struct {
 	Chance                      uint32 // of 2^32 packets, as many match; 0: all
 	MaxSize                     uint16 // of the IP packet, bytes; 0: any
 	TOS                         uint8  // required of the packet; 0: any
+	AsksDSCP                    uint8  // code point required of the packet, plus 1; 0: any
 	RTable                      uint32 // number of the routing table for the packet, plus 1; 0: as it is
 	AsksPrio                    uint8  // priority required of the packet, plus 1; 0: any
 	Late                        Late   // it has conditions on these fields

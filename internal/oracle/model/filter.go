@@ -10,6 +10,7 @@ import (
 func (m *Model) matchesFilter(r *resolve.Rule, a *ruleInput) bool {
 	return matchesReceivedOn(&r.ReceivedOn, a.received) &&
 		(r.TOS == 0 || r.TOS == a.tos) &&
+		(!r.DSCP.Asked || r.DSCP.N == a.tos>>2) &&
 		(!r.Prio.Asked || r.Prio.N == a.prio) &&
 		(r.MaxPktSize == 0 || a.length <= int(r.MaxPktSize)) &&
 		(!r.Fragment || a.fragment) && !m.used[r] &&

@@ -314,7 +314,8 @@ type RulesRule struct {
 	MacNot        uint8
 	Mac           [6]uint16
 	MacMask       [6]uint16
-	Pad0          [2]uint8
+	AsksDscp      uint8
+	Pad0          [1]uint8
 }
 
 type RulesRuleBits struct {
