@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -84,21 +85,34 @@ func formatEPRT(at netip.AddrPort) string {
 	return fmt.Sprintf("|%d|%s|%d|", family, at.Addr(), at.Port())
 }
 
-// parsePASV finds the address in a reply 227. Servers put different texts around it
-// (RFC 1123, 4.1.2.6).
+// The address of a reply 227 in parentheses, as in RFC 959, and with blanks between its numbers.
+var (
+	inParentheses = regexp.MustCompile(`\( *(\d+(?: *, *\d+){5}) *\)`)
+	withBlanks    = regexp.MustCompile(`(?:^|[^\d,])(\d+(?: *, *\d+){5})(?:[^\d,]|$)`)
+)
+
+// parsePASV finds the address in a reply 227. Servers put different texts around it, in which
+// there may be numbers, too (RFC 959, 4.2; RFC 1123, 4.1.2.6). The surest form counts.
 func parsePASV(line string) (netip.AddrPort, error) {
-	from := strings.IndexFunc(line[4:], isDigit)
-	if from < 0 {
-		return netip.AddrPort{}, errAddress
+	text := line[4:]
+	all := firstGroups(inParentheses, text)
+	all = append(all, strings.FieldsFunc(text, func(r rune) bool { return r != ',' && (r < '0' || r > '9') })...)
+	all = append(all, firstGroups(withBlanks, text)...)
+	for _, one := range all {
+		if at, err := parsePort(one); err == nil {
+			return at, nil
+		}
 	}
-	text := line[4+from:]
-	if end := strings.IndexFunc(text, func(r rune) bool { return r != ',' && r != ' ' && !isDigit(r) }); end >= 0 {
-		text = text[:end]
-	}
-	return parsePort(strings.TrimSpace(text))
+	return netip.AddrPort{}, errAddress
 }
 
-func isDigit(r rune) bool { return r >= '0' && r <= '9' }
+// firstGroups returns what the group of an expression has matched, each time.
+func firstGroups(x *regexp.Regexp, text string) (all []string) {
+	for _, found := range x.FindAllStringSubmatch(text, -1) {
+		all = append(all, found[1])
+	}
+	return all
+}
 
 // parseEPSV finds the port in a reply 229: (|||port|) (RFC 2428, 3).
 func parseEPSV(line string) (uint16, error) {
