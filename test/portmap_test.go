@@ -82,9 +82,12 @@ func TestPortmap(t *testing.T) {
 		if out := upnpc(b, "-l"); !mapped(b, 18080) || !strings.Contains(out, "18080->"+lanHost+":8080  'outlives all'") {
 			b.Errorf("after both were killed, upnpc lists:\n%s", out)
 		}
-		b.Weir("load", b.Rules(portmapRules+"# another file\n"))
+		b.Weir("load", b.Rules(portmapRules+"pass in on wan0 inet proto tcp to (wan0) port 18081 rdr-to "+lanHost+" port 8081\n"))
 		if !mapped(b, 18080) {
 			b.Error("the mapping ended with a load of the file")
+		}
+		if out, _ := b.Try(lab.LAN, "upnpc", "-i", "-m", "eth0", "-a", lanHost, "8080", "18081", "TCP"); !strings.Contains(out, "ConflictInMappingEntry") {
+			b.Errorf("a port that a rule of the file sends on: upnpc says\n%s", out)
 		}
 		b.Weir("anchor", "flush", "portmap")
 		b.Until(30*time.Second, "the server brings back what was flushed", func() bool { time.Sleep(200 * time.Millisecond); return mapped(b, 18080) })

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/internal/ftp"
-	"weir/internal/fw/control"
 )
 
 // ftpTask holds the flags of ftp-proxy.
@@ -69,7 +68,7 @@ func (e *Env) ftpProxy(ctx context.Context, t *ftpTask) error {
 		return err
 	}
 	p.Log = e.helperLog(t.verbose)
-	p.Rules = &anchorLoader{control.NewClient(folder)}
+	p.Rules = newAnchorLoader(folder)
 	p.Started = func() { p.Log.Info("ready", "listen", t.listen, "anchor", t.anchor) }
 	return p.Run(ctx)
 }

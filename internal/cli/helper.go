@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"weir/internal/fw/control"
 	"weir/internal/fw/rundir"
+	"weir/internal/fw/view"
+	"weir/internal/portmap/mapping"
 	"weir/pf/source"
 )
 
@@ -33,7 +37,14 @@ func checkHelperAnchor(path string) error {
 }
 
 // An anchorLoader loads rules by the daemon.
-type anchorLoader struct{ client *control.Client }
+type anchorLoader struct {
+	client *control.Client
+	folder rundir.Folder
+}
+
+func newAnchorLoader(folder rundir.Folder) *anchorLoader {
+	return &anchorLoader{control.NewClient(folder), folder}
+}
 
 // checkRule is a rule that no packet matches.
 const checkRule = "pass in quick on lo inet proto tcp from 127.0.0.1 to 127.0.0.1 port 1 no state\n"
@@ -79,4 +90,31 @@ func (l *anchorLoader) Loaded(ctx context.Context, path string) (rules int, call
 		return 0, false, nil
 	}
 	return status.Loaded.Anchors[i].Rules, status.Loaded.Anchors[i].Called, nil
+}
+
+// Redirects returns the ports that rules outside the anchor send on where they come in by an
+// interface.
+func (l *anchorLoader) Redirects(path, on string) (all []mapping.Redirect, err error) {
+	v, err := view.Open(l.folder)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	found, err := v.Redirects(path)
+	for _, r := range found {
+		if r.On == "" || r.On == on {
+			all = append(all, mapping.Redirect{Protocol: mapping.Protocol(r.Protocol), Ports: mapping.Ports{First: r.Ports.Low, Last: r.Ports.High}})
+		}
+	}
+	return all, err
+}
+
+// Connection looks for the state of a host's connection.
+func (l *anchorLoader) Connection(p mapping.Protocol, host, peer netip.AddrPort) (seen netip.AddrPort, left time.Duration, ok bool, err error) {
+	v, err := view.Open(l.folder)
+	if err != nil {
+		return seen, 0, false, err
+	}
+	defer v.Close()
+	return v.Connection(uint8(p), host, peer)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/fw/control"
 	"weir/internal/portmap"
 	"weir/internal/portmap/mapping"
 )
@@ -76,7 +75,7 @@ func (t *portmapTask) flags(c *cobra.Command) {
 	f.BoolVar(&t.noPCP, "no-pcp", false, "serve neither NAT-PMP nor PCP")
 	f.BoolVar(&t.hairpin, "hairpin", false, "hosts of the LAN reach mappings by the external address, too")
 	f.BoolVar(&t.others, "others", false, "hosts may map, and end mappings, for other hosts of the LAN")
-	f.StringVar(&t.state, "state", "", "`file` that keeps the mappings over a restart; else one in the run folder")
+	f.StringVar(&t.state, "state", "", "`file` that keeps the mappings over a restart, and over a boot if it is there still; else one in the run folder")
 	f.BoolVarP(&t.verbose, "verbose", "v", false, "also log what is usual")
 }
 
@@ -101,7 +100,7 @@ func (e *Env) portmap(ctx context.Context, t *portmapTask) error {
 	}
 	s.Machine = machine
 	s.Log = e.helperLog(t.verbose)
-	s.Rules = &anchorLoader{control.NewClient(folder)}
+	s.Rules = newAnchorLoader(folder)
 	s.Started = func() { s.Log.Info("ready", "wan", t.wan, "lan", t.lan, "anchor", t.anchor) }
 	return s.Run(ctx)
 }

@@ -19,6 +19,12 @@ type Rules interface {
 	// Loaded returns how many rules the anchor at a path has, and whether a rule
 	// evaluates it.
 	Loaded(ctx context.Context, path string) (rules int, called bool, err error)
+	// Redirects returns the ports that rules outside the anchor at a path send on where they
+	// come in by an interface.
+	Redirects(path, on string) ([]mapping.Redirect, error)
+	// Connection returns how the other end sees a host's end of a connection, and how long it
+	// lives without packets; ok is false if there is none.
+	Connection(p mapping.Protocol, host, peer netip.AddrPort) (seen netip.AddrPort, left time.Duration, ok bool, err error)
 }
 
 // A Network is what the box has on one interface.

@@ -24,7 +24,7 @@ type EntryLease struct {
 
 // Entries reads the mappings that a server has recorded, also while it does not run.
 func Entries(path string) ([]Entry, error) {
-	s, err := readState(path)
+	s, err := readState(path, false)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,8 @@ type keeper struct {
 	table atomic.Pointer[mapping.Table]
 	since atomic.Int64 // second since boot at which the mappings began
 	moved chan struct{}
+
+	redirects []mapping.Redirect // of the rules in force, when a host last asked
 
 	has    int  // rules that the anchor had after the last load
 	absent bool // no rule evaluates the anchor; it has been said
@@ -53,8 +56,9 @@ func (k *keeper) Clock() (now int64, epoch uint32) {
 
 // start restores what was in force, and checks that a rule evaluates the anchor.
 func (k *keeper) start(ctx context.Context, s *state) error {
-	t := &mapping.Table{Limits: k.Limits, Allowed: k.Permissions.Allow, Own: k.taken}
+	t := &mapping.Table{Limits: k.Limits, Allowed: k.Permissions.Allow, Own: k.own}
 	k.since.Store(s.Since)
+	k.readRedirects()
 	for _, m := range t.Restore(s.Mappings) {
 		k.Log.Warn("a mapping is no longer allowed", "mapping", text(&m))
 	}
@@ -153,6 +157,9 @@ func (k *keeper) batch(jobs []job) (pause time.Duration) {
 	for _, m := range next.Expire(k.clock()) {
 		k.Log.Info("a mapping has expired", "mapping", text(&m))
 	}
+	if len(jobs) > 0 {
+		k.readRedirects()
+	}
 	results := make([]error, len(jobs))
 	for i, j := range jobs {
 		results[i] = j.do(next)
@@ -174,6 +181,32 @@ func (k *keeper) batch(jobs []job) (pause time.Duration) {
 		j.done <- results[i]
 	}
 	return pause
+}
+
+// own reports whether a port is not to be given away: the box uses it, or rules of its own send it
+// on.
+func (k *keeper) own(p mapping.Protocol, port uint16) bool {
+	return slices.ContainsFunc(k.redirects, func(r mapping.Redirect) bool { return r.Has(p, port) }) || k.taken(p, port)
+}
+
+// connection looks for a connection of a host. All states are read for it, so only the keeper asks,
+// which rests afterwards.
+func (k *keeper) connection(p mapping.Protocol, host, peer netip.AddrPort) (seen netip.AddrPort, left uint32, ok bool) {
+	seen, lives, ok, err := k.Rules.Connection(p, host, peer)
+	if err != nil {
+		k.Log.Debug("look for a connection", "error", err)
+	}
+	return seen, uint32(lives.Seconds()), ok && err == nil
+}
+
+// readRedirects reads which ports the rules in force send on.
+func (k *keeper) readRedirects() {
+	all, err := k.Rules.Redirects(k.Anchor, k.WAN)
+	if err != nil {
+		k.Log.Debug("read which ports the rules send on", "error", err)
+		return
+	}
+	k.redirects = all
 }
 
 // load has rules loaded if they are others than before.

@@ -3,11 +3,13 @@ package portmap
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +25,15 @@ type rules struct {
 	loads  int
 	called bool
 	failed error
+
+	redirects []mapping.Redirect
+}
+
+func (r *rules) Redirects(path, on string) ([]mapping.Redirect, error) {
+	if path != "portmap" || on != "wan0" {
+		return nil, errors.New("another anchor, or another interface")
+	}
+	return r.redirects, nil
 }
 
 func (r *rules) Load(_ context.Context, _, text string) error {
@@ -41,6 +52,10 @@ func (r *rules) Loaded(context.Context, string) (int, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return strings.Count(r.text, "\n"), r.called, r.failed
+}
+
+func (*rules) Connection(mapping.Protocol, netip.AddrPort, netip.AddrPort) (netip.AddrPort, time.Duration, bool, error) {
+	return netip.AddrPort{}, 0, false, nil
 }
 
 type bench struct {
@@ -67,7 +82,7 @@ func (b *bench) begin() {
 		},
 		clock: func() int64 { return b.now }, taken: func(mapping.Protocol, uint16) bool { return false }, jobs: make(chan job),
 	}
-	s, err := readState(b.state)
+	s, err := readState(b.state, true)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -163,7 +178,7 @@ func TestRestart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if s, err := readState(path); err != nil || len(s.Mappings) != 0 || s.Since < b.now-10 {
+		if s, err := readState(path, true); err != nil || len(s.Mappings) != 0 || s.Since < b.now-10 {
 			t.Errorf("%q is read as %+v, %v", text, s, err)
 		}
 	}
@@ -172,12 +187,70 @@ func TestRestart(t *testing.T) {
 	b.has()
 }
 
+// A file that is there still after a boot opens the same ports again, for the time that they have
+// left by the clock; hosts learn of the boot by the epoch.
+func TestBoot(t *testing.T) {
+	wall := time.Now().Unix()
+	lease := func(ends int64) string { return fmt.Sprintf(`{"ends": %d, "nonce": [1,0,0,0,0,0,0,0,0,0,0,0]}`, ends) }
+	one := func(port int, upnp, pcp string) string {
+		return fmt.Sprintf(`{"protocol": 6, "external": %d, "internal": "192.168.1.10:%d", "leases": [%s, %s]}`, port, port, upnp, pcp)
+	}
+	const at = 500_000
+	text := fmt.Sprintf(`{"boot": "another", "since": 1, "at": %d, "wall": %d, "mappings": [%s]}`, at, wall-100,
+		strings.Join([]string{one(2000, `{"nonce": [0,0,0,0,0,0,0,0,0,0,0,0]}`, "null"), one(2001, "null", lease(at+1000)), one(2002, "null", lease(at+99)), one(2003, lease(at+50), lease(at+5000))}, ", "))
+	path := filepath.Join(t.TempDir(), "state")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := readState(path, true)
+	if err != nil || s.Since < uptime()-10 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	var got []string
+	for _, m := range s.Mappings {
+		for by, l := range m.Leases {
+			if l != nil {
+				got = append(got, fmt.Sprint(m.External, by, l.Ends != 0 && l.Ends > uptime()+800, l.Nonce[0]))
+			}
+		}
+	}
+	if want := []string{"2000 0 false 0", "2001 1 true 1", "2003 1 true 1"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if s, err := readState(path, false); err != nil || len(s.Mappings) != 0 {
+		t.Errorf("while no server runs: %+v, %v", s, err)
+	}
+}
+
+// Ports that rules of the file send on are not given away.
+func TestRedirects(t *testing.T) {
+	b := newBench(t)
+	b.rules.redirects = []mapping.Redirect{{Protocol: mapping.TCP, Ports: mapping.Ports{First: 2000, Last: 2010}}, {Protocol: mapping.UDP, Ports: mapping.Ports{First: 2020, Last: 2020}}}
+	add := func(p mapping.Protocol, port uint16, exactly bool) func(*mapping.Table) error {
+		return func(t *mapping.Table) error {
+			m, err := t.Add(&mapping.Request{By: mapping.PCP, Protocol: p, Internal: netip.AddrPortFrom(netip.MustParseAddr("192.168.1.10"), port), External: port, Exactly: exactly, Lease: mapping.Lease{Ends: 5000}})
+			if err == nil && b.own(p, m.External) {
+				b.Errorf("port %d of %s is given away", m.External, p)
+			}
+			return err
+		}
+	}
+	errs := b.do(add(mapping.TCP, 2010, true), add(mapping.UDP, 2009, true), add(mapping.TCP, 2000, false), add(mapping.UDP, 2020, true))
+	if !errors.Is(errs[0], mapping.ErrTaken) || errs[1] != nil || errs[2] != nil || !errors.Is(errs[3], mapping.ErrTaken) {
+		t.Errorf("%v", errs)
+	}
+	b.rules.redirects = nil
+	if errs := b.do(add(mapping.UDP, 2020, true)); errs[0] != nil {
+		t.Errorf("after the rules were replaced: %v", errs)
+	}
+}
+
 // If nobody evaluates the anchor, the keeper does not start, and leaves nothing.
 func TestNotCalled(t *testing.T) {
 	b := newBench(t)
 	b.do(b.add(2000, 2000))
 	b.rules.called = false
-	s, err := readState(b.state)
+	s, err := readState(b.state, true)
 	if err != nil {
 		t.Fatal(err)
 	}

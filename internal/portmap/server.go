@@ -33,7 +33,7 @@ type running struct {
 
 // Run serves until ctx ends. Mappings stay open then: the next server goes on with them.
 func (s *Server) Run(ctx context.Context) error {
-	old, err := readState(s.State)
+	old, err := readState(s.State, true)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func poke(c chan struct{}) {
 // build makes what turns requests into answers.
 func (r *running) build() {
 	r.pcp = &pcp.Server{
-		Change: r.keeper.Change, Clock: r.keeper.Clock, External: r.networks.external, Local: r.networks.local,
+		Change: r.keeper.Change, Clock: r.keeper.Clock, External: r.networks.external, Local: r.networks.local, Connection: r.keeper.connection,
 		Shortest: uint32(r.Shortest.Seconds()), Longest: uint32(r.Longest.Seconds()), Others: r.Others, Log: r.Log,
 	}
 	id := sha256.Sum256([]byte("weir portmap " + r.networks.now.Load().lan[0].MAC + " " + r.Anchor))

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,10 +16,12 @@ import (
 )
 
 // A state is what outlives the server. Its times are seconds since boot, which nobody sets
-// and which go on during suspend, so it is void after a boot.
+// and which go on during suspend. After a boot they are counted from what the clock said then.
 type state struct {
 	Boot     string            `json:"boot"`
 	Since    int64             `json:"since"`
+	At       int64             `json:"at"`   // second since boot at which it was written
+	Wall     int64             `json:"wall"` // the same by the clock: seconds since 1970; 0: not known
 	Mappings []mapping.Mapping `json:"mappings"`
 }
 
@@ -37,8 +40,9 @@ func uptime() int64 {
 	return t.Sec
 }
 
-// readState reads a file; if there is none of this boot, an empty state that begins now.
-func readState(path string) (*state, error) {
+// readState reads a file; if there is none of this boot, an empty state that begins now. over:
+// what a file of an earlier boot has is opened again, and hosts are told that a new epoch begins.
+func readState(path string, over bool) (*state, error) {
 	boot, err := bootID()
 	if err != nil {
 		return nil, err
@@ -55,16 +59,45 @@ func readState(path string) (*state, error) {
 	if err := json.Unmarshal(file, &s); err != nil {
 		return nil, fmt.Errorf("read the mappings in %s: %w", path, err)
 	}
-	if s.Boot != boot || s.Since > fresh.Since {
-		return fresh, nil
+	if s.Boot == boot && s.Since <= fresh.Since {
+		return &s, nil
 	}
-	return &s, nil
+	if over && s.Boot != boot && s.Wall != 0 {
+		fresh.Mappings = s.after(fresh.Since, time.Now().Unix())
+	}
+	return fresh, nil
+}
+
+// after returns the mappings that have not ended when the clock says wall, at second now of a
+// later boot. If the clock has gone back, no time has passed.
+func (s *state) after(now, wall int64) (left []mapping.Mapping) {
+	passed := max(wall-s.Wall, 0)
+	for _, m := range s.Mappings {
+		live := false
+		for by, l := range m.Leases {
+			if l == nil || l.Ends != 0 && l.Ends-s.At <= passed {
+				m.Leases[by] = nil
+				continue
+			}
+			live = true
+			if l.Ends != 0 {
+				longer := *l
+				longer.Ends += now - s.At - passed
+				m.Leases[by] = &longer
+			}
+		}
+		if live {
+			left = append(left, m)
+		}
+	}
+	return left
 }
 
 func (s *state) write(path string) (err error) {
 	if s.Boot, err = bootID(); err != nil {
 		return err
 	}
+	s.At, s.Wall = uptime(), time.Now().Unix()
 	text, err := json.Marshal(s)
 	if err != nil {
 		return err

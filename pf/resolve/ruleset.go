@@ -203,6 +203,29 @@ type PortRange struct {
 // Match reports whether port p satisfies the condition.
 func (r PortRange) Match(p uint16) bool { return compare(r.Op, r.Low, r.High, p) }
 
+// Span returns the ports that satisfy the condition, if it is one on neighbouring ports.
+func (r PortRange) Span() (low, high uint16, ok bool) {
+	low, high = r.Low, r.High
+	switch r.Op {
+	case ast.PortEqual:
+		high = low
+	case ast.PortLess:
+		low, high = 0, low-1
+	case ast.PortLessEqual:
+		low, high = 0, low
+	case ast.PortGreater:
+		low, high = low+1, 1<<16-1
+	case ast.PortGreaterEqual:
+		high = 1<<16 - 1
+	case ast.PortInside:
+		low, high = low+1, high-1
+	case ast.PortRange:
+	default:
+		return 0, 0, false
+	}
+	return low, high, r.Match(low) && r.Match(high)
+}
+
 // compare reports whether n satisfies a condition.
 func compare[T uint16 | uint32](op ast.PortOp, low, high, n T) bool {
 	switch op {

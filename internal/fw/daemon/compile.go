@@ -140,7 +140,21 @@ func (s *Source) textOf(r *resolve.Rule, list *diag.List) rundir.RuleText {
 			text.NATPorts = rundir.PortRange{Low: low, High: high}
 		}
 	}
+	text.Redirect = redirectOf(r)
 	return text
+}
+
+// redirectOf returns the ports that a rule sends on where they come in.
+func redirectOf(r *resolve.Rule) (d rundir.Redirect) {
+	low, high, ok := r.To.Port.Span()
+	if !ok || r.Rdr == nil || r.Direction == ast.Out || r.Family == ast.Inet6 {
+		return d
+	}
+	d = rundir.Redirect{Protocol: r.Proto, Ports: rundir.PortRange{Low: low, High: high}}
+	if on := &r.Interface; !on.Any && !on.Not && !on.Group && on.RDomain == nil {
+		d.On = on.Name
+	}
+	return d
 }
 
 // warned returns the warnings with their places, ready to print.

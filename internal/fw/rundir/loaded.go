@@ -64,6 +64,8 @@ type RuleText struct {
 	Gone bool `json:"gone,omitempty"`
 	// NATPorts are the ports that nat-to chooses from; zero if the rule chooses none.
 	NATPorts PortRange `json:"nat_ports,omitzero"`
+	// Redirect is the ports that the rule sends on where they come in; zero if it names none.
+	Redirect Redirect `json:"redirect,omitzero"`
 }
 
 // Labels returns all labels of the rule.
@@ -108,6 +110,13 @@ func CountShown(rules []RuleText) (n int) {
 type PortRange struct {
 	Low  uint16 `json:"low"`
 	High uint16 `json:"high"`
+}
+
+// A Redirect is ports of IPv4 that a rule gives another destination.
+type Redirect struct {
+	Protocol uint8     `json:"protocol,omitempty"` // 0: any
+	Ports    PortRange `json:"ports"`
+	On       string    `json:"on,omitempty"` // where they come in; empty: at several interfaces
 }
 
 // String describes the ruleset in force.

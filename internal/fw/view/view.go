@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/rundir"
@@ -296,6 +298,20 @@ func (v *View) NATPorts() ([]rundir.PortRange, error) {
 	return found, err
 }
 
+// Redirects returns what rules in force send on where it comes in, but for the rules of an anchor.
+func (v *View) Redirects(besides string) (found []rundir.Redirect, err error) {
+	err = v.read(func(r *reading) error {
+		found = nil
+		for i := range r.texts {
+			if t := &r.texts[i]; t.Redirect != (rundir.Redirect{}) && t.Scope != besides {
+				found = append(found, t.Redirect)
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
 // MarkMask returns the bits of the mark that weir uses; 0 if they are not recorded.
 func (v *View) MarkMask() (mask uint32, err error) {
 	err = v.read(func(r *reading) error {
@@ -320,6 +336,24 @@ func (v *View) States(f *state.Filter, yield func(*state.View) bool) error {
 		}
 		return nil
 	})
+}
+
+// Connection looks for the state of a connection, by its ends as its first packet had them. seen is
+// the first end as the other one sees it.
+func (v *View) Connection(proto uint8, from, to netip.AddrPort) (seen netip.AddrPort, expires time.Duration, ok bool, err error) {
+	ready := func(*reading) error { return nil }
+	err = v.consistent(ready, func(r *reading) error {
+		context := r.context()
+		for s := range r.pins.States() {
+			t, back := &s.Tuple[0], &s.Tuple[1]
+			if t.Proto == proto && netip.AddrPortFrom(t.Src, t.SPort) == from && netip.AddrPortFrom(t.Dst, t.DPort) == to {
+				seen, expires, ok = netip.AddrPortFrom(back.Dst, back.DPort), s.View(context).Expires, true
+				break
+			}
+		}
+		return nil
+	})
+	return seen, expires, ok, err
 }
 
 // context resolves the numbers in a state.

@@ -63,8 +63,23 @@ type Mapping struct {
 	External uint16         `json:"external"` // of IPv6: the port of Internal
 	Internal netip.AddrPort `json:"internal"`
 	Filters  []Filter       `json:"filters,omitempty"` // none: anybody may come
+	Peer     bool           `json:"peer,omitempty"`    // its filters are the peers of PCP's PEER
 	ID       uint16         `json:"id,omitempty"`      // of a pinhole of UPnP
 	Leases   [makers]*Lease `json:"leases"`
+}
+
+// Left returns the seconds until its last lease ends.
+func (m *Mapping) Left(now int64) (left uint32) {
+	for _, l := range m.Leases {
+		switch {
+		case l == nil:
+		case l.Ends == 0:
+			return 1<<32 - 1
+		default:
+			left = max(left, l.Left(now))
+		}
+	}
+	return left
 }
 
 // key is what no two mappings share: a port of the external address, or of an IPv6 host.
@@ -109,7 +124,7 @@ type Limits struct {
 type Table struct {
 	Limits
 	Allowed func(external uint16, internal netip.AddrPort) bool
-	Own     func(p Protocol, port uint16) bool // the box uses the port itself
+	Own     func(p Protocol, port uint16) bool // the box uses the port itself, or its rules send it on
 
 	mappings map[key]Mapping
 }

@@ -19,6 +19,17 @@ type Ports struct{ First, Last uint16 }
 
 func (p Ports) has(port uint16) bool { return p.First <= port && port <= p.Last }
 
+// A Redirect is ports that the rules send on already.
+type Redirect struct {
+	Protocol Protocol // 0: any
+	Ports
+}
+
+// Has reports whether it is about a port.
+func (r *Redirect) Has(p Protocol, port uint16) bool {
+	return (r.Protocol == 0 || r.Protocol == p) && r.has(port)
+}
+
 // Permissions are in order: the first that matches decides. What matches none is denied.
 type Permissions []Permission
 

@@ -16,6 +16,7 @@ type Request struct {
 	Lease    Lease
 	Filters  []Filter
 	Filtered bool // Filters replace those of an existing mapping
+	Peer     bool // it is for the peers in Filters alone, unless the port is open for others already
 	Pinhole  bool // it needs a number
 }
 
@@ -46,7 +47,7 @@ func (t *Table) Add(r *Request) (Mapping, error) {
 		return Mapping{}, ErrNotAllowed
 	}
 	if !known || r.Filtered {
-		m.Filters = slices.Clone(r.Filters)
+		m.Filters, m.Peer = slices.Clone(r.Filters), r.Peer
 	}
 	if r.Pinhole && m.ID == 0 {
 		m.ID = t.newID()

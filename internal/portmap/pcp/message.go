@@ -9,6 +9,7 @@ import (
 const (
 	opAnnounce = 0
 	opMap      = 1
+	opPeer     = 2
 )
 
 // Options of PCP. Those below 128 must be processed, or the request fails.
@@ -53,6 +54,7 @@ func (r Result) lifetime() uint32 {
 const (
 	headBytes = 24
 	mapBytes  = 36
+	peerBytes = 56
 )
 
 // A message is a request that is well-formed so far.
@@ -83,6 +85,8 @@ func parse(b []byte) (m message, failed Result) {
 	case opAnnounce:
 	case opMap:
 		size = mapBytes
+	case opPeer:
+		size = peerBytes
 	default:
 		return m, UnsupportedOpcode
 	}
@@ -108,8 +112,10 @@ func parseOptions(b []byte) (all []option, failed Result) {
 	return all, Success
 }
 
-// A mapRequest is the data of MAP with its options.
+// A mapRequest is the data of MAP or PEER with its options.
 type mapRequest struct {
+	opcode        byte
+	peer          netip.AddrPort // of PEER: the other end of the connection
 	nonce         [12]byte
 	protocol      byte
 	internal      uint16
@@ -129,11 +135,15 @@ type filter struct {
 }
 
 func parseMap(m *message) (r mapRequest, failed Result) {
+	r.opcode = m.opcode
 	r.nonce = [12]byte(m.data)
 	r.protocol = m.data[12]
 	r.internal = binary.BigEndian.Uint16(m.data[16:])
 	r.external = binary.BigEndian.Uint16(m.data[18:])
 	r.address = netip.AddrFrom16([16]byte(m.data[20:36])).Unmap()
+	if m.opcode == opPeer {
+		r.peer = netip.AddrPortFrom(netip.AddrFrom16([16]byte(m.data[40:56])).Unmap(), binary.BigEndian.Uint16(m.data[36:]))
+	}
 	for _, o := range m.options {
 		if failed := r.take(&o); failed != Success {
 			return r, failed
@@ -142,9 +152,11 @@ func parseMap(m *message) (r mapRequest, failed Result) {
 	return r, Success
 }
 
-// take reads an option of MAP.
+// take reads an option. PREFER_FAILURE and FILTER are MAP's alone.
 func (r *mapRequest) take(o *option) Result {
 	switch {
+	case r.opcode == opPeer && (o.code == optionPreferFailure || o.code == optionFilter):
+		return UnsupportedOption
 	case o.code == optionThirdParty:
 		if len(o.data) != 16 || r.third.IsValid() {
 			return MalformedOption

@@ -29,7 +29,11 @@ func (s *Server) answerPCP(ctx context.Context, request []byte, from netip.Addr)
 	if failed != Success {
 		return s.failure(request, failed)
 	}
-	b, failed := s.answerMap(ctx, &m, &r)
+	answer := s.answerMap
+	if m.opcode == opPeer {
+		answer = s.answerPeer
+	}
+	b, failed := answer(ctx, &m, &r)
 	if failed != Success {
 		return s.failure(request, failed)
 	}
@@ -70,20 +74,26 @@ func (s *Server) announce(request []byte, m *message) []byte {
 // (RFC 6887, 14.1.3).
 func (s *Server) Announcement() []byte { return s.head(opAnnounce, Success, 0) }
 
+// hostOf returns the host that a request is about.
+func (s *Server) hostOf(m *message, r *mapRequest) (netip.Addr, Result) {
+	switch {
+	case !r.third.IsValid():
+		return m.client, Success
+	case !s.Others: // unless the administrator allows it, the option counts as unknown (RFC 6887, 13.1)
+		return netip.Addr{}, UnsupportedOption
+	case r.third == m.client:
+		return netip.Addr{}, MalformedRequest
+	case !s.Local(r.third):
+		return netip.Addr{}, NotAuthorized
+	}
+	return r.third, Success
+}
+
 // answerMap makes, renews or ends a mapping.
 func (s *Server) answerMap(ctx context.Context, m *message, r *mapRequest) ([]byte, Result) {
-	host := m.client
-	if r.third.IsValid() {
-		// Unless the administrator allows it, the option counts as unknown (RFC 6887, 13.1).
-		if !s.Others {
-			return nil, UnsupportedOption
-		}
-		if r.third == m.client {
-			return nil, MalformedRequest
-		}
-		if host = r.third; !s.Local(host) {
-			return nil, NotAuthorized
-		}
+	host, failed := s.hostOf(m, r)
+	if failed != Success {
+		return nil, failed
 	}
 	if r.protocol == 0 && r.internal != 0 {
 		return nil, MalformedRequest
@@ -134,7 +144,10 @@ func (s *Server) addMap(ctx context.Context, m *message, r *mapRequest, host net
 // and what the request adds.
 func filters(t *mapping.Table, q *mapping.Request, r *mapRequest) (all []mapping.Filter, err error) {
 	q.Filtered = r.filtered
-	if known, ok := t.Of(mapping.PCP, q.Protocol, q.Internal); ok && !r.clears {
+	known, ok := t.Of(mapping.PCP, q.Protocol, q.Internal)
+	if ok && known.Peer { // it was for single peers, which nobody has asked for as filters
+		q.Filtered = true
+	} else if ok && !r.clears {
 		all = slices.Clone(known.Filters)
 	}
 	for _, f := range r.filters {
@@ -175,13 +188,18 @@ func (s *Server) releaseMap(ctx context.Context, r *mapRequest, host netip.Addr)
 
 // mapped returns the response of success.
 func (s *Server) mapped(r *mapRequest, lifetime uint32, external uint16, address netip.Addr) []byte {
-	b := s.head(opMap, Success, lifetime)
+	b := s.head(r.opcode, Success, lifetime)
 	b = append(b, r.nonce[:]...)
 	b = append(b, r.protocol, 0, 0, 0)
 	b = binary.BigEndian.AppendUint16(b, r.internal)
 	b = binary.BigEndian.AppendUint16(b, external)
 	a := address.As16()
 	b = append(b, a[:]...)
+	if r.opcode == opPeer {
+		b = binary.BigEndian.AppendUint16(b, r.peer.Port())
+		a = r.peer.Addr().As16()
+		b = append(append(b, 0, 0), a[:]...)
+	}
 	for _, o := range r.done {
 		b = append(b, o.raw...)
 	}

@@ -23,6 +23,9 @@ type Server struct {
 	Clock func() (now int64, epoch uint32)
 	// External returns the address that hosts are told; not valid: there is none.
 	External func() netip.Addr
+	// Connection returns how the other end sees a host's end of a connection, and the seconds
+	// until it expires; ok is false if there is none.
+	Connection func(p mapping.Protocol, host, peer netip.AddrPort) (seen netip.AddrPort, left uint32, ok bool)
 	// Local reports whether a host may ask at all.
 	Local    func(netip.Addr) bool
 	Shortest uint32 // lifetime of PCP in seconds

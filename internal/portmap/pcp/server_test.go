@@ -23,6 +23,10 @@ func newServer() (*Server, *mapping.Table) {
 		Clock:    func() (int64, uint32) { return 1000, 16 },
 		External: func() netip.Addr { return netip.MustParseAddr("203.0.113.2") },
 		Local:    func(a netip.Addr) bool { return lan.Contains(a) || lan6.Contains(a) },
+		Connection: func(_ mapping.Protocol, host, peer netip.AddrPort) (netip.AddrPort, uint32, bool) {
+			ok := host.Port() == 8090 && peer.Port() == 443
+			return netip.MustParseAddrPort("203.0.113.2:60000"), 30, ok
+		},
 		Shortest: 120, Longest: 86400, Log: slog.New(slog.DiscardHandler),
 	}, t
 }
@@ -148,7 +152,8 @@ func TestMAPRefused(t *testing.T) {
 	refused("0d", "00000708", request, nonce+tcp+"1f90 2328"+v4any+"03 00 0014 00 80 0000 20010db8 00000000 00000000 00000001") // a filter of another family
 	refused("0b", "0000001e", request, nonce+tcp+"1f90 1b58"+v4any+"02 00 0000")                                                // PREFER_FAILURE, taken
 	refused("0b", "0000001e", request, nonce+tcp+"1f90 2328 00000000 00000000 0000ffff cb007163"+"02 00 0000")                  // another address
-	expect(t, s, client, "02 02 0000 00000e10"+v4client, "02 82 00 04 00000708 00000010"+none12)                                // PEER
+	expect(t, s, client, "02 02 0000 00000e10"+v4client, "02 82 00 03 00000708 00000010"+none12)                                // PEER, too short
+	expect(t, s, client, "02 03 0000 00000e10"+v4client, "02 83 00 04 00000708 00000010"+none12)                                // unknown opcode
 	expect(t, s, client, "01 01 0000 00000e10"+v4client, "02 81 00 01 00000708 00000010"+none12)                                // version 1
 	expect(t, s, client, "03 00", "02 80 00 01 00000708 00000010"+none12)                                                       // version 3
 	expect(t, s, client, "02 00", "02 80 00 03 00000708 00000010"+none12)                                                       // too short
@@ -199,6 +204,54 @@ func TestOptions(t *testing.T) {
 	expect(t, s, client, request+nonce+tcp+"1f91 2329"+v4any+outside, head("02", "00000708")+nonce+tcp+"1f91 2329"+v4any+outside)
 }
 
+// PEER tells how the other end of a connection sees the host (RFC 6887, 12).
+func TestPEER(t *testing.T) {
+	s, table := newServer()
+	request, answer := "02 02 0000 00000e10"+v4client, func(result, lifetime string) string {
+		return strings.Replace(head(result, lifetime), "02 81", "02 82", 1)
+	}
+	const peer, other = "01bb 0000 00000000 00000000 0000ffff c6336409", "01bb 0000 00000000 00000000 0000ffff c633640a"
+	sources := func(want ...string) {
+		t.Helper()
+		m, _ := table.At(mapping.TCP, 9000)
+		var got []string
+		for _, f := range m.Filters {
+			got = append(got, f.String())
+		}
+		if strings.Join(got, ", ") != strings.Join(want, ", ") {
+			t.Errorf("filters %q, want %q", got, want)
+		}
+	}
+	// a connection that exists: its port, for as long as it lives without packets
+	expect(t, s, client, request+nonce+tcp+"1f9a 2328"+v4any+peer, answer("00", "0000001e")+nonce+tcp+"1f9a ea60"+v4ours+peer)
+	if all := table.All(); len(all) != 0 {
+		t.Errorf("a mapping was made for a connection: %v", all)
+	}
+	// none: the port that the next connection will have, open for this peer alone, then for another
+	mapped := nonce + tcp + "1f90 2328"
+	expect(t, s, client, request+mapped+v4any+peer, answer("00", "00000e10")+mapped+v4ours+peer)
+	sources("198.51.100.9/32 port 443")
+	expect(t, s, client, "02 02 0000 00000001"+v4client+nonce+tcp+"1f90 0000"+v4any+other, answer("00", "00000e10")+mapped+v4ours+other)
+	sources("198.51.100.9/32 port 443", "198.51.100.10/32 port 443")
+	// somebody else asks about it, and changes nothing
+	strange := "ff" + nonce[2:]
+	expect(t, s, client, "02 02 0000 ffffffff"+v4client+strange+tcp+"1f90 0000"+v4any+peer, answer("00", "00000e10")+strange+tcp+"1f90 2328"+v4ours+peer)
+	// MAP opens it for all; PEER does not close it again
+	expect(t, s, client, "02 01 0000 00000e10"+v4client+mapped+v4any, head("00", "00000e10")+mapped+v4ours)
+	sources()
+	expect(t, s, client, request+mapped+v4any+peer, answer("00", "00000e10")+mapped+v4ours+peer)
+	sources()
+	for _, refused := range []struct{ result, data string }{
+		{"03", nonce + tcp + "0000 2328" + v4any + peer},
+		{"03", nonce + tcp + "1f91 2328" + v4any + "0000 0000" + peer[9:]},
+		{"03", nonce + tcp + "1f91 2328" + v4any + "01bb 0000" + "20010db8 00000000 00000000 00000001"},
+		{"09", nonce + "84 000000 1f91 2328" + v4any + peer},
+		{"05", nonce + tcp + "1f91 2328" + v4any + peer + "02 00 0000"},
+	} {
+		expect(t, s, client, request+refused.data, answer(refused.result, "00000708")+refused.data)
+	}
+}
+
 // A port of an IPv6 host is opened, not translated.
 func TestMAP6(t *testing.T) {
 	s, table := newServer()
@@ -217,7 +270,7 @@ func TestMAP6(t *testing.T) {
 // Whatever arrives, nothing panics, no answer is too long, and none is one that a server
 // would answer.
 func FuzzAnswer(f *testing.F) {
-	for _, seed := range []string{"00 00", "00 02 0000 1f90 2328 00000e10", "02 01 0000 00000e10" + v4client + nonce + tcp + "1f90 2328" + v4any + "03 00 0014 00 78 0035" + v4client + "02 00 0000 80 00 0001 ff000000"} {
+	for _, seed := range []string{"00 00", "00 02 0000 1f90 2328 00000e10", "02 01 0000 00000e10" + v4client + nonce + tcp + "1f90 2328" + v4any + "03 00 0014 00 78 0035" + v4client + "02 00 0000 80 00 0001 ff000000", "02 02 0000 00000e10" + v4client + nonce + tcp + "1f90 2328" + v4any + "01bb 0000" + v4ours} {
 		f.Add(unhex(f, seed))
 	}
 	f.Fuzz(func(t *testing.T, request []byte) {
