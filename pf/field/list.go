@@ -69,7 +69,7 @@ var all = []Field{
 	{"Set.TOS", "set tos", "", yes, Apart, Effect, Marks},             // part of Scrub; pfctl takes it for a clause of scrub rules, which are gone
 	{"Set.Delay", "set delay", "", no, Apart, Effect, inside},
 	{"Set.Mark", "set mark", "SetMark", yes, Apart, Effect, inside},
-	{"Dummynet", "dnpipe", "", no, Apart, Effect, Breaks},
+	{"Dummynet", "dnpipe", "", yes, Idle, Effect, Breaks}, // becomes set queue
 	{"Divert", "divert", "Divert", yes, Apart, Narrows, Breaks},
 	{"Scrub", "scrub", "Scrub", yes, Idle, Effect, Breaks},
 	{"Scrub.NoDF", "scrub (no-df)", "", yes, Idle, Effect, inside},

@@ -22,6 +22,9 @@ func (p *parser) queue() ast.Stmt {
 	q := &ast.Queue{Span: p.tok.Span}
 	p.advance()
 	q.Name = p.queueName()
+	if p.isWord("config") { // of dummynet
+		return p.dummynetDef(q.Span, ast.Word{Span: q.Span, Text: "queue"}, q.Name)
+	}
 	if p.acceptWord("on") {
 		q.On = p.plainInterfaces("queue")
 		switch {

@@ -40,6 +40,11 @@ func (p *parser) statement() ast.Stmt {
 			return p.queue()
 		case "altq":
 			return p.altq()
+		case "pipe", "sched":
+			start, kind := p.tok.Span, ast.Word{Span: p.tok.Span, Text: p.tok.Text}
+			p.advance()
+			number, _ := p.number("the number of a "+kind.Text, mostDummynet)
+			return p.dummynetDef(start, kind, number)
 		}
 	}
 	p.failWith(diag.Diagnostic{

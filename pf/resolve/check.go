@@ -28,7 +28,7 @@ func (r *resolver) checkOnce(in *ast.Rule) {
 		r.faults.Errorf(in.Flags.Span, "never true: it requires flags that the mask leaves out")
 	}
 	if in.Dummynet != nil {
-		r.unenforcedQueue(in.Dummynet.Span, map[bool]string{false: "dnpipe", true: "dnqueue"}[in.Dummynet.Queue], "")
+		r.aboutQueues(in.Dummynet.Span, map[bool]string{false: "dnpipe", true: "dnqueue"}[in.Dummynet.Queue])
 	}
 	r.checkTranslations(in)
 	r.checkRoute(in)

@@ -65,6 +65,9 @@ func resolve(file *ast.File, host *Host, settings Settings) (*Ruleset, diag.List
 	r.checkLimits()
 	r.checkQueues()
 	r.checkALTQ()
+	if r.faults.Errors() == 0 && !r.without.Queues {
+		r.dummynetTrees()
+	}
 	var rules *Ruleset
 	if !file.Partial {
 		rules = r.ruleset()
@@ -116,6 +119,7 @@ type resolver struct {
 
 	queues   queues
 	altq     altq
+	dummynet dummynet
 	systems  fingerprint.List // nil: there is no file of them
 	limiters map[limiterKey]*ast.LimiterDef
 
@@ -202,6 +206,8 @@ func (r *resolver) statement(s ast.Stmt) {
 		r.queue(s)
 	case *ast.LimiterDef:
 		r.limiterDef(s)
+	case *ast.DummynetDef:
+		r.dummynetDef(s)
 	case *ast.Discipline:
 		r.discipline(s)
 	default:

@@ -33,7 +33,7 @@ func stageOf(s ast.Stmt) stage {
 		return etherStage
 	case *ast.ScrubRule:
 		return scrubStage
-	case *ast.Queue, *ast.Discipline:
+	case *ast.Queue, *ast.Discipline, *ast.DummynetDef:
 		return queueStage
 	case *ast.Translation:
 		return translationStage

@@ -24,6 +24,9 @@ func lowerPriority(in *ast.Rule, out *Rule) {
 	if p := in.Set.Prio; p != nil {
 		out.SetPrio = SetPrio{Set: true, N: uint8(p.N), Ack: uint8(p.Ack)}
 	}
+	if d := in.Dummynet; d != nil {
+		out.SetQueue = SetQueue{Name: d.Name, Ack: d.Name}
+	}
 	if q := in.Set.Queue; q != nil {
 		out.SetQueue = SetQueue{Name: q.Name.Text, Ack: q.Name.Text}
 		if q.Ack != nil {

@@ -230,6 +230,9 @@ func (r *resolver) add(out *ast.Rule) {
 	fitBits(out)
 	r.fill(out)
 	r.sctpPorts(out, out.Rdr)
+	if out.Dummynet != nil && !r.without.Queues {
+		r.useDummynet(out)
+	}
 	if r.consistent(out) && r.texts(out) {
 		r.rules = append(r.rules, out)
 		r.total++
