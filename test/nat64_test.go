@@ -34,6 +34,7 @@ func TestNAT64(t *testing.T) {
 		b.Tell("to IPv4", toIPv4)
 		b.Tell("to IPv6", toIPv6)
 		b.Tell("fragments", fragmentsToIPv4)
+		b.Tell("one port for all destinations", onePortForIPv4)
 		b.Tell("bound", boundFamilies)
 	})
 }
@@ -51,6 +52,25 @@ func toIPv4(b *lib.Box) {
 	states := b.Weir("states", "proto", "tcp")
 	if !strings.Contains(states, wanHost+":8080") || !strings.Contains(states, "64:ff9b::") {
 		b.Errorf("weir states lacks one of the two families:\n%s", states)
+	}
+}
+
+// With endpoint-independent a UDP source has one port outside for all destinations, as RFC 6146
+// asks of NAT64.
+func onePortForIPv4(b *lib.Box) {
+	b.Weir("load", b.Rules("set skip on lo\npass in on lan0 inet6 to 64:ff9b::/96 af-to inet from (wan0) endpoint-independent\n"))
+	var ports []string
+	for _, port := range []uint16{6001, 6002, 6003} {
+		b.Listen(lab.WAN, port, "socat", fmt.Sprintf("UDP4-RECVFROM:%d,fork", port), "SYSTEM:echo $SOCAT_PEERPORT")
+		var seen string
+		b.Until(20*time.Second, "the server says which port it sees", func() bool {
+			seen = b.Run(lab.LAN, "sh", "-c", fmt.Sprintf("echo x | socat -t 1 - UDP6:[%s]:%d,bind=:5001", to64, port))
+			return seen != ""
+		})
+		ports = append(ports, seen)
+	}
+	if ports[1] != ports[0] || ports[2] != ports[0] {
+		b.Errorf("the servers saw the ports %q", ports)
 	}
 }
 

@@ -111,7 +111,7 @@ __noinline enum reason family_make(hook_ctx *ctx, struct scratch *s)
 	s->in.nat.states = 0; /* the out crossing counts it */
 	s->out.nat_ports = s->in.nat_ports;
 	s->out.flags = CROSSING_NAT | (s->in.flags & CROSSING_NAT_STATIC);
-	s->out.endpoint = 0;
+	s->out.endpoint = s->in.endpoint;
 	r = family_choose(ctx, s);
 	if (r == UNDECIDED && s->in.route == ROUTES_REPLY)
 		r = gateway_reply(ctx, s);

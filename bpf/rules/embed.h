@@ -9,6 +9,7 @@
 #include "rules/crossing.h"
 #include "rules/pool.h"
 #include "rules/ruleset.h"
+#include "state/endpoint_key.h"
 
 /* How an IPv4 address is cut behind a prefix: the first word that has some of it has this
  * many bits of it. Bits 64 to 71 stay 0. < 0: no address fits behind these bits. */
@@ -91,6 +92,9 @@ __noinline int family_note(struct crossing *cr, const struct rule *r)
 		return 0;
 	cr->flags &= ~(CROSSING_NAT | CROSSING_NAT_STATIC | CROSSING_RDR | CROSSING_RDR_PORT | CROSSING_NO_ADDRESS);
 	cr->nat_ifindex = 0;
+	cr->endpoint = 0;
+	if (r->more & RULE_MORE_ENDPOINT)
+		cr->endpoint = pool_has_choice(r->nat_pool - 1, r->family) ? ENDPOINT_ANY : ENDPOINT_ONE;
 	cr->nat.states = 0;
 	cr->rdr.states = 0;
 	cr->nat_ports = (struct nat_ports){r->nat_low, r->nat_high, r->nat_stride, r->nat_block};

@@ -4,7 +4,8 @@
  * become by a nat-to rule with endpoint-independent. The source's first state chooses them,
  * those to other destinations take them over. The mapping ends with the last of the states.
  *
- * A mapping has two entries. That of the source counts the states. That of the address and
+ * A mapping has two entries. That of the source counts the states. With af-to a source may have
+ * one for each address family outside. That of the address and
  * port outside keeps other sources from choosing the same. The entry of the source comes
  * first and has no port until one is reserved: so of two cores with packets of a new source
  * only one chooses. docs/packet-path.md, 6.
@@ -41,7 +42,7 @@ static __always_inline void endpoint_remove(struct endpoint_key *source, const s
 
 	outside.addr = e->addr;
 	outside.port = e->port;
-	outside.outside = 1;
+	outside.outside = ENDPOINT_OUTSIDE;
 	if (outside.port)
 		bpf_map_delete_elem(&endpoints, &outside);
 	bpf_map_delete_elem(&endpoints, source);
@@ -64,9 +65,12 @@ static __always_inline int endpoint_join(struct endpoint *e)
 	return -1;
 }
 
-static __always_inline void endpoint_source(struct endpoint_key *key, const struct state *st)
+/* Fills in the key of the source of a packet that leaves with an address. */
+static __always_inline void endpoint_source(struct endpoint_key *key, const struct tuple *t, const struct addr *outside)
 {
-	*key = (struct endpoint_key){.addr = st->forth.tuple.src, .port = st->forth.tuple.sport, .zone = st->forth.tuple.zone};
+	*key = (struct endpoint_key){.addr = t->src, .port = t->sport, .zone = t->zone};
+	if (addr_is4(&t->src) != addr_is4(outside))
+		key->outside = ENDPOINT_OTHER;
 }
 
 /* Whether a state counts under a mapping. */
@@ -89,7 +93,7 @@ __noinline int endpoint_release(const struct state *st)
 
 	if (!st)
 		return 0;
-	endpoint_source(&key, st);
+	endpoint_source(&key, &st->forth.tuple, &st->back.tuple.dst);
 	e = bpf_map_lookup_elem(&endpoints, &key);
 	if (e && endpoint_is_of(e, st))
 		endpoint_leave(&key, e);
@@ -105,14 +109,14 @@ __noinline int endpoint_import(struct state *st)
 
 	if (!st)
 		return 0;
-	endpoint_source(&key, st);
+	endpoint_source(&key, &st->forth.tuple, &st->back.tuple.dst);
 	new.addr = st->back.tuple.dst;
 	new.port = st->back.tuple.dport;
 	new.states = 1;
 	if (!bpf_map_update_elem(&endpoints, &key, &new, BPF_NOEXIST)) {
 		key.addr = new.addr;
 		key.port = new.port;
-		key.outside = 1;
+		key.outside = ENDPOINT_OUTSIDE;
 		bpf_map_update_elem(&endpoints, &key, &new, BPF_NOEXIST);
 		return 0;
 	}

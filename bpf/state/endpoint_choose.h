@@ -60,8 +60,7 @@ __noinline enum reason endpoint_begin(struct scratch *s)
 	if (!s)
 		return REASON_INTERNAL;
 	w = &s->endpoint;
-	w->source = (struct endpoint_key){
-		.addr = s->packet.tuple.src, .port = s->packet.tuple.sport, .zone = s->packet.tuple.zone};
+	endpoint_source(&w->source, &s->packet.tuple, &s->out.nat.addr);
 	e = bpf_map_lookup_elem(&endpoints, &w->source);
 	if (e)
 		endpoint_forget_stale(s, e);
@@ -83,7 +82,7 @@ static __always_inline int endpoint_claim(struct scratch *s, const struct tuple 
 
 	if (w->stage != ENDPOINT_FIRST)
 		return 1;
-	w->outside = (struct endpoint_key){.addr = reply->dst, .port = reply->dport, .zone = w->source.zone, .outside = 1};
+	w->outside = (struct endpoint_key){.addr = reply->dst, .port = reply->dport, .zone = w->source.zone, .outside = ENDPOINT_OUTSIDE};
 	return !bpf_map_update_elem(&endpoints, &w->outside, &w->value, BPF_NOEXIST);
 }
 

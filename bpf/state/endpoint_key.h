@@ -9,8 +9,11 @@ struct endpoint_key {
 	struct addr addr;
 	__be16 port;
 	__u16 zone;    /* as in a tuple */
-	__u32 outside; /* 1: addr and port are what the source's become */
+	__u32 outside; /* ENDPOINT_* */
 };
+
+#define ENDPOINT_OUTSIDE 1 /* addr and port are what the source's become */
+#define ENDPOINT_OTHER	 2 /* not outside: that is of the other address family (af-to) */
 
 struct endpoint {
 	struct addr addr; /* what the source's address and port become */

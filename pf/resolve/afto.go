@@ -18,8 +18,6 @@ func (r *Rule) AfToRefused() string {
 		return "af-to beside divert-to"
 	case a.From.Choice.Type == Bitmask || a.To != nil && a.To.Choice.Type == Bitmask:
 		return "af-to with bitmask"
-	case a.From.EndpointIndependent:
-		return "af-to with endpoint-independent"
 	case a.Family == ast.Inet6 && !embedsPlainly(a):
 		return "af-to inet6 with other networks than a prefix that is written out"
 	}

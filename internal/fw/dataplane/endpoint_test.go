@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +13,13 @@ import (
 	"weir/internal/fw/bpfload"
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/state"
+)
+
+// Values of endpoint_key.outside (bpf/state/endpoint_key.h).
+const (
+	endpointSame    = 0
+	endpointOutside = 1
+	endpointOther   = 2
 )
 
 // A mapping is what a source's address and port become, and how many states it has.
@@ -30,7 +38,7 @@ func (h *harness) mappings() []mapping {
 	var e xdpEndpoint
 	for i := h.dp.tables.maps[mapEndpoints].Iterate(); i.Next(&key, &e); {
 		at := netip.AddrPortFrom(key.Addr.addr(), fromWire(key.Port))
-		if key.Outside != 0 {
+		if key.Outside == endpointOutside {
 			outside[at] = true
 			continue
 		}
@@ -69,6 +77,9 @@ func (t *twin) unmap(s *xdpState) {
 		return
 	}
 	key := xdpEndpointKey{Addr: s.Forth.Tuple.Src, Port: s.Forth.Tuple.Sport, Zone: s.Forth.Tuple.Zone}
+	if s.Forth.Tuple.Src.addr().Is4() != s.Back.Tuple.Dst.addr().Is4() {
+		key.Outside = endpointOther
+	}
 	var e xdpEndpoint
 	m := t.dp.tables.maps[mapEndpoints]
 	if err := m.Lookup(&key, &e); isMissing(err) || e.Addr != s.Back.Tuple.Dst || e.Port != s.Back.Tuple.Dport {
@@ -80,7 +91,7 @@ func (t *twin) unmap(s *xdpState) {
 		return
 	}
 	check(t.tb, m.Delete(&key))
-	key.Addr, key.Port, key.Outside = e.Addr, e.Port, 1
+	key.Addr, key.Port, key.Outside = e.Addr, e.Port, endpointOutside
 	check(t.tb, m.Delete(&key))
 }
 
@@ -112,6 +123,23 @@ func testEndpoints(h *harness) {
 			{"tcx lan", ask("192.168.1.10:5", "198.51.100.8:53"), "forward rule wan udp 203.0.113.$a:$p > 198.51.100.8:53 ttl 63"},
 			{"xdp lan", ask("192.168.1.10:5", "198.51.100.7:53"), "forward rule wan udp 203.0.113.$a:$p > 198.51.100.7:53 ttl 63"},
 		}},
+		{"to the other family", "pass in on lan0 inet6 to 64:ff9b::/96 af-to inet from 203.0.113.64/30 endpoint-independent", []step{
+			{"xdp lan", "udp [fd00:1::10]:5 > [64:ff9b::c633:6409]:53", "forward rule wan udp 203.0.113.$a:$p > 198.51.100.9:53 ttl 63"},
+			{"tcx lan", "udp [fd00:1::10]:5 > [64:ff9b::c633:6408]:54", "forward rule wan udp 203.0.113.$a:$p > 198.51.100.8:54 ttl 63"},
+			{"xdp lan", "udp [fd00:1::10]:5 > [64:ff9b::c633:6407]:53", "forward rule wan udp 203.0.113.$a:$p > 198.51.100.7:53 ttl 63"},
+		}},
+		{"an address of each family", "match out on wan0 inet6 nat-to (wan0) endpoint-independent\npass\npass in on lan0 inet6 to 64:ff9b::/96 af-to inet from (wan0) endpoint-independent", []step{
+			{"xdp lan", "udp [fd00:1::10]:5 > [64:ff9b::c633:6409]:53", "forward rule wan udp 203.0.113.2:$p > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp [fd00:1::10]:5 > [2001:db8:9::1]:53", "forward rule wan udp [2001:db8:113::2]:$q > [2001:db8:9::1]:53 ttl 63"},
+			{"tcx lan", "udp [fd00:1::10]:5 > [64:ff9b::c633:6408]:53", "forward rule wan udp 203.0.113.2:$p > 198.51.100.8:53 ttl 63"},
+			{"tcx lan", "udp [fd00:1::10]:5 > [2001:db8:9::2]:53", "forward rule wan udp [2001:db8:113::2]:$q > [2001:db8:9::2]:53 ttl 63"},
+		}},
+		{"one source for each port, of either family", rule + "\npass in on lan0 inet6 to 64:ff9b::/96 af-to inet from (wan0) port 7000:7001 endpoint-independent", []step{
+			{"xdp lan", ask("192.168.1.10:5", "198.51.100.9:53"), gets("$p", "198.51.100.9:53")},
+			{"xdp lan", "udp [fd00:1::10]:5 > [64:ff9b::c633:6408]:53", gets("$q", "198.51.100.8:53")},
+			{"xdp lan", "udp [fd00:1::11]:5 > [64:ff9b::c633:6407]:53", "drop nat-ports"},
+			{"tcx lan", "udp [fd00:1::10]:5 > [64:ff9b::c633:6407]:53", gets("$q", "198.51.100.7:53")},
+		}},
 		{"where it comes in", "pass in proto udp nat-to 203.0.113.64 port 7000:7007 endpoint-independent\npass out", []step{
 			{"xdp lan", ask("192.168.1.10:5", "198.51.100.9:53"), "forward rule wan udp 203.0.113.64:$p > 198.51.100.9:53 ttl 63"},
 			{"xdp lan", ask("192.168.1.10:5", "198.51.100.8:53"), "forward rule wan udp 203.0.113.64:$p > 198.51.100.8:53 ttl 63"},
@@ -119,7 +147,8 @@ func testEndpoints(h *harness) {
 	})
 }
 
-const endpointRules = "match out on wan0 inet nat-to (wan0) endpoint-independent\npass"
+const endpointRules = "match out on wan0 inet nat-to (wan0) endpoint-independent\npass\n" +
+	"pass in on lan0 inet6 to 64:ff9b::/96 af-to inet from (wan0) endpoint-independent"
 
 // A mapping ends with the last of its states.
 func TestEndpointsEnd(t *testing.T) {
@@ -130,8 +159,9 @@ func TestEndpointsEnd(t *testing.T) {
 		for i := range 20 {
 			h.dp.Heartbeat()
 			h.expect("xdp lan", fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.%d:53", 1000+i%4, 1+i), "forward rule")
+			h.expect("xdp lan", fmt.Sprintf("udp [fd00:1::10]:1000 > [64:ff9b::c633:64%02x]:53", 1+i), "forward rule")
 		}
-		if all := h.mappings(); len(all) != 4 || all[0].states != 5 || all[3].states != 5 {
+		if all := h.mappings(); len(all) != 5 || all[0].states != 5 || all[3].states != 5 || all[4].states != 20 {
 			t.Errorf("round %d: %v", round, all)
 		}
 		h.waitEmpty()
@@ -201,9 +231,10 @@ func TestEndpointsAreKept(t *testing.T) {
 	commit(t, h.dp, nil)
 	for far := range 3 {
 		h.expect("xdp lan", fmt.Sprintf("udp 192.168.1.10:5 > 198.51.100.%d:53", 1+far), "forward rule")
+		h.expect("xdp lan", fmt.Sprintf("udp [fd00:1::10]:5 > [64:ff9b::c633:640%d]:53", 1+far), "forward rule")
 	}
 	before := h.mappings()
-	if len(before) != 1 || before[0].states != 3 {
+	if len(before) != 2 || before[0].states != 3 || before[1].states != 3 {
 		t.Fatalf("%v", before)
 	}
 	for _, rules := range []string{endpointRules + "\npass proto tcp", "set limit states 7777\n" + endpointRules} {
@@ -217,5 +248,41 @@ func TestEndpointsAreKept(t *testing.T) {
 		if diff := cmp.Diff(before, h.mappings(), cmp.AllowUnexported(mapping{}), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
 			t.Errorf("%q: mappings (-before +after):\n%s", rules, diff)
 		}
+	}
+}
+
+// A mapping that a version without af-to in mappings has entered goes on. It is one to an
+// address of the source's own family.
+func TestEndpointsFromBefore(t *testing.T) {
+	h := newHarness(t, "match out on wan0 nat-to (wan0) endpoint-independent\npass\npass in on lan0 inet6 to 64:ff9b::/96 af-to inet from (wan0) endpoint-independent")
+	enter := func(source, outside string) {
+		t.Helper()
+		from, to := netip.MustParseAddrPort(source), netip.MustParseAddrPort(outside)
+		e := xdpEndpoint{Addr: rawAddr(to.Addr()), Port: fromWire(to.Port()), States: 1}
+		keys := []xdpEndpointKey{
+			{Addr: rawAddr(from.Addr()), Port: fromWire(from.Port()), Outside: endpointSame},
+			{Addr: e.Addr, Port: e.Port, Outside: endpointOutside},
+		}
+		for i := range keys {
+			check(t, h.dp.tables.maps[mapEndpoints].Put(&keys[i], &e))
+		}
+	}
+	enter("192.168.1.10:5", "203.0.113.2:50123")
+	enter("[fd00:1::10]:5", "[2001:db8:113::2]:50124")
+	for _, test := range []struct{ sent, want string }{
+		{"udp 192.168.1.10:5 > 198.51.100.9:53", "wan udp 203.0.113.2:50123 > 198.51.100.9:53 ttl 63"},
+		{"udp [fd00:1::10]:5 > [2001:db8:9::1]:53", "wan udp [2001:db8:113::2]:50124 > [2001:db8:9::1]:53 ttl 63"},
+	} {
+		r := h.in(h.xdp, "lan", test.sent)
+		if got := r.packet(); got != test.want {
+			t.Errorf("%s: %s, want %s", test.sent, got, test.want)
+		}
+	}
+	r := h.in(h.xdp, "lan", "udp [fd00:1::10]:5 > [64:ff9b::c633:6409]:53")
+	if got := r.packet(); !strings.Contains(got, "203.0.113.2:") {
+		t.Errorf("to the other family: %s", got)
+	}
+	if all := h.mappings(); len(all) != 3 {
+		t.Errorf("%v", all)
 	}
 }

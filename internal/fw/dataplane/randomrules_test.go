@@ -416,7 +416,7 @@ func (d *drawing) nat(family int) string {
 
 // afTo draws a translation to the other family.
 func (d *drawing) afTo(family int) string {
-	ports := one(d.Rand, "", "", " port 1000:1003", " static-port")
+	ports := one(d.Rand, "", "", " port 1000:1003", " static-port") + d.some(3, " endpoint-independent")
 	if family == 6 {
 		return " af-to inet from " + one(d.Rand, "(wan0)", "(wan0)", "203.0.113.64/30", "{ 203.0.113.64, 203.0.113.66 }", "<t1>") + ports +
 			one(d.Rand, "", "", "", " to 198.51.100.7", " to { 198.51.100.7, 192.168.1.10 }", " to 198.51.100.8 port 53")

@@ -206,7 +206,7 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	if r.LogMatches && r.Action == ast.Match {
 		a.More |= LogMatches
 	}
-	if r.Nat != nil && r.Nat.EndpointIndependent {
+	if r.Nat != nil && r.Nat.EndpointIndependent || r.AfTo != nil && r.AfTo.From.EndpointIndependent {
 		a.More |= Endpoint
 	}
 	if r.IfBound && a.Flags&KeepState != 0 {

@@ -16,14 +16,14 @@ func (m *Model) wantsEndpoint(p *packet, nat *target) bool {
 // reserveEndpoint is reserve for such a packet.
 func (m *Model) reserveEndpoint(p *packet, reply state.Tuple, nat *target, made *state.State) (state.Tuple, *reason.Reason) {
 	for _, c := range m.states {
-		if !c.endpoint || !sameSource(c.Tuple[0], p.tuple) {
+		if !c.endpoint || !sameSource(c.Tuple[0], p.tuple) || c.Tuple[1].Dst.Is4() != reply.Dst.Is4() {
 			continue
 		}
 		if c.unseen && made != nil {
 			c.Tuple[1].Dst, c.Tuple[1].DPort, c.unseen = made.Tuple[1].Dst, made.Tuple[1].DPort, false
 		}
 		now := c.Tuple[1]
-		if now.Dst != reply.Dst && m.hasOneAddress(nat, p.family) {
+		if now.Dst != reply.Dst && m.hasOneAddress(p, nat, familyOf(reply.Dst)) {
 			c.endpoint = false // the pool has this address no more
 			continue
 		}
@@ -80,8 +80,12 @@ func sameSource(a, b state.Tuple) bool {
 	return a.Src == b.Src && a.SPort == b.SPort && a.Zone == b.Zone
 }
 
-// hasOneAddress reports whether a translation has a single address to choose.
-func (m *Model) hasOneAddress(t *target, family int) bool {
+// hasOneAddress reports whether a translation has a single address of a family to choose for a
+// packet. An address that the packet's own goes into is one.
+func (m *Model) hasOneAddress(p *packet, t *target, family int) bool {
+	if _, embeds := t.translation.Embedding(); embeds && family != p.family {
+		return true
+	}
 	all := m.candidates(t, family)
 	return t.translation.Choice.Type != resolve.Bitmask && len(all) == 1 && all[0].IsSingleIP()
 }
