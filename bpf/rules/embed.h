@@ -77,8 +77,12 @@ static __always_inline int family_addresses(struct crossing *cr, const struct ru
 		return -1;
 	if (r->src_bits && family_embed(&cr->nat.addr, &cr->src, r->src_bits))
 		return -1;
-	if (!r->rdr_pool)
+	if (!r->rdr_pool && r->family == 4)
 		return family_extract(&cr->rdr.addr, &cr->dst, r->dst_bits);
+	if (!r->rdr_pool) {
+		cr->rdr.addr = cr->nat.addr;
+		return family_embed(&cr->rdr.addr, &cr->dst, r->dst_bits);
+	}
 	if (pool_take(r->rdr_pool - 1, r->family, &cr->src, &cr->dst, &cr->rdr))
 		return -1;
 	return r->dst_bits ? family_embed(&cr->rdr.addr, &cr->dst, r->dst_bits) : 0;

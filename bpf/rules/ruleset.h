@@ -239,7 +239,7 @@ struct rule {
 	__u8 family;	/* af-to: the family that packets get, 4 or 6; 0: none. nat_pool is from, rdr_pool is to */
 	__u32 rtable; /* number of the routing table for the packet + 1; 0: as it is */
 	__u8 src_bits;	/* af-to inet6: the old source goes behind so many bits of the new one; 0: nowhere */
-	__u8 dst_bits;	/* the same for the destination; af-to inet without rdr_pool: it is taken out from behind them */
+	__u8 dst_bits;	/* the same for the destination; without rdr_pool: it is taken out from behind them, or goes behind those of the new source */
 	__u8 state_limiter;  /* id; 0: none */
 	__u8 source_limiter;
 	__u8 limiter_blocks; /* RULE_*_BLOCKS */

@@ -18,29 +18,26 @@ func (r *Rule) AfToRefused() string {
 		return "af-to beside divert-to"
 	case a.From.Choice.Type == Bitmask || a.To != nil && a.To.Choice.Type == Bitmask:
 		return "af-to with bitmask"
-	case a.Family == ast.Inet6 && !embedsPlainly(a):
-		return "af-to inet6 with other networks than a prefix that is written out"
 	}
 	return ""
 }
 
-// embedsPlainly reports whether it is known now which IPv6 networks hold IPv4 addresses:
-// what depends on interfaces is a host.
-func embedsPlainly(a *AfTo) bool {
-	if a.To == nil && a.From.Addrs[0].Kind != PrefixAddress {
-		return false
+// SourceNetwork returns how many bits of the new IPv6 source the destination goes behind in a
+// rule without a destination of its own. ok: these are the bits of the address that an interface
+// gives; else those of the first network that the rule names.
+func (a *AfTo) SourceNetwork() (bits int, ok bool) {
+	if a.To != nil || len(a.From.Addrs) == 0 || a.From.Addrs[0].Kind != InterfaceAddress {
+		return 0, false
 	}
-	for _, t := range []*Translation{a.From, a.To} {
-		if t == nil {
-			continue
-		}
-		for i := range t.Addrs {
-			if p := &t.Addrs[i]; p.Kind != PrefixAddress && (p.Kind != InterfaceAddress || p.Modifier == NetworkModifier || p.Bits != 0) {
-				return false
-			}
-		}
+	return a.From.Addrs[0].embedding(), true
+}
+
+// embedding returns behind how many bits of an interface's address another one goes.
+func (a *Address) embedding() int {
+	if a.Bits == 0 || a.Bits > maxEmbedding {
+		return maxEmbedding
 	}
-	return true
+	return a.Bits
 }
 
 // Embedding returns the one IPv6 network in which a pool puts IPv4 addresses. ok is false if

@@ -50,6 +50,33 @@ func testFamilies(h *harness) {
 	})
 	testFamilyErrors(h)
 	testFamilyGateways(h)
+	testFamilyPools(h)
+}
+
+// Where the IPv6 addresses come from.
+func testFamilyPools(h *harness) {
+	const asked = "udp 198.51.100.9:4000 > 203.0.113.2:53"
+	rule := func(afTo string) string { return "pass in on wan0 inet af-to inet6 " + afTo }
+	h.plays([]play{
+		{"an interface", rule("from (lan0) to fd00:1::10"), []step{
+			{"xdp wan", asked, "forward rule lan udp [fd00:1::1]:$p > [fd00:1::10]:53 ttl 63"},
+		}},
+		{"an interface, without a destination", rule("from (wan0)"), []step{ // its network and the destination's address
+			{"tcx wan", asked, "forward up-neighbour udp [2001:db8:113::2]:$p > [2001:db8:113::cb00:7102]:53 ttl 63"},
+		}},
+		{"a network of an interface", rule("from (wan0:network) to fd00:1::10"), []step{
+			{"xdp wan", "udp 198.51.100.9:1 > 203.0.113.2:53", "forward rule lan udp [2001:db8:113::]:$p > [fd00:1::10]:53 ttl 63"},
+			{"tcx wan", "udp 198.51.100.9:2 > 203.0.113.2:53", "forward rule lan udp [2001:db8:113::1]:$q > [fd00:1::10]:53 ttl 63"},
+			{"xdp wan", "udp 198.51.100.9:3 > 203.0.113.2:53", "forward rule lan udp [2001:db8:113::2]:$r > [fd00:1::10]:53 ttl 63"},
+		}},
+		{"a table", "table <t> { 2001:db8:46::1, 2001:db8:46::2, 192.0.2.1 }\n" + rule("from <t> to { fd00:1::10, fd00:1::10 }"), []step{
+			{"xdp wan", "udp 198.51.100.9:1 > 203.0.113.2:53", "forward rule lan udp [2001:db8:46::1]:$p > [fd00:1::10]:53 ttl 63"},
+			{"tcx wan", "udp 198.51.100.9:2 > 203.0.113.2:53", "forward rule lan udp [2001:db8:46::2]:$q > [fd00:1::10]:53 ttl 63"},
+		}},
+		{"a table without such addresses", "table <t> { 192.0.2.1 }\n" + rule("from <t>"), []step{
+			{"xdp wan", asked, "drop nat-address"},
+		}},
+	})
 }
 
 // What rules choose beside af-to: a gateway of the new family for packets, one of their own for

@@ -421,8 +421,8 @@ func (d *drawing) afTo(family int) string {
 		return " af-to inet from " + one(d.Rand, "(wan0)", "(wan0)", "203.0.113.64/30", "{ 203.0.113.64, 203.0.113.66 }", "<t1>") + ports +
 			one(d.Rand, "", "", "", " to 198.51.100.7", " to { 198.51.100.7, 192.168.1.10 }", " to 198.51.100.8 port 53")
 	}
-	return " af-to inet6 from " + one(d.Rand, "2001:db8:46::/96", "2001:db8::/32", "2001:db8:46::/64", "2001:db8:113::64", "{ 2001:db8:113::64, 2001:db8:113::65 }") + ports +
-		one(d.Rand, "", " to fd00:1::10", " to fd00:1::10", " to { fd00:1::10, 2001:db8:7::7 }", " to 2001:db8:7::/96", " to fd00:1::10 port 80")
+	return " af-to inet6 from " + one(d.Rand, "2001:db8:46::/96", "2001:db8::/32", "2001:db8:46::/64", "2001:db8:113::64", "{ 2001:db8:113::64, 2001:db8:113::65 }", "(wan0)", "(wan0:network)", "(lan0)/64", "<t2>") + ports +
+		one(d.Rand, "", "", " to (lan0:network)", " to <t2>", " to fd00:1::10", " to fd00:1::10", " to { fd00:1::10, 2001:db8:7::7 }", " to 2001:db8:7::/96", " to fd00:1::10 port 80")
 }
 
 func (d *drawing) rdr(family int) string {

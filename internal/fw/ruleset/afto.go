@@ -40,6 +40,10 @@ func (c *compiler) afTo(r *resolve.Rule, a *Rule) (err error) {
 		if p := r.To.Addr.Prefix; p.IsValid() {
 			a.DstBits = embedding(p.Bits())
 		}
+	case len(t.From.Addrs) == 0: // a table without addresses of the family
+	case t.From.Addrs[0].Kind == resolve.InterfaceAddress: // the network of the address that the pool gives
+		bits, _ := t.SourceNetwork()
+		a.DstBits = embedding(bits)
 	default: // the network of the source
 		p := t.From.Addrs[0].Prefix
 		bits := min(p.Bits(), maxEmbedding)

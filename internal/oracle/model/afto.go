@@ -38,7 +38,7 @@ func (m *Model) changeSource(w *familyChange, r *resolve.Rule, a *ruleInput) {
 	from.addr = m.takeAddress(r.AfTo.From, w.family, seen.Src, netip.Addr{})
 	w.tuple.Src = from.addr
 	addrs := m.candidates(from, w.family)
-	if len(addrs) == 1 && w.family == 6 && addrs[0].Bits() <= maxEmbedding {
+	if _, embeds := from.translation.Embedding(); embeds {
 		w.tuple.Src = embed(addrs[0], seen.Src)
 		addrs = hostOnly(w.tuple.Src)
 	} else {
@@ -61,7 +61,7 @@ func (m *Model) changeDestination(w *familyChange, r *resolve.Rule, seen state.T
 		chosen := &target{translation: to}
 		chosen.addr = m.takeAddress(to, w.family, seen.Src, netip.Addr{})
 		dst, addrs = chosen.addr, m.candidates(chosen, w.family)
-		if len(addrs) == 1 && w.family == 6 && addrs[0].Bits() <= maxEmbedding {
+		if _, embeds := to.Embedding(); embeds {
 			dst = embed(addrs[0], seen.Dst)
 			addrs = hostOnly(dst)
 		} else {
@@ -74,7 +74,11 @@ func (m *Model) changeDestination(w *familyChange, r *resolve.Rule, seen state.T
 		dst = extract(r.To.Addr.Prefix, seen.Dst)
 		addrs = hostOnly(dst)
 	default:
-		if from := m.candidates(&target{translation: r.AfTo.From}, w.family); len(from) > 0 {
+		if bits, ok := r.AfTo.SourceNetwork(); ok {
+			if src := w.tuple.Src; src.IsValid() {
+				dst = embed(netip.PrefixFrom(src, bits), seen.Dst)
+			}
+		} else if from := m.candidates(&target{translation: r.AfTo.From}, w.family); len(from) > 0 {
 			dst = embed(netip.PrefixFrom(from[0].Addr(), min(from[0].Bits(), maxEmbedding)), seen.Dst)
 		}
 		addrs = hostOnly(dst)
