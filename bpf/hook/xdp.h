@@ -156,7 +156,20 @@ static __always_inline int hook_shrink(hook_ctx *ctx, __u32 bytes)
 	return -1;
 }
 
-static __always_inline int hook_grow(hook_ctx *ctx, int bytes);
+/* Makes the frame begin this many bytes earlier; < 0, without a change, if the driver
+ * has no room. A frame that gets shorter is filled up: not every driver pads what XDP
+ * sends. */
+static __always_inline int hook_grow(hook_ctx *ctx, int bytes)
+{
+	long length = hook_data_end(ctx) - hook_data(ctx); /* other buffers only follow a long one */
+	int lacks;
+
+	asm volatile("" : "+r"(length)); /* else pointers are added as 32 bits */
+	lacks = ETH_ZLEN - (int)length - bytes;
+	if (bytes < 0 && lacks > 0 && bpf_xdp_adjust_tail(ctx, lacks))
+		return -1;
+	return bytes ? bpf_xdp_adjust_head(ctx, -bytes) : 0;
+}
 
 /* Makes more room in front of the L4 header, for a packet of a family. The caller writes all
  * that is there. < 0: the driver has no room. */
@@ -270,21 +283,6 @@ static __always_inline int hook_send_again(hook_ctx *ctx, __u32 ifindex, __u32 n
 	(void)nexthop;
 	(void)from_l3;
 	return -1;
-}
-
-/* Makes the frame begin this many bytes earlier; < 0, without a change, if the driver
- * has no room. A frame that gets shorter is filled up: not every driver pads what XDP
- * sends. */
-static __always_inline int hook_grow(hook_ctx *ctx, int bytes)
-{
-	long length = hook_data_end(ctx) - hook_data(ctx); /* other buffers only follow a long one */
-	int lacks;
-
-	asm volatile("" : "+r"(length)); /* else pointers are added as 32 bits */
-	lacks = ETH_ZLEN - (int)length - bytes;
-	if (bytes < 0 && lacks > 0 && bpf_xdp_adjust_tail(ctx, lacks))
-		return -1;
-	return bytes ? bpf_xdp_adjust_head(ctx, -bytes) : 0;
 }
 
 #endif

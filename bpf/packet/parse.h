@@ -29,6 +29,7 @@ struct headers {
 	void *end;
 };
 
+#define IP_DF		 0x4000 /* do not fragment */
 #define IP_FRAGMENT_MASK 0x3fff /* more fragments, offset */
 #define IP_MORE		 0x2000
 #define IP_OFFSET	 0x1fff

@@ -16,8 +16,6 @@ enum scrub_at {
 	SCRUB_AT_OUT, /* it leaves the box: the stack has done all else	    */
 };
 
-#define IP_DF 0x4000
-
 /* Returns a packet's new TTL. pf raises it before it falls, where the packet comes in, and
  * afterwards, where it leaves. What goes up is raised for both: a packet without a state
  * is not found again where it leaves. A TTL that ends here is not raised for later. */

@@ -5,15 +5,35 @@
 
 #include <linux/tcp.h>
 
+#include "packet/csum.h"
 #include "path/scratch.h"
 
-/* A walk through the options of a SYN. */
+/* A walk through the options of a SYN, in s->options. */
 struct tcp_option_walk {
-	const struct scratch *s;
+	struct scratch *s;
 	__u32 at;
 	__u32 length;
-	int scale; /* -1: not found */
+	__u32 diff; /* of the checksum, by what was lowered */
+	__u16 mss;  /* larger ones are lowered to it; 0: none is */
+	__s8 scale; /* the first one; -1: none is found */
 };
+
+/* Lowers the MSS at an offset of the options. At an odd offset the checksum sees it with
+ * its bytes exchanged. */
+static __always_inline void tcp_option_lower(struct tcp_option_walk *w, __u32 at)
+{
+	__u8 *o = &w->s->options[at];
+	__u16 old = o[0] << 8 | o[1];
+
+	if (!w->mss || old <= w->mss)
+		return;
+	o[0] = w->mss >> 8;
+	o[1] = w->mss;
+	if (at & 1)
+		w->diff += csum_word_diff(old, w->mss);
+	else
+		w->diff += csum_word_diff(bpf_htons(old), bpf_htons(w->mss));
+}
 
 /* Reads the next option. 1: there are no more. */
 static long tcp_option_step(__u32 n, void *data)
@@ -32,31 +52,39 @@ static long tcp_option_step(__u32 n, void *data)
 		size = w->s->options[at + 1];
 		if (size < 2 || at + size > w->length)
 			return 1;
-		if (kind == 3 && size == 3) {
+		if (kind == 2 && size == 4)
+			tcp_option_lower(w, at + 2);
+		if (kind == 3 && size == 3 && w->scale < 0)
 			w->scale = w->s->options[at + 2] > 14 ? 14 : w->s->options[at + 2];
-			return 1;
-		}
 	}
 	w->at = at + size;
 	return 0;
 }
 
-/* Returns the window scale of a SYN (RFC 7323, 2), or -1. The options are copied,
- * because the verifier follows bytes of a buffer better than those of a frame. */
-__noinline int tcp_option_wscale(hook_ctx *ctx, struct scratch *s)
+/* Walks through the options of a SYN. They are copied, because the verifier follows bytes of a
+ * buffer better than those of a frame. 0: the packet has none. */
+static __always_inline __u32 tcp_option_run(hook_ctx *ctx, struct tcp_option_walk *w)
 {
-	struct tcp_option_walk w = { .s = s, .scale = -1 };
+	struct scratch *s = w->s;
 	__u32 length;
 
 	if (!s || s->packet.tuple.proto != IPPROTO_TCP || !(s->packet.tcp_flags & TCP_SYN))
-		return -1;
+		return 0;
 	length = s->packet.tcp_header - sizeof(struct tcphdr);
-	if (!length || length > TCP_MAX_OPTIONS)
-		return -1;
-	if (hook_load(ctx, s->packet.l4_offset + sizeof(struct tcphdr), s->options, length))
-		return -1;
-	w.length = length;
-	bpf_loop(TCP_MAX_OPTIONS, tcp_option_step, &w, 0);
+	if (!length || length > TCP_MAX_OPTIONS ||
+	    hook_load(ctx, s->packet.l4_offset + sizeof(struct tcphdr), s->options, length))
+		return 0;
+	w->length = length;
+	bpf_loop(TCP_MAX_OPTIONS, tcp_option_step, w, 0);
+	return length;
+}
+
+/* Returns the window scale of a SYN (RFC 7323, 2), or -1. */
+__noinline int tcp_option_wscale(hook_ctx *ctx, struct scratch *s)
+{
+	struct tcp_option_walk w = { .s = s, .scale = -1 };
+
+	tcp_option_run(ctx, &w);
 	return w.scale;
 }
 

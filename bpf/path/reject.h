@@ -147,16 +147,12 @@ static __noinline const struct addr *reject_source(const struct packet *p, const
 	return bpf_map_lookup_elem(&reject_sources, &key);
 }
 
-/* Turns the packet into its reject and returns the result; REJECTED_COUNT: no reject is
- * due. */
-static __always_inline enum rejected reject_make(hook_ctx *ctx, struct reject *a, const struct packet *p,
-						 const struct interface *i, const struct rule *r)
+/* Turns the packet into a reject of some kind and returns the result; REJECTED_COUNT: no reject is
+ * due. what: of the ICMP error. ttl: of the reset. */
+static __always_inline enum rejected reject_turn(hook_ctx *ctx, struct reject *a, const struct packet *p,
+						 const struct interface *i, enum reject_kind kind,
+						 const struct reject_what *what, __u8 ttl)
 {
-	struct reject_what what = {
-		.type = p->family == 4 ? ICMP_UNREACH : ICMP6_UNREACH,
-		.code = p->family == 4 ? r->return_code4 : r->return_code6,
-	};
-	enum reject_kind kind = reject_kind(p, r);
 	const struct addr *src = 0;
 
 	if (kind == REJECT_NONE || reject_link(ctx, a, p))
@@ -169,8 +165,20 @@ static __always_inline enum rejected reject_make(hook_ctx *ctx, struct reject *a
 	if (!reject_allowed(a))
 		return REJECTED_LIMIT;
 	if (kind == REJECT_RST)
-		return reject_rst(ctx, a, p, r->return_ttl ? r->return_ttl : REJECT_TTL) ? REJECTED_NOT : REJECTED_RST;
-	return reject_error(ctx, a, p, src, &what) ? REJECTED_NOT : REJECTED_ICMP;
+		return reject_rst(ctx, a, p, ttl) ? REJECTED_NOT : REJECTED_RST;
+	return reject_error(ctx, a, p, src, what) ? REJECTED_NOT : REJECTED_ICMP;
+}
+
+/* The same as a rule says. */
+static __always_inline enum rejected reject_make(hook_ctx *ctx, struct reject *a, const struct packet *p,
+						 const struct interface *i, const struct rule *r)
+{
+	struct reject_what what = {
+		.type = p->family == 4 ? ICMP_UNREACH : ICMP6_UNREACH,
+		.code = p->family == 4 ? r->return_code4 : r->return_code6,
+	};
+
+	return reject_turn(ctx, a, p, i, reject_kind(p, r), &what, r->return_ttl ? r->return_ttl : REJECT_TTL);
 }
 
 /* Marks a reject that leaves by a device which gives it on to another one. The egress
@@ -234,39 +242,36 @@ static __always_inline struct reject_what reject_gateway_what(const struct packe
 	return (struct reject_what){ .type = is4 ? ICMP_UNREACH : ICMP6_UNREACH, .code = is4 ? 1 : 0 };
 }
 
+/* Ends a packet for a reason of weir's own. Its sender is told, unless kind is REJECT_NONE. */
+static __always_inline int reject_own(hook_ctx *ctx, struct scratch *s, enum reject_kind kind,
+				      const struct reject_what *what, enum reason why)
+{
+	const struct packet *p = &s->packet;
+	const struct interface *i = interface_get(p->ifindex);
+	__u32 zero = 0;
+	struct reject *a = bpf_map_lookup_elem(&rejects, &zero);
+
+	if (!i || !a)
+		return HOOK_DROP;
+	count_reason(i, why, p->length);
+	return reject_send(ctx, s, i, reject_turn(ctx, a, p, i, kind, what, REJECT_TTL));
+}
+
 /* Ends a packet that cannot go to the gateway which a rule has chosen: why is one of
- * REASON_GATEWAY*. Its sender is told. */
+ * REASON_GATEWAY*. */
 __noinline int reject_gateway(hook_ctx *ctx, struct scratch *s, __u32 mtu, enum reason why)
 {
-	enum rejected result = REJECTED_COUNT;
-	const struct interface *i;
+	enum reject_kind kind = REJECT_ICMP;
 	struct reject_what what;
-	const struct addr *src;
 	const struct packet *p;
-	struct reject *a;
-	__u32 zero = 0;
 
 	if (!s)
 		return HOOK_DROP;
 	p = &s->packet;
-	i = interface_get(p->ifindex);
-	a = bpf_map_lookup_elem(&rejects, &zero);
-	if (!i || !a)
-		return HOOK_DROP;
-	count_reason(i, why, p->length);
-	if (icmp_is(p->family, p->tuple.proto) && !reject_icmp_informs(p->family, p->icmp_type))
-		return HOOK_DROP;
-	if (reject_may_answer(p) && !reject_link(ctx, a, p)) {
-		src = reject_source(p, i);
-		what = reject_gateway_what(p, mtu, why);
-		if (!src)
-			result = REJECTED_NOT;
-		else if (!reject_allowed(a))
-			result = REJECTED_LIMIT;
-		else
-			result = reject_error(ctx, a, p, src, &what) ? REJECTED_NOT : REJECTED_ICMP;
-	}
-	return reject_send(ctx, s, i, result);
+	if ((icmp_is(p->family, p->tuple.proto) && !reject_icmp_informs(p->family, p->icmp_type)) || !reject_may_answer(p))
+		kind = REJECT_NONE;
+	what = reject_gateway_what(p, mtu, why);
+	return reject_own(ctx, s, kind, &what, why);
 }
 
 /* Whether a packet cannot go to the gateway which a rule has chosen. */
@@ -278,27 +283,11 @@ static __always_inline int reason_is_gateway(enum reason r)
 /* Ends a segment that does not fit its state with a reset (track_is_answered). */
 __noinline int reject_segment(hook_ctx *ctx, struct scratch *s)
 {
-	enum rejected what = REJECTED_COUNT;
-	const struct interface *i;
-	const struct packet *p;
-	struct reject *a;
-	__u32 zero = 0;
+	struct reject_what what = {};
 
 	if (!s)
 		return HOOK_DROP;
-	p = &s->packet;
-	i = interface_get(p->ifindex);
-	a = bpf_map_lookup_elem(&rejects, &zero);
-	if (!i || !a)
-		return HOOK_DROP;
-	count_reason(i, REASON_STATE_MISMATCH, p->length);
-	if (reject_may_answer(p) && !reject_link(ctx, a, p)) {
-		if (!reject_allowed(a))
-			what = REJECTED_LIMIT;
-		else
-			what = reject_rst(ctx, a, p, REJECT_TTL) ? REJECTED_NOT : REJECTED_RST;
-	}
-	return reject_send(ctx, s, i, what);
+	return reject_own(ctx, s, reject_may_answer(&s->packet) ? REJECT_RST : REJECT_NONE, &what, REASON_STATE_MISMATCH);
 }
 
 /* Ends a packet that the rule s->blocked has blocked, or that it would pass and cannot.

@@ -21,7 +21,6 @@
 #define REJECT_FRONT6	(sizeof(struct ipv6hdr) + ICMP_HEADER)
 #define REJECT_TTL	64
 #define TOS_CONTROL	0xc0 /* precedence of routers' own messages (RFC 1812, 4.3.2.5) */
-#define IP_DF		0x4000
 #define RST_LENGTH4	(sizeof(struct iphdr) + sizeof(struct tcphdr))
 #define RST_LENGTH6	(sizeof(struct ipv6hdr) + sizeof(struct tcphdr))
 /* Ethernet frames have at least 60 bytes, and not every driver pads what XDP sends. */

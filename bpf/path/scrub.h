@@ -94,74 +94,16 @@ static __always_inline __u8 scrub_tos_seen(const struct packet *p, __u32 word)
 	return p->family == 6 ? SCRUB_TOS_OF(word) & ~IP_ECN : SCRUB_TOS_OF(word) | (p->tos & IP_ECN);
 }
 
-/* A walk through the options of a SYN that lowers its MSS. */
-struct scrub_mss_walk {
-	struct scratch *s;
-	__u32 at;
-	__u32 length;
-	__u32 mss;
-	__u32 diff; /* of the checksum */
-};
-
-/* Lowers the MSS at an offset of the options. At an odd offset the checksum sees it with
- * its bytes exchanged. */
-static __always_inline void scrub_mss_lower(struct scrub_mss_walk *w, __u32 at)
-{
-	__u8 *o = &w->s->options[at];
-	__u16 old = o[0] << 8 | o[1];
-
-	if (old <= w->mss)
-		return;
-	o[0] = w->mss >> 8;
-	o[1] = w->mss;
-	if (at & 1)
-		w->diff += csum_word_diff(old, w->mss);
-	else
-		w->diff += csum_word_diff(bpf_htons(old), bpf_htons(w->mss));
-}
-
-/* Reads the next option. 1: there are no more. */
-static long scrub_mss_step(__u32 n, void *data)
-{
-	struct scrub_mss_walk *w = data;
-	__u32 at = w->at;
-	__u8 kind, size = 1;
-
-	(void)n;
-	if (at >= w->length || at >= TCP_MAX_OPTIONS)
-		return 1;
-	kind = w->s->options[at];
-	if (kind == 0)
-		return 1;
-	if (kind != 1) {
-		size = w->s->options[at + 1];
-		if (size < 2 || at + size > w->length)
-			return 1;
-		if (kind == 2 && size == 4)
-			scrub_mss_lower(w, at + 2);
-	}
-	w->at = at + size;
-	return 0;
-}
-
 /* Lowers the MSS that a SYN offers to mss. < 0: the frame is gone, which cannot happen. */
 __noinline int scrub_mss(hook_ctx *ctx, struct scratch *s, __u32 mss)
 {
-	struct scrub_mss_walk w = { .s = s, .mss = mss };
+	struct tcp_option_walk w = { .s = s, .mss = mss };
+	__u32 length = tcp_option_run(ctx, &w);
 	struct headers h;
-	__u32 length, at;
 
-	if (!s || s->packet.tuple.proto != IPPROTO_TCP || !(s->packet.tcp_flags & TCP_SYN))
+	if (!s || !w.diff || !length || length > TCP_MAX_OPTIONS)
 		return 0;
-	length = s->packet.tcp_header - sizeof(struct tcphdr);
-	at = s->packet.l4_offset + sizeof(struct tcphdr);
-	if (!length || length > TCP_MAX_OPTIONS || hook_load(ctx, at, s->options, length))
-		return 0;
-	w.length = length;
-	bpf_loop(TCP_MAX_OPTIONS, scrub_mss_step, &w, 0);
-	if (!w.diff)
-		return 0;
-	if (hook_store(ctx, at, s->options, length) ||
+	if (hook_store(ctx, s->packet.l4_offset + sizeof(struct tcphdr), s->options, length) ||
 	    headers_reload(&h, &s->packet, hook_data(ctx), hook_data_end(ctx)) || !header_tcp(&h))
 		return -1;
 	rewrite_csum(ctx, h.l4, s->packet.l4_offset, CSUM_AT_TCP, 0, csum_fold(w.diff), 0);

@@ -12,8 +12,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// replaceInPlace replaces rules without loading programs, if nothing else has changed. done is false if the programs must be loaded again. After an error the old
-// rules are in force.
+// replaceInPlace replaces rules without loading programs, if nothing else has changed. done is
+// false if the programs must be loaded again. After an error the old rules are in force.
 func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled, m *machine) (done bool, err error) {
 	keep, why := b.keepInPlace(source, rules)
 	if why == "" {

@@ -126,11 +126,7 @@ func (g *Downgrade) keepable(spec *bpfload.Spec) (map[string]*bpfload.Map, error
 func (g *Downgrade) makeIntake(spec *bpfload.Spec, kept map[string]*bpfload.Map) error {
 	in := g.importer
 	maps.Copy(in.maps, kept)
-	_, shape, err := bpfload.MapShapes(in.maps[mapStates])
-	if err != nil {
-		return err
-	}
-	ours, err := ourShape(mapStates)
+	shape, err := g.formOf(mapStates, in.maps[mapStates], &in.back)
 	if err != nil {
 		return err
 	}
@@ -140,9 +136,6 @@ func (g *Downgrade) makeIntake(spec *bpfload.Spec, kept map[string]*bpfload.Map)
 	}
 	g.memory = append(g.memory, memory)
 	if in.states, err = newRawStates(memory, shape, g.layout); err != nil {
-		return err
-	}
-	if in.back, err = bpfload.NewConversion(ours, shape, formerRenames(g.layout)); err != nil {
 		return err
 	}
 	if g.states, err = bpfload.ID(in.maps[mapStates]); err != nil {
@@ -163,6 +156,20 @@ func (g *Downgrade) makeIntake(spec *bpfload.Spec, kept map[string]*bpfload.Map)
 	g.copier = newCopier(g.old, in)
 	g.copier.retries, g.copier.older = true, true
 	return nil
+}
+
+// formOf returns the form of the values of a map, and how ours become such.
+func (g *Downgrade) formOf(name string, m *bpfload.Map, convert **bpfload.Conversion) (*bpfload.Shape, error) {
+	_, shape, err := bpfload.MapShapes(m)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := ourShape(name)
+	if err != nil {
+		return nil, err
+	}
+	*convert, err = bpfload.NewConversion(ours, shape, formerRenames(g.layout))
+	return shape, err
 }
 
 // readImportForm finds the fields of an older struct import.
@@ -205,15 +212,8 @@ func (g *Downgrade) fillShared() error {
 		return err
 	}
 	g.memory = append(g.memory, memory)
-	_, shape, err := bpfload.MapShapes(g.importer.maps[mapShared])
-	if err != nil {
-		return err
-	}
-	ours, err := ourShape(mapShared)
-	if err != nil {
-		return err
-	}
-	convert, err := bpfload.NewConversion(ours, shape, formerRenames(g.layout))
+	var convert *bpfload.Conversion
+	shape, err := g.formOf(mapShared, g.importer.maps[mapShared], &convert)
 	if err != nil {
 		return err
 	}
@@ -252,16 +252,8 @@ func (g *Downgrade) fillLimits() error {
 	if m == nil { // a version that had none
 		return nil
 	}
-	_, shape, err := bpfload.MapShapes(m)
-	if err != nil {
-		return err
-	}
-	ours, err := ourShape(mapLimits)
-	if err != nil {
-		return err
-	}
-	convert, err := bpfload.NewConversion(ours, shape, formerRenames(g.layout))
-	if err != nil {
+	var convert *bpfload.Conversion
+	if _, err := g.formOf(mapLimits, m, &convert); err != nil {
 		return err
 	}
 	from, err := bpfload.MapMemory(g.old.maps[mapLimits])

@@ -2,11 +2,7 @@ package dataplane
 
 import (
 	"runtime"
-	"slices"
 	"testing"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // BenchmarkScrub measures packets of a known connection under rules that normalise them.
@@ -38,30 +34,11 @@ func benchKnown(b *testing.B, h *harness, ifindex int, frame []byte) {
 			b.Fatalf("%s (%s)", r.verdict, r.reason)
 		}
 	}
-	out := make([]byte, 2*len(frame))
-	context := [6]uint32{1: uint32(len(frame)), 3: uint32(ifindex)} // struct xdp_md
-	var pins runtime.Pinner
-	defer pins.Unpin()
-	pins.Pin(&frame[0])
-	pins.Pin(&out[0])
-	pins.Pin(&context[0])
-	run := timedRun{
-		prog: uint32(h.dp.objects.Programs["weir_xdp"].FD()),
-		in:   uintptr(unsafe.Pointer(&frame[0])), sizeIn: uint32(len(frame)),
-		out:       uintptr(unsafe.Pointer(&out[0])),
-		contextIn: uintptr(unsafe.Pointer(&context[0])), contextSizeIn: uint32(unsafe.Sizeof(context)),
-		repeat: 1,
-	}
-	var times []uint32
+	t := newTimer(h, ifindex, frame)
+	defer t.pins.Unpin()
 	for b.Loop() {
-		run.sizeOut = uint32(len(out))
-		_, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_TEST_RUN, uintptr(unsafe.Pointer(&run)), unsafe.Sizeof(run))
-		if errno != 0 {
-			b.Fatal(errno)
-		}
-		times = append(times, run.duration)
+		t.once(b)
 	}
-	slices.Sort(times)
-	b.ReportMetric(float64(times[len(times)/2]), "ns/packet")
-	b.ReportMetric(float64(times[len(times)/20]), "ns/packet-5%")
+	b.ReportMetric(t.share(2), "ns/packet")
+	b.ReportMetric(t.share(20), "ns/packet-5%")
 }

@@ -56,27 +56,7 @@ func (c *compiler) owners(of func(*resolve.Rule) resolve.Owner) *field {
 // ownerSpans returns the numbers of users or groups that meet a condition. Nobody meets
 // comparisons with = and != alone.
 func ownerSpans(o resolve.Owner) []span {
-	const last = resolve.Nobody - 1
-	low, high := uint64(o.Low), uint64(o.High)
-	switch o.Op {
-	case ast.PortNotEqual:
-		return except(low, low, resolve.Nobody)
-	case ast.PortLess:
-		return within(0, low-1, last)
-	case ast.PortLessEqual:
-		return within(0, low, last)
-	case ast.PortGreater:
-		return within(low+1, last, last)
-	case ast.PortGreaterEqual:
-		return within(low, last, last)
-	case ast.PortRange:
-		return within(low, high, last)
-	case ast.PortInside:
-		return within(low+1, high-1, last)
-	case ast.PortOutside:
-		return except(low, high, last)
-	}
-	return within(low, low, resolve.Nobody)
+	return spansOf(o.Op, uint64(o.Low), uint64(o.High), resolve.Nobody-1, resolve.Nobody)
 }
 
 // senders is the field of os: the position of the SYN's fingerprint, plus 1; 0: it has none.

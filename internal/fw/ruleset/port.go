@@ -12,26 +12,31 @@ const lastPort = noPort - 1
 
 // portSpans returns the ports that meet a condition.
 func portSpans(r resolve.PortRange) []span {
-	low, high := uint64(r.Low), uint64(r.High)
-	switch r.Op {
+	return spansOf(r.Op, uint64(r.Low), uint64(r.High), lastPort, lastPort)
+}
+
+// spansOf returns the numbers that meet a condition. Numbers above last, up to all, meet
+// comparisons with = and != alone.
+func spansOf(op ast.PortOp, low, high, last, all uint64) []span {
+	switch op {
 	case ast.PortNotEqual:
-		return except(low, low, lastPort)
+		return except(low, low, all)
 	case ast.PortLess:
-		return within(0, low-1, lastPort)
+		return within(0, low-1, last)
 	case ast.PortLessEqual:
-		return within(0, low, lastPort)
+		return within(0, low, last)
 	case ast.PortGreater:
-		return within(low+1, lastPort, lastPort)
+		return within(low+1, last, last)
 	case ast.PortGreaterEqual:
-		return within(low, lastPort, lastPort)
+		return within(low, last, last)
 	case ast.PortRange:
-		return within(low, high, lastPort)
+		return within(low, high, last)
 	case ast.PortInside:
-		return within(low+1, high-1, lastPort)
+		return within(low+1, high-1, last)
 	case ast.PortOutside:
-		return except(low, high, lastPort)
+		return except(low, high, last)
 	}
-	return within(low, low, lastPort)
+	return within(low, low, all)
 }
 
 // within returns the numbers from low to high, if both are at most last. Either may be -1, as

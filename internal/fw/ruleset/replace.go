@@ -44,8 +44,8 @@ func KeepOutside(old, rules []*resolve.Rule, anchor string) ([]int, error) {
 }
 
 // KeepParts returns the old number of each rule. A rule outside of anchors that has the same
-// text as before stays, wherever it stands now. If rules directly inside an anchor differ, all rules of that
-// anchor are New. changed says that not all stay as they are.
+// text as before stays, wherever it stands now. If rules directly inside an anchor differ, all
+// rules of that anchor are New. changed says that not all stay as they are.
 func KeepParts(old, rules []*resolve.Rule) (keep []int, changed bool) {
 	p := parts{old: old, rules: rules, keep: make([]int, len(rules))}
 	all, now := extent{0, len(old)}, extent{0, len(rules)}
