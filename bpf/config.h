@@ -133,6 +133,13 @@ struct out_mark {
 	__u32 mask;
 };
 
+/* How fragments that come in meet the rules (fragments_alone). */
+enum fragment_rules {
+	FRAGMENTS_FOLLOW, /* they follow their first one */
+	FRAGMENTS_ALONE,  /* set reassemble no: each meets them for itself */
+	FRAGMENTS_LISTED, /* the first of FreeBSD's scrub rules that matches one decides */
+};
+
 /* What XDP leaves in front of a frame for TCX ingress of the frame's interface: the
  * device itself, or a VLAN device on it. */
 struct metadata {
@@ -146,6 +153,7 @@ struct metadata {
 #define METADATA_REDIRECT  0x80000000u /* TCX ingress redirects it */
 #define METADATA_NEXTHOP   0x40000000u /* it has no state, and number is that of its next hop */
 #define METADATA_PROBE	   0x20000000u /* the kernel is to send it, so that it probes the neighbour */
+#define METADATA_ALONE	   0x10000000u /* a fragment that met the rules for itself, if they choose which do */
 #define METADATA_MAGIC	   0x77656972u
 
 /* Between a frame's two passes (path/prefetch.h) this is in place of its MACs. For a
@@ -198,7 +206,7 @@ extern const volatile __u8 ether_rules;	  /* frames meet ether rules (path/ether
 extern const volatile __u8 limiters_defined; /* rules may use limiters (state/limiter.h) */
 extern const volatile __u8 least_states;  /* rules may have pools with least-states (state/pool_count.h) */
 extern const volatile __u8 implicit_pass; /* set implicit-pass			       */
-extern const volatile __u8 fragments_alone; /* set reassemble no: each meets the rules for itself */
+extern const volatile __u8 fragments_alone; /* enum fragment_rules */
 extern const volatile __u8 unloaded;	  /* the built-in set: no file has been loaded	       */
 
 #endif

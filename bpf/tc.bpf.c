@@ -236,6 +236,7 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 		r = tc_parse(skb, p, 1);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, hook_length(skb));
+		handoff_take_alone(p, m.number);
 		if (m.number & METADATA_NEXTHOP)
 			return tc_redirect_stateless(skb, p, m.number, &m.out);
 		if (af_to && m.number & MAX_NUMBER && tc_changes_family(p, m.number & MAX_NUMBER))

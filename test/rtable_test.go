@@ -15,6 +15,7 @@ set skip on lo
 match out on wan0 from (lan0:network) nat-to (wan0)
 match out on wan1 from (lan0:network) nat-to (wan1)
 match in on lan0 proto tcp to port 8081 rtable 7
+scrub in on lan0 proto tcp from any to any port { 8082, 8084 } rtable 7
 block return
 pass in on lan0
 pass in on lan0 proto tcp to port { 8080, 8082 } rtable 7
@@ -39,7 +40,7 @@ func TestRTable(t *testing.T) {
 		b.Run(lab.FW, "ip", "route", "add", "default", "via", lib.ISPHost, "table", "7")
 		b.Run(lab.FW, "ip", "-6", "route", "add", "default", "via", lib.ISPHost6, "table", "7")
 		for _, host := range []string{lab.WAN, lib.ISP} {
-			for port := uint16(8080); port <= 8083; port++ {
+			for port := uint16(8080); port <= 8084; port++ {
 				serveName(b, host, port)
 			}
 		}
@@ -50,6 +51,7 @@ func TestRTable(t *testing.T) {
 			for _, to := range []string{lib.FarHost, "[" + lib.FarHost6 + "]", "[64:ff9b::" + lib.FarHost + "]"} {
 				expectName(b, "pass rtable 7", fetch(b, lab.LAN, to+":8080"), lib.ISP)
 				expectName(b, "match rtable 7", fetch(b, lab.LAN, to+":8081"), lib.ISP)
+				expectName(b, "scrub rtable 7", fetch(b, lab.LAN, to+":8084"), lib.ISP)
 				expectName(b, "the rule that decides comes last", fetch(b, lab.LAN, to+":8082"), lib.ISP)
 				if said := fetch(b, lab.LAN, to+":8083", "-m", "2"); said == lab.WAN || said == lib.ISP {
 					b.Errorf("%s answers by an empty table", said)

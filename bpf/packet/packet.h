@@ -12,7 +12,7 @@
 enum fragment {
 	FRAGMENT_NONE,
 	FRAGMENT_FIRST, /* offset 0, more to come			    */
-	FRAGMENT_LATER, /* offset > 0: no L4 header, ports are 0; with fragments_alone each that comes in */
+	FRAGMENT_LATER, /* offset > 0, or it meets the rules for itself: no L4 header, ports are 0 */
 };
 
 /* Bits of packet.flags. */
@@ -58,6 +58,7 @@ struct packet {
 #define SCRUB_NO_DF	0x01
 #define SCRUB_RANDOM_ID 0x02
 #define SCRUB_TOS	0x04 /* it gets the type of service SCRUB_TOS_OF() */
+#define SCRUB_PIECES	0x08 /* in rules alone: fragments meet the rules each for itself */
 /* The least TTLs: one is for where the packet comes in, the other for where it leaves. */
 #define SCRUB_TTLS(enters, leaves) ((__u32)(enters) << 8 | (__u32)(leaves) << 16)
 #define SCRUB_ENTERS(word)	   ((word) >> 8 & 0xff)

@@ -164,7 +164,24 @@ static __always_inline enum reason parse_l4(struct packet *p, struct headers *h)
  * was whole before, and what the stack forwards may have been. */
 static __always_inline int fragment_is_alone(const struct packet *p)
 {
-	return fragments_alone && !(p->flags & PACKET_EGRESS);
+	return fragments_alone == FRAGMENTS_ALONE && !(p->flags & PACKET_EGRESS);
+}
+
+/* Whether a scrub rule says if the packet is a fragment that meets the rules for itself. */
+static __always_inline int fragment_is_listed(const struct packet *p)
+{
+	return fragments_alone == FRAGMENTS_LISTED && p->fragment != FRAGMENT_NONE && !(p->flags & PACKET_EGRESS);
+}
+
+/* Makes a fragment one that meets the rules for itself. */
+static __always_inline void fragment_stand_alone(struct packet *p)
+{
+	p->fragment = FRAGMENT_LATER;
+	p->flags &= ~(PACKET_ICMP_ERROR | PACKET_FIN);
+	p->tcp_flags = 0;
+	p->icmp_type = 0;
+	p->icmp_code = 0;
+	tuple_set_ports(&p->tuple, 0, 0, p->tuple.proto, p->tuple.zone);
 }
 
 /* The checks for a fragment of either family; payload is what it carries. */

@@ -289,7 +289,7 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 		r = miss_redirect(ctx, s, 1);
 	if (r == UNDECIDED) {
 		r = miss_state(ctx, s, STATE_OUT, 1);
-		scrub_list_note(s);
+		scrub_list_note(ctx, s);
 	}
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)

@@ -121,6 +121,8 @@ static __always_inline int fast_is_rare(const struct packet *p)
  * none. */
 static __always_inline int fast_tail_of(const struct packet *p)
 {
+	if (fragment_is_listed(p))
+		return TAIL_MISS;
 	if (p->fragment == FRAGMENT_LATER)
 		return fragment_is_alone(p) ? TAIL_MISS : TAIL_FRAGMENT;
 	if (p->flags & PACKET_ICMP_ERROR && p->fragment == FRAGMENT_NONE)
@@ -220,7 +222,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 	int tail = fast_tail_of(p);
 
 	if (tail >= 0)
-		return fast_tail(ctx, tails, p, i, tail, 0, 0);
+		return fast_tail_then(ctx, tails, p, i, tail, 0, 0, fragment_is_listed(p) ? SLOW_FRAGMENT : SLOW_END);
 	st = fast_state(p, 1, &number);
 	if (!st) {
 		if (!number)

@@ -90,11 +90,37 @@ __noinline int handoff_record(struct scratch *s, __u32 what, __u32 fingerprint, 
 	return n;
 }
 
+/* Whether a fragment without ports has met the rules for itself. */
+static __always_inline int handoff_is_alone(const struct scratch *s, const struct packet *p)
+{
+	return fragments_alone == FRAGMENTS_LISTED ? s->alone : fragment_is_alone(p);
+}
+
 /* Makes s->handoff the key of a fragment without ports. Returns what its record says of it. */
 static __always_inline __u32 handoff_portless(struct scratch *s, const struct packet *p)
 {
 	handoff_fragment(&s->handoff, p);
-	return fragment_is_alone(p) ? HANDOFF_ALONE : 0;
+	return handoff_is_alone(s, p) ? HANDOFF_ALONE : 0;
+}
+
+/* Returns METADATA_ALONE if TCX ingress is to know that the packet is such a fragment. */
+static __always_inline __u32 handoff_alone(const struct packet *p)
+{
+	const struct scratch *s = fragments_alone == FRAGMENTS_LISTED && p->fragment == FRAGMENT_LATER ? scratch_get() : 0;
+
+	return s && s->alone ? METADATA_ALONE : 0;
+}
+
+/* Takes over what XDP has decided about a fragment. number: of its metadata. */
+static __always_inline void handoff_take_alone(struct packet *p, __u32 number)
+{
+	struct scratch *s = fragment_is_listed(p) ? scratch_get() : 0;
+
+	if (!s)
+		return;
+	s->alone = !!(number & METADATA_ALONE);
+	if (s->alone)
+		fragment_stand_alone(p);
 }
 
 /* Records that late fragments of a packet follow it. < 0: another packet has its id. */
@@ -281,8 +307,8 @@ static __always_inline int handoff_redirect(hook_ctx *ctx, const struct packet *
 {
 	if (p->scrub && scrub_up(ctx, p))
 		return count_verdict(i, REASON_INTERNAL, p->length);
-	return hook_handoff_redirect(ctx, number, p, out) ? handoff_no_headroom(ctx, p, i) :
-								count_verdict(i, REASON_UP_DEVICE, p->length);
+	return hook_handoff_redirect(ctx, number | handoff_alone(p), p, out) ? handoff_no_headroom(ctx, p, i) :
+									       count_verdict(i, REASON_UP_DEVICE, p->length);
 }
 
 /*

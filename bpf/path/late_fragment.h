@@ -61,6 +61,7 @@ static __always_inline int late_fragment_in(hook_ctx *ctx, void *tails)
 	i = interface_get(s->packet.ifindex);
 	if (!i)
 		return HOOK_DROP;
+	s->alone = 0;
 	if (HOOK_IS_XDP && copies) /* its state may have copies sent */
 		return count_verdict(i, REASON_UP_COPY, s->packet.length);
 	r = fragment_follow(s);

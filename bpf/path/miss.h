@@ -439,7 +439,7 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 	s->out.route = ROUTES_NOT;
 	s->nexthop = NEXTHOP_LOCAL;
 	r = miss_state(ctx, s, STATE_IN, 0);
-	scrub_list_note(s);
+	scrub_list_note(ctx, s);
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
 		return reject_or_drop(ctx, s, i, r, STATE_IN);
@@ -480,17 +480,42 @@ static __always_inline int miss_family(hook_ctx *ctx, void *tails, struct scratc
 	return count_verdict(i, REASON_INTERNAL, s->packet.length);
 }
 
+/* A fragment of which a scrub rule says whether it meets the rules for itself. Returns the tail
+ * call that it takes; < 0: it meets the rules now. */
+__noinline int miss_fragment(hook_ctx *ctx, struct scratch *s)
+{
+	if (!s)
+		return TAIL_FRAGMENT;
+	s->then = SLOW_END;
+	s->alone = scrub_list_pieces(ctx, s);
+	if (s->alone) {
+		fragment_stand_alone(&s->packet);
+		return -1;
+	}
+	if (s->packet.fragment == FRAGMENT_LATER)
+		return TAIL_FRAGMENT;
+	return fast_state(&s->packet, 1, &s->state) ? TAIL_SLOW : -1;
+}
+
 static __always_inline int miss_in(hook_ctx *ctx, void *tails)
 {
 	struct scratch *s = scratch_get();
 	const struct interface *i;
 	enum reason r;
+	int tail;
 
 	if (!s)
 		return HOOK_DROP;
 	i = interface_get(s->packet.ifindex);
 	if (!i)
 		return HOOK_DROP;
+	if (fragments_alone == FRAGMENTS_LISTED && s->then == SLOW_FRAGMENT) {
+		tail = miss_fragment(ctx, s);
+		if (tail >= 0) {
+			bpf_tail_call(ctx, tails, tail);
+			return count_verdict(i, REASON_INTERNAL, s->packet.length);
+		}
+	}
 	if (s->then == SLOW_EVALUATE) {
 		evaluate_nothing(s);
 		r = slow_decide(ctx, s, SLOW_RULES);
@@ -533,7 +558,7 @@ static __always_inline int miss_in(hook_ctx *ctx, void *tails)
 		return miss_local(ctx, s, r);
 	if (r == UNDECIDED) {
 		r = miss_state(ctx, s, STATE_IN | STATE_OUT, 0);
-		scrub_list_note(s);
+		scrub_list_note(ctx, s);
 	}
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)

@@ -110,7 +110,7 @@ static __always_inline int owner_start(struct scratch *s)
 
 	s->owner = (struct owner){NOBODY, NOBODY};
 	s->owned = 1;
-	return s->then == SLOW_END && (proto == IPPROTO_TCP || proto == IPPROTO_UDP);
+	return (s->then == SLOW_END || s->then == SLOW_FRAGMENT) && (proto == IPPROTO_TCP || proto == IPPROTO_UDP);
 }
 
 /* Whether a packet that comes in is for the box. */

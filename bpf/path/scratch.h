@@ -70,6 +70,7 @@ enum slow_then {
 	SLOW_MADE,     /* TAIL_FAMILY: it has just made its state */
 	SLOW_LEFT,     /* TAIL_FAMILY: XDP has left it to TCX, and counted it */
 	SLOW_JOINED,   /* TAIL_FAMILY: the rules have let it cross by its state, which is bound elsewhere */
+	SLOW_FRAGMENT, /* TAIL_MISS: a fragment that may meet the rules for itself: a scrub rule says so */
 };
 
 /* Whose socket a packet belongs to: numbers, or NOBODY. */
@@ -116,6 +117,7 @@ struct scratch {
 	__u8 leaves;		 /* records show the packet with s->tuple, not as it came */
 	__u8 owned;		 /* owner is valid: its program is loaded */
 	__u8 diverted;		 /* enum diverted (path/divert_packet.h) */
+	__u8 alone;		 /* with FRAGMENTS_LISTED, of a late fragment: it meets the rules for itself */
 	struct out_mark out_mark; /* of the packet, if it has no state */
 	struct owner owner;	 /* path/owner.h */
 	struct crossing in;

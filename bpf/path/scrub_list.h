@@ -27,10 +27,10 @@ static __always_inline void scrub_way_tos(struct scrub_way *w, const struct scru
 	w->tos = scrub_tos_then(w->tos, scrub_word(cr->scrub, cr->set_tos));
 }
 
-/* Evaluates the list for replies of the state in s->state, at the interface where they
- * come in or leave. They meet it as they come, and then with their destination
- * translated back. */
-__noinline int scrub_list_reply(struct scratch *s, __u32 ifindex, __u8 direction)
+/* Begins the crossing of the replies of the state in s->state, at the interface where they come
+ * in or leave. They meet the list as they come, and then with their destination translated
+ * back. 0: no rules are evaluated there. */
+__noinline int scrub_list_start(struct scratch *s, __u32 ifindex, __u8 direction)
 {
 	const struct interface *i = interface_get(ifindex);
 	struct crossing *cr;
@@ -47,7 +47,21 @@ __noinline int scrub_list_reply(struct scratch *s, __u32 ifindex, __u8 direction
 	cr->sport = st->back.tuple.sport;
 	cr->dst = direction == DIRECTION_IN ? st->back.tuple.dst : st->forth.tuple.src;
 	cr->dport = direction == DIRECTION_IN ? st->back.tuple.dport : st->forth.tuple.sport;
-	return match_scrub(cr);
+	return 1;
+}
+
+/* Evaluates the list for these replies. */
+static __always_inline void scrub_list_reply(hook_ctx *ctx, struct scratch *s, __u32 ifindex, __u8 direction)
+{
+	const struct rule_set *set = rule_set_get();
+
+	if (!scrub_list_start(s, ifindex, direction) || !set)
+		return;
+	if (set->asks_more & FACTS)
+		s->reply.facts = fact_find(ctx, &s->reply, set->asks_more);
+	if (set->asks_more & ASKS_LATE)
+		evaluate_late_reply(&s->reply, set);
+	match_scrub(&s->reply);
 }
 
 /* Whether a side of the state in s->state keeps what its rules say. */
@@ -98,7 +112,7 @@ __noinline int scrub_list_add(struct scratch *s)
 
 /* Keeps in the state that the packet has just made how the list normalises its packets
  * and their replies. */
-__noinline int scrub_list_keep(struct scratch *s)
+__noinline int scrub_list_keep(hook_ctx *ctx, struct scratch *s)
 {
 	struct state *st;
 
@@ -108,14 +122,37 @@ __noinline int scrub_list_keep(struct scratch *s)
 	if (!st)
 		return 0;
 	if (scrub_list_side(st, 0)) {
-		scrub_list_reply(s, s->packet.ifindex, DIRECTION_OUT);
+		scrub_list_reply(ctx, s, s->packet.ifindex, DIRECTION_OUT);
 		s->listed[0] = s->reply.listed;
 	}
 	if (scrub_list_side(st, 1)) {
-		scrub_list_reply(s, s->out_ifindex, DIRECTION_IN);
+		scrub_list_reply(ctx, s, s->out_ifindex, DIRECTION_IN);
 		s->listed[1] = s->reply.listed;
 	}
 	return scrub_list_add(s);
+}
+
+/* Whether the list says that a fragment which comes in meets the rules for itself. No fragment
+ * shows its ports here, so that those of one packet meet the same rule. */
+__noinline int scrub_list_pieces(hook_ctx *ctx, struct scratch *s)
+{
+	const struct rule_set *set = rule_set_get();
+	const struct interface *i;
+	struct crossing *cr;
+
+	if (!s || !set)
+		return 0;
+	cr = &s->in;
+	i = interface_get(s->packet.ifindex);
+	if (!i || i->flags & INTERFACE_SKIP)
+		return 0;
+	evaluate_start(cr, &s->packet, DIRECTION_IN, s->packet.ifindex, evaluate_tag(s));
+	cr->sport = 0;
+	cr->dport = 0;
+	cr->fragment = 1;
+	if (set->asks_more & FACTS)
+		cr->facts = fact_find(ctx, cr, set->asks_more);
+	return match_scrub(cr);
 }
 
 /* The same for a state with two address families. The list does not know its replies. */
@@ -129,10 +166,10 @@ static __always_inline void scrub_list_note_forth(struct scratch *s)
 }
 
 /* The same if there is a list, and the packet has made its state. */
-static __always_inline void scrub_list_note(struct scratch *s)
+static __always_inline void scrub_list_note(hook_ctx *ctx, struct scratch *s)
 {
 	if (s->made && (s->in.scrubs | s->out.scrubs))
-		scrub_list_keep(s);
+		scrub_list_keep(ctx, s);
 }
 
 #endif

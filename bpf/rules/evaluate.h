@@ -114,10 +114,19 @@ static __always_inline void evaluate_share(struct crossing *out, const struct cr
 }
 
 /* Looks up the classes of the late fields that rules ask for. */
+static __always_inline void evaluate_late_keys(struct crossing *cr, const struct rule_set *set, const __u32 *key)
+{
+	__u32 f;
+
+	for (f = 0; f < LATE_COUNT; f++)
+		if (set->asks_more & 1 << (ASKS_LATE_SHIFT + f))
+			tree_find_small(set->trees_at + TREE_LATE + f, key[f], &cr->late[f]);
+}
+
 __noinline int evaluate_late(hook_ctx *ctx, struct crossing *cr, const struct rule_set *set)
 {
 	struct scratch *s = scratch_get();
-	__u32 key[LATE_COUNT], f;
+	__u32 key[LATE_COUNT];
 
 	if (!cr || !set || !s)
 		return 0;
@@ -131,9 +140,20 @@ __noinline int evaluate_late(hook_ctx *ctx, struct crossing *cr, const struct ru
 		key[LATE_USER] = s->owner.user;
 		key[LATE_GROUP] = s->owner.group;
 	}
-	for (f = 0; f < LATE_COUNT; f++)
-		if (set->asks_more & 1 << (ASKS_LATE_SHIFT + f))
-			tree_find_small(set->trees_at + TREE_LATE + f, key[f], &cr->late[f]);
+	evaluate_late_keys(cr, set, key);
+	return 0;
+}
+
+/* The same for replies that have not come yet. They are no SYNs, so they show no system. */
+__noinline int evaluate_late_reply(struct crossing *cr, const struct rule_set *set)
+{
+	__u32 key[LATE_COUNT] = { NOBODY, NOBODY };
+
+	if (!cr || !set)
+		return 0;
+	key[LATE_RECEIVED] = cr->received;
+	key[LATE_SYSTEM] = cr->proto == IPPROTO_TCP ? 0 : NO_SYSTEM;
+	evaluate_late_keys(cr, set, key);
 	return 0;
 }
 

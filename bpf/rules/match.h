@@ -191,7 +191,8 @@ __noinline enum reason match_rules(struct crossing *cr, const struct rule_set *s
 }
 
 /* Finds the scrub rule of FreeBSD's list that a packet meets: crossing.listed. The first
- * station that leads elsewhere is such a rule, or there is none. */
+ * station that leads elsewhere is such a rule, or there is none. Returns whether it says that
+ * fragments meet the rules each for itself. */
 __noinline int match_scrub(struct crossing *cr)
 {
 	const struct rule_set *set;
@@ -212,9 +213,10 @@ __noinline int match_scrub(struct crossing *cr)
 	if (w->broken || w->translates >= set->scrubs)
 		return 0;
 	r = bpf_map_lookup_elem(&rules, rule_index(w, set, w->translates));
-	if (r)
-		visit_listed(cr, r);
-	return 0;
+	if (!r)
+		return 0;
+	visit_listed(cr, r);
+	return !!(r->scrub & SCRUB_PIECES);
 }
 
 #endif

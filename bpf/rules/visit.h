@@ -115,7 +115,7 @@ static __always_inline void visit_listed(struct crossing *cr, const struct rule 
 		return;
 	cr->listed.max_mss = r->max_mss;
 	cr->listed.min_ttl = r->min_ttl;
-	cr->listed.flags = r->scrub;
+	cr->listed.flags = r->scrub & ~SCRUB_PIECES;
 	cr->listed.set_tos = r->set_tos;
 }
 

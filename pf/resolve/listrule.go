@@ -21,6 +21,9 @@ type ListRule struct {
 	// past the others.
 	IsScrub bool
 
+	// Pieces says that it is a scrub rule with fragment no reassemble.
+	Pieces bool
+
 	// IsEther says that it is an ether rule, which frames meet and packets do not. These are
 	// the first. IsPast: it only leads past the rules of an ether anchor, and is not shown.
 	IsEther, IsPast bool

@@ -128,8 +128,9 @@ type resolver struct {
 	failReturn    bool              // set fail-policy return
 	ifBound       bool              // set state-policy if-bound
 	endsIfBound   bool              // the file's last state-policy; when printed it applies to all rules
-	asPieces      *token.Span       // the first scrub rule that asks for no reassembly
-	whole         bool              // another scrub rule asks for it
+	notWhole      bool              // set reassemble no
+	asPieces      bool              // a scrub rule asks for no reassembly
+	whole         bool              // another one asks for it
 }
 
 func newResolver(file *ast.File, host *Host, settings Settings) *resolver {
@@ -171,7 +172,7 @@ func newResolver(file *ast.File, host *Host, settings Settings) *resolver {
 		case *ast.MarkMask: // it also applies to rules before it
 			r.options.MarkMask = s.Mask
 		case *ast.Reassemble: // likewise
-			r.options.FragmentsAlone = !s.Yes
+			r.options.FragmentsAlone, r.notWhole = !s.Yes, !s.Yes
 		case *ast.ScrubRule:
 			r.options.FragmentsAlone = r.options.FragmentsAlone || s.Fragment == "no reassemble" && !s.No
 		case *ast.Option:
@@ -223,6 +224,7 @@ func (r *resolver) ruleset() *Ruleset {
 		return nil
 	}
 	r.hoist()
+	r.fragmentsListed()
 	rs := &Ruleset{Options: r.options, Source: r.out, Rules: make([]*Rule, 0, r.total)}
 	f := &flattener{resolver: r, rules: rs.Rules, open: make(map[string]bool)}
 	rs.Limiters = r.allLimiters()

@@ -37,6 +37,7 @@ type Options struct {
 	Skip            []string // set skip on: interface or group names, in order
 	ImplicitPass    bool     // set implicit-pass; default true
 	FragmentsAlone  bool     // set reassemble no: fragments meet the rules each for itself
+	FragmentsListed bool     // those whose first scrub rule is ListRule.Pieces do
 	MarkMask        uint32   // set mark-mask: weir's own bits of skb->mark; default DefaultMarkMask
 	MaxTables       uint32   // set limit tables; 0: no limit
 	MaxTableEntries uint32   // set limit table-entries, of all tables; 0: no limit

@@ -14,15 +14,13 @@ func (r *resolver) scrubRule(in *ast.ScrubRule) {
 		r.scope.scrubs = append(r.scope.scrubs, in)
 		return
 	}
-	if in.No && (in.NoDF || in.RandomID || in.MinTTL != nil || in.MaxMSS != nil) {
+	if in.No && (in.NoDF || in.RandomID || in.MinTTL != nil || in.MaxMSS != nil || in.RTable != nil) {
 		r.faults.Warnf(in.Keyword, "the options of no scrub do nothing")
 	}
 	if in.ReassembleTCP {
 		r.faults.Warnf(in.Keyword, reassembleTCP)
 	}
-	if construct := scrubUnenforced(in); construct != "" {
-		r.faults.Unenforced(in.Keyword, construct)
-	}
+	r.idleTable(&in.Rule)
 	r.scrubFragments(in)
 	r.textsGiven(&in.Rule)
 	l := r.lists(&in.Rule)
@@ -46,31 +44,22 @@ func (r *resolver) scrubRule(in *ast.ScrubRule) {
 const reassembleTCP = "reassemble tcp changes nothing here: sequence numbers are checked in any case, " +
 	"and hosts choose their timestamps at random by now; TTLs are not held up (min-ttl does that)"
 
-// scrubUnenforced returns what of a scrub rule is not enforced, or "".
-func scrubUnenforced(in *ast.ScrubRule) string {
-	if in.RTable != nil {
-		return "scrub … rtable"
-	}
-	return ""
-}
-
-// scrubFragments notes what a scrub rule does with fragments. The dataplane has one way for all:
-// the rules of a file must agree.
+// scrubFragments notes what a scrub rule does with fragments.
 func (r *resolver) scrubFragments(in *ast.ScrubRule) {
 	switch {
 	case in.No:
-		return
 	case in.Fragment == "no reassemble":
-		r.options.FragmentsAlone = true
-		if r.asPieces == nil {
-			r.asPieces = &in.Keyword
-		}
+		r.options.FragmentsAlone, r.asPieces = true, true
 	default:
 		r.whole = true
 	}
-	if r.asPieces != nil && r.whole {
-		r.faults.Unenforced(*r.asPieces, "scrub … fragment no reassemble beside scrub rules that reassemble")
-		r.asPieces = nil
+}
+
+// fragmentsListed notes whether the scrub rules choose how fragments meet the rules. If all ask
+// for the same, there is nothing to choose.
+func (r *resolver) fragmentsListed() {
+	if r.asPieces && r.whole && !r.notWhole {
+		r.options.FragmentsAlone, r.options.FragmentsListed = false, true
 	}
 }
 
@@ -113,10 +102,15 @@ func (f *flattener) allScrubs() []*ListRule {
 			f.faults.Warnf(s.scrubs[0].Keyword, "these scrub rules do nothing: no scrub-anchor names their anchor")
 		}
 	}
-	if !slices.ContainsFunc(rules, func(l *ListRule) bool { return l.Rule.Scrub != Scrub{} }) {
+	if !slices.ContainsFunc(rules, f.scrubAsks) {
 		return nil
 	}
 	return rules
+}
+
+// scrubAsks reports whether a scrub rule asks for anything.
+func (f *flattener) scrubAsks(l *ListRule) bool {
+	return l.Rule.Scrub != Scrub{} || l.Rule.RTable != nil || l.Pieces && f.resolver.options.FragmentsListed
 }
 
 // scrubRules lowers the scrub rules of a scope, and those of the anchors that it calls.
@@ -134,15 +128,14 @@ func (f *flattener) scrubRules(s *scope, called map[*scope]bool) []*ListRule {
 		rule := *f.lower(0, &in.Rule)
 		f.inTables(s, &rule)
 		rule.Text = printer.Scrub(in)
-		if asksRoutes(&rule) {
-			f.faults.Unenforced(in.Keyword, "no-route or urpf-failed in a scrub rule")
-		}
 		rule.Action, rule.State = ast.Match, NoState
 		rule.Log, rule.LogAll, rule.LogMatches, rule.LogUser, rule.LogTo = false, false, false, false, 0 // of what is dropped because it is not normal
-		if !in.No {
+		if in.No {
+			rule.RTable = nil
+		} else {
 			rule.Scrub = lowerScrubRule(in)
 		}
-		rules = append(rules, &ListRule{Rule: rule, IsScrub: true})
+		rules = append(rules, &ListRule{Rule: rule, IsScrub: true, Pieces: !in.No && in.Fragment == "no reassemble"})
 	}
 	return rules
 }
@@ -174,14 +167,6 @@ func (f *flattener) scrubAnchor(s *scope, in *ast.ScrubRule, called map[*scope]b
 		}
 	}
 	return rules
-}
-
-// asksRoutes reports whether a rule asks about the routes of a packet's addresses: there
-// are no packets yet for the replies that scrub rules choose.
-func asksRoutes(r *Rule) bool {
-	return slices.ContainsFunc([]AddressKind{r.From.Addr.Kind, r.To.Addr.Kind}, func(k AddressKind) bool {
-		return k == NoRouteAddress || k == URPFFailedAddress
-	})
 }
 
 func lowerScrubRule(in *ast.ScrubRule) Scrub {

@@ -76,11 +76,12 @@ func TestBudgetOfBoundStates(t *testing.T) {
 }
 
 // So are those that know of states with two address families, those that send copies, those with
-// limiters or with pools that count states, and those whose frames meet ether rules; and all of
-// these together.
+// limiters or with pools that count states, those whose frames meet ether rules, and those in which
+// scrub rules choose among fragments; and all of these together.
 func TestBudgetOfFamilies(t *testing.T) {
-	all := etherRule + familyRule + copyRule + "\n" + limiterRule + leastRule + boundRule
-	for _, rules := range []string{familyRule, copyRule, limiterRule, leastRule, etherRule, all} {
+	const listedRule = "scrub in from ! urpf-failed fragment no reassemble\nscrub out\n"
+	all := etherRule + listedRule + familyRule + copyRule + "\n" + limiterRule + leastRule + boundRule
+	for _, rules := range []string{familyRule, copyRule, limiterRule, leastRule, etherRule, listedRule, all} {
 		h := newHarness(t, rules)
 		check(t, h.dp.needCapture())
 		check(t, h.dp.need(programImport, programPrefetch))

@@ -316,7 +316,7 @@ func (d *Dataplane) values() map[string]any {
 		"limiters_defined": asByte(len(d.config.Program.Limiters) > 0),
 		"least_states":     asByte(d.config.Program.CountsStates),
 		"implicit_pass":    asByte(d.config.Options.ImplicitPass),
-		"fragments_alone":  asByte(d.config.Options.FragmentsAlone),
+		"fragments_alone":  uint8(d.config.Options.Fragments),
 		"unloaded":         asByte(d.config.Unloaded),
 	}
 }

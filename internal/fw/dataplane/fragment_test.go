@@ -170,3 +170,53 @@ func TestFragmentsAlone(t *testing.T) {
 		}},
 	})
 }
+
+// FreeBSD's scrub rules choose which fragments meet the rules each for itself. The first that
+// matches a fragment decides.
+func TestFragmentsListed(t *testing.T) {
+	h := newHarness(t, "scrub in fragment no reassemble\nscrub out\npass", func(c *Config) { c.Room = 100 })
+	const (
+		first   = "udp 192.168.1.10:4000 > 198.51.100.9:53 frag 0+ id 9 len 1472"
+		later   = "udp 192.168.1.10 > 198.51.100.9 frag 1480 id 9 len 100"
+		later6  = "udp fd00:1::10 > 2001:db8:9::1 frag 1448 id 9 len 100"
+		whole   = "udp 192.168.1.10:4000 > 198.51.100.9:53"
+		echo    = "icmp 192.168.1.10 > 198.51.100.9 type 8 frag 0+ id 3 len 1472"
+		follows = "udp 192.168.1.10:4000 > 198.51.100.7:53 frag 0+ id 9 len 1472"
+		last    = "udp 192.168.1.10 > 198.51.100.7 frag 1480 id 9 len 100"
+	)
+	goesOn := func(why, packet string) string { return "forward " + why + " wan " + packet + " ttl 63" }
+	h.plays([]play{
+		{"by address", "scrub in on lan0 inet from any to 198.51.100.9 fragment no reassemble\nscrub all\nblock\npass in proto udp to port 53\npass out", []step{
+			{"xdp lan", first, "drop block"},
+			{"tcx lan", later, "drop block"},
+			{"xdp lan", follows, goesOn("rule", follows)},
+			{"xdp lan", last, goesOn("state", last)},
+			{"xdp lan", whole, goesOn("rule", whole)},
+			{"tcx lan", first, "drop block"}, // it does not belong to the state
+		}},
+		{"by interface", "scrub in on lan0 fragment no reassemble\nscrub in on wan0\nblock\npass in proto udp fragment\npass out", []step{
+			{"xdp lan", later, goesOn("rule", later)},
+			{"tcx lan", first, goesOn("rule", first)},
+			{"tcx lan", later6, goesOn("rule", later6)},
+			{"states", "", ""},
+			{"xdp wan", "udp 198.51.100.9 > 192.168.1.10 frag 1480 id 9 len 100", "drop fragment-orphan"},
+		}},
+		{"the first that matches", "no scrub in proto udp\nscrub in proto tcp\nscrub in fragment no reassemble\npass", []step{
+			{"xdp lan", whole, goesOn("rule", whole)},
+			{"xdp lan", first, goesOn("state", first)},
+			{"tcx lan", later, goesOn("state", later)},
+			{"xdp lan", echo, goesOn("rule", echo)},
+			{"states", "", "17 192.168.1.10:4000 > 198.51.100.9:53 udp.single 1:0 3/0"},
+		}},
+		{"fragments show no ports", "scrub in proto udp from any to any port 53 fragment no reassemble\nscrub in\nblock\npass proto udp to port 53", []step{
+			{"xdp lan", first, goesOn("rule", first)},
+			{"xdp lan", later, goesOn("state", later)},
+		}},
+		{"by the stack", "scrub in on lan0 fragment no reassemble\nscrub in on wan0\npass", []step{
+			{"xdp lan", first + " ttl 1", "up up-ttl record0"},
+			{"tcx lan", later + " ttl 1", "up up-ttl record0"},
+			{"out wan record0", first, "up marked record0"},
+			{"out wan record0", later, "up marked record0"},
+		}},
+	})
+}

@@ -292,7 +292,7 @@ func xdpResult(o *bpfload.Outcome) result {
 	}
 	if len(o.Meta) == metadataSize && binary.NativeEndian.Uint32(o.Meta) == metadataMagic {
 		number := binary.NativeEndian.Uint32(o.Meta[8:])
-		r.meta, r.mark, r.back, r.number = true, binary.NativeEndian.Uint32(o.Meta[4:]), number&metadataRedirect != 0, number&^metadataRedirect
+		r.meta, r.mark, r.back, r.number = true, binary.NativeEndian.Uint32(o.Meta[4:]), number&metadataRedirect != 0, number&^(metadataRedirect|metadataAlone)
 		r.believes = int(binary.NativeEndian.Uint32(o.Meta[12:]))
 		r.priority = binary.NativeEndian.Uint32(o.Meta[16:]) &^ qosPrio
 	}
@@ -305,6 +305,7 @@ const (
 	metadataRedirect = 1 << 31
 	metadataNexthop  = 1 << 30
 	metadataProbe    = 1 << 29
+	metadataAlone    = 1 << 28
 	metadataSize     = 28
 )
 

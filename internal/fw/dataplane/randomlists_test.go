@@ -40,11 +40,13 @@ func (d *drawing) scrubList(before []string) (lines []string) {
 			if len(strings.Join(words[5:], "")) == 0 {
 				words = append(words, "all")
 			}
-			line := strings.Join(strings.Fields(strings.Join(append(words, options), " ")), " ")
-			if strings.Contains(line, "route") || strings.Contains(line, "urpf") {
-				return "scrub" // not enforced; without all, an error
+			if !d.copies { // those programs do not let rules choose
+				options += d.some(4, " fragment no reassemble")
 			}
-			return line
+			if words[0] == "scrub" && words[1] != "out" {
+				options += " " + d.some(6, one(d.Rand, "rtable 7", "rtable 8", "rtable 0"))
+			}
+			return strings.Join(strings.Fields(strings.Join(append(words, options), " ")), " ")
 		}))
 	}
 	if d.IntN(3) == 0 { // the first of them stand in an anchor

@@ -27,7 +27,7 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
 	if !slices.Equal(p.Fingerprints, d.config.Program.Fingerprints) { // packets compare with those in force
 		return fmt.Errorf("replace rules: other fingerprints of operating systems: %w", ErrNoRoom)
 	}
-	if p.FragmentsAlone != d.config.Program.FragmentsAlone { // a constant of the programs
+	if p.Fragments != d.config.Program.Fragments { // a constant of the programs
 		return fmt.Errorf("replace rules: fragments meet them in another way: %w", ErrNoRoom)
 	}
 	if p.Ethers > 0 && d.config.Program.Ethers == 0 { // frames meet none, by a constant of the programs

@@ -153,6 +153,13 @@ func testScrubLists(h *harness) {
 			{"tcx wan", "udp 198.51.100.9:53 > 192.168.1.10:1 frag 0+ id 7 len 24", "forward rule lan udp 198.51.100.9:53 > 192.168.1.10:1 frag 0+ id 7 len 24 ttl 79"},
 			{"xdp wan", "udp 198.51.100.9 > 192.168.1.10 frag 32 id 7 len 24", "forward rule lan udp 198.51.100.9 > 192.168.1.10 frag 32 id 7 len 24 ttl 79"},
 		}},
+		{"routes", "scrub in from urpf-failed min-ttl 100\nscrub in on wan0 from ! no-route max-mss 1400\nscrub out on lan0 from urpf-failed max-mss 1300\npass", []step{
+			{"xdp lan", syn, "forward rule wan tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 100 mss 1460 ttl 63"},
+			{"xdp wan", reply, "forward state lan tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 300 ack 101 mss 1300 ttl 63"},
+			{"own wan", "tcp 203.0.113.2:5 > 198.51.100.9:80 S seq 100 mss 1460", "up rule"},
+			{"tcx wan", "tcp 198.51.100.9:80 > 203.0.113.2:5 SA seq 300 ack 101 mss 1460", "up local tcp 198.51.100.9:80 > 203.0.113.2:5 SA seq 300 ack 101 mss 1400"},
+			{"xdp wan", "udp 192.168.1.77:4000 > 203.0.113.2:53 ttl 9", "up local done udp 192.168.1.77:4000 > 203.0.113.2:53 ttl 100"},
+		}},
 		{"what the stack forwards", "scrub out on lan0 all min-ttl 255\npass", []step{
 			{"xdp lan", query, "forward rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
 			{"tcx wan", back + " len 1480", "up up-mtu came udp 198.51.100.9:53 > 192.168.1.10:1 len 1480 ttl 255"},

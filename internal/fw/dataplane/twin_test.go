@@ -101,6 +101,9 @@ const leastRule = "match out on none0 inet nat-to { 192.0.2.1, 192.0.2.2 } least
 // etherRule makes programs that know ether rules.
 const etherRule = "ether anchor none\n"
 
+// listedRules make programs in which scrub rules choose among fragments.
+const listedRules = "scrub in on none0 fragment no reassemble\nscrub out on none0\n"
+
 // stickyRule makes room for sources that keep addresses.
 const stickyRule = "match out on none0 inet nat-to { 192.0.2.1, 192.0.2.2 } sticky-address\n"
 
@@ -115,6 +118,9 @@ func newTwinIn(n *testNet, implicit, copies bool) *twin {
 		text += copyRule + "\n"
 	} else {
 		text += etherRule
+	}
+	if implicit && !copies {
+		text += listedRules
 	}
 	h := newHarnessIn(n, text+limiterRule+stickyRule+leastRule+familyRule, func(c *Config) {
 		c.Options.MaxStates = twinStates
@@ -147,8 +153,11 @@ const allFlags = InterfacePresent | InterfaceTarget | InterfaceStatic4 | Interfa
 // use gives both a ruleset and forgets everything else.
 func (t *twin) use(rules string) {
 	t.tb.Helper()
-	if !t.implicit { // as its programs: newTwinIn
+	switch { // as its programs: newTwinIn
+	case !t.implicit:
 		rules = "set reassemble no\n" + rules
+	case !t.copies:
+		rules = listedRules + rules
 	}
 	t.rules = t.parse(rules)
 	t.rules.Options.ImplicitPass = t.implicit

@@ -53,6 +53,7 @@ const (
 	MetadataRedirect  = 0x80000000
 	MetadataNexthop   = 0x40000000
 	MetadataProbe     = 0x20000000
+	MetadataAlone     = 0x10000000
 	MetadataMagic     = 0x77656972
 	PrefetchBatch     = 16
 	Hinted            = 256

@@ -27,7 +27,7 @@ func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) 
 	rules := rs.Sequence()
 	c := &compiler{
 		rules: rules, filter: rs.Rules, lists: rs.First, keep: rs.Options.Timeouts.SrcTrack, snapshot: s, systems: rs.Fingerprints,
-		fragments: rs.Options.FragmentsAlone, translates: map[*resolve.Rule]bool{}, ethers: map[*resolve.Rule]bool{},
+		fragments: fragmentsOf(&rs.Options) != FragmentsFollow, translates: map[*resolve.Rule]bool{}, ethers: map[*resolve.Rule]bool{},
 		tables: map[string]addresses{},
 		tags:   map[string]uint16{},
 		queues: map[string]uint16{},
@@ -40,7 +40,7 @@ func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) 
 		c.ethers[&l.Rule] = l.IsEther
 		c.translates[&l.Rule] = !l.IsScrub && !l.IsEther
 	}
-	c.program.FragmentsAlone = c.fragments
+	c.program.Fragments = fragmentsOf(&rs.Options)
 	c.program.Ethers = len(rs.Ethers())
 	for i := range c.program.Rules {
 		c.program.Order = append(c.program.Order, uint32(i))
@@ -78,7 +78,7 @@ type compiler struct {
 	tags      map[string]uint16
 	queues    map[string]uint16
 	systems   fingerprint.List
-	fragments bool // they meet the rules each for itself
+	fragments bool // they may meet the rules each for itself
 	// translates has the rules and anchors of FreeBSD's translation lists: no fragment meets
 	// them, as it is not translated.
 	translates map[*resolve.Rule]bool
@@ -322,6 +322,9 @@ func (c *compiler) leads() {
 		}
 		if l.IsScrub {
 			p.Scrubs = i + 1
+		}
+		if l.Pieces {
+			p.Rules[i].Scrub |= Pieces
 		}
 		if l.Of == nil && !l.IsScrub && (!l.IsEther || l.Anchor != nil || l.IsPast) {
 			p.Rules[i].Flags |= Silent

@@ -16,6 +16,8 @@ func TestKnown(t *testing.T) {
 		{"pass in divert-packet port 7 no state", "Divert"},
 		{"pass in divert-packet port 7", ""},
 		{"pass on rdomain 1", ""},
+		{"scrub in on em0 all rtable 1\nscrub on em0 from urpf-failed to no-route no-df\npass", ""},
+		{"scrub in on em0 fragment no reassemble\nscrub in\npass", ""},
 		{"pass in dup-to 192.0.2.1\npass dup-to (em0 192.0.2.1) inet", ""},
 		{"pass in dup-to (em0 192.0.2.1) inet no state", "dup-to"},
 		{"pass in inet6 to 64:ff9b::/96 af-to inet from 192.0.2.1", ""},

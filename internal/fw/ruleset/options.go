@@ -10,9 +10,8 @@ type Options struct {
 	MaxStates    uint32
 	MaxSources   uint32
 	ImplicitPass bool
-	// FragmentsAlone is set reassemble no: fragments meet the rules each for itself.
-	FragmentsAlone bool
-	MarkMask       uint32 // weir's own bits of skb->mark, which are contiguous
+	Fragments    Fragments
+	MarkMask     uint32 // weir's own bits of skb->mark, which are contiguous
 
 	Timeouts    state.Timeouts
 	FragTimeout uint32 // in ticks
@@ -22,10 +21,30 @@ type Options struct {
 	AdaptiveStart, AdaptiveEnd uint32
 }
 
+// Fragments is how fragments that come in meet the rules: enum fragment_rules of bpf/config.h.
+type Fragments uint8
+
+// How fragments meet the rules.
+const (
+	FragmentsFollow Fragments = iota // they follow their first one
+	FragmentsAlone                   // set reassemble no: each meets them for itself
+	FragmentsListed                  // the first of FreeBSD's scrub rules that matches one decides
+)
+
+func fragmentsOf(o *resolve.Options) Fragments {
+	switch {
+	case o.FragmentsAlone:
+		return FragmentsAlone
+	case o.FragmentsListed:
+		return FragmentsListed
+	}
+	return FragmentsFollow
+}
+
 // OptionsOf converts the options of a configuration.
 func OptionsOf(o *resolve.Options) Options {
 	return Options{
-		MaxStates: o.MaxStates, MaxSources: o.MaxSources, ImplicitPass: o.ImplicitPass, FragmentsAlone: o.FragmentsAlone, MarkMask: o.MarkMask,
+		MaxStates: o.MaxStates, MaxSources: o.MaxSources, ImplicitPass: o.ImplicitPass, Fragments: fragmentsOf(o), MarkMask: o.MarkMask,
 		Timeouts: state.TimeoutsOf(&o.Timeouts), FragTimeout: o.Timeouts.Frag * state.TicksPerSecond,
 		AdaptiveStart: o.Timeouts.AdaptiveStart, AdaptiveEnd: o.Timeouts.AdaptiveEnd,
 	}

@@ -132,6 +132,7 @@ func (m *Model) evaluate(a ruleInput) crossing {
 	a.began = a.tuple
 	if l := m.firstScrub(&a); l != nil {
 		c.listed = l.Rule.Scrub
+		c.takeTable(&l.Rule)
 		c.counts(m.ruleBase + uint32(m.numbers[&l.Rule]) + 1)
 	}
 	m.translateFirst(&c, &a)

@@ -246,6 +246,9 @@ func (m *Model) handle(f *Frame, p *packet, made *state.State) Outcome {
 // handleParsed handles what comes in, what the box itself sends, and multicast that the
 // stack has routed.
 func (m *Model) handleParsed(p *packet, made *state.State) Outcome {
+	if m.listsPiece(p) {
+		p.standAlone()
+	}
 	switch {
 	case p.alone():
 		return m.admit(p, nil, 0, made)

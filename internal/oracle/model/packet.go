@@ -112,6 +112,13 @@ type segment struct {
 // alone reports whether the packet is a fragment that meets the rules for itself.
 func (p *packet) alone() bool { return p.pieces && p.fragment == fragmentLater }
 
+// standAlone makes a fragment one that meets the rules for itself.
+func (p *packet) standAlone() {
+	p.pieces, p.fragment = true, fragmentLater
+	p.tuple.SPort, p.tuple.DPort = 0, 0
+	p.icmpError, p.losesFIN, p.tcp, p.icmpType, p.icmpCode = false, false, segment{}, 0, 0
+}
+
 // length returns the bytes of the whole IP packet.
 func (p *packet) length() int { return p.end - p.l3 }
 

@@ -112,7 +112,10 @@ func (m *Model) keepScrubs(p *packet, c *connection, in, out *crossing) {
 // packet like p with another tuple.
 func (m *Model) listedScrub(p *packet, direction ast.Direction, ifindex uint32, t state.Tuple) resolve.Scrub {
 	a := m.ruleInputOf(p)
-	a.direction, a.iface, a.tuple, a.tag = direction, m.box.byIndex(ifindex), t, ""
+	a.direction, a.iface, a.tuple, a.began, a.tag = direction, m.box.byIndex(ifindex), t, t, ""
+	if a.system != noSystem {
+		a.system = unknownSystem // they are no SYNs
+	}
 	if t.Src.Is4() != p.tuple.Src.Is4() || t.Dst.Is4() != p.tuple.Dst.Is4() {
 		return resolve.Scrub{} // replies to what af-to has translated
 	}
@@ -133,6 +136,19 @@ func (m *Model) firstScrub(a *ruleInput) *resolve.ListRule {
 		}
 	}
 	return nil
+}
+
+// listsPiece reports whether FreeBSD's scrub rules say that a fragment meets the rules for itself.
+// No fragment shows its ports here, so that those of one packet meet the same rule.
+func (m *Model) listsPiece(p *packet) bool {
+	if p.fragment == fragmentNone || p.egress() || !m.rules.Options.FragmentsListed || m.skips(p.iface) {
+		return false
+	}
+	a := m.ruleInputOf(p)
+	a.fragment, a.tuple.SPort, a.tuple.DPort = true, 0, 0
+	a.began = a.tuple
+	l := m.firstScrub(&a)
+	return l != nil && l.Pieces
 }
 
 // scrubOf returns how packets of direction d are normalised.
