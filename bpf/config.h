@@ -154,6 +154,7 @@ struct metadata {
 #define METADATA_NEXTHOP   0x40000000u /* it has no state, and number is that of its next hop */
 #define METADATA_PROBE	   0x20000000u /* the kernel is to send it, so that it probes the neighbour */
 #define METADATA_ALONE	   0x10000000u /* a fragment that met the rules for itself, if they choose which do */
+#define METADATA_BRIDGE	   0x08000000u /* an ether rule sends the frame on as it is: the rest is the index of an interface */
 #define METADATA_MAGIC	   0x77656972u
 
 /* Between a frame's two passes (path/prefetch.h) this is in place of its MACs. For a

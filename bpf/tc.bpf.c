@@ -231,6 +231,10 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 	if (by_xdp && !skb->vlan_present && !hook_metadata(skb, &m)) {
 		hook_prioritize(skb, m.qos);
 		skb->mark |= m.mark;
+		if (ether_rules && m.number & METADATA_BRIDGE) {
+			count_reason(i, REASON_MARKED, hook_length(skb));
+			return hook_bridge(skb, m.number & (MAX_IFINDEX - 1), p);
+		}
 		if (!(m.number & METADATA_REDIRECT))
 			return mark_value(m.mark) == MARK_DIVERT ? tc_divert(skb, p, i) : HOOK_PASS;
 		r = tc_parse(skb, p, 1);
@@ -303,8 +307,9 @@ static __always_inline int tc_ether_is_done(struct __sk_buff *skb, const struct 
 	       r <= REASON_LAST_PASS;
 }
 
-/* Whether an ether rule blocks the frame. A function of its own, to save stack. */
-static __noinline int tc_ether_blocks(struct __sk_buff *skb)
+/* Lets a frame meet the ether rules. Returns the action if one ends it or sends it elsewhere. A
+ * function of its own, to save stack. */
+static __noinline int tc_ether(struct __sk_buff *skb)
 {
 	const struct interface *i = interface_get(hook_ifindex(skb));
 	struct metadata m;
@@ -312,19 +317,20 @@ static __noinline int tc_ether_blocks(struct __sk_buff *skb)
 	enum reason r;
 
 	if (!i)
-		return 1;
+		return HOOK_DROP;
 	ether_begin();
 	if (note_is(skb) || tc_is_tagged(skb) || tc_is_tagged_twice(skb))
-		return 0;
+		return ETHER_GOES_ON;
 	if ((i->flags & (INTERFACE_XDP | INTERFACE_BARE)) == INTERFACE_XDP && !skb->vlan_present &&
 	    !hook_metadata(skb, &m))
-		return 0;
+		return ETHER_GOES_ON;
 	p.ifindex = hook_ifindex(skb);
 	r = tc_parse(skb, &p, 1);
-	if (tc_ether_is_done(skb, i, r) || !ether_in(skb, &p, r))
-		return 0;
-	count_verdict(i, REASON_BLOCK, hook_length(skb));
-	return 1;
+	if (tc_ether_is_done(skb, i, r))
+		return ETHER_GOES_ON;
+	if (ether_in(skb, &p, r))
+		return count_verdict(i, REASON_BLOCK, hook_length(skb));
+	return ether_bridge(skb, i, &p, REASON_RULE);
 }
 
 /* The same path for interfaces whose frames meet ether rules. */
@@ -339,16 +345,20 @@ static __noinline int tc_in_whole(struct __sk_buff *skb)
 SEC("tcx/ingress")
 int weir_tc_in_ether(struct __sk_buff *skb)
 {
-	return tc_ether_blocks(skb) ? HOOK_DROP : tc_in_whole(skb);
+	int action = tc_ether(skb);
+
+	return action == ETHER_GOES_ON ? tc_in_whole(skb) : action;
 }
 
 SEC("tcx/ingress")
 int weir_tc_in_capture(struct __sk_buff *skb)
 {
-	int unread = capture_before(skb, 0), action;
+	int unread = capture_before(skb, 0), action = ETHER_GOES_ON;
 
-	action = ether_rules && ether_asks(skb) && tc_ether_blocks(skb) ? HOOK_DROP : tc_in_captured(skb);
-
+	if (ether_rules && ether_asks(skb))
+		action = tc_ether(skb);
+	if (action == ETHER_GOES_ON)
+		action = tc_in_captured(skb);
 	if (!unread)
 		capture_after(skb, action, 0);
 	return action;
@@ -480,14 +490,21 @@ int weir_tc_out(struct __sk_buff *skb)
 }
 
 /* Lets a packet that may leave meet the ether rules, as the frame that it is now. A tag that is
- * not in the frame is a VLAN device's, where it has met them. */
-static __always_inline int tc_out_frame(struct __sk_buff *skb, int action)
+ * not in the frame is a VLAN device's, where it has met them. bridged: an ether rule has sent it
+ * here. */
+static __always_inline int tc_out_frame(struct __sk_buff *skb, int bridged, int action)
 {
 	const struct interface *i = interface_get(hook_ifindex(skb));
+	int sent;
 
-	if (!ether_rules || action != HOOK_PASS || tc_is_tagged(skb) || !ether_out(skb))
+	if (!ether_rules || bridged || action != HOOK_PASS || tc_is_tagged(skb))
 		return action;
-	return i ? count_verdict(i, REASON_BLOCK, hook_length(skb)) : HOOK_DROP;
+	if (!i)
+		return HOOK_DROP;
+	if (ether_out(skb))
+		return count_verdict(i, REASON_BLOCK, hook_length(skb));
+	sent = ether_bridge(skb, i, 0, UNDECIDED);
+	return sent == ETHER_GOES_ON ? action : sent;
 }
 
 static __noinline int tc_out_captured(struct __sk_buff *skb)
@@ -515,13 +532,17 @@ static __noinline int tc_out_whole(struct __sk_buff *skb)
 SEC("tcx/egress")
 int weir_tc_out_ether(struct __sk_buff *skb)
 {
-	return tc_out_frame(skb, tc_out_whole(skb));
+	int bridged = note_is_bridge(skb);
+
+	return tc_out_frame(skb, bridged, tc_out_whole(skb));
 }
 
 SEC("tcx/egress")
 int weir_tc_out_capture(struct __sk_buff *skb)
 {
-	int unread = capture_before(skb, 1), action = tc_out_frame(skb, tc_out_captured(skb));
+	int unread = capture_before(skb, 1), bridged = note_is_bridge(skb), action;
+
+	action = tc_out_frame(skb, bridged, tc_out_captured(skb));
 
 	if (!unread)
 		capture_after(skb, action, 1);

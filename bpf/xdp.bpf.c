@@ -105,8 +105,9 @@ static __noinline int xdp_captured(struct xdp_md *ctx)
 	return action;
 }
 
-/* Whether an ether rule blocks the frame. A function of its own, to save stack. */
-static __noinline int xdp_ether_blocks(struct xdp_md *ctx)
+/* Lets a frame meet the ether rules. Returns the action if one ends it or sends it elsewhere. A
+ * function of its own, to save stack. */
+static __noinline int xdp_ether(struct xdp_md *ctx)
 {
 	const struct interface *i = interface_get(hook_ifindex(ctx));
 	struct packet p;
@@ -114,13 +115,12 @@ static __noinline int xdp_ether_blocks(struct xdp_md *ctx)
 	enum reason r;
 
 	if (!i)
-		return 1;
+		return HOOK_DROP;
 	p.ifindex = hook_ifindex(ctx);
 	r = parse(ctx, &p, &h, &i, 0, 1, 0);
 	if (!ether_in(ctx, &p, r))
-		return 0;
-	count_verdict(i, REASON_BLOCK, hook_length(ctx));
-	return 1;
+		return ether_bridge(ctx, i, &p, REASON_UP_DEVICE);
+	return count_verdict(i, REASON_BLOCK, hook_length(ctx));
 }
 
 /* The same path for interfaces whose frames meet ether rules. */
@@ -135,16 +135,20 @@ static __noinline int xdp_whole(struct xdp_md *ctx)
 SEC("xdp.frags")
 int weir_xdp_ether(struct xdp_md *ctx)
 {
-	return xdp_ether_blocks(ctx) ? HOOK_DROP : xdp_whole(ctx);
+	int action = xdp_ether(ctx);
+
+	return action == ETHER_GOES_ON ? xdp_whole(ctx) : action;
 }
 
 SEC("xdp.frags")
 int weir_xdp_capture(struct xdp_md *ctx)
 {
-	int unread = capture_before(ctx, 0), action;
+	int unread = capture_before(ctx, 0), action = ETHER_GOES_ON;
 
-	action = ether_rules && ether_asks(ctx) && xdp_ether_blocks(ctx) ? HOOK_DROP : xdp_captured(ctx);
-
+	if (ether_rules && ether_asks(ctx))
+		action = xdp_ether(ctx);
+	if (action == ETHER_GOES_ON)
+		action = xdp_captured(ctx);
 	if (!unread)
 		capture_after(ctx, action, 0);
 	return action;

@@ -119,3 +119,26 @@ func TestCaptivePortal(t *testing.T) {
 		b.Ping(lab.LAN, wanHost, 2)
 	})
 }
+
+//	lan ── EAPOL ─▶ lan0 ══ bridge-to ══▶ wan0 ─▶ wan
+//	    ◀───────────────────────────────────────
+//
+// Frames of one EtherType go from one side to the other as they are, though everything else is
+// blocked: 802.1X between a provider and its own box.
+func TestBridgeTo(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.WeirRun("set skip on lo\nether pass in on lan0 bridge-to wan0 proto 0x888e\nether pass in on wan0 bridge-to lan0 proto 0x888e\nblock\n")
+		for _, way := range [][2]string{{lab.LAN, lab.WAN}, {lab.WAN, lab.LAN}} {
+			watch := b.Start(way[1], "tcpdump", "-n", "-e", "-l", "-i", "eth0", "--immediate-mode", "ether", "proto", "0x888e")
+			b.AwaitSaid(watch, "listening on")
+			b.Run(way[0], "python3", "-c", `import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("eth0", 0))
+s.send(bytes.fromhex("0180c2000003021122334455888e01010000") + bytes(46))`)
+			b.AwaitSaid(watch, "02:11:22:33:44:55 > 01:80:c2:00:00:03")
+		}
+		if r := b.Rule("ether pass in on lan0"); r.Packets != 1 {
+			b.Errorf("the rule has %d packets", r.Packets)
+		}
+	})
+}

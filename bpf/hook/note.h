@@ -24,10 +24,19 @@ static __always_inline void note_write(struct __sk_buff *skb, __u32 ifindex)
  * a rule has chosen for the packet. */
 #define NOTE_NEXTHOP 1
 
+/* In cb[3] of a note from TCX to TCX egress: the skb is a frame that an ether rule sends there as
+ * it is. */
+#define NOTE_BRIDGE 2
+
 /* Whether weir has redirected the skb to here. */
 static __always_inline int note_is(const struct __sk_buff *skb)
 {
 	return skb->cb[0] == note_secret[0] && skb->cb[1] == note_secret[1] && skb->cb[2] == skb->ifindex;
+}
+
+static __always_inline int note_is_bridge(const struct __sk_buff *skb)
+{
+	return note_is(skb) && skb->cb[3] == NOTE_BRIDGE;
 }
 
 /* The same, and removes the note: if a device sends the skb on by another one, the note

@@ -119,6 +119,16 @@ static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, co
 	return -1;
 }
 
+/* Sends a frame to an interface as it is. */
+static __always_inline int hook_bridge(hook_ctx *ctx, __u32 ifindex, const struct packet *p)
+{
+	(void)p;
+	ctx->mark &= ~mark_mask;
+	note_write(ctx, ifindex);
+	ctx->cb[3] = NOTE_BRIDGE;
+	return bpf_redirect(ifindex, 0);
+}
+
 /* Returns what XDP left in front of the frame for this interface; < 0: nothing. The
  * kernel keeps it when it takes a tag out of the frame (skb_reorder_vlan_header). */
 static __always_inline int hook_metadata(hook_ctx *ctx, struct metadata *to)

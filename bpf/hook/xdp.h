@@ -109,6 +109,12 @@ static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, co
 	return 0;
 }
 
+/* Sends a frame to an interface as it is: TCX ingress does. < 0: it cannot. */
+static __always_inline int hook_bridge(hook_ctx *ctx, __u32 ifindex, const struct packet *p)
+{
+	return hook_handoff_redirect(ctx, METADATA_BRIDGE | (ifindex & (MAX_IFINDEX - 1)), p, 0) ? -1 : HOOK_PASS;
+}
+
 /* A packet that XDP redirects has no mark. */
 static __always_inline void hook_set_mark(hook_ctx *ctx, __u32 mark)
 {

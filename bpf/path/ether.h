@@ -12,6 +12,7 @@
 #define WEIR_PATH_ETHER_H
 
 #include "observe/rule_path.h"
+#include "path/handoff.h"
 #include "path/scratch.h"
 #include "rules/match.h"
 
@@ -22,8 +23,11 @@ struct ether_answer {
 	__u32 path;  /* that it counts under; PATH_NONE: no rule has matched */
 	__u32 rule;  /* global id + 1 of the rule that blocks it; 0: it passes */
 	__u32 tag;
-	__u32 pad0;
+	__u32 bridge; /* as in struct rule */
 };
+
+/* Returned for a frame that no ether rule ends: no action of a program. */
+#define ETHER_GOES_ON (-2)
 
 /* One cache per CPU. */
 #define ETHER_ANSWERS 1024
@@ -152,6 +156,7 @@ __noinline int ether_evaluate(struct scratch *s, const struct rule_set *set)
 	if (!w)
 		return -1;
 	cr = &s->in;
+	s->bridge = 0;
 	ether_start(cr, &s->frame);
 	match_start(cr, w, set);
 	ether_classify(cr, set, (s->frame.type & 0xffff) != ETH_P_IP && (s->frame.type & 0xffff) != ETH_P_IPV6);
@@ -173,11 +178,12 @@ __noinline int ether_evaluate(struct scratch *s, const struct rule_set *set)
 	visit_note(cr, *index);
 	cr->rule = rule_base + *index + 1;
 	cr->action = r->flags & RULE_BLOCK ? ACTION_BLOCK : ACTION_PASS;
+	s->bridge = r->flags & RULE_BLOCK ? 0 : r->bridge;
 	return 0;
 }
 
 /* Answers for the frame in s->frame, and counts it. Returns the answer's tag, or < 0: it is
- * blocked. */
+ * blocked. s->bridge is where a frame that passes goes as it is. */
 __noinline int ether_judge(struct scratch *s, __u32 bytes)
 {
 	const struct rule_set *set = rule_set_get();
@@ -198,7 +204,9 @@ __noinline int ether_judge(struct scratch *s, __u32 bytes)
 		a->path = rule_path_index(s, STATE_IN);
 		a->rule = s->in.action == ACTION_BLOCK ? s->in.rule : 0;
 		a->tag = s->in.tag;
+		a->bridge = s->bridge;
 	}
+	s->bridge = a->bridge;
 	if (a->path != PATH_NONE)
 		count_path(a->path, bytes);
 	if (!a->rule)
@@ -255,6 +263,7 @@ __noinline int ether_in(hook_ctx *ctx, const struct packet *p, enum reason r)
 	if (!p || !s)
 		return 1;
 	s->tag = 0;
+	s->bridge = 0;
 	i = interface_get(p->ifindex);
 	if (!i)
 		return 1;
@@ -288,6 +297,7 @@ __noinline int ether_out(hook_ctx *ctx)
 
 	if (!i || !s)
 		return 1;
+	s->bridge = 0;
 	if (!(i->flags & INTERFACE_ETHER_OUT) || i->flags & INTERFACE_SKIP)
 		return 0;
 	if (hook_load(ctx, __builtin_offsetof(struct ethhdr, h_proto), &type, sizeof(type)) ||
@@ -306,6 +316,29 @@ __noinline int ether_out(hook_ctx *ctx)
 		addr_set4(&s->frame.dst, addr[1]);
 	}
 	return ether_judge(s, hook_length(ctx)) < 0;
+}
+
+/* Sends a frame to the interface that ether rules have chosen for it, as it is. why: the reason
+ * under which it is counted; UNDECIDED: it is already. Returns the action. */
+static __always_inline int ether_bridge(hook_ctx *ctx, const struct interface *i, const struct packet *p, enum reason why)
+{
+	const struct scratch *s = scratch_get();
+	const struct interface *o;
+	int action;
+
+	if (!s || !s->bridge)
+		return ETHER_GOES_ON;
+	o = interface_get(s->bridge);
+	if (!interface_is_present(o) || o->flags & INTERFACE_L3)
+		return count_verdict(i, REASON_INTERFACE, hook_length(ctx));
+	action = hook_bridge(ctx, s->bridge, p);
+	if (HOOK_IS_XDP && action < 0) {
+		handoff_make_bare(ctx);
+		return count_verdict(i, REASON_METADATA, hook_length(ctx));
+	}
+	if (why != UNDECIDED)
+		count_reason(i, why, hook_length(ctx));
+	return action;
 }
 
 #endif

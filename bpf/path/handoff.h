@@ -285,11 +285,16 @@ static __always_inline int handoff_onward(hook_ctx *ctx, const struct scratch *s
  * evaluate again what XDP has decided. So the packet is dropped. From now on TCX handles
  * what comes in there.
  */
-static __always_inline int handoff_no_headroom(hook_ctx *ctx, const struct packet *p, const struct interface *i)
+static __always_inline void handoff_make_bare(hook_ctx *ctx)
 {
 	struct interface *device = &shared.interfaces[hook_ifindex(ctx) & (MAX_IFINDEX - 1)];
 
 	__sync_fetch_and_or(&device->flags, INTERFACE_BARE);
+}
+
+static __always_inline int handoff_no_headroom(hook_ctx *ctx, const struct packet *p, const struct interface *i)
+{
+	handoff_make_bare(ctx);
 	return count_verdict(i, REASON_METADATA, p->length);
 }
 

@@ -104,6 +104,7 @@ struct scratch {
 	__u8 no_nexthop;	 /* enum reason: why nexthop is 0 */
 	__u16 nexthop;		 /* found by the route step				*/
 	__u16 generation;	 /* of the routes, read before the look-up of nexthop */
+	__u32 bridge;		 /* as in struct rule, of the ether rule that has passed the frame */
 	__u16 tag;		 /* that ether rules have set; valid on interfaces with INTERFACE_ETHER_IN */
 	__u16 reply_nexthop;	 /* that a rule has chosen for replies; 0: none does */
 	__u8 chosen;		 /* a rule has chosen nexthop */

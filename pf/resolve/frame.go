@@ -13,6 +13,7 @@ import (
 type Frame struct {
 	Type     uint16 // EtherType; 0: any
 	From, To MAC
+	BridgeTo string // the interface that a frame goes to which the rule passes; empty: none
 }
 
 // A MAC is a condition on one address of a frame: it must agree with Addr in the bits of
@@ -144,6 +145,9 @@ func frameOf(in *ast.Ether) Frame {
 	if len(in.ToMACs) > 0 {
 		f.To = macOf(&in.ToMACs[0])
 	}
+	if in.BridgeTo != nil && in.Action == ast.Pass {
+		f.BridgeTo = in.BridgeTo.Text
+	}
 	return f
 }
 
@@ -206,7 +210,6 @@ func (l *etherLister) unenforcedEther(in *ast.Ether) {
 		given bool
 		what  string
 	}{
-		{in.BridgeTo != nil, "ether … bridge-to"},
 		{in.Queue != nil, "ether … queue"},
 		{in.Dummynet != nil, "ether … dnpipe"},
 		{in.Tagged != nil && in.Direction != ast.In, "ether … tagged, without in"},

@@ -306,6 +306,7 @@ const (
 	metadataNexthop  = 1 << 30
 	metadataProbe    = 1 << 29
 	metadataAlone    = 1 << 28
+	metadataBridge   = 1 << 27
 	metadataSize     = 28
 )
 

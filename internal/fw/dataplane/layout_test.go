@@ -35,6 +35,7 @@ func TestNumbersMatchHeaders(t *testing.T) {
 		{config, "METADATA_NEXTHOP", metadataNexthop},
 		{config, "METADATA_PROBE", metadataProbe},
 		{config, "METADATA_ALONE", metadataAlone},
+		{config, "METADATA_BRIDGE", metadataBridge},
 		{config, "QOS_PRIO", qosPrio},
 		{counts, "MAX_INTERFACES", MaxInterfaces},
 		{shared, "NEXTHOP_L3", nexthopL3},

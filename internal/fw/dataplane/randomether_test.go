@@ -52,6 +52,9 @@ func (d *drawing) etherConditions(what string) string {
 	}
 	direction := one(d.Rand, "", "in", "in", "out")
 	words := []string{what, direction, d.some(4, "quick"), one(d.Rand, "", "", "on lan0", "on wan0", "on ! lan0", "on egress")}
+	if what == "ether pass" {
+		words = append(words, d.some(10, "bridge-to "+one(d.Rand, "lan0", "wan0", "none0")))
+	}
 	words = append(words, one(d.Rand, "", "", "", "proto 0x0800", "proto 0x86dd", "proto { 0x0800 0x86dd }", "proto 0x0806", "proto 0x8100"),
 		"from "+mac()+" to "+mac())
 	if d.IntN(2) == 0 {

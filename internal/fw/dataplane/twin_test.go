@@ -503,7 +503,7 @@ const nexthopFirst = 2
 // differNextHop compares the device that a frame is redirected to. A test run does not
 // report it, so the next hop with the frame's MACs must have that device.
 func (t *twin) differNextHop(s *shot, want *model.Outcome) string {
-	if want.Verdict != model.Redirect || want.Asked || want.Interface == uint32(s.ifindex) && bytes.Equal(want.Frame[:6], s.frame[6:12]) {
+	if want.Verdict != model.Redirect || want.Asked || want.Bridged || want.Interface == uint32(s.ifindex) && bytes.Equal(want.Frame[:6], s.frame[6:12]) {
 		return "" // a frame that goes back to its sender needs no next hop
 	}
 	shared := t.dp.tables.shared

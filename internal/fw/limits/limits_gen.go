@@ -54,6 +54,7 @@ const (
 	MetadataNexthop   = 0x40000000
 	MetadataProbe     = 0x20000000
 	MetadataAlone     = 0x10000000
+	MetadataBridge    = 0x08000000
 	MetadataMagic     = 0x77656972
 	PrefetchBatch     = 16
 	Hinted            = 256

@@ -217,6 +217,7 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	}
 	a.askMore(r)
 	a.askFrame(&r.Frame)
+	a.Bridge = c.bridge(&r.Frame)
 	return a
 }
 

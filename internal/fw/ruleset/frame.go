@@ -26,6 +26,22 @@ func (a *Rule) askFrame(f *resolve.Frame) {
 	}
 }
 
+// BridgeLost is Rule.Bridge for an interface that does not exist: the frames are dropped.
+const BridgeLost = 1<<16 - 1
+
+// bridge returns the interface that a rule sends frames to.
+func (c *compiler) bridge(f *resolve.Frame) uint16 {
+	if f.BridgeTo == "" {
+		return 0
+	}
+	for _, i := range c.snapshot.Interfaces {
+		if i.Name == f.BridgeTo && i.Index < BridgeLost {
+			return uint16(i.Index)
+		}
+	}
+	return BridgeLost
+}
+
 // endsEther notes that the evaluation ends behind a quick ether anchor if one of its rules
 // decides.
 func (c *compiler) endsEther(first, end int) {

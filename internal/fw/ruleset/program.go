@@ -216,12 +216,13 @@ type Rule struct {
 	Route                       Routes // what its next hops are for
 	RoutePool                   uint32 // position of their pool
 	From, To                    TableCount
-	Family                      uint8 // af-to: the new family, 4 or 6; 0: none. NatPool is from, RdrPool is to
-	SrcBits, DstBits            uint8 // af-to: behind how many bits of an IPv6 address the IPv4 address is; 0: nowhere
-	StateBlocks, SourceBlocks   bool  // what the limiter refuses is dropped
-	StateLimiter, SourceLimiter uint8 // ids; 0: none
-	MACs                        MACs  // with asksMACs
-	Enters, Inside              uint8 // anchors with conditions, from 1: it is this one; it is in this one; 0: none
+	Family                      uint8  // af-to: the new family, 4 or 6; 0: none. NatPool is from, RdrPool is to
+	SrcBits, DstBits            uint8  // af-to: behind how many bits of an IPv6 address the IPv4 address is; 0: nowhere
+	StateBlocks, SourceBlocks   bool   // what the limiter refuses is dropped
+	StateLimiter, SourceLimiter uint8  // ids; 0: none
+	MACs                        MACs   // with asksMACs
+	Bridge                      uint16 // ether rules: the interface that frames go to; BridgeLost: there is none; 0: they stay
+	Enters, Inside              uint8  // anchors with conditions, from 1: it is this one; it is in this one; 0: none
 }
 
 // Routes is what a rule's next hops are for: enum routes.

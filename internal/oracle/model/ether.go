@@ -19,13 +19,45 @@ type ether struct {
 	src, dst  netip.Addr // invalid: it has no IP packet
 }
 
-// comesIn is step 22 for a frame that comes in; why is what the parser says of it. It reports
-// whether an ether rule blocks the frame; if not, the packet has the rules' tag.
-func (m *Model) comesIn(p *packet, why *reason.Reason) (blocked bool) {
+func blocks(decides *resolve.ListRule) bool { return decides != nil && decides.Action == ast.Block }
+
+func bridges(decides *resolve.ListRule) bool { return decides != nil && decides.Frame.BridgeTo != "" }
+
+// bridgeNumber is METADATA_BRIDGE: the rest of the number is an interface's index.
+const bridgeNumber = 1 << 27
+
+// bridge sends a frame that comes in to another interface, as it is. XDP leaves that to TCX.
+func (m *Model) bridge(f *Frame, at *Interface, to string) Outcome {
+	o := Outcome{At: at.Index, Length: len(f.Bytes), Frame: f.Bytes, Mark: f.Mark, Done: true}
+	i := m.bridgeTo(to)
+	switch {
+	case i == nil:
+		o.Verdict, o.Reason = Drop, reason.Interface
+	case f.Hook == XDP:
+		o.Verdict, o.Reason, o.Back, o.Number = Up, reason.UpDevice, true, bridgeNumber|i.Index
+	default:
+		o.Verdict, o.Reason, o.Priority, o.Interface, o.Bridged = Redirect, reason.Rule, f.Priority, i.Index, true
+	}
+	return o
+}
+
+// bridgeTo returns the interface of bridge-to; nil: there is none that takes frames.
+func (m *Model) bridgeTo(name string) *Interface {
+	for n := range m.box.Interfaces {
+		if i := &m.box.Interfaces[n]; i.Name == name && !i.L3 {
+			return i
+		}
+	}
+	return nil
+}
+
+// comesIn is step 22 for a frame that comes in; why is what the parser says of it. It returns
+// the ether rule that decides about the frame; nil: none does. The packet has the rules' tag.
+func (m *Model) comesIn(p *packet, why *reason.Reason) (decides *resolve.ListRule) {
 	e := ether{direction: ast.In, iface: p.iface, frame: p.frame}
 	switch {
 	case p.iface.L3 || p.iface.Loopback || m.skips(p.iface):
-		return false
+		return nil
 	case why == nil:
 		e.src, e.dst = p.tuple.Src, p.tuple.Dst
 		e.etherType = etherTypeIPv4
@@ -33,15 +65,15 @@ func (m *Model) comesIn(p *packet, why *reason.Reason) (blocked bool) {
 			e.etherType = etherTypeIPv6
 		}
 	case *why != reason.Implicit:
-		return false
+		return nil
 	default:
 		e.etherType = binary.BigEndian.Uint16(p.frame[p.l3-2:])
 		if p.hook == XDP && (e.etherType == etherType8021Q || e.etherType == etherType8021AD) {
-			return false // of no interface that XDP knows
+			return nil // of no interface that XDP knows
 		}
 	}
-	p.tag, blocked = m.meetFrame(&e)
-	return blocked
+	p.tag, decides = m.meetFrame(&e)
+	return decides
 }
 
 // leaves is step 22 for a frame that TCX lets out.
@@ -56,15 +88,25 @@ func (m *Model) leaves(i *Interface, o *Outcome) {
 	case e.etherType == etherTypeIPv6 && len(ip) >= 40:
 		e.src, e.dst = netip.AddrFrom16([16]byte(ip[8:])), netip.AddrFrom16([16]byte(ip[24:]))
 	}
-	if _, blocked := m.meetFrame(&e); blocked {
-		passed := *o
-		*o = Outcome{Verdict: Drop, Reason: reason.Block, At: i.Index, Length: len(passed.Frame), Passed: &passed, Records: passed.Records, Done: true}
+	_, decides := m.meetFrame(&e)
+	passed := *o
+	dropped := Outcome{Verdict: Drop, Reason: reason.Block, At: i.Index, Length: len(passed.Frame), Passed: &passed, Records: passed.Records, Done: true}
+	switch {
+	case blocks(decides):
+		*o = dropped
+	case bridges(decides):
+		if to := m.bridgeTo(decides.Frame.BridgeTo); to != nil {
+			o.Verdict, o.Interface, o.Bridged = Redirect, to.Index, true
+			break
+		}
+		*o = dropped
+		o.Reason = reason.Interface
 	}
 }
 
 // meetFrame evaluates the ether rules in order, and counts the frame. The last match of pass or
 // block decides, or the first with quick.
-func (m *Model) meetFrame(e *ether) (tag string, blocked bool) {
+func (m *Model) meetFrame(e *ether) (tag string, decides *resolve.ListRule) {
 	rules := m.rules.Ethers()
 	var path Path
 	matched := 0
@@ -72,7 +114,6 @@ func (m *Model) meetFrame(e *ether) (tag string, blocked bool) {
 		path[matched] = m.ruleBase + uint32(m.numbers[&l.Rule]) + 1
 		matched++
 	}
-	var decides *resolve.ListRule
 	end := len(rules)
 	for n := 0; n < end; {
 		l := rules[n]
@@ -98,7 +139,6 @@ func (m *Model) meetFrame(e *ether) (tag string, blocked bool) {
 	}
 	if decides != nil {
 		count(decides)
-		blocked = decides.Action == ast.Block
 	}
 	if matched > 0 {
 		c := m.paths[path]
@@ -106,7 +146,7 @@ func (m *Model) meetFrame(e *ether) (tag string, blocked bool) {
 		c.Bytes += uint64(len(e.frame))
 		m.paths[path] = c
 	}
-	return tag, blocked
+	return tag, decides
 }
 
 // endOfQuick returns where the innermost quick anchor with a rule in it ends.

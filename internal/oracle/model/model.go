@@ -56,6 +56,7 @@ type Outcome struct {
 	Back      bool     // XDP leaves the redirect to TCX ingress
 	Chosen    bool     // … of a packet without a state, to a gateway that a rule has chosen
 	Late      bool     // Drop and Reject: the log has shown that the packet passes
+	Bridged   bool     // Redirect: an ether rule sends the frame on as it is
 	Asked     bool     // Redirect: the kernel finds out the neighbour's address and writes the MACs
 	Number    uint32   // number of its state, with its direction, if the stack or TCX ingress is to forward it; 0: none
 	Frame     []byte   // as it goes on, or the reject; nil for Drop
@@ -199,8 +200,15 @@ func (m *Model) Handle(f *Frame, made *state.State) Outcome {
 		f.Mark = m.marks().Set(f.Mark, MarkNone)
 	}
 	p, why := parse(f, i, m.box, m.rules)
-	if f.Hook != TCXEgress && m.comesIn(p, why) {
+	var decides *resolve.ListRule
+	if f.Hook != TCXEgress {
+		decides = m.comesIn(p, why)
+	}
+	switch {
+	case blocks(decides):
 		return Outcome{Verdict: Drop, Reason: reason.Block, At: p.iface.Index, Length: len(f.Bytes)}
+	case bridges(decides):
+		return m.bridge(f, p.iface, decides.Frame.BridgeTo)
 	}
 	o := m.handleFrame(f, p, why, made)
 	m.leaves(i, &o)
