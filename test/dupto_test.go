@@ -20,6 +20,8 @@ pass in on lan0 inet6 proto tcp to port 8080 dup-to 2001:db8:2::1
 pass in on lan0 inet proto udp to port 5400 dup-to 192.0.2.1
 pass out on wan0
 pass out on wan0 inet proto tcp to port { 8081, 8083 } dup-to 192.0.2.1
+pass in on lan0 dup-to (wan1 192.0.2.1) inet proto udp to port 5410 no state
+pass out on wan0 dup-to (wan1 192.0.2.1) inet proto udp to port 5411 no state
 `
 
 //	          ┌─ wan0 ── wan
@@ -66,6 +68,13 @@ func TestDupTo(t *testing.T) {
 		b.Run(lab.LAN, "iperf3", "-c", wanHost, "-n", "20M")
 		b.Run(lab.LAN, "sh", "-c", "head -c 4000 /dev/zero | socat -b 8192 - UDP4-SENDTO:"+wanHost+":5400")
 		sees("fragments", "5400: UDP, ", "ip-proto-17")
+		for range 2 { // rules without state have each packet copied
+			b.Run(lab.LAN, "sh", "-c", "echo each | socat - UDP4-SENDTO:"+wanHost+":5410,sourceport=5409")
+			b.Run(lab.FW, "sh", "-c", "echo each | socat - UDP4-SENDTO:"+wanHost+":5411,sourceport=5409")
+		}
+		for _, text := range []string{lanHost + ".5409 > " + wanHost + ".5410", fwWAN + ".5409 > " + wanHost + ".5411"} {
+			b.Until(lib.StartPatience, "the monitor sees each packet without a state", func() bool { return strings.Count(monitor.Said(), text) == 2 })
+		}
 		if said := monitor.Said(); strings.Contains(said, wanHost6+".8083") || strings.Contains(said, lanHost+".8081") {
 			b.Errorf("the monitor has seen what it should not:\n%s", said)
 		}

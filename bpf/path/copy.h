@@ -52,13 +52,36 @@ static __always_inline int copy_send(hook_ctx *ctx, struct packet *p, const stru
 	(void)number;
 	return 0;
 }
+
+static __always_inline int copy_send_now(hook_ctx *ctx, struct scratch *s)
+{
+	(void)ctx;
+	(void)s;
+	return 0;
+}
 #else
 
-/* Keeps in the state s->state where copies of one side's packets go. */
-__noinline int copy_note_side(hook_ctx *ctx, struct scratch *s, __u32 out)
+/* Returns the next hop of the copies that a crossing's rule asks for; 0: there is none. */
+__noinline __u32 copy_hop(hook_ctx *ctx, struct scratch *s, __u32 out)
 {
 	const struct crossing *cr;
 	struct route_query q;
+
+	if (!s)
+		return 0;
+	cr = out ? &s->out : &s->in;
+	if (cr->hop.ifindex == HOP_NONE)
+		return 0;
+	route_choice_fill(&q, &s->packet, hop_gateway(&cr->hop, &s->packet.tuple.dst), cr->hop.ifindex);
+	route_choose(ctx, &q);
+	return q.number;
+}
+
+/* Keeps in the state s->state where copies of one side's packets go. If the rule keeps no state, its
+ * packets are copied one by one. */
+__noinline int copy_note_side(struct scratch *s, __u32 out, __u32 nexthop)
+{
+	const struct crossing *cr;
 	struct extra *extra;
 	struct state *st;
 
@@ -67,13 +90,9 @@ __noinline int copy_note_side(hook_ctx *ctx, struct scratch *s, __u32 out)
 	cr = out ? &s->out : &s->in;
 	st = state_get(STATE_INDEX(s->state));
 	extra = extra_get(STATE_INDEX(s->state));
-	if (!st || !extra || cr->hop.ifindex == HOP_NONE)
+	if (!st || !extra || (!nexthop && cr->flags & CROSSING_KEEP_STATE))
 		return 0;
-	route_choice_fill(&q, &s->packet, hop_gateway(&cr->hop, &s->packet.tuple.dst), cr->hop.ifindex);
-	route_choose(ctx, &q);
-	if (!q.number)
-		return 0;
-	extra->copy[out & 1] = q.number;
+	extra->copy[out & 1] = nexthop;
 	state_flow(st, out)->flags |= FLOW_COPIED;
 	return 0;
 }
@@ -107,9 +126,9 @@ static __always_inline void copy_note(hook_ctx *ctx, struct scratch *s)
 {
 	copy_note_programs(s);
 	if (crossing_copies(&s->in))
-		copy_note_side(ctx, s, 0);
+		copy_note_side(s, 0, s->in.flags & CROSSING_KEEP_STATE ? copy_hop(ctx, s, 0) : 0);
 	if (crossing_copies(&s->out))
-		copy_note_side(ctx, s, 1);
+		copy_note_side(s, 1, s->out.flags & CROSSING_KEEP_STATE ? copy_hop(ctx, s, 1) : 0);
 }
 
 /* Writes other addresses and ports into a packet. < 0: the frame is gone. */
@@ -132,22 +151,21 @@ __noinline int copy_turn(hook_ctx *ctx, struct packet *p, const struct tuple *to
 	return 0;
 }
 
-/* Sends the copy of one side of a state, as the packet is on the wire there. */
-__noinline int copy_send_side(hook_ctx *ctx, struct packet *p, __u32 number, __u32 side)
+/* Sends a copy to a next hop, as the packet is on the wire where one side of its state is. number: of
+ * the state; 0: it has none. < 0: the frame is gone. */
+__noinline int copy_send_to(hook_ctx *ctx, struct packet *p, __u32 number, __u32 side, __u32 nexthop)
 {
-	const struct state *st = state_get(STATE_INDEX(number));
-	const struct extra *extra = extra_get(STATE_INDEX(number));
-	__u32 d = STATE_DIRECTION(number), nexthop, ifindex;
+	const struct state *st = number ? state_get(STATE_INDEX(number)) : 0;
+	__u32 d = STATE_DIRECTION(number), ifindex;
 	struct scratch *s = scratch_get();
 	struct tuple came;
 
-	if (!p || !st || !extra || !s)
+	if (!p || !s || !nexthop)
 		return 0;
-	nexthop = extra->copy[side & 1];
 	ifindex = nexthop_get(nexthop)->ifindex;
 	if (!interface_is_present(interface_get(ifindex)))
 		return 0;
-	if (!(st->flags & STATE_NAT) || side == d) {
+	if (!st || !(st->flags & STATE_NAT) || side == d) {
 		hook_copy(ctx, ifindex, nexthop);
 		return 0;
 	}
@@ -169,23 +187,55 @@ static __always_inline int copy_is_sent(const struct flow *f)
 __noinline int copy_send_all(hook_ctx *ctx, struct packet *p, __u32 number)
 {
 	const struct interface *i;
+	const struct extra *extra;
 	const struct state *st;
 
 	if (!p)
 		return 0;
 	i = interface_get(p->ifindex);
 	st = state_get(STATE_INDEX(number));
-	if (!i || !st || i->flags & INTERFACE_L3)
+	extra = extra_get(STATE_INDEX(number));
+	if (!i || !st || !extra || i->flags & INTERFACE_L3)
 		return 0;
-	if (copy_is_sent(&st->flow_forth) && copy_send_side(ctx, p, number, 0))
+	if (copy_is_sent(&st->flow_forth) && copy_send_to(ctx, p, number, 0, extra->copy[0]))
 		return -1;
-	return copy_is_sent(&st->flow_back) ? copy_send_side(ctx, p, number, 1) : 0;
+	return copy_is_sent(&st->flow_back) ? copy_send_to(ctx, p, number, 1, extra->copy[1]) : 0;
 }
 
 /* The same if there are any. Afterwards the frame's headers must be loaded again. */
 static __always_inline int copy_send(hook_ctx *ctx, struct packet *p, const struct state *st, __u32 number)
 {
 	return copies && copy_is_asked(st) ? copy_send_all(ctx, p, number) : 0;
+}
+
+/* Whether the rule of a crossing that keeps no state asks for a copy of this packet. */
+static __always_inline int copy_is_due(const struct crossing *cr)
+{
+	return cr->evaluated && cr->route == ROUTES_DUP && !(cr->flags & CROSSING_KEEP_STATE);
+}
+
+/* Sends such a copy. A packet comes in at the side of its direction, and leaves at the other. */
+static __always_inline int copy_send_by(hook_ctx *ctx, struct scratch *s, __u32 out)
+{
+	__u32 nexthop = copy_hop(ctx, s, out);
+
+	return copy_send_to(ctx, &s->packet, s->state, STATE_DIRECTION(s->state) ^ out, nexthop);
+}
+
+/* Sends the copies of a packet for the rules without state that it has just met. < 0: the frame is
+ * gone. Afterwards the frame's headers must be loaded again. */
+static __always_inline int copy_send_now(hook_ctx *ctx, struct scratch *s)
+{
+	const struct interface *i;
+
+	if (!copies || !(copy_is_due(&s->in) || copy_is_due(&s->out)))
+		return 0;
+	i = interface_get(s->packet.ifindex);
+	if (!i || i->flags & INTERFACE_L3)
+		return 0;
+	if (copy_is_due(&s->in) && copy_send_by(ctx, s, 0))
+		return -1;
+	return copy_is_due(&s->out) ? copy_send_by(ctx, s, 1) : 0;
 }
 #endif
 

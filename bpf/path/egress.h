@@ -248,7 +248,7 @@ static __always_inline int egress_tracked(hook_ctx *ctx, struct scratch *s, cons
 	action = divert_packet(ctx, s, st);
 	if (action >= 0)
 		return action;
-	if (copy_send(ctx, &s->packet, st, s->state) || scrub_packet(ctx, s, st, s->state))
+	if (copy_send(ctx, &s->packet, st, s->state) || copy_send_now(ctx, s) || scrub_packet(ctx, s, st, s->state))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	if (met) /* by the type of service that it still has */
 		qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
@@ -298,7 +298,7 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 	action = st ? divert_packet(ctx, s, st) : -1;
 	if (action >= 0)
 		return action;
-	if ((st && copy_send(ctx, &s->packet, st, s->state)) || scrub_packet(ctx, s, st, s->state))
+	if ((st && copy_send(ctx, &s->packet, st, s->state)) || copy_send_now(ctx, s) || scrub_packet(ctx, s, st, s->state))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	if (st)
 		return egress_send(ctx, &s->packet, i, st, s->state, s->why);

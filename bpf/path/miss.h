@@ -451,7 +451,8 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 	if (action >= 0)
 		return action;
 	count_path(s->path, p->length);
-	if ((st && copy_send(ctx, &s->packet, st, s->state)) || scrub_packet(ctx, s, st, s->state) || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+	if ((st && copy_send(ctx, &s->packet, st, s->state)) || copy_send_now(ctx, s) || scrub_packet(ctx, s, st, s->state) ||
+	    headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (st)
 		return handoff_local(ctx, &h, p, i, st, s->state, why);
@@ -566,7 +567,7 @@ static __always_inline int miss_in(hook_ctx *ctx, void *tails)
 	if (s->state)
 		return slow_send(ctx, s, SLOW_NEW);
 	qos_set_evaluated(ctx, s, 0, 0);
-	if (scrub_packet(ctx, s, 0, 0))
+	if (copy_send_now(ctx, s) || scrub_packet(ctx, s, 0, 0))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	return stateless_forward(ctx, s, s->why);
 }

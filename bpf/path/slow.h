@@ -311,7 +311,8 @@ static __always_inline int slow_finish(hook_ctx *ctx, struct scratch *s, enum sl
 	action = divert_packet(ctx, s, st);
 	if (action >= 0)
 		return action;
-	if (copy_send(ctx, &s->packet, st, s->state) || scrub_packet(ctx, s, st, s->state) || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+	if (copy_send(ctx, &s->packet, st, s->state) || copy_send_now(ctx, s) || scrub_packet(ctx, s, st, s->state) ||
+	    headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	count_path(st->path, p->length);
 	if (r == REASON_LOCAL)

@@ -66,9 +66,6 @@ func (r *resolver) checkRoute(in *ast.Rule) {
 	case in.Direction == ast.AnyDirection && kind != ast.DupTo:
 		r.faults.Errorf(in.Route.Span, "%s needs a rule with a direction", kind)
 	}
-	if kind == ast.DupTo && !idleRoute(in) && !keepsState(in) {
-		r.faults.Unenforced(in.Route.Span, "dup-to without a state")
-	}
 }
 
 // idleRoute reports whether a rule's next hops are never used. pfSense also writes them

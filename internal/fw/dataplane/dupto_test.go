@@ -23,6 +23,12 @@ func TestCopies(t *testing.T) {
 			{"tcx wan", answer, "forward state lan " + answer + " ttl 63"},
 			{"states", "", "17 192.168.1.10:5 > 198.51.100.9:53 udp.single 2:1 1/1"},
 		}},
+		{"without a state", "pass in on lan0 dup-to (wan0 203.0.113.1) inet proto udp no state\npass out", []step{
+			{"xdp lan", ask, "up up-copy"},
+			{"tcx lan", ask, "forward rule wan " + ask + " ttl 63"},
+			{"xdp lan", ask, "up up-copy"}, // the next one is copied, too
+			{"tcx lan", ask, "forward state wan " + ask + " ttl 63"},
+		}},
 		{"what it does not leave", copyRule, []step{
 			{"xdp lan", syn, "up up-copy"}, // the rules say whether it is copied
 			{"tcx lan", syn, "forward rule wan " + syn + " ttl 63"},

@@ -216,9 +216,9 @@ func (d *drawing) valid(before []string, draw func() string) string {
 	return "pass"
 }
 
-// isRefused reports whether the dataplane does not do a rule's af-to, dup-to or divert-packet.
+// isRefused reports whether the dataplane does not do a rule's af-to or divert-packet.
 func isRefused(r *resolve.Rule) bool {
-	return r.AfToRefused() != "" || r.Divert.Kind == resolve.DivertPacket && !r.DivertsPackets() || r.Route != nil && r.Route.Kind == resolve.DupTo && r.State != resolve.KeepState
+	return r.AfToRefused() != "" || r.Divert.Kind == resolve.DivertPacket && !r.DivertsPackets()
 }
 
 // rule draws a rule, which may be invalid.

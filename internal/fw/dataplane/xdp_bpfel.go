@@ -143,10 +143,10 @@ type xdpEtherAnswer struct {
 		Src     xdpAddr
 		Dst     xdpAddr
 	}
-	Path uint32
-	Rule uint32
-	Tag  uint32
-	Pad0 uint32
+	Path   uint32
+	Rule   uint32
+	Tag    uint32
+	Bridge uint32
 }
 
 type xdpExtra struct {
@@ -523,6 +523,8 @@ type xdpRule struct {
 	MacMask       [6]uint16
 	AsksDscp      uint8
 	Pad0          [1]uint8
+	Bridge        uint16
+	Pad1          [6]uint8
 }
 
 type xdpRuleBits struct {
@@ -638,6 +640,7 @@ type xdpScratch struct {
 	_            [1]byte
 	Nexthop      uint16
 	Generation   uint16
+	Bridge       uint32
 	Tag          uint16
 	ReplyNexthop uint16
 	Chosen       uint8
@@ -651,6 +654,8 @@ type xdpScratch struct {
 	Leaves       uint8
 	Owned        uint8
 	Diverted     uint8
+	Alone        uint8
+	_            [3]byte
 	OutMark      struct {
 		_    structs.HostLayout
 		Bits uint32

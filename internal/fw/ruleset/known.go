@@ -16,7 +16,7 @@ func known(r *resolve.Rule) error {
 		return notKnown(name)
 	}
 	for _, err := range []error{
-		knownInterface(r.Interface), knownInterface(r.ReceivedOn.On), knownAnchor(r), knownTranslation(r.Nat), knownTranslation(r.Rdr), knownRoute(r.Route, r.State == resolve.KeepState), knownAfTo(r),
+		knownInterface(r.Interface), knownInterface(r.ReceivedOn.On), knownAnchor(r), knownTranslation(r.Nat), knownTranslation(r.Rdr), knownRoute(r.Route), knownAfTo(r),
 	} {
 		if err != nil {
 			return err
@@ -81,13 +81,11 @@ func knownTranslation(t *resolve.Translation) error {
 	return nil
 }
 
-// knownRoute refuses dup-to without a state, and networks of the other family.
-func knownRoute(r *resolve.Route, keepsState bool) error {
+// knownRoute refuses networks of the other family.
+func knownRoute(r *resolve.Route) error {
 	switch {
 	case r == nil:
 		return nil
-	case r.Kind == resolve.DupTo && !keepsState:
-		return notKnown("dup-to without a state")
 	case r.PreferIPv6 && r.Choice.Type == resolve.Bitmask:
 		return notKnown("prefer-ipv6-nexthop with bitmask")
 	}

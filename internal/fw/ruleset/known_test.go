@@ -19,7 +19,7 @@ func TestKnown(t *testing.T) {
 		{"scrub in on em0 all rtable 1\nscrub on em0 from urpf-failed to no-route no-df\npass", ""},
 		{"scrub in on em0 fragment no reassemble\nscrub in\npass", ""},
 		{"pass in dup-to 192.0.2.1\npass dup-to (em0 192.0.2.1) inet", ""},
-		{"pass in dup-to (em0 192.0.2.1) inet no state", "dup-to"},
+		{"pass in dup-to (em0 192.0.2.1) inet no state", ""},
 		{"pass in inet6 to 64:ff9b::/96 af-to inet from 192.0.2.1", ""},
 		{"pass in inet af-to inet6 from 2001:db8::/96\npass in inet af-to inet6 from (em0) to 2001:db8::1", ""},
 		{"pass in on em0 route-to (em0 192.0.2.9) inet6 to 64:ff9b::/96 af-to inet from 192.0.2.1", ""},

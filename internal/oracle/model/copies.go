@@ -1,6 +1,9 @@
 package model
 
-import "weir/internal/fw/state"
+import (
+	"weir/internal/fw/state"
+	"weir/pf/resolve"
+)
 
 // leavesToTCX reports whether XDP leaves a packet that meets rules, follows a first fragment, or
 // belongs to a connection with copies: XDP cannot copy it. The copies themselves are not
@@ -19,7 +22,7 @@ func (c *connection) noteCopies(in, out *crossing) {
 			continue
 		}
 		c.Flags |= state.Log
-		if cr.copies {
+		if cr.copies || cr.rule.State != resolve.KeepState { // without state, packets are copied one by one
 			c.Flow[side].Flags |= state.FlowCopied
 		}
 	}

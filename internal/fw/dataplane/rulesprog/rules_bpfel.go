@@ -316,6 +316,8 @@ type RulesRule struct {
 	MacMask       [6]uint16
 	AsksDscp      uint8
 	Pad0          [1]uint8
+	Bridge        uint16
+	Pad1          [6]uint8
 }
 
 type RulesRuleBits struct {
