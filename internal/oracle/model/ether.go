@@ -97,6 +97,7 @@ func (m *Model) leaves(i *Interface, o *Outcome) {
 	case bridges(decides):
 		if to := m.bridgeTo(decides.Frame.BridgeTo); to != nil {
 			o.Verdict, o.Interface, o.Bridged = Redirect, to.Index, true
+			o.Mark = m.marks().Set(o.Mark, MarkNone)
 			break
 		}
 		*o = dropped
