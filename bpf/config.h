@@ -182,6 +182,49 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
  * timeout set meanwhile takes effect. */
 #define GC_REVISIT	   (10 * TICKS_PER_SECOND)
 
+/* Queues (queue/queue.h). Trees, one for each interface and direction; [0] is none. */
+#define QUEUE_SHAPERS	   256
+/* A key is looked for at this many places. */
+#define QUEUE_WAYS	   8
+#define QUEUE_CPUS	   1024
+#define QUEUE_TRIES	   16
+/* The timer runs this often. It serves at most QUEUE_MOST_NS at once; the rest is lost. If it
+ * is later than QUEUE_LATE_NS, packets take what it would have given them, for QUEUE_LATE_MS
+ * at most. */
+#define QUEUE_TICK_NS	   1000000ULL
+#define QUEUE_MOST_NS	   100000000ULL
+#define QUEUE_LATE_NS	   2000000ULL
+#define QUEUE_LATE_MS	   100
+/* Counters without backlog that one run looks at; new ones that it takes over from one core;
+ * how long it looks at counters at most. */
+#define QUEUE_SLICE	   256
+#define QUEUE_NEW	   1024
+#define QUEUE_WALK_NS	   60000
+/* Places for the hosts that owe too much. */
+#define QUEUE_FULL	   65536
+/* Milliseconds: a counter without packets is idle after this (longer if packets of it count
+ * elsewhere), a host without counters is
+ * forgotten; a connection is young for so long; a tree without backlog rests; a counter without backlog
+ * is looked at less often. */
+#define QUEUE_IDLE	   200
+#define QUEUE_KEPT	   10000
+#define QUEUE_CALM	   20
+#define QUEUE_HOST_IDLE	   200
+#define QUEUE_YOUTH	   1000
+#define QUEUE_REST	   500
+/* Bytes of a packet, and the least share of a window. */
+#define QUEUE_PACKET_BYTES 1538
+#define QUEUE_LEAST	   (2 * QUEUE_PACKET_BYTES)
+/* What new connections may take in one run of the timer: bytes, and time at the class's rate. */
+#define QUEUE_FRESH	   65536
+#define QUEUE_FRESH_MS	   4
+/* Bytes that may wait for those that must share. */
+#define QUEUE_TRICKLE	   (4 * QUEUE_PACKET_BYTES)
+/* A lower priority gets at least 1/64 of what is there. */
+#define QUEUE_FLOOR	   6
+/* Rounds in which one class shares among its children. */
+#define QUEUE_ROUNDS	   64
+
 /* Set by the loader. */
 #define HASH_KEYS	   10
 extern const volatile __u32 hash_keys[HASH_KEYS]; /* kept over a reload, as the tuple table is */
@@ -206,6 +249,10 @@ extern const volatile __u8 af_to;	  /* states may have sides of two address fami
 extern const volatile __u8 ether_rules;	  /* frames meet ether rules (path/ether.h) */
 extern const volatile __u8 limiters_defined; /* rules may use limiters (state/limiter.h) */
 extern const volatile __u8 least_states;  /* rules may have pools with least-states (state/pool_count.h) */
+extern const volatile __u8 queues;	  /* interfaces may have queues (queue/queue.h) */
+extern const volatile __u32 queue_slots;  /* counters in queue_counters, a power of two, without those of classes */
+extern const volatile __u32 queue_host_slots; /* likewise queue_hosts */
+extern const volatile __u32 queue_cpus;	  /* cores that may handle packets */
 extern const volatile __u8 implicit_pass; /* set implicit-pass			       */
 extern const volatile __u8 fragments_alone; /* enum fragment_rules */
 extern const volatile __u8 unloaded;	  /* the built-in set: no file has been loaded	       */

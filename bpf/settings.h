@@ -4,6 +4,7 @@
 #define WEIR_SETTINGS_H
 
 #include "config.h"
+#include "queue/queue.h"
 #include "shared.h"
 
 const volatile __u32 hash_keys[HASH_KEYS] = { 0 };
@@ -28,12 +29,19 @@ const volatile __u8 copies = 0;
 const volatile __u8 ether_rules = 0;
 const volatile __u8 limiters_defined = 0;
 const volatile __u8 least_states = 0;
+const volatile __u8 queues = 0;
+const volatile __u32 queue_slots = 8;
+const volatile __u32 queue_host_slots = 8;
+const volatile __u32 queue_cpus = 1;
 const volatile __u8 implicit_pass = 1;
 const volatile __u8 fragments_alone = 0;
 const volatile __u8 unloaded = 0;
 
-/* The only variable: the loader makes .bss one map for all objects. */
+/* The loader makes .bss one map for all objects. */
 struct shared shared;
+
+/* Likewise .data.queue. */
+struct queue_section queue_data SEC(".data.queue");
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

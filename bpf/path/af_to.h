@@ -516,6 +516,8 @@ static __always_inline int family_run(hook_ctx *ctx)
 		return HOOK_DROP;
 	if (s->then != SLOW_MADE && s->then != SLOW_JOINED)
 		evaluate_nothing(s);
+	else if (queue_in(ctx, &s->packet, s->state) != UNDECIDED)
+		return count_verdict(i, REASON_QUEUE, s->packet.length);
 	r = family_is_error(&s->packet) ? family_error_read(ctx, s) : UNDECIDED;
 	if (r != UNDECIDED)
 		return count_verdict(i, r, s->packet.length);
@@ -541,6 +543,9 @@ static __always_inline int family_run(hook_ctx *ctx)
 	why = family_obstacle(ctx, s, r);
 	if (HOOK_IS_XDP && why != UNDECIDED)
 		return family_later(ctx, s, i, why);
+	fault = queue_out(ctx, &s->packet, s->state, s->out_ifindex);
+	if (fault != UNDECIDED)
+		return count_verdict(i, fault, s->packet.length);
 	if (family_udp_sum(ctx, s))
 		return count_verdict(i, REASON_AF_TO, s->packet.length);
 	layers = HOOK_IS_XDP ? sizeof(struct ethhdr) + nexthop_get(s->nexthop)->encap.length : s->packet.l3_offset;

@@ -36,6 +36,13 @@ static __always_inline int egress_send(hook_ctx *ctx, struct packet *p, const st
 		if (r != UNDECIDED)
 			return egress_refuse(ctx, p, i, state_course((struct state *)st, STATE_DIRECTION(number))->nexthop, r);
 	}
+	if (queues) {
+		r = queue_out(ctx, p, number,
+			      chosen ? nexthop_get(state_course((struct state *)st, STATE_DIRECTION(number))->nexthop)->ifindex :
+				       p->ifindex);
+		if (r != UNDECIDED)
+			return count_verdict(i, r, p->length);
+	}
 	count_path(st->path, p->length);
 	qos_set_state(ctx, p, st, STATE_DIRECTION(number));
 	if (st->flags & STATE_MARK)
@@ -55,6 +62,11 @@ static __always_inline int egress_stateless(hook_ctx *ctx, struct packet *p, con
 
 	if (r != UNDECIDED)
 		return egress_refuse(ctx, p, i, nexthop, r);
+	if (queues) {
+		r = queue_out(ctx, p, 0, nexthop ? nexthop_get(nexthop)->ifindex : p->ifindex);
+		if (r != UNDECIDED)
+			return count_verdict(i, r, p->length);
+	}
 	count_path(s->path, p->length);
 	hook_set_mark(ctx, mark_leaving(p->mark, &s->out_mark));
 	if (p->scrub && scrub_out(ctx, p))
@@ -118,6 +130,7 @@ static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 num
 	const struct tuple *reply;
 	struct headers h;
 	struct state *st;
+	enum reason r;
 
 	if (!p || !s)
 		return HOOK_DROP;
@@ -125,6 +138,9 @@ static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 num
 	if (!i)
 		return HOOK_DROP;
 	if (!number) {
+		r = queue_out(ctx, p, 0, p->ifindex);
+		if (r != UNDECIDED)
+			return count_verdict(i, r, p->length);
 		hook_prioritize(ctx, p->qos);
 		hook_set_mark(ctx, mark_leaving(ctx->mark, &s->out_mark));
 		return count_verdict(i, REASON_MARKED, p->length);
@@ -136,6 +152,9 @@ static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 num
 	if (st->entered & KEPT_ROUTE(STATE_DIRECTION(number)) &&
 	    nexthop_get(state_course(st, STATE_DIRECTION(number))->nexthop)->ifindex != p->ifindex)
 		return count_verdict(i, REASON_GUARD, p->length);
+	r = queue_out(ctx, p, number, p->ifindex);
+	if (r != UNDECIDED)
+		return count_verdict(i, r, p->length);
 	if (p->qos && state_is_evaluated(st))
 		hook_prioritize(ctx, p->qos);
 	else

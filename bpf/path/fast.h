@@ -9,6 +9,7 @@
 #include "hook/tail.h"
 #include "path/output.h"
 #include "path/qos.h"
+#include "path/queue_packet.h"
 #include "path/scratch.h"
 #include "path/scrub.h"
 #include "route/encap.h"
@@ -197,6 +198,11 @@ static __always_inline int fast_forward(hook_ctx *ctx, struct headers *h, const 
 			count_path_global(path, p->length);
 		return output_other(ctx, p, i, s, number, n, r, why);
 	}
+	if (queues && queue_tree(n->ifindex, 0)) {
+		r = queue_leaves(ctx, h, p, number, n->ifindex);
+		if (r != UNDECIDED)
+			return count_verdict(i, r, p->length);
+	}
 	if (rewrite_packet(ctx, h, p, s, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	hook_set_mark(ctx, mark_set(rule_mark_all(s, p->mark), MARK_LEAVES));
@@ -237,6 +243,11 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 		return fast_mismatch(ctx, tails, p, i, st, number);
 	if (r != UNDECIDED)
 		return count_verdict(i, r, p->length);
+	if (queues && queue_tree(p->ifindex, 1)) {
+		r = queue_enters(ctx, h, p, number);
+		if (r != UNDECIDED)
+			return count_verdict(i, r, p->length);
+	}
 	if (state_changes_family(st))
 		return fast_tail(ctx, tails, p, i, TAIL_FAMILY, number, 1);
 	if (shared.prefetch)

@@ -10,6 +10,7 @@
 #define WEIR_PATH_GATEWAY_H
 
 #include "packet/rewrite.h"
+#include "path/queue_packet.h"
 #include "path/reject.h"
 #include "route/route.h"
 
@@ -139,6 +140,7 @@ __noinline int gateway_state_send(hook_ctx *ctx, const struct packet *p, __u32 n
 	const struct interface *i;
 	const struct state *s;
 	struct headers h;
+	enum reason r;
 	int action;
 
 	if (!p)
@@ -147,6 +149,9 @@ __noinline int gateway_state_send(hook_ctx *ctx, const struct packet *p, __u32 n
 	s = state_get(STATE_INDEX(number));
 	if (!i || !s)
 		return HOOK_DROP;
+	r = queue_out(ctx, p, number, nexthop_get(nexthop)->ifindex);
+	if (r != UNDECIDED)
+		return count_verdict(i, r, p->length);
 	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)) || rewrite_packet(ctx, &h, p, s, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	hook_set_mark(ctx, mark_set(rule_mark_all(s, p->mark), MARK_LEAVES));
@@ -207,6 +212,7 @@ __noinline int gateway_stateless_send(hook_ctx *ctx, struct scratch *s, const st
 {
 	const struct interface *i;
 	struct headers h;
+	enum reason r;
 	int action;
 
 	if (!s || !p)
@@ -214,6 +220,9 @@ __noinline int gateway_stateless_send(hook_ctx *ctx, struct scratch *s, const st
 	i = interface_get(p->ifindex);
 	if (!i)
 		return HOOK_DROP;
+	r = queue_out(ctx, p, 0, nexthop_get(number)->ifindex);
+	if (r != UNDECIDED)
+		return count_verdict(i, r, p->length);
 	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (handoff_onward(ctx, s, p, nexthop_get(number)))

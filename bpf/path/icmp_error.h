@@ -215,8 +215,12 @@ static __always_inline int icmp_error_in(hook_ctx *ctx, void *tails)
 	st = state_get(STATE_INDEX(s->state));
 	if (st && s->packet.flags & PACKET_OPTIONS && !(st->flags & STATE_OPTIONS))
 		return count_verdict(i, REASON_OPTIONS, s->packet.length);
-	if (st && !icmp_error_is_left(s))
+	if (st && !icmp_error_is_left(s)) {
 		icmp_error_log(ctx, s, st, DIRECTION_IN, s->packet.ifindex);
+		r = queue_in(ctx, &s->packet, s->state);
+		if (r != UNDECIDED)
+			return count_verdict(i, r, s->packet.length);
+	}
 	if (st && state_changes_family(st)) {
 		bpf_tail_call(ctx, tails, TAIL_FAMILY);
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
@@ -258,6 +262,9 @@ static __always_inline int icmp_error_out(hook_ctx *ctx, void *tails)
 	scrub_set_state(&s->packet, st, s->state);
 	if (s->packet.scrub && scrub_out(ctx, &s->packet))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
+	r = queue_out(ctx, &s->packet, s->state, s->packet.ifindex);
+	if (r != UNDECIDED)
+		return count_verdict(i, r, s->packet.length);
 	if (st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state))) {
 		r = egress_ready(ctx, &s->packet, s->state);
 		if (r != UNDECIDED)

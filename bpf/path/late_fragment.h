@@ -16,6 +16,7 @@ __noinline int late_fragment_stateless(hook_ctx *ctx, struct scratch *s)
 	struct route_query q = {};
 	struct course c = {};
 	enum route route = ROUTE_LOCAL;
+	enum reason r;
 
 	if (!s)
 		return HOOK_DROP;
@@ -24,6 +25,9 @@ __noinline int late_fragment_stateless(hook_ctx *ctx, struct scratch *s)
 	if (!i)
 		return HOOK_DROP;
 	scrub_set(&s->packet, p->scrub);
+	r = queue_in(ctx, p, 0);
+	if (r != UNDECIDED)
+		return count_verdict(i, r, p->length);
 	if (s->nexthop) { /* a rule has chosen it */
 		c.nexthop = s->nexthop;
 		route = gateway_refresh(ctx, p, &c);
@@ -75,6 +79,9 @@ static __always_inline int late_fragment_in(hook_ctx *ctx, void *tails)
 	if (!st)
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	track_count(st, STATE_DIRECTION(s->state), &s->packet);
+	r = queue_in(ctx, &s->packet, s->state);
+	if (r != UNDECIDED)
+		return count_verdict(i, r, s->packet.length);
 	if (state_changes_family(st)) {
 		bpf_tail_call(ctx, tails, TAIL_FAMILY);
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);

@@ -447,6 +447,9 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 	if (!st && s->in.route == ROUTES_DIVERT)
 		return count_verdict(i, REASON_DIVERT, p->length);
 	qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
+	r = queue_in(ctx, p, s->state);
+	if (r != UNDECIDED)
+		return count_verdict(i, r, p->length);
 	action = st ? divert_packet(ctx, s, st) : -1;
 	if (action >= 0)
 		return action;
@@ -543,8 +546,11 @@ static __always_inline int miss_in(hook_ctx *ctx, void *tails)
 			r = slow_decide(ctx, s, SLOW_RULES);
 		else if (r != REASON_LAST_PASS)
 			return s->then == SLOW_ANSWER ? reject_segment(ctx, s) : count_verdict(i, r, s->packet.length);
-		if (s->state && !s->replaces)
+		if (s->state && !s->replaces) {
+			if (!reason_is_drop(r) && queue_in(ctx, &s->packet, s->state) != UNDECIDED)
+				r = REASON_QUEUE;
 			return slow_finish(ctx, s, SLOW_RULES, r);
+		}
 		s->state = 0;
 		s->out.evaluated = 0;
 		s->out.logs = 0;
@@ -564,9 +570,13 @@ static __always_inline int miss_in(hook_ctx *ctx, void *tails)
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
 		return reject_or_drop(ctx, s, i, r, STATE_IN | STATE_OUT);
+	if (!s->state)
+		qos_set_evaluated(ctx, s, 0, 0);
+	r = queue_in(ctx, &s->packet, s->state);
+	if (r != UNDECIDED)
+		return count_verdict(i, r, s->packet.length);
 	if (s->state)
 		return slow_send(ctx, s, SLOW_NEW);
-	qos_set_evaluated(ctx, s, 0, 0);
 	if (copy_send_now(ctx, s) || scrub_packet(ctx, s, 0, 0))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	return stateless_forward(ctx, s, s->why);

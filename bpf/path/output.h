@@ -8,6 +8,7 @@
 #include "packet/rewrite.h"
 #include "path/gateway.h"
 #include "path/handoff.h"
+#include "path/queue_packet.h"
 #include "route/encap.h"
 
 /* Makes room in front of the packet for its next hop's layers, and writes them. */
@@ -29,6 +30,7 @@ __noinline int output_encap(hook_ctx *ctx, const struct packet *p, __u32 number,
 	const struct interface *i;
 	const struct state *s = 0;
 	struct headers h;
+	enum reason r;
 	__u32 l3;
 
 	if (!p || !n)
@@ -38,6 +40,9 @@ __noinline int output_encap(hook_ctx *ctx, const struct packet *p, __u32 number,
 		s = state_get(STATE_INDEX(number));
 	if (!i || (number && !s))
 		return HOOK_DROP;
+	r = queue_out(ctx, p, number, n->ifindex);
+	if (r != UNDECIDED)
+		return count_verdict(i, r, p->length);
 	l3 = sizeof(struct ethhdr) + n->encap.length;
 	if (hook_grow(ctx, l3 - p->l3_offset))
 		return -1;

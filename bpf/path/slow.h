@@ -390,8 +390,11 @@ static __always_inline int slow_in(hook_ctx *ctx, void *tails)
 		return HOOK_DROP;
 	if (copy_is_later_in(s->state))
 		return count_verdict(i, REASON_UP_COPY, s->packet.length);
-	if (!s->tracked)
+	if (!s->tracked) {
 		r = slow_track(ctx, s);
+		if (r == UNDECIDED)
+			r = queue_in(ctx, &s->packet, s->state);
+	}
 	if (r == UNDECIDED) {
 		st = state_get(STATE_INDEX(s->state));
 		if (st && state_changes_family(st)) {

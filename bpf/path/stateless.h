@@ -42,6 +42,11 @@ __noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason w
 		return handoff_redirect(ctx, p, i, 0, &s->out_mark);
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
 		return handoff_forward(ctx, p, i, 0, 0, r);
+	if (queues && queue_tree(n->ifindex, 0)) {
+		r = queue_leaves(ctx, &h, p, 0, n->ifindex);
+		if (r != UNDECIDED)
+			return count_verdict(i, r, p->length);
+	}
 	if (handoff_onward(ctx, s, p, n))
 		return count_verdict(i, REASON_MARK_TAKEN, p->length);
 	rewrite_hop(&h, p);

@@ -30,6 +30,11 @@ const (
 	gcMapNexthopsFree    = "nexthops_free"
 	gcMapPoolLoads       = "pool_loads"
 	gcMapPoolUses        = "pool_uses"
+	gcMapQueueActive     = "queue_active"
+	gcMapQueueClasses    = "queue_classes"
+	gcMapQueueCounters   = "queue_counters"
+	gcMapQueueHosts      = "queue_hosts"
+	gcMapQueueMembers    = "queue_members"
 	gcMapSourceIndex     = "source_index"
 	gcMapSources         = "sources"
 	gcMapSpilledTuples   = "spilled_tuples"
@@ -58,6 +63,11 @@ const (
 	gcVarNoteSecret      = "note_secret"
 	gcVarPoolSecret      = "pool_secret"
 	gcVarPrefetchSecret  = "prefetch_secret"
+	gcVarQueueCpus       = "queue_cpus"
+	gcVarQueueData       = "queue_data"
+	gcVarQueueHostSlots  = "queue_host_slots"
+	gcVarQueueSlots      = "queue_slots"
+	gcVarQueues          = "queues"
 	gcVarRandomSeed      = "random_seed"
 	gcVarRouteMarks      = "route_marks"
 	gcVarRuleBase        = "rule_base"
@@ -134,6 +144,11 @@ type gcMapSpecs struct {
 	NexthopsFree  *ebpf.MapSpec `ebpf:"nexthops_free"`
 	PoolLoads     *ebpf.MapSpec `ebpf:"pool_loads"`
 	PoolUses      *ebpf.MapSpec `ebpf:"pool_uses"`
+	QueueActive   *ebpf.MapSpec `ebpf:"queue_active"`
+	QueueClasses  *ebpf.MapSpec `ebpf:"queue_classes"`
+	QueueCounters *ebpf.MapSpec `ebpf:"queue_counters"`
+	QueueHosts    *ebpf.MapSpec `ebpf:"queue_hosts"`
+	QueueMembers  *ebpf.MapSpec `ebpf:"queue_members"`
 	SourceIndex   *ebpf.MapSpec `ebpf:"source_index"`
 	Sources       *ebpf.MapSpec `ebpf:"sources"`
 	SpilledTuples *ebpf.MapSpec `ebpf:"spilled_tuples"`
@@ -165,6 +180,11 @@ type gcVariableSpecs struct {
 	NoteSecret      *ebpf.VariableSpec `ebpf:"note_secret"`
 	PoolSecret      *ebpf.VariableSpec `ebpf:"pool_secret"`
 	PrefetchSecret  *ebpf.VariableSpec `ebpf:"prefetch_secret"`
+	QueueCpus       *ebpf.VariableSpec `ebpf:"queue_cpus"`
+	QueueData       *ebpf.VariableSpec `ebpf:"queue_data"`
+	QueueHostSlots  *ebpf.VariableSpec `ebpf:"queue_host_slots"`
+	QueueSlots      *ebpf.VariableSpec `ebpf:"queue_slots"`
+	Queues          *ebpf.VariableSpec `ebpf:"queues"`
 	RandomSeed      *ebpf.VariableSpec `ebpf:"random_seed"`
 	RouteMarks      *ebpf.VariableSpec `ebpf:"route_marks"`
 	RuleBase        *ebpf.VariableSpec `ebpf:"rule_base"`
@@ -210,6 +230,11 @@ type gcMaps struct {
 	NexthopsFree  *ebpf.Map `ebpf:"nexthops_free"`
 	PoolLoads     *ebpf.Map `ebpf:"pool_loads"`
 	PoolUses      *ebpf.Map `ebpf:"pool_uses"`
+	QueueActive   *ebpf.Map `ebpf:"queue_active"`
+	QueueClasses  *ebpf.Map `ebpf:"queue_classes"`
+	QueueCounters *ebpf.Map `ebpf:"queue_counters"`
+	QueueHosts    *ebpf.Map `ebpf:"queue_hosts"`
+	QueueMembers  *ebpf.Map `ebpf:"queue_members"`
 	SourceIndex   *ebpf.Map `ebpf:"source_index"`
 	Sources       *ebpf.Map `ebpf:"sources"`
 	SpilledTuples *ebpf.Map `ebpf:"spilled_tuples"`
@@ -236,6 +261,11 @@ func (m *gcMaps) Close() error {
 		m.NexthopsFree,
 		m.PoolLoads,
 		m.PoolUses,
+		m.QueueActive,
+		m.QueueClasses,
+		m.QueueCounters,
+		m.QueueHosts,
+		m.QueueMembers,
 		m.SourceIndex,
 		m.Sources,
 		m.SpilledTuples,
@@ -268,6 +298,11 @@ type gcVariables struct {
 	NoteSecret      *ebpf.Variable `ebpf:"note_secret"`
 	PoolSecret      *ebpf.Variable `ebpf:"pool_secret"`
 	PrefetchSecret  *ebpf.Variable `ebpf:"prefetch_secret"`
+	QueueCpus       *ebpf.Variable `ebpf:"queue_cpus"`
+	QueueData       *ebpf.Variable `ebpf:"queue_data"`
+	QueueHostSlots  *ebpf.Variable `ebpf:"queue_host_slots"`
+	QueueSlots      *ebpf.Variable `ebpf:"queue_slots"`
+	Queues          *ebpf.Variable `ebpf:"queues"`
 	RandomSeed      *ebpf.Variable `ebpf:"random_seed"`
 	RouteMarks      *ebpf.Variable `ebpf:"route_marks"`
 	RuleBase        *ebpf.Variable `ebpf:"rule_base"`

@@ -50,6 +50,11 @@ const (
 	tcMapPoolUses           = "pool_uses"
 	tcMapPoolWorks          = "pool_works"
 	tcMapPools              = "pools"
+	tcMapQueueActive        = "queue_active"
+	tcMapQueueClasses       = "queue_classes"
+	tcMapQueueCounters      = "queue_counters"
+	tcMapQueueHosts         = "queue_hosts"
+	tcMapQueueMembers       = "queue_members"
 	tcMapQueuePairs         = "queue_pairs"
 	tcMapRecordsLost        = "records_lost"
 	tcMapRejectCounters     = "reject_counters"
@@ -113,6 +118,11 @@ const (
 	tcVarNoteSecret         = "note_secret"
 	tcVarPoolSecret         = "pool_secret"
 	tcVarPrefetchSecret     = "prefetch_secret"
+	tcVarQueueCpus          = "queue_cpus"
+	tcVarQueueData          = "queue_data"
+	tcVarQueueHostSlots     = "queue_host_slots"
+	tcVarQueueSlots         = "queue_slots"
+	tcVarQueues             = "queues"
 	tcVarRandomSeed         = "random_seed"
 	tcVarRouteMarks         = "route_marks"
 	tcVarRuleBase           = "rule_base"
@@ -225,6 +235,11 @@ type tcMapSpecs struct {
 	PoolUses          *ebpf.MapSpec `ebpf:"pool_uses"`
 	PoolWorks         *ebpf.MapSpec `ebpf:"pool_works"`
 	Pools             *ebpf.MapSpec `ebpf:"pools"`
+	QueueActive       *ebpf.MapSpec `ebpf:"queue_active"`
+	QueueClasses      *ebpf.MapSpec `ebpf:"queue_classes"`
+	QueueCounters     *ebpf.MapSpec `ebpf:"queue_counters"`
+	QueueHosts        *ebpf.MapSpec `ebpf:"queue_hosts"`
+	QueueMembers      *ebpf.MapSpec `ebpf:"queue_members"`
 	QueuePairs        *ebpf.MapSpec `ebpf:"queue_pairs"`
 	RecordsLost       *ebpf.MapSpec `ebpf:"records_lost"`
 	RejectCounters    *ebpf.MapSpec `ebpf:"reject_counters"`
@@ -275,6 +290,11 @@ type tcVariableSpecs struct {
 	NoteSecret      *ebpf.VariableSpec `ebpf:"note_secret"`
 	PoolSecret      *ebpf.VariableSpec `ebpf:"pool_secret"`
 	PrefetchSecret  *ebpf.VariableSpec `ebpf:"prefetch_secret"`
+	QueueCpus       *ebpf.VariableSpec `ebpf:"queue_cpus"`
+	QueueData       *ebpf.VariableSpec `ebpf:"queue_data"`
+	QueueHostSlots  *ebpf.VariableSpec `ebpf:"queue_host_slots"`
+	QueueSlots      *ebpf.VariableSpec `ebpf:"queue_slots"`
+	Queues          *ebpf.VariableSpec `ebpf:"queues"`
 	RandomSeed      *ebpf.VariableSpec `ebpf:"random_seed"`
 	RouteMarks      *ebpf.VariableSpec `ebpf:"route_marks"`
 	RuleBase        *ebpf.VariableSpec `ebpf:"rule_base"`
@@ -340,6 +360,11 @@ type tcMaps struct {
 	PoolUses          *ebpf.Map `ebpf:"pool_uses"`
 	PoolWorks         *ebpf.Map `ebpf:"pool_works"`
 	Pools             *ebpf.Map `ebpf:"pools"`
+	QueueActive       *ebpf.Map `ebpf:"queue_active"`
+	QueueClasses      *ebpf.Map `ebpf:"queue_classes"`
+	QueueCounters     *ebpf.Map `ebpf:"queue_counters"`
+	QueueHosts        *ebpf.Map `ebpf:"queue_hosts"`
+	QueueMembers      *ebpf.Map `ebpf:"queue_members"`
 	QueuePairs        *ebpf.Map `ebpf:"queue_pairs"`
 	RecordsLost       *ebpf.Map `ebpf:"records_lost"`
 	RejectCounters    *ebpf.Map `ebpf:"reject_counters"`
@@ -405,6 +430,11 @@ func (m *tcMaps) Close() error {
 		m.PoolUses,
 		m.PoolWorks,
 		m.Pools,
+		m.QueueActive,
+		m.QueueClasses,
+		m.QueueCounters,
+		m.QueueHosts,
+		m.QueueMembers,
 		m.QueuePairs,
 		m.RecordsLost,
 		m.RejectCounters,
@@ -456,6 +486,11 @@ type tcVariables struct {
 	NoteSecret      *ebpf.Variable `ebpf:"note_secret"`
 	PoolSecret      *ebpf.Variable `ebpf:"pool_secret"`
 	PrefetchSecret  *ebpf.Variable `ebpf:"prefetch_secret"`
+	QueueCpus       *ebpf.Variable `ebpf:"queue_cpus"`
+	QueueData       *ebpf.Variable `ebpf:"queue_data"`
+	QueueHostSlots  *ebpf.Variable `ebpf:"queue_host_slots"`
+	QueueSlots      *ebpf.Variable `ebpf:"queue_slots"`
+	Queues          *ebpf.Variable `ebpf:"queues"`
 	RandomSeed      *ebpf.Variable `ebpf:"random_seed"`
 	RouteMarks      *ebpf.Variable `ebpf:"route_marks"`
 	RuleBase        *ebpf.Variable `ebpf:"rule_base"`

@@ -2,6 +2,7 @@ package ruleset
 
 import (
 	"slices"
+	"weir/internal/fw/shaper"
 
 	"weir/internal/fw/shaper"
 	"weir/pf/resolve"
@@ -35,6 +36,9 @@ type Program struct {
 	// that is not in QueuePairs belongs to no queue of these rules.
 	Queues     map[uint16]string
 	QueuePairs map[uint16]QueuePair
+
+	// Shapers holds the queues of each interface and direction.
+	Shapers []shaper.Shaper
 
 	// Fingerprints are compared with a SYN in this order, if a rule asks for an operating
 	// system. Trees know them by their position, plus 1.

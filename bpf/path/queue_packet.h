@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Packets that meet the queues of an interface: those that come in, before they are sent on
+ * or given to the box, and those that leave, as the last step. docs/packet-path.md, 23.
+ *
+ * Cost when no interface has queues: none (queues). Else one read of queue_data.places.
+ */
+#ifndef WEIR_PATH_QUEUE_PACKET_H
+#define WEIR_PATH_QUEUE_PACKET_H
+
+#include "packet/csum.h"
+#include "packet/packet.h"
+#include "path/qos.h"
+#include "queue/admit.h"
+#include "state/state.h"
+
+#define IP_CE 3 /* in the bits of congestion (RFC 3168) */
+
+/* Whether an address is one of a site, not of the Internet (RFC 1918, 6598, 3927, 4193). */
+static __always_inline int queue_is_private(const struct addr *a)
+{
+	__u32 v4 = addr_v4(a);
+
+	if (addr_is4(a))
+		return v4 >> 24 == 10 || v4 >> 20 == 0xac1 || v4 >> 16 == 0xc0a8 || v4 >> 22 == 0x191 || v4 >> 16 == 0xa9fe;
+	return (a->word[0] & bpf_htonl(0xfe000000)) == bpf_htonl(0xfc000000) || addr_is_link_local(a);
+}
+
+/* Whether the first of a packet's two ends is the host. in: it came in at the interface with
+ * the queue. */
+static __always_inline int queue_is_first(const struct addr *first, const struct addr *second, int first_sends, int in)
+{
+	int a = queue_is_private(first), b = queue_is_private(second);
+
+	return a != b ? a : first_sends != in;
+}
+
+/*
+ * The host is the end that has an address of a site. If both have, or none, it is the end that
+ * translation hides, or else the one that is not behind the interface.
+ */
+static __u64 queue_find_host(const struct queue_ask *a, const void *packet)
+{
+	const struct packet *p = packet;
+	__u32 shaper = a->shaper;
+	const struct queue_shaper *sh = queue_shaper_get(shaper);
+	const struct addr *client, *server, *host;
+	const struct state *st;
+	int first, in = sh->in;
+
+	if (!p)
+		return 0;
+	st = a->hashed ? 0 : state_get(STATE_INDEX(a->flow));
+	if (!st) {
+		first = queue_is_first(&p->tuple.src, &p->tuple.dst, 1, in);
+		host = first ? &p->tuple.src : &p->tuple.dst;
+	} else {
+		client = &st->forth.tuple.src;
+		server = &st->back.tuple.src;
+		first = queue_is_first(client, server, !STATE_DIRECTION(a->flow), in);
+		if (st->flags & STATE_NAT && queue_is_private(client) == queue_is_private(server))
+			first = !addr_equal(client, &st->back.tuple.dst);
+		host = first ? client : server;
+	}
+	return ((__u64)host->word[0] << 32 | host->word[1]) * QUEUE_MIX ^ ((__u64)host->word[2] << 32 | host->word[3]);
+}
+
+/* Returns the bytes of one packet on the line. */
+static __always_inline __u32 queue_line(const struct queue_shaper *sh, __u32 length)
+{
+	__u32 bytes = length + (__s32)sh->overhead;
+
+	if (bytes < sh->mpu)
+		bytes = sh->mpu;
+	if (sh->cells == QUEUE_ATM)
+		return (bytes + 47) / 48 * 53;
+	if (sh->cells == QUEUE_PTM)
+		return bytes + (bytes + 63) / 64;
+	return bytes;
+}
+
+/* The same of a super-packet: each segment has headers of its own. */
+static __always_inline __u32 queue_bytes(hook_ctx *ctx, const struct packet *p, const struct queue_shaper *sh)
+{
+	__u32 size = hook_gso_size(ctx), headers, payload;
+
+	(void)ctx;
+	if (!size)
+		return queue_line(sh, p->length);
+	headers = p->l4_offset - p->l3_offset + (p->tuple.proto == IPPROTO_TCP ? p->tcp_header : sizeof(struct udphdr));
+	payload = p->length - headers;
+	return payload / size * queue_line(sh, headers + size) + (payload % size ? queue_line(sh, headers + payload % size) : 0);
+}
+
+/* Tells the receiver of congestion, if the packet's ends know how to (RFC 3168, 5). */
+static __always_inline void queue_tell(hook_ctx *ctx, const struct packet *p)
+{
+	__u16 word, was, check;
+
+	if (hook_load(ctx, p->l3_offset, &word, sizeof(word)))
+		return;
+	was = word;
+	if (p->family == 4) {
+		if (!(word & bpf_htons(IP_CE)) || (word & bpf_htons(IP_CE)) == bpf_htons(IP_CE))
+			return;
+		word |= bpf_htons(IP_CE);
+		if (hook_load(ctx, p->l3_offset + 10, &check, sizeof(check)))
+			return;
+		check = csum_apply(check, csum_fold(csum_word_diff(was, word)));
+		hook_store(ctx, p->l3_offset + 10, &check, sizeof(check));
+	} else {
+		if (!(word & bpf_htons(IP_CE << 4)) || (word & bpf_htons(IP_CE << 4)) == bpf_htons(IP_CE << 4))
+			return;
+		word |= bpf_htons(IP_CE << 4);
+	}
+	hook_store(ctx, p->l3_offset, &word, sizeof(word));
+}
+
+/* Whether a packet takes the second of a pair of queues: as qos_is_urgent(). */
+static __always_inline int queue_is_urgent(const struct packet *p)
+{
+	return (p->tuple.proto == IPPROTO_TCP && p->fragment != FRAGMENT_LATER && p->tcp_flags & TCP_ACK && !p->payload) ||
+	       p->tos & IP_LOW_DELAY;
+}
+
+/* Counts a packet in its queue of a tree. number: of its state; 0: none. UNDECIDED: it passes.
+ * Pointers to its bytes must be loaded again. */
+__noinline enum reason queue_packet(hook_ctx *ctx, const struct packet *p, __u32 shaper, __u32 number)
+{
+	const struct queue_shaper *sh = queue_shaper_get(shaper);
+	const struct state *st = number ? state_get(STATE_INDEX(number)) : 0;
+	struct queue_ask a = {.shaper = shaper, .flow = number};
+	int verdict;
+
+	if (!p)
+		return UNDECIDED;
+	a.bytes = queue_bytes(ctx, p, sh);
+	a.queue = p->qos >> QOS_QUEUE_SHIFT;
+	if (st) {
+		a.queue = a.queue ? : state_queue(st, STATE_DIRECTION(number));
+		a.other = state_queue(st, !STATE_DIRECTION(number));
+		a.urgent = a.queue && queue_is_urgent(p);
+	} else {
+		a.hashed = 1;
+		a.flow = tuple_hash(&p->tuple) & (QUEUE_FLOWS - 1);
+	}
+	verdict = queue_admit(&a, p);
+	if (verdict == QUEUE_DROP)
+		return REASON_QUEUE;
+	if (verdict == QUEUE_MARK)
+		queue_tell(ctx, p);
+	return UNDECIDED;
+}
+
+/* Returns the tree that packets of an interface meet; 0: none. */
+static __always_inline __u32 queue_tree(__u32 ifindex, int in)
+{
+	const struct queue_place *place = &queue_data.places[ifindex & (MAX_IFINDEX - 1)];
+
+	return in ? place->in : place->out;
+}
+
+/* Counts a packet that has come in. Pointers to its bytes must be loaded again. */
+static __always_inline enum reason queue_in(hook_ctx *ctx, const struct packet *p, __u32 number)
+{
+	__u32 tree = queues ? queue_tree(p->ifindex, 1) : 0;
+
+	return tree ? queue_packet(ctx, p, tree, number) : UNDECIDED;
+}
+
+/* Counts a packet that leaves by an interface. Likewise. */
+static __always_inline enum reason queue_out(hook_ctx *ctx, const struct packet *p, __u32 number, __u32 ifindex)
+{
+	__u32 tree = queues ? queue_tree(ifindex, 0) : 0;
+
+	return tree ? queue_packet(ctx, p, tree, number) : UNDECIDED;
+}
+
+/* The same for who goes on with the headers. */
+static __always_inline enum reason queue_enters(hook_ctx *ctx, struct headers *h, const struct packet *p, __u32 number)
+{
+	enum reason r = queue_in(ctx, p, number);
+
+	return r == UNDECIDED && headers_reload(h, p, hook_data(ctx), hook_data_end(ctx)) ? REASON_INTERNAL : r;
+}
+
+static __always_inline enum reason queue_leaves(hook_ctx *ctx, struct headers *h, const struct packet *p, __u32 number,
+						__u32 ifindex)
+{
+	enum reason r = queue_out(ctx, p, number, ifindex);
+
+	return r == UNDECIDED && headers_reload(h, p, hook_data(ctx), hook_data_end(ctx)) ? REASON_INTERNAL : r;
+}
+
+#endif

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Queues that hold no packets. Each interface and direction may have a tree of classes, and
+ * each connection has a counter in one of them: the bytes that it has sent, and that a real
+ * queue would still hold. A packet is sent at once, or dropped if its connection's counter
+ * has no room. A timer drains the counters at the rate that the tree gives them
+ * (queue/drain.h). Packets only compare and add (queue/admit.h): they take no lock, and look
+ * at no clock. docs/queues.md explains the method.
+ *
+ *   shaper   the tree of one interface and direction
+ *   class    a queue of pf.conf
+ *   host     the connections of one address in a class
+ *   counter  one connection, in one class
+ *
+ * Units: bytes on the line. "fine" amounts are in 1/65536 bytes.
+ */
+#ifndef WEIR_QUEUE_QUEUE_H
+#define WEIR_QUEUE_QUEUE_H
+
+#include <linux/types.h>
+#include <bpf/bpf_helpers.h>
+
+#include "config.h"
+
+#define QUEUE_FINE 16 /* bits of a fine amount below the point */
+
+/* How a line cuts packets: shaper.Cells. */
+enum queue_cells {
+	QUEUE_PLAIN,
+	QUEUE_ATM, /* 53 bytes for 48, the last cell filled up */
+	QUEUE_PTM, /* 65 bytes for 64 */
+};
+
+/* Between whom a class is shared: shaper.Fairness. */
+enum queue_fair {
+	QUEUE_HOST_FLOW,
+	QUEUE_FLOW,
+	QUEUE_HOST,
+};
+
+/* Written by the loader; [0] is none. */
+struct queue_shaper {
+	__s16 overhead; /* bytes that a packet takes beyond its IP packet	     */
+	__u16 mpu;	/* the least bytes of a packet with them		     */
+	__u8 cells;	/* enum queue_cells					     */
+	__u8 in;	/* it shapes what comes in				     */
+	__u16 pad;
+	__u32 first;	/* its root; its classes follow, parents before children     */
+	__u32 classes;
+	__u32 fallback; /* the class of packets that name none; 0: they are not shaped */
+	__u32 epoch;	/* changes when classes change: counters of before are not used */
+};
+
+/* A rate of the tree, in 2^-24 bytes per microsecond. For `first` milliseconds of a busy
+ * period it is burst. */
+struct queue_rate {
+	__u64 rate;
+	__u64 burst;
+	__u32 first;
+	__u32 pad;
+};
+
+struct queue_class {
+	/* written by the loader */
+	__u32 shaper;
+	__u32 parent;	/* 0: it is a root */
+	__u32 child;	/* the first; others follow */
+	__u32 children;
+	__u32 weight;
+	__u8 priority;	/* 0 to 15 */
+	__u8 fair;	/* enum queue_fair */
+	__u8 ecn;
+	__u8 pad0;
+	__u32 window;	/* milliseconds: the time over which bursts are judged */
+	__u32 pad1;
+	__u64 depth;	/* bytes that a counter may hold */
+	__u64 ceiling;	/* bytes per millisecond: the most that it or a class above it allows */
+	struct queue_rate min; /* 0: none */
+	struct queue_rate max; /* 0: none; a root has one */
+	__u32 pad2[8];
+
+	/* written by the timer */
+	__u64 virtual;	/* fine: what each host with backlog has been given since the start */
+	__u64 level;	/* fine, per millisecond: what one more host would get; smoothed */
+	__u64 backlog;	/* bytes: of all its counters */
+	__u64 owed;	/* bytes that young counters have sent and that are not yet drained */
+	__u64 credit;	/* fine: given to hosts that did not need it */
+	__u64 need;	/* fine: what it can use in this tick */
+	__u64 grant;	/* fine: what it gets in this tick */
+	__u64 spare;	/* fine: what it could have had beyond that */
+	__u64 rest;	/* fine: too little for each of its hosts */
+	__u32 hosts;	/* with backlog */
+	__u32 counters;	/* likewise */
+	__u32 busy;	/* millisecond at which its busy period began */
+	__u32 last;	/* millisecond at which it last had backlog */
+	__u32 tree;	/* of a root: counters with backlog in its tree */
+	__u8 full;	/* its young counters owe much: new ones have to share */
+	__u8 crowded;	/* and they owe more than their share of that */
+	__u8 hungry;	/* it gets less than it needs */
+	__u8 easy;	/* its children get all that they need */
+	__u32 weights;	/* of its children with a need */
+	__u32 levels;	/* a bit for each of their priorities */
+	__u64 sure;	/* fine: what is guaranteed to them */
+	__u64 pad4[2];
+	/* statistics, by the timer */
+	__u64 sent;
+	__u64 packets;
+	__u64 granted;	/* bytes */
+	__u64 pad5[5];
+
+	/* written by packets and the timer */
+	__s64 fresh;	/* bytes that new counters may take in this tick */
+	__s64 trickle;	/* the same for those whose host or class is full */
+	__u64 dropped;	/* bytes of packets without a counter; QUEUE_PACKED */
+	__u64 marked;	/* packets */
+	__u64 drops;	/* of its counters that have ended; QUEUE_PACKED; by the timer */
+	__u64 shared;	/* packets whose counter is another connection's, because none was free */
+	__u64 pad6[2];
+} __attribute__((aligned(64)));
+
+/* Bytes and packets in one word, which one addition counts. Bytes wrap at 2^44. */
+#define QUEUE_PACKET	    (1ULL << 44)
+#define QUEUE_PACKED(bytes) (QUEUE_PACKET | (bytes))
+#define QUEUE_BYTES(word)   ((word) & (QUEUE_PACKET - 1))
+
+#define QUEUE_END ~0u
+
+/* Bits of queue_counter.kind: packets count elsewhere. */
+#define QUEUE_IS_PAIR 1 /* urgent ones under the key with QUEUE_KEY_URGENT */
+#define QUEUE_IS_HOST 2 /* all under the key of their host */
+
+struct queue_counter {
+	/* read and written by packets */
+	__u64 key;	/* of queue_key(); 0: free				*/
+	__u64 sent;	/* QUEUE_PACKED: all that has passed			*/
+	__u64 until;	/* the value that the bytes of sent may reach; by the timer */
+	__u64 dropped;	/* QUEUE_PACKED						*/
+	__u64 host;	/* key of its host					*/
+	__u32 class;
+	__u32 rate;	/* bytes per millisecond that it gets; by the timer	*/
+	__u32 next;	/* in the list of a core (queue_head): index + 1, QUEUE_END; 0: it is in none */
+	__u8 fresh;	/* the timer has not given it any room yet		*/
+	__u8 mark;	/* the next packet tells of congestion; by the timer	*/
+	__u8 kind;	/* QUEUE_IS_*						*/
+	__u8 pad0;
+	__u32 place;	/* in queue_active; by the timer			*/
+	__u32 self;	/* its own index					*/
+	/* the timer's own */
+	__u64 seen;	/* sent, when it was last looked at			*/
+	__u64 size;	/* bytes of backlog, with magic				*/
+	__u64 magic;	/* bytes of it that were never sent: a full queue slows a burst down */
+	__u64 served;	/* fine: the host's virtual amount up to which it is drained */
+	__u32 window;	/* bytes in the present window				*/
+	__u32 began;	/* millisecond at which that began			*/
+	__u32 born;	/* millisecond of its first packet			*/
+	__u32 base;	/* size, when it was last tested for congestion		*/
+	__u32 tested;	/* millisecond of that					*/
+	__u32 last;	/* millisecond of the last packet			*/
+	__u32 at;	/* index of its host + 1; 0: it has none yet		*/
+	__u8 young;	/* what it owes counts at its host and class		*/
+	__u8 calm;	/* windows with less than half its share, in a row	*/
+	__u8 pad1[2];
+} __attribute__((aligned(64)));
+_Static_assert(sizeof(struct queue_counter) == 128, "two lines: the packets' and the timer's");
+
+struct queue_host {
+	__u64 key;	/* of queue_host_key(); 0: free				*/
+	__u64 virtual;	/* fine: what each counter with backlog has been given	*/
+	__u64 served;	/* the class's virtual amount up to which it is drained	*/
+	__u64 rest;	/* fine: too little for each of its counters		*/
+	__u64 owed;	/* bytes that young counters have sent and that are not yet drained */
+	__u32 backlogged; /* counters with backlog				*/
+	__u32 counters;	/* all							*/
+	__u32 spread;	/* 256 times backlogged, falling slowly			*/
+	__u32 tick;	/* of its last update					*/
+	__u32 last;	/* millisecond at which a counter was last there	*/
+	__u8 full;	/* its young counters owe much: they have to share with new ones */
+	__u8 crowded;	/* and they owe more than their share			*/
+	__u8 pad[2];
+} __attribute__((aligned(64)));
+_Static_assert(sizeof(struct queue_host) == 64, "one line");
+
+/* By the timer. */
+struct queue_clock {
+	__u64 last;	/* nanoseconds up to which the tree has been served	*/
+	__u32 ms;	/* of that						*/
+	__u32 tick;	/* number of runs					*/
+	__u32 active;	/* counters in queue_active				*/
+	__u32 busy;	/* those of them that have backlog, or had it just now: the first */
+	__u32 cursor;	/* over the busy ones					*/
+	__u32 quiet;	/* over the others					*/
+	__u32 taken;	/* over new counters: index + 1				*/
+	__u32 lock;
+	__u64 stop;	/* nanoseconds at which the present run visits no more	*/
+	__u64 longest;	/* nanoseconds of the longest run			*/
+	__u64 spent;	/* of all runs						*/
+	__u64 late;	/* runs that came more than QUEUE_LATE_NS late		*/
+	__u64 lost;	/* nanoseconds that were not served, because a run came too late */
+};
+
+/* A run of the timer. It is not on its stack: the verifier would walk all values. */
+struct queue_run {
+	__u64 us;    /* microseconds that it serves */
+	__u32 ms;
+	__u32 tick;
+	__u32 class; /* the one whose children are served */
+	__u32 round;
+	__u64 left;  /* fine: of its grant */
+	__u64 wants; /* of its children */
+	__u64 weights; /* of those that want more */
+	__u64 hungry;  /* likewise, after this round */
+	__u32 levels;  /* a bit for each priority that wants anything */
+	__u32 level;
+	__u32 begin; /* of a tree */
+	__u32 end;
+};
+
+/* Counters of a core that the timer has to look at: the index of the first + 1. */
+struct queue_head {
+	__u32 first;
+	__u32 pad[15];
+} __attribute__((aligned(64)));
+
+/* Which trees the packets of an interface meet. */
+struct queue_place {
+	__u8 out;
+	__u8 in;
+};
+
+/* One section for all programs of a generation. */
+struct queue_section {
+	struct queue_clock clock;
+	struct queue_run run;
+	struct queue_head heads[QUEUE_CPUS];
+	struct queue_shaper shapers[QUEUE_SHAPERS];	/* by the loader */
+	struct queue_place places[MAX_IFINDEX];		/* likewise; by interface */
+	__u8 full[QUEUE_FULL];	/* by the timer: QUEUE_FULL_AT(host) owes much */
+};
+#define QUEUE_FULL_AT(key) ((__u32)((key) >> 24) & (QUEUE_FULL - 1))
+
+extern struct queue_section queue_data;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* classes + 1, by the loader; [0] is none */
+	__type(key, __u32);
+	__type(value, struct queue_class);
+} queue_classes SEC(".maps");
+
+/* The class of a queue's number in a tree: QUEUE_MEMBER(). By the loader. */
+#define QUEUE_MEMBER(shaper, queue) ((shaper) << 16 | (queue))
+#define QUEUE_MEMBER_URGENT (1u << 31) /* of the key: for urgent packets */
+#define QUEUE_MEMBER_PAIR   (1u << 31) /* of the value: urgent packets have a class of their own */
+#define QUEUE_MEMBER_CLASS  0xffffu
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} queue_members SEC(".maps");
+
+/* queue_slots counters by their key, and then one for each class, for connections that find
+ * no free one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct queue_counter);
+} queue_counters SEC(".maps");
+
+/* Likewise queue_host_slots hosts. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct queue_host);
+} queue_hosts SEC(".maps");
+
+/* Indices of the counters that the timer drains, in no order. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} queue_active SEC(".maps");
+
+static __always_inline struct queue_class *queue_class_get(__u32 index)
+{
+	return bpf_map_lookup_elem(&queue_classes, &index);
+}
+
+static __always_inline struct queue_counter *queue_counter_get(__u32 index)
+{
+	return bpf_map_lookup_elem(&queue_counters, &index);
+}
+
+static __always_inline struct queue_host *queue_host_get(__u32 index)
+{
+	return bpf_map_lookup_elem(&queue_hosts, &index);
+}
+
+static __always_inline struct queue_shaper *queue_shaper_get(__u32 number)
+{
+	return &queue_data.shapers[number & (QUEUE_SHAPERS - 1)];
+}
+
+#define QUEUE_MIX 0x9e3779b97f4a7c15ULL
+
+/* Returns the key of a host in a class. */
+static __always_inline __u64 queue_host_key(__u64 host, __u32 class)
+{
+	host ^= (__u64)class << 40;
+	host *= QUEUE_MIX;
+	host ^= host >> 29;
+	return host | 1;
+}
+
+/* Returns where the search for a key begins: the first of QUEUE_WAYS in a row. */
+static __always_inline __u32 queue_slot(__u64 key, __u32 slots)
+{
+	return (__u32)(key * QUEUE_MIX >> 32) & (slots - 1) & ~(QUEUE_WAYS - 1);
+}
+
+#endif

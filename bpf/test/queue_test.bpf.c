@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/* The queues alone: packets without bytes, and a clock that the test sets. */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "queue/admit.h"
+#include "queue/drain.h"
+
+const volatile __u32 queue_slots = 8;
+const volatile __u32 queue_host_slots = 8;
+const volatile __u32 queue_cpus = 1;
+
+struct queue_section queue_data SEC(".data.queue");
+
+__u64 test_host;
+
+static __u64 queue_find_host(const struct queue_ask *a, const void *packet)
+{
+	(void)a;
+	(void)packet;
+	return test_host;
+}
+
+/* Packets of one connection, all of the same size. */
+struct trial {
+	struct queue_ask ask;
+	__u64 host;
+	__u32 packets;
+	__u32 passed;
+	__u32 marked;
+	__u32 pad;
+};
+
+static long trial_step(__u32 n, void *data)
+{
+	struct trial *t = data;
+	int verdict = queue_admit(&t->ask, 0);
+
+	(void)n;
+	t->passed += verdict != QUEUE_DROP;
+	t->marked += verdict == QUEUE_MARK;
+	return 0;
+}
+
+SEC("syscall")
+int queue_try(struct trial *ctx)
+{
+	struct trial t = {.ask = ctx->ask};
+
+	test_host = ctx->host;
+	bpf_loop(ctx->packets, trial_step, &t, 0);
+	ctx->passed = t.passed;
+	ctx->marked = t.marked;
+	return 0;
+}
+
+struct moment {
+	__u64 now; /* nanoseconds */
+};
+
+SEC("syscall")
+int queue_pass_time(struct moment *ctx)
+{
+	queue_drain(ctx->now);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

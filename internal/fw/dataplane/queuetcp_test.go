@@ -1,0 +1,163 @@
+package dataplane
+
+import (
+	"os"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// A cubic is a TCP connection with CUBIC (RFC 9438), a packet at a time: slow start, one
+// reduction for each window with losses or marks, packets sent as others are acknowledged.
+type cubic struct {
+	flow
+	rtt    time.Duration
+	ecn    bool
+	window float64 // packets
+	thresh float64
+	most   float64 // window before the last reduction
+	epoch  time.Duration
+	since  time.Duration // of the last reduction
+	flight int
+	events []cubicEvent // by time
+	passed int
+	lost   int
+	marked int
+	per    []int // packets passed in each 250 ms
+}
+
+type cubicEvent struct {
+	at          time.Duration
+	acked, lost int
+	marked      bool
+}
+
+func newCubic(number uint32, host uint64, rtt time.Duration) *cubic {
+	return &cubic{flow: flow{number: number, host: host, bytes: 1538}, rtt: rtt, window: 10, thresh: math.Inf(1)}
+}
+
+// offer handles what has come back, and sends what the window lets go.
+func (c *cubic) offer(h *queueHarness, at time.Duration) {
+	reduce := false
+	for len(c.events) > 0 && c.events[0].at <= at {
+		e := c.events[0]
+		c.events = c.events[1:]
+		c.flight -= e.acked + e.lost
+		reduce = reduce || e.lost > 0 || e.marked && c.ecn
+		c.grow(e.acked, at)
+	}
+	if reduce && at-c.since > c.rtt {
+		c.most, c.since, c.epoch = c.window, at, at
+		c.window = max(c.window*0.7, 2)
+		c.thresh = c.window
+	}
+	room := int(c.window) - c.flight
+	if room <= 0 {
+		return
+	}
+	room = min(room, 400) // a millisecond of a fast link
+	passed, marked := h.send(&c.flow, room)
+	c.flight += room
+	c.passed += passed
+	c.lost += room - passed
+	c.marked += marked
+	if passed < room && at-c.since > c.rtt && os.Getenv("QDEBUG") != "" {
+		h.tb.Logf("%v: %d of %d lost, window %.0f; %s", at, room-passed, room, c.window, h.counter(1))
+	}
+	slot := int(at / (250 * time.Millisecond))
+	for len(c.per) <= slot {
+		c.per = append(c.per, 0)
+	}
+	c.per[slot] += passed
+	c.events = append(c.events, cubicEvent{at + c.rtt, passed, room - passed, marked > 0})
+}
+
+func (c *cubic) grow(acked int, at time.Duration) {
+	if c.window < c.thresh {
+		c.window += float64(acked)
+		return
+	}
+	const scale, beta = 0.4, 0.7
+	k := math.Cbrt(c.most * (1 - beta) / scale)
+	target := scale*math.Pow((at-c.epoch+c.rtt).Seconds()-k, 3) + c.most
+	reno := c.most*beta + 3*(1-beta)/(1+beta)*(at-c.epoch).Seconds()/c.rtt.Seconds()
+	target = max(target, reno)
+	if target > c.window {
+		c.window += (min(target, 1.5*c.window) - c.window) / c.window * float64(acked)
+	} else {
+		c.window += float64(acked) / (100 * c.window)
+	}
+}
+
+// jain returns Jain's index of fairness.
+func jain(values []float64) float64 {
+	sum, squares := 0.0, 0.0
+	for _, v := range values {
+		sum, squares = sum+v, squares+v*v
+	}
+	return sum * sum / (float64(len(values)) * squares)
+}
+
+// How much of a rate CUBIC connections get.
+func TestQueueCubic(t *testing.T) {
+	const length = 40 * time.Second
+	for _, c := range []struct {
+		name  string
+		rate  uint64
+		rtts  []time.Duration
+		ecn   bool
+		least float64
+	}{
+		{"50M 50ms", 50_000_000, []time.Duration{50}, false, 0.95},
+		{"50M 100ms", 50_000_000, []time.Duration{100}, false, 0.95},
+		{"200M 50ms", 200_000_000, []time.Duration{50}, false, 0.95},
+		{"200M 100ms", 200_000_000, []time.Duration{100}, false, 0.88},
+		{"1G 10ms", 1_000_000_000, []time.Duration{10}, false, 0.90},
+		{"50M 50ms ecn", 50_000_000, []time.Duration{50}, true, 0.95},
+		{"50M 100ms ecn", 50_000_000, []time.Duration{100}, true, 0.88},
+		{"50M eight", 50_000_000, []time.Duration{10, 50, 100, 10, 50, 100, 10, 50}, false, 0.98},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := oneClass(c.rate)
+			s.Classes[0].ECN = c.ecn
+			h := newQueueHarness(t, 1000, s)
+			var all []*cubic
+			for i, rtt := range c.rtts {
+				f := newCubic(uint32(i+1), uint64(i+1), rtt*time.Millisecond)
+				f.ecn = c.ecn
+				all = append(all, f)
+			}
+			for at := time.Duration(0); at < length; at += time.Millisecond {
+				for _, i := range rand.Perm(len(all)) {
+					all[i].offer(h, at)
+				}
+				h.tick()
+			}
+			var rates []float64
+			sum, lost, passed, marked, most := 0.0, 0, 0, 0, 0.0
+			for _, f := range all {
+				r := float64(f.passed) * 1538 * 8 / length.Seconds() / float64(c.rate)
+				rates, sum, lost, passed, marked = append(rates, r), sum+r, lost+f.lost, passed+f.passed, marked+f.marked
+			}
+			var slots []float64
+			for slot := range all[0].per {
+				n := 0
+				for _, f := range all {
+					if slot < len(f.per) {
+						n += f.per[slot]
+					}
+				}
+				slots = append(slots, math.Round(float64(n)*1538*8*4/float64(c.rate)*100)/100)
+				most = max(most, float64(n)*1538*8*4/float64(c.rate))
+			}
+			t.Logf("%.3f of the rate, lost %.2f %%, %d marks, Jain %.3f, highest 250 ms %.2f; first %.2f", sum, 100*float64(lost)/float64(lost+passed), marked, jain(rates), most, rates)
+			if sum < c.least || sum > 1.03 {
+				t.Errorf("%.3f of the rate, want at least %.2f", sum, c.least)
+			}
+			_ = slices.Max(rates)
+			t.Log(slots[:min(24, len(slots))])
+		})
+	}
+}
