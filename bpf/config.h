@@ -199,7 +199,7 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
  * how long it looks at counters at most. */
 #define QUEUE_SLICE	   256
 #define QUEUE_NEW	   1024
-#define QUEUE_WALK_NS	   60000
+#define QUEUE_WALK_NS	   40000
 /* Places for the hosts that owe too much. */
 #define QUEUE_FULL	   65536
 /* Milliseconds: a counter without packets is idle after this (longer if packets of it count

@@ -277,6 +277,21 @@ static __always_inline void queue_congestion(struct queue_counter *q, const stru
 	q->base = size;
 }
 
+/* Returns what a young counter may send at most: what its host and its class may still owe if
+ * there are others, but at least some packets. */
+static __always_inline __u64 queue_credit_line(const struct queue_counter *q, const struct queue_host *h,
+					       const struct queue_class *c)
+{
+	__u64 limit = c->level * c->window >> (QUEUE_FINE + 1), most = ~0ULL, owed = q->size - q->magic;
+
+	if (h->backlogged > 1)
+		most = limit - queue_least(h->owed, limit);
+	limit = c->ceiling * c->window / 2;
+	if (c->hosts > 1)
+		most = queue_least(most, limit - queue_least(c->owed, limit));
+	return queue_most(most, QUEUE_LEAST - queue_least(owed, QUEUE_LEAST));
+}
+
 /* Says how much the connection may send until the next run. A young one whose host or class
  * owes much has to share what new ones get. */
 static __always_inline void queue_give_room(struct queue_counter *q, const struct queue_host *h, const struct queue_class *c,
@@ -287,8 +302,9 @@ static __always_inline void queue_give_room(struct queue_counter *q, const struc
 
 	if (q->size < c->depth && !fresh)
 		room = c->depth - q->size;
-	if (room > most - queue_least(q->window, most))
-		room = most - queue_least(q->window, most);
+	room = queue_least(room, most - queue_least(q->window, most));
+	if (q->young && !q->magic)
+		room = queue_least(room, queue_credit_line(q, h, c));
 	q->rate = (c->level >> QUEUE_FINE) * 256 / queue_most(h->spread, 256);
 	*(volatile __u64 *)&q->until = q->seen + room;
 	q->fresh = fresh;
