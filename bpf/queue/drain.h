@@ -277,18 +277,26 @@ static __always_inline void queue_congestion(struct queue_counter *q, const stru
 	q->base = size;
 }
 
-/* Returns what a young counter may send at most: what its host and its class may still owe if
- * there are others, but at least some packets. */
+/* Returns what one of n may still owe, if all together may owe limit: what is left, or at
+ * least its own part. */
+static __always_inline __u64 queue_part(__u64 limit, __u64 all, __u64 own, __u32 n)
+{
+	__u64 part = limit / (n ? : 1);
+
+	return queue_most(limit - queue_least(all, limit), part - queue_least(own, part));
+}
+
+/* Returns what a young counter may send at most if there are others: what its host and its
+ * class may still owe, but at least some packets. */
 static __always_inline __u64 queue_credit_line(const struct queue_counter *q, const struct queue_host *h,
 					       const struct queue_class *c)
 {
-	__u64 limit = c->level * c->window >> (QUEUE_FINE + 1), most = ~0ULL, owed = q->size - q->magic;
+	__u64 most = ~0ULL, owed = q->size - q->magic;
 
 	if (h->backlogged > 1)
-		most = limit - queue_least(h->owed, limit);
-	limit = c->ceiling * c->window / 2;
+		most = queue_part(c->level * c->window >> (QUEUE_FINE + 1), h->owed, owed, h->backlogged);
 	if (c->hosts > 1)
-		most = queue_least(most, limit - queue_least(c->owed, limit));
+		most = queue_least(most, queue_part(c->ceiling * c->window / 2, c->owed, h->owed, c->hosts));
 	return queue_most(most, QUEUE_LEAST - queue_least(owed, QUEUE_LEAST));
 }
 

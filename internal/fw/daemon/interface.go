@@ -84,6 +84,9 @@ func (b *box) setInterface(l *netif.Link) error {
 	if err != nil {
 		return err
 	}
+	if err := b.dp.SetQueues(l.Index, now.Flags&dataplane.InterfaceL3 != 0, b.carriers(l)...); err != nil {
+		return fmt.Errorf("set the queues of %s: %w", l.Name, err)
+	}
 	if reflect.DeepEqual(h.known, now) {
 		return nil
 	}
@@ -93,6 +96,19 @@ func (b *box) setInterface(l *netif.Link) error {
 	h.known = now
 	b.hooks[l.Index] = h
 	return nil
+}
+
+// carriers returns the names of an interface and of the devices that carry its frames.
+func (b *box) carriers(l *netif.Link) []string {
+	names := []string{l.Name}
+	for parent, depth := l.Parent, 0; parent != 0 && depth < 2; depth++ {
+		at := slices.IndexFunc(b.above, func(l netif.Link) bool { return l.Index == parent })
+		if at < 0 {
+			break
+		}
+		names, parent = append(names, b.above[at].Name), b.above[at].Parent
+	}
+	return names
 }
 
 // isProgram reports whether a device is that of a program of divert-packet.

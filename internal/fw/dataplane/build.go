@@ -84,9 +84,15 @@ func (d *Dataplane) openLedger() error {
 	if d.config.Unloaded {
 		d.ledger.Unloaded = 1
 	}
+	d.ledger.Queues = queuesNumber(d.config.Program)
 	if fresh {
 		d.ledger.HashSeed, err = newSeed(d.config.HashSeed)
 		return err
+	}
+	if found.Queues == d.ledger.Queues && found.Queues != 0 {
+		if err := d.openQueues(); err != nil {
+			return err
+		}
 	}
 	if found.RuleBase == d.ledger.RuleBase && found.Rules == d.ledger.Rules && found.Replaced == 0 {
 		return d.openCounters()
@@ -219,7 +225,7 @@ func (d *Dataplane) loadObjects() error {
 		Maps:     reused,
 		Entries:  d.sizes(),
 		Values:   d.values(),
-		Shared:   []string{mapShared},
+		Shared:   []string{mapShared, mapQueueData},
 		Programs: d.initialPrograms(),
 	}
 	if d.objects, err = bpfload.Load(specs, options); err != nil {
@@ -256,6 +262,7 @@ func (d *Dataplane) sizes() map[string]uint32 {
 	all := ruleEntries(d.config.Program, d.config.Room)
 	maps.Copy(all, tableSizes(d.config.Options.MaxStates))
 	maps.Copy(all, sourceSizes(d.config.sourceRoom()))
+	maps.Copy(all, d.queueEntries())
 	return all
 }
 
@@ -275,12 +282,13 @@ func (d *Dataplane) reused(specs []*bpfload.Spec) (reused map[string]*bpfload.Ma
 	if d.rules != nil {
 		reused[mapRuleCounters] = d.rules
 	}
+	maps.Copy(reused, d.queues)
 	return reused, nil
 }
 
 func loadSpecs() ([]*bpfload.Spec, error) {
 	var specs []*bpfload.Spec
-	for _, load := range []func() (*bpfload.Spec, error){loadXdp, loadTc, loadGc} {
+	for _, load := range []func() (*bpfload.Spec, error){loadXdp, loadTc, loadGc, loadShaping} {
 		spec, err := load()
 		if err != nil {
 			return nil, err
@@ -292,6 +300,7 @@ func loadSpecs() ([]*bpfload.Spec, error) {
 
 // values returns the settings of bpf/config.h.
 func (d *Dataplane) values() map[string]any {
+	queues := queueSizes(d.config.Program, d.config.Options.MaxStates)
 	return map[string]any{
 		"hash_keys":        newHashKeys(d.ledger.HashSeed),
 		"prefetch_secret":  prefetchSecret(d.ledger.HashSeed),
@@ -315,6 +324,10 @@ func (d *Dataplane) values() map[string]any {
 		"ether_rules":      asByte(d.config.Program.Ethers > 0),
 		"limiters_defined": asByte(len(d.config.Program.Limiters) > 0),
 		"least_states":     asByte(d.config.Program.CountsStates),
+		"queues":           asByte(len(d.config.Program.Shapers) > 0),
+		"queue_slots":      queues.slots,
+		"queue_host_slots": queues.hosts,
+		"queue_cpus":       queues.cores,
 		"implicit_pass":    asByte(d.config.Options.ImplicitPass),
 		"fragments_alone":  uint8(d.config.Options.Fragments),
 		"unloaded":         asByte(d.config.Unloaded),
@@ -358,6 +371,9 @@ func (d *Dataplane) fill() (err error) {
 		return err
 	}
 	if err := d.countTables(d.config.Program); err != nil {
+		return err
+	}
+	if err := d.fillQueues(); err != nil {
 		return err
 	}
 	numbers, err := d.newLimitNumbers()

@@ -128,7 +128,7 @@ func (t *transaction) pinGeneration() error {
 		return fmt.Errorf("make a folder for pins: %w", err)
 	}
 	for name, m := range t.d.generationMaps() {
-		if err := bpfload.PinMap(m, filepath.Join(dir, name)); err != nil {
+		if err := bpfload.PinMap(m, filepath.Join(dir, pinName(name))); err != nil {
 			return err
 		}
 	}

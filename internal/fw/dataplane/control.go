@@ -36,6 +36,11 @@ func (d *Dataplane) startGC() error {
 	if err != nil {
 		return fmt.Errorf("start the garbage collection: %w", err)
 	}
+	if start := d.objects.Programs[programQueueStart]; start != nil {
+		if err := armed(func() (uint32, error) { return bpfload.RunSyscall(start, nil) }); err != nil {
+			return fmt.Errorf("start the queues: %w", err)
+		}
+	}
 	d.swept = true
 	killpoint.Done("start the garbage collection")
 	return nil

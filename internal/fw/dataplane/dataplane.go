@@ -15,21 +15,22 @@ type Dataplane struct {
 	place    bpfload.Place
 	objects  *bpfload.Objects
 	tables   *tables
-	old      *origin      // tables to copy from at Commit, if they cannot be kept; else nil
-	rest     *origin      // tables that an interrupted Commit was copying from; else nil
-	copiers  []*copier    // from old and rest to tables; none before Commit
-	keeps    []string     // maps of old that this generation uses
-	kept     bool         // tables belong to the previous generation too
-	live     *liveRules   // the rules that are replaced under traffic
-	rules    *bpfload.Map // the previous generation's counters of the same rules; nil if the rules differ
-	crowded  bool         // old has used up its path numbers
-	restLost error        // why those that an interrupted Commit was copying from cannot be read
-	lost     error        // why existing tables cannot be read; nil: they can, or there are none
-	swept    bool         // the garbage collection runs
-	byMark   bool         // the kernel looks up routes by mark
-	owners   bool         // the programs that look up a packet's user and group are loaded
-	ledger   ledger       // as it will be once this generation is live
-	lock     *os.File     // held from Build to the end of Commit
+	old      *origin                 // tables to copy from at Commit, if they cannot be kept; else nil
+	rest     *origin                 // tables that an interrupted Commit was copying from; else nil
+	copiers  []*copier               // from old and rest to tables; none before Commit
+	keeps    []string                // maps of old that this generation uses
+	kept     bool                    // tables belong to the previous generation too
+	live     *liveRules              // the rules that are replaced under traffic
+	rules    *bpfload.Map            // the previous generation's counters of the same rules; nil if the rules differ
+	queues   map[string]*bpfload.Map // the previous generation's queues; nil if they differ
+	crowded  bool                    // old has used up its path numbers
+	restLost error                   // why those that an interrupted Commit was copying from cannot be read
+	lost     error                   // why existing tables cannot be read; nil: they can, or there are none
+	swept    bool                    // the garbage collection runs
+	byMark   bool                    // the kernel looks up routes by mark
+	owners   bool                    // the programs that look up a packet's user and group are loaded
+	ledger   ledger                  // as it will be once this generation is live
+	lock     *os.File                // held from Build to the end of Commit
 }
 
 // Close releases what the process holds. Pinned programs and maps go on.
@@ -44,7 +45,7 @@ func (d *Dataplane) Close() error {
 	if d.tables != nil {
 		errs = append(errs, d.tables.close())
 	}
-	errs = append(errs, d.closeOrigins(), d.rules.Close())
+	errs = append(errs, d.closeOrigins(), d.rules.Close(), d.closeQueues())
 	if d.lock != nil { // never committed: remove the folder if it is empty
 		_ = d.place.Do(func() error { return killpoint.Remove(d.config.Dir) })
 	}

@@ -76,6 +76,10 @@ var layouts = map[string][2]uintptr{
 	mapCaptureRing:       {0, 0},
 	mapRecordsLost:       {4, 8},
 	mapEarlyFragments:    {0, 0},
+	mapQueueData:         {4, unsafe.Sizeof(xdpQueueSection{})},
+	mapQueueClasses:      {4, unsafe.Sizeof(xdpQueueClass{})},
+	mapQueueCounters:     {4, unsafe.Sizeof(xdpQueueCounter{})},
+	mapQueueHosts:        {4, unsafe.Sizeof(xdpQueueHost{})},
 	mapCaptureFilters:    {4, unsafe.Sizeof(xdpCaptureSetting{})},
 }
 

@@ -1,8 +1,11 @@
 package dataplane
 
 import (
+	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/bits"
+	"path/filepath"
 	"time"
 
 	"weir/internal/fw/bpfload"
@@ -33,8 +36,20 @@ const (
 	queueFreshMS = 4     // and milliseconds at the class's rate
 )
 
-// mapQueueData is the section that all programs of a generation share.
-const mapQueueData = ".data.queue"
+// Maps of the queues. mapQueueData is a section that all programs of a generation share.
+const (
+	mapQueueData     = ".data.queue"
+	mapQueueClasses  = "queue_classes"
+	mapQueueCounters = "queue_counters"
+	mapQueueHosts    = "queue_hosts"
+	mapQueueActive   = "queue_active"
+)
+
+// queueMaps are the maps that go on if the queues are the same.
+var queueMaps = []string{mapQueueData, mapQueueClasses, mapQueueCounters, mapQueueHosts, mapQueueActive}
+
+// mostQueueCores is QUEUE_CPUS.
+const mostQueueCores = 1024
 
 // Bits of an entry of queue_members.
 const (
@@ -42,26 +57,135 @@ const (
 	queueMemberPair   = 1 << 31 // of the value
 )
 
-// queueSizes returns the sizes of the queues' maps, and the settings that go with them.
-func queueSizes(p *ruleset.Program, states uint32) (entries map[string]uint32, slots, hosts uint32) {
-	classes := uint32(1)
+// queueSize is how large the queues' maps are.
+type queueSize struct {
+	classes, members, slots, hosts, cores uint32
+}
+
+// queueSizes returns what the queues of a program need.
+func queueSizes(p *ruleset.Program, states uint32) queueSize {
+	n := queueSize{classes: 1, slots: 8, hosts: 8, cores: 1}
 	for i := range p.Shapers {
-		classes += uint32(len(p.Shapers[i].Classes))
+		n.classes += uint32(len(p.Shapers[i].Classes))
 	}
-	if classes == 1 {
-		return map[string]uint32{}, 8, 8
+	if n.classes == 1 {
+		return n
 	}
-	slots = min(max(uint32(1)<<bits.Len32(2*states-1), leastQueueSlots), mostQueueSlots)
-	hosts = slots / slotsPerHost
-	members := uint32(len(p.Shapers) * (2*len(p.QueuePairs) + roomForQueues))
+	n.slots = min(max(uint32(1)<<bits.Len32(2*states-1), leastQueueSlots), mostQueueSlots)
+	n.hosts = n.slots / slotsPerHost
+	n.members = uint32(len(p.Shapers) * 2 * (len(p.QueuePairs) + roomForQueues))
+	if cores, err := bpfload.CPUs(); err == nil { // else the kernel has refused far more
+		n.cores = min(uint32(cores), mostQueueCores)
+	}
+	return n
+}
+
+// entries returns the sizes by map.
+func (n *queueSize) entries() map[string]uint32 {
 	return map[string]uint32{
-		"queue_classes": classes, "queue_members": members,
-		"queue_counters": slots + classes, "queue_hosts": hosts + classes, "queue_active": slots + classes,
-	}, slots, hosts
+		mapQueueClasses: n.classes, "queue_members": max(n.members, 1),
+		mapQueueCounters: n.slots + n.classes, mapQueueHosts: n.hosts + n.classes, mapQueueActive: n.slots + n.classes,
+	}
+}
+
+func (d *Dataplane) queueEntries() map[string]uint32 {
+	sizes := queueSizes(d.config.Program, d.config.Options.MaxStates)
+	return sizes.entries()
 }
 
 // roomForQueues is how many pairs of queues later rules may name, for each tree.
 const roomForQueues = 256
+
+// queuesNumber returns a number for what the queues of a program are; 0: it has none.
+func queuesNumber(p *ruleset.Program) uint32 {
+	if len(p.Shapers) == 0 {
+		return 0
+	}
+	sum := fnv.New32a()
+	fmt.Fprintf(sum, "%+v", p.Shapers)
+	return max(sum.Sum32(), 1)
+}
+
+// openQueues opens the queues of the generation before, which go on: they are the same.
+func (d *Dataplane) openQueues() error {
+	sizes := queueSizes(d.config.Program, d.config.Options.MaxStates)
+	entries := sizes.entries()
+	d.queues = make(map[string]*bpfload.Map)
+	for _, name := range queueMaps {
+		m, err := bpfload.OpenMap(filepath.Join(liveGeneration(d.config.Dir), pinName(name)))
+		if err != nil {
+			return errors.Join(err, d.closeQueues())
+		}
+		d.queues[name] = m
+		if checkLayout(name, m) != nil || entries[name] != 0 && m.MaxEntries() != entries[name] {
+			return d.closeQueues()
+		}
+	}
+	return nil
+}
+
+func (d *Dataplane) closeQueues() error {
+	var errs []error
+	for _, m := range d.queues {
+		errs = append(errs, m.Close())
+	}
+	d.queues = nil
+	return errors.Join(errs...)
+}
+
+// fillQueues writes the queues of this generation, unless those of the one before go on.
+func (d *Dataplane) fillQueues() error {
+	if d.queues != nil {
+		return fillAllMembers(d.objects.Maps["queue_members"], d.config.Program)
+	}
+	return fillQueues(d.objects.Maps, d.config.Program, d.ledger.Generation)
+}
+
+// SetQueues says which queues the packets of an interface meet: those of the first of the
+// names that has any. Others are the names of the devices that carry its frames. l3 says that
+// its frames have no Ethernet header.
+func (d *Dataplane) SetQueues(ifindex int, l3 bool, names ...string) error {
+	if len(d.config.Program.Shapers) == 0 || ifindex < 1 || ifindex >= MaxIfindex {
+		return nil
+	}
+	var trees [2]uint8
+	for _, in := range []bool{false, true} {
+		number, own := d.queuesOf(names, in)
+		trees[asByte(in)] = uint8(number)
+		if number > 0 && own && !d.config.Program.Shapers[number-1].Link.Known {
+			if err := d.setLine(number, l3); err != nil {
+				return err
+			}
+		}
+	}
+	return changeArray(d.objects.Maps[mapQueueData], func(data []xdpQueueSection) {
+		data[0].Places[ifindex].Out, data[0].Places[ifindex].In = trees[0], trees[1]
+	})
+}
+
+// queuesOf returns the number of the tree of the first name that has one, and whether that is
+// the interface's own; 0: none has.
+func (d *Dataplane) queuesOf(names []string, in bool) (number int, own bool) {
+	for at, name := range names {
+		for i := range d.config.Program.Shapers {
+			if s := &d.config.Program.Shapers[i]; s.Interface == name && s.In == in {
+				return i + 1, at == 0
+			}
+		}
+	}
+	return 0, false
+}
+
+// setLine sets what packets take on the line of a tree that does not say so.
+func (d *Dataplane) setLine(number int, l3 bool) error {
+	overhead, least := int16(ethernetOverhead), uint16(ethernetLeast)
+	if l3 {
+		overhead, least = 0, 0
+	}
+	return changeArray(d.objects.Maps[mapQueueData], func(data []xdpQueueSection) {
+		data[0].Shapers[number].Overhead, data[0].Shapers[number].Mpu = overhead, least
+	})
+}
 
 // fillQueues writes the trees of a program. epoch differs from that of the trees before.
 func fillQueues(maps map[string]*bpfload.Map, p *ruleset.Program, epoch uint32) error {
@@ -69,16 +193,25 @@ func fillQueues(maps map[string]*bpfload.Map, p *ruleset.Program, epoch uint32) 
 	for i := range p.Shapers {
 		s := &p.Shapers[i]
 		number := uint32(i + 1)
-		if err := fillArray(maps["queue_classes"], next, rawClasses(s, number, next), func(c *xdpQueueClass) xdpQueueClass { return *c }); err != nil {
+		if err := fillArray(maps[mapQueueClasses], next, rawClasses(s, number, next), func(c *xdpQueueClass) xdpQueueClass { return *c }); err != nil {
 			return err
 		}
 		if err := changeArray(maps[mapQueueData], func(data []xdpQueueSection) { data[0].Shapers[number] = rawShaper(s, next, epoch) }); err != nil {
 			return err
 		}
-		if err := fillMembers(maps["queue_members"], s, number, next, p); err != nil {
+		next += uint32(len(s.Classes))
+	}
+	return fillAllMembers(maps["queue_members"], p)
+}
+
+// fillAllMembers says to which classes the numbers of rules lead.
+func fillAllMembers(m *bpfload.Map, p *ruleset.Program) error {
+	next := uint32(1)
+	for i := range p.Shapers {
+		if err := fillMembers(m, &p.Shapers[i], uint32(i+1), next, p); err != nil {
 			return err
 		}
-		next += uint32(len(s.Classes))
+		next += uint32(len(p.Shapers[i].Classes))
 	}
 	return nil
 }

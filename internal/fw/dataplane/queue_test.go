@@ -42,10 +42,10 @@ func newQueueHarness(tb testing.TB, connections uint32, shapers ...shaper.Shaper
 	}
 	spec, err := queueprog.LoadQueue()
 	check(tb, err)
-	entries, slots, hosts := queueSizes(p, connections)
+	sizes := queueSizes(p, connections)
 	h.objects, err = bpfload.Load([]*bpfload.Spec{spec}, bpfload.Options{
-		Entries: entries, Shared: []string{mapQueueData},
-		Values:  map[string]any{"queue_slots": slots, "queue_host_slots": hosts, "queue_cpus": uint32(16)},
+		Entries: sizes.entries(), Shared: []string{mapQueueData},
+		Values: map[string]any{"queue_slots": sizes.slots, "queue_host_slots": sizes.hosts, "queue_cpus": sizes.cores},
 	})
 	check(tb, err)
 	tb.Cleanup(func() { h.objects.Close() })
@@ -254,7 +254,7 @@ func TestQueueManyActive(t *testing.T) {
 	for i := range 100_000 {
 		f := &flow{number: uint32(i + 1), host: uint64(i % 30_000), queue: fmt.Sprint("c", i%1000), bytes: 1500}
 		h.send(f, 4)
-		if i%5000 == 0 {
+		if i%1000 == 0 {
 			h.tick()
 		}
 	}

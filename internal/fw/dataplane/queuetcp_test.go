@@ -1,9 +1,9 @@
 package dataplane
 
 import (
-	"os"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 	"time"

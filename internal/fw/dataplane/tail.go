@@ -40,12 +40,14 @@ const (
 	tailRules = len(tailNames)
 )
 
-// programStart arms the garbage collection's timer. programImport enters states that user
+// programStart arms the garbage collection's timer, programQueueStart that of the queues. programImport enters states that user
 // space makes or copies. programReceive gives the stack a frame.
 const (
 	programStart   = "weir_gc_start"
 	programImport  = "weir_import"
 	programReceive = "weir_receive"
+
+	programQueueStart = "weir_queue_start"
 )
 
 // The kernel takes long to verify a program. So programs that few users need are loaded
@@ -57,6 +59,9 @@ const (
 // initialPrograms returns the programs that Build loads.
 func (d *Dataplane) initialPrograms() []string {
 	names := []string{programStart}
+	if len(d.config.Program.Shapers) > 0 {
+		names = append(names, programQueueStart)
+	}
 	for _, e := range entries {
 		if e != entryXDP || d.config.XDP {
 			names = append(names, e.programs(d.rare(false)...)...)

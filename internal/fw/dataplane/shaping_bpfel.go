@@ -16,69 +16,69 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	queueMapQueueActive     = "queue_active"
-	queueMapQueueClasses    = "queue_classes"
-	queueMapQueueCounters   = "queue_counters"
-	queueMapQueueHosts      = "queue_hosts"
-	queueMapQueueMembers    = "queue_members"
-	queueMapQueueTimers     = "queue_timers"
-	queueMapStates          = "states"
-	queueProgWeirQueueStart = "weir_queue_start"
-	queueVarAfTo            = "af_to"
-	queueVarBucketMask      = "bucket_mask"
-	queueVarCopies          = "copies"
-	queueVarEtherRules      = "ether_rules"
-	queueVarFragmentsAlone  = "fragments_alone"
-	queueVarHandoffRecords  = "handoff_records"
-	queueVarHashKeys        = "hash_keys"
-	queueVarImplicitPass    = "implicit_pass"
-	queueVarLeastStates     = "least_states"
-	queueVarLimitersDefined = "limiters_defined"
-	queueVarMarkMask        = "mark_mask"
-	queueVarMarkShift       = "mark_shift"
-	queueVarMaxSources      = "max_sources"
-	queueVarMaxStates       = "max_states"
-	queueVarNoteSecret      = "note_secret"
-	queueVarPoolSecret      = "pool_secret"
-	queueVarPrefetchSecret  = "prefetch_secret"
-	queueVarQueueCpus       = "queue_cpus"
-	queueVarQueueData       = "queue_data"
-	queueVarQueueHostSlots  = "queue_host_slots"
-	queueVarQueueSlots      = "queue_slots"
-	queueVarQueues          = "queues"
-	queueVarRandomSeed      = "random_seed"
-	queueVarRouteMarks      = "route_marks"
-	queueVarRuleBase        = "rule_base"
-	queueVarRuleChunks      = "rule_chunks"
-	queueVarShared          = "shared"
-	queueVarSourceCapacity  = "source_capacity"
-	queueVarStateCapacity   = "state_capacity"
-	queueVarStatesBound     = "states_bound"
-	queueVarUnloaded        = "unloaded"
+	shapingMapQueueActive     = "queue_active"
+	shapingMapQueueClasses    = "queue_classes"
+	shapingMapQueueCounters   = "queue_counters"
+	shapingMapQueueHosts      = "queue_hosts"
+	shapingMapQueueMembers    = "queue_members"
+	shapingMapQueueTimers     = "queue_timers"
+	shapingMapStates          = "states"
+	shapingProgWeirQueueStart = "weir_queue_start"
+	shapingVarAfTo            = "af_to"
+	shapingVarBucketMask      = "bucket_mask"
+	shapingVarCopies          = "copies"
+	shapingVarEtherRules      = "ether_rules"
+	shapingVarFragmentsAlone  = "fragments_alone"
+	shapingVarHandoffRecords  = "handoff_records"
+	shapingVarHashKeys        = "hash_keys"
+	shapingVarImplicitPass    = "implicit_pass"
+	shapingVarLeastStates     = "least_states"
+	shapingVarLimitersDefined = "limiters_defined"
+	shapingVarMarkMask        = "mark_mask"
+	shapingVarMarkShift       = "mark_shift"
+	shapingVarMaxSources      = "max_sources"
+	shapingVarMaxStates       = "max_states"
+	shapingVarNoteSecret      = "note_secret"
+	shapingVarPoolSecret      = "pool_secret"
+	shapingVarPrefetchSecret  = "prefetch_secret"
+	shapingVarQueueCpus       = "queue_cpus"
+	shapingVarQueueData       = "queue_data"
+	shapingVarQueueHostSlots  = "queue_host_slots"
+	shapingVarQueueSlots      = "queue_slots"
+	shapingVarQueues          = "queues"
+	shapingVarRandomSeed      = "random_seed"
+	shapingVarRouteMarks      = "route_marks"
+	shapingVarRuleBase        = "rule_base"
+	shapingVarRuleChunks      = "rule_chunks"
+	shapingVarShared          = "shared"
+	shapingVarSourceCapacity  = "source_capacity"
+	shapingVarStateCapacity   = "state_capacity"
+	shapingVarStatesBound     = "states_bound"
+	shapingVarUnloaded        = "unloaded"
 )
 
-// loadQueue returns the embedded CollectionSpec for queue.
-func loadQueue() (*ebpf.CollectionSpec, error) {
-	reader := bytes.NewReader(_QueueBytes)
+// loadShaping returns the embedded CollectionSpec for shaping.
+func loadShaping() (*ebpf.CollectionSpec, error) {
+	reader := bytes.NewReader(_ShapingBytes)
 	spec, err := ebpf.LoadCollectionSpecFromReader(reader)
 	if err != nil {
-		return nil, fmt.Errorf("can't load queue: %w", err)
+		return nil, fmt.Errorf("can't load shaping: %w", err)
 	}
 
 	return spec, err
 }
 
-// loadQueueObjects loads queue and converts it into a struct.
+// loadShapingObjects loads shaping and converts it into a struct.
 //
 // The following types are suitable as obj argument:
 //
-//	*queueObjects
-//	*queuePrograms
-//	*queueMaps
+//	*shapingObjects
+//	*shapingPrograms
+//	*shapingMaps
 //
 // See ebpf.CollectionSpec.LoadAndAssign documentation for details.
-func loadQueueObjects(obj any, opts *ebpf.CollectionOptions) error {
-	spec, err := loadQueue()
+func loadShapingObjects(obj any, opts *ebpf.CollectionOptions) error {
+	spec, err := loadShaping()
 	if err != nil {
 		return err
 	}
@@ -86,26 +86,26 @@ func loadQueueObjects(obj any, opts *ebpf.CollectionOptions) error {
 	return spec.LoadAndAssign(obj, opts)
 }
 
-// queueSpecs contains maps and programs before they are loaded into the kernel.
+// shapingSpecs contains maps and programs before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
-type queueSpecs struct {
-	queueProgramSpecs
-	queueMapSpecs
-	queueVariableSpecs
+type shapingSpecs struct {
+	shapingProgramSpecs
+	shapingMapSpecs
+	shapingVariableSpecs
 }
 
-// queueProgramSpecs contains programs before they are loaded into the kernel.
+// shapingProgramSpecs contains programs before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
-type queueProgramSpecs struct {
+type shapingProgramSpecs struct {
 	WeirQueueStart *ebpf.ProgramSpec `ebpf:"weir_queue_start"`
 }
 
-// queueMapSpecs contains maps before they are loaded into the kernel.
+// shapingMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
-type queueMapSpecs struct {
+type shapingMapSpecs struct {
 	QueueActive   *ebpf.MapSpec `ebpf:"queue_active"`
 	QueueClasses  *ebpf.MapSpec `ebpf:"queue_classes"`
 	QueueCounters *ebpf.MapSpec `ebpf:"queue_counters"`
@@ -115,10 +115,10 @@ type queueMapSpecs struct {
 	States        *ebpf.MapSpec `ebpf:"states"`
 }
 
-// queueVariableSpecs contains global variables before they are loaded into the kernel.
+// shapingVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
-type queueVariableSpecs struct {
+type shapingVariableSpecs struct {
 	AfTo            *ebpf.VariableSpec `ebpf:"af_to"`
 	BucketMask      *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	Copies          *ebpf.VariableSpec `ebpf:"copies"`
@@ -152,26 +152,26 @@ type queueVariableSpecs struct {
 	Unloaded        *ebpf.VariableSpec `ebpf:"unloaded"`
 }
 
-// queueObjects contains all objects after they have been loaded into the kernel.
+// shapingObjects contains all objects after they have been loaded into the kernel.
 //
-// It can be passed to loadQueueObjects or ebpf.CollectionSpec.LoadAndAssign.
-type queueObjects struct {
-	queuePrograms
-	queueMaps
-	queueVariables
+// It can be passed to loadShapingObjects or ebpf.CollectionSpec.LoadAndAssign.
+type shapingObjects struct {
+	shapingPrograms
+	shapingMaps
+	shapingVariables
 }
 
-func (o *queueObjects) Close() error {
-	return _QueueClose(
-		&o.queuePrograms,
-		&o.queueMaps,
+func (o *shapingObjects) Close() error {
+	return _ShapingClose(
+		&o.shapingPrograms,
+		&o.shapingMaps,
 	)
 }
 
-// queueMaps contains all maps after they have been loaded into the kernel.
+// shapingMaps contains all maps after they have been loaded into the kernel.
 //
-// It can be passed to loadQueueObjects or ebpf.CollectionSpec.LoadAndAssign.
-type queueMaps struct {
+// It can be passed to loadShapingObjects or ebpf.CollectionSpec.LoadAndAssign.
+type shapingMaps struct {
 	QueueActive   *ebpf.Map `ebpf:"queue_active"`
 	QueueClasses  *ebpf.Map `ebpf:"queue_classes"`
 	QueueCounters *ebpf.Map `ebpf:"queue_counters"`
@@ -181,8 +181,8 @@ type queueMaps struct {
 	States        *ebpf.Map `ebpf:"states"`
 }
 
-func (m *queueMaps) Close() error {
-	return _QueueClose(
+func (m *shapingMaps) Close() error {
+	return _ShapingClose(
 		m.QueueActive,
 		m.QueueClasses,
 		m.QueueCounters,
@@ -193,10 +193,10 @@ func (m *queueMaps) Close() error {
 	)
 }
 
-// queueVariables contains all global variables after they have been loaded into the kernel.
+// shapingVariables contains all global variables after they have been loaded into the kernel.
 //
-// It can be passed to loadQueueObjects or ebpf.CollectionSpec.LoadAndAssign.
-type queueVariables struct {
+// It can be passed to loadShapingObjects or ebpf.CollectionSpec.LoadAndAssign.
+type shapingVariables struct {
 	AfTo            *ebpf.Variable `ebpf:"af_to"`
 	BucketMask      *ebpf.Variable `ebpf:"bucket_mask"`
 	Copies          *ebpf.Variable `ebpf:"copies"`
@@ -230,20 +230,20 @@ type queueVariables struct {
 	Unloaded        *ebpf.Variable `ebpf:"unloaded"`
 }
 
-// queuePrograms contains all programs after they have been loaded into the kernel.
+// shapingPrograms contains all programs after they have been loaded into the kernel.
 //
-// It can be passed to loadQueueObjects or ebpf.CollectionSpec.LoadAndAssign.
-type queuePrograms struct {
+// It can be passed to loadShapingObjects or ebpf.CollectionSpec.LoadAndAssign.
+type shapingPrograms struct {
 	WeirQueueStart *ebpf.Program `ebpf:"weir_queue_start"`
 }
 
-func (p *queuePrograms) Close() error {
-	return _QueueClose(
+func (p *shapingPrograms) Close() error {
+	return _ShapingClose(
 		p.WeirQueueStart,
 	)
 }
 
-func _QueueClose(closers ...io.Closer) error {
+func _ShapingClose(closers ...io.Closer) error {
 	for _, closer := range closers {
 		if err := closer.Close(); err != nil {
 			return err
@@ -254,5 +254,5 @@ func _QueueClose(closers ...io.Closer) error {
 
 // Do not access this directly.
 //
-//go:embed queue_bpfel.o
-var _QueueBytes []byte
+//go:embed shaping_bpfel.o
+var _ShapingBytes []byte
