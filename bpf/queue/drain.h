@@ -258,7 +258,7 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 		q->window = 0;
 	}
 	if (q->young && ms - q->born > QUEUE_YOUTH && ms - q->last < QUEUE_IDLE) {
-		if (h->crowded || c->crowded)
+		if (h->crowded || (c->crowded && c->hosts > 1 && h->owed * c->hosts > c->owed))
 			queue_fill_up(q, c);
 		queue_grow_up(q, h, c);
 	}

@@ -123,6 +123,7 @@ type sender struct {
 	due          float64
 	sent, passed int
 	from, to     time.Duration
+	last         time.Duration // at which packets were lost
 	random       bool
 	each         func(s *sender) // before each packet
 }
@@ -147,6 +148,9 @@ func (s *sender) offer(h *queueHarness, at time.Duration) {
 		return
 	}
 	passed, _ := h.send(&s.flow, n)
+	if passed < n {
+		s.last = at
+	}
 	s.sent, s.passed = s.sent+n, s.passed+passed
 }
 
@@ -190,7 +194,7 @@ func TestQueueFlood(t *testing.T) {
 			}
 			offerAll(h, length, sources)
 			if lost := sparse.sent - sparse.passed; lost > 0 {
-				t.Errorf("the sparse stream lost %d of %d packets", lost, sparse.sent)
+				t.Errorf("the sparse stream lost %d of %d packets, the last at %v", lost, sparse.sent, sparse.last)
 			}
 			carried := total(sources, length) / rate
 			t.Logf("%.2f %% of the rate", 100*carried)
@@ -236,7 +240,7 @@ func TestQueueSlowLine(t *testing.T) {
 	offerAll(h, length/2, sources)
 	carried := total(sources, length/2) / rate
 	t.Logf("%.2f %% of the rate", 100*carried)
-	if carried < 0.99 || carried > 1.01 {
+	if carried < 0.99 || carried > 1.02 { // 1 % are some packets
 		t.Errorf("the line carries %.2f %% of its rate", 100*carried)
 	}
 }
