@@ -251,8 +251,7 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 		q->window = 0;
 	}
 	if (q->window + QUEUE_PACKET_BYTES > share->bytes + share->bytes / 2 || queue_owes(q, h, c)) {
-		/* with a share of some packets, what it has earned stays */
-		if (share->ms == c->window || q->size + share->bytes < c->depth)
+		if (q->size + share->bytes < c->depth) /* else it has only earned that room */
 			queue_fill_up(q, c);
 		q->began = ms;
 		q->window = 0;
@@ -582,7 +581,7 @@ static long queue_need_step(__u32 n, void *data)
 			c->busy = r->ms;
 		c->last = r->ms;
 	}
-	need = c->need;
+	need = c->asked = c->need;
 	if (c->max.rate)
 		need = queue_least(need, queue_amount(&c->max, c, r));
 	c->hungry = need < c->need;
@@ -712,7 +711,7 @@ static long queue_round_step(__u32 n, void *data)
 /* Shares what an inner class gets among its children. */
 static __always_inline void queue_share_out(struct queue_class *up, struct queue_run *r)
 {
-	up->easy = up->need <= up->grant;
+	up->easy = up->asked <= up->grant;
 	up->credit = 0;
 	if (up->easy) /* each child sees to it */
 		return;

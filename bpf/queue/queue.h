@@ -101,7 +101,8 @@ struct queue_class {
 	__u32 weights;	/* of its children with a need */
 	__u32 levels;	/* a bit for each of their priorities */
 	__u64 sure;	/* fine: what is guaranteed to them */
-	__u64 pad4[2];
+	__u64 asked;	/* fine: what they need */
+	__u64 pad4;
 	/* statistics, by the timer */
 	__u64 sent;
 	__u64 packets;

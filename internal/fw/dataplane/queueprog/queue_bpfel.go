@@ -69,7 +69,8 @@ type QueueQueueClass struct {
 	Weights  uint32
 	Levels   uint32
 	Sure     uint64
-	Pad4     [2]uint64
+	Asked    uint64
+	Pad4     uint64
 	Sent     uint64
 	Packets  uint64
 	Granted  uint64
