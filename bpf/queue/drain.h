@@ -47,7 +47,7 @@ static __always_inline __u32 queue_highest(__u32 bits)
 /* Counters */
 
 /* Finds the node of a counter's host, or makes it. Returns its index. */
-static __always_inline __u32 queue_host_of(const struct queue_counter *q, __u32 ms)
+static __always_inline __u32 queue_host_of(const struct queue_counter *q, const struct queue_class *c, __u32 ms)
 {
 	__u32 slot = queue_slot(q->host, queue_host_slots), way, free = queue_host_slots + q->class;
 	struct queue_host *h;
@@ -64,47 +64,54 @@ static __always_inline __u32 queue_host_of(const struct queue_counter *q, __u32 
 	h = queue_host_get(free);
 	if (h && free < queue_host_slots) {
 		__builtin_memset(h, 0, sizeof(*h));
-		h->spread = 256;
+		h->level = c->level;
 		h->key = q->host;
 	}
 	return free;
 }
 
-/* Gives a host what its class has given since its last update. */
-static __always_inline void queue_host_serve(struct queue_host *h, const struct queue_class *c, __u32 tick)
+/* Moves a smoothed level towards a sample, by the milliseconds that it stands for. */
+static __always_inline __u64 queue_smooth(__u64 level, __u64 sample, __u64 ms)
 {
-	__u64 given = c->virtual - h->served;
-	__u32 now = h->backlogged << 8;
+	ms = queue_least(ms ? : 1, 64);
+	return level - (level * ms >> 6) + (sample * ms >> 6);
+}
 
-	if (h->tick == tick)
+/* Gives a host what its class has given since its last update. */
+static __always_inline void queue_host_serve(struct queue_host *h, const struct queue_class *c, const struct queue_run *r)
+{
+	__u64 given = c->virtual - h->served, level = c->most;
+	__u16 ticks = r->tick - h->tick;
+
+	if (!ticks)
 		return;
-	h->tick = tick;
+	h->tick = r->tick;
 	h->served = c->virtual;
 	if (h->backlogged) {
 		given += h->rest;
 		h->virtual += given / h->backlogged;
 		h->rest = given % h->backlogged;
 	}
-	if (now >= h->spread)
-		h->spread = now;
-	else
-		h->spread -= (h->spread - queue_most(now, 256)) >> 6;
+	if (c->hungry)
+		level = queue_least(c->step / (h->backlogged ? : 1), level);
+	h->level = queue_smooth(h->level, level, ticks * r->us / 1000);
 }
 
-/* Adds to how many counters of a class's tree have backlog. */
-static __always_inline void queue_tree_add(const struct queue_class *c, __u32 n)
+static __always_inline struct queue_class *queue_root(const struct queue_class *c)
 {
-	struct queue_class *root = queue_class_get(queue_shaper_get(c->shaper)->first);
-
-	if (root)
-		root->tree += n;
+	return queue_class_get(queue_shaper_get(c->shaper)->first);
 }
 
-static __always_inline void queue_backlog_begins(struct queue_counter *q, struct queue_host *h, struct queue_class *c)
+static __always_inline void queue_need_begins(struct queue_counter *q, struct queue_host *h, struct queue_class *c)
 {
+	struct queue_class *root = queue_root(c);
+
+	if (root) {
+		root->tree++;
+		root->busy_leaves += !c->counters;
+	}
 	q->served = h->virtual;
 	c->counters++;
-	queue_tree_add(c, 1);
 	if (h->backlogged++)
 		return;
 	h->served = c->virtual;
@@ -112,48 +119,91 @@ static __always_inline void queue_backlog_begins(struct queue_counter *q, struct
 	c->hosts++;
 }
 
-static __always_inline void queue_backlog_ends(struct queue_counter *q, struct queue_host *h, struct queue_class *c)
+static __always_inline void queue_need_ends(struct queue_host *h, struct queue_class *c)
 {
-	q->magic = 0;
+	struct queue_class *root = queue_root(c);
+
 	c->counters--;
-	queue_tree_add(c, -1);
+	if (root) {
+		root->tree--;
+		root->busy_leaves -= !c->counters;
+	}
 	if (!--h->backlogged)
 		c->hosts--;
+}
+
+/* Sets what a counter has to be rid of. */
+static __always_inline void queue_set_need(struct queue_counter *q, struct queue_host *h, struct queue_class *c, __u64 need)
+{
+	need = queue_least(need, 1u << 31);
+	if (need && !q->need)
+		queue_need_begins(q, h, c);
+	else if (!need && q->need)
+		queue_need_ends(h, c);
+	c->backlog += need - q->need;
+	q->need = need;
+}
+
+/* What a young counter owes counts at its host, its class and its tree, too. */
+static __always_inline void queue_owe(struct queue_host *h, struct queue_class *c, __u64 bytes)
+{
+	struct queue_class *root = queue_root(c);
+
+	h->owed += bytes;
+	c->owed += bytes;
+	if (root && root != c)
+		root->owed += bytes;
+}
+
+static __always_inline void queue_pay(struct queue_host *h, struct queue_class *c, __u64 bytes)
+{
+	struct queue_class *root = queue_root(c);
+
+	h->owed -= queue_least(bytes, h->owed);
+	c->owed -= queue_least(bytes, c->owed);
+	if (root && root != c)
+		root->owed -= queue_least(bytes, root->owed);
 }
 
 /* What a young counter owes counts no more. */
 static __always_inline void queue_grow_up(struct queue_counter *q, struct queue_host *h, struct queue_class *c)
 {
-	__u64 owed = q->size - q->magic;
-
 	if (!q->young)
 		return;
 	q->young = 0;
-	h->owed -= queue_least(owed, h->owed);
-	c->owed -= queue_least(owed, c->owed);
+	queue_pay(h, c, q->size - q->magic);
 }
 
-/* Drains what the host has given the counter. */
-static __always_inline void queue_counter_serve(struct queue_counter *q, struct queue_host *h, struct queue_class *c)
+/* Takes bytes off a counter: first those that were sent. */
+static __always_inline void queue_counter_take(struct queue_counter *q, struct queue_host *h, struct queue_class *c, __u64 bytes)
 {
-	__u64 given, used, paid;
+	__u64 paid = queue_least(bytes, q->size - q->magic);
 
-	if (!q->size)
-		return;
-	given = (h->virtual - q->served) >> QUEUE_FINE;
-	q->served += given << QUEUE_FINE;
-	used = queue_least(given, q->size);
-	c->credit += (given - used) << QUEUE_FINE;
-	paid = queue_least(used, q->size - q->magic);
-	q->size -= used;
-	q->magic -= used - paid;
-	c->backlog -= used;
-	if (q->young) {
-		h->owed -= queue_least(paid, h->owed);
-		c->owed -= queue_least(paid, c->owed);
+	q->size -= bytes;
+	q->magic -= bytes - paid;
+	if (q->young)
+		queue_pay(h, c, paid);
+}
+
+/* Drains what the host has given the counter. A lazy one is drained by what nobody needs. */
+static __always_inline void queue_counter_serve(struct queue_counter *q, struct queue_host *h, struct queue_class *c,
+						const struct queue_run *r)
+{
+	const struct queue_class *root;
+	__u64 given, used;
+
+	if (q->need) {
+		given = (h->virtual - q->served) >> QUEUE_FINE;
+		q->served += given << QUEUE_FINE;
+		used = queue_least(given, q->need);
+		c->credit += (given - used) << QUEUE_FINE;
+		queue_counter_take(q, h, c, used);
+		queue_set_need(q, h, c, q->need - used);
+	} else if (q->lazy) {
+		root = queue_root(c);
+		if (root)
+			queue_counter_take(q, h, c, queue_least(queue_least(root->idle >> QUEUE_FINE, q->rate * r->us / 1000), q->magic));
 	}
-	if (!q->size)
-		queue_backlog_ends(q, h, c);
 }
 
 /* Counts what the connection has sent. */
@@ -168,16 +218,32 @@ static __always_inline __u64 queue_counter_count(struct queue_counter *q, struct
 	q->last = ms;
 	c->sent += bytes;
 	c->packets += more >> 44;
-	if (!q->size)
-		queue_backlog_begins(q, h, c);
 	q->size += bytes;
 	q->window += bytes;
-	c->backlog += bytes;
-	if (q->young) {
-		h->owed += bytes;
-		c->owed += bytes;
-	}
+	if (q->young)
+		queue_owe(h, c, bytes);
 	return bytes;
+}
+
+/* Sets what the counter needs: to be rid of what was sent, and of so much magic that it has
+ * room for a window. Beyond that it is lazy. */
+static __always_inline void queue_counter_need(struct queue_counter *q, struct queue_host *h, struct queue_class *c,
+					       __u64 window)
+{
+	__u64 need = q->size - q->magic, room = q->size < c->depth ? c->depth - q->size : 0;
+	struct queue_class *root;
+	__u8 lazy;
+
+	if (q->magic && room < window)
+		need = queue_most(need, queue_least(window - room, q->size));
+	queue_set_need(q, h, c, need);
+	lazy = q->magic && !need;
+	if (lazy == q->lazy)
+		return;
+	q->lazy = lazy;
+	root = queue_root(c);
+	if (root)
+		root->lazy += lazy ? 1 : -1;
 }
 
 /* What a connection may send. */
@@ -186,16 +252,14 @@ struct queue_share {
 	__u64 ms;     /* the window: longer if the share would be less than some packets */
 };
 
-/* Computes the share of each connection of a host, from what the class gave one host lately. */
+/* Computes the share of each connection of a host. */
 static __always_inline void queue_share(struct queue_share *to, const struct queue_host *h, const struct queue_class *c)
 {
-	__u64 each = c->level * 256 / queue_most(h->spread, 256); /* fine, per millisecond */
-
 	to->ms = c->window;
-	to->bytes = each * c->window >> QUEUE_FINE;
+	to->bytes = h->level * c->window >> QUEUE_FINE;
 	if (to->bytes < QUEUE_LEAST) {
 		to->bytes = QUEUE_LEAST;
-		to->ms = ((__u64)QUEUE_LEAST << QUEUE_FINE) / queue_most(each, 1);
+		to->ms = ((__u64)QUEUE_LEAST << QUEUE_FINE) / queue_most(h->level, 1);
 	}
 }
 
@@ -220,21 +284,6 @@ static __always_inline void queue_fill_up(struct queue_counter *q, struct queue_
 		return;
 	q->size += magic;
 	q->magic += magic;
-	c->backlog += magic;
-}
-
-/* Takes back what was filled up. */
-static __always_inline void queue_forgive(struct queue_counter *q, struct queue_host *h, struct queue_class *c)
-{
-	__u64 magic = queue_least(q->magic, q->size);
-
-	if (!magic)
-		return;
-	q->size -= magic;
-	q->magic = 0;
-	c->backlog -= magic;
-	if (!q->size)
-		queue_backlog_ends(q, h, c);
 }
 
 /* Judges the burst of the present window. */
@@ -245,19 +294,21 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 		q->calm = (__u64)q->window * 2 < share->bytes ? q->calm + 1 : 0;
 		if (q->calm > 1) { /* one may be between two bursts of a round trip */
 			q->calm = 0;
-			queue_forgive(q, h, c);
+			q->size -= q->magic;
+			q->magic = 0;
 		}
 		q->began = ms;
 		q->window = 0;
 	}
-	if (q->window + QUEUE_PACKET_BYTES > share->bytes + share->bytes / 2 || queue_owes(q, h, c)) {
+	if (q->window + QUEUE_PACKET_BYTES > share->bytes + share->bytes / 2 || queue_owes(q, h, c) ||
+	    (!q->magic && q->size > 2 * share->bytes)) {
 		if (q->size + share->bytes < c->depth) /* else it has only earned that room */
 			queue_fill_up(q, c);
 		q->began = ms;
 		q->window = 0;
 	}
-	if (q->young && ms - q->born > QUEUE_YOUTH && ms - q->last < QUEUE_IDLE) {
-		if (h->crowded || (c->crowded && c->hosts > 1 && h->owed * c->hosts > c->owed))
+	if (q->young && (__u16)(ms - q->born) > QUEUE_YOUTH && ms - q->last < QUEUE_IDLE) {
+		if (h->crowded || (c->crowded && h->owed * c->hosts >= c->owed))
 			queue_fill_up(q, c);
 		queue_grow_up(q, h, c);
 	}
@@ -268,7 +319,7 @@ static __always_inline void queue_congestion(struct queue_counter *q, const stru
 {
 	__u32 size = q->size >> 6;
 
-	if (!c->ecn || ms - q->tested < 2 * c->window)
+	if (!c->ecn || (__u16)(ms - q->tested) < 2 * c->window)
 		return;
 	q->tested = ms;
 	if (q->size > c->depth - c->depth / 4 && size > q->base)
@@ -285,17 +336,20 @@ static __always_inline __u64 queue_part(__u64 limit, __u64 all, __u64 own, __u32
 	return queue_most(limit - queue_least(all, limit), part - queue_least(own, part));
 }
 
-/* Returns what a young counter may send at most if there are others: what its host and its
- * class may still owe, but at least some packets. */
+/* Returns what a young counter may send at most if there are others: what its host, its class
+ * and its tree may still owe, but at least some packets. */
 static __always_inline __u64 queue_credit_line(const struct queue_counter *q, const struct queue_host *h,
 					       const struct queue_class *c)
 {
 	__u64 most = ~0ULL, owed = q->size - q->magic;
+	const struct queue_class *root = queue_root(c);
 
 	if (h->backlogged > 1)
 		most = queue_part(c->level * c->window >> (QUEUE_FINE + 1), h->owed, owed, h->backlogged);
 	if (c->hosts > 1)
 		most = queue_least(most, queue_part(c->ceiling * c->window / 2, c->owed, h->owed, c->hosts));
+	if (root && root->busy_leaves > 1)
+		most = queue_least(most, queue_part(root->ceiling * c->window / 2, root->owed, c->owed, root->busy_leaves));
 	return queue_most(most, QUEUE_LEAST - queue_least(owed, QUEUE_LEAST));
 }
 
@@ -312,7 +366,7 @@ static __always_inline void queue_give_room(struct queue_counter *q, const struc
 	room = queue_least(room, most - queue_least(q->window, most));
 	if (q->young && !q->magic)
 		room = queue_least(room, queue_credit_line(q, h, c));
-	q->rate = (c->level >> QUEUE_FINE) * 256 / queue_most(h->spread, 256);
+	q->rate = h->level >> QUEUE_FINE;
 	*(volatile __u64 *)&q->until = q->seen + room;
 	q->fresh = fresh;
 }
@@ -353,10 +407,10 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 	if (!c)
 		return QUEUE_ENDED;
 	if (!q->at) {
-		q->at = queue_host_of(q, r->ms) + 1;
+		q->at = queue_host_of(q, c, r->ms) + 1;
 		q->began = q->born = q->last = q->tested = r->ms;
 		q->young = 1;
-		q->size = q->magic = 0;
+		q->size = q->magic = q->need = q->lazy = 0;
 		h = queue_host_get(q->at - 1);
 		if (h)
 			h->counters++;
@@ -364,14 +418,15 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 	h = queue_host_get(q->at - 1);
 	if (!h)
 		return QUEUE_ENDED;
-	queue_host_serve(h, c, r->tick);
-	queue_counter_serve(q, h, c);
+	queue_host_serve(h, c, r);
+	queue_counter_serve(q, h, c, r);
 	if (!queue_counter_count(q, h, c, r->ms) && !q->size && r->ms - q->last >= (q->kind ? QUEUE_KEPT : QUEUE_IDLE)) {
 		queue_counter_end(q, h, c, r->ms);
 		return QUEUE_ENDED;
 	}
 	queue_share(&share, h, c);
 	queue_judge(q, h, c, &share, r->ms);
+	queue_counter_need(q, h, c, share.bytes);
 	queue_congestion(q, c, r->ms);
 	queue_give_room(q, h, c, &share);
 	most = queue_most(c->level * c->window >> (QUEUE_FINE + 1), QUEUE_LEAST);
@@ -711,6 +766,8 @@ static long queue_round_step(__u32 n, void *data)
 /* Shares what an inner class gets among its children. */
 static __always_inline void queue_share_out(struct queue_class *up, struct queue_run *r)
 {
+	up->sharers = up->weights;
+	up->first = queue_highest(up->levels & 0xffff);
 	up->easy = up->asked <= up->grant;
 	up->credit = 0;
 	if (up->easy) /* each child sees to it */
@@ -736,7 +793,7 @@ static __always_inline void queue_share_out(struct queue_class *up, struct queue
 /* Gives a leaf's hosts what it has got, and says what one more would get. */
 static __always_inline void queue_leaf_serve(struct queue_class *c, const struct queue_run *r)
 {
-	__u64 given = c->grant + c->credit + c->rest, level, most, part = r->us / 1000 ? : 1;
+	__u64 given = c->grant + c->credit + c->rest, most;
 	__u32 hosts = c->hosts;
 
 	c->granted += c->grant >> QUEUE_FINE;
@@ -746,19 +803,25 @@ static __always_inline void queue_leaf_serve(struct queue_class *c, const struct
 		c->virtual += given / hosts;
 		c->rest = given % hosts;
 	}
-	level = c->hungry ? given / (hosts ? : 1) : c->grant + c->spare;
-	level = level * 1000 / (r->us ? : 1);
-	if (part > 64)
-		part = 64;
-	if (!c->level)
-		c->level = level;
-	else
-		c->level = c->level - (c->level * part >> 6) + (level * part >> 6);
+	c->step = given / (hosts ? : 1) * 1000 / (r->us ? : 1);
+	c->most = (c->grant + c->spare) * 1000 / (r->us ? : 1);
+	c->level = queue_smooth(c->level, c->hungry ? queue_least(c->step, c->most) : c->most, r->us / 1000);
 	most = queue_most(c->ceiling * c->window / 2, QUEUE_LEAST);
 	c->crowded = c->owed > most;
 	c->full = c->owed > 4 * most;
 	c->fresh = queue_most(c->ceiling * QUEUE_FRESH_MS, QUEUE_FRESH);
 	c->trickle = queue_least((c->trickle > 0 ? c->trickle : 0) + (c->level * r->us / 2000 >> QUEUE_FINE), QUEUE_TRICKLE);
+}
+
+/* Returns what a class that is satisfied could claim beyond what it has got: its guarantee, or
+ * its part by weight. */
+static __always_inline __u64 queue_claim(const struct queue_class *c, const struct queue_class *above, const struct queue_run *r)
+{
+	__u64 claim = c->min.rate ? queue_amount(&c->min, c, r) : 0;
+
+	if (c->priority >= above->first)
+		claim = queue_most(claim, above->grant * c->weight / ((__u64)above->sharers + c->weight));
+	return claim > c->grant ? claim - c->grant : 0;
 }
 
 /* Serves a class, from the root to the leaves. */
@@ -779,13 +842,14 @@ static long queue_serve_step(__u32 n, void *data)
 		c->grant = queue_least(want, c->spare);
 		c->hungry = c->hungry || c->grant < want;
 		c->spare -= c->grant;
+		c->idle = c->lazy ? c->spare / c->lazy : 0;
 	} else {
 		if (above->easy)
 			c->grant = want;
 		if (c->children)
 			c->grant += c->credit;
 		c->hungry = c->hungry || c->grant < want;
-		c->spare = c->hungry ? 0 : above->spare;
+		c->spare = c->hungry ? 0 : queue_most(above->spare, queue_claim(c, above, r));
 		if (c->max.rate)
 			c->spare = queue_least(c->spare, queue_amount(&c->max, c, r) - queue_least(c->grant, queue_amount(&c->max, c, r)));
 	}
@@ -814,7 +878,7 @@ static long queue_tree_step(__u32 n, void *data)
 	if (!sh->classes)
 		return 1;
 	root = queue_class_get(sh->first);
-	if (!root || (!root->tree && r->ms - root->last > QUEUE_REST))
+	if (!root || (!root->tree && !root->lazy && r->ms - root->last > QUEUE_REST))
 		return 0; /* nothing has come in for a while */
 	r->begin = sh->first;
 	r->end = sh->first + sh->classes;

@@ -82,18 +82,24 @@ struct queue_class {
 	/* written by the timer */
 	__u64 virtual;	/* fine: what each host with backlog has been given since the start */
 	__u64 level;	/* fine, per millisecond: what one more host would get; smoothed */
-	__u64 backlog;	/* bytes: of all its counters */
-	__u64 owed;	/* bytes that young counters have sent and that are not yet drained */
+	__u64 step;	/* fine, per millisecond: what each host with a need was given last */
+	__u64 most;	/* fine, per millisecond: what all together could have had then */
+	__u64 backlog;	/* bytes: the needs of its counters */
+	__u64 owed;	/* bytes that young counters have sent and that are not yet drained; of a root: in its tree */
 	__u64 credit;	/* fine: given to hosts that did not need it */
 	__u64 need;	/* fine: what it can use in this tick */
 	__u64 grant;	/* fine: what it gets in this tick */
 	__u64 spare;	/* fine: what it could have had beyond that */
 	__u64 rest;	/* fine: too little for each of its hosts */
-	__u32 hosts;	/* with backlog */
+	__u32 hosts;	/* with a need */
 	__u32 counters;	/* likewise */
 	__u32 busy;	/* millisecond at which its busy period began */
 	__u32 last;	/* millisecond at which it last had backlog */
-	__u32 tree;	/* of a root: counters with backlog in its tree */
+	__u32 lazy;	/* of a root: lazy counters in its tree */
+	__u32 busy_leaves; /* of a root: classes in its tree whose counters have a need */
+	__u32 sharers;	/* weights of its children that have shared its grant; those of the highest priority */
+	__u32 first;	/* that priority */
+	__u32 tree;	/* of a root: counters with a need in its tree */
 	__u8 full;	/* its young counters owe much: new ones have to share */
 	__u8 crowded;	/* and they owe more than their share of that */
 	__u8 hungry;	/* it gets less than it needs */
@@ -102,7 +108,7 @@ struct queue_class {
 	__u32 levels;	/* a bit for each of their priorities */
 	__u64 sure;	/* fine: what is guaranteed to them */
 	__u64 asked;	/* fine: what they need */
-	__u64 pad4;
+	__u64 idle;	/* of a root, fine: what each lazy counter may be rid of in this tick */
 	/* statistics, by the timer */
 	__u64 sent;
 	__u64 packets;
@@ -153,14 +159,16 @@ struct queue_counter {
 	__u64 served;	/* fine: the host's virtual amount up to which it is drained */
 	__u32 window;	/* bytes in the present window				*/
 	__u32 began;	/* millisecond at which that began			*/
-	__u32 born;	/* millisecond of its first packet			*/
-	__u32 base;	/* size, when it was last tested for congestion		*/
-	__u32 tested;	/* millisecond of that					*/
+	__u32 need;	/* bytes of size that it has to be rid of to get its share */
+	__u32 base;	/* size, when it was last tested for congestion, in 64 bytes */
+	__u16 born;	/* millisecond of its first packet; wraps		*/
+	__u16 tested;	/* millisecond of that test; wraps			*/
 	__u32 last;	/* millisecond of the last packet			*/
 	__u32 at;	/* index of its host + 1; 0: it has none yet		*/
 	__u8 young;	/* what it owes counts at its host and class		*/
 	__u8 calm;	/* windows with less than half its share, in a row	*/
-	__u8 pad1[2];
+	__u8 lazy;	/* it has magic alone, and room enough			*/
+	__u8 pad1;
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct queue_counter) == 128, "two lines: the packets' and the timer's");
 
@@ -170,14 +178,13 @@ struct queue_host {
 	__u64 served;	/* the class's virtual amount up to which it is drained	*/
 	__u64 rest;	/* fine: too little for each of its counters		*/
 	__u64 owed;	/* bytes that young counters have sent and that are not yet drained */
-	__u32 backlogged; /* counters with backlog				*/
+	__u64 level;	/* fine, per millisecond: what one more counter would get; smoothed */
+	__u32 backlogged; /* counters with a need				*/
 	__u32 counters;	/* all							*/
-	__u32 spread;	/* 256 times backlogged, falling slowly			*/
-	__u32 tick;	/* of its last update					*/
 	__u32 last;	/* millisecond at which a counter was last there	*/
+	__u16 tick;	/* of its last update; wraps				*/
 	__u8 full;	/* its young counters owe much: they have to share with new ones */
 	__u8 crowded;	/* and they owe more than their share			*/
-	__u8 pad[2];
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct queue_host) == 64, "one line");
 

@@ -93,7 +93,7 @@ func (h *queueHarness) counter(number uint32) (text string) {
 	check(h.tb, changeArray(h.objects.Maps["queue_counters"], func(all []xdpQueueCounter) {
 		for i := range all {
 			if all[i].Key != 0 && uint32(all[i].Key)&(1<<27-1) == number {
-				text = fmt.Sprintf("size %d magic %d window %d began %d young %d rate %d room %d", all[i].Size, all[i].Magic, all[i].Window, uint32(h.now/1e6)-all[i].Began, all[i].Young, all[i].Rate, int64(all[i].Until-all[i].Sent)<<20>>20)
+				text = fmt.Sprintf("need %d served %d size %d magic %d window %d began %d young %d rate %d room %d", all[i].Need, all[i].Served>>16, all[i].Size, all[i].Magic, all[i].Window, uint32(h.now/1e6)-all[i].Began, all[i].Young, all[i].Rate, int64(all[i].Until-all[i].Sent)<<20>>20)
 			}
 		}
 	}))

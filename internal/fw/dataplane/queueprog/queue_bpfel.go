@@ -47,41 +47,48 @@ type QueueQueueClass struct {
 		First uint32
 		Pad   uint32
 	}
-	Pad2     [8]uint32
-	Virtual  uint64
-	Level    uint64
-	Backlog  uint64
-	Owed     uint64
-	Credit   uint64
-	Need     uint64
-	Grant    uint64
-	Spare    uint64
-	Rest     uint64
-	Hosts    uint32
-	Counters uint32
-	Busy     uint32
-	Last     uint32
-	Tree     uint32
-	Full     uint8
-	Crowded  uint8
-	Hungry   uint8
-	Easy     uint8
-	Weights  uint32
-	Levels   uint32
-	Sure     uint64
-	Asked    uint64
-	Pad4     uint64
-	Sent     uint64
-	Packets  uint64
-	Granted  uint64
-	Pad5     [5]uint64
-	Fresh    int64
-	Trickle  int64
-	Dropped  uint64
-	Marked   uint64
-	Drops    uint64
-	Shared   uint64
-	Pad6     [2]uint64
+	Pad2       [8]uint32
+	Virtual    uint64
+	Level      uint64
+	Step       uint64
+	Most       uint64
+	Backlog    uint64
+	Owed       uint64
+	Credit     uint64
+	Need       uint64
+	Grant      uint64
+	Spare      uint64
+	Rest       uint64
+	Hosts      uint32
+	Counters   uint32
+	Busy       uint32
+	Last       uint32
+	Lazy       uint32
+	BusyLeaves uint32
+	Sharers    uint32
+	First      uint32
+	Tree       uint32
+	Full       uint8
+	Crowded    uint8
+	Hungry     uint8
+	Easy       uint8
+	Weights    uint32
+	Levels     uint32
+	Sure       uint64
+	Asked      uint64
+	Idle       uint64
+	Sent       uint64
+	Packets    uint64
+	Granted    uint64
+	Pad5       [5]uint64
+	Fresh      int64
+	Trickle    int64
+	Dropped    uint64
+	Marked     uint64
+	Drops      uint64
+	Shared     uint64
+	Pad6       [2]uint64
+	_          [32]byte
 }
 
 type QueueQueueCounter struct {
@@ -106,14 +113,16 @@ type QueueQueueCounter struct {
 	Served  uint64
 	Window  uint32
 	Began   uint32
-	Born    uint32
+	Need    uint32
 	Base    uint32
-	Tested  uint32
+	Born    uint16
+	Tested  uint16
 	Last    uint32
 	At      uint32
 	Young   uint8
 	Calm    uint8
-	Pad1    [2]uint8
+	Lazy    uint8
+	Pad1    uint8
 }
 
 type QueueQueueHost struct {
@@ -123,14 +132,13 @@ type QueueQueueHost struct {
 	Served     uint64
 	Rest       uint64
 	Owed       uint64
+	Level      uint64
 	Backlogged uint32
 	Counters   uint32
-	Spread     uint32
-	Tick       uint32
 	Last       uint32
+	Tick       uint16
 	Full       uint8
 	Crowded    uint8
-	Pad        [2]uint8
 }
 
 type QueueQueueSection struct {
