@@ -222,6 +222,8 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
 #define QUEUE_TRICKLE	   (4 * QUEUE_PACKET_BYTES)
 /* A lower priority gets at least 1/64 of what is there. */
 #define QUEUE_FLOOR	   6
+/* A class that is limited may catch up on what it did not get in so many runs. */
+#define QUEUE_SAVED	   20
 /* Rounds in which one class shares among its children. */
 #define QUEUE_ROUNDS	   64
 

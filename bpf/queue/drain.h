@@ -637,8 +637,10 @@ static long queue_need_step(__u32 n, void *data)
 		c->last = r->ms;
 	}
 	need = c->asked = c->need;
-	if (c->max.rate)
-		need = queue_least(need, queue_amount(&c->max, c, r));
+	if (c->max.rate) {
+		c->allowed = queue_amount(&c->max, c, r) + c->saved;
+		need = queue_least(need, c->allowed);
+	}
 	c->hungry = need < c->need;
 	c->need = need;
 	c->grant = 0;
@@ -838,6 +840,7 @@ static long queue_serve_step(__u32 n, void *data)
 	above = c->parent ? queue_class_get(c->parent) : 0;
 	want = c->need;
 	if (!above) {
+		c->saved = 0; /* what a line does not send it never will */
 		c->spare = queue_amount(&c->max, c, r) + (c->children ? c->credit : 0);
 		c->grant = queue_least(want, c->spare);
 		c->hungry = c->hungry || c->grant < want;
@@ -850,8 +853,10 @@ static long queue_serve_step(__u32 n, void *data)
 			c->grant += c->credit;
 		c->hungry = c->hungry || c->grant < want;
 		c->spare = c->hungry ? 0 : queue_most(above->spare, queue_claim(c, above, r));
-		if (c->max.rate)
-			c->spare = queue_least(c->spare, queue_amount(&c->max, c, r) - queue_least(c->grant, queue_amount(&c->max, c, r)));
+		if (c->max.rate) {
+			c->saved = queue_least(c->allowed - queue_least(c->grant, c->allowed), queue_amount(&c->max, c, r) * QUEUE_SAVED);
+			c->spare = queue_least(c->spare, c->saved);
+		}
 	}
 	if (c->children) {
 		r->class = r->begin + n;

@@ -90,6 +90,8 @@ struct queue_class {
 	__u64 need;	/* fine: what it can use in this tick */
 	__u64 grant;	/* fine: what it gets in this tick */
 	__u64 spare;	/* fine: what it could have had beyond that */
+	__u64 saved;	/* fine: what max allowed and it did not get, of the last milliseconds */
+	__u64 allowed;	/* fine: what max allows in this tick */
 	__u64 rest;	/* fine: too little for each of its hosts */
 	__u32 hosts;	/* with a need */
 	__u32 counters;	/* likewise */

@@ -58,6 +58,8 @@ type QueueQueueClass struct {
 	Need       uint64
 	Grant      uint64
 	Spare      uint64
+	Saved      uint64
+	Allowed    uint64
 	Rest       uint64
 	Hosts      uint32
 	Counters   uint32
@@ -88,7 +90,7 @@ type QueueQueueClass struct {
 	Drops      uint64
 	Shared     uint64
 	Pad6       [2]uint64
-	_          [32]byte
+	_          [16]byte
 }
 
 type QueueQueueCounter struct {
