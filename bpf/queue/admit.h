@@ -203,6 +203,7 @@ static __always_inline int queue_admit(const struct queue_ask *a, const void *pa
 {
 	const struct queue_shaper *sh = queue_shaper_get(a->shaper);
 	struct queue_counter *q;
+	struct queue_class *c;
 	__u64 key;
 
 	key = queue_key(a, sh->epoch);
@@ -218,11 +219,13 @@ static __always_inline int queue_admit(const struct queue_ask *a, const void *pa
 	if (queue_room(q, q->sent) < (__s64)a->bytes && !queue_squeeze(q, a->bytes))
 		return QUEUE_DROP;
 	__sync_fetch_and_add(&q->sent, QUEUE_PACKED(a->bytes));
-	if (q->mark) {
-		q->mark = 0;
-		return QUEUE_MARK;
-	}
-	return QUEUE_PASS;
+	if (!q->mark)
+		return QUEUE_PASS;
+	q->mark = 0;
+	c = queue_class_get(q->class);
+	if (c)
+		__sync_fetch_and_add(&c->marked, 1);
+	return QUEUE_MARK;
 }
 
 #endif

@@ -280,7 +280,7 @@ static __always_inline void queue_fill_up(struct queue_counter *q, struct queue_
 {
 	__u64 magic = c->depth - q->size;
 
-	if (!q->size || q->size >= c->depth)
+	if (q->size >= c->depth)
 		return;
 	q->size += magic;
 	q->magic += magic;
@@ -373,12 +373,10 @@ static __always_inline void queue_give_room(struct queue_counter *q, const struc
 
 /* Ends a counter that is idle. Its last packets may still be on their way: they are not
  * counted. */
-static __always_inline void queue_counter_end(struct queue_counter *q, struct queue_host *h, struct queue_class *c, __u32 ms)
+static __always_inline void queue_counter_end(struct queue_counter *q, struct queue_host *h, __u32 ms)
 {
-	c->drops += q->dropped;
 	h->last = ms;
 	h->counters--;
-	q->dropped = 0;
 	q->window = 0;
 	q->began = 0;
 	q->young = 0;
@@ -402,7 +400,7 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 	struct queue_class *c = queue_class_get(q->class);
 	struct queue_share share;
 	struct queue_host *h;
-	__u64 most;
+	__u64 most, dropped;
 
 	if (!c)
 		return QUEUE_ENDED;
@@ -418,10 +416,15 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 	h = queue_host_get(q->at - 1);
 	if (!h)
 		return QUEUE_ENDED;
+	if (q->dropped) {
+		dropped = __sync_lock_test_and_set(&q->dropped, 0);
+		c->drops += dropped >> 44;
+		c->lost += QUEUE_BYTES(dropped);
+	}
 	queue_host_serve(h, c, r);
 	queue_counter_serve(q, h, c, r);
 	if (!queue_counter_count(q, h, c, r->ms) && !q->size && r->ms - q->last >= (q->kind ? QUEUE_KEPT : QUEUE_IDLE)) {
-		queue_counter_end(q, h, c, r->ms);
+		queue_counter_end(q, h, r->ms);
 		return QUEUE_ENDED;
 	}
 	queue_share(&share, h, c);
@@ -431,7 +434,7 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 	queue_give_room(q, h, c, &share);
 	most = queue_most(c->level * c->window >> (QUEUE_FINE + 1), QUEUE_LEAST);
 	h->crowded = h->owed > most;
-	h->full = queue_data.full[QUEUE_FULL_AT(q->host)] = h->owed > 2 * most;
+	h->full = queue_data.full[QUEUE_FULL_AT(q->host)] = h->owed > most + most / 4;
 	return q->size || r->ms - q->last < QUEUE_CALM ? QUEUE_BUSY : QUEUE_QUIET;
 }
 

@@ -120,9 +120,9 @@ struct queue_class {
 	/* written by packets and the timer */
 	__s64 fresh;	/* bytes that new counters may take in this tick */
 	__s64 trickle;	/* the same for those whose host or class is full */
-	__u64 dropped;	/* bytes of packets without a counter; QUEUE_PACKED */
 	__u64 marked;	/* packets */
-	__u64 drops;	/* of its counters that have ended; QUEUE_PACKED; by the timer */
+	__u64 drops;	/* packets; by the timer */
+	__u64 lost;	/* bytes of them; by the timer */
 	__u64 shared;	/* packets whose counter is another connection's, because none was free */
 	__u64 pad6[2];
 } __attribute__((aligned(64)));

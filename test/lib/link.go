@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -62,13 +63,26 @@ func (b *Box) Taps(host, device, peer, peerDevice string) {
 	b.carry(host, device, peer, peerDevice, unix.IFF_TAP)
 }
 
+// DelayLine is Tunnel with a delay for what peer sends. So a round trip takes that long, and
+// only acknowledgements of what host sends have to wait here.
+func (b *Box) DelayLine(host, device, peer, peerDevice string, delay time.Duration) {
+	b.Helper()
+	b.carryBy(host, device, peer, peerDevice, unix.IFF_TUN, func(from, to *os.File) error { return hold(from, to, delay) })
+}
+
 // carry joins two hosts by a pair of devices that are files of this process.
 func (b *Box) carry(host, device, peer, peerDevice string, kind uint16) {
+	b.Helper()
+	b.carryBy(host, device, peer, peerDevice, kind, carry)
+}
+
+// carryBy is carry, where back brings what peer sends.
+func (b *Box) carryBy(host, device, peer, peerDevice string, kind uint16, back func(from, to *os.File) error) {
 	b.Helper()
 	near, far := b.tun(host, device, kind), b.tun(peer, peerDevice, kind)
 	done := make(chan error, 2)
 	go func() { done <- carry(near, far) }()
-	go func() { done <- carry(far, near) }()
+	go func() { done <- back(far, near) }()
 	b.Cleanup(func() {
 		near.Close()
 		far.Close()
@@ -117,6 +131,35 @@ func carry(from, to *os.File) error {
 		}
 		if _, err := to.Write(packet[:n]); err != nil && !errors.Is(err, unix.EIO) {
 			return err
+		}
+	}
+}
+
+// hold carries packets until a file is closed, each after a delay. Packets beyond the room are
+// dropped.
+func hold(from, to *os.File, delay time.Duration) error {
+	type held struct {
+		due    time.Time
+		packet []byte
+	}
+	const room = 1 << 16
+	line := make(chan held, room)
+	defer close(line)
+	go func() {
+		for h := range line {
+			time.Sleep(time.Until(h.due))
+			_, _ = to.Write(h.packet) // the other direction reports that a file is closed
+		}
+	}()
+	packet := make([]byte, 1<<16)
+	for {
+		n, err := from.Read(packet)
+		if err != nil {
+			return err
+		}
+		select {
+		case line <- held{time.Now().Add(delay), append([]byte(nil), packet[:n]...)}:
+		default:
 		}
 	}
 }

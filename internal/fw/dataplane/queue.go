@@ -254,7 +254,7 @@ func rawClasses(s *shaper.Shaper, number, first uint32) []xdpQueueClass {
 		if c.Children > 0 {
 			raw.Child, raw.Children = first+uint32(c.First), uint32(c.Children)
 		}
-		raw.Shaper, raw.Weight, raw.Priority = number, max(c.Weight, 1), c.Priority
+		raw.Shaper, raw.Weight, raw.Priority = number, queueWeight(s, i), c.Priority
 		raw.Fair, raw.Ecn = uint8(c.Fair), asByte(c.ECN)
 		raw.Window = uint32(rtt / time.Millisecond)
 		raw.Ceiling = max(ceilings[i]/1000, 1)
@@ -263,6 +263,23 @@ func rawClasses(s *shaper.Shaper, number, first uint32) []xdpQueueClass {
 		raw.Level, raw.Fresh = raw.Ceiling<<queueFine, int64(max(raw.Ceiling*queueFreshMS, queueFresh))
 	}
 	return all
+}
+
+// mostQueueWeight is the most that a weight may be: products with amounts have 64 bits.
+const mostQueueWeight = 1 << 16
+
+// queueWeight returns a class's weight, in proportion to those of its parent's other children.
+func queueWeight(s *shaper.Shaper, at int) uint32 {
+	most, c := uint32(1), &s.Classes[at]
+	for i := range s.Classes {
+		if s.Classes[i].Parent == c.Parent {
+			most = max(most, s.Classes[i].Weight)
+		}
+	}
+	if most <= mostQueueWeight {
+		return max(c.Weight, 1)
+	}
+	return max(uint32(uint64(c.Weight)*mostQueueWeight/uint64(most)), 1)
 }
 
 // rawRate returns a rate in 2^-24 bytes per microsecond.

@@ -85,9 +85,9 @@ type QueueQueueClass struct {
 	Pad5       [5]uint64
 	Fresh      int64
 	Trickle    int64
-	Dropped    uint64
 	Marked     uint64
 	Drops      uint64
+	Lost       uint64
 	Shared     uint64
 	Pad6       [2]uint64
 	_          [16]byte

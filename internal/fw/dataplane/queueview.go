@@ -1,0 +1,83 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"weir/internal/fw/bpfload"
+)
+
+// A QueueClass is what a class of the queues has done, in bytes on the line.
+type QueueClass struct {
+	Sent, Packets uint64 // that passed
+	Lost, Drops   uint64 // bytes and packets that did not
+	Marked        uint64 // packets that tell of congestion
+	Shared        uint64 // packets whose connection had no counter of its own
+	Granted       uint64 // bytes that the tree has given it
+	Backlog       uint64 // bytes that its connections have sent beyond what they were given
+	Hosts         uint32 // with backlog
+	Connections   uint32 // likewise
+	Level         uint64 // bytes per second that one more host would get
+}
+
+// QueueTimer is how the timer of the queues does.
+type QueueTimer struct {
+	Runs     uint32
+	Active   uint32        // connections that it looks at
+	Busy     uint32        // those with backlog
+	Longest  time.Duration // run
+	Spent    time.Duration // by all runs
+	Late     uint64        // runs that came more than 2 ms late
+	Unserved time.Duration // that no run served, because the next one came too late
+}
+
+// Queues returns what the classes of all trees have done, in the order of
+// ruleset.Program.Shapers and of their classes. There are none if no interface has queues.
+func (v *View) Queues() (all []QueueClass, timer QueueTimer, err error) {
+	dir := liveGeneration(v.dir)
+	classes, err := bpfload.OpenMap(filepath.Join(dir, pinName(mapQueueClasses)))
+	if isMissing(err) {
+		return nil, timer, nil
+	}
+	if err != nil {
+		return nil, timer, err
+	}
+	defer classes.Close()
+	data, err := bpfload.OpenMap(filepath.Join(dir, pinName(mapQueueData)))
+	if err != nil {
+		return nil, timer, err
+	}
+	defer data.Close()
+	if err := errors.Join(checkLayout(mapQueueClasses, classes), checkLayout(mapQueueData, data)); err != nil {
+		return nil, timer, err
+	}
+	err = errors.Join(
+		changeArray(classes, func(raw []xdpQueueClass) {
+			for i := 1; i < len(raw); i++ {
+				all = append(all, queueClassOf(&raw[i]))
+			}
+		}),
+		changeArray(data, func(raw []xdpQueueSection) { timer = queueTimerOf(&raw[0]) }),
+	)
+	if err != nil {
+		return nil, timer, fmt.Errorf("read the queues: %w", err)
+	}
+	return all, timer, nil
+}
+
+func queueClassOf(c *xdpQueueClass) QueueClass {
+	return QueueClass{
+		Sent: c.Sent, Packets: c.Packets, Lost: c.Lost, Drops: c.Drops, Marked: c.Marked, Shared: c.Shared,
+		Granted: c.Granted, Backlog: c.Backlog, Hosts: c.Hosts, Connections: c.Counters, Level: c.Level >> queueFine * 1000,
+	}
+}
+
+func queueTimerOf(s *xdpQueueSection) QueueTimer {
+	c := &s.Clock
+	return QueueTimer{
+		Runs: c.Tick, Active: c.Active, Busy: c.Busy, Longest: time.Duration(c.Longest), Spent: time.Duration(c.Spent),
+		Late: c.Late, Unserved: time.Duration(c.Lost),
+	}
+}
