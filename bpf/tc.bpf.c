@@ -212,9 +212,13 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 {
 	int by_xdp = (i->flags & (INTERFACE_XDP | INTERFACE_BARE)) == INTERFACE_XDP;
 	struct headers h;
+	struct scratch *s = scratch_get();
+	struct metadata *m;
 	enum reason r;
-	struct metadata m;
 
+	if (!s)
+		return HOOK_DROP;
+	m = &s->metadata; /* the stack is nearly used up */
 	if (note_is(skb))
 		return tc_noted(skb, i);
 	if (skb->mark & mark_mask)
@@ -228,27 +232,27 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 	p->ifindex = hook_ifindex(skb);
 	/* if a frame still has a priority tag, the data in front of it is not weir's:
 	 * XDP does not touch such frames */
-	if (by_xdp && !skb->vlan_present && !hook_metadata(skb, &m)) {
-		hook_prioritize(skb, m.qos);
-		skb->mark |= m.mark;
-		if (ether_rules && m.number & METADATA_BRIDGE) {
+	if (by_xdp && !skb->vlan_present && !hook_metadata(skb, m)) {
+		hook_prioritize(skb, m->qos);
+		skb->mark |= m->mark;
+		if (ether_rules && m->number & METADATA_BRIDGE) {
 			count_reason(i, REASON_MARKED, hook_length(skb));
-			return hook_bridge(skb, m.number & (MAX_IFINDEX - 1), p);
+			return hook_bridge(skb, m->number & (MAX_IFINDEX - 1), p);
 		}
-		if (!(m.number & METADATA_REDIRECT))
-			return mark_value(m.mark) == MARK_DIVERT ? tc_divert(skb, p, i) : HOOK_PASS;
+		if (!(m->number & METADATA_REDIRECT))
+			return mark_value(m->mark) == MARK_DIVERT ? tc_divert(skb, p, i) : HOOK_PASS;
 		r = tc_parse(skb, p, 1);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, hook_length(skb));
-		handoff_take_alone(p, m.number);
-		if (m.number & METADATA_NEXTHOP)
-			return tc_redirect_stateless(skb, p, m.number, &m.out);
-		if (af_to && m.number & MAX_NUMBER && tc_changes_family(p, m.number & MAX_NUMBER))
+		handoff_take_alone(p, m->number);
+		if (m->number & METADATA_NEXTHOP)
+			return tc_redirect_stateless(skb, p, m->number, &m->out);
+		if (af_to && m->number & MAX_NUMBER && tc_changes_family(p, m->number & MAX_NUMBER))
 			return fast_tail_then(skb, &in_tails, p, i, family_is_error(p) ? TAIL_ERROR : TAIL_FAMILY,
-					      m.number & MAX_NUMBER, 1, SLOW_LEFT);
-		if (m.number & MAX_NUMBER)
-			return gateway_end(skb, tc_redirect_state(skb, p, m.number));
-		return tc_redirect_stateless(skb, p, tc_nexthop(skb, p), &m.out);
+					      m->number & MAX_NUMBER, 1, SLOW_LEFT);
+		if (m->number & MAX_NUMBER)
+			return gateway_end(skb, tc_redirect_state(skb, p, m->number));
+		return tc_redirect_stateless(skb, p, tc_nexthop(skb, p), &m->out);
 	}
 	/* the stack removes it, too, but a redirect would keep it */
 	if (skb->vlan_present && bpf_skb_vlan_pop(skb))

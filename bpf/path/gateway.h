@@ -140,7 +140,6 @@ __noinline int gateway_state_send(hook_ctx *ctx, const struct packet *p, __u32 n
 	const struct interface *i;
 	const struct state *s;
 	struct headers h;
-	enum reason r;
 	int action;
 
 	if (!p)
@@ -149,9 +148,6 @@ __noinline int gateway_state_send(hook_ctx *ctx, const struct packet *p, __u32 n
 	s = state_get(STATE_INDEX(number));
 	if (!i || !s)
 		return HOOK_DROP;
-	r = queue_out(ctx, p, number, nexthop_get(nexthop)->ifindex);
-	if (r != UNDECIDED)
-		return count_verdict(i, r, p->length);
 	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)) || rewrite_packet(ctx, &h, p, s, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	hook_set_mark(ctx, mark_set(rule_mark_all(s, p->mark), MARK_LEAVES));
@@ -203,6 +199,11 @@ __noinline int gateway_state(hook_ctx *ctx, const struct packet *p, __u32 number
 		s->refused_mtu = n->mtu;
 		return GATEWAY_REFUSED;
 	}
+	fault = queue_out(ctx, p, number, n->ifindex);
+	if (fault != UNDECIDED) {
+		i = interface_get(p->ifindex);
+		return i ? count_verdict(i, fault, p->length) : HOOK_DROP;
+	}
 	return gateway_state_send(ctx, p, number, nexthop, obstacle);
 }
 
@@ -212,7 +213,6 @@ __noinline int gateway_stateless_send(hook_ctx *ctx, struct scratch *s, const st
 {
 	const struct interface *i;
 	struct headers h;
-	enum reason r;
 	int action;
 
 	if (!s || !p)
@@ -220,9 +220,6 @@ __noinline int gateway_stateless_send(hook_ctx *ctx, struct scratch *s, const st
 	i = interface_get(p->ifindex);
 	if (!i)
 		return HOOK_DROP;
-	r = queue_out(ctx, p, 0, nexthop_get(number)->ifindex);
-	if (r != UNDECIDED)
-		return count_verdict(i, r, p->length);
 	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (handoff_onward(ctx, s, p, nexthop_get(number)))
@@ -253,6 +250,11 @@ __noinline int gateway_stateless(hook_ctx *ctx, struct scratch *s, const struct 
 	fault = gateway_fault(n, obstacle);
 	if (fault != UNDECIDED)
 		return gateway_refuse(ctx, p, n->mtu, fault);
+	fault = queue_out(ctx, p, 0, n->ifindex);
+	if (fault != UNDECIDED) {
+		i = interface_get(p->ifindex);
+		return i ? count_verdict(i, fault, p->length) : HOOK_DROP;
+	}
 	return gateway_stateless_send(ctx, s, p, number, obstacle);
 }
 

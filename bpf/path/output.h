@@ -30,7 +30,6 @@ __noinline int output_encap(hook_ctx *ctx, const struct packet *p, __u32 number,
 	const struct interface *i;
 	const struct state *s = 0;
 	struct headers h;
-	enum reason r;
 	__u32 l3;
 
 	if (!p || !n)
@@ -40,9 +39,6 @@ __noinline int output_encap(hook_ctx *ctx, const struct packet *p, __u32 number,
 		s = state_get(STATE_INDEX(number));
 	if (!i || (number && !s))
 		return HOOK_DROP;
-	r = queue_out(ctx, p, number, n->ifindex);
-	if (r != UNDECIDED)
-		return count_verdict(i, r, p->length);
 	l3 = sizeof(struct ethhdr) + n->encap.length;
 	if (hook_grow(ctx, l3 - p->l3_offset))
 		return -1;
@@ -79,9 +75,13 @@ static __always_inline int output_other(hook_ctx *ctx, const struct packet *p, c
 					const struct state *s, __u32 number, const struct nexthop *n,
 					enum reason obstacle, enum reason why)
 {
+	enum reason r;
 	int action;
 
 	if (obstacle == UNDECIDED && encap_needed(p, n) && !(p->flags & PACKET_GROUP)) {
+		r = queue_out(ctx, p, number, n->ifindex);
+		if (r != UNDECIDED)
+			return count_verdict(i, r, p->length);
 		action = output_encap(ctx, p, number, n, why);
 		if (action >= 0)
 			return action;

@@ -11,6 +11,7 @@
 #include "packet/csum.h"
 #include "packet/packet.h"
 #include "path/qos.h"
+#include "path/scratch.h"
 #include "queue/admit.h"
 #include "state/state.h"
 
@@ -80,7 +81,7 @@ static __always_inline __u32 queue_line(const struct queue_shaper *sh, __u32 len
 }
 
 /* The same of a super-packet: each segment has headers of its own. */
-static __always_inline __u32 queue_bytes(hook_ctx *ctx, const struct packet *p, const struct queue_shaper *sh)
+static __noinline __u32 queue_bytes(hook_ctx *ctx, const struct packet *p, const struct queue_shaper *sh)
 {
 	__u32 size = hook_gso_size(ctx), headers, payload;
 
@@ -127,24 +128,31 @@ static __always_inline int queue_is_urgent(const struct packet *p)
  * Pointers to its bytes must be loaded again. */
 __noinline enum reason queue_packet(hook_ctx *ctx, const struct packet *p, __u32 shaper, __u32 number)
 {
-	const struct queue_shaper *sh = queue_shaper_get(shaper);
 	const struct state *st = number ? state_get(STATE_INDEX(number)) : 0;
-	struct queue_ask a = {.shaper = shaper, .flow = number};
+	struct scratch *s = scratch_get();
+	struct queue_ask *a;
 	int verdict;
 
-	if (!p)
+	if (!p || !s)
 		return UNDECIDED;
-	a.bytes = queue_bytes(ctx, p, sh);
-	a.queue = p->qos >> QOS_QUEUE_SHIFT;
+	a = &s->ask; /* the stack is too small */
+	a->shaper = shaper;
+	a->flow = number;
+	a->bytes = queue_bytes(ctx, p, queue_shaper_get(shaper));
+	a->queue = p->qos >> QOS_QUEUE_SHIFT;
+	a->other = 0;
+	a->hashed = 0;
+	a->urgent = 0;
 	if (st) {
-		a.queue = a.queue ? : state_queue(st, STATE_DIRECTION(number));
-		a.other = state_queue(st, !STATE_DIRECTION(number));
-		a.urgent = a.queue && queue_is_urgent(p);
+		a->queue = a->queue ? : state_queue(st, STATE_DIRECTION(number));
+		a->other = state_queue(st, !STATE_DIRECTION(number));
+		a->urgent = a->queue && queue_is_urgent(p);
 	} else {
-		a.hashed = 1;
-		a.flow = tuple_hash(&p->tuple) & (QUEUE_FLOWS - 1);
+		a->hashed = 1;
+		a->flow = tuple_hash(&p->tuple) & (QUEUE_FLOWS - 1);
 	}
-	verdict = queue_admit(&a, p);
+	asm volatile("" : "+r"(a)); /* all of it is in memory now */
+	verdict = queue_admit(a, p);
 	if (verdict == QUEUE_DROP)
 		return REASON_QUEUE;
 	if (verdict == QUEUE_MARK)

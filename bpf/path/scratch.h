@@ -14,6 +14,7 @@
 #include "packet/packet.h"
 #include "path/handoff_map.h"
 #include "observe/record.h"
+#include "queue/queue.h"
 #include "state/endpoint_key.h"
 #include "state/limit.h"
 #include "state/pool_count.h"
@@ -146,6 +147,8 @@ struct scratch {
 	__u64 fib[8];		 /* struct bpf_fib_lookup, for path/gateway.h */
 	__u64 neighbour[3];	 /* struct bpf_redir_neigh, likewise */
 	struct ether_frame frame; /* path/ether.h */
+	struct queue_ask ask; /* path/queue_packet.h */
+	struct metadata metadata; /* that XDP left; tc.bpf.c */
 };
 _Static_assert(sizeof(struct bpf_fib_lookup) <= 8 * 8 && sizeof(struct bpf_redir_neigh) <= 3 * 8, "their room");
 

@@ -29,6 +29,11 @@ __noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason w
 	r = nexthop_probe(n) ? REASON_UP_PROBE : fast_obstacle(ctx, p, n);
 	if (r != UNDECIDED && gateway_is_chosen(n) && !(p->flags & PACKET_GROUP))
 		return gateway_stateless(ctx, s, p, s->nexthop, r);
+	if (queues && r == UNDECIDED && queue_tree(n->ifindex, 0) && !(p->flags & PACKET_GROUP)) {
+		r = queue_leaves(ctx, &h, p, 0, n->ifindex);
+		if (r != UNDECIDED)
+			return count_verdict(i, r, p->length);
+	}
 	if (r == UNDECIDED && encap_needed(p, n) && !(p->flags & PACKET_GROUP)) {
 		action = output_encap(ctx, p, 0, n, why);
 		if (action >= 0)
@@ -42,11 +47,6 @@ __noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason w
 		return handoff_redirect(ctx, p, i, 0, &s->out_mark);
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
 		return handoff_forward(ctx, p, i, 0, 0, r);
-	if (queues && queue_tree(n->ifindex, 0)) {
-		r = queue_leaves(ctx, &h, p, 0, n->ifindex);
-		if (r != UNDECIDED)
-			return count_verdict(i, r, p->length);
-	}
 	if (handoff_onward(ctx, s, p, n))
 		return count_verdict(i, REASON_MARK_TAKEN, p->length);
 	rewrite_hop(&h, p);

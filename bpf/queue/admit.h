@@ -14,18 +14,6 @@ enum queue_verdict {
 	QUEUE_DROP,
 };
 
-/* A packet, for its queue. */
-struct queue_ask {
-	__u32 shaper;
-	__u32 bytes;	/* on the line */
-	__u32 flow;	/* the number of its state, or a hash; below QUEUE_FLOWS */
-	__u16 queue;	/* number of its queue, or of a pair of queues; 0: none */
-	__u16 other;	/* the queue of the other direction, if the tree does not have that one */
-	__u8 hashed;	/* flow is a hash */
-	__u8 urgent;	/* of a pair it takes the second */
-	__u8 pad[2];
-};
-
 /* The parts of a counter's key. */
 #define QUEUE_FLOWS	    (1u << 27)
 #define QUEUE_KEY_HASHED    (1ULL << 27)

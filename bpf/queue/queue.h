@@ -250,6 +250,18 @@ struct queue_section {
 
 extern struct queue_section queue_data;
 
+/* A packet, for its queue. */
+struct queue_ask {
+	__u32 shaper;
+	__u32 bytes;	/* on the line */
+	__u32 flow;	/* the number of its state, or a hash; below QUEUE_FLOWS */
+	__u16 queue;	/* number of its queue, or of a pair of queues; 0: none */
+	__u16 other;	/* the queue of the other direction, if the tree does not have that one */
+	__u8 hashed;	/* flow is a hash */
+	__u8 urgent;	/* of a pair it takes the second */
+	__u8 pad[2];
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

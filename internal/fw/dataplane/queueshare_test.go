@@ -1,10 +1,10 @@
 package dataplane
 
 import (
-	"os"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 

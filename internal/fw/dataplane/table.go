@@ -75,8 +75,11 @@ type tables struct {
 
 // pinName returns a map's name in the bpffs, which allows no dots.
 func pinName(name string) string {
-	if name == mapShared {
+	switch name {
+	case mapShared:
 		return "shared"
+	case mapQueueData:
+		return "queue_data"
 	}
 	return name
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"weir/internal/fw/shaper"
 
-	"weir/internal/fw/shaper"
 	"weir/pf/resolve"
 )
 
@@ -36,9 +35,6 @@ type Program struct {
 	// that is not in QueuePairs belongs to no queue of these rules.
 	Queues     map[uint16]string
 	QueuePairs map[uint16]QueuePair
-
-	// Shapers holds the queues of each interface and direction.
-	Shapers []shaper.Shaper
 
 	// Fingerprints are compared with a SYN in this order, if a rule asks for an operating
 	// system. Trees know them by their position, plus 1.
