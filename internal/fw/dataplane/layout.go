@@ -11,7 +11,7 @@ import (
 )
 
 // stateLayout is STATE_LAYOUT of bpf/state/state.h.
-const stateLayout = 12
+const stateLayout = 13
 
 // Limits of bpf/config.h, bpf/shared.h and bpf/observe/count.h.
 const (

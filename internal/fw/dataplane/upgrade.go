@@ -54,6 +54,10 @@ var pasts = map[uint32]past{
 		reasons:  reasons11,
 		importer: programImport, argument: argumentImport, gc: programStart,
 	},
+	12: {
+		reasons:  reasons12,
+		importer: programImport, argument: argumentImport, gc: programStart,
+	},
 }
 
 // reasons8 holds the reasons of layout 8 in order, by their present names.
@@ -99,6 +103,19 @@ var reasons11 = []string{
 	"state-busy", "tuple-error", "tuple-taken", "nat-ports", "nat-address", "af-to", "mark-taken", "icmp-mismatch",
 	"guard", "hint-stale", "metadata", "gateway", "gateway-ttl", "gateway-mtu", "divert", "interface", "internal",
 	"state-limiter", "source-limiter",
+}
+
+// reasons12 is the same for layout 12.
+var reasons12 = []string{
+	"state", "rule", "no-rule", "implicit", "skip", "local", "other-mac", "up-neighbour", "up-ttl", "up-mtu",
+	"up-options", "up-multicast", "up-probe", "up-device", "up-copy", "up-program", "up-nexthop", "up-route",
+	"up-mark", "marked", "block", "unloaded", "short", "malformed", "ip-checksum", "tcp-flags", "martian-source",
+	"martian-destination", "land", "ip-option", "routing-header", "extension-chain", "fragment-short",
+	"fragment-overlap", "fragment-orphan", "fragment-held", "fragment-memory", "state-mismatch", "max-pkt-rate",
+	"state-limit", "max-states", "max-src-nodes", "max-src-states", "max-src-conn", "max-src-conn-rate",
+	"overload", "src-nodes", "state-busy", "tuple-error", "tuple-taken", "nat-ports", "nat-address", "af-to",
+	"mark-taken", "icmp-mismatch", "guard", "hint-stale", "metadata", "gateway", "gateway-ttl", "gateway-mtu",
+	"divert", "interface", "internal", "state-limiter", "source-limiter",
 }
 
 // argumentImport is the argument of programImport.
