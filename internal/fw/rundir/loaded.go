@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/fw/shaper"
 	"weir/pf/source"
 )
 
@@ -23,6 +24,7 @@ type Loaded struct {
 	Limit    uint32            `json:"limit"`               // set limit states
 	MarkMask uint32            `json:"mark_mask,omitempty"` // set mark-mask; 0: unknown
 	Queues   map[uint16]string `json:"queues,omitempty"`    // names by number; "a, b" for a pair
+	Shapers  []shaper.Shaper   `json:"shapers,omitempty"`   // the trees of queues
 	Anchors  []Anchor          `json:"anchors,omitempty"`   // by path
 	Without  source.Without    `json:"without,omitzero"`    // what its file says and weir ignores
 	MayOpen  bool              `json:"may_open,omitempty"`  // set pfctl-may-open yes
