@@ -2,7 +2,6 @@ package test
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -98,7 +97,9 @@ func shapedByWeight(b *lib.Box) {
 
 func shapedFlood(b *lib.Box) {
 	done := make(chan float64)
-	go func() { done <- iperf3Rate(b, "-p", "5203", "-u", "-b", "100M", "-l", "1400", "-t", "6", "-B", "192.168.1.10") }()
+	go func() {
+		done <- iperf3Rate(b, "-p", "5203", "-u", "-b", "100M", "-l", "1400", "-t", "6", "-B", "192.168.1.10")
+	}()
 	time.Sleep(time.Second)
 	out := b.Run(lab.LAN, "ping", "-q", "-I", secondHost, "-i", "0.02", "-c", "200", slowHost)
 	if !strings.Contains(out, " 0% packet loss") {
@@ -113,7 +114,7 @@ func isRate(b *lib.Box, what string, want, got float64) {
 	if got < 0.8*want || got > 1.05*want {
 		b.Errorf("%s: %.3g bit/s, want %.3g", what, got, want)
 	}
-	b.Log(fmt.Sprintf("%s: %.1f %% of the rate", what, 100*got/want))
+	b.Logf("%s: %.1f %% of the rate", what, 100*got/want)
 }
 
 // iperf3Rate runs iperf3 between lan and far, and returns the bit/s that arrived.

@@ -258,7 +258,7 @@ func rawClasses(s *shaper.Shaper, number, first uint32) []xdpQueueClass {
 		raw.Fair, raw.Ecn = uint8(c.Fair), asByte(c.ECN)
 		raw.Window = uint32(rtt / time.Millisecond)
 		raw.Ceiling = max(ceilings[i]/1000, 1)
-		raw.Depth = max(uint64(float64(ceilings[i])*(rtt*time.Duration(queueDepth/queueRTT)).Seconds()), leastQueueDepth)
+		raw.Depth = max(uint64(float64(ceilings[i])*(rtt*(queueDepth/queueRTT)).Seconds()), leastQueueDepth)
 		raw.Min, raw.Max = rawRate(c.Min), rawRate(c.Max)
 		raw.Level, raw.Fresh = raw.Ceiling<<queueFine, int64(max(raw.Ceiling*queueFreshMS, queueFresh))
 	}

@@ -20,7 +20,6 @@ type queueHarness struct {
 	objects *bpfload.Objects
 	numbers map[string]uint16
 	now     time.Duration
-	classes []string
 }
 
 func newQueueHarness(tb testing.TB, connections uint32, shapers ...shaper.Shaper) *queueHarness {
@@ -28,10 +27,8 @@ func newQueueHarness(tb testing.TB, connections uint32, shapers ...shaper.Shaper
 	testenv.NeedRoot(tb)
 	p := &ruleset.Program{Shapers: shapers, Queues: map[uint16]string{}, QueuePairs: map[uint16]ruleset.QueuePair{}}
 	h := &queueHarness{tb: tb, numbers: map[string]uint16{}, now: math.MaxInt64 / 2}
-	h.classes = []string{""}
 	for i := range shapers {
 		for _, c := range shapers[i].Classes {
-			h.classes = append(h.classes, c.Name)
 			if h.numbers[c.Name] == 0 {
 				number := uint16(len(h.numbers) + 1)
 				h.numbers[c.Name] = number
@@ -88,15 +85,6 @@ func (h *queueHarness) clock() (c xdpQueueClock) {
 	return c
 }
 
-func (h *queueHarness) class(name string) (c xdpQueueClass) {
-	for i, known := range h.classes {
-		if known == name {
-			check(h.tb, h.objects.Maps["queue_classes"].Lookup(uint32(i), &c))
-		}
-	}
-	return c
-}
-
 // One class of a rate, in bit/s.
 func oneClass(rate uint64) shaper.Shaper {
 	return shaper.Shaper{Interface: "wan0", Link: shaper.Link{Known: true}, Classes: []shaper.Class{
@@ -111,8 +99,7 @@ type sender struct {
 	due          float64
 	sent, passed int
 	from, to     time.Duration
-	last         time.Duration // at which packets were lost
-	random       bool
+	last         time.Duration   // at which packets were lost
 	each         func(s *sender) // before each packet
 }
 
