@@ -187,7 +187,7 @@ func (b *box) base(rules *compiled) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	if texts != nil && slices.Equal(rules.texts, texts) {
+	if texts != nil && slices.EqualFunc(rules.texts, texts, rundir.RuleText.Equal) {
 		return base, nil
 	}
 	return dataplane.NextRuleBase(b.dir)

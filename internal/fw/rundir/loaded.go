@@ -70,6 +70,13 @@ type RuleText struct {
 	Redirect Redirect `json:"redirect,omitzero"`
 }
 
+// Equal reports whether two records are of the same rule. What follows from a rule's text is not
+// compared: records of earlier versions may lack it.
+func (r RuleText) Equal(other RuleText) bool {
+	r.NATPorts, r.Redirect = other.NATPorts, other.Redirect
+	return r == other
+}
+
 // Labels returns all labels of the rule.
 func (r *RuleText) Labels() []string {
 	var all []string
