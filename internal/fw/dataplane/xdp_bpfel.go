@@ -433,10 +433,223 @@ type xdpPrefetch struct {
 	Misses [64]uint16
 }
 
+type xdpQueueClass struct {
+	_          structs.HostLayout
+	Shaper     uint32
+	Parent     uint32
+	Child      uint32
+	Children   uint32
+	Weight     uint32
+	Priority   uint8
+	Fair       uint8
+	Ecn        uint8
+	Pad0       uint8
+	Window     uint32
+	Pad1       uint32
+	Depth      uint64
+	Ceiling    uint64
+	Min        xdpQueueRate
+	Max        xdpQueueRate
+	Pad2       [8]uint32
+	Virtual    uint64
+	Level      uint64
+	Step       uint64
+	Most       uint64
+	Backlog    uint64
+	Owed       uint64
+	Credit     uint64
+	Need       uint64
+	Grant      uint64
+	Spare      uint64
+	Saved      uint64
+	Allowed    uint64
+	Rest       uint64
+	Hosts      uint32
+	Counters   uint32
+	Busy       uint32
+	Last       uint32
+	Lazy       uint32
+	BusyLeaves uint32
+	Sharers    uint32
+	First      uint32
+	Tree       uint32
+	Full       uint8
+	Crowded    uint8
+	Hungry     uint8
+	Easy       uint8
+	Weights    uint32
+	Levels     uint32
+	Sure       uint64
+	Asked      uint64
+	Idle       uint64
+	Sent       uint64
+	Packets    uint64
+	Granted    uint64
+	Pad5       [5]uint64
+	Fresh      int64
+	Trickle    int64
+	Marked     uint64
+	Drops      uint64
+	Lost       uint64
+	Shared     uint64
+	Pad6       [2]uint64
+	_          [16]byte
+}
+
+type xdpQueueClock struct {
+	_       structs.HostLayout
+	Last    uint64
+	Ms      uint32
+	Tick    uint32
+	Active  uint32
+	Busy    uint32
+	Cursor  uint32
+	Quiet   uint32
+	Taken   uint32
+	Lock    uint32
+	Stop    uint64
+	Longest uint64
+	Spent   uint64
+	Late    uint64
+	Lost    uint64
+}
+
+type xdpQueueCounter struct {
+	_       structs.HostLayout
+	Key     uint64
+	Sent    uint64
+	Until   uint64
+	Dropped uint64
+	Host    uint64
+	Class   uint32
+	Rate    uint32
+	Next    uint32
+	Fresh   uint8
+	Mark    uint8
+	Kind    uint8
+	Pad0    uint8
+	Place   uint32
+	Self    uint32
+	Seen    uint64
+	Size    uint64
+	Magic   uint64
+	Served  uint64
+	Window  uint32
+	Began   uint32
+	Need    uint32
+	Base    uint32
+	Born    uint16
+	Tested  uint16
+	Last    uint32
+	At      uint32
+	Young   uint8
+	Calm    uint8
+	Lazy    uint8
+	Pad1    uint8
+}
+
+type xdpQueueHost struct {
+	_          structs.HostLayout
+	Key        uint64
+	Virtual    uint64
+	Served     uint64
+	Rest       uint64
+	Owed       uint64
+	Level      uint64
+	Backlogged uint32
+	Counters   uint32
+	Last       uint32
+	Tick       uint16
+	Full       uint8
+	Crowded    uint8
+}
+
 type xdpQueuePair struct {
 	_     structs.HostLayout
 	Queue uint16
 	Ack   uint16
+}
+
+type xdpQueueRate struct {
+	_     structs.HostLayout
+	Rate  uint64
+	Burst uint64
+	First uint32
+	Pad   uint32
+}
+
+type xdpQueueSection struct {
+	_     structs.HostLayout
+	Clock struct {
+		_       structs.HostLayout
+		Last    uint64
+		Ms      uint32
+		Tick    uint32
+		Active  uint32
+		Busy    uint32
+		Cursor  uint32
+		Quiet   uint32
+		Taken   uint32
+		Lock    uint32
+		Stop    uint64
+		Longest uint64
+		Spent   uint64
+		Late    uint64
+		Lost    uint64
+	}
+	Run struct {
+		_       structs.HostLayout
+		Us      uint64
+		Ms      uint32
+		Tick    uint32
+		Class   uint32
+		Round   uint32
+		Left    uint64
+		Wants   uint64
+		Weights uint64
+		Hungry  uint64
+		Levels  uint32
+		Level   uint32
+		Begin   uint32
+		End     uint32
+	}
+	_     [40]byte
+	Heads [1024]struct {
+		_     structs.HostLayout
+		First uint32
+		Pad   [15]uint32
+	}
+	Shapers [256]struct {
+		_        structs.HostLayout
+		Overhead int16
+		Mpu      uint16
+		Cells    uint8
+		In       uint8
+		Pad      uint16
+		First    uint32
+		Classes  uint32
+		Fallback uint32
+		Epoch    uint32
+	}
+	Places [16384]struct {
+		_   structs.HostLayout
+		Out uint8
+		In  uint8
+	}
+	Full [65536]uint8
+}
+
+type xdpQueueShaper struct {
+	_        structs.HostLayout
+	Overhead int16
+	Mpu      uint16
+	Cells    uint8
+	In       uint8
+	Pad      uint16
+	First    uint32
+	Classes  uint32
+	Fallback uint32
+	Epoch    uint32
 }
 
 type xdpRecord struct {
@@ -1016,6 +1229,30 @@ type xdpScratch struct {
 		Src     xdpAddr
 		Dst     xdpAddr
 	}
+	Ask struct {
+		_      structs.HostLayout
+		Shaper uint32
+		Bytes  uint32
+		Flow   uint32
+		Queue  uint16
+		Other  uint16
+		Hashed uint8
+		Urgent uint8
+		Pad    [2]uint8
+	}
+	Metadata struct {
+		_       structs.HostLayout
+		Magic   uint32
+		Mark    uint32
+		Number  uint32
+		Ifindex uint32
+		Qos     uint32
+		Out     struct {
+			_    structs.HostLayout
+			Bits uint32
+			Mask uint32
+		}
+	}
 }
 
 type xdpShared struct {
@@ -1251,6 +1488,11 @@ const (
 	xdpMapPools             = "pools"
 	xdpMapPrefetchDevices   = "prefetch_devices"
 	xdpMapPrefetches        = "prefetches"
+	xdpMapQueueActive       = "queue_active"
+	xdpMapQueueClasses      = "queue_classes"
+	xdpMapQueueCounters     = "queue_counters"
+	xdpMapQueueHosts        = "queue_hosts"
+	xdpMapQueueMembers      = "queue_members"
 	xdpMapQueuePairs        = "queue_pairs"
 	xdpMapRecordsLost       = "records_lost"
 	xdpMapRejectCounters    = "reject_counters"
@@ -1306,6 +1548,11 @@ const (
 	xdpVarNoteSecret        = "note_secret"
 	xdpVarPoolSecret        = "pool_secret"
 	xdpVarPrefetchSecret    = "prefetch_secret"
+	xdpVarQueueCpus         = "queue_cpus"
+	xdpVarQueueData         = "queue_data"
+	xdpVarQueueHostSlots    = "queue_host_slots"
+	xdpVarQueueSlots        = "queue_slots"
+	xdpVarQueues            = "queues"
 	xdpVarRandomSeed        = "random_seed"
 	xdpVarRouteMarks        = "route_marks"
 	xdpVarRuleBase          = "rule_base"
@@ -1409,6 +1656,11 @@ type xdpMapSpecs struct {
 	Pools             *ebpf.MapSpec `ebpf:"pools"`
 	PrefetchDevices   *ebpf.MapSpec `ebpf:"prefetch_devices"`
 	Prefetches        *ebpf.MapSpec `ebpf:"prefetches"`
+	QueueActive       *ebpf.MapSpec `ebpf:"queue_active"`
+	QueueClasses      *ebpf.MapSpec `ebpf:"queue_classes"`
+	QueueCounters     *ebpf.MapSpec `ebpf:"queue_counters"`
+	QueueHosts        *ebpf.MapSpec `ebpf:"queue_hosts"`
+	QueueMembers      *ebpf.MapSpec `ebpf:"queue_members"`
 	QueuePairs        *ebpf.MapSpec `ebpf:"queue_pairs"`
 	RecordsLost       *ebpf.MapSpec `ebpf:"records_lost"`
 	RejectCounters    *ebpf.MapSpec `ebpf:"reject_counters"`
@@ -1460,6 +1712,11 @@ type xdpVariableSpecs struct {
 	NoteSecret      *ebpf.VariableSpec `ebpf:"note_secret"`
 	PoolSecret      *ebpf.VariableSpec `ebpf:"pool_secret"`
 	PrefetchSecret  *ebpf.VariableSpec `ebpf:"prefetch_secret"`
+	QueueCpus       *ebpf.VariableSpec `ebpf:"queue_cpus"`
+	QueueData       *ebpf.VariableSpec `ebpf:"queue_data"`
+	QueueHostSlots  *ebpf.VariableSpec `ebpf:"queue_host_slots"`
+	QueueSlots      *ebpf.VariableSpec `ebpf:"queue_slots"`
+	Queues          *ebpf.VariableSpec `ebpf:"queues"`
 	RandomSeed      *ebpf.VariableSpec `ebpf:"random_seed"`
 	RouteMarks      *ebpf.VariableSpec `ebpf:"route_marks"`
 	RuleBase        *ebpf.VariableSpec `ebpf:"rule_base"`
@@ -1525,6 +1782,11 @@ type xdpMaps struct {
 	Pools             *ebpf.Map `ebpf:"pools"`
 	PrefetchDevices   *ebpf.Map `ebpf:"prefetch_devices"`
 	Prefetches        *ebpf.Map `ebpf:"prefetches"`
+	QueueActive       *ebpf.Map `ebpf:"queue_active"`
+	QueueClasses      *ebpf.Map `ebpf:"queue_classes"`
+	QueueCounters     *ebpf.Map `ebpf:"queue_counters"`
+	QueueHosts        *ebpf.Map `ebpf:"queue_hosts"`
+	QueueMembers      *ebpf.Map `ebpf:"queue_members"`
 	QueuePairs        *ebpf.Map `ebpf:"queue_pairs"`
 	RecordsLost       *ebpf.Map `ebpf:"records_lost"`
 	RejectCounters    *ebpf.Map `ebpf:"reject_counters"`
@@ -1591,6 +1853,11 @@ func (m *xdpMaps) Close() error {
 		m.Pools,
 		m.PrefetchDevices,
 		m.Prefetches,
+		m.QueueActive,
+		m.QueueClasses,
+		m.QueueCounters,
+		m.QueueHosts,
+		m.QueueMembers,
 		m.QueuePairs,
 		m.RecordsLost,
 		m.RejectCounters,
@@ -1643,6 +1910,11 @@ type xdpVariables struct {
 	NoteSecret      *ebpf.Variable `ebpf:"note_secret"`
 	PoolSecret      *ebpf.Variable `ebpf:"pool_secret"`
 	PrefetchSecret  *ebpf.Variable `ebpf:"prefetch_secret"`
+	QueueCpus       *ebpf.Variable `ebpf:"queue_cpus"`
+	QueueData       *ebpf.Variable `ebpf:"queue_data"`
+	QueueHostSlots  *ebpf.Variable `ebpf:"queue_host_slots"`
+	QueueSlots      *ebpf.Variable `ebpf:"queue_slots"`
+	Queues          *ebpf.Variable `ebpf:"queues"`
 	RandomSeed      *ebpf.Variable `ebpf:"random_seed"`
 	RouteMarks      *ebpf.Variable `ebpf:"route_marks"`
 	RuleBase        *ebpf.Variable `ebpf:"rule_base"`

@@ -71,7 +71,7 @@ const (
 	QueueLateMs       = 100
 	QueueSlice        = 256
 	QueueNew          = 1024
-	QueueWalkNs       = 60000
+	QueueWalkNs       = 40000
 	QueueFull         = 65536
 	QueueIdle         = 200
 	QueueKept         = 10000
@@ -85,6 +85,7 @@ const (
 	QueueFreshMs      = 4
 	QueueTrickle      = (4 * QueuePacketBytes)
 	QueueFloor        = 6
+	QueueSaved        = 20
 	QueueRounds       = 64
 	HashKeys          = 10
 )
