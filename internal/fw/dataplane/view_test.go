@@ -116,7 +116,7 @@ func TestViewOpensWhilePinsAreRenamed(t *testing.T) {
 	next := filepath.Join(n.dir, nextGenerationDir)
 	check(t, os.Mkdir(next, 0o700))
 	for name, m := range first.generationMaps() {
-		check(t, bpfload.PinMap(m, filepath.Join(next, name)))
+		check(t, bpfload.PinMap(m, filepath.Join(next, pinName(name))))
 	}
 	check(t, pinLedger(next, first.ledger))
 	stop, done := make(chan struct{}), make(chan error)
