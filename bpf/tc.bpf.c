@@ -184,6 +184,11 @@ static __noinline int tc_redirect_stateless(struct __sk_buff *skb, struct packet
 		return gateway_stateless(skb, s, p, number, r);
 	if (r != UNDECIDED)
 		return handoff_forward(skb, p, i, 0, 0, r);
+	if (queues && queue_tree(n->ifindex, 0)) {
+		r = queue_leaves(skb, &h, p, 0, n->ifindex);
+		if (r != UNDECIDED)
+			return count_verdict(i, r, p->length);
+	}
 	if (handoff_onward(skb, s, p, n))
 		return count_verdict(i, REASON_MARK_TAKEN, p->length);
 	rewrite_ttl(&h, p); /* XDP has done the rest */

@@ -58,14 +58,15 @@ func TestShaping(t *testing.T) {
 		}
 		b.Tell("alone", shapedAlone)
 		b.Tell("weights", shapedByWeight)
+		b.Tell("another rate", shapedAnew)
 		daemon.Kill()
 		b.Tell("flood, without a daemon", shapedFlood)
 	})
 }
 
 func shapedAlone(b *lib.Box) {
-	isRate(b, "up", 50e6*payload, iperf3Rate(b, "-p", "5201", "-t", "6", "-O", "2"))
-	isRate(b, "down", 20e6*payload, iperf3Rate(b, "-p", "5203", "-t", "6", "-O", "2", "-R"))
+	isRate(b, "up", 50e6*payload, iperf3Rate(b, "-p", "5201", "-t", "5", "-O", "2"))
+	isRate(b, "down", 20e6*payload, iperf3Rate(b, "-p", "5203", "-t", "5", "-O", "2", "-R"))
 	if b.Packets("lan0", reason.Queue) == 0 || b.Packets("wan0", reason.Queue) == 0 {
 		b.Errorf("no packet was dropped by a queue:\n%s", b.Weir("info"))
 	}
@@ -95,17 +96,24 @@ func shapedByWeight(b *lib.Box) {
 	}
 }
 
+// Other queues are in force at once, also if a rule changes with them.
+func shapedAnew(b *lib.Box) {
+	text := strings.Replace(shapeRules, "wan0 bandwidth 50M", "wan0 bandwidth 10M", 1)
+	b.Weir("load", b.Rules(text+"block out on wan0 proto tcp to port 5204\n"))
+	isRate(b, "anew", 10e6*payload, iperf3Rate(b, "-p", "5201", "-t", "4", "-O", "1"))
+}
+
 func shapedFlood(b *lib.Box) {
 	done := make(chan float64)
 	go func() {
-		done <- iperf3Rate(b, "-p", "5203", "-u", "-b", "100M", "-l", "1400", "-t", "6", "-B", "192.168.1.10")
+		done <- iperf3Rate(b, "-p", "5203", "-u", "-b", "20M", "-l", "1400", "-t", "6", "-B", "192.168.1.10")
 	}()
 	time.Sleep(time.Second)
 	out := b.Run(lab.LAN, "ping", "-q", "-I", secondHost, "-i", "0.02", "-c", "200", slowHost)
 	if !strings.Contains(out, " 0% packet loss") {
 		b.Errorf("beside a flood of another host a ping loses packets:\n%s", out)
 	}
-	isRate(b, "a flood", 50e6*1400/1466, <-done)
+	isRate(b, "a flood", 10e6*1400/1466, <-done)
 }
 
 // isRate compares bit/s with what a line carries.

@@ -262,16 +262,19 @@ static __always_inline int icmp_error_out(hook_ctx *ctx, void *tails)
 	scrub_set_state(&s->packet, st, s->state);
 	if (s->packet.scrub && scrub_out(ctx, &s->packet))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
-	r = queue_out(ctx, &s->packet, s->state, s->packet.ifindex);
-	if (r != UNDECIDED)
-		return count_verdict(i, r, s->packet.length);
 	if (st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state))) {
 		r = egress_ready(ctx, &s->packet, s->state);
+		if (r == UNDECIDED)
+			r = queue_out(ctx, &s->packet, s->state,
+				      nexthop_get(state_course(st, STATE_DIRECTION(s->state))->nexthop)->ifindex);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, s->packet.length);
 		count_path(st->path, s->packet.length);
 		return egress_choose(ctx, &s->packet, state_course(st, STATE_DIRECTION(s->state))->nexthop, REASON_STATE);
 	}
+	r = queue_out(ctx, &s->packet, s->state, s->packet.ifindex);
+	if (r != UNDECIDED)
+		return count_verdict(i, r, s->packet.length);
 	count_path(st->path, s->packet.length);
 	return count_verdict(i, REASON_STATE, s->packet.length);
 }

@@ -94,8 +94,9 @@ static __noinline __u32 queue_bytes(hook_ctx *ctx, const struct packet *p, const
 }
 
 /* Tells the receiver of congestion, if the packet's ends know how to (RFC 3168, 5). */
-static __always_inline void queue_tell(hook_ctx *ctx, const struct packet *p)
+static __always_inline void queue_tell(hook_ctx *ctx, const struct packet *p, __u32 class)
 {
+	struct queue_class *c = queue_class_get(class);
 	__u16 word, was, check;
 
 	if (hook_load(ctx, p->l3_offset, &word, sizeof(word)))
@@ -115,6 +116,8 @@ static __always_inline void queue_tell(hook_ctx *ctx, const struct packet *p)
 		word |= bpf_htons(IP_CE << 4);
 	}
 	hook_store(ctx, p->l3_offset, &word, sizeof(word));
+	if (c)
+		__sync_fetch_and_add(&c->marked, 1);
 }
 
 /* Whether a packet takes the second of a pair of queues: as qos_is_urgent(). */
@@ -139,15 +142,18 @@ __noinline enum reason queue_packet(hook_ctx *ctx, const struct packet *p, __u32
 	a->shaper = shaper;
 	a->flow = number;
 	a->bytes = queue_bytes(ctx, p, queue_shaper_get(shaper));
-	a->queue = p->qos >> QOS_QUEUE_SHIFT;
+	a->queue = 0;
 	a->other = 0;
 	a->hashed = 0;
 	a->urgent = 0;
 	if (st) {
-		a->queue = a->queue ? : state_queue(st, STATE_DIRECTION(number));
+		a->queue = state_queue(st, STATE_DIRECTION(number));
 		a->other = state_queue(st, !STATE_DIRECTION(number));
 		a->urgent = a->queue && queue_is_urgent(p);
-	} else {
+	}
+	if (!a->queue) /* rules of a side without state have set it */
+		a->queue = p->qos >> QOS_QUEUE_SHIFT;
+	if (!st) {
 		a->hashed = 1;
 		a->flow = tuple_hash(&p->tuple) & (QUEUE_FLOWS - 1);
 	}
@@ -156,7 +162,7 @@ __noinline enum reason queue_packet(hook_ctx *ctx, const struct packet *p, __u32
 	if (verdict == QUEUE_DROP)
 		return REASON_QUEUE;
 	if (verdict == QUEUE_MARK)
-		queue_tell(ctx, p);
+		queue_tell(ctx, p, a->class);
 	return UNDECIDED;
 }
 

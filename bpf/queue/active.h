@@ -136,7 +136,7 @@ static long queue_quiet_step(__u32 n, void *data)
 static long queue_take_one(__u32 n, void *data)
 {
 	struct queue_clock *clock = &queue_data.clock;
-	__u32 taken = clock->taken;
+	__u32 taken = clock->taken, next;
 	struct queue_counter *q;
 
 	(void)n;
@@ -149,8 +149,11 @@ static long queue_take_one(__u32 n, void *data)
 		clock->taken = 0;
 		return 1;
 	}
-	clock->taken = q->next == QUEUE_END ? 0 : q->next;
-	q->next = 0;
+	/* Who takes the counter after its key was read finds next 0, and announces it again. */
+	next = __sync_lock_test_and_set(&q->next, 0);
+	clock->taken = next == QUEUE_END ? 0 : next;
+	if (!*(volatile __u64 *)&q->key)
+		return 0;
 	if (!q->at)
 		queue_put(clock->active++, taken);
 	else if (q->place < clock->busy)

@@ -104,7 +104,7 @@ static __always_inline struct queue_counter *queue_take(__u64 key, __u32 index, 
 		return old == key ? q : 0;
 	q->class = class & QUEUE_MEMBER_CLASS;
 	q->host = host;
-	q->kind = class & QUEUE_MEMBER_PAIR ? QUEUE_IS_PAIR : 0;
+	q->kind = class & QUEUE_MEMBER_PAIR && !(key & QUEUE_KEY_HOST) ? QUEUE_IS_PAIR : 0;
 	q->mark = 0;
 	q->rate = 0;
 	q->fresh = 1;
@@ -180,25 +180,26 @@ static __noinline int queue_squeeze(struct queue_counter *q, __u32 bytes)
 {
 	if (q->fresh ? queue_borrow(q, bytes) : queue_is_late(q, (__s64)bytes - queue_room(q, q->sent)))
 		return 1;
-	if (!q->fresh && q->place >= queue_data.clock.busy)
+	if (q->at && !q->fresh && q->place >= queue_data.clock.busy)
 		queue_announce(q);
 	__sync_fetch_and_add(&q->dropped, QUEUE_PACKED(bytes));
 	return 0;
 }
 
 /* Counts a packet in its queue. Returns enum queue_verdict. */
-static __always_inline int queue_admit(const struct queue_ask *a, const void *packet)
+static __always_inline int queue_admit(struct queue_ask *a, const void *packet)
 {
 	const struct queue_shaper *sh = queue_shaper_get(a->shaper);
 	struct queue_counter *q;
-	struct queue_class *c;
 	__u64 key;
 
 	key = queue_key(a, sh->epoch);
 	q = queue_find(a, sh, key, packet);
 	if (q && q->kind) { /* it only says which counter counts */
-		if (q->kind & QUEUE_IS_PAIR && a->urgent)
-			q = queue_find(a, sh, key | QUEUE_KEY_URGENT, packet);
+		if (q->kind & QUEUE_IS_PAIR && a->urgent) {
+			key |= QUEUE_KEY_URGENT;
+			q = queue_find(a, sh, key, packet);
+		}
 		if (q && q->kind & QUEUE_IS_HOST)
 			q = queue_find(a, sh, (key & ~(__u64)(QUEUE_FLOWS - 1)) | QUEUE_KEY_HOST | (q->host & (QUEUE_FLOWS - 1)), packet);
 	}
@@ -210,9 +211,7 @@ static __always_inline int queue_admit(const struct queue_ask *a, const void *pa
 	if (!q->mark)
 		return QUEUE_PASS;
 	q->mark = 0;
-	c = queue_class_get(q->class);
-	if (c)
-		__sync_fetch_and_add(&c->marked, 1);
+	a->class = q->class;
 	return QUEUE_MARK;
 }
 

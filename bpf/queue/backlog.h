@@ -204,7 +204,7 @@ static __always_inline __u64 queue_counter_count(struct queue_counter *q, struct
 	c->sent += bytes;
 	c->packets += more >> 44;
 	q->size += bytes;
-	q->window += bytes;
+	q->window = queue_least((__u64)q->window + bytes, ~0u);
 	if (q->young)
 		queue_owe(h, c, bytes);
 	return bytes;
@@ -358,10 +358,18 @@ static __always_inline void queue_give_room(struct queue_counter *q, const struc
 
 /* Ends a counter that is idle. Its last packets may still be on their way: they are not
  * counted. */
-static __always_inline void queue_counter_end(struct queue_counter *q, struct queue_host *h, __u32 ms)
+static __always_inline void queue_counter_end(struct queue_counter *q, struct queue_host *h, const struct queue_class *c, __u32 ms)
 {
+	struct queue_class *root = queue_root(c);
+
+	if (q->lazy && root)
+		root->lazy--;
 	h->last = ms;
 	h->counters--;
+	q->lazy = 0;
+	q->base = 0;
+	q->dropped = 0;
+	q->fresh = 1; /* for a packet that has found the counter just now */
 	q->window = 0;
 	q->began = 0;
 	q->young = 0;
@@ -387,7 +395,7 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 	struct queue_host *h;
 	__u64 most, dropped;
 
-	if (!c)
+	if (!c || (!q->at && !q->key)) /* it has ended before the timer took it over */
 		return QUEUE_ENDED;
 	if (!q->at) {
 		q->at = queue_host_of(q, c, r->ms) + 1;
@@ -409,7 +417,7 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 	queue_host_serve(h, c, r);
 	queue_counter_serve(q, h, c, r);
 	if (!queue_counter_count(q, h, c, r->ms) && !q->size && r->ms - q->last >= (q->kind ? QUEUE_KEPT : QUEUE_IDLE)) {
-		queue_counter_end(q, h, r->ms);
+		queue_counter_end(q, h, c, r->ms);
 		return QUEUE_ENDED;
 	}
 	queue_share(&share, h, c);

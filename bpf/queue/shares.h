@@ -90,7 +90,7 @@ static long queue_scale_step(__u32 n, void *data)
 	c = queue_class_get(up->child + n);
 	if (!c)
 		return 1;
-	c->grant = (c->grant >> 12) * (up->grant >> 12) / queue_most(r->wants >> 24, 1);
+	c->grant = c->grant * ((up->grant << 16) / queue_most(r->wants, 1)) >> 16;
 	return 0;
 }
 

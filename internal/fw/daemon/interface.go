@@ -30,6 +30,9 @@ func (b *box) updateInterfaces(m *machine) error {
 func (b *box) setInterfaces(m *machine, known map[int]bool) error {
 	b.above = m.links
 	for _, l := range m.hooked(b.hooks) {
+		if err := b.setQueues(&l); err != nil {
+			return err
+		}
 		if known[l.Index] {
 			continue
 		}
@@ -84,8 +87,8 @@ func (b *box) setInterface(l *netif.Link) error {
 	if err != nil {
 		return err
 	}
-	if err := b.dp.SetQueues(l.Index, now.Flags&dataplane.InterfaceL3 != 0, b.carriers(l)...); err != nil {
-		return fmt.Errorf("set the queues of %s: %w", l.Name, err)
+	if err := b.setQueues(l); err != nil {
+		return err
 	}
 	if reflect.DeepEqual(h.known, now) {
 		return nil
@@ -95,6 +98,14 @@ func (b *box) setInterface(l *netif.Link) error {
 	}
 	h.known = now
 	b.hooks[l.Index] = h
+	return nil
+}
+
+// setQueues says which queues the packets of an interface meet.
+func (b *box) setQueues(l *netif.Link) error {
+	if err := b.dp.SetQueues(l.Index, !l.Ethernet, b.carriers(l)...); err != nil {
+		return fmt.Errorf("set the queues of %s: %w", l.Name, err)
+	}
 	return nil
 }
 

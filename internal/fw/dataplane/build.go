@@ -282,6 +282,11 @@ func (d *Dataplane) reused(specs []*bpfload.Spec) (reused map[string]*bpfload.Ma
 	if d.rules != nil {
 		reused[mapRuleCounters] = d.rules
 	}
+	if !d.kept { // states get other numbers, which their counters would not have
+		if err := d.closeQueues(); err != nil {
+			return nil, err
+		}
+	}
 	maps.Copy(reused, d.queues)
 	return reused, nil
 }

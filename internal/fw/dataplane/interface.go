@@ -114,6 +114,9 @@ func (d *Dataplane) RemoveInterface(ifindex int) error {
 	}
 	d.forgetLogicals(func(carrier, logical int) bool { return carrier == ifindex || logical == ifindex })
 	*raw = xdpInterface{}
+	if err := d.SetQueues(ifindex, false); err != nil {
+		return err
+	}
 	d.View().KillStates(func(s *state.State) bool { return int(s.Tuple[0].Zone) == ifindex })
 	killpoint.Done("forget interface %d", ifindex)
 	return nil

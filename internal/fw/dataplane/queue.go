@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"weir/internal/fw/bpfload"
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/shaper"
@@ -43,6 +45,7 @@ const (
 	mapQueueCounters = "queue_counters"
 	mapQueueHosts    = "queue_hosts"
 	mapQueueActive   = "queue_active"
+	mapQueueMembers  = "queue_members"
 )
 
 // queueMaps are the maps that go on if the queues are the same.
@@ -83,7 +86,7 @@ func queueSizes(p *ruleset.Program, states uint32) queueSize {
 // entries returns the sizes by map.
 func (n *queueSize) entries() map[string]uint32 {
 	return map[string]uint32{
-		mapQueueClasses: n.classes, "queue_members": max(n.members, 1),
+		mapQueueClasses: n.classes, mapQueueMembers: max(n.members, 1),
 		mapQueueCounters: n.slots + n.classes, mapQueueHosts: n.hosts + n.classes, mapQueueActive: n.slots + n.classes,
 	}
 }
@@ -113,6 +116,9 @@ func (d *Dataplane) openQueues() error {
 	d.queues = make(map[string]*bpfload.Map)
 	for _, name := range queueMaps {
 		m, err := bpfload.OpenMap(filepath.Join(liveGeneration(d.config.Dir), pinName(name)))
+		if isMissing(err) { // an earlier version has copied the number of the queues, without them
+			return d.closeQueues()
+		}
 		if err != nil {
 			return errors.Join(err, d.closeQueues())
 		}
@@ -136,9 +142,22 @@ func (d *Dataplane) closeQueues() error {
 // fillQueues writes the queues of this generation, unless those of the one before go on.
 func (d *Dataplane) fillQueues() error {
 	if d.queues != nil {
-		return fillAllMembers(d.objects.Maps["queue_members"], d.config.Program)
+		return fillAllMembers(d.objects.Maps[mapQueueMembers], d.config.Program)
 	}
 	return fillQueues(d.objects.Maps, d.config.Program, d.ledger.Generation)
+}
+
+// addMembers says to which classes the queues and pairs of other rules lead. Those of the rules
+// before stay: states have their numbers.
+func (d *Dataplane) addMembers(p *ruleset.Program) error {
+	if len(p.Shapers) == 0 {
+		return nil
+	}
+	err := fillAllMembers(d.objects.Maps[mapQueueMembers], p)
+	if errors.Is(err, unix.E2BIG) || errors.Is(err, unix.ENOSPC) {
+		return fmt.Errorf("more pairs of queues: %w", ErrNoRoom)
+	}
+	return err
 }
 
 // SetQueues says which queues the packets of an interface meet: those of the first of the
@@ -201,7 +220,7 @@ func fillQueues(maps map[string]*bpfload.Map, p *ruleset.Program, epoch uint32) 
 		}
 		next += uint32(len(s.Classes))
 	}
-	return fillAllMembers(maps["queue_members"], p)
+	return fillAllMembers(maps[mapQueueMembers], p)
 }
 
 // fillAllMembers says to which classes the numbers of rules lead.
@@ -241,6 +260,7 @@ func rawShaper(s *shaper.Shaper, first, epoch uint32) xdpQueueShaper {
 func rawClasses(s *shaper.Shaper, number, first uint32) []xdpQueueClass {
 	all := make([]xdpQueueClass, len(s.Classes))
 	ceilings := make([]uint64, len(s.Classes))
+	sure := guarantees(s)
 	for i := range s.Classes {
 		c, raw := &s.Classes[i], &all[i]
 		rtt := max(c.RTT, queueRTT)
@@ -259,10 +279,28 @@ func rawClasses(s *shaper.Shaper, number, first uint32) []xdpQueueClass {
 		raw.Window = uint32(rtt / time.Millisecond)
 		raw.Ceiling = max(ceilings[i]/1000, 1)
 		raw.Depth = max(uint64(float64(ceilings[i])*(rtt*(queueDepth/queueRTT)).Seconds()), leastQueueDepth)
-		raw.Min, raw.Max = rawRate(c.Min), rawRate(c.Max)
+		raw.Min, raw.Max = rawRate(sure[i]), rawRate(c.Max)
 		raw.Level, raw.Fresh = raw.Ceiling<<queueFine, int64(max(raw.Ceiling*queueFreshMS, queueFresh))
 	}
 	return all
+}
+
+// guarantees returns what each class is guaranteed: at least what those below it are, together.
+func guarantees(s *shaper.Shaper) []shaper.Rate {
+	sure := make([]shaper.Rate, len(s.Classes))
+	below := make([]uint64, len(s.Classes))
+	for i := len(s.Classes) - 1; i >= 0; i-- {
+		c := &s.Classes[i]
+		sure[i] = c.Min
+		if sure[i].Bytes < below[i] {
+			sure[i].Bytes = below[i]
+			sure[i].Burst = max(sure[i].Burst, below[i])
+		}
+		if c.Parent >= 0 {
+			below[c.Parent] += sure[i].Bytes
+		}
+	}
+	return sure
 }
 
 // mostQueueWeight is the most that a weight may be: products with amounts have 64 bits.

@@ -218,6 +218,42 @@ func TestQueueSlowLine(t *testing.T) {
 	}
 }
 
+// When all connections have ended, nothing is left of them: no class, host or tree counts one.
+func TestQueueEnds(t *testing.T) {
+	s := shaper.Shaper{Interface: "wan0", Link: shaper.Link{Known: true}, Classes: []shaper.Class{
+		{Name: "root", Parent: -1, First: 1, Children: 2, Weight: 1, Max: shaper.Rate{Bytes: 1_000_000}},
+		{Name: "a", Weight: 3, Default: true}, {Name: "b", Weight: 1, Fair: shaper.FairHost},
+	}}
+	h := newQueueHarness(t, 1000, s)
+	var sources []*sender
+	for i := range 400 {
+		f := flow{number: uint32(i + 1), host: uint64(i % 7), queue: []string{"a", "b"}[i%2], bytes: uint32(100 + i)}
+		sources = append(sources, &sender{flow: f, rate: 30_000 * float64(1+i%5), from: time.Duration(i) * 5 * time.Millisecond, to: 3 * time.Second})
+	}
+	offerAll(h, 3*time.Second, sources)
+	for range 20_000 {
+		h.tick()
+	}
+	if n := h.clock(); n.Active != 0 || n.Busy != 0 {
+		t.Errorf("%d counters are active, %d busy", n.Active, n.Busy)
+	}
+	check(t, changeArray(h.objects.Maps[mapQueueClasses], func(all []xdpQueueClass) {
+		for i := range all {
+			c := &all[i]
+			if c.Tree|c.Lazy|c.BusyLeaves|c.Hosts|c.Counters != 0 || c.Backlog|c.Owed != 0 {
+				t.Errorf("class %d: tree %d, lazy %d, busy leaves %d, hosts %d, counters %d, backlog %d, owed %d", i, c.Tree, c.Lazy, c.BusyLeaves, c.Hosts, c.Counters, c.Backlog, c.Owed)
+			}
+		}
+	}))
+	check(t, changeArray(h.objects.Maps[mapQueueHosts], func(all []xdpQueueHost) {
+		for i := range all {
+			if all[i].Counters|all[i].Backlogged != 0 || all[i].Owed != 0 {
+				t.Errorf("host %d: %d counters, %d backlogged, owed %d", i, all[i].Counters, all[i].Backlogged, all[i].Owed)
+			}
+		}
+	}))
+}
+
 // A run of the timer takes at most 100 microseconds with 1,000 classes and 100,000 active
 // connections.
 func TestQueueManyActive(t *testing.T) {

@@ -11,26 +11,28 @@ import (
 
 // A QueueClass is what a class of the queues has done, in bytes on the line.
 type QueueClass struct {
-	Sent, Packets uint64 // that passed
-	Lost, Drops   uint64 // bytes and packets that did not
-	Marked        uint64 // packets that tell of congestion
-	Shared        uint64 // packets whose connection had no counter of its own
-	Granted       uint64 // bytes that the tree has given it
-	Backlog       uint64 // bytes that its connections have sent beyond what they were given
-	Hosts         uint32 // with backlog
-	Connections   uint32 // likewise
-	Level         uint64 // bytes per second that one more host would get
+	Sent        uint64 `json:"bytes"` // that passed
+	Packets     uint64 `json:"packets"`
+	Lost        uint64 `json:"dropped_bytes"`
+	Drops       uint64 `json:"dropped_packets"`
+	Marked      uint64 `json:"marked"`      // packets that tell of congestion
+	Shared      uint64 `json:"shared"`      // packets whose connection had no counter of its own
+	Granted     uint64 `json:"granted"`     // bytes that the tree has given it
+	Backlog     uint64 `json:"backlog"`     // bytes that its connections have sent beyond what they were given
+	Hosts       uint32 `json:"hosts"`       // with backlog
+	Connections uint32 `json:"connections"` // likewise
+	Level       uint64 `json:"host_rate"`   // bytes per second that one more host would get
 }
 
 // QueueTimer is how the timer of the queues does.
 type QueueTimer struct {
-	Runs     uint32
-	Active   uint32        // connections that it looks at
-	Busy     uint32        // those with backlog
-	Longest  time.Duration // run
-	Spent    time.Duration // by all runs
-	Late     uint64        // runs that came more than 2 ms late
-	Unserved time.Duration // that no run served, because the next one came too late
+	Runs     uint32        `json:"runs"`
+	Active   uint32        `json:"active"` // connections that it looks at
+	Busy     uint32        `json:"busy"`   // those with backlog
+	Longest  time.Duration `json:"longest_ns"`
+	Spent    time.Duration `json:"spent_ns"`    // by all runs
+	Late     uint64        `json:"late"`        // runs that came more than 2 ms late
+	Unserved time.Duration `json:"unserved_ns"` // that no run served, because the next one came too late
 }
 
 // Queues returns what the classes of all trees have done, in the order of

@@ -36,6 +36,9 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
 	if !slices.Equal(p.Limiters, d.config.Program.Limiters) { // the room for their sources may change
 		return fmt.Errorf("replace rules: other limiters: %w", ErrNoRoom)
 	}
+	if queuesNumber(p) != queuesNumber(d.config.Program) {
+		return fmt.Errorf("replace rules: other queues: %w", ErrNoRoom)
+	}
 	if p.CountsStates != d.config.Program.CountsStates { // likewise
 		return fmt.Errorf("replace rules: the first pool with least-states: %w", ErrNoRoom)
 	}
@@ -51,7 +54,7 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
 		if err := d.reserveIDs(p); err != nil {
 			return err
 		}
-		if err := d.countTables(p); err != nil {
+		if err := errors.Join(d.countTables(p), d.addMembers(p)); err != nil {
 			return err
 		}
 		if err := d.live.replaceRules(p); err != nil {

@@ -1239,6 +1239,7 @@ type xdpScratch struct {
 		Hashed uint8
 		Urgent uint8
 		Pad    [2]uint8
+		Class  uint32
 	}
 	Metadata struct {
 		_       structs.HostLayout
@@ -1253,6 +1254,7 @@ type xdpScratch struct {
 			Mask uint32
 		}
 	}
+	_ [4]byte
 }
 
 type xdpShared struct {

@@ -101,7 +101,30 @@ func (q *Queues) Print(w io.Writer, before *Queues) error {
 				one.Packets, one.Sent, one.Drops, one.Marked, one.Backlog, one.Hosts, one.Connections)
 		}
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return q.warn(w)
+}
+
+// warn says what keeps the queues from doing what they should.
+func (q *Queues) warn(w io.Writer) error {
+	shared := uint64(0)
+	for i := range q.Trees {
+		for _, one := range q.Trees[i].Queues {
+			shared += one.Shared
+		}
+	}
+	if shared > 0 {
+		if _, err := fmt.Fprintf(w, "%d packets shared a counter with other connections, because there were too many connections\n", shared); err != nil {
+			return err
+		}
+	}
+	if q.Timer.Unserved == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "the timer came too late %d times; %v of the lines' time was lost\n", q.Timer.Late, q.Timer.Unserved.Round(time.Millisecond))
+	return err
 }
 
 // find returns the queue of that name in the same tree; nil: there is none.

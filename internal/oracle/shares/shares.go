@@ -9,7 +9,13 @@ const floor = 1.0 / 64
 // Of returns what each class of a tree gets, in bytes per second. offered is what is sent to
 // each leaf; the rates are long-run ones, without bursts.
 func Of(s *shaper.Shaper, offered []float64) []float64 {
-	t := tree{s, needs(s, offered), make([]float64, len(s.Classes))}
+	t := tree{s, needs(s, offered), make([]float64, len(s.Classes)), make([]float64, len(s.Classes))}
+	for i := len(s.Classes) - 1; i >= 0; i-- {
+		t.sure[i] = max(t.sure[i], float64(s.Classes[i].Min.Bytes))
+		if up := s.Classes[i].Parent; up >= 0 {
+			t.sure[up] += t.sure[i]
+		}
+	}
 	t.got[0] = t.need[0]
 	for i := range s.Classes {
 		if s.Classes[i].Children > 0 {
@@ -40,6 +46,7 @@ func needs(s *shaper.Shaper, offered []float64) []float64 {
 type tree struct {
 	*shaper.Shaper
 	need, got []float64
+	sure      []float64 // guaranteed, with what is below
 }
 
 // share shares what a class gets among its children.
@@ -54,7 +61,7 @@ func (t *tree) share(parent int) {
 	}
 	for i := first; i < end; i++ {
 		c := &t.Classes[i]
-		t.got[i] = min(t.need[i], float64(c.Min.Bytes))
+		t.got[i] = min(t.need[i], t.sure[i])
 		if c.Priority < top && t.need[i] > 0 {
 			t.got[i] = max(t.got[i], min(t.need[i], t.got[parent]*floor*float64(c.Weight)/weights))
 		}

@@ -216,8 +216,8 @@ type QueueTrial struct {
 		Hashed uint8
 		Urgent uint8
 		Pad    [2]uint8
+		Class  uint32
 	}
-	_       [4]byte
 	Host    uint64
 	Packets uint32
 	Passed  uint32
