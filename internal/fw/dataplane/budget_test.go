@@ -76,12 +76,13 @@ func TestBudgetOfBoundStates(t *testing.T) {
 }
 
 // So are those that know of states with two address families, those that send copies, those with
-// limiters or with pools that count states, those whose frames meet ether rules, and those in which
-// scrub rules choose among fragments; and all of these together.
+// limiters or with pools that count states, those whose frames meet ether rules, those in which
+// scrub rules choose among fragments, and those with queues; and all of these together.
 func TestBudgetOfFamilies(t *testing.T) {
 	const listedRule = "scrub in from ! urpf-failed fragment no reassemble\nscrub out\n"
-	all := etherRule + listedRule + familyRule + copyRule + "\n" + limiterRule + leastRule + boundRule
-	for _, rules := range []string{familyRule, copyRule, limiterRule, leastRule, etherRule, listedRule, all} {
+	const queueRule = "queue up on wan0 bandwidth 10M default\nqueue down on wan0 in bandwidth 10M default\n"
+	all := etherRule + queueRule + listedRule + familyRule + copyRule + "\n" + limiterRule + leastRule + boundRule
+	for _, rules := range []string{familyRule, copyRule, limiterRule, leastRule, etherRule, listedRule, queueRule + "pass", all} {
 		h := newHarness(t, rules)
 		check(t, h.dp.needCapture())
 		check(t, h.dp.need(programImport, programPrefetch))
