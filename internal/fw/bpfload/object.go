@@ -206,6 +206,15 @@ func (l *Objects) program(name string) (*ebpf.Collection, error) {
 		if err != nil {
 			return nil, fmt.Errorf("load: %w", err)
 		}
+		// The kernel keeps a program's maps for it. More descriptors of them for each
+		// program would be thousands.
+		for name := range c.Maps {
+			err = errors.Join(err, c.DetachMap(name).Close())
+		}
+		if err != nil {
+			c.Close()
+			return nil, fmt.Errorf("load: %w", err)
+		}
 		return c, nil
 	}
 	return nil, fmt.Errorf("load: the objects have no program %s", name)
