@@ -202,10 +202,10 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
 #define QUEUE_WALK_NS	   40000
 /* Places for the hosts that owe too much. */
 #define QUEUE_FULL	   65536
-/* Milliseconds: a counter without packets is idle after this (longer if packets of it count
- * elsewhere), a host without counters is
- * forgotten; a connection is young for so long; a tree without backlog rests; a counter without backlog
- * is looked at less often. */
+/* Milliseconds: a counter without packets is idle after QUEUE_IDLE, or QUEUE_KEPT if packets
+ * of it count elsewhere too. One without backlog is looked at less often after QUEUE_CALM. A
+ * host without counters is forgotten after QUEUE_HOST_IDLE. A connection is young for
+ * QUEUE_YOUTH. A tree without backlog rests after QUEUE_REST. */
 #define QUEUE_IDLE	   200
 #define QUEUE_KEPT	   10000
 #define QUEUE_CALM	   20
