@@ -45,6 +45,10 @@ several times, with frames that a program writes in the kernel:
   weir       examples/gateway.conf, traffic without NAT
   weir-nat   examples/gateway.conf, traffic with NAT
 
+With --paths also kernel-htb, weir-qos and weir-nat-qos: kernel, weir and weir-nat with queues
+for the line to the internet, in both directions, at a rate at which nothing is dropped. The
+kernel's are HTB and an IFB.
+
 With --vlan also weir-vlan and weir-nat-vlan: the same with a VLAN tag on both wires.
 Kernels without VLAN devices can measure that, too: other devices stand in for them, and
 the benchmark enters these in weir's table itself.
@@ -56,7 +60,8 @@ docs/measuring.md describes the method.`,
 		Example: `  weir bench forward
   weir bench forward --flows 1000,65536,1000000 --raise-conntrack --html report.html --json result.json
   weir bench forward --rules 0,100,1000 --paths nft-nat,weir-nat
-  weir bench forward --proto udp,tcp --family 4,6 --cores 1,2 --direction one,both`,
+  weir bench forward --proto udp,tcp --family 4,6 --cores 1,2 --direction one,both
+  weir bench forward --paths weir,weir-qos,kernel,kernel-htb --cores 1,2`,
 	}
 	f := c.Flags()
 	f.IntSliceVar(&o.Frames, "frame", o.Frames, "`bytes` of a frame with its checksum, 64 to 1518; raised to the minimum of the kind of frame")

@@ -92,7 +92,7 @@ func Run(ctx context.Context, o Options) (d *report.Document, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.testbed.Close()) }()
-	if why := paths.Missing(ctx, b.testbed)[o.Path]; why != "" {
+	if why := paths.Missing(ctx, b.testbed, []string{o.Path})[o.Path]; why != "" {
 		return nil, fmt.Errorf("path %s: %s", o.Path, why)
 	}
 	c := traffic.Case{Frame: 64, Flows: o.Flows, Family: 4, Protocol: traffic.UDP}

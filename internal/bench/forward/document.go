@@ -90,6 +90,8 @@ func (r *Report) verdicts() []string {
 		{paths.Weir, paths.Nft, "Without NAT, weir forwards %s times as many frames as nftables", inFrames, ofFrames},
 		{paths.WeirNAT, paths.Redirect, "With NAT, weir reaches %s of what a bare redirect does, the limit of this machine", inFrames, ofFrames},
 		{paths.Weir, paths.Kernel, "weir filters %s times as many frames as the kernel forwards without any rules", inFrames, ofFrames},
+		{paths.WeirQoS, paths.Weir, "With queues, weir forwards %s of what it does without", inFrames, ofFrames},
+		{paths.WeirQoS, paths.KernelHTB, "With queues, weir forwards %s times as many frames as the kernel with HTB", inFrames, ofFrames},
 		{paths.WeirNAT, paths.NftNAT, "It opens %s times as many new connections in a second as nftables with NAT",
 			func(r Ratio) *float64 { return r.NewPerS }, func(r Ratio) *stats.Comparison { return r.NewTest }},
 	} {
@@ -134,7 +136,7 @@ func (r *Report) verdict(of, to, sentence string, value func(Ratio) *float64, te
 }
 
 // ours reports whether a path is weir's.
-func ours(path string) bool { return path == paths.Weir || path == paths.WeirNAT }
+func ours(path string) bool { return strings.HasPrefix(path, paths.Weir) }
 
 // barsOf draws one value of all paths, a group for each case.
 func (r *Report) barsOf(value func(Row) stats.Sample) []report.BarGroup {

@@ -54,6 +54,9 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	b := &benchmark{options: &o,
 		report: &Report{Command: o.Command, Version: o.Version, Started: time.Now().UTC().Truncate(time.Second), Machine: machine,
 			Rules: map[string]string{"gateway.conf": examples.GatewayConf, "gateway.nft": examples.GatewayNft}}}
+	if b.uses(paths.Queued...) {
+		b.report.Rules["qos.conf"], b.report.Rules["htb.sh"] = paths.QueuesConf, paths.HTBScript
+	}
 	if b.testbed, err = testbed.Open(ctx, testbed.Options{Name: o.Name, Program: o.Program, Offloads: lab.OffloadsOff}); err != nil {
 		return nil, err
 	}
@@ -68,10 +71,8 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 // measure measures all cases.
 func (b *benchmark) measure(ctx context.Context) (err error) {
 	cases := b.options.Cases()
-	if b.uses(paths.Nft, paths.NftNAT) {
-		b.missing = paths.Missing(ctx, b.testbed)
-	}
-	if b.options.RaiseConntrack && len(b.missing) == 0 && b.uses(paths.Nft, paths.NftNAT) {
+	b.missing = paths.Missing(ctx, b.testbed, b.options.Paths)
+	if b.options.RaiseConntrack && b.missing[paths.Nft] == "" && b.uses(paths.Nft, paths.NftNAT) {
 		connections, buckets := 0, 0
 		for _, c := range cases {
 			connections, buckets = max(connections, 2*c.Flows, c.Needed()), max(buckets, 2*c.Flows)
@@ -102,6 +103,7 @@ func (b *benchmark) measure(ctx context.Context) (err error) {
 			return fmt.Errorf("%s: %w", c, err)
 		}
 	}
+	b.report.Scaling = b.report.scaling()
 	if len(b.report.Rows) == 0 {
 		return b.nothingMeasured()
 	}
@@ -258,7 +260,10 @@ func (b *benchmark) runPath(ctx context.Context, c traffic.Case, p *paths.Path, 
 		}
 		defer func() { err = errors.Join(err, r.sampler.Close()) }()
 	}
-	return r.measure(ctx)
+	if res, err = r.measure(ctx); err != nil || p.Counts == nil {
+		return res, err
+	}
+	return res, counted(ctx, w, p, r.sent, countedWithin)
 }
 
 // conclude turns the measurements of a case into rows.

@@ -39,7 +39,7 @@ func checkRows(t *testing.T, o Options, r *Report) {
 		if m := row.Mpps.Median(); !(m > 0.001 && m < 200) {
 			t.Errorf("%s, %v: %v Mpps", row.Path, row.Case, m)
 		}
-		connects := row.Path != paths.Generator && row.Path != paths.Redirect && row.Path != paths.Kernel
+		connects := !slices.Contains([]string{paths.Generator, paths.Redirect, paths.Kernel, paths.KernelHTB}, row.Path)
 		if (row.NewPerS != nil) != connects {
 			t.Errorf("%s, %v: new connections %v", row.Path, row.Case, row.NewPerS)
 		}
@@ -90,11 +90,12 @@ func TestNothingMeasured(t *testing.T) {
 func TestForward(t *testing.T) {
 	testenv.NeedRoot(t)
 	testenv.NeedProgram(t, "nft")
+	testenv.NeedProgram(t, "tc")
 	for _, kind := range []struct {
 		family   int
 		protocol string
 	}{{4, traffic.UDP}, {6, traffic.TCP}} {
-		o := shortOptions(paths.Generator, paths.Redirect, paths.Kernel, paths.Nft, paths.NftNAT)
+		o := shortOptions(paths.Generator, paths.Redirect, paths.Kernel, paths.Nft, paths.NftNAT, paths.KernelHTB)
 		o.Rules = []int{40} // no frame may match them
 		o.Families, o.Protocols, o.Directions = []int{kind.family}, []string{kind.protocol}, []string{traffic.Both}
 		report, err := Run(context.Background(), o)
@@ -135,11 +136,11 @@ func TestForwardWeir(t *testing.T) {
 			o.Program, o.Hook = program, c.hook
 			switch {
 			case c.hook == "tcx":
-				o.Paths = append(o.Paths, paths.WeirAfTo, paths.WeirScrub)
+				o.Paths = append(o.Paths, paths.WeirAfTo, paths.WeirScrub, paths.WeirNATQoS)
 			case c.family == 6:
 				o.Paths = append(o.Paths, paths.VLAN...)
 			default:
-				o.Paths = append(o.Paths, paths.WeirAfTo, paths.WeirRouteTo, paths.WeirLimits)
+				o.Paths = append(o.Paths, paths.WeirAfTo, paths.WeirRouteTo, paths.WeirLimits, paths.WeirQoS)
 			}
 			o.Families, o.Protocols, o.Directions = []int{c.family}, []string{c.protocol}, []string{traffic.Both}
 			report, err := Run(context.Background(), o)

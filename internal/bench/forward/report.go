@@ -23,6 +23,7 @@ type Report struct {
 	Rules   map[string]string `json:"rules"` // texts of the rule files, by name
 	Rows    []Row             `json:"rows"`
 	Ratios  []Ratio           `json:"ratios"`
+	Scaling []Scaling         `json:"scaling,omitempty"` // more cores than one, if the cases differ in them
 	Control stats.Control     `json:"control"`
 	Skipped []Skip            `json:"skipped,omitempty"`
 	Notes   []string          `json:"notes,omitempty"`
@@ -68,6 +69,9 @@ type Ratio struct {
 	Mpps    float64  `json:"mpps"`
 	NetNS   *float64 `json:"net_ns"`
 	NewPerS *float64 `json:"new_per_s"`
+	// MoreNS is what the first takes of a core for a frame beyond what the second does,
+	// if the first is the second with something added.
+	MoreNS *float64 `json:"more_ns,omitempty"`
 	// Test and NewTest say whether the runs of the two paths differ, in frames and in
 	// new connections. nil means not measured.
 	Test    *stats.Comparison `json:"test,omitempty"`
@@ -89,11 +93,16 @@ type Skip struct {
 }
 
 // compared are the pairs whose ratios a report has.
-var compared = [...]struct{ of, to string }{
-	{paths.Weir, paths.Redirect}, {paths.WeirNAT, paths.Redirect},
-	{paths.WeirVLAN, paths.Weir}, {paths.WeirNATVLAN, paths.WeirNAT}, {paths.WeirAfTo, paths.WeirNAT},
-	{paths.WeirScrub, paths.WeirNAT}, {paths.WeirRouteTo, paths.WeirNAT}, {paths.WeirLimits, paths.WeirNAT},
-	{paths.Weir, paths.Kernel}, {paths.Weir, paths.Nft}, {paths.WeirNAT, paths.NftNAT},
+var compared = [...]struct {
+	of, to string
+	adds   bool // the first is the second with something added
+}{
+	{paths.Weir, paths.Redirect, false}, {paths.WeirNAT, paths.Redirect, false},
+	{paths.WeirQoS, paths.Weir, true}, {paths.WeirNATQoS, paths.WeirNAT, true}, {paths.KernelHTB, paths.Kernel, true},
+	{paths.WeirVLAN, paths.Weir, true}, {paths.WeirNATVLAN, paths.WeirNAT, true}, {paths.WeirAfTo, paths.WeirNAT, true},
+	{paths.WeirScrub, paths.WeirNAT, true}, {paths.WeirRouteTo, paths.WeirNAT, true}, {paths.WeirLimits, paths.WeirNAT, true},
+	{paths.Weir, paths.Kernel, false}, {paths.WeirQoS, paths.KernelHTB, false},
+	{paths.Weir, paths.Nft, false}, {paths.WeirNAT, paths.NftNAT, false},
 }
 
 // WriteJSON writes the report as JSON for programs.
@@ -152,9 +161,13 @@ func ratios(c traffic.Case, rows []Row) []Ratio {
 		if of == nil || to == nil {
 			continue
 		}
-		out = append(out, Ratio{Of: pair.of, To: pair.to, Case: c, Mpps: stats.Round(of.Mpps.Median() / to.Mpps.Median()),
+		found := Ratio{Of: pair.of, To: pair.to, Case: c, Mpps: stats.Round(of.Mpps.Median() / to.Mpps.Median()),
 			NetNS: quotient(of.NetNS, to.NetNS), NewPerS: quotient(of.NewPerS, to.NewPerS),
-			Test: tested(to.Mpps, of.Mpps), NewTest: tested(to.NewRuns, of.NewRuns)})
+			Test: tested(to.Mpps, of.Mpps), NewTest: tested(to.NewRuns, of.NewRuns)}
+		if pair.adds {
+			found.MoreNS = number(nanoseconds(c, of.Mpps) - nanoseconds(c, to.Mpps))
+		}
+		out = append(out, found)
 	}
 	return out
 }

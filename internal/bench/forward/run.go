@@ -45,6 +45,7 @@ type run struct {
 	sinks   map[bool]*traffic.CountSink // by direction: back or not
 	sampler *profile.Sampler            // on the first core; nil: not sampled
 	record  *sample.Record              // records each stretch of steady traffic; nil: not recorded
+	sent    uint64                      // frames so far
 }
 
 // result is the result of a run.
@@ -230,6 +231,7 @@ func (r *run) send(gs []*traffic.Generator, frames []uint32) (res result, err er
 	for i := range frames {
 		total += uint64(frames[i])
 	}
+	r.sent += total
 	if err := r.allArrived(total); err != nil {
 		return res, err
 	}
@@ -300,6 +302,7 @@ func (r *run) sendOnce(s traffic.Frame, flows traffic.FlowRange) error {
 		}
 		gs = append(gs, g)
 		frames[i] = part.Count
+		r.sent += uint64(part.Count)
 	}
 	return traffic.RunAll(gs, frames)
 }

@@ -28,6 +28,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		out.Err = cmp.Or(out.Err, t.Flush())
 		r.writeRatios(out, c)
 	}
+	r.writeScaling(out)
 	out.Line("")
 	for _, s := range r.Skipped {
 		out.Line("skipped: %s: %s", s.Path, s.Reason)
@@ -60,12 +61,35 @@ func (r *Report) writeRatios(out *textout.Lines, c traffic.Case) {
 		if ratio.NewPerS != nil {
 			text += fmt.Sprintf(", %.1f in new connections", *ratio.NewPerS)
 		}
+		if ratio.MoreNS != nil {
+			text += fmt.Sprintf(", %+.1f ns a frame", *ratio.MoreNS)
+		}
 		why := doubt(ratio.Test)
 		if why != "" {
 			text += "; " + why
 		}
 		if more := doubt(ratio.NewTest); more != "" && more != why {
 			text += "; in new connections " + more
+		}
+		out.Line("%s", text)
+	}
+}
+
+// writeScaling prints what more cores bring, with the same reservation.
+func (r *Report) writeScaling(out *textout.Lines) {
+	if !r.Control.OK {
+		return
+	}
+	var last traffic.Case
+	for _, s := range r.Scaling {
+		if s.Case != last {
+			out.Line("")
+			out.Line("%s, to %d", s.Case, s.Than)
+			last = s.Case
+		}
+		text := fmt.Sprintf("  %s: %.2f times the frames", s.Path, s.Mpps)
+		if why := doubt(s.Test); why != "" {
+			text += "; " + why
 		}
 		out.Line("%s", text)
 	}

@@ -86,7 +86,7 @@ func (l *ladder) climb(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.testbed.Close()) }()
-	l.missing = paths.Missing(ctx, l.testbed)
+	l.missing = paths.Missing(ctx, l.testbed, paths.All)
 	l.plan()
 	l.leaveOut()
 	l.progress = progress.New(l.options.Progress, len(l.tasks())*l.options.Runs, l.options.Estimate())

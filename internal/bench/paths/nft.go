@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -70,13 +71,24 @@ func flushConnections(n *testbed.Testbed) error {
 	})
 }
 
-// Missing returns why paths cannot run on this machine, by name. No path may be in place.
-func Missing(ctx context.Context, b *testbed.Testbed) map[string]string {
-	why := nftMissing(ctx, b)
-	if why == "" {
-		return nil
+// Missing returns why paths of those named cannot run on this machine, by name. No path
+// may be in place.
+func Missing(ctx context.Context, b *testbed.Testbed, names []string) map[string]string {
+	found := map[string]string{}
+	for _, kind := range []struct {
+		paths []string
+		why   func(context.Context, *testbed.Testbed) string
+	}{{[]string{Nft, NftNAT}, nftMissing}, {[]string{KernelHTB}, htbMissing}} {
+		if !slices.ContainsFunc(kind.paths, func(name string) bool { return slices.Contains(names, name) }) {
+			continue
+		}
+		if why := kind.why(ctx, b); why != "" {
+			for _, name := range kind.paths {
+				found[name] = why
+			}
+		}
 	}
-	return map[string]string{Nft: why, NftNAT: why}
+	return found
 }
 
 // nftMissing returns why the nft paths cannot run here, or "" if they can.

@@ -1,6 +1,7 @@
 package paths
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,8 @@ type Path struct {
 	Hook string // where it sees a packet: xdp, tcx, or the kernel's stack
 	traffic.Effect
 	Entries []Entry
+	// Counts reads what its queues have counted. nil: it has none.
+	Counts func(context.Context, *testbed.Testbed) (QueueCounts, error)
 }
 
 // An Entry is one way for frames to enter a path. If there are several, the faster one
@@ -39,6 +42,10 @@ const (
 	Weir      = "weir"
 	WeirNAT   = "weir-nat"
 
+	KernelHTB  = "kernel-htb"   // kernel, with HTB and an IFB for the line to the internet
+	WeirQoS    = "weir-qos"     // weir, with queues for that line in both directions
+	WeirNATQoS = "weir-nat-qos" // weir-nat, likewise
+
 	WeirVLAN    = "weir-vlan" // weir, with a VLAN tag on both wires
 	WeirNATVLAN = "weir-nat-vlan"
 
@@ -55,8 +62,11 @@ var All = []string{Generator, Redirect, Kernel, Nft, NftNAT, Weir, WeirNAT}
 // VLAN are the paths of tagged frames. They work without the kernel's VLAN devices.
 var VLAN = []string{WeirVLAN, WeirNATVLAN}
 
+// Queued are the paths with queues.
+var Queued = []string{KernelHTB, WeirQoS, WeirNATQoS}
+
 // Known are the names of all paths.
-var Known = slices.Concat(All, VLAN, []string{WeirAfTo, WeirScrub, WeirRouteTo, WeirLimits})
+var Known = slices.Concat(All, Queued, VLAN, []string{WeirAfTo, WeirScrub, WeirRouteTo, WeirLimits})
 
 // furtherRules are what weir's rules have more on some paths: before the first filter rule.
 var furtherRules = map[string]string{
@@ -74,6 +84,9 @@ const hookStack = "stack"
 type WeirOptions struct {
 	Hook     string // xdp or tcx
 	Prefetch string // as for weir run --prefetch; "": its default
+	// LineRate is what queues give the line to the internet, in bits per second, also
+	// those of the kernel. 0: so much that nothing is dropped.
+	LineRate uint64
 
 	further string // rules of the path
 }
@@ -81,6 +94,7 @@ type WeirOptions struct {
 // New returns a path by its name.
 func New(name string, o WeirOptions) (*Path, error) {
 	o.further = furtherRules[name]
+	o.LineRate = cmp.Or(o.LineRate, AmpleRate)
 	switch name {
 	case Generator:
 		return &Path{Name: name, Hook: "xdp", Effect: traffic.Effect{ToDoor: true}, Entries: []Entry{{"", startNothing}}}, nil
@@ -94,6 +108,11 @@ func New(name string, o WeirOptions) (*Path, error) {
 		return &Path{Name: name, Hook: hookStack, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, HasEgress: true}, Entries: stackEntries(startNft)}, nil
 	case Weir:
 		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
+	case KernelHTB:
+		return &Path{Name: name, Hook: hookStack, Effect: traffic.Effect{Routes: true, HasEgress: true}, Entries: stackEntries(startHTB(o.LineRate)), Counts: countHTB}, nil
+	case WeirQoS, WeirNATQoS:
+		o.further = queuesConf(o.LineRate)
+		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Translates: name == WeirNATQoS, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}, Counts: countWeir}, nil
 	case WeirNAT, WeirScrub, WeirRouteTo, WeirLimits:
 		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, Normalises: name == WeirScrub, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
 	case WeirAfTo:

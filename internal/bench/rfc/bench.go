@@ -65,7 +65,7 @@ func openBench(ctx context.Context, o *Options) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{o: o, testbed: open, missing: paths.Missing(ctx, open), lines: map[lineKey]float64{}, entries: map[string]string{}, half: map[string]float64{}, record: &sample.Record{},
+	b := &bench{o: o, testbed: open, missing: paths.Missing(ctx, open, Paths), lines: map[lineKey]float64{}, entries: map[string]string{}, half: map[string]float64{}, record: &sample.Record{},
 		earlier: &stats.Sample{}, random: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))}
 	if err := b.prepareHosts(); err != nil {
 		return nil, errors.Join(err, b.close())
