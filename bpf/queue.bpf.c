@@ -3,15 +3,17 @@
  * The timer of the queues. It runs every millisecond without the help of user space, so
  * limits hold when the daemon is dead. It is loaded if there are queues.
  *
- *   weir_queue_start  run by the loader: arms the timer; again where the kernel had no memory
- *                     for it, -ENOMEM
- *   queue_timer_run   queue/drain.h
+ *   weir_queue_start   run by the loader: arms the timer; again where the kernel had no memory
+ *                      for it, -ENOMEM
+ *   weir_queue_change  run by the loader: queue/change.h
+ *   queue_timer_run    queue/drain.h
  */
 #include <linux/bpf.h>
 #include <linux/errno.h>
 #include <bpf/bpf_helpers.h>
 
 #include "settings.h"
+#include "queue/change.h"
 #include "queue/drain.h"
 
 struct queue_timer {
@@ -61,4 +63,10 @@ int weir_queue_start(void *ctx)
 	if (error)
 		return error;
 	return bpf_timer_start(&t->timer, 0, 0);
+}
+
+SEC("syscall")
+int weir_queue_change(struct queue_change *ctx)
+{
+	return queue_change_class(ctx);
 }

@@ -380,6 +380,27 @@ static __always_inline void queue_counter_end(struct queue_counter *q, struct qu
 	__sync_lock_test_and_set(&q->key, 0);
 }
 
+/* Fits a counter to a depth that has changed since it was looked at. One with magic stays as full
+ * as it was: it has only the room that it has earned. What does not fit at all is forgiven, or it
+ * would have to wait until that is drained. */
+static __always_inline void queue_refit(struct queue_counter *q, struct queue_host *h, struct queue_class *c)
+{
+	__u64 size = q->size, owed = size - q->magic;
+	__u8 missed = c->changes - q->changes;
+
+	if (!missed)
+		return;
+	q->changes = c->changes;
+	if (q->magic && missed == 1)
+		size = size * c->refit >> 16;
+	size = queue_least(size, c->depth);
+	if (q->young && owed > size)
+		queue_pay(h, c, owed - size);
+	q->magic = size - queue_least(size, owed);
+	q->size = size;
+	h->level = queue_least(h->level, c->level);
+}
+
 /* What a visit found. */
 enum queue_found {
 	QUEUE_BUSY,  /* it has backlog, or had it just now */
@@ -401,6 +422,7 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 		q->at = queue_host_of(q, c, r->ms) + 1;
 		q->began = q->born = q->last = q->tested = r->ms;
 		q->young = 1;
+		q->changes = c->changes;
 		q->size = q->magic = q->need = q->lazy = 0;
 		h = queue_host_get(q->at - 1);
 		if (h)
@@ -420,6 +442,7 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 		queue_counter_end(q, h, c, r->ms);
 		return QUEUE_ENDED;
 	}
+	queue_refit(q, h, c);
 	queue_share(&share, h, c);
 	queue_judge(q, h, c, &share, r->ms);
 	queue_counter_need(q, h, c, share.bytes);

@@ -44,7 +44,8 @@ struct queue_shaper {
 	__u16 mpu;	/* the least bytes of a packet with them		     */
 	__u8 cells;	/* enum queue_cells					     */
 	__u8 in;	/* it shapes what comes in				     */
-	__u16 pad;
+	__u8 set_by;	/* who has given it another rate than the rules have; 0: nobody */
+	__u8 pad;
 	__u32 first;	/* its root; its classes follow, parents before children     */
 	__u32 classes;
 	__u32 fallback; /* the class of packets that name none; 0: they are not shaped */
@@ -70,9 +71,9 @@ struct queue_class {
 	__u8 priority;	/* 0 to 15 */
 	__u8 fair;	/* enum queue_fair */
 	__u8 ecn;
-	__u8 pad0;
+	__u8 changes;	/* how often depth has changed; wraps */
 	__u32 window;	/* milliseconds: the time over which bursts are judged */
-	__u32 pad1;
+	__u32 refit;	/* depth, in 1/65536 of what it was before the last change */
 	__u64 depth;	/* bytes that a counter may hold */
 	__u64 ceiling;	/* bytes per millisecond: the most that it or a class above it allows */
 	struct queue_rate min; /* 0: none */
@@ -170,7 +171,7 @@ struct queue_counter {
 	__u8 young;	/* what it owes counts at its host and class		*/
 	__u8 calm;	/* windows with less than half its share, in a row	*/
 	__u8 lazy;	/* it has magic alone, and room enough			*/
-	__u8 pad1;
+	__u8 changes;	/* those of its class that its backlog fits		*/
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct queue_counter) == 128, "two lines: the packets' and the timer's");
 

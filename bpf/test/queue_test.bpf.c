@@ -4,6 +4,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "queue/admit.h"
+#include "queue/change.h"
 #include "queue/drain.h"
 
 const volatile __u32 queue_slots = 8;
@@ -63,6 +64,12 @@ int queue_pass_time(struct moment *ctx)
 {
 	queue_drain(ctx->now);
 	return 0;
+}
+
+SEC("syscall")
+int weir_queue_change(struct queue_change *ctx)
+{
+	return queue_change_class(ctx);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

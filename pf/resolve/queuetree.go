@@ -45,6 +45,8 @@ type Queue struct {
 	Default  bool
 	Weight   uint32 // its part of what its parent has beyond guarantees, in kbit/s
 	Min, Max QueueRate
+	MinPart  bool // Min is a part of the root's rate: a percentage, and so are the bandwidths above it
+	MaxPart  bool // likewise
 	Priority uint8
 	Fair     ast.Fairness
 	ECN      bool
@@ -67,6 +69,7 @@ type treeBuilder struct {
 	tree  *QueueTree
 	from  []*ast.Queue // of each queue of the tree
 	share []uint64     // the bandwidth of each, of which the percentages below it are parts
+	part  []bool       // whether that is a part of the root's rate
 	mins  []token.Span // where each is guaranteed a rate
 	depth []int
 	names map[string]token.Span
@@ -131,9 +134,9 @@ func (b *treeBuilder) add(q *ast.Queue, parent int) {
 		Name: q.Name.Text, Origin: q.Name.Span, Parent: parent, Default: q.Default.IsValid(), Fair: ast.FairHostFlow,
 		Flows: uint32(q.Flows), Quantum: uint32(q.Quantum),
 	}
-	of := uint64(0)
+	of, part := uint64(0), false
 	if parent >= 0 {
-		of = b.share[parent]
+		of, part = b.share[parent], b.part[parent]
 	}
 	b.inherit(&q.Own, &out)
 	if q.QueueLimit != nil {
@@ -143,13 +146,17 @@ func (b *treeBuilder) add(q *ast.Queue, parent int) {
 		out.Priority = *q.Priority
 	}
 	b.rates(q, &out, of)
+	out.MinPart, out.MaxPart = part && isPart(q.Min), part && isPart(q.Max)
 	var guarantee token.Span
 	if q.Min != nil {
 		guarantee = q.Min.Span
 	}
 	b.from = append(b.from, q)
 	b.push(out, share(q, of), guarantee)
+	b.part[len(b.part)-1] = parent < 0 || part && isPart(q.Bandwidth)
 }
+
+func isPart(b *ast.Bandwidth) bool { return b != nil && b.Percent > 0 }
 
 // inherit sets what a queue has from the one above unless it says otherwise.
 func (b *treeBuilder) inherit(own *ast.OwnQueue, out *Queue) {
@@ -186,6 +193,7 @@ func (b *treeBuilder) push(q Queue, share uint64, guarantee token.Span) {
 	}
 	b.tree.Queues = append(b.tree.Queues, q)
 	b.share, b.mins, b.depth = append(b.share, share), append(b.mins, guarantee), append(b.depth, depth)
+	b.part = append(b.part, false)
 }
 
 // name names what the tree shapes.

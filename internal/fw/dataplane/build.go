@@ -84,12 +84,13 @@ func (d *Dataplane) openLedger() error {
 	if d.config.Unloaded {
 		d.ledger.Unloaded = 1
 	}
-	d.ledger.Queues = queuesNumber(d.config.Program)
+	d.ledger.Queues, d.ledger.QueueShape = queuesNumber(d.config.Program), queuesShape(d.config.Program)
 	if fresh {
 		d.ledger.HashSeed, err = newSeed(d.config.HashSeed)
 		return err
 	}
-	if found.Queues == d.ledger.Queues && found.Queues != 0 {
+	d.newRates = found.Queues != d.ledger.Queues
+	if found.Queues != 0 && (!d.newRates || found.QueueShape == d.ledger.QueueShape) {
 		if err := d.openQueues(); err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ type Dataplane struct {
 	live     *liveRules              // the rules that are replaced under traffic
 	rules    *bpfload.Map            // the previous generation's counters of the same rules; nil if the rules differ
 	queues   map[string]*bpfload.Map // the previous generation's queues; nil if they differ
+	newRates bool                    // they have other rates
 	crowded  bool                    // old has used up its path numbers
 	restLost error                   // why those that an interrupted Commit was copying from cannot be read
 	lost     error                   // why existing tables cannot be read; nil: they can, or there are none

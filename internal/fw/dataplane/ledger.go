@@ -28,7 +28,8 @@ type ledger struct {
 	Copied     uint32 // tick at which copying from there began; 0: there is nothing to copy from
 	Replaced   uint32 // how often rules of the live generation were replaced under traffic
 	Queues     uint32 // a number for what the queues of the live generation are; 0: it has none
-	Spare      [2]uint32
+	QueueShape uint32 // likewise, without their rates
+	Spare      [1]uint32
 }
 
 const ledgerName = "ledger"

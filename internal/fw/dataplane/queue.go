@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"math/bits"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -104,12 +105,33 @@ func queuesNumber(p *ruleset.Program) uint32 {
 	if len(p.Shapers) == 0 {
 		return 0
 	}
+	return numberOf(p.Shapers)
+}
+
+func numberOf(shapers []shaper.Shaper) uint32 {
 	sum := fnv.New32a()
-	fmt.Fprintf(sum, "%+v", p.Shapers)
+	fmt.Fprintf(sum, "%+v", shapers)
 	return max(sum.Sum32(), 1)
 }
 
-// openQueues opens the queues of the generation before, which go on: they are the same.
+// queuesShape is queuesNumber for what cannot change under traffic: all but the rates.
+func queuesShape(p *ruleset.Program) uint32 {
+	if len(p.Shapers) == 0 {
+		return 0
+	}
+	shapers := slices.Clone(p.Shapers)
+	for i := range shapers {
+		shapers[i].Classes = slices.Clone(shapers[i].Classes)
+		for k := range shapers[i].Classes {
+			c := &shapers[i].Classes[k]
+			c.Weight, c.Min, c.Max, c.MinPart, c.MaxPart = 0, shaper.Rate{}, shaper.Rate{}, false, false
+		}
+	}
+	return numberOf(shapers)
+}
+
+// openQueues opens the queues of the generation before, which go on: they are the same, but
+// perhaps for their rates.
 func (d *Dataplane) openQueues() error {
 	sizes := queueSizes(d.config.Program, d.config.Options.MaxStates)
 	entries := sizes.entries()

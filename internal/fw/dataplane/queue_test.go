@@ -234,6 +234,12 @@ func TestQueueEnds(t *testing.T) {
 	for range 20_000 {
 		h.tick()
 	}
+	noneLeft(t, h)
+}
+
+// noneLeft checks that no class, host or tree counts a connection.
+func noneLeft(t *testing.T, h *queueHarness) {
+	t.Helper()
 	if n := h.clock(); n.Active != 0 || n.Busy != 0 {
 		t.Errorf("%d counters are active, %d busy", n.Active, n.Busy)
 	}

@@ -22,6 +22,7 @@ type QueueClass struct {
 	Hosts       uint32 `json:"hosts"`       // with backlog
 	Connections uint32 `json:"connections"` // likewise
 	Level       uint64 `json:"host_rate"`   // bytes per second that one more host would get
+	Max         uint64 `json:"max_rate"`    // bytes per second; 0: none but that of a queue above
 }
 
 // QueueTimer is how the timer of the queues does.
@@ -73,7 +74,32 @@ func queueClassOf(c *xdpQueueClass) QueueClass {
 	return QueueClass{
 		Sent: c.Sent, Packets: c.Packets, Lost: c.Lost, Drops: c.Drops, Marked: c.Marked, Shared: c.Shared,
 		Granted: c.Granted, Backlog: c.Backlog, Hosts: c.Hosts, Connections: c.Counters, Level: c.Level >> queueFine * 1000,
+		Max: bytesPerSecond(c.Max.Rate),
 	}
+}
+
+// bytesPerSecond is the inverse of rawRate.
+func bytesPerSecond(raw uint64) uint64 { return (raw*1_000_000 + 1<<23) >> 24 }
+
+// QueueRates returns who has set the rate of each tree, in the order of ruleset.Program.Shapers.
+func (v *View) QueueRates(trees int) (all []RateBy, err error) {
+	data, err := bpfload.OpenMap(filepath.Join(liveGeneration(v.dir), pinName(mapQueueData)))
+	if isMissing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer data.Close()
+	if err := checkLayout(mapQueueData, data); err != nil {
+		return nil, err
+	}
+	err = changeArray(data, func(raw []xdpQueueSection) {
+		for i := range min(trees, len(raw[0].Shapers)-1) {
+			all = append(all, RateBy(raw[0].Shapers[i+1].SetBy))
+		}
+	})
+	return all, err
 }
 
 func queueTimerOf(s *xdpQueueSection) QueueTimer {

@@ -36,7 +36,7 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
 	if !slices.Equal(p.Limiters, d.config.Program.Limiters) { // the room for their sources may change
 		return fmt.Errorf("replace rules: other limiters: %w", ErrNoRoom)
 	}
-	if queuesNumber(p) != queuesNumber(d.config.Program) {
+	if queuesShape(p) != queuesShape(d.config.Program) {
 		return fmt.Errorf("replace rules: other queues: %w", ErrNoRoom)
 	}
 	if p.CountsStates != d.config.Program.CountsStates { // likewise
@@ -57,7 +57,7 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
 		if err := errors.Join(d.countTables(p), d.addMembers(p)); err != nil {
 			return err
 		}
-		if err := d.live.replaceRules(p); err != nil {
+		if err := d.withRates(p, func() error { return d.live.replaceRules(p) }); err != nil {
 			return err
 		}
 		killpoint.Done("replace the rules")

@@ -8,53 +8,77 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"structs"
 
 	"github.com/cilium/ebpf"
 )
+
+type shapingQueueChange struct {
+	_       structs.HostLayout
+	Class   uint32
+	Weight  uint32
+	Depth   uint64
+	Ceiling uint64
+	Min     struct {
+		_     structs.HostLayout
+		Rate  uint64
+		Burst uint64
+		First uint32
+		Pad   uint32
+	}
+	Max struct {
+		_     structs.HostLayout
+		Rate  uint64
+		Burst uint64
+		First uint32
+		Pad   uint32
+	}
+}
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	shapingMapQueueActive     = "queue_active"
-	shapingMapQueueClasses    = "queue_classes"
-	shapingMapQueueCounters   = "queue_counters"
-	shapingMapQueueHosts      = "queue_hosts"
-	shapingMapQueueMembers    = "queue_members"
-	shapingMapQueueTimers     = "queue_timers"
-	shapingMapStates          = "states"
-	shapingProgWeirQueueStart = "weir_queue_start"
-	shapingVarAfTo            = "af_to"
-	shapingVarBucketMask      = "bucket_mask"
-	shapingVarCopies          = "copies"
-	shapingVarEtherRules      = "ether_rules"
-	shapingVarFragmentsAlone  = "fragments_alone"
-	shapingVarHandoffRecords  = "handoff_records"
-	shapingVarHashKeys        = "hash_keys"
-	shapingVarImplicitPass    = "implicit_pass"
-	shapingVarLeastStates     = "least_states"
-	shapingVarLimitersDefined = "limiters_defined"
-	shapingVarMarkMask        = "mark_mask"
-	shapingVarMarkShift       = "mark_shift"
-	shapingVarMaxSources      = "max_sources"
-	shapingVarMaxStates       = "max_states"
-	shapingVarNoteSecret      = "note_secret"
-	shapingVarPoolSecret      = "pool_secret"
-	shapingVarPrefetchSecret  = "prefetch_secret"
-	shapingVarQueueCpus       = "queue_cpus"
-	shapingVarQueueData       = "queue_data"
-	shapingVarQueueHostSlots  = "queue_host_slots"
-	shapingVarQueueSlots      = "queue_slots"
-	shapingVarQueues          = "queues"
-	shapingVarRandomSeed      = "random_seed"
-	shapingVarRouteMarks      = "route_marks"
-	shapingVarRuleBase        = "rule_base"
-	shapingVarRuleChunks      = "rule_chunks"
-	shapingVarShared          = "shared"
-	shapingVarSourceCapacity  = "source_capacity"
-	shapingVarStateCapacity   = "state_capacity"
-	shapingVarStatesBound     = "states_bound"
-	shapingVarUnloaded        = "unloaded"
+	shapingMapQueueActive      = "queue_active"
+	shapingMapQueueClasses     = "queue_classes"
+	shapingMapQueueCounters    = "queue_counters"
+	shapingMapQueueHosts       = "queue_hosts"
+	shapingMapQueueMembers     = "queue_members"
+	shapingMapQueueTimers      = "queue_timers"
+	shapingMapStates           = "states"
+	shapingProgWeirQueueChange = "weir_queue_change"
+	shapingProgWeirQueueStart  = "weir_queue_start"
+	shapingVarAfTo             = "af_to"
+	shapingVarBucketMask       = "bucket_mask"
+	shapingVarCopies           = "copies"
+	shapingVarEtherRules       = "ether_rules"
+	shapingVarFragmentsAlone   = "fragments_alone"
+	shapingVarHandoffRecords   = "handoff_records"
+	shapingVarHashKeys         = "hash_keys"
+	shapingVarImplicitPass     = "implicit_pass"
+	shapingVarLeastStates      = "least_states"
+	shapingVarLimitersDefined  = "limiters_defined"
+	shapingVarMarkMask         = "mark_mask"
+	shapingVarMarkShift        = "mark_shift"
+	shapingVarMaxSources       = "max_sources"
+	shapingVarMaxStates        = "max_states"
+	shapingVarNoteSecret       = "note_secret"
+	shapingVarPoolSecret       = "pool_secret"
+	shapingVarPrefetchSecret   = "prefetch_secret"
+	shapingVarQueueCpus        = "queue_cpus"
+	shapingVarQueueData        = "queue_data"
+	shapingVarQueueHostSlots   = "queue_host_slots"
+	shapingVarQueueSlots       = "queue_slots"
+	shapingVarQueues           = "queues"
+	shapingVarRandomSeed       = "random_seed"
+	shapingVarRouteMarks       = "route_marks"
+	shapingVarRuleBase         = "rule_base"
+	shapingVarRuleChunks       = "rule_chunks"
+	shapingVarShared           = "shared"
+	shapingVarSourceCapacity   = "source_capacity"
+	shapingVarStateCapacity    = "state_capacity"
+	shapingVarStatesBound      = "states_bound"
+	shapingVarUnloaded         = "unloaded"
 )
 
 // loadShaping returns the embedded CollectionSpec for shaping.
@@ -99,7 +123,8 @@ type shapingSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type shapingProgramSpecs struct {
-	WeirQueueStart *ebpf.ProgramSpec `ebpf:"weir_queue_start"`
+	WeirQueueChange *ebpf.ProgramSpec `ebpf:"weir_queue_change"`
+	WeirQueueStart  *ebpf.ProgramSpec `ebpf:"weir_queue_start"`
 }
 
 // shapingMapSpecs contains maps before they are loaded into the kernel.
@@ -234,11 +259,13 @@ type shapingVariables struct {
 //
 // It can be passed to loadShapingObjects or ebpf.CollectionSpec.LoadAndAssign.
 type shapingPrograms struct {
-	WeirQueueStart *ebpf.Program `ebpf:"weir_queue_start"`
+	WeirQueueChange *ebpf.Program `ebpf:"weir_queue_change"`
+	WeirQueueStart  *ebpf.Program `ebpf:"weir_queue_start"`
 }
 
 func (p *shapingPrograms) Close() error {
 	return _ShapingClose(
+		p.WeirQueueChange,
 		p.WeirQueueStart,
 	)
 }

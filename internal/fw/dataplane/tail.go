@@ -40,14 +40,15 @@ const (
 	tailRules = len(tailNames)
 )
 
-// programStart arms the garbage collection's timer, programQueueStart that of the queues. programImport enters states that user
+// programStart arms the garbage collection's timer, programQueueStart that of the queues. programQueueChange gives a queue other rates. programImport enters states that user
 // space makes or copies. programReceive gives the stack a frame.
 const (
 	programStart   = "weir_gc_start"
 	programImport  = "weir_import"
 	programReceive = "weir_receive"
 
-	programQueueStart = "weir_queue_start"
+	programQueueStart  = "weir_queue_start"
+	programQueueChange = "weir_queue_change"
 )
 
 // The kernel takes long to verify a program. So programs that few users need are loaded
@@ -60,7 +61,7 @@ const (
 func (d *Dataplane) initialPrograms() []string {
 	names := []string{programStart}
 	if len(d.config.Program.Shapers) > 0 {
-		names = append(names, programQueueStart)
+		names = append(names, programQueueStart, programQueueChange)
 	}
 	for _, e := range entries {
 		if e != entryXDP || d.config.XDP {

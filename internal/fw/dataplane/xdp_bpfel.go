@@ -443,9 +443,9 @@ type xdpQueueClass struct {
 	Priority   uint8
 	Fair       uint8
 	Ecn        uint8
-	Pad0       uint8
+	Changes    uint8
 	Window     uint32
-	Pad1       uint32
+	Refit      uint32
 	Depth      uint64
 	Ceiling    uint64
 	Min        xdpQueueRate
@@ -545,7 +545,7 @@ type xdpQueueCounter struct {
 	Young   uint8
 	Calm    uint8
 	Lazy    uint8
-	Pad1    uint8
+	Changes uint8
 }
 
 type xdpQueueHost struct {
@@ -625,7 +625,8 @@ type xdpQueueSection struct {
 		Mpu      uint16
 		Cells    uint8
 		In       uint8
-		Pad      uint16
+		SetBy    uint8
+		Pad      uint8
 		First    uint32
 		Classes  uint32
 		Fallback uint32
@@ -645,7 +646,8 @@ type xdpQueueShaper struct {
 	Mpu      uint16
 	Cells    uint8
 	In       uint8
-	Pad      uint16
+	SetBy    uint8
+	Pad      uint8
 	First    uint32
 	Classes  uint32
 	Fallback uint32

@@ -43,7 +43,7 @@ func TestShapers(t *testing.T) {
 				{Name: "work", Children: 2, First: 3, Weight: 24000, Fair: shaper.FairFlow, ECN: true, RTT: 50 * time.Millisecond},
 				{
 					Name: "ssh", Parent: 2, Weight: 6000, Fair: shaper.FairFlow, ECN: true, RTT: 50 * time.Millisecond, Limit: 100,
-					Min: shaper.Rate{Bytes: bits(2.4e6)}, Max: shaper.Rate{Bytes: bits(12e6)},
+					Min: shaper.Rate{Bytes: bits(2.4e6)}, MinPart: true, Max: shaper.Rate{Bytes: bits(12e6)},
 				},
 				{
 					Name: "rest", Parent: 2, Weight: 6000, Default: true, Fair: shaper.FairFlow, ECN: true, RTT: 50 * time.Millisecond,

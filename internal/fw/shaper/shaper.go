@@ -1,6 +1,10 @@
 package shaper
 
-import "time"
+import (
+	"math/bits"
+	"slices"
+	"time"
+)
 
 // Limits of what one ruleset can define.
 const (
@@ -59,6 +63,8 @@ type Class struct {
 
 	Weight   uint32 // its part of what its parent has beyond all guarantees, among the children that want more; at least 1
 	Min, Max Rate   // guaranteed; never exceeded. Zero: none
+	MinPart  bool   // Min is a part of the root's rate, and follows it
+	MaxPart  bool   // likewise
 	Priority uint8  // 0 to 15; a higher one is served first, but for the floor
 	Fair     Fairness
 	ECN      bool
@@ -73,6 +79,33 @@ type Rate struct {
 	Bytes uint64
 	Burst uint64
 	For   time.Duration
+}
+
+// At returns the same tree with another rate of its root, in bytes per second. What is a part of
+// that rate follows it. Other rates stay, and so do weights.
+func (s *Shaper) At(rate uint64) Shaper {
+	at := *s
+	at.Classes = slices.Clone(s.Classes)
+	from := s.Classes[0].Max.Bytes
+	for i := range at.Classes {
+		c := &at.Classes[i]
+		if c.MinPart {
+			c.Min.Bytes = scaled(c.Min.Bytes, rate, from)
+		}
+		if c.MaxPart {
+			c.Max.Bytes = scaled(c.Max.Bytes, rate, from)
+		}
+	}
+	root := &at.Classes[0].Max
+	root.Bytes, root.Burst = rate, scaled(root.Burst, rate, from)
+	return at
+}
+
+// scaled returns bytes × to ÷ from.
+func scaled(bytes, to, from uint64) uint64 {
+	high, low := bits.Mul64(bytes, to)
+	scaled, _ := bits.Div64(high, low, from) // at most MaxRate², divided by MinRate or more
+	return scaled
 }
 
 // Name returns how a shaper is printed and chosen: the interface and, if it is not what

@@ -23,7 +23,10 @@ type Queues struct {
 type QueueTree struct {
 	Interface string  `json:"interface"`
 	In        bool    `json:"in,omitempty"`
-	Queues    []Queue `json:"queues"` // parents before those below them
+	Rate      uint64  `json:"rate"`             // bytes per second of the line, now
+	OfRules   uint64  `json:"rate_of_rules"`    // likewise, of the file
+	SetBy     string  `json:"set_by,omitempty"` // who has set another rate than the file's
+	Queues    []Queue `json:"queues"`           // parents before those below them
 }
 
 // A Queue is one queue with its counters, in bytes on the line.
@@ -43,13 +46,21 @@ func (v *View) Queues() (q Queues, err error) {
 		if err != nil {
 			return err
 		}
+		setBy, err := r.pins.QueueRates(len(r.loaded.Shapers))
+		if err != nil {
+			return err
+		}
 		q = Queues{Time: time.Now(), Timer: timer, Trees: []QueueTree{}}
 		for i := range r.loaded.Shapers {
 			n := len(r.loaded.Shapers[i].Classes)
 			if n > len(classes) { // another version's
 				break
 			}
-			q.Trees = append(q.Trees, queueTree(&r.loaded, i, classes[:n]))
+			tree := queueTree(&r.loaded, i, classes[:n])
+			if i < len(setBy) {
+				tree.SetBy = setBy[i].String()
+			}
+			q.Trees = append(q.Trees, tree)
 			classes = classes[n:]
 		}
 		return nil
@@ -59,7 +70,7 @@ func (v *View) Queues() (q Queues, err error) {
 
 func queueTree(l *rundir.Loaded, at int, classes []dataplane.QueueClass) QueueTree {
 	s := &l.Shapers[at]
-	t := QueueTree{Interface: s.Interface, In: s.In}
+	t := QueueTree{Interface: s.Interface, In: s.In, Rate: classes[0].Max, OfRules: s.Classes[0].Max.Bytes}
 	for i := range s.Classes {
 		c := &s.Classes[i]
 		one := Queue{Name: c.Name, Default: c.Default, Inner: c.Children > 0, QueueClass: classes[i]}
@@ -99,6 +110,9 @@ func (q *Queues) Print(w io.Writer, before *Queues) error {
 			}
 			fmt.Fprintf(t, "%s%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", strings.Repeat("  ", one.Level+1), one.Name, rate,
 				one.Packets, one.Sent, one.Drops, one.Marked, one.Backlog, one.Hosts, one.Connections)
+		}
+		if tree.SetBy != "" {
+			fmt.Fprintf(t, "  rate set %s: %s of %s\n", tree.SetBy, units.Short(float64(tree.Rate)*8), units.Short(float64(tree.OfRules)*8))
 		}
 	}
 	if err := t.Flush(); err != nil {

@@ -28,9 +28,9 @@ type QueueQueueClass struct {
 	Priority uint8
 	Fair     uint8
 	Ecn      uint8
-	Pad0     uint8
+	Changes  uint8
 	Window   uint32
-	Pad1     uint32
+	Refit    uint32
 	Depth    uint64
 	Ceiling  uint64
 	Min      struct {
@@ -124,7 +124,7 @@ type QueueQueueCounter struct {
 	Young   uint8
 	Calm    uint8
 	Lazy    uint8
-	Pad1    uint8
+	Changes uint8
 }
 
 type QueueQueueHost struct {
@@ -190,7 +190,8 @@ type QueueQueueSection struct {
 		Mpu      uint16
 		Cells    uint8
 		In       uint8
-		Pad      uint16
+		SetBy    uint8
+		Pad      uint8
 		First    uint32
 		Classes  uint32
 		Fallback uint32
@@ -229,18 +230,19 @@ type QueueTrial struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	QueueMapQueueActive    = "queue_active"
-	QueueMapQueueClasses   = "queue_classes"
-	QueueMapQueueCounters  = "queue_counters"
-	QueueMapQueueHosts     = "queue_hosts"
-	QueueMapQueueMembers   = "queue_members"
-	QueueProgQueuePassTime = "queue_pass_time"
-	QueueProgQueueTry      = "queue_try"
-	QueueVarQueueCpus      = "queue_cpus"
-	QueueVarQueueData      = "queue_data"
-	QueueVarQueueHostSlots = "queue_host_slots"
-	QueueVarQueueSlots     = "queue_slots"
-	QueueVarTestHost       = "test_host"
+	QueueMapQueueActive      = "queue_active"
+	QueueMapQueueClasses     = "queue_classes"
+	QueueMapQueueCounters    = "queue_counters"
+	QueueMapQueueHosts       = "queue_hosts"
+	QueueMapQueueMembers     = "queue_members"
+	QueueProgQueuePassTime   = "queue_pass_time"
+	QueueProgQueueTry        = "queue_try"
+	QueueProgWeirQueueChange = "weir_queue_change"
+	QueueVarQueueCpus        = "queue_cpus"
+	QueueVarQueueData        = "queue_data"
+	QueueVarQueueHostSlots   = "queue_host_slots"
+	QueueVarQueueSlots       = "queue_slots"
+	QueueVarTestHost         = "test_host"
 )
 
 // LoadQueue returns the embedded CollectionSpec for Queue.
@@ -285,8 +287,9 @@ type QueueSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type QueueProgramSpecs struct {
-	QueuePassTime *ebpf.ProgramSpec `ebpf:"queue_pass_time"`
-	QueueTry      *ebpf.ProgramSpec `ebpf:"queue_try"`
+	QueuePassTime   *ebpf.ProgramSpec `ebpf:"queue_pass_time"`
+	QueueTry        *ebpf.ProgramSpec `ebpf:"queue_try"`
+	WeirQueueChange *ebpf.ProgramSpec `ebpf:"weir_queue_change"`
 }
 
 // QueueMapSpecs contains maps before they are loaded into the kernel.
@@ -363,14 +366,16 @@ type QueueVariables struct {
 //
 // It can be passed to LoadQueueObjects or ebpf.CollectionSpec.LoadAndAssign.
 type QueuePrograms struct {
-	QueuePassTime *ebpf.Program `ebpf:"queue_pass_time"`
-	QueueTry      *ebpf.Program `ebpf:"queue_try"`
+	QueuePassTime   *ebpf.Program `ebpf:"queue_pass_time"`
+	QueueTry        *ebpf.Program `ebpf:"queue_try"`
+	WeirQueueChange *ebpf.Program `ebpf:"weir_queue_change"`
 }
 
 func (p *QueuePrograms) Close() error {
 	return _QueueClose(
 		p.QueuePassTime,
 		p.QueueTry,
+		p.WeirQueueChange,
 	)
 }
 
