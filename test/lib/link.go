@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/lab"
+	"weir/internal/lab/delayline"
 )
 
 // IP runs ip commands in a host, one after the other.
@@ -67,7 +68,9 @@ func (b *Box) Taps(host, device, peer, peerDevice string) {
 // only acknowledgements of what host sends have to wait here.
 func (b *Box) DelayLine(host, device, peer, peerDevice string, delay time.Duration) {
 	b.Helper()
-	b.carryBy(host, device, peer, peerDevice, unix.IFF_TUN, func(from, to *os.File) error { return hold(from, to, delay) })
+	b.carryBy(host, device, peer, peerDevice, unix.IFF_TUN, func(from, to *os.File) error {
+		return delayline.Hold(from, to, func([]byte) time.Duration { return delay })
+	})
 }
 
 // carry joins two hosts by a pair of devices that are files of this process.
@@ -98,22 +101,9 @@ func (b *Box) carryBy(host, device, peer, peerDevice string, kind uint16, back f
 func (b *Box) tun(host, device string, kind uint16) *os.File {
 	b.Helper()
 	var file *os.File
-	err := b.Do(host, func() error {
-		fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return fmt.Errorf("open /dev/net/tun: %w", err)
-		}
-		request, err := unix.NewIfreq(device)
-		if err != nil {
-			return err
-		}
-		request.SetUint16(kind | unix.IFF_NO_PI)
-		if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
-			unix.Close(fd)
-			return fmt.Errorf("make %s: %w", device, err)
-		}
-		file = os.NewFile(uintptr(fd), device) // only after the device is there: only then can it be waited for
-		return nil
+	err := b.Do(host, func() (err error) {
+		file, err = delayline.Device(device, kind)
+		return err
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -131,35 +121,6 @@ func carry(from, to *os.File) error {
 		}
 		if _, err := to.Write(packet[:n]); err != nil && !errors.Is(err, unix.EIO) {
 			return err
-		}
-	}
-}
-
-// hold carries packets until a file is closed, each after a delay. Packets beyond the room are
-// dropped.
-func hold(from, to *os.File, delay time.Duration) error {
-	type held struct {
-		due    time.Time
-		packet []byte
-	}
-	const room = 1 << 16
-	line := make(chan held, room)
-	defer close(line)
-	go func() {
-		for h := range line {
-			time.Sleep(time.Until(h.due))
-			_, _ = to.Write(h.packet) // the other direction reports that a file is closed
-		}
-	}()
-	packet := make([]byte, 1<<16)
-	for {
-		n, err := from.Read(packet)
-		if err != nil {
-			return err
-		}
-		select {
-		case line <- held{time.Now().Add(delay), append([]byte(nil), packet[:n]...)}:
-		default:
 		}
 	}
 }

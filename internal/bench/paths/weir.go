@@ -47,19 +47,24 @@ func startWeir(o WeirOptions) func(context.Context, *traffic.Setup) (func() erro
 }
 
 func startDaemon(ctx context.Context, w *traffic.Setup, o WeirOptions) (stop func() error, err error) {
-	file := filepath.Join(w.Testbed.Folder, testbed.RulesFile)
-	if err := os.WriteFile(file, []byte(before(weirRules(w.Case), weirFilter, o.further)), 0o600); err != nil {
+	return StartWeir(ctx, w.Testbed, before(weirRules(w.Case), weirFilter, o.further), o)
+}
+
+// StartWeir runs weir with these rules as the firewall's daemon, and waits until it forwards.
+func StartWeir(ctx context.Context, b *testbed.Testbed, rules string, o WeirOptions) (stop func() error, err error) {
+	file := filepath.Join(b.Folder, testbed.RulesFile)
+	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
 		return nil, fmt.Errorf("write the rules: %w", err)
 	}
 	// Not bound to ctx, because it is stopped in a way that cleans up.
-	args := []string{"run", "-f", file, "--netns", w.Testbed.Firewall(), "--hook", o.Hook}
+	args := []string{"run", "-f", file, "--netns", b.Firewall(), "--hook", o.Hook}
 	if o.Prefetch != "" {
 		args = append(args, "--prefetch", o.Prefetch)
 	}
-	cmd := exec.Command(w.Testbed.Program, args...)
+	cmd := exec.Command(b.Program, args...)
 	var messages bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &messages, &messages
-	d := &daemon{testbed: w.Testbed, netns: w.Testbed.Firewall(), ended: make(chan error, 1), messages: &messages}
+	d := &daemon{testbed: b, netns: b.Firewall(), ended: make(chan error, 1), messages: &messages}
 	if err := d.start(cmd); err != nil {
 		return nil, fmt.Errorf("start weir: %w", err)
 	}
