@@ -184,7 +184,8 @@ static __always_inline void queue_counter_serve(struct queue_counter *q, struct 
 		c->credit += (given - used) << QUEUE_FINE;
 		queue_counter_take(q, h, c, used);
 		queue_set_need(q, h, c, q->need - used);
-	} else if (q->lazy) {
+	}
+	if (q->lazy) {
 		root = queue_root(c);
 		if (root)
 			queue_counter_take(q, h, c, queue_least(queue_least(root->idle >> QUEUE_FINE, q->rate * r->us / 1000), q->magic));
@@ -222,7 +223,7 @@ static __always_inline void queue_counter_need(struct queue_counter *q, struct q
 	if (q->magic && room < window)
 		need = queue_most(need, queue_least(window - room, q->size));
 	queue_set_need(q, h, c, need);
-	lazy = q->magic && !need;
+	lazy = q->magic && room >= window;
 	if (lazy == q->lazy)
 		return;
 	q->lazy = lazy;
@@ -269,6 +270,29 @@ static __always_inline void queue_fill_up(struct queue_counter *q, struct queue_
 		return;
 	q->size += magic;
 	q->magic += magic;
+	q->pace = QUEUE_SLOWED;
+}
+
+/* Returns what a connection may send beyond its share for a while: the more connections there
+ * are, the less. */
+static __always_inline __u64 queue_extra(const struct queue_share *share, const struct queue_class *c)
+{
+	return share->bytes / queue_most(c->counters, 1);
+}
+
+/* Whoever has slowed down after a burst, so that a window has lost nothing, gets some room
+ * again: what it sends now varies around its share. The more connections there are, the less. */
+static __always_inline void queue_settle(struct queue_counter *q, const struct queue_class *c, const struct queue_share *share)
+{
+	__u64 room = q->size < c->depth ? c->depth - q->size : 0, gift = queue_extra(share, c), magic;
+
+	if (q->pace == QUEUE_SLOWED && gift > room) {
+		magic = queue_least(gift - room, q->magic);
+		q->size -= magic;
+		q->magic -= magic;
+	}
+	if (q->pace != QUEUE_STARTS)
+		q->pace = q->pace == QUEUE_LOSES ? QUEUE_SLOWED : QUEUE_SETTLED;
 }
 
 /* Judges the burst of the present window. */
@@ -282,11 +306,12 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 			q->size -= q->magic;
 			q->magic = 0;
 		}
+		queue_settle(q, c, share);
 		q->began = ms;
 		q->window = 0;
 	}
 	if (q->window + QUEUE_PACKET_BYTES > share->bytes + share->bytes / 2 || queue_owes(q, h, c) ||
-	    (!q->magic && q->size > 2 * share->bytes)) {
+	    (!q->magic && q->size > share->bytes + queue_extra(share, c))) {
 		if (q->size + share->bytes < c->depth) /* else it has only earned that room */
 			queue_fill_up(q, c);
 		q->began = ms;
@@ -299,17 +324,28 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 	}
 }
 
-/* Asks for a mark if the backlog is high and has risen. */
-static __always_inline void queue_congestion(struct queue_counter *q, const struct queue_class *c, __u32 ms)
+/* Asks for a mark if the backlog is high and has risen. A mark has an effect only after a round
+ * trip: the test after it does not ask for another one. The first mark comes earlier, as a
+ * connection that starts doubles its rate until then. */
+static __always_inline void queue_congestion(struct queue_counter *q, const struct queue_class *c, const struct queue_share *share,
+					     __u32 ms)
 {
-	__u32 size = q->size >> 6;
+	__u32 owed = (q->size - q->magic) >> 6;
 
-	if (!c->ecn || (__u16)(ms - q->tested) < 2 * c->window)
+	if (!c->ecn)
+		return;
+	if (q->pace == QUEUE_STARTS && (__u64)q->window * 2 > share->bytes) {
+		q->pace = QUEUE_SETTLED;
+		q->mark = 1;
+	}
+	if ((__u16)(ms - q->tested) < 2 * c->window)
 		return;
 	q->tested = ms;
-	if (q->size > c->depth - c->depth / 4 && size > q->base)
+	if (owed > q->base && owed << 6 > (share->bytes + queue_extra(share, c)) / 2) {
 		q->mark = 1;
-	q->base = size;
+		owed = ~0u;
+	}
+	q->base = owed;
 }
 
 /* Returns what one of n may still owe, if all together may owe limit: what is left, or at
@@ -423,7 +459,7 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 		q->began = q->born = q->last = q->tested = r->ms;
 		q->young = 1;
 		q->changes = c->changes;
-		q->size = q->magic = q->need = q->lazy = 0;
+		q->size = q->magic = q->need = q->lazy = q->pace = 0;
 		h = queue_host_get(q->at - 1);
 		if (h)
 			h->counters++;
@@ -435,6 +471,8 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 		dropped = __sync_lock_test_and_set(&q->dropped, 0);
 		c->drops += dropped >> 44;
 		c->lost += QUEUE_BYTES(dropped);
+		if (q->pace == QUEUE_SLOWED)
+			q->pace = QUEUE_LOSES;
 	}
 	queue_host_serve(h, c, r);
 	queue_counter_serve(q, h, c, r);
@@ -446,7 +484,7 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 	queue_share(&share, h, c);
 	queue_judge(q, h, c, &share, r->ms);
 	queue_counter_need(q, h, c, share.bytes);
-	queue_congestion(q, c, r->ms);
+	queue_congestion(q, c, &share, r->ms);
 	queue_give_room(q, h, c, &share);
 	most = queue_most(c->level * c->window >> (QUEUE_FINE + 1), QUEUE_LEAST);
 	h->crowded = h->owed > most;

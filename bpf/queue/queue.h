@@ -139,6 +139,14 @@ struct queue_class {
 #define QUEUE_IS_PAIR 1 /* urgent ones under the key with QUEUE_KEY_URGENT */
 #define QUEUE_IS_HOST 2 /* all under the key of their host */
 
+/* How far a connection has found its rate. */
+enum queue_pace {
+	QUEUE_STARTS,
+	QUEUE_SETTLED,
+	QUEUE_SLOWED, /* a burst was judged; the present window has lost nothing yet */
+	QUEUE_LOSES,  /* it has */
+};
+
 struct queue_counter {
 	/* read and written by packets */
 	__u64 key;	/* of queue_key(); 0: free				*/
@@ -152,7 +160,7 @@ struct queue_counter {
 	__u8 fresh;	/* the timer has not given it any room yet		*/
 	__u8 mark;	/* the next packet tells of congestion; by the timer	*/
 	__u8 kind;	/* QUEUE_IS_*						*/
-	__u8 pad0;
+	__u8 pace;	/* enum queue_pace; by the timer			*/
 	__u32 place;	/* in queue_active; by the timer			*/
 	__u32 self;	/* its own index					*/
 	/* the timer's own */
@@ -170,7 +178,7 @@ struct queue_counter {
 	__u32 at;	/* index of its host + 1; 0: it has none yet		*/
 	__u8 young;	/* what it owes counts at its host and class		*/
 	__u8 calm;	/* windows with less than half its share, in a row	*/
-	__u8 lazy;	/* it has magic alone, and room enough			*/
+	__u8 lazy;	/* it has magic, and room enough			*/
 	__u8 changes;	/* those of its class that its backlog fits		*/
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct queue_counter) == 128, "two lines: the packets' and the timer's");

@@ -106,7 +106,7 @@ type QueueQueueCounter struct {
 	Fresh   uint8
 	Mark    uint8
 	Kind    uint8
-	Pad0    uint8
+	Pace    uint8
 	Place   uint32
 	Self    uint32
 	Seen    uint64
