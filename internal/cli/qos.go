@@ -21,7 +21,7 @@ func newQoSCommand(env *Env) *cobra.Command {
 		Use:   "qos",
 		Short: "share a line among its users with queues",
 	}
-	c.AddCommand(newQoSInitCommand(env))
+	c.AddCommand(newQoSInitCommand(env), newQoSRateCommand(env), newQoSAutorateCommand(env))
 	return c
 }
 

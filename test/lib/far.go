@@ -19,8 +19,15 @@ const (
 // BothFar tells a story twice, side by side, in a lab with one more host: lan - fw - wan
 // - far.
 func (w Binary) BothFar(t *testing.T, story func(b *Box)) {
+	w.far(t, []string{"tcx", "xdp"}, story)
+}
+
+// FarUnderTCX is BothFar for what hooks do not matter to.
+func (w Binary) FarUnderTCX(t *testing.T, story func(b *Box)) { w.far(t, []string{"tcx"}, story) }
+
+func (w Binary) far(t *testing.T, hooks []string, story func(b *Box)) {
 	t.Parallel()
-	for _, hook := range []string{"tcx", "xdp"} {
+	for _, hook := range hooks {
 		t.Run(hook, func(t *testing.T) {
 			t.Parallel()
 			b := w.build(t, hook, farther())

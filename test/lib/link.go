@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,6 +72,14 @@ func (b *Box) DelayLine(host, device, peer, peerDevice string, delay time.Durati
 	b.carryBy(host, device, peer, peerDevice, unix.IFF_TUN, func(from, to *os.File) error {
 		return delayline.Hold(from, to, func([]byte) time.Duration { return delay })
 	})
+}
+
+// SlowLine gives what a host sends by a device a rate, in Mbit/s, and a queue of so many bytes, as a
+// modem does. It replaces the one before, whose packets stay.
+func (b *Box) SlowLine(host, device string, rate float64, queue int) {
+	b.Helper()
+	b.Run(host, "tc", "qdisc", "replace", "dev", device, "root", "handle", "1:", "tbf",
+		"rate", fmt.Sprintf("%.0fkbit", rate*1000), "burst", "16kb", "limit", strconv.Itoa(queue))
 }
 
 // carry joins two hosts by a pair of devices that are files of this process.

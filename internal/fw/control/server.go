@@ -44,6 +44,8 @@ type Control interface {
 	ReadTable(r *TableRead) (*TableEntries, error)
 	// Table does a command with a table, under traffic.
 	Table(r *TableRequest) (*TableResult, error)
+	// SetQueueRate gives the queues of an interface and direction another rate, under traffic.
+	SetQueueRate(r *QueueRate) (*QueueRateSet, error)
 	// Gateways returns the gateways that are watched.
 	Gateways() []Gateway
 	// Log starts to deliver logged packets to one reader.
@@ -195,6 +197,7 @@ func Handler(c Control) http.Handler {
 	answer(mux, "/table/change", func(_ *http.Request, body *TableChange) (*TableChanged, error) { return c.ChangeTable(body) })
 	answer(mux, "/table/read", func(_ *http.Request, body *TableRead) (*TableEntries, error) { return c.ReadTable(body) })
 	mux.HandleFunc("POST /table", func(w http.ResponseWriter, r *http.Request) { serveTable(w, r, c) })
+	answer(mux, "/queue/rate", func(_ *http.Request, body *QueueRate) (*QueueRateSet, error) { return c.SetQueueRate(body) })
 	mux.HandleFunc("GET /gateways", func(w http.ResponseWriter, _ *http.Request) { respond(w, http.StatusOK, c.Gateways()) })
 	mux.HandleFunc("GET /log", func(w http.ResponseWriter, r *http.Request) { serveLog(w, r, c) })
 	mux.HandleFunc("POST /capture", func(w http.ResponseWriter, r *http.Request) { serveCapture(w, r, c) })

@@ -39,6 +39,13 @@ func (c *control) ChangeAnchor(_ context.Context, r *AnchorChange) (*AnchorChang
 	}
 	return &AnchorChanged{LoadResult: LoadResult{Rules: len(r.Load.Text)}}, nil
 }
+func (c *control) SetQueueRate(r *QueueRate) (*QueueRateSet, error) {
+	if r.Interface != "wan0" {
+		return nil, errors.New("no queues")
+	}
+	return &QueueRateSet{Rate: r.Rate, OfRules: 100}, nil
+}
+
 func (c *control) ChangeTable(r *TableChange) (*TableChanged, error) {
 	if r.Table == "" {
 		return nil, errors.New("no table is named")
@@ -314,4 +321,16 @@ func TestTableCommand(t *testing.T) {
 func testFolder(t *testing.T) rundir.Folder {
 	t.Helper()
 	return rundir.Folder(filepath.Join(t.TempDir(), "1"))
+}
+
+func TestSetQueueRate(t *testing.T) {
+	client, _, _ := serveControl(t)
+	got, err := client.SetQueueRate(t.Context(), &QueueRate{Interface: "wan0", In: true, Rate: 70, Autorate: true})
+	if err != nil || *got != (QueueRateSet{Rate: 70, OfRules: 100}) {
+		t.Errorf("SetQueueRate = %+v, %v", got, err)
+	}
+	var refused *RefusedError
+	if _, err := client.SetQueueRate(t.Context(), &QueueRate{Interface: "lan0"}); !errors.As(err, &refused) || refused.Text != "no queues" {
+		t.Errorf("a refusal arrives as %v", err)
+	}
 }
