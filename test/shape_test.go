@@ -96,11 +96,21 @@ func shapedByWeight(b *lib.Box) {
 	}
 }
 
-// Other queues are in force at once, also if a rule changes with them.
+// Other rates are in force at once, also if a rule changes with them. The pings of another host lose
+// nothing meanwhile, and counts go on.
 func shapedAnew(b *lib.Box) {
+	sent := func() uint64 { return lib.WeirJSON[view.Queues](b, "queues", "--json").Trees[0].Queues[0].Sent }
+	before := sent()
+	pings := b.Start(lab.LAN, "ping", "-q", "-I", secondHost, "-i", "0.02", "-c", "200", slowHost)
 	text := strings.Replace(shapeRules, "wan0 bandwidth 50M", "wan0 bandwidth 10M", 1)
 	b.Weir("load", b.Rules(text+"block out on wan0 proto tcp to port 5204\n"))
 	isRate(b, "anew", 10e6*payload, iperf3Rate(b, "-p", "5201", "-t", "4", "-O", "1"))
+	if out := pings.Wait(10*time.Second, 0); !strings.Contains(out, " 0% packet loss") {
+		b.Errorf("while other rates are loaded a ping loses packets:\n%s", out)
+	}
+	if after := sent(); after < before {
+		b.Errorf("the queues have sent %d bytes, and %d before they had other rates", after, before)
+	}
 }
 
 func shapedFlood(b *lib.Box) {
