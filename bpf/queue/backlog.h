@@ -311,7 +311,7 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 		q->window = 0;
 	}
 	if (q->window + QUEUE_PACKET_BYTES > share->bytes + share->bytes / 2 || queue_owes(q, h, c) ||
-	    (!q->magic && q->size > share->bytes + queue_extra(share, c))) {
+	    (!q->magic && q->size > share->bytes / 2 + queue_extra(share, c) * 3 / 2)) {
 		if (q->size + share->bytes < c->depth) /* else it has only earned that room */
 			queue_fill_up(q, c);
 		q->began = ms;
