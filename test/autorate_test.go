@@ -45,9 +45,10 @@ func TestAutorate(t *testing.T) {
 		b.IP(lib.Far, "route replace default via 198.18.0.1 dev slow0")
 		b.IP(lab.FW, "route add 198.18.0.0/29 via "+wanHost)
 		b.SlowLine(lab.WAN, "slow0", 20, modem)
-		b.WeirRun(autorateRules)
+		daemon := b.WeirRun(autorateRules)
 		b.Listen(lib.Far, 5201, "iperf3", "-s")
 		b.Tell("by hand", rateByHand)
+		b.Tell("by a load", func(b *lib.Box) { rateByLoad(b, daemon) })
 		b.SlowLine(lab.WAN, "slow0", 8, modem)
 		var without float64
 		b.Tell("without", func(b *lib.Box) {
@@ -76,6 +77,23 @@ func rateByHand(b *lib.Box) {
 	}
 	if said, status := b.WeirStatus("qos", "rate", "wan0", "in", "4M"); status != 1 || !strings.Contains(said, "the rules define no queues there") {
 		b.Errorf("status %d: %s", status, said)
+	}
+}
+
+// A file that differs only in rates is loaded without programs. A rate that was set by hand ends.
+func rateByLoad(b *lib.Box, daemon *lib.Process) {
+	b.Weir("qos", "rate", "wan0", "4M")
+	before := strings.Count(daemon.Said(), "replaced in place")
+	began := time.Now()
+	b.Weir("load", b.Rules(strings.Replace(autorateRules, "15M", "12M", 1)))
+	b.Logf("other rates are loaded in %v", time.Since(began))
+	tree := lib.WeirJSON[view.Queues](b, "queues", "--json").Trees[0]
+	if tree.Rate != 1_500_000 || tree.OfRules != 1_500_000 || tree.SetBy != "" || tree.Queues[1].Name != "first" {
+		b.Errorf("after a load with 12M: %+v", tree)
+	}
+	b.Weir("load", b.Rules(autorateRules))
+	if n := strings.Count(daemon.Said(), "replaced in place"); n != before+2 {
+		b.Errorf("%d of 2 loads were in place:\n%s", n-before, daemon.Said())
 	}
 }
 

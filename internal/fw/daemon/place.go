@@ -16,14 +16,8 @@ import (
 // false if the programs must be loaded again. After an error the old rules are in force.
 func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled, m *machine) (done bool, err error) {
 	keep, why := b.keepInPlace(source, rules)
-	if why == "" {
-		rules.program, err = b.rules.program.Replace(rs, rules.snapshot(rs, m), keep)
-		if err == nil {
-			why = b.tablesInPlace(&source, rules.program)
-		}
-		if err != nil {
-			why = err.Error() // if the rules are at fault, compiling them says so again
-		}
+	if why == "" || why == sameRules && len(rs.Queues) > 0 {
+		why = b.programInPlace(source, rs, rules, m, keep, why == sameRules)
 	}
 	if why != "" {
 		b.cfg.Log.Info("all programs are loaded anew", "why", why)
@@ -52,6 +46,23 @@ func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled
 	return true, nil
 }
 
+// programInPlace makes the program that replaces the one in force. It returns why that is not
+// possible. same says that no rule differs: only the queues may.
+func (b *box) programInPlace(source Source, rs *resolve.Ruleset, rules *compiled, m *machine, keep []int, same bool) (why string) {
+	program, err := b.rules.program.Replace(rs, rules.snapshot(rs, m), keep)
+	if err != nil {
+		return err.Error() // if the rules are at fault, compiling them says so again
+	}
+	if same && reflect.DeepEqual(program.Shapers, b.rules.program.Shapers) {
+		return sameRules
+	}
+	rules.program = program
+	return b.tablesInPlace(&source, program)
+}
+
+// sameRules is why rules are not replaced if they are the same: a load of them loads all anew.
+const sameRules = "no rule has changed"
+
 // keepInPlace returns which rules in force stay if others are replaced. Else it
 // returns why that is not possible.
 func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why string) {
@@ -66,7 +77,7 @@ func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why strin
 	changed = b.beginOnce(rules, keep) || changed
 	switch {
 	case !changed && len(b.rules.recorded) == len(b.rules.texts):
-		return nil, "no rule has changed"
+		return keep, sameRules
 	case b.dp.Crowded():
 		return nil, "the numbers of rule paths are nearly used up"
 	}

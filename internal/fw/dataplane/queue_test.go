@@ -261,7 +261,7 @@ func noneLeft(t *testing.T, h *queueHarness) {
 }
 
 // A run of the timer takes at most 100 microseconds with 1,000 classes and 100,000 active
-// connections.
+// connections, and another rate of all of them far less than a second.
 func TestQueueManyActive(t *testing.T) {
 	s := shaper.Shaper{Interface: "wan0", Link: shaper.Link{Known: true}, Classes: []shaper.Class{
 		{Name: "root", Parent: -1, First: 1, Children: 1000, Weight: 1, Max: shaper.Rate{Bytes: 1_250_000_000}},
@@ -286,5 +286,12 @@ func TestQueueManyActive(t *testing.T) {
 	t.Logf("%v a run", each)
 	if h.clock().Active < 95_000 {
 		t.Errorf("only %d connections are active", h.clock().Active)
+	}
+	began = time.Now()
+	h.setRate(&s, 125_000_000)
+	took := time.Since(began)
+	t.Logf("%v for another rate of all classes", took)
+	if took > time.Second {
+		t.Errorf("another rate of %d classes takes %v", len(s.Classes), took)
 	}
 }
