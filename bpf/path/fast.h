@@ -186,19 +186,22 @@ static __always_inline int fast_send(hook_ctx *ctx, struct headers *h, const str
 	return action;
 }
 
-/* Sends a packet of a live state to a known next hop: the end of the fast path. */
+/* Sends a packet of a live state to a known next hop: the end of the fast path. known: it is
+ * the fast path, where most packets are counted in line; elsewhere that would take stack. */
 static __always_inline int fast_forward(hook_ctx *ctx, struct headers *h, const struct packet *p,
 					const struct interface *i, const struct state *s, __u32 number,
-					const struct nexthop *n, enum reason why, __u32 path)
+					const struct nexthop *n, enum reason why, __u32 path, int known)
 {
 	enum reason r = fast_obstacle(ctx, p, n);
+	__u32 tree;
 
 	if (r != UNDECIDED || p->flags & PACKET_GROUP || encap_needed(p, n)) {
 		if (path != PATH_COUNTED)
 			count_path_global(path, p->length);
 		return output_other(ctx, p, i, s, number, n, r, why);
 	}
-	if (queues && queue_tree(n->ifindex, 0)) {
+	tree = queues ? queue_tree(n->ifindex, 0) : 0;
+	if (tree && !(known && queue_known(ctx, p, s, number, tree))) {
 		r = queue_leaves(ctx, h, p, number, n->ifindex);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, p->length);
@@ -223,7 +226,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 	const struct course *c;
 	struct nexthop *n;
 	struct state *st;
-	__u32 number, d;
+	__u32 number, d, tree;
 	enum reason r;
 	int tail = fast_tail_of(p);
 
@@ -237,13 +240,15 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 	}
 	if (fast_is_rare(p) || st->flags & STATE_LOG)
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 0);
+	queue_expect(number);
 	d = STATE_DIRECTION(number);
 	r = fast_track(st, d, p);
 	if (r == REASON_STATE_MISMATCH)
 		return fast_mismatch(ctx, tails, p, i, st, number);
 	if (r != UNDECIDED)
 		return count_verdict(i, r, p->length);
-	if (queues && queue_tree(p->ifindex, 1)) {
+	tree = queues ? queue_tree(p->ifindex, 1) : 0;
+	if (tree && !queue_known(ctx, p, st, number, tree)) {
 		r = queue_enters(ctx, h, p, number);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, p->length);
@@ -262,7 +267,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 		if (fast_qos_matters(ctx, p, n))
 			qos_set_state(ctx, p, st, d);
 	}
-	return fast_forward(ctx, h, p, i, st, number, n, REASON_STATE, st->path);
+	return fast_forward(ctx, h, p, i, st, number, n, REASON_STATE, st->path, 1);
 }
 
 #endif

@@ -174,6 +174,26 @@ static __always_inline __u32 queue_tree(__u32 ifindex, int in)
 	return in ? place->in : place->out;
 }
 
+/* Has the counter of a connection in the cache when a packet of it is counted. */
+static __always_inline void queue_expect(__u32 number)
+{
+	const struct queue_counter *q = queues ? queue_counter_get(queue_place_of(number)) : 0;
+
+	if (q)
+		touch(q->key);
+}
+
+/* Counts a packet of a known connection in its queue of a tree, if nothing is special about
+ * it. Returns 0 if queue_packet() has to do it. */
+static __always_inline int queue_known(hook_ctx *ctx, const struct packet *p, const struct state *st, __u32 number, __u32 tree)
+{
+	const struct queue_shaper *sh = queue_shaper_get(tree);
+	__u32 queue = state_queue(st, STATE_DIRECTION(number)) ? : p->qos >> QOS_QUEUE_SHIFT;
+
+	(void)ctx;
+	return !hook_gso_size(ctx) && queue_admit_known(sh, tree, number, queue, queue_line(sh, p->length));
+}
+
 /* Counts a packet that has come in. Pointers to its bytes must be loaded again. */
 static __always_inline enum reason queue_in(hook_ctx *ctx, const struct packet *p, __u32 number)
 {

@@ -31,6 +31,14 @@ static __always_inline __u64 queue_key(const struct queue_ask *a, __u32 epoch)
 	       (a->hashed ? QUEUE_KEY_HASHED : 0) | (a->flow & (QUEUE_FLOWS - 1));
 }
 
+/* Returns the place of a connection's counter, if no other one has taken it: the first to be
+ * looked at of QUEUE_WAYS in a row. It depends on the number of the state alone. So it can be
+ * read before anything else is known of the packet. */
+static __always_inline __u32 queue_place_of(__u32 flow)
+{
+	return (__u32)((__u64)(flow & (QUEUE_FLOWS - 1)) * QUEUE_MIX >> 32) & (queue_slots - 1);
+}
+
 /* Returns a number for the host that a packet belongs to. Defined with the hook. packet: what
  * the hook knows of it. */
 static __u64 queue_find_host(const struct queue_ask *a, const void *packet);
@@ -54,15 +62,15 @@ static __always_inline __u32 queue_class_of(const struct queue_ask *a, const str
 	return member ? *member & QUEUE_MEMBER_CLASS : sh->fallback;
 }
 
-/* Looks for a key in its set, and for a free way: *free. The key says where it begins, so
- * that most keys are found at once. */
-static __always_inline struct queue_counter *queue_search(__u64 key, __u32 slot, __u32 *free)
+/* Looks for a key in its set, and for a free way: *free. first: where it begins, so that most
+ * keys are found at once. */
+static __always_inline struct queue_counter *queue_search(__u64 key, __u32 first, __u32 *free)
 {
 	struct queue_counter *q;
 	__u32 i, way;
 
 	for (i = 0; i < QUEUE_WAYS; i++) {
-		way = slot | ((key + i) & (QUEUE_WAYS - 1));
+		way = (first & ~(QUEUE_WAYS - 1)) | ((first + i) & (QUEUE_WAYS - 1));
 		q = queue_counter_get(way);
 		if (!q)
 			return 0;
@@ -143,7 +151,7 @@ static __always_inline struct queue_counter *queue_find(const struct queue_ask *
 							const void *packet)
 {
 	__u32 free = ~0u;
-	struct queue_counter *q = queue_search(key, queue_slot(key, queue_slots), &free);
+	struct queue_counter *q = queue_search(key, queue_place_of(key), &free);
 
 	return q ? q : queue_begin(a, sh, key, free, packet);
 }
@@ -184,6 +192,20 @@ static __noinline int queue_squeeze(struct queue_counter *q, __u32 bytes)
 		queue_announce(q);
 	__sync_fetch_and_add(&q->dropped, QUEUE_PACKED(bytes));
 	return 0;
+}
+
+/* Counts a packet of a connection whose counter is the first to be looked at, has room and
+ * asks for nothing: most packets. Returns 0 if it has not been counted. */
+static __always_inline int queue_admit_known(const struct queue_shaper *sh, __u32 shaper, __u32 flow, __u32 queue, __u32 bytes)
+{
+	struct queue_counter *q = queue_counter_get(queue_place_of(flow));
+	__u64 key = QUEUE_KEY_USED | QUEUE_KEY_EPOCH(sh->epoch) | QUEUE_KEY_SHAPER(shaper) | QUEUE_KEY_QUEUE(queue) |
+		    (flow & (QUEUE_FLOWS - 1));
+
+	if (!q || q->key != key || q->kind | q->mark || queue_room(q, q->sent) < (__s64)bytes)
+		return 0;
+	__sync_fetch_and_add(&q->sent, QUEUE_PACKED(bytes));
+	return 1;
 }
 
 /* Counts a packet in its queue. Returns enum queue_verdict. */

@@ -30,6 +30,7 @@ the program is measured as it ships. --record keeps the result under the checked
 commit. --table only writes the table of the kept results again.
 Exit status 1: the control failed.`,
 		Example: `  weir bench stages
+  weir bench stages --paths weir,weir-qos --runs 10
   weir bench stages --flows 1000,1000000 --json stages.json
   weir bench stages --record     # in weir's source tree`,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -42,6 +43,7 @@ Exit status 1: the control failed.`,
 		},
 	}
 	f := c.Flags()
+	f.StringSliceVar(&o.Paths, "paths", o.Paths, "`paths` of weir to measure, as weir bench forward has them")
 	f.IntSliceVar(&o.Flows, "flows", o.Flows, "`number` of connections at once")
 	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each path")
 	f.Float64Var(&seconds, "seconds", seconds, "`seconds` of steady traffic in each run")

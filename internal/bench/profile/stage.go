@@ -11,6 +11,7 @@ const (
 	Parse    = "parse"    // headers and their checks
 	LookUp   = "look-up"  // hash, home or tuple table, and the wait for the state
 	Track    = "track"    // the state's update by the packet
+	Queues   = "queues"   // the counter of the connection, if the interface has queues
 	Counters = "counters" // counters of reasons and paths
 	NAT      = "NAT"      // addresses, ports and checksums
 	Redirect = "redirect" // TTL, MTU, next hop, MAC addresses, the helper
@@ -20,17 +21,18 @@ const (
 
 // Other work of a core in a benchmark.
 const (
-	Receive   = "receive and count" // both devices' rings, and the counting program
-	Generator = "generator"         // writing the frames, and sending them
-	Sweep     = "weir's sweep"      // the timer that walks the states, with and without traffic
-	Others    = "others"            // interrupts, other programs
+	Receive   = "receive and count"  // both devices' rings, and the counting program
+	Generator = "generator"          // writing the frames, and sending them
+	Sweep     = "weir's sweep"       // the timer that walks the states, with and without traffic
+	Timer     = "weir's queue timer" // the timer that drains the queues, if it is on this core
+	Others    = "others"             // interrupts, other programs
 )
 
 // Stages are all stages of weir, in the order of a packet's way.
-var Stages = []string{Entry, Parse, LookUp, Track, Counters, NAT, Redirect, Transmit, Miss}
+var Stages = []string{Entry, Parse, LookUp, Track, Queues, Counters, NAT, Redirect, Transmit, Miss}
 
 // Harness is time that weir does not spend on a frame.
-var Harness = []string{Receive, Generator, Sweep, Others}
+var Harness = []string{Receive, Generator, Sweep, Timer, Others}
 
 // byFunction has the functions whose file contains several stages.
 var byFunction = map[string]string{
@@ -47,7 +49,7 @@ var byFile = map[string]string{
 	"parse.h": Parse, "packet.h": Parse, "addr.h": Parse, "icmp.h": Parse, "extension.h": Parse,
 	"lookup.h": LookUp, "touch.h": LookUp, "tuple.h": LookUp, "state.h": LookUp, "hint.h": LookUp, "bound.h": LookUp, "extra.h": LookUp, "prefetch.h": LookUp,
 	"track.h": Track, "limit.h": Track, "source.h": Track, "count.h": Counters, "csum.h": NAT,
-	"queue_packet.h": Redirect, "admit.h": Redirect, "queue.h": Redirect,
+	"queue_packet.h": Queues, "admit.h": Queues, "queue.h": Queues,
 	"rewrite.h": Redirect, "stateless.h": Miss, "output.h": Redirect, "gateway.h": Redirect, "handoff.h": Redirect, "nexthop.h": Redirect, "encap.h": Redirect, "xdp.h": Redirect, "qos.h": Redirect, "scrub.h": Redirect, "scrub_header.h": Redirect, "state_scrub.h": Redirect,
 }
 
@@ -67,6 +69,8 @@ func (m *Map) Stage(stack Stack) string {
 			return stageOf(p)
 		case strings.HasPrefix(p.Program, "weir_gc"):
 			return Sweep
+		case strings.HasPrefix(p.Program, "weir_queue"):
+			return Timer
 		case strings.HasPrefix(p.Program, "weir_"):
 			return Miss
 		case p.Program == "generate":

@@ -1,12 +1,15 @@
 package stages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"weir/internal/bench/forward"
+	"weir/internal/bench/option"
 	"weir/internal/bench/paths"
 	"weir/internal/bench/profile"
 	"weir/internal/stats"
@@ -14,6 +17,7 @@ import (
 
 // Options choose the cases in which the stages are measured.
 type Options struct {
+	Paths    []string // of weir
 	Flows    []int
 	Runs     int
 	Seconds  time.Duration // steady traffic in each run
@@ -27,19 +31,22 @@ type Options struct {
 
 // Defaults take two minutes.
 func Defaults() Options {
-	return Options{Flows: []int{1000}, Runs: 5, Seconds: time.Second}
+	return Options{Paths: []string{paths.Weir, paths.WeirNAT}, Flows: []int{1000}, Runs: 5, Seconds: time.Second}
 }
 
 func (o *Options) forward() forward.Options {
 	f := forward.Defaults()
-	f.Paths = []string{paths.Generator, paths.Weir, paths.WeirNAT}
+	f.Paths = append([]string{paths.Generator}, o.Paths...)
 	f.Flows, f.Runs, f.Seconds = o.Flows, o.Runs, o.Seconds
 	f.Command, f.Program, f.Progress, f.Name, f.Quick, f.Split = o.Command, o.Program, o.Progress, o.name, o.quick, true
 	return f
 }
 
 // Check returns the first error in the options.
-func (o *Options) Check() error { f := o.forward(); return f.Check() }
+func (o *Options) Check() error {
+	f := o.forward()
+	return cmp.Or(option.Each("--paths", o.Paths, func(p string) bool { return strings.HasPrefix(p, paths.Weir) }, "paths of weir"), f.Check())
+}
 
 // Estimate returns about how long it takes.
 func (o *Options) Estimate() time.Duration { f := o.forward(); return f.Estimate() }
