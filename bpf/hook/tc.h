@@ -72,6 +72,13 @@ static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, _
 	return bpf_skb_store_bytes(ctx, offset, from, length, 0);
 }
 
+/* The same for bytes that no checksum of the headers covers, so that the card's sum over the
+ * frame stays right. */
+static __always_inline int hook_store_summed(hook_ctx *ctx, __u32 offset, void *from, __u32 length)
+{
+	return bpf_skb_store_bytes(ctx, offset, from, length, BPF_F_RECOMPUTE_CSUM);
+}
+
 /* Sets the priority and queue of a QOS_* word. A priority replaces what was set. A queue
  * alone leaves the lower half, where priorities are. */
 static __always_inline void hook_prioritize(hook_ctx *ctx, __u32 qos)

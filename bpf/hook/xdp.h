@@ -63,6 +63,12 @@ static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, _
 	return bpf_xdp_store_bytes(ctx, offset, from, length);
 }
 
+/* The same: nobody has summed up the frame yet. */
+static __always_inline int hook_store_summed(hook_ctx *ctx, __u32 offset, void *from, __u32 length)
+{
+	return hook_store(ctx, offset, from, length);
+}
+
 /* Makes room in front of the frame for what TCX ingress of the packet's interface needs
  * to know. NULL if the driver has no room. */
 static __always_inline struct metadata *hook_front(hook_ctx *ctx, const struct packet *p)

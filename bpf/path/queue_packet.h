@@ -110,12 +110,13 @@ static __always_inline void queue_tell(hook_ctx *ctx, const struct packet *p, __
 			return;
 		check = csum_apply(check, csum_fold(csum_word_diff(was, word)));
 		hook_store(ctx, p->l3_offset + 10, &check, sizeof(check));
+		hook_store(ctx, p->l3_offset, &word, sizeof(word));
 	} else {
 		if (!(word & bpf_htons(IP_CE << 4)) || (word & bpf_htons(IP_CE << 4)) == bpf_htons(IP_CE << 4))
 			return;
 		word |= bpf_htons(IP_CE << 4);
+		hook_store_summed(ctx, p->l3_offset, &word, sizeof(word));
 	}
-	hook_store(ctx, p->l3_offset, &word, sizeof(word));
 	if (c)
 		__sync_fetch_and_add(&c->marked, 1);
 }

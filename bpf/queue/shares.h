@@ -52,19 +52,22 @@ static long queue_need_step(__u32 n, void *data)
 	return 0;
 }
 
+/* Returns a child of the class whose children are served. 0: there is none. */
+static __always_inline struct queue_class *queue_child(const struct queue_class *up, __u32 n)
+{
+	return up ? queue_class_get(up->child + n) : 0;
+}
+
 /* Gives a child what is guaranteed to it. Lower priorities have a floor: a part of what is
  * there, by weight. */
 static long queue_guarantee_step(__u32 n, void *data)
 {
 	struct queue_run *r = &queue_data.run;
 	const struct queue_class *up = queue_class_get(r->class);
-	struct queue_class *c;
+	struct queue_class *c = queue_child(up, n);
 	__u64 sure;
 
 	(void)data;
-	if (!up)
-		return 1;
-	c = queue_class_get(up->child + n);
 	if (!c)
 		return 1;
 	if (!c->need)
@@ -82,12 +85,9 @@ static long queue_scale_step(__u32 n, void *data)
 {
 	const struct queue_run *r = &queue_data.run;
 	const struct queue_class *up = queue_class_get(r->class);
-	struct queue_class *c;
+	struct queue_class *c = queue_child(up, n);
 
 	(void)data;
-	if (!up)
-		return 1;
-	c = queue_class_get(up->child + n);
 	if (!c)
 		return 1;
 	c->grant = c->grant * ((up->grant << 16) / queue_most(r->wants, 1)) >> 16;
@@ -98,12 +98,9 @@ static long queue_scale_step(__u32 n, void *data)
 static long queue_weigh_step(__u32 n, void *data)
 {
 	struct queue_run *r = &queue_data.run;
-	const struct queue_class *up = queue_class_get(r->class), *c;
+	const struct queue_class *up = queue_class_get(r->class), *c = queue_child(up, n);
 
 	(void)data;
-	if (!up)
-		return 1;
-	c = queue_class_get(up->child + n);
 	if (!c)
 		return 1;
 	if (c->need > c->grant && c->priority == r->level)
@@ -116,13 +113,10 @@ static long queue_fill_step(__u32 n, void *data)
 {
 	struct queue_run *r = &queue_data.run;
 	const struct queue_class *up = queue_class_get(r->class);
-	struct queue_class *c;
+	struct queue_class *c = queue_child(up, n);
 	__u64 part;
 
 	(void)data;
-	if (!up)
-		return 1;
-	c = queue_class_get(up->child + n);
 	if (!c)
 		return 1;
 	if (c->need <= c->grant || c->priority != r->level)
