@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/bench/option"
 	"weir/internal/bench/qos"
+	"weir/internal/bench/qoscost"
 	"weir/internal/bench/report"
 )
 
@@ -16,11 +17,14 @@ type qosFlags struct {
 	qos.Options
 	rates []string
 	quick bool
+
+	forwarding bool
+	cores      []int
 }
 
 // newBenchQosCommand makes `weir bench qos`.
 func newBenchQosCommand(env *Env) *cobra.Command {
-	given := &qosFlags{Options: qos.Defaults(), rates: []string{"50M"}}
+	given := &qosFlags{Options: qos.Defaults(), rates: []string{"50M"}, cores: qoscost.Defaults().Cores}
 	c := &cobra.Command{
 		Use:   "qos",
 		Short: "measure queues with real TCP: rate, fairness, bursts and what waits",
@@ -45,12 +49,17 @@ A path that this kernel does not have is named with the reason. Cases:
   rrul     four connections each way, ICMP and UDP probes, at --rate and --rtt
   rpm      round-trips per minute, at --rate and --rtt
 
+With --forwarding it measures instead what queues cost a router in packets per second and CPU,
+as "weir bench forward" does: weir and the kernel without queues and with them, on each number
+of cores, at full speed and at rising rates.
+
 What weir has to reach stands beside each figure. One scene is measured twice as a
 control. If the two differ by more than 5 %, figures are printed without verdicts, and
 the exit status is 1. docs/measuring.md describes the method.`,
 		Example: `  weir bench qos --quick
   weir bench qos --cases one,mixed --paths weir,htb --json qos.json
-  weir bench qos --cases rrul --rate 10M,100M --rtt 20ms,100ms --congestion bbr`,
+  weir bench qos --cases rrul --rate 10M,100M --rtt 20ms,100ms --congestion bbr
+  weir bench qos --forwarding --html cost.html`,
 	}
 	f := c.Flags()
 	f.StringSliceVar(&given.Cases, "cases", given.Cases, "`cases` to measure")
@@ -62,7 +71,12 @@ the exit status is 1. docs/measuring.md describes the method.`,
 	f.IntVar(&given.Runs, "runs", given.Runs, "`number` of runs of each")
 	f.IntVar(&given.Seconds, "seconds", given.Seconds, "`seconds` of traffic in each run; three times as many at 1 Gbit/s and more")
 	f.BoolVar(&given.quick, "quick", false, "one run of 6 seconds of each; other flags change it")
+	f.BoolVar(&given.forwarding, "forwarding", false, "measure instead what queues cost to forward; of the other flags --runs and --cores count")
+	f.IntSliceVar(&given.cores, "cores", given.cores, "with --forwarding: `number` of cores that send and forward")
 	return benchmarking(env, c, func() *benchmark {
+		if given.forwarding {
+			return given.forward(env, c.Flags().Changed)
+		}
 		var o qos.Options
 		check := func() (err error) {
 			o, err = given.options(c.Flags().Changed)
@@ -72,6 +86,17 @@ the exit status is 1. docs/measuring.md describes the method.`,
 		return &benchmark{check: check, estimate: func() time.Duration { return o.Estimate() },
 			run: func(ctx context.Context) (*report.Document, error) { return qos.Run(ctx, o) }}
 	})
+}
+
+// forward returns the benchmark of what queues cost to forward.
+func (q *qosFlags) forward(env *Env, changed func(string) bool) *benchmark {
+	o := qoscost.Defaults()
+	o.Cores, o.Command, o.Version, o.Progress = q.cores, benchCommand(), benchVersion(), env.Stderr
+	if changed("runs") {
+		o.Runs = q.Runs
+	}
+	return &benchmark{check: o.Check, estimate: o.Estimate,
+		run: func(ctx context.Context) (*report.Document, error) { return qoscost.Run(ctx, o) }}
 }
 
 // options returns what the flags say.
