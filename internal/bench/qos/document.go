@@ -106,7 +106,7 @@ func (b *bench) addRow(d *report.Document, table *report.Table, t *task, j *judg
 		}
 	}
 	if slices.ContainsFunc(runs, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
-		d.Notes = append(d.Notes, fmt.Sprintf("%s, %s, %s: %s has no value: nothing arrived.", t.scene.of, t.scene.name, t.path, j.name))
+		d.Notes = append(d.Notes, fmt.Sprintf("%s, %s, %s: %s has no value in this run.", t.scene.of, t.scene.name, t.path, j.name))
 		return
 	}
 	ours, verdict, floor, aim := t.path == PathWeir, "–", "–", "–"

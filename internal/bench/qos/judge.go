@@ -3,7 +3,7 @@ package qos
 import (
 	"fmt"
 	"math"
-	"slices"
+	"runtime"
 
 	"weir/internal/bench/report"
 	"weir/internal/stats"
@@ -51,13 +51,14 @@ var (
 		of: func(o *outcome) float64 { return o.loaded.Millis.Quantile(0.5) }}
 	beyondNoneTail = judged{name: "ping beyond the load without queues, p99", unit: "ms", better: report.Lower, least: 3, aim: 3, beyond: PathNone,
 		of: func(o *outcome) float64 { return o.loaded.Millis.Quantile(0.99) }}
-	pingMedian = figure("ping beyond idle, median", "ms", report.Lower, func(o *outcome) float64 { return o.added(0.5) })
-	pingTail   = figure("ping beyond idle, p99", "ms", report.Lower, func(o *outcome) float64 { return o.added(0.99) })
-	oneWayTail = figure("UDP one way, p99", "ms", report.Lower, func(o *outcome) float64 { return o.oneWay.Millis.Quantile(0.99) })
-	busyCore   = figure("busiest core", "%", report.Lower, func(o *outcome) float64 { return 100 * slices.Max(o.busy) })
-	perGigabit = figure("interrupts per gigabit", "s", report.Lower, func(o *outcome) float64 { return o.interrupts / o.gigabits() })
-	rpmDown    = figure("round-trips per minute, download", "RPM", report.Higher, func(o *outcome) float64 { return o.rpm[0] })
-	rpmUp      = figure("round-trips per minute, upload", "RPM", report.Higher, func(o *outcome) float64 { return o.rpm[1] })
+	pingMedian    = figure("ping beyond idle, median", "ms", report.Lower, func(o *outcome) float64 { return o.added(0.5) })
+	pingTail      = figure("ping beyond idle, p99", "ms", report.Lower, func(o *outcome) float64 { return o.added(0.99) })
+	oneWayTail    = figure("UDP one way, p99", "ms", report.Lower, func(o *outcome) float64 { return o.oneWay.Millis.Quantile(0.99) })
+	perGigabit    = figure("interrupts per gigabit", "s", report.Lower, func(o *outcome) float64 { return o.interrupts / o.gigabits() })
+	allPerGigabit = figure("CPU time per gigabit, hosts included", "s", report.Lower, func(o *outcome) float64 { return o.spent / o.gigabits() })
+	later         = figure("of the rate, after 5 s", "", report.Higher, laterRate)
+	rpmDown       = figure("round-trips per minute, download", "RPM", report.Higher, func(o *outcome) float64 { return o.rpm[0] })
+	rpmUp         = figure("round-trips per minute, upload", "RPM", report.Higher, func(o *outcome) float64 { return o.rpm[1] })
 )
 
 // above returns by how many per cent the highest window is above the rate.
@@ -72,6 +73,23 @@ func below(o *outcome) float64 {
 func shares(flows []series) (all []float64) {
 	for _, f := range flows {
 		all = append(all, f.sum())
+	}
+	return all
+}
+
+// laterRate leaves out the start of the connections.
+func laterRate(o *outcome) float64 {
+	s := o.up.all().between(found, bin*1<<30)
+	if len(s) == 0 {
+		return math.NaN()
+	}
+	return s.rate() / o.scene.rate
+}
+
+// cores are how busy each core is.
+func cores() (all []judged) {
+	for core := range runtime.NumCPU() {
+		all = append(all, figure(fmt.Sprintf("core %d busy", core), "%", report.Lower, func(o *outcome) float64 { return 100 * o.busy[core] }))
 	}
 	return all
 }

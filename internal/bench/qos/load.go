@@ -107,10 +107,12 @@ func (o *outcome) during(f func() error) error {
 	if err != nil {
 		return err
 	}
+	o.busy = map[int]float64{}
 	for core, now := range after {
 		d := now.Minus(before[core])
 		if total := float64(d.Total()); total > 0 {
-			o.busy = append(o.busy, 1-float64(d.Idle+d.IOWait)/total)
+			o.busy[core] = 1 - float64(d.Idle+d.IOWait)/total
+			o.spent += float64(d.Total()-d.Idle-d.IOWait) / proc.TicksPerSecond
 		}
 	}
 	ended, err := cpu.InterruptTime()
@@ -121,28 +123,15 @@ func (o *outcome) during(f func() error) error {
 // carry runs the load: connections and floods, and beside them streams and probes.
 func (b *bench) carry(ctx context.Context, t *task, o *outcome) error {
 	s := t.scene
-	var all errgroup.Group
-	begun := make(chan time.Time, 1)
-	if len(s.flows) > 0 {
-		all.Go(func() (err error) {
-			o.results, err = b.tool.Run(ctx, b.loads(t, func() { begun <- time.Now() })...)
-			return err
-		})
-	} else {
-		begun <- time.Now()
+	if len(s.flows) == 0 {
+		return b.beside(ctx, t, o, time.Now())
 	}
-	ended := make(chan struct{})
 	var beside errgroup.Group
-	beside.Go(func() error {
-		select {
-		case at := <-begun:
-			return b.beside(ctx, t, o, at)
-		case <-ended:
-			return nil
-		}
-	})
-	err := all.Wait()
-	close(ended)
+	results, err := b.tool.Run(ctx, b.loads(t, func() {
+		begun := time.Now()
+		beside.Go(func() error { return b.beside(ctx, t, o, begun) })
+	})...)
+	o.results = results
 	return errors.Join(err, beside.Wait())
 }
 
@@ -177,7 +166,8 @@ func (b *bench) beside(ctx context.Context, t *task, o *outcome, begun time.Time
 	var all errgroup.Group
 	until := begun.Add(s.length + s.omit)
 	for _, f := range s.floods {
-		all.Go(func() error { return b.net.flood(ctx, f, until) })
+		// Its sockets take a moment, so that it would end early.
+		all.Go(func() error { return b.net.flood(ctx, f, until.Add(time.Second)) })
 	}
 	if s.sparse {
 		all.Go(func() (err error) {

@@ -12,9 +12,10 @@ type outcome struct {
 	results        []*iperf.Result
 	idle, loaded   *probe.Delays
 	sparse, oneWay *probe.Delays
-	rpm            [2]float64 // down, up
-	busy           []float64  // share of each core
-	interrupts     float64    // seconds of all cores
+	rpm            [2]float64      // down, up
+	busy           map[int]float64 // share of each core
+	spent          float64         // seconds of all cores
+	interrupts     float64         // seconds of all cores
 }
 
 // frame is the TCP payload of a full frame.

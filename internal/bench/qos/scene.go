@@ -93,14 +93,14 @@ func (o *Options) one() (all []*scene) {
 		floor float64
 	}{{50e6, 100 * ms, 0.95}, {200e6, 50 * ms, 0.95}, {200e6, 100 * ms, 0.88}, {1e9, 10 * ms, 0.90}} {
 		all = append(all, &scene{name: line(c.rate, c.rtt), rate: c.rate, paths: queued, flows: same(1, flow{rtt: c.rtt, congestion: cubic}),
-			judged: []judged{ofRate.floor(c.floor, 0.97), over10s.floor(3, 1), highest.floor(1.6, 1.25), tcpLoss}})
+			judged: []judged{ofRate.floor(c.floor, 0.97), later, over10s.floor(3, 1), highest.floor(1.6, 1.25), tcpLoss}})
 	}
 	return all
 }
 
 func (o *Options) oneBBR() []*scene {
 	return []*scene{{name: line(50e6, 50*ms), rate: 50e6, paths: queued, flows: same(1, flow{rtt: 50 * ms, congestion: bbr}),
-		judged: []judged{ofRate.floor(0.97, 0.99), over10s.floor(3, 1), highest.floor(1.6, 1.25), tcpLoss.floor(10, 10)}}}
+		judged: []judged{ofRate.floor(0.97, 0.99), later, over10s.floor(3, 1), highest.floor(1.6, 1.25), tcpLoss.floor(10, 10)}}}
 }
 
 // mixedFlows are four CUBIC and four BBR connections at three round-trip times.
@@ -174,7 +174,8 @@ func (o *Options) rrul() (all []*scene) {
 			s := &scene{name: line(float64(rate), rtt) + ", " + o.Congestion, rate: float64(rate), rtt: rtt, paths: append([]string{PathNone}, queued...), probes: true, flows: same(4, f)}
 			f.down = true
 			s.flows = append(s.flows, same(4, f)...)
-			s.judged = []judged{ofRate, goodput, ofRateDown, goodputDown, over10s, over10sDown, highest, highestDown, fair, fairShort, pingMedian, pingTail, oneWayTail, tcpLoss, busyCore, perGigabit}
+			s.judged = []judged{ofRate, goodput, ofRateDown, goodputDown, over10s, over10sDown, highest, highestDown, fair, fairShort, pingMedian, pingTail, oneWayTail, tcpLoss, perGigabit, allPerGigabit}
+			s.judged = append(s.judged, cores()...)
 			all = append(all, s)
 		}
 	}

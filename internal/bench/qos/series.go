@@ -15,6 +15,8 @@ const (
 	// settled is how long connections may take to find their rate before they are
 	// compared with each other, and before a window counts as too low.
 	settled = 2 * time.Second
+	// found is how long one connection may take until it has found its rate.
+	found = 5 * time.Second
 	// firstBytes are more than what iperf3 says before its data: the data have begun.
 	firstBytes = 12_000
 )
