@@ -18,7 +18,7 @@ import (
 const (
 	firstPort = 5201
 	// serverStart is how long a server may take until it listens.
-	serverStart = 10 * time.Second
+	serverStart = 30 * time.Second
 	// slack is how long a test may take beyond its time, to connect, end and exchange
 	// results.
 	slack = 20 * time.Second

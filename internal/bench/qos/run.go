@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"weir/internal/bench/iperf"
@@ -15,6 +16,9 @@ import (
 	"weir/internal/lab"
 	"weir/internal/stats"
 )
+
+// emulated is in the name of a CPU that is a program.
+const emulated = "QEMU TCG"
 
 // task is a scene on a path, which every round does once.
 type task struct {
@@ -79,6 +83,9 @@ func Run(ctx context.Context, o Options) (d *report.Document, err error) {
 	}
 	d = b.document()
 	d.Started, d.Machine = started, about
+	if strings.Contains(about.CPU, emulated) {
+		d.Notes = append(d.Notes, "This machine is emulated: what queues do and how fairly they share means something, speed and delay do not.")
+	}
 	return d, err
 }
 
