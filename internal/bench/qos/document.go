@@ -34,7 +34,7 @@ func (b *bench) method() []string {
 		"A BPF program at the receiving host counts bytes as a line does, with 24 bytes for each frame's checksum, preamble and gap, in parts of 10 ms from the first data to their end. Windows of 250 ms and 10 s begin in each of these parts; Jain's index per 250 ms is the mean of windows that follow each other, after 2 s.",
 		"TCP's loss is the share of segments that were sent again. Pings do not go through the delay line. Their grade is that of DSLReports: A+ below 5 ms beyond idle, A 30, B 60, C 200, D 400.",
 		"Without queues (none) the same connections send at the same rate, by iperf3's own pace.",
-		"Round-trips per minute are those of draft-ietf-ippm-responsiveness (06), as weir bench ladder measures them: up to 16 HTTP/2 connections load the line; requests on new connections (TCP, TLS and HTTP, a third each) and on loaded ones are timed; the means without the longest 5 % are turned into round-trips per minute, and both are averaged. Intervals are a twentieth of the run.",
+		"Round-trips per minute are those of draft-ietf-ippm-responsiveness (06), as weir bench ladder measures them: up to 16 HTTP/2 connections load the line; requests on new connections (TCP, TLS and HTTP, a third each) and on loaded ones are timed; the means without the longest 5 % are turned into round-trips per minute, and both are averaged. Intervals are a twentieth of the run. 0 means that no probe was answered.",
 	}
 	for _, path := range Paths {
 		if leaf := b.leaf[path]; leaf != "" {
