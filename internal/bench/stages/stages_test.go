@@ -63,7 +63,7 @@ func TestStagesRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(b)
-	if !strings.Contains(text, "| abc1234+ (2026-01-02) | weir-nat | 1000 | 0.0 | 21.0 | 0.0 | 0.0 | 0.0 | 11.0 | 0.0 | 0.0 | 0.0 | 32 | 68 |") ||
+	if !strings.Contains(text, "| abc1234+ (2026-01-02) | weir-nat | 1000 | 0.0 | 21.0 | 0.0 | 0.0 | 0.0 | 0.0 | 11.0 | 0.0 | 0.0 | 0.0 | 32 | 68 |") ||
 		strings.Index(text, "def5678") > strings.Index(text, "abc1234") {
 		t.Errorf("%s", text)
 	}
@@ -95,7 +95,7 @@ func TestStages(t *testing.T) {
 	testenv.NeedRoot(t)
 	const most = 3
 	for try := 1; ; try++ {
-		s, err := Run(context.Background(), Options{Flows: []int{200}, Runs: 1, Seconds: time.Second, name: "weir-test-stages", quick: true, Program: testenv.BuildWeir(t)})
+		s, err := Run(context.Background(), Options{Paths: []string{paths.Weir, paths.WeirNAT, paths.WeirQoS}, Flows: []int{200}, Runs: 1, Seconds: time.Second, name: "weir-test-stages", quick: true, Program: testenv.BuildWeir(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
