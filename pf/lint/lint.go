@@ -11,6 +11,7 @@ const (
 	unusedMacro = "macro that is never used"
 	unusedTable = "table that is never used"
 	unusedQueue = "queue that no rule names"
+	idleLimit   = "qlimit"
 )
 
 // Warn adds warnings about a correct configuration to list.

@@ -31,6 +31,7 @@ func queues(rules *resolve.Ruleset, list *diag.List) {
 		}
 	}
 	unnamed(rules.Queues, named, list)
+	limited(rules.Queues, list)
 	skipped(rules, list)
 	overruled(rules.Rules, list)
 }
@@ -88,6 +89,17 @@ func unnamed(trees []*resolve.QueueTree, named map[string]bool, list *diag.List)
 				warn(list, unusedQueue, diag.Diagnostic{
 					Span: q.Origin, Message: fmt.Sprintf("no rule sends packets to queue %s, and it is not the default", q.Name),
 				})
+			}
+		}
+	}
+}
+
+// limited warns about lengths of queues: no packets wait in them.
+func limited(trees []*resolve.QueueTree, list *diag.List) {
+	for _, t := range trees {
+		for i := range t.Queues {
+			if q := &t.Queues[i]; q.Limit > 0 {
+				warn(list, idleLimit, diag.Diagnostic{Span: q.Origin, Message: "qlimit has no effect: no packets wait in a queue"})
 			}
 		}
 	}
