@@ -11,8 +11,8 @@
 #include "packet/csum.h"
 #include "packet/packet.h"
 #include "path/qos.h"
+#include "path/queue_loss.h"
 #include "path/scratch.h"
-#include "queue/admit.h"
 #include "state/state.h"
 
 #define IP_CE 3 /* in the bits of congestion (RFC 3168) */

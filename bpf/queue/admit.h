@@ -43,6 +43,9 @@ static __always_inline __u32 queue_place_of(__u32 flow)
  * the hook knows of it. */
 static __u64 queue_find_host(const struct queue_ask *a, const void *packet);
 
+/* Notes that a packet is dropped. Defined with the hook. */
+static void queue_lost(const struct queue_ask *a);
+
 /* Returns the bytes that a counter has room for; < 0: none. */
 static __always_inline __s64 queue_room(const struct queue_counter *q, __u64 sent)
 {
@@ -184,13 +187,17 @@ static __always_inline int queue_is_late(const struct queue_counter *q, __s64 la
 }
 
 /* Whether a packet passes for which its counter has no room. */
-static __noinline int queue_squeeze(struct queue_counter *q, __u32 bytes)
+static __noinline int queue_squeeze(struct queue_counter *q, struct queue_ask *a)
 {
+	__u32 bytes = a->bytes;
+
 	if (q->fresh ? queue_borrow(q, bytes) : queue_is_late(q, (__s64)bytes - queue_room(q, q->sent)))
 		return 1;
 	if (q->at && !q->fresh && q->place >= queue_data.clock.busy)
 		queue_announce(q);
 	__sync_fetch_and_add(&q->dropped, QUEUE_PACKED(bytes));
+	a->class = q->class;
+	queue_lost(a);
 	return 0;
 }
 
@@ -227,7 +234,7 @@ static __always_inline int queue_admit(struct queue_ask *a, const void *packet)
 	}
 	if (!q)
 		return QUEUE_PASS;
-	if (queue_room(q, q->sent) < (__s64)a->bytes && !queue_squeeze(q, a->bytes))
+	if (queue_room(q, q->sent) < (__s64)a->bytes && !queue_squeeze(q, a))
 		return QUEUE_DROP;
 	__sync_fetch_and_add(&q->sent, QUEUE_PACKED(a->bytes));
 	if (!q->mark)

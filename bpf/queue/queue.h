@@ -269,7 +269,7 @@ struct queue_ask {
 	__u8 hashed;	/* flow is a hash */
 	__u8 urgent;	/* of a pair it takes the second */
 	__u8 pad[2];
-	__u32 class;	/* its class, with QUEUE_MARK */
+	__u32 class;	/* its class, with QUEUE_MARK and QUEUE_DROP */
 };
 
 struct {

@@ -22,6 +22,11 @@ static __u64 queue_find_host(const struct queue_ask *a, const void *packet)
 	return test_host;
 }
 
+static void queue_lost(const struct queue_ask *a)
+{
+	(void)a;
+}
+
 /* Packets of one connection, all of the same size. */
 struct trial {
 	struct queue_ask ask;

@@ -2,6 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,55 +16,107 @@ import (
 // queuePause is the time over which the rates of queues are measured.
 const queuePause = time.Second
 
+// queueTop is how many connections of each queue -v prints unless --top says otherwise.
+const queueTop = 5
+
+// queuesTask is what weir queues is asked for.
+type queuesTask struct {
+	follow, json, verbose bool
+	sort                  string
+	top                   int
+}
+
 func newQueuesCommand(env *Env) *cobra.Command {
-	var follow, asJSON bool
+	t := &queuesTask{}
 	c := &cobra.Command{
 		Use:   "queues",
 		Short: "show the queues of the rules, with rates, drops and backlog",
 		Long: `queues prints the queues of each interface and direction. Rates are measured for a second.
 Bytes are those on the line, with what packets take beyond their headers.
 
-Dropped packets are those for which their connection's queue had no room. Marked ones told
-their receiver of congestion instead (ECN). The backlog is what connections have sent beyond
-their share; no packet waits. Hosts and connections are those with a backlog.
+Dropped packets are those for which their connection's queue had no room; lost are their bytes.
+Marked ones told their receiver of congestion instead (ECN). The backlog is what connections
+have sent beyond their share; no packet waits. Hosts and connections are those with a backlog.
 
--f prints again every second until it is interrupted.`,
+-v also prints what each queue gets if all want as much as they can get (share), what it has
+got beyond that because others wanted less (borrowed), and the connections with the greatest
+backlog in each queue, the sender first: what each gets at present (given), the host in whose
+share it is, and the packets that it has lost since the queues were loaded. Its packets and bytes
+are those of its state. A connection that has sent nothing for a moment is not shown. At the end
+it says how the timer of the queues does. Its time for each packet is not what the packet itself
+takes: weir bench measures that.
+
+-f prints again every second until it is interrupted, in the form of pftop's queue view: a line
+for each queue, with short numbers. BW is its share, QLEN_B its backlog in bytes. pf's suspends
+have no place here: no queue is ever suspended. --sort prints the queues of each interface with
+the largest value first, and chooses the connections of -v by it.`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return env.queues(c.Context(), follow, asJSON) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if t.sort != "" && !slices.Contains(view.QueueOrders, t.sort) {
+				return &UsageError{fmt.Errorf("--sort takes %s, not %q", strings.Join(view.QueueOrders, ", "), t.sort)}
+			}
+			if t.top < 0 {
+				return &UsageError{errors.New("--top takes a number of connections")}
+			}
+			return env.queues(c.Context(), t)
+		},
 	}
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "print again every second until interrupted")
-	jsonFlag(c, &asJSON)
+	c.Flags().BoolVarP(&t.follow, "follow", "f", false, "print again every second until interrupted")
+	c.Flags().BoolVarP(&t.verbose, "verbose", "v", false, "print shares, connections and the timer too")
+	c.Flags().StringVar(&t.sort, "sort", "", "print the largest first, by `what`: "+strings.Join(view.QueueOrders, ", "))
+	c.Flags().IntVar(&t.top, "top", queueTop, "with -v: so many connections of each queue")
+	jsonFlag(c, &t.json)
 	return c
 }
 
-func (e *Env) queues(ctx context.Context, follow, asJSON bool) error {
+// queues prints the queues once, or with --follow again and again.
+func (e *Env) queues(ctx context.Context, t *queuesTask) error {
 	r, err := e.reader()
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	before, err := r.Queues()
+	read := r.Queues
+	if t.verbose {
+		read = r.QueuesInFull
+	}
+	before, err := read()
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return e.printJSON(before)
-	}
+	measured := !t.json || t.verbose || t.follow || t.sort == "rate"
 	for {
-		if len(before.Trees) > 0 {
-			select {
-			case <-ctx.Done():
+		now := before
+		if measured && (t.follow || len(before.Trees) > 0) {
+			if !pause(ctx, queuePause) {
 				return nil
-			case <-time.After(queuePause):
+			}
+			if now, err = read(); err != nil {
+				return err
 			}
 		}
-		var now view.Queues
-		if now, err = r.Queues(); err != nil {
-			return err
+		if t.follow && !t.json && isTerminal(e.Stdout) {
+			fmt.Fprint(e.Stdout, "\x1b[H\x1b[2J")
 		}
-		if err := now.Print(e.Stdout, &before); err != nil || !follow {
+		if err := e.printQueues(t, now, &before); err != nil || !t.follow {
 			return err
 		}
 		before = now
 	}
+}
+
+// printQueues prints queues with their rates since before. It leaves now as it is.
+func (e *Env) printQueues(t *queuesTask, now view.Queues, before *view.Queues) error {
+	shown := now.Copy()
+	shown.Measure(before)
+	shown.Sort(t.sort)
+	shown.KeepTop(t.top, t.sort)
+	if t.json {
+		return e.printJSON(shown)
+	}
+	err := shown.Print(e.Stdout, view.QueueForm{Verbose: t.verbose, Short: t.follow, Flat: t.sort != ""})
+	if t.follow && err == nil {
+		_, err = fmt.Fprintln(e.Stdout)
+	}
+	return err
 }

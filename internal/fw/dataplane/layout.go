@@ -80,6 +80,7 @@ var layouts = map[string][2]uintptr{
 	mapQueueClasses:      {4, unsafe.Sizeof(xdpQueueClass{})},
 	mapQueueCounters:     {4, unsafe.Sizeof(xdpQueueCounter{})},
 	mapQueueHosts:        {4, unsafe.Sizeof(xdpQueueHost{})},
+	mapQueueLosses:       {4, unsafe.Sizeof(xdpQueueLoss{})},
 	mapCaptureFilters:    {4, unsafe.Sizeof(xdpCaptureSetting{})},
 }
 

@@ -54,6 +54,7 @@ const (
 	tcMapQueueClasses       = "queue_classes"
 	tcMapQueueCounters      = "queue_counters"
 	tcMapQueueHosts         = "queue_hosts"
+	tcMapQueueLosses        = "queue_losses"
 	tcMapQueueMembers       = "queue_members"
 	tcMapQueuePairs         = "queue_pairs"
 	tcMapRecordsLost        = "records_lost"
@@ -239,6 +240,7 @@ type tcMapSpecs struct {
 	QueueClasses      *ebpf.MapSpec `ebpf:"queue_classes"`
 	QueueCounters     *ebpf.MapSpec `ebpf:"queue_counters"`
 	QueueHosts        *ebpf.MapSpec `ebpf:"queue_hosts"`
+	QueueLosses       *ebpf.MapSpec `ebpf:"queue_losses"`
 	QueueMembers      *ebpf.MapSpec `ebpf:"queue_members"`
 	QueuePairs        *ebpf.MapSpec `ebpf:"queue_pairs"`
 	RecordsLost       *ebpf.MapSpec `ebpf:"records_lost"`
@@ -364,6 +366,7 @@ type tcMaps struct {
 	QueueClasses      *ebpf.Map `ebpf:"queue_classes"`
 	QueueCounters     *ebpf.Map `ebpf:"queue_counters"`
 	QueueHosts        *ebpf.Map `ebpf:"queue_hosts"`
+	QueueLosses       *ebpf.Map `ebpf:"queue_losses"`
 	QueueMembers      *ebpf.Map `ebpf:"queue_members"`
 	QueuePairs        *ebpf.Map `ebpf:"queue_pairs"`
 	RecordsLost       *ebpf.Map `ebpf:"records_lost"`
@@ -434,6 +437,7 @@ func (m *tcMaps) Close() error {
 		m.QueueClasses,
 		m.QueueCounters,
 		m.QueueHosts,
+		m.QueueLosses,
 		m.QueueMembers,
 		m.QueuePairs,
 		m.RecordsLost,

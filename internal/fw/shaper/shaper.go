@@ -127,3 +127,57 @@ func (s *Shaper) DefaultClass() int {
 	}
 	return -1
 }
+
+// Shares returns the bytes per second that each class gets if all want as much as they can get:
+// its guarantee and its part by weight of what is left, or its limit.
+func (s *Shaper) Shares() []uint64 {
+	shares := make([]uint64, len(s.Classes))
+	for i := range s.Classes {
+		c := &s.Classes[i]
+		if c.Parent < 0 {
+			shares[i] = c.Max.Bytes
+		}
+		if c.Children > 0 {
+			s.shareOut(shares, i)
+		}
+	}
+	return shares
+}
+
+// shareOut gives the children of a class what it has. Priorities count as weights do: a lower one
+// gets what the higher ones do not want.
+func (s *Shaper) shareOut(shares []uint64, at int) {
+	first, n := s.Classes[at].First, s.Classes[at].Children
+	left := shares[at]
+	for i := first; i < first+n; i++ {
+		shares[i] = min(s.Classes[i].Min.Bytes, left)
+		left -= shares[i]
+	}
+	for left > 0 {
+		weights, given := uint64(0), uint64(0)
+		for i := first; i < first+n; i++ {
+			if c := &s.Classes[i]; c.Max.Bytes == 0 || shares[i] < c.Max.Bytes {
+				weights += uint64(max(c.Weight, 1))
+			}
+		}
+		if weights == 0 {
+			return
+		}
+		for i := first; i < first+n; i++ {
+			c := &s.Classes[i]
+			if c.Max.Bytes != 0 && shares[i] >= c.Max.Bytes {
+				continue
+			}
+			part := uint64(float64(left) * float64(max(c.Weight, 1)) / float64(weights))
+			if c.Max.Bytes != 0 {
+				part = min(part, c.Max.Bytes-shares[i])
+			}
+			shares[i] += part
+			given += part
+		}
+		if given == 0 {
+			return
+		}
+		left -= min(given, left)
+	}
+}

@@ -122,6 +122,17 @@ func (q *Sequence) String() string {
 	return fmt.Sprintf("[%d + %d] wscale %d", q.Low, q.Size, q.Scale)
 }
 
+// Way returns the two ends as String prints them, that of the sender first: of the packets that
+// src sends, or of those that come back.
+func (v *View) Way(back bool) string {
+	from, to := &v.Src, &v.Dst
+	if back {
+		from, to = to, from
+	}
+	return fmt.Sprintf("%s %s -> %s", v.Proto, from.hosts(), to.hosts())
+}
+
+// hosts returns the end's address and port, as translated first.
 func (e *End) hosts() string {
 	if !e.NewAddr.IsValid() {
 		return host(e.Addr, e.Port)

@@ -1,15 +1,15 @@
 package view
 
 import (
-	"fmt"
-	"io"
-	"strings"
-	"text/tabwriter"
+	"cmp"
+	"net/netip"
+	"slices"
 	"time"
 
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/rundir"
-	"weir/internal/units"
+	"weir/internal/fw/shaper"
+	"weir/internal/fw/state"
 )
 
 // Queues are the trees of queues and how their timer does.
@@ -17,12 +17,16 @@ type Queues struct {
 	Time  time.Time            `json:"time"`
 	Trees []QueueTree          `json:"trees"`
 	Timer dataplane.QueueTimer `json:"timer"`
+	// TimerCost is the nanoseconds that the timer has taken for each packet, over the time of
+	// the rates. What the packets themselves take is not in it.
+	TimerCost float64 `json:"timer_ns_per_packet,omitempty"`
 }
 
 // A QueueTree is what an interface and direction has.
 type QueueTree struct {
 	Interface string  `json:"interface"`
 	In        bool    `json:"in,omitempty"`
+	Engine    string  `json:"engine"`
 	Rate      uint64  `json:"rate"`             // bytes per second of the line, now
 	OfRules   uint64  `json:"rate_of_rules"`    // likewise, of the file
 	SetBy     string  `json:"set_by,omitempty"` // who has set another rate than the file's
@@ -37,10 +41,53 @@ type Queue struct {
 	Default bool   `json:"default,omitempty"`
 	Inner   bool   `json:"inner,omitempty"` // it has queues below it, and takes no packets
 	dataplane.QueueClass
+	Share    uint64            `json:"share"`                               // bytes per second that it gets if all want as much as they can get
+	Rate     float64           `json:"bytes_per_second,omitempty"`          // since the look before
+	Borrowed float64           `json:"borrowed_bytes_per_second,omitempty"` // of that, what goes beyond the share
+	Top      []QueueConnection `json:"top,omitempty"`                       // the connections with the largest values
 }
 
+// A QueueConnection is a count of a queue: one direction of a connection, in most cases.
+type QueueConnection struct {
+	Kind    dataplane.QueueKind `json:"kind"`
+	State   state.Handle        `json:"state,omitempty"`
+	Way     string              `json:"way,omitempty"` // its ends, the sender first
+	Proto   string              `json:"proto,omitempty"`
+	From    *QueueEnd           `json:"from,omitempty"` // the sender
+	To      *QueueEnd           `json:"to,omitempty"`
+	Host    netip.Addr          `json:"host,omitzero"` // in whose share it is
+	Rate    float64             `json:"bytes_per_second"`
+	Given   uint64              `json:"given"`             // bytes per second that it gets at present
+	Packets uint64              `json:"packets,omitempty"` // of the connection, also those of before it came to this queue
+	Bytes   uint64              `json:"bytes,omitempty"`   // likewise; of IP packets
+	Backlog uint64              `json:"backlog"`
+	dataplane.QueueLoss
+
+	id   dataplane.QueueCountID
+	sent uint64
+}
+
+// A QueueEnd is an end of a connection.
+type QueueEnd struct {
+	Addr    netip.Addr `json:"addr"` // from the first packet
+	Port    uint16     `json:"port,omitempty"`
+	NewAddr netip.Addr `json:"new_addr,omitzero"` // after translation, if any
+	NewPort uint16     `json:"new_port,omitempty"`
+}
+
+// enginePhantom is how the queues of a tree work: they hold no packets.
+const enginePhantom = "phantom"
+
+// engineOf returns how the queues of a tree work.
+func engineOf(*shaper.Shaper) string { return enginePhantom }
+
 // Queues returns the queues in force.
-func (v *View) Queues() (q Queues, err error) {
+func (v *View) Queues() (Queues, error) { return v.queues(false) }
+
+// QueuesInFull returns the queues in force with all their connections.
+func (v *View) QueuesInFull() (Queues, error) { return v.queues(true) }
+
+func (v *View) queues(full bool) (q Queues, err error) {
 	err = v.read(func(r *reading) error {
 		classes, timer, err := r.pins.Queues()
 		if err != nil {
@@ -51,17 +98,21 @@ func (v *View) Queues() (q Queues, err error) {
 			return err
 		}
 		q = Queues{Time: time.Now(), Timer: timer, Trees: []QueueTree{}}
+		left := classes
 		for i := range r.loaded.Shapers {
 			n := len(r.loaded.Shapers[i].Classes)
-			if n > len(classes) { // another version's
+			if n > len(left) { // another version's
 				break
 			}
-			tree := queueTree(&r.loaded, i, classes[:n])
+			tree := queueTree(&r.loaded, i, left[:n])
 			if i < len(setBy) {
 				tree.SetBy = setBy[i].String()
 			}
 			q.Trees = append(q.Trees, tree)
-			classes = classes[n:]
+			left = left[n:]
+		}
+		if full && len(classes) > 0 {
+			return q.connect(r)
 		}
 		return nil
 	})
@@ -70,10 +121,12 @@ func (v *View) Queues() (q Queues, err error) {
 
 func queueTree(l *rundir.Loaded, at int, classes []dataplane.QueueClass) QueueTree {
 	s := &l.Shapers[at]
-	t := QueueTree{Interface: s.Interface, In: s.In, Rate: classes[0].Max, OfRules: s.Classes[0].Max.Bytes}
+	t := QueueTree{Interface: s.Interface, In: s.In, Engine: engineOf(s), Rate: classes[0].Max, OfRules: s.Classes[0].Max.Bytes}
+	now := s.At(t.Rate)
+	shares := now.Shares()
 	for i := range s.Classes {
 		c := &s.Classes[i]
-		one := Queue{Name: c.Name, Default: c.Default, Inner: c.Children > 0, QueueClass: classes[i]}
+		one := Queue{Name: c.Name, Default: c.Default, Inner: c.Children > 0, QueueClass: classes[i], Share: shares[i]}
 		if c.Parent >= 0 {
 			one.Parent, one.Level = s.Classes[c.Parent].Name, t.Queues[c.Parent].Level+1
 		}
@@ -87,58 +140,157 @@ func queueTree(l *rundir.Loaded, at int, classes []dataplane.QueueClass) QueueTr
 	return t
 }
 
-// Print prints the queues with their rates since before.
-func (q *Queues) Print(w io.Writer, before *Queues) error {
-	if len(q.Trees) == 0 {
-		_, err := fmt.Fprintln(w, "the rules define no queues")
+// connect adds the connections to their queues.
+func (q *Queues) connect(r *reading) error {
+	counts, err := r.pins.QueueCounts()
+	if err != nil {
 		return err
 	}
-	span := q.Time.Sub(before.Time).Seconds()
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	var classes []*Queue
 	for i := range q.Trees {
-		tree := &q.Trees[i]
-		direction := "out"
-		if tree.In {
-			direction = "in"
-		}
-		fmt.Fprintf(t, "%s %s\tRATE\tPACKETS\tBYTES\tDROPPED\tMARKED\tBACKLOG\tHOSTS\tCONNECTIONS\n", tree.Interface, direction)
-		for k := range tree.Queues {
-			one := &tree.Queues[k]
-			rate := "-"
-			if old := before.find(tree, one.Name); old != nil && span > 0 && one.Sent >= old.Sent {
-				rate = units.Short(float64(one.Sent-old.Sent) * 8 / span)
-			}
-			fmt.Fprintf(t, "%s%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", strings.Repeat("  ", one.Level+1), one.Name, rate,
-				one.Packets, one.Sent, one.Drops, one.Marked, one.Backlog, one.Hosts, one.Connections)
-		}
-		if tree.SetBy != "" {
-			fmt.Fprintf(t, "  rate set %s: %s of %s\n", tree.SetBy, units.Short(float64(tree.Rate)*8), units.Short(float64(tree.OfRules)*8))
+		for k := range q.Trees[i].Queues {
+			classes = append(classes, &q.Trees[i].Queues[k])
 		}
 	}
-	if err := t.Flush(); err != nil {
-		return err
+	context := r.context()
+	for i := range counts {
+		if c := &counts[i]; c.Class < len(classes) {
+			to := classes[c.Class]
+			to.Top = append(to.Top, queueConnection(c, context))
+		}
 	}
-	return q.warn(w)
+	return nil
 }
 
-// warn says what keeps the queues from doing what they should.
-func (q *Queues) warn(w io.Writer) error {
-	shared := uint64(0)
+func queueConnection(c *dataplane.QueueCount, context *state.Context) QueueConnection {
+	one := QueueConnection{
+		Kind: c.Kind, Host: c.Host, Given: c.Given, Backlog: c.Backlog, QueueLoss: c.Loss, id: c.ID, sent: c.Sent,
+	}
+	if c.State == nil {
+		return one
+	}
+	s := c.State.View(context)
+	from, to := &s.Src, &s.Dst
+	if c.Back {
+		from, to = to, from
+	}
+	one.State, one.Proto, one.Way, one.Packets, one.Bytes = s.Handle, s.Proto, s.Way(c.Back), from.Packets, from.Bytes
+	one.From, one.To = queueEnd(from), queueEnd(to)
+	return one
+}
+
+func queueEnd(e *state.End) *QueueEnd {
+	return &QueueEnd{Addr: e.Addr, Port: e.Port, NewAddr: e.NewAddr, NewPort: e.NewPort}
+}
+
+// Copy returns queues that can be measured and sorted without changing q.
+func (q *Queues) Copy() *Queues {
+	c := *q
+	c.Trees = slices.Clone(q.Trees)
+	for i := range c.Trees {
+		c.Trees[i].Queues = slices.Clone(q.Trees[i].Queues)
+		for k := range c.Trees[i].Queues {
+			c.Trees[i].Queues[k].Top = slices.Clone(q.Trees[i].Queues[k].Top)
+		}
+	}
+	return &c
+}
+
+// Measure sets the rates since an earlier look.
+func (q *Queues) Measure(before *Queues) {
+	span := q.Time.Sub(before.Time).Seconds()
+	if span <= 0 {
+		return
+	}
+	packets := uint64(0)
 	for i := range q.Trees {
-		for _, one := range q.Trees[i].Queues {
-			shared += one.Shared
+		tree := &q.Trees[i]
+		for k := range tree.Queues {
+			one, old := &tree.Queues[k], before.find(tree, tree.Queues[k].Name)
+			if old == nil || one.Sent < old.Sent { // other queues have been loaded
+				return
+			}
+			one.Rate = float64(one.Sent-old.Sent) / span
+			if one.Level > 0 {
+				one.Borrowed = max(one.Rate-float64(one.Share), 0)
+			} else {
+				packets += one.Packets - old.Packets
+			}
+			one.measure(old, span)
 		}
 	}
-	if shared > 0 {
-		if _, err := fmt.Fprintf(w, "%d packets shared a counter with other connections, because there were too many connections\n", shared); err != nil {
-			return err
+	if packets > 0 && q.Timer.Spent >= before.Timer.Spent {
+		q.TimerCost = float64(q.Timer.Spent-before.Timer.Spent) / float64(packets)
+	}
+}
+
+// measure sets the rates of a queue's connections.
+func (q *Queue) measure(old *Queue, span float64) {
+	sent := make(map[dataplane.QueueCountID]uint64, len(old.Top))
+	for i := range old.Top {
+		sent[old.Top[i].id] = old.Top[i].sent
+	}
+	for i := range q.Top {
+		if was, known := sent[q.Top[i].id]; known {
+			q.Top[i].Rate = float64(dataplane.QueueBytes(was, q.Top[i].sent)) / span
 		}
 	}
-	if q.Timer.Unserved == 0 {
-		return nil
+}
+
+// QueueOrders are the values by which queues and their connections can be sorted.
+var QueueOrders = []string{"rate", "packets", "bytes", "drops", "backlog"}
+
+// Sort sorts the queues of each tree by one of QueueOrders, the largest first. "" leaves them as
+// the rules have them.
+func (q *Queues) Sort(by string) {
+	if by == "" {
+		return
 	}
-	_, err := fmt.Fprintf(w, "the timer came too late %d times; %v of the lines' time was lost\n", q.Timer.Late, q.Timer.Unserved.Round(time.Millisecond))
-	return err
+	for i := range q.Trees {
+		slices.SortStableFunc(q.Trees[i].Queues, func(a, b Queue) int { return cmp.Compare(b.value(by), a.value(by)) })
+	}
+}
+
+func (q *Queue) value(by string) float64 {
+	switch by {
+	case "rate":
+		return q.Rate
+	case "packets":
+		return float64(q.Packets)
+	case "bytes":
+		return float64(q.Sent)
+	case "drops":
+		return float64(q.Drops)
+	}
+	return float64(q.Backlog)
+}
+
+// KeepTop keeps at most n connections of each queue: those that have the most of one of QueueOrders.
+// With "" that is the backlog.
+func (q *Queues) KeepTop(n int, by string) {
+	for i := range q.Trees {
+		for k := range q.Trees[i].Queues {
+			one := &q.Trees[i].Queues[k]
+			slices.SortStableFunc(one.Top, func(a, b QueueConnection) int {
+				return cmp.Or(cmp.Compare(b.value(by), a.value(by)), cmp.Compare(b.Rate, a.Rate))
+			})
+			one.Top = one.Top[:min(n, len(one.Top))]
+		}
+	}
+}
+
+func (c *QueueConnection) value(by string) float64 {
+	switch by {
+	case "rate":
+		return c.Rate
+	case "packets":
+		return float64(c.Packets)
+	case "bytes":
+		return float64(c.Bytes)
+	case "drops":
+		return float64(c.QueueLoss.Packets)
+	}
+	return float64(c.Backlog)
 }
 
 // find returns the queue of that name in the same tree; nil: there is none.

@@ -1,0 +1,77 @@
+package dataplane
+
+import (
+	"fmt"
+	"testing"
+)
+
+// newQueued returns a harness with queues in force on wan0.
+func newQueued(tb testing.TB, rules string) *harness {
+	h := newHarness(tb, rules)
+	check(tb, h.dp.SetQueues(h.net.wan0, false, "wan0"))
+	check(tb, h.dp.SetQueues(h.net.lan0, false, "lan0"))
+	return h
+}
+
+// queueCounts returns the counts of the queues.
+func (h *harness) queueCounts() (all []QueueCount) {
+	h.tb.Helper()
+	losses := must(readQueueLosses(h.dp.objects.Maps[mapQueueLosses]))(h.tb)
+	defer losses.Close()
+	check(h.tb, changeArray(h.dp.objects.Maps[mapQueueCounters], func(raw []xdpQueueCounter) { all = h.dp.View().queueCounts(raw, losses) }))
+	return all
+}
+
+// Each direction of a connection has a count of its own, which knows its host and what it has lost. A
+// later connection with its number has lost nothing yet.
+func TestQueueCounts(t *testing.T) {
+	h := newQueued(t, "queue up on wan0 bandwidth 10M\nqueue bulk parent up bandwidth 9M default\nqueue down on wan0 in bandwidth 20M default\npass")
+	h.in(h.xdp, "lan", "udp 192.168.1.10:4000 > 203.0.113.1:53 len 1400")
+	h.in(h.xdp, "wan", "udp 203.0.113.1:53 > 192.168.1.10:4000 len 100")
+	var passed, lost uint64
+	for range 100 {
+		if h.in(h.xdp, "lan", "udp 192.168.1.10:4000 > 203.0.113.1:53 len 1400").reason == "queue" {
+			lost++
+		} else {
+			passed++
+		}
+	}
+	if passed == 0 || lost == 0 {
+		t.Fatalf("%d packets passed, %d were lost", passed, lost)
+	}
+	text := func() map[string]QueueCount {
+		all := make(map[string]QueueCount)
+		for _, c := range h.queueCounts() {
+			all[fmt.Sprintf("%s %d %v %v %v", c.Kind, c.Class, c.State != nil, c.Back, c.Host)] = c
+		}
+		return all
+	}
+	counts := text()
+	forth, back := counts["connection 1 true false 192.168.1.10"], counts["connection 2 true true 192.168.1.10"]
+	const bytes = 1400 + 28 + 38
+	if len(counts) != 2 || forth.Loss != (QueueLoss{lost, lost * bytes}) || forth.Sent != (1+passed)*bytes || back.Loss.Packets != 0 || back.Sent != 100+28+38 {
+		t.Errorf("%d packets passed, %d were lost; the counts are\n%+v", passed, lost, counts)
+	}
+	h.dp.tables.states[forth.State.Index].Created++ // as of another connection
+	if c := text()["connection 1 true false 192.168.1.10"]; c.State == nil || c.Loss.Packets != 0 {
+		t.Errorf("a later connection has lost %+v", c.Loss)
+	}
+	h.in(h.xdp, "lan", "udp 192.168.1.10:4000 > 203.0.113.1:53 len 1400")
+	if c := text()["connection 1 true false 192.168.1.10"]; c.Loss.Packets != 1 {
+		t.Errorf("after one loss it has lost %+v", c.Loss)
+	}
+}
+
+// The count of a host has its address; that of packets without a state has none.
+func TestQueueCountsOfHosts(t *testing.T) {
+	h := newQueued(t, "queue up on wan0 bandwidth 10M default fair host\npass\npass proto 47 no state")
+	h.in(h.xdp, "lan", "udp 192.168.1.10:4000 > 203.0.113.1:53")
+	h.in(h.xdp, "lan", "udp 192.168.1.10:4001 > 203.0.113.1:53")
+	got := make(map[string]int)
+	for _, c := range h.queueCounts() {
+		got[fmt.Sprint(c.Kind, " ", c.Host)]++
+	}
+	if len(got) != 1 || got["host 192.168.1.10"] != 1 {
+		t.Errorf("the counts are %v", got)
+	}
+}

@@ -1,0 +1,143 @@
+package view
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/fw/dataplane"
+	"weir/internal/fw/rundir"
+	"weir/internal/fw/shaper"
+)
+
+// A tree with two looks, a second apart: bulk takes what voice leaves.
+func shownQueues() (before, now *Queues) {
+	loaded := &rundir.Loaded{Shapers: []shaper.Shaper{
+		{Interface: "wan0", Classes: []shaper.Class{
+			{Name: "up", Parent: -1, First: 1, Children: 2, Max: shaper.Rate{Bytes: 5_000_000}},
+			{Name: "bulk", Parent: 0, Weight: 3, Default: true},
+			{Name: "voice", Parent: 0, Weight: 1, Min: shaper.Rate{Bytes: 1_000_000}},
+		}},
+		{Interface: "wan0", In: true, Classes: []shaper.Class{{Name: "down", Parent: -1, Default: true, Max: shaper.Rate{Bytes: 2_500_000}}}},
+	}}
+	look := func(at time.Duration, bulk, voice, down dataplane.QueueClass, spent time.Duration) *Queues {
+		return &Queues{
+			Time:  time.Unix(1000, 0).Add(at),
+			Trees: []QueueTree{queueTree(loaded, 0, []dataplane.QueueClass{{Max: 5_000_000}, bulk, voice}), queueTree(loaded, 1, []dataplane.QueueClass{down})},
+			Timer: dataplane.QueueTimer{Runs: 2000, Active: 12, Busy: 3, Longest: 81_234, Spent: spent, Late: 1, Unserved: 0},
+		}
+	}
+	before = look(0, dataplane.QueueClass{Sent: 1_000_000, Packets: 1000}, dataplane.QueueClass{Sent: 10_000, Packets: 50}, dataplane.QueueClass{Max: 2_500_000}, 2*time.Millisecond)
+	now = look(time.Second,
+		dataplane.QueueClass{Sent: 5_900_000, Packets: 5000, Lost: 153_800, Drops: 100, Marked: 7, Backlog: 30_000, Hosts: 2, Connections: 3},
+		dataplane.QueueClass{Sent: 110_000, Packets: 550}, dataplane.QueueClass{Max: 2_500_000}, 2*time.Millisecond+450*time.Microsecond)
+	id := dataplane.QueueCountID{Place: 7, Key: 9}
+	before.Trees[0].Queues[1].Top = []QueueConnection{{id: id, sent: 1<<44 - 1000}}
+	now.Trees[0].Queues[1].Top = []QueueConnection{
+		{
+			Kind: dataplane.QueueOfConnection, Way: "tcp 203.0.113.2:50001 (192.168.1.10:40000) -> 198.51.100.7:443", Host: netip.MustParseAddr("192.168.1.10"),
+			Given: 2_500_000, Packets: 900, Bytes: 1_200_000, Backlog: 20_000, QueueLoss: dataplane.QueueLoss{Packets: 80, Bytes: 123_040}, id: id, sent: 499_000,
+		},
+		{Kind: dataplane.QueueOfStateless, Backlog: 30_000, Given: 1000},
+		{Kind: dataplane.QueueOfHost, Host: netip.MustParseAddr("192.168.1.11")},
+		{Kind: dataplane.QueueOfRest},
+	}
+	return before, now
+}
+
+func TestPrintQueues(t *testing.T) {
+	const plain = `wan0 out   RATE   PACKETS  BYTES    DROPPED  MARKED  BACKLOG  HOSTS  CONNECTIONS
+  up       40M    5550     6010000  100      7       30000    2      3
+    bulk   39.2M  5000     5900000  100      7       30000    2      3
+    voice  800k   550      110000   0        0       0        0      0
+wan0 in    RATE   PACKETS  BYTES    DROPPED  MARKED  BACKLOG  HOSTS  CONNECTIONS
+  down     0      0        0        0        0       0        0      0
+`
+	const verbose = `wan0 out (phantom)  SHARE  RATE   BORROWED  PACKETS  BYTES    DROPPED  LOST    MARKED  BACKLOG  HOSTS  CONNECTIONS
+  up                40M    40M    0         5550     6010000  100      153800  7       30000    2      3
+    bulk            24M    39.2M  15.2M     5000     5900000  100      153800  7       30000    2      3
+    voice           16M    800k   0         550      110000   0        0       0       0        0      0
+wan0 in (phantom)   SHARE  RATE   BORROWED  PACKETS  BYTES    DROPPED  LOST    MARKED  BACKLOG  HOSTS  CONNECTIONS
+  down              20M    0      0         0        0        0        0       0       0        0      0
+
+QUEUE          RATE  GIVEN  BACKLOG  PACKETS  BYTES    DROPPED  LOST    HOST          CONNECTION
+wan0 out bulk  0     8k     30000    0        0        0        0       -             without a state
+wan0 out bulk  4M    20M    20000    900      1200000  80       123040  192.168.1.10  tcp 203.0.113.2:50001 (192.168.1.10:40000) -> 198.51.100.7:443
+wan0 out bulk  0     0      0        0        0        0        0       192.168.1.11  all of the host
+
+timer: 2000 runs, 1.23µs each, the longest 81.2µs, 1 late; looks at 12 connections, 3 with backlog; 100 ns for each packet
+`
+	const short = `wan0 out  BW   RATE   PKTS   BYTES  DROP_P  DROP_B  MARKED  QLEN_B  BORROW
+  up      40M  40M    5.55k  6.01M  100     154k    7       30k     0
+  bulk    24M  39.2M  5k     5.9M   100     154k    7       30k     15.2M
+  voice   16M  800k   550    110k   0       0       0       0       0
+wan0 in   BW   RATE   PKTS   BYTES  DROP_P  DROP_B  MARKED  QLEN_B  BORROW
+  down    20M  0      0      0      0       0       0       0       0
+`
+	for _, c := range []struct {
+		name, sort, want string
+		form             QueueForm
+	}{
+		{"plain", "", plain, QueueForm{}},
+		{"verbose", "", verbose, QueueForm{Verbose: true}},
+		{"as pftop", "rate", short, QueueForm{Short: true, Flat: true}},
+	} {
+		before, now := shownQueues()
+		shown := now.Copy()
+		shown.Measure(before)
+		shown.Sort(c.sort)
+		shown.KeepTop(3, "")
+		var b strings.Builder
+		if err := shown.Print(&b, c.form); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, b.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+	_, now := shownQueues()
+	now.Trees[1].Queues[0].Shared, now.Timer.Unserved = 5, 1_500_000
+	now.Trees[1].SetBy, now.Trees[1].Rate = "by hand", 1_250_000
+	var b strings.Builder
+	if err := now.Print(&b, QueueForm{}); err != nil || !strings.HasSuffix(b.String(), `
+  rate set by hand: 10M of 20M
+5 packets shared a counter with other connections, because there were too many connections
+the timer came too late 1 times; 2ms of the lines' time was lost
+`) {
+		t.Errorf("queues in trouble: %v\n%s", err, b.String())
+	}
+	b.Reset()
+	if err := (&Queues{}).Print(&b, QueueForm{}); err != nil || b.String() != "the rules define no queues\n" {
+		t.Errorf("no queues: %v, %q", err, b.String())
+	}
+}
+
+// Sorting puts the largest value first, and chooses the connections.
+func TestSortQueues(t *testing.T) {
+	before, now := shownQueues()
+	for by, want := range map[string]string{"": "up bulk voice", "drops": "up bulk voice", "packets": "up bulk voice", "backlog": "up bulk voice"} {
+		shown := now.Copy()
+		shown.Measure(before)
+		shown.Sort(by)
+		var names []string
+		for _, q := range shown.Trees[0].Queues {
+			names = append(names, q.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("by %q: %s, want %s", by, got, want)
+		}
+	}
+	now.Trees[0].Queues[2].Drops = 1000
+	shown := now.Copy()
+	shown.Sort("drops")
+	shown.KeepTop(1, "drops")
+	if q := shown.Trees[0].Queues; q[0].Name != "voice" || len(q[2].Top) != 1 || q[2].Top[0].QueueLoss.Packets != 80 {
+		t.Errorf("by drops: %+v", q)
+	}
+	if len(now.Trees[0].Queues[1].Top) != 4 {
+		t.Error("the copy has changed the queues")
+	}
+}
