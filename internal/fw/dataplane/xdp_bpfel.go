@@ -564,6 +564,14 @@ type xdpQueueHost struct {
 	Crowded    uint8
 }
 
+type xdpQueueLoss struct {
+	_       structs.HostLayout
+	Number  uint32
+	Created uint32
+	Packets uint64
+	Bytes   uint64
+}
+
 type xdpQueuePair struct {
 	_     structs.HostLayout
 	Queue uint16
@@ -1496,6 +1504,7 @@ const (
 	xdpMapQueueClasses      = "queue_classes"
 	xdpMapQueueCounters     = "queue_counters"
 	xdpMapQueueHosts        = "queue_hosts"
+	xdpMapQueueLosses       = "queue_losses"
 	xdpMapQueueMembers      = "queue_members"
 	xdpMapQueuePairs        = "queue_pairs"
 	xdpMapRecordsLost       = "records_lost"
@@ -1664,6 +1673,7 @@ type xdpMapSpecs struct {
 	QueueClasses      *ebpf.MapSpec `ebpf:"queue_classes"`
 	QueueCounters     *ebpf.MapSpec `ebpf:"queue_counters"`
 	QueueHosts        *ebpf.MapSpec `ebpf:"queue_hosts"`
+	QueueLosses       *ebpf.MapSpec `ebpf:"queue_losses"`
 	QueueMembers      *ebpf.MapSpec `ebpf:"queue_members"`
 	QueuePairs        *ebpf.MapSpec `ebpf:"queue_pairs"`
 	RecordsLost       *ebpf.MapSpec `ebpf:"records_lost"`
@@ -1790,6 +1800,7 @@ type xdpMaps struct {
 	QueueClasses      *ebpf.Map `ebpf:"queue_classes"`
 	QueueCounters     *ebpf.Map `ebpf:"queue_counters"`
 	QueueHosts        *ebpf.Map `ebpf:"queue_hosts"`
+	QueueLosses       *ebpf.Map `ebpf:"queue_losses"`
 	QueueMembers      *ebpf.Map `ebpf:"queue_members"`
 	QueuePairs        *ebpf.Map `ebpf:"queue_pairs"`
 	RecordsLost       *ebpf.Map `ebpf:"records_lost"`
@@ -1861,6 +1872,7 @@ func (m *xdpMaps) Close() error {
 		m.QueueClasses,
 		m.QueueCounters,
 		m.QueueHosts,
+		m.QueueLosses,
 		m.QueueMembers,
 		m.QueuePairs,
 		m.RecordsLost,
