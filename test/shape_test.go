@@ -2,6 +2,7 @@ package test
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
 	"weir/internal/fw/view"
 	"weir/internal/lab"
 	"weir/test/lib"
@@ -66,6 +68,7 @@ func TestShaping(t *testing.T) {
 
 func shapedAlone(b *lib.Box) {
 	isRate(b, "up", 50e6*payload, iperf3Rate(b, "-p", "5201", "-t", "5", "-O", "2"))
+	seesLosses(b)
 	isRate(b, "down", 20e6*payload, iperf3Rate(b, "-p", "5203", "-t", "5", "-O", "2", "-R"))
 	if b.Packets("lan0", reason.Queue) == 0 || b.Packets("wan0", reason.Queue) == 0 {
 		b.Errorf("no packet was dropped by a queue:\n%s", b.Weir("info"))
@@ -80,6 +83,17 @@ func shapedAlone(b *lib.Box) {
 	}
 	if text := b.Weir("queues"); !strings.Contains(text, "wan0 out") || !strings.Contains(text, "    voice") {
 		b.Errorf("weir queues prints\n%s", text)
+	}
+}
+
+// seesLosses looks for what the connection has lost.
+func seesLosses(b *lib.Box) {
+	var states []state.View
+	if err := json.Unmarshal([]byte(b.Weir("states", "--json", "port", "5201")), &states); err != nil {
+		b.Fatal(err)
+	}
+	if !slices.ContainsFunc(states, func(s state.View) bool { return s.Src.Lost != nil && s.Src.Lost.Packets > 0 }) {
+		b.Errorf("no connection shows what it has lost:\n%s", b.Weir("states", "-v"))
 	}
 }
 

@@ -54,6 +54,9 @@ that is forwarded has one line, not two.
 
 ` + stateFilterHelp + `
 
+-v also says what a connection's packets have lost in their queues since these were loaded: packets
+and bytes on the line, those of the first end first.
+
 --sort prints the largest first, with the value after the line: rate is measured for a
 second. -f prints again every second until it is interrupted, the 20 largest.`,
 		RunE: func(c *cobra.Command, words []string) (err error) {

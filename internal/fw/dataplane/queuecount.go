@@ -32,20 +32,13 @@ type QueueCount struct {
 	Sent    uint64       // bytes; only differences mean anything, modulo 2^44
 	Backlog uint64       // bytes that it has sent beyond what it was given
 	Given   uint64       // bytes per second that it gets at present
-	Loss    QueueLoss
+	Loss    state.Loss   // since the queues were loaded
 }
 
 // A QueueCountID says which count it is, as long as it counts the same packets.
 type QueueCountID struct {
 	Place int
 	Key   uint64
-}
-
-// A QueueLoss is what a connection's packets of one direction have lost in their queues since
-// the queues were loaded.
-type QueueLoss struct {
-	Packets uint64 `json:"dropped_packets"`
-	Bytes   uint64 `json:"dropped_bytes"` // on the line
 }
 
 // Parts of a counter's key, and a kind (bpf/queue/admit.h, bpf/queue/queue.h).
@@ -226,7 +219,7 @@ func (l *QueueLosses) Close() error {
 func (l *QueueLosses) slots() int { return len(l.all) }
 
 // Of returns what the packets of both directions of a state have lost.
-func (l *QueueLosses) Of(s *state.State) (loss [2]QueueLoss) {
+func (l *QueueLosses) Of(s *state.State) (loss [2]state.Loss) {
 	for d := range loss {
 		number := s.Index<<1 | uint32(d)
 		if len(l.all) == 0 {
@@ -234,7 +227,7 @@ func (l *QueueLosses) Of(s *state.State) (loss [2]QueueLoss) {
 		}
 		raw := &l.all[number&uint32(len(l.all)-1)] // a power of two
 		if atomic.LoadUint32(&raw.Number) == number && atomic.LoadUint32(&raw.Created) == uint32(s.Created) {
-			loss[d] = QueueLoss{Packets: atomic.LoadUint64(&raw.Packets), Bytes: atomic.LoadUint64(&raw.Bytes)}
+			loss[d] = state.Loss{Packets: atomic.LoadUint64(&raw.Packets), Bytes: atomic.LoadUint64(&raw.Bytes)}
 		}
 	}
 	return loss

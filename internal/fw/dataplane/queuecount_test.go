@@ -3,6 +3,8 @@ package dataplane
 import (
 	"fmt"
 	"testing"
+
+	"weir/internal/fw/state"
 )
 
 // newQueued returns a harness with queues in force on wan0.
@@ -49,7 +51,7 @@ func TestQueueCounts(t *testing.T) {
 	counts := text()
 	forth, back := counts["connection 1 true false 192.168.1.10"], counts["connection 2 true true 192.168.1.10"]
 	const bytes = 1400 + 28 + 38
-	if len(counts) != 2 || forth.Loss != (QueueLoss{lost, lost * bytes}) || forth.Sent != (1+passed)*bytes || back.Loss.Packets != 0 || back.Sent != 100+28+38 {
+	if len(counts) != 2 || forth.Loss != (state.Loss{Packets: lost, Bytes: lost * bytes}) || forth.Sent != (1+passed)*bytes || back.Loss.Packets != 0 || back.Sent != 100+28+38 {
 		t.Errorf("%d packets passed, %d were lost; the counts are\n%+v", passed, lost, counts)
 	}
 	h.dp.tables.states[forth.State.Index].Created++ // as of another connection

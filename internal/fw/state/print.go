@@ -29,7 +29,7 @@ func (v *View) Verbose() string {
 		fmt.Fprintf(&b, "\n   %s  %s", first.Sequence, second.Sequence)
 	}
 	fmt.Fprintf(&b, "\n   age %s, expires in %s, %d:%d pkts, %d:%d bytes%s",
-		clock(v.Age), clock(v.Expires), v.Src.Packets, v.Dst.Packets, v.Src.Bytes, v.Dst.Bytes, v.rules()+v.given())
+		clock(v.Age), clock(v.Expires), v.Src.Packets, v.Dst.Packets, v.Src.Bytes, v.Dst.Bytes, v.rules()+v.given()+v.lost())
 	return b.String()
 }
 
@@ -86,6 +86,20 @@ func (v *View) given() string {
 		text += ", mark " + v.Mark
 	}
 	return text
+}
+
+// lost returns what was dropped in queues: ", lost in queues 12:0 pkts, 18456:0 bytes".
+func (v *View) lost() string {
+	if v.Src.Lost == nil && v.Dst.Lost == nil {
+		return ""
+	}
+	var lost [2]Loss
+	for i, end := range []*End{&v.Src, &v.Dst} {
+		if end.Lost != nil {
+			lost[i] = *end.Lost
+		}
+	}
+	return fmt.Sprintf(", lost in queues %d:%d pkts, %d:%d bytes", lost[0].Packets, lost[1].Packets, lost[0].Bytes, lost[1].Bytes)
 }
 
 func bothWays(what, forth, back string) string {

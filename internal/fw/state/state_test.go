@@ -294,3 +294,18 @@ func TestPrio(t *testing.T) {
 		t.Error("where nothing is given a packet has something")
 	}
 }
+
+// What queues have dropped is printed for both directions, if there is any.
+func TestLostPrint(t *testing.T) {
+	lost := [2]Loss{{12, 18456}, {}}
+	s := &State{}
+	c := &Context{Rule: func(uint32) (RuleRef, bool) { return RuleRef{}, false }, Queue: func(uint16) string { return "" }, Lost: func(*State) [2]Loss { return lost }}
+	v := s.View(c)
+	if got, want := v.lost(), ", lost in queues 12:0 pkts, 18456:0 bytes"; got != want || !strings.HasSuffix(v.Verbose(), want) {
+		t.Errorf("prints %q, want %q; in full:\n%s", got, want, v.Verbose())
+	}
+	lost[0] = Loss{}
+	if v = s.View(c); v.lost() != "" {
+		t.Errorf("without losses it prints %q", v.lost())
+	}
+}

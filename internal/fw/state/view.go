@@ -27,6 +27,7 @@ type Context struct {
 	Labels    func(global uint32) []string // of a rule, also of an earlier ruleset
 	Leaves    func(nextHop uint16) string  // the interface of a next hop; "": none
 	Gateway   func(nextHop uint16) netip.Addr
+	Lost      func(s *State) [2]Loss     // by direction, what its packets have lost in queues; nil: nobody knows
 	Queue     func(number uint16) string // what set queue names: a queue, or "a, b"; "" for a number of an earlier ruleset
 }
 
@@ -90,9 +91,16 @@ type End struct {
 	State    string     `json:"state"`
 	Packets  uint64     `json:"packets"` // sent by this end
 	Bytes    uint64     `json:"bytes"`
-	Prio     string     `json:"prio,omitempty"`     // of the packets that it sends, in the form of set prio
-	Queue    string     `json:"queue,omitempty"`    // likewise, in the form of set queue
-	Sequence *Sequence  `json:"sequence,omitempty"` // TCP only
+	Prio     string     `json:"prio,omitempty"`           // of the packets that it sends, in the form of set prio
+	Queue    string     `json:"queue,omitempty"`          // likewise, in the form of set queue
+	Lost     *Loss      `json:"lost_in_queues,omitempty"` // of the packets that it has sent
+	Sequence *Sequence  `json:"sequence,omitempty"`       // TCP only
+}
+
+// A Loss is what packets have lost in their queues since these were loaded.
+type Loss struct {
+	Packets uint64 `json:"packets"`
+	Bytes   uint64 `json:"bytes"` // on the line
 }
 
 // A Sequence is the window in which an end may send.
@@ -137,6 +145,11 @@ func (s *State) View(c *Context) View {
 	forth, back := s.Tuple[0], s.Tuple[1]
 	v.Src = s.end(c, 0, forth.Src, forth.SPort, back.Dst, back.DPort)
 	v.Dst = s.end(c, 1, forth.Dst, forth.DPort, back.Src, back.SPort)
+	if c.Lost != nil {
+		lost := c.Lost(s)
+		v.Src.lose(lost[0])
+		v.Dst.lose(lost[1])
+	}
 	return v
 }
 
@@ -216,6 +229,12 @@ func (s *State) end(c *Context, d int, addr netip.Addr, port uint16, newAddr net
 		e.Sequence = s.sequence(d)
 	}
 	return e
+}
+
+func (e *End) lose(l Loss) {
+	if l.Packets > 0 {
+		e.Lost = &l
+	}
 }
 
 // sequence returns the window in which end d may send: up to what its peer granted, or

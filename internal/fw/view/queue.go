@@ -61,7 +61,7 @@ type QueueConnection struct {
 	Packets uint64              `json:"packets,omitempty"` // of the connection, also those of before it came to this queue
 	Bytes   uint64              `json:"bytes,omitempty"`   // likewise; of IP packets
 	Backlog uint64              `json:"backlog"`
-	dataplane.QueueLoss
+	Lost    state.Loss          `json:"lost_in_queues"` // its packets, since the queues were loaded
 
 	id   dataplane.QueueCountID
 	sent uint64
@@ -164,7 +164,7 @@ func (q *Queues) connect(r *reading) error {
 
 func queueConnection(c *dataplane.QueueCount, context *state.Context) QueueConnection {
 	one := QueueConnection{
-		Kind: c.Kind, Host: c.Host, Given: c.Given, Backlog: c.Backlog, QueueLoss: c.Loss, id: c.ID, sent: c.Sent,
+		Kind: c.Kind, Host: c.Host, Given: c.Given, Backlog: c.Backlog, Lost: c.Loss, id: c.ID, sent: c.Sent,
 	}
 	if c.State == nil {
 		return one
@@ -288,7 +288,7 @@ func (c *QueueConnection) value(by string) float64 {
 	case "bytes":
 		return float64(c.Bytes)
 	case "drops":
-		return float64(c.QueueLoss.Packets)
+		return float64(c.Lost.Packets)
 	}
 	return float64(c.Backlog)
 }

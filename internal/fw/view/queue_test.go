@@ -11,6 +11,7 @@ import (
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/rundir"
 	"weir/internal/fw/shaper"
+	"weir/internal/fw/state"
 )
 
 // A tree with two looks, a second apart: bulk takes what voice leaves.
@@ -39,7 +40,7 @@ func shownQueues() (before, now *Queues) {
 	now.Trees[0].Queues[1].Top = []QueueConnection{
 		{
 			Kind: dataplane.QueueOfConnection, Way: "tcp 203.0.113.2:50001 (192.168.1.10:40000) -> 198.51.100.7:443", Host: netip.MustParseAddr("192.168.1.10"),
-			Given: 2_500_000, Packets: 900, Bytes: 1_200_000, Backlog: 20_000, QueueLoss: dataplane.QueueLoss{Packets: 80, Bytes: 123_040}, id: id, sent: 499_000,
+			Given: 2_500_000, Packets: 900, Bytes: 1_200_000, Backlog: 20_000, Lost: state.Loss{Packets: 80, Bytes: 123_040}, id: id, sent: 499_000,
 		},
 		{Kind: dataplane.QueueOfStateless, Backlog: 30_000, Given: 1000},
 		{Kind: dataplane.QueueOfHost, Host: netip.MustParseAddr("192.168.1.11")},
@@ -134,7 +135,7 @@ func TestSortQueues(t *testing.T) {
 	shown := now.Copy()
 	shown.Sort("drops")
 	shown.KeepTop(1, "drops")
-	if q := shown.Trees[0].Queues; q[0].Name != "voice" || len(q[2].Top) != 1 || q[2].Top[0].QueueLoss.Packets != 80 {
+	if q := shown.Trees[0].Queues; q[0].Name != "voice" || len(q[2].Top) != 1 || q[2].Top[0].Lost.Packets != 80 {
 		t.Errorf("by drops: %+v", q)
 	}
 	if len(now.Trees[0].Queues[1].Top) != 4 {

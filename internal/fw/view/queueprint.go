@@ -127,7 +127,7 @@ func (q *Queues) printConnections(w io.Writer) error {
 				}
 				c := &queue.Top[n]
 				fmt.Fprintf(t, "%s %s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", q.Trees[i].title(QueueForm{}), queue.Name, bitRate(c.Rate), bitRate(float64(c.Given)),
-					c.Backlog, c.Packets, c.Bytes, c.QueueLoss.Packets, c.QueueLoss.Bytes, c.host(), c.what())
+					c.Backlog, c.Packets, c.Bytes, c.Lost.Packets, c.Lost.Bytes, c.host(), c.what())
 			}
 		}
 	}

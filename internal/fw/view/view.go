@@ -327,7 +327,13 @@ func (v *View) MarkMask() (mask uint32, err error) {
 func (v *View) States(f *state.Filter, yield func(*state.View) bool) error {
 	ready := func(*reading) error { return nil }
 	return v.consistent(ready, func(r *reading) error {
+		losses, err := r.pins.QueueLosses()
+		if err != nil {
+			return err
+		}
+		defer losses.Close()
 		context := r.context()
+		context.Lost = losses.Of
 		for s := range r.pins.States() {
 			one := s.View(context)
 			if f.Match(&one) && !yield(&one) {
