@@ -16,7 +16,8 @@
 #define NO_RULE MAX_RULES /* as a rule's number: none */
 
 /* One cache per CPU; an entry is a cache line. */
-#define CACHE_ENTRIES 1024
+#define CACHE_BITS    10
+#define CACHE_ENTRIES (1 << CACHE_BITS)
 
 /* What a result depends on. */
 struct cache_key {
@@ -52,7 +53,9 @@ struct {
 	__type(value, struct cache_entry);
 } rule_cache SEC(".maps");
 
-/* Returns the entry for the key, whether or not it holds its result. */
+/* Returns the entry for the key, whether or not it holds its result. It is chosen by the
+ * highest bits of the products, which all bits of the key change: also the direction, which may
+ * be all that differs between the two crossings of a packet. */
 static __always_inline struct cache_entry *cache_get(const struct cache_key *key)
 {
 	const word64 *k = key->word;
@@ -60,7 +63,7 @@ static __always_inline struct cache_entry *cache_get(const struct cache_key *key
 	__u32 at;
 
 	h += (k[2] * 0x165667b19e3779f9ULL) ^ (k[3] * 0x27d4eb2f165667c5ULL);
-	at = (h ^ h >> 29) >> 22 & (CACHE_ENTRIES - 1);
+	at = h >> (64 - CACHE_BITS);
 	return bpf_map_lookup_elem(&rule_cache, &at);
 }
 
