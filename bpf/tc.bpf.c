@@ -131,7 +131,7 @@ static __noinline int tc_divert(struct __sk_buff *skb, struct packet *p, const s
 		return count_verdict(i, r, hook_length(skb));
 	if (p->flags & PACKET_ICMP_ERROR)
 		return HOOK_PASS;
-	st = fast_state(p, 1, &number);
+	st = fast_state(p, tuple_hash(&p->tuple), 1, &number);
 	if (!st || !state_is_diverted(st, STATE_DIRECTION(number)))
 		return count_verdict(i, REASON_GUARD, p->length);
 	r = divert_assign(skb, p, number);

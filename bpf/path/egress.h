@@ -197,7 +197,7 @@ static __always_inline int egress_fast(hook_ctx *ctx, void *tails, struct packet
 
 	if (tail >= 0)
 		return fast_tail(ctx, tails, p, i, tail, 0, 0);
-	st = fast_state(p, 0, &number);
+	st = fast_state(p, tuple_hash(&p->tuple), 0, &number);
 	if (!st)
 		return fast_tail(ctx, tails, p, i, TAIL_MISS, number, 0);
 	if (state_changes_family(st)) /* the box itself is no end of such a connection */

@@ -15,6 +15,7 @@
 #include "route/encap.h"
 #include "state/bound.h"
 #include "state/lookup.h"
+#include "state/nat_port.h"
 #include "state/touch.h"
 #include "state/track.h"
 
@@ -64,9 +65,9 @@ __noinline __u32 fast_twin(struct packet *p)
 
 /* Finds the state that lets the packet cross here. NULL: a miss. *number is then 0, or
  * the number of a state that is live but does not let the packet cross here. */
-static __always_inline struct state *fast_state(struct packet *p, int in, __u32 *number)
+static __always_inline struct state *fast_state(struct packet *p, __u64 hash, int in, __u32 *number)
 {
-	struct state *st = lookup_state(&p->tuple, number);
+	struct state *st = lookup_hashed(&p->tuple, hash, number);
 
 	if (st && !(st->flags & state_crossing(STATE_DIRECTION(*number), in)) && state_has_socket(st)) {
 		*number = fast_twin(p);
@@ -219,6 +220,18 @@ static __always_inline int fast_qos_matters(hook_ctx *ctx, const struct packet *
 	       fast_obstacle(ctx, p, n) != UNDECIDED;
 }
 
+/* Touches what the state of a packet that has none will be written into. */
+static __always_inline void fast_touch(const struct packet *p, __u64 hash)
+{
+	const struct scratch *s = scratch_get();
+	struct tuple reply;
+
+	tuple_reverse(&reply, &p->tuple);
+	if (s)
+		nat_port_expect(s, p, &reply);
+	touch_home(hash, &reply);
+}
+
 /* Handles a parsed packet at XDP or TCX ingress. */
 static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p, struct headers *h,
 			 const struct interface *i)
@@ -228,14 +241,16 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 	struct state *st;
 	__u32 number, d, tree;
 	enum reason r;
+	__u64 hash;
 	int tail = fast_tail_of(p);
 
 	if (tail >= 0)
 		return fast_tail_then(ctx, tails, p, i, tail, 0, 0, fragment_is_listed(p) ? SLOW_FRAGMENT : SLOW_END);
-	st = fast_state(p, 1, &number);
+	hash = tuple_hash(&p->tuple);
+	st = fast_state(p, hash, 1, &number);
 	if (!st) {
 		if (!number)
-			touch_home(&p->tuple);
+			fast_touch(p, hash);
 		return fast_tail(ctx, tails, p, i, TAIL_MISS, number, 0);
 	}
 	if (fast_is_rare(p) || st->flags & STATE_LOG)

@@ -498,7 +498,7 @@ __noinline int miss_fragment(hook_ctx *ctx, struct scratch *s)
 	}
 	if (s->packet.fragment == FRAGMENT_LATER)
 		return TAIL_FRAGMENT;
-	return fast_state(&s->packet, 1, &s->state) ? TAIL_SLOW : -1;
+	return fast_state(&s->packet, tuple_hash(&s->packet.tuple), 1, &s->state) ? TAIL_SLOW : -1;
 }
 
 static __always_inline int miss_in(hook_ctx *ctx, void *tails)

@@ -63,6 +63,13 @@ struct nat_port_search {
 	__u8 block;
 };
 
+/* The source translation of the last connection that got one with a port. */
+struct nat_last {
+	struct addr addr;
+	__u32 ifindex; /* where the connection came in; 0: there was none yet */
+	__u32 family;
+};
+
 /* Why a packet of a state comes to the program with the rules. */
 enum slow_then {
 	SLOW_END,      /* it does not: its state alone decides */
@@ -137,6 +144,7 @@ struct scratch {
 	__u32 path_last_index;
 	__u8 options[TCP_MAX_OPTIONS + 8]; /* of a SYN				*/
 	struct nat_port_search search;
+	struct nat_last nat_last;
 	struct quote quote;
 	__u32 outer[FAMILY_WORDS]; /* union family_header: that the packet gets */
 	struct family_error error;

@@ -61,6 +61,7 @@ static __always_inline void create_choose_reply(struct scratch *s)
 			s->out.nat_ports = (struct nat_ports){.low = NAT_LOW, .high = NAT_HIGH};
 		nat_port_begin(s, &s->out.nat_ports);
 		s->tuple.dport = bpf_htons(nat_port_next(&s->search));
+		nat_port_note(s);
 	}
 	s->reply_hash = tuple_hash(&s->tuple);
 	touch_bucket(s->reply_hash);

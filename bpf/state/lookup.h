@@ -165,10 +165,9 @@ static __always_inline struct state *lookup_home(__u64 hash, const struct tuple 
 	return 0;
 }
 
-/* Returns the live state that holds the tuple, expired or not, and its number. */
-static __always_inline struct state *lookup_state(const struct tuple *t, __u32 *number)
+/* Returns the live state that holds the tuple with this hash, expired or not, and its number. */
+static __always_inline struct state *lookup_hashed(const struct tuple *t, __u64 hash, __u32 *number)
 {
-	__u64 hash = tuple_hash(t);
 	struct bucket *b = bucket_get(hash);
 	struct state *s = lookup_home(hash, t, number);
 
@@ -184,6 +183,11 @@ static __always_inline struct state *lookup_state(const struct tuple *t, __u32 *
 		return 0;
 	*number = lookup_table(t);
 	return *number ? lookup_verify(*number, t) : 0;
+}
+
+static __always_inline struct state *lookup_state(const struct tuple *t, __u32 *number)
+{
+	return lookup_hashed(t, tuple_hash(t), number);
 }
 
 #endif

@@ -104,6 +104,27 @@ static __always_inline void nat_port_begin(struct scratch *s, const struct nat_p
 	search->at = create_random(s) % ((__u32)search->span + 1);
 }
 
+/* Notes what a connection gets. */
+static __always_inline void nat_port_note(struct scratch *s)
+{
+	s->nat_last.addr = s->out.nat.addr;
+	s->nat_last.ifindex = s->packet.ifindex;
+	s->nat_last.family = s->packet.family;
+}
+
+/* Turns a reply's tuple into the one that it has if the packet is translated as the last one
+ * was. The port is the one that nat_port_begin() will choose. */
+static __always_inline void nat_port_expect(const struct scratch *s, const struct packet *p, struct tuple *reply)
+{
+	struct nat_port_search search = s->search;
+
+	if (s->nat_last.ifindex != p->ifindex || s->nat_last.family != p->family || !tuple_translates_ports(p->tuple.proto))
+		return;
+	search.at = alloc_random(s->random) % ((__u32)search.span + 1);
+	reply->dst = s->nat_last.addr;
+	reply->dport = bpf_htons(nat_port_next(&search));
+}
+
 /* Reserves the reply's tuple of a state with the first free port, from the search's
  * present one on. */
 static __always_inline enum reason nat_port_reserve(struct scratch *s, __u32 number)

@@ -22,19 +22,16 @@ static __always_inline void touch_bucket(__u64 hash)
 
 /*
  * Touches what a state for the tuple will most likely be written into: its home, and the
- * bucket of a reply without NAT. Called right after the look-up has found nothing. The
- * loads then overlap with those of the look-up, and cost little, even if the packet is
- * dropped.
+ * bucket of the reply. Called right after the look-up has found nothing. The loads then
+ * overlap with those of the look-up, and cost little, even if the packet is dropped.
  */
-static __always_inline void touch_home(const struct tuple *t)
+static __always_inline void touch_home(__u64 hash, const struct tuple *reply)
 {
-	const struct state *st = state_get(state_home(tuple_hash(t)));
-	struct tuple reply;
+	const struct state *st = state_get(state_home(hash));
 
-	tuple_reverse(&reply, t);
+	touch_bucket(tuple_hash(reply));
 	if (st)
 		touch_lines(st);
-	touch_bucket(tuple_hash(&reply));
 }
 
 #endif
