@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir/internal/fw/ruleset"
 	"weir/internal/host/hostdb"
 	"weir/internal/host/netif"
 	"weir/internal/oracle/ruletest"
@@ -32,6 +33,7 @@ type checkOptions struct {
 	expect   string
 	diff     string
 	status   bool
+	verbose  bool
 	macros   macrosFlag
 	without  source.Without
 }
@@ -78,6 +80,7 @@ hold. 1: it is refused, an expectation does not hold, or a file cannot be read.
 	c.Flags().StringVar(&o.expect, "expect", "", "test the rules with the packets of a JSON `file`")
 	c.Flags().StringVar(&o.diff, "diff", "", "say what changes from the old rule `file`")
 	c.Flags().BoolVar(&o.status, "status", false, "with --diff: exit with status 3 if something changes")
+	c.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "also print, as comments, which engine the queues of each interface get, and why")
 	c.Flags().BoolVar(&o.json, "json", false, "print JSON: whether it is accepted, its lines, all errors and warnings, changes")
 	return c
 }
@@ -156,6 +159,21 @@ func check(ctx context.Context, env *Env, o *checkOptions, name string) error {
 	}
 	if err := printer.Fprint(env.Stdout, rules.Source); err != nil {
 		return fmt.Errorf("print the rules: %w", err)
+	}
+	if o.verbose {
+		return printEngines(env, rules.Queues)
+	}
+	return nil
+}
+
+// printEngines prints which engine each tree of queues gets, as far as the file says.
+func printEngines(env *Env, trees []*resolve.QueueTree) error {
+	for _, t := range trees {
+		s := ruleset.ShaperOf(t)
+		c := s.Choose(false)
+		if _, err := fmt.Fprintf(env.Stdout, "# queues of %s: engine %s: %s; %s\n", s.Name(), c.Engine, c.Why, c.Engine.Cost()); err != nil {
+			return fmt.Errorf("print the engines: %w", err)
+		}
 	}
 	return nil
 }

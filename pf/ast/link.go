@@ -17,6 +17,7 @@ type LinkKind struct {
 	MPU      uint32
 	Cells    Cells
 	Alone    bool // it stands for all of the line
+	Modem    bool // a modem with a queue of its own is at this end of such a line
 }
 
 // Links are the words after link. They are those of tc-cake(8), with the same figures.
@@ -25,22 +26,22 @@ var Links = map[string]LinkKind{
 	"conservative": {Overhead: 48, Cells: ATM, Alone: true},
 
 	"ethernet":   {Overhead: 38, MPU: 84},
-	"docsis":     {Overhead: 18, MPU: 64, Cells: Plain},
+	"docsis":     {Overhead: 18, MPU: 64, Cells: Plain, Modem: true},
 	"ether-vlan": {Overhead: 4},
 
-	"pppoe-ptm":   {Overhead: 30, Cells: PTM},
-	"bridged-ptm": {Overhead: 22, Cells: PTM},
+	"pppoe-ptm":   {Overhead: 30, Cells: PTM, Modem: true},
+	"bridged-ptm": {Overhead: 22, Cells: PTM, Modem: true},
 
-	"ipoa-vcmux":      {Overhead: 8, Cells: ATM},
-	"ipoa-llcsnap":    {Overhead: 16, Cells: ATM},
-	"bridged-vcmux":   {Overhead: 24, Cells: ATM},
-	"bridged-llcsnap": {Overhead: 32, Cells: ATM},
-	"pppoa-vcmux":     {Overhead: 10, Cells: ATM},
-	"pppoa-llc":       {Overhead: 14, Cells: ATM},
-	"pppoe-vcmux":     {Overhead: 32, Cells: ATM},
-	"pppoe-llcsnap":   {Overhead: 40, Cells: ATM},
+	"ipoa-vcmux":      {Overhead: 8, Cells: ATM, Modem: true},
+	"ipoa-llcsnap":    {Overhead: 16, Cells: ATM, Modem: true},
+	"bridged-vcmux":   {Overhead: 24, Cells: ATM, Modem: true},
+	"bridged-llcsnap": {Overhead: 32, Cells: ATM, Modem: true},
+	"pppoa-vcmux":     {Overhead: 10, Cells: ATM, Modem: true},
+	"pppoa-llc":       {Overhead: 14, Cells: ATM, Modem: true},
+	"pppoe-vcmux":     {Overhead: 32, Cells: ATM, Modem: true},
+	"pppoe-llcsnap":   {Overhead: 40, Cells: ATM, Modem: true},
 
-	"atm":   {Cells: ATM},
-	"ptm":   {Cells: PTM},
+	"atm":   {Cells: ATM, Modem: true},
+	"ptm":   {Cells: PTM, Modem: true},
 	"noatm": {Cells: Plain},
 }

@@ -34,7 +34,24 @@ type OwnQueue struct {
 	Overhead *Signed
 	MPU      *Count
 	Line     token.Span // of the first of link, overhead and mpu
+	Engine   Engine
+	Modem    token.Span // of the word: a modem with a queue of its own is behind the interface
+	Held     token.Span // of the first of engine and modem
 }
+
+// Engine is what keeps a tree of queues within its rates.
+type Engine uint8
+
+// The engines.
+const (
+	EngineNotGiven Engine = iota
+	EngineAuto            // weir chooses one of the others
+	EnginePhantom         // counts what a queue would hold, and holds nothing
+	EngineQueue           // the kernel's queues, which hold packets
+)
+
+// EngineWords are the words after engine.
+var EngineWords = [...]string{EngineAuto: "auto", EnginePhantom: "phantom", EngineQueue: "queue"}
 
 // Fairness is between whom a queue shares its packets.
 type Fairness uint8

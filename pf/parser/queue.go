@@ -61,7 +61,7 @@ func (p *parser) queueName() ast.Word {
 
 var queueWords = []string{
 	"bandwidth", "min", "max", "parent", "default", "flows", "quantum", "qlimit", "priority", "tbrsize", "queue",
-	"fair", "ecn", "rtt", "link", "overhead", "mpu",
+	"fair", "ecn", "rtt", "link", "overhead", "mpu", "engine", "modem",
 }
 
 // queueOptions reads the options of a queue, each at most once.

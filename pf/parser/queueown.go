@@ -35,6 +35,14 @@ func (p *parser) ownQueueOption(o *ast.OwnQueue, word string) bool {
 	case "rtt":
 		o.RTT = p.rtt()
 		return true
+	case "engine":
+		o.Engine = p.engine()
+		p.heldFrom(o, at)
+		return true
+	case "modem":
+		o.Modem = at
+		p.heldFrom(o, at)
+		return true
 	case "link":
 		p.list(func() { o.Link = append(o.Link, p.linkKind()) })
 	case "overhead":
@@ -48,6 +56,28 @@ func (p *parser) ownQueueOption(o *ast.OwnQueue, word string) bool {
 		o.Line = at.To(p.last)
 	}
 	return true
+}
+
+// heldFrom notes where the first of engine and modem stands.
+func (p *parser) heldFrom(o *ast.OwnQueue, at token.Span) {
+	if !o.Held.IsValid() {
+		o.Held = at.To(p.last)
+	}
+}
+
+func (p *parser) engine() ast.Engine {
+	if p.acceptWord("queue") { // a keyword
+		return ast.EngineQueue
+	}
+	w := p.word("auto, phantom or queue")
+	n := slices.Index(ast.EngineWords[:], w.Text)
+	if n <= 0 {
+		p.failWith(diag.Diagnostic{
+			Span: w.Span, Message: "engine takes auto, phantom or queue, not " + strconv.Quote(w.Text),
+			Suggest: diag.Nearest(w.Text, ast.EngineWords[1:]),
+		})
+	}
+	return ast.Engine(n)
 }
 
 func (p *parser) fairness() ast.Fairness {

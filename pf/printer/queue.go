@@ -63,6 +63,8 @@ func ownQueue(c *clauses, o *ast.OwnQueue) {
 	if o.RTT != nil {
 		c.add("rtt", duration(o.RTT.For))
 	}
+	c.addIf(o.Engine != ast.EngineNotGiven, "engine", ast.EngineWords[o.Engine])
+	c.addIf(o.Modem.IsValid(), "modem")
 	c.addIf(len(o.Link) > 0, "link", list(o.Link, func(w *ast.Word) string { return w.Text }))
 	if o.Overhead != nil {
 		c.add("overhead", strconv.Itoa(int(o.Overhead.N)))

@@ -31,7 +31,9 @@ func (r *resolver) altqTrees() {
 			continue
 		}
 		s := d.Queue.ALTQ.Scheduler
-		b := &altqBuilder{treeBuilder: r.newTree(&QueueTree{Interface: on, Link: lowerLink(&d.Queue.Own), Origin: d.Span}), on: on, scheduler: s.Name.Text}
+		b := &altqBuilder{treeBuilder: r.newTree(&QueueTree{
+			Interface: on, Link: lowerLink(&d.Queue.Own), Origin: d.Span, Engine: d.Queue.Own.Engine, Modem: hasModem(&d.Queue.Own),
+		}), on: on, scheduler: s.Name.Text}
 		b.root(d)
 		for i := 0; i < len(b.queues) && len(b.queues) <= MaxTreeQueues; i++ {
 			b.fill(i)

@@ -162,6 +162,9 @@ const mostQueuePriority = 15
 // checkOwn checks what pf's queues do not have.
 func (r *resolver) checkOwn(q *ast.Queue, isRoot bool) {
 	o := &q.Own
+	if o.Held.IsValid() && !isRoot {
+		r.faults.Errorf(o.Held, "engine and modem belong to the root queue")
+	}
 	switch {
 	case !o.Line.IsValid():
 	case !isRoot:

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"weir/pf/ast"
@@ -23,6 +24,8 @@ type QueueTree struct {
 	Interface string
 	In        bool // of what comes in at the interface; else of what leaves by it
 	Link      Link
+	Engine    ast.Engine
+	Modem     bool    // a modem with a queue of its own is behind the interface
 	Queues    []Queue // parents before their children, siblings one after the other; [0] is the root
 	Origin    token.Span
 }
@@ -82,8 +85,12 @@ func (r *resolver) queueTrees() {
 			r.unenforcedQueue(root.Span, "a root queue without bandwidth", "give it the bandwidth of the line")
 			continue
 		}
+		if root.Own.Engine == ast.EngineQueue && root.Direction == ast.In {
+			r.unenforcedQueue(root.Own.Held, "engine queue for what comes in", "write engine phantom")
+		}
 		b := r.newTree(&QueueTree{
 			Interface: root.On[0].Name, In: root.Direction == ast.In, Link: lowerLink(&root.Own), Origin: root.Name.Span,
+			Engine: root.Own.Engine, Modem: hasModem(&root.Own),
 		})
 		b.build(root)
 		if !r.addTree(b.tree, root.Span) {
@@ -336,6 +343,11 @@ func (b *treeBuilder) checkDefaults() {
 			first = at
 		}
 	}
+}
+
+// hasModem reports whether a root says that a modem is behind its interface.
+func hasModem(o *ast.OwnQueue) bool {
+	return o.Modem.IsValid() || slices.ContainsFunc(o.Link, func(w ast.Word) bool { return ast.Links[w.Text].Modem })
 }
 
 // lowerLink returns what a root says of its line.

@@ -10,15 +10,26 @@ import (
 // its name, so that packets with this number find it.
 func (c *compiler) shapers(trees []*resolve.QueueTree) {
 	for _, t := range trees {
-		s := shaper.Shaper{Interface: t.Interface, In: t.In, Link: linkOf(&t.Link), Classes: make([]shaper.Class, len(t.Queues))}
+		s := ShaperOf(t)
 		for i := range t.Queues {
-			s.Classes[i] = classOf(&t.Queues[i])
 			if t.Queues[i].Children == 0 {
 				s.Classes[i].Number = c.queueNumber(t.Queues[i].Name)
 			}
 		}
 		c.program.Shapers = append(c.program.Shapers, s)
 	}
+}
+
+// ShaperOf converts a tree of queues. What packets for its queues carry is left out.
+func ShaperOf(t *resolve.QueueTree) shaper.Shaper {
+	s := shaper.Shaper{
+		Interface: t.Interface, In: t.In, Link: linkOf(&t.Link), Engine: engines[t.Engine], Modem: t.Modem,
+		Classes: make([]shaper.Class, len(t.Queues)),
+	}
+	for i := range t.Queues {
+		s.Classes[i] = classOf(&t.Queues[i])
+	}
+	return s
 }
 
 func classOf(q *resolve.Queue) shaper.Class {
@@ -31,6 +42,10 @@ func classOf(q *resolve.Queue) shaper.Class {
 
 var fairnesses = [...]shaper.Fairness{
 	ast.FairHostFlow: shaper.FairHostFlow, ast.FairFlow: shaper.FairFlow, ast.FairHost: shaper.FairHost,
+}
+
+var engines = [...]shaper.Engine{
+	ast.EngineAuto: shaper.Auto, ast.EnginePhantom: shaper.Phantom, ast.EngineQueue: shaper.Queue,
 }
 
 var cells = [...]shaper.Cells{ast.Plain: shaper.Plain, ast.ATM: shaper.ATM, ast.PTM: shaper.PTM}

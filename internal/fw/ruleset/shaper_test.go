@@ -18,7 +18,7 @@ queue voice parent up bandwidth 4M, min 2M burst 3M for 10ms priority 7 fair hos
 queue work parent up bandwidth 60% ecn
 queue ssh parent work bandwidth 25% min 10%, max 12M qlimit 100
 queue rest parent work bandwidth 6M flows 1024 quantum 300 default
-queue down on em0 in bandwidth 100M overhead -4 mpu 64
+queue down on em0 in engine phantom bandwidth 100M overhead -4 mpu 64
 queue voice parent down bandwidth 10M
 queue other parent down bandwidth 90M default
 pass set queue (other, voice)
@@ -30,7 +30,7 @@ func TestShapers(t *testing.T) {
 	bits := func(n uint64) uint64 { return n / 8 }
 	want := []shaper.Shaper{
 		{
-			Interface: "em0", Link: shaper.Link{Known: true, Overhead: 34, Cells: shaper.PTM},
+			Interface: "em0", Link: shaper.Link{Known: true, Overhead: 34, Cells: shaper.PTM}, Modem: true,
 			Classes: []shaper.Class{
 				{
 					Name: "up", Parent: -1, Children: 2, First: 1, Weight: 1, Fair: shaper.FairFlow, RTT: 50 * time.Millisecond,
@@ -52,7 +52,7 @@ func TestShapers(t *testing.T) {
 			},
 		},
 		{
-			Interface: "em0", In: true, Link: shaper.Link{Known: true, Overhead: -4, MPU: 64},
+			Interface: "em0", In: true, Link: shaper.Link{Known: true, Overhead: -4, MPU: 64}, Engine: shaper.Phantom,
 			Classes: []shaper.Class{
 				{Name: "down", Parent: -1, Children: 2, First: 1, Weight: 1, Max: shaper.Rate{Bytes: bits(100e6)}},
 				{Name: "voice", Weight: 10000},

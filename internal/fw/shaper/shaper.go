@@ -20,6 +20,8 @@ type Shaper struct {
 	Interface string
 	In        bool // what comes in at the interface; else what leaves by it
 	Link      Link
+	Engine    Engine  // as the file says
+	Modem     bool    // a modem with a queue of its own is behind the interface
 	Classes   []Class // parents before their children, siblings one after the other; [0] is the root
 }
 
