@@ -1,0 +1,262 @@
+package htb
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnsupported says that the kernel lacks what holds packets.
+var ErrUnsupported = errors.New("this kernel has no tbf or no htb (CONFIG_NET_SCH_TBF, CONFIG_NET_SCH_HTB)")
+
+// A ForeignError says that a device has a qdisc of somebody else.
+type ForeignError struct {
+	Device string
+	Qdisc  string // as in tc's commands
+}
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("%s has the qdisc %s, which is not weir's; remove it with `tc qdisc del dev %s root`, or write `engine phantom`", e.Device, e.Qdisc, e.Device)
+}
+
+// A Device is where a plan is set up.
+type Device struct {
+	Index int
+	Name  string
+}
+
+// Machine is what the devices of a namespace have.
+type Machine struct {
+	qdiscs []found
+}
+
+// Read reads the qdiscs of the namespace.
+func Read() (*Machine, error) {
+	all, err := dump(unix.RTM_GETQDISC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read the qdiscs: %w", err)
+	}
+	return &Machine{all}, nil
+}
+
+// Own returns the indexes of the devices that have weir's qdiscs.
+func (m *Machine) Own() []int {
+	var all []int
+	for i := range m.qdiscs {
+		if m.qdiscs[i].isRoot() {
+			all = append(all, m.qdiscs[i].ifindex)
+		}
+	}
+	return all
+}
+
+// Holds reports whether a device has weir's qdiscs.
+func (m *Machine) Holds(ifindex int) bool { return slices.Contains(m.Own(), ifindex) }
+
+func (f *found) isRoot() bool {
+	return f.kind == "tbf" && f.handle == rootHandle && f.parent == netlink.HANDLE_ROOT
+}
+
+// Foreign returns an error if somebody else has set a qdisc of a device. Those that the kernel sets
+// by itself have no handle.
+func (m *Machine) Foreign(d Device) error {
+	for i := range m.qdiscs {
+		q := &m.qdiscs[i]
+		own := q.isRoot() || q.handle == classHandle && q.parent == rootHandle|1 || q.parent&0xffff_0000 == classHandle
+		if q.ifindex == d.Index && q.handle&0xffff_0000 != 0 && !own && q.parent != netlink.HANDLE_INGRESS {
+			return &ForeignError{d.Name, fmt.Sprintf("%s %x:", q.kind, q.handle>>16)}
+		}
+	}
+	return nil
+}
+
+// Set sets a plan up on a device, or changes what is there. It returns the kind of the queues that
+// hold the packets. After an error the device has none of weir's qdiscs, unless it is one about
+// reading them.
+func Set(d Device, p *Plan) (leaf string, err error) {
+	m, err := Read()
+	if err != nil {
+		return "", err
+	}
+	if err := m.Foreign(d); err != nil {
+		return "", err
+	}
+	classes, err := dump(unix.RTM_GETTCLASS, d.Index)
+	if err != nil {
+		return "", fmt.Errorf("read the classes of %s: %w", d.Name, err)
+	}
+	if leaf, fits := m.fits(d.Index, classes, p); fits {
+		err := m.change(d.Index, p, leaf)
+		if err == nil {
+			return leaf, nil
+		}
+		return "", errors.Join(fmt.Errorf("change the queues of %s: %w", d.Name, err), Remove(d.Index))
+	}
+	if err := Remove(d.Index); err != nil {
+		return "", fmt.Errorf("remove the queues of %s: %w", d.Name, err)
+	}
+	if leaf, err = build(d.Index, p); err != nil {
+		return "", errors.Join(fmt.Errorf("set up queues on %s: %w", d.Name, err), Remove(d.Index))
+	}
+	return leaf, nil
+}
+
+// fits reports whether the classes and queues of a device are those of a plan, so that their rates
+// can be changed in place. It returns the kind of the queues.
+func (m *Machine) fits(ifindex int, classes []found, p *Plan) (leaf string, fits bool) {
+	parents := make(map[uint32]uint32)
+	for i := range classes {
+		if classes[i].kind == "htb" {
+			parents[classes[i].handle] = classes[i].parent
+		}
+	}
+	if len(parents) != len(p.Classes) {
+		return "", false
+	}
+	for i := range p.Classes {
+		parent := uint32(netlink.HANDLE_ROOT)
+		if above := p.Classes[i].Parent; above >= 0 {
+			parent = classID(above)
+		}
+		if is, there := parents[classID(i)]; !there || is != parent {
+			return "", false
+		}
+		if p.Classes[i].Leaf == nil {
+			continue
+		}
+		q := m.below(ifindex, classID(i))
+		if q == nil || leaf != "" && q.kind != leaf || !q.holds(p.Classes[i].Leaf) {
+			return "", false
+		}
+		leaf = q.kind
+	}
+	h := m.below(ifindex, rootHandle|1)
+	return leaf, h != nil && h.kind == "htb" && h.falls(defaultMinor(p))
+}
+
+// below returns the qdisc with a parent; nil: there is none.
+func (m *Machine) below(ifindex int, parent uint32) *found {
+	for i := range m.qdiscs {
+		if q := &m.qdiscs[i]; q.ifindex == ifindex && q.parent == parent {
+			return q
+		}
+	}
+	return nil
+}
+
+// holds reports whether a queue can become that of a plan.
+func (f *found) holds(l *Leaf) bool {
+	switch f.kind {
+	case leafCodel:
+		flows, ok := f.option(nl.TCA_FQ_CODEL_FLOWS)
+		return ok && flows == orDefault(l.Flows, codelFlows)
+	case leafFIFO:
+		return true
+	}
+	return false
+}
+
+// falls reports whether packets that name no class of an HTB go to this one.
+func (f *found) falls(minor uint32) bool {
+	all, err := nl.ParseRouteAttrAsMap(f.options)
+	if err != nil || len(all[nl.TCA_HTB_INIT].Value) < nl.SizeofTcHtbGlob {
+		return false
+	}
+	return nl.DeserializeTcHtbGlob(all[nl.TCA_HTB_INIT].Value).Defcls == minor
+}
+
+// change changes rates and queues in place. Packets that wait stay.
+func (m *Machine) change(ifindex int, p *Plan, leaf string) error {
+	if err := putSplitter(ifindex, p, unix.NLM_F_CREATE|unix.NLM_F_REPLACE); err != nil {
+		return err
+	}
+	for i := range p.Classes {
+		if err := putClass(ifindex, p, i); err != nil {
+			return err
+		}
+		if l := p.Classes[i].Leaf; l != nil {
+			if err := putLeaf(ifindex, i, l, leaf, m.below(ifindex, classID(i)).handle); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// build adds everything to a device that has the kernel's own qdisc.
+func build(ifindex int, p *Plan) (leaf string, err error) {
+	err = putSplitter(ifindex, p, unix.NLM_F_CREATE|unix.NLM_F_EXCL)
+	if err == nil {
+		err = addHTB(ifindex, p)
+	}
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
+		return "", ErrUnsupported
+	}
+	if err != nil {
+		return "", err
+	}
+	for i := range p.Classes { // parents before their children
+		if err := putClass(ifindex, p, i); err != nil {
+			return "", fmt.Errorf("class %d: %w", i+1, err)
+		}
+		l := p.Classes[i].Leaf
+		if l == nil {
+			continue
+		}
+		if leaf == "" {
+			leaf, err = firstLeaf(ifindex, i, l)
+		} else {
+			err = putLeaf(ifindex, i, l, leaf, 0)
+		}
+		if err != nil {
+			return "", fmt.Errorf("queue of class %d: %w", i+1, err)
+		}
+	}
+	return leaf, nil
+}
+
+// firstLeaf adds the best queue that the kernel has.
+func firstLeaf(ifindex, at int, l *Leaf) (kind string, err error) {
+	for _, kind = range leaves {
+		if err = putLeaf(ifindex, at, l, kind, 0); !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EOPNOTSUPP) {
+			return kind, err
+		}
+	}
+	return "", err
+}
+
+// Remove takes weir's qdiscs from a device, which gets the kernel's own again. It does nothing if
+// the device has none of weir's, or is gone.
+func Remove(ifindex int) error {
+	m, err := Read()
+	if err != nil {
+		return err
+	}
+	for _, own := range m.Own() {
+		if own != ifindex {
+			continue
+		}
+		err := send(unix.RTM_DELQDISC, 0, nl.TcMsg{Ifindex: int32(ifindex), Handle: rootHandle, Parent: netlink.HANDLE_ROOT}, "", nil)
+		if !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+	}
+	return nil
+}
+
+// RemoveAll takes weir's qdiscs from all devices of the namespace.
+func RemoveAll() error {
+	m, err := Read()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, ifindex := range m.Own() {
+		errs = append(errs, Remove(ifindex))
+	}
+	return errors.Join(errs...)
+}
