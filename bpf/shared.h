@@ -37,6 +37,7 @@
 #define INTERFACE_READ	  0x8000 /* such a program has it open */
 #define INTERFACE_ETHER_IN	  0x10000 /* frames that come in meet ether rules (path/ether.h) */
 #define INTERFACE_ETHER_OUT	  0x20000 /* likewise frames that leave: no XDP redirect goes there */
+#define INTERFACE_HOLDS	  0x40000 /* a qdisc holds what leaves (23): likewise */
 
 struct interface {
 	__u8 mac[6];

@@ -89,6 +89,14 @@ static __always_inline void hook_prioritize(hook_ctx *ctx, __u32 qos)
 		ctx->priority = qos >> QOS_QUEUE_SHIFT << QOS_QUEUE_SHIFT | low;
 }
 
+/* Names the class of a qdisc that takes the packet where it leaves. fallback: it would without a
+ * name, too; so the priority stays unless it looks like the name of another. */
+static __always_inline void hook_classify(hook_ctx *ctx, __u32 handle, int fallback)
+{
+	if (!fallback || (ctx->priority ^ handle) >> 16 == 0)
+		ctx->priority = handle;
+}
+
 /* Returns the number that a socket or the stack has set as the packet's priority. */
 static __always_inline __u32 hook_priority(hook_ctx *ctx)
 {

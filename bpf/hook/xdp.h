@@ -135,6 +135,14 @@ static __always_inline void hook_prioritize(hook_ctx *ctx, __u32 qos)
 	(void)qos;
 }
 
+/* XDP sends nothing through a qdisc. */
+static __always_inline void hook_classify(hook_ctx *ctx, __u32 handle, int fallback)
+{
+	(void)ctx;
+	(void)handle;
+	(void)fallback;
+}
+
 /* TCX ingress checks again, and knows. */
 static __always_inline int hook_for_others(hook_ctx *ctx)
 {

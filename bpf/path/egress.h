@@ -24,11 +24,20 @@ static __always_inline int egress_translate(hook_ctx *ctx, const struct packet *
 	return rewrite_translate_to(ctx, &h, p, &other->dst, &other->src, other->dport, other->sport);
 }
 
+/* Returns the interface that a packet of the box leaves by. */
+static __always_inline __u32 egress_leaves(const struct packet *p, const struct state *st, __u32 number)
+{
+	__u32 d = STATE_DIRECTION(number);
+
+	return st->entered & KEPT_ROUTE(d) ? nexthop_get(state_course((struct state *)st, d)->nexthop)->ifindex : p->ifindex;
+}
+
 /* Sends a packet of the box in a state: the last step. */
 static __always_inline int egress_send(hook_ctx *ctx, struct packet *p, const struct interface *i,
 				 const struct state *st, __u32 number, enum reason why)
 {
 	int chosen = st->entered & KEPT_ROUTE(STATE_DIRECTION(number));
+	__u32 ifindex = egress_leaves(p, st, number);
 	enum reason r;
 
 	if (chosen) {
@@ -37,14 +46,13 @@ static __always_inline int egress_send(hook_ctx *ctx, struct packet *p, const st
 			return egress_refuse(ctx, p, i, state_course((struct state *)st, STATE_DIRECTION(number))->nexthop, r);
 	}
 	if (queues) {
-		r = queue_out(ctx, p, number,
-			      chosen ? nexthop_get(state_course((struct state *)st, STATE_DIRECTION(number))->nexthop)->ifindex :
-				       p->ifindex);
+		r = queue_out(ctx, p, number, ifindex);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, p->length);
 	}
 	count_path(st->path, p->length);
 	qos_set_state(ctx, p, st, STATE_DIRECTION(number));
+	queue_again(ctx, ifindex);
 	if (st->flags & STATE_MARK)
 		hook_set_mark(ctx, rule_mark_all(st, p->mark));
 	if ((p->scrub && scrub_out(ctx, p)) || egress_translate(ctx, p, st, number))
@@ -142,6 +150,7 @@ static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 num
 		if (r != UNDECIDED)
 			return count_verdict(i, r, p->length);
 		hook_prioritize(ctx, p->qos);
+		queue_again(ctx, p->ifindex);
 		hook_set_mark(ctx, mark_leaving(ctx->mark, &s->out_mark));
 		return count_verdict(i, REASON_MARKED, p->length);
 	}
@@ -159,6 +168,7 @@ static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 num
 		hook_prioritize(ctx, p->qos);
 	else
 		qos_set_state(ctx, p, st, STATE_DIRECTION(number));
+	queue_again(ctx, p->ifindex);
 	if (st->qos & KEPT_MIN_TTL) { /* all else was done where it came in */
 		p->scrub = SCRUB_TTLS(0, SCRUB_LEAVES(state_scrub(st, number)));
 		if (scrub_out(ctx, p))
@@ -273,8 +283,10 @@ static __always_inline int egress_tracked(hook_ctx *ctx, struct scratch *s, cons
 		qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
 	qos = s->packet.qos;
 	action = egress_send(ctx, &s->packet, i, st, s->state, REASON_STATE);
-	if (met)
+	if (met) {
 		hook_prioritize(ctx, qos);
+		queue_again(ctx, egress_leaves(&s->packet, st, s->state));
+	}
 	return action;
 }
 

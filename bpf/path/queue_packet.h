@@ -128,6 +128,23 @@ static __always_inline int queue_is_urgent(const struct packet *p)
 	       p->tos & IP_LOW_DELAY;
 }
 
+#define QUEUE_HANDLE 0x77660000u /* of the qdisc whose classes are those of the tree: internal/fw/htb */
+
+/* Names a packet's class of the qdisc that holds it. */
+static __always_inline void queue_hold(hook_ctx *ctx, struct queue_ask *a, const struct queue_shaper *sh)
+{
+	__u32 class = queue_class_of(a, sh, 0);
+
+	if (class & QUEUE_MEMBER_PAIR && a->urgent)
+		class = queue_class_of(a, sh, 1);
+	class &= QUEUE_MEMBER_CLASS;
+	if (class < sh->first)
+		return;
+	a->handle = QUEUE_HANDLE | ((class - sh->first + 1) & 0xffff);
+	a->fallback = class == sh->fallback;
+	hook_classify(ctx, a->handle, a->fallback);
+}
+
 /* Counts a packet in its queue of a tree. number: of its state; 0: none. UNDECIDED: it passes.
  * Pointers to its bytes must be loaded again. */
 __noinline enum reason queue_packet(hook_ctx *ctx, const struct packet *p, __u32 shaper, __u32 number)
@@ -158,7 +175,12 @@ __noinline enum reason queue_packet(hook_ctx *ctx, const struct packet *p, __u32
 		a->hashed = 1;
 		a->flow = tuple_hash(&p->tuple) & (QUEUE_FLOWS - 1);
 	}
+	a->handle = 0;
 	asm volatile("" : "+r"(a)); /* all of it is in memory now */
+	if (!HOOK_IS_XDP && queue_shaper_get(shaper)->held) {
+		queue_hold(ctx, a, queue_shaper_get(shaper));
+		return UNDECIDED;
+	}
 	verdict = queue_admit(a, p);
 	if (verdict == QUEUE_DROP)
 		return REASON_QUEUE;
@@ -209,6 +231,15 @@ static __always_inline enum reason queue_out(hook_ctx *ctx, const struct packet 
 	__u32 tree = queues ? queue_tree(ifindex, 0) : 0;
 
 	return tree ? queue_packet(ctx, p, tree, number) : UNDECIDED;
+}
+
+/* Names the class again, after the packet's priority has been set. ifindex: as for queue_out(). */
+static __always_inline void queue_again(hook_ctx *ctx, __u32 ifindex)
+{
+	const struct scratch *s = queues && queue_tree(ifindex, 0) ? scratch_get() : 0;
+
+	if (s && s->ask.handle)
+		hook_classify(ctx, s->ask.handle, s->ask.fallback);
 }
 
 /* The same for who goes on with the headers. */

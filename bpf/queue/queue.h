@@ -45,7 +45,7 @@ struct queue_shaper {
 	__u8 cells;	/* enum queue_cells					     */
 	__u8 in;	/* it shapes what comes in				     */
 	__u8 set_by;	/* who has given it another rate than the rules have; 0: nobody */
-	__u8 pad;
+	__u8 held;	/* a qdisc of the device holds its packets; TCX only names their class */
 	__u32 first;	/* its root; its classes follow, parents before children     */
 	__u32 classes;
 	__u32 fallback; /* the class of packets that name none; 0: they are not shaped */
@@ -268,8 +268,10 @@ struct queue_ask {
 	__u16 other;	/* the queue of the other direction, if the tree does not have that one */
 	__u8 hashed;	/* flow is a hash */
 	__u8 urgent;	/* of a pair it takes the second */
-	__u8 pad[2];
+	__u8 fallback;	/* handle is that of the default */
+	__u8 pad;
 	__u32 class;	/* its class, with QUEUE_MARK and QUEUE_DROP */
+	__u32 handle;	/* its class of the qdisc that holds the packet; 0: none holds it */
 };
 
 struct {

@@ -34,9 +34,12 @@ static __always_inline struct interface *encap_carrier(__u32 ifindex)
 	return &shared.interfaces[ifindex & (MAX_IFINDEX - 1)];
 }
 
+/* Why TCX has to send what leaves by an interface. */
+#define ENCAP_STACK (INTERFACE_ETHER_OUT | INTERFACE_HOLDS)
+
 /* Finds how XDP sends frames that leave by an interface, with packets of up to mtu
  * bytes. Returns 0 if it cannot: there are too many layers, a redirect would lose such
- * frames, or they meet ether rules, for which TCX has to send them. */
+ * frames, or they meet ether rules or a qdisc, for which TCX has to send them. */
 static __always_inline int encap_find(struct encap *e, __u32 ifindex, const struct interface *i, __u32 mtu)
 {
 	const struct interface *carrier = encap_carrier(i->parent);
@@ -44,10 +47,12 @@ static __always_inline int encap_find(struct encap *e, __u32 ifindex, const stru
 
 	__builtin_memset(e, 0, sizeof(*e));
 	e->device = ifindex;
-	if (!i->parent || i->flags & INTERFACE_ETHER_OUT)
-		return (i->flags & (INTERFACE_TARGET | INTERFACE_ETHER_OUT)) == INTERFACE_TARGET;
+	if (!i->parent || i->flags & ENCAP_STACK)
+		return (i->flags & (INTERFACE_TARGET | ENCAP_STACK)) == INTERFACE_TARGET;
 	e->device = i->parent;
 	e->layer[0] = encap_layer(i);
+	if (carrier->flags & INTERFACE_HOLDS)
+		return 0;
 	if (carrier->parent) {
 		e->device = carrier->parent;
 		e->layer[1] = e->layer[0];
@@ -57,7 +62,7 @@ static __always_inline int encap_find(struct encap *e, __u32 ifindex, const stru
 	e->length = encap_layer_length(e->layer[0].type) + encap_layer_length(e->layer[1].type);
 	/* the kernel allows a redirect one tag more than the device's MTU */
 	most = carrier->mtu + TAG_LENGTH - e->length;
-	if (carrier->parent || !(carrier->flags & INTERFACE_TARGET) || mtu > most + EXCESS_MAX)
+	if (carrier->parent || (carrier->flags & (INTERFACE_TARGET | INTERFACE_HOLDS)) != INTERFACE_TARGET || mtu > most + EXCESS_MAX)
 		return 0;
 	e->excess = mtu > most ? mtu - most : 0;
 	return 1;

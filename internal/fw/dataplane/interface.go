@@ -35,6 +35,7 @@ const (
 	InterfaceRead                                 // such a program has it open
 	InterfaceEtherIn                              // frames that come in meet ether rules
 	InterfaceEtherOut                             // frames that leave do: XDP does not redirect there
+	InterfaceHolds                                // a qdisc holds what leaves: likewise
 )
 
 // MaxIfindex is one more than the highest interface index that weir can handle. If
@@ -81,7 +82,8 @@ func (d *Dataplane) SetInterface(ifindex int, i Interface) error {
 	}
 	raw.Tag, raw.TagType = i.Tag, fromWire(i.TagType)
 	atomic.StoreUint32(&raw.Parent, uint32(i.Parent))
-	if d.setFlags(raw, i.Flags)&InterfaceEtherOut != i.Flags&InterfaceEtherOut {
+	const stack = InterfaceEtherOut | InterfaceHolds
+	if d.setFlags(raw, i.Flags)&stack != i.Flags&stack {
 		d.BumpRoutes() // next hops know whether XDP reaches them
 	}
 	killpoint.Done("tell of interface %d", ifindex)

@@ -206,6 +206,30 @@ func (d *Dataplane) SetQueues(ifindex int, l3 bool, names ...string) error {
 	})
 }
 
+// Hold says whether a qdisc holds the packets of a tree, in the order of ruleset.Program.Shapers.
+// Then TCX only names their classes. XDP goes on to count, in case a next hop is not up to date.
+func (d *Dataplane) Hold(tree int, held bool) error {
+	return changeArray(d.objects.Maps[mapQueueData], func(data []xdpQueueSection) {
+		data[0].Shapers[tree+1].Held = asByte(held)
+	})
+}
+
+// TreeRate returns the rate that a tree has been given instead of that of its rules, in bytes per
+// second; 0: none.
+func (d *Dataplane) TreeRate(tree int) (rate uint64, err error) {
+	root := uint32(0)
+	err = changeArray(d.objects.Maps[mapQueueData], func(data []xdpQueueSection) {
+		if s := &data[0].Shapers[tree+1]; s.SetBy != uint8(ByRules) {
+			root = s.First
+		}
+	})
+	if err != nil || root == 0 {
+		return 0, err
+	}
+	err = changeArray(d.objects.Maps[mapQueueClasses], func(raw []xdpQueueClass) { rate = queueClassOf(&raw[root]).Max })
+	return rate, err
+}
+
 // queuesOf returns the number of the tree of the first name that has one, and whether that is
 // the interface's own; 0: none has.
 func (d *Dataplane) queuesOf(names []string, in bool) (number int, own bool) {

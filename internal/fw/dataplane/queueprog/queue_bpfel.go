@@ -191,7 +191,7 @@ type QueueQueueSection struct {
 		Cells    uint8
 		In       uint8
 		SetBy    uint8
-		Pad      uint8
+		Held     uint8
 		First    uint32
 		Classes  uint32
 		Fallback uint32
@@ -208,17 +208,20 @@ type QueueQueueSection struct {
 type QueueTrial struct {
 	_   structs.HostLayout
 	Ask struct {
-		_      structs.HostLayout
-		Shaper uint32
-		Bytes  uint32
-		Flow   uint32
-		Queue  uint16
-		Other  uint16
-		Hashed uint8
-		Urgent uint8
-		Pad    [2]uint8
-		Class  uint32
+		_        structs.HostLayout
+		Shaper   uint32
+		Bytes    uint32
+		Flow     uint32
+		Queue    uint16
+		Other    uint16
+		Hashed   uint8
+		Urgent   uint8
+		Fallback uint8
+		Pad      uint8
+		Class    uint32
+		Handle   uint32
 	}
+	_       [4]byte
 	Host    uint64
 	Packets uint32
 	Passed  uint32

@@ -1,0 +1,69 @@
+package dataplane
+
+import (
+	"slices"
+	"testing"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/fw/shaper"
+)
+
+// Classes of the tree, as internal/fw/htb numbers them: 1 is line, 2 voice, 3 bulk, 4 rest.
+const heldClass = 0x7766_0000
+
+// TestHold checks the class that TCX names where a qdisc holds the packets, also for those that
+// the box sends and that the stack forwards, and that XDP sends nothing past the qdisc.
+func TestHold(t *testing.T) {
+	const rules = `
+queue line on wan0 bandwidth 10M engine queue
+queue voice parent line bandwidth 1M
+queue bulk parent line bandwidth 8M
+queue rest parent line bandwidth 1M default
+match out on wan0 proto tcp set (queue (bulk, voice), prio 6)
+match in on lan0 proto udp to port 100 set queue voice
+pass
+pass out on wan0 proto udp to port 99 set queue bulk no state
+`
+	h := newHarness(t, rules, func(c *Config) { c.Room = 100 })
+	check(t, h.dp.SetQueues(h.net.wan0, false, "wan0"))
+	if s := h.dp.config.Program.Shapers; len(s) != 1 || s[0].Engine != shaper.Queue {
+		t.Fatalf("the trees are %+v", s)
+	}
+	check(t, h.dp.Hold(0, true))
+	lan := func(text string) []byte { return parsePkt(text).frame(lanHostMAC, lan0MAC) }
+	in := func(what, text string, before, want uint32) {
+		t.Helper()
+		r := h.tc("weir_tc_in", bpfload.Run{Frame: slices.Clone(lan(text)), Ifindex: h.net.lan0, From: h.net.lan0, Priority: before})
+		if r.verdict != redirect || r.priority != want {
+			t.Errorf("%s: %s (%s) with priority %#x, want %#x", what, r.verdict, r.reason, r.priority, want)
+		}
+	}
+	in("the first packet", "tcp 192.168.1.10:4001 > 198.51.100.9:80 S seq 100", 0, heldClass|3)
+	in("a later one, without data", "tcp 192.168.1.10:4001 > 198.51.100.9:80 A seq 101 ack 301", 7, heldClass|2)
+	in("the queue of the way in", "udp 192.168.1.10:4000 > 198.51.100.9:100", 0, heldClass|2)
+	in("the default keeps a priority", "udp 192.168.1.10:4000 > 198.51.100.9:53", 5, 5)
+	in("but not the name of a class", "udp 192.168.1.10:4000 > 198.51.100.9:53", heldClass|2, heldClass|4)
+	in("without a state", "udp 192.168.1.10:4000 > 198.51.100.9:99", 0, heldClass|3)
+
+	out := func(what, text string, want uint32) {
+		t.Helper()
+		r := h.tcOut(h.net.wan0, parsePkt(text).frame(wan0MAC, wanHostMAC), 0)
+		if r.verdict != up || r.priority != want {
+			t.Errorf("%s: %s (%s) with priority %#x, want %#x", what, r.verdict, r.reason, r.priority, want)
+		}
+	}
+	out("the box's own, with a priority, too", "tcp 203.0.113.1:5001 > 198.51.100.9:80 S seq 100", heldClass|3)
+	out("a later one of the box", "tcp 203.0.113.1:5001 > 198.51.100.9:80 S seq 100", heldClass|3)
+
+	h.setInterface(h.net.wan0, InterfacePresent|InterfaceTarget|InterfaceHolds, wan0MAC)
+	h.dp.BumpRoutes()
+	if r := h.xdp(h.net.lan0, lan("tcp 192.168.1.10:4001 > 198.51.100.9:80 A seq 101 ack 301")); r.reason != "up-device" {
+		t.Errorf("under XDP: %s (%s)", r.verdict, r.reason)
+	}
+	check(t, h.dp.Hold(0, false))
+	for number, name := range h.dp.config.Program.Queues {
+		if name == "voice" {
+			in("counted again", "tcp 192.168.1.10:4001 > 198.51.100.9:80 A seq 101 ack 301", 0, uint32(number)<<16|6)
+		}
+	}
+}
