@@ -46,6 +46,10 @@ are those of its state. A connection that has sent nothing for a moment is not s
 it says how the timer of the queues does. Its time for each packet is not what the packet itself
 takes: weir bench measures that.
 
+The last lines say which engine each tree has, why, and what it costs. With the engine queue
+the kernel holds the packets: bytes are then those of frames, the backlog is what waits, and
+hosts are not known. docs/queues.md has more.
+
 -f prints again every second until it is interrupted, in the form of pftop's queue view: a line
 for each queue, with short numbers. BW is its share, QLEN_B its backlog in bytes. pf's suspends
 have no place here: no queue is ever suspended. --sort prints the queues of each interface with

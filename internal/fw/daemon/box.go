@@ -54,6 +54,9 @@ type box struct {
 	tables      map[string]*rundir.TableRecord // of tables that were changed at run time
 	stored      map[string]*rundir.TableRecord // of those that outlive a boot
 
+	held    map[int]*held   // interfaces at which the kernel holds packets, by index
+	engines []rundir.Engine // of the trees of queues
+
 	manyAddresses  string // the last warning about too many addresses
 	prefetchFailed error  // why prefetching could not be switched on; already logged
 
@@ -143,6 +146,9 @@ func (b *box) build(source Source, m *machine) (*dataplane.Dataplane, *compiled,
 
 // buildRules is build for rules that have been compiled.
 func (b *box) buildRules(source Source, rules *compiled, m *machine) (_ *dataplane.Dataplane, err error) {
+	if err := b.mayHold(rules, m); err != nil {
+		return nil, err
+	}
 	if err := b.keepTables(source, rules); err != nil {
 		return nil, err
 	}

@@ -18,7 +18,12 @@ import (
 
 // updateInterfaces updates the interfaces and addresses that the dataplane knows.
 func (b *box) updateInterfaces(m *machine) error {
-	if err := b.setInterfaces(m, nil); err != nil {
+	b.above = m.links
+	holding := b.hold(m)
+	if err := errors.Join(holding, b.setInterfaces(m, nil)); err != nil {
+		return err
+	}
+	if err := b.holdOn(); err != nil {
 		return err
 	}
 	b.links = m.links
@@ -80,7 +85,7 @@ func (b *box) setInterface(l *netif.Link) error {
 		return nil
 	}
 	h := b.hooks[l.Index]
-	now, err := describe(l, h.Hook == XDP || h.parent.by != "", b.rules.skips(l, b.host), b.meetsFrames(l))
+	now, err := describe(l, h.Hook == XDP || h.parent.by != "", b.rules.skips(l, b.host), b.meetsFrames(l)|b.holds(l))
 	if errors.Is(err, unix.ENODEV) {
 		return nil // it has vanished: the follower forgets it
 	}
@@ -130,13 +135,13 @@ func isProgram(l *netif.Link) bool {
 }
 
 // describe returns what the dataplane must know about an interface. xdp says that an XDP
-// program filters its incoming packets, ether where its frames meet ether rules.
-func describe(l *netif.Link, xdp, skip bool, ether dataplane.InterfaceFlags) (dataplane.Interface, error) {
+// program filters its incoming packets, others where its frames meet ether rules and are held.
+func describe(l *netif.Link, xdp, skip bool, others dataplane.InterfaceFlags) (dataplane.Interface, error) {
 	target, err := netif.XDPTargetOf(l.Index)
 	if err != nil {
 		return dataplane.Interface{}, err
 	}
-	flags := dataplane.InterfacePresent | ether
+	flags := dataplane.InterfacePresent | others
 	for _, f := range []struct {
 		on   bool
 		flag dataplane.InterfaceFlags

@@ -22,6 +22,9 @@ func (c *controller) SetQueueRate(r *control.QueueRate) (*control.QueueRateSet, 
 	if err := b.dp.SetQueueRate(r.Interface, r.In, r.Rate, by); err != nil {
 		return nil, err
 	}
+	if err := b.holdAtRate(r.Interface, r.In); err != nil {
+		return nil, err
+	}
 	set := &control.QueueRateSet{Rate: r.Rate}
 	for i := range b.rules.program.Shapers {
 		if s := &b.rules.program.Shapers[i]; s.Interface == r.Interface && s.In == r.In {

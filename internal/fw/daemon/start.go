@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/gateway"
+	"weir/internal/fw/htb"
 	"weir/internal/fw/rundir"
 	"weir/internal/host/netif"
 )
@@ -284,6 +285,7 @@ func (b *box) forward(undo *ladder, m *machine) error {
 		b.cfg.Log.Warn("the guard accepts bits of the mark that are no longer weir's", "error", err)
 	}
 	if b.first {
+		undo.add(htb.RemoveAll)
 		undo.add(func() error { return b.found.restoreForwarding(b.readNames) })
 	}
 	err := b.found.forwardOn(m.hooked(b.hooks), m.links)

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/htb"
 )
 
 // ErrNotRunning says that weir does not run in this network namespace.
@@ -61,6 +62,9 @@ func restore(b *box) (err error) {
 		return err
 	}
 	if err := dataplane.Remove(b.dir); err != nil {
+		return err
+	}
+	if err := htb.RemoveAll(); err != nil {
 		return err
 	}
 	names, err := b.readNames()

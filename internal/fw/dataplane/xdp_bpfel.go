@@ -634,7 +634,7 @@ type xdpQueueSection struct {
 		Cells    uint8
 		In       uint8
 		SetBy    uint8
-		Pad      uint8
+		Held     uint8
 		First    uint32
 		Classes  uint32
 		Fallback uint32
@@ -655,7 +655,7 @@ type xdpQueueShaper struct {
 	Cells    uint8
 	In       uint8
 	SetBy    uint8
-	Pad      uint8
+	Held     uint8
 	First    uint32
 	Classes  uint32
 	Fallback uint32
@@ -1174,7 +1174,13 @@ type xdpScratch struct {
 		Stride uint8
 		Block  uint8
 	}
-	_     [4]byte
+	_       [4]byte
+	NatLast struct {
+		_       structs.HostLayout
+		Addr    xdpAddr
+		Ifindex uint32
+		Family  uint32
+	}
 	Quote struct {
 		_        structs.HostLayout
 		Tuple    xdpTuple
@@ -1240,16 +1246,18 @@ type xdpScratch struct {
 		Dst     xdpAddr
 	}
 	Ask struct {
-		_      structs.HostLayout
-		Shaper uint32
-		Bytes  uint32
-		Flow   uint32
-		Queue  uint16
-		Other  uint16
-		Hashed uint8
-		Urgent uint8
-		Pad    [2]uint8
-		Class  uint32
+		_        structs.HostLayout
+		Shaper   uint32
+		Bytes    uint32
+		Flow     uint32
+		Queue    uint16
+		Other    uint16
+		Hashed   uint8
+		Urgent   uint8
+		Fallback uint8
+		Pad      uint8
+		Class    uint32
+		Handle   uint32
 	}
 	Metadata struct {
 		_       structs.HostLayout
@@ -1264,7 +1272,6 @@ type xdpScratch struct {
 			Mask uint32
 		}
 	}
-	_ [4]byte
 }
 
 type xdpShared struct {

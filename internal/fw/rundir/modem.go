@@ -35,3 +35,16 @@ func (f Folder) NoteModem(m Modem) error {
 	}
 	return WriteJSON(f.Modems(), all)
 }
+
+// ReadModems returns the interfaces behind which a queue was measured.
+func (f Folder) ReadModems() (map[string]bool, error) {
+	var all []Modem
+	if err := ReadJSON(f.Modems(), &all); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	names := make(map[string]bool)
+	for i := range all {
+		names[all[i].Interface] = true
+	}
+	return names, nil
+}

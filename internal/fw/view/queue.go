@@ -2,11 +2,15 @@ package view
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
 	"net/netip"
 	"slices"
 	"time"
 
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/htb"
 	"weir/internal/fw/rundir"
 	"weir/internal/fw/shaper"
 	"weir/internal/fw/state"
@@ -26,10 +30,13 @@ type Queues struct {
 type QueueTree struct {
 	Interface string  `json:"interface"`
 	In        bool    `json:"in,omitempty"`
-	Engine    string  `json:"engine"`
 	Rate      uint64  `json:"rate"`             // bytes per second of the line, now
 	OfRules   uint64  `json:"rate_of_rules"`    // likewise, of the file
 	SetBy     string  `json:"set_by,omitempty"` // who has set another rate than the file's
+	Engine    string  `json:"engine"`           // phantom or queue; empty: not known yet
+	Why       string  `json:"why"`              // this engine
+	Cost      string  `json:"cost"`             // of it
+	Holds     string  `json:"holds,omitempty"`  // with queue: the kind of qdisc that holds the packets; empty: none does now
 	Queues    []Queue `json:"queues"`           // parents before those below them
 }
 
@@ -75,12 +82,6 @@ type QueueEnd struct {
 	NewPort uint16     `json:"new_port,omitempty"`
 }
 
-// enginePhantom is how the queues of a tree work: they hold no packets.
-const enginePhantom = "phantom"
-
-// engineOf returns how the queues of a tree work.
-func engineOf(*shaper.Shaper) string { return enginePhantom }
-
 // Queues returns the queues in force.
 func (v *View) Queues() (Queues, error) { return v.queues(false) }
 
@@ -98,13 +99,20 @@ func (v *View) queues(full bool) (q Queues, err error) {
 			return err
 		}
 		q = Queues{Time: time.Now(), Timer: timer, Trees: []QueueTree{}}
+		var engines []rundir.Engine
+		if err := rundir.ReadJSON(v.folder.Engines(), &engines); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 		left := classes
 		for i := range r.loaded.Shapers {
 			n := len(r.loaded.Shapers[i].Classes)
 			if n > len(left) { // another version's
 				break
 			}
-			tree := queueTree(&r.loaded, i, left[:n])
+			tree, err := r.queueTree(i, left[:n], engines)
+			if err != nil {
+				return err
+			}
 			if i < len(setBy) {
 				tree.SetBy = setBy[i].String()
 			}
@@ -119,11 +127,22 @@ func (v *View) queues(full bool) (q Queues, err error) {
 	return q, err
 }
 
-func queueTree(l *rundir.Loaded, at int, classes []dataplane.QueueClass) QueueTree {
-	s := &l.Shapers[at]
-	t := QueueTree{Interface: s.Interface, In: s.In, Engine: engineOf(s), Rate: classes[0].Max, OfRules: s.Classes[0].Max.Bytes}
+func (r *reading) queueTree(at int, classes []dataplane.QueueClass, engines []rundir.Engine) (QueueTree, error) {
+	s := &r.loaded.Shapers[at]
+	t := QueueTree{Interface: s.Interface, In: s.In, Rate: classes[0].Max, OfRules: s.Classes[0].Max.Bytes}
 	now := s.At(t.Rate)
 	shares := now.Shares()
+	for i := range engines {
+		if e := &engines[i]; e.Interface == s.Interface && e.In == s.In {
+			t.Engine, t.Why, t.Cost, t.Holds = e.Engine.String(), e.Why, e.Engine.Cost(), e.Holds
+		}
+	}
+	if t.Holds != "" {
+		var err error
+		if classes, err = r.heldClasses(s, classes); err != nil {
+			return t, err
+		}
+	}
 	for i := range s.Classes {
 		c := &s.Classes[i]
 		one := Queue{Name: c.Name, Default: c.Default, Inner: c.Children > 0, QueueClass: classes[i], Share: shares[i]}
@@ -137,7 +156,33 @@ func queueTree(l *rundir.Loaded, at int, classes []dataplane.QueueClass) QueueTr
 		up.Sent, up.Packets, up.Lost, up.Drops = up.Sent+t.Queues[i].Sent, up.Packets+t.Queues[i].Packets, up.Lost+t.Queues[i].Lost, up.Drops+t.Queues[i].Drops
 		up.Marked, up.Backlog, up.Hosts, up.Connections = up.Marked+t.Queues[i].Marked, up.Backlog+t.Queues[i].Backlog, up.Hosts+t.Queues[i].Hosts, up.Connections+t.Queues[i].Connections
 	}
-	return t
+	return t, nil
+}
+
+// heldClasses returns what the kernel has counted of a tree whose packets it holds, with the rates
+// of before.
+func (r *reading) heldClasses(s *shaper.Shaper, before []dataplane.QueueClass) ([]dataplane.QueueClass, error) {
+	all := make([]dataplane.QueueClass, len(s.Classes))
+	for i := range all {
+		all[i].Max = before[i].Max
+	}
+	for index, name := range r.names {
+		if name != s.Interface {
+			continue
+		}
+		counted, _, err := htb.Classes(index)
+		if err != nil {
+			return nil, fmt.Errorf("read the queues of %s: %w", name, err)
+		}
+		for i := range min(len(all), len(counted)) {
+			if c := &counted[i]; s.Classes[i].Children == 0 {
+				all[i] = dataplane.QueueClass{
+					Sent: c.Bytes, Packets: c.Packets, Drops: c.Drops, Marked: c.Marked, Backlog: c.Backlog, Connections: c.Flows, Max: all[i].Max,
+				}
+			}
+		}
+	}
+	return all, nil
 }
 
 // connect adds the connections to their queues.

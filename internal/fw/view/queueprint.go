@@ -52,6 +52,11 @@ func (q *Queues) Print(w io.Writer, form QueueForm) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if !form.Short {
+		if err := q.printEngines(w); err != nil {
+			return err
+		}
+	}
 	if form.Verbose {
 		if err := q.printConnections(w); err != nil {
 			return err
@@ -66,10 +71,28 @@ func (t *QueueTree) title(form QueueForm) string {
 	if t.In {
 		title = t.Interface + " in"
 	}
-	if form.Verbose {
+	if form.Verbose && t.Engine != "" {
 		title += " (" + t.Engine + ")"
 	}
 	return title
+}
+
+// printEngines says what keeps each tree within its rates.
+func (q *Queues) printEngines(w io.Writer) error {
+	for i := range q.Trees {
+		t := &q.Trees[i]
+		if t.Engine == "" {
+			continue
+		}
+		engine := t.Engine
+		if t.Holds != "" {
+			engine += " (" + t.Holds + ")"
+		}
+		if _, err := fmt.Fprintf(w, "%s: engine %s: %s; %s\n", t.title(QueueForm{}), engine, t.Why, t.Cost); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A queueColumn is a value of each queue.

@@ -1,0 +1,222 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"weir/internal/fw/dataplane"
+	"weir/internal/fw/htb"
+	"weir/internal/fw/rundir"
+	"weir/internal/fw/shaper"
+	"weir/internal/host/netif"
+)
+
+// held is a tree of queues whose packets the kernel holds.
+type held struct {
+	tree int // in ruleset.Program.Shapers
+	plan *htb.Plan
+	leaf string // the kind of qdisc below each class
+}
+
+// mayHold returns an error if the rules want the kernel to hold packets where somebody else does.
+func (b *box) mayHold(rules *compiled, m *machine) error {
+	var wants []*shaper.Shaper
+	for i := range rules.program.Shapers {
+		if s := &rules.program.Shapers[i]; s.Engine == shaper.Queue {
+			wants = append(wants, s)
+		}
+	}
+	if len(wants) == 0 {
+		return nil
+	}
+	has, err := htb.Read()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, s := range wants {
+		if l := m.link(s.Interface); l != nil {
+			if err := has.Foreign(htb.Device{Index: l.Index, Name: l.Name}); err != nil {
+				errs = append(errs, fmt.Errorf("queue %s: engine queue: %w", s.Classes[0].Name, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// link returns the interface of a name; nil: there is none.
+func (m *machine) link(name string) *netif.Link {
+	at := slices.IndexFunc(m.links, func(l netif.Link) bool { return l.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &m.links[at]
+}
+
+// hold has the kernel hold packets where engine queue does that, and nowhere else. Where it cannot,
+// packets are counted. It writes which engine each tree has, and why.
+func (b *box) hold(m *machine) error {
+	shapers := b.rules.program.Shapers
+	has, err := htb.Read()
+	if err != nil {
+		return err
+	}
+	measured, err := b.cfg.Folder.ReadModems()
+	if err != nil {
+		b.cfg.Log.Warn("cannot tell behind which interfaces a queue was measured", "error", err)
+	}
+	now := make(map[int]*held)
+	engines := make([]rundir.Engine, len(shapers))
+	for i := range shapers {
+		s := &shapers[i]
+		engines[i] = rundir.Engine{Interface: s.Interface, In: s.In, Choice: s.Choose(measured[s.Interface])}
+		if engines[i].Engine == shaper.Queue {
+			b.holdTree(&engines[i], i, m, has, now)
+		}
+	}
+	if err := b.release(has, now); err != nil {
+		return err
+	}
+	b.held = now
+	return b.noteEngines(engines)
+}
+
+// holdTree sets the qdiscs of a tree up, or says why the tree's packets are counted instead.
+func (b *box) holdTree(e *rundir.Engine, tree int, m *machine, has *htb.Machine, now map[int]*held) {
+	s := &b.rules.program.Shapers[tree]
+	l := m.link(s.Interface)
+	if l == nil || b.hooks[l.Index].Hook == "" {
+		e.Why += "; there is no interface " + s.Interface + " now that weir filters"
+		return
+	}
+	d := htb.Device{Index: l.Index, Name: l.Name}
+	plan, why := b.planOf(tree, l)
+	if why == nil {
+		why = b.holdsBelow(l, m, now)
+	}
+	if before := b.held[l.Index]; why == nil && before != nil && has.Holds(l.Index) && reflect.DeepEqual(before.plan, plan) {
+		now[l.Index] = &held{tree, plan, before.leaf}
+		e.Holds = before.leaf
+		return
+	}
+	var leaf string
+	if why == nil {
+		leaf, why = htb.Set(d, plan)
+	}
+	if why != nil {
+		e.Choice = shaper.Choice{Engine: shaper.Phantom, Why: why.Error()}
+		return
+	}
+	now[l.Index], e.Holds = &held{tree, plan, leaf}, leaf
+}
+
+// planOf returns the plan for a tree, at the rate that it has now.
+func (b *box) planOf(tree int, l *netif.Link) (*htb.Plan, error) {
+	s := &b.rules.program.Shapers[tree]
+	rate, err := b.dp.TreeRate(tree)
+	if err != nil {
+		return nil, err
+	}
+	if rate > 0 {
+		at := s.At(rate)
+		s = &at
+	}
+	return htb.PlanOf(s, uint32(l.MTU), !l.Ethernet), nil
+}
+
+// holdAtRate gives the qdiscs of a tree, if it has any, the rate that the tree has been given.
+func (b *box) holdAtRate(name string, in bool) error {
+	for index, h := range b.held {
+		at := slices.IndexFunc(b.links, func(l netif.Link) bool { return l.Index == index })
+		if s := &b.rules.program.Shapers[h.tree]; s.Interface != name || s.In != in || at < 0 {
+			continue
+		}
+		plan, err := b.planOf(h.tree, &b.links[at])
+		if err != nil {
+			return err
+		}
+		if h.leaf, err = htb.Set(htb.Device{Index: index, Name: name}, plan); err != nil {
+			return errors.Join(err, b.dp.Hold(h.tree, false)) // counted from now on
+		}
+		h.plan = plan
+	}
+	return nil
+}
+
+// holdsBelow returns an error if the kernel holds packets at a device that carries the frames of
+// this one: it could not tell their classes apart.
+func (b *box) holdsBelow(l *netif.Link, m *machine, now map[int]*held) error {
+	for _, name := range b.carriers(l)[1:] {
+		for i := range b.rules.program.Shapers {
+			s := &b.rules.program.Shapers[i]
+			below := m.link(name)
+			if s.Interface == name && !s.In && (s.Engine == shaper.Queue || below != nil && now[below.Index] != nil) {
+				return fmt.Errorf("%s carries its frames, and holds packets itself", name)
+			}
+		}
+	}
+	return nil
+}
+
+// release ends holding packets where that is over. Counting goes first, so that rates are kept.
+func (b *box) release(has *htb.Machine, now map[int]*held) error {
+	for i := range b.rules.program.Shapers {
+		is := false
+		for _, h := range now {
+			is = is || h.tree == i
+		}
+		if !is {
+			if err := b.dp.Hold(i, false); err != nil {
+				return err
+			}
+		}
+	}
+	var errs []error
+	for _, index := range has.Own() {
+		if now[index] == nil {
+			errs = append(errs, htb.Remove(index))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// holdOn has TCX name the classes of the packets that the kernel holds, once XDP sends none past it.
+func (b *box) holdOn() error {
+	for _, h := range b.held {
+		if err := b.dp.Hold(h.tree, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holds returns the flag of interfaces at which the kernel holds packets.
+func (b *box) holds(l *netif.Link) dataplane.InterfaceFlags {
+	if b.held[l.Index] != nil {
+		return dataplane.InterfaceHolds
+	}
+	return 0
+}
+
+// noteEngines records which engine each tree has, and logs what has changed.
+func (b *box) noteEngines(engines []rundir.Engine) error {
+	if slices.Equal(engines, b.engines) {
+		return nil
+	}
+	for i := range engines {
+		e := &engines[i]
+		if slices.Contains(b.engines, *e) {
+			continue
+		}
+		name := b.rules.program.Shapers[i].Name()
+		if b.rules.program.Shapers[i].Engine == shaper.Queue && e.Engine != shaper.Queue {
+			b.cfg.Log.Error("the kernel cannot hold the packets of these queues; they are counted", "queues", name, "why", e.Why)
+			continue
+		}
+		b.cfg.Log.Info("queues", "of", name, "engine", e.Engine, "why", e.Why, "cost", e.Engine.Cost())
+	}
+	b.engines = engines
+	return rundir.WriteJSON(b.cfg.Folder.Engines(), engines)
+}
