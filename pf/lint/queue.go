@@ -94,9 +94,12 @@ func unnamed(trees []*resolve.QueueTree, named map[string]bool, list *diag.List)
 	}
 }
 
-// limited warns about lengths of queues: no packets wait in them.
+// limited warns about lengths of queues in which no packets wait.
 func limited(trees []*resolve.QueueTree, list *diag.List) {
 	for _, t := range trees {
+		if t.Engine == ast.EngineQueue || t.Modem && t.Engine != ast.EnginePhantom {
+			continue
+		}
 		for i := range t.Queues {
 			if q := &t.Queues[i]; q.Limit > 0 {
 				warn(list, idleLimit, diag.Diagnostic{Span: q.Origin, Message: "qlimit has no effect: no packets wait in a queue"})
