@@ -214,6 +214,8 @@ static __always_inline int queue_known(hook_ctx *ctx, const struct packet *p, co
 	__u32 queue = state_queue(st, STATE_DIRECTION(number)) ? : p->qos >> QOS_QUEUE_SHIFT;
 
 	(void)ctx;
+	if (!HOOK_IS_XDP && sh->held)
+		return 0;
 	return !hook_gso_size(ctx) && queue_admit_known(sh, tree, number, queue, queue_line(sh, p->length));
 }
 

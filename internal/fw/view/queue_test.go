@@ -24,10 +24,21 @@ func shownQueues() (before, now *Queues) {
 		}},
 		{Interface: "wan0", In: true, Classes: []shaper.Class{{Name: "down", Parent: -1, Default: true, Max: shaper.Rate{Bytes: 2_500_000}}}},
 	}}
+	engines := []rundir.Engine{
+		{Interface: "wan0", Choice: loaded.Shapers[0].Choose(false)},
+		{Interface: "wan0", In: true, Choice: loaded.Shapers[1].Choose(false)},
+	}
+	tree := func(at int, classes ...dataplane.QueueClass) QueueTree {
+		t, err := (&reading{loaded: *loaded}).queueTree(at, classes, engines)
+		if err != nil {
+			panic(err) // it asks the kernel for nothing
+		}
+		return t
+	}
 	look := func(at time.Duration, bulk, voice, down dataplane.QueueClass, spent time.Duration) *Queues {
 		return &Queues{
 			Time:  time.Unix(1000, 0).Add(at),
-			Trees: []QueueTree{queueTree(loaded, 0, []dataplane.QueueClass{{Max: 5_000_000}, bulk, voice}), queueTree(loaded, 1, []dataplane.QueueClass{down})},
+			Trees: []QueueTree{tree(0, dataplane.QueueClass{Max: 5_000_000}, bulk, voice), tree(1, down)},
 			Timer: dataplane.QueueTimer{Runs: 2000, Active: 12, Busy: 3, Longest: 81_234, Spent: spent, Late: 1, Unserved: 0},
 		}
 	}
@@ -50,20 +61,23 @@ func shownQueues() (before, now *Queues) {
 }
 
 func TestPrintQueues(t *testing.T) {
+	const engines = `wan0 out: engine phantom: no queue of a modem is known behind wan0; no packet waits; bursts of a few milliseconds go through
+wan0 in: engine phantom: what comes in has passed the queue of its line already; no packet waits; bursts of a few milliseconds go through
+`
 	const plain = `wan0 out   RATE   PACKETS  BYTES    DROPPED  MARKED  BACKLOG  HOSTS  CONNECTIONS
   up       40M    5550     6010000  100      7       30000    2      3
     bulk   39.2M  5000     5900000  100      7       30000    2      3
     voice  800k   550      110000   0        0       0        0      0
 wan0 in    RATE   PACKETS  BYTES    DROPPED  MARKED  BACKLOG  HOSTS  CONNECTIONS
   down     0      0        0        0        0       0        0      0
-`
+` + engines
 	const verbose = `wan0 out (phantom)  SHARE  RATE   BORROWED  PACKETS  BYTES    DROPPED  LOST    MARKED  BACKLOG  HOSTS  CONNECTIONS
   up                40M    40M    0         5550     6010000  100      153800  7       30000    2      3
     bulk            24M    39.2M  15.2M     5000     5900000  100      153800  7       30000    2      3
     voice           16M    800k   0         550      110000   0        0       0       0        0      0
 wan0 in (phantom)   SHARE  RATE   BORROWED  PACKETS  BYTES    DROPPED  LOST    MARKED  BACKLOG  HOSTS  CONNECTIONS
   down              20M    0      0         0        0        0        0       0       0        0      0
-
+` + engines + `
 QUEUE          RATE  GIVEN  BACKLOG  PACKETS  BYTES    DROPPED  LOST    HOST          CONNECTION
 wan0 out bulk  0     8k     30000    0        0        0        0       -             without a state
 wan0 out bulk  4M    20M    20000    900      1200000  80       123040  192.168.1.10  tcp 203.0.113.2:50001 (192.168.1.10:40000) -> 198.51.100.7:443
@@ -105,7 +119,7 @@ wan0 in   BW   RATE   PKTS   BYTES  DROP_P  DROP_B  MARKED  QLEN_B  BORROW
 	var b strings.Builder
 	if err := now.Print(&b, QueueForm{}); err != nil || !strings.HasSuffix(b.String(), `
   rate set by hand: 10M of 20M
-5 packets shared a counter with other connections, because there were too many connections
+`+engines+`5 packets shared a counter with other connections, because there were too many connections
 the timer came too late 1 times; 2ms of the lines' time was lost
 `) {
 		t.Errorf("queues in trouble: %v\n%s", err, b.String())
