@@ -143,7 +143,7 @@ func shapedFlood(b *lib.Box) {
 // isRate compares bit/s with what a line carries.
 func isRate(b *lib.Box, what string, want, got float64) {
 	b.Helper()
-	if got < 0.8*want || got > 1.05*want {
+	if got < 0.8*want || got > 1.08*want { // in 3 s a connection may be 0.2 s of the rate ahead
 		b.Errorf("%s: %.3g bit/s, want %.3g", what, got, want)
 	}
 	b.Logf("%s: %.1f %% of the rate", what, 100*got/want)
