@@ -75,7 +75,7 @@ func onePortForIPv4(b *lib.Box) {
 }
 
 func toIPv6(b *lib.Box) {
-	b.Listen(lab.LAN, 8081, "socat", "TCP6-LISTEN:8081,fork,reuseaddr", "SYSTEM:echo $SOCAT_PEERADDR")
+	b.Listen(lab.LAN, 8081, "socat", "-t", "60", "TCP6-LISTEN:8081,fork,reuseaddr", "SYSTEM:echo $SOCAT_PEERADDR")
 	out := b.Run(lab.WAN, "sh", "-c", "socat -t 60 - TCP4:"+fwWAN+":8081 </dev/null")
 	if want := "2001:0db8:0046:0000:0000:0000:"; !strings.Contains(out, want) {
 		b.Errorf("the server saw %q, not %s…", out, want)
