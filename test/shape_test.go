@@ -2,6 +2,7 @@ package test
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,6 +72,7 @@ func shapedAlone(b *lib.Box) {
 	isRate(b, "up", 50e6*payload, iperf3Rate(b, "-p", "5201", "-t", "5", "-O", "2"))
 	seesLosses(b)
 	seesRoundTrips(b)
+	seesDrops(b)
 	isRate(b, "down", 20e6*payload, iperf3Rate(b, "-p", "5203", "-t", "5", "-O", "2", "-R"))
 	if b.Packets("lan0", reason.Queue) == 0 || b.Packets("wan0", reason.Queue) == 0 {
 		b.Errorf("no packet was dropped by a queue:\n%s", b.Weir("info"))
@@ -108,6 +110,21 @@ func seesLosses(b *lib.Box) {
 	}
 	if !slices.ContainsFunc(states, func(s state.View) bool { return s.Src.Lost != nil && s.Src.Lost.Packets > 0 }) {
 		b.Errorf("no connection shows what it has lost:\n%s", b.Weir("states", "-v"))
+	}
+}
+
+// seesDrops captures a flood, in text and for Wireshark: dropped packets name their class.
+func seesDrops(b *lib.Box) {
+	file := filepath.Join(b.TempDir(), "drops.pcapng")
+	text, toFile := capture(b, "lan0", "proto", "udp", "to", "port", "5203", "-s", "60"), capture(b, "lan0", "proto", "udp", "to", "port", "5203", "-s", "60", "-w", file)
+	iperf3Rate(b, "-p", "5203", "-u", "-b", "80M", "-l", "1400", "-t", "1")
+	interrupt(toFile)
+	if said := interrupt(text); !strings.Contains(said, "/(queue)") || strings.Count(said, "/(queue)") != strings.Count(said, ", queue: class rest on wan0: ") {
+		b.Errorf("captured packets do not name the queue that has dropped them:\n%.2000s", said)
+	}
+	comments := b.Run(lab.FW, "tshark", "-r", file, "-T", "fields", "-e", "frame.comment", "-Y", "frame.comment contains \"queue: class rest on wan0\"")
+	if !strings.Contains(comments, "verdict drop, reason queue") {
+		b.Errorf("tshark shows no packet that a queue has dropped: %.2000s", comments)
 	}
 }
 

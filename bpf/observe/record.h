@@ -46,7 +46,8 @@ struct record {
 	__u8 direction;	    /* enum direction					*/
 	__u8 flags;	    /* RECORD_*						*/
 	__u8 family;	    /* 4, 6; 0: not IP					*/
-	__u32 peer_ifindex; /* RECORD_AFTER: where it goes; RECORD_USER: the socket's user; else 0 */
+	__u32 peer_ifindex; /* RECORD_AFTER: where it goes; dropped as REASON_QUEUE: the queue's class;
+			     * RECORD_USER: the socket's user; else 0 */
 	__u32 readers;	    /* captured packets: 1 << n for each reader n that wants it */
 };
 _Static_assert(sizeof(struct record) == 40, "the head of a record");

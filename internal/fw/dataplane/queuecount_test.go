@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"weir/internal/fw/reason"
 	"weir/internal/fw/state"
 )
 
@@ -75,5 +76,37 @@ func TestQueueCountsOfHosts(t *testing.T) {
 	}
 	if len(got) != 1 || got["host 192.168.1.10"] != 1 {
 		t.Errorf("the counts are %v", got)
+	}
+}
+
+// The record of a packet that a queue drops says which class has done it; those of others say none.
+func TestQueueDropIsCaptured(t *testing.T) {
+	h := newQueued(t, "queue up on wan0 bandwidth 10M\nqueue bulk parent up bandwidth 9M default\nqueue down on wan0 in bandwidth 1M default\npass\nblock in proto udp to port 9")
+	h.capture(60, everything)
+	drops := func(from, packet string) (records int) {
+		for range 100 {
+			h.in(h.xdp, from, packet)
+		}
+		want := map[string]uint32{"lan": 2, "wan": 3}[from]
+		for _, r := range h.captured() {
+			switch {
+			case r.Reason == reason.Queue && (r.Class != want || r.Peer != 0 || r.Verdict != VerdictDrop):
+				t.Fatalf("class %d has dropped a packet: %+v", want, r)
+			case r.Reason == reason.Queue:
+				records++
+			case r.Class != 0:
+				t.Fatalf("no queue has dropped it: %+v", r)
+			}
+		}
+		return records
+	}
+	if n := drops("lan", "udp 192.168.1.10:4000 > 203.0.113.1:53 len 1400"); n == 0 {
+		t.Error("class bulk drops nothing")
+	}
+	if n := drops("wan", "udp 203.0.113.1:53 > 192.168.1.10:4000 len 1400"); n == 0 {
+		t.Error("class down drops nothing")
+	}
+	if n := drops("lan", "udp 192.168.1.10:4000 > 203.0.113.1:9 len 1400"); n != 0 {
+		t.Error("a blocked packet is dropped by a queue")
 	}
 }

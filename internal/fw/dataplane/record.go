@@ -54,6 +54,7 @@ type Record struct {
 	Flags   uint8
 	Family  uint8   // 4, 6; 0: not IP
 	Peer    uint32  // RecordAfter: index of the interface that it leaves by
+	Class   uint32  // of the queue that has dropped it: View.Queues() has it at Class - 1; 0: none
 	User    *uint32 // of the packet's socket, for a rule with log (user); nil: none
 	Readers uint32  // captured: 1 << n for each reader n that wants it
 	Data    []byte  // the first bytes of the frame; at most Length
@@ -85,6 +86,9 @@ func ParseRecord(b []byte) (Record, error) {
 	}
 	if raw.Flags&recordUser != 0 {
 		record.Peer, record.User = 0, &raw.PeerIfindex
+	}
+	if record.Reason == reason.Queue {
+		record.Peer, record.Class = 0, raw.PeerIfindex
 	}
 	return record, nil
 }

@@ -13,6 +13,9 @@ type Names interface {
 	// Rule returns the rule with this global number, or nil if there is no record of
 	// it.
 	Rule(global uint32) *Rule
+	// Queue returns the name of a class of the queues and that of its interface; "" if
+	// there is none.
+	Queue(class uint32) (name, device string)
 }
 
 var kinds = map[dataplane.RecordKind]string{
@@ -41,6 +44,9 @@ func Name(raw *dataplane.Record, boot time.Time, names Names) Record {
 	}
 	if raw.Peer != 0 {
 		r.Peer = names.Interface(raw.Peer)
+	}
+	if raw.Class != 0 {
+		r.Queue, r.QueueOn = names.Queue(raw.Class)
 	}
 	if raw.Rule != 0 {
 		r.Rule = names.Rule(raw.Rule - 1)

@@ -79,9 +79,11 @@ func (r *Record) answered() bool { return r.Kind == After && r.Verdict != Drop &
 
 func (r *Record) crossing() string { return r.Direction + " on " + r.Interface }
 
-// exit says where a captured packet goes.
+// exit says where a captured packet goes, or which queue has dropped it.
 func (r *Record) exit() string {
 	switch {
+	case r.Queue != "":
+		return fmt.Sprintf(", queue: class %s on %s", r.Queue, r.QueueOn)
 	case r.Kind == After && r.Verdict == Up:
 		return ", to the stack"
 	case r.answered():

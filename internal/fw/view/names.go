@@ -12,6 +12,7 @@ import (
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/pktrecord"
 	"weir/internal/fw/rundir"
+	"weir/internal/fw/shaper"
 	"weir/internal/host/netif"
 )
 
@@ -27,6 +28,7 @@ type Names struct {
 	interfaces map[uint32]string
 	rulesets   map[uint32][]rundir.RuleText // by the number of their first rule
 	base       uint32                       // of the ruleset in force
+	shapers    []shaper.Shaper              // likewise: its trees of queues
 	loaded     fs.FileInfo                  // of the file that says which one that is
 	looked     time.Time
 }
@@ -55,30 +57,31 @@ func (n *Names) look() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read what is loaded: %w", err)
 	}
-	base, err := n.baseInForce()
+	base, shapers, err := n.inForce()
 	if err != nil {
 		return fmt.Errorf("read what is loaded: %w", err)
 	}
 	if err := n.readRules(base); err != nil {
 		return err
 	}
-	n.base, n.loaded = base, file
+	n.base, n.shapers, n.loaded = base, shapers, file
 	return nil
 }
 
-// baseInForce returns the number of the first rule in force. A daemon that died at its
-// first start may have left no record.
-func (n *Names) baseInForce() (uint32, error) {
+// inForce returns the number of the first rule in force, and its trees of queues. A daemon that died
+// at its first start may have left no record.
+func (n *Names) inForce() (base uint32, shapers []shaper.Shaper, err error) {
 	var loaded rundir.Loaded
-	err := rundir.ReadJSON(n.folder.Loaded(), &loaded)
+	err = rundir.ReadJSON(n.folder.Loaded(), &loaded)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return loaded.Base, err
+		return loaded.Base, loaded.Shapers, err
 	}
 	dir, err := dataplane.Folder("")
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	return dataplane.RuleBase(dir)
+	base, err = dataplane.RuleBase(dir)
+	return base, nil, err
 }
 
 // readRules reads the records of all rulesets. That of the ruleset in force may have grown.
@@ -141,6 +144,22 @@ func (n *Names) Rule(global uint32) *pktrecord.Rule {
 		r = n.rule(global)
 	}
 	return r
+}
+
+// Queue returns the name of a class of the queues in force and that of its interface, or "" if there
+// is no such class. Classes are numbered from 1, through all trees.
+func (n *Names) Queue(class uint32) (name, device string) {
+	if n.replaced() && n.look() != nil {
+		return "", ""
+	}
+	for i := range n.shapers {
+		s := &n.shapers[i]
+		if class >= 1 && class <= uint32(len(s.Classes)) {
+			return s.Classes[class-1].Name, s.Interface
+		}
+		class -= uint32(len(s.Classes))
+	}
+	return "", ""
 }
 
 // text returns the record of a rule, or nil if there is none.
