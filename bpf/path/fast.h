@@ -188,14 +188,6 @@ static __always_inline int fast_send(hook_ctx *ctx, struct headers *h, const str
 	return action;
 }
 
-/* Who sends a packet on. Only the fast path counts in line, and only it and what goes on for it look at
- * round-trip times: elsewhere that would take stack. */
-enum forwarder {
-	FORWARD_SLOW,
-	FORWARD_MARKED, /* for XDP, which has tracked it */
-	FORWARD_FAST,
-};
-
 /* Sends a packet of a live state to a known next hop: the end of the fast path. */
 static __always_inline int fast_forward(hook_ctx *ctx, struct headers *h, const struct packet *p,
 					const struct interface *i, const struct state *s, __u32 number,
@@ -207,7 +199,7 @@ static __always_inline int fast_forward(hook_ctx *ctx, struct headers *h, const 
 	if (r != UNDECIDED || p->flags & PACKET_GROUP || encap_needed(p, n)) {
 		if (path != PATH_COUNTED)
 			count_path_global(path, p->length);
-		return output_other(ctx, p, i, s, number, n, r, why);
+		return output_other(ctx, p, i, s, number, n, r, why, who);
 	}
 	tree = queues ? queue_tree(n->ifindex, 0) : 0;
 	if (tree && !(who == FORWARD_FAST && queue_known(ctx, p, s, number, tree))) {

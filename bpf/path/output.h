@@ -8,7 +8,7 @@
 #include "packet/rewrite.h"
 #include "path/gateway.h"
 #include "path/handoff.h"
-#include "path/queue_packet.h"
+#include "path/queue_trip.h"
 #include "route/encap.h"
 
 /* Makes room in front of the packet for its next hop's layers, and writes them. */
@@ -19,10 +19,30 @@ static __always_inline int output_layers(hook_ctx *ctx, const struct packet *p, 
 	return encap_write(hook_data(ctx), hook_data_end(ctx), n, p->family, p->length);
 }
 
+/* Who sends a packet on. Only the fast path counts in line, and only it and what goes on for it look at
+ * round-trip times: elsewhere that would take stack. */
+enum forwarder {
+	FORWARD_SLOW,
+	FORWARD_MARKED, /* for XDP, which has tracked it */
+	FORWARD_FAST,
+};
+
+/* Makes room in front of a packet of encap_needed(), before it meets a queue: a packet that goes on elsewhere
+ * is counted there. Returns < 0, and changes nothing, if the driver has none. */
+static __always_inline int output_room(hook_ctx *ctx, struct packet *p, const struct nexthop *n)
+{
+	__u32 l3 = sizeof(struct ethhdr) + n->encap.length;
+
+	if (hook_grow(ctx, l3 - p->l3_offset))
+		return -1;
+	p->l4_offset += l3 - p->l3_offset;
+	p->l3_offset = l3;
+	return 0;
+}
+
 /*
- * Sends a packet of encap_needed(): the last step. number: of its state, 0: none. It is
- * apart from fast_forward() so that plain frames do not pay for it. Returns < 0, and
- * changes nothing, if the driver has no room for the encapsulation.
+ * Sends a packet that has room for its encapsulation: the last step. number: of its state, 0:
+ * none. It is apart from fast_forward() so that plain frames do not pay for it.
  */
 __noinline int output_encap(hook_ctx *ctx, const struct packet *p, __u32 number, const struct nexthop *n,
 			    enum reason why)
@@ -30,7 +50,6 @@ __noinline int output_encap(hook_ctx *ctx, const struct packet *p, __u32 number,
 	const struct interface *i;
 	const struct state *s = 0;
 	struct headers h;
-	__u32 l3;
 
 	if (!p || !n)
 		return HOOK_DROP;
@@ -39,10 +58,7 @@ __noinline int output_encap(hook_ctx *ctx, const struct packet *p, __u32 number,
 		s = state_get(STATE_INDEX(number));
 	if (!i || (number && !s))
 		return HOOK_DROP;
-	l3 = sizeof(struct ethhdr) + n->encap.length;
-	if (hook_grow(ctx, l3 - p->l3_offset))
-		return -1;
-	if (headers_at(&h, hook_data(ctx), hook_data_end(ctx), l3, p->l4_offset - p->l3_offset + l3))
+	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (!s)
 		rewrite_hop(&h, p);
@@ -73,18 +89,21 @@ static __always_inline int output_up(hook_ctx *ctx, const struct packet *p,
  * to a group. */
 static __always_inline int output_other(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 					const struct state *s, __u32 number, const struct nexthop *n,
-					enum reason obstacle, enum reason why)
+					enum reason obstacle, enum reason why, enum forwarder who)
 {
+	__u32 tree;
 	enum reason r;
-	int action;
 
 	if (obstacle == UNDECIDED && encap_needed(p, n) && !(p->flags & PACKET_GROUP)) {
-		r = queue_out(ctx, p, number, n->ifindex);
-		if (r != UNDECIDED)
-			return count_verdict(i, r, p->length);
-		action = output_encap(ctx, p, number, n, why);
-		if (action >= 0)
-			return action;
+		if (!output_room(ctx, (struct packet *)p, n)) {
+			tree = queues ? queue_tree(n->ifindex, 0) : 0;
+			r = tree ? queue_packet(ctx, p, tree, number) : UNDECIDED;
+			if (r != UNDECIDED)
+				return count_verdict(i, r, p->length);
+			if (tree && who != FORWARD_SLOW)
+				queue_trip_leaves(p, number, tree);
+			return output_encap(ctx, p, number, n, why);
+		}
 		obstacle = REASON_UP_DEVICE;
 	}
 	return output_up(ctx, p, i, s, number, n, obstacle);

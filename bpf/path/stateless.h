@@ -10,11 +10,11 @@
 __noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason why)
 {
 	const struct interface *i;
-	const struct packet *p;
+	struct packet *p;
 	struct headers h;
 	struct nexthop *n;
 	enum reason r;
-	int action;
+	int encap;
 
 	if (!s)
 		return HOOK_DROP;
@@ -29,19 +29,19 @@ __noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason w
 	r = nexthop_probe(n) ? REASON_UP_PROBE : fast_obstacle(ctx, p, n);
 	if (r != UNDECIDED && gateway_is_chosen(n) && !(p->flags & PACKET_GROUP))
 		return gateway_stateless(ctx, s, p, s->nexthop, r);
+	encap = r == UNDECIDED && encap_needed(p, n) && !(p->flags & PACKET_GROUP);
+	if (encap && output_room(ctx, p, n)) {
+		r = REASON_UP_DEVICE;
+		if (gateway_is_chosen(n))
+			return gateway_stateless(ctx, s, p, s->nexthop, r);
+	}
 	if (queues && r == UNDECIDED && queue_tree(n->ifindex, 0) && !(p->flags & PACKET_GROUP)) {
 		r = queue_leaves(ctx, &h, p, 0, n->ifindex);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, p->length);
 	}
-	if (r == UNDECIDED && encap_needed(p, n) && !(p->flags & PACKET_GROUP)) {
-		action = output_encap(ctx, p, 0, n, why);
-		if (action >= 0)
-			return action;
-		r = REASON_UP_DEVICE;
-		if (gateway_is_chosen(n))
-			return gateway_stateless(ctx, s, p, s->nexthop, r);
-	}
+	if (encap && r == UNDECIDED)
+		return output_encap(ctx, p, 0, n, why);
 	/* not by the stack: an error translated to our address would be a martian to it */
 	if (r == REASON_UP_DEVICE && !(p->flags & PACKET_GROUP))
 		return handoff_redirect(ctx, p, i, 0, &s->out_mark);

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"weir/internal/fw/bpfload"
 	"weir/internal/fw/reason"
 	"weir/internal/fw/state"
 )
@@ -108,5 +109,33 @@ func TestQueueDropIsCaptured(t *testing.T) {
 	}
 	if n := drops("lan", "udp 192.168.1.10:4000 > 203.0.113.1:9 len 1400"); n != 0 {
 		t.Error("a blocked packet is dropped by a queue")
+	}
+}
+
+// A packet for whose tag the driver has no room is counted where it goes on, not where XDP gives it up.
+// One that gets its tag is counted once.
+func TestQueueWithoutHeadroom(t *testing.T) {
+	for _, rules := range []string{"pass", "pass no state"} {
+		t.Run(rules, func(t *testing.T) { testQueueWithoutHeadroom(t, rules) })
+	}
+}
+
+func testQueueWithoutHeadroom(t *testing.T, rules string) {
+	h := newQueuedTag(t, "queue up on wan0 bandwidth 100M default\n"+rules)
+	const packet, bytes = "udp 192.168.1.10:4000 > 203.0.113.1:53 len 1000", 1000 + 28 + 38
+	ifindex, frame := h.arrive("lan", packet)
+	for _, c := range []struct {
+		meta int // metadata takes the room in front of the frame
+		want verdict
+		sent uint64
+	}{{0, redirect, bytes}, {0, redirect, 2 * bytes}, {216, drop, 2 * bytes}} {
+		o := must(bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: frame, Ifindex: ifindex, Meta: make([]byte, c.meta)}))(t)
+		var sent uint64
+		for _, q := range h.queueCounts() {
+			sent += q.Sent
+		}
+		if r := xdpResult(&o); r.verdict != c.want || sent != c.sent {
+			t.Errorf("with %d bytes of metadata: %s, %d bytes are counted; want %s, %d", c.meta, r.verdict, sent, c.want, c.sent)
+		}
 	}
 }

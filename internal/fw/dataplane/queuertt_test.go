@@ -114,6 +114,32 @@ func TestQueueTrips(t *testing.T) {
 	}
 }
 
+// newQueuedTag returns a harness in which wan0, with queues, is a VLAN device: XDP puts a tag in front.
+func newQueuedTag(t *testing.T, rules string) *harness {
+	h := newQueued(t, rules)
+	device := addWire(t, "nic0", lan0MAC, lanHostMAC)
+	h.enableXDP(device)
+	h.setInterface(device, InterfacePresent|InterfaceTarget, lan0MAC)
+	check(t, h.dp.SetInterface(h.net.wan0, Interface{MAC: mac(wan0MAC), MTU: 1500, Flags: InterfacePresent, Parent: device, Tag: 7, TagType: Type8021Q}))
+	h.advance(2) // next hops are looked up again
+	return h
+}
+
+// What gets a tag in front is followed, too.
+func TestQueueTripsOfTagged(t *testing.T) {
+	const forth, back = "192.168.1.10:4000 > 203.0.113.1:80", "203.0.113.1:80 > 192.168.1.10:4000"
+	h := newQueuedTag(t, "queue up on wan0 bandwidth 100M default\npass")
+	h.in(h.xdp, "lan", "tcp "+forth+" S seq 1000")
+	h.in(h.xdp, "wan", "tcp "+back+" SA seq 5000 ack 1001")
+	h.in(h.xdp, "lan", "tcp "+forth+" A seq 1001 ack 5001")
+	got := h.trips(
+		segment{1000, "lan", forth + " PA seq 1001 ack 5001 len 100"}, segment{1010, "lan", forth + " PA seq 1101 ack 5001 len 100"},
+		segment{1052, "wan", back + " A seq 5001 ack 1201"})
+	if want := []string{"1 42"}; !slices.Equal(got, want) {
+		t.Errorf("samples %q, want %q", got, want)
+	}
+}
+
 // The timer makes idle slots due, and those that wait or follow a segment for too long.
 func TestQueueTripTurn(t *testing.T) {
 	h := newQueueHarness(t, 100, shaper.Shaper{Interface: "wan0", Classes: []shaper.Class{{Name: "all", Parent: -1, Default: true, Weight: 1, Max: shaper.Rate{Bytes: 1_000_000}}}})
