@@ -62,7 +62,7 @@ func (b *altqBuilder) root(d *ast.Discipline) {
 		out.Limit = queueLimit(&d.Queue)
 		b.codel(s, &out)
 	}
-	b.put(nil, out, names, false, out.Max.Bits)
+	b.put(nil, out, names, false, out.Max.Bits, true)
 }
 
 func queueLimit(q *ast.Queue) uint32 {
@@ -72,14 +72,16 @@ func queueLimit(q *ast.Queue) uint32 {
 	return uint32(*q.QueueLimit)
 }
 
-// put appends a queue with the names of those below it.
-func (b *altqBuilder) put(q *ast.Queue, out Queue, below []ast.Word, own bool, share uint64) {
+// put appends a queue with the names of those below it. part says that its bandwidth is a part of the
+// root's rate.
+func (b *altqBuilder) put(q *ast.Queue, out Queue, below []ast.Word, own bool, share uint64, part bool) {
 	var guarantee token.Span
 	if out.Min.Bits > 0 {
 		guarantee = out.Origin
 	}
 	b.queues, b.below, b.own = append(b.queues, q), append(b.below, below), append(b.own, own)
 	b.push(out, share, guarantee)
+	b.part[len(b.part)-1] = part
 }
 
 // fill adds the queues below a queue.
@@ -92,8 +94,8 @@ func (b *altqBuilder) fill(i int) {
 			b.faults.Warnf(name.Span, "queue %s is named here and defined nowhere", name.Text)
 			continue
 		}
-		out, share := b.lower(q, i)
-		b.place(q, out, share)
+		out, share, part := b.lower(q, i)
+		b.place(q, out, share, part)
 		left -= min(left, share)
 	}
 	if b.own[i] {
@@ -101,7 +103,7 @@ func (b *altqBuilder) fill(i int) {
 		b.put(nil, Queue{
 			Name: b.queues[i].Name.Text, Origin: of.Origin, Parent: i, Default: of.Default, Weight: weight(left),
 			Priority: of.Priority, Fair: of.Fair, ECN: of.ECN, RTT: of.RTT, Limit: of.Limit,
-		}, nil, false, left)
+		}, nil, false, left, false)
 		of = &b.tree.Queues[i]
 		of.Default, of.Limit = false, 0
 	}
@@ -113,21 +115,21 @@ func (b *altqBuilder) fill(i int) {
 
 // place appends a queue. One of cbq may take packets itself besides having queues below
 // it. The packets then have a queue of their own, which has the name.
-func (b *altqBuilder) place(q *ast.Queue, out Queue, share uint64) {
+func (b *altqBuilder) place(q *ast.Queue, out Queue, share uint64, part bool) {
 	own := b.scheduler == "cbq" && len(q.ALTQ.Queues) > 0 && (out.Default || b.resolver.queues.used[out.Name])
 	if own {
 		out.Name += ".all"
 	}
-	b.put(q, out, q.ALTQ.Queues, own, share)
+	b.put(q, out, q.ALTQ.Queues, own, share, part)
 }
 
-// lower converts a queue below another, and returns its bandwidth. Without one it has all
-// of its parent's.
-func (b *altqBuilder) lower(q *ast.Queue, parent int) (out Queue, share uint64) {
-	of := b.share[parent]
-	share = of
+// lower converts a queue below another, and returns its bandwidth, and whether that is a part of the
+// root's rate. Without one it has all of its parent's.
+func (b *altqBuilder) lower(q *ast.Queue, parent int) (out Queue, share uint64, part bool) {
+	of, ofPart := b.share[parent], b.part[parent]
+	share, part = of, ofPart
 	if q.Bandwidth != nil {
-		share = bitsOf(q.Bandwidth, of)
+		share, part = bitsOf(q.Bandwidth, of), ofPart && isPart(q.Bandwidth)
 	}
 	out = Queue{
 		Name: q.Name.Text, Origin: q.Name.Span, Parent: parent, Weight: weight(share), Limit: queueLimit(q),
@@ -151,20 +153,21 @@ func (b *altqBuilder) lower(q *ast.Queue, parent int) (out Queue, share uint64) 
 	if s := q.ALTQ.Scheduler; s != nil {
 		for i := range s.Options {
 			borrows = borrows || s.Options[i].Name.Text == "borrow"
-			b.option(&s.Options[i], &out, of)
+			b.option(&s.Options[i], &out, of, ofPart)
 		}
 	}
 	if b.scheduler == "cbq" && !borrows {
-		out.Max.Bits = b.within(q.Name.Span, share)
+		out.Max.Bits, out.MaxPart = b.within(q.Name.Span, share), part
 	}
 	if out.Min.Bits > out.Max.Bits && out.Max.Bits > 0 {
 		b.faults.Errorf(q.Name.Span, "queue %s has a realtime above its upperlimit", out.Name)
 	}
-	return out, share
+	return out, share, part
 }
 
-// option applies an option of a scheduler to a queue.
-func (b *altqBuilder) option(o *ast.SchedulerOption, out *Queue, of uint64) {
+// option applies an option of a scheduler to a queue. part says that the bandwidth above is a part of the
+// root's rate.
+func (b *altqBuilder) option(o *ast.SchedulerOption, out *Queue, of uint64, part bool) {
 	switch o.Name.Text {
 	case "default":
 		out.Default = true
@@ -172,14 +175,16 @@ func (b *altqBuilder) option(o *ast.SchedulerOption, out *Queue, of uint64) {
 		out.ECN = true
 	case "borrow", "codel": // codel is always done
 	case "linkshare":
-		curve := b.curve(o, of)
+		curve, _ := b.curve(o, of)
 		if out.Weight = weight(curve.Bits); curve.Burst != 0 && curve.Burst != curve.Bits {
 			b.idle(o.Name.Span, "the first bandwidth of linkshare", "a share has one value")
 		}
 	case "realtime":
-		out.Min = b.curve(o, of)
+		out.Min, out.MinPart = b.curve(o, of)
+		out.MinPart = out.MinPart && part
 	case "upperlimit":
-		out.Max = b.curve(o, of)
+		out.Max, out.MaxPart = b.curve(o, of)
+		out.MaxPart = out.MaxPart && part
 	case "hogs", "buckets":
 		b.idle(o.Name.Span, o.Name.Text, "connections share fairly without it")
 	default: // red, rio
@@ -210,29 +215,29 @@ func (b *altqBuilder) idle(at token.Span, what, why string) {
 }
 
 // curve reads a service curve: a bandwidth, or one for the start, how long that is, and one
-// for later.
-func (b *altqBuilder) curve(o *ast.SchedulerOption, of uint64) QueueRate {
+// for later. part says that the one for later is a percentage.
+func (b *altqBuilder) curve(o *ast.SchedulerOption, of uint64) (rate QueueRate, part bool) {
 	switch len(o.Values) {
 	case 1:
-		return QueueRate{Bits: b.within(o.Values[0].Span, b.part(&o.Values[0], of))}
+		rate.Bits, part = b.bandwidth(&o.Values[0], of)
+		return rate, part
 	case 3:
-		return QueueRate{
-			Burst: b.within(o.Values[0].Span, b.part(&o.Values[0], of)),
-			For:   time.Duration(b.milliseconds(o, 1)) * time.Millisecond,
-			Bits:  b.within(o.Values[2].Span, b.part(&o.Values[2], of)),
-		}
+		rate.Burst, _ = b.bandwidth(&o.Values[0], of)
+		rate.For = time.Duration(b.milliseconds(o, 1)) * time.Millisecond
+		rate.Bits, part = b.bandwidth(&o.Values[2], of)
+		return rate, part
 	}
 	b.faults.Errorf(o.Name.Span, "%s takes a bandwidth, or a bandwidth, milliseconds and a bandwidth", o.Name.Text)
-	return QueueRate{}
+	return QueueRate{}, false
 }
 
-// part reads a bandwidth, which may be a part of the parent's.
-func (b *altqBuilder) part(w *ast.Word, of uint64) uint64 {
+// bandwidth reads a bandwidth, which may be a part of the parent's.
+func (b *altqBuilder) bandwidth(w *ast.Word, of uint64) (rate uint64, part bool) {
 	bits, percent, problem := parser.BitRate(w.Text)
 	if problem != "" {
 		b.faults.Errorf(w.Span, "%s", problem)
 	}
-	return bitsOf(&ast.Bandwidth{Rate: bits, Percent: percent}, of)
+	return b.within(w.Span, bitsOf(&ast.Bandwidth{Rate: bits, Percent: percent}, of)), percent > 0
 }
 
 func (b *altqBuilder) milliseconds(o *ast.SchedulerOption, i int) uint64 {

@@ -29,12 +29,12 @@ queue rest bandwidth 1Mb hfsc(default)`,
 			want: []shaper.Class{
 				{Name: "root_em0", Parent: -1, Children: 3, First: 1, Weight: 1, Max: shaper.Rate{Bytes: mbit(20)}},
 				{
-					Name: "web", Weight: 4000, ECN: true, Max: shaper.Rate{Bytes: mbit(15)},
+					Name: "web", Weight: 4000, ECN: true, Max: shaper.Rate{Bytes: mbit(15)}, MaxPart: true,
 					Min: shaper.Rate{Bytes: mbit(1), Burst: mbit(2), For: 500 * time.Millisecond},
 				},
 				{Name: "work", Weight: 5000, Limit: 80, Children: 2, First: 4},
 				{Name: "rest", Weight: 1000, Default: true},
-				{Name: "ssh", Parent: 2, Weight: 3000, Min: shaper.Rate{Bytes: mbit(0.5)}},
+				{Name: "ssh", Parent: 2, Weight: 3000, Min: shaper.Rate{Bytes: mbit(0.5)}, MinPart: true},
 				{Name: "mail", Parent: 2, Weight: 5000, Max: shaper.Rate{Bytes: mbit(3)}},
 			},
 		},
@@ -47,7 +47,7 @@ queue mail bandwidth 1Mb cbq
 pass out queue web`,
 			want: []shaper.Class{
 				{Name: "root_em0", Parent: -1, Children: 2, First: 1, Weight: 1, Max: shaper.Rate{Bytes: mbit(10)}},
-				{Name: "std.all", Weight: 4000, Priority: 5, Children: 3, First: 3, Max: shaper.Rate{Bytes: mbit(4)}},
+				{Name: "std.all", Weight: 4000, Priority: 5, Children: 3, First: 3, Max: shaper.Rate{Bytes: mbit(4)}, MaxPart: true},
 				{Name: "web", Weight: 6000, Priority: 1},
 				{Name: "voice", Parent: 1, Weight: 1000},
 				{Name: "mail", Parent: 1, Weight: 1000, Priority: 1, Max: shaper.Rate{Bytes: mbit(1)}},

@@ -130,3 +130,38 @@ func TestShaperLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestALTQParts checks that with another rate of the root what ALTQ gives as percentages of it follows, and
+// what is missing, as that is all of the queue above. Rates in bits stay, and what is a part of them.
+func TestALTQParts(t *testing.T) {
+	p := compiled(t, `
+altq on em0 cbq bandwidth 100Mb queue { std, ssh, fixed }
+queue std bandwidth 20% cbq(default)
+queue ssh bandwidth 50% cbq { login, bulk, whole }
+queue login bandwidth 10% cbq
+queue bulk bandwidth 2Mb cbq
+queue whole cbq
+queue fixed bandwidth 10Mb cbq { half }
+queue half bandwidth 50% cbq
+altq on em1 hfsc bandwidth 10Mb queue { a, b }
+queue a bandwidth 50% hfsc(default realtime 10% upperlimit 4Mb)
+queue b bandwidth 4Mb hfsc(upperlimit (2Mb 100 40%)) { c }
+queue c hfsc(upperlimit 50%)
+`)
+	type rates struct{ min, max uint64 } // bit/s
+	want := map[string]rates{            // at half the rate of the root
+		"root_em0": {0, 50e6}, "std": {0, 10e6}, "ssh": {0, 25e6}, "login": {0, 2.5e6}, "bulk": {0, 2e6}, "whole": {0, 25e6}, "fixed": {0, 10e6}, "half": {0, 5e6},
+		"root_em1": {0, 5e6}, "a": {0.5e6, 4e6}, "b": {0, 2e6}, "c": {0, 2e6},
+	}
+	got := map[string]rates{}
+	for i := range p.Shapers {
+		at := p.Shapers[i].At(p.Shapers[i].Classes[0].Max.Bytes / 2)
+		for k := range at.Classes {
+			c := &at.Classes[k]
+			got[c.Name] = rates{c.Min.Bytes * 8, c.Max.Bytes * 8}
+		}
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(rates{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
