@@ -66,7 +66,7 @@ func (r *resolver) discipline(d *ast.Discipline) {
 		r.altq.queues = make(map[altqPlace]*ast.Queue)
 	}
 	for _, i := range d.Queue.On {
-		r.known(ast.Word{Span: i.Span, Text: i.Name})
+		r.inForce(ast.Word{Span: i.Span, Text: i.Name})
 		if first := r.altq.disciplines[i.Name]; first != nil {
 			r.conflict(i.Span, i.Name+" already has an altq", first.Span)
 			continue

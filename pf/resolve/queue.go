@@ -70,7 +70,7 @@ func (r *resolver) queue(q *ast.Queue) {
 		r.faults.Errorf(q.Span, "queues are not defined in an anchor")
 	}
 	for _, i := range q.On {
-		r.known(ast.Word{Span: i.Span, Text: i.Name})
+		r.inForce(ast.Word{Span: i.Span, Text: i.Name})
 	}
 	switch {
 	case r.queues.altq || q.ALTQ.Scheduler != nil || q.ALTQ.Bucket != nil || len(q.ALTQ.Queues) > 0:
@@ -117,6 +117,20 @@ func (r *resolver) onGroup(q *ast.Queue) (found bool) {
 		}
 	}
 	return found
+}
+
+// inForce warns, once for each name, of queues on an interface that does not exist.
+func (r *resolver) inForce(w ast.Word) {
+	if r.host.Interface(w.Text) != nil || r.isGroup(w.Text) || r.unknown[w.Text] {
+		return
+	}
+	r.unknown[w.Text] = true
+	r.faults.Add(diag.Diagnostic{
+		Severity: diag.Warning,
+		Span:     w.Span,
+		Message:  fmt.Sprintf("queues on %s are not in force: %s does not exist", w.Text, w.Text),
+		Suggest:  r.nearest(w.Text, r.host.names),
+	})
 }
 
 // checkBandwidth checks the bandwidth of an OpenBSD queue.

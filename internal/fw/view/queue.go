@@ -33,6 +33,7 @@ type QueueTree struct {
 	Rate      uint64  `json:"rate"`             // bytes per second of the line, now
 	OfRules   uint64  `json:"rate_of_rules"`    // likewise, of the file
 	SetBy     string  `json:"set_by,omitempty"` // who has set another rate than the file's
+	Absent    bool    `json:"absent,omitempty"` // its interface does not exist now
 	Engine    string  `json:"engine"`           // phantom or queue; empty: not known yet
 	Why       string  `json:"why"`              // this engine
 	Cost      string  `json:"cost"`             // of it
@@ -130,6 +131,10 @@ func (v *View) queues(full bool) (q Queues, err error) {
 func (r *reading) queueTree(at int, classes []dataplane.QueueClass, engines []rundir.Engine) (QueueTree, error) {
 	s := &r.loaded.Shapers[at]
 	t := QueueTree{Interface: s.Interface, In: s.In, Rate: classes[0].Max, OfRules: s.Classes[0].Max.Bytes}
+	t.Absent = true
+	for _, name := range r.names {
+		t.Absent = t.Absent && name != s.Interface
+	}
 	now := s.At(t.Rate)
 	shares := now.Shares()
 	for i := range engines {

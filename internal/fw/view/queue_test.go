@@ -29,7 +29,7 @@ func shownQueues() (before, now *Queues) {
 		{Interface: "wan0", In: true, Choice: loaded.Shapers[1].Choose(false)},
 	}
 	tree := func(at int, classes ...dataplane.QueueClass) QueueTree {
-		t, err := (&reading{loaded: *loaded}).queueTree(at, classes, engines)
+		t, err := (&reading{loaded: *loaded, names: map[int]string{7: "wan0"}}).queueTree(at, classes, engines)
 		if err != nil {
 			panic(err) // it asks the kernel for nothing
 		}
@@ -132,6 +132,19 @@ the timer came too late 1 times; 2ms of the lines' time was lost
 	b.Reset()
 	if err := (&Queues{}).Print(&b, QueueForm{}); err != nil || b.String() != "the rules define no queues\n" {
 		t.Errorf("no queues: %v, %q", err, b.String())
+	}
+}
+
+// Of a tree whose interface does not exist no engine is told.
+func TestPrintAbsentQueues(t *testing.T) {
+	_, now := shownQueues()
+	now.Trees[1].Absent = true
+	var b strings.Builder
+	if err := now.Print(&b, QueueForm{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); !strings.Contains(got, "\nwan0 in: not in force: wan0 does not exist\n") || strings.Contains(got, "wan0 in: engine") || !strings.Contains(got, "wan0 out: engine") {
+		t.Errorf("prints\n%s", got)
 	}
 }
 

@@ -81,6 +81,12 @@ func (t *QueueTree) title(form QueueForm) string {
 func (q *Queues) printEngines(w io.Writer) error {
 	for i := range q.Trees {
 		t := &q.Trees[i]
+		if t.Absent {
+			if _, err := fmt.Fprintf(w, "%s: not in force: %s does not exist\n", t.title(QueueForm{}), t.Interface); err != nil {
+				return err
+			}
+			continue
+		}
 		if t.Engine == "" {
 			continue
 		}
