@@ -93,6 +93,16 @@ static __noinline __u32 queue_bytes(hook_ctx *ctx, const struct packet *p, const
 	return payload / size * queue_line(sh, headers + size) + (payload % size ? queue_line(sh, headers + payload % size) : 0);
 }
 
+/* Returns a packet's ECN field; 0 if it cannot be read. */
+static __always_inline __u8 queue_ecn(hook_ctx *ctx, const struct packet *p)
+{
+	__be16 word;
+
+	if (p->family == 4)
+		return p->tos & IP_CE;
+	return hook_load(ctx, p->l3_offset, &word, sizeof(word)) ? 0 : bpf_ntohs(word) >> 4 & IP_CE;
+}
+
 /* Tells the receiver of congestion, if the packet's ends know how to (RFC 3168, 5). */
 static __always_inline void queue_tell(hook_ctx *ctx, const struct packet *p, __u32 class)
 {
@@ -165,6 +175,7 @@ __noinline enum reason queue_packet(hook_ctx *ctx, const struct packet *p, __u32
 	a->other = 0;
 	a->hashed = 0;
 	a->urgent = 0;
+	a->ecn = queue_ecn(ctx, p);
 	if (st) {
 		a->queue = state_queue(st, STATE_DIRECTION(number));
 		a->other = state_queue(st, !STATE_DIRECTION(number));

@@ -116,7 +116,7 @@ static __always_inline struct queue_counter *queue_take(__u64 key, __u32 index, 
 	q->class = class & QUEUE_MEMBER_CLASS;
 	q->host = host;
 	q->kind = class & QUEUE_MEMBER_PAIR && !(key & QUEUE_KEY_HOST) ? QUEUE_IS_PAIR : 0;
-	q->mark = 0;
+	q->tell = 0;
 	q->rate = 0;
 	q->fresh = 1;
 	q->self = index;
@@ -186,18 +186,36 @@ static __always_inline int queue_is_late(const struct queue_counter *q, __s64 la
 	return late > (__s64)QUEUE_LATE_NS && (__s64)((__u64)late / 1000000 * q->rate) >= lacks;
 }
 
-/* Whether a packet passes for which its counter has no room. */
+/* Notes that a packet is dropped. Returns QUEUE_DROP. */
+static __always_inline int queue_drop(struct queue_counter *q, const struct queue_ask *a)
+{
+	__sync_fetch_and_add(&q->dropped, QUEUE_PACKED(a->bytes));
+	queue_lost(a);
+	return QUEUE_DROP;
+}
+
+/* Judges a packet for which its counter has no room. */
 static __noinline int queue_squeeze(struct queue_counter *q, const struct queue_ask *a)
 {
-	__u32 bytes = a->bytes;
+	const struct queue_class *c = queue_class_get(q->class);
+	__s64 lacks = (__s64)a->bytes - queue_room(q, q->sent);
 
-	if (q->fresh ? queue_borrow(q, bytes) : queue_is_late(q, (__s64)bytes - queue_room(q, q->sent)))
-		return 1;
+	if (q->fresh ? queue_borrow(q, a->bytes) : queue_is_late(q, lacks))
+		return QUEUE_PASS;
+	if (c && c->ecn && !q->fresh && lacks <= (__s64)queue_grace(q, c))
+		return QUEUE_MARK;
 	if (q->at && !q->fresh && q->place >= queue_data.clock.busy)
 		queue_announce(q);
-	__sync_fetch_and_add(&q->dropped, QUEUE_PACKED(bytes));
-	queue_lost(a);
-	return 0;
+	return queue_drop(q, a);
+}
+
+/* Tells a connection of congestion: by a mark if it knows ECN, else by the loss of a packet. */
+static __noinline int queue_warn(struct queue_counter *q, const struct queue_ask *a)
+{
+	const struct queue_class *c = queue_class_get(q->class);
+
+	q->tell = 0;
+	return c && c->ecn && a->ecn ? QUEUE_MARK : queue_drop(q, a);
 }
 
 /* Counts a packet of a connection whose counter is the first to be looked at, has room and
@@ -208,7 +226,7 @@ static __always_inline int queue_admit_known(const struct queue_shaper *sh, __u3
 	__u64 key = QUEUE_KEY_USED | QUEUE_KEY_EPOCH(sh->epoch) | QUEUE_KEY_SHAPER(shaper) | QUEUE_KEY_QUEUE(queue) |
 		    (flow & (QUEUE_FLOWS - 1));
 
-	if (!q || q->key != key || q->kind | q->mark || queue_room(q, q->sent) < (__s64)bytes)
+	if (!q || q->key != key || q->kind | q->tell || queue_room(q, q->sent) < (__s64)bytes)
 		return 0;
 	__sync_fetch_and_add(&q->sent, QUEUE_PACKED(bytes));
 	return 1;
@@ -219,6 +237,7 @@ static __always_inline int queue_admit(struct queue_ask *a, const void *packet)
 {
 	const struct queue_shaper *sh = queue_shaper_get(a->shaper);
 	struct queue_counter *q;
+	int verdict = QUEUE_PASS;
 	__u64 key;
 
 	key = queue_key(a, sh->epoch);
@@ -234,13 +253,14 @@ static __always_inline int queue_admit(struct queue_ask *a, const void *packet)
 	if (!q)
 		return QUEUE_PASS;
 	a->class = q->class;
-	if (queue_room(q, q->sent) < (__s64)a->bytes && !queue_squeeze(q, a))
-		return QUEUE_DROP;
+	if (q->tell)
+		verdict = queue_warn(q, a);
+	else if (queue_room(q, q->sent) < (__s64)a->bytes)
+		verdict = queue_squeeze(q, a);
+	if (verdict == QUEUE_DROP)
+		return verdict;
 	__sync_fetch_and_add(&q->sent, QUEUE_PACKED(a->bytes));
-	if (!q->mark)
-		return QUEUE_PASS;
-	q->mark = 0;
-	return QUEUE_MARK;
+	return verdict;
 }
 
 #endif

@@ -197,7 +197,7 @@ static __always_inline __u64 queue_counter_count(struct queue_counter *q, struct
 }
 
 /* Sets what the counter needs: to be rid of what was sent, and of so much magic that it has
- * room for a window. Beyond that it is lazy. */
+ * room for a window. Beyond that, up to QUEUE_EARNED windows, it is lazy. */
 static __always_inline void queue_counter_need(struct queue_counter *q, struct queue_host *h, struct queue_class *c,
 					       __u64 window)
 {
@@ -208,7 +208,7 @@ static __always_inline void queue_counter_need(struct queue_counter *q, struct q
 	if (q->magic && room < window)
 		need = queue_most(need, queue_least(window - room, q->size));
 	queue_set_need(q, h, c, need);
-	lazy = q->magic && room >= window;
+	lazy = q->magic && room >= window && room < QUEUE_EARNED * window;
 	if (lazy == q->lazy)
 		return;
 	q->lazy = lazy;
@@ -265,6 +265,15 @@ static __always_inline __u64 queue_extra(const struct queue_share *share, const 
 	return share->bytes / queue_most(c->counters, 1);
 }
 
+/* Returns what a connection may owe before it is held to its share. Marks come before that
+ * (queue_grace). */
+static __always_inline __u64 queue_limit(const struct queue_share *share, const struct queue_class *c)
+{
+	if (c->ecn)
+		return share->bytes + queue_extra(share, c);
+	return share->bytes / 2 + queue_extra(share, c);
+}
+
 /* Whoever has slowed down after a burst, so that a window has lost nothing, gets some room
  * again: what it sends now varies around its share. The more connections there are, the less. */
 static __always_inline void queue_settle(struct queue_counter *q, const struct queue_class *c, const struct queue_share *share)
@@ -287,7 +296,7 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 	if (ms - q->began + 1 >= share->ms) { /* what comes until the next run is of the next window */
 		q->calm = (__u64)q->window * 2 < share->bytes ? q->calm + 1 : 0;
 		if (q->calm > 1) { /* one may be between two bursts of a round trip */
-			q->calm = 0;
+			q->calm = 1;
 			q->size -= q->magic;
 			q->magic = 0;
 		}
@@ -296,7 +305,7 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 		q->window = 0;
 	}
 	if (q->window + QUEUE_PACKET_BYTES > share->bytes + share->bytes / 2 || queue_owes(q, h, c) ||
-	    (!q->magic && q->size > share->bytes / 2 + queue_extra(share, c) * 3 / 2)) {
+	    (!q->magic && q->size > queue_limit(share, c))) {
 		if (q->size + share->bytes < c->depth) /* else it has only earned that room */
 			queue_fill_up(q, c);
 		q->began = ms;
@@ -309,28 +318,15 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 	}
 }
 
-/* Asks for a mark if the backlog is high and has risen. A mark has an effect only after a round
- * trip: the test after it does not ask for another one. The first mark comes earlier, as a
- * connection that starts doubles its rate until then. */
-static __always_inline void queue_congestion(struct queue_counter *q, const struct queue_class *c, const struct queue_share *share,
-					     __u32 ms)
+/* A connection that starts doubles its rate until it is told of congestion, and goes on so for
+ * a round trip afterwards. So it is told once, when it takes five eighths of its share and has
+ * taken less than half of it in the window before; or else when it takes all of it. */
+static __always_inline void queue_congestion(struct queue_counter *q, const struct queue_share *share)
 {
-	__u32 owed = (q->size - q->magic) >> 6;
-
-	if (!c->ecn)
+	if (q->pace != QUEUE_STARTS || (__u64)q->window * 8 <= share->bytes * (q->calm ? 5 : 8))
 		return;
-	if (q->pace == QUEUE_STARTS && (__u64)q->window * 2 > share->bytes) {
-		q->pace = QUEUE_SETTLED;
-		q->mark = 1;
-	}
-	if ((__u16)(ms - q->tested) < 2 * c->window)
-		return;
-	q->tested = ms;
-	if (owed > q->base && owed << 6 > (share->bytes + queue_extra(share, c)) / 2) {
-		q->mark = 1;
-		owed = ~0u;
-	}
-	q->base = owed;
+	q->pace = QUEUE_SETTLED;
+	q->tell = 1;
 }
 
 /* Returns what one of n may still owe, if all together may owe limit: what is left, or at
@@ -359,21 +355,34 @@ static __always_inline __u64 queue_credit_line(const struct queue_counter *q, co
 	return queue_most(most, QUEUE_LEAST - queue_least(owed, QUEUE_LEAST));
 }
 
+/* Returns what may be sent without a mark, if the connection may send room; < 0: all is marked. */
+static __always_inline __s64 queue_unmarked(const struct queue_counter *q, const struct queue_class *c, const struct queue_share *share,
+					    __u64 room)
+{
+	if (!q->magic)
+		room = queue_least(room, queue_limit(share, c) - queue_least(q->size, queue_limit(share, c)));
+	return (__s64)(room - queue_grace(q, c));
+}
+
 /* Says how much the connection may send until the next run. A young one whose host or class
  * owes much has to share what new ones get. */
 static __always_inline void queue_give_room(struct queue_counter *q, const struct queue_host *h, const struct queue_class *c,
 					    const struct queue_share *share)
 {
-	__u64 most = share->bytes + share->bytes / 2, room = 0;
+	__u64 most = share->bytes + share->bytes / 2;
 	__u8 fresh = q->young && (h->full || c->full) && !q->magic;
+	__s64 room = 0, bound = most - queue_least(q->window, most);
 
+	q->rate = h->level >> QUEUE_FINE;
 	if (q->size < c->depth && !fresh)
 		room = c->depth - q->size;
-	room = queue_least(room, most - queue_least(q->window, most));
+	if (c->ecn)
+		room = queue_unmarked(q, c, share, room);
 	if (q->young && !q->magic)
-		room = queue_least(room, queue_credit_line(q, h, c));
-	q->rate = h->level >> QUEUE_FINE;
-	*(volatile __u64 *)&q->until = q->seen + room;
+		bound = queue_least(bound, queue_credit_line(q, h, c));
+	if (q->young && c->ecn)
+		bound -= queue_grace(q, c);
+	*(volatile __u64 *)&q->until = q->seen + (room < bound ? room : bound);
 	q->fresh = fresh;
 }
 
@@ -388,7 +397,6 @@ static __always_inline void queue_counter_end(struct queue_counter *q, struct qu
 	h->last = ms;
 	h->counters--;
 	q->lazy = 0;
-	q->base = 0;
 	q->dropped = 0;
 	q->fresh = 1; /* for a packet that has found the counter just now */
 	q->window = 0;
@@ -441,7 +449,8 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 		return QUEUE_ENDED;
 	if (!q->at) {
 		q->at = queue_host_of(q, c, r->ms) + 1;
-		q->began = q->born = q->last = q->tested = r->ms;
+		q->began = q->last = r->ms;
+		q->born = r->ms;
 		q->young = 1;
 		q->changes = c->changes;
 		q->size = q->magic = q->need = q->lazy = q->pace = 0;
@@ -469,7 +478,7 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 	queue_share(&share, h, c);
 	queue_judge(q, h, c, &share, r->ms);
 	queue_counter_need(q, h, c, share.bytes);
-	queue_congestion(q, c, &share, r->ms);
+	queue_congestion(q, &share);
 	queue_give_room(q, h, c, &share);
 	most = queue_most(c->level * c->window >> (QUEUE_FINE + 1), QUEUE_LEAST);
 	h->crowded = h->owed > most;

@@ -158,7 +158,7 @@ struct queue_counter {
 	__u32 rate;	/* bytes per millisecond that it gets; by the timer	*/
 	__u32 next;	/* in the list of a core (queue_head): index + 1, QUEUE_END; 0: it is in none */
 	__u8 fresh;	/* the timer has not given it any room yet		*/
-	__u8 mark;	/* the next packet tells of congestion; by the timer	*/
+	__u8 tell;	/* the next packet tells of congestion; by the timer	*/
 	__u8 kind;	/* QUEUE_IS_*						*/
 	__u8 pace;	/* enum queue_pace; by the timer			*/
 	__u32 place;	/* in queue_active; by the timer			*/
@@ -171,9 +171,7 @@ struct queue_counter {
 	__u32 window;	/* bytes in the present window				*/
 	__u32 began;	/* millisecond at which that began			*/
 	__u32 need;	/* bytes of size that it has to be rid of to get its share */
-	__u32 base;	/* size, when it was last tested for congestion, in 64 bytes */
 	__u16 born;	/* millisecond of its first packet; wraps		*/
-	__u16 tested;	/* millisecond of that test; wraps			*/
 	__u32 last;	/* millisecond of the last packet			*/
 	__u32 at;	/* index of its host + 1; 0: it has none yet		*/
 	__u8 young;	/* what it owes counts at its host and class		*/
@@ -294,9 +292,9 @@ struct queue_ask {
 	__u16 queue;	/* number of its queue, or of a pair of queues; 0: none */
 	__u16 other;	/* the queue of the other direction, if the tree does not have that one */
 	__u8 hashed;	/* flow is a hash */
+	__u8 ecn;	/* its ECN field (RFC 3168, 5); 0: a mark has no effect */
 	__u8 urgent;	/* of a pair it takes the second */
 	__u8 fallback;	/* handle is that of the default */
-	__u8 pad;
 	__u32 class;	/* its class, or that which drops it; 0: none */
 	__u32 handle;	/* its class of the qdisc that holds the packet; 0: none holds it */
 };
@@ -389,6 +387,13 @@ static __always_inline __u32 queue_highest(__u32 bits)
 	if (bits >> (n + 2))
 		n += 2;
 	return bits >> (n + 1) ? n + 1 : n;
+}
+
+/* In a class with ECN, the last bytes of a connection's room: half of its share. Packets that
+ * take them are marked, so that those that know ECN do not have to be dropped. */
+static __always_inline __u64 queue_grace(const struct queue_counter *q, const struct queue_class *c)
+{
+	return (__u64)q->rate * c->window / 2;
 }
 
 #define QUEUE_MIX 0x9e3779b97f4a7c15ULL

@@ -70,12 +70,16 @@ type flow struct {
 	host   uint64
 	queue  string
 	bytes  uint32 // of each packet
+	ecn    bool   // its packets can be marked
 }
 
 // send sends packets, and returns how many passed and how many were marked.
 func (h *queueHarness) send(f *flow, packets int) (passed, marked int) {
 	t := queueprog.QueueTrial{Host: f.host, Packets: uint32(packets)}
 	t.Ask.Shaper, t.Ask.Bytes, t.Ask.Flow, t.Ask.Queue = 1, f.bytes, f.number, h.numbers[f.queue]
+	if f.ecn {
+		t.Ask.Ecn = 2
+	}
 	h.run("queue_try", &t)
 	return int(t.Passed), int(t.Marked)
 }
@@ -148,6 +152,18 @@ func total(sources []*sender, d time.Duration) (sum float64) {
 		sum += s.passedRate(d)
 	}
 	return sum
+}
+
+// Who sends less than the rate from the first packet on loses none.
+func TestQueueSteady(t *testing.T) {
+	for _, part := range []float64{0.3, 0.6, 0.7, 0.95} {
+		h := newQueueHarness(t, 1000, oneClass(50_000_000))
+		s := &sender{flow: flow{number: 1, host: 1, bytes: 1000}, rate: part * 50_000_000}
+		offerAll(h, 3*time.Second, []*sender{s})
+		if s.passed < s.sent {
+			t.Errorf("%.2f of the rate: %d of %d packets lost, the last at %v", part, s.sent-s.passed, s.sent, s.last)
+		}
+	}
 }
 
 // A flood of twice the rate, from one port, from 1,000 ports, from a new port each time: a

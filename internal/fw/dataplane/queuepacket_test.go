@@ -105,43 +105,58 @@ func (q *queueTrip) connection(v6 bool) string {
 	return "udp " + lan + " > " + wan
 }
 
-// testMarks checks the bits of congestion of packets that their queue wants to slow down.
+// testMarks checks what happens to packets of connections that their queue tells of congestion:
+// one is marked, or dropped if a mark would have no effect.
 func (q *queueTrip) testMarks() {
 	for _, v6 := range []bool{false, true} {
-		for before, marked := range map[byte]byte{0: 0, 1: 3, 2: 3, 3: 3} {
-			q.setLink(shaper.Link{})
-			packet := q.connection(v6)
-			q.in(q.hook, q.from, packet)
-			check(q.t, changeArray(q.dp.objects.Maps[mapQueueCounters], func(all []xdpQueueCounter) {
-				for i := range all {
-					if all[i].Key != 0 {
-						all[i].Mark = 1
-					}
-				}
-			}))
-			for i, want := range []byte{marked, before} { // one mark is for one packet
-				ifindex, frame := q.arrive(q.from, packet)
-				if v6 {
-					frame[15] |= before << 4
-				} else {
-					frame[15] |= before
-					setHeaderSum(frame[14:34])
-				}
-				r := q.hook(ifindex, frame)
-				if r.verdict != redirect {
-					q.t.Fatalf("%s (%s)", r.verdict, r.reason)
-				}
-				got := r.frame[15] >> 4 & 3
-				if !v6 {
-					got = r.frame[15] & 3
-					if headerSum(r.frame[14:34]) != 0 {
-						q.t.Errorf("the header's checksum is wrong: % x", r.frame[14:34])
-					}
-				}
-				if got != want {
-					q.t.Errorf("%s: packet %d leaves with %02b, want %02b", packet, i+1, got, want)
-				}
+		for _, ecn := range []uint8{0, 1} {
+			for before := range byte(4) {
+				q.testTold(v6, ecn, before)
 			}
+		}
+	}
+}
+
+// testTold does that for a class with ECN or without, and packets with given bits of congestion.
+func (q *queueTrip) testTold(v6 bool, ecn uint8, before byte) {
+	q.setLink(shaper.Link{})
+	packet := q.connection(v6)
+	q.in(q.hook, q.from, packet)
+	check(q.t, changeArray(q.dp.objects.Maps[mapQueueClasses], func(all []xdpQueueClass) { all[1].Ecn = ecn }))
+	check(q.t, changeArray(q.dp.objects.Maps[mapQueueCounters], func(all []xdpQueueCounter) {
+		for i := range all {
+			if all[i].Key != 0 {
+				all[i].Tell = 1
+			}
+		}
+	}))
+	for i, want := range []byte{3, before} { // it is told once
+		ifindex, frame := q.arrive(q.from, packet)
+		if v6 {
+			frame[15] |= before << 4
+		} else {
+			frame[15] |= before
+			setHeaderSum(frame[14:34])
+		}
+		r := q.hook(ifindex, frame)
+		if i == 0 && (ecn == 0 || before == 0) {
+			if r.verdict != drop || r.reason != reason.Queue.String() {
+				q.t.Errorf("ecn %d, bits %02b: %s (%s), want a drop", ecn, before, r.verdict, r.reason)
+			}
+			continue
+		}
+		if r.verdict != redirect {
+			q.t.Fatalf("ecn %d, bits %02b, packet %d: %s (%s)", ecn, before, i+1, r.verdict, r.reason)
+		}
+		got := r.frame[15] >> 4 & 3
+		if !v6 {
+			got = r.frame[15] & 3
+			if headerSum(r.frame[14:34]) != 0 {
+				q.t.Errorf("the header's checksum is wrong: % x", r.frame[14:34])
+			}
+		}
+		if got != want {
+			q.t.Errorf("%s: packet %d leaves with %02b, want %02b", packet, i+1, got, want)
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 type cubic struct {
 	flow
 	rtt    time.Duration
-	ecn    bool
 	window float64 // packets
 	thresh float64
 	most   float64 // window before the last reduction
@@ -143,6 +142,9 @@ func TestQueueCubic(t *testing.T) {
 		{"1G 10ms", 1_000_000_000, []time.Duration{10}, false, 0.90},
 		{"50M 50ms ecn", 50_000_000, []time.Duration{50}, true, 0.93},
 		{"50M 100ms ecn", 50_000_000, []time.Duration{100}, true, 0.88},
+		{"50M eight ecn", 50_000_000, []time.Duration{10, 50, 100, 10, 50, 100, 10, 50}, true, 0.98},
+		{"50M four ecn", 50_000_000, []time.Duration{10, 50, 100, 10}, true, 0.98},
+		{"50M two ecn", 50_000_000, []time.Duration{10, 100}, true, 0.98},
 		{"50M eight", 50_000_000, []time.Duration{10, 50, 100, 10, 50, 100, 10, 50}, false, 0.98},
 	} {
 		t.Run(c.name, func(t *testing.T) {

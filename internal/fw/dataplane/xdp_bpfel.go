@@ -525,7 +525,7 @@ type xdpQueueCounter struct {
 	Rate    uint32
 	Next    uint32
 	Fresh   uint8
-	Mark    uint8
+	Tell    uint8
 	Kind    uint8
 	Pace    uint8
 	Place   uint32
@@ -537,15 +537,15 @@ type xdpQueueCounter struct {
 	Window  uint32
 	Began   uint32
 	Need    uint32
-	Base    uint32
 	Born    uint16
-	Tested  uint16
+	_       [2]byte
 	Last    uint32
 	At      uint32
 	Young   uint8
 	Calm    uint8
 	Lazy    uint8
 	Changes uint8
+	_       [4]byte
 }
 
 type xdpQueueHost struct {
@@ -1270,9 +1270,9 @@ type xdpScratch struct {
 		Queue    uint16
 		Other    uint16
 		Hashed   uint8
+		Ecn      uint8
 		Urgent   uint8
 		Fallback uint8
-		Pad      uint8
 		Class    uint32
 		Handle   uint32
 	}

@@ -79,6 +79,7 @@ const (
 	QueueHostIdle     = 200
 	QueueYouth        = 1000
 	QueueRest         = 500
+	QueueEarned       = 3
 	QueuePacketBytes  = 1538
 	QueueLeast        = (2 * QueuePacketBytes)
 	QueueFresh        = 65536
