@@ -125,6 +125,9 @@ enum mark {
 #define QOS_PRIO_MASK	   0x7
 #define QOS_QUEUE_SHIFT	   16
 
+/* The qdisc whose classes are those of a tree of queues: internal/fw/htb. */
+#define QUEUE_HANDLE	   0x77660000u
+
 /* Bits of the mark that the rules on the way out have set on a packet without a state.
  * The packet gets them where it leaves: they must not steer its route, by which those
  * rules were chosen. */
@@ -145,7 +148,8 @@ enum fragment_rules {
 struct metadata {
 	__u32 magic;
 	__u32 mark;    /* that the packet gets					*/
-	__u32 number;  /* METADATA_*, and of the packet's state or next hop; 0: none */
+	__u32 number;  /* METADATA_*, and of the packet's state or next hop; 0: none. Without
+			* METADATA_REDIRECT the class in which it waits (path/queue_packet.h) */
 	__u32 ifindex; /* of that interface; no other one accepts it */
 	__u32 qos;     /* for skb->priority: QOS_*				*/
 	struct out_mark out; /* valid iff TCX redirects it and it has no state */

@@ -235,6 +235,7 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 	if (tc_is_tagged_twice(skb))
 		return count_verdict(i, REASON_MALFORMED, hook_length(skb));
 	p->ifindex = hook_ifindex(skb);
+	queue_forget(p->ifindex);
 	/* if a frame still has a priority tag, the data in front of it is not weir's:
 	 * XDP does not touch such frames */
 	if (by_xdp && !skb->vlan_present && !hook_metadata(skb, m)) {
@@ -244,8 +245,10 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 			count_reason(i, REASON_MARKED, hook_length(skb));
 			return hook_bridge(skb, m->number & (MAX_IFINDEX - 1), p);
 		}
+		if (!(m->number & METADATA_REDIRECT) && mark_value(m->mark) == MARK_DIVERT)
+			return tc_divert(skb, p, i);
 		if (!(m->number & METADATA_REDIRECT))
-			return mark_value(m->mark) == MARK_DIVERT ? tc_divert(skb, p, i) : HOOK_PASS;
+			return queues && m->number ? queue_wait(skb, p->ifindex, m->number) : HOOK_PASS;
 		r = tc_parse(skb, p, 1);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, hook_length(skb));
@@ -465,7 +468,9 @@ static __always_inline int tc_out_path(struct __sk_buff *skb, const struct inter
 	r = tc_parse(skb, p, 0);
 	if (r != UNDECIDED)
 		return count_verdict(i, r, hook_length(skb));
+	queue_forget(p->ifindex);
 	if (skb->ingress_ifindex) {
+		hook_leave_class(skb);
 		decided = egress_decision(skb, p);
 		if (!decided)
 			return count_verdict(i, REASON_GUARD, p->length);

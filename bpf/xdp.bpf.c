@@ -50,6 +50,7 @@ static __always_inline int xdp_path(struct xdp_md *ctx, const struct interface *
 	r = parse(ctx, p, &h, &i, 0, 1, 0);
 	if (r != UNDECIDED)
 		return count_verdict(i, r, hook_length(ctx));
+	queue_forget(p->ifindex);
 	if (prefetch && prefetch_queue(ctx, p, &h, i, &action))
 		return action;
 	return fast_in(ctx, &tails, p, &h, i);

@@ -13,24 +13,29 @@ import (
 	"weir/test/lib"
 )
 
-// The uplink has a modem: what leaves waits in the kernel's queues. What comes in is counted.
+// What leaves by the uplink waits in the kernel's queues, and so does what comes in by it.
 const heldRules = `
 queue up on wan0 bandwidth 50M engine queue
 queue bulk parent up bandwidth 30M
 queue voice parent up bandwidth 10M
 queue rest parent up bandwidth 10M default
-queue down on wan0 in bandwidth 20M default modem
+queue down on wan0 in bandwidth 20M engine queue
+queue first parent down bandwidth 15M
+queue other parent down bandwidth 5M default
 
 set skip on lo
 match out on wan0 inet from (lan0:network) nat-to (wan0)
+match out on wan0 inet6 from (lan0:network) nat-to (wan0:0)
 pass
 pass out on wan0 proto tcp to port 5201 set queue bulk
 pass out on wan0 proto tcp to port 5202 set queue voice
+pass out on wan0 proto tcp to port 5203 set queue first
 `
 
 //	lan ──▶ fw: HTB on wan0 ──▶ wan ══ delay line ══ far: iperf3 -s
+//	    ◀── HTB on weir-inN ◀──
 //
-// An administrator's qdisc is named and left alone. Without it the kernel holds the packets of
+// An administrator's qdiscs are named and left alone. Without them the kernel holds the packets of
 // wan0, also those that XDP handles: one connection takes the whole rate, two share by weight,
 // other rates change the classes in place, and all of this holds while the daemon is dead. weir
 // stop leaves nothing.
@@ -52,6 +57,7 @@ func TestHeldQueues(t *testing.T) {
 			b.Errorf("the administrator's qdisc was\n%sand is\n%s", foreign, now)
 		}
 		b.Run(lab.FW, "tc", "qdisc", "del", "dev", "wan0", "root")
+		b.Tell("beside the administrator's IFB", heldForeign)
 
 		daemon := b.WeirRun(heldRules)
 		for _, port := range []uint16{5201, 5202, 5203} {
@@ -59,16 +65,54 @@ func TestHeldQueues(t *testing.T) {
 		}
 		b.Tell("alone", heldAlone)
 		b.Tell("weights", shapedByWeight)
+		b.Tell("coming in", heldIncoming)
 		b.Tell("another rate", heldAnew)
 		daemon.Kill()
 		b.Tell("without a daemon", func(b *lib.Box) {
 			isRate(b, "up", 10e6*payload, iperf3Rate(b, "-p", "5202", "-t", "5", "-O", "2"))
+			isRate(b, "down", 8e6*payload, iperf3Rate(b, "-p", "5202", "-t", "4", "-O", "1", "-R"))
 		})
 		b.Weir("stop")
 		if after := qdiscs(b); after != before {
 			b.Errorf("the qdiscs were\n%sand are after weir stop\n%s", before, after)
 		}
+		if devices := b.Run(lab.FW, "ip", "-br", "link", "show", "type", "ifb"); strings.Contains(devices, "weir") || !strings.Contains(devices, "ifb0") {
+			b.Errorf("weir stop leaves these devices:\n%s", devices)
+		}
 	})
+}
+
+// heldForeign has an administrator's own set-up for what comes in. Its device stays until the end.
+func heldForeign(b *lib.Box) {
+	b.IP(lab.FW, "link add ifb0 type ifb", "link set ifb0 up")
+	b.Run(lab.FW, "tc", "qdisc", "add", "dev", "wan0", "handle", "ffff:", "ingress")
+	foreign := qdiscs(b)
+	if out, status := b.WeirStatus("run", "-f", b.Rules(heldRules)); status == 0 || !strings.Contains(out, "wan0 has the qdisc ingress ffff:") {
+		b.Errorf("beside the administrator's IFB weir run ends with status %d:\n%s", status, out)
+	}
+	if now := qdiscs(b); now != foreign {
+		b.Errorf("the administrator's qdiscs were\n%sand are\n%s", foreign, now)
+	}
+	b.Run(lab.FW, "tc", "qdisc", "del", "dev", "wan0", "ingress")
+}
+
+// heldIncoming downloads with IPv4 and IPv6, for a host behind the box and for the box itself.
+func heldIncoming(b *lib.Box) {
+	isRate(b, "IPv6", 20e6*1428/1538, runIperf3(b, lab.LAN, lib.FarHost6, "-p", "5203", "-t", "4", "-O", "1", "-R").rate())
+	isRate(b, "the box", 20e6*payload, runIperf3(b, lab.FW, lib.FarHost, "-p", "5201", "-t", "4", "-O", "1", "-R").rate())
+	other := make(chan float64)
+	go func() { other <- iperf3Rate(b, "-p", "5201", "-t", "5", "-O", "2", "-R") }()
+	most := iperf3Rate(b, "-p", "5203", "-t", "5", "-O", "2", "-R")
+	least := <-other
+	isRate(b, "both", 20e6*payload, most+least)
+	if ratio := most / least; ratio < 2 || ratio > 4 {
+		b.Errorf("queues of 15 and 5 Mbit/s give %.3g and %.3g bit/s", most, least)
+	}
+	b.Ping(lab.LAN, lib.FarHost, 5)
+	b.Ping(lab.LAN, lib.FarHost6, 5)
+	if b.Packets("wan0", reason.UpDevice) == 0 {
+		b.Errorf("nothing that came in has gone to the stack:\n%s", b.Weir("info"))
+	}
 }
 
 // qdiscs returns those of wan0.
@@ -91,7 +135,7 @@ func heldAlone(b *lib.Box) {
 	if rest := up.Queues[3]; rest.Sent == 0 || rest.Sent > up.Queues[1].Sent/4 {
 		b.Errorf("acknowledgements and the like are not in the default queue: %+v", rest)
 	}
-	if down.Engine != "phantom" || down.Why == "" || down.Queues[0].Sent < 10e6 {
+	if first := down.Queues[1]; down.Engine != "queue" || !strings.HasPrefix(down.Device, "weir-in") || first.Name != "first" || first.Sent < 10e6 || down.Queues[2].Sent > first.Sent/4 {
 		b.Errorf("weir queues shows %+v", down)
 	}
 	if text := b.Weir("queues"); !strings.Contains(text, "wan0 out: engine queue ("+up.Holds+"): the file says so") {
@@ -106,10 +150,12 @@ func heldAnew(b *lib.Box) {
 	}
 	before := leaf()
 	b.Weir("load", b.Rules(strings.Replace(heldRules, "wan0 bandwidth 50M", "wan0 bandwidth 10M", 1)))
+	b.Weir("qos", "rate", "wan0", "in", "8M")
 	if now := leaf(); now != before {
 		b.Errorf("another rate has replaced the queue %s by %s", before, now)
 	}
 	isRate(b, "anew", 10e6*payload, iperf3Rate(b, "-p", "5201", "-t", "4", "-O", "1"))
+	isRate(b, "anew in", 8e6*payload, iperf3Rate(b, "-p", "5203", "-t", "4", "-O", "1", "-R"))
 	root := func() string { return b.Run(lab.FW, "tc", "class", "show", "dev", "wan0", "classid", "7766:1") }
 	b.Weir("qos", "rate", "wan0", "20M")
 	if is := root(); !strings.Contains(is, "ceil 20Mbit") {

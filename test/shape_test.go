@@ -71,7 +71,7 @@ func TestShaping(t *testing.T) {
 }
 
 func shapedAlone(b *lib.Box) {
-	up := runIperf3(b, "-p", "5201", "-t", "5", "-O", "2")
+	up := runIperf3(b, lab.LAN, slowHost, "-p", "5201", "-t", "5", "-O", "2")
 	isRate(b, "up", 50e6*payload, up.rate())
 	seesLosses(b)
 	seesRoundTrips(b, up.roundTrip())
@@ -234,13 +234,14 @@ func (r *iperf3Report) roundTrip() time.Duration {
 // iperf3Rate runs iperf3 between lan and far, and returns the bit/s that arrived.
 func iperf3Rate(b *lib.Box, args ...string) float64 {
 	b.Helper()
-	return runIperf3(b, args...).rate()
+	return runIperf3(b, lab.LAN, slowHost, args...).rate()
 }
 
-func runIperf3(b *lib.Box, args ...string) (report *iperf3Report) {
+// runIperf3 runs iperf3 between two hosts.
+func runIperf3(b *lib.Box, host, to string, args ...string) (report *iperf3Report) {
 	b.Helper()
 	report = new(iperf3Report)
-	out := b.Run(lab.LAN, "iperf3", append([]string{"-c", slowHost, "-J"}, args...)...)
+	out := b.Run(host, "iperf3", append([]string{"-c", to, "-J"}, args...)...)
 	if err := json.Unmarshal([]byte(out), report); err != nil {
 		b.Errorf("iperf3: %v\n%s", err, out)
 	}

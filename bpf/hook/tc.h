@@ -97,6 +97,24 @@ static __always_inline void hook_classify(hook_ctx *ctx, __u32 handle, int fallb
 		ctx->priority = handle;
 }
 
+/* A packet that has waited where it came in still has the name of its class there. It means nothing
+ * where it leaves. */
+static __always_inline void hook_leave_class(hook_ctx *ctx)
+{
+	if (queues && ctx->priority >> 16 == QUEUE_HANDLE >> 16)
+		ctx->priority = 0;
+}
+
+/* Sends a packet to a class of the qdisc of an IFB. The kernel takes it from there back to where it
+ * came in, behind TCX ingress, and to the stack. Every frame there has an Ethernet header. */
+static __always_inline int hook_wait(hook_ctx *ctx, __u32 device, __u32 handle, int from_l3)
+{
+	if (from_l3 && bpf_skb_change_head(ctx, sizeof(struct ethhdr), 0))
+		return HOOK_DROP;
+	ctx->priority = handle;
+	return bpf_redirect(device, 0);
+}
+
 /* Returns the number that a socket or the stack has set as the packet's priority. */
 static __always_inline __u32 hook_priority(hook_ctx *ctx)
 {
@@ -116,9 +134,10 @@ static __always_inline void hook_set_mark(hook_ctx *ctx, __u32 mark)
 }
 
 /* TCX runs where the mark can be set at once; the priority is already set. */
-static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, const struct packet *p)
+static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, const struct packet *p, __u32 waits)
 {
 	(void)p;
+	(void)waits;
 	hook_set_mark(ctx, mark);
 	return 0;
 }

@@ -87,15 +87,16 @@ static __always_inline struct metadata *hook_front(hook_ctx *ctx, const struct p
 	return m;
 }
 
-/* Passes the packet to the stack with this mark. < 0: it cannot. */
-static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, const struct packet *p)
+/* Passes the packet to the stack with this mark. waits: the class in which it waits on its way; 0:
+ * it does not. < 0: it cannot. */
+static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, const struct packet *p, __u32 waits)
 {
 	struct metadata *m = hook_front(ctx, p);
 
 	if (!m)
 		return -1;
 	m->mark = mark;
-	m->number = 0;
+	m->number = waits;
 	return 0;
 }
 
@@ -141,6 +142,16 @@ static __always_inline void hook_classify(hook_ctx *ctx, __u32 handle, int fallb
 	(void)ctx;
 	(void)handle;
 	(void)fallback;
+}
+
+/* Likewise. TCX ingress does it. */
+static __always_inline int hook_wait(hook_ctx *ctx, __u32 device, __u32 handle, int from_l3)
+{
+	(void)ctx;
+	(void)device;
+	(void)handle;
+	(void)from_l3;
+	return HOOK_PASS;
 }
 
 /* TCX ingress checks again, and knows. */

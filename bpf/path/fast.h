@@ -171,6 +171,8 @@ static __always_inline enum reason fast_obstacle(hook_ctx *ctx, const struct pac
 		return REASON_UP_MTU;
 	if (!(n->flags & NEXTHOP_VALID))
 		return REASON_UP_NEIGHBOUR;
+	if (queue_waits(p))
+		return REASON_UP_DEVICE;
 	if (HOOK_IS_XDP && (!(n->flags & NEXTHOP_XDP) || (scattered && !(n->flags & NEXTHOP_SCATTERED))))
 		return REASON_UP_DEVICE;
 	return UNDECIDED;

@@ -11,6 +11,7 @@
 #include "observe/count.h"
 #include "packet/rewrite.h"
 #include "path/divert.h"
+#include "path/queue_packet.h"
 #include "path/scratch.h"
 #include "path/scrub.h"
 #include "state/lookup.h"
@@ -298,11 +299,18 @@ static __always_inline int handoff_no_headroom(hook_ctx *ctx, const struct packe
 	return count_verdict(i, REASON_METADATA, p->length);
 }
 
-/* Passes the packet up to the stack, with the mark that it has there. */
+/* Passes the packet up to the stack, with the mark that it has there. It may have to wait before. */
 static __always_inline int handoff_pass(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 					__u32 mark, enum reason why)
 {
-	return hook_handoff(ctx, mark, p) ? handoff_no_headroom(ctx, p, i) : count_verdict(i, why, p->length);
+	__u32 waits = queue_waits(p);
+
+	if (hook_handoff(ctx, mark, p, waits))
+		return handoff_no_headroom(ctx, p, i);
+	if (HOOK_IS_XDP || !queues || !waits)
+		return count_verdict(i, why, p->length);
+	count_reason(i, why, p->length);
+	return queue_wait(ctx, p->ifindex, waits);
 }
 
 /* Passes the packet to TCX ingress of the same device, because XDP cannot reach the next

@@ -8,6 +8,25 @@
 #include "path/slow.h"
 #include "route/route.h"
 
+/* Passes up a later fragment for the box of a packet without a state. A function of its own, to save
+ * stack. */
+__noinline int late_fragment_local(hook_ctx *ctx, struct scratch *s)
+{
+	const struct interface *i;
+	const struct packet *p;
+
+	if (!s)
+		return HOOK_DROP;
+	p = &s->packet;
+	i = interface_get(p->ifindex);
+	if (!i)
+		return HOOK_DROP;
+	if (p->scrub && scrub_up(ctx, p))
+		return count_verdict(i, REASON_INTERNAL, p->length);
+	count_path(s->path, p->length);
+	return handoff_pass(ctx, p, i, mark_set(p->mark, handoff_local_mark(p, &p->tuple.dst)), REASON_LOCAL);
+}
+
 /* Sends a later fragment of a packet that was passed without a state. */
 __noinline int late_fragment_stateless(hook_ctx *ctx, struct scratch *s)
 {
@@ -25,6 +44,7 @@ __noinline int late_fragment_stateless(hook_ctx *ctx, struct scratch *s)
 	if (!i)
 		return HOOK_DROP;
 	scrub_set(&s->packet, p->scrub);
+	s->chosen = s->nexthop != 0;
 	r = queue_in(ctx, p, 0);
 	if (r != UNDECIDED)
 		return count_verdict(i, r, p->length);
@@ -41,13 +61,8 @@ __noinline int late_fragment_stateless(hook_ctx *ctx, struct scratch *s)
 		return count_verdict(i, REASON_GATEWAY, p->length);
 	if (route == ROUTE_CLOSED)
 		return count_verdict(i, REASON_INTERFACE, p->length);
-	if (route == ROUTE_LOCAL) {
-		if (p->scrub && scrub_up(ctx, p))
-			return count_verdict(i, REASON_INTERNAL, p->length);
-		count_path(s->path, p->length);
-		return handoff_pass(ctx, p, i, mark_set(p->mark, handoff_local_mark(p, &p->tuple.dst)),
-				    REASON_LOCAL);
-	}
+	if (route == ROUTE_LOCAL)
+		return late_fragment_local(ctx, s);
 	s->nexthop = q.number;
 	s->no_nexthop = route_reason(route);
 	return stateless_forward(ctx, s, REASON_RULE);

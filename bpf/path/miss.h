@@ -533,7 +533,7 @@ static __always_inline int miss_in(hook_ctx *ctx, void *tails)
 		return count_verdict(i, REASON_UP_COPY, s->packet.length);
 	r = miss_rules_in(ctx, s);
 	if (r == REASON_IMPLICIT)
-		hook_handoff(ctx, s->packet.mark, &s->packet);
+		hook_handoff(ctx, s->packet.mark, &s->packet, 0);
 	if (r != UNDECIDED) {
 		log_packet(ctx, s, r);
 		return reject_or_drop(ctx, s, i, r, STATE_IN);

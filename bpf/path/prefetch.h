@@ -114,6 +114,8 @@ static __always_inline int prefetch_queue(struct xdp_md *ctx, const struct packe
 	if (!index)
 		return 0;
 	n = nexthop_get(nexthop);
+	if (queues && (queue_tree(p->ifindex, 1) || queue_tree(n->ifindex, 0)))
+		return 0;
 	o = interface_get(n->encap.device);
 	if (!o || !(o->flags & INTERFACE_PREFETCH) || shared.now - n->checked >= NEXTHOP_FRESH ||
 	    fast_obstacle(ctx, p, n) != UNDECIDED)

@@ -138,11 +138,25 @@ static __always_inline int queue_is_urgent(const struct packet *p)
 	       p->tos & IP_LOW_DELAY;
 }
 
-#define QUEUE_HANDLE 0x77660000u /* of the qdisc whose classes are those of the tree: internal/fw/htb */
+/* Whether a qdisc holds a packet. XDP reaches none where packets leave. What comes in waits on its
+ * way to the stack, so it does not if the stack cannot deliver it: then it is counted. */
+static __always_inline int queue_is_held(const struct queue_shaper *sh, const struct scratch *s, const struct packet *p,
+					 const struct state *st, __u32 number)
+{
+	if (!sh->in)
+		return sh->held && !HOOK_IS_XDP;
+	if (!sh->held || p->flags & PACKET_ICMP_ERROR)
+		return 0;
+	if (!st)
+		return !s->chosen;
+	return !(st->entered & KEPT_ROUTE(STATE_DIRECTION(number)) || state_changes_family(st) ||
+		 (st->flow_forth.flags | st->flow_back.flags) & FLOW_COPIED);
+}
 
 /* Names a packet's class of the qdisc that holds it. */
-static __always_inline void queue_hold(hook_ctx *ctx, struct queue_ask *a, const struct queue_shaper *sh)
+static __always_inline void queue_hold(hook_ctx *ctx, struct scratch *s, const struct queue_shaper *sh)
 {
+	struct queue_ask *a = &s->ask;
 	__u32 class = queue_class_of(a, sh, 0);
 
 	if (class & QUEUE_MEMBER_PAIR && a->urgent)
@@ -150,9 +164,14 @@ static __always_inline void queue_hold(hook_ctx *ctx, struct queue_ask *a, const
 	class &= QUEUE_MEMBER_CLASS;
 	if (class < sh->first)
 		return;
-	a->handle = QUEUE_HANDLE | ((class - sh->first + 1) & 0xffff);
-	a->fallback = class == sh->fallback;
 	a->class = class;
+	class = (class - sh->first + 1) & 0xffff;
+	if (sh->in) {
+		s->waits = class;
+		return;
+	}
+	a->handle = QUEUE_HANDLE | class;
+	a->fallback = class + sh->first - 1 == sh->fallback;
 	hook_classify(ctx, a->handle, a->fallback);
 }
 
@@ -190,8 +209,8 @@ __noinline enum reason queue_packet(hook_ctx *ctx, const struct packet *p, __u32
 	a->handle = 0;
 	a->class = 0;
 	asm volatile("" : "+r"(a)); /* all of it is in memory now */
-	if (!HOOK_IS_XDP && queue_shaper_get(shaper)->held) {
-		queue_hold(ctx, a, queue_shaper_get(shaper));
+	if (queue_is_held(queue_shaper_get(shaper), s, p, st, number)) {
+		queue_hold(ctx, s, queue_shaper_get(shaper));
 		return UNDECIDED;
 	}
 	verdict = queue_admit(a, p);
@@ -208,6 +227,40 @@ static __always_inline __u32 queue_tree(__u32 ifindex, int in)
 	const struct queue_place *place = &queue_data.places[ifindex & (MAX_IFINDEX - 1)];
 
 	return in ? place->in : place->out;
+}
+
+/* Begins with a packet at an interface: it waits nowhere yet. */
+static __always_inline void queue_forget(__u32 ifindex)
+{
+	struct scratch *s = queues && queue_tree(ifindex, 1) ? scratch_get() : 0;
+
+	if (s)
+		s->waits = 0;
+}
+
+/* A function, to save stack. */
+__noinline __u32 queue_waits_in(__u32 ifindex)
+{
+	const struct scratch *s = queue_tree(ifindex, 1) ? scratch_get() : 0;
+
+	return s ? s->waits : 0;
+}
+
+/* Returns the class in which a packet that has come in waits on its way to the stack; 0: it does
+ * not wait. */
+static __always_inline __u32 queue_waits(const struct packet *p)
+{
+	return queues ? queue_waits_in(p->ifindex) : 0;
+}
+
+/* Has a packet that has come in by an interface wait in a class. What comes out of the qdisc goes on to
+ * the stack, and meets TCX ingress no more. Returns the action. */
+__noinline int queue_wait(hook_ctx *ctx, __u32 ifindex, __u32 class)
+{
+	const struct interface *i = interface_get(ifindex);
+	__u32 device = queue_shaper_get(queue_tree(ifindex, 1))->device;
+
+	return i && device ? hook_wait(ctx, device, QUEUE_HANDLE | class, i->flags & INTERFACE_L3) : HOOK_PASS;
 }
 
 /* Has the counter of a connection in the cache when a packet of it is counted. */
@@ -227,7 +280,7 @@ static __always_inline int queue_known(hook_ctx *ctx, const struct packet *p, co
 	__u32 queue = state_queue(st, STATE_DIRECTION(number)) ? : p->qos >> QOS_QUEUE_SHIFT;
 
 	(void)ctx;
-	if (!HOOK_IS_XDP && sh->held)
+	if (sh->held && (sh->in || !HOOK_IS_XDP))
 		return 0;
 	return !hook_gso_size(ctx) && queue_admit_known(sh, tree, number, queue, queue_line(sh, p->length));
 }

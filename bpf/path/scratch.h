@@ -156,6 +156,7 @@ struct scratch {
 	__u64 neighbour[3];	 /* struct bpf_redir_neigh, likewise */
 	struct ether_frame frame; /* path/ether.h */
 	struct queue_ask ask; /* path/queue_packet.h */
+	__u32 waits; /* likewise: the class of the qdisc in which the packet waits on its way to the stack; 0: it does not */
 	struct metadata metadata; /* that XDP left; tc.bpf.c */
 };
 _Static_assert(sizeof(struct bpf_fib_lookup) <= 8 * 8 && sizeof(struct bpf_redir_neigh) <= 3 * 8, "their room");

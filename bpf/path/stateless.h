@@ -43,7 +43,7 @@ __noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason w
 	if (encap && r == UNDECIDED)
 		return output_encap(ctx, p, 0, n, why);
 	/* not by the stack: an error translated to our address would be a martian to it */
-	if (r == REASON_UP_DEVICE && !(p->flags & PACKET_GROUP))
+	if (r == REASON_UP_DEVICE && !(p->flags & PACKET_GROUP) && !queue_waits(p))
 		return handoff_redirect(ctx, p, i, 0, &s->out_mark);
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
 		return handoff_forward(ctx, p, i, 0, 0, r);

@@ -45,11 +45,12 @@ struct queue_shaper {
 	__u8 cells;	/* enum queue_cells					     */
 	__u8 in;	/* it shapes what comes in				     */
 	__u8 set_by;	/* who has given it another rate than the rules have; 0: nobody */
-	__u8 held;	/* a qdisc of the device holds its packets; TCX only names their class */
+	__u8 held;	/* a qdisc holds its packets; weir only names their class */
 	__u32 first;	/* its root; its classes follow, parents before children     */
 	__u32 classes;
 	__u32 fallback; /* the class of packets that name none; 0: they are not shaped */
 	__u32 epoch;	/* changes when classes change: counters of before are not used */
+	__u32 device;	/* with held, of what comes in: the interface whose qdisc that is */
 };
 
 /* A rate of the tree, in 2^-24 bytes per microsecond. For `first` milliseconds of a busy

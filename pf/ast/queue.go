@@ -28,6 +28,7 @@ type Queue struct {
 // OwnQueue is what weir's queues have beyond pf's.
 type OwnQueue struct {
 	Fair     Fairness
+	FairAt   token.Span // where it stands
 	ECN      token.Span // of the word
 	RTT      *Time
 	Link     []Word // kinds of lines

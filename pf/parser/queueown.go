@@ -28,6 +28,7 @@ func (p *parser) ownQueueOption(o *ast.OwnQueue, word string) bool {
 	switch word {
 	case "fair":
 		o.Fair = p.fairness()
+		o.FairAt = at.To(p.last)
 		return true
 	case "ecn":
 		o.ECN = at

@@ -85,9 +85,6 @@ func (r *resolver) queueTrees() {
 			r.unenforcedQueue(root.Span, "a root queue without bandwidth", "give it the bandwidth of the line")
 			continue
 		}
-		if root.Own.Engine == ast.EngineQueue && root.Direction == ast.In {
-			r.unenforcedQueue(root.Own.Held, "engine queue for what comes in", "write engine phantom")
-		}
 		b := r.newTree(&QueueTree{
 			Interface: root.On[0].Name, In: root.Direction == ast.In, Link: lowerLink(&root.Own), Origin: root.Name.Span,
 			Engine: root.Own.Engine, Modem: hasModem(&root.Own),
@@ -173,6 +170,9 @@ func (b *treeBuilder) inherit(own *ast.OwnQueue, out *Queue) {
 	}
 	if own.Fair != ast.FairNotGiven {
 		out.Fair = own.Fair
+	}
+	if b.tree.Engine == ast.EngineQueue && own.Fair != ast.FairNotGiven && own.Fair != ast.FairFlow {
+		b.faults.Warnf(own.FairAt, "this has no effect with engine queue: there connections share, whatever their hosts")
 	}
 	out.ECN = out.ECN || own.ECN.IsValid()
 	if own.RTT != nil {
@@ -266,6 +266,9 @@ func (b *treeBuilder) rate(in *ast.Bandwidth, of uint64) QueueRate {
 		return QueueRate{}
 	}
 	rate := QueueRate{Bits: b.within(in.Span, bitsOf(in, of))}
+	if in.Burst != nil && b.tree.Engine == ast.EngineQueue {
+		b.faults.Warnf(in.Span, "the burst has no effect with engine queue")
+	}
 	if in.Burst != nil {
 		rate.Burst, rate.For = b.within(in.Span, in.Burst.Rate), time.Duration(in.Burst.For)*time.Millisecond
 	}

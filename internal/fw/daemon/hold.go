@@ -13,9 +13,12 @@ import (
 	"weir/internal/host/netif"
 )
 
-// held is a tree of queues whose packets the kernel holds.
+// held is a tree of queues whose packets the kernel holds at a device.
 type held struct {
 	tree int // in ruleset.Program.Shapers
+	in   bool
+	link int        // index of the interface of the tree
+	at   htb.Device // that interface, or for what comes in a device of weir's own
 	plan *htb.Plan
 	leaf string // the kind of qdisc below each class
 }
@@ -38,12 +41,20 @@ func (b *box) mayHold(rules *compiled, m *machine) error {
 	var errs []error
 	for _, s := range wants {
 		if l := m.link(s.Interface); l != nil {
-			if err := has.Foreign(htb.Device{Index: l.Index, Name: l.Name}); err != nil {
+			if err := foreignQdisc(has, htb.Device{Index: l.Index, Name: l.Name}, s.In); err != nil {
 				errs = append(errs, fmt.Errorf("queue %s: engine queue: %w", s.Classes[0].Name, err))
 			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// foreignQdisc returns an error if packets cannot wait at a device because of somebody else.
+func foreignQdisc(has *htb.Machine, d htb.Device, in bool) error {
+	if in {
+		return has.ForeignIn(d)
+	}
+	return has.Foreign(d)
 }
 
 // link returns the interface of a name; nil: there is none.
@@ -91,25 +102,38 @@ func (b *box) holdTree(e *rundir.Engine, tree int, m *machine, has *htb.Machine,
 		e.Why += "; there is no interface " + s.Interface + " now that weir filters"
 		return
 	}
-	d := htb.Device{Index: l.Index, Name: l.Name}
-	plan, why := b.planOf(tree, l)
-	if why == nil {
-		why = b.holdsBelow(l, m, now)
-	}
-	if before := b.held[l.Index]; why == nil && before != nil && has.Holds(l.Index) && reflect.DeepEqual(before.plan, plan) {
-		now[l.Index] = &held{tree, plan, before.leaf}
-		e.Holds = before.leaf
-		return
-	}
-	var leaf string
-	if why == nil {
-		leaf, why = htb.Set(d, plan)
-	}
+	h := &held{tree: tree, in: s.In, link: l.Index}
+	why := b.setHeld(h, l, m, has, now)
 	if why != nil {
 		e.Choice = shaper.Choice{Engine: shaper.Phantom, Why: why.Error()}
 		return
 	}
-	now[l.Index], e.Holds = &held{tree, plan, leaf}, leaf
+	now[h.at.Index], e.Holds, e.Device = h, h.leaf, h.at.Name
+}
+
+// setHeld sets up what holds the packets of a tree, unless it is there.
+func (b *box) setHeld(h *held, l *netif.Link, m *machine, has *htb.Machine, now map[int]*held) (err error) {
+	h.at = htb.Device{Index: l.Index, Name: l.Name}
+	if h.plan, err = b.planOf(h.tree, l); err != nil {
+		return err
+	}
+	if h.in {
+		if err := has.ForeignIn(h.at); err != nil {
+			return err
+		}
+		h.at, err = htb.AddWaiting(h.at)
+	} else {
+		err = b.holdsBelow(l, m, now)
+	}
+	if err != nil {
+		return err
+	}
+	if before := b.held[h.at.Index]; before != nil && has.Holds(h.at.Index) && reflect.DeepEqual(before.plan, h.plan) {
+		h.leaf = before.leaf
+		return nil
+	}
+	h.leaf, err = htb.Set(h.at, h.plan)
+	return err
 }
 
 // planOf returns the plan for a tree, at the rate that it has now.
@@ -128,8 +152,8 @@ func (b *box) planOf(tree int, l *netif.Link) (*htb.Plan, error) {
 
 // holdAtRate gives the qdiscs of a tree, if it has any, the rate that the tree has been given.
 func (b *box) holdAtRate(name string, in bool) error {
-	for index, h := range b.held {
-		at := slices.IndexFunc(b.links, func(l netif.Link) bool { return l.Index == index })
+	for _, h := range b.held {
+		at := slices.IndexFunc(b.links, func(l netif.Link) bool { return l.Index == h.link })
 		if s := &b.rules.program.Shapers[h.tree]; s.Interface != name || s.In != in || at < 0 {
 			continue
 		}
@@ -137,8 +161,8 @@ func (b *box) holdAtRate(name string, in bool) error {
 		if err != nil {
 			return err
 		}
-		if h.leaf, err = htb.Set(htb.Device{Index: index, Name: name}, plan); err != nil {
-			return errors.Join(err, b.dp.Hold(h.tree, false)) // counted from now on
+		if h.leaf, err = htb.Set(h.at, plan); err != nil {
+			return errors.Join(err, b.dp.Hold(h.tree, false, 0)) // counted from now on
 		}
 		h.plan = plan
 	}
@@ -168,12 +192,18 @@ func (b *box) release(has *htb.Machine, now map[int]*held) error {
 			is = is || h.tree == i
 		}
 		if !is {
-			if err := b.dp.Hold(i, false); err != nil {
+			if err := b.dp.Hold(i, false, 0); err != nil {
 				return err
 			}
 		}
 	}
-	var errs []error
+	waiting, err := htb.WaitingDevices()
+	errs := []error{err}
+	for _, d := range waiting {
+		if now[d.Index] == nil {
+			errs = append(errs, htb.RemoveWaiting(d))
+		}
+	}
 	for _, index := range has.Own() {
 		if now[index] == nil {
 			errs = append(errs, htb.Remove(index))
@@ -182,17 +212,18 @@ func (b *box) release(has *htb.Machine, now map[int]*held) error {
 	return errors.Join(errs...)
 }
 
-// holdOn has TCX name the classes of the packets that the kernel holds, once XDP sends none past it.
+// holdOn has the programs name the classes of the packets that the kernel holds, once XDP sends none
+// past it.
 func (b *box) holdOn() error {
 	for _, h := range b.held {
-		if err := b.dp.Hold(h.tree, true); err != nil {
+		if err := b.dp.Hold(h.tree, true, h.at.Index); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// holds returns the flag of interfaces at which the kernel holds packets.
+// holds returns the flag of interfaces at which the kernel holds what leaves.
 func (b *box) holds(l *netif.Link) dataplane.InterfaceFlags {
 	if b.held[l.Index] != nil {
 		return dataplane.InterfaceHolds

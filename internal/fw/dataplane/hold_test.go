@@ -29,7 +29,7 @@ pass out on wan0 proto udp to port 99 set queue bulk no state
 	if s := h.dp.config.Program.Shapers; len(s) != 1 || s[0].Engine != shaper.Queue {
 		t.Fatalf("the trees are %+v", s)
 	}
-	check(t, h.dp.Hold(0, true))
+	check(t, h.dp.Hold(0, true, h.net.wan0))
 	lan := func(text string) []byte { return parsePkt(text).frame(lanHostMAC, lan0MAC) }
 	in := func(what, text string, before, want uint32) {
 		t.Helper()
@@ -60,10 +60,62 @@ pass out on wan0 proto udp to port 99 set queue bulk no state
 	if r := h.xdp(h.net.lan0, lan("tcp 192.168.1.10:4001 > 198.51.100.9:80 A seq 101 ack 301")); r.reason != "up-device" {
 		t.Errorf("under XDP: %s (%s)", r.verdict, r.reason)
 	}
-	check(t, h.dp.Hold(0, false))
+	check(t, h.dp.Hold(0, false, 0))
 	for number, name := range h.dp.config.Program.Queues {
 		if name == "voice" {
 			in("counted again", "tcp 192.168.1.10:4001 > 198.51.100.9:80 A seq 101 ack 301", 0, uint32(number)<<16|6)
 		}
+	}
+}
+
+// TestHoldIncoming checks how what comes in gets to the device where it waits: by a redirect of TCX
+// ingress, half translated for the stack, with its class. XDP sends nothing past it, and leaves the
+// class in front of the frame. What the stack cannot deliver is counted and goes on.
+func TestHoldIncoming(t *testing.T) {
+	const rules = `
+queue line on wan0 in bandwidth 10M engine queue
+queue voice parent line bandwidth 1M
+queue bulk parent line bandwidth 8M
+queue rest parent line bandwidth 1M default
+match out on wan0 proto tcp set queue bulk
+pass
+pass in on wan0 proto udp to port 98 route-to 203.0.113.1
+pass in on wan0 proto udp to port 99 set queue voice no state
+pass out on lan0 proto udp to port 99 no state
+`
+	h := newHarness(t, rules, func(c *Config) { c.Room = 100 })
+	check(t, h.dp.SetQueues(h.net.wan0, false, "wan0"))
+	const answer = "tcp 198.51.100.9:80 > 192.168.1.10:4001 SA seq 300 ack 101"
+	if r := h.in(h.xdp, "lan", "tcp 192.168.1.10:4001 > 198.51.100.9:80 S seq 100"); r.verdict != redirect {
+		t.Fatalf("a connection: %s (%s)", r.verdict, r.reason)
+	}
+	if r := h.in(h.xdp, "wan", answer); r.verdict != redirect || r.reason != "state" {
+		t.Errorf("counted: %s (%s)", r.verdict, r.reason)
+	}
+	check(t, h.dp.Hold(0, true, h.net.lan0))
+	waits := func(what, text, reason string, class uint32) {
+		t.Helper()
+		frame := parsePkt(text).frame(wanHostMAC, wan0MAC)
+		r := h.tc("weir_tc_in", bpfload.Run{Frame: slices.Clone(frame), Ifindex: h.net.wan0, From: h.net.wan0})
+		if r.verdict != redirect || r.reason != reason || r.priority != heldClass|class {
+			t.Errorf("%s: %s (%s) with priority %#x, want %#x", what, r.verdict, r.reason, r.priority, heldClass|class)
+		}
+		if x := h.xdp(h.net.wan0, frame); x.verdict != up || x.reason != reason || x.number != class {
+			t.Errorf("%s under XDP: %s (%s) with class %d, want %d", what, x.verdict, x.reason, x.number, class)
+		}
+	}
+	waits("an answer", answer, "up-device", 3)
+	waits("for the box, in the default queue", "udp 198.51.100.9:53 > 203.0.113.2:5000", "local", 4)
+	waits("without a state", "udp 198.51.100.9:53 > 192.168.1.10:99", "up-device", 2)
+	routed := parsePkt("udp 198.51.100.9:53 > 192.168.1.10:98").frame(wanHostMAC, wan0MAC)
+	if r := h.tc("weir_tc_in", bpfload.Run{Frame: routed, Ifindex: h.net.wan0, From: h.net.wan0}); r.verdict != redirect || r.priority != 0 {
+		t.Errorf("with a way of its own: %s (%s) with priority %#x", r.verdict, r.reason, r.priority)
+	}
+	if r := h.in(h.xdp, "lan", "udp 192.168.1.10:5000 > 198.51.100.9:53"); r.verdict != redirect {
+		t.Errorf("what leaves: %s (%s)", r.verdict, r.reason)
+	}
+	check(t, h.dp.Hold(0, false, 0))
+	if r := h.in(h.xdp, "wan", answer); r.verdict != redirect {
+		t.Errorf("counted again: %s (%s)", r.verdict, r.reason)
 	}
 }

@@ -208,10 +208,16 @@ func (d *Dataplane) SetQueues(ifindex int, l3 bool, names ...string) error {
 }
 
 // Hold says whether a qdisc holds the packets of a tree, in the order of ruleset.Program.Shapers.
-// Then TCX only names their classes. XDP goes on to count, in case a next hop is not up to date.
-func (d *Dataplane) Hold(tree int, held bool) error {
+// Then the programs only name their classes. device is the index of the interface that has the
+// qdisc. What leaves passes it on its way. There XDP goes on to count, in case a next hop is not up to
+// date.
+func (d *Dataplane) Hold(tree int, held bool, device int) error {
 	return changeArray(d.objects.Maps[mapQueueData], func(data []xdpQueueSection) {
-		data[0].Shapers[tree+1].Held = asByte(held)
+		s := &data[0].Shapers[tree+1]
+		if held { // packets read held first
+			s.Device = uint32(device)
+		}
+		s.Held = asByte(held)
 	})
 }
 

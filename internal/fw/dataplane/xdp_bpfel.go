@@ -648,6 +648,7 @@ type xdpQueueSection struct {
 		Classes  uint32
 		Fallback uint32
 		Epoch    uint32
+		Device   uint32
 	}
 	Places [16384]struct {
 		_   structs.HostLayout
@@ -677,6 +678,7 @@ type xdpQueueShaper struct {
 	Classes  uint32
 	Fallback uint32
 	Epoch    uint32
+	Device   uint32
 }
 
 type xdpRecord struct {
@@ -1276,6 +1278,7 @@ type xdpScratch struct {
 		Class    uint32
 		Handle   uint32
 	}
+	Waits    uint32
 	Metadata struct {
 		_       structs.HostLayout
 		Magic   uint32
@@ -1289,6 +1292,7 @@ type xdpScratch struct {
 			Mask uint32
 		}
 	}
+	_ [4]byte
 }
 
 type xdpShared struct {

@@ -62,15 +62,15 @@ type Leaf struct {
 }
 
 // PlanOf returns the plan for a tree on a device with an MTU. l3 says that its frames have no
-// Ethernet header.
+// Ethernet header. What comes in has one where it waits.
 func PlanOf(s *shaper.Shaper, mtu uint32, l3 bool) *Plan {
 	p := &Plan{Default: s.DefaultClass(), Classes: make([]Class, len(s.Classes))}
 	header := ethernet
-	if l3 {
+	if l3 && !s.In {
 		header = 0
 	}
 	p.Largest = mtu + uint32(header)
-	if !l3 {
+	if header > 0 {
 		p.Largest += tag
 	}
 	overhead, mpu := int(s.Link.Overhead), s.Link.MPU

@@ -1,6 +1,7 @@
 package htb
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,10 +18,12 @@ var ErrUnsupported = errors.New("this kernel has no tbf or no htb (CONFIG_NET_SC
 type ForeignError struct {
 	Device string
 	Qdisc  string // as in tc's commands
+	at     string // where, likewise; empty: at the root
 }
 
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("%s has the qdisc %s, which is not weir's; remove it with `tc qdisc del dev %s root`, or write `engine phantom`", e.Device, e.Qdisc, e.Device)
+	return fmt.Sprintf("%s has the qdisc %s, which is not weir's; remove it with `tc qdisc del dev %s %s`, or write `engine phantom`",
+		e.Device, e.Qdisc, e.Device, cmp.Or(e.at, "root"))
 }
 
 // A Device is where a plan is set up.
@@ -68,7 +71,7 @@ func (m *Machine) Foreign(d Device) error {
 		q := &m.qdiscs[i]
 		own := q.isRoot() || q.handle == classHandle && q.parent == rootHandle|1 || q.parent&0xffff_0000 == classHandle
 		if q.ifindex == d.Index && q.handle&0xffff_0000 != 0 && !own && q.parent != netlink.HANDLE_INGRESS {
-			return &ForeignError{d.Name, fmt.Sprintf("%s %x:", q.kind, q.handle>>16)}
+			return &ForeignError{Device: d.Name, Qdisc: fmt.Sprintf("%s %x:", q.kind, q.handle>>16)}
 		}
 	}
 	return nil
@@ -248,13 +251,17 @@ func Remove(ifindex int) error {
 	return nil
 }
 
-// RemoveAll takes weir's qdiscs from all devices of the namespace.
+// RemoveAll takes weir's qdiscs from all devices of the namespace, and removes weir's own devices.
 func RemoveAll() error {
 	m, err := Read()
 	if err != nil {
 		return err
 	}
-	var errs []error
+	waiting, err := WaitingDevices()
+	errs := []error{err}
+	for _, d := range waiting {
+		errs = append(errs, RemoveWaiting(d))
+	}
 	for _, ifindex := range m.Own() {
 		errs = append(errs, Remove(ifindex))
 	}

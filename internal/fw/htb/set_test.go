@@ -2,8 +2,10 @@ package htb_test
 
 import (
 	"errors"
+	"fmt"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 
 	"weir/internal/fw/htb"
 	"weir/internal/fw/shaper"
+	"weir/internal/host/netif"
 	"weir/internal/testenv"
 )
 
@@ -125,5 +128,74 @@ func TestForeignQdiscStays(t *testing.T) {
 		if after := tc(t, "qdisc show dev wan0"); after != before {
 			t.Errorf("before:\n%safter:\n%s", before, after)
 		}
+	}
+}
+
+// What comes in waits at a device of weir's own, which is found again. It is no interface of the box.
+func TestWaitingDevice(t *testing.T) {
+	d := inNamespace(t)
+	before := tc(t, "qdisc show")
+	waits, err := htb.AddWaiting(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := htb.AddWaiting(d)
+	if err != nil || again != waits {
+		t.Errorf("asked again it is %+v, was %+v: %v", again, waits, err)
+	}
+	set(t, waits, line(6_250_000))
+	if text := tc(t, "class show dev "+waits.Name); !strings.Contains(text, "7766:2 parent 7766:1") {
+		t.Errorf("the classes are\n%s", text)
+	}
+	links, err := netif.Links()
+	if err != nil || slices.ContainsFunc(links, func(l netif.Link) bool { return l.Index == waits.Index }) {
+		t.Errorf("the interfaces are %+v (%v)", links, err)
+	}
+	if all, err := htb.WaitingDevices(); err != nil || len(all) != 1 || all[0].Device != waits || all[0].In != d.Index {
+		t.Errorf("weir's devices are %+v (%v)", all, err)
+	}
+	if err := htb.RemoveAll(); err != nil {
+		t.Fatal(err)
+	}
+	if after := tc(t, "qdisc show"); after != before {
+		t.Errorf("before:\n%safter:\n%s", before, after)
+	}
+}
+
+// What an administrator has set up for what comes in is named and stays as it is.
+func TestForeignIngressStays(t *testing.T) {
+	for _, command := range []string{"qdisc add dev wan0 ingress", "qdisc add dev wan0 clsact"} {
+		d := inNamespace(t)
+		tc(t, command)
+		has, err := htb.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var foreign *htb.ForeignError
+		kind := command[strings.LastIndex(command, " ")+1:]
+		if err := has.ForeignIn(d); !errors.As(err, &foreign) || foreign.Qdisc != kind+" ffff:" || !strings.Contains(err.Error(), "tc qdisc del dev wan0 "+kind) {
+			t.Errorf("after tc %s: %v", command, err)
+		}
+	}
+	d := inNamespace(t)
+	name := fmt.Sprintf("%s%d", netif.WaitingPrefix, d.Index)
+	if err := netlink.LinkAdd(&netlink.Ifb{LinkAttrs: netlink.LinkAttrs{Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+	has, err := htb.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := has.ForeignIn(d); err == nil || !strings.Contains(err.Error(), name) {
+		t.Errorf("beside somebody's %s: %v", name, err)
+	}
+	if _, err := htb.AddWaiting(d); err == nil {
+		t.Errorf("weir takes somebody's %s", name)
+	}
+	if err := htb.RemoveAll(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := netlink.LinkByName(name); err != nil {
+		t.Errorf("weir has removed somebody's %s: %v", name, err)
 	}
 }

@@ -50,6 +50,7 @@ const (
 	QosPrio           = 0x8000
 	QosPrioMask       = 0x7
 	QosQueueShift     = 16
+	QueueHandle       = 0x77660000
 	MetadataRedirect  = 0x80000000
 	MetadataNexthop   = 0x40000000
 	MetadataProbe     = 0x20000000

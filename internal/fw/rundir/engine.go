@@ -7,5 +7,6 @@ type Engine struct {
 	Interface string `json:"interface"`
 	In        bool   `json:"in,omitempty"`
 	shaper.Choice
-	Holds string `json:"holds,omitempty"` // the kind of qdisc that holds the packets; empty: none does
+	Holds  string `json:"holds,omitempty"`  // the kind of qdisc that holds the packets; empty: none does
+	Device string `json:"device,omitempty"` // that has this qdisc
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -38,6 +39,7 @@ type QueueTree struct {
 	Why       string  `json:"why"`              // this engine
 	Cost      string  `json:"cost"`             // of it
 	Holds     string  `json:"holds,omitempty"`  // with queue: the kind of qdisc that holds the packets; empty: none does now
+	Device    string  `json:"device,omitempty"` // that has this qdisc
 	Queues    []Queue `json:"queues"`           // parents before those below them
 }
 
@@ -139,12 +141,12 @@ func (r *reading) queueTree(at int, classes []dataplane.QueueClass, engines []ru
 	shares := now.Shares()
 	for i := range engines {
 		if e := &engines[i]; e.Interface == s.Interface && e.In == s.In {
-			t.Engine, t.Why, t.Cost, t.Holds = e.Engine.String(), e.Why, e.Engine.Cost(), e.Holds
+			t.Engine, t.Why, t.Cost, t.Holds, t.Device = e.Engine.String(), e.Why, e.Engine.Cost(), e.Holds, e.Device
 		}
 	}
 	if t.Holds != "" {
 		var err error
-		if classes, err = r.heldClasses(s, classes); err != nil {
+		if classes, err = heldClasses(s, t.Device, classes); err != nil {
 			return t, err
 		}
 	}
@@ -165,26 +167,25 @@ func (r *reading) queueTree(at int, classes []dataplane.QueueClass, engines []ru
 	return t, nil
 }
 
-// heldClasses returns what the kernel has counted of a tree whose packets it holds, with the rates
-// of before.
-func (r *reading) heldClasses(s *shaper.Shaper, before []dataplane.QueueClass) ([]dataplane.QueueClass, error) {
+// heldClasses returns what the kernel has counted of a tree whose packets it holds at a device, with the
+// rates of before. It has counted nothing if the device is gone.
+func heldClasses(s *shaper.Shaper, device string, before []dataplane.QueueClass) ([]dataplane.QueueClass, error) {
 	all := make([]dataplane.QueueClass, len(s.Classes))
 	for i := range all {
 		all[i].Max = before[i].Max
 	}
-	for index, name := range r.names {
-		if name != s.Interface {
-			continue
-		}
-		counted, _, err := htb.Classes(index)
-		if err != nil {
-			return nil, fmt.Errorf("read the queues of %s: %w", name, err)
-		}
-		for i := range min(len(all), len(counted)) {
-			if c := &counted[i]; s.Classes[i].Children == 0 {
-				all[i] = dataplane.QueueClass{
-					Sent: c.Bytes, Packets: c.Packets, Drops: c.Drops, Marked: c.Marked, Backlog: c.Backlog, Connections: c.Flows, Max: all[i].Max,
-				}
+	link, err := net.InterfaceByName(device)
+	if err != nil {
+		return all, nil
+	}
+	counted, _, err := htb.Classes(link.Index)
+	if err != nil {
+		return nil, fmt.Errorf("read the queues of %s: %w", device, err)
+	}
+	for i := range min(len(all), len(counted)) {
+		if c := &counted[i]; s.Classes[i].Children == 0 {
+			all[i] = dataplane.QueueClass{
+				Sent: c.Bytes, Packets: c.Packets, Drops: c.Drops, Marked: c.Marked, Backlog: c.Backlog, Connections: c.Flows, Max: all[i].Max,
 			}
 		}
 	}

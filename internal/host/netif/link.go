@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"sort"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -89,6 +90,10 @@ func stacks(kind string) bool {
 // dumpTries is how often a dump is repeated if the list changed during it.
 const dumpTries = 5
 
+// WaitingPrefix begins the names of the devices where weir has packets wait that have come in
+// (internal/fw/htb). They are no interfaces of the box: Links leaves them out.
+const WaitingPrefix = "weir-in"
+
 // Links lists the interfaces of the namespace by index, with their addresses in
 // the interface's order.
 func Links() ([]Link, error) {
@@ -113,6 +118,9 @@ func Links() ([]Link, error) {
 		}
 	}
 	for _, r := range raw {
+		if r.Type() == "ifb" && strings.HasPrefix(r.Attrs().Name, WaitingPrefix) {
+			continue
+		}
 		l := newLink(r, kinds)
 		l.Addresses = addresses[l.Index]
 		l.Shared = shared[l.Index]

@@ -205,6 +205,7 @@ type QueueQueueSection struct {
 		Classes  uint32
 		Fallback uint32
 		Epoch    uint32
+		Device   uint32
 	}
 	Places [16384]struct {
 		_   structs.HostLayout
