@@ -267,26 +267,44 @@ static __always_inline __u64 queue_extra(const struct queue_share *share, const 
 
 /* Returns what a connection may owe before it is held to its share. Marks come before that
  * (queue_grace). */
-static __always_inline __u64 queue_limit(const struct queue_share *share, const struct queue_class *c)
+static __always_inline __u64 queue_limit(const struct queue_counter *q, const struct queue_share *share, const struct queue_class *c)
 {
 	if (c->ecn)
 		return share->bytes + queue_extra(share, c);
-	return share->bytes / 2 + queue_extra(share, c);
+	return share->bytes / 2 + queue_extra(share, c) * (q->pace < QUEUE_SETTLED ? 5 : 6) / 4;
 }
 
-/* Whoever has slowed down after a burst, so that a window has lost nothing, gets some room
+/* Whoever has slowed down after a burst, so that a window has lost little, gets some room
  * again: what it sends now varies around its share. The more connections there are, the less. */
 static __always_inline void queue_settle(struct queue_counter *q, const struct queue_class *c, const struct queue_share *share)
 {
 	__u64 room = q->size < c->depth ? c->depth - q->size : 0, gift = queue_extra(share, c), magic;
 
-	if (q->pace == QUEUE_SLOWED && gift > room) {
-		magic = queue_least(gift - room, q->magic);
-		q->size -= magic;
-		q->magic -= magic;
+	if (q->pace == QUEUE_SLOWED && (__u64)q->missed * QUEUE_FEW < share->bytes) {
+		q->pace = QUEUE_SETTLED;
+		if (gift > room) {
+			magic = queue_least(gift - room, q->magic);
+			q->size -= magic;
+			q->magic -= magic;
+		}
+	} else if (q->pace >= QUEUE_TOLD && q->pace < QUEUE_SETTLED) {
+		q->pace++;
 	}
-	if (q->pace != QUEUE_STARTS)
-		q->pace = q->pace == QUEUE_LOSES ? QUEUE_SLOWED : QUEUE_SETTLED;
+}
+
+/* Begins a window. */
+static __always_inline void queue_window(struct queue_counter *q, __u32 ms)
+{
+	q->began = ms;
+	q->window = 0;
+	q->missed = 0;
+}
+
+/* Returns what a connection may send in a window. Who has just been told of congestion needs a
+ * round trip to slow down. */
+static __always_inline __u64 queue_burst(const struct queue_counter *q, const struct queue_share *share)
+{
+	return q->pace >= QUEUE_TOLD && q->pace <= QUEUE_HEARD ? 5 * share->bytes / 2 : share->bytes * 3 / 2;
 }
 
 /* Judges the burst of the present window. */
@@ -301,15 +319,13 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 			q->magic = 0;
 		}
 		queue_settle(q, c, share);
-		q->began = ms;
-		q->window = 0;
+		queue_window(q, ms);
 	}
-	if (q->window + QUEUE_PACKET_BYTES > share->bytes + share->bytes / 2 || queue_owes(q, h, c) ||
-	    (!q->magic && q->size > queue_limit(share, c))) {
+	if (q->window + QUEUE_PACKET_BYTES > queue_burst(q, share) || queue_owes(q, h, c) ||
+	    (!q->magic && q->size > queue_limit(q, share, c))) {
 		if (q->size + share->bytes < c->depth) /* else it has only earned that room */
 			queue_fill_up(q, c);
-		q->began = ms;
-		q->window = 0;
+		queue_window(q, ms);
 	}
 	if (q->young && (__u16)(ms - q->born) > QUEUE_YOUTH && ms - q->last < QUEUE_IDLE) {
 		if (h->crowded || (c->crowded && h->owed * c->hosts >= c->owed))
@@ -319,13 +335,13 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 }
 
 /* A connection that starts doubles its rate until it is told of congestion, and goes on so for
- * a round trip afterwards. So it is told once, when it takes five eighths of its share and has
- * taken less than half of it in the window before; or else when it takes all of it. */
+ * a round trip afterwards. So it is told once, when it takes half of its share and has taken less
+ * in the window before; or else when it takes all of it. */
 static __always_inline void queue_congestion(struct queue_counter *q, const struct queue_share *share)
 {
-	if (q->pace != QUEUE_STARTS || (__u64)q->window * 8 <= share->bytes * (q->calm ? 5 : 8))
+	if (q->pace != QUEUE_STARTS || (__u64)q->window * 2 <= share->bytes * (q->calm ? 1 : 2))
 		return;
-	q->pace = QUEUE_SETTLED;
+	q->pace = QUEUE_TOLD;
 	q->tell = 1;
 }
 
@@ -360,7 +376,7 @@ static __always_inline __s64 queue_unmarked(const struct queue_counter *q, const
 					    __u64 room)
 {
 	if (!q->magic)
-		room = queue_least(room, queue_limit(share, c) - queue_least(q->size, queue_limit(share, c)));
+		room = queue_least(room, queue_limit(q, share, c) - queue_least(q->size, queue_limit(q, share, c)));
 	return (__s64)(room - queue_grace(q, c));
 }
 
@@ -369,7 +385,7 @@ static __always_inline __s64 queue_unmarked(const struct queue_counter *q, const
 static __always_inline void queue_give_room(struct queue_counter *q, const struct queue_host *h, const struct queue_class *c,
 					    const struct queue_share *share)
 {
-	__u64 most = share->bytes + share->bytes / 2;
+	__u64 most = queue_burst(q, share);
 	__u8 fresh = q->young && (h->full || c->full) && !q->magic;
 	__s64 room = 0, bound = most - queue_least(q->window, most);
 
@@ -399,8 +415,7 @@ static __always_inline void queue_counter_end(struct queue_counter *q, struct qu
 	q->lazy = 0;
 	q->dropped = 0;
 	q->fresh = 1; /* for a packet that has found the counter just now */
-	q->window = 0;
-	q->began = 0;
+	queue_window(q, 0);
 	q->young = 0;
 	q->calm = 0;
 	q->at = 0;
@@ -465,8 +480,7 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 		dropped = __sync_lock_test_and_set(&q->dropped, 0);
 		c->drops += dropped >> 44;
 		c->lost += QUEUE_BYTES(dropped);
-		if (q->pace == QUEUE_SLOWED)
-			q->pace = QUEUE_LOSES;
+		q->missed = queue_least(q->missed + QUEUE_BYTES(dropped), ~0u);
 	}
 	queue_host_serve(h, c, r);
 	queue_counter_serve(q, h, c, r);

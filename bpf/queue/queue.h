@@ -143,9 +143,11 @@ struct queue_class {
 /* How far a connection has found its rate. */
 enum queue_pace {
 	QUEUE_STARTS,
+	QUEUE_TOLD,    /* of congestion; it slows down after a round trip */
+	QUEUE_HEARS,   /* likewise, in the window after that */
+	QUEUE_HEARD,   /* likewise, in the one after that */
 	QUEUE_SETTLED,
-	QUEUE_SLOWED, /* a burst was judged; the present window has lost nothing yet */
-	QUEUE_LOSES,  /* it has */
+	QUEUE_SLOWED,  /* a burst was judged; it has still to slow down */
 };
 
 struct queue_counter {
@@ -171,6 +173,7 @@ struct queue_counter {
 	__u64 served;	/* fine: the host's virtual amount up to which it is drained */
 	__u32 window;	/* bytes in the present window				*/
 	__u32 began;	/* millisecond at which that began			*/
+	__u32 missed;	/* bytes dropped in it					*/
 	__u32 need;	/* bytes of size that it has to be rid of to get its share */
 	__u16 born;	/* millisecond of its first packet; wraps		*/
 	__u32 last;	/* millisecond of the last packet			*/

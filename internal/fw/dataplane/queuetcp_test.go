@@ -177,8 +177,9 @@ func TestQueueCubic(t *testing.T) {
 			if sum < c.least {
 				t.Errorf("%.3f of the rate, want at least %.2f", sum, c.least)
 			}
-			if bound := 1.03 - 0.02*float64(min(len(all)-1, 1)); long > bound || most > 1.6 {
-				t.Errorf("%.3f of the rate in 10 s and %.2f in 250 ms, want at most %.2f and 1.6", long, most, bound)
+			// 250 ms may hold three windows, as each is sent in one burst.
+			if bound := 1.03 - 0.02*float64(min(len(all)-1, 1)); long > bound || most > 1.7 {
+				t.Errorf("%.3f of the rate in 10 s and %.2f in 250 ms, want at most %.2f and 1.7", long, most, bound)
 			}
 			if c.ecn && late > 0 {
 				t.Errorf("%d packets lost after the start, in spite of marks", late)

@@ -536,6 +536,7 @@ type xdpQueueCounter struct {
 	Served  uint64
 	Window  uint32
 	Began   uint32
+	Missed  uint32
 	Need    uint32
 	Born    uint16
 	_       [2]byte
@@ -545,7 +546,6 @@ type xdpQueueCounter struct {
 	Calm    uint8
 	Lazy    uint8
 	Changes uint8
-	_       [4]byte
 }
 
 type xdpQueueHost struct {

@@ -115,6 +115,7 @@ type QueueQueueCounter struct {
 	Served  uint64
 	Window  uint32
 	Began   uint32
+	Missed  uint32
 	Need    uint32
 	Born    uint16
 	_       [2]byte
@@ -124,7 +125,6 @@ type QueueQueueCounter struct {
 	Calm    uint8
 	Lazy    uint8
 	Changes uint8
-	_       [4]byte
 }
 
 type QueueQueueHost struct {
