@@ -115,6 +115,7 @@ static __always_inline struct queue_counter *queue_take(__u64 key, __u32 index, 
 		return old == key ? q : 0;
 	q->class = class & QUEUE_MEMBER_CLASS;
 	q->host = host;
+	q->grace = 0;
 	q->kind = class & QUEUE_MEMBER_PAIR && !(key & QUEUE_KEY_HOST) ? QUEUE_IS_PAIR : 0;
 	q->tell = 0;
 	q->rate = 0;
@@ -194,15 +195,22 @@ static __always_inline int queue_drop(struct queue_counter *q, const struct queu
 	return QUEUE_DROP;
 }
 
+/* Whether a packet that lacks room passes with a mark: its class has ECN. */
+static __always_inline int queue_is_marked(const struct queue_counter *q, __s64 lacks)
+{
+	const struct queue_class *c = queue_class_get(q->class);
+
+	return c && q->grace && lacks <= (__s64)((__u64)q->rate * c->window * q->grace / QUEUE_PART);
+}
+
 /* Judges a packet for which its counter has no room. */
 static __noinline int queue_squeeze(struct queue_counter *q, const struct queue_ask *a)
 {
-	const struct queue_class *c = queue_class_get(q->class);
 	__s64 lacks = (__s64)a->bytes - queue_room(q, q->sent);
 
 	if (q->fresh ? queue_borrow(q, a->bytes) : queue_is_late(q, lacks))
 		return QUEUE_PASS;
-	if (c && c->ecn && !q->fresh && lacks <= (__s64)queue_grace(q, c))
+	if (!q->fresh && queue_is_marked(q, lacks))
 		return QUEUE_MARK;
 	if (q->at && !q->fresh && q->place >= queue_data.clock.busy)
 		queue_announce(q);

@@ -266,7 +266,7 @@ static __always_inline __u64 queue_extra(const struct queue_share *share, const 
 }
 
 /* Returns what a connection may owe before it is held to its share. Marks come before that
- * (queue_grace). */
+ * (queue_unmarked). */
 static __always_inline __u64 queue_limit(const struct queue_counter *q, const struct queue_share *share, const struct queue_class *c)
 {
 	if (c->ecn)
@@ -298,6 +298,7 @@ static __always_inline void queue_window(struct queue_counter *q, __u32 ms)
 	q->began = ms;
 	q->window = 0;
 	q->missed = 0;
+	q->high -= !!q->high;
 }
 
 /* Returns what a connection may send in a window. Who has just been told of congestion needs a
@@ -371,13 +372,27 @@ static __always_inline __u64 queue_credit_line(const struct queue_counter *q, co
 	return queue_most(most, QUEUE_LEAST - queue_least(owed, QUEUE_LEAST));
 }
 
-/* Returns what may be sent without a mark, if the connection may send room; < 0: all is marked. */
-static __always_inline __s64 queue_unmarked(const struct queue_counter *q, const struct queue_class *c, const struct queue_share *share,
+/* Returns what a connection of a class with ECN may send without a mark, if it may send room. In the
+ * last half share some packets are marked at each step of what it owes. Who owes less than before has
+ * slowed down, and gets no more marks: TCP needs up to two round trips for that. */
+static __always_inline __u64 queue_unmarked(struct queue_counter *q, const struct queue_class *c, const struct queue_share *share,
 					    __u64 room)
 {
+	__u64 limit = queue_limit(q, share, c), soft = limit - share->bytes / 2, owed;
+	__u64 step = share->bytes / 8;
+
 	if (!q->magic)
-		room = queue_least(room, queue_limit(q, share, c) - queue_least(q->size, queue_limit(q, share, c)));
-	return (__s64)(room - queue_grace(q, c));
+		room = queue_least(room, limit - queue_least(q->size, limit));
+	owed = limit - queue_least(room, limit);
+	if (owed <= soft) {
+		q->high = 0;
+	} else {
+		q->high = queue_most(q->high, queue_least(owed / step + 1, 255));
+		soft = queue_least(queue_most(soft, step * q->high), limit);
+	}
+	soft = room - queue_least(room, limit - soft);
+	q->grace = (room - soft) * QUEUE_PART / share->bytes;
+	return soft;
 }
 
 /* Says how much the connection may send until the next run. A young one whose host or class
@@ -385,9 +400,8 @@ static __always_inline __s64 queue_unmarked(const struct queue_counter *q, const
 static __always_inline void queue_give_room(struct queue_counter *q, const struct queue_host *h, const struct queue_class *c,
 					    const struct queue_share *share)
 {
-	__u64 most = queue_burst(q, share);
+	__u64 most = queue_burst(q, share), room = 0, bound = most - queue_least(q->window, most);
 	__u8 fresh = q->young && (h->full || c->full) && !q->magic;
-	__s64 room = 0, bound = most - queue_least(q->window, most);
 
 	q->rate = h->level >> QUEUE_FINE;
 	if (q->size < c->depth && !fresh)
@@ -397,8 +411,10 @@ static __always_inline void queue_give_room(struct queue_counter *q, const struc
 	if (q->young && !q->magic)
 		bound = queue_least(bound, queue_credit_line(q, h, c));
 	if (q->young && c->ecn)
-		bound -= queue_grace(q, c);
-	*(volatile __u64 *)&q->until = q->seen + (room < bound ? room : bound);
+		bound -= queue_least(share->bytes / 2, bound);
+	if (bound < room && c->ecn)
+		q->grace = QUEUE_PART / 2;
+	*(volatile __u64 *)&q->until = q->seen + queue_least(room, bound);
 	q->fresh = fresh;
 }
 
@@ -468,7 +484,7 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 		q->born = r->ms;
 		q->young = 1;
 		q->changes = c->changes;
-		q->size = q->magic = q->need = q->lazy = q->pace = 0;
+		q->size = q->magic = q->need = q->lazy = q->pace = q->high = q->grace = 0;
 		h = queue_host_get(q->at - 1);
 		if (h)
 			h->counters++;

@@ -136,6 +136,8 @@ struct queue_class {
 
 #define QUEUE_END ~0u
 
+#define QUEUE_PART 64 /* of a share of a window, for an amount in one byte */
+
 /* Bits of queue_counter.kind: packets count elsewhere. */
 #define QUEUE_IS_PAIR 1 /* urgent ones under the key with QUEUE_KEY_URGENT */
 #define QUEUE_IS_HOST 2 /* all under the key of their host */
@@ -163,7 +165,7 @@ struct queue_counter {
 	__u8 fresh;	/* the timer has not given it any room yet		*/
 	__u8 tell;	/* the next packet tells of congestion; by the timer	*/
 	__u8 kind;	/* QUEUE_IS_*						*/
-	__u8 pace;	/* enum queue_pace; by the timer			*/
+	__u8 grace;	/* QUEUE_PART of its share: room beyond until, for packets with marks; by the timer */
 	__u32 place;	/* in queue_active; by the timer			*/
 	__u32 self;	/* its own index					*/
 	/* the timer's own */
@@ -176,6 +178,8 @@ struct queue_counter {
 	__u32 missed;	/* bytes dropped in it					*/
 	__u32 need;	/* bytes of size that it has to be rid of to get its share */
 	__u16 born;	/* millisecond of its first packet; wraps		*/
+	__u8 pace;	/* enum queue_pace					*/
+	__u8 high;	/* the step of what it owes at which marks begin	*/
 	__u32 last;	/* millisecond of the last packet			*/
 	__u32 at;	/* index of its host + 1; 0: it has none yet		*/
 	__u8 young;	/* what it owes counts at its host and class		*/
@@ -391,13 +395,6 @@ static __always_inline __u32 queue_highest(__u32 bits)
 	if (bits >> (n + 2))
 		n += 2;
 	return bits >> (n + 1) ? n + 1 : n;
-}
-
-/* In a class with ECN, the last bytes of a connection's room: half of its share. Packets that
- * take them are marked, so that those that know ECN do not have to be dropped. */
-static __always_inline __u64 queue_grace(const struct queue_counter *q, const struct queue_class *c)
-{
-	return (__u64)q->rate * c->window / 2;
 }
 
 #define QUEUE_MIX 0x9e3779b97f4a7c15ULL

@@ -527,7 +527,7 @@ type xdpQueueCounter struct {
 	Fresh   uint8
 	Tell    uint8
 	Kind    uint8
-	Pace    uint8
+	Grace   uint8
 	Place   uint32
 	Self    uint32
 	Seen    uint64
@@ -539,7 +539,8 @@ type xdpQueueCounter struct {
 	Missed  uint32
 	Need    uint32
 	Born    uint16
-	_       [2]byte
+	Pace    uint8
+	High    uint8
 	Last    uint32
 	At      uint32
 	Young   uint8
