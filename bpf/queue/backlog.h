@@ -265,13 +265,13 @@ static __always_inline __u64 queue_extra(const struct queue_share *share, const 
 	return share->bytes / queue_most(c->counters, 1);
 }
 
-/* Returns what a connection may owe before it is held to its share. Marks come before that
- * (queue_unmarked). */
+/* Returns what a connection may owe before it is held to its share: less in a burst. Marks come
+ * before that (queue_unmarked). */
 static __always_inline __u64 queue_limit(const struct queue_counter *q, const struct queue_share *share, const struct queue_class *c)
 {
 	if (c->ecn)
 		return share->bytes + queue_extra(share, c);
-	return share->bytes / 2 + queue_extra(share, c) * (q->pace < QUEUE_SETTLED ? 5 : 6) / 4;
+	return share->bytes / 2 + queue_extra(share, c) * ((__u64)q->window * 4 > share->bytes * 5 ? 2 : 3) / 2;
 }
 
 /* Whoever has slowed down after a burst, so that a window has lost little, gets some room
@@ -301,11 +301,12 @@ static __always_inline void queue_window(struct queue_counter *q, __u32 ms)
 	q->high -= !!q->high;
 }
 
-/* Returns what a connection may send in a window. Who has just been told of congestion needs a
- * round trip to slow down. */
+/* Returns what a connection may send in a window. TCP may send all of a round trip at once, so two of
+ * them may lie in one window. Who has just been told of congestion needs a round trip to slow
+ * down. */
 static __always_inline __u64 queue_burst(const struct queue_counter *q, const struct queue_share *share)
 {
-	return q->pace >= QUEUE_TOLD && q->pace <= QUEUE_HEARD ? 5 * share->bytes / 2 : share->bytes * 3 / 2;
+	return q->pace >= QUEUE_TOLD && q->pace <= QUEUE_HEARD ? 5 * share->bytes / 2 : 2 * share->bytes;
 }
 
 /* Judges the burst of the present window. */

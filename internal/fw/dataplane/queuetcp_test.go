@@ -140,6 +140,10 @@ func TestQueueCubic(t *testing.T) {
 		{"200M 50ms", 200_000_000, []time.Duration{50}, false, 0.95},
 		{"200M 100ms", 200_000_000, []time.Duration{100}, false, 0.88},
 		{"1G 10ms", 1_000_000_000, []time.Duration{10}, false, 0.90},
+		// Round trips that the window is no multiple of: it may hold two bursts.
+		{"20M 94ms", 20_000_000, []time.Duration{94}, false, 0.93},
+		{"50M 88ms", 50_000_000, []time.Duration{88}, false, 0.93},
+		{"200M 82ms", 200_000_000, []time.Duration{82}, false, 0.85},
 		{"50M 50ms ecn", 50_000_000, []time.Duration{50}, true, 0.93},
 		{"50M 100ms ecn", 50_000_000, []time.Duration{100}, true, 0.88},
 		{"50M eight ecn", 50_000_000, []time.Duration{20, 20, 20, 20, 20, 20, 20, 20}, true, 0.95},
