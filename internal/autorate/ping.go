@@ -5,18 +5,16 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/net/icmp"
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
-	"golang.org/x/sys/unix"
+
+	"weir/internal/host/ping"
 )
 
 // A prober asks hosts by ICMP, and collects their answers. A host that answers requests for its
@@ -58,7 +56,7 @@ func open(hosts []netip.Addr, device string) (*prober, error) {
 	p.id = binary.NativeEndian.Uint16(p.cookie[:])
 	for _, addr := range hosts {
 		if p.sockets[addr.Is6()] == nil {
-			c, err := listen(addr.Is6(), device)
+			c, err := ping.Listen(addr.Is6(), device)
 			if err != nil {
 				p.close()
 				return nil, err
@@ -68,59 +66,6 @@ func open(hosts []netip.Addr, device string) (*prober, error) {
 		p.hosts = append(p.hosts, asked{addr: addr})
 	}
 	return p, nil
-}
-
-func listen(v6 bool, device string) (*icmp.PacketConn, error) {
-	network, any := "ip4:icmp", "0.0.0.0"
-	if v6 {
-		network, any = "ip6:ipv6-icmp", "::"
-	}
-	c, err := icmp.ListenPacket(network, any)
-	if err == nil {
-		if err = bind(c, device); err != nil {
-			c.Close()
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open a socket for probes: %w", err)
-	}
-	return c, nil
-}
-
-// bind binds a socket to a device, and lets only answers through.
-func bind(c *icmp.PacketConn, device string) error {
-	var raw syscall.Conn
-	if c4 := c.IPv4PacketConn(); c4 != nil {
-		var only ipv4.ICMPFilter
-		only.SetAll(true)
-		only.Accept(ipv4.ICMPTypeEchoReply)
-		only.Accept(ipv4.ICMPTypeTimestampReply)
-		if err := c4.SetICMPFilter(&only); err != nil {
-			return err
-		}
-		raw, _ = c4.PacketConn.(syscall.Conn)
-	} else if c6 := c.IPv6PacketConn(); c6 != nil {
-		var only ipv6.ICMPFilter
-		only.SetAll(true)
-		only.Accept(ipv6.ICMPTypeEchoReply)
-		if err := c6.SetICMPFilter(&only); err != nil {
-			return err
-		}
-		raw, _ = c6.PacketConn.(syscall.Conn)
-	}
-	switch {
-	case device == "":
-		return nil
-	case raw == nil:
-		return errors.New("it cannot be bound to a device")
-	}
-	control, err := raw.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	err = control.Control(func(fd uintptr) { failed = unix.BindToDevice(int(fd), device) })
-	return errors.Join(err, failed)
 }
 
 func (p *prober) close() {
@@ -177,41 +122,22 @@ func (p *prober) ofDay(at time.Duration) time.Duration {
 	return time.Duration(p.began.UnixNano()%int64(day)+int64(at)) % day
 }
 
-// receive collects answers until the socket is closed.
-func (p *prober) receive(c *icmp.PacketConn) {
-	protocol := unix.IPPROTO_ICMP
-	if c.IPv6PacketConn() != nil {
-		protocol = unix.IPPROTO_ICMPV6
-	}
-	buffer := make([]byte, 512)
-	for {
-		n, from, err := c.ReadFrom(buffer)
-		if errors.Is(err, net.ErrClosed) {
-			return
+// receive looks at an answer.
+func (p *prober) receive(from *net.IPAddr, body icmp.MessageBody) {
+	switch body := body.(type) {
+	case *icmp.Echo:
+		if body.ID == int(p.id) && bytes.Equal(body.Data, p.cookie[:]) {
+			p.answered(uint16(body.Seq), from, nil)
 		}
-		if err != nil {
-			time.Sleep(100 * time.Millisecond) // the network is down for a moment
-			continue
-		}
-		m, err := icmp.ParseMessage(protocol, buffer[:n])
-		if err != nil {
-			continue
-		}
-		switch body := m.Body.(type) {
-		case *icmp.Echo:
-			if body.ID == int(p.id) && bytes.Equal(body.Data, p.cookie[:]) {
-				p.answered(uint16(body.Seq), from, nil)
-			}
-		case *icmp.RawBody:
-			if len(body.Data) >= 16 && binary.BigEndian.Uint16(body.Data) == p.id {
-				p.answered(binary.BigEndian.Uint16(body.Data[2:]), from, body.Data[4:16])
-			}
+	case *icmp.RawBody:
+		if len(body.Data) >= 16 && binary.BigEndian.Uint16(body.Data) == p.id {
+			p.answered(binary.BigEndian.Uint16(body.Data[2:]), from, body.Data[4:16])
 		}
 	}
 }
 
 // answered enters the answer to a probe, with the host's times if it has told them.
-func (p *prober) answered(number uint16, from net.Addr, times []byte) {
+func (p *prober) answered(number uint16, from *net.IPAddr, times []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	probe, ok := p.waiting[number]
@@ -219,7 +145,7 @@ func (p *prober) answered(number uint16, from net.Addr, times []byte) {
 		return
 	}
 	h := &p.hosts[probe.Host]
-	if addr, ok := netip.AddrFromSlice(from.(*net.IPAddr).IP); !ok || addr.Unmap() != h.addr.WithZone("") {
+	if addr, ok := netip.AddrFromSlice(from.IP); !ok || addr.Unmap() != h.addr.WithZone("") {
 		return
 	}
 	delete(p.waiting, number)
@@ -292,7 +218,7 @@ func (p *prober) take() (done, waiting []Probe) {
 // run receives answers until ctx ends.
 func (p *prober) run(ctx context.Context) {
 	for _, c := range p.sockets {
-		go p.receive(c)
+		go ping.Receive(c, p.receive)
 	}
 	context.AfterFunc(ctx, p.close)
 }

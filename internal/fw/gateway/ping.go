@@ -15,6 +15,8 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
 	"golang.org/x/sys/unix"
+
+	answers "weir/internal/host/ping"
 )
 
 // A pinger sends echo requests through gateways and collects the replies. A request is
@@ -169,62 +171,26 @@ func (p *pinger) open(target netip.Addr) (err error) {
 			return fmt.Errorf("open a socket for pings: %w", err)
 		}
 	}
-	at, network, any := &p.replies4, "ip4:icmp", "0.0.0.0"
+	at := &p.replies4
 	if target.Is6() {
-		at, network, any = &p.replies6, "ip6:ipv6-icmp", "::"
+		at = &p.replies6
 	}
 	if *at != nil {
 		return nil
 	}
-	c, err := icmp.ListenPacket(network, any)
+	c, err := answers.Listen(target.Is6(), "")
 	if err != nil {
-		return fmt.Errorf("open a socket for pings: %w", err)
-	}
-	if c6 := c.IPv6PacketConn(); c6 != nil {
-		var only ipv6.ICMPFilter
-		only.SetAll(true)
-		only.Accept(ipv6.ICMPTypeEchoReply)
-		if err := c6.SetICMPFilter(&only); err != nil {
-			c.Close()
-			return fmt.Errorf("filter replies to pings: %w", err)
-		}
-	} else if c4 := c.IPv4PacketConn(); c4 != nil {
-		var only ipv4.ICMPFilter
-		only.SetAll(true)
-		only.Accept(ipv4.ICMPTypeEchoReply)
-		if err := c4.SetICMPFilter(&only); err != nil {
-			c.Close()
-			return fmt.Errorf("filter replies to pings: %w", err)
-		}
+		return err
 	}
 	*at = c
-	go p.receive(c)
+	go answers.Receive(c, p.receive)
 	return nil
 }
 
-// receive collects replies until the socket is closed.
-func (p *pinger) receive(c *icmp.PacketConn) {
-	protocol := unix.IPPROTO_ICMP
-	if c.IPv6PacketConn() != nil {
-		protocol = unix.IPPROTO_ICMPV6
-	}
-	buffer := make([]byte, 512)
-	for {
-		n, _, err := c.ReadFrom(buffer)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			time.Sleep(100 * time.Millisecond) // the network is down for a moment
-			continue
-		}
-		m, err := icmp.ParseMessage(protocol, buffer[:n])
-		if err != nil {
-			continue
-		}
-		if echo, ok := m.Body.(*icmp.Echo); ok && echo.ID == int(p.id) && len(echo.Data) == 12 && bytes.Equal(echo.Data[:8], p.cookie[:]) {
-			p.note(binary.BigEndian.Uint32(echo.Data[8:]))
-		}
+// receive looks at a reply.
+func (p *pinger) receive(_ *net.IPAddr, body icmp.MessageBody) {
+	if echo, ok := body.(*icmp.Echo); ok && echo.ID == int(p.id) && len(echo.Data) == 12 && bytes.Equal(echo.Data[:8], p.cookie[:]) {
+		p.note(binary.BigEndian.Uint32(echo.Data[8:]))
 	}
 }
 
