@@ -218,6 +218,8 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
 #define QUEUE_REST	   500
 /* Windows whose share a connection can save up by sending less: what it may send at once. */
 #define QUEUE_EARNED	   3
+/* The least share of a window of which a connection is told in time. */
+#define QUEUE_TELL	   (32 * QUEUE_PACKET_BYTES)
 /* Who loses less than an eighth of its share of a window has slowed down. */
 #define QUEUE_FEW	   8
 /* Bytes of a packet, and the least share of a window. */

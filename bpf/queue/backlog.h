@@ -338,10 +338,10 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 
 /* A connection that starts doubles its rate until it is told of congestion, and goes on so for
  * a round trip afterwards. So it is told once, when it takes half of its share and has taken less
- * in the window before; or else when it takes all of it. */
+ * in the window before; or else when it takes all of it. A share of a few packets is left alone. */
 static __always_inline void queue_congestion(struct queue_counter *q, const struct queue_share *share)
 {
-	if (q->pace != QUEUE_STARTS || (__u64)q->window * 2 <= share->bytes * (q->calm ? 1 : 2))
+	if (q->pace != QUEUE_STARTS || share->bytes < QUEUE_TELL || (__u64)q->window * 2 <= share->bytes * (q->calm ? 1 : 2))
 		return;
 	q->pace = QUEUE_TOLD;
 	q->tell = 1;
@@ -452,6 +452,8 @@ static __always_inline void queue_refit(struct queue_counter *q, struct queue_ho
 	if (!missed)
 		return;
 	q->changes = c->changes;
+	if (q->pace == QUEUE_STARTS) /* it takes another part of its share without having grown */
+		q->pace = QUEUE_SETTLED;
 	if (q->magic && missed == 1)
 		size = size * c->refit >> 16;
 	size = queue_least(size, c->depth);

@@ -81,6 +81,7 @@ const (
 	QueueYouth        = 1000
 	QueueRest         = 500
 	QueueEarned       = 3
+	QueueTell         = (32 * QueuePacketBytes)
 	QueueFew          = 8
 	QueuePacketBytes  = 1538
 	QueueLeast        = (2 * QueuePacketBytes)
