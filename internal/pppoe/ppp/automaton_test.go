@@ -114,7 +114,7 @@ func TestTable(t *testing.T) {
 			}
 			r := &recorder{}
 			l := layer{protocol: IPCP, terms: noTerms{}, link: r, period: time.Second, state: State(s)}
-			l.in, l.answer = Packet{Code: EchoRequest}, Packet{Code: ConfigureAck}
+			l.in, l.answer, l.request = Packet{Code: EchoRequest}, Packet{Code: ConfigureAck}, Packet{Code: ConfigureRequest}
 			if event(e) == requestBad {
 				l.answer.Code = ConfigureNak
 			}
@@ -150,6 +150,10 @@ func TestLateAnswers(t *testing.T) {
 	l.receive(Packet{Code: ConfigureAck, ID: first.ID, Data: first.Data}, now)
 	if l.state != AckRcvd {
 		t.Errorf("the state is %s", l.state)
+	}
+	l.receive(Packet{Code: ConfigureAck, ID: first.ID, Data: first.Data}, now)
+	if l.state != AckRcvd || len(r.did) != 2 {
+		t.Errorf("the same answer once more led to %s, %v", l.state, r.did)
 	}
 	l.receive(Packet{Code: ConfigureAck, ID: first.ID + 1, Data: first.Data}, now)
 	if l.state != AckRcvd {

@@ -54,7 +54,10 @@ type layer struct {
 	deadline time.Time // when the restart timer ends; zero: it does not run
 	restarts int       // the restart counter
 	lastID   uint8
-	request  Packet // the Configure-Request that is out
+	request  Packet // the last Configure-Request
+	out      bool   // it is not answered yet
+	agreed   Packet // the peer's last one that was acknowledged
+	openAt   time.Time
 	naks     int    // sent since the last Configure-Ack sent
 	refusals int    // received since the last Configure-Ack received
 	ending   string // why the layer ends, for a person
@@ -91,7 +94,7 @@ func (l *layer) timed() bool {
 func (l *layer) do(a action) {
 	switch a {
 	case thisLayerUp:
-		l.refusals, l.ending = 0, ""
+		l.refusals, l.ending, l.openAt = 0, "", l.now
 		l.link.layerUp(l)
 	case thisLayerDown:
 		l.link.layerDown(l)
@@ -139,6 +142,7 @@ func (l *layer) sendRequest() {
 	l.restarts--
 	l.deadline = l.now.Add(l.period)
 	if !l.repeated {
+		l.out = true
 		l.request = Packet{Code: ConfigureRequest, ID: l.newID(), Data: AppendOptions(nil, l.terms.request())}
 	}
 	l.link.send(l.protocol, l.request)
@@ -168,7 +172,8 @@ func (l *layer) receive(p Packet, now time.Time) {
 	case ConfigureRequest:
 		l.requested(p, now)
 	case ConfigureAck:
-		if p.ID == l.request.ID && bytes.Equal(p.Data, l.request.Data) {
+		if l.out && p.ID == l.request.ID && bytes.Equal(p.Data, l.request.Data) {
+			l.out = false
 			l.handle(requestAcked, now)
 		}
 	case ConfigureNak, ConfigureReject:
@@ -199,10 +204,15 @@ func (l *layer) requested(p Packet, now time.Time) {
 	if err != nil {
 		return
 	}
+	if l.again(p, now) {
+		l.link.send(l.protocol, Packet{Code: ConfigureAck, ID: p.ID, Data: p.Data})
+		return
+	}
 	code, refused := l.terms.judge(options, l.naks >= maxFailure)
 	l.answer = Packet{Code: code, ID: p.ID, Data: p.Data}
 	if code == ConfigureAck {
 		l.naks = 0
+		l.agreed = Packet{Code: p.Code, ID: p.ID, Data: bytes.Clone(p.Data)}
 		l.handle(requestGood, now)
 		return
 	}
@@ -213,15 +223,21 @@ func (l *layer) requested(p Packet, now time.Time) {
 	l.handle(requestBad, now)
 }
 
+// again says whether a Configure-Request is the one that has just led to the open layer: the
+// line has doubled it, or the peer has not got the answer. By RFC 1661 4.3 the layer would
+// negotiate anew, and where each frame comes twice, for ever.
+func (l *layer) again(p Packet, now time.Time) bool {
+	return l.state == Opened && now.Sub(l.openAt) < maxConfigure*l.period &&
+		p.ID == l.agreed.ID && bytes.Equal(p.Data, l.agreed.Data)
+}
+
 // refusedBy handles a Configure-Nak or Configure-Reject.
 func (l *layer) refusedBy(p Packet, now time.Time) {
-	if p.ID != l.request.ID || l.request.Code == 0 {
-		return
-	}
 	options, err := ParseOptions(p.Data)
-	if err != nil {
+	if err != nil || !l.out || p.ID != l.request.ID {
 		return
 	}
+	l.out = false
 	l.refusals++
 	if l.refusals > maxRefused {
 		l.fail("no agreement on "+l.protocol.String(), now)
