@@ -123,7 +123,8 @@ type Machine struct {
 	last     Session
 
 	backOff, authWait time.Duration
-	strayAt           time.Time // the next PADT for an unknown session, not before
+	strayAt           time.Time         // the next PADT for an unknown session, not before
+	strays            map[Ref]time.Time // unknown sessions and when they were seen first
 
 	out    [][]byte
 	events []Event
@@ -138,9 +139,14 @@ const (
 	lastAuthWait  = time.Hour
 	// proven is how long a session has to have been up for the next one to follow at once.
 	proven = time.Minute
-	// strayEvery is the time between two answers to frames of unknown sessions.
+	// strayEvery is the time between two answers to frames of unknown sessions, strayAge how
+	// long a session has to be unknown: one that another client has just got is known soon.
 	strayEvery = time.Second
+	strayAge   = 2 * time.Second
 )
+
+// maxStrays is how many unknown sessions are remembered; then all are forgotten.
+const maxStrays = 64
 
 // maxEarly is how many frames are kept that come before the PADS.
 const maxEarly = 4
@@ -298,7 +304,18 @@ func (m *Machine) receiveSession(f discovery.Frame, b []byte, now time.Time) {
 
 // stray ends a session that is nobody's, which a concentrator holds from before a crash.
 func (m *Machine) stray(ref Ref, now time.Time) {
-	if ref.ID == 0 || m.config.Foreign != nil && m.config.Foreign(ref) || now.Before(m.strayAt) {
+	if ref.ID == 0 || m.config.Foreign != nil && m.config.Foreign(ref) {
+		return
+	}
+	first, seen := m.strays[ref]
+	if !seen {
+		if m.strays == nil || len(m.strays) >= maxStrays {
+			m.strays = map[Ref]time.Time{}
+		}
+		m.strays[ref] = now
+		return
+	}
+	if now.Sub(first) < strayAge || now.Before(m.strayAt) {
 		return
 	}
 	m.strayAt = now.Add(strayEvery)
@@ -312,12 +329,15 @@ func (m *Machine) terminated(f discovery.Frame, now time.Time) {
 	if m.phase != inSession || m.ref != (Ref{f.From, f.SessionID}) || f.To != m.config.MAC {
 		return
 	}
-	why := "ended by the concentrator (PADT)"
+	cause, why := m.link.Failing()
+	if cause == 0 {
+		cause, why = ppp.Peer, "ended by the concentrator (PADT)"
+	}
 	if tags, err := discovery.ParseTags(f.Payload); err == nil {
 		if kind, text, bad := discovery.FindError(tags); bad {
 			why += ": " + kind + " " + ppp.Printable(text)
 		}
 	}
 	m.note("← PADT")
-	m.over(ppp.Peer, why, false, now)
+	m.over(cause, why, false, now)
 }

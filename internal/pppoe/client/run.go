@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"weir/internal/pppoe/wire"
@@ -20,11 +21,44 @@ const (
 	goodByeWithin = 3 * time.Second
 )
 
+// Group are the clients of one interface. They do not end each other's sessions as unknown.
+// Its zero value is ready; its methods may be called concurrently.
+type Group struct {
+	mutex sync.Mutex
+	refs  map[*Machine]Ref
+}
+
+// Has says whether a session is one of the group's.
+func (g *Group) Has(ref Ref) bool {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	for _, r := range g.refs {
+		if r == ref {
+			return true
+		}
+	}
+	return false
+}
+
+// note keeps what session a machine has.
+func (g *Group) note(m *Machine) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if g.refs == nil {
+		g.refs = map[*Machine]Ref{}
+	}
+	if ref, ok := m.Ref(); ok {
+		g.refs[m] = ref
+	} else {
+		delete(g.refs, m)
+	}
+}
+
 // Run keeps a session up on an interface until ctx ends, then ends it properly, which takes
-// up to 3 s. MAC and Interface of config are set from the wire. Events are given to tell in
-// their order, from this goroutine.
-func Run(ctx context.Context, w *wire.Wire, config Config, commands <-chan Command, tell func(Event)) error {
-	config.MAC, config.Interface = w.MAC(), w.Interface.Index
+// up to 3 s. MAC, Interface and Foreign of config are set from the wire and the group. Events
+// are given to tell in their order, from this goroutine.
+func Run(ctx context.Context, w *wire.Wire, g *Group, config Config, commands <-chan Command, tell func(Event)) error {
+	config.MAC, config.Interface, config.Foreign = w.MAC(), w.Interface.Index, g.Has
 	m := New(config)
 	m.Start(time.Now())
 	done := ctx.Done()
@@ -32,6 +66,7 @@ func Run(ctx context.Context, w *wire.Wire, config Config, commands <-chan Comma
 	timer := time.NewTimer(pollNothing)
 	defer timer.Stop()
 	for {
+		g.note(m)
 		pass(m, w, tell)
 		if end != nil && m.phase == off {
 			return nil
@@ -52,6 +87,7 @@ func Run(ctx context.Context, w *wire.Wire, config Config, commands <-chan Comma
 			m.Stop(time.Now())
 		case <-end:
 			m.abandon(time.Now())
+			g.note(m)
 			pass(m, w, tell)
 			return nil
 		}

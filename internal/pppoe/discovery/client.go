@@ -132,8 +132,8 @@ func Jitter(random io.Reader, d time.Duration, percent int64) time.Duration {
 	if _, err := io.ReadFull(random, b[:]); err != nil {
 		panic("the source of random numbers has ended: " + err.Error())
 	}
-	span := int64(d) * percent / 100
-	return d + time.Duration(int64(binary.BigEndian.Uint32(b[:]))*2*span/(1<<32)-span)
+	share := float64(binary.BigEndian.Uint32(b[:]))/(1<<31) - 1 // from -1 to 1
+	return d + time.Duration(share*float64(d)*float64(percent)/100)
 }
 
 // tags are those of every packet of ours.

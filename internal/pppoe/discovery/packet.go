@@ -97,10 +97,6 @@ const (
 // versionType is the first byte of PPPoE: version 1, type 1 (RFC 2516 4).
 const versionType = 0x11
 
-// maxPayloadSize is what an Ethernet frame has room for. Discovery packets are never larger
-// (RFC 2516 5); the session's are, with RFC 4638.
-const maxPayloadSize = 1500 - header
-
 // What makes a frame none of PPPoE.
 var (
 	ErrShort   = errors.New("a length does not fit the frame")

@@ -141,8 +141,8 @@ func (l *layer) newID() uint8 {
 func (l *layer) sendRequest() {
 	l.restarts--
 	l.deadline = l.now.Add(l.period)
+	l.out = true
 	if !l.repeated {
-		l.out = true
 		l.request = Packet{Code: ConfigureRequest, ID: l.newID(), Data: AppendOptions(nil, l.terms.request())}
 	}
 	l.link.send(l.protocol, l.request)
