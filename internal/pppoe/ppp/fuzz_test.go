@@ -51,8 +51,11 @@ func FuzzLink(f *testing.F) {
 	for _, b := range oddFrames {
 		all = append(append(all, byte(len(b))), b...)
 	}
-	f.Add(true, all)
-	f.Add(false, all)
+	opened := append([]byte{0xfe, 0xff, 0xfe}, all...)
+	for _, script := range [][]byte{all, opened, append(opened, 0xff, 0xff, 0xfe, 0xff, 0xff)} {
+		f.Add(true, script)
+		f.Add(false, script)
+	}
 	f.Fuzz(func(t *testing.T, server bool, script []byte) {
 		now := time.Unix(1000, 0)
 		a, b := pair(now)
@@ -61,12 +64,15 @@ func FuzzLink(f *testing.F) {
 		}
 		for len(script) > 0 {
 			n := min(int(script[0]), len(script)-1)
-			switch {
-			case script[0] == 0xff:
+			if script[0] >= 0xfe {
+				n = 0
+			}
+			switch script[0] {
+			case 0xff:
 				now = now.Add(time.Second)
 				a.Tick(now)
 				b.Tick(now)
-			case script[0] == 0xfe:
+			case 0xfe:
 				exchange(a, b, now)
 			default:
 				a.Receive(script[1:1+n], now)
