@@ -31,6 +31,9 @@ type Config struct {
 	// Before is a session from before a crash: it is ended first, as a concentrator may
 	// refuse another one for minutes.
 	Before *Ref
+	// Resume is a session that another process has left open, to go on with. It goes before
+	// Before.
+	Resume *Saved
 	// Foreign says whether a session on this interface is another client's of this machine,
 	// and so not to be ended. nil: none is.
 	Foreign func(Ref) bool
@@ -189,6 +192,11 @@ func (m *Machine) Ref() (Ref, bool) { return m.ref, m.phase == inSession }
 // Start begins.
 func (m *Machine) Start(now time.Time) {
 	m.stopping = false
+	if s := m.config.Resume; s != nil && m.phase == off {
+		m.config.Resume = nil
+		m.resume(*s, now)
+		return
+	}
 	if m.config.Before != nil {
 		m.note("→ PADT for session 0x%04x of before", m.config.Before.ID)
 		m.terminate(*m.config.Before)

@@ -43,16 +43,21 @@ func (m *Machine) begin(r discovery.Result, now time.Time) {
 	m.phase, m.ref, m.ac, m.payload = inSession, Ref{r.Peer, r.Session}, r.AC, r.Payload
 	m.checking = r.Payload > ppp.MaxMRU
 	m.upSince, m.last = time.Time{}, Session{}
-	m.link = ppp.New(ppp.Config{
-		Random: m.config.Random, MRU: r.Payload, Restart: m.config.Restart, Prove: m.config.Prove,
-		V4: m.config.V4, V6: m.config.V6, EchoEvery: m.config.EchoEvery, EchoMisses: m.config.EchoMisses,
-		VerifyMTU: m.checking,
-	}, now)
+	m.link = ppp.New(m.linkConfig(r.Payload), now)
 	m.drain(now)
 	early := m.early
 	m.early = nil
 	for _, b := range early {
 		m.Receive(b, now)
+	}
+}
+
+// linkConfig is what PPP has to be in a session with packets of up to payload bytes.
+func (m *Machine) linkConfig(payload uint16) ppp.Config {
+	return ppp.Config{
+		Random: m.config.Random, MRU: payload, Restart: m.config.Restart, Prove: m.config.Prove,
+		V4: m.config.V4, V6: m.config.V6, EchoEvery: m.config.EchoEvery, EchoMisses: m.config.EchoMisses,
+		VerifyMTU: payload > ppp.MaxMRU,
 	}
 }
 
