@@ -571,6 +571,14 @@ func TestResume(t *testing.T) {
 			l.count(firstMAC, discovery.Session, ppp.CHAP, 3) != 1 {
 			t.Errorf("%s: the session has not gone on\n%s", name, l.log())
 		}
+		for _, f := range l.seen {
+			if f.From == ownMAC && isPPP(f, ppp.LCP, ppp.EchoRequest) {
+				if id := f.Payload[3]; id != saved.Link.Echo+1 {
+					t.Errorf("%s: the first echo request is %d after %d", name, id, saved.Link.Echo)
+				}
+				break
+			}
+		}
 		l.client.Stop(l.now)
 		l.await(Down, 2*time.Second)
 		if n := len(l.servers[0].Sessions()); n != 0 {
