@@ -224,6 +224,15 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
 #define QUEUE_FLOOR	   6
 /* A class that is limited may catch up on what it did not get in so many runs. */
 #define QUEUE_SAVED	   20
+/* Round-trip times (queue/trip.h): slots, and the part of them that one run of the timer looks at;
+ * buckets, and milliseconds of one part of the samples; how long a segment is followed, and how long a
+ * slot waits for the next one. */
+#define QUEUE_TRIPS	   4096
+#define QUEUE_TRIP_TURN	   64
+#define QUEUE_RTT_BUCKETS  176
+#define QUEUE_RTT_MS	   8192
+#define QUEUE_TRIP_MOST	   10000
+#define QUEUE_TRIP_ARMED   2000
 /* Rounds in which one class shares among its children. */
 #define QUEUE_ROUNDS	   64
 

@@ -113,7 +113,7 @@ static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p,
 		return gateway_state(skb, p, number, state_course(st, STATE_DIRECTION(number))->nexthop, REASON_UP_PROBE);
 	return fast_forward(skb, &h, p, i, st, number,
 		       nexthop_get(state_course(st, STATE_DIRECTION(number))->nexthop), REASON_MARKED,
-		       PATH_COUNTED, 0);
+		       PATH_COUNTED, FORWARD_MARKED);
 }
 
 /* Gives a packet to the socket that XDP let it pass to. An ICMP error belongs to no state by

@@ -16,8 +16,9 @@ import (
 	"weir/test/lib"
 )
 
-// slowHost is far's address behind the delay line. secondHost is another one of lan.
+// shapeDelay is the round-trip time of the delay line, slowHost far's address behind the delay line. secondHost is another one of lan.
 const (
+	shapeDelay = 30 * time.Millisecond
 	slowHost   = "198.18.0.2"
 	secondHost = "192.168.1.77"
 )
@@ -48,7 +49,7 @@ const payload = 1448.0 / 1538
 // this holds while the daemon is dead.
 func TestShaping(t *testing.T) {
 	weir.BothFar(t, func(b *lib.Box) {
-		b.DelayLine(lab.WAN, "slow0", lib.Far, "slow0", 30*time.Millisecond)
+		b.DelayLine(lab.WAN, "slow0", lib.Far, "slow0", shapeDelay)
 		b.Address(lab.WAN, "slow0", "198.18.0.1/30")
 		b.Address(lib.Far, "slow0", slowHost+"/30")
 		b.IP(lib.Far, "route replace default via 198.18.0.1 dev slow0")
@@ -69,6 +70,7 @@ func TestShaping(t *testing.T) {
 func shapedAlone(b *lib.Box) {
 	isRate(b, "up", 50e6*payload, iperf3Rate(b, "-p", "5201", "-t", "5", "-O", "2"))
 	seesLosses(b)
+	seesRoundTrips(b)
 	isRate(b, "down", 20e6*payload, iperf3Rate(b, "-p", "5203", "-t", "5", "-O", "2", "-R"))
 	if b.Packets("lan0", reason.Queue) == 0 || b.Packets("wan0", reason.Queue) == 0 {
 		b.Errorf("no packet was dropped by a queue:\n%s", b.Weir("info"))
@@ -83,6 +85,18 @@ func shapedAlone(b *lib.Box) {
 	}
 	if text := b.Weir("queues"); !strings.Contains(text, "wan0 out") || !strings.Contains(text, "    voice") {
 		b.Errorf("weir queues prints\n%s", text)
+	}
+}
+
+// seesRoundTrips compares the median of bulk's round-trip times with the line's delay.
+func seesRoundTrips(b *lib.Box) {
+	var shown view.Queues
+	if err := json.Unmarshal([]byte(b.Weir("queues", "--json")), &shown); err != nil {
+		b.Fatal(err)
+	}
+	const way = float64(shapeDelay / time.Millisecond)
+	if rtt := shown.Trees[0].Queues[1].RTT; rtt.Samples < 10 || rtt.Median < 0.9*way || rtt.Median > 1.1*way {
+		b.Errorf("beyond a line of %v ms the round-trip times are %+v", way, rtt)
 	}
 }
 

@@ -216,6 +216,8 @@ func TestTableEntriesCount(t *testing.T) {
 	expect := func(when string, pings uint64) {
 		b.Helper()
 		var entries, none []view.TableEntry
+		views.RLock()
+		defer views.RUnlock()
 		err := b.Do(lab.FW, func() error {
 			v, err := view.Open(rundir.Folder(b.RunFolder()))
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,10 @@ import (
 	"weir/internal/lab"
 	"weir/test/lib"
 )
+
+// views is held while a story has a view open in this process. Who counts the process's maps
+// holds it alone.
+var views sync.RWMutex
 
 //	fw: a view is read all the time    fw: 20 loads, another table of states, 2 take-overs
 //
@@ -26,6 +31,8 @@ func TestViewFollowsLoads(t *testing.T) {
 		b.Ping(lab.LAN, wanHost, 2)
 		more := b.Rules(gatewayText(t) + "block in on wan0 inet proto tcp to (wan0) port 4711\n")
 		larger := b.Rules(gatewayText(t) + "set limit states 150000\n")
+		views.Lock()
+		defer views.Unlock()
 		reader := newReader(b)
 		for range 10 {
 			b.Weir("load", more)
@@ -56,6 +63,8 @@ func TestSlowReader(t *testing.T) {
 		b.WeirRun(gatewayConf(t))
 		b.Ping(lab.LAN, wanHost, 2)
 		larger := b.Rules(gatewayText(t) + "set limit states 150000\n")
+		views.RLock()
+		defer views.RUnlock()
 		var v *view.View
 		folder := rundir.Folder(b.RunFolder())
 		err := b.Do(lab.FW, func() (err error) {

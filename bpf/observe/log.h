@@ -119,22 +119,28 @@ static __always_inline void log_user(struct scratch *s, const struct crossing *c
 	s->log.peer_ifindex = s->owner.user;
 }
 
-/* Writes a record for a rule that is logged because of an earlier one. */
-static __always_inline void log_followed(hook_ctx *ctx, struct scratch *s, const struct crossing *cr, __u32 id)
+/* Writes a record for a rule of a crossing. followed: it is logged because of an earlier rule,
+ * else if it says so itself. */
+__noinline int log_matched(hook_ctx *ctx, struct scratch *s, int out, int followed, __u32 id)
 {
 	const struct rule *rule = log_rule(id);
+	const struct crossing *cr;
+	int logs;
 
-	if (!rule || (id == cr->rule && rule->flags & RULE_LOG)) /* it has one */
-		return;
+	if (!s || !rule)
+		return 0;
+	cr = out ? &s->out : &s->in;
+	logs = rule->flags & RULE_LOG;
+	if (followed ? id == cr->rule && logs : !logs) /* it has a record, or needs none */
+		return 0;
 	log_user(s, cr, rule);
-	log_write(ctx, s, id);
+	return log_write(ctx, s, id);
 }
 
 /* Writes records of a crossing whose rules were evaluated, for each rule that matched
  * and logs. r: the reason it passes or is dropped with; state: the packet's, or 0. */
 __noinline int log_crossing(hook_ctx *ctx, struct scratch *s, int out, __u32 state, enum reason r)
 {
-	const struct rule *rule;
 	const struct crossing *cr;
 	int i;
 
@@ -142,15 +148,10 @@ __noinline int log_crossing(hook_ctx *ctx, struct scratch *s, int out, __u32 sta
 		return 0;
 	cr = out ? &s->out : &s->in;
 	log_begin(s, cr->direction, cr->ifindex, state, r, 0);
-	for (i = 0; i < MAX_MATCHES && i < cr->matches; i++) {
-		rule = log_rule(cr->matched[i]);
-		if (!rule || !(rule->flags & RULE_LOG))
-			continue;
-		log_user(s, cr, rule);
-		log_write(ctx, s, cr->matched[i]);
-	}
+	for (i = 0; i < MAX_MATCHES && i < cr->matches; i++)
+		log_matched(ctx, s, out, 0, cr->matched[i]);
 	for (i = 0; i < MAX_FOLLOWED && i < cr->followed; i++)
-		log_followed(ctx, s, cr, cr->follows[i]);
+		log_matched(ctx, s, out, 1, cr->follows[i]);
 	return 0;
 }
 

@@ -49,6 +49,8 @@ static __always_inline int egress_send(hook_ctx *ctx, struct packet *p, const st
 		r = queue_out(ctx, p, number, ifindex);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, p->length);
+		if (queue_tree(ifindex, 0))
+			queue_trip_leaves(p, number, queue_tree(ifindex, 0));
 	}
 	count_path(st->path, p->length);
 	qos_set_state(ctx, p, st, STATE_DIRECTION(number));
@@ -220,6 +222,8 @@ static __always_inline int egress_fast(hook_ctx *ctx, void *tails, struct packet
 		return fast_mismatch(ctx, tails, p, i, st, number);
 	if (r != UNDECIDED)
 		return count_verdict(i, r, p->length);
+	if (queues)
+		queue_trip_comes(p, number, 0);
 	if (st->qos & KEPT_SCRUB)
 		scrub_set_state(p, st, number);
 	return egress_send(ctx, p, i, st, number, REASON_STATE);

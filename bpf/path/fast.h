@@ -10,6 +10,7 @@
 #include "path/output.h"
 #include "path/qos.h"
 #include "path/queue_packet.h"
+#include "path/queue_trip.h"
 #include "path/scratch.h"
 #include "path/scrub.h"
 #include "route/encap.h"
@@ -187,11 +188,18 @@ static __always_inline int fast_send(hook_ctx *ctx, struct headers *h, const str
 	return action;
 }
 
-/* Sends a packet of a live state to a known next hop: the end of the fast path. known: it is
- * the fast path, where most packets are counted in line; elsewhere that would take stack. */
+/* Who sends a packet on. Only the fast path counts in line, and only it and what goes on for it look at
+ * round-trip times: elsewhere that would take stack. */
+enum forwarder {
+	FORWARD_SLOW,
+	FORWARD_MARKED, /* for XDP, which has tracked it */
+	FORWARD_FAST,
+};
+
+/* Sends a packet of a live state to a known next hop: the end of the fast path. */
 static __always_inline int fast_forward(hook_ctx *ctx, struct headers *h, const struct packet *p,
 					const struct interface *i, const struct state *s, __u32 number,
-					const struct nexthop *n, enum reason why, __u32 path, int known)
+					const struct nexthop *n, enum reason why, __u32 path, enum forwarder who)
 {
 	enum reason r = fast_obstacle(ctx, p, n);
 	__u32 tree;
@@ -202,11 +210,13 @@ static __always_inline int fast_forward(hook_ctx *ctx, struct headers *h, const 
 		return output_other(ctx, p, i, s, number, n, r, why);
 	}
 	tree = queues ? queue_tree(n->ifindex, 0) : 0;
-	if (tree && !(known && queue_known(ctx, p, s, number, tree))) {
+	if (tree && !(who == FORWARD_FAST && queue_known(ctx, p, s, number, tree))) {
 		r = queue_leaves(ctx, h, p, number, n->ifindex);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, p->length);
 	}
+	if (tree && who != FORWARD_SLOW)
+		queue_trip_leaves(p, number, tree);
 	if (rewrite_packet(ctx, h, p, s, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	hook_set_mark(ctx, mark_set(rule_mark_all(s, p->mark), MARK_LEAVES));
@@ -268,6 +278,8 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 		if (r != UNDECIDED)
 			return count_verdict(i, r, p->length);
 	}
+	if (queues)
+		queue_trip_comes(p, number, tree);
 	if (state_changes_family(st))
 		return fast_tail(ctx, tails, p, i, TAIL_FAMILY, number, 1);
 	if (shared.prefetch)
@@ -282,7 +294,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 		if (fast_qos_matters(ctx, p, n))
 			qos_set_state(ctx, p, st, d);
 	}
-	return fast_forward(ctx, h, p, i, st, number, n, REASON_STATE, st->path, 1);
+	return fast_forward(ctx, h, p, i, st, number, n, REASON_STATE, st->path, FORWARD_FAST);
 }
 
 #endif

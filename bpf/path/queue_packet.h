@@ -142,6 +142,7 @@ static __always_inline void queue_hold(hook_ctx *ctx, struct queue_ask *a, const
 		return;
 	a->handle = QUEUE_HANDLE | ((class - sh->first + 1) & 0xffff);
 	a->fallback = class == sh->fallback;
+	a->class = class;
 	hook_classify(ctx, a->handle, a->fallback);
 }
 
@@ -176,6 +177,7 @@ __noinline enum reason queue_packet(hook_ctx *ctx, const struct packet *p, __u32
 		a->flow = tuple_hash(&p->tuple) & (QUEUE_FLOWS - 1);
 	}
 	a->handle = 0;
+	a->class = 0;
 	asm volatile("" : "+r"(a)); /* all of it is in memory now */
 	if (!HOOK_IS_XDP && queue_shaper_get(shaper)->held) {
 		queue_hold(ctx, a, queue_shaper_get(shaper));

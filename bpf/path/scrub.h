@@ -129,17 +129,22 @@ __noinline int scrub_fin(hook_ctx *ctx, struct scratch *s)
 __noinline int scrub_asked(hook_ctx *ctx, struct scratch *s, __u32 number)
 {
 	const struct state *st;
-	__u32 kept = 0;
+	volatile __u32 *word;
 	__u16 mss = 0;
 
 	if (!s)
 		return -1;
+	/* in memory, where the verifier forgets how a word came about: else it would follow
+	 * all ways of one for all ways of the others */
+	word = &s->packet.scrub;
+	*word = scrub_by_in(s);
 	st = number ? state_get(STATE_INDEX(number)) : 0;
 	if (st) {
-		kept = state_scrub(st, number);
+		*word = scrub_join(*word, state_scrub(st, number));
 		mss = state_max_mss(st, STATE_DIRECTION(number));
 	}
-	scrub_set(&s->packet, scrub_join(scrub_join(scrub_by_in(s), kept), scrub_by_out(s)));
+	*word = scrub_join(*word, scrub_by_out(s));
+	scrub_set(&s->packet, *word);
 	if (s->in.evaluated)
 		mss = scrub_least(scrub_least(mss, s->in.max_mss), s->in.listed.max_mss);
 	if (s->out.evaluated)

@@ -323,7 +323,7 @@ static __always_inline int slow_finish(hook_ctx *ctx, struct scratch *s, enum sl
 		return gateway_end(ctx, gateway_state(ctx, p, s->state, s->nexthop, r));
 	if (r != UNDECIDED)
 		return handoff_forward(ctx, p, i, st, s->state, r);
-	return gateway_end(ctx, fast_forward(ctx, &h, p, i, st, s->state, nexthop_get(s->nexthop), s->why, PATH_COUNTED, 0));
+	return gateway_end(ctx, fast_forward(ctx, &h, p, i, st, s->state, nexthop_get(s->nexthop), s->why, PATH_COUNTED, FORWARD_SLOW));
 }
 
 static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow_by by)

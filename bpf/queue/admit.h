@@ -187,7 +187,7 @@ static __always_inline int queue_is_late(const struct queue_counter *q, __s64 la
 }
 
 /* Whether a packet passes for which its counter has no room. */
-static __noinline int queue_squeeze(struct queue_counter *q, struct queue_ask *a)
+static __noinline int queue_squeeze(struct queue_counter *q, const struct queue_ask *a)
 {
 	__u32 bytes = a->bytes;
 
@@ -196,7 +196,6 @@ static __noinline int queue_squeeze(struct queue_counter *q, struct queue_ask *a
 	if (q->at && !q->fresh && q->place >= queue_data.clock.busy)
 		queue_announce(q);
 	__sync_fetch_and_add(&q->dropped, QUEUE_PACKED(bytes));
-	a->class = q->class;
 	queue_lost(a);
 	return 0;
 }
@@ -234,13 +233,13 @@ static __always_inline int queue_admit(struct queue_ask *a, const void *packet)
 	}
 	if (!q)
 		return QUEUE_PASS;
+	a->class = q->class;
 	if (queue_room(q, q->sent) < (__s64)a->bytes && !queue_squeeze(q, a))
 		return QUEUE_DROP;
 	__sync_fetch_and_add(&q->sent, QUEUE_PACKED(a->bytes));
 	if (!q->mark)
 		return QUEUE_PASS;
 	q->mark = 0;
-	a->class = q->class;
 	return QUEUE_MARK;
 }
 

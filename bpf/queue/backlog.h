@@ -16,21 +16,6 @@ static __always_inline __u64 queue_most(__u64 a, __u64 b)
 	return a > b ? a : b;
 }
 
-/* Returns the number of the highest bit of 16; 0 if none is set. */
-static __always_inline __u32 queue_highest(__u32 bits)
-{
-	__u32 n = 0;
-
-	if (bits >> 8)
-		n = 8;
-	if (bits >> (n + 4))
-		n += 4;
-	if (bits >> (n + 2))
-		n += 2;
-	return bits >> (n + 1) ? n + 1 : n;
-}
-
-
 /* Finds the node of a counter's host, or makes it. Returns its index. */
 static __always_inline __u32 queue_host_of(const struct queue_counter *q, const struct queue_class *c, __u32 ms)
 {

@@ -20,6 +20,14 @@
 
 #include "queue/active.h"
 #include "queue/shares.h"
+#include "queue/trip.h"
+
+static long queue_trip_step(__u32 n, void *data)
+{
+	(void)data;
+	queue_trip_turn(queue_data.clock.tick * QUEUE_TRIP_TURN + n, queue_data.clock.ms);
+	return 0;
+}
 
 /* Serves all queues up to a time, in nanoseconds of the monotonic clock. */
 static __always_inline void queue_drain(__u64 now)
@@ -49,6 +57,7 @@ static __always_inline void queue_drain(__u64 now)
 		bpf_loop(clock->busy, queue_busy_step, 0, 0);
 		bpf_loop(queue_least(clock->active - clock->busy, QUEUE_SLICE), queue_quiet_step, 0, 0);
 		bpf_loop(QUEUE_SHAPERS - 1, queue_tree_step, 0, 0);
+		bpf_loop(QUEUE_TRIP_TURN, queue_trip_step, 0, 0);
 	}
 	__sync_lock_test_and_set(&clock->lock, 0);
 }

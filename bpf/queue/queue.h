@@ -246,6 +246,31 @@ struct queue_place {
 	__u8 in;
 };
 
+/* Whether the slot of a connection follows a segment (queue/trip.h). */
+enum trip {
+	TRIP_IDLE,
+	TRIP_DUE,
+	TRIP_ARMED,
+	TRIP_UNDER_WAY,
+};
+
+struct queue_trip {
+	__u32 number; /* of the state, with the direction of the segment; 0: none */
+	__u32 end;    /* of the segment; armed: of all that was sent */
+	__u32 ms;     /* when it was sent, or the slot was armed */
+	__u32 class;
+};
+
+/* Samples of one stretch of QUEUE_RTT_MS. */
+struct queue_rtt_part {
+	__u32 window; /* its number */
+	__u32 counts[QUEUE_RTT_BUCKETS];
+};
+
+struct queue_rtt {
+	struct queue_rtt_part part[2]; /* even windows, odd ones */
+};
+
 /* One section for all programs of a generation. */
 struct queue_section {
 	struct queue_clock clock;
@@ -254,6 +279,8 @@ struct queue_section {
 	struct queue_shaper shapers[QUEUE_SHAPERS];	/* by the loader */
 	struct queue_place places[MAX_IFINDEX];		/* likewise; by interface */
 	__u8 full[QUEUE_FULL];	/* by the timer: QUEUE_FULL_AT(host) owes much */
+	__u8 on[QUEUE_TRIPS];	/* enum trip */
+	struct queue_trip trips[QUEUE_TRIPS];
 };
 #define QUEUE_FULL_AT(key) ((__u32)((key) >> 24) & (QUEUE_FULL - 1))
 
@@ -270,7 +297,7 @@ struct queue_ask {
 	__u8 urgent;	/* of a pair it takes the second */
 	__u8 fallback;	/* handle is that of the default */
 	__u8 pad;
-	__u32 class;	/* its class, with QUEUE_MARK and QUEUE_DROP */
+	__u32 class;	/* its class, or that which drops it; 0: none */
 	__u32 handle;	/* its class of the qdisc that holds the packet; 0: none holds it */
 };
 
@@ -321,6 +348,15 @@ struct {
 	__type(value, __u32);
 } queue_active SEC(".maps");
 
+/* Round-trip times by class; as queue_classes. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct queue_rtt);
+} queue_rtts SEC(".maps");
+
 static __always_inline struct queue_class *queue_class_get(__u32 index)
 {
 	return bpf_map_lookup_elem(&queue_classes, &index);
@@ -339,6 +375,20 @@ static __always_inline struct queue_host *queue_host_get(__u32 index)
 static __always_inline struct queue_shaper *queue_shaper_get(__u32 number)
 {
 	return &queue_data.shapers[number & (QUEUE_SHAPERS - 1)];
+}
+
+/* Returns the number of the highest bit of 16; 0 if none is set. */
+static __always_inline __u32 queue_highest(__u32 bits)
+{
+	__u32 n = 0;
+
+	if (bits >> 8)
+		n = 8;
+	if (bits >> (n + 4))
+		n += 4;
+	if (bits >> (n + 2))
+		n += 2;
+	return bits >> (n + 1) ? n + 1 : n;
 }
 
 #define QUEUE_MIX 0x9e3779b97f4a7c15ULL

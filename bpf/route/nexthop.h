@@ -19,15 +19,25 @@
 /* Stores what the kernel's look-up found. Every core reads the line of a next hop, so it is not
  * written for each new connection, but once a tick or when something differs. known:
  * NEXTHOP_VALID if the neighbour's address is known, and NEXTHOP_NEAR. Without it, each
- * packet looks it up again. */
-static __always_inline void nexthop_note(struct nexthop *n, const struct bpf_fib_lookup *f,
-				const struct nexthop_key *key, const struct interface *i, __u8 known)
+ * packet looks it up again. A function of its own: inlined, the verifier would follow it once
+ * for each way that leads here. */
+__noinline int nexthop_note(__u32 number, const struct bpf_fib_lookup *f, const struct nexthop_key *key, __u32 known)
 {
-	__u16 mtu = f->mtu_result ? f->mtu_result : i->mtu;
-	const __u16 *a = (const __u16 *)n->dst, *b = (const __u16 *)f->dmac;
-	__u8 flags = key->how | known;
+	const struct interface *i;
+	const __u16 *a, *b;
 	struct encap encap;
+	struct nexthop *n;
+	__u8 flags;
+	__u16 mtu;
 
+	if (!f || !key || number >= MAX_NEXTHOPS)
+		return 0;
+	i = &shared.interfaces[f->ifindex & (MAX_IFINDEX - 1)];
+	n = &shared.nexthops[number];
+	mtu = f->mtu_result ? f->mtu_result : i->mtu;
+	a = (const __u16 *)n->dst;
+	b = (const __u16 *)f->dmac;
+	flags = key->how | known;
 	if (encap_find(&encap, f->ifindex, i, mtu))
 		flags |= NEXTHOP_XDP;
 	if (shared.interfaces[encap.device & (MAX_IFINDEX - 1)].flags & INTERFACE_SCATTERED)
@@ -36,7 +46,7 @@ static __always_inline void nexthop_note(struct nexthop *n, const struct bpf_fib
 		flags |= NEXTHOP_L3;
 	if (n->checked == shared.now && n->flags == flags && n->mtu == mtu && n->ifindex == f->ifindex &&
 	    encap_equal(&n->encap, &encap) && !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2])))
-		return;
+		return 0;
 	__builtin_memcpy(n->dst, f->dmac, 6);
 	__builtin_memcpy(n->src, f->smac, 6);
 	n->gateway = key->gateway;
@@ -47,6 +57,7 @@ static __always_inline void nexthop_note(struct nexthop *n, const struct bpf_fib
 	n->flags = flags;
 	n->used = shared.now;
 	n->checked = known & NEXTHOP_VALID ? shared.now : shared.now - NEXTHOP_FRESH;
+	return 0;
 }
 
 /*

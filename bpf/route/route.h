@@ -111,7 +111,6 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 	struct bpf_fib_lookup f __attribute__((aligned(8))); /* its addresses are read by 64 bits */
 	const struct interface *i;
 	struct nexthop_key key;
-	struct nexthop *n;
 	__u32 number;
 	long rc;
 
@@ -146,8 +145,7 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 	number = nexthop_find(&key);
 	if (!number || number >= MAX_NEXTHOPS)
 		return ROUTE_FULL;
-	n = &shared.nexthops[number];
-	nexthop_note(n, &f, &key, i, NEXTHOP_VALID);
+	nexthop_note(number, &f, &key, NEXTHOP_VALID);
 	q->number = number;
 	return ROUTE_FORWARD;
 }
@@ -247,7 +245,7 @@ __noinline enum route route_choose(hook_ctx *ctx, struct route_query *q)
 	known = valid && !lost ? NEXTHOP_VALID : 0;
 	if (route_is_near(&f, q))
 		known |= NEXTHOP_NEAR;
-	nexthop_note(&shared.nexthops[number], &f, &key, i, known);
+	nexthop_note(number, &f, &key, known);
 	q->number = number;
 	if (lost)
 		return ROUTE_LOST;

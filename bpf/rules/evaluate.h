@@ -113,6 +113,15 @@ static __always_inline void evaluate_share(struct crossing *out, const struct cr
 	out->epoch = in->epoch;
 }
 
+/* Looks up the class of one late field. A function of its own: inlined, the verifier would
+ * follow the search once for each field and each way that leads here. */
+__noinline int evaluate_late_field(struct crossing *cr, const struct rule_set *set, __u32 f, __u32 key)
+{
+	if (cr && set && f < LATE_COUNT)
+		tree_find_small(set->trees_at + TREE_LATE + f, key, &cr->late[f]);
+	return 0;
+}
+
 /* Looks up the classes of the late fields that rules ask for. */
 static __always_inline void evaluate_late_keys(struct crossing *cr, const struct rule_set *set, const __u32 *key)
 {
@@ -120,7 +129,7 @@ static __always_inline void evaluate_late_keys(struct crossing *cr, const struct
 
 	for (f = 0; f < LATE_COUNT; f++)
 		if (set->asks_more & 1 << (ASKS_LATE_SHIFT + f))
-			tree_find_small(set->trees_at + TREE_LATE + f, key[f], &cr->late[f]);
+			evaluate_late_field(cr, set, f, key[f]);
 }
 
 __noinline int evaluate_late(hook_ctx *ctx, struct crossing *cr, const struct rule_set *set)

@@ -38,6 +38,10 @@ Dropped packets are those for which their connection's queue had no room; lost a
 Marked ones told their receiver of congestion instead (ECN). The backlog is what connections
 have sent beyond their share; no packet waits. Hosts and connections are those with a backlog.
 
+RTT is the median and the 99th percentile of the round-trip times of TCP in the last 8 to 16
+seconds: from where a segment passes the queue until its acknowledgement comes back. For what
+leaves that is the way beyond the interface, for what comes in the way behind the box.
+
 -v also prints what each queue gets if all want as much as they can get (share), what it has
 got beyond that because others wanted less (borrowed), and the connections with the greatest
 backlog in each queue, the sender first: what each gets at present (given), the host in whose

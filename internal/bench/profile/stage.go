@@ -49,7 +49,7 @@ var byFile = map[string]string{
 	"parse.h": Parse, "packet.h": Parse, "addr.h": Parse, "icmp.h": Parse, "extension.h": Parse,
 	"lookup.h": LookUp, "touch.h": LookUp, "nat_port.h": LookUp, "tuple.h": LookUp, "state.h": LookUp, "hint.h": LookUp, "bound.h": LookUp, "extra.h": LookUp, "prefetch.h": LookUp,
 	"track.h": Track, "limit.h": Track, "source.h": Track, "count.h": Counters, "csum.h": NAT,
-	"queue_packet.h": Queues, "admit.h": Queues, "queue.h": Queues,
+	"queue_packet.h": Queues, "queue_trip.h": Queues, "admit.h": Queues, "queue.h": Queues,
 	"rewrite.h": Redirect, "stateless.h": Miss, "output.h": Redirect, "gateway.h": Redirect, "handoff.h": Redirect, "nexthop.h": Redirect, "encap.h": Redirect, "xdp.h": Redirect, "qos.h": Redirect, "scrub.h": Redirect, "scrub_header.h": Redirect, "state_scrub.h": Redirect,
 }
 

@@ -33,22 +33,26 @@ func MountFS(dir string) error {
 // another process has its files open. It is not an error if there is none. It is called
 // within a Place.
 func UnmountFS(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look into the bpffs: %w", err)
-	}
-	// The kernel puts files of its own there, but no folders.
-	if slices.ContainsFunc(entries, fs.DirEntry.IsDir) {
-		return nil
-	}
-	is, err := isFS(dir)
-	if err != nil {
-		return err
-	}
-	if is {
+	// Two mounts at once, by processes without the lock, are one above the other.
+	for {
+		entries, err := os.ReadDir(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("look into the bpffs: %w", err)
+		}
+		// The kernel puts files of its own there, but no folders.
+		if slices.ContainsFunc(entries, fs.DirEntry.IsDir) {
+			return nil
+		}
+		is, err := isFS(dir)
+		if err != nil {
+			return err
+		}
+		if !is {
+			break
+		}
 		if err := unix.Unmount(dir, 0); errors.Is(err, unix.EBUSY) {
 			return nil
 		} else if err != nil {

@@ -105,6 +105,10 @@ func TestMountFS(t *testing.T) {
 	if err := os.Remove(used); err != nil {
 		t.Fatal(err)
 	}
+	// Another process has mounted a second one, which hides the first.
+	if err := unix.Mount("weir", dir, "bpf", 0, "mode=0700"); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
 		if err := UnmountFS(dir); err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"weir/internal/fw/bpfload"
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/state"
+	"weir/internal/host/filelock"
 	"weir/pf/resolve"
 )
 
@@ -463,6 +465,20 @@ func TestCloseWithoutCommit(t *testing.T) {
 	}
 }
 
+// lockRoot keeps daemons of other tests from making and removing the bpffs meanwhile.
+func lockRoot(t *testing.T) *os.File {
+	t.Helper()
+	root := filepath.Dir(Base)
+	for {
+		check(t, os.MkdirAll(root, 0o755))
+		lock, err := filelock.Folder(root, filelock.Wait)
+		if !errors.Is(err, fs.ErrNotExist) { // a daemon that ended has just removed it
+			check(t, err)
+			return lock
+		}
+	}
+}
+
 // The bpffs contains files of the kernel, which are no namespaces' folders.
 func TestFolders(t *testing.T) {
 	n := newNet(t)
@@ -470,6 +486,7 @@ func TestFolders(t *testing.T) {
 	if filepath.Dir(dir) != Base {
 		t.Errorf("folder %s is not in %s", dir, Base)
 	}
+	defer lockRoot(t).Close()
 	check(t, Mount())
 	defer func() { check(t, Unmount()) }()
 	cfg := n.blank()

@@ -35,6 +35,7 @@ const (
 	gcMapQueueCounters   = "queue_counters"
 	gcMapQueueHosts      = "queue_hosts"
 	gcMapQueueMembers    = "queue_members"
+	gcMapQueueRtts       = "queue_rtts"
 	gcMapSourceIndex     = "source_index"
 	gcMapSources         = "sources"
 	gcMapSpilledTuples   = "spilled_tuples"
@@ -149,6 +150,7 @@ type gcMapSpecs struct {
 	QueueCounters *ebpf.MapSpec `ebpf:"queue_counters"`
 	QueueHosts    *ebpf.MapSpec `ebpf:"queue_hosts"`
 	QueueMembers  *ebpf.MapSpec `ebpf:"queue_members"`
+	QueueRtts     *ebpf.MapSpec `ebpf:"queue_rtts"`
 	SourceIndex   *ebpf.MapSpec `ebpf:"source_index"`
 	Sources       *ebpf.MapSpec `ebpf:"sources"`
 	SpilledTuples *ebpf.MapSpec `ebpf:"spilled_tuples"`
@@ -235,6 +237,7 @@ type gcMaps struct {
 	QueueCounters *ebpf.Map `ebpf:"queue_counters"`
 	QueueHosts    *ebpf.Map `ebpf:"queue_hosts"`
 	QueueMembers  *ebpf.Map `ebpf:"queue_members"`
+	QueueRtts     *ebpf.Map `ebpf:"queue_rtts"`
 	SourceIndex   *ebpf.Map `ebpf:"source_index"`
 	Sources       *ebpf.Map `ebpf:"sources"`
 	SpilledTuples *ebpf.Map `ebpf:"spilled_tuples"`
@@ -266,6 +269,7 @@ func (m *gcMaps) Close() error {
 		m.QueueCounters,
 		m.QueueHosts,
 		m.QueueMembers,
+		m.QueueRtts,
 		m.SourceIndex,
 		m.Sources,
 		m.SpilledTuples,

@@ -81,6 +81,7 @@ var layouts = map[string][2]uintptr{
 	mapQueueCounters:     {4, unsafe.Sizeof(xdpQueueCounter{})},
 	mapQueueHosts:        {4, unsafe.Sizeof(xdpQueueHost{})},
 	mapQueueLosses:       {4, unsafe.Sizeof(xdpQueueLoss{})},
+	mapQueueRTTs:         {4, unsafe.Sizeof(xdpQueueRtt{})},
 	mapCaptureFilters:    {4, unsafe.Sizeof(xdpCaptureSetting{})},
 }
 

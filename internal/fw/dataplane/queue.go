@@ -48,10 +48,11 @@ const (
 	mapQueueActive   = "queue_active"
 	mapQueueMembers  = "queue_members"
 	mapQueueLosses   = "queue_losses"
+	mapQueueRTTs     = "queue_rtts"
 )
 
 // queueMaps are the maps that go on if the queues are the same.
-var queueMaps = []string{mapQueueData, mapQueueClasses, mapQueueCounters, mapQueueHosts, mapQueueActive, mapQueueLosses}
+var queueMaps = []string{mapQueueData, mapQueueClasses, mapQueueCounters, mapQueueHosts, mapQueueActive, mapQueueLosses, mapQueueRTTs}
 
 // mostQueueCores is QUEUE_CPUS.
 const mostQueueCores = 1024
@@ -90,7 +91,7 @@ func (n *queueSize) entries() map[string]uint32 {
 	return map[string]uint32{
 		mapQueueClasses: n.classes, mapQueueMembers: max(n.members, 1),
 		mapQueueCounters: n.slots + n.classes, mapQueueHosts: n.hosts + n.classes, mapQueueActive: n.slots + n.classes,
-		mapQueueLosses: n.slots,
+		mapQueueLosses: n.slots, mapQueueRTTs: n.classes,
 	}
 }
 

@@ -11,18 +11,19 @@ import (
 
 // A QueueClass is what a class of the queues has done, in bytes on the line.
 type QueueClass struct {
-	Sent        uint64 `json:"bytes"` // that passed
-	Packets     uint64 `json:"packets"`
-	Lost        uint64 `json:"dropped_bytes"`
-	Drops       uint64 `json:"dropped_packets"`
-	Marked      uint64 `json:"marked"`      // packets that tell of congestion
-	Shared      uint64 `json:"shared"`      // packets whose connection had no counter of its own
-	Granted     uint64 `json:"granted"`     // bytes that the tree has given it
-	Backlog     uint64 `json:"backlog"`     // bytes that its connections have sent beyond what they were given
-	Hosts       uint32 `json:"hosts"`       // with backlog
-	Connections uint32 `json:"connections"` // likewise
-	Level       uint64 `json:"host_rate"`   // bytes per second that one more host would get
-	Max         uint64 `json:"max_rate"`    // bytes per second; 0: none but that of a queue above
+	Sent        uint64   `json:"bytes"` // that passed
+	Packets     uint64   `json:"packets"`
+	Lost        uint64   `json:"dropped_bytes"`
+	Drops       uint64   `json:"dropped_packets"`
+	Marked      uint64   `json:"marked"`      // packets that tell of congestion
+	Shared      uint64   `json:"shared"`      // packets whose connection had no counter of its own
+	Granted     uint64   `json:"granted"`     // bytes that the tree has given it
+	Backlog     uint64   `json:"backlog"`     // bytes that its connections have sent beyond what they were given
+	Hosts       uint32   `json:"hosts"`       // with backlog
+	Connections uint32   `json:"connections"` // likewise
+	Level       uint64   `json:"host_rate"`   // bytes per second that one more host would get
+	RTT         QueueRTT `json:"rtt"`
+	Max         uint64   `json:"max_rate"` // bytes per second; 0: none but that of a queue above
 }
 
 // QueueTimer is how the timer of the queues does.
@@ -56,14 +57,18 @@ func (v *View) Queues() (all []QueueClass, timer QueueTimer, err error) {
 	if err := errors.Join(checkLayout(mapQueueClasses, classes), checkLayout(mapQueueData, data)); err != nil {
 		return nil, timer, err
 	}
+	var now uint32
 	err = errors.Join(
 		changeArray(classes, func(raw []xdpQueueClass) {
 			for i := 1; i < len(raw); i++ {
 				all = append(all, queueClassOf(&raw[i]))
 			}
 		}),
-		changeArray(data, func(raw []xdpQueueSection) { timer = queueTimerOf(&raw[0]) }),
+		changeArray(data, func(raw []xdpQueueSection) { timer, now = queueTimerOf(&raw[0]), raw[0].Clock.Ms }),
 	)
+	if err == nil {
+		err = readQueueRTTs(dir, all, now)
+	}
 	if err != nil {
 		return nil, timer, fmt.Errorf("read the queues: %w", err)
 	}

@@ -44,6 +44,7 @@ const (
 	shapingMapQueueCounters    = "queue_counters"
 	shapingMapQueueHosts       = "queue_hosts"
 	shapingMapQueueMembers     = "queue_members"
+	shapingMapQueueRtts        = "queue_rtts"
 	shapingMapQueueTimers      = "queue_timers"
 	shapingMapStates           = "states"
 	shapingProgWeirQueueChange = "weir_queue_change"
@@ -136,6 +137,7 @@ type shapingMapSpecs struct {
 	QueueCounters *ebpf.MapSpec `ebpf:"queue_counters"`
 	QueueHosts    *ebpf.MapSpec `ebpf:"queue_hosts"`
 	QueueMembers  *ebpf.MapSpec `ebpf:"queue_members"`
+	QueueRtts     *ebpf.MapSpec `ebpf:"queue_rtts"`
 	QueueTimers   *ebpf.MapSpec `ebpf:"queue_timers"`
 	States        *ebpf.MapSpec `ebpf:"states"`
 }
@@ -202,6 +204,7 @@ type shapingMaps struct {
 	QueueCounters *ebpf.Map `ebpf:"queue_counters"`
 	QueueHosts    *ebpf.Map `ebpf:"queue_hosts"`
 	QueueMembers  *ebpf.Map `ebpf:"queue_members"`
+	QueueRtts     *ebpf.Map `ebpf:"queue_rtts"`
 	QueueTimers   *ebpf.Map `ebpf:"queue_timers"`
 	States        *ebpf.Map `ebpf:"states"`
 }
@@ -213,6 +216,7 @@ func (m *shapingMaps) Close() error {
 		m.QueueCounters,
 		m.QueueHosts,
 		m.QueueMembers,
+		m.QueueRtts,
 		m.QueueTimers,
 		m.States,
 	)

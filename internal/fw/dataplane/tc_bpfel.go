@@ -57,6 +57,7 @@ const (
 	tcMapQueueLosses        = "queue_losses"
 	tcMapQueueMembers       = "queue_members"
 	tcMapQueuePairs         = "queue_pairs"
+	tcMapQueueRtts          = "queue_rtts"
 	tcMapRecordsLost        = "records_lost"
 	tcMapRejectCounters     = "reject_counters"
 	tcMapRejectSources      = "reject_sources"
@@ -243,6 +244,7 @@ type tcMapSpecs struct {
 	QueueLosses       *ebpf.MapSpec `ebpf:"queue_losses"`
 	QueueMembers      *ebpf.MapSpec `ebpf:"queue_members"`
 	QueuePairs        *ebpf.MapSpec `ebpf:"queue_pairs"`
+	QueueRtts         *ebpf.MapSpec `ebpf:"queue_rtts"`
 	RecordsLost       *ebpf.MapSpec `ebpf:"records_lost"`
 	RejectCounters    *ebpf.MapSpec `ebpf:"reject_counters"`
 	RejectSources     *ebpf.MapSpec `ebpf:"reject_sources"`
@@ -369,6 +371,7 @@ type tcMaps struct {
 	QueueLosses       *ebpf.Map `ebpf:"queue_losses"`
 	QueueMembers      *ebpf.Map `ebpf:"queue_members"`
 	QueuePairs        *ebpf.Map `ebpf:"queue_pairs"`
+	QueueRtts         *ebpf.Map `ebpf:"queue_rtts"`
 	RecordsLost       *ebpf.Map `ebpf:"records_lost"`
 	RejectCounters    *ebpf.Map `ebpf:"reject_counters"`
 	RejectSources     *ebpf.Map `ebpf:"reject_sources"`
@@ -440,6 +443,7 @@ func (m *tcMaps) Close() error {
 		m.QueueLosses,
 		m.QueueMembers,
 		m.QueuePairs,
+		m.QueueRtts,
 		m.RecordsLost,
 		m.RejectCounters,
 		m.RejectSources,

@@ -586,6 +586,15 @@ type xdpQueueRate struct {
 	Pad   uint32
 }
 
+type xdpQueueRtt struct {
+	_    structs.HostLayout
+	Part [2]struct {
+		_      structs.HostLayout
+		Window uint32
+		Counts [176]uint32
+	}
+}
+
 type xdpQueueSection struct {
 	_     structs.HostLayout
 	Clock struct {
@@ -645,7 +654,15 @@ type xdpQueueSection struct {
 		Out uint8
 		In  uint8
 	}
-	Full [65536]uint8
+	Full  [65536]uint8
+	On    [4096]uint8
+	Trips [4096]struct {
+		_      structs.HostLayout
+		Number uint32
+		End    uint32
+		Ms     uint32
+		Class  uint32
+	}
 }
 
 type xdpQueueShaper struct {
@@ -1514,6 +1531,7 @@ const (
 	xdpMapQueueLosses       = "queue_losses"
 	xdpMapQueueMembers      = "queue_members"
 	xdpMapQueuePairs        = "queue_pairs"
+	xdpMapQueueRtts         = "queue_rtts"
 	xdpMapRecordsLost       = "records_lost"
 	xdpMapRejectCounters    = "reject_counters"
 	xdpMapRejectSources     = "reject_sources"
@@ -1683,6 +1701,7 @@ type xdpMapSpecs struct {
 	QueueLosses       *ebpf.MapSpec `ebpf:"queue_losses"`
 	QueueMembers      *ebpf.MapSpec `ebpf:"queue_members"`
 	QueuePairs        *ebpf.MapSpec `ebpf:"queue_pairs"`
+	QueueRtts         *ebpf.MapSpec `ebpf:"queue_rtts"`
 	RecordsLost       *ebpf.MapSpec `ebpf:"records_lost"`
 	RejectCounters    *ebpf.MapSpec `ebpf:"reject_counters"`
 	RejectSources     *ebpf.MapSpec `ebpf:"reject_sources"`
@@ -1810,6 +1829,7 @@ type xdpMaps struct {
 	QueueLosses       *ebpf.Map `ebpf:"queue_losses"`
 	QueueMembers      *ebpf.Map `ebpf:"queue_members"`
 	QueuePairs        *ebpf.Map `ebpf:"queue_pairs"`
+	QueueRtts         *ebpf.Map `ebpf:"queue_rtts"`
 	RecordsLost       *ebpf.Map `ebpf:"records_lost"`
 	RejectCounters    *ebpf.Map `ebpf:"reject_counters"`
 	RejectSources     *ebpf.Map `ebpf:"reject_sources"`
@@ -1882,6 +1902,7 @@ func (m *xdpMaps) Close() error {
 		m.QueueLosses,
 		m.QueueMembers,
 		m.QueuePairs,
+		m.QueueRtts,
 		m.RecordsLost,
 		m.RejectCounters,
 		m.RejectSources,

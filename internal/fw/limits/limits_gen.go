@@ -86,6 +86,12 @@ const (
 	QueueTrickle      = (4 * QueuePacketBytes)
 	QueueFloor        = 6
 	QueueSaved        = 20
+	QueueTrips        = 4096
+	QueueTripTurn     = 64
+	QueueRttBuckets   = 176
+	QueueRttMs        = 8192
+	QueueTripMost     = 10000
+	QueueTripArmed    = 2000
 	QueueRounds       = 64
 	HashKeys          = 10
 )

@@ -154,6 +154,7 @@ func (r *reading) queueTree(at int, classes []dataplane.QueueClass, engines []ru
 	for i := len(t.Queues) - 1; i > 0; i-- { // an inner queue has what those below it have
 		up := &t.Queues[s.Classes[i].Parent].QueueClass
 		up.Sent, up.Packets, up.Lost, up.Drops = up.Sent+t.Queues[i].Sent, up.Packets+t.Queues[i].Packets, up.Lost+t.Queues[i].Lost, up.Drops+t.Queues[i].Drops
+		up.RTT.Add(&t.Queues[i].RTT)
 		up.Marked, up.Backlog, up.Hosts, up.Connections = up.Marked+t.Queues[i].Marked, up.Backlog+t.Queues[i].Backlog, up.Hosts+t.Queues[i].Hosts, up.Connections+t.Queues[i].Connections
 	}
 	return t, nil

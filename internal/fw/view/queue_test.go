@@ -46,6 +46,11 @@ func shownQueues() (before, now *Queues) {
 	now = look(time.Second,
 		dataplane.QueueClass{Sent: 5_900_000, Packets: 5000, Lost: 153_800, Drops: 100, Marked: 7, Backlog: 30_000, Hosts: 2, Connections: 3},
 		dataplane.QueueClass{Sent: 110_000, Packets: 550}, dataplane.QueueClass{Max: 2_500_000}, 2*time.Millisecond+450*time.Microsecond)
+	for range 60 {
+		now.Trees[0].Queues[1].RTT.Count(31)
+		now.Trees[0].Queues[0].RTT.Count(31)
+	}
+	now.Trees[0].Queues[2].RTT.Count(0)
 	id := dataplane.QueueCountID{Place: 7, Key: 9}
 	before.Trees[0].Queues[1].Top = []QueueConnection{{id: id, sent: 1<<44 - 1000}}
 	now.Trees[0].Queues[1].Top = []QueueConnection{
@@ -64,19 +69,19 @@ func TestPrintQueues(t *testing.T) {
 	const engines = `wan0 out: engine phantom: no queue of a modem is known behind wan0; no packet waits; bursts of a few milliseconds go through
 wan0 in: engine phantom: what comes in has passed the queue of its line already; no packet waits; bursts of a few milliseconds go through
 `
-	const plain = `wan0 out   RATE   PACKETS  BYTES    DROPPED  MARKED  BACKLOG  HOSTS  CONNECTIONS
-  up       40M    5550     6010000  100      7       30000    2      3
-    bulk   39.2M  5000     5900000  100      7       30000    2      3
-    voice  800k   550      110000   0        0       0        0      0
-wan0 in    RATE   PACKETS  BYTES    DROPPED  MARKED  BACKLOG  HOSTS  CONNECTIONS
-  down     0      0        0        0        0       0        0      0
+	const plain = `wan0 out   RATE   PACKETS  BYTES    DROPPED  MARKED  BACKLOG  HOSTS  CONNECTIONS  RTT
+  up       40M    5550     6010000  100      7       30000    2      3            31/31ms
+    bulk   39.2M  5000     5900000  100      7       30000    2      3            31/31ms
+    voice  800k   550      110000   0        0       0        0      0            <1ms
+wan0 in    RATE   PACKETS  BYTES    DROPPED  MARKED  BACKLOG  HOSTS  CONNECTIONS  RTT
+  down     0      0        0        0        0       0        0      0            -
 ` + engines
-	const verbose = `wan0 out (phantom)  SHARE  RATE   BORROWED  PACKETS  BYTES    DROPPED  LOST    MARKED  BACKLOG  HOSTS  CONNECTIONS
-  up                40M    40M    0         5550     6010000  100      153800  7       30000    2      3
-    bulk            24M    39.2M  15.2M     5000     5900000  100      153800  7       30000    2      3
-    voice           16M    800k   0         550      110000   0        0       0       0        0      0
-wan0 in (phantom)   SHARE  RATE   BORROWED  PACKETS  BYTES    DROPPED  LOST    MARKED  BACKLOG  HOSTS  CONNECTIONS
-  down              20M    0      0         0        0        0        0       0       0        0      0
+	const verbose = `wan0 out (phantom)  SHARE  RATE   BORROWED  PACKETS  BYTES    DROPPED  LOST    MARKED  BACKLOG  HOSTS  CONNECTIONS  RTT
+  up                40M    40M    0         5550     6010000  100      153800  7       30000    2      3            31/31ms
+    bulk            24M    39.2M  15.2M     5000     5900000  100      153800  7       30000    2      3            31/31ms
+    voice           16M    800k   0         550      110000   0        0       0       0        0      0            <1ms
+wan0 in (phantom)   SHARE  RATE   BORROWED  PACKETS  BYTES    DROPPED  LOST    MARKED  BACKLOG  HOSTS  CONNECTIONS  RTT
+  down              20M    0      0         0        0        0        0       0       0        0      0            -
 ` + engines + `
 QUEUE          RATE  GIVEN  BACKLOG  PACKETS  BYTES    DROPPED  LOST    HOST          CONNECTION
 wan0 out bulk  0     8k     30000    0        0        0        0       -             without a state
@@ -85,12 +90,12 @@ wan0 out bulk  0     0      0        0        0        0        0       192.168.
 
 timer: 2000 runs, 1.23µs each, the longest 81.2µs, 1 late; looks at 12 connections, 3 with backlog; 100 ns for each packet
 `
-	const short = `wan0 out  BW   RATE   PKTS   BYTES  DROP_P  DROP_B  MARKED  QLEN_B  BORROW
-  up      40M  40M    5.55k  6.01M  100     154k    7       30k     0
-  bulk    24M  39.2M  5k     5.9M   100     154k    7       30k     15.2M
-  voice   16M  800k   550    110k   0       0       0       0       0
-wan0 in   BW   RATE   PKTS   BYTES  DROP_P  DROP_B  MARKED  QLEN_B  BORROW
-  down    20M  0      0      0      0       0       0       0       0
+	const short = `wan0 out  BW   RATE   PKTS   BYTES  DROP_P  DROP_B  MARKED  QLEN_B  BORROW  RTT
+  up      40M  40M    5.55k  6.01M  100     154k    7       30k     0       31/31ms
+  bulk    24M  39.2M  5k     5.9M   100     154k    7       30k     15.2M   31/31ms
+  voice   16M  800k   550    110k   0       0       0       0       0       <1ms
+wan0 in   BW   RATE   PKTS   BYTES  DROP_P  DROP_B  MARKED  QLEN_B  BORROW  RTT
+  down    20M  0      0      0      0       0       0       0       0       -
 `
 	for _, c := range []struct {
 		name, sort, want string

@@ -122,15 +122,27 @@ func queueColumns(form QueueForm) []queueColumn {
 	backlog := queueColumn{"BACKLOG", number(func(q *Queue) uint64 { return q.Backlog })}
 	hosts := queueColumn{"HOSTS", number(func(q *Queue) uint64 { return uint64(q.Hosts) })}
 	connections := queueColumn{"CONNECTIONS", number(func(q *Queue) uint64 { return uint64(q.Connections) })}
+	rtt := queueColumn{"RTT", func(q *Queue) string { return rttText(&q.RTT) }}
 	switch {
 	case form.Short:
 		share.title, packets.title, drops.title, lost.title = "BW", "PKTS", "DROP_P", "DROP_B"
 		backlog.title, borrowed.title = "QLEN_B", "BORROW"
-		return []queueColumn{share, rate, packets, bytes, drops, lost, marked, backlog, borrowed}
+		return []queueColumn{share, rate, packets, bytes, drops, lost, marked, backlog, borrowed, rtt}
 	case form.Verbose:
-		return []queueColumn{share, rate, borrowed, packets, bytes, drops, lost, marked, backlog, hosts, connections}
+		return []queueColumn{share, rate, borrowed, packets, bytes, drops, lost, marked, backlog, hosts, connections, rtt}
 	}
-	return []queueColumn{rate, packets, bytes, drops, marked, backlog, hosts, connections}
+	return []queueColumn{rate, packets, bytes, drops, marked, backlog, hosts, connections, rtt}
+}
+
+// rttText returns median and 99th percentile: "31/45ms".
+func rttText(r *dataplane.QueueRTT) string {
+	if r.Samples == 0 {
+		return "-"
+	}
+	if r.P99 < 0.5 {
+		return "<1ms"
+	}
+	return fmt.Sprintf("%.0f/%.0fms", r.Median, r.P99)
 }
 
 // bitRate returns bytes per second as bit/s.

@@ -143,6 +143,15 @@ type QueueQueueHost struct {
 	Crowded    uint8
 }
 
+type QueueQueueRtt struct {
+	_    structs.HostLayout
+	Part [2]struct {
+		_      structs.HostLayout
+		Window uint32
+		Counts [176]uint32
+	}
+}
+
 type QueueQueueSection struct {
 	_     structs.HostLayout
 	Clock struct {
@@ -202,7 +211,15 @@ type QueueQueueSection struct {
 		Out uint8
 		In  uint8
 	}
-	Full [65536]uint8
+	Full  [65536]uint8
+	On    [4096]uint8
+	Trips [4096]struct {
+		_      structs.HostLayout
+		Number uint32
+		End    uint32
+		Ms     uint32
+		Class  uint32
+	}
 }
 
 type QueueTrial struct {
@@ -238,6 +255,7 @@ const (
 	QueueMapQueueCounters    = "queue_counters"
 	QueueMapQueueHosts       = "queue_hosts"
 	QueueMapQueueMembers     = "queue_members"
+	QueueMapQueueRtts        = "queue_rtts"
 	QueueProgQueuePassTime   = "queue_pass_time"
 	QueueProgQueueTry        = "queue_try"
 	QueueProgWeirQueueChange = "weir_queue_change"
@@ -304,6 +322,7 @@ type QueueMapSpecs struct {
 	QueueCounters *ebpf.MapSpec `ebpf:"queue_counters"`
 	QueueHosts    *ebpf.MapSpec `ebpf:"queue_hosts"`
 	QueueMembers  *ebpf.MapSpec `ebpf:"queue_members"`
+	QueueRtts     *ebpf.MapSpec `ebpf:"queue_rtts"`
 }
 
 // QueueVariableSpecs contains global variables before they are loaded into the kernel.
@@ -342,6 +361,7 @@ type QueueMaps struct {
 	QueueCounters *ebpf.Map `ebpf:"queue_counters"`
 	QueueHosts    *ebpf.Map `ebpf:"queue_hosts"`
 	QueueMembers  *ebpf.Map `ebpf:"queue_members"`
+	QueueRtts     *ebpf.Map `ebpf:"queue_rtts"`
 }
 
 func (m *QueueMaps) Close() error {
@@ -351,6 +371,7 @@ func (m *QueueMaps) Close() error {
 		m.QueueCounters,
 		m.QueueHosts,
 		m.QueueMembers,
+		m.QueueRtts,
 	)
 }
 
