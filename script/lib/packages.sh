@@ -63,7 +63,8 @@ needs() {
 		python3 python3 runs virtme-ng
 		python3:ensurepip python3-venv installs virtme-ng apart from the system
 		wg wireguard-tools is one of the tests there
-		pppd ppp is one of the tests there
+		pppd ppp is one of the tests there, and a peer of others
+		pppoe-server pppoe is a peer of tests there
 	END
 	*) fail "no such set of needs: $1 (build, demo, test, lint, kernels)" ;;
 	esac

@@ -1,0 +1,128 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"weir/internal/pppoe/wire"
+)
+
+// Command asks a running client for something.
+type Command uint8
+
+// The commands.
+const (
+	Renew         Command = iota + 1 // Machine.Reconnect
+	CarrierUp                        // Machine.Carrier
+	TrafficSeen                      // Machine.Traffic
+	pollNothing   = time.Hour
+	goodByeWithin = 3 * time.Second
+)
+
+// Group are the clients of one interface. They do not end each other's sessions as unknown.
+// Its zero value is ready; its methods may be called concurrently.
+type Group struct {
+	mutex sync.Mutex
+	refs  map[*Machine]Ref
+}
+
+// Has says whether a session is one of the group's.
+func (g *Group) Has(ref Ref) bool {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	for _, r := range g.refs {
+		if r == ref {
+			return true
+		}
+	}
+	return false
+}
+
+// note keeps what session a machine has.
+func (g *Group) note(m *Machine) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if g.refs == nil {
+		g.refs = map[*Machine]Ref{}
+	}
+	if ref, ok := m.Ref(); ok {
+		g.refs[m] = ref
+	} else {
+		delete(g.refs, m)
+	}
+}
+
+// Run keeps a session up on an interface until ctx ends, then ends it properly, which takes
+// up to 3 s. MAC, Interface and Foreign of config are set from the wire and the group. Events
+// are given to tell in their order, from this goroutine.
+func Run(ctx context.Context, w *wire.Wire, g *Group, config Config, commands <-chan Command, tell func(Event)) error {
+	config.MAC, config.Interface, config.Foreign = w.MAC(), w.Interface.Index, g.Has
+	m := New(config)
+	m.Start(time.Now())
+	done := ctx.Done()
+	var end <-chan time.Time
+	timer := time.NewTimer(pollNothing)
+	defer timer.Stop()
+	for {
+		g.note(m)
+		pass(m, w, tell)
+		if end != nil && m.phase == off {
+			return nil
+		}
+		timer.Reset(wait(m.Next()))
+		select {
+		case b, ok := <-w.Frames:
+			if !ok {
+				return fmt.Errorf("receive on %s: %w", w.Interface.Name, w.Err())
+			}
+			m.Receive(b, time.Now())
+		case <-timer.C:
+			m.Tick(time.Now())
+		case c := <-commands:
+			obey(m, c)
+		case <-done:
+			done, end = nil, time.After(goodByeWithin)
+			m.Stop(time.Now())
+		case <-end:
+			m.abandon(time.Now())
+			g.note(m)
+			pass(m, w, tell)
+			return nil
+		}
+	}
+}
+
+func obey(m *Machine, c Command) {
+	switch now := time.Now(); c {
+	case Renew:
+		m.Reconnect(now)
+	case CarrierUp:
+		m.Carrier(now)
+	case TrafficSeen:
+		m.Traffic(now)
+	}
+}
+
+// wait is the time until t; with no t, long.
+func wait(t time.Time) time.Duration {
+	if t.IsZero() {
+		return pollNothing
+	}
+	return max(time.Until(t), 0)
+}
+
+// pass sends and tells what the machine has. A frame that cannot be sent, because the line is
+// down, is as good as lost.
+func pass(m *Machine, w *wire.Wire, tell func(Event)) {
+	frames, events := m.Take()
+	for _, b := range frames {
+		if err := w.Send(b); err != nil {
+			tell(Event{Kind: Note, Text: err.Error()})
+		}
+	}
+	for _, e := range events {
+		tell(e)
+	}
+}

@@ -1,0 +1,122 @@
+package ppp
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+)
+
+// magicSize is the magic number that leads the data of an echo packet (RFC 1661 5.8).
+const magicSize = 4
+
+// echo finds out whether the peer is there.
+type echo struct {
+	deadline time.Time // of the next request
+	missed   int       // requests since the last sign of the peer
+	id       uint8
+}
+
+func (l *Link) startEcho() {
+	l.echo = echo{id: l.echo.id}
+	if l.config.EchoEvery > 0 {
+		l.echo.deadline = l.now.Add(l.config.EchoEvery)
+	}
+}
+
+func (l *Link) stopEcho() {
+	l.echo = echo{id: l.echo.id}
+	l.verify = verify{}
+}
+
+func (l *Link) tickEcho() {
+	if l.echo.deadline.IsZero() || l.now.Before(l.echo.deadline) {
+		return
+	}
+	if l.echo.missed >= l.config.EchoMisses {
+		l.echo.deadline = time.Time{}
+		l.end(Dead, fmt.Sprintf("no answer to %d echo requests", l.echo.missed))
+		return
+	}
+	l.echo.missed++
+	l.echo.deadline = l.now.Add(l.config.EchoEvery)
+	l.sendEcho(nil)
+}
+
+// sendEcho sends an echo request with bytes behind the magic number and returns its
+// identifier.
+func (l *Link) sendEcho(tail []byte) uint8 {
+	l.echo.id++
+	data := append(binary.BigEndian.AppendUint32(nil, l.Magic()), tail...)
+	l.send(LCP, Packet{Code: EchoRequest, ID: l.echo.id, Data: data})
+	return l.echo.id
+}
+
+// Heard says that the peer is alive, by a control frame or by the packets that the data path
+// has received. On a full line echo requests or replies get lost, and the peer is there.
+func (l *Link) Heard(now time.Time) {
+	l.now = now
+	l.echo.missed = 0
+}
+
+// echoAsked answers an echo request, with no more than the peer can receive (RFC 1661 5.8).
+// One with our own magic number says that we hear ourselves.
+func (l *Link) echoAsked(p Packet) {
+	if len(p.Data) < magicSize {
+		return
+	}
+	if magic := binary.BigEndian.Uint32(p.Data); magic != 0 && magic == l.Magic() {
+		l.lcpTerms.loops++
+		return
+	}
+	data := append(binary.BigEndian.AppendUint32(nil, l.Magic()), p.Data[magicSize:]...)
+	l.send(LCP, Packet{Code: EchoReply, ID: p.ID, Data: data[:min(len(data), l.room())]})
+}
+
+// echoAnswered takes an echo reply. Whose magic number it carries is not looked at: some
+// concentrators send ours back.
+func (l *Link) echoAnswered(p Packet) {
+	if l.verify.deadline.IsZero() || p.ID != l.verify.id || len(p.Data) < l.verify.size {
+		return
+	}
+	l.verify = verify{}
+	l.emit(Event{Kind: MTUVerified})
+}
+
+// verify finds out whether packets of the agreed size pass (RFC 4638 4).
+type verify struct {
+	deadline time.Time // of the next try
+	id       uint8
+	size     int // of the data
+	left     int
+}
+
+// The large echo: tries, and how long each is waited for.
+const (
+	verifyTries = 3
+	verifyEvery = time.Second
+)
+
+func (l *Link) startVerify() {
+	if l.config.VerifyMTU {
+		l.verify = verify{left: verifyTries, size: int(min(l.MTU(), l.MRU())) - packetHeader}
+		l.sendVerify()
+	}
+}
+
+func (l *Link) sendVerify() {
+	l.verify.left--
+	l.verify.deadline = l.now.Add(verifyEvery)
+	l.verify.id = l.sendEcho(make([]byte, l.verify.size-magicSize))
+}
+
+func (l *Link) tickVerify() {
+	if l.verify.deadline.IsZero() || l.now.Before(l.verify.deadline) {
+		return
+	}
+	if l.verify.left > 0 {
+		l.sendVerify()
+		return
+	}
+	l.verify = verify{}
+	l.emit(Event{Kind: MTUFailed, Detail: "no answer to echo requests of the agreed size"})
+}

@@ -1,0 +1,111 @@
+package ppp
+
+import (
+	"crypto/md5"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+)
+
+// Method is a way to prove who one is.
+type Method uint8
+
+// The methods. Only by PAP does the peer learn the secret itself.
+const (
+	ByPAP  Method = 1
+	ByCHAP Method = 2 // with MD5
+)
+
+// algorithmMD5 is CHAP's number of MD5 (RFC 1994 3).
+const algorithmMD5 = 5
+
+// String returns the method's name.
+func (m Method) String() string {
+	switch m {
+	case ByPAP:
+		return "PAP"
+	case ByCHAP:
+		return "CHAP-MD5"
+	}
+	return "no authentication"
+}
+
+// option is the method as the data of the LCP option.
+func (m Method) option() []byte {
+	if m == ByPAP {
+		return binary.BigEndian.AppendUint16(nil, uint16(PAP))
+	}
+	return append(binary.BigEndian.AppendUint16(nil, uint16(CHAP)), algorithmMD5)
+}
+
+// parseMethod reads the data of the LCP option; 0: a method that is not known.
+func parseMethod(b []byte) Method {
+	switch {
+	case len(b) == 2 && Protocol(binary.BigEndian.Uint16(b)) == PAP:
+		return ByPAP
+	case len(b) == 3 && Protocol(binary.BigEndian.Uint16(b)) == CHAP && b[2] == algorithmMD5:
+		return ByCHAP
+	}
+	return 0
+}
+
+func has(methods []Method, m Method) bool { return m != 0 && slices.Contains(methods, m) }
+
+// Secret is a password. However it is printed, marshalled or logged, it does not show.
+type Secret struct{ text string }
+
+// NewSecret keeps a password.
+func NewSecret(text string) Secret { return Secret{text} }
+
+const hidden = "[secret]"
+
+// String hides the password.
+func (Secret) String() string { return hidden }
+
+// GoString hides the password from %#v.
+func (Secret) GoString() string { return hidden }
+
+// Format hides the password from every verb.
+func (Secret) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, hidden) }
+
+// MarshalText hides the password from JSON and the like.
+func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
+
+// LogValue hides the password from logs.
+func (Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
+
+// chapMD5 is the answer to a challenge (RFC 1994 4.1).
+func (s Secret) chapMD5(id uint8, challenge []byte) []byte {
+	hash := md5.New()
+	hash.Write([]byte{id})
+	_, _ = io.WriteString(hash, s.text)
+	hash.Write(challenge)
+	return hash.Sum(nil)
+}
+
+// Prove is who this end is, for a peer that asks.
+type Prove struct {
+	Name    string   // at most 255 bytes
+	Secret  Secret   // at most 255 bytes
+	Methods []Method // in the order of liking; none: CHAP, then PAP
+}
+
+func (p Prove) methods() []Method {
+	if p.Name == "" && p.Secret == (Secret{}) {
+		return nil
+	}
+	if len(p.Methods) == 0 {
+		return []Method{ByCHAP, ByPAP}
+	}
+	return p.Methods
+}
+
+// Ask is how a concentrator has its clients prove who they are.
+type Ask struct {
+	Methods []Method // the first is asked for, the others are agreed to; none: nobody has to
+	Name    string   // of the concentrator, as CHAP says it
+	// Secret returns the secret of a name.
+	Secret func(name string) (Secret, bool)
+}
