@@ -266,11 +266,11 @@ static __always_inline __u64 queue_extra(const struct queue_share *share, const 
 }
 
 /* Returns what a connection may owe before it is held to its share: less in a burst. Marks come
- * before that (queue_unmarked). */
+ * before that (queue_unmarked): so with ECN it may owe more, or marks would begin below its share. */
 static __always_inline __u64 queue_limit(const struct queue_counter *q, const struct queue_share *share, const struct queue_class *c)
 {
 	if (c->ecn)
-		return share->bytes + queue_extra(share, c);
+		return (3 * share->bytes + queue_extra(share, c)) / 2;
 	return share->bytes / 2 + queue_extra(share, c) * ((__u64)q->window * 4 > share->bytes * 5 ? 2 : 3) / 2;
 }
 
@@ -302,11 +302,13 @@ static __always_inline void queue_window(struct queue_counter *q, __u32 ms)
 }
 
 /* Returns what a connection may send in a window. TCP may send all of a round trip at once, so two of
- * them may lie in one window. Who has just been told of congestion needs a round trip to slow
- * down. */
-static __always_inline __u64 queue_burst(const struct queue_counter *q, const struct queue_share *share)
+ * them may lie in one window: the more connections there are, the less each of them matters. Who has
+ * just been told of congestion needs a round trip to slow down. */
+static __always_inline __u64 queue_burst(const struct queue_counter *q, const struct queue_share *share, const struct queue_class *c)
 {
-	return q->pace >= QUEUE_TOLD && q->pace <= QUEUE_HEARD ? 5 * share->bytes / 2 : 2 * share->bytes;
+	__u64 extra = queue_extra(share, c);
+
+	return 3 * share->bytes / 2 + (q->pace >= QUEUE_TOLD && q->pace <= QUEUE_HEARD ? extra : extra / 2);
 }
 
 /* Judges the burst of the present window. */
@@ -323,7 +325,7 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 		queue_settle(q, c, share);
 		queue_window(q, ms);
 	}
-	if (q->window + QUEUE_PACKET_BYTES > queue_burst(q, share) || queue_owes(q, h, c) ||
+	if (q->window + QUEUE_PACKET_BYTES > queue_burst(q, share, c) || queue_owes(q, h, c) ||
 	    (!q->magic && q->size > queue_limit(q, share, c))) {
 		if (q->size + share->bytes < c->depth) /* else it has only earned that room */
 			queue_fill_up(q, c);
@@ -374,12 +376,12 @@ static __always_inline __u64 queue_credit_line(const struct queue_counter *q, co
 }
 
 /* Returns what a connection of a class with ECN may send without a mark, if it may send room. In the
- * last half share some packets are marked at each step of what it owes. Who owes less than before has
+ * last quarter share some packets are marked at each step of what it owes. Who owes less than before has
  * slowed down, and gets no more marks: TCP needs up to two round trips for that. */
 static __always_inline __u64 queue_unmarked(struct queue_counter *q, const struct queue_class *c, const struct queue_share *share,
 					    __u64 room)
 {
-	__u64 limit = queue_limit(q, share, c), soft = limit - share->bytes / 2, owed;
+	__u64 limit = queue_limit(q, share, c), soft = limit - share->bytes / 4, owed;
 	__u64 step = share->bytes / 8;
 
 	if (!q->magic)
@@ -401,7 +403,7 @@ static __always_inline __u64 queue_unmarked(struct queue_counter *q, const struc
 static __always_inline void queue_give_room(struct queue_counter *q, const struct queue_host *h, const struct queue_class *c,
 					    const struct queue_share *share)
 {
-	__u64 most = queue_burst(q, share), room = 0, bound = most - queue_least(q->window, most);
+	__u64 most = queue_burst(q, share, c), room = 0, bound = most - queue_least(q->window, most);
 	__u8 fresh = q->young && (h->full || c->full) && !q->magic;
 
 	q->rate = h->level >> QUEUE_FINE;
@@ -411,8 +413,6 @@ static __always_inline void queue_give_room(struct queue_counter *q, const struc
 		room = queue_unmarked(q, c, share, room);
 	if (q->young && !q->magic)
 		bound = queue_least(bound, queue_credit_line(q, h, c));
-	if (q->young && c->ecn)
-		bound -= queue_least(share->bytes / 2, bound);
 	if (bound < room && c->ecn)
 		q->grace = QUEUE_PART / 2;
 	*(volatile __u64 *)&q->until = q->seen + queue_least(room, bound);

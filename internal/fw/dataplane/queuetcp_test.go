@@ -3,6 +3,7 @@ package dataplane
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -87,6 +88,54 @@ func (c *cubic) grow(acked int, at time.Duration) {
 	} else {
 		c.window += float64(acked) / (100 * c.window)
 	}
+}
+
+// A prober is a TCP connection that measures what gets through and sends at that rate, as BBR
+// does: a quarter more for one round trip in eight, and a quarter less for the next. It starts
+// by 2.89 times until that brings no more. It cares for neither losses nor marks.
+type prober struct {
+	flow
+	rtt     time.Duration
+	began   time.Duration // of the present round trip
+	round   int           // packets that have passed in it
+	rates   []float64     // packets per millisecond that have passed, of the last round trips
+	started bool
+	phase   int
+	credit  float64 // packets that it may send
+	passed  int
+}
+
+func newProber(number uint32, host uint64, rtt time.Duration) *prober {
+	return &prober{flow: flow{number: number, host: host, bytes: 1538}, rtt: rtt, rates: []float64{10 / float64(rtt.Milliseconds())}}
+}
+
+func (p *prober) offer(h *queueHarness, at time.Duration) {
+	if at-p.began >= p.rtt {
+		p.measure(float64(p.round) / float64(p.rtt.Milliseconds()))
+		p.began, p.round = at, 0
+	}
+	gain := []float64{1.25, 0.75, 1, 1, 1, 1, 1, 1}[p.phase%8]
+	if !p.started {
+		gain = 2.89
+	}
+	p.credit += slices.Max(p.rates) * gain
+	packets := min(int(p.credit), 400) // a millisecond of a fast link
+	p.credit -= math.Floor(p.credit)
+	if packets == 0 {
+		return
+	}
+	passed, _ := h.send(&p.flow, packets)
+	p.round += passed
+	p.passed += passed
+}
+
+// measure ends a round trip, in which packets have passed at this rate.
+func (p *prober) measure(rate float64) {
+	const rounds = 10
+	n := len(p.rates)
+	p.started = p.started || n > 3 && rate < 1.25*p.rates[n-3]
+	p.rates = append(p.rates, rate)[max(n+1-rounds, 0):]
+	p.phase++
 }
 
 // jain returns Jain's index of fairness.
@@ -190,4 +239,47 @@ func TestQueueCubic(t *testing.T) {
 			}
 		})
 	}
+}
+
+// CUBIC connections keep their share beside those that ignore losses. Who ignores marks gains
+// no more than who ignores losses.
+func TestQueueIgnoresMarks(t *testing.T) {
+	for _, rtts := range [][]time.Duration{{10, 50, 100, 100}, {10, 10, 10, 10}, {50, 50, 50, 50}, {100, 100, 100, 100}} {
+		losses, marks := probersShare(t, rtts, false), probersShare(t, rtts, true)
+		t.Logf("round trips of %d ms: those that probe have %.3f of their share without ECN and %.3f with it", rtts, losses, marks)
+		if losses > 1.08 || marks > losses+0.035 {
+			t.Errorf("round trips of %d ms: those that probe have %.3f of their share without ECN and %.3f with it; want at most 1.08, and 0.035 more",
+				rtts, losses, marks)
+		}
+	}
+}
+
+// probersShare returns what a prober for each round-trip time has beside as many CUBIC
+// connections, in parts of its share.
+func probersShare(t *testing.T, rtts []time.Duration, ecn bool) float64 {
+	const length, rate = 20 * time.Second, 50_000_000
+	s := oneClass(rate)
+	s.Classes[0].ECN = ecn
+	h := newQueueHarness(t, 1000, s)
+	var all []interface {
+		offer(*queueHarness, time.Duration)
+	}
+	var probers []*prober
+	for i, rtt := range rtts {
+		c := newCubic(uint32(2*i+1), uint64(2*i+1), rtt*time.Millisecond)
+		p := newProber(uint32(2*i+2), uint64(2*i+2), rtt*time.Millisecond)
+		c.ecn, p.ecn = ecn, ecn
+		all, probers = append(all, c, p), append(probers, p)
+	}
+	for at := time.Duration(0); at < length; at += time.Millisecond {
+		for _, i := range rand.Perm(len(all)) {
+			all[i].offer(h, at)
+		}
+		h.tick()
+	}
+	passed := 0
+	for _, p := range probers {
+		passed += p.passed
+	}
+	return 2 * float64(passed) * 1538 * 8 / length.Seconds() / rate
 }
