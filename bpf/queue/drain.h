@@ -11,7 +11,7 @@
  * missed nothing. So one run looks at QUEUE_SLICE counters at most.
  *
  * A new connection may send more than its share for a while, so that TCP finds its rate. But
- * who has sent more than two shares in a window gets a full queue, by
+ * who has sent much more than its share in a window (queue_burst) gets a full queue, by
  * bytes that nobody sent (magic), and from then on its share alone (BC-PQP: Tahir et al.,
  * SIGCOMM 2024, doi 10.1145/3651890.3672267).
  */
