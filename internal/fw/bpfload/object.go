@@ -17,12 +17,13 @@ import (
 
 // Names for the library's types that other packages use, so that they need not import it.
 type (
-	Map      = ebpf.Map
-	MapSpec  = ebpf.MapSpec
-	Program  = ebpf.Program
-	Spec     = ebpf.CollectionSpec
-	Refusal  = ebpf.VerifierError // prints a summary; %+v prints the verifier's whole log
-	MapBatch = ebpf.MapBatchCursor
+	Map         = ebpf.Map
+	MapSpec     = ebpf.MapSpec
+	Program     = ebpf.Program
+	ProgramSpec = ebpf.ProgramSpec
+	Spec        = ebpf.CollectionSpec
+	Refusal     = ebpf.VerifierError // prints a summary; %+v prints the verifier's whole log
+	MapBatch    = ebpf.MapBatchCursor
 )
 
 // Errors of maps that callers distinguish.

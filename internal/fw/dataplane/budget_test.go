@@ -84,6 +84,7 @@ func TestBudgetOfFamilies(t *testing.T) {
 	all := etherRule + queueRule + listedRule + familyRule + copyRule + "\n" + limiterRule + leastRule + boundRule
 	for _, rules := range []string{familyRule, copyRule, limiterRule, leastRule, etherRule, listedRule, queueRule + "pass", all} {
 		h := newHarness(t, rules)
+		h.everything()
 		check(t, h.dp.needCapture())
 		check(t, h.dp.need(programImport, programPrefetch))
 		for name, p := range h.dp.objects.Programs {

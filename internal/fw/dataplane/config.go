@@ -41,4 +41,5 @@ type Config struct {
 	Frozen bool
 
 	specs func() ([]*bpfload.Spec, error) // nil: loadSpecs; tests may have smaller ones
+	later bool                            // the hooks' programs are loaded when a test runs them
 }

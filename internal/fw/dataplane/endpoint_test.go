@@ -184,7 +184,7 @@ func TestEndpointsRace(t *testing.T) {
 			for far := range 20 {
 				text := fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.%d:53", 1000+i, 1+2*far+cpu)
 				run := bpfload.Run{Frame: parsePkt(text).frame(lanHostMAC, lan0MAC), Ifindex: h.net.lan0}
-				if _, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], run); err != nil {
+				if _, err := bpfload.RunXDP(h.program("weir_xdp"), run); err != nil {
 					return err
 				}
 			}
@@ -239,7 +239,7 @@ func TestEndpointsAreKept(t *testing.T) {
 	}
 	for _, rules := range []string{endpointRules + "\npass proto tcp", "set limit states 7777\n" + endpointRules} {
 		cfg := h.net.config()
-		cfg.Frozen = true
+		cfg.Frozen, cfg.later = true, true
 		rs := h.parse(rules)
 		cfg.Program, cfg.Options = must(ruleset.Compile(rs, h.snapshot()))(t), ruleset.OptionsOf(&rs.Options)
 		next := build(t, cfg)

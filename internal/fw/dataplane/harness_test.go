@@ -63,6 +63,7 @@ func newHarnessIn(n *testNet, rules string, change ...func(*Config)) *harness {
 	cfg.RandomSeed = 1
 	cfg.HashSeed = 1
 	cfg.specs = prefetchSpecs
+	cfg.later = true
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -206,8 +207,34 @@ func (h *harness) setInterface(ifindex int, flags InterfaceFlags, mac string) {
 // it. No frame comes in by it.
 func (h *harness) enableXDP(ifindex int) {
 	h.tb.Helper()
-	link := must(bpfload.Attach(h.dp.objects.Programs["weir_xdp"], bpfload.XDP, ifindex))(h.tb)
+	spec := must(loadXdp())(h.tb)
+	bpfload.Blank(spec)
+	passes := &bpfload.Spec{Programs: map[string]*bpfload.ProgramSpec{entryXDP.name: spec.Programs[entryXDP.name]}, ByteOrder: spec.ByteOrder}
+	objects := must(bpfload.Load([]*bpfload.Spec{passes}, bpfload.Options{}))(h.tb)
+	defer objects.Close()
+	link := must(bpfload.Attach(objects.Programs[entryXDP.name], bpfload.XDP, ifindex))(h.tb)
 	h.tb.Cleanup(func() { link.Close() })
+}
+
+// program returns a program that a test runs. Those of its hook are loaded first, if no
+// frame has come there yet: the verifier takes long, and most tests need one hook.
+func (h *harness) program(name string) *bpfload.Program {
+	h.tb.Helper()
+	if h.dp.objects.Programs[name] == nil {
+		for _, e := range entries {
+			if e.name == name {
+				check(h.tb, h.dp.need(e.programs(h.dp.rare(false)...)...))
+			}
+		}
+	}
+	return h.dp.objects.Programs[name]
+}
+
+// everything loads the programs of all hooks.
+func (h *harness) everything() {
+	for _, e := range entries {
+		h.program(e.name)
+	}
 }
 
 // advance moves the clock forward.
@@ -270,7 +297,7 @@ func (h *harness) xdp(ifindex int, frame []byte) result {
 // interface on it.
 func (h *harness) xdpOn(device, ifindex int, frame []byte) result {
 	h.tb.Helper()
-	o, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: frame, Ifindex: device})
+	o, err := bpfload.RunXDP(h.program("weir_xdp"), bpfload.Run{Frame: frame, Ifindex: device})
 	check(h.tb, err)
 	r := xdpResult(h.exit(device, &o))
 	r.reason = h.counts(ifindex)
@@ -337,7 +364,7 @@ func (h *harness) tcFrom(ifindex int, frame []byte, mark uint32, from int) resul
 
 func (h *harness) tc(program string, run bpfload.Run) result {
 	h.tb.Helper()
-	o, err := bpfload.RunTC(h.dp.objects.Programs[program], run)
+	o, err := bpfload.RunTC(h.program(program), run)
 	check(h.tb, err)
 	r := tcResult(&o)
 	r.reason = h.counts(run.Ifindex)

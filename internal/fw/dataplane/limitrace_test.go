@@ -23,7 +23,7 @@ func TestLimitsRace(t *testing.T) {
 			for i := range connections {
 				text := fmt.Sprintf("udp 192.168.1.%d:%d > 198.51.100.9:53", 10+i%60, 1000+i)
 				run := bpfload.Run{Frame: parsePkt(text).frame(lanHostMAC, lan0MAC), Ifindex: h.net.lan0}
-				if _, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], run); err != nil {
+				if _, err := bpfload.RunXDP(h.program("weir_xdp"), run); err != nil {
 					return err
 				}
 				h.dp.Heartbeat()

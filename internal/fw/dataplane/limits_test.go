@@ -104,7 +104,7 @@ func testFragmentsFull(h *harness) {
 	for id := 1; id <= packets; id++ {
 		binary.BigEndian.PutUint16(frame[18:], uint16(id))
 		sumHeader(frame)
-		must(bpfload.RunTC(h.dp.objects.Programs["weir_tc_in"], bpfload.Run{Frame: frame, Ifindex: h.net.lan0, From: h.net.lan0}))(h.tb)
+		must(bpfload.RunTC(h.program("weir_tc_in"), bpfload.Run{Frame: frame, Ifindex: h.net.lan0, From: h.net.lan0}))(h.tb)
 	}
 	h.counts(h.net.lan0)
 	h.expect("xdp lan", fragment(packets, " > 198.51.100.9 frag 24"), "forward rule")
@@ -121,7 +121,7 @@ func testHandoffsFull(h *harness) {
 	var marks [tuples + 1]uint32
 	for port := 1; port <= tuples; port++ {
 		binary.BigEndian.PutUint16(frame[34:], uint16(port))
-		o := must(bpfload.RunTC(h.dp.objects.Programs["weir_tc_in"], bpfload.Run{Frame: frame, Ifindex: h.net.lan0, From: h.net.lan0}))(h.tb)
+		o := must(bpfload.RunTC(h.program("weir_tc_in"), bpfload.Run{Frame: frame, Ifindex: h.net.lan0, From: h.net.lan0}))(h.tb)
 		marks[port] = o.Mark
 	}
 	h.counts(h.net.lan0)
@@ -146,7 +146,7 @@ func testLogRingFull(h *harness) {
 	const packets = 30000
 	frame := parsePkt("udp 192.168.1.10:1 > 198.51.100.9:53 len 500").frame(lanHostMAC, lan0MAC)
 	for range packets {
-		r := must(bpfload.RunTC(h.dp.objects.Programs["weir_tc_in"], bpfload.Run{Frame: frame, Ifindex: h.net.lan0, From: h.net.lan0}))(h.tb)
+		r := must(bpfload.RunTC(h.program("weir_tc_in"), bpfload.Run{Frame: frame, Ifindex: h.net.lan0, From: h.net.lan0}))(h.tb)
 		if tcResult(&r).verdict != redirect {
 			h.tb.Fatalf("a packet that was to be logged was not forwarded: %+v", r)
 		}
@@ -195,7 +195,7 @@ func TestManyInterfaces(t *testing.T) {
 	}
 	frame := parsePkt("udp 192.168.1.10:1 > 198.51.100.9:53 len 12").frame(lanHostMAC, lan0MAC)
 	for ifindex, want := range map[int]verdict{tooHigh: drop, 1000 + MaxInterfaces - 1: redirect} {
-		o := must(bpfload.RunTC(h.dp.objects.Programs["weir_tc_in"], bpfload.Run{Frame: frame, Ifindex: ifindex, From: ifindex}))(t)
+		o := must(bpfload.RunTC(h.program("weir_tc_in"), bpfload.Run{Frame: frame, Ifindex: ifindex, From: ifindex}))(t)
 		if r := tcResult(&o); r.verdict != want {
 			t.Errorf("a packet at interface %d: %s, want %s", ifindex, r.verdict, want)
 		}

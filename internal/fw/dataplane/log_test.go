@@ -70,7 +70,7 @@ func TestLogRingFull(t *testing.T) {
 // runXDP makes a frame come in by lan0 and checks what the XDP program returns.
 func runXDP(t *testing.T, h *harness, frame []byte, want uint32) {
 	t.Helper()
-	o, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: frame, Ifindex: h.net.lan0})
+	o, err := bpfload.RunXDP(h.program("weir_xdp"), bpfload.Run{Frame: frame, Ifindex: h.net.lan0})
 	if err != nil || o.Result != want {
 		t.Fatalf("the program returned %d, %v; want %d", o.Result, err, want)
 	}

@@ -41,10 +41,10 @@ func BenchmarkLog(b *testing.B) {
 			times := func() time.Duration {
 				began := time.Now()
 				if c.out {
-					_, err := bpfload.RunTC(h.dp.objects.Programs["weir_tc_out"], bpfload.Run{Frame: own, Ifindex: h.net.wan0, Repeat: repeat})
+					_, err := bpfload.RunTC(h.program("weir_tc_out"), bpfload.Run{Frame: own, Ifindex: h.net.wan0, Repeat: repeat})
 					check(b, err)
 				} else {
-					_, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: came, Ifindex: h.net.lan0, Repeat: repeat})
+					_, err := bpfload.RunXDP(h.program("weir_xdp"), bpfload.Run{Frame: came, Ifindex: h.net.lan0, Repeat: repeat})
 					check(b, err)
 				}
 				return time.Since(began)

@@ -42,7 +42,7 @@ func newTimer(h *harness, ifindex int, frame []byte) *timer {
 	t.pins.Pin(&t.out[0])
 	t.pins.Pin(context)
 	t.run = timedRun{
-		prog: uint32(h.dp.objects.Programs["weir_xdp"].FD()),
+		prog: uint32(h.program("weir_xdp").FD()),
 		in:   uintptr(unsafe.Pointer(&frame[0])), sizeIn: uint32(len(frame)),
 		out:       uintptr(unsafe.Pointer(&t.out[0])),
 		contextIn: uintptr(unsafe.Pointer(context)), contextSizeIn: uint32(unsafe.Sizeof(*context)),

@@ -67,7 +67,7 @@ func testChecksums(h *harness) {
 				check = 0xffff
 			}
 			udp[6], udp[7] = byte(check>>8), byte(check)
-			o := must(hook.run(h.dp.objects.Programs[hook.program], bpfload.Run{Frame: frame, Ifindex: h.net.lan0}))(t)
+			o := must(hook.run(h.program(hook.program), bpfload.Run{Frame: frame, Ifindex: h.net.lan0}))(t)
 			if out := decodePkt(o.Frame[14:]); out.sums != "" || out.nosum || out.src.Addr() != netip.MustParseAddr("203.0.113.2") {
 				t.Fatalf("%s, payload %#x: %s", hook.program, i, out)
 			}

@@ -162,7 +162,7 @@ func TestLeastStatesRace(t *testing.T) {
 					text = fmt.Sprintf("udp 192.168.1.9:%d > 198.51.100.9:53", 1000+round*connections+i)
 				}
 				run := bpfload.Run{Frame: parsePkt(text).frame(lanHostMAC, lan0MAC), Ifindex: h.net.lan0}
-				if _, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], run); err != nil {
+				if _, err := bpfload.RunXDP(h.program("weir_xdp"), run); err != nil {
 					return err
 				}
 			}
@@ -239,7 +239,7 @@ func TestLeastStatesAreKept(t *testing.T) {
 	}
 	for _, rules := range []string{leastRules + "\npass proto tcp", "set limit states 7777\n" + leastRules, "set limit states 5555\npass"} {
 		cfg := h.net.config()
-		cfg.Frozen = true
+		cfg.Frozen, cfg.later = true, true
 		rs := h.parse(rules)
 		cfg.Program, cfg.Options = must(ruleset.Compile(rs, h.snapshot()))(t), ruleset.OptionsOf(&rs.Options)
 		next := build(t, cfg)

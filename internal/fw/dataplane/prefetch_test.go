@@ -265,14 +265,14 @@ func TestForgedNotes(t *testing.T) {
 	for i, mark := range []uint32{weirs.Set(0, model.MarkCame), weirs.Set(0, model.MarkRecord)} {
 		_, first := h.arrive("lan", fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.9:53", 2000+i))
 		for _, f := range [][]byte{first, arp} {
-			o := must(bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: f, Meta: words(metadataMagic, mark, metadataRedirect|index<<1), Ifindex: ifindex}))(t)
+			o := must(bpfload.RunXDP(h.program("weir_xdp"), bpfload.Run{Frame: f, Meta: words(metadataMagic, mark, metadataRedirect|index<<1), Ifindex: ifindex}))(t)
 			if len(o.Meta) != 0 {
 				t.Errorf("a verdict for TCX stays in front of the frame: %x", o.Meta)
 			}
 		}
 	}
 	in := uint32(ifindex) << 16
-	if o := must(bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: noted(frame, secret, index, nexthop|in), Ifindex: ifindex}))(t); o.Result == xdpRedirect {
+	if o := must(bpfload.RunXDP(h.program("weir_xdp"), bpfload.Run{Frame: noted(frame, secret, index, nexthop|in), Ifindex: ifindex}))(t); o.Result == xdpRedirect {
 		t.Errorf("what comes in with a note goes to a prefetch device: %x", o.Frame)
 	}
 	for _, c := range []struct {
@@ -380,7 +380,7 @@ func TestPrefetchKeepsOrder(t *testing.T) {
 	var queued []bpfload.Outcome
 	for _, packet := range []string{out + "A seq 101 ack 501 len 10", out + "A seq 111 ack 501 len 10", out + "R seq 121"} {
 		ifindex, frame := h.arrive("lan", packet)
-		o := must(bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: frame, Ifindex: ifindex}))(t)
+		o := must(bpfload.RunXDP(h.program("weir_xdp"), bpfload.Run{Frame: frame, Ifindex: ifindex}))(t)
 		if o.Result != xdpRedirect || !h.hasNote(o.Frame) {
 			t.Fatalf("%s: %d, %x", packet, o.Result, o.Frame)
 		}

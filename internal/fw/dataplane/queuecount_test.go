@@ -129,7 +129,7 @@ func testQueueWithoutHeadroom(t *testing.T, rules string) {
 		want verdict
 		sent uint64
 	}{{0, redirect, bytes}, {0, redirect, 2 * bytes}, {216, drop, 2 * bytes}} {
-		o := must(bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: frame, Ifindex: ifindex, Meta: make([]byte, c.meta)}))(t)
+		o := must(bpfload.RunXDP(h.program("weir_xdp"), bpfload.Run{Frame: frame, Ifindex: ifindex, Meta: make([]byte, c.meta)}))(t)
 		var sent uint64
 		for _, q := range h.queueCounts() {
 			sent += q.Sent

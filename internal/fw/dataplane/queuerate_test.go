@@ -189,7 +189,7 @@ func TestQueueRatesOfLoads(t *testing.T) {
 	var d *Dataplane
 	load := func(p *ruleset.Program) {
 		t.Helper()
-		cfg := n.config()
+		cfg := n.blank()
 		cfg.XDP, cfg.Program = false, p
 		next := build(t, cfg)
 		commit(t, next, n.attachments(false)[:1])

@@ -40,6 +40,7 @@ func raceForStates(t *testing.T, rules string) {
 // onTwoCPUs runs something on two CPUs at the same time, in the harness's network namespace.
 func (h *harness) onTwoCPUs(do func(cpu int) error) {
 	h.tb.Helper()
+	h.program(entryXDP.name) // not loaded by both at once
 	inside := must(netns.Get())(h.tb)
 	defer inside.Close()
 	var group errgroup.Group
@@ -68,7 +69,7 @@ func (h *harness) shootAll(connections int) error {
 		dst[3] = byte(i / 3000) // so that there are ports for all
 		text := fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.%d:53", 1000+i, dst[3])
 		frame := parsePkt(text).frame(lanHostMAC, lan0MAC)
-		_, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: frame, Ifindex: h.net.lan0})
+		_, err := bpfload.RunXDP(h.program("weir_xdp"), bpfload.Run{Frame: frame, Ifindex: h.net.lan0})
 		if err != nil {
 			return err
 		}

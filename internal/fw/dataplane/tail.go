@@ -64,7 +64,7 @@ func (d *Dataplane) initialPrograms() []string {
 		names = append(names, programQueueStart, programQueueChange)
 	}
 	for _, e := range entries {
-		if e != entryXDP || d.config.XDP {
+		if !d.config.later && (e != entryXDP || d.config.XDP) {
 			names = append(names, e.programs(d.rare(false)...)...)
 		}
 	}

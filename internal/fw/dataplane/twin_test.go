@@ -469,7 +469,7 @@ func (t *twin) run(s *shot) result {
 		run.Note = t.note(s.ifindex)
 	}
 	if s.hook == model.XDP {
-		o, err := bpfload.RunXDP(t.dp.objects.Programs["weir_xdp"], run)
+		o, err := bpfload.RunXDP(t.program("weir_xdp"), run)
 		t.ran(s, err)
 		return xdpResult(t.exit(s.ifindex, &o))
 	}
@@ -480,7 +480,7 @@ func (t *twin) run(s *shot) result {
 			run.Note = t.noteTag(s.tci)
 		}
 	}
-	o, err := bpfload.RunTC(t.dp.objects.Programs[program], run)
+	o, err := bpfload.RunTC(t.program(program), run)
 	t.ran(s, err)
 	return tcResult(&o)
 }

@@ -99,7 +99,7 @@ func testBare(h *harness) {
 	send := func(what, packet, want string) {
 		t.Helper()
 		ifindex, frame := h.arrive("lan", packet)
-		o := must(bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: frame, Ifindex: ifindex, Meta: make([]byte, 212)}))(t)
+		o := must(bpfload.RunXDP(h.program("weir_xdp"), bpfload.Run{Frame: frame, Ifindex: ifindex, Meta: make([]byte, 212)}))(t)
 		r := xdpResult(&o)
 		if got := strings.TrimSpace(fmt.Sprintf("%s %s", r.verdict, h.counts(ifindex))); got != want {
 			t.Errorf("%s: got %s, want %s", what, got, want)

@@ -33,7 +33,7 @@ func newWay(tb testing.TB) *way {
 	w := &way{twin: newTwinIn(n, true, false), taps: taps}
 	for _, ifindex := range []int{n.lan0, n.wan0} {
 		for hook, program := range map[bpfload.Hook]string{bpfload.Ingress: "weir_tc_in", bpfload.Egress: "weir_tc_out"} {
-			link := must(bpfload.Attach(w.dp.objects.Programs[program], hook, ifindex))(tb)
+			link := must(bpfload.Attach(w.program(program), hook, ifindex))(tb)
 			tb.Cleanup(func() { link.Close() })
 		}
 	}
