@@ -82,21 +82,34 @@ func TestEveryPairOfHooks(t *testing.T) {
 	})
 }
 
-// crosses runs ping and iperf3 from one path to another.
+// crosses runs ping and iperf3 from one path to another: both families, translated and not.
 func crosses(b *lib.Box, from, to *lib.Path, port uint16) {
 	b.Helper()
 	for _, ipv6 := range []bool{false, true} {
-		for own, seen := range map[string]string{
-			from.Addr(10, ipv6): from.Addr(10, ipv6),
-			from.Addr(20, ipv6): to.Addr(1, ipv6),
-		} {
-			b.Run(lab.LAN, "ping", "-n", "-c", "2", "-i", "0.1", "-W", "2", "-I", own, to.Addr(10, ipv6))
-			server := b.Listen(lab.WAN, port, "iperf3", "-s", "-1", "-p", fmt.Sprint(port))
-			b.Run(lab.LAN, "iperf3", "-c", to.Addr(10, ipv6), "-p", fmt.Sprint(port), "-B", own, "--bidir", "-n", "500K")
-			if said := server.Wait(10*time.Second, 0); !strings.Contains(said, "Accepted connection from "+seen+",") {
-				b.Errorf("%s to %s: the server did not see %s:\n%s", own, to.Addr(10, ipv6), seen, said)
-			}
-		}
+		crossesAs(b, from, to, port, ipv6, false)
+		crossesAs(b, from, to, port, ipv6, true)
+	}
+}
+
+// crossesTwice does it for IPv4 without translation and for IPv6 with it.
+func crossesTwice(b *lib.Box, from, to *lib.Path, port uint16) {
+	b.Helper()
+	crossesAs(b, from, to, port, false, false)
+	crossesAs(b, from, to, port, true, true)
+}
+
+func crossesAs(b *lib.Box, from, to *lib.Path, port uint16, ipv6, translated bool) {
+	b.Helper()
+	own := from.Addr(10, ipv6)
+	seen := own
+	if translated {
+		own, seen = from.Addr(20, ipv6), to.Addr(1, ipv6)
+	}
+	b.Run(lab.LAN, "ping", "-n", "-c", "2", "-i", "0.1", "-W", "2", "-I", own, to.Addr(10, ipv6))
+	server := b.Listen(lab.WAN, port, "iperf3", "-s", "-1", "-p", fmt.Sprint(port))
+	b.Run(lab.LAN, "iperf3", "-c", to.Addr(10, ipv6), "-p", fmt.Sprint(port), "-B", own, "--bidir", "-n", "500K")
+	if said := server.Wait(10*time.Second, 0); !strings.Contains(said, "Accepted connection from "+seen+",") {
+		b.Errorf("%s to %s: the server did not see %s:\n%s", own, to.Addr(10, ipv6), seen, said)
 	}
 }
 

@@ -56,14 +56,19 @@ func TestListedTestsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := regexp.MustCompile(`^(\S+)\s+\^Test(?:\(([A-Za-z0-9|]+)\)|([A-Za-z0-9]+))\$$`)
-	listed := 0
+	packages := regexp.MustCompile(`^(\./\S+)\s`)
+	names := regexp.MustCompile(`\^Test(?:\(([A-Za-z0-9|]+)\)|([A-Za-z0-9]+))\$`)
+	parts := regexp.MustCompile(`\$/\./\^\(([A-Za-z0-9_|]+)\)\$`)
+	listed, folder := 0, ""
 	for line := range strings.Lines(string(text)) {
-		found := names.FindStringSubmatch(strings.TrimSpace(line))
+		if found := packages.FindStringSubmatch(line); found != nil {
+			folder = found[1]
+		}
+		found := names.FindStringSubmatch(line)
 		if found == nil {
 			continue // a comment, or a whole package
 		}
-		files, err := filepath.Glob(filepath.Join(root, found[1], "*_test.go"))
+		files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,10 +80,17 @@ func TestListedTestsExist(t *testing.T) {
 			}
 			source.Write(text)
 		}
-		for name := range strings.SplitSeq(found[2]+found[3], "|") {
+		for name := range strings.SplitSeq(found[1]+found[2], "|") {
 			listed++
 			if !strings.Contains(source.String(), "\nfunc Test"+name+"(") {
-				t.Errorf("%s has no Test%s", found[1], name)
+				t.Errorf("%s has no Test%s", folder, name)
+			}
+		}
+		if parts := parts.FindStringSubmatch(line); parts != nil {
+			for name := range strings.SplitSeq(parts[1], "|") {
+				if !strings.Contains(source.String(), `.Tell("`+strings.ReplaceAll(name, "_", " ")+`"`) {
+					t.Errorf("%s has no story with a part %s", folder, name)
+				}
 			}
 		}
 	}

@@ -101,6 +101,7 @@ func (b *Box) setXDP(host, device string, fd int) {
 
 // LoadXDP loads an XDP program that passes all packets, by bpf(2). The caller closes it.
 func LoadXDP() (int, error) {
+	const tries = 20
 	license := [...]byte{'B', 'S', 'D', 0}
 	attr := struct {
 		kind, count    uint32
@@ -113,11 +114,16 @@ func LoadXDP() (int, error) {
 		insns: uint64(uintptr(unsafe.Pointer(&passAll[0]))), license: uint64(uintptr(unsafe.Pointer(&license[0]))),
 	}
 	copy(attr.name[:], ForeignName)
-	fd, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_LOAD, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
-	if errno != 0 {
-		return 0, fmt.Errorf("load an XDP program: %w", errno)
+	for range tries {
+		fd, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_LOAD, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+		if errno == 0 {
+			return int(fd), nil
+		}
+		if errno != unix.EAGAIN { // the verifier gives up if a signal comes, as Go's runtime sends
+			return 0, fmt.Errorf("load an XDP program: %w", errno)
+		}
 	}
-	return int(fd), nil
+	return 0, fmt.Errorf("load an XDP program: %w", unix.EAGAIN)
 }
 
 // pinProgram pins a program by bpf(2).

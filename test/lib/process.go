@@ -200,13 +200,19 @@ func (b *Box) ServeHello(host string, port uint16) {
 		"SYSTEM:while read x; do test ${#x} -gt 1 || break; done; echo HTTP/1.0 200 OK; echo; echo hello")
 }
 
-// Until waits until so holds, for at most patience.
+// Until waits until so holds, for at most patience. If so runs programs, it is asked less
+// often: what the story waits for needs the processor, too.
 func (b *Box) Until(patience time.Duration, what string, so func() bool) {
 	b.Helper()
-	for deadline := time.Now().Add(Scaled(patience)); !so(); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(Scaled(patience)); ; {
+		asked := time.Now()
+		if so() {
+			return
+		}
 		if time.Now().After(deadline) {
 			b.Fatalf("not so after %v: %s", Scaled(patience), what)
 		}
+		time.Sleep(min(max(50*time.Millisecond, time.Since(asked)), time.Second))
 	}
 }
 
