@@ -99,7 +99,7 @@ func TestAnchorAtRunTime(t *testing.T) {
 // What is loaded into an anchor outlives loads of the rule file and the daemon. A file with
 // rules for the anchor resets it.
 func TestAnchorsOutlive(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		b.ServeHello(lab.WAN, 80)
 		daemon := b.WeirRun(anchoredRules)
 		loadAnchor(b, "guests/one", "pass in on lan0 inet proto tcp to port 80\n")
@@ -364,7 +364,7 @@ func TestAnchorAsked(t *testing.T) {
 // What a rule inside a quick anchor passes is not blocked by the rules behind it. Without
 // quick it is. What no rule inside decides meets the rules behind it.
 func TestQuickAnchor(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		rules := func(quick string) string {
 			return b.Rules("pass out on wan0 nat-to (wan0)\nanchor \"ops\" in " + quick + " on lan0 {\n\tpass proto tcp to port 80\n}\n" +
 				"pass in on lan0 proto tcp to port 81\nblock in on lan0 proto tcp to port { 80, 82 }\n")

@@ -17,7 +17,7 @@ import (
 // the management port is blocked until a file loads. If rules are in force, they stay
 // instead.
 func TestOrBlock(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		first := b.WeirRun("block all\nnonsense\n", "--or-block", "--management", "2222")
 		for _, part := range []string{":2:1: ", "do not load", "blocked but lo and the management port"} {
 			if !strings.Contains(first.Said(), part) {

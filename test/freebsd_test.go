@@ -215,7 +215,7 @@ pass out inet all keep state allow-opts label "let out anything"
 // Rules as pfSense writes them: 1:1 translation of a network, and what a helper has put
 // into an anchor.
 func TestPfSense(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		b.Address(lab.LAN, "eth0", "192.168.1.20/24")
 		b.Address(lab.FW, "wan0", "203.0.113.20/24")
 		b.WeirRun(pfsenseConf)
@@ -243,7 +243,7 @@ func TestPfSense(t *testing.T) {
 // Loads that differ only in an anchor of the lists replace its rules in place. What the
 // others have counted stays.
 func TestTranslationAnchorsInPlace(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		file := func(inside string) string {
 			return b.Rules("set skip on lo\nrdr-anchor \"helper\" on wan0\nload anchor \"helper\" {\n" + inside + "}\n" +
 				"nat on wan0 inet from (lan0:network) to any -> (wan0)\nblock\nanchor \"helper\"\npass in on lan0\npass out on wan0\n")
@@ -293,7 +293,7 @@ anchor "250.ApplicationFirewall/*"
 
 // macOS's stock file loads, and stands in nobody's way.
 func TestMacOSStock(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		dir := b.TempDir()
 		for name, text := range map[string]string{"pf.conf": macosConf, "com.apple": macosAnchor} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

@@ -95,7 +95,7 @@ func ftpTransfers(b *lib.Box, client, to, folder, serves string) {
 // FTP works in all four ways, for both families, from behind NAT and to a server behind
 // it. When a session is over, nothing is open.
 func TestFTP(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		if _, err := os.Stat(ftpPackage); err != nil {
 			testenv.SkipOutside(b, "pyftpdlib is missing (package python3-pyftpdlib)")
 		}

@@ -28,7 +28,7 @@ pass out on wan0
 // A connection whose state is killed meets the rules with its next packet, which has no
 // SYN: it is blocked, and here reset. Others go on.
 func TestKill(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		b.WeirRun(b.Rules(killRules))
 		b.Listen(lab.WAN, 5201, "iperf3", "-s", "-1")
 		bulk := b.Start(lab.LAN, "iperf3", "-c", wanHost, "-t", "90")

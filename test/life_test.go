@@ -48,7 +48,7 @@ func TestDeathAndTakeOverLoseNothing(t *testing.T) {
 // rules it started with: without it, states look their routes up each second, and
 // prefetching saves nothing. The dataplane waits three seconds for a heartbeat.
 func TestHeartbeat(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		lives := func(what string) {
 			b.Helper()
 			for range 9 {
@@ -109,7 +109,7 @@ func loads(b *lib.Box, rules string) (same, other, anew string) {
 //
 // A connection that was idle for a while, like ssh's, goes on after all that.
 func TestIdleConnectionSurvives(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		a := b.WeirRun(gatewayConf(t))
 		b.Listen(lab.WAN, 2200, "socat", "TCP4-LISTEN:2200,fork", "EXEC:cat")
 		// Three lines with pauses: the connection is idle between them.
@@ -225,7 +225,7 @@ func TestStopRestoresSettings(t *testing.T) {
 // Starts and stops of one namespace wait for each other. Two starts end like a takeover,
 // and a stop ends a daemon that is still starting.
 func TestConcurrentStartsAndStops(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		found := b.Machine(lab.FW)
 		both := []*lib.Process{b.WeirStart(gatewayConf(t)), b.WeirStart(gatewayConf(t))}
 		b.Until(2*lib.StartPatience, "one of two has ended", func() bool { return !both[0].Running() || !both[1].Running() })
@@ -290,7 +290,7 @@ func TestLoadAndStartWaitForAnother(t *testing.T) {
 //
 // However far a start got, the box forwards nothing without evaluating the rules.
 func TestKilledAtStartForwardsNothing(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		for _, after := range []time.Duration{50, 100, 200, 400, 800} {
 			p := b.WeirStart("block all\n")
 			time.Sleep(after * time.Millisecond)

@@ -67,7 +67,7 @@ func limiterOf(b *lib.Box, kind, name string) view.Limiter {
 // Rules share limiters. What these refuse is dropped, or meets the other rules. A source with
 // many states is in the table. All counts stay when rules are loaded again, and without a daemon.
 func TestLimiters(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		for _, addr := range []string{second, third} {
 			b.Run(lab.LAN, "ip", "addr", "add", addr+"/24", "dev", "eth0")
 		}

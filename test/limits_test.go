@@ -76,7 +76,7 @@ func serveEcho(b *lib.Box, host string, port uint16) {
 // A source that opens connections too fast is in the table within a second, and its
 // connections end. Others go on. Who only claims an address does not get it blocked.
 func TestLimits(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		for _, addr := range []string{neighbour, victim, later} {
 			b.Run(lab.WAN, "ip", "addr", "add", addr+"/24", "dev", "eth0")
 		}

@@ -220,7 +220,7 @@ pass in on lan0 to 192.0.2.1
 // A match rule with log (matches) has all rules logged that match behind it, also those that
 // do not decide.
 func TestLogMatches(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		b.WeirRun(matchesConf)
 		p := readLog(b, "--json")
 		for _, to := range []string{fwLAN, fwLAN6} {

@@ -160,7 +160,7 @@ func TestSshguard(t *testing.T) {
 // Somebody who logs in may go out. When the login ends, or is killed, nothing of it is left
 // but the connections of rules without its label.
 func TestAuthlogin(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		testenv.NeedProgram(b, "dropbear")
 		b.ServeHello(lab.WAN, 80)
 		b.ServeHello(lab.WAN, 81)

@@ -27,7 +27,7 @@ pass in on lan0 proto udp to port 9 once label flood
 // A rule with once passes one connection. It stays used when the daemon starts again, is
 // killed, or resolves the rules for other addresses. A load lets it pass another one.
 func TestOnce(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		file := b.Rules(onceRules)
 		daemon := b.WeirRun(file)
 		for _, port := range []uint16{8000, 8001} {
@@ -63,7 +63,7 @@ func TestOnce(t *testing.T) {
 // A program lets one connection in at a time, as ftp-proxy does. Its rules begin anew when it
 // loads them again, also with the same text; those of other anchors do not.
 func TestOnceOfPrograms(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		b.WeirRun("set skip on lo\nblock return\nanchor \"helper/*\"\n")
 		b.ServeHello(lab.FW, 8000)
 		b.ServeHello(lab.FW, 8001)

@@ -191,7 +191,7 @@ func usersFromAnchors(b *lib.Box) {
 // What came in by lan0 may leave, in both families; what the box itself sends may not. A
 // group may be asked for, too, and the rule may be one without a state.
 func TestReceivedOn(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		b.Listen(lab.WAN, 80, "socat", "TCP6-LISTEN:80,ipv6only=0,fork,reuseaddr", "EXEC:cat")
 		head := "set skip on lo\nset interface-group inside { lan0 }\n" +
 			"match out on wan0 inet from (lan0:network) nat-to (wan0)\nmatch out on wan0 inet6 from (lan0:network) nat-to (wan0)\npass\n"
@@ -224,7 +224,7 @@ func TestReceivedOn(t *testing.T) {
 // log (user) names the user whose socket a packet belongs to, and log (to pflogN) chooses
 // which log shows it.
 func TestLogOfUsers(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		b.Listen(lab.WAN, 80, "socat", "TCP6-LISTEN:80,ipv6only=0,fork,reuseaddr", "EXEC:cat")
 		b.WeirRun("set skip on lo\nblock return log (all, user, to pflog1)\npass out log (user) proto tcp to port 80 user nobody\npass in log (user, to pflog2) on lan0 inet proto icmp\n")
 		all, one, two := readLog(b, "--json"), readLog(b, "--json", "-i", "pflog1"), readLog(b, "-i", "pflog2")

@@ -74,7 +74,7 @@ pass out
 // A client gets the server with the fewest connections. When those of one have ended, it gets
 // the next ones: also after a reload, by tables of another size, and without the daemon.
 func TestLeastStates(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		b.Address(lab.LAN, "eth0", "192.168.1.20/24")
 		daemon := b.WeirRun(leastConf)
 		b.Listen(lab.LAN, 80, "socat", "TCP4-LISTEN:80,fork,reuseaddr", "EXEC:cat")

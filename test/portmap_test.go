@@ -194,7 +194,7 @@ const torrentPackage = "/usr/lib/python3/dist-packages/libtorrent.cpython*.so"
 //
 // A program that finds the box by itself opens its ports by PCP, and by UPnP.
 func TestPortmapTorrent(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		if found, _ := filepath.Glob(torrentPackage); found == nil {
 			testenv.SkipOutside(b, "libtorrent is missing (package python3-libtorrent)")
 		}
@@ -218,7 +218,7 @@ func TestPortmapTorrent(t *testing.T) {
 // A host opens a port of its own IPv6 address. UDP through a mapping has the mapping's port
 // in both directions. By --hairpin the LAN uses the external address, too.
 func TestPortmapFamilies(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		b.ServeHello(lab.LAN, 8080)
 		b.Listen(lab.LAN, 8081, "socat", "TCP6-LISTEN:8081,fork,reuseaddr", "SYSTEM:while read x; do test ${#x} -gt 1 || break; done; echo HTTP/1.0 200 OK; echo; echo hello")
 		b.IP(lab.WAN, "-6 route add fd00:1::/64 via "+fwWAN6)
@@ -283,7 +283,7 @@ func portmapUDP(b *lib.Box) {
 // Nobody but the LAN is answered, whatever the rules pass, and no web page by a name that
 // leads to the box. Hosts hear when the external address changes, and when the server goes.
 func TestPortmapGuards(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		b.WeirRun("set skip on lo\nanchor \"portmap\"\npass\n")
 		server := startPortmap(b)
 		const root = ":5000/v1/root.xml"

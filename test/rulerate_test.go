@@ -27,7 +27,7 @@ func pings(b *lib.Box, n int) int {
 // The packets beyond the rate are dropped, those of the state included, and others are not.
 // The count stays when the rules are loaded again and when the daemon is killed.
 func TestPacketRate(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		const rules = "block\npass in on lan0 proto tcp to port 8000\npass in on lan0 inet proto icmp max-pkt-rate 20/300\n"
 		b.ServeHello(lab.FW, 8000)
 		daemon := b.WeirRun(b.Rules(rules))

@@ -71,7 +71,7 @@ func TestSCTP(t *testing.T) {
 // All source ports are of the set that RFC 7597 gives the number 52: the first six bits of a
 // port are not 0, and the eight bits behind them are the number.
 func TestMapE(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		b.WeirRun("set skip on lo\nmatch out on wan0 inet from (lan0:network) nat-to (wan0) map-e-portset 6/8/52\npass\n")
 		b.Listen(lab.WAN, 81, "socat", "TCP4-LISTEN:81,fork,reuseaddr", "SYSTEM:read x; echo $SOCAT_PEERPORT")
 		seen := map[int]bool{}

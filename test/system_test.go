@@ -33,7 +33,7 @@ pass in on lan0 proto tcp from any os "%s" to port 8000
 //
 // Linux's own SYNs pass, nmap's do not, and the other way round.
 func TestSystems(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		file := filepath.Join(t.TempDir(), "pf.os")
 		if err := os.WriteFile(file, []byte(systemFile), 0o600); err != nil {
 			b.Fatal(err)

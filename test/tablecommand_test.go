@@ -180,7 +180,7 @@ func TestTableWritersAtOnce(t *testing.T) {
 //
 // No packet is lost meanwhile, and each change is in force when the command ends.
 func TestTableMillion(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
 		b.WeirRun(b.Rules(tableCommandRules))
 		const many = 1_000_000

@@ -63,7 +63,7 @@ func TestSetTOS(t *testing.T) {
 
 // The same by FreeBSD's lists, except that replies keep theirs.
 func TestSetTOSLists(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.UnderTCX(t, func(b *lib.Box) {
 		b.WeirRun(tosLists)
 		lan, wan := sniff(b, lab.LAN, "icmp"), sniff(b, lab.WAN, "icmp")
 		b.Run(lab.LAN, "ping", "-n", "-c", "2", "-Q", "0x21", "-i", "0.1", "-W", "2", wanHost)

@@ -81,8 +81,9 @@ func (w Binary) BothAtOnce(t *testing.T, story func(b *Box)) {
 	w.AtOnce(t, []string{"tcx", "xdp"}, story)
 }
 
-// UnderTCX tells a story of what the daemon and the commands do by themselves, once: hooks do
-// not matter to them. TCX starts faster.
+// UnderTCX tells a story once: of what the daemon and the commands do by themselves, or of what
+// rules mean. Both hooks evaluate rules by the same code, and the tests of the dataplane give
+// packets to each. TCX starts faster.
 func (w Binary) UnderTCX(t *testing.T, story func(b *Box)) {
 	w.AtOnce(t, []string{"tcx"}, story)
 }
