@@ -98,12 +98,15 @@ performance-rules: weir
 # benchmarks run one package after the other, because they would disturb each other. The
 # other packages give way to both (nice). Go's own small vet is left out: make lint runs
 # the whole one. What fails beside the others runs once more at the end, alone.
-.PHONY: test test-stories test-bench test-packages
+.PHONY: test test-stories test-bench test-packages test-again
 TEST_JOBS := test-stories test-bench test-packages
 TEST_LISTS := $(TEST_JOBS:%=.build/failed-%)
 
 test: weir
 	$(MAKE) --no-print-directory -j3 $(TEST_JOBS)
+	$(MAKE) --no-print-directory test-again
+
+test-again: need-go
 	script/go-test-again $(TEST_LISTS) -- $(GO_TEST)
 
 GO_TEST := env WEIR_BINARY='$(CURDIR)/weir' $(GO) test -count=1 -vet=off -timeout 40m
