@@ -116,7 +116,8 @@ func TestIdleConnectionSurvives(t *testing.T) {
 		talk := b.Start(lab.LAN, "sh", "-c",
 			"(echo one; sleep 4; echo two; sleep 4; echo three; sleep 1) | socat -t 5 - TCP4:"+wanHost+":2200")
 		b.Until(5*time.Second, "the first line is echoed", func() bool { return strings.HasPrefix(talk.Said(), "one\n") })
-		b.Weir("load", gatewayConf(t))
+		_, _, anew := loads(b, gatewayText(t))
+		b.Weir("load", anew)
 		b.Until(10*time.Second, "the second line is echoed", func() bool { return strings.HasPrefix(talk.Said(), "one\ntwo\n") })
 		a.Kill()
 		b.WeirRun(gatewayConf(t))

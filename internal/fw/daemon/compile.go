@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 
 	"weir/internal/fw/ruleset"
@@ -39,7 +40,35 @@ func (s *Source) lookUp(ctx context.Context, m *machine) {
 		return
 	}
 	s.hosts.Again()
-	s.resolve(m, func(name string) ([]netip.Addr, error) { return s.hosts.LookupContext(ctx, name) })
+	asked := false
+	rules, list := s.resolve(m, func(name string) ([]netip.Addr, error) {
+		asked = true
+		return s.hosts.LookupContext(ctx, name)
+	})
+	if !asked && !list.HasErrors() && len(s.Anchors) == 0 && len(s.flushed.parts) == 0 {
+		s.looked = &looked{host: m.host, rules: rules, list: list}
+	}
+}
+
+// looked is what a source without host names and anchors of its own was resolved to when names were
+// looked up.
+type looked struct {
+	host  *resolve.Host
+	rules *resolve.Ruleset
+	list  diag.List
+}
+
+// take returns what a source is resolved to, if that is known: the first time, because its user may
+// change it, for the machine that it was resolved for, and if the source has got no anchors.
+func (s *Source) take(m *machine) (*resolve.Ruleset, diag.List, bool) {
+	known := s.looked
+	if known == nil || known.rules == nil {
+		return nil, diag.List{}, false
+	}
+	rules := known.rules
+	known.rules = nil
+	same := len(s.Anchors) == 0 && len(s.flushed.parts) == 0 && reflect.DeepEqual(known.host, m.host)
+	return rules, known.list, same
 }
 
 func (s *Source) resolve(m *machine, lookup func(string) ([]netip.Addr, error)) (*resolve.Ruleset, diag.List) {
@@ -94,7 +123,10 @@ func (s *Source) parse(m *machine) (*resolve.Ruleset, *compiled, error) {
 	if s.hosts != nil {
 		recall = s.hosts.Recall
 	}
-	rules, list := s.resolve(m, recall)
+	rules, list, ok := s.take(m)
+	if !ok {
+		rules, list = s.resolve(m, recall)
+	}
 	list.Enforce()
 	if err := list.Err(); err != nil {
 		return nil, nil, err

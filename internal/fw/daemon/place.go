@@ -16,8 +16,8 @@ import (
 // false if the programs must be loaded again. After an error the old rules are in force.
 func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled, m *machine) (done bool, err error) {
 	keep, why := b.keepInPlace(source, rules)
-	if why == "" || why == sameRules && len(rs.Queues) > 0 {
-		why = b.programInPlace(source, rs, rules, m, keep, why == sameRules)
+	if why == "" {
+		why = b.programInPlace(source, rs, rules, m, keep)
 	}
 	if why != "" {
 		b.cfg.Log.Info("all programs are loaded anew", "why", why)
@@ -47,21 +47,15 @@ func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled
 }
 
 // programInPlace makes the program that replaces the one in force. It returns why that is not
-// possible. same says that no rule differs: only the queues may.
-func (b *box) programInPlace(source Source, rs *resolve.Ruleset, rules *compiled, m *machine, keep []int, same bool) (why string) {
+// possible.
+func (b *box) programInPlace(source Source, rs *resolve.Ruleset, rules *compiled, m *machine, keep []int) (why string) {
 	program, err := b.rules.program.Replace(rs, rules.snapshot(rs, m), keep)
 	if err != nil {
 		return err.Error() // if the rules are at fault, compiling them says so again
 	}
-	if same && reflect.DeepEqual(program.Shapers, b.rules.program.Shapers) {
-		return sameRules
-	}
 	rules.program = program
 	return b.tablesInPlace(&source, program)
 }
-
-// sameRules is why rules are not replaced if they are the same: a load of them loads all anew.
-const sameRules = "no rule has changed"
 
 // keepInPlace returns which rules in force stay if others are replaced. Else it
 // returns why that is not possible.
@@ -72,21 +66,17 @@ func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why strin
 	if !reflect.DeepEqual(rules.options, b.rules.options) {
 		return nil, "options have changed"
 	}
-	keep, changed := ruleset.KeepParts(b.rules.rules, rules.rules)
-	keep, changed = keepLists(b.rules.lists, rules.lists, keep, changed)
-	changed = b.beginOnce(rules, keep) || changed
-	switch {
-	case !changed && len(b.rules.recorded) == len(b.rules.texts):
-		return keep, sameRules
-	case b.dp.Crowded():
+	if b.dp.Crowded() {
 		return nil, "the numbers of rule paths are nearly used up"
 	}
+	keep = keepLists(b.rules.lists, rules.lists, ruleset.KeepParts(b.rules.rules, rules.rules))
+	b.beginOnce(rules, keep)
 	return keep, ""
 }
 
 // beginOnce makes the rules with once new whose load is another one than before: they begin
-// anew. It returns true if there are such rules.
-func (b *box) beginOnce(rules *compiled, keep []int) (any bool) {
+// anew.
+func (b *box) beginOnce(rules *compiled, keep []int) {
 	old := ruleset.Snapshot{Load: b.rules.load, Loads: b.rules.loads}
 	now := ruleset.Snapshot{Load: rules.load, Loads: rules.loads}
 	for number, before := range keep {
@@ -95,22 +85,20 @@ func (b *box) beginOnce(rules *compiled, keep []int) (any bool) {
 		}
 		if r := rules.rules[number-len(rules.lists)]; r.Once && old.LoadOf(r) != now.LoadOf(r) {
 			keep[number] = ruleset.New
-			any = true
 		}
 	}
-	return any
 }
 
 // keepLists puts which rules of translation lists stay before which filter rules do.
-func keepLists(old, lists []*resolve.Rule, filter []int, changed bool) ([]int, bool) {
-	keep, also := ruleset.KeepParts(old, lists)
+func keepLists(old, lists []*resolve.Rule, filter []int) []int {
+	keep := ruleset.KeepParts(old, lists)
 	for _, number := range filter {
 		if number != ruleset.New {
 			number += len(old)
 		}
 		keep = append(keep, number)
 	}
-	return keep, changed || also
+	return keep
 }
 
 // tablesInPlace returns why tables stand in the way. As in pf, a load resets tables whose

@@ -27,6 +27,7 @@ type Source struct {
 	load    uint64                   // tells loads apart, also of the same text: rules with once begin anew; 0: a record of an earlier version
 	flushed flushed                  // what pfctl -F has taken from it; not recorded, so a start has all of it again
 	tables  map[string]*rundir.Table // of a load that is rolled back: what its tables held
+	looked  *looked                  // of a load that asked for no host
 	hosts   *hostdb.DNS              // looks up the file's hosts once and keeps the results; nil: look up none
 }
 
@@ -34,6 +35,15 @@ type Source struct {
 func (s *Source) equal(other *Source) bool {
 	return s.Name == other.Name && s.Path == other.Path && s.Text == other.Text && s.Builtin == other.Builtin &&
 		s.hosts == other.hosts && s.Beside.Equal(&other.Beside)
+}
+
+// bytes returns how long the text is, with all files that it names.
+func (s *Source) bytes() int {
+	n := len(s.Text)
+	for _, f := range s.Files {
+		n += len(f.Text)
+	}
+	return n
 }
 
 // builtinRules forward nothing and let only the administrator in. The implicit passes

@@ -45,22 +45,20 @@ func KeepOutside(old, rules []*resolve.Rule, anchor string) ([]int, error) {
 
 // KeepParts returns the old number of each rule. A rule outside of anchors that has the same
 // text as before stays, wherever it stands now. If rules directly inside an anchor differ, all
-// rules of that anchor are New. changed says that not all stay as they are.
-func KeepParts(old, rules []*resolve.Rule) (keep []int, changed bool) {
+// rules of that anchor are New.
+func KeepParts(old, rules []*resolve.Rule) (keep []int) {
 	p := parts{old: old, rules: rules, keep: make([]int, len(rules))}
 	all, now := extent{0, len(old)}, extent{0, len(rules)}
 	if !p.match(all, now) {
-		p.changed = true
 		p.pair(all, now)
 	}
-	return p.keep, p.changed
+	return p.keep
 }
 
 // parts compares two rulesets, anchor by anchor.
 type parts struct {
 	old, rules []*resolve.Rule
 	keep       []int // the result: for each of rules
-	changed    bool
 }
 
 // extent is a range of rules: first, and one behind the last.
@@ -80,7 +78,6 @@ func (p *parts) match(old, now extent) bool {
 		if p.match(inOld, in) {
 			continue
 		}
-		p.changed = true
 		for n := in.first; n < in.end; n++ {
 			p.keep[n] = New
 		}
