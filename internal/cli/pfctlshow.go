@@ -49,7 +49,7 @@ func (p *pfctl) showOne(ctx context.Context, what string) error {
 		return err
 	case "Anchors":
 		return p.showAnchors("", false)
-	case "queue", "osfp", "creatorids":
+	case "osfp", "creatorids":
 		return fmt.Errorf("-s %s: weir has nothing to show for it yet", what)
 	}
 	r, err := e.reader()
@@ -69,6 +69,12 @@ func (p *pfctl) showOne(ctx context.Context, what string) error {
 		return errors.Join(err, view.PrintSources(e.Stdout, sources, p.verbose > 0))
 	case "labels":
 		return p.showLabels(r)
+	case "queue":
+		queues, err := r.Queues()
+		if err != nil {
+			return err
+		}
+		return queues.PrintPf(p.env.Stdout, p.iface, p.verbose > 0)
 	}
 	info, err := r.Info()
 	if err != nil {

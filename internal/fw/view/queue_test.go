@@ -174,3 +174,34 @@ func TestSortQueues(t *testing.T) {
 		t.Error("the copy has changed the queues")
 	}
 }
+
+// pfctl's form: definitions, and with verbose what has been counted.
+func TestPrintQueuesAsPfctl(t *testing.T) {
+	_, now := shownQueues()
+	for _, test := range []struct {
+		name, only string
+		verbose    bool
+		want       string
+	}{
+		{name: "all", want: "queue up on wan0 bandwidth 40M\nqueue bulk parent up bandwidth 24M default\nqueue voice parent up bandwidth 16M\nqueue down on wan0 in bandwidth 20M default\n"},
+		{name: "another interface", only: "lan0"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var b strings.Builder
+			if err := now.PrintPf(&b, test.only, test.verbose); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, b.String()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	var b strings.Builder
+	if err := now.PrintPf(&b, "wan0", true); err != nil {
+		t.Fatal(err)
+	}
+	const counted = "  [ pkts:       5000  bytes:    5900000  dropped pkts:    100 bytes: 153800 ]\n"
+	if !strings.Contains(b.String(), "queue bulk parent up bandwidth 24M default\n"+counted) {
+		t.Errorf("it says\n%s", b.String())
+	}
+}

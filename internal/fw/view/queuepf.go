@@ -1,0 +1,57 @@
+package view
+
+import (
+	"fmt"
+	"io"
+)
+
+// PrintPf prints the queues as pfctl -s queue does, of one interface or of all. The bandwidth of a
+// queue below another is what it gets if all want as much as they can get. verbose adds what they have counted.
+func (q *Queues) PrintPf(w io.Writer, only string, verbose bool) error {
+	for i := range q.Trees {
+		t := &q.Trees[i]
+		if only != "" && only != t.Interface {
+			continue
+		}
+		for k := range t.Queues {
+			if _, err := io.WriteString(w, t.Queues[k].pf(t, verbose)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (q *Queue) pf(t *QueueTree, verbose bool) string {
+	where, bandwidth, most := " parent "+q.Parent, pfRate(q.Share), ""
+	if q.Level == 0 {
+		where, bandwidth = " on "+t.Interface, pfRate(t.Rate)
+		if t.In {
+			where += " in"
+		}
+	}
+	if q.Level > 0 && q.Max > 0 {
+		most = ", max " + pfRate(q.Max)
+	}
+	line := "queue " + q.Name + where + " bandwidth " + bandwidth + most
+	if q.Default {
+		line += " default"
+	}
+	line += "\n"
+	if verbose {
+		line += fmt.Sprintf("  [ pkts: %10d  bytes: %10d  dropped pkts: %6d bytes: %6d ]\n", q.Packets, q.Sent, q.Drops, q.Lost)
+	}
+	return line
+}
+
+// pfRate writes bytes per second as bits, in the largest unit that keeps the number whole, as pfctl does.
+func pfRate(bytes uint64) string {
+	bits, unit := bytes*8, 0
+	for ; bits >= 1000 && bits%1000 == 0 && unit < 3; unit++ {
+		bits /= 1000
+	}
+	if unit == 0 {
+		return fmt.Sprint(bits)
+	}
+	return fmt.Sprintf("%d%c", bits, " KMG"[unit])
+}
