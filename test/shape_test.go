@@ -157,6 +157,10 @@ func shapedAnew(b *lib.Box) {
 	if out := pings.Wait(10*time.Second, 0); !strings.Contains(out, " 0% packet loss") {
 		b.Errorf("while other rates are loaded a ping loses packets:\n%s", out)
 	}
+	const asPfctl = "queue up on wan0 bandwidth 10M\nqueue bulk parent up bandwidth 6M\n"
+	if text := b.Weir("pfctl", "-sq"); !strings.HasPrefix(text, asPfctl) {
+		b.Errorf("pfctl -sq prints, want %q\n%s", asPfctl, text)
+	}
 	if after := sent(); after < before {
 		b.Errorf("the queues have sent %d bytes, and %d before they had other rates", after, before)
 	}

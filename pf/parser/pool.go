@@ -198,8 +198,8 @@ func (p *parser) route(r *ast.Rule, early bool) bool {
 	return true
 }
 
-// nextHop reads a next hop's address, or FreeBSD's pair of an interface and an address in
-// parentheses.
+// nextHop reads a next hop's address, or with an interface: FreeBSD's pair in parentheses, or the
+// address@interface of OpenBSD's before 6.9, which is the same.
 func (p *parser) nextHop(kind ast.RouteKind, early bool) ast.Host {
 	start := p.tok.Span
 	if early && p.tok.IsText() && !isAddress(p.tok.Text) && !p.isWord("any") {
@@ -209,10 +209,15 @@ func (p *parser) nextHop(kind ast.RouteKind, early bool) ast.Host {
 	if p.is(token.LeftParen) {
 		return p.pair(kind)
 	}
+	via := ""
+	if address, name, ok := strings.Cut(p.tok.Text, "@"); ok && p.is(token.Word) && address != "" && name != "" {
+		p.tok.Text, via = address, name
+	}
 	h := p.host()
 	if h.Not || h.Kind == ast.HostAny {
 		p.fail(start.To(h.Span), "%s takes an address, not ! or any", kind)
 	}
+	h.Via = via
 	return h
 }
 
