@@ -2,6 +2,7 @@ package test
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -67,6 +68,7 @@ func TestHeldQueues(t *testing.T) {
 		b.Tell("weights", shapedByWeight)
 		b.Tell("coming in", heldIncoming)
 		b.Tell("another rate", heldAnew)
+		b.Tell("removed by somebody", func(b *lib.Box) { heldRemoved(b, daemon) })
 		daemon.Kill()
 		b.Tell("without a daemon", func(b *lib.Box) {
 			isRate(b, "up", 10e6*payload, iperf3Rate(b, "-p", "5202", "-t", "5", "-O", "2"))
@@ -138,7 +140,7 @@ func heldAlone(b *lib.Box) {
 	if first := down.Queues[1]; down.Engine != "queue" || !strings.HasPrefix(down.Device, "weir-in") || first.Name != "first" || first.Sent < 10e6 || down.Queues[2].Sent > first.Sent/4 {
 		b.Errorf("weir queues shows %+v", down)
 	}
-	if text := b.Weir("queues"); !strings.Contains(text, "wan0 out: engine queue ("+up.Holds+"): the file says so") {
+	if text := b.Weir("queues"); !strings.Contains(text, "wan0 out: engine queue ("+up.Holds+")") {
 		b.Errorf("weir queues prints\n%s", text)
 	}
 }
@@ -165,4 +167,43 @@ func heldAnew(b *lib.Box) {
 	if is := root(); !strings.Contains(is, "ceil 10Mbit") {
 		b.Errorf("at the rate of the rules the kernel has\n%s", is)
 	}
+}
+
+// What somebody removes under traffic is set up again, and the daemon says so. Another qdisc in its
+// place stays, and packets are counted until it is gone.
+func heldRemoved(b *lib.Box, daemon *lib.Process) {
+	waits := func() string {
+		links := strings.Fields(b.Run(lab.FW, "ip", "-br", "link", "show", "type", "ifb"))
+		return links[slices.IndexFunc(links, func(word string) bool { return strings.HasPrefix(word, "weir-in") })]
+	}
+	is := func(device, what string) {
+		b.Helper()
+		b.Until(10*time.Second, device+" has "+what, func() bool {
+			out, err := b.Try(lab.FW, "tc", "qdisc", "show", "dev", device)
+			return err == nil && strings.Contains(out, what)
+		})
+	}
+	up := make(chan float64)
+	go func() { up <- iperf3Rate(b, "-p", "5202", "-t", "8") }()
+	for _, command := range []string{"tc qdisc del dev wan0 root", "tc class del dev wan0 classid 7766:4", "tc qdisc del dev wan0 parent 7766:3"} {
+		said := strings.Count(daemon.Said(), "they are set up again")
+		b.Run(lab.FW, strings.Fields(command)[0], strings.Fields(command)[1:]...)
+		b.Until(10*time.Second, "what was removed is back after "+command, func() bool {
+			return strings.Count(daemon.Said(), "they are set up again") > said
+		})
+		is("wan0", "parent 7766:4")
+		is("wan0", "parent 7766:3")
+	}
+	b.IP(lab.FW, "link del "+waits())
+	b.AwaitSaid(daemon, "device=weir-in")
+	if rate := <-up; rate > 1.2*10e6 {
+		b.Errorf("while queues were removed a line of 10 Mbit/s carried %.3g bit/s", rate)
+	}
+	isRate(b, "up", 10e6*payload, iperf3Rate(b, "-p", "5202", "-t", "4", "-O", "1"))
+	isRate(b, "down", 8e6*payload, iperf3Rate(b, "-p", "5203", "-t", "4", "-O", "1", "-R"))
+	b.Run(lab.FW, "tc", "qdisc", "replace", "dev", "wan0", "root", "handle", "5:", "bfifo", "limit", "1000000")
+	b.AwaitSaid(daemon, "wan0 has the qdisc bfifo 5:")
+	isRate(b, "counted", 10e6*payload, iperf3Rate(b, "-p", "5202", "-t", "4", "-O", "1"))
+	b.Run(lab.FW, "tc", "qdisc", "del", "dev", "wan0", "root")
+	is("wan0", "tbf 7765:")
 }

@@ -111,8 +111,13 @@ func (f *follower) handle() bool {
 func (b *box) follow(c netif.Change) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.dp.BumpRoutes()
+	if c&^netif.ChangedQueues != 0 {
+		b.dp.BumpRoutes()
+	}
 	if c&(netif.ChangedLinks|netif.ChangedAddresses|netif.ChangedDefault) == 0 {
+		if c&netif.ChangedQueues != 0 {
+			return b.holdAgain()
+		}
 		return nil
 	}
 	m, err := b.machine()

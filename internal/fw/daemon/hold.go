@@ -128,12 +128,39 @@ func (b *box) setHeld(h *held, l *netif.Link, m *machine, has *htb.Machine, now 
 	if err != nil {
 		return err
 	}
-	if before := b.held[h.at.Index]; before != nil && has.Holds(h.at.Index) && reflect.DeepEqual(before.plan, h.plan) {
+	before := b.heldBefore(h)
+	whole := before != nil && before.at == h.at && has.Whole(h.at.Index, before.plan, before.leaf)
+	if before != nil && !whole {
+		b.cfg.Log.Warn("somebody has removed queues of weir; they are set up again", "interface", l.Name, "device", h.at.Name)
+	}
+	if whole && reflect.DeepEqual(before.plan, h.plan) {
 		h.leaf = before.leaf
 		return nil
 	}
 	h.leaf, err = htb.Set(h.at, h.plan)
 	return err
+}
+
+// heldBefore returns what held the packets of a tree's interface before; nil: nothing did.
+func (b *box) heldBefore(h *held) *held {
+	for _, before := range b.held {
+		if before.link == h.link && before.in == h.in {
+			return before
+		}
+	}
+	return nil
+}
+
+// holdAgain holds packets as the rules say after somebody, perhaps weir itself, has changed a qdisc.
+func (b *box) holdAgain() error {
+	if len(b.rules.program.Shapers) == 0 {
+		return nil
+	}
+	m, err := b.machine()
+	if err != nil {
+		return err
+	}
+	return b.updateInterfaces(m)
 }
 
 // planOf returns the plan for a tree, at the rate that it has now.

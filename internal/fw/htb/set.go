@@ -57,8 +57,25 @@ func (m *Machine) Own() []int {
 	return all
 }
 
-// Holds reports whether a device has weir's qdiscs.
-func (m *Machine) Holds(ifindex int) bool { return slices.Contains(m.Own(), ifindex) }
+// Whole reports whether a device has all the qdiscs of a plan: a class that is gone has taken its own
+// with it. leaf is the kind of those that hold the packets. Rates may differ.
+func (m *Machine) Whole(ifindex int, p *Plan, leaf string) bool {
+	if h := m.below(ifindex, rootHandle|1); !slices.Contains(m.Own(), ifindex) || h == nil || h.handle != classHandle {
+		return false
+	}
+	kinds := make(map[uint32]string)
+	for i := range m.qdiscs {
+		if q := &m.qdiscs[i]; q.ifindex == ifindex {
+			kinds[q.parent] = q.kind
+		}
+	}
+	for i := range p.Classes {
+		if p.Classes[i].Leaf != nil && kinds[classID(i)] != leaf {
+			return false
+		}
+	}
+	return true
+}
 
 func (f *found) isRoot() bool {
 	return f.kind == "tbf" && f.handle == rootHandle && f.parent == netlink.HANDLE_ROOT

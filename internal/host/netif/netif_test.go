@@ -367,6 +367,10 @@ func TestWatch(t *testing.T) {
 					HardwareAddr: []byte{2, 0, 0, 0, 0, 9},
 				})
 			}},
+			{"qdisc", netif.ChangedQueues, func() error {
+				at := netlink.QdiscAttrs{LinkIndex: wan.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(5, 0)}
+				return netlink.QdiscAdd(netlink.NewHtb(at))
+			}},
 			{"default route", netif.ChangedDefault, func() error {
 				routes, err := netlink.RouteList(wan, netlink.FAMILY_V4)
 				if err != nil {

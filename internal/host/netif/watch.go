@@ -21,16 +21,17 @@ const (
 	ChangedRoutes     // a route, or a rule of ip rule that chooses one
 	ChangedDefault    // a default route, so perhaps the group egress
 	ChangedNeighbours // a new link-layer address, or none any more
+	ChangedQueues     // a qdisc or a class of one
 
-	ChangedAll = ChangedLinks | ChangedAddresses | ChangedRoutes | ChangedDefault | ChangedNeighbours
+	ChangedAll = ChangedLinks | ChangedAddresses | ChangedRoutes | ChangedDefault | ChangedNeighbours | ChangedQueues
 )
 
 // watchBuffer is the size of the socket's buffer in bytes. A flap of a full table is 200
 // MB of messages. If some are lost, everything is listed again.
 const watchBuffer = 1 << 20
 
-// Watcher receives the kernel's events of links, addresses, routes, routing rules
-// and neighbours.
+// Watcher receives the kernel's events of links, addresses, routes, routing rules,
+// neighbours and qdiscs.
 type Watcher struct {
 	socket     *nl.NetlinkSocket
 	neighbours map[Neighbour]string
@@ -43,7 +44,7 @@ func Watch() (*Watcher, error) {
 		unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
 		unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE,
 		unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE,
-		unix.RTNLGRP_NEIGH)
+		unix.RTNLGRP_NEIGH, unix.RTNLGRP_TC)
 	if err != nil {
 		return nil, fmt.Errorf("listen to the kernel's network events: %w", err)
 	}
@@ -88,6 +89,8 @@ func (w *Watcher) change(m *syscall.NetlinkMessage) Change {
 		return ChangedRoutes
 	case unix.RTM_NEWRULE, unix.RTM_DELRULE:
 		return ChangedRoutes
+	case unix.RTM_NEWQDISC, unix.RTM_DELQDISC, unix.RTM_DELTCLASS:
+		return ChangedQueues
 	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
 		return w.neighbourChange(m)
 	}
