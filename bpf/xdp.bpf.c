@@ -141,6 +141,17 @@ int weir_xdp_ether(struct xdp_md *ctx)
 	return action == ETHER_GOES_ON ? xdp_whole(ctx) : action;
 }
 
+/* Returns what becomes of a frame, for records: one that goes to the stack by another core has what TCX
+ * is to know in front of it, and others that are redirected do not. */
+static __always_inline int xdp_shown(struct xdp_md *ctx, int action)
+{
+	const __u32 *magic = hook_data_meta(ctx);
+
+	if (action != XDP_REDIRECT || (void *)(magic + 1) > hook_data(ctx) || *magic != METADATA_MAGIC)
+		return action;
+	return HOOK_PASS;
+}
+
 SEC("xdp.frags")
 int weir_xdp_capture(struct xdp_md *ctx)
 {
@@ -151,7 +162,7 @@ int weir_xdp_capture(struct xdp_md *ctx)
 	if (action == ETHER_GOES_ON)
 		action = xdp_captured(ctx);
 	if (!unread)
-		capture_after(ctx, action, 0);
+		capture_after(ctx, xdp_shown(ctx, action), 0);
 	return action;
 }
 

@@ -2,6 +2,7 @@ package test
 
 import (
 	"encoding/json"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,7 +61,7 @@ func TestHeldQueues(t *testing.T) {
 		b.Run(lab.FW, "tc", "qdisc", "del", "dev", "wan0", "root")
 		b.Tell("beside the administrator's IFB", heldForeign)
 
-		daemon := b.WeirRun(heldRules)
+		daemon := b.WeirRun(heldRules, "--steer")
 		for _, port := range []uint16{5201, 5202, 5203} {
 			b.Listen(lib.Far, port, "iperf3", "-s", "-p", strconv.Itoa(int(port)))
 		}
@@ -123,6 +124,7 @@ func qdiscs(b *lib.Box) string { return b.Run(lab.FW, "tc", "qdisc", "show", "de
 func heldAlone(b *lib.Box) {
 	isRate(b, "up", 50e6*payload, iperf3Rate(b, "-p", "5201", "-t", "5", "-O", "2"))
 	isRate(b, "down", 20e6*payload, iperf3Rate(b, "-p", "5203", "-t", "5", "-O", "2", "-R"))
+	heldInOrder(b)
 	if b.Hook == "xdp" && b.Packets("lan0", reason.UpDevice) == 0 {
 		b.Errorf("XDP has sent nothing to the stack:\n%s", b.Weir("info"))
 	}
@@ -140,8 +142,33 @@ func heldAlone(b *lib.Box) {
 	if first := down.Queues[1]; down.Engine != "queue" || !strings.HasPrefix(down.Device, "weir-in") || first.Name != "first" || first.Sent < 10e6 || down.Queues[2].Sent > first.Sent/4 {
 		b.Errorf("weir queues shows %+v", down)
 	}
+	if runtime.NumCPU() > 1 && (up.Core == "" || down.Core == "" || up.Core == down.Core) {
+		b.Errorf("the cores %q and %q go on with the packets of two lines", up.Core, down.Core)
+	}
 	if text := b.Weir("queues"); !strings.Contains(text, "wan0 out: engine queue ("+up.Holds+")") {
 		b.Errorf("weir queues prints\n%s", text)
+	}
+}
+
+// heldInOrder sends datagrams: all that another core goes on with arrive in their order.
+func heldInOrder(b *lib.Box) {
+	var report struct {
+		End struct {
+			Streams []struct {
+				UDP struct {
+					Packets    int `json:"packets"`
+					Lost       int `json:"lost_packets"`
+					OutOfOrder int `json:"out_of_order"`
+				} `json:"udp"`
+			} `json:"streams"`
+		} `json:"end"`
+	}
+	out := b.Run(lab.LAN, "iperf3", "-c", slowHost, "-p", "5203", "-u", "-b", "6M", "-l", "500", "-t", "2", "-J")
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		b.Fatal(err)
+	}
+	if u := report.End.Streams[0].UDP; u.Packets < 1000 || u.Lost > u.Packets/50 || u.OutOfOrder > 0 {
+		b.Errorf("of %d datagrams %d are lost, %d out of order", u.Packets, u.Lost, u.OutOfOrder)
 	}
 }
 

@@ -40,7 +40,7 @@ func TestHeldDevices(t *testing.T) {
 	}
 	rules += rulesFor(lan, wan)
 	before := b.Run(lab.FW, "tc", "qdisc", "show")
-	b.WeirRun(rules)
+	b.WeirRun(rules, "--steer")
 	want := "bfifo"
 	if exec.Command("modprobe", "--quiet", "sch_fq_codel").Run() == nil {
 		want = "fq_codel"
@@ -48,7 +48,7 @@ func TestHeldDevices(t *testing.T) {
 	for i := range wan {
 		b.Tell(string(wan[i].Medium), func(b *lib.Box) { heldAt(b, &lan[0], &wan[i], uint16(5301+i), want) })
 	}
-	// TCX finds what XDP has decided
+	// TCX finds what XDP has decided, also on another core
 	if up, marked := b.Packets("lan-wire", reason.UpDevice), b.Packets("lan-wire", reason.Marked); up < 1000 || marked < up/10*9 {
 		b.Errorf("XDP has left %d packets to TCX, which has taken over %d:\n%s", up, marked, b.Weir("info"))
 	}

@@ -153,6 +153,13 @@ static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, co
 	return -1;
 }
 
+/* Only XDP has a frame before the stack's work. */
+static __always_inline int hook_steer(__u32 core)
+{
+	(void)core;
+	return HOOK_PASS;
+}
+
 /* Sends a frame to an interface as it is. */
 static __always_inline int hook_bridge(hook_ctx *ctx, __u32 ifindex, const struct packet *p)
 {

@@ -245,6 +245,20 @@ struct {
 	__uint(value_size, sizeof(struct bpf_devmap_val));
 } prefetch_devices SEC(".maps");
 
+/* Frames on their way to cores that go on with what the kernel holds. Entries are the loader's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_CPUMAP);
+	__uint(max_entries, 1); /* cores, by the loader */
+	__type(key, __u32);
+	__type(value, __u32);
+} steer_frames SEC(".maps");
+
+/* Has a core go on with a frame that passes to the stack. What is in front of the frame goes with it. */
+static __always_inline int hook_steer(__u32 core)
+{
+	return core == bpf_get_smp_processor_id() ? HOOK_PASS : (int)bpf_redirect_map(&steer_frames, core, XDP_PASS);
+}
+
 /*
  * Sends the frame. The kernel runs a devmap program over all frames that one poll sends
  * to the device, or over none; the first frame decides. So if first passes are allowed,

@@ -403,8 +403,9 @@ static __always_inline int family_later(hook_ctx *ctx, struct scratch *s, const 
 {
 	__u32 number = s->state | (why == REASON_UP_PROBE ? METADATA_PROBE : 0);
 
-	return hook_handoff_redirect(ctx, number, &s->packet, 0) ? handoff_no_headroom(ctx, &s->packet, i) :
-								   count_verdict(i, why, s->packet.length);
+	if (hook_handoff_redirect(ctx, number, &s->packet, 0))
+		return handoff_no_headroom(ctx, &s->packet, i);
+	return steer(&s->packet, number, count_verdict(i, why, s->packet.length));
 }
 
 /* Returns why XDP leaves a packet to TCX; UNDECIDED: it does not. */

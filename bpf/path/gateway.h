@@ -119,8 +119,9 @@ static __always_inline int gateway_later(hook_ctx *ctx, const struct packet *p, 
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (why == REASON_UP_PROBE)
 		number |= METADATA_PROBE;
-	return hook_handoff_redirect(ctx, number | handoff_alone(p), p, out) ? handoff_no_headroom(ctx, p, i) :
-									       count_verdict(i, why, p->length);
+	if (hook_handoff_redirect(ctx, number | handoff_alone(p), p, out))
+		return handoff_no_headroom(ctx, p, i);
+	return steer(p, number, count_verdict(i, why, p->length));
 }
 
 /* Returns why a packet must not go on to its gateway; UNDECIDED: it may. */

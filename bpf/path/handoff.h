@@ -12,6 +12,7 @@
 #include "packet/rewrite.h"
 #include "path/divert.h"
 #include "path/queue_packet.h"
+#include "path/queue_steer.h"
 #include "path/scratch.h"
 #include "path/scrub.h"
 #include "state/lookup.h"
@@ -299,18 +300,26 @@ static __always_inline int handoff_no_headroom(hook_ctx *ctx, const struct packe
 	return count_verdict(i, REASON_METADATA, p->length);
 }
 
-/* Passes the packet up to the stack, with the mark that it has there. It may have to wait before. */
-static __always_inline int handoff_pass(hook_ctx *ctx, const struct packet *p, const struct interface *i,
-					__u32 mark, enum reason why)
+/* Passes the packet up to the stack, with the mark that it has there. It may have to wait before. number:
+ * as for steer(). */
+static __always_inline int handoff_pass_on(hook_ctx *ctx, const struct packet *p, const struct interface *i,
+					   __u32 mark, enum reason why, __u32 number)
 {
 	__u32 waits = queue_waits(p);
 
 	if (hook_handoff(ctx, mark, p, waits))
 		return handoff_no_headroom(ctx, p, i);
 	if (HOOK_IS_XDP || !queues || !waits)
-		return count_verdict(i, why, p->length);
+		return steer(p, number, count_verdict(i, why, p->length));
 	count_reason(i, why, p->length);
 	return queue_wait(ctx, p->ifindex, waits);
+}
+
+/* The same for a packet that the stack does not send on. */
+static __always_inline int handoff_pass(hook_ctx *ctx, const struct packet *p, const struct interface *i,
+					__u32 mark, enum reason why)
+{
+	return handoff_pass_on(ctx, p, i, mark, why, STEER_STAYS);
 }
 
 /* Passes the packet to TCX ingress of the same device, because XDP cannot reach the next
@@ -320,8 +329,9 @@ static __always_inline int handoff_redirect(hook_ctx *ctx, const struct packet *
 {
 	if (p->scrub && scrub_up(ctx, p))
 		return count_verdict(i, REASON_INTERNAL, p->length);
-	return hook_handoff_redirect(ctx, number | handoff_alone(p), p, out) ? handoff_no_headroom(ctx, p, i) :
-									       count_verdict(i, REASON_UP_DEVICE, p->length);
+	if (hook_handoff_redirect(ctx, number | handoff_alone(p), p, out))
+		return handoff_no_headroom(ctx, p, i);
+	return steer(p, number, count_verdict(i, REASON_UP_DEVICE, p->length));
 }
 
 /*
@@ -363,8 +373,8 @@ static __always_inline int handoff_forward(hook_ctx *ctx, const struct packet *p
 	value = handoff_value(ctx, p, number);
 	if (value == MARK_NONE)
 		return count_verdict(i, REASON_MARK_TAKEN, p->length);
-	return handoff_pass(ctx, p, i, mark_set(s ? rule_mark_route(s, STATE_DIRECTION(number), p->mark) : p->mark, value),
-			    why);
+	return handoff_pass_on(ctx, p, i, mark_set(s ? rule_mark_route(s, STATE_DIRECTION(number), p->mark) : p->mark, value),
+			       why, number);
 }
 
 /* Gives a packet of a state of divert-to to its socket. XDP leaves that to TCX ingress. */

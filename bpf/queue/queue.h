@@ -38,6 +38,8 @@ enum queue_fair {
 	QUEUE_HOST,
 };
 
+#define QUEUE_HELD_BY 2
+
 /* Written by the loader; [0] is none. */
 struct queue_shaper {
 	__s16 overhead; /* bytes that a packet takes beyond its IP packet	     */
@@ -45,7 +47,8 @@ struct queue_shaper {
 	__u8 cells;	/* enum queue_cells					     */
 	__u8 in;	/* it shapes what comes in				     */
 	__u8 set_by;	/* who has given it another rate than the rules have; 0: nobody */
-	__u8 held;	/* a qdisc holds its packets; weir only names their class */
+	__u8 held;	/* a qdisc holds its packets; weir only names their class. QUEUE_HELD_BY + the
+			 * number of a core: that core goes on with those that XDP passes to the stack */
 	__u32 first;	/* its root; its classes follow, parents before children     */
 	__u32 classes;
 	__u32 fallback; /* the class of packets that name none; 0: they are not shaped */

@@ -258,7 +258,7 @@ static long visit_step(__u32 n, void *data)
 		if (!w->words)
 			return 0;
 	}
-	word = __builtin_ctz(w->words) % CHUNK_WORDS;
+	word = __builtin_ctzll(w->words | 1ULL << 63) % CHUNK_WORDS; /* of 32 bits the compiler has a table: a map more */
 	bits = w->bits[word];
 	bit = __builtin_ctzll(bits);
 	bits &= bits - 1;

@@ -44,6 +44,10 @@ start fails, unless --or-block is given.
 --prefetch auto makes XDP prefetch packets if there are 49,152 states or more.
 States are then read from memory many at a time, which saves more than it costs.
 
+--steer has one core go on with all packets of a line that the kernel holds (engine queue), so that
+cores do not wait for each other; several lines have several cores. XDP hands the packets over. It
+costs half as much CPU again, so measure whether it helps on a machine of many cores (docs/queues.md).
+
 A weir of another version takes over with all connections. If it cannot keep them
 all, it says how many will be lost and asks. If nobody can answer, it changes nothing
 and ends with status 1; --lose-states starts it all the same.
@@ -56,7 +60,7 @@ message says why.`
 func newRunCommand(env *Env) *cobra.Command {
 	var file, hook, prefetch string
 	var management uint16
-	var orBlock, noDNS, asJSON, loseStates bool
+	var orBlock, noDNS, asJSON, loseStates, steer bool
 	var macros macrosFlag
 	var without source.Without
 	c := &cobra.Command{
@@ -88,7 +92,7 @@ func newRunCommand(env *Env) *cobra.Command {
 			}
 			cfg.File, cfg.Optional = file, !c.Flags().Changed("file")
 			cfg.Management, cfg.OrBlock, cfg.NoDNS, cfg.Macros = management, orBlock, noDNS, macros
-			cfg.LoseStates, cfg.Without = loseStates, without
+			cfg.LoseStates, cfg.Without, cfg.Steer = loseStates, without, steer
 			if !asJSON {
 				cfg.Ask = env.asker()
 			}
@@ -108,6 +112,7 @@ func newRunCommand(env *Env) *cobra.Command {
 	c.Flags().Var(&without, "without", withoutUsage)
 	c.Flags().StringVar(&hook, "hook", string(daemon.Auto), "the hook for incoming packets: auto, xdp or tcx")
 	c.Flags().StringVar(&prefetch, "prefetch", string(daemon.PrefetchAuto), "prefetch packets at XDP, for more states than the caches hold: auto, on or off")
+	c.Flags().BoolVar(&steer, "steer", false, "have one core go on with all packets of a line that the kernel holds")
 	c.Flags().BoolVar(&orBlock, "or-block", false, "start even if the file does not load: keep the rules in force, or block everything but the management port")
 	c.Flags().Uint16Var(&management, "management", daemon.DefaultManagement, "TCP `port` of this box that stays open if no rules are loaded")
 	c.Flags().BoolVar(&loseStates, "lose-states", false, "start even if the connections of another version of weir cannot be kept")

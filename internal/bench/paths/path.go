@@ -45,6 +45,7 @@ const (
 	KernelHTB  = "kernel-htb"   // kernel, with HTB and an IFB for the line to the internet
 	WeirQoS    = "weir-qos"     // weir, with queues for that line in both directions
 	WeirNATQoS = "weir-nat-qos" // weir-nat, likewise
+	WeirHeld   = "weir-held"    // weir, and the kernel holds what leaves on both sides
 
 	WeirVLAN    = "weir-vlan" // weir, with a VLAN tag on both wires
 	WeirNATVLAN = "weir-nat-vlan"
@@ -63,7 +64,7 @@ var All = []string{Generator, Redirect, Kernel, Nft, NftNAT, Weir, WeirNAT}
 var VLAN = []string{WeirVLAN, WeirNATVLAN}
 
 // Queued are the paths with queues.
-var Queued = []string{KernelHTB, WeirQoS, WeirNATQoS}
+var Queued = []string{KernelHTB, WeirQoS, WeirNATQoS, WeirHeld}
 
 // Known are the names of all paths.
 var Known = slices.Concat(All, Queued, VLAN, []string{WeirAfTo, WeirScrub, WeirRouteTo, WeirLimits})
@@ -111,8 +112,11 @@ func New(name string, o WeirOptions) (*Path, error) {
 	case KernelHTB:
 		return &Path{Name: name, Hook: hookStack, Effect: traffic.Effect{Routes: true, HasEgress: true}, Entries: stackEntries(startHTB(o.LineRate)), Counts: countHTB}, nil
 	case WeirQoS, WeirNATQoS:
-		o.further = queuesConf(o.LineRate)
+		o.further = queuesConf(QueuesConf, o.LineRate)
 		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Translates: name == WeirNATQoS, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}, Counts: countWeir}, nil
+	case WeirHeld:
+		o.further = queuesConf(HeldConf, o.LineRate)
+		return &Path{Name: name, Hook: hookStack, Effect: traffic.Effect{Routes: true, Connects: true, HasEgress: true}, Entries: []Entry{{"", startWeir(o)}}, Counts: countWeir}, nil
 	case WeirNAT, WeirScrub, WeirRouteTo, WeirLimits:
 		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, Normalises: name == WeirScrub, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
 	case WeirAfTo:

@@ -23,14 +23,16 @@ var (
 	HTBScript string
 	//go:embed qos.conf
 	QueuesConf string
+	//go:embed held.conf
+	HeldConf string
 )
 
 // AmpleRate is the line's rate, in bits per second, if nothing is to be dropped.
 const AmpleRate = 100_000_000_000
 
 // queuesConf returns weir's queues for a line.
-func queuesConf(rate uint64) string {
-	return strings.ReplaceAll(QueuesConf, "RATE", strconv.FormatUint(rate/1000, 10)+"K")
+func queuesConf(queues string, rate uint64) string {
+	return strings.ReplaceAll(queues, "RATE", strconv.FormatUint(rate/1000, 10)+"K")
 }
 
 // QueueCounts are what all queues of a path have counted.

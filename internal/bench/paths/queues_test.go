@@ -14,7 +14,7 @@ import (
 // rate.
 func TestQueuesConf(t *testing.T) {
 	const rate = 123_456_000
-	text := before(weirRules(traffic.Case{}), weirFilter, queuesConf(rate))
+	text := before(weirRules(traffic.Case{}), weirFilter, queuesConf(QueuesConf, rate))
 	rules, list := resolve.LoadWith(testbed.RulesFile, []byte(text), nil, resolve.Settings{})
 	if rules == nil {
 		t.Fatal(list)

@@ -56,6 +56,7 @@ type box struct {
 
 	held    map[int]*held   // interfaces at which the kernel holds packets, by index
 	engines []rundir.Engine // of the trees of queues
+	cores   map[string]int  // that go on with what the kernel holds, by the name of the tree
 
 	manyAddresses  string // the last warning about too many addresses
 	prefetchFailed error  // why prefetching could not be switched on; already logged

@@ -24,6 +24,7 @@ type Config struct {
 	NoDNS      bool           // look up hosts in File on this machine only
 	Mode       Mode
 	Prefetch   Prefetch
+	Steer      bool   // one core goes on with all packets of a tree that the kernel holds
 	Management uint16 // port of the built-in ruleset
 	LoseStates bool   // allow losing connections if the states of another version do not convert
 	// Ask tells the administrator what would happen and asks whether to go on. If it

@@ -21,6 +21,7 @@ type held struct {
 	at   htb.Device // that interface, or for what comes in a device of weir's own
 	plan *htb.Plan
 	leaf string // the kind of qdisc below each class
+	core int    // + 1, that goes on with the packets that XDP passes to the stack; 0: that where they come in
 }
 
 // mayHold returns an error if the rules want the kernel to hold packets where somebody else does.
@@ -90,6 +91,7 @@ func (b *box) hold(m *machine) error {
 	if err := b.release(has, now); err != nil {
 		return err
 	}
+	b.steer(now, engines)
 	b.held = now
 	return b.noteEngines(engines)
 }
@@ -189,7 +191,7 @@ func (b *box) holdAtRate(name string, in bool) error {
 			return err
 		}
 		if h.leaf, err = htb.Set(h.at, plan); err != nil {
-			return errors.Join(err, b.dp.Hold(h.tree, false, 0)) // counted from now on
+			return errors.Join(err, b.dp.Hold(h.tree, false, 0, -1)) // counted from now on
 		}
 		h.plan = plan
 	}
@@ -219,7 +221,7 @@ func (b *box) release(has *htb.Machine, now map[int]*held) error {
 			is = is || h.tree == i
 		}
 		if !is {
-			if err := b.dp.Hold(i, false, 0); err != nil {
+			if err := b.dp.Hold(i, false, 0, -1); err != nil {
 				return err
 			}
 		}
@@ -243,7 +245,7 @@ func (b *box) release(has *htb.Machine, now map[int]*held) error {
 // past it.
 func (b *box) holdOn() error {
 	for _, h := range b.held {
-		if err := b.dp.Hold(h.tree, true, h.at.Index); err != nil {
+		if err := b.dp.Hold(h.tree, true, h.at.Index, h.core-1); err != nil {
 			return err
 		}
 	}

@@ -1,8 +1,11 @@
 package dataplane
 
 import (
+	"runtime"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"weir/internal/fw/bpfload"
 	"weir/internal/fw/shaper"
@@ -29,7 +32,7 @@ pass out on wan0 proto udp to port 99 set queue bulk no state
 	if s := h.dp.config.Program.Shapers; len(s) != 1 || s[0].Engine != shaper.Queue {
 		t.Fatalf("the trees are %+v", s)
 	}
-	check(t, h.dp.Hold(0, true, h.net.wan0))
+	check(t, h.dp.Hold(0, true, h.net.wan0, -1))
 	lan := func(text string) []byte { return parsePkt(text).frame(lanHostMAC, lan0MAC) }
 	in := func(what, text string, before, want uint32) {
 		t.Helper()
@@ -60,7 +63,8 @@ pass out on wan0 proto udp to port 99 set queue bulk no state
 	if r := h.xdp(h.net.lan0, lan("tcp 192.168.1.10:4001 > 198.51.100.9:80 A seq 101 ack 301")); r.reason != "up-device" {
 		t.Errorf("under XDP: %s (%s)", r.verdict, r.reason)
 	}
-	check(t, h.dp.Hold(0, false, 0))
+	steersHeld(t, h, h.net.wan0, h.net.lan0, lan("tcp 192.168.1.10:4001 > 198.51.100.9:80 A seq 101 ack 301"))
+	check(t, h.dp.Hold(0, false, 0, -1))
 	for number, name := range h.dp.config.Program.Queues {
 		if name == "voice" {
 			in("counted again", "tcp 192.168.1.10:4001 > 198.51.100.9:80 A seq 101 ack 301", 0, uint32(number)<<16|6)
@@ -92,7 +96,7 @@ pass out on lan0 proto udp to port 99 no state
 	if r := h.in(h.xdp, "wan", answer); r.verdict != redirect || r.reason != "state" {
 		t.Errorf("counted: %s (%s)", r.verdict, r.reason)
 	}
-	check(t, h.dp.Hold(0, true, h.net.lan0))
+	check(t, h.dp.Hold(0, true, h.net.lan0, -1))
 	waits := func(what, text, reason string, class uint32) {
 		t.Helper()
 		frame := parsePkt(text).frame(wanHostMAC, wan0MAC)
@@ -114,8 +118,39 @@ pass out on lan0 proto udp to port 99 no state
 	if r := h.in(h.xdp, "lan", "udp 192.168.1.10:5000 > 198.51.100.9:53"); r.verdict != redirect {
 		t.Errorf("what leaves: %s (%s)", r.verdict, r.reason)
 	}
-	check(t, h.dp.Hold(0, false, 0))
+	steersHeld(t, h, h.net.lan0, h.net.wan0, parsePkt(answer).frame(wanHostMAC, wan0MAC))
+	check(t, h.dp.Hold(0, false, 0, -1))
 	if r := h.in(h.xdp, "wan", answer); r.verdict != redirect {
 		t.Errorf("counted again: %s (%s)", r.verdict, r.reason)
+	}
+}
+
+// steersHeld checks which core goes on with a frame that comes in at an interface and that XDP passes to
+// the stack, with what it has decided in front of it. device: that has the qdisc.
+func steersHeld(t *testing.T, h *harness, device, at int, frame []byte) {
+	t.Helper()
+	const pass, handOver = 2, 4 // XDP_PASS, XDP_REDIRECT
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before, here unix.CPUSet
+	check(t, unix.SchedGetaffinity(0, &before))
+	defer func() { check(t, unix.SchedSetaffinity(0, &before)) }()
+	core := 0
+	for !before.IsSet(core) {
+		core++
+	}
+	here.Set(core)
+	check(t, unix.SchedSetaffinity(0, &here))
+	cores := must(bpfload.CPUs())(t)
+	for _, to := range []int{core, (core + 1) % cores, -1} {
+		want := uint32(pass)
+		if to >= 0 && to != core {
+			want = handOver
+		}
+		check(t, h.dp.Hold(0, true, device, to))
+		o := must(bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: slices.Clone(frame), Ifindex: at}))(t)
+		if reason := h.counts(at); o.Result != want || reason != "up-device" || len(o.Meta) != metadataSize {
+			t.Errorf("core %d goes on with what comes in on %d: action %d (%s) with %d bytes in front, want %d", to, core, o.Result, reason, len(o.Meta), want)
+		}
 	}
 }

@@ -91,7 +91,7 @@ func (n *queueSize) entries() map[string]uint32 {
 	return map[string]uint32{
 		mapQueueClasses: n.classes, mapQueueMembers: max(n.members, 1),
 		mapQueueCounters: n.slots + n.classes, mapQueueHosts: n.hosts + n.classes, mapQueueActive: n.slots + n.classes,
-		mapQueueLosses: n.slots, mapQueueRTTs: n.classes,
+		mapQueueLosses: n.slots, mapQueueRTTs: n.classes, mapSteerFrames: n.cores,
 	}
 }
 
@@ -210,14 +210,21 @@ func (d *Dataplane) SetQueues(ifindex int, l3 bool, names ...string) error {
 // Hold says whether a qdisc holds the packets of a tree, in the order of ruleset.Program.Shapers.
 // Then the programs only name their classes. device is the index of the interface that has the
 // qdisc. What leaves passes it on its way. There XDP goes on to count, in case a next hop is not up to
-// date.
-func (d *Dataplane) Hold(tree int, held bool, device int) error {
+// date. core goes on with the packets that XDP passes to the stack; < 0: that where they come in.
+func (d *Dataplane) Hold(tree int, held bool, device, core int) error {
+	how := asByte(held)
+	if held && core >= 0 && core <= MostHeldCore {
+		if err := d.openCore(uint32(core)); err != nil {
+			return fmt.Errorf("hand frames to core %d: %w", core, err)
+		}
+		how = queueHeldBy + uint8(core)
+	}
 	return changeArray(d.objects.Maps[mapQueueData], func(data []xdpQueueSection) {
 		s := &data[0].Shapers[tree+1]
 		if held { // packets read held first
 			s.Device = uint32(device)
 		}
-		s.Held = asByte(held)
+		s.Held = how
 	})
 }
 

@@ -1556,6 +1556,7 @@ const (
 	xdpMapSources           = "sources"
 	xdpMapSpilledTuples     = "spilled_tuples"
 	xdpMapStates            = "states"
+	xdpMapSteerFrames       = "steer_frames"
 	xdpMapTableChanges      = "table_changes"
 	xdpMapTableCounters     = "table_counters"
 	xdpMapTableLengths      = "table_lengths"
@@ -1726,6 +1727,7 @@ type xdpMapSpecs struct {
 	Sources           *ebpf.MapSpec `ebpf:"sources"`
 	SpilledTuples     *ebpf.MapSpec `ebpf:"spilled_tuples"`
 	States            *ebpf.MapSpec `ebpf:"states"`
+	SteerFrames       *ebpf.MapSpec `ebpf:"steer_frames"`
 	TableChanges      *ebpf.MapSpec `ebpf:"table_changes"`
 	TableCounters     *ebpf.MapSpec `ebpf:"table_counters"`
 	TableLengths      *ebpf.MapSpec `ebpf:"table_lengths"`
@@ -1854,6 +1856,7 @@ type xdpMaps struct {
 	Sources           *ebpf.Map `ebpf:"sources"`
 	SpilledTuples     *ebpf.Map `ebpf:"spilled_tuples"`
 	States            *ebpf.Map `ebpf:"states"`
+	SteerFrames       *ebpf.Map `ebpf:"steer_frames"`
 	TableChanges      *ebpf.Map `ebpf:"table_changes"`
 	TableCounters     *ebpf.Map `ebpf:"table_counters"`
 	TableLengths      *ebpf.Map `ebpf:"table_lengths"`
@@ -1927,6 +1930,7 @@ func (m *xdpMaps) Close() error {
 		m.Sources,
 		m.SpilledTuples,
 		m.States,
+		m.SteerFrames,
 		m.TableChanges,
 		m.TableCounters,
 		m.TableLengths,

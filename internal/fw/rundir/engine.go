@@ -9,4 +9,5 @@ type Engine struct {
 	shaper.Choice
 	Holds  string `json:"holds,omitempty"`  // the kind of qdisc that holds the packets; empty: none does
 	Device string `json:"device,omitempty"` // that has this qdisc
+	Core   string `json:"core,omitempty"`   // that goes on with its packets; empty: those where they come in
 }

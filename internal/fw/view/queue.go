@@ -40,6 +40,7 @@ type QueueTree struct {
 	Cost      string  `json:"cost"`             // of it
 	Holds     string  `json:"holds,omitempty"`  // with queue: the kind of qdisc that holds the packets; empty: none does now
 	Device    string  `json:"device,omitempty"` // that has this qdisc
+	Core      string  `json:"core,omitempty"`   // that goes on with its packets; empty: those where they come in
 	Queues    []Queue `json:"queues"`           // parents before those below them
 }
 
@@ -141,7 +142,7 @@ func (r *reading) queueTree(at int, classes []dataplane.QueueClass, engines []ru
 	shares := now.Shares()
 	for i := range engines {
 		if e := &engines[i]; e.Interface == s.Interface && e.In == s.In {
-			t.Engine, t.Why, t.Cost, t.Holds, t.Device = e.Engine.String(), e.Why, e.Engine.Cost(), e.Holds, e.Device
+			t.Engine, t.Why, t.Cost, t.Holds, t.Device, t.Core = e.Engine.String(), e.Why, e.Engine.Cost(), e.Holds, e.Device, e.Core
 		}
 	}
 	if t.Holds != "" {

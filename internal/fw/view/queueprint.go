@@ -94,6 +94,9 @@ func (q *Queues) printEngines(w io.Writer) error {
 		if t.Holds != "" {
 			engine += " (" + t.Holds + ")"
 		}
+		if t.Core != "" {
+			engine += " on core " + t.Core
+		}
 		if _, err := fmt.Fprintf(w, "%s: engine %s: %s; %s\n", t.title(QueueForm{}), engine, t.Why, t.Cost); err != nil {
 			return err
 		}
