@@ -21,7 +21,7 @@ queue %[1]s-rest parent %[1]s-out bandwidth 2M default
 queue %[1]s-in on %[1]s in bandwidth 4M engine queue default
 `
 
-//	lan ══ wire ══ fw ══ wire, tun, VLAN ══ wan
+//	lan ══ wire ══ fw ══ tun, VLAN ══ wan
 //
 // The kernel holds packets at devices with and without Ethernet headers and at VLAN devices, in the
 // best queues that it has: fq_codel, if it has that. They go through at the rate of the line, IPv4 and
@@ -45,7 +45,7 @@ func TestHeldDevices(t *testing.T) {
 	if exec.Command("modprobe", "--quiet", "sch_fq_codel").Run() == nil {
 		want = "fq_codel"
 	}
-	for i := range wan {
+	for i := 1; i < len(wan); i++ { // TestHeldQueues has the wire
 		b.Tell(string(wan[i].Medium), func(b *lib.Box) { heldAt(b, &lan[0], &wan[i], uint16(5301+i), want) })
 	}
 	// TCX finds what XDP has decided, also on another core
@@ -60,9 +60,11 @@ func TestHeldDevices(t *testing.T) {
 
 // heldAt sends both ways by a device whose packets the kernel holds.
 func heldAt(b *lib.Box, from, to *lib.Path, port uint16, leaf string) {
-	crosses(b, from, to, port)
-	b.Listen(lab.WAN, port+50, "iperf3", "-s", "-p", fmt.Sprint(port+50))
-	flags := []string{"-p", fmt.Sprint(port + 50), "-B", from.Addr(10, false), "-t", "3", "-O", "1"}
+	for _, own := range []string{from.Addr(20, false), from.Addr(10, true), from.Addr(20, true)} {
+		b.Run(lab.LAN, "ping", "-n", "-c", "2", "-i", "0.1", "-W", "5", "-I", own, to.Addr(10, own != from.Addr(20, false)))
+	}
+	b.Listen(lab.WAN, port, "iperf3", "-s", "-p", fmt.Sprint(port))
+	flags := []string{"-p", fmt.Sprint(port), "-B", from.Addr(10, false), "-t", "3", "-O", "1"}
 	for name, line := range map[string]float64{"": 8e6, "-R": 4e6} { // an emulated machine may be slower
 		got := runIperf3(b, lab.LAN, to.Addr(10, false), append(flags, strings.Fields(name)...)...).rate()
 		if got < 0.2*line*payload || got > 1.08*line*payload {
@@ -77,7 +79,7 @@ func heldAt(b *lib.Box, from, to *lib.Path, port uint16, leaf string) {
 		if tree.Interface != to.Device {
 			continue
 		}
-		if tree.Engine != "queue" || tree.Holds != leaf || tree.Queues[0].Sent < 1e6 {
+		if tree.Engine != "queue" || tree.Holds != leaf || tree.Queues[0].Sent < 3e5 {
 			b.Errorf("of %s weir queues shows %+v, want %s", to.Device, tree, leaf)
 		}
 	}

@@ -1,6 +1,7 @@
 package bpfload
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/cilium/ebpf"
@@ -38,4 +39,15 @@ func WaitForRuns() error {
 		return fmt.Errorf("wait for running programs: membarrier: %w", errno)
 	}
 	return nil
+}
+
+// OpenCore has a CPU map take frames for a core, so many at once. It does nothing if the map does so already:
+// another entry would start another thread.
+func OpenCore(m *Map, core, frames uint32) error {
+	var now uint32
+	err := m.Lookup(core, &now)
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return m.Put(core, frames)
+	}
+	return err
 }

@@ -214,7 +214,7 @@ func (d *Dataplane) SetQueues(ifindex int, l3 bool, names ...string) error {
 func (d *Dataplane) Hold(tree int, held bool, device, core int) error {
 	how := asByte(held)
 	if held && core >= 0 && core <= MostHeldCore {
-		if err := d.openCore(uint32(core)); err != nil {
+		if err := bpfload.OpenCore(d.objects.Maps[mapSteerFrames], uint32(core), roomForFrames); err != nil {
 			return fmt.Errorf("hand frames to core %d: %w", core, err)
 		}
 		how = queueHeldBy + uint8(core)
