@@ -223,6 +223,10 @@ func heldRemoved(b *lib.Box, daemon *lib.Process) {
 	}
 	b.IP(lab.FW, "link del "+waits())
 	b.AwaitSaid(daemon, "device=weir-in")
+	b.Until(10*time.Second, "packets come in again", func() bool {
+		_, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", slowHost)
+		return err == nil
+	})
 	if rate := <-up; rate > 1.2*10e6 {
 		b.Errorf("while queues were removed a line of 10 Mbit/s carried %.3g bit/s", rate)
 	}

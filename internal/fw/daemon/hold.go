@@ -132,14 +132,14 @@ func (b *box) setHeld(h *held, l *netif.Link, m *machine, has *htb.Machine, now 
 	}
 	before := b.heldBefore(h)
 	whole := before != nil && before.at == h.at && has.Whole(h.at.Index, before.plan, before.leaf)
-	if before != nil && !whole {
-		b.cfg.Log.Warn("somebody has removed queues of weir; they are set up again", "interface", l.Name, "device", h.at.Name)
-	}
 	if whole && reflect.DeepEqual(before.plan, h.plan) {
 		h.leaf = before.leaf
 		return nil
 	}
 	h.leaf, err = htb.Set(h.at, h.plan)
+	if err == nil && before != nil && !whole {
+		b.cfg.Log.Warn("somebody has removed queues of weir; they are set up again", "interface", l.Name, "device", h.at.Name)
+	}
 	return err
 }
 
