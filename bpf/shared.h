@@ -42,7 +42,8 @@
 struct interface {
 	__u8 mac[6];
 	__u8 front; /* XDP: bytes between the Ethernet header and the IP header of its frames */
-	__u8 pad0;
+	__s8 line; /* of a PPPoE interface: how far its line is from its own index. mac of the line's is the
+		    * concentrator's. 0: it has no session */
 	__u32 flags; /* INTERFACE_*: by the daemon, except INTERFACE_BARE */
 	__u32 counters; /* its first in interface_counters, times REASON_COUNT */
 	__u32 mtu;
@@ -180,6 +181,12 @@ static __always_inline int interface_is_plain(const struct interface *i, __u32 e
 	__u32 asked = INTERFACE_PRESENT | INTERFACE_CAPTURE | bare | (ether_rules ? ether : 0);
 
 	return i && (i->flags & asked) == INTERFACE_PRESENT;
+}
+
+/* Whether whoever is at the other end gets all that leaves: nobody there is to be told apart. */
+static __always_inline int interface_has_one_peer(const struct interface *i)
+{
+	return i->flags & INTERFACE_L3 || i->line;
 }
 
 static __always_inline struct nexthop *nexthop_get(__u16 number)

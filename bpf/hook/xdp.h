@@ -69,59 +69,6 @@ static __always_inline int hook_store_summed(hook_ctx *ctx, __u32 offset, void *
 	return hook_store(ctx, offset, from, length);
 }
 
-/* Makes room in front of the frame for what TCX ingress of the packet's interface needs
- * to know. NULL if the driver has no room. */
-static __always_inline struct metadata *hook_front(hook_ctx *ctx, const struct packet *p)
-{
-	struct metadata *m;
-
-	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*m)))
-		return 0;
-	m = (void *)(long)ctx->data_meta;
-	if ((void *)(m + 1) > hook_data(ctx))
-		return 0;
-	m->magic = METADATA_MAGIC;
-	m->ifindex = p->ifindex;
-	m->qos = p->qos;
-	m->out = (struct out_mark){}; /* no garbage: the kernel compares it when it merges packets */
-	return m;
-}
-
-/* Passes the packet to the stack with this mark. waits: the class in which it waits on its way; 0:
- * it does not. < 0: it cannot. */
-static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, const struct packet *p, __u32 waits)
-{
-	struct metadata *m = hook_front(ctx, p);
-
-	if (!m)
-		return -1;
-	m->mark = mark;
-	m->number = waits;
-	return 0;
-}
-
-/* Passes the packet to TCX ingress, which redirects it. number: of its state; 0: none,
- * then out is what it leaves with. < 0: it cannot. */
-static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, const struct packet *p,
-						 const struct out_mark *out)
-{
-	struct metadata *m = hook_front(ctx, p);
-
-	if (!m)
-		return -1;
-	m->mark = p->mark;
-	m->number = METADATA_REDIRECT | number;
-	if (out)
-		m->out = *out;
-	return 0;
-}
-
-/* Sends a frame to an interface as it is: TCX ingress does. < 0: it cannot. */
-static __always_inline int hook_bridge(hook_ctx *ctx, __u32 ifindex, const struct packet *p)
-{
-	return hook_handoff_redirect(ctx, METADATA_BRIDGE | (ifindex & (MAX_IFINDEX - 1)), p, 0) ? -1 : HOOK_PASS;
-}
-
 /* A packet that XDP redirects has no mark. */
 static __always_inline void hook_set_mark(hook_ctx *ctx, __u32 mark)
 {
@@ -213,6 +160,85 @@ static __always_inline int hook_change_family(hook_ctx *ctx, __u8 family, int mo
 /* The rest needs the parser's types. */
 #include "packet/csum.h"
 #include "packet/parse.h"
+
+/* Takes the session off a frame: TCX ingress of its carrier gives it to the session's device as it
+ * is then (bpf/pppoe.bpf.c), and the kernel may merge such frames. */
+static __noinline int hook_strip(hook_ctx *ctx, __u32 ifindex)
+{
+	int tagged = shared.interfaces[ifindex & (MAX_IFINDEX - 1)].front > sizeof(struct session);
+	__u32 *data = hook_data(ctx);
+	const __u8 *ip = (void *)data + sizeof(struct ethhdr) + sizeof(struct session);
+	__be16 *type = (void *)data + 2 * ETH_ALEN + sizeof(struct session);
+
+	if (tagged) {
+		ip += sizeof(struct tag);
+		type += sizeof(struct tag) / sizeof(*type);
+	}
+	if ((void *)(data + 6) > hook_data_end(ctx) || (void *)(ip + 1) > hook_data_end(ctx))
+		return -1;
+	*type = *ip >> 4 == 4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
+	if (tagged)
+		data[5] = data[3];
+	data[4] = data[2];
+	data[3] = data[1];
+	data[2] = data[0];
+	return bpf_xdp_adjust_head(ctx, sizeof(struct session));
+}
+
+/* Makes room in front of the frame for what TCX ingress of the packet's interface needs
+ * to know. NULL if the driver has no room. */
+static __always_inline struct metadata *hook_front(hook_ctx *ctx, const struct packet *p)
+{
+	struct metadata *m;
+
+	if (shared.interfaces[p->ifindex & (MAX_IFINDEX - 1)].line && hook_strip(ctx, p->ifindex))
+		return 0;
+	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*m)))
+		return 0;
+	m = (void *)(long)ctx->data_meta;
+	if ((void *)(m + 1) > hook_data(ctx))
+		return 0;
+	m->magic = METADATA_MAGIC;
+	m->ifindex = p->ifindex;
+	m->qos = p->qos;
+	m->out = (struct out_mark){}; /* no garbage: the kernel compares it when it merges packets */
+	return m;
+}
+
+/* Passes the packet to the stack with this mark. waits: the class in which it waits on its way; 0:
+ * it does not. < 0: it cannot. */
+static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, const struct packet *p, __u32 waits)
+{
+	struct metadata *m = hook_front(ctx, p);
+
+	if (!m)
+		return -1;
+	m->mark = mark;
+	m->number = waits;
+	return 0;
+}
+
+/* Passes the packet to TCX ingress, which redirects it. number: of its state; 0: none,
+ * then out is what it leaves with. < 0: it cannot. */
+static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, const struct packet *p,
+						 const struct out_mark *out)
+{
+	struct metadata *m = hook_front(ctx, p);
+
+	if (!m)
+		return -1;
+	m->mark = p->mark;
+	m->number = METADATA_REDIRECT | number;
+	if (out)
+		m->out = *out;
+	return 0;
+}
+
+/* Sends a frame to an interface as it is: TCX ingress does. < 0: it cannot. */
+static __always_inline int hook_bridge(hook_ctx *ctx, __u32 ifindex, const struct packet *p)
+{
+	return hook_handoff_redirect(ctx, METADATA_BRIDGE | (ifindex & (MAX_IFINDEX - 1)), p, 0) ? -1 : HOOK_PASS;
+}
 
 /* Nothing that the box itself sends comes by here. */
 static __always_inline __u32 hook_priority(hook_ctx *ctx)

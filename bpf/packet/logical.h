@@ -15,6 +15,7 @@
 #include <linux/ipv6.h>
 #include <bpf/bpf_endian.h>
 
+#include "packet/pppoe.h"
 #include "shared.h"
 
 #define VLAN_ID_MASK 0x0fff
@@ -24,20 +25,6 @@ struct tag {
 	__be16 tci;
 	__be16 proto; /* EtherType of what follows */
 };
-
-/* What a frame of a PPPoE session has in front of its packet (RFC 2516, 4): the header,
- * and PPP's protocol field. */
-struct session {
-	__be16 kind; /* version and type, code */
-	__be16 id;
-	__be16 length; /* of what follows this field */
-	__be16 proto;
-};
-#define PPPOE_LENGTH	  8
-#define PPPOE_SESSION	  0x1100 /* version 1, type 1, code 0: session data */
-#define PPP_IP		  0x0021
-#define PPP_IPV6	  0x0057
-_Static_assert(sizeof(struct session) == PPPOE_LENGTH, "as in the frame");
 
 static __always_inline int logical_is_tag(__be16 proto)
 {
@@ -70,6 +57,21 @@ static __always_inline __u32 logical_find(__u32 carrier, __be16 type, __u16 id)
 #define BELONGS(ifindex, proto) ((__u64)(proto) << 32 | (ifindex))
 #define BELONGS_TO(found)	((__u32)(found))
 #define BELONGS_PROTO(found)	((__be16)((found) >> 32))
+
+/* Returns the interface whose MAC is that of the concentrator of a PPPoE interface's session. */
+static __always_inline const struct interface *logical_line(__u32 ifindex, const struct interface *i)
+{
+	return &shared.interfaces[(ifindex + i->line) & (MAX_IFINDEX - 1)];
+}
+
+/* Whether a frame of a session is from its concentrator. */
+static __always_inline int logical_is_from(const struct ethhdr *eth, __u32 ifindex)
+{
+	const struct interface *i = &shared.interfaces[ifindex & (MAX_IFINDEX - 1)];
+	const __u16 *mac = (const __u16 *)logical_line(ifindex, i)->mac, *src = (const __u16 *)eth->h_source;
+
+	return i->line && !((src[0] ^ mac[0]) | (src[1] ^ mac[1]) | (src[2] ^ mac[2]));
+}
 
 /* Returns the EtherType of the packet in a session's frame; 0: the stack handles the
  * frame, because it has no IP packet, or its lengths contradict each other. */
@@ -120,7 +122,7 @@ __noinline __u64 logical_of(hook_ctx *ctx, __u32 ifindex)
 		if ((const void *)(session + 1) <= hook_data_end(ctx))
 			proto = logical_session(session, hook_data_end(ctx));
 		inner = proto ? logical_find(found, type, bpf_ntohs(session->id)) : 0;
-		if (inner) {
+		if (inner && logical_is_from(eth, inner)) {
 			found = inner;
 			type = proto;
 		}

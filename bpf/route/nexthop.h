@@ -16,6 +16,20 @@
 #define AF_INET_KERNEL	2
 #define AF_INET6_KERNEL 10
 
+/* Replaces the MACs in what the kernel's look-up found by those of a PPPoE session: the kernel
+ * knows no neighbours in it. A function of its own, to save stack. */
+__noinline int nexthop_peer(struct bpf_fib_lookup *f)
+{
+	const struct interface *i;
+
+	if (!f)
+		return 0;
+	i = &shared.interfaces[f->ifindex & (MAX_IFINDEX - 1)];
+	__builtin_memcpy(f->dmac, logical_line(f->ifindex, i)->mac, 6);
+	__builtin_memcpy(f->smac, i->mac, 6);
+	return 0;
+}
+
 /* Stores what the kernel's look-up found. Every core reads the line of a next hop, so it is not
  * written for each new connection, but once a tick or when something differs. known:
  * NEXTHOP_VALID if the neighbour's address is known, and NEXTHOP_NEAR. Without it, each

@@ -129,13 +129,12 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 		return ROUTE_CLOSED;
 	if (q->mark && !route_marks)
 		return ROUTE_BLIND;
-	/* devices without Ethernet header have no neighbours */
-	if (rc == BPF_FIB_LKUP_RET_NO_NEIGH && !(i->flags & INTERFACE_L3))
+	if (rc == BPF_FIB_LKUP_RET_NO_NEIGH && !interface_has_one_peer(i))
 		return ROUTE_NEIGHBOUR;
 	route_gateway(&key, &f);
 	/* so they are one next hop, however many hosts are behind them. Without a
 	 * neighbour the kernel leaves tot_len where it would write the MTU */
-	if (i->flags & INTERFACE_L3) {
+	if (interface_has_one_peer(i)) {
 		key.gateway = (struct addr){};
 		if (q->family == 4)
 			addr_set4(&key.gateway, 0);
@@ -145,6 +144,8 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 	number = nexthop_find(&key);
 	if (!number || number >= MAX_NEXTHOPS)
 		return ROUTE_FULL;
+	if (i->line)
+		nexthop_peer(&f);
 	nexthop_note(number, &f, &key, NEXTHOP_VALID);
 	q->number = number;
 	return ROUTE_FORWARD;
@@ -223,7 +224,7 @@ __noinline enum route route_choose(hook_ctx *ctx, struct route_query *q)
 	route_fib(&f, q);
 	if (fixed)
 		f.ifindex = fixed;
-	if (fixed && i->flags & INTERFACE_L3) { /* one next hop, whatever the gateway */
+	if (fixed && interface_has_one_peer(i)) { /* one next hop, whatever the gateway */
 		key.gateway = (struct addr){};
 		if (q->family == 4)
 			addr_set4(&key.gateway, 0);
@@ -240,11 +241,13 @@ __noinline enum route route_choose(hook_ctx *ctx, struct route_query *q)
 	i = &shared.interfaces[f.ifindex & (MAX_IFINDEX - 1)];
 	if (f.ifindex >= MAX_IFINDEX || !(i->flags & INTERFACE_PRESENT))
 		valid = 0;
-	if (!lost && !fixed && valid == 0 && i->flags & INTERFACE_L3 && i->flags & INTERFACE_PRESENT)
+	if (!lost && !fixed && valid == 0 && interface_has_one_peer(i) && i->flags & INTERFACE_PRESENT)
 		valid = 1; /* it has no neighbours */
 	known = valid && !lost ? NEXTHOP_VALID : 0;
 	if (route_is_near(&f, q))
 		known |= NEXTHOP_NEAR;
+	if (i->line)
+		nexthop_peer(&f);
 	nexthop_note(number, &f, &key, known);
 	q->number = number;
 	if (lost)

@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"sync/atomic"
 
@@ -58,7 +59,14 @@ type Interface struct {
 	Parent  int
 	Tag     uint16 // priority and VLAN id, or PPPoE session
 	TagType uint16 // EtherType of the tag
+	// Of a PPPoE session: the index of the interface's line, in whose place the
+	// concentrator's MAC is kept. The indexes must be near each other.
+	Line int
+	Peer net.HardwareAddr
 }
+
+// maxLineDistance is how far the index of a line may be from that of its interface.
+const maxLineDistance = math.MaxInt8
 
 // SetInterface describes an interface to the programs. The first call gives it its own
 // counters.
@@ -75,6 +83,9 @@ func (d *Dataplane) SetInterface(ifindex int, i Interface) error {
 			return err
 		}
 	}
+	if err := d.setPeer(raw, ifindex, &i); err != nil {
+		return err
+	}
 	copy(raw.Mac[:], i.MAC)
 	atomic.StoreUint32(&raw.Mtu, i.MTU)
 	if i.Parent == 0 {
@@ -87,6 +98,25 @@ func (d *Dataplane) SetInterface(ifindex int, i Interface) error {
 		d.BumpRoutes() // next hops know whether XDP reaches them
 	}
 	killpoint.Done("tell of interface %d", ifindex)
+	return nil
+}
+
+// setPeer says who is at the other end of a PPPoE session.
+func (d *Dataplane) setPeer(raw *xdpInterface, ifindex int, i *Interface) error {
+	if i.Line == 0 {
+		raw.Line = 0
+		return nil
+	}
+	line, err := d.interfaceAt(i.Line)
+	if err != nil {
+		return err
+	}
+	distance := i.Line - ifindex
+	if distance == 0 || max(distance, -distance) > maxLineDistance {
+		return fmt.Errorf("interface %d: the index of its line is %d, must be at most %d away", ifindex, i.Line, maxLineDistance)
+	}
+	copy(line.Mac[:], i.Peer)
+	raw.Line = int8(distance)
 	return nil
 }
 

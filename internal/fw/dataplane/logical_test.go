@@ -78,6 +78,9 @@ func session(frame []byte, kind, id, length, ppp uint16) []byte {
 // sessionVLAN is the index of a VLAN device under a session.
 const sessionVLAN = 9000
 
+// sessionLine is the distance to the index of a session's line.
+const sessionLine = 100
+
 // The packets of a PPPoE session belong to its interface, and go back into it. All that
 // is not an IP packet of a known session goes to the stack as it is.
 func TestSessionsBelong(t *testing.T) {
@@ -85,7 +88,11 @@ func TestSessionsBelong(t *testing.T) {
 	device, vlan := addWire(t, "nic0", lan0MAC, lanHostMAC), sessionVLAN
 	h.enableXDP(device)
 	tell := func(ifindex, parent int, id, etherType uint16) {
-		check(t, h.dp.SetInterface(ifindex, Interface{MAC: mac(lan0MAC), MTU: 1492, Flags: InterfacePresent, Parent: parent, Tag: id, TagType: etherType}))
+		i := Interface{MAC: mac(lan0MAC), MTU: 1492, Flags: InterfacePresent, Parent: parent, Tag: id, TagType: etherType}
+		if etherType == TypePPPoE {
+			i.Line, i.Peer = ifindex+sessionLine, mac(lanHostMAC)
+		}
+		check(t, h.dp.SetInterface(ifindex, i))
 	}
 	h.setInterface(device, InterfacePresent|InterfaceTarget|InterfaceXDP, lan0MAC)
 	for _, inVLAN := range []bool{false, true} {
@@ -112,6 +119,21 @@ func TestSessionsBelong(t *testing.T) {
 			h.sessionBothWays(device, ppp, texts, tags)
 			h.sessionsOfTheStack(device, ppp, texts[0], tags)
 		}
+		h.sessionGoesUp(device, 0x0021, "udp 192.168.1.10:1 > 192.168.1.1:53 len 9", tags)
+		h.sessionGoesUp(device, 0x0057, "udp [fd00:1::10]:1 > [fd00:1::1]:53 len 9", tags)
+	}
+}
+
+// sessionGoesUp sends the box itself a packet in a session. The stack gets it without the session,
+// with a verdict for the session's interface.
+func (h *harness) sessionGoesUp(device int, ppp uint16, text string, tags []tag) {
+	h.tb.Helper()
+	h.forget()
+	_, frame := h.arrive("lan", text)
+	in := withTags(session(frame, 0x1100, 0x1234, uint16(len(frame)-14+2), ppp), tags...)
+	want := withTags(frame, tags...)
+	if r := h.xdpOn(device, h.net.lan0, in); r.verdict != up || !r.meta || r.believes != h.net.lan0 || !bytes.Equal(r.frame, want) {
+		h.tb.Errorf("%s in a session: %s %s, metadata %t for interface %d\n%x, want\n%x", text, r.verdict, r.reason, r.meta, r.believes, r.frame, want)
 	}
 }
 
@@ -150,6 +172,7 @@ func (h *harness) sessionsOfTheStack(device int, ppp uint16, text string, tags [
 		"another session":      withTags(session(frame, 0x1100, 0x1235, size, ppp), tags...),
 		"another version":      withTags(session(frame, 0x2100, 0x1234, size, ppp), tags...),
 		"the end of a session": withTags(session(frame, 0x11a7, 0x1234, size, ppp), tags...),
+		"another station's":    slices.Concat(whole[:6], mac(wanHostMAC), whole[12:]),
 		"LCP":                  withTags(session(frame, 0x1100, 0x1234, size, 0xc021), tags...),
 		"a length of 0":        withTags(session(frame, 0x1100, 0x1234, 0, ppp), tags...),
 		"too long for it":      withTags(session(frame, 0x1100, 0x1234, size-1, ppp), tags...),

@@ -229,7 +229,8 @@ func (v *View) Neighbours(span uint32) []Neighbour {
 	for i := range v.tables.shared.Nexthops {
 		n := &v.tables.shared.Nexthops[i]
 		near := n.Flags&nexthopChosen == 0 || n.Flags&nexthopNear != 0 // else another neighbour leads to the gateway
-		if n.Ifindex == 0 || n.Flags&nexthopL3 != 0 || !near || now-n.Used > span {
+		inSession := v.tables.shared.Interfaces[n.Ifindex%MaxIfindex].Line != 0
+		if n.Ifindex == 0 || n.Flags&nexthopL3 != 0 || inSession || !near || now-n.Used > span {
 			continue
 		}
 		found = append(found, Neighbour{int(n.Ifindex), (*xdpAddr)(&n.Gateway).addr(), state.Tick(n.Used)})

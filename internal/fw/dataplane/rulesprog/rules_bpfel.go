@@ -400,7 +400,7 @@ type RulesShared struct {
 		_        structs.HostLayout
 		Mac      [6]uint8
 		Front    uint8
-		Pad0     uint8
+		Line     int8
 		Flags    uint32
 		Counters uint32
 		Mtu      uint32

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * The devices of PPPoE sessions. Each is one end of a veth pair, without ARP. The other
+ * end is its line, which has no address.
+ *
+ *   weir_pppoe_in   TCX ingress of the carrier, before all others: takes what is in front
+ *                   of a session's packets off, and gives them to TCX ingress of the
+ *                   session's device. XDP has taken it off already where it has decided
+ *   weir_pppoe_out  TCX ingress of the line: what the device has sent. Puts the session in
+ *                   front and sends the frame by the carrier
+ */
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/ip.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "config.h"
+#include "hook/context.h"
+#include "packet/pppoe.h"
+
+#define PPPOE_ENTRIES 1024
+
+/* By the daemon. id: of a session at a carrier, or one of these. */
+struct pppoe_key {
+	__u32 ifindex;
+	__u32 id;
+};
+#define PPPOE_DEVICE 0x10000 /* ifindex is a session's device	*/
+#define PPPOE_LINE   0x20000 /* ifindex is a line		*/
+
+struct pppoe_session {
+	__u32 carrier;
+	__u32 device;
+	__be16 id;
+	__u8 peer[6]; /* the concentrator's MAC */
+	__u8 local[6];
+	__u16 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, PPPOE_ENTRIES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct pppoe_key);
+	__type(value, struct pppoe_session);
+} pppoe_sessions SEC(".maps");
+
+/* What was dropped. */
+enum pppoe_drop {
+	PPPOE_DROP_PEER,   /* in the session, but not from its concentrator	*/
+	PPPOE_DROP_LENGTH, /* lengths that contradict each other		*/
+	PPPOE_DROP_OUT,	   /* no IP, too long, or no session is up		*/
+	PPPOE_DROP_KERNEL, /* the kernel has no memory				*/
+	PPPOE_DROP_OVER,   /* of a session that has just ended			*/
+	PPPOE_DROPS,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PPPOE_DROPS);
+	__type(key, __u32);
+	__type(value, __u64);
+} pppoe_drops SEC(".maps");
+
+/* A frame of a session, up to its packet. */
+struct pppoe_frame {
+	__u8 dst[6], src[6];
+	__be16 type;
+	struct session session;
+} __attribute__((packed));
+
+static __always_inline struct pppoe_session *pppoe_find(__u32 ifindex, __u32 id)
+{
+	struct pppoe_key key = {.ifindex = ifindex, .id = id};
+
+	return bpf_map_lookup_elem(&pppoe_sessions, &key);
+}
+
+static __always_inline int pppoe_drop(__u32 why)
+{
+	__u64 *count = bpf_map_lookup_elem(&pppoe_drops, &why);
+
+	if (count)
+		(*count)++;
+	return TCX_DROP;
+}
+
+static __always_inline int mac_differs(const __u8 *a, const __u8 *b)
+{
+	int i, differs = 0;
+
+	for (i = 0; i < ETH_ALEN; i++)
+		differs |= a[i] ^ b[i];
+	return differs;
+}
+
+/* Returns the interface of the session that a packet is of, if XDP has decided about it, and taken the
+ * session off; 0: it has not. A frame with a tag in the skb is a VLAN device's. */
+static __always_inline __u32 pppoe_decided(struct __sk_buff *skb)
+{
+	const struct metadata *m = as_pointer(skb->data_meta);
+
+	if (skb->vlan_present || (void *)(m + 1) > hook_data(skb) || m->magic != METADATA_MAGIC || m->ifindex == skb->ifindex)
+		return 0;
+	return m->ifindex;
+}
+
+/*
+ * Makes a session's frame one of an IP packet, for the kernel too. The kernel's
+ * bpf_skb_adjust_room() refuses frames that are no IP packets for it. Only the helpers for
+ * VLAN tags change what a frame is for the kernel: it is told so where a tag, which is
+ * pushed for that, is taken out.
+ */
+static __always_inline int pppoe_strip(struct __sk_buff *skb, __be16 type)
+{
+	const __u32 inner = 2 * ETH_ALEN + 4; /* of the type behind the tag */
+
+	if ((skb->vlan_present && bpf_skb_vlan_pop(skb)) || bpf_skb_vlan_push(skb, bpf_htons(ETH_P_8021Q), 1) ||
+	    bpf_skb_vlan_push(skb, bpf_htons(ETH_P_8021Q), 1) ||
+	    bpf_skb_store_bytes(skb, inner, &type, sizeof(type), BPF_F_RECOMPUTE_CSUM) || bpf_skb_vlan_pop(skb) ||
+	    bpf_skb_vlan_pop(skb))
+		return -1;
+	return bpf_skb_adjust_room(skb, -PPPOE_LENGTH, BPF_ADJ_ROOM_MAC, 0);
+}
+
+SEC("tcx/ingress")
+int weir_pppoe_in(struct __sk_buff *skb)
+{
+	const struct pppoe_session *s;
+	struct pppoe_frame f;
+	__u32 device = pppoe_decided(skb);
+	__be16 type;
+
+	if (device) {
+		s = pppoe_find(device, PPPOE_DEVICE);
+		if (!s || s->carrier != skb->ifindex)
+			return pppoe_drop(PPPOE_DROP_OVER);
+		return bpf_redirect(device, BPF_F_INGRESS);
+	}
+	if (skb->protocol != bpf_htons(ETH_P_PPP_SES) || (skb->vlan_present && skb->vlan_tci & 0x0fff) ||
+	    bpf_skb_load_bytes(skb, 0, &f, sizeof(f)))
+		return TCX_NEXT;
+	s = pppoe_find(skb->ifindex, bpf_ntohs(f.session.id));
+	if (!s || mac_differs(f.dst, s->local))
+		return TCX_NEXT;
+	if (mac_differs(f.src, s->peer))
+		return pppoe_drop(PPPOE_DROP_PEER);
+	if (f.session.kind != bpf_htons(PPPOE_SESSION))
+		return TCX_NEXT;
+	type = session_type(f.session.proto);
+	if (!type)
+		return TCX_NEXT; /* control: the client's */
+	if (skb->gso_size || bpf_ntohs(f.session.length) < sizeof(f.session.proto) + sizeof(struct iphdr) ||
+	    skb->len < sizeof(f) - sizeof(f.session.proto) + bpf_ntohs(f.session.length))
+		return pppoe_drop(PPPOE_DROP_LENGTH);
+	device = s->device;
+	return pppoe_strip(skb, type) ? pppoe_drop(PPPOE_DROP_KERNEL) : bpf_redirect(device, BPF_F_INGRESS);
+}
+
+SEC("tcx/ingress")
+int weir_pppoe_out(struct __sk_buff *skb)
+{
+	const struct pppoe_session *s = pppoe_find(skb->ifindex, PPPOE_LINE);
+	struct pppoe_frame f = {
+		.type = bpf_htons(ETH_P_PPP_SES),
+		.session = {.kind = bpf_htons(PPPOE_SESSION), .proto = session_proto(skb->protocol)},
+	};
+	__u32 length = skb->len - sizeof(struct ethhdr) + sizeof(f.session.proto);
+
+	if (!s || !f.session.proto || skb->gso_size || length > 0xffff)
+		return pppoe_drop(PPPOE_DROP_OUT);
+	f.session.id = s->id;
+	f.session.length = bpf_htons(length);
+	__builtin_memcpy(f.dst, s->peer, ETH_ALEN);
+	__builtin_memcpy(f.src, s->local, ETH_ALEN);
+	if (bpf_skb_adjust_room(skb, PPPOE_LENGTH, BPF_ADJ_ROOM_MAC, 0) || bpf_skb_store_bytes(skb, 0, &f, sizeof(f), 0))
+		return pppoe_drop(PPPOE_DROP_KERNEL);
+	return bpf_redirect(s->carrier, 0);
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
