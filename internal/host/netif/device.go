@@ -66,6 +66,20 @@ func VLANStripping(name string) (Features, error) {
 	return found, nil
 }
 
+// FeaturesOf returns all offloads of an interface.
+func FeaturesOf(name string) (Features, error) {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return nil, fmt.Errorf("open ethtool: %w", err)
+	}
+	defer e.Close()
+	all, err := e.Features(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the offloads of %s: %w", name, err)
+	}
+	return all, nil
+}
+
 // SetFeatures sets offloads of an interface and reads them back, because some drivers
 // accept a change but do not make it.
 func SetFeatures(name string, want Features) error {

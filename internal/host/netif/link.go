@@ -30,6 +30,7 @@ const (
 	TAP       Kind = "tap"
 	WireGuard Kind = "wireguard"
 	PPP       Kind = "ppp"
+	PPPoE     Kind = "pppoe" // weir's own, internal/pppoe/line
 )
 
 // Link is an interface as weir sees it.
@@ -41,16 +42,18 @@ type Link struct {
 	MTU       int              // bytes
 	Ethernet  bool             // frames begin with an Ethernet header
 	Up        bool
-	Carrier   bool   // a tun or tap device: a program has it open
-	Master    int    // index of the bridge, bond, … that it is a port of; 0: none
-	MasterOf  string // kind of the master, "" without a master
-	RDomain   uint32 // routing table of the VRF that it belongs to; 0: none
-	Parent    int    // index of a VLAN device's parent; 0: none, or in another namespace
-	Group     uint32 // number of its group; 0: the default group
-	Tag       uint16 // VLAN device: priority and id of the tag in its parent's frames
-	TagType   uint16 // VLAN device: EtherType of that tag
-	KeepsTag  bool   // VLAN device: received frames keep the tag (reorder_hdr off)
-	Shared    bool   // other devices (macvlan, ipvlan) use it with addresses of their own, or with its address
+	Carrier   bool             // a tun or tap device: a program has it open
+	Master    int              // index of the bridge, bond, … that it is a port of; 0: none
+	MasterOf  string           // kind of the master, "" without a master
+	RDomain   uint32           // routing table of the VRF that it belongs to; 0: none
+	Parent    int              // index of a VLAN device's parent, or of the carrier of a PPPoE session; 0: none, or in another namespace
+	Group     uint32           // number of its group; 0: the default group
+	Tag       uint16           // VLAN device: priority and id of the tag in its parent's frames; PPPoE: the session
+	TagType   uint16           // likewise: EtherType of that tag
+	Peer      net.HardwareAddr // PPPoE interface with a session: the concentrator
+	Line      int              // PPPoE interface: index of its line
+	KeepsTag  bool             // VLAN device: received frames keep the tag (reorder_hdr off)
+	Shared    bool             // other devices (macvlan, ipvlan) use it with addresses of their own, or with its address
 	RxQueues  int
 	XDP       uint32 // id of the attached XDP program, anybody's; 0: none
 	Addresses []Address
@@ -94,6 +97,20 @@ const dumpTries = 5
 // (internal/fw/htb). They are no interfaces of the box: Links leaves them out.
 const WaitingPrefix = "weir-in"
 
+// What tells the line of a PPPoE interface (internal/pppoe/line) from other devices: the end of its
+// name, and the beginning of its alias. Lines are no interfaces of the box: Links leaves them out.
+const (
+	LineSuffix = "-line"
+	LineAlias  = "weir: the line of "
+)
+
+// IsLine reports whether a device is the line of a PPPoE interface.
+func IsLine(l netlink.Link) bool {
+	a := l.Attrs()
+	name, is := strings.CutSuffix(a.Name, LineSuffix)
+	return is && l.Type() == "veth" && a.Alias == LineAlias+name
+}
+
 // Links lists the interfaces of the namespace by index, with their addresses in
 // the interface's order.
 func Links() ([]Link, error) {
@@ -111,17 +128,24 @@ func Links() ([]Link, error) {
 	}
 	links := make([]Link, 0, len(raw))
 	kinds, vrfs := make(map[int]string, len(raw)), make(map[int]uint32) // tables, by index
+	lines := make(map[string]int)
 	for _, r := range raw {
 		kinds[r.Attrs().Index] = r.Type()
 		if v, ok := r.(*netlink.Vrf); ok {
 			vrfs[v.Index] = v.Table
 		}
+		if IsLine(r) {
+			lines[strings.TrimSuffix(r.Attrs().Name, LineSuffix)] = r.Attrs().Index
+		}
 	}
 	for _, r := range raw {
-		if r.Type() == "ifb" && strings.HasPrefix(r.Attrs().Name, WaitingPrefix) {
+		if r.Type() == "ifb" && strings.HasPrefix(r.Attrs().Name, WaitingPrefix) || IsLine(r) {
 			continue
 		}
 		l := newLink(r, kinds)
+		if l.Line = lines[l.Name]; l.Line != 0 && l.Kind == Veth {
+			l.Kind = PPPoE
+		}
 		l.Addresses = addresses[l.Index]
 		l.Shared = shared[l.Index]
 		l.RDomain = vrfs[l.Master]

@@ -91,6 +91,7 @@ const (
 type Event struct {
 	Kind    Kind
 	Session Session       // of Up and Changed; of Down the last one, if it was up
+	Saved   *Saved        // of Up and Changed, from Run: for a process that goes on with the session
 	WasUp   bool          // of Down
 	Cause   ppp.Cause     // of Down
 	Text    string        // of Down and Note: for a person, printable, without secrets

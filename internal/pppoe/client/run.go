@@ -17,6 +17,7 @@ const (
 	Renew         Command = iota + 1 // Machine.Reconnect
 	CarrierUp                        // Machine.Carrier
 	TrafficSeen                      // Machine.Traffic
+	Leave                            // Run returns, and the session stays
 	pollNothing   = time.Hour
 	goodByeWithin = 3 * time.Second
 )
@@ -81,6 +82,9 @@ func Run(ctx context.Context, w *wire.Wire, g *Group, config Config, commands <-
 		case <-timer.C:
 			m.Tick(time.Now())
 		case c := <-commands:
+			if c == Leave {
+				return nil
+			}
 			obey(m, c)
 		case <-done:
 			done, end = nil, time.After(goodByeWithin)
@@ -123,6 +127,9 @@ func pass(m *Machine, w *wire.Wire, tell func(Event)) {
 		}
 	}
 	for _, e := range events {
+		if s, ok := m.Save(); ok && (e.Kind == Up || e.Kind == Changed) {
+			e.Saved = &s
+		}
 		tell(e)
 	}
 }

@@ -1,0 +1,120 @@
+package line
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// routePriority is the metric of the default routes, by which they are known.
+const routePriority = 20
+
+// routeProtocol is that of routes which an administrator adds.
+const routeProtocol = 4
+
+// Addresses are those of a session.
+type Addresses struct {
+	IPv4, PeerIPv4 netip.Addr // not valid: none
+	IPv6, PeerIPv6 netip.Addr // link-local
+}
+
+// SetAddresses gives the device the addresses of its session. Those of an earlier session go,
+// except for IPv6 addresses that are not link-local.
+func (d Device) SetAddresses(a Addresses) error {
+	l, err := netlink.LinkByIndex(d.Index)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", d.Name, err)
+	}
+	var errs []error
+	for _, family := range []struct {
+		number     int
+		own, peer  netip.Addr
+		bits, most int
+	}{{netlink.FAMILY_V4, a.IPv4, a.PeerIPv4, 32, 32}, {netlink.FAMILY_V6, a.IPv6, netip.Addr{}, 64, 128}} {
+		has, err := netlink.AddrList(l, family.number)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		var wanted *netlink.Addr
+		if family.own.IsValid() {
+			wanted = &netlink.Addr{IPNet: &net.IPNet{IP: family.own.AsSlice(), Mask: net.CIDRMask(family.bits, family.most)}, Flags: unix.IFA_F_NODAD}
+			if family.peer.IsValid() {
+				wanted.Peer = &net.IPNet{IP: family.peer.AsSlice(), Mask: net.CIDRMask(32, 32)}
+			}
+		}
+		for i := range has {
+			if wanted != nil && has[i].IP.Equal(wanted.IP) && samePeer(&has[i], wanted) {
+				wanted = nil
+			} else if family.number == netlink.FAMILY_V4 || has[i].IP.IsLinkLocalUnicast() {
+				errs = append(errs, netlink.AddrDel(l, &has[i]))
+			}
+		}
+		if wanted != nil {
+			errs = append(errs, netlink.AddrAdd(l, wanted))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("set the addresses of %s: %w", d.Name, err)
+	}
+	return nil
+}
+
+func samePeer(a, b *netlink.Addr) bool {
+	peer := func(a *netlink.Addr) net.IP {
+		if a.Peer == nil {
+			return a.IP
+		}
+		return a.Peer.IP
+	}
+	return peer(a).Equal(peer(b))
+}
+
+// SetRoutes adds default routes of the families of a, and removes others that it has added to
+// this device. The gateway is the peer: the kernel then knows one neighbour, not each host.
+func (d Device) SetRoutes(a Addresses) error {
+	var errs []error
+	for _, family := range []struct {
+		number    int
+		own, peer netip.Addr
+		none      net.IP
+		most      int
+	}{{netlink.FAMILY_V4, a.IPv4, a.PeerIPv4, net.IPv4zero.To4(), 32}, {netlink.FAMILY_V6, a.IPv6, a.PeerIPv6, net.IPv6zero, 128}} {
+		route := netlink.Route{
+			LinkIndex: d.Index, Dst: &net.IPNet{IP: family.none, Mask: net.CIDRMask(0, family.most)},
+			Priority: routePriority, Protocol: routeProtocol, Family: family.number,
+		}
+		if !family.own.IsValid() {
+			if err := netlink.RouteDel(&route); err != nil && !errors.Is(err, unix.ESRCH) {
+				errs = append(errs, err)
+			}
+			continue
+		}
+		if family.peer.IsValid() {
+			route.Gw, route.Flags = family.peer.AsSlice(), int(netlink.FLAG_ONLINK)
+		} else {
+			route.Scope = netlink.SCOPE_LINK
+		}
+		errs = append(errs, netlink.RouteReplace(&route))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("set the default routes of %s: %w", d.Name, err)
+	}
+	return nil
+}
+
+// AcceptAdvertisements lets the device take its IPv6 addresses from router advertisements,
+// although the box forwards.
+func (d Device) AcceptAdvertisements() error {
+	err := os.WriteFile(filepath.Join("/proc/sys/net/ipv6/conf", d.Name, "accept_ra"), []byte("2"), 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // no IPv6 here
+	}
+	return err
+}

@@ -1,0 +1,5 @@
+package line
+
+// The Makefile pins the compiler and its flags (make generate).
+
+//go:generate go tool bpf2go -target bpfel -type pppoe_key -type pppoe_session pppoe ../../../bpf/pppoe.bpf.c

@@ -1,0 +1,186 @@
+package line_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/lab"
+	"weir/internal/pppoe/discovery"
+	"weir/internal/pppoe/line"
+	"weir/internal/testenv"
+)
+
+const session = 0x58a1
+
+// end is one end of a session, in a network namespace of its own.
+type end struct {
+	host string
+	mac  net.HardwareAddr
+	line.Device
+	programs *line.Programs
+	session  line.Session
+}
+
+// pair is a session between two namespaces, whose ends are both made by this package.
+//
+//	home ppp0 ==== eth0 ---- eth0 ==== ppp0 provider
+func pair(t *testing.T, mtu int) (l *lab.Lab, ends [2]*end) {
+	t.Helper()
+	testenv.NeedRoot(t)
+	topology := lab.Topology{
+		Hosts: []lab.Host{{Name: "home"}, {Name: "provider"}},
+		Wires: []lab.Wire{{
+			{Host: "home", Device: "eth0", MAC: "02:77:65:00:00:01"}, {Host: "provider", Device: "eth0", MAC: "02:77:65:00:00:02"},
+		}},
+	}
+	name := fmt.Sprintf("line-%d", os.Getpid())
+	l, err := lab.Up(t.Context(), lab.Options{Name: name, Topology: topology, Queues: 1})
+	t.Cleanup(func() {
+		if _, err := lab.Remove(name, topology); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := filepath.Join("/run/weir-line-test", name)
+	for i, host := range []string{"home", "provider"} {
+		run(t, l, host, "ip", "link", "set", "eth0", "mtu", fmt.Sprint(mtu+8))
+		ends[i] = &end{host: host, mac: net.HardwareAddr{2, 0x77, 0x65, 0, 0, byte(i + 1)}}
+		err := l.Do(host, func() error { return ends[i].up(filepath.Join(base, host), mtu) })
+		t.Cleanup(func() { ends[i].programs.Close() })
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := 2 - i
+		run(t, l, host, "ip", "address", "add", fmt.Sprintf("198.51.100.%d", i+1), "peer", fmt.Sprintf("198.51.100.%d", other), "dev", "ppp0")
+		run(t, l, host, "ip", "address", "add", fmt.Sprintf("fe80::%d/64", i+1), "dev", "ppp0", "nodad")
+	}
+	t.Cleanup(func() {
+		if err := bpfload.UnmountFS("/run/weir-line-test"); err != nil {
+			t.Error(err)
+		}
+	})
+	return l, ends
+}
+
+func (e *end) up(dir string, mtu int) (err error) {
+	if err := bpfload.MountFS("/run/weir-line-test"); err != nil {
+		return err
+	}
+	if e.Device, err = line.Add("ppp0"); err != nil {
+		return err
+	}
+	if e.programs, err = line.Open(dir); err != nil {
+		return err
+	}
+	nic, err := net.InterfaceByName("eth0")
+	if err != nil {
+		return err
+	}
+	other := discovery.MAC{2, 0x77, 0x65, 0, 0, 3 - e.mac[5]}
+	e.session = line.Session{Device: e.Device, Carrier: nic.Index, ID: session, Peer: other, Local: discovery.MAC(e.mac)}
+	return errors.Join(e.Describe(e.mac, mtu), e.programs.Enter(e.session), e.SetCarrier(true))
+}
+
+func run(t *testing.T, l *lab.Lab, host string, words ...string) string {
+	t.Helper()
+	out, err := l.Run(t.Context(), host, words[0], words[1:]...)
+	if err != nil {
+		t.Fatal(err, out)
+	}
+	return string(out)
+}
+
+// TestTraffic sends both families both ways, small and large, with and without the process
+// that has set it up.
+func TestTraffic(t *testing.T) {
+	l, ends := pair(t, 1492)
+	ping := func(words ...string) {
+		t.Helper()
+		out := run(t, l, "home", append([]string{"ping", "-c", "3", "-i", "0.05", "-W", "1"}, words...)...)
+		if !strings.Contains(out, " 0% packet loss") {
+			t.Error(out)
+		}
+	}
+	ping("198.51.100.2")
+	ping("-M", "do", "-s", "1464", "198.51.100.2")
+	ping("fe80::2%ppp0")
+	ping("-M", "do", "-s", "1444", "fe80::2%ppp0")
+	for _, e := range ends {
+		if err := e.programs.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ping("198.51.100.2")
+	transfer(t, l, "198.51.100.2")
+	transfer(t, l, "198.51.100.2", "-R")
+	transfer(t, l, "fe80::2%ppp0")
+	transfer(t, l, "fe80::2%ppp0", "-R")
+}
+
+// transfer sends 64 MB by TCP. The offloads of the wire's devices are on: so are super-packets
+// and checksums that are left to the device.
+func transfer(t *testing.T, l *lab.Lab, to string, words ...string) {
+	t.Helper()
+	server := exec.CommandContext(t.Context(), "iperf3", "--server", "--one-off", "--port", "5201")
+	if err := l.Start("provider", server); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AwaitListener(t.Context(), "provider", 5201); err != nil {
+		t.Fatal(err)
+	}
+	run(t, l, "home", append([]string{"iperf3", "-c", to, "-p", "5201", "-n", "64M", "-f", "m"}, words...)...)
+	if err := server.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDrops sends frames that are not the session's.
+func TestDrops(t *testing.T) {
+	l, ends := pair(t, 1492)
+	home := ends[0]
+	unanswered := func() {
+		t.Helper()
+		if out, err := l.Run(t.Context(), "provider", "ping", "-c", "3", "-i", "0.05", "-W", "0.3", "198.51.100.1"); err == nil {
+			t.Errorf("answered: %s", out)
+		}
+	}
+	enter := func(s line.Session) {
+		t.Helper()
+		if err := l.Do("home", func() error { return home.programs.Enter(s) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := home.session
+	s.Peer[5]++
+	enter(s)
+	unanswered()
+	drops, err := home.programs.Drops()
+	if err != nil || drops != (line.Drops{Peer: 3}) {
+		t.Errorf("frames of another concentrator: %+v, %v; want 3 drops", drops, err)
+	}
+	s = home.session
+	s.ID++
+	enter(s)
+	unanswered()
+	enter(home.session)
+	run(t, l, "provider", "ping", "-c", "1", "-W", "1", "198.51.100.1")
+	if err := l.Do("home", func() error { return errors.Join(home.SetCarrier(false), home.programs.Leave(home.Device)) }); err != nil {
+		t.Fatal(err)
+	}
+	unanswered()
+	if out := run(t, l, "home", "ip", "-o", "link", "show", "ppp0"); !strings.Contains(out, "NO-CARRIER") {
+		t.Errorf("ppp0 without a session: %s", out)
+	}
+	if out := run(t, l, "home", "ip", "-o", "address", "show", "dev", "ppp0"); strings.Count(out, "\n") != 2 {
+		t.Errorf("ppp0 without a session has these addresses: %s", out)
+	}
+}
