@@ -36,6 +36,8 @@ func (p *parser) statement() ast.Stmt {
 			return p.include()
 		case "state", "source":
 			return p.limiterDef()
+		case "pppoe":
+			return p.pppoe()
 		case "queue":
 			return p.queue()
 		case "altq":

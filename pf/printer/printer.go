@@ -43,6 +43,8 @@ func statement(w io.Writer, s ast.Stmt) {
 		fmt.Fprintln(w, queue(s))
 	case *ast.DummynetDef:
 		fmt.Fprintln(w, dummynetDef(s))
+	case *ast.PPPoE:
+		fmt.Fprintln(w, pppoe(s))
 	case *ast.LimiterDef:
 		fmt.Fprintln(w, limiterDef(s))
 	case *ast.Discipline:

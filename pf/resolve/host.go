@@ -42,6 +42,9 @@ type HostInterface struct {
 	Addresses []netip.Prefix `json:"addresses"`
 	Peers     []netip.Addr   `json:"peers,omitempty"` // other ends of its point-to-point links
 
+	// MTU is in bytes; 0: unknown. Rules that go with a PPPoE interface depend on its own.
+	MTU uint32 `json:"mtu,omitempty"`
+
 	// Default are the gateways of the default routes on this interface, at most one
 	// of each family. The language does not use them; weir check --expect does.
 	Default Gateways `json:"default_route,omitempty"`

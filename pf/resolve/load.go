@@ -122,6 +122,8 @@ type resolver struct {
 	dummynet dummynet
 	systems  fingerprint.List // nil: there is no file of them
 	limiters map[limiterKey]*ast.LimiterDef
+	sessions []*ast.PPPoE // as in options.PPPoE
+	clamps   int          // rules for them, in front of all others
 
 	stateDefaults []ast.StateOption // set state-defaults, for pass rules without state options
 	defaultsAt    token.Span        // place of set state-defaults
@@ -162,6 +164,7 @@ func newResolver(file *ast.File, host *Host, settings Settings) *resolver {
 	}
 	r.scope = r.main
 	r.declareGroups(file.Stmts)
+	r.declareSessions(file.Stmts)
 	r.queues.refused = file.Partial
 	for _, s := range file.Stmts {
 		switch s := s.(type) {
@@ -205,6 +208,8 @@ func (r *resolver) statement(s ast.Stmt) {
 		r.translationRule(s)
 	case *ast.Queue:
 		r.queue(s)
+	case *ast.PPPoE:
+		r.pppoe(s)
 	case *ast.LimiterDef:
 		r.limiterDef(s)
 	case *ast.DummynetDef:

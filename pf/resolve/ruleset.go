@@ -54,6 +54,8 @@ type Options struct {
 
 	// Gateways are those of set gateway. Each address is there once.
 	Gateways []Gateway
+
+	PPPoE []PPPoE // interfaces that PPPoE sessions make, in order
 }
 
 // Timeouts of states by phase of the connection, in seconds, as in pf.conf(5).

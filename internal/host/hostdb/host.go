@@ -31,7 +31,7 @@ func Host(links []netif.Link) (*resolve.Host, error) {
 			gateways = peers[:min(1, len(peers))] // there is no other station on such a link
 		}
 		host.Interfaces = append(host.Interfaces, resolve.HostInterface{
-			Name: l.Name, Groups: netif.Groups(&l, egress, named[l.Group]), Addresses: addresses, Peers: peers, Default: gateways,
+			Name: l.Name, Groups: netif.Groups(&l, egress, named[l.Group]), Addresses: addresses, Peers: peers, MTU: uint32(l.MTU), Default: gateways,
 		})
 	}
 	return host, unreadable
