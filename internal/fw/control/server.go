@@ -48,6 +48,10 @@ type Control interface {
 	SetQueueRate(r *QueueRate) (*QueueRateSet, error)
 	// Gateways returns the gateways that are watched.
 	Gateways() []Gateway
+	// PPPoE returns the PPPoE interfaces.
+	PPPoE() []PPPoE
+	// DialPPPoE makes a session anew, or ends it.
+	DialPPPoE(r *PPPoERequest) error
 	// Log starts to deliver logged packets to one reader.
 	Log() (Packets, error)
 	// Capture starts to capture packets for one reader.
@@ -199,6 +203,8 @@ func Handler(c Control) http.Handler {
 	mux.HandleFunc("POST /table", func(w http.ResponseWriter, r *http.Request) { serveTable(w, r, c) })
 	answer(mux, "/queue/rate", func(_ *http.Request, body *QueueRate) (*QueueRateSet, error) { return c.SetQueueRate(body) })
 	mux.HandleFunc("GET /gateways", func(w http.ResponseWriter, _ *http.Request) { respond(w, http.StatusOK, c.Gateways()) })
+	mux.HandleFunc("GET /pppoe", func(w http.ResponseWriter, _ *http.Request) { respond(w, http.StatusOK, c.PPPoE()) })
+	answer(mux, "/pppoe", func(_ *http.Request, body *PPPoERequest) (*struct{}, error) { return &struct{}{}, c.DialPPPoE(body) })
 	mux.HandleFunc("GET /log", func(w http.ResponseWriter, r *http.Request) { serveLog(w, r, c) })
 	mux.HandleFunc("POST /capture", func(w http.ResponseWriter, r *http.Request) { serveCapture(w, r, c) })
 	mux.HandleFunc("POST /leave", func(w http.ResponseWriter, r *http.Request) {

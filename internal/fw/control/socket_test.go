@@ -39,6 +39,15 @@ func (c *control) ChangeAnchor(_ context.Context, r *AnchorChange) (*AnchorChang
 	}
 	return &AnchorChanged{LoadResult: LoadResult{Rules: len(r.Load.Text)}}, nil
 }
+func (*control) PPPoE() []PPPoE { return []PPPoE{{Interface: "ppp0", State: PPPoEUp}} }
+
+func (*control) DialPPPoE(r *PPPoERequest) error {
+	if r.Interface != "ppp0" {
+		return errors.New("no such interface")
+	}
+	return nil
+}
+
 func (c *control) SetQueueRate(r *QueueRate) (*QueueRateSet, error) {
 	if r.Interface != "wan0" {
 		return nil, errors.New("no queues")
@@ -321,6 +330,21 @@ func TestTableCommand(t *testing.T) {
 func testFolder(t *testing.T) rundir.Folder {
 	t.Helper()
 	return rundir.Folder(filepath.Join(t.TempDir(), "1"))
+}
+
+func TestPPPoE(t *testing.T) {
+	client, _, _ := serveControl(t)
+	all, err := client.PPPoE(t.Context())
+	if err != nil || len(all) != 1 || all[0].Interface != "ppp0" || all[0].State != PPPoEUp {
+		t.Errorf("PPPoE = %+v, %v", all, err)
+	}
+	if err := client.DialPPPoE(t.Context(), &PPPoERequest{Interface: "ppp0"}); err != nil {
+		t.Error(err)
+	}
+	var refused *RefusedError
+	if err := client.DialPPPoE(t.Context(), &PPPoERequest{Interface: "ppp1", Down: true}); !errors.As(err, &refused) {
+		t.Errorf("a refusal arrives as %v", err)
+	}
 }
 
 func TestSetQueueRate(t *testing.T) {

@@ -62,6 +62,9 @@ type box struct {
 	prefetchFailed error  // why prefetching could not be switched on; already logged
 
 	gateways *gateway.Watcher
+
+	lines        lines
+	pppoeRecords sync.Mutex // of dialler.records
 }
 
 // hooked is an interface that has programs.
@@ -102,6 +105,9 @@ func readMachineIn(root fs.FS, log *slog.Logger) (*machine, error) {
 // machine reads the state of the machine, with the gateways that are down.
 func (b *box) machine() (*machine, error) {
 	m, err := readMachine(b.cfg.Log)
+	if err == nil {
+		err = b.lines.describe(m.links)
+	}
 	if err == nil && b.gateways != nil {
 		m.down = b.gateways.Down()
 	}

@@ -163,8 +163,11 @@ func describe(l *netif.Link, xdp, skip bool, others dataplane.InterfaceFlags) (d
 		}
 	}
 	i := dataplane.Interface{MAC: l.MAC, MTU: uint32(l.MTU), Flags: flags}
-	if l.Kind == netif.VLAN && l.Parent < dataplane.MaxIfindex { // otherwise the stack sends its frames
+	if isLogical(l) && l.Parent < dataplane.MaxIfindex { // otherwise the stack sends its frames
 		i.Parent, i.Tag, i.TagType = l.Parent, l.Tag, l.TagType
+	}
+	if l.Kind == netif.PPPoE && i.Parent != 0 && l.Line < dataplane.MaxIfindex {
+		i.Line, i.Peer = l.Line, l.Peer
 	}
 	return i, nil
 }

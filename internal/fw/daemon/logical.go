@@ -51,13 +51,16 @@ func (b *box) updateLogicals(m *machine) error {
 // isForeignLogical reports whether XDP takes tagged frames for an interface that is no
 // VLAN device. Something else entered it, such as a benchmark.
 func (m *machine) isForeignLogical(index int) bool {
-	return slices.ContainsFunc(m.links, func(l netif.Link) bool { return l.Index == index && l.Kind != netif.VLAN })
+	return slices.ContainsFunc(m.links, func(l netif.Link) bool { return l.Index == index && !isLogical(&l) })
 }
+
+// isLogical reports whether another interface carries a link's frames, and XDP may handle them there.
+func isLogical(l *netif.Link) bool { return l.Kind == netif.VLAN || l.Kind == netif.PPPoE }
 
 func (b *box) setVLANs(m *machine) error {
 	for i := range m.links {
 		l := &m.links[i]
-		if _, ok := b.hooks[l.Index]; !ok || l.Kind != netif.VLAN {
+		if _, ok := b.hooks[l.Index]; !ok || !isLogical(l) {
 			continue
 		}
 		if err := b.setInterface(l); err != nil {
@@ -90,7 +93,7 @@ func (b *box) chooseLogicals(m *machine) []int {
 	var chosen []int
 	for _, l := range links {
 		h, ok := b.hooks[l.Index]
-		if !ok || l.Kind != netif.VLAN {
+		if !ok || !isLogical(l) {
 			continue
 		}
 		h.parent = b.parentHookOf(l, links)
@@ -107,13 +110,16 @@ func (b *box) chooseLogicals(m *machine) []int {
 // device's frames. It can if the stack would deliver the frames to that VLAN device
 // unchanged.
 func (b *box) parentHookOf(l *netif.Link, links map[int]*netif.Link) parentHook {
-	if l.Kind != netif.VLAN {
+	if !isLogical(l) {
 		if b.hooks[l.Index].Hook == XDP {
 			return parentHook{by: l.Name}
 		}
 		return parentHook{why: "TCX handles what comes in by " + l.Name}
 	}
 	parent := links[l.Parent]
+	if l.Kind == netif.PPPoE && l.Parent == 0 {
+		return parentHook{why: "it has no session"}
+	}
 	if parent == nil {
 		return parentHook{why: "its parent is in another namespace"}
 	}
@@ -140,7 +146,7 @@ func whyStack(l, parent *netif.Link) string {
 		return fmt.Sprintf("%s has another MAC address than %s", l.Name, parent.Name)
 	case l.KeepsTag:
 		return l.Name + " leaves tags in its frames (reorder_hdr off)"
-	case l.Tag&vlanID == 0:
+	case l.Kind == netif.VLAN && l.Tag&vlanID == 0:
 		return "a tag with VLAN id 0 is a priority"
 	}
 	return ""

@@ -15,7 +15,7 @@ import (
 func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
-	capturer, logger := newCapturer(b), newLogger(b)
+	capturer, logger, dialler := newCapturer(b), newLogger(b), newDialler(b)
 	tasks := []Task{
 		capturer,
 		logger,
@@ -27,7 +27,8 @@ func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
 		&overloader{readiness: newReadiness(), box: b},
 		&holder{readiness: newReadiness(), box: b},
 		&gatekeeper{readiness: newReadiness(), box: b},
-		&controller{readiness: newReadiness(), box: b, capturer: capturer, logger: logger, living: ctx, leave: leave, started: time.Now()},
+		dialler,
+		&controller{readiness: newReadiness(), box: b, capturer: capturer, logger: logger, dialler: dialler, living: ctx, leave: leave, started: time.Now()},
 	}
 	err := serve(ctx, tasks, b.logReady)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
@@ -231,6 +232,7 @@ type controller struct {
 	box      *box
 	capturer *capturer
 	logger   *logger
+	dialler  *dialler
 	living   context.Context // ends when the daemon is to end
 	leave    context.CancelCauseFunc
 	started  time.Time

@@ -35,6 +35,8 @@ func Run(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	defer watcher.Close()
+	b.logError(b.lines.find(b.pppoeFolder())) // the box must be filtered all the same
+	defer b.lines.close()                     //nolint:errcheck // its programs go on
 	lock, err := b.startAsking(ctx)
 	if err != nil {
 		return err

@@ -61,6 +61,9 @@ func restore(b *box) (err error) {
 	if err := b.found.restoreForwarding(b.readNames); err != nil {
 		return err
 	}
+	if err := b.sayGoodbye(); err != nil {
+		return err
+	}
 	if err := dataplane.Remove(b.dir); err != nil {
 		return err
 	}

@@ -45,6 +45,9 @@ func (f Folder) Engines() string { return filepath.Join(string(f), "engines.json
 // Gateways returns the path of the list of gateways that are down.
 func (f Folder) Gateways() string { return filepath.Join(string(f), "gateways.json") }
 
+// PPPoE is the record of the sessions that are up, for a daemon that goes on with them.
+func (f Folder) PPPoE() string { return filepath.Join(string(f), "pppoe.json") }
+
 // Portmap returns the file with the mappings of weir portmap, whose rules are in an anchor.
 func (f Folder) Portmap(anchor string) string {
 	return f.path("portmap-" + url.PathEscape(anchor) + ".json")

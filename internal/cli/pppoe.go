@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/fw/control"
+)
+
+func newPPPoECommand(env *Env) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "pppoe",
+		Short: "show PPPoE sessions; make one anew, or end it",
+		Long: `pppoe is about the sessions of the interfaces that the rules define:
+
+    pppoe ppp0 on eth0.7 user "me@isp" password file "/etc/weir/ppp0.password"
+
+"weir pppoe status" says which are up, and why the others are not. "weir pppoe log" prints what
+was said to the concentrator, step by step. docs/pppoe.md has more.`,
+	}
+	c.AddCommand(newPPPoEStatusCommand(env), newPPPoELogCommand(env), newPPPoEDialCommand(env, false), newPPPoEDialCommand(env, true))
+	return c
+}
+
+// sessions reads the PPPoE interfaces, or only that of the name in args.
+func (env *Env) sessions(ctx context.Context, args []string) ([]control.PPPoE, error) {
+	folder, err := env.daemonFolder()
+	if err != nil {
+		return nil, err
+	}
+	all, err := control.NewClient(folder).PPPoE(ctx)
+	if err != nil || len(args) == 0 {
+		return all, err
+	}
+	for i := range all {
+		if all[i].Interface == args[0] {
+			return all[i : i+1], nil
+		}
+	}
+	return nil, fmt.Errorf("the rules in force have no pppoe %s", args[0])
+}
+
+func newPPPoEStatusCommand(env *Env) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "status [INTERFACE]",
+		Short: "show which PPPoE sessions are up, and why the others are not",
+		Args:  cobra.MaximumNArgs(1),
+	}
+	return printing(env, c, env.sessions, func(all []control.PPPoE) error { return printSessions(env.Stdout, all, time.Now()) })
+}
+
+func newPPPoELogCommand(env *Env) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "log [INTERFACE]",
+		Short: "print what was said to the concentrators, step by step, without secrets",
+		Args:  cobra.MaximumNArgs(1),
+	}
+	return printing(env, c, env.sessions, func(all []control.PPPoE) error { return printSessionLogs(env.Stdout, all) })
+}
+
+func newPPPoEDialCommand(env *Env, down bool) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "reconnect INTERFACE",
+		Short: "end a PPPoE session and make a new one; the password is read again",
+		Args:  cobra.ExactArgs(1),
+	}
+	if down {
+		c.Use, c.Short = "down INTERFACE", "end a PPPoE session until weir pppoe reconnect, or a new start of the daemon"
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		folder, err := env.daemonFolder()
+		if err != nil {
+			return err
+		}
+		return control.NewClient(folder).DialPPPoE(c.Context(), &control.PPPoERequest{Interface: args[0], Down: down})
+	}
+	return c
+}
+
+func printSessions(w io.Writer, all []control.PPPoE, now time.Time) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "the rules in force have no pppoe interface")
+		return err
+	}
+	for i := range all {
+		p := &all[i]
+		fmt.Fprintf(w, "%s on %s: %s", p.Interface, p.On, p.State)
+		if !p.Since.IsZero() {
+			fmt.Fprintf(w, " for %s", now.Sub(p.Since).Round(time.Second))
+		}
+		if p.Why != "" {
+			fmt.Fprintf(w, ": %s", p.Why)
+		}
+		if !p.Retry.IsZero() {
+			fmt.Fprintf(w, "; next attempt in %s", max(p.Retry.Sub(now), 0).Round(time.Second))
+		}
+		fmt.Fprintln(w)
+		if p.State != control.PPPoEUp {
+			continue
+		}
+		fmt.Fprintf(w, "  session %s of %s (%s), %s, MTU %d, MRU %d\n", p.Session, p.AC, p.Peer, p.Auth, p.MTU, p.MRU)
+		if p.IPv4.IsValid() {
+			fmt.Fprintf(w, "  IPv4 %s, peer %s\n", p.IPv4, p.PeerIPv4)
+		}
+		if p.IPv6.IsValid() {
+			fmt.Fprintf(w, "  IPv6 %s, peer %s\n", p.IPv6, p.PeerIPv6)
+		}
+		for _, a := range p.DNS {
+			fmt.Fprintf(w, "  name server %s\n", a)
+		}
+	}
+	if d := all[0].Drops; d.Peer+d.Length+d.Out+d.Kernel+d.Over > 0 {
+		fmt.Fprintf(w, "dropped frames: %d not from the concentrator, %d with contradicting lengths, %d that no session could send, %d of a session that was over, %d without memory\n",
+			d.Peer, d.Length, d.Out, d.Over, d.Kernel)
+	}
+	return nil
+}
+
+func printSessionLogs(w io.Writer, all []control.PPPoE) error {
+	for i := range all {
+		for _, l := range all[i].Log {
+			if _, err := fmt.Fprintf(w, "%s %s %s\n", l.Time.Format("2006-01-02 15:04:05.000"), all[i].Interface, l.Text); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package control
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"weir/internal/pppoe/line"
+)
+
+// PPPoEState is how far a PPPoE interface is.
+type PPPoEState string
+
+// States of a PPPoE interface.
+const (
+	PPPoEStarting PPPoEState = "starting" // a session is being made
+	PPPoEUp       PPPoEState = "up"
+	PPPoEWaiting  PPPoEState = "waiting" // for the next attempt
+	PPPoEDown     PPPoEState = "down"    // by command
+	PPPoEFailed   PPPoEState = "failed"  // the box is not ready for it
+)
+
+// PPPoE is what the daemon knows of a PPPoE interface.
+type PPPoE struct {
+	Interface string       `json:"interface"`
+	On        string       `json:"on"`
+	State     PPPoEState   `json:"state"`
+	Since     time.Time    `json:"since,omitzero"`
+	Why       string       `json:"why,omitempty"`
+	Retry     time.Time    `json:"next_attempt,omitzero"`
+	Session   string       `json:"session,omitempty"`
+	AC        string       `json:"concentrator,omitempty"`
+	Peer      string       `json:"concentrator_mac,omitempty"`
+	Auth      string       `json:"authentication,omitempty"`
+	MTU       uint16       `json:"mtu,omitempty"`
+	MRU       uint16       `json:"mru,omitempty"`
+	IPv4      netip.Addr   `json:"ipv4,omitzero"`
+	PeerIPv4  netip.Addr   `json:"peer_ipv4,omitzero"`
+	IPv6      netip.Addr   `json:"ipv6,omitzero"`
+	PeerIPv6  netip.Addr   `json:"peer_ipv6,omitzero"`
+	DNS       []netip.Addr `json:"dns,omitempty"`
+	Drops     line.Drops   `json:"drops"` // of all PPPoE interfaces
+	Log       []PPPoELine  `json:"log"`
+}
+
+// PPPoELine is a line of the log of a session.
+type PPPoELine struct {
+	Time time.Time `json:"time"`
+	Text string    `json:"text"`
+}
+
+// PPPoERequest is the body of POST /pppoe.
+type PPPoERequest struct {
+	Interface string `json:"interface"`
+	Down      bool   `json:"down"` // until the next request; otherwise the session is made anew
+}
+
+// PPPoE returns the PPPoE interfaces. The error is ErrNoDaemon if no daemon runs.
+func (c *Client) PPPoE(ctx context.Context) ([]PPPoE, error) {
+	var all []PPPoE
+	err := orEnded(c.ask(ctx, answerPatience, http.MethodGet, "/pppoe", nil, &all))
+	return all, err
+}
+
+// DialPPPoE makes a session anew, or ends it.
+func (c *Client) DialPPPoE(ctx context.Context, r *PPPoERequest) error {
+	return c.ask(ctx, answerPatience, http.MethodPost, "/pppoe", r, &struct{}{})
+}

@@ -1,0 +1,379 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"weir/internal/fw/control"
+	"weir/internal/host/netif"
+	"weir/internal/pppoe/client"
+	"weir/internal/pppoe/line"
+	"weir/internal/pppoe/ppp"
+	"weir/internal/pppoe/wire"
+	"weir/pf/resolve"
+)
+
+// A dial keeps the session of one PPPoE interface up. Its methods are called with the dialler's lock,
+// except for what the goroutine of its session calls.
+type dial struct {
+	dialler *dialler
+	of      resolve.PPPoE
+	device  line.Device
+	held    bool // down until a command asks for it
+	running *session
+
+	mu      sync.Mutex // of what follows, which the session's goroutines write
+	state   control.PPPoEState
+	since   time.Time // of state
+	why     string
+	retry   time.Time
+	session client.Session
+	log     []control.PPPoELine
+}
+
+// A session is a client that runs.
+type session struct {
+	cancel   context.CancelFunc
+	commands chan client.Command
+	done     chan struct{}
+}
+
+const (
+	// mostLines is how many lines of a session's log are kept.
+	mostLines = 500
+	// goodbyePatience is how long a client may need to end its session.
+	goodbyePatience = 5 * time.Second
+	// scriptPatience is how long a script may run.
+	scriptPatience = time.Minute
+)
+
+// restart starts the client, unless it runs or is not to.
+func (s *dial) restart() {
+	if s.running != nil {
+		select {
+		case <-s.running.done:
+			s.running = nil
+		default:
+			return
+		}
+	}
+	if s.held {
+		return
+	}
+	if err := s.start(); err != nil {
+		s.fail(err)
+	}
+}
+
+// fail notes why there is no session. The next look tries again.
+func (s *dial) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.why != err.Error() {
+		s.dialler.box.cfg.Log.Error("PPPoE", "interface", s.of.Name, "error", err)
+	}
+	s.be(control.PPPoEFailed, err.Error())
+}
+
+// be notes a state. The caller holds s.mu.
+func (s *dial) be(state control.PPPoEState, why string) {
+	if s.state != state {
+		s.since = time.Now()
+	}
+	s.state, s.why, s.retry = state, why, time.Time{}
+}
+
+func (s *dial) start() error {
+	b := s.dialler.box
+	secret, err := password(s.of.Password)
+	if err != nil {
+		return err
+	}
+	if err := b.lines.open(b.pppoeFolder()); err != nil {
+		return err
+	}
+	if s.device, err = line.Add(s.of.Name); err != nil {
+		return err
+	}
+	w, err := wire.Open(s.of.On, 0)
+	if err != nil {
+		return err
+	}
+	config := client.Config{
+		Service: s.of.Service, AC: s.of.AC, HostUniq: s.of.HostUniq, MTU: s.of.MTU, Random: rand.Reader,
+		Prove: ppp.Prove{Name: s.of.User, Secret: ppp.NewSecret(secret), Methods: methods(s.of.Auth)},
+	}
+	if s.of.Inet {
+		config.V4 = &ppp.V4{AskDNS: true}
+	}
+	if s.of.Inet6 {
+		config.V6 = &ppp.V6{}
+	}
+	if r, ok := s.dialler.record(s.of.Name); ok {
+		config.Before = &r.Saved.Ref
+		if reflect.DeepEqual(r.Of, s.of) {
+			config.Resume = &r.Saved
+		}
+	}
+	if config.Resume == nil {
+		if err := s.down(); err != nil {
+			w.Close()
+			return err
+		}
+	}
+	group := s.dialler.groups[s.of.On]
+	if group == nil {
+		group = &client.Group{}
+		s.dialler.groups[s.of.On] = group
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.running = &session{cancel: cancel, commands: make(chan client.Command, 1), done: make(chan struct{})}
+	s.mu.Lock()
+	s.be(control.PPPoEStarting, "")
+	s.mu.Unlock()
+	go s.keep(ctx, s.running, w, group, config)
+	return nil
+}
+
+func methods(names []string) (all []ppp.Method) {
+	for _, name := range names {
+		method := ppp.ByCHAP
+		if name == "pap" {
+			method = ppp.ByPAP
+		}
+		all = append(all, method)
+	}
+	return all
+}
+
+// keep runs the client. What its events ask for is done beside it, so that it answers in time.
+func (s *dial) keep(ctx context.Context, r *session, w *wire.Wire, group *client.Group, config client.Config) {
+	defer close(r.done)
+	events := make(chan client.Event, 1024)
+	handled := make(chan struct{})
+	go func() {
+		defer close(handled)
+		for e := range events {
+			s.handle(&e)
+		}
+	}()
+	err := client.Run(ctx, w, group, config, r.commands, func(e client.Event) { events <- e })
+	close(events)
+	<-handled
+	w.Close()
+	if err != nil {
+		s.dialler.box.logError(s.down())
+		s.fail(err)
+	}
+}
+
+// handle does what an event of the client asks for.
+func (s *dial) handle(e *client.Event) {
+	s.mu.Lock()
+	s.log = append(s.log, control.PPPoELine{Time: time.Now(), Text: textOf(e)})
+	s.log = s.log[max(0, len(s.log)-mostLines):]
+	s.mu.Unlock()
+	log := s.dialler.box.cfg.Log
+	switch e.Kind {
+	case client.Up, client.Changed:
+		if err := s.up(e); err != nil {
+			s.fail(err)
+			return
+		}
+		log.Info("a PPPoE session is up", "interface", s.of.Name, "session", fmt.Sprintf("0x%04x", e.Session.ID), "concentrator", e.Session.AC,
+			"address", e.Session.IPv4, "mtu", e.Session.MTU)
+		s.script("up", &e.Session)
+	case client.Down:
+		log.Warn("a PPPoE session is down", "interface", s.of.Name, "why", e.Text, "next_attempt", max(e.Retry, 0))
+		if err := s.down(); err != nil {
+			s.fail(err)
+		}
+		s.mu.Lock()
+		s.be(control.PPPoEWaiting, e.Text)
+		if e.Retry >= 0 {
+			s.retry = time.Now().Add(e.Retry)
+		} else {
+			s.be(control.PPPoEDown, e.Text)
+		}
+		s.mu.Unlock()
+		if e.WasUp {
+			s.script("down", &e.Session)
+		}
+	}
+}
+
+func textOf(e *client.Event) string {
+	switch e.Kind {
+	case client.Up:
+		return "up"
+	case client.Changed:
+		return "changed"
+	case client.Down:
+		return "down: " + e.Text
+	}
+	return e.Text
+}
+
+// up gives the interface its session.
+func (s *dial) up(e *client.Event) error {
+	b, at := s.dialler.box, &e.Session
+	b.lines.mu.Lock()
+	delete(b.lines.ending, s.of.Name)
+	b.lines.mu.Unlock()
+	err := b.lines.do(func(p *line.Programs) error {
+		return p.Enter(line.Session{Device: s.device, Carrier: at.Interface, ID: at.ID, Peer: at.Peer, Local: at.Local})
+	})
+	if err != nil {
+		return err
+	}
+	addresses := line.Addresses{IPv4: at.IPv4, PeerIPv4: at.PeerIPv4, IPv6: client.LinkLocal(at.ID6), PeerIPv6: client.LinkLocal(at.PeerID6)}
+	err = errors.Join(s.device.Describe(net.HardwareAddr(at.Local[:]), int(min(at.MTU, at.MRU))), s.device.SetCarrier(true), s.device.SetAddresses(addresses))
+	if at.ID6 != 0 {
+		err = errors.Join(err, s.device.AcceptAdvertisements())
+	}
+	if s.of.Route {
+		err = errors.Join(err, s.device.SetRoutes(addresses))
+	}
+	if err != nil {
+		return err
+	}
+	if e.Saved != nil {
+		since := time.Now()
+		if r, ok := s.dialler.record(s.of.Name); ok && r.Saved.Ref == e.Saved.Ref {
+			since = r.Since
+		}
+		s.dialler.note(s.of.Name, &pppoeRecord{Of: s.of, Saved: *e.Saved, Since: since})
+	}
+	b.updateLater(b.follow(netif.ChangedLinks | netif.ChangedAddresses | netif.ChangedDefault))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.be(control.PPPoEUp, "")
+	if r, ok := s.dialler.record(s.of.Name); ok {
+		s.since = r.Since
+	}
+	s.session = *at
+	return nil
+}
+
+// down ends what the interface has. XDP ceases to take its frames first. Its addresses stay, so that
+// connections go on if the next session has the same.
+func (s *dial) down() error {
+	b, has := s.dialler.box, false
+	s.forget()
+	err := b.lines.do(func(p *line.Programs) error {
+		has = p.Has(s.device)
+		return nil
+	})
+	if err != nil || !has {
+		return errors.Join(err, s.device.SetCarrier(false))
+	}
+	b.lines.mu.Lock()
+	if b.lines.ending == nil {
+		b.lines.ending = map[string]bool{}
+	}
+	b.lines.ending[s.of.Name] = true
+	b.lines.mu.Unlock()
+	err = s.device.SetRoutes(line.Addresses{})
+	b.updateLater(b.follow(netif.ChangedLinks | netif.ChangedDefault))
+	return errors.Join(err, b.lines.do(func(p *line.Programs) error { return p.Leave(s.device) }), s.device.SetCarrier(false))
+}
+
+// forget removes the record of a session that is over.
+func (s *dial) forget() { s.dialler.note(s.of.Name, nil) }
+
+// script runs the script of the configuration.
+func (s *dial) script(what string, at *client.Session) {
+	if s.of.Script == "" {
+		return
+	}
+	dns := make([]string, len(at.DNS))
+	for i, a := range at.DNS {
+		dns[i] = a.String()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scriptPatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.of.Script, what)
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "WEIR_INTERFACE=" + s.of.Name, "WEIR_CARRIER=" + s.of.On, "WEIR_AC=" + at.AC,
+		fmt.Sprintf("WEIR_MTU=%d", min(at.MTU, at.MRU)), "WEIR_DNS=" + strings.Join(dns, " "),
+	}
+	for name, a := range map[string]interface {
+		IsValid() bool
+		String() string
+	}{"WEIR_IPV4": at.IPv4, "WEIR_PEER_IPV4": at.PeerIPv4, "WEIR_IPV6": client.LinkLocal(at.ID6), "WEIR_PEER_IPV6": client.LinkLocal(at.PeerID6)} {
+		if a.IsValid() {
+			cmd.Env = append(cmd.Env, name+"="+a.String())
+		}
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.dialler.box.cfg.Log.Error("the script of a PPPoE interface", "interface", s.of.Name, "script", s.of.Script, "error", err, "output", string(out))
+	}
+}
+
+// end ends the session, and waits until it is over.
+func (s *dial) end() {
+	if s.running == nil {
+		return
+	}
+	s.running.cancel()
+	select {
+	case <-s.running.done:
+	case <-time.After(goodbyePatience):
+		s.dialler.box.cfg.Log.Error("a PPPoE session does not end", "interface", s.of.Name)
+	}
+	s.running = nil
+}
+
+// leave ends the client. The session stays.
+func (s *dial) leave() {
+	if s.running == nil {
+		return
+	}
+	select {
+	case s.running.commands <- client.Leave:
+	case <-s.running.done:
+	}
+	select {
+	case <-s.running.done:
+	case <-time.After(goodbyePatience):
+	}
+}
+
+// remove removes the interface.
+func (s *dial) remove() error {
+	b := s.dialler.box
+	if s.device.Index == 0 {
+		return nil
+	}
+	if err := b.lines.open(b.pppoeFolder()); err != nil {
+		return err
+	}
+	return errors.Join(s.down(), s.device.Remove(), b.lines.do((*line.Programs).Tidy))
+}
+
+func (s *dial) status() control.PPPoE {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := control.PPPoE{Interface: s.of.Name, On: s.of.On, State: s.state, Since: s.since, Why: s.why, Retry: s.retry, Log: append([]control.PPPoELine{}, s.log...)}
+	if s.held {
+		p.State, p.Why = control.PPPoEDown, "by command"
+	}
+	if p.State != control.PPPoEUp {
+		return p
+	}
+	at := &s.session
+	p.Session, p.AC, p.Peer = fmt.Sprintf("0x%04x", at.ID), at.AC, at.Peer.String()
+	p.MTU, p.MRU, p.Auth = at.MTU, at.MRU, at.Method.String()
+	p.IPv4, p.PeerIPv4, p.DNS = at.IPv4, at.PeerIPv4, at.DNS
+	p.IPv6, p.PeerIPv6 = client.LinkLocal(at.ID6), client.LinkLocal(at.PeerID6)
+	return p
+}

@@ -1,0 +1,146 @@
+package lib
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/lab"
+	"weir/internal/pppoe/ac"
+	"weir/internal/pppoe/line"
+	"weir/internal/pppoe/ppp"
+	"weir/internal/pppoe/wire"
+)
+
+// Addresses of a provider of PPPoE.
+const (
+	ProviderPeer   = "192.0.2.1" // the concentrator
+	ProviderClient = "198.51.100.10"
+	ProviderPeer6  = "2001:db8:99::1"
+)
+
+// providerPins is a folder for the programs of providers.
+const providerPins = "/run/weir-story-pppoe"
+
+// A Provider is a concentrator of PPPoE in the host wan, on eth0. Its device isp0 sends and receives
+// the packets of one session.
+type Provider struct {
+	b        *Box
+	Server   *ac.Running
+	programs *line.Programs
+	device   line.Device
+	carrier  *net.Interface
+	served   atomic.Uint32 // the session that the device has
+}
+
+// Await waits until the provider serves the session that weir shows.
+func (p *Provider) Await(session string) {
+	p.b.Helper()
+	p.b.Until(5*time.Second, "the provider serves session "+session, func() bool { return fmt.Sprintf("0x%04x", p.served.Load()) == session })
+}
+
+// Provider starts a provider, with sessions of up to mtu bytes. The user is "me", with a password in
+// the file that is returned.
+func (b *Box) Provider(mtu uint16) (p *Provider, password string) {
+	b.Helper()
+	const secret = "wednesday-0815-mule"
+	password = filepath.Join(b.dir, "password")
+	if err := os.WriteFile(password, []byte(secret+"\n"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	p = &Provider{b: b}
+	var w *wire.Wire
+	err := b.Do(lab.WAN, func() (err error) {
+		if err := bpfload.MountFS(providerPins); err != nil {
+			return err
+		}
+		if p.device, err = line.Add("isp0"); err != nil {
+			return err
+		}
+		if p.programs, err = line.Open(filepath.Join(providerPins, b.Namespace(lab.WAN))); err != nil {
+			return err
+		}
+		if p.carrier, err = net.InterfaceByName("eth0"); err != nil {
+			return err
+		}
+		w, err = wire.Open("eth0", 0)
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	p.Server = ac.NewRunning(ac.Config{
+		MAC: w.MAC(), Name: "ac", MaxPayload: mtu, IPv6: true, Random: rand.Reader, OnePerMAC: true,
+		Ask:   ppp.Ask{Methods: []ppp.Method{ppp.ByCHAP}, Name: "ac", Secret: func(name string) (ppp.Secret, bool) { return ppp.NewSecret(secret), name == "me" }},
+		Local: netip.MustParseAddr(ProviderPeer), First: netip.MustParseAddr(ProviderClient), DNS: []netip.Addr{netip.MustParseAddr("192.0.2.53")},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 2)
+	go func() { done <- p.Server.Run(ctx, w) }()
+	go func() { done <- p.follow(ctx) }()
+	b.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-done, <-done); err != nil {
+			b.Error(err)
+		}
+		w.Close()
+		err := b.Do(lab.WAN, func() error {
+			return errors.Join(p.programs.Close(), line.Remove(filepath.Join(providerPins, b.Namespace(lab.WAN))), bpfload.UnmountFS(providerPins))
+		})
+		if err != nil {
+			b.Error(err)
+		}
+	})
+	return p, password
+}
+
+// follow gives the device the latest session.
+func (p *Provider) follow(ctx context.Context) error {
+	var last ac.Info
+	for ctx.Err() == nil {
+		time.Sleep(20 * time.Millisecond)
+		all := p.Sessions()
+		if len(all) == 0 || all[len(all)-1] == last || !all[len(all)-1].IPv4.IsValid() {
+			continue
+		}
+		last = all[len(all)-1]
+		if err := p.b.Do(lab.WAN, func() error { return p.enter(&last) }); err != nil {
+			return err
+		}
+		ip := func(args ...string) error {
+			_, err := p.b.Lab.Run(ctx, lab.WAN, "ip", args...)
+			return err
+		}
+		err := errors.Join(
+			ip("address", "replace", ProviderPeer, "peer", last.IPv4.String(), "dev", "isp0"),
+			ip("address", "replace", ProviderPeer6+"/64", "dev", "isp0", "nodad"),
+			ip("route", "replace", "fd00:1::/64", "dev", "isp0"),
+		)
+		if err != nil {
+			return err
+		}
+		p.served.Store(uint32(last.ID))
+	}
+	return nil
+}
+
+func (p *Provider) enter(i *ac.Info) error {
+	return errors.Join(
+		p.programs.Enter(line.Session{Device: p.device, Carrier: p.carrier.Index, ID: i.ID, Peer: i.Peer, Local: [6]byte(p.carrier.HardwareAddr)}),
+		p.device.Describe(p.carrier.HardwareAddr, int(i.MTU)), p.device.SetCarrier(true),
+	)
+}
+
+// Sessions returns the sessions that there are.
+func (p *Provider) Sessions() (all []ac.Info) {
+	p.Server.Do(func(s *ac.Server, _ time.Time) { all = s.Sessions() })
+	return all
+}

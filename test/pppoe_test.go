@@ -1,0 +1,192 @@
+package test
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/fw/control"
+	"weir/internal/lab"
+	"weir/test/lib"
+)
+
+// pppoeStatus returns what weir says about ppp0.
+func pppoeStatus(b *lib.Box) control.PPPoE {
+	b.Helper()
+	all := lib.WeirJSON[[]control.PPPoE](b, "pppoe", "status")
+	if len(all) != 1 || all[0].Interface != "ppp0" {
+		b.Fatalf("weir pppoe status: %+v", all)
+	}
+	return all[0]
+}
+
+// awaitPPPoE waits until ppp0 is in a state, and if that is up, has both families.
+func awaitPPPoE(b *lib.Box, state control.PPPoEState) (s control.PPPoE) {
+	b.Helper()
+	b.Until(20*time.Second, "ppp0 is "+string(state), func() bool {
+		s = pppoeStatus(b)
+		return s.State == state && (state != control.PPPoEUp || s.IPv4.IsValid() && s.IPv6.IsValid())
+	})
+	return s
+}
+
+// leftBy returns how many packets have left by a device of fw, past XDP.
+func leftBy(b *lib.Box, device string) (packets int) {
+	b.Helper()
+	text := b.Run(lab.FW, "cat", "/proc/net/dev")
+	for line := range strings.Lines(text) {
+		if name, rest, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && name == device {
+			packets, _ = strconv.Atoi(strings.Fields(rest)[9]) //nolint:errcheck // the kernel writes numbers
+		}
+	}
+	return packets
+}
+
+// synAt has a host connect, and returns what tcpdump prints of its SYN at the far end.
+func synAt(b *lib.Box, from, to string) string {
+	b.Helper()
+	dump := b.Start(lab.WAN, "tcpdump", "-n", "-l", "-i", "isp0", "tcp[tcpflags] & tcp-syn != 0 or (ip6 and ip6[6] = 6)")
+	b.AwaitSaid(dump, "listening on")
+	b.Try(from, "curl", "-s", "--max-time", "1", "http://"+net.JoinHostPort(to, "9")) //nolint:errcheck // nobody listens
+	b.AwaitSaid(dump, "Flags [S]")
+	defer dump.Kill()
+	return dump.Said()
+}
+
+//	lan ── lan0 fw wan0 ══ ppp0 in a PPPoE session ══ wan, a concentrator
+//
+// The session is a statement of the rules. Its packets meet the rules at ppp0, by XDP of wan0 or by
+// TCX of ppp0. It outlives the daemon.
+func TestPPPoE(t *testing.T) {
+	weir.Both(t, func(b *lib.Box) {
+		p, password := b.Provider(1500)
+		b.IP(lab.FW, "route del default", "-6 route del default")
+		text := fmt.Sprintf(`pppoe ppp0 on wan0 user me password file "%s"
+match out on ppp0 inet from (lan0:network) nat-to (ppp0)
+block
+pass in on lan0
+pass out on lan0 from self
+pass out on ppp0
+pass in on ppp0 inet proto icmp
+`, password)
+		rules := b.Rules(text)
+		daemon := b.WeirRun(rules)
+		up := awaitPPPoE(b, control.PPPoEUp)
+		p.Await(up.Session)
+		if up.IPv4.String() != lib.ProviderClient || up.MTU != 1492 || len(up.DNS) != 1 || up.Auth != "CHAP-MD5" {
+			b.Errorf("the session: %+v", up)
+		}
+		hook, why := "tcx", "TCX handles"
+		if b.Hook == "xdp" {
+			hook, why = "xdp", "XDP program of wan0 handles"
+		}
+		awaitVLAN(b, "ppp0", hook, why)
+		b.Tell("packets", pppoePackets)
+		flood := b.Flood(lab.LAN, lib.ProviderPeer)
+		time.Sleep(200 * time.Millisecond)
+		daemon.Kill()
+		time.Sleep(time.Second)
+		b.Ping(lab.FW, lib.ProviderPeer, 3)
+		b.WeirRun(rules)
+		again := awaitPPPoE(b, control.PPPoEUp)
+		b.Weir("load", rules)
+		time.Sleep(200 * time.Millisecond)
+		flood.AllAnswered(100)
+		if again.Session != up.Session || !again.Since.Equal(up.Since) {
+			b.Errorf("after the next start: %+v, was %+v", again, up)
+		}
+		b.Tell("commands", func(b *lib.Box) { pppoeCommands(b, p, &up) })
+		b.Tell("packets of 1,500 bytes", func(b *lib.Box) {
+			b.IP(lab.FW, "link set wan0 mtu 1508")
+			b.IP(lab.WAN, "link set eth0 mtu 1508")
+			b.Weir("load", b.Rules(strings.Replace(text, "user me", "mtu 1500 user me", 1)))
+			b.Until(20*time.Second, "the MTU is 1500", func() bool { return pppoeStatus(b).MTU == 1500 })
+			p.Await(awaitPPPoE(b, control.PPPoEUp).Session)
+			b.IP(lab.LAN, "route flush cache") // it has learnt of 1492 bytes
+			b.Run(lab.LAN, "ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", "1472", lib.ProviderPeer)
+			b.Run(lab.FW, "ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", "1472", lib.ProviderPeer)
+			b.Until(5*time.Second, "no rule holds TCP's segments", func() bool { return !strings.Contains(b.Weir("rules"), "max-mss") })
+		})
+		b.Tell("the end", func(b *lib.Box) {
+			b.Weir("stop")
+			b.Until(5*time.Second, "the concentrator has no session", func() bool { return len(p.Sessions()) == 0 })
+			if out := b.Run(lab.FW, "ip", "-o", "link"); strings.Contains(out, "ppp0") {
+				b.Errorf("interfaces after weir stop: %s", out)
+			}
+		})
+	})
+}
+
+// pppoePackets sends packets through the session, from and to everywhere.
+func pppoePackets(b *lib.Box) {
+	b.Helper()
+	b.Ping(lab.FW, lib.ProviderPeer, 3)
+	b.Ping(lab.LAN, lib.ProviderPeer, 3)
+	b.Ping(lab.LAN, lib.ProviderPeer6, 3)
+	b.Ping(lab.WAN, lib.ProviderClient, 3)
+	b.Run(lab.LAN, "ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", "1464", lib.ProviderPeer)
+	if out, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", "1465", lib.ProviderPeer); err == nil || !strings.Contains(out, "1492") {
+		b.Errorf("a packet of 1493 bytes: %s", out)
+	}
+	for i, to := range []string{lib.ProviderPeer, lib.ProviderPeer6} {
+		want := fmt.Sprintf("mss %d", []int{1452, 1432}[i])
+		if syn := synAt(b, lab.LAN, to); !strings.Contains(syn, want) {
+			b.Errorf("a SYN to %s: %s, want %s", to, syn, want)
+		}
+		for j, way := range []string{"-b0", "-R"} {
+			for k, from := range []string{lab.LAN, lab.FW} {
+				port := uint16(5500 + 4*i + 2*j + k)
+				b.Listen(lab.WAN, port, "iperf3", "-s", "-1", "-p", fmt.Sprint(port))
+				before := leftBy(b, "ppp0")
+				out := b.Run(from, "iperf3", "-c", to, "-p", fmt.Sprint(port), "-n", "16M", way, "-f", "m")
+				b.Logf("%s to %s %s:%s", from, to, way, lastOf(out))
+				// 16 MB are 11,000 packets, or their acknowledgements
+				if n := leftBy(b, "ppp0") - before; b.Hook == "xdp" && from == lab.LAN && n > 500 {
+					b.Errorf("%d packets left by ppp0, not by XDP of lan0", n)
+				} else if way != "-R" && n < 5000 && (b.Hook == "tcx" || from == lab.FW) {
+					b.Errorf("%d packets left by ppp0", n)
+				}
+			}
+		}
+	}
+	dump := b.Start(lab.FW, "tcpdump", "-n", "-l", "-i", "ppp0", "icmp")
+	b.AwaitSaid(dump, "listening on")
+	b.Ping(lab.FW, lib.ProviderPeer, 1)
+	b.AwaitSaid(dump, "echo request")
+	b.AwaitSaid(dump, "echo reply")
+}
+
+// lastOf returns the summary of iperf3.
+func lastOf(out string) (last string) {
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, "bits/sec") {
+			last = strings.TrimRight(line, "\n")
+		}
+	}
+	return last
+}
+
+func pppoeCommands(b *lib.Box, p *lib.Provider, up *control.PPPoE) {
+	b.Helper()
+	if log := b.Weir("pppoe", "log"); !strings.Contains(log, "up") {
+		b.Errorf("the log:\n%s", log)
+	}
+	b.Weir("pppoe", "down", "ppp0")
+	awaitPPPoE(b, control.PPPoEDown)
+	if out := b.Run(lab.FW, "ip", "-o", "link", "show", "ppp0"); !strings.Contains(out, "NO-CARRIER") || len(p.Sessions()) != 0 {
+		b.Errorf("after weir pppoe down: %s, and %d sessions", out, len(p.Sessions()))
+	}
+	if out := b.Run(lab.FW, "ip", "route"); strings.Contains(out, "default") {
+		b.Errorf("routes after weir pppoe down: %s", out)
+	}
+	b.Weir("pppoe", "reconnect", "ppp0")
+	again := awaitPPPoE(b, control.PPPoEUp)
+	if again.Session == up.Session {
+		b.Errorf("after weir pppoe reconnect: session %s as before", again.Session)
+	}
+	p.Await(again.Session)
+	b.Ping(lab.LAN, lib.ProviderPeer, 3)
+}
