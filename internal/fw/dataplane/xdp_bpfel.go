@@ -258,7 +258,7 @@ type xdpInterface struct {
 	_        structs.HostLayout
 	Mac      [6]uint8
 	Front    uint8
-	Pad0     uint8
+	Line     int8
 	Flags    uint32
 	Counters uint32
 	Mtu      uint32
@@ -1338,7 +1338,7 @@ type xdpShared struct {
 		_        structs.HostLayout
 		Mac      [6]uint8
 		Front    uint8
-		Pad0     uint8
+		Line     int8
 		Flags    uint32
 		Counters uint32
 		Mtu      uint32
