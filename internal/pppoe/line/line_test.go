@@ -64,7 +64,7 @@ func pair(t *testing.T, mtu int) (l *lab.Lab, ends [2]*end) {
 		run(t, l, host, "ip", "address", "add", fmt.Sprintf("fe80::%d/64", i+1), "dev", "ppp0", "nodad")
 	}
 	t.Cleanup(func() {
-		if err := bpfload.UnmountFS("/run/weir-line-test"); err != nil {
+		if err := errors.Join(os.RemoveAll(base), bpfload.UnmountFS("/run/weir-line-test")); err != nil {
 			t.Error(err)
 		}
 	})
