@@ -19,15 +19,24 @@ import (
 // programTime is the longest time that a program of a story may run.
 const programTime = time.Minute
 
-// Run runs a program in a host and returns its standard output; it must succeed.
+// Run runs a program in a host and returns its standard output; it must succeed. A client of
+// iperf3 tries again while its server is busy.
 func (b *Box) Run(host, program string, args ...string) string {
 	b.Helper()
 	out, err := b.Try(host, program, args...)
+	for tries := 1; err != nil && tries < 20 && strings.Contains(err.Error()+out, iperf3IsBusy); tries++ {
+		time.Sleep(100 * time.Millisecond)
+		out, err = b.Try(host, program, args...)
+	}
 	if err != nil {
 		b.Fatalf("%v\n%s", err, out)
 	}
 	return out
 }
+
+// iperf3IsBusy is what an iperf3 server says that has not yet ended the test before: it does a moment
+// after the client.
+const iperf3IsBusy = "the server is busy running a test"
 
 // Try runs a program in a host and returns its standard output.
 func (b *Box) Try(host, program string, args ...string) (string, error) {
