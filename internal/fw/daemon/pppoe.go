@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"weir/internal/fw/bpfload"
 	"weir/internal/fw/control"
 	"weir/internal/fw/dataplane"
@@ -204,7 +206,7 @@ func (d *dialler) clear() {
 	for _, device := range all {
 		if d.dials[device.Name] == nil {
 			s := &dial{dialler: d, of: resolve.PPPoE{Name: device.Name}, device: device}
-			if r, ok := d.records[device.Name]; ok {
+			if r, ok := d.record(device.Name); ok {
 				d.box.logError(goodbye(&r))
 			}
 			s.forget()
@@ -238,7 +240,7 @@ func (b *box) sayGoodbye() error {
 	return bpfload.At("").Do(func() error { return line.Remove(b.pppoeFolder()) })
 }
 
-// write writes the records. The caller holds d.mu or is the only one.
+// note writes the records, with another one for an interface; nil: with none.
 func (d *dialler) note(name string, r *pppoeRecord) {
 	d.box.pppoeRecords.Lock()
 	defer d.box.pppoeRecords.Unlock()
@@ -272,7 +274,7 @@ func password(from resolve.PasswordSource) (string, error) {
 	if from.File == "" {
 		return "", nil
 	}
-	f, err := os.Open(from.File)
+	f, err := os.OpenFile(from.File, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe must not hold up the daemon
 	if err != nil {
 		return "", fmt.Errorf("read the password: %w", err)
 	}
@@ -280,6 +282,9 @@ func password(from resolve.PasswordSource) (string, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return "", fmt.Errorf("read the password: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("read the password: %s is no regular file", from.File)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return "", fmt.Errorf("read the password: others may read %s: chmod 600 %s", from.File, from.File)
@@ -303,12 +308,11 @@ func (c *controller) PPPoE() []control.PPPoE {
 		all = append(all, s.status())
 	}
 	slices.SortFunc(all, func(a, b control.PPPoE) int { return strings.Compare(a.Interface, b.Interface) })
-	if c.box.lines.programs == nil {
-		return all
-	}
 	var drops line.Drops
 	err := c.box.lines.do(func(p *line.Programs) (err error) {
-		drops, err = p.Drops()
+		if p != nil {
+			drops, err = p.Drops()
+		}
 		return err
 	})
 	c.box.logError(err)
