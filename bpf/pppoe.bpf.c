@@ -5,7 +5,8 @@
  *
  *   weir_pppoe_in   TCX ingress of the carrier, before all others: takes what is in front
  *                   of a session's packets off, and gives them to TCX ingress of the
- *                   session's device. XDP has taken it off already where it has decided
+ *                   session's device. XDP has taken it off already where it has decided.
+ *                   Answers the concentrator's echo requests, with or without a daemon
  *   weir_pppoe_out  TCX ingress of the line: what the device has sent. Puts the session in
  *                   front and sends the frame by the carrier
  */
@@ -36,7 +37,10 @@ struct pppoe_session {
 	__be16 id;
 	__u8 peer[6]; /* the concentrator's MAC */
 	__u8 local[6];
-	__u16 pad;
+	__u16 mtu; /* bytes of the largest packet that may be sent */
+	__be32 magic; /* ours, in LCP; 0: none. 32 bits as in the frame */
+	__u32 second; /* of the last answer, of the monotonic clock */
+	__u32 answers; /* to echo requests, in that second */
 };
 
 struct {
@@ -54,6 +58,7 @@ enum pppoe_drop {
 	PPPOE_DROP_OUT,	   /* no IP, too long, or no session is up		*/
 	PPPOE_DROP_KERNEL, /* the kernel has no memory				*/
 	PPPOE_DROP_OVER,   /* of a session that has just ended			*/
+	PPPOE_DROP_ECHO,   /* echo requests, beyond PPPOE_ECHOES		*/
 	PPPOE_DROPS,
 };
 
@@ -70,6 +75,18 @@ struct pppoe_frame {
 	__be16 type;
 	struct session session;
 } __attribute__((packed));
+
+/* An LCP echo request or reply (RFC 1661, 5.8). */
+struct pppoe_echo {
+	struct pppoe_frame frame;
+	__u8 code, id;
+	__be16 length; /* of the packet, from code on */
+	__be32 magic;
+} __attribute__((packed));
+#define PPPOE_ECHO_REQUEST 9
+#define PPPOE_ECHO_REPLY   10
+#define PPPOE_ECHO_LEAST   8 /* code to magic */
+#define PPPOE_ECHOES	   20 /* of a session that are answered in a second */
 
 static __always_inline struct pppoe_session *pppoe_find(__u32 ifindex, __u32 id)
 {
@@ -125,10 +142,39 @@ static __always_inline int pppoe_strip(struct __sk_buff *skb, __be16 type)
 	return bpf_skb_adjust_room(skb, -PPPOE_LENGTH, BPF_ADJ_ROOM_MAC, 0);
 }
 
+/* Answers an LCP echo request. The client gets all other control frames, and requests that look
+ * wrong. */
+static __always_inline int pppoe_control(struct __sk_buff *skb, struct pppoe_session *s)
+{
+	struct pppoe_echo e;
+	__u32 second, length;
+
+	if (bpf_skb_load_bytes(skb, 0, &e, sizeof(e)) || e.frame.session.proto != bpf_htons(PPP_LCP) || e.code != PPPOE_ECHO_REQUEST)
+		return TCX_NEXT;
+	length = bpf_ntohs(e.length);
+	if (length < PPPOE_ECHO_LEAST || length > s->mtu || bpf_ntohs(e.frame.session.length) != length + sizeof(e.frame.session.proto) ||
+	    skb->len < sizeof(e.frame) + length || (e.magic && e.magic == s->magic))
+		return TCX_NEXT;
+	second = bpf_ktime_get_ns() / 1000000000;
+	if (s->second != second) {
+		s->second = second;
+		s->answers = 0;
+	}
+	if (__sync_fetch_and_add(&s->answers, 1) >= PPPOE_ECHOES)
+		return pppoe_drop(PPPOE_DROP_ECHO);
+	__builtin_memcpy(e.frame.dst, s->peer, ETH_ALEN);
+	__builtin_memcpy(e.frame.src, s->local, ETH_ALEN);
+	e.code = PPPOE_ECHO_REPLY;
+	e.magic = s->magic;
+	if (bpf_skb_store_bytes(skb, 0, &e, sizeof(e), BPF_F_RECOMPUTE_CSUM))
+		return pppoe_drop(PPPOE_DROP_KERNEL);
+	return bpf_redirect(skb->ifindex, 0);
+}
+
 SEC("tcx/ingress")
 int weir_pppoe_in(struct __sk_buff *skb)
 {
-	const struct pppoe_session *s;
+	struct pppoe_session *s;
 	struct pppoe_frame f;
 	__u32 device = pppoe_decided(skb);
 	__be16 type;
@@ -151,7 +197,7 @@ int weir_pppoe_in(struct __sk_buff *skb)
 		return TCX_NEXT;
 	type = session_type(f.session.proto);
 	if (!type)
-		return TCX_NEXT; /* control: the client's */
+		return pppoe_control(skb, s);
 	if (skb->gso_size || bpf_ntohs(f.session.length) < sizeof(f.session.proto) + sizeof(struct iphdr) ||
 	    skb->len < sizeof(f) - sizeof(f.session.proto) + bpf_ntohs(f.session.length))
 		return pppoe_drop(PPPOE_DROP_LENGTH);

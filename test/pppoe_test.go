@@ -88,7 +88,10 @@ pass in on ppp0 inet proto icmp
 		flood := b.Flood(lab.LAN, lib.ProviderPeer)
 		time.Sleep(200 * time.Millisecond)
 		daemon.Kill()
-		time.Sleep(time.Second)
+		time.Sleep(2 * time.Second)
+		if len(p.Sessions()) == 0 {
+			b.Error("the concentrator has ended the session: nobody has answered its echo requests")
+		}
 		b.Ping(lab.FW, lib.ProviderPeer, 3)
 		b.WeirRun(rules)
 		again := awaitPPPoE(b, control.PPPoEUp)

@@ -17,6 +17,7 @@ struct session {
 #define PPPOE_SESSION	  0x1100 /* version 1, type 1, code 0: session data */
 #define PPP_IP		  0x0021
 #define PPP_IPV6	  0x0057
+#define PPP_LCP		  0xc021
 _Static_assert(sizeof(struct session) == PPPOE_LENGTH, "as in the frame");
 
 /* Returns the EtherType of the packets of a PPP protocol; 0: it carries no IP. */

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/internal/fw/control"
+	"weir/internal/pppoe/line"
 )
 
 func newPPPoECommand(env *Env) *cobra.Command {
@@ -113,9 +114,9 @@ func printSessions(w io.Writer, all []control.PPPoE, now time.Time) error {
 			fmt.Fprintf(w, "  name server %s\n", a)
 		}
 	}
-	if d := all[0].Drops; d.Peer+d.Length+d.Out+d.Kernel+d.Over > 0 {
-		fmt.Fprintf(w, "dropped frames: %d not from the concentrator, %d with contradicting lengths, %d that no session could send, %d of a session that was over, %d without memory\n",
-			d.Peer, d.Length, d.Out, d.Over, d.Kernel)
+	if d := all[0].Drops; d != (line.Drops{}) {
+		fmt.Fprintf(w, "dropped frames: %d not from the concentrator, %d with contradicting lengths, %d that no session could send, %d of a session that was over, %d too many echo requests, %d without memory\n",
+			d.Peer, d.Length, d.Out, d.Over, d.Echo, d.Kernel)
 	}
 	return nil
 }

@@ -78,6 +78,8 @@ func (b *Box) Provider(mtu uint16) (p *Provider, password string) {
 		b.Fatal(err)
 	}
 	p.Server = ac.NewRunning(ac.Config{
+		// It gives a client up that does not answer for a second: so the data path has to answer while no daemon lives.
+		EchoEvery: 200 * time.Millisecond, EchoMisses: 4,
 		MAC: w.MAC(), Name: "ac", MaxPayload: mtu, IPv6: true, Random: rand.Reader, OnePerMAC: true,
 		Ask:   ppp.Ask{Methods: []ppp.Method{ppp.ByCHAP}, Name: "ac", Secret: func(name string) (ppp.Secret, bool) { return ppp.NewSecret(secret), name == "me" }},
 		Local: netip.MustParseAddr(ProviderPeer), First: netip.MustParseAddr(ProviderClient), DNS: []netip.Addr{netip.MustParseAddr("192.0.2.53")},

@@ -230,7 +230,9 @@ func (s *dial) up(e *client.Event) error {
 	delete(b.lines.ending, s.of.Name)
 	b.lines.mu.Unlock()
 	err := b.lines.do(func(p *line.Programs) error {
-		return p.Enter(line.Session{Device: s.device, Carrier: at.Interface, ID: at.ID, Peer: at.Peer, Local: at.Local})
+		return p.Enter(line.Session{
+			Device: s.device, Carrier: at.Interface, ID: at.ID, Peer: at.Peer, Local: at.Local, MTU: at.MTU, Magic: at.Magic,
+		})
 	})
 	if err != nil {
 		return err

@@ -1,19 +1,24 @@
 package line_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"weir/internal/fw/bpfload"
 	"weir/internal/lab"
 	"weir/internal/pppoe/discovery"
 	"weir/internal/pppoe/line"
+	"weir/internal/pppoe/wire"
 	"weir/internal/testenv"
 )
 
@@ -182,5 +187,90 @@ func TestDrops(t *testing.T) {
 	}
 	if out := run(t, l, "home", "ip", "-o", "address", "show", "dev", "ppp0"); strings.Count(out, "\n") != 2 {
 		t.Errorf("ppp0 without a session has these addresses: %s", out)
+	}
+}
+
+// TestEcho sends LCP packets to an end without a client.
+func TestEcho(t *testing.T) {
+	l, ends := pair(t, 1492)
+	home, provider := ends[0], ends[1]
+	home.session.Magic, home.session.MTU = 0x11223344, 1492
+	var w *wire.Wire
+	err := errors.Join(
+		l.Do("home", func() error { return errors.Join(home.programs.Enter(home.session), home.programs.Close()) }),
+		l.Do("provider", func() (err error) { w, err = wire.Open("eth0", 0); return err }),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	frame := func(number uint16, from net.HardwareAddr, lcp []byte) []byte {
+		b := slices.Concat(home.mac, from, []byte{0x88, 0x64, 0x11, 0})
+		b = binary.BigEndian.AppendUint16(b, number)
+		b = binary.BigEndian.AppendUint16(b, uint16(len(lcp)+2))
+		return append(append(b, 0xc0, 0x21), lcp...)
+	}
+	lcp := func(code byte, magic uint32, tail int) []byte {
+		b := binary.BigEndian.AppendUint16([]byte{code, 7}, uint16(8+tail))
+		return append(binary.BigEndian.AppendUint32(b, magic), bytes.Repeat([]byte{0xa5}, tail)...)
+	}
+	answer := func(request []byte) []byte {
+		t.Helper()
+		if err := w.Send(request); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case f := <-w.Frames:
+			return f
+		case <-time.After(200 * time.Millisecond):
+			return nil
+		}
+	}
+	long := lcp(9, 1, 0)
+	long[3]++ // one byte more than there is
+	stranger := net.HardwareAddr{2, 0x77, 0x65, 0, 0, 9}
+	for _, test := range []struct {
+		name    string
+		request []byte
+		tail    int // < 0: there is no answer
+	}{
+		{"a request", frame(session, provider.mac, lcp(9, 0x55667788, 0)), 0},
+		{"one with data", frame(session, provider.mac, lcp(9, 0x55667788, 100)), 100},
+		{"the largest", frame(session, provider.mac, lcp(9, 0x55667788, 1484)), 1484},
+		{"no magic number", frame(session, provider.mac, lcp(9, 0, 0)), 0},
+		{"our own magic number", frame(session, provider.mac, lcp(9, 0x11223344, 0)), -1},
+		{"a reply", frame(session, provider.mac, lcp(10, 0x55667788, 0)), -1},
+		{"an end", frame(session, provider.mac, lcp(5, 0x55667788, 0)), -1},
+		{"another session", frame(session+1, provider.mac, lcp(9, 0x55667788, 0)), -1},
+		{"another concentrator", frame(session, stranger, lcp(9, 0x55667788, 0)), -1},
+		{"a length that is not there", frame(session, provider.mac, long), -1},
+		{"without magic number", frame(session, provider.mac, []byte{9, 7, 0, 4}), -1},
+	} {
+		var want []byte
+		if test.tail >= 0 {
+			want = slices.Clone(test.request)
+			copy(want, provider.mac)
+			copy(want[6:], home.mac)
+			copy(want[22:], lcp(10, 0x11223344, test.tail))
+		}
+		got := answer(test.request)
+		if len(got) > len(want) && want != nil {
+			got = got[:len(want)] // padding
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s: answered by % x, want % x", test.name, got, want)
+		}
+	}
+	answers := 0
+	for range 200 {
+		if err := w.Send(frame(session, provider.mac, lcp(9, 1, 0))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for answer(frame(session, provider.mac, lcp(10, 1, 0))) != nil {
+		answers++
+	}
+	if answers < 10 || answers > 40 { // a second may end between
+		t.Errorf("%d of 200 requests at once are answered, want 20 or twice that", answers)
 	}
 }

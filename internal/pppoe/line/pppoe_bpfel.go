@@ -26,7 +26,10 @@ type pppoePppoeSession struct {
 	Id      uint16
 	Peer    [6]uint8
 	Local   [6]uint8
-	Pad     uint16
+	Mtu     uint16
+	Magic   uint32
+	Second  uint32
+	Answers uint32
 }
 
 // Names of all BPF objects in the ELF.

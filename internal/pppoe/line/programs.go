@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,6 +21,8 @@ type Session struct {
 	ID      uint16
 	Peer    discovery.MAC
 	Local   discovery.MAC
+	MTU     uint16 // bytes of the largest packet that may be sent
+	Magic   uint32 // of LCP, with which echo requests are answered; 0: none
 }
 
 // Programs are the programs of a namespace, with their maps. They and what they are attached
@@ -140,8 +143,11 @@ func (p *Programs) detach(program string, ifindex int) error {
 
 // Enter connects a device with its session. What the device had before is over.
 func (p *Programs) Enter(s Session) error {
-	v := pppoePppoeSession{Carrier: uint32(s.Carrier), Device: uint32(s.Device.Index), Id: s.ID<<8 | s.ID>>8, Peer: s.Peer, Local: s.Local}
-	if before, ok := p.session(s.Device.Index); ok && before != v {
+	v := pppoePppoeSession{
+		Carrier: uint32(s.Carrier), Device: uint32(s.Device.Index), Id: s.ID<<8 | s.ID>>8, Peer: s.Peer, Local: s.Local,
+		Mtu: s.MTU, Magic: bits.ReverseBytes32(s.Magic),
+	}
+	if before, ok := p.session(s.Device.Index); ok && (before.Carrier != v.Carrier || before.Id != v.Id) {
 		if err := p.leave(s.Device, before, before.Carrier != v.Carrier); err != nil {
 			return err
 		}
@@ -182,7 +188,7 @@ func (p *Programs) Sessions() (all []Session, err error) {
 	}
 	for _, d := range devices {
 		if v, ok := p.session(d.Index); ok {
-			all = append(all, Session{Device: d, Carrier: int(v.Carrier), ID: v.Id<<8 | v.Id>>8, Peer: v.Peer, Local: v.Local})
+			all = append(all, Session{Device: d, Carrier: int(v.Carrier), ID: v.Id<<8 | v.Id>>8, Peer: v.Peer, Local: v.Local, MTU: v.Mtu, Magic: bits.ReverseBytes32(v.Magic)})
 		}
 	}
 	return all, nil
@@ -244,11 +250,12 @@ type Drops struct {
 	Out    uint64 `json:"not_to_be_sent"`
 	Kernel uint64 `json:"no_memory"`
 	Over   uint64 `json:"session_over"`
+	Echo   uint64 `json:"too_many_echo_requests"`
 }
 
 // Drops returns what has been dropped since the programs were first loaded.
 func (p *Programs) Drops() (d Drops, err error) {
-	for i, to := range []*uint64{&d.Peer, &d.Length, &d.Out, &d.Kernel, &d.Over} {
+	for i, to := range []*uint64{&d.Peer, &d.Length, &d.Out, &d.Kernel, &d.Over, &d.Echo} {
 		var perCPU []uint64
 		if err := p.objects.Maps[mapDrops].Lookup(uint32(i), &perCPU); err != nil {
 			return d, fmt.Errorf("read what PPPoE has dropped: %w", err)
