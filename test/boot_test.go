@@ -24,7 +24,7 @@ func TestOrBlock(t *testing.T) {
 				b.Errorf("weir run does not say %q:\n%s", part, first.Said())
 			}
 		}
-		b.Listen(lab.FW, 2222, "socat", "TCP-LISTEN:2222,fork", "EXEC:cat")
+		b.Listen(lab.FW, 2222, "socat", "-t", "30", "TCP-LISTEN:2222,fork", "EXEC:cat")
 		if got := b.Run(lab.LAN, "sh", "-c", "echo hello | socat -t 30 - TCP4:"+fwLAN+":2222"); got != "hello\n" {
 			b.Errorf("the management port said %q", got)
 		}

@@ -121,7 +121,7 @@ func rdrOfFreeBSD(b *lib.Box) {
 // With pass the filter is not asked; the n-th port of the range becomes the n-th.
 func rdrPassOfFreeBSD(b *lib.Box) {
 	log := readLog(b)
-	b.Listen(lab.LAN, 8003, "socat", "TCP6-LISTEN:8003,fork", "EXEC:cat")
+	b.Listen(lab.LAN, 8003, "socat", "-t", "30", "TCP6-LISTEN:8003,fork", "EXEC:cat")
 	if got := b.Run(lab.WAN, "sh", "-c", "echo hello | socat -t 5 - TCP6:["+fwWAN6+"]:9003"); got != "hello\n" {
 		b.Errorf("the echo said %q", got)
 	}
@@ -143,7 +143,7 @@ func binatOfFreeBSD(b *lib.Box) {
 	if !strings.Contains(said, "Accepted connection from 203.0.113.20") || !strings.Contains(said, "203.0.113.20 port 40000") {
 		b.Errorf("the server did not see 203.0.113.20 port 40000:\n%s", said)
 	}
-	b.Listen(lab.LAN, 22, "socat", "TCP4-LISTEN:22,bind=192.168.1.20,fork", "EXEC:cat")
+	b.Listen(lab.LAN, 22, "socat", "-t", "30", "TCP4-LISTEN:22,bind=192.168.1.20,fork", "EXEC:cat")
 	if got := b.Run(lab.WAN, "sh", "-c", "echo hello | socat -t 5 - TCP4:203.0.113.20:22"); got != "hello\n" {
 		b.Errorf("the echo said %q", got)
 	}

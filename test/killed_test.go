@@ -427,7 +427,7 @@ func TestKilledBetweenTwoChanges(t *testing.T) {
 				b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
 				b.Run(lab.WAN, "ip", "route", "add", "fd00:1::/64", "via", fwWAN6)
 				for _, host := range []string{lab.FW, lab.WAN} {
-					b.Listen(host, 9, "socat", "TCP6-LISTEN:9,ipv6only=0,fork,reuseaddr", "EXEC:cat")
+					b.Listen(host, 9, "socat", "-t", "30", "TCP6-LISTEN:9,ipv6only=0,fork,reuseaddr", "EXEC:cat")
 				}
 				if hook == "xdp" {
 					for _, device := range []string{"lan0", "wan0"} {

@@ -111,7 +111,7 @@ func loads(b *lib.Box, rules string) (same, other, anew string) {
 func TestIdleConnectionSurvives(t *testing.T) {
 	weir.UnderTCX(t, func(b *lib.Box) {
 		a := b.WeirRun(gatewayConf(t))
-		b.Listen(lab.WAN, 2200, "socat", "TCP4-LISTEN:2200,fork", "EXEC:cat")
+		b.Listen(lab.WAN, 2200, "socat", "-t", "30", "TCP4-LISTEN:2200,fork", "EXEC:cat")
 		// Three lines with pauses: the connection is idle between them.
 		talk := b.Start(lab.LAN, "sh", "-c",
 			"(echo one; sleep 4; echo two; sleep 4; echo three; sleep 1) | socat -t 5 - TCP4:"+wanHost+":2200")
@@ -313,7 +313,7 @@ func TestNothingLoaded(t *testing.T) {
 		if out, status := b.WeirStatus("info"); status != 1 || !strings.Contains(out, "none loaded") {
 			b.Errorf("info: status %d, said\n%s", status, out)
 		}
-		b.Listen(lab.FW, 2222, "socat", "TCP-LISTEN:2222,fork", "EXEC:cat")
+		b.Listen(lab.FW, 2222, "socat", "-t", "30", "TCP-LISTEN:2222,fork", "EXEC:cat")
 		if got := b.Run(lab.LAN, "sh", "-c", "echo hello | socat -t 30 - TCP4:"+fwLAN+":2222"); got != "hello\n" {
 			b.Errorf("the management port said %q", got)
 		}

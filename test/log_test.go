@@ -184,7 +184,7 @@ func loggedBlock(b *lib.Box, p *lib.Process) {
 // loggedByOldRules: a state that logs all continues to do so under a ruleset that logs
 // nothing. The records name the rule that made it.
 func loggedByOldRules(b *lib.Box, p *lib.Process, file string) {
-	b.Listen(lab.WAN, 8000, "socat", "TCP4-LISTEN:8000,fork,reuseaddr", "EXEC:cat")
+	b.Listen(lab.WAN, 8000, "socat", "-t", "30", "TCP4-LISTEN:8000,fork,reuseaddr", "EXEC:cat")
 	gate := filepath.Join(b.TempDir(), "go")
 	b.Run(lab.LAN, "mkfifo", gate)
 	client := b.Start(lab.LAN, "sh", "-c", "(echo one; read x < "+gate+"; echo two) | socat -t 2 - TCP4:"+wanHost+":8000")

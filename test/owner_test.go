@@ -192,7 +192,7 @@ func usersFromAnchors(b *lib.Box) {
 // group may be asked for, too, and the rule may be one without a state.
 func TestReceivedOn(t *testing.T) {
 	weir.UnderTCX(t, func(b *lib.Box) {
-		b.Listen(lab.WAN, 80, "socat", "TCP6-LISTEN:80,ipv6only=0,fork,reuseaddr", "EXEC:cat")
+		b.Listen(lab.WAN, 80, "socat", "-t", "30", "TCP6-LISTEN:80,ipv6only=0,fork,reuseaddr", "EXEC:cat")
 		head := "set skip on lo\nset interface-group inside { lan0 }\n" +
 			"match out on wan0 inet from (lan0:network) nat-to (wan0)\nmatch out on wan0 inet6 from (lan0:network) nat-to (wan0)\npass\n"
 		b.WeirRun(b.Rules(head))
@@ -225,7 +225,7 @@ func TestReceivedOn(t *testing.T) {
 // which log shows it.
 func TestLogOfUsers(t *testing.T) {
 	weir.UnderTCX(t, func(b *lib.Box) {
-		b.Listen(lab.WAN, 80, "socat", "TCP6-LISTEN:80,ipv6only=0,fork,reuseaddr", "EXEC:cat")
+		b.Listen(lab.WAN, 80, "socat", "-t", "30", "TCP6-LISTEN:80,ipv6only=0,fork,reuseaddr", "EXEC:cat")
 		b.WeirRun("set skip on lo\nblock return log (all, user, to pflog1)\npass out log (user) proto tcp to port 80 user nobody\npass in log (user, to pflog2) on lan0 inet proto icmp\n")
 		all, one, two := readLog(b, "--json"), readLog(b, "--json", "-i", "pflog1"), readLog(b, "-i", "pflog2")
 		for _, to := range []string{"TCP4:" + wanHost + ":80", "TCP6:[" + wanHost6 + "]:80"} {

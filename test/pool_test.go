@@ -77,7 +77,7 @@ func TestLeastStates(t *testing.T) {
 	weir.UnderTCX(t, func(b *lib.Box) {
 		b.Address(lab.LAN, "eth0", "192.168.1.20/24")
 		daemon := b.WeirRun(leastConf)
-		b.Listen(lab.LAN, 80, "socat", "TCP4-LISTEN:80,fork,reuseaddr", "EXEC:cat")
+		b.Listen(lab.LAN, 80, "socat", "-t", "30", "TCP4-LISTEN:80,fork,reuseaddr", "EXEC:cat")
 		connect := func(count int) {
 			b.Helper()
 			for range count {

@@ -87,7 +87,7 @@ func TestRejectsByOtherDevices(t *testing.T) {
 		for _, port := range []uint16{81, 82} { // open ports would not refuse by themselves
 			b.Listen(lab.FW, port, "socat", fmt.Sprintf("TCP6-LISTEN:%d,fork,ipv6only=0", port), "EXEC:cat")
 		}
-		b.Listen(lab.FW, 83, "socat", "TCP6-LISTEN:83,fork,ipv6only=0", "EXEC:cat")
+		b.Listen(lab.FW, 83, "socat", "-t", "30", "TCP6-LISTEN:83,fork,ipv6only=0", "EXEC:cat")
 		for _, own := range []string{"127.0.0.1", "::1", fwLAN} {
 			refusedTCP(b, lab.FW, own, own, 81)
 			refused(b, lab.FW, own, own, 82)
@@ -154,7 +154,7 @@ func scan(b *lib.Box, to string, args ...string) []string {
 // A rejected port looks closed, on the box and behind it; a dropped one looks filtered;
 // an open one open.
 func nmapSeesClosed(b *lib.Box) {
-	b.Listen(lab.WAN, 7, "socat", "TCP6-LISTEN:7,fork,ipv6only=0", "EXEC:cat")
+	b.Listen(lab.WAN, 7, "socat", "-t", "30", "TCP6-LISTEN:7,fork,ipv6only=0", "EXEC:cat")
 	for _, to := range []string{wanHost, wanHost6} {
 		errored := "admin-prohibited"
 		if to == wanHost {

@@ -22,7 +22,7 @@ func TestNmapFindsTheRules(t *testing.T) {
 		rules := gatewayText(t) + "pass in on wan0 proto tcp to (wan0) port 9000\npass in on wan0 inet proto udp to (wan0) port 9001\n"
 		b.WeirRun(rules)
 		b.Listen(lab.LAN, 80, "busybox", "httpd", "-f", "-p", "80", "-h", b.TempDir())
-		b.Listen(lab.FW, 22, "socat", "TCP-LISTEN:22,fork", "EXEC:cat")
+		b.Listen(lab.FW, 22, "socat", "-t", "30", "TCP-LISTEN:22,fork", "EXEC:cat")
 		for _, scan := range []struct {
 			args []string
 			want []string

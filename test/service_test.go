@@ -121,8 +121,8 @@ func TestCurl(t *testing.T) {
 func TestActiveConnectionIsRefused(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
-		b.Listen(lab.WAN, 21, "socat", "TCP-LISTEN:21,fork", "EXEC:cat")
-		b.Listen(lab.LAN, 40000, "socat", "TCP-LISTEN:40000,fork", "EXEC:cat")
+		b.Listen(lab.WAN, 21, "socat", "-t", "30", "TCP-LISTEN:21,fork", "EXEC:cat")
+		b.Listen(lab.LAN, 40000, "socat", "-t", "30", "TCP-LISTEN:40000,fork", "EXEC:cat")
 		b.Start(lab.LAN, "sh", "-c", "(echo PORT 192,168,1,10,156,64; sleep 20) | socat - TCP4:"+wanHost+":21")
 		b.Until(5*time.Second, "the control connection is there", func() bool {
 			return len(b.States("proto", "tcp", "port", "21")) == 1

@@ -382,7 +382,7 @@ func TestLoadsReplaceRulesInPlace(t *testing.T) {
 		first, second := file("", before), file("", after)
 		b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
 		a := b.WeirRun(first)
-		b.Listen(lab.WAN, 2202, "socat", "TCP4-LISTEN:2202,fork,reuseaddr", "EXEC:cat")
+		b.Listen(lab.WAN, 2202, "socat", "-t", "30", "TCP4-LISTEN:2202,fork,reuseaddr", "EXEC:cat")
 		talk := startTalk(b, "established", lab.WAN, "TCP4-LISTEN:2201", lab.LAN, "TCP4:"+wanHost+":2201", 2201)
 		talk.say(0, "before")
 		generation, logs := generationOf(b), readLog(b, "--json")

@@ -72,7 +72,7 @@ func TestUplinks(t *testing.T) {
 				}
 			}
 		}
-		b.Listen(lib.ISP, 8082, "socat", "TCP4-LISTEN:8082,fork,reuseaddr", "EXEC:cat")
+		b.Listen(lib.ISP, 8082, "socat", "-t", "30", "TCP4-LISTEN:8082,fork,reuseaddr", "EXEC:cat")
 		serveName(b, lab.LAN, 80)
 		serveName(b, lab.FW, 81)
 		b.Tunnel(lab.FW, "tun0", lib.ISP, "tun0")

@@ -79,7 +79,7 @@ func TestGateways(t *testing.T) {
 	weir.BothUplinks(t, func(b *lib.Box) {
 		for _, host := range []string{lab.WAN, lib.ISP} {
 			serveName(b, host, 8084)
-			b.Listen(host, 8082, "socat", "TCP4-LISTEN:8082,fork,reuseaddr", "EXEC:cat")
+			b.Listen(host, 8082, "socat", "-t", "30", "TCP4-LISTEN:8082,fork,reuseaddr", "EXEC:cat")
 		}
 		rules := b.Rules(watchedRules)
 		daemon := b.WeirRun(rules)
