@@ -237,17 +237,17 @@ func TestInterfaceGoneWithStates(t *testing.T) {
 	})
 }
 
-//	fw: weir load --no-dns --confirm, and the same file again, which the kernel refuses
+//	fw: weir load --no-dns --confirm, and a file with other options, which the kernel refuses
 //
 // A load that fails does not confirm the one that waits.
 func TestRefusedLoadConfirmsNothing(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "tcx")
 	p := b.WeirRun(gatewayConf(t))
-	file := b.Rules("pass proto icmp\n")
-	b.Weir("load", "--no-dns", "--confirm", "1h", file)
+	b.Weir("load", "--no-dns", "--confirm", "1h", b.Rules("pass proto icmp\n"))
+	other := b.Rules("set timeout udp.first 70\npass proto icmp\n") // all programs are loaded anew
 	lift := p.LimitFiles(12)
-	said, status := b.WeirStatus("load", "--no-dns", file)
+	said, status := b.WeirStatus("load", "--no-dns", other)
 	lift()
 	if status != 1 || !strings.Contains(said, "too many open files") {
 		b.Errorf("weir load: exit status %d, and it said\n%s", status, said)

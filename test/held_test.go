@@ -72,8 +72,8 @@ func TestHeldQueues(t *testing.T) {
 		b.Tell("removed by somebody", func(b *lib.Box) { heldRemoved(b, daemon) })
 		daemon.Kill()
 		b.Tell("without a daemon", func(b *lib.Box) {
-			isRate(b, "up", 10e6*payload, iperf3Rate(b, "-p", "5202", "-t", "5", "-O", "2"))
-			isRate(b, "down", 8e6*payload, iperf3Rate(b, "-p", "5202", "-t", "4", "-O", "1", "-R"))
+			carries(b, "up", 10e6*payload, "-p", "5202", "-t", "5", "-O", "2")
+			carries(b, "down", 8e6*payload, "-p", "5202", "-t", "4", "-O", "1", "-R")
 		})
 		b.Weir("stop")
 		if after := qdiscs(b); after != before {
@@ -101,8 +101,8 @@ func heldForeign(b *lib.Box) {
 
 // heldIncoming downloads with IPv4 and IPv6, for a host behind the box and for the box itself.
 func heldIncoming(b *lib.Box) {
-	isRate(b, "IPv6", 20e6*1428/1538, runIperf3(b, lab.LAN, lib.FarHost6, "-p", "5203", "-t", "4", "-O", "1", "-R").rate())
-	isRate(b, "the box", 20e6*payload, runIperf3(b, lab.FW, lib.FarHost, "-p", "5201", "-t", "4", "-O", "1", "-R").rate())
+	carriesTo(b, lab.LAN, lib.FarHost6, "IPv6", 20e6*1428/1538, "-p", "5203", "-t", "4", "-O", "1", "-R")
+	carriesTo(b, lab.FW, lib.FarHost, "the box", 20e6*payload, "-p", "5201", "-t", "4", "-O", "1", "-R")
 	other := make(chan float64)
 	go func() { other <- iperf3Rate(b, "-p", "5201", "-t", "5", "-O", "2", "-R") }()
 	most := iperf3Rate(b, "-p", "5203", "-t", "5", "-O", "2", "-R")
@@ -122,8 +122,8 @@ func heldIncoming(b *lib.Box) {
 func qdiscs(b *lib.Box) string { return b.Run(lab.FW, "tc", "qdisc", "show", "dev", "wan0") }
 
 func heldAlone(b *lib.Box) {
-	isRate(b, "up", 50e6*payload, iperf3Rate(b, "-p", "5201", "-t", "5", "-O", "2"))
-	isRate(b, "down", 20e6*payload, iperf3Rate(b, "-p", "5203", "-t", "5", "-O", "2", "-R"))
+	carries(b, "up", 50e6*payload, "-p", "5201", "-t", "5", "-O", "2")
+	carries(b, "down", 20e6*payload, "-p", "5203", "-t", "5", "-O", "2", "-R")
 	heldInOrder(b)
 	if b.Hook == "xdp" && b.Packets("lan0", reason.UpDevice) == 0 {
 		b.Errorf("XDP has sent nothing to the stack:\n%s", b.Weir("info"))
@@ -183,8 +183,8 @@ func heldAnew(b *lib.Box) {
 	if now := leaf(); now != before {
 		b.Errorf("another rate has replaced the queue %s by %s", before, now)
 	}
-	isRate(b, "anew", 10e6*payload, iperf3Rate(b, "-p", "5201", "-t", "4", "-O", "1"))
-	isRate(b, "anew in", 8e6*payload, iperf3Rate(b, "-p", "5203", "-t", "4", "-O", "1", "-R"))
+	carries(b, "anew", 10e6*payload, "-p", "5201", "-t", "4", "-O", "1")
+	carries(b, "anew in", 8e6*payload, "-p", "5203", "-t", "4", "-O", "1", "-R")
 	root := func() string { return b.Run(lab.FW, "tc", "class", "show", "dev", "wan0", "classid", "7766:1") }
 	b.Weir("qos", "rate", "wan0", "20M")
 	if is := root(); !strings.Contains(is, "ceil 20Mbit") {
@@ -230,11 +230,11 @@ func heldRemoved(b *lib.Box, daemon *lib.Process) {
 	if rate := <-up; rate > 1.2*10e6 {
 		b.Errorf("while queues were removed a line of 10 Mbit/s carried %.3g bit/s", rate)
 	}
-	isRate(b, "up", 10e6*payload, iperf3Rate(b, "-p", "5202", "-t", "4", "-O", "1"))
-	isRate(b, "down", 8e6*payload, iperf3Rate(b, "-p", "5203", "-t", "4", "-O", "1", "-R"))
+	carries(b, "up", 10e6*payload, "-p", "5202", "-t", "4", "-O", "1")
+	carries(b, "down", 8e6*payload, "-p", "5203", "-t", "4", "-O", "1", "-R")
 	b.Run(lab.FW, "tc", "qdisc", "replace", "dev", "wan0", "root", "handle", "5:", "bfifo", "limit", "1000000")
 	b.AwaitSaid(daemon, "wan0 has the qdisc bfifo 5:")
-	isRate(b, "counted", 10e6*payload, iperf3Rate(b, "-p", "5202", "-t", "4", "-O", "1"))
+	carries(b, "counted", 10e6*payload, "-p", "5202", "-t", "4", "-O", "1")
 	b.Run(lab.FW, "tc", "qdisc", "del", "dev", "wan0", "root")
 	is("wan0", "tbf 7765:")
 }

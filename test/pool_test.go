@@ -95,7 +95,7 @@ func TestLeastStates(t *testing.T) {
 		leave := func(server string) {
 			b.Helper()
 			b.Weir("kill", "port", "8080", "nat", server)
-			time.Sleep(400 * time.Millisecond) // the garbage collection releases them
+			time.Sleep(time.Second) // the garbage collection releases them
 		}
 		connect(4)
 		expect("at first", 2, 2)

@@ -76,7 +76,7 @@ func shapedAlone(b *lib.Box) {
 	seesLosses(b)
 	seesRoundTrips(b, up.roundTrip())
 	seesDrops(b)
-	isRate(b, "down", 20e6*payload, iperf3Rate(b, "-p", "5203", "-t", "5", "-O", "2", "-R"))
+	carries(b, "down", 20e6*payload, "-p", "5203", "-t", "5", "-O", "2", "-R")
 	if b.Packets("lan0", reason.Queue) == 0 || b.Packets("wan0", reason.Queue) == 0 {
 		b.Errorf("no packet was dropped by a queue:\n%s", b.Weir("info"))
 	}
@@ -153,7 +153,7 @@ func shapedAnew(b *lib.Box) {
 	pings := b.Start(lab.LAN, "ping", "-q", "-I", secondHost, "-i", "0.02", "-c", "200", slowHost)
 	text := strings.Replace(shapeRules, "wan0 bandwidth 50M", "wan0 bandwidth 10M", 1)
 	b.Weir("load", b.Rules(text+"block out on wan0 proto tcp to port 5204\n"))
-	isRate(b, "anew", 10e6*payload, iperf3Rate(b, "-p", "5201", "-t", "4", "-O", "1"))
+	carries(b, "anew", 10e6*payload, "-p", "5201", "-t", "4", "-O", "1")
 	if out := pings.Wait(10*time.Second, 0); !strings.Contains(out, " 0% packet loss") {
 		b.Errorf("while other rates are loaded a ping loses packets:\n%s", out)
 	}
@@ -201,10 +201,31 @@ func shapedFlood(b *lib.Box) {
 	isRate(b, "a flood", 10e6*1400/1466, <-done)
 }
 
+// carries measures what a line carries from lan to far.
+func carries(b *lib.Box, what string, want float64, args ...string) {
+	b.Helper()
+	carriesTo(b, lab.LAN, slowHost, what, want, args...)
+}
+
+// carriesTo measures what a line carries between two hosts. If other tests keep the processors busy that
+// may be less, and iperf3 sometimes counts nothing: so it measures up to three times.
+func carriesTo(b *lib.Box, host, to, what string, want float64, args ...string) {
+	b.Helper()
+	got := runIperf3(b, host, to, args...).rate()
+	for tries := 1; got < leastOfRate*want && tries < 3; tries++ {
+		b.Logf("%s: %.1f %% of the rate", what, 100*got/want)
+		got = runIperf3(b, host, to, args...).rate()
+	}
+	isRate(b, what, want, got)
+}
+
+// leastOfRate is how much of a line's rate has to arrive.
+const leastOfRate = 0.8
+
 // isRate compares bit/s with what a line carries.
 func isRate(b *lib.Box, what string, want, got float64) {
 	b.Helper()
-	if got < 0.8*want || got > 1.08*want { // in 3 s a connection may be 0.2 s of the rate ahead
+	if got < leastOfRate*want || got > 1.08*want { // in 3 s a connection may be 0.2 s of the rate ahead
 		b.Errorf("%s: %.3g bit/s, want %.3g", what, got, want)
 	}
 	b.Logf("%s: %.1f %% of the rate", what, 100*got/want)
