@@ -48,14 +48,9 @@ type Features map[string]bool
 // VLANStripping returns the features by which the interface strips VLAN tags, and whether
 // they are on. It returns none for an interface that never strips.
 func VLANStripping(name string) (Features, error) {
-	e, err := ethtool.NewEthtool()
+	all, err := FeaturesOf(name)
 	if err != nil {
-		return nil, fmt.Errorf("open ethtool: %w", err)
-	}
-	defer e.Close()
-	all, err := e.Features(name)
-	if err != nil {
-		return nil, fmt.Errorf("read the offloads of %s: %w", name, err)
+		return nil, err
 	}
 	found := make(Features)
 	for _, feature := range vlanStrip {
