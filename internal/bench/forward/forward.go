@@ -57,6 +57,9 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	if b.uses(paths.Queued...) {
 		b.report.Rules["qos.conf"], b.report.Rules["htb.sh"] = paths.QueuesConf, paths.HTBScript
 	}
+	if b.uses(paths.PPPoE...) {
+		b.report.Rules["pppoe.conf"] = paths.SessionConf()
+	}
 	if b.testbed, err = testbed.Open(ctx, testbed.Options{Name: o.Name, Program: o.Program, Offloads: lab.OffloadsOff}); err != nil {
 		return nil, err
 	}
@@ -177,6 +180,9 @@ func (b *benchmark) prepare(ctx context.Context, c traffic.Case) ([]*samples, er
 func (b *benchmark) unfit(p *paths.Path, c traffic.Case) string {
 	if p.FromIPv6 && c.IPv6() {
 		return "its frames are IPv4 at the far end: --family 4"
+	}
+	if p.InSession && c.IPv6() {
+		return "the session has no IPv6 but link-local addresses: --family 4"
 	}
 	if p.Name != paths.Nft && p.Name != paths.NftNAT {
 		return ""

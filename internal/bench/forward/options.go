@@ -101,6 +101,10 @@ func (o *Options) Check() error {
 	if err != nil {
 		return err
 	}
+	session := slices.ContainsFunc(o.Paths, func(p string) bool { return slices.Contains(paths.PPPoE, p) })
+	if o.Hook == "tcx" && session {
+		return errors.New("--hook tcx: packets of a session are measured at xdp only")
+	}
 	if o.Hook == "tcx" && slices.ContainsFunc(o.Paths, func(p string) bool { return slices.Contains(paths.VLAN, p) }) {
 		return errors.New("--hook tcx: frames with tags are measured at xdp only, which judges them itself")
 	}

@@ -100,6 +100,7 @@ var compared = [...]struct {
 	{paths.Weir, paths.Redirect, false}, {paths.WeirNAT, paths.Redirect, false},
 	{paths.WeirQoS, paths.Weir, true}, {paths.WeirNATQoS, paths.WeirNAT, true}, {paths.KernelHTB, paths.Kernel, true},
 	{paths.WeirVLAN, paths.Weir, true}, {paths.WeirNATVLAN, paths.WeirNAT, true}, {paths.WeirAfTo, paths.WeirNAT, true},
+	{paths.WeirPPPoE, paths.Weir, true}, {paths.WeirNATPPPoE, paths.WeirNAT, true},
 	{paths.WeirScrub, paths.WeirNAT, true}, {paths.WeirRouteTo, paths.WeirNAT, true}, {paths.WeirLimits, paths.WeirNAT, true},
 	{paths.Weir, paths.Kernel, false}, {paths.WeirQoS, paths.KernelHTB, false},
 	{paths.Weir, paths.Nft, false}, {paths.WeirNAT, paths.NftNAT, false},

@@ -50,6 +50,9 @@ const (
 	WeirVLAN    = "weir-vlan" // weir, with a VLAN tag on both wires
 	WeirNATVLAN = "weir-nat-vlan"
 
+	WeirPPPoE    = "weir-pppoe" // weir, with a PPPoE session on the far wire
+	WeirNATPPPoE = "weir-nat-pppoe"
+
 	WeirAfTo = "weir-af-to" // from IPv6 to IPv4
 
 	WeirScrub   = "weir-scrub"    // weir-nat, and packets are normalised and get a priority
@@ -63,11 +66,14 @@ var All = []string{Generator, Redirect, Kernel, Nft, NftNAT, Weir, WeirNAT}
 // VLAN are the paths of tagged frames. They work without the kernel's VLAN devices.
 var VLAN = []string{WeirVLAN, WeirNATVLAN}
 
+// PPPoE are the paths with a session.
+var PPPoE = []string{WeirPPPoE, WeirNATPPPoE}
+
 // Queued are the paths with queues.
 var Queued = []string{KernelHTB, WeirQoS, WeirNATQoS, WeirHeld}
 
 // Known are the names of all paths.
-var Known = slices.Concat(All, Queued, VLAN, []string{WeirAfTo, WeirScrub, WeirRouteTo, WeirLimits})
+var Known = slices.Concat(All, Queued, VLAN, PPPoE, []string{WeirAfTo, WeirScrub, WeirRouteTo, WeirLimits})
 
 // furtherRules are what weir's rules have more on some paths: before the first filter rule.
 var furtherRules = map[string]string{
@@ -123,6 +129,8 @@ func New(name string, o WeirOptions) (*Path, error) {
 		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, FromIPv6: true, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
 	case WeirVLAN:
 		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Tagged: true}, Entries: []Entry{{"", startTagged(o)}}}, nil
+	case WeirPPPoE, WeirNATPPPoE:
+		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Translates: name == WeirNATPPPoE, InSession: true}, Entries: []Entry{{"", startSession(o)}}}, nil
 	case WeirNATVLAN:
 		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, Tagged: true}, Entries: []Entry{{"", startTagged(o)}}}, nil
 	}

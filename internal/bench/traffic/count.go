@@ -125,6 +125,9 @@ func LoadCountObjectsFor(w *Setup, back bool, values map[string]any) (*bpfload.O
 	if w.Tagged {
 		kind.tag = FarVLAN
 	}
+	if w.InSession && !back {
+		kind.session = w.Session
+	}
 	all := map[string]any{"ethertype": kind.ethertype(), "protocol": kind.protocol(), "tag_len": uint32(kind.tagLen())}
 	maps.Copy(all, values)
 	return load("the counting programs", loadCount, bpfload.Options{Entries: map[string]uint32{"counters": cpu.Possible()}, Values: all})

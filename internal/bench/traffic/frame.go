@@ -12,6 +12,7 @@ import (
 const (
 	ethLen     = 14
 	vlanLen    = 4
+	sessionLen = 8 // PPPoE and PPP
 	ip4Len     = 20
 	ip6Len     = 40
 	udpLen     = 8
@@ -56,17 +57,22 @@ type frameSpec struct {
 	source, target net.HardwareAddr
 	from, to       netip.Addr // networks, with host bits zero
 	tag            uint16     // VLAN id; 0: no tag
+	session        uint16     // of PPPoE, instead of a tag; 0: none
 	fromIPv6       bool       // IPv4: the router gives it an id, and it may be cut
 }
 
-// link returns the length of the Ethernet header with its tag.
+// link returns the length of the Ethernet header with its tag or session.
 func (s *frameSpec) link() int { return ethLen + s.tagLen() }
 
+// tagLen returns the length of what stands in front of the EtherType, or of PPP's protocol.
 func (s *frameSpec) tagLen() int {
-	if s.tag == 0 {
-		return 0
+	switch {
+	case s.session != 0:
+		return sessionLen
+	case s.tag != 0:
+		return vlanLen
 	}
-	return vlanLen
+	return 0
 }
 
 // TrueSize returns size, raised to the minimum of the frame's kind. Both include the
@@ -98,8 +104,14 @@ func (s *frameSpec) headerLen() int {
 	return s.l4() + tcpLen + len(s.tcp.options)
 }
 
+// ethertype returns the two bytes in front of the IP header: in a session, PPP's protocol.
 func (s *frameSpec) ethertype() uint16 {
-	if s.ipv6 {
+	switch {
+	case s.session != 0 && s.ipv6:
+		return 0x0057
+	case s.session != 0:
+		return 0x0021
+	case s.ipv6:
 		return 0x86dd
 	}
 	return 0x0800
@@ -111,7 +123,13 @@ func (s *frameSpec) header(ttl byte) []byte {
 	h := make([]byte, s.headerLen())
 	copy(h, s.target)
 	copy(h[6:], s.source)
-	if s.tag != 0 {
+	switch {
+	case s.session != 0:
+		binary.BigEndian.PutUint16(h[12:], 0x8864)
+		h[14] = 0x11 // version and type
+		binary.BigEndian.PutUint16(h[16:], s.session)
+		binary.BigEndian.PutUint16(h[18:], uint16(s.length-s.link()+2)) // with PPP's protocol
+	case s.tag != 0:
 		binary.BigEndian.PutUint16(h[12:], 0x8100)
 		binary.BigEndian.PutUint16(h[14:], s.tag)
 	}

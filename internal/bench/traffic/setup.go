@@ -17,6 +17,7 @@ type Effect struct {
 	Connects   bool // tracks connections
 	HasEgress  bool // frames pass the egress hook when they leave
 	Tagged     bool // frames have VLAN tags on both wires, [NearVLAN] and [FarVLAN]
+	InSession  bool // IPv4: frames are in a PPPoE session on the far wire
 	Normalises bool // clears DF of IPv4
 	FromIPv6   bool // an IPv4 case's frames are IPv6 at the near end, and longer by its header
 }
@@ -27,6 +28,11 @@ type Setup struct {
 	Testbed *testbed.Testbed
 	Case    Case
 	Effect
+	// Session is the PPPoE session, and SessionAddr the firewall's address in it, if frames are in one.
+	// Whoever starts the path sets both.
+	Session     uint16
+	SessionAddr netip.Addr
+
 	answers *bpfload.Map // addresses and ports that the far end answers to; see MakeResults
 }
 
@@ -106,7 +112,12 @@ func (w *Setup) targets(near bool) netip.Addr {
 }
 
 // router returns the address that the firewall translates sources to.
-func (w *Setup) router() netip.Addr { return w.Testbed.Lab.Addr(lab.FW, "wan0", w.Case.IPv6()) }
+func (w *Setup) router() netip.Addr {
+	if w.InSession {
+		return w.SessionAddr
+	}
+	return w.Testbed.Lab.Addr(lab.FW, "wan0", w.Case.IPv6())
+}
 
 // outside returns the sources' network as the far end sees it.
 func (w *Setup) outside() netip.Addr {
@@ -145,9 +156,12 @@ func (w *Setup) arrival(back bool, seg *segment, length int) (*frameSpec, error)
 }
 
 // newSpec describes frames on one of the two wires. The length is that of the case, without
-// their tag.
+// their tag or session.
 func (w *Setup) newSpec(near bool, tag uint16, seg *segment, length int, source, target net.HardwareAddr, from, to netip.Addr) *frameSpec {
 	s := &frameSpec{ipv6: w.ipv6(near), tcp: seg, source: source, target: target, from: from, to: to, tag: tag}
+	if w.InSession && !near {
+		s.session = w.Session
+	}
 	s.length = length + s.tagLen()
 	if near && w.FromIPv6 {
 		s.length += ip6Len - ip4Len

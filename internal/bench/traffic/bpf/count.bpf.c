@@ -11,7 +11,7 @@
 
 const volatile __u16 ethertype; /* host order */
 const volatile __u8 protocol;	/* others are not counted */
-const volatile __u32 tag_len;	/* bytes of a VLAN tag in front of the EtherType */
+const volatile __u32 tag_len;	/* bytes of a VLAN tag in front of the EtherType, or of a PPPoE session */
 
 /* redirect: the device by which frames leave, and their new MAC addresses. */
 const volatile __u32 leave_by;

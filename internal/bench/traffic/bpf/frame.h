@@ -40,12 +40,12 @@ static __always_inline __u16 fold(__u64 sum)
 #define IP6_PROTOCOL	20
 
 /* Reports whether a frame may be ours. The kernel sends frames of its own (neighbours,
- * multicast groups), which are neither wrong nor counted. */
+ * multicast groups), which are neither wrong nor counted. ethertype: in a PPPoE session, PPP's protocol. */
 static __always_inline int is_ours(const void *frame, const void *end, __u16 ethertype, __u8 protocol)
 {
 	if (frame + IP4_L4 > end || *(const __be16 *)(frame + 12) != bpf_htons(ethertype))
 		return 0;
-	return *(const __u8 *)(frame + (ethertype == 0x86dd ? IP6_PROTOCOL : IP4_PROTOCOL)) == protocol;
+	return *(const __u8 *)(frame + (ethertype == 0x86dd || ethertype == 0x0057 ? IP6_PROTOCOL : IP4_PROTOCOL)) == protocol;
 }
 
 static __always_inline void put16(void *at, __u16 value)

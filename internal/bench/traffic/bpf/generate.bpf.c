@@ -15,7 +15,7 @@
 const volatile __u64 header[HEADER_WORDS];
 const volatile __u32 header_len;
 const volatile __u8 ipv6;
-const volatile __u32 tag_len; /* bytes of a VLAN tag in front of the EtherType */
+const volatile __u32 tag_len; /* bytes of a VLAN tag in front of the EtherType, or of a PPPoE session */
 const volatile __u8 tcp;
 const volatile __u8 back; /* from the far end to the near one */
 

@@ -1,0 +1,64 @@
+package pppoe
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/bench/forward"
+	"weir/internal/bench/paths"
+	"weir/internal/bench/traffic"
+	"weir/internal/stats"
+	"weir/internal/testenv"
+)
+
+// TestRun forwards frames of the largest size both ways with this tree's weir and a session, very briefly. Each frame is
+// checked where it arrives. How fast they are is no matter here.
+func TestRun(t *testing.T) {
+	testenv.NeedRoot(t)
+	o := Defaults()
+	o.Frames, o.directions = []int{1518}, []string{traffic.Both}
+	o.Flows, o.Runs, o.Seconds = 100, 1, 50*time.Millisecond
+	o.Program, o.name, o.quick = testenv.BuildWeir(t), "weir-test-pppoe", true
+	d, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testenv.NothingLeft(t, o.name)
+	if err := d.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if rows := d.Sections[0].Tables[0].Rows; len(rows) != 1 {
+		t.Errorf("%d rows: %v", len(rows), rows)
+	}
+	if len(d.Skipped) > 0 {
+		t.Errorf("skipped: %v", d.Skipped)
+	}
+}
+
+// The floors depend on the size of frames, and on what the session takes.
+func TestVerdict(t *testing.T) {
+	row := func(path string, frame int, mpps float64) forward.Row {
+		return forward.Row{Path: path, Case: traffic.Case{Frame: frame, Cores: 1}, Mpps: stats.Sample{mpps}, NS: 1000 / mpps}
+	}
+	for _, c := range []struct {
+		frame               int
+		generator, no, with float64
+		ratio, net          float64
+		verdict             string
+	}{
+		{64, 5, 2.5, 2.45, 0.98, 0.961, "holds"}, // 200 of 400 ns are the generator's
+		{64, 5, 2.5, 2.37, 0.948, 0.901, "missed"},
+		{1518, 5, 2.5, 2.44, 0.976, 0.953, "missed"},       // the floor is higher there
+		{64, 2, 0.5, 0.49, 0.98, 0.974, "holds, but cost"}, // 41 ns
+	} {
+		all := costs([]forward.Row{row(paths.Generator, c.frame, c.generator), row(paths.WeirNAT, c.frame, c.no), row(paths.WeirNATPPPoE, c.frame, c.with)})
+		if len(all) != 1 {
+			t.Fatalf("%d pairs", len(all))
+		}
+		if got := &all[0]; math.Abs(got.ratio()-c.ratio) > 1e-3 || math.Abs(got.netRatio()-c.net) > 1e-3 || !strings.HasPrefix(got.verdict(), c.verdict) {
+			t.Errorf("%v: %.3f, net %.3f, %s; want %.3f, %.3f, %s", c, got.ratio(), got.netRatio(), got.verdict(), c.ratio, c.net, c.verdict)
+		}
+	}
+}
