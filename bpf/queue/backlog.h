@@ -246,12 +246,12 @@ static __always_inline int queue_owes(const struct queue_counter *q, const struc
 	return c->crowded && c->hosts > 1 && owed * c->counters >= c->owed;
 }
 
-/* Fills a counter up: from now on it gets its share alone. */
-static __always_inline void queue_fill_up(struct queue_counter *q, struct queue_class *c)
+/* Fills a counter up, but for some room: from then on it gets its share alone. */
+static __always_inline void queue_fill_up(struct queue_counter *q, struct queue_class *c, __u64 room)
 {
-	__u64 magic = c->depth - q->size;
+	__u64 magic = c->depth - room - q->size;
 
-	if (q->size >= c->depth)
+	if (q->size + room >= c->depth)
 		return;
 	q->size += magic;
 	q->magic += magic;
@@ -315,6 +315,8 @@ static __always_inline __u64 queue_burst(const struct queue_counter *q, const st
 static __always_inline void queue_judge(struct queue_counter *q, struct queue_host *h, struct queue_class *c,
 					const struct queue_share *share, __u32 ms)
 {
+	int burst;
+
 	if (ms - q->began + 1 >= share->ms) { /* what comes until the next run is of the next window */
 		q->calm = (__u64)q->window * 2 < share->bytes ? q->calm + 1 : 0;
 		if (q->calm > 1) { /* one may be between two bursts of a round trip */
@@ -325,15 +327,18 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 		queue_settle(q, c, share);
 		queue_window(q, ms);
 	}
-	if (q->window + QUEUE_PACKET_BYTES > queue_burst(q, share, c) || queue_owes(q, h, c) ||
-	    (!q->magic && q->size > queue_limit(q, share, c))) {
-		if (q->size + share->bytes < c->depth) /* else it has only earned that room */
-			queue_fill_up(q, c);
+	burst = q->window + QUEUE_PACKET_BYTES > queue_burst(q, share, c);
+	if (burst || queue_owes(q, h, c) || (!q->magic && q->size > queue_limit(q, share, c))) {
+		if (q->size + share->bytes < c->depth) { /* else it has only earned that room */
+			if (burst && c->ecn)
+				q->tell = 1;
+			queue_fill_up(q, c, burst && c->ecn ? share->bytes / 4 : 0);
+		}
 		queue_window(q, ms);
 	}
 	if (q->young && (__u16)(ms - q->born) > QUEUE_YOUTH && ms - q->last < QUEUE_IDLE) {
 		if (h->crowded || (c->crowded && h->owed * c->hosts >= c->owed))
-			queue_fill_up(q, c);
+			queue_fill_up(q, c, 0);
 		queue_grow_up(q, h, c);
 	}
 }
@@ -376,8 +381,9 @@ static __always_inline __u64 queue_credit_line(const struct queue_counter *q, co
 }
 
 /* Returns what a connection of a class with ECN may send without a mark, if it may send room. In the
- * last quarter share some packets are marked at each step of what it owes. Who owes less than before has
- * slowed down, and gets no more marks: TCP needs up to two round trips for that. */
+ * last quarter share some packets are marked at each step of what it owes, and all within half a step of
+ * the limit. Who owes less than before has slowed down, and gets no more marks: TCP needs up to two round
+ * trips for that. */
 static __always_inline __u64 queue_unmarked(struct queue_counter *q, const struct queue_class *c, const struct queue_share *share,
 					    __u64 room)
 {
@@ -391,7 +397,7 @@ static __always_inline __u64 queue_unmarked(struct queue_counter *q, const struc
 		q->high = 0;
 	} else {
 		q->high = queue_most(q->high, queue_least(owed / step + 1, 255));
-		soft = queue_least(queue_most(soft, step * q->high), limit);
+		soft = queue_least(queue_most(soft, step * q->high), limit - step / 2);
 	}
 	soft = room - queue_least(room, limit - soft);
 	q->grace = (room - soft) * QUEUE_PART / share->bytes;

@@ -283,3 +283,52 @@ func probersShare(t *testing.T, rtts []time.Duration, ecn bool) float64 {
 	}
 	return 2 * float64(passed) * 1538 * 8 / length.Seconds() / rate
 }
+
+// Who sends more than its share in a window, as TCP does when it grows again, is told by a mark, and has a
+// quarter of its share until packets are lost: TCP needs a round trip to slow down.
+func TestQueueBurstIsMarkedFirst(t *testing.T) {
+	const rate, share = 50_000_000, 50_000_000 / 8 / 8 / 10 // of a window
+	s := oneClass(rate)
+	s.Classes[0].ECN = true
+	h := newQueueHarness(t, 1000, s)
+	var due [8]float64
+	flows := make([]flow, 8)
+	send := func(i int, part float64) (passed, marked, lost int) {
+		due[i] += part * rate / 8 / 8 / 1000 / 1538
+		n := int(due[i])
+		due[i] -= float64(n)
+		flows[i] = flow{number: uint32(i + 1), host: uint64(i + 1), bytes: 1538, ecn: true}
+		passed, marked = h.send(&flows[i], n)
+		return passed, marked, n - passed
+	}
+	told, after := false, 0
+	for at := range 6000 {
+		for i := range flows[1:] {
+			send(i+1, 1.1)
+		}
+		part := 1.0
+		if at > 4000 {
+			part = 0.6
+		}
+		if at > 5000 {
+			part = 1.8
+		}
+		passed, marked, lost := send(0, part)
+		h.tick()
+		if at <= 5000 {
+			continue
+		}
+		told = told || marked > 0
+		if told {
+			after += passed
+		}
+		if lost > 0 {
+			t.Logf("told %v; %d packets in %d ms until the first loss", told, after, at-5000)
+			if !told || after*1538 < share/4 {
+				t.Errorf("a packet is lost when %d bytes have passed since the first mark, want at least %d", after*1538, share/4)
+			}
+			return
+		}
+	}
+	t.Error("nothing is lost by who sends 1.8 times its share for a second")
+}
