@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -113,6 +114,9 @@ func printSessions(w io.Writer, all []control.PPPoE, now time.Time) error {
 		for _, a := range p.DNS {
 			fmt.Fprintf(w, "  name server %s\n", a)
 		}
+		if p.Prefix != nil {
+			printPrefix(w, p.Prefix, now)
+		}
 	}
 	if d := all[0].Drops; d != (line.Drops{}) {
 		fmt.Fprintf(w, "dropped frames: %d not from the concentrator, %d with contradicting lengths, %d that no session could send, %d of a session that was over, %d too many echo requests, %d without memory\n",
@@ -130,4 +134,43 @@ func printSessionLogs(w io.Writer, all []control.PPPoE) error {
 		}
 	}
 	return nil
+}
+
+// printPrefix prints what the provider has delegated, and to which links it goes.
+func printPrefix(w io.Writer, p *control.PPPoEPrefix, now time.Time) {
+	if len(p.Delegated) == 0 {
+		fmt.Fprintf(w, "  no prefix yet: %s\n", cmp.Or(p.Why, "not asked for"))
+	}
+	for _, d := range p.Delegated {
+		fmt.Fprintf(w, "  prefix %s, preferred %s, valid %s", d.Prefix, left(d.Preferred, now), left(d.Valid, now))
+		if !p.Renew.IsZero() {
+			fmt.Fprintf(w, ", asked again in %s", max(p.Renew.Sub(now), 0).Round(time.Second))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, a := range p.DNS {
+		fmt.Fprintf(w, "  name server %s for hosts\n", a)
+	}
+	for _, l := range p.Links {
+		for _, prefix := range l.Prefixes {
+			fmt.Fprintf(w, "  %s has %s\n", l.Interface, prefix)
+		}
+		for _, prefix := range l.Withdrawn {
+			fmt.Fprintf(w, "  %s had %s: withdrawn\n", l.Interface, prefix)
+		}
+		if l.Why != "" {
+			fmt.Fprintf(w, "  %s: %s\n", l.Interface, l.Why)
+		}
+	}
+}
+
+// left is for how long something goes on.
+func left(until, now time.Time) string {
+	switch {
+	case until.IsZero():
+		return "for ever"
+	case !until.After(now):
+		return "no more"
+	}
+	return "for " + until.Sub(now).Round(time.Second).String()
 }

@@ -18,5 +18,20 @@ type PPPoE struct {
 	Family   Family // the only one to ask for; AnyFamily: both
 	NoRoute  bool   // no default route leads there
 	NoMSS    bool   // max-mss is left to the rules
-	Script   *Word  // is run when the session comes and goes
+	Prefix   *Delegation
+	NoPass   bool  // what Prefix needs is left to the rules
+	Script   *Word // is run when the session comes and goes
+}
+
+// Delegation asks the provider for an IPv6 prefix, for the hosts of other interfaces.
+type Delegation struct {
+	token.Span
+	Length *Count // of the prefix to ask for; nil: the provider chooses
+	To     []DelegationLink
+}
+
+// DelegationLink is an interface that has a /64 of a prefix.
+type DelegationLink struct {
+	Word
+	Subnet *Count // its number within the prefix; nil: the first that is free
 }

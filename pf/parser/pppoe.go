@@ -16,9 +16,12 @@ const (
 	leastPPPoEMTU   = 576
 	mostPPPoEMTU    = 1500
 	mostHostUniq    = 128
+	leastDelegation = 16 // bits of a prefix that is asked for
+	mostDelegation  = 64
+	mostSubnet      = 0xffffffff
 )
 
-var pppoeWords = []string{"user", "password", "service", "ac", "host-uniq", "mtu", "auth", "inet", "inet6", "no", "script"}
+var pppoeWords = []string{"user", "password", "service", "ac", "host-uniq", "mtu", "auth", "inet", "inet6", "no", "prefix", "script"}
 
 // pppoe reads the definition of an interface that a PPPoE session makes.
 func (p *parser) pppoe() ast.Stmt {
@@ -41,7 +44,7 @@ func (p *parser) pppoe() ast.Stmt {
 			p.givenTwice(at, first, word)
 		}
 		said[word] = at
-		if !p.pppoeOption(s, word) {
+		if !p.pppoeOption(s, word, at) {
 			p.failWith(diag.Diagnostic{
 				Span: at.To(p.last), Message: "a PPPoE interface has no option " + strconv.Quote(word), Suggest: diag.Nearest(word, pppoeWords),
 			})
@@ -54,7 +57,7 @@ func (p *parser) pppoe() ast.Stmt {
 	return s
 }
 
-func (p *parser) pppoeOption(s *ast.PPPoE, word string) bool {
+func (p *parser) pppoeOption(s *ast.PPPoE, word string, at token.Span) bool {
 	text := func(what string) *ast.Word {
 		w := p.name(what)
 		return &w
@@ -82,8 +85,7 @@ func (p *parser) pppoeOption(s *ast.PPPoE, word string) bool {
 			p.faults.Errorf(s.HostUniq.Span, "%q is not 1 to %d bytes in hexadecimal, such as 0x1f2e", s.HostUniq.Text, mostHostUniq)
 		}
 	case "mtu":
-		at := p.tok.Span
-		s.MTU = &ast.Count{Span: at, N: uint32(p.within("the MTU of a PPPoE interface", leastPPPoEMTU, mostPPPoEMTU))}
+		s.MTU = &ast.Count{Span: p.tok.Span, N: uint32(p.within("the MTU of a PPPoE interface", leastPPPoEMTU, mostPPPoEMTU))}
 	case "auth":
 		p.list(func() { s.Auth = append(s.Auth, p.pppoeMethod()) })
 	case "inet":
@@ -96,6 +98,11 @@ func (p *parser) pppoeOption(s *ast.PPPoE, word string) bool {
 	case "no max-mss":
 		s.NoMSS = true
 		p.advance()
+	case "no pass":
+		s.NoPass = true
+		p.advance()
+	case "prefix":
+		s.Prefix = p.delegation(at)
 	case "script":
 		s.Script = text("the path of a program")
 		if !strings.HasPrefix(s.Script.Text, "/") {
@@ -113,4 +120,22 @@ func (p *parser) pppoeMethod() ast.Word {
 		p.fail(w.Span, `expected "chap" or "pap", found %q`, w.Text)
 	}
 	return w
+}
+
+// delegation reads to which interfaces a prefix of the provider goes.
+func (p *parser) delegation(start token.Span) *ast.Delegation {
+	d := &ast.Delegation{}
+	if p.is(token.Number) {
+		d.Length = &ast.Count{Span: p.tok.Span, N: uint32(p.within("the length of a prefix", leastDelegation, mostDelegation))}
+	}
+	p.expectWord("to", "prefix")
+	p.list(func() {
+		l := ast.DelegationLink{Word: p.name("the name of an interface")}
+		if p.acceptWord("subnet") {
+			l.Subnet = &ast.Count{Span: p.tok.Span, N: uint32(p.within("the number of a subnet", 0, mostSubnet))}
+		}
+		d.To = append(d.To, l)
+	})
+	d.Span = start.To(p.last)
+	return d
 }

@@ -28,6 +28,21 @@ func pppoe(s *ast.PPPoE) string {
 	}
 	c.addIf(s.NoRoute, "no route")
 	c.addIf(s.NoMSS, "no max-mss")
+	c.addIf(s.NoPass, "no pass")
+	if d := s.Prefix; d != nil {
+		c.add("prefix")
+		if d.Length != nil {
+			c.add(strconv.FormatUint(uint64(d.Length.N), 10))
+		}
+		c.add("to", list(d.To, delegationLink))
+	}
 	text("script", s.Script)
 	return c.String()
+}
+
+func delegationLink(l *ast.DelegationLink) string {
+	if l.Subnet == nil {
+		return name(l.Text)
+	}
+	return name(l.Text) + " subnet " + strconv.FormatUint(uint64(l.Subnet.N), 10)
 }

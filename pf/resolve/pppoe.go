@@ -23,6 +23,16 @@ type PPPoE struct {
 	Inet6    bool
 	Route    bool   // default routes lead there
 	Script   string // is run when the session comes and goes; empty: none
+	// PrefixLength is that of the prefix to ask for; 0: the provider chooses. PrefixTo are the
+	// interfaces that have a part of it; none: no prefix is asked for.
+	PrefixLength uint8
+	PrefixTo     []PrefixLink
+}
+
+// PrefixLink is an interface with a /64 of a provider's prefix.
+type PrefixLink struct {
+	Name   string
+	Subnet uint32 // its number within the prefix
 }
 
 // PasswordSource says where a password is. It is not in the configuration, which may be shown.
@@ -93,8 +103,11 @@ func (r *resolver) pppoe(s *ast.PPPoE) {
 	if !s.NoMSS {
 		r.clamp(s, &o)
 	}
+	if s.Prefix != nil {
+		r.delegate(s, &r.options.PPPoE[len(r.options.PPPoE)-1])
+	}
 	printed := *s
-	printed.NoMSS = true // the rules are printed
+	printed.NoMSS, printed.NoPass = true, s.Prefix != nil // the rules are printed
 	r.out.Stmts = append(r.out.Stmts, &printed)
 }
 
@@ -125,13 +138,22 @@ func (r *resolver) clamp(s *ast.PPPoE, o *PPPoE) {
 			Protos: []ast.Proto{{Word: ast.Word{Span: s.Span, Text: "tcp"}, Number: 6}},
 		}
 		rule.Scrub = &ast.Scrub{Span: s.Span, MaxMSS: &ast.Count{Span: s.Span, N: mtu - f.headers}}
-		before := len(r.rules)
-		r.add(rule)
-		if len(r.rules) != before+1 {
-			return // there is no more room
+		if !r.addFirst(rule) {
+			return
 		}
-		copy(r.rules[r.clamps+1:], r.rules[r.clamps:before])
-		r.rules[r.clamps] = rule
-		r.clamps++
 	}
+}
+
+// addFirst adds a rule in front of all that the configuration has, behind others like it. False:
+// there is no more room.
+func (r *resolver) addFirst(rule *ast.Rule) bool {
+	before := len(r.rules)
+	r.add(rule)
+	if len(r.rules) != before+1 {
+		return false
+	}
+	copy(r.rules[r.clamps+1:], r.rules[r.clamps:before])
+	r.rules[r.clamps] = rule
+	r.clamps++
+	return true
 }

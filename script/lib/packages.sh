@@ -32,6 +32,7 @@ needs() {
 		nmap nmap looks for open ports from outside
 		busybox busybox-static has a DHCP client and a web server for the tests
 		dnsmasq dnsmasq-base gives out addresses by DHCP and router advertisements
+		kea-dhcp6 kea-dhcp6-server delegates prefixes by DHCPv6 in the tests; it is not started as a service
 		nginx nginx serves what the benchmark's web clients fetch; it is not started as a service
 		haproxy haproxy is a transparent proxy in the tests; it is not started as a service
 		/usr/lib/python3/dist-packages/pyftpdlib/servers.py python3-pyftpdlib pyftpdlib is an FTP server in the tests

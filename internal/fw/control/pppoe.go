@@ -40,8 +40,34 @@ type PPPoE struct {
 	IPv6      netip.Addr   `json:"ipv6,omitzero"`
 	PeerIPv6  netip.Addr   `json:"peer_ipv6,omitzero"`
 	DNS       []netip.Addr `json:"dns,omitempty"`
-	Drops     line.Drops   `json:"drops"` // of all PPPoE interfaces
+	Prefix    *PPPoEPrefix `json:"prefix,omitempty"` // nil: none is asked for
+	Drops     line.Drops   `json:"drops"`            // of all PPPoE interfaces
 	Log       []PPPoELine  `json:"log"`
+}
+
+// PPPoEPrefix is what the provider has delegated.
+type PPPoEPrefix struct {
+	Why       string            `json:"why,omitempty"` // what was said last, if there is no prefix
+	Delegated []DelegatedPrefix `json:"delegated,omitempty"`
+	Renew     time.Time         `json:"renew,omitzero"`
+	DNS       []netip.Addr      `json:"dns,omitempty"`
+	Links     []DelegatedLink   `json:"links"`
+}
+
+// DelegatedPrefix is a prefix, and until when hosts use it for new connections, and at all. The zero
+// time is never.
+type DelegatedPrefix struct {
+	Prefix    netip.Prefix `json:"prefix"`
+	Preferred time.Time    `json:"preferred_until,omitzero"`
+	Valid     time.Time    `json:"valid_until,omitzero"`
+}
+
+// DelegatedLink is what the hosts of an interface are told.
+type DelegatedLink struct {
+	Interface string         `json:"interface"`
+	Prefixes  []netip.Prefix `json:"prefixes,omitempty"`
+	Withdrawn []netip.Prefix `json:"withdrawn,omitempty"`
+	Why       string         `json:"why,omitempty"` // why there is none
 }
 
 // PPPoELine is a line of the log of a session.

@@ -63,8 +63,9 @@ type box struct {
 
 	gateways *gateway.Watcher
 
-	lines        lines
-	pppoeRecords sync.Mutex // of dialler.records
+	lines         lines
+	pppoeRecords  sync.Mutex // of dialler.records
+	prefixRecords sync.Mutex // of the file of prefix records
 }
 
 // hooked is an interface that has programs.

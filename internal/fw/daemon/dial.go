@@ -30,6 +30,7 @@ type dial struct {
 	device  line.Device
 	held    bool // down until a command asks for it
 	running *session
+	prefix  *delegation // nil: no prefix is asked for
 
 	mu      sync.Mutex // of what follows, which the session's goroutines write
 	state   control.PPPoEState
@@ -176,12 +177,17 @@ func (s *dial) keep(ctx context.Context, r *session, w *wire.Wire, group *client
 	}
 }
 
+// say adds a line to the log of the session.
+func (s *dial) say(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = append(s.log, control.PPPoELine{Time: time.Now(), Text: text})
+	s.log = s.log[max(0, len(s.log)-mostLines):]
+}
+
 // handle does what an event of the client asks for.
 func (s *dial) handle(e *client.Event) {
-	s.mu.Lock()
-	s.log = append(s.log, control.PPPoELine{Time: time.Now(), Text: textOf(e)})
-	s.log = s.log[max(0, len(s.log)-mostLines):]
-	s.mu.Unlock()
+	s.say(textOf(e))
 	log := s.dialler.box.cfg.Log
 	switch e.Kind {
 	case client.Up, client.Changed:
@@ -263,6 +269,11 @@ func (s *dial) up(e *client.Event) error {
 		s.since = r.Since
 	}
 	s.session = *at
+	if at.ID6 != 0 {
+		s.prefix.set(ipv6Session{Ref: at.Ref, Address: client.LinkLocal(at.ID6), Local: at.Local})
+	} else {
+		s.prefix.set(ipv6Session{})
+	}
 	return nil
 }
 
@@ -271,6 +282,7 @@ func (s *dial) up(e *client.Event) error {
 func (s *dial) down() error {
 	b, has := s.dialler.box, false
 	s.forget()
+	s.prefix.set(ipv6Session{})
 	err := b.lines.do(func(p *line.Programs) error {
 		has = p.Has(s.device)
 		return nil
@@ -365,7 +377,7 @@ func (s *dial) remove() error {
 func (s *dial) status() control.PPPoE {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := control.PPPoE{Interface: s.of.Name, On: s.of.On, State: s.state, Since: s.since, Why: s.why, Retry: s.retry, Log: append([]control.PPPoELine{}, s.log...)}
+	p := control.PPPoE{Prefix: s.prefix.snapshot(), Interface: s.of.Name, On: s.of.On, State: s.state, Since: s.since, Why: s.why, Retry: s.retry, Log: append([]control.PPPoELine{}, s.log...)}
 	if s.held {
 		p.State, p.Why = control.PPPoEDown, "by command"
 	}

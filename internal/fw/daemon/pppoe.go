@@ -153,6 +153,7 @@ func (d *dialler) leaveAll() {
 	defer d.mu.Unlock()
 	for _, s := range d.dials {
 		s.leave()
+		s.prefix.leave()
 	}
 }
 
@@ -182,15 +183,21 @@ func (d *dialler) look() {
 			continue
 		}
 		s.end()
+		s.prefix.leave()
 		delete(d.dials, name)
 		if at < 0 {
-			d.box.logError(s.remove())
+			d.box.logError(errors.Join(s.remove(), d.box.withdrawPrefix(name)))
 		}
 	}
 	for i := range wanted {
 		if d.dials[wanted[i].Name] == nil {
 			s := &dial{dialler: d, of: wanted[i], state: control.PPPoEFailed}
 			d.dials[wanted[i].Name] = s
+			if len(s.of.PrefixTo) > 0 {
+				s.prefix = newDelegation(d.box, s.of, s.say)
+			} else {
+				d.box.logError(d.box.withdrawPrefix(s.of.Name))
+			}
 			s.restart()
 		}
 	}
@@ -213,7 +220,7 @@ func (d *dialler) clear() {
 			d.box.logError(s.remove())
 		}
 	}
-	d.box.logError(err)
+	d.box.logError(errors.Join(err, d.box.withdrawPrefixes(func(name string) bool { return d.dials[name] != nil })))
 }
 
 // goodbye ends a session that nobody keeps up.
@@ -236,6 +243,9 @@ func (b *box) sayGoodbye() error {
 		if err := goodbye(&r); err != nil {
 			b.cfg.Log.Warn("end a PPPoE session", "interface", r.Of.Name, "error", err)
 		}
+	}
+	if err := b.withdrawPrefixes(func(string) bool { return false }); err != nil {
+		b.cfg.Log.Warn("withdraw an IPv6 prefix", "error", err)
 	}
 	return bpfload.At("").Do(func() error { return line.Remove(b.pppoeFolder()) })
 }
@@ -332,7 +342,9 @@ func (c *controller) DialPPPoE(r *control.PPPoERequest) error {
 		return fmt.Errorf("the rules in force have no pppoe %s", r.Interface)
 	}
 	s.end()
-	s.held = r.Down
+	if s.held = r.Down; s.held {
+		s.prefix.set(ipv6Session{dropped: true})
+	}
 	s.restart()
 	return nil
 }

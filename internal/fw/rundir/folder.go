@@ -48,6 +48,9 @@ func (f Folder) Gateways() string { return filepath.Join(string(f), "gateways.js
 // PPPoE is the record of the sessions that are up, for a daemon that goes on with them.
 func (f Folder) PPPoE() string { return filepath.Join(string(f), "pppoe.json") }
 
+// Prefixes is the record of what providers have delegated, and of what hosts were told of it.
+func (f Folder) Prefixes() string { return filepath.Join(string(f), "prefixes.json") }
+
 // Portmap returns the file with the mappings of weir portmap, whose rules are in an anchor.
 func (f Folder) Portmap(anchor string) string {
 	return f.path("portmap-" + url.PathEscape(anchor) + ".json")
