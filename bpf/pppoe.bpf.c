@@ -6,7 +6,8 @@
  *   weir_pppoe_in   TCX ingress of the carrier, before all others: takes what is in front
  *                   of a session's packets off, and gives them to TCX ingress of the
  *                   session's device. XDP has taken it off already where it has decided.
- *                   Answers the concentrator's echo requests, with or without a daemon
+ *                   Answers the concentrator's echo requests, with or without a daemon, and
+ *                   closes the session when the concentrator ends it
  *   weir_pppoe_out  TCX ingress of the line: what the device has sent. Puts the session in
  *                   front and sends the frame by the carrier
  */
@@ -20,6 +21,7 @@
 #include "config.h"
 #include "hook/context.h"
 #include "packet/pppoe.h"
+#include "packet/pppoe_end.h"
 
 #define PPPOE_ENTRIES 1024
 
@@ -33,7 +35,7 @@ struct pppoe_key {
 
 struct pppoe_session {
 	__u32 carrier;
-	__u32 device;
+	__u32 device; /* 0: the concentrator has ended the session */
 	__be16 id;
 	__u8 peer[6]; /* the concentrator's MAC */
 	__u8 local[6];
@@ -51,6 +53,46 @@ struct {
 	__type(value, struct pppoe_session);
 } pppoe_sessions SEC(".maps");
 
+/* What a device has beside its session, by its index. A map of its own: pppoe_sessions may be an
+ * earlier program's. */
+struct pppoe_life {
+	__u32 line;  /* of the device: by the daemon */
+	enum pppoe_end ended; /* by what the concentrator has ended the session */
+	__u32 heard; /* another number when packets of the session come, every PPPOE_HEARD jiffies */
+	__u32 pad;
+};
+#define PPPOE_HEARD 256
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_IFINDEX);
+	__type(key, __u32);
+	__type(value, struct pppoe_life);
+} pppoe_lives SEC(".maps");
+
+/* How many frames of each enum pppoe_end have ended a session; [PPPOE_ENDS_NOTHING]: how many such
+ * frames were dropped, beyond PPPOE_ENDS_SECOND. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PPPOE_ENDS);
+	__type(key, __u32);
+	__type(value, __u64);
+} pppoe_ended SEC(".maps");
+
+/* How many frames that end sessions have gone on to the clients. */
+struct pppoe_storm {
+	__u32 second; /* of the monotonic clock */
+	__u32 frames; /* in that second */
+};
+#define PPPOE_ENDS_SECOND 100
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pppoe_storm);
+} pppoe_storms SEC(".maps");
+
 /* What was dropped. */
 enum pppoe_drop {
 	PPPOE_DROP_PEER,   /* in the session, but not from its concentrator	*/
@@ -58,7 +100,7 @@ enum pppoe_drop {
 	PPPOE_DROP_OUT,	   /* no IP, too long, or no session is up		*/
 	PPPOE_DROP_KERNEL, /* the kernel has no memory				*/
 	PPPOE_DROP_OVER,   /* of a session that has just ended			*/
-	PPPOE_DROP_ECHO,   /* echo requests, beyond PPPOE_ECHOES		*/
+	PPPOE_DROP_ECHO,   /* requests, beyond PPPOE_ECHOES			*/
 	PPPOE_DROPS,
 };
 
@@ -86,7 +128,7 @@ struct pppoe_echo {
 #define PPPOE_ECHO_REQUEST 9
 #define PPPOE_ECHO_REPLY   10
 #define PPPOE_ECHO_LEAST   8 /* code to magic */
-#define PPPOE_ECHOES	   20 /* of a session that are answered in a second */
+#define PPPOE_ECHOES	   20 /* requests of a session that are answered in a second */
 
 static __always_inline struct pppoe_session *pppoe_find(__u32 ifindex, __u32 id)
 {
@@ -102,15 +144,6 @@ static __always_inline int pppoe_drop(__u32 why)
 	if (count)
 		(*count)++;
 	return TCX_DROP;
-}
-
-static __always_inline int mac_differs(const __u8 *a, const __u8 *b)
-{
-	int i, differs = 0;
-
-	for (i = 0; i < ETH_ALEN; i++)
-		differs |= a[i] ^ b[i];
-	return differs;
 }
 
 /* Returns the interface of the session that a packet is of, if XDP has decided about it, and taken the
@@ -142,25 +175,129 @@ static __always_inline int pppoe_strip(struct __sk_buff *skb, __be16 type)
 	return bpf_skb_adjust_room(skb, -PPPOE_LENGTH, BPF_ADJ_ROOM_MAC, 0);
 }
 
-/* Answers an LCP echo request. The client gets all other control frames, and requests that look
- * wrong. */
-static __always_inline int pppoe_control(struct __sk_buff *skb, struct pppoe_session *s)
+static __always_inline __u32 pppoe_second(void)
 {
-	struct pppoe_echo e;
-	__u32 second, length;
+	return bpf_ktime_get_ns() / 1000000000;
+}
 
-	if (bpf_skb_load_bytes(skb, 0, &e, sizeof(e)) || e.frame.session.proto != bpf_htons(PPP_LCP) || e.code != PPPOE_ECHO_REQUEST)
-		return TCX_NEXT;
-	length = bpf_ntohs(e.length);
-	if (length < PPPOE_ECHO_LEAST || length > s->mtu || bpf_ntohs(e.frame.session.length) != length + sizeof(e.frame.session.proto) ||
-	    skb->len < sizeof(e.frame) + length || (e.magic && e.magic == s->magic))
-		return TCX_NEXT;
-	second = bpf_ktime_get_ns() / 1000000000;
+/* Whether a request of a session may still be answered. */
+static __always_inline int pppoe_may_answer(struct pppoe_session *s)
+{
+	__u32 second = pppoe_second();
+
 	if (s->second != second) {
 		s->second = second;
 		s->answers = 0;
 	}
-	if (__sync_fetch_and_add(&s->answers, 1) >= PPPOE_ECHOES)
+	return __sync_fetch_and_add(&s->answers, 1) < PPPOE_ECHOES;
+}
+
+static __always_inline void pppoe_count_end(__u32 by)
+{
+	__u64 *count = bpf_map_lookup_elem(&pppoe_ended, &by);
+
+	if (count)
+		(*count)++;
+}
+
+/* Closes the entry of a session at another index. */
+static __always_inline void pppoe_close_at(const struct pppoe_session *s, __u32 ifindex, __u32 id)
+{
+	struct pppoe_session *other = pppoe_find(ifindex, id);
+
+	if (other && other->id == s->id && other->carrier == s->carrier)
+		other->device = 0;
+}
+
+/* Closes a session. The daemon is told by pppoe_lives, and makes another. */
+static __noinline int pppoe_close(struct pppoe_session *s, __u32 by)
+{
+	struct pppoe_life *life;
+	__u32 device;
+
+	if (!s)
+		return 0;
+	device = s->device;
+	if (!device || __sync_val_compare_and_swap(&s->device, device, 0) != device)
+		return 0;
+	life = bpf_map_lookup_elem(&pppoe_lives, &device);
+	if (life) {
+		life->ended = by;
+		pppoe_close_at(s, life->line, PPPOE_LINE);
+	}
+	pppoe_close_at(s, device, PPPOE_DEVICE);
+	pppoe_count_end(by);
+	return 0;
+}
+
+/* Answers an LCP Terminate-Request by a copy of the frame. The frame is as it was then: the client is to
+ * have it too. < 0: it is not. */
+static __noinline int pppoe_acknowledge(struct __sk_buff *skb, struct pppoe_session *s)
+{
+	struct pppoe_lcp request, answer;
+
+	if (!s || bpf_skb_load_bytes(skb, 0, &request, sizeof(request)))
+		return 0;
+	answer = request;
+	__builtin_memcpy(answer.head.eth.h_dest, s->peer, ETH_ALEN);
+	__builtin_memcpy(answer.head.eth.h_source, s->local, ETH_ALEN);
+	answer.code = LCP_TERMINATE_ACK;
+	if (bpf_skb_store_bytes(skb, 0, &answer, sizeof(answer), BPF_F_RECOMPUTE_CSUM))
+		return 0;
+	bpf_clone_redirect(skb, skb->ifindex, 0);
+	return bpf_skb_store_bytes(skb, 0, &request, sizeof(request), BPF_F_RECOMPUTE_CSUM);
+}
+
+/* Whether another frame that ends a session may go on to the clients. */
+static __always_inline int pppoe_goes_on(void)
+{
+	__u32 zero = 0, second = pppoe_second();
+	struct pppoe_storm *storm = bpf_map_lookup_elem(&pppoe_storms, &zero);
+
+	if (!storm)
+		return 1;
+	if (storm->second != second) {
+		storm->second = second;
+		storm->frames = 0;
+	}
+	return __sync_fetch_and_add(&storm->frames, 1) < PPPOE_ENDS_SECOND;
+}
+
+/* Handles a frame that ends a session, of whomever. */
+static __noinline int pppoe_over(struct __sk_buff *skb)
+{
+	struct pppoe_lcp l;
+	enum pppoe_end by = pppoe_ends(skb, &l);
+	struct pppoe_session *s;
+
+	if (by == PPPOE_ENDS_NOTHING)
+		return TCX_NEXT;
+	s = pppoe_find(skb->ifindex, bpf_ntohs(l.head.id));
+	if (s && !mac_differs(l.head.eth.h_dest, s->local) && !mac_differs(l.head.eth.h_source, s->peer)) {
+		pppoe_close(s, by);
+		if (by == PPPOE_ENDS_TERMINATE && pppoe_may_answer(s) && pppoe_acknowledge(skb, s))
+			return pppoe_drop(PPPOE_DROP_KERNEL);
+	}
+	if (pppoe_goes_on())
+		return TCX_NEXT;
+	pppoe_count_end(PPPOE_ENDS_NOTHING);
+	return TCX_DROP;
+}
+
+/* Answers an LCP echo request. The client gets all other control frames, and requests that look
+ * wrong. A session that is over has no answers. */
+static __always_inline int pppoe_control(struct __sk_buff *skb, struct pppoe_session *s)
+{
+	struct pppoe_echo e;
+	__u32 length;
+
+	if (bpf_skb_load_bytes(skb, 0, &e, sizeof(e)) || e.frame.session.proto != bpf_htons(PPP_LCP) || e.code != PPPOE_ECHO_REQUEST)
+		return pppoe_over(skb);
+	length = bpf_ntohs(e.length);
+	if (length < PPPOE_ECHO_LEAST || length > s->mtu || bpf_ntohs(e.frame.session.length) != length + sizeof(e.frame.session.proto) ||
+	    skb->len < sizeof(e.frame) + length || !s->device || (e.magic && e.magic == s->magic))
+		return TCX_NEXT;
+	if (!pppoe_may_answer(s))
 		return pppoe_drop(PPPOE_DROP_ECHO);
 	__builtin_memcpy(e.frame.dst, s->peer, ETH_ALEN);
 	__builtin_memcpy(e.frame.src, s->local, ETH_ALEN);
@@ -169,6 +306,16 @@ static __always_inline int pppoe_control(struct __sk_buff *skb, struct pppoe_ses
 	if (bpf_skb_store_bytes(skb, 0, &e, sizeof(e), BPF_F_RECOMPUTE_CSUM))
 		return pppoe_drop(PPPOE_DROP_KERNEL);
 	return bpf_redirect(skb->ifindex, 0);
+}
+
+/* Notes that a packet of a device's session has come. */
+static __always_inline void pppoe_hear(__u32 device)
+{
+	struct pppoe_life *life = bpf_map_lookup_elem(&pppoe_lives, &device);
+	__u32 now = bpf_jiffies64() / PPPOE_HEARD;
+
+	if (life && life->heard != now)
+		life->heard = now;
 }
 
 SEC("tcx/ingress")
@@ -181,12 +328,16 @@ int weir_pppoe_in(struct __sk_buff *skb)
 
 	if (device) {
 		s = pppoe_find(device, PPPOE_DEVICE);
-		if (!s || s->carrier != skb->ifindex)
+		if (!s || !s->device || s->carrier != skb->ifindex)
 			return pppoe_drop(PPPOE_DROP_OVER);
+		pppoe_hear(device);
 		return bpf_redirect(device, BPF_F_INGRESS);
 	}
-	if (skb->protocol != bpf_htons(ETH_P_PPP_SES) || (skb->vlan_present && skb->vlan_tci & 0x0fff) ||
-	    bpf_skb_load_bytes(skb, 0, &f, sizeof(f)))
+	if (skb->vlan_present && skb->vlan_tci & 0x0fff)
+		return TCX_NEXT;
+	if (skb->protocol == bpf_htons(ETH_P_PPP_DISC))
+		return pppoe_over(skb);
+	if (skb->protocol != bpf_htons(ETH_P_PPP_SES) || bpf_skb_load_bytes(skb, 0, &f, sizeof(f)))
 		return TCX_NEXT;
 	s = pppoe_find(skb->ifindex, bpf_ntohs(f.session.id));
 	if (!s || mac_differs(f.dst, s->local))
@@ -202,6 +353,9 @@ int weir_pppoe_in(struct __sk_buff *skb)
 	    skb->len < sizeof(f) - sizeof(f.session.proto) + bpf_ntohs(f.session.length))
 		return pppoe_drop(PPPOE_DROP_LENGTH);
 	device = s->device;
+	if (!device)
+		return pppoe_drop(PPPOE_DROP_OVER);
+	pppoe_hear(device);
 	return pppoe_strip(skb, type) ? pppoe_drop(PPPOE_DROP_KERNEL) : bpf_redirect(device, BPF_F_INGRESS);
 }
 
@@ -215,7 +369,7 @@ int weir_pppoe_out(struct __sk_buff *skb)
 	};
 	__u32 length = skb->len - sizeof(struct ethhdr) + sizeof(f.session.proto);
 
-	if (!s || !f.session.proto || skb->gso_size || length > 0xffff)
+	if (!s || !s->device || !f.session.proto || skb->gso_size || length > 0xffff)
 		return pppoe_drop(PPPOE_DROP_OUT);
 	f.session.id = s->id;
 	f.session.length = bpf_htons(length);

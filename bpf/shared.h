@@ -43,7 +43,8 @@ struct interface {
 	__u8 mac[6];
 	__u8 front; /* XDP: bytes between the Ethernet header and the IP header of its frames */
 	__s8 line; /* of a PPPoE interface: how far its line is from its own index. mac of the line's is the
-		    * concentrator's. 0: it has no session */
+		    * concentrator's, and asked the tick at which XDP last had a packet of the session, within a
+		    * second. 0: it has no session; packets set it, and parent, to 0 when the session is over */
 	__u32 flags; /* INTERFACE_*: by the daemon, except INTERFACE_BARE */
 	__u32 counters; /* its first in interface_counters, times REASON_COUNT */
 	__u32 mtu;

@@ -18,6 +18,7 @@
 #include "path/icmp_error.h"
 #include "path/late_fragment.h"
 #include "path/sender.h"
+#include "path/session_end.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -25,26 +26,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } in_tails SEC(".maps"), out_tails SEC(".maps");
-
-/* Whether a tag is in the skb, not in the frame. The VLAN device's own hooks handle such
- * frames. */
-static __always_inline int tc_is_tagged(const struct __sk_buff *skb)
-{
-	return skb->vlan_present && skb->vlan_tci & VLAN_ID_MASK;
-}
-
-/* Whether the frame has another tag behind a priority tag in the skb. The stack removes
- * both without asking TCX again. Only a frame whose tag has an id goes to a VLAN device,
- * whose hooks handle it. */
-static __always_inline int tc_is_tagged_twice(struct __sk_buff *skb)
-{
-	__be16 tci;
-
-	if (!skb->vlan_present ||
-	    (skb->protocol != bpf_htons(ETH_P_8021Q) && skb->protocol != bpf_htons(ETH_P_8021AD)))
-		return 0;
-	return hook_load(skb, sizeof(struct ethhdr), &tci, sizeof(tci)) || !(tci & bpf_htons(VLAN_ID_MASK));
-}
 
 /* A global function: the verifier follows it once, and not for each call. */
 __noinline enum reason tc_parse_once(struct __sk_buff *skb, struct packet *p, int in)
@@ -266,6 +247,8 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 	if (skb->vlan_present && bpf_skb_vlan_pop(skb))
 		return count_verdict(i, REASON_INTERNAL, hook_length(skb));
 	r = tc_parse(skb, p, 1);
+	if (r == REASON_IMPLICIT)
+		session_end(skb);
 	if (by_xdp && r <= REASON_LAST_PASS)
 		return HOOK_PASS; /* XDP counted it */
 	if (r != UNDECIDED)

@@ -93,7 +93,7 @@ pass in on ppp0 inet proto icmp
 			b.Error("the concentrator has ended the session: nobody has answered its echo requests")
 		}
 		b.Ping(lab.FW, lib.ProviderPeer, 3)
-		b.WeirRun(rules)
+		daemon = b.WeirRun(rules)
 		again := awaitPPPoE(b, control.PPPoEUp)
 		b.Weir("load", rules)
 		time.Sleep(200 * time.Millisecond)
@@ -102,6 +102,7 @@ pass in on ppp0 inet proto icmp
 			b.Errorf("after the next start: %+v, was %+v", again, up)
 		}
 		b.Tell("commands", func(b *lib.Box) { pppoeCommands(b, p, &up) })
+		pppoeEnds(b, p, daemon, rules)
 		b.Tell("packets of 1,500 bytes", func(b *lib.Box) {
 			b.IP(lab.FW, "link set wan0 mtu 1508")
 			b.IP(lab.WAN, "link set eth0 mtu 1508")
@@ -170,6 +171,47 @@ func lastOf(out string) (last string) {
 		}
 	}
 	return last
+}
+
+// pppoeEnds has the concentrator end sessions, with a daemon and without one.
+func pppoeEnds(b *lib.Box, p *lib.Provider, daemon *lib.Process, rules string) {
+	b.Helper()
+	next := func(before string) string {
+		b.Helper()
+		b.Until(20*time.Second, "there is another session than "+before, func() bool {
+			s := pppoeStatus(b)
+			return s.State == control.PPPoEUp && s.Session != before && s.IPv4.IsValid()
+		})
+		session := pppoeStatus(b).Session
+		p.Await(session)
+		return session
+	}
+	first := pppoeStatus(b).Session
+	p.End(first, false)
+	second := next(first)
+	b.Ping(lab.LAN, lib.ProviderPeer, 3)
+	b.Ping(lab.WAN, lib.ProviderClient, 3)
+	daemon.Kill()
+	p.End(second, true)
+	time.Sleep(100 * time.Millisecond)
+	dump := b.Start(lab.WAN, "tcpdump", "-n", "-l", "-i", "eth0", "-Q", "in", "ether proto 0x8864")
+	b.AwaitSaid(dump, "listening on")
+	for host, to := range map[string]string{lab.LAN: lib.ProviderPeer, lab.FW: lib.ProviderPeer, lab.WAN: lib.ProviderClient} {
+		if out, err := b.Try(host, "ping", "-n", "-c", "3", "-i", "0.1", "-W", "0.5", to); err == nil {
+			b.Errorf("%s gets answers from %s in a session that is over:\n%s", host, to, out)
+		}
+	}
+	dump.Kill()
+	if said := dump.Said(); strings.Contains(said, "PPPoE") {
+		b.Errorf("sent into a session that is over:\n%s", said)
+	}
+	b.WeirRun(rules)
+	next(second)
+	b.Ping(lab.LAN, lib.ProviderPeer, 3)
+	s := pppoeStatus(b)
+	if s.Ended.PADT == 0 || s.Ended.Terminate == 0 || s.Drops.Out == 0 || s.Drops.Over == 0 {
+		b.Errorf("ended %+v, dropped %+v", s.Ended, s.Drops)
+	}
 }
 
 func pppoeCommands(b *lib.Box, p *lib.Provider, up *control.PPPoE) {

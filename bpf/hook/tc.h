@@ -329,4 +329,24 @@ static __always_inline int hook_grow(hook_ctx *ctx, int bytes)
 	return -1;
 }
 
+/* Whether a tag is in the skb, not in the frame. The VLAN device's own hooks handle such
+ * frames. */
+static __always_inline int tc_is_tagged(const struct __sk_buff *skb)
+{
+	return skb->vlan_present && skb->vlan_tci & VLAN_ID_MASK;
+}
+
+/* Whether the frame has another tag behind a priority tag in the skb. The stack removes
+ * both without asking TCX again. Only a frame whose tag has an id goes to a VLAN device,
+ * whose hooks handle it. */
+static __always_inline int tc_is_tagged_twice(struct __sk_buff *skb)
+{
+	__be16 tci;
+
+	if (!skb->vlan_present ||
+	    (skb->protocol != bpf_htons(ETH_P_8021Q) && skb->protocol != bpf_htons(ETH_P_8021AD)))
+		return 0;
+	return hook_load(skb, sizeof(struct ethhdr), &tci, sizeof(tci)) || !(tci & bpf_htons(VLAN_ID_MASK));
+}
+
 #endif

@@ -73,6 +73,30 @@ static __always_inline int logical_is_from(const struct ethhdr *eth, __u32 ifind
 	return i->line && !((src[0] ^ mac[0]) | (src[1] ^ mac[1]) | (src[2] ^ mac[2]));
 }
 
+/* Notes that a packet of a PPPoE interface's session has come: each second, not for each packet. */
+static __always_inline void logical_hear(__u32 ifindex)
+{
+	const struct interface *i = &shared.interfaces[ifindex & (MAX_IFINDEX - 1)];
+	struct interface *line = (struct interface *)logical_line(ifindex, i);
+
+	if (shared.now - line->asked >= TICKS_PER_SECOND)
+		line->asked = shared.now;
+}
+
+/*
+ * Closes the session of a PPPoE interface: XDP takes none of its frames and makes none. What comes meets
+ * weir_pppoe_in, and what leaves goes through TCX to weir_pppoe_out (bpf/pppoe.bpf.c), which drop it. The
+ * daemon opens the next one.
+ */
+static __always_inline void logical_close(__u32 ifindex)
+{
+	struct interface *i = &shared.interfaces[ifindex & (MAX_IFINDEX - 1)];
+
+	i->line = 0;
+	i->parent = 0;
+	__sync_fetch_and_add(&shared.route_generation, 1);
+}
+
 /* Returns the EtherType of the packet in a session's frame; 0: the stack handles the
  * frame, because it has no IP packet, or its lengths contradict each other. */
 static __always_inline __be16 logical_session(const struct session *s, const void *end)
@@ -123,6 +147,7 @@ __noinline __u64 logical_of(hook_ctx *ctx, __u32 ifindex)
 			proto = logical_session(session, hook_data_end(ctx));
 		inner = proto ? logical_find(found, type, bpf_ntohs(session->id)) : 0;
 		if (inner && logical_is_from(eth, inner)) {
+			logical_hear(inner);
 			found = inner;
 			type = proto;
 		}

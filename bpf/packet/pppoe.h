@@ -18,6 +18,10 @@ struct session {
 #define PPP_IP		  0x0021
 #define PPP_IPV6	  0x0057
 #define PPP_LCP		  0xc021
+#define PPPOE_PADT	  0x11a7 /* code 0xa7: the session is over (5.5) */
+#define LCP_TERMINATE	  5	 /* RFC 1661, 5.5 */
+#define LCP_TERMINATE_ACK 6
+#define LCP_LEAST	  4	 /* bytes of a packet of LCP: code, id, length */
 _Static_assert(sizeof(struct session) == PPPOE_LENGTH, "as in the frame");
 
 /* Returns the EtherType of the packets of a PPP protocol; 0: it carries no IP. */
@@ -34,6 +38,15 @@ static __always_inline __be16 session_proto(__be16 type)
 	if (type == bpf_htons(ETH_P_IP))
 		return bpf_htons(PPP_IP);
 	return type == bpf_htons(ETH_P_IPV6) ? bpf_htons(PPP_IPV6) : 0;
+}
+
+static __always_inline int mac_differs(const __u8 *a, const __u8 *b)
+{
+	int i, differs = 0;
+
+	for (i = 0; i < ETH_ALEN; i++)
+		differs |= a[i] ^ b[i];
+	return differs;
 }
 
 #endif

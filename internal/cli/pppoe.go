@@ -118,9 +118,12 @@ func printSessions(w io.Writer, all []control.PPPoE, now time.Time) error {
 			printPrefix(w, p.Prefix, now)
 		}
 	}
+	if e := all[0].Ended; e != (line.Ends{}) {
+		fmt.Fprintf(w, "sessions that concentrators have ended: %d by a PADT, %d by LCP\n", e.PADT, e.Terminate)
+	}
 	if d := all[0].Drops; d != (line.Drops{}) {
-		fmt.Fprintf(w, "dropped frames: %d not from the concentrator, %d with contradicting lengths, %d that no session could send, %d of a session that was over, %d too many echo requests, %d without memory\n",
-			d.Peer, d.Length, d.Out, d.Over, d.Echo, d.Kernel)
+		fmt.Fprintf(w, "dropped frames: %d not from the concentrator, %d with contradicting lengths, %d that no session could send, %d of a session that was over, %d too many echo requests, %d too many ends, %d without memory\n",
+			d.Peer, d.Length, d.Out, d.Over, d.Echo, d.Ends, d.Kernel)
 	}
 	return nil
 }

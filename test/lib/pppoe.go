@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -45,6 +46,17 @@ type Provider struct {
 func (p *Provider) Await(session string) {
 	p.b.Helper()
 	p.b.Until(5*time.Second, "the provider serves session "+session, func() bool { return fmt.Sprintf("0x%04x", p.served.Load()) == session })
+}
+
+// End has the provider end the session that weir shows, by LCP or by a PADT alone.
+func (p *Provider) End(session string, padt bool) {
+	p.b.Helper()
+	id, err := strconv.ParseUint(session, 0, 16)
+	if err != nil {
+		p.b.Fatal(err)
+	}
+	p.Server.Do(func(s *ac.Server, now time.Time) { s.Terminate(uint16(id), padt, now) })
+	p.b.Until(5*time.Second, "the provider has ended session "+session, func() bool { return len(p.Sessions()) == 0 || p.Sessions()[0].ID != uint16(id) })
 }
 
 // Provider starts a provider, with sessions of up to mtu bytes. The user is "me", with a password in

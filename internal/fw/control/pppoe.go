@@ -42,6 +42,7 @@ type PPPoE struct {
 	DNS       []netip.Addr `json:"dns,omitempty"`
 	Prefix    *PPPoEPrefix `json:"prefix,omitempty"` // nil: none is asked for
 	Drops     line.Drops   `json:"drops"`            // of all PPPoE interfaces
+	Ended     line.Ends    `json:"ended"`            // likewise
 	Log       []PPPoELine  `json:"log"`
 }
 

@@ -31,6 +31,8 @@ type dial struct {
 	held    bool // down until a command asks for it
 	running *session
 	prefix  *delegation // nil: no prefix is asked for
+	heard   uint64      // what the data path said last of packets of the session
+	closed  bool        // at the last look the data path had closed the session, and the client had not
 
 	mu      sync.Mutex // of what follows, which the session's goroutines write
 	state   control.PPPoEState
@@ -72,6 +74,43 @@ func (s *dial) restart() {
 	}
 	if err := s.start(); err != nil {
 		s.fail(err)
+	}
+}
+
+// watch tells the client what the data path has seen: packets of its session, or its end. The client has that
+// frame too, unless it was lost on the way to it.
+func (s *dial) watch() {
+	s.mu.Lock()
+	up := s.state == control.PPPoEUp
+	s.mu.Unlock()
+	if !up || s.running == nil {
+		s.closed = false
+		return
+	}
+	b, by, heard := s.dialler.box, "", uint64(0)
+	b.logError(b.lines.do(func(p *line.Programs) error {
+		by, heard = p.Ended(s.device), uint64(p.Heard(s.device))
+		return nil
+	}))
+	b.mu.Lock()
+	if b.dp != nil {
+		heard |= uint64(b.dp.Heard(s.device.Line)) << 32
+	}
+	b.mu.Unlock()
+	switch {
+	case by != "" && s.closed:
+		s.running.ask(client.EndSeen)
+	case by == "" && heard != s.heard:
+		s.running.ask(client.TrafficSeen)
+	}
+	s.closed, s.heard = by != "", heard
+}
+
+// ask gives the client a command, unless it has one that it has not looked at.
+func (r *session) ask(c client.Command) {
+	select {
+	case r.commands <- c:
+	default:
 	}
 }
 
@@ -121,7 +160,14 @@ func (s *dial) start() error {
 	}
 	if r, ok := s.dialler.record(s.of.Name); ok {
 		config.Before = &r.Saved.Ref
-		if reflect.DeepEqual(r.Of, s.of) {
+		by, err := s.endedBy()
+		if err != nil {
+			w.Close()
+			return err
+		}
+		if by != "" {
+			s.dialler.box.cfg.Log.Warn("the concentrator has ended a PPPoE session while no daemon ran", "interface", s.of.Name, "by", by)
+		} else if reflect.DeepEqual(r.Of, s.of) {
 			config.Resume = &r.Saved
 		}
 	}
@@ -143,6 +189,15 @@ func (s *dial) start() error {
 	s.mu.Unlock()
 	go s.keep(ctx, s.running, w, group, config)
 	return nil
+}
+
+// endedBy returns by what the concentrator has ended the interface's session; "": it has not.
+func (s *dial) endedBy() (by string, err error) {
+	err = s.dialler.box.lines.do(func(p *line.Programs) error {
+		by = p.Ended(s.device)
+		return nil
+	})
+	return by, err
 }
 
 func methods(names []string) (all []ppp.Method) {

@@ -95,10 +95,15 @@ func (b *box) setInterface(l *netif.Link) error {
 	if err := b.setQueues(l); err != nil {
 		return err
 	}
-	if reflect.DeepEqual(h.known, now) {
+	if reflect.DeepEqual(h.known, now) && (now.Line == 0 || b.dp.HasSession(l.Index)) {
 		return nil
 	}
-	if err := b.dp.SetInterface(l.Index, now); err != nil {
+	err = b.dp.SetInterface(l.Index, now)
+	if err == nil && now.Line != 0 && b.lines.over(l.Index) { // since the links were read
+		now.Parent, now.Tag, now.TagType, now.Line, now.Peer = 0, 0, 0, 0, nil
+		err = b.dp.SetInterface(l.Index, now)
+	}
+	if err != nil {
 		return fmt.Errorf("update %s: %w", l.Name, err)
 	}
 	h.known = now

@@ -96,6 +96,13 @@ func (l *lines) describe(links []netif.Link) error {
 	return nil
 }
 
+// over reports whether a device has no open session.
+func (l *lines) over(device int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.programs == nil || !l.programs.IsOpen(device)
+}
+
 func (l *lines) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,6 +187,7 @@ func (d *dialler) look() {
 		at := slices.IndexFunc(wanted, func(o resolve.PPPoE) bool { return o.Name == name })
 		if at >= 0 && reflect.DeepEqual(wanted[at], s.of) {
 			s.restart()
+			s.watch()
 			continue
 		}
 		s.end()
@@ -319,15 +327,16 @@ func (c *controller) PPPoE() []control.PPPoE {
 	}
 	slices.SortFunc(all, func(a, b control.PPPoE) int { return strings.Compare(a.Interface, b.Interface) })
 	var drops line.Drops
+	var ended line.Ends
 	err := c.box.lines.do(func(p *line.Programs) (err error) {
 		if p != nil {
-			drops, err = p.Drops()
+			drops, ended, err = p.Drops()
 		}
 		return err
 	})
 	c.box.logError(err)
 	for i := range all {
-		all[i].Drops = drops
+		all[i].Drops, all[i].Ended = drops, ended
 	}
 	return all
 }

@@ -120,6 +120,23 @@ func (d *Dataplane) setPeer(raw *xdpInterface, ifindex int, i *Interface) error 
 	return nil
 }
 
+// HasSession reports whether XDP has a session open on a PPPoE interface. Packets close it when the
+// concentrator ends it.
+func (d *Dataplane) HasSession(ifindex int) bool {
+	raw, err := d.interfaceAt(ifindex)
+	return err == nil && raw.Line != 0
+}
+
+// Heard returns a number that is another one when XDP has had packets of a session since, with a pause of
+// seconds between. line is the index of the line of the session's interface.
+func (d *Dataplane) Heard(line int) uint32 {
+	raw, err := d.interfaceAt(line)
+	if err != nil {
+		return 0
+	}
+	return atomic.LoadUint32(&raw.Asked)
+}
+
 // setFlags sets an interface's flags, except two kinds. The flag that packets set stays
 // for as long as the interface exists, because finding it out costs a packet. Prefetch
 // sets its own flags. It returns the flags before.

@@ -124,6 +124,69 @@ func TestSessionsBelong(t *testing.T) {
 	}
 }
 
+// A session ends with a PADT or a Terminate-Request of its concentrator, and with nothing else: XDP then takes
+// none of its packets, and sends none into it.
+func TestSessionsEnd(t *testing.T) {
+	h := newHarness(t, "pass")
+	device := addWire(t, "nic0", lan0MAC, lanHostMAC)
+	h.enableXDP(device)
+	h.setInterface(device, InterfacePresent|InterfaceTarget|InterfaceXDP, lan0MAC)
+	const padt, data = 0x11a7, 0x1100
+	to, from, stranger := mac(lan0MAC), mac(lanHostMAC), mac(wanHostMAC)
+	pppoe := func(etherType, kind, id uint16, payload ...byte) []byte {
+		b := slices.Concat(to, from)
+		for _, word := range []uint16{etherType, kind, id, uint16(len(payload))} {
+			b = binary.BigEndian.AppendUint16(b, word)
+		}
+		return append(append(b, payload...), make([]byte, 40-len(payload))...)
+	}
+	other := func(at int, mac, frame []byte) []byte {
+		copy(frame[at:], mac)
+		return frame
+	}
+	for _, test := range []struct {
+		name  string
+		frame []byte
+		ends  bool
+	}{
+		{"a PADT", pppoe(0x8863, padt, 0x1234), true},
+		{"a Terminate-Request", pppoe(TypePPPoE, data, 0x1234, 0xc0, 0x21, 5, 7, 0, 4), true},
+		{"another session's PADT", pppoe(0x8863, padt, 0x1235), false},
+		{"another station's PADT", other(6, stranger, pppoe(0x8863, padt, 0x1234)), false},
+		{"a PADT to another station", other(0, stranger, pppoe(0x8863, padt, 0x1234)), false},
+		{"a PADT to all", other(0, bytes.Repeat([]byte{0xff}, 6), pppoe(0x8863, padt, 0x1234)), false},
+		{"a PADT in a VLAN", withTags(pppoe(0x8863, padt, 0x1234), tag{Type8021Q, 7}), false},
+		{"an echo request", pppoe(TypePPPoE, data, 0x1234, 0xc0, 0x21, 9, 7, 0, 8, 1, 2, 3, 4), false},
+		{"another station's Terminate-Request", other(6, stranger, pppoe(TypePPPoE, data, 0x1234, 0xc0, 0x21, 5, 7, 0, 4)), false},
+		{"a Terminate-Request whose lengths differ", pppoe(TypePPPoE, data, 0x1234, 0xc0, 0x21, 5, 7, 0, 5), false},
+	} {
+		h.forget()
+		i := Interface{MAC: to, MTU: 1492, Flags: InterfacePresent, Parent: device, Tag: 0x1234, TagType: TypePPPoE, Line: h.net.lan0 + sessionLine, Peer: from}
+		check(t, h.dp.SetInterface(h.net.lan0, i))
+		if left := must(h.dp.SetLogicals([]int{h.net.lan0}))(t); left != nil {
+			t.Fatalf("no room for %d", left)
+		}
+		h.advance(2) // next hops are looked up again
+		h.sessionBothWays(device, 0x0021, [2]string{"udp 192.168.1.10:1 > 198.51.100.9:53 len 9", "udp 198.51.100.9:53 > 192.168.1.10:1 len 9"}, nil)
+		if heard := h.dp.Heard(h.net.lan0 + sessionLine); heard == 0 {
+			t.Error("packets have come, and nobody has heard of them")
+		}
+		if r := h.tcIn(device, test.frame); r.verdict != up || !bytes.Equal(r.frame, test.frame) {
+			t.Errorf("%s: %s %s", test.name, r.verdict, r.reason)
+		}
+		if open := h.dp.HasSession(h.net.lan0); open == test.ends {
+			t.Errorf("%s: the session is open: %t", test.name, open)
+		}
+		_, frame := h.arrive("lan", "udp 192.168.1.10:1 > 198.51.100.9:53 len 9")
+		in := h.xdpOn(device, h.net.lan0, session(frame, data, 0x1234, uint16(len(frame)-14+2), 0x0021))
+		_, reply := h.arrive("wan", "udp 198.51.100.9:53 > 192.168.1.10:1 len 9")
+		out := h.xdpOn(h.net.wan0, h.net.wan0, reply)
+		if test.ends != (in.verdict == up) || test.ends != (out.verdict == up) {
+			t.Errorf("%s: then a packet comes: %s %s, and one leaves: %s %s", test.name, in.verdict, in.reason, out.verdict, out.reason)
+		}
+	}
+}
+
 // sessionGoesUp sends the box itself a packet in a session. The stack gets it without the session,
 // with a verdict for the session's interface.
 func (h *harness) sessionGoesUp(device int, ppp uint16, text string, tags []tag) {

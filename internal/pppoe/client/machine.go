@@ -253,6 +253,14 @@ func (m *Machine) Traffic(now time.Time) {
 	}
 }
 
+// Ended says that the data path has closed the session that is up, because the concentrator has ended it. The
+// frame itself may not have arrived here.
+func (m *Machine) Ended(now time.Time) {
+	if m.phase == inSession && !m.upSince.IsZero() {
+		m.over(ppp.Peer, "ended by the concentrator", false, now)
+	}
+}
+
 // Tick does what is due at a time.
 func (m *Machine) Tick(now time.Time) {
 	next := m.Next()

@@ -324,12 +324,18 @@ func TestDeadPeer(t *testing.T) {
 	l.await(Up, 2*time.Second)
 	l.toServer = loses(1<<30, func(discovery.Frame) bool { return true })
 	l.toClient = l.toServer
+	seen := len(l.seen)
 	for range 120 {
 		l.client.Traffic(l.now)
 		l.run(time.Second)
 	}
 	if l.client.upSince.IsZero() {
 		t.Fatal("down although the peer sends")
+	}
+	for _, f := range l.seen[seen:] {
+		if f.From == ownMAC {
+			t.Errorf("an echo request although the peer sends: %s", ppp.Describe(f.Payload))
+		}
 	}
 	silent := l.now
 	e := l.await(Down, 2*time.Minute)
@@ -338,6 +344,24 @@ func TestDeadPeer(t *testing.T) {
 	}
 	if l.seen[len(l.seen)-1].Code != discovery.PADI && l.count(ownMAC, discovery.PADT, 0, 0) != 1 {
 		t.Error("no PADT at the end")
+	}
+}
+
+// TestEndThatIsLost has the data path see an end that does not arrive here.
+func TestEndThatIsLost(t *testing.T) {
+	l := newLine(t, clientConfig(), serverConfig())
+	s := l.await(Up, 2*time.Second).Session
+	l.run(2 * time.Minute)
+	l.toClient = loses(1, func(f discovery.Frame) bool { return f.Code == discovery.PADT })
+	l.servers[0].Terminate(s.ID, true, l.now)
+	l.run(time.Second)
+	l.client.Ended(l.now)
+	if e := l.await(Down, time.Millisecond); e.Cause != ppp.Peer || e.Retry != 0 {
+		t.Errorf("the end is %+v", e)
+	}
+	l.client.Ended(l.now) // of that session, late
+	if next := l.await(Up, 2*time.Second).Session; next.ID == s.ID {
+		t.Errorf("session 0x%04x again", next.ID)
 	}
 }
 

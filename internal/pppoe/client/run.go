@@ -17,6 +17,7 @@ const (
 	Renew         Command = iota + 1 // Machine.Reconnect
 	CarrierUp                        // Machine.Carrier
 	TrafficSeen                      // Machine.Traffic
+	EndSeen                          // Machine.Ended
 	Leave                            // Run returns, and the session stays
 	pollNothing   = time.Hour
 	goodByeWithin = 3 * time.Second
@@ -106,6 +107,8 @@ func obey(m *Machine, c Command) {
 		m.Carrier(now)
 	case TrafficSeen:
 		m.Traffic(now)
+	case EndSeen:
+		m.Ended(now)
 	}
 }
 

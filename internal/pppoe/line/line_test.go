@@ -168,7 +168,7 @@ func TestDrops(t *testing.T) {
 	s.Peer[5]++
 	enter(s)
 	unanswered()
-	drops, err := home.programs.Drops()
+	drops, _, err := home.programs.Drops()
 	if err != nil || drops != (line.Drops{Peer: 3}) {
 		t.Errorf("frames of another concentrator: %+v, %v; want 3 drops", drops, err)
 	}
@@ -190,6 +190,21 @@ func TestDrops(t *testing.T) {
 	}
 }
 
+// framed returns a frame of PPPoE.
+func framed(to, from net.HardwareAddr, number, ether, kind uint16, payload []byte) []byte {
+	b := slices.Concat(to, from)
+	for _, n := range []uint16{ether, kind, number, uint16(len(payload))} {
+		b = binary.BigEndian.AppendUint16(b, n)
+	}
+	return append(b, payload...)
+}
+
+// lcp returns an LCP packet with a magic number.
+func lcp(code byte, magic uint32, tail int) []byte {
+	b := binary.BigEndian.AppendUint16([]byte{code, 7}, uint16(8+tail))
+	return append(binary.BigEndian.AppendUint32(b, magic), bytes.Repeat([]byte{0xa5}, tail)...)
+}
+
 // TestEcho sends LCP packets to an end without a client.
 func TestEcho(t *testing.T) {
 	l, ends := pair(t, 1492)
@@ -205,14 +220,7 @@ func TestEcho(t *testing.T) {
 	}
 	defer w.Close()
 	frame := func(number uint16, from net.HardwareAddr, lcp []byte) []byte {
-		b := slices.Concat(home.mac, from, []byte{0x88, 0x64, 0x11, 0})
-		b = binary.BigEndian.AppendUint16(b, number)
-		b = binary.BigEndian.AppendUint16(b, uint16(len(lcp)+2))
-		return append(append(b, 0xc0, 0x21), lcp...)
-	}
-	lcp := func(code byte, magic uint32, tail int) []byte {
-		b := binary.BigEndian.AppendUint16([]byte{code, 7}, uint16(8+tail))
-		return append(binary.BigEndian.AppendUint32(b, magic), bytes.Repeat([]byte{0xa5}, tail)...)
+		return framed(home.mac, from, number, 0x8864, 0x1100, slices.Concat([]byte{0xc0, 0x21}, lcp))
 	}
 	answer := func(request []byte) []byte {
 		t.Helper()
@@ -240,7 +248,6 @@ func TestEcho(t *testing.T) {
 		{"no magic number", frame(session, provider.mac, lcp(9, 0, 0)), 0},
 		{"our own magic number", frame(session, provider.mac, lcp(9, 0x11223344, 0)), -1},
 		{"a reply", frame(session, provider.mac, lcp(10, 0x55667788, 0)), -1},
-		{"an end", frame(session, provider.mac, lcp(5, 0x55667788, 0)), -1},
 		{"another session", frame(session+1, provider.mac, lcp(9, 0x55667788, 0)), -1},
 		{"another concentrator", frame(session, stranger, lcp(9, 0x55667788, 0)), -1},
 		{"a length that is not there", frame(session, provider.mac, long), -1},
@@ -272,5 +279,112 @@ func TestEcho(t *testing.T) {
 	}
 	if answers < 10 || answers > 40 { // a second may end between
 		t.Errorf("%d of 200 requests at once are answered, want 20 or twice that", answers)
+	}
+}
+
+// TestEnd sends frames that end a session, and some that only look so, to an end without a client. An ended
+// session sends and takes nothing.
+func TestEnd(t *testing.T) {
+	l, ends := pair(t, 1492)
+	home, provider := ends[0], ends[1]
+	var w *wire.Wire
+	if err := l.Do("provider", func() (err error) { w, err = wire.Open("eth0", 0); return err }); err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	run(t, l, "home", "ping", "-c", "1", "-W", "1", "198.51.100.2")
+	stranger := net.HardwareAddr{2, 0x77, 0x65, 0, 0, 9}
+	terminate := []byte{0xc0, 0x21, 5, 7, 0, 4}
+	reason := []byte{0xc0, 0x21, 5, 7, 0, 9, 'n', 'i', 'g', 'h', 't'}
+	errorTag := []byte{0x02, 0x03, 0, 5, 'n', 'i', 'g', 'h', 't'}
+	longer := func(b []byte, at int) []byte {
+		b = slices.Clone(b)
+		b[at]++
+		return b
+	}
+	padt := framed(home.mac, provider.mac, session, 0x8863, 0x11a7, nil)
+	request := framed(home.mac, provider.mac, session, 0x8864, 0x1100, terminate)
+	for _, test := range []struct {
+		name     string
+		frame    []byte
+		by       string // ends the session
+		answered bool
+	}{
+		{"a PADT", padt, "PADT", false},
+		{"one with a tag", framed(home.mac, provider.mac, session, 0x8863, 0x11a7, errorTag), "PADT", false},
+		{"one with padding", append(slices.Clone(padt), make([]byte, 40)...), "PADT", false},
+		{"a PADT longer than its frame", longer(padt, 19), "", false},
+		{"a PADT of another version", framed(home.mac, provider.mac, session, 0x8863, 0x12a7, nil), "", false},
+		{"a PADT from another station", framed(home.mac, stranger, session, 0x8863, 0x11a7, nil), "", false},
+		{"a PADT to another station", framed(stranger, provider.mac, session, 0x8863, 0x11a7, nil), "", false},
+		{"a PADT to all", framed(net.HardwareAddr{255, 255, 255, 255, 255, 255}, provider.mac, session, 0x8863, 0x11a7, nil), "", false},
+		{"a PADT of another session", framed(home.mac, provider.mac, session+1, 0x8863, 0x11a7, nil), "", false},
+		{"a PADT of session 0", framed(home.mac, provider.mac, 0, 0x8863, 0x11a7, nil), "", false},
+		{"a PADT as session data", framed(home.mac, provider.mac, session, 0x8864, 0x11a7, nil), "", false},
+		{"a cut PADT", padt[:19], "", false},
+		{"a PADT of a VLAN", slices.Concat(padt[:12], []byte{0x81, 0, 0, 7}, padt[12:]), "", false},
+		{"a PADS", framed(home.mac, provider.mac, session, 0x8863, 0x1165, nil), "", false},
+		{"a Terminate-Request", request, "LCP Terminate-Request", true},
+		{"one with a reason", framed(home.mac, provider.mac, session, 0x8864, 0x1100, reason), "LCP Terminate-Request", true},
+		{"one from another station", framed(home.mac, stranger, session, 0x8864, 0x1100, terminate), "", false},
+		{"one of another session", framed(home.mac, provider.mac, session+1, 0x8864, 0x1100, terminate), "", false},
+		{"one as discovery", framed(home.mac, provider.mac, session, 0x8863, 0x1100, terminate), "", false},
+		{"one whose length is too small", longer(request, 19)[:25], "", false},
+		{"one longer than its frame", framed(home.mac, provider.mac, session, 0x8864, 0x1100, longer(terminate, 5)), "", false},
+		{"one shorter than its frame says", framed(home.mac, provider.mac, session, 0x8864, 0x1100, append(slices.Clone(terminate), 0)), "", false},
+		{"a Terminate-Ack", framed(home.mac, provider.mac, session, 0x8864, 0x1100, longer(terminate, 2)), "", false},
+		{"an end of IPCP", framed(home.mac, provider.mac, session, 0x8864, 0x1100, longer(longer(terminate, 0), 1)[:6]), "", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := l.Do("home", func() error { return errors.Join(home.programs.Leave(home.Device), home.programs.Enter(home.session)) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			run(t, l, "home", "ping", "-c", "1", "-W", "1", "198.51.100.2")
+			if err := w.Send(test.frame); err != nil {
+				t.Fatal(err)
+			}
+			var got []byte
+			select {
+			case got = <-w.Frames:
+			case <-time.After(200 * time.Millisecond):
+			}
+			if test.answered {
+				want := slices.Concat(provider.mac, home.mac, test.frame[12:])
+				want[22] = 6
+				if len(got) < len(want) || !bytes.Equal(got[:len(want)], want) {
+					t.Errorf("answered by % x, want % x", got, want)
+				}
+			} else if got != nil {
+				t.Errorf("answered by % x", got)
+			}
+			if by := home.programs.Ended(home.Device); by != test.by || home.programs.IsOpen(home.Index) != (test.by == "") {
+				t.Errorf("ended by %q, want %q", by, test.by)
+			}
+			before, _, err := home.programs.Drops()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, fromHome := l.Run(t.Context(), "home", "ping", "-c", "1", "-W", "0.3", "198.51.100.2")
+			_, fromProvider := l.Run(t.Context(), "provider", "ping", "-c", "1", "-W", "0.3", "198.51.100.1")
+			if open := test.by == ""; open != (fromHome == nil) || open != (fromProvider == nil) {
+				t.Errorf("ping from home: %v, from the provider: %v", fromHome, fromProvider)
+			}
+			after, _, err := home.programs.Drops()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.by != "" && (after.Out == before.Out || after.Over == before.Over) {
+				t.Errorf("dropped %+v, before %+v", after, before)
+			}
+			err = l.Do("home", func() error { return home.programs.Enter(home.session) })
+			if (test.by != "") != errors.Is(err, line.ErrEnded) {
+				t.Errorf("enter the session again: %v", err)
+			}
+		})
+	}
+	_, ended, err := home.programs.Drops()
+	if err != nil || ended != (line.Ends{PADT: 3, Terminate: 2}) {
+		t.Errorf("%+v have ended, %v", ended, err)
 	}
 }

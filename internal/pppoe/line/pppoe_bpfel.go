@@ -13,10 +13,27 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type pppoePppoeEnd uint32
+
+const (
+	pppoePppoeEndPPPOE_ENDS_NOTHING   pppoePppoeEnd = 0
+	pppoePppoeEndPPPOE_ENDS_PADT      pppoePppoeEnd = 1
+	pppoePppoeEndPPPOE_ENDS_TERMINATE pppoePppoeEnd = 2
+	pppoePppoeEndPPPOE_ENDS           pppoePppoeEnd = 3
+)
+
 type pppoePppoeKey struct {
 	_       structs.HostLayout
 	Ifindex uint32
 	Id      uint32
+}
+
+type pppoePppoeLife struct {
+	_     structs.HostLayout
+	Line  uint32
+	Ended pppoePppoeEnd
+	Heard uint32
+	Pad   uint32
 }
 
 type pppoePppoeSession struct {
@@ -32,12 +49,21 @@ type pppoePppoeSession struct {
 	Answers uint32
 }
 
+type pppoePppoeStorm struct {
+	_      structs.HostLayout
+	Second uint32
+	Frames uint32
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	pppoeMapPppoeDrops    = "pppoe_drops"
+	pppoeMapPppoeEnded    = "pppoe_ended"
+	pppoeMapPppoeLives    = "pppoe_lives"
 	pppoeMapPppoeSessions = "pppoe_sessions"
+	pppoeMapPppoeStorms   = "pppoe_storms"
 	pppoeProgWeirPppoeIn  = "weir_pppoe_in"
 	pppoeProgWeirPppoeOut = "weir_pppoe_out"
 )
@@ -93,7 +119,10 @@ type pppoeProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type pppoeMapSpecs struct {
 	PppoeDrops    *ebpf.MapSpec `ebpf:"pppoe_drops"`
+	PppoeEnded    *ebpf.MapSpec `ebpf:"pppoe_ended"`
+	PppoeLives    *ebpf.MapSpec `ebpf:"pppoe_lives"`
 	PppoeSessions *ebpf.MapSpec `ebpf:"pppoe_sessions"`
+	PppoeStorms   *ebpf.MapSpec `ebpf:"pppoe_storms"`
 }
 
 // pppoeVariableSpecs contains global variables before they are loaded into the kernel.
@@ -123,13 +152,19 @@ func (o *pppoeObjects) Close() error {
 // It can be passed to loadPppoeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type pppoeMaps struct {
 	PppoeDrops    *ebpf.Map `ebpf:"pppoe_drops"`
+	PppoeEnded    *ebpf.Map `ebpf:"pppoe_ended"`
+	PppoeLives    *ebpf.Map `ebpf:"pppoe_lives"`
 	PppoeSessions *ebpf.Map `ebpf:"pppoe_sessions"`
+	PppoeStorms   *ebpf.Map `ebpf:"pppoe_storms"`
 }
 
 func (m *pppoeMaps) Close() error {
 	return _PppoeClose(
 		m.PppoeDrops,
+		m.PppoeEnded,
+		m.PppoeLives,
 		m.PppoeSessions,
+		m.PppoeStorms,
 	)
 }
 

@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"weir/internal/fw/bpfload"
+	"weir/internal/fw/limits"
 	"weir/internal/killpoint"
 	"weir/internal/pppoe/discovery"
 )
@@ -33,9 +36,14 @@ type Programs struct {
 	maps    map[string]*bpfload.Map
 }
 
+// ErrEnded says that the concentrator has ended a session, as the programs have seen.
+var ErrEnded = errors.New("the concentrator has ended the session")
+
 const (
 	mapSessions = "pppoe_sessions"
 	mapDrops    = "pppoe_drops"
+	mapLives    = "pppoe_lives"
+	mapEnded    = "pppoe_ended"
 	programIn   = "weir_pppoe_in"
 	programOut  = "weir_pppoe_out"
 
@@ -43,6 +51,9 @@ const (
 	idDevice = 0x10000
 	idLine   = 0x20000
 )
+
+// pinned are the maps that outlive the programs.
+var pinned = []string{mapSessions, mapDrops, mapLives, mapEnded}
 
 // Open loads the programs over the maps that are pinned in a folder, and gives them to all
 // interfaces that have those of an earlier process. It makes what is missing.
@@ -56,7 +67,7 @@ func Open(dir string) (_ *Programs, err error) {
 			err = errors.Join(err, p.Close())
 		}
 	}()
-	for _, name := range []string{mapSessions, mapDrops} {
+	for _, name := range pinned {
 		m, err := bpfload.OpenMap(filepath.Join(dir, name))
 		if err == nil {
 			p.maps[name] = m
@@ -72,14 +83,37 @@ func Open(dir string) (_ *Programs, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the programs of PPPoE: %w", err)
 	}
-	for _, name := range []string{mapSessions, mapDrops} {
+	for _, name := range pinned {
 		if p.maps[name] == nil {
 			if err := bpfload.PinMap(p.objects.Maps[name], filepath.Join(dir, name)); err != nil {
 				return nil, err
 			}
 		}
 	}
+	if err := p.adopt(); err != nil {
+		return nil, err
+	}
 	return p, p.replace()
+}
+
+// adopt adds what an earlier version's programs did not note of sessions.
+func (p *Programs) adopt() error {
+	devices, err := Devices()
+	if err != nil {
+		return err
+	}
+	for _, d := range devices {
+		if _, ok := p.session(d.Index); !ok {
+			continue
+		}
+		if life, err := p.life(d); err != nil || life.Line == uint32(d.Line) {
+			continue // the index has no place in the map
+		}
+		if err := p.begin(d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // replace gives the programs to all interfaces that have earlier ones.
@@ -90,19 +124,34 @@ func (p *Programs) replace() error {
 			return err
 		}
 		for _, pin := range pins {
-			l, err := bpfload.OpenLink(pin)
-			if err == nil {
-				err = errors.Join(l.Replace(p.objects.Programs[program]), l.Close())
-			}
-			if err != nil {
-				// Its interface is gone.
-				if err := os.Remove(pin); err != nil {
-					return fmt.Errorf("remove a pin: %w", err)
-				}
+			if err := replaceAt(pin, p.objects.Programs[program]); err != nil {
+				return fmt.Errorf("replace a program of PPPoE: %w", err)
 			}
 		}
 	}
 	return nil
+}
+
+// replaceAt gives a program to the interface of a pin. If that is gone, so is the pin.
+func replaceAt(pin string, program *bpfload.Program) error {
+	l, err := bpfload.OpenLink(pin)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	index, err := l.Ifindex()
+	if err != nil {
+		return err
+	}
+	gone := index == 0
+	if !gone {
+		err = l.Replace(program)
+		gone = errors.Is(err, unix.ENOLINK) || errors.Is(err, unix.ENODEV)
+	}
+	if gone {
+		err = os.Remove(pin)
+	}
+	return err
 }
 
 func (p *Programs) pin(program string, ifindex int) string {
@@ -121,6 +170,8 @@ func (p *Programs) attach(program string, ifindex int) error {
 		if err := os.Remove(pin); err != nil {
 			return fmt.Errorf("remove a pin: %w", err)
 		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	l, err := bpfload.Attach(p.objects.Programs[program], bpfload.Ingress, ifindex)
 	if err != nil {
@@ -141,14 +192,22 @@ func (p *Programs) detach(program string, ifindex int) error {
 	return errors.Join(err, os.Remove(pin))
 }
 
-// Enter connects a device with its session. What the device had before is over.
+// Enter connects a device with its session. What the device had before is over. The error is ErrEnded if
+// the device had this session, and its concentrator has ended it.
 func (p *Programs) Enter(s Session) error {
 	v := pppoePppoeSession{
 		Carrier: uint32(s.Carrier), Device: uint32(s.Device.Index), Id: s.ID<<8 | s.ID>>8, Peer: s.Peer, Local: s.Local,
 		Mtu: s.MTU, Magic: bits.ReverseBytes32(s.Magic),
 	}
-	if before, ok := p.session(s.Device.Index); ok && (before.Carrier != v.Carrier || before.Id != v.Id) {
+	before, ok := p.session(s.Device.Index)
+	if ok && (before.Carrier != v.Carrier || before.Id != v.Id || before.Peer != v.Peer) {
 		if err := p.leave(s.Device, before, before.Carrier != v.Carrier); err != nil {
+			return err
+		}
+		ok = false
+	}
+	if !ok {
+		if err := p.begin(s.Device); err != nil {
 			return err
 		}
 	}
@@ -158,7 +217,63 @@ func (p *Programs) Enter(s Session) error {
 		}
 	}
 	killpoint.Done("enter a session")
-	return errors.Join(p.attach(programOut, s.Device.Line), p.attach(programIn, s.Carrier))
+	if err := errors.Join(p.attach(programOut, s.Device.Line), p.attach(programIn, s.Carrier)); err != nil {
+		return err
+	}
+	if p.Ended(s.Device) == "" {
+		return nil
+	}
+	// It was open again for a moment.
+	v.Device = 0
+	for _, key := range keys(s.Device, v) {
+		if err := p.objects.Maps[mapSessions].Put(key, v); err != nil {
+			return fmt.Errorf("close a session: %w", err)
+		}
+	}
+	return ErrEnded
+}
+
+// begin notes that a device is about to have another session. Devices with an index beyond the map's do
+// without.
+func (p *Programs) begin(d Device) error {
+	if d.Index >= limits.MaxIfindex {
+		return nil
+	}
+	if err := p.objects.Maps[mapLives].Put(uint32(d.Index), pppoePppoeLife{Line: uint32(d.Line)}); err != nil {
+		return fmt.Errorf("begin a session: %w", err)
+	}
+	return nil
+}
+
+func (p *Programs) life(d Device) (l pppoePppoeLife, err error) {
+	err = p.objects.Maps[mapLives].Lookup(uint32(d.Index), &l)
+	return l, err
+}
+
+// Ended returns by what the concentrator has ended the session of a device; "": it has not.
+func (p *Programs) Ended(d Device) string {
+	v, ok := p.session(d.Index)
+	if !ok {
+		return ""
+	}
+	l, err := p.life(d)
+	switch {
+	case err == nil && l.Ended == pppoePppoeEndPPPOE_ENDS_TERMINATE:
+		return "LCP Terminate-Request"
+	case err == nil && l.Ended == pppoePppoeEndPPPOE_ENDS_PADT, v.Device == 0:
+		return "PADT"
+	}
+	return ""
+}
+
+// Heard returns a number that is another one when packets of the session of a device have come to TCX
+// since, with a pause of seconds between.
+func (p *Programs) Heard(d Device) uint32 {
+	l, err := p.life(d)
+	if err != nil {
+		return 0
+	}
+	return l.Heard
 }
 
 func keys(d Device, v pppoePppoeSession) []pppoePppoeKey {
@@ -174,20 +289,26 @@ func (p *Programs) session(device int) (v pppoePppoeSession, ok bool) {
 	return v, err == nil
 }
 
-// Has reports whether a device has a session.
+// Has reports whether a device has a session, be it one that its concentrator has ended.
 func (p *Programs) Has(d Device) bool {
 	_, ok := p.session(d.Index)
 	return ok
 }
 
-// Sessions returns all sessions.
+// IsOpen reports whether the device of an index has an open session.
+func (p *Programs) IsOpen(device int) bool {
+	v, ok := p.session(device)
+	return ok && v.Device != 0
+}
+
+// Sessions returns all sessions that are open.
 func (p *Programs) Sessions() (all []Session, err error) {
 	devices, err := Devices()
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range devices {
-		if v, ok := p.session(d.Index); ok {
+		if v, ok := p.session(d.Index); ok && v.Device != 0 {
 			all = append(all, Session{Device: d, Carrier: int(v.Carrier), ID: v.Id<<8 | v.Id>>8, Peer: v.Peer, Local: v.Local, MTU: v.Mtu, Magic: bits.ReverseBytes32(v.Magic)})
 		}
 	}
@@ -251,20 +372,31 @@ type Drops struct {
 	Kernel uint64 `json:"no_memory"`
 	Over   uint64 `json:"session_over"`
 	Echo   uint64 `json:"too_many_echo_requests"`
+	Ends   uint64 `json:"too_many_ends"` // frames that end sessions
 }
 
-// Drops returns what has been dropped since the programs were first loaded.
-func (p *Programs) Drops() (d Drops, err error) {
-	for i, to := range []*uint64{&d.Peer, &d.Length, &d.Out, &d.Kernel, &d.Over, &d.Echo} {
-		var perCPU []uint64
-		if err := p.objects.Maps[mapDrops].Lookup(uint32(i), &perCPU); err != nil {
-			return d, fmt.Errorf("read what PPPoE has dropped: %w", err)
-		}
-		for _, n := range perCPU {
-			*to += n
+// Ends counts the sessions that concentrators have ended, as the programs have seen.
+type Ends struct {
+	PADT      uint64 `json:"by_padt"`
+	Terminate uint64 `json:"by_lcp"`
+}
+
+// Drops returns what has been dropped since the programs were first loaded, and what has ended.
+func (p *Programs) Drops() (d Drops, e Ends, err error) {
+	count := func(name string, to ...*uint64) {
+		for i := range to {
+			var perCPU []uint64
+			if problem := p.objects.Maps[name].Lookup(uint32(i), &perCPU); problem != nil {
+				err = errors.Join(err, fmt.Errorf("read what PPPoE has dropped: %w", problem))
+			}
+			for _, n := range perCPU {
+				*to[i] += n
+			}
 		}
 	}
-	return d, nil
+	count(mapDrops, &d.Peer, &d.Length, &d.Out, &d.Kernel, &d.Over, &d.Echo)
+	count(mapEnded, &d.Ends, &e.PADT, &e.Terminate)
+	return d, e, err
 }
 
 // Close releases the process's handles. The programs go on.

@@ -51,11 +51,14 @@ func (l *Link) sendEcho(tail []byte) uint8 {
 	return l.echo.id
 }
 
-// Heard says that the peer is alive, by a control frame or by the packets that the data path
-// has received. On a full line echo requests or replies get lost, and the peer is there.
+// Heard says that the data path has received packets of the peer: it is there, and need not be
+// asked. On a full line echo requests or replies get lost.
 func (l *Link) Heard(now time.Time) {
 	l.now = now
 	l.echo.missed = 0
+	if !l.echo.deadline.IsZero() {
+		l.echo.deadline = now.Add(l.config.EchoEvery)
+	}
 }
 
 // echoAsked answers an echo request, with no more than the peer can receive (RFC 1661 5.8).

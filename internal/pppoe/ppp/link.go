@@ -223,7 +223,7 @@ func (l *Link) Receive(b []byte, now time.Time) {
 		return
 	}
 	l.now = now
-	l.Heard(now)
+	l.echo.missed = 0
 	switch protocol {
 	case LCP:
 		l.receiveLCP(body)
