@@ -16,7 +16,12 @@ func queues(rules *resolve.Ruleset, list *diag.List) {
 	if len(rules.Queues) == 0 {
 		return
 	}
-	where := placesOf(rules.Queues)
+	where, defined := placesOf(rules.Queues), map[string]bool{}
+	for _, s := range rules.Source.Stmts {
+		if q, ok := s.(*ast.Queue); ok {
+			defined[q.Name.Text] = true
+		}
+	}
 	named := map[string]bool{}
 	for _, r := range rules.Rules {
 		for _, name := range namesOf(r) {
@@ -27,7 +32,7 @@ func queues(rules *resolve.Ruleset, list *diag.List) {
 		case r.Action == ast.Block:
 			warn(list, "", diag.Diagnostic{Span: r.Stmt, Message: "this blocks its packets, so its queue gets none"})
 		default:
-			elsewhere(r, where, list)
+			elsewhere(r, where, defined, list)
 		}
 	}
 	unnamed(rules.Queues, named, list)
@@ -63,13 +68,16 @@ func placesOf(trees []*resolve.QueueTree) map[string][]string {
 }
 
 // elsewhere warns about a rule for packets that leave by an interface without the queue.
-// Packets that come in may leave anywhere, so of a rule for these only the name counts.
-func elsewhere(r *resolve.Rule, where map[string][]string, list *diag.List) {
+// Packets that come in may leave anywhere, so of a rule for these only the name counts. The
+// resolver has warned of queues that are not defined.
+func elsewhere(r *resolve.Rule, where map[string][]string, defined map[string]bool, list *diag.List) {
 	for _, name := range namesOf(r) {
 		on := where[name]
 		one := r.Direction == ast.Out && !r.Interface.Any && !r.Interface.Not && !r.Interface.Group && r.Interface.RDomain == nil
 		var message string
 		switch {
+		case !defined[name]:
+			continue
 		case len(on) == 0:
 			message = fmt.Sprintf("queue %s takes no packets on any interface, so these go to the default queue", name)
 		case one && !slices.Contains(on, r.Interface.Name):

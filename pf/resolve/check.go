@@ -52,7 +52,7 @@ func (r *resolver) consistent(out *ast.Rule) bool {
 	if len(out.Protos) > 0 {
 		proto = out.Protos[0]
 	}
-	before := len(r.faults.Items)
+	before := r.faults.Errors()
 	if !hasPorts(proto.Number) {
 		for _, ports := range [][]ast.Port{out.From.Ports, out.To.Ports} {
 			if len(ports) > 0 {
@@ -70,20 +70,21 @@ func (r *resolver) consistent(out *ast.Rule) bool {
 	r.icmpConsistent(out, proto)
 	r.returnConsistent(out, proto)
 	r.filterConsistent(out)
-	return len(r.faults.Items) == before
+	return r.faults.Errors() == before
 }
 
-// ownersConsistent checks that conditions on users and groups are only on packets that
-// belong to sockets.
+// ownersConsistent warns of conditions on users and groups that packets without ports meet.
+// OpenBSD refuses them. FreeBSD takes them, and such packets belong to nobody.
 func (r *resolver) ownersConsistent(out *ast.Rule, proto ast.Proto) {
 	if proto.Number == protoTCP || proto.Number == protoUDP {
 		return
 	}
+	const onlyPorts = " is of tcp and udp alone: all other packets belong to unknown"
 	if len(out.User) > 0 {
-		r.conflict(out.User[0].Span, "user needs proto tcp or udp", proto.Span)
+		r.faults.Warnf(out.User[0].Span, "user"+onlyPorts)
 	}
 	if len(out.Group) > 0 {
-		r.conflict(out.Group[0].Span, "group needs proto tcp or udp", proto.Span)
+		r.faults.Warnf(out.Group[0].Span, "group"+onlyPorts)
 	}
 }
 

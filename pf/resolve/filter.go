@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"weir/pf/ast"
+	"weir/pf/diag"
 	"weir/pf/token"
 )
 
@@ -71,8 +72,9 @@ func (r *resolver) fragment(in *ast.Rule) {
 	}
 }
 
-// assigned checks that queues are defined, as pfctl does. That they are leaves is checked
-// once all are known. pfctl does not check this for rules read by load anchor.
+// assigned checks that the queues which a rule names are defined. OpenBSD refuses others. FreeBSD
+// takes them, and puts the packets into the default queue. That they are leaves is checked once
+// all are known. pfctl does not check this for rules read by load anchor.
 func (r *resolver) assigned(q *ast.SetQueue) {
 	if q == nil {
 		return
@@ -83,12 +85,34 @@ func (r *resolver) assigned(q *ast.SetQueue) {
 		}
 		r.queues.use(name.Text)
 		switch {
-		case !r.queues.named[name.Text]:
+		case r.queues.named[name.Text]:
+			if !r.loading {
+				r.queues.assigned = append(r.queues.assigned, name)
+			}
+		case r.queues.altq || len(r.queues.named) == 0:
+			r.undefinedQueue(name)
+		default:
 			r.suggest(*name, fmt.Sprintf("queue %q is not defined", name.Text), keysOf(r.queues.named))
-		case !r.loading:
-			r.queues.assigned = append(r.queues.assigned, name)
 		}
 	}
+}
+
+// undefinedQueue warns, once for each name, of a queue that is not defined.
+func (r *resolver) undefinedQueue(name *ast.Word) {
+	if r.queues.undefined[name.Text] {
+		return
+	}
+	if r.queues.undefined == nil {
+		r.queues.undefined = make(map[string]bool)
+	}
+	r.queues.undefined[name.Text] = true
+	message := fmt.Sprintf("queue %q is not defined, so its packets are in the default queue", name.Text)
+	if len(r.queues.named) == 0 {
+		message = fmt.Sprintf("queue %q has no effect: the file defines no queues", name.Text)
+	}
+	r.faults.Add(diag.Diagnostic{
+		Severity: diag.Warning, Span: name.Span, Message: message, Suggest: r.nearest(name.Text, keysOf(r.queues.named)),
+	})
 }
 
 // log reports what is not enforced of a rule's log.

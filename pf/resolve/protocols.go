@@ -1,5 +1,7 @@
 package resolve
 
+import "strings"
+
 // protocols are the names of IP protocols as in OpenBSD. If a number has several names,
 // the first is printed.
 var protocols = []struct {
@@ -65,8 +67,12 @@ var protocols = []struct {
 	{240, []string{"pfsync"}},
 }
 
-// protocolByName returns a protocol's number.
+// protocolByName returns a protocol's number. As in the files of BSD systems, a name may also be
+// in capitals.
 func protocolByName(name string) (uint8, bool) {
+	if name == strings.ToUpper(name) {
+		name = strings.ToLower(name)
+	}
 	for _, p := range protocols {
 		for _, n := range p.names {
 			if n == name {

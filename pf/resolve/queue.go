@@ -15,21 +15,22 @@ const maxQueues = 65536
 
 // queues holds the definitions of queues.
 type queues struct {
-	named    map[string]bool
-	roots    []*ast.Queue            // one for each interface
-	children map[string][]*ast.Queue // by the name of their parent
-	listed   []*ast.Queue            // children in order
-	altq     bool                    // there is an altq on statement
-	ignored  bool                    // a warning says that none has an effect
-	refused  bool                    // one was rejected, so those below it have no parent
-	placed   map[*ast.Queue]bool
-	ordered  []*ast.Queue          // in the printed order: a root, then the queues below it
-	count    int                   // number on all interfaces
-	inner    map[string]*ast.Queue // queues with others below them, the first of each name
-	assigned []*ast.Word           // queues that rules assign, where pfctl requires a leaf
-	used     map[string]bool       // the names in rules
-	trees    []*QueueTree
-	inTrees  int // queues of trees
+	named     map[string]bool
+	roots     []*ast.Queue            // one for each interface
+	children  map[string][]*ast.Queue // by the name of their parent
+	listed    []*ast.Queue            // children in order
+	altq      bool                    // there is an altq on statement
+	ignored   bool                    // a warning says that none has an effect
+	refused   bool                    // one was rejected, so those below it have no parent
+	placed    map[*ast.Queue]bool
+	ordered   []*ast.Queue          // in the printed order: a root, then the queues below it
+	count     int                   // number on all interfaces
+	inner     map[string]*ast.Queue // queues with others below them, the first of each name
+	assigned  []*ast.Word           // queues that rules assign, where pfctl requires a leaf
+	undefined map[string]bool       // queues that rules assign and nobody defines
+	used      map[string]bool       // the names in rules
+	trees     []*QueueTree
+	inTrees   int // queues of trees
 }
 
 // aboutQueues says what becomes of a construct that belongs to queues. If the user does

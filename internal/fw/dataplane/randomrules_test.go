@@ -357,6 +357,8 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 	switch proto {
 	case "proto tcp", "proto udp", "proto { tcp, udp }":
 		add(6, "user "+d.owner(), "group "+d.owner(), "user "+d.owner()+" group "+d.owner())
+	default:
+		add(30, "user "+d.owner(), "group "+d.owner())
 	}
 	add(8, one(d.Rand, "", "! ")+"received-on "+one(d.Rand, "lan0", "wan0", "egress", "lan", "any", "none0"))
 	add(8, fmt.Sprintf("prio %d", one(d.Rand, 0, 1, 3, 3, 5, 6)))
