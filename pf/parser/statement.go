@@ -38,7 +38,7 @@ func (p *parser) statement() ast.Stmt {
 			return p.limiterDef()
 		case "pppoe":
 			return p.pppoe()
-		case "queue":
+		case "queue", "oldqueue": // oldqueue: of altq in OpenBSD 5.5
 			return p.queue()
 		case "altq":
 			return p.altq()

@@ -33,21 +33,25 @@ func (r *resolver) tableOf(s *scope, name string) *ast.Table {
 	return r.main.tables[name]
 }
 
-// declare stores a table that the scope defines.
+// declare stores a table that the scope defines. As in pf, of several definitions the last
+// counts.
 func (r *resolver) declare(t *ast.Table) {
-	if first := r.tables[t.Name.Text]; first != nil {
+	if earlier := r.tables[t.Name.Text]; earlier != nil {
 		r.faults.Add(diag.Diagnostic{
-			Span:    t.Name.Span,
-			Message: fmt.Sprintf("table <%s> is defined twice", t.Name.Text),
-			Related: []diag.Related{{Span: first.Name.Span, Note: "first defined here"}},
+			Severity: diag.Warning,
+			Span:     t.Name.Span,
+			Message:  fmt.Sprintf("table <%s> is defined again; its earlier definition has no effect", t.Name.Text),
+			Related:  []diag.Related{{Span: earlier.Name.Span, Note: "this one"}},
 		})
-		return
 	}
 	r.tables[t.Name.Text] = t
 }
 
-// table resolves the addresses of a table.
+// table resolves the addresses of a table, unless a later definition replaces it.
 func (r *resolver) table(t *ast.Table) {
+	if r.tables[t.Name.Text] != t {
+		return
+	}
 	resolved := *t
 	resolved.Sources = make([]ast.TableSource, len(t.Sources))
 	for i, source := range t.Sources {
@@ -61,9 +65,7 @@ func (r *resolver) table(t *ast.Table) {
 		resolved.Entries = append(resolved.Entries, entries(source.Hosts)...)
 	}
 	r.tableWeights(&resolved)
-	if r.tables[t.Name.Text] == t {
-		r.tables[t.Name.Text] = &resolved
-	}
+	r.tables[t.Name.Text] = &resolved
 	r.defined = append(r.defined, &resolved)
 	r.out.Stmts = append(r.out.Stmts, &resolved)
 }
