@@ -62,8 +62,8 @@ func (a *Answer) UnmarshalJSON(data []byte) error {
 // MarshalText returns the answer as it is written.
 func (a Answer) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// answerOf returns the answer for the IP packet of a reject; nil is none.
-func answerOf(packet []byte) Answer {
+// AnswerOf returns the answer for the IP packet of a reject; nil is none.
+func AnswerOf(packet []byte) Answer {
 	switch {
 	case packet == nil:
 		return Answer{Kind: noAnswer}

@@ -104,6 +104,12 @@ func portRange(text string) (low, high uint16, ok bool) {
 	return uint16(l), uint16(h), err1 == nil && err2 == nil && l <= h
 }
 
+// Hold reports whether an end of a packet is expected.
+func (e Ends) Hold(end netip.AddrPort) bool {
+	a := end.Addr()
+	return e.covers(netip.PrefixFrom(a, a.BitLen()), end.Port(), end.Port())
+}
+
 // hold reports whether everything that a packet's end can become is expected.
 func (e Ends) hold(end *model.End) bool {
 	if len(end.Addrs) == 0 {

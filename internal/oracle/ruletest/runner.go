@@ -97,7 +97,7 @@ func (j *Runner) RunOne(e *Expectation) (*Result, error) {
 // outcome describes a forwarding in the words of an expectation.
 func (j *Runner) outcome(f *model.Forwarding, p *Packet) *Outcome {
 	o := &Outcome{
-		Verdict: Block, Reason: f.Reason.String(), Answer: answerOf(f.Answer),
+		Verdict: Block, Reason: f.Reason.String(), Answer: AnswerOf(f.Answer),
 		State: f.State, Tag: f.Tag, Mark: Mark(f.Mark), Prio: f.Prio, Queue: f.Queue, Log: f.In.Log || f.Out.Log,
 		Decided: j.rule(f.Rule()), In: j.rule(f.In.Decided()), OutRule: j.rule(f.Out.Decided()),
 	}
