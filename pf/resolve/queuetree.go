@@ -82,7 +82,7 @@ type treeBuilder struct {
 func (r *resolver) queueTrees() {
 	for _, root := range r.queues.roots {
 		if root.Bandwidth == nil {
-			r.unenforcedQueue(root.Span, "a root queue without bandwidth", "give it the bandwidth of the line")
+			r.rateless(root)
 			continue
 		}
 		b := r.newTree(&QueueTree{
@@ -94,6 +94,12 @@ func (r *resolver) queueTrees() {
 			return
 		}
 	}
+}
+
+// rateless is for a root queue with flows alone. In pf its connections share the device's own queue
+// fairly, at whatever rate the device has. Nothing else can be below it, and it limits nothing.
+func (r *resolver) rateless(root *ast.Queue) {
+	r.faults.Warnf(root.Span, "this queue has no effect: nobody knows its rate; with the bandwidth of the line, connections share it fairly")
 }
 
 func (r *resolver) newTree(t *QueueTree) *treeBuilder {
