@@ -72,14 +72,15 @@ func TestRulesOutliveTheirFile(t *testing.T) {
 	})
 }
 
-// queuedRules are a gateway's with OpenBSD's queues. Nobody knows the rate of the last one.
-const queuedRules = `queue line on wan0 bandwidth 100M
-queue voice parent line bandwidth 10M
-queue bulk parent line bandwidth 90M default
-queue fair on lan0 flows 1024
+// queuedRules are a gateway's with FreeBSD's queues. Nobody knows the rate of the last one.
+const queuedRules = `altq on wan0 priq bandwidth 100Mb queue { voice, bulk }
+queue voice priority 7
+queue bulk priq(default)
+altq on lan0 priq queue fair
+queue fair priq(default)
 block
-pass in on lan0 set queue voice
-pass out on wan0 nat-to (wan0) set queue (bulk, voice)
+pass in on lan0 queue voice
+pass out on wan0 nat-to (wan0) queue (bulk, voice)
 `
 
 // fw: weir load of a file with queues, one of which cannot be in force: refused; --without queues: in force, and shown,
@@ -90,11 +91,11 @@ func TestWithoutQueues(t *testing.T) {
 	first := b.WeirBuiltin()
 	file := b.Rules(queuedRules)
 	said, status := b.WeirStatus("load", file)
-	if status != 1 || !strings.Contains(said, "this version does not enforce a root queue without bandwidth; give it the bandwidth of the line, or --without queues loads the file") {
+	if status != 1 || !strings.Contains(said, "this version does not enforce altq without bandwidth, or with a part of the interface's; give it the bandwidth of the line, or --without queues loads the file") {
 		b.Errorf("status %d:\n%s", status, said)
 	}
 	if said, status := b.WeirStatus("load", "--without", "queues", file); status != 0 ||
-		!strings.Contains(said, "warning: queue and all else about queues has no effect: --without queues") {
+		!strings.Contains(said, "warning: altq and all else about queues has no effect: --without queues") {
 		b.Errorf("status %d:\n%s", status, said)
 	}
 	b.Ping(lab.LAN, wanHost, 2)

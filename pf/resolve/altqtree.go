@@ -27,7 +27,7 @@ func (r *resolver) altqTrees() {
 	for _, on := range r.altq.order {
 		d := r.altq.disciplines[on]
 		if rate := d.Queue.Bandwidth; rate == nil || rate.Rate == 0 {
-			r.unenforcedQueue(d.Span, "altq without bandwidth, or with a part of the interface's,", "give it the bandwidth of the line")
+			r.unenforcedQueue(d.Span, "altq without bandwidth, or with a part of the interface's", "give it the bandwidth of the line")
 			continue
 		}
 		s := d.Queue.ALTQ.Scheduler
