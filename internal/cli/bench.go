@@ -49,8 +49,8 @@ With --paths also kernel-htb, weir-qos and weir-nat-qos: kernel, weir and weir-n
 for the line to the internet, in both directions, at a rate at which nothing is dropped. The
 kernel's are HTB and an IFB. And weir-scrub, weir-route-to and weir-limits: weir-nat with
 scrub and prio on all packets, with a gateway that a rule chooses, with limits on all
-sources. And weir-af-to: from IPv6 to IPv4. And weir-pppoe and weir-nat-pppoe: with a PPPoE
-session on the wire to the internet.
+sources. And weir-af-to: from IPv6 to IPv4. The ratios of these four to weir-nat have floors.
+And weir-pppoe and weir-nat-pppoe: with a PPPoE session on the wire to the internet.
 
 With --vlan also weir-vlan and weir-nat-vlan: the same with a VLAN tag on both wires.
 Kernels without VLAN devices can measure that, too: other devices stand in for them, and

@@ -72,6 +72,10 @@ type Ratio struct {
 	// MoreNS is what the first takes of a core for a frame beyond what the second does,
 	// if the first is the second with something added.
 	MoreNS *float64 `json:"more_ns,omitempty"`
+	// Floor is what the ratio in frames has to reach, NewFloor the ratio in new connections.
+	// nil: anything will do.
+	Floor    *float64 `json:"floor,omitempty"`
+	NewFloor *float64 `json:"new_floor,omitempty"`
 	// Test and NewTest say whether the runs of the two paths differ, in frames and in
 	// new connections. nil means not measured.
 	Test    *stats.Comparison `json:"test,omitempty"`
@@ -94,16 +98,22 @@ type Skip struct {
 
 // compared are the pairs whose ratios a report has.
 var compared = [...]struct {
-	of, to string
-	adds   bool // the first is the second with something added
+	of, to   string
+	adds     bool    // the first is the second with something added
+	floor    float64 // what the ratio in frames has to reach; 0: anything will do
+	newFloor float64 // likewise in new connections
 }{
-	{paths.Weir, paths.Redirect, false}, {paths.WeirNAT, paths.Redirect, false},
-	{paths.WeirQoS, paths.Weir, true}, {paths.WeirNATQoS, paths.WeirNAT, true}, {paths.KernelHTB, paths.Kernel, true},
-	{paths.WeirVLAN, paths.Weir, true}, {paths.WeirNATVLAN, paths.WeirNAT, true}, {paths.WeirAfTo, paths.WeirNAT, true},
-	{paths.WeirPPPoE, paths.Weir, true}, {paths.WeirNATPPPoE, paths.WeirNAT, true},
-	{paths.WeirScrub, paths.WeirNAT, true}, {paths.WeirRouteTo, paths.WeirNAT, true}, {paths.WeirLimits, paths.WeirNAT, true},
-	{paths.Weir, paths.Kernel, false}, {paths.WeirQoS, paths.KernelHTB, false},
-	{paths.Weir, paths.Nft, false}, {paths.WeirNAT, paths.NftNAT, false},
+	{of: paths.Weir, to: paths.Redirect}, {of: paths.WeirNAT, to: paths.Redirect},
+	{of: paths.WeirQoS, to: paths.Weir, adds: true}, {of: paths.WeirNATQoS, to: paths.WeirNAT, adds: true},
+	{of: paths.KernelHTB, to: paths.Kernel, adds: true},
+	{of: paths.WeirVLAN, to: paths.Weir, adds: true}, {of: paths.WeirNATVLAN, to: paths.WeirNAT, adds: true},
+	{of: paths.WeirAfTo, to: paths.WeirNAT, adds: true, floor: 0.8},
+	{of: paths.WeirPPPoE, to: paths.Weir, adds: true}, {of: paths.WeirNATPPPoE, to: paths.WeirNAT, adds: true},
+	{of: paths.WeirScrub, to: paths.WeirNAT, adds: true, floor: 0.95},
+	{of: paths.WeirRouteTo, to: paths.WeirNAT, adds: true, floor: 0.97},
+	{of: paths.WeirLimits, to: paths.WeirNAT, adds: true, newFloor: 0.9},
+	{of: paths.Weir, to: paths.Kernel}, {of: paths.WeirQoS, to: paths.KernelHTB},
+	{of: paths.Weir, to: paths.Nft}, {of: paths.WeirNAT, to: paths.NftNAT},
 }
 
 // WriteJSON writes the report as JSON for programs.
@@ -164,13 +174,21 @@ func ratios(c traffic.Case, rows []Row) []Ratio {
 		}
 		found := Ratio{Of: pair.of, To: pair.to, Case: c, Mpps: stats.Round(of.Mpps.Median() / to.Mpps.Median()),
 			NetNS: quotient(of.NetNS, to.NetNS), NewPerS: quotient(of.NewPerS, to.NewPerS),
-			Test: tested(to.Mpps, of.Mpps), NewTest: tested(to.NewRuns, of.NewRuns)}
+			Test: tested(to.Mpps, of.Mpps), NewTest: tested(to.NewRuns, of.NewRuns), Floor: least(pair.floor), NewFloor: least(pair.newFloor)}
 		if pair.adds {
 			found.MoreNS = number(nanoseconds(c, of.Mpps) - nanoseconds(c, to.Mpps))
 		}
 		out = append(out, found)
 	}
 	return out
+}
+
+// least returns a floor, or nil if there is none.
+func least(floor float64) *float64 {
+	if floor == 0 {
+		return nil
+	}
+	return &floor
 }
 
 func tested(a, b stats.Sample) *stats.Comparison {

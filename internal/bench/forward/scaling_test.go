@@ -7,6 +7,7 @@ import (
 	"weir/internal/bench/paths"
 	"weir/internal/bench/traffic"
 	"weir/internal/stats"
+	"weir/internal/textout"
 )
 
 // TestScaling compares each path with itself on one core, in the same kind of traffic.
@@ -59,6 +60,34 @@ func TestMore(t *testing.T) {
 			t.Errorf("%s : %s has a difference of %v", ratio.Of, ratio.To, ratio.MoreNS)
 		case ns != nil && *ns != *ratio.MoreNS:
 			t.Errorf("%s : %s: %v ns, want %v", ratio.Of, ratio.To, *ratio.MoreNS, *ns)
+		}
+	}
+}
+
+// TestFloors: what the report has to reach, and says of it.
+func TestFloors(t *testing.T) {
+	c := traffic.Case{Cores: 1}
+	sample := func(name string, mpps, newPerS float64) *samples {
+		p, err := paths.New(name, paths.WeirOptions{Hook: "xdp"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &samples{path: p, mpps: stats.Sample{mpps}, newPerS: stats.Sample{newPerS}}
+	}
+	found := ratios(c, rows(c, []*samples{sample(paths.WeirNAT, 10, 1000), sample(paths.WeirScrub, 9.6, 1000),
+		sample(paths.WeirRouteTo, 9.6, 1000), sample(paths.WeirLimits, 10, 890), sample(paths.WeirAfTo, 8, 1000)}))
+	r := &Report{Control: stats.Control{OK: true}, Ratios: found}
+	var b strings.Builder
+	out := &textout.Lines{W: &b}
+	r.writeRatios(out, c)
+	for _, want := range []string{
+		"weir-af-to : weir-nat = 0.80 in frames (floor 0.80: holds)",
+		"weir-scrub : weir-nat = 0.96 in frames (floor 0.95: holds)",
+		"weir-route-to : weir-nat = 0.96 in frames (floor 0.97: missed)",
+		"weir-limits : weir-nat = 1.00 in frames, 0.89 in new connections (floor 0.90: missed)",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no line says %q:\n%s", want, b.String())
 		}
 	}
 }

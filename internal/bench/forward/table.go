@@ -54,12 +54,12 @@ func (r *Report) writeRatios(out *textout.Lines, c traffic.Case) {
 		if ratio.Case != c {
 			continue
 		}
-		text := fmt.Sprintf("  %s : %s = %.2f in frames", ratio.Of, ratio.To, ratio.Mpps)
+		text := fmt.Sprintf("  %s : %s = %.2f in frames%s", ratio.Of, ratio.To, ratio.Mpps, reached(ratio.Mpps, ratio.Floor))
 		if ratio.NetNS != nil {
 			text += fmt.Sprintf(", %.3f in net ns", *ratio.NetNS)
 		}
 		if ratio.NewPerS != nil {
-			text += fmt.Sprintf(", %.1f in new connections", *ratio.NewPerS)
+			text += fmt.Sprintf(", %.*f in new connections%s", digits(ratio.NewFloor), *ratio.NewPerS, reached(*ratio.NewPerS, ratio.NewFloor))
 		}
 		if ratio.MoreNS != nil {
 			text += fmt.Sprintf(", %+.1f ns a frame", *ratio.MoreNS)
@@ -73,6 +73,25 @@ func (r *Report) writeRatios(out *textout.Lines, c traffic.Case) {
 		}
 		out.Line("%s", text)
 	}
+}
+
+// reached says whether a ratio reaches its floor, if it has one.
+func reached(ratio float64, floor *float64) string {
+	switch {
+	case floor == nil:
+		return ""
+	case ratio < *floor:
+		return fmt.Sprintf(" (floor %.2f: missed)", *floor)
+	}
+	return fmt.Sprintf(" (floor %.2f: holds)", *floor)
+}
+
+// digits returns how many digits a ratio with this floor has.
+func digits(floor *float64) int {
+	if floor != nil {
+		return 2
+	}
+	return 1
 }
 
 // writeScaling prints what more cores bring, with the same reservation.
