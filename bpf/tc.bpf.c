@@ -76,7 +76,6 @@ static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p,
 {
 	__u32 number = what & MAX_NUMBER;
 	const struct interface *i;
-	struct headers h;
 	struct state *st;
 
 	if (!p)
@@ -87,12 +86,10 @@ static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p,
 		return HOOK_DROP;
 	if (!tc_has_state(p, st, number))
 		return count_verdict(i, REASON_GUARD, p->length);
-	if (headers_reload(&h, p, hook_data(skb), hook_data_end(skb)))
-		return count_verdict(i, REASON_INTERNAL, p->length);
 	scrub_set_state(p, st, number);
 	if (what & METADATA_PROBE && st->entered & KEPT_ROUTE(STATE_DIRECTION(number)))
 		return gateway_state(skb, p, number, state_course(st, STATE_DIRECTION(number))->nexthop, REASON_UP_PROBE);
-	return fast_forward(skb, &h, p, i, st, number,
+	return fast_forward(skb, p, i, st, number,
 		       nexthop_get(state_course(st, STATE_DIRECTION(number))->nexthop), REASON_MARKED,
 		       PATH_COUNTED, FORWARD_MARKED);
 }
@@ -197,7 +194,6 @@ static __noinline int tc_noted(struct __sk_buff *skb, const struct interface *i)
 static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interface *i, struct packet *p)
 {
 	int by_xdp = (i->flags & (INTERFACE_XDP | INTERFACE_BARE)) == INTERFACE_XDP;
-	struct headers h;
 	struct scratch *s = scratch_get();
 	struct metadata *m;
 	enum reason r;
@@ -253,11 +249,9 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 		return HOOK_PASS; /* XDP counted it */
 	if (r != UNDECIDED)
 		return count_verdict(i, r, hook_length(skb));
-	if (headers_reload(&h, p, hook_data(skb), hook_data_end(skb)))
-		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (copies && i->flags & INTERFACE_PROGRAM)
 		return fast_tail(skb, &in_tails, p, i, TAIL_PROGRAM, 0, 0);
-	return gateway_end(skb, fast_in(skb, &in_tails, p, &h, i));
+	return gateway_end(skb, fast_in(skb, &in_tails, p, i));
 }
 
 SEC("tcx/ingress")

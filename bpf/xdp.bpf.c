@@ -51,9 +51,9 @@ static __always_inline int xdp_path(struct xdp_md *ctx, const struct interface *
 	if (r != UNDECIDED)
 		return count_verdict(i, r, hook_length(ctx));
 	queue_forget(p->ifindex);
-	if (prefetch && prefetch_queue(ctx, p, &h, i, &action))
+	if (prefetch && prefetch_queue(ctx, p, i, &action))
 		return action;
-	return fast_in(ctx, &tails, p, &h, i);
+	return fast_in(ctx, &tails, p, i);
 }
 
 /* Removes a verdict that the frame came with: the device at the other end of a veth pair
@@ -71,9 +71,9 @@ SEC("xdp.frags")
 int weir_xdp(struct xdp_md *ctx)
 {
 	const struct interface *i = interface_get(hook_ifindex(ctx));
-	struct packet p;
+	struct scratch *s = scratch_get();
 
-	if (xdp_clear_metadata(ctx))
+	if (!s || xdp_clear_metadata(ctx))
 		return XDP_DROP;
 	/* one test for all */
 	if (!interface_is_plain(i, INTERFACE_ETHER_IN, INTERFACE_BARE)) {
@@ -88,7 +88,7 @@ int weir_xdp(struct xdp_md *ctx)
 			return count_verdict(i, REASON_INTERNAL, hook_length(ctx));
 		}
 	}
-	return xdp_path(ctx, i, &p, shared.prefetch);
+	return xdp_path(ctx, i, &s->packet, shared.prefetch);
 }
 
 /* A function, so that what the programs behind the tail calls return comes back to its

@@ -193,7 +193,7 @@ static __always_inline int hook_for_others(hook_ctx *ctx)
 
 /* Whether a checksum, at offset, is left for the device to complete. Then the kernel
  * does not correct it for changes outside the pseudo header. */
-static __always_inline int hook_partial(hook_ctx *ctx, __u32 offset)
+__noinline int hook_partial(hook_ctx *ctx, __u32 offset)
 {
 	__u16 before, after;
 

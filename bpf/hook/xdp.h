@@ -163,7 +163,7 @@ static __always_inline int hook_change_family(hook_ctx *ctx, __u8 family, int mo
 
 /* Takes the session off a frame: TCX ingress of its carrier gives it to the session's device as it
  * is then (bpf/pppoe.bpf.c), and the kernel may merge such frames. */
-static __noinline int hook_strip(hook_ctx *ctx, __u32 ifindex)
+__noinline int hook_strip(hook_ctx *ctx, __u32 ifindex)
 {
 	int tagged = shared.interfaces[ifindex & (MAX_IFINDEX - 1)].front > sizeof(struct session);
 	__u32 *data = hook_data(ctx);

@@ -220,13 +220,24 @@ __noinline int log_side(hook_ctx *ctx, struct scratch *s, __u8 side, __u8 direct
 	return 0;
 }
 
+/* Keeps a rule that has matched, if it logs all packets, as the nth. Returns how many are kept
+ * then. */
+__noinline __u32 log_keep(struct flow *f, __u32 n, __u32 id)
+{
+	const struct rule *rule = log_rule(id);
+
+	if (!f || !rule || !(rule->flags & RULE_LOG_ALL) || n >= STATE_LOGS)
+		return n;
+	f->log[n] = id;
+	return n + 1;
+}
+
 /*
  * Keeps the rules of a crossing that log all packets of the state, for its side: the
  * first STATE_LOGS - 1 match rules, and the last rule of all, which decides.
  */
 __noinline int log_note(struct state *st, const struct crossing *cr, __u8 side)
 {
-	const struct rule *rule;
 	struct flow *f;
 	__u32 n = 0;
 	int i;
@@ -240,9 +251,7 @@ __noinline int log_note(struct state *st, const struct crossing *cr, __u8 side)
 	for (i = 0; i < MAX_MATCHES && i < cr->matches; i++) {
 		if (n == STATE_LOGS - 1 && i + 1 < cr->matches)
 			continue;
-		rule = log_rule(cr->matched[i]);
-		if (rule && rule->flags & RULE_LOG_ALL && n < STATE_LOGS)
-			f->log[n++] = cr->matched[i];
+		n = log_keep(f, n, cr->matched[i]);
 	}
 	return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "packet/packet.h"
 #include "observe/reason.h"
+#include "verifier.h"
 
 #define NEXT_HOP_BY_HOP	 0
 #define NEXT_ROUTING	 43
@@ -71,12 +72,15 @@ static __always_inline enum reason extension_fragment(struct extension_chain *e,
 }
 
 /* Reads one header of the chain; i is its position. */
-static __always_inline enum reason extension_step(struct extension_chain *e, const struct extension *x, int i)
+__noinline enum reason extension_step(struct extension_chain *e, const struct extension *x, int i)
 {
-	__u32 size = extension_size(e->next, x->length);
 	enum reason r;
+	__u32 size;
 
-	switch (e->next) {
+	if (!e || !x)
+		return REASON_INTERNAL;
+	size = extension_size(e->next, x->length);
+	switch (reread(e->next)) {
 	case NEXT_HOP_BY_HOP:
 		if (i)
 			return REASON_MALFORMED;

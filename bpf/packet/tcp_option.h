@@ -7,11 +7,11 @@
 
 #include "packet/csum.h"
 #include "path/scratch.h"
+#include "verifier.h"
 
 /* A walk through the options of a SYN, in s->options. */
 struct tcp_option_walk {
-	struct scratch *s;
-	__u32 at;
+	struct scratch *s; /* option_at is where the next one is */
 	__u32 length;
 	__u32 diff; /* of the checksum, by what was lowered */
 	__u16 mss;  /* larger ones are lowered to it; 0: none is */
@@ -39,7 +39,7 @@ static __always_inline void tcp_option_lower(struct tcp_option_walk *w, __u32 at
 static long tcp_option_step(__u32 n, void *data)
 {
 	struct tcp_option_walk *w = data;
-	__u32 at = w->at;
+	__u32 at = w->s->option_at;
 	__u8 kind, size = 1;
 
 	(void)n;
@@ -52,12 +52,12 @@ static long tcp_option_step(__u32 n, void *data)
 		size = w->s->options[at + 1];
 		if (size < 2 || at + size > w->length)
 			return 1;
-		if (kind == 2 && size == 4)
+		if (reread(w->s->options[at]) == 2 && size == 4)
 			tcp_option_lower(w, at + 2);
-		if (kind == 3 && size == 3 && w->scale < 0)
+		if (reread(w->s->options[at]) == 3 && size == 3 && w->scale < 0)
 			w->scale = w->s->options[at + 2] > 14 ? 14 : w->s->options[at + 2];
 	}
-	w->at = at + size;
+	w->s->option_at = at + size;
 	return 0;
 }
 
@@ -75,6 +75,7 @@ static __always_inline __u32 tcp_option_run(hook_ctx *ctx, struct tcp_option_wal
 	    hook_load(ctx, s->packet.l4_offset + sizeof(struct tcphdr), s->options, length))
 		return 0;
 	w->length = length;
+	s->option_at = 0;
 	bpf_loop(TCP_MAX_OPTIONS, tcp_option_step, w, 0);
 	return length;
 }

@@ -27,7 +27,8 @@ static __always_inline int fast_tail_then(hook_ctx *ctx, void *tails, const stru
 	struct scratch *s = scratch_get();
 
 	if (s) {
-		s->packet = *p;
+		if (p != &s->packet)
+			s->packet = *p;
 		s->state = number;
 		s->path = 0;
 		s->why = REASON_STATE;
@@ -191,11 +192,12 @@ static __always_inline int fast_send(hook_ctx *ctx, struct headers *h, const str
 }
 
 /* Sends a packet of a live state to a known next hop: the end of the fast path. */
-static __always_inline int fast_forward(hook_ctx *ctx, struct headers *h, const struct packet *p,
-					const struct interface *i, const struct state *s, __u32 number,
-					const struct nexthop *n, enum reason why, __u32 path, enum forwarder who)
+static __always_inline int fast_forward(hook_ctx *ctx, const struct packet *p, const struct interface *i,
+					const struct state *s, __u32 number, const struct nexthop *n, enum reason why,
+					__u32 path, enum forwarder who)
 {
 	enum reason r = fast_obstacle(ctx, p, n);
+	struct headers h;
 	__u32 tree;
 
 	if (r != UNDECIDED || p->flags & PACKET_GROUP || encap_needed(p, n)) {
@@ -205,16 +207,16 @@ static __always_inline int fast_forward(hook_ctx *ctx, struct headers *h, const 
 	}
 	tree = queues ? queue_tree(n->ifindex, 0) : 0;
 	if (tree && !(who == FORWARD_FAST && queue_known(ctx, p, s, number, tree))) {
-		r = queue_leaves(ctx, h, p, number, n->ifindex);
+		r = queue_out(ctx, p, number, n->ifindex);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, p->length);
 	}
 	if (tree && who != FORWARD_SLOW)
 		queue_trip_leaves(p, number, tree);
-	if (rewrite_packet(ctx, h, p, s, number))
+	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)) || rewrite_packet(ctx, &h, p, s, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	hook_set_mark(ctx, mark_set(rule_mark_all(s, p->mark), MARK_LEAVES));
-	return fast_send(ctx, h, p, i, n, why, path);
+	return fast_send(ctx, &h, p, i, n, why, path);
 }
 
 /* Whether a packet's priority has any effect: an XDP redirect has none. */
@@ -237,8 +239,7 @@ static __always_inline void fast_touch(const struct packet *p, __u64 hash)
 }
 
 /* Handles a parsed packet at XDP or TCX ingress. */
-static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p, struct headers *h,
-			 const struct interface *i)
+static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p, const struct interface *i)
 {
 	const struct course *c;
 	struct nexthop *n;
@@ -268,7 +269,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 		return count_verdict(i, r, p->length);
 	tree = queues ? queue_tree(p->ifindex, 1) : 0;
 	if (tree && !queue_known(ctx, p, st, number, tree)) {
-		r = queue_enters(ctx, h, p, number);
+		r = queue_in(ctx, p, number);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, p->length);
 	}
@@ -288,7 +289,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 		if (fast_qos_matters(ctx, p, n))
 			qos_set_state(ctx, p, st, d);
 	}
-	return fast_forward(ctx, h, p, i, st, number, n, REASON_STATE, st->path, FORWARD_FAST);
+	return fast_forward(ctx, p, i, st, number, n, REASON_STATE, st->path, FORWARD_FAST);
 }
 
 #endif

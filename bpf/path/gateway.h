@@ -72,7 +72,6 @@ __noinline int gateway_send(hook_ctx *ctx, const struct packet *p, __u32 number)
 	struct bpf_redir_neigh *to;
 	struct bpf_fib_lookup *f;
 	struct route_query q;
-	int valid;
 
 	if (!p || !s)
 		return -1;
@@ -84,7 +83,7 @@ __noinline int gateway_send(hook_ctx *ctx, const struct packet *p, __u32 number)
 	if (fixed)
 		f->ifindex = fixed;
 	o = interface_get(fixed);
-	if ((!fixed || (o && !(o->flags & INTERFACE_L3))) && route_ask_gateway(ctx, f, &q, fixed, &valid))
+	if ((!fixed || (o && !(o->flags & INTERFACE_L3))) && route_ask_gateway(ctx, f, &q, fixed) < 0)
 		return -1;
 	o = interface_get(f->ifindex);
 	if (!i || !interface_is_present(o))
@@ -99,7 +98,7 @@ __noinline int gateway_send(hook_ctx *ctx, const struct packet *p, __u32 number)
 }
 
 /* Drops a packet that cannot go to its gateway. mtu: towards it, for REASON_GATEWAY_MTU. */
-__noinline int gateway_refuse(hook_ctx *ctx, const struct packet *p, __u32 mtu, enum reason why)
+static __always_inline int gateway_refuse(hook_ctx *ctx, const struct packet *p, __u32 mtu, enum reason why)
 {
 	struct scratch *s = scratch_get();
 

@@ -41,11 +41,13 @@ static __always_inline int handoff_is_live(__u64 record)
 }
 
 /* Finds the record with this content, or takes a free one; < 0: all belong to others. */
-static __always_inline int handoff_claim(struct handoff *h, __u32 what, __u32 records)
+__noinline int handoff_claim(struct handoff *h, __u32 what, __u32 records)
 {
 	__u64 now = (__u64)shared.now << 32 | what, old;
 	__u32 i;
 
+	if (!h)
+		return -1;
 	for (i = 0; i < HANDOFF_RECORDS; i++) {
 		old = h->record[i];
 		if ((__u32)old == what && handoff_is_live(old)) {
@@ -86,6 +88,7 @@ __noinline int handoff_record(struct scratch *s, __u32 what, __u32 fingerprint, 
 	n = handoff_claim(h, what, s->handoff.pad == HANDOFF_FRAGMENT ? 1 : handoff_records);
 	if (n < 0)
 		return n;
+	asm volatile("" : "+r"(n)); /* else the compiler, which has seen handoff_claim(), leaves the bounds out */
 	h->fingerprint[n & (HANDOFF_RECORDS - 1)] = fingerprint;
 	h->qos[n & (HANDOFF_RECORDS - 1)] = qos;
 	h->out[n & (HANDOFF_RECORDS - 1)] = s->out_mark;

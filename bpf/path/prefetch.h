@@ -98,7 +98,7 @@ static __always_inline int prefetch_is_simple(const struct packet *p)
 }
 
 /* The first pass. 0: the packet goes the usual way, and nothing is changed. */
-static __always_inline int prefetch_queue(struct xdp_md *ctx, const struct packet *p, struct headers *h,
+static __always_inline int prefetch_queue(struct xdp_md *ctx, const struct packet *p,
 				      const struct interface *i, int *action)
 {
 	struct prefetch *l = prefetch_get();
@@ -120,8 +120,8 @@ static __always_inline int prefetch_queue(struct xdp_md *ctx, const struct packe
 	if (!o || !(o->flags & INTERFACE_PREFETCH) || shared.now - n->checked >= NEXTHOP_FRESH ||
 	    fast_obstacle(ctx, p, n) != UNDECIDED)
 		return 0;
-	a = (void *)header_eth(h);
-	if (!a)
+	a = hook_data(ctx);
+	if ((void *)a + sizeof(struct ethhdr) > hook_data_end(ctx))
 		return 0;
 	a->secret = prefetch_secret;
 	a->index = index;
@@ -163,36 +163,38 @@ static __always_inline int prefetch_finish(struct xdp_md *ctx, const struct pref
 {
 	const struct interface *i = interface_get(hook_ifindex(ctx));
 	const struct nexthop *n = nexthop_get(a->nexthop);
+	struct scratch *s = scratch_get();
 	struct headers h;
-	struct packet p;
+	struct packet *p;
 	struct state *st;
 	enum reason r;
 	__u8 phase;
 
-	if (!i)
+	if (!i || !s)
 		return XDP_DROP;
-	p.ifindex = hook_ifindex(ctx);
-	r = parse(ctx, &p, &h, &i, 0, 1, 0);
-	if (p.ifindex != a->ifindex) /* its tag has just become, or ceased to be, an interface's */
+	p = &s->packet;
+	p->ifindex = hook_ifindex(ctx);
+	r = parse(ctx, p, &h, &i, 0, 1, 0);
+	if (p->ifindex != a->ifindex) /* its tag has just become, or ceased to be, an interface's */
 		return count_verdict(i, REASON_HINT_STALE, hook_length(ctx));
 	if (r != UNDECIDED)
 		return count_verdict(i, REASON_INTERNAL, hook_length(ctx));
-	st = prefetch_state(&p, a);
+	st = prefetch_state(p, a);
 	if (!st)
-		return count_verdict(i, REASON_HINT_STALE, p.length);
-	p.flags &= ~PACKET_GROUP; /* the note is in place of the MACs */
+		return count_verdict(i, REASON_HINT_STALE, p->length);
+	p->flags &= ~PACKET_GROUP; /* the note is in place of the MACs */
 	phase = st->phase;
-	r = fast_track(st, 0, &p);
+	r = fast_track(st, 0, p);
 	if (r != UNDECIDED)
-		return count_verdict(i, r, p.length);
+		return count_verdict(i, r, p->length);
 	if (st->phase != phase)
 		hint_renew(STATE_NUMBER(a->index, 0));
-	count_path(st->path, p.length);
-	scrub_set_state(&p, st, STATE_NUMBER(a->index, 0));
-	if (rewrite_packet(ctx, &h, &p, st, 0) ||
-	    (encap_needed(&p, n) ? output_layers(ctx, &p, n) : hook_frame(ctx, &h, n, 0, p.family)))
-		return count_verdict(i, REASON_INTERNAL, p.length);
-	count_reason(i, REASON_STATE, p.length);
+	count_path(st->path, p->length);
+	scrub_set_state(p, st, STATE_NUMBER(a->index, 0));
+	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)) || rewrite_packet(ctx, &h, p, st, 0) ||
+	    (encap_needed(p, n) ? output_layers(ctx, p, n) : hook_frame(ctx, &h, n, 0, p->family)))
+		return count_verdict(i, REASON_INTERNAL, p->length);
+	count_reason(i, REASON_STATE, p->length);
 	return XDP_PASS;
 }
 

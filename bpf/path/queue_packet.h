@@ -310,14 +310,7 @@ static __always_inline void queue_again(hook_ctx *ctx, __u32 ifindex)
 		hook_classify(ctx, s->ask.handle, s->ask.fallback);
 }
 
-/* The same for who goes on with the headers. */
-static __always_inline enum reason queue_enters(hook_ctx *ctx, struct headers *h, const struct packet *p, __u32 number)
-{
-	enum reason r = queue_in(ctx, p, number);
-
-	return r == UNDECIDED && headers_reload(h, p, hook_data(ctx), hook_data_end(ctx)) ? REASON_INTERNAL : r;
-}
-
+/* As queue_out(), for who goes on with the headers. */
 static __always_inline enum reason queue_leaves(hook_ctx *ctx, struct headers *h, const struct packet *p, __u32 number,
 						__u32 ifindex)
 {

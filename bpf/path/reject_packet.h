@@ -10,6 +10,7 @@
 #include "packet/csum.h"
 #include "packet/parse.h"
 #include "rules/ruleset.h"
+#include "verifier.h"
 
 /* An IPv4 error has 576 bytes at most (RFC 1812, 4.3.2.3), an IPv6 error 1,280 (RFC
  * 4443, 2.4): every link carries these sizes. */
@@ -75,9 +76,12 @@ static long reject_word(__u32 number, struct reject_words *w)
 /* Returns the sum over length bytes of the reject, without an incomplete word at the
  * end. It goes word by word, which the verifier follows once. Rejects are rare. This is a
  * function of its own because its callers' stacks are full. */
-static __noinline __u64 reject_sum(const struct reject *a, __u32 from, __u32 length)
+__noinline __u64 reject_sum(const struct reject *a, __u32 from, __u32 length)
 {
 	struct reject_words w = { .reject = a, .from = from };
+
+	if (!a)
+		return 0;
 
 	bpf_loop(length / sizeof(__u32), reject_word, &w, 0);
 	return w.sum;
@@ -167,18 +171,22 @@ static __always_inline int reject_store(hook_ctx *ctx, struct reject *a, const s
 }
 
 /* Makes a reset in the packet's frame. Returns < 0 if that is impossible. */
-static __always_inline int reject_rst(hook_ctx *ctx, struct reject *a, const struct packet *p, __u8 ttl)
+__noinline int reject_rst(hook_ctx *ctx, struct reject *a, const struct packet *p, __u8 ttl)
 {
-	__u32 header = p->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
-	int partial = hook_partial(ctx, p->l4_offset + 16);
+	__u32 header;
+	int partial;
 
+	if (!a || !p)
+		return -1;
+	header = p->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	partial = hook_partial(ctx, p->l4_offset + 16);
 	/* a checksum that a device will complete stays in place: what is in front of it
 	 * is removed */
 	if (partial && hook_shrink(ctx, p->l4_offset - p->l3_offset - header))
 		return -1;
-	if (hook_resize(ctx, p->l3_offset + (p->family == 4 ? RST_FRAME4 : RST_FRAME6), 0))
+	if (hook_resize(ctx, p->l3_offset + (reread(p->family) == 4 ? RST_FRAME4 : RST_FRAME6), 0))
 		return -1;
-	if (p->family == 4) {
+	if (reread(p->family) == 4) {
 		__builtin_memset(&a->data[RST_LENGTH4], 0, RST_FRAME4 - RST_LENGTH4);
 		reject_tcp(a, p, sizeof(struct iphdr), partial);
 		reject_ip4(a, &p->tuple.dst, &p->tuple.src, 0, IPPROTO_TCP, ttl, RST_LENGTH4);
@@ -201,7 +209,7 @@ static __always_inline int reject_fix_partial(hook_ctx *ctx, struct reject *a, c
 	__u32 field = p->tuple.proto == IPPROTO_TCP ? 16 : 6, l4 = p->l4_offset - p->l3_offset;
 	__u32 at = front + l4 + field, rest;
 
-	if (p->tuple.proto != IPPROTO_TCP && p->tuple.proto != IPPROTO_UDP)
+	if (reread(p->tuple.proto) != IPPROTO_TCP && reread(p->tuple.proto) != IPPROTO_UDP)
 		return 0;
 	if (!hook_partial(ctx, p->l4_offset + field))
 		return 0;
@@ -232,14 +240,19 @@ static __always_inline void reject_icmp(struct reject *a, __u32 at, __u32 quoted
 }
 
 /* Makes an ICMP error about the packet in its frame. Returns < 0 if that is impossible. */
-static __always_inline int reject_error(hook_ctx *ctx, struct reject *a, const struct packet *p,
-					const struct addr *src, const struct reject_what *what)
+__noinline int reject_error(hook_ctx *ctx, struct reject *a, const struct packet *p, const struct addr *src,
+			    const struct reject_what *what)
 {
-	__u32 front = p->family == 4 ? REJECT_FRONT4 : REJECT_FRONT6;
-	__u32 most = p->family == 4 ? REJECT_MAX4 - REJECT_FRONT4 : REJECT_MAX6 - REJECT_FRONT6;
-	__u32 quoted = p->length < most ? p->length : most;
+	__u32 six, front, most, quoted;
 	int settled;
 
+	if (!a || !p || !src || !what)
+		return -1;
+	six = p->family >> 1 & 1; /* a number and no test: what follows is the same for both families */
+	asm volatile("" : "+r"(six));
+	front = REJECT_FRONT4 + six * (REJECT_FRONT6 - REJECT_FRONT4);
+	most = REJECT_MAX4 + six * (REJECT_MAX6 - REJECT_MAX4) - front;
+	quoted = p->length < most ? p->length : most;
 	asm volatile("" : "+r"(quoted));
 	if (quoted < sizeof(struct iphdr) || quoted > REJECT_MAX6 - REJECT_FRONT6)
 		return -1;
@@ -251,7 +264,7 @@ static __always_inline int reject_error(hook_ctx *ctx, struct reject *a, const s
 		return -1;
 	if (settled && hook_store(ctx, p->l3_offset + settled, &a->data[settled], 2))
 		return -1;
-	if (p->family == 4) {
+	if (reread(p->family) == 4) {
 		reject_icmp(a, sizeof(struct iphdr), quoted, what, 0);
 		reject_ip4(a, src, &p->tuple.src, TOS_CONTROL, IPPROTO_ICMP, REJECT_TTL, REJECT_FRONT4 + quoted);
 		return reject_store(ctx, a, p, REJECT_FRONT4);

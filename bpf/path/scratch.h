@@ -143,6 +143,7 @@ struct scratch {
 	struct path path_last;	 /* the last one that was looked up, and its index */
 	__u32 path_last_index;
 	__u8 options[TCP_MAX_OPTIONS + 8]; /* of a SYN				*/
+	__u32 option_at; /* where the next one is */
 	struct nat_port_search search;
 	struct nat_last nat_last;
 	struct quote quote;

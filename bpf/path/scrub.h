@@ -15,6 +15,7 @@
 #include "packet/tcp_option.h"
 #include "path/scratch.h"
 #include "state/state_scrub.h"
+#include "verifier.h"
 
 /* Sets packet.scrub. Whether the TTL ends here is asked after it was raised. */
 static __always_inline void scrub_set(struct packet *p, __u32 word)
@@ -57,15 +58,24 @@ static __always_inline int scrub_is_asked(const struct crossing *cr)
 				 cr->listed.max_mss);
 }
 
+/* Returns what the rules of a crossing ask for, without the TTLs. */
+__noinline __u32 scrub_words(const struct crossing *cr)
+{
+	return cr ? scrub_join(scrub_word(cr->listed.flags, cr->listed.set_tos), scrub_word(cr->scrub, cr->set_tos)) : 0;
+}
+
+/* Returns the larger TTL of a crossing's rules. */
+static __always_inline __u32 scrub_ttl_of(const struct crossing *cr)
+{
+	return cr->min_ttl < cr->listed.min_ttl ? cr->listed.min_ttl : cr->min_ttl;
+}
+
 /* Returns packet.scrub by the in crossing, if it was evaluated for the packet. */
 static __always_inline __u32 scrub_by_in(const struct scratch *s)
 {
 	const struct crossing *cr = &s->in;
 
-	if (!scrub_is_asked(cr))
-		return 0;
-	return scrub_join(scrub_word(cr->listed.flags, cr->listed.set_tos) | SCRUB_TTLS(cr->listed.min_ttl, 0),
-			  scrub_word(cr->scrub, cr->set_tos) | SCRUB_TTLS(cr->min_ttl, 0));
+	return scrub_is_asked(cr) ? scrub_words(cr) | SCRUB_TTLS(scrub_ttl_of(cr), 0) : 0;
 }
 
 /* The same by the out crossing. */
@@ -73,10 +83,7 @@ static __always_inline __u32 scrub_by_out(const struct scratch *s)
 {
 	const struct crossing *cr = &s->out;
 
-	if (!scrub_is_asked(cr))
-		return 0;
-	return scrub_join(scrub_word(cr->listed.flags, cr->listed.set_tos) | SCRUB_TTLS(0, cr->listed.min_ttl),
-			  scrub_word(cr->scrub, cr->set_tos) | SCRUB_TTLS(0, cr->min_ttl));
+	return scrub_is_asked(cr) ? scrub_words(cr) | SCRUB_TTLS(0, scrub_ttl_of(cr)) : 0;
 }
 
 /* Returns packet.scrub for the crossings that were evaluated for a packet. */
@@ -145,9 +152,9 @@ __noinline int scrub_asked(hook_ctx *ctx, struct scratch *s, __u32 number)
 	}
 	*word = scrub_join(*word, scrub_by_out(s));
 	scrub_set(&s->packet, *word);
-	if (s->in.evaluated)
+	if (reread(s->in.evaluated))
 		mss = scrub_least(scrub_least(mss, s->in.max_mss), s->in.listed.max_mss);
-	if (s->out.evaluated)
+	if (reread(s->out.evaluated))
 		mss = scrub_least(scrub_least(mss, s->out.max_mss), s->out.listed.max_mss);
 	return mss ? scrub_mss(ctx, s, mss) : 0;
 }

@@ -311,10 +311,11 @@ static __always_inline int slow_finish(hook_ctx *ctx, struct scratch *s, enum sl
 	action = divert_packet(ctx, s, st);
 	if (action >= 0)
 		return action;
-	if (copy_send(ctx, &s->packet, st, s->state) || copy_send_now(ctx, s) || scrub_packet(ctx, s, st, s->state) ||
-	    headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+	if (copy_send(ctx, &s->packet, st, s->state) || copy_send_now(ctx, s) || scrub_packet(ctx, s, st, s->state))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	count_path(st->path, p->length);
+	if (r == REASON_LOCAL && headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (r == REASON_LOCAL)
 		return handoff_local(ctx, &h, p, i, st, s->state, r);
 	if (r == REASON_UP_ROUTE)
@@ -323,7 +324,7 @@ static __always_inline int slow_finish(hook_ctx *ctx, struct scratch *s, enum sl
 		return gateway_end(ctx, gateway_state(ctx, p, s->state, s->nexthop, r));
 	if (r != UNDECIDED)
 		return handoff_forward(ctx, p, i, st, s->state, r);
-	return gateway_end(ctx, fast_forward(ctx, &h, p, i, st, s->state, nexthop_get(s->nexthop), s->why, PATH_COUNTED, FORWARD_SLOW));
+	return gateway_end(ctx, fast_forward(ctx, p, i, st, s->state, nexthop_get(s->nexthop), s->why, PATH_COUNTED, FORWARD_SLOW));
 }
 
 static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow_by by)

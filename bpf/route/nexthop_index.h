@@ -71,7 +71,7 @@ static __always_inline int nexthop_has_key(const struct nexthop *n, const struct
 
 /* Returns the number of (interface, gateway), and makes one if needed; 0: the table is
  * full. */
-static __noinline __u32 nexthop_number(struct nexthop_key *key)
+__noinline __u32 nexthop_number(struct nexthop_key *key)
 {
 	__u32 *known, number;
 

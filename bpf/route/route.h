@@ -7,6 +7,7 @@
 
 #include "packet/sanity.h"
 #include "route/nexthop.h"
+#include "verifier.h"
 
 enum route {
 	ROUTE_FORWARD,	 /* number is a next hop that is valid			*/
@@ -162,33 +163,60 @@ static __always_inline int route_is_near(const struct bpf_fib_lookup *f, const s
 /*
  * Asks the kernel for a chosen gateway. q: dst is the gateway. If the rule names the
  * gateway's interface, it is fixed, and the gateway must be on its link, as in pf. Else
- * the routes lead there, for packets that come in by q's ifindex. 0: f says where it is,
- * *valid whether the neighbour's address is known. The kernel knows no route to a
+ * the routes lead there, for packets that come in by q's ifindex. < 0: it cannot be reached. Else f
+ * says where it is; 1: and the neighbour's address is known. The kernel knows no route to a
  * link-local address, so that neighbour's address is not known here: TCX has the kernel
  * send such packets.
  */
-static __always_inline int route_ask_gateway(hook_ctx *ctx, struct bpf_fib_lookup *f, const struct route_query *q,
-					     __u32 fixed, int *valid)
+__noinline int route_ask_gateway(hook_ctx *ctx, struct bpf_fib_lookup *f, const struct route_query *q, __u32 fixed)
 {
+	int valid;
 	long rc;
 
-	*valid = 0;
+	if (!f || !q)
+		return -1;
 	if (fixed && addr_is_link_local(&q->dst)) {
 		f->ifindex = fixed;
 		f->mtu_result = 0;
 		return 0;
 	}
 	rc = bpf_fib_lookup(ctx, f, sizeof(*f), fixed ? BPF_FIB_LOOKUP_OUTPUT : 0);
-	*valid = rc == BPF_FIB_LKUP_RET_SUCCESS;
+	valid = rc == BPF_FIB_LKUP_RET_SUCCESS;
 	if (rc == BPF_FIB_LKUP_RET_NO_NEIGH)
 		f->mtu_result = 0; /* the kernel leaves tot_len there */
 	if (rc == BPF_FIB_LKUP_RET_FWD_DISABLED && fixed) { /* a box that sends only its own packets */
 		f->mtu_result = 0;
 		return 0;
 	}
-	if (!*valid && rc != BPF_FIB_LKUP_RET_NO_NEIGH)
+	if (!valid && rc != BPF_FIB_LKUP_RET_NO_NEIGH)
 		return -1;
-	return fixed && (f->ifindex != fixed || !route_is_near(f, q)) ? -1 : 0;
+	return fixed && (f->ifindex != fixed || !route_is_near(f, q)) ? -1 : valid;
+}
+
+/* Notes what was found of a chosen next hop. valid: as route_ask_gateway() returns it. */
+__noinline enum route route_chosen(struct route_query *q, struct bpf_fib_lookup *f, const struct nexthop_key *key,
+				   __u32 number, int valid)
+{
+	const struct interface *i;
+	__u8 known;
+
+	if (!q || !f || !key)
+		return ROUTE_LOST;
+	i = &shared.interfaces[f->ifindex & (MAX_IFINDEX - 1)];
+	if (valid > 0 && (f->ifindex >= MAX_IFINDEX || !(i->flags & INTERFACE_PRESENT)))
+		valid = 0;
+	if (!valid && !q->choice && interface_has_one_peer(i) && i->flags & INTERFACE_PRESENT)
+		valid = 1; /* it has no neighbours */
+	known = valid > 0 ? NEXTHOP_VALID : 0;
+	if (route_is_near(f, q))
+		known |= NEXTHOP_NEAR;
+	if (i->line)
+		nexthop_peer(f);
+	nexthop_note(number, f, key, known);
+	q->number = number;
+	if (valid < 0)
+		return ROUTE_LOST;
+	return i->flags & INTERFACE_PRESENT ? ROUTE_FORWARD : ROUTE_CLOSED;
 }
 
 /*
@@ -203,8 +231,7 @@ __noinline enum route route_choose(hook_ctx *ctx, struct route_query *q)
 	struct nexthop_key key = {};
 	const struct interface *i;
 	__u32 fixed, number;
-	int lost = 0, valid = 1;
-	__u8 known;
+	int valid = 1;
 
 	if (!q)
 		return ROUTE_LOST;
@@ -222,37 +249,25 @@ __noinline enum route route_choose(hook_ctx *ctx, struct route_query *q)
 	q->proto = 0;
 	q->mark = 0;
 	route_fib(&f, q);
-	if (fixed)
+	if (reread(q->choice))
 		f.ifindex = fixed;
-	if (fixed && interface_has_one_peer(i)) { /* one next hop, whatever the gateway */
+	if (reread(q->choice) && interface_has_one_peer(i)) { /* one next hop, whatever the gateway */
 		key.gateway = (struct addr){};
-		if (q->family == 4)
+		if (reread(q->family) == 4)
 			addr_set4(&key.gateway, 0);
 		f.mtu_result = 0;
-	} else if (route_ask_gateway(ctx, &f, q, fixed, &valid)) {
-		lost = 1;
-		f.ifindex = fixed;
-		f.mtu_result = 0;
+	} else {
+		valid = route_ask_gateway(ctx, &f, q, fixed);
+		if (valid < 0) {
+			f.ifindex = fixed;
+			f.mtu_result = 0;
+		}
 	}
 	q->ifindex = f.ifindex;
 	number = nexthop_find(&key);
 	if (!number || number >= MAX_NEXTHOPS)
 		return ROUTE_LOST;
-	i = &shared.interfaces[f.ifindex & (MAX_IFINDEX - 1)];
-	if (f.ifindex >= MAX_IFINDEX || !(i->flags & INTERFACE_PRESENT))
-		valid = 0;
-	if (!lost && !fixed && valid == 0 && interface_has_one_peer(i) && i->flags & INTERFACE_PRESENT)
-		valid = 1; /* it has no neighbours */
-	known = valid && !lost ? NEXTHOP_VALID : 0;
-	if (route_is_near(&f, q))
-		known |= NEXTHOP_NEAR;
-	if (i->line)
-		nexthop_peer(&f);
-	nexthop_note(number, &f, &key, known);
-	q->number = number;
-	if (lost)
-		return ROUTE_LOST;
-	return i->flags & INTERFACE_PRESENT ? ROUTE_FORWARD : ROUTE_CLOSED;
+	return route_chosen(q, &f, &key, number, valid);
 }
 
 /*

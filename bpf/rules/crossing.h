@@ -90,6 +90,7 @@ struct crossing {
 	__u32 late[LATE_COUNT]; /* classes, if a rule asks them */
 	__u32 late_common; /* keys of rule_vectors */
 	__u32 late_own;
+	__u32 key[FIELD_TREES]; /* what the small trees are searched for: here, the verifier knows nothing of it */
 	/* The present classes of the fields. known has a bit for each class that has
 	 * been looked up, or was copied from the other crossing. */
 	__u32 class[FIELD_COUNT];

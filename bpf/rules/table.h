@@ -17,6 +17,7 @@
 #include "rules/ruleset.h"
 #include "rules/search.h"
 #include "rules/table_page.h"
+#include "verifier.h"
 
 /* The key of a changed prefix. bits includes those of family. */
 struct table_prefix {
@@ -82,19 +83,16 @@ static __always_inline void table_find_large(__u32 base, const __u64 *tree, __u6
 
 /* Looks up an IPv6 address: the tree of the upper halves, and where these do not decide
  * the tree that they lead to. tables_at holds the places of such trees, eight to a line. */
-__noinline int table_find6(struct crossing *cr, const struct rule_set *set, __u32 field)
+__noinline int table_find6(const struct rule_set *set, const struct addr *a, __u32 *value)
 {
+	const __be64 *half = (const __be64 *)a;
 	const struct tree_line *line;
-	volatile __u32 *value;
-	const __be64 *half;
 	__u32 low;
 
-	if (!cr || !set)
+	if (!set || !a || !value)
 		return 0;
-	value = field == FIELD_DST_TABLES ? &cr->class[FIELD_DST_TABLES] : &cr->class[FIELD_SRC_TABLES];
-	half = (const __be64 *)(field == FIELD_DST_TABLES ? &cr->dst : &cr->src);
 	table_find_large(set->tables_at, &set->tables6, bpf_be64_to_cpu(half[0]), value);
-	low = *value;
+	low = reread(*value);
 	if (!(low & SPAN_TREE) || low == NO_VALUE)
 		return 0;
 	low &= ~SPAN_TREE;
@@ -106,22 +104,18 @@ __noinline int table_find6(struct crossing *cr, const struct rule_set *set, __u3
 }
 
 /* Looks up the set of tables that contain an address. */
-__noinline int table_find(struct crossing *cr, const struct rule_set *set, __u32 field)
+__noinline int table_find(const struct rule_set *set, const struct addr *a, __u32 family, __u32 *value)
 {
 	const union table_tree *t;
-	volatile __u32 *value;
-	const struct addr *a;
 	__u32 changes;
 
-	if (!cr || !set)
+	if (!set || !a || !value)
 		return 0;
-	value = field == FIELD_DST_TABLES ? &cr->class[FIELD_DST_TABLES] : &cr->class[FIELD_SRC_TABLES];
-	a = field == FIELD_DST_TABLES ? &cr->dst : &cr->src;
 	changes = *(const volatile __u32 *)&set->changes;
-	if (changes && table_has_changed(changes, a, cr->family, value))
+	if (changes && table_has_changed(changes, a, family, value))
 		return 0;
-	if (cr->family == 6)
-		return table_find6(cr, set, field);
+	if (family == 6)
+		return table_find6(set, a, value);
 	t = (const void *)&set->tables4;
 	if (t->nodes)
 		search_small(TREES_OF_TABLES, set->tables_at + t->first, &t->nodes, bpf_ntohl(a->word[3]), value);
@@ -137,13 +131,13 @@ static __always_inline void table_classify(struct crossing *cr, const struct rul
 	if (!(cr->known & 1 << FIELD_DST_TABLES)) {
 		cr->class[FIELD_DST_TABLES] = 0;
 		if (set->asks_tables & 1 << (FIELD_DST_TABLES - FIELD_TREES))
-			table_find(cr, set, FIELD_DST_TABLES);
+			table_find(set, &cr->dst, cr->family, &cr->class[FIELD_DST_TABLES]);
 		cr->class[FIELD_DST_TABLES] += set->dst_tables_at;
 	}
 	if (!(cr->known & 1 << FIELD_SRC_TABLES)) {
 		cr->class[FIELD_SRC_TABLES] = 0;
 		if (set->asks_tables & 1 << (FIELD_SRC_TABLES - FIELD_TREES))
-			table_find(cr, set, FIELD_SRC_TABLES);
+			table_find(set, &cr->src, cr->family, &cr->class[FIELD_SRC_TABLES]);
 		cr->class[FIELD_SRC_TABLES] += set->src_tables_at;
 	}
 }

@@ -11,6 +11,7 @@
 #include "rules/cache.h"
 #include "rules/crossing.h"
 #include "rules/ruleset.h"
+#include "verifier.h"
 
 /* A walk through the rules. One per CPU, because the stack is too small. */
 struct walk {
@@ -137,9 +138,9 @@ __noinline int walk_limit(struct walk *w, __u32 chunk)
 		return 0;
 	for (i = 0; i < CHUNK_WORDS; i++) {
 		first = chunk * CHUNK_RULES + i * 64;
-		if (w->from > first)
+		if (reread(w->from) > first)
 			w->bits[i] &= w->from - first < 64 ? ~0ULL << ((w->from - first) & 63) : 0;
-		if (w->stop < first + 63)
+		if (reread(w->stop) < first + 63)
 			w->bits[i] &= w->stop >= first ? ~0ULL >> ((first + 63 - w->stop) & 63) : 0;
 	}
 	return 0;

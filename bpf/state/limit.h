@@ -402,14 +402,19 @@ static __always_inline void limit_release(struct state *st, __u32 index)
 
 /* Notes that the state is a connection from now on. Returns UNDECIDED, or by which limit
  * its source has too many. */
-static __always_inline enum reason limit_connect_side(struct state *st, __u32 side)
+__noinline enum reason limit_connect_side(struct state *st, __u32 side)
 {
 	struct source_key key = {};
-	__u32 word = *state_limits(st), number = limits_counted(word, side), connections;
-	struct limit *l = limit_get(number);
-	struct source *s;
+	__u32 word, number, connections;
 	enum reason r = UNDECIDED;
+	struct source *s;
+	struct limit *l;
 
+	if (!st)
+		return REASON_INTERNAL;
+	word = *state_limits(st);
+	number = limits_counted(word, side);
+	l = limit_get(number);
 	if (!l || !(l->flags & LIMIT_TRACK) || word & LIMITS_CONN << side)
 		return UNDECIDED;
 	if (__sync_fetch_and_or(state_limits(st), LIMITS_CONN << side) & LIMITS_CONN << side)

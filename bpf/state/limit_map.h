@@ -48,7 +48,7 @@ static __always_inline struct limit *limit_get(__u32 number)
 }
 
 /* Counts a packet under the max-pkt-rate of a rule, by its number. 0: there are too many. */
-__noinline int limit_packet(__u32 number)
+static __always_inline int limit_packet(__u32 number)
 {
 	struct limit *l = limit_get(number);
 

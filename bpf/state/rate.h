@@ -11,11 +11,13 @@
 
 /* Adds an event. *rate: second of the last event << 32 | count, in thousandths of an
  * event. Returns the count; ~0: so many cores add one now that there are too many. */
-static __always_inline __u64 rate_add(__u64 *rate, __u32 seconds)
+__noinline __u64 rate_add(__u64 *rate, __u32 seconds)
 {
 	__u32 now = shared.now / TICKS_PER_SECOND, passed, i;
 	__u64 old, count;
 
+	if (!rate)
+		return ~0ULL;
 	for (i = 0; i < RATE_TRIES; i++) {
 		old = *(volatile __u64 *)rate;
 		passed = now - (__u32)(old >> 32);

@@ -9,6 +9,11 @@
 #include "state/limit.h"
 #include "state/lookup.h"
 #include "packet/parse.h"
+#include "verifier.h"
+
+/* What SYN and FIN add to the length of a segment. No test: each would be two ways. */
+#define TCP_FLAGS_LENGTH(flags) (((flags) >> 1 & 1) + ((flags) & 1))
+_Static_assert(TCP_FIN == 1 && TCP_SYN == 2, "TCP_FLAGS_LENGTH()");
 
 /* Tolerance of the acknowledgement tests: a full unscaled window and a segment. */
 #define MAX_ACK_WINDOW (0xffff + 1500)
@@ -18,7 +23,7 @@
 
 static __always_inline void track_peer(struct flow *f, __u8 to)
 {
-	if (f->peer < to)
+	if (reread(f->peer) < to)
 		f->peer = to;
 }
 
@@ -32,8 +37,9 @@ static __always_inline void track_phase(struct state *s, __u8 phase)
 
 static __always_inline __u8 track_tcp_phase(const struct flow *a, const struct flow *b)
 {
-	__u8 low = a->peer < b->peer ? a->peer : b->peer;
-	__u8 high = a->peer < b->peer ? b->peer : a->peer;
+	__u8 first = reread(a->peer), second = reread(b->peer);
+	__u8 low = first < second ? first : second;
+	__u8 high = first < second ? reread(b->peer) : reread(a->peer);
 
 	if (low >= PEER_FIN_WAIT_2)
 		return PHASE_TCP_CLOSED;
@@ -57,10 +63,23 @@ struct track_segment {
 	__u32 end;
 	__u32 ack;
 	__u32 win;
-	__u8 flags;
-	__u8 scale;    /* of the acknowledgement test: this end's, if both scale */
-	__u8 ack_test; /* the acknowledgement can be tested		       */
+	const struct packet *packet;
+	__u8 scale; /* of the acknowledgement test: this end's, if both scale */
 };
+
+/* Returns the segment's flags. */
+static __always_inline __u8 track_flags(const struct track_segment *g)
+{
+	return reread(g->packet->tcp_flags);
+}
+
+/* Whether it acknowledges anything: resets may have the flag without. */
+static __always_inline int track_acks(const struct track_segment *g)
+{
+	__u8 flags = track_flags(g);
+
+	return flags & TCP_ACK && !(flags & TCP_RST && !g->packet->ack);
+}
 
 static __always_inline int track_scaled(const struct flow *a, const struct flow *b)
 {
@@ -70,14 +89,14 @@ static __always_inline int track_scaled(const struct flow *a, const struct flow 
 /* Whether a RST fits: only at the very edge of what its end has sent. */
 static __always_inline int track_reset_fits(const struct flow *f, const struct track_segment *g, __u32 seq)
 {
-	return !(g->flags & TCP_RST) || seq - f->seqlo + 1 <= 2;
+	return !(track_flags(g) & TCP_RST) || seq - f->seqlo + 1 <= 2;
 }
 
 static __always_inline int track_ack_fits(const struct flow *t, const struct track_segment *g)
 {
 	__s32 skew = t->seqlo - g->ack;
 
-	if (!g->ack_test)
+	if (!(reread(t->flags) & FLOW_SEEN)) /* there is nothing to test it by */
 		return 1;
 	return skew >= -MAX_ACK_WINDOW && (__s64)skew <= (__s64)MAX_ACK_WINDOW << g->scale;
 }
@@ -90,7 +109,7 @@ static __always_inline __u32 track_limit(const struct flow *f, const struct flow
 	return f->seqhi;
 }
 
-static __always_inline void track_update(struct flow *f, const struct track_segment *g, int ack)
+static __always_inline void track_update(struct flow *f, const struct track_segment *g)
 {
 	__u32 grant = g->ack + track_at_least_1(g->win);
 
@@ -101,7 +120,7 @@ static __always_inline void track_update(struct flow *f, const struct track_segm
 	/* the limit from the start must not seem to be in the future after 2 GiB */
 	if (seq_after(f->seqlo, f->seqhi))
 		f->seqhi = f->seqlo;
-	if (ack && (!(f->flags & FLOW_GRANTED) || seq_after(grant, f->grant))) {
+	if (track_acks(g) && (!(f->flags & FLOW_GRANTED) || seq_after(grant, f->grant))) {
 		f->grant = grant;
 		f->flags |= FLOW_GRANTED;
 	}
@@ -113,7 +132,7 @@ static __always_inline void track_first(struct flow *f, const struct flow *t, co
 	f->seqlo = g->seq;
 	f->seqhi = g->end + t->max_win;
 	f->flags |= FLOW_SEEN;
-	if (g->flags & TCP_SYN && wscale >= 0) {
+	if (track_flags(g) & TCP_SYN && wscale >= 0) {
 		f->wscale = wscale;
 		f->flags |= FLOW_SCALED;
 	}
@@ -124,25 +143,25 @@ static __always_inline void track_first(struct flow *f, const struct flow *t, co
  * acknowledged this one's. */
 static __always_inline int track_completes(const struct flow *f, const struct flow *t, const struct track_segment *g)
 {
-	return g->flags & TCP_ACK && t->peer == PEER_SYN_SENT && f->peer >= PEER_ESTABLISHED;
+	return track_flags(g) & TCP_ACK && t->peer == PEER_SYN_SENT && f->peer >= PEER_ESTABLISHED;
 }
 
 /* Updates the peers after a segment that was in window, or loosely so. */
 static __always_inline void track_peers(struct flow *f, struct flow *t, const struct track_segment *g, int in_window)
 {
-	if (g->flags & TCP_FIN)
+	if (track_flags(g) & TCP_FIN)
 		track_peer(f, PEER_CLOSING);
 	if (in_window) {
-		if (g->flags & TCP_SYN)
+		if (track_flags(g) & TCP_SYN)
 			track_peer(f, PEER_SYN_SENT);
-		if (g->flags & TCP_ACK) {
-			if (t->peer == PEER_SYN_SENT)
+		if (track_flags(g) & TCP_ACK) {
+			if (reread(t->peer) == PEER_SYN_SENT)
 				t->peer = PEER_ESTABLISHED;
-			else if (t->peer == PEER_CLOSING && !seq_before(g->ack, t->seqlo))
+			else if (reread(t->peer) == PEER_CLOSING && !seq_before(g->ack, t->seqlo))
 				t->peer = PEER_FIN_WAIT_2;
 		}
 	}
-	if (g->flags & TCP_RST) {
+	if (track_flags(g) & TCP_RST) {
 		f->peer = PEER_TIME_WAIT;
 		t->peer = PEER_TIME_WAIT;
 	}
@@ -158,11 +177,11 @@ static __always_inline int track_sloppy_peers(struct flow *f, struct flow *t, __
 		track_peer(f, PEER_CLOSING);
 	if (!(flags & TCP_ACK))
 		return 0;
-	if (t->peer == PEER_SYN_SENT) {
+	if (reread(t->peer) == PEER_SYN_SENT) {
 		t->peer = PEER_ESTABLISHED;
-		return f->peer >= PEER_ESTABLISHED;
+		return reread(f->peer) >= PEER_ESTABLISHED;
 	}
-	if (t->peer == PEER_CLOSING) {
+	if (reread(t->peer) == PEER_CLOSING) {
 		t->peer = PEER_FIN_WAIT_2;
 	} else if (f->peer == PEER_SYN_SENT && t->peer == PEER_CLOSED) {
 		f->peer = PEER_ESTABLISHED; /* only this half is seen */
@@ -200,7 +219,7 @@ __noinline int track_tcp(struct state *s, __u32 d, const struct packet *p, int w
 	struct flow *f, *t;
 	__u32 seq, limit, low;
 	struct track_segment g;
-	int in_window, has_ack, over;
+	int in_window, over;
 
 	if (!s || !p)
 		return REASON_INTERNAL;
@@ -209,17 +228,11 @@ __noinline int track_tcp(struct state *s, __u32 d, const struct packet *p, int w
 	if (limits_are_sloppy(s))
 		return track_sloppy(s, f, t, p->tcp_flags);
 	seq = p->seq;
-	has_ack = p->tcp_flags & TCP_ACK;
-	g.flags = p->tcp_flags;
+	g.packet = p;
 	g.seq = seq;
-	g.end = seq + p->payload + (p->tcp_flags & TCP_SYN ? 1 : 0) + (p->tcp_flags & TCP_FIN ? 1 : 0);
-	g.ack = p->ack;
-	g.ack_test = t->flags & FLOW_SEEN;
+	g.end = seq + p->payload + TCP_FLAGS_LENGTH(p->tcp_flags);
+	g.ack = track_acks(&g) ? p->ack : t->seqlo;
 	g.scale = 0;
-	if (!has_ack || (g.flags & TCP_RST && !p->ack)) {
-		g.ack = t->seqlo;
-		has_ack = 0;
-	}
 	if (!(f->flags & FLOW_SEEN)) {
 		/* a reply must know what was asked: a blind SYN-ACK sets no window. Both
 		 * ends already scale if the state was imported from a socket. */
@@ -229,9 +242,10 @@ __noinline int track_tcp(struct state *s, __u32 d, const struct packet *p, int w
 		track_first(f, t, &g, wscale);
 	}
 	g.scale = track_scaled(f, t) ? f->wscale : 0;
-	g.win = p->window << (g.flags & TCP_SYN ? 0 : g.scale);
+	g.win = p->window << (track_flags(&g) & TCP_SYN ? 0 : g.scale);
 	limit = track_limit(f, t);
 	if (g.seq == g.end) {
+		asm volatile(""); /* one branch: else the compiler makes one for each value */
 		g.seq = f->seqlo;
 		g.end = f->seqlo;
 	}
@@ -251,8 +265,8 @@ __noinline int track_tcp(struct state *s, __u32 d, const struct packet *p, int w
 		if (over != UNDECIDED)
 			return over;
 	}
-	track_update(f, &g, has_ack);
-	if (g.flags & (TCP_FIN | TCP_SYN | TCP_RST) || s->phase != PHASE_TCP_ESTABLISHED) {
+	track_update(f, &g);
+	if (track_flags(&g) & (TCP_FIN | TCP_SYN | TCP_RST) || s->phase != PHASE_TCP_ESTABLISHED) {
 		track_peers(f, t, &g, in_window);
 		track_phase(s, track_tcp_phase(f, t));
 	}

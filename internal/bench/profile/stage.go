@@ -45,7 +45,7 @@ var byFunction = map[string]string{
 
 // byFile has the files whose functions all belong to one stage.
 var byFile = map[string]string{
-	"xdp.bpf.c": Entry, "fast.h": Entry, "tail.h": Entry, "scratch.h": Entry, "shared.h": Entry, "settings.h": Entry,
+	"xdp.bpf.c": Entry, "fast.h": Entry, "tail.h": Entry, "scratch.h": Entry, "shared.h": Entry, "settings.h": Entry, "verifier.h": Entry,
 	"parse.h": Parse, "packet.h": Parse, "addr.h": Parse, "icmp.h": Parse, "extension.h": Parse,
 	"lookup.h": LookUp, "touch.h": LookUp, "nat_port.h": LookUp, "tuple.h": LookUp, "state.h": LookUp, "hint.h": LookUp, "bound.h": LookUp, "extra.h": LookUp, "prefetch.h": LookUp,
 	"track.h": Track, "limit.h": Track, "source.h": Track, "count.h": Counters, "csum.h": NAT,

@@ -937,6 +937,7 @@ type xdpScratch struct {
 		Late       [4]uint32
 		LateCommon uint32
 		LateOwn    uint32
+		Key        [6]uint32
 		Class      [8]uint32
 		Scrubs     uint32
 		Epoch      uint32
@@ -1014,6 +1015,7 @@ type xdpScratch struct {
 		Late       [4]uint32
 		LateCommon uint32
 		LateOwn    uint32
+		Key        [6]uint32
 		Class      [8]uint32
 		Scrubs     uint32
 		Epoch      uint32
@@ -1091,6 +1093,7 @@ type xdpScratch struct {
 		Late       [4]uint32
 		LateCommon uint32
 		LateOwn    uint32
+		Key        [6]uint32
 		Class      [8]uint32
 		Scrubs     uint32
 		Epoch      uint32
@@ -1184,6 +1187,7 @@ type xdpScratch struct {
 	PathLast      xdpPath
 	PathLastIndex uint32
 	Options       [48]uint8
+	OptionAt      uint32
 	Search        struct {
 		_      structs.HostLayout
 		Number uint32
@@ -1194,7 +1198,6 @@ type xdpScratch struct {
 		Stride uint8
 		Block  uint8
 	}
-	_       [4]byte
 	NatLast struct {
 		_       structs.HostLayout
 		Addr    xdpAddr

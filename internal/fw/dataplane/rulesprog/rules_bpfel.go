@@ -73,6 +73,7 @@ type RulesCrossing struct {
 	Late       [4]uint32
 	LateCommon uint32
 	LateOwn    uint32
+	Key        [6]uint32
 	Class      [8]uint32
 	Scrubs     uint32
 	Epoch      uint32
