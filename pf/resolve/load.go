@@ -111,6 +111,7 @@ type resolver struct {
 	poolLists map[*ast.Host][]Address // lists in translation rules, by their first element
 	lowered   map[lowered][]Address   // tables that translations choose from
 	unknown   map[string]bool         // interfaces with a warning
+	dialled   map[string]token.Span   // PPPoE interfaces, and where they are defined
 	options   Options
 	policy    *ast.BlockPolicy       // block policy at this point of the file; nil: drop
 	adaptive  map[string]ast.Setting // adaptive timeouts that are set
@@ -152,6 +153,7 @@ func newResolver(file *ast.File, host *Host, settings Settings) *resolver {
 		places:   make(map[string]token.Span),
 		bodies:   make(map[*ast.Anchor]*scope),
 		unknown:  make(map[string]bool),
+		dialled:  make(map[string]token.Span),
 		lowered:  make(map[lowered][]Address),
 
 		replaced: make(map[string]bool),

@@ -58,6 +58,7 @@ func (r *resolver) declareSessions(stmts []ast.Stmt) {
 	for _, s := range stmts {
 		if s, ok := s.(*ast.PPPoE); ok {
 			r.unknown[s.Name.Text] = true
+			r.dialled[s.Name.Text] = s.Name.Span
 		}
 	}
 }

@@ -167,16 +167,18 @@ func (b *box) holdAgain() error {
 
 // planOf returns the plan for a tree, at the rate that it has now.
 func (b *box) planOf(tree int, l *netif.Link) (*htb.Plan, error) {
-	s := &b.rules.program.Shapers[tree]
+	s := b.rules.program.Shapers[tree]
 	rate, err := b.dp.TreeRate(tree)
 	if err != nil {
 		return nil, err
 	}
 	if rate > 0 {
-		at := s.At(rate)
-		s = &at
+		s = s.At(rate)
 	}
-	return htb.PlanOf(s, uint32(l.MTU), !l.Ethernet), nil
+	if !s.Link.Known {
+		s.Link = b.lineOf(l)
+	}
+	return htb.PlanOf(&s, uint32(l.MTU), !l.Ethernet), nil
 }
 
 // holdAtRate gives the qdiscs of a tree, if it has any, the rate that the tree has been given.

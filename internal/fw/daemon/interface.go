@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/shaper"
 	"weir/internal/host/netif"
 	"weir/pf/resolve"
 )
@@ -113,10 +114,25 @@ func (b *box) setInterface(l *netif.Link) error {
 
 // setQueues says which queues the packets of an interface meet.
 func (b *box) setQueues(l *netif.Link) error {
-	if err := b.dp.SetQueues(l.Index, !l.Ethernet, b.carriers(l)...); err != nil {
+	if err := b.dp.SetQueues(l.Index, b.lineOf(l), b.carriers(l)...); err != nil {
 		return fmt.Errorf("set the queues of %s: %w", l.Name, err)
 	}
 	return nil
+}
+
+// lineOf returns what packets take on the line of an interface. The frames of a PPPoE interface have its
+// session in front of them, and the tag of a VLAN device that carries it.
+func (b *box) lineOf(l *netif.Link) shaper.Link {
+	const session, tag = 8, 4
+	switch {
+	case !l.Ethernet:
+		return shaper.Link{Known: true}
+	case l.Kind != netif.PPPoE:
+		return shaper.Ethernet(0)
+	case slices.ContainsFunc(b.above, func(below netif.Link) bool { return below.Index == l.Parent && below.Kind == netif.VLAN }):
+		return shaper.Ethernet(session + tag)
+	}
+	return shaper.Ethernet(session)
 }
 
 // carriers returns the names of an interface and of the devices that carry its frames.
@@ -188,7 +204,7 @@ func isGlobal6(a netip.Addr) bool { return a.Is6() && !a.IsLinkLocalUnicast() }
 // meetsFrames returns where ether rules can match frames of an interface. XDP sees those of a
 // VLAN device at the device below it.
 func (b *box) meetsFrames(l *netif.Link) (flags dataplane.InterfaceFlags) {
-	if !l.Ethernet || l.Kind == netif.Loopback || b.rules.program == nil || b.rules.program.Ethers == 0 {
+	if !l.Ethernet || l.Kind == netif.Loopback || l.Kind == netif.PPPoE || b.rules.program == nil || b.rules.program.Ethers == 0 {
 		return 0
 	}
 	if b.rules.program.MeetsFrames(l.Index, false) {

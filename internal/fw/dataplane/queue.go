@@ -186,9 +186,9 @@ func (d *Dataplane) addMembers(p *ruleset.Program) error {
 }
 
 // SetQueues says which queues the packets of an interface meet: those of the first of the
-// names that has any. Others are the names of the devices that carry its frames. l3 says that
-// its frames have no Ethernet header.
-func (d *Dataplane) SetQueues(ifindex int, l3 bool, names ...string) error {
+// names that has any. Others are the names of the devices that carry its frames. line is what
+// packets take there, unless the queues say so.
+func (d *Dataplane) SetQueues(ifindex int, line shaper.Link, names ...string) error {
 	if len(d.config.Program.Shapers) == 0 || ifindex < 1 || ifindex >= MaxIfindex {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (d *Dataplane) SetQueues(ifindex int, l3 bool, names ...string) error {
 		number, own := d.queuesOf(names, in)
 		trees[asByte(in)] = uint8(number)
 		if number > 0 && own && !d.config.Program.Shapers[number-1].Link.Known {
-			if err := d.setLine(number, l3); err != nil {
+			if err := d.setLine(number, line); err != nil {
 				return err
 			}
 		}
@@ -258,13 +258,9 @@ func (d *Dataplane) queuesOf(names []string, in bool) (number int, own bool) {
 }
 
 // setLine sets what packets take on the line of a tree that does not say so.
-func (d *Dataplane) setLine(number int, l3 bool) error {
-	overhead, least := int16(ethernetOverhead), uint16(ethernetLeast)
-	if l3 {
-		overhead, least = 0, 0
-	}
+func (d *Dataplane) setLine(number int, line shaper.Link) error {
 	return changeArray(d.objects.Maps[mapQueueData], func(data []xdpQueueSection) {
-		data[0].Shapers[number].Overhead, data[0].Shapers[number].Mpu = overhead, least
+		data[0].Shapers[number].Overhead, data[0].Shapers[number].Mpu = line.Overhead, line.MPU
 	})
 }
 
@@ -297,20 +293,14 @@ func fillAllMembers(m *bpfload.Map, p *ruleset.Program) error {
 	return nil
 }
 
-// What an Ethernet frame takes on the wire beyond its IP packet: MACs and EtherType, checksum,
-// preamble and gap. The shortest frame takes 84 bytes.
-const (
-	ethernetOverhead = 14 + 4 + 8 + 12
-	ethernetLeast    = 84
-)
-
 func rawShaper(s *shaper.Shaper, first, epoch uint32) xdpQueueShaper {
-	raw := xdpQueueShaper{
-		Overhead: s.Link.Overhead, Mpu: s.Link.MPU, Cells: uint8(s.Link.Cells), In: asByte(s.In),
-		First: first, Classes: uint32(len(s.Classes)), Epoch: epoch,
+	line := s.Link
+	if !line.Known {
+		line = shaper.Ethernet(0)
 	}
-	if !s.Link.Known {
-		raw.Overhead, raw.Mpu = ethernetOverhead, ethernetLeast
+	raw := xdpQueueShaper{
+		Overhead: line.Overhead, Mpu: line.MPU, Cells: uint8(s.Link.Cells), In: asByte(s.In),
+		First: first, Classes: uint32(len(s.Classes)), Epoch: epoch,
 	}
 	if at := s.DefaultClass(); at >= 0 {
 		raw.Fallback = first + uint32(at)

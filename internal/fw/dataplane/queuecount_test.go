@@ -6,14 +6,15 @@ import (
 
 	"weir/internal/fw/bpfload"
 	"weir/internal/fw/reason"
+	"weir/internal/fw/shaper"
 	"weir/internal/fw/state"
 )
 
 // newQueued returns a harness with queues in force on wan0.
 func newQueued(tb testing.TB, rules string) *harness {
 	h := newHarness(tb, rules)
-	check(tb, h.dp.SetQueues(h.net.wan0, false, "wan0"))
-	check(tb, h.dp.SetQueues(h.net.lan0, false, "lan0"))
+	check(tb, h.dp.SetQueues(h.net.wan0, shaper.Ethernet(0), "wan0"))
+	check(tb, h.dp.SetQueues(h.net.lan0, shaper.Ethernet(0), "lan0"))
 	return h
 }
 

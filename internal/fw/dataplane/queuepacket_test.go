@@ -34,8 +34,8 @@ func TestQueuePackets(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHarness(t, c.queue+" bandwidth 1M default ecn\npass")
-			check(t, h.dp.SetQueues(h.net.lan0, false, "lan0"))
-			check(t, h.dp.SetQueues(h.net.wan0, false, "wan0"))
+			check(t, h.dp.SetQueues(h.net.lan0, shaper.Ethernet(0), "lan0"))
+			check(t, h.dp.SetQueues(h.net.wan0, shaper.Ethernet(0), "wan0"))
 			trip := &queueTrip{harness: h, t: t, from: c.from, hook: h.xdp, port: 4000}
 			if c.tcx {
 				trip.hook = h.tcIn

@@ -250,5 +250,8 @@ func (x *watched) find(links []netif.Link) error {
 	if !x.place.link.Up {
 		return fmt.Errorf("%s is down", x.place.link.Name)
 	}
+	if x.place.link.Kind == netif.PPPoE && !x.place.link.Carrier {
+		return fmt.Errorf("%s has no session", x.place.link.Name)
+	}
 	return nil
 }

@@ -34,6 +34,12 @@ type Link struct {
 	Cells    Cells
 }
 
+// Ethernet returns what packets take on Ethernet: MACs and EtherType, checksum, preamble and gap. The
+// shortest frame takes 84 bytes. layers are the bytes of tags and of a session in front of each packet.
+func Ethernet(layers int) Link {
+	return Link{Known: true, Overhead: int16(14 + 4 + 8 + 12 + layers), MPU: 84}
+}
+
 // Cells is how a line cuts or codes packets.
 type Cells uint8
 
