@@ -295,9 +295,9 @@ static __always_inline void queue_settle(struct queue_counter *q, const struct q
 /* Begins a window. */
 static __always_inline void queue_window(struct queue_counter *q, __u32 ms)
 {
+	q->before = q->pace == QUEUE_STARTS ? q->window : 0;
 	q->began = ms;
 	q->window = 0;
-	q->missed = 0;
 	q->high -= !!q->high;
 }
 
@@ -337,20 +337,30 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 		queue_window(q, ms);
 	}
 	if (q->young && (__u16)(ms - q->born) > QUEUE_YOUTH && ms - q->last < QUEUE_IDLE) {
-		if (h->crowded || (c->crowded && h->owed * c->hosts >= c->owed))
+		if (h->crowded || (c->crowded && (c->hosts > 1 || c->ecn) && h->owed * c->hosts >= c->owed))
 			queue_fill_up(q, c, 0);
 		queue_grow_up(q, h, c);
 	}
 }
 
 /* A connection that starts doubles its rate until it is told of congestion, and goes on so for
- * a round trip afterwards. So it is told once, when it takes half of its share and has taken less
- * in the window before; or else when it takes all of it. A share of a few packets is left alone. */
-static __always_inline void queue_congestion(struct queue_counter *q, const struct queue_share *share)
+ * a round trip afterwards. So it is told once, when it has taken half of its share within a window's
+ * time, and less in the window before; or else when it has taken all of it. The part of the window before that
+ * still counts is estimated. A share of a few packets is left alone. */
+static __always_inline void queue_congestion(struct queue_counter *q, const struct queue_class *c, const struct queue_share *share,
+					     __u32 ms)
 {
-	if (q->pace != QUEUE_STARTS || share->bytes < QUEUE_TELL || (__u64)q->window * 2 <= share->bytes * (q->calm ? 1 : 2))
+	__u64 left, bytes = q->window;
+
+	if (q->pace != QUEUE_STARTS || share->bytes < QUEUE_TELL)
+		return;
+	left = share->ms - queue_least(ms - q->began, share->ms);
+	if (!c->ecn) /* marks for what it owes come as well, so it must not be told too early */
+		bytes += q->before * left / queue_most(share->ms, 1);
+	if (bytes * 2 <= share->bytes * (q->calm ? 1 : 2))
 		return;
 	q->pace = QUEUE_TOLD;
+	q->missed = 0;
 	q->tell = 1;
 }
 
@@ -505,7 +515,8 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 		dropped = __sync_lock_test_and_set(&q->dropped, 0);
 		c->drops += dropped >> 44;
 		c->lost += QUEUE_BYTES(dropped);
-		q->missed = queue_least(q->missed + QUEUE_BYTES(dropped), ~0u);
+		if (q->pace != QUEUE_STARTS)
+			q->missed = queue_least(q->missed + QUEUE_BYTES(dropped), ~0u);
 	}
 	queue_host_serve(h, c, r);
 	queue_counter_serve(q, h, c, r);
@@ -517,11 +528,12 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 	queue_share(&share, h, c);
 	queue_judge(q, h, c, &share, r->ms);
 	queue_counter_need(q, h, c, share.bytes);
-	queue_congestion(q, &share);
+	queue_congestion(q, c, &share, r->ms);
 	queue_give_room(q, h, c, &share);
 	most = queue_most(c->level * c->window >> (QUEUE_FINE + 1), QUEUE_LEAST);
-	h->crowded = h->owed > most;
-	h->full = queue_data.full[QUEUE_FULL_AT(q->host)] = h->owed > most + most / 4;
+	/* One that is alone is held to its own share. With ECN it is not enough: marks slow a start down too late. */
+	h->crowded = (h->backlogged > 1 || c->hosts > 1 || c->ecn) && h->owed > most;
+	h->full = queue_data.full[QUEUE_FULL_AT(q->host)] = h->crowded && h->owed > most + most / 4;
 	return q->size || r->ms - q->last < QUEUE_CALM ? QUEUE_BUSY : QUEUE_QUIET;
 }
 

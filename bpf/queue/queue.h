@@ -178,7 +178,10 @@ struct queue_counter {
 	__u64 served;	/* fine: the host's virtual amount up to which it is drained */
 	__u32 window;	/* bytes in the present window				*/
 	__u32 began;	/* millisecond at which that began			*/
-	__u32 missed;	/* bytes dropped in it					*/
+	union {
+		__u32 missed; /* bytes dropped in it				*/
+		__u32 before; /* while it starts: bytes in the window before it */
+	};
 	__u32 need;	/* bytes of size that it has to be rid of to get its share */
 	__u16 born;	/* millisecond of its first packet; wraps		*/
 	__u8 pace;	/* enum queue_pace					*/

@@ -332,3 +332,25 @@ func TestQueueBurstIsMarkedFirst(t *testing.T) {
 	}
 	t.Error("nothing is lost by who sends 1.8 times its share for a second")
 }
+
+// A connection that is alone in its class is held to its own share while it is young, and not to what all young
+// ones may owe together. It does not matter at which part of a window its data begin.
+func TestQueueCubicAlone(t *testing.T) {
+	const rate, length = 200_000_000, 20 * time.Second
+	for begin := range 10 {
+		h := newQueueHarness(t, 1000, oneClass(rate))
+		f := newCubic(1, 1, 100*time.Millisecond)
+		h.send(&f.flow, 1) // its SYN
+		for at := range int(length / time.Millisecond) {
+			if at >= begin*10 {
+				f.offer(h, time.Duration(at)*time.Millisecond)
+			}
+			h.tick()
+		}
+		part := float64(f.passed) * 1538 * 8 / length.Seconds() / rate
+		t.Logf("data begin %d ms after the first packet: %.3f of the rate, %d packets lost", begin*10, part, f.lost)
+		if part < 0.88 || f.lost > 2000 {
+			t.Errorf("data begin %d ms after the first packet: %.3f of the rate, %d packets lost; want at least 0.88, and 2000 at most", begin*10, part, f.lost)
+		}
+	}
+}
