@@ -22,6 +22,7 @@ func Warn(rules *resolve.Ruleset, list *diag.List) {
 	noWayBack(rules.Sequence(), list)
 	noStateOut(rules.Sequence(), list)
 	queues(rules, list)
+	tunnels(rules.Source.Stmts, list)
 	list.Sort()
 }
 

@@ -38,6 +38,10 @@ func (p *parser) statement() ast.Stmt {
 			return p.limiterDef()
 		case "pppoe":
 			return p.pppoe()
+		case "wireguard":
+			return p.wireguard()
+		case "peer":
+			return p.peer()
 		case "queue", "oldqueue": // oldqueue: of altq in OpenBSD 5.5
 			return p.queue()
 		case "altq":

@@ -45,6 +45,10 @@ func statement(w io.Writer, s ast.Stmt) {
 		fmt.Fprintln(w, dummynetDef(s))
 	case *ast.PPPoE:
 		fmt.Fprintln(w, pppoe(s))
+	case *ast.WireGuard:
+		fmt.Fprintln(w, wireguard(s))
+	case *ast.Peer:
+		fmt.Fprintln(w, peer(s))
 	case *ast.LimiterDef:
 		fmt.Fprintln(w, limiterDef(s))
 	case *ast.Discipline:

@@ -65,6 +65,7 @@ func resolve(file *ast.File, host *Host, settings Settings) (*Ruleset, diag.List
 	r.checkLimits()
 	r.checkQueues()
 	r.checkALTQ()
+	r.endpoints()
 	if r.faults.Errors() == 0 && !r.without.Queues {
 		r.dummynetTrees()
 	}
@@ -123,8 +124,10 @@ type resolver struct {
 	dummynet dummynet
 	systems  fingerprint.List // nil: there is no file of them
 	limiters map[limiterKey]*ast.LimiterDef
-	sessions []*ast.PPPoE // as in options.PPPoE
-	clamps   int          // rules for them, in front of all others
+	sessions []*ast.PPPoE     // as in options.PPPoE
+	tunnels  []*ast.WireGuard // as in options.WireGuard
+	peers    []*ast.Peer
+	clamps   int // rules for sessions and tunnels, in front of all others
 
 	stateDefaults []ast.StateOption // set state-defaults, for pass rules without state options
 	defaultsAt    token.Span        // place of set state-defaults
@@ -167,6 +170,7 @@ func newResolver(file *ast.File, host *Host, settings Settings) *resolver {
 	r.scope = r.main
 	r.declareGroups(file.Stmts)
 	r.declareSessions(file.Stmts)
+	r.declareTunnels(file.Stmts)
 	r.queues.refused = file.Partial
 	for _, s := range file.Stmts {
 		switch s := s.(type) {
@@ -212,6 +216,10 @@ func (r *resolver) statement(s ast.Stmt) {
 		r.queue(s)
 	case *ast.PPPoE:
 		r.pppoe(s)
+	case *ast.WireGuard:
+		r.wireguard(s)
+	case *ast.Peer:
+		r.peer(s)
 	case *ast.LimiterDef:
 		r.limiterDef(s)
 	case *ast.DummynetDef:

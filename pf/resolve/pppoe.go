@@ -7,6 +7,7 @@ import (
 
 	"weir/pf/ast"
 	"weir/pf/diag"
+	"weir/pf/token"
 )
 
 // PPPoE is an interface that a PPPoE session makes.
@@ -102,7 +103,7 @@ func (r *resolver) pppoe(s *ast.PPPoE) {
 	r.options.PPPoE = append(r.options.PPPoE, o)
 	r.sessions = append(r.sessions, s)
 	if !s.NoMSS {
-		r.clamp(s, &o)
+		r.clamp(s.Span, s.Name, uint32(o.MTU))
 	}
 	if s.Prefix != nil {
 		r.delegate(s, &r.options.PPPoE[len(r.options.PPPoE)-1])
@@ -121,9 +122,8 @@ func textOf(w *ast.Word) string {
 
 // clamp adds the rules that keep TCP's segments from being too long for the interface, in front of
 // all others. Its MTU counts as it is now.
-func (r *resolver) clamp(s *ast.PPPoE, o *PPPoE) {
-	mtu := uint32(o.MTU)
-	if i := r.host.Interface(o.Name); i != nil && i.MTU > headers6 {
+func (r *resolver) clamp(at token.Span, name ast.Word, mtu uint32) {
+	if i := r.host.Interface(name.Text); i != nil && i.MTU > headers6 {
 		mtu = i.MTU
 	}
 	if mtu >= ethernetMTU {
@@ -134,11 +134,11 @@ func (r *resolver) clamp(s *ast.PPPoE, o *PPPoE) {
 		headers uint32
 	}{{ast.Inet, headers4}, {ast.Inet6, headers6}} {
 		rule := &ast.Rule{
-			Span: s.Span, Origin: s.Span, Action: ast.Match, Family: f.family,
-			On:     []ast.Interface{{Span: s.Name.Span, Name: o.Name}},
-			Protos: []ast.Proto{{Word: ast.Word{Span: s.Span, Text: "tcp"}, Number: 6}},
+			Span: at, Origin: at, Action: ast.Match, Family: f.family,
+			On:     []ast.Interface{{Span: name.Span, Name: name.Text}},
+			Protos: []ast.Proto{{Word: ast.Word{Span: at, Text: "tcp"}, Number: 6}},
 		}
-		rule.Scrub = &ast.Scrub{Span: s.Span, MaxMSS: &ast.Count{Span: s.Span, N: mtu - f.headers}}
+		rule.Scrub = &ast.Scrub{Span: at, MaxMSS: &ast.Count{Span: at, N: mtu - f.headers}}
 		if !r.addFirst(rule) {
 			return
 		}

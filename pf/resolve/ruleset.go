@@ -56,6 +56,8 @@ type Options struct {
 	Gateways []Gateway
 
 	PPPoE []PPPoE // interfaces that PPPoE sessions make, in order
+
+	WireGuard []WireGuard // interfaces of tunnels, in order
 }
 
 // Timeouts of states by phase of the connection, in seconds, as in pf.conf(5).

@@ -1,0 +1,40 @@
+package ast
+
+import (
+	"net/netip"
+
+	"weir/pf/token"
+)
+
+// WireGuard is the interface of a WireGuard tunnel.
+type WireGuard struct {
+	token.Span
+	Name      Word
+	Port      *Count
+	Key       *Word // the file with the private key
+	Addresses []Network
+	MTU       *Count
+	Engine    *Word // kernel or userspace; nil: either
+	NoRoute   bool  // no routes lead to the networks of its peers
+	NoMSS     bool  // max-mss is left to the rules
+}
+
+// Peer is the other end of a tunnel.
+type Peer struct {
+	token.Span
+	Name      Word
+	On        Word  // the tunnel's interface
+	Key       *Word // its public key
+	PSK       *Word // the file with the preshared key
+	Endpoint  *Word // an address or a name; nil: the peer comes from anywhere
+	Port      *Count
+	Allowed   []Network
+	Keepalive *Count // seconds
+	NoRoute   bool
+}
+
+// Network is an address with the length of its network's prefix.
+type Network struct {
+	token.Span
+	netip.Prefix
+}

@@ -1,0 +1,165 @@
+package resolve
+
+import (
+	"net/netip"
+	"slices"
+
+	"weir/pf/ast"
+	"weir/pf/diag"
+	"weir/pf/token"
+)
+
+// WireGuard is the interface of a tunnel.
+type WireGuard struct {
+	Name      string
+	Port      uint16
+	KeyFile   string // of the private key
+	Addresses []netip.Prefix
+	MTU       uint16
+	Engine    string // kernel or userspace; empty: either
+	Peers     []Peer
+}
+
+// Peer is the other end of a tunnel.
+type Peer struct {
+	Name      string
+	Key       string // public, in base64
+	PSKFile   string // of the preshared key; empty: none
+	Endpoint  string // address or name; empty: the peer comes from anywhere
+	Port      uint16 // of Endpoint
+	Allowed   []netip.Prefix
+	Routes    []netip.Prefix // those of Allowed that routes lead to
+	Keepalive uint16         // seconds; 0: none
+}
+
+// What tunnels have unless their statement says so.
+const (
+	tunnelPort = 51820
+	tunnelMTU  = 1420 // 1,500 less the headers of IPv6, UDP and WireGuard
+)
+
+// declareTunnels makes the interfaces of the statements known, before there are any.
+func (r *resolver) declareTunnels(stmts []ast.Stmt) {
+	for _, s := range stmts {
+		if s, ok := s.(*ast.WireGuard); ok {
+			r.unknown[s.Name.Text] = true
+		}
+	}
+}
+
+// wireguard checks the interface of a tunnel and stores it.
+func (r *resolver) wireguard(s *ast.WireGuard) {
+	if r.scope != r.main {
+		r.faults.Errorf(s.Span, "WireGuard interfaces are not defined in an anchor")
+		return
+	}
+	o := WireGuard{Name: s.Name.Text, Port: tunnelPort, KeyFile: textOf(s.Key), MTU: tunnelMTU, Engine: textOf(s.Engine)}
+	if s.Port != nil {
+		o.Port = uint16(s.Port.N)
+	}
+	if s.MTU != nil {
+		o.MTU = uint16(s.MTU.N)
+	}
+	for i, other := range r.options.WireGuard {
+		switch {
+		case other.Name == o.Name:
+			r.twice(s.Name.Span, "another WireGuard interface has the name "+o.Name, r.tunnels[i].Name.Span)
+			return
+		case other.Port == o.Port:
+			r.twice(s.Span, "two WireGuard interfaces have the same port", r.tunnels[i].Span)
+		}
+	}
+	for _, a := range s.Addresses {
+		if !a.Addr().IsGlobalUnicast() && !a.Addr().IsLinkLocalUnicast() {
+			r.faults.Errorf(a.Span, "%s is no address of a host", a.Addr())
+		}
+		o.Addresses = append(o.Addresses, a.Prefix)
+	}
+	r.options.WireGuard = append(r.options.WireGuard, o)
+	r.tunnels = append(r.tunnels, s)
+	if !s.NoMSS {
+		r.clamp(s.Span, s.Name, uint32(o.MTU))
+	}
+	printed := *s
+	printed.NoMSS = true // the rules are printed
+	r.out.Stmts = append(r.out.Stmts, &printed)
+}
+
+// twice reports what is there twice.
+func (r *resolver) twice(at token.Span, message string, first token.Span) {
+	r.faults.Add(diag.Diagnostic{Span: at, Message: message, Related: []diag.Related{{Span: first, Note: "this one"}}})
+}
+
+// peer checks the other end of a tunnel and stores it.
+func (r *resolver) peer(s *ast.Peer) {
+	if r.scope != r.main {
+		r.faults.Errorf(s.Span, "peers are not defined in an anchor")
+		return
+	}
+	at := slices.IndexFunc(r.options.WireGuard, func(o WireGuard) bool { return o.Name == s.On.Text })
+	if at < 0 {
+		r.faults.Errorf(s.On.Span, "no wireguard %s is defined above", s.On.Text)
+		return
+	}
+	tunnel := &r.options.WireGuard[at]
+	o := Peer{Name: s.Name.Text, Key: textOf(s.Key), PSKFile: textOf(s.PSK), Endpoint: textOf(s.Endpoint), Port: tunnelPort}
+	if s.Port != nil {
+		o.Port = uint16(s.Port.N)
+	}
+	if s.Keepalive != nil {
+		o.Keepalive = uint16(s.Keepalive.N)
+	}
+	for i := range s.Allowed {
+		r.allow(tunnel, &o, &s.Allowed[i])
+		if a := s.Allowed[i].Prefix; !s.NoRoute && !r.tunnels[at].NoRoute && a.Bits() > 0 {
+			o.Routes = append(o.Routes, a)
+		}
+	}
+	for _, other := range r.peers {
+		switch {
+		case other.On.Text != s.On.Text:
+		case other.Name.Text == o.Name:
+			r.twice(s.Name.Span, "another peer on "+tunnel.Name+" has the name "+o.Name, other.Name.Span)
+		case textOf(other.Key) == o.Key:
+			r.twice(s.Key.Span, "another peer on "+tunnel.Name+" has this key", other.Key.Span)
+		}
+	}
+	tunnel.Peers = append(tunnel.Peers, o)
+	r.peers = append(r.peers, s)
+	r.out.Stmts = append(r.out.Stmts, s)
+}
+
+// allow gives a network to a peer. It belongs to one peer of the tunnel.
+func (r *resolver) allow(tunnel *WireGuard, o *Peer, n *ast.Network) {
+	for _, s := range r.peers {
+		for _, other := range s.Allowed {
+			if s.On.Text == tunnel.Name && other.Prefix == n.Prefix {
+				r.twice(n.Span, n.String()+" is the network of another peer on "+tunnel.Name, other.Span)
+				return
+			}
+		}
+	}
+	if slices.Contains(o.Allowed, n.Prefix) {
+		r.faults.Errorf(n.Span, "%s is given twice", n)
+		return
+	}
+	o.Allowed = append(o.Allowed, n.Prefix)
+}
+
+// endpoints refuses peers whose endpoint would be reached through its own tunnel.
+func (r *resolver) endpoints() {
+	for _, s := range r.peers {
+		a, err := netip.ParseAddr(textOf(s.Endpoint))
+		if err != nil {
+			continue
+		}
+		at := slices.IndexFunc(r.options.WireGuard, func(o WireGuard) bool { return o.Name == s.On.Text })
+		for _, p := range r.options.WireGuard[at].Peers {
+			for _, n := range p.Routes {
+				if n.Contains(a) {
+					r.faults.Errorf(s.Endpoint.Span, "the endpoint %s lies in %s, which is reached through this tunnel; no route leaves the routes to you", a, n)
+				}
+			}
+		}
+	}
+}
