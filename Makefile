@@ -179,7 +179,9 @@ install: weir
 		'$(DESTDIR)$(PREFIX)/share/man/man8' '$(DESTDIR)$(PREFIX)/share/doc/weir/examples' \
 		'$(DESTDIR)$(PREFIX)/share/bash-completion/completions'
 	install -m 0755 weir '$(DESTDIR)$(PREFIX)/bin/weir'
-	sed 's|@PREFIX@|$(PREFIX)|g' packaging/systemd/weir.service >'$(DESTDIR)$(PREFIX)/lib/systemd/system/weir.service'
+	for unit in weir.service weir-vpn.service; do \
+		sed 's|@PREFIX@|$(PREFIX)|g' packaging/systemd/$$unit >"$(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit"; \
+	done
 	install -m 0644 examples/*.conf examples/*.nft '$(DESTDIR)$(PREFIX)/share/doc/weir/examples'
 	install -m 0755 examples/authlogin '$(DESTDIR)$(PREFIX)/share/doc/weir/examples'
 	install -m 0644 README.md LICENSE docs/*.md '$(DESTDIR)$(PREFIX)/share/doc/weir'

@@ -79,7 +79,7 @@ func newRootCommand(env *Env) *cobra.Command {
 	})
 	root.AddCommand(
 		newCheckCommand(env), newRunCommand(env), newStopCommand(env), newDowngradeCommand(env), newLoadCommand(env), newConfirmCommand(env), newAnchorCommand(env),
-		newRulesCommand(env), newStatesCommand(env), newSourcesCommand(env), newQueuesCommand(env), newGatewaysCommand(env), newPPPoECommand(env), newInfoCommand(env), newInterfacesCommand(env),
+		newRulesCommand(env), newStatesCommand(env), newSourcesCommand(env), newQueuesCommand(env), newGatewaysCommand(env), newPPPoECommand(env), newVPNCommand(env), newInfoCommand(env), newInterfacesCommand(env),
 		newTableCommand(env), newKillCommand(env), newFlushCommand(env), newPfctlCommand(env),
 		newLogCommand(env), newCaptureCommand(env), newFTPProxyCommand(env), newPortmapCommand(env), newQoSCommand(env), newDoctorCommand(env), newAffinityCommand(env),
 		newTuneCommand(env), newBenchCommand(env), newLabCommand(env), newDemoCommand(env), newVersionCommand(env),

@@ -36,6 +36,9 @@ func TestInstall(t *testing.T) {
 	if !strings.Contains(unit, "\nExecStart="+prefix+"/bin/weir run --or-block\n") || strings.Contains(unit, "@PREFIX@") {
 		t.Errorf("the installed unit is\n%s", unit)
 	}
+	if unit := installed("lib/systemd/system/weir-vpn.service"); !strings.Contains(unit, "\nExecStart="+prefix+"/bin/weir vpn run\n") {
+		t.Errorf("the installed unit of tunnels is\n%s", unit)
+	}
 	for path, part := range map[string]string{
 		"share/man/man8/weir.8":                  "firewall",
 		"share/man/man8/weir-load.8":             "confirm",

@@ -113,13 +113,27 @@ func (b *box) commit(dp *dataplane.Dataplane, source Source, rules *compiled, m 
 	if err != nil {
 		return dataplane.Report{}, err
 	}
+	if err := b.blockTunnels(&source, rules); err != nil {
+		return dataplane.Report{}, err
+	}
+	report, err := b.commitAttached(dp, m)
+	if err != nil {
+		b.unblockTunnels()
+		return report, err
+	}
+	b.tables = records
+	b.noteTunnels(&source, rules)
+	if err := b.storeTables(rules); err != nil {
+		b.cfg.Log.Error("store tables", "error", err)
+	}
+	return report, nil
+}
+
+// commitAttached makes a dataplane live, with other hooks where drivers refuse XDP.
+func (b *box) commitAttached(dp *dataplane.Dataplane, m *machine) (dataplane.Report, error) {
 	for {
 		report, err := dp.Commit(b.attachments(m))
 		if err == nil {
-			b.tables = records
-			if err := b.storeTables(rules); err != nil {
-				b.cfg.Log.Error("store tables", "error", err)
-			}
 			return report, nil
 		}
 		if b.cfg.Mode == ForceXDP && !b.cfg.OrBlock && errors.Is(err, dataplane.ErrNative) {

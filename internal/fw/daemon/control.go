@@ -3,11 +3,11 @@ package daemon
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"time"
 
 	"weir/internal/fw/control"
+	"weir/internal/host/service"
 )
 
 // Status identifies the daemon that answers. It waits for no lock: the process that asks
@@ -67,18 +67,9 @@ func (b *box) load(source Source, confirm time.Duration) (*control.LoadResult, e
 // End ends the daemon and changes nothing else.
 func (c *controller) End(why string) { c.leave(errors.New(why)) }
 
-// notify tells the service manager, if there is one (sd_notify(3)).
+// notify tells the service manager, if there is one.
 func (b *box) notify(state string) {
-	path := os.Getenv("NOTIFY_SOCKET")
-	if path == "" {
-		return
-	}
-	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err == nil {
-		_, err = c.Write([]byte(state))
-		c.Close()
-	}
-	if err != nil {
+	if err := service.Notify(state); err != nil {
 		b.cfg.Log.Warn("tell the service manager", "state", state, "error", err)
 	}
 }

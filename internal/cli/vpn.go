@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/units"
+	"weir/internal/vpn/keeper"
+	"weir/internal/vpn/key"
+)
+
+func newVPNCommand(env *Env) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "vpn",
+		Short: "tunnels between sites, by WireGuard: run them, show them, make keys",
+		Long: `vpn is about the tunnels that the rules define:
+
+    wireguard wg0 key file "/etc/weir/wg0.key" address 10.9.0.1/30
+    peer branch on wg0 key "HIgo9xNz…=" endpoint branch.example.net allowed 10.2.0.0/16
+
+"weir vpn run" keeps them up, beside the daemon. "weir vpn status" says which peers are there.
+docs/vpn.md has more.`,
+	}
+	c.AddCommand(newVPNRunCommand(env), newVPNStatusCommand(env), newVPNDownCommand(env), newVPNGenkeyCommand(env, "genkey"),
+		newVPNGenkeyCommand(env, "genpsk"), newVPNPubkeyCommand(env), newVPNImportCommand(env), newVPNExportCommand(env))
+	return c
+}
+
+func newVPNRunCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "run",
+		Short: "keep the tunnels up that the rules in force define",
+		Long: `run keeps up the tunnels that the rules in force define, as weir run has recorded them, and
+follows each load. It stays in the foreground. It needs no daemon to live: with or without one,
+tunnels stay as the last load says.
+
+The kernel's WireGuard does the work where the kernel has it; otherwise this process does. When it
+ends, by SIGKILL too, interfaces and routes stay. Nothing meant for a tunnel leaves in clear then: a
+blackhole stands behind every route. "weir vpn down" removes all.
+
+The process keeps no capabilities but CAP_NET_ADMIN and CAP_NET_BIND_SERVICE.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			folder, err := env.daemonFolder()
+			if err != nil {
+				return err
+			}
+			return keeper.Run(c.Context(), keeper.Config{Folder: folder, Log: slog.New(newVoice(env.Stderr))})
+		},
+	}
+}
+
+func newVPNDownCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "remove all tunnels, with their routes and the blackholes behind them, when weir vpn run has ended",
+		RunE: func(*cobra.Command, []string) error {
+			folder, err := env.daemonFolder()
+			if err != nil {
+				return err
+			}
+			return keeper.Down(folder)
+		},
+	}
+}
+
+func newVPNStatusCommand(env *Env) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "status [INTERFACE]",
+		Short: "show tunnels and their peers: handshakes, endpoints, bytes, what went wrong",
+		Args:  cobra.MaximumNArgs(1),
+	}
+	return printing(env, c, env.tunnels, func(all []keeper.Status) error { return printTunnels(env.Stdout, all, time.Now()) })
+}
+
+// tunnels reads the tunnels, or only that of the name in args.
+func (env *Env) tunnels(ctx context.Context, args []string) ([]keeper.Status, error) {
+	folder, err := env.daemonFolder()
+	if err != nil {
+		return nil, err
+	}
+	all, err := keeper.Read(ctx, folder)
+	if err != nil || len(args) == 0 {
+		return all, err
+	}
+	for i := range all {
+		if all[i].Interface == args[0] {
+			return all[i : i+1], nil
+		}
+	}
+	return nil, fmt.Errorf("the rules in force have no wireguard %s", args[0])
+}
+
+func printTunnels(w io.Writer, all []keeper.Status, now time.Time) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "the rules in force have no tunnel")
+		return err
+	}
+	for i := range all {
+		t := &all[i]
+		fmt.Fprintf(w, "%s: ", t.Interface)
+		switch {
+		case t.Engine == "":
+			fmt.Fprintln(w, "it does not work")
+		case t.Key == nil:
+			fmt.Fprintf(w, "engine %s (%s)\n", t.Engine, t.Why)
+		default:
+			fmt.Fprintf(w, "port %d, MTU %d, engine %s (%s), public key %s\n", t.Port, t.MTU, t.Engine, t.Why, t.Key)
+		}
+		if t.Problem != "" {
+			fmt.Fprintf(w, "  problem: %s\n", t.Problem)
+		}
+		for j := range t.Peers {
+			printPeer(w, &t.Peers[j], now)
+		}
+	}
+	return nil
+}
+
+func printPeer(w io.Writer, p *keeper.Peer, now time.Time) {
+	ago := func(t time.Time) string { return now.Sub(t).Round(time.Second).String() + " ago" }
+	fmt.Fprintf(w, "  %s: ", p.Name)
+	switch p.Session {
+	case keeper.NoSession:
+		fmt.Fprint(w, "no handshake yet")
+	case keeper.OldSession:
+		fmt.Fprintf(w, "no session: the last handshake was %s", ago(p.Handshake))
+	default:
+		fmt.Fprintf(w, "session, handshake %s", ago(p.Handshake))
+	}
+	if p.Endpoint.IsValid() {
+		fmt.Fprintf(w, ", at %s", p.Endpoint)
+	} else {
+		fmt.Fprint(w, ", at an unknown address")
+	}
+	fmt.Fprintf(w, ", received %sB, sent %sB\n", units.Short(float64(p.Received)), units.Short(float64(p.Sent)))
+	fmt.Fprintf(w, "    public key %s\n", p.Key)
+	if len(p.Allowed) > 0 {
+		var texts []string
+		for _, a := range p.Allowed {
+			texts = append(texts, a.String())
+		}
+		fmt.Fprintf(w, "    allowed %s\n", strings.Join(texts, " "))
+	}
+	if p.Error != "" {
+		fmt.Fprintf(w, "    %s: %s\n", ago(p.ErrorTime), p.Error)
+	}
+}
+
+func newVPNGenkeyCommand(_ *Env, use string) *cobra.Command {
+	c := &cobra.Command{
+		Use:   use + " FILE",
+		Short: "make a private key in a new file, and print its public key",
+		Args:  exactly(1, "name one file, which does not exist yet"),
+	}
+	make := key.NewPrivate
+	if use == "genpsk" {
+		make, c.Short = key.NewPreshared, "make a preshared key in a new file"
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		secret := make()
+		if err := key.WriteFile(args[0], secret); err != nil || use == "genpsk" {
+			return err
+		}
+		_, err := fmt.Fprintln(c.OutOrStdout(), secret.Public())
+		return err
+	}
+	return c
+}
+
+func newVPNPubkeyCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "pubkey FILE|-",
+		Short: "print the public key of the private key in a file, or in standard input",
+		Args:  exactly(1, "name one file with a private key, or - for standard input"),
+		RunE: func(_ *cobra.Command, args []string) (err error) {
+			var secret key.Secret
+			if args[0] == "-" {
+				secret, err = key.Read(env.Stdin)
+			} else {
+				secret, err = key.ReadFile(args[0])
+			}
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(env.Stdout, secret.Public())
+			return err
+		},
+	}
+}

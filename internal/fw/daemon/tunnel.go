@@ -1,0 +1,58 @@
+package daemon
+
+import (
+	"net/netip"
+	"os"
+
+	"weir/internal/fw/rundir"
+	"weir/internal/vpn/route"
+	"weir/pf/resolve"
+)
+
+// tunnelNetworks returns the networks that routes lead to through tunnels.
+func tunnelNetworks(all []resolve.WireGuard) (networks []netip.Prefix) {
+	for i := range all {
+		for j := range all[i].Peers {
+			networks = append(networks, all[i].Peers[j].Routes...)
+		}
+	}
+	return networks
+}
+
+// blockTunnels adds the blackholes behind the tunnels of rules, before these are in force: what they
+// let through to a tunnel must not leave in clear while weir vpn run has not made it yet.
+func (b *box) blockTunnels(source *Source, rules *compiled) error {
+	if source.Builtin {
+		return nil
+	}
+	err := route.Block(tunnelNetworks(rules.options.WireGuard))
+	if err != nil {
+		b.unblockTunnels()
+	}
+	return err
+}
+
+// unblockTunnels removes the blackholes of rules that did not come into force.
+func (b *box) unblockTunnels() {
+	if b.rules != nil && !b.source.Builtin {
+		b.logError(route.Unblock(tunnelNetworks(b.rules.options.WireGuard)))
+	}
+}
+
+// noteTunnels records the tunnels of the rules in force for weir vpn run, and removes the blackholes
+// of others. The built-in rules leave all as it is.
+func (b *box) noteTunnels(source *Source, rules *compiled) {
+	if source.Builtin {
+		return
+	}
+	all := rules.options.WireGuard
+	if all != nil || exists(b.cfg.Folder.Tunnels()) || exists(b.cfg.Folder.VPN()) {
+		b.logError(rundir.WriteJSON(b.cfg.Folder.Tunnels(), append([]resolve.WireGuard{}, all...)))
+	}
+	b.logError(route.Unblock(tunnelNetworks(all)))
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,182 @@
+package keeper
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"weir/internal/fw/rundir"
+	"weir/internal/host/filelock"
+	"weir/internal/host/service"
+	"weir/internal/vpn/route"
+	"weir/internal/vpn/tunnel"
+	"weir/pf/resolve"
+)
+
+// Config is what weir vpn run needs.
+type Config struct {
+	Folder rundir.Folder
+	Log    *slog.Logger
+}
+
+// A keeper keeps the tunnels of the rules in force up.
+type keeper struct {
+	Config
+	endpoints endpoints
+
+	mu      sync.Mutex // of all below
+	text    []byte     // of the record of wanted
+	wanted  []resolve.WireGuard
+	tunnels map[string]*running // by the name of the interface
+}
+
+// Times between looks at the record, and at the tunnels.
+const (
+	recordPause = 200 * time.Millisecond
+	tunnelPause = time.Second
+)
+
+// ErrHeld means that another process keeps the tunnels of this network namespace.
+var ErrHeld = errors.New("another weir vpn run keeps the tunnels of this network namespace")
+
+// lockPatience is how long a killed process may need to vanish.
+const lockPatience = 2 * time.Second
+
+// Run keeps the tunnels up until ctx ends. They stay as they are then.
+func Run(ctx context.Context, c Config) error {
+	lock, err := lock(c.Folder)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := service.Keep(unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE); err != nil {
+		return err
+	}
+	k := &keeper{Config: c, tunnels: map[string]*running{}}
+	k.endpoints.read(filepath.Join(c.Folder.VPN(), "endpoints.json"), c.Log)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return k.serve(ctx) })
+	group.Go(func() error { return k.run(ctx) })
+	return group.Wait()
+}
+
+// lock makes the folder and locks it.
+func lock(f rundir.Folder) (*os.File, error) {
+	if err := os.MkdirAll(f.VPN(), 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of tunnels: %w", err)
+	}
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(recordPause / 10) {
+		file, err := filelock.File(filepath.Join(f.VPN(), "lock"), filelock.Try)
+		if errors.Is(err, filelock.ErrHeld) {
+			if time.Now().Before(deadline) {
+				continue
+			}
+			err = ErrHeld
+		}
+		return file, err
+	}
+}
+
+func (k *keeper) run(ctx context.Context) error {
+	defer k.leave()
+	records, tunnels := time.NewTicker(recordPause), time.NewTicker(tunnelPause)
+	defer records.Stop()
+	defer tunnels.Stop()
+	k.look()
+	k.Log.Info("ready", "tunnels", len(k.wanted))
+	if err := service.Notify("READY=1"); err != nil {
+		k.Log.Warn("tell the service manager", "error", err)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-records.C:
+			k.look()
+		case <-tunnels.C:
+			k.tend()
+		}
+	}
+}
+
+// leave ends the engines, and no tunnel.
+func (k *keeper) leave() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, t := range k.tunnels {
+		t.leave()
+	}
+}
+
+// look reads which tunnels there are to be, if that has changed. Without a record all stay as they are.
+func (k *keeper) look() {
+	text, err := os.ReadFile(k.Folder.Tunnels())
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(text, k.text) {
+		return
+	}
+	var wanted []resolve.WireGuard
+	if err == nil {
+		err = json.Unmarshal(text, &wanted)
+	}
+	if err != nil {
+		k.Log.Error("read which tunnels there are to be", "error", err)
+		return
+	}
+	k.text, k.wanted = text, wanted
+	for name, t := range k.tunnels {
+		if !slices.ContainsFunc(wanted, func(w resolve.WireGuard) bool { return w.Name == name }) {
+			t.leave()
+			delete(k.tunnels, name)
+			k.Log.Info("the tunnel is gone", "interface", name)
+		}
+	}
+	err = tunnel.Remove(func(name string) bool {
+		return slices.ContainsFunc(wanted, func(w resolve.WireGuard) bool { return w.Name == name })
+	})
+	if err != nil {
+		k.Log.Error("remove the interfaces of tunnels", "error", err)
+	}
+	for i := range wanted {
+		t := k.tunnels[wanted[i].Name]
+		if t == nil {
+			t = &running{keeper: k}
+			k.tunnels[wanted[i].Name] = t
+		}
+		t.be(wanted[i])
+	}
+}
+
+// tend looks after the tunnels.
+func (k *keeper) tend() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, t := range k.tunnels {
+		t.tend(time.Now())
+	}
+	k.endpoints.write(k.Log)
+}
+
+// Down removes all tunnels, with their routes and blackholes. The error is ErrHeld while a process
+// keeps them.
+func Down(f rundir.Folder) error {
+	lock, err := lock(f)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	return errors.Join(tunnel.Remove(func(string) bool { return false }), route.Unblock(nil), os.RemoveAll(f.VPN()))
+}

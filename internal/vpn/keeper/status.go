@@ -1,0 +1,135 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/fw/control"
+	"weir/internal/fw/rundir"
+	"weir/internal/vpn/key"
+)
+
+// Status is what is known of a tunnel.
+type Status struct {
+	Interface string      `json:"interface"`
+	Engine    string      `json:"engine,omitempty"` // kernel or userspace; empty: it does not work
+	Why       string      `json:"why,omitempty"`    // this engine
+	Problem   string      `json:"problem,omitempty"`
+	Key       *key.Public `json:"public_key,omitempty"`
+	Port      uint16      `json:"port"`
+	MTU       uint16      `json:"mtu"`
+	Peers     []Peer      `json:"peers"`
+}
+
+// Peer is what is known of a peer.
+type Peer struct {
+	Name      string         `json:"name"`
+	Key       string         `json:"public_key"`
+	Session   Session        `json:"session"`
+	Handshake time.Time      `json:"last_handshake,omitzero"`
+	Endpoint  netip.AddrPort `json:"endpoint,omitzero"`
+	Received  uint64         `json:"received_bytes"`
+	Sent      uint64         `json:"sent_bytes"`
+	Allowed   []netip.Prefix `json:"allowed"`
+	Error     string         `json:"last_error,omitempty"`
+	ErrorTime time.Time      `json:"last_error_time,omitzero"`
+}
+
+// Session is what a peer's session keys are good for.
+type Session string
+
+// States of a session.
+const (
+	NoSession  Session = "none"    // there has been no handshake
+	Current    Session = "current" // its keys are in use
+	OldSession Session = "expired" // its keys are too old to use
+)
+
+// rejectAfter is how old session keys may be: REJECT_AFTER_TIME in section 6.1 of the WireGuard paper.
+const rejectAfter = 180 * time.Second
+
+func sessionOf(handshake, now time.Time) Session {
+	switch {
+	case handshake.IsZero():
+		return NoSession
+	case now.Sub(handshake) < rejectAfter:
+		return Current
+	}
+	return OldSession
+}
+
+func socket(f rundir.Folder) string { return filepath.Join(f.VPN(), "control.sock") }
+
+// ErrNotRunning means that weir vpn run does not run in this network namespace.
+var ErrNotRunning = errors.New("weir vpn run does not run in this network namespace")
+
+// answerPatience is how long an answer may take.
+const answerPatience = 10 * time.Second
+
+// Read asks the process that keeps the tunnels for their status.
+func Read(ctx context.Context, f rundir.Folder) (all []Status, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket(f))
+	}}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://weir/status", nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := client.Do(request)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
+		return nil, ErrNotRunning
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask weir vpn run: %w", err)
+	}
+	defer answer.Body.Close()
+	if err := json.NewDecoder(answer.Body).Decode(&all); err != nil {
+		return nil, fmt.Errorf("read the answer of weir vpn run: %w", err)
+	}
+	return all, nil
+}
+
+// serve answers who asks for the status, until ctx ends.
+func (k *keeper) serve(ctx context.Context) error {
+	l, err := control.Listen(socket(k.Folder))
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(k.status()) //nolint:errcheck // the other end has gone
+	})
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: answerPatience}
+	stop := context.AfterFunc(ctx, func() { s.Close() })
+	defer stop()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the status: %w", err)
+	}
+	return nil
+}
+
+// status tells of all tunnels.
+func (k *keeper) status() []Status {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := []Status{}
+	now := time.Now()
+	for i := range k.wanted {
+		all = append(all, k.tunnels[k.wanted[i].Name].status(now))
+	}
+	return all
+}

@@ -1,0 +1,60 @@
+package tunnel
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"weir/internal/vpn/key"
+)
+
+// Alias is that of every interface which weir makes for a tunnel. One without it is somebody else's.
+const Alias = "weir: a WireGuard tunnel"
+
+// ErrForeign is the error for an interface of that name which weir has not made.
+var ErrForeign = errors.New("there is an interface of that name which is not weir's")
+
+// Config is what is asked of a tunnel.
+type Config struct {
+	Private key.Secret
+	Port    uint16
+	Peers   []Peer
+}
+
+// Peer is a peer as it is asked for.
+type Peer struct {
+	Key       key.Public
+	Preshared key.Secret     // zero: none
+	Endpoint  netip.AddrPort // not valid: where it last came from
+	Allowed   []netip.Prefix
+	Keepalive uint16 // seconds; 0: none
+}
+
+// State is what an engine tells of a peer.
+type State struct {
+	Key       key.Public
+	Endpoint  netip.AddrPort // not valid: unknown
+	Handshake time.Time      // the last; zero: none yet
+	Received  uint64         // bytes of packets from the peer, with what WireGuard adds
+	Sent      uint64
+	Error     string    // what last went wrong; empty: nothing
+	ErrorTime time.Time // when
+}
+
+// An Engine encrypts and decrypts the packets of one tunnel. Its methods are called one at a time.
+type Engine interface {
+	// Name is what the configuration calls the engine.
+	Name() string
+	// Apply has the tunnel be as c says. Peers that stay as they were keep their sessions.
+	Apply(c *Config) error
+	// States tells of the peers.
+	States() ([]State, error)
+	// Move has the peer be at another endpoint.
+	Move(k key.Public, to netip.AddrPort) error
+	// Greet begins a handshake with a peer whose endpoint is known.
+	Greet(k key.Public) error
+	// Failed is closed when the engine has ended by itself.
+	Failed() <-chan struct{}
+	// Close ends the engine. The interface stays.
+	Close()
+}

@@ -1,0 +1,122 @@
+package userspace
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.zx2c4.com/wireguard/conn"
+	"golang.zx2c4.com/wireguard/device"
+	"golang.zx2c4.com/wireguard/tun"
+
+	"weir/internal/vpn/key"
+	"weir/internal/vpn/tunnel"
+)
+
+// Name is what the configuration calls the engine.
+const Name = "userspace"
+
+// An Engine is a tunnel in user space.
+type Engine struct {
+	device  *device.Device
+	applied *tunnel.Config
+
+	mu     sync.Mutex
+	errors map[string]fault // of peers, by their short name
+}
+
+type fault struct {
+	text string
+	time time.Time
+}
+
+// Open opens the tunnel of an interface, and makes the interface if there is none. log gets what
+// goes wrong.
+func Open(name string, mtu uint16, log func(string)) (*Engine, error) {
+	f, err := openTun(name)
+	if err != nil {
+		return nil, err
+	}
+	t, err := tun.CreateTUNFromFile(f, int(mtu))
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	e := &Engine{errors: map[string]fault{}}
+	e.device = device.NewDevice(t, conn.NewDefaultBind(), &device.Logger{Verbosef: device.DiscardLogf, Errorf: func(format string, args ...any) {
+		log(e.note(fmt.Sprintf(format, args...), args))
+	}})
+	return e, nil
+}
+
+// note remembers an error with the peer that it is about, and returns its text.
+func (e *Engine) note(text string, args []any) string {
+	for _, a := range args {
+		if p, ok := a.(*device.Peer); ok {
+			e.mu.Lock()
+			e.errors[p.String()] = fault{strings.TrimPrefix(text, p.String()+" - "), time.Now()}
+			e.mu.Unlock()
+		}
+	}
+	return text
+}
+
+// Name is what the configuration calls the engine.
+func (*Engine) Name() string { return Name }
+
+// Apply has the tunnel be as c says.
+func (e *Engine) Apply(c *tunnel.Config) error {
+	if err := e.device.IpcSet(changes(e.applied, c)); err != nil {
+		e.applied = nil // part of it may have been done
+		return err
+	}
+	if err := e.device.Up(); err != nil {
+		e.applied = nil
+		return err
+	}
+	e.applied = c
+	return nil
+}
+
+// States tells of the peers.
+func (e *Engine) States() ([]tunnel.State, error) {
+	text, err := e.device.IpcGet()
+	if err != nil {
+		return nil, err
+	}
+	all, err := readStates(strings.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range all {
+		if p := e.device.LookupPeer(device.NoisePublicKey(all[i].Key)); p != nil {
+			f := e.errors[p.String()]
+			all[i].Error, all[i].ErrorTime = f.text, f.time
+		}
+	}
+	return all, nil
+}
+
+// Move has the peer be at another endpoint.
+func (e *Engine) Move(k key.Public, to netip.AddrPort) error {
+	return e.device.IpcSet(fmt.Sprintf("public_key=%s\nupdate_only=true\nendpoint=%s\n", k.Hex(), to))
+}
+
+// Greet begins a handshake with a peer whose endpoint is known.
+func (e *Engine) Greet(k key.Public) error {
+	p := e.device.LookupPeer(device.NoisePublicKey(k))
+	if p == nil {
+		return nil
+	}
+	return p.SendHandshakeInitiation(false)
+}
+
+// Failed returns what ends the engine.
+func (e *Engine) Failed() <-chan struct{} { return e.device.Wait() }
+
+// Close ends the engine. The interface stays.
+func (e *Engine) Close() { e.device.Close() }

@@ -1,0 +1,276 @@
+package wgfile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"weir/internal/vpn/key"
+)
+
+// File is a tunnel as a file of wg(8) has it.
+type File struct {
+	Private   key.Secret
+	KeyFile   string // that has the private key instead
+	Port      uint16 // 0: any
+	Addresses []netip.Prefix
+	MTU       uint16 // 0: wg-quick chooses
+	NoRoute   bool   // Table = off
+	Peers     []Peer
+
+	psk map[string]string // files of preshared keys, by the public key of the peer
+}
+
+// Peer is a peer as such a file has it.
+type Peer struct {
+	Name      string // of a comment "# Name = …"; empty: it has none
+	Key       key.Public
+	Preshared key.Secret
+	Host      string // of its endpoint; empty: none
+	Port      uint16
+	Allowed   []netip.Prefix
+	Keepalive uint16
+
+	line int
+}
+
+// A Fault is what is wrong in a line. It has no part of a secret.
+type Fault struct {
+	File string
+	Line int
+	Text string
+}
+
+func (f *Fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text) }
+
+// mostFaults is how many faults are told.
+const mostFaults = 10
+
+// reader reads a file.
+type reader struct {
+	name   string
+	file   *File
+	line   int
+	where  string // the section
+	title  string // of the peer whose section comes, or is read
+	said   map[string]bool
+	faults []error
+}
+
+// Read reads a file; name is for its faults, which are joined.
+func Read(name string, in io.Reader) (*File, error) {
+	r := &reader{name: name, file: &File{}, said: map[string]bool{}}
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		r.line++
+		r.read(lines.Text())
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if r.file.Private.IsZero() && r.file.KeyFile == "" {
+		r.faultf("the interface has no PrivateKey")
+	}
+	for i := range r.file.Peers {
+		if p := &r.file.Peers[i]; p.Key == (key.Public{}) {
+			r.line = p.line
+			r.faultf("this peer has no PublicKey")
+		}
+	}
+	if len(r.faults) > mostFaults {
+		r.faults = append(r.faults[:mostFaults], fmt.Errorf("%d more faults", len(r.faults)-mostFaults))
+	}
+	return r.file, errors.Join(r.faults...)
+}
+
+func (r *reader) faultf(format string, args ...any) {
+	r.faults = append(r.faults, &Fault{r.name, r.line, fmt.Sprintf(format, args...)})
+}
+
+// read reads a line.
+func (r *reader) read(line string) {
+	text, comment, _ := strings.Cut(line, "#")
+	if word, value, ok := strings.Cut(comment, "="); ok && strings.EqualFold(strings.TrimSpace(word), "name") {
+		r.nameIs(strings.TrimSpace(value))
+	}
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return
+	}
+	if strings.HasPrefix(text, "[") {
+		r.section(text)
+		return
+	}
+	word, value, ok := strings.Cut(text, "=")
+	word, value = strings.ToLower(strings.TrimSpace(word)), strings.TrimSpace(value)
+	if !ok || value == "" {
+		r.faultf("a line is WORD = VALUE")
+		return
+	}
+	if r.said[word] && word != "address" && word != "allowedips" && word != "postup" {
+		r.faultf("%s is given twice", word)
+	}
+	r.said[word] = true
+	var err error
+	switch r.where {
+	case "interface":
+		err = r.file.set(word, value)
+	case "peer":
+		err = r.file.Peers[len(r.file.Peers)-1].set(word, value)
+	default:
+		err = errors.New("a file begins with [Interface] or [Peer]")
+	}
+	if err != nil {
+		r.faultf("%s", err)
+	}
+}
+
+// nameIs notes the name of a peer, which stands in its section or before it.
+func (r *reader) nameIs(name string) {
+	if n := len(r.file.Peers); r.where == "peer" && r.file.Peers[n-1].Name == "" && r.file.Peers[n-1].Key == (key.Public{}) {
+		r.file.Peers[n-1].Name = name
+		return
+	}
+	r.title = name
+}
+
+func (r *reader) section(text string) {
+	r.said = map[string]bool{}
+	switch r.where = strings.ToLower(strings.Trim(text, "[]")); r.where {
+	case "interface":
+	case "peer":
+		r.file.Peers = append(r.file.Peers, Peer{Name: r.title, line: r.line})
+		r.title = ""
+	default:
+		r.faultf("there is no section %s", text)
+	}
+}
+
+// set sets what a line of [Interface] says.
+func (f *File) set(word, value string) (err error) {
+	switch word {
+	case "privatekey":
+		if f.Private, err = key.ParseSecret(value); err != nil || f.Private.IsZero() {
+			return errors.New("PrivateKey is no key") // what it is may be most of one
+		}
+	case "listenport":
+		f.Port, err = number(value)
+	case "mtu":
+		f.MTU, err = number(value)
+	case "address":
+		err = prefixes(value, &f.Addresses, false)
+	case "table":
+		switch value {
+		case "auto":
+		case "off":
+			f.NoRoute = true
+		default:
+			err = errors.New("weir's routes are in the main table: Table is auto or off")
+		}
+	case "fwmark":
+		if value != "off" && value != "0" {
+			err = errors.New("weir has no FwMark: rules choose by interface (route-to, tag)")
+		}
+	case "saveconfig":
+		if value != "false" {
+			err = errors.New("weir does not write its configuration: SaveConfig = false")
+		}
+	case "dns":
+		err = errors.New("weir does not set the box's name servers (DNS)")
+	case "postup":
+		err = f.keyFile(value)
+	case "preup", "predown", "postdown":
+		err = errNoCommands
+	default:
+		err = fmt.Errorf("[Interface] has no %q", word)
+	}
+	return err
+}
+
+var errNoCommands = errors.New("weir runs no commands for a tunnel: say in rules what they do; only \"wg set %i private-key FILE\" and \"wg set %i peer KEY preshared-key FILE\" are understood")
+
+// keyFile reads the commands that have wg read keys from files.
+func (f *File) keyFile(command string) error {
+	words := strings.Fields(command)
+	for i := range words {
+		words[i] = strings.Trim(words[i], "'\"")
+	}
+	if len(words) < 5 || words[0] != "wg" || words[1] != "set" || words[2] != "%i" || !strings.HasPrefix(words[len(words)-1], "/") {
+		return errNoCommands
+	}
+	switch rest := words[3:]; {
+	case len(rest) == 2 && rest[0] == "private-key":
+		f.KeyFile = rest[1]
+	case len(rest) == 4 && rest[0] == "peer" && rest[2] == "preshared-key":
+		if f.psk == nil {
+			f.psk = map[string]string{}
+		}
+		f.psk[rest[1]] = rest[3]
+	default:
+		return errNoCommands
+	}
+	return nil
+}
+
+// set sets what a line of [Peer] says.
+func (p *Peer) set(word, value string) (err error) {
+	switch word {
+	case "publickey":
+		if p.Key, err = key.ParsePublic(value); err != nil {
+			err = fmt.Errorf("PublicKey: %w", err)
+		}
+	case "presharedkey":
+		if p.Preshared, err = key.ParseSecret(value); err != nil {
+			return errors.New("PresharedKey is no key")
+		}
+	case "allowedips":
+		err = prefixes(value, &p.Allowed, true)
+	case "endpoint":
+		host, port, split := net.SplitHostPort(value)
+		if split != nil || host == "" {
+			return fmt.Errorf("%q is no HOST:PORT", value)
+		}
+		p.Host = host
+		p.Port, err = number(port)
+	case "persistentkeepalive":
+		if value != "off" {
+			p.Keepalive, err = number(value)
+		}
+	default:
+		err = fmt.Errorf("[Peer] has no %q", word)
+	}
+	return err
+}
+
+func number(text string) (uint16, error) {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no number from 0 to 65535", text)
+	}
+	return uint16(n), nil
+}
+
+// prefixes reads addresses with the lengths of their prefixes, separated by commas.
+func prefixes(text string, all *[]netip.Prefix, mask bool) error {
+	for one := range strings.SplitSeq(text, ",") {
+		one = strings.TrimSpace(one)
+		p, err := netip.ParsePrefix(one)
+		if err != nil {
+			a, err := netip.ParseAddr(one)
+			if err != nil || a.Zone() != "" {
+				return fmt.Errorf("%q is no address", one)
+			}
+			p = netip.PrefixFrom(a, a.BitLen())
+		}
+		if mask {
+			p = p.Masked()
+		}
+		*all = append(*all, p)
+	}
+	return nil
+}

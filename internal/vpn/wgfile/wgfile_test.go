@@ -1,0 +1,85 @@
+package wgfile
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/testenv"
+	"weir/pf/resolve"
+)
+
+// TestGolden checks the files in testdata: reading "in" gives "faults", or "statements" with the files
+// of keys; and what these mean is written as "out".
+func TestGolden(t *testing.T) {
+	testenv.EachGolden(t, "testdata/*.txtar", func(t *testing.T, g *testenv.Golden) {
+		file, err := Read("wg0.conf", strings.NewReader(g.Section("in")))
+		if err != nil {
+			g.Check(t, "faults", err.Error()+"\n")
+			return
+		}
+		stmts, files := file.Statements("wg0", "/etc/weir")
+		var b strings.Builder
+		if err := Fprint(&b, stmts); err != nil {
+			t.Fatal(err)
+		}
+		text := b.String()
+		for _, f := range files {
+			fmt.Fprintf(&b, "# %s: %v\n", f.Path, f.Key)
+		}
+		g.Check(t, "statements", b.String())
+		rules, list := resolve.Load("weir.conf", []byte(text), nil)
+		if rules == nil {
+			t.Fatalf("the statements are refused: %v", list.Err())
+		}
+		var out strings.Builder
+		if err := Write(&out, &rules.Options.WireGuard[0]); err != nil {
+			t.Fatal(err)
+		}
+		g.Check(t, "out", out.String())
+		if strings.Contains(out.String(), "ip route") {
+			return // commands are not read
+		}
+		again, err := Read("out", strings.NewReader(out.String()))
+		if err != nil {
+			t.Fatalf("what is written is not read: %v", err)
+		}
+		var c strings.Builder
+		stmts, _ = again.Statements("wg0", "/etc/weir")
+		if err := Fprint(&c, stmts); err != nil {
+			t.Fatal(err)
+		}
+		meant, list := resolve.Load("again", []byte(c.String()), nil)
+		if meant == nil {
+			t.Fatalf("what is written is refused: %v", list.Err())
+		}
+		if diff := cmp.Diff(rules.Options.WireGuard, meant.Options.WireGuard, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+			t.Errorf("read again, it means another tunnel:\n%s", diff)
+		}
+	})
+}
+
+// FuzzRead reads anything, and says nothing of a secret.
+func FuzzRead(f *testing.F) {
+	f.Add("[Interface]\nPrivateKey = yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=\n[Peer]\nPublicKey = xTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg=\nAllowedIPs = 10.0.0.0/8, ::/0\nEndpoint = [::1]:7\n")
+	f.Add("[Interface]\nPrivateKey = yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBm\nPostUp = wg set %i private-key /x\n# name = a\n[Peer]\nPresharedKey = q\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		file, err := Read("f", strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		stmts, _ := file.Statements("wg0", "/k")
+		var b strings.Builder
+		if err := Fprint(&b, stmts); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []string{fmt.Sprintf("%+v", file), b.String()} {
+			if raw := file.Private.Reveal(); file.KeyFile == "" && strings.Contains(s, string(raw[:])) {
+				t.Errorf("a secret is printed: %s", s)
+			}
+		}
+	})
+}

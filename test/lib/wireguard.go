@@ -1,0 +1,77 @@
+package lib
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"golang.zx2c4.com/wireguard/conn"
+	"golang.zx2c4.com/wireguard/device"
+	"golang.zx2c4.com/wireguard/tun"
+
+	"weir/internal/lab"
+	"weir/internal/vpn/key"
+)
+
+// A FarEnd is a peer of the box in wan that is not weir: the kernel's WireGuard where there is one, as
+// wg sets it up, else wireguard-go as it is released.
+type FarEnd struct {
+	Key    key.Public
+	Port   uint16
+	Kernel bool // it is the kernel's
+}
+
+// FarDevice is the interface of a far end.
+const FarDevice = "far0"
+
+// FarEnd makes the far end of a tunnel, with these addresses inside. The box has a public key and sends
+// from these networks.
+func (b *Box) FarEnd(box key.Public, preshared key.Secret, networks string, addresses ...string) *FarEnd {
+	b.Helper()
+	private := key.NewPrivate()
+	far := &FarEnd{Key: private.Public(), Port: 51999}
+	if _, err := b.Try(lab.WAN, "ip", "link", "add", FarDevice, "type", "wireguard"); err == nil {
+		far.Kernel = true
+		path, psk := filepath.Join(b.dir, "far.key"), filepath.Join(b.dir, "far.psk")
+		for path, k := range map[string]key.Secret{path: private, psk: preshared} {
+			if err := key.WriteFile(path, k); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run(lab.WAN, "wg", "set", FarDevice, "listen-port", fmt.Sprint(far.Port), "private-key", path,
+			"peer", box.String(), "preshared-key", psk, "allowed-ips", networks)
+		b.IP(lab.WAN, "link set "+FarDevice+" mtu 1420")
+	} else {
+		b.goFarEnd(far, private, preshared, box, networks)
+	}
+	b.IP(lab.WAN, "link set "+FarDevice+" up")
+	for _, a := range addresses {
+		b.Address(lab.WAN, FarDevice, a)
+	}
+	return far
+}
+
+// goFarEnd runs wireguard-go in this process, with its device and its sockets in wan.
+func (b *Box) goFarEnd(far *FarEnd, private, preshared key.Secret, box key.Public, networks string) {
+	b.Helper()
+	hidden := func(k key.Secret) string { raw := k.Reveal(); return key.Public(raw).Hex() }
+	text := fmt.Sprintf("private_key=%s\nlisten_port=%d\npublic_key=%s\npreshared_key=%s\n", hidden(private), far.Port, box.Hex(), hidden(preshared))
+	for _, n := range strings.Split(networks, ",") {
+		text += "allowed_ip=" + n + "\n"
+	}
+	err := b.Do(lab.WAN, func() error {
+		t, err := tun.CreateTUN(FarDevice, 1420)
+		if err != nil {
+			return err
+		}
+		d := device.NewDevice(t, conn.NewDefaultBind(), device.NewLogger(device.LogLevelSilent, ""))
+		b.Cleanup(d.Close)
+		if err := d.IpcSet(text); err != nil {
+			return err
+		}
+		return d.Up()
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,222 @@
+package test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"weir/internal/lab"
+	"weir/internal/vpn/keeper"
+	"weir/internal/vpn/key"
+	"weir/test/lib"
+)
+
+// Addresses inside the tunnel of TestVPN.
+const (
+	tunnelFar  = "10.2.0.1" // behind the far end
+	tunnelFar6 = "fd02::1"
+	tunnelBox  = "10.9.0.1"
+)
+
+// vpnRun starts weir vpn run and waits until it is ready.
+func vpnRun(b *lib.Box) *lib.Process {
+	b.Helper()
+	p := b.WeirCommand("vpn", "run")
+	b.AwaitSaid(p, "weir: ready")
+	return p
+}
+
+// tunnelOf returns what weir says about wg0.
+func tunnelOf(b *lib.Box) keeper.Status {
+	b.Helper()
+	all := lib.WeirJSON[[]keeper.Status](b, "vpn", "status")
+	if len(all) != 1 || all[0].Interface != "wg0" || len(all[0].Peers) != 1 {
+		b.Fatalf("weir vpn status: %+v", all)
+	}
+	return all[0]
+}
+
+// tunnelAnswers reports whether a host gets an answer through the tunnel.
+func tunnelAnswers(b *lib.Box, from, to string) bool {
+	b.Helper()
+	_, err := b.Try(from, "ping", "-n", "-c", "1", "-W", "0.3", to)
+	return err == nil
+}
+
+// noTunnelAnswers sends through the tunnel, which must not work.
+func noTunnelAnswers(b *lib.Box) {
+	b.Helper()
+	for _, to := range []string{tunnelFar, tunnelFar6} {
+		for _, from := range []string{lab.LAN, lab.FW} {
+			if tunnelAnswers(b, from, to) {
+				b.Errorf("%s reaches %s without a tunnel", from, to)
+			}
+		}
+	}
+}
+
+//	lan ── lan0 fw wan0 ══ wg0 in UDP ══ wan, a plain WireGuard
+//
+// The tunnel is in the rules; its packets meet them at wg0. Nothing that is meant for it leaves by wan0
+// in clear, whatever becomes of weir vpn run, of the interface, or of the rules.
+func TestVPN(t *testing.T) {
+	weir.Both(t, func(b *lib.Box) {
+		dir := b.TempDir()
+		secret, psk, preshared := filepath.Join(dir, "wg0.key"), filepath.Join(dir, "far.psk"), key.NewPreshared()
+		public, err := key.ParsePublic(strings.TrimSpace(b.Weir("vpn", "genkey", secret)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := key.WriteFile(psk, preshared); err != nil {
+			b.Fatal(err)
+		}
+		far := b.FarEnd(public, preshared, "10.9.0.1/32,fd09::1/128,fd00:1::/64", "10.9.0.2/30", tunnelFar+"/16", "fd09::2/64", tunnelFar6+"/48")
+		b.IP(lab.WAN, "route add fd00:1::/64 dev "+lib.FarDevice)
+		engine := ""
+		if far.Kernel {
+			engine = "engine userspace" // the kernel's own is told about below
+		}
+		tunnel := func(engine string) string {
+			return fmt.Sprintf(`wireguard wg0 key file "%s" address { 10.9.0.1/30 fd09::1/64 } %s
+peer far on wg0 key "%s" psk file "%s" endpoint %s port %d allowed { 10.9.0.2 10.2.0.0/16 fd09::2 fd02::/48 }
+`, secret, engine, far.Key, psk, wanHost, far.Port)
+		}
+		const rules = `match out on wg0 inet from (lan0:network) nat-to (wg0)
+block
+pass in on lan0
+pass out
+pass in on wg0 proto { icmp icmp6 }
+`
+		clear := b.Start(lab.WAN, "tcpdump", "-n", "-l", "-i", "eth0", "net 10.2.0.0/16 or net 10.9.0.0/30 or net fd02::/48 or net fd09::/64")
+		b.AwaitSaid(clear, "listening on")
+		daemon := b.WeirRun(b.Rules(tunnel(engine) + rules))
+		b.Tell("before the tunnel", noTunnelAnswers)
+		run := vpnRun(b)
+		b.Until(10*time.Second, "the tunnel works", func() bool { return tunnelAnswers(b, lab.FW, tunnelFar) })
+		if s := tunnelOf(b); s.Engine != "userspace" || s.Peers[0].Session != keeper.Current || s.Peers[0].Endpoint.String() != fmt.Sprintf("%s:%d", wanHost, far.Port) || s.Peers[0].Received == 0 || *s.Key != public {
+			b.Errorf("weir vpn status: %+v", s)
+		}
+		b.AwaitHook("wg0")
+		b.Tell("packets", vpnPackets)
+		if out := b.Run(lab.FW, "grep", "-E", "CapEff|CapPrm|NoNewPrivs:.*1", fmt.Sprintf("/proc/%d/status", run.PID())); strings.Count(out, "\t0000000000001400\n") != 2 || strings.Count(out, "\n") != 3 {
+			b.Errorf("weir vpn run has\n%s", out)
+		}
+		flood := b.Flood(lab.LAN, tunnelFar)
+		time.Sleep(200 * time.Millisecond)
+		daemon.Kill()
+		time.Sleep(200 * time.Millisecond)
+		b.WeirRun(b.Rules(tunnel(engine) + rules))
+		flood.AllAnswered(100)
+		b.Flood(lab.LAN, tunnelFar)
+		run.Kill()
+		noTunnelAnswers(b)
+		began := time.Now()
+		run = vpnRun(b)
+		b.Until(10*time.Second, "the tunnel works again", func() bool { return tunnelAnswers(b, lab.LAN, tunnelFar) })
+		took := time.Since(began)
+		b.Logf("the tunnel worked again after %v", took)
+		if took > lib.Scaled(2*time.Second) {
+			b.Error("that is too late")
+		}
+		b.Tell("faults", func(b *lib.Box) { vpnFaults(b, tunnel(engine), rules, secret) })
+		run.Signal(syscall.SIGTERM)
+		run.Wait(10*time.Second, 0)
+		b.IP(lab.FW, "link del wg0")
+		noTunnelAnswers(b)
+		run = vpnRun(b)
+		b.Until(10*time.Second, "the tunnel works again", func() bool { return tunnelAnswers(b, lab.LAN, tunnelFar) })
+		b.IP(lab.FW, "link del wg0")
+		b.Until(10*time.Second, "weir vpn run makes it again", func() bool { return tunnelAnswers(b, lab.LAN, tunnelFar6) })
+		if far.Kernel {
+			b.Tell("the kernel's engine", func(b *lib.Box) {
+				b.Weir("load", b.Rules(tunnel("")+rules))
+				b.Until(10*time.Second, "the kernel has the tunnel", func() bool { return tunnelOf(b).Engine == "kernel" && tunnelAnswers(b, lab.LAN, tunnelFar6) })
+				vpnPackets(b)
+			})
+		}
+		if said := clear.Said(); strings.Contains(said, "IP ") || strings.Contains(said, "IP6 ") {
+			b.Errorf("packets left in clear:\n%s", said)
+		}
+		b.Tell("the end", func(b *lib.Box) {
+			b.Weir("load", b.Rules(rules[strings.Index(rules, "block"):]))
+			b.Until(10*time.Second, "the tunnel is gone", func() bool {
+				return !strings.Contains(b.Run(lab.FW, "ip", "-o", "link"), "wg0:") && b.Run(lab.FW, "ip", "route", "show", "proto", "119")+b.Run(lab.FW, "ip", "-6", "route", "show", "proto", "119") == ""
+			})
+			b.Weir("load", b.Rules(tunnel(engine)+rules))
+			b.Until(10*time.Second, "the tunnel is back", func() bool { return tunnelAnswers(b, lab.LAN, tunnelFar) })
+			if out, status := b.WeirStatus("vpn", "down"); status != 1 || !strings.Contains(out, keeper.ErrHeld.Error()) {
+				b.Errorf("weir vpn down beside weir vpn run: %d, %s", status, out)
+			}
+			run.Kill()
+			b.Weir("vpn", "down")
+			if out := b.Run(lab.FW, "ip", "-o", "link") + b.Run(lab.FW, "ip", "route", "show", "proto", "119"); strings.Contains(out, "wg0") || strings.Contains(out, "blackhole") {
+				b.Errorf("after weir vpn down: %s", out)
+			}
+		})
+	})
+}
+
+// vpnPackets sends packets through the tunnel, from and to everywhere.
+func vpnPackets(b *lib.Box) {
+	b.Helper()
+	for _, to := range []string{tunnelFar, tunnelFar6} {
+		b.Ping(lab.LAN, to, 3)
+		b.Ping(lab.FW, to, 3)
+	}
+	b.Ping(lab.WAN, tunnelBox, 3)
+	b.Ping(lab.WAN, "fd09::1", 3)
+	b.Run(lab.LAN, "ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", "1392", tunnelFar)
+	if out, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", "1393", tunnelFar); err == nil || !strings.Contains(out, "1420") {
+		b.Errorf("a packet of 1421 bytes: %s", out)
+	}
+	translated := false
+	for _, s := range b.States("proto", "icmp", "host", tunnelFar) {
+		translated = translated || strings.Contains(fmt.Sprintf("%+v", s), tunnelBox)
+	}
+	if !translated {
+		b.Errorf("no connection is translated to %s: %+v", tunnelBox, b.States("host", tunnelFar))
+	}
+	for i, to := range []string{tunnelFar, tunnelFar6} {
+		for j, way := range []string{"-b0", "-R"} {
+			for k, from := range []string{lab.LAN, lab.FW} {
+				port := uint16(5600 + 4*i + 2*j + k)
+				b.Listen(lab.WAN, port, "iperf3", "-s", "-1", "-p", fmt.Sprint(port))
+				out := b.Run(from, "iperf3", "-c", to, "-p", fmt.Sprint(port), "-n", "4M", way, "-f", "m")
+				b.Logf("%s to %s %s:%s", from, to, way, lastOf(out))
+			}
+		}
+	}
+	dial := net.JoinHostPort(tunnelBox, "7")
+	if out, err := b.Try(lab.WAN, "curl", "-s", "--max-time", "1", "http://"+dial); err == nil || strings.Contains(out, "refused") {
+		b.Errorf("what the rules block at wg0 comes in: %s, %v", out, err)
+	}
+}
+
+// vpnFaults loads what is wrong. The tunnel stays as it is.
+func vpnFaults(b *lib.Box, tunnel, rules, secret string) {
+	b.Helper()
+	wrong := b.Rules(strings.Replace(tunnel, "key file", "key", 1) + rules)
+	if out, status := b.WeirStatus("load", wrong); status != 1 || !strings.Contains(out, "weir reads no secret key") {
+		b.Errorf("a wrong file: %d, %s", status, out)
+	}
+	b.Ping(lab.LAN, tunnelFar, 1)
+	if err := os.Chmod(secret, 0o644); err != nil {
+		b.Fatal(err)
+	}
+	b.Weir("load", b.Rules(strings.Replace(tunnel, "address", "mtu 1400 address", 1)+rules))
+	b.Until(5*time.Second, "weir says that others may read the key", func() bool { return strings.Contains(tunnelOf(b).Problem, "chmod 600") })
+	b.Ping(lab.LAN, tunnelFar, 1)
+	if err := os.Chmod(secret, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	b.Until(5*time.Second, "the tunnel has its new MTU", func() bool { return strings.Contains(b.Run(lab.FW, "ip", "link", "show", "wg0"), "mtu 1400") })
+	b.Until(5*time.Second, "weir has no problem", func() bool { return tunnelOf(b).Problem == "" })
+	b.Ping(lab.LAN, tunnelFar6, 1)
+	b.Weir("load", b.Rules(tunnel+rules))
+	b.Until(5*time.Second, "the tunnel has its old MTU", func() bool { return strings.Contains(b.Run(lab.FW, "ip", "link", "show", "wg0"), "mtu 1420") })
+}
