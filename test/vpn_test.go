@@ -103,6 +103,7 @@ pass in on wg0 proto { icmp icmp6 }
 		}
 		b.AwaitHook("wg0")
 		b.Tell("packets", vpnPackets)
+		b.Tell("why nothing goes", vpnChecks)
 		if out := b.Run(lab.FW, "grep", "-E", "CapEff|CapPrm|NoNewPrivs:.*1", fmt.Sprintf("/proc/%d/status", run.PID())); strings.Count(out, "\t0000000000001400\n") != 2 || strings.Count(out, "\n") != 3 {
 			b.Errorf("weir vpn run has\n%s", out)
 		}
@@ -219,4 +220,26 @@ func vpnFaults(b *lib.Box, tunnel, rules, secret string) {
 	b.Ping(lab.LAN, tunnelFar6, 1)
 	b.Weir("load", b.Rules(tunnel+rules))
 	b.Until(5*time.Second, "the tunnel has its old MTU", func() bool { return strings.Contains(b.Run(lab.FW, "ip", "link", "show", "wg0"), "mtu 1420") })
+}
+
+// vpnChecks has weir find what is wrong.
+func vpnChecks(b *lib.Box) {
+	b.Helper()
+	if out, status := b.WeirStatus("vpn", "check", "far"); status != 0 || strings.Count(out, "ok ") != 7 {
+		b.Errorf("nothing is wrong: %d\n%s", status, out)
+	}
+	for _, c := range []struct{ host, spoil, mend, answer string }{
+		{lab.FW, "route add 10.2.0.0/24 via " + wanHost, "route del 10.2.0.0/24", "wrong  routes: the route to 10.2.0.0/16 leads through wan0"},
+		{lab.WAN, "address del 10.2.0.1/16 dev " + lib.FarDevice, "address add 10.2.0.1/16 dev " + lib.FarDevice, "one way: "},
+		{lab.WAN, "link set eth0 mtu 1400", "link set eth0 mtu 1500", "wrong  MTU: packets of more than "},
+	} {
+		b.IP(c.host, c.spoil)
+		if out, _ := b.WeirStatus("vpn", "check", "far", "--to", tunnelFar); !strings.Contains(out, c.answer) {
+			b.Errorf("after ip %s, weir vpn check says\n%s", c.spoil, out)
+		}
+		b.IP(c.host, c.mend)
+	}
+	if out, status := b.WeirStatus("vpn", "check", "near"); status != 1 || !strings.Contains(out, "no tunnel of the rules in force has a peer near") {
+		b.Errorf("a peer that is not there: %d, %s", status, out)
+	}
 }

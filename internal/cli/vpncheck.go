@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/fw/rundir"
+	"weir/internal/vpn/inquiry"
+	"weir/internal/vpn/keeper"
+)
+
+func newVPNCheckCommand(env *Env) *cobra.Command {
+	var on string
+	var to []string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "check PEER",
+		Short: "find out why nothing goes through a tunnel to a peer; exit status 1 if something is wrong",
+		Long: `check looks at what the tunnel's engine knows of a peer, and at the routes to its networks. Then it
+sends echo requests through the tunnel: small ones, and if they are answered, packets as long as the
+interface allows, which no router may cut. It asks the hosts among the peer's allowed networks, or
+those that --to names.
+
+It tells apart: no keys, no endpoint, no handshake, wrong routes, packets that the rules here block,
+one way only, and packets that vanish because they are too long.`,
+		Args: exactly(1, "name one peer"),
+		RunE: func(c *cobra.Command, args []string) error {
+			findings, err := env.checkPeer(c.Context(), args[0], on, to)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = env.printJSON(findings)
+			}
+			wrong := false
+			for _, f := range findings {
+				wrong = wrong || !f.OK
+				if mark := "ok   "; !asJSON {
+					if !f.OK {
+						mark = "wrong"
+					}
+					fmt.Fprintf(env.Stdout, "%s  %s: %s\n", mark, f.Question, f.Answer)
+				}
+			}
+			if err == nil && wrong {
+				return ErrSilent
+			}
+			return err
+		},
+	}
+	c.Flags().StringVar(&on, "on", "", "the tunnel's `interface`, if several have a peer of that name")
+	c.Flags().StringSliceVar(&to, "to", nil, "an `address` behind the peer to ask; may be given again")
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+// checkPeer finds out about a peer.
+func (e *Env) checkPeer(ctx context.Context, name, on string, to []string) ([]inquiry.Finding, error) {
+	var targets []netip.Addr
+	for _, text := range to {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return nil, &UsageError{fmt.Errorf("--to %q is no address", text)}
+		}
+		targets = append(targets, a)
+	}
+	folder, err := e.daemonFolder()
+	if err != nil {
+		return nil, err
+	}
+	f, err := findPeer(ctx, folder, name, on)
+	if err != nil {
+		return nil, err
+	}
+	if targets == nil {
+		targets = inquiry.Targets(f.Peer.Allowed)
+	}
+	f.Routes = inquiry.Through(f.Peer.Allowed)
+	for _, target := range targets {
+		before := f.Peer
+		p, err := inquiry.Ask(ctx, f.Tunnel.Interface, target, f.Tunnel.MTU)
+		if err != nil {
+			return nil, err
+		}
+		after, err := findPeer(ctx, folder, name, f.Tunnel.Interface)
+		if err != nil {
+			return nil, err
+		}
+		p.Out, p.In = after.Peer.Sent-min(before.Sent, after.Peer.Sent), after.Peer.Received-min(before.Received, after.Peer.Received)
+		f.Tunnel, f.Peer = after.Tunnel, after.Peer // the requests may have made a session
+		f.Probes = append(f.Probes, p)
+	}
+	f.Now = time.Now()
+	return inquiry.Judge(f), nil
+}
+
+// findPeer finds the peer of a name.
+func findPeer(ctx context.Context, folder rundir.Folder, name, on string) (found *inquiry.Facts, err error) {
+	all, err := keeper.Read(ctx, folder)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		for _, p := range all[i].Peers {
+			if p.Name != name || on != "" && all[i].Interface != on {
+				continue
+			}
+			if found != nil {
+				return nil, fmt.Errorf("%s and %s have a peer %s: name one with --on", found.Tunnel.Interface, all[i].Interface, name)
+			}
+			found = &inquiry.Facts{Tunnel: all[i], Peer: p}
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("no tunnel of the rules in force has a peer %s", name)
+	}
+	return found, nil
+}

@@ -1,0 +1,136 @@
+package inquiry
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"weir/internal/vpn/keeper"
+)
+
+// Facts are what is known of a tunnel and one of its peers.
+type Facts struct {
+	Tunnel keeper.Status
+	Peer   keeper.Peer
+	Routes []Route // to the peer's networks
+	Probes []Probe
+	Now    time.Time
+}
+
+// Route is where a route to one of the peer's networks leads.
+type Route struct {
+	Network netip.Prefix
+	Through string // the interface; empty: nowhere
+}
+
+// Probe is what became of echo requests to an address behind the peer.
+type Probe struct {
+	To       netip.Addr
+	Sent     int
+	Answered int
+	RTT      time.Duration // the least
+	Out, In  uint64        // bytes that the engine has sent to the peer and received meanwhile
+	Largest  int           // bytes of the largest packet that was answered; 0: not tried
+}
+
+// A Finding is an answer to one question about the tunnel.
+type Finding struct {
+	Question string `json:"question"`
+	OK       bool   `json:"ok"`
+	Answer   string `json:"answer"`
+}
+
+// Judge answers the questions in order, from the engine to the network.
+func Judge(f *Facts) (all []Finding) {
+	say := func(question string, ok bool, format string, args ...any) {
+		all = append(all, Finding{question, ok, fmt.Sprintf(format, args...)})
+	}
+	switch {
+	case f.Tunnel.Problem != "":
+		say("tunnel", false, "%s", f.Tunnel.Problem)
+	case f.Tunnel.Engine == "":
+		say("tunnel", false, "no engine works for it yet")
+	default:
+		say("tunnel", true, "engine %s, port %d, MTU %d", f.Tunnel.Engine, f.Tunnel.Port, f.Tunnel.MTU)
+	}
+	all = append(all, session(f))
+	all = append(all, routes(f))
+	for i := range f.Probes {
+		all = append(all, probe(f, &f.Probes[i])...)
+	}
+	if len(f.Probes) == 0 {
+		say("probe", false, "no address to ask is known: name one behind the peer with --to")
+	}
+	return all
+}
+
+// session says whether there are keys to encrypt with, and else why not.
+func session(f *Facts) Finding {
+	p := &f.Peer
+	ago := f.Now.Sub(p.Handshake).Round(time.Second)
+	finding := func(ok bool, format string, args ...any) Finding {
+		return Finding{"session", ok, fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case p.Session == keeper.Current:
+		return finding(true, "the last handshake was %s ago, with %s", ago, p.Endpoint)
+	case !p.Endpoint.IsValid():
+		return finding(false, "it is not known where the peer is: it has no endpoint, or its name has no address, and it has not come by itself")
+	case p.Session == keeper.OldSession && p.Error == "":
+		return finding(false, "the last handshake was %s ago: the peer at %s is silent since, or nothing was sent", ago, p.Endpoint)
+	case p.Error != "":
+		return finding(false, "no handshake with %s: %s", p.Endpoint, p.Error)
+	case p.Received == 0:
+		return finding(false, "%s has never answered: nobody is there, the way is blocked (UDP, both directions), or one end has another public or preshared key for the other", p.Endpoint)
+	}
+	return finding(false, "no handshake with %s has come to its end, though packets come: one end has another preshared key", p.Endpoint)
+}
+
+func routes(f *Facts) Finding {
+	if len(f.Peer.Allowed) == 0 {
+		return Finding{"routes", false, "the peer has no allowed networks: nothing is sent to it"}
+	}
+	for _, r := range f.Routes {
+		if r.Through == "" {
+			return Finding{"routes", false, fmt.Sprintf("no route leads to %s", r.Network)}
+		}
+		if r.Through != f.Tunnel.Interface {
+			return Finding{"routes", false, fmt.Sprintf("the route to %s leads through %s, not through %s", r.Network, r.Through, f.Tunnel.Interface)}
+		}
+	}
+	return Finding{"routes", true, fmt.Sprintf("%d of %d allowed networks are reached through %s; the others have no route of weir's", len(f.Routes), len(f.Peer.Allowed), f.Tunnel.Interface)}
+}
+
+// least is how many bytes an encrypted echo request has at least: with less, none was sent.
+const least = 64
+
+func probe(f *Facts, p *Probe) (all []Finding) {
+	say := func(question string, ok bool, format string, args ...any) {
+		all = append(all, Finding{question, ok, fmt.Sprintf(format, args...)})
+	}
+	contained := false
+	for _, a := range f.Peer.Allowed {
+		contained = contained || a.Contains(p.To)
+	}
+	switch {
+	case !contained:
+		say("probe", false, "%s is in none of the peer's allowed networks: nothing is sent to the peer for it", p.To)
+	case p.Answered > 0:
+		say("probe", true, "%s answers %d of %d, in %s", p.To, p.Answered, p.Sent, p.RTT.Round(10*time.Microsecond))
+	case p.Out < least:
+		say("probe", false, "nothing left for %s: the rules here block it at %s, or there is no session", p.To, f.Tunnel.Interface)
+	case p.In < least:
+		say("probe", false, "one way: %d bytes left for %s, and nothing came back. The other end drops them (its allowed networks lack our address, or its rules), or has no way back into the tunnel", p.Out, p.To)
+	default:
+		say("probe", false, "%s does not answer, though %d bytes came from the peer: the host is down or drops echo requests, or the rules here block the answers at %s", p.To, p.In, f.Tunnel.Interface)
+	}
+	if p.Largest == 0 {
+		return all
+	}
+	if p.Largest < int(f.Tunnel.MTU) {
+		say("MTU", false, "packets of more than %d bytes vanish, in one direction or both, and the interface has %d: set mtu %d at both ends", p.Largest, f.Tunnel.MTU, max(p.Largest, 1280))
+		return all
+	}
+	say("MTU", true, "packets of %d bytes, the MTU, go through both ways", p.Largest)
+	return all
+}

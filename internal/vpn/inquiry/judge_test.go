@@ -1,0 +1,82 @@
+package inquiry
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/vpn/keeper"
+)
+
+// Each thing that is wrong is named.
+func TestJudge(t *testing.T) {
+	now := time.Unix(1000, 0)
+	to := netip.MustParseAddr("10.9.0.2")
+	network := netip.MustParsePrefix("10.9.0.0/16")
+	good := func() *Facts {
+		return &Facts{
+			Now:    now,
+			Tunnel: keeper.Status{Interface: "wg0", Engine: "userspace", Port: 51820, MTU: 1420},
+			Peer: keeper.Peer{
+				Session: keeper.Current, Handshake: now.Add(-time.Minute), Endpoint: netip.MustParseAddrPort("192.0.2.1:51820"), Received: 1,
+				Allowed: []netip.Prefix{network},
+			},
+			Routes: []Route{{network, "wg0"}},
+			Probes: []Probe{{To: to, Sent: 3, Answered: 3, RTT: time.Millisecond, Out: 300, In: 300, Largest: 1420}},
+		}
+	}
+	for _, f := range Judge(good()) {
+		if !f.OK {
+			t.Errorf("nothing is wrong, and it says %+v", f)
+		}
+	}
+	unanswered := func(f *Facts) *Probe {
+		p := &f.Probes[0]
+		p.Answered, p.RTT, p.Largest = 0, 0, 0
+		return p
+	}
+	for _, c := range []struct {
+		spoil            func(f *Facts)
+		question, answer string
+	}{
+		{func(f *Facts) { f.Tunnel.Problem = "read a key: no" }, "tunnel", "read a key"},
+		{func(f *Facts) { f.Tunnel.Engine = "" }, "tunnel", "no engine"},
+		{func(f *Facts) { f.Peer.Session, f.Peer.Endpoint = keeper.NoSession, netip.AddrPort{} }, "session", "not known where"},
+		{func(f *Facts) { f.Peer.Session, f.Peer.Received = keeper.NoSession, 0 }, "session", "never answered"},
+		{func(f *Facts) { f.Peer.Session = keeper.NoSession }, "session", "another preshared key"},
+		{func(f *Facts) { f.Peer.Session = keeper.OldSession }, "session", "1m0s ago"},
+		{func(f *Facts) { f.Peer.Session, f.Peer.Error = keeper.NoSession, "sendto: no route" }, "session", "no route"},
+		{func(f *Facts) { f.Peer.Allowed = nil }, "routes", "no allowed networks"},
+		{func(f *Facts) { f.Routes[0].Through = "" }, "routes", "no route leads to 10.9.0.0/16"},
+		{func(f *Facts) { f.Routes[0].Through = "eth1" }, "routes", "through eth1"},
+		{func(f *Facts) { f.Probes = nil }, "probe", "--to"},
+		{func(f *Facts) { f.Probes[0].To = netip.MustParseAddr("10.8.0.1") }, "probe", "none of the peer's allowed networks"},
+		{func(f *Facts) { unanswered(f).Out = 0 }, "probe", "nothing left"},
+		{func(f *Facts) { unanswered(f).In = 32 }, "probe", "one way"},
+		{func(f *Facts) { unanswered(f) }, "probe", "does not answer"},
+		{func(f *Facts) { f.Probes[0].Largest = 1372 }, "MTU", "set mtu 1372"},
+	} {
+		f := good()
+		c.spoil(f)
+		found := false
+		for _, said := range Judge(f) {
+			if !said.OK && said.Question == c.question {
+				found = strings.Contains(said.Answer, c.answer)
+			}
+		}
+		if !found {
+			t.Errorf("no answer to %s has %q: %+v", c.question, c.answer, Judge(f))
+		}
+	}
+}
+
+func TestLargest(t *testing.T) {
+	for limit := 84; limit <= 1500; limit++ {
+		asked := 0
+		got := largest(1420, 84, func(size int) bool { asked++; return size <= limit })
+		if want := min(limit, 1420); got != want || asked > 13 {
+			t.Errorf("up to %d bytes go, and the largest is %d after %d questions", limit, got, asked)
+		}
+	}
+}
