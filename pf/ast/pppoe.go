@@ -14,7 +14,7 @@ type PPPoE struct {
 	AC       *Word
 	HostUniq *Word // in hexadecimal
 	MTU      *Count
-	Auth     []Word // how the password may be proven; none: by CHAP or PAP
+	Auth     []Word // how the password may be proven; none: in any way
 	Family   Family // the only one to ask for; AnyFamily: both
 	NoRoute  bool   // no default route leads there
 	NoMSS    bool   // max-mss is left to the rules

@@ -115,9 +115,9 @@ func (p *parser) pppoeOption(s *ast.PPPoE, word string, at token.Span) bool {
 }
 
 func (p *parser) pppoeMethod() ast.Word {
-	w := p.name("chap or pap")
-	if w.Text != "chap" && w.Text != "pap" {
-		p.fail(w.Span, `expected "chap" or "pap", found %q`, w.Text)
+	w := p.name("chap, mschapv2 or pap")
+	if w.Text != "chap" && w.Text != "mschapv2" && w.Text != "pap" {
+		p.fail(w.Span, `expected "chap", "mschapv2" or "pap", found %q`, w.Text)
 	}
 	return w
 }

@@ -19,7 +19,7 @@ type PPPoE struct {
 	AC       string
 	HostUniq []byte // nil: random
 	MTU      uint16
-	Auth     []string // chap, pap; none: both
+	Auth     []string // chap, mschapv2, pap; none: all
 	Inet     bool     // IPv4 is asked for
 	Inet6    bool
 	Route    bool   // default routes lead there

@@ -202,11 +202,7 @@ func (s *dial) endedBy() (by string, err error) {
 
 func methods(names []string) (all []ppp.Method) {
 	for _, name := range names {
-		method := ppp.ByCHAP
-		if name == "pap" {
-			method = ppp.ByPAP
-		}
-		all = append(all, method)
+		all = append(all, map[string]ppp.Method{"chap": ppp.ByCHAP, "mschapv2": ppp.ByMSCHAPv2, "pap": ppp.ByPAP}[name])
 	}
 	return all
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func TestSession(t *testing.T) {
-	for _, method := range []ppp.Method{ppp.ByCHAP, ppp.ByPAP, 0} {
+	for _, method := range []ppp.Method{ppp.ByCHAP, ppp.ByMSCHAPv2, ppp.ByPAP, 0} {
 		t.Run(method.String(), func(t *testing.T) {
 			server := serverConfig()
 			server.Ask.Methods = []ppp.Method{method}
@@ -70,7 +70,7 @@ func TestMethodIsNakked(t *testing.T) {
 
 // TestWrongPassword waits long before it tries again, and longer each time.
 func TestWrongPassword(t *testing.T) {
-	for _, method := range []ppp.Method{ppp.ByCHAP, ppp.ByPAP} {
+	for _, method := range []ppp.Method{ppp.ByCHAP, ppp.ByMSCHAPv2, ppp.ByPAP} {
 		server, client := serverConfig(), clientConfig()
 		server.Ask.Methods = []ppp.Method{method}
 		client.Prove.Secret = ppp.NewSecret("wrong")

@@ -132,8 +132,8 @@ func folder(t *testing.T, options ...string) string {
 	return dir
 }
 
-// TestClient has weir's client make sessions with pppoe-server, which asks by PAP and by
-// CHAP, and then one with a wrong password.
+// TestClient has weir's client make sessions with pppoe-server, which asks by PAP, by
+// CHAP and by MS-CHAPv2, and then one with a wrong password.
 func TestClient(t *testing.T) {
 	testenv.NeedProgram(t, "pppoe-server")
 	testenv.NeedProgram(t, "pppd")
@@ -143,7 +143,7 @@ func TestClient(t *testing.T) {
 		method  ppp.Method
 		option  string
 		refused bool
-	}{{ppp.ByPAP, "require-pap", false}, {ppp.ByCHAP, "require-chap", false}, {ppp.ByCHAP, "require-chap", true}} {
+	}{{ppp.ByPAP, "require-pap", false}, {ppp.ByCHAP, "require-chap", false}, {ppp.ByMSCHAPv2, "require-mschap-v2", false}, {ppp.ByMSCHAPv2, "require-mschap-v2", true}, {ppp.ByCHAP, "require-chap", true}} {
 		t.Run(fmt.Sprintf("%s refused=%v", c.option, c.refused), func(t *testing.T) {
 			dir := folder(t, append(common, c.option)...)
 			stop := start(t, l, "provider", dir, "pppoe-server -F -k -I eth0 -C foreign -L 192.0.2.1 -R 198.51.100.20 -N 4 -O /etc/ppp/server")
@@ -183,7 +183,7 @@ func TestClient(t *testing.T) {
 func TestServer(t *testing.T) {
 	testenv.NeedProgram(t, "pppd")
 	l := link(t)
-	for _, method := range []ppp.Method{ppp.ByPAP, ppp.ByCHAP} {
+	for _, method := range []ppp.Method{ppp.ByPAP, ppp.ByCHAP, ppp.ByMSCHAPv2} {
 		t.Run(method.String(), func(t *testing.T) {
 			w := open(t, l, "provider")
 			server := ac.NewRunning(ac.Config{

@@ -2,7 +2,11 @@ package ppp
 
 import (
 	"crypto/subtle"
+	"fmt"
+	"strings"
 	"time"
+
+	"weir/internal/pppoe/mschap"
 )
 
 // Codes of PAP (RFC 1334 2.2) and of CHAP (RFC 1994 4).
@@ -25,6 +29,7 @@ type prover struct {
 	done     bool
 	answered bool // a challenge is answered; the verdict is still out
 	request  Packet
+	success  string    // what MS-CHAPv2's Success has to say
 	deadline time.Time // of PAP, when the request is sent again
 	left     int
 }
@@ -78,7 +83,7 @@ func (l *Link) receiveAuth(protocol Protocol, body []byte) {
 		l.checkCHAP(p)
 	case protocol == PAP && l.lcpTerms.prove == ByPAP:
 		l.papVerdict(p)
-	case protocol == CHAP && l.lcpTerms.prove == ByCHAP:
+	case protocol == CHAP && l.lcpTerms.prove.isCHAP():
 		l.chapPacket(p)
 	}
 }
@@ -106,19 +111,80 @@ func (l *Link) chapPacket(p Packet) {
 		if !ok || len(challenge) == 0 {
 			return
 		}
-		data := appendField(nil, l.config.Prove.Secret.chapMD5(p.ID, challenge))
+		answer := l.chapAnswer(p.ID, challenge)
+		if answer == nil {
+			return
+		}
+		data := appendField(nil, answer)
 		l.prover.answered = true
 		l.prover.request = Packet{Code: chapResponse, ID: p.ID, Data: append(data, l.config.Prove.Name...)}
 		l.send(CHAP, l.prover.request)
 	case chapSuccess:
 		if l.prover.answered && p.ID == l.prover.request.ID {
-			l.proved()
+			l.chapSuccess(p)
 		}
 	case chapFailure:
 		if l.prover.request.Code == chapResponse && p.ID == l.prover.request.ID {
-			l.fail(Refused, "the peer refuses name or password"+reasonText(p.Data))
+			l.fail(Refused, "the peer refuses name or password"+l.failureText(p.Data))
 		}
 	}
+}
+
+// chapAnswer is the answer to a challenge; nil: it is none.
+func (l *Link) chapAnswer(id uint8, challenge []byte) []byte {
+	secret := &l.config.Prove.Secret
+	if l.lcpTerms.prove == ByCHAP {
+		return secret.chapMD5(id, challenge)
+	}
+	if len(challenge) != mschap.ChallengeSize {
+		return nil
+	}
+	e := mschap.Exchange{Name: l.config.Prove.Name, Authenticator: [mschap.ChallengeSize]byte(challenge), Peer: [mschap.ChallengeSize]byte(l.random(mschap.ChallengeSize))}
+	response := e.Response(secret.text)
+	l.prover.success = e.Success(secret.text, response)
+	return msResponse(&e, response)
+}
+
+// msResponse is the value of MS-CHAPv2's Response (RFC 2759 4).
+func msResponse(e *mschap.Exchange, response [mschap.ResponseSize]byte) []byte {
+	b := make([]byte, msResponseSize)
+	copy(b, e.Peer[:])
+	copy(b[msResponseSize-1-mschap.ResponseSize:], response[:])
+	return b
+}
+
+// msResponseSize is that of challenge, 8 reserved bytes, response and flags.
+const msResponseSize = mschap.ChallengeSize + 8 + mschap.ResponseSize + 1
+
+// chapSuccess takes a Success. By MS-CHAPv2 it has to prove that the peer knows the password; one that
+// does not may be anybody.
+func (l *Link) chapSuccess(p Packet) {
+	if l.lcpTerms.prove == ByMSCHAPv2 && (len(p.Data) < len(l.prover.success) || subtle.ConstantTimeCompare(p.Data[:len(l.prover.success)], []byte(l.prover.success)) != 1) {
+		l.fail(Refused, "the peer does not prove that it knows the password, as MS-CHAPv2 demands")
+		return
+	}
+	l.proved()
+}
+
+// msErrors are why a peer refuses by MS-CHAPv2 (RFC 2759 6).
+var msErrors = map[string]string{
+	"646": "not at this hour", "647": "the account is disabled", "648": "the password has expired", "649": "no permission to dial in",
+	"691": "wrong name or password", "709": "the password has to be changed",
+}
+
+// failureText is what a Failure says. MS-CHAPv2 says it by number, and adds a challenge that is left
+// out.
+func (l *Link) failureText(b []byte) string {
+	if l.lcpTerms.prove != ByMSCHAPv2 {
+		return reasonText(b)
+	}
+	text := string(b)
+	number, _, _ := strings.Cut(strings.TrimPrefix(text, "E="), " ")
+	_, message, _ := strings.Cut(text, "M=")
+	if why := msErrors[number]; why != "" && strings.HasPrefix(text, "E=") {
+		return ": " + why + reasonText([]byte(message))
+	}
+	return reasonText(b)
 }
 
 // asker has the peer prove who it is.
@@ -135,7 +201,7 @@ type asker struct {
 func (l *Link) startAsker() {
 	l.asker = asker{done: l.lcpTerms.ask == 0, id: l.asker.id, left: maxAuth}
 	switch l.lcpTerms.ask {
-	case ByCHAP:
+	case ByCHAP, ByMSCHAPv2:
 		l.newChallenge()
 	case ByPAP:
 		l.asker.deadline = l.now.Add(authPatience)
@@ -145,7 +211,7 @@ func (l *Link) startAsker() {
 // Challenge asks the peer once more who it is, as CHAP allows at any time (RFC 1994 2).
 func (l *Link) Challenge(now time.Time) {
 	l.now = now
-	if l.lcp.state == Opened && l.lcpTerms.ask == ByCHAP {
+	if l.lcp.state == Opened && l.lcpTerms.ask.isCHAP() {
 		l.asker.left = maxAuth
 		l.newChallenge()
 	}
@@ -170,7 +236,7 @@ func (l *Link) tickAsker() {
 		return
 	}
 	l.asker.deadline = time.Time{}
-	if l.asker.left == 0 || l.lcpTerms.ask != ByCHAP {
+	if l.asker.left == 0 || !l.lcpTerms.ask.isCHAP() {
 		l.fail(Refused, "the peer does not say who it is")
 		return
 	}
@@ -197,7 +263,7 @@ func (l *Link) checkPAP(p Packet) {
 }
 
 func (l *Link) checkCHAP(p Packet) {
-	if l.lcpTerms.ask != ByCHAP || p.ID != l.asker.id {
+	if !l.lcpTerms.ask.isCHAP() || p.ID != l.asker.id {
 		return
 	}
 	if l.asker.verdict.Code != 0 { // the verdict was lost
@@ -209,13 +275,31 @@ func (l *Link) checkCHAP(p Packet) {
 		return
 	}
 	secret, known := l.config.Ask.Secret(string(name))
-	good := known && subtle.ConstantTimeCompare(answer, secret.chapMD5(p.ID, l.asker.challenge)) == 1
+	good, says := l.checkAnswer(p.ID, string(name), answer, &secret)
+	good = good && known
 	l.asker.verdict = Packet{Code: chapFailure, ID: p.ID}
-	if good {
-		l.asker.verdict.Code = chapSuccess
+	switch {
+	case good:
+		l.asker.verdict.Code, l.asker.verdict.Data = chapSuccess, says
+	case l.lcpTerms.ask == ByMSCHAPv2:
+		l.asker.verdict.Data = fmt.Appendf(nil, "E=691 R=0 C=%X V=3 M=no", l.random(mschap.ChallengeSize))
 	}
 	l.send(CHAP, l.asker.verdict)
 	l.decide(good, string(name))
+}
+
+// checkAnswer checks the answer to a challenge, and returns what a Success has to say.
+func (l *Link) checkAnswer(id uint8, name string, answer []byte, secret *Secret) (good bool, says []byte) {
+	if l.lcpTerms.ask == ByCHAP {
+		return subtle.ConstantTimeCompare(answer, secret.chapMD5(id, l.asker.challenge)) == 1, nil
+	}
+	if len(answer) != msResponseSize {
+		return false, nil
+	}
+	e := mschap.Exchange{Name: name, Authenticator: [mschap.ChallengeSize]byte(l.asker.challenge), Peer: [mschap.ChallengeSize]byte(answer)}
+	response := e.Response(secret.text)
+	good = subtle.ConstantTimeCompare(answer, msResponse(&e, response)) == 1
+	return good, []byte(e.Success(secret.text, response) + " M=welcome")
 }
 
 // decide follows a verdict on the peer.

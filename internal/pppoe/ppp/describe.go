@@ -1,6 +1,7 @@
 package ppp
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -52,7 +53,7 @@ func authText(protocol Protocol, p Packet) string {
 	first, rest, ok := field(p.Data)
 	switch {
 	case protocol == CHAP && p.Code >= chapSuccess:
-		return reasonText(p.Data)
+		return reasonText(withoutProof(p.Data))
 	case !ok:
 		return ""
 	case protocol == CHAP:
@@ -92,4 +93,14 @@ func optionText(protocol Protocol, o Option) string {
 		return fmt.Sprintf("id=%x", o.Data)
 	}
 	return fmt.Sprintf("%d=%x", o.Type, o.Data)
+}
+
+// withoutProof leaves out what a Success or Failure of MS-CHAPv2 says besides its message: it would
+// help to guess the password.
+func withoutProof(b []byte) []byte {
+	if !bytes.HasPrefix(b, []byte("S=")) && !bytes.HasPrefix(b, []byte("E=")) {
+		return b
+	}
+	_, message, _ := bytes.Cut(b, []byte("M="))
+	return message
 }

@@ -103,7 +103,7 @@ func pair(now time.Time) (client, server *Link) {
 	}, now)
 	server = New(Config{
 		Random: random, MRU: MaxMRU, V6: &V6{},
-		Ask: Ask{Methods: []Method{ByCHAP, ByPAP}, Secret: func(string) (Secret, bool) { return secret, true }},
+		Ask: Ask{Methods: []Method{ByCHAP, ByMSCHAPv2, ByPAP}, Secret: func(string) (Secret, bool) { return secret, true }},
 		V4:  &V4{Own: netip.MustParseAddr("192.0.2.1"), Peer: netip.MustParseAddr("192.0.2.2")},
 	}, now)
 	return client, server

@@ -259,8 +259,13 @@ func (l *Link) receiveNetwork(protocol Protocol, body []byte) {
 		return
 	}
 	if l.prover.answered && !l.network {
-		// The Success is lost: who negotiates further was content (RFC 1994 4.2).
-		l.proved()
+		// The Success is lost: who negotiates further was content (RFC 1994 4.2). That of MS-CHAPv2 is
+		// needed; it is said again to who answers again.
+		if l.lcpTerms.prove == ByMSCHAPv2 {
+			l.send(CHAP, l.prover.request)
+		} else {
+			l.proved()
+		}
 	}
 	if !l.network {
 		return // RFC 1661 3.5: too early

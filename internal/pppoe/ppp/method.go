@@ -16,10 +16,19 @@ type Method uint8
 const (
 	ByPAP  Method = 1
 	ByCHAP Method = 2 // with MD5
+	// ByMSCHAPv2 is CHAP as Windows has it (RFC 2759). The other end proves that it knows the password,
+	// too.
+	ByMSCHAPv2 Method = 3
 )
 
-// algorithmMD5 is CHAP's number of MD5 (RFC 1994 3).
-const algorithmMD5 = 5
+// Numbers of CHAP's algorithms (RFC 1994 3, RFC 2759 3).
+const (
+	algorithmMD5      = 5
+	algorithmMSCHAPv2 = 0x81
+)
+
+// isCHAP says whether the method's packets are CHAP's.
+func (m Method) isCHAP() bool { return m == ByCHAP || m == ByMSCHAPv2 }
 
 // String returns the method's name.
 func (m Method) String() string {
@@ -28,6 +37,8 @@ func (m Method) String() string {
 		return "PAP"
 	case ByCHAP:
 		return "CHAP-MD5"
+	case ByMSCHAPv2:
+		return "MS-CHAPv2"
 	}
 	return "no authentication"
 }
@@ -37,7 +48,11 @@ func (m Method) option() []byte {
 	if m == ByPAP {
 		return binary.BigEndian.AppendUint16(nil, uint16(PAP))
 	}
-	return append(binary.BigEndian.AppendUint16(nil, uint16(CHAP)), algorithmMD5)
+	algorithm := byte(algorithmMD5)
+	if m == ByMSCHAPv2 {
+		algorithm = algorithmMSCHAPv2
+	}
+	return append(binary.BigEndian.AppendUint16(nil, uint16(CHAP)), algorithm)
 }
 
 // parseMethod reads the data of the LCP option; 0: a method that is not known.
@@ -47,6 +62,8 @@ func parseMethod(b []byte) Method {
 		return ByPAP
 	case len(b) == 3 && Protocol(binary.BigEndian.Uint16(b)) == CHAP && b[2] == algorithmMD5:
 		return ByCHAP
+	case len(b) == 3 && Protocol(binary.BigEndian.Uint16(b)) == CHAP && b[2] == algorithmMSCHAPv2:
+		return ByMSCHAPv2
 	}
 	return 0
 }
@@ -89,7 +106,7 @@ func (s Secret) chapMD5(id uint8, challenge []byte) []byte {
 type Prove struct {
 	Name    string   // at most 255 bytes
 	Secret  Secret   // at most 255 bytes
-	Methods []Method // in the order of liking; none: CHAP, then PAP
+	Methods []Method // in the order of liking; none: CHAP, MS-CHAPv2, then PAP
 }
 
 func (p Prove) methods() []Method {
@@ -97,7 +114,7 @@ func (p Prove) methods() []Method {
 		return nil
 	}
 	if len(p.Methods) == 0 {
-		return []Method{ByCHAP, ByPAP}
+		return []Method{ByCHAP, ByMSCHAPv2, ByPAP}
 	}
 	return p.Methods
 }
