@@ -3,6 +3,7 @@ package test
 import (
 	"fmt"
 	"net"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -234,4 +235,15 @@ func pppoeCommands(b *lib.Box, p *lib.Provider, up *control.PPPoE) {
 	}
 	p.Await(again.Session)
 	b.Ping(lab.LAN, lib.ProviderPeer, 3)
+	file := filepath.Join(b.TempDir(), "log.pcapng")
+	b.Weir("pppoe", "log", "-w", file, "ppp0")
+	out := b.Run(lab.FW, "tshark", "-r", file)
+	for _, text := range []string{"(PADI)", "(PADS)", "Challenge", "Response", "Success", "PPP IPCP", "PPP IPV6CP"} {
+		if !strings.Contains(out, text) {
+			b.Errorf("the frames have no %s:\n%s", text, out)
+		}
+	}
+	if out := b.Run(lab.FW, "tshark", "-r", file, "-Y", "chap.code == 2", "-T", "fields", "-e", "chap.value"); strings.Trim(out, "0\n") != "" || out == "" {
+		b.Errorf("the answer to a challenge: %s", out)
+	}
 }

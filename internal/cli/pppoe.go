@@ -3,13 +3,17 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"weir/internal/fw/control"
+	"weir/internal/fw/pktrecord"
 	"weir/internal/pppoe/line"
 )
 
@@ -56,12 +60,26 @@ func newPPPoEStatusCommand(env *Env) *cobra.Command {
 }
 
 func newPPPoELogCommand(env *Env) *cobra.Command {
+	var file string
 	c := &cobra.Command{
 		Use:   "log [INTERFACE]",
 		Short: "print what was said to the concentrators, step by step, without secrets",
 		Args:  cobra.MaximumNArgs(1),
 	}
-	return printing(env, c, env.sessions, func(all []control.PPPoE) error { return printSessionLogs(env.Stdout, all) })
+	c.Long = c.Short + `.
+
+-w writes the frames of the last attempts and sessions as pcapng for Wireshark: discovery and the
+control protocols, with passwords and answers to challenges left out. - is standard output.`
+	c = printing(env, c, env.sessions, func(all []control.PPPoE) error { return printSessionLogs(env.Stdout, all) })
+	lines := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if file == "" {
+			return lines(c, args)
+		}
+		return env.writeFrames(c.Context(), file, args)
+	}
+	c.Flags().StringVarP(&file, "write", "w", "", "write the frames as pcapng to `file`; - is standard output")
+	return c
 }
 
 func newPPPoEDialCommand(env *Env, down bool) *cobra.Command {
@@ -176,4 +194,59 @@ func left(until, now time.Time) string {
 		return "no more"
 	}
 	return "for " + until.Sub(now).Round(time.Second).String()
+}
+
+// writeFrames writes the frames of all PPPoE interfaces, or only of that in args.
+func (env *Env) writeFrames(ctx context.Context, file string, args []string) error {
+	folder, err := env.daemonFolder()
+	if err != nil {
+		return err
+	}
+	all, err := control.NewClient(folder).PPPoEFrames(ctx)
+	if err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		all = slices.DeleteFunc(all, func(f control.PPPoEFrames) bool { return f.Interface != args[0] })
+	}
+	if len(all) == 0 {
+		return errors.New("the rules in force have no such pppoe interface")
+	}
+	if file == "-" {
+		return printFrames(env.Stdout, all)
+	}
+	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(printFrames(out, all), out.Close())
+}
+
+// printFrames writes frames as pcapng. They were seen at the interface below.
+func printFrames(w io.Writer, all []control.PPPoEFrames) error {
+	form := pktrecord.Form{Snap: 1 << 16, Application: "weir " + version()}
+	for i := range all {
+		if !slices.Contains(form.Interfaces, all[i].On) {
+			form.Interfaces = append(form.Interfaces, all[i].On)
+		}
+	}
+	to, err := pktrecord.NewWriter(w, &form)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		for _, f := range all[i].Frames {
+			direction := "in"
+			if f.Out {
+				direction = "out"
+			}
+			err := to.Write(&pktrecord.Record{
+				Time: f.Time, Interface: all[i].On, Direction: direction, Length: f.Length, Data: f.Data, Note: all[i].Interface + ": " + f.Text,
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return to.Close(0)
 }

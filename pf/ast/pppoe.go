@@ -16,6 +16,9 @@ type PPPoE struct {
 	MTU      *Count
 	Auth     []Word // how the password may be proven; none: in any way
 	Family   Family // the only one to ask for; AnyFamily: both
+	Priority *Count // PCP of the frames with control packets, on a VLAN
+	Renew    *Word  // the time of day at which a new session is made: hours and minutes
+	DNS      *Word  // who is told of the name servers: resolved
 	NoRoute  bool   // no default route leads there
 	NoMSS    bool   // max-mss is left to the rules
 	Prefix   *Delegation

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"time"
 
 	"weir/pf/ast"
 	"weir/pf/diag"
@@ -19,9 +20,10 @@ const (
 	leastDelegation = 16 // bits of a prefix that is asked for
 	mostDelegation  = 64
 	mostSubnet      = 0xffffffff
+	mostPCP         = 7
 )
 
-var pppoeWords = []string{"user", "password", "service", "ac", "host-uniq", "mtu", "auth", "inet", "inet6", "no", "prefix", "script"}
+var pppoeWords = []string{"user", "password", "service", "ac", "host-uniq", "mtu", "auth", "priority", "reconnect", "dns", "inet", "inet6", "no", "prefix", "script"}
 
 // pppoe reads the definition of an interface that a PPPoE session makes.
 func (p *parser) pppoe() ast.Stmt {
@@ -98,6 +100,16 @@ func (p *parser) pppoeOption(s *ast.PPPoE, word string, at token.Span) bool {
 	case "no max-mss":
 		s.NoMSS = true
 		p.advance()
+	case "priority":
+		s.Priority = &ast.Count{Span: p.tok.Span, N: uint32(p.within("the priority of a PPPoE interface", 0, mostPCP))}
+	case "reconnect":
+		p.expectWord("at", "reconnect")
+		s.Renew = p.timeOfDay()
+	case "dns":
+		s.DNS = text("who is told of the name servers")
+		if s.DNS.Text != "resolved" {
+			p.faults.Errorf(s.DNS.Span, `expected "resolved", found %q; a script tells others`, s.DNS.Text)
+		}
 	case "no pass":
 		s.NoPass = true
 		p.advance()
@@ -138,4 +150,15 @@ func (p *parser) delegation(start token.Span) *ast.Delegation {
 	})
 	d.Span = start.To(p.last)
 	return d
+}
+
+// timeOfDay reads hours and minutes.
+func (p *parser) timeOfDay() *ast.Word {
+	w := p.name("a time of day, such as 04:00")
+	if t, err := time.Parse("15:04", w.Text); err != nil {
+		p.faults.Errorf(w.Span, "%q is no time of day, such as 04:00", w.Text)
+	} else {
+		w.Text = t.Format("15:04")
+	}
+	return &w
 }

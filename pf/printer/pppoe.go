@@ -26,6 +26,15 @@ func pppoe(s *ast.PPPoE) string {
 	if s.Auth != nil {
 		c.add("auth", list(s.Auth, func(w *ast.Word) string { return w.Text }))
 	}
+	if s.Priority != nil {
+		c.add("priority", strconv.FormatUint(uint64(s.Priority.N), 10))
+	}
+	if s.Renew != nil {
+		c.add("reconnect at", name(s.Renew.Text))
+	}
+	if s.DNS != nil {
+		c.add("dns", s.DNS.Text)
+	}
 	c.addIf(s.NoRoute, "no route")
 	c.addIf(s.NoMSS, "no max-mss")
 	c.addIf(s.NoPass, "no pass")

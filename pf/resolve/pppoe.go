@@ -20,7 +20,11 @@ type PPPoE struct {
 	HostUniq []byte // nil: random
 	MTU      uint16
 	Auth     []string // chap, mschapv2, pap; none: all
-	Inet     bool     // IPv4 is asked for
+	// Priority is the PCP of frames with control packets, on a VLAN; nil: that of all other frames.
+	Priority *uint8
+	Renew    string // time of day at which a new session is made, as 15:04; empty: never
+	Resolved bool   // systemd-resolved is told of the name servers
+	Inet     bool   // IPv4 is asked for
 	Inet6    bool
 	Route    bool   // default routes lead there
 	Script   string // is run when the session comes and goes; empty: none
@@ -90,6 +94,11 @@ func (r *resolver) pppoe(s *ast.PPPoE) {
 		o.Password.Env = textOf(s.Password)
 	} else {
 		o.Password.File = textOf(s.Password)
+	}
+	o.Renew, o.Resolved = textOf(s.Renew), s.DNS != nil
+	if s.Priority != nil {
+		n := uint8(s.Priority.N)
+		o.Priority = &n
 	}
 	if s.MTU != nil {
 		o.MTU = uint16(s.MTU.N)

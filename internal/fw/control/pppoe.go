@@ -77,6 +77,29 @@ type PPPoELine struct {
 	Text string    `json:"text"`
 }
 
+// PPPoEFrames are the last frames of discovery and of the control protocols, without secrets.
+type PPPoEFrames struct {
+	Interface string       `json:"interface"`
+	On        string       `json:"on"`
+	Frames    []PPPoEFrame `json:"frames"`
+}
+
+// PPPoEFrame is a frame of Ethernet.
+type PPPoEFrame struct {
+	Time   time.Time `json:"time"`
+	Out    bool      `json:"out"`
+	Length int       `json:"length"`
+	Data   []byte    `json:"data"` // the first bytes
+	Text   string    `json:"text"` // what it says
+}
+
+// PPPoEFrames returns the last frames of the PPPoE interfaces.
+func (c *Client) PPPoEFrames(ctx context.Context) ([]PPPoEFrames, error) {
+	var all []PPPoEFrames
+	err := orEnded(c.ask(ctx, answerPatience, http.MethodGet, "/pppoe/frames", nil, &all))
+	return all, err
+}
+
 // PPPoERequest is the body of POST /pppoe.
 type PPPoERequest struct {
 	Interface string `json:"interface"`

@@ -50,6 +50,8 @@ type Control interface {
 	Gateways() []Gateway
 	// PPPoE returns the PPPoE interfaces.
 	PPPoE() []PPPoE
+	// PPPoEFrames returns their last frames.
+	PPPoEFrames() []PPPoEFrames
 	// DialPPPoE makes a session anew, or ends it.
 	DialPPPoE(r *PPPoERequest) error
 	// Log starts to deliver logged packets to one reader.
@@ -204,6 +206,7 @@ func Handler(c Control) http.Handler {
 	answer(mux, "/queue/rate", func(_ *http.Request, body *QueueRate) (*QueueRateSet, error) { return c.SetQueueRate(body) })
 	mux.HandleFunc("GET /gateways", func(w http.ResponseWriter, _ *http.Request) { respond(w, http.StatusOK, c.Gateways()) })
 	mux.HandleFunc("GET /pppoe", func(w http.ResponseWriter, _ *http.Request) { respond(w, http.StatusOK, c.PPPoE()) })
+	mux.HandleFunc("GET /pppoe/frames", func(w http.ResponseWriter, _ *http.Request) { respond(w, http.StatusOK, c.PPPoEFrames()) })
 	answer(mux, "/pppoe", func(_ *http.Request, body *PPPoERequest) (*struct{}, error) { return &struct{}{}, c.DialPPPoE(body) })
 	mux.HandleFunc("GET /log", func(w http.ResponseWriter, r *http.Request) { serveLog(w, r, c) })
 	mux.HandleFunc("POST /capture", func(w http.ResponseWriter, r *http.Request) { serveCapture(w, r, c) })

@@ -41,6 +41,10 @@ func (c *control) ChangeAnchor(_ context.Context, r *AnchorChange) (*AnchorChang
 }
 func (*control) PPPoE() []PPPoE { return []PPPoE{{Interface: "ppp0", State: PPPoEUp}} }
 
+func (*control) PPPoEFrames() []PPPoEFrames {
+	return []PPPoEFrames{{Interface: "ppp0", Frames: []PPPoEFrame{{Out: true, Data: []byte{1, 2}}}}}
+}
+
 func (*control) DialPPPoE(r *PPPoERequest) error {
 	if r.Interface != "ppp0" {
 		return errors.New("no such interface")
@@ -337,6 +341,10 @@ func TestPPPoE(t *testing.T) {
 	all, err := client.PPPoE(t.Context())
 	if err != nil || len(all) != 1 || all[0].Interface != "ppp0" || all[0].State != PPPoEUp {
 		t.Errorf("PPPoE = %+v, %v", all, err)
+	}
+	frames, err := client.PPPoEFrames(t.Context())
+	if err != nil || len(frames) != 1 || len(frames[0].Frames) != 1 || !frames[0].Frames[0].Out || len(frames[0].Frames[0].Data) != 2 {
+		t.Errorf("PPPoEFrames = %+v, %v", frames, err)
 	}
 	if err := client.DialPPPoE(t.Context(), &PPPoERequest{Interface: "ppp0"}); err != nil {
 		t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"reflect"
@@ -34,6 +35,9 @@ type dial struct {
 	heard   uint64      // what the data path said last of packets of the session
 	closed  bool        // at the last look the data path had closed the session, and the client had not
 
+	renewAt  time.Time    // when the session is made anew, by the time of day; zero: not known yet
+	resolved []netip.Addr // what systemd-resolved was told
+
 	mu      sync.Mutex // of what follows, which the session's goroutines write
 	state   control.PPPoEState
 	since   time.Time // of state
@@ -41,6 +45,7 @@ type dial struct {
 	retry   time.Time
 	session client.Session
 	log     []control.PPPoELine
+	frames  []control.PPPoEFrame
 }
 
 // A session is a client that runs.
@@ -53,6 +58,8 @@ type session struct {
 const (
 	// mostLines is how many lines of a session's log are kept.
 	mostLines = 500
+	// mostFrame is how many bytes of a frame are kept. Only large echoes have more.
+	mostFrame = 512
 	// goodbyePatience is how long a client may need to end its session.
 	goodbyePatience = 5 * time.Second
 	// scriptPatience is how long a script may run.
@@ -144,7 +151,13 @@ func (s *dial) start() error {
 	if s.device, err = line.Add(s.of.Name); err != nil {
 		return err
 	}
-	w, err := wire.Open(s.of.On, 0)
+	priority := 0
+	if s.of.Priority != nil {
+		if priority, err = wire.Priority(s.of.On, *s.of.Priority); err != nil {
+			return err
+		}
+	}
+	w, err := wire.Open(s.of.On, priority)
 	if err != nil {
 		return err
 	}
@@ -218,7 +231,13 @@ func (s *dial) keep(ctx context.Context, r *session, w *wire.Wire, group *client
 			s.handle(&e)
 		}
 	}()
-	err := client.Run(ctx, w, group, config, r.commands, func(e client.Event) { events <- e })
+	err := client.Run(ctx, w, group, config, r.commands, func(e client.Event) {
+		if e.Kind == client.Frame {
+			s.keepFrame(&e)
+			return
+		}
+		events <- e
+	})
 	close(events)
 	<-handled
 	w.Close()
@@ -234,6 +253,15 @@ func (s *dial) say(text string) {
 	defer s.mu.Unlock()
 	s.log = append(s.log, control.PPPoELine{Time: time.Now(), Text: text})
 	s.log = s.log[max(0, len(s.log)-mostLines):]
+}
+
+// keepFrame keeps a frame for weir pppoe log -w.
+func (s *dial) keepFrame(e *client.Event) {
+	f := control.PPPoEFrame{Time: time.Now(), Out: e.Out, Length: len(e.Frame), Data: e.Frame[:min(len(e.Frame), mostFrame)], Text: e.Text}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frames = append(s.frames, f)
+	s.frames = s.frames[max(0, len(s.frames)-mostLines):]
 }
 
 // handle does what an event of the client asks for.

@@ -188,10 +188,13 @@ func (d *dialler) look() {
 		if at >= 0 && reflect.DeepEqual(wanted[at], s.of) {
 			s.restart()
 			s.watch()
+			s.renew(time.Now())
+			s.followResolved()
 			continue
 		}
 		s.end()
 		s.prefix.leave()
+		s.forgetResolved()
 		delete(d.dials, name)
 		if at < 0 {
 			d.box.logError(errors.Join(s.remove(), d.box.withdrawPrefix(name)))
@@ -338,6 +341,21 @@ func (c *controller) PPPoE() []control.PPPoE {
 	for i := range all {
 		all[i].Drops, all[i].Ended = drops, ended
 	}
+	return all
+}
+
+// PPPoEFrames returns the last frames of the PPPoE interfaces.
+func (c *controller) PPPoEFrames() []control.PPPoEFrames {
+	d := c.dialler
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := []control.PPPoEFrames{}
+	for _, s := range d.dials {
+		s.mu.Lock()
+		all = append(all, control.PPPoEFrames{Interface: s.of.Name, On: s.of.On, Frames: slices.Clone(s.frames)})
+		s.mu.Unlock()
+	}
+	slices.SortFunc(all, func(a, b control.PPPoEFrames) int { return strings.Compare(a.Interface, b.Interface) })
 	return all
 }
 

@@ -42,6 +42,7 @@ type Record struct {
 	L3        bool          `json:"l3,omitempty"`       // Data begins with the IP header
 	Family    int           `json:"family,omitempty"`
 	Data      []byte        `json:"data"` // the first bytes
+	Note      string        `json:"-"`    // what a file says of it, in place of all else; empty: nothing
 }
 
 // A Rule is the rule of a record.

@@ -97,6 +97,9 @@ func (r *Record) exit() string {
 // Comments returns a packet's comments in pcapng: what was done and why, and the full
 // rule.
 func (r *Record) Comments() []string {
+	if r.Note != "" {
+		return []string{r.Note}
+	}
 	comments := []string{r.head()}
 	if r.Kind == Before {
 		return comments

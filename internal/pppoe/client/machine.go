@@ -85,6 +85,7 @@ const (
 	Changed                 // what it carries has changed: an address family came or went
 	Down                    // the session is over
 	Note                    // a line for a log
+	Frame                   // a frame was sent or has come, from Run
 )
 
 // Event is something that happened.
@@ -94,7 +95,9 @@ type Event struct {
 	Saved   *Saved        // of Up and Changed, from Run: for a process that goes on with the session
 	WasUp   bool          // of Down
 	Cause   ppp.Cause     // of Down
-	Text    string        // of Down and Note: for a person, printable, without secrets
+	Text    string        // of Down, Note and Frame: for a person, printable, without secrets
+	Frame   []byte        // of Frame: Ethernet's, without secrets
+	Out     bool          // of Frame: it was sent
 	Retry   time.Duration // of Down: until the next attempt; negative: there is none
 }
 

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"weir/internal/pppoe/discovery"
+	"weir/internal/pppoe/ppp"
 	"weir/internal/pppoe/wire"
 )
 
@@ -79,6 +81,7 @@ func Run(ctx context.Context, w *wire.Wire, g *Group, config Config, commands <-
 			if !ok {
 				return fmt.Errorf("receive on %s: %w", w.Interface.Name, w.Err())
 			}
+			tellFrame(b, false, w.MAC(), tell)
 			m.Receive(b, time.Now())
 		case <-timer.C:
 			m.Tick(time.Now())
@@ -125,6 +128,7 @@ func wait(t time.Time) time.Duration {
 func pass(m *Machine, w *wire.Wire, tell func(Event)) {
 	frames, events := m.Take()
 	for _, b := range frames {
+		tellFrame(b, true, w.MAC(), tell)
 		if err := w.Send(b); err != nil {
 			tell(Event{Kind: Note, Text: err.Error()})
 		}
@@ -135,4 +139,18 @@ func pass(m *Machine, w *wire.Wire, tell func(Event)) {
 		}
 		tell(e)
 	}
+}
+
+// tellFrame tells of a frame from or to this machine, without secrets.
+func tellFrame(b []byte, out bool, own discovery.MAC, tell func(Event)) {
+	f, err := discovery.Parse(b)
+	if err != nil || !out && f.To != own && f.To != discovery.Broadcast {
+		return
+	}
+	text := f.Code.String()
+	if f.Ether == discovery.EtherSession && f.Code == discovery.Session {
+		text = ppp.Describe(f.Payload)
+		f.Payload = ppp.Redact(f.Payload)
+	}
+	tell(Event{Kind: Frame, Frame: f.Append(nil), Out: out, Text: text})
 }

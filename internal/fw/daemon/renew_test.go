@@ -1,0 +1,102 @@
+package daemon
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata" // a machine may have no zones
+
+	"weir/internal/fw/control"
+	"weir/internal/pppoe/client"
+	"weir/pf/resolve"
+)
+
+// A time of day comes once a day, also on days with 23 or 25 hours, and within a minute.
+func TestNextRenewal(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ at, now, want string }{
+		{"04:00", "2026-01-02 03:59", "2026-01-02 04:00"},
+		{"04:00", "2026-01-02 04:00", "2026-01-03 04:00"},
+		{"23:59", "2026-12-31 23:59", "2027-01-01 23:59"},
+		{"04:00", "2026-03-28 12:00", "2026-03-29 04:00"}, // the clock goes forward at 2:00
+		{"04:00", "2026-10-24 12:00", "2026-10-25 04:00"}, // and back at 3:00
+		{"02:30", "2026-03-28 12:00", "2026-03-29 03:30"}, // there is no such time
+	} {
+		now, err := time.ParseInLocation("2006-01-02 15:04", test.now, berlin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := nextRenewal(test.at, now)
+		if text := got.Format("2006-01-02 15:04"); text != test.want || got.Sub(now) <= 0 {
+			t.Errorf("%s after %s: %s, want %s", test.at, test.now, got, test.want)
+		}
+	}
+}
+
+// A session that is up is renewed when its time has come; one that has just come up is not, nor one
+// whose time was long ago.
+func TestRenew(t *testing.T) {
+	due := time.Now()
+	for _, test := range []struct {
+		name      string
+		state     control.PPPoEState
+		age, late time.Duration
+		want      bool
+	}{
+		{"up", control.PPPoEUp, time.Hour, time.Second, true},
+		{"just up", control.PPPoEUp, time.Minute, time.Second, false},
+		{"too late", control.PPPoEUp, 10 * time.Hour, time.Hour, false},
+		{"not yet", control.PPPoEUp, time.Hour, -time.Second, false},
+		{"waiting", control.PPPoEWaiting, time.Hour, time.Second, false},
+	} {
+		now := due.Add(test.late)
+		s := &dial{
+			of: resolve.PPPoE{Renew: "04:00"}, state: test.state, since: now.Add(-test.age), renewAt: due,
+			running: &session{commands: make(chan client.Command, 1)},
+		}
+		s.renew(now)
+		if got := len(s.running.commands) == 1; got != test.want {
+			t.Errorf("%s: renewed %v, want %v", test.name, got, test.want)
+		}
+		if test.want {
+			s.renewAt = due
+			s.renew(now) // the first command is still there
+			<-s.running.commands
+			s.renew(now.Add(time.Second))
+			if len(s.running.commands) != 1 {
+				t.Errorf("%s: a command that found no room is not repeated", test.name)
+			}
+		}
+	}
+}
+
+// systemd-resolved is told by its program. This one writes down what it is asked.
+func TestResolved(t *testing.T) {
+	dir := t.TempDir()
+	script := "#!/bin/sh\necho \"$@\" >>" + filepath.Join(dir, "said") + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "resolvectl"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	s := &dial{of: resolve.PPPoE{Name: "ppp0", Resolved: true}, dialler: &dialler{box: &box{}}, state: control.PPPoEUp}
+	s.session.DNS = []netip.Addr{netip.MustParseAddr("192.0.2.53")}
+	s.prefix = &delegation{status: control.PPPoEPrefix{DNS: []netip.Addr{netip.MustParseAddr("2001:db8::53")}}}
+	s.followResolved()
+	s.followResolved()
+	s.state = control.PPPoEWaiting
+	s.followResolved()
+	said, err := os.ReadFile(filepath.Join(dir, "said"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"dns ppp0 192.0.2.53 2001:db8::53", "domain ppp0 ~.", "default-route ppp0 yes", "revert ppp0"}
+	if got := strings.Split(strings.TrimSpace(string(said)), "\n"); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("said %q, want %q", got, want)
+	}
+}
