@@ -1,6 +1,7 @@
 package ac
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -34,6 +35,7 @@ type Config struct {
 	OnePerMAC bool
 	// EndUnknown answers frames of sessions that there are not by a PADT.
 	EndUnknown bool
+	Faults     Faults
 	Random     io.Reader
 }
 
@@ -65,6 +67,10 @@ type Server struct {
 	lastID   uint16
 	out      [][]byte
 	ended    []string // why sessions have ended
+
+	now    time.Time // of the last call
+	late   []late    // by time
+	echoes int       // answers to the clients' echo requests
 }
 
 // New makes a concentrator without sessions.
@@ -78,7 +84,7 @@ func New(config Config) *Server {
 
 // Take returns the Ethernet frames to send since the last call.
 func (s *Server) Take() [][]byte {
-	out := s.out
+	out := append(s.due(), s.spoil(s.out)...)
 	s.out = nil
 	return out
 }
@@ -106,6 +112,9 @@ func (s *Server) Sessions() []Info {
 // Next returns when Tick has to be called; zero: it need not.
 func (s *Server) Next() time.Time {
 	var next time.Time
+	if len(s.late) > 0 {
+		next = s.late[0].at
+	}
 	for _, one := range s.sessions {
 		if t := one.link.Next(); !t.IsZero() && (next.IsZero() || t.Before(next)) {
 			next = t
@@ -116,6 +125,7 @@ func (s *Server) Next() time.Time {
 
 // Tick does what is due at a time.
 func (s *Server) Tick(now time.Time) {
+	s.now = now
 	for _, one := range s.sessions {
 		if t := one.link.Next(); !t.IsZero() && !now.Before(t) {
 			one.link.Tick(now)
@@ -148,6 +158,7 @@ func (s *Server) Challenge(id uint16, now time.Time) {
 
 // Receive handles an Ethernet frame of either type of PPPoE.
 func (s *Server) Receive(b []byte, now time.Time) {
+	s.now = now
 	f, err := discovery.Parse(b)
 	if err != nil || f.From == s.config.MAC || f.To != s.config.MAC && (f.To != discovery.Broadcast || f.Code != discovery.PADI) {
 		return
@@ -243,6 +254,9 @@ func (s *Server) payload(tags []discovery.Tag) uint16 {
 
 // requested answers a PADR. One that comes twice has the same answer twice.
 func (s *Server) requested(f discovery.Frame, tags []discovery.Tag, now time.Time) {
+	if relay, _ := discovery.Find(tags, discovery.RelaySessionID); s.config.Faults.Relay != nil && !bytes.Equal(relay, s.config.Faults.Relay) {
+		return // the relay does not know whose it is
+	}
 	cookie, _ := discovery.Find(tags, discovery.ACCookie)
 	uniq, _ := discovery.Find(tags, discovery.HostUniq)
 	service, ok := discovery.Find(tags, discovery.ServiceName)
