@@ -63,7 +63,9 @@ func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why strin
 	if source.Builtin || b.source.Builtin {
 		return nil, "the built-in rules are loaded or replaced"
 	}
-	if !reflect.DeepEqual(rules.options, b.rules.options) {
+	before := b.rules.options
+	before.Timeouts = rules.options.Timeouts // the programs read these from memory
+	if !reflect.DeepEqual(rules.options, before) {
 		return nil, "options have changed"
 	}
 	if b.dp.Crowded() {
@@ -125,7 +127,8 @@ func (b *box) putInPlace(source Source, rules *compiled) error {
 		b.recordSource(&source, b.dp.Generation()),
 	)
 	if err == nil {
-		err = b.dp.ReplaceRules(rules.program)
+		options := ruleset.OptionsOf(&rules.options)
+		err = b.dp.ReplaceRules(rules.program, &options)
 	}
 	if err != nil {
 		return errors.Join(err, writeRules(b.cfg.Folder, b.rules), b.recordSource(&b.source, b.dp.Generation()))

@@ -47,7 +47,7 @@ func TestReplaceAsksForSystems(t *testing.T) {
 		t.Fatal(faults)
 	}
 	p := must(h.dp.config.Program.Replace(rules, h.snapshot(), []int{0, -1}))(t)
-	if err := h.dp.ReplaceRules(p); err == nil {
+	if err := h.dp.ReplaceRules(p, &h.dp.config.Options); err == nil {
 		t.Error("the rules have no fingerprints, and are replaced")
 	}
 }

@@ -225,7 +225,7 @@ func TestOwnersWhenNeeded(t *testing.T) {
 	rules, faults := resolve.Load("test.conf", []byte("anchor a {\npass proto tcp user 5\n}\n"), &resolve.Host{})
 	check(t, faults.Err())
 	program := must(ruleset.Compile(rules, ruleset.Snapshot{}))(t)
-	check(t, d.ReplaceRules(program))
+	check(t, d.ReplaceRules(program, &d.config.Options))
 	for _, name := range []string{"weir_tc_in_owner", "weir_tc_out_owner"} {
 		expect(d, name, true)
 	}

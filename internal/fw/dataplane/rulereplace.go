@@ -17,10 +17,10 @@ var ErrNoRoom = errors.New("there is no room for the rules")
 // Anchors are replaced this way. Each packet meets either the old rules or the new ones.
 // p is the result of ruleset.Program.Replace on the program in force. Rules that stay
 // keep their counters, pools and global ids. New rules get ids that no rule has had.
-// Options do not change. States and established packets are not touched. After an error
+// Of the options only the timeouts may differ. States and established packets are not touched. After an error
 // the old rules are in force. The error wraps ErrBusy while another process builds a
 // generation.
-func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
+func (d *Dataplane) ReplaceRules(p *ruleset.Program, o *ruleset.Options) error {
 	if err := errors.Join(fits(d.objects.Maps, p), d.mayBind(p), d.mayChangeFamily(p), d.mayCopy(p)); err != nil {
 		return fmt.Errorf("replace rules: %w", err)
 	}
@@ -61,7 +61,8 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
 			return err
 		}
 		killpoint.Done("replace the rules")
-		d.config.Program = p
+		setTimeouts(d.tables.shared, o)
+		d.config.Program, d.config.Options = p, *o
 		return nil
 	})
 }

@@ -186,7 +186,7 @@ func TestAnchorReplaced(t *testing.T) {
 	if diff := cmp.Diff([]int{0, 1, 2, 3, ruleset.New, ruleset.New, ruleset.New, 6, 7}, keep); diff != "" {
 		t.Fatalf("kept rules (-want +got):\n%s", diff)
 	}
-	check(t, h.dp.ReplaceRules(must(h.dp.config.Program.Replace(next, h.snapshot(), keep))(t)))
+	check(t, h.dp.ReplaceRules(must(h.dp.config.Program.Replace(next, h.snapshot(), keep))(t), &h.dp.config.Options))
 	after := must(h.dp.View().Rules())(t)
 	if diff := cmp.Diff(slices.Concat(before[:4], make([]RuleCounter, 3), before[6:]), after); diff != "" {
 		t.Errorf("counters when the anchor has just been replaced (-want +got):\n%s", diff)
@@ -236,7 +236,7 @@ func TestReplaceRulesRefused(t *testing.T) {
 	many := slices.Concat(rules[:1], alike(ast.Pass)(5000), rules[1:])
 	keep := slices.Repeat([]int{ruleset.New}, len(many))
 	p := must(h.dp.config.Program.Replace(&resolve.Ruleset{Rules: many}, h.snapshot(), keep))(t)
-	if err := h.dp.ReplaceRules(p); !errors.Is(err, ErrNoRoom) {
+	if err := h.dp.ReplaceRules(p, &h.dp.config.Options); !errors.Is(err, ErrNoRoom) {
 		t.Errorf("got %v, want that there is no room", err)
 	}
 	if n := len(must(h.dp.View().Rules())(t)); n != 3 {
