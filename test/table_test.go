@@ -437,6 +437,10 @@ func TestLoadsReplaceRulesInPlace(t *testing.T) {
 			b.Errorf("a rule that stays is %+v, and had counted %d packets", r, counted)
 		}
 		b.Weir("load", file("set timeout udp.first 70\npass in on wan0 proto udp to port 7\n", after))
+		if now := generationOf(b); now != generation {
+			b.Errorf("after another timeout the generation is %d, and was %d:\n%s", now, generation, a.Said())
+		}
+		b.Weir("load", file("set timeout udp.first 70\nset reassemble no\npass in on wan0 proto udp to port 7\n", after))
 		if now := generationOf(b); now != generation+1 || !strings.Contains(a.Said(), "options have changed") {
 			b.Errorf("after another option the generation is %d, and was %d:\n%s", now, generation, a.Said())
 		}
