@@ -13,6 +13,7 @@
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <linux/ip.h>
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_endian.h>
@@ -100,7 +101,7 @@ enum pppoe_drop {
 	PPPOE_DROP_OUT,	   /* no IP, too long, or no session is up		*/
 	PPPOE_DROP_KERNEL, /* the kernel has no memory				*/
 	PPPOE_DROP_OVER,   /* of a session that has just ended			*/
-	PPPOE_DROP_ECHO,   /* requests, beyond PPPOE_ECHOES			*/
+	PPPOE_DROP_ECHO,   /* echo requests, beyond PPPOE_ECHOES		*/
 	PPPOE_DROPS,
 };
 
@@ -209,7 +210,7 @@ static __always_inline void pppoe_close_at(const struct pppoe_session *s, __u32 
 		other->device = 0;
 }
 
-/* Closes a session. The daemon is told by pppoe_lives, and makes another. */
+/* Closes a session. The daemon is told by pppoe_lives, and makes another. 0: it was closed already. */
 static __noinline int pppoe_close(struct pppoe_session *s, __u32 by)
 {
 	struct pppoe_life *life;
@@ -227,7 +228,7 @@ static __noinline int pppoe_close(struct pppoe_session *s, __u32 by)
 	}
 	pppoe_close_at(s, device, PPPOE_DEVICE);
 	pppoe_count_end(by);
-	return 0;
+	return 1;
 }
 
 /* Answers an LCP Terminate-Request by a copy of the frame. The frame is as it was then: the client is to
@@ -269,16 +270,17 @@ static __noinline int pppoe_over(struct __sk_buff *skb)
 	struct pppoe_lcp l;
 	enum pppoe_end by = pppoe_ends(skb, &l);
 	struct pppoe_session *s;
+	int closed = 0;
 
-	if (by == PPPOE_ENDS_NOTHING)
+	if (by == PPPOE_ENDS_NOTHING || skb->pkt_type == PACKET_OTHERHOST)
 		return TCX_NEXT;
 	s = pppoe_find(skb->ifindex, bpf_ntohs(l.head.id));
 	if (s && !mac_differs(l.head.eth.h_dest, s->local) && !mac_differs(l.head.eth.h_source, s->peer)) {
-		pppoe_close(s, by);
+		closed = pppoe_close(s, by);
 		if (by == PPPOE_ENDS_TERMINATE && pppoe_may_answer(s) && pppoe_acknowledge(skb, s))
 			return pppoe_drop(PPPOE_DROP_KERNEL);
 	}
-	if (pppoe_goes_on())
+	if (closed || pppoe_goes_on()) /* what has closed a session closes it for XDP, too */
 		return TCX_NEXT;
 	pppoe_count_end(PPPOE_ENDS_NOTHING);
 	return TCX_DROP;

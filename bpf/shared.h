@@ -51,7 +51,7 @@ struct interface {
 	__u32 parent; /* of a logical interface: index of the interface that carries it; 0: none */
 	__u16 tag;    /* of the parent's frames: priority and VID, or PPPoE session */
 	__be16 tag_type; /* its EtherType: 802.1Q, 802.1ad or PPPoE */
-	__u32 asked; /* tick at which a DHCP client of the box last asked there, 0: never; by packets */
+	__u32 asked; /* tick at which a DHCP client of the box last asked there, 0: never; of a PPPoE line: see line; by packets */
 };
 _Static_assert(sizeof(struct interface) == 32, "an index into interfaces[] is a shift");
 

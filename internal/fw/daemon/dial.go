@@ -90,13 +90,13 @@ func (s *dial) watch() {
 	s.mu.Lock()
 	up := s.state == control.PPPoEUp
 	s.mu.Unlock()
-	if !up || s.running == nil {
+	if s.running == nil {
 		s.closed = false
 		return
 	}
-	b, by, heard := s.dialler.box, "", uint64(0)
+	b, end, heard := s.dialler.box, line.End{}, uint64(0)
 	b.logError(b.lines.do(func(p *line.Programs) error {
-		by, heard = p.Ended(s.device), uint64(p.Heard(s.device))
+		end, heard = p.Ended(s.device), uint64(p.Heard(s.device))
 		return nil
 	}))
 	b.mu.Lock()
@@ -105,12 +105,12 @@ func (s *dial) watch() {
 	}
 	b.mu.Unlock()
 	switch {
-	case by != "" && s.closed:
-		s.running.ask(client.EndSeen)
-	case by == "" && heard != s.heard:
-		s.running.ask(client.TrafficSeen)
+	case end.By != "" && s.closed: // also if the state is another one: its events may still wait
+		s.running.ask(client.Command{Do: client.EndSeen, Ref: client.Ref{Peer: end.Peer, ID: end.ID}})
+	case up && end.By == "" && heard != s.heard:
+		s.running.ask(client.Command{Do: client.TrafficSeen})
 	}
-	s.closed, s.heard = by != "", heard
+	s.closed, s.heard = end.By != "", heard
 }
 
 // ask gives the client a command, unless it has one that it has not looked at.
@@ -207,7 +207,7 @@ func (s *dial) start() error {
 // endedBy returns by what the concentrator has ended the interface's session; "": it has not.
 func (s *dial) endedBy() (by string, err error) {
 	err = s.dialler.box.lines.do(func(p *line.Programs) error {
-		by = p.Ended(s.device)
+		by = p.Ended(s.device).By
 		return nil
 	})
 	return by, err
@@ -270,7 +270,11 @@ func (s *dial) handle(e *client.Event) {
 	log := s.dialler.box.cfg.Log
 	switch e.Kind {
 	case client.Up, client.Changed:
-		if err := s.up(e); err != nil {
+		err := s.up(e)
+		if errors.Is(err, line.ErrEnded) {
+			return // what the client says next is that it is down
+		}
+		if err != nil {
 			s.fail(err)
 			return
 		}
@@ -432,7 +436,7 @@ func (s *dial) leave() {
 		return
 	}
 	select {
-	case s.running.commands <- client.Leave:
+	case s.running.commands <- client.Command{Do: client.Leave}:
 	case <-s.running.done:
 	}
 	select {

@@ -51,7 +51,7 @@ func (s *dial) renew(now time.Time) {
 		return
 	}
 	select {
-	case s.running.commands <- client.Renew:
+	case s.running.commands <- client.Command{Do: client.Renew}:
 		s.say("reconnect at " + s.of.Renew)
 	default:
 		s.renewAt = due // it has another command to obey first: the next look asks again

@@ -256,11 +256,11 @@ func (m *Machine) Traffic(now time.Time) {
 	}
 }
 
-// Ended says that the data path has closed the session that is up, because the concentrator has ended it. The
-// frame itself may not have arrived here.
-func (m *Machine) Ended(now time.Time) {
-	if m.phase == inSession && !m.upSince.IsZero() {
-		m.over(ppp.Peer, "ended by the concentrator", false, now)
+// Ended says that the data path has closed a session, because the concentrator has ended it. The frame itself
+// may not have arrived here. If it was forged, the concentrator is told.
+func (m *Machine) Ended(ref Ref, now time.Time) {
+	if m.phase == inSession && m.ref == ref && !m.upSince.IsZero() {
+		m.over(ppp.Peer, "ended by the concentrator", true, now)
 	}
 }
 

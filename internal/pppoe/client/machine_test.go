@@ -355,11 +355,12 @@ func TestEndThatIsLost(t *testing.T) {
 	l.toClient = loses(1, func(f discovery.Frame) bool { return f.Code == discovery.PADT })
 	l.servers[0].Terminate(s.ID, true, l.now)
 	l.run(time.Second)
-	l.client.Ended(l.now)
+	l.client.Ended(Ref{s.Peer, s.ID + 1}, l.now) // another session's
+	l.client.Ended(s.Ref, l.now)
 	if e := l.await(Down, time.Millisecond); e.Cause != ppp.Peer || e.Retry != 0 {
 		t.Errorf("the end is %+v", e)
 	}
-	l.client.Ended(l.now) // of that session, late
+	l.client.Ended(s.Ref, l.now) // late
 	if next := l.await(Up, 2*time.Second).Session; next.ID == s.ID {
 		t.Errorf("session 0x%04x again", next.ID)
 	}

@@ -12,15 +12,21 @@ import (
 )
 
 // Command asks a running client for something.
-type Command uint8
+type Command struct {
+	Do  Verb
+	Ref Ref // of EndSeen: which session
+}
 
-// The commands.
+// Verb says what a client is asked for.
+type Verb uint8
+
+// The verbs.
 const (
-	Renew         Command = iota + 1 // Machine.Reconnect
-	CarrierUp                        // Machine.Carrier
-	TrafficSeen                      // Machine.Traffic
-	EndSeen                          // Machine.Ended
-	Leave                            // Run returns, and the session stays
+	Renew         Verb = iota + 1 // Machine.Reconnect
+	CarrierUp                     // Machine.Carrier
+	TrafficSeen                   // Machine.Traffic
+	EndSeen                       // Machine.Ended
+	Leave                         // Run returns, and the session stays
 	pollNothing   = time.Hour
 	goodByeWithin = 3 * time.Second
 )
@@ -86,7 +92,7 @@ func Run(ctx context.Context, w *wire.Wire, g *Group, config Config, commands <-
 		case <-timer.C:
 			m.Tick(time.Now())
 		case c := <-commands:
-			if c == Leave {
+			if c.Do == Leave {
 				return nil
 			}
 			obey(m, c)
@@ -103,7 +109,7 @@ func Run(ctx context.Context, w *wire.Wire, g *Group, config Config, commands <-
 }
 
 func obey(m *Machine, c Command) {
-	switch now := time.Now(); c {
+	switch now := time.Now(); c.Do {
 	case Renew:
 		m.Reconnect(now)
 	case CarrierUp:
@@ -111,7 +117,7 @@ func obey(m *Machine, c Command) {
 	case TrafficSeen:
 		m.Traffic(now)
 	case EndSeen:
-		m.Ended(now)
+		m.Ended(c.Ref, now)
 	}
 }
 

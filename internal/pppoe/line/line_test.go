@@ -358,7 +358,7 @@ func TestEnd(t *testing.T) {
 			} else if got != nil {
 				t.Errorf("answered by % x", got)
 			}
-			if by := home.programs.Ended(home.Device); by != test.by || home.programs.IsOpen(home.Index) != (test.by == "") {
+			if by := home.programs.Ended(home.Device).By; by != test.by || home.programs.IsOpen(home.Index) != (test.by == "") {
 				t.Errorf("ended by %q, want %q", by, test.by)
 			}
 			before, _, err := home.programs.Drops()

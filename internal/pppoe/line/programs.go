@@ -206,6 +206,9 @@ func (p *Programs) Enter(s Session) error {
 		}
 		ok = false
 	}
+	if ok && p.Ended(s.Device).By != "" {
+		return ErrEnded
+	}
 	if !ok {
 		if err := p.begin(s.Device); err != nil {
 			return err
@@ -220,10 +223,10 @@ func (p *Programs) Enter(s Session) error {
 	if err := errors.Join(p.attach(programOut, s.Device.Line), p.attach(programIn, s.Carrier)); err != nil {
 		return err
 	}
-	if p.Ended(s.Device) == "" {
+	if p.Ended(s.Device).By == "" {
 		return nil
 	}
-	// It was open again for a moment.
+	// It has ended meanwhile, and was open again for a moment.
 	v.Device = 0
 	for _, key := range keys(s.Device, v) {
 		if err := p.objects.Maps[mapSessions].Put(key, v); err != nil {
@@ -250,20 +253,28 @@ func (p *Programs) life(d Device) (l pppoePppoeLife, err error) {
 	return l, err
 }
 
-// Ended returns by what the concentrator has ended the session of a device; "": it has not.
-func (p *Programs) Ended(d Device) string {
+// An End says which session of a device its concentrator has ended, and by what. By is empty if it has not.
+type End struct {
+	By   string
+	Peer discovery.MAC
+	ID   uint16
+}
+
+// Ended returns whether the concentrator has ended the session of a device.
+func (p *Programs) Ended(d Device) End {
 	v, ok := p.session(d.Index)
 	if !ok {
-		return ""
+		return End{}
 	}
+	e := End{Peer: v.Peer, ID: v.Id<<8 | v.Id>>8}
 	l, err := p.life(d)
 	switch {
 	case err == nil && l.Ended == pppoePppoeEndPPPOE_ENDS_TERMINATE:
-		return "LCP Terminate-Request"
+		e.By = "LCP Terminate-Request"
 	case err == nil && l.Ended == pppoePppoeEndPPPOE_ENDS_PADT, v.Device == 0:
-		return "PADT"
+		e.By = "PADT"
 	}
-	return ""
+	return e
 }
 
 // Heard returns a number that is another one when packets of the session of a device have come to TCX
