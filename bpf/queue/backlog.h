@@ -255,6 +255,8 @@ static __always_inline void queue_fill_up(struct queue_counter *q, struct queue_
 		return;
 	q->size += magic;
 	q->magic += magic;
+	if (q->pace == QUEUE_STARTS)
+		q->missed = 0;
 	q->pace = QUEUE_SLOWED;
 }
 
@@ -503,7 +505,7 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 		q->born = r->ms;
 		q->young = 1;
 		q->changes = c->changes;
-		q->size = q->magic = q->need = q->lazy = q->pace = q->high = q->grace = 0;
+		q->size = q->magic = q->need = q->lazy = q->pace = q->high = q->grace = q->before = 0;
 		h = queue_host_get(q->at - 1);
 		if (h)
 			h->counters++;
