@@ -47,7 +47,7 @@ func benchmarkReload(b *testing.B, hook string, rules int, anew bool) {
 	box := weir.Box(b, hook)
 	one, other := manyRules(rules, 4711), manyRules(rules, 4712)
 	if anew {
-		other = "set timeout udp.first 70\n" + other
+		other = "set reassemble no\n" + other
 	}
 	files := []string{box.Rules(other), box.Rules(one)}
 	box.WeirRun(files[1])
@@ -70,7 +70,7 @@ func BenchmarkReloadPause(b *testing.B) {
 		b.Run(hook, func(b *testing.B) {
 			box := weir.Box(b, hook)
 			one, other := manyRules(50, 4711), manyRules(50, 4712)
-			files := []string{box.Rules(other), box.Rules("set timeout udp.first 70\n" + one), box.Rules(one)}
+			files := []string{box.Rules(other), box.Rules("set reassemble no\n" + one), box.Rules(one)}
 			box.WeirRun(files[2])
 			var during, without held
 			for b.Loop() {

@@ -61,7 +61,9 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program, o *ruleset.Options) error {
 			return err
 		}
 		killpoint.Done("replace the rules")
-		setTimeouts(d.tables.shared, o)
+		if *o != d.config.Options {
+			setTimeouts(d.tables.shared, o)
+		}
 		d.config.Program, d.config.Options = p, *o
 		return nil
 	})
