@@ -132,7 +132,8 @@ func wrongStages(s *Report) (wrong []string) {
 		if translated := p.Stages[profile.NAT].Median() > 0.005*p.own().Median(); translated != (p.Path == paths.WeirNAT) {
 			fail("NAT %.1f ns", p.Stages[profile.NAT].Median())
 		}
-		if queues := p.Stages[profile.Queues].Median() > 0.005*p.own().Median(); queues != (p.Path == paths.WeirQoS) {
+		// Where the verifier has removed the code of queues, the next instruction has the line of what it removed.
+		if queues := p.Stages[profile.Queues].Median() > 0.03*p.own().Median(); queues != (p.Path == paths.WeirQoS) {
 			fail("queues %.1f ns", p.Stages[profile.Queues].Median())
 		}
 		if miss := p.Stages[profile.Miss].Median(); miss > 0.05*p.own().Median() {
