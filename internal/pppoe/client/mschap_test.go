@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -55,5 +56,34 @@ func TestMSCHAPv2(t *testing.T) {
 	l.run(10 * time.Second)
 	if len(l.servers[0].Sessions()) != 1 {
 		t.Error("a challenge in the session has ended it")
+	}
+}
+
+// A line may double each challenge. The same challenge has the same answer, so the Success fits.
+func TestDoubledChallenge(t *testing.T) {
+	server, client := serverConfig(), clientConfig()
+	server.Ask.Methods = []ppp.Method{ppp.ByMSCHAPv2}
+	l := newLine(t, client, server)
+	isChallenge := onlyPPP(ppp.CHAP, 1)
+	l.toClient = func(b []byte) [][]byte {
+		if f, _ := discovery.Parse(b); isChallenge(f) {
+			return [][]byte{b, b}
+		}
+		return asIs(b)
+	}
+	l.await(Up, 10*time.Second)
+	l.servers[0].Challenge(l.servers[0].Sessions()[0].ID, l.now)
+	l.run(10 * time.Second)
+	if len(l.servers[0].Sessions()) != 1 {
+		t.Errorf("the session has ended:\n%s", l.log())
+	}
+	var answers [][]byte
+	for _, f := range l.seen {
+		if f.From == ownMAC && onlyPPP(ppp.CHAP, 2)(f) {
+			answers = append(answers, f.Payload)
+		}
+	}
+	if len(answers) != 4 || !bytes.Equal(answers[0], answers[1]) || !bytes.Equal(answers[2], answers[3]) || bytes.Equal(answers[0], answers[2]) {
+		t.Errorf("answers %x", answers)
 	}
 }

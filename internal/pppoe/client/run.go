@@ -87,7 +87,9 @@ func Run(ctx context.Context, w *wire.Wire, g *Group, config Config, commands <-
 			if !ok {
 				return fmt.Errorf("receive on %s: %w", w.Interface.Name, w.Err())
 			}
-			tellFrame(b, false, w.MAC(), tell)
+			if m.concerns(b) {
+				tellFrame(b, false, tell)
+			}
 			m.Receive(b, time.Now())
 		case <-timer.C:
 			m.Tick(time.Now())
@@ -134,7 +136,7 @@ func wait(t time.Time) time.Duration {
 func pass(m *Machine, w *wire.Wire, tell func(Event)) {
 	frames, events := m.Take()
 	for _, b := range frames {
-		tellFrame(b, true, w.MAC(), tell)
+		tellFrame(b, true, tell)
 		if err := w.Send(b); err != nil {
 			tell(Event{Kind: Note, Text: err.Error()})
 		}
@@ -147,10 +149,29 @@ func pass(m *Machine, w *wire.Wire, tell func(Event)) {
 	}
 }
 
-// tellFrame tells of a frame from or to this machine, without secrets.
-func tellFrame(b []byte, out bool, own discovery.MAC, tell func(Event)) {
+// concerns says whether a frame that has come is worth telling of: discovery with this machine, and what the
+// concentrator says in the session that there is, or is asked for. Few frames are kept, and neighbours could
+// flush them with others.
+func (m *Machine) concerns(b []byte) bool {
 	f, err := discovery.Parse(b)
-	if err != nil || !out && f.To != own && f.To != discovery.Broadcast {
+	if err != nil || f.To != m.config.MAC {
+		return false
+	}
+	if f.Ether == discovery.EtherDiscovery {
+		return true
+	}
+	if m.phase == discovering {
+		asked, ok := m.finder.Asked()
+		return ok && asked == f.From
+	}
+	ref, ok := m.Ref()
+	return ok && ref == Ref{f.From, f.SessionID}
+}
+
+// tellFrame tells of a frame, without secrets.
+func tellFrame(b []byte, out bool, tell func(Event)) {
+	f, err := discovery.Parse(b)
+	if err != nil {
 		return
 	}
 	text := f.Code.String()

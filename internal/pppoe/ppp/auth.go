@@ -1,6 +1,7 @@
 package ppp
 
 import (
+	"bytes"
 	"crypto/subtle"
 	"fmt"
 	"strings"
@@ -29,9 +30,12 @@ type prover struct {
 	done     bool
 	answered bool // a challenge is answered; the verdict is still out
 	request  Packet
-	success  string    // what MS-CHAPv2's Success has to say
-	deadline time.Time // of PAP, when the request is sent again
-	left     int
+	// challenge is what request answers. The same one once more has the same answer: by MS-CHAPv2 another
+	// would have a new random part, and the Success on the first would not fit it.
+	challenge []byte
+	success   string    // what MS-CHAPv2's Success has to say
+	deadline  time.Time // of PAP, when the request is sent again
+	left      int
 }
 
 func (l *Link) startProver() {
@@ -111,14 +115,7 @@ func (l *Link) chapPacket(p Packet) {
 		if !ok || len(challenge) == 0 {
 			return
 		}
-		answer := l.chapAnswer(p.ID, challenge)
-		if answer == nil {
-			return
-		}
-		data := appendField(nil, answer)
-		l.prover.answered = true
-		l.prover.request = Packet{Code: chapResponse, ID: p.ID, Data: append(data, l.config.Prove.Name...)}
-		l.send(CHAP, l.prover.request)
+		l.answerChallenge(p.ID, challenge)
 	case chapSuccess:
 		if l.prover.answered && p.ID == l.prover.request.ID {
 			l.chapSuccess(p)
@@ -128,6 +125,20 @@ func (l *Link) chapPacket(p Packet) {
 			l.fail(Refused, "the peer refuses name or password"+l.failureText(p.Data))
 		}
 	}
+}
+
+// answerChallenge sends the answer to a challenge.
+func (l *Link) answerChallenge(id uint8, challenge []byte) {
+	if l.prover.challenge == nil || l.prover.request.ID != id || !bytes.Equal(l.prover.challenge, challenge) {
+		answer := l.chapAnswer(id, challenge)
+		if answer == nil {
+			return
+		}
+		l.prover.challenge = bytes.Clone(challenge)
+		l.prover.request = Packet{Code: chapResponse, ID: id, Data: append(appendField(nil, answer), l.config.Prove.Name...)}
+	}
+	l.prover.answered = true
+	l.send(CHAP, l.prover.request)
 }
 
 // chapAnswer is the answer to a challenge; nil: it is none.
@@ -318,7 +329,8 @@ func field(b []byte) (value, rest []byte, ok bool) {
 	if len(b) == 0 || int(b[0]) > len(b)-1 {
 		return nil, nil, false
 	}
-	return b[1 : 1+b[0]], b[1+b[0]:], true
+	n := 1 + int(b[0]) // up to 256: no byte has room for it
+	return b[1:n], b[n:], true
 }
 
 // appendField appends a length of one byte and at most 255 bytes.

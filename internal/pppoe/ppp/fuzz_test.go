@@ -12,8 +12,13 @@ func FuzzPacket(f *testing.F) {
 	for _, b := range oddFrames {
 		f.Add(b)
 	}
+	for _, protocol := range []Protocol{PAP, CHAP} {
+		f.Add(frame(protocol, Packet{Code: 1, ID: 1, Data: longFields}))
+		f.Add(frame(protocol, Packet{Code: 2, ID: 1, Data: longFields}))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		Describe(b)
+		Redact(b)
 		p, err := ParsePacket(b)
 		if err != nil {
 			return
@@ -26,6 +31,9 @@ func FuzzPacket(f *testing.F) {
 		}
 	})
 }
+
+// longFields are two fields as long as a field can be.
+var longFields = appendField(appendField(nil, bytes.Repeat([]byte{'n'}, 255)), bytes.Repeat([]byte{'p'}, 255))
 
 // oddFrames have what goes wrong: lengths that lie, options of no length, wrong sizes.
 var oddFrames = [][]byte{

@@ -25,3 +25,22 @@ func TestRedact(t *testing.T) {
 		}
 	}
 }
+
+// A field may have 255 bytes: nothing that reads it panics, and it is whole.
+func TestLongField(t *testing.T) {
+	name, rest, ok := field(longFields)
+	password, end, ok2 := field(rest)
+	if !ok || !ok2 || len(name) != 255 || len(password) != 255 || len(end) != 0 || name[254] != 'n' || password[0] != 'p' {
+		t.Errorf("fields of %d and %d bytes, and %d more", len(name), len(password), len(end))
+	}
+	for _, protocol := range []Protocol{PAP, CHAP} {
+		for code := range Code(6) {
+			b := frame(protocol, Packet{Code: code, ID: 1, Data: longFields})
+			Describe(b)
+			Redact(b)
+		}
+	}
+	if got := Redact(frame(PAP, Packet{Code: papRequest, ID: 1, Data: longFields})); bytes.Contains(got, []byte("pp")) {
+		t.Errorf("the password is in %q", got)
+	}
+}
