@@ -82,7 +82,8 @@ type Client struct {
 	phase  phase
 	lease  Lease
 	offers []answer // sorted: the best first
-	plain  bool     // no wish
+	plain  bool     // no wish in the next Solicit
+	wished bool     // the last Solicit had one, unless there is none at all
 
 	id       uint32 // of the exchange
 	since    time.Time
@@ -232,9 +233,10 @@ func (c *Client) send(now time.Time) {
 // wish is what a Solicit asks for. A length without a prefix upsets some servers; so there is none
 // unless the configuration has one.
 func (c *Client) wish() []netip.Prefix {
-	if c.tries >= unanswered {
+	if c.tries == unanswered {
 		c.plain = true
 	}
+	c.wished = !c.plain
 	before := c.config.Before
 	if p, ok := c.lease.longest(c.since); ok {
 		before = p.Prefix
@@ -311,7 +313,7 @@ func (c *Client) offered(a answer, now time.Time) {
 	}
 	if !a.usable() {
 		c.note("← Advertise: %s", a.why())
-		c.plain = true // the next one has no wish, which may be what the server minds
+		c.plain = c.wished // the wish may be what the server minds, or that there is none
 		return
 	}
 	c.note("← Advertise%s", list(a.prefixes()))
@@ -343,13 +345,13 @@ func (c *Client) refused(why string, now time.Time) {
 		c.ask(requesting, requestFirst, now)
 		return
 	}
+	c.plain = !c.plain
 	c.startPause(now)
 }
 
 func (c *Client) startPause(now time.Time) {
 	c.phase, c.deadline = pausing, now.Add(discovery.Jitter(c.config.Random, c.pause, 10))
 	c.pause = min(2*c.pause, pauseMost)
-	c.plain = true
 }
 
 // extended takes the Reply to a Renew or Rebind.
@@ -361,6 +363,9 @@ func (c *Client) extended(a answer, now time.Time) {
 	if a.noBinding || a.refusal != nil && len(a.granted) == 0 {
 		// What we have may be routed no more. It stays until there is another, or its time is over.
 		c.note("← Reply: %s", a.why())
+		if !a.noBinding { // who knows nothing of the prefix does not mind the wish for it
+			c.plain = !c.plain
+		}
 		c.startPause(now)
 		return
 	}
@@ -393,23 +398,30 @@ func (c *Client) take(a *answer, kept []Prefix, now time.Time) {
 	c.events = append(c.events, Event{Kind: Changed, Lease: l})
 	if len(l.Prefixes) == 0 {
 		c.note("the provider has taken the prefix away")
+		c.plain = !c.plain
 		c.startPause(now)
 	}
 }
 
 // times are when a lease is renewed and rebound. A server may leave it to the client (RFC 8415
-// 14.2), or say what comes too late.
+// 14.2), or say what comes too late. If it says only one of them, the other follows from it, or the Rebind
+// could come before the Renew.
 func times(t1, t2, shortest time.Duration, now time.Time) (renew, rebind time.Time) {
-	switch {
-	case shortest < forever:
-		if t1 == 0 || t1 > shortest {
-			t1 = shortest / 2
-		}
-		if t2 == 0 || t2 > shortest {
-			t2 = shortest * 4 / 5
-		}
-	case t1 == 0:
+	if t1 >= shortest {
+		t1 = 0
+	}
+	if t2 > shortest {
+		t2 = 0
+	}
+	switch { // divided first: a product may overflow
+	case t1 == 0 && t2 == 0 && shortest >= forever:
 		t1, t2 = forever, forever
+	case t1 == 0 && t2 == 0:
+		t1, t2 = shortest/2, shortest/5*4
+	case t1 == 0:
+		t1 = t2 / 8 * 5
+	case t2 == 0:
+		t2 = min(t1/5*8, shortest)
 	}
 	t1 = max(t1, soonest)
 	return until(now, t1), until(now, max(t2, t1))

@@ -341,6 +341,53 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// After a refusal the next Solicit has no wish, and the one after that has it again: the server may have minded
+// it, or have had none free for a moment.
+func TestWishAgain(t *testing.T) {
+	wishes := func(b *bench) (all []string) {
+		for _, m := range b.sent {
+			if m.MessageType == dhcpv6.MessageTypeSolicit {
+				all = append(all, hint(m))
+			}
+		}
+		return all
+	}
+	b := newBench(t, dhcp6.Config{Length: 56})
+	b.up()
+	for range 3 { // each is answered by two servers
+		for server := range byte(2) {
+			b.answer(dhcpv6.MessageTypeAdvertise, grant{server: server, status: iana.StatusNoPrefixAvail})
+		}
+		b.pass(b.Next().Sub(b.now))
+	}
+	b.answer(dhcpv6.MessageTypeAdvertise, grant{status: iana.StatusNoPrefixAvail})
+	b.pass(b.Next().Sub(b.now))
+	if got, want := wishes(b), []string{"::/56", "", "::/56", "", "::/56"}; !slices.Equal(got, want) {
+		t.Errorf("after refused Solicits: %q, want %q", got, want)
+	}
+	b = newBench(t, dhcp6.Config{Length: 56})
+	b.up()
+	for range 3 {
+		b.answer(dhcpv6.MessageTypeAdvertise, good)
+		b.pass(time.Second)
+		b.answer(dhcpv6.MessageTypeReply, grant{ofIA: iana.StatusNoPrefixAvail})
+		b.pass(b.Next().Sub(b.now))
+	}
+	if got, want := wishes(b), []string{"::/56", "", "::/56", ""}; !slices.Equal(got, want) {
+		t.Errorf("after refused Requests: %q, want %q", got, want)
+	}
+	for code, want := range map[iana.StatusCode]string{iana.StatusNoBinding: "2001:db8:100::/56", iana.StatusNoPrefixAvail: ""} {
+		b = newBench(t, dhcp6.Config{Length: 56})
+		b.bind(good)
+		b.pass(30 * time.Minute)
+		b.answer(dhcpv6.MessageTypeReply, grant{ofIA: code})
+		b.pass(b.Next().Sub(b.now))
+		if got := hint(b.last(dhcpv6.MessageTypeSolicit)); got != want {
+			t.Errorf("after %s to a Renew: %q, want %q", code, got, want)
+		}
+	}
+}
+
 // A server that refuses each Request is asked ever less often.
 func TestPause(t *testing.T) {
 	b := newBench(t, dhcp6.Config{})
@@ -495,6 +542,13 @@ func TestTimes(t *testing.T) {
 		{"for ever, but asked", time.Hour, 2 * time.Hour, forever, forever, time.Hour, 2 * time.Hour},
 		{"never renewed", forever, forever, time.Hour, 2 * time.Hour, 30 * time.Minute, 48 * time.Minute},
 		{"deprecated", 0, 0, 0, time.Hour, 30 * time.Minute, 48 * time.Minute},
+		{"the second only", 0, 16 * time.Minute, time.Hour, 2 * time.Hour, 10 * time.Minute, 16 * time.Minute},
+		{"the first only", 20 * time.Minute, 0, time.Hour, 2 * time.Hour, 20 * time.Minute, 32 * time.Minute},
+		{"the first only, late", 50 * time.Minute, 0, time.Hour, 2 * time.Hour, 50 * time.Minute, time.Hour},
+		{"the first at the end", time.Hour, time.Hour, time.Hour, 2 * time.Hour, 37*time.Minute + 30*time.Second, time.Hour},
+		{"for ever, the second only", 0, 16 * time.Minute, forever, forever, 10 * time.Minute, 16 * time.Minute},
+		{"for ever, the first only", 20 * time.Minute, 0, forever, forever, 20 * time.Minute, 32 * time.Minute},
+		{"100 years", 0, 0, 876000 * time.Hour, 876000 * time.Hour, 438000 * time.Hour, 700800 * time.Hour},
 	} {
 		b := newBench(t, dhcp6.Config{})
 		b.bind(grant{prefixes: good.prefixes, t1: test.t1, t2: test.t2, preferred: test.preferred, valid: test.valid})
