@@ -40,6 +40,7 @@ type delegation struct {
 	at       ipv6Session
 	record   prefixRecord
 	links    map[string]*announcer
+	rests    map[string]*rest // of the same interfaces
 	goneDNS  map[netip.Addr]time.Time
 	said     string // last
 	begun    time.Time
@@ -86,7 +87,7 @@ func newDelegation(b *box, of resolve.PPPoE, say func(string)) *delegation {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &delegation{
 		box: b, of: of, say: say, session: make(chan ipv6Session, 1), cancel: cancel, done: make(chan struct{}),
-		links: map[string]*announcer{}, goneDNS: map[netip.Addr]time.Time{}, begun: time.Now(),
+		links: map[string]*announcer{}, rests: map[string]*rest{}, goneDNS: map[netip.Addr]time.Time{}, begun: time.Now(),
 	}
 	go d.run(ctx)
 	return d
@@ -398,22 +399,41 @@ func (d *delegation) announce(name string, s advertise.State) error {
 	a := d.links[name]
 	if a != nil && !a.works() {
 		a.close()
+		delete(d.links, name)
+		d.rest(a)
 		a = nil
 	}
 	if a == nil {
 		if len(s.Prefixes) == 0 {
 			return nil
 		}
+		if r := d.rests[name]; r != nil && time.Now().Before(r.until) {
+			return r.why
+		}
 		var err error
-		if a, err = newAnnouncer(name, func(err error) {
-			d.box.cfg.Log.Error("send router advertisements", "interface", name, "error", err)
-		}); err != nil {
+		if a, err = newAnnouncer(name); err != nil {
 			return err
 		}
 		d.links[name] = a
 	}
 	a.set(s)
 	return nil
+}
+
+// rest has an interface rest after a fault of its announcer.
+func (d *delegation) rest(a *announcer) {
+	fault := a.fault.Load()
+	if fault == nil || !a.isThere() { // another interface may work
+		delete(d.rests, a.name)
+		return
+	}
+	if d.rests[a.name] == nil {
+		d.rests[a.name] = &rest{}
+	}
+	now := time.Now()
+	if d.rests[a.name].begin(*fault, now.Sub(a.begun), now) {
+		d.box.cfg.Log.Error("send router advertisements", "interface", a.name, "error", *fault)
+	}
 }
 
 // parts are the /64 of an interface.
