@@ -37,6 +37,7 @@ type dial struct {
 
 	renewAt  time.Time    // when the session is made anew, by the time of day; zero: not known yet
 	resolved []netip.Addr // what systemd-resolved was told
+	untold   untold       // why it knows something else
 
 	mu      sync.Mutex // of what follows, which the session's goroutines write
 	state   control.PPPoEState

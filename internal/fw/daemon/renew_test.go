@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -98,5 +99,41 @@ func TestResolved(t *testing.T) {
 	want := []string{"dns ppp0 192.0.2.53 2001:db8::53", "domain ppp0 ~.", "default-route ppp0 yes", "revert ppp0"}
 	if got := strings.Split(strings.TrimSpace(string(said)), "\n"); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("said %q, want %q", got, want)
+	}
+}
+
+// What systemd-resolved could not be told is told again after a pause, until it is understood. The log has
+// each error once.
+func TestResolvedAgain(t *testing.T) {
+	dir := t.TempDir()
+	script := "#!/bin/sh\necho \"$@\" >>" + filepath.Join(dir, "said") + "\n[ -e " + filepath.Join(dir, "works") + " ]\n"
+	if err := os.WriteFile(filepath.Join(dir, "resolvectl"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	var log strings.Builder
+	b := &box{cfg: &Config{Log: slog.New(slog.NewTextHandler(&log, nil))}}
+	s := &dial{of: resolve.PPPoE{Name: "ppp0", Resolved: true}, dialler: &dialler{box: b}, state: control.PPPoEUp}
+	s.session.DNS = []netip.Addr{netip.MustParseAddr("192.0.2.53")}
+	s.followResolved()
+	s.followResolved() // too soon
+	s.untold.again = time.Now()
+	s.followResolved()
+	if err := os.WriteFile(filepath.Join(dir, "works"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.untold.again = time.Now()
+	s.followResolved()
+	s.followResolved()
+	said, err := os.ReadFile(filepath.Join(dir, "said"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dns := "dns ppp0 192.0.2.53\n"
+	if want := dns + dns + dns + "domain ppp0 ~.\ndefault-route ppp0 yes\n"; string(said) != want {
+		t.Errorf("said %q, want %q", said, want)
+	}
+	if n := strings.Count(log.String(), "\n"); n != 1 {
+		t.Errorf("the log has %d lines:\n%s", n, log.String())
 	}
 }

@@ -12,6 +12,16 @@ import (
 // resolvedPatience is how long systemd-resolved may take.
 const resolvedPatience = 3 * time.Second
 
+// resolvedPause is the time from an attempt that failed to the next one.
+const resolvedPause = 10 * time.Second
+
+// untold is an attempt to tell systemd-resolved that failed: some of it may have been understood. Its zero
+// value is none.
+type untold struct {
+	why   error
+	again time.Time
+}
+
 // tellResolved tells systemd-resolved which name servers an interface has; nil: none any more. All
 // names are asked for there.
 func tellResolved(name string, servers []netip.Addr) error {
@@ -35,10 +45,10 @@ func tellResolved(name string, servers []netip.Addr) error {
 
 // forgetResolved has systemd-resolved forget an interface whose statement is gone or another.
 func (s *dial) forgetResolved() {
-	if len(s.resolved) > 0 {
+	if len(s.resolved) > 0 || s.untold.why != nil {
 		s.dialler.box.logError(tellResolved(s.of.Name, nil))
 	}
-	s.resolved = nil
+	s.resolved, s.untold = nil, untold{}
 }
 
 // nameServers are those of the session and of the delegated prefix.
@@ -52,7 +62,8 @@ func (s *dial) nameServers() []netip.Addr {
 	return servers
 }
 
-// followResolved tells systemd-resolved of name servers that are others than it knows.
+// followResolved tells systemd-resolved of name servers that are others than it knows. The log has each error
+// once.
 func (s *dial) followResolved() {
 	if !s.of.Resolved {
 		return
@@ -61,9 +72,17 @@ func (s *dial) followResolved() {
 	if s.isUp() {
 		servers = s.nameServers()
 	}
-	if slices.Equal(servers, s.resolved) {
+	before := s.untold
+	if before.why == nil && slices.Equal(servers, s.resolved) || time.Now().Before(before.again) {
 		return
 	}
-	s.resolved = servers
-	s.dialler.box.logError(tellResolved(s.of.Name, servers))
+	err := tellResolved(s.of.Name, servers)
+	if err == nil {
+		s.resolved, s.untold = servers, untold{}
+		return
+	}
+	s.untold = untold{why: err, again: time.Now().Add(resolvedPause)}
+	if before.why == nil || before.why.Error() != err.Error() {
+		s.dialler.box.logError(err)
+	}
 }
