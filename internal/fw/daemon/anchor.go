@@ -205,7 +205,7 @@ func (b *box) replaceAnchors(change func(source.Anchors) source.Anchors, m *mach
 	}
 	if before != nil {
 		b.waiting.before = *before
-		b.logError(b.recordWaiting(b.waiting, b.source.Path))
+		b.logRollback(b.recordWaiting(b.waiting, b.source.Path))
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func (d *delegation) snapshot() *control.PPPoEPrefix {
 
 func (d *delegation) run(ctx context.Context) {
 	defer close(d.done)
-	d.box.logError(d.begin())
+	d.box.logPPPoE(d.begin())
 	ticker := time.NewTicker(delegationPause)
 	defer ticker.Stop()
 	timer := time.NewTimer(0)
@@ -237,7 +237,7 @@ func (d *delegation) pickUp() {
 
 func (d *delegation) hangUp() {
 	if d.socket != nil {
-		d.box.logError(d.socket.Close())
+		d.box.logPPPoE(d.socket.Close())
 	}
 	d.socket, d.received = nil, nil
 	d.client.Down()
@@ -325,10 +325,10 @@ func (d *delegation) apply() {
 		d.record.Routes = append(d.record.Routes, p.Prefix)
 	}
 	if before != d.record.text() {
-		d.box.logError(d.box.writePrefixRecord(d.of.Name, &d.record))
+		d.box.logPPPoE(d.box.writePrefixRecord(d.of.Name, &d.record))
 		for _, p := range routes {
 			if !slices.Contains(d.record.Routes, p) {
-				d.box.logError(line.RemoveUnreachable(p))
+				d.box.logPPPoE(line.RemoveUnreachable(p))
 			}
 		}
 	}
@@ -340,7 +340,7 @@ func (d *delegation) apply() {
 	for _, l := range d.of.PrefixTo {
 		links = append(links, d.applyTo(l.Name, parts[l.Name]))
 	}
-	d.box.logError(errors.Join(faults...))
+	d.box.logPPPoE(errors.Join(faults...))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.status.Links, d.status.DNS, d.status.Renew, d.status.Delegated = links, d.record.Lease.DNS, d.record.Lease.Renew, nil
@@ -549,7 +549,7 @@ func (b *box) writePrefixRecord(name string, r *prefixRecord) error {
 	defer b.prefixRecords.Unlock()
 	all, err := b.readPrefixRecords()
 	if err != nil {
-		b.logError(err) // a damaged file holds up nothing
+		b.logPPPoE(err) // a damaged file holds up nothing
 		all = map[string]prefixRecord{}
 	}
 	if r == nil {

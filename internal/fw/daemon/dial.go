@@ -96,7 +96,7 @@ func (s *dial) watch() {
 		return
 	}
 	b, end, heard := s.dialler.box, line.End{}, uint64(0)
-	b.logError(b.lines.do(func(p *line.Programs) error {
+	b.logPPPoE(b.lines.do(func(p *line.Programs) error {
 		end, heard = p.Ended(s.device), uint64(p.Heard(s.device))
 		return nil
 	}))
@@ -243,7 +243,7 @@ func (s *dial) keep(ctx context.Context, r *session, w *wire.Wire, group *client
 	<-handled
 	w.Close()
 	if err != nil {
-		s.dialler.box.logError(s.down())
+		s.dialler.box.logPPPoE(s.down())
 		s.fail(err)
 	}
 }

@@ -197,7 +197,7 @@ func (d *dialler) look() {
 		s.forgetResolved()
 		delete(d.dials, name)
 		if at < 0 {
-			d.box.logError(errors.Join(s.remove(), d.box.withdrawPrefix(name)))
+			d.box.logPPPoE(errors.Join(s.remove(), d.box.withdrawPrefix(name)))
 		}
 	}
 	for i := range wanted {
@@ -207,7 +207,7 @@ func (d *dialler) look() {
 			if len(s.of.PrefixTo) > 0 {
 				s.prefix = newDelegation(d.box, s.of, s.say)
 			} else {
-				d.box.logError(d.box.withdrawPrefix(s.of.Name))
+				d.box.logPPPoE(d.box.withdrawPrefix(s.of.Name))
 			}
 			s.restart()
 		}
@@ -225,13 +225,13 @@ func (d *dialler) clear() {
 		if d.dials[device.Name] == nil {
 			s := &dial{dialler: d, of: resolve.PPPoE{Name: device.Name}, device: device}
 			if r, ok := d.record(device.Name); ok {
-				d.box.logError(goodbye(&r))
+				d.box.logPPPoE(goodbye(&r))
 			}
 			s.forget()
-			d.box.logError(s.remove())
+			d.box.logPPPoE(s.remove())
 		}
 	}
-	d.box.logError(errors.Join(err, d.box.withdrawPrefixes(func(name string) bool { return d.dials[name] != nil })))
+	d.box.logPPPoE(errors.Join(err, d.box.withdrawPrefixes(func(name string) bool { return d.dials[name] != nil })))
 }
 
 // goodbye ends a session that nobody keeps up.
@@ -273,7 +273,7 @@ func (d *dialler) note(name string, r *pppoeRecord) {
 	} else {
 		d.records[name] = *r
 	}
-	d.box.logError(rundir.WriteJSON(d.box.cfg.Folder.PPPoE(), d.records))
+	d.box.logPPPoE(rundir.WriteJSON(d.box.cfg.Folder.PPPoE(), d.records))
 }
 
 func (d *dialler) record(name string) (pppoeRecord, bool) {
@@ -337,7 +337,7 @@ func (c *controller) PPPoE() []control.PPPoE {
 		}
 		return err
 	})
-	c.box.logError(err)
+	c.box.logPPPoE(err)
 	for i := range all {
 		all[i].Drops, all[i].Ended = drops, ended
 	}
@@ -374,4 +374,11 @@ func (c *controller) DialPPPoE(r *control.PPPoERequest) error {
 	}
 	s.restart()
 	return nil
+}
+
+// logPPPoE logs what went wrong with sessions, their devices and prefixes. The rules hold all the same.
+func (b *box) logPPPoE(err error) {
+	if err != nil {
+		b.cfg.Log.Error("PPPoE", "error", err)
+	}
 }

@@ -46,7 +46,7 @@ func tellResolved(name string, servers []netip.Addr) error {
 // forgetResolved has systemd-resolved forget an interface whose statement is gone or another.
 func (s *dial) forgetResolved() {
 	if len(s.resolved) > 0 || s.untold.why != nil {
-		s.dialler.box.logError(tellResolved(s.of.Name, nil))
+		s.dialler.box.logPPPoE(tellResolved(s.of.Name, nil))
 	}
 	s.resolved, s.untold = nil, untold{}
 }
@@ -83,6 +83,6 @@ func (s *dial) followResolved() {
 	}
 	s.untold = untold{why: err, again: time.Now().Add(resolvedPause)}
 	if before.why == nil || before.why.Error() != err.Error() {
-		s.dialler.box.logError(err)
+		s.dialler.box.logPPPoE(err)
 	}
 }

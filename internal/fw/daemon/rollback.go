@@ -45,7 +45,7 @@ func (b *box) loadUntil(source Source, m *machine, span time.Duration) error {
 	b.unconfirmed = true
 	if err := b.putInForce(source, m); err != nil {
 		b.unconfirmed = earlier != nil
-		b.logError(b.recordWaiting(earlier, b.source.Path))
+		b.logRollback(b.recordWaiting(earlier, b.source.Path))
 		return err
 	}
 	next.until = time.Now().Add(span)
@@ -106,7 +106,7 @@ func (b *box) endWaiting() {
 // leads to the same rules.
 func (b *box) stopAfterRollback() {
 	b.endWaiting()
-	b.logError(b.cfg.Folder.RemoveRollback())
+	b.logRollback(b.cfg.Folder.RemoveRollback())
 }
 
 // sourceToRollBackTo returns what to load if the last daemon died while a load waited:
@@ -258,9 +258,9 @@ func (b *box) restoreBefore() error {
 	return nil
 }
 
-// logError logs that the record of a waiting load is wrong. The caller reports a more
+// logRollback logs that the record of a waiting load is wrong. The caller reports a more
 // important error, or none.
-func (b *box) logError(err error) {
+func (b *box) logRollback(err error) {
 	if err != nil {
 		b.cfg.Log.Error("the next start may roll back needlessly", "error", err)
 	}

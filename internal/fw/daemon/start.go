@@ -35,7 +35,7 @@ func Run(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	defer watcher.Close()
-	b.logError(b.lines.find(b.pppoeFolder())) // the box must be filtered all the same
+	b.logPPPoE(b.lines.find(b.pppoeFolder())) // the box must be filtered all the same
 	defer b.lines.close()                     //nolint:errcheck // its programs go on
 	lock, err := b.startAsking(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func Run(ctx context.Context, cfg *Config) error {
 	}
 	defer lock.Close()
 	defer b.close()
-	b.logError(cfg.Folder.RemoveRollback()) // what this start put in force needs no confirmation
+	b.logRollback(cfg.Folder.RemoveRollback()) // what this start put in force needs no confirmation
 	return b.serve(ctx, watcher)
 }
 

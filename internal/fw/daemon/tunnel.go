@@ -35,7 +35,7 @@ func (b *box) blockTunnels(source *Source, rules *compiled) error {
 // unblockTunnels removes the blackholes of rules that did not come into force.
 func (b *box) unblockTunnels() {
 	if b.rules != nil && !b.source.Builtin {
-		b.logError(route.Unblock(tunnelNetworks(b.rules.options.WireGuard)))
+		b.logTunnels(route.Unblock(tunnelNetworks(b.rules.options.WireGuard)))
 	}
 }
 
@@ -47,12 +47,19 @@ func (b *box) noteTunnels(source *Source, rules *compiled) {
 	}
 	all := rules.options.WireGuard
 	if all != nil || exists(b.cfg.Folder.Tunnels()) || exists(b.cfg.Folder.VPN()) {
-		b.logError(rundir.WriteJSON(b.cfg.Folder.Tunnels(), append([]resolve.WireGuard{}, all...)))
+		b.logTunnels(rundir.WriteJSON(b.cfg.Folder.Tunnels(), append([]resolve.WireGuard{}, all...)))
 	}
-	b.logError(route.Unblock(tunnelNetworks(all)))
+	b.logTunnels(route.Unblock(tunnelNetworks(all)))
 }
 
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// logTunnels logs what went wrong with what weir vpn run is told. The rules hold all the same.
+func (b *box) logTunnels(err error) {
+	if err != nil {
+		b.cfg.Log.Error("tunnels", "error", err)
+	}
 }
