@@ -126,11 +126,17 @@ pass in on wg0 proto { icmp icmp6 }
 				part.Error("that is too late")
 			}
 		})
+		b.Tell("others", vpnOthers)
 		b.Tell("faults", func(b *lib.Box) { vpnFaults(b, tunnel(engine), rules, secret) })
 		run.Signal(syscall.SIGTERM)
 		run.Wait(10*time.Second, 0)
 		b.IP(lab.FW, "link del wg0")
 		noTunnelAnswers(b)
+		for _, to := range []string{tunnelBox, "fd09::7"} {
+			if out, err := b.Try(lab.FW, "ip", "route", "get", to); err == nil {
+				b.Errorf("without the interface, there is a route to its network: %s", out)
+			}
+		}
 		run = vpnRun(b)
 		b.Until(10*time.Second, "the tunnel works again", func() bool { return tunnelAnswers(b, lab.LAN, tunnelFar) })
 		b.IP(lab.FW, "link del wg0")
@@ -198,6 +204,20 @@ func vpnPackets(b *lib.Box) {
 	if out, err := b.Try(lab.WAN, "curl", "-s", "--max-time", "1", "http://"+dial); err == nil || strings.Contains(out, "refused") {
 		b.Errorf("what the rules block at wg0 comes in: %s, %v", out, err)
 	}
+}
+
+// vpnOthers removes what the tunnel needs, as others may. weir vpn run adds it again.
+func vpnOthers(b *lib.Box) {
+	b.Helper()
+	all := func() string {
+		return b.Run(lab.FW, "ip", "route", "show", "proto", "119") + b.Run(lab.FW, "ip", "-6", "route", "show", "proto", "119") + b.Run(lab.FW, "ip", "-o", "-4", "address", "show", "dev", "wg0")
+	}
+	before := all()
+	for _, what := range []string{"route del 10.2.0.0/16 metric 20", "route del blackhole 10.2.0.0/16 metric 30", "-6 route del blackhole fd09::/64 metric 300", "address del 10.9.0.1/30 dev wg0"} {
+		b.IP(lab.FW, what)
+	}
+	b.Until(15*time.Second, "weir vpn run adds what is missing", func() bool { return all() == before })
+	b.Ping(lab.LAN, tunnelFar, 1)
 }
 
 // vpnFaults loads what is wrong. The tunnel stays as it is.

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"net/netip"
 	"os"
 
 	"weir/internal/fw/rundir"
@@ -9,23 +8,13 @@ import (
 	"weir/pf/resolve"
 )
 
-// tunnelNetworks returns the networks that routes lead to through tunnels.
-func tunnelNetworks(all []resolve.WireGuard) (networks []netip.Prefix) {
-	for i := range all {
-		for j := range all[i].Peers {
-			networks = append(networks, all[i].Peers[j].Routes...)
-		}
-	}
-	return networks
-}
-
 // blockTunnels adds the blackholes behind the tunnels of rules, before these are in force: what they
 // let through to a tunnel must not leave in clear while weir vpn run has not made it yet.
 func (b *box) blockTunnels(source *Source, rules *compiled) error {
 	if source.Builtin {
 		return nil
 	}
-	err := route.Block(tunnelNetworks(rules.options.WireGuard))
+	err := route.Block(route.Blackholes(rules.options.WireGuard))
 	if err != nil {
 		b.unblockTunnels()
 	}
@@ -35,7 +24,7 @@ func (b *box) blockTunnels(source *Source, rules *compiled) error {
 // unblockTunnels removes the blackholes of rules that did not come into force.
 func (b *box) unblockTunnels() {
 	if b.rules != nil && !b.source.Builtin {
-		b.logTunnels(route.Unblock(tunnelNetworks(b.rules.options.WireGuard)))
+		b.logTunnels(route.Unblock(route.Blackholes(b.rules.options.WireGuard)))
 	}
 }
 
@@ -49,7 +38,7 @@ func (b *box) noteTunnels(source *Source, rules *compiled) {
 	if all != nil || exists(b.cfg.Folder.Tunnels()) || exists(b.cfg.Folder.VPN()) {
 		b.logTunnels(rundir.WriteJSON(b.cfg.Folder.Tunnels(), append([]resolve.WireGuard{}, all...)))
 	}
-	b.logTunnels(route.Unblock(tunnelNetworks(all)))
+	b.logTunnels(route.Unblock(route.Blackholes(all)))
 }
 
 func exists(path string) bool {

@@ -1,9 +1,7 @@
 package keeper
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,8 +34,8 @@ type keeper struct {
 	Config
 	endpoints endpoints
 
-	mu      sync.Mutex // of all below
-	text    []byte     // of the record of wanted
+	mu      sync.Mutex  // of all below
+	record  os.FileInfo // of the file that wanted is from
 	wanted  []resolve.WireGuard
 	tunnels map[string]*running // by the name of the interface
 }
@@ -120,23 +118,35 @@ func (k *keeper) leave() {
 	}
 }
 
-// look reads which tunnels there are to be, if that has changed. Without a record all stay as they are.
+// look follows the record of which tunnels there are to be.
 func (k *keeper) look() {
-	text, err := os.ReadFile(k.Folder.Tunnels())
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(text, k.text) {
+	k.follow()
+}
+
+// follow reads the record if it was written since, as each load does. It may be the same again, and the
+// files of keys others. Without a record all stays as it is. The lock is held.
+func (k *keeper) follow() {
+	record, err := os.Stat(k.Folder.Tunnels())
+	if errors.Is(err, fs.ErrNotExist) || err == nil && k.record != nil && os.SameFile(record, k.record) && record.ModTime().Equal(k.record.ModTime()) {
 		return
 	}
 	var wanted []resolve.WireGuard
 	if err == nil {
-		err = json.Unmarshal(text, &wanted)
+		k.record = record // one that is written after this is read again
+		err = rundir.ReadJSON(k.Folder.Tunnels(), &wanted)
 	}
 	if err != nil {
 		k.Log.Error("read which tunnels there are to be", "error", err)
 		return
 	}
-	k.text, k.wanted = text, wanted
+	stay := route.Blackholes(wanted)
+	gone := slices.DeleteFunc(route.Blackholes(k.wanted), func(h route.Blackhole) bool { return slices.Contains(stay, h) })
+	if err := route.Drop(gone); err != nil { // tend may have added one after the daemon removed it
+		k.Log.Error("remove the blackholes of tunnels", "error", err)
+	}
+	k.wanted = wanted
 	for name, t := range k.tunnels {
 		if !slices.ContainsFunc(wanted, func(w resolve.WireGuard) bool { return w.Name == name }) {
 			t.leave()
@@ -160,10 +170,11 @@ func (k *keeper) look() {
 	}
 }
 
-// tend looks after the tunnels.
+// tend looks after the tunnels that there are to be now.
 func (k *keeper) tend() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.follow()
 	for _, t := range k.tunnels {
 		t.tend(time.Now())
 	}

@@ -3,7 +3,10 @@ package keeper
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -26,7 +29,15 @@ type running struct {
 	problem string        // that tend tries to get over
 	config  *tunnel.Config
 	states  map[key.Public]tunnel.State
-	moved   map[key.Public]time.Time // when a peer was last sent to another endpoint
+	watched map[key.Public]*watch
+	greeted bool      // the peers, since the engine has them
+	held    time.Time // when hold last looked
+}
+
+// watch is what is remembered of a peer.
+type watch struct {
+	moved          time.Time // when it was last looked for
+	sent, received uint64    // bytes when it last was there
 }
 
 // be has the tunnel be as its statement says.
@@ -54,14 +65,17 @@ func (t *running) try() {
 }
 
 func (t *running) set() error {
-	networks := t.networks()
-	if err := route.Block(networks); err != nil {
+	if err := route.Block(t.blackholes()); err != nil {
 		return err
 	}
-	config, err := t.configure()
-	if err != nil {
-		return err
+	config, faulty := t.configure()
+	if config == nil {
+		return faulty
 	}
+	if t.engine != nil && !tunnel.Ours(t.of.Name) {
+		t.leave() // somebody has removed the interface
+	}
+	var err error
 	if t.engine == nil {
 		if t.engine, t.why, err = t.open(); err != nil {
 			return err
@@ -75,60 +89,116 @@ func (t *running) set() error {
 		return err
 	}
 	if err := t.engine.Apply(config); err != nil {
+		t.greeted = false // it has made all peers anew, or will
 		return err
 	}
-	fresh := t.config == nil
 	t.config = config
 	if err := netlink.LinkSetUp(l); err != nil {
 		return fmt.Errorf("set %s up: %w", t.of.Name, err)
 	}
-	if err := route.Lead(l.Attrs().Index, networks); err != nil {
+	if err := route.Lead(l.Attrs().Index, route.Networks(&t.of)); err != nil {
 		return err
 	}
-	if fresh {
+	if !t.greeted {
 		t.greet()
 	}
-	return nil
+	return faulty
 }
 
-// networks are those that routes lead to.
-func (t *running) networks() (all []netip.Prefix) {
-	for i := range t.of.Peers {
-		all = append(all, t.of.Peers[i].Routes...)
+func (t *running) blackholes() []route.Blackhole {
+	return route.Blackholes([]resolve.WireGuard{t.of})
+}
+
+// holdPause is the least time between two looks at what others may have removed.
+const holdPause = 5 * time.Second
+
+// hold adds again what others have removed: blackholes, addresses, and the routes if the interface is up.
+func (t *running) hold(now time.Time) error {
+	if now.Sub(t.held) < holdPause {
+		return nil
 	}
-	return all
-}
-
-// configure reads the keys, and finds the endpoints as far as they are known.
-func (t *running) configure() (*tunnel.Config, error) {
-	private, err := key.ReadFile(t.of.KeyFile)
+	t.held = now
+	if err := route.Block(t.blackholes()); err != nil {
+		return err
+	}
+	if !tunnel.Ours(t.of.Name) {
+		return fmt.Errorf("%s is no interface of weir's any more", t.of.Name)
+	}
+	l, err := netlink.LinkByName(t.of.Name)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("find %s: %w", t.of.Name, err)
 	}
-	c := &tunnel.Config{Private: private, Port: t.of.Port}
+	if err := t.setLink(l); err != nil || l.Attrs().Flags&net.FlagUp == 0 {
+		return err
+	}
+	return route.Lead(l.Attrs().Index, route.Networks(&t.of))
+}
+
+// configure reads the keys, and finds the endpoints as far as they are known. For a key that cannot be
+// read the one of before stays; without one, a peer is left out. With no private key there is nothing.
+func (t *running) configure() (c *tunnel.Config, faulty error) {
+	private, err := readKey(t.of.KeyFile)
+	if err != nil {
+		if t.config == nil {
+			return nil, err
+		}
+		private, faulty = t.config.Private, err
+	}
+	c = &tunnel.Config{Private: private, Port: t.of.Port}
 	for i := range t.of.Peers {
 		p := &t.of.Peers[i]
 		k, err := key.ParsePublic(p.Key)
 		if err != nil {
-			return nil, fmt.Errorf("peer %s: the public key: %w", p.Name, err)
+			faulty = errors.Join(faulty, fmt.Errorf("peer %s: the public key: %w", p.Name, err))
+			continue
 		}
 		peer := tunnel.Peer{Key: k, Allowed: p.Allowed, Keepalive: p.Keepalive}
 		if p.PSKFile != "" {
-			if peer.Preshared, err = key.ReadFile(p.PSKFile); err != nil {
-				return nil, fmt.Errorf("peer %s: %w", p.Name, err)
+			if peer.Preshared, err = readKey(p.PSKFile); err != nil {
+				faulty = errors.Join(faulty, fmt.Errorf("peer %s: %w", p.Name, err))
+				before := t.before(k)
+				if before == nil || before.Preshared.IsZero() {
+					continue
+				}
+				peer.Preshared = before.Preshared
 			}
 		}
 		peer.Endpoint = t.keeper.endpoints.first(t.of.Name, p)
 		c.Peers = append(c.Peers, peer)
 	}
-	return c, nil
+	return c, faulty
+}
+
+// before returns a peer as the engine has it, or nil.
+func (t *running) before(k key.Public) *tunnel.Peer {
+	if t.config == nil {
+		return nil
+	}
+	for i := range t.config.Peers {
+		if t.config.Peers[i].Key == k {
+			return &t.config.Peers[i]
+		}
+	}
+	return nil
+}
+
+// readKey reads a key, and tells why the service may not see the file.
+func readKey(path string) (key.Secret, error) {
+	s, err := key.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w (the service does not see /home and /root, and reads files of root only)", err)
+	}
+	return s, err
 }
 
 // open opens the engine that the statement asks for, or else the kernel's where there is one.
 func (t *running) open() (tunnel.Engine, string, error) {
-	log := func(text string) { t.keeper.Log.Warn(text, "interface", t.of.Name) } //nolint:sloglint // the engine's own words
+	log, name := t.keeper.Log, t.of.Name // for goroutines of the engine
+	said := &echo{pass: func(text string, times int) {
+		log.Warn(text, "interface", name, "times", times) //nolint:sloglint // the engine's own words
+	}}
 	user := func(why string) (tunnel.Engine, string, error) {
-		e, err := userspace.Open(t.of.Name, t.of.MTU, log)
+		e, err := userspace.Open(name, t.of.MTU, func(text string) { said.say(text, time.Now()) })
 		if err != nil {
 			return nil, "", err
 		}
@@ -161,20 +231,21 @@ func (t *running) setLink(l netlink.Link) error {
 	if err != nil {
 		return fmt.Errorf("list the addresses of %s: %w", t.of.Name, err)
 	}
-	wanted := map[netip.Prefix]bool{}
-	for _, a := range t.of.Addresses {
-		wanted[a] = true
-	}
+	there := map[netip.Prefix]bool{}
 	var errs []error
 	for i := range has {
 		ip, _ := netip.AddrFromSlice(has[i].IP)
 		bits, _ := has[i].Mask.Size()
 		p := netip.PrefixFrom(ip.Unmap(), bits)
-		if !wanted[p] && !(ip.Is6() && ip.IsLinkLocalUnicast()) {
+		there[p] = true
+		if !slices.Contains(t.of.Addresses, p) && !(ip.Is6() && ip.IsLinkLocalUnicast()) {
 			errs = append(errs, netlink.AddrDel(l, &has[i]))
 		}
 	}
 	for _, a := range t.of.Addresses {
+		if there[a] {
+			continue
+		}
 		add := &netlink.Addr{IPNet: route.Net(a)}
 		if a.Addr().Is6() {
 			add.Flags = unix.IFA_F_NODAD
@@ -190,6 +261,7 @@ func (t *running) setLink(l netlink.Link) error {
 // greet begins handshakes with the peers. After a crash they still send with the keys of sessions that
 // nobody has: without a handshake from here they notice only after 15 s.
 func (t *running) greet() {
+	t.greeted = true
 	for i := range t.config.Peers {
 		if p := &t.config.Peers[i]; p.Endpoint.IsValid() {
 			if err := t.engine.Greet(p.Key); err != nil {
@@ -204,7 +276,7 @@ func (t *running) leave() {
 	if t.engine != nil {
 		t.engine.Close()
 	}
-	t.engine, t.config, t.states = nil, nil, nil
+	t.engine, t.config, t.states, t.greeted = nil, nil, nil, false
 }
 
 // tend gets over problems, and has peers be looked for where they are now.
@@ -215,6 +287,12 @@ func (t *running) tend(now time.Time) {
 			t.leave()
 			t.problem = "the engine has ended"
 		default:
+		}
+	}
+	if t.problem == "" && t.engine != nil {
+		if err := t.hold(now); err != nil {
+			t.problem = err.Error()
+			t.keeper.Log.Warn("look after a tunnel", "interface", t.of.Name, "error", err)
 		}
 	}
 	if t.problem != "" || t.engine == nil {
@@ -229,7 +307,9 @@ func (t *running) tend(now time.Time) {
 		return
 	}
 	for i := range t.of.Peers {
-		t.follow(&t.of.Peers[i], t.config.Peers[i].Key, now)
+		if k, err := key.ParsePublic(t.of.Peers[i].Key); err == nil && t.before(k) != nil {
+			t.follow(&t.of.Peers[i], k, now)
+		}
 	}
 }
 
@@ -252,24 +332,36 @@ const (
 	endurance = 10 * time.Second
 )
 
+// initiation is how many bytes the first message of a handshake has. Whoever sends data without a
+// session sends it.
+const initiation = 148
+
 // follow remembers where a peer is. One that does not answer is looked for at the endpoint that its
-// statement says, at all of its addresses in turn.
+// statement says, at all of its addresses in turn. One that nothing is sent to has nothing to answer.
 func (t *running) follow(p *resolve.Peer, k key.Public, now time.Time) {
-	s := t.states[k]
-	if s.Endpoint.IsValid() && !s.Handshake.IsZero() {
+	if t.watched == nil {
+		t.watched = map[key.Public]*watch{}
+	}
+	w, s := t.watched[k], t.states[k]
+	if w == nil {
+		w = &watch{}
+		t.watched[k] = w
+	}
+	if s.Endpoint.IsValid() && s.Handshake.After(w.moved) {
 		t.keeper.endpoints.note(t.of.Name, p, s.Endpoint)
 	}
-	if p.Endpoint == "" || !s.Handshake.IsZero() && now.Sub(s.Handshake) < lost || now.Sub(t.moved[k]) < endurance {
+	met := !s.Handshake.IsZero()
+	if met && (now.Sub(s.Handshake) < lost || s.Received != w.received || s.Sent < w.sent) {
+		w.sent, w.received = s.Sent, s.Received
+	}
+	if p.Endpoint == "" || met && s.Sent-w.sent < initiation || now.Sub(w.moved) < endurance {
 		return
 	}
 	to := t.keeper.endpoints.next(p)
 	if !to.IsValid() {
 		return
 	}
-	if t.moved == nil {
-		t.moved = map[key.Public]time.Time{}
-	}
-	t.moved[k] = now
+	w.moved = now
 	if to == s.Endpoint {
 		return
 	}
@@ -297,7 +389,7 @@ func (t *running) status(now time.Time) Status {
 	}
 	for i := range t.of.Peers {
 		of := &t.of.Peers[i]
-		p := Peer{Name: of.Name, Key: of.Key, Allowed: of.Allowed, Session: NoSession}
+		p := Peer{Name: of.Name, Key: of.Key, Allowed: of.Allowed, Routes: of.Routes, Session: NoSession}
 		if k, err := key.ParsePublic(of.Key); err == nil {
 			is := t.states[k]
 			p.Session, p.Handshake, p.Endpoint = sessionOf(is.Handshake, now), is.Handshake, is.Endpoint

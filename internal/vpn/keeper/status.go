@@ -41,6 +41,7 @@ type Peer struct {
 	Received  uint64         `json:"received_bytes"`
 	Sent      uint64         `json:"sent_bytes"`
 	Allowed   []netip.Prefix `json:"allowed"`
+	Routes    []netip.Prefix `json:"routes"` // those of Allowed that weir's routes lead to
 	Error     string         `json:"last_error,omitempty"`
 	ErrorTime time.Time      `json:"last_error_time,omitzero"`
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -40,7 +41,9 @@ func Open(name string, mtu uint16) (*Engine, error) {
 			return nil, ErrMissing
 		}
 		if err == nil {
-			err = tunnel.Mark(name)
+			if err = tunnel.Mark(name); err != nil {
+				err = errors.Join(err, netlink.LinkDel(l))
+			}
 		}
 	}
 	if err == nil {
@@ -72,9 +75,12 @@ func (e *Engine) Apply(c *tunnel.Config) error {
 	}
 	wanted := map[wgtypes.Key]bool{}
 	for i := range c.Peers {
-		p := &c.Peers[i]
-		wanted[wgtypes.Key(p.Key)] = true
-		config.Peers = append(config.Peers, e.peer(p))
+		p := e.peer(&c.Peers[i])
+		wanted[p.PublicKey] = true
+		at := slices.IndexFunc(d.Peers, func(has wgtypes.Peer) bool { return has.PublicKey == p.PublicKey })
+		if at < 0 || p.Endpoint != nil || !same(&d.Peers[at], &p) {
+			config.Peers = append(config.Peers, p)
+		}
 	}
 	for _, p := range d.Peers {
 		if !wanted[p.PublicKey] {
@@ -110,6 +116,20 @@ func (e *Engine) peer(p *tunnel.Peer) wgtypes.PeerConfig {
 		c.AllowedIPs = append(c.AllowedIPs, net.IPNet{IP: a.Addr().AsSlice(), Mask: net.CIDRMask(a.Bits(), a.Addr().BitLen())})
 	}
 	return c
+}
+
+// same reports whether a peer is as c says, except for its endpoint.
+func same(has *wgtypes.Peer, c *wgtypes.PeerConfig) bool {
+	return has.PresharedKey == *c.PresharedKey && has.PersistentKeepaliveInterval == *c.PersistentKeepaliveInterval &&
+		slices.Equal(sorted(has.AllowedIPs), sorted(c.AllowedIPs))
+}
+
+func sorted(networks []net.IPNet) (texts []string) {
+	for i := range networks {
+		texts = append(texts, networks[i].String())
+	}
+	slices.Sort(texts)
+	return texts
 }
 
 // States tells of the peers.

@@ -20,34 +20,55 @@ import (
 // Protocol is what weir's routes of tunnels are known by.
 const Protocol netlink.RouteProtocol = 119
 
-// Metrics of the routes. What an administrator puts between them is a way around a tunnel.
+// Metrics of the routes. What an administrator puts between the first two is a way around a tunnel.
 const (
 	metric          = 20
 	blackholeMetric = 30
+	connectedMetric = 300 // of blackholes behind the kernel's own routes, which have 256 with IPv6
 )
 
-// Block adds the blackholes of networks.
-func Block(networks []netip.Prefix) error {
+// Block adds those blackholes that are missing.
+func Block(holes []Blackhole) error {
+	if len(holes) == 0 {
+		return nil
+	}
+	there, _ := list() //nolint:errcheck // what is there may be added once more
 	var errs []error
-	for _, n := range networks {
-		r := newRoute(n, blackholeMetric)
+	for _, h := range holes {
+		if slices.ContainsFunc(there, func(r netlink.Route) bool { return r.Type == unix.RTN_BLACKHOLE && holeOf(&r) == h }) {
+			continue
+		}
+		r := newRoute(h.To, h.Metric)
 		r.Type = unix.RTN_BLACKHOLE
 		if err := netlink.RouteReplace(r); err != nil {
-			errs = append(errs, fmt.Errorf("add the blackhole of %s: %w", n, err))
+			errs = append(errs, fmt.Errorf("add the blackhole of %s: %w", h.To, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Unblock removes the blackholes of all networks but those that it keeps.
-func Unblock(keep []netip.Prefix) error {
-	return remove(keep, func(r *netlink.Route) bool { return r.Type == unix.RTN_BLACKHOLE })
+// Unblock removes all blackholes but those that it keeps.
+func Unblock(keep []Blackhole) error {
+	return remove(func(r *netlink.Route) bool { return r.Type == unix.RTN_BLACKHOLE && !slices.Contains(keep, holeOf(r)) })
+}
+
+// Drop removes some blackholes.
+func Drop(holes []Blackhole) error {
+	if len(holes) == 0 {
+		return nil
+	}
+	return remove(func(r *netlink.Route) bool { return r.Type == unix.RTN_BLACKHOLE && slices.Contains(holes, holeOf(r)) })
 }
 
 // Lead has the networks be reached through an interface, and no others of weir's routes lead there.
 func Lead(index int, networks []netip.Prefix) error {
-	errs := []error{remove(networks, func(r *netlink.Route) bool { return r.Type != unix.RTN_BLACKHOLE && r.LinkIndex == index })}
+	leads := func(r *netlink.Route) bool { return r.Type != unix.RTN_BLACKHOLE && r.LinkIndex == index }
+	errs := []error{remove(func(r *netlink.Route) bool { return leads(r) && !slices.Contains(networks, prefixOf(r)) })}
+	there, _ := list() //nolint:errcheck // what is there may be added once more
 	for _, n := range networks {
+		if slices.ContainsFunc(there, func(r netlink.Route) bool { return leads(&r) && holeOf(&r) == Blackhole{n, metric} }) {
+			continue
+		}
 		r := newRoute(n, metric)
 		r.LinkIndex, r.Scope = index, netlink.SCOPE_LINK
 		if n.Addr().Is6() {
@@ -76,24 +97,34 @@ func Net(n netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: n.Addr().AsSlice(), Mask: net.CIDRMask(n.Bits(), n.Addr().BitLen())}
 }
 
-// remove removes those of weir's routes that are chosen, except to the networks that it keeps.
-func remove(keep []netip.Prefix, chosen func(*netlink.Route) bool) error {
+// list returns weir's routes, as far as they can be listed.
+func list() (all []netlink.Route, err error) {
 	var errs []error
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		all, err := netlink.RouteListFiltered(family, &netlink.Route{Protocol: Protocol}, netlink.RT_FILTER_PROTOCOL)
+		some, err := netlink.RouteListFiltered(family, &netlink.Route{Protocol: Protocol}, netlink.RT_FILTER_PROTOCOL)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("list the routes of tunnels: %w", err))
 		}
-		for i := range all {
-			if r := &all[i]; chosen(r) && !slices.Contains(keep, prefixOf(r)) {
-				if err := netlink.RouteDel(r); err != nil && !errors.Is(err, unix.ESRCH) {
-					errs = append(errs, fmt.Errorf("remove a route of a tunnel: %w", err))
-				}
+		all = append(all, some...)
+	}
+	return all, errors.Join(errs...)
+}
+
+// remove removes those of weir's routes that are chosen.
+func remove(chosen func(*netlink.Route) bool) error {
+	all, err := list()
+	errs := []error{err}
+	for i := range all {
+		if r := &all[i]; chosen(r) {
+			if err := netlink.RouteDel(r); err != nil && !errors.Is(err, unix.ESRCH) {
+				errs = append(errs, fmt.Errorf("remove a route of a tunnel: %w", err))
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
+
+func holeOf(r *netlink.Route) Blackhole { return Blackhole{prefixOf(r), r.Priority} }
 
 func prefixOf(r *netlink.Route) netip.Prefix {
 	if r.Dst == nil {

@@ -18,7 +18,7 @@ func Find(name, kind string) (netlink.Link, error) {
 		return nil, fmt.Errorf("find %s: %w", name, err)
 	}
 	if l.Attrs().Alias != Alias {
-		return nil, fmt.Errorf("open %s: %w", name, ErrForeign)
+		return nil, fmt.Errorf("open %s: %w: ip link del %s, or another name", name, ErrForeign, name)
 	}
 	if l.Type() == kind {
 		return l, nil
@@ -27,6 +27,12 @@ func Find(name, kind string) (netlink.Link, error) {
 		return nil, fmt.Errorf("remove %s: %w", name, err)
 	}
 	return nil, nil
+}
+
+// Ours reports whether an interface of that name is there and weir's.
+func Ours(name string) bool {
+	l, err := netlink.LinkByName(name)
+	return err == nil && l.Attrs().Alias == Alias
 }
 
 // Mark says that an interface is weir's.

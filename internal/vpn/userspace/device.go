@@ -1,7 +1,6 @@
 package userspace
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
@@ -30,7 +29,9 @@ func openTun(name string) (*os.File, error) {
 		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
 	}
 	if err == nil && there == nil {
-		err = errors.Join(unix.IoctlSetInt(fd, unix.TUNSETPERSIST, 1), tunnel.Mark(name))
+		if err = tunnel.Mark(name); err == nil { // else it vanishes with the file
+			err = unix.IoctlSetInt(fd, unix.TUNSETPERSIST, 1)
+		}
 	}
 	if err != nil {
 		unix.Close(fd) //nolint:errcheck // it has failed already

@@ -68,9 +68,11 @@ func (*Engine) Name() string { return Name }
 
 // Apply has the tunnel be as c says.
 func (e *Engine) Apply(c *tunnel.Config) error {
-	if err := e.device.IpcSet(changes(e.applied, c)); err != nil {
-		e.applied = nil // part of it may have been done
-		return err
+	for _, said := range []string{removals(e.applied, c), changes(e.applied, c)} {
+		if err := e.device.IpcSet(said); err != nil {
+			e.applied = nil // part of it may have been done
+			return err
+		}
 	}
 	if err := e.device.Up(); err != nil {
 		e.applied = nil

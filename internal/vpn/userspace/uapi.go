@@ -16,8 +16,23 @@ import (
 	"weir/internal/vpn/tunnel"
 )
 
-// changes returns what has an engine go from one configuration to another, in the protocol of
-// https://www.wireguard.com/xplatform/. Before the first there is none: from is nil.
+// removals returns what has an engine forget peers, in the protocol of
+// https://www.wireguard.com/xplatform/. It is said before all else, which may fail.
+func removals(from, to *tunnel.Config) string {
+	if from == nil {
+		return "replace_peers=true\n" // whatever an attempt that failed has left
+	}
+	var b strings.Builder
+	for i := range from.Peers {
+		if find(to.Peers, from.Peers[i].Key) < 0 {
+			fmt.Fprintf(&b, "public_key=%s\nremove=true\n", from.Peers[i].Key.Hex())
+		}
+	}
+	return b.String()
+}
+
+// changes returns what else has an engine go from one configuration to another. Before the first there
+// is none: from is nil.
 func changes(from, to *tunnel.Config) string {
 	var b strings.Builder
 	if from == nil || from.Private != to.Private {
@@ -30,11 +45,6 @@ func changes(from, to *tunnel.Config) string {
 	var before []tunnel.Peer
 	if from != nil {
 		before = from.Peers
-	}
-	for i := range before {
-		if find(to.Peers, before[i].Key) < 0 {
-			fmt.Fprintf(&b, "public_key=%s\nremove=true\n", before[i].Key.Hex())
-		}
 	}
 	for i := range to.Peers {
 		p := &to.Peers[i]

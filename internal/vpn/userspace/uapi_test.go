@@ -33,11 +33,16 @@ func TestChanges(t *testing.T) {
 	to := &tunnel.Config{Private: private, Port: 51820, Peers: []tunnel.Peer{
 		{Key: a, Endpoint: at, Allowed: prefixes("10.1.0.0/16", "fd01::/48"), Keepalive: 25}, {Key: c, Endpoint: at},
 	}}
-	want := "public_key=" + b.Hex() + "\nremove=true\n" +
-		"public_key=" + a.Hex() + "\nreplace_allowed_ips=true\nallowed_ip=10.1.0.0/16\nallowed_ip=fd01::/48\n" +
+	want := "public_key=" + a.Hex() + "\nreplace_allowed_ips=true\nallowed_ip=10.1.0.0/16\nallowed_ip=fd01::/48\n" +
 		"public_key=" + c.Hex() + "\npreshared_key=" + strings.Repeat("0", 64) + "\nendpoint=192.0.2.1:51820\nreplace_allowed_ips=true\npersistent_keepalive_interval=0\n"
 	if diff := cmp.Diff(want, changes(from, to)); diff != "" {
 		t.Errorf("(-want +said)\n%s", diff)
+	}
+	if diff := cmp.Diff("public_key="+b.Hex()+"\nremove=true\n", removals(from, to)); diff != "" {
+		t.Errorf("(-want +said)\n%s", diff)
+	}
+	if said := removals(nil, from); said != "replace_peers=true\n" {
+		t.Errorf("the first time it removes %s", said)
 	}
 	if said := changes(nil, from); !strings.HasPrefix(said, "private_key=") || !strings.Contains(said, "listen_port=51820\n") {
 		t.Errorf("the first time it says\n%s", said)

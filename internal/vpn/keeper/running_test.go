@@ -1,0 +1,109 @@
+package keeper
+
+import (
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"weir/internal/vpn/key"
+	"weir/internal/vpn/tunnel"
+	"weir/pf/resolve"
+)
+
+// A text is passed on at once, and then once a minute with how often it came.
+func TestEcho(t *testing.T) {
+	passed, times := 0, 0
+	e := &echo{pass: func(_ string, n int) { passed++; times = n }}
+	now := time.Unix(1000, 0)
+	for range 61 {
+		e.say("no route to host", now)
+		now = now.Add(time.Second)
+	}
+	if passed != 2 || times != 60 {
+		t.Errorf("passed on %d times, the last for %d", passed, times)
+	}
+	if e.say("another", now); passed != 3 || times != 1 {
+		t.Errorf("another text: passed on %d times, the last for %d", passed, times)
+	}
+}
+
+// moves is an engine that notes where peers are sent.
+type moves struct {
+	tunnel.Engine
+	to []netip.AddrPort
+}
+
+func (m *moves) Move(_ key.Public, to netip.AddrPort) error {
+	m.to = append(m.to, to)
+	return nil
+}
+
+func (*moves) Greet(key.Public) error { return nil }
+
+// A peer that roams is looked for when it does not answer, and not when nothing is sent to it. Only a
+// handshake tells that it was found.
+func TestFollow(t *testing.T) {
+	k, p := key.Public{1}, &resolve.Peer{Endpoint: "192.0.2.1", Port: 51820}
+	roams, stated := netip.MustParseAddrPort("198.51.100.7:7"), netip.MustParseAddrPort("192.0.2.1:51820")
+	keeper := &keeper{Config: Config{Log: slog.New(slog.DiscardHandler)}, endpoints: endpoints{seen: map[string]netip.AddrPort{}}}
+	engine := &moves{}
+	began := time.Unix(1000, 0)
+	s := tunnel.State{Key: k, Endpoint: roams, Handshake: began, Sent: 5000, Received: 5000}
+	r := &running{keeper: keeper, engine: engine}
+	follow := func(after time.Duration) {
+		r.states = map[key.Public]tunnel.State{k: s}
+		r.follow(p, k, began.Add(after))
+	}
+	seen := func() netip.AddrPort { return keeper.endpoints.seen[seenKey("", p)] }
+	follow(0)
+	s.Sent += 32
+	follow(time.Hour)
+	if len(engine.to) != 0 || seen() != roams {
+		t.Errorf("an idle peer is sent to %v, and was seen at %v", engine.to, seen())
+	}
+	s.Sent += initiation
+	follow(time.Hour + time.Second)
+	if len(engine.to) != 1 || engine.to[0] != stated {
+		t.Errorf("a peer that does not answer is sent to %v", engine.to)
+	}
+	s.Endpoint = stated
+	if follow(time.Hour + 2*time.Second); seen() != roams {
+		t.Errorf("without a handshake it is seen at %v", seen())
+	}
+	s.Handshake = began.Add(time.Hour + 3*time.Second)
+	if follow(time.Hour + 4*time.Second); seen() != stated {
+		t.Errorf("after a handshake it is seen at %v", seen())
+	}
+}
+
+// A key that cannot be read keeps no peer that is removed, and lets in none without its key.
+func TestConfigure(t *testing.T) {
+	dir := t.TempDir()
+	secret, missing := filepath.Join(dir, "wg0.key"), filepath.Join(dir, "psk")
+	if err := key.WriteFile(secret, key.NewPrivate()); err != nil {
+		t.Fatal(err)
+	}
+	removed, stays, fresh := key.Public{1}, key.Public{2}, key.Public{3}
+	psk := key.NewPreshared()
+	r := &running{
+		keeper: &keeper{},
+		of:     resolve.WireGuard{KeyFile: secret, Peers: []resolve.Peer{{Key: stays.String(), PSKFile: missing}, {Key: fresh.String(), PSKFile: missing}}},
+		config: &tunnel.Config{Private: key.NewPrivate(), Peers: []tunnel.Peer{{Key: removed}, {Key: stays, Preshared: psk}}},
+	}
+	for range 2 {
+		c, err := r.configure()
+		if err == nil || c == nil || len(c.Peers) != 1 || c.Peers[0].Key != stays || c.Peers[0].Preshared != psk {
+			t.Fatalf("%+v, %v", c, err)
+		}
+		if err := os.Chmod(secret, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.config = nil
+	if c, err := r.configure(); c != nil || err == nil {
+		t.Errorf("without a private key: %+v, %v", c, err)
+	}
+}
