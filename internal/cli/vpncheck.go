@@ -79,7 +79,7 @@ func (e *Env) checkPeer(ctx context.Context, name, on string, to []string) ([]in
 	if targets == nil {
 		targets = inquiry.Targets(f.Peer.Allowed)
 	}
-	f.Routes = inquiry.Through(f.Peer.Allowed)
+	f.Routes = inquiry.Through(f.Peer.Routes)
 	for _, target := range targets {
 		before := f.Peer
 		p, err := inquiry.Ask(ctx, f.Tunnel.Interface, target, f.Tunnel.MTU)

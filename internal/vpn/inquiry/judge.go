@@ -12,7 +12,7 @@ import (
 type Facts struct {
 	Tunnel keeper.Status
 	Peer   keeper.Peer
-	Routes []Route // to the peer's networks
+	Routes []Route // to those of the peer's networks that weir's routes lead to
 	Probes []Probe
 	Now    time.Time
 }
@@ -64,10 +64,14 @@ func Judge(f *Facts) (all []Finding) {
 	return all
 }
 
+// errorAge is how old an error may be to be why there is no session: handshakes are tried every 5 s.
+const errorAge = 30 * time.Second
+
 // session says whether there are keys to encrypt with, and else why not.
 func session(f *Facts) Finding {
 	p := &f.Peer
 	ago := f.Now.Sub(p.Handshake).Round(time.Second)
+	recent := p.Error != "" && p.ErrorTime.After(p.Handshake) && f.Now.Sub(p.ErrorTime) <= errorAge
 	finding := func(ok bool, format string, args ...any) Finding {
 		return Finding{"session", ok, fmt.Sprintf(format, args...)}
 	}
@@ -76,9 +80,9 @@ func session(f *Facts) Finding {
 		return finding(true, "the last handshake was %s ago, with %s", ago, p.Endpoint)
 	case !p.Endpoint.IsValid():
 		return finding(false, "it is not known where the peer is: it has no endpoint, or its name has no address, and it has not come by itself")
-	case p.Session == keeper.OldSession && p.Error == "":
+	case p.Session == keeper.OldSession && !recent:
 		return finding(false, "the last handshake was %s ago: the peer at %s is silent since, or nothing was sent", ago, p.Endpoint)
-	case p.Error != "":
+	case recent:
 		return finding(false, "no handshake with %s: %s", p.Endpoint, p.Error)
 	case p.Received == 0:
 		return finding(false, "%s has never answered: nobody is there, the way is blocked (UDP, both directions), or one end has another public or preshared key for the other", p.Endpoint)

@@ -46,7 +46,12 @@ func TestJudge(t *testing.T) {
 		{func(f *Facts) { f.Peer.Session, f.Peer.Received = keeper.NoSession, 0 }, "session", "never answered"},
 		{func(f *Facts) { f.Peer.Session = keeper.NoSession }, "session", "another preshared key"},
 		{func(f *Facts) { f.Peer.Session = keeper.OldSession }, "session", "1m0s ago"},
-		{func(f *Facts) { f.Peer.Session, f.Peer.Error = keeper.NoSession, "sendto: no route" }, "session", "no route"},
+		{func(f *Facts) {
+			f.Peer.Session, f.Peer.Error, f.Peer.ErrorTime = keeper.OldSession, "sendto: no route", now
+		}, "session", "no route"},
+		{func(f *Facts) {
+			f.Peer.Session, f.Peer.Error, f.Peer.ErrorTime = keeper.OldSession, "sendto: no route", now.Add(-40*time.Second)
+		}, "session", "silent since"},
 		{func(f *Facts) { f.Peer.Allowed = nil }, "routes", "no allowed networks"},
 		{func(f *Facts) { f.Routes[0].Through = "" }, "routes", "no route leads to 10.9.0.0/16"},
 		{func(f *Facts) { f.Routes[0].Through = "eth1" }, "routes", "through eth1"},

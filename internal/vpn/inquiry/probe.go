@@ -185,13 +185,9 @@ func Targets(allowed []netip.Prefix) (all []netip.Addr) {
 	return all
 }
 
-// Through returns where the routes to networks lead. A default route is none of weir's, so it is left
-// out.
+// Through returns where the routes to networks lead.
 func Through(networks []netip.Prefix) (all []Route) {
 	for _, n := range networks {
-		if n.Bits() == 0 {
-			continue
-		}
 		r := Route{Network: n}
 		if index, _, err := netif.WayTo(n.Addr()); err == nil { // otherwise none leads there, or a blackhole
 			if i, err := net.InterfaceByIndex(index); err == nil {
