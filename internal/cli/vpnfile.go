@@ -56,7 +56,8 @@ func (e *Env) importTunnel(path, name, folder string) error {
 	if err := wgfile.Fprint(&text, stmts); err != nil {
 		return err
 	}
-	if _, list := resolve.Load(path, []byte(text.String()), nil); list.HasErrors() {
+	rules, list := resolve.Load(path, []byte(text.String()), nil)
+	if list.HasErrors() {
 		return list.Err()
 	}
 	for i := range keys {
@@ -69,6 +70,9 @@ func (e *Env) importTunnel(path, name, folder string) error {
 		fmt.Fprintf(e.Stderr, "weir: wrote %s\n", keys[i].Path)
 	}
 	fmt.Fprint(e.Stdout, text.String())
+	if file.Port == 0 {
+		fmt.Fprintf(e.Stderr, "weir: the file has no ListenPort: the tunnel has port %d\n", rules.Options.WireGuard[0].Port)
+	}
 	for i := range file.Peers {
 		for _, a := range file.Peers[i].Allowed {
 			if a.Bits() == 0 && !file.NoRoute {

@@ -57,7 +57,8 @@ type reader struct {
 	file   *File
 	line   int
 	where  string // the section
-	title  string // of the peer whose section comes, or is read
+	title  string // of the peer whose section is read or comes: the next line tells
+	whole  bool   // there has been an interface
 	said   map[string]bool
 	faults []error
 }
@@ -73,6 +74,7 @@ func Read(name string, in io.Reader) (*File, error) {
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
+	r.nameIt()
 	if r.file.Private.IsZero() && r.file.KeyFile == "" {
 		r.faultf("the interface has no PrivateKey")
 	}
@@ -96,7 +98,7 @@ func (r *reader) faultf(format string, args ...any) {
 func (r *reader) read(line string) {
 	text, comment, _ := strings.Cut(line, "#")
 	if word, value, ok := strings.Cut(comment, "="); ok && strings.EqualFold(strings.TrimSpace(word), "name") {
-		r.nameIs(strings.TrimSpace(value))
+		r.title = strings.TrimSpace(value)
 	}
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -116,6 +118,7 @@ func (r *reader) read(line string) {
 		r.faultf("%s is given twice", word)
 	}
 	r.said[word] = true
+	defer r.nameIt()
 	var err error
 	switch r.where {
 	case "interface":
@@ -130,19 +133,23 @@ func (r *reader) read(line string) {
 	}
 }
 
-// nameIs notes the name of a peer, which stands in its section or before it.
-func (r *reader) nameIs(name string) {
-	if n := len(r.file.Peers); r.where == "peer" && r.file.Peers[n-1].Name == "" && r.file.Peers[n-1].Key == (key.Public{}) {
-		r.file.Peers[n-1].Name = name
-		return
+// nameIt names the peer whose section is read, if a comment in it has a name. One at its end, with
+// another section after it, is the name of the next peer.
+func (r *reader) nameIt() {
+	if n := len(r.file.Peers); r.where == "peer" && r.file.Peers[n-1].Name == "" {
+		r.file.Peers[n-1].Name = r.title
 	}
-	r.title = name
+	r.title = ""
 }
 
 func (r *reader) section(text string) {
 	r.said = map[string]bool{}
 	switch r.where = strings.ToLower(strings.Trim(text, "[]")); r.where {
 	case "interface":
+		if r.whole {
+			r.faultf("there is an [Interface] already")
+		}
+		r.whole = true
 	case "peer":
 		r.file.Peers = append(r.file.Peers, Peer{Name: r.title, line: r.line})
 		r.title = ""

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"weir/internal/vpn/key"
@@ -19,14 +20,19 @@ type KeyFile struct {
 
 // Statements returns the statements of a tunnel, and the files of keys in a folder that they name.
 func (f *File) Statements(name, folder string) (stmts []ast.Stmt, files []KeyFile) {
-	keep := func(path string, k key.Secret) *ast.Word {
-		path = strings.TrimRight(folder, "/") + "/" + path
+	keep := func(file, ending string, k key.Secret) *ast.Word {
+		base := strings.TrimRight(folder, "/") + "/" + file
+		path := base + ending
+		for n := 2; slices.ContainsFunc(files, func(f KeyFile) bool { return f.Path == path }); n++ {
+			path = fmt.Sprintf("%s-%d%s", base, n, ending)
+		}
 		files = append(files, KeyFile{path, k})
 		return &ast.Word{Text: path}
 	}
 	w := &ast.WireGuard{Name: ast.Word{Text: name}, NoRoute: f.NoRoute}
-	if w.Key = (&ast.Word{Text: f.KeyFile}); f.KeyFile == "" {
-		w.Key = keep(name+".key", f.Private)
+	named := func(path string) *ast.Word { return &ast.Word{Text: strings.ReplaceAll(path, "%i", name)} } // as wg-quick does
+	if w.Key = named(f.KeyFile); f.KeyFile == "" {
+		w.Key = keep(name, ".key", f.Private)
 	}
 	w.Port, w.MTU = count(f.Port), count(f.MTU)
 	for _, a := range f.Addresses {
@@ -38,9 +44,9 @@ func (f *File) Statements(name, folder string) (stmts []ast.Stmt, files []KeyFil
 		p := &f.Peers[i]
 		s := &ast.Peer{Name: ast.Word{Text: nameOf(p.Name, i, taken)}, On: w.Name, Key: &ast.Word{Text: p.Key.String()}, Keepalive: count(p.Keepalive)}
 		if path := f.psk[p.Key.String()]; path != "" {
-			s.PSK = &ast.Word{Text: path}
+			s.PSK = named(path)
 		} else if !p.Preshared.IsZero() {
-			s.PSK = keep(name+"-"+unsafe.ReplaceAllString(s.Name.Text, "_")+".psk", p.Preshared)
+			s.PSK = keep(name+"-"+unsafe.ReplaceAllString(s.Name.Text, "_"), ".psk", p.Preshared)
 		}
 		if p.Host != "" {
 			s.Endpoint, s.Port = &ast.Word{Text: p.Host}, count(p.Port)

@@ -62,6 +62,17 @@ func TestGolden(t *testing.T) {
 	})
 }
 
+// wg-quick takes %i for the name of the interface, and # for a comment.
+func TestWriteRefuses(t *testing.T) {
+	for _, path := range []string{"/keys/%i", "/keys/#1", "/keys/a\nb"} {
+		for _, w := range []*resolve.WireGuard{{KeyFile: path}, {KeyFile: "/k", Peers: []resolve.Peer{{PSKFile: path}}}} {
+			if err := Write(&strings.Builder{}, w); err == nil {
+				t.Errorf("%q is written", path)
+			}
+		}
+	}
+}
+
 // FuzzRead reads anything, and says nothing of a secret.
 func FuzzRead(f *testing.F) {
 	f.Add("[Interface]\nPrivateKey = yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=\n[Peer]\nPublicKey = xTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg=\nAllowedIPs = 10.0.0.0/8, ::/0\nEndpoint = [::1]:7\n")

@@ -15,6 +15,9 @@ import (
 // Write writes a tunnel as wg-quick(8) reads it. Secret keys stay in their files, from which wg reads
 // them. Where the routes are not those that wg-quick would make, commands add them.
 func Write(out io.Writer, t *resolve.WireGuard) error {
+	if err := writable(t.KeyFile); err != nil {
+		return err
+	}
 	var b strings.Builder
 	line := func(word, format string, args ...any) { fmt.Fprintf(&b, word+" = "+format+"\n", args...) }
 	b.WriteString("[Interface]\n")
@@ -28,6 +31,9 @@ func Write(out io.Writer, t *resolve.WireGuard) error {
 	for i := range t.Peers {
 		p := &t.Peers[i]
 		asUsual = asUsual && slices.Equal(p.Routes, p.Allowed)
+		if err := writable(p.PSKFile); err != nil {
+			return err
+		}
 		if p.PSKFile != "" {
 			line("PostUp", "wg set %%i peer %s preshared-key %s", p.Key, shell(p.PSKFile))
 		}
@@ -56,6 +62,14 @@ func Write(out io.Writer, t *resolve.WireGuard) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// writable refuses the path of a file that wg-quick would take for another.
+func writable(path string) error {
+	if strings.Contains(path, "%i") || strings.ContainsAny(path, "#\n\r") {
+		return fmt.Errorf("wg-quick cannot read the name of the file %q: it has %%i, # or the end of a line", path)
+	}
+	return nil
 }
 
 func join(all []netip.Prefix) string {
