@@ -112,6 +112,7 @@ func (r *resolver) peer(s *ast.Peer) {
 	for i := range s.Allowed {
 		r.allow(tunnel, &o, &s.Allowed[i])
 		if a := s.Allowed[i].Prefix; !s.NoRoute && !r.tunnels[at].NoRoute && a.Bits() > 0 {
+			r.reached(tunnel, &s.Allowed[i])
 			o.Routes = append(o.Routes, a)
 		}
 	}
@@ -144,6 +145,18 @@ func (r *resolver) allow(tunnel *WireGuard, o *Peer, n *ast.Network) {
 		return
 	}
 	o.Allowed = append(o.Allowed, n.Prefix)
+}
+
+// reached refuses a network that a route leads to through another tunnel.
+func (r *resolver) reached(tunnel *WireGuard, n *ast.Network) {
+	for _, other := range r.options.WireGuard {
+		for _, p := range other.Peers {
+			if other.Name != tunnel.Name && slices.Contains(p.Routes, n.Prefix) {
+				r.faults.Errorf(n.Span, "%s is reached through %s already; no route leaves the routes to you", n, other.Name)
+				return
+			}
+		}
+	}
 }
 
 // endpoints refuses peers whose endpoint would be reached through its own tunnel.
