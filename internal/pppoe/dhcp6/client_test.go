@@ -2,7 +2,6 @@ package dhcp6_test
 
 import (
 	"bytes"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
@@ -527,44 +526,6 @@ func TestResume(t *testing.T) {
 	late.last(dhcpv6.MessageTypeSolicit)
 }
 
-// The times between messages are the client's if the server gives none, or such as make no sense.
-func TestTimes(t *testing.T) {
-	const forever = 0xffffffff * time.Second
-	for _, test := range []struct {
-		name                     string
-		t1, t2, preferred, valid time.Duration
-		renew, rebind            time.Duration // 0: never
-	}{
-		{"none", 0, 0, time.Hour, 2 * time.Hour, 30 * time.Minute, 48 * time.Minute},
-		{"too late", 3 * time.Hour, 4 * time.Hour, time.Hour, 2 * time.Hour, 30 * time.Minute, 48 * time.Minute},
-		{"short", 0, 0, 12 * time.Second, 24 * time.Second, 10 * time.Second, 10 * time.Second},
-		{"for ever", 0, 0, forever, forever, 0, 0},
-		{"for ever, but asked", time.Hour, 2 * time.Hour, forever, forever, time.Hour, 2 * time.Hour},
-		{"never renewed", forever, forever, time.Hour, 2 * time.Hour, 30 * time.Minute, 48 * time.Minute},
-		{"deprecated", 0, 0, 0, time.Hour, 30 * time.Minute, 48 * time.Minute},
-		{"the second only", 0, 16 * time.Minute, time.Hour, 2 * time.Hour, 10 * time.Minute, 16 * time.Minute},
-		{"the first only", 20 * time.Minute, 0, time.Hour, 2 * time.Hour, 20 * time.Minute, 32 * time.Minute},
-		{"the first only, late", 50 * time.Minute, 0, time.Hour, 2 * time.Hour, 50 * time.Minute, time.Hour},
-		{"the first at the end", time.Hour, time.Hour, time.Hour, 2 * time.Hour, 37*time.Minute + 30*time.Second, time.Hour},
-		{"for ever, the second only", 0, 16 * time.Minute, forever, forever, 10 * time.Minute, 16 * time.Minute},
-		{"for ever, the first only", 20 * time.Minute, 0, forever, forever, 20 * time.Minute, 32 * time.Minute},
-		{"100 years", 0, 0, 876000 * time.Hour, 876000 * time.Hour, 438000 * time.Hour, 700800 * time.Hour},
-	} {
-		b := newBench(t, dhcp6.Config{})
-		b.bind(grant{prefixes: good.prefixes, t1: test.t1, t2: test.t2, preferred: test.preferred, valid: test.valid})
-		got := b.Lease()
-		for _, one := range []struct {
-			what string
-			at   time.Time
-			want time.Duration
-		}{{"renewed", got.Renew, test.renew}, {"rebound", got.Rebind, test.rebind}} {
-			if want := b.now.Add(one.want); one.want == 0 && !one.at.IsZero() || one.want != 0 && !one.at.Equal(want) {
-				t.Errorf("%s: %s at %v, want after %v", test.name, one.what, one.at, one.want)
-			}
-		}
-	}
-}
-
 // Messages for others, late ones and a Reconfigure change nothing.
 func TestNotOurs(t *testing.T) {
 	b := newBench(t, dhcp6.Config{})
@@ -583,48 +544,4 @@ func TestNotOurs(t *testing.T) {
 	if len(b.sent) != sent || !strings.Contains(strings.Join(b.notes, "\n"), "not authenticated") {
 		t.Errorf("messages %v, notes %q", b.sent[sent:], b.notes)
 	}
-}
-
-// FuzzReceive has a hostile server answer in each phase: nothing crashes, and every prefix that
-// is taken is one that a link can use.
-func FuzzReceive(f *testing.F) {
-	f.Add(uint64(1), []byte{2, 0, 0, 0})
-	for _, g := range []grant{good, {ofIA: iana.StatusNoPrefixAvail}, {}} {
-		m := &dhcpv6.Message{MessageType: dhcpv6.MessageTypeAdvertise}
-		pd := &dhcpv6.OptIAPD{IaId: iaid, T1: g.t1}
-		for _, p := range g.prefixes {
-			pd.Options.Add(&dhcpv6.OptIAPrefix{PreferredLifetime: g.preferred, ValidLifetime: g.valid, Prefix: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 128)}})
-		}
-		m.AddOption(pd)
-		f.Add(uint64(2), m.ToBytes())
-	}
-	f.Fuzz(func(t *testing.T, seed uint64, text []byte) {
-		chooses := rand.New(rand.NewPCG(seed, 1))
-		c := dhcp6.New(dhcp6.Config{DUID: duid, IAID: iaid, Random: zeros{}})
-		now := t0
-		c.Up(false, now)
-		for range 20 {
-			message := slices.Clone(text)
-			if sent, _ := c.Take(); len(sent) > 0 && len(message) >= 4 && chooses.IntN(8) > 0 {
-				copy(message[1:4], sent[len(sent)-1][1:4]) // the number of the exchange
-				message[0] = []byte{2, 7, 7, message[0]}[chooses.IntN(4)]
-				message = append(message, byte(0), 1, 0, byte(len(duid)))
-				message = append(append(message, duid...), 0, 2, 0, 1, byte(chooses.IntN(3)))
-			}
-			c.Receive(message, now)
-			if next := c.Next(); chooses.IntN(2) == 0 && !next.IsZero() {
-				if next.Before(now) {
-					t.Fatalf("the next tick is at %v, before %v", next, now)
-				}
-				now = next
-				c.Tick(now)
-			}
-			lease := c.Lease()
-			for _, p := range lease.Prefixes {
-				if !p.Prefix.IsValid() || p.Prefix.Bits() > 64 || p.Prefix.Bits() == 0 || p.Prefix != p.Prefix.Masked() {
-					t.Fatalf("the prefix %v", p.Prefix)
-				}
-			}
-		}
-	})
 }
