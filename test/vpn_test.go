@@ -102,6 +102,7 @@ pass in on wg0 proto { icmp icmp6 }
 			b.Errorf("weir vpn status: %+v", s)
 		}
 		b.AwaitHook("wg0")
+		b.Until(5*time.Second, "(wg0) has its address", func() bool { return tunnelAnswers(b, lab.LAN, tunnelFar) })
 		b.Tell("packets", vpnPackets)
 		b.Tell("why nothing goes", vpnChecks)
 		if out := b.Run(lab.FW, "grep", "-E", "CapEff|CapPrm|NoNewPrivs:.*1", fmt.Sprintf("/proc/%d/status", run.PID())); strings.Count(out, "\t0000000000001400\n") != 2 || strings.Count(out, "\n") != 3 {
@@ -217,7 +218,7 @@ func vpnOthers(b *lib.Box) {
 		b.IP(lab.FW, what)
 	}
 	b.Until(15*time.Second, "weir vpn run adds what is missing", func() bool { return all() == before })
-	b.Ping(lab.LAN, tunnelFar, 1)
+	b.Until(5*time.Second, "(wg0) has its address", func() bool { return tunnelAnswers(b, lab.LAN, tunnelFar) })
 }
 
 // vpnFaults loads what is wrong. The tunnel stays as it is.
