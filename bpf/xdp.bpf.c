@@ -15,6 +15,10 @@
  *   weir_xdp_family    what af-to translates to the other address family
  *   weir_xdp_ether     as weir_xdp, for frames that meet ether rules
  *   weir_xdp_capture   the whole way, watched      (capture_filters, capture_ring)
+ *   weir_xdp_spread    before weir_xdp on an interface whose frames several cores are to
+ *                      handle: gives frames to others (spread_slots, spread_frames)
+ *   weir_spread_take   takes them there, and calls what weir_xdp is loaded as a second
+ *                      time, with all its programs    (spread_next, core_tails)
  *
  * Every program may end in a drop, in a redirect, or in XDP_PASS with metadata
  * that tells TCX ingress of the same device what was decided.
@@ -30,6 +34,7 @@
 #include "path/miss.h"
 #include "path/owner.h"
 #include "path/prefetch.h"
+#include "path/spread.h"
 #include "observe/capture.h"
 
 struct {
@@ -206,4 +211,23 @@ SEC("xdp.frags/devmap")
 int weir_xdp_prefetch(struct xdp_md *ctx)
 {
 	return prefetch_run(ctx);
+}
+
+SEC("xdp.frags")
+int weir_xdp_spread(struct xdp_md *ctx)
+{
+	int action = spread(ctx);
+
+	if (action != SPREAD_STAYS)
+		return action;
+	bpf_tail_call(ctx, &spread_stays, 0);
+	return XDP_DROP; /* it is filled before this program is attached */
+}
+
+SEC("xdp.frags/cpumap")
+int weir_spread_take(struct xdp_md *ctx)
+{
+	spread_take();
+	bpf_tail_call(ctx, &spread_next, 0);
+	return XDP_DROP;
 }

@@ -51,3 +51,34 @@ func OpenCore(m *Map, core, frames uint32) error {
 	}
 	return err
 }
+
+// OpenCoreWith is OpenCore with a program that runs on the frames there.
+func OpenCoreWith(m *Map, core, frames uint32, p *Program) error {
+	type entry struct { // struct bpf_cpumap_val
+		Frames uint32
+		FD     int32 // when read, the program's id
+	}
+	var now entry
+	err := m.Lookup(core, &now)
+	if errors.Is(err, ebpf.ErrKeyNotExist) || err == nil && now.Frames == 0 {
+		return m.Put(core, entry{frames, int32(p.FD())})
+	}
+	return err
+}
+
+// Twin adds a copy of an XDP program to an object, to be loaded for CPU maps. The copy has another map in
+// place of one. There is none of a program that the object does not have.
+func Twin(spec *Spec, program, name, from, to string) {
+	p := spec.Programs[program]
+	if p == nil || spec.Programs[name] != nil {
+		return
+	}
+	twin := p.Copy()
+	twin.Name, twin.AttachType = name, ebpf.AttachXDPCPUMap
+	for i := range twin.Instructions {
+		if in := &twin.Instructions[i]; in.Reference() == from && in.IsLoadFromMap() {
+			*in = in.WithReference(to)
+		}
+	}
+	spec.Programs[name] = twin
+}

@@ -29,7 +29,7 @@ func Build(cfg Config) (_ *Dataplane, err error) {
 	if n := cfg.Options.MaxSources; n > maxSources {
 		return nil, fmt.Errorf("limit of sources %d: must be at most %d", n, maxSources)
 	}
-	d := &Dataplane{config: cfg, place: bpfload.At(cfg.Netns)}
+	d := &Dataplane{config: cfg, place: bpfload.At(cfg.Netns), spreads: make(map[int]bool)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -49,6 +49,9 @@ func (d *Dataplane) build() (err error) {
 		return err
 	}
 	if err := d.openTables(); err != nil {
+		return err
+	}
+	if err := d.openSpread(); err != nil {
 		return err
 	}
 	if d.byMark, err = bpfload.RoutesByMark(); err != nil {
@@ -218,6 +221,7 @@ func (d *Dataplane) loadObjects() error {
 	if err != nil {
 		return err
 	}
+	d.twins(specs)
 	reused, err := d.reused(specs)
 	if err != nil {
 		return err
@@ -264,6 +268,7 @@ func (d *Dataplane) sizes() map[string]uint32 {
 	maps.Copy(all, tableSizes(d.config.Options.MaxStates))
 	maps.Copy(all, sourceSizes(d.config.sourceRoom()))
 	maps.Copy(all, d.queueEntries())
+	maps.Copy(all, d.spreadEntries())
 	return all
 }
 
@@ -289,6 +294,7 @@ func (d *Dataplane) reused(specs []*bpfload.Spec) (reused map[string]*bpfload.Ma
 		}
 	}
 	maps.Copy(reused, d.queues)
+	maps.Copy(reused, d.spread)
 	return reused, nil
 }
 

@@ -71,7 +71,7 @@ func (t *transaction) run(attachments []Attachment) (err error) {
 		return errors.Join(err, t.undo(), t.forget())
 	}
 	setTimeouts(t.d.tables.shared, &t.d.config.Options)
-	t.report.Unfinished = t.d.useNewRates()
+	t.report.Unfinished = errors.Join(t.d.useNewRates(), t.d.useSpread())
 	t.report.Generation, t.report.Unreadable, t.report.RestUnreadable = t.d.ledger.Generation, t.d.lost, t.d.restLost
 	t.report.Unfinished = errors.Join(t.report.Unfinished, t.finish())
 	return nil
@@ -155,7 +155,7 @@ func (t *transaction) attach(attachments []Attachment) error {
 
 func (t *transaction) attachOne(a Attachment) error {
 	for _, key := range a.keys() {
-		p := t.d.objects.Programs[programs[key.hook]]
+		p := t.d.objects.Programs[t.d.program(key)]
 		if found := t.found[key]; found != nil && !found.gone {
 			if err := t.replace(found, key, p); err != nil {
 				return err

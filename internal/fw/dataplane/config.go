@@ -26,6 +26,8 @@ type Config struct {
 	// Unloaded says that Program is the built-in ruleset. Its blocks count as
 	// "unloaded".
 	Unloaded bool
+	// Spread says that frames of some interface may be handed to other cores.
+	Spread bool
 	// RandomSeed makes the choice of NAT ports repeatable, for tests. 0 takes a seed
 	// from the kernel.
 	RandomSeed uint32

@@ -23,6 +23,8 @@ type Dataplane struct {
 	live     *liveRules              // the rules that are replaced under traffic
 	rules    *bpfload.Map            // the previous generation's counters of the same rules; nil if the rules differ
 	queues   map[string]*bpfload.Map // the previous generation's queues; nil if they differ
+	spread   map[string]*bpfload.Map // the previous generation's frames on their way to other cores; nil: there are none
+	spreads  map[int]bool            // interfaces whose frames are handed to other cores
 	newRates bool                    // they have other rates
 	crowded  bool                    // old has used up its path numbers
 	restLost error                   // why those that an interrupted Commit was copying from cannot be read
@@ -46,12 +48,12 @@ func (d *Dataplane) Close() error {
 	if d.tables != nil {
 		errs = append(errs, d.tables.close())
 	}
-	errs = append(errs, d.closeOrigins(), d.rules.Close(), d.closeQueues())
+	errs = append(errs, d.closeOrigins(), d.rules.Close(), d.closeQueues(), closeMaps(d.spread))
 	if d.lock != nil { // never committed: remove the folder if it is empty
 		_ = d.place.Do(func() error { return killpoint.Remove(d.config.Dir) })
 	}
 	errs = append(errs, d.unlock())
-	d.objects, d.live, d.tables, d.rules = nil, nil, nil, nil
+	d.objects, d.live, d.tables, d.rules, d.spread = nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

@@ -55,6 +55,8 @@ var layouts = map[string][2]uintptr{
 	mapPathCounters:      {4, unsafe.Sizeof(xdpCounter{})},
 	mapPaths:             {unsafe.Sizeof(xdpPath{}), 4},
 	mapAddresses:         {unsafe.Sizeof(xdpAddr{}), 4},
+	mapSpreadSlots:       {4, unsafe.Sizeof(xdpSpreadSlot{})},
+	mapSpreadCores:       {4, unsafe.Sizeof(xdpSpreadCore{})},
 	mapRuleCounters:      {4, unsafe.Sizeof(xdpRuleCounter{})},
 	mapRejectSources:     {unsafe.Sizeof(xdpRejectSourceKey{}), unsafe.Sizeof(xdpAddr{})},
 	mapBroadcasts:        {unsafe.Sizeof(xdpAddr{}), 4},

@@ -159,7 +159,7 @@ func TestMapsAreClassified(t *testing.T) {
 		"tails": true, "in_tails": true, "out_tails": true, "gc_timers": true, "scratches": true, "walks": true, "rejects": true, "rule_cache": true, "nexthop_cache": true, "captures": true, "noted": true, "prefetch_devices": true, "prefetches": true,
 		"rule_sets": true, "rules": true, "rule_trees": true, "rule_lines": true,
 		"rule_classes": true, "rule_vectors": true, "rule_counters": true,
-		"pools": true, "pool_addresses": true, "pool_turns": true, "pool_sticky": true, "pool_works": true, "import_uses": true, "table_pages": true, "table_changes": true, "ether_answers": true, "rule_order": true, "rule_carried": true, "queue_pairs": true, mapQueueData: true, mapQueueClasses: true, mapQueueCounters: true, mapQueueHosts: true, mapQueueActive: true, mapQueueLosses: true, mapQueueRTTs: true, mapSteerFrames: true, "queue_members": true, "queue_timers": true, "fingerprints": true, "fingerprint_walks": true,
+		"pools": true, "pool_addresses": true, "pool_turns": true, "pool_sticky": true, "pool_works": true, "import_uses": true, "table_pages": true, "table_changes": true, "ether_answers": true, "rule_order": true, "rule_carried": true, "queue_pairs": true, mapQueueData: true, mapQueueClasses: true, mapQueueCounters: true, mapQueueHosts: true, mapQueueActive: true, mapQueueLosses: true, mapQueueRTTs: true, mapSteerFrames: true, mapSpreadSlots: true, mapSpreadCores: true, mapSpreadFrames: true, mapSpreadNext: true, mapSpreadStays: true, "core_tails": true, "queue_members": true, "queue_timers": true, "fingerprints": true, "fingerprint_walks": true,
 	}
 	for _, spec := range specs {
 		for name := range spec.Maps {

@@ -21,6 +21,14 @@ var entries = []entry{entryXDP, {entryIngress, "in_tails"}, {"weir_tc_out", "out
 
 var entryXDP = entry{"weir_xdp", "tails"}
 
+// entries are those of this generation.
+func (d *Dataplane) entries() []entry {
+	if d.config.Spread {
+		return append(slices.Clone(entries), entryCore)
+	}
+	return entries
+}
+
 // tailNames holds the suffixes of the programs' names, by enum tail of bpf/hook/tail.h. If
 // the owners' program is loaded, it is called in place of miss, and calls miss as
 // tailRules.
@@ -123,7 +131,7 @@ func (d *Dataplane) needOwners(p *ruleset.Program) error {
 		return nil
 	}
 	var names []string
-	for _, e := range entries {
+	for _, e := range d.entries() {
 		if d.objects.Programs[e.name] != nil {
 			names = append(names, e.name+"_"+tailOwner)
 		}
@@ -166,7 +174,7 @@ func (d *Dataplane) needCapture() error { return d.need(d.capturing()...) }
 
 func (d *Dataplane) capturing() []string {
 	var names []string
-	for _, e := range entries {
+	for _, e := range d.entries() {
 		if d.objects.Programs[e.name] != nil {
 			names = append(names, e.programs(d.rare(true)...)...)
 		}
@@ -192,7 +200,7 @@ func (d *Dataplane) need(names ...string) error {
 
 // fillTails puts the loaded programs into their tail-call arrays.
 func (d *Dataplane) fillTails() error {
-	for _, e := range entries {
+	for _, e := range d.entries() {
 		m := d.objects.Maps[e.tails]
 		if m == nil {
 			return fmt.Errorf("the objects have no map %s", e.tails)

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * A card that cannot spread its frames gives all of them to one core. That core then hands a part on to
+ * others by a cpumap, where a program goes on as weir_xdp does. It looks into tags and sessions for that,
+ * as most cards do not. Connections are told apart by a hash, which names one of SPREAD_BUCKETS buckets. The
+ * daemon says which core each bucket should have; it gets that core when no frame of the bucket can be on
+ * its way any more, so that frames of a connection stay in order. docs/packet-path.md, 24.
+ */
+#ifndef WEIR_PATH_SPREAD_H
+#define WEIR_PATH_SPREAD_H
+
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <bpf/bpf_helpers.h>
+
+#include "observe/count.h"
+#include "packet/logical.h"
+#include "packet/pppoe.h"
+
+/* Interfaces that may spread: those whose indices differ in their last bits. */
+#define SPREAD_SLOTS   16
+#define SPREAD_BUCKETS 512
+#define SPREAD_CORES   255
+
+/* Frames that may wait for a core. The kernel's queue is longer, so that it never drops silently. */
+#define SPREAD_ROOM 1536
+
+/* A frame that this core has handled itself has left when so many more have come in: a poll has at most 256,
+ * and sends what it has redirected at its end. */
+#define SPREAD_POLL 256
+
+/* Likewise one that another core has begun with, when it has begun with so many more: it sends what it has
+ * redirected after 8, and merges what goes to the stack until 64 have come. */
+#define SPREAD_TAKEN 80
+
+/* Or after so long without a frame of the bucket: in ticks, and in units of 1,024 ns. */
+#define SPREAD_IDLE 2
+#define SPREAD_GAP  4000
+
+/* If so many ticks pass without a frame taken, none waits: the kernel could not hand some over. */
+#define SPREAD_STUCK 100
+
+/* A core that receives takes over from another that has received nothing for so many ticks. */
+#define SPREAD_QUIET 10
+
+struct spread_bucket {
+	__u8 core;   /* that goes on with its frames, + 1; 0: the core that receives */
+	__u8 wanted; /* by the daemon, likewise */
+	__u16 tick;  /* of its last frame */
+	__u32 stamp; /* time of its last frame, while it is to move; else 0 */
+	__u32 seen;  /* spread_slot.seen at its last frame: wraps */
+	__u32 given; /* number of its last frame among those given to the core: wraps */
+	__u32 frames; /* wraps */
+};
+
+/* What the core that receives knows of the frames of an interface. */
+struct spread_slot {
+	__u32 receiver; /* the core that receives, + 1 */
+	__u32 tick;	/* of the last frame */
+	__u32 seen;	/* frames; wraps */
+	__u32 ifindex;	/* by the daemon */
+	__u32 pad[12];
+	struct spread_bucket bucket[SPREAD_BUCKETS];
+};
+
+/* What waits for a core. Cores that give write the first line, the core itself the second. */
+struct spread_core {
+	__u32 given;
+	__u32 full; /* frames dropped, as too many waited */
+	__u32 pad0[14];
+	__u32 taken;
+	__u32 tick; /* at which the last was */
+	__u32 pad1[14];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, SPREAD_SLOTS);
+	__type(key, __u32);
+	__type(value, struct spread_slot);
+} spread_slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, SPREAD_CORES);
+	__type(key, __u32);
+	__type(value, struct spread_core);
+} spread_cores SEC(".maps");
+
+/* The frames on their way. Entries are the loader's, with weir_spread_take. */
+struct {
+	__uint(type, BPF_MAP_TYPE_CPUMAP);
+	__uint(max_entries, SPREAD_CORES); /* fewer, by the loader */
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct bpf_cpumap_val));
+} spread_frames SEC(".maps");
+
+/* The program of the live generation that goes on with them: what is on its way stays in its queue when a
+ * generation takes over. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} spread_next SEC(".maps");
+
+/* weir_xdp, for what stays. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} spread_stays SEC(".maps");
+
+/* weir_xdp's tail-called programs, loaded again for cpumaps: some kernels mix no kinds in one map. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, TAIL_COUNT);
+	__type(key, __u32);
+	__type(value, __u32);
+} core_tails SEC(".maps");
+
+static __always_inline __u32 spread_mix(__u64 a, __u64 b)
+{
+	__u64 hash = a * 0x9e3779b97f4a7c15ULL ^ b * 0xd6e8feb86659fd93ULL;
+
+	hash ^= hash >> 32;
+	return (hash * 0x9e3779b97f4a7c15ULL) >> 32;
+}
+
+/* The same for both directions. Only weir knows the key. */
+static __always_inline __u64 spread_pair(__u64 one, __u64 other, __u32 n)
+{
+	__u64 key = (__u64)hash_keys[n] << 32 | hash_keys[n + 1];
+
+	return (one ^ key) * (other ^ key);
+}
+
+/* A fragment has its addresses and protocol only, the first too: the others have to follow it. */
+static __always_inline __u64 spread_ports(const void *l4, const void *end, __u8 proto, int fragment)
+{
+	const __be16 *port = l4;
+
+	if (fragment || (proto != IPPROTO_TCP && proto != IPPROTO_UDP && proto != IPPROTO_SCTP) ||
+	    (const void *)(port + 2) > end)
+		return proto;
+	return spread_pair(port[0], port[1], 2) + proto;
+}
+
+static __always_inline int spread_ip4(const struct iphdr *ip, const void *end, __u32 *hash)
+{
+	if ((const void *)(ip + 1) > end || ip->ihl != 5)
+		return -1;
+	*hash = spread_mix(spread_pair(ip->saddr, ip->daddr, 0),
+			   spread_ports(ip + 1, end, ip->protocol, ip->frag_off & bpf_htons(0x3fff)));
+	return 0;
+}
+
+static __always_inline __u64 spread_fold(const struct in6_addr *a)
+{
+	const __u32 *w = (const __u32 *)a;
+
+	return ((__u64)w[0] << 32 | w[1]) * 0xd6e8feb86659fd93ULL ^ ((__u64)w[2] << 32 | w[3]);
+}
+
+/* With extension headers it has its addresses only. */
+static __always_inline int spread_ip6(const struct ipv6hdr *ip, const void *end, __u32 *hash)
+{
+	if ((const void *)(ip + 1) > end)
+		return -1;
+	*hash = spread_mix(spread_pair(spread_fold(&ip->saddr), spread_fold(&ip->daddr), 0),
+			   extension_is(ip->nexthdr) ? 0 : spread_ports(ip + 1, end, ip->nexthdr, 0));
+	return 0;
+}
+
+/* Hashes the connection of a frame; < 0: it has none, or one that only the stack knows. */
+static __always_inline int spread_hash(struct xdp_md *ctx, __u32 *hash)
+{
+	void *data = hook_data(ctx), *end = hook_data_end(ctx), *at = data + sizeof(struct ethhdr);
+	const struct session *s;
+	const struct tag *tag;
+	__be16 type;
+
+	if (at > end)
+		return -1;
+	type = ((struct ethhdr *)data)->h_proto;
+	if (logical_is_tag(type)) {
+		tag = at;
+		if ((void *)(tag + 1) > end)
+			return -1;
+		type = tag->proto;
+		at += sizeof(*tag);
+	}
+	if (type == bpf_htons(ETH_P_PPP_SES)) {
+		s = at;
+		if ((void *)(s + 1) > end)
+			return -1;
+		type = session_type(s->proto);
+		at += sizeof(*s);
+	}
+	if (type == bpf_htons(ETH_P_IP))
+		return spread_ip4(at, end, hash);
+	return type == bpf_htons(ETH_P_IPV6) ? spread_ip6(at, end, hash) : -1;
+}
+
+/* Whether no frame of a bucket came for so long that none can wait to be sent. */
+static __always_inline int spread_rests(struct spread_bucket *b)
+{
+	__u32 now = (bpf_ktime_get_ns() >> 10) | 1, before = b->stamp;
+
+	b->stamp = now;
+	return (__u16)((__u16)shared.now - b->tick) >= SPREAD_IDLE || (before && now - before >= SPREAD_GAP);
+}
+
+/* Whether no frame of a bucket can be on its way any more. */
+static __always_inline int spread_is_settled(const struct spread_slot *slot, struct spread_bucket *b)
+{
+	int rests = spread_rests(b);
+	const struct spread_core *c;
+	__u32 core = (__u32)b->core - 1;
+	__s32 since;
+
+	if (!b->core)
+		return rests || slot->seen - b->seen > SPREAD_POLL;
+	c = bpf_map_lookup_elem(&spread_cores, &core);
+	if (!c)
+		return 1;
+	since = *(volatile const __u32 *)&c->taken - b->given;
+	return since >= SPREAD_TAKEN || (since > 0 && rests);
+}
+
+#define SPREAD_STAYS -1
+
+/* Whether too many frames wait for a core. */
+static __always_inline int spread_is_full(struct spread_core *c)
+{
+	__u32 taken = *(volatile __u32 *)&c->taken;
+
+	if ((__s32)(c->given - taken) < SPREAD_ROOM)
+		return 0;
+	if (shared.now - c->tick < SPREAD_STUCK)
+		return 1;
+	c->given = taken;
+	return 0;
+}
+
+/* Hands a frame to a core. Returns the action; SPREAD_STAYS: the core takes none. */
+static __always_inline int spread_give(struct xdp_md *ctx, struct spread_bucket *b)
+{
+	__u32 core = (__u32)b->core - 1;
+	struct spread_core *c = bpf_map_lookup_elem(&spread_cores, &core);
+	int action;
+
+	if (!c)
+		return SPREAD_STAYS;
+	if (spread_is_full(c)) {
+		__sync_fetch_and_add(&c->full, 1);
+		return count_verdict(interface_get(hook_ifindex(ctx)) ?: &shared.interfaces[0], REASON_QUEUE, hook_length(ctx));
+	}
+	action = bpf_redirect_map(&spread_frames, core, XDP_ABORTED);
+	if (action != XDP_REDIRECT)
+		return SPREAD_STAYS;
+	b->given = __sync_fetch_and_add(&c->given, 1);
+	return action;
+}
+
+/* Returns the action for a frame that another core goes on with, or SPREAD_STAYS. */
+static __always_inline int spread(struct xdp_md *ctx)
+{
+	__u32 number = hook_ifindex(ctx) & (SPREAD_SLOTS - 1), me = bpf_get_smp_processor_id() + 1, hash;
+	struct spread_slot *slot = bpf_map_lookup_elem(&spread_slots, &number);
+	struct spread_bucket *b;
+
+	if (!slot || spread_hash(ctx, &hash))
+		return SPREAD_STAYS;
+	if (slot->receiver != me) {
+		if (slot->receiver && shared.now - slot->tick < SPREAD_QUIET)
+			return SPREAD_STAYS;
+		slot->receiver = me;
+	}
+	slot->tick = shared.now;
+	slot->seen++;
+	b = &slot->bucket[hash & (SPREAD_BUCKETS - 1)];
+	if (b->core == b->wanted) {
+		b->stamp = 0;
+	} else if (spread_is_settled(slot, b)) {
+		b->core = b->wanted;
+		b->stamp = 0;
+	}
+	b->seen = slot->seen;
+	b->tick = shared.now;
+	b->frames++;
+	return b->core ? spread_give(ctx, b) : SPREAD_STAYS;
+}
+
+/* Counts a frame that this core takes over. */
+static __always_inline void spread_take(void)
+{
+	__u32 core = bpf_get_smp_processor_id();
+	struct spread_core *c = bpf_map_lookup_elem(&spread_cores, &core);
+
+	if (c) {
+		c->tick = shared.now;
+		c->taken++;
+	}
+}
+
+#endif

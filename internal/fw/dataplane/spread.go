@@ -1,0 +1,263 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/killpoint"
+)
+
+// Maps of bpf/path/spread.h.
+const (
+	mapSpreadSlots  = "spread_slots"
+	mapSpreadCores  = "spread_cores"
+	mapSpreadFrames = "spread_frames"
+	mapSpreadNext   = "spread_next"
+	mapSpreadStays  = "spread_stays"
+)
+
+// spreadMaps go on in the next generation, so that frames on their way keep their order.
+var spreadMaps = []string{mapSpreadSlots, mapSpreadCores, mapSpreadFrames, mapSpreadNext}
+
+const (
+	programSpread     = "weir_xdp_spread"
+	programSpreadTake = "weir_spread_take"
+)
+
+// entryCore is what takes the place of weir_xdp on the cores that frames are handed to: the same
+// programs, loaded a second time.
+var entryCore = entry{"weir_core", "core_tails"}
+
+// Sizes of bpf/path/spread.h.
+const (
+	spreadSlots = 16
+	// SpreadBuckets is how many sets of connections the frames of an interface have. Each has a core.
+	SpreadBuckets = 512
+	// MostSpreadCore is the last core that frames may be handed to.
+	MostSpreadCore = 254
+
+	spreadTaken = 80
+	spreadIdle  = 2
+)
+
+// spreadEntries returns the sizes of the maps.
+func (d *Dataplane) spreadEntries() map[string]uint32 {
+	if !d.config.Spread {
+		return map[string]uint32{mapSpreadSlots: 1, mapSpreadCores: 1, mapSpreadFrames: 1}
+	}
+	cores := uint32(1)
+	if n, err := bpfload.CPUs(); err == nil { // else the kernel has refused far more
+		cores = uint32(min(n, MostSpreadCore+1))
+	}
+	return map[string]uint32{mapSpreadFrames: cores}
+}
+
+// twins adds to the objects the programs that go on with frames that were handed over.
+func (d *Dataplane) twins(specs []*bpfload.Spec) {
+	if !d.config.Spread {
+		return
+	}
+	for _, spec := range specs {
+		if spec.Programs[entryXDP.name] == nil {
+			continue
+		}
+		tails := append([]string{tailOwner}, tailNames[:]...)
+		for _, tail := range tails {
+			bpfload.Twin(spec, entryXDP.name+"_"+tail, entryCore.name+"_"+tail, entryXDP.tails, entryCore.tails)
+		}
+		bpfload.Twin(spec, entryXDP.name, entryCore.name, entryXDP.tails, entryCore.tails)
+	}
+}
+
+// openSpread opens the maps of the generation before. Without all of them there are new ones.
+func (d *Dataplane) openSpread() error {
+	if !d.config.Spread {
+		return nil
+	}
+	entries := d.spreadEntries()
+	found := make(map[string]*bpfload.Map)
+	for _, name := range spreadMaps {
+		m, err := bpfload.OpenMap(filepath.Join(liveGeneration(d.config.Dir), pinName(name)))
+		if isMissing(err) {
+			return closeMaps(found)
+		}
+		if err != nil {
+			return errors.Join(err, closeMaps(found))
+		}
+		found[name] = m
+		want := entries[name]
+		if name == mapSpreadSlots {
+			want = spreadSlots
+		}
+		if checkLayout(name, m) != nil || want != 0 && m.MaxEntries() != want {
+			return closeMaps(found)
+		}
+	}
+	d.spread = found
+	return nil
+}
+
+func closeMaps(maps map[string]*bpfload.Map) error {
+	var errs []error
+	for _, m := range maps {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Spread says whether frames that come in by an interface are handed to other cores, as SetShares
+// has it. Before Commit it says so of the generation to come. The interface has XDP.
+func (d *Dataplane) Spread(ifindex int, on bool) error {
+	return d.place.Do(func() error {
+		if on {
+			if err := d.needSpread(); err != nil {
+				return err
+			}
+		}
+		if d.lock != nil { // not committed yet
+			d.spreads[ifindex] = on
+			return nil
+		}
+		return d.whileLive(func() error { return d.switchSpread(ifindex, on) })
+	})
+}
+
+// needSpread loads the programs.
+func (d *Dataplane) needSpread() error {
+	if !d.config.Spread {
+		return errors.New("this dataplane was not built to spread frames")
+	}
+	if err := d.need(entryXDP.programs(d.rare(false)...)...); err != nil {
+		return err
+	}
+	names := append(entryCore.programs(d.rare(false)...), programSpread, programSpreadTake)
+	if err := d.need(names...); err != nil {
+		return fmt.Errorf("load the programs of other cores: %w", err)
+	}
+	if err := put(d.objects.Maps[mapSpreadStays], 0, d.objects.Programs[entryXDP.name]); err != nil {
+		return err
+	}
+	var id uint32
+	if err := d.objects.Maps[mapSpreadNext].Lookup(uint32(0), &id); err == nil {
+		return nil // the programs of the live generation; useSpread replaces them
+	}
+	return d.useSpread()
+}
+
+// useSpread has other cores go on with this generation's programs.
+func (d *Dataplane) useSpread() error {
+	p := d.objects.Programs[entryCore.name]
+	if p == nil {
+		return nil
+	}
+	if err := put(d.objects.Maps[mapSpreadNext], 0, p); err != nil {
+		return err
+	}
+	killpoint.Done("have other cores go on with the new programs")
+	return nil
+}
+
+// switchSpread replaces the program of a live link.
+func (d *Dataplane) switchSpread(ifindex int, on bool) error {
+	key := linkKey{ifindex, bpfload.XDP}
+	l, err := openPinnedLink(key, d.config.Dir)
+	if err != nil {
+		return err
+	}
+	defer l.link.Close()
+	d.spreads[ifindex] = on
+	if err := l.link.Replace(d.objects.Programs[d.program(key)]); err != nil {
+		return fmt.Errorf("change how frames of interface %d are spread: %w", ifindex, err)
+	}
+	return nil
+}
+
+// program returns the program for a link.
+func (d *Dataplane) program(key linkKey) string {
+	if key.hook == bpfload.XDP && d.spreads[key.ifindex] {
+		return programSpread
+	}
+	return programs[key.hook]
+}
+
+// SetShares gives each bucket of an interface a core, by its number + 1; 0: the core that receives.
+// A bucket gets it when none of its frames is on its way.
+func (d *Dataplane) SetShares(ifindex int, cores *[SpreadBuckets]uint8) error {
+	opened := make(map[uint8]bool)
+	for _, core := range cores {
+		if core == 0 || opened[core] {
+			continue
+		}
+		err := bpfload.OpenCoreWith(d.objects.Maps[mapSpreadFrames], uint32(core-1), roomForFrames, d.objects.Programs[programSpreadTake])
+		if err != nil {
+			return fmt.Errorf("hand frames to core %d: %w", core-1, err)
+		}
+		opened[core] = true
+	}
+	return changeArray(d.objects.Maps[mapSpreadSlots], func(slots []xdpSpreadSlot) {
+		slot := &slots[ifindex%spreadSlots]
+		if slot.Ifindex != uint32(ifindex) {
+			slot.Ifindex, slot.Receiver = uint32(ifindex), 0
+		}
+		for i := range slot.Bucket {
+			slot.Bucket[i].Wanted = cores[i]
+		}
+	})
+}
+
+// Shares is what the frames of an interface do now.
+type Shares struct {
+	Receiver int                   // the core that receives; -1: none has
+	Cores    [SpreadBuckets]uint8  // by bucket: the core that has its frames, + 1; 0: the core that receives
+	Frames   [SpreadBuckets]uint32 // that have come; wraps
+	idle     bool
+}
+
+// Idle reports whether no frame is on its way to another core, and the next ones stay, too.
+func (s *Shares) Idle() bool { return s.idle }
+
+// Shares returns what the frames of an interface do.
+func (d *Dataplane) Shares(ifindex int) (s Shares, err error) {
+	cores, err := d.HandedOver()
+	if err != nil {
+		return s, err
+	}
+	s.Receiver, s.idle = -1, true
+	now := uint16(atomic.LoadUint32(&d.tables.shared.Now))
+	err = changeArray(d.objects.Maps[mapSpreadSlots], func(slots []xdpSpreadSlot) {
+		slot := &slots[ifindex%spreadSlots]
+		if slot.Ifindex != uint32(ifindex) {
+			return
+		}
+		s.Receiver = int(slot.Receiver) - 1
+		for i := range slot.Bucket {
+			b := &slot.Bucket[i]
+			s.Cores[i], s.Frames[i] = b.Core, atomic.LoadUint32(&b.Frames)
+			s.idle = s.idle && b.Wanted == 0 && (b.Core == 0 || b.settled(cores[b.Core-1].Taken, now))
+		}
+	})
+	return s, err
+}
+
+// settled is spread_is_settled() of bpf/path/spread.h for a bucket of another core.
+func (b *xdpSpreadBucket) settled(taken uint32, now uint16) bool {
+	since := int32(taken - b.Given)
+	return since >= spreadTaken || since > 0 && now-b.Tick >= spreadIdle
+}
+
+// HandOver is how many frames a core has been given, and what became of them. All wrap.
+type HandOver struct{ Given, Taken, Full uint32 }
+
+// HandedOver returns that of all cores.
+func (d *Dataplane) HandedOver() (all []HandOver, err error) {
+	err = changeArray(d.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) {
+		for i := range cores {
+			c := &cores[i]
+			all = append(all, HandOver{atomic.LoadUint32(&c.Given), atomic.LoadUint32(&c.Taken), atomic.LoadUint32(&c.Full)})
+		}
+	})
+	return all, err
+}

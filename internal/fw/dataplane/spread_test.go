@@ -1,0 +1,272 @@
+package dataplane
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/fw/reason"
+	"weir/internal/fw/ruleset"
+	"weir/internal/host/netif"
+)
+
+// A spreadNet is the network of a harness with sockets at the far ends of both wires.
+type spreadNet struct {
+	*harness
+	rules    string
+	lan, wan int // sockets
+	here     int // the core that receives
+	other    int // one that frames are handed to
+}
+
+// newSpreadNet commits a generation that spreads what comes in at lan0. The test's thread is on the core
+// that receives.
+func newSpreadNet(t *testing.T, rules string) *spreadNet {
+	t.Helper()
+	h := &harness{tb: t, net: newNet(t), counted: make(map[int][reason.Count]uint64)}
+	s := &spreadNet{harness: h, rules: rules}
+	var all, one unix.CPUSet
+	check(t, unix.SchedGetaffinity(0, &all))
+	var cores []int
+	for core := range 256 {
+		if all.IsSet(core) {
+			cores = append(cores, core)
+		}
+	}
+	if len(cores) < 2 {
+		t.Skip("one core")
+	}
+	s.here, s.other = cores[0], cores[1]
+	one.Set(s.here)
+	check(t, unix.SchedSetaffinity(0, &one))
+	t.Cleanup(func() { check(t, unix.SchedSetaffinity(0, &all)) })
+	for _, device := range []string{"lan0-far", "wan0-far"} { // a peer takes redirected frames with this
+		check(t, netif.SetFeatures(device, netif.Features{"rx-gro": true}))
+	}
+	s.lan, s.wan = farSocket(t, "lan0-far"), farSocket(t, "wan0-far")
+	s.load(true)
+	return s
+}
+
+// load commits a generation.
+func (s *spreadNet) load(spreads bool) {
+	s.tb.Helper()
+	cfg := s.net.config()
+	cfg.Spread = true
+	cfg.Program = must(ruleset.Compile(s.parse(s.rules), s.snapshot()))(s.tb)
+	next := build(s.tb, cfg)
+	const flags = InterfacePresent | InterfaceXDP | InterfaceTarget
+	check(s.tb, next.Spread(s.net.lan0, spreads))
+	first := s.dp == nil
+	s.dp = next
+	if first {
+		s.setInterface(s.net.lan0, flags, lan0MAC)
+		s.setInterface(s.net.wan0, flags, wan0MAC)
+		check(s.tb, s.dp.SetAddresses(s.net.addresses()))
+	}
+	commit(s.tb, next, s.net.attachments(true))
+}
+
+// farSocket opens a packet socket on a device.
+func farSocket(t *testing.T, device string) int {
+	t.Helper()
+	const all = unix.ETH_P_ALL<<8&0xff00 | unix.ETH_P_ALL>>8
+	fd := must(unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0))(t)
+	t.Cleanup(func() { unix.Close(fd) })
+	check(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20))
+	check(t, unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 50_000}))
+	check(t, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: must(net.InterfaceByName(device))(t).Index}))
+	return fd
+}
+
+// give has all buckets go to a core, by its number + 1, or every second one.
+func (s *spreadNet) give(core int, every int) {
+	s.tb.Helper()
+	var shares [SpreadBuckets]uint8
+	for i := range shares {
+		if i%every == 0 {
+			shares[i] = uint8(core)
+		}
+	}
+	check(s.tb, s.dp.SetShares(s.net.lan0, &shares))
+}
+
+// answers sends a packet from the LAN and returns the next one that arrives there from the box.
+func (s *spreadNet) answers(text string) string {
+	s.tb.Helper()
+	_, err := unix.Write(s.lan, parsePkt(text).frame(lanHostMAC, lan0MAC))
+	check(s.tb, err)
+	buffer := make([]byte, 2048)
+	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); {
+		n, from, err := unix.Recvfrom(s.lan, buffer, 0)
+		if err == nil && from.(*unix.SockaddrLinklayer).Pkttype == unix.PACKET_HOST && buffer[12] == 8 {
+			return decodePkt(buffer[14:n]).String()
+		}
+	}
+	return "nothing"
+}
+
+// TestSpreadAnswers checks what the other core does with frames that are handed to it: it forwards them, answers
+// them, and gives them to the stack with what XDP has decided.
+func TestSpreadAnswers(t *testing.T) {
+	s := newSpreadNet(t, masquerade+"pass\nblock return in on lan0 inet proto tcp to port 99")
+	for _, core := range []int{0, s.other + 1} {
+		s.give(core, 1)
+		time.Sleep(50 * time.Millisecond)
+		before := must(s.dp.HandedOver())(t)
+		for i, c := range []struct{ text, answer string }{
+			{"icmp 192.168.1.10 > 192.168.1.1 type 8 id 3", "icmp 192.168.1.1 > 192.168.1.10 id 3"},
+			{"tcp 192.168.1.10:4000 > 198.51.100.9:99 S seq 5", "tcp 198.51.100.9:99 > 192.168.1.10:4000 RA"},
+			{"udp 192.168.1.10:4000 > 198.51.100.9:53 ttl 1", "icmp 192.168.1.1 > 192.168.1.10 type 11"},
+		} {
+			if got := s.answers(c.text); !strings.HasPrefix(got, c.answer) {
+				t.Errorf("core %d, %s: %s, want %s", core, c.text, got, c.answer)
+			}
+			after := must(s.dp.HandedOver())(t)
+			want := uint32(0)
+			if core != 0 {
+				want = uint32(i + 1)
+			}
+			if got := after[s.other].Taken - before[s.other].Taken; got != want {
+				t.Errorf("core %d: %d frames were taken after %d, want %d", core, got, i+1, want)
+			}
+		}
+	}
+}
+
+// stream is what a sender and a receiver know of each other's frames, while connections have traffic.
+type stream struct {
+	sent, arrived atomic.Uint64
+	wrong         []string
+}
+
+const (
+	streamFlows = 64
+	// streamAhead is how many frames may be on their way: a veth's ring has 256.
+	streamAhead = 150
+	streamPause = 6 * time.Millisecond
+)
+
+// send sends numbered frames of all connections until over says so.
+func (f *stream) send(fd int, over *atomic.Bool) error {
+	frames := make([][]byte, streamFlows)
+	for i := range frames {
+		frames[i] = parsePkt(fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.9:53 len 8 nosum", 1000+i)).frame(lanHostMAC, lan0MAC)
+	}
+	for n := uint64(0); !over.Load(); n++ {
+		for n-f.arrived.Load() >= streamAhead && !over.Load() {
+			runtime.Gosched()
+		}
+		if n%2000 == 0 {
+			time.Sleep(streamPause) // connections have bursts
+		}
+		frame := frames[n%streamFlows]
+		binary.BigEndian.PutUint64(frame[len(frame)-8:], n)
+		if _, err := unix.Write(fd, frame); err != nil {
+			return err
+		}
+		f.sent.Store(n + 1)
+	}
+	return nil
+}
+
+// receive notes frames that come out of order, until as many have come as were sent and over says so.
+func (f *stream) receive(fd int, over *atomic.Bool) {
+	last := make(map[uint16]uint64)
+	buffer := make([]byte, 2048)
+	for quiet := 0; quiet < 4 && (!over.Load() || f.arrived.Load() < f.sent.Load()); {
+		n, from, err := unix.Recvfrom(fd, buffer, 0)
+		if err != nil {
+			if over.Load() {
+				quiet++
+			}
+			continue
+		}
+		frame := buffer[:n]
+		if from.(*unix.SockaddrLinklayer).Pkttype == unix.PACKET_OUTGOING || n < 50 || frame[12] != 8 || frame[23] != unix.IPPROTO_UDP {
+			continue
+		}
+		port, number := binary.BigEndian.Uint16(frame[34:]), binary.BigEndian.Uint64(frame[n-8:])
+		if before, known := last[port]; known && number != before+streamFlows {
+			f.wrong = append(f.wrong, fmt.Sprintf("port %d: frame %d after %d", port, number, before))
+		}
+		last[port] = number
+		f.arrived.Add(1)
+	}
+}
+
+// TestSpreadOrder checks that no frame of a connection is lost or overtakes another, while the daemon moves
+// shares, other rules are loaded, and spreading ends and begins.
+func TestSpreadOrder(t *testing.T) {
+	s := newSpreadNet(t, "pass")
+	s.give(s.other+1, 2)
+	var f stream
+	var over, done atomic.Bool
+	var both sync.WaitGroup
+	var failed error
+	both.Go(func() { failed = onCore(s.here, func() error { return f.send(s.lan, &over) }) })
+	both.Go(func() { f.receive(s.wan, &done) })
+	before := must(s.dp.HandedOver())(t)[s.other]
+	for round := range 6 {
+		for every := range 4 {
+			s.give((s.other+1)*min(every, 1), max(every, 1))
+			time.Sleep(30 * time.Millisecond)
+		}
+		s.give(s.other+1, 1+round%2)
+		s.load(true)
+		time.Sleep(30 * time.Millisecond)
+		s.settle()
+		check(t, s.dp.Spread(s.net.lan0, false))
+		time.Sleep(20 * time.Millisecond)
+		check(t, s.dp.Spread(s.net.lan0, true))
+	}
+	over.Store(true)
+	for deadline := time.Now().Add(3 * time.Second); f.arrived.Load() < f.sent.Load() && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	done.Store(true)
+	both.Wait()
+	check(t, failed)
+	after := must(s.dp.HandedOver())(t)[s.other]
+	if handed := after.Taken - before.Taken; handed < uint32(f.sent.Load()/20) || after.Full != 0 {
+		t.Errorf("of %d frames %d were handed over, %d found no room", f.sent.Load(), handed, after.Full)
+	}
+	if len(f.wrong) > 0 || f.arrived.Load() != f.sent.Load() {
+		t.Errorf("%d of %d frames arrived; out of order: %d, first %v", f.arrived.Load(), f.sent.Load(), len(f.wrong), f.wrong[:min(len(f.wrong), 8)])
+	}
+	t.Logf("%d frames, %d handed over", f.sent.Load(), after.Taken-before.Taken)
+}
+
+// settle takes all buckets back, and waits until no frame is on its way to another core.
+func (s *spreadNet) settle() {
+	s.tb.Helper()
+	s.give(0, 1)
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		now := must(s.dp.Shares(s.net.lan0))(s.tb)
+		if now.Idle() {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.tb.Fatalf("frames are still handed over: %v", now.Cores)
+		}
+	}
+}
+
+// onCore calls f on a thread of one core.
+func onCore(core int, f func() error) error {
+	runtime.LockOSThread() // the thread ends with its goroutine
+	var one unix.CPUSet
+	one.Set(core)
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		return err
+	}
+	return f()
+}
