@@ -72,6 +72,15 @@ type Gateway struct {
 	Kill    bool // states that lead to it end when it is down
 }
 
+// Spread is set spread, which pf does not have: whether the frames that come in by an interface are handed
+// to other cores.
+type Spread struct {
+	token.Span
+	Interface Word
+	Mode      Word  // auto, off or cores
+	Cores     []int // those that they may be handed to; empty: any
+}
+
 // HostID is set hostid.
 type HostID struct {
 	token.Span

@@ -49,6 +49,7 @@ var options = map[string]func(*parser, token.Span) ast.Stmt{
 	"block-policy":    (*parser).setBlockPolicy,
 	"implicit-pass":   (*parser).setImplicitPass,
 	"mark-mask":       (*parser).setMarkMask,
+	"spread":          (*parser).setSpread,
 	"reassemble":      (*parser).setReassemble,
 	"hostid":          (*parser).setHostID,
 	"syncookies":      (*parser).setSyncookies,
@@ -175,6 +176,28 @@ func (p *parser) setInterfaceGroup(start token.Span) ast.Stmt {
 		p.faults.Errorf(s.Name.Span, "the name of a group does not end in a digit, as those of interfaces do")
 	}
 	s.Interfaces = p.plainInterfaces("set interface-group")
+	s.Span = start.To(p.last)
+	return s
+}
+
+// setSpread reads set spread INTERFACE auto|off|cores N.
+func (p *parser) setSpread(start token.Span) ast.Stmt {
+	s := &ast.Spread{Interface: p.name("the name of an interface")}
+	s.Mode = ast.Word{Span: p.tok.Span, Text: p.tok.Text}
+	switch {
+	case p.acceptWord("auto"), p.acceptWord("off"):
+	case p.acceptWord("cores"):
+		p.list(func() {
+			w := p.name("the number of a core")
+			n, err := strconv.ParseUint(w.Text, 10, 16)
+			if err != nil {
+				p.fail(w.Span, "%q is no number of a core", w.Text)
+			}
+			s.Cores = append(s.Cores, int(n))
+		})
+	default:
+		p.expected(`"auto", "off" or "cores" after the interface`)
+	}
 	s.Span = start.To(p.last)
 	return s
 }

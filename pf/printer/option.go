@@ -3,6 +3,7 @@ package printer
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"weir/pf/ast"
@@ -25,6 +26,10 @@ func option(w io.Writer, s ast.Stmt) {
 		fmt.Fprintf(w, "set skip on %s\n", pick(len(s.Interfaces) > 0, members(s.Interfaces), "none"))
 	case *ast.InterfaceGroup:
 		fmt.Fprintf(w, "set interface-group %s %s\n", name(s.Name.Text), members(s.Interfaces))
+	case *ast.Spread:
+		c := clauses{"set", "spread", name(s.Interface.Text), s.Mode.Text}
+		c.addIf(len(s.Cores) > 0, coreList(s.Cores))
+		fmt.Fprintln(w, c)
 	case *ast.Gateway:
 		c := clauses{"set", "gateway", s.Address.Text, "monitor", s.Monitor.Text}
 		c.addIf(s.Target.Text != "", s.Target.Text)
@@ -45,6 +50,19 @@ func option(w io.Writer, s ast.Stmt) {
 		c.add(optionValue(s))
 		fmt.Fprintln(w, c)
 	}
+}
+
+// coreList prints one number, or several in braces.
+func coreList(cores []int) string {
+	if len(cores) == 1 {
+		return strconv.Itoa(cores[0])
+	}
+	c := clauses{"{"}
+	for _, core := range cores {
+		c.add(strconv.Itoa(core))
+	}
+	c.add("}")
+	return c.String()
 }
 
 func settings(w io.Writer, option string, items []ast.Setting) {

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"slices"
 	"strings"
 
 	"weir/pf/ast"
@@ -17,6 +18,8 @@ func (r *resolver) option(s ast.Stmt) {
 		r.limit(s)
 	case *ast.Skip:
 		r.skip(s)
+	case *ast.Spread:
+		r.spread(s)
 	case *ast.ImplicitPass:
 		r.options.ImplicitPass = s.Yes
 	case *ast.MarkMask:
@@ -51,6 +54,23 @@ func (r *resolver) skip(s *ast.Skip) {
 	for _, i := range s.Interfaces {
 		r.options.Skip = append(r.options.Skip, i.Name)
 		r.known(ast.Word{Span: i.Span, Text: i.Name})
+	}
+}
+
+// spread stores how the frames of an interface are spread. The last statement for an interface counts.
+func (r *resolver) spread(s *ast.Spread) {
+	r.known(s.Interface)
+	r.options.Spreads = slices.DeleteFunc(r.options.Spreads, func(other Spread) bool { return other.Interface == s.Interface.Text })
+	for i, core := range s.Cores {
+		switch {
+		case core > MostSpreadCore:
+			r.faults.Errorf(s.Span, "frames are handed to the cores 0 to %d, not to %d", MostSpreadCore, core)
+		case slices.Contains(s.Cores[:i], core):
+			r.faults.Errorf(s.Span, "core %d is there twice", core)
+		}
+	}
+	if s.Mode.Text != "off" {
+		r.options.Spreads = append(r.options.Spreads, Spread{Interface: s.Interface.Text, Auto: s.Mode.Text == "auto", Cores: s.Cores})
 	}
 }
 

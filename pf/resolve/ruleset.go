@@ -55,9 +55,21 @@ type Options struct {
 	// Gateways are those of set gateway. Each address is there once.
 	Gateways []Gateway
 
+	Spreads []Spread // set spread, without off
+
 	PPPoE []PPPoE // interfaces that PPPoE sessions make, in order
 
 	WireGuard []WireGuard // interfaces of tunnels, in order
+}
+
+// MostSpreadCore is the last core that frames may be handed to.
+const MostSpreadCore = 254
+
+// Spread says that the frames that come in by an interface are handed to other cores.
+type Spread struct {
+	Interface string
+	Auto      bool  // while the core that receives is full and others are not
+	Cores     []int // else to these
 }
 
 // Timeouts of states by phase of the connection, in seconds, as in pf.conf(5).

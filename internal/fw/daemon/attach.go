@@ -113,6 +113,7 @@ func (b *box) commit(dp *dataplane.Dataplane, source Source, rules *compiled, m 
 	if err != nil {
 		return dataplane.Report{}, err
 	}
+	b.willSpread(dp, rules, m)
 	if err := b.blockTunnels(&source, rules); err != nil {
 		return dataplane.Report{}, err
 	}
@@ -204,6 +205,9 @@ func (b *box) noteInterfaces(m *machine) error {
 			n.Hook, n.Mode, n.Why = string(XDP), "parent", fmt.Sprintf("the XDP program of %s handles its frames", under.by)
 		case under.why != "":
 			n.Why += "; XDP does not handle its frames either: " + under.why
+		}
+		if s := b.spreads.by[l.Name]; s != nil {
+			n.Spread = s.why
 		}
 		n.Skip = b.rules.skips(l, m.host)
 		all = append(all, n)

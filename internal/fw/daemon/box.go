@@ -58,6 +58,8 @@ type box struct {
 	engines []rundir.Engine // of the trees of queues
 	cores   map[string]int  // that go on with what the kernel holds, by the name of the tree
 
+	spreads spreading // frames that other cores take
+
 	manyAddresses  string // the last warning about too many addresses
 	prefetchFailed error  // why prefetching could not be switched on; already logged
 
@@ -170,6 +172,7 @@ func (b *box) buildRules(source Source, rules *compiled, m *machine) (_ *datapla
 		RuleBase: rules.base,
 		Unloaded: source.Builtin,
 		XDP:      b.wantsXDP(m),
+		Spread:   len(rules.options.Spreads) > 0,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build the dataplane: %w", err)
@@ -260,6 +263,9 @@ func (b *box) replace(source Source, m *machine) error {
 func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) error {
 	if err := b.divertOn(rules); err != nil {
 		return err
+	}
+	if err := b.endSpreading(rules); err != nil {
+		b.cfg.Log.Warn("frames on their way to other cores may be overtaken", "error", err)
 	}
 	report, err := b.commitGuarded(dp, source, rules, m)
 	if err != nil {

@@ -108,6 +108,7 @@ func (b *box) beat() {
 	b.demote()
 	b.updateTargets()
 	b.followStates()
+	b.followLoad()
 }
 
 // pulse sends the heartbeat to the live dataplane. It has its own lock, because a load

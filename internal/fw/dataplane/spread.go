@@ -212,6 +212,7 @@ func (d *Dataplane) SetShares(ifindex int, cores *[SpreadBuckets]uint8) error {
 type Shares struct {
 	Receiver int                   // the core that receives; -1: none has
 	Cores    [SpreadBuckets]uint8  // by bucket: the core that has its frames, + 1; 0: the core that receives
+	Wanted   [SpreadBuckets]uint8  // by bucket: the core that it gets
 	Frames   [SpreadBuckets]uint32 // that have come; wraps
 	idle     bool
 }
@@ -235,7 +236,7 @@ func (d *Dataplane) Shares(ifindex int) (s Shares, err error) {
 		s.Receiver = int(slot.Receiver) - 1
 		for i := range slot.Bucket {
 			b := &slot.Bucket[i]
-			s.Cores[i], s.Frames[i] = b.Core, atomic.LoadUint32(&b.Frames)
+			s.Cores[i], s.Wanted[i], s.Frames[i] = b.Core, b.Wanted, atomic.LoadUint32(&b.Frames)
 			s.idle = s.idle && b.Wanted == 0 && (b.Core == 0 || b.settled(cores[b.Core-1].Taken, now))
 		}
 	})
@@ -247,6 +248,9 @@ func (b *xdpSpreadBucket) settled(taken uint32, now uint16) bool {
 	since := int32(taken - b.Given)
 	return since >= spreadTaken || since > 0 && now-b.Tick >= spreadIdle
 }
+
+// Spreads reports whether frames of an interface may be handed to other cores.
+func (d *Dataplane) Spreads(ifindex int) bool { return d.spreads[ifindex] }
 
 // HandOver is how many frames a core has been given, and what became of them. All wrap.
 type HandOver struct{ Given, Taken, Full uint32 }

@@ -22,6 +22,7 @@ type Interface struct {
 	Driver    string         `json:"driver,omitempty"` // "" for devices without one
 	Queues    int            `json:"queues"`           // receive queues in use
 	MTU       int            `json:"mtu"`              // bytes
+	Spread    string         `json:"spread,omitempty"` // set spread: what the frames that come in do, and why
 	Skip      bool           `json:"skip,omitempty"`   // set skip on
 }
 

@@ -61,7 +61,7 @@ func ReadInterfaces(f rundir.Folder, choose func(*netif.Link) (why string)) (*In
 		n.Default = host.Interfaces[i].Default
 		n.Hook, n.Why = "none", choose(&links[i])
 		if k := known[n.Index]; k != nil {
-			n.Hook, n.Mode, n.Why, n.Skip = k.Hook, k.Mode, k.Why, k.Skip
+			n.Hook, n.Mode, n.Why, n.Spread, n.Skip = k.Hook, k.Mode, k.Why, k.Spread, k.Skip
 		}
 		all.Interfaces = append(all.Interfaces, n)
 	}
@@ -75,6 +75,9 @@ func (x *Interfaces) Print(w io.Writer) error {
 	for i := range x.Interfaces {
 		n := &x.Interfaces[i]
 		why := n.Why
+		if n.Spread != "" {
+			why += "; set spread: " + n.Spread
+		}
 		if n.Skip {
 			why = "set skip; " + why
 		}

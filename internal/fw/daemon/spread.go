@@ -1,0 +1,368 @@
+package daemon
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/fw/dataplane"
+	"weir/internal/host/netif"
+	"weir/internal/host/proc"
+	"weir/pf/resolve"
+)
+
+// Shares of a core's time, by which the daemon decides.
+const (
+	fullCore  = 0.9 // and more: it cannot do more
+	spareCore = 0.6 // and less: it can
+	easyCore  = 0.7 // and less: the core that receives takes work back
+	evenCores = 0.1 // cores that differ by less have their shares
+	// fullFor and easyFor are for how many seconds.
+	fullFor = 3
+	easyFor = 5
+	// spreadStep is how many buckets move in a second.
+	spreadStep = dataplane.SpreadBuckets / 16
+	// spreadAlike are the low bits of the index in which interfaces differ that spread.
+	spreadAlike = 16
+)
+
+// A spreader is an interface whose frames other cores may take.
+type spreader struct {
+	resolve.Spread
+	why    string
+	full   int // seconds for which a core was full of what it receives, or, while it spreads, easy
+	frames [dataplane.SpreadBuckets]uint32
+	lost   uint32 // frames for which there was no room
+	came   uint64 // packets that the interface has received
+}
+
+// spreading is what the daemon knows of spreading.
+type spreading struct {
+	by    map[string]*spreader // by interface
+	times map[int]proc.Times   // of the cores, at the last look
+	said  string               // what was recorded of all
+}
+
+// willSpread says of a generation to come which interfaces spread, before it is committed: those that do
+// whatever the load is, and those that do now. Without the programs for that, frames stay.
+func (b *box) willSpread(dp *dataplane.Dataplane, rules *compiled, m *machine) {
+	for _, s := range rules.options.Spreads {
+		l := m.link(s.Interface)
+		if l == nil || b.cannotSpread(l, rules.options.Spreads, m) != "" {
+			continue
+		}
+		if s.Auto && (b.dp == nil || !b.dp.Spreads(l.Index)) {
+			continue
+		}
+		if err := dp.Spread(l.Index, true); err != nil {
+			b.cfg.Log.Warn("frames stay on the core that receives", "interface", l.Name, "error", err)
+		}
+	}
+}
+
+// cannotSpread returns why the frames of an interface stay where they come in; "": they need not.
+func (b *box) cannotSpread(l *netif.Link, all []resolve.Spread, m *machine) string {
+	h := b.hooks[l.Index]
+	switch {
+	case h.Hook != XDP:
+		return "it has no XDP"
+	case len(steerable()) < 2:
+		return "there is one core"
+	case h.known.Flags&dataplane.InterfaceTarget == 0:
+		return "its driver takes no redirected frames, so other cores could not answer by it"
+	}
+	for _, s := range all {
+		if other := m.link(s.Interface); other != nil && other.Index < l.Index && (other.Index-l.Index)%spreadAlike == 0 {
+			return fmt.Sprintf("its index, %d, is that of %s, %d, in the last four bits", l.Index, other.Name, other.Index)
+		}
+	}
+	return ""
+}
+
+// followLoad moves shares among the cores, once a second.
+func (b *box) followLoad() {
+	if b.dp == nil || b.rules == nil || len(b.rules.options.Spreads) == 0 {
+		b.spreads = spreading{}
+		return
+	}
+	times, err := proc.Cores("/proc")
+	if err != nil {
+		b.cfg.Log.Debug("how busy cores are", "error", err)
+		return
+	}
+	load := loads(b.spreads.times, times)
+	b.spreads.times = times
+	now := make(map[string]*spreader)
+	m := &machine{links: b.links}
+	for _, s := range b.rules.options.Spreads {
+		one := b.spreads.by[s.Interface]
+		if one == nil {
+			one = &spreader{}
+		}
+		one.Spread = s
+		now[s.Interface] = one
+		l := m.link(s.Interface)
+		if l == nil {
+			one.why = "there is no such interface"
+			continue
+		}
+		if why := b.cannotSpread(l, b.rules.options.Spreads, m); why != "" {
+			one.why = why
+			continue
+		}
+		if err := b.followOne(one, l, load); err != nil {
+			one.why = err.Error()
+			b.cfg.Log.Warn("spread frames", "interface", l.Name, "error", err)
+		}
+	}
+	b.spreads.by = now
+	b.noteSpreads()
+}
+
+// noteSpreads records what the interfaces do if that has changed.
+func (b *box) noteSpreads() {
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(b.spreads.by)) {
+		fmt.Fprintf(&text, "%s: %s\n", name, b.spreads.by[name].why)
+	}
+	if text.String() == b.spreads.said {
+		return
+	}
+	b.spreads.said = text.String()
+	m, err := b.machine()
+	if err == nil {
+		err = b.noteInterfaces(m)
+	}
+	if err != nil {
+		b.cfg.Log.Debug("record how frames are spread", "error", err)
+	}
+}
+
+// coreLoad is how a core spent the last second, as shares of it.
+type coreLoad struct{ busy, softirq float64 }
+
+func loads(before, now map[int]proc.Times) map[int]coreLoad {
+	all := make(map[int]coreLoad)
+	for core, t := range now {
+		was, known := before[core]
+		d := t.Minus(was)
+		if total := float64(d.Total()); known && total > 0 {
+			all[core] = coreLoad{1 - float64(d.Idle+d.IOWait)/total, float64(d.Softirq) / total}
+		}
+	}
+	return all
+}
+
+// followOne decides for one interface.
+func (b *box) followOne(s *spreader, l *netif.Link, load map[int]coreLoad) error {
+	if !b.dp.Spreads(l.Index) {
+		if s.Auto && !s.needs(load) {
+			return nil
+		}
+		if err := b.dp.Spread(l.Index, true); err != nil {
+			return err
+		}
+		s.full = 0
+		b.cfg.Log.Info("frames are handed to other cores", "interface", l.Name, "why", s.why)
+	}
+	now, err := b.dp.Shares(l.Index)
+	if err != nil {
+		return err
+	}
+	handed, err := b.dp.HandedOver()
+	if err != nil {
+		return err
+	}
+	lost := uint32(0)
+	for i := range handed {
+		lost += handed[i].Full
+	}
+	overflow := lost != s.lost
+	s.lost = lost
+	wanted := now.Wanted
+	if now.Receiver >= 0 {
+		s.share(&wanted, &now, load, overflow)
+	}
+	s.frames = now.Frames
+	if wanted != now.Wanted {
+		if err := b.dp.SetShares(l.Index, &wanted); err != nil {
+			return err
+		}
+	}
+	s.say(&now)
+	if s.Auto && s.full >= easyFor && now.Idle() {
+		s.full = 0
+		s.why = "the core that receives can do the work alone"
+		b.cfg.Log.Info("frames stay on the core that receives", "interface", l.Name)
+		return b.dp.Spread(l.Index, false)
+	}
+	return nil
+}
+
+// needs reports whether one core has been full for a while of what comes in, and another is not.
+func (s *spreader) needs(load map[int]coreLoad) bool {
+	full, spare := -1, -1
+	for _, core := range slices.Sorted(maps.Keys(load)) {
+		switch at := load[core]; {
+		case at.softirq >= fullCore && full < 0:
+			full = core
+		case at.busy <= spareCore && s.may(core) && spare < 0:
+			spare = core
+		}
+	}
+	switch {
+	case full < 0:
+		s.why = "no core is full of what it receives"
+	case spare < 0:
+		s.why = "no other core has time"
+	default:
+		s.full++
+		s.why = fmt.Sprintf("core %d is full of what it receives, core %d has time", full, spare)
+		return s.full >= fullFor
+	}
+	s.full = 0
+	return false
+}
+
+// may reports whether a core may take frames.
+func (s *spreader) may(core int) bool {
+	return core <= dataplane.MostSpreadCore && (len(s.Cores) == 0 || slices.Contains(s.Cores, core)) && slices.Contains(steerable(), core)
+}
+
+// share moves buckets by how busy the cores are. The core that receives gives when it is full, and takes back when
+// it is not.
+func (s *spreader) share(wanted *[dataplane.SpreadBuckets]uint8, now *dataplane.Shares, load map[int]coreLoad, overflow bool) {
+	var others []int
+	for core := range load {
+		if core != now.Receiver && s.may(core) {
+			others = append(others, core)
+		}
+	}
+	if len(others) == 0 {
+		return
+	}
+	slices.SortFunc(others, func(x, y int) int { return cmp.Or(cmp.Compare(load[x].busy, load[y].busy), x-y) })
+	least, most := others[0], others[len(others)-1]
+	own := load[now.Receiver].busy
+	easy := false
+	switch {
+	case overflow:
+		s.move(wanted, now, s.heaviest(now, others), now.Receiver)
+	case own >= fullCore && load[least].busy < own-evenCores:
+		s.move(wanted, now, now.Receiver, least)
+	case load[most].busy >= fullCore && own < load[most].busy-evenCores:
+		s.move(wanted, now, most, now.Receiver)
+	case load[most].busy-load[least].busy > evenCores && load[most].busy >= fullCore:
+		s.move(wanted, now, most, least)
+	case own < easyCore:
+		s.move(wanted, now, s.heaviest(now, others), now.Receiver)
+		easy = !slices.ContainsFunc(wanted[:], func(core uint8) bool { return core != 0 })
+	}
+	if easy {
+		s.full++
+	} else {
+		s.full = 0
+	}
+}
+
+// heaviest returns the core that the most buckets go to.
+func (s *spreader) heaviest(now *dataplane.Shares, cores []int) int {
+	count := make(map[int]int)
+	for _, core := range now.Wanted {
+		count[int(core)-1]++
+	}
+	return slices.MaxFunc(cores, func(x, y int) int { return cmp.Compare(count[x], count[y]) })
+}
+
+// move moves a part of the frames from one core to another: the buckets with traffic first.
+func (s *spreader) move(wanted *[dataplane.SpreadBuckets]uint8, now *dataplane.Shares, from, to int) {
+	place := func(core int) uint8 {
+		if core == now.Receiver {
+			return 0
+		}
+		return uint8(core + 1)
+	}
+	var own []int
+	for i, core := range wanted {
+		if core == place(from) {
+			own = append(own, i)
+		}
+	}
+	came := func(i int) uint32 { return now.Frames[i] - s.frames[i] }
+	total := uint64(0)
+	for i := range now.Frames {
+		total += uint64(came(i))
+	}
+	slices.SortStableFunc(own, func(x, y int) int { return cmp.Compare(came(y), came(x)) })
+	moved, frames := 0, uint64(0)
+	for _, i := range own {
+		if moved == spreadStep {
+			return
+		}
+		if n := uint64(came(i)); frames == 0 || frames+n <= total/(dataplane.SpreadBuckets/spreadStep) {
+			wanted[i] = place(to)
+			frames += n
+			moved++
+		}
+	}
+}
+
+// say says what the frames do.
+func (s *spreader) say(now *dataplane.Shares) {
+	var names []string
+	count := make(map[int]int)
+	for _, core := range now.Cores {
+		count[int(core)-1]++
+	}
+	kept := 100 * count[-1] / dataplane.SpreadBuckets
+	delete(count, -1)
+	for _, core := range slices.Sorted(maps.Keys(count)) {
+		names = append(names, fmt.Sprint(core))
+	}
+	switch {
+	case now.Receiver < 0:
+		s.why = "no frame has come"
+	case len(names) == 0:
+		s.why = fmt.Sprintf("core %d receives and does all", now.Receiver)
+	default: // in steps, as each is recorded
+		s.why = fmt.Sprintf("core %d receives and does about %d %%, core %s the rest", now.Receiver, (kept+5)/10*10, strings.Join(names, ", "))
+	}
+}
+
+// endSpreading takes all frames back to the cores that receive, where the new rules do not spread. It waits
+// a moment for frames on their way, so that none is overtaken.
+func (b *box) endSpreading(rules *compiled) error {
+	if b.dp == nil {
+		return nil
+	}
+	var errs []error
+	for i := range b.links {
+		l := &b.links[i]
+		stays := slices.ContainsFunc(rules.options.Spreads, func(s resolve.Spread) bool { return s.Interface == l.Name })
+		if stays || !b.dp.Spreads(l.Index) {
+			continue
+		}
+		errs = append(errs, b.takeBack(l.Index))
+	}
+	return errors.Join(errs...)
+}
+
+func (b *box) takeBack(ifindex int) error {
+	var none [dataplane.SpreadBuckets]uint8
+	if err := b.dp.SetShares(ifindex, &none); err != nil {
+		return err
+	}
+	for range 100 {
+		now, err := b.dp.Shares(ifindex)
+		if err != nil || now.Idle() {
+			return err
+		}
+		unix.Nanosleep(&unix.Timespec{Nsec: 10e6}, nil) //nolint:errcheck // a signal may end it early
+	}
+	return nil
+}
