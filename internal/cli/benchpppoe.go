@@ -14,6 +14,7 @@ import (
 func newBenchPPPoECommand(env *Env) *cobra.Command {
 	o := pppoe.Defaults()
 	seconds := o.Seconds.Seconds()
+	spread := false
 	c := &cobra.Command{
 		Use:   "pppoe",
 		Short: "measure what a PPPoE session costs a router in packets per second",
@@ -26,19 +27,26 @@ core. Paths, in turn, as "weir bench forward" has them:
 
 Frames go into the session, and then both ways. What a core has to reach with a session stands
 beside each figure: 0.95 of what it forwards without at 64 bytes, 0.98 at 1,518, and 15 ns a
-frame. One path is measured twice as a control. If the two differ by more than 5 %, figures are
+frame. With --spread it measures what two cores forward of what comes by one queue, by "set spread",
+beside what one does, and checks the order of all frames. One path is measured twice as a control. If the two differ by more than 5 %, figures are
 printed without verdicts, and the exit status is 1. docs/measuring.md describes the method.`,
 		Example: `  weir bench pppoe
-  weir bench pppoe --runs 15 --json pppoe.json`,
+  weir bench pppoe --runs 15 --json pppoe.json
+  weir bench pppoe --spread --runs 5 --seconds 2`,
 	}
 	f := c.Flags()
 	f.IntSliceVar(&o.Frames, "frame", o.Frames, "`bytes` of a frame with its checksum, without the session's header, 64 to 1518")
 	f.IntVar(&o.Flows, "flows", o.Flows, "`number` of connections at once")
 	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each path")
 	f.Float64Var(&seconds, "seconds", seconds, "`seconds` of steady traffic in each run")
+	f.BoolVar(&spread, "spread", false, "measure instead what set spread forwards on two cores if all frames come by one queue, in and out of a session")
 	return benchmarking(env, c, func() *benchmark {
 		o.Seconds = time.Duration(seconds * float64(time.Second))
 		o.Progress, o.Command, o.Version = env.Stderr, benchCommand(), benchVersion()
+		if spread {
+			return &benchmark{check: o.Check, estimate: o.SpreadEstimate,
+				run: func(ctx context.Context) (*report.Document, error) { return pppoe.Spread(ctx, o) }}
+		}
 		return &benchmark{check: o.Check, estimate: o.Estimate,
 			run: func(ctx context.Context) (*report.Document, error) { return pppoe.Run(ctx, o) }}
 	})

@@ -95,6 +95,9 @@ type WeirOptions struct {
 	// those of the kernel. 0: so much that nothing is dropped.
 	LineRate uint64
 
+	// Spread is what set spread says of both wires: auto, off or cores N. "": nothing.
+	Spread string
+
 	further string // rules of the path
 }
 

@@ -62,7 +62,7 @@ func startSession(o WeirOptions) func(context.Context, *traffic.Setup) (func() e
 		if err != nil {
 			return nil, err
 		}
-		stop, err := StartWeir(ctx, w.Testbed, rules, o)
+		stop, err := StartWeir(ctx, w.Testbed, o.spread()+rules, o)
 		if err != nil {
 			return nil, err
 		}

@@ -47,7 +47,18 @@ func startWeir(o WeirOptions) func(context.Context, *traffic.Setup) (func() erro
 }
 
 func startDaemon(ctx context.Context, w *traffic.Setup, o WeirOptions) (stop func() error, err error) {
-	return StartWeir(ctx, w.Testbed, before(weirRules(w.Case), weirFilter, o.further), o)
+	return StartWeir(ctx, w.Testbed, o.spread()+before(weirRules(w.Case), weirFilter, o.further), o)
+}
+
+// spread returns the lines for set spread.
+func (o *WeirOptions) spread() (text string) {
+	if o.Spread == "" {
+		return ""
+	}
+	for _, door := range []testbed.Place{testbed.NearDoor, testbed.FarDoor} {
+		text += fmt.Sprintf("set spread %s %s\n", door.Device, o.Spread)
+	}
+	return text
 }
 
 // StartWeir runs weir with these rules as the firewall's daemon, and waits until it forwards.

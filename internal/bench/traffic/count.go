@@ -128,9 +128,9 @@ func LoadCountObjectsFor(w *Setup, back bool, values map[string]any) (*bpfload.O
 	if w.InSession && !back {
 		kind.session = w.Session
 	}
-	all := map[string]any{"ethertype": kind.ethertype(), "protocol": kind.protocol(), "tag_len": uint32(kind.tagLen())}
+	all := map[string]any{"numbered": flag(w.Numbered), "back": flag(back), "ethertype": kind.ethertype(), "protocol": kind.protocol(), "tag_len": uint32(kind.tagLen())}
 	maps.Copy(all, values)
-	return load("the counting programs", loadCount, bpfload.Options{Entries: map[string]uint32{"counters": cpu.Possible()}, Values: all})
+	return load("the counting programs", loadCount, bpfload.Options{Entries: map[string]uint32{"counters": cpu.Possible(), "numbers": uint32(max(w.Case.Flows, 1))}, Values: all})
 }
 
 // LoadRedirect loads the programs that redirect frames to the firewall's other device,
@@ -163,6 +163,14 @@ func frameBytes(stored []uint64) []byte {
 		b = binary.NativeEndian.AppendUint64(b, w)
 	}
 	return b
+}
+
+// Disordered returns how many frames have come after a later one of their flow, or twice.
+func (k *CountSink) Disordered() (frames uint64) {
+	for core := range k.counters {
+		frames += k.counters[core].Disordered
+	}
+	return frames
 }
 
 // Settle waits until no more frames arrive.

@@ -20,7 +20,8 @@ type countCounter struct {
 	FirstNs     uint64
 	LastFrames  uint64
 	LastNs      uint64
-	Unused      [3]uint64
+	Disordered  uint64
+	Unused      [2]uint64
 }
 
 // Names of all BPF objects in the ELF.
@@ -29,6 +30,7 @@ type countCounter struct {
 const (
 	countMapCounters      = "counters"
 	countMapDevices       = "devices"
+	countMapNumbers       = "numbers"
 	countProgCount        = "count"
 	countProgCountEgress  = "count_egress"
 	countProgPass         = "pass"
@@ -36,8 +38,10 @@ const (
 	countProgRedirectMap  = "redirect_map"
 	countVarAddressesHigh = "addresses_high"
 	countVarAddressesLow  = "addresses_low"
+	countVarBack          = "back"
 	countVarEthertype     = "ethertype"
 	countVarLeaveBy       = "leave_by"
+	countVarNumbered      = "numbered"
 	countVarProtocol      = "protocol"
 	countVarTagLen        = "tag_len"
 )
@@ -97,6 +101,7 @@ type countProgramSpecs struct {
 type countMapSpecs struct {
 	Counters *ebpf.MapSpec `ebpf:"counters"`
 	Devices  *ebpf.MapSpec `ebpf:"devices"`
+	Numbers  *ebpf.MapSpec `ebpf:"numbers"`
 }
 
 // countVariableSpecs contains global variables before they are loaded into the kernel.
@@ -105,8 +110,10 @@ type countMapSpecs struct {
 type countVariableSpecs struct {
 	AddressesHigh *ebpf.VariableSpec `ebpf:"addresses_high"`
 	AddressesLow  *ebpf.VariableSpec `ebpf:"addresses_low"`
+	Back          *ebpf.VariableSpec `ebpf:"back"`
 	Ethertype     *ebpf.VariableSpec `ebpf:"ethertype"`
 	LeaveBy       *ebpf.VariableSpec `ebpf:"leave_by"`
+	Numbered      *ebpf.VariableSpec `ebpf:"numbered"`
 	Protocol      *ebpf.VariableSpec `ebpf:"protocol"`
 	TagLen        *ebpf.VariableSpec `ebpf:"tag_len"`
 }
@@ -133,12 +140,14 @@ func (o *countObjects) Close() error {
 type countMaps struct {
 	Counters *ebpf.Map `ebpf:"counters"`
 	Devices  *ebpf.Map `ebpf:"devices"`
+	Numbers  *ebpf.Map `ebpf:"numbers"`
 }
 
 func (m *countMaps) Close() error {
 	return _CountClose(
 		m.Counters,
 		m.Devices,
+		m.Numbers,
 	)
 }
 
@@ -148,8 +157,10 @@ func (m *countMaps) Close() error {
 type countVariables struct {
 	AddressesHigh *ebpf.Variable `ebpf:"addresses_high"`
 	AddressesLow  *ebpf.Variable `ebpf:"addresses_low"`
+	Back          *ebpf.Variable `ebpf:"back"`
 	Ethertype     *ebpf.Variable `ebpf:"ethertype"`
 	LeaveBy       *ebpf.Variable `ebpf:"leave_by"`
+	Numbered      *ebpf.Variable `ebpf:"numbered"`
 	Protocol      *ebpf.Variable `ebpf:"protocol"`
 	TagLen        *ebpf.Variable `ebpf:"tag_len"`
 }

@@ -54,7 +54,7 @@ func NewPacedGenerator(w *Setup, s Frame, flows FlowRange, core int, limit uint6
 	ip, l4 := spec.sums()
 	values := map[string]any{
 		"header": words(header), "header_len": uint32(len(header)),
-		"ipv6": flag(spec.ipv6), "tcp": flag(spec.tcp != nil), "back": flag(s.back),
+		"ipv6": flag(spec.ipv6), "tcp": flag(spec.tcp != nil), "back": flag(s.back), "numbered": flag(w.Numbered),
 		"ip_sum": ip, "l4_sum": l4,
 		"source_net": low32(w.sources()), "target_net": low32(w.targets(false)),
 		"tag_len":    uint32(spec.tagLen()),

@@ -53,6 +53,7 @@ const (
 	generateVarIpv6         = "ipv6"
 	generateVarL4Sum        = "l4_sum"
 	generateVarLimit        = "limit"
+	generateVarNumbered     = "numbered"
 	generateVarSequence     = "sequence"
 	generateVarSequenceStep = "sequence_step"
 	generateVarSourceNet    = "source_net"
@@ -134,6 +135,7 @@ type generateVariableSpecs struct {
 	Ipv6         *ebpf.VariableSpec `ebpf:"ipv6"`
 	L4Sum        *ebpf.VariableSpec `ebpf:"l4_sum"`
 	Limit        *ebpf.VariableSpec `ebpf:"limit"`
+	Numbered     *ebpf.VariableSpec `ebpf:"numbered"`
 	Sequence     *ebpf.VariableSpec `ebpf:"sequence"`
 	SequenceStep *ebpf.VariableSpec `ebpf:"sequence_step"`
 	SourceNet    *ebpf.VariableSpec `ebpf:"source_net"`
@@ -193,6 +195,7 @@ type generateVariables struct {
 	Ipv6         *ebpf.Variable `ebpf:"ipv6"`
 	L4Sum        *ebpf.Variable `ebpf:"l4_sum"`
 	Limit        *ebpf.Variable `ebpf:"limit"`
+	Numbered     *ebpf.Variable `ebpf:"numbered"`
 	Sequence     *ebpf.Variable `ebpf:"sequence"`
 	SequenceStep *ebpf.Variable `ebpf:"sequence_step"`
 	SourceNet    *ebpf.Variable `ebpf:"source_net"`

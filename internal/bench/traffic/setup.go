@@ -28,6 +28,8 @@ type Setup struct {
 	Testbed *testbed.Testbed
 	Case    Case
 	Effect
+	// Numbered says that frames of IPv4 have numbers, and that their order is checked where they are counted.
+	Numbered bool
 	// Session is the PPPoE session, and SessionAddr the firewall's address in it, if frames are in one.
 	// Whoever starts the path sets both.
 	Session     uint16

@@ -7,11 +7,16 @@
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_helpers.h>
 
+#include "flow.h"
 #include "frame.h"
 
 const volatile __u16 ethertype; /* host order */
 const volatile __u8 protocol;	/* others are not counted */
 const volatile __u32 tag_len;	/* bytes of a VLAN tag in front of the EtherType, or of a PPPoE session */
+
+/* IPv4: frames are numbered, and those of a flow have to arrive in order. */
+const volatile __u8 numbered;
+const volatile __u8 back; /* from the far end to the near one */
 
 /* redirect: the device by which frames leave, and their new MAC addresses. */
 const volatile __u32 leave_by;
@@ -28,7 +33,8 @@ struct counter {
 	__u64 first_ns;
 	__u64 last_frames;
 	__u64 last_ns;
-	__u64 unused[3]; /* one cache line for each core */
+	__u64 disordered;
+	__u64 unused[2]; /* one cache line for each core */
 };
 
 struct {
@@ -46,7 +52,31 @@ struct {
 	__uint(max_entries, 1);
 } devices SEC(".maps");
 
-static __always_inline void count_one(void)
+/* The number of each flow's last frame, and that there is one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, 1); /* set to the number of flows */
+} numbers SEC(".maps");
+
+static __always_inline void check_order(const void *frame, const void *end, struct counter *c)
+{
+	__u32 flow, number, *last;
+
+	if (frame + IP4_L4 + 4 > end)
+		return;
+	flow = flow_number(get32(frame + (back ? IP4_SOURCE : IP4_TARGET)), get16(frame + IP4_L4 + (back ? 0 : 2)));
+	last = bpf_map_lookup_elem(&numbers, &flow);
+	if (!last)
+		return;
+	number = get16(frame + IP4_ID);
+	if (*last && (__s16)(number - *last) <= 0)
+		c->disordered++;
+	*last = number | 1 << 16;
+}
+
+static __always_inline void count_one(const void *frame, const void *end)
 {
 	__u32 core = bpf_get_smp_processor_id();
 	struct counter *c = bpf_map_lookup_elem(&counters, &core);
@@ -54,6 +84,8 @@ static __always_inline void count_one(void)
 	if (!c)
 		return;
 	c->frames++;
+	if (numbered)
+		check_order(frame, end, c);
 	if (c->frames & STAMP_MASK)
 		return;
 	c->last_ns = bpf_ktime_get_ns();
@@ -67,18 +99,22 @@ static __always_inline void count_one(void)
 SEC("xdp")
 int count(struct xdp_md *ctx)
 {
-	if (!is_ours((void *)(long)ctx->data + tag_len, (void *)(long)ctx->data_end, ethertype, protocol))
+	const void *frame = (void *)(long)ctx->data + tag_len, *end = (void *)(long)ctx->data_end;
+
+	if (!is_ours(frame, end, ethertype, protocol))
 		return XDP_PASS;
-	count_one();
+	count_one(frame, end);
 	return XDP_DROP;
 }
 
 SEC("tcx/egress")
 int count_egress(struct __sk_buff *skb)
 {
-	if (!is_ours((void *)(long)skb->data, (void *)(long)skb->data_end, ethertype, protocol))
+	const void *frame = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+
+	if (!is_ours(frame, end, ethertype, protocol))
 		return TCX_NEXT;
-	count_one();
+	count_one(frame, end);
 	return TCX_DROP;
 }
 

@@ -10,6 +10,7 @@
 #include <bpf/bpf_endian.h>
 
 #define ETH_LEN		14
+#define IP4_ID		18
 #define IP4_SUM		24
 #define IP4_SOURCE	26
 #define IP4_TARGET	30

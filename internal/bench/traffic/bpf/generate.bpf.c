@@ -39,6 +39,9 @@ const volatile __u32 sequence;
 const volatile __u32 sequence_step;
 #define ROUND_MASK 0xff
 
+/* IPv4: the id of a frame is its number within its flow, and wraps. */
+const volatile __u8 numbered;
+
 /* Pacing: how many frames leave together, and the ns between these bursts. 0: as fast as
  * possible. */
 const volatile __u64 burst_ns;
@@ -249,7 +252,9 @@ int generate(struct xdp_md *ctx)
 	} else {
 		put32(at + IP4_SOURCE, ends.source);
 		put32(at + IP4_TARGET, ends.target);
-		put16(at + IP4_SUM, ~fold(ip_sum + addresses));
+		if (numbered)
+			put16(at + IP4_ID, rounds);
+		put16(at + IP4_SUM, ~fold(ip_sum + addresses + (numbered ? rounds & 0xffff : 0)));
 		write_l4(at + IP4_L4, &ends, addresses);
 	}
 	if (stamp_at)
