@@ -49,15 +49,18 @@ type spreading struct {
 }
 
 // willSpread says of a generation to come which interfaces spread, before it is committed: those that do
-// whatever the load is, and those that do now. Without the programs for that, frames stay.
+// whatever the load is, and those whose frames other cores have now, perhaps by an earlier daemon.
+// Without the programs for that, frames stay.
 func (b *box) willSpread(dp *dataplane.Dataplane, rules *compiled, m *machine) {
 	for _, s := range rules.options.Spreads {
 		l := m.link(s.Interface)
 		if l == nil || b.cannotSpread(l, rules.options.Spreads, m) != "" {
 			continue
 		}
-		if s.Auto && (b.dp == nil || !b.dp.Spreads(l.Index)) {
-			continue
+		if s.Auto {
+			if now, err := dp.Shares(l.Index); err != nil || now.Idle() {
+				continue
+			}
 		}
 		if err := dp.Spread(l.Index, true); err != nil {
 			b.cfg.Log.Warn("frames stay on the core that receives", "interface", l.Name, "error", err)
@@ -113,6 +116,11 @@ func (b *box) followLoad() {
 		}
 		if why := b.cannotSpread(l, b.rules.options.Spreads, m); why != "" {
 			one.why = why
+			if b.dp.Spreads(l.Index) { // it did until now
+				if err := errors.Join(b.takeBack(l.Index), b.dp.Spread(l.Index, false)); err != nil {
+					b.cfg.Log.Warn("take frames back", "interface", l.Name, "error", err)
+				}
+			}
 			continue
 		}
 		if err := b.followOne(one, l, load); err != nil {
