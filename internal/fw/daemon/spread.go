@@ -38,7 +38,6 @@ type spreader struct {
 	full   int // seconds for which a core was full of what it receives, or, while it spreads, easy
 	frames [dataplane.SpreadBuckets]uint32
 	lost   uint32 // frames for which there was no room
-	came   uint64 // packets that the interface has received
 }
 
 // spreading is what the daemon knows of spreading.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"weir/internal/fw/dataplane"
+	"weir/internal/testenv"
 	"weir/pf/resolve"
 )
 
@@ -57,7 +58,7 @@ func (w *spreadWorld) second(wanted [dataplane.SpreadBuckets]uint8) map[int]core
 // below saturation.
 func TestSharesSettle(t *testing.T) {
 	if len(steerable()) < 2 {
-		t.Skip("one core")
+		testenv.Skip(t, "one core")
 	}
 	for _, c := range []struct {
 		cores   int
@@ -91,7 +92,7 @@ func TestSharesSettle(t *testing.T) {
 // TestSharesComeBack checks that frames come back to the core that receives when it has time, and that auto ends then.
 func TestSharesComeBack(t *testing.T) {
 	if len(steerable()) < 2 {
-		t.Skip("one core")
+		testenv.Skip(t, "one core")
 	}
 	w := &spreadWorld{cores: 2, offered: 0.5, give: 0.18, take: 0.24}
 	s := &spreader{Spread: resolve.Spread{Auto: true}}
@@ -114,7 +115,7 @@ func TestSharesComeBack(t *testing.T) {
 // TestNeedsSpreading checks when auto begins: one core is full of what it receives for three seconds, another has time.
 func TestNeedsSpreading(t *testing.T) {
 	if len(steerable()) < 2 {
-		t.Skip("one core")
+		testenv.Skip(t, "one core")
 	}
 	full, idle, works := coreLoad{1, 0.98}, coreLoad{0.2, 0.1}, coreLoad{1, 0.1}
 	for _, c := range []struct {

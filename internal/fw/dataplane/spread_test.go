@@ -19,6 +19,7 @@ import (
 	"weir/internal/fw/reason"
 	"weir/internal/fw/ruleset"
 	"weir/internal/host/netif"
+	"weir/internal/testenv"
 )
 
 // A spreadNet is the network of a harness with sockets at the far ends of both wires.
@@ -45,7 +46,7 @@ func newSpreadNet(t *testing.T, rules string) *spreadNet {
 		}
 	}
 	if len(cores) < 2 {
-		t.Skip("one core")
+		testenv.Skip(t, "one core")
 	}
 	s.here, s.other = cores[0], cores[1]
 	one.Set(s.here)
