@@ -1402,6 +1402,37 @@ type xdpSourceKey struct {
 	Limit uint32
 }
 
+type xdpSpreadBucket struct {
+	_      structs.HostLayout
+	Core   uint8
+	Wanted uint8
+	Tick   uint16
+	Stamp  uint32
+	Seen   uint32
+	Given  uint32
+	Frames uint32
+}
+
+type xdpSpreadCore struct {
+	_     structs.HostLayout
+	Given uint32
+	Full  uint32
+	Pad0  [14]uint32
+	Taken uint32
+	Tick  uint32
+	Pad1  [14]uint32
+}
+
+type xdpSpreadSlot struct {
+	_        structs.HostLayout
+	Receiver uint32
+	Tick     uint32
+	Seen     uint32
+	Ifindex  uint32
+	Pad      [12]uint32
+	Bucket   [512]xdpSpreadBucket
+}
+
 type xdpState struct {
 	_          structs.HostLayout
 	Forth      xdpCourse
@@ -1503,6 +1534,7 @@ const (
 	xdpMapCaptureFilters    = "capture_filters"
 	xdpMapCaptureRing       = "capture_ring"
 	xdpMapCaptures          = "captures"
+	xdpMapCoreTails         = "core_tails"
 	xdpMapEarlyFragments    = "early_fragments"
 	xdpMapEndpoints         = "endpoints"
 	xdpMapEtherAnswers      = "ether_answers"
@@ -1558,6 +1590,11 @@ const (
 	xdpMapSourceIndex       = "source_index"
 	xdpMapSources           = "sources"
 	xdpMapSpilledTuples     = "spilled_tuples"
+	xdpMapSpreadCores       = "spread_cores"
+	xdpMapSpreadFrames      = "spread_frames"
+	xdpMapSpreadNext        = "spread_next"
+	xdpMapSpreadSlots       = "spread_slots"
+	xdpMapSpreadStays       = "spread_stays"
 	xdpMapStates            = "states"
 	xdpMapSteerFrames       = "steer_frames"
 	xdpMapTableChanges      = "table_changes"
@@ -1568,6 +1605,7 @@ const (
 	xdpMapTails             = "tails"
 	xdpMapTuples            = "tuples"
 	xdpMapWalks             = "walks"
+	xdpProgWeirSpreadTake   = "weir_spread_take"
 	xdpProgWeirXdp          = "weir_xdp"
 	xdpProgWeirXdpCapture   = "weir_xdp_capture"
 	xdpProgWeirXdpError     = "weir_xdp_error"
@@ -1578,6 +1616,7 @@ const (
 	xdpProgWeirXdpOwner     = "weir_xdp_owner"
 	xdpProgWeirXdpPrefetch  = "weir_xdp_prefetch"
 	xdpProgWeirXdpSlow      = "weir_xdp_slow"
+	xdpProgWeirXdpSpread    = "weir_xdp_spread"
 	xdpVarAfTo              = "af_to"
 	xdpVarBucketMask        = "bucket_mask"
 	xdpVarCopies            = "copies"
@@ -1653,6 +1692,7 @@ type xdpSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type xdpProgramSpecs struct {
+	WeirSpreadTake  *ebpf.ProgramSpec `ebpf:"weir_spread_take"`
 	WeirXdp         *ebpf.ProgramSpec `ebpf:"weir_xdp"`
 	WeirXdpCapture  *ebpf.ProgramSpec `ebpf:"weir_xdp_capture"`
 	WeirXdpError    *ebpf.ProgramSpec `ebpf:"weir_xdp_error"`
@@ -1663,6 +1703,7 @@ type xdpProgramSpecs struct {
 	WeirXdpOwner    *ebpf.ProgramSpec `ebpf:"weir_xdp_owner"`
 	WeirXdpPrefetch *ebpf.ProgramSpec `ebpf:"weir_xdp_prefetch"`
 	WeirXdpSlow     *ebpf.ProgramSpec `ebpf:"weir_xdp_slow"`
+	WeirXdpSpread   *ebpf.ProgramSpec `ebpf:"weir_xdp_spread"`
 }
 
 // xdpMapSpecs contains maps before they are loaded into the kernel.
@@ -1674,6 +1715,7 @@ type xdpMapSpecs struct {
 	CaptureFilters    *ebpf.MapSpec `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
+	CoreTails         *ebpf.MapSpec `ebpf:"core_tails"`
 	EarlyFragments    *ebpf.MapSpec `ebpf:"early_fragments"`
 	Endpoints         *ebpf.MapSpec `ebpf:"endpoints"`
 	EtherAnswers      *ebpf.MapSpec `ebpf:"ether_answers"`
@@ -1729,6 +1771,11 @@ type xdpMapSpecs struct {
 	SourceIndex       *ebpf.MapSpec `ebpf:"source_index"`
 	Sources           *ebpf.MapSpec `ebpf:"sources"`
 	SpilledTuples     *ebpf.MapSpec `ebpf:"spilled_tuples"`
+	SpreadCores       *ebpf.MapSpec `ebpf:"spread_cores"`
+	SpreadFrames      *ebpf.MapSpec `ebpf:"spread_frames"`
+	SpreadNext        *ebpf.MapSpec `ebpf:"spread_next"`
+	SpreadSlots       *ebpf.MapSpec `ebpf:"spread_slots"`
+	SpreadStays       *ebpf.MapSpec `ebpf:"spread_stays"`
 	States            *ebpf.MapSpec `ebpf:"states"`
 	SteerFrames       *ebpf.MapSpec `ebpf:"steer_frames"`
 	TableChanges      *ebpf.MapSpec `ebpf:"table_changes"`
@@ -1803,6 +1850,7 @@ type xdpMaps struct {
 	CaptureFilters    *ebpf.Map `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Captures          *ebpf.Map `ebpf:"captures"`
+	CoreTails         *ebpf.Map `ebpf:"core_tails"`
 	EarlyFragments    *ebpf.Map `ebpf:"early_fragments"`
 	Endpoints         *ebpf.Map `ebpf:"endpoints"`
 	EtherAnswers      *ebpf.Map `ebpf:"ether_answers"`
@@ -1858,6 +1906,11 @@ type xdpMaps struct {
 	SourceIndex       *ebpf.Map `ebpf:"source_index"`
 	Sources           *ebpf.Map `ebpf:"sources"`
 	SpilledTuples     *ebpf.Map `ebpf:"spilled_tuples"`
+	SpreadCores       *ebpf.Map `ebpf:"spread_cores"`
+	SpreadFrames      *ebpf.Map `ebpf:"spread_frames"`
+	SpreadNext        *ebpf.Map `ebpf:"spread_next"`
+	SpreadSlots       *ebpf.Map `ebpf:"spread_slots"`
+	SpreadStays       *ebpf.Map `ebpf:"spread_stays"`
 	States            *ebpf.Map `ebpf:"states"`
 	SteerFrames       *ebpf.Map `ebpf:"steer_frames"`
 	TableChanges      *ebpf.Map `ebpf:"table_changes"`
@@ -1877,6 +1930,7 @@ func (m *xdpMaps) Close() error {
 		m.CaptureFilters,
 		m.CaptureRing,
 		m.Captures,
+		m.CoreTails,
 		m.EarlyFragments,
 		m.Endpoints,
 		m.EtherAnswers,
@@ -1932,6 +1986,11 @@ func (m *xdpMaps) Close() error {
 		m.SourceIndex,
 		m.Sources,
 		m.SpilledTuples,
+		m.SpreadCores,
+		m.SpreadFrames,
+		m.SpreadNext,
+		m.SpreadSlots,
+		m.SpreadStays,
 		m.States,
 		m.SteerFrames,
 		m.TableChanges,
@@ -1986,6 +2045,7 @@ type xdpVariables struct {
 //
 // It can be passed to loadXdpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type xdpPrograms struct {
+	WeirSpreadTake  *ebpf.Program `ebpf:"weir_spread_take"`
 	WeirXdp         *ebpf.Program `ebpf:"weir_xdp"`
 	WeirXdpCapture  *ebpf.Program `ebpf:"weir_xdp_capture"`
 	WeirXdpError    *ebpf.Program `ebpf:"weir_xdp_error"`
@@ -1996,10 +2056,12 @@ type xdpPrograms struct {
 	WeirXdpOwner    *ebpf.Program `ebpf:"weir_xdp_owner"`
 	WeirXdpPrefetch *ebpf.Program `ebpf:"weir_xdp_prefetch"`
 	WeirXdpSlow     *ebpf.Program `ebpf:"weir_xdp_slow"`
+	WeirXdpSpread   *ebpf.Program `ebpf:"weir_xdp_spread"`
 }
 
 func (p *xdpPrograms) Close() error {
 	return _XdpClose(
+		p.WeirSpreadTake,
 		p.WeirXdp,
 		p.WeirXdpCapture,
 		p.WeirXdpError,
@@ -2010,6 +2072,7 @@ func (p *xdpPrograms) Close() error {
 		p.WeirXdpOwner,
 		p.WeirXdpPrefetch,
 		p.WeirXdpSlow,
+		p.WeirXdpSpread,
 	)
 }
 
