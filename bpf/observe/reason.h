@@ -78,7 +78,7 @@ enum reason {
 	REASON_INTERNAL,	/* internal: cannot happen; please report it */
 	REASON_STATE_LIMITER,	/* state-limiter: the rule's state limiter has no room, and says block */
 	REASON_SOURCE_LIMITER,	/* source-limiter: the rule's source limiter has no room for the source, and says block */
-	REASON_QUEUE,		/* queue: the connection's queue is full */
+	REASON_QUEUE,		/* queue: the connection's queue is full, or that of another core */
 	REASON_COUNT,
 };
 

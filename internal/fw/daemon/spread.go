@@ -25,6 +25,10 @@ const (
 	// fullFor and easyFor are for how many seconds.
 	fullFor = 3
 	easyFor = 5
+	// muchTraffic is how many packets a second an interface has at least that fills a core, and oneQueue the share
+	// of them that a core has if the card spreads nothing.
+	muchTraffic = 10_000
+	oneQueue    = 0.75
 	// spreadStep is how many buckets move in a second.
 	spreadStep = dataplane.SpreadBuckets / 16
 	// spreadAlike are the low bits of the index in which interfaces differ that spread.
@@ -37,7 +41,8 @@ type spreader struct {
 	why    string
 	full   int // seconds for which a core was full of what it receives, or, while it spreads, easy
 	frames [dataplane.SpreadBuckets]uint32
-	lost   uint32 // frames for which there was no room
+	lost   uint32   // frames for which there was no room
+	came   []uint64 // by core: packets of the interface that were counted there, while a core is full
 }
 
 // spreading is what the daemon knows of spreading.
@@ -168,8 +173,11 @@ func loads(before, now map[int]proc.Times) map[int]coreLoad {
 // followOne decides for one interface.
 func (b *box) followOne(s *spreader, l *netif.Link, load map[int]coreLoad) error {
 	if !b.dp.Spreads(l.Index) {
-		if s.Auto && !s.needs(load) {
-			return nil
+		if s.Auto {
+			needs, err := b.needsSpread(s, l, load)
+			if err != nil || !needs {
+				return err
+			}
 		}
 		if err := b.dp.Spread(l.Index, true); err != nil {
 			return err
@@ -211,25 +219,66 @@ func (b *box) followOne(s *spreader, l *netif.Link, load map[int]coreLoad) error
 	return nil
 }
 
-// needs reports whether one core has been full for a while of what comes in, and another is not.
-func (s *spreader) needs(load map[int]coreLoad) bool {
-	full, spare := -1, -1
+// needsSpread reports whether the frames of an interface have filled one core for a while.
+func (b *box) needsSpread(s *spreader, l *netif.Link, load map[int]coreLoad) (bool, error) {
+	before := s.came
+	s.came = nil
+	if !slices.ContainsFunc(slices.Collect(maps.Values(load)), coreLoad.isFull) {
+		s.full, s.why = 0, "no core is full of what it receives"
+		return false, nil
+	}
+	interfaces := []int{l.Index}
+	for index, h := range b.hooks {
+		if h.parent.by == l.Name && index != l.Index {
+			interfaces = append(interfaces, index)
+		}
+	}
+	now, err := b.dp.View().PacketsByCore(interfaces...)
+	if err != nil {
+		return false, err
+	}
+	s.came = now
+	if before == nil {
+		return false, nil
+	}
+	came := make(map[int]uint64)
+	for core := range now {
+		came[core] = now[core] - min(now[core], before[core]) // an interface may have gone
+	}
+	return s.needs(load, came), nil
+}
+
+// isFull reports whether a core can receive no more.
+func (c coreLoad) isFull() bool { return c.softirq >= fullCore }
+
+// needs reports whether one core has been full for a while of what it receives from the interface, and another is not.
+// came is how many packets of the interface each core has had in the last second.
+func (s *spreader) needs(load map[int]coreLoad, came map[int]uint64) bool {
+	receiver, total, spare := -1, uint64(0), -1
 	for _, core := range slices.Sorted(maps.Keys(load)) {
-		switch at := load[core]; {
-		case at.softirq >= fullCore && full < 0:
-			full = core
-		case at.busy <= spareCore && s.may(core) && spare < 0:
+		total += came[core]
+		if receiver < 0 || came[core] > came[receiver] {
+			receiver = core
+		}
+	}
+	for _, core := range slices.Sorted(maps.Keys(load)) {
+		if core != receiver && load[core].busy <= spareCore && s.may(core) {
 			spare = core
+			break
 		}
 	}
 	switch {
-	case full < 0:
-		s.why = "no core is full of what it receives"
+	case total < muchTraffic:
+		s.why = "a core is full, but not of its frames"
+	case float64(came[receiver]) < oneQueue*float64(total):
+		s.why = "its card gives frames to several cores"
+	case !load[receiver].isFull():
+		s.why = fmt.Sprintf("core %d, which receives its frames, is not full", receiver)
 	case spare < 0:
 		s.why = "no other core has time"
 	default:
 		s.full++
-		s.why = fmt.Sprintf("core %d is full of what it receives, core %d has time", full, spare)
+		s.why = fmt.Sprintf("core %d is full of what it receives, core %d has time", receiver, spare)
 		return s.full >= fullFor
 	}
 	s.full = 0

@@ -112,29 +112,65 @@ func TestSharesComeBack(t *testing.T) {
 	}
 }
 
-// TestNeedsSpreading checks when auto begins: one core is full of what it receives for three seconds, another has time.
+// TestNeedsSpreading checks when auto begins: one core is full of what it receives from the interface for three seconds,
+// another has time.
 func TestNeedsSpreading(t *testing.T) {
 	if len(steerable()) < 2 {
 		testenv.Skip(t, "one core")
 	}
 	full, idle, works := coreLoad{1, 0.98}, coreLoad{0.2, 0.1}, coreLoad{1, 0.1}
+	one, other := map[int]uint64{0: 900_000, 1: 100}, map[int]uint64{0: 100, 1: 900_000}
 	for _, c := range []struct {
 		what string
 		load map[int]coreLoad
+		came map[int]uint64
 		want bool
 	}{
-		{"one is full", map[int]coreLoad{0: full, 1: idle}, true},
-		{"the other one is full", map[int]coreLoad{0: idle, 1: full}, true},
-		{"both are: the card spreads", map[int]coreLoad{0: full, 1: full}, false},
-		{"none is", map[int]coreLoad{0: idle, 1: idle}, false},
-		{"programs fill one", map[int]coreLoad{0: works, 1: idle}, false},
-		{"programs fill the other", map[int]coreLoad{0: full, 1: works}, false},
+		{"one is full", map[int]coreLoad{0: full, 1: idle}, one, true},
+		{"the other one is full", map[int]coreLoad{0: idle, 1: full}, other, true},
+		{"both are", map[int]coreLoad{0: full, 1: full}, one, false},
+		{"one is full of another interface's frames", map[int]coreLoad{0: full, 1: idle}, other, false},
+		{"one is full, with a few frames of this interface", map[int]coreLoad{0: full, 1: idle}, map[int]uint64{0: 2000}, false},
+		{"the card spreads", map[int]coreLoad{0: full, 1: idle}, map[int]uint64{0: 600_000, 1: 400_000}, false},
+		{"none is", map[int]coreLoad{0: idle, 1: idle}, one, false},
+		{"programs fill one", map[int]coreLoad{0: works, 1: idle}, one, false},
+		{"programs fill the other", map[int]coreLoad{0: full, 1: works}, one, false},
 	} {
 		s := &spreader{Spread: resolve.Spread{Auto: true}}
 		for second := 1; second <= 3; second++ {
-			if got := s.needs(c.load); got != (c.want && second == 3) {
+			if got := s.needs(c.load, c.came); got != (c.want && second == 3) {
 				t.Errorf("%s, after %d s: %v (%s)", c.what, second, got, s.why)
 			}
 		}
+	}
+	s := &spreader{Spread: resolve.Spread{Auto: true}}
+	for second, load := range []coreLoad{full, full, idle, full, full, full} {
+		if got := s.needs(map[int]coreLoad{0: load, 1: idle}, one); got != (second == 5) {
+			t.Errorf("full but for the third second, after %d s: %v (%s)", second+1, got, s.why)
+		}
+	}
+}
+
+// TestSharesFall checks that the share of other cores falls when their queues are full, however busy the core that
+// receives is.
+func TestSharesFall(t *testing.T) {
+	if len(steerable()) < 2 {
+		testenv.Skip(t, "one core")
+	}
+	s := &spreader{Spread: resolve.Spread{Cores: []int{1}}}
+	now := dataplane.Shares{Receiver: 0}
+	for i := range now.Cores {
+		now.Cores[i], now.Wanted[i], now.Frames[i] = 2, 2, 100
+	}
+	wanted := now.Wanted
+	s.share(&wanted, &now, map[int]coreLoad{0: {1, 1}, 1: {0.5, 0.1}}, true)
+	back := 0
+	for _, core := range wanted {
+		if core == 0 {
+			back++
+		}
+	}
+	if back != spreadStep {
+		t.Errorf("%d of %d buckets went back to the core that receives, want %d", back, len(wanted), spreadStep)
 	}
 }

@@ -71,6 +71,34 @@ func (v *View) readReasons(c *InterfaceCounters, at uint32) error {
 	return nil
 }
 
+// PacketsByCore returns how many packets of interfaces each core has counted. Interfaces that are unknown,
+// or that share their counters, have none.
+func (v *View) PacketsByCore(interfaces ...int) ([]uint64, error) {
+	values, err := newPerCPU[xdpCounter]()
+	if err != nil {
+		return nil, err
+	}
+	packets := make([]uint64, len(values))
+	for _, index := range interfaces {
+		at := uint32(0)
+		if index < len(v.tables.shared.Interfaces) {
+			at = v.tables.shared.Interfaces[index].Counters
+		}
+		if at == 0 || at == MaxInterfaces*uint32(reason.Count) {
+			continue
+		}
+		for r := range uint32(reason.Count) {
+			if _, err := sumCounter(v.tables.maps[mapInterfaceCounters], at+r, values); err != nil {
+				return nil, err
+			}
+			for core := range values {
+				packets[core] += values[core].Packets
+			}
+		}
+	}
+	return packets, nil
+}
+
 // A Path is a set of rules that packets matched together, and its counters.
 type Path struct {
 	Rules   []uint32 // global ids in order, those of the in crossing first

@@ -353,6 +353,71 @@ func TestSpreadBuckets(t *testing.T) {
 	}
 }
 
+// TestSpreadBetweenBursts checks that a bucket keeps its core while its connection's frames follow each other, and that
+// it gets the other one after a pause.
+func TestSpreadBetweenBursts(t *testing.T) {
+	const burst, pause, attempts = 200, 3 * time.Millisecond, 20
+	s := newSpreadNet(t, "pass")
+	send := func(frame []byte) {
+		must(bpfload.RunXDP(s.dp.objects.Programs[programSpread], bpfload.Run{Frame: slices.Clone(frame), Ifindex: s.net.lan0}))(t)
+	}
+	for attempt := range attempts {
+		s.give(0, 1)
+		frame := parsePkt(fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.9:53 len 40", 4000+attempt)).frame(lanHostMAC, lan0MAC)
+		bucket := s.bucket(frame)
+		core := func() int { return int(must(s.dp.Shares(s.net.lan0))(t).Cores[bucket]) }
+		if core() != 0 {
+			continue // it is that of another attempt
+		}
+		send(frame)
+		last, steady := time.Now(), true
+		s.give(s.other+1, 1)
+		for range burst {
+			send(frame)
+			steady = steady && time.Since(last) < pause // this thread may have had to wait for its core
+			last = time.Now()
+		}
+		if !steady {
+			time.Sleep(20 * time.Millisecond)
+			continue
+		}
+		if got := core(); got != 0 {
+			t.Errorf("in a burst of %d frames the bucket went to core %d", burst, got-1)
+		}
+		time.Sleep(20 * time.Millisecond)
+		send(frame)
+		if got := core(); got != s.other+1 {
+			t.Errorf("after a pause core %d has the bucket, want %d", got-1, s.other)
+		}
+		return
+	}
+	t.Errorf("none of %d bursts was without a pause", attempts)
+}
+
+// TestSpreadWhenUsed checks that the programs of other cores are loaded when an interface spreads, and not before.
+func TestSpreadWhenUsed(t *testing.T) {
+	n := newNet(t)
+	cfg := n.config()
+	cfg.Spread = true
+	d := build(t, cfg)
+	commit(t, d, n.attachments(true))
+	loaded := func() (names []string) {
+		for name := range d.objects.Programs {
+			if strings.HasPrefix(name, entryCore.name) || name == programSpread || name == programSpreadTake {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	if got := loaded(); len(got) > 0 {
+		t.Errorf("loaded without need: %v", got)
+	}
+	check(t, d.Spread(n.lan0, true))
+	if got := loaded(); len(got) < len(tailNames)-len(rareTails) {
+		t.Errorf("loaded: %v", got)
+	}
+}
+
 // TestSpreadFull checks that frames are dropped with a reason when too many wait for a core, and that a core for which
 // none can wait is given frames again.
 func TestSpreadFull(t *testing.T) {

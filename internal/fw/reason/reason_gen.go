@@ -70,7 +70,7 @@ const (
 	Internal                      // cannot happen; please report it
 	StateLimiter                  // the rule's state limiter has no room, and says block
 	SourceLimiter                 // the rule's source limiter has no room for the source, and says block
-	Queue                         // the connection's queue is full
+	Queue                         // the connection's queue is full, or that of another core
 
 	Count // how many reasons there are
 )
@@ -145,5 +145,5 @@ var table = [Count]struct{ name, text string }{
 	Internal:        {"internal", "cannot happen; please report it"},
 	StateLimiter:    {"state-limiter", "the rule's state limiter has no room, and says block"},
 	SourceLimiter:   {"source-limiter", "the rule's source limiter has no room for the source, and says block"},
-	Queue:           {"queue", "the connection's queue is full"},
+	Queue:           {"queue", "the connection's queue is full, or that of another core"},
 }
