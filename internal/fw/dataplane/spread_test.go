@@ -103,13 +103,16 @@ func (s *spreadNet) give(core int, every int) {
 	check(s.tb, s.dp.SetShares(s.net.lan0, &shares))
 }
 
-// answers sends a packet from the LAN and returns the next one that arrives there from the box.
-func (s *spreadNet) answers(text string) string {
+// spreadPatience is for how long tests wait for what has to happen. Emulated machines are slow.
+const spreadPatience = 20 * time.Second
+
+// answers sends a packet from the LAN and returns the next one that arrives there from the box, within some time.
+func (s *spreadNet) answers(text string, within time.Duration) string {
 	s.tb.Helper()
 	_, err := unix.Write(s.lan, parsePkt(text).frame(lanHostMAC, lan0MAC))
 	check(s.tb, err)
 	buffer := make([]byte, 2048)
-	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(within); time.Now().Before(deadline); {
 		n, from, err := unix.Recvfrom(s.lan, buffer, 0)
 		if err == nil && from.(*unix.SockaddrLinklayer).Pkttype == unix.PACKET_HOST && buffer[12] == 8 {
 			return decodePkt(buffer[14:n]).String()
@@ -131,7 +134,7 @@ func TestSpreadAnswers(t *testing.T) {
 			{"tcp 192.168.1.10:4000 > 198.51.100.9:99 S seq 5", "tcp 198.51.100.9:99 > 192.168.1.10:4000 RA"},
 			{"udp 192.168.1.10:4000 > 198.51.100.9:53 ttl 1", "icmp 192.168.1.1 > 192.168.1.10 type 11"},
 		} {
-			if got := s.answers(c.text); !strings.HasPrefix(got, c.answer) {
+			if got := s.answers(c.text, spreadPatience); !strings.HasPrefix(got, c.answer) {
 				t.Errorf("core %d, %s: %s, want %s", core, c.text, got, c.answer)
 			}
 			after := must(s.dp.HandedOver())(t)
@@ -240,7 +243,7 @@ func TestSpreadOrder(t *testing.T) {
 		check(t, s.dp.Spread(s.net.lan0, true))
 	}
 	over.Store(true)
-	for deadline := time.Now().Add(3 * time.Second); f.arrived.Load() < f.sent.Load() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(spreadPatience); f.arrived.Load() < f.sent.Load() && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	done.Store(true)
@@ -261,7 +264,7 @@ func TestSpreadOrder(t *testing.T) {
 func (s *spreadNet) settle() {
 	s.tb.Helper()
 	s.give(0, 1)
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(spreadPatience); ; time.Sleep(time.Millisecond) {
 		now := must(s.dp.Shares(s.net.lan0))(s.tb)
 		if now.Idle() {
 			return
@@ -433,7 +436,7 @@ func TestSpreadFull(t *testing.T) {
 		}))
 	}
 	wait(0)
-	if got := s.answers(text); got != "nothing" {
+	if got := s.answers(text, time.Second); got != "nothing" {
 		t.Errorf("with a full queue: %s", got)
 	}
 	if got := s.counts(s.net.lan0); got != "queue" {
@@ -443,7 +446,7 @@ func TestSpreadFull(t *testing.T) {
 		t.Errorf("%d frames found no room", full)
 	}
 	wait(100)
-	if got := s.answers(text); got != "icmp 192.168.1.1 > 192.168.1.10 id 3" {
+	if got := s.answers(text, spreadPatience); got != "icmp 192.168.1.1 > 192.168.1.10 id 3" {
 		t.Errorf("a second later: %s", got)
 	}
 }
