@@ -107,6 +107,7 @@ pass in on ppp0 inet proto icmp
 		b.Tell("packets of 1,500 bytes", func(b *lib.Box) {
 			b.IP(lab.FW, "link set wan0 mtu 1508")
 			b.IP(lab.WAN, "link set eth0 mtu 1508")
+			generation := generationOf(b)
 			b.Weir("load", b.Rules(strings.Replace(text, "user me", "mtu 1500 user me", 1)))
 			b.Until(20*time.Second, "the MTU is 1500", func() bool { return pppoeStatus(b).MTU == 1500 })
 			p.Await(awaitPPPoE(b, control.PPPoEUp).Session)
@@ -114,6 +115,9 @@ pass in on ppp0 inet proto icmp
 			b.Run(lab.LAN, "ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", "1472", lib.ProviderPeer)
 			b.Run(lab.FW, "ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", "1472", lib.ProviderPeer)
 			b.Until(5*time.Second, "no rule holds TCP's segments", func() bool { return !strings.Contains(b.Weir("rules"), "max-mss") })
+			if now := generationOf(b); now != generation {
+				b.Errorf("another statement has loaded all programs anew: generation %d, was %d", now, generation)
+			}
 		})
 		b.Tell("the end", func(b *lib.Box) {
 			b.Weir("stop")

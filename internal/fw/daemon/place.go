@@ -65,6 +65,7 @@ func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why strin
 	}
 	before := b.rules.options
 	before.Timeouts = rules.options.Timeouts // the programs read these from memory
+	before.PPPoE = rules.options.PPPoE       // the dataplane is told of sessions, not of statements
 	if !reflect.DeepEqual(rules.options, before) {
 		return nil, "options have changed"
 	}
