@@ -121,7 +121,12 @@ type quiet struct {
 
 func listenAt(b *lib.Box, host, filter string) *quiet {
 	b.Helper()
-	p := b.Start(host, "tcpdump", "-n", "-l", "-i", "eth0", "--immediate-mode", filter)
+	return listenOn(b, host, "eth0", filter)
+}
+
+func listenOn(b *lib.Box, host, device, filter string) *quiet {
+	b.Helper()
+	p := b.Start(host, "tcpdump", "-n", "-l", "-i", device, "--immediate-mode", filter)
 	b.AwaitSaid(p, "listening on")
 	return &quiet{b, p}
 }

@@ -27,6 +27,7 @@ type PPPoE struct {
 	Inet     bool   // IPv4 is asked for
 	Inet6    bool
 	Route    bool   // default routes lead there
+	Order    int    // of the statement: the default routes of the first go before those of the others
 	Script   string // is run when the session comes and goes; empty: none
 	// PrefixLength is that of the prefix to ask for; 0: the provider chooses. PrefixTo are the
 	// interfaces that have a part of it; none: no prefix is asked for.
@@ -86,7 +87,7 @@ func (r *resolver) pppoe(s *ast.PPPoE) {
 	}
 	r.known(s.On)
 	o := PPPoE{
-		Name: s.Name.Text, On: s.On.Text, MTU: sessionMTU, Route: !s.NoRoute,
+		Name: s.Name.Text, On: s.On.Text, MTU: sessionMTU, Route: !s.NoRoute, Order: len(r.options.PPPoE),
 		User: textOf(s.User), Service: textOf(s.Service), AC: textOf(s.AC), Script: textOf(s.Script),
 		Inet: s.Family != ast.Inet6, Inet6: s.Family != ast.Inet,
 	}

@@ -28,13 +28,23 @@ const (
 	ProviderPeer6  = "2001:db8:99::1"
 )
 
-// providerPins is a folder for the programs of providers.
-const providerPins = "/run/weir-story-pppoe"
+// Addresses of a second provider.
+const (
+	SecondPeer   = "100.64.0.1"
+	SecondClient = "100.64.0.10"
+	secondPeer6  = "2001:db8:98::1"
+)
 
-// A Provider is a concentrator of PPPoE in the host wan, on eth0. Its device isp0 sends and receives
+// providerPins is a folder for the programs of the providers of a host, without the host's name.
+const providerPins = "/run/weir-story-pppoe-"
+
+// A Provider is a concentrator of PPPoE in a host, on eth0. Its device isp0 sends and receives
 // the packets of one session.
 type Provider struct {
 	b        *Box
+	host     string
+	peer     string // addresses
+	peer6    string
 	Server   *ac.Running
 	programs *line.Programs
 	device   line.Device
@@ -59,25 +69,39 @@ func (p *Provider) End(session string, padt bool) {
 	p.b.Until(5*time.Second, "the provider has ended session "+session, func() bool { return len(p.Sessions()) == 0 || p.Sessions()[0].ID != uint16(id) })
 }
 
-// Provider starts a provider, with sessions of up to mtu bytes. The user is "me", with a password in
+// Provider starts a provider in the host wan, with sessions of up to mtu bytes. The user is "me", with a password in
 // the file that is returned.
 func (b *Box) Provider(mtu uint16) (p *Provider, password string) {
+	b.Helper()
+	return b.provider(&Provider{b: b, host: lab.WAN, peer: ProviderPeer, peer6: ProviderPeer6}, ProviderClient, mtu)
+}
+
+// SecondProvider starts another one, in the host isp.
+func (b *Box) SecondProvider(mtu uint16) *Provider {
+	b.Helper()
+	p, _ := b.provider(&Provider{b: b, host: ISP, peer: SecondPeer, peer6: secondPeer6}, SecondClient, mtu)
+	return p
+}
+
+// provider starts a provider that has a host and addresses.
+func (b *Box) provider(p *Provider, client string, mtu uint16) (_ *Provider, password string) {
 	b.Helper()
 	const secret = "wednesday-0815-mule"
 	password = filepath.Join(b.dir, "password")
 	if err := os.WriteFile(password, []byte(secret+"\n"), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	p = &Provider{b: b}
+	pins := providerPins + p.host
+	folder := filepath.Join(pins, b.Namespace(p.host))
 	var w *wire.Wire
-	err := b.Do(lab.WAN, func() (err error) {
-		if err := bpfload.MountFS(providerPins); err != nil {
+	err := b.Do(p.host, func() (err error) {
+		if err := bpfload.MountFS(pins); err != nil {
 			return err
 		}
 		if p.device, err = line.Add("isp0"); err != nil {
 			return err
 		}
-		if p.programs, err = line.Open(filepath.Join(providerPins, b.Namespace(lab.WAN))); err != nil {
+		if p.programs, err = line.Open(folder); err != nil {
 			return err
 		}
 		if p.carrier, err = net.InterfaceByName("eth0"); err != nil {
@@ -94,7 +118,7 @@ func (b *Box) Provider(mtu uint16) (p *Provider, password string) {
 		EchoEvery: 200 * time.Millisecond, EchoMisses: 4,
 		MAC: w.MAC(), Name: "ac", MaxPayload: mtu, IPv6: true, Random: rand.Reader, OnePerMAC: true,
 		Ask:   ppp.Ask{Methods: []ppp.Method{ppp.ByCHAP}, Name: "ac", Secret: func(name string) (ppp.Secret, bool) { return ppp.NewSecret(secret), name == "me" }},
-		Local: netip.MustParseAddr(ProviderPeer), First: netip.MustParseAddr(ProviderClient), DNS: []netip.Addr{netip.MustParseAddr("192.0.2.53")},
+		Local: netip.MustParseAddr(p.peer), First: netip.MustParseAddr(client), DNS: []netip.Addr{netip.MustParseAddr("192.0.2.53")},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 2)
@@ -106,8 +130,8 @@ func (b *Box) Provider(mtu uint16) (p *Provider, password string) {
 			b.Error(err)
 		}
 		w.Close()
-		err := b.Do(lab.WAN, func() error {
-			return errors.Join(p.programs.Close(), line.Remove(filepath.Join(providerPins, b.Namespace(lab.WAN))), bpfload.UnmountFS(providerPins))
+		err := b.Do(p.host, func() error {
+			return errors.Join(p.programs.Close(), line.Remove(folder), bpfload.UnmountFS(pins))
 		})
 		if err != nil {
 			b.Error(err)
@@ -126,16 +150,16 @@ func (p *Provider) follow(ctx context.Context) error {
 			continue
 		}
 		last = all[len(all)-1]
-		if err := p.b.Do(lab.WAN, func() error { return p.enter(&last) }); err != nil {
+		if err := p.b.Do(p.host, func() error { return p.enter(&last) }); err != nil {
 			return err
 		}
 		ip := func(args ...string) error {
-			_, err := p.b.Lab.Run(ctx, lab.WAN, "ip", args...)
+			_, err := p.b.Lab.Run(ctx, p.host, "ip", args...)
 			return err
 		}
 		err := errors.Join(
-			ip("address", "replace", ProviderPeer, "peer", last.IPv4.String(), "dev", "isp0"),
-			ip("address", "replace", ProviderPeer6+"/64", "dev", "isp0", "nodad"),
+			ip("address", "replace", p.peer, "peer", last.IPv4.String(), "dev", "isp0"),
+			ip("address", "replace", p.peer6+"/64", "dev", "isp0", "nodad"),
 			ip("route", "replace", "fd00:1::/64", "dev", "isp0"),
 		)
 		if err != nil {

@@ -333,7 +333,7 @@ func (s *dial) up(e *client.Event) error {
 		err = errors.Join(err, s.device.AcceptAdvertisements())
 	}
 	if s.of.Route {
-		err = errors.Join(err, s.device.SetRoutes(addresses))
+		err = errors.Join(err, s.device.SetRoutes(addresses, s.of.Order))
 	}
 	if err != nil {
 		return err
@@ -380,7 +380,7 @@ func (s *dial) down() error {
 	}
 	b.lines.ending[s.of.Name] = true
 	b.lines.mu.Unlock()
-	err = s.device.SetRoutes(line.Addresses{})
+	err = s.device.SetRoutes(line.Addresses{}, s.of.Order)
 	b.updateLater(b.follow(netif.ChangedLinks | netif.ChangedDefault))
 	return errors.Join(err, b.lines.do(func(p *line.Programs) error { return p.Leave(s.device) }), s.device.SetCarrier(false))
 }

@@ -12,8 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routePriority is the metric of the default routes, by which they are known.
-const routePriority = 20
+// routePriority is the metric of the first interface's default routes. The next interface has the next one:
+// the kernel would take a second route of the same metric for another way of the first.
+const (
+	routePriority = 20
+	mostOrders    = 512 // no more sessions fit into the maps
+)
 
 // routeProtocol is that of routes which an administrator adds.
 const routeProtocol = 4
@@ -77,8 +81,9 @@ func samePeer(a, b *netlink.Addr) bool {
 }
 
 // SetRoutes adds default routes of the families of a, and removes others that it has added to
-// this device. The gateway is the peer: the kernel then knows one neighbour, not each host.
-func (d Device) SetRoutes(a Addresses) error {
+// this device. Those of a lower order go before. The gateway is the peer: the kernel then knows one neighbour,
+// not each host.
+func (d Device) SetRoutes(a Addresses, order int) error {
 	var errs []error
 	for _, family := range []struct {
 		number    int
@@ -88,12 +93,17 @@ func (d Device) SetRoutes(a Addresses) error {
 	}{{netlink.FAMILY_V4, a.IPv4, a.PeerIPv4, net.IPv4zero.To4(), 32}, {netlink.FAMILY_V6, a.IPv6, a.PeerIPv6, net.IPv6zero, 128}} {
 		route := netlink.Route{
 			LinkIndex: d.Index, Dst: &net.IPNet{IP: family.none, Mask: net.CIDRMask(0, family.most)},
-			Priority: routePriority, Protocol: routeProtocol, Family: family.number,
+			Priority: routePriority + order, Protocol: routeProtocol, Family: family.number,
+		}
+		// The order may have changed since.
+		has, err := netlink.RouteListFiltered(family.number, &route, netlink.RT_FILTER_OIF|netlink.RT_FILTER_DST|netlink.RT_FILTER_PROTOCOL)
+		errs = append(errs, err)
+		for i := range has {
+			if n := has[i].Priority; n >= routePriority && n < routePriority+mostOrders && (n != route.Priority || !family.own.IsValid()) {
+				errs = append(errs, netlink.RouteDel(&has[i]))
+			}
 		}
 		if !family.own.IsValid() {
-			if err := netlink.RouteDel(&route); err != nil && !errors.Is(err, unix.ESRCH) {
-				errs = append(errs, err)
-			}
 			continue
 		}
 		if family.peer.IsValid() {
