@@ -439,7 +439,7 @@ func TestSpreadFull(t *testing.T) {
 	if got := s.answers(text, time.Second); got != "nothing" {
 		t.Errorf("with a full queue: %s", got)
 	}
-	if got := s.counts(s.net.lan0); got != "queue" {
+	if got := s.counts(s.net.lan0); !slices.Contains(strings.Fields(got), "queue") { // the kernel may send something, too
 		t.Errorf("counted: %s", got)
 	}
 	if full := must(s.dp.HandedOver())(t)[s.other].Full; full != 1 {
