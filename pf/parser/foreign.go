@@ -11,8 +11,9 @@ var foreign = []struct {
 	whose string
 	line  *regexp.Regexp
 }{
-	{"nftables", regexp.MustCompile(`(?m)^\s*(#!\S*/nft\b|flush ruleset|(add |create )?(table|chain|rule|set) (inet|ip|ip6|arp|bridge|netdev) \S+)`)},
-	{"iptables", regexp.MustCompile(`(?m)^\s*(ip6?tables\b|\*(filter|nat|mangle|raw)\s*$|:(INPUT|FORWARD|OUTPUT|PREROUTING|POSTROUTING)\b|-[AIP] [A-Z]+ )`)},
+	{"nftables", regexp.MustCompile(`(?m)^\s*(#!\S*/nft\b|flush ruleset|(sudo )?(\S*/)?nft\s+(-\S+\s+)*(add|insert|create|flush|delete|list|replace)\b|(add |create )?(table|chain|rule|set) (inet|ip|ip6|arp|bridge|netdev) \S+)`)},
+	{"iptables", regexp.MustCompile(`(?m)^\s*((sudo )?(\S*/)?ip6?tables(-restore)?\b|\*(filter|nat|mangle|raw)\s*$|:(INPUT|FORWARD|OUTPUT|PREROUTING|POSTROUTING)\b|-[AIP] [A-Z]+ )`)},
+	{"ipfw", regexp.MustCompile(`(?m)^\s*((sudo )?(\S*/)?ipfw\s+(-\S+\s+)*(add|delete|flush|table|set)\b|add (\d+ )?(allow|deny|count|check-state|divert|fwd)\b)`)},
 }
 
 // foreignPart limits how much of a file is searched for such lines.

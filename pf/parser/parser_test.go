@@ -95,6 +95,9 @@ func TestForeignFiles(t *testing.T) {
 		"add rule ip filter input tcp dport 22 accept\n":               "nftables",
 		"*filter\n:INPUT DROP [0:0]\n-A INPUT -i lo -j ACCEPT\n":       "iptables",
 		"iptables -A INPUT -p tcp --dport 22 -j ACCEPT\n":              "iptables",
+		"sudo /usr/sbin/nft -e add rule inet filter input accept\n":    "nftables",
+		"ipfw -q add 100 allow ip from any to any\n":                   "ipfw",
+		"add 100 deny tcp from any to me 23\n":                         "ipfw",
 		"table <t> { 10.0.0.0/8 }\npass in on eth0 prototype tcp\n":    "",
 		"pass in on eth0 # iptables had no such thing\npass nothing\n": "",
 	} {

@@ -180,11 +180,15 @@ func (p *parser) route(r *ast.Rule, early bool) bool {
 	keyword := p.tok.Span
 	p.advance()
 	route := &ast.Route{Kind: kind}
+	inBraces := p.is(token.LeftBrace)
 	p.list(func() {
 		h := p.nextHop(kind, early)
 		p.weight(&h)
 		route.Hosts = append(route.Hosts, h)
 	})
+	if !inBraces {
+		p.noPair(kind, route.Hosts)
+	}
 	p.poolOptions(&route.Pool)
 	route.Span = keyword.To(p.last)
 	switch {
@@ -196,6 +200,25 @@ func (p *parser) route(r *ast.Rule, early bool) bool {
 		p.exclude(keyword, kind.String(), r.Route.Span, r.Route.Kind.String())
 	}
 	return true
+}
+
+// noPair refuses an address behind the name of an interface, which lacks its parentheses.
+func (p *parser) noPair(kind ast.RouteKind, hosts []ast.Host) {
+	if len(hosts) != 1 || !p.is(token.Word) || !isAddress(p.tok.Text) {
+		return
+	}
+	name := hosts[0].Via
+	if name == "" {
+		name = hosts[0].Name
+	}
+	if name == "" || isAddress(name) {
+		return
+	}
+	p.failWith(diag.Diagnostic{
+		Span:    hosts[0].Span.To(p.tok.Span),
+		Message: kind.String() + " takes an interface and an address in parentheses",
+		Suggest: "(" + name + " " + p.tok.Text + ")",
+	})
 }
 
 // nextHop reads a next hop's address, or with an interface: FreeBSD's pair in parentheses, or the

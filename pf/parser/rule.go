@@ -195,6 +195,23 @@ func (p *parser) unexpected() {
 	p.failWith(diag.Diagnostic{
 		Span:    p.tok.Span,
 		Message: "unexpected word " + p.describe(),
-		Suggest: diag.Nearest(p.tok.Text, clauseWords),
+		Suggest: meantClause(p.tok.Text),
 	})
+}
+
+// clausesOfWords are clauses of more than one word, which are often joined into one.
+var clausesOfWords = []string{"keep state", "modulate state", "synproxy state", "no state", "on any"}
+
+// protocolNames are those of the protocols that are often written without proto.
+var protocolNames = []string{"tcp", "udp", "icmp", "icmp6", "ipv6-icmp", "sctp", "esp", "ah", "gre"}
+
+// meantClause returns what a word that no clause accepts was probably meant to be.
+func meantClause(word string) string {
+	if slices.Contains(protocolNames, word) {
+		return "proto " + word
+	}
+	if near := diag.Nearest(word, clauseWords); near != "" {
+		return near
+	}
+	return diag.Nearest(word, clausesOfWords)
 }

@@ -56,9 +56,22 @@ func (p *parser) statement() ast.Stmt {
 	p.failWith(diag.Diagnostic{
 		Span:    p.tok.Span,
 		Message: "no statement starts with " + p.describe(),
-		Suggest: diag.Nearest(p.tok.Text, statementWords),
+		Suggest: meantStatement(p.tok.Text),
 	})
 	return nil
+}
+
+// otherWords are what other firewalls call pf's actions.
+var otherWords = map[string]string{
+	"allow": "pass", "accept": "pass", "permit": "pass", "deny": "block", "drop": "block", "reject": "block return",
+}
+
+// meantStatement returns what the first word of a statement was probably meant to be.
+func meantStatement(word string) string {
+	if meant, ok := otherWords[word]; ok {
+		return meant
+	}
+	return diag.Nearest(word, statementWords)
 }
 
 // macro reads name = value, where the value is a row of words and strings. As in pf, the

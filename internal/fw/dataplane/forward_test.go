@@ -40,6 +40,20 @@ func testForward(h *harness) {
 			{"xdp wan", "icmp6 2001:db8:9::1 > 2001:db8:113::2 type 129 id $q", "forward state lan icmp6 2001:db8:9::1 > fd00:1::10 type 129 id 3 ttl 63"},
 			{"tcx lan", "icmp6 fd00:1::10 > 2001:db8:9::1 type 128 id 3", "forward state wan icmp6 2001:db8:113::2 > 2001:db8:9::1 type 128 id $q ttl 63"},
 		}},
+		{"replies of ICMP that nobody asked for match no rule that keeps state", "block\npass", []step{
+			{"xdp wan", "icmp 198.51.100.9 > 192.168.1.10 id 3", "drop block"},
+			{"tcx wan", "icmp 198.51.100.9 > 192.168.1.10 type 14 id 3", "drop block"},
+			{"xdp wan", "icmp6 2001:db8:9::1 > fd00:1::10 type 129 id 3", "drop block"},
+			{"xdp wan", "icmp 198.51.100.9 > 203.0.113.2 id 3", "drop block"},
+			{"states", "", ""},
+			{"xdp lan", "icmp 192.168.1.10 > 198.51.100.9 type 8 id 3", "forward rule wan icmp 192.168.1.10 > 198.51.100.9 type 8 id 3 ttl 63"},
+			{"tcx wan", "icmp 198.51.100.9 > 192.168.1.10 id 4", "drop block"},
+			{"xdp wan", "icmp 198.51.100.9 > 192.168.1.10 id 3", "forward state lan icmp 198.51.100.9 > 192.168.1.10 id 3 ttl 63"},
+		}},
+		{"they match rules without a state", "block\npass inet proto icmp no state\npass inet6 proto icmp6 no state", []step{
+			{"xdp wan", "icmp 198.51.100.9 > 192.168.1.10 id 3", "forward rule lan icmp 198.51.100.9 > 192.168.1.10 id 3 ttl 63"},
+			{"tcx wan", "icmp6 2001:db8:9::1 > fd00:1::10 type 129 id 3", "forward rule lan icmp6 2001:db8:9::1 > fd00:1::10 type 129 id 3 ttl 63"},
+		}},
 		{"destination translated", rdr + "pass", []step{
 			{"xdp wan", "tcp 198.51.100.9:4000 > 203.0.113.2:8080 S seq 5", "forward rule lan tcp 198.51.100.9:4000 > 192.168.1.10:80 S seq 5 ttl 63"},
 			{"xdp lan", "tcp 192.168.1.10:80 > 198.51.100.9:4000 SA seq 7 ack 6", "forward state wan tcp 203.0.113.2:8080 > 198.51.100.9:4000 SA seq 7 ack 6 ttl 63"},
