@@ -173,13 +173,15 @@ func (r *resolver) checkPool(t *targets) {
 	switch {
 	case p.StaticPort && (t.rdr || t.hops):
 		r.faults.Errorf(p.Span, "static-port is allowed only after nat-to")
-	case p.StaticPort && p.Port != nil && !defaultPorts(p.Port):
-		r.faults.Errorf(p.Port.Span, "static-port and a port exclude each other")
+	case p.StaticPort && p.MapE != nil:
+		r.faults.Errorf(p.MapE.Span, "map-e-portset excludes static-port and a port")
+	case p.StaticPort:
+		r.staticPort(p)
 	case p.EndpointIndependent && (t.rdr || t.hops):
 		r.faults.Errorf(p.Span, "endpoint-independent is allowed only after nat-to")
 	case p.MapE != nil && (t.rdr || t.hops):
 		r.faults.Errorf(p.MapE.Span, "map-e-portset is allowed only after nat-to")
-	case p.MapE != nil && (p.StaticPort || p.Port != nil):
+	case p.MapE != nil && p.Port != nil:
 		r.faults.Errorf(p.MapE.Span, "map-e-portset excludes static-port and a port")
 	case p.PreferIPv6NextHop && !t.hops:
 		r.faults.Errorf(p.Span, "prefer-ipv6-nexthop is allowed only after route-to, reply-to and dup-to")
@@ -310,6 +312,21 @@ func changing(h *ast.Host) bool {
 		return !h.NoAlias || groupName(h.Name)
 	}
 	return false
+}
+
+// staticPort removes a range of ports before static-port. As in pf, a range that begins or ends
+// as the default one does is allowed, and has no effect.
+func (r *resolver) staticPort(p *ast.Pool) {
+	port := p.Port
+	switch {
+	case port == nil || defaultPorts(port):
+	case port.Range && (port.Low.Value == natLow || port.High.Value == natHigh):
+		r.faults.Warnf(port.Span, "the ports have no effect: static-port keeps each source's port")
+	default:
+		r.faults.Errorf(port.Span, "static-port and a port exclude each other")
+		return
+	}
+	p.Port = nil
 }
 
 // defaultPorts reports whether a range of ports is nat-to's default.

@@ -154,7 +154,7 @@ func (r *resolver) sourcePorts(p *ast.Pool) {
 	case p.Port.Star:
 		r.faults.Errorf(p.Port.Span, "nat takes a port or a range of ports, not :*")
 	case p.StaticPort:
-		r.faults.Errorf(p.Port.Span, "static-port and a port exclude each other")
+		r.staticPort(p)
 	case p.MapE != nil:
 		r.conflict(p.MapE.Span, "map-e-portset and a port exclude each other", p.Port.Span)
 	}
