@@ -19,8 +19,9 @@ func Warn(rules *resolve.Ruleset, list *diag.List) {
 	unused(rules.Source.Stmts, list)
 	shadows(rules.Rules, "an earlier one with quick", list)
 	translations(rules.Translations, list)
-	noWayBack(rules.Sequence(), list)
-	noStateOut(rules.Sequence(), list)
+	packets := rules.Sequence()[len(rules.Ethers()):] // frames have no states
+	noWayBack(packets, list)
+	noStateOut(packets, list)
 	queues(rules, list)
 	tunnels(rules.Source.Stmts, list)
 	list.Sort()

@@ -40,19 +40,25 @@ const (
 	everyProto  = 255 // no packet has this protocol
 )
 
-// noWayBack warns about pass rules without state if no rule passes their replies. Without
-// state, both directions need a rule.
+// noWayBack warns about pass rules without state if their direction's replies may be blocked
+// and no rule passes them. Without state, both directions need a rule.
 func noWayBack(rules []*resolve.Rule, list *diag.List) {
-	passing := map[way]bool{}
+	passing, blocked := map[way]bool{}, map[ast.Direction]bool{}
 	for _, r := range rules {
-		if r.Action == ast.Pass {
+		switch r.Action {
+		case ast.Block:
+			blocked[r.Direction] = true
+		case ast.Pass:
 			for _, w := range wayOf(r).ways() {
 				passing[w] = true
 			}
 		}
 	}
 	for _, r := range rules {
-		if r.Action == ast.Pass && r.State == resolve.NoState && r.Direction != ast.AnyDirection && !hasReply(passing, wayOf(r)) {
+		if r.Action != ast.Pass || r.State != resolve.NoState || r.Direction == ast.AnyDirection {
+			continue
+		}
+		if (blocked[opposite[r.Direction]] || blocked[ast.AnyDirection]) && !hasReply(passing, wayOf(r)) {
 			warn(list, "", diag.Diagnostic{
 				Span:    r.Stmt,
 				Message: "this keeps no state, and no rule passes the replies",
@@ -69,10 +75,11 @@ func wayOf(r *resolve.Rule) way {
 	return w
 }
 
+var opposite = map[ast.Direction]ast.Direction{ast.In: ast.Out, ast.Out: ast.In}
+
 // hasReply reports whether a rule passes packets in the other direction.
 func hasReply(passing map[way]bool, w way) bool {
-	back := map[ast.Direction]ast.Direction{ast.In: ast.Out, ast.Out: ast.In}[w.direction]
-	for _, direction := range []ast.Direction{back, ast.AnyDirection} {
+	for _, direction := range []ast.Direction{opposite[w.direction], ast.AnyDirection} {
 		for _, iface := range either(w.iface, "", everything) {
 			for _, family := range either(w.family, ast.AnyFamily, everyFamily) {
 				for _, proto := range either(w.proto, 0, everyProto) {
