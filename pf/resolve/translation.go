@@ -48,6 +48,9 @@ func (r *resolver) translationRule(in *ast.Translation) {
 	r.checkTranslation(in)
 	l := r.lists(&in.Rule)
 	target := r.targets(in.Target, "->")
+	if in.Kind == ast.NatRule && r.faults.Errors() == before && in.Target != nil && in.Target.StaticPort {
+		r.staticPort(&target.pool)
+	}
 	if in.Kind == ast.BinatRule && r.faults.Errors() == before {
 		r.binatHosts(l, target)
 	}
@@ -153,8 +156,6 @@ func (r *resolver) sourcePorts(p *ast.Pool) {
 	case p.Port == nil:
 	case p.Port.Star:
 		r.faults.Errorf(p.Port.Span, "nat takes a port or a range of ports, not :*")
-	case p.StaticPort:
-		r.staticPort(p)
 	case p.MapE != nil:
 		r.conflict(p.MapE.Span, "map-e-portset and a port exclude each other", p.Port.Span)
 	}

@@ -52,7 +52,7 @@ func newTimer(h *harness, ifindex int, frame []byte) *timer {
 }
 
 // once makes a run.
-func (t *timer) once(b *testing.B) {
+func (t *timer) once(b testing.TB) {
 	t.run.sizeOut = uint32(len(t.out))
 	_, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_TEST_RUN, uintptr(unsafe.Pointer(&t.run)), unsafe.Sizeof(t.run))
 	if errno != 0 {

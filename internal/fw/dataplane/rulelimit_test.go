@@ -302,8 +302,7 @@ func TestSourcesEnd(t *testing.T) {
 	}
 }
 
-// A full table of sources refuses new sources, and known ones go on. So it does for a
-// million.
+// A full table of sources refuses new sources, and known ones go on.
 func TestSourcesFull(t *testing.T) {
 	h := newHarness(t, "set limit src-nodes 3\npass in proto udp keep state (source-track)\npass out")
 	for i := range 3 {
@@ -311,6 +310,30 @@ func TestSourcesFull(t *testing.T) {
 	}
 	h.expect("xdp lan", "udp 192.168.1.20:1 > 198.51.100.9:53", "drop src-nodes")
 	h.expect("xdp lan", "udp 192.168.1.10:2 > 198.51.100.9:53", "forward rule")
+}
+
+// A million sources are tracked at once. The next one is refused, and known ones are limited.
+func TestMillionSources(t *testing.T) {
+	const million = 1_000_000
+	h := newHarness(t, "set limit { states 1100000, src-nodes 1000000 }\nblock\npass in proto udp keep state (max-src-states 2, source-track rule)\npass out proto udp")
+	_, frame := h.arrive("lan", "udp 192.168.1.10:4000 > 198.51.100.9:53")
+	newFlow(frame, 0)
+	run := newTimer(h, h.net.lan0, frame)
+	defer run.pins.Unpin()
+	begin := time.Now()
+	for source := range million {
+		newSource(frame, source)
+		run.once(t)
+	}
+	t.Logf("a million sources: %s", time.Since(begin).Round(time.Millisecond))
+	if s := h.dp.tables.shared; s.Sources != million {
+		t.Fatalf("%d sources are tracked", s.Sources)
+	}
+	h.expect("xdp lan", "udp 10.15.66.64:4000 > 198.51.100.9:53", "drop 1000000*rule src-nodes") // those of the million, too
+	for _, known := range []string{"10.0.0.0", "10.7.161.32", "10.15.66.63"} {
+		h.expect("xdp lan", "udp "+known+":5000 > 198.51.100.9:53", "forward rule")
+		h.expect("xdp lan", "udp "+known+":5001 > 198.51.100.9:53", "drop max-src-states")
+	}
 }
 
 // Rules that are loaded again keep their numbers, and what they count. No number is given
