@@ -62,7 +62,7 @@ func (r *resolver) routeLabel(h *ast.Host, where place) {
 		r.faults.Errorf(h.Span, "a route label is allowed only after from or to")
 		return
 	}
-	r.faults.Unenforced(h.Span, "route")
+	r.faults.UnenforcedBut(h.Span, "route", "Linux's routes have no labels: name a table, which weir table changes")
 }
 
 func (r *resolver) word(h *ast.Host) []ast.Host {

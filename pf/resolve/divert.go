@@ -99,7 +99,7 @@ func (r *resolver) unenforcedDivert(in *ast.Rule, lowered *Rule) {
 	case in.Divert.Kind != ast.DivertPacket && lowered.Proto != protoTCP && lowered.Proto != protoUDP:
 		r.faults.Unenforced(in.Divert.Span, divertName(in.Divert)+" for other protocols than TCP and UDP")
 	case lowered.State != KeepState:
-		r.faults.Unenforced(in.Divert.Span, divertName(in.Divert)+" without state")
+		r.faults.UnenforcedBut(in.Divert.Span, divertName(in.Divert)+" without state", "let the rule keep state")
 	default:
 		r.faults.Unenforced(in.Divert.Span, divertName(in.Divert)+" beside another route, a translation or bound states")
 	}

@@ -53,12 +53,12 @@ func (r *resolver) dummynetDef(d *ast.DummynetDef) {
 		{d.Delay, "delay"}, {d.Loss, "plr"},
 	} {
 		if missing.at.IsValid() {
-			r.unenforcedQueue(missing.at, missing.what+" of dummynet", "")
+			r.unenforcedQueue(missing.at, missing.what+" of dummynet", "tc-netem(8) does it on the interface")
 		}
 	}
 	switch {
 	case d.Kind.Text == "pipe" && d.Mask.IsValid():
-		r.unenforcedQueue(d.Mask, "a pipe for each host", "")
+		r.unenforcedQueue(d.Mask, "a pipe for each host", "write mask in a queue of the pipe, whose hosts share it fairly")
 	case d.Kind.Text == "queue" && d.Pipe == nil:
 		r.faults.Errorf(d.Span, "queue %s has no pipe", d.Number.Text)
 	}

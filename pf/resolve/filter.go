@@ -168,13 +168,15 @@ const (
 	mostPktsSeconds = 1<<16 - 1
 )
 
+const dividedRate = "divide both numbers by the same one"
+
 func (r *resolver) maxPktRate(rate *ast.Rate) {
 	r.unenforced("MaxPktRate", rate.Span)
 	switch {
 	case rate.N > mostPkts:
-		r.faults.Unenforced(rate.Span, fmt.Sprintf("max-pkt-rate of more than %d packets", mostPkts))
+		r.faults.UnenforcedBut(rate.Span, fmt.Sprintf("max-pkt-rate of more than %d packets", mostPkts), dividedRate)
 	case rate.Seconds > mostPktsSeconds:
-		r.faults.Unenforced(rate.Span, fmt.Sprintf("max-pkt-rate over more than %d seconds", mostPktsSeconds))
+		r.faults.UnenforcedBut(rate.Span, fmt.Sprintf("max-pkt-rate over more than %d seconds", mostPktsSeconds), dividedRate)
 	}
 }
 

@@ -207,15 +207,15 @@ func (l *etherLister) etherBodies(s *scope, in *ast.Ether) (path string, bodies 
 // unenforcedEther warns about what the dataplane does not do with frames.
 func (l *etherLister) unenforcedEther(in *ast.Ether) {
 	for _, part := range []struct {
-		given bool
-		what  string
+		given       bool
+		what, meant string
 	}{
-		{in.Queue != nil, "ether … queue"},
-		{in.Dummynet != nil, "ether … dnpipe"},
-		{in.Tagged != nil && in.Direction != ast.In, "ether … tagged, without in"},
+		{in.Queue != nil, "ether … queue", "set queue"},
+		{in.Dummynet != nil, "ether … dnpipe", "dnpipe"},
+		{in.Tagged != nil && in.Direction != ast.In, "ether … tagged, without in", "tagged"},
 	} {
 		if part.given {
-			l.faults.Unenforced(in.Keyword, part.what)
+			l.faults.UnenforcedBut(in.Keyword, part.what, "write "+part.meant+" in a rule for packets")
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"weir/pf/ast"
-	"weir/pf/token"
 )
 
 // natLow and natHigh are pf's default range of source ports.
@@ -195,17 +194,13 @@ func (r *resolver) checkPool(t *targets) {
 // unenforcedPool warns if the dataplane does not support the pool's type, and reports
 // whether it did.
 func (r *resolver) unenforcedPool(t *targets) (said bool) {
-	say := func(at token.Span, what string, not bool) {
-		if not {
-			r.faults.Unenforced(at, what)
-			said = true
-		}
-	}
 	if h := tooHeavy(t); h != nil {
-		say(h.Span, lostWeight, true)
+		r.faults.UnenforcedBut(h.Span, lostWeight, smallerWeights)
+		said = true
 	}
-	if t.hops {
-		say(t.pool.Span, "prefer-ipv6-nexthop with bitmask", t.pool.PreferIPv6NextHop && t.pool.Type == ast.Bitmask)
+	if t.hops && t.pool.PreferIPv6NextHop && t.pool.Type == ast.Bitmask {
+		r.faults.UnenforcedBut(t.pool.Span, "prefer-ipv6-nexthop with bitmask", "write random")
+		said = true
 	}
 	return said
 }

@@ -15,7 +15,7 @@ func (r *resolver) sctpPorts(out *ast.Rule, rdr *ast.Pool) {
 	if len(out.Protos) == 0 || out.Protos[0].Number != protoSCTP || rdr == nil || rdr.Port == nil || isPort(rdr.Port, out.To.Ports) {
 		return
 	}
-	r.faults.Unenforced(rdr.Port.Span, "another port for SCTP")
+	r.faults.UnenforcedBut(rdr.Port.Span, "another port for SCTP", "let the server listen at the port that the rule asks for")
 }
 
 // isPort reports whether the port of a pool is the one that a rule asks for.

@@ -38,7 +38,7 @@ func (r *resolver) systemsOf(in *ast.Rule) []ast.Word {
 		return nil
 	}
 	if r.systems == nil {
-		r.faults.Unenforced(at, "os without a file of fingerprints ("+fingerprint.File+", or set fingerprints)")
+		r.faults.UnenforcedBut(at, "os without a file of fingerprints ("+fingerprint.File+", or set fingerprints)", "OpenBSD's pf.os may be copied")
 		return in.From.OS
 	}
 	for _, w := range in.From.OS {

@@ -49,6 +49,9 @@ func noted(addrs []Address, h *ast.Host, p *ast.Pool) []Address {
 // lostWeight is the word for weights that are not weighable.
 const lostWeight = "weights with so many shares"
 
+// smallerWeights is what to write instead.
+const smallerWeights = "smaller weights in the same proportion do the same"
+
 // weighted returns a table's addresses of a family, each as often as its weight says, or with
 // its weight. It returns nil if there are no weights, or none that can be used. All addresses
 // of a network have its weight.
@@ -129,7 +132,7 @@ func (r *resolver) tableWeights(t *ast.Table) {
 	hosts := weightedHosts(t)
 	r.weightsLost(hosts)
 	if hosts != nil && !weighable(hosts) {
-		r.faults.Unenforced(t.Span, lostWeight)
+		r.faults.UnenforcedBut(t.Span, lostWeight, smallerWeights)
 	}
 }
 
