@@ -59,7 +59,7 @@ dev.igb.0.fc=0
 net.ipv4.tcp_wmem=4096 16384 is what we take
 `
 	known := func(key string) bool { return key == "hostname" }
-	lines, err := audit.Read(strings.NewReader(text), "f", known)
+	lines, _, err := audit.Read(strings.NewReader(text), "f", known)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ sysctl net.isr.dispatch=direct; sysctl net.isr.bindthreads=0 && sysrc pf_enable=
 	known := func(key string) bool {
 		return strings.HasPrefix(key, "net.isr.") || strings.HasPrefix(key, "net.inet.ip.")
 	}
-	lines, err := audit.Read(strings.NewReader(text), "f", known)
+	lines, _, err := audit.Read(strings.NewReader(text), "f", known)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ sysctl net.isr.dispatch=direct; sysctl net.isr.bindthreads=0 && sysrc pf_enable=
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
-	if lines, err := audit.Read(strings.NewReader("# sysctl net.isr.dispatch=deferred\n"), "/etc/sysctl.conf", known); err != nil || len(lines) != 1 || !lines[0].Off {
+	if lines, _, err := audit.Read(strings.NewReader("# sysctl net.isr.dispatch=deferred\n"), "/etc/sysctl.conf", known); err != nil || len(lines) != 1 || !lines[0].Off {
 		t.Errorf("a comment of a configuration: %v, %v", lines, err)
 	}
 }
@@ -156,7 +156,7 @@ func TestGuides(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		lines, err := audit.Read(file, name, judge(t, "pfsense-2.4.5").Known)
+		lines, _, err := audit.Read(file, name, judge(t, "pfsense-2.4.5").Known)
 		if err != nil || len(lines) != want {
 			t.Errorf("%s: %v, %v", name, lines, err)
 		}
@@ -167,7 +167,7 @@ func TestGuides(t *testing.T) {
 // one.
 func TestReadConfiguration(t *testing.T) {
 	for file, want := range map[string]int{"/etc/rc.conf": 1, "rc.conf.local": 1, "/boot/loader.conf": 1, "fw1-rc.conf": 1, "guide.txt": 0} {
-		lines, err := audit.Read(strings.NewReader("netif_delay=3\n"), file, func(string) bool { return false })
+		lines, _, err := audit.Read(strings.NewReader("netif_delay=3\n"), file, func(string) bool { return false })
 		if err != nil || len(lines) != want {
 			t.Errorf("%s: %v, %v", file, lines, err)
 		}
@@ -226,7 +226,7 @@ func TestJudge(t *testing.T) {
 		{"opnsense-25.7", "net.link.bridge.pfil_member", "1", audit.IsDefault, ""},
 		{"freebsd-14", "net.pf.states_hashsize", "131072", audit.IsDefault, ""},
 		{"freebsd-12", "net.pf.states_hashsize", "131072", audit.Valid, "walks a list"},
-		{"freebsd-14", "dev.igc.0.eee_control", "0", audit.Valid, "The opposite is set here. About 1 weir says: 1 turns energy-efficient Ethernet off"},
+		{"freebsd-14", "dev.igc.0.eee_control", "0", audit.Valid, "0 turns energy-efficient Ethernet on"},
 		{"freebsd-14", "dev.igc.0.eee_control", "1", audit.IsDefault, ""},
 		{"freebsd-14", "net.inet.tcp.always_keepalive", "0", audit.EndpointOnly, "The guide has 1. Keepalive probes on every connection, as by default. Evidence: D."},
 		{"freebsd-14", "dev.hwpstate_intel.0.epp", "0", audit.Valid, "speed"},
@@ -303,7 +303,18 @@ func TestJudge(t *testing.T) {
 		{"linux", "net.core.xdp_nonsense", "1", audit.Unknown, "weir has no record of it"},
 		{"linux", "net.core.netdev_budget_usecs", "2000", audit.Valid, ""},
 		{"freebsd-14", "hw.ibrs_disable", "1", audit.IsDefault, ""},
-		{"freebsd-14", "hw.ibrs_disable", "0", audit.Valid, "0 turns it on"},
+		{"freebsd-14", "hw.ibrs_disable", "0", audit.Valid, "Turns IBRS"},
+		{"opnsense-25.1", "hw.ibrs_disable", "1", audit.Dangerous, "Spectre"},
+		{"opnsense-25.1", "hw.ibrs_disable", "0", audit.IsDefault, "opnsense-25.1 sets 0 by itself"},
+		{"opnsense-25.7", "hw.ibrs_disable", "1", audit.IsDefault, "Spectre"},
+		{"opnsense-24.1", "net.inet.icmp.drop_redirect", "0", audit.IsDefault, ""},
+		{"opnsense-24.7", "net.inet.icmp.drop_redirect", "1", audit.IsDefault, ""},
+		{"pfsense-2.7", "net.inet.raw.recvspace", "131072", audit.IsDefault, "pfsense-2.7 sets"},
+		{"freebsd-12", "net.inet.tcp.rack.tlpmethod", "3", audit.EndpointOnly, ""},
+		{"freebsd-13", "net.inet.tcp.rack.tlpmethod", "3", audit.Renamed, "net.inet.tcp.rack.tlp.tlpmethod"},
+		{"freebsd-15", "hw.ix.enable_aim", "0", audit.IsDefault, ""},
+		{"freebsd-12", "hw.ix.enable_aim", "1", audit.IsDefault, ""},
+		{"freebsd-13", "ifconfig_cc0", "inet 192.0.2.1/24 -txrtlmt promisc", audit.Valid, "pace"},
 		{"freebsd-14", "hw.mds_disable", "0", audit.IsDefault, ""},
 		{"freebsd-14", "hw.mds_disable", "3", audit.Valid, "as the CPU needs it"},
 		{"freebsd-14", "economy_cx_lowest", "Cmax", audit.IsDefault, ""},
@@ -355,7 +366,7 @@ func TestGuideOfUnknownVersion(t *testing.T) {
 	}
 	defer file.Close()
 	j := judge(t, "pfsense-3.1")
-	lines, err := audit.Read(file, "001", j.Known)
+	lines, _, err := audit.Read(file, "001", j.Known)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +388,7 @@ func TestGuide(t *testing.T) {
 	}
 	defer file.Close()
 	j := judge(t, "freebsd-14")
-	lines, err := audit.Read(file, "001", j.Known)
+	lines, _, err := audit.Read(file, "001", j.Known)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,6 +407,63 @@ func TestGuide(t *testing.T) {
 		case "FreeBSD loader.conf", "FreeBSD sysctl.conf", "FreeBSD rc.conf":
 			if key := strings.Replace(r.Key, ".N.", ".0.", 1); !found[key] {
 				t.Errorf("%s is not found", key)
+			}
+		}
+	}
+}
+
+// TestPassedOver checks which lines count as not understood.
+func TestPassedOver(t *testing.T) {
+	const text = "# a comment\n\n---\nnet.inet.ip.redirect=0\nWe are happy.\n| a | b |\n<p>Nobody knows.</p>\n"
+	lines, passed, err := audit.Read(strings.NewReader(text), "f", judge(t, "freebsd-14").Known)
+	if err != nil || len(lines) != 1 {
+		t.Fatal(lines, err)
+	}
+	want := []audit.Passed{{File: "f", Line: 5, Text: "We are happy."}, {File: "f", Line: 6, Text: "| a | b |"}, {File: "f", Line: 7, Text: "<p>Nobody knows.</p>"}}
+	if diff := cmp.Diff(want, passed); diff != "" {
+		t.Errorf("passed over (-want +got):\n%s", diff)
+	}
+}
+
+// TestAcross compares lines with one another.
+func TestAcross(t *testing.T) {
+	for _, c := range []struct {
+		target, text string
+		says         []string // a part of each note
+	}{
+		{"freebsd-14", "net.inet.ip.redirect=0\n#net.inet.ip.redirect=1\nnet.inet.ip.ttl=64\n", nil},
+		{"freebsd-14", "net.inet.ip.redirect=0\nnet.inet.ip.redirect=0\n", []string{"is set twice, as in line 1"}},
+		{"freebsd-14", "net.inet.ip.redirect=0\nnet.inet.ip.redirect=1\n", []string{"contradicts net.inet.ip.redirect=0 in line 1; the last one counts"}},
+		{"freebsd-14", "kern.ipc.maxsockbuf=4194304\nnet.inet.tcp.recvbuf_max=4194304\n", []string{"at least 4718592"}},
+		{"freebsd-14", "kern.ipc.maxsockbuf=4718592\nnet.inet.tcp.recvbuf_max=4194304\n", nil},
+		{"freebsd-14", "net.inet.tcp.recvbuf_max=4194304\n", []string{"which is 2097152: the kernel refuses such a buffer"}},
+		{"opnsense-25.7", "net.inet.tcp.recvbuf_max=3145728\n", nil}, // OPNsense has 4262144
+		{"freebsd-14", "net.inet.tcp.recvspace=262144\nnet.inet.tcp.recvbuf_max=131072\n", []string{"recvspace=262144 is more than net.inet.tcp.recvbuf_max, which is 131072"}},
+		{"freebsd-14", "kern.ipc.nmbclusters=20000\ndev.ix.0.iflib.override_nrxqs=8\ndev.ix.0.iflib.override_nrxds=2048\ndev.ix.1.iflib.override_nrxqs=8\ndev.ix.1.iflib.override_nrxds=2048\n", []string{"less than the receive rings hold: 32768 clusters"}},
+		{"freebsd-14", "kern.ipc.nmbclusters=200000\ndev.ix.0.iflib.override_nrxqs=8\ndev.ix.0.iflib.override_nrxds=2048\n", nil},
+		{"freebsd-14", "net.pf.states_hashsize=100000\n", []string{"no power of two"}},
+		{"freebsd-14", "net.inet.tcp.hostcache.hashsize=512\nnet.inet.tcp.hostcache.bucketlimit=30\nnet.inet.tcp.hostcache.cachelimit=65536\n", []string{"512 x 30 = 15360"}},
+		{"freebsd-13", "net.inet.ip.fw.dyn_max=5000000\nnet.inet.ip.fw.dyn_buckets=5000000\n", []string{"at most 65536 buckets make lists of 76", "acts as 65536"}},
+		{"linux", "net.ipv4.neigh.default.gc_thresh1=4096\nnet.ipv4.neigh.default.gc_thresh2=1024\n", []string{"gc_thresh2=1024 is below net.ipv4.neigh.default.gc_thresh1=4096 in line 1"}},
+		{"linux", "net.ipv4.tcp_rmem = 4096 16777216 87380\n", []string{"does not rise: 87380 follows 16777216"}},
+		{"linux", "net.ipv4.tcp_rmem = 4096 87380 16777216\n", nil},
+		{"linux", "net.netfilter.nf_conntrack_max=2000000\nnet.netfilter.nf_conntrack_buckets=16384\n", []string{"lists of 122"}},
+		{"linux", "net.ipv4.conf.all.rp_filter=1\nnet.ipv4.conf.eth0.rp_filter=0\n", []string{"has no effect: the larger of it and of all counts, which line 1 sets to 1"}},
+		{"linux", "net.ipv4.conf.all.rp_filter=1\nnet.ipv4.conf.eth0.rp_filter=2\n", nil},
+	} {
+		j := judge(t, c.target)
+		lines, _, err := audit.Read(strings.NewReader(c.text), "f", j.Known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := j.Across(lines)
+		if len(notes) != len(c.says) {
+			t.Errorf("%s: %q: %v, want %q", c.target, c.text, notes, c.says)
+			continue
+		}
+		for i, says := range c.says {
+			if !strings.Contains(notes[i].Says, says) {
+				t.Errorf("%s: %q: %s, want %q", c.target, c.text, notes[i].Says, says)
 			}
 		}
 	}

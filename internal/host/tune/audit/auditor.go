@@ -75,6 +75,12 @@ func (j *Auditor) Check(l Line) Finding {
 	switch {
 	case r == nil:
 		f.Verdict, f.Why = Unknown, j.unknownKey(l.Key)
+		if value, found := target.Shipped(j.Target, l.Key); found {
+			f.Verdict, f.Why = Valid, fmt.Sprintf("%s sets %s by itself; %s about other values", j.Target.Name, value, noRecord)
+			if l.Value == value || l.Value == asShipped {
+				f.Verdict, f.Why = IsDefault, j.Target.Name+" sets "+value+" by itself"
+			}
+		}
 		return f
 	case r.Inert:
 		f.Verdict, f.Detail, f.Why = ineffective(r)
@@ -97,7 +103,14 @@ func (j *Auditor) Check(l Line) Finding {
 		}
 		return f
 	}
+	if value, found := target.Shipped(j.Target, l.Key); found && (l.Value == value || l.Value == asShipped) {
+		f.Verdict, f.Why = IsDefault, j.Target.Name+" sets "+value+" by itself"
+		return f
+	}
 	f.Verdict, f.Why = j.verdict(r, l.Value)
+	if r.Weir != "" && j.Target.Family() == linux {
+		f.Why += " " + r.Weir
+	}
 	if r.Tunable && j.Target.Family() == "freebsd" && isSysctlConf(l.File) {
 		f.Why = "It has no effect here: it belongs in loader.conf. " + f.Why
 	}
@@ -115,7 +128,12 @@ func ineffective(r *db.Record) (verdict Verdict, heir, why string) {
 // verdict returns the verdict for a record that the target has.
 func (j *Auditor) verdict(r *db.Record, value string) (Verdict, string) {
 	refused := r.Account == db.Refused && isAdvised(r, value)
+	effect, known := r.Values[value]
 	switch {
+	case value == asShipped && j.Target.Family() != linux && j.Target.Family() != "freebsd":
+		return IsDefault, "an entry that leaves the value to the system"
+	case known:
+		return j.effect(r, value, effect)
 	case r.Account == db.Elsewhere:
 		return Elsewhere, strings.TrimPrefix(r.Reason, "not a router's business: ")
 	case r.Default == bySize:
@@ -132,6 +150,20 @@ func (j *Auditor) verdict(r *db.Record, value string) (Verdict, string) {
 		return EndpointOnly, "affects connections that end on the host, not forwarded ones. " + recordText(r, value)
 	}
 	return Valid, recordText(r, value)
+}
+
+// effect returns the verdict for a value that a record has a text for.
+func (j *Auditor) effect(r *db.Record, value string, e db.Effect) (Verdict, string) {
+	text := fmt.Sprintf("%s Evidence: %s.", e.Says, r.Grade())
+	switch {
+	case j.isDefault(r, value):
+		return IsDefault, "the system sets " + value + " by itself. " + text
+	case e.Dangerous:
+		return Dangerous, text
+	case r.Role == db.Endpoint:
+		return EndpointOnly, "affects connections that end on the host, not forwarded ones. " + text
+	}
+	return Valid, text
 }
 
 // opposite maps a switch's value to the other one.

@@ -40,7 +40,7 @@ func (j *Auditor) options(l Line) Finding {
 }
 
 // severity lists the options' verdicts, worst first.
-var severity = []Verdict{Dangerous, Contradicted, Valid, IsDefault}
+var severity = []Verdict{Dangerous, Contradicted, EndpointOnly, Valid, IsDefault}
 
 // interfaceOptions maps the options of ifconfig that weir knows to their records. A text
 // given here replaces the record's.
@@ -61,6 +61,22 @@ var interfaceOptions = map[string]struct {
 	"rxcsum6": {verdict: IsDefault, why: "on by default if the card supports it."}, "txcsum6": {verdict: IsDefault, why: "on by default if the card supports it."},
 	"-vlanhwtag":    {verdict: Valid, why: "The CPU inserts VLAN tags instead of the card; netmap and some traffic shapers need it."},
 	"-vlanhwfilter": {verdict: Valid, why: "The card passes all VLANs; bridges and netmap need it."},
+	"toe":           {verdict: EndpointOnly, why: "The card handles the host's own connections; packets of these pass no firewall. A router has no use for it."},
+	"toe4":          {verdict: EndpointOnly, why: "The card handles the host's own connections; packets of these pass no firewall. A router has no use for it."},
+	"toe6":          {verdict: EndpointOnly, why: "The card handles the host's own connections; packets of these pass no firewall. A router has no use for it."},
+	"-toe":          {verdict: IsDefault, why: "off by default."},
+	"-polling":      {verdict: IsDefault, why: "off by default."},
+	"vlanhwtag":     {verdict: IsDefault, why: "on by default if the card supports it."},
+	"vlanhwfilter":  {verdict: IsDefault, why: "on by default if the card supports it."},
+	"-vlanhwcsum":   {verdict: Valid, why: "The CPU computes the checksums of tagged frames; netmap needs it."},
+	"vlanhwcsum":    {verdict: IsDefault, why: "on by default if the card supports it."},
+	"-wol":          {verdict: Valid, why: "The card does not wake the machine; no effect on packets."},
+	"-txrtlmt":      {verdict: Valid, why: "The card does not pace the host's own connections; no effect on forwarded packets."},
+	"-mextpg":       {verdict: Valid, why: "The card takes no unmapped buffers, which only sendfile and TLS in the kernel use; no effect on forwarded packets."},
+	"-rxtls":        {verdict: Valid, why: "No TLS in the card; no effect on forwarded packets."},
+	"-txtls":        {verdict: Valid, why: "No TLS in the card; no effect on forwarded packets."},
+	"promisc":       {verdict: Valid, why: "The card passes frames for all addresses; bridges set it by themselves, and each foreign frame costs CPU."},
+	"-linkstate":    {verdict: Valid, why: "Changes of the link are not reported; routes over a dead link stay."},
 	"polling": {record: "polling", verdict: Contradicted,
 		why: "Device polling adds delay and costs one core; cards that moderate their interrupts do not need it."},
 }

@@ -21,7 +21,7 @@ type publication struct {
 }
 
 // leastRight is how many lines of testdata/public.yaml have to get their verdict.
-const leastRight = 0
+const leastRight = 117
 
 // TestPublic judges files that people published, and prints how many lines get the
 // verdict that they deserve.
@@ -37,7 +37,7 @@ func TestPublic(t *testing.T) {
 	right, lines := 0, 0
 	for _, p := range all {
 		j := judge(t, p.Target)
-		found, err := audit.Read(strings.NewReader(p.Text), p.File, j.Known)
+		found, _, err := audit.Read(strings.NewReader(p.Text), p.File, j.Known)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ var (
 func (d *DB) check(r *Record) error {
 	return errors.Join(
 		oneOf("account", r.Account, accounts), oneOf("role", r.Role, roles), oneOf("system", r.System, systems),
-		d.checkPlace(r), r.checkText(), r.checkEvidence(), r.checkInputs(), r.checkRow(),
+		d.checkPlace(r), r.checkText(), r.checkEvidence(), r.checkInputs(), r.checkRow(), r.checkValues(),
 	)
 }
 
@@ -29,6 +29,16 @@ func oneOf[T ~string](member string, value T, of []T) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %q is none of %q", member, value, of)
+}
+
+// checkValues checks that each value has a text.
+func (r *Record) checkValues() error {
+	for value, e := range r.Values {
+		if e.Says == "" {
+			return fmt.Errorf("values: %s has no text", value)
+		}
+	}
+	return nil
 }
 
 func (d *DB) checkPlace(r *Record) error {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -102,6 +104,9 @@ func (e *Entry) WriteWhole(w io.Writer) error {
 	field("inputs", strings.Join(e.Inputs, ", "))
 	field("why", e.Rationale)
 	field("risk", e.Risk)
+	for _, value := range slices.Sorted(maps.Keys(e.Values)) {
+		field("value "+value, e.Values[value].Says)
+	}
 	field("versions", e.Versions)
 	if e.Since != "" && e.Versions == "" {
 		field("versions", e.Since+" and newer")
@@ -118,6 +123,7 @@ func (e *Entry) WriteWhole(w io.Writer) error {
 		field("persistence", e.Place.Persistence)
 	}
 	field("on Linux", e.Linux)
+	field("in weir", e.Weir)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -83,8 +83,19 @@ type Record struct {
 	Conflicts []string   `yaml:"conflicts" json:"conflicts,omitempty"`
 	Evidence  []Evidence `yaml:"evidence" json:"evidence,omitempty"`
 
+	// Values says what single values do, where Rationale does not.
+	Values map[string]Effect `yaml:"values" json:"values,omitempty"`
+
 	// Linux is the nearest setting of Linux.
 	Linux string `yaml:"linux" json:"linux,omitempty"`
+	// Weir is what weir's own path does about the same.
+	Weir string `yaml:"weir" json:"weir,omitempty"`
+}
+
+// An Effect is what a single value does.
+type Effect struct {
+	Says      string `yaml:"says" json:"says"`
+	Dangerous bool   `yaml:"dangerous" json:"dangerous,omitempty"` // it breaks something, unless the system sets it by itself
 }
 
 // A Place is where settings are made: a file or a menu.

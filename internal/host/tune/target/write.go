@@ -195,8 +195,11 @@ func (p *printer) key(a *advised, port int) string {
 var fromForm = regexp.MustCompile(`\(from ([0-9]+): ([^ )]+)\)`)
 
 // Default returns a setting's default on a target, "" if the database has none. It is
-// FreeBSD's, or a firewall's in the braces after it.
+// what the target's version ships, FreeBSD's, or a firewall's in the braces after it.
 func Default(r *db.Record, t Target) string {
+	if value, found := Shipped(t, r.Key); found {
+		return value
+	}
 	plain, distributions, _ := strings.Cut(r.Default, "{")
 	name := map[string]string{"pfsense": "pfSense", "opnsense": "OPNsense"}[t.Family()]
 	for _, d := range strings.Split(strings.TrimSuffix(strings.TrimSpace(distributions), "}"), ",") {

@@ -1,0 +1,160 @@
+package audit
+
+import (
+	"html"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// systemForm is a key whose name belongs to a kernel: in a table it counts although weir
+// has no record of it.
+var systemForm = regexp.MustCompile(`^(net|kern|kernel|hw|dev|vm|vfs|fs|machdep|security|debug|legal|compat|hint)\.[A-Za-z0-9_%*-]+(\.[A-Za-z0-9_%*-]+)*$`)
+
+// columns are those of a table. Its head may name them.
+type columns struct {
+	value int // 1 for the second column, 0 if no head names one
+}
+
+var (
+	valueHeads = []string{"value", "recommended value", "recommended", "setting", "new value", "new", "tuned", "wert", "set to"}
+	otherHeads = []string{"default", "default value", "description", "old value"}
+)
+
+// row returns the setting of a table's row. A head is understood, and remembered.
+func (c *columns) row(_ int, cells []string, known func(key string) bool) (found []Line, understood bool) {
+	for i, cell := range cells {
+		if slices.Contains(valueHeads, strings.ToLower(plainCell(cell))) {
+			c.value = i + 1
+			return nil, true
+		}
+	}
+	if slices.ContainsFunc(cells, func(cell string) bool { return slices.Contains(otherHeads, strings.ToLower(plainCell(cell))) }) || isRule(cells) {
+		return nil, true
+	}
+	at := slices.IndexFunc(cells, func(cell string) bool {
+		key := plainCell(cell)
+		return systemForm.MatchString(key) || strings.Contains(key, ".") && known(key)
+	})
+	if at < 0 {
+		return readLine(strings.Join(cells, " "), "", known), false
+	}
+	value := at + 1
+	if c.value > 0 && c.value-1 != at {
+		value = c.value - 1
+	}
+	if value >= len(cells) {
+		return nil, false
+	}
+	text := firstValue(plainCell(cells[value]))
+	if text == "" {
+		return nil, false
+	}
+	return []Line{{Key: plainCell(cells[at]), Value: text}}, true
+}
+
+// isRule reports whether a row only separates a table's head from its body.
+func isRule(cells []string) bool {
+	return !slices.ContainsFunc(cells, func(cell string) bool { return strings.Trim(cell, ":- ") != "" })
+}
+
+// plainCell returns a cell's text without marks.
+func plainCell(cell string) string {
+	return strings.TrimSpace(strings.Trim(strings.TrimSpace(strings.ReplaceAll(cell, `\_`, "_")), "`*\"' "))
+}
+
+// firstValue returns the value at the start of a cell: 1024 of "1024 (was 256)". It
+// returns "" if the cell is a sentence, or empty.
+func firstValue(cell string) string {
+	value, rest, more := strings.Cut(cell, " (")
+	if more && !strings.HasSuffix(rest, ")") {
+		return ""
+	}
+	words := strings.Fields(strings.Trim(value, "`"))
+	if len(words) > 1 && slices.ContainsFunc(words, func(w string) bool { return strings.Trim(w, "0123456789") != "" }) {
+		return ""
+	}
+	if value = strings.Join(words, " "); strings.Trim(value, "-–—") == "" {
+		return ""
+	}
+	return value
+}
+
+// markdownRow returns the cells of a row in Markdown, nil for another line.
+func markdownRow(text string) []string {
+	inner, ok := strings.CutPrefix(text, "|")
+	if !ok || strings.Count(text, "|") < 2 {
+		return nil
+	}
+	cells := strings.Split(strings.ReplaceAll(strings.TrimSuffix(inner, "|"), `\|`, "\x00"), "|")
+	for i := range cells {
+		cells[i] = strings.ReplaceAll(cells[i], "\x00", "|")
+	}
+	return cells
+}
+
+// page is the state of HTML.
+type page struct {
+	inRow   bool
+	at      int // line of the row's key
+	row     strings.Builder
+	columns columns
+}
+
+var (
+	rowStart  = regexp.MustCompile(`(?i)<tr\b[^>]*>`)
+	rowEnd    = regexp.MustCompile(`(?i)</tr>`)
+	tableEnd  = regexp.MustCompile(`(?i)</table>`)
+	cellForm  = regexp.MustCompile(`(?is)<t[dh]\b[^>]*>(.*?)</t[dh]>`)
+	tagForm   = regexp.MustCompile(`(?s)</?[A-Za-z!][^>]*>`)
+	breakForm = regexp.MustCompile(`(?i)<br\s*/?>`)
+)
+
+// line returns the settings of a line with HTML.
+func (p *page) line(n int, text string, d *document) (found []Line, understood bool) {
+	if !p.inRow && !strings.Contains(text, "<") {
+		return nil, false
+	}
+	if tableEnd.MatchString(text) {
+		defer func() { p.columns = columns{} }()
+	}
+	for {
+		if !p.inRow {
+			start := rowStart.FindStringIndex(text)
+			if start == nil {
+				break
+			}
+			p.inRow, p.at, understood = true, n, true
+			p.row.Reset()
+			text = text[start[1]:]
+		}
+		end := rowEnd.FindStringIndex(text)
+		if end == nil {
+			p.row.WriteString(text + "\n")
+			return found, true
+		}
+		p.row.WriteString(text[:end[0]])
+		text, p.inRow = text[end[1]:], false
+		lines, _ := p.columns.row(n, htmlCells(p.row.String()), d.known)
+		for i := range lines {
+			lines[i].Line = p.at
+		}
+		found, understood = append(found, lines...), true
+	}
+	if understood || !tagForm.MatchString(text) {
+		return found, understood
+	}
+	for _, part := range breakForm.Split(text, -1) {
+		found = append(found, readLine(strings.TrimSpace(html.UnescapeString(tagForm.ReplaceAllString(part, ""))), d.file, d.known)...)
+	}
+	return found, len(found) > 0
+}
+
+// htmlCells returns the texts of a row's cells.
+func htmlCells(row string) []string {
+	var cells []string
+	for _, m := range cellForm.FindAllStringSubmatch(row, -1) {
+		cells = append(cells, strings.Join(strings.Fields(html.UnescapeString(tagForm.ReplaceAllString(m[1], ""))), " "))
+	}
+	return cells
+}
