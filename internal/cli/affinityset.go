@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -186,6 +187,9 @@ func (e *Env) printSpread(plan *doctor.Spread, irqs []doctor.IRQ, asJSON bool) e
 func (e *Env) carryOut(ctx context.Context, p *placing, changes []tune.Change, again func() ([]tune.Change, error)) error {
 	return onAffinities(func(h *tune.Host) error {
 		plan, err := h.PlanOf(changes, again)
+		if errors.Is(err, fs.ErrNotExist) {
+			return &UsageError{err}
+		}
 		if err != nil {
 			return err
 		}

@@ -257,6 +257,7 @@ func TestParse(t *testing.T) {
 		"eth1:1": "want eth1:3=2", "eth1:1=": "want eth1:3=2", "eth1:-1=0": "want eth1:3=2", "eth1:1=none": "want eth1:3=2",
 		"eth1:1=4": "no online cpu4", "eth9:0=1": "no interface \"eth9\"", "eth1:5=1": "no queue 5", "irq7=1": "interrupt 7",
 		"eth1/queues=0": "number from 1", "eth1/threaded=yes": "on or off", "eth1/rps=1": "want eth1:3=2", "wan0.7:0=1": "no queue 0", "eth1:0/xyz=1": "want eth1:3=2",
+		"eth1:2/rps=1": "eth1 has 2 queues for rps, from 0 on",
 	} {
 		if got, err := Parse([]string{word}, s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v; want %q", word, got, err, want)

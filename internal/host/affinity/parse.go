@@ -70,6 +70,9 @@ func parseOne(word string, s *doctor.Snapshot) ([]tune.Change, error) {
 	}
 	switch {
 	case (kind == "rps" || kind == "xps") && hasQueue:
+		if have := queuesOf(&s.Interfaces[i], kind); have > 0 && queue >= have {
+			return nil, fmt.Errorf("%s has %d queues for %s, from 0 on", name, have, kind)
+		}
 		return one(tune.QueueKey{Interface: name, What: kind, Queue: queue}, cpulist.Format(cpus)), nil
 	case kind != "" || len(cpus) == 0:
 		return nil, errForm
@@ -78,6 +81,14 @@ func parseOne(word string, s *doctor.Snapshot) ([]tune.Change, error) {
 		return one(k, cpulist.Format(cpus)), err
 	}
 	return inTurn(name, cpus, s)
+}
+
+// queuesOf returns the number of an interface's queues with a mask of a kind, 0 if unknown.
+func queuesOf(i *doctor.Interface, kind string) int {
+	if kind == "xps" {
+		return i.TxQueues
+	}
+	return max(len(i.RPS), i.RxQueues)
 }
 
 // cutQueue finds the queue's number after the last colon, because an alias may also have
