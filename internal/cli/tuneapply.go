@@ -53,7 +53,7 @@ the boot.`,
 			if c.Flags().Changed("confirm") && (confirm < time.Second || confirm > time.Hour) {
 				return &UsageError{fmt.Errorf("--confirm %v: want 1s to 1h", confirm)}
 			}
-			if err := m.check(c, f.root, asJSON); err != nil {
+			if err := m.check(c, f.root); err != nil {
 				return err
 			}
 			host, plan, err := f.plan(true, keys)
@@ -63,23 +63,26 @@ the boot.`,
 			if m.on {
 				return env.measure(c.Context(), host, plan, &m, len(keys) > 0, asJSON)
 			}
-			return env.apply(c.Context(), host, plan, confirm)
+			return env.apply(c.Context(), host, plan, confirm, asJSON)
 		},
 	}
 	f.add(c)
 	c.Flags().DurationVar(&confirm, "confirm", 0, "restore everything after this `time` unless weir tune confirm comes")
 	m.add(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "with --measure: print the results as JSON")
+	jsonFlag(c, &asJSON)
 	return c
 }
 
 // apply makes a plan's changes and prints them.
-func (e *Env) apply(ctx context.Context, host *tune.Host, plan *tune.Plan, confirm time.Duration) error {
+func (e *Env) apply(ctx context.Context, host *tune.Host, plan *tune.Plan, confirm time.Duration, asJSON bool) error {
 	if confirm == 0 || len(plan.Changes) == 0 {
 		e.warnOfLinks(host, plan)
 	}
 	if err := e.makeChanges(ctx, "tune", host, plan, confirm); err != nil {
 		return fmt.Errorf("tune: %w", err)
+	}
+	if asJSON {
+		return e.printJSON(plan.Changes)
 	}
 	e.printChanges(plan)
 	return nil
@@ -150,7 +153,7 @@ func newTuneConfirmCommand(*Env) *cobra.Command {
 
 // newTuneRevertCommand makes `weir tune revert`.
 func newTuneRevertCommand(env *Env) *cobra.Command {
-	var all bool
+	var all, asJSON bool
 	c := &cobra.Command{
 		Use:   "revert",
 		Short: "undo everything that weir tune has set",
@@ -159,8 +162,12 @@ journal and the boot files. If somebody changed a key since, or the administrato
 files set it now, revert leaves it and says so; --all restores these too.`,
 	}
 	c.Flags().BoolVar(&all, "all", false, "also restore keys that somebody else has changed since")
+	jsonFlag(c, &asJSON)
 	return onHost(c, func(host *tune.Host) error {
 		restored, err := host.Revert(all)
+		if asJSON {
+			return errors.Join(env.printJSON(append([]tune.Restored{}, restored...)), err)
+		}
 		for _, r := range restored {
 			env.printRestored(r)
 		}

@@ -223,11 +223,9 @@ func (m *measureFlags) add(c *cobra.Command) {
 const maxRounds = 100
 
 // check refuses flags that contradict each other.
-func (m *measureFlags) check(c *cobra.Command, root string, asJSON bool) error {
+func (m *measureFlags) check(c *cobra.Command, root string) error {
 	var err error
 	switch {
-	case !m.on && asJSON:
-		err = errors.New("--json goes with --measure")
 	case !m.on:
 	case c.Flags().Changed("confirm"):
 		err = errors.New("--measure takes no --confirm: it undoes what does not help")

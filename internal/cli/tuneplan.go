@@ -132,7 +132,7 @@ const targetLinux = "linux"
 var driverForm = regexp.MustCompile(`^[a-z]{0,12}$`)
 
 // targetPlan writes the settings for another system.
-func (f *tuneFlags) targetPlan(env *Env) error {
+func (f *tuneFlags) targetPlan(env *Env, asJSON bool) error {
 	in, err := f.inputs()
 	if err != nil {
 		return err
@@ -148,10 +148,14 @@ func (f *tuneFlags) targetPlan(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return target.Write(env.Stdout, d, system, &target.Inputs{
+	plan, err := target.NewPlan(d, system, &target.Inputs{
 		Role: in.Role, Link: in.Link, RTT: in.RTT, Driver: f.driver, Cores: f.cores, Ports: f.ports,
 		PPPoE: f.pppoe, Burst: in.Burst, Accept: in.Accepted,
 	})
+	if err != nil {
+		return err
+	}
+	return env.print(asJSON, plan, plan.WriteText)
 }
 
 // newTunePlanCommand makes `weir tune plan`.
@@ -164,8 +168,8 @@ func newTunePlanCommand(env *Env) *cobra.Command {
 		Short: "print what would change on this host, with reason and evidence",
 		Long: `plan compares the host with weir's advice for its role. It changes nothing. It leaves
 a setting alone, and says so, if the host shows no need (for example, no core ever
-ran out of its budget), if only a guide supports it, or if the administrator has set
-it in sysctl.d or by hand. Keys that you name are planned in any case.
+ran out of its budget), if only a guide supports it, if a measurement proved no
+effect, or if the administrator has set it in sysctl.d or by hand. Keys that you name are planned in any case.
 
 A forwarder's settings act on what passes through. An endpoint's settings act on
 connections that end on the host, such as those of a proxy or of a VPN over TCP.
@@ -178,10 +182,10 @@ version that weir does not know, all lines are comments.`,
   weir tune plan --target opnsense-25.7 --driver igb --cores 4 --ports 2 --pppoe`,
 		RunE: func(_ *cobra.Command, keys []string) error {
 			if f.target != targetLinux {
-				if len(keys) > 0 || asJSON || f.root != "" {
-					return &UsageError{errors.New("--target prints files: it takes no keys, no --json and no --root")}
+				if len(keys) > 0 || f.root != "" {
+					return &UsageError{errors.New("--target prints files: it takes no keys and no --root")}
 				}
-				return f.targetPlan(env)
+				return f.targetPlan(env, asJSON)
 			}
 			_, plan, err := f.plan(false, keys)
 			if err != nil {

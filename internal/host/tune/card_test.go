@@ -72,7 +72,7 @@ func TestPlanCards(t *testing.T) {
 	before := files()
 	p := apply(t, h, tune.Inputs{Role: db.Forwarder})
 	want := []string{
-		"cpu.governor=performance", "net.ipv4.ip_early_demux=0",
+		"cpu.governor=performance",
 		"nic.eth0.eee=off", "nic.eth0.hash-udp4=sdfn", "nic.eth0.indirection=equal 2", "nic.eth0.irqs=0 1 2 3",
 		"nic.eth0.lro=off", "nic.eth0.queues=combined 2", "nic.eth0.xps=11 22 44 88",
 		"nic.eth1.eee=off", "nic.eth1.hash-udp4=sdfn", "nic.eth1.indirection=equal 2", "nic.eth1.irqs=0 1 2 3",

@@ -193,6 +193,8 @@ func (j *planner) key(r *db.Record, key string, named bool) error {
 		j.plan.Fit = append(j.plan.Fit, key)
 	case !named && c.Grade > db.Vendor:
 		j.skip(key, fmt.Sprintf("only a guide recommends %s; to try it: weir tune apply %s", c.To, key))
+	case !named && r.Ineffective() != nil:
+		j.skip(key, fmt.Sprintf("a measurement proved no effect of %s (%s); to set it anyway: weir tune apply %s", c.To, r.Ineffective().Says, key))
 	case !named && noNeed != "":
 		j.skip(key, fmt.Sprintf("no need for %s: %s; to set it anyway: weir tune apply %s", c.To, noNeed, key))
 	default:

@@ -154,7 +154,7 @@ func TestRevertLeavesAdministrators(t *testing.T) {
 	const demux = "proc/sys/net/ipv4/ip_early_demux"
 	for _, all := range []bool{false, true} {
 		h, files := tree(t, nil)
-		apply(t, h, tune.Inputs{Role: db.Forwarder})
+		apply(t, h, tune.Inputs{Role: db.Forwarder}, "net.core.netdev_budget", "net.core.netdev_max_backlog", "net.ipv4.ip_early_demux")
 		put(t, h, budget, "999\n")
 		put(t, h, "etc/sysctl.d/50-mine.conf", "net.ipv4.ip_early_demux=0\n") // the administrator's, and in force
 		restored, err := h.Revert(all)

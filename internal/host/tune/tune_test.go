@@ -134,7 +134,7 @@ func why(p *tune.Plan, key string) string {
 func TestPlanForwarder(t *testing.T) {
 	h, _ := tree(t, nil)
 	p := plan(t, h, tune.Inputs{Role: db.Forwarder})
-	want := []string{"net.core.netdev_budget=1625", "net.core.netdev_max_backlog=8333", "net.ipv4.ip_early_demux=0"}
+	want := []string{"net.core.netdev_budget=1625", "net.core.netdev_max_backlog=8333"}
 	if diff := cmp.Diff(want, changes(p)); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
@@ -142,6 +142,7 @@ func TestPlanForwarder(t *testing.T) {
 		t.Errorf("the host tells %+v", p.Inputs)
 	}
 	for key, says := range map[string]string{
+		"net.ipv4.ip_early_demux":            "a measurement proved no effect of 0 (+2.8 %",
 		"net.netfilter.nf_conntrack_max":     "this kernel does not have it",
 		"net.ipv4.neigh.default.gc_thresh3":  "there are 1 neighbours, and room for 128",
 		"net.core.rmem_max":                  "",
@@ -203,8 +204,8 @@ func TestPlanNoNeed(t *testing.T) {
 		"proc/sys/net/ipv4/icmp_echo_ignore_broadcasts": "1\n",
 	})
 	p := plan(t, h, tune.Inputs{Role: db.Forwarder})
-	if diff := cmp.Diff([]string{"net.ipv4.ip_early_demux=0"}, changes(p)); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
+	if got := changes(p); len(got) > 0 {
+		t.Errorf("changes: %q", got)
 	}
 	for key, says := range map[string]string{
 		"net.core.netdev_budget":         "no core has exhausted its budget",
@@ -268,7 +269,7 @@ func TestAdministrator(t *testing.T) {
 		{"etc/sysctl.d/x.txt", "net.ipv4.ip_early_demux=1\n", "net.ipv4.ip_early_demux", ""},
 	} {
 		h, _ := tree(t, map[string]string{c.file: c.text})
-		got := why(plan(t, h, tune.Inputs{Role: db.Forwarder}), c.key)
+		got := why(plan(t, h, tune.Inputs{Role: db.Forwarder}, c.key), c.key)
 		want := ""
 		if c.at != "" {
 			want = "the administrator sets it in " + c.at
@@ -304,6 +305,7 @@ func TestApplyRevert(t *testing.T) {
 	h, files := tree(t, map[string]string{"proc/sys/net/ipv4/ip_early_demux": "1"}) // without a final newline
 	before := files()
 	apply(t, h, tune.Inputs{Role: db.Forwarder})
+	apply(t, h, tune.Inputs{Role: db.Forwarder}, "net.ipv4.ip_early_demux")
 	after := files()
 	if got := after["proc/sys/net/core/netdev_budget"]; got != "1625\n" {
 		t.Errorf("netdev_budget is %q", got)
@@ -449,7 +451,7 @@ func TestDrift(t *testing.T) {
 	}
 	set("etc/sysctl.d/50-mine.conf", "net.core.netdev_budget=999\n")
 	apply(t, h, tune.Inputs{Role: db.Forwarder})
-	if s := status(t, h); s.Drift != 0 || len(s.Keys) != 2 {
+	if s := status(t, h); s.Drift != 0 || len(s.Keys) != 1 {
 		t.Errorf("his by file: %+v", s)
 	}
 	if got := files()["etc/sysctl.d/90-weir-tune.conf"]; strings.Contains(got, "netdev_budget") {

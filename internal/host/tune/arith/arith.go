@@ -113,10 +113,6 @@ func (l Link) Efficiency() float64 { return float64(l.Payload()) / float64(l.MTU
 // guides give it as the limit of initial windows and of slow start's steps.
 func InitialWindow(mss int) int { return 65535 / mss }
 
-// Queues returns the number of queues per port: real cores divided by the ports in use,
-// at least one.
-func Queues(cores, ports int) int { return max(1, cores/max(1, ports)) }
-
 // QueuesWanted returns the number of receive queues worth having for a port: an even
 // share of the real cores that may serve it, which are those of its NUMA node. It is at
 // least two, because with one queue one core fills first, and at most the number of

@@ -42,14 +42,19 @@ type Finding struct {
 	Verdict Verdict `json:"verdict"`
 	Detail  string  `json:"detail,omitempty"` // version of "removed in" and "added in", or key of "renamed to"
 	Why     string  `json:"why"`
+	Weir    string  `json:"weir,omitempty"` // what weir's own path does about the same
 }
 
 // Says returns the verdict in words, with the reason.
 func (f *Finding) Says() string {
+	text := string(f.Verdict)
 	if f.Detail != "" {
-		return fmt.Sprintf("%s %s: %s", f.Verdict, f.Detail, f.Why)
+		text += " " + f.Detail
 	}
-	return string(f.Verdict) + ": " + f.Why
+	if text += ": " + f.Why; f.Weir != "" {
+		text = strings.TrimSuffix(text, ".") + ". In weir: " + f.Weir
+	}
+	return text
 }
 
 // An Auditor judges lines for a target, with the records of the database.
@@ -72,6 +77,9 @@ func (j *Auditor) Check(l Line) Finding {
 		return f
 	}
 	r := j.pick(l.Key)
+	if r != nil {
+		f.Weir = r.Weir
+	}
 	switch {
 	case r == nil:
 		f.Verdict, f.Why = Unknown, j.unknownKey(l.Key)
@@ -108,9 +116,6 @@ func (j *Auditor) Check(l Line) Finding {
 		return f
 	}
 	f.Verdict, f.Why = j.verdict(r, l.Value)
-	if r.Weir != "" && j.Target.Family() == linux {
-		f.Why += " " + r.Weir
-	}
 	if r.Tunable && j.Target.Family() == "freebsd" && isSysctlConf(l.File) {
 		f.Why = "It has no effect here: it belongs in loader.conf. " + f.Why
 	}

@@ -124,7 +124,7 @@ func (p *page) line(n int, text string, d *document) (found []Line, understood b
 			if start == nil {
 				break
 			}
-			p.inRow, p.at, understood = true, n, true
+			p.inRow, p.at = true, n
 			p.row.Reset()
 			text = text[start[1]:]
 		}

@@ -145,3 +145,28 @@ func TestByKey(t *testing.T) {
 		t.Errorf("its place: %+v", p)
 	}
 }
+
+// TestHardeningIsDocumented checks that the page has a row for each setting of a guide that
+// weir's own path has something to say about.
+func TestHardeningIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/tune.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := db.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, r := range d.Records {
+		if r.Weir == "" || r.Row == nil {
+			continue
+		}
+		if seen++; !strings.Contains(string(page), "`"+r.Key+"`") {
+			t.Errorf("docs/tune.md has no %s", r.Key)
+		}
+	}
+	if seen < 15 {
+		t.Errorf("only %d settings say what weir does", seen)
+	}
+}

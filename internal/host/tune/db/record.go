@@ -117,3 +117,14 @@ func (r *Record) Grade() Grade {
 	}
 	return best
 }
+
+// Ineffective returns the measurement that looked for the setting's effect and proved
+// none, nil if there is no such or if another one of its grade proved it.
+func (r *Record) Ineffective() *Evidence {
+	for i := range r.Evidence {
+		if e := &r.Evidence[i]; e.Unproven && e.Grade < r.Grade() {
+			return e
+		}
+	}
+	return nil
+}

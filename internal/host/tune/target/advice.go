@@ -34,6 +34,7 @@ type advised struct {
 	iflib  bool                    // only for drivers based on iflib(9)
 	value  func(in *Inputs) string // nil: the record's own value
 	least  bool                    // a higher default stays
+	needed bool                    // the role needs it, whatever its grade
 	// try returns why the setting is a comment, to be tried. It returns "", or is
 	// nil, if it is not.
 	try func(t Target, in *Inputs) string
@@ -56,7 +57,7 @@ func igbLimits(t Target, in *Inputs) bool {
 
 func fixed(value string) func(*Inputs) string { return func(*Inputs) string { return value } }
 
-func queueCount(in *Inputs) string { return strconv.Itoa(arith.Queues(in.Cores, in.Ports)) }
+func queueCount(in *Inputs) string { return strconv.Itoa(arith.QueuesWanted(in.Cores, in.Ports)) }
 
 // socketBuffer returns a connection's buffer in bytes.
 func socketBuffer(in *Inputs) uint64 { return arith.SocketBuffer(in.Link, in.RTT) }
@@ -73,7 +74,7 @@ func backlog(in *Inputs) string { return strconv.Itoa(arith.Backlog(in.Burst, in
 // advice is everything that is ever written, in the order of the files.
 var advice = []advised{
 	{record: "net.pf.states_hashsize", place: "loader.conf", role: db.Forwarder, wanted: always, try: hashGrew},
-	{record: "net.pf.source_nodes_hashsize", place: "loader.conf", role: db.Forwarder, wanted: always, value: fixed("1048576"), try: onlyGuide},
+	{record: "net.pf.source_nodes_hashsize", place: "loader.conf", role: db.Forwarder, wanted: always, value: fixed("1048576")},
 	{record: "dev.igb.N.iflib.override_nrxqs", key: "dev.DRIVER.N.iflib.override_nrxqs", place: "loader.conf", role: db.Forwarder, wanted: queues, iflib: true, value: queueCount, try: driverDecides},
 	{record: "dev.igb.N.iflib.override_ntxqs", key: "dev.DRIVER.N.iflib.override_ntxqs", place: "loader.conf", role: db.Forwarder, wanted: queues, iflib: true, value: queueCount, try: driverDecides},
 	{record: "hw.igb.rx_process_limit", place: "loader.conf", role: db.Forwarder, wanted: igbLimits, value: fixed("-1")},
@@ -85,7 +86,7 @@ var advice = []advised{
 	{record: "dev.DRIVER.N.iflib.tx_abdicate", place: "sysctl.conf", role: db.Forwarder, wanted: driven, iflib: true, try: noneOnAPU2},
 	{record: "net.isr.dispatch", place: "sysctl.conf", role: db.Forwarder, wanted: pppoe, value: fixed("deferred")},
 	{record: "net.inet.ip.intr_queue_maxlen", place: "sysctl.conf", role: db.Forwarder, wanted: pppoe, value: fixed("3000")},
-	{record: "gateway_enable", place: "rc.conf", role: db.Forwarder, wanted: plainFreeBSD, value: fixed("YES")},
+	{record: "gateway_enable", place: "rc.conf", role: db.Forwarder, wanted: plainFreeBSD, value: fixed("YES"), needed: true},
 	{record: "pf_enable", place: "rc.conf", role: db.Forwarder, wanted: plainFreeBSD, value: fixed("YES"), try: needsRules},
 	{record: "-lro", key: "ifconfig_DRIVERN", place: "rc.conf", role: db.Forwarder, wanted: cards, value: fixed("... -lro"), try: withAddresses},
 	{record: "-tso -vlanhwtso", key: "ifconfig_DRIVERN", place: "rc.conf", role: db.Forwarder, wanted: cards, value: fixed("... -tso -vlanhwtso"), try: withAddresses},
@@ -110,17 +111,12 @@ func hashGrew(t Target, _ *Inputs) string {
 	return ""
 }
 
-func onlyGuide(Target, *Inputs) string { return "Only a guide recommends it" }
-
 func needsRules(Target, *Inputs) string { return "pf needs a rule set first, in /etc/pf.conf" }
 
-// driverDecides is about igb on pfSense. The list for 2.4.5 no longer applies, because
-// the options were replaced.
-func driverDecides(t Target, in *Inputs) string {
-	if t.Family() == "pfsense" && in.Driver == "igb" {
-		return "By default the driver uses as many queues as there are cores, and no measurement suggests fewer"
-	}
-	return ""
+// driverDecides is about queues. No measurement says that fewer than the driver's own
+// number are better.
+func driverDecides(Target, *Inputs) string {
+	return "By default the driver uses as many queues as there are cores, and no measurement suggests fewer"
 }
 
 // noneOnAPU2 is about igb. The record's evidence shows no effect for it.
@@ -149,12 +145,18 @@ func (a *advised) suffices(standard, value string) bool {
 	return err == nil && more > wanted
 }
 
-// comment returns why a setting is only a comment, "" if it is not.
-func (a *advised) comment(t Target, in *Inputs) string {
-	if a.try == nil {
-		return ""
+// comment returns why a setting is only a comment, "" if it is not. Nothing of unproven
+// effect is written to take effect.
+func (a *advised) comment(r *db.Record, t Target, in *Inputs) string {
+	if a.try != nil {
+		if why := a.try(t, in); why != "" {
+			return why
+		}
 	}
-	return a.try(t, in)
+	if r.Grade() == db.Folklore && !a.needed {
+		return "Only a guide recommends it"
+	}
+	return ""
 }
 
 // keyName returns the name of a setting in keys.yaml.

@@ -34,9 +34,18 @@ func write(t *testing.T, target Target, in *Inputs) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b strings.Builder
-	if err := Write(&b, d, target, in); err != nil {
+	p, err := NewPlan(d, target, in)
+	if err != nil {
 		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := p.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range p.Settings {
+		if s.Live && s.Grade == db.Folklore && s.Keys[0] != "gateway_enable" {
+			t.Errorf("%s: only a guide says %s=%s, and it takes effect", target.Name, s.Keys[0], s.Value)
+		}
 	}
 	return b.String()
 }
@@ -153,14 +162,14 @@ func TestOwnReasons(t *testing.T) {
 }
 
 // TestToTry checks that settings without effect on the cards, or that need more than a
-// line, are only proposed for a try. So are igb's queues on pfSense.
+// line, are only proposed for a try. So are fewer queues than the driver's own number.
 func TestToTry(t *testing.T) {
 	for _, c := range []struct {
 		target, driver, line string
 		live                 bool
 	}{
 		{"pfsense-2.8", "igb", `dev.igb.0.iflib.override_nrxqs="2"`, false},
-		{"opnsense-25.7", "ix", `dev.ix.0.iflib.override_nrxqs="2"`, true},
+		{"opnsense-25.7", "ix", `dev.ix.0.iflib.override_nrxqs="2"`, false},
 		{"freebsd-14", "igb", "dev.igb.0.iflib.tx_abdicate=1", false},
 		{"freebsd-14", "ix", "dev.ix.0.iflib.tx_abdicate=1", true},
 		{"freebsd-14", "igb", `pf_enable="YES"`, false},

@@ -30,33 +30,60 @@ var places = map[string][]struct{ place, title string }{
 	},
 }
 
-// Write prints the lines for a target, each with its reason.
-func Write(w io.Writer, d *db.DB, t Target, in *Inputs) error {
-	known, err := load()
-	if err != nil {
-		return err
-	}
-	p := printer{db: d, known: known, target: t, in: in}
-	p.head()
-	for _, file := range places[t.Family()] {
-		if err := p.file(file.place, file.title); err != nil {
-			return err
-		}
-	}
-	if !p.any {
-		p.text.WriteString("\n# Nothing to set: " + nothing[in.Role] + ".\n")
-	}
-	_, err = io.WriteString(w, p.text.String())
+// A Setting is one setting for another system.
+type Setting struct {
+	Place    string        `json:"place"` // loader.conf, sysctl.conf or rc.conf
+	Keys     []string      `json:"keys"`  // one for each port if they name a device
+	Value    string        `json:"value"`
+	Live     bool          `json:"live"`           // written to take effect; otherwise a comment
+	Note     string        `json:"note,omitempty"` // why it is only a comment, or not written
+	Why      string        `json:"why"`
+	Risk     string        `json:"risk,omitempty"`
+	Evidence []db.Evidence `json:"evidence"`
+	Grade    db.Grade      `json:"grade"`
+}
+
+// A Plan is what weir would set on another system.
+type Plan struct {
+	Target   string    `json:"target"`
+	FreeBSD  string    `json:"freebsd,omitempty"` // that it is built on, "" if unknown
+	Role     db.Role   `json:"role"`
+	Settings []Setting `json:"settings"`
+	text     string
+}
+
+// WriteText prints the lines for the target's files, each with its reason.
+func (p *Plan) WriteText(w io.Writer) error {
+	_, err := io.WriteString(w, p.text)
 	return err
 }
 
+// NewPlan returns the settings for a target, each with its reason.
+func NewPlan(d *db.DB, t Target, in *Inputs) (*Plan, error) {
+	known, err := load()
+	if err != nil {
+		return nil, err
+	}
+	p := printer{db: d, known: known, target: t, in: in, settings: []Setting{}}
+	p.head()
+	for _, file := range places[t.Family()] {
+		if err := p.file(file.place, file.title); err != nil {
+			return nil, err
+		}
+	}
+	if len(p.settings) == 0 {
+		p.text.WriteString("\n# Nothing to set: " + nothing[in.Role] + ".\n")
+	}
+	return &Plan{Target: t.Name, FreeBSD: t.Base, Role: in.Role, Settings: p.settings, text: p.text.String()}, nil
+}
+
 type printer struct {
-	db     *db.DB
-	known  *data
-	target Target
-	in     *Inputs
-	text   strings.Builder
-	any    bool // a setting was printed
+	db       *db.DB
+	known    *data
+	target   Target
+	in       *Inputs
+	text     strings.Builder
+	settings []Setting
 }
 
 // nothing says why a role may have no settings at all.
@@ -121,7 +148,6 @@ func (p *printer) file(place, title string) error {
 		if a.place != place || a.role != p.in.Role || !a.wanted(p.target, p.in) || a.iflib && !p.known.usesIflib(p.target, p.in.Driver) {
 			continue
 		}
-		p.any = true
 		if first {
 			fmt.Fprintf(&p.text, "\n### %s\n", title)
 			first = false
@@ -148,33 +174,51 @@ func (p *printer) setting(a *advised) error {
 	for _, e := range r.Evidence {
 		fmt.Fprintf(&p.text, "# Evidence: %s\n", e)
 	}
+	set := Setting{Place: a.place, Value: value, Why: cmp.Or(r.Rationale, r.Reason), Risk: r.Risk, Evidence: r.Evidence, Grade: r.Grade()}
 	first, last := p.known.versions(a.keyName())
 	major := p.target.Major()
 	switch {
 	case major == 0:
+		set.Note = "weir does not know this version"
 		p.lines(a, value, "#")
 	case major < first || major > last:
-		fmt.Fprintf(&p.text, "# Not written: no public source of FreeBSD %d was found to have %s.\n", major, p.key(a, 0))
+		set.Note = fmt.Sprintf("Not written: no public source of FreeBSD %d was found to have %s", major, p.key(a, 0))
+		fmt.Fprintf(&p.text, "# %s.\n", set.Note)
 	case Default(r, p.target) == value:
-		fmt.Fprintf(&p.text, "# The default here: %s=%s\n", p.key(a, 0), value)
+		set.Note = "The default here"
+		fmt.Fprintf(&p.text, "# %s: %s=%s\n", set.Note, p.key(a, 0), value)
 	case a.suffices(Default(r, p.target), value):
-		fmt.Fprintf(&p.text, "# The default here is larger, so it stays: %s=%s\n", p.key(a, 0), Default(r, p.target))
-	case a.comment(p.target, p.in) != "":
-		fmt.Fprintf(&p.text, "# %s; to try:\n", a.comment(p.target, p.in))
+		set.Note = "The default here is larger, so it stays"
+		fmt.Fprintf(&p.text, "# %s: %s=%s\n", set.Note, p.key(a, 0), Default(r, p.target))
+	case a.comment(r, p.target, p.in) != "":
+		set.Note = a.comment(r, p.target, p.in)
+		fmt.Fprintf(&p.text, "# %s; to try:\n", set.Note)
 		p.lines(a, value, "#")
 	default:
+		set.Live = true
 		p.lines(a, value, "")
 	}
+	set.Keys = p.keys(a)
+	p.settings = append(p.settings, set)
 	return nil
+}
+
+// keys returns a setting's keys, one for each port if they name a device.
+func (p *printer) keys(a *advised) []string {
+	var keys []string
+	for port := range max(1, p.in.Ports) {
+		key := p.key(a, port)
+		if port > 0 && key == keys[0] {
+			break
+		}
+		keys = append(keys, key)
+	}
+	return keys
 }
 
 // lines prints a setting, once for each port if the key names a device.
 func (p *printer) lines(a *advised, value, before string) {
-	for port := range max(1, p.in.Ports) {
-		key := p.key(a, port)
-		if port > 0 && key == p.key(a, 0) {
-			return
-		}
+	for _, key := range p.keys(a) {
 		if a.place == "sysctl.conf" {
 			fmt.Fprintf(&p.text, "%s%s=%s\n", before, key, value)
 		} else {
