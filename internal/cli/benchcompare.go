@@ -24,25 +24,35 @@ runs could have shown.
 Among many comparisons some seem proven by chance, so verdicts are corrected for their
 number (Holm). Machines differ too: compare says if the reports are from different ones.
 
-Exit status 1: B is proven worse than A, or a report is refused because its own control
-failed. 2: a file is no report, or the two have nothing in common.`,
+Exit status 1: B is proven worse than A. 3: nothing is decided, because a report's own
+control failed, because of every measurement one report has too few runs, or because who
+measured was the limit in both. 2: a file is no report, or the two have nothing in
+common. --json prints an object in all these cases; refused says why there is no result.`,
 		Example: `  weir bench forward --json before.json
   weir bench forward --json after.json
   weir bench compare before.json after.json`,
 		Args: exactly(2, "bench compare: name two files that --json of weir bench wrote"),
 		RunE: func(_ *cobra.Command, names []string) error {
 			result, err := compareFiles(names[0], names[1])
-			switch {
-			case errors.Is(err, compare.ErrUntrusted):
-				return fmt.Errorf("bench compare: %w", err)
-			case err != nil:
-				return &UsageError{fmt.Errorf("bench compare: %w", err)}
+			if err != nil {
+				err = fmt.Errorf("bench compare: %w", err)
+				if asJSON {
+					err = errors.Join(env.printJSON(map[string]string{"refused": err.Error()}), err)
+				}
+				if errors.Is(err, compare.ErrUntrusted) {
+					fmt.Fprintf(env.Stderr, "weir: %v\n", err)
+					return &StatusError{exitUndecided}
+				}
+				return &UsageError{err}
 			}
 			if err := env.print(asJSON, result, result.WriteText); err != nil {
 				return err
 			}
-			if result.Regressions > 0 {
+			switch {
+			case result.Regressions > 0:
 				return ErrSilent
+			case !result.Decided():
+				return &StatusError{exitUndecided}
 			}
 			return nil
 		},

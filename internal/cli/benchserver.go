@@ -34,7 +34,7 @@ client at a time. iperf3 carries the traffic: the server starts one at --data-po
 each run, for a client with the key only, and ends it with the run.
 docs/bench-protocol.md describes the messages.`,
 		Example: `  weir bench server
-  weir bench server --key /root/bench.key --max-rate 10G --once`,
+  weir bench server --key /root/bench.key --max-rate 100M --once`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.Limits.Data, o.Program = uint64(data), version()
 			if err := o.Limits.Check(); err != nil {

@@ -13,6 +13,8 @@ const (
 	exitDone    = 0 // done
 	exitRefused = 1 // refused, or a check failed
 	exitUsage   = 2 // wrong usage, or a capability is missing
+
+	exitUndecided = 3 // of weir bench compare: the reports decide nothing
 )
 
 // UsageError is an error in the command line.

@@ -60,7 +60,11 @@ func (r *result) refuse(c *stats.Control, o *Options) {
 func (r *result) said() string {
 	without, with := r.runs[before].arrived, r.runs[after].arrived
 	c := stats.Compare(without, with)
-	said := fmt.Sprintf("After weir affinity auto %.2f times the packets arrive (medians; offered %.2f Mpps, one core carries %.2f).",
+	doubt := ""
+	if !c.Proven {
+		doubt = "Not proven: "
+	}
+	said := doubt + fmt.Sprintf("After weir affinity auto %.2f times the packets arrive (medians; offered %.2f Mpps, one core carries %.2f).",
 		with.Median()/without.Median(), r.runs[after].offered.Median()/1e6, r.capacity/1e6)
 	if c.Test != stats.TooFew {
 		said += fmt.Sprintf(" The means differ by %+.1f ± %.1f %% (95 %%, %s, n = %d).", 100*c.Relative, 100*c.RelativeInterval, c.Test, len(with))

@@ -151,6 +151,12 @@ func (r *Result) decide() {
 	}
 }
 
+// Decided reports whether the runs of at least one measurement could have shown a
+// difference.
+func (r *Result) Decided() bool {
+	return slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Test.Test != stats.TooFew && !row.open() })
+}
+
 func (r *Row) verdict() string {
 	worse := (r.Test.Difference < 0) == (r.Better == report.Higher)
 	switch {

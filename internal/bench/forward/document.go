@@ -57,14 +57,29 @@ func (r *Report) method() []string {
 	for _, row := range r.Rows {
 		runs = max(runs, len(row.Mpps))
 	}
-	return []string{
+	text := []string{
 		"Three network namespaces of its own, joined by veth pairs. A program in the kernel writes every frame anew, with valid checksums; another one counts what arrives.",
-		"Generator, path and sink share the same core, so a figure is what one core does with all three. The generator path shows the cost without a firewall.",
+		"Generator, path and sink share the same core, so a figure is what one core does with all three." + with(r.ran(paths.Generator), " The generator path shows the cost without a firewall."),
 		fmt.Sprintf("Each path in each case %s, in random order; bars and lines are medians, whiskers reach from the smallest run to the largest.",
 			times(runs)),
 		"Before anything is counted, one frame of every connection in each direction is compared with the expected one: addresses, ports, TTL, checksums. One wrong frame ends the benchmark.",
-		"weir and nftables enforce the same policy, which is attached. The kernel's path only forwards. Redirect is a bare XDP redirect: the limit of this machine.",
 	}
+	weir, nft := r.ran(paths.Weir) || r.ran(paths.WeirNAT), r.ran(paths.Nft) || r.ran(paths.NftNAT)
+	about := with(weir && nft, "weir and nftables enforce the same policy, which is attached.") +
+		with(r.ran(paths.Kernel), " The kernel's path only forwards.") +
+		with(r.ran(paths.Redirect), " Redirect is a bare XDP redirect: the limit of this machine.")
+	if about = strings.TrimSpace(about); about != "" {
+		text = append(text, about)
+	}
+	return text
+}
+
+// with returns a text if it applies.
+func with(applies bool, text string) string {
+	if applies {
+		return text
+	}
+	return ""
 }
 
 func times(n int) string {
@@ -126,12 +141,12 @@ func (r *Report) verdict(of, to, sentence string, value func(Ratio) *float64, te
 	}
 	text := fmt.Sprintf(sentence, units.Digits(first, 2))
 	if why != "" {
-		why = "; " + why
+		text = strings.ToUpper(why[:1]) + why[1:] + ". " + text // what is not proven is no headline
 	}
 	if len(cases) == 1 {
-		return text + why + "."
+		return text + "."
 	}
-	return text + why + fmt.Sprintf(" (%s); over all %s between %s and %s.", cases[0].Short(),
+	return text + fmt.Sprintf(" (%s); over all %s between %s and %s.", cases[0].Short(),
 		units.Plural(len(cases), "case"), units.Digits(least, 2), units.Digits(most, 2))
 }
 
@@ -156,10 +171,28 @@ func (r *Report) barsOf(value func(Row) stats.Sample) []report.BarGroup {
 	return groups
 }
 
+// ran reports whether a path was measured.
+func (r *Report) ran(path string) bool {
+	return slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Path == path })
+}
+
+// about joins the sentences about the paths that were measured.
+func (r *Report) about(sentences map[string]string) string {
+	var said []string
+	for _, path := range slices.Sorted(maps.Keys(sentences)) {
+		if r.ran(path) {
+			said = append(said, sentences[path])
+		}
+	}
+	return strings.Join(said, " ")
+}
+
 func (r *Report) rateSection() report.Section {
-	note := "Generator: frames end at the firewall's door. Redirect: a bare XDP redirect, the limit of this machine."
+	note := r.about(map[string]string{
+		paths.Generator: "Generator: frames end at the firewall's door.", paths.Redirect: "Redirect: a bare XDP redirect, the limit of this machine.",
+	})
 	if n := len(r.cases()); n > mostGroups {
-		note += fmt.Sprintf(" The first %d of %d cases; the tables have all.", mostGroups, n)
+		note = strings.TrimSpace(note + fmt.Sprintf(" The first %d of %d cases; the tables have all.", mostGroups, n))
 	}
 	return report.Section{Title: "Frames per second", Charts: []report.Chart{{
 		Title: "What each path forwards", Note: note,
@@ -169,9 +202,13 @@ func (r *Report) rateSection() report.Section {
 }
 
 func (r *Report) costSection() report.Section {
+	note := "This includes the generator and the sink"
+	if r.ran(paths.Generator) {
+		note += ": the generator's bar shows their cost alone"
+	}
 	s := report.Section{Title: "What it costs", Charts: []report.Chart{{
 		Title: "Time of one core for one frame",
-		Note:  "This includes the generator and the sink: the generator's bar shows their cost alone.",
+		Note:  note + ".",
 		Bars: &report.Bars{Label: "nanoseconds per frame", Unit: "ns", Better: report.Lower, Groups: r.barsOf(func(row Row) stats.Sample {
 			costs := make(stats.Sample, len(row.Mpps))
 			for i, mpps := range row.Mpps {
@@ -317,8 +354,8 @@ func (r *Report) tableSection() report.Section {
 			{Name: "median", Unit: "Mpps"}, {Name: "smallest"}, {Name: "largest"}, {Name: "per frame", Unit: "ns"},
 			{Name: "net of generator", Unit: "ns"}, {Name: "new connections", Unit: "/s"}}}
 		for _, row := range r.rowsOf(c) {
-			t.Add(ours(row.Path), row.Path, row.Hook, units.Digits(row.Mpps.Median(), 4), units.Digits(row.Mpps.Min(), 4),
-				units.Digits(row.Mpps.Max(), 4), nanos(&row.NS), nanos(row.NetNS), count(row.NewPerS))
+			t.Add(ours(row.Path), row.Path, row.Hook, units.Digits(row.Mpps.Median(), 3), units.Digits(row.Mpps.Min(), 3),
+				units.Digits(row.Mpps.Max(), 3), nanos(&row.NS), nanos(row.NetNS), count(row.NewPerS))
 		}
 		s.Tables = append(s.Tables, t)
 	}

@@ -205,9 +205,9 @@ func doubt(c *stats.Comparison) string {
 	case c == nil || c.Proven:
 		return ""
 	case c.Test == stats.TooFew:
-		return "too few runs to tell whether they differ"
+		return "not proven: too few runs"
 	}
-	return fmt.Sprintf("no difference is proven, this run would have shown one of %s %%", units.Digits(c.Detectable*100, 2))
+	return fmt.Sprintf("not proven: this run would have shown a difference of %s %%", units.Digits(c.Detectable*100, 2))
 }
 
 func number(v float64) *float64 {

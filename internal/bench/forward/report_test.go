@@ -173,3 +173,41 @@ func TestCurves(t *testing.T) {
 		}
 	}
 }
+
+// TestHeadline: what is not proven does not begin with a claim, and a proven ratio has no
+// doubt behind it.
+func TestHeadline(t *testing.T) {
+	r := example(t)
+	all := strings.Join(r.verdicts(), "\n")
+	if !strings.HasPrefix(all, "With NAT, weir forwards 8.0 times as many frames as nftables.") {
+		t.Errorf("proven:\n%s", all)
+	}
+	for _, c := range []struct {
+		mpps stats.Sample
+		says string
+	}{
+		{stats.Sample{4}, "Not proven: too few runs. With NAT, weir forwards"},
+		{stats.Sample{0.1, 0.9, 0.5}, "Not proven: this run would have shown a difference of "},
+	} {
+		r := example(t)
+		r.Rows[2].Mpps = c.mpps
+		r.Ratios = ratios(r.sections[0].c, r.Rows)
+		if got := r.verdicts()[0]; !strings.HasPrefix(got, c.says) || strings.Contains(got, "; ") {
+			t.Errorf("%v: %s", c.mpps, got)
+		}
+	}
+}
+
+// TestCaptions: captions name only the paths that were measured.
+func TestCaptions(t *testing.T) {
+	r := example(t)
+	note := r.rateSection().Charts[0].Note
+	if !strings.Contains(note, "Generator: ") || strings.Contains(note, "Redirect") {
+		t.Errorf("caption: %q", note)
+	}
+	for _, text := range r.method() {
+		if strings.Contains(text, "Redirect") || strings.Contains(text, "kernel's path") {
+			t.Errorf("method: %q", text)
+		}
+	}
+}

@@ -130,7 +130,7 @@ func (m *measured) throughput() report.Section {
 	t := report.Table{Columns: []report.Column{
 		{Name: "case", Words: true}, {Name: "way", Words: true}, {Name: "median", Unit: "Mbit/s"}, {Name: "least", Unit: "Mbit/s"},
 		{Name: "most", Unit: "Mbit/s"}, {Name: "lost", Unit: "%"}, {Name: "jitter", Unit: "µs"}, {Name: "sent again", Unit: "segments"},
-		{Name: "core time here", Unit: "s/Gbit"}, {Name: "and there", Unit: "s/Gbit"}, {Name: "limited by", Words: true},
+		{Name: "core here", Unit: "s/Gbit"}, {Name: "core there", Unit: "s/Gbit"}, {Name: "limited by", Words: true},
 	}}
 	for _, f := range m.entries {
 		name := f.String()
@@ -152,13 +152,28 @@ func (m *measured) throughput() report.Section {
 		}
 		bars.Groups = append(bars.Groups, group)
 	}
-	s.Charts, s.Tables = []report.Chart{{Title: "What arrived", Bars: bars}}, []report.Table{t}
+	s.Charts, s.Tables = []report.Chart{{Title: "What arrived", Bars: bars}}, []report.Table{withoutEmpty(t)}
 	return s
+}
+
+// withoutEmpty leaves out the columns in which no row has a figure, so that the table
+// fits.
+func withoutEmpty(t report.Table) report.Table {
+	for i := len(t.Columns) - 1; i >= 0; i-- {
+		if slices.ContainsFunc(t.Rows, func(row []string) bool { return row[i] != "–" }) {
+			continue
+		}
+		t.Columns = slices.Delete(t.Columns, i, i+1)
+		for j := range t.Rows {
+			t.Rows[j] = slices.Delete(t.Rows[j], i, i+1)
+		}
+	}
+	return t
 }
 
 // cells returns the figures of a row.
 func (m *measured) cells(f *findings, up bool, rates stats.Sample) []string {
-	row := []string{units.Digits(rates.Median(), 4), units.Digits(rates.Min(), 4), units.Digits(rates.Max(), 4)}
+	row := []string{units.Digits(rates.Median(), 3), units.Digits(rates.Min(), 3), units.Digits(rates.Max(), 3)}
 	if f.Protocol == UDP {
 		row = append(row, strconv.FormatFloat(f.of(up, (*direction).loss).Median(), 'f', 3, 64), units.Digits(f.of(up, (*direction).jitter).Median(), 3), "–")
 	} else {
@@ -204,9 +219,9 @@ func (m *measured) latency() (s report.Section) {
 		t.Rows = append(t.Rows, []string{name, units.Thousands(len(rtts) + lost), units.Thousands(lost)})
 	}
 	add("idle", false, m.idle, m.lost)
-	for _, f := range m.cases() {
+	for i, f := range m.cases() {
 		rtts, lost := f.allRTTs()
-		add(f.String(), true, rtts, lost)
+		add(f.String(), i == 0, rtts, lost) // only one is drawn as ours, so that all differ
 	}
 	return report.Section{Title: "Round-trip times, idle and loaded",
 		Charts: []report.Chart{{Title: "How long a probe takes, there and back", CDF: cdf}}, Tables: []report.Table{t}}

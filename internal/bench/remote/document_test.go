@@ -141,3 +141,31 @@ func TestControlFails(t *testing.T) {
 		t.Errorf("control %+v", d.Control)
 	}
 }
+
+// TestTableFits: columns without a figure are left out, and chart and table round alike.
+func TestTableFits(t *testing.T) {
+	m := aMeasurement(t)
+	m.entries = m.entries[:2] // TCP only
+	s := m.throughput()
+	var names []string
+	for _, c := range s.Tables[0].Columns {
+		names = append(names, c.Name)
+	}
+	if got := strings.Join(names, ", "); got != "case, way, median, least, most, sent again, core here, core there, limited by" {
+		t.Errorf("columns: %s", got)
+	}
+	for _, row := range s.Tables[0].Rows {
+		if len(row) != len(names) {
+			t.Errorf("a row of %d cells: %q", len(row), row)
+		}
+	}
+	ours := 0
+	for _, line := range aMeasurement(t).latency().Charts[0].CDF.Series {
+		if line.Ours {
+			ours++
+		}
+	}
+	if ours != 1 {
+		t.Errorf("%d lines are drawn alike", ours)
+	}
+}

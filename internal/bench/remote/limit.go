@@ -19,9 +19,10 @@ type Limits struct {
 	Connections int           // concurrent TCP connections in each direction
 }
 
-// DefaultLimits do no harm on a gigabit link.
+// DefaultLimits suit links of 10 Gbit/s: a whole session of the client's default cases
+// fits into them.
 func DefaultLimits() Limits {
-	return Limits{Rate: 1e9, Run: 30 * time.Second, Session: 15 * time.Minute, Data: 100e9, Connections: 64}
+	return Limits{Rate: 10e9, Run: 30 * time.Second, Session: 15 * time.Minute, Data: 1e12, Connections: 64}
 }
 
 // Limits of any run, whatever the server allows, so that no number can overflow.

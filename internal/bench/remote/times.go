@@ -49,7 +49,7 @@ func rateLines(r *result) []report.TimeLine {
 			continue
 		}
 		step := d.Seconds / float64(len(d.Series))
-		line := report.TimeLine{Name: directionNames[up], Ours: true}
+		line := report.TimeLine{Name: directionNames[up], Ours: up || r.way(true) == nil}
 		for i, v := range d.Series {
 			line.Points = append(line.Points, report.Moment{Seconds: r.granted.Omit.Seconds() + float64(i+1)*step, Value: v / 1e6})
 		}
