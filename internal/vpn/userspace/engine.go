@@ -2,15 +2,15 @@ package userspace
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
 
-	"golang.zx2c4.com/wireguard/conn"
-	"golang.zx2c4.com/wireguard/device"
-	"golang.zx2c4.com/wireguard/tun"
-
+	"weir/internal/vpn/datapath"
+	"weir/internal/vpn/device"
 	"weir/internal/vpn/key"
 	"weir/internal/vpn/tunnel"
 )
@@ -18,8 +18,13 @@ import (
 // Name is what the configuration calls the engine.
 const Name = "userspace"
 
+// maxWorkers is how many threads carry packets at most.
+const maxWorkers = 16
+
 // An Engine is a tunnel in user space.
 type Engine struct {
+	name    string
+	queues  []int // of the tun device
 	device  *device.Device
 	applied *tunnel.Config
 
@@ -35,19 +40,17 @@ type fault struct {
 // Open opens the tunnel of an interface, and makes the interface if there is none. log gets what
 // goes wrong.
 func Open(name string, mtu uint16, log func(string)) (*Engine, error) {
-	f, err := openTun(name)
+	workers := min(runtime.GOMAXPROCS(0), maxWorkers)
+	queues, err := openTun(name, workers)
 	if err != nil {
 		return nil, err
 	}
-	t, err := tun.CreateTUNFromFile(f, int(mtu))
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("open %s: %w", name, err)
-	}
-	e := &Engine{errors: map[string]fault{}}
-	e.device = device.NewDevice(t, conn.NewDefaultBind(), &device.Logger{Verbosef: device.DiscardLogf, Errorf: func(format string, args ...any) {
+	e := &Engine{name: name, queues: queues, errors: map[string]fault{}}
+	path := datapath.New(queues, func() { go e.device.Close() }) // a worker cannot wait for its own end
+	e.device = device.NewDevice(path, int(mtu), &device.Logger{Verbosef: device.DiscardLogf, Errorf: func(format string, args ...any) {
 		log(e.note(fmt.Sprintf(format, args...), args))
 	}})
+	path.Carry(e.device)
 	return e, nil
 }
 
@@ -68,6 +71,11 @@ func (*Engine) Name() string { return Name }
 
 // Apply has the tunnel be as c says.
 func (e *Engine) Apply(c *tunnel.Config) error {
+	l, err := net.InterfaceByName(e.name)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", e.name, err)
+	}
+	e.device.SetMTU(l.MTU)
 	for _, said := range []string{removals(e.applied, c), changes(e.applied, c)} {
 		if err := e.device.IpcSet(said); err != nil {
 			e.applied = nil // part of it may have been done
@@ -121,4 +129,7 @@ func (e *Engine) Greet(k key.Public) error {
 func (e *Engine) Failed() <-chan struct{} { return e.device.Wait() }
 
 // Close ends the engine. The interface stays.
-func (e *Engine) Close() { e.device.Close() }
+func (e *Engine) Close() {
+	e.device.Close()
+	closeAll(e.queues)
+}

@@ -1,0 +1,211 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/vpn/device"
+)
+
+// A Path is the path of data of a tunnel. It is the Network of its device.
+type Path struct {
+	device *device.Device
+	queues []int // of the tun device
+	failed func()
+	once   sync.Once // of failed
+
+	mu      sync.RWMutex // of the sockets
+	four    *receiver    // nil: there is none
+	six     *receiver
+	stop    int // an eventfd that wakes the workers
+	ending  atomic.Bool
+	workers sync.WaitGroup
+
+	control sync.Mutex // of datagram, for what is no data
+	dg      datagram
+}
+
+// New returns the path between the queues of a tun device and a port. failed is called, once and while a worker
+// runs, when the tun device is gone.
+func New(queues []int, failed func()) *Path {
+	return &Path{queues: queues, failed: failed}
+}
+
+// Carry has the path carry the packets of a device, which has yet to be opened.
+func (p *Path) Carry(d *device.Device) { p.device = d }
+
+func (p *Path) fail() { p.once.Do(p.failed) }
+
+// Open begins to listen on a port, and to carry packets.
+func (p *Path) Open(port uint16) (uint16, error) {
+	four, six, port, err := openSockets(port)
+	if err != nil {
+		return 0, fmt.Errorf("listen on port %d: %w", port, err)
+	}
+	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		closeSockets(four, six)
+		return 0, fmt.Errorf("make an eventfd: %w", err)
+	}
+	p.mu.Lock()
+	p.four, p.six, p.stop = four, six, stop
+	p.mu.Unlock()
+	p.ending.Store(false)
+	for i := range p.queues {
+		w, err := p.newWorker(p.queues[i])
+		if err != nil {
+			p.Close() //nolint:errcheck // it has failed already
+			return 0, err
+		}
+		p.workers.Add(1)
+		go w.run()
+	}
+	return port, nil
+}
+
+// tries is how often a port is looked for that is free with both families.
+const tries = 100
+
+// openSockets opens the sockets of both families, or of those that there are.
+func openSockets(wanted uint16) (four, six *receiver, port uint16, err error) {
+	for range tries {
+		port = wanted
+		var s *socket
+		if s, err = openSocket(false, port); err == nil {
+			four = &receiver{socket: s}
+			port, err = s.port()
+		}
+		if err == nil || errors.Is(err, unix.EAFNOSUPPORT) {
+			if s, err = openSocket(true, port); err == nil {
+				six = &receiver{socket: s}
+				port, err = s.port()
+			} else if errors.Is(err, unix.EAFNOSUPPORT) && four != nil {
+				err = nil
+			}
+		}
+		if err == nil {
+			return four, six, port, nil
+		}
+		closeSockets(four, six)
+		four, six = nil, nil
+		if wanted != 0 || !errors.Is(err, unix.EADDRINUSE) {
+			break
+		}
+	}
+	return nil, nil, wanted, err
+}
+
+func closeSockets(all ...*receiver) {
+	for _, r := range all {
+		if r != nil {
+			unix.Close(r.socket.fd) //nolint:errcheck // what was received is gone either way
+		}
+	}
+}
+
+// Close ends that. Packets wait in the tun device then.
+func (p *Path) Close() error {
+	p.mu.RLock()
+	open, stop := p.four != nil || p.six != nil, p.stop
+	p.mu.RUnlock()
+	if !open {
+		return nil
+	}
+	p.ending.Store(true)
+	if _, err := unix.Write(stop, []byte{1, 0, 0, 0, 0, 0, 0, 0}); err != nil {
+		return fmt.Errorf("stop the workers: %w", err)
+	}
+	p.workers.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	closeSockets(p.four, p.six)
+	p.four, p.six = nil, nil
+	return unix.Close(stop)
+}
+
+// socketOf returns the socket that sends to an endpoint, or nil.
+func (p *Path) socketOf(to *device.Endpoint) *socket {
+	r := p.four
+	if to.Remote.Addr().Is6() {
+		r = p.six
+	}
+	if r == nil {
+		return nil
+	}
+	return r.socket
+}
+
+// Send sends a message that is no data, or that has waited.
+func (p *Path) Send(message []byte, to *device.Endpoint) error {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	p.control.Lock()
+	defer p.control.Unlock()
+	return p.send(&p.dg, message, len(message), 0, to, nil)
+}
+
+// A worker carries packets in one thread. It has what it needs for that, so that nothing is allocated.
+type worker struct {
+	path     *Path
+	queue    int // of the tun device
+	poll     int
+	mtu      int
+	clock    time.Time
+	read     []byte
+	split    splitter
+	outboxes [outboxes]outbox
+	evict    int
+	datagram datagram
+	merge    merger
+	nonce    device.Nonce
+	allowed  allowed
+}
+
+func (p *Path) newWorker(queue int) (*worker, error) {
+	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("wait for packets: %w", err)
+	}
+	w := &worker{path: p, queue: queue, poll: poll, read: make([]byte, maxRead+device.PaddingMultiple)}
+	add := func(fd int, events uint32) {
+		if err == nil {
+			err = unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
+		}
+	}
+	add(p.stop, unix.EPOLLIN)
+	add(queue, unix.EPOLLIN)
+	for _, r := range []*receiver{p.four, p.six} {
+		if r != nil { // an edge, for one worker: what reads a socket reads all that is there
+			add(r.socket.fd, unix.EPOLLIN|unix.EPOLLET|unix.EPOLLEXCLUSIVE)
+		}
+	}
+	if err != nil {
+		unix.Close(poll) //nolint:errcheck // it has failed already
+		return nil, fmt.Errorf("wait for packets: %w", err)
+	}
+	return w, nil
+}
+
+// now returns the time, which is that of the batch in hand.
+func (w *worker) now() time.Time { return w.clock }
+
+// run carries packets until the path is closed.
+func (w *worker) run() {
+	defer w.path.workers.Done()
+	defer unix.Close(w.poll) //nolint:errcheck // it has nothing to lose
+	runtime.LockOSThread()   // the thread ends with it
+	var events [4]unix.EpollEvent
+	for !w.path.ending.Load() {
+		w.clock, w.mtu = time.Now(), w.path.device.MTU()
+		four, six, out := w.fromSocket(w.path.four), w.fromSocket(w.path.six), w.fromTun()
+		if !four && !six && !out {
+			unix.EpollWait(w.poll, events[:], -1) //nolint:errcheck // a signal: it is looked for packets
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package datapath
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/vpn/device"
+)
+
+// Limits of what is received at once.
+const (
+	socketReads = 8   // before a worker looks at what else there is to do
+	inFlight    = 16  // batches of a socket, a power of two
+	maxBatch    = 128 // messages of a batch: UDP_MAX_SEGMENTS of newer kernels
+)
+
+// A batch is what was read from a socket at once.
+type batch struct {
+	buffer  []byte
+	size    int
+	segment int  // of each message but the last
+	class   byte // with ECN
+	from    device.Endpoint
+	count   int // of packets
+	packets [maxBatch]packet
+	done    atomic.Bool // everything is decrypted
+}
+
+// packet is a message that was decrypted.
+type packet struct {
+	peer    *device.Peer
+	keypair *device.Keypair
+	number  uint64
+	size    int    // of the message
+	packet  []byte // in the batch's buffer; nil: there is none to pass on
+	empty   bool   // it is a keepalive
+	headers int    // as headersOf says, if its checksums are right
+}
+
+// A receiver has what comes to one socket. Workers take turns to read it; each decrypts the batch that it
+// has read. The batches are then delivered in the order in which they were read, by whichever worker is
+// done: none waits for another.
+type receiver struct {
+	socket *socket
+	read   func(b *batch) bool // instead of the socket, in a [Stand]
+
+	reading sync.Mutex    // is held while the socket is read
+	missed  atomic.Bool   // somebody could not have it
+	head    atomic.Uint64 // batches read
+	ring    [inFlight]atomic.Pointer[batch]
+
+	delivering sync.Mutex    // is held while batches are delivered
+	tail       atomic.Uint64 // batches delivered
+
+	mu   sync.Mutex
+	free []*batch // the one used last is used first: it is in the cache
+}
+
+// fromSocket takes what has come to a socket, and passes it on. It reports whether there was any.
+func (w *worker) fromSocket(r *receiver) bool {
+	if r == nil {
+		return false
+	}
+	worked := false
+	for range socketReads {
+		b := w.readBatch(r)
+		if b == nil {
+			break
+		}
+		worked = true
+		w.decrypt(b)
+		b.done.Store(true)
+		w.deliverReady(r)
+	}
+	return worked
+}
+
+// readBatch reads from a socket. It returns nil if there is nothing to read, if another worker reads, and if too
+// much is in flight: whoever has that will come back.
+func (w *worker) readBatch(r *receiver) *batch {
+	for {
+		if !r.reading.TryLock() {
+			r.missed.Store(true) // whoever has it looks once more before it sleeps, unless it has just let it go
+			if !r.reading.TryLock() {
+				return nil
+			}
+		}
+		if r.head.Load()-r.tail.Load() == inFlight {
+			r.reading.Unlock()
+			return nil
+		}
+		b := r.take()
+		if w.fill(r, b) {
+			r.ring[r.head.Load()%inFlight].Store(b)
+			r.head.Add(1)
+			r.reading.Unlock()
+			return b
+		}
+		r.give(b)
+		r.reading.Unlock()
+		if !r.missed.Swap(false) {
+			return nil
+		}
+	}
+}
+
+// fill reads what there is.
+func (w *worker) fill(r *receiver, b *batch) bool {
+	if r.read != nil {
+		return r.read(b)
+	}
+	size, segment, class, ok := w.datagram.receive(r.socket, b.buffer, &b.from)
+	if ok {
+		b.size, b.segment, b.class = size, segment, class
+	}
+	return ok
+}
+
+func (r *receiver) take() *batch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := len(r.free)
+	if n == 0 {
+		return &batch{buffer: make([]byte, maxDatagram)}
+	}
+	b := r.free[n-1]
+	r.free = r.free[:n-1]
+	return b
+}
+
+func (r *receiver) give(b *batch) {
+	b.done.Store(false)
+	r.mu.Lock()
+	r.free = append(r.free, b)
+	r.mu.Unlock()
+}
+
+// decrypt decrypts the messages of a batch where they are.
+func (w *worker) decrypt(b *batch) {
+	b.count = 0
+	now := w.now()
+	var index uint32
+	var peer *device.Peer
+	var keypair *device.Keypair
+	several := b.size > b.segment
+	for rest := b.buffer[:b.size]; len(rest) > 0 && b.count < maxBatch; {
+		n := min(b.segment, len(rest))
+		message := rest[:n:n]
+		rest = rest[n:]
+		if n < device.MessageTransportSize || binary.LittleEndian.Uint32(message) != device.MessageTransportType {
+			w.path.device.Handshake(message, &b.from)
+			continue
+		}
+		if i := binary.LittleEndian.Uint32(message[device.MessageTransportOffsetReceiver:]); keypair == nil || i != index {
+			index = i
+			if peer, keypair = w.path.device.Session(index, now); keypair == nil {
+				continue
+			}
+		}
+		content, number := keypair.Open(message, &w.nonce)
+		if content == nil {
+			continue
+		}
+		p := &b.packets[b.count]
+		b.count++
+		*p = packet{peer: peer, keypair: keypair, number: number, size: n, empty: len(content) == 0}
+		w.admit(p, content, b.class, several)
+	}
+	w.allowed = allowed{}
+}
+
+// allowed is an address that was last found among the networks of a peer.
+type allowed struct {
+	peer    *device.Peer
+	address [16]byte
+	size    int
+}
+
+// admit looks whether what a peer has sent may pass.
+func (w *worker) admit(p *packet, content []byte, outer byte, several bool) {
+	n := lengthOf(content)
+	if n == 0 {
+		return
+	}
+	content = content[:n:n]
+	from := source(content)
+	if a := &w.allowed; a.peer != p.peer || !bytes.Equal(a.address[:a.size], from) {
+		if w.path.device.Route(from) != p.peer {
+			return
+		}
+		a.peer, a.size = p.peer, copy(a.address[:], from)
+	}
+	if (outer|class(content))&ecnMask != 0 && !decapsulate(content, outer) {
+		return
+	}
+	p.packet = content
+	if !several {
+		return
+	}
+	if p.headers = headersOf(content); p.headers > 0 && !intact(content) {
+		p.headers = 0
+	}
+}
+
+// deliverReady delivers the batches that are decrypted, up to the first that is not.
+func (w *worker) deliverReady(r *receiver) {
+	for {
+		if !r.delivering.TryLock() {
+			return // whoever has it looks again after that
+		}
+		for {
+			at := &r.ring[r.tail.Load()%inFlight]
+			b := at.Load()
+			if b == nil || !b.done.Load() {
+				break
+			}
+			w.deliver(b)
+			at.Store(nil)
+			r.give(b)
+			r.tail.Add(1)
+		}
+		r.delivering.Unlock()
+		if b := r.ring[r.tail.Load()%inFlight].Load(); b == nil || !b.done.Load() {
+			return
+		}
+	}
+}
+
+// deliver passes on the packets of a batch, in order.
+func (w *worker) deliver(b *batch) {
+	for i := 0; i < b.count; {
+		from := i
+		keypair := b.packets[i].keypair
+		bytes, accepted, data := 0, 0, false
+		keypair.Lock()
+		for ; i < b.count && b.packets[i].keypair == keypair; i++ {
+			p := &b.packets[i]
+			if !keypair.Accept(p.number) {
+				p.packet = nil
+				continue
+			}
+			accepted++
+			bytes += p.size
+			data = data || !p.empty
+		}
+		keypair.Unlock()
+		if peer := b.packets[from].peer; accepted > 0 && peer.Running() {
+			peer.Received(keypair, &b.from, bytes, data)
+			w.pass(b.packets[from:i])
+		}
+	}
+}
+
+// pass writes packets to the tun device, merged where they belong together.
+func (w *worker) pass(all []packet) {
+	m := &w.merge
+	m.count = 0
+	for i := range all {
+		p := &all[i]
+		if p.packet == nil || m.count > 0 && m.add(p.packet, p.headers) {
+			continue
+		}
+		w.write()
+		m.begin(p.packet, p.headers)
+	}
+	w.write()
+}
+
+// write writes what the merger has. All packets of a connection go through the same queue of the tun device: the
+// kernel then hands the answers out by the same.
+func (w *worker) write() {
+	m := &w.merge
+	if m.count == 0 {
+		return
+	}
+	queues := w.path.queues
+	queue := queues[flowOf(m.first)%uint32(len(queues))]
+	parts := m.end()
+	_, _, e := unix.RawSyscall(unix.SYS_WRITEV, uintptr(queue), uintptr(unsafe.Pointer(&parts[0])), uintptr(len(parts)))
+	if e == unix.EBADFD || e == unix.EBADF {
+		w.path.fail()
+	}
+	m.count = 0
+}

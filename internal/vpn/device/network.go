@@ -1,0 +1,58 @@
+package device
+
+import (
+	"net/netip"
+	"strconv"
+)
+
+// DefaultMTU is that of an interface of which nothing is known.
+const DefaultMTU = 1420
+
+// A Network carries messages over UDP. Its receivers call the methods of a Device in datapath.go.
+type Network interface {
+	// Open begins to listen on a port; 0 is any. It returns the port.
+	Open(port uint16) (uint16, error)
+	// Close ends that. No message is received after it has returned. It may be closed already.
+	Close() error
+	// Send sends one message.
+	Send(message []byte, to *Endpoint) error
+}
+
+// Endpoint is where a peer is. It does not change once a peer has it.
+type Endpoint struct {
+	Remote netip.AddrPort // without a zone
+	Scope  uint32         // the index of the interface, with a link-local address
+	Local  netip.Addr     // the address that messages to it come from; not valid: the kernel chooses
+}
+
+// ParseEndpoint reads an endpoint as String writes it.
+func ParseEndpoint(text string) (*Endpoint, error) {
+	at, err := netip.ParseAddrPort(text)
+	if err != nil {
+		return nil, err
+	}
+	e := &Endpoint{}
+	if zone := at.Addr().Zone(); zone != "" {
+		index, err := strconv.ParseUint(zone, 10, 32)
+		if err != nil {
+			return nil, err
+		}
+		e.Scope = uint32(index)
+	}
+	e.Remote = netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
+	return e, nil
+}
+
+// String returns the endpoint as netip.AddrPort does.
+func (e *Endpoint) String() string {
+	if e.Scope == 0 {
+		return e.Remote.String()
+	}
+	return netip.AddrPortFrom(e.Remote.Addr().WithZone(strconv.FormatUint(uint64(e.Scope), 10)), e.Remote.Port()).String()
+}
+
+// bytes are what a cookie belongs to.
+func (e *Endpoint) bytes() []byte {
+	b, _ := e.Remote.MarshalBinary()
+	return b
+}
