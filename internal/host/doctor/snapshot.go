@@ -36,6 +36,7 @@ type Snapshot struct {
 	Weir       *Weir             `json:"weir,omitempty"`   // nil: weir does not run, or is not readable
 	PF         *PF               `json:"pf,omitempty"`     // pf of a FreeBSD or OpenBSD host
 	Workers    []Worker          `json:"workers,omitzero"` // instances of a firewall that runs several
+	Tunnels    []Tunnel          `json:"tunnels,omitzero"`
 
 	// Seconds is the time between Before and After. Wished is the time asked for.
 	Seconds float64   `json:"seconds,omitempty"`
@@ -162,6 +163,16 @@ type PF struct {
 type Worker struct {
 	Name string `json:"name"` // "fw_0"
 	CPU  int    `json:"cpu"`
+}
+
+// Tunnel carries packets inside other packets.
+type Tunnel struct {
+	Kind      string `json:"kind"`                // "wireguard", "ipsec", "tun", or the kernel's name: vxlan, gre, …
+	Interface string `json:"interface,omitempty"` // "": it has none (IPsec)
+	// Flows counts the pairs of far ends that the outer packets go between: WireGuard's
+	// peers, the hosts that IPsec's associations connect. A card's hash tells no more
+	// apart; 0: unknown.
+	Flows int `json:"flows,omitempty"`
 }
 
 // Cost is what reading cost the host.
