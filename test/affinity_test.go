@@ -24,6 +24,7 @@ import (
 // machine; here other programs may fill the cores.
 func TestOneFullQueue(t *testing.T) {
 	testenv.NeedRoot(t)
+	testenv.NeedKernelThreads(t)
 	if runtime.NumCPU() < 2 {
 		testenv.SkipOutside(t, "the generator needs a core of its own")
 	}

@@ -173,7 +173,7 @@ func TestAuthlogin(t *testing.T) {
 		login := fmt.Sprintf("exec nsenter -m -t %d env PATH=%s:/usr/sbin:/usr/bin:/sbin:/bin AUTHLOGIN_FOLDER=%s %s/examples/authlogin", os.Getpid(), asPfctl(b), folder, testenv.Root(b))
 		b.Listen(lab.FW, 22, "unshare", "--mount", "sh", "-c",
 			"mount -t tmpfs -o mode=700 none ~root && mkdir -m 700 ~root/.ssh && cp "+key+".pub ~root/.ssh/authorized_keys && "+
-				"cp "+key+" "+key+".host && exec dropbear -F -E -s -c '"+login+"' -r "+key+".host -p 22")
+				"cp "+key+" "+key+".host && exec dropbear -P "+key+".pid -F -E -s -c '"+login+"' -r "+key+".host -p 22")
 		start := func() *lib.Process {
 			p := b.Start(lab.LAN, "sh", "-c", "sleep 100 | dbclient -T -y -y -i "+key+" root@"+fwLAN)
 			b.AwaitSaid(p, "Hello root. You are authenticated from "+lanHost)

@@ -152,7 +152,7 @@ func TestSSHOverReloads(t *testing.T) {
 		// The server's root has its own home, so that no real one is touched.
 		b.Listen(lab.WAN, 22, "unshare", "--mount", "sh", "-c",
 			"mount -t tmpfs -o mode=700 none ~root && mkdir -m 700 ~root/.ssh && cp "+key+".pub ~root/.ssh/authorized_keys && "+
-				"cp "+key+" "+key+".host && exec dropbear -F -E -s -r "+key+".host -p 22")
+				"cp "+key+" "+key+".host && exec dropbear -P "+key+".pid -F -E -s -r "+key+".host -p 22")
 		session := b.Start(lab.LAN, "dbclient", "-y", "-y", "-i", key, "root@"+wanHost,
 			"i=0; while [ $i -lt 400 ]; do i=$((i + 1)); echo line $i; sleep 0.01; done; echo end")
 		b.Until(15*time.Second, "the session speaks", func() bool { return strings.Contains(session.Said(), "line 10\n") })

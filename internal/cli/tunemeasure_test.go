@@ -145,7 +145,8 @@ func TestTuneOutlivesPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestTuneOutlivesPipe$")
-	c.Env, c.Stdout = append(os.Environ(), child+"=1"), w
+	// It ends without tidying up.
+	c.Env, c.Stdout = append(os.Environ(), child+"=1", "TMPDIR="+t.TempDir()), w
 	if err := errors.Join(r.Close(), c.Start(), w.Close()); err != nil {
 		t.Fatal(err)
 	}

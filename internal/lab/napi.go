@@ -12,6 +12,7 @@ import (
 
 	"weir/internal/host/cpulist"
 	"weir/internal/host/netif"
+	"weir/internal/host/proc"
 )
 
 // OwnCore makes the kernel receive the frames of a device on one core, in threads of
@@ -21,6 +22,9 @@ import (
 // device's receivers. With first, the threads have priority over all programs; see
 // [GoFirst].
 func (l *Lab) OwnCore(host, device string, core int, first bool) error {
+	if err := proc.KernelThreads("/proc"); err != nil {
+		return fmt.Errorf("the benchmark binds the thread that receives for %s: %w", device, err)
+	}
 	if err := l.SharedCore(host, device); err != nil {
 		return err
 	}

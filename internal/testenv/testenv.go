@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -34,6 +35,16 @@ func NeedRoot(tb testing.TB) {
 	tb.Helper()
 	if os.Geteuid() != 0 {
 		Skip(tb, "needs root")
+	}
+}
+
+// NeedKernelThreads skips the test in a PID namespace, where the kernel's threads are not
+// seen.
+func NeedKernelThreads(tb testing.TB) {
+	tb.Helper()
+	name, err := os.ReadFile("/proc/2/comm")
+	if err != nil || strings.TrimSpace(string(name)) != "kthreadd" {
+		Skip(tb, "a PID namespace: the kernel's threads are not seen here")
 	}
 }
 

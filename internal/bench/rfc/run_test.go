@@ -233,6 +233,7 @@ func TestOptions(t *testing.T) {
 // fast.
 func TestRun(t *testing.T) {
 	testenv.NeedRoot(t)
+	testenv.NeedKernelThreads(t)
 	testenv.NeedProgram(t, "nft")
 	program := testenv.BuildWeir(t)
 	for name, tests := range map[string][]string{

@@ -19,6 +19,7 @@ func openRoute(t *testing.T, path string, c traffic.Case) *Tester {
 func openRouteOf(t *testing.T, path string, o Options) *Tester {
 	t.Helper()
 	testenv.NeedRoot(t)
+	testenv.NeedKernelThreads(t)
 	bed, err := testbed.Open(t.Context(), testbed.Options{Name: "weir-test-tester", Offloads: lab.OffloadsOff})
 	if err != nil {
 		t.Fatal(err)

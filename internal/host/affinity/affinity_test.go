@@ -207,6 +207,7 @@ func TestTrialOfAnother(t *testing.T) {
 // TestThreads checks that a receiving thread is bound and found again by its queue. Its
 // settings are put back together with the setting that created it.
 func TestThreads(t *testing.T) {
+	testenv.NeedKernelThreads(t)
 	h := host(t)
 	e, err := ethtool.NewEthtool()
 	must(t, err)

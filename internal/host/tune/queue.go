@@ -14,6 +14,7 @@ import (
 
 	"weir/internal/host/cpulist"
 	"weir/internal/host/netif"
+	"weir/internal/host/proc"
 )
 
 // QueueKey names a setting of one queue, of an interrupt, or of all queues of an
@@ -174,7 +175,11 @@ func (h *Host) thread(k QueueKey) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	threads := proc.KernelThreads("/proc")
 	for _, r := range receivers {
+		if r.Queue == k.Queue && r.PID != 0 && threads != nil {
+			return 0, threads // its number is that of another process here
+		}
 		if r.Queue == k.Queue && r.PID != 0 {
 			return r.PID, nil
 		}
