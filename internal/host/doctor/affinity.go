@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -91,6 +92,9 @@ func Affinities(s *Snapshot) *Affinity {
 	}
 	for _, c := range v.CPUs {
 		a.Cores = append(a.Cores, v.workOf(c, a.Queues))
+	}
+	if why := v.Unreadable["threads"]; why != "" {
+		o.missing = slices.Insert(o.missing, 0, "the cores of receiving threads: "+why)
 	}
 	a.Missing = o.missing
 	return a

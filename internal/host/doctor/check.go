@@ -41,11 +41,18 @@ type Finding struct {
 	Evidence []string `json:"evidence,omitzero"`
 	Remedies []Remedy `json:"remedies,omitzero"`
 	Expect   string   `json:"expect,omitempty"` // what the remedy changes
+	// Because is the check that explains this finding, and whose finding stands above
+	// it; "": none does.
+	Because string `json:"explained_by,omitempty"`
 
 	// because completes "cpu3 is full of softirq: " if this finding causes the load
-	// of core. weight orders findings of one check.
+	// of core. weight orders findings of one check. kind tells a check's findings apart
+	// in [Graph].
 	because string
 	core    int
+	cores   []int // all cores that it is about; nil: core alone
+	kind    string
+	bites   bool // it explains what the graph says that it may
 	weight  float64
 	relief  bool // a remedy for full cores also solves this
 }
@@ -120,6 +127,9 @@ func eachNIC(check func(*view, *nic, *outcome)) func(*view) outcome {
 // judge runs the check, unless it lacks what it needs.
 func (c *Check) judge(v *view) outcome {
 	var o outcome
+	if o.absent = v.elsewhere(c.ID); o.absent != "" {
+		return o
+	}
 	for _, lacks := range c.needs {
 		if lacks(v, &o) {
 			return o

@@ -13,7 +13,9 @@ func coreChecks() []Check {
 	return []Check{
 		{ID: "CPU-1", Title: "packets fill some cores while others have room", Reads: []string{"cpus"}, Worst: Critical, needs: []need{(*view).noCores}, run: oneCoreFull},
 		{ID: "CPU-2", Title: "packets fill all cores", Reads: []string{"cpus"}, Worst: Critical, needs: []need{(*view).noCores}, run: allCoresFull},
-		{ID: "CPU-3", Title: "other work fills a core that serves a queue", Reads: []string{"cpus", "irqs", "statistics"}, Worst: Warning, needs: []need{(*view).noCores}, run: programs},
+		{ID: "CPU-3", Title: "other work fills a core that serves a queue", Reads: []string{"cpus", "irqs", "statistics"}, Worst: Critical, needs: []need{(*view).noCores}, run: programs},
+		{ID: "IRQ-5", Title: "a card interrupts for nearly each packet", Reads: []string{"cpus", "irqs", "interfaces.coalesce"}, Worst: Critical, needs: []need{(*view).noCores}, run: interrupted},
+		{ID: "TUN-1", Title: "one tunnel fills a core", Reads: []string{"tunnels", "interfaces", "links", "cpus"}, Worst: Critical, needs: []need{noInterfaces, (*view).noCores}, run: oneTunnel},
 		{ID: "VIRT-1", Title: "the hypervisor takes time away", Reads: []string{"cpus"}, Worst: Critical, needs: []need{(*view).noCores}, run: stolen},
 		{ID: "VIRT-2", Title: "the cloud host limits the machine's traffic", Reads: []string{"statistics", "links"}, Worst: Critical, needs: []need{(*view).noNICs}, run: allowed},
 	}
@@ -67,7 +69,7 @@ func oneCoreFull(v *view) (o outcome) {
 		return o
 	}
 	f := Finding{
-		Severity: v.critical(), Subject: cpuNames(filled), core: filled[0].ID,
+		Severity: v.critical(), Subject: cpuNames(filled), core: filled[0].ID, cores: idsOf(filled),
 		Says:   fmt.Sprintf("%s %s full of %s; %s", cpuNames(filled), beVerb(len(filled)), packetWork(filled), v.room(filled)),
 		Expect: "the box forwards more packets per second, because more cores take part",
 	}
@@ -127,7 +129,7 @@ func allCoresFull(v *view) (o outcome) {
 		return o
 	}
 	f := Finding{
-		Severity: v.critical(), Subject: cpuNames(filled), core: filled[0].ID,
+		Severity: v.critical(), Subject: cpuNames(filled), core: filled[0].ID, cores: idsOf(filled),
 		Says:   fmt.Sprintf("packets fill the box: its %s are busy for %s of their time, and no core has room", plural(len(v.cores), "core"), percent(v.meanBusy())),
 		Expect: "cheaper packets or more cores; settings alone give a full core 10 to 20 % more at most",
 	}
@@ -157,7 +159,7 @@ func programs(v *view) (o outcome) {
 		}
 		f := v.otherWork(c, served)
 		if busiest < few {
-			f.Severity = Notice // hardly a packet waits
+			f.Severity, f.bites = Notice, false // hardly a packet waits
 		}
 		o.add(f)
 	}
@@ -168,7 +170,7 @@ func programs(v *view) (o outcome) {
 // CPUAffinity= binds.
 func (v *view) otherWork(c *core, served []string) Finding {
 	f := Finding{
-		Severity: Warning, Subject: c.name(), core: c.ID, weight: c.user + c.system,
+		Severity: Warning, Subject: c.name(), core: c.ID, weight: c.user + c.system, bites: true,
 		Says:     fmt.Sprintf("programs fill %s, which also serves %s", c.name(), join(served)),
 		Evidence: []string{c.line()},
 		Remedies: []Remedy{{Command: "top -1 -H", Text: "find the program, and keep it off " + c.name() + " (CPUAffinity= of its unit, or taskset)"}},
@@ -237,10 +239,23 @@ func stolen(v *view) (o outcome) {
 	return o
 }
 
+// robbed reports whether these cores would have room with the time that is taken away.
+func robbed(cores []*core) bool {
+	return slices.ContainsFunc(cores, func(c *core) bool { return c.steal >= muchSteal && c.busy-c.steal < busy })
+}
+
+func idsOf(cores []*core) []int {
+	ids := make([]int, len(cores))
+	for i, c := range cores {
+		ids[i] = c.ID
+	}
+	return ids
+}
+
 func stolenTime(cores []*core, grade Severity) Finding {
 	most := slices.MaxFunc(cores, func(a, b *core) int { return cmp.Compare(a.steal, b.steal) })
 	f := Finding{
-		Severity: grade, Subject: cpuNames(cores), core: most.ID, weight: most.steal,
+		Severity: grade, Subject: cpuNames(cores), core: most.ID, weight: most.steal, cores: idsOf(cores), bites: robbed(cores),
 		Says:     fmt.Sprintf("the hypervisor takes %s of %s's time away", percent(most.steal), most.name()),
 		Remedies: []Remedy{{Command: "mpstat -P ALL 2", Text: "on the host, give the virtual machine cores of its own (pinning), or move it to a less busy host; watch %steal meanwhile"}},
 		Expect:   "the core has that time for packets, and delays no longer vary with other machines' load",

@@ -72,6 +72,16 @@ type Qdisc struct {
 	Overlimits uint64 `json:"overlimits"`
 	Requeues   uint64 `json:"requeues"`
 	Backlog    uint64 `json:"backlog_bytes"`
+
+	Classes []Class `json:"classes,omitzero"` // of HTB
+}
+
+// Class is a class of a queueing discipline.
+type Class struct {
+	Handle      string `json:"handle"`
+	CeilingBits uint64 `json:"ceiling_bits"`
+	Bytes       uint64 `json:"bytes"`
+	Drops       uint64 `json:"drops"` // without those of the classes below it
 }
 
 // Conntrack is the kernel's connection tracking. Its limits are sysctls.

@@ -12,9 +12,9 @@ func deviceChecks() []Check {
 	return []Check{
 		{ID: "OFF-1", Title: "LRO merges received packets although the box forwards", Reads: []string{"interfaces.features", "sysctls"}, Worst: Warning, needs: []need{(*view).noNICs}, run: largeReceive},
 		{ID: "OFF-2", Title: "a useful offload is off", Reads: []string{"interfaces.features"}, Worst: Warning, needs: []need{(*view).noCards}, run: eachNIC(helpfulOffloads)},
-		{ID: "LINK-1", Title: "a link runs below its port's speed", Reads: []string{"interfaces.mbit", "interfaces.max_mbit", "interfaces.duplex"}, Worst: Warning, needs: []need{(*view).noCards}, run: eachNIC(slowLink)},
+		{ID: "LINK-1", Title: "a link runs below its port's speed", Reads: []string{"interfaces.mbit", "interfaces.max_mbit", "interfaces.duplex"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(slowLink)},
 		{ID: "LAG-1", Title: "a member of a link aggregation group is full", Reads: []string{"interfaces.bond", "links"}, Worst: Critical, needs: []need{noInterfaces}, run: aggregation},
-		{ID: "PCI-1", Title: "a card's slot is slower than the card", Reads: []string{"interfaces.pci", "interfaces.mbit"}, Worst: Warning, needs: []need{(*view).noCards}, run: eachNIC(slot)},
+		{ID: "PCI-1", Title: "a card's slot is slower than the card", Reads: []string{"interfaces.pci", "interfaces.mbit", "links"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(slot)},
 		{ID: "XDP-1", Title: "packets are not handled at XDP", Reads: []string{"weir.interfaces", "interfaces.xdp"}, Worst: Warning, needs: []need{(*view).noNICs}, run: hooks},
 		{ID: "EEE-1", Title: "the link sleeps between packets (EEE)", Reads: []string{"interfaces.eee"}, Worst: Notice, needs: []need{(*view).noCards}, run: eachNIC(checkEEE)},
 	}
@@ -125,13 +125,15 @@ func slowLink(v *view, n *nic, o *outcome) {
 		}
 		return
 	case n.Duplex == "half":
+		f.kind, f.bites = "half", true
 		f.Says = fmt.Sprintf("%s runs half duplex: the two ends take turns, and collide", n.Name)
 		f.Remedies = []Remedy{{Command: "ethtool -s " + n.Name + " autoneg on", Text: "negotiate at both ends: if one end is fixed and the other negotiates, the link runs half duplex"}}
 	case n.MaxMbit > n.Mbit && n.Mbit <= 100:
+		f.kind, f.bites = "speed", true
 		f.Says = fmt.Sprintf("%s runs at %s Mbit/s, and its port does %s", n.Name, units.Thousands(n.Mbit), units.Thousands(n.MaxMbit))
 		f.Remedies = []Remedy{{Command: "ethtool --cable-test " + n.Name, Text: "where the driver can: find the broken pair (the link goes down for a moment), and change the cable; with two of its four pairs gigabit Ethernet falls back to 100 Mbit/s. Then look at the other port's settings"}}
 		if used, _, known := n.wire(v.Seconds); known && used < half {
-			f.Severity = Notice // probably a modem or a management port
+			f.Severity, f.bites = Notice, false // probably a modem or a management port
 			f.Evidence = append(f.Evidence, fmt.Sprintf("%s is %s used", n.Name, percent(used)))
 		}
 	default:
@@ -237,8 +239,19 @@ func slot(v *view, n *nic, o *outcome) {
 		f.Severity = Warning
 		f.Says += ": less than its link carries"
 	}
+	// Near what the slot carries, a card's memory fills although all cores have room.
+	if used := float64(max(n.link.RxBytes, n.link.TxBytes)) * 8 / v.Seconds / 1e9; v.Seconds > 0 && used >= busFull*carries {
+		f.Severity, f.bites = max(f.Severity, Warning), true
+		f.Says += fmt.Sprintf(", and it carries %s now", bitRate(used*1e9))
+	} else if lost, _ := v.lost(n); lost >= fewLost && f.Severity == Warning && v.load(n) != nil && v.load(n).busy < busy {
+		f.bites = true // the ring fills although the core has room
+	}
 	o.add(f)
 }
+
+// busFull is the share of a slot's rate, without headers and descriptors, from which on
+// it is the limit.
+const busFull = 0.7
 
 func hooks(v *view) (o outcome) {
 	for _, n := range v.nics {

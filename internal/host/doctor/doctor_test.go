@@ -21,6 +21,7 @@ func TestMachines(t *testing.T) {
 				t.Fatal(err)
 			}
 			m.verify(t, r)
+			m.verifyCause(t, r)
 			var out strings.Builder
 			if err := r.Print(&out, false); err != nil {
 				t.Fatal(err)

@@ -101,6 +101,10 @@ func (v *view) few(n *nic, q *queue) Finding {
 		Expect:   "flows spread over more cores, at the cost of handing packets over; packets that weir handles at XDP stay on the core that receives them",
 		because:  fmt.Sprintf("%s %s %s", n.Name, verb, has),
 	}
+	if paravirtual[n.Driver] && n.Channels != nil && v.Host.Hypervisor {
+		f.Remedies = append(f.Remedies, Remedy{Command: fmt.Sprintf("ethtool -L %s combined %d", n.Name, len(v.cpusFor(n))),
+			Text: "after the host offers more: queues= of the card in the hypervisor (queues=N of QEMU's netdev with vectors=2N+2, Multiqueue in Proxmox)"})
+	}
 	for _, q := range n.queues {
 		f.Remedies = append(f.Remedies, v.spread(n, q)...)
 	}

@@ -73,7 +73,7 @@ func (v *view) receiveErrors(o *outcome, n *nic) {
 		return
 	}
 	o.add(Finding{
-		Severity: gradeLoss(bad, share), Subject: n.Name, core: -1, weight: share,
+		Severity: gradeLoss(bad, share), Subject: n.Name, core: -1, weight: share, kind: "damage",
 		Says:     fmt.Sprintf("%s of the frames that %s receives are damaged: its cable, its transceiver or the other port", percent(share), n.Name),
 		Evidence: []string{grew(counter, n.Name, bad, v.Seconds)},
 		Remedies: []Remedy{
@@ -112,7 +112,7 @@ func (v *view) sendErrors(o *outcome, n *nic) {
 		return
 	}
 	o.add(Finding{
-		Severity: gradeLoss(bad, share), Subject: n.Name, core: -1, weight: share,
+		Severity: gradeLoss(bad, share), Subject: n.Name, core: -1, weight: share, kind: "send",
 		Says:     fmt.Sprintf("%s fails to send %s of its frames", n.Name, percent(share)),
 		Evidence: []string{grew("tx_errors", n.Name, bad, v.Seconds)},
 		Remedies: []Remedy{{Command: "ip -s -s link show dev " + n.Name, Text: "see which kind: carrier is the cable or the other port, aborted and window are a half-duplex link (LINK-1), fifo is the bus (PCI-1)"}},
@@ -132,7 +132,7 @@ func (v *view) flapped(o *outcome, d *Interface) {
 		return
 	}
 	f := Finding{
-		Severity: Notice, Subject: d.Name, core: -1, weight: float64(changes),
+		Severity: Notice, Subject: d.Name, core: -1, weight: float64(changes), kind: "flap", bites: changes > 1,
 		Says:     fmt.Sprintf("the link of %s came up or went down while doctor looked", d.Name),
 		Evidence: []string{grew("carrier_changes", d.Name, changes, v.Seconds)},
 		Remedies: []Remedy{{Command: "dmesg | grep " + d.Name, Text: "see when and how often; then change the cable or the transceiver, and look at the other port's power saving (EEE-1) and settings"}},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"weir/internal/host/cpulist"
+	"weir/internal/units"
 )
 
 // place is one active queue with the core that serves it.
@@ -216,13 +217,41 @@ func (v *view) remote(o *outcome, n *nic, nodes map[int]int) {
 		f.on(c)
 		f.because = fmt.Sprintf("%s of the packets of %s cross from node %d", percent(share), n.Name, *n.Node)
 	}
+	f.Remedies = v.bringNear(n, queues, nodes)
+	o.add(f)
+}
+
+// bringNear moves a card's far queues to the cores of its node, each to the one that
+// serves the fewest, so that all of them work. If these cores cannot take the whole load,
+// the queues stay: a far core is better than none.
+func (v *view) bringNear(n *nic, queues []*queue, nodes map[int]int) (remedies []Remedy) {
 	near := v.cpusFor(n)
-	for i, q := range queues {
-		if node, known := q.node(nodes); len(near) > 0 && known && node != *n.Node {
-			f.Remedies = append(f.Remedies, move(place{n, q}, near[i%len(near)]))
+	if len(near) == 0 {
+		return []Remedy{{Text: "no core of its node may serve it (isolcpus): put the card into a slot of the other node"}}
+	}
+	given, needs := map[int]int{}, 0.0
+	counted := map[int]bool{}
+	for _, q := range queues {
+		for _, id := range q.where()[:min(1, len(q.where()))] {
+			if slices.Contains(near, id) {
+				given[id]++
+			}
+			if c := v.core(id); c != nil && !counted[id] {
+				needs, counted[id] = needs+c.network(), true
+			}
 		}
 	}
-	o.add(f)
+	if needs > busy*float64(len(near)) {
+		return []Remedy{{Text: fmt.Sprintf("leave the queues where they are: packets need %s cores, and its node has %d; a card for each node, or a node for each direction, uses all cores without crossing", units.Digits(needs, 2), len(near))}}
+	}
+	for _, q := range queues {
+		if node, known := q.node(nodes); known && node != *n.Node {
+			to := slices.MinFunc(near, func(a, b int) int { return cmp.Or(cmp.Compare(given[a], given[b]), cmp.Compare(a, b)) })
+			given[to]++
+			remedies = append(remedies, move(place{n, q}, to))
+		}
+	}
+	return remedies
 }
 
 // works reports whether packets take more than a little time of a core that serves, or

@@ -26,24 +26,44 @@ func rootLock(v *view) (o outcome) {
 	return o
 }
 
-// locked returns a warning if packets are dropped while the cores have room and no shaper
-// held packets back. That points to a lock.
+// requeued is the share of a discipline's packets that had to be queued again, because
+// the card's send queue was locked or full, from which on cores stand in each other's way.
+const requeued = 0.005
+
+// locked returns a warning if the discipline's counters say that cores wait: it drops
+// while they have room and nothing held packets back, it drops below its rate, or several
+// cores are full while packets are queued again and again.
 func (v *view) locked(n *nic, q *qdisc) Finding {
 	f := Finding{
 		Severity: Notice, Subject: n.Name, core: -1, weight: float64(q.Packets),
 		Says:     fmt.Sprintf("%s has %d send queues, but one %s is in front of all of them: sending cores wait for its lock", n.Name, n.TxQueues, q.Kind),
-		Evidence: []string{q.line(v.Seconds), fmt.Sprintf("the cores are %s busy on average", percent(v.meanBusy()))},
+		Evidence: []string{q.counts(v.Seconds), fmt.Sprintf("the cores are %s busy on average", percent(v.meanBusy()))},
 		Remedies: []Remedy{{Command: fmt.Sprintf("tc qdisc replace dev %s root mq", n.Name), Text: "give each send queue a discipline of its own"}},
 		Expect:   "cores send without waiting for each other",
 	}
 	if shapers[q.Kind] {
-		f.Remedies = []Remedy{{Command: "tc -s -d qdisc show dev " + n.Name, Text: "see its rate: a shaper has one rate, and so one lock: shape where the rate is needed (the slow uplink), not on cards that are faster than it"}}
+		f.Remedies = []Remedy{{Command: "tc -s -d qdisc show dev " + n.Name, Text: "see its rate: a shaper has one rate, and so one lock: shape where the rate is needed (the slow uplink), not on cards that are faster than it; or give each send queue a shaper of its own under mq, with its part of the rate"}}
 	}
-	share := float64(q.Drops) / float64(max(1, q.Drops+q.Packets))
+	drops := unmanaged(v.qdiscsOf(n.Name), q)
+	drops -= min(drops, q.atCeiling(v.Seconds))
+	share := float64(drops) / float64(max(1, drops+q.Packets))
+	again := float64(q.Requeues) / float64(max(1, q.Packets))
 	used, sends, known := n.wire(v.Seconds)
-	full := known && sends && used >= linkFull
-	if !managers[q.Kind] && q.Overlimits == 0 && gradeLoss(q.Drops, share) > Notice && !full && v.meanBusy() < working && len(v.fullCores()) == 0 {
-		f.Severity = Warning
+	atLink := known && sends && used >= linkFull
+	filled := v.fullCores()
+	switch {
+	case managers[q.Kind] || atLink || q.shapes():
+	case len(filled) > 1 && again >= requeued:
+		f.cores, f.bites, f.Severity = idsOf(filled), true, v.critical()
+		f.Says += fmt.Sprintf("; %s of its packets are queued again", percent(again))
+		if drops > 0 {
+			f.Says += fmt.Sprintf(", and %s dropped", percent(share))
+		}
+	case q.rate > 0 && share >= held && v.meanBusy() < busy:
+		f.bites, f.Severity = true, Critical
+		f.Says += fmt.Sprintf("; it drops %s, and sends %s of %s", percent(share), bitRate(q.bits), bitRate(float64(q.rate)))
+	case q.Overlimits == 0 && gradeLoss(drops, share) > Notice && v.meanBusy() < working && len(filled) == 0:
+		f.bites, f.Severity = true, Warning
 		f.Says += fmt.Sprintf("; it drops %s of them while cores have room", percent(share))
 	}
 	return f

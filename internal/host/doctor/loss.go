@@ -12,10 +12,11 @@ func lossChecks() []Check {
 	return []Check{
 		{ID: "RING-1", Title: "a card's ring has no room", Reads: []string{"links", "statistics", "interfaces.rings", "cpus"}, Worst: Critical, needs: []need{(*view).noNICs}, run: eachNIC(rings)},
 		{ID: "SQZ-1", Title: "the stack's backlog overflows", Reads: []string{"softnet", "cpus"}, Worst: Critical, needs: []need{(*view).noCores, noSoftnet}, run: backlog},
-		{ID: "FC-1", Title: "pause frames stop a link", Reads: []string{"statistics", "interfaces.pause"}, Worst: Warning, needs: []need{(*view).noCards}, run: eachNIC(pauses)},
+		{ID: "FC-1", Title: "pause frames stop a link", Reads: []string{"statistics", "interfaces.pause"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(pauses)},
 		{ID: "ERR-1", Title: "frames are damaged, or a link flaps", Reads: []string{"links", "statistics"}, Worst: Critical, needs: []need{(*view).noCards}, run: damaged},
 		{ID: "QDISC-1", Title: "a queue without shaping drops packets", Reads: []string{"qdiscs"}, Worst: Warning, needs: []need{noQdiscs}, run: eachNIC(tailDrops)},
-		{ID: "LOCK-1", Title: "several send queues share one queueing discipline", Reads: []string{"qdiscs", "interfaces.tx_queues"}, Worst: Warning, needs: []need{(*view).noNICs, noQdiscs}, run: rootLock},
+		{ID: "LOCK-1", Title: "several send queues share one queueing discipline", Reads: []string{"qdiscs", "interfaces.tx_queues"}, Worst: Critical, needs: []need{(*view).noNICs, noQdiscs}, run: rootLock},
+		{ID: "SHAPE-1", Title: "a shaper drops below its rate, or works on one core", Reads: []string{"qdiscs", "cpus"}, Worst: Critical, needs: []need{noInterfaces, noQdiscs}, run: shaping},
 		{ID: "PATH-1", Title: "packets exceed the MTU", Reads: []string{"snmp", "interfaces.mtu"}, Worst: Warning, needs: []need{noSNMP}, run: tooBig},
 		{ID: "XDP-2", Title: "XDP loses frames that it redirects", Reads: []string{"statistics"}, Worst: Critical, needs: []need{(*view).noNICs}, run: eachNIC(redirectErrors)},
 	}
@@ -69,11 +70,12 @@ func (v *view) ring(n *nic, lost uint64, counter string) Finding {
 	switch {
 	case c != nil && c.busy >= full:
 		f.Says = fmt.Sprintf("%s loses %s of its packets at its ring because %s, which empties it, is full", n.Name, percent(share), c.name())
-		f.Evidence = append(f.Evidence, c.line())
+		f.Evidence, f.cores = append(f.Evidence, c.line()), []int{c.ID}
 		f.Remedies = []Remedy{{Text: "do not enlarge the ring: it would only fill later and add delay; relieve " + c.name()}}
 		f.relief = true
 		f.Expect = "no loss as soon as the core has room"
 	case c == nil && len(v.fullCores()) > 0:
+		f.cores = idsOf(v.fullCores())
 		f.Says = fmt.Sprintf("%s loses %s of its packets at its ring; %s full, and which core empties the ring is not known", n.Name, percent(share), cpuNames(v.fullCores())+" "+beVerb(len(v.fullCores())))
 		f.Remedies = []Remedy{{Text: "relieve the full core first; enlarge the ring only if the loss stays"}}
 		f.Expect = "less loss, or none"
@@ -168,7 +170,7 @@ func backlog(v *view) (o outcome) {
 		}
 		share := float64(c.dropped) / float64(c.dropped+c.processed)
 		f := Finding{
-			Severity: gradeLoss(c.dropped, share), Subject: c.name(), core: -1, weight: share,
+			Severity: gradeLoss(c.dropped, share), Subject: c.name(), core: -1, cores: []int{c.ID}, weight: share,
 			Says: fmt.Sprintf("the backlog of %s overflows: %s of the packets that it was given are lost", c.name(), percent(share)),
 			Evidence: []string{
 				fmt.Sprintf("softnet of %s: %s taken, %s dropped, %d squeezes", c.name(), v.rate(c.processed), v.rate(c.dropped), c.squeezed), c.line(),
@@ -208,7 +210,7 @@ func pauses(v *view, n *nic, o *outcome) {
 	const often = 10.0 // per second
 	if float64(in)/v.Seconds >= often {
 		o.add(Finding{
-			Severity: Warning, Subject: n.Name, core: -1, weight: float64(in),
+			Severity: Warning, Subject: n.Name, core: -1, weight: float64(in), kind: "in", bites: true,
 			Says:     fmt.Sprintf("the other end of %s stops the link %s times a second by pause frames: it, not this box, is the limit there", n.Name, units.Short(float64(in)/v.Seconds)),
 			Evidence: []string{fmt.Sprintf("pause frames received on %s: %s in %s", n.Name, units.Thousands(int(in)), seconds(v.Seconds))},
 			Remedies: []Remedy{{Command: n.pauseOff("rx"), Text: "ignore them; the switch then drops for the one slow port instead of stopping all"}},
@@ -217,7 +219,7 @@ func pauses(v *view, n *nic, o *outcome) {
 	}
 	if float64(out)/v.Seconds >= often {
 		o.add(Finding{
-			Severity: Warning, Subject: n.Name, core: -1, weight: float64(out),
+			Severity: Warning, Subject: n.Name, core: -1, weight: float64(out), kind: "out",
 			Says:     fmt.Sprintf("%s stops its other end %s times a second by pause frames: packets come faster than they are taken, and the loss is moved to the switch", n.Name, units.Short(float64(out)/v.Seconds)),
 			Evidence: []string{fmt.Sprintf("pause frames sent by %s: %s in %s", n.Name, units.Thousands(int(out)), seconds(v.Seconds))},
 			Remedies: []Remedy{{Command: n.pauseOff("tx"), Text: "drop here, where it is counted"}},

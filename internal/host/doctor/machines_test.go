@@ -14,10 +14,12 @@ type machine struct {
 	limit    Limit
 	says     []string // parts of the verdict
 	also     []string // checks with further findings above a notice; no others may have one
+	remedy   string   // part of a remedy of the verdict's finding
+	under    []string // checks whose findings above a notice another explains
 }
 
 // machines are the fixtures.
-var machines = slices.Concat(ixgbeMachines, otherMachines)
+var machines = slices.Concat(ixgbeMachines, otherMachines, causeMachines)
 
 // ixgbeMachines have the counters of ixgbe and igb. Their numbers are arbitrary: no rule
 // of a check may depend on them.
@@ -70,7 +72,7 @@ var ixgbeMachines = []machine{
 		build: twoLines,
 	},
 	{
-		name: "one-queue-ifb", check: "IFB-1", severity: Critical, limit: LimitBox, also: []string{"IFB-1"},
+		name: "one-queue-ifb", check: "IFB-1", severity: Critical, limit: LimitBox, also: []string{"IFB-1", "SHAPE-1"}, under: []string{"SHAPE-1"},
 		says: []string{"ifb0 has one queue", "97 % of the received packets"},
 		build: func() *box {
 			b := newBox(2)

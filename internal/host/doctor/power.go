@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"weir/internal/host/cpulist"
+	"weir/internal/units"
 )
 
 func powerChecks() []Check {
 	return []Check{
-		{ID: "PWR-1", Title: "cores run below their speed", Reads: []string{"cpus.governor", "cpus.mhz"}, Worst: Warning, needs: []need{noCPUs}, run: governor},
+		{ID: "PWR-1", Title: "cores run below their speed", Reads: []string{"cpus.governor", "cpus.mhz"}, Worst: Critical, needs: []need{noCPUs}, run: governor},
 		{ID: "PWR-2", Title: "idle cores sleep deeply", Reads: []string{"host.idle_states"}, Worst: Notice, run: sleeps},
 		{ID: "THR-1", Title: "the CPU is throttled by heat or power", Reads: []string{"throttle"}, Worst: Critical, run: throttled},
 		{ID: "MIT-1", Title: "mitigations of CPU vulnerabilities cost cycles", Reads: []string{"host.mitigations"}, Worst: Notice, needs: []need{noMitigations}, run: mitigations},
@@ -43,7 +46,6 @@ func governor(v *view) (o outcome) {
 		switch {
 		case c.Governor == "powersave" && !ownPace[c.Scaling]:
 			pinned = append(pinned, c)
-		case c.Governor == "performance": // only heat, power and turbo limit the clock
 		case c.MHz > 0 && c.MaxMHz > 0 && float64(c.MHz) < slowClock*float64(c.MaxMHz):
 			slow = append(slow, c)
 		}
@@ -51,10 +53,16 @@ func governor(v *view) (o outcome) {
 	if known == 0 {
 		return v.upToHost("cpus.governor")
 	}
+	// Under governor performance, one slow core is a moment's reading. All of them are a
+	// clock that something holds back.
+	working := slices.DeleteFunc(slices.Clone(v.cores), func(c *core) bool { return c.busy < working })
+	if len(slow) < len(working) {
+		slow = slices.DeleteFunc(slow, func(c *core) bool { return c.Governor == "performance" })
+	}
 	remedy := Remedy{Command: "cpupower frequency-set -g performance", Text: "keep cores at their speed"}
 	if len(pinned) > 0 {
 		o.add(Finding{
-			Severity: Warning, Subject: cpuNames(pinned), core: -1,
+			Severity: Warning, Subject: cpuNames(pinned), core: -1, cores: idsOf(pinned), bites: true,
 			Says:     fmt.Sprintf("%s %s busy at the lowest clock: governor powersave of %s", cpuNames(pinned), beVerb(len(pinned)), cmp.Or(pinned[0].Scaling, "none")),
 			Evidence: clocks(pinned), Remedies: []Remedy{remedy}, Expect: "the packet rate rises with the clock",
 		})
@@ -64,14 +72,21 @@ func governor(v *view) (o outcome) {
 		if slices.ContainsFunc(slow, func(c *core) bool { return c.busy >= busy }) {
 			grade = Warning // with more room than that, a slow clock is what the governor should choose
 		}
+		remedies := []Remedy{remedy, stuckClock}
+		if slices.ContainsFunc(slow, func(c *core) bool { return c.Governor == "performance" }) {
+			remedies = []Remedy{stuckClock} // no governor holds it back
+		}
 		o.add(Finding{
-			Severity: grade, Subject: cpuNames(slow), core: -1,
-			Says:     fmt.Sprintf("%s %s busy, and at less than %s of the fastest clock (governor %s)", cpuNames(slow), beVerb(len(slow)), percent(slowClock), cmp.Or(slow[0].Governor, "none")),
-			Evidence: clocks(slow), Remedies: []Remedy{remedy}, Expect: "the packet rate rises with the clock",
+			Severity: grade, Subject: cpuNames(slow), core: -1, cores: idsOf(slow), bites: grade > Notice,
+			Says:     fmt.Sprintf("%s %s busy, and at less than %s of the fastest clock (%d of %s MHz, governor %s)", cpuNames(slow), beVerb(len(slow)), percent(slowClock), slow[0].MHz, units.Thousands(slow[0].MaxMHz), cmp.Or(slow[0].Governor, "none")),
+			Evidence: clocks(slow), Remedies: remedies, Expect: "the packet rate rises with the clock",
 		})
 	}
 	return o
 }
+
+// stuckClock is the remedy if the governor is not what holds the clock back.
+var stuckClock = Remedy{Command: "turbostat --interval 2", Text: "see Busy% and Bzy_MHz under load: if the clock stays low, look at heat, the power supply, the BIOS's power limits and its version; a cold start frees a clock that is stuck"}
 
 // upToHost notes an input that a virtual machine does not have, and that others lack.
 func (v *view) upToHost(what string) (o outcome) {
@@ -112,20 +127,32 @@ func throttled(v *view) (o outcome) {
 	if !v.sampled || v.After.Throttle == nil || v.Before.Throttle == nil {
 		return v.upToHost("throttle")
 	}
+	var hot []int
+	var sum uint64
+	grade := Warning
 	for _, id := range sortedKeys(v.After.Throttle) {
 		n := Grown(v.After.Throttle[id], v.Before.Throttle[id])
 		if n == 0 {
 			continue
 		}
-		o.add(Finding{
-			Severity: max(Warning, v.severe(v.core(id))), Subject: fmt.Sprintf("cpu%d", id), core: id, weight: float64(n),
-			Says:     fmt.Sprintf("cpu%d was slowed down %d times in %s, by heat or by its power limit", id, n, seconds(v.Seconds)),
-			Evidence: []string{fmt.Sprintf("core_throttle_count of cpu%d grew by %d", id, n)},
-			Remedies: []Remedy{{Command: fmt.Sprintf("grep . /sys/devices/system/cpu/cpu%d/thermal_throttle/*", id), Text: "see for how long; then check fans, dust, heat sink and the BIOS power limits"}},
-			Expect:   "the clock stays constant",
-			because:  "it is throttled by heat or power",
-		})
+		hot, sum = append(hot, id), sum+n
+		grade = max(grade, v.severe(v.core(id)))
 	}
+	if len(hot) == 0 {
+		return o
+	}
+	names := "cpu" + cpulist.Format(hot)
+	f := Finding{
+		Severity: grade, Subject: names, core: -1, cores: hot, weight: float64(sum), bites: true,
+		Says:     fmt.Sprintf("%s was slowed down %d times in %s, by heat or by its power limit", names, sum, seconds(v.Seconds)),
+		Evidence: []string{fmt.Sprintf("core_throttle_count of %s grew by %d", names, sum)},
+		Remedies: []Remedy{{Command: fmt.Sprintf("grep . /sys/devices/system/cpu/cpu%d/thermal_throttle/*", hot[0]), Text: "see for how long; then check fans, dust, heat sink and the BIOS power limits"}},
+		Expect:   "the clock stays constant",
+	}
+	if len(hot) > 1 {
+		f.Says = fmt.Sprintf("%s were slowed down %d times in %s, by heat or by the power limit", plural(len(hot), "core"), sum, seconds(v.Seconds))
+	}
+	o.add(f)
 	return o
 }
 

@@ -153,7 +153,7 @@ func (v *view) narrow(o *outcome, d *Interface) {
 	cores := len(v.CPUs)
 	wide := d.Name[:min(len(d.Name), longestName-len("-mq"))] + "-mq"
 	f := Finding{
-		Severity: grade, Subject: d.Name, core: -1, weight: share,
+		Severity: grade, Subject: d.Name, core: -1, weight: share, bites: grade > Notice,
 		Says: fmt.Sprintf("%s has one queue, and %s of the received packets pass it: one core at a time works on them, however the cards spread them", d.Name, percent(share)),
 		Evidence: []string{
 			fmt.Sprintf("%s: 1 transmit queue, %s", d.Name, v.rate(passed)),
@@ -231,6 +231,7 @@ func (v *view) qdiscsOf(name string) (all []qdisc) {
 		b := v.Before.Qdiscs[i]
 		q := qdisc{Qdisc: a, rate: a.RateBits}
 		q.Bytes, q.Packets = Grown(a.Bytes, b.Bytes), Grown(a.Packets, b.Packets)
+		q.Classes = grownClasses(a.Classes, b.Classes)
 		q.Drops, q.Overlimits, q.Requeues = Grown(a.Drops, b.Drops), Grown(a.Overlimits, b.Overlimits), Grown(a.Requeues, b.Requeues)
 		q.bits = float64(q.Bytes) * 8 / v.Seconds
 		all = append(all, q)

@@ -2,14 +2,18 @@ package doctor
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"weir/internal/testenv"
 )
 
 // publicCase is a sick machine of somebody else, made from what a public thread shows.
@@ -83,5 +87,114 @@ func TestPublicCases(t *testing.T) {
 	}
 	if held := slices.DeleteFunc(slices.Clone(all), func(c publicCase) bool { return !c.heldOut() }); len(held) < len(all)/4 {
 		t.Errorf("%d of %d cases are held out", len(held), len(all))
+	}
+}
+
+// Outcomes of a public case.
+const (
+	rightFirst = "right"
+	partly     = "partly" // the cause is found, but not first, or its remedy is another
+	wrongFirst = "wrong"
+)
+
+// judge examines a case and says how far doctor got.
+func (c *publicCase) judge(t *testing.T) (r *Report, got string) {
+	t.Helper()
+	s, err := Read(bytes.NewReader(c.Bundle))
+	if err != nil {
+		t.Fatalf("%s: %v", c.name, err)
+	}
+	if r, err = Examine(s, nil); err != nil {
+		t.Fatalf("%s: %v", c.name, err)
+	}
+	if len(c.Causes) == 0 {
+		if r.Verdict.Check == "" && r.Verdict.Limit == c.Limit {
+			return r, rightFirst
+		}
+		return r, wrongFirst
+	}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if f.Severity == Notice || !slices.Contains(c.Causes, f.Check) {
+			continue
+		}
+		offers := slices.ContainsFunc(f.Remedies, func(m Remedy) bool { return strings.Contains(m.Command+" "+m.Text, c.Remedy) })
+		if f.Check == r.Verdict.Check && offers {
+			return r, rightFirst
+		}
+		got = partly
+	}
+	return r, cmp.Or(got, wrongFirst)
+}
+
+// least is the share of cases that must be right first.
+const least = 0.95
+
+// TestPublicFigures judges all cases, prints the figures, and writes the tables of
+// docs/doctor.md.
+func TestPublicFigures(t *testing.T) {
+	count := map[bool]map[string]int{false: {}, true: {}}
+	var table strings.Builder
+	table.WriteString("| Machine | Cause there | doctor names first | |\n|---|---|---|---|\n")
+	all := readPublic(t)
+	for i := range all {
+		c := &all[i]
+		r, got := c.judge(t)
+		count[c.heldOut()][got]++
+		if got != rightFirst {
+			t.Logf("%s: %s: want %v, %q, %s; got %s: %s", got, c.name, c.Causes, c.Remedy, c.Limit, r.Verdict.Check, r.Verdict.Sentence)
+		}
+		there := cmp.Or(strings.Join(c.Causes, " or "), "none: "+string(c.Limit))
+		if c.heldOut() {
+			got += ", held out"
+		}
+		fmt.Fprintf(&table, "| [%s](%s) | %s | %s | %s |\n", c.name, c.Thread, there, cmp.Or(r.Verdict.Check, "none: "+string(r.Verdict.Limit)), got)
+	}
+	right := count[false][rightFirst] + count[true][rightFirst]
+	for _, held := range []bool{false, true} {
+		by := count[held]
+		t.Logf("held out %t: %d right first, %d partly, %d wrong", held, by[rightFirst], by[partly], by[wrongFirst])
+	}
+	if share := float64(right) / float64(len(all)); share < least {
+		t.Errorf("%.1f %% right first; want %.0f %%", 100*share, 100*least)
+	}
+	for i := range machines {
+		m := &machines[i]
+		r, err := Examine(m.build().s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := rightFirst
+		if r.Verdict.Check != m.check || r.Verdict.Limit != m.limit {
+			got = wrongFirst
+		}
+		fmt.Fprintf(&table, "| %s (our own) | %s | %s | %s |\n", m.name, cmp.Or(m.check, "none: "+string(m.limit)), cmp.Or(r.Verdict.Check, "none: "+string(r.Verdict.Limit)), got)
+	}
+	inDocument(t, "cases", fmt.Sprintf("%d of %d machines of others: right first.\n\n%s", right, len(all), table.String()))
+	inDocument(t, "graph", DrawGraph())
+}
+
+// inDocument compares a generated part of docs/doctor.md, between two comments, or writes
+// it anew.
+func inDocument(t *testing.T, part, want string) {
+	t.Helper()
+	const file = "../../../docs/doctor.md"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- "+part+": generated -->\n", "<!-- end of "+part+" -->"
+	before, rest, found := strings.Cut(string(text), begin)
+	got, after, ends := strings.Cut(rest, end)
+	switch {
+	case !found || !ends:
+		t.Fatalf("docs/doctor.md has no part %q", part)
+	case got == want:
+	case testenv.Updating():
+		if err := os.WriteFile(file, []byte(before+begin+want+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("docs/doctor.md: the part %q is old; WEIR_TEST_UPDATE=1 writes it anew", part)
 	}
 }

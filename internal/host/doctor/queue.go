@@ -125,6 +125,7 @@ func (v *view) unbalanced(n *nic, q *queue) Finding {
 			f.Remedies = append(f.Remedies, Remedy{Command: fmt.Sprintf("ethtool -X %s equal %d", n.Name, len(n.queues)), Text: "spread the hash over all queues"})
 		}
 	}
+	f.Remedies = append(f.Remedies, n.hashPorts()...)
 	for _, h := range heavy {
 		f.Remedies = append(f.Remedies, v.spread(n, h)...)
 	}
@@ -154,9 +155,13 @@ func (v *view) spread(n *nic, q *queue) []Remedy {
 	if len(cpus) == 0 {
 		return nil
 	}
+	now := ""
+	if mask := v.rps(n, q.n); mask != "" {
+		now = fmt.Sprintf("its mask is now %s: ", mask)
+	}
 	return []Remedy{{
 		Command: fmt.Sprintf("echo %s > /sys/class/net/%s/queues/rx-%d/rps_cpus", cpulist.FormatMask(cpus), n.Name, q.n),
-		Text:    "let the stack spread this queue's flows over cores " + cpulist.Format(cpus) + " (RPS); packets that XDP keeps are not spread by it",
+		Text:    now + "let the stack spread this queue's flows over cores " + cpulist.Format(cpus) + " (RPS); packets that XDP keeps are not spread by it",
 	}}
 }
 

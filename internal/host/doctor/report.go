@@ -11,7 +11,7 @@ import (
 // Print writes the report for people: the verdict, the findings with their evidence, and
 // what could not be checked. Each notice takes one line unless all is true.
 func (r *Report) Print(w io.Writer, all bool) error {
-	p := &printer{textout.Lines{W: w}}
+	p := &printer{Lines: textout.Lines{W: w}, shown: map[string]bool{}}
 	p.Line("%s.", r.Verdict.Sentence)
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -20,7 +20,9 @@ func (r *Report) Print(w io.Writer, all bool) error {
 		}
 		p.finding(f)
 	}
-	if !all {
+	if all {
+		p.lists(r)
+	} else {
 		p.notices(r.Findings)
 	}
 	p.unreadable(r.Checks, all)
@@ -32,14 +34,25 @@ func (r *Report) Print(w io.Writer, all bool) error {
 	return p.Err
 }
 
-type printer struct{ textout.Lines }
+type printer struct {
+	textout.Lines
+	shown map[string]bool // evidence that stands above already
+}
 
+// finding prints a finding. One that another explains stands right below it. What stands
+// above already is not said again.
 func (p *printer) finding(f *Finding) {
+	if f.Because != "" {
+		p.Line("  and so %s  %s", f.Check, f.Says)
+		p.evidence(f, "        ")
+		for _, m := range f.Remedies {
+			p.Line("      (%s)", m.Text)
+		}
+		return
+	}
 	p.Line("")
 	p.Line("%s  %s  %s", f.Check, f.Severity, f.Says)
-	for _, e := range f.Evidence {
-		p.Line("    %s", e)
-	}
+	p.evidence(f, "    ")
 	for _, m := range f.Remedies {
 		if m.Command == "" {
 			p.Line("  > %s", m.Text)
@@ -50,6 +63,32 @@ func (p *printer) finding(f *Finding) {
 	}
 	if f.Expect != "" {
 		p.Line("  = %s", f.Expect)
+	}
+}
+
+func (p *printer) evidence(f *Finding, indent string) {
+	for _, e := range f.Evidence {
+		if !p.shown[e] {
+			p.Line("%s%s", indent, e)
+		}
+		p.shown[e] = true
+	}
+}
+
+// lists prints what tunnels and shapers counted.
+func (p *printer) lists(r *Report) {
+	for _, list := range []struct {
+		head  string
+		lines []string
+	}{{"Tunnels:", r.Tunnels}, {"Queueing disciplines that held back, dropped or hold packets:", r.Shapers}} {
+		if len(list.lines) == 0 {
+			continue
+		}
+		p.Line("")
+		p.Line("%s", list.head)
+		for _, line := range list.lines {
+			p.Line("  %s", line)
+		}
 	}
 }
 

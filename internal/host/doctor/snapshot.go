@@ -58,6 +58,7 @@ type Host struct {
 	CPU         string            `json:"cpu,omitempty"`    // name of the first core
 	Machine     string            `json:"machine,omitempty"`
 	Hypervisor  bool              `json:"hypervisor,omitempty"`
+	Namespace   bool              `json:"network_namespace,omitempty"` // a network namespace other than the machine's first
 	MemoryMiB   int               `json:"memory_mib,omitempty"`
 	Mitigations map[string]string `json:"mitigations,omitzero"` // by the CPU's vulnerabilities
 	IdleStates  []IdleState       `json:"idle_states,omitzero"` // idle states of core 0

@@ -267,6 +267,8 @@ func (v *view) narrowed(p *Spread, n *nic, cores int, moved bool) (why string, o
 	q := n.largest()
 	uneven := n.isUneven(q) && q.packets >= few
 	switch {
+	case v.inTunnel(q):
+		return "", nil // no hash spreads one tunnel's packets
 	case v.carriesPPP(n.Name):
 		if uneven {
 			only = q
@@ -284,6 +286,18 @@ func (v *view) narrowed(p *Spread, n *nic, cores int, moved bool) (why string, o
 		return fmt.Sprintf("its %s fill their cores", plural(n.queueCount(), "queue")), nil
 	}
 	return "", nil
+}
+
+// inTunnel reports whether a tunnel, by the packets of a queue, fills the core that serves
+// the queue.
+func (v *view) inTunnel(q *queue) bool {
+	if q == nil || len(q.cores) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(v.tunnelsInUse(), func(t *tunnelled) bool {
+		c := v.carrier(t)
+		return c != nil && c.ID == q.cores[0] && !userSpace[t.Kind]
+	})
 }
 
 func (v *view) placeRPS(p *Spread, n *nic, q *queue, cpus []int, why string) {

@@ -29,6 +29,11 @@ var spreads = map[string][]string{
 	"busy-wide":        {"32 changes"}, // two cards whose queues share 32 of 64 cores
 	"veth-queue-full":  {"rps lan0:0 0-1"},
 
+	"interrupt-rate":        {"rps eth0:0 1-3"},
+	"udp-one-queue":         {"rps eth0:1 0,2-3"},
+	"hypervisor-queues":     {"rps ens18:0 1-7"},
+	"far-queues-near-cores": {"irq eth0:0 6", "irq eth0:1 5", "irq eth0:2 7"},
+
 	"uncounted":          {"rps eno1:2 0-1,3-7"},
 	"pppoe-uncounted":    {"rps eno1:2 0-1,3-7"},
 	"xen-one-core":       {"irq eth0:1 1", "irq eth0:2 2", "irq eth0:3 3", "irq eth1:1 1", "irq eth1:2 2", "irq eth1:3 3"},

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"strings"
 
 	"weir/internal/units"
 )
@@ -106,7 +107,7 @@ func conntrack(v *view) (o outcome) {
 			Severity: grade, core: -1, weight: share,
 			Says:     "the kernel's connection tracking holds " + of(now.Count, limit) + " connections",
 			Evidence: []string{fmt.Sprintf("dropped because it was full: %d, evicted early: %d in %s", lost, early, seconds(v.Seconds))},
-			Remedies: []Remedy{{Command: fmt.Sprintf("sysctl -w net.netfilter.nf_conntrack_max=%d", 2*limit), Text: "doubles the limit, at about 320 bytes each"}},
+			Remedies: v.roomForConnections(limit),
 			Expect:   "new connections are no longer dropped",
 		})
 	}
@@ -194,9 +195,44 @@ func neighbours(v *view) (o outcome) {
 			Severity: grade, core: -1, weight: float64(t.entries) / float64(limit),
 			Says:     fmt.Sprintf("the table of %s neighbours holds %s: further hosts cannot be reached", t.family, of(t.entries, limit)),
 			Evidence: []string{fmt.Sprintf("overflows: %d in %s; %s = %d", t.overflows, seconds(v.Seconds), t.sysctl, limit)},
-			Remedies: []Remedy{{Command: fmt.Sprintf("sysctl -w %s=%d", t.sysctl, 4*limit), Text: "room for four times as many"}},
+			Remedies: []Remedy{moreNeighbours(strings.TrimSuffix(t.sysctl, "3"), 4*limit)},
 			Expect:   "all hosts of the attached networks are reached",
 		})
 	}
 	return o
+}
+
+// moreNeighbours raises all three thresholds. Below the first, nothing is collected;
+// between the second and the third, entries go after five seconds: without them, the
+// table would be collected all the time.
+func moreNeighbours(prefix string, limit int) Remedy {
+	return Remedy{
+		Command: fmt.Sprintf("sysctl -w %s1=%d %s2=%d %s3=%d", prefix, limit/4, prefix, limit/2, prefix, limit),
+		Text:    "room for four times as many; the first two keep the collector from running all the time. If most entries are incomplete, something scans the network: see them (ip neigh show nud failed)",
+	}
+}
+
+// longEstablished is how long an idle TCP connection must be kept at least: 2 hours and 4
+// minutes (RFC 5382, REQ-5), in seconds.
+const longEstablished = 7440
+
+// roomForConnections doubles the limit, and the hash's buckets with it: a chain should
+// hold few entries. A long timeout keeps connections that ended without a word.
+func (v *view) roomForConnections(limit int) []Remedy {
+	const timeout = "net.netfilter.nf_conntrack_tcp_timeout_established"
+	remedies := []Remedy{{
+		Command: fmt.Sprintf("sysctl -w net.netfilter.nf_conntrack_max=%d net.netfilter.nf_conntrack_buckets=%d", 2*limit, 2*limit),
+		Text:    "doubles the limit, at about 320 bytes each, with a bucket of the hash for each",
+	}}
+	if buckets, known := v.number("net.netfilter.nf_conntrack_buckets"); known {
+		remedies[0].Text += fmt.Sprintf(" (now %s)", units.Thousands(buckets))
+	}
+	if now, known := v.number(timeout); !known || now > longEstablished {
+		text := "forget idle TCP connections after 2 hours and 4 minutes, the least that RFC 5382 allows"
+		if known {
+			text += fmt.Sprintf(" (now %s s)", units.Thousands(now))
+		}
+		remedies = append(remedies, Remedy{Command: fmt.Sprintf("sysctl -w %s=%d", timeout, longEstablished), Text: text})
+	}
+	return remedies
 }

@@ -14,7 +14,9 @@ type Report struct {
 	Verdict  Verdict       `json:"verdict"`
 	Findings []Finding     `json:"findings"` // gravest first
 	Checks   []CheckResult `json:"checks"`
-	Notes    []string      `json:"notes,omitempty"` // about the source, or doctor's own cost
+	Tunnels  []string      `json:"tunnels,omitempty"` // each tunnel's traffic, and the core that carries it
+	Shapers  []string      `json:"shapers,omitempty"` // each discipline that held back, dropped or queued packets
+	Notes    []string      `json:"notes,omitempty"`   // about the source, or doctor's own cost
 }
 
 // Verdict says in one sentence, without the full stop, what limits the router now.
@@ -74,6 +76,7 @@ func Examine(s *Snapshot, skip []string) (*Report, error) {
 	}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
 	r.addSpread(s)
+	r.explain()
 	r.relieve(v)
 	r.Verdict = v.verdict(r)
 	r.Verdict.Unseen = r.uncheckedIDs(checks)
@@ -81,6 +84,7 @@ func Examine(s *Snapshot, skip []string) (*Report, error) {
 		r.Verdict.Sentence += without(r.Verdict.Unseen)
 	}
 	r.Notes = v.notes()
+	r.Tunnels, r.Shapers = v.tunnelLines(), v.shaperLines()
 	return r, nil
 }
 
@@ -147,6 +151,9 @@ func (v *view) notes() (notes []string) {
 				n.Name, percent(share), units.Thousands(n.Mbit)))
 		}
 	}
+	if v.Unreadable["threads"] != "" {
+		notes = append(notes, "which cores the receiving threads use is not known: "+v.Unreadable["threads"])
+	}
 	switch w := v.Watched; {
 	case w != nil && w.Seconds > 0:
 		notes = append(notes, fmt.Sprintf("counting in the kernel took %s of one core over %s, in %s runs of its programs",
@@ -181,9 +188,9 @@ func (v *view) verdict(r *Report) Verdict {
 		verdict.Limit = LimitLink
 		verdict.Sentence = fmt.Sprintf("The link is the limit: %s; the next one is near: %s", v.linkLine(), verdict.Sentence)
 	}
-	if top.Check == "CPU-1" || top.Check == "CPU-2" {
+	if top.Check == "CPU-1" || top.Check == "CPU-2" || r.explains(top) {
 		for i := range r.Findings {
-			if f := &r.Findings[i]; f.Check == "RING-1" && f.Severity == Critical {
+			if f := &r.Findings[i]; f.Check == "RING-1" && f.Severity == Critical && f.Check != top.Check {
 				verdict.Sentence += fmt.Sprintf("; %s loses %s of its packets", f.Subject, percent(f.weight))
 				break
 			}
@@ -206,6 +213,11 @@ func (v *view) named(cause *Finding) string {
 func (v *view) joined(because string) string {
 	filled := v.spreadable()
 	return fmt.Sprintf("%s %s full of %s: %s; %s", cpuNames(filled), beVerb(len(filled)), packetWork(filled), because, v.room(filled))
+}
+
+// explains reports whether a finding stands above another that it explains.
+func (r *Report) explains(f *Finding) bool {
+	return slices.ContainsFunc(r.Findings, func(other Finding) bool { return other.Because == f.Check })
 }
 
 // cause returns the first finding that explains a full core.

@@ -41,11 +41,11 @@ func faults(f *Finding) (all []string) {
 		all = append(all, "says no sentence without its full stop")
 	case len(f.Evidence) == 0 || strings.Contains(strings.Join(f.Evidence, ""), "%!"):
 		all = append(all, "lacks evidence")
-	case len(commands) == 0:
+	case len(commands) == 0 && f.Because == "": // its cause has one
 		all = append(all, "has no command")
 	case unfinished.MatchString(strings.Join(commands, "\n")):
 		all = append(all, fmt.Sprintf("has commands with a gap: %q", commands))
-	case f.Expect == "":
+	case f.Expect == "" && f.Because == "":
 		all = append(all, "does not say what to expect")
 	}
 	for _, r := range f.Remedies {

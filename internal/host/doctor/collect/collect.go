@@ -129,9 +129,11 @@ func spent() time.Duration {
 
 func (r *reader) facts() error {
 	r.host()
+	r.snapshot.Host.Namespace = r.namespace()
 	if err := r.interfaces(); err != nil {
 		return err
 	}
+	r.tunnels()
 	r.interrupts()
 	r.sysctls()
 	r.unknownLines()

@@ -129,7 +129,7 @@ var wanted = []string{
 	"net/ipv4/ip_forward", "net/ipv4/conf/*/forwarding", "net/ipv4/conf/*/rp_filter",
 	"net/ipv6/conf/*/forwarding", "net/ipv6/conf/*/accept_ra",
 	"net/ipv4/neigh/default/gc_thresh*", "net/ipv6/neigh/default/gc_thresh*",
-	"net/netfilter/nf_conntrack_max", "net/netfilter/nf_conntrack_buckets",
+	"net/netfilter/nf_conntrack_max", "net/netfilter/nf_conntrack_buckets", "net/netfilter/nf_conntrack_tcp_timeout_established",
 	"net/core/netdev_max_backlog", "net/core/netdev_budget", "net/core/netdev_budget_usecs",
 	"net/core/rps_sock_flow_entries", "net/core/default_qdisc", "net/core/bpf_jit_enable",
 }
@@ -170,6 +170,14 @@ func (r *reader) unknownLines() {
 	for _, l := range lines {
 		r.snapshot.Unknown = append(r.snapshot.Unknown, doctor.UnknownLine(l))
 	}
+}
+
+// namespace reports whether this is another network namespace than that of the machine's
+// first process.
+func (r *reader) namespace() bool {
+	own, err := os.Readlink(r.procFile("thread-self", "ns", "net"))
+	first, unknown := os.Readlink(r.procFile("1", "ns", "net"))
+	return err == nil && unknown == nil && own != first
 }
 
 // programs lists those that matter, by the kernel's name, which is cut at 15 bytes.

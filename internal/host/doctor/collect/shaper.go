@@ -33,7 +33,7 @@ func (d *devices) shaperRates(all []doctor.Qdisc, names map[int]string) error {
 			case "cake":
 				q.RateBits = cakes[cake{index, q.Handle}]
 			case "htb":
-				if q.RateBits, err = d.htbRate(index, q.Handle); err != nil {
+				if err := d.htbClasses(index, q); err != nil {
 					return err
 				}
 			}
@@ -42,23 +42,32 @@ func (d *devices) shaperRates(all []doctor.Qdisc, names map[int]string) error {
 	return nil
 }
 
-// htbRate adds up the ceilings of the topmost classes.
-func (d *devices) htbRate(index int, qdisc string) (bits uint64, err error) {
+// htbClasses reads the classes of an HTB. Its rate is the sum of the topmost ones'
+// ceilings.
+func (d *devices) htbClasses(index int, q *doctor.Qdisc) error {
 	link, err := d.netlink.LinkByIndex(index)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	classes, err := d.netlink.ClassList(link, 0)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	for _, c := range classes {
 		htb, ok := c.(*netlink.HtbClass)
-		if ok && htb.Parent == netlink.HANDLE_ROOT && handle(htb.Handle&0xffff0000) == qdisc {
-			bits += htb.Ceil * 8
+		if !ok || handle(htb.Handle&0xffff0000) != q.Handle {
+			continue
 		}
+		if htb.Parent == netlink.HANDLE_ROOT {
+			q.RateBits += htb.Ceil * 8
+		}
+		one := doctor.Class{Handle: handle(htb.Handle), CeilingBits: htb.Ceil * 8}
+		if st := htb.Statistics; st != nil && st.Basic != nil && st.Queue != nil {
+			one.Bytes, one.Drops = st.Basic.Bytes, uint64(st.Queue.Drops)
+		}
+		q.Classes = append(q.Classes, one)
 	}
-	return bits, nil
+	return nil
 }
 
 // cake identifies a CAKE discipline by its interface and handle.

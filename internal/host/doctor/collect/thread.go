@@ -26,6 +26,10 @@ func (r *reader) receivers() error {
 			if one.PID == 0 {
 				continue
 			}
+			if err := proc.KernelThreads(r.proc); err != nil {
+				r.lacks("threads", err) // the number is that of another process here
+				break
+			}
 			if r.threads[n.Name] == nil {
 				r.threads[n.Name] = map[int]int{}
 			}

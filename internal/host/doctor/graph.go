@@ -1,0 +1,183 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// scope says when a cause and its effect are about the same thing.
+type scope uint8
+
+const (
+	onCores  scope = iota // the cause is about at least half of the effect's cores
+	onDevice              // both are about the same interface
+	onBox                 // both are about the whole machine
+)
+
+var scopes = [...]string{"cores", "interface", "machine"}
+
+func (s scope) String() string { return scopes[s] }
+
+// Edge joins two findings of the graph: if both findings are there and about the same thing,
+// the cause explains the effect. The effect is shown under its cause, and its own
+// remedies are withheld: they cannot help, or not yet.
+type Edge struct {
+	Cause  string `json:"cause"` // a check's ID, with "/" and the kind of finding if it has several
+	Effect string `json:"effect"`
+	Scope  scope  `json:"-"`
+	Why    string `json:"why"` // why the effect's own remedies do not help
+}
+
+// Graph lists which finding explains which. If several explain one, the first counts:
+// what stands nearer to the metal comes first. docs/doctor.md shows it.
+var Graph = slices.Concat(
+	explains("THR-1", onCores, "a cooler machine first", "PWR-1", "CPU-1", "CPU-2", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
+	explains("PWR-1", onCores, "the clock first: at full speed these cores may have room", "CPU-1", "CPU-2", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
+	explains("VIRT-1", onCores, "the stolen time first: with it these cores would have room", "CPU-1", "CPU-2", "CPU-3", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1", "IRQ-5"),
+	explains("LINK-1/half", onDevice, "a half-duplex link collides, and must drop", "ERR-1/damage", "ERR-1/send", "QDISC-1", "RING-1", "LOCK-1", "SHAPE-1"),
+	explains("ERR-1/flap", onDevice, "the link goes up and down: first make it stay up", "ERR-1/damage", "ERR-1/send", "LINK-1/speed", "RING-1", "QDISC-1"),
+	explains("LINK-1/speed", onDevice, "the link is slower than its port: it must drop", "QDISC-1", "LOCK-1", "SHAPE-1"),
+	explains("FC-1/in", onDevice, "the other end stops this link", "QDISC-1", "LOCK-1", "SHAPE-1"),
+	explains("PCI-1", onDevice, "the bus is the limit: a ring, or a core, empties nothing that has not arrived", "RING-1", "RSS-1", "RSS-2", "RPS-1", "FC-1/out"),
+	explains("IRQ-5", onCores, "the interrupts first: they take the time that packets need", "CPU-1", "CPU-2", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
+	explains("LOCK-1", onCores, "the cores wait for a lock: more of them wait longer", "CPU-1", "CPU-2", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
+	explains("LOCK-1", onDevice, "the lock first", "SHAPE-1", "QDISC-1"),
+	explains("SHAPE-1", onCores, "the shaper's tree runs on one core, whatever the cards do", "CPU-1", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
+	explains("TUN-1", onCores, "a hash tells no two packets of the tunnel apart, so that RPS and more queues spread nothing", "CPU-1", "CPU-3", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RSS-3", "RPS-1", "IRQ-1"),
+	explains("CPU-3", onCores, "the program first: it takes the time that packets need", "RING-1", "SQZ-1"),
+	explains("PPP-1", onCores, "", "CPU-1", "RSS-1"),
+	explains("IFB-1", onCores, "", "CPU-1"),
+	explains("IFB-1", onDevice, "the device's one queue first", "SHAPE-1"),
+	explains("RSS-1", onCores, "", "CPU-1"),
+	explains("RSS-2", onCores, "", "CPU-1"),
+	explains("IRQ-3", onCores, "", "CPU-1"),
+	explains("RPS-1", onCores, "", "CPU-1"),
+	explains("IRQ-1", onCores, "", "CPU-1"),
+	explains("CPU-1", onCores, "", "RING-1", "SQZ-1"),
+	explains("CPU-2", onCores, "", "RING-1", "SQZ-1"),
+)
+
+// explains makes the edges from one cause. Without why, both findings keep their remedies
+// and their place: the verdict joins them in one sentence.
+func explains(cause string, where scope, why string, effects ...string) (all []Edge) {
+	for _, effect := range effects {
+		all = append(all, Edge{Cause: cause, Effect: effect, Scope: where, Why: why})
+	}
+	return all
+}
+
+// node returns the finding's name in the graph.
+func (f *Finding) node() string {
+	if f.kind == "" {
+		return f.Check
+	}
+	return f.Check + "/" + f.kind
+}
+
+// within reports whether two findings are about the same thing.
+func (s scope) within(cause, effect *Finding) bool {
+	switch s {
+	case onDevice:
+		return cause.Subject == effect.Subject
+	case onCores:
+		shared := 0
+		for _, id := range effect.cores {
+			if slices.Contains(cause.cores, id) {
+				shared++
+			}
+		}
+		return shared > 0 && 2*shared >= len(effect.cores)
+	}
+	return true
+}
+
+// explain puts findings under their causes. A cause matters as much as what it explains.
+func (r *Report) explain() {
+	for i := range r.Findings {
+		if f := &r.Findings[i]; len(f.cores) == 0 && f.core >= 0 {
+			f.cores = []int{f.core}
+		}
+	}
+	under := r.causes()
+	for i := range r.Findings {
+		for c := under[i]; c >= 0; c = under[c] {
+			r.Findings[c].Severity = max(r.Findings[c].Severity, r.Findings[i].Severity)
+		}
+	}
+	order := make([]int, 0, len(r.Findings))
+	for i := range r.Findings {
+		if under[i] < 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(r.Findings[b].Severity, r.Findings[a].Severity), cmp.Compare(explaining(under, b), explaining(under, a)))
+	})
+	sorted := make([]Finding, 0, len(r.Findings))
+	for _, root := range order {
+		sorted = r.unfold(sorted, root, under)
+	}
+	r.Findings = sorted
+}
+
+// causes returns the index of each finding's cause; -1: it has none.
+func (r *Report) causes() []int {
+	under := make([]int, len(r.Findings))
+	for i := range r.Findings {
+		effect := &r.Findings[i]
+		under[i] = -1
+		for _, e := range Graph {
+			if e.Why == "" || e.Effect != effect.node() || under[i] >= 0 {
+				continue
+			}
+			under[i] = slices.IndexFunc(r.Findings, func(f Finding) bool {
+				return f.bites && f.node() == e.Cause && e.Scope.within(&f, effect)
+			})
+			if under[i] >= 0 {
+				effect.Remedies = []Remedy{{Text: e.Why}}
+				effect.Expect, effect.relief = "", false
+			}
+		}
+	}
+	return under
+}
+
+// explaining is 1 if a finding explains another, else 0.
+func explaining(under []int, i int) int {
+	if slices.Contains(under, i) {
+		return 1
+	}
+	return 0
+}
+
+// unfold appends a finding, and after it what it explains.
+func (r *Report) unfold(to []Finding, i int, under []int) []Finding {
+	f := r.Findings[i]
+	if c := under[i]; c >= 0 {
+		f.Because = r.Findings[c].Check
+	}
+	to = append(to, f)
+	for k := range r.Findings {
+		if under[k] == i {
+			to = r.unfold(to, k, under)
+		}
+	}
+	return to
+}
+
+// DrawGraph draws the graph as a table: each cause once, with what it explains.
+func DrawGraph() string {
+	var b strings.Builder
+	b.WriteString("| This finding | about the same | explains | whose own remedy waits, because |\n|---|---|---|---|\n")
+	for i := 0; i < len(Graph); {
+		e, effects := Graph[i], []string{}
+		for i < len(Graph) && Graph[i].Cause == e.Cause && Graph[i].Scope == e.Scope && Graph[i].Why == e.Why {
+			effects = append(effects, Graph[i].Effect)
+			i++
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", e.Cause, e.Scope, strings.Join(effects, " "), cmp.Or(e.Why, "(it does not wait: the verdict names both)"))
+	}
+	return b.String()
+}
