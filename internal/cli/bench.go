@@ -77,6 +77,7 @@ docs/measuring.md describes the method.`,
 	f.IntSliceVar(&o.Rules, "rules", o.Rules, "`number` of extra rules that match none of the traffic")
 	f.IntSliceVar(&o.Tables, "tables", o.Tables, "`number` of addresses in an extra table that holds none of the traffic")
 	f.IntSliceVar(&o.Limits, "limit", o.Limits, "`states` that weir has room for (set limit states); 0: the example's limit, or twice the connections")
+	f.StringSliceVar(&o.Patterns, "pattern", o.Patterns, "order and sizes of frames: `scattered|ordered|bursts|zipf|imix`")
 	f.StringSliceVar(&o.Paths, "paths", o.Paths, "`paths` to measure")
 	f.BoolVar(&vlan, "vlan", false, "also measure weir with a VLAN tag on both wires; other devices stand in for VLAN devices, and the benchmark enters them in weir's table")
 	f.StringVar(&o.Hook, "hook", o.Hook, "hook at which weir is measured: `xdp|tcx`")

@@ -87,8 +87,7 @@ func (r *run) load(sink *traffic.CountSink, rate float64, o LoadOptions) (l Load
 	var gs []*traffic.Generator
 	defer func() { traffic.CloseAll(gs) }()
 	frames := make([]uint32, len(r.cores))
-	for i, part := range r.setup.ScatteredFlows().Split(len(r.cores)) {
-		part.Step = traffic.Stride(part.Count)
+	for i, part := range r.setup.SteadyFlows(len(r.cores)) {
 		g, err := traffic.NewPacedGenerator(r.setup, r.setup.Steady(o.Back), part, r.cores[i], 0, pace)
 		if err != nil {
 			return l, err

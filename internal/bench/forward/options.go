@@ -24,9 +24,10 @@ type Options struct {
 	Cores      []int
 	Directions []string
 	Sinks      []string
-	Rules      []int // rules before those of the examples, which no traffic matches
-	Tables     []int // addresses of a table before these, which no traffic matches
-	Limits     []int // weir's set limit states; 0: the example's, or twice the flows
+	Rules      []int    // rules before those of the examples, which no traffic matches
+	Tables     []int    // addresses of a table before these, which no traffic matches
+	Limits     []int    // weir's set limit states; 0: the example's, or twice the flows
+	Patterns   []string // of steady traffic: traffic.Patterns
 
 	Paths    []string
 	Hook     string        // weir's hook: xdp or tcx
@@ -59,7 +60,8 @@ func Defaults() Options {
 	return Options{
 		Frames: []int{64}, Flows: []int{1000}, Families: []int{4}, Protocols: []string{traffic.UDP}, Cores: []int{1},
 		Directions: []string{traffic.OneWay}, Sinks: []string{traffic.Far}, Rules: []int{0}, Tables: []int{0}, Limits: []int{0},
-		Paths: slices.Clone(paths.All), Hook: "xdp", Prefetch: "auto", Runs: 5, Seconds: time.Second,
+		Patterns: []string{traffic.Scattered},
+		Paths:    slices.Clone(paths.All), Hook: "xdp", Prefetch: "auto", Runs: 5, Seconds: time.Second,
 	}
 }
 
@@ -92,6 +94,7 @@ func (o *Options) Check() error {
 		option.Within("--tables", 0, paths.MaxTable, o.Tables...),
 		option.Each("--limit", o.Limits, func(n int) bool { return n == 0 || n >= o.needed() && n <= resolve.MostStates },
 			fmt.Sprintf("0, or %d to %d with these connections", o.needed(), resolve.MostStates)),
+		option.Words("--pattern", o.Patterns, traffic.Patterns...),
 		option.Words("--paths", o.Paths, paths.Known...),
 		option.Words("--hook", []string{o.Hook}, "xdp", "tcx"),
 		option.Words("--prefetch", []string{o.Prefetch}, "auto", "on", "off"),
@@ -151,6 +154,20 @@ func (o *Options) ruleCases(c traffic.Case) []traffic.Case {
 				cases = append(cases, c)
 			}
 		}
+	}
+	return cases
+}
+
+// patternCases returns the cases with the same connections and rules.
+func (o *Options) patternCases(c traffic.Case) []traffic.Case {
+	var cases []traffic.Case
+	for _, pattern := range o.Patterns {
+		c := c
+		c.Frame = traffic.PatternSize(pattern, c.Frame)
+		if pattern != traffic.Scattered {
+			c.Pattern = pattern
+		}
+		cases = append(cases, c)
 	}
 	return cases
 }

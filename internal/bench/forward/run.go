@@ -132,11 +132,9 @@ func (r *run) count(ctx context.Context) (res result, err error) {
 // half of the cores send each direction. On one core two threads take turns.
 func (r *run) generators() ([]*traffic.Generator, error) {
 	var gs []*traffic.Generator
-	all := r.setup.ScatteredFlows()
 	for _, back := range r.directions() {
 		cores := r.coresOf(back)
-		for i, part := range all.Split(len(cores)) {
-			part.Step = traffic.Stride(part.Count)
+		for i, part := range r.setup.SteadyFlows(len(cores)) {
 			s := r.setup.Steady(back)
 			g, err := traffic.NewGenerator(r.setup, s, part, cores[i], 0)
 			if err != nil {

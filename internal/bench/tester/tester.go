@@ -186,7 +186,7 @@ func (l *Load) pace() traffic.Pacing {
 }
 
 func (t *Tester) generatorFor(l Load) (*traffic.Generator, error) {
-	flows := t.setup.ScatteredFlows()
+	flows := t.setup.SteadyFlows(1)[0]
 	s := t.setup.Steady(false)
 	limit := uint64(0)
 	if l.New {

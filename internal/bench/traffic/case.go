@@ -31,9 +31,10 @@ type Case struct {
 	Cores     int    `json:"cores"`
 	Direction string `json:"direction"`
 	Sink      string `json:"sink"`
-	Rules     int    `json:"rules,omitempty"`  // rules added before the example's own; no frame matches them
-	Tables    int    `json:"tables,omitempty"` // prefixes of a table before these; no frame is in it
-	Limit     int    `json:"limit,omitempty"`  // weir's set limit states; 0: the example's, or twice the flows
+	Rules     int    `json:"rules,omitempty"`   // rules added before the example's own; no frame matches them
+	Tables    int    `json:"tables,omitempty"`  // prefixes of a table before these; no frame is in it
+	Limit     int    `json:"limit,omitempty"`   // weir's set limit states; 0: the example's, or twice the flows
+	Pattern   string `json:"pattern,omitempty"` // of steady traffic; "": scattered
 }
 
 // IPv6 reports whether frames use IPv6.
@@ -63,6 +64,9 @@ func (c Case) more() (text string) {
 	}
 	if c.Limit > 0 {
 		text += ", room for " + units.Plural(c.Limit, "state")
+	}
+	if c.Pattern != "" {
+		text += ", pattern " + c.Pattern
 	}
 	return text
 }

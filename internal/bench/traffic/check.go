@@ -57,7 +57,7 @@ func newChecker(w *Setup, s Frame, turn int) (*checkSink, error) {
 			"ipv6": flag(spec.ipv6), "tcp": flag(spec.tcp != nil), "back": flag(s.back),
 			"translated": flag(w.Translates), "router_addr": low32(w.router()),
 			"source_net": low32(w.sources()), "target_net": low32(w.targets(false)), "flows": uint32(w.Case.Flows),
-			"turn": uint8(turn),
+			"turn": uint8(turn), "in_order": flag(w.Case.Pattern == Ordered),
 		},
 	})
 	if err != nil {

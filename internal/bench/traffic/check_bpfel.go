@@ -43,6 +43,7 @@ const (
 	checkVarFrameLen   = "frame_len"
 	checkVarHeader     = "header"
 	checkVarHeaderLen  = "header_len"
+	checkVarInOrder    = "in_order"
 	checkVarIpv6       = "ipv6"
 	checkVarRouterAddr = "router_addr"
 	checkVarSourceNet  = "source_net"
@@ -117,6 +118,7 @@ type checkVariableSpecs struct {
 	FrameLen   *ebpf.VariableSpec `ebpf:"frame_len"`
 	Header     *ebpf.VariableSpec `ebpf:"header"`
 	HeaderLen  *ebpf.VariableSpec `ebpf:"header_len"`
+	InOrder    *ebpf.VariableSpec `ebpf:"in_order"`
 	Ipv6       *ebpf.VariableSpec `ebpf:"ipv6"`
 	RouterAddr *ebpf.VariableSpec `ebpf:"router_addr"`
 	SourceNet  *ebpf.VariableSpec `ebpf:"source_net"`
@@ -169,6 +171,7 @@ type checkVariables struct {
 	FrameLen   *ebpf.Variable `ebpf:"frame_len"`
 	Header     *ebpf.Variable `ebpf:"header"`
 	HeaderLen  *ebpf.Variable `ebpf:"header_len"`
+	InOrder    *ebpf.Variable `ebpf:"in_order"`
 	Ipv6       *ebpf.Variable `ebpf:"ipv6"`
 	RouterAddr *ebpf.Variable `ebpf:"router_addr"`
 	SourceNet  *ebpf.Variable `ebpf:"source_net"`

@@ -10,6 +10,7 @@ const (
 	targetHosts    = 1 << targetBits
 	firstPort      = 1024
 	sourcePortMask = 0x7fff
+	portsInOrder   = 64000
 )
 
 // Stride returns a step that visits all of n flows before it repeats one. Successive

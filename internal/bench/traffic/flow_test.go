@@ -84,7 +84,7 @@ type flow struct {
 	sourcePort, targetPort uint16
 }
 
-// flowOf returns the flow of a number below 1 << flowBits. Target and target port alone
+// flowOf returns the flow of a number below 1 << FlowBits. Target and target port alone
 // contain the number.
 func flowOf(number uint32) flow {
 	scattered := number * flowScatter & FlowMask
@@ -94,5 +94,14 @@ func flowOf(number uint32) flow {
 		target:     scattered & (targetHosts - 1),
 		sourcePort: uint16(firstPort + hash>>8&sourcePortMask),
 		targetPort: uint16(firstPort + scattered>>targetBits),
+	}
+}
+
+// flowInOrder returns the flow of a number if flows are in order.
+func flowInOrder(number uint32) flow {
+	return flow{
+		target:     number / portsInOrder,
+		sourcePort: uint16(firstPort + number&sourcePortMask),
+		targetPort: uint16(firstPort + number%portsInOrder),
 	}
 }

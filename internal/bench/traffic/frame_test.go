@@ -60,7 +60,12 @@ func testKinds() []Case {
 // generated returns the next frames of a generator.
 func generated(t *testing.T, w *Setup, s Frame, count int) [][]byte {
 	t.Helper()
-	g, err := NewGenerator(w, s, w.AllFlows(), 0, 0)
+	return generatedOf(t, w, s, w.AllFlows(), count)
+}
+
+func generatedOf(t *testing.T, w *Setup, s Frame, flows FlowRange, count int) [][]byte {
+	t.Helper()
+	g, err := NewGenerator(w, s, flows, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +114,11 @@ func TestGeneratedFrames(t *testing.T) {
 
 func checkFrame(t *testing.T, w *Setup, s Frame, number uint32, frame []byte) {
 	t.Helper()
-	length := s.length
+	checkFrameOf(t, w, s, s.length, number, frame)
+}
+
+func checkFrameOf(t *testing.T, w *Setup, s Frame, length int, number uint32, frame []byte) {
+	t.Helper()
 	if w.Tagged {
 		length += vlanLen
 	}
@@ -124,6 +133,9 @@ func checkFrame(t *testing.T, w *Setup, s Frame, number uint32, frame []byte) {
 		t.Fatalf("flow %d: %v in %x", number, p.ErrorLayer().Error(), frame)
 	}
 	want := flowOf(number)
+	if w.Case.Pattern == Ordered {
+		want = flowInOrder(number)
+	}
 	from, to := fmt.Sprint(want.sourcePort), fmt.Sprint(want.targetPort)
 	if s.back {
 		from, to = to, from

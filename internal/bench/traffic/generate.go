@@ -1,7 +1,9 @@
 package traffic
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -11,8 +13,12 @@ import (
 	"weir/internal/lab"
 )
 
-// FlowRange is a number of flows from First on, and the step through them.
-type FlowRange struct{ First, Count, Step uint32 }
+// FlowRange is a number of flows from First on, the step through them, and the pattern of
+// their frames ("" or [Ordered]: step by step).
+type FlowRange struct {
+	First, Count, Step uint32
+	Pattern            string
+}
 
 // Split divides the flows among n generators.
 func (r FlowRange) Split(n int) []FlowRange {
@@ -20,7 +26,7 @@ func (r FlowRange) Split(n int) []FlowRange {
 	for i := range uint32(n) {
 		from, to := r.Count*i/uint32(n), r.Count*(i+1)/uint32(n)
 		if from < to {
-			parts = append(parts, FlowRange{r.First + from, to - from, r.Step})
+			parts = append(parts, FlowRange{r.First + from, to - from, r.Step, r.Pattern})
 		}
 	}
 	return parts
@@ -58,6 +64,7 @@ func NewPacedGenerator(w *Setup, s Frame, flows FlowRange, core int, limit uint6
 		"ip_sum": ip, "l4_sum": l4,
 		"source_net": low32(w.sources()), "target_net": low32(w.targets(false)),
 		"tag_len":    uint32(spec.tagLen()),
+		"in_order":   flag(w.Case.Pattern == Ordered),
 		"first_flow": flows.First, "flows": flows.Count, "step": flows.Step, "limit": limit,
 	}
 	if spec.tcp != nil {
@@ -65,13 +72,20 @@ func NewPacedGenerator(w *Setup, s Frame, flows FlowRange, core int, limit uint6
 		values["sequence_step"] = uint32(spec.length - spec.headerLen())
 	}
 	pace.addTo(values, spec)
+	pattern, order := flows.patternValues(spec)
+	maps.Copy(values, pattern)
 	objects, err := load("the generator", loadGenerate, bpfload.Options{
 		Maps:    map[string]*bpfload.Map{"answers": w.answers},
-		Entries: map[string]uint32{"answers": uint32(w.Case.Flows)},
+		Entries: map[string]uint32{"answers": uint32(w.Case.Flows), "order": order},
 		Values:  values,
 	})
 	if err != nil {
 		return nil, err
+	}
+	if order > 1 {
+		if err := flows.fillOrder(objects.Maps["order"]); err != nil {
+			return nil, errors.Join(err, objects.Close())
+		}
 	}
 	frame := make([]byte, spec.length)
 	copy(frame, header)

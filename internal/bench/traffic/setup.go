@@ -228,16 +228,23 @@ func (w *Setup) Reset() Frame {
 func (w *Setup) Steady(back bool) Frame { return Frame{back, w.data(back), w.length()} }
 
 // AllFlows returns the flows of the case, one after the other.
-func (w *Setup) AllFlows() FlowRange { return FlowRange{0, uint32(w.Case.Flows), 1} }
+func (w *Setup) AllFlows() FlowRange { return FlowRange{Count: uint32(w.Case.Flows), Step: 1} }
 
-// ScatteredFlows returns the flows of the case, each far from the one before it.
-func (w *Setup) ScatteredFlows() FlowRange {
-	flows := uint32(w.Case.Flows)
-	return FlowRange{0, flows, Stride(flows)}
+// SteadyFlows returns the flows of the case for n generators, in its pattern. In all
+// patterns but [Ordered] each is far from the one before it.
+func (w *Setup) SteadyFlows(n int) []FlowRange {
+	parts := FlowRange{Count: uint32(w.Case.Flows), Pattern: w.Case.Pattern}.Split(n)
+	for i := range parts {
+		parts[i].Step = Stride(parts[i].Count)
+		if w.Case.Pattern == Ordered {
+			parts[i].Step = 1
+		}
+	}
+	return parts
 }
 
 // FreshFlows returns count flows that the case does not have, from number first on.
-func FreshFlows(first, count uint32) FlowRange { return FlowRange{first, count, 1} }
+func FreshFlows(first, count uint32) FlowRange { return FlowRange{First: first, Count: count, Step: 1} }
 
 // MakeResults makes the table in which the far end notes where answers go.
 func (w *Setup) MakeResults() (*bpfload.Objects, error) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * Flows are numbered, and the number determines the flow. The address and port at the
- * far end contain the number, scattered, so any frame seen there identifies its flow.
+ * far end contain the number, so any frame seen there identifies its flow.
  * flow.go has the same code in Go.
  */
 #ifndef WEIR_BENCH_FLOW_H
@@ -18,6 +18,11 @@
 #define SOURCE_MASK	  63u	    /* 64 hosts at the near end			     */
 #define FIRST_PORT	  1024
 #define SOURCE_PORT_MASK  0x7fff
+#define PORTS_IN_ORDER	  64000 /* flows of one pair of addresses, if they are in order */
+
+/* Flows in order: numbers that follow each other have ports that follow each other, and
+ * PORTS_IN_ORDER of them have the same addresses. Without it the number is scattered. */
+const volatile __u8 in_order;
 
 struct flow {
 	__u32 source; /* numbers of the hosts, added to their network */
@@ -39,6 +44,13 @@ static __always_inline struct flow flow_of(__u32 number)
 	__u32 scattered = (number * FLOW_SCATTER) & FLOW_MASK;
 	__u32 hash = scattered * 0x9e3779b1u;
 
+	if (in_order)
+		return (struct flow){
+			.source = 0,
+			.target = number / PORTS_IN_ORDER,
+			.source_port = FIRST_PORT + (number & SOURCE_PORT_MASK),
+			.target_port = FIRST_PORT + number % PORTS_IN_ORDER,
+		};
 	return (struct flow){
 		.source = hash >> 26,
 		.target = scattered & TARGET_MASK,
@@ -50,7 +62,11 @@ static __always_inline struct flow flow_of(__u32 number)
 /* Returns the number of the flow with that far end, or any number if there is none. */
 static __always_inline __u32 flow_number(__u32 target, __u16 target_port)
 {
-	__u32 scattered = (target & TARGET_MASK) | ((__u32)(target_port - FIRST_PORT) << TARGET_BITS);
+	__u32 scattered;
+
+	if (in_order)
+		return ((target & TARGET_MASK) * PORTS_IN_ORDER + (__u16)(target_port - FIRST_PORT)) & FLOW_MASK;
+	scattered = (target & TARGET_MASK) | ((__u32)(target_port - FIRST_PORT) << TARGET_BITS);
 
 	return (scattered * FLOW_GATHER) & FLOW_MASK;
 }

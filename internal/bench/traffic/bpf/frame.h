@@ -10,17 +10,21 @@
 #include <bpf/bpf_endian.h>
 
 #define ETH_LEN		14
+#define IP4_LEN		16
 #define IP4_ID		18
 #define IP4_SUM		24
 #define IP4_SOURCE	26
 #define IP4_TARGET	30
 #define IP4_L4		34
+#define IP6_LEN		18
 #define IP6_SOURCE_LOW	34
 #define IP6_TARGET_LOW	50
 #define IP6_L4		54
 #define TCP_SEQ		4 /* from the L4 header on */
 #define TCP_SUM		16
+#define UDP_LEN		4
 #define UDP_SUM		6
+#define SESSION_LEN	18 /* of PPPoE, from the frame's beginning */
 
 /* A time stamp and its complement. */
 #define STAMP_LEN	16

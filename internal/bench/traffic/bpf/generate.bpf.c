@@ -33,6 +33,18 @@ const volatile __u32 flows;
 const volatile __u32 step;
 const volatile __u64 limit; /* frames; 0: no limit */
 
+/* Trains: 1 to this many frames of a flow follow each other. A power of 2; 1: no trains. */
+const volatile __u32 longest_train = 1;
+
+/* The flows come in the order of the map `order`, which has so many entries (a power of
+ * 2). 0: step by step. */
+const volatile __u32 order_len;
+
+/* Sizes: the bytes by which the frames are shorter than the first, in turn. */
+#define SIZES 12
+const volatile __u8 mixed;
+const volatile __u16 shorter[SIZES];
+
 /* TCP: the sequence number grows by this after each pass over all flows. It starts again
  * after 256 passes, so that it stays in the window. */
 const volatile __u32 sequence;
@@ -89,17 +101,57 @@ struct {
 	__uint(max_entries, 1);
 } answers SEC(".maps");
 
+/* Positions of flows, mapped into the program's memory. An entry of an array takes eight
+ * bytes at least. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, __u64);
+	__uint(max_entries, 1); /* set to order_len */
+} order SEC(".maps");
+
 static __u64 sent;
 static __u32 position;
 static __u32 rounds;
+static __u32 train;	     /* frames left of the present one */
+static __u32 dice = 0x9e3779b1; /* not 0 */
+static __u32 turn;	     /* in `order` */
+static __u32 size;	     /* in `shorter` */
 
 struct ends {
 	__u32 source, target;
 	__u16 source_port, target_port;
 };
 
+/* xorshift32 (Marsaglia 2003) */
+static __always_inline __u32 roll(void)
+{
+	dice ^= dice << 13;
+	dice ^= dice >> 17;
+	dice ^= dice << 5;
+	return dice;
+}
+
 static __always_inline void move_on(void)
 {
+	__u64 *next;
+	__u32 at;
+
+	if (longest_train > 1) {
+		if (train) {
+			train--;
+			return;
+		}
+		train = roll() & (longest_train - 1);
+	}
+	if (order_len) {
+		at = ++turn & (order_len - 1);
+		next = bpf_map_lookup_elem(&order, &at);
+		if (next && *next < flows)
+			position = *next;
+		return;
+	}
 	position += step;
 	if (position >= flows) {
 		position -= flows;
@@ -159,13 +211,27 @@ static __always_inline __u32 halves(__u32 value)
 	return (value >> 16) + (value & 0xffff);
 }
 
-static __always_inline void write_l4(void *l4, const struct ends *ends, __u32 addresses)
+/* The complement of a number that is to be taken off a sum. */
+static __always_inline __u32 less(__u16 number)
+{
+	return 0xffffu - number;
+}
+
+/* cut: the bytes by which the frame is shorter than its header says. */
+static __always_inline void write_l4(void *l4, const struct ends *ends, __u32 addresses, __u16 cut)
 {
 	__u32 sum = l4_sum + addresses + ends->source_port + ends->target_port;
 	__u16 check;
 
 	put16(l4, ends->source_port);
 	put16(l4 + 2, ends->target_port);
+	if (mixed) {
+		sum += less(cut); /* in the pseudo header */
+		if (!tcp) {
+			put16(l4 + UDP_LEN, get16(l4 + UDP_LEN) - cut);
+			sum += less(cut);
+		}
+	}
 	if (tcp) {
 		__u32 seq = sequence + (rounds & ROUND_MASK) * sequence_step;
 
@@ -226,9 +292,10 @@ SEC("xdp")
 int generate(struct xdp_md *ctx)
 {
 	void *frame = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *at;
-	__u32 len = header_len, addresses, zero = 0;
+	__u32 len = header_len, addresses, zero = 0, ip_more = ip_sum;
 	struct pace *p;
 	struct ends ends;
+	__u16 cut = 0;
 
 	if (limit && sent >= limit)
 		return XDP_DROP;
@@ -240,22 +307,42 @@ int generate(struct xdp_md *ctx)
 			return XDP_ABORTED;
 		keep_pace(p);
 	}
+	if (mixed) {
+		if (++size >= SIZES)
+			size = 0;
+		cut = shorter[size];
+		if (cut && bpf_xdp_adjust_tail(ctx, -(int)cut))
+			return XDP_ABORTED;
+		frame = (void *)(long)ctx->data;
+		end = (void *)(long)ctx->data_end;
+		if (frame + len > end)
+			return XDP_ABORTED;
+	}
 	sent++;
 	ends = ends_of(first_flow + position);
 	addresses = halves(ends.source) + halves(ends.target);
 	copy_header(frame, len);
 	at = frame + tag_len;
+	if (mixed) {
+		if (tag_len == 8)
+			put16(frame + SESSION_LEN, get16(frame + SESSION_LEN) - cut);
+		if (ipv6)
+			put16(at + IP6_LEN, get16(at + IP6_LEN) - cut);
+		else
+			put16(at + IP4_LEN, get16(at + IP4_LEN) - cut);
+		ip_more += less(cut);
+	}
 	if (ipv6) {
 		put32(at + IP6_SOURCE_LOW, ends.source);
 		put32(at + IP6_TARGET_LOW, ends.target);
-		write_l4(at + IP6_L4, &ends, addresses);
+		write_l4(at + IP6_L4, &ends, addresses, cut);
 	} else {
 		put32(at + IP4_SOURCE, ends.source);
 		put32(at + IP4_TARGET, ends.target);
 		if (numbered)
 			put16(at + IP4_ID, rounds);
-		put16(at + IP4_SUM, ~fold(ip_sum + addresses + (numbered ? rounds & 0xffff : 0)));
-		write_l4(at + IP4_L4, &ends, addresses);
+		put16(at + IP4_SUM, ~fold(ip_more + addresses + (numbered ? rounds & 0xffff : 0)));
+		write_l4(at + IP4_L4, &ends, addresses, cut);
 	}
 	if (stamp_at)
 		stamp(frame, end);
