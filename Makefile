@@ -112,9 +112,8 @@ test-again: need-go
 GO_TEST := env WEIR_BINARY='$(CURDIR)/weir' $(GO) test -count=1 -vet=off -timeout 40m
 LISTED_TEST = @mkdir -p .build; script/go-test .build/failed-$@ $(GO_TEST)
 
-# A story waits more than it computes: four run at a time, whatever the number of cores.
 test-stories: weir
-	$(LISTED_TEST) -parallel 4 ./test
+	$(LISTED_TEST) ./test
 
 # Tests that mostly wait run in parallel within a package, more of them than there are
 # cores.
