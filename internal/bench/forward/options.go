@@ -151,7 +151,7 @@ func (o *Options) ruleCases(c traffic.Case) []traffic.Case {
 	for _, c.Rules = range o.Rules {
 		for _, c.Tables = range o.Tables {
 			for _, c.Limit = range o.Limits {
-				cases = append(cases, c)
+				cases = append(cases, o.patternCases(c)...)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,24 @@ func TestCases(t *testing.T) {
 	}
 }
 
+// A pattern is a case of its own, and one with sizes of its own sets the frames' size.
+func TestPatternCases(t *testing.T) {
+	o := Defaults()
+	o.Frames, o.Patterns = []int{64, 128}, []string{traffic.Scattered, traffic.Bursts, traffic.IMIX}
+	type key struct {
+		pattern string
+		frame   int
+	}
+	var got []key
+	for _, c := range o.Cases() {
+		got = append(got, key{c.Pattern, c.Frame})
+	}
+	want := []key{{"", 64}, {"bursts", 64}, {"imix", 1518}, {"", 128}, {"bursts", 128}}
+	if !slices.Equal(got, want) {
+		t.Errorf("cases %v, want %v", got, want)
+	}
+}
+
 func TestCheckOptions(t *testing.T) {
 	good := Defaults()
 	if err := good.Check(); err != nil {
@@ -45,6 +64,7 @@ func TestCheckOptions(t *testing.T) {
 		"--sink":      func(o *Options) { o.Sinks = []string{""} },
 		"--rules":     func(o *Options) { o.Rules = []int{0, paths.MaxRules + 1} },
 		"--limit":     func(o *Options) { o.Flows, o.Limits = []int{1000, 100_000}, []int{0, 50_000} },
+		"--pattern":   func(o *Options) { o.Patterns = []string{"random"} },
 		"--paths":     func(o *Options) { o.Paths = []string{"weir", "iptables"} },
 		"--hook":      func(o *Options) { o.Hook = "auto" },
 		"--runs":      func(o *Options) { o.Runs = 0 },
