@@ -176,6 +176,9 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
 /* Prefetch (path/prefetch.h): the first passes of a core whose second passes are still
  * due: those of one bulk of a devmap. */
 #define PREFETCH_BATCH		   16
+/* Packets of the connections that a core has seen last take one pass: as many states as a
+ * second-level cache holds. */
+#define PREFETCH_RECENT		   1024
 /* Next hops that hints can name at once: a byte of the hint. */
 #define HINTED	   256
 /* After this many packets of an interface in a row without a hint, the next ones do not

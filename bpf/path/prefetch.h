@@ -8,7 +8,8 @@
  * over them: the second pass. It reads all their states in a row, then does the rest for
  * each packet. It can only send or drop.
  *
- * A packet without a sure hint goes the usual way (path/fast.h), in the same queue.
+ * A packet without a sure hint goes the usual way (path/fast.h), in the same queue. So
+ * does a packet of a connection that this core has seen lately: its state is in a cache.
  */
 #ifndef WEIR_PATH_PREFETCH_H
 #define WEIR_PATH_PREFETCH_H
@@ -21,7 +22,13 @@ struct prefetch {
 	__u32 index[PREFETCH_BATCH]; /* states found since the last second pass */
 	__u32 count;
 	__u16 misses[64]; /* by interface: packets without a hint since the last one with a hint */
+	__u32 pass;	  /* second passes so far */
+	/* By hash of the tuple: the connection seen last. The upper bits are of the hash, the
+	 * lowest eight of the pass for which its last packet was queued. */
+	__u32 recent[PREFETCH_RECENT];
 };
+
+#define RECENT_PASS 0xffu
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -58,6 +65,7 @@ static __always_inline void prefetch_touch(void)
 		return;
 	n = l->count;
 	l->count = 0;
+	l->pass++;
 	for (i = 0; i < PREFETCH_BATCH && i < n; i++) {
 		s = state_get(l->index[i]);
 		if (!s)
@@ -74,7 +82,7 @@ static __always_inline void prefetch_touch(void)
 
 /* Like hint_find(), but rarely looks on interfaces that mostly bring replies: a missing
  * hint costs a read of memory, too. */
-static __always_inline __u32 prefetch_find(struct prefetch *l, const struct packet *p, __u16 *nexthop)
+static __always_inline __u32 prefetch_find(struct prefetch *l, __u64 hash, const struct packet *p, __u16 *nexthop)
 {
 	__u16 *misses = &l->misses[p->ifindex % 64];
 	__u32 index;
@@ -83,13 +91,33 @@ static __always_inline __u32 prefetch_find(struct prefetch *l, const struct pack
 		*misses = *misses < PREFETCH_MISSES_MAX ? *misses + 1 : 0;
 		return 0;
 	}
-	index = hint_find(&p->tuple, p->ifindex, nexthop);
+	index = hint_find(hash, p->ifindex, nexthop);
 	*misses = index ? 0 : *misses + 1;
 	return index;
 }
 
-/* Whether a hint may be used for a packet. A RST may not: it fits a state only after the
- * data sent before it, which may still wait for its second pass. */
+/* Whether a packet takes one pass because its state is in a cache. If it ends a
+ * connection, it must not overtake packets that still wait for their second pass: a RST
+ * fits a state only after the data sent before it. */
+static __always_inline int prefetch_is_recent(struct prefetch *l, __u64 hash, const struct packet *p)
+{
+	__u32 *slot = &l->recent[hash % PREFETCH_RECENT], tag = (__u32)(hash >> 32) & ~RECENT_PASS, was = *slot;
+
+	if ((was & ~RECENT_PASS) != tag) {
+		*slot = tag | ((l->pass + 128) & RECENT_PASS);
+		return 0;
+	}
+	return p->tuple.proto != IPPROTO_TCP || !(p->tcp_flags & (TCP_FIN | TCP_RST)) ||
+	       (was & RECENT_PASS) != (l->pass & RECENT_PASS);
+}
+
+/* Notes that a packet waits for its second pass. */
+static __always_inline void prefetch_note_queued(struct prefetch *l, __u64 hash)
+{
+	l->recent[hash % PREFETCH_RECENT] = ((__u32)(hash >> 32) & ~RECENT_PASS) | (l->pass & RECENT_PASS);
+}
+
+/* Whether a hint may be used for a packet. */
 static __always_inline int prefetch_is_simple(const struct packet *p)
 {
 	if (p->fragment != FRAGMENT_NONE || p->flags & (PACKET_GROUP | PACKET_ICMP_ERROR))
@@ -107,10 +135,14 @@ static __always_inline int prefetch_queue(struct xdp_md *ctx, const struct packe
 	struct prefetch_note *a;
 	__u16 nexthop;
 	__u32 index;
+	__u64 hash;
 
 	if (!l || !prefetch_is_simple(p))
 		return 0;
-	index = prefetch_find(l, p, &nexthop);
+	hash = tuple_hash(&p->tuple);
+	if (prefetch_is_recent(l, hash, p))
+		return 0;
+	index = prefetch_find(l, hash, p, &nexthop);
 	if (!index)
 		return 0;
 	n = nexthop_get(nexthop);
@@ -128,6 +160,7 @@ static __always_inline int prefetch_queue(struct xdp_md *ctx, const struct packe
 	a->nexthop = nexthop;
 	a->ifindex = p->ifindex;
 	prefetch_add(l, index);
+	prefetch_note_queued(l, hash);
 	*action = bpf_redirect_map(&prefetch_devices, n->encap.device, XDP_DROP);
 	if (*action != XDP_REDIRECT) /* the device has just gone */
 		*action = count_verdict(i, REASON_HINT_STALE, p->length);

@@ -150,12 +150,11 @@ __noinline int hint_renew(__u32 number)
 	return 0;
 }
 
-/* Returns the index of the state that has a hint for the tuple of a packet that came in
- * by an interface, and the next hop; 0: none. */
-static __always_inline __u32 hint_find(const struct tuple *t, __u32 ifindex, __u16 *nexthop)
+/* Returns the index of the state that has a hint for the hash of a packet's tuple, and the
+ * next hop; 0: none. ifindex: the interface that the packet came in by. */
+static __always_inline __u32 hint_find(__u64 hash, __u32 ifindex, __u16 *nexthop)
 {
 	__u32 generation = shared.route_generation;
-	__u64 hash = tuple_hash(t);
 	__u32 home = state_home(hash), i, *p, word;
 
 	for (i = 0; i < HINT_PROBES; i++) {

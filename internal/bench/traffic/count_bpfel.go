@@ -40,6 +40,7 @@ const (
 	countVarAddressesLow  = "addresses_low"
 	countVarBack          = "back"
 	countVarEthertype     = "ethertype"
+	countVarInOrder       = "in_order"
 	countVarLeaveBy       = "leave_by"
 	countVarNumbered      = "numbered"
 	countVarProtocol      = "protocol"
@@ -112,6 +113,7 @@ type countVariableSpecs struct {
 	AddressesLow  *ebpf.VariableSpec `ebpf:"addresses_low"`
 	Back          *ebpf.VariableSpec `ebpf:"back"`
 	Ethertype     *ebpf.VariableSpec `ebpf:"ethertype"`
+	InOrder       *ebpf.VariableSpec `ebpf:"in_order"`
 	LeaveBy       *ebpf.VariableSpec `ebpf:"leave_by"`
 	Numbered      *ebpf.VariableSpec `ebpf:"numbered"`
 	Protocol      *ebpf.VariableSpec `ebpf:"protocol"`
@@ -159,6 +161,7 @@ type countVariables struct {
 	AddressesLow  *ebpf.Variable `ebpf:"addresses_low"`
 	Back          *ebpf.Variable `ebpf:"back"`
 	Ethertype     *ebpf.Variable `ebpf:"ethertype"`
+	InOrder       *ebpf.Variable `ebpf:"in_order"`
 	LeaveBy       *ebpf.Variable `ebpf:"leave_by"`
 	Numbered      *ebpf.Variable `ebpf:"numbered"`
 	Protocol      *ebpf.Variable `ebpf:"protocol"`

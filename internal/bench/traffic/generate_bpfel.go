@@ -37,6 +37,7 @@ type generatePace struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	generateMapAnswers      = "answers"
+	generateMapOrder        = "order"
 	generateMapPaces        = "paces"
 	generateProgGenerate    = "generate"
 	generateVarBack         = "back"
@@ -49,13 +50,18 @@ const (
 	generateVarHeaderLen    = "header_len"
 	generateVarIllegalEvery = "illegal_every"
 	generateVarIllegalNet   = "illegal_net"
+	generateVarInOrder      = "in_order"
 	generateVarIpSum        = "ip_sum"
 	generateVarIpv6         = "ipv6"
 	generateVarL4Sum        = "l4_sum"
 	generateVarLimit        = "limit"
+	generateVarLongestTrain = "longest_train"
+	generateVarMixed        = "mixed"
 	generateVarNumbered     = "numbered"
+	generateVarOrderLen     = "order_len"
 	generateVarSequence     = "sequence"
 	generateVarSequenceStep = "sequence_step"
+	generateVarShorter      = "shorter"
 	generateVarSourceNet    = "source_net"
 	generateVarStampAt      = "stamp_at"
 	generateVarStep         = "step"
@@ -114,6 +120,7 @@ type generateProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type generateMapSpecs struct {
 	Answers *ebpf.MapSpec `ebpf:"answers"`
+	Order   *ebpf.MapSpec `ebpf:"order"`
 	Paces   *ebpf.MapSpec `ebpf:"paces"`
 }
 
@@ -131,13 +138,18 @@ type generateVariableSpecs struct {
 	HeaderLen    *ebpf.VariableSpec `ebpf:"header_len"`
 	IllegalEvery *ebpf.VariableSpec `ebpf:"illegal_every"`
 	IllegalNet   *ebpf.VariableSpec `ebpf:"illegal_net"`
+	InOrder      *ebpf.VariableSpec `ebpf:"in_order"`
 	IpSum        *ebpf.VariableSpec `ebpf:"ip_sum"`
 	Ipv6         *ebpf.VariableSpec `ebpf:"ipv6"`
 	L4Sum        *ebpf.VariableSpec `ebpf:"l4_sum"`
 	Limit        *ebpf.VariableSpec `ebpf:"limit"`
+	LongestTrain *ebpf.VariableSpec `ebpf:"longest_train"`
+	Mixed        *ebpf.VariableSpec `ebpf:"mixed"`
 	Numbered     *ebpf.VariableSpec `ebpf:"numbered"`
+	OrderLen     *ebpf.VariableSpec `ebpf:"order_len"`
 	Sequence     *ebpf.VariableSpec `ebpf:"sequence"`
 	SequenceStep *ebpf.VariableSpec `ebpf:"sequence_step"`
+	Shorter      *ebpf.VariableSpec `ebpf:"shorter"`
 	SourceNet    *ebpf.VariableSpec `ebpf:"source_net"`
 	StampAt      *ebpf.VariableSpec `ebpf:"stamp_at"`
 	Step         *ebpf.VariableSpec `ebpf:"step"`
@@ -167,12 +179,14 @@ func (o *generateObjects) Close() error {
 // It can be passed to loadGenerateObjects or ebpf.CollectionSpec.LoadAndAssign.
 type generateMaps struct {
 	Answers *ebpf.Map `ebpf:"answers"`
+	Order   *ebpf.Map `ebpf:"order"`
 	Paces   *ebpf.Map `ebpf:"paces"`
 }
 
 func (m *generateMaps) Close() error {
 	return _GenerateClose(
 		m.Answers,
+		m.Order,
 		m.Paces,
 	)
 }
@@ -191,13 +205,18 @@ type generateVariables struct {
 	HeaderLen    *ebpf.Variable `ebpf:"header_len"`
 	IllegalEvery *ebpf.Variable `ebpf:"illegal_every"`
 	IllegalNet   *ebpf.Variable `ebpf:"illegal_net"`
+	InOrder      *ebpf.Variable `ebpf:"in_order"`
 	IpSum        *ebpf.Variable `ebpf:"ip_sum"`
 	Ipv6         *ebpf.Variable `ebpf:"ipv6"`
 	L4Sum        *ebpf.Variable `ebpf:"l4_sum"`
 	Limit        *ebpf.Variable `ebpf:"limit"`
+	LongestTrain *ebpf.Variable `ebpf:"longest_train"`
+	Mixed        *ebpf.Variable `ebpf:"mixed"`
 	Numbered     *ebpf.Variable `ebpf:"numbered"`
+	OrderLen     *ebpf.Variable `ebpf:"order_len"`
 	Sequence     *ebpf.Variable `ebpf:"sequence"`
 	SequenceStep *ebpf.Variable `ebpf:"sequence_step"`
+	Shorter      *ebpf.Variable `ebpf:"shorter"`
 	SourceNet    *ebpf.Variable `ebpf:"source_net"`
 	StampAt      *ebpf.Variable `ebpf:"stamp_at"`
 	Step         *ebpf.Variable `ebpf:"step"`

@@ -27,6 +27,7 @@ type harness struct {
 	dp      *Dataplane
 	counted map[int][reason.Count]uint64 // packets, by interface
 	twice   int                          // packets that took a second pass
+	warm    bool                         // connections seen lately take one pass; else each packet comes as if its state were in no cache
 	queues  map[string]uint16            // numbers of the loaded rules' queues
 	trunk   *trunk                       // lan0 and wan0 are VLAN devices on it under XDP; nil: they are ordinary devices
 }
@@ -297,6 +298,9 @@ func (h *harness) xdp(ifindex int, frame []byte) result {
 // interface on it.
 func (h *harness) xdpOn(device, ifindex int, frame []byte) result {
 	h.tb.Helper()
+	if h.dp.Prefetching() && !h.warm {
+		h.cool()
+	}
 	o, err := bpfload.RunXDP(h.program("weir_xdp"), bpfload.Run{Frame: frame, Ifindex: device})
 	check(h.tb, err)
 	r := xdpResult(h.exit(device, &o))

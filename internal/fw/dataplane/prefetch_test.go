@@ -59,6 +59,18 @@ func (h *harness) prefetch(on bool) {
 	atomic.StoreUint32(&h.dp.tables.shared.Prefetch, flag)
 }
 
+// cool makes every core forget the connections that it has seen lately.
+func (h *harness) cool() {
+	h.tb.Helper()
+	m := h.dp.objects.Maps["prefetches"]
+	values := must(newPerCPU[xdpPrefetch]())(h.tb)
+	check(h.tb, m.Lookup(uint32(0), values))
+	for i := range values {
+		clear(values[i].Recent[:])
+	}
+	check(h.tb, m.Put(uint32(0), values))
+}
+
 // exit does what the kernel does with a frame at the prefetch device that it was
 // redirected to.
 func (h *harness) exit(ifindex int, o *bpfload.Outcome) *bpfload.Outcome {
@@ -142,6 +154,44 @@ func TestPrefetch(t *testing.T) {
 	send("anew, again", "lan", out, "forward state", 1)
 	h.prefetch(false)
 	send("one pass", "lan", out, "forward state", 0)
+}
+
+// TestRecent: packets of connections that a core has seen lately take one pass, until
+// another connection takes their place.
+func TestRecent(t *testing.T) {
+	h := newHarness(t, "pass")
+	h.prefetch(true)
+	oneCPU(t, 0)
+	send := func(port int) int {
+		t.Helper()
+		before := h.twice
+		if r := h.in(h.xdp, "lan", fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.9:53", port)); r.verdict != redirect {
+			t.Fatalf("port %d: %s %s", port, r.verdict, r.reason)
+		}
+		return h.twice - before
+	}
+	const first, connections = 1000, 900
+	for range 2 { // the second packet makes the hint
+		for port := first; port < first+connections; port++ {
+			send(port)
+		}
+	}
+	h.warm = true
+	h.cool()
+	for port := first; port < first+connections; port++ {
+		send(port)
+		if send(port) != 0 {
+			t.Fatalf("port %d: a connection that was seen just now takes two passes", port)
+		}
+	}
+	// The chance that no other has taken a place of 1,024 is 0.42.
+	twice := 0
+	for port := first; port < first+connections; port++ {
+		twice += send(port)
+	}
+	if twice < connections/2 || twice > connections*2/3 {
+		t.Errorf("%d of %d connections that were seen %d packets ago take two passes", twice, connections, 2*connections)
+	}
 }
 
 // hintWord is hint_word() of bpf/state/hint.h.
@@ -377,11 +427,15 @@ func TestPrefetchKeepsOrder(t *testing.T) {
 			t.Fatalf("%s: %s %s", p.packet, r.verdict, r.reason)
 		}
 	}
+	oneCPU(t, 0)
+	h.cool()
 	var queued []bpfload.Outcome
-	for _, packet := range []string{out + "A seq 101 ack 501 len 10", out + "A seq 111 ack 501 len 10", out + "R seq 121"} {
+	// The first waits for its second pass. The next one's state is taken to be in a cache.
+	// The last must wait, because the first does.
+	for i, packet := range []string{out + "A seq 101 ack 501 len 10", out + "A seq 111 ack 501 len 10", out + "R seq 121"} {
 		ifindex, frame := h.arrive("lan", packet)
 		o := must(bpfload.RunXDP(h.program("weir_xdp"), bpfload.Run{Frame: frame, Ifindex: ifindex}))(t)
-		if o.Result != xdpRedirect || !h.hasNote(o.Frame) {
+		if o.Result != xdpRedirect || h.hasNote(o.Frame) == (i == 1) {
 			t.Fatalf("%s: %d, %x", packet, o.Result, o.Frame)
 		}
 		queued = append(queued, o)

@@ -99,6 +99,7 @@ func (s *stage) play() {
 	s.drawFlags()
 	s.drawCapture()
 	s.twin.prefetch(s.IntN(2) == 0)
+	s.twin.warm = s.IntN(2) == 0
 	s.twin.use(strings.Join(s.lines, "\n"))
 	f := &traffic{drawing: s.drawing, twin: s.twin}
 	for range episodeLength {

@@ -431,6 +431,8 @@ type xdpPrefetch struct {
 	Index  [16]uint32
 	Count  uint32
 	Misses [64]uint16
+	Pass   uint32
+	Recent [1024]uint32
 }
 
 type xdpQueueClass struct {
@@ -1402,17 +1404,6 @@ type xdpSourceKey struct {
 	Limit uint32
 }
 
-type xdpSpreadBucket struct {
-	_      structs.HostLayout
-	Core   uint8
-	Wanted uint8
-	Tick   uint16
-	Stamp  uint32
-	Seen   uint32
-	Given  uint32
-	Frames uint32
-}
-
 type xdpSpreadCore struct {
 	_     structs.HostLayout
 	Given uint32
@@ -1430,7 +1421,16 @@ type xdpSpreadSlot struct {
 	Seen     uint32
 	Ifindex  uint32
 	Pad      [12]uint32
-	Bucket   [512]xdpSpreadBucket
+	Bucket   [512]struct {
+		_      structs.HostLayout
+		Core   uint8
+		Wanted uint8
+		Tick   uint16
+		Stamp  uint32
+		Seen   uint32
+		Given  uint32
+		Frames uint32
+	}
 }
 
 type xdpState struct {

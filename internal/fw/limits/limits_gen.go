@@ -58,6 +58,7 @@ const (
 	MetadataBridge    = 0x08000000
 	MetadataMagic     = 0x77656972
 	PrefetchBatch     = 16
+	PrefetchRecent    = 1024
 	Hinted            = 256
 	PrefetchMisses    = 64
 	PrefetchMissesMax = 1024
