@@ -111,7 +111,7 @@ func (y *way) measure(ctx context.Context, b *testbed.Testbed, o *Options) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, sink.Close()) }()
-	g, err := traffic.NewGenerator(w, w.Steady(true), w.ScatteredFlows(), b.Cores[0], 0)
+	g, err := traffic.NewGenerator(w, w.Steady(true), w.SteadyFlows(1)[0], b.Cores[0], 0)
 	if err != nil {
 		return err
 	}

@@ -1404,6 +1404,17 @@ type xdpSourceKey struct {
 	Limit uint32
 }
 
+type xdpSpreadBucket struct {
+	_      structs.HostLayout
+	Core   uint8
+	Wanted uint8
+	Tick   uint16
+	Stamp  uint32
+	Seen   uint32
+	Given  uint32
+	Frames uint32
+}
+
 type xdpSpreadCore struct {
 	_     structs.HostLayout
 	Given uint32
@@ -1421,16 +1432,7 @@ type xdpSpreadSlot struct {
 	Seen     uint32
 	Ifindex  uint32
 	Pad      [12]uint32
-	Bucket   [512]struct {
-		_      structs.HostLayout
-		Core   uint8
-		Wanted uint8
-		Tick   uint16
-		Stamp  uint32
-		Seen   uint32
-		Given  uint32
-		Frames uint32
-	}
+	Bucket   [512]xdpSpreadBucket
 }
 
 type xdpState struct {
