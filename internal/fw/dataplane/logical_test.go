@@ -430,6 +430,7 @@ func TestPrefetchAtLogicals(t *testing.T) {
 	}
 	_, frame := h.arrive("lan", packet)
 	tagged := bpfload.Run{Frame: withTags(frame, tag{Type8021Q, 10}), Ifindex: h.trunk.device}
+	h.cool()
 	noted := must(bpfload.RunXDP(h.program("weir_xdp"), tagged))(t)
 	must(h.dp.SetLogicals([]int{h.net.wan0}))(t)
 	h.exit(h.trunk.device, &noted)
