@@ -1,0 +1,44 @@
+package dataplane
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestRecent: packets of connections that a core has seen lately take one pass, until
+// another connection takes their place.
+func TestRecent(t *testing.T) {
+	h := newHarness(t, "pass")
+	h.prefetch(true)
+	oneCPU(t, 0)
+	send := func(port int) int {
+		t.Helper()
+		before := h.twice
+		if r := h.in(h.xdp, "lan", fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.9:53", port)); r.verdict != redirect {
+			t.Fatalf("port %d: %s %s", port, r.verdict, r.reason)
+		}
+		return h.twice - before
+	}
+	const first, connections = 1000, 900
+	for range 2 { // the second packet makes the hint
+		for port := first; port < first+connections; port++ {
+			send(port)
+		}
+	}
+	h.warm = true
+	h.cool()
+	for port := first; port < first+connections; port++ {
+		send(port)
+		if send(port) != 0 {
+			t.Fatalf("port %d: a connection that was seen just now takes two passes", port)
+		}
+	}
+	// The chance that no other has taken a place of 1,024 is 0.42.
+	twice := 0
+	for port := first; port < first+connections; port++ {
+		twice += send(port)
+	}
+	if twice < connections/2 || twice > connections*2/3 {
+		t.Errorf("%d of %d connections that were seen %d packets ago take two passes", twice, connections, 2*connections)
+	}
+}
