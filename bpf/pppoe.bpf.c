@@ -15,6 +15,7 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -112,6 +113,33 @@ struct {
 	__type(value, __u64);
 } pppoe_drops SEC(".maps");
 
+/* A frame that weir_pppoe_in has dropped, for those who capture. */
+#define PPPOE_LOST_BYTES 256
+struct pppoe_lost {
+	__u64 time; /* ns, CLOCK_BOOTTIME */
+	__u32 ifindex;
+	__u32 length;
+	__u16 captured; /* bytes of data */
+	__u8 why;	/* enum pppoe_drop; PPPOE_DROPS: beyond PPPOE_ENDS_SECOND */
+	__u8 pad[5];
+	__u8 data[PPPOE_LOST_BYTES];
+};
+
+const struct pppoe_lost *pppoe_lost_type __attribute__((unused)); /* bpf2go finds the type by it */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 18);
+} pppoe_losses SEC(".maps");
+
+/* Whether anybody captures: 1. By the daemon. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} pppoe_watched SEC(".maps");
+
 /* A frame of a session, up to its packet. */
 struct pppoe_frame {
 	__u8 dst[6], src[6];
@@ -147,6 +175,36 @@ static __always_inline int pppoe_drop(__u32 why)
 	return TCX_DROP;
 }
 
+/* Shows a frame that is dropped to those who capture. Without room it is not shown. */
+static __noinline int pppoe_show(struct __sk_buff *skb, __u32 why)
+{
+	__u32 zero = 0, *watched = bpf_map_lookup_elem(&pppoe_watched, &zero);
+	struct pppoe_lost *lost;
+	__u64 n = skb->len;
+
+	if (!watched || !*watched)
+		return 0;
+	lost = bpf_ringbuf_reserve(&pppoe_losses, sizeof(*lost), 0);
+	if (!lost)
+		return 0;
+	lost->time = bpf_ktime_get_boot_ns();
+	lost->ifindex = skb->ifindex;
+	lost->length = n;
+	lost->why = why;
+	if (n > PPPOE_LOST_BYTES)
+		n = PPPOE_LOST_BYTES;
+	asm volatile("" : "+r"(n));
+	lost->captured = n && n <= PPPOE_LOST_BYTES && !bpf_skb_load_bytes(skb, 0, lost->data, n) ? n : 0;
+	bpf_ringbuf_submit(lost, 0);
+	return 0;
+}
+
+static __always_inline int pppoe_lose(struct __sk_buff *skb, __u32 why)
+{
+	pppoe_show(skb, why);
+	return pppoe_drop(why);
+}
+
 /* Returns the interface of the session that a packet is of, if XDP has decided about it, and taken the
  * session off; 0: it has not. A frame with a tag in the skb is a VLAN device's. */
 static __always_inline __u32 pppoe_decided(struct __sk_buff *skb)
@@ -174,6 +232,12 @@ static __always_inline int pppoe_strip(struct __sk_buff *skb, __be16 type)
 	    bpf_skb_vlan_pop(skb))
 		return -1;
 	return bpf_skb_adjust_room(skb, -PPPOE_LENGTH, BPF_ADJ_ROOM_MAC, 0);
+}
+
+/* Bytes of the shortest packet of an EtherType. The kernel takes a session off no shorter one. */
+static __always_inline __u32 pppoe_least(__be16 type)
+{
+	return type == bpf_htons(ETH_P_IPV6) ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
 }
 
 static __always_inline __u32 pppoe_second(void)
@@ -278,10 +342,11 @@ static __noinline int pppoe_over(struct __sk_buff *skb)
 	if (s && !mac_differs(l.head.eth.h_dest, s->local) && !mac_differs(l.head.eth.h_source, s->peer)) {
 		closed = pppoe_close(s, by);
 		if (by == PPPOE_ENDS_TERMINATE && pppoe_may_answer(s) && pppoe_acknowledge(skb, s))
-			return pppoe_drop(PPPOE_DROP_KERNEL);
+			return pppoe_lose(skb, PPPOE_DROP_KERNEL);
 	}
 	if (closed || pppoe_goes_on()) /* what has closed a session closes it for XDP, too */
 		return TCX_NEXT;
+	pppoe_show(skb, PPPOE_DROPS);
 	pppoe_count_end(PPPOE_ENDS_NOTHING);
 	return TCX_DROP;
 }
@@ -300,13 +365,13 @@ static __always_inline int pppoe_control(struct __sk_buff *skb, struct pppoe_ses
 	    skb->len < sizeof(e.frame) + length || !s->device || (e.magic && e.magic == s->magic))
 		return TCX_NEXT;
 	if (!pppoe_may_answer(s))
-		return pppoe_drop(PPPOE_DROP_ECHO);
+		return pppoe_lose(skb, PPPOE_DROP_ECHO);
 	__builtin_memcpy(e.frame.dst, s->peer, ETH_ALEN);
 	__builtin_memcpy(e.frame.src, s->local, ETH_ALEN);
 	e.code = PPPOE_ECHO_REPLY;
 	e.magic = s->magic;
 	if (bpf_skb_store_bytes(skb, 0, &e, sizeof(e), BPF_F_RECOMPUTE_CSUM))
-		return pppoe_drop(PPPOE_DROP_KERNEL);
+		return pppoe_lose(skb, PPPOE_DROP_KERNEL);
 	return bpf_redirect(skb->ifindex, 0);
 }
 
@@ -331,7 +396,7 @@ int weir_pppoe_in(struct __sk_buff *skb)
 	if (device) {
 		s = pppoe_find(device, PPPOE_DEVICE);
 		if (!s || !s->device || s->carrier != skb->ifindex)
-			return pppoe_drop(PPPOE_DROP_OVER);
+			return pppoe_lose(skb, PPPOE_DROP_OVER);
 		pppoe_hear(device);
 		return bpf_redirect(device, BPF_F_INGRESS);
 	}
@@ -345,20 +410,20 @@ int weir_pppoe_in(struct __sk_buff *skb)
 	if (!s || mac_differs(f.dst, s->local))
 		return TCX_NEXT;
 	if (mac_differs(f.src, s->peer))
-		return pppoe_drop(PPPOE_DROP_PEER);
+		return pppoe_lose(skb, PPPOE_DROP_PEER);
 	if (f.session.kind != bpf_htons(PPPOE_SESSION))
 		return TCX_NEXT;
 	type = session_type(f.session.proto);
 	if (!type)
 		return pppoe_control(skb, s);
-	if (skb->gso_size || bpf_ntohs(f.session.length) < sizeof(f.session.proto) + sizeof(struct iphdr) ||
+	if (skb->gso_size || bpf_ntohs(f.session.length) < sizeof(f.session.proto) + pppoe_least(type) ||
 	    skb->len < sizeof(f) - sizeof(f.session.proto) + bpf_ntohs(f.session.length))
-		return pppoe_drop(PPPOE_DROP_LENGTH);
+		return pppoe_lose(skb, PPPOE_DROP_LENGTH);
 	device = s->device;
 	if (!device)
-		return pppoe_drop(PPPOE_DROP_OVER);
+		return pppoe_lose(skb, PPPOE_DROP_OVER);
 	pppoe_hear(device);
-	return pppoe_strip(skb, type) ? pppoe_drop(PPPOE_DROP_KERNEL) : bpf_redirect(device, BPF_F_INGRESS);
+	return pppoe_strip(skb, type) ? pppoe_lose(skb, PPPOE_DROP_KERNEL) : bpf_redirect(device, BPF_F_INGRESS);
 }
 
 SEC("tcx/ingress")

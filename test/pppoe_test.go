@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"weir/internal/fw/control"
+	"weir/internal/fw/reason"
 	"weir/internal/lab"
 	"weir/test/lib"
 )
@@ -219,8 +221,28 @@ func pppoeEnds(b *lib.Box, p *lib.Provider, daemon *lib.Process, rules string) {
 	}
 }
 
+// strangerIsShown sends a packet into the session from another station. It is dropped, and weir capture shows it.
+func strangerIsShown(b *lib.Box, session string) {
+	b.Helper()
+	id, err := strconv.ParseUint(session, 0, 16)
+	if err != nil {
+		b.Fatal(err)
+	}
+	packet := []byte{0x45, 0, 0, 20, 0, 0, 0, 0, 64, 253, 0, 0, 192, 0, 2, 1, 198, 51, 100, 10}
+	frame := slices.Concat([]byte{2, 0x77, 0x65, 0, 1, 1}, []byte{2, 0x77, 0x65, 9, 9, 9}, []byte{0x88, 0x64, 0x11, 0, byte(id >> 8), byte(id), 0, 22, 0, 0x21}, packet)
+	before := pppoeStatus(b).Drops.Peer
+	shown := capture(b, "wan0", "--json")
+	b.Frames(lab.WAN, "eth0").Send(frame)
+	b.AwaitSaid(shown, reason.MartianSource.String())
+	interrupt(shown)
+	if n := pppoeStatus(b).Drops.Peer - before; n != 1 {
+		b.Errorf("%d frames of another station were dropped, want 1", n)
+	}
+}
+
 func pppoeCommands(b *lib.Box, p *lib.Provider, up *control.PPPoE) {
 	b.Helper()
+	strangerIsShown(b, up.Session)
 	if log := b.Weir("pppoe", "log"); !strings.Contains(log, "up") {
 		b.Errorf("the log:\n%s", log)
 	}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"weir/internal/fw/control"
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/reason"
+	"weir/internal/pppoe/line"
 )
 
 // capturePause is how long captured packets wait in the ring, unless it fills.
@@ -84,7 +87,34 @@ func (c *capturer) read(ctx context.Context) error {
 		return err
 	}
 	defer ring.Close()
+	over, end := context.WithCancel(ctx)
+	var both sync.WaitGroup
+	both.Go(func() { c.box.logPPPoE(c.box.lines.watch(over, c.deliverLost)) })
+	defer both.Wait()
+	defer end()
 	return follow(ctx, ring, capturePause, c.deliver, c.queues)
+}
+
+// lostReasons says why weir_pppoe_in drops, in the words of the dataplane.
+var lostReasons = map[line.Why]reason.Reason{
+	line.LostPeer: reason.MartianSource, line.LostLength: reason.Malformed, line.LostKernel: reason.Internal,
+	line.LostOver: reason.StateMismatch, line.LostEcho: reason.MaxPktRate, line.LostEnds: reason.MaxPktRate,
+}
+
+// deliverLost passes a frame that PPPoE has dropped to each reader that wants frames without looking into them.
+func (c *capturer) deliverLost(lost *line.Lost) {
+	record := dataplane.Record{Time: lost.Time, Ifindex: uint32(lost.Ifindex), Length: uint32(lost.Length), Kind: dataplane.RecordBefore, Data: lost.Data}
+	for _, r := range c.list() {
+		wants := slices.ContainsFunc(r.filters, func(f dataplane.CaptureFilter) bool { return f.All && (f.Ifindex == 0 || f.Ifindex == lost.Ifindex) })
+		if !wants {
+			continue
+		}
+		one := record
+		one.Readers, one.Data = 1<<r.number, lost.Data[:min(len(lost.Data), r.snap)]
+		r.add(one.Bytes())
+		one.Kind, one.Verdict, one.Reason = dataplane.RecordAfter, dataplane.VerdictDrop, lostReasons[lost.Why]
+		r.add(one.Bytes())
+	}
 }
 
 func (c *capturer) queues() []*queue {

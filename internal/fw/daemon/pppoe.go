@@ -103,6 +103,41 @@ func (l *lines) over(device int) bool {
 	return l.programs == nil || !l.programs.IsOpen(device)
 }
 
+// watch calls each with frames that the programs drop, until ctx ends. Without PPPoE there are none.
+func (l *lines) watch(ctx context.Context, each func(*line.Lost)) error {
+	ring, err := l.losses()
+	if err != nil || ring == nil {
+		return err
+	}
+	defer ring.Close()
+	for ctx.Err() == nil && err == nil {
+		readErr := ring.Read(capturePause, func(raw []byte) {
+			lost, parseErr := line.ParseLost(raw)
+			if parseErr != nil {
+				err = parseErr
+				return
+			}
+			each(&lost)
+		})
+		err = errors.Join(err, readErr)
+	}
+	return errors.Join(err, l.do(func(p *line.Programs) error { return p.Watch(false) }))
+}
+
+// losses opens the ring of frames that the programs drop, and has them shown there; nil: there is no PPPoE.
+func (l *lines) losses() (ring *bpfload.Ring, err error) {
+	err = l.do(func(p *line.Programs) error {
+		if p == nil {
+			return nil
+		}
+		if ring, err = p.Losses(); err != nil {
+			return err
+		}
+		return p.Watch(true)
+	})
+	return ring, err
+}
+
 func (l *lines) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

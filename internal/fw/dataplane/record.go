@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -91,6 +92,20 @@ func ParseRecord(b []byte) (Record, error) {
 		record.Peer, record.Class = 0, raw.PeerIfindex
 	}
 	return record, nil
+}
+
+// Bytes returns a record as ParseRecord reads it. It has no user and no class of a queue.
+func (r *Record) Bytes() []byte {
+	raw := xdpRecord{
+		Time: r.Time, Ifindex: r.Ifindex, Rule: r.Rule, State: r.State, Length: r.Length, Captured: uint16(len(r.Data)),
+		Kind: uint8(r.Kind), Reason: uint8(r.Reason), Verdict: uint8(r.Verdict), Flags: r.Flags, Family: r.Family,
+		PeerIfindex: r.Peer, Readers: r.Readers,
+	}
+	if r.Out {
+		raw.Direction = 1
+	}
+	head := unsafe.Slice((*byte)(unsafe.Pointer(&raw)), unsafe.Sizeof(raw))
+	return append(slices.Clone(head), r.Data...)
 }
 
 // A RingName names one of the rings (enum ring of bpf/observe/record.h).

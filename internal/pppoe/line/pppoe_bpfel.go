@@ -36,6 +36,17 @@ type pppoePppoeLife struct {
 	Pad   uint32
 }
 
+type pppoePppoeLost struct {
+	_        structs.HostLayout
+	Time     uint64
+	Ifindex  uint32
+	Length   uint32
+	Captured uint16
+	Why      uint8
+	Pad      [5]uint8
+	Data     [256]uint8
+}
+
 type pppoePppoeSession struct {
 	_       structs.HostLayout
 	Carrier uint32
@@ -62,10 +73,13 @@ const (
 	pppoeMapPppoeDrops    = "pppoe_drops"
 	pppoeMapPppoeEnded    = "pppoe_ended"
 	pppoeMapPppoeLives    = "pppoe_lives"
+	pppoeMapPppoeLosses   = "pppoe_losses"
 	pppoeMapPppoeSessions = "pppoe_sessions"
 	pppoeMapPppoeStorms   = "pppoe_storms"
+	pppoeMapPppoeWatched  = "pppoe_watched"
 	pppoeProgWeirPppoeIn  = "weir_pppoe_in"
 	pppoeProgWeirPppoeOut = "weir_pppoe_out"
+	pppoeVarPppoeLostType = "pppoe_lost_type"
 )
 
 // loadPppoe returns the embedded CollectionSpec for pppoe.
@@ -121,14 +135,17 @@ type pppoeMapSpecs struct {
 	PppoeDrops    *ebpf.MapSpec `ebpf:"pppoe_drops"`
 	PppoeEnded    *ebpf.MapSpec `ebpf:"pppoe_ended"`
 	PppoeLives    *ebpf.MapSpec `ebpf:"pppoe_lives"`
+	PppoeLosses   *ebpf.MapSpec `ebpf:"pppoe_losses"`
 	PppoeSessions *ebpf.MapSpec `ebpf:"pppoe_sessions"`
 	PppoeStorms   *ebpf.MapSpec `ebpf:"pppoe_storms"`
+	PppoeWatched  *ebpf.MapSpec `ebpf:"pppoe_watched"`
 }
 
 // pppoeVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type pppoeVariableSpecs struct {
+	PppoeLostType *ebpf.VariableSpec `ebpf:"pppoe_lost_type"`
 }
 
 // pppoeObjects contains all objects after they have been loaded into the kernel.
@@ -154,8 +171,10 @@ type pppoeMaps struct {
 	PppoeDrops    *ebpf.Map `ebpf:"pppoe_drops"`
 	PppoeEnded    *ebpf.Map `ebpf:"pppoe_ended"`
 	PppoeLives    *ebpf.Map `ebpf:"pppoe_lives"`
+	PppoeLosses   *ebpf.Map `ebpf:"pppoe_losses"`
 	PppoeSessions *ebpf.Map `ebpf:"pppoe_sessions"`
 	PppoeStorms   *ebpf.Map `ebpf:"pppoe_storms"`
+	PppoeWatched  *ebpf.Map `ebpf:"pppoe_watched"`
 }
 
 func (m *pppoeMaps) Close() error {
@@ -163,8 +182,10 @@ func (m *pppoeMaps) Close() error {
 		m.PppoeDrops,
 		m.PppoeEnded,
 		m.PppoeLives,
+		m.PppoeLosses,
 		m.PppoeSessions,
 		m.PppoeStorms,
+		m.PppoeWatched,
 	)
 }
 
@@ -172,6 +193,7 @@ func (m *pppoeMaps) Close() error {
 //
 // It can be passed to loadPppoeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type pppoeVariables struct {
+	PppoeLostType *ebpf.Variable `ebpf:"pppoe_lost_type"`
 }
 
 // pppoePrograms contains all programs after they have been loaded into the kernel.
