@@ -58,6 +58,8 @@ const (
 	WeirScrub   = "weir-scrub"    // weir-nat, and packets are normalised and get a priority
 	WeirRouteTo = "weir-route-to" // weir-nat, and a rule chooses the gateway
 	WeirLimits  = "weir-limits"   // weir-nat, and the states of each source are limited
+
+	WeirStateless = "weir-stateless" // weir without states: every packet meets the rules
 )
 
 // All are the names of all paths except those for special questions.
@@ -73,13 +75,14 @@ var PPPoE = []string{WeirPPPoE, WeirNATPPPoE}
 var Queued = []string{KernelHTB, WeirQoS, WeirNATQoS, WeirHeld}
 
 // Known are the names of all paths.
-var Known = slices.Concat(All, Queued, VLAN, PPPoE, []string{WeirAfTo, WeirScrub, WeirRouteTo, WeirLimits})
+var Known = slices.Concat(All, Queued, VLAN, PPPoE, []string{WeirAfTo, WeirScrub, WeirRouteTo, WeirLimits, WeirStateless})
 
 // furtherRules are what weir's rules have more on some paths: before the first filter rule.
 var furtherRules = map[string]string{
-	WeirAfTo:    "pass in quick on $lan inet6 to 64:ff9b::/96 af-to inet from ($wan)\n",
-	WeirScrub:   "match scrub (no-df, max-mss 1460) set prio 3\n",
-	WeirRouteTo: "pass in quick on $lan inet route-to 203.0.113.1\npass in quick on $lan inet6 route-to 2001:db8:113::1\n",
+	WeirStateless: "pass quick on $lan no state\npass quick on $wan no state\n",
+	WeirAfTo:      "pass in quick on $lan inet6 to 64:ff9b::/96 af-to inet from ($wan)\n",
+	WeirScrub:     "match scrub (no-df, max-mss 1460) set prio 3\n",
+	WeirRouteTo:   "pass in quick on $lan inet route-to 203.0.113.1\npass in quick on $lan inet6 route-to 2001:db8:113::1\n",
 	WeirLimits: "set limit src-nodes 1000000\n" +
 		"pass in quick on $lan keep state (max 16000000, source-track rule, max-src-states 4000000, max-src-nodes 1000000)\n",
 }
@@ -128,6 +131,8 @@ func New(name string, o WeirOptions) (*Path, error) {
 		return &Path{Name: name, Hook: hookStack, Effect: traffic.Effect{Routes: true, Connects: true, HasEgress: true}, Entries: []Entry{{"", startWeir(o)}}, Counts: countWeir}, nil
 	case WeirNAT, WeirScrub, WeirRouteTo, WeirLimits:
 		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, Normalises: name == WeirScrub, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
+	case WeirStateless:
+		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
 	case WeirAfTo:
 		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, FromIPv6: true, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
 	case WeirVLAN:
