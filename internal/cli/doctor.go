@@ -172,6 +172,7 @@ func (e *Env) snapshot(ctx context.Context, interval time.Duration) (*doctor.Sna
 func (e *Env) collect(ctx context.Context, o collect.Options) (*doctor.Snapshot, error) {
 	o.Program, o.GuardTable = "weir "+version(), daemon.GuardTable
 	o.Hooks, o.NATPorts, o.MarkMask = e.hooksInForce, e.natPortsInForce, e.markMaskInForce
+	o.Sessions = func() ([]doctor.WeirSession, error) { return e.sessionsInForce(ctx) }
 	s, err := collect.Collect(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("read this machine: %w", err)
@@ -212,6 +213,24 @@ func (e *Env) natPortsInForce() ([]doctor.PortRange, error) {
 
 // markMaskInForce returns the bits of the mark that weir uses.
 func (e *Env) markMaskInForce() (uint32, error) { return inForce(e, (*view.View).MarkMask) }
+
+// sessionsInForce returns how far the PPPoE sessions are.
+func (e *Env) sessionsInForce(ctx context.Context) ([]doctor.WeirSession, error) {
+	all, err := e.sessions(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	found := []doctor.WeirSession{}
+	for i := range all {
+		p := &all[i]
+		s := doctor.WeirSession{Name: p.Interface, On: p.On, State: string(p.State), Step: p.Step, Why: p.Why, Quirks: p.Quirks}
+		if !p.Since.IsZero() {
+			s.Seconds = time.Since(p.Since).Seconds()
+		}
+		found = append(found, s)
+	}
+	return found, nil
+}
 
 // inForce reads one thing of what weir does now.
 func inForce[T any](e *Env, read func(*view.View) (T, error)) (none T, err error) {

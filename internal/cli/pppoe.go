@@ -112,6 +112,9 @@ func printSessions(w io.Writer, all []control.PPPoE, now time.Time) error {
 		if !p.Since.IsZero() {
 			fmt.Fprintf(w, " for %s", now.Sub(p.Since).Round(time.Second))
 		}
+		if p.Step != "" {
+			fmt.Fprintf(w, ", at %s", p.Step)
+		}
 		if p.Why != "" {
 			fmt.Fprintf(w, ": %s", p.Why)
 		}
@@ -119,6 +122,9 @@ func printSessions(w io.Writer, all []control.PPPoE, now time.Time) error {
 			fmt.Fprintf(w, "; next attempt in %s", max(p.Retry.Sub(now), 0).Round(time.Second))
 		}
 		fmt.Fprintln(w)
+		for _, quirk := range p.Quirks {
+			fmt.Fprintf(w, "  the provider: %s\n", quirk)
+		}
 		if p.State != control.PPPoEUp {
 			continue
 		}

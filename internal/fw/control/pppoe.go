@@ -28,6 +28,8 @@ type PPPoE struct {
 	State     PPPoEState   `json:"state"`
 	Since     time.Time    `json:"since,omitzero"`
 	Why       string       `json:"why,omitempty"`
+	Step      string       `json:"step,omitempty"`   // that the last attempt has not done, as client.Ladder has it
+	Quirks    []string     `json:"quirks,omitempty"` // of the provider, likewise
 	Retry     time.Time    `json:"next_attempt,omitzero"`
 	Session   string       `json:"session,omitempty"`
 	AC        string       `json:"concentrator,omitempty"`

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -267,7 +268,7 @@ func (s *dial) keepFrame(e *client.Event) {
 
 // handle does what an event of the client asks for.
 func (s *dial) handle(e *client.Event) {
-	s.say(textOf(e))
+	s.say(e.String())
 	log := s.dialler.box.cfg.Log
 	switch e.Kind {
 	case client.Up, client.Changed:
@@ -299,18 +300,6 @@ func (s *dial) handle(e *client.Event) {
 			s.script("down", &e.Session)
 		}
 	}
-}
-
-func textOf(e *client.Event) string {
-	switch e.Kind {
-	case client.Up:
-		return "up"
-	case client.Changed:
-		return "changed"
-	case client.Down:
-		return "down: " + e.Text
-	}
-	return e.Text
 }
 
 // up gives the interface its session.
@@ -462,8 +451,17 @@ func (s *dial) status() control.PPPoE {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := control.PPPoE{Prefix: s.prefix.snapshot(), Interface: s.of.Name, On: s.of.On, State: s.state, Since: s.since, Why: s.why, Retry: s.retry, Log: append([]control.PPPoELine{}, s.log...)}
+	texts := make([]string, len(s.log))
+	for i := range s.log {
+		texts[i] = s.log[i].Text
+	}
+	ladder := client.NewLadder(texts)
+	p.Quirks = ladder.Quirks
 	if s.held {
 		p.State, p.Why = control.PPPoEDown, "by command"
+	}
+	if p.State == control.PPPoEStarting || p.State == control.PPPoEWaiting {
+		p.Step, p.Why = ladder.Step, cmp.Or(p.Why, ladder.Why)
 	}
 	if p.State != control.PPPoEUp {
 		return p

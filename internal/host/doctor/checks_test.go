@@ -199,6 +199,10 @@ var changes = []struct {
 		b.s.Before.Statistics["eth0"]["rx_xdp_redirect_errors"], b.s.After.Statistics["eth0"]["rx_xdp_redirect_errors"] = 5, 20000
 	}},
 	{"STATE-1", Warning, func(b *box) { b.weir(85000) }},
+	{"PPP-2", Critical, func(b *box) {
+		b.weir(10)
+		b.s.Weir.Sessions = []WeirSession{{Name: "ppp0", On: "eth1", State: "waiting", Seconds: 20, Step: "authentication", Why: "the peer refuses name or password"}}
+	}},
 	{"NAT-1", Critical, func(b *box) { b.weir(10); b.s.After.Weir.Reasons["nat-ports"] = 3 }},
 	{"NAT-2", Warning, func(b *box) { b.nat(12500) }},
 	{"NAT-2", Critical, func(b *box) { b.nat(14500) }},

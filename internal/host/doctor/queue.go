@@ -15,6 +15,7 @@ import (
 func queueChecks() []Check {
 	return []Check{
 		{ID: "PPP-1", Title: "a PPPoE session arrives on one queue", Reads: []string{"interfaces.parent", "interfaces.rps", "statistics"}, Worst: Critical, needs: []need{noInterfaces}, run: pppoe},
+		{ID: "PPP-2", Title: "a PPPoE session of weir is not up", Reads: []string{"weir.sessions"}, Worst: Critical, run: sessions},
 		{ID: "IFB-1", Title: "an intermediate device has one queue", Reads: []string{"interfaces", "links", "qdiscs"}, Worst: Critical, needs: []need{noInterfaces}, run: ifb},
 		{ID: "RSS-1", Title: "one queue carries most packets", Reads: []string{"statistics"}, Worst: Critical, needs: []need{(*view).noNICs}, run: eachNIC(imbalance)},
 		{ID: "RSS-2", Title: "a card has queues that are not used", Reads: []string{"interfaces.channels", "cpus"}, Worst: Critical, needs: []need{(*view).noCards}, run: unusedQueues},

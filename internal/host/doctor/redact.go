@@ -26,6 +26,15 @@ func Redact(s *Snapshot) {
 			s.Routes[i].Gateway = r.address(g)
 		}
 	}
+	if s.Weir != nil {
+		for i := range s.Weir.Sessions {
+			p := &s.Weir.Sessions[i]
+			p.Why = r.text(p.Why)
+			for k := range p.Quirks {
+				p.Quirks[k] = r.text(p.Quirks[k])
+			}
+		}
+	}
 	for _, c := range []*Counters{s.Before, s.After} {
 		if c == nil || c.Weir == nil {
 			continue

@@ -133,6 +133,19 @@ type Weir struct {
 	MarkMask uint32 `json:"mark_mask,omitempty"`
 	// NATPorts lists the port ranges that source translation chooses from.
 	NATPorts []PortRange `json:"nat_ports,omitzero"`
+	// Sessions lists the PPPoE interfaces of the rules in force.
+	Sessions []WeirSession `json:"sessions,omitzero"`
+}
+
+// WeirSession is a PPPoE interface of weir, by the log of its session.
+type WeirSession struct {
+	Name    string   `json:"name"`
+	On      string   `json:"on"`               // interface below
+	State   string   `json:"state"`            // as weir pppoe status has it
+	Seconds float64  `json:"seconds"`          // in that state
+	Step    string   `json:"step,omitempty"`   // that the last attempt has not done: PADI, PADR, LCP, authentication, IPCP; session: it was up
+	Why     string   `json:"why,omitempty"`    // what was said last about that
+	Quirks  []string `json:"quirks,omitempty"` // what the provider does and others do not
 }
 
 // PortRange is the ports from Low to High, inclusive.

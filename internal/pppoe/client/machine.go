@@ -101,6 +101,19 @@ type Event struct {
 	Retry   time.Duration // of Down: until the next attempt; negative: there is none
 }
 
+// String is what the log has of an event.
+func (e *Event) String() string {
+	switch e.Kind {
+	case Up:
+		return "up"
+	case Changed:
+		return "changed"
+	case Down:
+		return "down: " + e.Text
+	}
+	return e.Text
+}
+
 type phase uint8
 
 const (

@@ -31,6 +31,8 @@ type Options struct {
 	// NATPorts returns the port ranges that weir's rules translate sources to. It is
 	// called only if weir runs.
 	NATPorts func() ([]doctor.PortRange, error)
+	// Sessions returns the PPPoE interfaces of weir. It is called only if weir runs.
+	Sessions func() ([]doctor.WeirSession, error)
 }
 
 // reader reads one host. Its roots are "/proc", "/sys" and "/"; tests use others.

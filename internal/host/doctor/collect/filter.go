@@ -245,6 +245,11 @@ func (r *reader) hooks() {
 			r.lacks("weir.nat_ports", err)
 		}
 	}
+	if r.opts.Sessions != nil {
+		if r.snapshot.Weir.Sessions, err = r.opts.Sessions(); err != nil {
+			r.lacks("weir.sessions", err)
+		}
+	}
 }
 
 // natUses counts the ports in use, if there are rules that choose ports.
