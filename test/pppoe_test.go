@@ -67,7 +67,8 @@ func TestPPPoE(t *testing.T) {
 	weir.Both(t, func(b *lib.Box) {
 		p, password := b.Provider(1500)
 		b.IP(lab.FW, "route del default", "-6 route del default")
-		text := fmt.Sprintf(`pppoe ppp0 on wan0 user me password file "%s"
+		text := fmt.Sprintf(`set spread wan0 auto
+pppoe ppp0 on wan0 user me password file "%s"
 match out on ppp0 inet from (lan0:network) nat-to (ppp0)
 block
 pass in on lan0
@@ -88,6 +89,11 @@ pass in on ppp0 inet proto icmp
 		}
 		awaitVLAN(b, "ppp0", hook, why)
 		b.Tell("packets", pppoePackets)
+		spreading := map[string][]string{"tcx": {"it has no XDP"}, "xdp": {"no core is full", "its driver takes no redirected frames", "there is one core", "a core is full, but not"}}
+		b.Until(5*time.Second, "it says why frames are not spread", func() bool {
+			shown := b.Weir("interfaces")
+			return slices.ContainsFunc(spreading[b.Hook], func(why string) bool { return strings.Contains(shown, "set spread: "+why) })
+		})
 		flood := b.Flood(lab.LAN, lib.ProviderPeer)
 		time.Sleep(200 * time.Millisecond)
 		daemon.Kill()
