@@ -78,7 +78,6 @@ type Device struct {
 //	  up -> closed
 type deviceState uint32
 
-//go:generate go run golang.org/x/tools/cmd/stringer -type deviceState -trimprefix=deviceState
 const (
 	deviceStateDown deviceState = iota
 	deviceStateUp
