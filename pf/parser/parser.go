@@ -69,6 +69,7 @@ type parser struct {
 	last   token.Span    // of the token before tok
 	lists  int           // open braces of lists
 	items  int           // items in the statement's lists
+	protos []ast.Proto   // the statement's protocols
 	blocks int           // open braces of blocks
 	depth  int           // open anchors
 	gaveUp bool          // the rest of the file is not read
@@ -101,7 +102,7 @@ func (p *parser) peek() token.Token {
 // line reads a statement and the end of its line. It returns nil for an empty line, and
 // if nothing could be read.
 func (p *parser) line() (s ast.Stmt) {
-	p.lists, p.items = 0, 0
+	p.lists, p.items, p.protos = 0, 0, nil
 	if p.tok.Kind == token.Newline {
 		p.advance()
 		return nil

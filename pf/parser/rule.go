@@ -2,6 +2,7 @@ package parser
 
 import (
 	"slices"
+	"strings"
 
 	"weir/pf/ast"
 	"weir/pf/diag"
@@ -63,6 +64,7 @@ func (p *parser) proto(r *ast.Rule) {
 		return
 	}
 	p.list(func() { r.Protos = append(r.Protos, ast.Proto{Word: p.name("a protocol")}) })
+	p.protos = r.Protos
 }
 
 // fromTo reads all, or from and to.
@@ -195,7 +197,7 @@ func (p *parser) unexpected() {
 	p.failWith(diag.Diagnostic{
 		Span:    p.tok.Span,
 		Message: "unexpected word " + p.describe(),
-		Suggest: meantClause(p.tok.Text),
+		Suggest: p.meantClause(p.tok.Text),
 	})
 }
 
@@ -205,10 +207,21 @@ var clausesOfWords = []string{"keep state", "modulate state", "synproxy state", 
 // protocolNames are those of the protocols that are often written without proto.
 var protocolNames = []string{"tcp", "udp", "icmp", "icmp6", "ipv6-icmp", "sctp", "esp", "ah", "gre"}
 
-// meantClause returns what a word that no clause accepts was probably meant to be.
-func meantClause(word string) string {
+// meantClause returns what a word that no clause accepts was probably meant to be. Several
+// protocols need a list: a rule has one proto.
+func (p *parser) meantClause(word string) string {
 	if slices.Contains(protocolNames, word) {
-		return "proto " + word
+		var before strings.Builder
+		for _, proto := range p.protos {
+			if proto.Text == word {
+				return ""
+			}
+			before.WriteString(proto.Text + " ")
+		}
+		if len(p.protos) == 0 {
+			return "proto " + word
+		}
+		return "proto { " + before.String() + word + " }"
 	}
 	if near := diag.Nearest(word, clauseWords); near != "" {
 		return near
