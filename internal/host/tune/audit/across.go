@@ -2,8 +2,10 @@ package audit
 
 import (
 	"fmt"
+	"maps"
 	"math/bits"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,6 +58,8 @@ func (a *across) duplicate(l Line) {
 	case !found || before.Line == l.Line && before.File == l.File:
 	case sameWords(before.Value, l.Value):
 		a.note(l, false, "%s is set twice, as in %s", l.Key, place(before, l))
+	case before.File != l.File: // as meant in sysctl.d
+		a.note(l, false, "%s=%s overrides %s=%s in %s (in the order given)", l.Key, l.Value, l.Key, before.Value, place(before, l))
 	default:
 		a.note(l, true, "%s=%s contradicts %s=%s in %s; the last one counts", l.Key, l.Value, l.Key, before.Value, place(before, l))
 	}
@@ -156,7 +160,7 @@ func (a *across) clusters() {
 // hashes compares hash tables with their limits.
 func (a *across) hashes() {
 	for _, key := range []string{"net.pf.states_hashsize", "net.pf.source_nodes_hashsize", "net.inet.tcp.tcbhashsize", "net.inet.tcp.hostcache.hashsize", "net.inet.tcp.syncache.hashsize"} {
-		if n, l, set := a.number(key); set && bits.OnesCount64(n) != 1 {
+		if n, l, set := a.number(key); set && n != 0 && bits.OnesCount64(n) != 1 { // 0 leaves the size to the kernel
 			a.note(l, true, "%s=%d is no power of two: the kernel takes another value, or its default", key, n)
 		}
 	}
@@ -238,7 +242,8 @@ func (a *across) ordered(key string) {
 func (a *across) filters() {
 	const all = "net.ipv4.conf.all.rp_filter"
 	n, whole, set := a.number(all)
-	for key, l := range a.last {
+	for _, key := range slices.Sorted(maps.Keys(a.last)) {
+		l := a.last[key]
 		if name, ok := strings.CutPrefix(key, "net.ipv4.conf."); !set || !ok || key == all || !strings.HasSuffix(name, ".rp_filter") || strings.HasPrefix(name, "default.") {
 			continue
 		}

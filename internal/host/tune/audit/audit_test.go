@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -442,6 +443,7 @@ func TestAcross(t *testing.T) {
 		{"freebsd-14", "kern.ipc.nmbclusters=20000\ndev.ix.0.iflib.override_nrxqs=8\ndev.ix.0.iflib.override_nrxds=2048\ndev.ix.1.iflib.override_nrxqs=8\ndev.ix.1.iflib.override_nrxds=2048\n", []string{"less than the receive rings hold: 32768 clusters"}},
 		{"freebsd-14", "kern.ipc.nmbclusters=200000\ndev.ix.0.iflib.override_nrxqs=8\ndev.ix.0.iflib.override_nrxds=2048\n", nil},
 		{"freebsd-14", "net.pf.states_hashsize=100000\n", []string{"no power of two"}},
+		{"freebsd-14", "net.inet.tcp.tcbhashsize=0\n", nil}, // sized by memory
 		{"freebsd-14", "net.inet.tcp.hostcache.hashsize=512\nnet.inet.tcp.hostcache.bucketlimit=30\nnet.inet.tcp.hostcache.cachelimit=65536\n", []string{"512 x 30 = 15360"}},
 		{"freebsd-13", "net.inet.ip.fw.dyn_max=5000000\nnet.inet.ip.fw.dyn_buckets=5000000\n", []string{"at most 65536 buckets make lists of 76", "acts as 65536"}},
 		{"linux", "net.ipv4.neigh.default.gc_thresh1=4096\nnet.ipv4.neigh.default.gc_thresh2=1024\n", []string{"gc_thresh2=1024 is below net.ipv4.neigh.default.gc_thresh1=4096 in line 1"}},
@@ -465,6 +467,67 @@ func TestAcross(t *testing.T) {
 			if !strings.Contains(notes[i].Says, says) {
 				t.Errorf("%s: %q: %s, want %q", c.target, c.text, notes[i].Says, says)
 			}
+		}
+	}
+}
+
+// TestAcrossFiles checks that a later file may override an earlier one, and that notes have
+// a fixed order.
+func TestAcrossFiles(t *testing.T) {
+	j := judge(t, "linux")
+	notes := j.Across([]audit.Line{
+		{File: "10.conf", Line: 1, Key: "net.ipv4.conf.all.rp_filter", Value: "2"},
+		{File: "10.conf", Line: 2, Key: "net.ipv4.conf.eth1.rp_filter", Value: "0"},
+		{File: "10.conf", Line: 3, Key: "net.ipv4.conf.eth0.rp_filter", Value: "0"},
+		{File: "20.conf", Line: 1, Key: "net.ipv4.conf.all.rp_filter", Value: "1"},
+	})
+	want := []audit.Note{
+		{File: "20.conf", Line: 1, Says: "net.ipv4.conf.all.rp_filter=1 overrides net.ipv4.conf.all.rp_filter=2 in 10.conf:1 (in the order given)"},
+		{File: "10.conf", Line: 3, Says: "net.ipv4.conf.eth0.rp_filter=0 has no effect: the larger of it and of all counts, which 20.conf:1 sets to 1", Harmful: true},
+		{File: "10.conf", Line: 2, Says: "net.ipv4.conf.eth1.rp_filter=0 has no effect: the larger of it and of all counts, which 20.conf:1 sets to 1", Harmful: true},
+	}
+	if diff := cmp.Diff(want, notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
+// TestReadForms checks what is read of tables, of a firewall's config.xml and of tasks, and
+// that none of them takes lines that are not its own.
+func TestReadForms(t *testing.T) {
+	long := "# " + strings.Repeat("x", 2<<20)
+	for name, c := range map[string]struct {
+		text string
+		want string // line:key=value of each setting
+	}{
+		"value after default":  {"| Setting | Default | Value |\n|---|---|---|\n| net.a.b | 0 | 1 |\n", "3:net.a.b=1"},
+		"setting alone":        {"| Key | Default | Setting |\n| net.a.b | 0 | 1 |\n", "2:net.a.b=1"},
+		"empfohlen":            {"| Parameter | Default | Empfohlen |\n| net.a.b | 0 | 1 |\n", "2:net.a.b=1"},
+		"no head of the value": {"| Parameter | Default | Ours |\n| net.a.b | 0 | 1 |\n", "2:net.a.b=1"},
+		"only defaults":        {"| Parameter | Default |\n| net.a.b | 0 |\n", ""},
+		"the word default":     {"| Parameter | Ours |\n| net.a.b | default |\n| net.a.c | 1 |\n", "3:net.a.c=1"},
+		"rows without an end":  {"<table>\n<tr><td>net.a.b</td><td>1</td>\n<tr><td>net.a.c</td><td>2</td>\n</table>\nnet.a.d=3\n", "2:net.a.b=1 3:net.a.c=2 5:net.a.d=3"},
+		"a row at the end":     {"<tr><td>net.a.b</td>\n<td>1</td>\n", "1:net.a.b=1"},
+		"heading":              {"net.ipv4.tcp_syncookies:\nnet.a.b=1\nnet.a.c=2\nvalue: 3\n", "2:net.a.b=1 3:net.a.c=2"},
+		"placeholders":         {"Replace <opnsense> or <pfsense>.\nnet.a.b=1\nUse <sysctl> for it.\nnet.a.c=2\n", "2:net.a.b=1 4:net.a.c=2"},
+		"after config.xml":     {"<opnsense>\n<sysctl>\n<item><tunable>net.a.b</tunable><value>1</value></item>\n</opnsense>\nnet.a.c=2\n", "3:net.a.b=1 5:net.a.c=2"},
+		"list alone":           {"<sysctl>\n<item><tunable>net.a.b</tunable><value>1</value></item>\n</sysctl>\nnet.a.c=2\n", "2:net.a.b=1 4:net.a.c=2"},
+		"item without a value": {"<pfsense>\n<sysctl>\n<item><tunable>net.a.b</tunable></item>\n<item><value>1</value></item>\n</sysctl>\n</pfsense>\n", ""},
+		"a long line":          {long + "\nnet.a.b=1\n", "2:net.a.b=1"},
+		"absent":               {"- sysctl:\n    name: net.a.b\n    value: '1'\n    state: absent\n- sysctl:\n    name: net.a.c\n    value: '2'\n    state: present\n", "7:net.a.c=2"},
+		"absent first":         {"- sysctl:\n    name: net.a.b\n    state: absent\n    value: '1'\n", ""},
+		"absent inline":        {"- { name: net.a.b, value: '1', state: absent }\n- { name: net.a.c, value: '2' }\n", "2:net.a.c=2"},
+		"another task":         {"- sysctl:\n    name: net.a.b\n    value: '1'\n- package:\n    name: foo\n    state: absent\n", "3:net.a.b=1"},
+	} {
+		lines, _, err := audit.Read(strings.NewReader(c.text), "f", func(string) bool { return false })
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var got []string
+		for _, l := range lines {
+			got = append(got, fmt.Sprintf("%d:%s=%s", l.Line, l.Key, l.Value))
+		}
+		if got := strings.Join(got, " "); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package audit
 import (
 	"html"
 	"regexp"
+	"strings"
 
 	"weir/internal/host/tune/db"
 )
@@ -17,10 +18,11 @@ type xmlEntry struct {
 }
 
 var (
-	xmlRoot    = regexp.MustCompile(`<(opnsense|pfsense)\b[^>]*>`)
+	xmlRoot    = regexp.MustCompile(`^(?:<\?xml[^>]*>\s*)?<(opnsense|pfsense)\b[^>]*>`) // elsewhere in a line it is a placeholder
+	xmlRootEnd = regexp.MustCompile(`</(opnsense|pfsense)>`)
 	xmlList    = regexp.MustCompile(`<sysctl\b[^>]*[^/]>|<sysctl>`)
 	xmlListEnd = regexp.MustCompile(`</sysctl>`)
-	xmlPart    = regexp.MustCompile(`<tunable>\s*([^<\s]+)\s*</tunable>|<value>\s*(?:<!\[CDATA\[)?([^<\]]*?)(?:\]\]>)?\s*</value>|<value\s*/>`)
+	xmlPart    = regexp.MustCompile(`<tunable>\s*([^<\s]+)\s*</tunable>|<value>\s*(?:<!\[CDATA\[)?([^<\]]*?)(?:\]\]>)?\s*</value>|<value\s*/>|</?item\b[^>]*>`)
 )
 
 // line returns the tunables of a line. An entry without a value has the firewall's own,
@@ -29,17 +31,30 @@ func (x *xmlEntry) line(n int, text string) (found []Line, understood bool) {
 	if xmlRoot.MatchString(text) {
 		x.inside = true
 	}
-	if !x.inside && !x.list && !xmlList.MatchString(text) {
-		return nil, false
-	}
-	if xmlList.MatchString(text) {
+	if (x.inside || strings.HasPrefix(text, "<sysctl")) && xmlList.MatchString(text) {
 		x.list = true
 	}
-	if !x.list {
-		return nil, true
+	if !x.inside && !x.list {
+		return nil, false
 	}
+	if x.list {
+		found = x.parts(n, text)
+	}
+	if xmlListEnd.MatchString(text) {
+		x.list = false
+	}
+	if xmlRootEnd.MatchString(text) {
+		*x = xmlEntry{}
+	}
+	return found, true
+}
+
+// parts returns the tunables of a line in the list.
+func (x *xmlEntry) parts(n int, text string) (found []Line) {
 	for _, m := range xmlPart.FindAllStringSubmatch(text, -1) {
 		switch {
+		case strings.HasPrefix(m[0], "<item"), strings.HasPrefix(m[0], "</item"):
+			x.key = ""
 		case m[1] != "":
 			x.key, x.at = m[1], n
 		case x.key != "":
@@ -51,10 +66,7 @@ func (x *xmlEntry) line(n int, text string) (found []Line, understood bool) {
 			x.key = ""
 		}
 	}
-	if xmlListEnd.MatchString(text) {
-		x.list = false
-	}
-	return found, true
+	return found
 }
 
 // asShipped is the value of a tunable that the firewall sets by itself.
@@ -64,32 +76,47 @@ const asShipped = "default"
 type task struct {
 	key  string
 	left int // lines until the key is forgotten
+
+	value  int // line of the value that the task had, 0 if none
+	undone int // line of the value that the task's state takes back, 0 if none
 }
 
 var (
 	inlineTask = regexp.MustCompile(`^-\s*\{\s*["']?(?:name|key|param|sysctl)["']?\s*:\s*["']?(` + dotted + `)["']?\s*,\s*["']?(?:value|val)["']?\s*:\s*["']?([^"',}]+?)["']?\s*[,}]`)
 	taskKey    = regexp.MustCompile(`^(?:-\s*)?(?:name|key|param|sysctl)\s*:\s*["']?(` + dotted + `)["']?$`)
 	stateKey   = regexp.MustCompile(`^["']?(` + dotted + `)["']?:$`)
+	taskAbsent = regexp.MustCompile(`["']?\bstate["']?\s*:\s*["']?absent\b`)
 	taskValue  = regexp.MustCompile(`^(?:-\s*)?(?:value|val)\s*:\s*["']?([^"'{}]+?)["']?$`)
 )
 
-// line returns the setting that a line completes.
+// line returns the setting that a line completes. If the task says after it that the
+// setting has to be absent, undone is the setting's line.
 func (t *task) line(n int, text string) (found []Line, understood bool) {
 	if m := inlineTask.FindStringSubmatch(text); m != nil && isKey(m[1]) {
+		if taskAbsent.MatchString(text) {
+			return nil, true
+		}
 		return []Line{{Key: db.Dotted(m[1]), Value: m[2], Line: n}}, true
+	}
+	if strings.HasPrefix(text, "-") {
+		t.value = 0
 	}
 	for _, form := range []*regexp.Regexp{taskKey, stateKey} {
 		if m := form.FindStringSubmatch(text); m != nil && isKey(m[1]) {
-			t.key, t.left = m[1], linesOfTask
+			*t = task{key: m[1], left: linesOfTask}
 			return nil, true
 		}
+	}
+	if at := taskAbsent.FindStringIndex(text); at != nil && at[0] == 0 && (t.key != "" || t.value > 0) {
+		*t = task{undone: t.value}
+		return nil, true
 	}
 	if t.key == "" {
 		return nil, false
 	}
 	if m := taskValue.FindStringSubmatch(text); m != nil {
 		found = []Line{{Key: t.key, Value: m[1], Line: n}}
-		t.key = ""
+		*t = task{value: n}
 		return found, true
 	}
 	if t.left--; t.left == 0 {

@@ -45,10 +45,14 @@ var settingForm = regexp.MustCompile(`^([#;]*)\s*-?([A-Za-z_][A-Za-z0-9_-]*(?:[.
 func Read(r io.Reader, file string, known func(key string) bool) (lines []Line, passed []Passed, err error) {
 	d := document{file: file, known: known}
 	scanner := bufio.NewScanner(r)
-	scanner.Buffer(nil, 1<<20)
+	scanner.Buffer(nil, longestLine)
 	for n := 1; scanner.Scan(); n++ {
 		text := strings.TrimSpace(strings.ReplaceAll(scanner.Text(), "\u00a0", " ")) // pages have no-break spaces
 		found, understood := d.line(n, text)
+		if at := d.task.undone; at > 0 {
+			lines = slices.DeleteFunc(lines, func(l Line) bool { return l.Line == at })
+			d.task.undone = 0
+		}
 		for _, l := range found {
 			l.File = file
 			if l.Line == 0 {
@@ -63,8 +67,15 @@ func Read(r io.Reader, file string, known func(key string) bool) (lines []Line, 
 	if err := scanner.Err(); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", file, err)
 	}
+	for _, l := range d.page.finish(&d) {
+		l.File = file
+		lines = append(lines, l)
+	}
 	return lines, passed, nil
 }
+
+// longestLine is how many bytes a line may have: pages and config.xml may be one line.
+const longestLine = 64 << 20
 
 // isSilent reports whether a line says nothing: it is blank, or a comment.
 func isSilent(text string) bool {
@@ -96,6 +107,12 @@ func (d *document) line(n int, text string) (found []Line, understood bool) {
 	}
 	d.columns = columns{}
 	if found, understood := d.task.line(n, text); understood {
+		// A heading in prose has the form of a Salt state: a setting after it is one.
+		if len(found) == 0 && d.task.undone == 0 {
+			if found = readLine(text, d.file, d.known); len(found) > 0 {
+				d.task = task{}
+			}
+		}
 		return found, true
 	}
 	return readLine(text, d.file, d.known), false

@@ -13,33 +13,47 @@ var systemForm = regexp.MustCompile(`^(net|kern|kernel|hw|dev|vm|vfs|fs|machdep|
 
 // columns are those of a table. Its head may name them.
 type columns struct {
-	value int // 1 for the second column, 0 if no head names one
+	value int   // 1 for the first column, 0 if no head names one
+	skip  []int // columns with something else, by their index, if no head names the value's
 }
 
 var (
-	valueHeads = []string{"value", "recommended value", "recommended", "setting", "new value", "new", "tuned", "wert", "set to"}
+	// valueHeads are in the order of preference: "setting" may also be the key's head.
+	valueHeads = []string{"value", "recommended value", "recommended", "new value", "new", "tuned", "wert", "empfohlen", "set to", "setting"}
 	otherHeads = []string{"default", "default value", "description", "old value"}
 )
 
 // row returns the setting of a table's row. A head is understood, and remembered.
 func (c *columns) row(_ int, cells []string, known func(key string) bool) (found []Line, understood bool) {
-	for i, cell := range cells {
-		if slices.Contains(valueHeads, strings.ToLower(plainCell(cell))) {
-			c.value = i + 1
+	for _, head := range valueHeads {
+		if i := slices.IndexFunc(cells, func(cell string) bool { return strings.ToLower(plainCell(cell)) == head }); i >= 0 {
+			*c = columns{value: i + 1}
 			return nil, true
 		}
 	}
-	if slices.ContainsFunc(cells, func(cell string) bool { return slices.Contains(otherHeads, strings.ToLower(plainCell(cell))) }) || isRule(cells) {
-		return nil, true
+	var others []int
+	for i, cell := range cells {
+		if slices.Contains(otherHeads, strings.ToLower(plainCell(cell))) {
+			others = append(others, i)
+		}
 	}
 	at := slices.IndexFunc(cells, func(cell string) bool {
 		key := plainCell(cell)
 		return systemForm.MatchString(key) || strings.Contains(key, ".") && known(key)
 	})
-	if at < 0 {
+	switch {
+	case isRule(cells) || others != nil && at >= 0: // a row's value may be the word default
+		return nil, true
+	case others != nil:
+		*c = columns{skip: others}
+		return nil, true
+	case at < 0:
 		return readLine(strings.Join(cells, " "), "", known), false
 	}
 	value := at + 1
+	for slices.Contains(c.skip, value) {
+		value++
+	}
 	if c.value > 0 && c.value-1 != at {
 		value = c.value - 1
 	}
@@ -103,7 +117,7 @@ type page struct {
 
 var (
 	rowStart  = regexp.MustCompile(`(?i)<tr\b[^>]*>`)
-	rowEnd    = regexp.MustCompile(`(?i)</tr>`)
+	rowEnd    = regexp.MustCompile(`(?i)</tr>|<tr\b|</table>|</tbody>`) // the end tag may be left out
 	tableEnd  = regexp.MustCompile(`(?i)</table>`)
 	cellForm  = regexp.MustCompile(`(?is)<t[dh]\b[^>]*>(.*?)</t[dh]>`)
 	tagForm   = regexp.MustCompile(`(?s)</?[A-Za-z!][^>]*>`)
@@ -134,12 +148,8 @@ func (p *page) line(n int, text string, d *document) (found []Line, understood b
 			return found, true
 		}
 		p.row.WriteString(text[:end[0]])
-		text, p.inRow = text[end[1]:], false
-		lines, _ := p.columns.row(n, htmlCells(p.row.String()), d.known)
-		for i := range lines {
-			lines[i].Line = p.at
-		}
-		found, understood = append(found, lines...), true
+		text = text[end[0]:]
+		found, understood = append(found, p.finish(d)...), true
 	}
 	if understood || !tagForm.MatchString(text) {
 		return found, understood
@@ -148,6 +158,19 @@ func (p *page) line(n int, text string, d *document) (found []Line, understood b
 		found = append(found, readLine(strings.TrimSpace(html.UnescapeString(tagForm.ReplaceAllString(part, ""))), d.file, d.known)...)
 	}
 	return found, len(found) > 0
+}
+
+// finish returns the settings of the row that is open, if one is, and ends it.
+func (p *page) finish(d *document) []Line {
+	if !p.inRow {
+		return nil
+	}
+	p.inRow = false
+	lines, _ := p.columns.row(p.at, htmlCells(p.row.String()), d.known)
+	for i := range lines {
+		lines[i].Line = p.at
+	}
+	return lines
 }
 
 // htmlCells returns the texts of a row's cells.
