@@ -120,7 +120,8 @@ func (v *view) sendErrors(o *outcome, n *nic) {
 	})
 }
 
-// flapped checks how often a link went up and down. One of each is a flap.
+// flapped checks how often a link went up and down. One of each is a flap, but explains
+// nothing else yet.
 func (v *view) flapped(o *outcome, d *Interface) {
 	before, known := v.Before.Links[d.Name]
 	after, still := v.After.Links[d.Name]
@@ -132,7 +133,7 @@ func (v *view) flapped(o *outcome, d *Interface) {
 		return
 	}
 	f := Finding{
-		Severity: Notice, Subject: d.Name, core: -1, weight: float64(changes), kind: "flap", bites: changes > 1,
+		Severity: Notice, Subject: d.Name, core: -1, weight: float64(changes), kind: "flap", bites: changes > 2,
 		Says:     fmt.Sprintf("the link of %s came up or went down while doctor looked", d.Name),
 		Evidence: []string{grew("carrier_changes", d.Name, changes, v.Seconds)},
 		Remedies: []Remedy{{Command: "dmesg | grep " + d.Name, Text: "see when and how often; then change the cable or the transceiver, and look at the other port's power saving (EEE-1) and settings"}},
