@@ -39,9 +39,10 @@ const (
 type spreader struct {
 	resolve.Spread
 	why    string
-	full   int // seconds for which a core was full of what it receives, or, while it spreads, easy
+	full   int  // seconds for which a core was full of what it receives, or, while it spreads, easy
+	known  bool // frames is of the last second
 	frames [dataplane.SpreadBuckets]uint32
-	lost   uint32   // frames for which there was no room
+	lost   []uint32 // by core: frames for which there was no room; nil: not known yet
 	came   []uint64 // by core: packets of the interface that were counted there, while a core is full
 }
 
@@ -75,12 +76,17 @@ func (b *box) willSpread(dp *dataplane.Dataplane, rules *compiled, m *machine) {
 // cannotSpread returns why the frames of an interface stay where they come in; "": they need not.
 func (b *box) cannotSpread(l *netif.Link, all []resolve.Spread, m *machine) string {
 	h := b.hooks[l.Index]
+	takes := h.known.Flags&dataplane.InterfaceTarget != 0
+	if h.known.Flags == 0 { // at a start the dataplane is told after the commit
+		target, err := netif.XDPTargetOf(l.Index)
+		takes = err == nil && target.Any
+	}
 	switch {
 	case h.Hook != XDP:
 		return "it has no XDP"
 	case len(steerable()) < 2:
 		return "there is one core"
-	case h.known.Flags&dataplane.InterfaceTarget == 0:
+	case !takes:
 		return "its driver takes no redirected frames, so other cores could not answer by it"
 	}
 	for _, s := range all {
@@ -182,7 +188,7 @@ func (b *box) followOne(s *spreader, l *netif.Link, load map[int]coreLoad) error
 		if err := b.dp.Spread(l.Index, true); err != nil {
 			return err
 		}
-		s.full = 0
+		s.full, s.known = 0, false
 		b.cfg.Log.Info("frames are handed to other cores", "interface", l.Name, "why", s.why)
 	}
 	now, err := b.dp.Shares(l.Index)
@@ -193,18 +199,13 @@ func (b *box) followOne(s *spreader, l *netif.Link, load map[int]coreLoad) error
 	if err != nil {
 		return err
 	}
-	lost := uint32(0)
-	for i := range handed {
-		lost += handed[i].Full
-	}
-	overflow := lost != s.lost
-	s.lost = lost
+	overflow := s.overflows(&now, handed)
 	wanted := now.Wanted
-	if now.Receiver >= 0 {
+	if now.Receiver >= 0 && s.known {
 		s.share(&wanted, &now, load, overflow)
 	}
-	s.frames = now.Frames
-	if wanted != now.Wanted {
+	s.frames, s.known = now.Frames, true
+	if wanted != now.Wanted || !now.Known {
 		if err := b.dp.SetShares(l.Index, &wanted); err != nil {
 			return err
 		}
@@ -217,6 +218,19 @@ func (b *box) followOne(s *spreader, l *netif.Link, load map[int]coreLoad) error
 		return b.dp.Spread(l.Index, false)
 	}
 	return nil
+}
+
+// overflows reports whether a core that the interface's frames go to had no room in the last second.
+func (s *spreader) overflows(now *dataplane.Shares, handed []dataplane.HandOver) (found bool) {
+	lost := make([]uint32, len(handed))
+	for core := range handed {
+		lost[core] = handed[core].Full
+		if core < len(s.lost) && lost[core] != s.lost[core] && slices.Contains(now.Wanted[:], uint8(core+1)) {
+			found = true
+		}
+	}
+	s.lost = lost
+	return found
 }
 
 // needsSpread reports whether the frames of an interface have filled one core for a while.
@@ -293,10 +307,19 @@ func (s *spreader) may(core int) bool {
 // share moves buckets by how busy the cores are. The core that receives gives when it is full, and takes back when
 // it is not.
 func (s *spreader) share(wanted *[dataplane.SpreadBuckets]uint8, now *dataplane.Shares, load map[int]coreLoad, overflow bool) {
+	if len(load) == 0 {
+		return
+	}
 	var others []int
 	for core := range load {
 		if core != now.Receiver && s.may(core) {
 			others = append(others, core)
+		}
+	}
+	// A core that may take none any more, or that receives now, gives its own back.
+	for i, core := range wanted {
+		if core != 0 && !slices.Contains(others, int(core)-1) {
+			wanted[i] = 0
 		}
 	}
 	if len(others) == 0 {

@@ -174,3 +174,43 @@ func TestSharesFall(t *testing.T) {
 		t.Errorf("%d of %d buckets went back to the core that receives, want %d", back, len(wanted), spreadStep)
 	}
 }
+
+// TestSharesOfOtherCores checks that a core that may take no frames any more, and one that receives now, give
+// theirs back at once.
+func TestSharesOfOtherCores(t *testing.T) {
+	if len(steerable()) < 2 {
+		testenv.Skip(t, "one core")
+	}
+	s := &spreader{Spread: resolve.Spread{Cores: []int{1}}}
+	now := dataplane.Shares{Receiver: 0}
+	for i := range now.Wanted {
+		now.Wanted[i] = uint8(i % 4) // stays, core 0, core 1, core 2
+	}
+	wanted := now.Wanted
+	s.share(&wanted, &now, map[int]coreLoad{0: {0.8, 0.8}, 1: {0.8, 0.8}}, false)
+	for i, core := range wanted {
+		if want := uint8(i % 4 / 2 * (1 - i%2) * 2); core != want {
+			t.Fatalf("bucket %d, of core %d, wants %d, not %d", i, i%4-1, core, want)
+		}
+	}
+	before := wanted
+	if s.share(&wanted, &now, nil, false); wanted != before {
+		t.Error("shares move although nothing is known of the cores")
+	}
+}
+
+// TestOverflows: a full queue counts for the interfaces whose frames go there, and not at the first look.
+func TestOverflows(t *testing.T) {
+	var s spreader
+	now := &dataplane.Shares{}
+	now.Wanted[7] = 2 // core 1
+	for _, step := range []struct {
+		full []uint32
+		want bool
+	}{{[]uint32{9, 9}, false}, {[]uint32{9, 9}, false}, {[]uint32{10, 9}, false}, {[]uint32{10, 10}, true}, {[]uint32{10, 10}, false}} {
+		handed := []dataplane.HandOver{{Full: step.full[0]}, {Full: step.full[1]}}
+		if got := s.overflows(now, handed); got != step.want {
+			t.Errorf("full %v: %t", step.full, got)
+		}
+	}
+}

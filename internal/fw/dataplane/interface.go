@@ -163,6 +163,7 @@ func (d *Dataplane) RemoveInterface(ifindex int) error {
 		return err
 	}
 	d.forgetLogicals(func(carrier, logical int) bool { return carrier == ifindex || logical == ifindex })
+	delete(d.spreads, ifindex)
 	*raw = xdpInterface{}
 	if err := d.SetQueues(ifindex, shaper.Link{}); err != nil {
 		return err

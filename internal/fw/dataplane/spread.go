@@ -140,17 +140,26 @@ func (d *Dataplane) needSpread() error {
 	if err := put(d.objects.Maps[mapSpreadStays], 0, d.objects.Programs[entryXDP.name]); err != nil {
 		return err
 	}
-	var id uint32
-	if err := d.objects.Maps[mapSpreadNext].Lookup(uint32(0), &id); err == nil {
-		return nil // the programs of the live generation; useSpread replaces them
+	if d.lock != nil { // not committed: the programs of the live generation go on until Commit replaces them
+		var id uint32
+		if err := d.objects.Maps[mapSpreadNext].Lookup(uint32(0), &id); err == nil {
+			return nil
+		}
 	}
 	return d.useSpread()
 }
 
-// useSpread has other cores go on with this generation's programs.
+// useSpread has other cores go on with this generation's programs. If it has none loaded, no frame
+// is on its way, and the programs of the generation before must not stay.
 func (d *Dataplane) useSpread() error {
 	p := d.objects.Programs[entryCore.name]
 	if p == nil {
+		if !d.config.Spread {
+			return nil
+		}
+		if err := d.objects.Maps[mapSpreadNext].Delete(uint32(0)); err != nil && !errors.Is(err, bpfload.ErrNoKey) {
+			return fmt.Errorf("forget the programs of other cores: %w", err)
+		}
 		return nil
 	}
 	if err := put(d.objects.Maps[mapSpreadNext], 0, p); err != nil {
@@ -168,10 +177,14 @@ func (d *Dataplane) switchSpread(ifindex int, on bool) error {
 		return err
 	}
 	defer l.link.Close()
-	d.spreads[ifindex] = on
-	if err := l.link.Replace(d.objects.Programs[d.program(key)]); err != nil {
+	name := programs[key.hook]
+	if on {
+		name = programSpread
+	}
+	if err := l.link.Replace(d.objects.Programs[name]); err != nil {
 		return fmt.Errorf("change how frames of interface %d are spread: %w", ifindex, err)
 	}
+	d.spreads[ifindex] = on
 	return nil
 }
 
@@ -214,6 +227,7 @@ type Shares struct {
 	Cores    [SpreadBuckets]uint8  // by bucket: the core that has its frames, + 1; 0: the core that receives
 	Wanted   [SpreadBuckets]uint8  // by bucket: the core that it gets
 	Frames   [SpreadBuckets]uint32 // that have come; wraps
+	Known    bool                  // SetShares was called for this interface; else its frames may do what an earlier one's did
 	idle     bool
 }
 
@@ -233,6 +247,7 @@ func (d *Dataplane) Shares(ifindex int) (s Shares, err error) {
 		if slot.Ifindex != uint32(ifindex) {
 			return
 		}
+		s.Known = true
 		s.Receiver = int(slot.Receiver) - 1
 		for i := range slot.Bucket {
 			b := &slot.Bucket[i]
