@@ -61,8 +61,10 @@ func (l *lines) open(dir string) error {
 		return nil
 	}
 	return bpfload.At("").Do(func() (err error) {
-		l.programs, err = line.Open(dir)
-		return err
+		if l.programs, err = line.Open(dir); err != nil {
+			return err
+		}
+		return l.programs.Watch(false) // a daemon that was killed may have left it on
 	})
 }
 
@@ -133,9 +135,15 @@ func (l *lines) losses() (ring *bpfload.Ring, err error) {
 		if ring, err = p.Losses(); err != nil {
 			return err
 		}
-		return p.Watch(true)
+		if err := p.Watch(true); err != nil {
+			return errors.Join(err, ring.Close())
+		}
+		return nil
 	})
-	return ring, err
+	if err != nil {
+		return nil, err
+	}
+	return ring, nil
 }
 
 func (l *lines) close() error {
