@@ -135,6 +135,8 @@ func (r *receiver) take() *batch {
 
 func (r *receiver) give(b *batch) {
 	b.done.Store(false)
+	clear(b.packets[:b.count]) // keys of sessions that end must not stay reachable
+	b.count = 0
 	r.mu.Lock()
 	r.free = append(r.free, b)
 	r.mu.Unlock()
@@ -284,6 +286,8 @@ func (w *worker) write() {
 	_, _, e := unix.RawSyscall(unix.SYS_WRITEV, uintptr(queue), uintptr(unsafe.Pointer(&parts[0])), uintptr(len(parts)))
 	if e == unix.EBADFD || e == unix.EBADF {
 		w.path.fail()
+	} else if e != 0 && e != unix.EIO { // EIO: the interface is down
+		w.path.device.Errorf("write to the tun device: %v", e)
 	}
 	m.count = 0
 }
