@@ -180,7 +180,7 @@ static __noinline int pppoe_show(struct __sk_buff *skb, __u32 why)
 {
 	__u32 zero = 0, *watched = bpf_map_lookup_elem(&pppoe_watched, &zero);
 	struct pppoe_lost *lost;
-	__u64 n = skb->len;
+	__u64 rest = skb->len - 1ULL; /* beyond the first byte: Linux 6.12 wants to see that a size is not 0 */
 
 	if (!watched || !*watched)
 		return 0;
@@ -189,12 +189,12 @@ static __noinline int pppoe_show(struct __sk_buff *skb, __u32 why)
 		return 0;
 	lost->time = bpf_ktime_get_boot_ns();
 	lost->ifindex = skb->ifindex;
-	lost->length = n;
+	lost->length = skb->len;
 	lost->why = why;
-	if (n > PPPOE_LOST_BYTES)
-		n = PPPOE_LOST_BYTES;
-	asm volatile("" : "+r"(n));
-	lost->captured = n && n <= PPPOE_LOST_BYTES && !bpf_skb_load_bytes(skb, 0, lost->data, n) ? n : 0;
+	if (rest > PPPOE_LOST_BYTES - 1)
+		rest = PPPOE_LOST_BYTES - 1;
+	asm volatile("" : "+r"(rest));
+	lost->captured = bpf_skb_load_bytes(skb, 0, lost->data, rest + 1) ? 0 : rest + 1;
 	bpf_ringbuf_submit(lost, 0);
 	return 0;
 }
