@@ -23,6 +23,8 @@ struct prefetch {
 	__u32 count;
 	__u16 misses[64]; /* by interface: packets without a hint since the last one with a hint */
 	__u32 pass;	  /* second passes so far */
+	__u64 queued;	  /* packets that took two passes */
+	__u64 spared;	  /* packets that took one, as their connection was seen lately */
 	/* By hash of the tuple: the connection seen last. The upper bits are of the hash, the
 	 * lowest eight of the pass for which its last packet was queued. */
 	__u32 recent[PREFETCH_RECENT];
@@ -107,13 +109,17 @@ static __always_inline int prefetch_is_recent(struct prefetch *l, __u64 hash, co
 		*slot = tag | ((l->pass + 128) & RECENT_PASS);
 		return 0;
 	}
-	return p->tuple.proto != IPPROTO_TCP || !(p->tcp_flags & (TCP_FIN | TCP_RST)) ||
-	       (was & RECENT_PASS) != (l->pass & RECENT_PASS);
+	if (p->tuple.proto == IPPROTO_TCP && p->tcp_flags & (TCP_FIN | TCP_RST) &&
+	    (was & RECENT_PASS) == (l->pass & RECENT_PASS))
+		return 0;
+	l->spared++;
+	return 1;
 }
 
 /* Notes that a packet waits for its second pass. */
 static __always_inline void prefetch_note_queued(struct prefetch *l, __u64 hash)
 {
+	l->queued++;
 	l->recent[hash % PREFETCH_RECENT] = ((__u32)(hash >> 32) & ~RECENT_PASS) | (l->pass & RECENT_PASS);
 }
 

@@ -61,7 +61,8 @@ type box struct {
 	spreads spreading // frames that other cores take
 
 	manyAddresses  string // the last warning about too many addresses
-	prefetchFailed error  // why prefetching could not be switched on; already logged
+	prefetchGain   gain
+	prefetchFailed error // why prefetching could not be switched on; already logged
 
 	gateways *gateway.Watcher
 

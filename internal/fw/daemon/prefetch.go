@@ -1,6 +1,10 @@
 package daemon
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"time"
+)
 
 // Prefetch is the value of `weir run --prefetch`: whether XDP fetches the states of many
 // incoming packets from memory together.
@@ -38,6 +42,39 @@ func (l Prefetch) decide(states uint32, on bool) bool {
 	return states >= prefetchFrom || on && states >= prefetchUntil
 }
 
+// While prefetching is on, every frame that leaves costs a run of the second program. That
+// pays if at least prefetchShare of the packets whose connection is known takes two
+// passes. Otherwise prefetching rests: in trains and in busy connections the states are in
+// the caches anyway.
+const (
+	prefetchShare = 0.3
+	prefetchRest  = time.Minute
+	// prefetchLeast is how many packets a judgement needs.
+	prefetchLeast = 10_000
+)
+
+// A gain judges whether prefetching pays with the traffic that there is.
+type gain struct {
+	queued, spared uint64    // what was counted before
+	rests          time.Time // until then prefetching is off
+}
+
+// note takes counts, which begin at 0 with each load, and reports whether prefetching may
+// be on. It is called each second.
+func (g *gain) note(queued, spared uint64, now time.Time) bool {
+	if queued < g.queued || spared < g.spared {
+		g.queued, g.spared = 0, 0
+	}
+	q, s := queued-g.queued, spared-g.spared
+	if q+s >= prefetchLeast {
+		g.queued, g.spared = queued, spared
+		if float64(q) < prefetchShare*float64(q+s) {
+			g.rests = now.Add(prefetchRest)
+		}
+	}
+	return !now.Before(g.rests)
+}
+
 // followStates switches prefetching on and off, and includes new interfaces.
 func (b *box) followStates() {
 	if b.dp == nil {
@@ -45,7 +82,11 @@ func (b *box) followStates() {
 	}
 	on := b.dp.Prefetching()
 	want := b.cfg.Prefetch.decide(b.dp.View().InUse(), on)
-	err := b.dp.Prefetch(want)
+	queued, spared, err := b.dp.PrefetchCounts()
+	if !b.prefetchGain.note(queued, spared, time.Now()) && b.cfg.Prefetch == PrefetchAuto {
+		want = false
+	}
+	err = errors.Join(err, b.dp.Prefetch(want))
 	if err != nil && b.prefetchFailed == nil {
 		b.cfg.Log.Warn("cannot prefetch packets", "reason", err)
 	}

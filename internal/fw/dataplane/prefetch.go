@@ -40,6 +40,28 @@ func (d *Dataplane) Prefetch(on bool) error {
 	})
 }
 
+// PrefetchCounts returns how many packets have taken two passes since the programs were
+// loaded, and how many were spared the second one because their connection was seen
+// lately. Packets without a hint count as neither.
+func (d *Dataplane) PrefetchCounts() (queued, spared uint64, err error) {
+	m := d.objects.Maps[mapPrefetches]
+	if m == nil {
+		return 0, 0, nil
+	}
+	values, err := newPerCPU[xdpPrefetch]()
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := m.Lookup(uint32(0), values); err != nil {
+		return 0, 0, fmt.Errorf("read what was prefetched: %w", err)
+	}
+	for i := range values {
+		queued += values[i].Queued
+		spared += values[i].Spared
+	}
+	return queued, spared, nil
+}
+
 // Prefetching reports whether packets are prefetched.
 func (d *Dataplane) Prefetching() bool { return d.tables.prefetching() }
 

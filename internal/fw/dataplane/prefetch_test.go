@@ -62,7 +62,7 @@ func (h *harness) prefetch(on bool) {
 // cool makes every core forget the connections that it has seen lately.
 func (h *harness) cool() {
 	h.tb.Helper()
-	m := h.dp.objects.Maps["prefetches"]
+	m := h.dp.objects.Maps[mapPrefetches]
 	values := must(newPerCPU[xdpPrefetch]())(h.tb)
 	check(h.tb, m.Lookup(uint32(0), values))
 	for i := range values {

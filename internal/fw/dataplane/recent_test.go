@@ -25,10 +25,15 @@ func TestRecent(t *testing.T) {
 			send(port)
 		}
 	}
+	queuedBefore, sparedBefore := prefetchCounts(h)
+	if queuedBefore != uint64(h.twice) || sparedBefore != 0 {
+		t.Errorf("%d packets were queued and %d spared, want %d and 0", queuedBefore, sparedBefore, h.twice)
+	}
 	h.warm = true
 	h.cool()
+	hinted := 0
 	for port := first; port < first+connections; port++ {
-		send(port)
+		hinted += send(port)
 		if send(port) != 0 {
 			t.Fatalf("port %d: a connection that was seen just now takes two passes", port)
 		}
@@ -38,7 +43,20 @@ func TestRecent(t *testing.T) {
 	for port := first; port < first+connections; port++ {
 		twice += send(port)
 	}
+	queued, spared := prefetchCounts(h)
+	// A connection without a hint counts as neither, if it was not seen lately.
+	most := uint64(2*connections - twice)
+	if queued != uint64(h.twice) || spared > most || spared < most-uint64(connections-hinted) {
+		t.Errorf("%d packets were queued and %d spared, want %d and about %d", queued, spared, h.twice, most)
+	}
 	if twice < connections/2 || twice > connections*2/3 {
 		t.Errorf("%d of %d connections that were seen %d packets ago take two passes", twice, connections, 2*connections)
 	}
+}
+
+func prefetchCounts(h *harness) (queued, spared uint64) {
+	h.tb.Helper()
+	queued, spared, err := h.dp.PrefetchCounts()
+	check(h.tb, err)
+	return queued, spared
 }

@@ -14,6 +14,7 @@ import (
 // variable is a map too.
 const (
 	mapPrefetchDevices   = "prefetch_devices" // of the generation
+	mapPrefetches        = "prefetches"       // of the generation
 	mapShared            = ".bss"
 	mapStates            = "states"
 	mapHints             = "hints"

@@ -432,6 +432,8 @@ type xdpPrefetch struct {
 	Count  uint32
 	Misses [64]uint16
 	Pass   uint32
+	Queued uint64
+	Spared uint64
 	Recent [1024]uint32
 }
 
