@@ -24,7 +24,7 @@ const NewFlows = 48 << 10
 
 // Case is one setting in which all paths are measured.
 type Case struct {
-	Frame     int    `json:"frame"` // bytes with the frame's checksum
+	Frame     int    `json:"frame"` // bytes with the frame's checksum; 0: the pattern's sizes
 	Flows     int    `json:"flows"`
 	Family    int    `json:"family"` // 4 or 6
 	Protocol  string `json:"proto"`
@@ -50,7 +50,7 @@ func (c Case) Both() bool { return c.Direction == Both }
 func (c Case) Needed() int { return c.Flows + NewFlows }
 
 func (c Case) String() string {
-	return fmt.Sprintf("%d bytes, %s flows, IPv%d, %s, %s, %s direction, sink %s", c.Frame, units.Thousands(c.Flows), c.Family,
+	return fmt.Sprintf("%s, %s flows, IPv%d, %s, %s, %s direction, sink %s", c.size(), units.Thousands(c.Flows), c.Family,
 		c.Protocol, units.Plural(c.Cores, "core"), c.Direction, c.Sink) + c.more()
 }
 
@@ -65,13 +65,21 @@ func (c Case) more() (text string) {
 	if c.Limit > 0 {
 		text += ", room for " + units.Plural(c.Limit, "state")
 	}
-	if c.Pattern != "" {
+	if c.Pattern != "" && c.Pattern != IMIX {
 		text += ", pattern " + c.Pattern
 	}
 	return text
 }
 
+// size names the size of the frames.
+func (c Case) size() string {
+	if c.Pattern == IMIX {
+		return "IMIX"
+	}
+	return fmt.Sprintf("%d bytes", c.Frame)
+}
+
 // Short names a case by its most commonly varied keys.
 func (c Case) Short() string {
-	return fmt.Sprintf("%d bytes, %s", c.Frame, units.Plural(c.Flows, "connection")) + c.more()
+	return fmt.Sprintf("%s, %s", c.size(), units.Plural(c.Flows, "connection")) + c.more()
 }

@@ -27,14 +27,20 @@ const (
 	imixLongest  = 1518
 )
 
+// An entry of the order: the connection, and from these bits on ORDER_* of the generator.
+const (
+	orderNumber = 32
+	orderFrames = 48
+)
+
 // imix are the sizes of the frames in turn, with checksum.
 var imix = [...]int{64, 570, 64, 64, 570, 64, imixLongest, 64, 570, 64, 64, 570}
 
-// PatternSize returns the size of a case's frames with a pattern: that of the longest, if
-// the pattern has sizes of its own.
+// PatternSize returns the size of a case's frames with a pattern; 0: the pattern has sizes
+// of its own.
 func PatternSize(pattern string, size int) int {
 	if pattern == IMIX {
-		return imixLongest
+		return 0
 	}
 	return size
 }
@@ -74,11 +80,21 @@ func (r FlowRange) fillOrder(m *bpfload.Map) (err error) {
 	return nil
 }
 
-// popularity fills in which connection each frame is of. The same range always gets the
-// same order.
+// popularity fills in which connection each frame is of, and the number of the frame
+// within its connection: ORDER_* of the generator. The first frame is of connection 0, with
+// which a generator begins. The same range always gets the same order.
 func (r FlowRange) popularity(order []uint64) {
 	ranks := rand.NewZipf(rand.New(rand.NewPCG(1, uint64(r.First))), zipfExponent, 1, uint64(r.Count-1))
+	frames := make([]uint16, r.Count)
 	for i := range order {
-		order[i] = ranks.Uint64() * uint64(max(r.Step, 1)) % uint64(r.Count)
+		flow := uint64(0)
+		if i > 0 {
+			flow = ranks.Uint64() * uint64(max(r.Step, 1)) % uint64(r.Count)
+		}
+		order[i] = flow | uint64(frames[flow])<<orderNumber
+		frames[flow]++
+	}
+	for i, entry := range order {
+		order[i] |= uint64(frames[entry&FlowMask]) << orderFrames
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"math"
 	"testing"
 
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+
 	"weir/internal/bench/testbed"
 	"weir/internal/fw/bpfload"
 )
@@ -129,7 +132,7 @@ func TestPopularity(t *testing.T) {
 	r.popularity(order)
 	seen := make([]int, count)
 	for _, flow := range order {
-		seen[flow]++
+		seen[flow&FlowMask]++
 	}
 	sum := 0.0
 	for k := range count {
@@ -145,8 +148,58 @@ func TestPopularity(t *testing.T) {
 	other := make([]uint64, 100)
 	r.popularity(other)
 	for i := range other {
-		if other[i] != order[i] {
+		if (other[i]^order[i])&FlowMask != 0 {
 			t.Fatal("the order is another one each time")
+		}
+	}
+}
+
+// TestSequences wants segments of a connection one after the other, in all patterns and
+// over several rounds: none is sent twice.
+func TestSequences(t *testing.T) {
+	b := testTestbed(t)
+	for _, pattern := range Patterns {
+		const flows, count = 20, 6000
+		w := patternSetup(t, b, pattern, Case{Frame: 128, Flows: flows, Family: 4, Protocol: TCP, Cores: 1, Direction: OneWay, Sink: Far})
+		frames := generatedOf(t, w, w.Steady(false), w.SteadyFlows(1)[0], count)
+		last, times := map[gopacket.Flow]uint32{}, map[gopacket.Flow]int{}
+		step := uint32(w.Steady(false).payload(w))
+		for i, frame := range frames {
+			p := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default)
+			tcp := p.TransportLayer().(*layers.TCP)
+			flow := tcp.TransportFlow()
+			if before, ok := last[flow]; ok && tcp.Seq <= before && before < nearSequence+1+224*step {
+				t.Fatalf("%s: frame %d has sequence number %d after %d", pattern, i, tcp.Seq-nearSequence, before-nearSequence)
+			}
+			last[flow] = tcp.Seq
+			times[flow]++
+		}
+		if len(times) < flows/2 || len(times) == count {
+			t.Errorf("%s: frames of %d connections", pattern, len(times))
+		}
+	}
+}
+
+// The order says how many frames of each connection came before, and how many there are.
+func TestOrderIsNumbered(t *testing.T) {
+	r := FlowRange{Count: 1000, Step: Stride(1000), Pattern: Zipf}
+	order := make([]uint64, 20_000)
+	r.popularity(order)
+	if order[0]&FlowMask != 0 {
+		t.Errorf("the first frame is of connection %d", order[0]&FlowMask)
+	}
+	before, all := map[uint64]uint16{}, map[uint64]uint16{}
+	for i, entry := range order {
+		flow := entry & FlowMask
+		if number := uint16(entry >> orderNumber); number != before[flow] {
+			t.Fatalf("frame %d is number %d of its connection, want %d", i, number, before[flow])
+		}
+		before[flow]++
+		all[flow] = uint16(entry >> orderFrames)
+	}
+	for flow, frames := range before {
+		if all[flow] != frames {
+			t.Errorf("connection %d: %d frames in the order, want %d", flow, all[flow], frames)
 		}
 	}
 }
@@ -158,7 +211,7 @@ func TestZipfIsSent(t *testing.T) {
 	order := make([]uint64, orderLen)
 	r.popularity(order)
 	for i, port := range ports[1:] {
-		if want := flowOf(uint32(order[i+1])).targetPort; port != want {
+		if want := flowOf(uint32(order[i+1] & FlowMask)).targetPort; port != want {
 			t.Fatalf("frame %d goes to port %d, want %d", i+1, port, want)
 		}
 	}

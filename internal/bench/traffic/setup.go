@@ -181,7 +181,12 @@ func (w *Setup) arrivalTTL() byte {
 }
 
 // length returns the frames' length in memory.
-func (w *Setup) length() int { return w.Case.Frame - fcsLen }
+func (w *Setup) length() int {
+	if w.Case.Pattern == IMIX {
+		return imixLongest - fcsLen
+	}
+	return w.Case.Frame - fcsLen
+}
 
 // Frame is one of the frames that open a connection.
 type Frame struct {

@@ -37,19 +37,23 @@ const volatile __u64 limit; /* frames; 0: no limit */
 const volatile __u32 longest_train = 1;
 
 /* The flows come in the order of the map `order`, which has so many entries (a power of
- * 2). 0: step by step. */
+ * 2). 0: step by step. An entry has the position of a flow, the number of the frame among
+ * those of the flow in `order`, and how many these are; both wrap. */
 const volatile __u32 order_len;
+#define ORDER_FLOW(entry)   ((__u32)(entry))
+#define ORDER_NUMBER(entry) ((__u16)((entry) >> 32))
+#define ORDER_FRAMES(entry) ((__u16)((entry) >> 48))
 
 /* Sizes: the bytes by which the frames are shorter than the first, in turn. */
 #define SIZES 12
 const volatile __u8 mixed;
 const volatile __u16 shorter[SIZES];
 
-/* TCP: the sequence number grows by this after each pass over all flows. It starts again
- * after 256 passes, so that it stays in the window. */
+/* TCP: the sequence number grows by this with each frame of a flow. It starts again after
+ * 256 steps, so that it stays in the window. */
 const volatile __u32 sequence;
 const volatile __u32 sequence_step;
-#define ROUND_MASK 0xff
+#define SEQUENCE_MASK 0xff
 
 /* IPv4: the id of a frame is its number within its flow, and wraps. */
 const volatile __u8 numbered;
@@ -115,6 +119,8 @@ static __u64 sent;
 static __u32 position;
 static __u32 rounds;
 static __u32 train;	     /* frames left of the present one */
+static __u32 within;	     /* number of the frame within its train, or of its flow's within `order` */
+static __u32 frames = 1;     /* of its flow, at most, in a round */
 static __u32 dice = 0x9e3779b1; /* not 0 */
 static __u32 turn;	     /* in `order` */
 static __u32 size;	     /* in `shorter` */
@@ -141,22 +147,36 @@ static __always_inline void move_on(void)
 	if (longest_train > 1) {
 		if (train) {
 			train--;
+			within++;
 			return;
 		}
 		train = roll() & (longest_train - 1);
+		within = 0;
+		frames = longest_train;
 	}
 	if (order_len) {
 		at = ++turn & (order_len - 1);
+		if (!at)
+			rounds++;
 		next = bpf_map_lookup_elem(&order, &at);
-		if (next && *next < flows)
-			position = *next;
+		if (next && ORDER_FLOW(*next) < flows) {
+			position = ORDER_FLOW(*next);
+			within = ORDER_NUMBER(*next);
+			frames = ORDER_FRAMES(*next);
+		}
 		return;
 	}
 	position += step;
-	if (position >= flows) {
+	if (position >= flows)
 		position -= flows;
+	if (!position) /* all flows had their turn */
 		rounds++;
-	}
+}
+
+/* The number of the frame within its flow. In trains some numbers are left out. */
+static __always_inline __u32 number_within(void)
+{
+	return rounds * frames + within;
 }
 
 static __always_inline int illegal(void)
@@ -233,7 +253,7 @@ static __always_inline void write_l4(void *l4, const struct ends *ends, __u32 ad
 		}
 	}
 	if (tcp) {
-		__u32 seq = sequence + (rounds & ROUND_MASK) * sequence_step;
+		__u32 seq = sequence + (number_within() & SEQUENCE_MASK) * sequence_step;
 
 		put32(l4 + TCP_SEQ, seq);
 		put16(l4 + TCP_SUM, ~fold(sum + halves(seq)));
@@ -340,8 +360,8 @@ int generate(struct xdp_md *ctx)
 		put32(at + IP4_SOURCE, ends.source);
 		put32(at + IP4_TARGET, ends.target);
 		if (numbered)
-			put16(at + IP4_ID, rounds);
-		put16(at + IP4_SUM, ~fold(ip_more + addresses + (numbered ? rounds & 0xffff : 0)));
+			put16(at + IP4_ID, number_within());
+		put16(at + IP4_SUM, ~fold(ip_more + addresses + (numbered ? number_within() & 0xffff : 0)));
 		write_l4(at + IP4_L4, &ends, addresses, cut);
 	}
 	if (stamp_at)
