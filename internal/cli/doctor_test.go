@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +73,28 @@ func TestFromEnds(t *testing.T) {
 			t.Errorf("%s: status %d, %q; of this machine %d, %q; printed %q", command, status, said.String(), want, live.String(), out.String())
 		}
 		keep.Close() // ends what was left behind
+	}
+}
+
+// TestPIDNamespace checks that doctor and affinity say why they do not see the kernel's
+// threads. It runs itself in a PID namespace, as in a privileged container.
+func TestPIDNamespace(t *testing.T) {
+	testenv.NeedRoot(t)
+	const inside = "WEIR_TEST_PID_NAMESPACE"
+	if os.Getenv(inside) == "" {
+		c := exec.Command(testenv.NeedProgram(t, "unshare"), "--pid", "--fork", "--mount-proc", os.Args[0], "-test.run", "^TestPIDNamespace$", "-test.v")
+		c.Env = append(os.Environ(), inside+"=1")
+		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestPIDNamespace") {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	for _, command := range []string{"doctor", "affinity"} {
+		var out, said bytes.Buffer
+		Run(t.Context(), &Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &said}, []string{command, "--interval", "200ms"})
+		if want := "this is a PID namespace, where the kernel's threads are not seen"; !strings.Contains(out.String(), want) {
+			t.Errorf("weir %s does not say %q:\n%s%s", command, want, out.String(), said.String())
+		}
 	}
 }
 

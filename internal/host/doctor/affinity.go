@@ -94,7 +94,7 @@ func Affinities(s *Snapshot) *Affinity {
 		a.Cores = append(a.Cores, v.workOf(c, a.Queues))
 	}
 	if why := v.Unreadable["threads"]; why != "" {
-		o.missing = slices.Insert(o.missing, 0, "the cores of receiving threads: "+why)
+		o.missing = slices.Insert(o.missing, 0, "what the kernel's threads do: "+why)
 	}
 	a.Missing = o.missing
 	return a

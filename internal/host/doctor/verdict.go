@@ -152,7 +152,7 @@ func (v *view) notes() (notes []string) {
 		}
 	}
 	if v.Unreadable["threads"] != "" {
-		notes = append(notes, "which cores the receiving threads use is not known: "+v.Unreadable["threads"])
+		notes = append(notes, "what the kernel's threads do is not known: "+v.Unreadable["threads"])
 	}
 	switch w := v.Watched; {
 	case w != nil && w.Seconds > 0:

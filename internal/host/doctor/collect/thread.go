@@ -10,8 +10,13 @@ import (
 	"weir/internal/host/proc"
 )
 
-// receivers finds the receiving threads before the first sample counts their time.
+// receivers finds the receiving threads before the first sample counts their time. Where
+// the kernel's threads are not seen, their numbers are those of other processes.
 func (r *reader) receivers() error {
+	unseen := proc.KernelThreads(r.proc)
+	if unseen != nil {
+		r.lacks("threads", unseen)
+	}
 	all, err := net.Interfaces()
 	if err != nil {
 		return fmt.Errorf("list interfaces: %w", err)
@@ -23,12 +28,8 @@ func (r *reader) receivers() error {
 			continue
 		}
 		for _, one := range receivers {
-			if one.PID == 0 {
+			if one.PID == 0 || unseen != nil {
 				continue
-			}
-			if err := proc.KernelThreads(r.proc); err != nil {
-				r.lacks("threads", err) // the number is that of another process here
-				break
 			}
 			if r.threads[n.Name] == nil {
 				r.threads[n.Name] = map[int]int{}
