@@ -136,7 +136,7 @@ func TestForwardWeir(t *testing.T) {
 			o.Program, o.Hook = program, c.hook
 			switch {
 			case c.hook == "tcx":
-				o.Paths = append(o.Paths, paths.WeirAfTo, paths.WeirScrub, paths.WeirNATQoS)
+				o.Paths = append(o.Paths, paths.WeirAfTo, paths.WeirScrub, paths.WeirNATQoS, paths.WeirOnce)
 			case c.family == 6:
 				o.Paths = append(o.Paths, paths.VLAN...)
 			default:

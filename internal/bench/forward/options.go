@@ -202,7 +202,7 @@ func (o *Options) Estimate() time.Duration {
 		runs := float64(o.Runs*(len(o.Paths)+1)) + 4 // plus the control, and runs to choose entries
 		total += runs * (start + o.Seconds.Seconds()*1.1 + float64(c.Flows)*perFlow + float64(c.Rules)*perRule + float64(c.Tables)*perAddr)
 		if c.Flows >= manyFlows {
-			total += runs * decisions.Seconds()
+			total += runs * 2 * decisions.Seconds()
 		}
 		total += lists * float64(o.Runs+2) * float64(c.Needed()) * float64(c.Rules) * perLook
 	}

@@ -111,6 +111,7 @@ var compared = [...]struct {
 	{of: paths.WeirPPPoE, to: paths.Weir, adds: true}, {of: paths.WeirNATPPPoE, to: paths.WeirNAT, adds: true},
 	{of: paths.WeirScrub, to: paths.WeirNAT, adds: true, floor: 0.95},
 	{of: paths.WeirRouteTo, to: paths.WeirNAT, adds: true, floor: 0.97},
+	{of: paths.Weir, to: paths.WeirOnce, floor: 0.98},
 	{of: paths.WeirLimits, to: paths.WeirNAT, adds: true, newFloor: 0.9},
 	{of: paths.Weir, to: paths.Kernel}, {of: paths.WeirQoS, to: paths.KernelHTB},
 	{of: paths.Weir, to: paths.Nft}, {of: paths.WeirNAT, to: paths.NftNAT},

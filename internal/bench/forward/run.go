@@ -18,7 +18,8 @@ const (
 	// firstFrames is what a generator sends to find the speed of a path.
 	firstFrames = 1 << 16
 	// From manyFlows on, a path may change how it works. weir decides that once a
-	// second by the number of its connections, so a run waits for decisions.
+	// second by the number of its connections, and then by their traffic: a run waits
+	// for both decisions.
 	manyFlows = 32 << 10
 	decisions = 1200 * time.Millisecond
 	// disturbance is the share of a run's time that its cores may be idle or work for
@@ -168,6 +169,14 @@ func (r *run) steady(ctx context.Context, gs []*traffic.Generator) (best result,
 	if _, err := r.send(gs, frames); err != nil {
 		return best, err
 	}
+	if r.setup.Case.Flows >= manyFlows {
+		for i, g := range gs {
+			frames[i] = r.framesFor(g, decisions.Seconds())
+		}
+		if _, err := r.send(gs, frames); err != nil {
+			return best, err
+		}
+	}
 	if r.record != nil {
 		r.record.Drop()
 	}
@@ -177,7 +186,7 @@ func (r *run) steady(ctx context.Context, gs []*traffic.Generator) (best result,
 			return best, err
 		}
 		for i, g := range gs {
-			frames[i] = r.framesFor(g)
+			frames[i] = r.framesFor(g, r.seconds)
 		}
 		res, err := r.send(gs, frames)
 		if err != nil {
@@ -199,10 +208,10 @@ func (r *run) steady(ctx context.Context, gs []*traffic.Generator) (best result,
 	}
 }
 
-// framesFor returns what a generator can send in a bit more than the wanted time.
-func (r *run) framesFor(g *traffic.Generator) uint32 {
+// framesFor returns what a generator can send in a bit more than these seconds.
+func (r *run) framesFor(g *traffic.Generator, seconds float64) uint32 {
 	const reserve = 1.05
-	n := r.sinks[g.Back].RateOn(g.Core) * r.seconds * reserve
+	n := r.sinks[g.Back].RateOn(g.Core) * seconds * reserve
 	return uint32(min(max(n, firstFrames), math.MaxUint32/2))
 }
 

@@ -75,13 +75,14 @@ func TestFloors(t *testing.T) {
 		return &samples{path: p, mpps: stats.Sample{mpps}, newPerS: stats.Sample{newPerS}}
 	}
 	found := ratios(c, rows(c, []*samples{sample(paths.WeirNAT, 10, 1000), sample(paths.WeirScrub, 9.6, 1000),
-		sample(paths.WeirRouteTo, 9.6, 1000), sample(paths.WeirLimits, 10, 890), sample(paths.WeirAfTo, 8, 1000)}))
+		sample(paths.Weir, 9.7, 1000), sample(paths.WeirOnce, 10, 1000), sample(paths.WeirRouteTo, 9.6, 1000), sample(paths.WeirLimits, 10, 890), sample(paths.WeirAfTo, 8, 1000)}))
 	r := &Report{Control: stats.Control{OK: true}, Ratios: found}
 	var b strings.Builder
 	out := &textout.Lines{W: &b}
 	r.writeRatios(out, c)
 	for _, want := range []string{
 		"weir-af-to : weir-nat = 0.80 in frames (floor 0.80: holds)",
+		"weir : weir-once = 0.97 in frames (floor 0.98: missed)",
 		"weir-scrub : weir-nat = 0.96 in frames (floor 0.95: holds)",
 		"weir-route-to : weir-nat = 0.96 in frames (floor 0.97: missed)",
 		"weir-limits : weir-nat = 1.00 in frames, 0.89 in new connections (floor 0.90: missed)",

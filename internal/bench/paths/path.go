@@ -60,6 +60,7 @@ const (
 	WeirLimits  = "weir-limits"   // weir-nat, and the states of each source are limited
 
 	WeirStateless = "weir-stateless" // weir without states: every packet meets the rules
+	WeirOnce      = "weir-once"      // weir, and no packet takes two passes
 )
 
 // All are the names of all paths except those for special questions.
@@ -75,7 +76,7 @@ var PPPoE = []string{WeirPPPoE, WeirNATPPPoE}
 var Queued = []string{KernelHTB, WeirQoS, WeirNATQoS, WeirHeld}
 
 // Known are the names of all paths.
-var Known = slices.Concat(All, Queued, VLAN, PPPoE, []string{WeirAfTo, WeirScrub, WeirRouteTo, WeirLimits, WeirStateless})
+var Known = slices.Concat(All, Queued, VLAN, PPPoE, []string{WeirAfTo, WeirScrub, WeirRouteTo, WeirLimits, WeirStateless, WeirOnce})
 
 // furtherRules are what weir's rules have more on some paths: before the first filter rule.
 var furtherRules = map[string]string{
@@ -119,7 +120,10 @@ func New(name string, o WeirOptions) (*Path, error) {
 		return &Path{Name: name, Hook: hookStack, Effect: traffic.Effect{Routes: true, Connects: true, HasEgress: true}, Entries: stackEntries(startNft)}, nil
 	case NftNAT:
 		return &Path{Name: name, Hook: hookStack, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, HasEgress: true}, Entries: stackEntries(startNft)}, nil
-	case Weir:
+	case Weir, WeirOnce:
+		if name == WeirOnce {
+			o.Prefetch = "off"
+		}
 		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
 	case KernelHTB:
 		return &Path{Name: name, Hook: hookStack, Effect: traffic.Effect{Routes: true, HasEgress: true}, Entries: stackEntries(startHTB(o.LineRate)), Counts: countHTB}, nil
