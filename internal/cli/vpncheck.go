@@ -81,6 +81,22 @@ func (e *Env) checkPeer(ctx context.Context, name, on string, to []string) ([]in
 	}
 	f.Routes = inquiry.Through(f.Peer.Routes)
 	for _, target := range targets {
+		p, err := probePeer(ctx, folder, name, target, f)
+		if err != nil {
+			return nil, err
+		}
+		f.Probes = append(f.Probes, *p)
+	}
+	f.Now = time.Now()
+	return inquiry.Judge(f), nil
+}
+
+// probeTries is how often an address is asked, if handshakes come between.
+const probeTries = 3
+
+// probePeer asks an address behind a peer for echoes. The requests may make a session, which f is told of.
+func probePeer(ctx context.Context, folder rundir.Folder, name string, target netip.Addr, f *inquiry.Facts) (*inquiry.Probe, error) {
+	for try := 1; ; try++ {
 		before := f.Peer
 		p, err := inquiry.Ask(ctx, f.Tunnel.Interface, target, f.Tunnel.MTU)
 		if err != nil {
@@ -90,12 +106,11 @@ func (e *Env) checkPeer(ctx context.Context, name, on string, to []string) ([]in
 		if err != nil {
 			return nil, err
 		}
-		p.Out, p.In = after.Peer.Sent-min(before.Sent, after.Peer.Sent), after.Peer.Received-min(before.Received, after.Peer.Received)
-		f.Tunnel, f.Peer = after.Tunnel, after.Peer // the requests may have made a session
-		f.Probes = append(f.Probes, p)
+		f.Tunnel, f.Peer = after.Tunnel, after.Peer
+		if p.Count(&before, &after.Peer) || try == probeTries {
+			return &p, nil
+		}
 	}
-	f.Now = time.Now()
-	return inquiry.Judge(f), nil
 }
 
 // findPeer finds the peer of a name.

@@ -105,8 +105,17 @@ func routes(f *Facts) Finding {
 	return Finding{"routes", true, fmt.Sprintf("%d of %d allowed networks are reached through %s; the others have no route of weir's", len(f.Routes), len(f.Peer.Allowed), f.Tunnel.Interface)}
 }
 
-// least is how many bytes an encrypted echo request has at least: with less, none was sent.
-const least = 64
+// least is how many bytes an encrypted echo request, or its answer, has at least. The second message of a handshake and
+// the keepalive after it have 124 together.
+const least = 128
+
+// Count takes from what is known of the peer before and after the requests what was sent and received meanwhile. It
+// returns false if nothing was answered and a handshake has come to its end meanwhile: its messages were counted, so
+// it has to be asked again.
+func (p *Probe) Count(before, after *keeper.Peer) bool {
+	p.Out, p.In = after.Sent-min(before.Sent, after.Sent), after.Received-min(before.Received, after.Received)
+	return p.Answered > 0 || after.Handshake.Equal(before.Handshake)
+}
 
 func probe(f *Facts, p *Probe) (all []Finding) {
 	say := func(question string, ok bool, format string, args ...any) {
@@ -121,7 +130,7 @@ func probe(f *Facts, p *Probe) (all []Finding) {
 		say("probe", false, "%s is in none of the peer's allowed networks: nothing is sent to the peer for it", p.To)
 	case p.Answered > 0:
 		say("probe", true, "%s answers %d of %d, in %s", p.To, p.Answered, p.Sent, p.RTT.Round(10*time.Microsecond))
-	case p.Out < least:
+	case p.Out < least*uint64(max(1, p.Sent-1)): // one may be lost on its way; the first message of a handshake has 148
 		say("probe", false, "nothing left for %s: the rules here block it at %s, or there is no session", p.To, f.Tunnel.Interface)
 	case p.In < least:
 		say("probe", false, "one way: %d bytes left for %s, and nothing came back. The other end drops them (its allowed networks lack our address, or its rules), or has no way back into the tunnel", p.Out, p.To)

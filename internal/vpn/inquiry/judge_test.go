@@ -58,7 +58,10 @@ func TestJudge(t *testing.T) {
 		{func(f *Facts) { f.Probes = nil }, "probe", "--to"},
 		{func(f *Facts) { f.Probes[0].To = netip.MustParseAddr("10.8.0.1") }, "probe", "none of the peer's allowed networks"},
 		{func(f *Facts) { unanswered(f).Out = 0 }, "probe", "nothing left"},
+		{func(f *Facts) { unanswered(f).Out = 148 + 32 }, "probe", "nothing left"},
 		{func(f *Facts) { unanswered(f).In = 32 }, "probe", "one way"},
+		{func(f *Facts) { unanswered(f).In = 92 }, "probe", "one way"},
+		{func(f *Facts) { unanswered(f).In = 92 + 32 }, "probe", "one way"},
 		{func(f *Facts) { unanswered(f) }, "probe", "does not answer"},
 		{func(f *Facts) { f.Probes[0].Largest = 1372 }, "MTU", "set mtu 1372"},
 	} {
@@ -73,6 +76,30 @@ func TestJudge(t *testing.T) {
 		if !found {
 			t.Errorf("no answer to %s has %q: %+v", c.question, c.answer, Judge(f))
 		}
+	}
+}
+
+// A handshake that came to its end while nothing was answered spoils what was counted.
+func TestCount(t *testing.T) {
+	at := time.Unix(1000, 0)
+	before := &keeper.Peer{Handshake: at, Sent: 100, Received: 200}
+	for _, c := range []struct {
+		after    keeper.Peer
+		answered int
+		want     bool
+	}{
+		{keeper.Peer{Handshake: at, Sent: 500, Received: 200}, 0, true},
+		{keeper.Peer{Handshake: at.Add(time.Second), Sent: 500, Received: 292}, 0, false},
+		{keeper.Peer{Handshake: at.Add(time.Second), Sent: 500, Received: 600}, 1, true},
+	} {
+		p := Probe{Answered: c.answered}
+		if got := p.Count(before, &c.after); got != c.want || p.Out != 400 || p.In != c.after.Received-200 {
+			t.Errorf("%+v: %v, %+v", c.after, got, p)
+		}
+	}
+	p := Probe{}
+	if p.Count(before, &keeper.Peer{Handshake: at, Sent: 7, Received: 7}); p.Out != 0 || p.In != 0 {
+		t.Errorf("an engine that began anew has counted %+v", p)
 	}
 }
 
