@@ -25,9 +25,11 @@ type end struct {
 	path   *Path
 	tun    []int // the other ends of the queues
 	port   uint16
+	noUDP  bool // the kernel does not know datagrams that are put together
 
 	mu     sync.Mutex
 	errors []string
+	told   func(text string) // of each error
 }
 
 func newEnd(t testing.TB, workers int) *end {
@@ -56,11 +58,16 @@ func (e *end) start(workers int) {
 		queues, e.tun = append(queues, pair[0]), append(e.tun, pair[1])
 	}
 	tun := e.tun
-	e.path = New(queues, func() { e.Error("the tun device is gone") })
+	e.path = New(Tun{Queues: queues, UDP: !e.noUDP}, func() { e.Error("the tun device is gone") })
 	e.device = device.NewDevice(e.path, 1420, &device.Logger{Verbosef: device.DiscardLogf, Errorf: func(format string, args ...any) {
+		text := fmt.Sprintf(format, args...)
 		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.errors = append(e.errors, fmt.Sprintf(format, args...))
+		e.errors = append(e.errors, text)
+		told := e.told
+		e.mu.Unlock()
+		if told != nil {
+			told(text)
+		}
 	}})
 	e.path.Carry(e.device)
 	d := e.device

@@ -70,10 +70,10 @@ func setClass(p []byte, to byte) {
 		p[0], p[1] = p[0]&0xf0|to>>4, p[1]&0x0f|to<<4
 		return
 	}
+	was := binary.LittleEndian.Uint16(p)
 	p[1] = to
-	header := p[:int(p[0]&15)*4]
-	p[10], p[11] = 0, 0
-	put(p[10:], sum(header, 0))
+	// As RFC 1624 says: a header that was damaged stays so.
+	put(p[10:], uint64(^binary.LittleEndian.Uint16(p[10:]))+uint64(^was)+uint64(binary.LittleEndian.Uint16(p)))
 }
 
 // decapsulate gives a packet the ECN of what it came in, as section 4.2 of RFC 6040 says. It returns false if
@@ -113,6 +113,14 @@ func headersOf(p []byte) int {
 		}
 	}
 	return 0
+}
+
+// protocolOf returns the protocol of a packet that headersOf has looked at.
+func protocolOf(p []byte) byte {
+	if p[0]>>4 == 4 {
+		return p[9]
+	}
+	return p[6]
 }
 
 // intact reports whether the checksums of a packet are right that headersOf has looked at.

@@ -33,6 +33,20 @@ func TestDecapsulate(t *testing.T) {
 	}
 }
 
+// A header that was damaged on its way to the tunnel stays so.
+func TestDamaged(t *testing.T) {
+	s := sample{from: four[0], to: four[1], protocol: unix.IPPROTO_UDP, class: ecnECT0, payload: letters(10)}
+	for bit := range 8 * size4 {
+		p := s.bytes()
+		if p[bit/8] ^= 1 << (bit % 8); lengthOf(p) == 0 || p[0] != 0x45 || bit/8 == 1 {
+			continue
+		}
+		if setClass(p, ecnCE); right(p) {
+			t.Errorf("bit %d of a header is wrong, and after a mark of congestion its checksum is right", bit)
+		}
+	}
+}
+
 // Both directions of a connection have one number, and connections spread.
 func TestFlow(t *testing.T) {
 	queues := [4]int{}

@@ -13,10 +13,16 @@ import (
 	"weir/internal/vpn/device"
 )
 
+// A Tun is a tun device.
+type Tun struct {
+	Queues []int
+	UDP    bool // it takes datagrams that are put together: TUN_F_USO4 and TUN_F_USO6, Linux 6.2
+}
+
 // A Path is the path of data of a tunnel. It is the Network of its device.
 type Path struct {
 	device *device.Device
-	queues []int // of the tun device
+	tun    Tun
 	failed func()
 	once   sync.Once // of failed
 
@@ -27,14 +33,15 @@ type Path struct {
 	ending  atomic.Bool
 	workers sync.WaitGroup
 
-	control sync.Mutex // of datagram, for what is no data
+	control sync.Mutex // of what is no data
 	dg      datagram
+	late    []late // what waits for room in its socket; somebody sends it, if there is any
 }
 
-// New returns the path between the queues of a tun device and a port. failed is called, once and while a worker
-// runs, when the tun device is gone.
-func New(queues []int, failed func()) *Path {
-	return &Path{queues: queues, failed: failed}
+// New returns the path between a tun device and a port. failed is called, once and while a worker runs, when the tun
+// device is gone.
+func New(tun Tun, failed func()) *Path {
+	return &Path{tun: tun, failed: failed}
 }
 
 // Carry has the path carry the packets of a device, which has yet to be opened.
@@ -57,8 +64,8 @@ func (p *Path) Open(port uint16) (uint16, error) {
 	p.four, p.six, p.stop = four, six, stop
 	p.mu.Unlock()
 	p.ending.Store(false)
-	for i := range p.queues {
-		w, err := p.newWorker(p.queues[i])
+	for _, queue := range p.tun.Queues {
+		w, err := p.newWorker(queue)
 		if err != nil {
 			p.Close() //nolint:errcheck // it has failed already
 			return 0, err
@@ -117,7 +124,9 @@ func (p *Path) Close() error {
 	if !open {
 		return nil
 	}
+	p.control.Lock() // nothing begins to wait for room from here on
 	p.ending.Store(true)
+	p.control.Unlock()
 	if _, err := unix.Write(stop, []byte{1, 0, 0, 0, 0, 0, 0, 0}); err != nil {
 		return fmt.Errorf("stop the workers: %w", err)
 	}
@@ -141,15 +150,6 @@ func (p *Path) socketOf(to *device.Endpoint) *socket {
 	return r.socket
 }
 
-// Send sends a message that is no data, or that has waited.
-func (p *Path) Send(message []byte, to *device.Endpoint) error {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	p.control.Lock()
-	defer p.control.Unlock()
-	return p.send(&p.dg, message, len(message), 0, to, nil)
-}
-
 // A worker carries packets in one thread. It has what it needs for that, so that nothing is allocated.
 type worker struct {
 	path     *Path
@@ -161,6 +161,8 @@ type worker struct {
 	split    splitter
 	outboxes [outboxes]outbox
 	evict    int
+	stalled  *socket // it has no room for what is in an outbox; nil: there is none
+	waits    [4]unix.PollFd
 	datagram datagram
 	merge    merger
 	nonce    device.Nonce
@@ -204,8 +206,25 @@ func (w *worker) run() {
 	for !w.path.ending.Load() {
 		w.clock, w.mtu = time.Now(), w.path.device.MTU()
 		four, six, out := w.fromSocket(w.path.four), w.fromSocket(w.path.six), w.fromTun()
-		if !four && !six && !out {
+		switch {
+		case four || six || out:
+		case w.stalled != nil:
+			w.awaitRoom()
+		default:
 			unix.EpollWait(w.poll, events[:], -1) //nolint:errcheck // a signal: it is looked for packets
 		}
 	}
+}
+
+// awaitRoom waits until the socket that was full has room, or something has come. What the tun device has stays there.
+func (w *worker) awaitRoom() {
+	w.waits = [4]unix.PollFd{{Fd: int32(w.path.stop), Events: unix.POLLIN}, {Fd: int32(w.stalled.fd), Events: unix.POLLOUT}}
+	n := 2
+	for _, r := range []*receiver{w.path.four, w.path.six} {
+		if r != nil {
+			w.waits[n] = unix.PollFd{Fd: int32(r.socket.fd), Events: unix.POLLIN}
+			n++
+		}
+	}
+	unix.Poll(w.waits[:n], -1) //nolint:errcheck // a signal: it is tried again
 }

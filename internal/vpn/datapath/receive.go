@@ -15,6 +15,7 @@ import (
 // Limits of what is received at once.
 const (
 	socketReads = 8   // before a worker looks at what else there is to do
+	deliveries  = 16  // the same, of batches that others may have decrypted
 	inFlight    = 16  // batches of a socket, a power of two
 	maxBatch    = 128 // messages of a batch: UDP_MAX_SEGMENTS of newer kernels
 )
@@ -66,7 +67,8 @@ func (w *worker) fromSocket(r *receiver) bool {
 	if r == nil {
 		return false
 	}
-	worked := false
+	left := deliveries
+	worked := w.deliverReady(r, &left) // what it has left when it had delivered enough
 	for range socketReads {
 		b := w.readBatch(r)
 		if b == nil {
@@ -75,7 +77,9 @@ func (w *worker) fromSocket(r *receiver) bool {
 		worked = true
 		w.decrypt(b)
 		b.done.Store(true)
-		w.deliverReady(r)
+		if w.deliverReady(r, &left); left == 0 {
+			break
+		}
 	}
 	return worked
 }
@@ -90,18 +94,16 @@ func (w *worker) readBatch(r *receiver) *batch {
 				return nil
 			}
 		}
-		if r.head.Load()-r.tail.Load() == inFlight {
-			r.reading.Unlock()
-			return nil
+		if r.head.Load()-r.tail.Load() < inFlight {
+			b := r.take()
+			if w.fill(r, b) {
+				r.ring[r.head.Load()%inFlight].Store(b)
+				r.head.Add(1)
+				r.reading.Unlock()
+				return b
+			}
+			r.give(b)
 		}
-		b := r.take()
-		if w.fill(r, b) {
-			r.ring[r.head.Load()%inFlight].Store(b)
-			r.head.Add(1)
-			r.reading.Unlock()
-			return b
-		}
-		r.give(b)
 		r.reading.Unlock()
 		if !r.missed.Swap(false) {
 			return nil
@@ -109,16 +111,26 @@ func (w *worker) readBatch(r *receiver) *batch {
 	}
 }
 
-// fill reads what there is.
+// fill reads what there is. An error may be one that the socket was told of what was sent before: what has come is
+// still there.
 func (w *worker) fill(r *receiver, b *batch) bool {
 	if r.read != nil {
 		return r.read(b)
 	}
-	size, segment, class, ok := w.datagram.receive(r.socket, b.buffer, &b.from)
-	if ok {
-		b.size, b.segment, b.class = size, segment, class
+	for try := 1; ; try++ {
+		size, segment, class, e := w.datagram.receive(r.socket, b.buffer, &b.from)
+		if e == 0 {
+			b.size, b.segment, b.class = size, segment, class
+			return true
+		}
+		if e == unix.EAGAIN {
+			return false
+		}
+		if try == 2 {
+			w.path.device.Errorf("read from the port: %v", e)
+			return false
+		}
 	}
-	return ok
 }
 
 func (r *receiver) take() *batch {
@@ -204,33 +216,37 @@ func (w *worker) admit(p *packet, content []byte, outer byte, several bool) {
 	if !several {
 		return
 	}
-	if p.headers = headersOf(content); p.headers > 0 && !intact(content) {
+	if p.headers = headersOf(content); p.headers > 0 && (!w.path.tun.UDP && protocolOf(content) == unix.IPPROTO_UDP || !intact(content)) {
 		p.headers = 0
 	}
 }
 
-// deliverReady delivers the batches that are decrypted, up to the first that is not.
-func (w *worker) deliverReady(r *receiver) {
-	for {
+// ready reports whether the next batch to be delivered is decrypted.
+func (r *receiver) ready() bool {
+	b := r.ring[r.tail.Load()%inFlight].Load()
+	return b != nil && b.done.Load()
+}
+
+// deliverReady delivers the batches that are decrypted, up to the first that is not, and no more than left. It
+// reports whether there were any. Whoever has delivered as many comes back, so what is left is not forgotten.
+func (w *worker) deliverReady(r *receiver, left *int) (worked bool) {
+	for *left > 0 && r.ready() {
 		if !r.delivering.TryLock() {
-			return // whoever has it looks again after that
+			break // whoever has it looks again after that
 		}
-		for {
+		for *left > 0 && r.ready() {
 			at := &r.ring[r.tail.Load()%inFlight]
 			b := at.Load()
-			if b == nil || !b.done.Load() {
-				break
-			}
 			w.deliver(b)
 			at.Store(nil)
 			r.give(b)
 			r.tail.Add(1)
+			worked = true
+			*left--
 		}
 		r.delivering.Unlock()
-		if b := r.ring[r.tail.Load()%inFlight].Load(); b == nil || !b.done.Load() {
-			return
-		}
 	}
+	return worked
 }
 
 // deliver passes on the packets of a batch, in order.
@@ -280,7 +296,7 @@ func (w *worker) write() {
 	if m.count == 0 {
 		return
 	}
-	queues := w.path.queues
+	queues := w.path.tun.Queues
 	queue := queues[flowOf(m.first)%uint32(len(queues))]
 	parts := m.end()
 	_, _, e := unix.RawSyscall(unix.SYS_WRITEV, uintptr(queue), uintptr(unsafe.Pointer(&parts[0])), uintptr(len(parts)))

@@ -32,8 +32,11 @@ type outbox struct {
 const outboxes = 8
 
 // fromTun takes packets from the worker's queue of the tun device, and sends them. It reports whether there were
-// any.
+// any. When a socket is full, what is left waits, and no more is taken: the worker has something to receive, too.
 func (w *worker) fromTun() bool {
+	if w.stalled != nil && !w.resume() {
+		return false
+	}
 	worked := false
 	for range tunReads {
 		n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(w.queue), uintptr(unsafe.Pointer(&w.read[0])), uintptr(maxRead))
@@ -44,21 +47,41 @@ func (w *worker) fromTun() bool {
 			break
 		}
 		worked = true
-		if w.split.start(w.read[:n]) {
-			w.sendSegments()
+		if !w.split.start(w.read[:n]) {
+			continue
+		}
+		if w.sendSegments(); w.stalled != nil {
+			return true
 		}
 	}
-	for i := range w.outboxes {
-		w.flush(&w.outboxes[i])
-	}
+	w.flushAll()
 	return worked
 }
 
-// sendSegments sends what the splitter has. All of it goes to one peer.
+// resume goes on where a full socket has stopped the worker. It returns false if there is still no room.
+func (w *worker) resume() bool {
+	w.stalled = nil
+	if w.flushAll(); w.stalled == nil && w.split.count > 0 {
+		w.sendSegments()
+	}
+	return w.stalled == nil
+}
+
+// flushAll sends the messages of all outboxes.
+func (w *worker) flushAll() {
+	for i := range w.outboxes {
+		if !w.flush(&w.outboxes[i]) {
+			return
+		}
+	}
+}
+
+// sendSegments sends what the splitter has, until a socket is full. All of it goes to one peer.
 func (w *worker) sendSegments() {
 	s := &w.split
 	peer := w.path.device.Route(destination(s.buffer))
 	if peer == nil || !peer.Running() {
+		s.count = 0
 		return
 	}
 	if peer.Waiting() { // what waits goes first
@@ -78,7 +101,9 @@ func (w *worker) sendSegments() {
 			return
 		}
 		for i := range n {
-			w.seal(peer, keypair, s.next(), number+uint64(i), class)
+			if !w.seal(peer, keypair, number+uint64(i), class) {
+				return // the numbers that are left are nobody's
+			}
 		}
 	}
 }
@@ -91,25 +116,27 @@ func (w *worker) stage(peer *device.Peer) {
 	peer.SendStagedPackets() // there may be one by now
 }
 
-// seal encrypts a packet into the outbox of its peer.
-func (w *worker) seal(peer *device.Peer, keypair *device.Keypair, packet []byte, number uint64, class byte) {
+// seal encrypts the next packet of the splitter into the outbox of its peer. It returns false if a socket is full:
+// then there is nothing to be done until it has room.
+func (w *worker) seal(peer *device.Peer, keypair *device.Keypair, number uint64, class byte) bool {
 	b := w.outboxOf(peer)
-	size := device.MessageSize(len(packet), w.mtu)
-	if b.peer != nil && (b.class != class || size > b.segment || b.count == maxSegments || len(b.messages)+size > maxOutbox) {
-		w.flush(b)
+	if b == nil {
+		return false
+	}
+	size := device.MessageSize(w.split.nextSize(), w.mtu)
+	if b.peer != nil && (b.class != class || size > b.segment || b.count == maxSegments || len(b.messages)+size > maxOutbox) && !w.flush(b) {
+		return false
 	}
 	if b.peer == nil {
 		b.peer, b.class, b.segment = peer, class, size
 	}
-	keypair.Seal(b.buffer[len(b.messages):], packet, number, w.mtu, &w.nonce)
+	keypair.Seal(b.buffer[len(b.messages):], w.split.next(), number, w.mtu, &w.nonce)
 	b.messages = b.buffer[:len(b.messages)+size]
 	b.count++
-	if size < b.segment {
-		w.flush(b)
-	}
+	return size == b.segment || w.flush(b)
 }
 
-// outboxOf returns the outbox of a peer, or an empty one.
+// outboxOf returns the outbox of a peer, or an empty one; nil if a socket is full.
 func (w *worker) outboxOf(peer *device.Peer) *outbox {
 	var empty *outbox
 	for i := range w.outboxes {
@@ -125,7 +152,9 @@ func (w *worker) outboxOf(peer *device.Peer) *outbox {
 	if empty == nil {
 		w.evict = (w.evict + 1) % outboxes
 		empty = &w.outboxes[w.evict]
-		w.flush(empty)
+		if !w.flush(empty) {
+			return nil
+		}
 	}
 	if empty.buffer == nil {
 		empty.buffer = make([]byte, maxOutbox+maxMessage)
@@ -133,75 +162,74 @@ func (w *worker) outboxOf(peer *device.Peer) *outbox {
 	return empty
 }
 
-// flush sends the messages of an outbox.
-func (w *worker) flush(b *outbox) {
+// flush sends the messages of an outbox. It returns false if the socket is full: what is left stays in the outbox,
+// and goes first when the worker resumes.
+func (w *worker) flush(b *outbox) bool {
 	if b.peer == nil {
-		return
+		return true
 	}
-	peer, n := b.peer, len(b.messages)
-	to := peer.Endpoint()
-	if to == nil {
-		w.path.device.Errorf("%v - Failed to send data packets: no known endpoint for peer", peer)
-	} else if err := w.path.send(&w.datagram, b.messages, b.segment, b.class, to, peer); err != nil {
-		w.path.device.Errorf("%v - Failed to send data packets: %v", peer, err)
-	} else {
-		peer.Sent(n)
+	if b.peer.Running() {
+		b.peer.Leaving()
+		to := b.peer.Endpoint()
+		if to == nil {
+			to = &device.Endpoint{}
+		}
+		rest, sent, err := w.path.send(&w.datagram, b.messages, b.segment, b.class, to, b.peer)
+		b.peer.Sent(sent)
+		if errors.Is(err, unix.EAGAIN) {
+			b.messages, w.stalled = rest, w.path.socketOf(to)
+			return false
+		}
+		if err != nil {
+			w.path.device.Errorf("%v - Failed to send data packets: %v", b.peer, err)
+		}
 	}
 	b.peer, b.messages, b.count = nil, b.buffer[:0], 0
+	return true
 }
 
-// Waiting for room in a socket.
-const (
-	roomPause    = 10 // ms
-	roomPatience = 10 // times
-)
-
-// send sends messages to where a peer is. What the kernel refuses to split is sent one by one.
-func (p *Path) send(d *datagram, messages []byte, segment int, class byte, to *device.Endpoint, peer *device.Peer) error {
+// send sends messages to where a peer is, as one datagram that the kernel splits, or one by one if it refuses that.
+// It returns what is left if the socket is full, and how many bytes have left.
+func (p *Path) send(d *datagram, messages []byte, segment int, class byte, to *device.Endpoint, peer *device.Peer) (rest []byte, sent int, err error) {
+	if !to.Remote.IsValid() {
+		return nil, 0, errNoEndpoint
+	}
 	s := p.socketOf(to)
 	if s == nil {
-		return unix.EAFNOSUPPORT
+		return nil, 0, unix.EAFNOSUPPORT
 	}
-	if len(messages) > segment && s.whole.Load() {
-		return p.sendSingly(d, s, messages, segment, class, to)
-	}
-	err := d.sendPatiently(s, messages, segment, class, to)
-	if errors.Is(err, unix.EINVAL) && to.Local.IsValid() { // the address may be gone
-		if peer != nil {
-			peer.ForgetLocal()
-		}
-		to = &device.Endpoint{Remote: to.Remote, Scope: to.Scope}
-		err = d.sendPatiently(s, messages, segment, class, to)
-	}
-	if len(messages) > segment && (errors.Is(err, unix.EIO) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EMSGSIZE)) {
-		if errors.Is(err, unix.EIO) { // the hardware does not make checksums
+	if len(messages) > segment && !s.whole.Load() {
+		switch e := d.send(s, messages, segment, class, to); e {
+		case 0:
+			return nil, len(messages), nil
+		case unix.EIO: // the hardware does not make checksums
 			s.whole.Store(true)
+		case unix.EINVAL, unix.EMSGSIZE: // a message is too long, or the address is gone
+		default:
+			return messages, 0, e
 		}
-		return p.sendSingly(d, s, messages, segment, class, to)
 	}
-	return err
-}
-
-func (p *Path) sendSingly(d *datagram, s *socket, messages []byte, segment int, class byte, to *device.Endpoint) (err error) {
 	for len(messages) > 0 {
 		n := min(segment, len(messages))
-		if e := d.sendPatiently(s, messages[:n], segment, class, to); e != nil {
+		e := d.send(s, messages[:n], segment, class, to)
+		if e == unix.EINVAL && to.Local.IsValid() { // the address is gone
+			if peer != nil {
+				peer.ForgetLocal()
+			}
+			to = &device.Endpoint{Remote: to.Remote, Scope: to.Scope}
+			e = d.send(s, messages[:n], segment, class, to)
+		}
+		switch e {
+		case 0:
+			sent += n
+		case unix.EAGAIN:
+			return messages, sent, e
+		default:
 			err = e
 		}
 		messages = messages[n:]
 	}
-	return err
+	return nil, sent, err
 }
 
-// sendPatiently waits for room in the socket, for a while.
-func (d *datagram) sendPatiently(s *socket, messages []byte, segment int, class byte, to *device.Endpoint) error {
-	for range roomPatience {
-		err := d.send(s, messages, segment, class, to)
-		if !errors.Is(err, unix.EAGAIN) {
-			return err
-		}
-		wait := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLOUT}}
-		unix.Poll(wait, roomPause) //nolint:errcheck // it is tried again
-	}
-	return unix.EAGAIN
-}
+var errNoEndpoint = errors.New("no known endpoint for peer")

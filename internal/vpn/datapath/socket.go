@@ -24,7 +24,12 @@ type socket struct {
 	fd    int
 	six   bool
 	whole atomic.Bool // the kernel cannot split what is sent
+
+	fault atomic.Pointer[fault] // in tests
 }
+
+// A fault is asked before each datagram is sent.
+type fault func(messages []byte, segment int, to *device.Endpoint) unix.Errno
 
 // openSocket opens the socket of a family on a port.
 func openSocket(six bool, port uint16) (*socket, error) {
@@ -48,12 +53,17 @@ func openSocket(six bool, port uint16) (*socket, error) {
 }
 
 func (s *socket) set() error {
-	for _, o := range []struct{ level, name, value int }{
-		{unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, roomSocket}, {unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, roomSocket}, {unix.SOL_UDP, unix.UDP_GRO, 1},
-	} {
-		if err := unix.SetsockoptInt(s.fd, o.level, o.name, o.value); err != nil && err != unix.EPERM {
-			return fmt.Errorf("set option %d of a socket: %w", o.name, err)
+	for _, o := range [][2]int{{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF}} {
+		err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, o[0], roomSocket)
+		if err == unix.EPERM { // as much as everybody may have
+			err = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, o[1], roomSocket)
 		}
+		if err != nil {
+			return fmt.Errorf("set option %d of a socket: %w", o[0], err)
+		}
+	}
+	if err := unix.SetsockoptInt(s.fd, unix.SOL_UDP, unix.UDP_GRO, 1); err != nil {
+		return fmt.Errorf("have the kernel put datagrams together: %w", err)
 	}
 	level, options := unix.IPPROTO_IP, []int{unix.IP_PKTINFO, unix.IP_RECVTOS}
 	if s.six {
@@ -110,14 +120,14 @@ const (
 
 // receive reads what has come to the socket: as many messages of the same size as segment says, the last of
 // which may be shorter, with the ECN they came with.
-func (d *datagram) receive(s *socket, buffer []byte, from *device.Endpoint) (n, segment int, class byte, ok bool) {
+func (d *datagram) receive(s *socket, buffer []byte, from *device.Endpoint) (n, segment int, class byte, e unix.Errno) {
 	d.part.Base = &buffer[0]
 	d.part.SetLen(len(buffer))
 	d.header = unix.Msghdr{Name: &d.name[0], Namelen: uint32(len(d.name)), Iov: &d.part, Iovlen: 1, Control: &d.control[0]}
 	d.header.SetControllen(len(d.control))
 	r, _, e := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&d.header)), 0)
 	if e != 0 {
-		return 0, 0, 0, false
+		return 0, 0, 0, e
 	}
 	n, segment = int(r), int(r)
 	port := binary.BigEndian.Uint16(d.name[namePort:])
@@ -149,11 +159,16 @@ func (d *datagram) receive(s *socket, buffer []byte, from *device.Endpoint) (n, 
 		}
 		rest = rest[min(unix.CmsgSpace(len(data)), len(rest)):]
 	}
-	return n, max(segment, 1), class, true
+	return n, max(segment, 1), class, 0
 }
 
 // send gives the kernel messages of the same size, segment, the last of which may be shorter.
-func (d *datagram) send(s *socket, messages []byte, segment int, class byte, to *device.Endpoint) error {
+func (d *datagram) send(s *socket, messages []byte, segment int, class byte, to *device.Endpoint) unix.Errno {
+	if f := s.fault.Load(); f != nil {
+		if e := (*f)(messages, segment, to); e != 0 {
+			return e
+		}
+	}
 	d.part.Base = &messages[0]
 	d.part.SetLen(len(messages))
 	d.header = unix.Msghdr{Name: &d.name[0], Namelen: d.address(s, to), Iov: &d.part, Iovlen: 1}
@@ -183,10 +198,8 @@ func (d *datagram) send(s *socket, messages []byte, segment int, class byte, to 
 		d.header.Control = &d.control[0]
 		d.header.SetControllen(control)
 	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&d.header)), 0); e != 0 {
-		return e
-	}
-	return nil
+	_, _, e := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&d.header)), 0)
+	return e
 }
 
 // address writes where messages go, and returns how long that is.

@@ -94,6 +94,14 @@ func (s *splitter) startSegments(kind byte, segment, begin int) bool {
 	return true
 }
 
+// nextSize returns the size of the next packet.
+func (s *splitter) nextSize() int {
+	if s.segment == 0 {
+		return len(s.buffer)
+	}
+	return s.size + min(s.segment, len(s.buffer)-s.at)
+}
+
 // next returns the next packet. Behind it is room for what it is padded with.
 func (s *splitter) next() []byte {
 	s.count--

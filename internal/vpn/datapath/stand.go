@@ -62,8 +62,8 @@ func (s *Stand) Encrypt(to netip.AddrPort) (Done, error) {
 			return 0
 		}
 		w.sendSegments()
-		for i := range w.outboxes {
-			w.flush(&w.outboxes[i])
+		for w.flushAll(); w.stalled != nil; w.resume() {
+			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) //nolint:errcheck // it does not fail
 		}
 		return n - sizeVnet
 	})
@@ -85,13 +85,13 @@ func (s *Stand) Decrypt() (Done, error) {
 		return Done{}, fmt.Errorf("open /dev/null: %w", err)
 	}
 	defer unix.Close(sink) //nolint:errcheck // there is nothing in it
-	s.path.queues = []int{sink}
+	s.path.tun.Queues = []int{sink}
 	record, segment, err := s.record()
 	if err != nil {
 		return Done{}, err
 	}
 	r := &receiver{}
-	at, bytes := 0, record[0].bytes
+	at, given := 0, 0
 	r.read = func(b *batch) bool { // under the receiver's lock
 		if at == len(record) {
 			if r.tail.Load() != r.head.Load() {
@@ -101,20 +101,17 @@ func (s *Stand) Decrypt() (Done, error) {
 			s.circle.Forget()
 		}
 		b.size, b.segment = copy(b.buffer, record[at].messages), segment
+		given += record[at].bytes
 		at++
 		return true
 	}
 	done, err := s.work(func(w *worker, _ int) int {
-		b := w.readBatch(r)
-		if b == nil {
-			runtime.Gosched()
-			return 0
+		if !w.fromSocket(r) {
+			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) //nolint:errcheck // it does not fail
 		}
-		w.decrypt(b)
-		b.done.Store(true)
-		w.deliverReady(r)
-		return bytes
+		return 0
 	})
+	done.Bytes = uint64(given)
 	if _, came := s.circle.Bytes(); err == nil && came < done.Bytes {
 		err = fmt.Errorf("of %d bytes only %d were accepted", done.Bytes, came)
 	}
@@ -183,7 +180,7 @@ func (s *Stand) open(to netip.AddrPort) (err error) {
 	for i := range networks {
 		networks[i] = netip.PrefixFrom(netip.AddrFrom4([4]byte(standAddress(i))), 32)
 	}
-	s.path = New([]int{-1}, func() {})
+	s.path = New(Tun{Queues: []int{-1}, UDP: true}, func() {})
 	if s.circle, err = device.NewCircle(s.path, networks, to); err != nil {
 		return err
 	}

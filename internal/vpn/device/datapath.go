@@ -73,14 +73,22 @@ func (peer *Peer) Endpoint() *Endpoint { return peer.endpoint.Load() }
 // ForgetLocal has the kernel choose again from which address the peer is sent to.
 func (peer *Peer) ForgetLocal() { peer.markEndpointSrcForClearing() }
 
-// Sent notes that messages with data have left, of so many bytes in all.
-func (peer *Peer) Sent(bytes int) {
-	peer.txBytes.Add(uint64(bytes))
+// Leaving notes that messages with data are about to be sent. The answer may come before Sent is called: what it
+// does to the timers has to be done after this.
+func (peer *Peer) Leaving() {
 	peer.timersAnyAuthenticatedPacketTraversal()
 	peer.timersAnyAuthenticatedPacketSent()
 	peer.timersDataSent()
+}
+
+// Sent notes that it was tried, and that so many bytes have left.
+func (peer *Peer) Sent(bytes int) {
+	peer.txBytes.Add(uint64(bytes))
 	peer.keepKeyFreshSending()
 }
+
+// Unanswered reports whether data was sent, or was to be, and nothing has come since.
+func (peer *Peer) Unanswered() bool { return peer.timers.newHandshake.IsPending() }
 
 // Received notes that authentic messages have come, which Accept has accepted: of so many bytes in all,
 // the last of them from an endpoint. data says whether one was no keepalive.

@@ -103,6 +103,7 @@ func TestEndOfNumbers(t *testing.T) {
 		t.Fatal("a new session is not used")
 	}
 	k.sendNonce.Store(RekeyAfterMessages + 1)
+	a.Leaving()
 	a.Sent(100)
 	if !began() {
 		t.Error("after 2^60 messages, no handshake begins")
@@ -116,6 +117,59 @@ func TestEndOfNumbers(t *testing.T) {
 	}
 	if a.Sending(time.Now()) != nil {
 		t.Error("a session without numbers is used")
+	}
+}
+
+// The answer to a message may come before the call that has sent it returns: the timers that it stops were set.
+func TestTimersOfStaged(t *testing.T) {
+	a, _ := sessions(t)
+	a.device.state.state.Store(uint32(deviceStateUp))
+	a.endpoint.Store(&Endpoint{})
+	sent := 0
+	a.device.net.network = asking(func() {
+		if sent++; !a.Unanswered() {
+			t.Error("when a packet is sent, no answer is expected yet")
+		}
+	})
+	a.Stage([]byte("a packet"))
+	a.SendStagedPackets()
+	if sent != 1 {
+		t.Fatalf("%d messages were sent", sent)
+	}
+	a.device.net.network = asking(func() {
+		if sent++; !a.timers.retransmitHandshake.IsPending() {
+			t.Error("when a handshake begins, no answer is expected yet")
+		}
+	})
+	if err := a.SendHandshakeInitiation(false); err != nil || sent != 2 {
+		t.Fatalf("%d messages were sent, %v", sent, err)
+	}
+}
+
+// asking is a network that is asked for each message.
+type asking func()
+
+func (asking) Open(port uint16) (uint16, error) { return port, nil }
+func (asking) Close() error                     { return nil }
+func (ask asking) Send([]byte, *Endpoint) error { ask(); return nil }
+
+// The zone of an address may be a number or a name.
+func TestZones(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		scope uint32
+	}{{"[fe80::1%7]:51820", 7}, {"[fe80::1%lo]:51820", 1}, {"[fe80::1]:51820", 0}, {"192.0.2.1:51820", 0}} {
+		e, err := ParseEndpoint(c.text)
+		if err != nil || e.Scope != c.scope || e.Remote.Port() != 51820 || e.Remote.Addr().Zone() != "" {
+			t.Errorf("%s is read as %+v, %v", c.text, e, err)
+			continue
+		}
+		if again, err := ParseEndpoint(e.String()); err != nil || *again != *e {
+			t.Errorf("%s is written as %s", c.text, e)
+		}
+	}
+	if e, err := ParseEndpoint("[fe80::1%nowhere0]:51820"); err == nil {
+		t.Errorf("a zone that is none is read as %+v", e)
 	}
 }
 

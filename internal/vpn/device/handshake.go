@@ -55,12 +55,12 @@ func (peer *Peer) SendHandshakeInitiation(isRetry bool) error {
 
 	peer.timersAnyAuthenticatedPacketTraversal()
 	peer.timersAnyAuthenticatedPacketSent()
+	peer.timersHandshakeInitiated() // before the answer may come
 
 	err = peer.send(packet)
 	if err != nil {
 		peer.device.log.Errorf("%v - Failed to send handshake initiation: %v", peer, err)
 	}
-	peer.timersHandshakeInitiated()
 
 	return err
 }

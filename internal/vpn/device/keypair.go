@@ -21,17 +21,25 @@ import (
  * we plan to resolve this issue; whenever Go allows us to do so.
  */
 
+// What workers change for each message is not in the cache lines that others read for each.
 type Keypair struct {
-	sendNonce    atomic.Uint64
-	send         cipher.AEAD
-	receive      cipher.AEAD
+	sendNonce atomic.Uint64
+	_         [cacheLines]byte
+
+	send        cipher.AEAD
+	receive     cipher.AEAD
+	isInitiator bool
+	created     time.Time
+	localIndex  uint32
+	remoteIndex uint32
+	_           [cacheLines]byte
+
 	replayMutex  sync.Mutex // protects replayFilter
 	replayFilter replay.Filter
-	isInitiator  bool
-	created      time.Time
-	localIndex   uint32
-	remoteIndex  uint32
 }
+
+// cacheLines are two: processors read them in pairs.
+const cacheLines = 128
 
 type Keypairs struct {
 	sync.RWMutex

@@ -1,6 +1,8 @@
 package device
 
 import (
+	"fmt"
+	"net"
 	"net/netip"
 	"strconv"
 )
@@ -14,7 +16,7 @@ type Network interface {
 	Open(port uint16) (uint16, error)
 	// Close ends that. No message is received after it has returned. It may be closed already.
 	Close() error
-	// Send sends one message.
+	// Send sends one message. It does not wait for room: the message leaves when there is some.
 	Send(message []byte, to *Endpoint) error
 }
 
@@ -25,7 +27,7 @@ type Endpoint struct {
 	Local  netip.Addr     // the address that messages to it come from; not valid: the kernel chooses
 }
 
-// ParseEndpoint reads an endpoint as String writes it.
+// ParseEndpoint reads an endpoint as String writes it. Its zone may be the name of an interface that there is now.
 func ParseEndpoint(text string) (*Endpoint, error) {
 	at, err := netip.ParseAddrPort(text)
 	if err != nil {
@@ -33,14 +35,23 @@ func ParseEndpoint(text string) (*Endpoint, error) {
 	}
 	e := &Endpoint{}
 	if zone := at.Addr().Zone(); zone != "" {
-		index, err := strconv.ParseUint(zone, 10, 32)
-		if err != nil {
+		if e.Scope, err = scopeOf(zone); err != nil {
 			return nil, err
 		}
-		e.Scope = uint32(index)
 	}
 	e.Remote = netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
 	return e, nil
+}
+
+func scopeOf(zone string) (uint32, error) {
+	if index, err := strconv.ParseUint(zone, 10, 32); err == nil {
+		return uint32(index), nil
+	}
+	l, err := net.InterfaceByName(zone)
+	if err != nil {
+		return 0, fmt.Errorf("zone %s: %w", zone, err)
+	}
+	return uint32(l.Index), nil
 }
 
 // String returns the endpoint as netip.AddrPort does.

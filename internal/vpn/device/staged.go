@@ -66,11 +66,11 @@ func (peer *Peer) SendStagedPackets() {
 		s.packets = s.packets[1:]
 		peer.timersAnyAuthenticatedPacketTraversal()
 		peer.timersAnyAuthenticatedPacketSent()
-		if err := peer.send(message); err != nil {
-			peer.device.log.Errorf("%v - Failed to send data packets: %v", peer, err)
-		}
 		if len(packet) > 0 {
 			peer.timersDataSent()
+		}
+		if err := peer.send(message); err != nil {
+			peer.device.log.Errorf("%v - Failed to send data packets: %v", peer, err)
 		}
 		peer.keepKeyFreshSending()
 	}

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"weir/internal/vpn/datapath"
 	"weir/internal/vpn/tunnel"
 )
 
@@ -20,15 +21,15 @@ const (
 )
 
 // openTun opens queues of the tun device of a name, and makes it if there is none. It outlives the process.
-func openTun(name string, queues int) (all []int, err error) {
+func openTun(name string, queues int) (tun datapath.Tun, err error) {
 	there, err := tunnel.Find(name, "tuntap")
 	if err != nil {
-		return nil, err
+		return tun, err
 	}
 	for i := range queues {
-		fd, err := openQueue(name)
+		fd, udp, err := openQueue(name)
 		if err == nil {
-			all = append(all, fd)
+			tun.Queues, tun.UDP = append(tun.Queues, fd), udp
 		}
 		if err == nil && there == nil && i == 0 {
 			if err = tunnel.Mark(name); err == nil { // else it vanishes with the file
@@ -36,31 +37,35 @@ func openTun(name string, queues int) (all []int, err error) {
 			}
 		}
 		if err != nil {
-			closeAll(all)
-			return nil, fmt.Errorf("make %s: %w", name, err)
+			closeAll(tun.Queues)
+			return tun, fmt.Errorf("make %s: %w", name, err)
 		}
 	}
-	return all, nil
+	return tun, nil
 }
 
-func openQueue(name string) (int, error) {
-	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+// openQueue opens a queue. udp says whether the kernel knows datagrams that are put together.
+func openQueue(name string) (fd int, udp bool, err error) {
+	fd, err = unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return -1, fmt.Errorf("open /dev/net/tun: %w", err)
+		return -1, false, fmt.Errorf("open /dev/net/tun: %w", err)
 	}
 	request, err := unix.NewIfreq(name)
 	if err == nil {
 		request.SetUint16(flags)
 		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
 	}
-	if err == nil && unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, offloads|offloadsUDP) != nil {
+	if err == nil {
+		udp = unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, offloads|offloadsUDP) == nil
+	}
+	if err == nil && !udp {
 		err = unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, offloads)
 	}
 	if err != nil {
 		unix.Close(fd) //nolint:errcheck // it has failed already
-		return -1, err
+		return -1, false, err
 	}
-	return fd, nil
+	return fd, udp, nil
 }
 
 func closeAll(fds []int) {

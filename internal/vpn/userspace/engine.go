@@ -24,7 +24,7 @@ const maxWorkers = 16
 // An Engine is a tunnel in user space.
 type Engine struct {
 	name    string
-	queues  []int // of the tun device
+	tun     datapath.Tun
 	device  *device.Device
 	applied *tunnel.Config
 
@@ -41,12 +41,12 @@ type fault struct {
 // goes wrong.
 func Open(name string, mtu uint16, log func(string)) (*Engine, error) {
 	workers := min(runtime.GOMAXPROCS(0), maxWorkers)
-	queues, err := openTun(name, workers)
+	tun, err := openTun(name, workers)
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{name: name, queues: queues, errors: map[string]fault{}}
-	path := datapath.New(queues, func() { go e.device.Close() }) // a worker cannot wait for its own end
+	e := &Engine{name: name, tun: tun, errors: map[string]fault{}}
+	path := datapath.New(tun, func() { go e.device.Close() }) // a worker cannot wait for its own end
 	e.device = device.NewDevice(path, int(mtu), &device.Logger{Verbosef: device.DiscardLogf, Errorf: func(format string, args ...any) {
 		log(e.note(fmt.Sprintf(format, args...), args))
 	}})
@@ -131,5 +131,5 @@ func (e *Engine) Failed() <-chan struct{} { return e.device.Wait() }
 // Close ends the engine. The interface stays.
 func (e *Engine) Close() {
 	e.device.Close()
-	closeAll(e.queues)
+	closeAll(e.tun.Queues)
 }
