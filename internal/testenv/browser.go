@@ -2,12 +2,15 @@ package testenv
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // browsers are the names of Chromium, and of browsers built on it.
@@ -69,4 +72,25 @@ func isUbuntu(release string) bool {
 		}
 	}
 	return false
+}
+
+// Browse opens a file in a browser of [NeedBrowser], without a window, and returns its output.
+// The test fails if the browser complains. profile is a folder for the browser alone.
+func Browse(tb testing.TB, chromium, profile, file string, flags ...string) []byte {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute)
+	defer cancel()
+	flags = append(flags, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--user-data-dir="+profile, "--enable-logging=stderr", "file://"+file)
+	cmd := exec.CommandContext(ctx, chromium, flags...)
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		tb.Fatalf("chromium: %v\n%s", err, complaints.String())
+	}
+	if found := regexp.MustCompile(`(?m)^.*CONSOLE.*$`).FindAllString(complaints.String(), -1); found != nil {
+		tb.Errorf("on the console: %q", found)
+	}
+	return out
 }

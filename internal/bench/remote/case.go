@@ -136,7 +136,7 @@ func (o *Options) Cases() (cases []Case) {
 // String describes the case for people.
 func (c Case) String() string {
 	if c.Protocol == UDP {
-		return fmt.Sprintf("UDP %s, %s in frames of %d bytes", c.Direction, c.Rate, c.Frame)
+		return fmt.Sprintf("UDP %s, %s, %s bytes", c.Direction, c.Rate, units.Thousands(c.Frame))
 	}
 	return fmt.Sprintf("TCP %s, %s", c.Direction, units.Plural(c.Connections, "connection"))
 }

@@ -130,8 +130,9 @@ func (m *measured) throughput() report.Section {
 	t := report.Table{Columns: []report.Column{
 		{Name: "case", Words: true}, {Name: "way", Words: true}, {Name: "median", Unit: "Mbit/s"}, {Name: "least", Unit: "Mbit/s"},
 		{Name: "most", Unit: "Mbit/s"}, {Name: "lost", Unit: "%"}, {Name: "jitter", Unit: "µs"}, {Name: "sent again", Unit: "segments"},
-		{Name: "core here", Unit: "s/Gbit"}, {Name: "core there", Unit: "s/Gbit"}, {Name: "limited by", Words: true},
+		{Name: "core here", Unit: "s/Gbit"}, {Name: "core there", Unit: "s/Gbit"},
 	}}
+	limits := report.Table{Columns: []report.Column{{Name: "case", Words: true}, {Name: "limited by", Words: true}}}
 	for _, f := range m.entries {
 		name := f.String()
 		if f.control {
@@ -150,9 +151,10 @@ func (m *measured) throughput() report.Section {
 			group.Bars = append(group.Bars, report.Bar{Name: name + way, Runs: rates, Ours: !f.control})
 			t.Rows = append(t.Rows, append([]string{name, directionNames[up]}, m.cells(f, up, rates)...))
 		}
+		limits.Rows = append(limits.Rows, []string{name, cmp.Or(strings.Join(f.limits(m.request(f)), "; "), "the path")})
 		bars.Groups = append(bars.Groups, group)
 	}
-	s.Charts, s.Tables = []report.Chart{{Title: "What arrived", Bars: bars}}, []report.Table{withoutEmpty(t)}
+	s.Charts, s.Tables = []report.Chart{{Title: "What arrived", Bars: bars}}, []report.Table{withoutEmpty(t), limits}
 	return s
 }
 
@@ -179,8 +181,7 @@ func (m *measured) cells(f *findings, up bool, rates stats.Sample) []string {
 	} else {
 		row = append(row, "–", "–", units.Thousands(int(f.of(up, (*direction).again).Median())))
 	}
-	row = append(row, f.cost(func(r *result) float64 { return r.process }), f.cost(func(r *result) float64 { return r.remote }))
-	return append(row, cmp.Or(strings.Join(f.limits(m.request(f)), "; "), "the path"))
+	return append(row, f.cost(func(r *result) float64 { return r.process }), f.cost(func(r *result) float64 { return r.remote }))
 }
 
 // cost returns the core time of an end's process for each gigabit of a run, both

@@ -151,7 +151,7 @@ func TestTableFits(t *testing.T) {
 	for _, c := range s.Tables[0].Columns {
 		names = append(names, c.Name)
 	}
-	if got := strings.Join(names, ", "); got != "case, way, median, least, most, sent again, core here, core there, limited by" {
+	if got := strings.Join(names, ", "); got != "case, way, median, least, most, sent again, core here, core there" {
 		t.Errorf("columns: %s", got)
 	}
 	for _, row := range s.Tables[0].Rows {

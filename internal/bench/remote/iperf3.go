@@ -94,7 +94,7 @@ func fullEnds(got *iperf.Result, threads bool) []string {
 	var full []string
 	for end, percent := range map[string]float64{"here": got.HostCPU, "there": got.RemoteCPU} {
 		if percent >= 100*coreFull*float64(cores) {
-			full = append(full, "the end: iperf3 "+end+" took all the time of its core")
+			full = append(full, "iperf3 "+end+", which took all the time of its core")
 		}
 	}
 	return full

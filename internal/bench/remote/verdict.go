@@ -3,6 +3,7 @@ package remote
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -32,9 +33,9 @@ func (m *measured) verdict(f *findings) string {
 		if len(rates) == 0 {
 			continue
 		}
-		text := fmt.Sprintf("%s %s", directionNames[up], Rate(rates.Median()))
+		text := directionNames[up] + " " + rounded(rates.Median())
 		if len(rates) > 1 {
-			text += fmt.Sprintf(" (%s to %s)", Rate(rates.Min()), Rate(rates.Max()))
+			text += fmt.Sprintf(" (%s to %s)", rounded(rates.Min()), rounded(rates.Max()))
 		}
 		if loss := f.of(up, (*direction).loss).Median(); f.Protocol == UDP {
 			text += fmt.Sprintf(", %s %% lost", units.Digits(loss, 2))
@@ -43,9 +44,18 @@ func (m *measured) verdict(f *findings) string {
 	}
 	text := f.String() + ": " + strings.Join(said, ", ")
 	if limits := f.limits(m.request(f)); len(limits) > 0 {
-		return text + ". This is no measurement of the path: what limited it is " + strings.Join(limits, "; ") + "."
+		return text + ". This does not measure the path; the limit was " + strings.Join(limits, "; ") + "."
 	}
 	return text + "."
+}
+
+// rounded writes a measured rate with as many digits as chart and table have.
+func rounded(rate float64) string {
+	if rate <= 0 {
+		return Rate(rate).String()
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(rate))-2)
+	return Rate(math.Round(rate/unit) * unit).String()
 }
 
 // oneAgainstMany compares a single connection with several, if only the path limited
@@ -141,7 +151,7 @@ func (r *result) limits(asked Run) []string {
 		points []sample.Point
 	}{{"the client", r.own}, {"the server", r.theirs}} {
 		if core, busy := sample.Busiest(end.points); core >= 0 && busy >= coreFull {
-			found = append(found, "the end: a core of "+end.name+"'s machine was full")
+			found = append(found, "a full core of "+end.name+"'s machine")
 		}
 	}
 	slices.Sort(found)

@@ -2,14 +2,11 @@ package report
 
 import (
 	"bytes"
-	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"weir/internal/testenv"
 )
@@ -27,9 +24,14 @@ addEventListener("load", () => {
 		const b = t.getBoundingClientRect(), c = s.getBoundingClientRect();
 		return b.left < c.left - 1 || b.right > c.right + 1;
 	}).map(t => t.textContent));
+	const crowded = seen.flatMap(s => {
+		const texts = [...s.querySelectorAll("text")].map(t => [t.textContent, t.getBoundingClientRect()]);
+		return texts.flatMap(([t, a], i) => texts.slice(i + 1).filter(([, b]) =>
+			Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4).map(([u]) => t + " on " + u));
+	});
 	document.title = JSON.stringify({ figures: document.querySelectorAll("figure").length, charts: seen.length,
 		shapes: Math.min(...seen.map(s => s.querySelectorAll("path,rect,circle").length)), scrolls: document.documentElement.scrollWidth > innerWidth,
-		cut, errors, hidden: [...document.querySelectorAll("section")].filter(s => s.innerText.trim() == (s.querySelector("h2")?.innerText ?? "")).length,
+		cut, crowded, errors, hidden: [...document.querySelectorAll("section")].filter(s => s.innerText.trim() == (s.querySelector("h2")?.innerText ?? "")).length,
 		ground: getComputedStyle(document.body).backgroundColor });
 });
 </script>`
@@ -60,7 +62,7 @@ func TestInChromium(t *testing.T) {
 				t.Parallel()
 				got := open(t, chromium, profileFolder(t, dir), c.file, "--window-size="+c.window, scheme.flag)
 				want := `{"figures":7,"charts":7,"shapes":`
-				if !strings.HasPrefix(got, want) || !strings.Contains(got, `,"scrolls":false,"cut":[],"errors":[],"hidden"`) || strings.Contains(got, `"shapes":0`) {
+				if !strings.HasPrefix(got, want) || !strings.Contains(got, `,"scrolls":false,"cut":[],"crowded":[],"errors":[],"hidden"`) || strings.Contains(got, `"shapes":0`) {
 					t.Errorf("the browser saw %s", got)
 				}
 				dark := scheme.name == "dark" && c.file == file
@@ -111,7 +113,7 @@ func TestPrinted(t *testing.T) {
 	var printed [][]byte
 	for _, scheme := range schemes {
 		pdf := filepath.Join(dir, scheme.name+".pdf")
-		run(t, chromium, filepath.Join(dir, "profile"), file, scheme.flag, "--no-pdf-header-footer", "--print-to-pdf="+pdf)
+		testenv.Browse(t, chromium, filepath.Join(dir, "profile"), file, scheme.flag, "--no-pdf-header-footer", "--print-to-pdf="+pdf)
 		b, err := os.ReadFile(pdf)
 		if err != nil {
 			t.Fatal(err)
@@ -140,30 +142,10 @@ func profileFolder(t *testing.T, dir string) string {
 // open returns the title that the probe set. It fails if the browser complains.
 func open(t *testing.T, chromium, profile, file string, flags ...string) string {
 	t.Helper()
-	dom := run(t, chromium, profile, file, append(flags, "--dump-dom")...)
+	dom := testenv.Browse(t, chromium, profile, file, append(flags, "--dump-dom")...)
 	title := regexp.MustCompile(`<title>(\{.*?\})</title>`).FindSubmatch(dom)
 	if title == nil {
 		t.Fatalf("the page did not load:\n%.2000s", dom)
 	}
 	return string(title[1])
-}
-
-// run returns the browser's output. It fails if the browser complains.
-func run(t *testing.T, chromium, profile, file string, flags ...string) []byte {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	flags = append(flags, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-		"--disable-background-networking", "--disable-component-update", "--user-data-dir="+profile, "--enable-logging=stderr", "file://"+file)
-	cmd := exec.CommandContext(ctx, chromium, flags...)
-	var complaints strings.Builder
-	cmd.Stderr = &complaints
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("chromium: %v\n%s", err, complaints.String())
-	}
-	if found := regexp.MustCompile(`(?m)^.*CONSOLE.*$`).FindAllString(complaints.String(), -1); found != nil {
-		t.Errorf("on the console: %q", found)
-	}
-	return out
 }

@@ -26,7 +26,7 @@ func (b *Bars) draw(c *canvas) {
 	names, values, most := b.room()
 	right := c.width - 8
 	if !c.narrow() {
-		p.left = min(names, c.width*0.3) + 14
+		p.left = min(names, c.width*0.36) + 14
 		right = c.width - values - 14
 	}
 	p.x = scale{from: 0, to: most, a: p.left, b: right}

@@ -55,8 +55,8 @@ func (d *CDF) quantiles(c *canvas, y float64, classes []string) {
 	}
 	for i, s := range d.Series {
 		y += lineHeight + 4
-		c.line("curve "+classes[i], 2, y+6, 20, y+6)
-		c.text("at "+classes[i], 28, y+10, shorten(s.Name, at(0)-column*0.6-28))
+		c.line("curve "+classes[i], 2, y+6, 38, y+6)
+		c.text("at "+classes[i], 46, y+10, shorten(s.Name, at(0)-column*0.6-46))
 		for j, q := range shares {
 			c.text("figure end", at(j), y+10, figure(s.quantile(q.share)))
 		}

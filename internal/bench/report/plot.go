@@ -135,6 +135,9 @@ func (c *colours) of(name string, ours bool) style {
 		c.ours++
 	default:
 		s = style{fmt.Sprintf("c%d", c.others%6+1), c.others + 1}
+		if c.others/6%2 == 1 { // the same colours again, with other dashes
+			s.class += " again"
+		}
 		c.others++
 	}
 	c.given[name] = s
