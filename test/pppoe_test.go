@@ -77,9 +77,12 @@ pass out on ppp0
 pass in on ppp0 inet proto icmp
 `, password)
 		rules := b.Rules(text)
-		daemon := b.WeirRun(rules)
+		daemon := b.WeirRun(b.Rules("pass"))
+		dropped := capture(b, "wan0", "--json")
+		b.Weir("load", rules)
 		up := awaitPPPoE(b, control.PPPoEUp)
 		p.Await(up.Session)
+		strangerIsShown(b, up.Session, dropped)
 		if up.IPv4.String() != lib.ProviderClient || up.MTU != 1492 || len(up.DNS) != 1 || up.Auth != "CHAP-MD5" {
 			b.Errorf("the session: %+v", up)
 		}
@@ -227,8 +230,9 @@ func pppoeEnds(b *lib.Box, p *lib.Provider, daemon *lib.Process, rules string) {
 	}
 }
 
-// strangerIsShown sends a packet into the session from another station. It is dropped, and weir capture shows it.
-func strangerIsShown(b *lib.Box, session string) {
+// strangerIsShown sends a packet into the session from another station. It is dropped, and weir capture shows it,
+// which began before there was PPPoE.
+func strangerIsShown(b *lib.Box, session string, shown *lib.Process) {
 	b.Helper()
 	id, err := strconv.ParseUint(session, 0, 16)
 	if err != nil {
@@ -237,7 +241,7 @@ func strangerIsShown(b *lib.Box, session string) {
 	packet := []byte{0x45, 0, 0, 20, 0, 0, 0, 0, 64, 253, 0, 0, 192, 0, 2, 1, 198, 51, 100, 10}
 	frame := slices.Concat([]byte{2, 0x77, 0x65, 0, 1, 1}, []byte{2, 0x77, 0x65, 9, 9, 9}, []byte{0x88, 0x64, 0x11, 0, byte(id >> 8), byte(id), 0, 22, 0, 0x21}, packet)
 	before := pppoeStatus(b).Drops.Peer
-	shown := capture(b, "wan0", "--json")
+	time.Sleep(1500 * time.Millisecond) // by then the capture has seen that there is PPPoE
 	b.Frames(lab.WAN, "eth0").Send(frame)
 	b.AwaitSaid(shown, reason.MartianSource.String())
 	interrupt(shown)
@@ -248,7 +252,6 @@ func strangerIsShown(b *lib.Box, session string) {
 
 func pppoeCommands(b *lib.Box, p *lib.Provider, up *control.PPPoE) {
 	b.Helper()
-	strangerIsShown(b, up.Session)
 	if log := b.Weir("pppoe", "log"); !strings.Contains(log, "up") {
 		b.Errorf("the log:\n%s", log)
 	}

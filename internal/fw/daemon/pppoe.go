@@ -105,10 +105,18 @@ func (l *lines) over(device int) bool {
 	return l.programs == nil || !l.programs.IsOpen(device)
 }
 
-// watch calls each with frames that the programs drop, until ctx ends. Without PPPoE there are none.
+// watch calls each with frames that the programs drop, until ctx ends. Without PPPoE it waits for it.
 func (l *lines) watch(ctx context.Context, each func(*line.Lost)) error {
 	ring, err := l.losses()
-	if err != nil || ring == nil {
+	for err == nil && ring == nil {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pppoePause):
+		}
+		ring, err = l.losses()
+	}
+	if err != nil {
 		return err
 	}
 	defer ring.Close()

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ func TestGCReleases(t *testing.T) {
 	const limit = 200
 	h := newHarness(t, "set limit states 200\n"+masquerade+"pass", func(c *Config) { c.Frozen = false })
 	check(t, h.dp.startGC())
+	h.waitClock()
 	for round := range 4 {
 		h.liveFor(60) // none expires while the table is filled, however long that takes
 		for i := range limit {
@@ -40,6 +42,19 @@ func (h *harness) liveFor(seconds uint32) {
 	o := h.dp.config.Options
 	o.Timeouts[state.UDPFirst] = seconds * state.TicksPerSecond
 	setTimeouts(h.dp.tables.shared, &o)
+}
+
+// waitClock waits until the garbage collection has moved the clock to the present. A heartbeat
+// before that is old at once if the programs took long to load: the daemon seems dead.
+func (h *harness) waitClock() {
+	h.tb.Helper()
+	now := &h.dp.tables.shared.Now
+	before := atomic.LoadUint32(now)
+	for until := time.Now().Add(5 * time.Second); atomic.LoadUint32(now) == before; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			h.tb.Fatal("the garbage collection does not run")
+		}
+	}
 }
 
 // waitEmpty waits until the garbage collection has released every state.
