@@ -196,7 +196,7 @@ func (r *resolver) dummynetQueue(u *dummynetUse, pipe *ast.DummynetDef, parent i
 			out.Limit = d.Slots
 		}
 		if d.Mask.IsValid() {
-			out.Fair = ast.FairHostFlow
+			out.Fair, out.FairSaid = ast.FairHostFlow, true
 		}
 	}
 	return out

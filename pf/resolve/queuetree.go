@@ -52,6 +52,7 @@ type Queue struct {
 	MaxPart  bool // likewise
 	Priority uint8
 	Fair     ast.Fairness
+	FairSaid bool // the file says so
 	ECN      bool
 	RTT      time.Duration // 0: not given
 	Limit    uint32        // packets; 0: not given
@@ -172,13 +173,13 @@ func isPart(b *ast.Bandwidth) bool { return b != nil && b.Percent > 0 }
 func (b *treeBuilder) inherit(own *ast.OwnQueue, out *Queue) {
 	if out.Parent >= 0 {
 		above := &b.tree.Queues[out.Parent]
-		out.Fair, out.ECN, out.RTT = above.Fair, above.ECN, above.RTT
+		out.Fair, out.FairSaid, out.ECN, out.RTT = above.Fair, above.FairSaid, above.ECN, above.RTT
 	}
 	if own.Fair != ast.FairNotGiven {
-		out.Fair = own.Fair
+		out.Fair, out.FairSaid = own.Fair, true
 	}
 	if b.tree.Engine == ast.EngineQueue && own.Fair != ast.FairNotGiven && own.Fair != ast.FairFlow {
-		b.faults.Warnf(own.FairAt, "this has no effect with engine queue: there connections share, whatever their hosts")
+		b.faults.Warnf(own.FairAt, "engine queue needs CAKE in the kernel (sch_cake) for this; without it connections share, whatever their hosts")
 	}
 	out.ECN = out.ECN || own.ECN.IsValid()
 	if own.RTT != nil {

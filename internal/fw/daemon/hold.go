@@ -15,13 +15,13 @@ import (
 
 // held is a tree of queues whose packets the kernel holds at a device.
 type held struct {
-	tree int // in ruleset.Program.Shapers
-	in   bool
-	link int        // index of the interface of the tree
-	at   htb.Device // that interface, or for what comes in a device of weir's own
-	plan *htb.Plan
-	leaf string // the kind of qdisc below each class
-	core int    // + 1, that goes on with the packets that XDP passes to the stack; 0: that where they come in
+	tree   int // in ruleset.Program.Shapers
+	in     bool
+	link   int        // index of the interface of the tree
+	at     htb.Device // that interface, or for what comes in a device of weir's own
+	plan   *htb.Plan
+	leaves []string // the kinds of the qdiscs that hold the packets, by class
+	core   int      // + 1, that goes on with the packets that XDP passes to the stack; 0: that where they come in
 }
 
 // mayHold returns an error if the rules want the kernel to hold packets where somebody else does.
@@ -110,7 +110,7 @@ func (b *box) holdTree(e *rundir.Engine, tree int, m *machine, has *htb.Machine,
 		e.Choice = shaper.Choice{Engine: shaper.Phantom, Why: why.Error()}
 		return
 	}
-	now[h.at.Index], e.Holds, e.Device = h, h.leaf, h.at.Name
+	now[h.at.Index], e.Holds, e.Device = h, htb.Names(h.leaves), h.at.Name
 }
 
 // setHeld sets up what holds the packets of a tree, unless it is there.
@@ -131,12 +131,12 @@ func (b *box) setHeld(h *held, l *netif.Link, m *machine, has *htb.Machine, now 
 		return err
 	}
 	before := b.heldBefore(h)
-	whole := before != nil && before.at == h.at && has.Whole(h.at.Index, before.plan, before.leaf)
+	whole := before != nil && before.at == h.at && has.Whole(h.at.Index, before.plan, before.leaves)
 	if whole && reflect.DeepEqual(before.plan, h.plan) {
-		h.leaf = before.leaf
+		h.leaves = before.leaves
 		return nil
 	}
-	h.leaf, err = htb.Set(h.at, h.plan)
+	h.leaves, err = htb.Set(h.at, h.plan)
 	if err == nil && before != nil && !whole {
 		b.cfg.Log.Warn("somebody has removed queues of weir; they are set up again", "interface", l.Name, "device", h.at.Name)
 	}
@@ -192,7 +192,7 @@ func (b *box) holdAtRate(name string, in bool) error {
 		if err != nil {
 			return err
 		}
-		if h.leaf, err = htb.Set(h.at, plan); err != nil {
+		if h.leaves, err = htb.Set(h.at, plan); err != nil {
 			return errors.Join(err, b.dp.Hold(h.tree, false, 0, -1)) // counted from now on
 		}
 		h.plan = plan

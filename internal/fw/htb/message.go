@@ -109,15 +109,31 @@ func bufferOf(burst uint32, rate uint64) uint32 {
 	return ticks(time.Duration(float64(burst) / float64(rate) * float64(time.Second)))
 }
 
-// leaves are the kinds of queues that may hold packets, the best first.
-var leaves = []string{leafCodel, leafFIFO}
-
 const (
+	leafCake  = "cake"
 	leafCodel = "fq_codel"
 	leafFIFO  = "bfifo"
 )
 
-// putLeaf adds the queue of a class, or changes that with a handle.
+// kinds returns the kinds of qdiscs that may hold the packets of a leaf, the best first.
+func (l *Leaf) kinds() []string {
+	if l.Hosts != NoHosts {
+		return []string{leafCake, leafCodel, leafFIFO}
+	}
+	return []string{leafCodel, leafFIFO}
+}
+
+// Options of CAKE (linux/pkt_sched.h). It shapes nothing: HTB does.
+const (
+	cakeDiffserv   = 3
+	cakeFlowMode   = 5
+	cakeRTT        = 7
+	cakeTarget     = 8
+	cakeMemory     = 10
+	cakeBestEffort = 3 // CAKE_DIFFSERV_BESTEFFORT: one class, as the rules have chosen it
+)
+
+// putLeaf adds the queue of a class, or changes that with a handle. Without a handle it takes the place of another kind.
 func putLeaf(ifindex, at int, l *Leaf, kind string, handle uint32) error {
 	options := nl.NewRtAttr(nl.TCA_OPTIONS, nil)
 	switch kind {
@@ -132,14 +148,16 @@ func putLeaf(ifindex, at int, l *Leaf, kind string, handle uint32) error {
 		if l.Quantum > 0 {
 			options.AddRtAttr(nl.TCA_FQ_CODEL_QUANTUM, nl.Uint32Attr(l.Quantum))
 		}
+	case leafCake:
+		options.AddRtAttr(cakeDiffserv, nl.Uint32Attr(cakeBestEffort))
+		options.AddRtAttr(cakeFlowMode, nl.Uint32Attr(uint32(l.Hosts)))
+		options.AddRtAttr(cakeRTT, nl.Uint32Attr(uint32(l.Interval/time.Microsecond)))
+		options.AddRtAttr(cakeTarget, nl.Uint32Attr(uint32(l.Target/time.Microsecond)))
+		options.AddRtAttr(cakeMemory, nl.Uint32Attr(l.Memory))
 	case leafFIFO:
 		options.Data = nl.Uint32Attr(l.Bytes)
 	}
-	flags := unix.NLM_F_CREATE | unix.NLM_F_EXCL
-	if handle != 0 {
-		flags = unix.NLM_F_CREATE | unix.NLM_F_REPLACE
-	}
-	return send(unix.RTM_NEWQDISC, flags, nl.TcMsg{Ifindex: int32(ifindex), Handle: handle, Parent: classID(at)}, kind, options)
+	return send(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, nl.TcMsg{Ifindex: int32(ifindex), Handle: handle, Parent: classID(at)}, kind, options)
 }
 
 // The kernel's own values.

@@ -30,6 +30,9 @@ const (
 	ethernetLeast    = 84
 )
 
+// frameMemory is the step of the memory that the kernel takes for a frame, in bytes.
+const frameMemory = 1024
+
 // A Plan is what is set up for a tree.
 type Plan struct {
 	Largest  uint32 // bytes of the longest frame; longer ones are cut
@@ -52,6 +55,7 @@ type Class struct {
 
 // A Leaf is a queue that holds packets.
 type Leaf struct {
+	Hosts    Hosts // whose packets share the class; the kernel needs CAKE for other values than NoHosts
 	Interval time.Duration
 	Target   time.Duration
 	ECN      bool
@@ -59,6 +63,39 @@ type Leaf struct {
 	Flows    uint32 // likewise
 	Quantum  uint32 // bytes; likewise
 	Bytes    uint32 // the most that it holds without CoDel
+	Memory   uint32 // bytes of memory that CAKE may use; 0: the kernel's default
+}
+
+// Hosts says which hosts share a class, and how. The values are those of enum cake_flow modes
+// (linux/pkt_sched.h).
+type Hosts uint32
+
+// NoHosts is for connections that share a class, whatever their hosts. Behind a box, hosts are the
+// sources of what leaves it towards the Internet, and the destinations of what comes from there.
+const (
+	NoHosts           Hosts = 0
+	Sources           Hosts = 1 // CAKE_FLOW_SRC_IP
+	Destinations      Hosts = 2 // CAKE_FLOW_DST_IP
+	SourcesFlows      Hosts = 5 // CAKE_FLOW_DUAL_SRC: hosts, then the connections of each
+	DestinationsFlows Hosts = 6 // CAKE_FLOW_DUAL_DST
+)
+
+// hostsOf returns the hosts that share a class. By default connections do: CAKE takes a megabyte for each class.
+func hostsOf(c *shaper.Class, in bool) Hosts {
+	if !c.FairSaid {
+		return NoHosts
+	}
+	switch {
+	case c.Fair == shaper.FairHost && in:
+		return Destinations
+	case c.Fair == shaper.FairHost:
+		return Sources
+	case c.Fair == shaper.FairHostFlow && in:
+		return DestinationsFlows
+	case c.Fair == shaper.FairHostFlow:
+		return SourcesFlows
+	}
+	return NoHosts
 }
 
 // PlanOf returns the plan for a tree on a device with an MTU. l3 says that its frames have no
@@ -93,6 +130,7 @@ func PlanOf(s *shaper.Shaper, mtu uint32, l3 bool) *Plan {
 		out.Burst = uint32(max(bytesIn(out.Ceil, burstTime), least))
 		if c.Children == 0 {
 			out.Leaf = leafOf(c, out.Ceil, p.Largest)
+			out.Leaf.Hosts = hostsOf(c, s.In)
 		}
 	}
 	orders(s, p.Classes)
@@ -115,8 +153,14 @@ func leafOf(c *shaper.Class, ceil uint64, largest uint32) *Leaf {
 	l.Bytes = uint32(max(bytesIn(ceil, rtt/fifoPart), uint64(leastPackets*largest)))
 	if c.Limit > 0 {
 		l.Bytes = min(l.Bytes, c.Limit*largest)
+		l.Memory = c.Limit * memoryOf(largest)
 	}
 	return l
+}
+
+// memoryOf is about what the kernel takes for a frame of a length: its bytes and struct sk_buff, rounded up.
+func memoryOf(length uint32) uint32 {
+	return (length+frameMemory)/frameMemory*frameMemory + frameMemory
 }
 
 // rates sets the rates of all classes. HTB gives each class its rate first, and then lends what is

@@ -126,7 +126,7 @@ func TestPlanQueues(t *testing.T) {
 		burst uint32
 		want  htb.Leaf
 	}{
-		{fast, 500_000, htb.Leaf{Interval: 40 * time.Millisecond, Target: 2 * time.Millisecond, ECN: true, Limit: 100, Flows: 512, Bytes: 152_200}},
+		{fast, 500_000, htb.Leaf{Interval: 40 * time.Millisecond, Target: 2 * time.Millisecond, ECN: true, Limit: 100, Flows: 512, Bytes: 152_200, Memory: 307_200}},
 		{class(-1, 1, most(6_250_000)), 25_000, htb.Leaf{Interval: 100 * time.Millisecond, Target: 5 * time.Millisecond, Bytes: 312_500}},
 		{class(-1, 1, most(22_830)), 3092, htb.Leaf{Interval: 100 * time.Millisecond, Target: 100 * time.Millisecond, Bytes: 15_220}},
 	} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -58,8 +59,8 @@ func (m *Machine) Own() []int {
 }
 
 // Whole reports whether a device has all the qdiscs of a plan: a class that is gone has taken its own
-// with it. leaf is the kind of those that hold the packets. Rates may differ.
-func (m *Machine) Whole(ifindex int, p *Plan, leaf string) bool {
+// with it. leaves are the kinds of those that hold the packets, by class. Rates may differ.
+func (m *Machine) Whole(ifindex int, p *Plan, leaves []string) bool {
 	if h := m.below(ifindex, rootHandle|1); !slices.Contains(m.Own(), ifindex) || h == nil || h.handle != classHandle {
 		return false
 	}
@@ -70,7 +71,7 @@ func (m *Machine) Whole(ifindex int, p *Plan, leaf string) bool {
 		}
 	}
 	for i := range p.Classes {
-		if p.Classes[i].Leaf != nil && kinds[classID(i)] != leaf {
+		if p.Classes[i].Leaf != nil && kinds[classID(i)] != leaves[i] {
 			return false
 		}
 	}
@@ -94,40 +95,46 @@ func (m *Machine) Foreign(d Device) error {
 	return nil
 }
 
-// Set sets a plan up on a device, or changes what is there. It returns the kind of the queues that
-// hold the packets. After an error the device has none of weir's qdiscs, unless it is one about
-// reading them.
-func Set(d Device, p *Plan) (leaf string, err error) {
+// Set sets a plan up on a device, or changes what is there. It returns the kinds of the queues that
+// hold the packets, by class; empty for one that has classes below it. After an error the device has
+// none of weir's qdiscs, unless it is one about reading them.
+func Set(d Device, p *Plan) (leaves []string, err error) {
 	m, err := Read()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := m.Foreign(d); err != nil {
-		return "", err
+		return nil, err
 	}
 	classes, err := dump(unix.RTM_GETTCLASS, d.Index)
 	if err != nil {
-		return "", fmt.Errorf("read the classes of %s: %w", d.Name, err)
+		return nil, fmt.Errorf("read the classes of %s: %w", d.Name, err)
 	}
-	if leaf, fits := m.fits(d.Index, classes, p); fits {
-		err := m.change(d.Index, p, leaf)
+	if m.fits(d.Index, classes, p) {
+		leaves, err := m.change(d.Index, p)
 		if err == nil {
-			return leaf, nil
+			return leaves, nil
 		}
-		return "", errors.Join(fmt.Errorf("change the queues of %s: %w", d.Name, err), Remove(d.Index))
+		return nil, errors.Join(fmt.Errorf("change the queues of %s: %w", d.Name, err), Remove(d.Index))
 	}
 	if err := Remove(d.Index); err != nil {
-		return "", fmt.Errorf("remove the queues of %s: %w", d.Name, err)
+		return nil, fmt.Errorf("remove the queues of %s: %w", d.Name, err)
 	}
-	if leaf, err = build(d.Index, p); err != nil {
-		return "", errors.Join(fmt.Errorf("set up queues on %s: %w", d.Name, err), Remove(d.Index))
+	if leaves, err = build(d.Index, p); err != nil {
+		return nil, errors.Join(fmt.Errorf("set up queues on %s: %w", d.Name, err), Remove(d.Index))
 	}
-	return leaf, nil
+	return leaves, nil
+}
+
+// Names returns the kinds of queues that Set has returned, each once.
+func Names(leaves []string) string {
+	kinds := slices.Compact(slices.Sorted(slices.Values(leaves)))
+	return strings.Join(slices.DeleteFunc(kinds, func(kind string) bool { return kind == "" }), ", ")
 }
 
 // fits reports whether the classes and queues of a device are those of a plan, so that their rates
-// can be changed in place. It returns the kind of the queues.
-func (m *Machine) fits(ifindex int, classes []found, p *Plan) (leaf string, fits bool) {
+// can be changed in place.
+func (m *Machine) fits(ifindex int, classes []found, p *Plan) bool {
 	parents := make(map[uint32]uint32)
 	for i := range classes {
 		if classes[i].kind == "htb" {
@@ -135,7 +142,7 @@ func (m *Machine) fits(ifindex int, classes []found, p *Plan) (leaf string, fits
 		}
 	}
 	if len(parents) != len(p.Classes) {
-		return "", false
+		return false
 	}
 	for i := range p.Classes {
 		parent := uint32(netlink.HANDLE_ROOT)
@@ -143,19 +150,18 @@ func (m *Machine) fits(ifindex int, classes []found, p *Plan) (leaf string, fits
 			parent = classID(above)
 		}
 		if is, there := parents[classID(i)]; !there || is != parent {
-			return "", false
+			return false
 		}
 		if p.Classes[i].Leaf == nil {
 			continue
 		}
 		q := m.below(ifindex, classID(i))
-		if q == nil || leaf != "" && q.kind != leaf || !q.holds(p.Classes[i].Leaf) {
-			return "", false
+		if q == nil || !q.holds(p.Classes[i].Leaf) {
+			return false
 		}
-		leaf = q.kind
 	}
 	h := m.below(ifindex, rootHandle|1)
-	return leaf, h != nil && h.kind == "htb" && h.falls(defaultMinor(p))
+	return h != nil && h.kind == "htb" && h.falls(defaultMinor(p))
 }
 
 // below returns the qdisc with a parent; nil: there is none.
@@ -170,14 +176,11 @@ func (m *Machine) below(ifindex int, parent uint32) *found {
 
 // holds reports whether a queue can become that of a plan.
 func (f *found) holds(l *Leaf) bool {
-	switch f.kind {
-	case leafCodel:
+	if f.kind == leafCodel {
 		flows, ok := f.option(nl.TCA_FQ_CODEL_FLOWS)
 		return ok && flows == orDefault(l.Flows, codelFlows)
-	case leafFIFO:
-		return true
 	}
-	return false
+	return f.kind == leafCake || f.kind == leafFIFO
 }
 
 // falls reports whether packets that name no class of an HTB go to this one.
@@ -189,64 +192,65 @@ func (f *found) falls(minor uint32) bool {
 	return nl.DeserializeTcHtbGlob(all[nl.TCA_HTB_INIT].Value).Defcls == minor
 }
 
-// change changes rates and queues in place. Packets that wait stay.
-func (m *Machine) change(ifindex int, p *Plan, leaf string) error {
+// change changes rates and queues in place. Packets that wait stay, unless another kind of queue takes
+// the place of theirs.
+func (m *Machine) change(ifindex int, p *Plan) (leaves []string, err error) {
 	if err := putSplitter(ifindex, p, unix.NLM_F_CREATE|unix.NLM_F_REPLACE); err != nil {
-		return err
+		return nil, err
 	}
-	for i := range p.Classes {
-		if err := putClass(ifindex, p, i); err != nil {
-			return err
-		}
-		if l := p.Classes[i].Leaf; l != nil {
-			if err := putLeaf(ifindex, i, l, leaf, m.below(ifindex, classID(i)).handle); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return putClasses(ifindex, p, func(at int) *found { return m.below(ifindex, classID(at)) })
 }
 
 // build adds everything to a device that has the kernel's own qdisc.
-func build(ifindex int, p *Plan) (leaf string, err error) {
+func build(ifindex int, p *Plan) (leaves []string, err error) {
 	err = putSplitter(ifindex, p, unix.NLM_F_CREATE|unix.NLM_F_EXCL)
 	if err == nil {
 		err = addHTB(ifindex, p)
 	}
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
-		return "", ErrUnsupported
+		return nil, ErrUnsupported
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	for i := range p.Classes { // parents before their children
-		if err := putClass(ifindex, p, i); err != nil {
-			return "", fmt.Errorf("class %d: %w", i+1, err)
-		}
-		l := p.Classes[i].Leaf
-		if l == nil {
-			continue
-		}
-		if leaf == "" {
-			leaf, err = firstLeaf(ifindex, i, l)
-		} else {
-			err = putLeaf(ifindex, i, l, leaf, 0)
-		}
-		if err != nil {
-			return "", fmt.Errorf("queue of class %d: %w", i+1, err)
-		}
-	}
-	return leaf, nil
+	return putClasses(ifindex, p, func(int) *found { return nil })
 }
 
-// firstLeaf adds the best queue that the kernel has.
-func firstLeaf(ifindex, at int, l *Leaf) (kind string, err error) {
-	for _, kind = range leaves {
-		if err = putLeaf(ifindex, at, l, kind, 0); !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EOPNOTSUPP) {
-			return kind, err
+// putClasses adds or changes all classes with their queues. before returns the queue that a class has.
+func putClasses(ifindex int, p *Plan, before func(at int) *found) (leaves []string, err error) {
+	leaves, lacks := make([]string, len(p.Classes)), make(map[string]bool)
+	for i := range p.Classes { // parents before their children
+		if err := putClass(ifindex, p, i); err != nil {
+			return nil, fmt.Errorf("class %d: %w", i+1, err)
+		}
+		if p.Classes[i].Leaf == nil {
+			continue
+		}
+		if leaves[i], err = bestLeaf(ifindex, i, p.Classes[i].Leaf, before(i), lacks); err != nil {
+			return nil, fmt.Errorf("queue of class %d: %w", i+1, err)
 		}
 	}
-	return "", err
+	return leaves, nil
+}
+
+// bestLeaf adds the best queue that the kernel has, or changes that which is there. It notes in lacks
+// which kinds the kernel lacks.
+func bestLeaf(ifindex, at int, l *Leaf, before *found, lacks map[string]bool) (kind string, err error) {
+	for _, kind = range l.kinds() {
+		if lacks[kind] {
+			continue
+		}
+		handle := uint32(0)
+		if before != nil && before.kind == kind {
+			handle = before.handle
+		}
+		err = putLeaf(ifindex, at, l, kind, handle)
+		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EOPNOTSUPP) {
+			return kind, err
+		}
+		lacks[kind] = true
+	}
+	return "", cmp.Or(err, error(unix.EOPNOTSUPP))
 }
 
 // Remove takes weir's qdiscs from a device, which gets the kernel's own again. It does nothing if

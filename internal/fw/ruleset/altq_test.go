@@ -75,7 +75,7 @@ queue high priority 15 qlimit 100 priq(red) fair host rtt 20ms`,
 			want: []shaper.Class{
 				{Name: "root_em0", Parent: -1, Children: 2, First: 1, Weight: 1, Max: shaper.Rate{Bytes: mbit(10)}},
 				{Name: "low", Weight: 1, Priority: 1, Default: true},
-				{Name: "high", Weight: 1, Priority: 15, Limit: 100, Fair: shaper.FairHost, RTT: 20 * time.Millisecond},
+				{Name: "high", Weight: 1, Priority: 15, Limit: 100, Fair: shaper.FairHost, FairSaid: true, RTT: 20 * time.Millisecond},
 			},
 		},
 		"fairq": {

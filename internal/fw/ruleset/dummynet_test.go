@@ -31,7 +31,7 @@ pass in on em0 inet6 dnqueue (3, 4)
 	want := []shaper.Shaper{
 		tree(true, 10, "pipe_1",
 			shaper.Class{Name: "dnpipe_1_2", Parent: 2, Weight: 1, Fair: shaper.FairFlow, RTT: 40 * time.Millisecond},
-			shaper.Class{Name: "dnqueue_3_4", Parent: 2, Weight: 20, ECN: true, RTT: 40 * time.Millisecond}),
+			shaper.Class{Name: "dnqueue_3_4", Parent: 2, Weight: 20, FairSaid: true, ECN: true, RTT: 40 * time.Millisecond}),
 		tree(false, 100, "pipe_2",
 			shaper.Class{Name: "dnpipe_1_2", Parent: 2, Weight: 1, Fair: shaper.FairFlow, Limit: 200},
 			shaper.Class{Name: "dnqueue_3_4", Parent: 2, Weight: 1, Fair: shaper.FairFlow, Limit: 200}),

@@ -35,7 +35,7 @@ func ShaperOf(t *resolve.QueueTree) shaper.Shaper {
 func classOf(q *resolve.Queue) shaper.Class {
 	return shaper.Class{
 		Name: q.Name, Parent: q.Parent, Children: q.Children, First: q.First, Default: q.Default,
-		Weight: q.Weight, Min: rateOf(q.Min), Max: rateOf(q.Max), MinPart: q.MinPart, MaxPart: q.MaxPart, Priority: q.Priority, Fair: fairnesses[q.Fair],
+		Weight: q.Weight, Min: rateOf(q.Min), Max: rateOf(q.Max), MinPart: q.MinPart, MaxPart: q.MaxPart, Priority: q.Priority, Fair: fairnesses[q.Fair], FairSaid: q.FairSaid,
 		ECN: q.ECN, RTT: q.RTT, Limit: q.Limit, Flows: q.Flows, Quantum: q.Quantum,
 	}
 }

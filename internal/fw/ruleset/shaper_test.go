@@ -33,20 +33,20 @@ func TestShapers(t *testing.T) {
 			Interface: "em0", Link: shaper.Link{Known: true, Overhead: 34, Cells: shaper.PTM}, Modem: true,
 			Classes: []shaper.Class{
 				{
-					Name: "up", Parent: -1, Children: 2, First: 1, Weight: 1, Fair: shaper.FairFlow, RTT: 50 * time.Millisecond,
+					Name: "up", Parent: -1, Children: 2, First: 1, Weight: 1, Fair: shaper.FairFlow, FairSaid: true, RTT: 50 * time.Millisecond,
 					Max: shaper.Rate{Bytes: bits(40e6), Burst: bits(48e6), For: 20 * time.Millisecond},
 				},
 				{
-					Name: "voice", Weight: 4000, Priority: 7, Fair: shaper.FairHost, RTT: 50 * time.Millisecond,
+					Name: "voice", Weight: 4000, Priority: 7, Fair: shaper.FairHost, FairSaid: true, RTT: 50 * time.Millisecond,
 					Min: shaper.Rate{Bytes: bits(2e6), Burst: bits(3e6), For: 10 * time.Millisecond},
 				},
-				{Name: "work", Children: 2, First: 3, Weight: 24000, Fair: shaper.FairFlow, ECN: true, RTT: 50 * time.Millisecond},
+				{Name: "work", Children: 2, First: 3, Weight: 24000, Fair: shaper.FairFlow, FairSaid: true, ECN: true, RTT: 50 * time.Millisecond},
 				{
-					Name: "ssh", Parent: 2, Weight: 6000, Fair: shaper.FairFlow, ECN: true, RTT: 50 * time.Millisecond, Limit: 100,
+					Name: "ssh", Parent: 2, Weight: 6000, Fair: shaper.FairFlow, FairSaid: true, ECN: true, RTT: 50 * time.Millisecond, Limit: 100,
 					Min: shaper.Rate{Bytes: bits(2.4e6)}, MinPart: true, Max: shaper.Rate{Bytes: bits(12e6)},
 				},
 				{
-					Name: "rest", Parent: 2, Weight: 6000, Default: true, Fair: shaper.FairFlow, ECN: true, RTT: 50 * time.Millisecond,
+					Name: "rest", Parent: 2, Weight: 6000, Default: true, Fair: shaper.FairFlow, FairSaid: true, ECN: true, RTT: 50 * time.Millisecond,
 					Flows: 1024, Quantum: 300,
 				},
 			},

@@ -75,6 +75,7 @@ type Class struct {
 	MaxPart  bool   // likewise
 	Priority uint8  // 0 to 15; a higher one is served first, but for the floor
 	Fair     Fairness
+	FairSaid bool // the file says so, here or above
 	ECN      bool
 	RTT      time.Duration // the round-trip time to which the depth fits; 0: the default
 	Limit    uint32        // qlimit: the most packets of backlog; 0: the depth decides

@@ -179,7 +179,7 @@ func heldClasses(s *shaper.Shaper, device string, before []dataplane.QueueClass)
 	if err != nil {
 		return all, nil
 	}
-	counted, _, err := htb.Classes(link.Index)
+	counted, err := htb.Classes(link.Index)
 	if err != nil {
 		return nil, fmt.Errorf("read the queues of %s: %w", device, err)
 	}
