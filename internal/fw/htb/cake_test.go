@@ -32,6 +32,10 @@ func modem(t *testing.T) (wan, modem int, to *unix.SockaddrLinklayer) {
 		}
 		t.Cleanup(func() { unix.Close(fd) })
 		sockets = append(sockets, fd)
+		// What a host sends waits in its queue, never in the socket.
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 1<<24); err != nil {
+			t.Fatal(err)
+		}
 		if to != nil { // the last one only receives
 			if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: swapped(unix.ETH_P_IP), Ifindex: link.Attrs().Index}); err != nil {
 				t.Fatal(err)
@@ -93,8 +97,8 @@ func shareOf(t *testing.T, c shaper.Class, kind string) float64 {
 		time.Sleep(10 * time.Millisecond)
 	}
 	stats, err := htb.Classes(d.Index)
-	if err != nil || len(stats) != 1 || stats[0].Drops == 0 || stats[0].Flows < 8 {
-		t.Errorf("the class counts %+v (%v); want drops, and nine connections", stats, err)
+	if err != nil || len(stats) != 1 || stats[0].Drops == 0 || stats[0].Flows < 2 {
+		t.Errorf("the class counts %+v (%v); want drops, and packets of several that wait", stats, err)
 	}
 	t.Logf("host 1: %d packets, host 2: %d", received[1], received[2])
 	if received[1]+received[2] < 200 {
