@@ -12,6 +12,7 @@ import (
 
 	"weir/internal/fw/control"
 	"weir/internal/fw/reason"
+	"weir/internal/host/netif"
 	"weir/internal/lab"
 	"weir/test/lib"
 )
@@ -91,6 +92,9 @@ pass in on ppp0 inet proto icmp
 			hook, why = "xdp", "XDP program of wan0 handles"
 		}
 		awaitVLAN(b, "ppp0", hook, why)
+		if b.Hook == "xdp" {
+			b.Tell("an interface that is made slowly", pppoeMadeSlowly)
+		}
 		b.Tell("packets", pppoePackets)
 		spreading := map[string][]string{"tcx": {"it has no XDP"}, "xdp": {"no core is full", "its driver takes no redirected frames", "there is one core", "a core is full, but not"}}
 		b.Until(5*time.Second, "it says why frames are not spread", func() bool {
@@ -228,6 +232,20 @@ func pppoeEnds(b *lib.Box, p *lib.Provider, daemon *lib.Process, rules string) {
 	if s.Ended.PADT == 0 || s.Ended.Terminate == 0 || s.Drops.Out == 0 || s.Drops.Over == 0 {
 		b.Errorf("ended %+v, dropped %+v", s.Ended, s.Drops)
 	}
+}
+
+// pppoeMadeSlowly marks a line so late that the daemon has taken both devices for others.
+func pppoeMadeSlowly(b *lib.Box) {
+	b.Helper()
+	b.IP(lab.FW, "link add ppp9 type veth peer name ppp9-line")
+	awaitVLAN(b, "ppp9", "xdp", "forced")
+	b.Run(lab.FW, "ip", "link", "set", "ppp9-line", "alias", netif.LineAlias+"ppp9")
+	b.IP(lab.FW, "link set ppp9 up") // the kernel tells of no alias of a device that is down
+	awaitVLAN(b, "ppp9", "tcx", "no native XDP")
+	if n, there := b.Hooks()["ppp9-line"]; there {
+		b.Errorf("a line is an interface: %+v", n)
+	}
+	b.IP(lab.FW, "link del ppp9")
 }
 
 // strangerIsShown sends a packet into the session from another station. It is dropped, and weir capture shows it,

@@ -62,7 +62,8 @@ func foreign(l *netif.Link) error {
 }
 
 // keepHooks checks that the conditions for the attached programs still hold: XDP must see
-// VLAN tags, and no other XDP program may have come before TCX.
+// VLAN tags, and no other XDP program may have come before TCX. A device's kind may have changed:
+// a PPPoE interface looks like a veth device until its line is marked.
 func (b *box) keepHooks(m *machine) error {
 	var errs []error
 	for i := range m.links {
@@ -71,7 +72,11 @@ func (b *box) keepHooks(m *machine) error {
 		switch {
 		case !ok:
 		case h.Hook == XDP:
-			if err := b.keepTags(l); err != nil {
+			err := b.keepTags(l)
+			if why := cannotXDP(l); why != "" {
+				err = errors.New(why)
+			}
+			if err != nil {
 				b.cfg.Log.Warn("using TCX instead of XDP", "interface", l.Name, "reason", err)
 				now := h
 				now.Choice = Choice{TCX, err.Error()}
