@@ -167,6 +167,9 @@ func heldInOrder(b *lib.Box) {
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		b.Fatal(err)
 	}
+	if len(report.End.Streams) == 0 {
+		b.Fatalf("iperf3 has no result: %s", out)
+	}
 	if u := report.End.Streams[0].UDP; u.Packets < 1000 || u.Lost > u.Packets/50 || u.OutOfOrder > 0 {
 		b.Errorf("of %d datagrams %d are lost, %d out of order", u.Packets, u.Lost, u.OutOfOrder)
 	}
