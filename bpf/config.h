@@ -256,9 +256,7 @@ extern const volatile __u64 pool_secret; /* likewise				       */
 extern const volatile __u32 prefetch_secret; /* likewise; in memory it begins as a group's MAC    */
 extern const volatile __u32 random_seed;  /* 0: from the kernel; tests set another	       */
 extern const volatile __u32 bucket_mask;  /* number of buckets of the tuple table, minus 1      */
-extern const volatile __u32 max_states;	  /* set limit states				       */
-extern const volatile __u32 state_capacity;  /* room for them, a third more		       */
-extern const volatile __u32 max_sources;  /* set limit src-nodes				       */
+extern const volatile __u32 state_capacity;  /* room for states: set limit states and a third more */
 extern const volatile __u32 source_capacity; /* room for them and those of limiters, a third more */
 extern const volatile __u32 rule_base;	  /* global id of rule 0 of this set		       */
 extern const volatile __u32 rule_chunks;  /* 512-rule chunks of this set, 1 to 64	       */

@@ -29,26 +29,25 @@ func manyRules(rules, port int) string {
 }
 
 // BenchmarkReload measures how long weir load takes, from the start of the program to its end:
-// of a file that differs in one rule from the loaded one, which is loaded in place, and of one with
-// another option, for which all programs are loaded anew.
+// of a file that differs in one rule from the loaded one, or in limits, set skip and a table, which is
+// loaded in place, and of one with another option, for which all programs are loaded anew.
 //
 //	go test -run '^$' -bench 'BenchmarkReload$' -benchtime 20x ./test
 func BenchmarkReload(b *testing.B) {
 	for _, hook := range []string{"tcx", "xdp"} {
 		for _, rules := range []int{50, 5000} {
-			for _, kind := range []string{"in place", "anew"} {
-				b.Run(fmt.Sprintf("%s/%d rules/%s", hook, rules, kind), func(b *testing.B) { benchmarkReload(b, hook, rules, kind == "anew") })
+			for kind, options := range map[string]string{
+				"rule": "", "options": "set limit states 90000\nset skip on { lo, lan7 }\ntable <t> persist { 198.51.100.0/24 }\n", "anew": "set reassemble no\n",
+			} {
+				b.Run(fmt.Sprintf("%s/%d rules/%s", hook, rules, kind), func(b *testing.B) { benchmarkReload(b, hook, rules, options) })
 			}
 		}
 	}
 }
 
-func benchmarkReload(b *testing.B, hook string, rules int, anew bool) {
+func benchmarkReload(b *testing.B, hook string, rules int, options string) {
 	box := weir.Box(b, hook)
-	one, other := manyRules(rules, 4711), manyRules(rules, 4712)
-	if anew {
-		other = "set reassemble no\n" + other
-	}
+	one, other := manyRules(rules, 4711), options+manyRules(rules, 4712)
 	files := []string{box.Rules(other), box.Rules(one)}
 	box.WeirRun(files[1])
 	n := 0

@@ -440,12 +440,42 @@ func TestLoadsReplaceRulesInPlace(t *testing.T) {
 		if now := generationOf(b); now != generation {
 			b.Errorf("after another timeout the generation is %d, and was %d:\n%s", now, generation, a.Said())
 		}
+		changeInPlace(b, generation, func(main string) string { return file(main, after) })
 		b.Weir("load", file("set timeout udp.first 70\nset reassemble no\npass in on wan0 proto udp to port 7\n", after))
 		if now := generationOf(b); now != generation+1 || !strings.Contains(a.Said(), "options have changed") {
 			b.Errorf("after another option the generation is %d, and was %d:\n%s", now, generation, a.Said())
 		}
 		talk.say(0, "at last")
 	})
+}
+
+// changeInPlace loads other limits, other interfaces of set skip and other definitions of tables.
+// None of these needs other programs.
+func changeInPlace(b *lib.Box, generation uint32, file func(main string) string) {
+	b.Helper()
+	load := func(main string, answers bool) {
+		b.Helper()
+		b.Weir("load", file("set timeout udp.first 70\n"+main))
+		if now := generationOf(b); now != generation {
+			b.Errorf("the generation is %d, and was %d, after\n%s", now, generation, main)
+		}
+		if _, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", wanHost); (err == nil) != answers {
+			b.Errorf("ping: %v, after\n%s", err, main)
+		}
+	}
+	const bad = "block in quick on lan0 inet proto icmp to <bad>\n"
+	load("set limit states 40000\ntable <bad> { 198.51.100.1 }\n"+bad, true)
+	if n := b.Info().States.Limit; n != 40000 {
+		b.Errorf("the limit is %d states", n)
+	}
+	load("set limit table-entries 1000\ntable <bad> counters { "+wanHost+" }\ntable <more> { 10.0.0.0/8 }\n"+bad, false)
+	if said := b.Weir("table", "show", "-t", "bad", "-v"); !strings.Contains(said, wanHost) || !strings.Contains(said, "In/Block:    [ Packets: 1 ") {
+		b.Errorf("table show prints\n%s", said)
+	}
+	load("set skip on { lo, lan0 }\ntable <bad> { "+wanHost+" }\n"+bad, true) // lan0's rules do not count
+	load("", true)
+	b.Weir("table", "add", "-t", "bad", wanHost)
+	load("table <bad> persist\n"+bad, false) // what a command has put in stays
 }
 
 // generationOf returns the number of the generation in force.

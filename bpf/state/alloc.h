@@ -19,7 +19,7 @@ static __always_inline int alloc_count(void)
 	__u32 made = __sync_fetch_and_add(&shared.states_made, 1) + 1;
 
 	/* others may have made and released some since: then it is negative */
-	if ((__s32)(made - shared.states_released) <= (__s32)max_states)
+	if ((__s32)(made - shared.states_released) <= (__s32)shared.limit)
 		return 1;
 	__sync_fetch_and_add(&shared.states_made, -1);
 	return 0;

@@ -117,7 +117,7 @@ static __always_inline __u32 source_take(const struct source_key *key)
 {
 	struct source_search p = { .random = bpf_get_prandom_u32() | 1 };
 
-	if (__sync_fetch_and_add(source_count(key), 1) < max_sources || key->limit & SOURCE_OF_LIMITER) {
+	if (__sync_fetch_and_add(source_count(key), 1) < shared.source_limit || key->limit & SOURCE_OF_LIMITER) {
 		bpf_loop(ALLOC_TRIES, source_take_step, &p, 0);
 		if (p.taken)
 			return p.index;

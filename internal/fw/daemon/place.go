@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -23,7 +24,7 @@ func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled
 		b.cfg.Log.Info("all programs are loaded anew", "why", why)
 		return false, nil
 	}
-	rules.base, rules.times = b.rules.base, b.rules.times
+	rules.base, rules.times = b.rules.base, b.timesInPlace(rules)
 	rules.recorded = recordedInPlace(b.rules.recorded, rules)
 	if err := b.divertOn(rules); err != nil {
 		return false, err
@@ -63,10 +64,7 @@ func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why strin
 	if source.Builtin || b.source.Builtin {
 		return nil, "the built-in rules are loaded or replaced"
 	}
-	before := b.rules.options
-	before.Timeouts = rules.options.Timeouts // the programs read these from memory
-	before.PPPoE = rules.options.PPPoE       // the dataplane is told of sessions, not of statements
-	if !reflect.DeepEqual(rules.options, before) {
+	if !sameForPrograms(b.rules.options, rules.options) {
 		return nil, "options have changed"
 	}
 	if b.dp.Crowded() {
@@ -75,6 +73,18 @@ func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why strin
 	keep = keepLists(b.rules.lists, rules.lists, ruleset.KeepParts(b.rules.rules, rules.rules))
 	b.beginOnce(rules, keep)
 	return keep, ""
+}
+
+// sameForPrograms reports whether programs that were loaded with some options do what others
+// say, too.
+func sameForPrograms(before, now resolve.Options) bool {
+	before.Timeouts, before.MaxStates, before.MaxSources = now.Timeouts, now.MaxStates, now.MaxSources // they read these from memory
+	before.Skip, before.Groups = now.Skip, now.Groups                                                  // they read what is an interface's from its entry
+	before.PPPoE = now.PPPoE                                                                           // the dataplane is told of sessions, not of statements
+	before.Gateways = now.Gateways                                                                     // likewise of those that are up
+	before.MaxTables, before.MaxTableEntries = now.MaxTables, now.MaxTableEntries                      // the daemon's alone
+	before.PfctlMayOpen, before.Optimization = now.PfctlMayOpen, now.Optimization
+	return reflect.DeepEqual(before, now)
 }
 
 // beginOnce makes the rules with once new whose load is another one than before: they begin
@@ -104,18 +114,33 @@ func keepLists(old, lists []*resolve.Rule, filter []int) []int {
 	return keep
 }
 
-// tablesInPlace returns why tables stand in the way. As in pf, a load resets tables whose
-// definition gives their contents.
+// tablesInPlace returns why tables stand in the way: what commands have put into them is
+// recorded with the generation. As in pf, a load resets tables whose definition gives their
+// contents.
 func (b *box) tablesInPlace(source *Source, program *ruleset.Program) (why string) {
-	if !program.EqualTables(b.rules.program) {
-		return "definitions of tables have changed"
+	if !program.EqualTables(b.rules.program) && len(source.tables) > 0 {
+		return "a rollback brings back contents of tables"
 	}
 	for name := range b.tables {
 		if program.Gives(name) && !source.keepsTable(&b.source, name) {
 			return fmt.Sprintf("the table <%s> gets the contents of its definition again", name)
 		}
+		if !program.HasChanged(name) {
+			return fmt.Sprintf("the table <%s> loses what commands have put into it", name)
+		}
 	}
 	return ""
+}
+
+// timesInPlace returns the times of entries that stay. If definitions differ, what the rules
+// define is as old as the load, as after any other load.
+func (b *box) timesInPlace(rules *compiled) map[string]*rundir.Times {
+	if rules.program.EqualTables(b.rules.program) {
+		return b.rules.times
+	}
+	times := maps.Clone(b.rules.times)
+	maps.DeleteFunc(times, func(name string, _ *rundir.Times) bool { return b.tables[name] == nil })
+	return times
 }
 
 // putInPlace records the rules, then puts them in force. Whoever finds their ids also finds

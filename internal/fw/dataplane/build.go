@@ -18,9 +18,9 @@ import (
 
 // Build loads a new generation beside the running one. It uses the states, next hops and
 // counters pinned in cfg.Dir, or makes new ones. It attaches and pins nothing, and
-// changes nothing that runs. It makes new tables if the limit of states or the tables'
-// layout differs, or if the path numbers are nearly used up. Commit then copies into
-// them. Until Commit or Close no other process can build in the folder (ErrBusy). The
+// changes nothing that runs. It makes new tables if they have no room for the limit of states,
+// or four times too much, if their layout differs, or if the path numbers are nearly used up.
+// Commit then copies into them. Until Commit or Close no other process can build in the folder (ErrBusy). The
 // caller closes the Dataplane, whether committed or not.
 func Build(cfg Config) (_ *Dataplane, err error) {
 	if n := cfg.Options.MaxStates; n < 1 || n > maxStates {
@@ -153,7 +153,7 @@ func (d *Dataplane) openTables() error {
 		return err
 	}
 	d.crowded = crowded(found.shared.PathsHigh)
-	if found.fits(&d.config) && !d.crowded {
+	if found.fits(&d.config.Options, d.config.Program) && !d.crowded {
 		d.tables, d.kept = found, true
 	} else {
 		d.old = originOf(found)
@@ -250,8 +250,7 @@ func (d *Dataplane) loadObjects() error {
 	if d.tables, err = takeTables(d.objects.Maps); err != nil {
 		return err
 	}
-	d.tables.shared.Limit = d.config.Options.MaxStates
-	d.tables.shared.SourceLimit = d.config.Options.MaxSources
+	setLimits(d.tables.shared, &d.config.Options)
 	d.tables.shared.LimiterRoom = d.config.Program.LimiterEntries()
 	d.noteKinds()
 	return nil
@@ -265,8 +264,7 @@ func (d *Dataplane) chunks() uint32 {
 // sizes returns the sizes of all maps whose size is not fixed.
 func (d *Dataplane) sizes() map[string]uint32 {
 	all := ruleEntries(d.config.Program, d.config.Room)
-	maps.Copy(all, tableSizes(d.config.Options.MaxStates))
-	maps.Copy(all, sourceSizes(d.config.sourceRoom()))
+	maps.Copy(all, d.tableSizes())
 	maps.Copy(all, d.queueEntries())
 	maps.Copy(all, d.spreadEntries())
 	return all
@@ -312,17 +310,15 @@ func loadSpecs() ([]*bpfload.Spec, error) {
 
 // values returns the settings of bpf/config.h.
 func (d *Dataplane) values() map[string]any {
-	queues := queueSizes(d.config.Program, d.config.Options.MaxStates)
+	queues, sizes := queueSizes(d.config.Program, d.config.Options.MaxStates), d.tableSizes()
 	return map[string]any{
 		"hash_keys":        newHashKeys(d.ledger.HashSeed),
 		"prefetch_secret":  prefetchSecret(d.ledger.HashSeed),
 		"pool_secret":      poolSecret(d.ledger.HashSeed),
 		"random_seed":      d.config.RandomSeed,
-		"bucket_mask":      bucketCount(d.config.Options.MaxStates) - 1,
-		"max_states":       d.config.Options.MaxStates,
-		"state_capacity":   stateCapacity(d.config.Options.MaxStates),
-		"max_sources":      d.config.Options.MaxSources,
-		"source_capacity":  sourceCapacity(d.config.sourceRoom()),
+		"bucket_mask":      sizes[mapTuples] - 1,
+		"state_capacity":   sizes[mapStates] - 1,
+		"source_capacity":  sizes[mapSources] - 1,
 		"rule_base":        d.config.RuleBase,
 		"rule_chunks":      d.chunks(),
 		"mark_mask":        d.config.Options.MarkMask,

@@ -71,6 +71,7 @@ func (t *transaction) run(attachments []Attachment) (err error) {
 		return errors.Join(err, t.undo(), t.forget())
 	}
 	setTimeouts(t.d.tables.shared, &t.d.config.Options)
+	setLimits(t.d.tables.shared, &t.d.config.Options)
 	t.report.Unfinished = errors.Join(t.d.useNewRates(), t.d.useSpread())
 	t.report.Generation, t.report.Unreadable, t.report.RestUnreadable = t.d.ledger.Generation, t.d.lost, t.d.restLost
 	t.report.Unfinished = errors.Join(t.report.Unfinished, t.finish())

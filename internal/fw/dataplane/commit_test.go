@@ -303,6 +303,47 @@ func TestResizeCopiesStates(t *testing.T) {
 	}
 }
 
+// Limits change while the tables stay, also in place, as long as the tables have room and
+// are not far too large.
+func TestLimitsChange(t *testing.T) {
+	n := newNet(t)
+	d := build(t, n.blank())
+	commit(t, d, n.attachments(false))
+	enterStates(t, d, 1000)
+	empty := must(d.config.Program.Replace(&resolve.Ruleset{}, ruleset.Snapshot{}, nil))(t)
+	to := func(states, sources uint32) *ruleset.Options {
+		o := testOptions()
+		o.MaxStates, o.MaxSources = states, sources
+		return &o
+	}
+	limits := func(d *Dataplane) (states, sources uint32) {
+		i := must(d.View().Info())(t)
+		return i.MaxStates, i.MaxSources
+	}
+	check(t, d.ReplaceRules(empty, to(300, 0)))
+	if states, sources := limits(d); states != 300 || sources != 0 || d.View().InUse() != 1000 {
+		t.Errorf("in place: limits %d, %d with %d states", states, sources, d.View().InUse())
+	}
+	for name, o := range map[string]*ruleset.Options{"more states": to(1025, 0), "far fewer": to(200, 0), "more sources": to(1024, 100)} {
+		if err := d.ReplaceRules(empty, o); !errors.Is(err, ErrNoRoom) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	cfg := n.blank()
+	cfg.Options = *to(600, 0)
+	second := build(t, cfg)
+	if states, _ := limits(d); states != 300 {
+		t.Errorf("a generation that is not in force has set the limit: %d", states)
+	}
+	if r := commit(t, second, n.attachments(false)); r.Copied != 0 || r.Lost != 0 {
+		t.Errorf("%+v", r)
+	}
+	if states, _ := limits(second); states != 600 || second.View().InUse() != 1000 || len(second.tables.states) != int(stateCapacity(1024))+1 {
+		t.Errorf("limit %d, %d states, room for %d", states, second.View().InUse(), len(second.tables.states))
+	}
+	check(t, second.ReplaceRules(empty, to(1024, 0))) // what there was room for at first
+}
+
 // If the last copy fails, the new generation is in force all the same. The next one
 // continues.
 func TestCommitIsUnfinished(t *testing.T) {

@@ -12,6 +12,12 @@ import (
 	"weir/internal/killpoint"
 )
 
+// setLimits sets how many states and sources there may be.
+func setLimits(s *xdpShared, o *ruleset.Options) {
+	atomic.StoreUint32(&s.Limit, o.MaxStates)
+	atomic.StoreUint32(&s.SourceLimit, o.MaxSources)
+}
+
 // setTimeouts sets the timeouts as configured; the garbage collection scales them.
 func setTimeouts(s *xdpShared, o *ruleset.Options) {
 	for phase, ticks := range o.Timeouts {

@@ -50,7 +50,9 @@ type Downgrade struct {
 	importer *importer
 	states   uint32 // id of the states map for the older version
 	newer    uint32 // id of the states map in use
-	memory   []*bpfload.Memory
+	// limitsInMemory says that the older version reads its limits from memory.
+	limitsInMemory bool
+	memory         []*bpfload.Memory
 }
 
 // BeginDowngrade makes tables of an earlier layout and copies the states of the folder

@@ -57,6 +57,7 @@ func (g *Downgrade) makeTables(seed uint64) error {
 			entries[formerMap(name, g.layout)] = n
 		}
 	}
+	g.limitsInMemory = spec.Variables["max_states"] == nil
 	maps.DeleteFunc(values, func(name string, _ any) bool { return spec.Variables[name] == nil })
 	g.objects, err = bpfload.Load([]*bpfload.Spec{spec}, bpfload.Options{
 		Maps: kept, Entries: entries, Values: values, Shared: []string{mapShared}, Programs: []string{program, gc},
@@ -220,6 +221,9 @@ func (g *Downgrade) fillShared() error {
 	value := slices.Clone(g.old.all)
 	shared := (*xdpShared)(unsafe.Pointer(unsafe.SliceData(value)))
 	neverExpire(shared)
+	if g.limitsInMemory { // as above; the older version sets its own when it has taken over
+		shared.Limit, shared.SourceLimit = stateCapacity(shared.Limit), sourceCapacity(shared.SourceLimit)
+	}
 	for i := range MaxIfindex {
 		raw := (*xdpInterface)(&shared.Interfaces[i])
 		raw.Counters = raw.Counters / uint32(reason.Count) * reasonCount(g.layout)

@@ -59,8 +59,6 @@ const (
 	gcVarLimitersDefined = "limiters_defined"
 	gcVarMarkMask        = "mark_mask"
 	gcVarMarkShift       = "mark_shift"
-	gcVarMaxSources      = "max_sources"
-	gcVarMaxStates       = "max_states"
 	gcVarNoteSecret      = "note_secret"
 	gcVarPoolSecret      = "pool_secret"
 	gcVarPrefetchSecret  = "prefetch_secret"
@@ -177,8 +175,6 @@ type gcVariableSpecs struct {
 	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.VariableSpec `ebpf:"mark_mask"`
 	MarkShift       *ebpf.VariableSpec `ebpf:"mark_shift"`
-	MaxSources      *ebpf.VariableSpec `ebpf:"max_sources"`
-	MaxStates       *ebpf.VariableSpec `ebpf:"max_states"`
 	NoteSecret      *ebpf.VariableSpec `ebpf:"note_secret"`
 	PoolSecret      *ebpf.VariableSpec `ebpf:"pool_secret"`
 	PrefetchSecret  *ebpf.VariableSpec `ebpf:"prefetch_secret"`
@@ -297,8 +293,6 @@ type gcVariables struct {
 	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.Variable `ebpf:"mark_mask"`
 	MarkShift       *ebpf.Variable `ebpf:"mark_shift"`
-	MaxSources      *ebpf.Variable `ebpf:"max_sources"`
-	MaxStates       *ebpf.Variable `ebpf:"max_states"`
 	NoteSecret      *ebpf.Variable `ebpf:"note_secret"`
 	PoolSecret      *ebpf.Variable `ebpf:"pool_secret"`
 	PrefetchSecret  *ebpf.Variable `ebpf:"prefetch_secret"`

@@ -21,8 +21,11 @@ var ErrNoRoom = errors.New("there is no room for the rules")
 // the old rules are in force. The error wraps ErrBusy while another process builds a
 // generation.
 func (d *Dataplane) ReplaceRules(p *ruleset.Program, o *ruleset.Options) error {
-	if err := errors.Join(fits(d.objects.Maps, p), d.mayBind(p), d.mayChangeFamily(p), d.mayCopy(p)); err != nil {
+	if err := errors.Join(fits(d.objects.Maps, p), fitsCounters(p, 0), d.mayBind(p), d.mayChangeFamily(p), d.mayCopy(p)); err != nil {
 		return fmt.Errorf("replace rules: %w", err)
+	}
+	if !d.tables.fits(o, p) {
+		return fmt.Errorf("replace rules: other limits: %w", ErrNoRoom)
 	}
 	if !slices.Equal(p.Fingerprints, d.config.Program.Fingerprints) { // packets compare with those in force
 		return fmt.Errorf("replace rules: other fingerprints of operating systems: %w", ErrNoRoom)
@@ -63,9 +66,10 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program, o *ruleset.Options) error {
 		killpoint.Done("replace the rules")
 		if *o != d.config.Options {
 			setTimeouts(d.tables.shared, o)
+			setLimits(d.tables.shared, o)
 		}
 		d.config.Program, d.config.Options = p, *o
-		return nil
+		return d.pruneTableCounters()
 	})
 }
 

@@ -63,6 +63,25 @@ func replaceLists(t *rapid.T, next *resolve.Ruleset, keep []int) (*resolve.Rules
 	return next, slices.Concat(slices.Repeat([]int{ruleset.New}, len(next.First)), keep[lists:])
 }
 
+// redefineTables gives tables that no command has changed other contents, now and then.
+func redefineTables(t *rapid.T, p *ruleset.Program, rs *resolve.Ruleset) {
+	rs.Tables = slices.Clone(rs.Tables)
+	for i, table := range rs.Tables {
+		if p.HasChanged(table.Name) || rapid.Bool().Draw(t, "same contents") {
+			continue
+		}
+		other := *table
+		other.Entries = nil
+		for range rapid.IntRange(0, 12).Draw(t, "entries") {
+			e := rulestest.DrawEntry(t)
+			if !slices.ContainsFunc(other.Entries, func(o resolve.TableEntry) bool { return o.Prefix == e.Prefix }) {
+				other.Entries = append(other.Entries, e)
+			}
+		}
+		rs.Tables[i] = &other
+	}
+}
+
 // After parts of the rules and tables were replaced, the kernel agrees with evaluating
 // the rules one by one, for every packet. Pools of rules that stay go on.
 func TestReplaceRulesRandom(t *testing.T) {
@@ -78,6 +97,7 @@ func TestReplaceRulesRandom(t *testing.T) {
 		for range 2 {
 			var keep []int
 			rs, keep = replacePart(t, rs)
+			redefineTables(t, program, rs)
 			if program, err = program.Replace(rs, host, keep); err != nil {
 				t.Fatal(err)
 			}

@@ -61,8 +61,6 @@ const (
 	shapingVarLimitersDefined  = "limiters_defined"
 	shapingVarMarkMask         = "mark_mask"
 	shapingVarMarkShift        = "mark_shift"
-	shapingVarMaxSources       = "max_sources"
-	shapingVarMaxStates        = "max_states"
 	shapingVarNoteSecret       = "note_secret"
 	shapingVarPoolSecret       = "pool_secret"
 	shapingVarPrefetchSecret   = "prefetch_secret"
@@ -158,8 +156,6 @@ type shapingVariableSpecs struct {
 	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.VariableSpec `ebpf:"mark_mask"`
 	MarkShift       *ebpf.VariableSpec `ebpf:"mark_shift"`
-	MaxSources      *ebpf.VariableSpec `ebpf:"max_sources"`
-	MaxStates       *ebpf.VariableSpec `ebpf:"max_states"`
 	NoteSecret      *ebpf.VariableSpec `ebpf:"note_secret"`
 	PoolSecret      *ebpf.VariableSpec `ebpf:"pool_secret"`
 	PrefetchSecret  *ebpf.VariableSpec `ebpf:"prefetch_secret"`
@@ -238,8 +234,6 @@ type shapingVariables struct {
 	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.Variable `ebpf:"mark_mask"`
 	MarkShift       *ebpf.Variable `ebpf:"mark_shift"`
-	MaxSources      *ebpf.Variable `ebpf:"max_sources"`
-	MaxStates       *ebpf.Variable `ebpf:"max_states"`
 	NoteSecret      *ebpf.Variable `ebpf:"note_secret"`
 	PoolSecret      *ebpf.Variable `ebpf:"pool_secret"`
 	PrefetchSecret  *ebpf.Variable `ebpf:"prefetch_secret"`

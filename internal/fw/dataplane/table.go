@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 
 	"weir/internal/fw/bpfload"
+	"weir/internal/fw/ruleset"
 	"weir/internal/killpoint"
 )
 
@@ -220,10 +222,31 @@ func sourceSizes(limit uint32) map[string]uint32 {
 	return map[string]uint32{mapSources: sourceCapacity(limit) + 1, mapSourceIndex: sourceCapacity(limit)}
 }
 
-// fits reports whether the tables have the sizes that a configuration asks for.
-func (t *tables) fits(c *Config) bool {
-	o := &c.Options
-	return t.limit() == o.MaxStates && t.shared.SourceLimit == o.MaxSources && t.shared.LimiterRoom == c.Program.LimiterEntries()
+// tableSizes returns the sizes of all tables whose size depends on a limit. Tables that are
+// kept may have room for more than the limit.
+func (d *Dataplane) tableSizes() map[string]uint32 {
+	sizes := tableSizes(d.config.Options.MaxStates)
+	maps.Copy(sizes, sourceSizes(d.config.sourceRoom()))
+	for name := range sizes {
+		if d.kept {
+			sizes[name] = d.tables.maps[name].MaxEntries()
+		}
+	}
+	return sizes
+}
+
+// largestWaste is how many times too large tables may be: beyond, a load gives the memory
+// back.
+const largestWaste = 4
+
+// fits reports whether the tables have room for what a configuration asks for, and not
+// far more.
+func (t *tables) fits(o *ruleset.Options, p *ruleset.Program) bool {
+	within := func(room uint32, wanted uint32) bool { return wanted <= room && room/largestWaste <= wanted }
+	limiters := p.LimiterEntries()
+	return t.shared.LimiterRoom == limiters &&
+		within(uint32(len(t.states)), stateCapacity(o.MaxStates)+1) && bucketCount(o.MaxStates) <= uint32(len(t.buckets)) &&
+		within(uint32(len(t.sources)), sourceCapacity(o.MaxSources+limiters)+1)
 }
 
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

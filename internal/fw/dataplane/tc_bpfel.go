@@ -115,8 +115,6 @@ const (
 	tcVarLimitersDefined    = "limiters_defined"
 	tcVarMarkMask           = "mark_mask"
 	tcVarMarkShift          = "mark_shift"
-	tcVarMaxSources         = "max_sources"
-	tcVarMaxStates          = "max_states"
 	tcVarNoteSecret         = "note_secret"
 	tcVarPoolSecret         = "pool_secret"
 	tcVarPrefetchSecret     = "prefetch_secret"
@@ -289,8 +287,6 @@ type tcVariableSpecs struct {
 	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.VariableSpec `ebpf:"mark_mask"`
 	MarkShift       *ebpf.VariableSpec `ebpf:"mark_shift"`
-	MaxSources      *ebpf.VariableSpec `ebpf:"max_sources"`
-	MaxStates       *ebpf.VariableSpec `ebpf:"max_states"`
 	NoteSecret      *ebpf.VariableSpec `ebpf:"note_secret"`
 	PoolSecret      *ebpf.VariableSpec `ebpf:"pool_secret"`
 	PrefetchSecret  *ebpf.VariableSpec `ebpf:"prefetch_secret"`
@@ -489,8 +485,6 @@ type tcVariables struct {
 	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.Variable `ebpf:"mark_mask"`
 	MarkShift       *ebpf.Variable `ebpf:"mark_shift"`
-	MaxSources      *ebpf.Variable `ebpf:"max_sources"`
-	MaxStates       *ebpf.Variable `ebpf:"max_states"`
 	NoteSecret      *ebpf.Variable `ebpf:"note_secret"`
 	PoolSecret      *ebpf.Variable `ebpf:"pool_secret"`
 	PrefetchSecret  *ebpf.Variable `ebpf:"prefetch_secret"`

@@ -181,6 +181,8 @@ type Info struct {
 	Timeouts    state.Timeouts // in force, with adaptive scaling applied
 	Configured  state.Timeouts
 	Frag        uint32 // timeout of fragments in force, in ticks
+
+	AdaptiveStart, AdaptiveEnd uint32 // states; both 0: timeouts do not adapt
 }
 
 // Info returns the dataplane's condition.
@@ -211,6 +213,8 @@ func (v *View) Info() (Info, error) {
 		Timeouts:    s.Timeout,
 		Configured:  s.TimeoutSet,
 		Frag:        s.TimeoutFrag,
+
+		AdaptiveStart: atomic.LoadUint32(&s.AdaptiveStart), AdaptiveEnd: atomic.LoadUint32(&s.AdaptiveEnd),
 	}, nil
 }
 

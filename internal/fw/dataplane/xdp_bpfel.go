@@ -1633,8 +1633,6 @@ const (
 	xdpVarLimitersDefined   = "limiters_defined"
 	xdpVarMarkMask          = "mark_mask"
 	xdpVarMarkShift         = "mark_shift"
-	xdpVarMaxSources        = "max_sources"
-	xdpVarMaxStates         = "max_states"
 	xdpVarNoteSecret        = "note_secret"
 	xdpVarPoolSecret        = "pool_secret"
 	xdpVarPrefetchSecret    = "prefetch_secret"
@@ -1808,8 +1806,6 @@ type xdpVariableSpecs struct {
 	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.VariableSpec `ebpf:"mark_mask"`
 	MarkShift       *ebpf.VariableSpec `ebpf:"mark_shift"`
-	MaxSources      *ebpf.VariableSpec `ebpf:"max_sources"`
-	MaxStates       *ebpf.VariableSpec `ebpf:"max_states"`
 	NoteSecret      *ebpf.VariableSpec `ebpf:"note_secret"`
 	PoolSecret      *ebpf.VariableSpec `ebpf:"pool_secret"`
 	PrefetchSecret  *ebpf.VariableSpec `ebpf:"prefetch_secret"`
@@ -2024,8 +2020,6 @@ type xdpVariables struct {
 	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.Variable `ebpf:"mark_mask"`
 	MarkShift       *ebpf.Variable `ebpf:"mark_shift"`
-	MaxSources      *ebpf.Variable `ebpf:"max_sources"`
-	MaxStates       *ebpf.Variable `ebpf:"max_states"`
 	NoteSecret      *ebpf.Variable `ebpf:"note_secret"`
 	PoolSecret      *ebpf.Variable `ebpf:"pool_secret"`
 	PrefetchSecret  *ebpf.Variable `ebpf:"prefetch_secret"`

@@ -259,6 +259,10 @@ func (p *Program) Gives(name string) bool { return p.tables.given[name] }
 // EqualTables reports whether two programs have the same definitions of tables.
 func (p *Program) EqualTables(q *Program) bool { return p.tables.hash == q.tables.hash }
 
+// HasChanged reports whether a table was changed since the program was compiled, or before and
+// kept.
+func (p *Program) HasChanged(name string) bool { return p.tables.changed[name] }
+
 // ChangedTables returns the contents of the tables that were changed since the program
 // was compiled, or before and kept.
 func (p *Program) ChangedTables() map[string][]resolve.TableEntry {
