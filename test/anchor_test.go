@@ -356,6 +356,19 @@ func TestAnchorAsked(t *testing.T) {
 		if got := b.Weir("pfctl", "-a", "uncalled", "-sn"); !strings.HasPrefix(got, "nat on wan0 inet from 192.168.1.0/24") || strings.Contains(got, "pass") {
 			b.Errorf("-sn of an anchor that nothing evaluates:\n%s", got)
 		}
+		const rdr = "rdr pass on wan0 inet proto tcp from any to any port = 90 -> 192.168.1.10\n"
+		if said := b.Weir("pfctl", "-a", "guests/one", "-f", b.Rules(rdr+printed)); !strings.Contains(said, "these rdr rules do nothing: no rdr-anchor names their anchor") {
+			b.Errorf("rdr in an anchor of filter rules: it says\n%s", said)
+		}
+		if got := b.Weir("pfctl", "-a", "guests/one", "-sn"); got != rdr {
+			b.Errorf("-sn of rules that nothing evaluates:\n%s", got)
+		}
+		if got := b.Weir("anchor", "show", "guests/one"); got != rdr+printed {
+			b.Errorf("anchor show prints\n%s", got)
+		}
+		if got := b.Weir("pfctl", "-vsA"); got != "  admin\n  guests\n  guests/one\n  uncalled\n" {
+			b.Errorf("-vsA prints\n%s", got)
+		}
 	})
 }
 

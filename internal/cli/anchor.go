@@ -214,8 +214,11 @@ func printAnchor(env *Env, a *rundir.Anchor, verbose bool) error {
 		if a.AtRunTime {
 			text = fmt.Sprintf("%-30s  %s, loaded at run time", a.Path, rundir.RuleCount(a.Rules))
 		}
-		if !a.Called {
+		switch {
+		case !a.Called:
 			text += "; no rule evaluates them"
+		case len(a.Lines) > 0:
+			text += "; no rule evaluates some"
 		}
 	}
 	_, err := fmt.Fprintln(env.Stdout, text)

@@ -5,21 +5,21 @@ import "weir/pf/ast"
 // maxEmbedding is the longest IPv6 prefix that an IPv4 address can follow (RFC 6052, 2.2).
 const maxEmbedding = 96
 
-// AfToRefused returns what the dataplane does not do of a rule with af-to; "": it does all.
-func (r *Rule) AfToRefused() string {
+// AfToRefused returns what the dataplane does not do of a rule with af-to, and what to write
+// instead; "": it does all. What a rule with a divert clause does not do belongs to that.
+func (r *Rule) AfToRefused() (what, instead string) {
 	switch a := r.AfTo; {
 	case a == nil:
-		return ""
 	case r.Route != nil && r.Route.Kind == DupTo:
-		return "af-to beside dup-to"
+		return "af-to beside dup-to", "write dup-to in the rules of what is not translated; tc-mirred(8) copies what an interface carries"
 	case r.Route != nil && r.Route.Choice.Type == Bitmask:
-		return "af-to beside next hops with bitmask"
+		return "af-to beside next hops with bitmask", "write source-hash, which also gives a source always the same one"
 	case r.Divert.Kind != NoDivert:
-		return "af-to beside divert-to"
+		return "af-to beside a divert clause", "leave one of the two out"
 	case a.From.Choice.Type == Bitmask || a.To != nil && a.To.Choice.Type == Bitmask:
-		return "af-to with bitmask"
+		return "af-to with bitmask", "write source-hash, which also gives a source always the same address"
 	}
-	return ""
+	return "", ""
 }
 
 // SourceNetwork returns how many bits of the new IPv6 source the destination goes behind in a
@@ -53,8 +53,8 @@ func (t *Translation) Embedding() (bits int, ok bool) {
 // unenforcedAfTo warns about what the dataplane does not do of a rule with af-to.
 func (r *resolver) unenforcedAfTo(in *ast.Rule, lowered *Rule) {
 	if in.AfTo != nil && in.Anchor == nil {
-		if what := lowered.AfToRefused(); what != "" {
-			r.faults.Unenforced(in.AfTo.Span, what)
+		if what, instead := lowered.AfToRefused(); what != "" && lowered.Divert.Kind == NoDivert { // else the divert clause says so
+			r.faults.UnenforcedBut(in.AfTo.Span, what, instead)
 		}
 	}
 }

@@ -92,17 +92,38 @@ const DivertDevice = "divert"
 
 // unenforcedDivert warns about what the dataplane does not do of a rule's divert clause.
 func (r *resolver) unenforcedDivert(in *ast.Rule, lowered *Rule) {
-	switch {
-	case in.Divert == nil || in.Anchor != nil || lowered.DivertsToSocket() || lowered.DivertsPackets():
-	case in.Divert.Kind == ast.DivertPacket && lowered.State == KeepState:
-		r.faults.Unenforced(in.Divert.Span, divertName(in.Divert)+" beside another route or af-to")
-	case in.Divert.Kind != ast.DivertPacket && lowered.Proto != protoTCP && lowered.Proto != protoUDP:
-		r.faults.Unenforced(in.Divert.Span, divertName(in.Divert)+" for other protocols than TCP and UDP")
-	case lowered.State != KeepState:
-		r.faults.UnenforcedBut(in.Divert.Span, divertName(in.Divert)+" without state", "let the rule keep state")
-	default:
-		r.faults.Unenforced(in.Divert.Span, divertName(in.Divert)+" beside another route, a translation or bound states")
+	if in.Divert == nil || in.Anchor != nil {
+		return
 	}
+	if lowered.IfBound && in.Divert.Kind != ast.DivertPacket {
+		lowered.IfBound = false // a socket's connection comes in by one interface
+		r.withoutEffect(in.Divert.Span, "the states of a rule with "+divertName(in.Divert)+" are floating, not if-bound")
+	}
+	if !lowered.DivertsToSocket() && !lowered.DivertsPackets() {
+		what, instead := undivertable(lowered)
+		r.faults.UnenforcedBut(in.Divert.Span, divertName(in.Divert)+" "+what, instead)
+	}
+}
+
+// undivertable returns why the dataplane does not divert a rule's packets, and what to write
+// instead.
+func undivertable(r *Rule) (what, instead string) {
+	packets := r.Divert.Kind == DivertPacket
+	switch {
+	case !packets && r.Proto == 0:
+		return "for all protocols", "write proto tcp or proto udp: a socket gets nothing else"
+	case !packets && r.Proto != protoTCP && r.Proto != protoUDP:
+		return "for other protocols than TCP and UDP", "divert-packet gives a program the packets of any protocol"
+	case r.State != KeepState:
+		return "without state", "let the rule keep state"
+	case r.Route != nil:
+		return "beside another route", "leave the route out, or write rtable, which may stand beside it"
+	case packets:
+		return "beside af-to", "divert the packets on a machine behind this one, where they have the other family"
+	case r.AfTo != nil:
+		return "beside af-to", "leave af-to out: the socket gets the packets of this family"
+	}
+	return "beside a translation", "leave the translation out: the socket gets the packets with the addresses that they have"
 }
 
 // DivertKind is a kind of diversion.

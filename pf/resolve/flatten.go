@@ -31,7 +31,8 @@ type flattener struct {
 	children map[string][]string
 	full     bool // too many rules
 
-	translated int // number of translation rules so far
+	translated int             // number of translation rules so far
+	listed     map[listOf]bool // those that an anchor of their kind evaluates
 }
 
 // scope adds the rules of a scope.

@@ -241,12 +241,13 @@ func (r *resolver) ruleset() *Ruleset {
 	r.hoist()
 	r.fragmentsListed()
 	rs := &Ruleset{Options: r.options, Source: r.out, Rules: make([]*Rule, 0, r.total)}
-	f := &flattener{resolver: r, rules: rs.Rules, open: make(map[string]bool)}
+	f := &flattener{resolver: r, rules: rs.Rules, open: make(map[string]bool), listed: make(map[listOf]bool)}
 	rs.Limiters = r.allLimiters()
 	rs.Queues = r.queues.trees
 	rs.Tables = r.allTables()
 	rs.fillTables(r.host)
 	rs.Translations = f.translationLists(r.main)
+	f.warnOfIdleLists()
 	rs.First = FirstRules(f.allEthers(), f.allScrubs(), rs.Translations)
 	f.scope(r.main)
 	rs.Rules = f.rules

@@ -370,6 +370,27 @@ func (f *flattener) translationLists(s *scope) []*TranslationRule {
 	return rules
 }
 
+// listOf is the translation rules of one kind in one anchor.
+type listOf struct {
+	kind ast.TranslationKind
+	path string
+}
+
+// warnOfIdleLists warns of translation rules in anchors that no anchor of their kind names.
+func (f *flattener) warnOfIdleLists() {
+	for _, path := range sortedKeys(f.anchors) {
+		warned := make(map[ast.TranslationKind]bool)
+		for _, t := range f.anchors[path].translations {
+			if t.Kind == ast.DummynetRule || warned[t.Kind] || f.listed[listOf{t.Kind, path}] {
+				continue
+			}
+			warned[t.Kind] = true
+			kind := [...]TranslationKind{ast.NatRule: NatRule, ast.RdrRule: RdrRule, ast.BinatRule: BinatRule}[t.Kind]
+			f.faults.Warnf(t.Keyword, "these %s rules do nothing: no %s-anchor names their anchor", kind, kind)
+		}
+	}
+}
+
 // callAnchor sets the rules of an anchor's own kind that it evaluates.
 func (f *flattener) callAnchor(s *scope, t *ast.Translation, rule *TranslationRule) {
 	path, all, ok := s.callee(t.Ruleset.Text)
@@ -383,6 +404,7 @@ func (f *flattener) callAnchor(s *scope, t *ast.Translation, rule *TranslationRu
 		called, rule.Path = f.in(path), path+"/*"
 	}
 	for _, path := range called {
+		f.listed[listOf{t.Kind, path}] = true
 		body := f.anchors[path]
 		switch {
 		case body == nil || f.translated > f.maxRules:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,25 +29,45 @@ const forgetsAnchors = "rules that were loaded into anchors at run time are a pa
 
 // anchorsOf returns the record of a ruleset's anchors.
 func anchorsOf(rules *resolve.Ruleset) []rundir.Anchor {
-	called := make(map[string]bool)
-	for _, r := range rules.Rules {
-		called[r.Scope] = true
+	called := make(map[string]map[string]bool) // by path, then by list
+	note := func(list string, r *resolve.Rule) {
+		paths := []string{r.Scope}
 		if r.Anchor != nil {
-			called[r.Anchor.Path] = true
+			paths = append(paths, r.Anchor.Path)
+		}
+		for _, path := range paths {
+			if called[path] == nil {
+				called[path] = make(map[string]bool)
+			}
+			called[path][list] = true
 		}
 	}
+	for _, r := range rules.Rules {
+		note("", r)
+	}
 	for _, l := range rules.First {
-		called[l.Scope] = true
+		switch {
+		case l.Of != nil:
+			note(l.Of.Kind.String(), &l.Rule)
+		case l.IsScrub:
+			note("scrub", &l.Rule)
+		case l.IsEther:
+			note("ether", &l.Rule)
+		}
 	}
 	all := make([]rundir.Anchor, 0, len(rules.Anchors))
 	for _, a := range rules.Anchors {
-		r := rundir.Anchor{Path: a.Path, AtRunTime: a.AtRunTime, Given: a.Given, Called: called[a.Path], Rules: a.Rules, Tables: a.Tables}
+		r := rundir.Anchor{Path: a.Path, AtRunTime: a.AtRunTime, Given: a.Given, Rules: a.Rules, Tables: a.Tables}
+		lists := maps.Clone(called[a.Path])
 		if parent := strings.LastIndexByte(a.Path, '/'); parent > 0 {
-			r.Called = r.Called || called[a.Path[:parent]+"/*"]
+			if all := called[a.Path[:parent]+"/*"]; lists == nil {
+				lists = all
+			} else {
+				maps.Copy(lists, all)
+			}
 		}
-		if !r.Called {
-			r.Lines = a.Lines
-		}
+		r.Called = len(lists) > 0
+		r.Lines = slices.DeleteFunc(slices.Clone(a.Lines), func(line string) bool { return lists[rundir.ListOf(line)] })
 		all = append(all, r)
 	}
 	return all
@@ -131,7 +152,7 @@ func (b *box) changeAnchor(r *control.AnchorChange) (*control.AnchorChanged, err
 	if err := b.replaceAnchors(change, m); err != nil {
 		return nil, err
 	}
-	done.Rules, done.Warnings = len(b.rules.texts), b.rules.warned()
+	done.Rules, done.Warnings = len(b.rules.texts), b.rules.warnedOf(r.Load)
 	return done, nil
 }
 
@@ -149,7 +170,7 @@ func (b *box) checkAnchors(change func(source.Anchors) source.Anchors, one *sour
 	if err := c.compile(rules, m); err != nil {
 		return nil, err
 	}
-	done := &control.AnchorChanged{LoadResult: control.LoadResult{Rules: len(c.texts), Warnings: c.warned()}}
+	done := &control.AnchorChanged{LoadResult: control.LoadResult{Rules: len(c.texts), Warnings: c.warnedOf(one)}}
 	for _, a := range rules.Anchors {
 		if one != nil && a.Path == one.Path {
 			done.Lines = a.Lines

@@ -197,6 +197,29 @@ func (c *compiled) warned() []string {
 	return []string{c.warnings.String()}
 }
 
+// warnedOf returns the warnings about the rules of an anchor, and the files that they include. All
+// others were said when what they are about was loaded.
+func (c *compiled) warnedOf(one *source.Anchor) []string {
+	if c.warnings == nil || one == nil {
+		return nil
+	}
+	files := c.warnings.Files
+	own := diag.List{Files: files}
+	for _, d := range c.warnings.Items {
+		f := files.File(files.Use(d.Span).Pos)
+		for f != nil && f.Included.IsValid() {
+			f = files.File(f.Included.Pos)
+		}
+		if f != nil && f.Name == one.Name && string(f.Src) == one.Text {
+			own.Add(d)
+		}
+	}
+	if len(own.Items) == 0 {
+		return nil
+	}
+	return []string{own.String()}
+}
+
 // snapshot returns the facts about the machine that rules need at run time. groups holds
 // the groups that the rules define, with the names of their members.
 func (m *machine) snapshot(groups map[string][]string) ruleset.Snapshot {

@@ -218,7 +218,8 @@ func (d *drawing) valid(before []string, draw func() string) string {
 
 // isRefused reports whether the dataplane does not do a rule's af-to or divert-packet.
 func isRefused(r *resolve.Rule) bool {
-	return r.AfToRefused() != "" || r.Divert.Kind == resolve.DivertPacket && !r.DivertsPackets()
+	what, _ := r.AfToRefused()
+	return what != "" || r.Divert.Kind == resolve.DivertPacket && !r.DivertsPackets()
 }
 
 // rule draws a rule, which may be invalid.

@@ -97,7 +97,7 @@ func knownAfTo(r *resolve.Rule) error {
 	if r.AfTo == nil {
 		return nil
 	}
-	if what := r.AfToRefused(); what != "" {
+	if what, _ := r.AfToRefused(); what != "" {
 		return notKnown(what)
 	}
 	return errors.Join(knownTranslation(r.AfTo.From), knownTranslation(r.AfTo.To))

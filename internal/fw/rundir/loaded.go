@@ -95,11 +95,22 @@ type Anchor struct {
 	Given     bool   `json:"given,omitempty"`       // the rule file has rules for it
 	Called    bool   `json:"called"`                // a rule evaluates it
 	Rules     int    `json:"rules"`
-	// Lines are the rules of an anchor that is not called. Those of others are among the
-	// rules in force.
+	// Lines are the rules that nothing evaluates: all of an anchor that is not called, or those of
+	// FreeBSD's lists that no anchor of their kind names. The others are among the rules in force.
 	Lines []string `json:"lines,omitempty"`
 	// Tables are the definitions of its persistent tables, without contents.
 	Tables []string `json:"tables,omitempty"`
+}
+
+// ListOf returns the list of FreeBSD's that a printed rule belongs to, or an anchor of such rules;
+// empty: it is a filter rule.
+func ListOf(line string) string {
+	word, _, _ := strings.Cut(strings.TrimPrefix(line, "no "), " ")
+	switch word = strings.TrimSuffix(word, "-anchor"); word {
+	case "ether", "nat", "rdr", "binat", "scrub":
+		return word
+	}
+	return ""
 }
 
 // Shown reports whether users see the rule. A binat rule is shown once.

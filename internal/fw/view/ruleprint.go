@@ -67,10 +67,10 @@ func newRulePrinter(w io.Writer, rules []Rule, verbose, pid int) *rulePrinter {
 
 // anchor writes the rules of one anchor, from the first rule that evaluates it.
 func (p *rulePrinter) anchor(a *rundir.Anchor, indent string) {
+	for _, line := range a.Lines { // of those that nothing evaluates
+		p.Line("%s%s", indent, line)
+	}
 	if !a.Called {
-		for _, line := range a.Lines {
-			p.Line("%s%s", indent, line)
-		}
 		return
 	}
 	for i := range p.lists {
