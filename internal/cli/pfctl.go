@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/internal/fw/control"
+	"weir/internal/fw/ruleset"
 	"weir/internal/fw/state"
 	"weir/pf/resolve"
 )
@@ -96,6 +97,7 @@ type pfctl struct {
 	disable bool
 	noDNS   bool
 	zero    bool
+	debug   string // -x
 }
 
 // The words of options, in pfctl's order: an abbreviation means the first that it begins.
@@ -105,13 +107,16 @@ var (
 		"osfp", "Running", "all", "creatorids",
 	}
 	pfctlClears = []string{"ethernet", "nat", "queue", "rules", "Sources", "states", "info", "Tables", "osfp", "Reset", "all"}
+	pfctlLevels = []string{
+		"none", "urgent", "misc", "loud", "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug",
+	}
 	pfctlTables = []string{"kill", "flush", "add", "delete", "load", "replace", "show", "test", "zero", "expire"}
 )
 
 // pfctlValues are the options with a value, pfctlFlags those without.
 const (
 	pfctlValues = "aDFfiKkopsTtx"
-	pfctlFlags  = "degnNqrvzPhRAO"
+	pfctlFlags  = "degnNqrvzPhRAOMmS"
 )
 
 // parse reads options as getopt(3) does: several in one word, and a value in the same word
@@ -172,7 +177,7 @@ func (p *pfctl) flag(letter byte) error {
 		p.enable = true
 	case 'n':
 		p.dry = true
-	case 'N':
+	case 'N', 'S': // FreeBSD's -S
 		p.noDNS = true
 	case 'q':
 		p.quiet = true
@@ -183,6 +188,9 @@ func (p *pfctl) flag(letter byte) error {
 	case 'h':
 		p.help = true
 	case 'g', 'r', 'P': // more about the kernel; names of addresses; names of ports: as without
+	case 'M': // states of the other side end, too: a connection is one state in any case
+	case 'm':
+		return errors.New("weir pfctl has no option -m: write the option into the rule file, and load that")
 	default:
 		return fmt.Errorf("weir pfctl has no option -%c: weir load replaces all rules at once", letter)
 	}
@@ -213,8 +221,10 @@ func (p *pfctl) option(letter byte, value string) (err error) {
 		p.command, err = inFull('T', value, pfctlTables)
 	case 't':
 		p.table = value
-	case 'p', 'x': // pf's device and how much it logs
+	case 'p': // pf's device
 		err = fmt.Errorf("weir pfctl has no option -%c", letter)
+	case 'x':
+		p.debug, err = inFull('x', strings.ToLower(value), pfctlLevels)
 	}
 	return err
 }
@@ -242,7 +252,7 @@ func (p *pfctl) check() error {
 		return fmt.Errorf("%q: addresses are for -T", p.words[0])
 	case len(p.kill) > 2, len(p.forget) > 2:
 		return errors.New("-k and -K are given twice at most")
-	case p.file == "" && p.show == "" && p.clear == "" && p.command == "" && len(p.kill)+len(p.forget) == 0 && !p.enable && !p.disable && !p.zero:
+	case p.file == "" && p.show == "" && p.clear == "" && p.command == "" && len(p.kill)+len(p.forget) == 0 && !p.enable && !p.disable && !p.zero && p.debug == "":
 		p.help = true
 	}
 	return nil
@@ -250,13 +260,13 @@ func (p *pfctl) check() error {
 
 // run does what the options say, in pfctl's order.
 func (p *pfctl) run(ctx context.Context) error {
-	switch {
-	case p.disable:
+	if p.disable {
 		if err := p.doDisable(ctx); err != nil {
 			return err
 		}
-	case p.zero:
-		return errors.New("-z: weir never clears the counters of rules; the difference of two readings says what has happened since")
+	}
+	if p.debug != "" {
+		p.say("-x %s changes nothing: the kernel's part of weir logs no messages; weir log and weir capture show packets", p.debug)
 	}
 	if p.anchor != "" && p.command == "" && p.show != "Tables" {
 		if done, err := p.runAnchor(ctx); done || err != nil {
@@ -268,6 +278,7 @@ func (p *pfctl) run(ctx context.Context) error {
 		do    func(context.Context) error
 	}{
 		{p.show != "", p.doShow},
+		{p.zero, p.zeroRules},
 		{p.clear != "" && !p.replaces(), p.doClear},
 		{len(p.kill) > 0, p.doKill},
 		{len(p.forget) > 0, p.doForget},
@@ -347,14 +358,19 @@ func (p *pfctl) doTable(ctx context.Context) error {
 	if p.file != "" {
 		t.files = []string{p.file}
 	}
-	return p.env.table(ctx, t)
+	err := p.env.table(ctx, t)
+	if err != nil && strings.HasSuffix(err.Error(), ruleset.ErrNoTable.Error()) {
+		fmt.Fprintln(p.env.Stderr, "pfctl: Table does not exist.") // what scripts look for
+		return ErrSilent
+	}
+	return err
 }
 
 // doClear does -F for what is harmless.
 func (p *pfctl) doClear(ctx context.Context) error {
 	switch p.clear {
 	case "states":
-		done, err := p.env.killed(&killTask{dry: p.dry, spare: ownSession()})
+		done, err := p.env.killed(&killTask{dry: p.dry, spare: ownSession(), filter: state.Filter{Leaves: p.iface}})
 		if err == nil {
 			p.say("%d states cleared", done.Killed)
 		}
@@ -369,14 +385,16 @@ func (p *pfctl) doClear(ctx context.Context) error {
 		}
 		return err
 	case "Tables":
-		return p.clearTables(ctx)
+		return p.clearTables(ctx, "", true)
+	case "info":
+		return p.zeroInfo()
 	}
 	return p.clearRules(ctx)
 }
 
-// clearTables removes the tables that commands have made and no rule names. Those of the
-// rules keep what they hold: without it the rules would block less.
-func (p *pfctl) clearTables(ctx context.Context) error {
+// clearTables removes the tables of an anchor, or of all below it, that commands have made and no
+// rule names. Those of the rules keep what they hold: without it the rules would block less.
+func (p *pfctl) clearTables(ctx context.Context, path string, below bool) error {
 	folder, err := p.env.daemonFolder()
 	if err != nil {
 		return err
@@ -388,6 +406,9 @@ func (p *pfctl) clearTables(ctx context.Context) error {
 	}
 	removed, left := 0, 0
 	for _, t := range all.Tables {
+		if t.Anchor != path && (!below || path != "" && !strings.HasPrefix(t.Anchor, path+"/")) {
+			continue
+		}
 		if !t.Made || t.Rules > 0 {
 			left++
 			continue

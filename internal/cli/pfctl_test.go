@@ -27,6 +27,10 @@ func TestPfctlOptions(t *testing.T) {
 		"-k 10.0.0.0/8 -k 192.0.2.1":         {kill: []string{"10.0.0.0/8", "192.0.2.1"}},
 		"-a ftp-proxy -t bad -T show -- ! a": {anchor: "ftp-proxy", table: "bad", command: "show", words: []string{"!", "a"}},
 		"-K 10.0.0.1 -i em0":                 {forget: []string{"10.0.0.1"}, iface: "em0"},
+		"-M -i em0 -Fs":                      {clear: "states", iface: "em0"},
+		"-x loud":                            {debug: "loud"},
+		"-x Misc -f pf.conf":                 {debug: "misc", file: "pf.conf"},
+		"-Sf pf.conf":                        {file: "pf.conf", noDNS: true},
 	} {
 		var got pfctl
 		if err := got.parse(strings.Fields(line)); err != nil {
@@ -35,23 +39,24 @@ func TestPfctlOptions(t *testing.T) {
 		}
 		if got.file != want.file || got.show != want.show || got.clear != want.clear || got.table != want.table || got.command != want.command ||
 			got.iface != want.iface || got.anchor != want.anchor || got.verbose != want.verbose || got.dry != want.dry || got.quiet != want.quiet ||
-			got.enable != want.enable || strings.Join(got.kill, " ") != strings.Join(want.kill, " ") ||
+			got.enable != want.enable || got.debug != want.debug || want.noDNS != got.noDNS || strings.Join(got.kill, " ") != strings.Join(want.kill, " ") ||
 			strings.Join(got.forget, " ") != strings.Join(want.forget, " ") || strings.Join(got.words, " ") != strings.Join(want.words, " ") {
 			t.Errorf("%s: %+v, want %+v", line, got, want)
 		}
 	}
 	for line, want := range map[string]string{
-		"-Q":                 "has no option -Q",
-		"-f":                 "-f must be followed by a value",
-		"-s nothing":         "-s takes ether, nat,",
-		"-T add 192.0.2.1":   "-T must be used with -t TABLE",
-		"-t bad":             "-t must be used with -T COMMAND",
-		"-T load":            "-T load must be used with -f FILE",
-		"-sr 192.0.2.1":      "addresses are for -T",
-		"-k a -k b -k c":     "twice at most",
-		"-R -f pf.conf":      "has no option -R",
-		"-D x -f pf.conf":    "is not of the form macro=value",
-		"-x loud -f pf.conf": "has no option -x",
+		"-Q":               "has no option -Q",
+		"-f":               "-f must be followed by a value",
+		"-s nothing":       "-s takes ether, nat,",
+		"-T add 192.0.2.1": "-T must be used with -t TABLE",
+		"-t bad":           "-t must be used with -T COMMAND",
+		"-T load":          "-T load must be used with -f FILE",
+		"-sr 192.0.2.1":    "addresses are for -T",
+		"-k a -k b -k c":   "twice at most",
+		"-R -f pf.conf":    "has no option -R",
+		"-D x -f pf.conf":  "is not of the form macro=value",
+		"-x noisy":         "-x takes none, urgent,",
+		"-m -f pf.conf":    "has no option -m: write the option into the rule file",
 	} {
 		if err := new(pfctl).parse(strings.Fields(line)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", line, err, want)

@@ -51,8 +51,13 @@ func (p *pfctl) showAnchor(path string, below bool) error {
 	if err != nil {
 		return err
 	}
+	zero, err := p.readZero()
+	if err != nil {
+		return err
+	}
+	zero.Subtract(rules)
 	for i := range anchors {
-		anchors[i].Lines = slices.DeleteFunc(anchors[i].Lines, func(line string) bool { return showOf(listOf(line)) != p.show })
+		anchors[i].Lines = slices.DeleteFunc(anchors[i].Lines, func(line string) bool { return showOf(rundir.ListOf(line)) != p.show })
 	}
 	return view.PrintAnchor(p.env.Stdout, ofPfctl(rules, p.show), anchors, path, below, p.verbose, pid)
 }
@@ -73,19 +78,19 @@ func ofPfctl(rules []view.Rule, show string) []view.Rule {
 	return slices.DeleteFunc(rules, func(rule view.Rule) bool { return showOf(rule.List) != show })
 }
 
-// listOf returns the list that a printed rule belongs to, or an anchor of such rules, if it is
-// one that showOf knows.
-func listOf(line string) string {
-	word, _, _ := strings.Cut(strings.TrimPrefix(line, "no "), " ")
-	return strings.TrimSuffix(word, "-anchor")
-}
-
-// showAnchors prints the anchors directly in one; with -v, and for *, also those in them.
+// showAnchors prints the anchors directly in one; with -v, and for *, also those in them. As in
+// pf, an anchor that a rule names exists, also if it has no rules.
 func (p *pfctl) showAnchors(path string, below bool) error {
-	anchors, _, _, err := p.env.anchors()
+	anchors, rules, _, err := p.env.anchors()
 	if err != nil {
 		return err
 	}
+	for i := range rules {
+		if called := strings.TrimSuffix(rules[i].Calls, "/*"); called != "" && !strings.HasPrefix(called, "_") && !strings.Contains(called, "/_") {
+			anchors = append(anchors, rundir.Anchor{Path: called})
+		}
+	}
+	slices.SortFunc(anchors, func(a, b rundir.Anchor) int { return strings.Compare(a.Path, b.Path) })
 	for _, name := range inAnchor(anchors, path, below || p.verbose > 0) {
 		if _, err := fmt.Fprintf(p.env.Stdout, "  %s\n", name); err != nil {
 			return err
@@ -119,6 +124,8 @@ func inAnchor(anchors []rundir.Anchor, path string, all bool) (paths []string) {
 func (p *pfctl) clearAnchor(ctx context.Context, path string, below bool) error {
 	switch p.clear {
 	case "rules", "nat", "all":
+	case "Tables":
+		return p.clearTables(ctx, path, below)
 	default:
 		return fmt.Errorf("-a: -F %s is not about one anchor", p.clear)
 	}
@@ -136,6 +143,9 @@ func (p *pfctl) clearAnchor(ctx context.Context, path string, below bool) error 
 		p.env.warn(a.Warnings)
 	}
 	p.say("rules cleared")
+	if p.clear == "all" {
+		return p.clearTables(ctx, path, below)
+	}
 	return nil
 }
 

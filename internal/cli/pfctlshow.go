@@ -86,11 +86,15 @@ func (p *pfctl) showOne(ctx context.Context, what string) error {
 	case "memory":
 		return info.PrintLimits(e.Stdout)
 	}
-	return info.Print(e.Stdout)
+	zero, err := p.readZero()
+	if err != nil {
+		return err
+	}
+	return info.PrintPf(e.Stdout, zero.Info, p.verbose > 0)
 }
 
 func (p *pfctl) showRules(r *view.View, what string) error {
-	rules, pid, err := r.Rules()
+	rules, pid, err := p.rules(r)
 	if err != nil {
 		return err
 	}
@@ -100,7 +104,7 @@ func (p *pfctl) showRules(r *view.View, what string) error {
 // showLabels prints the counters of rules with labels. pf counts packets and bytes of each
 // direction too, weir only both together.
 func (p *pfctl) showLabels(r *view.View) error {
-	rules, _, err := r.Rules()
+	rules, _, err := p.rules(r)
 	if err != nil {
 		return err
 	}

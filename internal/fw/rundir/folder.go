@@ -62,6 +62,9 @@ func (f Folder) Portmap(anchor string) string {
 	return f.path("portmap-" + url.PathEscape(anchor) + ".json")
 }
 
+// PfctlZero is the record of the counters that pfctl was told to clear.
+func (f Folder) PfctlZero() string { return f.path("pfctl-zero.json") }
+
 // Loaded returns the file that names the rules in force: a Loaded.
 func (f Folder) Loaded() string { return filepath.Join(string(f), "loaded.json") }
 

@@ -33,6 +33,7 @@ type Info struct {
 	NextHops    uint32            `json:"nexthops"`
 	Lost        LostInfo          `json:"lost_records"`
 	Timeouts    map[string]string `json:"timeouts"`
+	Adaptive    Adaptive          `json:"adaptive"`
 	Interfaces  []InterfaceInfo   `json:"interfaces"`
 }
 
@@ -46,6 +47,13 @@ type RollbackInfo struct {
 	Until  time.Time `json:"until"`
 	Before string    `json:"before"`           // file of the rules that come back
 	Failed string    `json:"failed,omitempty"` // why they have not, though the time is up
+}
+
+// Adaptive says from how many states on timeouts shrink, and at how many they would be 0. Both 0:
+// they do not.
+type Adaptive struct {
+	Start uint32 `json:"start"`
+	End   uint32 `json:"end"`
 }
 
 // Rejects counts blocked packets whose senders were told, because the rules
@@ -139,11 +147,11 @@ func (r *reading) condition() (*Info, error) {
 		Capturing: i.Capturing, Prefetching: i.Prefetching,
 		Paths:    i.Paths,
 		NextHops: i.NextHops,
-		Timeouts: make(map[string]string),
+		Timeouts: map[string]string{timeoutFrag: lasts(i.Frag)},
+		Adaptive: Adaptive{i.AdaptiveStart, i.AdaptiveEnd},
 	}
 	for phase, ticks := range i.Timeouts {
-		span := time.Duration(ticks) * (time.Second / state.TicksPerSecond)
-		info.Timeouts[state.Phase(phase).String()] = span.String()
+		info.Timeouts[state.Phase(phase).String()] = lasts(ticks)
 	}
 	waits, err := r.folder.ReadRollback()
 	if err != nil {
@@ -157,6 +165,14 @@ func (r *reading) condition() (*Info, error) {
 	}
 	info.Interfaces, err = r.interfaces()
 	return info, err
+}
+
+// timeoutFrag is the name of the timeout of fragments.
+const timeoutFrag = "frag"
+
+// lasts returns a number of ticks as a time.
+func lasts(ticks uint32) string {
+	return (time.Duration(ticks) * (time.Second / state.TicksPerSecond)).String()
 }
 
 // count fills in the counters that do not belong to an interface.
@@ -281,13 +297,19 @@ func (i *Info) Print(w io.Writer) error {
 // PrintTimeouts writes the timeouts in force as pfctl -st does, in seconds.
 func (i *Info) PrintTimeouts(w io.Writer) error {
 	p := &textout.Lines{W: w}
+	var names []string
 	for phase := range state.PhaseCount {
-		span, err := time.ParseDuration(i.Timeouts[phase.String()])
-		if err != nil {
-			return fmt.Errorf("read the timeout %s: %w", phase, err)
-		}
-		p.Line("%-20s %10ds", phase, int(span.Seconds()))
+		names = append(names, phase.String())
 	}
+	for _, name := range append(names, timeoutFrag) {
+		span, err := time.ParseDuration(i.Timeouts[name])
+		if err != nil {
+			return fmt.Errorf("read the timeout %s: %w", name, err)
+		}
+		p.Line("%-20s %10ds", name, int(span.Seconds()))
+	}
+	p.Line("%-20s %10d states", "adaptive.start", i.Adaptive.Start)
+	p.Line("%-20s %10d states", "adaptive.end", i.Adaptive.End)
 	return p.Err
 }
 

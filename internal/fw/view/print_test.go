@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,6 +199,89 @@ Rejects`
 	b.Reset()
 	if err := (&Info{}).Print(&b); err != nil || b.String() != "Status: Disabled\n" {
 		t.Errorf("info without weir: %q, %v", b.String(), err)
+	}
+}
+
+// Programs that read pfctl -s info find pf's lines.
+func TestPrintPf(t *testing.T) {
+	now := time.Now()
+	info := &Info{
+		Enabled: true, Since: now.Add(-100 * time.Second), Loaded: &rundir.Loaded{},
+		States: StatesInfo{Current: 42, Inserts: 678, Removals: 636}, Sources: SourcesInfo{Current: 3},
+		Interfaces: []InterfaceInfo{
+			{Passed: Counter{Packets: 970}, Blocked: Counter{Packets: 30}, Reasons: []ReasonCount{
+				{reason.State, Counter{Packets: 900}}, {reason.Rule, Counter{Packets: 70}}, {reason.Block, Counter{Packets: 20}}, {reason.MaxSrcStates, Counter{Packets: 10}},
+			}},
+			{Passed: Counter{Packets: 200}, Reasons: []ReasonCount{{reason.Rule, Counter{Packets: 200}}}},
+		},
+	}
+	lines := func(zero *InfoCounts, verbose bool) string {
+		var b strings.Builder
+		if err := info.PrintPf(&b, zero, verbose); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	const want = `Status: Enabled for 0 days 00:01:40              Debug: err
+
+State Table                          Total             Rate
+  current entries                       42               
+  searches                            1200           12.0/s
+  inserts                              678            6.8/s
+  removals                             636            6.4/s
+Counters
+  match                                290            2.9/s
+  bad-offset                             0            0.0/s
+  fragment                               0            0.0/s
+  short                                  0            0.0/s
+  normalize                              0            0.0/s
+  memory                                 0            0.0/s
+  bad-timestamp                          0            0.0/s
+  congestion                             0            0.0/s
+  ip-option                              0            0.0/s
+  proto-cksum                            0            0.0/s
+  state-mismatch                         0            0.0/s
+  state-insert                           0            0.0/s
+  state-limit                            0            0.0/s
+  src-limit                             10            0.1/s
+  synproxy                               0            0.0/s
+  translate                              0            0.0/s
+  no-route                               0            0.0/s
+`
+	if diff := cmp.Diff(want, lines(nil, false)); diff != "" {
+		t.Errorf("info (-want +got):\n%s", diff)
+	}
+	for _, part := range []string{"Source Tracking Table\n  current entries                        3 ", "Limit Counters\n", "  max-src-states                        10            0.1/s\n"} {
+		if said := lines(nil, true); !strings.Contains(said, part) {
+			t.Errorf("verbose info has no %q:\n%s", part, said)
+		}
+	}
+	zero := info.Counts()
+	zero.Since = now.Add(-10 * time.Second)
+	info.States.Inserts, info.Interfaces[1].Reasons[0].Packets, info.Interfaces[1].Passed.Packets = 700, 230, 230
+	for _, part := range []string{"0 days 00:00:10 ", "searches                              30            3.0/s", "inserts                               22", "match                                 30", "src-limit                              0"} {
+		if said := lines(zero, false); !strings.Contains(said, part) {
+			t.Errorf("info since -F info has no %q:\n%s", part, said)
+		}
+	}
+	zero.Since = info.Since.Add(-time.Hour) // weir was stopped since
+	if said := lines(zero, false); !strings.Contains(said, "  inserts                              700 ") {
+		t.Errorf("info with an old record:\n%s", said)
+	}
+}
+
+// A rule that has begun to count anew is shown as it counts.
+func TestSubtract(t *testing.T) {
+	rules := []Rule{{id: 7, Evaluations: 10, Packets: 20, Bytes: 2000, States: 3, StateCreations: 5}, {id: 8, Evaluations: 5, Packets: 4}}
+	z := &PfctlZero{}
+	z.SetRules(rules)
+	now := []Rule{
+		{id: 7, Evaluations: 11, Packets: 23, Bytes: 2300, States: 2, StateCreations: 6}, {id: 8, Evaluations: 5, Packets: 3}, {id: 9, Evaluations: 1},
+	}
+	z.Subtract(now)
+	want := []Rule{{id: 7, Evaluations: 1, Packets: 3, Bytes: 300, States: 2, StateCreations: 1}, {id: 8, Evaluations: 5, Packets: 3}, {id: 9, Evaluations: 1}}
+	if !slices.Equal(now, want) {
+		t.Errorf("%+v, want %+v", now, want)
 	}
 }
 

@@ -5,6 +5,7 @@ import "weir/internal/fw/rundir"
 // Rule is a rule and its counters.
 type Rule struct {
 	rundir.RuleText
+	id             uint32 // global
 	Evaluations    uint64 `json:"evaluations"` // new connections that reached it
 	Packets        uint64 `json:"packets"`
 	Bytes          uint64 `json:"bytes"`

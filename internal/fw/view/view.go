@@ -271,6 +271,9 @@ func (r *reading) rules() ([]Rule, error) {
 			rules[i].Evaluations, rules[i].StateCreations = c.Evaluations, c.States
 		}
 	}
+	for global, nr := range r.number {
+		rules[nr].id = global
+	}
 	for i := range paths {
 		for _, global := range paths[i].Rules {
 			if nr, ok := r.number[global]; ok {

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+
+	"weir/internal/fw/rundir"
+	"weir/internal/fw/view"
+)
+
+// weir's own counters only grow. What pfctl is told to clear begins at 0 for pfctl alone: a record
+// says what the counters were.
+
+func (p *pfctl) readZero() (*view.PfctlZero, error) {
+	folder, err := p.env.folder()
+	if err != nil {
+		return nil, err
+	}
+	return view.ReadPfctlZero(folder)
+}
+
+// changeZero changes the record.
+func (p *pfctl) changeZero(change func(z *view.PfctlZero)) error {
+	z, err := p.readZero()
+	if err != nil || p.dry {
+		return err
+	}
+	change(z)
+	folder, err := p.env.folder()
+	if err != nil {
+		return err
+	}
+	return rundir.WriteJSON(folder.PfctlZero(), z)
+}
+
+// rules returns the rules in force with what they have counted since pfctl -z.
+func (p *pfctl) rules(r *view.View) (rules []view.Rule, pid int, err error) {
+	if rules, pid, err = r.Rules(); err != nil {
+		return nil, 0, err
+	}
+	z, err := p.readZero()
+	if err != nil {
+		return nil, 0, err
+	}
+	z.Subtract(rules)
+	return rules, pid, nil
+}
+
+// zeroRules does -z.
+func (p *pfctl) zeroRules(context.Context) error {
+	r, err := p.env.reader()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	rules, _, err := r.Rules()
+	if err != nil {
+		return err
+	}
+	if err := p.changeZero(func(z *view.PfctlZero) { z.SetRules(rules) }); err != nil {
+		return err
+	}
+	p.say("pf: rule counters cleared")
+	return nil
+}
+
+// zeroInfo does -F info.
+func (p *pfctl) zeroInfo() error {
+	info, err := p.env.info()
+	if err != nil {
+		return err
+	}
+	if info.Loaded == nil {
+		return errNothingLoaded
+	}
+	if err := p.changeZero(func(z *view.PfctlZero) { z.Info = info.Counts() }); err != nil {
+		return err
+	}
+	p.say("pf: statistics cleared")
+	return nil
+}

@@ -1,0 +1,66 @@
+package view
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"weir/internal/fw/rundir"
+)
+
+// PfctlZero is what the counters were when pfctl -z or -F info was told to clear them. weir
+// itself never clears a counter: others read them, too.
+type PfctlZero struct {
+	Rules map[uint32]RuleCounts `json:"rules,omitempty"` // by global id
+	Info  *InfoCounts           `json:"info,omitempty"`
+}
+
+// RuleCounts is what a rule has counted.
+type RuleCounts struct {
+	Evaluations    uint64 `json:"evaluations"`
+	Packets        uint64 `json:"packets"`
+	Bytes          uint64 `json:"bytes"`
+	StateCreations uint64 `json:"state_creations"`
+}
+
+// InfoCounts is what pfctl -s info shows.
+type InfoCounts struct {
+	Since    time.Time         `json:"since"`
+	Searches uint64            `json:"searches"`
+	Inserts  uint32            `json:"inserts"`
+	Removals uint32            `json:"removals"`
+	Counters map[string]uint64 `json:"counters"`
+}
+
+// ReadPfctlZero reads the record of a folder. Without one, nothing was cleared.
+func ReadPfctlZero(f rundir.Folder) (*PfctlZero, error) {
+	z := &PfctlZero{}
+	if err := rundir.ReadJSON(f.PfctlZero(), z); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return z, nil
+}
+
+// SetRules records what rules have counted.
+func (z *PfctlZero) SetRules(rules []Rule) {
+	z.Rules = make(map[uint32]RuleCounts, len(rules))
+	for i := range rules {
+		r := &rules[i]
+		z.Rules[r.id] = RuleCounts{r.Evaluations, r.Packets, r.Bytes, r.StateCreations}
+	}
+}
+
+// Subtract takes from rules what they had counted before.
+func (z *PfctlZero) Subtract(rules []Rule) {
+	for i := range rules {
+		r := &rules[i]
+		was, known := z.Rules[r.id]
+		if !known || was.Evaluations > r.Evaluations || was.Packets > r.Packets { // it has begun anew since
+			continue
+		}
+		r.Evaluations -= was.Evaluations
+		r.Packets -= was.Packets
+		r.Bytes -= was.Bytes
+		r.StateCreations -= was.StateCreations
+	}
+}
