@@ -15,6 +15,7 @@ match in on wan0 inet proto tcp to (wan0:0) port 8080 rdr-to { 192.168.1.10, 192
 match out on wan0 inet proto tcp from (lan0:network) to port 81 nat-to { 203.0.113.2, 203.0.113.20 } source-hash
 match out on wan0 inet proto tcp from (lan0:network) to port 82 nat-to { 203.0.113.2, 203.0.113.20 } random
 match out on wan0 inet proto tcp from (lan0:network) to port 83 nat-to { 203.0.113.2 weight 2, 203.0.113.20 }
+match on wan0 inet6 from fd00:1::/64 to any binat-to 2001:db8:f::/64
 pass
 `
 
@@ -61,7 +62,30 @@ func TestPools(t *testing.T) {
 				b.Errorf("port %d: the server saw %v", port, seen)
 			}
 		}
+		prefixes(b)
 	})
+}
+
+// prefixes sends through a translation of one IPv6 network into another, in both directions:
+// each host keeps the rest of its address. A quoted packet is translated back, so that traceroute
+// sees both hops.
+func prefixes(b *lib.Box) {
+	b.Helper()
+	const outside = "2001:db8:f::10" // of lanHost6
+	b.IP(lab.WAN, "route add 2001:db8:f::/64 via "+fwWAN6)
+	for _, way := range []string{"-R", "--zerocopy"} {
+		if said := iperfThrough(b, lab.LAN, wanHost6, lab.WAN, way); !strings.Contains(said, "Accepted connection from "+outside+",") {
+			b.Errorf("the server did not see %s:\n%s", outside, said)
+		}
+	}
+	if said := iperfThrough(b, lab.WAN, outside, lab.LAN, "-u", "-b", "20M"); !strings.Contains(said, "Accepted connection from "+wanHost6) {
+		b.Errorf("from outside:\n%s", said)
+	}
+	b.Ping(lab.WAN, outside, 3)
+	b.Run(lab.LAN, "ping", "-n", "-c", "2", "-i", "0.1", "-W", "2", "-s", "3000", wanHost6)
+	if hops := hops(b.Run(lab.WAN, "traceroute", "-6", "-n", "-q", "1", "-w", "2", "-m", "4", outside)); len(hops) != 2 || hops[1] != outside {
+		b.Errorf("traceroute went by %q", hops)
+	}
 }
 
 const leastConf = `set skip on lo
