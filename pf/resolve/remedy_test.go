@@ -41,3 +41,21 @@ func TestRemedies(t *testing.T) {
 		}
 	}
 }
+
+// After set state-policy if-bound, the states of what a socket gets are floating, with a warning.
+func TestDivertedStatesFloat(t *testing.T) {
+	text := "set state-policy if-bound\npass in inet proto tcp to port 21 divert-to 127.0.0.1 port 8021\npass in proto tcp to port 22\npass in divert-packet port 700\n"
+	rules, list := resolve.Load("in", []byte(text), testHost(t))
+	list.Enforce()
+	if err := list.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(list.String(), "the states of a rule with divert-to are floating, not if-bound") {
+		t.Errorf("it says\n%s", list.String())
+	}
+	for i, bound := range []bool{false, true, true} {
+		if rules.Rules[i].IfBound != bound {
+			t.Errorf("%s: bound %v", rules.Rules[i].Text, rules.Rules[i].IfBound)
+		}
+	}
+}
