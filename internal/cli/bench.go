@@ -21,7 +21,7 @@ func newBenchCommand(env *Env) *cobra.Command {
 	for _, s := range rfc.Standards() {
 		c.AddCommand(newBenchRFCCommand(env, s))
 	}
-	c.AddCommand(newBenchForwardCommand(env), newBenchCompareCommand(env), newBenchLadderCommand(env), newBenchGateCommand(env), newBenchMemoryCommand(env), newBenchStagesCommand(env), newBenchLanguageCommand(env), newBenchAffinityCommand(env), newBenchQosCommand(env), newBenchPPPoECommand(env))
+	c.AddCommand(newBenchForwardCommand(env), newBenchCompareCommand(env), newBenchLadderCommand(env), newBenchGateCommand(env), newBenchMemoryCommand(env), newBenchStagesCommand(env), newBenchLanguageCommand(env), newBenchAffinityCommand(env), newBenchQosCommand(env), newBenchPPPoECommand(env), newBenchVPNCommand(env), newBenchVPNEndCommand(env))
 	c.AddCommand(newBenchServerCommand(env), newBenchClientCommand(env)) // between two machines
 	return c
 }

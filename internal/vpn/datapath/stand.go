@@ -128,6 +128,7 @@ type recorded struct {
 func (s *Stand) record() (all []recorded, segment int, err error) {
 	var nonce device.Nonce
 	var split splitter
+	room := make([]byte, maxMessage)
 	for i := range standRecord {
 		super := append(standPacket(i%s.Peers), make([]byte, device.PaddingMultiple)...)
 		super = super[:len(super)-device.PaddingMultiple]
@@ -143,7 +144,7 @@ func (s *Stand) record() (all []recorded, segment int, err error) {
 		one := recorded{bytes: n}
 		for split.count > 0 {
 			p := split.next()
-			m := keypair.Seal(make([]byte, maxMessage), p, number, device.DefaultMTU, &nonce)
+			m := keypair.Seal(room, p, number, device.DefaultMTU, &nonce)
 			number++
 			segment = max(segment, len(m))
 			one.messages = append(one.messages, m...)
@@ -193,6 +194,13 @@ func (s *Stand) close() {
 	s.circle.Close()
 }
 
+// threadTime returns the CPU time that the thread has used, in nanoseconds.
+func threadTime() int64 {
+	var used unix.Timespec
+	unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &used) //nolint:errcheck // it does not fail
+	return used.Nano()
+}
+
 // work has the workers do something again and again. It returns how many bytes it was.
 func (s *Stand) work(do func(w *worker, turn int) int) (Done, error) {
 	var bytes, cpu atomic.Uint64
@@ -203,6 +211,7 @@ func (s *Stand) work(do func(w *worker, turn int) int) (Done, error) {
 		go func() {
 			defer all.Done()
 			runtime.LockOSThread()
+			before := threadTime()
 			w := &worker{path: s.path, queue: -1, read: make([]byte, maxRead+device.PaddingMultiple), mtu: device.DefaultMTU}
 			sum := 0
 			for turn := i; ; turn++ {
@@ -212,10 +221,7 @@ func (s *Stand) work(do func(w *worker, turn int) int) (Done, error) {
 				sum += do(w, turn)
 			}
 			bytes.Add(uint64(sum))
-			var used unix.Timespec
-			if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &used) == nil {
-				cpu.Add(uint64(used.Nano()))
-			}
+			cpu.Add(uint64(threadTime() - before))
 		}()
 	}
 	all.Wait()
