@@ -248,6 +248,8 @@ func (p *pfctl) check() error {
 		return errors.New("-t must be used with -T COMMAND")
 	case p.command == "load" && p.file == "":
 		return errors.New("-T load must be used with -f FILE")
+	case p.zero && p.anchor != "":
+		return errors.New("-z clears the counters of all rules: leave out -a")
 	case len(p.words) > 0 && p.command == "":
 		return fmt.Errorf("%q: addresses are for -T", p.words[0])
 	case len(p.kill) > 2, len(p.forget) > 2:

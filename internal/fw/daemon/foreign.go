@@ -72,9 +72,11 @@ func (b *box) keepHooks(m *machine) error {
 		switch {
 		case !ok:
 		case h.Hook == XDP:
-			err := b.keepTags(l)
+			var err error
 			if why := cannotXDP(l); why != "" {
 				err = errors.New(why)
+			} else {
+				err = b.keepTags(l)
 			}
 			if err != nil {
 				b.cfg.Log.Warn("using TCX instead of XDP", "interface", l.Name, "reason", err)

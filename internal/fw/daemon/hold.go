@@ -11,6 +11,7 @@ import (
 	"weir/internal/fw/rundir"
 	"weir/internal/fw/shaper"
 	"weir/internal/host/netif"
+	"weir/pf/resolve"
 )
 
 // held is a tree of queues whose packets the kernel holds at a device.
@@ -116,7 +117,7 @@ func (b *box) holdTree(e *rundir.Engine, tree int, m *machine, has *htb.Machine,
 // setHeld sets up what holds the packets of a tree, unless it is there.
 func (b *box) setHeld(h *held, l *netif.Link, m *machine, has *htb.Machine, now map[int]*held) (err error) {
 	h.at = htb.Device{Index: l.Index, Name: l.Name}
-	if h.plan, err = b.planOf(h.tree, l); err != nil {
+	if h.plan, err = b.planOf(h.tree, l, m.host); err != nil {
 		return err
 	}
 	if h.in {
@@ -166,8 +167,11 @@ func (b *box) holdAgain() error {
 }
 
 // planOf returns the plan for a tree, at the rate that it has now.
-func (b *box) planOf(tree int, l *netif.Link) (*htb.Plan, error) {
+func (b *box) planOf(tree int, l *netif.Link, host *resolve.Host) (*htb.Plan, error) {
 	s := b.rules.program.Shapers[tree]
+	s.Uplink = slices.ContainsFunc(host.Interfaces, func(i resolve.HostInterface) bool {
+		return i.Name == l.Name && slices.Contains(i.Groups, netif.Egress)
+	})
 	rate, err := b.dp.TreeRate(tree)
 	if err != nil {
 		return nil, err
@@ -188,14 +192,15 @@ func (b *box) holdAtRate(name string, in bool) error {
 		if s := &b.rules.program.Shapers[h.tree]; s.Interface != name || s.In != in || at < 0 {
 			continue
 		}
-		plan, err := b.planOf(h.tree, &b.links[at])
+		plan, err := b.planOf(h.tree, &b.links[at], b.host)
 		if err != nil {
 			return err
 		}
-		if h.leaves, err = htb.Set(h.at, plan); err != nil {
+		leaves, err := htb.Set(h.at, plan)
+		if err != nil {
 			return errors.Join(err, b.dp.Hold(h.tree, false, 0, -1)) // counted from now on
 		}
-		h.plan = plan
+		h.leaves, h.plan = leaves, plan
 	}
 	return nil
 }

@@ -39,7 +39,13 @@ func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled
 		b.divertOff()
 		return false, err
 	}
+	storesOthers := !rules.program.EqualTables(b.rules.program)
 	b.source, b.rules, b.host = source, rules, m.host
+	if storesOthers {
+		if err := b.storeTables(rules); err != nil {
+			b.cfg.Log.Error("store tables", "error", err)
+		}
+	}
 	b.divertOff()
 	b.noteLoaded(false)
 	b.cfg.Log.Info("rules were replaced in place; no program was loaded")
@@ -155,6 +161,10 @@ func (b *box) putInPlace(source Source, rules *compiled) error {
 	if err == nil {
 		options := ruleset.OptionsOf(&rules.options)
 		err = b.dp.ReplaceRules(rules.program, &options)
+	}
+	if errors.Is(err, dataplane.ErrUnfinished) {
+		b.cfg.Log.Warn("the rules are in force", "error", err)
+		err = nil
 	}
 	if err != nil {
 		return errors.Join(err, writeRules(b.cfg.Folder, b.rules), b.recordSource(&b.source, b.dp.Generation()))

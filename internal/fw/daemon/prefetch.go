@@ -49,6 +49,9 @@ func (l Prefetch) decide(states uint32, on bool) bool {
 const (
 	prefetchShare = 0.3
 	prefetchRest  = time.Minute
+	// prefetchSettle is how long after all hints became void nothing is judged: packets without a
+	// hint take one pass.
+	prefetchSettle = 10 * time.Second
 	// prefetchLeast is how many packets a judgement needs.
 	prefetchLeast = 10_000
 )
@@ -57,13 +60,22 @@ const (
 type gain struct {
 	queued, spared uint64    // what was counted before
 	rests          time.Time // until then prefetching is off
+	hints          uint32    // the generation of hints
+	settles        time.Time // until then nothing is judged
 }
 
 // note takes counts, which begin at 0 with each load, and reports whether prefetching may
-// be on. It is called each second.
-func (g *gain) note(queued, spared uint64, now time.Time) bool {
+// be on. It is called each second. hints is another number each time when all hints become void.
+func (g *gain) note(queued, spared uint64, hints uint32, now time.Time) bool {
 	if queued < g.queued || spared < g.spared {
 		g.queued, g.spared = 0, 0
+	}
+	if hints != g.hints {
+		g.hints, g.settles = hints, now.Add(prefetchSettle)
+	}
+	if now.Before(g.settles) {
+		g.queued, g.spared = queued, spared
+		return !now.Before(g.rests)
 	}
 	q, s := queued-g.queued, spared-g.spared
 	if q+s >= prefetchLeast {
@@ -83,7 +95,7 @@ func (b *box) followStates() {
 	on := b.dp.Prefetching()
 	want := b.cfg.Prefetch.decide(b.dp.View().InUse(), on)
 	queued, spared, err := b.dp.PrefetchCounts()
-	if !b.prefetchGain.note(queued, spared, time.Now()) && b.cfg.Prefetch == PrefetchAuto {
+	if !b.prefetchGain.note(queued, spared, b.dp.RouteGeneration(), time.Now()) && b.cfg.Prefetch == PrefetchAuto {
 		want = false
 	}
 	err = errors.Join(err, b.dp.Prefetch(want))

@@ -309,7 +309,7 @@ func TestLimitsChange(t *testing.T) {
 	n := newNet(t)
 	d := build(t, n.blank())
 	commit(t, d, n.attachments(false))
-	enterStates(t, d, 1000)
+	enterStates(t, d, 280)
 	empty := must(d.config.Program.Replace(&resolve.Ruleset{}, ruleset.Snapshot{}, nil))(t)
 	to := func(states, sources uint32) *ruleset.Options {
 		o := testOptions()
@@ -321,10 +321,10 @@ func TestLimitsChange(t *testing.T) {
 		return i.MaxStates, i.MaxSources
 	}
 	check(t, d.ReplaceRules(empty, to(300, 0)))
-	if states, sources := limits(d); states != 300 || sources != 0 || d.View().InUse() != 1000 {
+	if states, sources := limits(d); states != 300 || sources != 0 || d.View().InUse() != 280 {
 		t.Errorf("in place: limits %d, %d with %d states", states, sources, d.View().InUse())
 	}
-	for name, o := range map[string]*ruleset.Options{"more states": to(1025, 0), "far fewer": to(200, 0), "more sources": to(1024, 100)} {
+	for name, o := range map[string]*ruleset.Options{"more states": to(1025, 0), "far fewer": to(200, 0), "fewer than there are": to(270, 0), "more sources": to(1024, 100)} {
 		if err := d.ReplaceRules(empty, o); !errors.Is(err, ErrNoRoom) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -338,7 +338,7 @@ func TestLimitsChange(t *testing.T) {
 	if r := commit(t, second, n.attachments(false)); r.Copied != 0 || r.Lost != 0 {
 		t.Errorf("%+v", r)
 	}
-	if states, _ := limits(second); states != 600 || second.View().InUse() != 1000 || len(second.tables.states) != int(stateCapacity(1024))+1 {
+	if states, _ := limits(second); states != 600 || second.View().InUse() != 280 || len(second.tables.states) != int(stateCapacity(1024))+1 {
 		t.Errorf("limit %d, %d states, room for %d", states, second.View().InUse(), len(second.tables.states))
 	}
 	check(t, second.ReplaceRules(empty, to(1024, 0))) // what there was room for at first

@@ -12,6 +12,11 @@ import (
 	"weir/internal/killpoint"
 )
 
+// RouteGeneration is another number after each BumpRoutes: all hints are void then.
+func (d *Dataplane) RouteGeneration() uint32 {
+	return atomic.LoadUint32(&d.tables.shared.RouteGeneration)
+}
+
 // setLimits sets how many states and sources there may be.
 func setLimits(s *xdpShared, o *ruleset.Options) {
 	atomic.StoreUint32(&s.Limit, o.MaxStates)

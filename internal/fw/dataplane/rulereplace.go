@@ -13,19 +13,27 @@ import (
 // rules need a generation of their own.
 var ErrNoRoom = errors.New("there is no room for the rules")
 
+// ErrUnfinished is returned (wrapped) if the new rules are in force, but counters of tables that are
+// gone could not be removed. The next load tries it again.
+var ErrUnfinished = errors.New("counters of tables that are gone could not be removed")
+
 // ReplaceRules replaces the rules in force under traffic, without loading programs.
 // Anchors are replaced this way. Each packet meets either the old rules or the new ones.
 // p is the result of ruleset.Program.Replace on the program in force. Rules that stay
 // keep their counters, pools and global ids. New rules get ids that no rule has had.
-// Of the options only the timeouts may differ. States and established packets are not touched. After an error
-// the old rules are in force. The error wraps ErrBusy while another process builds a
-// generation.
+// Of the options only timeouts and limits may differ, and there may not be more states than a
+// lower limit allows. States and established packets are not touched. After an error
+// the old rules are in force, unless it wraps ErrUnfinished. The error wraps ErrBusy while another
+// process builds a generation.
 func (d *Dataplane) ReplaceRules(p *ruleset.Program, o *ruleset.Options) error {
 	if err := errors.Join(fits(d.objects.Maps, p), fitsCounters(p, 0), d.mayBind(p), d.mayChangeFamily(p), d.mayCopy(p)); err != nil {
 		return fmt.Errorf("replace rules: %w", err)
 	}
 	if !d.tables.fits(o, p) {
 		return fmt.Errorf("replace rules: other limits: %w", ErrNoRoom)
+	}
+	if len(p.Shapers) > 0 && o.MaxStates != d.config.Options.MaxStates { // the room for connections in queues follows it
+		return fmt.Errorf("replace rules: queues with another limit of states: %w", ErrNoRoom)
 	}
 	if !slices.Equal(p.Fingerprints, d.config.Program.Fingerprints) { // packets compare with those in force
 		return fmt.Errorf("replace rules: other fingerprints of operating systems: %w", ErrNoRoom)
@@ -69,7 +77,10 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program, o *ruleset.Options) error {
 			setLimits(d.tables.shared, o)
 		}
 		d.config.Program, d.config.Options = p, *o
-		return d.pruneTableCounters()
+		if err := d.pruneTableCounters(); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnfinished, err)
+		}
+		return nil
 	})
 }
 
@@ -91,7 +102,9 @@ func (d *Dataplane) reserveIDs(p *ruleset.Program) error {
 	}
 	l.NextRule = max(l.NextRule, d.config.RuleBase+uint32(len(p.Rules)))
 	l.Rules = uint32(len(p.Order))
-	l.Replaced++
+	if old := d.config.Program; len(p.Rules) != len(old.Rules) || !slices.Equal(p.Order, old.Order) {
+		l.Replaced++ // other rules: their counters do not fit the next generation
+	}
 	return writeLedger(d.config.Dir, l)
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"sync/atomic"
 
 	"weir/internal/fw/bpfload"
 	"weir/internal/fw/ruleset"
@@ -242,6 +243,10 @@ const largestWaste = 4
 // fits reports whether the tables have room for what a configuration asks for, and not
 // far more.
 func (t *tables) fits(o *ruleset.Options, p *ruleset.Program) bool {
+	inUse := atomic.LoadUint32(&t.shared.StatesMade) - atomic.LoadUint32(&t.shared.StatesReleased)
+	if o.MaxStates < atomic.LoadUint32(&t.shared.Limit) && inUse > o.MaxStates {
+		return false // adaptive timeouts would end them all: as many as are allowed are copied
+	}
 	within := func(room uint32, wanted uint32) bool { return wanted <= room && room/largestWaste <= wanted }
 	limiters := p.LimiterEntries()
 	return t.shared.LimiterRoom == limiters &&

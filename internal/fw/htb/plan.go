@@ -70,32 +70,42 @@ type Leaf struct {
 // (linux/pkt_sched.h).
 type Hosts uint32
 
-// NoHosts is for connections that share a class, whatever their hosts. Behind a box, hosts are the
-// sources of what leaves it towards the Internet, and the destinations of what comes from there.
+// NoHosts is for connections that share a class, whatever their hosts. With the others hosts do, and then the
+// connections of each: behind nat-to all hosts are one, and its connections must not share one queue.
 const (
-	NoHosts           Hosts = 0
-	Sources           Hosts = 1 // CAKE_FLOW_SRC_IP
-	Destinations      Hosts = 2 // CAKE_FLOW_DST_IP
-	SourcesFlows      Hosts = 5 // CAKE_FLOW_DUAL_SRC: hosts, then the connections of each
-	DestinationsFlows Hosts = 6 // CAKE_FLOW_DUAL_DST
+	NoHosts      Hosts = 0
+	Sources      Hosts = 5 // CAKE_FLOW_DUAL_SRC
+	Destinations Hosts = 6 // CAKE_FLOW_DUAL_DST
 )
 
-// hostsOf returns the hosts that share a class. By default connections do: CAKE takes a megabyte for each class.
-func hostsOf(c *shaper.Class, in bool) Hosts {
-	if !c.FairSaid {
-		return NoHosts
-	}
+// mostCake is how many classes of a tree may have CAKE, which takes a megabyte for each.
+const mostCake = 64
+
+// hostsOf returns the hosts that share a class of a tree. They are behind the box: what goes to the Internet
+// has them as sources, what comes from there as destinations.
+func hostsOf(s *shaper.Shaper, c *shaper.Class) Hosts {
 	switch {
-	case c.Fair == shaper.FairHost && in:
-		return Destinations
-	case c.Fair == shaper.FairHost:
+	case !c.FairSaid || c.Fair == shaper.FairFlow:
+		return NoHosts
+	case s.In != s.Uplink:
 		return Sources
-	case c.Fair == shaper.FairHostFlow && in:
-		return DestinationsFlows
-	case c.Fair == shaper.FairHostFlow:
-		return SourcesFlows
 	}
-	return NoHosts
+	return Destinations
+}
+
+// fewHosts leaves all classes of a tree without CAKE if there are too many.
+func fewHosts(classes []Class) {
+	n := 0
+	for i := range classes {
+		if classes[i].Leaf != nil && classes[i].Leaf.Hosts != NoHosts {
+			n++
+		}
+	}
+	for i := range classes {
+		if n > mostCake && classes[i].Leaf != nil {
+			classes[i].Leaf.Hosts = NoHosts
+		}
+	}
 }
 
 // PlanOf returns the plan for a tree on a device with an MTU. l3 says that its frames have no
@@ -130,9 +140,10 @@ func PlanOf(s *shaper.Shaper, mtu uint32, l3 bool) *Plan {
 		out.Burst = uint32(max(bytesIn(out.Ceil, burstTime), least))
 		if c.Children == 0 {
 			out.Leaf = leafOf(c, out.Ceil, p.Largest)
-			out.Leaf.Hosts = hostsOf(c, s.In)
+			out.Leaf.Hosts = hostsOf(s, c)
 		}
 	}
+	fewHosts(p.Classes)
 	orders(s, p.Classes)
 	return p
 }

@@ -139,3 +139,46 @@ func TestPlanQueues(t *testing.T) {
 		}
 	}
 }
+
+// Behind the box are the hosts that share a class: the sources of what leaves it towards the Internet.
+func TestPlanHosts(t *testing.T) {
+	for _, c := range []struct {
+		in, uplink bool
+		want       htb.Hosts
+	}{
+		{false, true, htb.Sources},
+		{true, true, htb.Destinations},
+		{false, false, htb.Destinations}, // downloads, where they leave towards the LAN
+		{true, false, htb.Sources},
+	} {
+		for _, fair := range []shaper.Fairness{shaper.FairHost, shaper.FairHostFlow, shaper.FairFlow} {
+			for _, said := range []bool{false, true} {
+				of := class(-1, 1, most(1_250_000))
+				of.Fair, of.FairSaid = fair, said
+				want := c.want
+				if !said || fair == shaper.FairFlow {
+					want = htb.NoHosts
+				}
+				got := htb.PlanOf(&shaper.Shaper{In: c.in, Uplink: c.uplink, Classes: []shaper.Class{of}}, 1500, false).Classes[0].Leaf.Hosts
+				if got != want {
+					t.Errorf("in %t, uplink %t, fairness %d, said %t: %d, want %d", c.in, c.uplink, fair, said, got, want)
+				}
+			}
+		}
+	}
+}
+
+// CAKE takes a megabyte of memory for each class.
+func TestPlanOfManyHosts(t *testing.T) {
+	for n, want := range map[int]htb.Hosts{64: htb.Destinations, 65: htb.NoHosts} {
+		classes := []shaper.Class{class(-1, 1, most(12_500_000), above(1, n))}
+		for range n {
+			c := class(0, 1)
+			c.FairSaid = true
+			classes = append(classes, c)
+		}
+		if got := htb.PlanOf(&shaper.Shaper{Classes: classes}, 1500, false).Classes[n].Leaf.Hosts; got != want {
+			t.Errorf("%d classes: %d, want %d", n, got, want)
+		}
+	}
+}

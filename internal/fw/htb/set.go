@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -62,6 +64,9 @@ func (m *Machine) Own() []int {
 // with it. leaves are the kinds of those that hold the packets, by class. Rates may differ.
 func (m *Machine) Whole(ifindex int, p *Plan, leaves []string) bool {
 	if h := m.below(ifindex, rootHandle|1); !slices.Contains(m.Own(), ifindex) || h == nil || h.handle != classHandle {
+		return false
+	}
+	if len(leaves) != len(p.Classes) {
 		return false
 	}
 	kinds := make(map[uint32]string)
@@ -218,7 +223,7 @@ func build(ifindex int, p *Plan) (leaves []string, err error) {
 
 // putClasses adds or changes all classes with their queues. before returns the queue that a class has.
 func putClasses(ifindex int, p *Plan, before func(at int) *found) (leaves []string, err error) {
-	leaves, lacks := make([]string, len(p.Classes)), make(map[string]bool)
+	leaves = make([]string, len(p.Classes))
 	for i := range p.Classes { // parents before their children
 		if err := putClass(ifindex, p, i); err != nil {
 			return nil, fmt.Errorf("class %d: %w", i+1, err)
@@ -226,18 +231,43 @@ func putClasses(ifindex int, p *Plan, before func(at int) *found) (leaves []stri
 		if p.Classes[i].Leaf == nil {
 			continue
 		}
-		if leaves[i], err = bestLeaf(ifindex, i, p.Classes[i].Leaf, before(i), lacks); err != nil {
+		if leaves[i], err = bestLeaf(ifindex, i, p.Classes[i].Leaf, before(i)); err != nil {
 			return nil, fmt.Errorf("queue of class %d: %w", i+1, err)
 		}
 	}
 	return leaves, nil
 }
 
-// bestLeaf adds the best queue that the kernel has, or changes that which is there. It notes in lacks
-// which kinds the kernel lacks.
-func bestLeaf(ifindex, at int, l *Leaf, before *found, lacks map[string]bool) (kind string, err error) {
+// missing are the kinds of queues that the kernel did not have when it was asked last. To ask it makes it look
+// for a module.
+var missing struct {
+	sync.Mutex
+	until map[string]time.Time
+}
+
+// missingFor is how long a kind that is missing is not asked for again.
+const missingFor = time.Minute
+
+func isMissing(kind string) bool {
+	missing.Lock()
+	defer missing.Unlock()
+	return time.Now().Before(missing.until[kind])
+}
+
+func noteMissing(kind string) {
+	missing.Lock()
+	defer missing.Unlock()
+	if missing.until == nil {
+		missing.until = make(map[string]time.Time)
+	}
+	missing.until[kind] = time.Now().Add(missingFor)
+}
+
+// bestLeaf adds the best queue that the kernel has, or changes that which is there. Without memory for CAKE it
+// takes the next.
+func bestLeaf(ifindex, at int, l *Leaf, before *found) (kind string, err error) {
 	for _, kind = range l.kinds() {
-		if lacks[kind] {
+		if isMissing(kind) {
 			continue
 		}
 		handle := uint32(0)
@@ -246,9 +276,12 @@ func bestLeaf(ifindex, at int, l *Leaf, before *found, lacks map[string]bool) (k
 		}
 		err = putLeaf(ifindex, at, l, kind, handle)
 		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EOPNOTSUPP) {
+			if kind == leafCake && errors.Is(err, unix.ENOMEM) {
+				continue
+			}
 			return kind, err
 		}
-		lacks[kind] = true
+		noteMissing(kind)
 	}
 	return "", cmp.Or(err, error(unix.EOPNOTSUPP))
 }

@@ -19,6 +19,7 @@ const (
 type Shaper struct {
 	Interface string
 	In        bool // what comes in at the interface; else what leaves by it
+	Uplink    bool // a default route leaves by it; the dataplane does not need it
 	Link      Link
 	Engine    Engine  // as the file says
 	Modem     bool    // a modem with a queue of its own is behind the interface

@@ -58,14 +58,15 @@ func (i *Info) Counts() *InfoCounts {
 	return all
 }
 
-// since takes from counts what was counted before.
+// since takes from counts what was counted before. A count that is lower now has begun anew: new tables
+// count states from 0, and an interface that is gone takes its packets along.
 func (c *InfoCounts) since(before *InfoCounts) {
-	if before == nil || before.Searches > c.Searches { // weir was stopped since
+	if before == nil {
 		return
 	}
-	c.Searches -= before.Searches
-	c.Inserts -= before.Inserts
-	c.Removals -= before.Removals
+	c.Searches = later(c.Searches, before.Searches)
+	c.Inserts = later(c.Inserts, before.Inserts)
+	c.Removals = later(c.Removals, before.Removals)
 	for name, was := range before.Counters {
 		c.Counters[name] -= min(was, c.Counters[name])
 	}
@@ -137,4 +138,12 @@ func (i *Info) count(reasons []reason.Reason) (n uint64) {
 		}
 	}
 	return n
+}
+
+// later returns what was counted since before.
+func later[T uint32 | uint64](now, before T) T {
+	if now < before {
+		return now
+	}
+	return now - before
 }

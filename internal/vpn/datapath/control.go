@@ -25,7 +25,10 @@ func (p *Path) Send(message []byte, to *device.Endpoint) error {
 	defer p.mu.RUnlock()
 	p.control.Lock()
 	defer p.control.Unlock()
-	_, _, err := p.send(&p.dg, message, len(message), 0, to, nil)
+	err := error(unix.EAGAIN) // none overtakes another
+	if len(p.late) == 0 {
+		_, _, err = p.send(&p.dg, message, len(message), 0, to, nil)
+	}
 	if !errors.Is(err, unix.EAGAIN) || len(p.late) == maxLate || p.ending.Load() {
 		return err
 	}

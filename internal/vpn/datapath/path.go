@@ -162,7 +162,7 @@ type worker struct {
 	outboxes [outboxes]outbox
 	evict    int
 	stalled  *socket // it has no room for what is in an outbox; nil: there is none
-	waits    [4]unix.PollFd
+	waits    [2]unix.PollFd
 	datagram datagram
 	merge    merger
 	nonce    device.Nonce
@@ -216,15 +216,12 @@ func (w *worker) run() {
 	}
 }
 
-// awaitRoom waits until the socket that was full has room, or something has come. What the tun device has stays there.
+// roomPause is how long a worker waits for room in its socket before it looks for what has come.
+const roomPause = 1 // ms
+
+// awaitRoom waits until the socket that was full has room. What the tun device has stays there. It does not
+// wait for what comes in: another worker may be at it, and then poll would return at once, again and again.
 func (w *worker) awaitRoom() {
-	w.waits = [4]unix.PollFd{{Fd: int32(w.path.stop), Events: unix.POLLIN}, {Fd: int32(w.stalled.fd), Events: unix.POLLOUT}}
-	n := 2
-	for _, r := range []*receiver{w.path.four, w.path.six} {
-		if r != nil {
-			w.waits[n] = unix.PollFd{Fd: int32(r.socket.fd), Events: unix.POLLIN}
-			n++
-		}
-	}
-	unix.Poll(w.waits[:n], -1) //nolint:errcheck // a signal: it is tried again
+	w.waits = [2]unix.PollFd{{Fd: int32(w.path.stop), Events: unix.POLLIN}, {Fd: int32(w.stalled.fd), Events: unix.POLLOUT}}
+	unix.Poll(w.waits[:], roomPause) //nolint:errcheck // a signal: it is tried again
 }
