@@ -259,7 +259,8 @@ func (b *benchmark) runPath(ctx context.Context, c traffic.Case, p *paths.Path, 
 		return res, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	r := &run{setup: w, cores: b.testbed.Cores[:c.Cores], others: b.testbed.Cores[c.Cores:], seconds: seconds, retries: &b.retries, record: record}
+	r := &run{setup: w, cores: b.testbed.Cores[:c.Cores], others: b.testbed.Cores[c.Cores:], seconds: seconds, retries: &b.retries, record: record,
+		judged: b.options.judges(p.Name, c)}
 	if b.options.Split || b.sampled {
 		if r.sampler, err = profile.NewSampler(r.cores[0]); err != nil {
 			return res, err

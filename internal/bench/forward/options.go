@@ -182,6 +182,12 @@ func unique(cases []traffic.Case) []traffic.Case {
 	return kept
 }
 
+// judges reports whether a path judges its traffic before it settles on how it works: weir
+// does with --prefetch auto. Traffic without a pattern is what that is made for.
+func (o *Options) judges(path string, c traffic.Case) bool {
+	return o.Hook == "xdp" && o.Prefetch == "auto" && c.Flows >= manyFlows && c.Pattern != "" && paths.Prefetches(path)
+}
+
 // Estimate returns about how long the benchmark takes.
 func (o *Options) Estimate() time.Duration {
 	const (
@@ -202,7 +208,12 @@ func (o *Options) Estimate() time.Duration {
 		runs := float64(o.Runs*(len(o.Paths)+1)) + 4 // plus the control, and runs to choose entries
 		total += runs * (start + o.Seconds.Seconds()*1.1 + float64(c.Flows)*perFlow + float64(c.Rules)*perRule + float64(c.Tables)*perAddr)
 		if c.Flows >= manyFlows {
-			total += runs * 2 * decisions.Seconds()
+			total += runs * decision.Seconds()
+		}
+		for _, path := range o.Paths {
+			if o.judges(path, c) {
+				total += float64(o.Runs) * judgement.Seconds()
+			}
 		}
 		total += lists * float64(o.Runs+2) * float64(c.Needed()) * float64(c.Rules) * perLook
 	}

@@ -18,10 +18,13 @@ const (
 	// firstFrames is what a generator sends to find the speed of a path.
 	firstFrames = 1 << 16
 	// From manyFlows on, a path may change how it works. weir decides that once a
-	// second by the number of its connections, and then by their traffic: a run waits
-	// for both decisions.
+	// second by the number of its connections: a run waits for the decision.
 	manyFlows = 32 << 10
-	decisions = 1200 * time.Millisecond
+	decision  = 1200 * time.Millisecond
+	// judgement is how long weir's --prefetch auto looks at traffic until it knows whether
+	// prefetching pays: ten seconds until there are hints, the second after, and one in
+	// reserve. With a pattern a run sends for so long before it measures.
+	judgement = 12 * time.Second
 	// disturbance is the share of a run's time that its cores may be idle or work for
 	// other programs. Above it the run does not count.
 	disturbance = 0.02
@@ -46,6 +49,7 @@ type run struct {
 	sinks   map[bool]*traffic.CountSink // by direction: back or not
 	sampler *profile.Sampler            // on the first core; nil: not sampled
 	record  *sample.Record              // records each stretch of steady traffic; nil: not recorded
+	judged  bool                        // the path judges its traffic before it settles on how it works
 	sent    uint64                      // frames so far
 }
 
@@ -72,7 +76,7 @@ func (r *run) measure(ctx context.Context) (res result, err error) {
 		return res, err
 	}
 	if r.setup.Case.Flows >= manyFlows {
-		time.Sleep(decisions)
+		time.Sleep(decision)
 	}
 	if err := r.attachSinks(); err != nil {
 		return res, errors.Join(err, r.detachSinks())
@@ -169,13 +173,8 @@ func (r *run) steady(ctx context.Context, gs []*traffic.Generator) (best result,
 	if _, err := r.send(gs, frames); err != nil {
 		return best, err
 	}
-	if r.setup.Case.Flows >= manyFlows {
-		for i, g := range gs {
-			frames[i] = r.framesFor(g, decisions.Seconds())
-		}
-		if _, err := r.send(gs, frames); err != nil {
-			return best, err
-		}
+	if err := r.settle(ctx, gs, frames); err != nil {
+		return best, err
 	}
 	if r.record != nil {
 		r.record.Drop()
@@ -206,6 +205,25 @@ func (r *run) steady(ctx context.Context, gs []*traffic.Generator) (best result,
 		}
 		*r.retries--
 	}
+}
+
+// settle sends until a path that judges its traffic has done so.
+func (r *run) settle(ctx context.Context, gs []*traffic.Generator, frames []uint32) error {
+	if !r.judged {
+		return nil
+	}
+	for end := time.Now().Add(judgement); time.Now().Before(end); {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for i, g := range gs { // a second each time: the rate changes meanwhile
+			frames[i] = r.framesFor(g, 1)
+		}
+		if _, err := r.send(gs, frames); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // framesFor returns what a generator can send in a bit more than these seconds.

@@ -78,6 +78,9 @@ var Queued = []string{KernelHTB, WeirQoS, WeirNATQoS, WeirHeld}
 // Known are the names of all paths.
 var Known = slices.Concat(All, Queued, VLAN, PPPoE, []string{WeirAfTo, WeirScrub, WeirRouteTo, WeirLimits, WeirStateless, WeirOnce})
 
+// Prefetches reports whether weir runs on a path and may look at packets twice.
+func Prefetches(name string) bool { return strings.HasPrefix(name, Weir) && name != WeirOnce }
+
 // furtherRules are what weir's rules have more on some paths: before the first filter rule.
 var furtherRules = map[string]string{
 	WeirStateless: "pass quick on $lan no state\npass quick on $wan no state\n",

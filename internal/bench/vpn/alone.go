@@ -37,12 +37,16 @@ const manyPeers = 100
 
 var stands = []stand{{false, 1, 1}, {false, 2, 1}, {false, 1, manyPeers}, {true, 1, 1}, {true, 2, 1}, {true, 1, manyPeers}}
 
-func (s *stand) String() string {
-	what := "encrypt"
+// what says what the end does.
+func (s *stand) what() string {
 	if s.decrypt {
-		what = "decrypt"
+		return "decrypt"
 	}
-	return fmt.Sprintf("%s, %s, %s", what, units.Plural(s.workers, "worker"), units.Plural(s.peers, "peer"))
+	return "encrypt"
+}
+
+func (s *stand) String() string {
+	return fmt.Sprintf("%s, %s, %s", s.what(), units.Plural(s.workers, "worker"), units.Plural(s.peers, "peer"))
 }
 
 // The device that takes what is sent to sinkHost, and drops it.

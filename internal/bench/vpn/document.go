@@ -84,7 +84,7 @@ func (b *bench) quotients() (all []judged) {
 	add("rules at TCX", "with ÷ without", "Gbit/s", b.find(task{of: CaseTCX, engine: Weir, flows: n, rules: true}), b.find(task{of: CaseTCX, engine: Weir, flows: n}), 0.97, 0)
 	for _, decrypt := range []bool{false, true} {
 		one := b.findStand(stand{decrypt, 1, 1})
-		name := (&stand{decrypt: decrypt}).String()[:len("encrypt")]
+		name := (&stand{decrypt: decrypt}).what()
 		add(name+" alone", "two workers ÷ one", "Gbit/s", b.findStand(stand{decrypt, 2, 1}), one, 1.7, 0)
 		add(name+" alone", fmt.Sprintf("%d peers ÷ one", manyPeers), "Gbit/s", b.findStand(stand{decrypt, 1, manyPeers}), one, 0.9, 0)
 	}

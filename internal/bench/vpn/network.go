@@ -163,9 +163,10 @@ func (b *bench) startTunnel(ctx context.Context, engine string) (ends []*process
 		if err == nil {
 			return ends, stop, nil
 		}
-		if time.Now().After(until) {
+		if time.Now().After(until) || ctx.Err() != nil {
 			return nil, nil, errors.Join(fmt.Errorf("the tunnel of %s carries nothing: %w", engine, err), stop())
 		}
+		time.Sleep(100 * time.Millisecond) // ping fails at once if there is no route yet
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"weir/internal/host/hostinfo"
 	"weir/internal/lab"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 // UDP datagrams, and how many of them are offered: more than any engine here carries on two cores.
@@ -54,7 +55,7 @@ func (t *task) String() string {
 	case t.rules:
 		return fmt.Sprintf("%s, %s, with rules", t.of, t.engine)
 	}
-	return fmt.Sprintf("%s, %s, %d flows", t.of, t.engine, t.flows)
+	return fmt.Sprintf("%s, %s, %s", t.of, t.engine, units.Plural(t.flows, "connection"))
 }
 
 // tasks returns what every round does. The first is measured twice, as a control.
