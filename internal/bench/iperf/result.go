@@ -31,6 +31,9 @@ type Result struct {
 	Back *Result
 }
 
+// CPU returns the core seconds that both processes took.
+func (r *Result) CPU() float64 { return (r.HostCPU + r.RemoteCPU) / 100 * r.Seconds }
+
 // ToolError is an error that iperf3 reports. In JSON output the error is in the text and
 // not in the exit status.
 type ToolError struct{ Text string }

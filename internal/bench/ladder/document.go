@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"weir/examples"
+	"weir/internal/bench/cpu"
 	"weir/internal/bench/paths"
 	"weir/internal/bench/report"
 	"weir/internal/bench/sample"
@@ -55,7 +56,7 @@ func (l *ladder) method() []string {
 	}
 	if o.has(PartCPU) {
 		m = append(m, fmt.Sprintf("CPU time: one connection at %s Gbit/s; what both iperf3 took, and what interrupts took on all cores – wires and firewall – beyond what they took just before and after, per gigabit that arrives. Runs that did not reach the rate (%.0f %%), or in which interrupts took over %.0f %% of a core without traffic, are left out.",
-			units.Digits(o.Rate/1e9, 3), reached*100, mostQuiet*100))
+			units.Digits(o.Rate/1e9, 3), reached*100, cpu.MostQuiet*100))
 	}
 	if o.has(PartLatency) {
 		m = append(m, fmt.Sprintf("Round trips: ICMP echo each %v, answered by the far host's kernel, with the kernel's time of arrival. One way: UDP of %d bytes each %v; jitter as RFC 3550. Loaded: %d TCP connections in the same direction; packets are sent only while these are at work.",

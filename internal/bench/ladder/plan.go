@@ -3,6 +3,7 @@ package ladder
 import (
 	"context"
 
+	"weir/internal/bench/cpu"
 	"weir/internal/units"
 )
 
@@ -53,7 +54,7 @@ func (l *ladder) planOthers(s spot) {
 		l.add(s, "one pair and two", 2, l.bothPairs).pairs = true
 	}
 	if l.options.has(PartCPU) {
-		l.add(s, "a fixed rate", 1, l.fixedRate).seconds += 2 * rest.Seconds()
+		l.add(s, "a fixed rate", 1, l.fixedRate).seconds += 2 * cpu.Rest.Seconds()
 	}
 	if l.options.has(PartLatency) {
 		l.add(s, "round trips", 2, l.latency).seconds += 2 * margin.Seconds()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"weir/internal/bench/cpu"
 	"weir/internal/bench/probe"
 	"weir/internal/bench/report"
 	"weir/internal/lab"
@@ -101,7 +102,7 @@ func (l *ladder) addCPU(d *report.Document) {
 			d.Notes = append(d.Notes, fmt.Sprintf("%s, offloads %s: runs that did not reach the fixed rate, but %s Gbit/s at most, are left out of the CPU time.", at.rung.name, o, figure(l.figures.short[at])))
 		}
 		for _, at := range spots(l, l.figures.drowned, o) {
-			d.Notes = append(d.Notes, fmt.Sprintf("%s, offloads %s: %s left out of the CPU time: other work made interrupts take over %.0f %% of a core without traffic, or more than with it.", at.rung.name, o, units.Plural(l.figures.drowned[at], "run"), mostQuiet*100))
+			d.Notes = append(d.Notes, fmt.Sprintf("%s, offloads %s: %s left out of the CPU time: other work made interrupts take over %.0f %% of a core without traffic, or more than with it.", at.rung.name, o, units.Plural(l.figures.drowned[at], "run"), cpu.MostQuiet*100))
 		}
 		l.show(&s, t, &bars, o, "CPU time of a gigabit", PartCPU, "the fixed rate")
 		judge(d, fmt.Sprintf("CPU time with NAT and offloads %s, hosts included", o), o, "s per gigabit",

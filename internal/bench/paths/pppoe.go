@@ -55,7 +55,7 @@ func startSession(o WeirOptions) func(context.Context, *traffic.Setup) (func() e
 		if err := raiseMTU(w.Testbed, &undo); err != nil {
 			return nil, err
 		}
-		if err := startConcentrator(w.Testbed, &undo); err != nil {
+		if _, err := startConcentrator(w.Testbed, &undo); err != nil {
 			return nil, err
 		}
 		rules, err := sessionRules(w)
@@ -103,14 +103,14 @@ func raiseMTU(b *testbed.Testbed, undo *UndoList) error {
 }
 
 // startConcentrator serves sessions at the far end. Their packets it leaves to the sinks there.
-func startConcentrator(b *testbed.Testbed, undo *UndoList) error {
+func startConcentrator(b *testbed.Testbed, undo *UndoList) (*ac.Running, error) {
 	var w *wire.Wire
 	err := b.Lab.Do(testbed.FarEnd.Host, func() (err error) {
 		w, err = wire.Open(testbed.FarEnd.Device, 0)
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	server := ac.NewRunning(ac.Config{
 		MAC: w.MAC(), Name: "bench", MaxPayload: sessionMTU, Random: rand.Reader, Local: sessionPeer, First: sessionAddr,
@@ -126,7 +126,7 @@ func startConcentrator(b *testbed.Testbed, undo *UndoList) error {
 		w.Close()
 		return err
 	})
-	return nil
+	return server, nil
 }
 
 // sessionRules returns the rules of the other paths with the session in place of the far door.

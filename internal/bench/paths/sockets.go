@@ -50,6 +50,8 @@ func (p *Path) carrySockets(ctx context.Context, w *traffic.Setup, undo *UndoLis
 			return err
 		}
 		return startNft(ctx, w, undo)
+	case WeirNATPPPoE:
+		return startSessionForSockets(ctx, w, undo)
 	case Weir, WeirNAT:
 		stop, err := startDaemon(ctx, w, WeirOptions{Hook: p.Hook})
 		if err == nil {

@@ -22,6 +22,10 @@ type Options struct {
 	Program  string    // the weir to measure; "": the running one
 	Progress io.Writer // nil: nobody reads it
 
+	// Of TCP alone.
+	Connections []int   // the first is compared with the last
+	Rate        float64 // bits a second that all connections together offer
+
 	directions []string
 	name       string // of namespaces and folder; "": the default
 	quick      bool   // take the first run, even if it was disturbed
@@ -29,7 +33,8 @@ type Options struct {
 
 // Defaults take five minutes.
 func Defaults() Options {
-	return Options{Frames: []int{64, 1518}, Flows: 1000, Runs: 9, Seconds: 500 * time.Millisecond, directions: []string{traffic.OneWay, traffic.Both}}
+	return Options{Frames: []int{64, 1518}, Flows: 1000, Runs: 9, Seconds: 500 * time.Millisecond, Connections: []int{1, 64}, Rate: 1e9,
+		directions: []string{traffic.OneWay, traffic.Both}}
 }
 
 // Check returns the first error in the options.
