@@ -246,7 +246,7 @@ func (r *resolver) ruleset() *Ruleset {
 	rs.Queues = r.queues.trees
 	rs.Tables = r.allTables()
 	rs.fillTables(r.host)
-	rs.Translations = f.translationLists(r.main)
+	rs.Translations = f.translationLists(r.main, func(ast.TranslationKind) bool { return true })
 	f.warnOfIdleLists()
 	rs.First = FirstRules(f.allEthers(), f.allScrubs(), rs.Translations)
 	f.scope(r.main)

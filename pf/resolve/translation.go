@@ -345,16 +345,16 @@ func (r *resolver) rdrConsistent(t *ast.Translation) bool {
 	return true
 }
 
-// translationLists lowers the translation rules of a scope, and those of the anchors that
-// it evaluates.
-func (f *flattener) translationLists(s *scope) []*TranslationRule {
+// translationLists lowers those translation rules of a scope whose list is evaluated, and those of
+// the anchors that they call.
+func (f *flattener) translationLists(s *scope, evaluated func(ast.TranslationKind) bool) []*TranslationRule {
 	outer := f.resolver.scope
 	f.resolver.scope = s
 	defer func() { f.resolver.scope = outer }()
 	var rules []*TranslationRule
 	for _, t := range s.translations {
-		if t.Kind == ast.DummynetRule {
-			continue // no rules of that kind are read
+		if t.Kind == ast.DummynetRule || !evaluated(t.Kind) {
+			continue // no dummynet rules are read
 		}
 		if f.translated++; f.translated > f.maxRules {
 			f.faults.Errorf(t.Span, "the configuration expands to more than %d translation rules here, with those of the anchors it calls", f.maxRules)
@@ -376,19 +376,51 @@ type listOf struct {
 	path string
 }
 
-// warnOfIdleLists warns of translation rules in anchors that no anchor of their kind names.
+// warnOfIdleLists warns of translation rules in anchors that no anchor of their kind evaluates.
 func (f *flattener) warnOfIdleLists() {
+	var named map[listOf]bool
 	for _, path := range sortedKeys(f.anchors) {
 		warned := make(map[ast.TranslationKind]bool)
 		for _, t := range f.anchors[path].translations {
-			if t.Kind == ast.DummynetRule || warned[t.Kind] || f.listed[listOf{t.Kind, path}] {
+			list := listOf{t.Kind, path}
+			if t.Kind == ast.DummynetRule || warned[t.Kind] || f.listed[list] {
 				continue
 			}
 			warned[t.Kind] = true
+			if named == nil {
+				named = f.namedLists()
+			}
 			kind := [...]TranslationKind{ast.NatRule: NatRule, ast.RdrRule: RdrRule, ast.BinatRule: BinatRule}[t.Kind]
-			f.faults.Warnf(t.Keyword, "these %s rules do nothing: no %s-anchor names their anchor", kind, kind)
+			if named[list] {
+				f.faults.Warnf(t.Keyword, "these %s rules do nothing: the %s-anchor that names their anchor is not evaluated itself", kind, kind)
+			} else {
+				f.faults.Warnf(t.Keyword, "these %s rules do nothing: no %s-anchor names their anchor", kind, kind)
+			}
 		}
 	}
+}
+
+// namedLists returns what the anchors in anchors name, also those that are not evaluated.
+func (f *flattener) namedLists() map[listOf]bool {
+	named := make(map[listOf]bool)
+	for _, s := range f.anchors {
+		for _, t := range s.translations {
+			if t.Ruleset == nil {
+				continue
+			}
+			path, all, ok := s.callee(t.Ruleset.Text)
+			switch {
+			case !ok:
+			case all:
+				for _, inside := range f.in(path) {
+					named[listOf{t.Kind, inside}] = true
+				}
+			default:
+				named[listOf{t.Kind, path}] = true
+			}
+		}
+	}
+	return named
 }
 
 // callAnchor sets the rules of an anchor's own kind that it evaluates.
@@ -414,11 +446,8 @@ func (f *flattener) callAnchor(s *scope, t *ast.Translation, rule *TranslationRu
 			f.faults.Errorf(t.Span, "anchor calls are nested more than %d deep", maxCalls)
 		default:
 			f.open[path] = true
-			for _, inside := range f.translationLists(body) {
-				if inside.Kind == rule.Kind {
-					rule.Inside = append(rule.Inside, inside)
-				}
-			}
+			same := func(k ast.TranslationKind) bool { return k == t.Kind }
+			rule.Inside = append(rule.Inside, f.translationLists(body, same)...)
 			delete(f.open, path)
 		}
 	}
