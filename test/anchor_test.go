@@ -360,6 +360,9 @@ func TestAnchorAsked(t *testing.T) {
 		if said := b.Weir("pfctl", "-a", "guests/one", "-f", b.Rules(rdr+printed)); !strings.Contains(said, "these rdr rules do nothing: no rdr-anchor names their anchor") {
 			b.Errorf("rdr in an anchor of filter rules: it says\n%s", said)
 		}
+		if got := b.Weir("anchor", "list", "-v"); !strings.Contains(got, "  2 rules, loaded at run time; some of them are never evaluated\n") {
+			b.Errorf("anchor list -v of rules of which nothing evaluates some:\n%s", got)
+		}
 		if got := b.Weir("pfctl", "-a", "guests/one", "-sn"); got != rdr {
 			b.Errorf("-sn of rules that nothing evaluates:\n%s", got)
 		}

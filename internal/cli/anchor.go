@@ -218,7 +218,7 @@ func printAnchor(env *Env, a *rundir.Anchor, verbose bool) error {
 		case !a.Called:
 			text += "; no rule evaluates them"
 		case len(a.Lines) > 0:
-			text += "; no rule evaluates some"
+			text += "; some of them are never evaluated"
 		}
 	}
 	_, err := fmt.Fprintln(env.Stdout, text)

@@ -162,3 +162,21 @@ func TestTableUsage(t *testing.T) {
 		}
 	}
 }
+
+// Tables in rules have their number of addresses as pfctl -vv prints it.
+func TestTablesWithCounts(t *testing.T) {
+	entries := map[string]int{"bad": 3, "own@a/b": 2, "own": 7}
+	for text, want := range map[string]string{
+		"block drop in quick from <bad> to ! <bad>":                                                "block drop in quick from <bad:3> to ! <bad:3>",
+		`pass in from <own> to <none> label "<bad>"`:                                               `pass in from <own:2> to <none:*> label "<bad>"`,
+		"pass in proto tcp from any port 1 >< 5 to any port < 9 keep state (overload <bad> flush)": "pass in proto tcp from any port 1 >< 5 to any port < 9 keep state (overload <bad> flush)",
+		"pass in all": "pass in all",
+	} {
+		if got := withCounts(text, "a/b", entries); got != want {
+			t.Errorf("%s becomes %s, want %s", text, got, want)
+		}
+	}
+	if got := withCounts("pass from <own> to any", "", entries); got != "pass from <own:7> to any" {
+		t.Error(got)
+	}
+}

@@ -25,7 +25,7 @@ func (p *pfctl) runAnchor(ctx context.Context) (done bool, err error) {
 		asked bool
 		do    func() error
 	}{
-		{p.show != "", func() error { return p.showAnchor(path, below) }},
+		{p.show != "", func() error { return p.showAnchor(ctx, path, below) }},
 		{p.clear != "", func() error { return p.clearAnchor(ctx, path, below) }},
 		{p.file != "", func() error { return p.fillAnchor(ctx, path, below) }},
 	} {
@@ -38,12 +38,12 @@ func (p *pfctl) runAnchor(ctx context.Context) (done bool, err error) {
 }
 
 // showAnchor prints the rules of an anchor, or the anchors in it.
-func (p *pfctl) showAnchor(path string, below bool) error {
+func (p *pfctl) showAnchor(ctx context.Context, path string, below bool) error {
 	switch {
 	case p.show == "Anchors":
 		return p.showAnchors(path, below)
 	case path == "" && below: // as without -a: all anchors are printed in any case
-		return p.showOne(context.Background(), p.show)
+		return p.showOne(ctx, p.show)
 	case p.show != "rules" && p.show != "nat" && p.show != "ether":
 		return fmt.Errorf("-a: -s %s is not about one anchor", p.show)
 	}
@@ -56,6 +56,9 @@ func (p *pfctl) showAnchor(path string, below bool) error {
 		return err
 	}
 	zero.Subtract(rules)
+	if err := p.countTables(ctx, rules); err != nil {
+		return err
+	}
 	for i := range anchors {
 		anchors[i].Lines = slices.DeleteFunc(anchors[i].Lines, func(line string) bool { return showOf(rundir.ListOf(line)) != p.show })
 	}

@@ -59,7 +59,7 @@ func (p *pfctl) showOne(ctx context.Context, what string) error {
 	defer r.Close()
 	switch what {
 	case "rules", "nat", "ether":
-		return p.showRules(r, what)
+		return p.showRules(ctx, r, what)
 	case "states":
 		t := &statesTask{verbose: min(p.verbose, 2)}
 		t.filter.Leaves = p.iface
@@ -93,8 +93,11 @@ func (p *pfctl) showOne(ctx context.Context, what string) error {
 	return info.PrintPf(e.Stdout, zero.Info, p.verbose > 0)
 }
 
-func (p *pfctl) showRules(r *view.View, what string) error {
+func (p *pfctl) showRules(ctx context.Context, r *view.View, what string) error {
 	rules, pid, err := p.rules(r)
+	if err == nil {
+		err = p.countTables(ctx, rules)
+	}
 	if err != nil {
 		return err
 	}

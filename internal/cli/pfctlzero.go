@@ -18,8 +18,8 @@ func (p *pfctl) readZero() (*view.PfctlZero, error) {
 	return view.ReadPfctlZero(folder)
 }
 
-// changeZero changes the record.
-func (p *pfctl) changeZero(change func(z *view.PfctlZero)) error {
+// changeZero changes the record and says so.
+func (p *pfctl) changeZero(said string, change func(z *view.PfctlZero)) error {
 	z, err := p.readZero()
 	if err != nil || p.dry {
 		return err
@@ -29,7 +29,11 @@ func (p *pfctl) changeZero(change func(z *view.PfctlZero)) error {
 	if err != nil {
 		return err
 	}
-	return rundir.WriteJSON(folder.PfctlZero(), z)
+	if err := rundir.WriteJSON(folder.PfctlZero(), z); err != nil {
+		return err
+	}
+	p.say("%s", said)
+	return nil
 }
 
 // rules returns the rules in force with what they have counted since pfctl -z.
@@ -56,11 +60,7 @@ func (p *pfctl) zeroRules(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.changeZero(func(z *view.PfctlZero) { z.SetRules(rules) }); err != nil {
-		return err
-	}
-	p.say("pf: rule counters cleared")
-	return nil
+	return p.changeZero("pf: rule counters cleared", func(z *view.PfctlZero) { z.SetRules(rules) })
 }
 
 // zeroInfo does -F info.
@@ -72,9 +72,5 @@ func (p *pfctl) zeroInfo() error {
 	if info.Loaded == nil {
 		return errNothingLoaded
 	}
-	if err := p.changeZero(func(z *view.PfctlZero) { z.Info = info.Counts() }); err != nil {
-		return err
-	}
-	p.say("pf: statistics cleared")
-	return nil
+	return p.changeZero("pf: statistics cleared", func(z *view.PfctlZero) { z.Info = info.Counts() })
 }

@@ -140,7 +140,7 @@ func (i *Info) count(reasons []reason.Reason) (n uint64) {
 	return n
 }
 
-// later returns what was counted since before.
+// later returns what was counted since before. A lower count has begun anew.
 func later[T uint32 | uint64](now, before T) T {
 	if now < before {
 		return now

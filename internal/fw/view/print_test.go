@@ -270,16 +270,16 @@ Counters
 	}
 }
 
-// A rule that has begun to count anew is shown as it counts.
+// A counter that has begun anew is shown as it counts.
 func TestSubtract(t *testing.T) {
-	rules := []Rule{{id: 7, Evaluations: 10, Packets: 20, Bytes: 2000, States: 3, StateCreations: 5}, {id: 8, Evaluations: 5, Packets: 4}}
+	rules := []Rule{{id: 7, Evaluations: 10, Packets: 20, Bytes: 2000, States: 3, StateCreations: 5}, {id: 8, Evaluations: 5, Packets: 4, Bytes: 400}}
 	z := &PfctlZero{}
 	z.SetRules(rules)
 	now := []Rule{
-		{id: 7, Evaluations: 11, Packets: 23, Bytes: 2300, States: 2, StateCreations: 6}, {id: 8, Evaluations: 5, Packets: 3}, {id: 9, Evaluations: 1},
+		{id: 7, Evaluations: 11, Packets: 23, Bytes: 2300, States: 2, StateCreations: 6}, {id: 8, Evaluations: 7, Packets: 3, Bytes: 300}, {id: 9, Evaluations: 1},
 	}
 	z.Subtract(now)
-	want := []Rule{{id: 7, Evaluations: 1, Packets: 3, Bytes: 300, States: 2, StateCreations: 1}, {id: 8, Evaluations: 5, Packets: 3}, {id: 9, Evaluations: 1}}
+	want := []Rule{{id: 7, Evaluations: 1, Packets: 3, Bytes: 300, States: 2, StateCreations: 1}, {id: 8, Evaluations: 2, Packets: 3, Bytes: 300}, {id: 9, Evaluations: 1}}
 	if !slices.Equal(now, want) {
 		t.Errorf("%+v, want %+v", now, want)
 	}

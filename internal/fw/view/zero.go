@@ -50,17 +50,15 @@ func (z *PfctlZero) SetRules(rules []Rule) {
 	}
 }
 
-// Subtract takes from rules what they had counted before.
+// Subtract takes from rules what they had counted before. The counters of a rule are in different
+// maps, so each may have begun anew alone.
 func (z *PfctlZero) Subtract(rules []Rule) {
 	for i := range rules {
 		r := &rules[i]
-		was, known := z.Rules[r.id]
-		if !known || was.Evaluations > r.Evaluations || was.Packets > r.Packets { // it has begun anew since
-			continue
-		}
-		r.Evaluations -= was.Evaluations
-		r.Packets -= was.Packets
-		r.Bytes -= was.Bytes
-		r.StateCreations -= was.StateCreations
+		was := z.Rules[r.id]
+		r.Evaluations = later(r.Evaluations, was.Evaluations)
+		r.Packets = later(r.Packets, was.Packets)
+		r.Bytes = later(r.Bytes, was.Bytes)
+		r.StateCreations = later(r.StateCreations, was.StateCreations)
 	}
 }
