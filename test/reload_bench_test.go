@@ -36,18 +36,25 @@ func manyRules(rules, port int) string {
 func BenchmarkReload(b *testing.B) {
 	for _, hook := range []string{"tcx", "xdp"} {
 		for _, rules := range []int{50, 5000} {
-			for kind, options := range map[string]string{
-				"rule": "", "options": "set limit states 90000\nset skip on { lo, lan7 }\ntable <t> persist { 198.51.100.0/24 }\n", "anew": "set reassemble no\n",
+			for _, kind := range []struct {
+				name, options string
+				port          int
+			}{
+				{"rule", "", 4712},
+				{"options", "set limit states 90000\nset skip on { lo, lan7 }\ntable <t> persist { 198.51.100.0/24 }\n", 4711},
+				{"anew", "set reassemble no\n", 4711},
 			} {
-				b.Run(fmt.Sprintf("%s/%d rules/%s", hook, rules, kind), func(b *testing.B) { benchmarkReload(b, hook, rules, options) })
+				b.Run(fmt.Sprintf("%s/%d rules/%s", hook, rules, kind.name), func(b *testing.B) {
+					benchmarkReload(b, hook, manyRules(rules, 4711), kind.options+manyRules(rules, kind.port))
+				})
 			}
 		}
 	}
 }
 
-func benchmarkReload(b *testing.B, hook string, rules int, options string) {
+// benchmarkReload loads two files in turn.
+func benchmarkReload(b *testing.B, hook, one, other string) {
 	box := weir.Box(b, hook)
-	one, other := manyRules(rules, 4711), options+manyRules(rules, 4712)
 	files := []string{box.Rules(other), box.Rules(one)}
 	box.WeirRun(files[1])
 	n := 0
