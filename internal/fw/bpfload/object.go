@@ -57,6 +57,8 @@ type Options struct {
 	// Programs names the programs to load at once. The others are loaded when they
 	// are needed. nil means all.
 	Programs []string
+	// Aside loads them on half of the cores, because other programs need the machine.
+	Aside bool
 }
 
 // Objects holds the maps of several object files, and the programs that were needed so
@@ -65,6 +67,7 @@ type Objects struct {
 	Programs map[string]*Program
 	Maps     map[string]*Map
 
+	aside    bool       // as in Options; those that are needed later are loaded aside in any case
 	mutex    sync.Mutex // protects the programs and the fields below
 	prepared map[string]*Program
 	objects  []object
@@ -81,7 +84,7 @@ type object struct {
 // several objects declare is one map. If the kernel refuses a program, the error wraps
 // *Refusal. Load changes the specs.
 func Load(specs []*Spec, o Options) (*Objects, error) {
-	loaded := &Objects{Programs: map[string]*Program{}, Maps: map[string]*Map{}, prepared: map[string]*Program{}}
+	loaded := &Objects{Programs: map[string]*Program{}, Maps: map[string]*Map{}, prepared: map[string]*Program{}, aside: o.Aside}
 	if err := checkValues(specs, o.Values); err != nil {
 		return nil, err
 	}
@@ -99,6 +102,7 @@ func Load(specs []*Spec, o Options) (*Objects, error) {
 	if err := loaded.Need(now...); err != nil {
 		return nil, errors.Join(err, loaded.Close())
 	}
+	loaded.aside = true
 	return loaded, nil
 }
 
@@ -151,8 +155,8 @@ func (l *Objects) Prepare(names ...string) error {
 	return l.prepare(names)
 }
 
-// prepare loads the programs that are not loaded yet, one per processor at a time,
-// because the verifier takes long. The caller holds l.mutex.
+// prepare loads the programs that are not loaded yet, several at a time, because the verifier takes
+// long. The caller holds l.mutex.
 func (l *Objects) prepare(names []string) error {
 	var missing []string
 	for _, name := range names {
@@ -163,7 +167,7 @@ func (l *Objects) prepare(names []string) error {
 	slices.SortStableFunc(missing, func(a, b string) int { return cmp.Compare(l.weight(b), l.weight(a)) })
 	loaded := make([]*ebpf.Collection, len(missing))
 	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
+	group.SetLimit(l.atOnce())
 	for i, name := range missing {
 		group.Go(func() (err error) {
 			loaded[i], err = l.program(name)
@@ -178,6 +182,18 @@ func (l *Objects) prepare(names []string) error {
 		}
 	}
 	return err
+}
+
+// atOnce returns how many programs are loaded at a time: one per core. While others need the machine it
+// is half of that. Before it compiles a program, the kernel rewrites it for each call of a helper that it
+// replaces by instructions. If it is not preemptible, as is usual for servers, this holds a core for up to
+// 200 ms. What waits for that core then goes on with another one, unless all are held.
+func (l *Objects) atOnce() int {
+	cores := runtime.GOMAXPROCS(0)
+	if l.aside {
+		return (cores + 1) / 2
+	}
+	return cores
 }
 
 // weight returns how much of a program the verifier has to read. The heaviest programs

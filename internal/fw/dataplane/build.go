@@ -68,6 +68,7 @@ func (d *Dataplane) build() (err error) {
 func (d *Dataplane) openLedger() error {
 	found, err := readLedger(d.config.Dir)
 	fresh := isMissing(err)
+	d.forwards = !fresh
 	if errors.Is(err, ErrLayout) {
 		d.lost, fresh = err, true
 	}
@@ -232,6 +233,7 @@ func (d *Dataplane) loadObjects() error {
 		Values:   d.values(),
 		Shared:   []string{mapShared, mapQueueData},
 		Programs: d.initialPrograms(),
+		Aside:    d.forwards,
 	}
 	if d.objects, err = bpfload.Load(specs, options); err != nil {
 		return err

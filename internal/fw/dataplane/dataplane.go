@@ -32,6 +32,7 @@ type Dataplane struct {
 	swept    bool                    // the garbage collection runs
 	byMark   bool                    // the kernel looks up routes by mark
 	owners   bool                    // the programs that look up a packet's user and group are loaded
+	forwards bool                    // an earlier generation does, while this one is built
 	ledger   ledger                  // as it will be once this generation is live
 	lock     *os.File                // held from Build to the end of Commit
 }

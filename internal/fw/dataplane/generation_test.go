@@ -24,6 +24,9 @@ func TestTwoGenerations(t *testing.T) {
 	cfg.HashSeed, cfg.Options.Timeouts[state.UDPFirst] = 7, 5*state.TicksPerSecond
 	next := *h
 	next.dp = build(t, cfg)
+	if h.dp.forwards || !next.dp.forwards {
+		t.Error("the second generation is the one that is built while another forwards")
+	}
 	newer := scene{harness: &next, numbers: map[string]string{}}
 	newer.play(1, step{"xdp wan", "udp 198.51.100.9:53 > 192.168.1.10:1",
 		"forward state lan udp 198.51.100.9:53 > 192.168.1.10:1 ttl 63"})
