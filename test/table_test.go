@@ -1,6 +1,7 @@
 package test
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -473,9 +474,27 @@ func changeInPlace(b *lib.Box, generation uint32, file func(main string) string)
 		b.Errorf("table show prints\n%s", said)
 	}
 	load("set skip on { lo, lan0 }\ntable <bad> { "+wanHost+" }\n"+bad, true) // lan0's rules do not count
+	tunnelInPlace(b, load)
 	load("", true)
 	b.Weir("table", "add", "-t", "bad", wanHost)
 	load("table <bad> persist\n"+bad, false) // what a command has put in stays
+}
+
+// tunnelInPlace loads a tunnel. What is meant for it has no other way from then on.
+func tunnelInPlace(b *lib.Box, load func(main string, answers bool)) {
+	b.Helper()
+	secret := filepath.Join(b.TempDir(), "wg7.key")
+	public := strings.TrimSpace(b.Weir("vpn", "genkey", secret))
+	for _, network := range []string{"10.78.0.0/16", "10.79.0.0/16"} {
+		load(fmt.Sprintf("wireguard wg7 key file %q address 10.77.0.1/24\npeer far on wg7 key %q allowed %s\n", secret, public, network), true)
+		if holes := b.Run(lab.FW, "ip", "route", "show", "type", "blackhole"); strings.Count(holes, "10.78")+strings.Count(holes, "10.79") != 1 || !strings.Contains(holes, network) {
+			b.Errorf("a peer with %s has the blackholes\n%s", network, holes)
+		}
+	}
+	load("", true)
+	if holes := b.Run(lab.FW, "ip", "route", "show", "type", "blackhole"); holes != "" {
+		b.Errorf("without the tunnel there are the blackholes\n%s", holes)
+	}
 }
 
 // generationOf returns the number of the generation in force.

@@ -86,7 +86,7 @@ func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why strin
 func sameForPrograms(before, now resolve.Options) bool {
 	before.Timeouts, before.MaxStates, before.MaxSources = now.Timeouts, now.MaxStates, now.MaxSources // they read these from memory
 	before.Skip, before.Groups = now.Skip, now.Groups                                                  // they read what is an interface's from its entry
-	before.PPPoE = now.PPPoE                                                                           // the dataplane is told of sessions, not of statements
+	before.PPPoE, before.WireGuard = now.PPPoE, now.WireGuard                                          // the dataplane is told of sessions and interfaces, not of statements
 	before.Gateways = now.Gateways                                                                     // likewise of those that are up
 	before.MaxTables, before.MaxTableEntries = now.MaxTables, now.MaxTableEntries                      // the daemon's alone
 	before.PfctlMayOpen, before.Optimization = now.PfctlMayOpen, now.Optimization
@@ -158,6 +158,10 @@ func (b *box) putInPlace(source Source, rules *compiled) error {
 		rundir.WriteJSON(b.cfg.Folder.Loaded(), b.loaded.Load()),
 		b.recordSource(&source, b.dp.Generation()),
 	)
+	otherTunnels := !reflect.DeepEqual(b.rules.options.WireGuard, rules.options.WireGuard)
+	if err == nil && otherTunnels {
+		err = b.blockTunnels(&source, rules)
+	}
 	if err == nil {
 		options := ruleset.OptionsOf(&rules.options)
 		err = b.dp.ReplaceRules(rules.program, &options)
@@ -167,7 +171,13 @@ func (b *box) putInPlace(source Source, rules *compiled) error {
 		err = nil
 	}
 	if err != nil {
+		if otherTunnels {
+			b.unblockTunnels()
+		}
 		return errors.Join(err, writeRules(b.cfg.Folder, b.rules), b.recordSource(&b.source, b.dp.Generation()))
+	}
+	if otherTunnels {
+		b.noteTunnels(&source, rules)
 	}
 	return nil
 }
