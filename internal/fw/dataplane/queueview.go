@@ -83,6 +83,39 @@ func queueClassOf(c *xdpQueueClass) QueueClass {
 	}
 }
 
+// QueueRoom is for how many connections the queues have a count, and the memory of all that they need.
+// Neither grows.
+type QueueRoom struct {
+	Connections uint32 `json:"connections"`
+	Bytes       uint64 `json:"bytes"`
+}
+
+// QueueRoom returns the room of the queues. There is none if no interface has queues.
+func (v *View) QueueRoom() (room QueueRoom, err error) {
+	classes := uint32(0)
+	for _, name := range queueMaps {
+		m, err := bpfload.OpenMap(filepath.Join(liveGeneration(v.dir), pinName(name)))
+		if isMissing(err) {
+			return QueueRoom{}, nil
+		}
+		if err != nil {
+			return QueueRoom{}, err
+		}
+		room.Bytes += uint64(m.MaxEntries()) * uint64(m.ValueSize())
+		switch name {
+		case mapQueueClasses:
+			classes = m.MaxEntries()
+		case mapQueueCounters:
+			room.Connections = m.MaxEntries()
+		}
+		if err := m.Close(); err != nil {
+			return QueueRoom{}, err
+		}
+	}
+	room.Connections -= classes // one of each class is for all that find none
+	return room, nil
+}
+
 // bytesPerSecond is the inverse of rawRate.
 func bytesPerSecond(raw uint64) uint64 { return (raw*1_000_000 + 1<<23) >> 24 }
 

@@ -22,6 +22,7 @@ type Queues struct {
 	Time  time.Time            `json:"time"`
 	Trees []QueueTree          `json:"trees"`
 	Timer dataplane.QueueTimer `json:"timer"`
+	Room  dataplane.QueueRoom  `json:"room"`
 	// TimerCost is the nanoseconds that the timer has taken for each packet, over the time of
 	// the rates. What the packets themselves take is not in it.
 	TimerCost float64 `json:"timer_ns_per_packet,omitempty"`
@@ -102,7 +103,11 @@ func (v *View) queues(full bool) (q Queues, err error) {
 		if err != nil {
 			return err
 		}
-		q = Queues{Time: time.Now(), Timer: timer, Trees: []QueueTree{}}
+		room, err := r.pins.QueueRoom()
+		if err != nil {
+			return err
+		}
+		q = Queues{Time: time.Now(), Timer: timer, Room: room, Trees: []QueueTree{}}
 		var engines []rundir.Engine
 		if err := rundir.ReadJSON(v.folder.Engines(), &engines); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -40,6 +40,7 @@ func shownQueues() (before, now *Queues) {
 			Time:  time.Unix(1000, 0).Add(at),
 			Trees: []QueueTree{tree(0, dataplane.QueueClass{Max: 5_000_000}, bulk, voice), tree(1, down)},
 			Timer: dataplane.QueueTimer{Runs: 2000, Active: 12, Busy: 3, Longest: 81_234, Spent: spent, Late: 1, Unserved: 0},
+			Room:  dataplane.QueueRoom{Connections: 262_144, Bytes: 47 << 20},
 		}
 	}
 	before = look(0, dataplane.QueueClass{Sent: 1_000_000, Packets: 1000}, dataplane.QueueClass{Sent: 10_000, Packets: 50}, dataplane.QueueClass{Max: 2_500_000}, 2*time.Millisecond)
@@ -89,6 +90,7 @@ wan0 out bulk  4M    20M    20000    900      1200000  80       123040  192.168.
 wan0 out bulk  0     0      0        0        0        0        0       192.168.1.11  all of the host
 
 timer: 2000 runs, 1.23µs each, the longest 81.2µs, 1 late; looks at 12 connections, 3 with backlog; 100 ns for each packet
+memory: 47 MiB, with counts for 262,144 connections
 `
 	const short = `wan0 out  BW   RATE   PKTS   BYTES  DROP_P  DROP_B  MARKED  QLEN_B  BORROW  RTT
   up      40M  40M    5.55k  6.01M  100     154k    7       30k     0       31/31ms

@@ -210,7 +210,7 @@ func (q *Queues) tell(w io.Writer, form QueueForm) error {
 	}
 	var lines []string
 	if form.Verbose {
-		lines = append(lines, "", q.timer())
+		lines = append(lines, "", q.timer(), q.room())
 	}
 	if shared > 0 {
 		lines = append(lines, fmt.Sprintf("%d packets shared a counter with other connections, because there were too many connections", shared))
@@ -224,6 +224,11 @@ func (q *Queues) tell(w io.Writer, form QueueForm) error {
 		}
 	}
 	return nil
+}
+
+// room says what the queues need of memory.
+func (q *Queues) room() string {
+	return fmt.Sprintf("memory: %s MiB, with counts for %s", units.Digits(float64(q.Room.Bytes)/(1<<20), 2), units.Plural(int(q.Room.Connections), "connection"))
 }
 
 // timer says how the timer does.
