@@ -32,7 +32,8 @@ func newBenchQosCommand(env *Env) *cobra.Command {
 its own: weir's, and the kernel's as an administrator sets them up. Paths, in turn:
 
   none      weir without queues, with the same load at the same pace
-  weir      weir's queues
+  weir      weir's queues, which hold no packets (engine phantom)
+  held      the same, held by the kernel's (engine queue)
   htb       the kernel's forwarding, HTB on the way out and on an IFB for the way in
   fq_codel  the same with TBF and fq_codel
   cake      the same with CAKE

@@ -108,13 +108,16 @@ func TestOptions(t *testing.T) {
 // Weir's rules name the queues of a scene by the ports of its connections.
 func TestRules(t *testing.T) {
 	s := &scene{rate: 50e6, ecn: true, queues: "queue a parent up bandwidth 1M default\n", flows: []flow{{class: "a"}, {}}}
-	got := s.rules(true)
+	got := s.rules(PathWeir)
 	for _, want := range []string{"queue up on wan0 bandwidth 50000K ecn\n", "queue a parent up", "queue down on wan0 in bandwidth 50000K ecn default\n", "port 5201 set queue a\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if got := s.rules(false); strings.Contains(got, "queue") {
+	if got := s.rules(PathHeld); strings.Count(got, " engine queue ecn") != 2 {
+		t.Errorf("not both directions are held:\n%s", got)
+	}
+	if got := s.rules(PathNone); strings.Contains(got, "queue") {
 		t.Errorf("without queues:\n%s", got)
 	}
 }
@@ -132,7 +135,7 @@ func TestTasks(t *testing.T) {
 		}
 		got = append(got, name)
 	}
-	if want := "ping none, ping weir, ping htb, ecn weir, ecn weir, ping weir again"; strings.Join(got, ", ") != want {
+	if want := "ping none, ping weir, ping held, ping htb, ecn weir, ecn weir, ping weir again"; strings.Join(got, ", ") != want {
 		t.Errorf("tasks %v, want %s", got, want)
 	}
 	if o.Cases, o.Paths = []string{CaseECN}, []string{PathHTB}; len(o.tasks(nil)) != 0 {

@@ -13,14 +13,15 @@ import (
 // Paths that are measured.
 const (
 	PathNone    = "none"     // weir without queues
-	PathWeir    = "weir"     // weir with queues
+	PathWeir    = "weir"     // weir with queues, by the engine phantom
+	PathHeld    = "held"     // the same by the engine queue
 	PathHTB     = "htb"      // the kernel's forwarding, HTB and IFB
 	PathFqCodel = "fq_codel" // the same, TBF with fq_codel
 	PathCake    = "cake"     // the same, CAKE
 )
 
 // Paths are all paths, in the order of the report.
-var Paths = []string{PathNone, PathWeir, PathHTB, PathFqCodel, PathCake}
+var Paths = []string{PathNone, PathWeir, PathHeld, PathHTB, PathFqCodel, PathCake}
 
 // Cases.
 const (

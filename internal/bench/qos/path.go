@@ -1,6 +1,7 @@
 package qos
 
 import (
+	"cmp"
 	"context"
 	_ "embed" // the kernel's queues
 	"errors"
@@ -19,12 +20,12 @@ import (
 var Script string
 
 // kernelQueues reports whether a path is the kernel's, with queues.
-func kernelQueues(path string) bool { return path != PathNone && path != PathWeir }
+func kernelQueues(path string) bool { return path != PathNone && path != PathWeir && path != PathHeld }
 
 // startPath starts a path for a scene.
 func (b *bench) startPath(ctx context.Context, path string, s *scene) (stop func() error, err error) {
 	if !kernelQueues(path) {
-		return paths.StartWeir(ctx, b.bed, s.rules(path == PathWeir), paths.WeirOptions{Hook: b.options.Hook})
+		return paths.StartWeir(ctx, b.bed, s.rules(path), paths.WeirOptions{Hook: b.options.Hook})
 	}
 	forwarding, err := paths.StartForSockets(ctx, b.bed, paths.Kernel, paths.SocketOptions{GRO: true})
 	if err != nil {
@@ -43,7 +44,7 @@ func (b *bench) startPath(ctx context.Context, path string, s *scene) (stop func
 // leaveOut removes the paths that this machine does not have, and notes why.
 func (b *bench) leaveOut(ctx context.Context) {
 	for _, path := range b.options.Paths {
-		if !kernelQueues(path) {
+		if !kernelQueues(path) && path != PathHeld {
 			continue
 		}
 		why := b.missing(ctx, path)
@@ -65,23 +66,27 @@ func (b *bench) missing(ctx context.Context, path string) string {
 	if err != nil {
 		return "this kernel or tc does not have it: " + err.Error()
 	}
-	b.leaf[path] = b.leafOf(ctx, path)
+	leaf := b.leafOf(ctx)
+	b.leaf[path] = cmp.Or(leaf, path)
 	if err := stop(); err != nil {
 		return "it could not be removed: " + err.Error()
+	}
+	if path == PathHeld && leaf == "" {
+		return "the kernel does not hold weir's packets"
 	}
 	return ""
 }
 
-// leafOf returns the queue in which a path keeps its packets.
-func (b *bench) leafOf(ctx context.Context, path string) string {
+// leafOf returns the queue in which the path that runs keeps its packets; "": none is known.
+func (b *bench) leafOf(ctx context.Context) string {
 	out, err := b.bed.Lab.Run(ctx, lab.FW, "tc", "qdisc", "show", "dev", testbed.FarDoor.Device)
 	if err != nil {
-		return "unknown"
+		return ""
 	}
-	for _, kind := range []string{"cake", "fq_codel", "sfq", "pfifo"} {
+	for _, kind := range []string{"cake", "fq_codel", "sfq", "pfifo", "bfifo"} {
 		if strings.Contains(string(out), "qdisc "+kind+" ") {
 			return kind
 		}
 	}
-	return path
+	return ""
 }

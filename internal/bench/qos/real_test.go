@@ -21,7 +21,7 @@ func TestQueues(t *testing.T) {
 		testenv.NeedProgram(t, program)
 	}
 	o := Defaults()
-	o.Cases, o.Paths, o.Rates, o.RTTs = []string{CaseRRUL}, []string{PathWeir, PathHTB, PathCake}, []option.Rate{20e6}, []time.Duration{10 * time.Millisecond}
+	o.Cases, o.Paths, o.Rates, o.RTTs = []string{CaseRRUL}, []string{PathWeir, PathHeld, PathHTB, PathCake}, []option.Rate{20e6}, []time.Duration{10 * time.Millisecond}
 	o.Runs, o.Seconds, o.Quick = 1, 4, true
 	o.name, o.Command, o.Program = "weir-test-qos", "weir bench qos", testenv.BuildWeir(t)
 	d, err := Run(t.Context(), o)
@@ -72,7 +72,7 @@ func TestQueues(t *testing.T) {
 			t.Errorf("path %s: measured %v, skipped %v", path, paths[path], skipped)
 		}
 	}
-	if !paths[PathWeir] || d.Control == nil {
+	if !paths[PathWeir] || !paths[PathHeld] || d.Control == nil {
 		t.Errorf("measured %v, control %v", paths, d.Control)
 	}
 }

@@ -52,7 +52,7 @@ const (
 )
 
 // queued are the paths with queues.
-var queued = []string{PathWeir, PathHTB, PathFqCodel, PathCake}
+var queued = []string{PathWeir, PathHeld, PathHTB, PathFqCodel, PathCake}
 
 // scenes returns the scenes of the chosen cases.
 func (o *Options) scenes() (all []*scene) {
@@ -147,9 +147,9 @@ func (o *Options) weights() []*scene {
 		return []judged{ofRate, share, over10s.floor(1, 0.5), under10s.floor(1, 0.5), highest.floor(1.25, 1.1)}
 	}
 	return []*scene{
-		{name: "weights 3:1, 50 Mbit/s", rate: rate, paths: []string{PathWeir}, flows: many("first", "second"), judged: judgedAll(weightError(0.75)),
+		{name: "weights 3:1, 50 Mbit/s", rate: rate, paths: []string{PathWeir, PathHeld}, flows: many("first", "second"), judged: judgedAll(weightError(0.75)),
 			queues: "queue first parent up bandwidth 30M\nqueue second parent up bandwidth 10M default\n"},
-		{name: "priority with a floor of 10 %, 50 Mbit/s", rate: rate, paths: []string{PathWeir}, flows: many("first", "second"), judged: judgedAll(weightError(0.9)),
+		{name: "priority with a floor of 10 %, 50 Mbit/s", rate: rate, paths: []string{PathWeir, PathHeld}, flows: many("first", "second"), judged: judgedAll(weightError(0.9)),
 			queues: "queue first parent up bandwidth 25M priority 2\nqueue second parent up bandwidth 25M, min 5M priority 1 default\n"},
 	}
 }
@@ -203,22 +203,25 @@ func rtts(all []*scene) (found []time.Duration) {
 	return slices.Compact(found)
 }
 
-// rules returns weir's rules for the scene.
-func (s *scene) rules(withQueues bool) string {
+// rules returns weir's rules for the scene on one of its paths.
+func (s *scene) rules(path string) string {
 	const rest = "set skip on lo\npass\n"
-	if !withQueues {
+	options := ""
+	switch path {
+	case PathNone:
 		return rest
+	case PathHeld:
+		options = " engine queue"
 	}
-	ecn := ""
 	if s.ecn {
-		ecn = " ecn"
+		options += " ecn"
 	}
 	kilobits := fmt.Sprintf("%.0fK", s.rate/1e3)
-	text := "queue up on wan0 bandwidth " + kilobits + ecn
+	text := "queue up on wan0 bandwidth " + kilobits + options
 	if s.queues == "" {
 		text += " default"
 	}
-	text += "\n" + s.queues + "queue down on wan0 in bandwidth " + kilobits + ecn + " default\n\n" + rest
+	text += "\n" + s.queues + "queue down on wan0 in bandwidth " + kilobits + options + " default\n\n" + rest
 	for i, f := range s.flows {
 		if f.class != "" {
 			text += fmt.Sprintf("pass out on wan0 proto tcp to port %d set queue %s\n", firstPort+i, f.class)
