@@ -128,6 +128,16 @@ enum mark {
 /* The qdisc whose classes are those of a tree of queues: internal/fw/htb. */
 #define QUEUE_HANDLE	   0x77660000u
 
+/* In skb->cb[3] of a packet whose priority weir has set: cb[4] is that priority. A veth pair forgets
+ * it, as that of a PPPoE device does. */
+#define NOTE_PRIORITY	   0x7072696fu
+
+/* skb->tc_index of a packet that waits where it leaves: the number of its host, for queues that share
+ * among hosts. They see the packet after its translation. */
+#define TELL_HOST	   0x7000u
+#define TELL_HOST_ALONE   0x0400u /* the connections of a host share one queue */
+#define TELL_HOST_NUMBER  0x03ffu
+
 /* Bits of the mark that the rules on the way out have set on a packet without a state.
  * The packet gets them where it leaves: they must not steer its route, by which those
  * rules were chosen. */

@@ -444,6 +444,8 @@ int weir_pppoe_out(struct __sk_buff *skb)
 	__builtin_memcpy(f.src, s->local, ETH_ALEN);
 	if (bpf_skb_adjust_room(skb, PPPOE_LENGTH, BPF_ADJ_ROOM_MAC, 0) || bpf_skb_store_bytes(skb, 0, &f, sizeof(f), 0))
 		return pppoe_drop(PPPOE_DROP_KERNEL);
+	if (skb->cb[3] == NOTE_PRIORITY)
+		skb->priority = skb->cb[4];
 	return bpf_redirect(s->carrier, 0);
 }
 

@@ -7,6 +7,7 @@
  *                      for it, -ENOMEM
  *   weir_queue_change  run by the loader: queue/change.h
  *   queue_timer_run    queue/drain.h
+ *   weir_queue_host    a filter of the kernel's queues: the host of a packet that waits there
  */
 #include <linux/bpf.h>
 #include <linux/errno.h>
@@ -69,4 +70,19 @@ SEC("syscall")
 int weir_queue_change(struct queue_change *ctx)
 {
 	return queue_change_class(ctx);
+}
+
+/*
+ * What TCX has told of the packet's host (TELL_HOST), in the form that CAKE takes from a filter: the upper
+ * half is the host, the lower one the queue. 0: CAKE looks at the packet itself.
+ */
+SEC("tc")
+int weir_queue_host(struct __sk_buff *skb)
+{
+	__u32 told = skb->tc_index, number;
+
+	if ((told & ~(TELL_HOST_ALONE | TELL_HOST_NUMBER)) != TELL_HOST)
+		return 0;
+	number = (told & TELL_HOST_NUMBER) + 1;
+	return number << 16 | (told & TELL_HOST_ALONE ? number : 0);
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"weir/internal/fw/control"
 	"weir/internal/fw/view"
@@ -49,6 +50,8 @@ func TestPPPoEQueues(t *testing.T) {
 		pppoeRates(b, "at wan0")
 		b.Weir("load", rules("wan0", " overhead 46 engine queue"))
 		pppoeRates(b, "at wan0, held")
+		b.Tell("classes", func(b *lib.Box) { pppoeClasses(b, password) })
+		b.Weir("load", rules("wan0", " overhead 46 engine queue"))
 		b.Weir("pppoe", "down", "ppp0")
 		awaitPPPoE(b, control.PPPoEDown)
 		gatewayIs(b, "down", "")
@@ -56,6 +59,34 @@ func TestPPPoEQueues(t *testing.T) {
 		p.Await(awaitPPPoE(b, control.PPPoEUp).Session)
 		b.Ping(lab.LAN, lib.ProviderPeer, 3)
 	})
+}
+
+// pppoeClassRules have two queues below what the kernel holds at wan0.
+const pppoeClassRules = `pppoe ppp0 on wan0 user me password file "%s"
+queue up on wan0 bandwidth 8M overhead 46 engine queue
+queue first parent up bandwidth 6M
+queue rest parent up bandwidth 2M default
+match out on ppp0 inet from (lan0:network) nat-to (ppp0)
+block
+pass in on lan0
+pass out on lan0 from self
+pass out on ppp0
+pass out on ppp0 proto udp to port 5201 set queue first
+`
+
+// pppoeClasses checks that packets keep their queue on their way from ppp0 to wan0, forwarded ones and the box's own.
+func pppoeClasses(b *lib.Box, password string) {
+	b.Weir("load", b.Rules(fmt.Sprintf(pppoeClassRules, password)))
+	for _, host := range []string{lab.LAN, lab.FW} {
+		b.Until(10*time.Second, "iperf3 sends", func() bool { // its server may be busy with the one before
+			_, err := b.Try(host, "iperf3", "-c", lib.ProviderPeer, "-p", "5201", "-u", "-b", "2M", "-l", "1000", "-t", "1")
+			return err == nil
+		})
+		tree := lib.WeirJSON[view.Queues](b, "queues", "--json").Trees[0]
+		if first, rest := tree.Queues[1], tree.Queues[2]; tree.Engine != "queue" || first.Sent < 200_000 || rest.Sent > first.Sent/4 {
+			b.Errorf("2 Mbit/s of %s: %d bytes in their queue, %d in the default", host, first.Sent, rest.Sent)
+		}
+	}
 }
 
 // pppoeLineBytes compares what a queue has counted with what the frames take on the line.

@@ -17,7 +17,15 @@ static __always_inline void note_write(struct __sk_buff *skb, __u32 ifindex)
 	skb->cb[0] = note_secret[0];
 	skb->cb[1] = note_secret[1];
 	skb->cb[2] = ifindex;
-	skb->cb[3] = 0;
+	if (skb->cb[3] != NOTE_PRIORITY)
+		skb->cb[3] = 0;
+}
+
+/* Notes the packet's priority, for the program behind the veth pair of a PPPoE device. */
+static __always_inline void note_priority(struct __sk_buff *skb)
+{
+	skb->cb[3] = NOTE_PRIORITY;
+	skb->cb[4] = skb->priority;
 }
 
 /* In cb[3] of a note from TCX egress to TCX ingress: cb[4] is the number of the next hop that

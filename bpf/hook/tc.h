@@ -81,12 +81,14 @@ static __always_inline int hook_store_summed(hook_ctx *ctx, __u32 offset, void *
 
 /* Sets the priority and queue of a QOS_* word. A priority replaces what was set. A queue
  * alone leaves the lower half, where priorities are. */
-static __always_inline void hook_prioritize(hook_ctx *ctx, __u32 qos)
+static __noinline void hook_prioritize(hook_ctx *ctx, __u32 qos)
 {
 	__u32 low = qos & QOS_PRIO ? qos & QOS_PRIO_MASK : ctx->priority & 0xffff;
 
-	if (qos)
+	if (qos) {
 		ctx->priority = qos >> QOS_QUEUE_SHIFT << QOS_QUEUE_SHIFT | low;
+		note_priority(ctx);
+	}
 }
 
 /* Names the class of a qdisc that takes the packet where it leaves. fallback: it would without a
@@ -95,6 +97,13 @@ static __always_inline void hook_classify(hook_ctx *ctx, __u32 handle, int fallb
 {
 	if (!fallback || (ctx->priority ^ handle) >> 16 == 0)
 		ctx->priority = handle;
+	note_priority(ctx);
+}
+
+/* Tells queues that share among hosts the number of the packet's: TELL_HOST and so on. */
+static __always_inline void hook_tell_host(hook_ctx *ctx, __u32 number)
+{
+	ctx->tc_index = number;
 }
 
 /* A packet that has waited where it came in still has the name of its class there. It means nothing
@@ -310,7 +319,7 @@ static __always_inline int hook_send_again(hook_ctx *ctx, __u32 ifindex, __u32 n
 /* Sends a copy of the frame to a next hop, by TCX ingress of its interface. */
 static __always_inline void hook_copy(hook_ctx *ctx, __u32 ifindex, __u32 nexthop)
 {
-	__u32 before[3] = {ctx->cb[0], ctx->cb[1], ctx->cb[2]};
+	__u32 before[5] = {ctx->cb[0], ctx->cb[1], ctx->cb[2], ctx->cb[3], ctx->cb[4]};
 
 	note_write(ctx, ifindex);
 	ctx->cb[3] = NOTE_NEXTHOP;
@@ -319,6 +328,8 @@ static __always_inline void hook_copy(hook_ctx *ctx, __u32 ifindex, __u32 nextho
 	ctx->cb[0] = before[0];
 	ctx->cb[1] = before[1];
 	ctx->cb[2] = before[2];
+	ctx->cb[3] = before[3];
+	ctx->cb[4] = before[4];
 }
 
 /* TCX redirects to logical interfaces themselves, and the kernel adds the tag. */

@@ -91,6 +91,12 @@ static __always_inline void hook_classify(hook_ctx *ctx, __u32 handle, int fallb
 	(void)fallback;
 }
 
+static __always_inline void hook_tell_host(hook_ctx *ctx, __u32 number)
+{
+	(void)ctx;
+	(void)number;
+}
+
 /* Likewise. TCX ingress does it. */
 static __always_inline int hook_wait(hook_ctx *ctx, __u32 device, __u32 handle, int from_l3)
 {

@@ -153,8 +153,26 @@ static __always_inline int queue_is_held(const struct queue_shaper *sh, const st
 		 (st->flow_forth.flags | st->flow_back.flags) & FLOW_COPIED);
 }
 
+/*
+ * Tells the queue that holds a packet which host it is of. The number has the last ten bits of the
+ * address, mixed with all others: hosts of one /22 have different ones.
+ */
+static __always_inline void queue_tell_host(hook_ctx *ctx, const struct queue_ask *a, const struct packet *p)
+{
+	const struct queue_class *c = queue_class_get(a->class);
+	__u64 host;
+	__u32 n;
+
+	if (!c || c->fair == QUEUE_FLOW)
+		return;
+	host = queue_find_host(a, p);
+	n = bpf_ntohl((__u32)(host >> 32 ^ host));
+	n ^= n >> 10 ^ n >> 20;
+	hook_tell_host(ctx, TELL_HOST | (n & TELL_HOST_NUMBER) | (c->fair == QUEUE_HOST ? TELL_HOST_ALONE : 0));
+}
+
 /* Names a packet's class of the qdisc that holds it. */
-static __always_inline void queue_hold(hook_ctx *ctx, struct scratch *s, const struct queue_shaper *sh)
+static __always_inline void queue_hold(hook_ctx *ctx, struct scratch *s, const struct queue_shaper *sh, const struct packet *p)
 {
 	struct queue_ask *a = &s->ask;
 	__u32 class = queue_class_of(a, sh, 0);
@@ -173,6 +191,8 @@ static __always_inline void queue_hold(hook_ctx *ctx, struct scratch *s, const s
 	a->handle = QUEUE_HANDLE | class;
 	a->fallback = class + sh->first - 1 == sh->fallback;
 	hook_classify(ctx, a->handle, a->fallback);
+	if (!HOOK_IS_XDP)
+		queue_tell_host(ctx, a, p);
 }
 
 /* Counts a packet in its queue of a tree. number: of its state; 0: none. UNDECIDED: it passes.
@@ -210,7 +230,7 @@ __noinline enum reason queue_packet(hook_ctx *ctx, const struct packet *p, __u32
 	a->class = 0;
 	asm volatile("" : "+r"(a)); /* all of it is in memory now */
 	if (queue_is_held(queue_shaper_get(shaper), s, p, st, number)) {
-		queue_hold(ctx, s, queue_shaper_get(shaper));
+		queue_hold(ctx, s, queue_shaper_get(shaper), p);
 		return UNDECIDED;
 	}
 	verdict = queue_admit(a, p);

@@ -137,11 +137,31 @@ func (b *box) setHeld(h *held, l *netif.Link, m *machine, has *htb.Machine, now 
 		h.leaves = before.leaves
 		return nil
 	}
-	h.leaves, err = htb.Set(h.at, h.plan)
+	err = b.putHeld(h, h.plan)
 	if err == nil && before != nil && !whole {
 		b.cfg.Log.Warn("somebody has removed queues of weir; they are set up again", "interface", l.Name, "device", h.at.Name)
 	}
 	return err
+}
+
+// putHeld has a tree's device hold packets by a plan.
+func (b *box) putHeld(h *held, plan *htb.Plan) error {
+	leaves, err := htb.Set(h.at, plan)
+	if err != nil {
+		return err
+	}
+	h.leaves, h.plan = leaves, plan
+	if h.in { // there hosts have their own addresses
+		return nil
+	}
+	program, err := b.dp.HostProgram()
+	if err == nil {
+		err = htb.TellHosts(h.at, leaves, program)
+	}
+	if err != nil {
+		b.cfg.Log.Warn("behind translation the connections of all hosts share a queue, not the hosts", "device", h.at.Name, "error", err)
+	}
+	return nil
 }
 
 // heldBefore returns what held the packets of a tree's interface before; nil: nothing did.
@@ -196,11 +216,9 @@ func (b *box) holdAtRate(name string, in bool) error {
 		if err != nil {
 			return err
 		}
-		leaves, err := htb.Set(h.at, plan)
-		if err != nil {
+		if err := b.putHeld(h, plan); err != nil {
 			return errors.Join(err, b.dp.Hold(h.tree, false, 0, -1)) // counted from now on
 		}
-		h.leaves, h.plan = leaves, plan
 	}
 	return nil
 }

@@ -48,6 +48,7 @@ const (
 	shapingMapQueueTimers      = "queue_timers"
 	shapingMapStates           = "states"
 	shapingProgWeirQueueChange = "weir_queue_change"
+	shapingProgWeirQueueHost   = "weir_queue_host"
 	shapingProgWeirQueueStart  = "weir_queue_start"
 	shapingVarAfTo             = "af_to"
 	shapingVarBucketMask       = "bucket_mask"
@@ -123,6 +124,7 @@ type shapingSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type shapingProgramSpecs struct {
 	WeirQueueChange *ebpf.ProgramSpec `ebpf:"weir_queue_change"`
+	WeirQueueHost   *ebpf.ProgramSpec `ebpf:"weir_queue_host"`
 	WeirQueueStart  *ebpf.ProgramSpec `ebpf:"weir_queue_start"`
 }
 
@@ -258,12 +260,14 @@ type shapingVariables struct {
 // It can be passed to loadShapingObjects or ebpf.CollectionSpec.LoadAndAssign.
 type shapingPrograms struct {
 	WeirQueueChange *ebpf.Program `ebpf:"weir_queue_change"`
+	WeirQueueHost   *ebpf.Program `ebpf:"weir_queue_host"`
 	WeirQueueStart  *ebpf.Program `ebpf:"weir_queue_start"`
 }
 
 func (p *shapingPrograms) Close() error {
 	return _ShapingClose(
 		p.WeirQueueChange,
+		p.WeirQueueHost,
 		p.WeirQueueStart,
 	)
 }

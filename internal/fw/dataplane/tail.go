@@ -48,8 +48,10 @@ const (
 	tailRules = len(tailNames)
 )
 
-// programStart arms the garbage collection's timer, programQueueStart that of the queues. programQueueChange gives a queue other rates. programImport enters states that user
-// space makes or copies. programReceive gives the stack a frame.
+// programStart arms the garbage collection's timer, programQueueStart that of the queues.
+// programQueueChange gives a queue other rates, and programQueueHost says of which host a packet is
+// that the kernel holds. programImport enters states that user space makes or copies. programReceive
+// gives the stack a frame.
 const (
 	programStart   = "weir_gc_start"
 	programImport  = "weir_import"
@@ -57,6 +59,7 @@ const (
 
 	programQueueStart  = "weir_queue_start"
 	programQueueChange = "weir_queue_change"
+	programQueueHost   = "weir_queue_host"
 )
 
 // The kernel takes long to verify a program. So programs that few users need are loaded

@@ -4,7 +4,8 @@
 //	tbf 7765:            cuts super-packets, so that each packet counts for itself
 //	  htb 7766:          the classes: 7766:1 is the root, 7766:n+1 the class n of the tree
 //	    fq_codel         below each class that takes packets; bfifo if the kernel has none
-//	    cake             instead, where the file asks for fairness among hosts and the kernel has it
+//	    cake             instead, where the file asks for fairness among hosts and the kernel has it;
+//	                     a filter says which host a packet is of, where it leaves
 //
 // The handles tell weir's qdiscs from those of others, whichever process has set them up.
 // docs/queues.md says what the plan keeps of a tree and what not.

@@ -71,7 +71,7 @@ type Leaf struct {
 type Hosts uint32
 
 // NoHosts is for connections that share a class, whatever their hosts. With the others hosts do, and then the
-// connections of each: behind nat-to all hosts are one, and its connections must not share one queue.
+// connections of each. Where packets leave TellHosts says more: there translation has made all hosts one.
 const (
 	NoHosts      Hosts = 0
 	Sources      Hosts = 5 // CAKE_FLOW_DUAL_SRC

@@ -51,6 +51,10 @@ const (
 	QosPrioMask       = 0x7
 	QosQueueShift     = 16
 	QueueHandle       = 0x77660000
+	NotePriority      = 0x7072696f
+	TellHost          = 0x7000
+	TellHostAlone     = 0x0400
+	TellHostNumber    = 0x03ff
 	MetadataRedirect  = 0x80000000
 	MetadataNexthop   = 0x40000000
 	MetadataProbe     = 0x20000000
