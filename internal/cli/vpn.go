@@ -147,9 +147,30 @@ func printPeer(w io.Writer, p *keeper.Peer, now time.Time) {
 		}
 		fmt.Fprintf(w, "    allowed %s\n", strings.Join(texts, " "))
 	}
+	for i := range p.Ways {
+		printWay(w, &p.Ways[i], ago)
+	}
+	if p.Moved != nil {
+		fmt.Fprintf(w, "    %s: it moved %s\n", ago(p.Moved.Time), p.Moved.Why)
+	}
 	if p.Error != "" {
 		fmt.Fprintf(w, "    %s: %s\n", ago(p.ErrorTime), p.Error)
 	}
+}
+
+func printWay(w io.Writer, way *keeper.Way, ago func(time.Time) string) {
+	fmt.Fprintf(w, "    way %s", way.Endpoint)
+	if way.Interface != "" {
+		fmt.Fprintf(w, " on %s", way.Interface)
+	}
+	if way.Used {
+		fmt.Fprint(w, ", in use")
+	}
+	fmt.Fprintf(w, ": %s", way.State)
+	if !way.Answered.IsZero() {
+		fmt.Fprintf(w, ", the last answer %s took %.1f ms", ago(way.Answered), way.RTT)
+	}
+	fmt.Fprintln(w)
 }
 
 func newVPNGenkeyCommand(_ *Env, use string) *cobra.Command {

@@ -26,11 +26,18 @@ type Peer struct {
 	On        Word  // the tunnel's interface
 	Key       *Word // its public key
 	PSK       *Word // the file with the preshared key
-	Endpoint  *Word // an address or a name; nil: the peer comes from anywhere
-	Port      *Count
+	Ways      []Way // that lead to it, the preferred one first; none: the peer comes from anywhere
 	Allowed   []Network
 	Keepalive *Count // seconds
 	NoRoute   bool
+}
+
+// Way is an endpoint of a peer, and the uplink by which it is reached.
+type Way struct {
+	token.Span
+	Host Word // an address or a name
+	Port *Count
+	On   *Word // the interface that packets leave by; nil: routes decide
 }
 
 // Network is an address with the length of its network's prefix.

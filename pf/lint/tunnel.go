@@ -23,7 +23,7 @@ func tunnels(stmts []ast.Stmt, list *diag.List) {
 		switch {
 		case len(p.Allowed) == 0:
 			say(p.Span, "peer %s has no allowed networks: no packet goes to it, and all of its packets are dropped", p.Name.Text)
-		case p.Endpoint == nil && p.Keepalive != nil:
+		case len(p.Ways) == 0 && p.Keepalive != nil:
 			say(p.Span, "peer %s has no endpoint, so keepalives begin only when it has come by itself", p.Name.Text)
 		}
 	}

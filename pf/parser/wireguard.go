@@ -107,11 +107,7 @@ func (p *parser) peerOption(s *ast.Peer, word string) bool {
 	case "psk":
 		s.PSK = p.keyFile("psk")
 	case "endpoint":
-		w := p.name("the address or the name of the peer")
-		s.Endpoint = &w
-		if p.acceptWord("port") {
-			s.Port = p.tunnelNumber("a port", 1, 1<<16-1)
-		}
+		p.list(func() { s.Ways = append(s.Ways, p.way()) })
 	case "allowed":
 		p.list(func() {
 			n := p.network("a network of the peer")
@@ -126,6 +122,21 @@ func (p *parser) peerOption(s *ast.Peer, word string) bool {
 		return false
 	}
 	return true
+}
+
+// way reads an endpoint of a peer.
+func (p *parser) way() ast.Way {
+	at := p.tok.Span
+	w := ast.Way{Host: p.name("the address or the name of the peer")}
+	if p.acceptWord("port") {
+		w.Port = p.tunnelNumber("a port", 1, 1<<16-1)
+	}
+	if p.acceptWord("on") {
+		on := p.name("the interface that packets to the endpoint leave by")
+		w.On = &on
+	}
+	w.Span = at.To(p.last)
+	return w
 }
 
 func (p *parser) tunnelNumber(what string, least, most uint64) *ast.Count {

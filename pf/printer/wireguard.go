@@ -30,13 +30,19 @@ func peer(s *ast.Peer) string {
 	if s.PSK != nil {
 		c.add("psk file", quote(s.PSK.Text))
 	}
-	if s.Endpoint != nil {
-		c.add("endpoint", name(s.Endpoint.Text))
-		count(&c, "port", s.Port)
-	}
+	c.addIf(len(s.Ways) > 0, "endpoint", list(s.Ways, way))
 	c.addIf(len(s.Allowed) > 0, "allowed", list(s.Allowed, network))
 	count(&c, "keepalive", s.Keepalive)
 	c.addIf(s.NoRoute, "no route")
+	return c.String()
+}
+
+func way(w *ast.Way) string {
+	c := clauses{name(w.Host.Text)}
+	count(&c, "port", w.Port)
+	if w.On != nil {
+		c.add("on", name(w.On.Text))
+	}
 	return c.String()
 }
 

@@ -25,12 +25,23 @@ type Peer struct {
 	Name      string
 	Key       string // public, in base64
 	PSKFile   string // of the preshared key; empty: none
-	Endpoint  string // address or name; empty: the peer comes from anywhere
+	Endpoint  string // address or name, of the first way if there are several; empty: the peer comes from anywhere
 	Port      uint16 // of Endpoint
+	Ways      []Way  // the preferred one first; none: Endpoint is all there is, and routes decide how it is reached
 	Allowed   []netip.Prefix
 	Routes    []netip.Prefix // those of Allowed that routes lead to
 	Keepalive uint16         // seconds; 0: none
 }
+
+// Way is an endpoint of a peer that has several, or whose uplink is chosen.
+type Way struct {
+	Endpoint string // address or name
+	Port     uint16
+	On       string // the interface that packets leave by; empty: routes decide
+}
+
+// mostWays is how many ways may lead to a peer.
+const mostWays = 8
 
 // What tunnels have unless their statement says so.
 const (
@@ -102,10 +113,8 @@ func (r *resolver) peer(s *ast.Peer) {
 		return
 	}
 	tunnel := &r.options.WireGuard[at]
-	o := Peer{Name: s.Name.Text, Key: textOf(s.Key), PSKFile: textOf(s.PSK), Endpoint: textOf(s.Endpoint), Port: tunnelPort}
-	if s.Port != nil {
-		o.Port = uint16(s.Port.N)
-	}
+	o := Peer{Name: s.Name.Text, Key: textOf(s.Key), PSKFile: textOf(s.PSK), Port: tunnelPort}
+	r.ways(tunnel, &o, s.Ways)
 	if s.Keepalive != nil {
 		o.Keepalive = uint16(s.Keepalive.N)
 	}
@@ -128,6 +137,36 @@ func (r *resolver) peer(s *ast.Peer) {
 	tunnel.Peers = append(tunnel.Peers, o)
 	r.peers = append(r.peers, s)
 	r.out.Stmts = append(r.out.Stmts, s)
+}
+
+// ways gives a peer the ways that lead to it.
+func (r *resolver) ways(tunnel *WireGuard, o *Peer, all []ast.Way) {
+	var ways []Way
+	for i := range all {
+		w := Way{Endpoint: all[i].Host.Text, Port: tunnelPort, On: textOf(all[i].On)}
+		if all[i].Port != nil {
+			w.Port = uint16(all[i].Port.N)
+		}
+		if slices.Contains(ways, w) {
+			r.faults.Errorf(all[i].Span, "this endpoint is given twice")
+		}
+		if w.On == tunnel.Name {
+			r.faults.Errorf(all[i].On.Span, "the packets of %s cannot leave by %s itself", tunnel.Name, tunnel.Name)
+		}
+		ways = append(ways, w)
+	}
+	switch {
+	case len(ways) == 0:
+		return
+	case len(ways) > mostWays:
+		r.faults.Errorf(all[mostWays].Span, "a peer has at most %d endpoints", mostWays)
+	case tunnel.Engine == "kernel" && (len(ways) > 1 || ways[0].On != ""):
+		r.faults.Errorf(all[0].Span.To(all[len(all)-1].Span), "several endpoints, and on, need engine userspace: the kernel's WireGuard does not choose between uplinks")
+	}
+	o.Endpoint, o.Port = ways[0].Endpoint, ways[0].Port
+	if len(ways) > 1 || ways[0].On != "" {
+		o.Ways = ways
+	}
 }
 
 // allow gives a network to a peer. It belongs to one peer of the tunnel.
@@ -162,16 +201,23 @@ func (r *resolver) reached(tunnel *WireGuard, n *ast.Network) {
 // endpoints refuses peers whose endpoint would be reached through its own tunnel.
 func (r *resolver) endpoints() {
 	for _, s := range r.peers {
-		a, err := netip.ParseAddr(textOf(s.Endpoint))
-		if err != nil {
-			continue
-		}
 		at := slices.IndexFunc(r.options.WireGuard, func(o WireGuard) bool { return o.Name == s.On.Text })
-		for _, p := range r.options.WireGuard[at].Peers {
-			for _, n := range p.Routes {
-				if n.Contains(a) {
-					r.faults.Errorf(s.Endpoint.Span, "the endpoint %s lies in %s, which is reached through this tunnel; no route leaves the routes to you", a, n)
-				}
+		for i := range s.Ways {
+			r.outside(&s.Ways[i], &r.options.WireGuard[at])
+		}
+	}
+}
+
+// outside refuses an endpoint that a tunnel has a route for.
+func (r *resolver) outside(w *ast.Way, tunnel *WireGuard) {
+	a, err := netip.ParseAddr(w.Host.Text)
+	if err != nil {
+		return
+	}
+	for _, p := range tunnel.Peers {
+		for _, n := range p.Routes {
+			if n.Contains(a) {
+				r.faults.Errorf(w.Host.Span, "the endpoint %s lies in %s, which is reached through this tunnel; no route leaves the routes to you", a, n)
 			}
 		}
 	}

@@ -204,7 +204,7 @@ func (p *Path) send(d *datagram, messages []byte, segment int, class byte, to *d
 			return nil, len(messages), nil
 		case unix.EIO: // the hardware does not make checksums
 			s.whole.Store(true)
-		case unix.EINVAL, unix.EMSGSIZE: // a message is too long, or the address is gone
+		case unix.EINVAL, unix.EMSGSIZE, unix.ENODEV, unix.ENETUNREACH: // a message is too long, or gone says why
 		default:
 			return messages, 0, e
 		}
@@ -212,7 +212,7 @@ func (p *Path) send(d *datagram, messages []byte, segment int, class byte, to *d
 	for len(messages) > 0 {
 		n := min(segment, len(messages))
 		e := d.send(s, messages[:n], segment, class, to)
-		if e == unix.EINVAL && to.Local.IsValid() { // the address is gone
+		if gone(e) && to.Held == nil && (to.Local.IsValid() || to.Interface != 0) {
 			if peer != nil {
 				peer.ForgetLocal()
 			}
@@ -231,5 +231,9 @@ func (p *Path) send(d *datagram, messages []byte, segment int, class byte, to *d
 	}
 	return nil, sent, err
 }
+
+// gone reports whether an error may be that the address is gone which messages come from, or that the interface is
+// gone or down.
+func gone(e unix.Errno) bool { return e == unix.EINVAL || e == unix.ENODEV || e == unix.ENETUNREACH }
 
 var errNoEndpoint = errors.New("no known endpoint for peer")

@@ -116,6 +116,9 @@ const (
 	nameScope    = 24
 	infoLocal4   = 4 // ipi_spec_dst
 	infoLocal6   = 0
+	infoIndex4   = 0
+	infoIndex6   = 16
+	loopback     = 1 // the index of lo
 )
 
 // receive reads what has come to the socket: as many messages of the same size as segment says, the last of
@@ -152,12 +155,17 @@ func (d *datagram) receive(s *socket, buffer []byte, from *device.Endpoint) (n, 
 			segment = int(binary.NativeEndian.Uint32(data))
 		case h.Level == unix.IPPROTO_IP && h.Type == unix.IP_PKTINFO && len(data) >= unix.SizeofInet4Pktinfo:
 			from.Local = netip.AddrFrom4([4]byte(data[infoLocal4 : infoLocal4+4]))
+			from.Interface = binary.NativeEndian.Uint32(data[infoIndex4:])
 		case h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_PKTINFO && len(data) >= unix.SizeofInet6Pktinfo:
 			from.Local = netip.AddrFrom16([16]byte(data[infoLocal6 : infoLocal6+16]))
+			from.Interface = binary.NativeEndian.Uint32(data[infoIndex6:])
 		case (h.Level == unix.IPPROTO_IP && h.Type == unix.IP_TOS || h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_TCLASS) && len(data) >= 1:
 			class = data[0]
 		}
 		rest = rest[min(unix.CmsgSpace(len(data)), len(rest)):]
+	}
+	if from.Interface == loopback { // what comes by lo may go to an address of another interface
+		from.Interface = 0
 	}
 	return n, max(segment, 1), class, 0
 }
@@ -176,17 +184,7 @@ func (d *datagram) send(s *socket, messages []byte, segment int, class byte, to 
 	if len(messages) > segment {
 		binary.NativeEndian.PutUint16(d.put(&control, unix.SOL_UDP, unix.UDP_SEGMENT, 2), uint16(segment))
 	}
-	switch {
-	case !to.Local.IsValid():
-	case s.six:
-		local := to.Local.As16()
-		info := d.put(&control, unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, unix.SizeofInet6Pktinfo)
-		copy(info[infoLocal6:], local[:])
-		binary.NativeEndian.PutUint32(info[16:], to.Scope)
-	default:
-		local := to.Local.As4()
-		copy(d.put(&control, unix.IPPROTO_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo)[infoLocal4:], local[:])
-	}
+	d.leave(s, &control, to)
 	if class != 0 {
 		level, name := int32(unix.IPPROTO_IP), int32(unix.IP_TOS)
 		if s.six {
@@ -200,6 +198,31 @@ func (d *datagram) send(s *socket, messages []byte, segment int, class byte, to 
 	}
 	_, _, e := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&d.header)), 0)
 	return e
+}
+
+// leave says which address messages come from, and which interface they leave by.
+func (d *datagram) leave(s *socket, control *int, to *device.Endpoint) {
+	switch {
+	case !to.Local.IsValid() && to.Interface == 0:
+	case s.six:
+		info := d.put(control, unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, unix.SizeofInet6Pktinfo)
+		if to.Local.IsValid() {
+			local := to.Local.As16()
+			copy(info[infoLocal6:], local[:])
+		}
+		index := to.Interface
+		if to.Scope != 0 {
+			index = to.Scope
+		}
+		binary.NativeEndian.PutUint32(info[infoIndex6:], index)
+	default:
+		info := d.put(control, unix.IPPROTO_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo)
+		if to.Local.IsValid() {
+			local := to.Local.As4()
+			copy(info[infoLocal4:], local[:])
+		}
+		binary.NativeEndian.PutUint32(info[infoIndex4:], to.Interface)
+	}
 }
 
 // address writes where messages go, and returns how long that is.

@@ -159,7 +159,7 @@ func (device *Device) upLocked() error {
 	device.peers.RLock()
 	for _, peer := range device.peers.keyMap {
 		peer.Start()
-		if peer.persistentKeepaliveInterval.Load() > 0 {
+		if peer.persistentKeepaliveInterval.Load() > 0 && peer.endpoint.Load() != nil {
 			peer.SendKeepalive()
 		}
 	}

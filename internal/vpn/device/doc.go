@@ -16,5 +16,7 @@
 //   - A timer that is not pending is not locked to be stopped, and the timer of persistent keepalives moves ten times a
 //     second at most.
 //   - The mark of packets, the server for wg(8), and workarounds for mobile systems are gone.
+//   - A peer may be held to one of several ways, and handshakes probe them (held.go). An endpoint has the interface
+//     that messages leave by.
 //   - circle.go makes sessions for measurements.
 package device

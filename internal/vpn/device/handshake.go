@@ -247,7 +247,9 @@ func (device *Device) handle(elem *handshakeElement) {
 		}
 
 		// update endpoint
-		peer.SetEndpointFromPacket(&elem.endpoint)
+		if !peer.answered(elem.message()) {
+			peer.SetEndpointFromPacket(&elem.endpoint)
+		}
 
 		device.log.Verbosef("%v - Received handshake response", peer)
 		peer.rxBytes.Add(uint64(len(elem.message())))

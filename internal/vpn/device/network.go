@@ -22,9 +22,11 @@ type Network interface {
 
 // Endpoint is where a peer is. It does not change once a peer has it.
 type Endpoint struct {
-	Remote netip.AddrPort // without a zone
-	Scope  uint32         // the index of the interface, with a link-local address
-	Local  netip.Addr     // the address that messages to it come from; not valid: the kernel chooses
+	Remote    netip.AddrPort // without a zone
+	Scope     uint32         // the index of the interface, with a link-local address
+	Local     netip.Addr     // the address that messages to it come from; not valid: the kernel chooses
+	Interface uint32         // the index of the interface that they leave by; 0: routes decide
+	Held      *Held          // nil: the peer is where its last message came from
 }
 
 // ParseEndpoint reads an endpoint as String writes it. Its zone may be the name of an interface that there is now.

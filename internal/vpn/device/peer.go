@@ -23,6 +23,8 @@ type Peer struct {
 	lastHandshakeNano atomic.Int64  // nano seconds since epoch
 
 	endpoint atomic.Pointer[Endpoint] // nil: not known
+	stray    atomic.Int64             // nanoseconds, when a message came by another way than the peer is held to
+	probe    probe
 
 	timers struct {
 		retransmitHandshake     *Timer
@@ -223,15 +225,19 @@ func (peer *Peer) Stop() {
 
 // SetEndpointFromPacket has the peer be where an authentic message came from.
 func (peer *Peer) SetEndpointFromPacket(from *Endpoint) {
-	if is := peer.endpoint.Load(); is == nil || *is != *from {
+	is := peer.endpoint.Load()
+	if is != nil && is.Held != nil {
+		peer.follow(is, from)
+	} else if is == nil || *is != *from {
 		at := *from // from is overwritten by the next message
-		peer.endpoint.Store(&at)
+		peer.endpoint.CompareAndSwap(is, &at)
 	}
 }
 
-// markEndpointSrcForClearing has the kernel choose again from which address the peer is sent to.
+// markEndpointSrcForClearing has the kernel choose again from which address the peer is sent to, and by which
+// interface.
 func (peer *Peer) markEndpointSrcForClearing() {
-	if is := peer.endpoint.Load(); is != nil && is.Local.IsValid() {
+	if is := peer.endpoint.Load(); is != nil && is.Held == nil && (is.Local.IsValid() || is.Interface != 0) {
 		peer.endpoint.CompareAndSwap(is, &Endpoint{Remote: is.Remote, Scope: is.Scope})
 	}
 }

@@ -242,7 +242,7 @@ func (peer *ipcSetPeer) handlePostConfig() {
 	}
 	if peer.device.isUp() {
 		peer.Start()
-		if peer.pkaOn {
+		if peer.pkaOn && peer.endpoint.Load() != nil {
 			peer.SendKeepalive()
 		}
 		peer.SendStagedPackets()

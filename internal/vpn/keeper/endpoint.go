@@ -77,33 +77,33 @@ func (e *endpoints) first(tunnel string, p *resolve.Peer) netip.AddrPort {
 	if at, ok := e.seen[seenKey(tunnel, p)]; ok {
 		return at
 	}
-	return e.next(p)
+	return e.next(p.Endpoint, p.Port)
 }
 
-// next returns the next of the addresses that a peer's statement has.
-func (e *endpoints) next(p *resolve.Peer) netip.AddrPort {
-	if p.Endpoint == "" {
+// next returns the next of the addresses that an endpoint of a statement has.
+func (e *endpoints) next(endpoint string, port uint16) netip.AddrPort {
+	if endpoint == "" {
 		return netip.AddrPort{}
 	}
-	if a, err := netip.ParseAddr(p.Endpoint); err == nil {
-		return netip.AddrPortFrom(a, p.Port)
+	if a, err := netip.ParseAddr(endpoint); err == nil {
+		return netip.AddrPortFrom(a, port)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.names[p.Endpoint]
+	l := e.names[endpoint]
 	if l == nil {
 		l = &lookup{at: -1}
-		e.names[p.Endpoint] = l
+		e.names[endpoint] = l
 	}
 	if !l.asking && time.Since(l.asked) >= lookupPause {
 		l.asking, l.asked = true, time.Now()
-		go e.ask(p.Endpoint, l)
+		go e.ask(endpoint, l)
 	}
 	if len(l.addresses) == 0 {
 		return netip.AddrPort{}
 	}
 	l.at = (l.at + 1) % len(l.addresses)
-	return netip.AddrPortFrom(l.addresses[l.at], p.Port)
+	return netip.AddrPortFrom(l.addresses[l.at], port)
 }
 
 func (e *endpoints) ask(name string, l *lookup) {

@@ -44,6 +44,7 @@ type keeper struct {
 const (
 	recordPause = 200 * time.Millisecond
 	tunnelPause = time.Second
+	wayPause    = 250 * time.Millisecond // at the ways of peers that have several
 )
 
 // ErrHeld means that another process keeps the tunnels of this network namespace.
@@ -89,9 +90,10 @@ func lock(f rundir.Folder) (*os.File, error) {
 
 func (k *keeper) run(ctx context.Context) error {
 	defer k.leave()
-	records, tunnels := time.NewTicker(recordPause), time.NewTicker(tunnelPause)
+	records, tunnels, ways := time.NewTicker(recordPause), time.NewTicker(tunnelPause), time.NewTicker(wayPause)
 	defer records.Stop()
 	defer tunnels.Stop()
+	defer ways.Stop()
 	k.look()
 	k.Log.Info("ready", "tunnels", len(k.wanted))
 	if err := service.Notify("READY=1"); err != nil {
@@ -105,6 +107,8 @@ func (k *keeper) run(ctx context.Context) error {
 			k.look()
 		case <-tunnels.C:
 			k.tend()
+		case <-ways.C:
+			k.choose()
 		}
 	}
 }
@@ -179,6 +183,15 @@ func (k *keeper) tend() {
 		t.tend(time.Now())
 	}
 	k.endpoints.write(k.Log)
+}
+
+// choose has peers be reached by the ways that work.
+func (k *keeper) choose() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, t := range k.tunnels {
+		t.choose(time.Now())
+	}
 }
 
 // Down removes all tunnels, with their routes and blackholes. The error is ErrHeld while a process

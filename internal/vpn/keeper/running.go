@@ -30,8 +30,9 @@ type running struct {
 	config  *tunnel.Config
 	states  map[key.Public]tunnel.State
 	watched map[key.Public]*watch
-	greeted bool      // the peers, since the engine has them
-	held    time.Time // when hold last looked
+	links   map[key.Public]*link // peers that several ways lead to, or one that is chosen
+	greeted bool                 // the peers, since the engine has them
+	held    time.Time            // when hold last looked
 }
 
 // watch is what is remembered of a peer.
@@ -42,7 +43,7 @@ type watch struct {
 
 // be has the tunnel be as its statement says.
 func (t *running) be(of resolve.WireGuard) {
-	if t.engine != nil && t.of.Engine != of.Engine {
+	if t.engine != nil && engineOf(&t.of) != engineOf(&of) {
 		t.leave()
 	}
 	t.of = of
@@ -163,7 +164,9 @@ func (t *running) configure() (c *tunnel.Config, faulty error) {
 				peer.Preshared = before.Preshared
 			}
 		}
-		peer.Endpoint = t.keeper.endpoints.first(t.of.Name, p)
+		if len(p.Ways) == 0 { // otherwise its link says where it is
+			peer.Endpoint = t.keeper.endpoints.first(t.of.Name, p)
+		}
 		c.Peers = append(c.Peers, peer)
 	}
 	return c, faulty
@@ -204,8 +207,11 @@ func (t *running) open() (tunnel.Engine, string, error) {
 		}
 		return e, why, nil
 	}
-	if t.of.Engine == userspace.Name {
+	switch {
+	case t.of.Engine == userspace.Name:
 		return user("the configuration says so")
+	case engineOf(&t.of) == userspace.Name:
+		return user("the kernel's WireGuard does not choose between uplinks")
 	}
 	e, err := kernel.Open(t.of.Name, t.of.MTU)
 	switch {
@@ -261,7 +267,8 @@ func (t *running) setLink(l netlink.Link) error {
 // greet begins handshakes with the peers. After a crash they still send with the keys of sessions that
 // nobody has: without a handshake from here they notice only after 15 s.
 func (t *running) greet() {
-	t.greeted = true
+	t.greeted, t.links = true, nil
+	t.choose(time.Now())
 	for i := range t.config.Peers {
 		if p := &t.config.Peers[i]; p.Endpoint.IsValid() {
 			if err := t.engine.Greet(p.Key); err != nil {
@@ -276,7 +283,7 @@ func (t *running) leave() {
 	if t.engine != nil {
 		t.engine.Close()
 	}
-	t.engine, t.config, t.states, t.greeted = nil, nil, nil, false
+	t.engine, t.config, t.states, t.links, t.greeted = nil, nil, nil, nil, false
 }
 
 // tend gets over problems, and has peers be looked for where they are now.
@@ -307,6 +314,9 @@ func (t *running) tend(now time.Time) {
 		return
 	}
 	for i := range t.of.Peers {
+		if len(t.of.Peers[i].Ways) > 0 {
+			continue
+		}
 		if k, err := key.ParsePublic(t.of.Peers[i].Key); err == nil && t.before(k) != nil {
 			t.follow(&t.of.Peers[i], k, now)
 		}
@@ -357,7 +367,7 @@ func (t *running) follow(p *resolve.Peer, k key.Public, now time.Time) {
 	if p.Endpoint == "" || met && s.Sent-w.sent < initiation || now.Sub(w.moved) < endurance {
 		return
 	}
-	to := t.keeper.endpoints.next(p)
+	to := t.keeper.endpoints.next(p.Endpoint, p.Port)
 	if !to.IsValid() {
 		return
 	}
@@ -394,6 +404,7 @@ func (t *running) status(now time.Time) Status {
 			is := t.states[k]
 			p.Session, p.Handshake, p.Endpoint = sessionOf(is.Handshake, now), is.Handshake, is.Endpoint
 			p.Received, p.Sent, p.Error, p.ErrorTime = is.Received, is.Sent, is.Error, is.ErrorTime
+			p.Ways, p.Moved = t.links[k].status()
 		}
 		s.Peers = append(s.Peers, p)
 	}

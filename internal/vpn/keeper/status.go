@@ -44,7 +44,37 @@ type Peer struct {
 	Routes    []netip.Prefix `json:"routes"` // those of Allowed that weir's routes lead to
 	Error     string         `json:"last_error,omitempty"`
 	ErrorTime time.Time      `json:"last_error_time,omitzero"`
+	Ways      []Way          `json:"ways,omitempty"`  // of a peer that has several, or one that is chosen
+	Moved     *Moved         `json:"moved,omitempty"` // the last time, to another way
 }
+
+// Way is what is known of a way to a peer.
+type Way struct {
+	Endpoint  string         `json:"endpoint"` // as its statement says
+	Address   netip.AddrPort `json:"address,omitzero"`
+	Interface string         `json:"interface,omitempty"` // that packets leave by
+	Used      bool           `json:"used"`
+	State     WayState       `json:"state"`
+	Answered  time.Time      `json:"last_answer,omitzero"`
+	RTT       float64        `json:"rtt_ms,omitempty"` // of the last answer
+}
+
+// Moved is when and why another way is used.
+type Moved struct {
+	Time time.Time `json:"time"`
+	Why  string    `json:"why"`
+}
+
+// WayState is what a way is good for.
+type WayState string
+
+// States of a way.
+const (
+	WayAnswers WayState = "answers"
+	WaySilent  WayState = "silent" // the last probe was lost
+	WayDown    WayState = "down"   // its interface is down or missing, or its name has no address
+	WayUntried WayState = "untried"
+)
 
 // Session is what a peer's session keys are good for.
 type Session string

@@ -41,6 +41,33 @@ type State struct {
 	ErrorTime time.Time // when
 }
 
+// At is where a peer is, and how it is reached.
+type At struct {
+	Remote    netip.AddrPort
+	Interface int // the index of the one that packets leave by; 0: routes decide
+}
+
+// Reach is what an engine knows of how a peer that is held can be reached.
+type Reach struct {
+	At             At
+	Sent, Received uint64        // bytes, probes not counted as sent
+	Stray          time.Time     // when a packet came last by another way
+	Answered       bool          // the last probe
+	Took           time.Duration // the answer
+}
+
+// A Holder is an engine that can choose by which of several ways a peer is reached.
+type Holder interface {
+	// Hold has a peer be reached by one way. Packets that come by others do not change that.
+	Hold(k key.Public, at At, others []netip.AddrPort) error
+	// Probe begins a handshake to see whether a way works, or the one in use. It reports whether it was begun.
+	Probe(k key.Public, apart *At) (begun bool, err error)
+	// Recall sends something by the way in use.
+	Recall(k key.Public)
+	// Reach tells how a peer can be reached; false: it is not there.
+	Reach(k key.Public) (Reach, bool)
+}
+
 // An Engine encrypts and decrypts the packets of one tunnel. Its methods are called one at a time.
 type Engine interface {
 	// Name is what the configuration calls the engine.

@@ -49,7 +49,7 @@ func (f *File) Statements(name, folder string) (stmts []ast.Stmt, files []KeyFil
 			s.PSK = keep(name+"-"+unsafe.ReplaceAllString(s.Name.Text, "_"), ".psk", p.Preshared)
 		}
 		if p.Host != "" {
-			s.Endpoint, s.Port = &ast.Word{Text: p.Host}, count(p.Port)
+			s.Ways = []ast.Way{{Host: ast.Word{Text: p.Host}, Port: count(p.Port)}}
 		}
 		for _, a := range p.Allowed {
 			s.Allowed = append(s.Allowed, ast.Network{Prefix: a})

@@ -56,6 +56,13 @@ func Write(out io.Writer, t *resolve.WireGuard) error {
 		if p.Endpoint != "" {
 			line("Endpoint", "%s", net.JoinHostPort(p.Endpoint, strconv.Itoa(int(p.Port))))
 		}
+		for _, w := range p.Ways {
+			fmt.Fprintf(&b, "# weir has a way to %s", net.JoinHostPort(w.Endpoint, strconv.Itoa(int(w.Port))))
+			if w.On != "" {
+				fmt.Fprintf(&b, " on %s", w.On)
+			}
+			b.WriteString(": a file of wg-quick(8) has one, and no interface\n")
+		}
 		if p.Keepalive > 0 {
 			line("PersistentKeepalive", "%d", p.Keepalive)
 		}
