@@ -48,8 +48,9 @@ func (p *Path) sendLate() {
 		if full == nil {
 			return
 		}
-		waits := []unix.PollFd{{Fd: int32(full.fd), Events: unix.POLLOUT}, {Fd: int32(p.stop), Events: unix.POLLIN}}
-		unix.Poll(waits, -1) //nolint:errcheck // a signal: it is tried again
+		waits := []unix.PollFd{{Fd: int32(p.stop), Events: unix.POLLIN}, {Fd: int32(full.fd), Events: unix.POLLOUT}}
+		unix.Poll(waits, -1)            //nolint:errcheck // a signal: it is tried again
+		unix.Poll(waits[:1], roomPause) //nolint:errcheck // there may be no room though it was said, again and again
 	}
 }
 

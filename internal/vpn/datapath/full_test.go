@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"net"
+	"net/netip"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -134,6 +135,77 @@ func TestLate(t *testing.T) {
 	a.device.Close()
 	if took := time.Since(begun); took > time.Second {
 		t.Errorf("while messages wait, to close took %v", took)
+	}
+}
+
+// A socket that is full though it is said to have room is not asked again and again.
+func TestVain(t *testing.T) {
+	a, b := pairOf(t, "127.0.0.1", 1)
+	a.reaches(b, numbered(0))
+	var asked atomic.Int32
+	var full atomic.Bool
+	full.Store(true)
+	a.fails(func([]byte, int, *device.Endpoint) unix.Errno {
+		if asked.Add(1); full.Load() {
+			return unix.EAGAIN
+		}
+		return 0
+	})
+	waits := numbered(1)
+	a.put(0, append(make([]byte, sizeVnet), waits...))
+	peer := a.device.LookupPeer(device.NoisePublicKey(b.secret.Public()))
+	if err := a.path.Send([]byte("waits"), peer.Endpoint()); err != nil {
+		t.Error(err)
+	}
+	const long = 500 * time.Millisecond
+	time.Sleep(long)
+	if n := asked.Load(); n > 4*int32(long/time.Millisecond) {
+		t.Errorf("the kernel was asked %d times in %v", n, long)
+	}
+	full.Store(false)
+	if got := b.takeAny(patience); got == nil || !bytes.Equal(got[0], waits) {
+		t.Error("what waited did not come")
+	}
+}
+
+// Where the way to one peer splits no datagrams, others do not suffer, and it is tried again when the peer is elsewhere.
+func TestUnsplit(t *testing.T) {
+	hub, near, far := newEnd(t, 1), newEnd(t, 1), newEnd(t, 1)
+	hub.meets(near.secret.Public(), "127.0.0.1", near.port, "10.2.0.0/16")
+	hub.meets(far.secret.Public(), "127.0.0.1", far.port, "10.3.0.0/16")
+	other := netip.MustParseAddrPort("10.3.0.1:443")
+	for _, e := range []*end{near, far} {
+		e.meets(hub.secret.Public(), "127.0.0.1", hub.port, "10.1.0.0/16")
+	}
+	var together [2]atomic.Int32 // datagrams of several messages, to each
+	hub.fails(func(messages []byte, segment int, to *device.Endpoint) unix.Errno {
+		if len(messages) <= segment {
+			return 0
+		}
+		if to.Remote.Port() == near.port {
+			together[0].Add(1)
+			return 0
+		}
+		together[1].Add(1)
+		return unix.EIO
+	})
+	send := func(to *end, address netip.AddrPort) {
+		comesOut(t, hub, to, &sample{from: four[0], to: address, protocol: unix.IPPROTO_TCP, flags: flagACK, payload: letters(30000)})
+	}
+	hub.reaches(near, numbered(0))
+	hub.reaches(far, (&sample{from: four[0], to: other, protocol: unix.IPPROTO_UDP, payload: letters(100)}).bytes())
+	for range 5 {
+		send(far, other)
+		send(near, four[1])
+	}
+	if n, f := together[0].Load(), together[1].Load(); n < 5 || f != 1 {
+		t.Errorf("%d datagrams together to the peer that takes them, %d to the other", n, f)
+	}
+	peer := hub.device.LookupPeer(device.NoisePublicKey(far.secret.Public()))
+	peer.SetEndpointFromPacket(&device.Endpoint{Remote: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), far.port), Local: netip.MustParseAddr("127.0.0.7")})
+	send(far, other)
+	if f := together[1].Load(); f != 2 {
+		t.Errorf("elsewhere it is tried %d times", f-1)
 	}
 }
 

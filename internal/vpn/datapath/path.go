@@ -162,6 +162,7 @@ type worker struct {
 	outboxes [outboxes]outbox
 	evict    int
 	stalled  *socket // it has no room for what is in an outbox; nil: there is none
+	vain     bool    // it was said to have room, and had none
 	waits    [2]unix.PollFd
 	datagram datagram
 	merge    merger
@@ -220,8 +221,14 @@ func (w *worker) run() {
 const roomPause = 1 // ms
 
 // awaitRoom waits until the socket that was full has room. What the tun device has stays there. It does not
-// wait for what comes in: another worker may be at it, and then poll would return at once, again and again.
+// wait for what comes in: another worker may be at it, and then poll would return at once, again and again. Where there
+// was said to be room and nothing could be sent, it waits for the whole pause.
 func (w *worker) awaitRoom() {
 	w.waits = [2]unix.PollFd{{Fd: int32(w.path.stop), Events: unix.POLLIN}, {Fd: int32(w.stalled.fd), Events: unix.POLLOUT}}
-	unix.Poll(w.waits[:], roomPause) //nolint:errcheck // a signal: it is tried again
+	waits := w.waits[:]
+	if w.vain {
+		waits = waits[:1]
+	}
+	unix.Poll(waits, roomPause)      //nolint:errcheck // a signal: it is tried again
+	w.vain = w.waits[1].Revents != 0 // unless something leaves now
 }

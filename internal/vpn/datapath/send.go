@@ -176,6 +176,7 @@ func (w *worker) flush(b *outbox) bool {
 		}
 		rest, sent, err := w.path.send(&w.datagram, b.messages, b.segment, b.class, to, b.peer)
 		b.peer.Sent(sent)
+		w.vain = w.vain && sent == 0
 		if errors.Is(err, unix.EAGAIN) {
 			b.messages, w.stalled = rest, w.path.socketOf(to)
 			return false
@@ -198,12 +199,14 @@ func (p *Path) send(d *datagram, messages []byte, segment int, class byte, to *d
 	if s == nil {
 		return nil, 0, unix.EAFNOSUPPORT
 	}
-	if len(messages) > segment && !s.whole.Load() {
+	if len(messages) > segment && (peer == nil || peer.Splits()) {
 		switch e := d.send(s, messages, segment, class, to); e {
 		case 0:
 			return nil, len(messages), nil
-		case unix.EIO: // the hardware does not make checksums
-			s.whole.Store(true)
+		case unix.EIO: // the device on the way to this peer does not make checksums
+			if peer != nil {
+				peer.Unsplit()
+			}
 		case unix.EINVAL, unix.EMSGSIZE, unix.ENODEV, unix.ENETUNREACH: // a message is too long, or gone says why
 		default:
 			return messages, 0, e

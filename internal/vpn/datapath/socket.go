@@ -21,9 +21,8 @@ const (
 
 // A socket is that of one family.
 type socket struct {
-	fd    int
-	six   bool
-	whole atomic.Bool // the kernel cannot split what is sent
+	fd  int
+	six bool
 
 	fault atomic.Pointer[fault] // in tests
 }

@@ -111,6 +111,11 @@ func (s *Stand) Decrypt() (Done, error) {
 		}
 		return 0
 	})
+	last := s.worker() // a worker that delivers enough leaves the rest to its next turn, which there was none of
+	for r.tail.Load() != r.head.Load() {
+		left := deliveries
+		last.deliverReady(r, &left)
+	}
 	done.Bytes = uint64(given)
 	if _, came := s.circle.Bytes(); err == nil && came < done.Bytes {
 		err = fmt.Errorf("of %d bytes only %d were accepted", done.Bytes, came)
@@ -201,6 +206,10 @@ func threadTime() int64 {
 	return used.Nano()
 }
 
+func (s *Stand) worker() *worker {
+	return &worker{path: s.path, queue: -1, read: make([]byte, maxRead+device.PaddingMultiple), mtu: device.DefaultMTU, clock: time.Now()}
+}
+
 // work has the workers do something again and again. It returns how many bytes it was.
 func (s *Stand) work(do func(w *worker, turn int) int) (Done, error) {
 	var bytes, cpu atomic.Uint64
@@ -212,7 +221,7 @@ func (s *Stand) work(do func(w *worker, turn int) int) (Done, error) {
 			defer all.Done()
 			runtime.LockOSThread()
 			before := threadTime()
-			w := &worker{path: s.path, queue: -1, read: make([]byte, maxRead+device.PaddingMultiple), mtu: device.DefaultMTU}
+			w := s.worker()
 			sum := 0
 			for turn := i; ; turn++ {
 				if w.clock = time.Now(); w.clock.Sub(begun) >= s.Time {

@@ -73,6 +73,18 @@ func (peer *Peer) Endpoint() *Endpoint { return peer.endpoint.Load() }
 // ForgetLocal has the kernel choose again from which address the peer is sent to.
 func (peer *Peer) ForgetLocal() { peer.markEndpointSrcForClearing() }
 
+// splitPause is for how long no datagram is given to the kernel to be split, after it could not.
+const splitPause = time.Minute
+
+// Splits reports whether the kernel may be able to split datagrams on their way to the peer.
+func (peer *Peer) Splits() bool {
+	until := peer.unsplit.Load()
+	return until == 0 || time.Now().UnixNano() >= until
+}
+
+// Unsplit notes that it was not. It is tried again after a minute, or when the peer is elsewhere.
+func (peer *Peer) Unsplit() { peer.unsplit.Store(time.Now().Add(splitPause).UnixNano()) }
+
 // Leaving notes that messages with data are about to be sent. The answer may come before Sent is called: what it
 // does to the timers has to be done after this.
 func (peer *Peer) Leaving() {

@@ -25,6 +25,7 @@ type Peer struct {
 	endpoint atomic.Pointer[Endpoint] // nil: not known
 	stray    atomic.Int64             // nanoseconds, when a message came by another way than the peer is held to
 	probe    probe
+	unsplit  atomic.Int64 // until when the way to it splits no datagrams, in Unix nanoseconds; 0: it does
 
 	timers struct {
 		retransmitHandshake     *Timer
@@ -231,6 +232,7 @@ func (peer *Peer) SetEndpointFromPacket(from *Endpoint) {
 	} else if is == nil || *is != *from {
 		at := *from // from is overwritten by the next message
 		peer.endpoint.CompareAndSwap(is, &at)
+		peer.unsplit.Store(0)
 	}
 }
 
