@@ -82,7 +82,7 @@ func TestVPN(t *testing.T) {
 			engine = "engine userspace" // the kernel's own is told about below
 		}
 		tunnel := func(engine string) string {
-			return fmt.Sprintf(`wireguard wg0 key file "%s" address { 10.9.0.1/30 fd09::1/64 } %s
+			return fmt.Sprintf(`wireguard wg0 key file "%s" mtu 1420 address { 10.9.0.1/30 fd09::1/64 } %s
 peer far on wg0 key "%s" psk file "%s" endpoint %s port %d allowed { 10.9.0.2 10.2.0.0/16 fd09::2 fd02::/48 }
 `, secret, engine, far.Key, psk, wanHost, far.Port)
 		}
@@ -232,7 +232,7 @@ func vpnFaults(b *lib.Box, tunnel, rules, secret string) {
 	if err := os.Chmod(secret, 0o644); err != nil {
 		b.Fatal(err)
 	}
-	b.Weir("load", b.Rules(strings.Replace(tunnel, "address", "mtu 1400 address", 1)+rules))
+	b.Weir("load", b.Rules(strings.Replace(tunnel, "mtu 1420", "mtu 1400", 1)+rules))
 	b.Until(5*time.Second, "weir says that others may read the key", func() bool { return strings.Contains(tunnelOf(b).Problem, "chmod 600") })
 	b.Ping(lab.LAN, tunnelFar, 1)
 	if err := os.Chmod(secret, 0o600); err != nil {

@@ -13,6 +13,7 @@ import (
 	"weir/internal/units"
 	"weir/internal/vpn/keeper"
 	"weir/internal/vpn/key"
+	"weir/internal/vpn/pathmtu"
 )
 
 func newVPNCommand(env *Env) *cobra.Command {
@@ -27,7 +28,7 @@ func newVPNCommand(env *Env) *cobra.Command {
 "weir vpn run" keeps them up, beside the daemon. "weir vpn status" says which peers are there.
 docs/vpn.md has more.`,
 	}
-	c.AddCommand(newVPNRunCommand(env), newVPNStatusCommand(env), newVPNCheckCommand(env), newVPNDownCommand(env), newVPNGenkeyCommand(env, "genkey"),
+	c.AddCommand(newVPNRunCommand(env), newVPNStatusCommand(env), newVPNLogCommand(env), newVPNCheckCommand(env), newVPNDownCommand(env), newVPNGenkeyCommand(env, "genkey"),
 		newVPNGenkeyCommand(env, "genpsk"), newVPNPubkeyCommand(env), newVPNImportCommand(env), newVPNExportCommand(env))
 	return c
 }
@@ -110,7 +111,11 @@ func printTunnels(w io.Writer, all []keeper.Status, now time.Time) error {
 		case t.Key == nil:
 			fmt.Fprintf(w, "engine %s (%s)\n", t.Engine, t.Why)
 		default:
-			fmt.Fprintf(w, "port %d, MTU %d, engine %s (%s), public key %s\n", t.Port, t.MTU, t.Engine, t.Why, t.Key)
+			fixed := ""
+			if t.Fixed {
+				fixed = ", as the rules say"
+			}
+			fmt.Fprintf(w, "port %d, MTU %d%s, engine %s (%s), public key %s\n", t.Port, t.MTU, fixed, t.Engine, t.Why, t.Key)
 		}
 		if t.Problem != "" {
 			fmt.Fprintf(w, "  problem: %s\n", t.Problem)
@@ -153,6 +158,9 @@ func printPeer(w io.Writer, p *keeper.Peer, now time.Time) {
 	if p.Moved != nil {
 		fmt.Fprintf(w, "    %s: it moved %s\n", ago(p.Moved.Time), p.Moved.Why)
 	}
+	if p.Path != nil {
+		fmt.Fprintf(w, "    path MTU %s\n", pathText(p.Path))
+	}
 	if p.Error != "" {
 		fmt.Fprintf(w, "    %s: %s\n", ago(p.ErrorTime), p.Error)
 	}
@@ -171,6 +179,20 @@ func printWay(w io.Writer, way *keeper.Way, ago func(time.Time) string) {
 		fmt.Fprintf(w, ", the last answer %s took %.1f ms", ago(way.Answered), way.RTT)
 	}
 	fmt.Fprintln(w)
+}
+
+// pathText says what is known of the path to a peer.
+func pathText(p *keeper.PathMTU) string {
+	at := p.At.Format(time.TimeOnly)
+	switch {
+	case p.By == pathmtu.Assumed:
+		return fmt.Sprintf("%d, assumed at %s: the peer answers nothing that would tell, or other packets are always under way", p.Size, at)
+	case p.Cut:
+		return fmt.Sprintf("below %d, measured at %s: messages are cut outside the tunnel", p.Size, at)
+	case p.By == pathmtu.Keepalive:
+		return fmt.Sprintf("%d, measured at %s by keepalives: in the direction to the peer only", p.Size, at)
+	}
+	return fmt.Sprintf("%d, measured at %s", p.Size, at)
 }
 
 func newVPNGenkeyCommand(_ *Env, use string) *cobra.Command {

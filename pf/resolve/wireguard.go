@@ -15,7 +15,8 @@ type WireGuard struct {
 	Port      uint16
 	KeyFile   string // of the private key
 	Addresses []netip.Prefix
-	MTU       uint16
+	MTU       uint16 // at most, unless MTUFixed
+	MTUFixed  bool   // the statement says so
 	Engine    string // kernel or userspace; empty: either
 	Peers     []Peer
 }
@@ -69,7 +70,7 @@ func (r *resolver) wireguard(s *ast.WireGuard) {
 		o.Port = uint16(s.Port.N)
 	}
 	if s.MTU != nil {
-		o.MTU = uint16(s.MTU.N)
+		o.MTU, o.MTUFixed = uint16(s.MTU.N), true
 	}
 	for i, other := range r.options.WireGuard {
 		switch {

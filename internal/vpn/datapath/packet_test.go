@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"bytes"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -74,6 +75,8 @@ func FuzzPacket(f *testing.F) {
 		f.Add((&sample{from: four[0], to: four[1], protocol: protocol, flags: flagACK, payload: letters(30)}).bytes(), byte(3))
 		f.Add((&sample{from: six[0], to: six[1], protocol: protocol, flags: flagACK, payload: letters(30)}).bytes(), byte(1))
 	}
+	f.Add(probeRequest(four[0].Addr(), four[1].Addr(), 100, 7), byte(0))
+	f.Add(probeRequest(six[0].Addr(), six[1].Addr(), 100, 7), byte(0))
 	f.Fuzz(func(t *testing.T, content []byte, outer byte) {
 		n := lengthOf(content)
 		if n == 0 {
@@ -83,6 +86,12 @@ func FuzzPacket(f *testing.F) {
 		source(p)
 		destination(p)
 		flowOf(p)
+		if probeOf(p) != nil {
+			reply := bytes.Clone(p)
+			if probeReply(reply, echoReply4); !bytes.Equal(source(reply), destination(p)) || probeOf(reply) == nil {
+				t.Errorf("the answer to %x is %x", p, reply)
+			}
+		}
 		if decapsulate(p, outer) && lengthOf(p) != n {
 			t.Errorf("ECN changes the length from %d to %d", n, lengthOf(p))
 		}

@@ -36,6 +36,11 @@ type Path struct {
 	control sync.Mutex // of what is no data
 	dg      datagram
 	late    []late // what waits for room in its socket; somebody sends it, if there is any
+
+	asked      sync.Map    // of a request's number: where its answer is told
+	cuts       atomic.Bool // messages may be cut
+	answeredAt int64       // the second of answers; control is held
+	answers    int
 }
 
 // New returns the path between a tun device and a port. failed is called, once and while a worker runs, when the tun
@@ -63,6 +68,7 @@ func (p *Path) Open(port uint16) (uint16, error) {
 	p.mu.Lock()
 	p.four, p.six, p.stop = four, six, stop
 	p.mu.Unlock()
+	p.Cut(p.cuts.Load())
 	p.ending.Store(false)
 	for _, queue := range p.tun.Queues {
 		w, err := p.newWorker(queue)

@@ -40,6 +40,7 @@ type packet struct {
 	size    int    // of the message
 	packet  []byte // in the batch's buffer; nil: there is none to pass on
 	empty   bool   // it is a keepalive
+	probe   bool   // it measures a path
 	headers int    // as headersOf says, if its checksums are right
 }
 
@@ -213,6 +214,7 @@ func (w *worker) admit(p *packet, content []byte, outer byte, several bool) {
 		return
 	}
 	p.packet = content
+	p.probe = probeOf(content) != nil
 	if !several {
 		return
 	}
@@ -280,7 +282,7 @@ func (w *worker) pass(all []packet) {
 	m.count = 0
 	for i := range all {
 		p := &all[i]
-		if p.packet == nil || m.count > 0 && m.add(p.packet, p.headers) {
+		if p.packet == nil || p.probe && w.probed(p) || m.count > 0 && m.add(p.packet, p.headers) {
 			continue
 		}
 		w.write()

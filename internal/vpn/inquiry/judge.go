@@ -141,7 +141,11 @@ func probe(f *Facts, p *Probe) (all []Finding) {
 		return all
 	}
 	if p.Largest < int(f.Tunnel.MTU) {
-		say("MTU", false, "packets of more than %d bytes vanish, in one direction or both, and the interface has %d: set mtu %d at both ends", p.Largest, f.Tunnel.MTU, max(p.Largest, 1280))
+		advice := "weir measures that again within a minute"
+		if f.Tunnel.Fixed {
+			advice = fmt.Sprintf("set mtu %d at both ends, or none", max(p.Largest, 1280))
+		}
+		say("MTU", false, "packets of more than %d bytes vanish, in one direction or both, and the interface has %d: %s", p.Largest, f.Tunnel.MTU, advice)
 		return all
 	}
 	say("MTU", true, "packets of %d bytes, the MTU, go through both ways", p.Largest)

@@ -17,7 +17,7 @@ func TestJudge(t *testing.T) {
 	good := func() *Facts {
 		return &Facts{
 			Now:    now,
-			Tunnel: keeper.Status{Interface: "wg0", Engine: "userspace", Port: 51820, MTU: 1420},
+			Tunnel: keeper.Status{Interface: "wg0", Engine: "userspace", Port: 51820, MTU: 1420, Fixed: true},
 			Peer: keeper.Peer{
 				Session: keeper.Current, Handshake: now.Add(-time.Minute), Endpoint: netip.MustParseAddrPort("192.0.2.1:51820"), Received: 1,
 				Allowed: []netip.Prefix{network},
@@ -64,6 +64,7 @@ func TestJudge(t *testing.T) {
 		{func(f *Facts) { unanswered(f).In = 92 + 32 }, "probe", "one way"},
 		{func(f *Facts) { unanswered(f) }, "probe", "does not answer"},
 		{func(f *Facts) { f.Probes[0].Largest = 1372 }, "MTU", "set mtu 1372"},
+		{func(f *Facts) { f.Tunnel.Fixed, f.Probes[0].Largest = false, 1372 }, "MTU", "measures that again"},
 	} {
 		f := good()
 		c.spoil(f)

@@ -33,6 +33,9 @@ type Config struct {
 type keeper struct {
 	Config
 	endpoints endpoints
+	journal   journal
+	measuring sync.WaitGroup // what measures paths
+	slots     chan struct{}  // for that
 
 	mu      sync.Mutex  // of all below
 	record  os.FileInfo // of the file that wanted is from
@@ -63,7 +66,8 @@ func Run(ctx context.Context, c Config) error {
 	if err := service.Keep(unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE); err != nil {
 		return err
 	}
-	k := &keeper{Config: c, tunnels: map[string]*running{}}
+	k := &keeper{Config: c, tunnels: map[string]*running{}, slots: make(chan struct{}, mostMeasured)}
+	k.journal.began = time.Now()
 	k.endpoints.read(filepath.Join(c.Folder.VPN(), "endpoints.json"), c.Log)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return k.serve(ctx) })
@@ -91,6 +95,7 @@ func lock(f rundir.Folder) (*os.File, error) {
 func (k *keeper) run(ctx context.Context) error {
 	defer k.leave()
 	records, tunnels, ways := time.NewTicker(recordPause), time.NewTicker(tunnelPause), time.NewTicker(wayPause)
+	defer k.measuring.Wait()
 	defer records.Stop()
 	defer tunnels.Stop()
 	defer ways.Stop()
@@ -106,7 +111,7 @@ func (k *keeper) run(ctx context.Context) error {
 		case <-records.C:
 			k.look()
 		case <-tunnels.C:
-			k.tend()
+			k.tend(ctx)
 		case <-ways.C:
 			k.choose()
 		}
@@ -156,6 +161,7 @@ func (k *keeper) follow() {
 			t.leave()
 			delete(k.tunnels, name)
 			k.Log.Info("the tunnel is gone", "interface", name)
+			t.note(OfTunnel, "", "the rules do not have it any more")
 		}
 	}
 	err = tunnel.Remove(func(name string) bool {
@@ -175,12 +181,12 @@ func (k *keeper) follow() {
 }
 
 // tend looks after the tunnels that there are to be now.
-func (k *keeper) tend() {
+func (k *keeper) tend(ctx context.Context) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.follow()
 	for _, t := range k.tunnels {
-		t.tend(time.Now())
+		t.tend(ctx, time.Now())
 	}
 	k.endpoints.write(k.Log)
 }

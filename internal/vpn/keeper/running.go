@@ -1,12 +1,14 @@
 package keeper
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -30,9 +32,15 @@ type running struct {
 	config  *tunnel.Config
 	states  map[key.Public]tunnel.State
 	watched map[key.Public]*watch
-	links   map[key.Public]*link // peers that several ways lead to, or one that is chosen
-	greeted bool                 // the peers, since the engine has them
-	held    time.Time            // when hold last looked
+	links   map[key.Public]*link           // peers that several ways lead to, or one that is chosen
+	peers   atomic.Pointer[[]resolve.Peer] // of them, for the engine's goroutines
+	noted   map[key.Public]tunnel.State    // as the journal has them
+	notedAt time.Time
+	paths   map[key.Public]*path
+	linkMTU uint16    // of the interface, as it was last set
+	raising int       // measurements that need the largest MTU
+	greeted bool      // the peers, since the engine has them
+	held    time.Time // when hold last looked
 }
 
 // watch is what is remembered of a peer.
@@ -47,6 +55,8 @@ func (t *running) be(of resolve.WireGuard) {
 		t.leave()
 	}
 	t.of = of
+	t.peers.Store(&of.Peers)
+	t.forget()
 	t.try()
 }
 
@@ -57,11 +67,13 @@ func (t *running) try() {
 	case err == nil:
 		if t.problem != "" {
 			t.keeper.Log.Info("the tunnel works", "interface", t.of.Name)
+			t.note(OfTunnel, "", "it works")
 		}
 		t.problem = ""
 	case t.problem != err.Error():
 		t.problem = err.Error()
 		t.keeper.Log.Error("set up a tunnel", "interface", t.of.Name, "error", err)
+		t.note(OfTunnel, "", "%v", err)
 	}
 }
 
@@ -81,6 +93,7 @@ func (t *running) set() error {
 		if t.engine, t.why, err = t.open(); err != nil {
 			return err
 		}
+		t.note(OfTunnel, "", "the engine %s begins: %s", t.engine.Name(), t.why)
 	}
 	l, err := netlink.LinkByName(t.of.Name)
 	if err != nil {
@@ -93,6 +106,7 @@ func (t *running) set() error {
 		t.greeted = false // it has made all peers anew, or will
 		return err
 	}
+	t.noteChange(t.config, config)
 	t.config = config
 	if err := netlink.LinkSetUp(l); err != nil {
 		return fmt.Errorf("set %s up: %w", t.of.Name, err)
@@ -201,10 +215,14 @@ func (t *running) open() (tunnel.Engine, string, error) {
 		log.Warn(text, "interface", name, "times", times) //nolint:sloglint // the engine's own words
 	}}
 	user := func(why string) (tunnel.Engine, string, error) {
-		e, err := userspace.Open(name, t.of.MTU, func(text string) { said.say(text, time.Now()) })
+		e, err := userspace.Open(name, t.of.MTU, func(text string) {
+			said.say(text, time.Now())
+			t.keeper.heard(name, t.peers.Load(), text, true)
+		})
 		if err != nil {
 			return nil, "", err
 		}
+		e.Remark(func(text string) { t.keeper.heard(name, t.peers.Load(), text, false) })
 		return e, why, nil
 	}
 	switch {
@@ -228,10 +246,8 @@ func (t *running) open() (tunnel.Engine, string, error) {
 // setLink gives the interface its MTU and its addresses. Others go, except for those that IPv6 makes
 // by itself.
 func (t *running) setLink(l netlink.Link) error {
-	if l.Attrs().MTU != int(t.of.MTU) {
-		if err := netlink.LinkSetMTU(l, int(t.of.MTU)); err != nil {
-			return fmt.Errorf("set the MTU of %s: %w", t.of.Name, err)
-		}
+	if err := t.setMTU(l); err != nil {
+		return err
 	}
 	has, err := netlink.AddrList(l, netlink.FAMILY_ALL)
 	if err != nil {
@@ -282,12 +298,13 @@ func (t *running) greet() {
 func (t *running) leave() {
 	if t.engine != nil {
 		t.engine.Close()
+		t.note(OfTunnel, "", "the engine %s has ended", t.engine.Name())
 	}
 	t.engine, t.config, t.states, t.links, t.greeted = nil, nil, nil, nil, false
 }
 
 // tend gets over problems, and has peers be looked for where they are now.
-func (t *running) tend(now time.Time) {
+func (t *running) tend(ctx context.Context, now time.Time) {
 	if t.engine != nil {
 		select {
 		case <-t.engine.Failed(): // somebody has removed the interface
@@ -299,6 +316,7 @@ func (t *running) tend(now time.Time) {
 	if t.problem == "" && t.engine != nil {
 		if err := t.hold(now); err != nil {
 			t.problem = err.Error()
+			t.note(OfTunnel, "", "%v", err)
 			t.keeper.Log.Warn("look after a tunnel", "interface", t.of.Name, "error", err)
 		}
 	}
@@ -318,9 +336,12 @@ func (t *running) tend(now time.Time) {
 			continue
 		}
 		if k, err := key.ParsePublic(t.of.Peers[i].Key); err == nil && t.before(k) != nil {
+			t.noteState(t.of.Peers[i].Name, k, now)
 			t.follow(&t.of.Peers[i], k, now)
+			t.measure(ctx, &t.of.Peers[i], k, now)
 		}
 	}
+	t.notedAt = now
 }
 
 func (t *running) readStates() error {
@@ -386,7 +407,10 @@ func (t *running) follow(p *resolve.Peer, k key.Public, now time.Time) {
 
 // status tells of the tunnel.
 func (t *running) status(now time.Time) Status {
-	s := Status{Interface: t.of.Name, Problem: t.problem, Port: t.of.Port, MTU: t.of.MTU, Peers: []Peer{}}
+	s := Status{Interface: t.of.Name, Problem: t.problem, Port: t.of.Port, MTU: t.of.MTU, Fixed: t.of.MTUFixed, Peers: []Peer{}}
+	if t.linkMTU != 0 {
+		s.MTU = t.linkMTU
+	}
 	if t.engine != nil {
 		s.Engine, s.Why = t.engine.Name(), t.why
 		if t.config != nil {
@@ -405,6 +429,9 @@ func (t *running) status(now time.Time) Status {
 			p.Session, p.Handshake, p.Endpoint = sessionOf(is.Handshake, now), is.Handshake, is.Endpoint
 			p.Received, p.Sent, p.Error, p.ErrorTime = is.Received, is.Sent, is.Error, is.ErrorTime
 			p.Ways, p.Moved = t.links[k].status()
+			if path := t.paths[k]; path != nil {
+				p.Path = path.found
+			}
 		}
 		s.Peers = append(s.Peers, p)
 	}

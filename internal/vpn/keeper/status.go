@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +29,7 @@ type Status struct {
 	Key       *key.Public `json:"public_key,omitempty"`
 	Port      uint16      `json:"port"`
 	MTU       uint16      `json:"mtu"`
+	Fixed     bool        `json:"mtu_fixed,omitempty"` // the configuration says so
 	Peers     []Peer      `json:"peers"`
 }
 
@@ -46,6 +48,7 @@ type Peer struct {
 	ErrorTime time.Time      `json:"last_error_time,omitzero"`
 	Ways      []Way          `json:"ways,omitempty"`  // of a peer that has several, or one that is chosen
 	Moved     *Moved         `json:"moved,omitempty"` // the last time, to another way
+	Path      *PathMTU       `json:"path_mtu,omitempty"`
 }
 
 // Way is what is known of a way to a peer.
@@ -109,28 +112,39 @@ const answerPatience = 10 * time.Second
 
 // Read asks the process that keeps the tunnels for their status.
 func Read(ctx context.Context, f rundir.Folder) (all []Status, err error) {
+	err = ask(ctx, f, "/status", &all)
+	return all, err
+}
+
+// ReadLog asks it for what has happened after an event of that number.
+func ReadLog(ctx context.Context, f rundir.Folder, after uint64) (log Log, err error) {
+	err = ask(ctx, f, fmt.Sprintf("/log?after=%d", after), &log)
+	return log, err
+}
+
+func ask(ctx context.Context, f rundir.Folder, what string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket(f))
 	}}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://weir/status", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://weir"+what, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	answer, err := client.Do(request)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
-		return nil, ErrNotRunning
+		return ErrNotRunning
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask weir vpn run: %w", err)
+		return fmt.Errorf("ask weir vpn run: %w", err)
 	}
 	defer answer.Body.Close()
-	if err := json.NewDecoder(answer.Body).Decode(&all); err != nil {
-		return nil, fmt.Errorf("read the answer of weir vpn run: %w", err)
+	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+		return fmt.Errorf("read the answer of weir vpn run: %w", err)
 	}
-	return all, nil
+	return nil
 }
 
 // serve answers who asks for the status, until ctx ends.
@@ -143,6 +157,15 @@ func (k *keeper) serve(ctx context.Context) error {
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(k.status()) //nolint:errcheck // the other end has gone
+	})
+	mux.HandleFunc("GET /log", func(w http.ResponseWriter, r *http.Request) {
+		after, err := strconv.ParseUint(r.FormValue("after"), 10, 64)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(k.journal.after(after)) //nolint:errcheck // the other end has gone
 	})
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: answerPatience}
 	stop := context.AfterFunc(ctx, func() { s.Close() })

@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"time"
@@ -84,4 +85,24 @@ type Engine interface {
 	Failed() <-chan struct{}
 	// Close ends the engine. The interface stays.
 	Close()
+}
+
+// A Question is an echo request to an address behind a peer.
+type Question struct {
+	Peer     key.Public
+	From, To netip.Addr
+	Size     int
+	Wait     time.Duration // for the answer; 0: not at all
+}
+
+// A Prober is an engine that asks. Its methods may be called at any time.
+type Prober interface {
+	// Ask sends a request, and waits for the answer. No router cuts what it sends, if the engine can do that.
+	Ask(ctx context.Context, q *Question) (took time.Duration, answered bool)
+	// Resize says how large the interface's packets are now.
+	Resize(mtu int)
+	// Cut has routers and the kernel cut the engine's messages, or not. It reports whether it can.
+	Cut(on bool) bool
+	// Beyond reports whether the engine can ask with packets that are too large for the interface.
+	Beyond() bool
 }

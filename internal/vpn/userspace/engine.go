@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"weir/internal/vpn/datapath"
@@ -25,8 +26,11 @@ const maxWorkers = 16
 type Engine struct {
 	name    string
 	tun     datapath.Tun
+	path    *datapath.Path
 	device  *device.Device
 	applied *tunnel.Config
+
+	remark atomic.Pointer[func(text string)] // gets what is no error
 
 	mu     sync.Mutex
 	errors map[string]fault // of peers, by their short name
@@ -46,11 +50,11 @@ func Open(name string, mtu uint16, log func(string)) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{name: name, tun: tun, errors: map[string]fault{}}
-	path := datapath.New(tun, func() { go e.device.Close() }) // a worker cannot wait for its own end
-	e.device = device.NewDevice(path, int(mtu), &device.Logger{Verbosef: device.DiscardLogf, Errorf: func(format string, args ...any) {
+	e.path = datapath.New(tun, func() { go e.device.Close() }) // a worker cannot wait for its own end
+	e.device = device.NewDevice(e.path, int(mtu), &device.Logger{Verbosef: e.remarked, Errorf: func(format string, args ...any) {
 		log(e.note(fmt.Sprintf(format, args...), args))
 	}})
-	path.Carry(e.device)
+	e.path.Carry(e.device)
 	return e, nil
 }
 
@@ -64,6 +68,17 @@ func (e *Engine) note(text string, args []any) string {
 		}
 	}
 	return text
+}
+
+// Remark has f get what the engine says beside errors: of peers, and of handshakes that are wrong.
+func (e *Engine) Remark(f func(text string)) { e.remark.Store(&f) }
+
+func (e *Engine) remarked(format string, args ...any) {
+	f := e.remark.Load()
+	if f == nil || !strings.HasPrefix(format, "%v - ") && !strings.HasPrefix(format, "%s - ") && !strings.HasPrefix(format, "Received invalid ") {
+		return
+	}
+	(*f)(fmt.Sprintf(format, args...))
 }
 
 // Name is what the configuration calls the engine.

@@ -26,7 +26,9 @@ func Write(out io.Writer, t *resolve.WireGuard) error {
 	if len(t.Addresses) > 0 {
 		line("Address", "%s", join(t.Addresses))
 	}
-	line("MTU", "%d", t.MTU)
+	if t.MTUFixed { // else wg-quick chooses one
+		line("MTU", "%d", t.MTU)
+	}
 	asUsual := true
 	for i := range t.Peers {
 		p := &t.Peers[i]
