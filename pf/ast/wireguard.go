@@ -14,9 +14,11 @@ type WireGuard struct {
 	Key       *Word // the file with the private key
 	Addresses []Network
 	MTU       *Count
-	Engine    *Word // kernel or userspace; nil: either
-	NoRoute   bool  // no routes lead to the networks of its peers
-	NoMSS     bool  // max-mss is left to the rules
+	Engine    *Word  // kernel or userspace; nil: either
+	NoRoute   bool   // no routes lead to the networks of its peers
+	NoMSS     bool   // max-mss is left to the rules
+	CopyDSCP  bool   // outer packets have the code point of inner ones
+	DSCP      *Count // outer packets have this code point
 }
 
 // Peer is the other end of a tunnel.

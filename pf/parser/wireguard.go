@@ -19,7 +19,7 @@ const (
 )
 
 var (
-	wireguardWords = []string{"port", "key", "address", "mtu", "engine", "no"}
+	wireguardWords = []string{"port", "key", "address", "mtu", "engine", "dscp", "no"}
 	peerWords      = []string{"key", "psk", "endpoint", "allowed", "keepalive", "no"}
 )
 
@@ -90,6 +90,10 @@ func (p *parser) wireguardOption(s *ast.WireGuard, word string) bool {
 			p.fail(w.Span, `expected "kernel" or "userspace", found %q`, w.Text)
 		}
 		s.Engine = &w
+	case "dscp":
+		if s.CopyDSCP = p.acceptWord("copy"); !s.CopyDSCP && !p.acceptWord("clear") {
+			s.DSCP = p.dscp()
+		}
 	case "no route":
 		s.NoRoute = true
 	case "no max-mss":

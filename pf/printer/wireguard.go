@@ -16,6 +16,8 @@ func wireguard(s *ast.WireGuard) string {
 	if s.Engine != nil {
 		c.add("engine", s.Engine.Text)
 	}
+	c.addIf(s.CopyDSCP, "dscp copy")
+	count(&c, "dscp", s.DSCP)
 	c.addIf(s.NoRoute, "no route")
 	c.addIf(s.NoMSS, "no max-mss")
 	return c.String()

@@ -18,6 +18,8 @@ type WireGuard struct {
 	MTU       uint16 // at most, unless MTUFixed
 	MTUFixed  bool   // the statement says so
 	Engine    string // kernel or userspace; empty: either
+	CopyDSCP  bool   // outer packets have the code point of inner ones
+	DSCP      uint8  // else they have this one
 	Peers     []Peer
 }
 
@@ -71,6 +73,12 @@ func (r *resolver) wireguard(s *ast.WireGuard) {
 	}
 	if s.MTU != nil {
 		o.MTU, o.MTUFixed = uint16(s.MTU.N), true
+	}
+	if o.CopyDSCP = s.CopyDSCP; s.DSCP != nil {
+		o.DSCP = uint8(s.DSCP.N)
+	}
+	if o.Engine == "kernel" && (o.CopyDSCP || o.DSCP != 0) {
+		r.faults.Errorf(s.Engine.Span, "the kernel's WireGuard clears the code point: leave out the engine, or dscp; rules for its port can set dscp")
 	}
 	for i, other := range r.options.WireGuard {
 		switch {

@@ -27,7 +27,7 @@ func (p *Path) Send(message []byte, to *device.Endpoint) error {
 	defer p.control.Unlock()
 	err := error(unix.EAGAIN) // none overtakes another
 	if len(p.late) == 0 {
-		_, _, err = p.send(&p.dg, message, len(message), 0, to, nil)
+		_, _, err = p.send(&p.dg, message, len(message), p.outer(0), to, nil)
 	}
 	if !errors.Is(err, unix.EAGAIN) || len(p.late) == maxLate || p.ending.Load() {
 		return err
@@ -60,7 +60,7 @@ func (p *Path) trySendLate() *socket {
 	defer p.control.Unlock()
 	for len(p.late) > 0 && !p.ending.Load() {
 		m := &p.late[0]
-		_, _, err := p.send(&p.dg, m.message, len(m.message), 0, &m.to, nil)
+		_, _, err := p.send(&p.dg, m.message, len(m.message), p.outer(0), &m.to, nil)
 		if errors.Is(err, unix.EAGAIN) {
 			return p.socketOf(&m.to)
 		}

@@ -37,6 +37,8 @@ type Path struct {
 	dg      datagram
 	late    []late // what waits for room in its socket; somebody sends it, if there is any
 
+	marks atomic.Uint32 // how outer packets get a code point
+
 	asked      sync.Map    // of a request's number: where its answer is told
 	cuts       atomic.Bool // messages may be cut
 	answeredAt int64       // the second of answers; control is held

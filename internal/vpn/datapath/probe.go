@@ -90,7 +90,7 @@ func (p *Path) sendWhole(message []byte, to *device.Endpoint) error {
 	if err := s.keepWhole(); err != nil {
 		return err
 	}
-	_, _, err := p.send(&p.dg, message, len(message), 0, to, nil)
+	_, _, err := p.send(&p.dg, message, len(message), p.outer(0), to, nil)
 	return errors.Join(err, s.cut(p.cuts.Load()))
 }
 

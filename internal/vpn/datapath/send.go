@@ -92,7 +92,7 @@ func (w *worker) sendSegments() {
 		w.stage(peer)
 		return
 	}
-	class := class(s.buffer) & ecnMask
+	class := w.path.outer(class(s.buffer))
 	for s.count > 0 {
 		n := min(s.count, maxSegments)
 		number, ok := keypair.Reserve(n)

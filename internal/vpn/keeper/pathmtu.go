@@ -169,7 +169,7 @@ func (t *running) measure(ctx context.Context, of *resolve.Peer, k key.Public, n
 	t.keeper.measuring.Go(func() { t.keeper.measurePath(ctx, t, t.engine, prober, p, of.Name, k, raise) })
 }
 
-// wayTo looks where messages to an endpoint go.
+// courseTo looks where messages to an endpoint go.
 func courseTo(to netip.AddrPort) course {
 	w := course{to: to}
 	link, via, err := netif.WayTo(to.Addr())

@@ -51,7 +51,7 @@ type watch struct {
 
 // be has the tunnel be as its statement says.
 func (t *running) be(of resolve.WireGuard) {
-	if t.engine != nil && engineOf(&t.of) != engineOf(&of) {
+	if t.engine != nil && (engineOf(&t.of) != engineOf(&of) || marks(&t.of) != marks(&of)) {
 		t.leave()
 	}
 	t.of = of
@@ -59,6 +59,9 @@ func (t *running) be(of resolve.WireGuard) {
 	t.forget()
 	t.try()
 }
+
+// marks reports whether outer packets have code points, which the kernel's engine cannot give them.
+func marks(of *resolve.WireGuard) bool { return of.CopyDSCP || of.DSCP != 0 }
 
 // try does what is left to do. What fails is tried again.
 func (t *running) try() {
@@ -159,7 +162,7 @@ func (t *running) configure() (c *tunnel.Config, faulty error) {
 		}
 		private, faulty = t.config.Private, err
 	}
-	c = &tunnel.Config{Private: private, Port: t.of.Port}
+	c = &tunnel.Config{Private: private, Port: t.of.Port, CopyDSCP: t.of.CopyDSCP, DSCP: t.of.DSCP}
 	for i := range t.of.Peers {
 		p := &t.of.Peers[i]
 		k, err := key.ParsePublic(p.Key)
@@ -230,6 +233,9 @@ func (t *running) open() (tunnel.Engine, string, error) {
 		return user("the configuration says so")
 	case engineOf(&t.of) == userspace.Name:
 		return user("the kernel's WireGuard does not choose between uplinks")
+	}
+	if t.of.Engine == "" && marks(&t.of) {
+		return user("the kernel's WireGuard clears the code point")
 	}
 	e, err := kernel.Open(t.of.Name, t.of.MTU)
 	switch {

@@ -17,9 +17,11 @@ var ErrForeign = errors.New("there is an interface of that name which is not wei
 
 // Config is what is asked of a tunnel.
 type Config struct {
-	Private key.Secret
-	Port    uint16
-	Peers   []Peer
+	Private  key.Secret
+	Port     uint16
+	CopyDSCP bool  // outer packets have the code point of inner ones
+	DSCP     uint8 // else they have this one
+	Peers    []Peer
 }
 
 // Peer is a peer as it is asked for.

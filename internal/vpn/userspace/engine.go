@@ -91,6 +91,7 @@ func (e *Engine) Apply(c *tunnel.Config) error {
 		return fmt.Errorf("find %s: %w", e.name, err)
 	}
 	e.device.SetMTU(l.MTU)
+	e.path.Mark(c.CopyDSCP, c.DSCP)
 	for _, said := range []string{removals(e.applied, c), changes(e.applied, c)} {
 		if err := e.device.IpcSet(said); err != nil {
 			e.applied = nil // part of it may have been done
