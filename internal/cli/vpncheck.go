@@ -14,7 +14,7 @@ import (
 )
 
 func newVPNCheckCommand(env *Env) *cobra.Command {
-	var on string
+	var on, with string
 	var to []string
 	var asJSON bool
 	c := &cobra.Command{
@@ -26,10 +26,19 @@ interface allows, which no router may cut. It asks the hosts among the peer's al
 those that --to names.
 
 It tells apart: no keys, no endpoint, no handshake, wrong routes, packets that the rules here block,
-one way only, and packets that vanish because they are too long.`,
-		Args: exactly(1, "name one peer"),
-		RunE: func(c *cobra.Command, args []string) error {
-			findings, err := env.checkPeer(c.Context(), args[0], on, to)
+one way only, and packets that vanish because they are too long.
+
+--with compares the rules in force with what the peer's "weir vpn summary" has written, and sends nothing:
+keys, preshared keys, networks, ports, MTU, endpoints and keepalives. The tunnel need not be up for that.
+The peer is then the one with the summary's key, unless it is named.`,
+		Args: oneOrWith(&with),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			var findings []inquiry.Finding
+			if with != "" {
+				findings, err = env.compareWith(with, on, args)
+			} else {
+				findings, err = env.checkPeer(c.Context(), args[0], on, to)
+			}
 			if err != nil {
 				return err
 			}
@@ -53,6 +62,7 @@ one way only, and packets that vanish because they are too long.`,
 		},
 	}
 	c.Flags().StringVar(&on, "on", "", "the tunnel's `interface`, if several have a peer of that name")
+	c.Flags().StringVar(&with, "with", "", "compare with the peer's summary in a `file`; - is standard input")
 	c.Flags().StringSliceVar(&to, "to", nil, "an `address` behind the peer to ask; may be given again")
 	jsonFlag(c, &asJSON)
 	return c
