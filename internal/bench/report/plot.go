@@ -138,6 +138,9 @@ func (c *colours) of(name string, ours bool) style {
 		if c.others/6%2 == 1 { // the same colours again, with other dashes
 			s.class += " again"
 		}
+		if c.others/12%2 == 1 { // and all of them again, as thick lines
+			s.class += " thick"
+		}
 		c.others++
 	}
 	c.given[name] = s

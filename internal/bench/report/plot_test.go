@@ -1,7 +1,9 @@
 package report
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -103,5 +105,24 @@ func TestAcrossZero(t *testing.T) {
 func TestTickOfNothing(t *testing.T) {
 	if first := (scale{to: 421_050}).ticks(5)[0]; math.Signbit(first) || first != 0 {
 		t.Errorf("the first tick is %v", first)
+	}
+}
+
+// TestStylesDiffer checks that no two of the first 24 lines of a chart are drawn alike, beside
+// our own two, and that the sheet draws what the classes say.
+func TestStylesDiffer(t *testing.T) {
+	c, seen := newColours(), map[string]string{}
+	for i := range 26 {
+		name := fmt.Sprintf("line %d", i)
+		s := c.of(name, i < 2)
+		if was := seen[s.class]; was != "" {
+			t.Errorf("%s is drawn like %s: %s", name, was, s.class)
+		}
+		seen[s.class] = name
+	}
+	for _, rule := range []string{".chart .curve.c1.again {", ".chart .curve.c6.again {", ".chart .curve.thick {", ".chart .curve.thin.thick {"} {
+		if !strings.Contains(chartStyle, rule) {
+			t.Errorf("the sheet has no %q", rule)
+		}
 	}
 }
