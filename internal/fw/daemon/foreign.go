@@ -93,7 +93,19 @@ func (b *box) keepHooks(m *machine) error {
 		case l.XDP != h.foreign:
 			b.chooseOne(l)
 			errs = append(errs, b.attachAgain(l, h))
+		case l.XDP == 0:
+			b.explain(l, h)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// explain corrects why an interface has TCX if the device's kind has changed. What its driver
+// or its tags were the reason for stays.
+func (b *box) explain(l *netif.Link, h hooked) {
+	now := Choose(l, b.cfg.Mode)
+	if l.Index < dataplane.MaxIfindex && now.Hook == TCX && now != h.Choice {
+		h.Choice = now
+		b.hooks[l.Index] = h
+	}
 }
