@@ -41,8 +41,12 @@ func TestPrefetchLosesNothing(t *testing.T) {
 	b.Weir("load", larger)
 	b.Until(5*time.Second, "packets are prefetched over new tables", func() bool { return b.Info().Prefetching })
 	b.WeirRun(larger, prefetch...)
+	b.WeirRun(larger, "--prefetch", "auto")
+	b.Until(5*time.Second, "weir info says that there are too few states", func() bool {
+		return strings.Contains(b.Weir("info"), "\nPackets are not prefetched: the states fit into the caches (it begins with 49,152")
+	})
 	off := b.WeirRun(larger, "--prefetch", "off")
-	b.Until(5*time.Second, "cannot prefetch packets", func() bool { return !b.Info().Prefetching })
+	b.Until(5*time.Second, "cannot prefetch packets", func() bool { i := b.Info(); return !i.Prefetching && i.PrefetchOff == "weir run --prefetch off" })
 	off.Kill()
 	last := b.WeirRun(larger, prefetch...)
 	b.Until(5*time.Second, "packets are prefetched again", func() bool { return b.Info().Prefetching })

@@ -62,7 +62,9 @@ type box struct {
 
 	manyAddresses  string // the last warning about too many addresses
 	prefetchGain   gain
-	prefetchFailed error // why prefetching could not be switched on; already logged
+	prefetchFailed error  // why prefetching could not be switched on; already logged
+	prefetchWhy    string // packets are not prefetched, as recorded
+	noted          bool   // that is recorded
 
 	gateways *gateway.Watcher
 

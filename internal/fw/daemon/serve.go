@@ -108,6 +108,7 @@ func (b *box) beat() {
 	b.demote()
 	b.updateTargets()
 	b.followStates()
+	b.notePrefetch()
 	b.followLoad()
 }
 

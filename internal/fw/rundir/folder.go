@@ -39,6 +39,9 @@ func (f Folder) Found() string { return filepath.Join(string(f), "found.json") }
 // Interfaces returns the file with the interfaces as last recorded: []Interface.
 func (f Folder) Interfaces() string { return filepath.Join(string(f), "interfaces.json") }
 
+// Prefetch is the file that says why packets are not prefetched.
+func (f Folder) Prefetch() string { return filepath.Join(string(f), "prefetch.json") }
+
 // Engines returns the path of the list of what keeps each tree of queues within its rates: []Engine.
 func (f Folder) Engines() string { return filepath.Join(string(f), "engines.json") }
 

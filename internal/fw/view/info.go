@@ -1,8 +1,10 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strconv"
 	"time"
 
@@ -25,10 +27,11 @@ type Info struct {
 	States      StatesInfo        `json:"states"`
 	Sources     SourcesInfo       `json:"sources"`
 	Limiters    []Limiter         `json:"limiters,omitempty"`
-	Capturing   bool              `json:"capturing"`   // weir capture runs
-	Prefetching bool              `json:"prefetching"` // packets that come in at XDP are prefetched
-	Paths       uint32            `json:"paths"`       // sets of matched rules that are counted apart
-	PathsFull   Counter           `json:"paths_full"`  // counted under no rule, as no path was free
+	Capturing   bool              `json:"capturing"`                 // weir capture runs
+	Prefetching bool              `json:"prefetching"`               // packets that come in at XDP are prefetched
+	PrefetchOff string            `json:"prefetching_off,omitempty"` // why not
+	Paths       uint32            `json:"paths"`                     // sets of matched rules that are counted apart
+	PathsFull   Counter           `json:"paths_full"`                // counted under no rule, as no path was free
 	Rejects     Rejects           `json:"answers"`
 	NextHops    uint32            `json:"nexthops"`
 	Lost        LostInfo          `json:"lost_records"`
@@ -153,6 +156,13 @@ func (r *reading) condition() (*Info, error) {
 	for phase, ticks := range i.Timeouts {
 		info.Timeouts[state.Phase(phase).String()] = lasts(ticks)
 	}
+	if !info.Prefetching && info.Daemon.Alive {
+		var p rundir.Prefetch
+		if err := rundir.ReadJSON(r.folder.Prefetch(), &p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		info.PrefetchOff = p.Why
+	}
 	waits, err := r.folder.ReadRollback()
 	if err != nil {
 		return nil, err
@@ -268,6 +278,8 @@ func (i *Info) Print(w io.Writer) error {
 	}
 	if i.Prefetching {
 		p.Line("Packets that come in at XDP are prefetched")
+	} else if i.PrefetchOff != "" {
+		p.Line("Packets are not prefetched: %s", i.PrefetchOff)
 	}
 	p.Line("")
 	seconds := now.Sub(i.Since).Seconds()
