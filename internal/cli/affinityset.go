@@ -210,7 +210,10 @@ func newAffinityConfirmCommand(*Env) *cobra.Command {
 		Use:   "confirm",
 		Short: "keep the changes of weir affinity set or auto --confirm",
 		RunE: func(*cobra.Command, []string) error {
-			return onAffinities((*tune.Host).Confirm)
+			return onAffinities(func(h *tune.Host) error {
+				_, err := h.Confirm()
+				return err
+			})
 		},
 	}
 }

@@ -79,6 +79,15 @@ func TestEveryReadingCommandHasJSON(t *testing.T) {
 			t.Errorf("weir %s has no --json", name)
 		}
 	}
+	tune, _, err := Commands().Find([]string{"tune"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range tune.Commands() {
+		if c.Flags().Lookup("json") == nil {
+			t.Errorf("weir tune %s has no --json", c.Name())
+		}
+	}
 }
 
 func TestStatus(t *testing.T) {

@@ -144,11 +144,24 @@ func onHost(c *cobra.Command, do func(*tune.Host) error) *cobra.Command {
 }
 
 // newTuneConfirmCommand makes `weir tune confirm`.
-func newTuneConfirmCommand(*Env) *cobra.Command {
-	return onHost(&cobra.Command{
+func newTuneConfirmCommand(env *Env) *cobra.Command {
+	return keeping(env, &cobra.Command{
 		Use:   "confirm",
 		Short: "keep the changes of weir tune apply --confirm",
 	}, (*tune.Host).Confirm)
+}
+
+// keeping makes a command keep settings, and print them with --json.
+func keeping(env *Env, c *cobra.Command, keep func(*tune.Host) ([]tune.Kept, error)) *cobra.Command {
+	var asJSON bool
+	jsonFlag(c, &asJSON)
+	return onHost(c, func(host *tune.Host) error {
+		kept, err := keep(host)
+		if asJSON && kept != nil {
+			err = errors.Join(env.printJSON(kept), err)
+		}
+		return err
+	})
 }
 
 // newTuneRevertCommand makes `weir tune revert`.
@@ -190,8 +203,8 @@ func (e *Env) printRestored(r tune.Restored) {
 }
 
 // newTuneRestoreCommand makes `weir tune restore`, which the unit runs at boot.
-func newTuneRestoreCommand(*Env) *cobra.Command {
-	return onHost(&cobra.Command{
+func newTuneRestoreCommand(env *Env) *cobra.Command {
+	return keeping(env, &cobra.Command{
 		Use:   "restore",
 		Short: "set cards and cores again after a restart",
 		Long: `restore is for the unit weir-tune.service, which sets cards and cores again at boot.

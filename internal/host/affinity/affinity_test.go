@@ -139,11 +139,14 @@ func TestConfirm(t *testing.T) {
 	expect(t, h, "", "1")
 
 	confirmed := make(chan error, 1)
-	inNamespace(t, 300*time.Millisecond, func() { confirmed <- h.Confirm() })
+	inNamespace(t, 300*time.Millisecond, func() {
+		_, err := h.Confirm()
+		confirmed <- err
+	})
 	must(t, apply(t.Context(), t, h, time.Minute, rps(0, "0")))
 	must(t, <-confirmed)
 	expect(t, h, "0", "1")
-	if err := h.Confirm(); err == nil {
+	if _, err := h.Confirm(); err == nil {
 		t.Error("nothing waited, and was confirmed")
 	}
 }

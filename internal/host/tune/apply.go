@@ -103,11 +103,18 @@ func (j *contents) keeps(changes []Change) bool {
 	})
 }
 
-// Confirm keeps the changes of the last Try.
-func (h *Host) Confirm() error {
+// A Kept is a setting that weir tune keeps.
+type Kept struct {
+	Key     string `json:"key"`
+	Set     string `json:"set"`
+	Problem string `json:"problem,omitempty"` // why it could not be set; empty: it is as Set says
+}
+
+// Confirm keeps the changes of the last Try, and returns them.
+func (h *Host) Confirm() ([]Kept, error) {
 	unlock, err := h.lock(false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer unlock()
 	j, err := h.readJournal()
@@ -115,9 +122,18 @@ func (h *Host) Confirm() error {
 		err = undolog.Confirmable(j.Confirm, h.command())
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return h.finish(j)
+	kept := []Kept{}
+	for i := range j.Entries {
+		if e := &j.Entries[i]; slices.Contains(j.Changing, e.Key) {
+			kept = append(kept, Kept{Key: e.Key, Set: e.Set})
+		}
+	}
+	if err := h.finish(j); err != nil {
+		return nil, err
+	}
+	return kept, nil
 }
 
 // begin checks that a plan can be applied now, and returns the journal for its entries.

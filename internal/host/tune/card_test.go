@@ -331,7 +331,7 @@ TxBufferSize=256
 	write(t, h, "run/udev/data/n2", "E:ID_NET_LINK_FILE=/etc/systemd/network/70-weir-tune-eth0.link\n")
 	write(t, h, "ethtool/eth0/eee", "on\n")
 	write(t, h, "ethtool/eth1/lro", "on\n")
-	if err := h.Restore(); err != nil {
+	if _, err := h.Restore(); err != nil {
 		t.Fatal(err)
 	}
 	if s := status(t, h); s.Drift != 0 {
@@ -476,7 +476,7 @@ func TestRestoreMissing(t *testing.T) {
 	}
 	write(t, h, "proc/interrupts", " CPU0\n")
 	write(t, h, "ethtool/eth1/lro", "on\n")
-	if err := h.Restore(); err == nil || !strings.Contains(err.Error(), "nic.eth0.irqs") {
+	if _, err := h.Restore(); err == nil || !strings.Contains(err.Error(), "nic.eth0.irqs") {
 		t.Errorf("restore: %v", err)
 	}
 	if got := files()["ethtool/eth1/lro"]; got != "off\n" {

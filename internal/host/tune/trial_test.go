@@ -137,7 +137,7 @@ func TestTryReverted(t *testing.T) {
 	}
 	done = trial(t.Context(), t, h)
 	put(t, h, "etc/sysctl.d", "no folder")
-	if err := h.Confirm(); err == nil || !strings.Contains(err.Error(), "keep values for the next boot") {
+	if _, err := h.Confirm(); err == nil || !strings.Contains(err.Error(), "keep values for the next boot") {
 		t.Errorf("confirm: %v", err)
 	}
 	if err := <-done; !errors.Is(err, tune.ErrReverted) {

@@ -494,11 +494,17 @@ func TestTry(t *testing.T) {
 	if err := h.Try(t.Context(), p, 0); !errors.Is(err, undolog.ErrUnconfirmed) {
 		t.Errorf("no time at all: %v", err)
 	}
-	if err := h.Confirm(); err == nil || err.Error() != "nothing waits to be confirmed" {
+	if _, err := h.Confirm(); err == nil || err.Error() != "nothing waits to be confirmed" {
 		t.Errorf("confirm: %v", err)
 	}
 	go func() { done <- h.Try(t.Context(), p, time.Hour) }()
-	waitFor(t, func() bool { return status(t, h).Confirm != nil && h.Confirm() == nil })
+	waitFor(t, func() bool {
+		if status(t, h).Confirm == nil {
+			return false
+		}
+		kept, err := h.Confirm()
+		return err == nil && len(kept) > 0
+	})
 	if err := <-done; err != nil {
 		t.Errorf("confirmed: %v", err)
 	}

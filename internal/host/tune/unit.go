@@ -110,33 +110,40 @@ func deviceEntries(entries []entry) []entry {
 	})
 }
 
-// Restore sets cards and cores from the journal, at boot. It does not set values of
-// unconfirmed or interrupted transactions. For a missing setting it returns an error
-// after it has set the rest.
-func (h *Host) Restore() error {
+// Restore sets cards and cores from the journal, at boot, and returns their settings. It does
+// not set values of unconfirmed or interrupted transactions. For a missing setting it returns
+// an error after it has set the rest.
+func (h *Host) Restore() ([]Kept, error) {
 	unlock, err := h.lock(true)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer unlock()
 	j, err := h.readJournal()
 	if err != nil {
+		return nil, err
+	}
+	entries := j.Entries
+	if len(j.Changing) > 0 {
+		entries = j.Previous
+	}
+	kept := []Kept{}
+	var faults []error
+	for _, e := range deviceEntries(entries) {
+		k := Kept{Key: e.Key, Set: e.Set}
+		if err := h.restoreEntry(e); err != nil {
+			k.Problem = err.Error()
+			faults = append(faults, err)
+		}
+		kept = append(kept, k)
+	}
+	return kept, errors.Join(faults...)
+}
+
+func (h *Host) restoreEntry(e entry) error {
+	now, err := h.Read(e.Key)
+	if err != nil || sameValue(e.Key, now, e.Set) {
 		return err
 	}
-	kept := j.Entries
-	if len(j.Changing) > 0 {
-		kept = j.Previous
-	}
-	var faults []error
-	for _, e := range deviceEntries(kept) {
-		now, err := h.Read(e.Key)
-		if err == nil && sameValue(e.Key, now, e.Set) {
-			continue
-		}
-		faults = append(faults, err)
-		if err == nil {
-			faults = append(faults, h.write(e.Key, e.Set))
-		}
-	}
-	return errors.Join(faults...)
+	return h.write(e.Key, e.Set)
 }
