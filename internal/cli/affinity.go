@@ -19,7 +19,8 @@ func newAffinityCommand(env *Env) *cobra.Command {
 		Short: "show which core serves which queues",
 		Long: `affinity prints tables. The first lists the cores with their load, the receive queues
 whose interrupts they serve, the queues that RPS spreads to them, and, for another
-firewall, the instances that run on them. The second lists the receive queues with
+firewall, the instances that run on them, and workers of tunnels (weir vpn affinity has
+more of these). The second lists the receive queues with
 their interrupts, the cores allowed for them, the cores that served them while affinity
 watched, and their share of the interface's packets. If there are PPPoE sessions, a third
 lists the device, queue and cores of each. affinity changes nothing; set and auto do, and

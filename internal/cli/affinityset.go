@@ -14,6 +14,7 @@ import (
 	"weir/internal/host/affinity"
 	"weir/internal/host/doctor"
 	"weir/internal/host/tune"
+	"weir/internal/vpn/keeper"
 )
 
 // placing holds the flags of the commands that change affinities.
@@ -65,6 +66,8 @@ func newAffinitySetCommand(env *Env) *cobra.Command {
   eth1:0/xps=0     these cores send by queue 0 (XPS); none: any
   eth1/threaded=on eth1 receives in threads that the scheduler moves; or off
   eth1/queues=4    eth1 uses four queues; the link goes down for a moment
+  wg0:1=3          worker 1 of a tunnel of weir vpn run, until the next boot; wg0=0-3:
+                   its workers in turn, one core each
 
 ` + confirmText,
 		Example: `  weir affinity set eth1:3=2 --confirm 60s
@@ -185,7 +188,7 @@ func (e *Env) printSpread(plan *doctor.Spread, irqs []doctor.IRQ, asJSON bool) e
 
 // carryOut makes the changes and prints them. again is as in tune's PlanOf.
 func (e *Env) carryOut(ctx context.Context, p *placing, changes []tune.Change, again func() ([]tune.Change, error)) error {
-	return onAffinities(func(h *tune.Host) error {
+	return e.onAffinities(ctx, func(h *tune.Host) error {
 		plan, err := h.PlanOf(changes, again)
 		if errors.Is(err, fs.ErrNotExist) {
 			return &UsageError{err}
@@ -205,12 +208,12 @@ func (e *Env) carryOut(ctx context.Context, p *placing, changes []tune.Change, a
 }
 
 // newAffinityConfirmCommand makes `weir affinity confirm`.
-func newAffinityConfirmCommand(*Env) *cobra.Command {
+func newAffinityConfirmCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm",
 		Short: "keep the changes of weir affinity set or auto --confirm",
-		RunE: func(*cobra.Command, []string) error {
-			return onAffinities(func(h *tune.Host) error {
+		RunE: func(c *cobra.Command, _ []string) error {
+			return env.onAffinities(c.Context(), func(h *tune.Host) error {
 				_, err := h.Confirm()
 				return err
 			})
@@ -226,8 +229,8 @@ func newAffinityRevertCommand(env *Env) *cobra.Command {
 		Long: `revert restores the value of each setting from before weir's first change. It skips
 queues and devices that are gone. A card that is down may hide its interrupts and
 threads: then these stay in the journal for another revert, and this one fails.`,
-		RunE: func(*cobra.Command, []string) error {
-			return onAffinities(func(h *tune.Host) error {
+		RunE: func(c *cobra.Command, _ []string) error {
+			return env.onAffinities(c.Context(), func(h *tune.Host) error {
 				restored, err := h.Revert(true)
 				restored = slices.DeleteFunc(restored, func(r tune.Restored) bool { return r.Same })
 				for _, r := range restored {
@@ -243,14 +246,19 @@ threads: then these stay in the journal for another revert, and this one fails.`
 	}
 }
 
-func onAffinities(do func(*tune.Host) error) error {
+func (e *Env) onAffinities(ctx context.Context, do func(*tune.Host) error) error {
 	if err := needRoot(); err != nil {
+		return err
+	}
+	folder, err := e.folder()
+	if err != nil {
 		return err
 	}
 	h, err := affinity.Open()
 	if err != nil {
 		return fmt.Errorf("affinity: %w", err)
 	}
+	h.Workers = keeper.Placer{Context: context.WithoutCancel(ctx), Folder: folder} // what is put back, too, when ctx ends
 	if err := errors.Join(do(h), h.Close()); err != nil {
 		return fmt.Errorf("affinity: %w", err)
 	}

@@ -173,6 +173,7 @@ func (e *Env) collect(ctx context.Context, o collect.Options) (*doctor.Snapshot,
 	o.Program, o.GuardTable = "weir "+version(), daemon.GuardTable
 	o.Hooks, o.NATPorts, o.MarkMask = e.hooksInForce, e.natPortsInForce, e.markMaskInForce
 	o.Sessions = func() ([]doctor.WeirSession, error) { return e.sessionsInForce(ctx) }
+	o.VPN = func() ([]doctor.VPNCount, error) { return e.tunnelWork(ctx) }
 	s, err := collect.Collect(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("read this machine: %w", err)

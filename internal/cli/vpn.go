@@ -28,7 +28,7 @@ func newVPNCommand(env *Env) *cobra.Command {
 "weir vpn run" keeps them up, beside the daemon. "weir vpn status" says which peers are there.
 docs/vpn.md has more.`,
 	}
-	c.AddCommand(newVPNRunCommand(env), newVPNStatusCommand(env), newVPNLogCommand(env), newVPNCheckCommand(env), newVPNSummaryCommand(env), newVPNDownCommand(env), newVPNGenkeyCommand(env, "genkey"),
+	c.AddCommand(newVPNRunCommand(env), newVPNStatusCommand(env), newVPNLogCommand(env), newVPNCheckCommand(env), newVPNSummaryCommand(env), newVPNAffinityCommand(env), newVPNDownCommand(env), newVPNGenkeyCommand(env, "genkey"),
 		newVPNGenkeyCommand(env, "genpsk"), newVPNPubkeyCommand(env), newVPNImportCommand(env), newVPNExportCommand(env))
 	return c
 }

@@ -31,6 +31,7 @@ type Peer struct {
 	Ways      []Way // that lead to it, the preferred one first; none: the peer comes from anywhere
 	Allowed   []Network
 	Keepalive *Count // seconds
+	ShowLoad  bool   // it may ask which cores and links are full here
 	NoRoute   bool
 }
 

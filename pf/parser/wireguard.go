@@ -20,7 +20,7 @@ const (
 
 var (
 	wireguardWords = []string{"port", "key", "address", "mtu", "engine", "dscp", "no"}
-	peerWords      = []string{"key", "psk", "endpoint", "allowed", "keepalive", "no"}
+	peerWords      = []string{"key", "psk", "endpoint", "allowed", "keepalive", "show-load", "no"}
 )
 
 // wireguard reads the definition of a tunnel's interface.
@@ -120,6 +120,8 @@ func (p *parser) peerOption(s *ast.Peer, word string) bool {
 		})
 	case "keepalive":
 		s.Keepalive = p.tunnelNumber("the seconds of keepalive", 1, 1<<16-1)
+	case "show-load":
+		s.ShowLoad = true
 	case "no route":
 		s.NoRoute = true
 	default:

@@ -35,6 +35,7 @@ func peer(s *ast.Peer) string {
 	c.addIf(len(s.Ways) > 0, "endpoint", list(s.Ways, way))
 	c.addIf(len(s.Allowed) > 0, "allowed", list(s.Allowed, network))
 	count(&c, "keepalive", s.Keepalive)
+	c.addIf(s.ShowLoad, "show-load")
 	c.addIf(s.NoRoute, "no route")
 	return c.String()
 }

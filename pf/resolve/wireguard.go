@@ -34,6 +34,7 @@ type Peer struct {
 	Allowed   []netip.Prefix
 	Routes    []netip.Prefix // those of Allowed that routes lead to
 	Keepalive uint16         // seconds; 0: none
+	ShowLoad  bool           // it may ask which cores and links are full here
 }
 
 // Way is an endpoint of a peer that has several, or whose uplink is chosen.
@@ -122,7 +123,7 @@ func (r *resolver) peer(s *ast.Peer) {
 		return
 	}
 	tunnel := &r.options.WireGuard[at]
-	o := Peer{Name: s.Name.Text, Key: textOf(s.Key), PSKFile: textOf(s.PSK), Port: tunnelPort}
+	o := Peer{Name: s.Name.Text, Key: textOf(s.Key), PSKFile: textOf(s.PSK), Port: tunnelPort, ShowLoad: s.ShowLoad}
 	r.ways(tunnel, &o, s.Ways)
 	if s.Keepalive != nil {
 		o.Keepalive = uint16(s.Keepalive.N)

@@ -268,3 +268,58 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
+
+// workersOfTest are a tunnel's workers.
+type workersOfTest map[string]string
+
+func (w workersOfTest) Cores(tunnel string, queue int) (string, error) {
+	cores, known := w[fmt.Sprintf("%s:%d", tunnel, queue)]
+	if !known {
+		return "", fs.ErrNotExist
+	}
+	return cores, nil
+}
+
+func (w workersOfTest) Place(tunnel string, queue int, cores string) error {
+	w[fmt.Sprintf("%s:%d", tunnel, queue)] = cores
+	return nil
+}
+
+// TestWorkers checks that workers of tunnels are placed and put back as queues are, and
+// that one which is gone does not keep revert from the rest.
+func TestWorkers(t *testing.T) {
+	h := host(t)
+	w := workersOfTest{"wg0:0": "0-1", "wg0:1": "0-1"}
+	h.Workers = w
+	s := &doctor.Snapshot{
+		CPUs: []doctor.CPU{{ID: 0}, {ID: 1}}, Interfaces: []doctor.Interface{{Name: "wg0", Kind: "tun"}},
+		After: &doctor.Counters{VPN: []doctor.VPNCount{{Interface: "wg0", Workers: []doctor.VPNWorker{{Queue: 0}, {Queue: 1}}}}},
+	}
+	for _, c := range []struct {
+		word string
+		want workersOfTest
+	}{
+		{"wg0:1=1", workersOfTest{"wg0:0": "0-1", "wg0:1": "1"}},
+		{"wg0=1,0", workersOfTest{"wg0:0": "0", "wg0:1": "1"}},
+		{"wg0:0=0,1", workersOfTest{"wg0:0": "0-1", "wg0:1": "1"}},
+	} {
+		changes, err := Parse([]string{c.word}, s)
+		must(t, err)
+		must(t, apply(t.Context(), t, h, 0, changes...))
+		if diff := cmp.Diff(c.want, w); diff != "" {
+			t.Errorf("%s: %s", c.word, diff)
+		}
+	}
+	for _, word := range []string{"wg0:2=1", "wg0:0=none", "wg0:0=2", "wg0:x=1", "wg0:0/rps="} {
+		if changes, err := Parse([]string{word}, s); err == nil {
+			t.Errorf("%s is accepted: %v", word, changes)
+		}
+	}
+	delete(w, "wg0:0")
+	if _, err := h.Revert(true); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(workersOfTest{"wg0:1": "0-1"}, w); diff != "" {
+		t.Error(diff)
+	}
+}

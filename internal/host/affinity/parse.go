@@ -21,6 +21,8 @@ import (
 //	eth1:0/xps=0        these cores send through it
 //	eth1/threaded=on    it receives in threads
 //	eth1/queues=4       the number of queues that it uses
+//	wg0:1=3             worker 1 of a tunnel of weir vpn run
+//	wg0=0-3             its workers in turn, one core each
 func Parse(words []string, s *doctor.Snapshot) ([]tune.Change, error) {
 	var all []tune.Change
 	for _, word := range words {
@@ -76,11 +78,43 @@ func parseOne(word string, s *doctor.Snapshot) ([]tune.Change, error) {
 		return one(tune.QueueKey{Interface: name, What: kind, Queue: queue}, cpulist.Format(cpus)), nil
 	case kind != "" || len(cpus) == 0:
 		return nil, errForm
+	case isTunnel(name, s):
+		return placeWorkers(name, queue, hasQueue, cpus, s)
 	case hasQueue:
 		k, err := receiverOf(name, queue, s)
 		return one(k, cpulist.Format(cpus)), err
 	}
 	return inTurn(name, cpus, s)
+}
+
+// workersOf returns the workers of a tunnel of weir vpn run.
+func workersOf(name string, s *doctor.Snapshot) []doctor.VPNWorker {
+	if s.After == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(s.After.VPN, func(c doctor.VPNCount) bool { return c.Interface == name }); i >= 0 {
+		return s.After.VPN[i].Workers
+	}
+	return nil
+}
+
+func isTunnel(name string, s *doctor.Snapshot) bool { return len(workersOf(name, s)) > 0 }
+
+// placeWorkers assigns cores to one worker of a tunnel, or one core to each in turn.
+func placeWorkers(name string, queue int, one bool, cpus []int, s *doctor.Snapshot) (all []tune.Change, err error) {
+	for _, w := range workersOf(name, s) {
+		k := tune.QueueKey{Interface: name, What: tune.Worker, Queue: w.Queue}
+		switch {
+		case !one:
+			all = append(all, tune.Change{Key: k.String(), To: strconv.Itoa(cpus[len(all)%len(cpus)])})
+		case w.Queue == queue:
+			all = append(all, tune.Change{Key: k.String(), To: cpulist.Format(cpus)})
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s has no worker %d", name, queue)
+	}
+	return all, nil
 }
 
 // queuesOf returns the number of an interface's queues with a mask of a kind, 0 if unknown.

@@ -33,7 +33,7 @@ type CoreWork struct {
 	Softirq  *float64 `json:"softirq,omitempty"` // share of its time spent on packets
 	Receives []string `json:"receives"`          // queues whose interrupts come to it, or are allowed only there
 	Spread   []string `json:"spread"`            // queues that RPS spreads to it
-	Runs     []string `json:"runs"`              // firewall instances
+	Runs     []string `json:"runs"`              // firewall instances, workers of weir's tunnels
 }
 
 // QueuePlace is one receive queue and the cores that work for it. On most cards the send
@@ -90,8 +90,9 @@ func Affinities(s *Snapshot) *Affinity {
 	if len(v.CPUs) == 0 {
 		o.lacks(v, "cpus")
 	}
+	tunnels := Tunnels(s).Tunnels
 	for _, c := range v.CPUs {
-		a.Cores = append(a.Cores, v.workOf(c, a.Queues))
+		a.Cores = append(a.Cores, v.workOf(c, a.Queues, tunnels))
 	}
 	if why := v.Unreadable["threads"]; why != "" {
 		o.missing = slices.Insert(o.missing, 0, "what the kernel's threads do: "+why)
@@ -121,6 +122,17 @@ func (v *view) placeOf(n *nic, queue int) QueuePlace {
 	return p
 }
 
+// source says what has the queue received: an interrupt, by its number, or a thread.
+func (q *QueuePlace) source() string {
+	switch {
+	case q.Thread:
+		return "thread"
+	case q.IRQ > 0:
+		return strconv.Itoa(q.IRQ)
+	}
+	return "-"
+}
+
 // placeOfSession finds the queue of a session. The card sees the session as one stream,
 // which arrives on one queue: the card's only queue, or the one with most of its packets.
 func (v *view) placeOfSession(ppp *Interface, queues []QueuePlace) SessionPlace {
@@ -142,7 +154,7 @@ func (v *view) placeOfSession(ppp *Interface, queues []QueuePlace) SessionPlace 
 	return p
 }
 
-func (v *view) workOf(c CPU, queues []QueuePlace) CoreWork {
+func (v *view) workOf(c CPU, queues []QueuePlace, tunnels []VPNTunnel) CoreWork {
 	w := CoreWork{CPU: c.ID, Siblings: c.Siblings, Node: c.Node, Receives: []string{}, Spread: []string{}, Runs: []string{}}
 	if known := v.core(c.ID); known != nil {
 		busy, softirq := known.busy, known.network()
@@ -167,6 +179,9 @@ func (v *view) workOf(c CPU, queues []QueuePlace) CoreWork {
 		}
 	}
 	w.Runs = append(w.Runs, v.workersOn(c.ID)...)
+	for i := range tunnels {
+		w.Runs = append(w.Runs, tunnels[i].on(c.ID)...)
+	}
 	return w
 }
 
@@ -187,13 +202,7 @@ func (a *Affinity) Print(w io.Writer) error {
 		if q.Packets != nil {
 			rate = units.Short(*q.Packets)
 		}
-		irq := "-"
-		if q.Thread {
-			irq = "thread"
-		} else if q.IRQ > 0 {
-			irq = strconv.Itoa(q.IRQ)
-		}
-		fmt.Fprintf(t, "%s:%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", q.Interface, q.Queue, irq, cmp.Or(q.Allowed, "-"), cmp.Or(cpulist.Format(q.Served), "-"),
+		fmt.Fprintf(t, "%s:%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", q.Interface, q.Queue, q.source(), cmp.Or(q.Allowed, "-"), cmp.Or(cpulist.Format(q.Served), "-"),
 			rate, shareOr(q.Share), cmp.Or(q.RPS, "-"), cmp.Or(q.XPS, "-"))
 	}
 	a.printSessions(t)

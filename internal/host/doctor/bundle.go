@@ -164,6 +164,14 @@ func (s *Snapshot) checkCores() error {
 		ids = slices.AppendSeq(ids, maps.Keys(c.CPUs))
 		ids = slices.AppendSeq(ids, maps.Keys(c.Softnet))
 		ids = slices.AppendSeq(ids, maps.Keys(c.Throttle))
+		for i := range c.VPN {
+			for _, w := range c.VPN[i].Workers {
+				if _, err := cpulist.Parse(w.CPUs); err != nil {
+					return fmt.Errorf("worker %d of %s: %w", w.Queue, c.VPN[i].Interface, err)
+				}
+				ids = append(ids, w.CPU)
+			}
+		}
 		for _, by := range c.IRQs {
 			ids = slices.AppendSeq(ids, maps.Keys(by))
 		}

@@ -99,6 +99,11 @@ var causeMachines = []machine{
 		},
 	},
 	{
+		name: "weir-tunnel-beside-queue", check: "TUN-1", severity: Critical, limit: LimitBox, also: []string{"TUN-1", "CPU-3"}, under: []string{"CPU-3"},
+		says: []string{"worker 1 of weir's tunnel wg0 and other work share cpu2, which is full"}, remedy: "weir vpn affinity set wg0:1=7",
+		build: func() *box { return weirTunnel("2").core(7, 0, 0, 0) },
+	},
+	{
 		name: "interrupt-rate", check: "IRQ-5", severity: Critical, limit: LimitBox, also: []string{"IRQ-5", "CPU-1", "RPS-1"}, under: []string{"CPU-1", "RPS-1"},
 		says: []string{"interrupts take 77 % of cpu0", "eth0 interrupts for nearly each packet"}, remedy: "ethtool -C eth0 rx-usecs 50",
 		build: func() *box {
@@ -248,6 +253,25 @@ func (b *box) tunnel(t Tunnel, packets uint64) *box {
 		b.s.Before.Links[t.Interface], b.s.After.Links[t.Interface] = Link{}, Link{RxPackets: packets, RxBytes: 1300 * packets, TxPackets: packets / 3}
 	}
 	return b
+}
+
+// weirTunnel is tunnelled8 with a tunnel of weir vpn run, whose second worker runs on the
+// core that receives the outer packets.
+func weirTunnel(allowed string) *box {
+	b := tunnelled8("tun", "wg0", 0)
+	worker := func(queue int, cpus string, cpu int) VPNWorker {
+		return VPNWorker{Queue: queue, Thread: 100 + queue, CPUs: cpus, CPU: cpu, Ticks: 50, SentPackets: 7, SentBytes: 7000, ReceivedPackets: 9, ReceivedBytes: 9000}
+	}
+	was := VPNCount{Interface: "wg0", Engine: "userspace", Via: []string{"eth0"}, SocketLost: 3, Workers: []VPNWorker{worker(0, "0-7", 5), worker(1, allowed, 2)}}
+	is := was
+	is.SocketLost += 20
+	is.Workers = slices.Clone(was.Workers)
+	w := &is.Workers[1]
+	w.Ticks += 550
+	w.ReceivedPackets, w.ReceivedBytes, w.ReceivedLost = w.ReceivedPackets+1_000_000, w.ReceivedBytes+1_250_000_000, 30
+	w.SentPackets, w.SentBytes = w.SentPackets+100_000, w.SentBytes+5_000_000
+	b.s.Before.VPN, b.s.After.VPN = []VPNCount{was}, []VPNCount{is}
+	return b.core(2, 42, 15, 41)
 }
 
 // disciplines adds queueing disciplines that counted between the samples.

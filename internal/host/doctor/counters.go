@@ -19,6 +19,7 @@ type Counters struct {
 	Conntrack  *Conntrack  `json:"conntrack,omitempty"`
 	Neighbours *Neighbours `json:"neighbours,omitempty"`
 	Weir       *WeirCount  `json:"weir,omitempty"`
+	VPN        []VPNCount  `json:"vpn,omitzero"` // tunnels of weir vpn run
 }
 
 // CPUTimes is how a core spent its time, in the unit of /proc/stat. Only ratios matter.
@@ -117,4 +118,34 @@ type NATUse struct {
 	Ports    int            `json:"ports"` // in use
 	Low      uint16         `json:"low"`   // the lowest port in use
 	High     uint16         `json:"high"`
+}
+
+// VPNCount is what a tunnel of weir vpn run has carried, by whom and where.
+type VPNCount struct {
+	Interface string `json:"interface"`
+	Engine    string `json:"engine"` // "kernel", "userspace"
+	// Via lists the interfaces that packets to its peers leave by.
+	Via []string `json:"via,omitempty"`
+	// SocketLost counts datagrams that found no room in the sockets of its port.
+	SocketLost uint64 `json:"socket_lost,omitempty"`
+	// Workers are the threads that encrypt and decrypt; the kernel's engine has none.
+	Workers []VPNWorker `json:"workers"`
+}
+
+// VPNWorker is a thread that carries the packets of a tunnel. It sends what comes from its
+// queue of the tunnel's interface, and takes its turn with what comes by the port. It counts
+// the packets inside the tunnel.
+type VPNWorker struct {
+	Queue  int    `json:"queue"`
+	Thread int    `json:"thread,omitempty"` // its id; 0: it does not run
+	CPUs   string `json:"cpus"`             // cores it may run on: "0-3"
+	CPU    int    `json:"cpu"`              // core it ran on last
+	Ticks  uint64 `json:"ticks"`            // its time, in the unit of CPUs
+
+	SentPackets     uint64 `json:"sent_packets"`
+	SentBytes       uint64 `json:"sent_bytes"`
+	ReceivedPackets uint64 `json:"received_packets"`
+	ReceivedBytes   uint64 `json:"received_bytes"`
+	SentLost        uint64 `json:"sent_lost,omitempty"`     // packets to nobody, or that could not be sent
+	ReceivedLost    uint64 `json:"received_lost,omitempty"` // not authentic, too old, or not from an allowed network
 }

@@ -24,7 +24,8 @@ type tunnelled struct {
 	Tunnel
 	link    Link
 	counted bool
-	share   float64 // its share of the packets that the cards receive; 0: unknown
+	share   float64    // its share of the packets that the cards receive; 0: unknown
+	work    *VPNTunnel // of a tunnel of weir vpn run with workers; nil: it is another
 }
 
 // name returns what to call the tunnel.
@@ -33,6 +34,8 @@ func (t *tunnelled) name() string {
 	switch {
 	case t.Interface == "":
 		return kind
+	case t.work != nil:
+		return "weir's tunnel " + t.Interface
 	case userSpace[t.Kind]:
 		return "the program of " + t.Interface
 	}
@@ -54,6 +57,10 @@ func (v *view) tunnelsInUse() (all []*tunnelled) {
 		}
 	}
 	for _, t := range all {
+		if count := v.vpnOf(t.Interface); count != nil && len(count.Workers) > 0 {
+			work := v.tunnelWork(count)
+			t.work = &work
+		}
 		t.link, t.counted = v.link(t.Interface)
 		if received := v.received(); t.counted && received > 0 {
 			t.share = min(1, float64(max(t.link.RxPackets, t.link.TxPackets))/float64(received))
@@ -67,6 +74,8 @@ func (v *view) tunnelsInUse() (all []*tunnelled) {
 const (
 	mostTunnelled = 0.4
 	someTunnelled = 0.15
+	// someTunnelTime is the share of a core's time above which a worker is what fills it.
+	someTunnelTime = 0.3
 )
 
 func oneTunnel(v *view) (o outcome) {
@@ -78,6 +87,8 @@ func oneTunnel(v *view) (o outcome) {
 	for _, t := range all {
 		switch c := v.carrier(t); {
 		case c == nil:
+		case t.work != nil:
+			o.add(v.weirTunnel(t, c))
 		case userSpace[t.Kind]:
 			o.add(v.programTunnel(t, c))
 		default:
@@ -91,6 +102,9 @@ func oneTunnel(v *view) (o outcome) {
 func (v *view) carrier(t *tunnelled) *core {
 	if v.meanBusy() >= exhausted || len(v.cores) < 2 {
 		return nil
+	}
+	if t.work != nil {
+		return v.fullOf(func(c *core) bool { w := t.work.most(c.ID); return w != nil && *w.Time >= someTunnelTime })
 	}
 	if userSpace[t.Kind] {
 		if !t.counted || t.share < someTunnelled {
@@ -133,6 +147,9 @@ func (v *view) largestCores() (ids []int) {
 // line describes the tunnel's traffic.
 func (t *tunnelled) line(v *view) string {
 	parts := []string{cmp.Or(tunnelKinds[t.Kind], t.Kind)}
+	if t.work != nil {
+		parts[0] = "weir's"
+	}
 	if t.Flows > 0 {
 		parts = append(parts, plural(t.Flows, "pair")+" of far ends")
 	}
@@ -194,6 +211,36 @@ func (v *view) programTunnel(t *tunnelled, c *core) Finding {
 		},
 		Expect: "the tunnel uses more than one core, without system calls for each packet",
 	}
+}
+
+// most returns the worker that takes the most of a core's time; nil: none does.
+func (t *VPNTunnel) most(cpu int) (most *WorkerPlace) {
+	for i := range t.Workers {
+		if w := &t.Workers[i]; w.CPU == cpu && w.Time != nil && (most == nil || *w.Time > *most.Time) {
+			most = w
+		}
+	}
+	return most
+}
+
+// weirTunnel is the finding for a tunnel of weir vpn run whose worker fills a core.
+func (v *view) weirTunnel(t *tunnelled, c *core) Finding {
+	w := t.work.most(c.ID)
+	f := Finding{
+		Severity: v.critical(), Subject: t.Interface, core: c.ID, weight: max(t.share, *w.Time), bites: true,
+		Says:     fmt.Sprintf("worker %d of %s fills %s; %s", w.Number, t.name(), c.name(), v.room([]*core{c})),
+		Evidence: []string{t.line(v), fmt.Sprintf("worker %d sends %s and receives %s, and takes %s of %s", w.Number, bitRate(w.Sends), bitRate(w.Takes), percent(*w.Time), c.name()), c.line()},
+		Expect:   "the tunnel uses more than one core",
+	}
+	to := v.idlest(c)
+	if to != nil && (c.network() >= partOfFull || *w.Time < busy) {
+		f.Says = fmt.Sprintf("worker %d of %s and other work share %s, which is full; %s", w.Number, t.name(), c.name(), v.room([]*core{c}))
+		f.Remedies = []Remedy{{Command: fmt.Sprintf("weir vpn affinity set %s:%d=%d", t.Interface, w.Number, to.ID), Text: "the worker runs elsewhere at once, and loses no packet; weir vpn affinity shows who shares which core"}}
+		f.Expect = "the worker has a core of its own"
+		return f
+	}
+	f.Remedies = []Remedy{{Command: "weir vpn affinity", Text: "see the workers: what one connection sends stays with one of them, so more connections inside use more cores; larger packets cost less for each byte"}}
+	return f
 }
 
 // tunnelLines describes each tunnel that carries packets, with the core that its card's

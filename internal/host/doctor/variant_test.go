@@ -176,7 +176,7 @@ func scaled64(text string) string {
 }
 
 // gauges are not counters.
-var gauges = []string{"rate_bits", "backlog_bytes", "count", "entries_ipv4", "entries_ipv6", "states"}
+var gauges = []string{"rate_bits", "backlog_bytes", "count", "entries_ipv4", "entries_ipv6", "states", "thread", "cpu", "queue"}
 
 func walk(b, a map[string]any, f func(before, after float64) (float64, float64)) {
 	for key, after := range a {
@@ -187,7 +187,9 @@ func walk(b, a map[string]any, f func(before, after float64) (float64, float64))
 			}
 		case []any:
 			for i := range after {
-				walk(b[key].([]any)[i].(map[string]any), after[i].(map[string]any), f)
+				if one, ok := after[i].(map[string]any); ok { // else it is a name
+					walk(b[key].([]any)[i].(map[string]any), one, f)
+				}
 			}
 		case float64:
 			if before, same := b[key].(float64); same && !slices.Contains(gauges, key) {
@@ -261,6 +263,12 @@ func mirror(s *Snapshot) {
 		for irq, by := range c.IRQs {
 			c.IRQs[irq] = turned(by, turn)
 		}
+		for i := range c.VPN {
+			for k := range c.VPN[i].Workers {
+				w := &c.VPN[i].Workers[k]
+				w.CPUs, w.CPU = list(w.CPUs), turn(w.CPU)
+			}
+		}
 	}
 }
 
@@ -325,6 +333,9 @@ func rename(s *Snapshot, from, to string) {
 		}
 		for i := range c.Qdiscs {
 			c.Qdiscs[i].Interface = name(c.Qdiscs[i].Interface)
+		}
+		for i := range c.VPN {
+			c.VPN[i].Via = []string{name(c.VPN[i].Via[0])}
 		}
 	}
 }

@@ -24,6 +24,8 @@ type Host struct {
 	// Program is the path that the unit runs to set cards and cores at boot. "" is
 	// the running program.
 	Program string
+	// Workers are those of the machine's tunnels; nil: none is in reach.
+	Workers Workers
 
 	owner string // command that opened its journal by OpenVolatile; "": weir tune
 	sysfs string // directory that stands for /sys; "": the root's

@@ -22,18 +22,29 @@ import (
 // number.
 type QueueKey struct {
 	Interface string
-	What      string // queues, threaded; irq; thread, rps and xps of one queue
+	What      string // queues, threaded; irq; thread, rps and xps of one queue; worker of a tunnel
 	Queue     int
 	IRQ       int
 	Name      string // the interrupt's name, to tell it from a later one with the same number
+}
+
+// Worker is what a key says of a thread of weir vpn run, which carries the packets of a
+// tunnel.
+const Worker = "worker"
+
+// Workers are the threads of weir vpn run, by tunnel and queue. The error for one that is
+// not there is fs.ErrNotExist.
+type Workers interface {
+	Cores(tunnel string, queue int) (string, error)
+	Place(tunnel string, queue int, cores string) error
 }
 
 func (k QueueKey) String() string {
 	switch k.What {
 	case "queues", "threaded":
 		return fmt.Sprintf("%s/%s", k.Interface, k.What)
-	case "thread":
-		return fmt.Sprintf("%s:%d (thread)", k.Interface, k.Queue)
+	case "thread", Worker:
+		return fmt.Sprintf("%s:%d (%s)", k.Interface, k.Queue, k.What)
 	case "irq":
 		if k.Name == "" {
 			return fmt.Sprintf("%s (interrupt %d)", k.Interface, k.IRQ)
@@ -45,7 +56,7 @@ func (k QueueKey) String() string {
 
 var (
 	deviceForm    = regexp.MustCompile(`^(.+)/(queues|threaded)$`)
-	queueForm     = regexp.MustCompile(`^(.+):(\d+)(?:/(rps|xps)| \((thread)\))$`)
+	queueForm     = regexp.MustCompile(`^(.+):(\d+)(?:/(rps|xps)| \((thread|worker)\))$`)
 	interruptForm = regexp.MustCompile(`^(\S+) \(interrupt (\d+)(?:, (.+))?\)$`)
 )
 
@@ -88,6 +99,11 @@ func (h *Host) readQueue(k QueueKey) (string, error) {
 		return h.readCard(k.Interface, "threaded")
 	case "thread":
 		return h.readThread(k)
+	case Worker:
+		if h.Workers == nil {
+			return "", fs.ErrNotExist
+		}
+		return h.Workers.Cores(k.Interface, k.Queue)
 	case "irq":
 		if k.Name != "" && !h.isNamed(k) {
 			return "", fs.ErrNotExist
@@ -115,6 +131,11 @@ func (h *Host) setQueue(k QueueKey, value string) error {
 			err = fmt.Errorf("%w (a veth has to have GRO on: ethtool -K %s gro on)", err, k.Interface)
 		}
 		return err
+	case Worker:
+		if h.Workers == nil {
+			return fs.ErrNotExist
+		}
+		return h.Workers.Place(k.Interface, k.Queue, value)
 	case "irq":
 		if k.Name != "" && !h.isNamed(k) {
 			return fs.ErrNotExist

@@ -33,6 +33,8 @@ type Path struct {
 	ending  atomic.Bool
 	workers sync.WaitGroup
 
+	works []*works // of the workers, by their queue; they outlive them
+
 	control sync.Mutex // of what is no data
 	dg      datagram
 	late    []late // what waits for room in its socket; somebody sends it, if there is any
@@ -48,7 +50,11 @@ type Path struct {
 // New returns the path between a tun device and a port. failed is called, once and while a worker runs, when the tun
 // device is gone.
 func New(tun Tun, failed func()) *Path {
-	return &Path{tun: tun, failed: failed}
+	p := &Path{tun: tun, failed: failed}
+	for range tun.Queues {
+		p.works = append(p.works, &works{})
+	}
+	return p
 }
 
 // Carry has the path carry the packets of a device, which has yet to be opened.
@@ -72,8 +78,8 @@ func (p *Path) Open(port uint16) (uint16, error) {
 	p.mu.Unlock()
 	p.Cut(p.cuts.Load())
 	p.ending.Store(false)
-	for _, queue := range p.tun.Queues {
-		w, err := p.newWorker(queue)
+	for i, queue := range p.tun.Queues {
+		w, err := p.newWorker(queue, p.works[i])
 		if err != nil {
 			p.Close() //nolint:errcheck // it has failed already
 			return 0, err
@@ -161,7 +167,9 @@ func (p *Path) socketOf(to *device.Endpoint) *socket {
 // A worker carries packets in one thread. It has what it needs for that, so that nothing is allocated.
 type worker struct {
 	path     *Path
-	queue    int // of the tun device
+	works    *works
+	tally    tally // since it was last added to works
+	queue    int   // of the tun device
 	poll     int
 	mtu      int
 	clock    time.Time
@@ -178,12 +186,12 @@ type worker struct {
 	allowed  allowed
 }
 
-func (p *Path) newWorker(queue int) (*worker, error) {
+func (p *Path) newWorker(queue int, works *works) (*worker, error) {
 	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("wait for packets: %w", err)
 	}
-	w := &worker{path: p, queue: queue, poll: poll, read: make([]byte, maxRead+device.PaddingMultiple)}
+	w := &worker{path: p, works: works, queue: queue, poll: poll, read: make([]byte, maxRead+device.PaddingMultiple)}
 	add := func(fd int, events uint32) {
 		if err == nil {
 			err = unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
@@ -211,10 +219,13 @@ func (w *worker) run() {
 	defer w.path.workers.Done()
 	defer unix.Close(w.poll) //nolint:errcheck // it has nothing to lose
 	runtime.LockOSThread()   // the thread ends with it
+	w.works.begin()
+	defer w.works.end()
 	var events [4]unix.EpollEvent
 	for !w.path.ending.Load() {
 		w.clock, w.mtu = time.Now(), w.path.device.MTU()
 		four, six, out := w.fromSocket(w.path.four), w.fromSocket(w.path.six), w.fromTun()
+		w.works.add(&w.tally)
 		switch {
 		case four || six || out:
 		case w.stalled != nil:

@@ -174,11 +174,13 @@ func (w *worker) decrypt(b *batch) {
 		if i := binary.LittleEndian.Uint32(message[device.MessageTransportOffsetReceiver:]); keypair == nil || i != index {
 			index = i
 			if peer, keypair = w.path.device.Session(index, now); keypair == nil {
+				w.tally.receivedLost++
 				continue
 			}
 		}
 		content, number := keypair.Open(message, &w.nonce)
 		if content == nil {
+			w.tally.receivedLost++
 			continue
 		}
 		p := &b.packets[b.count]
@@ -200,21 +202,28 @@ type allowed struct {
 func (w *worker) admit(p *packet, content []byte, outer byte, several bool) {
 	n := lengthOf(content)
 	if n == 0 {
+		if len(content) > 0 {
+			w.tally.receivedLost++
+		}
 		return
 	}
 	content = content[:n:n]
 	from := source(content)
 	if a := &w.allowed; a.peer != p.peer || !bytes.Equal(a.address[:a.size], from) {
 		if w.path.device.Route(from) != p.peer {
+			w.tally.receivedLost++
 			return
 		}
 		a.peer, a.size = p.peer, copy(a.address[:], from)
 	}
 	if (outer|class(content))&ecnMask != 0 && !decapsulate(content, outer) {
+		w.tally.receivedLost++
 		return
 	}
 	p.packet = content
 	p.probe = probeOf(content) != nil
+	w.tally.receivedPackets++
+	w.tally.receivedBytes += uint64(n)
 	if !several {
 		return
 	}
@@ -261,6 +270,7 @@ func (w *worker) deliver(b *batch) {
 		for ; i < b.count && b.packets[i].keypair == keypair; i++ {
 			p := &b.packets[i]
 			if !keypair.Accept(p.number) {
+				w.tally.receivedLost++
 				p.packet = nil
 				continue
 			}
@@ -302,6 +312,9 @@ func (w *worker) write() {
 	queue := queues[flowOf(m.first)%uint32(len(queues))]
 	parts := m.end()
 	_, _, e := unix.RawSyscall(unix.SYS_WRITEV, uintptr(queue), uintptr(unsafe.Pointer(&parts[0])), uintptr(len(parts)))
+	if e != 0 {
+		w.tally.receivedLost += uint64(m.count)
+	}
 	if e == unix.EBADFD || e == unix.EBADF {
 		w.path.fail()
 	} else if e != 0 && e != unix.EIO { // EIO: the interface is down

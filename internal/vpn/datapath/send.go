@@ -81,6 +81,7 @@ func (w *worker) sendSegments() {
 	s := &w.split
 	peer := w.path.device.Route(destination(s.buffer))
 	if peer == nil || !peer.Running() {
+		w.tally.sentLost += uint64(s.count)
 		s.count = 0
 		return
 	}
@@ -130,7 +131,10 @@ func (w *worker) seal(peer *device.Peer, keypair *device.Keypair, number uint64,
 	if b.peer == nil {
 		b.peer, b.class, b.segment = peer, class, size
 	}
-	keypair.Seal(b.buffer[len(b.messages):], w.split.next(), number, w.mtu, &w.nonce)
+	packet := w.split.next()
+	keypair.Seal(b.buffer[len(b.messages):], packet, number, w.mtu, &w.nonce)
+	w.tally.sentPackets++
+	w.tally.sentBytes += uint64(len(packet))
 	b.messages = b.buffer[:len(b.messages)+size]
 	b.count++
 	return size == b.segment || w.flush(b)
@@ -182,6 +186,7 @@ func (w *worker) flush(b *outbox) bool {
 			return false
 		}
 		if err != nil {
+			w.tally.sentLost += uint64(max(1, (len(b.messages)-sent)/b.segment))
 			w.path.device.Errorf("%v - Failed to send data packets: %v", b.peer, err)
 		}
 	}

@@ -121,7 +121,7 @@ func (k *keeper) heard(of string, peers *[]resolve.Peer, text string, bad bool) 
 	} else if !bad && !k.journal.may(e.Time) {
 		return
 	}
-	if bad || told(e.Text) {
+	if bad || telling(e.Text) {
 		k.journal.note(e)
 	}
 }
@@ -135,8 +135,8 @@ func shortName(key string) string {
 	return "peer(" + key[:first] + "…" + key[second:last] + ")"
 }
 
-// told reports whether one of the engine's remarks says what is not seen otherwise.
-func told(text string) bool {
+// telling reports whether one of the engine's remarks says what is not seen otherwise.
+func telling(text string) bool {
 	return slices.ContainsFunc([]string{
 		"Handshake did not complete", "Retrying handshake", "Removing all keys", "ConsumeMessageInitiation: ", "Received invalid ",
 	}, func(begin string) bool { return strings.HasPrefix(text, begin) })

@@ -41,6 +41,8 @@ type keeper struct {
 	record  os.FileInfo // of the file that wanted is from
 	wanted  []resolve.WireGuard
 	tunnels map[string]*running // by the name of the interface
+	tell    teller
+	untold  string // why the teller does not listen; already logged
 }
 
 // Times between looks at the record, and at the tunnels.
@@ -68,6 +70,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	k := &keeper{Config: c, tunnels: map[string]*running{}, slots: make(chan struct{}, mostMeasured)}
 	k.journal.began = time.Now()
+	k.tell = teller{counts: k.counts, open: map[place]*told{}}
 	k.endpoints.read(filepath.Join(c.Folder.VPN(), "endpoints.json"), c.Log)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return k.serve(ctx) })
@@ -122,6 +125,7 @@ func (k *keeper) run(ctx context.Context) error {
 func (k *keeper) leave() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.tell.closeAll()
 	for _, t := range k.tunnels {
 		t.leave()
 	}
@@ -188,6 +192,7 @@ func (k *keeper) tend(ctx context.Context) {
 	for _, t := range k.tunnels {
 		t.tend(ctx, time.Now())
 	}
+	k.tellLoad()
 	k.endpoints.write(k.Log)
 }
 

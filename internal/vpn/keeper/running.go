@@ -97,6 +97,7 @@ func (t *running) set() error {
 			return err
 		}
 		t.note(OfTunnel, "", "the engine %s begins: %s", t.engine.Name(), t.why)
+		t.placeWorkers()
 	}
 	l, err := netlink.LinkByName(t.of.Name)
 	if err != nil {

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -112,24 +115,25 @@ const answerPatience = 10 * time.Second
 
 // Read asks the process that keeps the tunnels for their status.
 func Read(ctx context.Context, f rundir.Folder) (all []Status, err error) {
-	err = ask(ctx, f, "/status", &all)
+	err = ask(ctx, f, http.MethodGet, "/status", nil, &all)
 	return all, err
 }
 
 // ReadLog asks it for what has happened after an event of that number.
 func ReadLog(ctx context.Context, f rundir.Folder, after uint64) (log Log, err error) {
-	err = ask(ctx, f, fmt.Sprintf("/log?after=%d", after), &log)
+	err = ask(ctx, f, http.MethodGet, fmt.Sprintf("/log?after=%d", after), nil, &log)
 	return log, err
 }
 
-func ask(ctx context.Context, f rundir.Folder, what string, into any) error {
+// ask asks the process that keeps the tunnels. What is not found is fs.ErrNotExist.
+func ask(ctx context.Context, f rundir.Folder, method, path string, body io.Reader, to any) error {
 	ctx, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket(f))
 	}}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://weir"+what, nil)
+	request, err := http.NewRequestWithContext(ctx, method, "http://weir"+path, body)
 	if err != nil {
 		return err
 	}
@@ -141,7 +145,16 @@ func ask(ctx context.Context, f rundir.Folder, what string, into any) error {
 		return fmt.Errorf("ask weir vpn run: %w", err)
 	}
 	defer answer.Body.Close()
-	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+	switch {
+	case answer.StatusCode == http.StatusNotFound:
+		return fs.ErrNotExist
+	case answer.StatusCode != http.StatusOK:
+		text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<12))
+		return errors.Join(fmt.Errorf("weir vpn run: %s", strings.TrimSpace(string(text))), err)
+	case to == nil:
+		return nil
+	}
+	if err := json.NewDecoder(answer.Body).Decode(to); err != nil {
 		return fmt.Errorf("read the answer of weir vpn run: %w", err)
 	}
 	return nil
@@ -167,6 +180,7 @@ func (k *keeper) serve(ctx context.Context) error {
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(k.journal.after(after)) //nolint:errcheck // the other end has gone
 	})
+	k.serveAffinity(mux)
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: answerPatience}
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	defer stop()

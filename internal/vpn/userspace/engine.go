@@ -141,6 +141,15 @@ func (e *Engine) Greet(k key.Public) error {
 	return p.SendHandshakeInitiation(false)
 }
 
+// Work returns what the workers have done, and where they may run.
+func (e *Engine) Work() []datapath.Work { return e.path.Work() }
+
+// SocketLost returns how many datagrams found no room in the port's sockets.
+func (e *Engine) SocketLost() uint64 { return e.path.SocketLost() }
+
+// Place has the worker of a queue run on some cores.
+func (e *Engine) Place(queue int, cores []int) error { return e.path.Place(queue, cores) }
+
 // Failed returns what ends the engine.
 func (e *Engine) Failed() <-chan struct{} { return e.device.Wait() }
 

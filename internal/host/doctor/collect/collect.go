@@ -33,6 +33,9 @@ type Options struct {
 	NATPorts func() ([]doctor.PortRange, error)
 	// Sessions returns the PPPoE interfaces of weir. It is called only if weir runs.
 	Sessions func() ([]doctor.WeirSession, error)
+	// VPN returns what the tunnels of weir vpn run have carried. It is called for each
+	// sample, whether weir runs or not; nil: there are none.
+	VPN func() ([]doctor.VPNCount, error)
 }
 
 // reader reads one host. Its roots are "/proc", "/sys" and "/"; tests use others.
@@ -209,6 +212,11 @@ func (r *reader) counters() (*doctor.Counters, error) {
 	}
 	if c.Weir, err = r.weir.count(); err != nil {
 		r.lacks("weir", err)
+	}
+	if r.opts.VPN != nil {
+		if c.VPN, err = r.opts.VPN(); err != nil {
+			r.lacks("vpn", err)
+		}
 	}
 	return c, nil
 }

@@ -1,0 +1,246 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/netutil"
+	"golang.org/x/sys/unix"
+
+	"weir/internal/host/doctor"
+	"weir/internal/host/doctor/collect"
+	"weir/pf/resolve"
+)
+
+// LoadPort is the TCP port, inside a tunnel, at which a peer asks which cores and links are full here.
+const LoadPort = 51820
+
+// Limits of who asks.
+const (
+	loadInterval = time.Second     // how long the machine is watched for an answer
+	loadFresh    = 2 * time.Second // for which an answer is given again
+	loadAsking   = 8               // connections at an address at the same time
+	loadPatience = 5 * time.Second
+	mostLoad     = 1 << 20 // bytes of an answer
+)
+
+// A teller tells peers which cores and links are full here: those whose statement has show-load. It listens at
+// the addresses of their tunnel, on its interface, so that nobody else reaches it.
+type teller struct {
+	counts func() []doctor.VPNCount
+	open   map[place]*told
+
+	mu   sync.Mutex // of the answer
+	last *doctor.VPN
+	at   time.Time
+}
+
+// place is an address of a tunnel's interface.
+type place struct {
+	tunnel string
+	at     netip.Addr
+}
+
+// tellLoad has the teller follow the tunnels that there are to be. The lock is held.
+func (k *keeper) tellLoad() {
+	why := ""
+	if err := k.tell.follow(k.wanted); err != nil {
+		why = err.Error()
+	}
+	if why != "" && why != k.untold {
+		k.Log.Warn("tell peers the load", "error", why)
+	}
+	k.untold = why
+}
+
+// told is a place at which peers ask.
+type told struct {
+	index    int // of the interface, which may be made again
+	listener net.Listener
+	server   *http.Server
+
+	mu    sync.Mutex
+	peers []netip.Prefix // who may ask
+}
+
+// follow has the teller listen where peers may ask now. What does not work is tried again.
+func (t *teller) follow(wanted []resolve.WireGuard) error {
+	stay := map[place]bool{}
+	var errs []error
+	for i := range wanted {
+		w := &wanted[i]
+		peers := mayAsk(w)
+		if len(peers) == 0 {
+			continue
+		}
+		l, err := net.InterfaceByName(w.Name)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("find %s: %w", w.Name, err))
+			continue
+		}
+		for _, a := range w.Addresses {
+			p := place{w.Name, a.Addr()}
+			stay[p] = true
+			if o := t.open[p]; o != nil && o.index == l.Index {
+				o.allow(peers)
+				continue
+			}
+			t.close(p)
+			errs = append(errs, t.listen(p, l.Index, peers))
+		}
+	}
+	for p := range t.open {
+		if !stay[p] {
+			t.close(p)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// mayAsk returns the networks of the peers that may ask.
+func mayAsk(w *resolve.WireGuard) (all []netip.Prefix) {
+	for i := range w.Peers {
+		if w.Peers[i].ShowLoad {
+			all = append(all, w.Peers[i].Allowed...)
+		}
+	}
+	return all
+}
+
+func (t *teller) listen(p place, index int, peers []netip.Prefix) error {
+	c := net.ListenConfig{Control: onDevice(p.tunnel)}
+	l, err := c.Listen(context.Background(), "tcp", netip.AddrPortFrom(p.at, LoadPort).String())
+	if err != nil {
+		return fmt.Errorf("listen for peers that ask for the load: %w", err)
+	}
+	o := &told{index: index, listener: netutil.LimitListener(l, loadAsking), peers: peers}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /load", func(w http.ResponseWriter, r *http.Request) { t.answer(w, r, p.tunnel) })
+	o.server = &http.Server{Handler: mux, ReadTimeout: loadPatience, WriteTimeout: 2 * loadPatience, IdleTimeout: loadPatience, MaxHeaderBytes: 1 << 12}
+	o.server.SetKeepAlivesEnabled(false)
+	t.open[p] = o
+	go o.server.Serve(o) //nolint:errcheck // it ends when it is closed
+	return nil
+}
+
+// onDevice has a socket send and receive through one interface only.
+func onDevice(name string) func(network, address string, c syscall.RawConn) error {
+	return func(_, _ string, c syscall.RawConn) error {
+		var failed error
+		err := c.Control(func(fd uintptr) { failed = unix.BindToDevice(int(fd), name) })
+		return errors.Join(err, failed)
+	}
+}
+
+func (t *teller) close(p place) {
+	if o := t.open[p]; o != nil {
+		o.server.Close() //nolint:errcheck // nobody waits for it
+		delete(t.open, p)
+	}
+}
+
+func (t *teller) closeAll() {
+	for p := range t.open {
+		t.close(p)
+	}
+}
+
+func (o *told) allow(peers []netip.Prefix) {
+	o.mu.Lock()
+	o.peers = peers
+	o.mu.Unlock()
+}
+
+// Accept takes connections of peers that may ask, and ends others.
+func (o *told) Accept() (net.Conn, error) {
+	for {
+		c, err := o.listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if a, ok := c.RemoteAddr().(*net.TCPAddr); ok && o.mayAsk(a.AddrPort().Addr().Unmap()) {
+			return c, nil
+		}
+		c.Close()
+	}
+}
+
+func (o *told) mayAsk(from netip.Addr) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.ContainsFunc(o.peers, func(n netip.Prefix) bool { return n.Contains(from) })
+}
+
+// Close closes the listener.
+func (o *told) Close() error { return o.listener.Close() }
+
+// Addr returns where it listens.
+func (o *told) Addr() net.Addr { return o.listener.Addr() }
+
+// answer tells a peer of its tunnel, and of the cores.
+func (t *teller) answer(w http.ResponseWriter, r *http.Request, tunnel string) {
+	all, err := t.load(r.Context())
+	if err != nil {
+		http.Error(w, "the load cannot be read now", http.StatusServiceUnavailable)
+		return
+	}
+	its := *all
+	its.Tunnels = slices.DeleteFunc(slices.Clone(all.Tunnels), func(v doctor.VPNTunnel) bool { return v.Interface != tunnel })
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(&its) //nolint:errcheck // the other end has gone
+}
+
+// load watches the machine, or returns what it was a moment ago.
+func (t *teller) load(ctx context.Context) (*doctor.VPN, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last != nil && time.Since(t.at) < loadFresh {
+		return t.last, nil
+	}
+	s, err := collect.Collect(ctx, collect.Options{Interval: loadInterval, VPN: func() ([]doctor.VPNCount, error) { return t.counts(), nil }})
+	if err != nil {
+		return nil, err
+	}
+	t.last, t.at = doctor.Tunnels(s), time.Now()
+	return t.last, nil
+}
+
+// ErrNoLoad is the error for a peer that does not tell which of its cores and links are full.
+var ErrNoLoad = errors.New("it does not tell: it is no weir, its statement of this end has no show-load, or its rules block TCP port " + strconv.Itoa(LoadPort))
+
+// AskLoad asks a peer behind a tunnel's interface, at an address of its own, which of its cores and links are full.
+// What it says is not to be trusted.
+func AskLoad(ctx context.Context, tunnel string, at netip.Addr) (*doctor.VPN, error) {
+	ctx, cancel := context.WithTimeout(ctx, loadPatience)
+	defer cancel()
+	dialer := net.Dialer{Control: onDevice(tunnel)}
+	client := http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, DialContext: dialer.DialContext},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+netip.AddrPortFrom(at, LoadPort).String()+"/load", nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%w)", ErrNoLoad, err)
+	}
+	defer answer.Body.Close()
+	var all doctor.VPN
+	if err := json.NewDecoder(io.LimitReader(answer.Body, mostLoad)).Decode(&all); err != nil || answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%w (%s)", ErrNoLoad, answer.Status)
+	}
+	return &all, nil
+}
