@@ -21,8 +21,8 @@ pass
 
 //	lan (two servers) ──── fw ──── wan (two clients)
 //
-// With sticky-address a client keeps its server, and the next client gets the other one.
-// Of the addresses of a translation, source-hash takes one for a source, random takes
+// With sticky-address a client keeps its server, and the next client gets the other one, until
+// the client is forgotten. Of the addresses of a translation, source-hash takes one for a source, random takes
 // all, and a weight says how often each is taken.
 func TestPools(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
@@ -47,6 +47,18 @@ func TestPools(t *testing.T) {
 		}
 		if servers[wanHost] == servers["203.0.113.9"] {
 			b.Errorf("both clients reached %q", servers[wanHost])
+		}
+		if got := b.Weir("kill", "-K", "203.0.113.9"); got != "1 source forgotten\n" {
+			b.Errorf("kill -K says %q", got)
+		}
+		if server := ask(lab.WAN, "203.0.113.9", fwWAN, 8080); server != servers[wanHost] {
+			b.Errorf("a client that was forgotten reached %q, not the next server", server)
+		}
+		if server := ask(lab.WAN, wanHost, fwWAN, 8080); server != servers[wanHost] {
+			b.Errorf("%s lost its server when another client was forgotten", wanHost)
+		}
+		if got := b.Weir("flush", "sources"); got != "2 sources forgotten\n" {
+			b.Errorf("flush sources says %q", got)
 		}
 		for port, want := range map[int]func(first, second int) bool{
 			81: func(first, second int) bool { return first == 0 || second == 0 },

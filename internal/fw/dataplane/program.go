@@ -30,9 +30,12 @@ func programSizes(p *ruleset.Program) map[string][2]int {
 		"rule_classes": {len(p.Classes), 1024}, "rule_vectors": {len(p.Vectors), 1024},
 		"queue_pairs": {len(p.QueuePairs), 64}, "fingerprints": {len(p.Fingerprints), 1},
 		"pools": {len(p.Pools), 64}, "pool_addresses": {len(p.Rows), 512}, "pool_turns": {2 * len(p.Pools), 128},
-		"pool_sticky": {stickySources(p), 64},
+		mapPoolSticky: {stickySources(p), 64},
 	}
 }
+
+// mapPoolSticky holds the addresses that sources keep, of the generation.
+const mapPoolSticky = "pool_sticky"
 
 // mostSticky is how many sources are remembered if a pool is sticky.
 const mostSticky = 65536
@@ -276,27 +279,28 @@ func (d *Dataplane) SetPools(changes []ruleset.PoolChange) error {
 	if err != nil {
 		return err
 	}
-	return forgetSticky(d.objects.Maps["pool_sticky"], sticky)
+	_, err = forgetSticky(d.objects.Maps[mapPoolSticky], func(s *xdpPoolSource) bool { return sticky[s.Pool] })
+	return err
 }
 
-// forgetSticky forgets which addresses these pools have given to sources: the box may have
-// lost them.
-func forgetSticky(m *bpfload.Map, pools map[uint32]bool) error {
+// forgetSticky forgets which addresses pools have given to the sources for which match returns
+// true. It returns how many these were.
+func forgetSticky(m *bpfload.Map, match func(*xdpPoolSource) bool) (int, error) {
 	var gone []xdpPoolSource
 	var key xdpPoolSource
 	all := m.Iterate()
 	for all.Next(&key, new(xdpPoolGiven)) {
-		if pools[key.Pool] {
+		if match(&key) {
 			gone = append(gone, key)
 		}
 	}
 	if err := all.Err(); err != nil && !errors.Is(err, bpfload.ErrAborted) {
-		return fmt.Errorf("read %s: %w", m, err)
+		return 0, fmt.Errorf("read %s: %w", m, err)
 	}
 	for i := range gone {
 		if err := m.Delete(&gone[i]); err != nil && !errors.Is(err, bpfload.ErrNoKey) {
-			return fmt.Errorf("write %s: %w", m, err)
+			return 0, fmt.Errorf("write %s: %w", m, err)
 		}
 	}
-	return nil
+	return len(gone), nil
 }

@@ -1,11 +1,14 @@
 package dataplane
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"net/netip"
+	"path/filepath"
 	"sync/atomic"
 
+	"weir/internal/fw/bpfload"
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/state"
 )
@@ -91,6 +94,17 @@ func (v *View) ForgetSources(match func(*Source) bool) (forgotten, stay int) {
 		}
 	}
 	return forgotten, stay
+}
+
+// ForgetSticky has the sources for which match returns true choose anew from pools with
+// sticky-address. It returns how many had an address of such a pool.
+func (v *View) ForgetSticky(match func(netip.Addr) bool) (int, error) {
+	m, err := bpfload.OpenMap(filepath.Join(liveGeneration(v.dir), mapPoolSticky))
+	if err != nil {
+		return 0, err
+	}
+	forgotten, err := forgetSticky(m, func(s *xdpPoolSource) bool { return match(s.Addr.addr()) })
+	return forgotten, errors.Join(err, m.Close())
 }
 
 // An Overload is a source that gets into a table, or out of it: it has too many connections by a

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"net/netip"
+
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/state"
 )
@@ -22,14 +24,17 @@ func (v *View) KillStates(match func(*state.View) bool) (killed int, err error) 
 }
 
 // KillSources forgets sources that a function selects. Those with states stay until their
-// states end, and their rates begin anew.
+// states end, and their rates begin anew. Sources that keep an address of a pool
+// (sticky-address) lose it, also if they have states.
 func (v *View) KillSources(match func(*Source) bool) (forgotten, stay int, err error) {
 	err = v.read(func(r *reading) error {
 		forgotten, stay = r.pins.ForgetSources(func(s *dataplane.Source) bool {
 			one := r.sourceOf(s, nil)
 			return match(&one)
 		})
-		return nil
+		sticky, err := r.pins.ForgetSticky(func(a netip.Addr) bool { return match(&Source{Addr: a}) })
+		forgotten += sticky
+		return err
 	})
 	return forgotten, stay, err
 }
