@@ -38,6 +38,8 @@
 #define INTERFACE_ETHER_IN	  0x10000 /* frames that come in meet ether rules (path/ether.h) */
 #define INTERFACE_ETHER_OUT	  0x20000 /* likewise frames that leave: no XDP redirect goes there */
 #define INTERFACE_HOLDS	  0x40000 /* a qdisc holds what leaves (23): likewise */
+#define INTERFACE_FRAMED	  0x80000 /* with INTERFACE_L3: what comes in may have an Ethernet header, and may have
+				   * none (XFRM interfaces: that of the frame which the ESP packet came in) */
 
 struct interface {
 	__u8 mac[6];

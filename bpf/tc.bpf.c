@@ -187,6 +187,7 @@ static __noinline int tc_noted(struct __sk_buff *skb, const struct interface *i)
 	s->packet.ifindex = hook_ifindex(skb);
 	s->packet.family = skb->protocol == bpf_htons(ETH_P_IP) ? 4 : 6;
 	s->packet.flags = 0;
+	s->packet.l3_offset = i->flags & INTERFACE_L3 ? 0 : sizeof(struct ethhdr);
 	action = gateway_send(skb, &s->packet, nexthop);
 	return action < 0 ? count_verdict(i, REASON_GATEWAY, hook_length(skb)) : action;
 }

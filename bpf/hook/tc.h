@@ -62,6 +62,22 @@ static __always_inline int hook_is_tagged(hook_ctx *ctx)
 	return ctx->vlan_present;
 }
 
+/*
+ * Whether a packet of an interface without Ethernet headers has one: that of the frame which it
+ * came in, encrypted. The kernel does not say how many bytes it has put in front of the IP header.
+ * But it reads from there: with nothing in front, the last linear byte is as far from there as
+ * from the start.
+ */
+static __always_inline int hook_is_framed(hook_ctx *ctx)
+{
+	__u64 last = hook_data_end(ctx) - hook_data(ctx);
+	__u8 byte;
+
+	asm volatile("" : "+r"(last)); /* else clang computes ~data, which the verifier refuses */
+	last--;
+	return bpf_skb_load_bytes_relative(ctx, last, &byte, sizeof(byte), BPF_HDR_START_NET) != 0;
+}
+
 static __always_inline int hook_load(hook_ctx *ctx, __u32 offset, void *to, __u32 length)
 {
 	return bpf_skb_load_bytes(ctx, offset, to, length);

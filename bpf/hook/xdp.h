@@ -53,6 +53,13 @@ static __always_inline int hook_is_tagged(hook_ctx *ctx)
 	return 0;
 }
 
+/* Whether a packet of an interface without Ethernet headers has one. */
+static __always_inline int hook_is_framed(hook_ctx *ctx)
+{
+	(void)ctx;
+	return 0;
+}
+
 static __always_inline int hook_load(hook_ctx *ctx, __u32 offset, void *to, __u32 length)
 {
 	return bpf_xdp_load_bytes(ctx, offset, to, length);

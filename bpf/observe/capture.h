@@ -86,6 +86,7 @@ __noinline int capture_before(hook_ctx *ctx, int out)
 	struct capture *c = capture_get();
 	struct scratch *s = scratch_get();
 	__u32 *note = count_noted_get();
+	int bare;
 
 	if (!i || !c || !s || !note || !record_wanted(RING_CAPTURE) || daemon_is_dead())
 		return -1;
@@ -98,8 +99,9 @@ __noinline int capture_before(hook_ctx *ctx, int out)
 	s->out.action = ACTION_PASS;
 	c->head.ifindex = ifindex;
 	c->head.direction = out ? DIRECTION_OUT : DIRECTION_IN;
-	capture_load(ctx, c, i->flags & INTERFACE_L3, HOOK_IS_XDP ? i->front : 0);
-	capture_headers(ctx, c, i->flags & INTERFACE_L3, HOOK_IS_XDP ? i->front : 0);
+	bare = parse_is_bare(ctx, i);
+	capture_load(ctx, c, bare, HOOK_IS_XDP ? i->front : 0);
+	capture_headers(ctx, c, bare, HOOK_IS_XDP ? i->front : 0);
 	capture_parse(ctx, c, 0);
 	return 0;
 }
@@ -171,7 +173,7 @@ __noinline int capture_after(hook_ctx *ctx, int action, int out)
 		peer = capture_peer(s, st, why, c->head.ifindex, &front);
 	o = interface_get(peer);
 	/* a packet without Ethernet header has got one if the device needs it */
-	bare = i->flags & INTERFACE_L3 && !(peer && o && !(o->flags & INTERFACE_L3));
+	bare = c->bare && !(peer && o && !(o->flags & INTERFACE_L3));
 	capture_headers(ctx, c, bare, front);
 	capture_parse(ctx, c, 1);
 	readers = capture_readers(c, peer);

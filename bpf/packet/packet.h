@@ -34,7 +34,7 @@ struct packet {
 	__u32 fragment_id; /* valid iff fragment != FRAGMENT_NONE		  */
 	__u16 fragment_offset; /* bytes; valid iff fragment != FRAGMENT_NONE	  */
 	__u16 fragment_length; /* bytes of the packet's payload in this fragment; likewise */
-	__u16 l3_offset; /* of the IP header from the frame's start; 0 on devices without L2 */
+	__u16 l3_offset; /* of the IP header from the frame's start; 0: without an Ethernet header */
 	__u16 l4_offset; /* of the L4 header, or of the fragment's payload	  */
 	__u16 payload;	 /* bytes of TCP data; valid iff proto is TCP		  */
 	__u8 family;	 /* 4 or 6						  */
@@ -52,6 +52,12 @@ struct packet {
 	__u32 window;	 /* as in the header, unscaled				  */
 	__u32 scrub;	 /* SCRUB_*: how it is to be normalised; 0: not at all */
 };
+
+/* Whether the packet has no Ethernet header. */
+static __always_inline int packet_is_bare(const struct packet *p)
+{
+	return !p->l3_offset;
+}
 
 /* What scrub asks for a packet, in one word (packet/scrub_header.h). max-mss is not in it: it is
  * needed for SYNs alone. */

@@ -23,7 +23,7 @@
 
 /* Pointers into the frame; valid until something moves it. */
 struct headers {
-	struct ethhdr *eth; /* not on devices without Ethernet header */
+	struct ethhdr *eth; /* l3 if there is no Ethernet header */
 	void *l3;
 	void *l4;
 	void *end;
@@ -359,6 +359,12 @@ static __always_inline enum reason parse_eth(hook_ctx *ctx, struct packet *p, st
 	return UNDECIDED;
 }
 
+/* Whether what comes or leaves by an interface has no Ethernet header. */
+static __always_inline int parse_is_bare(hook_ctx *ctx, const struct interface *i)
+{
+	return i->flags & INTERFACE_L3 && !(i->flags & INTERFACE_FRAMED && hook_is_framed(ctx));
+}
+
 /* i: the interface of p->ifindex; both become those of the logical interface that the
  * frame belongs to. proto: the EtherType if the frame does not have it. in: at ingress.
  * gso: a super-packet, whose length fields may not hold its length. */
@@ -389,6 +395,10 @@ static __always_inline enum reason parse(hook_ctx *ctx, struct packet *p, struct
 			return r;
 		h->l3 = (void *)h->eth + p->l3_offset;
 		frame -= p->l3_offset;
+	} else if ((*i)->flags & INTERFACE_FRAMED && hook_is_framed(ctx)) {
+		p->l3_offset = sizeof(struct ethhdr); /* of the frame that it came in: says nothing here */
+		h->l3 = (void *)h->eth + sizeof(struct ethhdr);
+		frame -= sizeof(struct ethhdr);
 	}
 	if (proto == bpf_htons(ETH_P_IP))
 		r = parse_ip4(ctx, p, h, frame);

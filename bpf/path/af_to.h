@@ -448,8 +448,8 @@ static __always_inline int family_mark(hook_ctx *ctx, struct scratch *s)
 }
 
 /* Sends a translated packet, with a value of weir's mark. why: as family_obstacle() says. < 0: it cannot. */
-static __always_inline int family_send(hook_ctx *ctx, struct scratch *s, const struct interface *i,
-				       const struct state *st, enum reason why, int value)
+static __always_inline int family_send(hook_ctx *ctx, struct scratch *s, const struct state *st,
+				       enum reason why, int value)
 {
 	const struct nexthop *n = nexthop_get(s->nexthop);
 	const struct packet *p = &s->packet;
@@ -467,10 +467,10 @@ static __always_inline int family_send(hook_ctx *ctx, struct scratch *s, const s
 		return gateway_send(ctx, p, s->nexthop);
 	}
 	if (why != UNDECIDED)
-		return hook_send_neighbour(ctx, s->out_ifindex, 0, i->flags & INTERFACE_L3, family);
+		return hook_send_neighbour(ctx, s->out_ifindex, 0, packet_is_bare(p), family);
 	h.eth = hook_data(ctx);
 	h.end = hook_data_end(ctx);
-	return hook_send(ctx, &h, n, i->flags & INTERFACE_L3, family);
+	return hook_send(ctx, &h, n, packet_is_bare(p), family);
 }
 
 /* Writes records of a packet of a state as it came: for rules that log all, and for those that
@@ -560,7 +560,7 @@ static __always_inline int family_run(hook_ctx *ctx)
 	value = family_mark(ctx, s);
 	if (value < 0)
 		return count_verdict(i, REASON_MARK_TAKEN, s->packet.length);
-	action = family_send(ctx, s, i, st, why, value);
+	action = family_send(ctx, s, st, why, value);
 	if (action < 0)
 		return count_verdict(i, st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state)) ? REASON_GATEWAY : REASON_INTERNAL,
 				     s->packet.length);

@@ -183,7 +183,7 @@ static __always_inline enum reason fast_obstacle(hook_ctx *ctx, const struct pac
 static __always_inline int fast_send(hook_ctx *ctx, struct headers *h, const struct packet *p,
 				     const struct interface *i, const struct nexthop *n, enum reason why, __u32 path)
 {
-	int action = hook_send(ctx, h, n, i->flags & INTERFACE_L3, p->family);
+	int action = hook_send(ctx, h, n, packet_is_bare(p), p->family);
 
 	if (action < 0)
 		return count_verdict(i, REASON_INTERNAL, p->length);

@@ -91,10 +91,10 @@ __noinline int gateway_send(hook_ctx *ctx, const struct packet *p, __u32 number)
 	if (o->flags & INTERFACE_L3)
 		return hook_redirect(ctx, f->ifindex);
 	if (p->flags & PACKET_EGRESS)
-		return hook_send_again(ctx, f->ifindex, number, i->flags & INTERFACE_L3);
+		return hook_send_again(ctx, f->ifindex, number, packet_is_bare(p));
 	to->nh_family = f->family;
 	__builtin_memcpy(to->ipv6_nh, f->ipv6_dst, sizeof(to->ipv6_nh)); /* of IPv4 the first word */
-	return hook_send_neighbour(ctx, f->ifindex, to, i->flags & INTERFACE_L3, p->family);
+	return hook_send_neighbour(ctx, f->ifindex, to, packet_is_bare(p), p->family);
 }
 
 /* Drops a packet that cannot go to its gateway. mtu: towards it, for REASON_GATEWAY_MTU. */

@@ -280,7 +280,7 @@ __noinline int queue_wait(hook_ctx *ctx, __u32 ifindex, __u32 class)
 	const struct interface *i = interface_get(ifindex);
 	__u32 device = queue_shaper_get(queue_tree(ifindex, 1))->device;
 
-	return i && device ? hook_wait(ctx, device, QUEUE_HANDLE | class, i->flags & INTERFACE_L3) : HOOK_PASS;
+	return i && device ? hook_wait(ctx, device, QUEUE_HANDLE | class, parse_is_bare(ctx, i)) : HOOK_PASS;
 }
 
 /* Has the counter of a connection in the cache when a packet of it is counted. */

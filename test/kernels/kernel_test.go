@@ -14,7 +14,7 @@ import (
 
 // modules are parts of the kernel that weir or its tests use and that a kernel
 // may have as modules, built in or not at all.
-var modules = []string{"veth", "tun", "8021q", "bridge", "macvlan", "wireguard", "ppp_async", "nf_tables", "nft_masq", "nf_conntrack", "nft_flow_offload"}
+var modules = []string{"veth", "tun", "8021q", "bridge", "macvlan", "wireguard", "ppp_async", "xfrm_interface", "esp4", "esp6", "nf_tables", "nft_masq", "nf_conntrack", "nft_flow_offload"}
 
 func TestModules(t *testing.T) {
 	var name unix.Utsname

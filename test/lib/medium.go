@@ -24,14 +24,17 @@ const (
 	WireGuard Medium = "wireguard" // over a veth pair
 	PPP       Medium = "ppp"       // over a serial line: a pair of pseudo terminals
 	VRF       Medium = "vrf"       // no path: for Has only
+	XFRM      Medium = "xfrm"      // likewise
 )
 
 // modules are the kernel modules that a medium needs.
-var modules = map[Medium][]string{VLAN: {"8021q"}, QinQ: {"8021q"}, WireGuard: {"wireguard"}, PPP: {"ppp_async"}, VRF: {"vrf"}}
+var modules = map[Medium][]string{VLAN: {"8021q"}, QinQ: {"8021q"}, WireGuard: {"wireguard"}, PPP: {"ppp_async"}, VRF: {"vrf"}, XFRM: {"xfrm_interface"}}
 
 // Has reports whether this machine's kernel supports a medium.
-func Has(m Medium) bool {
-	for _, module := range modules[m] {
+func Has(m Medium) bool { return hasModules(modules[m]...) }
+
+func hasModules(modules ...string) bool {
+	for _, module := range modules {
 		if _, err := os.Stat("/sys/module/" + module); err == nil {
 			continue
 		}

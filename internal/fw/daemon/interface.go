@@ -169,6 +169,7 @@ func describe(l *netif.Link, xdp, skip bool, others dataplane.InterfaceFlags) (d
 	}{
 		{skip, dataplane.InterfaceSkip},
 		{!l.Ethernet && l.Kind != netif.Loopback, dataplane.InterfaceL3},
+		{!l.Ethernet && l.Framed(), dataplane.InterfaceFramed},
 		{xdp, dataplane.InterfaceXDP},
 		{target.Any, dataplane.InterfaceTarget},
 		{target.Scattered, dataplane.InterfaceScattered},

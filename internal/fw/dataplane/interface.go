@@ -38,6 +38,7 @@ const (
 	InterfaceEtherIn                              // frames that come in meet ether rules
 	InterfaceEtherOut                             // frames that leave do: XDP does not redirect there
 	InterfaceHolds                                // a qdisc holds what leaves: likewise
+	InterfaceFramed                               // with InterfaceL3: what comes in may have an Ethernet header
 )
 
 // MaxIfindex is one more than the highest interface index that weir can handle. If

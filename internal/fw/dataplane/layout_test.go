@@ -48,6 +48,7 @@ func TestNumbersMatchHeaders(t *testing.T) {
 		{shared, "INTERFACE_PRESENT", int(InterfacePresent)},
 		{shared, "INTERFACE_SKIP", int(InterfaceSkip)},
 		{shared, "INTERFACE_L3", int(InterfaceL3)},
+		{shared, "INTERFACE_FRAMED", int(InterfaceFramed)},
 		{shared, "INTERFACE_XDP", int(InterfaceXDP)},
 		{shared, "INTERFACE_TARGET", int(InterfaceTarget)},
 		{shared, "INTERFACE_LO", int(InterfaceLoopback)},

@@ -229,6 +229,27 @@ func testLayer3(h *harness) {
 	if made := h.dp.tables.shared.NexthopsHigh - before; made != 0 {
 		t.Errorf("%d next hops were made for 9 hosts behind one device", made)
 	}
+	testFramed(h)
+}
+
+// A device without an Ethernet header whose packets come in with one, which says nothing.
+func testFramed(h *harness) {
+	t := h.tb
+	h.load("pass")
+	h.setInterface(h.net.lan0, InterfacePresent|InterfaceL3|InterfaceFramed, "")
+	ifindex, frame := h.arrive("lan", "udp 192.168.1.10:8 > 198.51.100.9:53 len 30")
+	for _, mac := range []byte{frame[0], 0x02, 0x01} { // ours, another's, a group's
+		frame[0], frame[5] = mac, mac
+		if r := h.tcIn(ifindex, frame); r.verdict != redirect || r.packet() != "wan udp 192.168.1.10:8 > 198.51.100.9:53 len 30 ttl 63" {
+			t.Errorf("to MAC address %x: %s %s %s", frame[:6], r.verdict, r.reason, r.packet())
+		}
+	}
+	h.load("block return")
+	h.resetRejects()
+	ifindex, frame = h.arrive("lan", "udp 192.168.1.10:9 > 198.51.100.9:53 len 30")
+	if r := h.tcIn(ifindex, frame); r.reason != "block" || !strings.HasPrefix(r.packet(), "lan icmp ") || !strings.Contains(r.packet(), " > 192.168.1.10 type 3 code 3 ") {
+		t.Errorf("rejected: %s %s %s", r.verdict, r.reason, r.packet())
+	}
 }
 
 // An interface that XDP cannot redirect to, an unknown one, and one that disappears.

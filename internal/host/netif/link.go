@@ -83,6 +83,16 @@ func (l *Link) Port() bool {
 // packets on to that device, which sends them as they are.
 func (l *Link) Stacked() bool { return stacks(string(l.Kind)) }
 
+// Framed reports whether packets that come in by a link without Ethernet headers may have one: the
+// kernel leaves that of the frame in front of what it has decrypted.
+func (l *Link) Framed() bool {
+	switch l.Kind {
+	case "xfrm", "vti", "vti6":
+		return true
+	}
+	return false
+}
+
 func stacks(kind string) bool {
 	switch kind {
 	case "macvlan", "macvtap", "ipvlan", "ipvtap":
