@@ -56,10 +56,9 @@ pass in on xfrm0 proto { icmp icmp6 }
 		b.Ping(lab.WAN, lanHost6, 3)
 		b.Ping(lab.WAN, "fd09::1", 3)
 		for _, to := range []string{"TCP4:" + lanHost, "TCP6:[" + lanHost6 + "]"} {
-			began := time.Now()
 			out, err := b.Try(lab.WAN, "socat", "-u", "OPEN:/dev/null", to+":99,connect-timeout=20")
-			if took := time.Since(began); err == nil || !strings.Contains(err.Error()+out, "refused") || took > 10*time.Second {
-				b.Errorf("a blocked port of %s was not refused: %v after %v: %s", to, err, took, out)
+			if err == nil || !strings.Contains(err.Error()+out, "refused") {
+				b.Errorf("a blocked port of %s was not refused: %v: %s", to, err, out)
 			}
 		}
 		for _, device := range []string{"xfrm0", "wan0", "lan0"} {

@@ -71,7 +71,7 @@ match out on wan0 proto udp to port %d set queue (bulk, voice)
 // vpnCongestion has the wire mark packets of all kinds, and looks what comes out: section 4.2 of RFC 6040.
 func vpnCongestion(b *lib.Box) {
 	const notECT, ect1, ect0, ce, dropped = 0, 1, 2, 3, -1
-	names := []string{notECT: "not-ect", ect1: "ect1", ect0: "ect0", ce: "ce"}
+	names := []string{notECT: "not-ect", ect1: "ect1", ect0: "ect0", ce: "ce"} //nolint:misspell // words of nft
 	b.Run(lab.WAN, "nft", "add table inet marks; add chain inet marks out { type filter hook output priority 0; }")
 	inner := b.Start(lab.FW, "tcpdump", "-n", "-l", "-v", "-i", "wg0", "icmp[0] == 8 and dst host 10.9.0.1")
 	b.AwaitSaid(inner, "listening on")
@@ -93,7 +93,7 @@ func vpnCongestion(b *lib.Box) {
 			}
 			text := fmt.Sprintf("tos 0x%x, ", want)
 			if want > 0 {
-				text = fmt.Sprintf("tos 0x%x,%s, ", want, map[int]string{ect1: "ECT(1)", ect0: "ECT(0)", ce: "CE"}[want])
+				text = fmt.Sprintf("tos 0x%x,%s, ", want, map[int]string{ect1: "ECT(1)", ect0: "ECT(0)", ce: "CE"}[want]) //nolint:misspell // a word of RFC 3168
 			}
 			b.Until(2*time.Second, "the packet is there", func() bool { return strings.Contains(inner.Said()[before:], "tos ") })
 			if said := inner.Said()[before:]; !strings.Contains(said, text) {

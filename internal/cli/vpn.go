@@ -189,6 +189,8 @@ func pathText(p *keeper.PathMTU) string {
 		return fmt.Sprintf("%d, assumed at %s: the peer answers nothing that would tell, or other packets are always under way", p.Size, at)
 	case p.Cut:
 		return fmt.Sprintf("below %d, measured at %s: messages are cut outside the tunnel", p.Size, at)
+	case p.Less:
+		return fmt.Sprintf("below %d, measured at %s: longer packets vanish, as nobody cuts messages of IPv6", p.Size, at)
 	case p.By == pathmtu.Keepalive:
 		return fmt.Sprintf("%d, measured at %s by keepalives: in the direction to the peer only", p.Size, at)
 	}

@@ -84,7 +84,7 @@ const mostSummary = 1 << 20
 // compareWith compares what this end has with the summary of the other end. Without a name the peer is the one with
 // the summary's key.
 func (env *Env) compareWith(path, on string, args []string) ([]inquiry.Finding, error) {
-	var r io.Reader = env.Stdin
+	r := env.Stdin
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {

@@ -281,9 +281,16 @@ func (p *Path) lastClass(at string) byte {
 	if at == "::1" {
 		r = p.six
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.free[len(r.free)-1].class
+	for { // a worker may have all of them for a moment
+		r.mu.Lock()
+		n := len(r.free)
+		if n > 0 {
+			defer r.mu.Unlock()
+			return r.free[n-1].class
+		}
+		r.mu.Unlock()
+		time.Sleep(10 * time.Microsecond)
+	}
 }
 
 // Another port, and the one of before, under traffic.

@@ -94,7 +94,7 @@ func (p *Path) sendWhole(message []byte, to *device.Endpoint) error {
 	return errors.Join(err, s.cut(p.cuts.Load()))
 }
 
-// Cut has the kernel and routers cut messages that are too long for the path, or only the kernel where it knows that.
+// Cut has routers cut messages of IPv4 that are too long for the path, too, or only the kernel where it knows that.
 func (p *Path) Cut(on bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -108,29 +108,24 @@ func (p *Path) Cut(on bool) {
 	}
 }
 
-// leastMTU6 is what every path of IPv6 carries.
-const leastMTU6 = 1280
-
 // keepWhole has messages be sent whole or not at all.
-func (s *socket) keepWhole() error {
-	if !s.six {
-		return unix.SetsockoptInt(s.fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
+func (s *socket) keepWhole() error { return s.discover(unix.IP_PMTUDISC_PROBE) }
+
+// cut ends that. Messages are cut where the kernel knows that they have to be. Those of IPv4 may be cut by every router,
+// if on.
+func (s *socket) cut(on bool) error {
+	if on && !s.six {
+		return s.discover(unix.IP_PMTUDISC_DONT)
 	}
-	return errors.Join(unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU, 0),
-		unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE))
+	return s.discover(unix.IP_PMTUDISC_WANT)
 }
 
-// cut ends that. Messages are cut where the kernel knows that they have to be, or wherever they may have to be.
-func (s *socket) cut(on bool) error {
-	how, most := unix.IP_PMTUDISC_WANT, 0
-	if on {
-		how, most = unix.IP_PMTUDISC_DONT, leastMTU6
+// discover says how the path MTU counts for messages. Both families have the same numbers for that.
+func (s *socket) discover(how int) error {
+	if s.six {
+		return unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, how)
 	}
-	if !s.six {
-		return unix.SetsockoptInt(s.fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, how)
-	}
-	return errors.Join(unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_WANT),
-		unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU, most))
+	return unix.SetsockoptInt(s.fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, how)
 }
 
 // probeRequest makes an echo request, with room behind it for what it is padded with.

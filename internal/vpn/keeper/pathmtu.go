@@ -22,7 +22,8 @@ type PathMTU struct {
 	Size uint16         `json:"size"` // of the largest packet that goes through the tunnel
 	At   time.Time      `json:"at"`
 	By   pathmtu.Method `json:"by"`
-	Cut  bool           `json:"cut,omitempty"` // messages are cut outside: packets of the interface's MTU would not go
+	Less bool           `json:"less,omitempty"` // even packets of that size do not go whole
+	Cut  bool           `json:"cut,omitempty"`  // then messages are cut outside, which IPv4 can
 }
 
 // path is the path to a peer, and when it is measured.
@@ -247,7 +248,7 @@ func (k *keeper) measurePath(ctx context.Context, t *running, engine tunnel.Engi
 		p.sent = t.states[peer].Sent
 	}
 	if found.Size != 0 { // else nothing goes at all
-		p.found = &PathMTU{Size: uint16(found.Size), At: time.Now(), By: found.By, Cut: found.Below}
+		p.found = &PathMTU{Size: uint16(found.Size), At: time.Now(), By: found.By, Less: found.Below, Cut: found.Below && p.course.to.Addr().Is4()}
 		if bounds.Now != found.Size {
 			t.note(OfMTU, name, "packets of %d bytes go: %s", found.Size, found.By)
 			k.Log.Info("the path MTU", "interface", t.of.Name, "peer", name, "mtu", found.Size, "by", string(found.By))

@@ -103,7 +103,7 @@ type Prober interface {
 	Ask(ctx context.Context, q *Question) (took time.Duration, answered bool)
 	// Resize says how large the interface's packets are now.
 	Resize(mtu int)
-	// Cut has routers and the kernel cut the engine's messages, or not. It reports whether it can.
+	// Cut has routers cut the engine's messages over IPv4, or not. It reports whether that can be chosen.
 	Cut(on bool) bool
 	// Beyond reports whether the engine can ask with packets that are too large for the interface.
 	Beyond() bool

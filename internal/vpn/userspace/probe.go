@@ -21,7 +21,7 @@ func (e *Engine) Ask(ctx context.Context, q *tunnel.Question) (took time.Duratio
 // Resize says how large the interface's packets are now.
 func (e *Engine) Resize(mtu int) { e.device.SetMTU(mtu) }
 
-// Cut has messages be cut that are too long for the path.
+// Cut has messages over IPv4 be cut that are too long for the path.
 func (e *Engine) Cut(on bool) bool {
 	e.path.Cut(on)
 	return true
