@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/internal/units"
+	"weir/internal/vpn/ipsec"
 	"weir/internal/vpn/keeper"
 	"weir/internal/vpn/key"
 	"weir/internal/vpn/pathmtu"
@@ -19,11 +20,12 @@ import (
 func newVPNCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "vpn",
-		Short: "tunnels between sites, by WireGuard: run them, show them, make keys",
+		Short: "tunnels between sites, by WireGuard and IPsec: run them, show them, make keys",
 		Long: `vpn is about the tunnels that the rules define:
 
     wireguard wg0 key file "/etc/weir/wg0.key" address 10.9.0.1/30
     peer branch on wg0 key "HIgo9xNz…=" endpoint branch.example.net allowed 10.2.0.0/16
+    ikev2 ipsec0 peer partner.example.com psk file "/etc/weir/partner.psk" networks 10.3.0.0/16
 
 "weir vpn run" keeps them up, beside the daemon. "weir vpn status" says which peers are there.
 docs/vpn.md has more.`,
@@ -33,15 +35,22 @@ docs/vpn.md has more.`,
 	return c
 }
 
+// viciFlag adds the flag for charon's socket.
+func viciFlag(c *cobra.Command, socket *string) {
+	c.Flags().StringVar(socket, "vici", ipsec.Socket, "the `socket` of strongSwan's charon, for tunnels of IPsec")
+}
+
 func newVPNRunCommand(env *Env) *cobra.Command {
-	return &cobra.Command{
+	var vici string
+	c := &cobra.Command{
 		Use:   "run",
 		Short: "keep the tunnels up that the rules in force define",
 		Long: `run keeps up the tunnels that the rules in force define, as weir run has recorded them, and
 follows each load. It stays in the foreground. It needs no daemon to live: with or without one,
 tunnels stay as the last load says.
 
-The kernel's WireGuard does the work where the kernel has it; otherwise this process does. When it
+The kernel's WireGuard does the work where the kernel has it; otherwise this process does. Tunnels of
+IPsec are strongSwan's charon's, which has to run in the same network namespace. When this process
 ends, by SIGKILL too, interfaces and routes stay. Nothing meant for a tunnel leaves in clear then: a
 blackhole stands behind every route. "weir vpn down" removes all.
 
@@ -51,23 +60,28 @@ The process keeps no capabilities but CAP_NET_ADMIN and CAP_NET_BIND_SERVICE.`,
 			if err != nil {
 				return err
 			}
-			return keeper.Run(c.Context(), keeper.Config{Folder: folder, Log: slog.New(newVoice(env.Stderr))})
+			return keeper.Run(c.Context(), keeper.Config{Folder: folder, Log: slog.New(newVoice(env.Stderr)), VICI: vici})
 		},
 	}
+	viciFlag(c, &vici)
+	return c
 }
 
 func newVPNDownCommand(env *Env) *cobra.Command {
-	return &cobra.Command{
+	var vici string
+	c := &cobra.Command{
 		Use:   "down",
 		Short: "remove all tunnels, with their routes and the blackholes behind them, when weir vpn run has ended",
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			folder, err := env.daemonFolder()
 			if err != nil {
 				return err
 			}
-			return keeper.Down(folder)
+			return keeper.Down(c.Context(), keeper.Config{Folder: folder, Log: slog.New(newVoice(env.Stderr)), VICI: vici})
 		},
 	}
+	viciFlag(c, &vici)
+	return c
 }
 
 func newVPNStatusCommand(env *Env) *cobra.Command {
@@ -94,7 +108,7 @@ func (env *Env) tunnels(ctx context.Context, args []string) ([]keeper.Status, er
 			return all[i : i+1], nil
 		}
 	}
-	return nil, fmt.Errorf("the rules in force have no wireguard %s", args[0])
+	return nil, fmt.Errorf("the rules in force have no tunnel %s", args[0])
 }
 
 func printTunnels(w io.Writer, all []keeper.Status, now time.Time) error {
@@ -108,6 +122,8 @@ func printTunnels(w io.Writer, all []keeper.Status, now time.Time) error {
 		switch {
 		case t.Engine == "":
 			fmt.Fprintln(w, "it does not work")
+		case t.Site != nil:
+			fmt.Fprintf(w, "IPsec, MTU %d, engine %s (%s)\n", t.MTU, t.Engine, t.Why)
 		case t.Key == nil:
 			fmt.Fprintf(w, "engine %s (%s)\n", t.Engine, t.Why)
 		default:
@@ -122,6 +138,9 @@ func printTunnels(w io.Writer, all []keeper.Status, now time.Time) error {
 		}
 		for j := range t.Peers {
 			printPeer(w, &t.Peers[j], now)
+		}
+		if t.Site != nil {
+			printSite(w, t.Site, now)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/internal/fw/rundir"
+	"weir/internal/host/netif"
 	"weir/internal/vpn/inquiry"
 	"weir/internal/vpn/keeper"
 )
@@ -18,8 +19,8 @@ func newVPNCheckCommand(env *Env) *cobra.Command {
 	var to []string
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "check PEER",
-		Short: "find out why nothing goes through a tunnel to a peer; exit status 1 if something is wrong",
+		Use:   "check PEER|INTERFACE",
+		Short: "find out why nothing goes through a tunnel to a peer, or through one of IPsec; exit status 1 if something is wrong",
 		Long: `check looks at what the tunnel's engine knows of a peer, and at the routes to its networks. Then it
 sends echo requests through the tunnel: small ones, and if they are answered, packets as long as the
 interface allows, which no router may cut. It asks the hosts among the peer's allowed networks, or
@@ -30,7 +31,10 @@ one way only, and packets that vanish because they are too long.
 
 --with compares the rules in force with what the peer's "weir vpn summary" has written, and sends nothing:
 keys, preshared keys, networks, ports, MTU, endpoints and keepalives. The tunnel need not be up for that.
-The peer is then the one with the summary's key, unless it is named.`,
+The peer is then the one with the summary's key, unless it is named.
+
+A tunnel of IPsec has one peer, so its interface is named. There it also tells apart: charon does not
+run, the files of keys, what the peer has refused and what that means, networks that the peer left out.`,
 		Args: oneOrWith(&with),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			var findings []inquiry.Finding
@@ -82,6 +86,12 @@ func (e *Env) checkPeer(ctx context.Context, name, on string, to []string) ([]in
 	if err != nil {
 		return nil, err
 	}
+	if t, err := findSite(ctx, folder, name); err != nil || t != nil {
+		if err != nil {
+			return nil, err
+		}
+		return checkSite(ctx, folder, t, targets)
+	}
 	f, err := findPeer(ctx, folder, name, on)
 	if err != nil {
 		return nil, err
@@ -99,6 +109,59 @@ func (e *Env) checkPeer(ctx context.Context, name, on string, to []string) ([]in
 	}
 	f.Now = time.Now()
 	return inquiry.Judge(f), nil
+}
+
+// findSite finds the tunnel of IPsec with an interface, or nil.
+func findSite(ctx context.Context, folder rundir.Folder, name string) (*keeper.Status, error) {
+	all, err := keeper.Read(ctx, folder)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if all[i].Interface == name && all[i].Site != nil {
+			return &all[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// checkSite finds out about a tunnel of IPsec.
+func checkSite(ctx context.Context, folder rundir.Folder, t *keeper.Status, targets []netip.Addr) ([]inquiry.Finding, error) {
+	if targets == nil {
+		targets = inquiry.Targets(t.Site.Networks)
+	}
+	f := &inquiry.SiteFacts{Tunnel: *t, Routes: inquiry.Through(t.Site.Routes)}
+	if _, err := netif.CountersOf(t.Interface); err == nil { // else there is no way in, which the answers say
+		for _, target := range targets {
+			p, err := probeSite(ctx, t, target)
+			if err != nil {
+				return nil, err
+			}
+			f.Probes = append(f.Probes, *p)
+		}
+	}
+	if now, err := findSite(ctx, folder, t.Interface); err != nil {
+		return nil, err
+	} else if now != nil {
+		f.Tunnel = *now // packets have been sent meanwhile
+	}
+	f.Now = time.Now()
+	return inquiry.JudgeSite(f), nil
+}
+
+// probeSite asks an address behind a tunnel of IPsec for echoes, and counts what went through it.
+func probeSite(ctx context.Context, t *keeper.Status, target netip.Addr) (*inquiry.Probe, error) {
+	before, err := netif.CountersOf(t.Interface)
+	if err != nil {
+		return nil, err
+	}
+	p, err := inquiry.Ask(ctx, t.Interface, target, t.MTU)
+	if err != nil {
+		return nil, err
+	}
+	after, err := netif.CountersOf(t.Interface)
+	p.Out, p.In = after.BytesSent-before.BytesSent, after.BytesReceived-before.BytesReceived
+	return &p, err
 }
 
 // probeTries is how often an address is asked, if handshakes come between.

@@ -52,10 +52,11 @@ peers.`,
 
 // findEnd finds what the rules in force have of a peer, and reads the keys.
 func findEnd(folder rundir.Folder, on, what string, is func(p *resolve.Peer) bool) (*summary.End, error) {
-	var all []resolve.WireGuard
-	if err := rundir.ReadJSON(folder.Tunnels(), &all); err != nil {
+	var tunnels resolve.Tunnels
+	if err := rundir.ReadJSON(folder.Tunnels(), &tunnels); err != nil {
 		return nil, fmt.Errorf("read which tunnels there are: %w", err)
 	}
+	all := tunnels.WireGuard
 	var e *summary.End
 	for i := range all {
 		for j := range all[i].Peers {

@@ -8,13 +8,16 @@ import (
 	"weir/pf/token"
 )
 
-// tunnels warns about WireGuard interfaces and peers that no packet can use.
+// tunnels warns about tunnels and peers that no packet can use.
 func tunnels(stmts []ast.Stmt, list *diag.List) {
 	say := func(at token.Span, format string, args ...any) {
 		warn(list, "", diag.Diagnostic{Span: at, Message: fmt.Sprintf(format, args...)})
 	}
 	peers := map[string]int{}
 	for _, s := range stmts {
+		if t, ok := s.(*ast.IKEv2); ok && t.Networks == nil && t.To == nil && !t.NoRoute {
+			say(t.Span, "%s has no networks: no route leads into it", t.Name.Text)
+		}
 		p, ok := s.(*ast.Peer)
 		if !ok {
 			continue

@@ -42,6 +42,8 @@ func (p *parser) statement() ast.Stmt {
 			return p.wireguard()
 		case "peer":
 			return p.peer()
+		case "ikev2":
+			return p.ikev2()
 		case "queue", "oldqueue": // oldqueue: of altq in OpenBSD 5.5
 			return p.queue()
 		case "altq":

@@ -24,7 +24,7 @@ var (
 	clauseWords = slices.Concat(headWords, optionalWords, freebsdWords, slices.Sorted(maps.Keys(filterWords)), []string{"port"})
 
 	statementWords = []string{
-		"pass", "block", "match", "anchor", "load", "antispoof", "table", "set", "queue", "oldqueue", "altq", "pipe", "sched", "include", "state", "source", "pppoe", "wireguard", "peer",
+		"pass", "block", "match", "anchor", "load", "antispoof", "table", "set", "queue", "oldqueue", "altq", "pipe", "sched", "include", "state", "source", "pppoe", "wireguard", "peer", "ikev2",
 		"nat", "rdr", "binat", "no", "nat-anchor", "rdr-anchor", "binat-anchor", "dummynet-anchor", "scrub-anchor", "scrub", "ether",
 	}
 

@@ -49,6 +49,8 @@ func statement(w io.Writer, s ast.Stmt) {
 		fmt.Fprintln(w, wireguard(s))
 	case *ast.Peer:
 		fmt.Fprintln(w, peer(s))
+	case *ast.IKEv2:
+		fmt.Fprintln(w, ikev2(s))
 	case *ast.LimiterDef:
 		fmt.Fprintln(w, limiterDef(s))
 	case *ast.Discipline:

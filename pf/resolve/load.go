@@ -127,7 +127,8 @@ type resolver struct {
 	sessions []*ast.PPPoE     // as in options.PPPoE
 	tunnels  []*ast.WireGuard // as in options.WireGuard
 	peers    []*ast.Peer
-	clamps   int // rules for sessions and tunnels, in front of all others
+	ipsec    []*ast.IKEv2 // as in options.IKEv2
+	clamps   int          // rules for sessions and tunnels, in front of all others
 
 	stateDefaults []ast.StateOption // set state-defaults, for pass rules without state options
 	defaultsAt    token.Span        // place of set state-defaults
@@ -220,6 +221,8 @@ func (r *resolver) statement(s ast.Stmt) {
 		r.wireguard(s)
 	case *ast.Peer:
 		r.peer(s)
+	case *ast.IKEv2:
+		r.ikev2(s)
 	case *ast.LimiterDef:
 		r.limiterDef(s)
 	case *ast.DummynetDef:

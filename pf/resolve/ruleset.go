@@ -60,6 +60,8 @@ type Options struct {
 	PPPoE []PPPoE // interfaces that PPPoE sessions make, in order
 
 	WireGuard []WireGuard // interfaces of tunnels, in order
+
+	IKEv2 []IKEv2 // IPsec tunnels, in order
 }
 
 // MostSpreadCore is the last core that frames may be handed to.

@@ -56,7 +56,10 @@ const (
 // declareTunnels makes the interfaces of the statements known, before there are any.
 func (r *resolver) declareTunnels(stmts []ast.Stmt) {
 	for _, s := range stmts {
-		if s, ok := s.(*ast.WireGuard); ok {
+		switch s := s.(type) {
+		case *ast.WireGuard:
+			r.unknown[s.Name.Text] = true
+		case *ast.IKEv2:
 			r.unknown[s.Name.Text] = true
 		}
 	}
@@ -81,6 +84,12 @@ func (r *resolver) wireguard(s *ast.WireGuard) {
 	if o.Engine == "kernel" && (o.CopyDSCP || o.DSCP != 0) {
 		r.faults.Errorf(s.Engine.Span, "the kernel's WireGuard clears the code point: leave out the engine, or dscp; rules for its port can set dscp")
 	}
+	for _, other := range r.ipsec {
+		if other.Name.Text == o.Name {
+			r.twice(s.Name.Span, "another tunnel has the name "+o.Name, other.Name.Span)
+			return
+		}
+	}
 	for i, other := range r.options.WireGuard {
 		switch {
 		case other.Name == o.Name:
@@ -90,11 +99,9 @@ func (r *resolver) wireguard(s *ast.WireGuard) {
 			r.twice(s.Span, "two WireGuard interfaces have the same port", r.tunnels[i].Span)
 		}
 	}
-	for _, a := range s.Addresses {
-		if !a.Addr().IsGlobalUnicast() && !a.Addr().IsLinkLocalUnicast() {
-			r.faults.Errorf(a.Span, "%s is no address of a host", a.Addr())
-		}
-		o.Addresses = append(o.Addresses, a.Prefix)
+	for i := range s.Addresses {
+		r.hostAddress(&s.Addresses[i])
+		o.Addresses = append(o.Addresses, s.Addresses[i].Prefix)
 	}
 	r.options.WireGuard = append(r.options.WireGuard, o)
 	r.tunnels = append(r.tunnels, s)
@@ -131,7 +138,7 @@ func (r *resolver) peer(s *ast.Peer) {
 	for i := range s.Allowed {
 		r.allow(tunnel, &o, &s.Allowed[i])
 		if a := s.Allowed[i].Prefix; !s.NoRoute && !r.tunnels[at].NoRoute && a.Bits() > 0 {
-			r.reached(tunnel, &s.Allowed[i])
+			r.reached(tunnel.Name, &s.Allowed[i])
 			o.Routes = append(o.Routes, a)
 		}
 	}
@@ -197,13 +204,24 @@ func (r *resolver) allow(tunnel *WireGuard, o *Peer, n *ast.Network) {
 }
 
 // reached refuses a network that a route leads to through another tunnel.
-func (r *resolver) reached(tunnel *WireGuard, n *ast.Network) {
+func (r *resolver) reached(tunnel string, n *ast.Network) {
+	through := func(name string, routes []netip.Prefix) bool {
+		if name == tunnel || !slices.Contains(routes, n.Prefix) {
+			return false
+		}
+		r.faults.Errorf(n.Span, "%s is reached through %s already; no route leaves the routes to you", n, name)
+		return true
+	}
 	for _, other := range r.options.WireGuard {
 		for _, p := range other.Peers {
-			if other.Name != tunnel.Name && slices.Contains(p.Routes, n.Prefix) {
-				r.faults.Errorf(n.Span, "%s is reached through %s already; no route leaves the routes to you", n, other.Name)
+			if through(other.Name, p.Routes) {
 				return
 			}
+		}
+	}
+	for _, other := range r.options.IKEv2 {
+		if through(other.Name, other.Routes) {
+			return
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 
 	"weir/internal/fw/rundir"
 	"weir/internal/vpn/route"
-	"weir/pf/resolve"
 )
 
 // blockTunnels adds the blackholes behind the tunnels of rules, before these are in force: what they
@@ -14,7 +13,7 @@ func (b *box) blockTunnels(source *Source, rules *compiled) error {
 	if source.Builtin {
 		return nil
 	}
-	err := route.Block(route.Blackholes(rules.options.WireGuard))
+	err := route.Block(route.Blackholes(route.Of(rules.options.Tunnels())...))
 	if err != nil {
 		b.unblockTunnels()
 	}
@@ -24,7 +23,7 @@ func (b *box) blockTunnels(source *Source, rules *compiled) error {
 // unblockTunnels removes the blackholes of rules that did not come into force.
 func (b *box) unblockTunnels() {
 	if b.rules != nil && !b.source.Builtin {
-		b.logTunnels(route.Unblock(route.Blackholes(b.rules.options.WireGuard)))
+		b.logTunnels(route.Unblock(route.Blackholes(route.Of(b.rules.options.Tunnels())...)))
 	}
 }
 
@@ -34,11 +33,11 @@ func (b *box) noteTunnels(source *Source, rules *compiled) {
 	if source.Builtin {
 		return
 	}
-	all := rules.options.WireGuard
-	if all != nil || exists(b.cfg.Folder.Tunnels()) || exists(b.cfg.Folder.VPN()) {
-		b.logTunnels(rundir.WriteJSON(b.cfg.Folder.Tunnels(), append([]resolve.WireGuard{}, all...)))
+	all := rules.options.Tunnels()
+	if all.WireGuard != nil || all.IKEv2 != nil || exists(b.cfg.Folder.Tunnels()) || exists(b.cfg.Folder.VPN()) {
+		b.logTunnels(rundir.WriteJSON(b.cfg.Folder.Tunnels(), all))
 	}
-	b.logTunnels(route.Unblock(route.Blackholes(all)))
+	b.logTunnels(route.Unblock(route.Blackholes(route.Of(all)...)))
 }
 
 func exists(path string) bool {

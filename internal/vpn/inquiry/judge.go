@@ -137,17 +137,8 @@ func probe(f *Facts, p *Probe) (all []Finding) {
 	default:
 		say("probe", false, "%s does not answer, though %d bytes came from the peer: the host is down or drops echo requests, or the rules here block the answers at %s", p.To, p.In, f.Tunnel.Interface)
 	}
-	if p.Largest == 0 {
-		return all
+	if found := p.mtu(&f.Tunnel); found.Question != "" {
+		all = append(all, found)
 	}
-	if p.Largest < int(f.Tunnel.MTU) {
-		advice := "weir measures that again within a minute"
-		if f.Tunnel.Fixed {
-			advice = fmt.Sprintf("set mtu %d at both ends, or none", max(p.Largest, 1280))
-		}
-		say("MTU", false, "packets of more than %d bytes vanish, in one direction or both, and the interface has %d: %s", p.Largest, f.Tunnel.MTU, advice)
-		return all
-	}
-	say("MTU", true, "packets of %d bytes, the MTU, go through both ways", p.Largest)
 	return all
 }

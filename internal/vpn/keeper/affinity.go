@@ -120,8 +120,8 @@ func (k *keeper) counts() []doctor.VPNCount {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	all := []doctor.VPNCount{}
-	for i := range k.wanted {
-		if t := k.tunnels[k.wanted[i].Name]; t.engine != nil {
+	for i := range k.wanted.WireGuard {
+		if t := k.tunnels[k.wanted.WireGuard[i].Name]; t.engine != nil {
 			all = append(all, t.count())
 		}
 	}

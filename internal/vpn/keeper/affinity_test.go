@@ -52,8 +52,8 @@ func TestPlacer(t *testing.T) {
 		t.Errorf("without a process: %v", err)
 	}
 	e := &engineOfTest{at: [2][]int{{0}, {0}}}
-	k := &keeper{Config: Config{Folder: folder, Log: slog.New(slog.DiscardHandler)}, wanted: []resolve.WireGuard{{Name: "wg0"}}}
-	r := &running{keeper: k, of: k.wanted[0], engine: e}
+	k := &keeper{Config: Config{Folder: folder, Log: slog.New(slog.DiscardHandler)}, wanted: resolve.Tunnels{WireGuard: []resolve.WireGuard{{Name: "wg0"}}}}
+	r := &running{keeper: k, of: k.wanted.WireGuard[0], engine: e}
 	k.tunnels = map[string]*running{"wg0": r}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)

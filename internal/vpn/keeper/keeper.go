@@ -18,6 +18,7 @@ import (
 	"weir/internal/fw/rundir"
 	"weir/internal/host/filelock"
 	"weir/internal/host/service"
+	"weir/internal/vpn/ipsec"
 	"weir/internal/vpn/route"
 	"weir/internal/vpn/tunnel"
 	"weir/pf/resolve"
@@ -27,6 +28,7 @@ import (
 type Config struct {
 	Folder rundir.Folder
 	Log    *slog.Logger
+	VICI   string // charon's socket, for tunnels of IPsec
 }
 
 // A keeper keeps the tunnels of the rules in force up.
@@ -36,11 +38,13 @@ type keeper struct {
 	journal   journal
 	measuring sync.WaitGroup // what measures paths
 	slots     chan struct{}  // for that
+	charon    *ipsec.Charon
 
 	mu      sync.Mutex  // of all below
 	record  os.FileInfo // of the file that wanted is from
-	wanted  []resolve.WireGuard
+	wanted  resolve.Tunnels
 	tunnels map[string]*running // by the name of the interface
+	sites   map[string]*site    // likewise, of IPsec
 	tell    teller
 	untold  string // why the teller does not listen; already logged
 }
@@ -68,15 +72,21 @@ func Run(ctx context.Context, c Config) error {
 	if err := service.Keep(unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE); err != nil {
 		return err
 	}
-	k := &keeper{Config: c, tunnels: map[string]*running{}, slots: make(chan struct{}, mostMeasured)}
+	k := &keeper{Config: c, charon: newCharon(c), tunnels: map[string]*running{}, sites: map[string]*site{}, slots: make(chan struct{}, mostMeasured)}
 	k.journal.began = time.Now()
 	k.tell = teller{counts: k.counts, open: map[place]*told{}}
 	k.endpoints.read(filepath.Join(c.Folder.VPN(), "endpoints.json"), c.Log)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return k.serve(ctx) })
+	group.Go(func() error { return k.charon.Run(ctx) })
 	group.Go(func() error { return k.run(ctx) })
 	return group.Wait()
 }
+
+func newCharon(c Config) *ipsec.Charon { return ipsec.New(c.VICI, ledger(c.Folder), c.Log) }
+
+// ledger is the record of what charon was given.
+func ledger(f rundir.Folder) string { return filepath.Join(f.VPN(), "charon.json") }
 
 // lock makes the folder and locks it.
 func lock(f rundir.Folder) (*os.File, error) {
@@ -103,7 +113,7 @@ func (k *keeper) run(ctx context.Context) error {
 	defer tunnels.Stop()
 	defer ways.Stop()
 	k.look()
-	k.Log.Info("ready", "tunnels", len(k.wanted))
+	k.Log.Info("ready", "tunnels", len(k.wanted.WireGuard)+len(k.wanted.IKEv2))
 	if err := service.Notify("READY=1"); err != nil {
 		k.Log.Warn("tell the service manager", "error", err)
 	}
@@ -145,7 +155,7 @@ func (k *keeper) follow() {
 	if errors.Is(err, fs.ErrNotExist) || err == nil && k.record != nil && os.SameFile(record, k.record) && record.ModTime().Equal(k.record.ModTime()) {
 		return
 	}
-	var wanted []resolve.WireGuard
+	var wanted resolve.Tunnels
 	if err == nil {
 		k.record = record // one that is written after this is read again
 		err = rundir.ReadJSON(k.Folder.Tunnels(), &wanted)
@@ -154,33 +164,56 @@ func (k *keeper) follow() {
 		k.Log.Error("read which tunnels there are to be", "error", err)
 		return
 	}
-	stay := route.Blackholes(wanted)
-	gone := slices.DeleteFunc(route.Blackholes(k.wanted), func(h route.Blackhole) bool { return slices.Contains(stay, h) })
+	stay := route.Blackholes(route.Of(wanted)...)
+	gone := slices.DeleteFunc(route.Blackholes(route.Of(k.wanted)...), func(h route.Blackhole) bool { return slices.Contains(stay, h) })
 	if err := route.Drop(gone); err != nil { // tend may have added one after the daemon removed it
 		k.Log.Error("remove the blackholes of tunnels", "error", err)
 	}
 	k.wanted = wanted
+	k.drop()
+	for i := range wanted.WireGuard {
+		t := k.tunnels[wanted.WireGuard[i].Name]
+		if t == nil {
+			t = &running{keeper: k}
+			k.tunnels[wanted.WireGuard[i].Name] = t
+		}
+		t.be(wanted.WireGuard[i])
+	}
+	for i := range wanted.IKEv2 {
+		t := k.sites[wanted.IKEv2[i].Name]
+		if t == nil {
+			t = &site{keeper: k}
+			k.sites[wanted.IKEv2[i].Name] = t
+		}
+		t.be(wanted.IKEv2[i])
+	}
+	k.charon.Want(wanted.IKEv2)
+}
+
+// drop drops the tunnels that are wanted no more. The lock is held.
+func (k *keeper) drop() {
+	named := func(name string) bool {
+		return slices.ContainsFunc(k.wanted.WireGuard, func(w resolve.WireGuard) bool { return w.Name == name })
+	}
+	ipsecNamed := func(name string) bool {
+		return slices.ContainsFunc(k.wanted.IKEv2, func(w resolve.IKEv2) bool { return w.Name == name })
+	}
 	for name, t := range k.tunnels {
-		if !slices.ContainsFunc(wanted, func(w resolve.WireGuard) bool { return w.Name == name }) {
+		if !named(name) {
 			t.leave()
 			delete(k.tunnels, name)
 			k.Log.Info("the tunnel is gone", "interface", name)
 			t.note(OfTunnel, "", "the rules do not have it any more")
 		}
 	}
-	err = tunnel.Remove(func(name string) bool {
-		return slices.ContainsFunc(wanted, func(w resolve.WireGuard) bool { return w.Name == name })
-	})
-	if err != nil {
-		k.Log.Error("remove the interfaces of tunnels", "error", err)
-	}
-	for i := range wanted {
-		t := k.tunnels[wanted[i].Name]
-		if t == nil {
-			t = &running{keeper: k}
-			k.tunnels[wanted[i].Name] = t
+	for name := range k.sites {
+		if !ipsecNamed(name) {
+			delete(k.sites, name)
+			k.Log.Info("the tunnel is gone", "interface", name)
 		}
-		t.be(wanted[i])
+	}
+	if err := tunnel.Remove(func(name string) bool { return named(name) || ipsecNamed(name) }); err != nil {
+		k.Log.Error("remove the interfaces of tunnels", "error", err)
 	}
 }
 
@@ -191,6 +224,9 @@ func (k *keeper) tend(ctx context.Context) {
 	k.follow()
 	for _, t := range k.tunnels {
 		t.tend(ctx, time.Now())
+	}
+	for _, t := range k.sites {
+		t.tend(time.Now())
 	}
 	k.tellLoad()
 	k.endpoints.write(k.Log)
@@ -207,11 +243,14 @@ func (k *keeper) choose() {
 
 // Down removes all tunnels, with their routes and blackholes. The error is ErrHeld while a process
 // keeps them.
-func Down(f rundir.Folder) error {
-	lock, err := lock(f)
+func Down(ctx context.Context, c Config) error {
+	lock, err := lock(c.Folder)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	return errors.Join(tunnel.Remove(func(string) bool { return false }), route.Unblock(nil), os.RemoveAll(f.VPN()))
+	if err := ipsec.Down(ctx, c.VICI, ledger(c.Folder), c.Log); err != nil { // while its record is there
+		return err
+	}
+	return errors.Join(tunnel.Remove(func(string) bool { return false }), route.Unblock(nil), os.RemoveAll(c.Folder.VPN()))
 }

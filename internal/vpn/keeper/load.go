@@ -55,7 +55,7 @@ type place struct {
 // tellLoad has the teller follow the tunnels that there are to be. The lock is held.
 func (k *keeper) tellLoad() {
 	why := ""
-	if err := k.tell.follow(k.wanted); err != nil {
+	if err := k.tell.follow(k.wanted.WireGuard); err != nil {
 		why = err.Error()
 	}
 	if why != "" && why != k.untold {

@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/netip"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"weir/internal/vpn/kernel"
 	"weir/internal/vpn/key"
@@ -125,7 +122,7 @@ func (t *running) set() error {
 }
 
 func (t *running) blackholes() []route.Blackhole {
-	return route.Blackholes([]resolve.WireGuard{t.of})
+	return route.Blackholes(route.Through{Addresses: t.of.Addresses, Networks: route.Networks(&t.of)})
 }
 
 // holdPause is the least time between two looks at what others may have removed.
@@ -250,41 +247,12 @@ func (t *running) open() (tunnel.Engine, string, error) {
 	return e, "the configuration says so", nil
 }
 
-// setLink gives the interface its MTU and its addresses. Others go, except for those that IPv6 makes
-// by itself.
+// setLink gives the interface its MTU and its addresses.
 func (t *running) setLink(l netlink.Link) error {
 	if err := t.setMTU(l); err != nil {
 		return err
 	}
-	has, err := netlink.AddrList(l, netlink.FAMILY_ALL)
-	if err != nil {
-		return fmt.Errorf("list the addresses of %s: %w", t.of.Name, err)
-	}
-	there := map[netip.Prefix]bool{}
-	var errs []error
-	for i := range has {
-		ip, _ := netip.AddrFromSlice(has[i].IP)
-		bits, _ := has[i].Mask.Size()
-		p := netip.PrefixFrom(ip.Unmap(), bits)
-		there[p] = true
-		if !slices.Contains(t.of.Addresses, p) && !(ip.Is6() && ip.IsLinkLocalUnicast()) {
-			errs = append(errs, netlink.AddrDel(l, &has[i]))
-		}
-	}
-	for _, a := range t.of.Addresses {
-		if there[a] {
-			continue
-		}
-		add := &netlink.Addr{IPNet: route.Net(a)}
-		if a.Addr().Is6() {
-			add.Flags = unix.IFA_F_NODAD
-		}
-		errs = append(errs, netlink.AddrReplace(l, add))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("set the addresses of %s: %w", t.of.Name, err)
-	}
-	return nil
+	return setAddresses(l, t.of.Addresses)
 }
 
 // greet begins handshakes with the peers. After a crash they still send with the keys of sessions that

@@ -26,14 +26,15 @@ import (
 // Status is what is known of a tunnel.
 type Status struct {
 	Interface string      `json:"interface"`
-	Engine    string      `json:"engine,omitempty"` // kernel or userspace; empty: it does not work
+	Engine    string      `json:"engine,omitempty"` // kernel, userspace or charon; empty: it does not work
 	Why       string      `json:"why,omitempty"`    // this engine
 	Problem   string      `json:"problem,omitempty"`
 	Key       *key.Public `json:"public_key,omitempty"`
-	Port      uint16      `json:"port"`
+	Port      uint16      `json:"port,omitempty"`
 	MTU       uint16      `json:"mtu"`
 	Fixed     bool        `json:"mtu_fixed,omitempty"` // the configuration says so
 	Peers     []Peer      `json:"peers"`
+	Site      *Site       `json:"ipsec,omitempty"` // of a tunnel of IPsec, which has no other peers
 }
 
 // Peer is what is known of a peer.
@@ -196,8 +197,11 @@ func (k *keeper) status() []Status {
 	defer k.mu.Unlock()
 	all := []Status{}
 	now := time.Now()
-	for i := range k.wanted {
-		all = append(all, k.tunnels[k.wanted[i].Name].status(now))
+	for i := range k.wanted.WireGuard {
+		all = append(all, k.tunnels[k.wanted.WireGuard[i].Name].status(now))
+	}
+	for i := range k.wanted.IKEv2 {
+		all = append(all, k.sites[k.wanted.IKEv2[i].Name].status())
 	}
 	return all
 }

@@ -3,6 +3,7 @@
 package key
 
 import (
+	"bytes"
 	"crypto/ecdh"
 	"crypto/rand"
 	"encoding/base64"
@@ -107,22 +108,11 @@ const most = 256
 
 // ReadFile reads a secret key from a file, which only its owner may read.
 func ReadFile(path string) (s Secret, err error) {
-	f, err := os.Open(path)
+	text, err := ReadOwn(path, most)
 	if err != nil {
-		return s, fmt.Errorf("read a key: %w", err)
+		return s, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return s, fmt.Errorf("read a key: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return s, fmt.Errorf("read a key: %s is no regular file", path)
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return s, fmt.Errorf("read a key: others may read %s: chmod 600 %s", path, path)
-	}
-	s, err = Read(f)
+	s, err = Read(bytes.NewReader(text))
 	if err == nil && s.IsZero() {
 		err = errNoKey
 	}
@@ -130,6 +120,30 @@ func ReadFile(path string) (s Secret, err error) {
 		return s, fmt.Errorf("read a key: %s: %w", path, err)
 	}
 	return s, nil
+}
+
+// ReadOwn reads up to most bytes of a file with something secret, which only its owner may read.
+func ReadOwn(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read a key: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read a key: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read a key: %s is no regular file", path)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("read a key: others may read %s: chmod 600 %s", path, path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return nil, fmt.Errorf("read a key: %w", err)
+	}
+	return text, nil
 }
 
 // Read reads a secret key in base64.

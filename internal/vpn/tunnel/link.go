@@ -17,7 +17,7 @@ func Find(name, kind string) (netlink.Link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", name, err)
 	}
-	if l.Attrs().Alias != Alias {
+	if !ours(l) {
 		return nil, fmt.Errorf("open %s: %w: ip link del %s, or another name", name, ErrForeign, name)
 	}
 	if l.Type() == kind {
@@ -32,14 +32,20 @@ func Find(name, kind string) (netlink.Link, error) {
 // Ours reports whether an interface of that name is there and weir's.
 func Ours(name string) bool {
 	l, err := netlink.LinkByName(name)
-	return err == nil && l.Attrs().Alias == Alias
+	return err == nil && ours(l)
 }
+
+func ours(l netlink.Link) bool { return l.Attrs().Alias == alias || l.Attrs().Alias == ipsecAlias }
 
 // Mark says that an interface is weir's.
 func Mark(name string) error {
 	l, err := netlink.LinkByName(name)
 	if err == nil {
-		err = netlink.LinkSetAlias(l, Alias)
+		is := alias
+		if l.Type() == "xfrm" {
+			is = ipsecAlias
+		}
+		err = netlink.LinkSetAlias(l, is)
 	}
 	if err != nil {
 		return fmt.Errorf("mark %s: %w", name, err)
@@ -55,7 +61,7 @@ func Remove(keep func(name string) bool) error {
 	}
 	var errs []error
 	for _, l := range all {
-		if l.Attrs().Alias == Alias && !keep(l.Attrs().Name) {
+		if ours(l) && !keep(l.Attrs().Name) {
 			errs = append(errs, netlink.LinkDel(l))
 		}
 	}

@@ -9,8 +9,11 @@ import (
 	"weir/internal/vpn/key"
 )
 
-// Alias is that of every interface which weir makes for a tunnel. One without it is somebody else's.
-const Alias = "weir: a WireGuard tunnel"
+// alias is that of every interface which weir makes for a tunnel. One without it is somebody else's.
+const alias = "weir: a WireGuard tunnel"
+
+// ipsecAlias is that of interfaces for IPsec.
+const ipsecAlias = "weir: an IPsec tunnel"
 
 // ErrForeign is the error for an interface of that name which weir has not made.
 var ErrForeign = errors.New("there is an interface of that name which is not weir's")

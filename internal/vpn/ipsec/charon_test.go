@@ -1,0 +1,318 @@
+package ipsec
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/pf/resolve"
+)
+
+// stand is a Charon before a fake one, and two tunnels: one with a preshared key, one with certificates.
+type stand struct {
+	*testing.T
+	fake   *fake
+	charon *Charon
+	ledger string
+	files  *files
+	all    []resolve.IKEv2
+
+	own     []netip.Addr // the machine's addresses
+	flushed []uint32     // the xfrm interfaces whose keys were removed from the kernel
+}
+
+func newStand(t *testing.T) *stand {
+	t.Helper()
+	s := &stand{T: t, fake: newFake(t), files: newFiles(t), own: []netip.Addr{netip.MustParseAddr(localAddress)}}
+	s.ledger = filepath.Join(t.TempDir(), "charon.json")
+	s.all = rules(t, `ikev2 ipsec0 peer 192.0.2.7 psk file "`+s.files.psk+`" networks 10.2.0.0/16
+ikev2 ipsec1 peer 192.0.2.8 srcid hq.example.org dstid branch.example.org certificate file "`+s.files.leaf+`" key file "`+s.files.key+`" ca file "`+s.files.ca+`" networks 10.3.0.0/16
+pass
+`)
+	s.begin()
+	return s
+}
+
+// begin starts another process.
+func (s *stand) begin() {
+	s.Helper()
+	s.charon = New(s.fake.socket, s.ledger, slog.New(slog.DiscardHandler))
+	s.charon.flush = func(id uint32) error { s.flushed = append(s.flushed, id); return nil }
+	s.charon.own = func() ([]netip.Addr, error) { return s.own, nil }
+	if err := s.charon.ledger.read(); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(s.charon.hangUp)
+}
+
+// wants has some tunnels be wanted, and compares what charon is asked for.
+func (s *stand) wants(tunnels []resolve.IKEv2, want ...string) {
+	s.Helper()
+	s.charon.Want(tunnels)
+	s.looks(want...)
+}
+
+func (s *stand) looks(want ...string) {
+	s.Helper()
+	s.charon.look(context.Background())
+	if _, about := s.charon.State(""); about.Problem != "" {
+		s.Fatal(about.Problem)
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, s.fake.took()); diff != "" {
+		s.Errorf("charon was asked for (-want +got):\n%s", diff)
+	}
+}
+
+// whole are the requests by which charon gets both tunnels.
+var whole = []string{
+	"initiate weir-ipsec0", "initiate weir-ipsec1", "load-conn weir-ipsec0", "load-cert ", "load-conn weir-ipsec1", "load-key ", "load-shared weir-ipsec0",
+}
+
+// Only what changes is loaded, and only what weir has loaded is unloaded.
+func TestCompare(t *testing.T) {
+	s := newStand(t)
+	f := s.fake
+	f.keyIDs[s.files.keyText] = s.files.keyID
+	f.connections["mine"], f.shared["mine"], f.keys["0123"] = true, true, true
+	s.wants(s.all, whole...)
+	if f.data["weir-ipsec0"] != pskText {
+		t.Errorf("the preshared key is %q", f.data["weir-ipsec0"])
+	}
+	s.looks()
+	if state, _ := s.charon.State("ipsec1"); state.Up() == nil || state.Problem != "" || !state.Up().Covers(s.all[0].Networks[0]) {
+		t.Errorf("%+v", state)
+	}
+	changed := slices.Clone(s.all)
+	changed[0].MTU, changed[0].Routes = 1300, nil
+	s.wants(changed)
+	changed[0].DPD = 7
+	s.wants(changed, "load-shared weir-ipsec0", "load-conn weir-ipsec0", "terminate weir-ipsec0", "initiate weir-ipsec0")
+	s.begin()
+	s.looks() // another process that does not know yet what is wanted
+	s.wants(changed)
+	if err := os.WriteFile(s.files.psk, []byte("another preshared key\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.looks()
+	s.wants(changed, "load-shared weir-ipsec0", "load-conn weir-ipsec0")
+
+	t.Log("swanctl --load-all")
+	clear(f.connections)
+	clear(f.shared)
+	clear(f.keys)
+	s.looks("load-conn weir-ipsec0", "load-cert ", "load-conn weir-ipsec1", "load-key ", "load-shared weir-ipsec0")
+
+	t.Log("another charon")
+	f.stop()
+	s.charon.look(context.Background())
+	if _, about := s.charon.State("ipsec0"); about.Problem == "" {
+		t.Error("charon is gone, and nothing is said")
+	}
+	f.start(t)
+	f.connections["mine"], f.shared["mine"], f.keys["0123"] = true, true, true
+	for _, tunnel := range s.charon.tunnels {
+		tunnel.began = time.Time{}
+	}
+	s.looks(whole...)
+
+	t.Log("the end of one, while no process runs")
+	s.begin()
+	s.wants(changed[:1], "unload-conn weir-ipsec1", "terminate weir-ipsec1", "unload-key "+s.files.keyID)
+	s.wants(nil, "unload-conn weir-ipsec0", "terminate weir-ipsec0", "unload-shared weir-ipsec0")
+	if !f.connections["mine"] || !f.shared["mine"] || !f.keys["0123"] || len(f.connections)+len(f.shared)+len(f.keys) != 3 {
+		t.Errorf("charon has %v %v %v", f.connections, f.shared, f.keys)
+	}
+	if diff := cmp.Diff([]uint32{s.all[1].ID, s.all[0].ID}, s.flushed); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := os.Stat(s.ledger); !os.IsNotExist(err) {
+		t.Errorf("the ledger: %v", err)
+	}
+	if s.charon.look(context.Background()); s.charon.client != nil {
+		t.Error("weir asks a charon that it wants nothing of")
+	}
+}
+
+// Down takes back what there is.
+func TestDown(t *testing.T) {
+	s := newStand(t)
+	s.fake.keyIDs[s.files.keyText] = s.files.keyID
+	s.wants(s.all, whole...)
+	if err := Down(context.Background(), s.fake.socket, s.ledger, s.charon.log); err != nil {
+		t.Fatal(err)
+	}
+	if f := s.fake; len(f.connections)+len(f.shared)+len(f.keys)+len(f.up) != 0 {
+		t.Errorf("charon has %v %v %v %v", f.connections, f.shared, f.keys, f.up)
+	}
+	s.fake.stop()
+	s.begin()
+	s.charon.ledger.Keys["0123"] = true
+	if err := s.charon.ledger.write(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Down(context.Background(), s.fake.socket, s.ledger, s.charon.log); err != nil {
+		t.Errorf("without a charon: %v", err)
+	}
+}
+
+// A private key that somebody else has loaded is not unloaded.
+func TestForeignKey(t *testing.T) {
+	s := newStand(t)
+	s.fake.keys[s.files.keyID] = true
+	s.wants(s.all[1:], "load-cert ", "load-conn weir-ipsec1", "initiate weir-ipsec1")
+	s.wants(nil, "unload-conn weir-ipsec1", "terminate weir-ipsec1")
+	if !s.fake.keys[s.files.keyID] {
+		t.Error("the key is gone")
+	}
+}
+
+// What charon refuses, and what cannot be read, is said, and the others work.
+func TestProblems(t *testing.T) {
+	s := newStand(t)
+	s.fake.keyIDs[s.files.keyText] = s.files.keyID
+	s.fake.refuse = "load-shared"
+	s.wants(s.all, "initiate weir-ipsec1", "load-cert ", "load-conn weir-ipsec1", "load-key ", "load-shared weir-ipsec0")
+	if state, _ := s.charon.State("ipsec0"); !strings.Contains(state.Problem, "charon refuses load-shared: no such thing") {
+		t.Errorf("%+v", state)
+	}
+	s.looks() // it is left alone for a while
+	if err := os.Chmod(s.files.psk, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.fake.refuse = ""
+	s.wants(s.all)
+	if state, _ := s.charon.State("ipsec0"); !strings.Contains(state.Problem, "chmod 600") {
+		t.Errorf("%+v", state)
+	}
+	if err := os.Chmod(s.files.psk, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.charon.tunnels["ipsec0"].tried = time.Time{}
+	s.looks("initiate weir-ipsec0", "load-conn weir-ipsec0", "load-shared weir-ipsec0")
+}
+
+// A tunnel is begun again when it is not up, later each time, and not while the peer has to.
+func TestBegin(t *testing.T) {
+	s := newStand(t)
+	s.wants(s.all[:1], "initiate weir-ipsec0", "load-conn weir-ipsec0", "load-shared weir-ipsec0")
+	s.fake.set(nil)
+	s.looks()
+	tunnel := s.charon.tunnels["ipsec0"]
+	var pauses []time.Duration
+	for range 6 {
+		pauses = append(pauses, tunnel.pause)
+		tunnel.began = tunnel.began.Add(-tunnel.pause - time.Second)
+		s.looks("initiate weir-ipsec0")
+		s.fake.set(nil)
+	}
+	if diff := cmp.Diff([]time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, time.Minute}, pauses); diff != "" {
+		t.Error(diff)
+	}
+	s.fake.set([]string{"weir-ipsec0"})
+	s.looks()
+	s.fake.set(nil)
+	s.looks("initiate weir-ipsec0")
+	passive := slices.Clone(s.all[:1])
+	passive[0].Passive = true
+	s.fake.set(nil)
+	tunnel.began = time.Time{}
+	s.wants(passive)
+}
+
+// When the machine has another address, what was up from the old one is ended, and begun from the new one.
+func TestStranded(t *testing.T) {
+	s := newStand(t)
+	s.wants(s.all[:1], "initiate weir-ipsec0", "load-conn weir-ipsec0", "load-shared weir-ipsec0")
+	s.looks()
+	s.own[0] = netip.MustParseAddr("192.0.2.99")
+	s.looks("terminate 1", "initiate weir-ipsec0")
+	s.own[0] = netip.MustParseAddr(localAddress)
+	s.looks()
+}
+
+// A charon that does not answer stops nothing for long: neither requests nor the reading of its log.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	s.fake.silent = true
+	s.charon.Want(s.all)
+	began := time.Now()
+	done := make(chan error)
+	go func() { done <- s.charon.follow(context.Background()) }()
+	s.charon.look(context.Background())
+	if _, about := s.charon.State("ipsec0"); !strings.Contains(about.Problem, "ask charon (version)") {
+		t.Errorf("%+v", about)
+	}
+	if err := <-done; err == nil {
+		t.Error("the log is read")
+	}
+	if took := time.Since(began); took > 2*answerPatience {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// Run follows what is wanted and the log, and ends at once.
+func TestRun(t *testing.T) {
+	s := newStand(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- s.charon.Run(ctx) }()
+	s.charon.Want(s.all[:1])
+	until := func(what string, ok func(State) bool) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			state, _ := s.charon.State("ipsec0")
+			if ok(state) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("not %s: %+v", what, state)
+			}
+		}
+	}
+	until("up", func(s State) bool { return s.Up() != nil })
+	until("heard", func(state State) bool {
+		s.fake.say("weir-ipsec0", "1", "received AUTHENTICATION_FAILED notify error")
+		return strings.HasPrefix(state.Error, "the peer refuses us") && time.Since(state.ErrorTime) < time.Minute
+	})
+	s.fake.stop()
+	until("down", func(s State) bool { return s.Up() == nil })
+	s.fake.start(t)
+	until("up again", func(s State) bool { return s.Up() != nil })
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("it does not end")
+	}
+}
+
+// A charon of another network namespace is not asked, and one that is not there is named.
+func TestSocket(t *testing.T) {
+	f := newFake(t)
+	if err := listensHere(f.socket); err != nil {
+		t.Error(err)
+	}
+	plain := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := listensHere(plain); err == nil || !strings.Contains(err.Error(), "another network namespace") {
+		t.Errorf("what nobody listens on here: %v", err)
+	}
+	if _, err := open(filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "--vici") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,146 @@
+package ipsec
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/strongswan/govici/vici"
+
+	"weir/pf/resolve"
+)
+
+// prefix is what the names of weir's connections and preshared keys in charon begin with.
+const prefix = "weir-"
+
+// A section is a part of a message, in order.
+type section []entry
+
+// An entry has a string, a []string or a section. One that is empty is left out.
+type entry struct {
+	key   string
+	value any
+}
+
+// message turns a section into what govici sends.
+func (s section) message() *vici.Message {
+	m := vici.NewMessage()
+	for _, e := range s {
+		value := e.value
+		switch v := value.(type) {
+		case string:
+			if v == "" {
+				continue
+			}
+		case []string:
+			if len(v) == 0 {
+				continue
+			}
+		case section:
+			value = v.message()
+		}
+		if err := m.Set(e.key, value); err != nil {
+			panic(err) // it takes all of these kinds
+		}
+	}
+	return m
+}
+
+// connection returns a tunnel as charon takes it. It has certificates, which are public, and no keys.
+func connection(t *resolve.IKEv2, c *credentials, perCPU bool) section {
+	p := profiles[t.Proposals]
+	auth := "psk"
+	if t.PSKFile == "" {
+		auth = "pubkey"
+	}
+	local := section{{"auth", auth}, {"id", t.SrcID}}
+	remote := section{{"auth", auth}, {"id", t.DstID}}
+	sendCert := ""
+	if c.leaf != nil {
+		local = append(local, entry{"certs", []string{string(c.leaf)}})
+		remote = append(remote, entry{"cacerts", texts(c.cas)})
+		sendCert = "always" // some peers do not ask, and have none
+	}
+	peer := t.Peer
+	if peer == "" {
+		peer = "%any"
+	}
+	return section{
+		{"version", "2"},
+		{"local_addrs", optional(t.Local)},
+		{"remote_addrs", []string{peer}},
+		{"proposals", p.ike},
+		{"mobike", "no"}, // it would offer the addresses inside the tunnel as ways to it
+		{"fragmentation", "yes"},
+		{"encap", yes(t.Encap)},
+		{"send_cert", sendCert},
+		{"unique", "no"}, // a peer that begins anew says so; whoever replaces more can end both of two at once
+		{"dpd_delay", seconds(uint32(t.DPD))},
+		{"rekey_time", seconds(t.IKELifetime)},
+		{"local", local},
+		{"remote", remote},
+		{"children", section{{prefix + t.Name, child(t, p.esp, perCPU)}}},
+	}
+}
+
+// replayWindow is how many packets may overtake others: those of several cores do.
+const replayWindow = "1024"
+
+func child(t *resolve.IKEv2, proposals []string, perCPU bool) section {
+	id, start, each := fmt.Sprint(t.ID), "none", ""
+	if perCPU { // a packet on a core without keys has charon ask for some
+		start, each = "trap", "yes"
+	}
+	return section{
+		{"mode", "tunnel"},
+		{"local_ts", prefixes(t.From)},
+		{"remote_ts", prefixes(t.To)},
+		{"esp_proposals", proposals},
+		{"rekey_time", seconds(t.Lifetime)},
+		{"if_id_in", id},
+		{"if_id_out", id},
+		{"replay_window", replayWindow},
+		{"start_action", start}, // weir begins
+		{"close_action", "none"},
+		{"dpd_action", "clear"},
+		{"per_cpu_sas", each},
+	}
+}
+
+func seconds(n uint32) string { return fmt.Sprintf("%ds", n) }
+
+func yes(is bool) string {
+	if is {
+		return "yes"
+	}
+	return ""
+}
+
+func optional(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
+
+func prefixes(all []netip.Prefix) (texts []string) {
+	for _, p := range all {
+		texts = append(texts, p.String())
+	}
+	return texts
+}
+
+func texts(all [][]byte) (texts []string) {
+	for _, b := range all {
+		texts = append(texts, string(b))
+	}
+	return texts
+}
+
+// owners are the identities that a preshared key is for.
+func owners(t *resolve.IKEv2) []string {
+	all := []string{t.DstID}
+	if t.SrcID != "" {
+		return append(all, t.SrcID)
+	}
+	return append(all, optional(t.Local)...)
+}
