@@ -42,6 +42,9 @@ needs() {
 		/usr/share/doc/python3-libtorrent/copyright python3-libtorrent libtorrent asks for ports by PCP in the tests
 		fail2ban-client fail2ban bans addresses by pfctl in the tests; it is not started as a service
 		/usr/libexec/sshguard/sshg-fw-pf sshguard bans addresses by pfctl in the tests; it is not started as a service
+		swanctl strongswan-swanctl sets up peers of IPsec tunnels
+		charon-systemd charon-systemd does IKE for IPsec tunnels; it is not started as a service
+		/usr/lib/ipsec/plugins/libstrongswan-gcm.so libstrongswan-standard-plugins has the algorithms of IPsec tunnels
 		dropbear dropbear-bin has an SSH server and client that touch no keys of this machine
 	END
 		# Ubuntu has it only as a snap, which neither root nor a container can run:
@@ -162,6 +165,9 @@ apt_install() {
 	esac
 	case " $* " in
 	*" sshguard "*) ! command -v systemctl >/dev/null || systemctl --quiet disable sshguard 2>/dev/null || true ;;
+	esac
+	case " $* " in
+	*" charon-systemd "*) ! command -v systemctl >/dev/null || systemctl --quiet disable strongswan 2>/dev/null || true ;;
 	esac
 	case " $* " in
 	*" haproxy "*) ! command -v systemctl >/dev/null || systemctl --quiet disable haproxy 2>/dev/null || true ;;

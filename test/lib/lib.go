@@ -64,6 +64,7 @@ type Box struct {
 	Hook string // xdp or tcx
 	weir Binary
 	dir  string
+	at   string // the host that weir runs in; "": fw
 }
 
 // Both tells a story twice, under each hook, with nothing beside it. It is for floods
@@ -146,12 +147,29 @@ func (b *Box) Tell(name string, part func(b *Box)) {
 	})
 }
 
+// At returns the same lab, with another weir in one of its hosts.
+func (b *Box) At(host string) *Box {
+	b.Helper()
+	copied := *b
+	copied.at = host
+	b.Cleanup(copied.stopWeir)
+	return &copied
+}
+
+// namespace returns that of weir.
+func (b *Box) namespace() string {
+	if b.at != "" {
+		return b.Namespace(b.at)
+	}
+	return b.Namespace(lab.FW)
+}
+
 // stopWeir ends what the story left running, unless its lab is gone.
 func (b *Box) stopWeir() {
-	if _, err := netif.NamespacePath(b.Namespace(lab.FW)); err != nil {
+	if _, err := netif.NamespacePath(b.namespace()); err != nil {
 		return
 	}
-	out, err := exec.Command(string(b.weir), "--netns", b.Namespace(lab.FW), "stop").CombinedOutput()
+	out, err := exec.Command(string(b.weir), "--netns", b.namespace(), "stop").CombinedOutput()
 	if err != nil && !notRunning(out) {
 		b.Errorf("weir stop at the end: %v: %s", err, out)
 	}

@@ -15,7 +15,6 @@ import (
 	"weir/internal/fw/rundir"
 	"weir/internal/fw/state"
 	"weir/internal/fw/view"
-	"weir/internal/lab"
 )
 
 // notRunningText is what weir stop says if there is nothing to stop.
@@ -82,7 +81,7 @@ func (b *Box) WeirCommand(args ...string) *Process {
 // command returns a command of weir in fw. A story that sets how weir run prefetches
 // overrides the variable.
 func (b *Box) command(args []string) *exec.Cmd {
-	all := []string{"--netns", b.Namespace(lab.FW)}
+	all := []string{"--netns", b.namespace()}
 	if way := os.Getenv(prefetchVariable); way != "" && b.Hook == "xdp" && args[0] == "run" {
 		all, args = append(all, "run", "--prefetch", way), args[1:]
 	}
@@ -122,7 +121,7 @@ func (b *Box) WeirStatus(args ...string) (string, int) {
 	// It must also work after the test's end, when its context is done.
 	ctx, cancel := context.WithTimeout(context.Background(), Scaled(programTime))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, string(b.weir), append([]string{"--netns", b.Namespace(lab.FW)}, args...)...)
+	cmd := exec.CommandContext(ctx, string(b.weir), append([]string{"--netns", b.namespace()}, args...)...)
 	cmd.Dir = b.dir
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
