@@ -105,7 +105,7 @@ pass in on wg0 proto { icmp icmp6 }
 		b.Until(5*time.Second, "(wg0) has its address", func() bool { return tunnelAnswers(b, lab.LAN, tunnelFar) })
 		b.Tell("packets", vpnPackets)
 		b.Tell("why nothing goes", vpnChecks)
-		if out := b.Run(lab.FW, "grep", "-E", "CapEff|CapPrm|NoNewPrivs:.*1", fmt.Sprintf("/proc/%d/status", run.PID())); strings.Count(out, "\t0000000000001400\n") != 2 || strings.Count(out, "\n") != 3 {
+		if out := b.Run(lab.FW, "grep", "-E", "CapEff|CapPrm|NoNewPrivs:.*1", fmt.Sprintf("/proc/%d/status", run.PID())); strings.Count(out, "\t0000000000003400\n") != 2 || strings.Count(out, "\n") != 3 {
 			b.Errorf("weir vpn run has\n%s", out)
 		}
 		flood := b.Flood(lab.LAN, tunnelFar)

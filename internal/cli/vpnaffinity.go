@@ -101,7 +101,7 @@ func (b *bothEnds) print(w io.Writer) error {
 			return err
 		}
 		if f.Says == nil {
-			if _, err := fmt.Fprintln(w, f.Error); err != nil {
+			if _, err := fmt.Fprintln(printable{w}, f.Error); err != nil {
 				return err
 			}
 			continue

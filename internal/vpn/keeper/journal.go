@@ -203,7 +203,7 @@ func (t *running) noteState(peer string, k key.Public, now time.Time) {
 	}
 	switch session, before := sessionOf(is.Handshake, now), sessionOf(was.Handshake, t.notedAt); {
 	case is.Handshake.IsZero():
-	case !is.Handshake.Equal(was.Handshake) && session == Current:
+	case !is.Handshake.Equal(was.Handshake) && session == Current && (before != Current || t.links[k] == nil): // probes of ways are handshakes
 		t.note(OfHandshake, peer, "a handshake with %s at %s: there is a session", is.Endpoint, is.Handshake.Format(time.TimeOnly))
 	case session == OldSession && before == Current:
 		t.note(OfHandshake, peer, "no handshake for %s: the session has expired", rejectAfter)

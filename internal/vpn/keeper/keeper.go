@@ -69,7 +69,8 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	defer lock.Close()
-	if err := service.Keep(unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE); err != nil {
+	// CAP_NET_RAW: echoes through tunnels of the kernel's engine.
+	if err := service.Keep(unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW); err != nil {
 		return err
 	}
 	k := &keeper{Config: c, charon: newCharon(c), tunnels: map[string]*running{}, sites: map[string]*site{}, slots: make(chan struct{}, mostMeasured)}

@@ -21,8 +21,13 @@ type link struct {
 	of     []resolve.Way
 	ways   []way
 	choice *failover.Link
+	since  time.Time        // when it began
+	apart  []netip.AddrPort // where the other ways lead, as the engine has it
 	moved  *Moved
 }
+
+// nameWait is how long the name of the preferred way may take at the beginning before another way is used.
+const nameWait = 3 * time.Second
 
 // way is where a way leads now.
 type way struct {
@@ -71,7 +76,7 @@ func (t *running) choose(now time.Time) {
 func (t *running) reach(holder tunnel.Holder, p *resolve.Peer, k key.Public, is *tunnel.Reach, now time.Time) {
 	l := t.links[k]
 	if l == nil || !slices.Equal(l.of, p.Ways) {
-		l = &link{of: p.Ways, ways: make([]way, len(p.Ways)), choice: failover.New(len(p.Ways), now)}
+		l = &link{of: p.Ways, ways: make([]way, len(p.Ways)), choice: failover.New(len(p.Ways), now), since: now}
 		if t.links == nil {
 			t.links = map[key.Public]*link{}
 		}
@@ -84,18 +89,30 @@ func (t *running) reach(holder tunnel.Holder, p *resolve.Peer, k key.Public, is 
 	}
 	before := l.choice.At
 	held := l.ways[before].at()
-	facts := failover.Facts{Now: now, Sent: is.Sent, Received: is.Received, Stray: is.Stray, Answered: is.Answered, Took: is.Took, Up: l.look(&t.keeper.endpoints)}
+	up := l.look(&t.keeper.endpoints)
+	if before == 0 && !l.ways[0].target.IsValid() && now.Sub(l.since) < nameWait {
+		return
+	}
+	facts := failover.Facts{Now: now, Sent: is.Sent, Received: is.Received, Stray: is.Stray, Answered: is.Answered, Took: is.Took, Up: up}
 	step := l.choice.Next(&facts)
 	used := &l.ways[l.choice.At]
 	if step.Move {
 		t.keeper.Log.Warn("a peer is reached by another way", "interface", t.of.Name, "peer", p.Name, "from", l.name(before), "to", l.name(l.choice.At), "why", step.Why)
 		l.moved = &Moved{now, "from " + l.name(before) + " to " + l.name(l.choice.At) + ": " + step.Why}
+		t.note(OfEndpoint, p.Name, "moved %s", l.moved.Why)
+		if known := t.paths[k]; known != nil {
+			known.again = true // another way may carry other packets
+		}
 		if w := l.of[l.choice.At]; step.First && w.Endpoint == l.of[before].Endpoint && w.Port == l.of[before].Port && is.At.Remote.IsValid() {
 			used.target = is.At.Remote // where it has gone meanwhile
 		}
 	}
-	if at := used.at(); used.up && (step.Move || at != held) {
-		note(holder.Hold(k, at, l.others()))
+	if at, others := used.at(), l.others(); used.up && (step.Move || at != held || !slices.Equal(others, l.apart)) {
+		if !step.Move && at == held && is.At.Remote.IsValid() {
+			at.Remote = is.At.Remote // where it has gone meanwhile
+		}
+		l.apart = others
+		note(holder.Hold(k, at, others))
 	}
 	if step.Recall {
 		holder.Recall(k)

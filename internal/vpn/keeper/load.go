@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -71,7 +72,7 @@ type told struct {
 	server   *http.Server
 
 	mu    sync.Mutex
-	peers []netip.Prefix // who may ask
+	peers []resolve.Peer // of the tunnel: those with ShowLoad may ask
 }
 
 // follow has the teller listen where peers may ask now. What does not work is tried again.
@@ -80,8 +81,7 @@ func (t *teller) follow(wanted []resolve.WireGuard) error {
 	var errs []error
 	for i := range wanted {
 		w := &wanted[i]
-		peers := mayAsk(w)
-		if len(peers) == 0 {
+		if !slices.ContainsFunc(w.Peers, func(p resolve.Peer) bool { return p.ShowLoad }) {
 			continue
 		}
 		l, err := net.InterfaceByName(w.Name)
@@ -93,11 +93,11 @@ func (t *teller) follow(wanted []resolve.WireGuard) error {
 			p := place{w.Name, a.Addr()}
 			stay[p] = true
 			if o := t.open[p]; o != nil && o.index == l.Index {
-				o.allow(peers)
+				o.allow(w.Peers)
 				continue
 			}
 			t.close(p)
-			errs = append(errs, t.listen(p, l.Index, peers))
+			errs = append(errs, t.listen(p, l.Index, w.Peers))
 		}
 	}
 	for p := range t.open {
@@ -108,17 +108,7 @@ func (t *teller) follow(wanted []resolve.WireGuard) error {
 	return errors.Join(errs...)
 }
 
-// mayAsk returns the networks of the peers that may ask.
-func mayAsk(w *resolve.WireGuard) (all []netip.Prefix) {
-	for i := range w.Peers {
-		if w.Peers[i].ShowLoad {
-			all = append(all, w.Peers[i].Allowed...)
-		}
-	}
-	return all
-}
-
-func (t *teller) listen(p place, index int, peers []netip.Prefix) error {
+func (t *teller) listen(p place, index int, peers []resolve.Peer) error {
 	c := net.ListenConfig{Control: onDevice(p.tunnel)}
 	l, err := c.Listen(context.Background(), "tcp", netip.AddrPortFrom(p.at, LoadPort).String())
 	if err != nil {
@@ -156,7 +146,7 @@ func (t *teller) closeAll() {
 	}
 }
 
-func (o *told) allow(peers []netip.Prefix) {
+func (o *told) allow(peers []resolve.Peer) {
 	o.mu.Lock()
 	o.peers = peers
 	o.mu.Unlock()
@@ -176,10 +166,19 @@ func (o *told) Accept() (net.Conn, error) {
 	}
 }
 
-func (o *told) mayAsk(from netip.Addr) bool {
+// mayAsk finds the peer of an address as the engine does: by its longest network.
+func (o *told) mayAsk(from netip.Addr) (may bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.ContainsFunc(o.peers, func(n netip.Prefix) bool { return n.Contains(from) })
+	longest := -1
+	for i := range o.peers {
+		for _, n := range o.peers[i].Allowed {
+			if n.Bits() > longest && n.Contains(from) {
+				longest, may = n.Bits(), o.peers[i].ShowLoad
+			}
+		}
+	}
+	return may
 }
 
 // Close closes the listener.
@@ -197,6 +196,11 @@ func (t *teller) answer(w http.ResponseWriter, r *http.Request, tunnel string) {
 	}
 	its := *all
 	its.Tunnels = slices.DeleteFunc(slices.Clone(all.Tunnels), func(v doctor.VPNTunnel) bool { return v.Interface != tunnel })
+	its.Cores = slices.Clone(all.Cores)
+	for i := range its.Cores { // what works there for other tunnels is not told
+		c := &its.Cores[i]
+		c.Runs = slices.DeleteFunc(slices.Clone(c.Runs), func(name string) bool { return !strings.HasPrefix(name, tunnel+":") })
+	}
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(&its) //nolint:errcheck // the other end has gone
 }
@@ -240,7 +244,7 @@ func AskLoad(ctx context.Context, tunnel string, at netip.Addr) (*doctor.VPN, er
 	defer answer.Body.Close()
 	var all doctor.VPN
 	if err := json.NewDecoder(io.LimitReader(answer.Body, mostLoad)).Decode(&all); err != nil || answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%w (%s)", ErrNoLoad, answer.Status)
+		return nil, fmt.Errorf("%w (status %d)", ErrNoLoad, answer.StatusCode)
 	}
 	return &all, nil
 }

@@ -167,7 +167,8 @@ func (t *running) measure(ctx context.Context, of *resolve.Peer, k key.Public, n
 	if raise {
 		p.raised = now
 	}
-	t.keeper.measuring.Go(func() { t.keeper.measurePath(ctx, t, t.engine, prober, p, of.Name, k, raise) })
+	engine, name := t.engine, of.Name // there the lock is not held
+	t.keeper.measuring.Go(func() { t.keeper.measurePath(ctx, t, engine, prober, p, name, k, raise) })
 }
 
 // courseTo looks where messages to an endpoint go.
@@ -248,7 +249,9 @@ func (k *keeper) measurePath(ctx context.Context, t *running, engine tunnel.Engi
 		p.sent = t.states[peer].Sent
 	}
 	if found.Size != 0 { // else nothing goes at all
-		p.found = &PathMTU{Size: uint16(found.Size), At: time.Now(), By: found.By, Less: found.Below, Cut: found.Below && p.course.to.Addr().Is4()}
+		// What is only assumed does not undo what was measured.
+		less := found.Below || found.By == pathmtu.Assumed && p.found != nil && p.found.Less
+		p.found = &PathMTU{Size: uint16(found.Size), At: time.Now(), By: found.By, Less: less, Cut: less && p.course.to.Addr().Is4()}
 		if bounds.Now != found.Size {
 			t.note(OfMTU, name, "packets of %d bytes go: %s", found.Size, found.By)
 			k.Log.Info("the path MTU", "interface", t.of.Name, "peer", name, "mtu", found.Size, "by", string(found.By))

@@ -307,12 +307,11 @@ func (t *running) tend(ctx context.Context, now time.Time) {
 		return
 	}
 	for i := range t.of.Peers {
-		if len(t.of.Peers[i].Ways) > 0 {
-			continue
-		}
 		if k, err := key.ParsePublic(t.of.Peers[i].Key); err == nil && t.before(k) != nil {
 			t.noteState(t.of.Peers[i].Name, k, now)
-			t.follow(&t.of.Peers[i], k, now)
+			if len(t.of.Peers[i].Ways) == 0 { // else its link looks for it
+				t.follow(&t.of.Peers[i], k, now)
+			}
 			t.measure(ctx, &t.of.Peers[i], k, now)
 		}
 	}
