@@ -286,7 +286,6 @@ func (p *pfctl) run(ctx context.Context) error {
 		{len(p.forget) > 0, p.doForget},
 		{p.command != "", p.doTable},
 		{p.file != "" && p.command == "", p.doLoad},
-		{p.clear == "all" && p.replaces() && !p.dry, p.clearRest}, // a load that fails changes nothing
 		{p.enable, p.doEnable},
 	} {
 		if !step.asked {

@@ -88,11 +88,6 @@ func (p *pfctl) clearRules(ctx context.Context) error {
 	if p.clear != "all" {
 		return nil
 	}
-	return p.clearRest(ctx)
-}
-
-// clearRest does what -F all does beside the rules.
-func (p *pfctl) clearRest(ctx context.Context) error {
 	for _, part := range []string{"Tables", "states", "Sources"} {
 		p.clear = part
 		if err := p.doClear(ctx); err != nil {
