@@ -49,7 +49,7 @@ struct interface {
 		    * second. 0: it has no session; packets set it, and parent, to 0 when the session is over */
 	__u32 flags; /* INTERFACE_*: by the daemon, except INTERFACE_BARE */
 	__u32 counters; /* its first in interface_counters, times REASON_COUNT */
-	__u32 mtu; /* bytes of an IP packet that every route by it takes */
+	__u32 mtu;
 	__u32 parent; /* of a logical interface: index of the interface that carries it; 0: none */
 	__u16 tag;    /* of the parent's frames: priority and VID, or PPPoE session */
 	__be16 tag_type; /* its EtherType: 802.1Q, 802.1ad or PPPoE */

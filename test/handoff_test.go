@@ -43,7 +43,6 @@ func TestHandOff(t *testing.T) {
 			{"neighbour", neighbourIsUnresolved},
 			{"options", optionsAreKept},
 			{"multicast", multicast},
-			{"mtu of a route", mtuOfARoute},
 			{"mtu beyond", mtuBeyond},
 			{"mtu", mtuOfTheBox},
 		} {
@@ -211,30 +210,6 @@ func addresses(text string) []string {
 		}
 	}
 	return all
-}
-
-//	lan ───── fw ──(route to far: 1350)── wan ───── far
-//
-// A route may have an MTU of its own, as where most of a link takes jumbo frames. The
-// stack tells clients of it. Packets that take other routes may be longer.
-func mtuOfARoute(b *lib.Box) {
-	forget := func() { b.IP(lab.LAN, "route flush cache", "-6 route flush cache") }
-	b.IP(lab.FW, "route add "+lib.FarHost+" via "+wanHost+" mtu 1350", "route add "+lib.FarHost6+" via "+wanHost6+" mtu 1350")
-	tooBig(b, lib.FarHost, fwLAN, "mtu = 1350")
-	tooBig(b, lib.FarHost6, fwLAN6, "mtu=1350")
-	for _, to := range []string{lib.FarHost, lib.FarHost6} {
-		bulk(b, lib.Far, to)
-	}
-	for _, to := range []string{wanHost, wanHost6} {
-		b.Run(lab.LAN, "ping", "-n", "-M", "do", "-c", "1", "-s", "1400", "-W", "2", to)
-	}
-	b.IP(lab.FW, "route del "+lib.FarHost, "route del "+lib.FarHost6)
-	forget()
-	b.Until(5*time.Second, "long packets pass again", func() bool {
-		_, err := b.Try(lab.LAN, "ping", "-n", "-M", "do", "-c", "1", "-s", "1400", "-W", "1", lib.FarHost)
-		forget()
-		return err == nil
-	})
 }
 
 //	lan ───── fw ───── wan ──(1300)── far

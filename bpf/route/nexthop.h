@@ -49,9 +49,6 @@ __noinline int nexthop_note(__u32 number, const struct bpf_fib_lookup *f, const 
 	i = &shared.interfaces[f->ifindex & (MAX_IFINDEX - 1)];
 	n = &shared.nexthops[number];
 	mtu = f->mtu_result ? f->mtu_result : i->mtu;
-	/* the kernel's look-up knows no MTU of a route, but the stack does */
-	if (!(key->how & NEXTHOP_CHOSEN) && mtu > i->mtu)
-		mtu = i->mtu;
 	a = (const __u16 *)n->dst;
 	b = (const __u16 *)f->dmac;
 	flags = key->how | known;

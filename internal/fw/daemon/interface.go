@@ -185,9 +185,6 @@ func describe(l *netif.Link, xdp, skip bool, others dataplane.InterfaceFlags) (d
 		}
 	}
 	i := dataplane.Interface{MAC: l.MAC, MTU: uint32(l.MTU), Flags: flags}
-	if l.RouteMTU > 0 { // the stack knows which packets it is for
-		i.MTU = min(i.MTU, uint32(l.RouteMTU))
-	}
 	if isLogical(l) && l.Parent < dataplane.MaxIfindex { // otherwise the stack sends its frames
 		i.Parent, i.Tag, i.TagType = l.Parent, l.Tag, l.TagType
 	}

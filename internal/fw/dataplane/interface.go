@@ -53,7 +53,7 @@ const MaxInterfaces = 256
 // An Interface is what the programs must know of an interface.
 type Interface struct {
 	MAC   net.HardwareAddr // 6 bytes; empty if the device has no Ethernet header
-	MTU   uint32           // bytes of an IP packet that every route by it takes
+	MTU   uint32           // bytes of an IP packet
 	Flags InterfaceFlags
 	// Parent is the interface that carries this one's frames, with Tag in them. 0
 	// means none. XDP sends such frames to the parent itself. Incoming frames count

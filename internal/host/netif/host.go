@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
 
 // Egress is the group of interfaces with a default route.
@@ -37,52 +36,38 @@ func Groups(l *Link, egress bool, named string) []string {
 	return groups
 }
 
-// Routed is what the routes say of an interface.
-type Routed struct {
-	Default  bool         // a default route of the main table leaves by it
-	Gateways []netip.Addr // of these routes, the first of each family; they may have none
-	MTU      int          // the least MTU that a route of any table by it has of its own; 0: none has one
-}
-
-// RoutedBy returns what the routes of both families say of interfaces, by index.
-func RoutedBy() (map[int]Routed, error) {
-	routes, err := dump(func() ([]netlink.Route, error) {
-		return netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
-	})
+// DefaultRoutes returns the interfaces of the default routes of both families, by index,
+// each with the first gateway of each family. An interface whose routes have no gateway
+// has none.
+func DefaultRoutes() (map[int][]netip.Addr, error) {
+	routes, err := dump(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}
-	all := make(map[int]Routed)
-	for i := range routes {
-		r := &routes[i]
-		leaves(all, r, r.LinkIndex, r.Gw)
-		for _, hop := range r.MultiPath {
-			leaves(all, r, hop.LinkIndex, hop.Gw)
+	gateways := make(map[int][]netip.Addr)
+	leaves := func(index int, by net.IP) {
+		if index == 0 {
+			return
 		}
-	}
-	return all, nil
-}
-
-// leaves adds what a route says of the interface of a next hop.
-func leaves(all map[int]Routed, r *netlink.Route, index int, by net.IP) {
-	isExit := r.Table == unix.RT_TABLE_MAIN && isDefault(r)
-	if index == 0 || !isExit && r.MTU == 0 {
-		return
-	}
-	found := all[index]
-	if r.MTU > 0 && (found.MTU == 0 || r.MTU < found.MTU) {
-		found.MTU = r.MTU
-	}
-	if isExit {
-		found.Default = true
+		found := gateways[index]
 		gateway, ok := netip.AddrFromSlice(by)
 		gateway = gateway.Unmap()
 		ofFamily := func(a netip.Addr) bool { return a.Is4() == gateway.Is4() }
-		if ok && !slices.ContainsFunc(found.Gateways, ofFamily) {
-			found.Gateways = append(found.Gateways, gateway)
+		if ok && !slices.ContainsFunc(found, ofFamily) {
+			found = append(found, gateway)
+		}
+		gateways[index] = found
+	}
+	for _, r := range routes {
+		if !isDefault(&r) {
+			continue
+		}
+		leaves(r.LinkIndex, r.Gw)
+		for _, hop := range r.MultiPath {
+			leaves(hop.LinkIndex, hop.Gw)
 		}
 	}
-	all[index] = found
+	return gateways, nil
 }
 
 func isDefault(r *netlink.Route) bool {

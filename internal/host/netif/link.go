@@ -40,7 +40,6 @@ type Link struct {
 	Kind      Kind
 	MAC       net.HardwareAddr // empty on devices without Ethernet header
 	MTU       int              // bytes
-	RouteMTU  int              // the least MTU that a route by it has of its own, if it was asked for (hostdb.Host); 0: none
 	Ethernet  bool             // frames begin with an Ethernet header
 	Up        bool
 	Carrier   bool             // a tun or tap device: a program has it open

@@ -1,7 +1,6 @@
 package netif
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -20,7 +19,7 @@ const (
 	ChangedLinks Change = 1 << iota
 	ChangedAddresses
 	ChangedRoutes     // a route, or a rule of ip rule that chooses one
-	ChangedDefault    // a default route, or one with an MTU of its own: what RoutedBy returns
+	ChangedDefault    // a default route, so perhaps the group egress
 	ChangedNeighbours // a new link-layer address, or none any more
 	ChangedQueues     // a qdisc or a class of one
 
@@ -84,7 +83,7 @@ func (w *Watcher) change(m *syscall.NetlinkMessage) Change {
 	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
 		return ChangedAddresses
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
-		if len(m.Data) > 1 && m.Data[1] == 0 || routeHasMTU(m.Data) { // rtmsg.rtm_dst_len
+		if len(m.Data) > 1 && m.Data[1] == 0 { // rtmsg.rtm_dst_len
 			return ChangedRoutes | ChangedDefault
 		}
 		return ChangedRoutes
@@ -96,31 +95,6 @@ func (w *Watcher) change(m *syscall.NetlinkMessage) Change {
 		return w.neighbourChange(m)
 	}
 	return 0
-}
-
-// routeHasMTU reports whether a message about a route says an MTU.
-func routeHasMTU(data []byte) bool {
-	if len(data) < unix.SizeofRtMsg {
-		return false
-	}
-	metrics := attribute(data[unix.SizeofRtMsg:], unix.RTA_METRICS)
-	return len(attribute(metrics, unix.RTAX_MTU)) > 0
-}
-
-// attribute returns the value of a netlink attribute; nil: there is none of this kind.
-func attribute(data []byte, kind uint16) []byte {
-	const header, align = unix.SizeofRtAttr, unix.RTA_ALIGNTO
-	for len(data) >= header {
-		length := int(binary.NativeEndian.Uint16(data))
-		if length < header || length > len(data) {
-			return nil
-		}
-		if binary.NativeEndian.Uint16(data[2:])&^unix.NLA_F_NESTED == kind {
-			return data[header:length]
-		}
-		data = data[min(len(data), (length+align-1)&^(align-1)):]
-	}
-	return nil
 }
 
 // neighbourChange finds new link-layer addresses among the many events that only move a
