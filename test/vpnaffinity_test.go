@@ -100,14 +100,18 @@ func ran(b *lib.Box, pid, thread int) map[int]uint64 {
 	b.Helper()
 	by := map[int]uint64{}
 	folder := fmt.Sprintf("/proc/%d/task", pid)
-	last, _, err := proc.Process(folder, thread)
-	for range 80 {
-		time.Sleep(25 * time.Millisecond)
-		var now uint64
-		var core int
-		if now, core, err = proc.Process(folder, thread); err != nil {
+	used := func() (ticks uint64, core int) {
+		b.Helper()
+		ticks, core, err := proc.Process(folder, thread)
+		if err != nil {
 			b.Fatal(err)
 		}
+		return ticks, core
+	}
+	last, _ := used()
+	for range 80 {
+		time.Sleep(25 * time.Millisecond)
+		now, core := used()
 		by[core] += now - last
 		last = now
 	}
