@@ -20,10 +20,10 @@ func TestGCReleases(t *testing.T) {
 	h := newHarness(t, "set limit states 200\n"+masquerade+"pass", func(c *Config) { c.Frozen = false })
 	check(t, h.dp.startGC())
 	h.waitClock()
+	h.keepAlive()
 	for round := range 4 {
 		h.liveFor(60) // none expires while the table is filled, however long that takes
 		for i := range limit {
-			h.dp.Heartbeat()
 			r := h.in(h.xdp, "lan", fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.9:53", 1000+i))
 			if r.verdict != redirect || r.reason != "rule" {
 				t.Fatalf("round %d, connection %d: %s %s", round, i, r.verdict, r.reason)
@@ -55,6 +55,28 @@ func (h *harness) waitClock() {
 			h.tb.Fatal("the garbage collection does not run")
 		}
 	}
+}
+
+// keepAlive has the daemon be alive until the test ends, however long a packet takes.
+func (h *harness) keepAlive() {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		beat := time.NewTicker(10 * time.Millisecond)
+		defer beat.Stop()
+		for {
+			h.dp.Heartbeat()
+			select {
+			case <-stop:
+				return
+			case <-beat.C:
+			}
+		}
+	}()
+	h.tb.Cleanup(func() {
+		close(stop)
+		<-stopped
+	})
 }
 
 // waitEmpty waits until the garbage collection has released every state.
