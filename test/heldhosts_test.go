@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"weir/internal/lab"
 	"weir/internal/testenv"
@@ -13,8 +14,8 @@ import (
 
 // hostRules have the kernel hold the packets of hosts behind translation, and share the line among them.
 const hostRules = `
-queue up on wan0 bandwidth 1M engine queue fair host-flow default
-queue down on wan0 in bandwidth 1M engine queue fair host-flow default
+queue up on wan0 bandwidth 2M engine queue fair host-flow default
+queue down on wan0 in bandwidth 2M engine queue fair host-flow default
 set skip on lo
 match out on wan0 inet from (lan0:network) nat-to (wan0)
 pass
@@ -41,11 +42,13 @@ func TestHeldHosts(t *testing.T) {
 		b.Tell("up", func(b *lib.Box) { hostsShare(b, 0.35, 0.65) })
 		b.Tell("down", func(b *lib.Box) { hostsShare(b, 0.35, 0.65, "-R") })
 		b.Tell("set up again", func(b *lib.Box) {
+			isThere := func() bool { return strings.Contains(hostFilter(b), "weir_queue_host") }
 			b.Run(lab.FW, "tc", "qdisc", "del", "dev", "wan0", "parent", "7766:1")
 			b.AwaitSaid(daemon, "they are set up again")
-			if text := hostFilter(b); !strings.Contains(text, "weir_queue_host") {
-				b.Errorf("the filter is\n%s", text)
-			}
+			b.Until(10*time.Second, "a new queue has a filter", isThere)
+			b.Run(lab.FW, "tc", "filter", "del", "dev", "wan0", "parent", hostQueue(b))
+			b.AwaitSaid(daemon, "it is set up again")
+			b.Until(10*time.Second, "the queue has a filter again", isThere)
 		})
 		daemon.Kill()
 		b.Tell("without a daemon", func(b *lib.Box) { hostsShare(b, 0.35, 0.65) })
@@ -74,7 +77,8 @@ func hostsShare(b *lib.Box, least, most float64, args ...string) {
 	var both sync.WaitGroup
 	for i, own := range [][]string{{"-p", "5201", "-B", lanHost}, {"-p", "5202", "-B", secondHost, "-P", "8"}} {
 		both.Go(func() {
-			rates[i] = runIperf3(b, lab.LAN, wanHost, append(append(own, "-t", "8", "-O", "2"), args...)...).rate()
+			// iperf3 counts a block when it is whole.
+			rates[i] = runIperf3(b, lab.LAN, wanHost, append(append(own, "-t", "5", "-O", "2", "-l", "1000"), args...)...).rate()
 		})
 	}
 	both.Wait()

@@ -22,6 +22,7 @@ type held struct {
 	at     htb.Device // that interface, or for what comes in a device of weir's own
 	plan   *htb.Plan
 	leaves []string // the kinds of the qdiscs that hold the packets, by class
+	untold bool     // they could not be told of hosts
 	core   int      // + 1, that goes on with the packets that XDP passes to the stack; 0: that where they come in
 }
 
@@ -134,7 +135,8 @@ func (b *box) setHeld(h *held, l *netif.Link, m *machine, has *htb.Machine, now 
 	before := b.heldBefore(h)
 	whole := before != nil && before.at == h.at && has.Whole(h.at.Index, before.plan, before.leaves)
 	if whole && reflect.DeepEqual(before.plan, h.plan) {
-		h.leaves = before.leaves
+		h.leaves, h.untold = before.leaves, before.untold
+		b.tellAgain(h, has)
 		return nil
 	}
 	err = b.putHeld(h, h.plan)
@@ -151,17 +153,37 @@ func (b *box) putHeld(h *held, plan *htb.Plan) error {
 		return err
 	}
 	h.leaves, h.plan = leaves, plan
-	if h.in { // there hosts have their own addresses
-		return nil
+	b.tellHosts(h)
+	return nil
+}
+
+// tellHosts has the queues of a tree be told which host a packet is of that leaves. What comes in has the hosts' own
+// addresses.
+func (b *box) tellHosts(h *held) {
+	if h.in {
+		return
 	}
 	program, err := b.dp.HostProgram()
 	if err == nil {
-		err = htb.TellHosts(h.at, leaves, program)
+		err = htb.TellHosts(h.at, h.leaves, program)
 	}
-	if err != nil {
+	if h.untold = err != nil; h.untold {
 		b.cfg.Log.Warn("behind translation the connections of all hosts share a queue, not the hosts", "device", h.at.Name, "error", err)
 	}
-	return nil
+}
+
+// tellAgain does so after somebody has removed what tells them.
+func (b *box) tellAgain(h *held, has *htb.Machine) {
+	if h.in || h.untold {
+		return
+	}
+	told, err := has.Told(h.at.Index, h.leaves)
+	if err != nil {
+		b.cfg.Log.Error("cannot see whether hosts are told apart behind translation", "device", h.at.Name, "error", err)
+	} else if !told {
+		b.cfg.Log.Warn("somebody has removed a filter of weir, which tells hosts apart behind translation; it is set up again", "device", h.at.Name)
+		b.tellHosts(h)
+	}
 }
 
 // heldBefore returns what held the packets of a tree's interface before; nil: nothing did.

@@ -38,6 +38,32 @@ func TellHosts(d Device, leaves []string, program int) error {
 	return nil
 }
 
+// Told reports whether weir's filters tell the queues of a device about hosts, where TellHosts has set that up.
+func (m *Machine) Told(ifindex int, leaves []string) (bool, error) {
+	for at, kind := range leaves {
+		if kind != leafCake {
+			continue
+		}
+		q := m.below(ifindex, classID(at))
+		if q == nil {
+			return false, nil
+		}
+		filters, err := netlink.FilterList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: ifindex}}, q.handle)
+		if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return false, fmt.Errorf("read the filters of a queue: %w", err)
+		}
+		if !slices.ContainsFunc(filters, isHostFilter) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func isHostFilter(f netlink.Filter) bool {
+	b, is := f.(*netlink.BpfFilter)
+	return is && b.Name == hostFilter
+}
+
 // putHostFilter adds weir's filter to a queue, or gives it another program.
 func putHostFilter(ifindex int, queue uint32, program int) error {
 	err := netlink.FilterReplace(&netlink.BpfFilter{

@@ -371,6 +371,16 @@ func TestWatch(t *testing.T) {
 				at := netlink.QdiscAttrs{LinkIndex: wan.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(5, 0)}
 				return netlink.QdiscAdd(netlink.NewHtb(at))
 			}},
+			{"a filter's end", netif.ChangedQueues, func() error {
+				f := &netlink.U32{
+					FilterAttrs: netlink.FilterAttrs{LinkIndex: wan.Attrs().Index, Parent: netlink.MakeHandle(5, 0), Priority: 1, Protocol: unix.ETH_P_ALL},
+					ClassId:     netlink.MakeHandle(5, 1),
+				}
+				if err := netlink.FilterAdd(f); err != nil {
+					return err
+				}
+				return netlink.FilterDel(f)
+			}},
 			{"default route", netif.ChangedDefault, func() error {
 				routes, err := netlink.RouteList(wan, netlink.FAMILY_V4)
 				if err != nil {

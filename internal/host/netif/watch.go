@@ -21,7 +21,7 @@ const (
 	ChangedRoutes     // a route, or a rule of ip rule that chooses one
 	ChangedDefault    // a default route, so perhaps the group egress
 	ChangedNeighbours // a new link-layer address, or none any more
-	ChangedQueues     // a qdisc or a class of one
+	ChangedQueues     // a qdisc, or a class or a filter of one
 
 	ChangedAll = ChangedLinks | ChangedAddresses | ChangedRoutes | ChangedDefault | ChangedNeighbours | ChangedQueues
 )
@@ -89,7 +89,7 @@ func (w *Watcher) change(m *syscall.NetlinkMessage) Change {
 		return ChangedRoutes
 	case unix.RTM_NEWRULE, unix.RTM_DELRULE:
 		return ChangedRoutes
-	case unix.RTM_NEWQDISC, unix.RTM_DELQDISC, unix.RTM_DELTCLASS:
+	case unix.RTM_NEWQDISC, unix.RTM_DELQDISC, unix.RTM_DELTCLASS, unix.RTM_DELTFILTER:
 		return ChangedQueues
 	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
 		return w.neighbourChange(m)
