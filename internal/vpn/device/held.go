@@ -17,7 +17,10 @@ type Held struct {
 }
 
 // Hold has a peer be at an endpoint, which is Held.
-func (peer *Peer) Hold(to *Endpoint) { peer.endpoint.Store(to) }
+func (peer *Peer) Hold(to *Endpoint) {
+	peer.endpoint.Store(to)
+	peer.unsplit.Store(0) // what the other way could not may be possible here
+}
 
 // follow has a peer that is held be at another address, if a message came from there by the interface that it is
 // held to. An address that another way leads to is not followed.
@@ -27,6 +30,7 @@ func (peer *Peer) follow(is, from *Endpoint) {
 		peer.stray.Store(time.Now().UnixNano())
 	case from.Remote != is.Remote:
 		peer.endpoint.CompareAndSwap(is, &Endpoint{Remote: from.Remote, Scope: from.Scope, Interface: is.Interface, Held: is.Held})
+		peer.unsplit.Store(0)
 	}
 }
 

@@ -54,12 +54,22 @@ func TestHold(t *testing.T) {
 		{Endpoint{Remote: other, Interface: 5, Local: local}, other, false},
 	} {
 		peer.stray.Store(0)
+		peer.Unsplit()
 		peer.SetEndpointFromPacket(&c.from)
+		if moved := c.at == other; peer.Splits() != moved {
+			t.Errorf("after a message from %+v datagrams are split: %t", c.from, peer.Splits())
+		}
 		is := peer.Endpoint()
 		if is.Remote != c.at || is.Interface != 5 || is.Local.IsValid() || is.Held == nil || peer.Reach().Stray.IsZero() == c.stray {
 			t.Errorf("after a message from %+v the peer is at %+v, stray %v", c.from, is, peer.Reach().Stray)
 		}
 	}
+	peer.Unsplit()
+	peer.Hold(&Endpoint{Remote: second, Interface: 6, Held: &Held{Others: []netip.AddrPort{first}}})
+	if !peer.Splits() {
+		t.Error("the kernel may split no datagrams for the other way, because it could not for the first")
+	}
+	peer.Hold(&Endpoint{Remote: other, Interface: 5, Held: &Held{Others: []netip.AddrPort{second}}})
 	peer.ForgetLocal()
 	if is := peer.Endpoint(); is.Interface != 5 || is.Held == nil {
 		t.Errorf("it is held to %+v", is)
