@@ -235,27 +235,59 @@ func TestQueueSlowLine(t *testing.T) {
 	}
 }
 
-// At 40 Gbit/s, four connections together get the whole rate, each a quarter of it, and no more.
+// At 40 and at 100 Gbit/s, four connections together get the whole rate, each a quarter of it, and no more.
 func TestQueueFastLine(t *testing.T) {
-	const rate, length = 40_000_000_000, time.Second
-	h := newQueueHarness(t, 1000, oneClass(rate))
-	var sources []*sender
-	for i := range 4 {
-		sources = append(sources, &sender{flow: flow{number: 1 + uint32(i), host: uint64(i), bytes: 9000}, rate: rate / 2})
+	for _, rate := range []float64{40e9, 100e9} {
+		h := newQueueHarness(t, 1000, oneClass(uint64(rate)))
+		var sources []*sender
+		for i := range 4 {
+			sources = append(sources, &sender{flow: flow{number: 1 + uint32(i), host: uint64(i), bytes: 9000}, rate: rate / 2})
+		}
+		carriesRate(t, h, sources, rate, time.Second)
+		for _, s := range sources {
+			if part := s.passedRate(time.Second) / rate; part < 0.24 || part > 0.26 {
+				t.Errorf("connection %d has %.3f of %.0f bit/s, want a quarter", s.number, part, rate)
+			}
+		}
 	}
-	offerAll(h, length, sources)
+}
+
+// carriesRate lets sources send twice for a while. The second time they get the whole rate, and no more.
+func carriesRate(t *testing.T, h *queueHarness, sources []*sender, rate float64, d time.Duration) {
+	t.Helper()
+	offerAll(h, d, sources)
 	for _, s := range sources {
-		s.passed = 0
+		s.sent, s.passed = 0, 0
 	}
-	offerAll(h, length, sources)
-	carried := total(sources, length) / rate
-	t.Logf("%.2f %% of the rate", 100*carried)
+	offerAll(h, d, sources)
+	carried := total(sources, d) / rate
+	t.Logf("%.2f %% of %.0f bit/s", 100*carried, rate)
 	if carried < 0.99 || carried > 1.01 {
-		t.Errorf("the line carries %.2f %% of its rate", 100*carried)
+		t.Errorf("the line carries %.2f %% of %.0f bit/s", 100*carried, rate)
 	}
-	for _, s := range sources {
-		if part := s.passedRate(length) / rate; part < 0.24 || part > 0.26 {
-			t.Errorf("connection %d has %.3f of the rate, want a quarter", s.number, part)
+}
+
+// Floods of two classes share a line of any rate by their weights. Who sends less than his share loses nothing.
+func TestQueueTreeOfAnyRate(t *testing.T) {
+	for _, c := range []struct {
+		rate  float64
+		bytes uint32
+		d     time.Duration
+	}{{64e3, 100, time.Minute}, {40e9, 9000, 3 * time.Second}, {100e9, 9000, 3 * time.Second}} {
+		h := newQueueHarness(t, 1000, shaper.Shaper{Interface: "wan0", Link: shaper.Link{Known: true}, Classes: []shaper.Class{
+			{Name: "root", Parent: -1, First: 1, Children: 3, Weight: 1, Max: shaper.Rate{Bytes: uint64(c.rate / 8)}},
+			{Name: "three", Weight: 3}, {Name: "one", Weight: 1, Default: true},
+			{Name: "first", Weight: 1, Priority: 1, Min: shaper.Rate{Bytes: uint64(c.rate / 80)}, Max: shaper.Rate{Bytes: uint64(c.rate / 40)}},
+		}})
+		three := &sender{flow: flow{number: 1, host: 1, queue: "three", bytes: c.bytes}, rate: 2 * c.rate}
+		one := &sender{flow: flow{number: 2, host: 2, queue: "one", bytes: c.bytes}, rate: 2 * c.rate}
+		few := &sender{flow: flow{number: 3, host: 3, queue: "first", bytes: c.bytes}, rate: c.rate / 20}
+		carriesRate(t, h, []*sender{three, one, few}, c.rate, c.d)
+		if few.passed < few.sent {
+			t.Errorf("at %.0f bit/s who sends a twentieth loses %d of %d packets", c.rate, few.sent-few.passed, few.sent)
+		}
+		if ratio := float64(three.passed) / float64(one.passed); ratio < 2.9 || ratio > 3.1 {
+			t.Errorf("at %.0f bit/s classes of the weights 3 and 1 have sent %d and %d packets", c.rate, three.passed, one.passed)
 		}
 	}
 }
