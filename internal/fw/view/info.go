@@ -416,8 +416,8 @@ func rate(count uint32, seconds float64) float64 {
 	return float64(count) / seconds
 }
 
-// span formats a time as pfctl does: days, then hours, minutes and seconds.
+// span formats a time as pfctl does: days, then hours, minutes and seconds. It is none if the clock has been set back.
 func span(d time.Duration) string {
-	s := int(d / time.Second)
+	s := int(max(d, 0) / time.Second)
 	return fmt.Sprintf("%d days %02d:%02d:%02d", s/86400, s/3600%24, s/60%60, s%60)
 }
