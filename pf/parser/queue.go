@@ -81,6 +81,8 @@ func (p *parser) queueOptions(q *ast.Queue) {
 		switch {
 		case slices.Contains(schedulers, word):
 			p.scheduler(q, ast.Word{Span: at, Text: word})
+		case word == "on":
+			p.failWith(diag.Diagnostic{Span: at, Message: `the interface of a queue comes right after its name: "queue NAME on IF"`})
 		case !p.queueOption(q, word) && !p.ownQueueOption(&q.Own, word):
 			p.failWith(diag.Diagnostic{
 				Span: at, Message: "a queue has no option " + strconv.Quote(word),
