@@ -94,3 +94,54 @@ func awaitUplinks(b *lib.Box, first, second *lib.Provider) {
 		p.Await(uplink(b, name).Session)
 	}
 }
+
+// pppoeTwinRules have two sessions on one interface.
+const pppoeTwinRules = `pppoe ppp0 on wan0 user me password file "%[1]s"
+pppoe ppp1 on wan0 user me password file "%[1]s" no route
+block
+pass out on { ppp0, ppp1 }
+pass in on ppp1 reply-to (ppp1 192.0.2.1) inet proto icmp
+`
+
+//	fw wan0 ══ ppp0 and ppp1 ══ wan, a concentrator
+//
+// One interface has two sessions with one concentrator. Packets of each meet its own rules; one may begin anew and
+// end while the other goes on.
+func TestPPPoETwins(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		p, password := b.ProviderOfMany(1492)
+		b.IP(lab.FW, "route del default", "-6 route del default")
+		b.WeirRun(b.Rules(fmt.Sprintf(pppoeTwinRules, password)))
+		names := []string{"ppp0", "ppp1"}
+		isUp := func(name string) bool { s := uplink(b, name); return s.State == control.PPPoEUp && s.IPv4.IsValid() }
+		for _, name := range names {
+			b.Until(20*time.Second, name+" is up", func() bool { return isUp(name) })
+		}
+		if x, y := uplink(b, "ppp0"), uplink(b, "ppp1"); x.Session == y.Session || x.IPv4 == y.IPv4 || len(p.Sessions()) != 2 {
+			b.Errorf("the sessions are %+v and %+v, the concentrator has %+v", x, y, p.Sessions())
+		}
+		for i, name := range append(names, "ppp0") {
+			other := uplink(b, names[(i+1)%2])
+			if before := uplink(b, name).Session; !p.Serves(before) { // it serves the latest one
+				b.Weir("pppoe", "reconnect", name)
+				b.Until(20*time.Second, name+" has another session", func() bool { return isUp(name) && uplink(b, name).Session != before })
+				p.Await(uplink(b, name).Session)
+			}
+			b.Run(lab.FW, "ping", "-n", "-c", "2", "-i", "0.1", "-W", "2", "-I", name, lib.ProviderPeer)
+			_, err := b.Try(lab.WAN, "ping", "-n", "-c", "2", "-i", "0.1", "-W", "0.5", uplink(b, name).IPv4.String())
+			if passed := err == nil; passed != (name == "ppp1") {
+				b.Errorf("pings that come in by %s pass: %t", name, passed)
+			}
+			if now := uplink(b, names[(i+1)%2]); now.State != control.PPPoEUp || now.Session != other.Session {
+				b.Errorf("beside %s the other session is %+v, was %+v", name, now, other)
+			}
+		}
+		served := uplink(b, "ppp0").Session
+		b.Weir("pppoe", "down", "ppp1")
+		b.Until(5*time.Second, "the concentrator has one session", func() bool { return len(p.Sessions()) == 1 })
+		if now := uplink(b, "ppp0"); now.State != control.PPPoEUp || now.Session != served {
+			b.Errorf("after the end of ppp1: %+v", now)
+		}
+		b.Run(lab.FW, "ping", "-n", "-c", "2", "-i", "0.1", "-W", "2", "-I", "ppp0", lib.ProviderPeer)
+	})
+}

@@ -43,6 +43,7 @@ const providerPins = "/run/weir-story-pppoe-"
 type Provider struct {
 	b        *Box
 	host     string
+	many     bool   // a client may have several sessions; isp0 has the latest
 	peer     string // addresses
 	peer6    string
 	Server   *ac.Running
@@ -55,7 +56,12 @@ type Provider struct {
 // Await waits until the provider serves the session that weir shows.
 func (p *Provider) Await(session string) {
 	p.b.Helper()
-	p.b.Until(5*time.Second, "the provider serves session "+session, func() bool { return fmt.Sprintf("0x%04x", p.served.Load()) == session })
+	p.b.Until(5*time.Second, "the provider serves session "+session, func() bool { return p.Serves(session) })
+}
+
+// Serves reports whether the provider serves the session that weir shows.
+func (p *Provider) Serves(session string) bool {
+	return fmt.Sprintf("0x%04x", p.served.Load()) == session
 }
 
 // End has the provider end the session that weir shows, by LCP or by a PADT alone.
@@ -74,6 +80,12 @@ func (p *Provider) End(session string, padt bool) {
 func (b *Box) Provider(mtu uint16) (p *Provider, password string) {
 	b.Helper()
 	return b.provider(&Provider{b: b, host: lab.WAN, peer: ProviderPeer, peer6: ProviderPeer6}, ProviderClient, mtu)
+}
+
+// ProviderOfMany is Provider with several sessions for a client.
+func (b *Box) ProviderOfMany(mtu uint16) (p *Provider, password string) {
+	b.Helper()
+	return b.provider(&Provider{b: b, host: lab.WAN, many: true, peer: ProviderPeer, peer6: ProviderPeer6}, ProviderClient, mtu)
 }
 
 // SecondProvider starts another one, in the host isp.
@@ -115,8 +127,8 @@ func (b *Box) provider(p *Provider, client string, mtu uint16) (_ *Provider, pas
 	}
 	p.Server = ac.NewRunning(ac.Config{
 		// It gives a client up that does not answer for a second: so the data path has to answer while no daemon lives.
-		EchoEvery: 200 * time.Millisecond, EchoMisses: 4,
-		MAC: w.MAC(), Name: "ac", MaxPayload: mtu, IPv6: true, Random: rand.Reader, OnePerMAC: true,
+		EchoEvery: Scaled(200 * time.Millisecond), EchoMisses: 4,
+		MAC: w.MAC(), Name: "ac", MaxPayload: mtu, IPv6: true, Random: rand.Reader, OnePerMAC: !p.many,
 		Ask:   ppp.Ask{Methods: []ppp.Method{ppp.ByCHAP}, Name: "ac", Secret: func(name string) (ppp.Secret, bool) { return ppp.NewSecret(secret), name == "me" }},
 		Local: netip.MustParseAddr(p.peer), First: netip.MustParseAddr(client), DNS: []netip.Addr{netip.MustParseAddr("192.0.2.53")},
 	})
