@@ -263,7 +263,7 @@ func vpnCore(c *core, tunnels []VPNTunnel) VPNCore {
 		t := &tunnels[i]
 		for j := range t.Queues {
 			q := &t.Queues[j]
-			name := fmt.Sprintf("%s:%d", q.Interface, q.Queue)
+			name := q.name()
 			if slices.Contains(q.Served, c.ID) && !slices.Contains(k.Receives, name) {
 				k.Receives = append(k.Receives, name)
 			}
@@ -271,6 +271,14 @@ func vpnCore(c *core, tunnels []VPNTunnel) VPNCore {
 		k.Runs = append(k.Runs, t.on(c.ID)...)
 	}
 	return k
+}
+
+// name is how the table of cores calls a queue.
+func (q *TunnelQueue) name() string { return fmt.Sprintf("%s:%d", q.Interface, q.Queue) }
+
+// Receives reports whether packets of the tunnel come by a queue, which is named as in the table of cores.
+func (t *VPNTunnel) Receives(queue string) bool {
+	return slices.ContainsFunc(t.Queues, func(q TunnelQueue) bool { return q.name() == queue })
 }
 
 // on lists the workers that a core runs: those that may run nowhere else, and those that

@@ -75,10 +75,38 @@ func (j *journal) note(e Event) {
 	j.number++
 	e.Number, e.Times, e.Last = j.number, 1, e.Time
 	if len(j.events) == mostEvents {
-		j.events = slices.Delete(j.events, 0, mostEvents/10)
+		j.shorten()
 	}
 	j.events = append(j.events, e)
 }
+
+// shorten drops the oldest events of one kind, of one peer or of nobody in particular, that there are the
+// most of: whoever does the same all the time pushes out his own.
+func (j *journal) shorten() {
+	type source struct {
+		of, peer string
+		kind     Kind
+	}
+	from := func(e *Event) source { return source{e.Interface, e.Peer, e.Kind} }
+	count, most := map[source]int{}, source{}
+	for i := range j.events {
+		s := from(&j.events[i])
+		if count[s]++; count[s] > count[most] {
+			most = s
+		}
+	}
+	drop := max(1, count[most]/shortened)
+	j.events = slices.DeleteFunc(j.events, func(e Event) bool {
+		if drop == 0 || from(&e) != most {
+			return false
+		}
+		drop--
+		return true
+	})
+}
+
+// shortened is which part of events goes at a time.
+const shortened = 10
 
 // after returns the events after one of that number.
 func (j *journal) after(number uint64) Log {

@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func TestJournal(t *testing.T) {
 	for i := range 3 * mostEvents {
 		j.note(Event{Time: now, Text: fmt.Sprint(i)})
 	}
-	all := j.after(0).Events
+	all := slices.DeleteFunc(j.after(0).Events, func(e Event) bool { return e.Interface != "" }) // others stay
 	if len(all) > mostEvents || len(all) < mostEvents*8/10 || all[len(all)-1].Text != fmt.Sprint(3*mostEvents-1) {
 		t.Errorf("%d events, the last %+v", len(all), all[len(all)-1])
 	}
@@ -41,6 +42,31 @@ func TestJournal(t *testing.T) {
 	last := all[len(all)-1].Number
 	if rest := j.after(last - 3).Events; len(rest) != 3 || rest[0].Number != last-2 || len(j.after(last).Events) != 0 || len(j.after(last+7).Events) != 0 {
 		t.Errorf("after %d: %+v", last-3, rest)
+	}
+}
+
+// Whoever does the same all the time, with a key or without, pushes out his own events, and none of others.
+func TestJournalIsShared(t *testing.T) {
+	j := &journal{}
+	now := time.Unix(1000, 0)
+	j.note(Event{Time: now, Interface: "wg0", Kind: OfTunnel, Text: "the engine begins"})
+	for i := range 50 {
+		j.note(Event{Time: now, Interface: "wg0", Peer: "quiet", Kind: OfEndpoint, Text: fmt.Sprintf("at 192.0.2.1:%d", i)})
+	}
+	for i := range 3 * mostEvents {
+		j.note(Event{Time: now, Interface: "wg0", Peer: "loud", Kind: OfEndpoint, Text: fmt.Sprintf("at 192.0.2.2:%d", i)})
+		j.note(Event{Time: now, Interface: "wg0", Kind: OfHandshake, Text: fmt.Sprintf("Received invalid initiation message from 192.0.2.3:%d", i)})
+	}
+	count := map[string]int{}
+	all := j.after(0).Events
+	for i := range all {
+		count[all[i].Peer+" "+string(all[i].Kind)]++
+		if i > 0 && all[i].Number <= all[i-1].Number {
+			t.Fatalf("event %d after %d", all[i].Number, all[i-1].Number)
+		}
+	}
+	if len(all) > mostEvents || count[" tunnel"] != 1 || count["quiet endpoint"] != 50 || count["loud endpoint"] < mostEvents/3 || count[" handshake"] < mostEvents/3 {
+		t.Errorf("%d events: %v", len(all), count)
 	}
 }
 

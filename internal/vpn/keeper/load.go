@@ -194,15 +194,23 @@ func (t *teller) answer(w http.ResponseWriter, r *http.Request, tunnel string) {
 		http.Error(w, "the load cannot be read now", http.StatusServiceUnavailable)
 		return
 	}
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(only(all, tunnel)) //nolint:errcheck // the other end has gone
+}
+
+// only leaves out what is of other tunnels.
+func only(all *doctor.VPN, tunnel string) *doctor.VPN {
 	its := *all
 	its.Tunnels = slices.DeleteFunc(slices.Clone(all.Tunnels), func(v doctor.VPNTunnel) bool { return v.Interface != tunnel })
 	its.Cores = slices.Clone(all.Cores)
-	for i := range its.Cores { // what works there for other tunnels is not told
+	for i := range its.Cores {
 		c := &its.Cores[i]
 		c.Runs = slices.DeleteFunc(slices.Clone(c.Runs), func(name string) bool { return !strings.HasPrefix(name, tunnel+":") })
+		c.Receives = slices.DeleteFunc(slices.Clone(c.Receives), func(name string) bool {
+			return !slices.ContainsFunc(its.Tunnels, func(t doctor.VPNTunnel) bool { return t.Receives(name) })
+		})
 	}
-	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(&its) //nolint:errcheck // the other end has gone
+	return &its
 }
 
 // load watches the machine, or returns what it was a moment ago.

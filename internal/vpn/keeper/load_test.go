@@ -4,6 +4,9 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/host/doctor"
 	"weir/pf/resolve"
 )
 
@@ -19,5 +22,27 @@ func TestMayAsk(t *testing.T) {
 		if got := o.mayAsk(netip.MustParseAddr(from)); got != want {
 			t.Errorf("%s may ask: %t", from, got)
 		}
+	}
+}
+
+// A peer is told of the cores, and what they do for its own tunnel.
+func TestOnly(t *testing.T) {
+	queue := func(card string, number int) doctor.TunnelQueue {
+		return doctor.TunnelQueue{QueuePlace: doctor.QueuePlace{Interface: card, Queue: number}}
+	}
+	all := &doctor.VPN{
+		Tunnels: []doctor.VPNTunnel{
+			{Interface: "wg0", Queues: []doctor.TunnelQueue{queue("wan0", 0), queue("wan0", 1)}},
+			{Interface: "wg1", Queues: []doctor.TunnelQueue{queue("wan0", 0), queue("wan1", 0)}},
+		},
+		Cores: []doctor.VPNCore{{CPU: 0, Busy: 0.9, Receives: []string{"wan0:0", "wan1:0"}, Runs: []string{"wg0:0 (40%)", "wg1:0 (30%)"}}, {CPU: 1, Receives: []string{"wan1:1"}, Runs: []string{}}},
+	}
+	its := only(all, "wg0")
+	want := []doctor.VPNCore{{CPU: 0, Busy: 0.9, Receives: []string{"wan0:0"}, Runs: []string{"wg0:0 (40%)"}}, {CPU: 1, Receives: []string{}, Runs: []string{}}}
+	if diff := cmp.Diff(want, its.Cores); diff != "" || len(its.Tunnels) != 1 || its.Tunnels[0].Interface != "wg0" {
+		t.Errorf("%+v %s", its.Tunnels, diff)
+	}
+	if len(all.Tunnels) != 2 || len(all.Cores[0].Receives) != 2 || len(all.Cores[0].Runs) != 2 {
+		t.Errorf("what others are told has changed: %+v", all)
 	}
 }
