@@ -93,6 +93,11 @@ func TestIKE(t *testing.T) {
 				b.Errorf("weir tells a secret:\n%s", said)
 			}
 		}
+		for _, what := range []string{"expects nobody at our address", "the peer refuses us"} {
+			if said := b.Weir("vpn", "log", "ipsec0"); !strings.Contains(said, what) {
+				b.Errorf("weir vpn log does not say %q:\n%s", what, said)
+			}
+		}
 		b.Weir("load", b.Rules(rules))
 		b.Until(10*time.Second, "charon has nothing of weir's", func() bool {
 			return !strings.Contains(near.Swanctl("--list-conns"), "weir-") && near.Swanctl("--list-sas") == ""
@@ -100,5 +105,37 @@ func TestIKE(t *testing.T) {
 		if _, err := os.Stat(b.RunFolder() + "-vpn/charon.json"); !os.IsNotExist(err) {
 			b.Errorf("the record of what charon was given is still there: %v", err)
 		}
+	})
+}
+
+// Whoever has the preshared key of one tunnel cannot pass as the peer of another one.
+func TestIKEImpersonation(t *testing.T) {
+	weir.UnderTCX(t, func(b *lib.Box) {
+		const other = "other.example.org"
+		tunnel := func(name, id, psk, network string) string {
+			path := filepath.Join(b.TempDir(), name+".psk")
+			if err := os.WriteFile(path, []byte(psk+"\n"), 0o600); err != nil {
+				b.Fatal(err)
+			}
+			return fmt.Sprintf("ikev2 %s passive srcid %s dstid %s psk file %q networks %s\n", name, ipsecNear, id, path, network)
+		}
+		rules := tunnel("ipsec0", ipsecFar, ipsecPSK, "10.2.0.0/16") + tunnel("ipsec1", other, "the preshared key of another", "10.3.0.0/16")
+		b.WeirRun(b.Rules(rules + "block\npass out\npass in on wan0 proto udp to port { 500 4500 }\n"))
+		near, far := b.Charon(lab.FW), b.Charon(lab.WAN)
+		ipsecRun(b, near)
+		b.Until(10*time.Second, "charon has both", func() bool { return strings.Count(near.Swanctl("--list-conns"), "weir-ipsec") >= 4 })
+		honest := strings.Replace(ipsecSwanctl, "version = 2", "version = 2\n\t\tremote_addrs = 203.0.113.2", 1)
+		begin := func(text, what string) {
+			b.Helper()
+			far.WriteFile("swanctl.conf", text)
+			far.Swanctl("--load-all", "--noprompt")
+			b.Try(lab.WAN, "swanctl", "--initiate", "--child", "near", "--timeout", "5", "--uri", "unix://"+far.Socket) //nolint:errcheck // without ESP there is no child
+			b.Until(10*time.Second, "charon says "+what, func() bool { return strings.Contains(near.Said(), what) })
+		}
+		begin(strings.Replace(honest, "id = "+ipsecFar, "id = "+other, 1), "MAC mismatched")
+		if said := near.Said(); strings.Contains(said, "with pre-shared key successful") {
+			b.Errorf("the key of %s is taken for %s:\n%s", ipsecFar, other, said)
+		}
+		begin(honest, "authentication of '"+ipsecFar+"' with pre-shared key successful")
 	})
 }

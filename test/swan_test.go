@@ -187,6 +187,14 @@ func TestIPsecFaults(t *testing.T) {
 		near.Swanctl("--load-all", "--noprompt")
 		b.Until(30*time.Second, "the tunnel works again", func() bool { return tunnelAnswers(b, lab.LAN, tunnelFar6) })
 		b.Tell("why nothing goes", func(b *lib.Box) { ipsecChecks(b, l.far, l.tunnel+l.rules) })
+		// A peer that takes part in no key exchange for packets refuses one within the connection. Weir makes that anew.
+		l.far.WriteFile("swanctl.conf", strings.Replace(ipsecSwanctl, "aes256gcm16-ecp384", "aes256gcm16", 1))
+		l.far.Swanctl("--load-all", "--noprompt")
+		near.Swanctl("--terminate", "--ike", "weir-ipsec0")
+		b.Until(time.Minute, "the tunnel works without PFS", func() bool { return tunnelAnswers(b, lab.LAN, tunnelFar) })
+		near.Swanctl("--terminate", "--child", "weir-ipsec0")
+		b.AwaitSaid(near.Process, "received NO_PROPOSAL_CHOSEN notify, no CHILD_SA built")
+		b.Until(time.Minute, "the tunnel is back without PFS", func() bool { return tunnelAnswers(b, lab.LAN, tunnelFar) })
 		l.end()
 		if out := near.Swanctl("--list-conns"); !strings.Contains(out, "mine:") {
 			b.Errorf("charon has\n%s", out)
@@ -262,18 +270,24 @@ func ipsecChecks(b *lib.Box, far *lib.Charon, rules string) {
 		b.Try(lab.WAN, "swanctl", "--terminate", "--ike", "near", "--force", "--timeout", "1", "--uri", "unix://"+far.Socket) //nolint:errcheck // there may be nothing to end
 		b.Weir("load", b.Rules(rules))                                                                                        // so that weir begins at once
 	}
-	for _, c := range []struct{ old, new, answer string }{
-		{ipsecPSK, "a preshared key of another", "the peer refuses us"},
-		{"aes256gcm16-prfsha384-ecp384", "aes128-sha1-modp1024", "accepts none of our algorithms"},
-		{"remote_ts = 0.0.0.0/0,::/0", "remote_ts = 172.16.0.0/16", "the peer has no connection for these networks"},
-		{"local_ts = 0.0.0.0/0,::/0", "local_ts = 10.2.7.0/24,::/0", "the peer has agreed to 10.2.7.0/24 ::/0 only; nothing goes to 10.2.0.0/16"},
+	all := rules
+	for _, c := range []struct{ old, new, networks, answer string }{
+		{ipsecPSK, "a preshared key of another", "", "the peer refuses us"},
+		{"aes256gcm16-prfsha384-ecp384", "aes128-sha1-modp1024", "", "accepts none of our algorithms"},
+		{"remote_ts = 0.0.0.0/0,::/0", "remote_ts = 172.16.0.0/16", "", "the peer has agreed to packets from 172.16.0.0/16 only, and ours come from 10.9.0.1"},
+		{"remote_ts = 0.0.0.0/0,::/0", "remote_ts = 172.16.0.0/16", "from 192.168.1.0/24 networks 10.2.0.0/16", "the peer has no connection for these networks"},
+		{"local_ts = 0.0.0.0/0,::/0", "local_ts = 10.2.7.0/24,::/0", "", "the peer has agreed to 10.2.7.0/24 ::/0 only; nothing goes to 10.2.0.0/16"},
 	} {
+		if rules = all; c.networks != "" {
+			rules = strings.Replace(all, "networks { 10.2.0.0/16 fd02::/48 }", c.networks, 1)
+		}
 		again(strings.Replace(ipsecSwanctl, c.old, c.new, 1))
 		b.Until(30*time.Second, "weir vpn check says "+c.answer, func() bool {
 			out, status := b.WeirStatus("vpn", "check", "ipsec0", "--to", "10.9.0.2")
 			return status == 1 && strings.Contains(out, c.answer)
 		})
 	}
+	rules = all
 	again(ipsecSwanctl)
 	b.Until(time.Minute, "the tunnel works again", func() bool { return tunnelAnswers(b, lab.LAN, tunnelFar) })
 	b.IP(lab.WAN, "address del "+tunnelFar+"/16 dev far0")

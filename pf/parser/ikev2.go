@@ -74,8 +74,11 @@ func (p *parser) ikev2End(s *ast.IKEv2, word string) bool {
 		s.Local = &w
 	case "peer":
 		w := p.name("the address or the name of the peer")
-		if w.Text == "any" {
+		switch {
+		case w.Text == "any" || isAny(w.Text):
 			p.fail(w.Span, "leave peer out for one that comes from anywhere, and say who it is with dstid")
+		case isMany(w.Text) || strings.ContainsAny(w.Text, "/%,; ") && !isHost(w.Text):
+			p.fail(w.Span, "expected the address or the name of one peer, found %q", w.Text)
 		}
 		s.Peer = &w
 	case "passive":
@@ -97,7 +100,7 @@ func (p *parser) ikev2End(s *ast.IKEv2, word string) bool {
 func (p *parser) identity() *ast.Word {
 	w := p.name("an identity")
 	switch {
-	case w.Text == "any" || strings.ContainsAny(w.Text, "*%"):
+	case w.Text == "any" || strings.ContainsAny(w.Text, "*%") || isAny(w.Text) || isMany(w.Text):
 		p.fail(w.Span, "an identity is that of one end: an address, a name, name@domain or the subject of a certificate, without wildcards")
 	case len(w.Text) > mostIdentity:
 		p.fail(w.Span, "an identity has at most %d characters", mostIdentity)
@@ -105,6 +108,35 @@ func (p *parser) identity() *ast.Word {
 		p.fail(w.Span, "an identity has no control characters")
 	}
 	return &w
+}
+
+// kindOfAddress leaves out what may say that an identity is an address.
+func kindOfAddress(text string) string {
+	for _, kind := range []string{"ipv4:", "ipv6:", "ipv4net:", "ipv6net:", "ipv4range:", "ipv6range:"} {
+		text = strings.TrimPrefix(text, kind)
+	}
+	return text
+}
+
+func isHost(text string) bool {
+	_, err := netip.ParseAddr(text)
+	return err == nil
+}
+
+// isAny reports whether charon takes a text for anybody.
+func isAny(text string) bool {
+	a, err := netip.ParseAddr(kindOfAddress(text))
+	return err == nil && a.IsUnspecified()
+}
+
+// isMany reports whether charon takes a text for all addresses of a network or a range.
+func isMany(text string) bool {
+	text = kindOfAddress(text)
+	if _, err := netip.ParsePrefix(text); err == nil {
+		return true
+	}
+	from, to, ok := strings.Cut(text, "-")
+	return ok && isHost(from) && isHost(to)
 }
 
 // ikev2Secret reads an option that says where keys and certificates are.

@@ -155,6 +155,8 @@ func (r *resolver) alike(s *ast.IKEv2, o *IKEv2) {
 			r.twice(s.Name.Span, "the names "+other.Name+" and "+o.Name+" give the same number to the xfrm interface: take another name", r.ipsec[i].Name.Span)
 		case other.DstID == o.DstID && other.Local == o.Local && (other.Peer == o.Peer || other.Peer == "" || o.Peer == ""):
 			r.twice(s.Span, "two tunnels lead to the same peer "+o.DstID+": give each another dstid or another local address", r.ipsec[i].Span)
+		case other.DstID == o.DstID && other.PSKFile != o.PSKFile && other.PSKFile != "" && o.PSKFile != "":
+			r.twice(s.Span, "a preshared key belongs to who the peer is: two tunnels to "+o.DstID+" need the same psk file, or another dstid each", r.ipsec[i].Span)
 		}
 	}
 }
@@ -185,6 +187,11 @@ func (r *resolver) traffic(s *ast.IKEv2, o *IKEv2) {
 		}
 	}
 	r.selectors(s, o)
+	for i := range networks {
+		if n := &networks[i]; s.To == nil && !hasFamily(o.To, n.Addr().Is6()) {
+			r.faults.Errorf(n.Span, "from has no network of the address family of %s: the tunnel is not for it", n)
+		}
+	}
 }
 
 // selectors finds what both ends have to agree upon. Without from or to, it is everything of the

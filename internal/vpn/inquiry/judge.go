@@ -26,6 +26,7 @@ type Route struct {
 // Probe is what became of echo requests to an address behind the peer.
 type Probe struct {
 	To       netip.Addr
+	From     netip.Addr // this end's address; not valid: unknown
 	Sent     int
 	Answered int
 	RTT      time.Duration // the least

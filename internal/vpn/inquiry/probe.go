@@ -2,9 +2,13 @@ package inquiry
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"weir/internal/host/netif"
 	"weir/internal/vpn/echo"
@@ -26,7 +30,7 @@ func Ask(ctx context.Context, device string, to netip.Addr, mtu uint16) (p Probe
 		return p, err
 	}
 	defer a.Close()
-	p.To = to
+	p.To, p.From = to, sourceOf(device, to)
 	for range smallRequests {
 		took, ok := a.Ask(ctx, leastPacket(to), patience)
 		p.Sent++
@@ -51,6 +55,26 @@ func Ask(ctx context.Context, device string, to netip.Addr, mtu uint16) (p Probe
 	})
 	return p, ctx.Err()
 }
+
+// sourceOf returns the address that packets to another one have when they leave by a device.
+func sourceOf(device string, to netip.Addr) (from netip.Addr) {
+	var failed error
+	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		return errors.Join(c.Control(func(fd uintptr) { failed = unix.BindToDevice(int(fd), device) }), failed)
+	}}
+	c, err := d.Dial("udp", netip.AddrPortFrom(to, discard).String()) // nothing is sent
+	if err != nil {
+		return from
+	}
+	defer c.Close()
+	if a, ok := c.LocalAddr().(*net.UDPAddr); ok {
+		from = a.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return from
+}
+
+// discard is a port.
+const discard = 9
 
 // largest returns the largest size up to most that goes, where least does.
 func largest(most, least int, goes func(size int) bool) int {

@@ -78,6 +78,9 @@ func ike(f *SiteFacts) Finding {
 	return finding(false, "there is no connection with %s, and nothing is known to be wrong: weir tries again within a minute", s.Peer)
 }
 
+// slack is for charon, which tells whole seconds.
+const slack = 2
+
 // keys says whether there are keys for packets to all networks, and else why not.
 func keys(f *SiteFacts) Finding {
 	s := f.Tunnel.Site
@@ -89,7 +92,7 @@ func keys(f *SiteFacts) Finding {
 		switch i, why := s.Speaking(), reason(f); {
 		case i == nil || !i.Established():
 			return finding(false, "there are none: the ends do not know each other")
-		case why != "":
+		case why != "" && !s.ErrorTime.Before(f.Now.Add(-time.Duration(i.Age+slack)*time.Second)): // since they know each other
 			return finding(false, "there are none: %s", why)
 		}
 		return finding(false, "there are none, though the ends know each other: the peer has removed them, or refuses (networks, algorithms)")
@@ -103,19 +106,41 @@ func keys(f *SiteFacts) Finding {
 	if missing != nil {
 		return finding(false, "the peer has agreed to %s only; nothing goes to %s: compare from and to with its own", agreed(up), strings.Join(missing, " "))
 	}
-	c := &up.Children[0]
+	c, less := &up.Children[0], ""
+	for _, n := range s.From {
+		switch {
+		case up.Takes(n):
+		case n.Bits() > 0:
+			missing = append(missing, n.String())
+		default: // a peer that insists on its networks, and rules and routes decide here
+			less = ", from " + agreedFrom(up) + " only"
+		}
+	}
+	if missing != nil {
+		return finding(false, "the peer has agreed to packets from %s only; nothing goes from %s: compare from and to with its own", agreedFrom(up), strings.Join(missing, " "))
+	}
 	protocol := "ESP"
 	if c.Encap {
 		protocol = "ESP in UDP 4500"
 	}
-	return finding(true, "%s, for %s, %s", protocol, c.Age, c.Algorithms)
+	return finding(true, "%s, for %s, %s%s", protocol, c.Age, c.Algorithms, less)
 }
 
 func agreed(i *ipsec.IKE) string {
+	return selectors(i, func(c *ipsec.Child) []netip.Prefix { return c.To })
+}
+
+func agreedFrom(i *ipsec.IKE) string {
+	return selectors(i, func(c *ipsec.Child) []netip.Prefix { return c.From })
+}
+
+func selectors(i *ipsec.IKE, of func(c *ipsec.Child) []netip.Prefix) string {
 	var all []string
-	for _, c := range i.Children {
-		for _, p := range c.To {
-			all = append(all, p.String())
+	for j := range i.Children {
+		for _, p := range of(&i.Children[j]) {
+			if text := p.String(); !slices.Contains(all, text) {
+				all = append(all, text)
+			}
 		}
 	}
 	if all == nil {
@@ -151,6 +176,8 @@ func siteProbe(f *SiteFacts, p *Probe) Finding {
 		return finding(false, "nothing left for %s: there are no keys", p.To)
 	case !up.Covers(netip.PrefixFrom(p.To, p.To.BitLen())):
 		return finding(false, "nothing left for %s: the tunnel is for %s", p.To, agreed(up))
+	case p.From.IsValid() && !up.Takes(netip.PrefixFrom(p.From, p.From.BitLen())):
+		return finding(false, "nothing left for %s: the peer has agreed to packets from %s only, and ours come from %s", p.To, agreedFrom(up), p.From)
 	case p.Out < leastEcho:
 		return finding(false, "nothing left for %s: the rules here block it at %s", p.To, f.Tunnel.Interface)
 	case p.In >= leastEcho:

@@ -25,6 +25,8 @@ type Charon struct {
 	about  About
 	states map[string]State
 	said   map[string]saying // the last thing that went wrong, by connection
+	rumour map[string]saying // likewise, with somebody who may be the peer
+	starts map[string]bool   // the connections that charon is asked to begin now
 
 	// The rest is of the goroutine that Run is.
 	client  *client
@@ -33,6 +35,8 @@ type Charon struct {
 	kernel  string // its release
 	flush   func(id uint32) error
 	own     func() ([]netip.Addr, error) // this machine's addresses
+	spawn   func(func())
+	asking  sync.WaitGroup // who waits for answers of charon
 }
 
 // About is what is known of charon itself.
@@ -60,14 +64,17 @@ type memory struct {
 	logged      string
 	began       time.Time // when weir last began it
 	pause       time.Duration
+	childless   int // how often it was begun in a row while the ends knew each other
 }
 
 // New returns a Charon that does nothing yet. Its ledger is a file at path, which outlives it.
 func New(socket, path string, log *slog.Logger) *Charon {
-	return &Charon{
-		socket: socket, log: log, wake: make(chan struct{}, 1), states: map[string]State{}, said: map[string]saying{},
-		ledger: ledger{path: path}, tunnels: map[string]*memory{}, kernel: release(), flush: flushKernel, own: ownAddresses,
+	c := &Charon{
+		socket: socket, log: log, wake: make(chan struct{}, 1), states: map[string]State{}, said: map[string]saying{}, rumour: map[string]saying{},
+		starts: map[string]bool{}, ledger: ledger{path: path}, tunnels: map[string]*memory{}, kernel: release(), flush: flushKernel, own: ownAddresses,
 	}
+	c.spawn = c.asking.Go
+	return c
 }
 
 // Want says which tunnels there are to be. It is called at each load of the rules.
@@ -87,11 +94,17 @@ func (c *Charon) State(name string) (State, About) {
 	defer c.mu.Unlock()
 	s := c.states[name]
 	s.SAs = append([]IKE{}, s.SAs...)
-	if said, ok := c.said[prefix+name]; ok {
-		s.Error, s.ErrorTime = said.what, said.at
+	said, rumour := c.said[prefix+name], c.rumour[prefix+name]
+	if rumour.at.Sub(said.at) > rumourPause { // else it is more likely to be somebody else's
+		said = rumour
 	}
+	s.Error, s.ErrorTime = said.what, said.at
 	return s, c.about
 }
+
+// rumourPause is how long what went wrong with the peer counts more than what went wrong with somebody who
+// may be the peer: whoever looks for open ports comes by all the time.
+const rumourPause = 5 * time.Minute
 
 // Pauses between looks at charon, and between tries to reach it.
 const (
@@ -110,6 +123,7 @@ func (c *Charon) Run(ctx context.Context) error {
 		c.listen(ctx)
 	}()
 	defer func() { <-done }()
+	defer c.asking.Wait()
 	defer c.hangUp()
 	ticks := time.NewTicker(lookPause)
 	defer ticks.Stop()
@@ -173,6 +187,11 @@ func (c *Charon) look(ctx context.Context) {
 func (c *Charon) forgotten() bool {
 	if c.wantsAny() {
 		return false
+	}
+	for name := range c.ledger.Given {
+		if err := c.flush(resolve.InterfaceID(name)); err != nil {
+			c.log.Warn("remove the keys of a tunnel", "interface", name, "error", err)
+		}
 	}
 	c.ledger.clear()
 	if err := c.ledger.write(); err != nil {
@@ -259,12 +278,16 @@ func (c *Charon) compare(ctx context.Context, now time.Time) (About, map[string]
 
 // judge reads the state of a tunnel.
 func (c *Charon) judge(ctx context.Context, t *memory) (s State, err error) {
-	all, err := c.client.associations(ctx, prefix+t.of.Name)
+	was, starting := c.before(t.of.Name)
+	all, err := c.client.associations(ctx, prefix+t.of.Name, starting)
 	if err != nil {
 		return s, err
 	}
 	for _, m := range all {
 		s.SAs = append(s.SAs, readIKE(m))
+	}
+	if all == nil && starting {
+		s.SAs = was // charon tells only of those that nobody works on
 	}
 	s.Problem = cmp.Or(t.faulty, t.refused)
 	if t.of.PerCPU {
@@ -321,7 +344,7 @@ func (c *Charon) endStranded(ctx context.Context, s *State) error {
 	var errs []error
 	s.SAs = slices.DeleteFunc(s.SAs, func(i IKE) bool {
 		local, err := netip.ParseAddrPort(i.Local)
-		if err != nil || !i.Established() || slices.Contains(own, local.Addr().WithZone("")) {
+		if err != nil || local.Addr().IsUnspecified() || slices.Contains(own, local.Addr().WithZone("")) {
 			return false
 		}
 		_, err = c.client.call(ctx, "terminate", section{{"ike-id", i.ID}, {"force", "yes"}, {"timeout", "-1"}})
@@ -339,23 +362,37 @@ const (
 	mostPause  = time.Minute
 )
 
+// mostChildless is how often keys for packets are asked for within one connection. One that begins anew has
+// them with its first messages, where no key exchange can be refused.
+const mostChildless = 2
+
 // begin has charon begin a tunnel that has no keys for packets, unless the peer has to, or somebody is
 // at it. It waits longer each time.
 func (c *Charon) begin(ctx context.Context, t *memory, s *State, now time.Time) error {
-	if s.Up() != nil {
-		t.pause = 0
+	if up := s.Up(); up != nil {
+		t.childless = 0
+		if up.steady() {
+			t.pause = 0
+		}
 		return nil
 	}
-	busy := slices.ContainsFunc(s.SAs, func(i IKE) bool { return !i.Established() })
-	if t.of.Passive || busy || t.refused != "" || now.Sub(t.began) < t.pause {
+	busy := slices.ContainsFunc(s.SAs, func(i IKE) bool { return !i.Established() || i.making })
+	if t.of.Passive || busy || t.refused != "" || now.Sub(t.began) < t.pause || c.isStarting(prefix+t.of.Name) {
 		return nil
 	}
 	t.began, t.pause = now, min(max(2*t.pause, leastPause), mostPause)
 	name := prefix + t.of.Name
-	_, err := c.client.call(ctx, "initiate", section{{"ike", name}, {"child", name}, {"timeout", "-1"}})
-	if r := (*refusal)(nil); errors.As(err, &r) {
-		c.log.Debug("begin a tunnel", "interface", t.of.Name, "error", err)
-		return nil
+	switch {
+	case len(s.SAs) == 0:
+		t.childless = 0
+	case t.childless < mostChildless:
+		t.childless++
+	default:
+		t.childless = 0
+		if err := c.end(ctx, name); err != nil {
+			return err
+		}
 	}
-	return err
+	c.start(ctx, name)
+	return nil
 }

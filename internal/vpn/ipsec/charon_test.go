@@ -47,6 +47,7 @@ func (s *stand) begin() {
 	s.charon = New(s.fake.socket, s.ledger, slog.New(slog.DiscardHandler))
 	s.charon.flush = func(id uint32) error { s.flushed = append(s.flushed, id); return nil }
 	s.charon.own = func() ([]netip.Addr, error) { return s.own, nil }
+	s.charon.spawn = func(f func()) { f() }
 	if err := s.charon.ledger.read(); err != nil {
 		s.Fatal(err)
 	}
@@ -155,12 +156,16 @@ func TestDown(t *testing.T) {
 	}
 	s.fake.stop()
 	s.begin()
-	s.charon.ledger.Keys["0123"] = true
+	s.charon.ledger.Keys["0123"], s.charon.ledger.Given["ipsec0"] = true, given{}
 	if err := s.charon.ledger.write(); err != nil {
 		t.Fatal(err)
 	}
 	if err := Down(context.Background(), s.fake.socket, s.ledger, s.charon.log); err != nil {
 		t.Errorf("without a charon: %v", err)
+	}
+	s.charon.Want(nil)
+	if s.charon.look(context.Background()); !slices.Equal(s.flushed, []uint32{resolve.InterfaceID("ipsec0")}) {
+		t.Errorf("the kernel's keys of %v are removed", s.flushed)
 	}
 }
 
@@ -228,6 +233,92 @@ func TestBegin(t *testing.T) {
 	s.wants(passive)
 }
 
+// A peer that gives keys and takes them away at once is not asked for more all the time.
+func TestUnsteady(t *testing.T) {
+	s := newStand(t)
+	s.fake.age = "3"
+	s.wants(s.all[:1], "initiate weir-ipsec0", "load-conn weir-ipsec0", "load-shared weir-ipsec0")
+	tunnel := s.charon.tunnels["ipsec0"]
+	for _, want := range []time.Duration{4 * time.Second, 8 * time.Second} {
+		s.looks()
+		s.fake.set(nil)
+		s.looks()
+		tunnel.began = tunnel.began.Add(-tunnel.pause - time.Second)
+		s.looks("initiate weir-ipsec0")
+		if tunnel.pause != want {
+			t.Errorf("the pause is %v, not %v", tunnel.pause, want)
+		}
+	}
+	s.fake.age = "10"
+	s.looks()
+	s.fake.set(nil)
+	s.looks("initiate weir-ipsec0")
+}
+
+// Ends that know each other and have no keys for packets begin anew: a peer that refuses the key exchange
+// of a renewal takes none with the first messages. While charon is at keys, nobody asks for more.
+func TestChildless(t *testing.T) {
+	s := newStand(t)
+	s.wants(s.all[:1], "initiate weir-ipsec0", "load-conn weir-ipsec0", "load-shared weir-ipsec0")
+	s.fake.bare = true
+	tunnel := s.charon.tunnels["ipsec0"]
+	again := func(want ...string) {
+		t.Helper()
+		tunnel.began = tunnel.began.Add(-tunnel.pause - time.Second)
+		s.looks(want...)
+	}
+	again("initiate weir-ipsec0")
+	s.fake.tasks = []string{"CHILD_CREATE"}
+	again()
+	s.fake.tasks = nil
+	again("initiate weir-ipsec0")
+	again("terminate weir-ipsec0", "initiate weir-ipsec0")
+	again("initiate weir-ipsec0")
+	s.fake.bare = false
+	again()
+	s.fake.bare = true
+	for range 2 {
+		again("initiate weir-ipsec0")
+	}
+	again("terminate weir-ipsec0", "initiate weir-ipsec0")
+}
+
+// While charon looks up the name of a peer, the other tunnels are begun and looked after.
+func TestSlowName(t *testing.T) {
+	s := newStand(t)
+	f := s.fake
+	f.keyIDs[s.files.keyText], f.slow = s.files.keyID, "weir-ipsec0"
+	s.charon.spawn = s.charon.asking.Go
+	ctx, cancel := context.WithCancel(context.Background())
+	defer s.charon.asking.Wait()
+	defer cancel()
+	s.charon.Want(s.all)
+	began := time.Now()
+	for deadline := began.Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		s.charon.look(ctx)
+		state, about := s.charon.State("ipsec1")
+		if about.Problem != "" {
+			t.Fatal(about.Problem)
+		}
+		if state.Up() != nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("ipsec1 is not up: %+v", state)
+		}
+	}
+	s.charon.tunnels["ipsec0"].began = time.Time{}
+	f.took()
+	s.looks() // it is not begun twice
+	f.mu.Lock()
+	f.up = nil // charon works on it just now
+	f.mu.Unlock()
+	s.charon.look(ctx)
+	if state, _ := s.charon.State("ipsec1"); state.Up() == nil {
+		t.Errorf("%+v", state)
+	}
+}
+
 // When the machine has another address, what was up from the old one is ended, and begun from the new one.
 func TestStranded(t *testing.T) {
 	s := newStand(t)
@@ -237,6 +328,11 @@ func TestStranded(t *testing.T) {
 	s.looks("terminate 1", "initiate weir-ipsec0")
 	s.own[0] = netip.MustParseAddr(localAddress)
 	s.looks()
+	s.fake.state, s.fake.bare = connecting, true // from an address that is gone nobody gets an answer
+	s.looks()
+	s.own[0] = netip.MustParseAddr("192.0.2.99")
+	s.charon.tunnels["ipsec0"].began = time.Time{}
+	s.looks("terminate 1", "initiate weir-ipsec0")
 }
 
 // A charon that does not answer stops nothing for long: neither requests nor the reading of its log.

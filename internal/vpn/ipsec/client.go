@@ -24,7 +24,7 @@ var errNone = errors.New("no charon listens")
 const (
 	dialPatience   = 2 * time.Second
 	answerPatience = 5 * time.Second
-	beginPatience  = 15 * time.Second
+	beginPatience  = 2 * time.Minute
 )
 
 // A client asks one charon. Its methods are called one at a time.
@@ -58,6 +58,8 @@ func open(socket string) (*vici.Session, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ECONNREFUSED):
 		return nil, fmt.Errorf("%w on %s: install strongswan-swanctl and charon-systemd and start strongswan.service, or name its socket with --vici", errNone, socket)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("connect to charon: %w: %s belongs to another user, so charon has to run as root, or weir-vpn.service needs the group of the socket (SupplementaryGroups=)", err, socket)
 	case err != nil:
 		return nil, fmt.Errorf("connect to charon: %w", err)
 	}
@@ -134,11 +136,12 @@ func (c *client) list(ctx context.Context, command, key string) (map[string]bool
 	return all, nil
 }
 
-// associations asks for what keys there are for a connection.
-func (c *client) associations(ctx context.Context, name string) (all []*vici.Message, err error) {
+// associations asks for what keys there are for a connection. With only idle, charon leaves out what it
+// works on; otherwise it waits for that, of other connections, too.
+func (c *client) associations(ctx context.Context, name string, onlyIdle bool) (all []*vici.Message, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
-	for m, err := range c.session.CallStreaming(ctx, "list-sas", "list-sa", section{{"ike", name}}.message()) {
+	for m, err := range c.session.CallStreaming(ctx, "list-sas", "list-sa", section{{"ike", name}, {"noblock", yes(onlyIdle)}}.message()) {
 		if err != nil {
 			return nil, fmt.Errorf("ask charon (list-sas): %w", err)
 		}

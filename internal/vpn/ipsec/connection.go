@@ -136,11 +136,7 @@ func texts(all [][]byte) (texts []string) {
 	return texts
 }
 
-// owners are the identities that a preshared key is for.
-func owners(t *resolve.IKEv2) []string {
-	all := []string{t.DstID}
-	if t.SrcID != "" {
-		return append(all, t.SrcID)
-	}
-	return append(all, optional(t.Local)...)
-}
+// owners are the identities that a preshared key is for: the peer's alone. charon takes a key for any
+// peer that speaks with one of the owners, so with this end's identity among them, each peer could pass
+// as any other.
+func owners(t *resolve.IKEv2) []string { return []string{t.DstID} }

@@ -114,5 +114,9 @@ func TestCovers(t *testing.T) {
 		if i.Covers(p(n)) != want {
 			t.Errorf("%s: not %v", n, want)
 		}
+		from := &IKE{Children: []Child{{State: installed, From: i.Children[0].To}, {State: "REKEYED", From: i.Children[1].To}}}
+		if from.Takes(p(n)) != want {
+			t.Errorf("from %s: not %v", n, want)
+		}
 	}
 }

@@ -42,9 +42,13 @@ func (*credentials) Format(s fmt.State, _ rune) { fmt.Fprint(s, hidden) }
 // MarshalText hides them from JSON and logs.
 func (*credentials) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// fingerprint tells credentials apart. Without the salt nobody can try preshared keys with it.
-func (c *credentials) fingerprint(salt []byte) string {
+// fingerprint tells credentials and whom they are for apart. Without the salt nobody can try preshared
+// keys with it.
+func (c *credentials) fingerprint(salt []byte, owners ...string) string {
 	h := sha256.New()
+	for _, owner := range owners {
+		fmt.Fprintf(h, "%q", owner)
+	}
 	for _, part := range slices.Concat([][]byte{salt, c.psk, c.key, c.leaf}, c.chain, c.cas) {
 		fmt.Fprintf(h, "%d:", len(part))
 		h.Write(part)
@@ -117,11 +121,11 @@ func (c *credentials) readCertificates(t *resolve.IKEv2, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	public, block, err := publicOf(text)
+	private, block, err := privateOf(text)
 	if err != nil {
 		return fmt.Errorf("read a private key: %s: %w", t.KeyFile, err)
 	}
-	if !public.Equal(own[0].PublicKey) {
+	if public, ok := private.Public().(publicKey); !ok || !public.Equal(own[0].PublicKey) {
 		return fmt.Errorf("%s is not the private key of the certificate in %s", t.KeyFile, t.Certificate)
 	}
 	if c.key = pem.EncodeToMemory(block); c.key == nil {
@@ -167,12 +171,15 @@ func current(c *x509.Certificate, path string, now time.Time) error {
 // confirms reports whether a certificate has an identity. charon would take another one, and the peer
 // would refuse it. A subject is left to charon.
 func confirms(c *x509.Certificate, id string) error {
-	if id == "" || strings.Contains(id, "=") {
-		return nil
-	}
 	names := slices.Concat(c.DNSNames, c.EmailAddresses)
 	for _, ip := range c.IPAddresses {
 		names = append(names, ip.String())
+	}
+	if id == "" && len(c.Subject.Names) == 0 {
+		return fmt.Errorf("the certificate has no subject: say which of its alternative names this end has, with srcid: %s", strings.Join(names, ", "))
+	}
+	if id = plain(id); id == "" || strings.Contains(id, "=") {
+		return nil
 	}
 	if a, err := netip.ParseAddr(id); err == nil {
 		id = a.String()
@@ -181,9 +188,9 @@ func confirms(c *x509.Certificate, id string) error {
 		return nil
 	}
 	if names == nil {
-		return fmt.Errorf("the certificate does not confirm srcid %s: it has no alternative names, only the subject %q", id, c.Subject)
+		return fmt.Errorf("the certificate does not confirm the identity %s: it has no alternative names, only the subject %q", id, c.Subject)
 	}
-	return fmt.Errorf("the certificate does not confirm srcid %s: its alternative names are %s", id, strings.Join(names, ", "))
+	return fmt.Errorf("the certificate does not confirm the identity %s: its alternative names are %s", id, strings.Join(names, ", "))
 }
 
 // readCertificateFile reads certificates in PEM, at least one.
@@ -228,8 +235,8 @@ func keyID(c *x509.Certificate) (string, error) {
 
 type publicKey interface{ Equal(x crypto.PublicKey) bool }
 
-// publicOf finds a private key, and returns its public one and the part of the text that it is in.
-func publicOf(text []byte) (publicKey, *pem.Block, error) {
+// privateOf finds a private key, and returns it with the part of the text that it is in.
+func privateOf(text []byte) (crypto.Signer, *pem.Block, error) {
 	var private any
 	var block *pem.Block
 	err := errors.New("it has no private key in PEM")
@@ -255,9 +262,5 @@ func publicOf(text []byte) (publicKey, *pem.Block, error) {
 	if !ok {
 		return nil, nil, errors.New("it cannot sign")
 	}
-	public, ok := signer.Public().(publicKey)
-	if !ok {
-		return nil, nil, errors.New("its kind is not known")
-	}
-	return public, block, nil
+	return signer, block, nil
 }

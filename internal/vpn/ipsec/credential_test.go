@@ -104,6 +104,18 @@ func TestCertificates(t *testing.T) {
 	if err != nil || len(c.chain) != 1 || len(c.cas) != 1 || c.keyID != f.keyID || string(c.key) != f.keyText {
 		t.Fatalf("%d above, %d authorities, %q, %v", len(c.chain), len(c.cas), c.keyID, err)
 	}
+	for _, same := range []string{"@hq.example.org", "fqdn:hq.example.org", "dns:HQ.example.org"} {
+		r := tunnel()
+		r.SrcID = same
+		if _, err := readCredentials(r, time.Now()); err != nil {
+			t.Errorf("%s: %v", same, err)
+		}
+	}
+	nobody, nobodyText := issue(t, nil, &x509.Certificate{DNSNames: []string{"hq.example.org"}})
+	nameless := &resolve.IKEv2{Certificate: f.write(t, "nameless", 0o644, nobodyText), KeyFile: f.write(t, "nameless.key", 0o600, keyText(t, nobody.key)), CAFiles: []string{f.ca}}
+	if _, err := readCredentials(nameless, time.Now()); err == nil || !strings.Contains(err.Error(), "no subject: say which") {
+		t.Errorf("without a subject: %v", err)
+	}
 	other, _ := issue(t, nil, &x509.Certificate{Subject: pkix.Name{CommonName: "other"}})
 	_, old := issue(t, nil, &x509.Certificate{Subject: pkix.Name{CommonName: "old"}, NotAfter: time.Now().Add(-time.Minute), IsCA: true, BasicConstraintsValid: true})
 	for _, c := range []struct {
@@ -157,7 +169,7 @@ func TestHidden(t *testing.T) {
 		t.Errorf("%s %s %v", printed, text, err)
 	}
 	a, b := c.fingerprint([]byte("1")), c.fingerprint([]byte("2"))
-	if a == b || (&credentials{psk: []byte("ab")}).fingerprint(nil) == (&credentials{psk: []byte("a"), key: []byte("b")}).fingerprint(nil) {
+	if a == b || c.fingerprint(nil, "a") == c.fingerprint(nil, "b") || (&credentials{psk: []byte("ab")}).fingerprint(nil) == (&credentials{psk: []byte("a"), key: []byte("b")}).fingerprint(nil) {
 		t.Error("fingerprints")
 	}
 }

@@ -20,6 +20,11 @@ type fake struct {
 	asked    []string // commands, each with its name or number
 	silent   bool     // it accepts, and never answers
 	refuse   string   // a command that it refuses
+	slow     string   // a connection whose peer's name it looks up, for ever
+	state    string   // of IKE
+	bare     bool     // the ends know each other, and there are no keys for packets
+	tasks    []string // that it is at
+	age      string   // seconds since the ends know each other
 	log      []net.Conn
 
 	connections, shared, keys map[string]bool
@@ -31,7 +36,7 @@ type fake struct {
 // newFake starts a charon that listens on a socket of its own.
 func newFake(t *testing.T) *fake {
 	t.Helper()
-	f := &fake{socket: filepath.Join(t.TempDir(), "charon.vici"), keyIDs: map[string]string{}}
+	f := &fake{socket: filepath.Join(t.TempDir(), "charon.vici"), keyIDs: map[string]string{}, state: established, age: "60"}
 	f.start(t)
 	t.Cleanup(f.stop)
 	return f
@@ -178,7 +183,12 @@ func (f *fake) command(c net.Conn, name string, message []byte) {
 	case "unload-key":
 		delete(f.keys, what)
 	case "initiate":
-		f.up = append(f.up, what)
+		if what == f.slow {
+			return
+		}
+		if !slices.Contains(f.up, what) {
+			f.up = append(f.up, what)
+		}
 	case "terminate":
 		if values["ike-id"] != "" {
 			f.up = nil
@@ -187,7 +197,7 @@ func (f *fake) command(c net.Conn, name string, message []byte) {
 	case "list-sas":
 		for _, n := range f.up {
 			if n == what {
-				send(c, append([]byte{7, 7, 'l', 'i', 's', 't', '-', 's', 'a'}, association(n)...))
+				send(c, append([]byte{7, 7, 'l', 'i', 's', 't', '-', 's', 'a'}, f.association(n)...))
 			}
 		}
 		answer = nil
@@ -198,9 +208,12 @@ func (f *fake) command(c net.Conn, name string, message []byte) {
 // localAddress is that of the machine in these tests.
 const localAddress = "192.0.2.1"
 
-func association(name string) []byte {
-	child := nested("child-1", slices.Concat(value("uniqueid", "2"), value("state", "INSTALLED"), value("bytes-in", "7"), list("remote-ts", "0.0.0.0/0")))
-	return nested(name, slices.Concat(value("uniqueid", "1"), value("state", "ESTABLISHED"), value("local-host", localAddress), value("local-port", "4500"), value("remote-host", "192.0.2.7"), value("remote-port", "4500"), nested("child-sas", child)))
+func (f *fake) association(name string) []byte {
+	var child []byte
+	if !f.bare {
+		child = nested("child-1", slices.Concat(value("uniqueid", "2"), value("state", "INSTALLED"), value("bytes-in", "7"), list("remote-ts", "0.0.0.0/0")))
+	}
+	return nested(name, slices.Concat(value("uniqueid", "1"), value("state", f.state), value("established", f.age), list("tasks-active", f.tasks...), value("local-host", localAddress), value("local-port", "4500"), value("remote-host", "192.0.2.7"), value("remote-port", "4500"), nested("child-sas", child)))
 }
 
 func send(c net.Conn, packet []byte) {

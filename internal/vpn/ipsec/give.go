@@ -34,7 +34,8 @@ func (c *Charon) give(ctx context.Context, t *memory, has inventory, now time.Ti
 	name := prefix + t.of.Name
 	perCPU := t.of.PerCPU && c.perCPU() == ""
 	want := given{
-		Connection: fingerprint(connection(&t.of, &credentials{}, perCPU)), Credentials: t.credentials.fingerprint(c.ledger.Salt),
+		Connection:  fingerprint(connection(&t.of, &credentials{}, perCPU)),
+		Credentials: t.credentials.fingerprint(c.ledger.Salt, owners(&t.of)...),
 	}
 	was, known := c.ledger.Given[t.of.Name]
 	want.Key = t.credentials.keyID

@@ -81,21 +81,22 @@ func (c *Charon) hear(m *vici.Message, strangers map[string]netip.Addr, now time
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	what := fmt.Sprintf("%s (charon: %s)", means, line)
 	switch {
 	case strings.HasPrefix(name, prefix):
-	case name != "" && name != nobodys: // somebody else's
-		return
-	default:
+		c.said[name] = saying{what, now}
+	case name == "" || name == nobodys: // else it is somebody else's
 		from, ok := strangers[id]
 		if !ok {
 			if from, ok = remote(line); !ok {
 				return
 			}
 		}
-		name = c.expecting(from)
-	}
-	if name != "" {
-		c.said[name] = saying{what: fmt.Sprintf("%s (charon: %s)", means, line), at: now}
+		if name, sure := c.expecting(from); sure {
+			c.said[name] = saying{what, now}
+		} else if name != "" {
+			c.rumour[name] = saying{fmt.Sprintf("somebody at %s, who may be the peer: %s", from, what), now}
+		}
 	}
 }
 
@@ -105,18 +106,18 @@ const mostStrangers = 1024
 const nobodys = "(unnamed)"
 
 // expecting returns the name of the connection whose peer is at an address, or may be. The lock is held.
-func (c *Charon) expecting(from netip.Addr) (name string) {
+func (c *Charon) expecting(from netip.Addr) (name string, sure bool) {
 	for i := range c.wanted {
 		w := &c.wanted[i]
 		a, err := netip.ParseAddr(w.Peer)
 		switch {
 		case err == nil && a == from:
-			return prefix + w.Name
+			return prefix + w.Name, true
 		case err != nil: // anywhere, or a name
 			name = prefix + w.Name
 		}
 	}
-	return name
+	return name, false
 }
 
 // remote finds where a message comes from in a line that has both ends: of one of them as
@@ -142,4 +143,5 @@ func (c *Charon) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.said, name)
+	delete(c.rumour, name)
 }

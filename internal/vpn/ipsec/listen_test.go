@@ -16,6 +16,7 @@ func TestHear(t *testing.T) {
 	for _, c := range []struct{ name, id, line, tunnel, want string }{
 		{"weir-a", "1", "received AUTHENTICATION_FAILED notify error", "a", "refuses us"},
 		{"weir-a", "1", "received NO_PROPOSAL_CHOSEN notify error", "a", "none of our algorithms"},
+		{"weir-a", "1", "received NO_PROPOSAL_CHOSEN notify, no CHILD_SA built", "a", "(PFS)"},
 		{"weir-a", "1", "received TS_UNACCEPTABLE notify, no CHILD_SA built", "a", "for these networks"},
 		{"weir-a", "1", "tried 1 shared key for 'hq' - 'branch', but MAC mismatched", "a", "another preshared key"},
 		{"weir-a", "1", "no trusted ECDSA public key found for 'branch'", "a", "no certificate that we trust"},
@@ -46,6 +47,34 @@ func TestHear(t *testing.T) {
 		if !strings.Contains(state.Error, c.want) || !strings.Contains(state.Error, c.line) || state.ErrorTime.Unix() != 1000 {
 			t.Errorf("%s: %+v", c.line, x.said)
 		}
+	}
+}
+
+// What goes wrong with the peer counts more than what does with somebody who may be the peer.
+func TestRumour(t *testing.T) {
+	x := New("", "", slog.New(slog.DiscardHandler))
+	x.wanted = []resolve.IKEv2{{Name: "a", Peer: "branch.example.net"}}
+	strangers := map[string]netip.Addr{"9": netip.MustParseAddr("198.51.100.7")}
+	hear := func(name, line string, at int64) string {
+		x.hear(section{{"msg", line}, {"ikesa-name", name}, {"ikesa-uniqueid", "9"}}.message(), strangers, time.Unix(at, 0))
+		state, _ := x.State("a")
+		return state.Error
+	}
+	if said := hear("", "received proposals unacceptable", 1000); !strings.HasPrefix(said, "somebody at 198.51.100.7, who may be the peer: the peer offers no algorithms") {
+		t.Error(said)
+	}
+	if said := hear("weir-a", "received AUTHENTICATION_FAILED notify error", 1001); !strings.HasPrefix(said, "the peer refuses us") {
+		t.Error(said)
+	}
+	if said := hear("", "received proposals unacceptable", 1200); !strings.HasPrefix(said, "the peer refuses us") {
+		t.Error(said)
+	}
+	if said := hear("", "received proposals unacceptable", 2000); !strings.HasPrefix(said, "somebody at") {
+		t.Error(said)
+	}
+	x.forget("weir-a")
+	if state, _ := x.State("a"); state.Error != "" {
+		t.Error(state.Error)
 	}
 }
 

@@ -6,6 +6,7 @@ import "strings"
 // part of a line counts. Lines that explain nothing are left out.
 var explanations = []struct{ part, means string }{
 	{"received AUTHENTICATION_FAILED notify", "the peer refuses us: its preshared key or what it thinks of our certificate differs, or it knows no connection for our identity (srcid) with its own (dstid)"},
+	{"received NO_PROPOSAL_CHOSEN notify, no CHILD_SA built", "the peer accepts none of our algorithms for packets: compare proposals, and whether it exchanges keys when it renews them (PFS)"},
 	{"received NO_PROPOSAL_CHOSEN notify", "the peer accepts none of our algorithms, or expects nobody at our address: compare proposals"},
 	{"received TS_UNACCEPTABLE notify", "the peer has no connection for these networks: compare from and to with its own"},
 	{"received INVALID_SYNTAX notify", "the peer cannot read what we send: with preshared keys, they may differ"},

@@ -33,6 +33,8 @@ type IKE struct {
 	Age        Seconds `json:"age_seconds"`
 	Rekey      Seconds `json:"rekey_in_seconds"`
 	Children   []Child `json:"children"`
+
+	making bool // charon is at keys for packets
 }
 
 // Child has the keys for packets: a CHILD_SA.
@@ -91,10 +93,25 @@ func (c *Child) carries() bool {
 
 // Covers reports whether packets to a network go through, as far as charon and the peer have agreed.
 func (i *IKE) Covers(n netip.Prefix) bool {
-	return slices.ContainsFunc(i.Children, func(c Child) bool {
-		return c.carries() && slices.ContainsFunc(c.To, func(to netip.Prefix) bool { return to.Bits() <= n.Bits() && to.Contains(n.Addr()) })
-	})
+	return slices.ContainsFunc(i.Children, func(c Child) bool { return c.carries() && within(c.To, n) })
 }
+
+// Takes likewise reports whether packets from a network go through.
+func (i *IKE) Takes(n netip.Prefix) bool {
+	return slices.ContainsFunc(i.Children, func(c Child) bool { return c.carries() && within(c.From, n) })
+}
+
+func within(all []netip.Prefix, n netip.Prefix) bool {
+	return slices.ContainsFunc(all, func(p netip.Prefix) bool { return p.Bits() <= n.Bits() && p.Contains(n.Addr()) })
+}
+
+// steady reports whether keys for packets are there for some time: what a peer gives and takes away
+// again at once does not count.
+func (i *IKE) steady() bool {
+	return i.Age >= steadyAge || slices.ContainsFunc(i.Children, func(c Child) bool { return c.carries() && c.Age >= steadyAge })
+}
+
+const steadyAge = Seconds(10)
 
 func readIKE(m *vici.Message) IKE {
 	at := func(host, port string) string {
@@ -109,6 +126,10 @@ func readIKE(m *vici.Message) IKE {
 		ID: text(m, "uniqueid"), State: text(m, "state"), Local: at("local-host", "local-port"), Remote: at("remote-host", "remote-port"),
 		LocalID: text(m, "local-id"), RemoteID: text(m, "remote-id"), Initiator: text(m, "initiator") == "yes", NAT: text(m, "nat-any") == "yes",
 		Algorithms: algorithms(m), Age: duration(m, "established"), Rekey: duration(m, "rekey-time"), Children: []Child{},
+	}
+	for _, key := range []string{"tasks-active", "tasks-queued"} {
+		tasks, _ := m.Get(key).([]string)
+		i.making = i.making || slices.Contains(tasks, "CHILD_CREATE")
 	}
 	children, _ := m.Get("child-sas").(*vici.Message)
 	if children == nil {

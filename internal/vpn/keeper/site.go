@@ -20,6 +20,10 @@ type site struct {
 	of      resolve.IKEv2
 	problem string
 	held    time.Time // when it was last looked after
+
+	up    bool // as the journal has it, likewise below
+	fault string
+	erred time.Time
 }
 
 // be has the tunnel be as its statement says.
@@ -33,6 +37,35 @@ func (t *site) tend(now time.Time) {
 	if t.problem != "" || now.Sub(t.held) >= holdPause {
 		t.try(now)
 	}
+	s := t.status()
+	t.observe(&s)
+}
+
+// observe notes what has changed since it was last called.
+func (t *site) observe(s *Status) {
+	note := func(kind Kind, format string, args ...any) {
+		t.keeper.journal.note(Event{Time: time.Now(), Interface: t.of.Name, Kind: kind, Text: fmt.Sprintf(format, args...)})
+	}
+	switch s.Problem {
+	case t.fault:
+	case "":
+		note(OfTunnel, "it works")
+	default:
+		note(OfTunnel, "%s", s.Problem)
+	}
+	t.fault = s.Problem
+	if e := s.Site.ErrorTime; e.After(t.erred) {
+		note(OfError, "%s", s.Site.Error)
+		t.erred = e
+	}
+	up := s.Site.Up()
+	switch {
+	case up != nil && !t.up:
+		note(OfHandshake, "up, with %s [%s], who knows us as %s: %s", up.Remote, up.RemoteID, up.LocalID, up.Algorithms)
+	case up == nil && t.up:
+		note(OfHandshake, "there are no keys for packets any more")
+	}
+	t.up = up != nil
 }
 
 func (t *site) try(now time.Time) {
@@ -86,6 +119,7 @@ type Site struct {
 	DstID     string `json:"dstid"`
 	Proposals string `json:"proposals"`
 
+	From     []netip.Prefix `json:"from"` // what the tunnel is for here
 	Networks []netip.Prefix `json:"networks"`
 	Routes   []netip.Prefix `json:"routes"` // those of Networks that weir's routes lead to
 }
@@ -95,7 +129,7 @@ func (t *site) status() Status {
 	state, about := t.keeper.charon.State(t.of.Name)
 	s := Status{Interface: t.of.Name, Engine: charonName, MTU: t.of.MTU, Peers: []Peer{}, Site: &Site{
 		State: state, Peer: t.of.Peer, Passive: t.of.Passive, SrcID: t.of.SrcID, DstID: t.of.DstID, Proposals: t.of.Proposals,
-		Networks: t.of.Networks, Routes: t.of.Routes,
+		From: t.of.From, Networks: t.of.Networks, Routes: t.of.Routes,
 	}}
 	if about.Version == "" {
 		s.Engine = ""
