@@ -31,7 +31,8 @@ one way only, and packets that vanish because they are too long.
 
 --with compares the rules in force with what the peer's "weir vpn summary" has written, and sends nothing:
 keys, preshared keys, networks, ports, MTU, endpoints and keepalives. The tunnel need not be up for that.
-The peer is then the one with the summary's key, unless it is named.
+The peer is then the one with the summary's key, unless it is named. For tunnels of IPsec it compares
+identities, preshared keys or certificates, proposals, traffic selectors, networks, MTU and who begins.
 
 A tunnel of IPsec has one peer, so its interface is named. There it also tells apart: charon does not
 run, the files of keys, what the peer has refused and what that means, networks that the peer left out.`,

@@ -1,15 +1,20 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"strings"
 	"time"
 
+	"weir/internal/fw/rundir"
 	"weir/internal/units"
+	"weir/internal/vpn/inquiry"
 	"weir/internal/vpn/ipsec"
 	"weir/internal/vpn/keeper"
+	"weir/internal/vpn/summary"
+	"weir/pf/resolve"
 )
 
 // printSite prints what is known of a tunnel of IPsec.
@@ -71,4 +76,53 @@ func prefixList(all []netip.Prefix) string {
 		texts[i] = p.String()
 	}
 	return strings.Join(texts, " ")
+}
+
+// readTunnels reads which tunnels the rules in force have.
+func readTunnels(folder rundir.Folder) (t resolve.Tunnels, err error) {
+	if err = rundir.ReadJSON(folder.Tunnels(), &t); err != nil {
+		err = fmt.Errorf("read which tunnels there are: %w", err)
+	}
+	return t, err
+}
+
+// siteSummary writes the summary of a tunnel of IPsec; nil: there is none of that name.
+func siteSummary(folder rundir.Folder, name string) ([]byte, error) {
+	tunnels, err := readTunnels(folder)
+	if err != nil {
+		return nil, err
+	}
+	for i := range tunnels.IKEv2 {
+		if tunnels.IKEv2[i].Name == name {
+			return summary.WriteSite(&tunnels.IKEv2[i], time.Now())
+		}
+	}
+	return nil, nil
+}
+
+// compareSite compares a tunnel of IPsec with the summary of its other end. Without a name it is the one that
+// fits who the summary says that the ends are.
+func compareSite(folder rundir.Folder, s *summary.SealedSite, args []string) ([]inquiry.Finding, error) {
+	tunnels, err := readTunnels(folder)
+	if err != nil {
+		return nil, err
+	}
+	var found *resolve.IKEv2
+	for i := range tunnels.IKEv2 {
+		t := &tunnels.IKEv2[i]
+		if len(args) > 0 && t.Name != args[0] || len(args) == 0 && !s.Fits(t) {
+			continue
+		}
+		if found != nil {
+			return nil, fmt.Errorf("the summary may be that of the other end of %s or of %s: name the interface", found.Name, t.Name)
+		}
+		found = t
+	}
+	switch {
+	case found != nil:
+		return summary.CompareSite(found, s, time.Now()), nil
+	case len(args) > 0:
+		return nil, fmt.Errorf("the rules in force have no tunnel of IPsec %s", args[0])
+	}
+	return nil, errors.New("no tunnel of the rules in force fits who the summary says that the ends are: name the interface to compare with one")
 }

@@ -19,7 +19,7 @@ import (
 func newVPNSummaryCommand(env *Env) *cobra.Command {
 	var on string
 	c := &cobra.Command{
-		Use:   "summary PEER",
+		Use:   "summary PEER|INTERFACE",
 		Short: "write what this end of a tunnel is configured as, signed for its peer",
 		Long: `summary prints what the rules in force say of a tunnel and one of its peers: public keys, port, MTU,
 addresses, allowed networks, endpoint, keepalive. The peer compares it with what it has:
@@ -28,11 +28,20 @@ addresses, allowed networks, endpoint, keepalive. The peer compares it with what
     weir vpn check --with hq.json           at the branch
 
 It is signed by a key that only the two ends can compute. It has no secret in it, and nothing of other
-peers.`,
-		Args: exactly(1, "name one peer"),
+peers.
+
+A tunnel of IPsec has one peer, so its interface is named. There are identities, proposals, traffic
+selectors, networks, MTU and lifetimes, signed by the preshared key or the certificate.`,
+		Args: exactly(1, "name one peer, or the interface of a tunnel of IPsec"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			folder, err := env.daemonFolder()
 			if err != nil {
+				return err
+			}
+			if text, err := siteSummary(folder, args[0]); err != nil || text != nil {
+				if err == nil {
+					_, err = env.Stdout.Write(text)
+				}
 				return err
 			}
 			e, err := findEnd(folder, on, "peer "+args[0], func(p *resolve.Peer) bool { return p.Name == args[0] })
@@ -52,9 +61,9 @@ peers.`,
 
 // findEnd finds what the rules in force have of a peer, and reads the keys.
 func findEnd(folder rundir.Folder, on, what string, is func(p *resolve.Peer) bool) (*summary.End, error) {
-	var tunnels resolve.Tunnels
-	if err := rundir.ReadJSON(folder.Tunnels(), &tunnels); err != nil {
-		return nil, fmt.Errorf("read which tunnels there are: %w", err)
+	tunnels, err := readTunnels(folder)
+	if err != nil {
+		return nil, err
 	}
 	all := tunnels.WireGuard
 	var e *summary.End
@@ -72,7 +81,6 @@ func findEnd(folder rundir.Folder, on, what string, is func(p *resolve.Peer) boo
 	if e == nil {
 		return nil, fmt.Errorf("no tunnel of the rules in force has a %s", what)
 	}
-	var err error
 	if e.Private, err = key.ReadFile(e.Tunnel.KeyFile); err == nil && e.Peer.PSKFile != "" {
 		e.Preshared, err = key.ReadFile(e.Peer.PSKFile)
 	}
@@ -98,13 +106,16 @@ func (env *Env) compareWith(path, on string, args []string) ([]inquiry.Finding, 
 	if err != nil {
 		return nil, fmt.Errorf("read a summary: %w", err)
 	}
-	s, err := summary.Read(text)
-	if err != nil {
-		return nil, fmt.Errorf("read a summary: %s: %w", path, err)
-	}
 	folder, err := env.daemonFolder()
 	if err != nil {
 		return nil, err
+	}
+	if s, err := summary.ReadSite(text); err == nil {
+		return compareSite(folder, s, args)
+	}
+	s, err := summary.Read(text)
+	if err != nil {
+		return nil, fmt.Errorf("read a summary: %s: %w", path, err)
 	}
 	what, is := "peer with the public key "+s.From.String(), func(p *resolve.Peer) bool { return p.Key == s.From.String() }
 	if len(args) > 0 {
