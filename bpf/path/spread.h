@@ -71,7 +71,8 @@ struct spread_core {
 	__u32 pad0[14];
 	__u32 taken;
 	__u32 tick; /* at which the last was */
-	__u32 pad1[14];
+	__u32 seen; /* given, when it was last read: giving cores write that line for each frame */
+	__u32 pad1[13];
 };
 
 struct {
@@ -296,13 +297,23 @@ static __always_inline int spread(struct xdp_md *ctx)
 	return b->core ? spread_give(ctx, b) : SPREAD_STAYS;
 }
 
-/* Counts a frame that this core takes over. */
+/* Whether this core has been given a frame that it has not taken. */
+static __always_inline int spread_is_given(struct spread_core *c)
+{
+	if ((__s32)(c->seen - c->taken) > 0)
+		return 1;
+	c->seen = *(volatile __u32 *)&c->given;
+	return (__s32)(c->seen - c->taken) > 0;
+}
+
+/* Counts a frame that this core takes over. It may be that of a core that is offline: the kernel
+ * has the thread of that one run here, and nothing tells which thread runs. */
 static __always_inline void spread_take(void)
 {
 	__u32 core = bpf_get_smp_processor_id();
 	struct spread_core *c = bpf_map_lookup_elem(&spread_cores, &core);
 
-	if (c) {
+	if (c && spread_is_given(c)) {
 		c->tick = shared.now;
 		c->taken++;
 	}

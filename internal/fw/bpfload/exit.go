@@ -52,18 +52,30 @@ func OpenCore(m *Map, core, frames uint32) error {
 	return err
 }
 
-// OpenCoreWith is OpenCore with a program that runs on the frames there.
-func OpenCoreWith(m *Map, core, frames uint32, p *Program) error {
-	type entry struct { // struct bpf_cpumap_val
-		Frames uint32
-		FD     int32 // when read, the program's id
-	}
-	var now entry
+// coreEntry is struct bpf_cpumap_val.
+type coreEntry struct {
+	Frames uint32
+	FD     int32 // when read, the program's id
+}
+
+// HasCore reports whether a CPU map with programs takes frames for a core.
+func HasCore(m *Map, core uint32) (bool, error) {
+	var now coreEntry
 	err := m.Lookup(core, &now)
-	if errors.Is(err, ebpf.ErrKeyNotExist) || err == nil && now.Frames == 0 {
-		return m.Put(core, entry{frames, int32(p.FD())})
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return false, nil
 	}
-	return err
+	return now.Frames > 0, err
+}
+
+// OpenCoreWith is OpenCore with a program that runs on the frames there. It says whether the map has not taken
+// frames for the core before.
+func OpenCoreWith(m *Map, core, frames uint32, p *Program) (opened bool, err error) {
+	has, err := HasCore(m, core)
+	if err != nil || has {
+		return false, err
+	}
+	return true, m.Put(core, coreEntry{frames, int32(p.FD())})
 }
 
 // Twin adds a copy of an XDP program to an object, to be loaded for CPU maps. The copy has another map in

@@ -51,6 +51,42 @@ type spreading struct {
 	by    map[string]*spreader // by interface
 	times map[int]proc.Times   // of the cores, at the last look
 	said  string               // what was recorded of all
+
+	handed []dataplane.HandOver // by core, at the last look
+	again  bool                 // a core takes none, and has to begin anew
+}
+
+// stuckFrames wait at least if a core that takes none is taken for one that has been offline.
+const stuckFrames = 256
+
+// isStuck reports whether a core was given frames between two looks, and has taken none of many.
+func isStuck(before, now dataplane.HandOver) bool {
+	return now.Given != before.Given && now.Taken == before.Taken && int32(now.Given-now.Taken) >= stuckFrames
+}
+
+// abandonCores hands no frames to cores that have gone offline. Those that are back begin anew.
+func (b *box) abandonCores() error {
+	handed, err := b.dp.HandedOver()
+	if err != nil {
+		return err
+	}
+	before, online := b.spreads.handed, steerable()
+	b.spreads.handed, b.spreads.again = handed, false
+	for core := range handed {
+		back := slices.Contains(online, core)
+		if back && (core >= len(before) || !isStuck(before[core], handed[core])) {
+			continue
+		}
+		did, err := b.dp.AbandonCore(core)
+		if err != nil {
+			return err
+		}
+		if did {
+			b.spreads.again = b.spreads.again || back
+			b.cfg.Log.Warn("a core takes no frames any more: it is or was offline", "core", core)
+		}
+	}
+	return nil
 }
 
 // willSpread says of a generation to come which interfaces spread, before it is committed: those that do
@@ -110,6 +146,9 @@ func (b *box) followLoad() {
 	}
 	load := loads(b.spreads.times, times)
 	b.spreads.times = times
+	if err := b.abandonCores(); err != nil {
+		b.cfg.Log.Warn("look at the cores that frames are handed to", "error", err)
+	}
 	now := make(map[string]*spreader)
 	m := &machine{links: b.links}
 	for _, s := range b.rules.options.Spreads {
@@ -205,7 +244,7 @@ func (b *box) followOne(s *spreader, l *netif.Link, load map[int]coreLoad) error
 		s.share(&wanted, &now, load, overflow)
 	}
 	s.frames, s.known = now.Frames, true
-	if wanted != now.Wanted || !now.Known {
+	if wanted != now.Wanted || !now.Known || b.spreads.again {
 		if err := b.dp.SetShares(l.Index, &wanted); err != nil {
 			return err
 		}

@@ -214,3 +214,23 @@ func TestOverflows(t *testing.T) {
 		}
 	}
 }
+
+// TestStuck: a core that takes nothing of many frames was offline. One that has nothing to take, or takes some, was not.
+func TestStuck(t *testing.T) {
+	for _, c := range []struct {
+		what        string
+		before, now dataplane.HandOver
+		want        bool
+	}{
+		{"it takes", dataplane.HandOver{Given: 100, Taken: 90}, dataplane.HandOver{Given: 9000, Taken: 8000}, false},
+		{"it takes none", dataplane.HandOver{Given: 100, Taken: 90}, dataplane.HandOver{Given: 1626, Taken: 90}, true},
+		{"nothing is given", dataplane.HandOver{Given: 1626, Taken: 90}, dataplane.HandOver{Given: 1626, Taken: 90}, false},
+		{"a few wait", dataplane.HandOver{Given: 100, Taken: 90}, dataplane.HandOver{Given: 120, Taken: 90}, false},
+		{"the counts wrap", dataplane.HandOver{Given: 1<<32 - 10, Taken: 1<<32 - 10}, dataplane.HandOver{Given: 1000, Taken: 1<<32 - 10}, true},
+		{"it was abandoned", dataplane.HandOver{Given: 100, Taken: 100 + 1<<20}, dataplane.HandOver{Given: 101, Taken: 100 + 1<<20}, false},
+	} {
+		if got := isStuck(c.before, c.now); got != c.want {
+			t.Errorf("%s: %t", c.what, got)
+		}
+	}
+}

@@ -41,6 +41,8 @@ const (
 
 	spreadTaken = 80
 	spreadIdle  = 2
+	// spreadAway is by how much more a core has taken than it was given if none waits for it, and none will.
+	spreadAway = 1 << 20
 )
 
 // spreadEntries returns the sizes of the maps.
@@ -204,7 +206,10 @@ func (d *Dataplane) SetShares(ifindex int, cores *[SpreadBuckets]uint8) error {
 		if core == 0 || opened[core] {
 			continue
 		}
-		err := bpfload.OpenCoreWith(d.objects.Maps[mapSpreadFrames], uint32(core-1), roomForFrames, d.objects.Programs[programSpreadTake])
+		fresh, err := bpfload.OpenCoreWith(d.objects.Maps[mapSpreadFrames], uint32(core-1), roomForFrames, d.objects.Programs[programSpreadTake])
+		if err == nil && fresh {
+			err = d.setTaken(int(core-1), 0)
+		}
 		if err != nil {
 			return fmt.Errorf("hand frames to core %d: %w", core-1, err)
 		}
@@ -218,6 +223,32 @@ func (d *Dataplane) SetShares(ifindex int, cores *[SpreadBuckets]uint8) error {
 		for i := range slot.Bucket {
 			slot.Bucket[i].Wanted = cores[i]
 		}
+	})
+}
+
+// AbandonCore hands no frame to a core any more until SetShares names it again, and says whether it did until
+// now. The core has gone offline. The kernel then has the thread that takes the frames run on other cores, also
+// when the core is back. So it counts none here, and the queue looks full. Frames on their way may be overtaken.
+func (d *Dataplane) AbandonCore(core int) (bool, error) {
+	m := d.objects.Maps[mapSpreadFrames]
+	if core >= int(m.MaxEntries()) {
+		return false, nil
+	}
+	has, err := bpfload.HasCore(m, uint32(core))
+	if err != nil || !has {
+		return false, err
+	}
+	if err := m.Delete(uint32(core)); err != nil {
+		return false, fmt.Errorf("hand no frames to core %d: %w", core, err)
+	}
+	return true, d.setTaken(core, spreadAway)
+}
+
+// setTaken says how many more frames a core has taken than it was given.
+func (d *Dataplane) setTaken(core int, more uint32) error {
+	return changeArray(d.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) {
+		c := &cores[core]
+		atomic.StoreUint32(&c.Taken, atomic.LoadUint32(&c.Given)+more)
 	})
 }
 

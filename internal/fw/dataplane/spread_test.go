@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -448,5 +449,59 @@ func TestSpreadFull(t *testing.T) {
 	wait(100)
 	if got := s.answers(text, spreadPatience); got != "icmp 192.168.1.1 > 192.168.1.10 id 3" {
 		t.Errorf("a second later: %s", got)
+	}
+}
+
+// TestSpreadOffline takes the core away that frames are handed to. The kernel's thread goes on elsewhere, so nothing is
+// counted where it should be, and its buckets would never settle. When the core is abandoned frames stay where they come
+// in; when it is back, it takes them again.
+func TestSpreadOffline(t *testing.T) {
+	if os.Getenv("WEIR_TEST_OWN_MACHINE") == "" {
+		testenv.SkipOutside(t, "it would take a core of this machine away, and so runs in an emulated one only")
+	}
+	s := newSpreadNet(t, "pass")
+	online := func(value string) {
+		t.Helper()
+		check(t, os.WriteFile(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/online", s.other), []byte(value), 0))
+	}
+	const text, answer = "icmp 192.168.1.10 > 192.168.1.1 type 8 id 3", "icmp 192.168.1.1 > 192.168.1.10 id 3"
+	answered := func(what string, times int) {
+		t.Helper()
+		for range times {
+			if got := s.answers(text, spreadPatience); got != answer {
+				t.Errorf("%s: %s", what, got)
+				return
+			}
+		}
+	}
+	s.give(s.other+1, 1)
+	time.Sleep(50 * time.Millisecond)
+	answered("before", 1)
+	online("0")
+	defer online("1")
+	before := must(s.dp.HandedOver())(t)[s.other]
+	answered("elsewhere", 5)
+	s.give(0, 1)
+	time.Sleep(50 * time.Millisecond)
+	answered("nothing settles", 5)
+	if now := must(s.dp.HandedOver())(t)[s.other]; now.Given-before.Given < 10 || now.Taken != before.Taken {
+		t.Errorf("the core that is gone had %+v and has %+v: there is nothing to mend", before, now)
+	}
+	for _, want := range []bool{true, false} {
+		if did := must(s.dp.AbandonCore(s.other))(t); did != want {
+			t.Errorf("frames were handed to the core: %t, want %t", did, want)
+		}
+	}
+	answered("abandoned", 2)
+	if now := must(s.dp.Shares(s.net.lan0))(t); !now.Idle() {
+		t.Errorf("the bucket is that of the core that is gone: %v", now.Cores)
+	}
+	online("1")
+	before = must(s.dp.HandedOver())(t)[s.other]
+	s.give(s.other+1, 1)
+	time.Sleep(50 * time.Millisecond)
+	answered("it is back", 2)
+	if after := must(s.dp.HandedOver())(t)[s.other]; int32(after.Taken-before.Given) < 2 || after.Full != before.Full {
+		t.Errorf("the core takes nothing: %+v, was %+v", after, before)
 	}
 }
