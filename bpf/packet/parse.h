@@ -96,6 +96,8 @@ static __always_inline enum reason parse_udp(struct packet *p, struct headers *h
 	length = bpf_ntohs(udp->len);
 	if (p->fragment == FRAGMENT_NONE && (length < sizeof(*udp) || length > rest) && !p->gso)
 		return REASON_MALFORMED;
+	if (!udp->dest) /* no port, as in pf */
+		return REASON_MALFORMED;
 	tuple_set_ports(&p->tuple, udp->source, udp->dest, IPPROTO_UDP, p->tuple.zone);
 	return UNDECIDED;
 }

@@ -250,6 +250,9 @@ func (p *packet) parseUDP(udp []byte) *reason.Reason {
 		return reasonFor(reason.Malformed)
 	}
 	p.setPorts(udp)
+	if p.tuple.DPort == 0 {
+		return reasonFor(reason.Malformed)
+	}
 	return nil
 }
 

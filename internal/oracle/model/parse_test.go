@@ -72,6 +72,8 @@ func TestParse(t *testing.T) {
 		"tcp offset, large":     {change(tcp, 14+20+12, 0x60), reason.Malformed},
 		"udp length, small":     {change(v4, 14+20+4, 0, 7), reason.Malformed},
 		"udp length, large":     {change(v4, 14+20+4, 0, 10), reason.Malformed},
+		"udp to port 0":         {udp(t, client, 1, server, 0, ""), reason.Malformed},
+		"udp from port 0":       {udp(t, client, 0, server, 2, ""), reason.NoRule},
 		"fragment of 4 bytes":   {summed(change(gre[:38], 16, 0, 24, 0, 0, 0x20, 1)), reason.Malformed},
 		"fragment beyond 64 k":  {summed(change(v4, 20, 0x1f, 0xff)), reason.Malformed},
 		"land":                  {udp(t, client, 1, client, 2, ""), reason.Land},
