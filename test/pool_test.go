@@ -48,6 +48,12 @@ func TestPools(t *testing.T) {
 		if servers[wanHost] == servers["203.0.113.9"] {
 			b.Errorf("both clients reached %q", servers[wanHost])
 		}
+		for _, client := range []string{wanHost, "203.0.113.9"} {
+			want := fmt.Sprintf("%s -> %s ( states ", client, strings.TrimSpace(servers[client]))
+			if got := b.Weir("pfctl", "-s", "Sources"); !strings.Contains(got, want) {
+				b.Errorf("pfctl -s Sources lacks %q:\n%s", want, got)
+			}
+		}
 		if got := b.Weir("kill", "-K", "203.0.113.9"); got != "1 source forgotten\n" {
 			b.Errorf("kill -K says %q", got)
 		}

@@ -65,7 +65,7 @@ func (p *pfctl) showOne(ctx context.Context, what string) error {
 		t.filter.Leaves = p.iface
 		return e.printEachState(r, t)
 	case "Sources":
-		sources, err := r.Sources()
+		sources, err := r.AllSources()
 		return errors.Join(err, view.PrintSources(e.Stdout, sources, p.verbose > 0))
 	case "labels":
 		return p.showLabels(r)

@@ -73,7 +73,7 @@ func newSourcesCommand(env *Env) *cobra.Command {
 	var verbose bool
 	c := &cobra.Command{
 		Use:   "sources",
-		Short: "print the addresses that rules with source-track count; -v adds ages and rules",
+		Short: "print the addresses that rules with source-track count, or that keep a pool's address; -v adds ages and rules",
 	}
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "print age, rule, and whether a source has too many connections")
 	return printing(env, c, func(context.Context, []string) ([]view.Source, error) {
@@ -82,7 +82,7 @@ func newSourcesCommand(env *Env) *cobra.Command {
 			return nil, err
 		}
 		defer r.Close()
-		return r.Sources()
+		return r.AllSources()
 	}, func(sources []view.Source) error { return view.PrintSources(env.Stdout, sources, verbose) })
 }
 

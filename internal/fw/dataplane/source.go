@@ -96,6 +96,30 @@ func (v *View) ForgetSources(match func(*Source) bool) (forgotten, stay int) {
 	return forgotten, stay
 }
 
+// A KeptAddress is what a source keeps of a pool with sticky-address.
+type KeptAddress struct{ Source, Address netip.Addr }
+
+// KeptAddresses returns what sources keep of pools with sticky-address, each only once.
+func (v *View) KeptAddresses() (map[KeptAddress]bool, error) {
+	m, err := bpfload.OpenMap(filepath.Join(liveGeneration(v.dir), mapPoolSticky))
+	if err != nil {
+		return nil, err
+	}
+	kept := make(map[KeptAddress]bool)
+	var key xdpPoolSource
+	var given xdpPoolGiven
+	all := m.Iterate()
+	for all.Next(&key, &given) {
+		if to := given.Addr.addr(); !to.IsUnspecified() { // a next hop may be the packet's own destination
+			kept[KeptAddress{key.Addr.addr(), to}] = true
+		}
+	}
+	if err := all.Err(); err != nil && !errors.Is(err, bpfload.ErrAborted) {
+		return nil, errors.Join(fmt.Errorf("read %s: %w", m, err), m.Close())
+	}
+	return kept, m.Close()
+}
+
 // ForgetSticky has the sources for which match returns true choose anew from pools with
 // sticky-address. It returns how many had an address of such a pool.
 func (v *View) ForgetSticky(match func(netip.Addr) bool) (int, error) {

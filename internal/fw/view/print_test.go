@@ -313,6 +313,7 @@ func TestPrintSources(t *testing.T) {
 		{Addr: netip.MustParseAddr("192.0.2.1"), States: 3, Connections: 2, Rate: 1.25, Seconds: 5, Rule: &state.RuleRef{Nr: 7}, Age: 3725 * time.Second, Over: true},
 		{Addr: netip.MustParseAddr("fe80::1"), Interface: "lan0", Rule: &state.RuleRef{Old: true}, Age: time.Second, Expires: 61 * time.Second},
 		{Addr: netip.MustParseAddr("2001:db8::1"), States: 1},
+		{Addr: netip.MustParseAddr("192.0.2.1"), States: 2, Keeps: new(netip.MustParseAddr("198.51.100.7"))},
 	}
 	const want = `192.0.2.1 ( states 3, connections 2, rate 1.2/5s )
    age 01:02:05, rule 7, over
@@ -320,6 +321,8 @@ fe80::1%lan0 ( states 0, connections 0, rate 0.0/0s )
    age 00:00:01, expires in 00:01:01, of a rule that is gone
 2001:db8::1 ( states 1, connections 0, rate 0.0/0s )
    age 00:00:00
+192.0.2.1 -> 198.51.100.7 ( states 2, connections 0, rate 0.0/0s )
+   sticky-address
 `
 	var verbose, plain strings.Builder
 	if err := errors.Join(PrintSources(&verbose, sources, true), PrintSources(&plain, sources[:1], false)); err != nil {

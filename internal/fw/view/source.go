@@ -13,7 +13,8 @@ import (
 	"weir/internal/textout"
 )
 
-// A Source is an address that opens states by rules with source-track.
+// A Source is an address that opens states by rules with source-track, or one that keeps an address of
+// a pool with sticky-address.
 type Source struct {
 	Addr        netip.Addr     `json:"addr"`
 	Interface   string         `json:"interface,omitempty"` // of a link-local address
@@ -28,6 +29,9 @@ type Source struct {
 	Over        bool           `json:"over,omitempty"`    // too many connections, and not yet in the overload table
 	Age         time.Duration  `json:"age_ns"`
 	Expires     time.Duration  `json:"expires_ns,omitempty"` // without states: until it is forgotten
+	// Keeps is the address that it keeps, of a pool with sticky-address. States are those of the source
+	// that are translated to it, or have it for a gateway. When it began is not known.
+	Keeps *netip.Addr `json:"keeps,omitempty"`
 }
 
 // Sources returns the sources, by address and rule.
@@ -61,6 +65,43 @@ func (v *View) Sources() (all []Source, err error) {
 		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Interface, b.Interface), cmp.Compare(a.order(), b.order()))
 	})
 	return all, err
+}
+
+// AllSources returns the sources, and what addresses keep of pools with sticky-address.
+func (v *View) AllSources() ([]Source, error) {
+	all, err := v.Sources()
+	if err != nil {
+		return nil, err
+	}
+	var keepers []Source
+	err = v.read(func(r *reading) error {
+		keepers, err = r.keepers()
+		return err
+	})
+	all = append(all, keepers...)
+	slices.SortStableFunc(all, func(a, b Source) int { return a.Addr.Compare(b.Addr) })
+	return all, err
+}
+
+// keepers returns the sources that keep an address of a pool.
+func (r *reading) keepers() (all []Source, err error) {
+	kept, err := r.pins.KeptAddresses()
+	if err != nil || len(kept) == 0 {
+		return nil, err
+	}
+	states := make(map[dataplane.KeptAddress]uint32)
+	for s := range r.pins.States() {
+		used := []netip.Addr{s.Tuple[1].Src, s.Tuple[1].Dst, r.pins.GatewayOf(s.NextHops[0]), r.pins.GatewayOf(s.NextHops[1])}
+		slices.SortFunc(used, netip.Addr.Compare)
+		for _, to := range slices.Compact(used) {
+			states[dataplane.KeptAddress{Source: s.Tuple[0].Src, Address: to}]++
+		}
+	}
+	for one := range kept {
+		all = append(all, Source{Addr: one.Source, States: states[one], Keeps: &one.Address})
+	}
+	slices.SortFunc(all, func(a, b Source) int { return a.Keeps.Compare(*b.Keeps) })
+	return all, nil
 }
 
 // limitedBy notes that a source is one of a limiter.
@@ -120,8 +161,13 @@ func PrintSources(w io.Writer, sources []Source, verbose bool) error {
 		if s.Interface != "" {
 			addr += "%" + s.Interface
 		}
+		if s.Keeps != nil {
+			addr += " -> " + s.Keeps.String()
+		}
 		p.Line("%s ( states %d, connections %d, rate %.1f/%ds )", addr, s.States, s.Connections, s.Rate, s.Seconds)
-		if verbose {
+		if verbose && s.Keeps != nil {
+			p.Line("   sticky-address")
+		} else if verbose {
 			p.Line("   %s", s.details())
 		}
 	}
