@@ -305,7 +305,7 @@ func (e *Env) listCounted(v *view.View, t *tableTask, tables []control.TableInfo
 		printTableInfo(out, &all[i].TableInfo, t.verbose)
 		out.Line("\tAddresses:   %d", all[i].Entries)
 		out.Line("\tCleared:     %s", all[i].Cleared.Local().Format(time.ANSIC))
-		out.Line("\tReferences:  [ Rules: %-18d ]", all[i].Rules)
+		out.Line("\tReferences:  [ Anchors: %-18d Rules: %-18d ]", all[i].Anchors, all[i].Rules)
 		printWays(out, all[i].In, all[i].Out)
 	}
 	return out.Err

@@ -96,6 +96,7 @@ type TableInfo struct {
 	Counters bool      `json:"counters,omitempty"`
 	Made     bool      `json:"made,omitempty"` // by a command: no file defines it
 	Rules    int       `json:"rules"`          // that name it
+	Anchors  int       `json:"anchors"`        // that have such rules
 	Cleared  time.Time `json:"cleared"`        // since when it is there, or its statistics were cleared
 }
 

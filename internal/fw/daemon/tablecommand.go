@@ -441,7 +441,7 @@ func (t *tableTask) list() error {
 		name, anchor, _ := strings.Cut(info.Name, "@")
 		one := control.TableInfo{
 			Table: info.Name, Name: name, Anchor: cmp.Or(anchor, info.Anchor), Entries: info.Entries, Const: info.Const, Persist: info.Persist,
-			Counters: info.Counters, Made: info.Made, Rules: info.Rules,
+			Counters: info.Counters, Made: info.Made, Rules: info.Rules, Anchors: info.Anchors,
 		}
 		if l := t.box.loaded.Load(); l != nil {
 			one.Cleared = l.Time

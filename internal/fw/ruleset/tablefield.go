@@ -31,6 +31,7 @@ type liveTables struct {
 	persist  map[string]bool    // tables that are defined as persistent
 	made     map[string]bool    // tables that were made at run time, also if rules name them
 	uses     map[string]int     // how many rules name a table
+	within   map[string]int     // how many anchors have such rules
 	anchors  map[string]string  // the anchors that define tables, if that is not part of their names
 	counted  map[string]bool    // tables with counters
 	fields   [2]tableField      // for destination and source
@@ -82,7 +83,7 @@ func (c *compiler) sortTables(tables []*resolve.Table) {
 	t := &c.program.tables
 	*t = liveTables{
 		alone: map[string]*Tables{}, changed: map[string]bool{}, given: map[string]bool{}, fixed: map[string]bool{}, constant: map[string]bool{}, persist: map[string]bool{},
-		made: map[string]bool{}, anchors: map[string]string{}, uses: c.usesOfTables(), counted: map[string]bool{},
+		made: map[string]bool{}, anchors: map[string]string{}, uses: c.usesOfTables(), within: map[string]int{}, counted: map[string]bool{},
 	}
 	var named, idle []*resolve.Table
 	for name := range asked {
@@ -120,10 +121,12 @@ func (c *compiler) sortTables(tables []*resolve.Table) {
 		t.fixed[name] = false // likewise
 		idle = append(idle, &resolve.Table{Name: name})
 	}
-	for name, anchor := range c.anchorsOfTables() {
-		if _, defined := t.given[name]; !defined {
-			t.anchors[name] = anchor
+	for name, in := range c.anchorsOfTables() {
+		if _, defined := t.given[name]; !defined && len(in) == 1 {
+			t.anchors[name] = slices.Collect(maps.Keys(in))[0]
 		}
+		delete(in, "")
+		t.within[name] = len(in)
 	}
 	idle = slices.DeleteFunc(idle, func(table *resolve.Table) bool { return asked[table.Name] })
 	t.named, t.idle = NewTables(named), NewTables(idle)
@@ -169,15 +172,14 @@ func (c *compiler) usesOfTables() map[string]int {
 	return uses
 }
 
-// anchorsOfTables returns, for each table that only the rules of one anchor name, that
-// anchor.
-func (c *compiler) anchorsOfTables() map[string]string {
-	in := map[string]string{}
+// anchorsOfTables returns the anchors whose rules name each table; "" is the main ruleset.
+func (c *compiler) anchorsOfTables() map[string]map[string]bool {
+	all := map[string]map[string]bool{}
 	note := func(name, anchor string) {
-		if first, seen := in[name]; seen && first != anchor {
-			anchor = ""
+		if all[name] == nil {
+			all[name] = map[string]bool{}
 		}
-		in[name] = anchor
+		all[name][anchor] = true
 	}
 	for _, r := range c.rules {
 		for _, a := range []*resolve.Address{&r.From.Addr, &r.To.Addr} {
@@ -189,8 +191,7 @@ func (c *compiler) anchorsOfTables() map[string]string {
 			note(name, r.Scope)
 		}
 	}
-	maps.DeleteFunc(in, func(_, anchor string) bool { return anchor == "" })
-	return in
+	return all
 }
 
 // tableFields makes the classes of both fields of tables, one for each set, and the index

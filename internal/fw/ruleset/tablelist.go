@@ -20,6 +20,7 @@ type TableInfo struct {
 	Counters bool
 	Made     bool   // at run time: no file defines it
 	Rules    int    // that name it
+	Anchors  int    // that have such rules
 	Anchor   string // that defines it, or alone names it, if that is not part of Name
 }
 
@@ -64,7 +65,7 @@ func (t *liveTables) info(in *Tables, number int) TableInfo {
 	return TableInfo{
 		Name: name, Entries: in.entries[number], Const: t.constant[name],
 		Persist: t.persist[name] || t.made[name], Counters: t.counted[name],
-		Made: t.made[name], Rules: t.uses[name], Anchor: t.anchors[name],
+		Made: t.made[name], Rules: t.uses[name], Anchors: t.within[name], Anchor: t.anchors[name],
 	}
 }
 

@@ -64,7 +64,7 @@ func TestMakeTable(t *testing.T) {
 	want := []TableInfo{
 		{Name: "defined", Persist: true},
 		{Name: "fixed", Entries: 1, Const: true, Rules: 1},
-		{Name: "inner", Persist: true, Rules: 1, Anchor: "part"},
+		{Name: "inner", Persist: true, Rules: 1, Anchors: 1, Anchor: "part"},
 		{Name: "named", Entries: 1, Persist: true, Made: true, Rules: 1},
 		{Name: "unused", Entries: 1, Persist: true, Made: true},
 	}
