@@ -285,7 +285,6 @@ extern const volatile __u8 queues;	  /* interfaces may have queues (queue/queue.
 extern const volatile __u32 queue_slots;  /* counters in queue_counters, a power of two, without those of classes */
 extern const volatile __u32 queue_host_slots; /* likewise queue_hosts */
 extern const volatile __u32 queue_cpus;	  /* cores that may handle packets */
-extern const volatile __u8 implicit_pass; /* set implicit-pass			       */
 extern const volatile __u8 fragments_alone; /* enum fragment_rules */
 extern const volatile __u8 unloaded;	  /* the built-in set: no file has been loaded	       */
 

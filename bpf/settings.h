@@ -31,7 +31,6 @@ const volatile __u8 queues = 0;
 const volatile __u32 queue_slots = 8;
 const volatile __u32 queue_host_slots = 8;
 const volatile __u32 queue_cpus = 1;
-const volatile __u8 implicit_pass = 1;
 const volatile __u8 fragments_alone = 0;
 const volatile __u8 unloaded = 0;
 

@@ -35,7 +35,7 @@ static __always_inline int implicit_dhcp(const struct packet *p, const struct in
  * at all. */
 static __always_inline int implicit_passes(const struct packet *p, const struct interface *i, int in)
 {
-	if (!implicit_pass || p->fragment != FRAGMENT_NONE)
+	if (shared.no_implicit || p->fragment != FRAGMENT_NONE)
 		return 0;
 	if (p->family == 4 && p->tuple.proto == IPPROTO_IGMP_KERNEL)
 		return p->ttl == 1;

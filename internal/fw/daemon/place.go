@@ -41,6 +41,7 @@ func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled
 	}
 	storesOthers := !rules.program.EqualTables(b.rules.program)
 	b.source, b.rules, b.host = source, rules, m.host
+	b.endSpreadingNow()
 	if storesOthers {
 		if err := b.storeTables(rules); err != nil {
 			b.cfg.Log.Error("store tables", "error", err)
@@ -86,10 +87,14 @@ func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why strin
 func sameForPrograms(before, now resolve.Options) bool {
 	before.Timeouts, before.MaxStates, before.MaxSources = now.Timeouts, now.MaxStates, now.MaxSources // they read these from memory
 	before.Skip, before.Groups = now.Skip, now.Groups                                                  // they read what is an interface's from its entry
-	before.PPPoE, before.WireGuard = now.PPPoE, now.WireGuard                                          // the dataplane is told of sessions and interfaces, not of statements
+	before.ImplicitPass = now.ImplicitPass                                                             // likewise
+	before.PPPoE, before.WireGuard, before.IKEv2 = now.PPPoE, now.WireGuard, now.IKEv2                 // the dataplane is told of sessions and interfaces, not of statements
 	before.Gateways = now.Gateways                                                                     // likewise of those that are up
 	before.MaxTables, before.MaxTableEntries = now.MaxTables, now.MaxTableEntries                      // the daemon's alone
 	before.PfctlMayOpen, before.Optimization = now.PfctlMayOpen, now.Optimization
+	if len(before.Spreads) > 0 && len(now.Spreads) > 0 { // each second the daemon does what they say
+		before.Spreads = now.Spreads
+	}
 	return reflect.DeepEqual(before, now)
 }
 
@@ -158,7 +163,7 @@ func (b *box) putInPlace(source Source, rules *compiled) error {
 		rundir.WriteJSON(b.cfg.Folder.Loaded(), b.loaded.Load()),
 		b.recordSource(&source, b.dp.Generation()),
 	)
-	otherTunnels := !reflect.DeepEqual(b.rules.options.WireGuard, rules.options.WireGuard)
+	otherTunnels := !reflect.DeepEqual(b.rules.options.Tunnels(), rules.options.Tunnels())
 	if err == nil && otherTunnels {
 		err = b.blockTunnels(&source, rules)
 	}

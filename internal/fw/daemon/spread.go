@@ -166,9 +166,7 @@ func (b *box) followLoad() {
 		if why := b.cannotSpread(l, b.rules.options.Spreads, m); why != "" {
 			one.why = why
 			if b.dp.Spreads(l.Index) { // it did until now
-				if err := errors.Join(b.takeBack(l.Index), b.dp.Spread(l.Index, false)); err != nil {
-					b.cfg.Log.Warn("take frames back", "interface", l.Name, "error", err)
-				}
+				b.stopSpreading(l)
 			}
 			continue
 		}
@@ -468,6 +466,24 @@ func (b *box) endSpreading(rules *compiled) error {
 		errs = append(errs, b.takeBack(l.Index))
 	}
 	return errors.Join(errs...)
+}
+
+// endSpreadingNow has the interfaces that the rules in force no longer spread keep their frames.
+func (b *box) endSpreadingNow() {
+	for i := range b.links {
+		l := &b.links[i]
+		stays := slices.ContainsFunc(b.rules.options.Spreads, func(s resolve.Spread) bool { return s.Interface == l.Name })
+		if !stays && b.dp.Spreads(l.Index) {
+			b.stopSpreading(l)
+		}
+	}
+}
+
+// stopSpreading takes the frames of an interface back, and hands no more to other cores.
+func (b *box) stopSpreading(l *netif.Link) {
+	if err := errors.Join(b.takeBack(l.Index), b.dp.Spread(l.Index, false)); err != nil {
+		b.cfg.Log.Warn("take frames back", "interface", l.Name, "error", err)
+	}
 }
 
 func (b *box) takeBack(ifindex int) error {

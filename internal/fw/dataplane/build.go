@@ -338,7 +338,6 @@ func (d *Dataplane) values() map[string]any {
 		"queue_slots":      queues.slots,
 		"queue_host_slots": queues.hosts,
 		"queue_cpus":       queues.cores,
-		"implicit_pass":    asByte(d.config.Options.ImplicitPass),
 		"fragments_alone":  uint8(d.config.Options.Fragments),
 		"unloaded":         asByte(d.config.Unloaded),
 	}
