@@ -54,7 +54,6 @@ const (
 	gcVarFragmentsAlone  = "fragments_alone"
 	gcVarHandoffRecords  = "handoff_records"
 	gcVarHashKeys        = "hash_keys"
-	gcVarImplicitPass    = "implicit_pass"
 	gcVarLeastStates     = "least_states"
 	gcVarLimitersDefined = "limiters_defined"
 	gcVarMarkMask        = "mark_mask"
@@ -170,7 +169,6 @@ type gcVariableSpecs struct {
 	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
-	ImplicitPass    *ebpf.VariableSpec `ebpf:"implicit_pass"`
 	LeastStates     *ebpf.VariableSpec `ebpf:"least_states"`
 	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.VariableSpec `ebpf:"mark_mask"`
@@ -288,7 +286,6 @@ type gcVariables struct {
 	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
-	ImplicitPass    *ebpf.Variable `ebpf:"implicit_pass"`
 	LeastStates     *ebpf.Variable `ebpf:"least_states"`
 	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.Variable `ebpf:"mark_mask"`

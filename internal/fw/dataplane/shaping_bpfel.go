@@ -57,7 +57,6 @@ const (
 	shapingVarFragmentsAlone   = "fragments_alone"
 	shapingVarHandoffRecords   = "handoff_records"
 	shapingVarHashKeys         = "hash_keys"
-	shapingVarImplicitPass     = "implicit_pass"
 	shapingVarLeastStates      = "least_states"
 	shapingVarLimitersDefined  = "limiters_defined"
 	shapingVarMarkMask         = "mark_mask"
@@ -153,7 +152,6 @@ type shapingVariableSpecs struct {
 	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
-	ImplicitPass    *ebpf.VariableSpec `ebpf:"implicit_pass"`
 	LeastStates     *ebpf.VariableSpec `ebpf:"least_states"`
 	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.VariableSpec `ebpf:"mark_mask"`
@@ -231,7 +229,6 @@ type shapingVariables struct {
 	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
-	ImplicitPass    *ebpf.Variable `ebpf:"implicit_pass"`
 	LeastStates     *ebpf.Variable `ebpf:"least_states"`
 	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.Variable `ebpf:"mark_mask"`

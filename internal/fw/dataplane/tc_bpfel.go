@@ -110,7 +110,6 @@ const (
 	tcVarFragmentsAlone     = "fragments_alone"
 	tcVarHandoffRecords     = "handoff_records"
 	tcVarHashKeys           = "hash_keys"
-	tcVarImplicitPass       = "implicit_pass"
 	tcVarLeastStates        = "least_states"
 	tcVarLimitersDefined    = "limiters_defined"
 	tcVarMarkMask           = "mark_mask"
@@ -282,7 +281,6 @@ type tcVariableSpecs struct {
 	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
-	ImplicitPass    *ebpf.VariableSpec `ebpf:"implicit_pass"`
 	LeastStates     *ebpf.VariableSpec `ebpf:"least_states"`
 	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.VariableSpec `ebpf:"mark_mask"`
@@ -480,7 +478,6 @@ type tcVariables struct {
 	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
-	ImplicitPass    *ebpf.Variable `ebpf:"implicit_pass"`
 	LeastStates     *ebpf.Variable `ebpf:"least_states"`
 	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.Variable `ebpf:"mark_mask"`

@@ -1330,7 +1330,8 @@ type xdpShared struct {
 	TableRules      uint32
 	SourceLimit     uint32
 	LimiterRoom     uint32
-	Pad1            [7]uint32
+	NoImplicit      uint32
+	Pad1            [6]uint32
 	StatesMade      uint32
 	StatesReleased  uint32
 	NexthopsHigh    uint32
@@ -1424,7 +1425,8 @@ type xdpSpreadCore struct {
 	Pad0  [14]uint32
 	Taken uint32
 	Tick  uint32
-	Pad1  [14]uint32
+	Seen  uint32
+	Pad1  [13]uint32
 }
 
 type xdpSpreadSlot struct {
@@ -1628,7 +1630,6 @@ const (
 	xdpVarFragmentsAlone    = "fragments_alone"
 	xdpVarHandoffRecords    = "handoff_records"
 	xdpVarHashKeys          = "hash_keys"
-	xdpVarImplicitPass      = "implicit_pass"
 	xdpVarLeastStates       = "least_states"
 	xdpVarLimitersDefined   = "limiters_defined"
 	xdpVarMarkMask          = "mark_mask"
@@ -1801,7 +1802,6 @@ type xdpVariableSpecs struct {
 	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
-	ImplicitPass    *ebpf.VariableSpec `ebpf:"implicit_pass"`
 	LeastStates     *ebpf.VariableSpec `ebpf:"least_states"`
 	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.VariableSpec `ebpf:"mark_mask"`
@@ -2015,7 +2015,6 @@ type xdpVariables struct {
 	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
-	ImplicitPass    *ebpf.Variable `ebpf:"implicit_pass"`
 	LeastStates     *ebpf.Variable `ebpf:"least_states"`
 	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
 	MarkMask        *ebpf.Variable `ebpf:"mark_mask"`
