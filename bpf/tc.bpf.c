@@ -177,7 +177,7 @@ static __noinline int tc_redirect_stateless(struct __sk_buff *skb, struct packet
  * that goes to a gateway. */
 static __noinline int tc_noted(struct __sk_buff *skb, const struct interface *i)
 {
-	__u32 nexthop = skb->cb[3] == NOTE_NEXTHOP ? skb->cb[4] : 0;
+	__u32 nexthop = note_nexthop(skb);
 	struct scratch *s = scratch_get();
 	int action;
 
@@ -188,6 +188,8 @@ static __noinline int tc_noted(struct __sk_buff *skb, const struct interface *i)
 	s->packet.family = skb->protocol == bpf_htons(ETH_P_IP) ? 4 : 6;
 	s->packet.flags = 0;
 	s->packet.l3_offset = i->flags & INTERFACE_L3 ? 0 : sizeof(struct ethhdr);
+	skb->priority = skb->cb[4];
+	note_priority(skb);
 	action = gateway_send(skb, &s->packet, nexthop);
 	return action < 0 ? count_verdict(i, REASON_GATEWAY, hook_length(skb)) : action;
 }

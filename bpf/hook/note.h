@@ -21,6 +21,17 @@ static __always_inline void note_write(struct __sk_buff *skb, __u32 ifindex)
 		skb->cb[3] = 0;
 }
 
+/* In cb[3] of a note from TCX egress to TCX ingress, beside the number of the next hop that a rule
+ * has chosen for the packet. cb[4] is the packet's priority, which the kernel forgets on that way. */
+#define NOTE_NEXTHOP	    0x6e780000u
+#define NOTE_NEXTHOP_NUMBER 0x0000ffffu
+
+/* Returns the number of that next hop; 0: there is none. */
+static __always_inline __u32 note_nexthop(const struct __sk_buff *skb)
+{
+	return (skb->cb[3] & ~NOTE_NEXTHOP_NUMBER) == NOTE_NEXTHOP ? skb->cb[3] & NOTE_NEXTHOP_NUMBER : 0;
+}
+
 /* Notes the packet's priority, for the program behind the veth pair of a PPPoE device. */
 static __always_inline void note_priority(struct __sk_buff *skb)
 {
@@ -28,9 +39,13 @@ static __always_inline void note_priority(struct __sk_buff *skb)
 	skb->cb[4] = skb->priority;
 }
 
-/* In cb[3] of a note from TCX egress to TCX ingress: cb[4] is the number of the next hop that
- * a rule has chosen for the packet. */
-#define NOTE_NEXTHOP 1
+/* Notes a next hop and the packet's priority there. */
+static __always_inline void note_send(struct __sk_buff *skb, __u32 ifindex, __u32 nexthop, __u32 priority)
+{
+	note_write(skb, ifindex);
+	skb->cb[3] = NOTE_NEXTHOP | (nexthop & NOTE_NEXTHOP_NUMBER);
+	skb->cb[4] = priority;
+}
 
 /* In cb[3] of a note from TCX to TCX egress: the skb is a frame that an ether rule sends there as
  * it is. */

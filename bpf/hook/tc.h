@@ -326,9 +326,7 @@ static __always_inline int hook_send_again(hook_ctx *ctx, __u32 ifindex, __u32 n
 {
 	if (from_l3 && bpf_skb_change_head(ctx, sizeof(struct ethhdr), 0))
 		return -1;
-	note_write(ctx, ifindex);
-	ctx->cb[3] = NOTE_NEXTHOP;
-	ctx->cb[4] = nexthop;
+	note_send(ctx, ifindex, nexthop, ctx->priority);
 	return bpf_redirect(ifindex, BPF_F_INGRESS);
 }
 
@@ -337,9 +335,7 @@ static __always_inline void hook_copy(hook_ctx *ctx, __u32 ifindex, __u32 nextho
 {
 	__u32 before[5] = {ctx->cb[0], ctx->cb[1], ctx->cb[2], ctx->cb[3], ctx->cb[4]};
 
-	note_write(ctx, ifindex);
-	ctx->cb[3] = NOTE_NEXTHOP;
-	ctx->cb[4] = nexthop;
+	note_send(ctx, ifindex, nexthop, 0);
 	bpf_clone_redirect(ctx, ifindex, BPF_F_INGRESS);
 	ctx->cb[0] = before[0];
 	ctx->cb[1] = before[1];

@@ -32,9 +32,9 @@ static __always_inline __u32 egress_leaves(const struct packet *p, const struct 
 	return st->entered & KEPT_ROUTE(d) ? nexthop_get(state_course((struct state *)st, d)->nexthop)->ifindex : p->ifindex;
 }
 
-/* Sends a packet of the box in a state: the last step. */
+/* Sends a packet of the box in a state: the last step. met: it has met the rules, and has their priority. */
 static __always_inline int egress_send(hook_ctx *ctx, struct packet *p, const struct interface *i,
-				 const struct state *st, __u32 number, enum reason why)
+				 const struct state *st, __u32 number, int met, enum reason why)
 {
 	int chosen = st->entered & KEPT_ROUTE(STATE_DIRECTION(number));
 	__u32 ifindex = egress_leaves(p, st, number);
@@ -53,7 +53,8 @@ static __always_inline int egress_send(hook_ctx *ctx, struct packet *p, const st
 			queue_trip_leaves(p, number, queue_tree(ifindex, 0));
 	}
 	count_path(st->path, p->length);
-	qos_set_state(ctx, p, st, STATE_DIRECTION(number));
+	if (!met)
+		qos_set_state(ctx, p, st, STATE_DIRECTION(number));
 	queue_again(ctx, ifindex);
 	if (st->flags & STATE_MARK)
 		hook_set_mark(ctx, rule_mark_all(st, p->mark));
@@ -226,7 +227,7 @@ static __always_inline int egress_fast(hook_ctx *ctx, void *tails, struct packet
 		queue_trip_comes(p, number, 0);
 	if (st->qos & KEPT_SCRUB)
 		scrub_set_state(p, st, number);
-	return egress_send(ctx, p, i, st, number, REASON_STATE);
+	return egress_send(ctx, p, i, st, number, 0, REASON_STATE);
 }
 
 /* Implicit passes and rules out. UNDECIDED: the packet may leave. */
@@ -265,7 +266,6 @@ static __always_inline int egress_tracked(hook_ctx *ctx, struct scratch *s, cons
 	enum reason r = UNDECIDED;
 	struct state *st;
 	int action;
-	__u32 qos;
 
 	if (s->packet.fragment == FRAGMENT_FIRST)
 		r = fragment_remember(s);
@@ -285,13 +285,7 @@ static __always_inline int egress_tracked(hook_ctx *ctx, struct scratch *s, cons
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	if (met) /* by the type of service that it still has */
 		qos_set_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
-	qos = s->packet.qos;
-	action = egress_send(ctx, &s->packet, i, st, s->state, REASON_STATE);
-	if (met) {
-		hook_prioritize(ctx, qos);
-		queue_again(ctx, egress_leaves(&s->packet, st, s->state));
-	}
-	return action;
+	return egress_send(ctx, &s->packet, i, st, s->state, met, REASON_STATE);
 }
 
 static __always_inline int egress_miss(hook_ctx *ctx)
@@ -336,7 +330,7 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 	if ((st && copy_send(ctx, &s->packet, st, s->state)) || copy_send_now(ctx, s) || scrub_packet(ctx, s, st, s->state))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	if (st)
-		return egress_send(ctx, &s->packet, i, st, s->state, s->why);
+		return egress_send(ctx, &s->packet, i, st, s->state, 0, s->why);
 	qos_set_evaluated(ctx, s, 0, 0);
 	return egress_stateless(ctx, &s->packet, i, s, s->chosen ? s->nexthop : 0, s->why);
 }
@@ -391,7 +385,7 @@ static __always_inline int egress_fragment(hook_ctx *ctx)
 	if (action >= 0)
 		return action;
 	scrub_set_state(&s->packet, st, s->state);
-	return egress_send(ctx, &s->packet, i, st, s->state, REASON_STATE);
+	return egress_send(ctx, &s->packet, i, st, s->state, 0, REASON_STATE);
 }
 
 #endif

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"testing"
@@ -151,6 +152,33 @@ func steersHeld(t *testing.T, h *harness, device, at int, frame []byte) {
 		o := must(bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: slices.Clone(frame), Ifindex: at}))(t)
 		if reason := h.counts(at); o.Result != want || reason != "up-device" || len(o.Meta) != metadataSize {
 			t.Errorf("core %d goes on with what comes in on %d: action %d (%s) with %d bytes in front, want %d", to, core, o.Result, reason, len(o.Meta), want)
+		}
+	}
+}
+
+// TestHoldByGateway checks the class of what the box sends to a gateway that a rule has chosen, and whose address
+// the kernel has to find out. TCX ingress of the uplink sends it. The kernel has forgotten its priority there.
+func TestHoldByGateway(t *testing.T) {
+	const rules = `
+queue line on wan0 bandwidth 10M engine queue
+queue bulk parent line bandwidth 8M
+queue rest parent line bandwidth 1M default
+pass out on lan0 route-to (wan0 203.0.113.77)
+pass out on wan0 proto udp set queue bulk%s
+`
+	for _, option := range []string{"", " no state", ", set prio 6"} {
+		h := newHarness(t, fmt.Sprintf(rules, option), func(c *Config) { c.Room = 100 })
+		check(t, h.dp.SetQueues(h.net.wan0, shaper.Ethernet(0), "wan0"))
+		check(t, h.dp.Hold(0, true, h.net.wan0, -1))
+		for _, text := range []string{"the first packet", "a later one"} {
+			r := h.tcOut(h.net.lan0, parsePkt("udp 192.168.1.1:5000 > 198.51.100.9:53").frame(lan0MAC, lanHostMAC), 0)
+			if r.verdict != redirect || r.priority != heldClass|2 {
+				t.Fatalf("%s with%q: %s (%s) with priority %#x", text, option, r.verdict, r.reason, r.priority)
+			}
+			r = h.tc("weir_tc_in", bpfload.Run{Frame: r.frame, Ifindex: h.net.wan0, From: h.net.wan0, Note: r.note})
+			if r.verdict != redirect || r.priority != heldClass|2 {
+				t.Errorf("%s with%q at the uplink: %s (%s) with priority %#x, want %#x", text, option, r.verdict, r.reason, r.priority, heldClass|2)
+			}
 		}
 	}
 }
