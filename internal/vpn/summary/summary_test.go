@@ -120,7 +120,8 @@ func TestSignature(t *testing.T) {
 	}
 	for i := range text {
 		if changed := bytes.Clone(text); true {
-			if changed[i] ^= 1; taken(changed) && !bytes.Equal(bytes.TrimSpace(changed), bytes.TrimSpace(text)) && strings.TrimSpace(string(text[i])) != "" {
+			// The third bit: the last character of a base64 text has two that count for nothing.
+			if changed[i] ^= 4; taken(changed) && !bytes.Equal(bytes.TrimSpace(changed), bytes.TrimSpace(text)) && strings.TrimSpace(string(text[i])) != "" {
 				t.Errorf("byte %d (%q) is changed, and the summary is taken", i, text[i])
 			}
 		}
