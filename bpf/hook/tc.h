@@ -305,15 +305,21 @@ static __always_inline int hook_send(hook_ctx *ctx, struct headers *h, const str
 	return hook_frame(ctx, h, n, from_l3, family) ? -1 : hook_redirect(ctx, n->ifindex);
 }
 
+/* Gives a packet from a device without Ethernet header room for one, with the type of its family. */
+static __always_inline int hook_begin_frame(hook_ctx *ctx, __u8 family)
+{
+	__be16 type = family == 4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
+
+	return bpf_skb_change_head(ctx, sizeof(struct ethhdr), 0) ||
+	       bpf_skb_store_bytes(ctx, __builtin_offsetof(struct ethhdr, h_proto), &type, sizeof(type), 0);
+}
+
 /* Has the kernel send a finished packet to a neighbour of an interface, whose address it
  * resolves; without one, as its own routes of the interface say. Returns the action, or < 0. */
 static __always_inline int hook_send_neighbour(hook_ctx *ctx, __u32 ifindex, struct bpf_redir_neigh *to, int from_l3,
 					       __u8 family)
 {
-	__be16 type = family == 4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
-
-	if (from_l3 && (bpf_skb_change_head(ctx, sizeof(struct ethhdr), 0) ||
-			bpf_skb_store_bytes(ctx, __builtin_offsetof(struct ethhdr, h_proto), &type, sizeof(type), 0)))
+	if (from_l3 && hook_begin_frame(ctx, family))
 		return -1;
 	note_write(ctx, ifindex);
 	return bpf_redirect_neigh(ifindex, to, to ? sizeof(*to) : 0, 0);
@@ -322,9 +328,9 @@ static __always_inline int hook_send_neighbour(hook_ctx *ctx, __u32 ifindex, str
 /* Has TCX ingress of an interface do that, for a packet of the box itself: there it has no
  * route any more. If it had, the kernel would write the MACs of the route's own neighbour
  * once it knows the address (neigh_update). */
-static __always_inline int hook_send_again(hook_ctx *ctx, __u32 ifindex, __u32 nexthop, int from_l3)
+static __always_inline int hook_send_again(hook_ctx *ctx, __u32 ifindex, __u32 nexthop, int from_l3, __u8 family)
 {
-	if (from_l3 && bpf_skb_change_head(ctx, sizeof(struct ethhdr), 0))
+	if (from_l3 && hook_begin_frame(ctx, family))
 		return -1;
 	note_send(ctx, ifindex, nexthop, ctx->priority);
 	return bpf_redirect(ifindex, BPF_F_INGRESS);

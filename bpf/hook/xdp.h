@@ -360,12 +360,13 @@ static __always_inline int hook_send_neighbour(hook_ctx *ctx, __u32 ifindex, str
 	return -1;
 }
 
-static __always_inline int hook_send_again(hook_ctx *ctx, __u32 ifindex, __u32 nexthop, int from_l3)
+static __always_inline int hook_send_again(hook_ctx *ctx, __u32 ifindex, __u32 nexthop, int from_l3, __u8 family)
 {
 	(void)ctx;
 	(void)ifindex;
 	(void)nexthop;
 	(void)from_l3;
+	(void)family;
 	return -1;
 }
 

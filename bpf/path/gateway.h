@@ -91,7 +91,7 @@ __noinline int gateway_send(hook_ctx *ctx, const struct packet *p, __u32 number)
 	if (o->flags & INTERFACE_L3)
 		return hook_redirect(ctx, f->ifindex);
 	if (p->flags & PACKET_EGRESS)
-		return hook_send_again(ctx, f->ifindex, number, packet_is_bare(p));
+		return hook_send_again(ctx, f->ifindex, number, packet_is_bare(p), p->family);
 	to->nh_family = f->family;
 	__builtin_memcpy(to->ipv6_nh, f->ipv6_dst, sizeof(to->ipv6_nh)); /* of IPv4 the first word */
 	return hook_send_neighbour(ctx, f->ifindex, to, packet_is_bare(p), p->family);
