@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"weir/pf/ast"
+	"weir/pf/identity"
 )
 
 // Limits of IPsec tunnels.
@@ -77,7 +78,7 @@ func (p *parser) ikev2End(s *ast.IKEv2, word string) bool {
 		switch {
 		case w.Text == "any" || isAny(w.Text):
 			p.fail(w.Span, "leave peer out for one that comes from anywhere, and say who it is with dstid")
-		case isMany(w.Text) || strings.ContainsAny(w.Text, "/%,; ") && !isHost(w.Text):
+		case identity.Parse(w.Text).Many() || strings.ContainsAny(w.Text, "/%,; ") && !isHost(w.Text):
 			p.fail(w.Span, "expected the address or the name of one peer, found %q", w.Text)
 		}
 		s.Peer = &w
@@ -96,11 +97,11 @@ func (p *parser) ikev2End(s *ast.IKEv2, word string) bool {
 	return true
 }
 
-// identity reads who an end is. One with a wildcard would be many.
+// identity reads who an end is. One with a wildcard would be many, and so would a regular expression.
 func (p *parser) identity() *ast.Word {
 	w := p.name("an identity")
 	switch {
-	case w.Text == "any" || strings.ContainsAny(w.Text, "*%") || isAny(w.Text) || isMany(w.Text):
+	case w.Text == "any" || strings.ContainsAny(w.Text, "*%") || strings.HasPrefix(w.Text, "^") || identity.Parse(w.Text).Many():
 		p.fail(w.Span, "an identity is that of one end: an address, a name, name@domain or the subject of a certificate, without wildcards")
 	case len(w.Text) > mostIdentity:
 		p.fail(w.Span, "an identity has at most %d characters", mostIdentity)
@@ -110,33 +111,15 @@ func (p *parser) identity() *ast.Word {
 	return &w
 }
 
-// kindOfAddress leaves out what may say that an identity is an address.
-func kindOfAddress(text string) string {
-	for _, kind := range []string{"ipv4:", "ipv6:", "ipv4net:", "ipv6net:", "ipv4range:", "ipv6range:"} {
-		text = strings.TrimPrefix(text, kind)
-	}
-	return text
-}
-
 func isHost(text string) bool {
 	_, err := netip.ParseAddr(text)
 	return err == nil
 }
 
-// isAny reports whether charon takes a text for anybody.
+// isAny reports whether an address is that of anybody.
 func isAny(text string) bool {
-	a, err := netip.ParseAddr(kindOfAddress(text))
+	a, err := netip.ParseAddr(text)
 	return err == nil && a.IsUnspecified()
-}
-
-// isMany reports whether charon takes a text for all addresses of a network or a range.
-func isMany(text string) bool {
-	text = kindOfAddress(text)
-	if _, err := netip.ParsePrefix(text); err == nil {
-		return true
-	}
-	from, to, ok := strings.Cut(text, "-")
-	return ok && isHost(from) && isHost(to)
 }
 
 // ikev2Secret reads an option that says where keys and certificates are.

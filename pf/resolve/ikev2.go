@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"weir/pf/ast"
+	"weir/pf/identity"
 	"weir/pf/token"
 )
 
@@ -150,12 +151,13 @@ func (r *resolver) hostAddress(a *ast.Network) {
 func (r *resolver) alike(s *ast.IKEv2, o *IKEv2) {
 	for i := range r.options.IKEv2 {
 		other := &r.options.IKEv2[i]
+		samePeer := identity.Parse(other.DstID).Same(identity.Parse(o.DstID))
 		switch {
 		case other.ID == o.ID:
 			r.twice(s.Name.Span, "the names "+other.Name+" and "+o.Name+" give the same number to the xfrm interface: take another name", r.ipsec[i].Name.Span)
-		case other.DstID == o.DstID && other.Local == o.Local && (other.Peer == o.Peer || other.Peer == "" || o.Peer == ""):
+		case samePeer && other.Local == o.Local && (other.Peer == o.Peer || other.Peer == "" || o.Peer == ""):
 			r.twice(s.Span, "two tunnels lead to the same peer "+o.DstID+": give each another dstid or another local address", r.ipsec[i].Span)
-		case other.DstID == o.DstID && other.PSKFile != o.PSKFile && other.PSKFile != "" && o.PSKFile != "":
+		case samePeer && other.PSKFile != o.PSKFile && other.PSKFile != "" && o.PSKFile != "":
 			r.twice(s.Span, "a preshared key belongs to who the peer is: two tunnels to "+o.DstID+" need the same psk file, or another dstid each", r.ipsec[i].Span)
 		}
 	}
