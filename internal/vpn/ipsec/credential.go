@@ -14,13 +14,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"weir/internal/vpn/key"
+	"weir/pf/identity"
 	"weir/pf/resolve"
 )
 
@@ -171,20 +171,23 @@ func current(c *x509.Certificate, path string, now time.Time) error {
 // confirms reports whether a certificate has an identity. charon would take another one, and the peer
 // would refuse it. A subject is left to charon.
 func confirms(c *x509.Certificate, id string) error {
-	names := slices.Concat(c.DNSNames, c.EmailAddresses)
+	var names []string
+	var ids []identity.ID
+	add := func(kind, name string) { names, ids = append(names, name), append(ids, identity.Parse(kind+name)) }
+	for _, name := range c.DNSNames {
+		add("fqdn:", name)
+	}
+	for _, name := range c.EmailAddresses {
+		add("email:", name)
+	}
 	for _, ip := range c.IPAddresses {
-		names = append(names, ip.String())
+		add("", ip.String())
 	}
 	if id == "" && len(c.Subject.Names) == 0 {
 		return fmt.Errorf("the certificate has no subject: say which of its alternative names this end has, with srcid: %s", strings.Join(names, ", "))
 	}
-	if id = plain(id); id == "" || strings.Contains(id, "=") {
-		return nil
-	}
-	if a, err := netip.ParseAddr(id); err == nil {
-		id = a.String()
-	}
-	if slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, id) }) {
+	who := identity.Parse(id)
+	if id == "" || who.IsSubject() || slices.ContainsFunc(ids, who.Same) || who.IsKey(c.SubjectKeyId) {
 		return nil
 	}
 	if names == nil {

@@ -6,10 +6,12 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -171,5 +173,29 @@ func TestHidden(t *testing.T) {
 	a, b := c.fingerprint([]byte("1")), c.fingerprint([]byte("2"))
 	if a == b || c.fingerprint(nil, "a") == c.fingerprint(nil, "b") || (&credentials{psk: []byte("ab")}).fingerprint(nil) == (&credentials{psk: []byte("a"), key: []byte("b")}).fingerprint(nil) {
 		t.Error("fingerprints")
+	}
+}
+
+// A certificate belongs to whom its subject names, in the certificate's own order, and with all of its parts.
+func TestBelongs(t *testing.T) {
+	part := func(value string, oid ...int) []pkix.AttributeTypeAndValue {
+		return []pkix.AttributeTypeAndValue{{Type: oid, Value: value}}
+	}
+	der, err := asn1.Marshal(pkix.RDNSequence{
+		part("org", 0, 9, 2342, 19200300, 100, 1, 25), part("gw", 2, 5, 4, 3), part("b", 2, 5, 4, 11), part("a", 2, 5, 4, 11), part("One, Inc.", 2, 5, 4, 10), part("CH", 2, 5, 4, 6),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, _ := issue(t, nil, &x509.Certificate{RawSubject: der, DNSNames: []string{"gw.example.org"}, EmailAddresses: []string{"gw@example.org"}, IPAddresses: []net.IP{net.IPv4(192, 0, 2, 1)}})
+	for id, want := range map[string]bool{
+		"/DC=org/CN=gw/OU=b/OU=a/O=One, Inc./C=CH": true, "/dc=org/cn=GW/ou=B/ou=a/o=one, inc./c=ch": true, "/DC=org/CN=gw/OU=a/OU=b/O=One, Inc./C=CH": false,
+		"/C=CH/O=One, Inc./OU=a/OU=b/CN=gw/DC=org": false, "DC=org, CN=gw, OU=b, OU=a, O=One, Inc., C=CH": false, "/CN=gw": false, "C=CH, O=One/ Inc., OU=b, OU=a, CN=gw": false,
+		"gw.example.org": true, "FQDN:GW.example.org": true, "Email:gw@example.org": true, "gw@example.org": true, "192.0.2.1": true, "email:gw.example.org": false, "192.0.2.2": false,
+		"keyid:gw.example.org": false, "@192.0.2.1": false,
+	} {
+		if err := belongs(made.certificate, id); (err == nil) != want {
+			t.Errorf("%s: %v", id, err)
+		}
 	}
 }

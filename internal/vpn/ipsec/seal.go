@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/crypto/argon2"
 
+	"weir/pf/identity"
 	"weir/pf/resolve"
 )
 
@@ -142,13 +143,18 @@ func algorithmOf(c *x509.Certificate) x509.SignatureAlgorithm {
 	return x509.UnknownSignatureAlgorithm
 }
 
-// belongs reports whether a certificate is that of whom this end expects.
+// belongs reports whether a certificate is that of whom an end expects.
 func belongs(c *x509.Certificate, id string) error {
-	if !isSubject(id) {
+	who := identity.Parse(id)
+	if !who.IsSubject() {
 		return confirms(c, id)
 	}
-	if !SameIdentity(id, subject(c)) {
-		return fmt.Errorf("the certificate is that of %q, and dstid is %q", subject(c), id)
+	subject, err := identity.Subject(c.RawSubject)
+	if err != nil {
+		return fmt.Errorf("%w, and dstid is %q", err, id)
+	}
+	if !who.Same(subject) {
+		return fmt.Errorf("the certificate is that of %q, and dstid is %q", subject, id)
 	}
 	return nil
 }
