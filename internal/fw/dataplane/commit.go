@@ -70,6 +70,7 @@ func (t *transaction) run(attachments []Attachment) (err error) {
 	if err := t.attach(attachments); err != nil {
 		return errors.Join(err, t.undo(), t.forget())
 	}
+	t.d.live.limits.settle()
 	setTimeouts(t.d.tables.shared, &t.d.config.Options)
 	setLimits(t.d.tables.shared, &t.d.config.Options)
 	t.report.Unfinished = errors.Join(t.d.useNewRates(), t.d.useSpread())

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -33,6 +34,8 @@ type limitNumbers struct {
 	limiters []xdpLimiter               // as in tables.limiters
 	defined  map[uint32]ruleset.Limiter // those of the program in force, by number
 	now      *uint32
+
+	undo []func() // what assign has changed since the last settle
 }
 
 // newLimitNumbers opens the limits that the generation uses, and looks at what else does.
@@ -121,11 +124,10 @@ func eachConverted[T any](o *origin, name string, most int, do func(number int, 
 // errNoLimit is returned (wrapped) if all numbers are in use.
 var errNoLimit = errors.New("too many rules, now and before, have limits that states still count under")
 
-// assign returns the numbers of a program's limits, and writes the limits.
+// assign returns the numbers of a program's limits, and writes the limits and limiters that are new or have
+// changed. Those that are gone stay until settle: rules in force may ask them until others are in force.
+// takeBack undoes all of it. Without numbers for all limits nothing is written.
 func (n *limitNumbers) assign(p *ruleset.Program) ([]uint16, error) {
-	if err := n.setLimiters(p.Limiters); err != nil {
-		return nil, err
-	}
 	byName := make(map[uint64]uint16)
 	for number := 1; number < len(n.entries) && len(p.Limits) > 0; number++ {
 		if name := n.entries[number].Name; name != 0 {
@@ -151,13 +153,43 @@ func (n *limitNumbers) assign(p *ruleset.Program) ([]uint16, error) {
 			used[next] = true
 		}
 	}
+	before, defined := n.rules, n.defined
+	n.undo = append(n.undo, func() { n.rules, n.defined = before, defined })
 	rules := make(map[uint16]ruleset.Limit, len(p.Limits))
 	for i := range p.Limits {
-		n.entries[numbers[i]].set(&p.Limits[i])
+		e := &n.entries[numbers[i]]
+		n.undo = append(n.undo, e.restorer())
+		e.set(&p.Limits[i])
 		rules[numbers[i]] = p.Limits[i]
 	}
 	n.rules = rules
+	n.setLimiters(p.Limiters)
 	return numbers, nil
+}
+
+// settle makes limiters admit nothing that the last program does not define. It is in force, and no packet
+// uses the one before.
+func (n *limitNumbers) settle() {
+	if n == nil {
+		return
+	}
+	for number := range n.limiters {
+		if _, ok := n.defined[uint32(number)]; !ok {
+			atomic.StoreUint32(&n.limiters[number].Limit, 0)
+		}
+	}
+	n.undo = nil
+}
+
+// takeBack undoes what assign has done since the last settle: the program did not get in force.
+func (n *limitNumbers) takeBack() {
+	if n == nil {
+		return
+	}
+	for _, undo := range slices.Backward(n.undo) {
+		undo()
+	}
+	n.undo = nil
 }
 
 func (n *limitNumbers) free(number uint16) bool {
@@ -183,6 +215,21 @@ func (l *xdpLimit) set(from *ruleset.Limit) {
 	l.Rate, l.Seconds, l.Keep = from.Rate, from.Seconds, from.Keep
 	l.PktRate, l.PktSeconds = from.Packets.N, uint16(from.Packets.Seconds)
 	l.AdaptiveStart, l.AdaptiveEnd, l.Timeout = from.AdaptiveStart, from.AdaptiveEnd, from.Timeouts
+}
+
+// restorer returns what undoes the next set.
+func (l *xdpLimit) restorer() func() {
+	before := *l
+	return func() {
+		if l.Name != before.Name {
+			l.Used, l.Pkts = before.Used, before.Pkts
+		}
+		l.Name, l.Flags = before.Name, before.Flags
+		l.Max, l.MaxNodes, l.MaxStates, l.MaxConn = before.Max, before.MaxNodes, before.MaxStates, before.MaxConn
+		l.Rate, l.Seconds, l.Keep = before.Rate, before.Seconds, before.Keep
+		l.PktRate, l.PktSeconds = before.PktRate, before.PktSeconds
+		l.AdaptiveStart, l.AdaptiveEnd, l.Timeout = before.AdaptiveStart, before.AdaptiveEnd, before.Timeout
+	}
 }
 
 // sourceCapacity returns how many sources there is room for: a third more than the limit,

@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"bytes"
-	"fmt"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -61,29 +60,29 @@ func (o *origin) limiters(index int) uint32 {
 	return o.limited[index].Limiters
 }
 
-// setLimiters writes the limiters of a program. Those that it does not define admit nothing,
-// but count the states that they have.
-func (n *limitNumbers) setLimiters(all []ruleset.Limiter) error {
-	defined := make(map[uint32]ruleset.Limiter, len(all))
+// setLimiters writes the limiters of a program. Others stay as they are.
+func (n *limitNumbers) setLimiters(all []ruleset.Limiter) {
+	n.defined = make(map[uint32]ruleset.Limiter, len(all))
 	for i := range all {
-		l := &all[i]
-		number := limiterNumber(l)
-		defined[number] = *l
+		number := limiterNumber(&all[i])
+		n.defined[number] = all[i]
 		e := &n.limiters[number]
-		if e.Limit != 0 && atomic.LoadUint32(&e.Nodes) != 0 && (e.Bits4 != 96+l.Inet || e.Bits6 != l.Inet6) {
-			return fmt.Errorf("source limiter %s: its masks cannot change while it has sources; give it another id", l.Name)
+		n.undo = append(n.undo, e.restorer())
+		e.set(&all[i], atomic.LoadUint32(n.now))
+	}
+}
+
+// keepsMasks reports whether source limiters of a program have the masks that their sources are counted by.
+func (t *tables) keepsMasks(p *ruleset.Program) bool {
+	for i := range p.Limiters {
+		l := &p.Limiters[i]
+		e := &t.limiters[limiterNumber(l)]
+		used := atomic.LoadUint32(&e.Limit) != 0 || atomic.LoadUint32(&e.Nodes) != 0
+		if l.Source && used && (e.Bits4 != 96+l.Inet || e.Bits6 != l.Inet6) {
+			return false
 		}
 	}
-	for number := range n.limiters {
-		e := &n.limiters[number]
-		if l, ok := defined[uint32(number)]; ok {
-			e.set(&l, atomic.LoadUint32(n.now))
-		} else {
-			atomic.StoreUint32(&e.Limit, 0)
-		}
-	}
-	n.defined = defined
-	return nil
+	return true
 }
 
 // set writes what the daemon writes of a limiter. The bucket of a new one is full.
@@ -106,6 +105,19 @@ func (e *xdpLimiter) set(l *ruleset.Limiter, now uint32) {
 	atomic.StoreUint64(&e.Bucket, bucket)
 	atomic.StoreUint64(&e.Token, token)
 	atomic.StoreUint32(&e.Limit, l.Limit)
+}
+
+// restorer returns what undoes the next set. What packets count stays.
+func (e *xdpLimiter) restorer() func() {
+	before := *e
+	return func() {
+		e.Name = before.Name
+		e.Entries, e.Above, e.Below = before.Entries, before.Above, before.Below
+		e.Bits4, e.Bits6, e.Keep = before.Bits4, before.Bits6, before.Keep
+		atomic.StoreUint64(&e.Bucket, before.Bucket)
+		atomic.StoreUint64(&e.Token, before.Token)
+		atomic.StoreUint32(&e.Limit, before.Limit)
+	}
 }
 
 // limiterOverload returns what to do about a source of a limiter. due is false if there is

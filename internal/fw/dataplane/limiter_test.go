@@ -121,8 +121,8 @@ func TestLimiterTable(t *testing.T) {
 	}
 }
 
-// What limiters count stays over a load with the same ids, also if tables are made anew, and
-// masks cannot change under sources.
+// What limiters count stays over a load with the same ids, also if tables are made anew. With other
+// masks sources are counted anew.
 func TestLimitersOutliveLoads(t *testing.T) {
 	n := newNet(t)
 	h := &harness{tb: t, net: n}
@@ -167,7 +167,68 @@ func TestLimitersOutliveLoads(t *testing.T) {
 		commit(t, next, n.attachments(false))
 		same(next, "under\n"+text+"\n")
 	}
-	if _, err := Build(config("set limit states 5000\n" + strings.Replace(limiters, "entries 4 limit 90", "entries 4 limit 90 inet mask 8", 1) + rules)); err == nil || !strings.Contains(err.Error(), "its masks cannot change") {
-		t.Errorf("another mask under sources: %v", err)
+	other := build(t, config("set limit states 5000\n"+strings.Replace(limiters, "entries 4 limit 90", "entries 4 limit 90 inet mask 8", 1)+rules))
+	if other.kept {
+		t.Error("with another mask the sources are kept, which count by the old one")
+	}
+	commit(t, other, n.attachments(false))
+	all := other.View().Limiters()
+	if l := all[1]; l.States != 40 || l.Sources != 1 || l.Inet != 8 {
+		t.Errorf("with another mask the limiter is %+v, want 40 states of one source", l)
+	}
+	gone := build(t, config("set limit states 5000\npass"))
+	if limit := other.tables.limiters[1].Limit; limit != 90 {
+		t.Errorf("before the rules without it are in force a limiter admits %d states, want 90", limit)
+	}
+	commit(t, gone, n.attachments(false))
+	if limit := gone.tables.limiters[1].Limit; limit != 0 {
+		t.Errorf("a limiter that is gone admits %d states", limit)
+	}
+	if back := build(t, config("set limit states 5000\n"+limiters+rules)); back.kept { // as after a load that nobody confirmed
+		t.Error("a limiter that was gone has other masks than its sources, which are kept")
+	}
+}
+
+// Rules that cannot be put in force change no limiter, neither in place nor by a load.
+func TestLimitersAfterFailure(t *testing.T) {
+	const rules = "state limiter a id 1 limit 5\nstate limiter b id 2 limit 6\npass in proto udp state limiter a\npass out"
+	const others = "state limiter a id 1 limit 9 rate 1/10\nstate limiter c id 3 limit 7\npass in proto udp state limiter c\npass out"
+	h := newHarness(t, rules)
+	commit(t, h.dp, nil)
+	limits := func() (all [3]uint32) {
+		for i := range all {
+			all[i] = h.dp.tables.limiters[1+i].Limit
+		}
+		return all
+	}
+	settings := h.dp.tables.limiters[1]
+	old, next := h.parse(rules), h.parse(others)
+	p := must(h.dp.config.Program.Replace(next, h.snapshot(), ruleset.KeepParts(old.Rules, next.Rules)))(t)
+	good := h.dp.objects.Maps[mapRuleSets]
+	h.dp.objects.Maps[mapRuleSets] = h.dp.objects.Maps[mapShared] // takes no rule set
+	err := h.dp.ReplaceRules(p, &h.dp.config.Options)
+	h.dp.objects.Maps[mapRuleSets] = good
+	if err == nil {
+		t.Fatal("the rules were replaced")
+	}
+	if got := limits(); got != [3]uint32{5, 6, 0} || h.dp.tables.limiters[1] != settings {
+		t.Errorf("after a failure limiters admit %v states, want 5, 6, and none; %+v", got, h.dp.tables.limiters[1])
+	}
+	h.expect("xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule")
+
+	cfg := h.dp.config
+	cfg.Program = must(ruleset.Compile(next, h.snapshot()))(t)
+	failed := must(Build(cfg))(t)
+	if got := limits(); !failed.kept || got != [3]uint32{9, 6, 7} {
+		t.Errorf("with rules under way limiters admit %v states, want 9, 6 and 7", got)
+	}
+	check(t, failed.Close())
+	if got := limits(); got != [3]uint32{5, 6, 0} {
+		t.Errorf("after a load that was given up limiters admit %v states, want 5, 6, and none", got)
+	}
+
+	check(t, h.dp.ReplaceRules(p, &h.dp.config.Options))
+	if got := limits(); got != [3]uint32{9, 0, 7} {
+		t.Errorf("limiters admit %v states, want 9, none, and 7", got)
 	}
 }

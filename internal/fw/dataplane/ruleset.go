@@ -44,7 +44,7 @@ func newLiveRules(objects *bpfload.Objects, p *ruleset.Program, limits *limitNum
 	if err := l.load(p); err != nil {
 		return nil, errors.Join(err, l.close())
 	}
-	return l, nil
+	return l, nil // limiters that are gone stay until Commit
 }
 
 // load replaces the program and writes its rules and pools in place. No packet may use
@@ -60,15 +60,21 @@ func (l *liveRules) load(p *ruleset.Program) error {
 // replaceRules replaces the program under traffic. p was made from it by Replace. Rules
 // that stay keep counting.
 func (l *liveRules) replaceRules(p *ruleset.Program) error {
-	next := l.next()
-	if err := l.writeRules(p, next); err != nil {
+	next, before := l.next(), l.set
+	err := l.writeRules(p, next)
+	if err == nil {
+		set := next.set(p)
+		err = l.carryCounters(p, next, &set)
+		if err == nil {
+			err = l.write(p, next, set)
+		}
+	}
+	if err != nil && l.set == before { // packets do not use them
+		l.limits.takeBack()
 		return err
 	}
-	set := next.set(p)
-	if err := l.carryCounters(p, next, &set); err != nil {
-		return err
-	}
-	return l.write(p, next, set)
+	l.limits.settle()
+	return err
 }
 
 // writeRules writes a program's arrays. Its limits get their numbers.
@@ -86,11 +92,12 @@ func (l *liveRules) writeRules(p *ruleset.Program, next half) error {
 func (l *liveRules) next() half { return half{l.objects.Maps, l.program != nil && !l.half.second} }
 
 func (l *liveRules) write(p *ruleset.Program, next half, set xdpRuleSet) error {
-	if err := l.replaceIndex(set, p.Index); err != nil {
-		return err
+	before := l.set
+	err := l.replaceIndex(set, p.Index)
+	if err == nil || l.set != before { // else the rules are in force although something is left over
+		l.program, l.half = p, next
 	}
-	l.program, l.half = p, next
-	return nil
+	return err
 }
 
 // carryCounters records what the rules have counted so far, so that later counts are attributed
@@ -127,7 +134,9 @@ func (l *liveRules) carriedCounters() (carried []xdpRuleCarried, err error) {
 	return carried, err
 }
 
+// close gives limits and limiters back to the rules that stay in force, if these never were.
 func (l *liveRules) close() error {
+	l.limits.takeBack()
 	err := errors.Join(l.holder.Close(), l.changes.Close(), l.blank.Close())
 	l.holder, l.changes, l.blank = nil, nil, nil
 	return err

@@ -249,7 +249,7 @@ func (t *tables) fits(o *ruleset.Options, p *ruleset.Program) bool {
 	}
 	within := func(room uint32, wanted uint32) bool { return wanted <= room && room/largestWaste <= wanted }
 	limiters := p.LimiterEntries()
-	return t.shared.LimiterRoom == limiters &&
+	return t.shared.LimiterRoom == limiters && t.keepsMasks(p) &&
 		within(uint32(len(t.states)), stateCapacity(o.MaxStates)+1) && bucketCount(o.MaxStates) <= uint32(len(t.buckets)) &&
 		within(uint32(len(t.sources)), sourceCapacity(o.MaxSources+limiters)+1)
 }
