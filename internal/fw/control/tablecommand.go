@@ -96,7 +96,7 @@ type TableInfo struct {
 	Counters bool      `json:"counters,omitempty"`
 	Made     bool      `json:"made,omitempty"` // by a command: no file defines it
 	Rules    int       `json:"rules"`          // that name it
-	Anchors  int       `json:"anchors"`        // that have such rules
+	Anchors  int       `json:"anchors"`        // that have such rules, or a table of their own of this name
 	Cleared  time.Time `json:"cleared"`        // since when it is there, or its statistics were cleared
 }
 

@@ -31,7 +31,7 @@ type liveTables struct {
 	persist  map[string]bool    // tables that are defined as persistent
 	made     map[string]bool    // tables that were made at run time, also if rules name them
 	uses     map[string]int     // how many rules name a table
-	within   map[string]int     // how many anchors have such rules
+	within   map[string]int     // at how many anchors' rules or tables of the same name it counts
 	anchors  map[string]string  // the anchors that define tables, if that is not part of their names
 	counted  map[string]bool    // tables with counters
 	fields   [2]tableField      // for destination and source
@@ -125,11 +125,31 @@ func (c *compiler) sortTables(tables []*resolve.Table) {
 		if _, defined := t.given[name]; !defined && len(in) == 1 {
 			t.anchors[name] = slices.Collect(maps.Keys(in))[0]
 		}
-		delete(in, "")
-		t.within[name] = len(in)
 	}
 	idle = slices.DeleteFunc(idle, func(table *resolve.Table) bool { return asked[table.Name] })
 	t.named, t.idle = NewTables(named), NewTables(idle)
+	c.countAnchors(slices.Concat(named, idle))
+}
+
+// countAnchors counts the anchors that name or define a table. As in pf, those that define one of
+// their own count at the table of that name outside of anchors; at one of an anchor none does.
+func (c *compiler) countAnchors(all []*resolve.Table) {
+	t, within := &c.program.tables, map[string]map[string]bool{}
+	named := c.anchorsOfTables()
+	for _, table := range all {
+		name, own, _ := strings.Cut(table.Name, "@")
+		if within[name] == nil {
+			within[name] = map[string]bool{}
+		}
+		maps.Copy(within[name], named[table.Name])
+		within[name][own] = true
+	}
+	for name, in := range within {
+		delete(in, "")
+		if t.anchors[name] == "" {
+			t.within[name] = len(in)
+		}
+	}
 }
 
 // askedTables returns the tables that conditions of rules name.

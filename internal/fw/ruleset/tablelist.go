@@ -20,7 +20,7 @@ type TableInfo struct {
 	Counters bool
 	Made     bool   // at run time: no file defines it
 	Rules    int    // that name it
-	Anchors  int    // that have such rules
+	Anchors  int    // that have such rules, or a table of their own of this name
 	Anchor   string // that defines it, or alone names it, if that is not part of Name
 }
 

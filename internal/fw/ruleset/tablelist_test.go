@@ -64,7 +64,7 @@ func TestMakeTable(t *testing.T) {
 	want := []TableInfo{
 		{Name: "defined", Persist: true},
 		{Name: "fixed", Entries: 1, Const: true, Rules: 1},
-		{Name: "inner", Persist: true, Rules: 1, Anchors: 1, Anchor: "part"},
+		{Name: "inner", Persist: true, Rules: 1, Anchor: "part"},
 		{Name: "named", Entries: 1, Persist: true, Made: true, Rules: 1},
 		{Name: "unused", Entries: 1, Persist: true, Made: true},
 	}
@@ -76,6 +76,24 @@ func TestMakeTable(t *testing.T) {
 		if got[i] != want[i] {
 			t.Errorf("table %d is %+v, want %+v", i, got[i], want[i])
 		}
+	}
+}
+
+// As in pf, anchors that name or define a table count at the one outside of anchors.
+func TestAnchorsOfTables(t *testing.T) {
+	p := compileText(t, "table <both> persist\nblock from <both>\n"+
+		"anchor \"a\" {\n table <both> persist\n table <inner> persist\n block from <both>\n block from <inner>\n}\n"+
+		"anchor \"b\" {\n block to <both>\n block from <both>\n block from <named>\n}\n"+
+		"anchor \"c\" {\n block to <named>\n}\n")
+	want := map[string]int{"both": 2, "both@a": 0, "inner": 0, "named": 2}
+	for _, table := range p.Tables() {
+		if table.Anchors != want[table.Name] {
+			t.Errorf("at the table %s count %d anchors, want %d", table.Name, table.Anchors, want[table.Name])
+		}
+		delete(want, table.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("there are no tables %v", want)
 	}
 }
 
