@@ -87,7 +87,7 @@ func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why strin
 func sameForPrograms(before, now resolve.Options) bool {
 	before.Timeouts, before.MaxStates, before.MaxSources = now.Timeouts, now.MaxStates, now.MaxSources // they read these from memory
 	before.Skip, before.Groups = now.Skip, now.Groups                                                  // they read what is an interface's from its entry
-	before.ImplicitPass = now.ImplicitPass                                                             // likewise
+	before.ImplicitPass = now.ImplicitPass                                                             // it is replaced with the rules
 	before.PPPoE, before.WireGuard, before.IKEv2 = now.PPPoE, now.WireGuard, now.IKEv2                 // the dataplane is told of sessions and interfaces, not of statements
 	before.Gateways = now.Gateways                                                                     // likewise of those that are up
 	before.MaxTables, before.MaxTableEntries = now.MaxTables, now.MaxTableEntries                      // the daemon's alone
