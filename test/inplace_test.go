@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"weir/internal/fw/reason"
 	"weir/internal/lab"
 	"weir/test/lib"
 )
@@ -23,25 +25,30 @@ pass in on lan0 inet6 proto icmp6 icmp6-type echoreq state limiter few (block)
 pass out
 `, options, limit)
 		}
-		answers := func() bool {
-			for _, host := range []string{lab.LAN, lab.FW} {
-				b.IP(host, "neigh flush all")
-			}
+		ping := func() bool {
 			_, err := b.Try(lab.LAN, "ping", "-6", "-n", "-c", "1", "-W", "1", fwLAN6)
 			return err == nil
 		}
+		forget := func() {
+			for _, host := range []string{lab.LAN, lab.FW} {
+				b.IP(host, "neigh flush all")
+			}
+		}
 		daemon := b.WeirRun(b.Rules(rules("", 5)))
-		if !answers() {
-			b.Error("the box answers no ping")
-		}
+		forget()
+		b.Until(10*time.Second, "the box answers a ping", ping)
 		b.Weir("load", b.Rules(rules("set implicit-pass no\n", 5)))
-		if answers() {
-			b.Error("the box answers although no rule lets the search for its address in")
-		}
+		forget()
+		before := b.Packets("lan0", reason.Block)
+		b.Until(10*time.Second, "searches for the box's address are blocked", func() bool {
+			if ping() {
+				b.Fatal("the box answers although no rule lets the search for its address in")
+			}
+			return b.Packets("lan0", reason.Block) >= before+2
+		})
 		b.Weir("load", b.Rules(rules("", 7)))
-		if !answers() {
-			b.Error("the box answers no ping any more")
-		}
+		forget()
+		b.Until(10*time.Second, "the box answers a ping again", ping)
 		if got := limiterOf(b, "state", "few"); got.Limit != 7 || got.States == 0 {
 			b.Errorf("the limiter has %d states of %d, want some of 7", got.States, got.Limit)
 		}
