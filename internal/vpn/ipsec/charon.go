@@ -65,6 +65,7 @@ type memory struct {
 	began       time.Time // when weir last began it
 	pause       time.Duration
 	childless   int // how often it was begun in a row while the ends knew each other
+	missed      int // at how many looks in a row charon did not tell of it, and it counted as it was
 }
 
 // New returns a Charon that does nothing yet. Its ledger is a file at path, which outlives it.
@@ -276,6 +277,10 @@ func (c *Charon) compare(ctx context.Context, now time.Time) (About, map[string]
 	return about, states, c.takeBack(ctx, wanted, has)
 }
 
+// mostMissed is at how many looks in a row a tunnel that charon does not tell of is as it was, while charon
+// is asked to begin any. Then it is gone: charon works on none for that long.
+const mostMissed = 3
+
 // judge reads the state of a tunnel.
 func (c *Charon) judge(ctx context.Context, t *memory) (s State, err error) {
 	was, starting := c.before(t.of.Name)
@@ -286,8 +291,12 @@ func (c *Charon) judge(ctx context.Context, t *memory) (s State, err error) {
 	for _, m := range all {
 		s.SAs = append(s.SAs, readIKE(m))
 	}
-	if all == nil && starting {
-		s.SAs = was // charon tells only of those that nobody works on
+	switch { // charon tells only of those that nobody works on
+	case all != nil || !starting:
+		t.missed = 0
+	case t.missed < mostMissed:
+		t.missed++
+		s.SAs = was
 	}
 	s.Problem = cmp.Or(t.faulty, t.refused)
 	if t.of.PerCPU {

@@ -313,9 +313,23 @@ func TestSlowName(t *testing.T) {
 	f.mu.Lock()
 	f.up = nil // charon works on it just now
 	f.mu.Unlock()
+	for range mostMissed {
+		s.charon.look(ctx)
+		if state, _ := s.charon.State("ipsec1"); state.Up() == nil {
+			t.Errorf("%+v", state)
+		}
+	}
+	s.charon.tunnels["ipsec1"].began = time.Now() // it is not begun again yet
+	s.charon.look(ctx)
+	if state, _ := s.charon.State("ipsec1"); state.Up() != nil {
+		t.Errorf("ipsec1 is gone, and counts as up: %+v", state)
+	}
+	f.set([]string{"weir-ipsec1"})
+	s.charon.look(ctx)
+	f.set(nil)
 	s.charon.look(ctx)
 	if state, _ := s.charon.State("ipsec1"); state.Up() == nil {
-		t.Errorf("%+v", state)
+		t.Errorf("ipsec1 was there at the look before: %+v", state)
 	}
 }
 
