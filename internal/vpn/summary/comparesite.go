@@ -10,13 +10,14 @@ import (
 
 	"weir/internal/vpn/inquiry"
 	"weir/internal/vpn/ipsec"
+	"weir/pf/identity"
 	"weir/pf/resolve"
 )
 
 // CompareSite compares what this end of a tunnel has with the summary of the other end. Nothing is said of a
 // summary that is not the other end's.
 func CompareSite(t *resolve.IKEv2, s *SealedSite, now time.Time) []inquiry.Finding {
-	if s.SrcID != "" && ipsec.SameIdentity(s.SrcID, t.SrcID) && ipsec.SameIdentity(s.DstID, t.DstID) {
+	if s.own(t) {
 		return []inquiry.Finding{finding("identities", false, "the summary is that of this end: take the other end's")}
 	}
 	proof := "preshared key"
@@ -29,36 +30,48 @@ func CompareSite(t *resolve.IKEv2, s *SealedSite, now time.Time) []inquiry.Findi
 	case err != nil:
 		return []inquiry.Finding{finding(proof, false, "%v", err)}
 	}
+	leaf, err := ipsec.Leaf(t)
+	if err != nil {
+		return []inquiry.Finding{finding(proof, false, "%v", err)}
+	}
 	signed := finding(proof, true, "%s has signed the summary, %s ago", t.DstID, now.Sub(s.Time).Round(time.Second))
-	return append([]inquiry.Finding{signed}, s.compare(t)...)
+	return append([]inquiry.Finding{signed}, s.compare(t, leaf, s.seal.Leaf())...)
 }
 
-// compare compares what an end has with what the other one says.
-func (s *Site) compare(t *resolve.IKEv2) []inquiry.Finding {
+// compare compares what an end has with what the other one says. Both have certificates, or neither.
+func (s *Site) compare(t *resolve.IKEv2, ours, theirs []byte) []inquiry.Finding {
 	return []inquiry.Finding{
-		identities(t, s), proposals(t, s), selectors(t, s), siteNetworks(t, s), endpoints(t, s), lifetimes(t, s),
+		identities(t, s, ours, theirs), proposals(t, s), selectors(t, s), siteNetworks(t, s), endpoints(t, s), lifetimes(t, s),
 		finding("MTU", t.MTU == s.MTU, "here %d, there %d", t.MTU, s.MTU),
 	}
 }
 
-func identities(t *resolve.IKEv2, s *Site) inquiry.Finding {
+// identities compares who each end says that it is with whom the other one expects. charon does so, too.
+func identities(t *resolve.IKEv2, s *Site, ours, theirs []byte) inquiry.Finding {
 	var wrong []string
-	psk := t.PSKFile != ""
-	one := func(who, is, other, expects string) {
+	one := func(who, srcID, local string, leaf []byte, other, expects string) string {
+		is, known, err := ipsec.Calls(srcID, local, leaf)
+		_, address := identity.Parse(expects).Address()
 		switch {
-		case is == "" && !psk: // the certificate says it
-		case is == "" && !ipsec.IsAddress(expects):
+		case err != nil:
+			wrong = append(wrong, fmt.Sprintf("%s has no srcid, and %v", who, err))
+		case !known && address:
+			return "unknown (the address that packets leave from, and " + other + " expects " + expects + ")"
+		case srcID == "" && leaf == nil && !address:
 			wrong = append(wrong, fmt.Sprintf("%s has no srcid, so it gives its address, and %s expects %s", who, other, expects))
-		case is != "" && !ipsec.SameIdentity(is, expects):
+		case !is.Same(identity.Parse(expects)) && srcID == "":
+			wrong = append(wrong, fmt.Sprintf("%s has no srcid, so it says that it is %s, and %s expects %s", who, is, other, expects))
+		case !is.Same(identity.Parse(expects)):
 			wrong = append(wrong, fmt.Sprintf("%s says that it is %s, and %s expects %s", who, is, other, expects))
 		}
+		return is.String()
 	}
-	one("this end", t.SrcID, "the other end", s.DstID)
-	one("the other end", s.SrcID, "this end", t.DstID)
+	here := one("this end", t.SrcID, t.Local, ours, "the other end", s.DstID)
+	there := one("the other end", s.SrcID, s.Local, theirs, "this end", t.DstID)
 	if wrong != nil {
 		return finding("identities", false, "%s", strings.Join(wrong, "; "))
 	}
-	return finding("identities", true, "here %s, there %s", s.DstID, t.DstID)
+	return finding("identities", true, "here %s, there %s", here, there)
 }
 
 func proposals(t *resolve.IKEv2, s *Site) inquiry.Finding {

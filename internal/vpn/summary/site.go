@@ -95,8 +95,20 @@ func ReadSite(text []byte) (*SealedSite, error) {
 }
 
 // Fits reports whether the summary may be that of the other end of a tunnel, by what both call each other.
-func (s *Site) Fits(t *resolve.IKEv2) bool {
+func (s *SealedSite) Fits(t *resolve.IKEv2) bool {
 	theirs := s.SrcID == "" || ipsec.SameIdentity(s.SrcID, t.DstID)
 	ours := t.SrcID == "" || ipsec.SameIdentity(t.SrcID, s.DstID)
-	return theirs && ours
+	return theirs && ours && !s.own(t)
+}
+
+// own reports whether the summary is that of this end: both ends have the same names, or all is the same but
+// the time.
+func (s *SealedSite) own(t *resolve.IKEv2) bool {
+	if s.SrcID != "" && ipsec.SameIdentity(s.SrcID, t.SrcID) && ipsec.SameIdentity(s.DstID, t.DstID) {
+		return true
+	}
+	mine := siteOf(t, s.Time)
+	mine.Time = s.Time
+	body, err := json.Marshal(mine)
+	return err == nil && bytes.Equal(body, s.body)
 }

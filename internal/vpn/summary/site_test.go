@@ -23,7 +23,7 @@ import (
 )
 
 // write writes a file that only its owner may read.
-func write(t *testing.T, name string, text []byte) string {
+func write(t testing.TB, name string, text []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, text, 0o600); err != nil {
@@ -35,7 +35,7 @@ func write(t *testing.T, name string, text []byte) string {
 const psk = "a preshared key of a test"
 
 // sites returns the ends of a tunnel that fit together.
-func sites(t *testing.T) (a, b *resolve.IKEv2) {
+func sites(t testing.TB) (a, b *resolve.IKEv2) {
 	t.Helper()
 	file := write(t, "psk", []byte(psk+"\n"))
 	a = &resolve.IKEv2{
@@ -52,7 +52,7 @@ func sites(t *testing.T) (a, b *resolve.IKEv2) {
 }
 
 // sealed returns what an end writes, as the other reads it.
-func sealed(t *testing.T, of *resolve.IKEv2) *SealedSite {
+func sealed(t testing.TB, of *resolve.IKEv2) *SealedSite {
 	t.Helper()
 	text, err := WriteSite(of, now)
 	if err != nil {
@@ -93,6 +93,9 @@ func TestCompareSite(t *testing.T) {
 		{func(_, b *resolve.IKEv2) { b.DstID = "gw.example.org" }, "identities", "this end says that it is hq.example.org, and the other end expects gw.example.org"},
 		{func(_, b *resolve.IKEv2) { b.SrcID = "x" }, "identities", "the other end says that it is x, and this end expects branch.example.org"},
 		{func(_, b *resolve.IKEv2) { b.SrcID = "" }, "identities", "the other end has no srcid, so it gives its address, and this end expects branch.example.org"},
+		{func(a, b *resolve.IKEv2) { b.SrcID, a.DstID = "", "192.0.2.9" }, "identities", "the other end has no srcid, so it says that it is 192.0.2.2, and this end expects 192.0.2.9"},
+		{func(a, b *resolve.IKEv2) { a.SrcID, b.DstID = "", "192.0.2.9" }, "identities", "this end has no srcid, so it says that it is 192.0.2.1, and the other end expects 192.0.2.9"},
+		{func(_, b *resolve.IKEv2) { b.SrcID = "email:branch.example.org" }, "identities", "the other end says that it is email:branch.example.org"},
 		{func(_, b *resolve.IKEv2) { b.Proposals = "none of weir's" }, "proposals", "no algorithms for IKE"},
 		{func(_, b *resolve.IKEv2) { b.To = prefixes("10.7.0.0/16") }, "selectors", "nothing in common: here from 10.1.0.0/16"},
 		{func(_, b *resolve.IKEv2) { b.From = prefixes("10.2.0.0/16") }, "selectors", "10.3.0.0/16 is behind the other end here, and its from leaves it out"},
@@ -108,12 +111,33 @@ func TestCompareSite(t *testing.T) {
 		c.spoil(a, b)
 		s := siteOf(b, now)
 		found := false
-		for _, f := range s.compare(a) {
+		for _, f := range s.compare(a, nil, nil) {
 			found = found || !f.OK && f.Question == c.question && strings.Contains(f.Answer, c.answer)
 		}
 		if !found {
-			t.Errorf("no answer to %s has %q: %+v", c.question, c.answer, s.compare(a))
+			t.Errorf("no answer to %s has %q: %+v", c.question, c.answer, s.compare(a, nil, nil))
 		}
+	}
+}
+
+// Ends without srcid have the addresses that packets leave from, which nobody knows without local.
+func TestAddressedSite(t *testing.T) {
+	a, b := sites(t)
+	a.SrcID, b.SrcID, a.DstID, b.DstID = "", "", "192.0.2.2", "192.0.2.1"
+	answer := func() string {
+		t.Helper()
+		f := siteOf(b, now).compare(a, nil, nil)[0]
+		if !f.OK {
+			t.Errorf("%+v", f)
+		}
+		return f.Answer
+	}
+	if got := answer(); got != "here 192.0.2.1, there 192.0.2.2" {
+		t.Error(got)
+	}
+	a.Local, b.Local = "", ""
+	if got := answer(); strings.Count(got, "unknown (the address that packets leave from") != 2 {
+		t.Error(got)
 	}
 }
 
@@ -124,12 +148,17 @@ func TestForeignSite(t *testing.T) {
 		question, answer string
 	}{
 		{func(a, b *resolve.IKEv2) { *b = *a }, "identities", "that of this end"},
+		{func(a, b *resolve.IKEv2) { a.SrcID = ""; *b = *a }, "identities", "that of this end"},
 		{func(_, b *resolve.IKEv2) { b.PSKFile = write(t, "other", []byte("another preshared key")) }, "preshared key", "different preshared keys"},
 		{func(a, _ *resolve.IKEv2) { a.PSKFile = "/none" }, "preshared key", "no such file"},
 	} {
 		a, b := sites(t)
 		c.spoil(a, b)
-		all := CompareSite(a, sealed(t, b), now)
+		foreign := sealed(t, b)
+		all := CompareSite(a, foreign, now.Add(time.Hour))
+		if strings.Contains(c.answer, "this end") && foreign.Fits(a) {
+			t.Error("the summary of this end fits the other one")
+		}
 		if len(all) != 1 || all[0].OK || all[0].Question != c.question || !strings.Contains(all[0].Answer, c.answer) {
 			t.Errorf("no answer to %s has %q: %+v", c.question, c.answer, all)
 		}
@@ -270,9 +299,22 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
+// Nobody without the key seals a summary that is taken. The seeds are whole, by another key, or changed.
 func FuzzReadSite(f *testing.F) {
+	a, b := sites(f)
+	good, err := WriteSite(b, now)
+	if err != nil {
+		f.Fatal(err)
+	}
+	b.PSKFile = write(f, "other", []byte("another preshared key"))
+	other, err := WriteSite(b, now)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(other)
+	f.Add(bytes.Replace(good, []byte("1400"), []byte("1500"), 1))
 	f.Add([]byte(`{"weir_vpn_summary":1,"ikev2":{"dstid":"x"},"seal":{"mac":""}}`))
-	a := &resolve.IKEv2{PSKFile: "/none", SrcID: "a", DstID: "b"}
+	f.Add([]byte(`{"weir_vpn_summary":1,"ikev2":{"dstid":"x"},"seal":{"certificates":["AA=="]}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if s, err := ReadSite(text); err == nil && CompareSite(a, s, now)[0].OK {
 			t.Error("a summary is taken that nobody has sealed")
