@@ -86,23 +86,9 @@ func readTunnels(folder rundir.Folder) (t resolve.Tunnels, err error) {
 	return t, err
 }
 
-// siteSummary writes the summary of a tunnel of IPsec; nil: there is none of that name.
-func siteSummary(folder rundir.Folder, name string) ([]byte, error) {
-	tunnels, err := readTunnels(folder)
-	if err != nil {
-		return nil, err
-	}
-	for i := range tunnels.IKEv2 {
-		if tunnels.IKEv2[i].Name == name {
-			return summary.WriteSite(&tunnels.IKEv2[i], time.Now())
-		}
-	}
-	return nil, nil
-}
-
 // compareSite compares a tunnel of IPsec with the summary of its other end. Without a name it is the one that
 // fits who the summary says that the ends are.
-func compareSite(folder rundir.Folder, s *summary.SealedSite, args []string) ([]inquiry.Finding, error) {
+func compareSite(folder rundir.Folder, s *summary.SealedSite, on string, args []string) ([]inquiry.Finding, error) {
 	tunnels, err := readTunnels(folder)
 	if err != nil {
 		return nil, err
@@ -110,7 +96,7 @@ func compareSite(folder rundir.Folder, s *summary.SealedSite, args []string) ([]
 	var found *resolve.IKEv2
 	for i := range tunnels.IKEv2 {
 		t := &tunnels.IKEv2[i]
-		if len(args) > 0 && t.Name != args[0] || len(args) == 0 && !s.Fits(t) {
+		if on != "" && t.Name != on || len(args) > 0 && t.Name != args[0] || len(args) == 0 && !s.Fits(t) {
 			continue
 		}
 		if found != nil {
@@ -121,6 +107,8 @@ func compareSite(folder rundir.Folder, s *summary.SealedSite, args []string) ([]
 	switch {
 	case found != nil:
 		return summary.CompareSite(found, s, time.Now()), nil
+	case len(args) > 0 && on != "" && on != args[0]:
+		return nil, fmt.Errorf("the summary is that of a tunnel of IPsec, which has no peers: %s is not on %s", args[0], on)
 	case len(args) > 0:
 		return nil, fmt.Errorf("the rules in force have no tunnel of IPsec %s", args[0])
 	}

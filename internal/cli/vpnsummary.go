@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,7 +31,7 @@ addresses, allowed networks, endpoint, keepalive. The peer compares it with what
 It is signed by a key that only the two ends can compute. It has no secret in it, and nothing of other
 peers.
 
-A tunnel of IPsec has one peer, so its interface is named. There are identities, proposals, traffic
+A tunnel of IPsec has one peer, so its interface is named; if a peer has the same name, --on tells which. There are identities, proposals, traffic
 selectors, networks, MTU and lifetimes, signed by the preshared key or the certificate.`,
 		Args: exactly(1, "name one peer, or the interface of a tunnel of IPsec"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -38,17 +39,7 @@ selectors, networks, MTU and lifetimes, signed by the preshared key or the certi
 			if err != nil {
 				return err
 			}
-			if text, err := siteSummary(folder, args[0]); err != nil || text != nil {
-				if err == nil {
-					_, err = env.Stdout.Write(text)
-				}
-				return err
-			}
-			e, err := findEnd(folder, on, "peer "+args[0], func(p *resolve.Peer) bool { return p.Name == args[0] })
-			if err != nil {
-				return err
-			}
-			text, err := e.Write(time.Now())
+			text, err := writeSummary(folder, on, args[0], time.Now())
 			if err == nil {
 				_, err = env.Stdout.Write(text)
 			}
@@ -57,6 +48,32 @@ selectors, networks, MTU and lifetimes, signed by the preshared key or the certi
 	}
 	c.Flags().StringVar(&on, "on", "", "the tunnel's `interface`, if several have a peer of that name")
 	return c
+}
+
+// writeSummary returns the summary of a tunnel of IPsec, or of a peer.
+func writeSummary(folder rundir.Folder, on, name string, now time.Time) ([]byte, error) {
+	tunnels, err := readTunnels(folder)
+	if err != nil {
+		return nil, err
+	}
+	is := func(p *resolve.Peer) bool { return p.Name == name }
+	for i := range tunnels.IKEv2 {
+		t := &tunnels.IKEv2[i]
+		if t.Name != name || on != "" && on != name {
+			continue
+		}
+		for j := range tunnels.WireGuard {
+			if w := &tunnels.WireGuard[j]; on == "" && slices.ContainsFunc(w.Peers, func(p resolve.Peer) bool { return is(&p) }) {
+				return nil, fmt.Errorf("a tunnel of IPsec and a peer of %s have the name %s: name one with --on %s or --on %s", w.Name, name, name, w.Name)
+			}
+		}
+		return summary.WriteSite(t, now)
+	}
+	e, err := findEnd(folder, on, "peer "+name, is)
+	if err != nil {
+		return nil, err
+	}
+	return e.Write(now)
 }
 
 // findEnd finds what the rules in force have of a peer, and reads the keys.
@@ -110,10 +127,19 @@ func (env *Env) compareWith(path, on string, args []string) ([]inquiry.Finding, 
 	if err != nil {
 		return nil, err
 	}
-	if s, err := summary.ReadSite(text); err == nil {
-		return compareSite(folder, s, args)
+	return compareText(folder, text, path, on, args)
+}
+
+// compareText likewise compares with the text of a summary, which came from path.
+func compareText(folder rundir.Folder, text []byte, path, on string, args []string) ([]inquiry.Finding, error) {
+	site, err := summary.ReadSite(text)
+	if err == nil {
+		return compareSite(folder, site, on, args)
 	}
-	s, err := summary.Read(text)
+	var s *summary.Signed
+	if errors.Is(err, summary.ErrNone) {
+		s, err = summary.Read(text)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read a summary: %s: %w", path, err)
 	}
