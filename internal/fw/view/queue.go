@@ -24,7 +24,7 @@ type Queues struct {
 	Timer dataplane.QueueTimer `json:"timer"`
 	Room  dataplane.QueueRoom  `json:"room"`
 	// TimerCost is the nanoseconds that the timer has taken for each packet, over the time of
-	// the rates. What the packets themselves take is not in it.
+	// the rates; 0 if there were few. What the packets themselves take is not in it.
 	TimerCost float64 `json:"timer_ns_per_packet,omitempty"`
 }
 
@@ -254,6 +254,9 @@ func (q *Queues) Copy() *Queues {
 	return &c
 }
 
+// leastPackets is of how many packets the timer's time for each says something. It also looks at lines that are idle.
+const leastPackets = 1000
+
 // Measure sets the rates since an earlier look.
 func (q *Queues) Measure(before *Queues) {
 	span := q.Time.Sub(before.Time).Seconds()
@@ -277,7 +280,7 @@ func (q *Queues) Measure(before *Queues) {
 			one.measure(old, span)
 		}
 	}
-	if packets > 0 && q.Timer.Spent >= before.Timer.Spent {
+	if packets >= leastPackets && q.Timer.Spent >= before.Timer.Spent {
 		q.TimerCost = float64(q.Timer.Spent-before.Timer.Spent) / float64(packets)
 	}
 }

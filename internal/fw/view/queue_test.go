@@ -120,7 +120,14 @@ wan0 in   BW   RATE   PKTS   BYTES  DROP_P  DROP_B  MARKED  QLEN_B  BORROW  RTT
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
-	_, now := shownQueues()
+	before, now := shownQueues()
+	for i := range before.Trees[0].Queues {
+		before.Trees[0].Queues[i].Packets = now.Trees[0].Queues[i].Packets - 2
+	}
+	if now.Measure(before); now.TimerCost != 0 {
+		t.Errorf("the timer takes %v ns for each of some packets", now.TimerCost)
+	}
+	_, now = shownQueues()
 	now.Trees[1].Queues[0].Shared, now.Timer.Unserved = 5, 1_500_000
 	now.Trees[1].SetBy, now.Trees[1].Rate = "by hand", 1_250_000
 	var b strings.Builder
