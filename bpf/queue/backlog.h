@@ -155,7 +155,7 @@ static __always_inline void queue_counter_take(struct queue_counter *q, struct q
 		queue_pay(h, c, paid);
 }
 
-/* Drains what the host has given the counter. A lazy one is drained by what nobody needs. */
+/* Drains what the host has given the counter. A lazy one gets rid of magic by what nobody needs. */
 static __always_inline void queue_counter_serve(struct queue_counter *q, struct queue_host *h, struct queue_class *c,
 						const struct queue_run *r)
 {
@@ -170,11 +170,15 @@ static __always_inline void queue_counter_serve(struct queue_counter *q, struct 
 		queue_counter_take(q, h, c, used);
 		queue_set_need(q, h, c, q->need - used);
 	}
-	if (q->lazy) {
-		root = queue_root(c);
-		if (root)
-			queue_counter_take(q, h, c, queue_least(queue_least(root->idle >> QUEUE_FINE, q->rate * r->us / 1000), q->magic));
-	}
+	if (!q->lazy)
+		return;
+	root = queue_root(c);
+	if (!root)
+		return;
+	/* the class may be held to less than the line has: so what was sent is not paid for by that */
+	given = queue_least(queue_least(root->idle >> QUEUE_FINE, q->rate * r->us / 1000), q->magic);
+	q->size -= given;
+	q->magic -= given;
 }
 
 /* Counts what the connection has sent. */

@@ -1,11 +1,14 @@
 package dataplane
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
+
+	"weir/internal/fw/shaper"
 )
 
 // A cubic is a TCP connection with CUBIC (RFC 9438), a packet at a time: slow start, one
@@ -351,6 +354,40 @@ func TestQueueCubicAlone(t *testing.T) {
 		t.Logf("data begin %d ms after the first packet: %.3f of the rate, %d packets lost", begin*10, part, f.lost)
 		if part < 0.88 || f.lost > 2000 {
 			t.Errorf("data begin %d ms after the first packet: %.3f of the rate, %d packets lost; want at least 0.88, and 2000 at most", begin*10, part, f.lost)
+		}
+	}
+}
+
+// A connection gets no more than the limit of its class while others need nothing of the line: beyond the rate at most
+// what its count holds.
+func TestQueueLimitOnIdleLine(t *testing.T) {
+	const length = 40 * time.Second
+	for _, c := range []struct {
+		line, limit uint64
+		rtt         time.Duration
+	}{
+		{20_000_000, 2_000_000, 5 * time.Millisecond},
+		{20_000_000, 2_000_000, 100 * time.Millisecond},
+		{50_000_000, 5_000_000, 30 * time.Millisecond},
+		{10_000_000, 1_000_000, 100 * time.Millisecond},
+		{1_000_000_000, 2_000_000, 100 * time.Millisecond},
+	} {
+		h := newQueueHarness(t, 1000, shaper.Shaper{Interface: "wan0", Link: shaper.Link{Known: true}, Classes: []shaper.Class{
+			{Name: "line", Parent: -1, Weight: 1, Max: shaper.Rate{Bytes: c.line / 8}, First: 1, Children: 2},
+			{Name: "staff", Default: true, Weight: 9},
+			{Name: "guests", Weight: 1, Max: shaper.Rate{Bytes: c.limit / 8}},
+		}})
+		f := newCubic(1, 1, c.rtt)
+		f.queue = "guests"
+		for at := time.Duration(0); at < length; at += time.Millisecond {
+			f.offer(h, at)
+			h.tick()
+		}
+		passed, count := float64(f.passed)*1538*8/float64(c.limit), 0.8 // seconds of the limit
+		of := fmt.Sprintf("%d of %d Mbit/s at %v: %.3f of the limit, %d packets lost", c.limit/1e6, c.line/1e6, c.rtt, passed/length.Seconds(), f.lost)
+		t.Log(of)
+		if most := length.Seconds() + count; passed > most || passed < 0.9*most {
+			t.Errorf("%s: %.1f seconds of the limit passed in %v, want at most %.1f, and at least 0.9 of that", of, passed, length, most)
 		}
 	}
 }
