@@ -30,7 +30,7 @@ pass out
 			return err == nil
 		}
 		forget := func() {
-			for _, host := range []string{lab.LAN, lab.FW} {
+			for _, host := range []string{lab.FW, lab.LAN} { // a search by the gateway tells the host its address
 				b.IP(host, "neigh flush all")
 			}
 		}

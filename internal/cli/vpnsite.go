@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -96,7 +97,7 @@ func compareSite(folder rundir.Folder, s *summary.SealedSite, on string, args []
 	var found *resolve.IKEv2
 	for i := range tunnels.IKEv2 {
 		t := &tunnels.IKEv2[i]
-		if on != "" && t.Name != on || len(args) > 0 && t.Name != args[0] || len(args) == 0 && !s.Fits(t) {
+		if on != "" && t.Name != on || len(args) > 0 && t.Name != args[0] || len(args) == 0 && on == "" && !s.Fits(t) {
 			continue
 		}
 		if found != nil {
@@ -109,8 +110,8 @@ func compareSite(folder rundir.Folder, s *summary.SealedSite, on string, args []
 		return summary.CompareSite(found, s, time.Now()), nil
 	case len(args) > 0 && on != "" && on != args[0]:
 		return nil, fmt.Errorf("the summary is that of a tunnel of IPsec, which has no peers: %s is not on %s", args[0], on)
-	case len(args) > 0:
-		return nil, fmt.Errorf("the rules in force have no tunnel of IPsec %s", args[0])
+	case len(args) > 0 || on != "":
+		return nil, fmt.Errorf("the summary is that of a tunnel of IPsec, and the rules in force have none named %s", cmp.Or(on, strings.Join(args, "")))
 	}
 	return nil, errors.New("no tunnel of the rules in force fits who the summary says that the ends are: name the interface to compare with one")
 }

@@ -50,7 +50,7 @@ func parse(text string) ID {
 		return ID{kind: kindMany}
 	}
 	if prefix, rest, ok := strings.Cut(text, ":"); ok {
-		if k, ok := prefixes[strings.ToLower(prefix)]; ok {
+		if k, ok := prefixes[lower(prefix)]; ok {
 			return typed(k, rest)
 		}
 	}
@@ -61,7 +61,7 @@ func parse(text string) ID {
 		}
 		return ID{kind: kindKey, value: []byte(text)}
 	case strings.HasPrefix(text, "@#"):
-		return ID{kind: kindKey, value: fromHex(text[2:])}
+		return typed(kindKey, text[1:])
 	case strings.HasPrefix(text, "@@"):
 		return ID{kind: kindMail, value: []byte(text[2:])}
 	case strings.HasPrefix(text, "@"):
@@ -76,26 +76,18 @@ func parse(text string) ID {
 func typed(k kind, rest string) ID {
 	value := []byte(rest)
 	if digits, ok := strings.CutPrefix(rest, "#"); ok {
-		value = fromHex(digits)
+		var err error
+		if value, err = hex.DecodeString(strings.ReplaceAll(digits, ":", "")); err != nil {
+			return ID{kind: kindMany} // charon reads it all the same: 0x, half a byte, what is no digit
+		}
 	}
 	if k == kindSubject {
 		if s, ok := readSubject(value); ok {
 			return ID{kind: kindSubject, subject: s}
 		}
-		if bytes.HasPrefix(value, []byte("^")) {
-			return ID{kind: kindMany}
-		}
-		return ID{kind: "asn1dn", value: value}
+		return ID{kind: kindMany} // charon reads more lengths than DER has, and regular expressions
 	}
 	return ID{kind: k, value: value}
-}
-
-// fromHex reads hexadecimal digits. charon takes what is not one for something else, so such a text is only like itself.
-func fromHex(digits string) []byte {
-	if b, err := hex.DecodeString(strings.ReplaceAll(digits, ":", "")); err == nil {
-		return b
-	}
-	return []byte("#" + digits)
 }
 
 // untyped reads an address, several, or a name.

@@ -4,7 +4,10 @@ import (
 	"encoding/asn1"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // An attribute is a part of the subject of a certificate, as in CN=name.
@@ -105,7 +108,7 @@ func Subject(der []byte) (ID, error) {
 	return ID{kind: kindSubject, subject: s, text: textOf(s)}, nil
 }
 
-// textOf writes a subject as text.
+// textOf writes a subject as text. What does not print is escaped: the subject may be that of another end's certificate.
 func textOf(all []attribute) string {
 	var parts []string
 	for _, a := range all {
@@ -119,9 +122,16 @@ func textOf(all []attribute) string {
 		if a.oid == oidSurname {
 			name = oidSN
 		}
-		parts = append(parts, name+"="+a.value)
+		parts = append(parts, name+"="+printable(a.value))
 	}
 	return strings.Join(parts, ", ")
+}
+
+func printable(text string) string {
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) {
+		text = strconv.Quote(text)
+	}
+	return text
 }
 
 // sameSubject compares subjects part by part. The case of letters counts unless both values are PrintableString, or

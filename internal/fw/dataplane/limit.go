@@ -167,7 +167,7 @@ func (n *limitNumbers) assign(p *ruleset.Program) ([]uint16, error) {
 	return numbers, nil
 }
 
-// settle makes limiters admit nothing that the last program does not define. It is in force, and no packet
+// settle has the limiters that the last program does not define admit nothing from now on. That program is in force, and no packet
 // uses the one before.
 func (n *limitNumbers) settle() {
 	if n == nil {
@@ -181,7 +181,7 @@ func (n *limitNumbers) settle() {
 	n.undo = nil
 }
 
-// takeBack undoes what assign has done since the last settle: the program did not get in force.
+// takeBack undoes what assign has done since the last settle: the program did not come into force.
 func (n *limitNumbers) takeBack() {
 	if n == nil {
 		return

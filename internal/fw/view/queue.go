@@ -254,7 +254,7 @@ func (q *Queues) Copy() *Queues {
 	return &c
 }
 
-// leastPackets is of how many packets the timer's time for each says something. It also looks at lines that are idle.
+// leastPackets is the fewest packets for which the timer's time per packet says something. The timer also visits idle lines.
 const leastPackets = 1000
 
 // Measure sets the rates since an earlier look.

@@ -277,9 +277,9 @@ func (c *Charon) compare(ctx context.Context, now time.Time) (About, map[string]
 	return about, states, c.takeBack(ctx, wanted, has)
 }
 
-// mostMissed is at how many looks in a row a tunnel that charon does not tell of is as it was, while charon
-// is asked to begin any. Then it is gone: charon works on none for that long.
-const mostMissed = 3
+// mostMissed is for how many looks in a row a tunnel that charon does not list keeps its last state while charon is
+// beginning some tunnel: charon does not list what it works on. Then the tunnel is gone.
+const mostMissed = 10
 
 // judge reads the state of a tunnel.
 func (c *Charon) judge(ctx context.Context, t *memory) (s State, err error) {

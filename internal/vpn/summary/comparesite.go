@@ -56,7 +56,7 @@ func identities(t *resolve.IKEv2, s *Site, ours, theirs []byte) inquiry.Finding 
 		case err != nil:
 			wrong = append(wrong, fmt.Sprintf("%s has no srcid, and %v", who, err))
 		case !known && address:
-			return "unknown (the address that packets leave from, and " + other + " expects " + expects + ")"
+			return "unknown (it is the address that packets leave from; " + other + " expects " + expects + ")"
 		case srcID == "" && leaf == nil && !address:
 			wrong = append(wrong, fmt.Sprintf("%s has no srcid, so it gives its address, and %s expects %s", who, other, expects))
 		case !is.Same(identity.Parse(expects)) && srcID == "":
