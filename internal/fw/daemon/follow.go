@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/ruleset"
 	"weir/internal/host/netif"
@@ -99,9 +101,12 @@ func (f *follower) handle() bool {
 		return true
 	}
 	f.pending.Or(uint32(c))
-	if errors.Is(err, dataplane.ErrBusy) {
+	switch {
+	case errors.Is(err, dataplane.ErrBusy):
 		f.box.cfg.Log.Info("a change of the network waits until another process has replaced the dataplane")
-	} else {
+	case errors.Is(err, unix.ENODEV):
+		f.box.cfg.Log.Info("an interface has vanished: the change of the network is followed again", "error", err)
+	default:
 		f.box.cfg.Log.Error("follow a change of the network", "error", err)
 	}
 	return false
