@@ -58,7 +58,7 @@ func (w *spreadWorld) second(wanted [dataplane.SpreadBuckets]uint8) map[int]core
 // below saturation.
 func TestSharesSettle(t *testing.T) {
 	if len(steerable()) < 2 {
-		testenv.Skip(t, "one core")
+		testenv.Skip(t, "spreading needs two cores, and this machine has one")
 	}
 	for _, c := range []struct {
 		cores   int
@@ -92,7 +92,7 @@ func TestSharesSettle(t *testing.T) {
 // TestSharesComeBack checks that frames come back to the core that receives when it has time, and that auto ends then.
 func TestSharesComeBack(t *testing.T) {
 	if len(steerable()) < 2 {
-		testenv.Skip(t, "one core")
+		testenv.Skip(t, "spreading needs two cores, and this machine has one")
 	}
 	w := &spreadWorld{cores: 2, offered: 0.5, give: 0.18, take: 0.24}
 	s := &spreader{Spread: resolve.Spread{Auto: true}}
@@ -116,7 +116,7 @@ func TestSharesComeBack(t *testing.T) {
 // another has time.
 func TestNeedsSpreading(t *testing.T) {
 	if len(steerable()) < 2 {
-		testenv.Skip(t, "one core")
+		testenv.Skip(t, "spreading needs two cores, and this machine has one")
 	}
 	full, idle, works := coreLoad{1, 0.98}, coreLoad{0.2, 0.1}, coreLoad{1, 0.1}
 	one, other := map[int]uint64{0: 900_000, 1: 100}, map[int]uint64{0: 100, 1: 900_000}
@@ -155,7 +155,7 @@ func TestNeedsSpreading(t *testing.T) {
 // receives is.
 func TestSharesFall(t *testing.T) {
 	if len(steerable()) < 2 {
-		testenv.Skip(t, "one core")
+		testenv.Skip(t, "spreading needs two cores, and this machine has one")
 	}
 	s := &spreader{Spread: resolve.Spread{Cores: []int{1}}}
 	now := dataplane.Shares{Receiver: 0}
@@ -179,7 +179,7 @@ func TestSharesFall(t *testing.T) {
 // theirs back at once.
 func TestSharesOfOtherCores(t *testing.T) {
 	if len(steerable()) < 2 {
-		testenv.Skip(t, "one core")
+		testenv.Skip(t, "spreading needs two cores, and this machine has one")
 	}
 	s := &spreader{Spread: resolve.Spread{Cores: []int{1}}}
 	now := dataplane.Shares{Receiver: 0}

@@ -47,7 +47,7 @@ func newSpreadNet(t *testing.T, rules string) *spreadNet {
 		}
 	}
 	if len(cores) < 2 {
-		testenv.Skip(t, "one core")
+		testenv.Skip(t, "spreading needs two cores, and this machine has one")
 	}
 	s.here, s.other = cores[0], cores[1]
 	one.Set(s.here)
