@@ -172,7 +172,7 @@ func (b *box) putInPlace(source Source, rules *compiled) error {
 		err = b.dp.ReplaceRules(rules.program, &options)
 	}
 	if errors.Is(err, dataplane.ErrUnfinished) {
-		b.cfg.Log.Warn("the rules are in force", "error", err)
+		b.cfg.Log.Warn("the new rules are in force, but something of the old ones is left; this is tried again each second", "error", err)
 		err = nil
 	}
 	if err != nil {
@@ -185,6 +185,16 @@ func (b *box) putInPlace(source Source, rules *compiled) error {
 		b.noteTunnels(&source, rules)
 	}
 	return nil
+}
+
+// finishRules tries again to remove what is left of rules that were replaced.
+func (b *box) finishRules() {
+	if b.dp == nil || !b.dp.Unfinished() {
+		return
+	}
+	if err := b.dp.Finish(); err == nil {
+		b.cfg.Log.Info("what was left of the rules before is removed")
+	}
 }
 
 // recordedInPlace returns the record of rules that replace others in place, by index.

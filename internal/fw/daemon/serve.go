@@ -110,6 +110,7 @@ func (b *box) beat() {
 	b.followStates()
 	b.notePrefetch()
 	b.followLoad()
+	b.finishRules()
 }
 
 // pulse sends the heartbeat to the live dataplane. It has its own lock, because a load

@@ -70,7 +70,6 @@ func (t *transaction) run(attachments []Attachment) (err error) {
 	if err := t.attach(attachments); err != nil {
 		return errors.Join(err, t.undo(), t.forget())
 	}
-	t.d.live.limits.settle()
 	setTimeouts(t.d.tables.shared, &t.d.config.Options)
 	setLimits(t.d.tables.shared, &t.d.config.Options)
 	t.report.Unfinished = errors.Join(t.d.useNewRates(), t.d.useSpread())
@@ -215,15 +214,12 @@ func (t *transaction) pinLinks() error {
 
 // finish runs once the new generation is live. Nothing here is undone.
 func (t *transaction) finish() error {
-	if err := promote(t.dir); err != nil {
-		return err
+	err := promote(t.dir)
+	if err == nil {
+		err = t.removeLinks()
 	}
-	for key, l := range t.found {
-		if !t.wanted[key] {
-			if err := l.remove(); err != nil {
-				return err
-			}
-		}
+	if err := errors.Join(err, t.settle()); err != nil {
+		return err
 	}
 	if err := t.finishCopy(); err != nil {
 		return err
@@ -235,6 +231,28 @@ func (t *transaction) finish() error {
 		return err
 	}
 	return t.d.pruneTableCounters()
+}
+
+// removeLinks removes the links of interfaces that the generation does not have.
+func (t *transaction) removeLinks() error {
+	for key, l := range t.found {
+		if !t.wanted[key] {
+			if err := l.remove(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// settle ends the limiters that only rules before have, once no packet meets these.
+func (t *transaction) settle() (err error) {
+	l := t.d.live
+	if l.limits.ending() {
+		err = l.swap(l.set) // the same rules: the kernel waits for all programs that run
+	}
+	l.limits.settle()
+	return errors.Join(err, l.finish())
 }
 
 // copyLast is copyStates for the last time. Tests make it fail.

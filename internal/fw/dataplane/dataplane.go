@@ -33,8 +33,10 @@ type Dataplane struct {
 	byMark   bool                    // the kernel looks up routes by mark
 	owners   bool                    // the programs that look up a packet's user and group are loaded
 	forwards bool                    // an earlier generation does, while this one is built
-	ledger   ledger                  // as it will be once this generation is live
-	lock     *os.File                // held from Build to the end of Commit
+
+	unfinished bool     // something is left of rules that were replaced
+	ledger     ledger   // as it will be once this generation is live
+	lock       *os.File // held from Build to the end of Commit
 }
 
 // Close releases what the process holds. Pinned programs and maps go on.

@@ -174,11 +174,26 @@ func (n *limitNumbers) settle() {
 		return
 	}
 	for number := range n.limiters {
-		if _, ok := n.defined[uint32(number)]; !ok {
+		if n.ends(number) {
 			atomic.StoreUint32(&n.limiters[number].Limit, 0)
 		}
 	}
 	n.undo = nil
+}
+
+// ending reports whether settle ends a limiter.
+func (n *limitNumbers) ending() bool {
+	for number := range n.limiters {
+		if n.ends(number) {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *limitNumbers) ends(number int) bool {
+	_, defined := n.defined[uint32(number)]
+	return !defined && atomic.LoadUint32(&n.limiters[number].Limit) != 0
 }
 
 // takeBack undoes what assign has done since the last settle: the program did not come into force.
@@ -217,10 +232,14 @@ func (l *xdpLimit) set(from *ruleset.Limit) {
 	l.AdaptiveStart, l.AdaptiveEnd, l.Timeout = from.AdaptiveStart, from.AdaptiveEnd, from.Timeouts
 }
 
-// restorer returns what undoes the next set.
+// restorer returns what undoes the next set. A limit that states or sources of its rules count under
+// meanwhile stays: under another name, they would count for other rules.
 func (l *xdpLimit) restorer() func() {
 	before := *l
 	return func() {
+		if l.Name != before.Name && (atomic.LoadUint32(&l.States) != 0 || atomic.LoadUint32(&l.Nodes) != 0) {
+			return
+		}
 		if l.Name != before.Name {
 			l.Used, l.Pkts = before.Used, before.Pkts
 		}

@@ -73,10 +73,9 @@ func (d *Dataplane) setAllRates(p *ruleset.Program) error {
 }
 
 // withRates replaces rules, and gives the queues the rates that come with them. After an error
-// they have those of the rules in force.
+// they have those of the rules before, which are in force.
 func (d *Dataplane) withRates(p *ruleset.Program, replace func() error) error {
-	number := queuesNumber(p)
-	if number == queuesNumber(d.config.Program) {
+	if queuesNumber(p) == queuesNumber(d.config.Program) {
 		return replace()
 	}
 	err := d.setAllRates(p)
@@ -86,12 +85,20 @@ func (d *Dataplane) withRates(p *ruleset.Program, replace func() error) error {
 	if err != nil {
 		return errors.Join(err, d.setAllRates(d.config.Program))
 	}
+	return nil
+}
+
+// noteQueues records which queues are in force: queues with other rates are not kept.
+func (d *Dataplane) noteQueues() error {
 	l, err := readLedger(d.config.Dir)
-	if err != nil {
-		return err
+	if number := queuesNumber(d.config.Program); err == nil && l.Queues != number {
+		l.Queues = number
+		err = writeLedger(d.config.Dir, l)
 	}
-	l.Queues = number
-	return writeLedger(d.config.Dir, l)
+	if err != nil {
+		return fmt.Errorf("note the rates of queues: %w", err)
+	}
+	return nil
 }
 
 // setRates sets the rates of a tree, class by class from the root.

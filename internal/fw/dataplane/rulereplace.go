@@ -13,9 +13,9 @@ import (
 // rules need a generation of their own.
 var ErrNoRoom = errors.New("there is no room for the rules")
 
-// ErrUnfinished is returned (wrapped) if the new rules are in force, but counters of tables that are
-// gone could not be removed. The next load tries it again.
-var ErrUnfinished = errors.New("counters of tables that are gone could not be removed")
+// ErrUnfinished is returned (wrapped) if the new rules are in force, but something of those before
+// is left. Finish tries again to remove it.
+var ErrUnfinished = errors.New("something of the rules before is left")
 
 // ReplaceRules replaces the rules in force under traffic, without loading programs.
 // Anchors are replaced this way. Each packet meets either the old rules or the new ones.
@@ -77,11 +77,33 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program, o *ruleset.Options) error {
 			setLimits(d.tables.shared, o)
 		}
 		d.config.Program, d.config.Options = p, *o
-		if err := d.pruneTableCounters(); err != nil {
-			return fmt.Errorf("%w: %w", ErrUnfinished, err)
-		}
-		return nil
+		return d.finishRules()
 	})
+}
+
+// Unfinished reports whether something is left of rules that were replaced.
+func (d *Dataplane) Unfinished() bool { return d.unfinished }
+
+// Finish removes what ReplaceRules has left. The error wraps ErrUnfinished, or ErrBusy while another
+// process builds a generation.
+func (d *Dataplane) Finish() error {
+	return d.place.Do(func() error {
+		lock, err := lockFolder(d.config.Dir, false)
+		if err != nil {
+			return err
+		}
+		defer lock.Close()
+		return d.finishRules()
+	})
+}
+
+func (d *Dataplane) finishRules() error {
+	err := errors.Join(d.live.finish(), d.noteQueues(), d.pruneTableCounters())
+	d.unfinished = err != nil
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnfinished, err)
+	}
+	return nil
 }
 
 // needOwnersNow is needOwners under traffic. When it returns, every packet under way has

@@ -35,7 +35,9 @@ type liveRules struct {
 	holder  *bpfload.Map // of set
 	changes *bpfload.Map // map of set.Changes, or of the next slot; nil: none
 	blank   *bpfload.Map // an empty page
-	pages   int          // number that the index uses
+
+	pages [2]int         // how many pages each half of table_pages may have in use
+	gone  []*bpfload.Map // what no packet uses any more; finish closes them
 }
 
 // newLiveRules writes a program into the maps of a generation.
@@ -54,13 +56,17 @@ func (l *liveRules) load(p *ruleset.Program) error {
 	if err := l.writeRules(p, next); err != nil {
 		return err
 	}
-	return l.write(p, next, next.set(p))
+	if err := l.write(p, next, next.set(p)); err != nil {
+		return err
+	}
+	return l.finish()
 }
 
 // replaceRules replaces the program under traffic. p was made from it by Replace. Rules
-// that stay keep counting.
+// that stay keep counting. After an error the program before is in force. What is left of it
+// otherwise, finish removes.
 func (l *liveRules) replaceRules(p *ruleset.Program) error {
-	next, before := l.next(), l.set
+	next := l.next()
 	err := l.writeRules(p, next)
 	if err == nil {
 		set := next.set(p)
@@ -69,12 +75,12 @@ func (l *liveRules) replaceRules(p *ruleset.Program) error {
 			err = l.write(p, next, set)
 		}
 	}
-	if err != nil && l.set == before { // packets do not use them
+	if err != nil {
 		l.limits.takeBack()
 		return err
 	}
 	l.limits.settle()
-	return err
+	return nil
 }
 
 // writeRules writes a program's arrays. Its limits get their numbers.
@@ -92,12 +98,11 @@ func (l *liveRules) writeRules(p *ruleset.Program, next half) error {
 func (l *liveRules) next() half { return half{l.objects.Maps, l.program != nil && !l.half.second} }
 
 func (l *liveRules) write(p *ruleset.Program, next half, set xdpRuleSet) error {
-	before := l.set
-	err := l.replaceIndex(set, p.Index)
-	if err == nil || l.set != before { // else the rules are in force although something is left over
-		l.program, l.half = p, next
+	if err := l.replaceIndex(set, p.Index); err != nil {
+		return err
 	}
-	return err
+	l.program, l.half = p, next
+	return nil
 }
 
 // carryCounters records what the rules have counted so far, so that later counts are attributed
@@ -137,14 +142,29 @@ func (l *liveRules) carriedCounters() (carried []xdpRuleCarried, err error) {
 // close gives limits and limiters back to the rules that stay in force, if these never were.
 func (l *liveRules) close() error {
 	l.limits.takeBack()
-	err := errors.Join(l.holder.Close(), l.changes.Close(), l.blank.Close())
+	err := errors.Join(l.closeGone(), l.holder.Close(), l.changes.Close(), l.blank.Close())
 	l.holder, l.changes, l.blank = nil, nil, nil
 	return err
 }
 
+// finish removes what is left of rules and tables that no packet uses any more. After an error
+// it can be called again.
+func (l *liveRules) finish() error {
+	return errors.Join(l.closeGone(), l.freePages())
+}
+
+func (l *liveRules) closeGone() error {
+	var errs []error
+	for _, m := range l.gone {
+		errs = append(errs, m.Close())
+	}
+	l.gone = nil
+	return errors.Join(errs...)
+}
+
 // swap replaces the rule set in force and gives the new one its own epoch. When it
 // returns, no packet uses the old one: the kernel waits for that when a map in a map is
-// replaced.
+// replaced. After an error the old one is in force.
 func (l *liveRules) swap(next xdpRuleSet) error {
 	next.Epoch = l.set.Epoch%maxEpoch + 1
 	holder, err := l.objects.NewInner(mapRuleSets)
@@ -157,33 +177,35 @@ func (l *liveRules) swap(next xdpRuleSet) error {
 	if err := l.objects.Maps[mapRuleSets].Put(uint32(0), holder); err != nil {
 		return errors.Join(fmt.Errorf("replace the rule set: %w", err), holder.Close())
 	}
-	err = l.holder.Close()
+	l.gone = append(l.gone, l.holder)
 	l.holder, l.set = holder, next
-	return err
+	return nil
 }
 
 // replaceIndex writes an index into pages beside those in use. It then replaces the rule
-// set by next, which points there and has no changes.
+// set by next, which points there and has no changes. finish frees the pages before.
 func (l *liveRules) replaceIndex(next xdpRuleSet, x *ruleset.TableIndex) error {
-	before, pages := int(l.set.TablesAt/tablePageLines), l.pages
-	base := tablePages - before // the other half
+	half := l.otherPages()
 	next.Tables4, next.Tables6 = rawTree(x.Tree4), rawTree(x.Tree6)
-	next.TablesAt, next.Changes = uint32(base*tablePageLines), 0
-	written, err := l.writePages(base, x.Lines)
+	next.TablesAt, next.Changes = uint32(half*tablePages*tablePageLines), 0
+	err := l.writePages(half, x.Lines)
 	if err == nil {
 		err = l.swap(next)
 	}
 	if err != nil {
-		return errors.Join(err, l.freePages(base, written))
+		return errors.Join(err, l.freePages())
 	}
-	l.pages = written
-	return errors.Join(l.dropChanges(), l.freePages(before, pages))
+	l.dropChanges()
+	return nil
 }
+
+// otherPages returns the half of table_pages that no packet searches.
+func (l *liveRules) otherPages() int { return 1 - int(l.set.TablesAt/tablePageLines/tablePages) }
 
 func rawTree(t ruleset.Tree) uint64 { return uint64(t.First) | uint64(t.Nodes)<<32 }
 
-// writePages writes lines into new pages and returns how many.
-func (l *liveRules) writePages(base int, lines []ruleset.Line) (count int, err error) {
+// writePages writes lines into new pages of a half that no packet searches.
+func (l *liveRules) writePages(half int, lines []ruleset.Line) (err error) {
 	var pages []*bpfload.Map
 	defer func() {
 		for _, page := range pages {
@@ -194,11 +216,12 @@ func (l *liveRules) writePages(base int, lines []ruleset.Line) (count int, err e
 		n := min(len(lines), tablePageLines)
 		page, err := l.newPage(lines[:n])
 		if err != nil {
-			return 0, fmt.Errorf("write a page of tables: %w", err)
+			return fmt.Errorf("write a page of tables: %w", err)
 		}
 		pages, lines = append(pages, page), lines[n:]
 	}
-	return len(pages), l.objects.PutInner(mapTablePages, uint32(base), pages)
+	l.pages[half] = max(l.pages[half], len(pages)) // more, if some were not freed
+	return l.objects.PutInner(mapTablePages, uint32(half*tablePages), pages)
 }
 
 func (l *liveRules) newPage(lines []ruleset.Line) (*bpfload.Map, error) {
@@ -213,23 +236,26 @@ func (l *liveRules) newPage(lines []ruleset.Line) (*bpfload.Map, error) {
 	return page, nil
 }
 
-// freePages frees pages that no packet searches. It puts one empty page in their place.
+// freePages frees the pages that no packet searches. It puts one empty page in their place.
 // Removing a page would make the kernel wait as long as for all of these.
-func (l *liveRules) freePages(base, count int) (err error) {
+func (l *liveRules) freePages() (err error) {
+	half := l.otherPages()
+	count := l.pages[half]
 	if count > 0 && l.blank == nil {
 		if l.blank, err = l.newPage(nil); err != nil {
 			return err
 		}
 	}
-	return l.objects.PutInner(mapTablePages, uint32(base), slices.Repeat([]*bpfload.Map{l.blank}, count))
+	err = l.objects.PutInner(mapTablePages, uint32(half*tablePages), slices.Repeat([]*bpfload.Map{l.blank}, count))
+	if err != nil {
+		return fmt.Errorf("free pages of tables: %w", err)
+	}
+	l.pages[half] = 0
+	return nil
 }
 
 // dropChanges removes changed prefixes that no packet looks up.
-func (l *liveRules) dropChanges() error {
-	err := l.changes.Close()
-	l.changes = nil
-	return err
-}
+func (l *liveRules) dropChanges() { l.gone, l.changes = append(l.gone, l.changes), nil }
 
 // A tablePrefix is struct table_prefix of bpf/rules/table.h.
 type tablePrefix struct {
@@ -278,9 +304,9 @@ func (l *liveRules) replaceChanges(changes []ruleset.Override) (err error) {
 	if err != nil {
 		return errors.Join(err, made.Close())
 	}
-	err = l.dropChanges()
+	l.dropChanges()
 	l.changes = made
-	return err
+	return nil
 }
 
 func putChanges(m *bpfload.Map, changes []ruleset.Override) error {

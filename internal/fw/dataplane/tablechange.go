@@ -9,7 +9,7 @@ import (
 // ReplaceTable replaces all entries of a table under traffic. Each packet finds either
 // the old table or the new one. If several entries have the same prefix, the first
 // counts. It returns how many entries have changed. If none has, the error says why. Else
-// it is about their counters alone. States and established packets are not touched. Only
+// it is about their counters, or about memory that the next change frees. States and established packets are not touched. Only
 // one caller may change tables at a time.
 func (d *Dataplane) ReplaceTable(name string, entries []ruleset.TableEntry) (changed int, err error) {
 	if !d.counts(name) {
@@ -74,5 +74,5 @@ func (l *liveRules) change(u *ruleset.TableUpdate, err error) (changed int, _ er
 	if err != nil {
 		return 0, err
 	}
-	return u.Changed, nil
+	return u.Changed, l.finish()
 }
