@@ -140,8 +140,7 @@ struct shared {
 	__u32 table_rules;	     /* rules in the map of that name, or more		*/
 	__u32 source_limit;	     /* set limit src-nodes				*/
 	__u32 limiter_room;	     /* sources of all source limiters together		*/
-	__u32 no_implicit;	     /* 1: set implicit-pass no				*/
-	__u32 pad1[6];
+	__u32 pad1[7];
 	/* written by packets that make states, next hops or paths */
 	__u32 states_made;	     /* wraps; minus those released: in use		*/
 	__u32 states_released;	     /* wraps; mostly by the garbage collection			*/

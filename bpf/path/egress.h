@@ -231,13 +231,13 @@ static __always_inline int egress_fast(hook_ctx *ctx, void *tails, struct packet
 }
 
 /* Implicit passes and rules out. UNDECIDED: the packet may leave. */
-__noinline enum reason egress_rules(hook_ctx *ctx, struct scratch *s)
+__noinline enum reason egress_rules(hook_ctx *ctx, struct scratch *s, const struct rule_set *set)
 {
 	const struct interface *i;
 	const struct packet *p;
 	enum reason r, why = REASON_NO_RULE;
 
-	if (!s)
+	if (!s || !set)
 		return REASON_INTERNAL;
 	p = &s->packet;
 	i = interface_get(p->ifindex);
@@ -246,14 +246,14 @@ __noinline enum reason egress_rules(hook_ctx *ctx, struct scratch *s)
 	evaluate_nothing(s);
 	s->chosen = 0;
 	s->reply_nexthop = 0;
-	if (implicit_passes(p, i, 0))
+	if (implicit_passes(set, p, i, 0))
 		return REASON_IMPLICIT;
 	evaluate_start(&s->in, p, DIRECTION_IN, 0, 0);
 	evaluate_start(&s->out, p, DIRECTION_OUT, p->ifindex, 0);
 	s->out.received = ctx->ingress_ifindex; /* not 0: multicast that the stack forwards */
 	s->skip_in = 0;
 	s->skip_out = i->flags & INTERFACE_SKIP;
-	r = evaluate_crossing(ctx, &s->out, p->flags & PACKET_OPTIONS, &why);
+	r = evaluate_crossing(ctx, &s->out, set, p->flags & PACKET_OPTIONS, &why);
 	s->why = why;
 	s->out_ifindex = p->ifindex;
 	s->tuple = p->tuple;
@@ -291,6 +291,7 @@ static __always_inline int egress_tracked(hook_ctx *ctx, struct scratch *s, cons
 static __always_inline int egress_miss(hook_ctx *ctx)
 {
 	struct scratch *s = scratch_get();
+	const struct rule_set *set;
 	const struct interface *i;
 	struct state *st;
 	enum reason r;
@@ -303,7 +304,8 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 		return HOOK_DROP;
 	if (s->then == SLOW_ANSWER)
 		return reject_segment(ctx, s);
-	r = egress_rules(ctx, s);
+	set = rule_set_get();
+	r = egress_rules(ctx, s, set);
 	if (r == UNDECIDED && miss_is_elsewhere(s, 0)) {
 		r = miss_join(ctx, s, 0);
 		if (r == UNDECIDED)
@@ -313,7 +315,7 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 		r = UNDECIDED;
 	}
 	if (r == UNDECIDED && s->out.route == ROUTES_TO)
-		r = miss_detour(ctx, s);
+		r = miss_detour(ctx, s, set);
 	if (r == UNDECIDED && miss_is_redirected(s))
 		r = miss_redirect(ctx, s, 1);
 	if (r == UNDECIDED) {

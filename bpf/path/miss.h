@@ -37,13 +37,13 @@ static __always_inline void miss_translated(struct scratch *s)
 }
 
 /* Sanity, implicit passes, rules in. UNDECIDED: the packet may enter. */
-__noinline enum reason miss_rules_in(hook_ctx *ctx, struct scratch *s)
+__noinline enum reason miss_rules_in(hook_ctx *ctx, struct scratch *s, const struct rule_set *set)
 {
 	const struct interface *i;
 	const struct packet *p;
 	enum reason r, why = REASON_NO_RULE;
 
-	if (!s)
+	if (!s || !set)
 		return REASON_INTERNAL;
 	p = &s->packet;
 	i = interface_get(p->ifindex);
@@ -55,14 +55,14 @@ __noinline enum reason miss_rules_in(hook_ctx *ctx, struct scratch *s)
 	r = sanity_check(p, i);
 	if (r != UNDECIDED)
 		return r;
-	if (implicit_passes(p, i, 1))
+	if (implicit_passes(set, p, i, 1))
 		return REASON_IMPLICIT;
 	evaluate_start(&s->in, p, DIRECTION_IN, p->ifindex, evaluate_tag(s));
 	s->in.fragment = p->fragment == FRAGMENT_LATER; /* others follow their first, and meet no rules */
 	evaluate_start(&s->out, p, DIRECTION_OUT, 0, 0);
 	s->skip_in = i->flags & INTERFACE_SKIP;
 	s->skip_out = 0;
-	r = evaluate_crossing(ctx, &s->in, p->flags & PACKET_OPTIONS, &why);
+	r = evaluate_crossing(ctx, &s->in, set, p->flags & PACKET_OPTIONS, &why);
 	s->why = why;
 	return r;
 }
@@ -162,14 +162,14 @@ static __always_inline void miss_return(struct scratch *s, enum reason why)
 
 /* Follows route-to of the out crossing. The rules of the interface that it leads to are
  * evaluated too, and may lead on. UNDECIDED: done. */
-__noinline enum reason miss_detour(hook_ctx *ctx, struct scratch *s)
+__noinline enum reason miss_detour(hook_ctx *ctx, struct scratch *s, const struct rule_set *set)
 {
 	enum reason r, why;
 	enum route route;
 	__u32 ifindex = 0;
 	int n;
 
-	if (!s)
+	if (!s || !set)
 		return REASON_INTERNAL;
 	for (n = 0; n <= MISS_DETOURS; n++) {
 		if (s->out.route != ROUTES_TO)
@@ -185,7 +185,7 @@ __noinline enum reason miss_detour(hook_ctx *ctx, struct scratch *s)
 			return REASON_GATEWAY;
 		miss_turn(s, ifindex);
 		why = REASON_NO_RULE;
-		r = evaluate_crossing(ctx, &s->out, 0, &why);
+		r = evaluate_crossing(ctx, &s->out, set, 0, &why);
 		if (r != UNDECIDED)
 			return r;
 		/* if no rule matches, those before count, which have let the options pass */
@@ -261,14 +261,14 @@ static __always_inline enum reason miss_divert(struct scratch *s)
 
 /* Route and rules out. UNDECIDED: the packet is forwarded. A pass reason: it goes to the
  * box. */
-__noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
+__noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s, const struct rule_set *set)
 {
 	const struct packet *p;
 	const struct interface *o;
 	enum reason r, why = REASON_NO_RULE;
 	enum route route;
 
-	if (!s)
+	if (!s || !set)
 		return REASON_INTERNAL;
 	p = &s->packet;
 	miss_translated(s);
@@ -294,7 +294,7 @@ __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 	evaluate_share(&s->out, &s->in);
 	o = interface_get(s->out_ifindex);
 	s->skip_out = o && o->flags & INTERFACE_SKIP;
-	r = evaluate_crossing(ctx, &s->out, p->flags & PACKET_OPTIONS, &why);
+	r = evaluate_crossing(ctx, &s->out, set, p->flags & PACKET_OPTIONS, &why);
 	if (r == UNDECIDED && why != REASON_SKIP)
 		s->why = why;
 	return r;
@@ -505,6 +505,7 @@ static __always_inline int miss_in(hook_ctx *ctx, void *tails)
 {
 	struct scratch *s = scratch_get();
 	const struct interface *i;
+	const struct rule_set *set;
 	enum reason r;
 	int tail;
 
@@ -531,7 +532,8 @@ static __always_inline int miss_in(hook_ctx *ctx, void *tails)
 		return reject_segment(ctx, s);
 	if (HOOK_IS_XDP && copies) /* a copy may be due */
 		return count_verdict(i, REASON_UP_COPY, s->packet.length);
-	r = miss_rules_in(ctx, s);
+	set = rule_set_get();
+	r = miss_rules_in(ctx, s, set);
 	if (r == REASON_IMPLICIT)
 		hook_handoff(ctx, s->packet.mark, &s->packet, 0);
 	if (r != UNDECIDED) {
@@ -556,9 +558,9 @@ static __always_inline int miss_in(hook_ctx *ctx, void *tails)
 		s->out.logs = 0;
 		s->why = s->in.evaluated ? (s->in.rule ? REASON_RULE : REASON_NO_RULE) : REASON_SKIP;
 	}
-	r = s->in.route == ROUTES_DIVERT ? miss_divert(s) : miss_rules_out(ctx, s);
+	r = s->in.route == ROUTES_DIVERT ? miss_divert(s) : miss_rules_out(ctx, s, set);
 	if (r == UNDECIDED && s->out.route == ROUTES_TO)
-		r = miss_detour(ctx, s);
+		r = miss_detour(ctx, s, set);
 	if (r == UNDECIDED && miss_is_redirected(s))
 		r = miss_redirect(ctx, s, 0);
 	if (r != UNDECIDED && r <= REASON_LAST_PASS)

@@ -101,12 +101,13 @@ static __always_inline enum reason slow_moves(struct scratch *s, struct state *s
 /* Evaluates the rules of the sides that keep no state. UNDECIDED: the packet passes. */
 __noinline enum reason slow_rules(hook_ctx *ctx, struct scratch *s)
 {
+	const struct rule_set *set = rule_set_get();
 	enum reason r, why;
 	__u8 in, out, crossed;
 	struct state *st;
 	__u32 d, options;
 
-	if (!s)
+	if (!s || !set)
 		return REASON_INTERNAL;
 	st = state_get(STATE_INDEX(s->state));
 	if (!st)
@@ -118,7 +119,7 @@ __noinline enum reason slow_rules(hook_ctx *ctx, struct scratch *s)
 	crossed = s->in.evaluated ? STATE_IN : 0; /* a bound state's packet that came elsewhere */
 	if (st->flags & in) {
 		evaluate_start(&s->in, &s->packet, DIRECTION_IN, s->packet.ifindex, evaluate_tag(s));
-		r = evaluate_crossing(ctx, &s->in, options, &why);
+		r = evaluate_crossing(ctx, &s->in, set, options, &why);
 		if (r != UNDECIDED) {
 			reject_note(s, r, STATE_IN);
 			return r;
@@ -138,7 +139,7 @@ __noinline enum reason slow_rules(hook_ctx *ctx, struct scratch *s)
 		s->out.mark_keep = d ? 0 : st->flow_forth.mark_mask;
 		if (d && !s->elsewhere)
 			s->out.sport = s->tuple.sport;
-		r = evaluate_crossing(ctx, &s->out, options, &why);
+		r = evaluate_crossing(ctx, &s->out, set, options, &why);
 		if (r != UNDECIDED)
 			reject_note(s, r, crossed | STATE_OUT);
 		else if (s->elsewhere)

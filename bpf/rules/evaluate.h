@@ -193,15 +193,14 @@ static __always_inline int evaluate_once(struct crossing *cr)
 }
 
 /* Evaluates one crossing. Returns UNDECIDED if it passes, else the reason to drop; *why
- * becomes the reason under which it passed. */
-static __always_inline enum reason evaluate_crossing(hook_ctx *ctx, struct crossing *cr, __u32 options,
-						     enum reason *why)
+ * becomes the reason under which it passed. A packet has one rule set for all that it meets. */
+static __always_inline enum reason evaluate_crossing(hook_ctx *ctx, struct crossing *cr, const struct rule_set *set,
+						     __u32 options, enum reason *why)
 {
-	const struct rule_set *set;
 	const struct interface *i;
 	enum reason r;
 
-	if (!cr || !why)
+	if (!cr || !set || !why)
 		return REASON_INTERNAL;
 	i = interface_get(cr->ifindex);
 	if (i && i->flags & INTERFACE_SKIP) {
@@ -209,12 +208,11 @@ static __always_inline enum reason evaluate_crossing(hook_ctx *ctx, struct cross
 		return UNDECIDED;
 	}
 	cr->evaluated = 1;
-	set = rule_set_get();
-	if (set && set->asks_more & FACTS)
+	if (set->asks_more & FACTS)
 		cr->facts = fact_find(ctx, cr, set->asks_more);
-	if (set && set->asks_more & ASKS_LATE)
+	if (set->asks_more & ASKS_LATE)
 		evaluate_late(ctx, cr, set);
-	if (set && set->asks_more & ASKS_PRIO)
+	if (set->asks_more & ASKS_PRIO)
 		prio_find(ctx, cr);
 	r = match_rules(cr, set);
 	if (cr->flags & CROSSING_ONCE && evaluate_once(cr))

@@ -8,6 +8,7 @@
 
 #include "shared.h"
 #include "packet/parse.h"
+#include "rules/ruleset.h"
 
 /*
  * Whether DHCP passes. Queries of the box's own clients go out. Servers' replies come in
@@ -33,9 +34,10 @@ static __always_inline int implicit_dhcp(const struct packet *p, const struct in
 
 /* Whether a packet must get through so that the box can have an address and neighbours
  * at all. */
-static __always_inline int implicit_passes(const struct packet *p, const struct interface *i, int in)
+static __always_inline int implicit_passes(const struct rule_set *set, const struct packet *p, const struct interface *i,
+					   int in)
 {
-	if (shared.no_implicit || p->fragment != FRAGMENT_NONE)
+	if (set->no_implicit || p->fragment != FRAGMENT_NONE)
 		return 0;
 	if (p->family == 4 && p->tuple.proto == IPPROTO_IGMP_KERNEL)
 		return p->ttl == 1;

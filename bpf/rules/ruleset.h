@@ -154,7 +154,7 @@ struct rule_set {
 	__u8 pad0;
 	__u16 asks_more;  /* ASKS_MORE, ASKS_PRIO, and the FACT_*, ASKS_LATE and ASKS_LOG_USER of rules */
 	__u8 ether_tables; /* an ether rule tests tables */
-	__u8 pad1;
+	__u8 no_implicit;  /* set implicit-pass no (rules/implicit.h) */
 	__u32 scrubs; /* the first rule behind FreeBSD's list of scrub rules; 0: there are none */
 	__u32 ethers; /* the first rules: the ether rules */
 	__u32 all; /* a class with the bits of all rules; valid iff there are ether rules */

@@ -27,8 +27,7 @@ import (
 // testOptions returns small options, so that loading is quick.
 func testOptions() ruleset.Options {
 	return ruleset.OptionsOf(&resolve.Options{
-		MaxStates:    1024,
-		ImplicitPass: true,
+		MaxStates: 1024,
 		Timeouts: resolve.Timeouts{
 			TCPFirst: 120, TCPOpening: 30, TCPEstablished: 86400, TCPClosing: 900, TCPFinWait: 45, TCPClosed: 90,
 			UDPFirst: 60, UDPSingle: 30, UDPMultiple: 60, ICMPFirst: 20, ICMPError: 10,
@@ -38,7 +37,7 @@ func testOptions() ruleset.Options {
 }
 
 func (n *testNet) config() Config {
-	return Config{Dir: n.dir, Program: must(ruleset.Compile(&resolve.Ruleset{}, ruleset.Snapshot{}))(n.tb), Options: testOptions(), XDP: true}
+	return Config{Dir: n.dir, Program: must(ruleset.Compile(&resolve.Ruleset{Options: resolve.Options{ImplicitPass: true}}, ruleset.Snapshot{}))(n.tb), Options: testOptions(), XDP: true}
 }
 
 // blank returns a configuration whose programs pass everything and load at once.

@@ -17,11 +17,10 @@ func (d *Dataplane) RouteGeneration() uint32 {
 	return atomic.LoadUint32(&d.tables.shared.RouteGeneration)
 }
 
-// setLimits sets how many states and sources there may be, and whether packets pass before the rules.
+// setLimits sets how many states and sources there may be.
 func setLimits(s *xdpShared, o *ruleset.Options) {
 	atomic.StoreUint32(&s.Limit, o.MaxStates)
 	atomic.StoreUint32(&s.SourceLimit, o.MaxSources)
-	atomic.StoreUint32(&s.NoImplicit, uint32(asByte(!o.ImplicitPass)))
 }
 
 // setTimeouts sets the timeouts as configured; the garbage collection scales them.

@@ -147,7 +147,7 @@ func (h half) set(p *ruleset.Program) xdpRuleSet {
 		OrderAt: h.base("rule_order"), TreesAt: h.base("rule_trees"),
 		DstTablesAt: classes + p.Set.DstTablesAt, SrcTablesAt: classes + p.Set.SrcTablesAt, AsksTables: p.Set.AsksTables,
 		BlockShift: p.Set.BlockShift, AsksMark: asByte(p.Set.AsksMark), AsksMore: p.Set.AsksMore, Fingerprints: uint32(len(p.Fingerprints)), Scrubs: uint32(p.Scrubs),
-		Ethers: uint32(p.Ethers), All: classes + p.Set.All, EtherTables: asByte(p.Set.EtherTables),
+		Ethers: uint32(p.Ethers), All: classes + p.Set.All, EtherTables: asByte(p.Set.EtherTables), NoImplicit: asByte(!p.ImplicitPass),
 	}
 }
 

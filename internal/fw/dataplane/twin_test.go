@@ -155,12 +155,11 @@ func (t *twin) use(rules string) {
 	t.tb.Helper()
 	switch { // as its programs: newTwinIn
 	case !t.implicit:
-		rules = "set reassemble no\n" + rules
+		rules = "set implicit-pass no\nset reassemble no\n" + rules
 	case !t.copies:
 		rules = listedRules + rules
 	}
 	t.rules = t.parse(rules)
-	t.rules.Options.ImplicitPass = t.implicit
 	t.rules.Options.MaxStates = twinStates
 	t.rules.Options.MaxSources = twinSources
 	var logical []int

@@ -830,7 +830,7 @@ type xdpRuleSet struct {
 	Pad0         uint8
 	AsksMore     uint16
 	EtherTables  uint8
-	Pad1         uint8
+	NoImplicit   uint8
 	Scrubs       uint32
 	Ethers       uint32
 	All          uint32
@@ -1330,8 +1330,7 @@ type xdpShared struct {
 	TableRules      uint32
 	SourceLimit     uint32
 	LimiterRoom     uint32
-	NoImplicit      uint32
-	Pad1            [6]uint32
+	Pad1            [7]uint32
 	StatesMade      uint32
 	StatesReleased  uint32
 	NexthopsHigh    uint32

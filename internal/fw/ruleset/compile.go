@@ -41,6 +41,7 @@ func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) 
 		c.translates[&l.Rule] = !l.IsScrub && !l.IsEther
 	}
 	c.program.Fragments = fragmentsOf(&rs.Options)
+	c.program.ImplicitPass = rs.Options.ImplicitPass
 	c.program.Ethers = len(rs.Ethers())
 	for i := range c.program.Rules {
 		c.program.Order = append(c.program.Order, uint32(i))

@@ -7,11 +7,10 @@ import (
 
 // Options holds the set statements in the dataplane's form.
 type Options struct {
-	MaxStates    uint32
-	MaxSources   uint32
-	ImplicitPass bool
-	Fragments    Fragments
-	MarkMask     uint32 // weir's own bits of skb->mark, which are contiguous
+	MaxStates  uint32
+	MaxSources uint32
+	Fragments  Fragments
+	MarkMask   uint32 // weir's own bits of skb->mark, which are contiguous
 
 	Timeouts    state.Timeouts
 	FragTimeout uint32 // in ticks
@@ -44,7 +43,7 @@ func fragmentsOf(o *resolve.Options) Fragments {
 // OptionsOf converts the options of a configuration.
 func OptionsOf(o *resolve.Options) Options {
 	return Options{
-		MaxStates: o.MaxStates, MaxSources: o.MaxSources, ImplicitPass: o.ImplicitPass, Fragments: fragmentsOf(o), MarkMask: o.MarkMask,
+		MaxStates: o.MaxStates, MaxSources: o.MaxSources, Fragments: fragmentsOf(o), MarkMask: o.MarkMask,
 		Timeouts: state.TimeoutsOf(&o.Timeouts), FragTimeout: o.Timeouts.Frag * state.TicksPerSecond,
 		AdaptiveStart: o.Timeouts.AdaptiveStart, AdaptiveEnd: o.Timeouts.AdaptiveEnd,
 	}

@@ -18,6 +18,9 @@ type Program struct {
 	Scrubs    int       // the first rule behind FreeBSD's list of scrub rules; 0: there are none
 	First     int       // how many rules stand before the filter rules: those of translation lists
 	Fragments Fragments // a constant of the programs, too
+
+	ImplicitPass bool // set implicit-pass
+
 	Forest
 	Classes []Class
 	Vectors []Bits

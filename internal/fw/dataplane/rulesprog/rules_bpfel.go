@@ -386,8 +386,7 @@ type RulesShared struct {
 	TableRules      uint32
 	SourceLimit     uint32
 	LimiterRoom     uint32
-	NoImplicit      uint32
-	Pad1            [6]uint32
+	Pad1            [7]uint32
 	StatesMade      uint32
 	StatesReleased  uint32
 	NexthopsHigh    uint32
