@@ -38,7 +38,8 @@
 #define SPREAD_IDLE 2
 #define SPREAD_GAP  4000
 
-/* If so many ticks pass without a frame taken, none waits: the kernel could not hand some over. */
+/* If so many ticks pass without a frame taken, none waits: the kernel could not hand some over. The
+ * daemon looks for fewer than SPREAD_ROOM. */
 #define SPREAD_STUCK 100
 
 /* A core that receives takes over from another that has received nothing for so many ticks. */
@@ -68,8 +69,9 @@ struct spread_slot {
 struct spread_core {
 	__u32 given;
 	__u32 full; /* frames dropped, as too many waited */
-	__u32 pad0[14];
-	__u32 taken;
+	__u32 lost; /* frames given that no core has taken: the kernel could not hand them over */
+	__u32 pad0[13];
+	__u32 taken; /* or lost */
 	__u32 tick; /* at which the last was */
 	__u32 seen; /* given, when it was last read: giving cores write that line for each frame */
 	__u32 pad1[13];
@@ -238,13 +240,14 @@ static __always_inline int spread_is_settled(const struct spread_slot *slot, str
 /* Whether too many frames wait for a core. */
 static __always_inline int spread_is_full(struct spread_core *c)
 {
-	__u32 taken = *(volatile __u32 *)&c->taken;
+	__u32 taken = *(volatile __u32 *)&c->taken, given = *(volatile __u32 *)&c->given;
 
-	if ((__s32)(c->given - taken) < SPREAD_ROOM)
+	if ((__s32)(given - taken) < SPREAD_ROOM)
 		return 0;
 	if (shared.now - c->tick < SPREAD_STUCK)
 		return 1;
-	c->given = taken;
+	if (__sync_val_compare_and_swap(&c->taken, taken, given) == taken) /* given never goes back: buckets name numbers */
+		__sync_fetch_and_add(&c->lost, given - taken);
 	return 0;
 }
 

@@ -44,6 +44,8 @@ type spreader struct {
 	frames [dataplane.SpreadBuckets]uint32
 	lost   []uint32 // by core: frames for which there was no room; nil: not known yet
 	came   []uint64 // by core: packets of the interface that were counted there, while a core is full
+	told   []int    // the cores that the log says its frames are handed to
+	failed string   // what the log says went wrong
 }
 
 // spreading is what the daemon knows of spreading.
@@ -54,6 +56,7 @@ type spreading struct {
 
 	handed []dataplane.HandOver // by core, at the last look
 	again  bool                 // a core takes none, and has to begin anew
+	failed string               // what the log says went wrong with them
 }
 
 // stuckFrames wait at least if a core that takes none is taken for one that has been offline.
@@ -64,7 +67,13 @@ func isStuck(before, now dataplane.HandOver) bool {
 	return now.Given != before.Given && now.Taken == before.Taken && int32(now.Given-now.Taken) >= stuckFrames
 }
 
-// abandonCores hands no frames to cores that have gone offline. Those that are back begin anew.
+// isLost reports whether frames that a core was given will not be taken: none was given or taken between two looks.
+func isLost(before, now dataplane.HandOver) bool {
+	return now.Given == before.Given && now.Taken == before.Taken && int32(now.Given-now.Taken) > 0
+}
+
+// abandonCores hands no frames to cores that have gone offline. Those that are back begin anew. It counts frames that no
+// core has taken.
 func (b *box) abandonCores() error {
 	handed, err := b.dp.HandedOver()
 	if err != nil {
@@ -75,6 +84,11 @@ func (b *box) abandonCores() error {
 	for core := range handed {
 		back := slices.Contains(online, core)
 		if back && (core >= len(before) || !isStuck(before[core], handed[core])) {
+			if core < len(before) && isLost(before[core], handed[core]) {
+				if err := b.dp.CountLost(core, handed[core]); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		did, err := b.dp.AbandonCore(core)
@@ -146,7 +160,8 @@ func (b *box) followLoad() {
 	}
 	load := loads(b.spreads.times, times)
 	b.spreads.times = times
-	if err := b.abandonCores(); err != nil {
+	err = b.abandonCores()
+	if isNews(&b.spreads.failed, err) {
 		b.cfg.Log.Warn("look at the cores that frames are handed to", "error", err)
 	}
 	now := make(map[string]*spreader)
@@ -170,13 +185,27 @@ func (b *box) followLoad() {
 			}
 			continue
 		}
-		if err := b.followOne(one, l, load); err != nil {
+		err := b.followOne(one, l, load)
+		if err != nil {
 			one.why = err.Error()
+		}
+		if isNews(&one.failed, err) {
 			b.cfg.Log.Warn("spread frames", "interface", l.Name, "error", err)
 		}
 	}
 	b.spreads.by = now
 	b.noteSpreads()
+}
+
+// isNews reports whether an error is another one than last time, and notes it.
+func isNews(said *string, err error) bool {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	before := *said
+	*said = text
+	return text != "" && text != before
 }
 
 // noteSpreads records what the interfaces do if that has changed.
@@ -226,7 +255,7 @@ func (b *box) followOne(s *spreader, l *netif.Link, load map[int]coreLoad) error
 			return err
 		}
 		s.full, s.known = 0, false
-		b.cfg.Log.Info("frames are handed to other cores", "interface", l.Name, "why", s.why)
+		b.cfg.Log.Info("frames may be handed to other cores", "interface", l.Name, "why", s.why)
 	}
 	now, err := b.dp.Shares(l.Index)
 	if err != nil {
@@ -248,10 +277,13 @@ func (b *box) followOne(s *spreader, l *netif.Link, load map[int]coreLoad) error
 		}
 	}
 	s.say(&now)
+	if s.isOther(&now) {
+		b.cfg.Log.Info("other cores take frames", "interface", l.Name, "receives", now.Receiver, "cores", s.told)
+	}
 	if s.Auto && s.full >= easyFor && now.Idle() {
 		s.full = 0
 		s.why = "the core that receives can do the work alone"
-		b.cfg.Log.Info("frames stay on the core that receives", "interface", l.Name)
+		b.cfg.Log.Info("frames are handed to other cores no more", "interface", l.Name, "why", s.why)
 		return b.dp.Spread(l.Index, false)
 	}
 	return nil
@@ -426,6 +458,23 @@ func (s *spreader) move(wanted *[dataplane.SpreadBuckets]uint8, now *dataplane.S
 			moved++
 		}
 	}
+}
+
+// isOther reports whether frames are handed to other cores than the log says, and notes them. With shares that move
+// between the same cores it is silent.
+func (s *spreader) isOther(now *dataplane.Shares) bool {
+	cores := []int{}
+	for _, core := range now.Cores {
+		if core != 0 && !slices.Contains(cores, int(core)-1) {
+			cores = append(cores, int(core)-1)
+		}
+	}
+	slices.Sort(cores)
+	if slices.Equal(cores, s.told) {
+		return false
+	}
+	s.told = cores
+	return true
 }
 
 // say says what the frames do.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"os"
 	"testing"
 
 	"weir/internal/fw/dataplane"
@@ -231,6 +232,50 @@ func TestStuck(t *testing.T) {
 	} {
 		if got := isStuck(c.before, c.now); got != c.want {
 			t.Errorf("%s: %t", c.what, got)
+		}
+	}
+}
+
+// TestLost: frames are lost if a core was given none for a while, and has not taken all.
+func TestLost(t *testing.T) {
+	for _, c := range []struct {
+		what        string
+		before, now dataplane.HandOver
+		want        bool
+	}{
+		{"all are taken", dataplane.HandOver{Given: 100, Taken: 100}, dataplane.HandOver{Given: 100, Taken: 100}, false},
+		{"it takes", dataplane.HandOver{Given: 100, Taken: 90}, dataplane.HandOver{Given: 100, Taken: 95}, false},
+		{"it is given some", dataplane.HandOver{Given: 100, Taken: 90}, dataplane.HandOver{Given: 101, Taken: 90}, false},
+		{"one is lost", dataplane.HandOver{Given: 100, Taken: 99}, dataplane.HandOver{Given: 100, Taken: 99}, true},
+		{"the counts wrap", dataplane.HandOver{Given: 3, Taken: 1<<32 - 4}, dataplane.HandOver{Given: 3, Taken: 1<<32 - 4}, true},
+		{"it was abandoned", dataplane.HandOver{Given: 100, Taken: 100 + 1<<20}, dataplane.HandOver{Given: 100, Taken: 100 + 1<<20}, false},
+	} {
+		if got := isLost(c.before, c.now); got != c.want {
+			t.Errorf("%s: %t", c.what, got)
+		}
+	}
+}
+
+// TestOtherCores: the log says which cores take frames when these change, and not when shares move among them.
+func TestOtherCores(t *testing.T) {
+	s := &spreader{}
+	for _, step := range []struct {
+		cores []uint8
+		want  bool
+	}{{nil, false}, {[]uint8{3}, true}, {[]uint8{3, 3, 3}, false}, {[]uint8{2, 3}, true}, {[]uint8{0, 3, 2, 3}, false}, {[]uint8{2}, true}, {nil, true}, {nil, false}} {
+		now := &dataplane.Shares{}
+		copy(now.Cores[:], step.cores)
+		if got := s.isOther(now); got != step.want {
+			t.Errorf("cores %v: %t (told %v)", step.cores, got, s.told)
+		}
+	}
+	said := ""
+	for i, step := range []struct {
+		err  error
+		want bool
+	}{{nil, false}, {os.ErrClosed, true}, {os.ErrClosed, false}, {os.ErrExist, true}, {nil, false}, {os.ErrExist, true}} {
+		if got := isNews(&said, step.err); got != step.want {
+			t.Errorf("%d: %v is news: %t", i, step.err, got)
 		}
 	}
 }

@@ -252,6 +252,18 @@ func (d *Dataplane) setTaken(core int, more uint32) error {
 	})
 }
 
+// CountLost counts the frames that a core was given and has not taken as lost: the kernel could not hand them over.
+// was is what HandedOver said so long ago that none can wait any more. If the core has been given or has taken
+// frames since, nothing happens.
+func (d *Dataplane) CountLost(core int, was HandOver) error {
+	return changeArray(d.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) {
+		c := &cores[core]
+		if atomic.LoadUint32(&c.Given) == was.Given && atomic.CompareAndSwapUint32(&c.Taken, was.Taken, was.Given) {
+			atomic.AddUint32(&c.Lost, was.Given-was.Taken)
+		}
+	})
+}
+
 // Shares is what the frames of an interface do now.
 type Shares struct {
 	Receiver int                   // the core that receives; -1: none has
@@ -298,15 +310,16 @@ func (b *xdpSpreadBucket) settled(taken uint32, now uint16) bool {
 // Spreads reports whether frames of an interface may be handed to other cores.
 func (d *Dataplane) Spreads(ifindex int) bool { return d.spreads[ifindex] }
 
-// HandOver is how many frames a core has been given, and what became of them. All wrap.
-type HandOver struct{ Given, Taken, Full uint32 }
+// HandOver is how many frames a core has been given, and what became of them. All wrap. Taken includes Lost: frames
+// that no core has taken. Full were dropped before.
+type HandOver struct{ Given, Taken, Full, Lost uint32 }
 
 // HandedOver returns that of all cores.
 func (d *Dataplane) HandedOver() (all []HandOver, err error) {
 	err = changeArray(d.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) {
 		for i := range cores {
 			c := &cores[i]
-			all = append(all, HandOver{atomic.LoadUint32(&c.Given), atomic.LoadUint32(&c.Taken), atomic.LoadUint32(&c.Full)})
+			all = append(all, HandOver{atomic.LoadUint32(&c.Given), atomic.LoadUint32(&c.Taken), atomic.LoadUint32(&c.Full), atomic.LoadUint32(&c.Lost)})
 		}
 	})
 	return all, err

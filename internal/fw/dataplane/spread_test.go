@@ -452,6 +452,57 @@ func TestSpreadFull(t *testing.T) {
 	}
 }
 
+// TestSpreadCounts checks what is counted of frames that the kernel could not hand over: they are lost, and no bucket
+// waits for them.
+func TestSpreadCounts(t *testing.T) {
+	s := newSpreadNet(t, "pass")
+	const text, answer = "icmp 192.168.1.10 > 192.168.1.1 type 8 id 3", "icmp 192.168.1.1 > 192.168.1.10 id 3"
+	count := func() HandOver { return must(s.dp.HandedOver())(t)[s.other] }
+	change := func(do func(*xdpSpreadCore)) {
+		check(t, changeArray(s.dp.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) { do(&cores[s.other]) }))
+	}
+	send := func(what string) {
+		t.Helper()
+		if got := s.answers(text, spreadPatience); got != answer {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+	s.give(s.other+1, 1)
+	time.Sleep(50 * time.Millisecond)
+	s.answers(text, spreadPatience)
+	change(func(c *xdpSpreadCore) { c.Given += 7 })
+	send("some frames are lost")
+	s.give(0, 1)
+	time.Sleep(50 * time.Millisecond)
+	before := count()
+	if now := must(s.dp.Shares(s.net.lan0))(t); now.Idle() || before.Given-before.Taken != 7 {
+		t.Errorf("nothing is waited for: %+v", before)
+	}
+	check(t, s.dp.CountLost(s.other, HandOver{Given: before.Given - 1, Taken: before.Taken})) // not as it is now
+	if count() != before {
+		t.Errorf("%+v became %+v", before, count())
+	}
+	check(t, s.dp.CountLost(s.other, before))
+	if now, want := count(), (HandOver{Given: before.Given, Taken: before.Given, Lost: 7}); now != want {
+		t.Errorf("%+v, want %+v", now, want)
+	}
+	if now := must(s.dp.Shares(s.net.lan0))(t); !now.Idle() {
+		t.Errorf("something is still waited for: %v", now.Cores)
+	}
+	send("back on the core that receives")
+	if now := count(); now.Given != before.Given {
+		t.Errorf("%d frames were handed over", now.Given-before.Given)
+	}
+	s.give(s.other+1, 1)
+	time.Sleep(50 * time.Millisecond)
+	change(func(c *xdpSpreadCore) { c.Given, c.Tick = c.Taken+1536, s.dp.tables.shared.Now-100 })
+	before = count()
+	send("no room, and nothing was taken for long")
+	if now, want := count(), (HandOver{Given: before.Given + 1, Taken: before.Given + 1, Lost: 7 + 1536}); now != want {
+		t.Errorf("%+v, want %+v", now, want)
+	}
+}
+
 // TestSpreadOffline takes the core away that frames are handed to. The kernel's thread goes on elsewhere, so nothing is
 // counted where it should be, and its buckets would never settle. When the core is abandoned frames stay where they come
 // in; when it is back, it takes them again.

@@ -1421,7 +1421,8 @@ type xdpSpreadCore struct {
 	_     structs.HostLayout
 	Given uint32
 	Full  uint32
-	Pad0  [14]uint32
+	Lost  uint32
+	Pad0  [13]uint32
 	Taken uint32
 	Tick  uint32
 	Seen  uint32
