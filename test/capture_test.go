@@ -94,7 +94,7 @@ func wireshark(b *lib.Box, file string) {
 //
 // Capturing affects no packets, whoever reads, or stops reading.
 func TestCaptureLosesNoPacket(t *testing.T) {
-	weir.Both(t, func(b *lib.Box) {
+	weir.InTurn(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
 		b.Ping(lab.LAN, wanHost, 2)
 		lines := filepath.Join(b.TempDir(), "lines")

@@ -21,7 +21,7 @@ import (
 //
 // Neither the death of a daemon nor the start of another loses a packet.
 func TestDeathAndTakeOverLoseNothing(t *testing.T) {
-	weir.Both(t, func(b *lib.Box) {
+	weir.InTurn(t, func(b *lib.Box) {
 		a := b.WeirRun(gatewayConf(t))
 		b.Ping(lab.LAN, wanHost, 2) // neighbours are known
 		ping := b.Flood(lab.LAN, wanHost)

@@ -354,7 +354,7 @@ const (
 // are not affected.
 func TestRejectsAreLimited(t *testing.T) {
 	const packets = 60_000
-	weir.Both(t, func(b *lib.Box) {
+	weir.InTurn(t, func(b *lib.Box) {
 		b.WeirRun(answerRules)
 		b.Ping(lab.LAN, wanHost, 2) // neighbours are known
 		var flows []*lib.Flood      // 2,000 packets a second, there and back

@@ -19,7 +19,7 @@ const (
 // BothFar tells a story twice, side by side, in a lab with one more host: lan - fw - wan
 // - far.
 func (w Binary) BothFar(t *testing.T, story func(b *Box)) {
-	w.far(t, []string{"tcx", "xdp"}, story)
+	w.far(t, bothHooks, story)
 }
 
 // FarUnderTCX is BothFar for what hooks do not matter to.

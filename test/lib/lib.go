@@ -67,19 +67,31 @@ type Box struct {
 	at   string // the host that weir runs in; "": fw
 }
 
-// Both tells a story twice, under each hook, with nothing beside it. It is for floods
-// that may not lose a packet to a busy machine, and for stories that look at the whole
-// machine. Each has a new lab.
-func (w Binary) Both(t *testing.T, story func(b *Box)) {
-	for _, hook := range []string{"tcx", "xdp"} {
+var bothHooks = []string{"tcx", "xdp"}
+
+// InTurn tells a story twice, first under one hook, then under the other, with nothing beside it. It is for floods
+// that may not lose a packet to a busy machine, and for stories that look at the whole machine. Each has a new lab.
+func (w Binary) InTurn(t *testing.T, story func(b *Box)) {
+	for _, hook := range bothHooks {
 		t.Run(hook, func(t *testing.T) { story(w.Box(t, hook)) })
+	}
+}
+
+// Both is InTurn for stories that need little of the machine, but that at once: the two run side by side, and
+// nothing else beside them.
+func (w Binary) Both(t *testing.T, story func(b *Box)) {
+	for _, hook := range bothHooks {
+		t.Run(hook, func(t *testing.T) {
+			t.Parallel()
+			story(w.Box(t, hook))
+		})
 	}
 }
 
 // BothAtOnce is Both for all other stories, which mostly wait. The two run side by side,
 // and beside those of other tests.
 func (w Binary) BothAtOnce(t *testing.T, story func(b *Box)) {
-	w.AtOnce(t, []string{"tcx", "xdp"}, story)
+	w.AtOnce(t, bothHooks, story)
 }
 
 // UnderTCX tells a story once: of what the daemon and the commands do by themselves, or of what

@@ -27,7 +27,7 @@ const (
 //	          └─ wan1 ── isp, FarHost
 func (w Binary) BothUplinks(t *testing.T, story func(b *Box)) {
 	t.Parallel()
-	for _, hook := range []string{"tcx", "xdp"} {
+	for _, hook := range bothHooks {
 		t.Run(hook, func(t *testing.T) {
 			t.Parallel()
 			b := w.build(t, hook, uplinks())
