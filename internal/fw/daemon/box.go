@@ -284,7 +284,8 @@ func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *m
 	b.noteStates(report)
 	b.divertOff()
 	b.noteLoaded(false)
-	if err := errors.Join(b.pruneRules(), b.pruneSources(dp.Generation()), b.pruneTables()); err != nil {
+	err = dp.Alone(func() error { return errors.Join(b.pruneRules(), b.pruneSources(dp.Generation()), b.pruneTables()) })
+	if err != nil && !errors.Is(err, dataplane.ErrBusy) { // then the next load does it
 		b.cfg.Log.Warn("remove the records of old rules", "error", err)
 	}
 	b.updateLater(b.updateInterfaces(m))

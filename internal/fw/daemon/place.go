@@ -154,10 +154,14 @@ func (b *box) timesInPlace(rules *compiled) map[string]*rundir.Times {
 	return times
 }
 
-// putInPlace records the rules, then puts them in force. Whoever finds their ids also finds
-// their texts: readers read these again when the file that names what is loaded is
-// replaced. A start that finds the new source without the new rules loads them.
+// putInPlace records the rules, then puts them in force, while no other process builds or records any. Whoever finds
+// their ids also finds their texts: readers read these again when the file that names what is loaded is replaced. A
+// start that finds the new source without the new rules loads them.
 func (b *box) putInPlace(source Source, rules *compiled) error {
+	return b.dp.Alone(func() error { return b.putInPlaceAlone(source, rules) })
+}
+
+func (b *box) putInPlaceAlone(source Source, rules *compiled) error {
 	err := errors.Join(
 		writeRules(b.cfg.Folder, rules),
 		rundir.WriteJSON(b.cfg.Folder.Loaded(), b.loaded.Load()),

@@ -36,11 +36,12 @@ func (b *box) pruneRules() error {
 	var errs []error
 	for _, file := range files {
 		var base uint32
-		if _, err := fmt.Sscanf(file.Name(), "%d.json", &base); err != nil || base == b.rules.base {
+		_, err := fmt.Sscanf(file.Name(), "%d.json", &base)
+		path := b.cfg.Folder.RulesOf(base)
+		if err != nil || file.Name() != filepath.Base(path) || base == b.rules.base { // an unfinished file is no record
 			continue
 		}
 		var texts []rundir.RuleText
-		path := filepath.Join(b.cfg.Folder.Rules(), file.Name())
 		if err := rundir.ReadJSON(path, &texts); err != nil {
 			errs = append(errs, err)
 			continue

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"weir/internal/fw/ruleset"
@@ -23,8 +24,7 @@ var ErrUnfinished = errors.New("something of the rules before is left")
 // keep their counters, pools and global ids. New rules get ids that no rule has had.
 // Of the options only timeouts and limits may differ, and there may not be more states than a
 // lower limit allows. States and established packets are not touched. After an error
-// the old rules are in force, unless it wraps ErrUnfinished. The error wraps ErrBusy while another
-// process builds a generation.
+// the old rules are in force, unless it wraps ErrUnfinished. It runs within Alone.
 func (d *Dataplane) ReplaceRules(p *ruleset.Program, o *ruleset.Options) error {
 	if err := errors.Join(fits(d.objects.Maps, p), fitsCounters(p, 0), d.mayBind(p), d.mayChangeFamily(p), d.mayCopy(p)); err != nil {
 		return fmt.Errorf("replace rules: %w", err)
@@ -54,11 +54,6 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program, o *ruleset.Options) error {
 		return fmt.Errorf("replace rules: the first pool with least-states: %w", ErrNoRoom)
 	}
 	return d.place.Do(func() error {
-		lock, err := lockFolder(d.config.Dir, false)
-		if err != nil {
-			return err
-		}
-		defer lock.Close()
 		if err := d.needOwnersNow(p); err != nil {
 			return fmt.Errorf("replace rules: %w", err)
 		}
@@ -81,20 +76,27 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program, o *ruleset.Options) error {
 	})
 }
 
+// Alone runs f while no other process builds a generation, or writes its records. The error wraps ErrBusy while one does:
+// then f has not run.
+func (d *Dataplane) Alone(f func() error) error {
+	var lock *os.File
+	if err := d.place.Do(func() (err error) {
+		lock, err = lockFolder(d.config.Dir, false)
+		return err
+	}); err != nil {
+		return err
+	}
+	defer lock.Close()
+	return f()
+}
+
 // Unfinished reports whether something is left of rules that were replaced.
 func (d *Dataplane) Unfinished() bool { return d.unfinished }
 
 // Finish removes what ReplaceRules has left. The error wraps ErrUnfinished, or ErrBusy while another
 // process builds a generation.
 func (d *Dataplane) Finish() error {
-	return d.place.Do(func() error {
-		lock, err := lockFolder(d.config.Dir, false)
-		if err != nil {
-			return err
-		}
-		defer lock.Close()
-		return d.finishRules()
-	})
+	return d.Alone(func() error { return d.place.Do(d.finishRules) })
 }
 
 func (d *Dataplane) finishRules() error {
