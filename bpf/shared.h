@@ -106,7 +106,8 @@ enum nexthop_stage {
 #define NEXTHOP_CHOSEN 0x10 /* a rule has chosen it: gateway is the rule's, and may be behind the neighbour */
 #define NEXTHOP_FIXED 0x20 /* and the rule names its interface too		*/
 #define NEXTHOP_NEAR  0x40 /* and the gateway is the neighbour itself		*/
-#define NEXTHOP_HOW   (NEXTHOP_CHOSEN | NEXTHOP_FIXED)
+#define NEXTHOP_NARROW 0x80 /* the route has an MTU of its own, which is mtu		*/
+#define NEXTHOP_HOW   (NEXTHOP_CHOSEN | NEXTHOP_FIXED | NEXTHOP_NARROW)
 
 /*
  * What every packet reads, in one place and without a map look-up. Each cache line has

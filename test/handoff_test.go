@@ -43,6 +43,7 @@ func TestHandOff(t *testing.T) {
 			{"neighbour", neighbourIsUnresolved},
 			{"options", optionsAreKept},
 			{"multicast", multicast},
+			{"mtu of a route", mtuOfARoute},
 			{"mtu beyond", mtuBeyond},
 			{"mtu", mtuOfTheBox},
 		} {
@@ -210,6 +211,27 @@ func addresses(text string) []string {
 		}
 	}
 	return all
+}
+
+//	lan ───── fw ──(route to far: 1360)── wan ── far
+//
+// If the box's route to a host has a smaller MTU than its link, the stack tells the client. Other hosts
+// by the same gateway get whole packets meanwhile.
+func mtuOfARoute(b *lib.Box) {
+	narrow := []string{"route add " + lib.FarHost + "/32 via " + wanHost + " mtu lock 1360", "-6 route add " + lib.FarHost6 + "/128 via " + wanHost6 + " mtu lock 1360"}
+	b.IP(lab.FW, narrow...)
+	for _, to := range []string{wanHost, wanHost6} {
+		b.Run(lab.LAN, "ping", "-n", "-M", "do", "-c", "1", "-s", "1400", "-W", "2", to)
+	}
+	tooBig(b, lib.FarHost, fwLAN, "mtu = 1360")
+	tooBig(b, lib.FarHost6, fwLAN6, "mtu=1360")
+	for _, to := range []string{lib.FarHost, lib.FarHost6} {
+		bulk(b, lib.Far, to)
+	}
+	for _, route := range narrow {
+		b.IP(lab.FW, strings.Replace(route, " add ", " del ", 1))
+	}
+	b.IP(lab.LAN, "route flush cache", "-6 route flush cache")
 }
 
 //	lan ───── fw ───── wan ──(1300)── far

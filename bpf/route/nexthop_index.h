@@ -6,11 +6,12 @@
 #include "shared.h"
 
 /* kept; (interface, gateway) -> index into shared.nexthops. What rules have chosen has
- * numbers of its own, even if the routes lead there too. */
+ * numbers of its own, even if the routes lead there too. So have routes with an MTU of their own:
+ * others by the same gateway need not have it. */
 struct nexthop_key {
 	struct addr gateway;
 	__u32 ifindex; /* of a chosen one only if the rule names it, else 0 */
-	__u32 how;     /* NEXTHOP_HOW */
+	__u32 how;     /* NEXTHOP_HOW, and with NEXTHOP_NARROW the MTU in the upper half */
 };
 
 struct {
@@ -55,17 +56,24 @@ static __always_inline __u32 nexthop_take(void)
 	return number < MAX_NEXTHOPS ? number : 0;
 }
 
+static __always_inline __u32 nexthop_how(const struct nexthop *n)
+{
+	__u32 how = n->flags & NEXTHOP_HOW;
+
+	return how & NEXTHOP_NARROW ? how | (__u32)n->mtu << 16 : how;
+}
+
 /* Returns the key of a next hop. */
 static __always_inline void nexthop_key_of(struct nexthop_key *key, const struct nexthop *n)
 {
 	key->gateway = n->gateway;
-	key->how = n->flags & NEXTHOP_HOW;
+	key->how = nexthop_how(n);
 	key->ifindex = key->how == NEXTHOP_CHOSEN ? 0 : n->ifindex;
 }
 
 static __always_inline int nexthop_has_key(const struct nexthop *n, const struct nexthop_key *key)
 {
-	return n->stage == NEXTHOP_LISTED && (n->flags & NEXTHOP_HOW) == key->how &&
+	return n->stage == NEXTHOP_LISTED && nexthop_how(n) == key->how &&
 	       (n->ifindex == key->ifindex || key->how == NEXTHOP_CHOSEN) && addr_equal(&n->gateway, &key->gateway);
 }
 

@@ -84,11 +84,11 @@ static __always_inline enum reason route_reason(enum route route)
 	return route == ROUTE_FULL ? REASON_UP_NEXTHOP : REASON_UP_NEIGHBOUR;
 }
 
-/* Fills in the neighbour that the kernel chose: the gateway, or the destination itself. */
-static __always_inline void route_gateway(struct nexthop_key *key, const struct bpf_fib_lookup *f)
+/* Fills in the neighbour that the kernel chose: the gateway, or the destination itself. mtu: of the interface. */
+static __always_inline void route_gateway(struct nexthop_key *key, const struct bpf_fib_lookup *f, __u32 mtu)
 {
 	key->ifindex = f->ifindex;
-	key->how = 0;
+	key->how = f->mtu_result && f->mtu_result != mtu ? NEXTHOP_NARROW | (__u32)f->mtu_result << 16 : 0;
 	if (f->family == AF_INET_KERNEL)
 		addr_set4(&key->gateway, f->ipv4_dst);
 	else
@@ -106,6 +106,22 @@ static __always_inline enum route route_nowhere(struct route_query *q)
 	return ROUTE_BLIND;
 }
 
+/* Finds the MTU of a route to an interface without neighbours, for which the kernel leaves tot_len where it would write
+ * that. q: as it came. */
+__noinline int route_peer_mtu(hook_ctx *ctx, const struct route_query *q, struct bpf_fib_lookup *found)
+{
+	struct bpf_fib_lookup f __attribute__((aligned(8)));
+
+	if (!q || !found)
+		return 0;
+	route_fib(&f, q);
+	found->mtu_result = 0;
+	if (bpf_fib_lookup(ctx, &f, sizeof(f), route_flags(q) | BPF_FIB_LOOKUP_SKIP_NEIGH) == BPF_FIB_LKUP_RET_SUCCESS &&
+	    f.ifindex == found->ifindex)
+		found->mtu_result = f.mtu_result;
+	return 0;
+}
+
 /* Asks the kernel. Only when a packet needs it: it costs 38 ns and more. */
 __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 {
@@ -121,26 +137,22 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 	rc = bpf_fib_lookup(ctx, &f, sizeof(f), route_flags(q));
 	if (rc != BPF_FIB_LKUP_RET_SUCCESS && rc != BPF_FIB_LKUP_RET_NO_NEIGH)
 		return route_nowhere(q);
+	i = &shared.interfaces[f.ifindex & (MAX_IFINDEX - 1)];
+	if (rc == BPF_FIB_LKUP_RET_NO_NEIGH && interface_has_one_peer(i))
+		route_peer_mtu(ctx, q, &f);
 	q->ifindex = f.ifindex;
 	q->number = 0;
-	if (f.ifindex >= MAX_IFINDEX)
-		return ROUTE_CLOSED;
-	i = &shared.interfaces[f.ifindex];
-	if (!(i->flags & INTERFACE_PRESENT))
+	if (f.ifindex >= MAX_IFINDEX || !(i->flags & INTERFACE_PRESENT))
 		return ROUTE_CLOSED;
 	if (q->mark && !route_marks)
 		return ROUTE_BLIND;
 	if (rc == BPF_FIB_LKUP_RET_NO_NEIGH && !interface_has_one_peer(i))
 		return ROUTE_NEIGHBOUR;
-	route_gateway(&key, &f);
-	/* so they are one next hop, however many hosts are behind them. Without a
-	 * neighbour the kernel leaves tot_len where it would write the MTU */
-	if (interface_has_one_peer(i)) {
+	route_gateway(&key, &f, i->mtu);
+	if (interface_has_one_peer(i)) { /* so they are one next hop, however many hosts are behind them */
 		key.gateway = (struct addr){};
 		if (q->family == 4)
 			addr_set4(&key.gateway, 0);
-		if (rc == BPF_FIB_LKUP_RET_NO_NEIGH)
-			f.mtu_result = 0;
 	}
 	number = nexthop_find(&key);
 	if (!number || number >= MAX_NEXTHOPS)
@@ -292,7 +304,7 @@ __noinline enum route route_by_table(hook_ctx *ctx, struct route_query *q, __u32
 		return ROUTE_LOST;
 	if ((f.family == AF_INET_KERNEL) != (q->family == 4)) /* a route by a gateway of the other family */
 		return ROUTE_LOST;
-	route_gateway(&key, &f);
+	route_gateway(&key, &f, f.mtu_result); /* the route's own does not count: what is chosen has the gateway's */
 	q->dst = key.gateway;
 	q->choice = key.ifindex;
 	return ROUTE_FORWARD;
