@@ -119,6 +119,11 @@ enum mark {
 #define MAX_STATES	   0x03ffffffu
 #define MAX_NUMBER	   (MAX_STATES << 1 | 1)
 
+/* IPsec policies that are followed (path/policy.h), and the forms that the selectors of a
+ * direction and family may have. Beyond, the stack forwards everything. */
+#define MAX_POLICIES	   16384
+#define POLICY_SHAPES	   32
+
 /* What rules set in skb->priority; 0: nothing. The number of the queue is above these
  * bits. */
 #define QOS_PRIO	   0x8000 /* a priority is given */

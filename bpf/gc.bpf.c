@@ -18,6 +18,7 @@
 #include "path/handoff_map.h"
 #include "state/import.h"
 #include "route/nexthop_gc.h"
+#include "route/policy_map.h"
 #include "settings.h"
 #include "state/gc.h"
 #include "state/source_gc.h"

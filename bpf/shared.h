@@ -15,6 +15,7 @@
 
 #include "config.h"
 #include "observe/reason.h"
+#include "route/policy_key.h"
 #include "state/state.h"
 
 /* Bits of interface.flags. */
@@ -141,7 +142,8 @@ struct shared {
 	__u32 table_rules;	     /* rules in the map of that name, or more		*/
 	__u32 source_limit;	     /* set limit src-nodes				*/
 	__u32 limiter_room;	     /* sources of all source limiters together		*/
-	__u32 pad1[7];
+	__u32 policies;		     /* POLICY_* (route/policy_key.h)			*/
+	__u32 pad1[6];
 	/* written by packets that make states, next hops or paths */
 	__u32 states_made;	     /* wraps; minus those released: in use		*/
 	__u32 states_released;	     /* wraps; mostly by the garbage collection			*/
@@ -156,6 +158,7 @@ struct shared {
 	struct interface interfaces[MAX_IFINDEX];
 	__u64 logicals[MAX_LOGICALS]; /* by the daemon; packet/logical.h			*/
 	struct nexthop nexthops[MAX_NEXTHOPS];
+	struct policy_list policy_lists[2 * POLICY_LISTS]; /* two tables; by the daemon */
 	__u16 hinted[HINTED];    /* numbers of next hops that hints name; by packets */
 };
 

@@ -29,6 +29,7 @@ enum reason {
 	REASON_UP_NEXTHOP,	/* up-nexthop: the table of next hops is full; the stack forwards */
 	REASON_UP_ROUTE,	/* up-route: no route leads on; the stack answers */
 	REASON_UP_MARK,		/* up-mark: the kernel's route look-up knows no marks; the stack routes by them */
+	REASON_UP_POLICY,	/* up-policy: an IPsec policy of the box may select it; the stack forwards or encrypts it */
 	REASON_MARKED,		/* marked: decided at its ingress already */
 	REASON_LAST_PASS = REASON_MARKED,
 
@@ -79,6 +80,7 @@ enum reason {
 	REASON_STATE_LIMITER,	/* state-limiter: the rule's state limiter has no room, and says block */
 	REASON_SOURCE_LIMITER,	/* source-limiter: the rule's source limiter has no room for the source, and says block */
 	REASON_QUEUE,		/* queue: the connection's queue is full, or that of another core */
+	REASON_POLICY,		/* policy: an IPsec policy of the box forbids that it leaves in clear */
 	REASON_COUNT,
 };
 

@@ -537,6 +537,8 @@ static __always_inline int family_run(hook_ctx *ctx)
 		count_path(st->path, s->packet.length);
 	if (scrub_packet(ctx, s, st, s->state))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
+	if (shared.policies && policy_takes_family(&s->packet, &s->tuple, s->out_ifindex))
+		return count_verdict(i, REASON_POLICY, s->packet.length);
 	fault = family_fault(ctx, s, &told);
 	if (fault != UNDECIDED)
 		return family_refuse(ctx, s, i, fault, told);

@@ -9,6 +9,7 @@
 #define WEIR_PATH_COPY_H
 
 #include "packet/rewrite.h"
+#include "path/policy.h"
 #include "path/scratch.h"
 #include "route/route.h"
 #include "state/extra.h"
@@ -166,11 +167,14 @@ __noinline int copy_send_to(hook_ctx *ctx, struct packet *p, __u32 number, __u32
 	if (!interface_is_present(interface_get(ifindex)))
 		return 0;
 	if (!st || !(st->flags & STATE_NAT) || side == d) {
-		hook_copy(ctx, ifindex, nexthop);
+		if (!shared.policies || !policy_keeps(p, &p->tuple, ifindex, p->mark))
+			hook_copy(ctx, ifindex, nexthop);
 		return 0;
 	}
 	came = p->tuple;
 	state_leaving_tuple(&s->tuple, st, d);
+	if (shared.policies && policy_keeps(p, &s->tuple, ifindex, p->mark))
+		return 0;
 	if (copy_turn(ctx, p, &s->tuple))
 		return -1;
 	hook_copy(ctx, ifindex, nexthop);

@@ -148,6 +148,8 @@ static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 num
 	i = interface_get(p->ifindex);
 	if (!i)
 		return HOOK_DROP;
+	if (shared.policies && policy_forbids(p, number))
+		return count_verdict(i, REASON_POLICY, p->length);
 	if (!number) {
 		r = queue_out(ctx, p, 0, p->ifindex);
 		if (r != UNDECIDED)
@@ -250,7 +252,8 @@ __noinline enum reason egress_rules(hook_ctx *ctx, struct scratch *s, const stru
 		return REASON_IMPLICIT;
 	evaluate_start(&s->in, p, DIRECTION_IN, 0, 0);
 	evaluate_start(&s->out, p, DIRECTION_OUT, p->ifindex, 0);
-	s->out.received = ctx->ingress_ifindex; /* not 0: multicast that the stack forwards */
+	if (p->tuple.zone) /* else the box has made it of what it forwards (path/policy.h) */
+		s->out.received = ctx->ingress_ifindex; /* not 0: multicast that the stack forwards */
 	s->skip_in = 0;
 	s->skip_out = i->flags & INTERFACE_SKIP;
 	r = evaluate_crossing(ctx, &s->out, set, p->flags & PACKET_OPTIONS, &why);

@@ -77,7 +77,7 @@ static __always_inline int output_up(hook_ctx *ctx, const struct packet *p,
 {
 	if (why == REASON_UP_OPTIONS && !(s->flags & STATE_OPTIONS))
 		return count_verdict(i, REASON_OPTIONS, p->length);
-	if (gateway_is_chosen(n) && !(p->flags & PACKET_GROUP))
+	if (gateway_is_chosen(n) && why != REASON_UP_POLICY && !(p->flags & PACKET_GROUP))
 		return gateway_state(ctx, p, number, state_course((struct state *)s, STATE_DIRECTION(number))->nexthop, why);
 	if (why != REASON_UP_DEVICE || p->flags & PACKET_GROUP || queue_waits(p))
 		return handoff_forward(ctx, p, i, s, number, why);

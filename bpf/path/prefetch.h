@@ -143,7 +143,7 @@ static __always_inline int prefetch_queue(struct xdp_md *ctx, const struct packe
 	__u32 index;
 	__u64 hash;
 
-	if (!l || !prefetch_is_simple(p))
+	if (!l || shared.policies || !prefetch_is_simple(p)) /* the second pass gives nothing to the stack */
 		return 0;
 	hash = tuple_hash(&p->tuple);
 	if (prefetch_is_recent(l, hash, p))

@@ -13,6 +13,7 @@
 #include "packet/icmp.h"
 #include "packet/sanity.h"
 #include "path/handoff.h"
+#include "path/policy.h"
 #include "path/reject_packet.h"
 #include "path/scratch.h"
 #include "rules/ruleset.h"
@@ -214,6 +215,29 @@ __noinline int reject_record(hook_ctx *ctx, struct scratch *s, enum rejected wha
 	return 0;
 }
 
+/* Whether a policy may select what answers a packet, or the reject that quotes it. Only the stack
+ * could send it then. */
+static __always_inline int reject_is_kept(struct scratch *s, enum rejected what)
+{
+	const struct interface *i;
+	const struct addr *src;
+	const struct packet *p = &s->packet;
+	struct tuple *t = &s->policy.tuple;
+
+	tuple_reverse(t, &p->tuple);
+	if (policy_keeps(0, t, p->ifindex, p->mark))
+		return 1;
+	if (what != REJECTED_ICMP)
+		return 0;
+	i = interface_get(p->ifindex);
+	src = i ? reject_source(p, i) : 0;
+	if (!src)
+		return 1;
+	t->src = *src;
+	tuple_set_ports(t, 0, 0, p->family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6, 0);
+	return policy_keeps(0, t, p->ifindex, p->mark);
+}
+
 /* Counts what became of a reject. If it was made, sends it. */
 static __always_inline int reject_send(hook_ctx *ctx, struct scratch *s, const struct interface *i, enum rejected what)
 {
@@ -221,6 +245,8 @@ static __always_inline int reject_send(hook_ctx *ctx, struct scratch *s, const s
 
 	if (!HOOK_IS_XDP && what <= REJECTED_LAST_GIVEN && i->flags & INTERFACE_STACKED &&
 	    !(p->flags & PACKET_EGRESS) && reject_record(ctx, s, what))
+		what = REJECTED_NOT;
+	if (shared.policies && what <= REJECTED_LAST_GIVEN && !(p->flags & PACKET_EGRESS) && reject_is_kept(s, what))
 		what = REJECTED_NOT;
 	if (what < REJECTED_COUNT)
 		reject_count(what, p->length);

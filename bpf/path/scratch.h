@@ -15,6 +15,7 @@
 #include "path/handoff_map.h"
 #include "observe/record.h"
 #include "queue/queue.h"
+#include "route/policy_key.h"
 #include "state/endpoint_key.h"
 #include "state/limit.h"
 #include "state/pool_count.h"
@@ -159,6 +160,7 @@ struct scratch {
 	struct queue_ask ask; /* path/queue_packet.h */
 	__u32 waits; /* likewise: the class of the qdisc in which the packet waits on its way to the stack; 0: it does not */
 	struct metadata metadata; /* that XDP left; tc.bpf.c */
+	struct policy_search policy; /* path/policy.h */
 };
 _Static_assert(sizeof(struct bpf_fib_lookup) <= 8 * 8 && sizeof(struct bpf_redir_neigh) <= 3 * 8, "their room");
 

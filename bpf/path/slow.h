@@ -321,7 +321,9 @@ static __always_inline int slow_finish(hook_ctx *ctx, struct scratch *s, enum sl
 		return handoff_local(ctx, &h, p, i, st, s->state, r);
 	if (r == REASON_UP_ROUTE)
 		return handoff_no_route(ctx, p, i, st, s->state);
-	if (r != UNDECIDED && st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state)) && !(p->flags & PACKET_GROUP))
+	if (shared.policies)
+		r = policy_obstacle(p, s->state, s->out_ifindex, r);
+	if (r != UNDECIDED && r != REASON_UP_POLICY && st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state)) && !(p->flags & PACKET_GROUP))
 		return gateway_end(ctx, gateway_state(ctx, p, s->state, s->nexthop, r));
 	if (r != UNDECIDED)
 		return handoff_forward(ctx, p, i, st, s->state, r);

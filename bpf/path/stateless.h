@@ -4,6 +4,7 @@
 #define WEIR_PATH_STATELESS_H
 
 #include "path/fast.h"
+#include "path/policy.h"
 #include "route/nexthop.h"
 
 /* Forwards a packet without a state; nothing is remembered. */
@@ -27,7 +28,9 @@ __noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason w
 		return handoff_forward(ctx, p, i, 0, 0, s->no_nexthop);
 	n = nexthop_get(s->nexthop);
 	r = nexthop_probe(n) ? REASON_UP_PROBE : fast_obstacle(ctx, p, n);
-	if (r != UNDECIDED && gateway_is_chosen(n) && !(p->flags & PACKET_GROUP))
+	if (shared.policies)
+		r = policy_obstacle(p, 0, n->ifindex, r);
+	if (r != UNDECIDED && r != REASON_UP_POLICY && gateway_is_chosen(n) && !(p->flags & PACKET_GROUP))
 		return gateway_stateless(ctx, s, p, s->nexthop, r);
 	encap = r == UNDECIDED && encap_needed(p, n) && !(p->flags & PACKET_GROUP);
 	if (encap && output_room(ctx, p, n)) {

@@ -25,7 +25,7 @@
 #include "config.h"
 #include "packet/tuple.h"
 
-#define STATE_LAYOUT 13 /* changes when a value in kept maps changes its form or meaning:
+#define STATE_LAYOUT 14 /* changes when a value in kept maps changes its form or meaning:
 			  states, the tuple table, struct shared, struct prefetch_note.
 			  A reload then converts the states (internal/fw/dataplane/upgrade.go) */
 

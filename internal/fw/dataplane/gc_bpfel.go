@@ -28,6 +28,7 @@ const (
 	gcMapNexthopCache    = "nexthop_cache"
 	gcMapNexthopIndex    = "nexthop_index"
 	gcMapNexthopsFree    = "nexthops_free"
+	gcMapPolicies        = "policies"
 	gcMapPoolLoads       = "pool_loads"
 	gcMapPoolUses        = "pool_uses"
 	gcMapQueueActive     = "queue_active"
@@ -140,6 +141,7 @@ type gcMapSpecs struct {
 	NexthopCache  *ebpf.MapSpec `ebpf:"nexthop_cache"`
 	NexthopIndex  *ebpf.MapSpec `ebpf:"nexthop_index"`
 	NexthopsFree  *ebpf.MapSpec `ebpf:"nexthops_free"`
+	Policies      *ebpf.MapSpec `ebpf:"policies"`
 	PoolLoads     *ebpf.MapSpec `ebpf:"pool_loads"`
 	PoolUses      *ebpf.MapSpec `ebpf:"pool_uses"`
 	QueueActive   *ebpf.MapSpec `ebpf:"queue_active"`
@@ -224,6 +226,7 @@ type gcMaps struct {
 	NexthopCache  *ebpf.Map `ebpf:"nexthop_cache"`
 	NexthopIndex  *ebpf.Map `ebpf:"nexthop_index"`
 	NexthopsFree  *ebpf.Map `ebpf:"nexthops_free"`
+	Policies      *ebpf.Map `ebpf:"policies"`
 	PoolLoads     *ebpf.Map `ebpf:"pool_loads"`
 	PoolUses      *ebpf.Map `ebpf:"pool_uses"`
 	QueueActive   *ebpf.Map `ebpf:"queue_active"`
@@ -256,6 +259,7 @@ func (m *gcMaps) Close() error {
 		m.NexthopCache,
 		m.NexthopIndex,
 		m.NexthopsFree,
+		m.Policies,
 		m.PoolLoads,
 		m.PoolUses,
 		m.QueueActive,

@@ -11,7 +11,7 @@ import (
 )
 
 // stateLayout is STATE_LAYOUT of bpf/state/state.h.
-const stateLayout = 13
+const stateLayout = 14
 
 // Limits of bpf/config.h, bpf/shared.h and bpf/observe/count.h.
 const (
@@ -85,6 +85,7 @@ var layouts = map[string][2]uintptr{
 	mapQueueLosses:       {4, unsafe.Sizeof(xdpQueueLoss{})},
 	mapQueueRTTs:         {4, unsafe.Sizeof(xdpQueueRtt{})},
 	mapCaptureFilters:    {4, unsafe.Sizeof(xdpCaptureSetting{})},
+	mapPolicies:          {unsafe.Sizeof(xdpPolicyKey{}), unsafe.Sizeof(xdpPolicy{})},
 }
 
 // checkLayout compares the sizes of a map's keys and values with the Go types'.

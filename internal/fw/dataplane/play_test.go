@@ -30,6 +30,7 @@ type play struct {
 //	{"out wan came", packet, "…"}            … forwarded by the stack, with that mark
 //	{"own wan +0x5", packet, "…"}            the box's own, with that mark
 //	{"wait", "30", ""}                       seconds
+//	{"policies", "out 10.0.0.0/8 ... esp", ""}  of IPsec, as scene.policies reads them
 //	{"states", "", "line; line"}
 //	{"sources", "", "address states connections rate; ..."}
 //	{"counts", "", "states sources; ..."}    of the rules with limits
@@ -89,6 +90,7 @@ func TestPackets(t *testing.T) {
 		{"scrub headers", testScrubHeaders},
 		{"scrub lists", testScrubLists},
 		{"rejects", testRejects},
+		{"policies", testPolicies},
 		{"segments", testSegments},
 		{"scattered frames", testScattered},
 		{"layer 3", testLayer3},
@@ -175,6 +177,8 @@ func (s *scene) act(at, packet string) string {
 		seconds := must(strconv.ParseFloat(packet, 64))(s.tb)
 		s.advance(seconds)
 		return ""
+	case "policies":
+		return s.policies(packet)
 	case "sources":
 		return s.sourceTexts()
 	case "counts":

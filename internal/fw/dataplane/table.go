@@ -51,6 +51,7 @@ const (
 	mapBroadcasts        = "broadcasts"
 	mapRejectCounters    = "reject_counters"
 	mapCaptureFilters    = "capture_filters"
+	mapPolicies          = "policies"
 )
 
 var keptMaps = []string{
@@ -60,6 +61,7 @@ var keptMaps = []string{
 	mapRejectSources, mapBroadcasts, mapRejectCounters,
 	mapCaptureFilters, mapTableCounters, mapTableLengths, mapTableRules,
 	mapLimits, mapSources, mapSourceIndex, mapEndpoints, mapLimiters, mapLimited, mapPoolLoads, mapPoolUses,
+	mapPolicies,
 }
 
 // tables holds the maps that outlive a reload, and their mapped memory.

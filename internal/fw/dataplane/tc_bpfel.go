@@ -43,6 +43,7 @@ const (
 	tcMapOutTails           = "out_tails"
 	tcMapPathCounters       = "path_counters"
 	tcMapPaths              = "paths"
+	tcMapPolicies           = "policies"
 	tcMapPoolAddresses      = "pool_addresses"
 	tcMapPoolLoads          = "pool_loads"
 	tcMapPoolSticky         = "pool_sticky"
@@ -227,6 +228,7 @@ type tcMapSpecs struct {
 	OutTails          *ebpf.MapSpec `ebpf:"out_tails"`
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
+	Policies          *ebpf.MapSpec `ebpf:"policies"`
 	PoolAddresses     *ebpf.MapSpec `ebpf:"pool_addresses"`
 	PoolLoads         *ebpf.MapSpec `ebpf:"pool_loads"`
 	PoolSticky        *ebpf.MapSpec `ebpf:"pool_sticky"`
@@ -351,6 +353,7 @@ type tcMaps struct {
 	OutTails          *ebpf.Map `ebpf:"out_tails"`
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
+	Policies          *ebpf.Map `ebpf:"policies"`
 	PoolAddresses     *ebpf.Map `ebpf:"pool_addresses"`
 	PoolLoads         *ebpf.Map `ebpf:"pool_loads"`
 	PoolSticky        *ebpf.Map `ebpf:"pool_sticky"`
@@ -423,6 +426,7 @@ func (m *tcMaps) Close() error {
 		m.OutTails,
 		m.PathCounters,
 		m.Paths,
+		m.Policies,
 		m.PoolAddresses,
 		m.PoolLoads,
 		m.PoolSticky,

@@ -47,6 +47,8 @@ const (
 	SourceOver        = (3600 * TicksPerSecond)
 	MaxStates         = 0x03ffffff
 	MaxNumber         = (MaxStates<<1 | 1)
+	MaxPolicies       = 16384
+	PolicyShapes      = 32
 	QosPrio           = 0x8000
 	QosPrioMask       = 0x7
 	QosQueueShift     = 16

@@ -23,6 +23,7 @@ const (
 	UpNexthop                     // the table of next hops is full; the stack forwards
 	UpRoute                       // no route leads on; the stack answers
 	UpMark                        // the kernel's route look-up knows no marks; the stack routes by them
+	UpPolicy                      // an IPsec policy of the box may select it; the stack forwards or encrypts it
 	Marked                        // decided at its ingress already
 	Block                         // blocked by a rule
 	Unloaded                      // no ruleset is loaded; only the management port is open
@@ -71,6 +72,7 @@ const (
 	StateLimiter                  // the rule's state limiter has no room, and says block
 	SourceLimiter                 // the rule's source limiter has no room for the source, and says block
 	Queue                         // the connection's queue is full, or that of another core
+	Policy                        // an IPsec policy of the box forbids that it leaves in clear
 
 	Count // how many reasons there are
 )
@@ -98,6 +100,7 @@ var table = [Count]struct{ name, text string }{
 	UpNexthop:       {"up-nexthop", "the table of next hops is full; the stack forwards"},
 	UpRoute:         {"up-route", "no route leads on; the stack answers"},
 	UpMark:          {"up-mark", "the kernel's route look-up knows no marks; the stack routes by them"},
+	UpPolicy:        {"up-policy", "an IPsec policy of the box may select it; the stack forwards or encrypts it"},
 	Marked:          {"marked", "decided at its ingress already"},
 	Block:           {"block", "blocked by a rule"},
 	Unloaded:        {"unloaded", "no ruleset is loaded; only the management port is open"},
@@ -146,4 +149,5 @@ var table = [Count]struct{ name, text string }{
 	StateLimiter:    {"state-limiter", "the rule's state limiter has no room, and says block"},
 	SourceLimiter:   {"source-limiter", "the rule's source limiter has no room for the source, and says block"},
 	Queue:           {"queue", "the connection's queue is full, or that of another core"},
+	Policy:          {"policy", "an IPsec policy of the box forbids that it leaves in clear"},
 }

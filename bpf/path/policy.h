@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * IPsec policies that belong to no xfrm interface. The kernel looks them up where it forwards a
+ * packet, and a redirect skips that. So what a policy may select goes up to the stack. The
+ * daemon writes the policies (internal/fw/dataplane/policy.go). docs/packet-path.md, 25.
+ *
+ * Selectors that test the same bits share a shape, and a policy is an entry of a hash table
+ * under its shape and those bits. So a search takes one look-up for each shape. As in the
+ * kernel, the least priority wins.
+ *
+ * Cost without policies: the test of shared.policies.
+ */
+#ifndef WEIR_PATH_POLICY_H
+#define WEIR_PATH_POLICY_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "packet/icmp.h"
+#include "packet/packet.h"
+#include "packet/sanity.h"
+#include "path/scratch.h"
+#include "route/policy_map.h"
+#include "shared.h"
+#include "state/rule_mark.h"
+#include "state/state.h"
+#include "verifier.h"
+
+static __always_inline const struct policy_list *policy_list(__u32 number)
+{
+	return &shared.policy_lists[number & (2 * POLICY_LISTS - 1)];
+}
+
+/* Tries one shape. */
+static long policy_step(__u32 i, void *unused)
+{
+	struct scratch *s = scratch_get();
+	const struct policy *found;
+	const word64 *mask, *packet;
+	word64 *key;
+	__u32 n;
+
+	(void)unused;
+	if (!s || i >= POLICY_SHAPES)
+		return 1;
+	mask = (const word64 *)&policy_list(s->policy.list)->shape[i];
+	packet = (const word64 *)&s->policy.packet;
+	key = (word64 *)&s->policy.key;
+	for (n = 0; n < sizeof(struct policy_key) / sizeof(word64); n++)
+		key[n] = packet[n] & mask[n];
+	s->policy.key.list = s->policy.list;
+	s->policy.key.shape = i;
+	found = bpf_map_lookup_elem(&policies, &s->policy.key);
+	if (!found)
+		return 0;
+	if (!s->policy.found || found->priority < s->policy.priority) {
+		s->policy.found = 1;
+		s->policy.priority = found->priority;
+		s->policy.verdict = found->verdict;
+	} else if (found->priority == s->policy.priority && found->verdict != s->policy.verdict) {
+		s->policy.verdict = POLICY_STACK; /* the older one wins, which only the kernel knows */
+	}
+	return 0;
+}
+
+/* Writes the ports that the kernel compares with a selector's, and whether they are known. */
+static __always_inline void policy_ports(struct policy_search *w, const struct packet *p, const struct tuple *t)
+{
+	w->packet.sport = t->sport;
+	w->packet.dport = t->dport;
+	w->known = 1;
+	if (!p)
+		return;
+	if (t->proto == IPPROTO_ICMP || t->proto == IPPROTO_ICMPV6) {
+		w->packet.sport = bpf_htons(p->icmp_type);
+		w->packet.dport = bpf_htons(p->icmp_code);
+		w->known = t->proto == p->tuple.proto;
+	} else if (!tuple_has_ports(t->proto)) {
+		w->known = 0;
+	}
+	if (p->fragment != FRAGMENT_NONE)
+		w->known = 0;
+}
+
+/*
+ * Returns what the policies of a direction say about a packet with a tuple that leaves by an
+ * interface. mark: without weir's own bits. p: NULL if the tuple's ports are what the kernel
+ * compares.
+ */
+__noinline enum policy_verdict policy_search(const struct packet *p, const struct tuple *t, __u32 ifindex, __u32 mark,
+					     __u32 direction)
+{
+	struct scratch *s = scratch_get();
+	const struct policy_list *l;
+
+	if (!s || !t)
+		return POLICY_STACK;
+	s->policy.list = (direction & 1) << 1;
+	if (!addr_is4(&t->dst))
+		s->policy.list |= 1;
+	if (!(shared.policies & POLICY_LIST << (reread(s->policy.list) & (POLICY_LISTS - 1))))
+		return POLICY_CLEAR;
+	if (shared.policies & POLICY_SECOND)
+		s->policy.list += POLICY_LISTS;
+	s->policy.packet.src = t->src;
+	s->policy.packet.dst = t->dst;
+	s->policy.packet.mark = mark;
+	s->policy.packet.ifindex = ifindex;
+	s->policy.packet.proto = t->proto;
+	policy_ports(&s->policy, p, t);
+	l = policy_list(reread(s->policy.list));
+	if (l->ports && !reread(s->policy.known))
+		return POLICY_STACK;
+	s->policy.found = 0;
+	s->policy.verdict = l->otherwise;
+	bpf_loop(l->count, policy_step, 0, 0);
+	return reread(s->policy.verdict);
+}
+
+/* Whether only the stack may forward a packet that comes in: a policy may select it, as the stack
+ * sees it or as it leaves. number: of its state; 0: it has none, and is translated. */
+__noinline int policy_takes(const struct packet *p, __u32 number, __u32 ifindex)
+{
+	struct scratch *s = scratch_get();
+	const struct state *st;
+	struct tuple *t;
+	__u32 mark;
+
+	if (!p || !s || shared.policies & POLICY_ALL)
+		return 1;
+	t = &s->policy.tuple;
+	*t = p->tuple;
+	mark = p->mark;
+	if (number) {
+		st = state_get(STATE_INDEX(number));
+		if (!st)
+			return 1;
+		mark = rule_mark_route(st, STATE_DIRECTION(number), mark);
+		state_leaving_tuple(t, st, STATE_DIRECTION(number));
+		if (st->flags & STATE_NAT) {
+			if (policy_search(p, t, ifindex, mark, POLICY_OUT) != POLICY_CLEAR)
+				return 1;
+			t->src = p->tuple.src; /* the stack does not see it translated */
+			t->sport = p->tuple.sport;
+		}
+	}
+	return policy_search(p, t, ifindex, mark, POLICY_OUT) != POLICY_CLEAR ||
+	       policy_search(p, t, ifindex, mark, POLICY_FORWARD) != POLICY_CLEAR;
+}
+
+/* Returns why a packet goes up if a policy may select it; else r, which says why it cannot be redirected. */
+__noinline enum reason policy_obstacle(const struct packet *p, __u32 number, __u32 ifindex, enum reason r)
+{
+	return policy_takes(p, number, ifindex) ? REASON_UP_POLICY : r;
+}
+
+/* policy_takes() for a packet whose address family changes: came is as it came, leaves as it leaves. */
+__noinline int policy_takes_family(const struct packet *p, const struct tuple *leaves, __u32 ifindex)
+{
+	if (!p || !leaves || shared.policies & POLICY_ALL)
+		return 1;
+	return policy_search(p, leaves, ifindex, p->mark, POLICY_OUT) != POLICY_CLEAR ||
+	       policy_search(p, &p->tuple, ifindex, p->mark, POLICY_FORWARD) != POLICY_CLEAR;
+}
+
+/* Whether a packet that the stack forwards must not leave in clear. Its source is not translated yet. */
+__noinline int policy_forbids(const struct packet *p, __u32 number)
+{
+	struct scratch *s = scratch_get();
+	const struct state *st;
+
+	if (!p || !s || shared.policies & POLICY_ALL)
+		return 0; /* the kernel alone has decided */
+	if (policy_search(p, &p->tuple, p->ifindex, p->mark, POLICY_OUT) == POLICY_SECRET)
+		return 1;
+	st = number ? state_get(STATE_INDEX(number)) : 0;
+	if (!st || !(st->flags & STATE_NAT))
+		return 0;
+	state_leaving_tuple(&s->policy.tuple, st, STATE_DIRECTION(number));
+	return policy_search(p, &s->policy.tuple, p->ifindex, p->mark, POLICY_OUT) == POLICY_SECRET;
+}
+
+/* Whether what leaves by an interface without the stack may be selected: a copy, or an answer of weir's. */
+static __always_inline int policy_keeps(const struct packet *p, const struct tuple *t, __u32 ifindex, __u32 mark)
+{
+	return shared.policies & POLICY_ALL ||
+	       policy_search(p, t, ifindex, mark, POLICY_OUT) != POLICY_CLEAR;
+}
+
+/* Whether the box has made a packet that the stack seems to forward: what a policy encrypts keeps
+ * the interface by which it came in. Nothing else that is forwarded has an address of the box. */
+static __always_inline int policy_has_sealed(const struct packet *p)
+{
+	return !icmp_is(p->family, p->tuple.proto) && bpf_map_lookup_elem(&addresses, &p->tuple.src);
+}
+
+#endif

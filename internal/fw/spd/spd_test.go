@@ -1,0 +1,170 @@
+package spd_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/fw/limits"
+	"weir/internal/fw/spd"
+	"weir/internal/fw/spd/spdtest"
+	"weir/internal/host/xfrm"
+)
+
+// search finds what a table says, as bpf/path/policy.h does.
+func search(t *spd.Table, f *spdtest.Flow, list uint8) spd.Verdict {
+	l := &t.Lists[list]
+	key := spd.Key{
+		Src: f.Src.As16(), Dst: f.Dst.As16(), Mark: f.Mark, Ifindex: f.Ifindex, Proto: f.Proto,
+		Sport: [2]byte{byte(f.Sport >> 8), byte(f.Sport)}, Dport: [2]byte{byte(f.Dport >> 8), byte(f.Dport)},
+	}
+	verdict, found, least := l.Otherwise, false, uint32(0)
+	for i, s := range l.Shapes {
+		k := spd.Key{Mark: key.Mark & s.Mark, Ifindex: key.Ifindex & s.Ifindex, Proto: key.Proto & s.Proto, List: list, Shape: uint8(i)}
+		for n := range key.Src {
+			k.Src[n], k.Dst[n] = key.Src[n]&s.Src[n], key.Dst[n]&s.Dst[n]
+		}
+		for n := range key.Sport {
+			k.Sport[n], k.Dport[n] = key.Sport[n]&s.Sport[n], key.Dport[n]&s.Dport[n]
+		}
+		e, ok := t.Entries[k]
+		switch {
+		case !ok:
+		case !found || e.Priority < least:
+			verdict, found, least = e.Verdict, true, e.Priority
+		case e.Priority == least && e.Verdict != verdict:
+			verdict = spd.Stack
+		}
+	}
+	return verdict
+}
+
+// A table says of each packet what the kernel does with it.
+func TestTableIsTheKernel(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	seen := make(map[spd.Verdict]int)
+	for range 20_000 {
+		policies, defaults := spdtest.Random(r, 2, 3)
+		table := spd.Compile(policies, nil, defaults, 0xe0000000)
+		for range 20 {
+			six := r.IntN(3) == 0
+			f := spdtest.Flow{
+				Src: spdtest.RandomAddress(r, six), Dst: spdtest.RandomAddress(r, six), Proto: [...]uint8{1, 6, 17, 58, 132, 50}[r.IntN(6)],
+				Sport: spdtest.RandomPort(r), Dport: spdtest.RandomPort(r), Ifindex: 2 + r.Uint32N(2), Mark: [...]uint32{0, 5, 0x105}[r.IntN(3)],
+			}
+			for d, list := range map[xfrm.Direction]uint8{xfrm.Forward: 0, xfrm.Out: 2} {
+				if six {
+					list++
+				}
+				want := spdtest.Verdict(policies, defaults, &f, d)
+				seen[want]++
+				if got := search(table, &f, list); got != want {
+					t.Fatalf("%s of %+v: %d, want %d\n%+v", d, f, got, want, policies)
+				}
+			}
+		}
+	}
+	for _, v := range []spd.Verdict{spd.Clear, spd.Stack, spd.Secret} {
+		if seen[v] < 1000 {
+			t.Errorf("only %d times verdict %d", seen[v], v)
+		}
+	}
+}
+
+func policy(text string) xfrm.Policy {
+	words := strings.Fields(text)
+	return xfrm.Policy{
+		Selector:  xfrm.Selector{Src: netip.MustParsePrefix(words[0]), Dst: netip.MustParsePrefix(words[1])},
+		Direction: xfrm.Out, Templates: 1, Required: 1,
+	}
+}
+
+// What the kernel cannot be asked about beforehand is left to it.
+func TestMarks(t *testing.T) {
+	p := policy("0.0.0.0/0 10.0.0.0/8")
+	p.Mark, p.MarkMask = 5, 0xffffffff
+	f := spdtest.Flow{Src: netip.MustParseAddr("192.168.1.1"), Dst: netip.MustParseAddr("10.1.1.1"), Mark: 5}
+	if got := search(spd.Compile([]xfrm.Policy{p}, nil, xfrm.Defaults{}, 0xe0000000), &f, 2); got != spd.Secret {
+		t.Errorf("a mark that weir's bits change: %d", got)
+	}
+	p.Templates, p.Required = 0, 0
+	block := policy("0.0.0.0/0 0.0.0.0/0")
+	block.Priority = 9
+	if got := search(spd.Compile([]xfrm.Policy{p, block}, nil, xfrm.Defaults{}, 0xe0000000), &f, 2); got != spd.Stack {
+		t.Errorf("a mark that weir's bits change, of a policy that lets packets pass: %d", got)
+	}
+	p.Mark = 5 | 1<<8
+	p.MarkMask = 0xff
+	if !spd.Compile([]xfrm.Policy{p}, nil, xfrm.Defaults{}, 0).Idle() {
+		t.Error("a policy whose mark no packet can have is followed")
+	}
+}
+
+// Policies that let everything pass, those of xfrm interfaces, and those for the box change nothing.
+func TestIdle(t *testing.T) {
+	pass, bound, in := policy("0.0.0.0/0 0.0.0.0/0"), policy("0.0.0.0/0 0.0.0.0/0"), policy("0.0.0.0/0 0.0.0.0/0")
+	pass.Templates, pass.Required, bound.IfID, in.Direction = 0, 0, 7, xfrm.In
+	if table := spd.Compile([]xfrm.Policy{pass, bound, in}, nil, xfrm.Defaults{BlockIn: true}, 0); !table.Idle() || len(table.Entries) != 0 {
+		t.Errorf("%+v", table)
+	}
+	if spd.Compile(nil, nil, xfrm.Defaults{BlockOut: true}, 0).Idle() {
+		t.Error("a default of block is not followed")
+	}
+}
+
+// Beyond what the dataplane has room for, everything goes up.
+func TestPolicyBounds(t *testing.T) {
+	var many []xfrm.Policy
+	for i := range limits.PolicyShapes {
+		many = append(many, policy(fmt.Sprintf("0.0.0.0/0 255.255.255.255/%d", i)))
+	}
+	if table := spd.Compile(many, nil, xfrm.Defaults{}, 0); table.All != "" || table.Policies != limits.PolicyShapes {
+		t.Errorf("%d forms: %q", limits.PolicyShapes, table.All)
+	}
+	many = append(many, policy("128.0.0.0/1 10.0.0.0/8"))
+	if table := spd.Compile(many, nil, xfrm.Defaults{}, 0); table.All == "" || table.Idle() {
+		t.Errorf("%d forms are followed", len(many))
+	}
+	many = nil
+	for i := range limits.MaxPolicies {
+		many = append(many, policy(fmt.Sprintf("0.0.0.0/0 10.%d.%d.%d/32", i>>16, i>>8&255, i&255)))
+	}
+	if table := spd.Compile(many, nil, xfrm.Defaults{}, 0); table.All != "" {
+		t.Errorf("%d policies: %q", len(many), table.All)
+	}
+	if table := spd.Compile(append(many, policy("0.0.0.0/0 11.0.0.1/32")), nil, xfrm.Defaults{}, 0); table.All == "" {
+		t.Errorf("%d policies are followed", len(many)+1)
+	}
+}
+
+// A policy that has gone is held for a while, unless one with its selector takes its place.
+func TestHold(t *testing.T) {
+	var h spd.Holder
+	now := time.Unix(1000, 0)
+	esp, other, pass := policy("192.168.1.0/24 10.9.0.0/16"), policy("192.168.1.0/24 10.8.0.0/16"), policy("192.168.1.0/24 10.7.0.0/16")
+	pass.Templates, pass.Required = 0, 0
+	see := func(after time.Duration, want int, policies ...xfrm.Policy) {
+		t.Helper()
+		now = now.Add(after)
+		h.See(policies, now, 30*time.Second)
+		if held, until := h.Held(); len(held) != want || until.IsZero() != (want == 0) {
+			t.Errorf("held: %+v until %v, want %d", held, until, want)
+		}
+	}
+	see(0, 0, esp, other, pass)
+	see(time.Second, 1, other)
+	see(29*time.Second, 1, other)
+	again := esp
+	again.Priority, again.Index = 77, 99
+	see(0, 0, other, again) // a rekey
+	see(0, 1, other)
+	see(0, 2)
+	see(30*time.Second-1, 2)
+	see(1, 0)
+	see(0, 0)
+}
