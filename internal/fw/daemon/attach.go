@@ -105,7 +105,13 @@ func from(err, cause error) string {
 // the user asked for XDP only. With --or-block it gets TCX even then, because filtering
 // matters more. The source text and the contents of tables are recorded first, so that
 // whoever finds the dataplane live also finds these.
-func (b *box) commit(dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) (dataplane.Report, error) {
+func (b *box) commit(dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) (_ dataplane.Report, err error) {
+	b.policies.join(dp, rules.options.MarkMask)
+	defer func() {
+		if err != nil {
+			b.policies.leave(dp)
+		}
+	}()
 	if err := b.recordSource(&source, dp.Generation()); err != nil {
 		return dataplane.Report{}, err
 	}

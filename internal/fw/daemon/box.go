@@ -67,6 +67,7 @@ type box struct {
 	noted          bool   // that is recorded
 
 	gateways *gateway.Watcher
+	policies *policies // nil in tests without any
 
 	lines         lines
 	pppoeRecords  sync.Mutex // of dialler.records
@@ -276,6 +277,7 @@ func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *m
 		return fmt.Errorf("replace the dataplane: %w", err)
 	}
 	old := b.dp
+	b.policies.leave(old)
 	b.dp, b.source, b.rules, b.host = dp, source, rules, m.host
 	b.pulse.follow(dp)
 	if old != nil {

@@ -10,7 +10,7 @@ import (
 
 // whyNot says why packets are not prefetched; "": they are, or nothing comes in at XDP.
 func (b *box) whyNot(now time.Time) string {
-	if b.dp == nil || b.dp.Prefetching() || !b.hasXDP() {
+	if b.dp == nil || b.dp.Prefetching() && !b.dp.FollowsPolicies() || !b.hasXDP() {
 		return ""
 	}
 	switch {
@@ -18,6 +18,8 @@ func (b *box) whyNot(now time.Time) string {
 		return b.prefetchFailed.Error()
 	case b.cfg.Prefetch == PrefetchOff:
 		return "weir run --prefetch off"
+	case b.dp.FollowsPolicies():
+		return "IPsec policies are followed"
 	case b.prefetchGain.many && now.Before(b.prefetchGain.rests):
 		return "it did not pay a moment ago: most packets were of connections whose states are in the caches; it is tried again within a minute"
 	}

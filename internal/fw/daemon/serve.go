@@ -9,10 +9,11 @@ import (
 	"weir/internal/fw/control"
 	"weir/internal/fw/dataplane"
 	"weir/internal/host/netif"
+	"weir/internal/host/xfrm"
 )
 
 // serve runs the daemon's tasks until ctx ends or somebody asks it to leave.
-func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
+func (b *box) serve(ctx context.Context, watcher *netif.Watcher, heard *xfrm.Watcher) error {
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	capturer, logger, dialler := newCapturer(b), newLogger(b), newDialler(b)
@@ -20,6 +21,7 @@ func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
 		capturer,
 		logger,
 		&follower{readiness: newReadiness(), box: b, watcher: watcher},
+		&policyFollower{readiness: newReadiness(), policies: b.policies, watcher: heard},
 		&retrier{readiness: newReadiness(), box: b},
 		&roller{readiness: newReadiness(), box: b},
 		&heart{readiness: newReadiness(), box: b},
@@ -76,6 +78,7 @@ func (b *box) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pulse.follow(nil)
+	b.policies.leave(b.dp)
 	if err := b.dp.Close(); err != nil {
 		b.cfg.Log.Error("close the dataplane", "error", err)
 	}

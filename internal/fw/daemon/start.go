@@ -14,6 +14,7 @@ import (
 	"weir/internal/fw/htb"
 	"weir/internal/fw/rundir"
 	"weir/internal/host/netif"
+	"weir/internal/host/xfrm"
 )
 
 // Run implements `weir run`. It returns when ctx ends or another daemon takes over, and
@@ -35,6 +36,14 @@ func Run(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	defer watcher.Close()
+	b.policies = newPolicies(cfg)
+	heard, err := xfrm.Watch()
+	if err != nil && !errors.Is(err, xfrm.ErrNone) {
+		cfg.Log.Warn("IPsec policies are only looked at every some seconds", "error", err)
+	}
+	if heard != nil {
+		defer heard.Close()
+	}
 	b.logPPPoE(b.lines.find(b.pppoeFolder())) // the box must be filtered all the same
 	defer b.lines.close()                     //nolint:errcheck // its programs go on
 	lock, err := b.startAsking(ctx)
@@ -44,7 +53,7 @@ func Run(ctx context.Context, cfg *Config) error {
 	defer lock.Close()
 	defer b.close()
 	b.logRollback(cfg.Folder.RemoveRollback()) // what this start put in force needs no confirmation
-	return b.serve(ctx, watcher)
+	return b.serve(ctx, watcher, heard)
 }
 
 // startFile starts with the rule file. Under --or-block a file that does not load is no
@@ -217,6 +226,7 @@ func (b *box) start(ctx context.Context, source Source) (lock *os.File, err erro
 // as it was found, and the record of that is removed.
 func (b *box) undo(done ladder) error {
 	b.pulse.follow(nil)
+	b.policies.leave(b.dp)
 	b.dp, b.rules, b.hooks = nil, nil, make(map[int]hooked)
 	if err := done.down(); err != nil {
 		return err

@@ -357,6 +357,35 @@ type xdpPath struct {
 	Rule [16]uint32
 }
 
+type xdpPolicy struct {
+	_        structs.HostLayout
+	Priority uint32
+	Verdict  uint32
+}
+
+type xdpPolicyKey struct {
+	_       structs.HostLayout
+	Src     xdpAddr
+	Dst     xdpAddr
+	Sport   uint16
+	Dport   uint16
+	Mark    uint32
+	Ifindex uint32
+	Proto   uint8
+	List    uint8
+	Shape   uint8
+	Pad     uint8
+}
+
+type xdpPolicyList struct {
+	_         structs.HostLayout
+	Count     uint32
+	Otherwise uint32
+	Ports     uint32
+	Pad       uint32
+	Shape     [32]xdpPolicyKey
+}
+
 type xdpPool struct {
 	_       structs.HostLayout
 	Rows4   uint64
@@ -1300,7 +1329,19 @@ type xdpScratch struct {
 			Mask uint32
 		}
 	}
-	_ [4]byte
+	_      [4]byte
+	Policy struct {
+		_        structs.HostLayout
+		Packet   xdpPolicyKey
+		Key      xdpPolicyKey
+		Tuple    xdpTuple
+		List     uint32
+		Known    uint32
+		Found    uint32
+		Priority uint32
+		Verdict  uint32
+		_        [4]byte
+	}
 }
 
 type xdpShared struct {
@@ -1330,7 +1371,8 @@ type xdpShared struct {
 	TableRules      uint32
 	SourceLimit     uint32
 	LimiterRoom     uint32
-	Pad1            [7]uint32
+	Policies        uint32
+	Pad1            [6]uint32
 	StatesMade      uint32
 	StatesReleased  uint32
 	NexthopsHigh    uint32
@@ -1381,6 +1423,32 @@ type xdpShared struct {
 		Gateway struct {
 			_    structs.HostLayout
 			Word [4]uint32
+		}
+	}
+	PolicyLists [8]struct {
+		_         structs.HostLayout
+		Count     uint32
+		Otherwise uint32
+		Ports     uint32
+		Pad       uint32
+		Shape     [32]struct {
+			_   structs.HostLayout
+			Src struct {
+				_    structs.HostLayout
+				Word [4]uint32
+			}
+			Dst struct {
+				_    structs.HostLayout
+				Word [4]uint32
+			}
+			Sport   uint16
+			Dport   uint16
+			Mark    uint32
+			Ifindex uint32
+			Proto   uint8
+			List    uint8
+			Shape   uint8
+			Pad     uint8
 		}
 	}
 	Hinted [256]uint16
@@ -1561,6 +1629,7 @@ const (
 	xdpMapNoted             = "noted"
 	xdpMapPathCounters      = "path_counters"
 	xdpMapPaths             = "paths"
+	xdpMapPolicies          = "policies"
 	xdpMapPoolAddresses     = "pool_addresses"
 	xdpMapPoolLoads         = "pool_loads"
 	xdpMapPoolSticky        = "pool_sticky"
@@ -1739,6 +1808,7 @@ type xdpMapSpecs struct {
 	Noted             *ebpf.MapSpec `ebpf:"noted"`
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
+	Policies          *ebpf.MapSpec `ebpf:"policies"`
 	PoolAddresses     *ebpf.MapSpec `ebpf:"pool_addresses"`
 	PoolLoads         *ebpf.MapSpec `ebpf:"pool_loads"`
 	PoolSticky        *ebpf.MapSpec `ebpf:"pool_sticky"`
@@ -1871,6 +1941,7 @@ type xdpMaps struct {
 	Noted             *ebpf.Map `ebpf:"noted"`
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
+	Policies          *ebpf.Map `ebpf:"policies"`
 	PoolAddresses     *ebpf.Map `ebpf:"pool_addresses"`
 	PoolLoads         *ebpf.Map `ebpf:"pool_loads"`
 	PoolSticky        *ebpf.Map `ebpf:"pool_sticky"`
@@ -1951,6 +2022,7 @@ func (m *xdpMaps) Close() error {
 		m.Noted,
 		m.PathCounters,
 		m.Paths,
+		m.Policies,
 		m.PoolAddresses,
 		m.PoolLoads,
 		m.PoolSticky,

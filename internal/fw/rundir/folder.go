@@ -42,6 +42,9 @@ func (f Folder) Interfaces() string { return filepath.Join(string(f), "interface
 // Prefetch is the file that says why packets are not prefetched.
 func (f Folder) Prefetch() string { return filepath.Join(string(f), "prefetch.json") }
 
+// Policies is the file that says which IPsec policies the dataplane follows.
+func (f Folder) Policies() string { return filepath.Join(string(f), "policies.json") }
+
 // Engines returns the path of the list of what keeps each tree of queues within its rates: []Engine.
 func (f Folder) Engines() string { return filepath.Join(string(f), "engines.json") }
 

@@ -30,6 +30,7 @@ type Info struct {
 	Capturing   bool              `json:"capturing"`                 // weir capture runs
 	Prefetching bool              `json:"prefetching"`               // packets that come in at XDP are prefetched
 	PrefetchOff string            `json:"prefetching_off,omitempty"` // why not
+	Policies    *rundir.Policies  `json:"policies,omitempty"`        // of IPsec, that are followed
 	Paths       uint32            `json:"paths"`                     // sets of matched rules that are counted apart
 	PathsFull   Counter           `json:"paths_full"`                // counted under no rule, as no path was free
 	Rejects     Rejects           `json:"answers"`
@@ -163,6 +164,13 @@ func (r *reading) condition() (*Info, error) {
 		}
 		info.PrefetchOff = p.Why
 	}
+	var policies rundir.Policies
+	if err := rundir.ReadJSON(r.folder.Policies(), &policies); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if policies != (rundir.Policies{}) {
+		info.Policies = &policies
+	}
 	waits, err := r.folder.ReadRollback()
 	if err != nil {
 		return nil, err
@@ -250,6 +258,21 @@ func (r *reading) interfaceName(index int) string {
 	return "interface " + strconv.Itoa(index)
 }
 
+// policiesText says what IPsec policies do to the ways of packets.
+func policiesText(p *rundir.Policies) string {
+	if p.All != "" {
+		return "IPsec policies: everything that is forwarded goes up to the stack: " + p.All
+	}
+	text := fmt.Sprintf("IPsec policies: %d followed", p.Followed)
+	if p.Held > 0 {
+		text += fmt.Sprintf(", of which %d held since they have gone", p.Held)
+	}
+	if p.Blocks {
+		text += "; what none selects is blocked by default"
+	}
+	return text + "; what they select goes up to the stack, other packets are looked up, and none are prefetched"
+}
+
 // Print writes the status in the form of pfctl -si, with reasons under each interface.
 func (i *Info) Print(w io.Writer) error {
 	p := &textout.Lines{W: w}
@@ -280,6 +303,9 @@ func (i *Info) Print(w io.Writer) error {
 		p.Line("Packets that come in at XDP are prefetched")
 	} else if i.PrefetchOff != "" {
 		p.Line("Packets are not prefetched: %s", i.PrefetchOff)
+	}
+	if i.Policies != nil {
+		p.Line("%s", policiesText(i.Policies))
 	}
 	p.Line("")
 	seconds := now.Sub(i.Since).Seconds()

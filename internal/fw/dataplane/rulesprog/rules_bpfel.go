@@ -386,7 +386,8 @@ type RulesShared struct {
 	TableRules      uint32
 	SourceLimit     uint32
 	LimiterRoom     uint32
-	Pad1            [7]uint32
+	Policies        uint32
+	Pad1            [6]uint32
 	StatesMade      uint32
 	StatesReleased  uint32
 	NexthopsHigh    uint32
@@ -437,6 +438,32 @@ type RulesShared struct {
 		Gateway struct {
 			_    structs.HostLayout
 			Word [4]uint32
+		}
+	}
+	PolicyLists [8]struct {
+		_         structs.HostLayout
+		Count     uint32
+		Otherwise uint32
+		Ports     uint32
+		Pad       uint32
+		Shape     [32]struct {
+			_   structs.HostLayout
+			Src struct {
+				_    structs.HostLayout
+				Word [4]uint32
+			}
+			Dst struct {
+				_    structs.HostLayout
+				Word [4]uint32
+			}
+			Sport   uint16
+			Dport   uint16
+			Mark    uint32
+			Ifindex uint32
+			Proto   uint8
+			List    uint8
+			Shape   uint8
+			Pad     uint8
 		}
 	}
 	Hinted [256]uint16

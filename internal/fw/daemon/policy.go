@@ -1,0 +1,247 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"weir/internal/fw/rundir"
+	"weir/internal/fw/spd"
+	"weir/internal/host/xfrm"
+)
+
+const (
+	// policyPause is the least time between two reads of the IPsec policies. The first event after
+	// a pause is followed at once.
+	policyPause = 20 * time.Millisecond
+	// policyShare is by how much a pause is longer than the read before it: there may be many.
+	policyShare = 4
+	// policyRetry is how long to wait after a failure, and for a kernel without IPsec: it may
+	// load it as a module.
+	policyRetry = time.Second
+	policyLook  = 10 * time.Second
+)
+
+// policies is what is known of the kernel's IPsec policies, and the dataplanes that follow them. It
+// has its own lock, because a load holds the box's while the kernel verifies the programs.
+type policies struct {
+	log    *slog.Logger
+	record func(rundir.Policies) error
+	hold   time.Duration // how long a policy that has gone is held
+	read   func() ([]xfrm.Policy, xfrm.Defaults, error)
+
+	mu       sync.Mutex
+	members  []policyMember // the live dataplane, and one that is about to be
+	present  []xfrm.Policy
+	defaults xfrm.Defaults
+	holder   spd.Holder
+	failed   error      // why they could not be read
+	known    bool       // they were read, or that has failed
+	applied  *spd.Table // in force in all members; nil: not known
+	said     rundir.Policies
+	noted    bool // that is recorded
+}
+
+type policyMember struct {
+	dp       policyPlane
+	markMask uint32
+}
+
+// policyPlane is what of a dataplane follows policies.
+type policyPlane interface {
+	SetPolicies(t *spd.Table) error
+	KeepsTables() bool
+}
+
+func newPolicies(cfg *Config) *policies {
+	return &policies{
+		log: cfg.Log, hold: spd.HoldTime, read: xfrm.Policies,
+		record: func(r rundir.Policies) error { return rundir.WriteJSON(cfg.Folder.Policies(), r) },
+	}
+}
+
+// join has a dataplane follow the policies from now on, before packets meet its programs.
+func (p *policies) join(dp policyPlane, markMask uint32) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	known := p.known
+	p.mu.Unlock()
+	if !known {
+		p.look()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.members, p.applied = append(p.members, policyMember{dp, markMask}), nil
+	if err := p.apply(time.Now()); err != nil {
+		p.log.Error("everything that is forwarded goes up to the stack; trying again", "error", err)
+	}
+}
+
+// leave ends that. The dataplane may be closed afterwards.
+func (p *policies) leave(dp policyPlane) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.members = slices.DeleteFunc(p.members, func(m policyMember) bool { return m.dp == dp })
+}
+
+// update reads the policies and puts them in force. It returns when it must be called again even if
+// nothing changes; the zero time: never.
+func (p *policies) update() (again time.Time) {
+	p.look()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	err := p.apply(now)
+	if err != nil || p.failed != nil {
+		p.log.Error("everything that is forwarded goes up to the stack, until the IPsec policies are known", "error", errors.Join(err, p.failed))
+		return now.Add(policyRetry)
+	}
+	_, again = p.holder.Held()
+	return again
+}
+
+// look reads the policies. There may be many, so it holds no lock meanwhile.
+func (p *policies) look() {
+	present, defaults, err := p.read()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known = true
+	if errors.Is(err, xfrm.ErrNone) {
+		present, defaults, err = nil, xfrm.Defaults{}, nil
+	}
+	if p.failed = err; err != nil {
+		return
+	}
+	p.present, p.defaults = present, defaults
+}
+
+// apply gives every dataplane the table of what is known. Two that share their tables get it once.
+func (p *policies) apply(now time.Time) error {
+	var mask uint32
+	for _, m := range p.members {
+		mask |= m.markMask
+	}
+	table := spd.Unknown("they cannot be read")
+	if p.failed == nil {
+		p.holder.See(p.present, now, p.hold)
+		held, _ := p.holder.Held()
+		table = spd.Compile(p.present, held, p.defaults, mask)
+	}
+	if p.applied != nil && reflect.DeepEqual(table, p.applied) {
+		return nil
+	}
+	var errs []error
+	for i, m := range p.members {
+		if i == 0 || !m.dp.KeepsTables() {
+			errs = append(errs, m.dp.SetPolicies(table))
+		}
+	}
+	err := errors.Join(errs...)
+	p.applied = table
+	if err != nil {
+		p.applied, table = nil, spd.Unknown("they could not be written")
+	}
+	p.note(table)
+	return err
+}
+
+// note records what is followed, and logs it when it begins, ends or fails.
+func (p *policies) note(t *spd.Table) {
+	now := rundir.Policies{Followed: t.Policies, Held: t.Held, Blocks: t.Blocks, All: t.All}
+	if p.noted && now == p.said {
+		return
+	}
+	if err := p.record(now); err != nil {
+		p.log.Warn("record the IPsec policies that are followed", "error", err)
+		return
+	}
+	before := p.said
+	p.said, p.noted = now, true
+	switch {
+	case now.All != before.All && now.All != "":
+		p.log.Warn("everything that is forwarded goes up to the stack, because of IPsec policies", "why", now.All)
+	case now.Followed != before.Followed || now.Blocks != before.Blocks:
+		p.log.Info("following IPsec policies: what they select goes up to the stack", "policies", now.Followed, "held", now.Held, "blocked by default", now.Blocks)
+	}
+}
+
+// policyFollower follows the kernel's IPsec policies.
+type policyFollower struct {
+	readiness
+	policies *policies
+	watcher  *xfrm.Watcher // nil: the kernel has no IPsec, or it could not be heard
+}
+
+func (*policyFollower) String() string { return "IPsec policies" }
+
+func (f *policyFollower) Run(ctx context.Context) error {
+	wake := make(chan struct{}, 1)
+	broken := make(chan error, 1)
+	listen := func(w *xfrm.Watcher) { go func() { broken <- hearPolicies(w, wake) }() }
+	if f.watcher != nil {
+		listen(f.watcher)
+	}
+	defer func() {
+		if f.watcher != nil {
+			f.watcher.Close()
+			<-broken
+		}
+	}()
+	f.set()
+	signal(wake) // covers changes during the start
+	var again time.Time
+	for {
+		timer := time.NewTimer(f.wait(again))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case err := <-broken:
+			f.policies.log.Warn("IPsec events are not heard; listening again", "error", err)
+			f.watcher.Close()
+			f.watcher = nil
+			signal(wake)
+		case <-wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if f.watcher == nil {
+			if w, err := xfrm.Watch(); err == nil {
+				f.watcher = w
+				listen(w)
+			}
+		}
+		began := time.Now()
+		again = f.policies.update()
+		if !sleep(ctx, max(policyPause, policyShare*time.Since(began))) {
+			return nil
+		}
+	}
+}
+
+// wait returns how long to wait for an event.
+func (f *policyFollower) wait(again time.Time) time.Duration {
+	if again.IsZero() {
+		return policyLook
+	}
+	return max(0, min(policyLook, time.Until(again)))
+}
+
+// hearPolicies wakes the follower at each change, until the watcher is closed.
+func hearPolicies(w *xfrm.Watcher, wake chan<- struct{}) error {
+	for {
+		if err := w.Next(); err != nil {
+			return err
+		}
+		signal(wake)
+	}
+}
