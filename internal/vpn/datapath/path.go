@@ -33,6 +33,11 @@ type Path struct {
 	ending  atomic.Bool
 	workers sync.WaitGroup
 
+	widening sync.Mutex // is held while ports are opened and closed
+	more     atomic.Pointer[[]port]
+	at       []*worker // the workers; widening is held
+	hear     atomic.Pointer[func(peer *device.Peer, note []byte)]
+
 	works []*works // of the workers, by their queue; they outlive them
 
 	control sync.Mutex // of what is no data
@@ -51,6 +56,7 @@ type Path struct {
 // device is gone.
 func New(tun Tun, failed func()) *Path {
 	p := &Path{tun: tun, failed: failed}
+	p.more.Store(&[]port{})
 	for range tun.Queues {
 		p.works = append(p.works, &works{})
 	}
@@ -64,6 +70,8 @@ func (p *Path) fail() { p.once.Do(p.failed) }
 
 // Open begins to listen on a port, and to carry packets.
 func (p *Path) Open(port uint16) (uint16, error) {
+	p.widening.Lock()
+	defer p.widening.Unlock()
 	four, six, port, err := openSockets(port)
 	if err != nil {
 		return 0, fmt.Errorf("listen on port %d: %w", port, err)
@@ -81,9 +89,11 @@ func (p *Path) Open(port uint16) (uint16, error) {
 	for i, queue := range p.tun.Queues {
 		w, err := p.newWorker(queue, p.works[i])
 		if err != nil {
-			p.Close() //nolint:errcheck // it has failed already
+			p.close() //nolint:errcheck // it has failed already
 			return 0, err
 		}
+		w.number = i
+		p.at = append(p.at, w)
 		p.workers.Add(1)
 		go w.run()
 	}
@@ -132,6 +142,12 @@ func closeSockets(all ...*receiver) {
 
 // Close ends that. Packets wait in the tun device then.
 func (p *Path) Close() error {
+	p.widening.Lock()
+	defer p.widening.Unlock()
+	return p.close()
+}
+
+func (p *Path) close() error {
 	p.mu.RLock()
 	open, stop := p.four != nil || p.six != nil, p.stop
 	p.mu.RUnlock()
@@ -148,15 +164,26 @@ func (p *Path) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	closeSockets(p.four, p.six)
-	p.four, p.six = nil, nil
+	p.four, p.six, p.at = nil, nil, nil
+	for _, other := range *p.more.Swap(&[]port{}) {
+		closeSockets(other.four, other.six)
+	}
 	return unix.Close(stop)
 }
 
 // socketOf returns the socket that sends to an endpoint, or nil.
 func (p *Path) socketOf(to *device.Endpoint) *socket {
-	r := p.four
+	four, six := p.four, p.six
+	if to.Place != 0 {
+		all := *p.more.Load()
+		if int(to.Place) > len(all) {
+			return nil
+		}
+		four, six = all[to.Place-1].four, all[to.Place-1].six
+	}
+	r := four
 	if to.Remote.Addr().Is6() {
-		r = p.six
+		r = six
 	}
 	if r == nil {
 		return nil
@@ -168,8 +195,11 @@ func (p *Path) socketOf(to *device.Endpoint) *socket {
 type worker struct {
 	path     *Path
 	works    *works
-	tally    tally // since it was last added to works
-	queue    int   // of the tun device
+	number   int           // of the worker
+	turn     atomic.Uint64 // how often it has looked what there is to do; odd while it does something
+	visit    int           // the port that it looks at next, beside its own
+	tally    tally         // since it was last added to works
+	queue    int           // of the tun device
 	poll     int
 	mtu      int
 	clock    time.Time
@@ -186,6 +216,10 @@ type worker struct {
 	allowed  allowed
 }
 
+// socketEdge is what a worker waits for at a socket: an edge, which one worker is told of. What reads a socket reads all
+// that is there.
+const socketEdge = unix.EPOLLIN | unix.EPOLLET | unix.EPOLLEXCLUSIVE
+
 func (p *Path) newWorker(queue int, works *works) (*worker, error) {
 	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -200,8 +234,8 @@ func (p *Path) newWorker(queue int, works *works) (*worker, error) {
 	add(p.stop, unix.EPOLLIN)
 	add(queue, unix.EPOLLIN)
 	for _, r := range []*receiver{p.four, p.six} {
-		if r != nil { // an edge, for one worker: what reads a socket reads all that is there
-			add(r.socket.fd, unix.EPOLLIN|unix.EPOLLET|unix.EPOLLEXCLUSIVE)
+		if r != nil {
+			add(r.socket.fd, socketEdge)
 		}
 	}
 	if err != nil {
@@ -223,11 +257,13 @@ func (w *worker) run() {
 	defer w.works.end()
 	var events [4]unix.EpollEvent
 	for !w.path.ending.Load() {
+		w.turn.Add(1)
 		w.clock, w.mtu = time.Now(), w.path.device.MTU()
-		four, six, out := w.fromSocket(w.path.four), w.fromSocket(w.path.six), w.fromTun()
+		worked := w.work()
 		w.works.add(&w.tally)
+		w.turn.Add(1)
 		switch {
-		case four || six || out:
+		case worked:
 		case w.stalled != nil:
 			w.awaitRoom()
 		default:

@@ -101,10 +101,8 @@ func (p *Path) Cut(on bool) {
 	p.control.Lock()
 	defer p.control.Unlock()
 	p.cuts.Store(on)
-	for _, r := range []*receiver{p.four, p.six} {
-		if r != nil {
-			r.socket.cut(on) //nolint:errcheck // the next probe tells
-		}
+	for _, r := range p.receivers() {
+		r.socket.cut(on) //nolint:errcheck // the next probe tells
 	}
 }
 

@@ -41,6 +41,7 @@ type packet struct {
 	packet  []byte // in the batch's buffer; nil: there is none to pass on
 	empty   bool   // it is a keepalive
 	probe   bool   // it measures a path
+	note    bool   // it is a message of the far end's engine to this one
 	headers int    // as headersOf says, if its checksums are right
 }
 
@@ -49,6 +50,7 @@ type packet struct {
 // done: none waits for another.
 type receiver struct {
 	socket *socket
+	place  uint8               // of its port; 0: the first
 	read   func(b *batch) bool // instead of the socket, in a [Stand]
 
 	reading sync.Mutex    // is held while the socket is read
@@ -121,7 +123,7 @@ func (w *worker) fill(r *receiver, b *batch) bool {
 	for try := 1; ; try++ {
 		size, segment, class, e := w.datagram.receive(r.socket, b.buffer, &b.from)
 		if e == 0 {
-			b.size, b.segment, b.class = size, segment, class
+			b.size, b.segment, b.class, b.from.Place = size, segment, class, r.place
 			return true
 		}
 		if e == unix.EAGAIN {
@@ -173,7 +175,10 @@ func (w *worker) decrypt(b *batch) {
 		}
 		if i := binary.LittleEndian.Uint32(message[device.MessageTransportOffsetReceiver:]); keypair == nil || i != index {
 			index = i
-			if peer, keypair = w.path.device.Session(index, now); keypair == nil {
+			if peer, keypair = w.path.device.Session(index, now); keypair != nil && peer.Place() != b.from.Place {
+				keypair = nil // somebody has sent it to another port
+			}
+			if keypair == nil {
 				w.tally.receivedLost++
 				continue
 			}
@@ -202,19 +207,21 @@ type allowed struct {
 func (w *worker) admit(p *packet, content []byte, outer byte, several bool) {
 	n := lengthOf(content)
 	if n == 0 {
-		if len(content) > 0 {
+		if p.note = noteOf(content); p.note {
+			p.packet = content
+		} else if len(content) > 0 {
 			w.tally.receivedLost++
 		}
 		return
 	}
 	content = content[:n:n]
 	from := source(content)
-	if a := &w.allowed; a.peer != p.peer || !bytes.Equal(a.address[:a.size], from) {
-		if w.path.device.Route(from) != p.peer {
+	if a, first := &w.allowed, p.peer.First(); a.peer != first || !bytes.Equal(a.address[:a.size], from) {
+		if w.path.device.Route(from) != first {
 			w.tally.receivedLost++
 			return
 		}
-		a.peer, a.size = p.peer, copy(a.address[:], from)
+		a.peer, a.size = first, copy(a.address[:], from)
 	}
 	if (outer|class(content))&ecnMask != 0 && !decapsulate(content, outer) {
 		w.tally.receivedLost++
@@ -276,7 +283,7 @@ func (w *worker) deliver(b *batch) {
 			}
 			accepted++
 			bytes += p.size
-			data = data || !p.empty
+			data = data || !p.empty && !p.note
 		}
 		keypair.Unlock()
 		if peer := b.packets[from].peer; accepted > 0 && peer.Running() {
@@ -292,7 +299,7 @@ func (w *worker) pass(all []packet) {
 	m.count = 0
 	for i := range all {
 		p := &all[i]
-		if p.packet == nil || p.probe && w.probed(p) || m.count > 0 && m.add(p.packet, p.headers) {
+		if p.packet == nil || p.note && w.noted(p) || p.probe && w.probed(p) || m.count > 0 && m.add(p.packet, p.headers) {
 			continue
 		}
 		w.write()

@@ -29,7 +29,7 @@ type outbox struct {
 }
 
 // outboxes is how many peers a worker collects messages for at the same time.
-const outboxes = 8
+const outboxes = 16
 
 // fromTun takes packets from the worker's queue of the tun device, and sends them. It reports whether there were
 // any. When a socket is full, what is left waits, and no more is taken: the worker has something to receive, too.
@@ -88,7 +88,7 @@ func (w *worker) sendSegments() {
 	if peer.Waiting() { // what waits goes first
 		peer.SendStagedPackets()
 	}
-	keypair := peer.Sending(w.now())
+	peer, keypair := w.lane(peer)
 	if keypair == nil {
 		w.stage(peer)
 		return
@@ -107,6 +107,19 @@ func (w *worker) sendSegments() {
 			}
 		}
 	}
+}
+
+// lane returns by which tunnel to a peer the packets of the splitter go, with its keys; nil if there are none. A lane
+// without keys is left out: the peer's own tunnel carries what it would.
+func (w *worker) lane(peer *device.Peer) (*device.Peer, *device.Keypair) {
+	if over := peer.Over(); over != nil {
+		if lane := peer.Lane(over, flowOf(w.split.buffer)); lane != peer && lane.Running() {
+			if keypair := lane.Sending(w.now()); keypair != nil {
+				return lane, keypair
+			}
+		}
+	}
+	return peer, peer.Sending(w.now())
 }
 
 // stage has packets wait for a session.
@@ -224,7 +237,7 @@ func (p *Path) send(d *datagram, messages []byte, segment int, class byte, to *d
 			if peer != nil {
 				peer.ForgetLocal()
 			}
-			to = &device.Endpoint{Remote: to.Remote, Scope: to.Scope}
+			to = to.Anyhow()
 			e = d.send(s, messages[:n], segment, class, to)
 		}
 		switch e {

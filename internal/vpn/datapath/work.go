@@ -124,7 +124,11 @@ func (w *works) read() Work {
 func (p *Path) SocketLost() uint64 {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	return p.four.lost() + p.six.lost()
+	n := uint64(0)
+	for _, r := range p.receivers() {
+		n += r.lost()
+	}
+	return n
 }
 
 // The counters of a socket: SO_MEMINFO, and the place of the drops among them (SK_MEMINFO_DROPS).

@@ -68,14 +68,14 @@ func (c *Circle) add(other *Device, network netip.Prefix, at netip.AddrPort) err
 	if err != nil {
 		return err
 	}
-	if other.ConsumeMessageInitiation(first) == nil {
+	if other.ConsumeMessageInitiation(first, &other.staticIdentity) == nil {
 		return errors.New("the first message of a handshake is not taken")
 	}
 	second, err := other.CreateMessageResponse(sender)
 	if err != nil {
 		return err
 	}
-	if c.Hub.ConsumeMessageResponse(second) == nil {
+	if c.Hub.ConsumeMessageResponse(second, 0) == nil {
 		return errors.New("the second message of a handshake is not taken")
 	}
 	if err := errors.Join(peer.BeginSymmetricSession(), sender.BeginSymmetricSession()); err != nil {

@@ -32,11 +32,11 @@ func sessions(t testing.TB) (a, b *Peer) {
 	a.Start()
 	b.Start()
 	first, err := ends[0].CreateMessageInitiation(a)
-	if err != nil || ends[1].ConsumeMessageInitiation(first) != b {
+	if err != nil || ends[1].ConsumeMessageInitiation(first, &ends[1].staticIdentity) != b {
 		t.Fatalf("the first message of a handshake is not taken: %v", err)
 	}
 	second, err := ends[1].CreateMessageResponse(b)
-	if err != nil || ends[0].ConsumeMessageResponse(second) != a {
+	if err != nil || ends[0].ConsumeMessageResponse(second, 0) != a {
 		t.Fatalf("the second message of a handshake is not taken: %v", err)
 	}
 	for _, p := range []*Peer{a, b} {

@@ -37,11 +37,7 @@ type Device struct {
 		port    uint16 // listening port
 	}
 
-	staticIdentity struct {
-		sync.RWMutex
-		privateKey NoisePrivateKey
-		publicKey  NoisePublicKey
-	}
+	staticIdentity identity
 
 	peers struct {
 		sync.RWMutex // protects keyMap
@@ -53,9 +49,9 @@ type Device struct {
 		limiter        ratelimiter.Ratelimiter
 	}
 
-	allowedips    AllowedIPs
-	indexTable    IndexTable
-	cookieChecker CookieChecker
+	allowedips AllowedIPs
+	indexTable IndexTable
+	lanes      lanes
 
 	queue struct {
 		handshake chan handshakeElement
@@ -104,6 +100,10 @@ func (device *Device) isUp() bool {
 
 // Must hold device.peers.Lock()
 func removePeerLocked(device *Device, peer *Peer, key NoisePublicKey) {
+	for _, lane := range peer.forgetLanes() {
+		removePeerLocked(device, lane, lane.handshake.remoteStatic)
+	}
+
 	// stop routing and processing of packets
 	device.allowedips.RemoveByPeer(peer)
 	peer.Stop()
@@ -237,12 +237,15 @@ func (device *Device) SetPrivateKey(sk NoisePrivateKey) error {
 
 	device.staticIdentity.privateKey = sk
 	device.staticIdentity.publicKey = publicKey
-	device.cookieChecker.Init(publicKey)
+	device.staticIdentity.checker.Init(publicKey)
 
 	// do static-static DH pre-computations
 
 	expiredPeers := make([]*Peer, 0, len(device.peers.keyMap))
 	for _, peer := range device.peers.keyMap {
+		if peer.own != nil {
+			continue // it does not use this key
+		}
 		handshake := &peer.handshake
 		handshake.precomputedStaticStatic, _ = device.staticIdentity.privateKey.sharedSecret(handshake.remoteStatic)
 		expiredPeers = append(expiredPeers, peer)

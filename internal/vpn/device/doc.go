@@ -18,5 +18,7 @@
 //   - The mark of packets, the server for wg(8), and workarounds for mobile systems are gone.
 //   - A peer may be held to one of several ways, and handshakes probe them (held.go). An endpoint has the interface
 //     that messages leave by.
+//   - A peer may have lanes, tunnels beside its own with other keys and other ports (lane.go). A message counts only at the
+//     port of the peer that it is for.
 //   - circle.go makes sessions for measurements.
 package device

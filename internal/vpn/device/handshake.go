@@ -99,11 +99,11 @@ func (peer *Peer) SendHandshakeResponse() error {
 	return err
 }
 
-func (device *Device) SendHandshakeCookie(initiatingElem *handshakeElement) error {
+func (device *Device) SendHandshakeCookie(initiatingElem *handshakeElement, static *identity) error {
 	device.log.Verbosef("Sending cookie response for denied handshake message for %v", &initiatingElem.endpoint)
 
 	sender := binary.LittleEndian.Uint32(initiatingElem.message()[4:8])
-	reply, err := device.cookieChecker.CreateReply(initiatingElem.message(), sender, initiatingElem.endpoint.bytes())
+	reply, err := static.checker.CreateReply(initiatingElem.message(), sender, initiatingElem.endpoint.bytes())
 	if err != nil {
 		device.log.Errorf("Failed to create cookie reply: %v", err)
 		return err
@@ -126,6 +126,8 @@ func (device *Device) routineHandshake() {
 // handle handles a message of a handshake.
 func (device *Device) handle(elem *handshakeElement) {
 
+	var static *identity // that the message is for
+
 	// handle cookie fields and ratelimiting
 
 	switch elem.msgType {
@@ -145,7 +147,7 @@ func (device *Device) handle(elem *handshakeElement) {
 
 		entry := device.indexTable.Lookup(reply.Receiver)
 
-		if entry.peer == nil {
+		if entry.peer == nil || entry.peer.place != elem.endpoint.Place {
 			return
 		}
 
@@ -164,7 +166,7 @@ func (device *Device) handle(elem *handshakeElement) {
 
 		// check mac fields and maybe ratelimit
 
-		if !device.cookieChecker.CheckMAC1(elem.message()) {
+		if static = device.identityFor(elem); static == nil {
 			device.log.Verbosef("Received packet with invalid mac1")
 			return
 		}
@@ -175,8 +177,8 @@ func (device *Device) handle(elem *handshakeElement) {
 
 			// verify MAC2 field
 
-			if !device.cookieChecker.CheckMAC2(elem.message(), elem.endpoint.bytes()) {
-				device.SendHandshakeCookie(elem)
+			if !static.checker.CheckMAC2(elem.message(), elem.endpoint.bytes()) {
+				device.SendHandshakeCookie(elem, static)
 				return
 			}
 
@@ -208,7 +210,7 @@ func (device *Device) handle(elem *handshakeElement) {
 
 		// consume initiation
 
-		peer := device.ConsumeMessageInitiation(&msg)
+		peer := device.ConsumeMessageInitiation(&msg, static)
 		if peer == nil {
 			device.log.Verbosef("Received invalid initiation message from %s", &elem.endpoint)
 			return
@@ -240,7 +242,7 @@ func (device *Device) handle(elem *handshakeElement) {
 
 		// consume response
 
-		peer := device.ConsumeMessageResponse(&msg)
+		peer := device.ConsumeMessageResponse(&msg, elem.endpoint.Place)
 		if peer == nil {
 			device.log.Verbosef("Received invalid response message from %s", &elem.endpoint)
 			return

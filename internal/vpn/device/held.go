@@ -29,7 +29,7 @@ func (peer *Peer) follow(is, from *Endpoint) {
 	case is.Interface != 0 && is.Interface != from.Interface, from.Remote != is.Remote && slices.Contains(is.Held.Others, from.Remote):
 		peer.stray.Store(time.Now().UnixNano())
 	case from.Remote != is.Remote:
-		peer.endpoint.CompareAndSwap(is, &Endpoint{Remote: from.Remote, Scope: from.Scope, Interface: is.Interface, Held: is.Held})
+		peer.endpoint.CompareAndSwap(is, &Endpoint{Remote: from.Remote, Scope: from.Scope, Interface: is.Interface, Held: is.Held, Place: is.Place})
 		peer.unsplit.Store(0)
 	}
 }
@@ -58,7 +58,8 @@ type Reach struct {
 func (peer *Peer) Reach() Reach {
 	peer.probe.mu.Lock()
 	defer peer.probe.mu.Unlock()
-	r := Reach{Endpoint: peer.endpoint.Load(), Sent: peer.txBytes.Load() - peer.probe.sent, Received: peer.rxBytes.Load()}
+	sent, received := peer.Bytes()
+	r := Reach{Endpoint: peer.endpoint.Load(), Sent: sent - peer.probe.sent, Received: received}
 	if at := peer.stray.Load(); at != 0 {
 		r.Stray = time.Unix(0, at)
 	}

@@ -27,6 +27,12 @@ type Endpoint struct {
 	Local     netip.Addr     // the address that messages to it come from; not valid: the kernel chooses
 	Interface uint32         // the index of the interface that they leave by; 0: routes decide
 	Held      *Held          // nil: the peer is where its last message came from
+	Place     uint8          // of the port that messages leave by and come to, among those of the network; 0: the first
+}
+
+// Anyhow returns the endpoint without what says how messages leave: routes decide.
+func (e *Endpoint) Anyhow() *Endpoint {
+	return &Endpoint{Remote: e.Remote, Scope: e.Scope, Place: e.Place}
 }
 
 // ParseEndpoint reads an endpoint as String writes it. Its zone may be the name of an interface that there is now.

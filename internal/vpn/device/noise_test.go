@@ -89,7 +89,7 @@ func TestNoiseHandshake(t *testing.T) {
 	writer := bytes.NewBuffer(packet)
 	err = binary.Write(writer, binary.LittleEndian, msg1)
 	assertNil(t, err)
-	peer := dev2.ConsumeMessageInitiation(msg1)
+	peer := dev2.ConsumeMessageInitiation(msg1, &dev2.staticIdentity)
 	if peer == nil {
 		t.Fatal("handshake failed at initiation message")
 	}
@@ -113,7 +113,7 @@ func TestNoiseHandshake(t *testing.T) {
 	msg2, err := dev2.CreateMessageResponse(peer1)
 	assertNil(t, err)
 
-	peer = dev1.ConsumeMessageResponse(msg2)
+	peer = dev1.ConsumeMessageResponse(msg2, 0)
 	if peer == nil {
 		t.Fatal("handshake failed at response message")
 	}

@@ -8,6 +8,7 @@ package device
 import (
 	"container/list"
 	"errors"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,19 +46,29 @@ type Peer struct {
 
 	staged staged // packets that wait for a session
 
+	own   *identity // of a lane; nil: the device's
+	first *Peer     // that this one is a lane of; nil: it is none
+	place uint8     // of the port that its messages leave by and come to; 0: the first
+	wide  wide
+
 	cookieGenerator             CookieGenerator
 	trieEntries                 list.List
 	persistentKeepaliveInterval atomic.Uint32
 }
 
 func (device *Device) NewPeer(pk NoisePublicKey) (*Peer, error) {
+	return device.newPeer(pk, &device.staticIdentity, func(*Peer) {})
+}
+
+// newPeer makes a peer that knows this end by a key pair. set completes it before others see it.
+func (device *Device) newPeer(pk NoisePublicKey, static *identity, set func(*Peer)) (*Peer, error) {
 	if device.isClosed() {
 		return nil, errors.New("device closed")
 	}
 
 	// lock resources
-	device.staticIdentity.RLock()
-	defer device.staticIdentity.RUnlock()
+	static.RLock()
+	defer static.RUnlock()
 
 	device.peers.Lock()
 	defer device.peers.Unlock()
@@ -82,12 +93,13 @@ func (device *Device) NewPeer(pk NoisePublicKey) (*Peer, error) {
 	// pre-compute DH
 	handshake := &peer.handshake
 	handshake.mutex.Lock()
-	handshake.precomputedStaticStatic, _ = device.staticIdentity.privateKey.sharedSecret(pk)
+	handshake.precomputedStaticStatic, _ = static.privateKey.sharedSecret(pk)
 	handshake.remoteStatic = pk
 	handshake.mutex.Unlock()
 
 	// init timers
 	peer.timersInit()
+	set(peer)
 
 	// add
 	device.peers.keyMap[pk] = peer
@@ -121,6 +133,9 @@ func (peer *Peer) String() string {
 	//   return fmt.Sprintf("peer(%s)", abbreviatedKey)
 	//
 	// except that it is considerably more efficient.
+	if peer.first != nil {
+		return peer.first.String() + " - port " + strconv.Itoa(int(peer.place)+1)
+	}
 	src := peer.handshake.remoteStatic
 	b64 := func(input byte) byte {
 		return input + 'A' + byte(((25-int(input))>>8)&6) - byte(((51-int(input))>>8)&75) - byte(((61-int(input))>>8)&15) + byte(((62-int(input))>>8)&3)
@@ -240,6 +255,6 @@ func (peer *Peer) SetEndpointFromPacket(from *Endpoint) {
 // interface.
 func (peer *Peer) markEndpointSrcForClearing() {
 	if is := peer.endpoint.Load(); is != nil && is.Held == nil && (is.Local.IsValid() || is.Interface != 0) {
-		peer.endpoint.CompareAndSwap(is, &Endpoint{Remote: is.Remote, Scope: is.Scope})
+		peer.endpoint.CompareAndSwap(is, is.Anyhow())
 	}
 }

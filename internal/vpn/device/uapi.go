@@ -92,6 +92,9 @@ func (device *Device) IpcGetOperation(w io.Writer) error {
 		}
 
 		for _, peer := range device.peers.keyMap {
+			if peer.first != nil {
+				continue // it is a part of another
+			}
 			// Serialize peer state.
 			peer.handshake.mutex.RLock()
 			keyf("public_key", (*[32]byte)(&peer.handshake.remoteStatic))
@@ -108,8 +111,9 @@ func (device *Device) IpcGetOperation(w io.Writer) error {
 
 			sendf("last_handshake_time_sec=%d", secs)
 			sendf("last_handshake_time_nsec=%d", nano)
-			sendf("tx_bytes=%d", peer.txBytes.Load())
-			sendf("rx_bytes=%d", peer.rxBytes.Load())
+			sent, received := peer.Bytes()
+			sendf("tx_bytes=%d", sent)
+			sendf("rx_bytes=%d", received)
 			sendf("persistent_keepalive_interval=%d", peer.persistentKeepaliveInterval.Load())
 
 			device.allowedips.EntriesForPeer(peer, func(prefix netip.Prefix) bool {

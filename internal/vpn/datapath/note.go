@@ -1,0 +1,53 @@
+package datapath
+
+import (
+	"time"
+
+	"weir/internal/vpn/device"
+)
+
+// A note is a message of one end's engine to that of the other, in place of a packet. Its first four bits are zero,
+// which is no version of IP: every WireGuard drops it without an answer, no host behind an end can send it through the
+// tunnel, and it does not reach the interface. So it comes from who has the keys.
+
+// leastNote is the size of the smallest.
+const leastNote = device.PaddingMultiple
+
+func noteOf(content []byte) bool { return len(content) >= leastNote && content[0]>>4 == 0 }
+
+// Hear has f be called with each note that comes, and whom it is from: a peer, or a lane of one. The note is gone when f
+// returns, which must not wait.
+func (p *Path) Hear(f func(from *device.Peer, note []byte)) { p.hear.Store(&f) }
+
+// noted takes a note.
+func (w *worker) noted(p *packet) bool {
+	if f := w.path.hear.Load(); f != nil {
+		(*f)(p.peer, p.packet)
+	}
+	return true
+}
+
+// Tell sends a note to a peer, or by a lane of one, and returns how many bytes that was. Like what measures a path it says
+// nothing of whether the session works, so the timers are not told of data.
+func (p *Path) Tell(peer *device.Peer, note []byte) (sent int, err error) {
+	keypair, to := peer.Sending(time.Now()), peer.Endpoint()
+	if keypair == nil || !peer.Running() {
+		return 0, ErrNoSession
+	}
+	if to == nil {
+		return 0, errNoEndpoint
+	}
+	number, ok := keypair.Reserve(1)
+	if !ok {
+		return 0, ErrNoSession
+	}
+	var nonce device.Nonce
+	mtu := p.device.MTU()
+	padded := append(make([]byte, 0, len(note)+device.PaddingMultiple), note...)
+	message := keypair.Seal(make([]byte, device.MessageSize(len(note), mtu)), padded, number, mtu, &nonce)
+	if err := p.Send(message, to); err != nil {
+		return 0, err
+	}
+	peer.Sent(len(message))
+	return len(message), nil
+}
