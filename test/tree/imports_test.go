@@ -26,6 +26,7 @@ var refused = []struct{ imports, except, why string }{
 	{`^internal/(host/netif|fw/dataplane)/\S+ weir/pf/`, `_test.go `, "netif and the dataplane know no language"},
 	{`^internal/bench/(iperf|probe)/\S+ weir/internal/(bench|lab)`, `_test.go `, "programs and probes know no lab: a function says where they run"},
 	{`^internal/pppoe/(ppp|discovery)/\S+ (golang.org/x/|weir/internal/(pppoe/wire|lab|fw|host))`, `_test.go `, "the protocols of PPPoE know no sockets"},
+	{`^internal/vpn/wide/\S+ (golang.org/x/|weir/internal/vpn/(device|datapath|tunnel))`, `_test.go `, "wide knows no sockets, and no engine"},
 	{`^internal/vpn/failover/\S+ (golang.org/x/|weir/)`, `_test.go `, "failover knows no sockets, and nothing of weir"},
 	{`^internal/host/tune/\S+ weir/internal/(bench|lab|fw/dataplane)`, `_test.go `, "tune sets the host, not the dataplane"},
 	{`^internal/host/tune/(db|arith)/\S+ weir/`, `_test.go `, "tune's settings and their arithmetic import nothing of weir"},

@@ -1,0 +1,71 @@
+package wide
+
+import "time"
+
+// When a tunnel of a link is probed. One that carries data both ways is not.
+const (
+	quietPause = 500 * time.Millisecond // without an answer to what was sent, and between probes then
+	quietMost  = 2 * time.Second        // then it does not work
+	quietTries = 3                      // and so many probes
+	tryPause   = time.Second            // between probes of one that does not work
+	slowPause  = 5 * time.Second        // likewise, after fastTries
+	fastTries  = 10
+	lateProbes = 16 // answers to older probes do not count
+)
+
+// A Watch tells whether a tunnel carries packets both ways: a probe as large as packets may be was answered, and since
+// then something has come soon after what was sent.
+type Watch struct {
+	up             bool
+	number         uint64    // of the last probe
+	asked          time.Time // when that was sent
+	tries          int       // probes since something came, or since it works no more
+	sent, received uint64    // bytes, when Look was last called
+	quiet          time.Time // since when an answer to what was sent is due; zero: it is not
+}
+
+// Up reports whether the tunnel works.
+func (w *Watch) Up() bool { return w.up }
+
+// Look takes the bytes that have left and come so far, without notes among those that left, and whether there are keys.
+// It returns the number of the probe that is to be sent now; 0: none.
+func (w *Watch) Look(now time.Time, sent, received uint64, keys bool) (probe uint64) {
+	if received != w.received {
+		w.quiet = time.Time{}
+		if w.up {
+			w.tries = 0
+		}
+	} else if sent != w.sent && w.quiet.IsZero() {
+		w.quiet = now
+	}
+	w.sent, w.received = sent, received
+	if !keys {
+		w.up, w.tries, w.asked = false, 0, time.Time{}
+		return 0
+	}
+	if w.up && !w.quiet.IsZero() && w.tries >= quietTries && now.Sub(w.quiet) >= quietMost {
+		w.up, w.tries = false, 0
+	}
+	pause := tryPause
+	switch {
+	case w.up && (w.quiet.IsZero() || now.Sub(w.quiet) < quietPause):
+		return 0
+	case w.up:
+		pause = quietPause
+	case w.tries >= fastTries:
+		pause = slowPause
+	}
+	if now.Sub(w.asked) < pause {
+		return 0
+	}
+	w.asked, w.number, w.tries = now, w.number+1, w.tries+1
+	return w.number
+}
+
+// Answered takes the answer to a probe.
+func (w *Watch) Answered(number uint64) {
+	if number > w.number || w.number-number >= lateProbes || number == 0 {
+		return
+	}
+	w.up, w.tries, w.quiet = true, 0, time.Time{}
+}
