@@ -25,8 +25,8 @@ func farWeir(b *lib.Box, args ...string) string {
 }
 
 // twoSites has weir at both ends of a tunnel, in fw and in wan. extra is added to the tunnel's peer at either end. It
-// returns weir vpn run of fw, and the rules of fw for another extra.
-func twoSites(b *lib.Box, extra string) (near *lib.Process, rulesWith func(extra string) string) {
+// returns weir vpn run of fw and of wan, and the rules of fw for another extra.
+func twoSites(b *lib.Box, extra string) (near, far *lib.Process, rulesWith func(extra string) string) {
 	b.Helper()
 	dir := b.TempDir()
 	var secrets, publics [2]string
@@ -59,7 +59,7 @@ pass
 		}
 	})
 	b.AwaitSaid(daemon, "weir: ready")
-	far := b.Start(lab.WAN, string(weir), "vpn", "run")
+	far = b.Start(lab.WAN, string(weir), "vpn", "run")
 	near = vpnRun(b)
 	b.Cleanup(func() { // before what stops weir in wan
 		near.Kill()
@@ -67,7 +67,7 @@ pass
 		b.Weir("vpn", "down")
 	})
 	b.Until(20*time.Second, "the tunnel works", func() bool { return tunnelAnswers(b, lab.LAN, tunnelFar) })
-	return near, rulesWith
+	return near, far, rulesWith
 }
 
 // busiest returns the worker that sends the most.
@@ -128,7 +128,7 @@ func TestVPNAffinity(t *testing.T) {
 		testenv.SkipOutside(t, "a worker needs another core to go to")
 	}
 	weir.UnderTCX(t, func(b *lib.Box) {
-		near, rulesWith := twoSites(b, "show-load")
+		near, _, rulesWith := twoSites(b, "show-load")
 		b.Listen(lab.WAN, 5201, "iperf3", "-s")
 		b.Tell("figures", func(b *lib.Box) {
 			bulk := b.Start(lab.LAN, "iperf3", "-c", tunnelFar, "-b", "150M", "-t", "8", "-J")

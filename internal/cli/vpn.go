@@ -15,6 +15,7 @@ import (
 	"weir/internal/vpn/keeper"
 	"weir/internal/vpn/key"
 	"weir/internal/vpn/pathmtu"
+	"weir/internal/vpn/tunnel"
 )
 
 func newVPNCommand(env *Env) *cobra.Command {
@@ -177,11 +178,34 @@ func printPeer(w io.Writer, p *keeper.Peer, now time.Time) {
 	if p.Moved != nil {
 		fmt.Fprintf(w, "    %s: it moved %s\n", ago(p.Moved.Time), p.Moved.Why)
 	}
+	if p.Wide != nil {
+		printWide(w, p.Wide)
+	}
 	if p.Path != nil {
 		fmt.Fprintf(w, "    path MTU %s\n", pathText(p.Path))
 	}
 	if p.Error != "" {
 		fmt.Fprintf(w, "    %s: %s\n", ago(p.ErrorTime), p.Error)
+	}
+}
+
+// printWide prints the ports of a link.
+func printWide(w io.Writer, l *tunnel.Wide) {
+	fmt.Fprintf(w, "    wide: %d of %d ports in use", l.Used, l.Wanted)
+	if l.Why != "" {
+		fmt.Fprintf(w, ": %s", l.Why)
+	}
+	fmt.Fprintln(w)
+	for _, p := range l.Ports {
+		state := "works"
+		if !p.Works {
+			state = "not in use"
+		}
+		fmt.Fprintf(w, "      port %d", p.Port)
+		if p.Endpoint.IsValid() {
+			fmt.Fprintf(w, " to %s", p.Endpoint)
+		}
+		fmt.Fprintf(w, ": %s, received %sB, sent %sB\n", state, units.Short(float64(p.Received)), units.Short(float64(p.Sent)))
 	}
 }
 

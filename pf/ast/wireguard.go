@@ -21,6 +21,9 @@ type WireGuard struct {
 	DSCP      *Count // outer packets have this code point
 }
 
+// MostPorts is how many ports a wide link has at most, that of its tunnel among them. They follow each other.
+const MostPorts = 16
+
 // Peer is the other end of a tunnel.
 type Peer struct {
 	token.Span
@@ -32,6 +35,8 @@ type Peer struct {
 	Allowed   []Network
 	Keepalive *Count // seconds
 	ShowLoad  bool   // it may ask which cores and links are full here
+	Wide      *Count // ports of the link to it, which is a weir; nil: see WideAuto
+	WideAuto  bool   // as many as weir likes
 	NoRoute   bool
 }
 

@@ -16,11 +16,12 @@ const (
 	leastTunnelMTU = 1280 // of IPv6
 	mostTunnelMTU  = 9000
 	tunnelKey      = 32 // bytes
+	leastPorts     = 2  // of a wide link
 )
 
 var (
 	wireguardWords = []string{"port", "key", "address", "mtu", "engine", "dscp", "no"}
-	peerWords      = []string{"key", "psk", "endpoint", "allowed", "keepalive", "show-load", "no"}
+	peerWords      = []string{"key", "psk", "endpoint", "allowed", "keepalive", "show-load", "wide", "no"}
 )
 
 // wireguard reads the definition of a tunnel's interface.
@@ -122,6 +123,10 @@ func (p *parser) peerOption(s *ast.Peer, word string) bool {
 		s.Keepalive = p.tunnelNumber("the seconds of keepalive", 1, 1<<16-1)
 	case "show-load":
 		s.ShowLoad = true
+	case "wide":
+		if s.WideAuto = p.acceptWord("auto"); !s.WideAuto {
+			s.Wide = p.tunnelNumber("the number of ports of a wide link", leastPorts, ast.MostPorts)
+		}
 	case "no route":
 		s.NoRoute = true
 	default:

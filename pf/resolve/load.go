@@ -66,6 +66,7 @@ func resolve(file *ast.File, host *Host, settings Settings) (*Ruleset, diag.List
 	r.checkQueues()
 	r.checkALTQ()
 	r.endpoints()
+	r.widePorts()
 	if r.faults.Errors() == 0 && !r.without.Queues {
 		r.dummynetTrees()
 	}

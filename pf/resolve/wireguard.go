@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -35,6 +36,8 @@ type Peer struct {
 	Routes    []netip.Prefix // those of Allowed that routes lead to
 	Keepalive uint16         // seconds; 0: none
 	ShowLoad  bool           // it may ask which cores and links are full here
+	Wide      uint8          // ports of the link to it, at most; 0: it is not wide
+	WideAuto  bool           // of these as many as there are queues and cores for
 }
 
 // Way is an endpoint of a peer that has several, or whose uplink is chosen.
@@ -135,6 +138,7 @@ func (r *resolver) peer(s *ast.Peer) {
 	if s.Keepalive != nil {
 		o.Keepalive = uint16(s.Keepalive.N)
 	}
+	r.wide(tunnel, &o, s)
 	for i := range s.Allowed {
 		r.allow(tunnel, &o, &s.Allowed[i])
 		if a := s.Allowed[i].Prefix; !s.NoRoute && !r.tunnels[at].NoRoute && a.Bits() > 0 {
@@ -183,6 +187,39 @@ func (r *resolver) ways(tunnel *WireGuard, o *Peer, all []ast.Way) {
 	o.Endpoint, o.Port = ways[0].Endpoint, ways[0].Port
 	if len(ways) > 1 || ways[0].On != "" {
 		o.Ways = ways
+	}
+}
+
+// wide gives the link to a peer its ports.
+func (r *resolver) wide(tunnel *WireGuard, o *Peer, s *ast.Peer) {
+	switch {
+	case s.WideAuto:
+		o.Wide, o.WideAuto = ast.MostPorts, true
+	case s.Wide != nil:
+		o.Wide = uint8(s.Wide.N)
+	default:
+		return
+	}
+	if tunnel.Engine == "kernel" {
+		r.faults.Errorf(s.Span, "wide needs engine userspace: the kernel's WireGuard has one port and one key for an interface")
+	}
+}
+
+// widePorts refuses wide links whose ports are another tunnel's, or beyond the last.
+func (r *resolver) widePorts() {
+	for _, s := range r.peers {
+		at := slices.IndexFunc(r.options.WireGuard, func(o WireGuard) bool { return o.Name == s.On.Text })
+		tunnel := &r.options.WireGuard[at]
+		p := tunnel.Peers[slices.IndexFunc(tunnel.Peers, func(p Peer) bool { return p.Name == s.Name.Text })]
+		last := int(tunnel.Port) + max(int(p.Wide), 1) - 1
+		if last > 1<<16-1 {
+			r.faults.Errorf(s.Span, "a wide link has the ports %d to %d, and the last port is 65535", tunnel.Port, last)
+		}
+		for i, other := range r.options.WireGuard {
+			if other.Name != tunnel.Name && other.Port > tunnel.Port && int(other.Port) <= last {
+				r.twice(s.Span, fmt.Sprintf("a wide link has the ports %d to %d, of which %s has %d", tunnel.Port, last, other.Name, other.Port), r.tunnels[i].Span)
+			}
+		}
 	}
 }
 

@@ -3,9 +3,12 @@ package inquiry
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
+	"strings"
 	"time"
 
 	"weir/internal/vpn/keeper"
+	"weir/internal/vpn/tunnel"
 )
 
 // Facts are what is known of a tunnel and one of its peers.
@@ -55,6 +58,9 @@ func Judge(f *Facts) (all []Finding) {
 		say("tunnel", true, "engine %s, port %d, MTU %d", f.Tunnel.Engine, f.Tunnel.Port, f.Tunnel.MTU)
 	}
 	all = append(all, session(f))
+	if w := f.Peer.Wide; w != nil && f.Peer.Session == keeper.Current {
+		say("ports", w.Why == "", "%s", ports(w))
+	}
 	all = append(all, routes(f))
 	for i := range f.Probes {
 		all = append(all, probe(f, &f.Probes[i])...)
@@ -89,6 +95,24 @@ func session(f *Facts) Finding {
 		return finding(false, "%s has never answered: nobody is there, the way is blocked (UDP, both directions), or one end has another public or preshared key for the other", p.Endpoint)
 	}
 	return finding(false, "no handshake with %s has come to its end, though packets come: one end has another preshared key", p.Endpoint)
+}
+
+// ports says how many of a wide link's ports are used, and why not all are. The others carry what these would.
+func ports(w *tunnel.Wide) string {
+	text := fmt.Sprintf("%d of %d ports carry the link", w.Used, w.Wanted)
+	var silent []string
+	for _, p := range w.Ports {
+		if !p.Works {
+			silent = append(silent, strconv.Itoa(int(p.Port)))
+		}
+	}
+	if w.Why != "" {
+		text += ": " + w.Why
+	}
+	if len(silent) > 0 {
+		text += " (" + strings.Join(silent, " ") + ")"
+	}
+	return text
 }
 
 func routes(f *Facts) Finding {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/internal/vpn/keeper"
+	"weir/internal/vpn/tunnel"
 )
 
 // Each thing that is wrong is named.
@@ -41,6 +42,9 @@ func TestJudge(t *testing.T) {
 		question, answer string
 	}{
 		{func(f *Facts) { f.Tunnel.Problem = "read a key: no" }, "tunnel", "read a key"},
+		{func(f *Facts) {
+			f.Peer.Wide = &tunnel.Wide{Wanted: 3, Used: 2, Why: "a rule", Ports: []tunnel.Port{{Port: 7, Works: true}, {Port: 8, Works: true}, {Port: 9}}}
+		}, "ports", "2 of 3 ports carry the link: a rule (9)"},
 		{func(f *Facts) { f.Tunnel.Engine = "" }, "tunnel", "no engine"},
 		{func(f *Facts) { f.Peer.Session, f.Peer.Endpoint = keeper.NoSession, netip.AddrPort{} }, "session", "not known where"},
 		{func(f *Facts) { f.Peer.Session, f.Peer.Received = keeper.NoSession, 0 }, "session", "never answered"},

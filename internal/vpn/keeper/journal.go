@@ -166,7 +166,7 @@ func shortName(key string) string {
 // telling reports whether one of the engine's remarks says what is not seen otherwise.
 func telling(text string) bool {
 	return slices.ContainsFunc([]string{
-		"Handshake did not complete", "Retrying handshake", "Removing all keys", "ConsumeMessageInitiation: ", "Received invalid ",
+		"Handshake did not complete", "Retrying handshake", "Removing all keys", "ConsumeMessageInitiation: ", "Received invalid ", "wide: ",
 	}, func(begin string) bool { return strings.HasPrefix(text, begin) })
 }
 

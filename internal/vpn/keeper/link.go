@@ -41,7 +41,7 @@ func (w *way) at() tunnel.At { return tunnel.At{Remote: w.target, Interface: w.i
 
 // engineOf returns the engine that a tunnel needs; empty: either.
 func engineOf(of *resolve.WireGuard) string {
-	if of.Engine == "" && slices.ContainsFunc(of.Peers, func(p resolve.Peer) bool { return len(p.Ways) > 0 }) {
+	if of.Engine == "" && slices.ContainsFunc(of.Peers, func(p resolve.Peer) bool { return len(p.Ways) > 0 || isWide(p) }) {
 		return userspace.Name
 	}
 	return of.Engine

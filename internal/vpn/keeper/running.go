@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -147,6 +148,9 @@ func (t *running) hold(now time.Time) error {
 	if err := t.setLink(l); err != nil || l.Attrs().Flags&net.FlagUp == 0 {
 		return err
 	}
+	if t.widthsChanged() {
+		return t.set()
+	}
 	return route.Lead(l.Attrs().Index, route.Networks(&t.of))
 }
 
@@ -168,7 +172,7 @@ func (t *running) configure() (c *tunnel.Config, faulty error) {
 			faulty = errors.Join(faulty, fmt.Errorf("peer %s: the public key: %w", p.Name, err))
 			continue
 		}
-		peer := tunnel.Peer{Key: k, Allowed: p.Allowed, Keepalive: p.Keepalive}
+		peer := tunnel.Peer{Key: k, Allowed: p.Allowed, Keepalive: p.Keepalive, Wide: t.width(p)}
 		if p.PSKFile != "" {
 			if peer.Preshared, err = readKey(p.PSKFile); err != nil {
 				faulty = errors.Join(faulty, fmt.Errorf("peer %s: %w", p.Name, err))
@@ -229,6 +233,8 @@ func (t *running) open() (tunnel.Engine, string, error) {
 	switch {
 	case t.of.Engine == userspace.Name:
 		return user("the configuration says so")
+	case engineOf(&t.of) == userspace.Name && slices.ContainsFunc(t.of.Peers, isWide):
+		return user("the kernel's WireGuard has no wide links")
 	case engineOf(&t.of) == userspace.Name:
 		return user("the kernel's WireGuard does not choose between uplinks")
 	}
@@ -403,6 +409,7 @@ func (t *running) status(now time.Time) Status {
 			p.Session, p.Handshake, p.Endpoint = sessionOf(is.Handshake, now), is.Handshake, is.Endpoint
 			p.Received, p.Sent, p.Error, p.ErrorTime = is.Received, is.Sent, is.Error, is.ErrorTime
 			p.Ways, p.Moved = t.links[k].status()
+			p.Wide = is.Wide
 			if path := t.paths[k]; path != nil {
 				p.Path = path.found
 			}

@@ -21,6 +21,7 @@ import (
 	"weir/internal/fw/control"
 	"weir/internal/fw/rundir"
 	"weir/internal/vpn/key"
+	"weir/internal/vpn/tunnel"
 )
 
 // Status is what is known of a tunnel.
@@ -53,6 +54,7 @@ type Peer struct {
 	Ways      []Way          `json:"ways,omitempty"`  // of a peer that has several, or one that is chosen
 	Moved     *Moved         `json:"moved,omitempty"` // the last time, to another way
 	Path      *PathMTU       `json:"path_mtu,omitempty"`
+	Wide      *tunnel.Wide   `json:"wide,omitempty"` // of a link that is to be wide
 }
 
 // Way is what is known of a way to a peer.

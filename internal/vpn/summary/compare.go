@@ -36,6 +36,9 @@ func (e *End) Compare(s *Signed, now time.Time) (all []inquiry.Finding) {
 	}
 	say("signature", true, "peer %s has signed the summary, %s ago", e.Peer.Name, now.Sub(s.Time).Round(time.Second))
 	all = append(all, e.preshared(s), e.networks(s), e.ports(s), e.mtu(s), e.reach(s))
+	if e.Peer.Wide > 0 || s.Wide > 0 {
+		all = append(all, e.wide(s))
+	}
 	return all
 }
 
@@ -103,6 +106,17 @@ func (e *End) ports(s *Signed) inquiry.Finding {
 		return finding("ports", false, "the other end sends to port %d of %s, and this end listens on port %d: right only if NAT on the way changes it", s.PortThere, s.Endpoint, e.Tunnel.Port)
 	}
 	return finding("ports", true, "this end listens on %d, the other end on %d", e.Tunnel.Port, s.Port)
+}
+
+func (e *End) wide(s *Signed) inquiry.Finding {
+	const question = "wide"
+	switch {
+	case s.Wide == 0:
+		return finding(question, false, "this end has the link be wide, and the other end does not: it has one port")
+	case e.Peer.Wide == 0:
+		return finding(question, false, "the other end has the link be wide, and this end does not: it has one port")
+	}
+	return finding(question, true, "up to %d ports", min(e.Peer.Wide, s.Wide))
 }
 
 func (e *End) mtu(s *Signed) inquiry.Finding {

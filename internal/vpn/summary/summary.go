@@ -29,7 +29,8 @@ type Summary struct {
 	PortThere uint16         `json:"endpoint_port,omitempty"`
 	Allowed   []netip.Prefix `json:"allowed"` // what may come from the other end
 	Keepalive uint16         `json:"keepalive,omitempty"`
-	Preshared []byte         `json:"preshared"` // proves the preshared key, or that there is none
+	Wide      uint8          `json:"wide,omitempty"` // ports of the link; 0: it is not wide
+	Preshared []byte         `json:"preshared"`      // proves the preshared key, or that there is none
 }
 
 // file is a summary with its signature.
@@ -115,7 +116,7 @@ func (e *End) Write(now time.Time) ([]byte, error) {
 	t, p := e.Tunnel, e.Peer
 	s := Summary{
 		Time: now.UTC().Truncate(time.Second), From: e.Private.Public(), To: to, Interface: t.Name, Port: t.Port, Addresses: t.Addresses,
-		Endpoint: p.Endpoint, Allowed: p.Allowed, Keepalive: p.Keepalive,
+		Endpoint: p.Endpoint, Allowed: p.Allowed, Keepalive: p.Keepalive, Wide: p.Wide,
 	}
 	if t.MTUFixed {
 		s.MTU = t.MTU

@@ -81,6 +81,8 @@ func TestCompare(t *testing.T) {
 		{func(_, b *End) { b.Peer.Allowed = prefixes("10.9.0.1/32", "10.1.0.0/16") }, "networks", "the other end does not allow this end's address fd09::1"},
 		{func(a, _ *End) { a.Peer.Allowed = prefixes("10.2.0.0/16") }, "networks", "this end does not allow the other end's address 10.9.0.2"},
 		{func(a, _ *End) { a.Peer.Allowed = prefixes("10.9.0.2/32", "10.1.0.0/16") }, "networks", "both ends say that 10.1.0.0/16"},
+		{func(a, _ *End) { a.Peer.Wide = 4 }, "wide", "this end has the link be wide, and the other end does not"},
+		{func(_, b *End) { b.Peer.Wide = 4 }, "wide", "the other end has the link be wide, and this end does not"},
 		{func(_, b *End) { b.Tunnel.Port = 7 }, "ports", "this end sends to port 51821 of b.example.net, and the other end listens on port 7"},
 		{func(_, b *End) { b.Peer.Endpoint, b.Peer.Port = "192.0.2.1", 9 }, "ports", "the other end sends to port 9 of 192.0.2.1, and this end listens on port 51820"},
 		{func(a, b *End) {

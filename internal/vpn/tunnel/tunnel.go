@@ -34,6 +34,7 @@ type Peer struct {
 	Endpoint  netip.AddrPort // not valid: where it last came from
 	Allowed   []netip.Prefix
 	Keepalive uint16 // seconds; 0: none
+	Wide      int    // ports of a wide link, if the other end is a weir that has it; less than 2: it is none
 }
 
 // State is what an engine tells of a peer.
@@ -45,6 +46,24 @@ type State struct {
 	Sent      uint64
 	Error     string    // what last went wrong; empty: nothing
 	ErrorTime time.Time // when
+	Wide      *Wide     // nil: the link is not to be wide
+}
+
+// Wide is what is known of a link that is to have several ports.
+type Wide struct {
+	Wanted int    `json:"wanted"`        // ports, the first among them
+	Ports  []Port `json:"ports"`         // those that both ends have, the first among them
+	Used   int    `json:"used"`          // how many of these carry something
+	Why    string `json:"why,omitempty"` // it is not all that are wanted
+}
+
+// Port is one of a wide link.
+type Port struct {
+	Port     uint16         `json:"port"` // of this end
+	Endpoint netip.AddrPort `json:"endpoint,omitzero"`
+	Works    bool           `json:"works"`
+	Sent     uint64         `json:"sent_bytes"`
+	Received uint64         `json:"received_bytes"`
 }
 
 // At is where a peer is, and how it is reached.

@@ -29,6 +29,7 @@ type Engine struct {
 	path    *datapath.Path
 	device  *device.Device
 	applied *tunnel.Config
+	wides   *wides
 
 	remark atomic.Pointer[func(text string)] // gets what is no error
 
@@ -49,13 +50,19 @@ func Open(name string, mtu uint16, log func(string)) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newEngine(name, tun, mtu, log), nil
+}
+
+// newEngine returns the engine of a tun device.
+func newEngine(name string, tun datapath.Tun, mtu uint16, log func(string)) *Engine {
 	e := &Engine{name: name, tun: tun, errors: map[string]fault{}}
 	e.path = datapath.New(tun, func() { go e.device.Close() }) // a worker cannot wait for its own end
 	e.device = device.NewDevice(e.path, int(mtu), &device.Logger{Verbosef: e.remarked, Errorf: func(format string, args ...any) {
 		log(e.note(fmt.Sprintf(format, args...), args))
 	}})
 	e.path.Carry(e.device)
-	return e, nil
+	e.wides = newWides(e)
+	return e
 }
 
 // note remembers an error with the peer that it is about, and returns its text.
@@ -63,7 +70,7 @@ func (e *Engine) note(text string, args []any) string {
 	for _, a := range args {
 		if p, ok := a.(*device.Peer); ok {
 			e.mu.Lock()
-			e.errors[p.String()] = fault{strings.TrimPrefix(text, p.String()+" - "), time.Now()}
+			e.errors[p.First().String()] = fault{strings.TrimPrefix(text, p.First().String()+" - "), time.Now()}
 			e.mu.Unlock()
 		}
 	}
@@ -102,6 +109,7 @@ func (e *Engine) Apply(c *tunnel.Config) error {
 		e.applied = nil
 		return err
 	}
+	e.wides.apply(e.applied, c)
 	e.applied = c
 	return nil
 }
@@ -116,6 +124,9 @@ func (e *Engine) States() ([]tunnel.State, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i := range all {
+		all[i].Wide = e.wides.state(all[i].Key)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i := range all {
@@ -129,7 +140,9 @@ func (e *Engine) States() ([]tunnel.State, error) {
 
 // Move has the peer be at another endpoint.
 func (e *Engine) Move(k key.Public, to netip.AddrPort) error {
-	return e.device.IpcSet(fmt.Sprintf("public_key=%s\nupdate_only=true\nendpoint=%s\n", k.Hex(), to))
+	err := e.device.IpcSet(fmt.Sprintf("public_key=%s\nupdate_only=true\nendpoint=%s\n", k.Hex(), to))
+	e.wides.follow(k)
+	return err
 }
 
 // Greet begins a handshake with a peer whose endpoint is known.
@@ -155,6 +168,7 @@ func (e *Engine) Failed() <-chan struct{} { return e.device.Wait() }
 
 // Close ends the engine. The interface stays.
 func (e *Engine) Close() {
+	e.wides.close()
 	e.device.Close()
 	closeAll(e.tun.Queues)
 }

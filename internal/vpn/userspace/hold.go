@@ -24,6 +24,7 @@ func (e *Engine) Hold(k key.Public, at tunnel.At, others []netip.AddrPort) error
 	to := endpointOf(at)
 	to.Held = &device.Held{Others: others}
 	p.Hold(to)
+	e.wides.follow(k)
 	return nil
 }
 

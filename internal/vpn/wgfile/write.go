@@ -65,6 +65,9 @@ func Write(out io.Writer, t *resolve.WireGuard) error {
 			}
 			b.WriteString(": a file of wg-quick(8) has one, and no interface\n")
 		}
+		if p.Wide > 0 {
+			b.WriteString("# weir has a wide link to it, if it is a weir: a file of wg-quick(8) has one port\n")
+		}
 		if p.Keepalive > 0 {
 			line("PersistentKeepalive", "%d", p.Keepalive)
 		}

@@ -1,0 +1,60 @@
+package keeper
+
+import (
+	"testing"
+
+	"weir/internal/host/netif"
+	"weir/internal/vpn/datapath"
+	"weir/internal/vpn/key"
+	"weir/internal/vpn/tunnel"
+	"weir/pf/resolve"
+)
+
+// Queues are those of the cards, however deep they are.
+func TestQueuesOf(t *testing.T) {
+	all := []netif.Link{
+		{Index: 1, Name: "card0", RxQueues: 3, Master: 4}, {Index: 2, Name: "card1", RxQueues: 5, Master: 4}, {Index: 3, Name: "card2", RxQueues: 7},
+		{Index: 4, Name: "bond0", Kind: netif.Bond}, {Index: 5, Name: "bond0.7", Kind: netif.VLAN, Parent: 4}, {Index: 6, Name: "loop", Parent: 6},
+	}
+	for index, want := range map[int]int{3: 7, 4: 8, 5: 8, 6: 0, 9: 0} {
+		if n := queuesOf(all, index, len(all)); n != want {
+			t.Errorf("interface %d has %d queues below it, want %d", index, n, want)
+		}
+	}
+}
+
+// staff is an engine with workers.
+type staff struct {
+	tunnel.Engine
+	workers
+	count int
+}
+
+func (s *staff) Work() []datapath.Work { return make([]datapath.Work, s.count) }
+
+// A link has the ports that its statement says, or as many as there are workers, and follows these.
+func TestWidth(t *testing.T) {
+	k := key.NewPrivate().Public()
+	engine := &staff{count: 4}
+	p := resolve.Peer{Key: k.String(), Wide: 16, WideAuto: true}
+	r := &running{engine: engine, of: resolve.WireGuard{Peers: []resolve.Peer{p}}, config: &tunnel.Config{Peers: []tunnel.Peer{{Key: k, Wide: 4}}}}
+	if n := r.width(&p); n != 4 || r.widthsChanged() {
+		t.Errorf("with four workers there are %d ports", n)
+	}
+	engine.count = 40
+	if n := r.width(&p); n != 16 || !r.widthsChanged() {
+		t.Errorf("with forty workers there are %d ports", n)
+	}
+	fixed := resolve.Peer{Key: k.String(), Wide: 3}
+	if n := r.width(&fixed); n != 3 {
+		t.Errorf("%d ports, and the statement says 3", n)
+	}
+	if n := r.width(&resolve.Peer{Key: k.String()}); n != 0 {
+		t.Errorf("a link that is not wide has %d ports", n)
+	}
+	for _, p := range []resolve.Peer{p, fixed} {
+		if e := engineOf(&resolve.WireGuard{Peers: []resolve.Peer{p}}); e != "userspace" {
+			t.Errorf("a wide link has the engine %q", e)
+		}
+	}
+}
