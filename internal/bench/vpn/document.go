@@ -41,7 +41,7 @@ func (j *judged) verdict() string {
 // find returns a task that was measured, or nil.
 func (b *bench) find(like task) *task {
 	i := slices.IndexFunc(b.tasks, func(t *task) bool {
-		return !t.control && t.of == like.of && t.engine == like.engine && t.flows == like.flows && t.rules == like.rules && t.stand == nil && len(t.rate) > 0
+		return !t.control && t.of == like.of && t.engine == like.engine && t.flows == like.flows && t.ports == like.ports && t.rules == like.rules && t.stand == nil && len(t.rate) > 0
 	})
 	if i < 0 {
 		return nil
@@ -82,6 +82,10 @@ func (b *bench) quotients() (all []judged) {
 	ours, theirs := pair(CaseUDP, 1)
 	add(fmt.Sprintf("UDP of %d bytes", datagram), engines, "thousand packets/s", ours, theirs, 2.5, 0)
 	add("rules at TCX", "with ÷ without", "Gbit/s", b.find(task{of: CaseTCX, engine: Weir, flows: n, rules: true}), b.find(task{of: CaseTCX, engine: Weir, flows: n}), 0.97, 0)
+	for _, flows := range slices.Compact([]int{n, 1}) {
+		add(fmt.Sprintf("wide link, frames, %s", units.Plural(flows, "connection")), fmt.Sprintf("%d ports ÷ one", widePorts()), "Gbit/s",
+			b.find(task{of: CaseWide, engine: Weir, flows: flows, ports: widePorts()}), b.find(task{of: CaseWide, engine: Weir, flows: flows}), 0, 0)
+	}
 	for _, decrypt := range []bool{false, true} {
 		one := b.findStand(stand{decrypt, 1, 1})
 		name := (&stand{decrypt: decrypt}).what()
@@ -201,7 +205,7 @@ func (b *bench) model() report.Section {
 	if len(t.Rows) > 0 {
 		s.Tables = []report.Table{t}
 		s.Text = []string{"One end costs half of both. All cores is what eight of them carry if they share the work evenly. With one peer, what only one core at a time can do is a limit below that: " +
-			"weir reads a port and writes what came by it on one core at a time, and decrypts on all; wireguard-go reads a tun device and a port in one thread each. " +
+			"weir reads a port and writes what came by it on one core at a time, and decrypts on all (a wide link has several ports); wireguard-go reads a tun device and a port in one thread each. " +
 			"To compare: a gateway of eight cores that did 650 Mbit/s on one of them, and 1 Gbit/s on two."}
 	}
 	return s

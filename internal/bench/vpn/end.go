@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.zx2c4.com/wireguard/conn"
@@ -33,6 +34,7 @@ type End struct {
 	Peer     string
 	Endpoint netip.AddrPort
 	Port     uint16
+	Ports    int // of the link; less than 2: one
 	Allowed  []netip.Prefix
 	Routes   []netip.Prefix
 }
@@ -53,7 +55,7 @@ func RunEnd(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := reader.Decode(&e); err != nil {
 		return fmt.Errorf("read what end this is: %w", err)
 	}
-	stop, err := e.start()
+	states, stop, err := e.start()
 	if err != nil {
 		return err
 	}
@@ -62,6 +64,12 @@ func RunEnd(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out, ready)
+	if e.Ports > 1 {
+		if err := e.awaitPorts(ctx, states); err != nil {
+			return err
+		}
+		fmt.Fprintln(out, ready)
+	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -74,13 +82,30 @@ func RunEnd(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-func (e *End) start() (stop func(), err error) {
+// awaitPorts waits until the link uses all of its ports.
+func (e *End) awaitPorts(ctx context.Context, states func() ([]tunnel.State, error)) error {
+	for until := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		all, err := states()
+		if err != nil {
+			return err
+		}
+		if len(all) == 1 && all[0].Wide != nil && all[0].Wide.Used == e.Ports {
+			return nil
+		}
+		if time.Now().After(until) || ctx.Err() != nil {
+			return fmt.Errorf("a link of %d ports: %+v", e.Ports, all)
+		}
+	}
+}
+
+func (e *End) start() (states func() ([]tunnel.State, error), stop func(), err error) {
 	if e.Engine == Released {
-		return e.startReleased()
+		stop, err = e.startReleased()
+		return nil, stop, err
 	}
 	engine, err := userspace.Open(device, mtu, func(string) {})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	stop = func() {
 		engine.Close()
@@ -91,13 +116,13 @@ func (e *End) start() (stop func(), err error) {
 	peer, err := key.ParsePublic(e.Peer)
 	private, bad := key.ParseSecret(e.Private)
 	if err = cmp.Or(err, bad); err == nil {
-		err = engine.Apply(&tunnel.Config{Private: private, Port: e.Port, Peers: []tunnel.Peer{{Key: peer, Endpoint: e.Endpoint, Allowed: e.Allowed}}})
+		err = engine.Apply(&tunnel.Config{Private: private, Port: e.Port, Peers: []tunnel.Peer{{Key: peer, Endpoint: e.Endpoint, Allowed: e.Allowed, Wide: e.Ports}}})
 	}
 	if err != nil {
 		stop()
-		return nil, err
+		return nil, nil, err
 	}
-	return stop, nil
+	return engine.States, stop, nil
 }
 
 func (e *End) startReleased() (stop func(), err error) {

@@ -74,9 +74,10 @@ func (b *bench) setFrames(frames bool) error {
 
 // process is a running end.
 type process struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	err strings.Builder
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	said chan string // lines
+	err  strings.Builder
 }
 
 // patience is how long an end may take to start, and the tunnel until it works.
@@ -96,21 +97,28 @@ func (b *bench) startEnd(host string, e *End) (*process, error) {
 	if err := b.bed.Lab.Start(host, p.cmd); err != nil {
 		return nil, err
 	}
-	said := make(chan string, 1)
+	p.said = make(chan string, 2)
 	go func() {
-		line, _ := bufio.NewReader(out).ReadString('\n') //nolint:errcheck // an end without a line has failed
-		said <- strings.TrimSpace(line)
-	}()
-	err = json.NewEncoder(p.in).Encode(e)
-	select {
-	case line := <-said:
-		if line == ready && err == nil {
-			return p, nil
+		defer close(p.said)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			p.said <- lines.Text()
 		}
-	case <-time.After(patience):
+	}()
+	if err = json.NewEncoder(p.in).Encode(e); err == nil && p.ready() {
+		return p, nil
 	}
 	p.stop() //nolint:errcheck // it has failed already
 	return nil, fmt.Errorf("start the end in %s: %w: %s", host, errors.Join(err, errNotReady), p.err.String())
+}
+
+// ready waits until the end says that it is ready.
+func (p *process) ready() bool {
+	select {
+	case line := <-p.said:
+		return line == ready
+	case <-time.After(patience):
+		return false
+	}
 }
 
 var errNotReady = errors.New("it did not begin to work")
@@ -129,7 +137,7 @@ func (p *process) stop() error {
 }
 
 // startTunnel starts both ends, and waits until packets come through.
-func (b *bench) startTunnel(ctx context.Context, engine string) (ends []*process, stop func() error, err error) {
+func (b *bench) startTunnel(ctx context.Context, engine string, ports int) (ends []*process, stop func() error, err error) {
 	near, distant := key.NewPrivate(), key.NewPrivate()
 	stop = func() error {
 		var errs []error
@@ -147,9 +155,9 @@ func (b *bench) startTunnel(ctx context.Context, engine string) (ends []*process
 		host string
 		e    End
 	}{
-		{lab.FW, End{Engine: engine, Private: text(near), Peer: distant.Public().String(), Endpoint: netip.AddrPortFrom(farEnd, port), Port: port,
+		{lab.FW, End{Engine: engine, Private: text(near), Peer: distant.Public().String(), Endpoint: netip.AddrPortFrom(farEnd, port), Port: port, Ports: ports,
 			Allowed: []netip.Prefix{farNet}, Routes: []netip.Prefix{farNet}}},
-		{lab.WAN, End{Engine: engine, Private: text(distant), Peer: near.Public().String(), Endpoint: netip.AddrPortFrom(nearEnd, port), Port: port,
+		{lab.WAN, End{Engine: engine, Private: text(distant), Peer: near.Public().String(), Endpoint: netip.AddrPortFrom(nearEnd, port), Port: port, Ports: ports,
 			Allowed: []netip.Prefix{lanNet}, Routes: []netip.Prefix{lanNet}}},
 	} {
 		p, err := b.startEnd(one.host, &one.e)
@@ -161,6 +169,11 @@ func (b *bench) startTunnel(ctx context.Context, engine string) (ends []*process
 	for until := time.Now().Add(patience); ; {
 		_, err := b.bed.Lab.Run(ctx, lab.LAN, "ping", "-n", "-c", "1", "-W", "1", farHost.String())
 		if err == nil {
+			for _, p := range ends {
+				if ports > 1 && !p.ready() {
+					return nil, nil, errors.Join(fmt.Errorf("a link of %d ports: %w", ports, errNotReady), stop())
+				}
+			}
 			return ends, stop, nil
 		}
 		if time.Now().After(until) || ctx.Err() != nil {

@@ -15,11 +15,12 @@ const (
 	CaseNIC   = "nic"   // TCP, and veth carries frames of 1,500 bytes, with GRO
 	CaseUDP   = "udp"   // datagrams of 1,372 bytes
 	CaseTCX   = "tcx"   // weir's rules at the tunnel and at the wires
+	CaseWide  = "wide"  // TCP as with nic, over a link of several ports
 	CaseAlone = "alone" // one end of weir's, without the other
 )
 
 // Cases are the names of all cases, in the order of the report.
-var Cases = []string{CaseGSO, CaseNIC, CaseUDP, CaseTCX, CaseAlone}
+var Cases = []string{CaseGSO, CaseNIC, CaseUDP, CaseTCX, CaseWide, CaseAlone}
 
 // Options choose what to measure.
 type Options struct {

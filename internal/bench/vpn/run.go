@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"time"
 
@@ -31,6 +32,7 @@ type task struct {
 	of      string // the case
 	engine  string
 	flows   int
+	ports   int  // of the link; 0: one
 	rules   bool // weir's rules are loaded, too
 	control bool
 	stand   *stand // one end alone, instead of a tunnel
@@ -52,6 +54,8 @@ func (t *task) String() string {
 		return t.stand.String()
 	case t.of == CaseUDP:
 		return fmt.Sprintf("%s, %s", t.of, t.engine)
+	case t.of == CaseWide:
+		return fmt.Sprintf("%s, %s, %s", t.of, units.Plural(max(t.ports, 1), "port"), units.Plural(t.flows, "connection"))
 	case t.rules:
 		return fmt.Sprintf("%s, %s, with rules", t.of, t.engine)
 	}
@@ -76,6 +80,14 @@ func (o *Options) tasks() (all []*task) {
 	if o.has(CaseTCX) {
 		all = append(all, &task{of: CaseTCX, engine: Weir, flows: o.Flows}, &task{of: CaseTCX, engine: Weir, flows: o.Flows, rules: true})
 	}
+	if o.has(CaseWide) {
+		for _, ports := range []int{0, widePorts()} {
+			all = append(all, &task{of: CaseWide, engine: Weir, flows: o.Flows, ports: ports})
+			if o.Flows > 1 {
+				all = append(all, &task{of: CaseWide, engine: Weir, flows: 1, ports: ports})
+			}
+		}
+	}
 	if o.has(CaseAlone) {
 		for i := range stands {
 			all = append(all, &task{of: CaseAlone, engine: Weir, stand: &stands[i]})
@@ -85,6 +97,9 @@ func (o *Options) tasks() (all []*task) {
 	again.control = true
 	return append(all, &again)
 }
+
+// widePorts is how many ports a wide link has: one for each core, and several.
+func widePorts() int { return min(max(runtime.NumCPU(), 2), 16) }
 
 // bench is one run of the benchmark.
 type bench struct {
@@ -154,10 +169,10 @@ func (b *bench) on(ctx context.Context, t *task) (err error) {
 	if t.stand != nil {
 		return b.alone(t)
 	}
-	if err := b.setFrames(t.of == CaseNIC); err != nil {
+	if err := b.setFrames(t.of == CaseNIC || t.of == CaseWide); err != nil {
 		return err
 	}
-	ends, stop, err := b.startTunnel(ctx, t.engine)
+	ends, stop, err := b.startTunnel(ctx, t.engine, t.ports)
 	if err != nil {
 		return err
 	}
