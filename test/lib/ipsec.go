@@ -24,9 +24,16 @@ type ESP struct {
 // ESP sets up associations between the outer addresses of fw and wan.
 func (b *Box) ESP(ifID int) *ESP {
 	b.Helper()
-	e := &ESP{b: b, ifID: ifID, spi: 0x1000, reqID: 7, box: b.Addr(lab.FW, "wan0", false).String(), far: b.Addr(lab.WAN, "eth0", false).String()}
+	e := BareESP(b)
+	e.ifID = ifID
 	e.add(e.spi)
 	return e
+}
+
+// BareESP is ESP without associations, for policies alone.
+func BareESP(b *Box) *ESP {
+	b.Helper()
+	return &ESP{b: b, spi: 0x1000, reqID: 7, box: b.Addr(lab.FW, "wan0", false).String(), far: b.Addr(lab.WAN, "eth0", false).String()}
 }
 
 // option returns the argument that names the XFRM interfaces.

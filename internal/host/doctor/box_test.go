@@ -25,7 +25,7 @@ func newBox(cores int) *box {
 		Host:     Host{System: "Linux", Kernel: "6.12.0", CPU: "Test CPU", Mitigations: map[string]string{}, IdleStates: []IdleState{{Name: "C1", ExitUsec: 2}}},
 		Unknown:  []UnknownLine{},
 		Sysctls:  map[string]string{"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.rp_filter": "0", "net.core.netdev_max_backlog": "1000"},
-		Services: []string{}, Chains: []Chain{}, Routes: []Route{}, MarkRules: []MarkRule{}, IRQs: []IRQ{},
+		Services: []string{}, Chains: []Chain{}, Routes: []Route{}, MarkRules: []MarkRule{}, Policies: &Policies{}, IRQs: []IRQ{},
 		Before: &Counters{}, After: &Counters{},
 	}}
 	for _, c := range []*Counters{b.s.Before, b.s.After} {

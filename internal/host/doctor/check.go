@@ -101,6 +101,7 @@ var (
 	noRoutesOrSysctls = lacking("routes", func(v *view) bool { return v.Routes == nil || v.Sysctls == nil })
 	noRoutes          = lacking("routes", func(v *view) bool { return v.Routes == nil })
 	noMarkRules       = lacking("mark_rules", func(v *view) bool { return v.MarkRules == nil })
+	noPolicies        = lacking("ipsec_policies", func(v *view) bool { return v.Policies == nil })
 	noQdiscs          = lacking("qdiscs", func(v *view) bool { return !v.sampled || v.After.Qdiscs == nil || v.Before.Qdiscs == nil })
 	noSNMP            = lacking("snmp", func(v *view) bool { return !v.sampled || v.After.SNMP == nil || v.Before.SNMP == nil })
 	noCPUs            = lacking("cpus", func(v *view) bool { return len(v.CPUs) == 0 })

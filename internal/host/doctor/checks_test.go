@@ -143,6 +143,14 @@ var changes = []struct {
 		b.weir(0)
 		b.s.Chains = []Chain{{Name: "nftables ip nat POSTROUTING", Hook: "postrouting", NAT: true}}
 	}},
+	{"IPSEC-1", Notice, func(b *box) {
+		b.weir(0)
+		b.s.Policies = &Policies{Bare: 3, Bound: 2}
+	}},
+	{"IPSEC-1", Notice, func(b *box) {
+		b.weir(0)
+		b.s.Policies = &Policies{Blocks: true}
+	}},
 	{"MARK-1", Warning, func(b *box) {
 		b.weir(0)
 		b.s.MarkRules = []MarkRule{{Family: "inet", Priority: 40000, Mark: 77, Mask: 0xffffffff}}

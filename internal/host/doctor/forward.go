@@ -11,6 +11,7 @@ func forwardingChecks() []Check {
 		{ID: "FWD-1", Title: "forwarding is off", Reads: []string{"sysctls", "interfaces", "snmp"}, Worst: Critical, needs: []need{noSysctls}, run: forwardingOff},
 		{ID: "FWD-2", Title: "another firewall drops forwarded packets", Reads: []string{"chains"}, Worst: Warning, run: foreignDrop},
 		{ID: "FWD-3", Title: "another program translates addresses too", Reads: []string{"chains", "weir"}, Worst: Warning, needs: []need{(*view).noWeir}, run: secondNAT},
+		{ID: "IPSEC-1", Title: "IPsec policies send packets through the stack", Reads: []string{"ipsec_policies", "weir"}, Worst: Notice, needs: []need{(*view).noWeir, noPolicies}, run: ipsecPolicies},
 		{ID: "MARK-1", Title: "a policy routing rule compares weir's bits of the mark", Reads: []string{"mark_rules", "weir"}, Worst: Warning, needs: []need{(*view).noWeir, noMarkRules}, run: markRules},
 		{ID: "RA-1", Title: "the WAN ignores router advertisements", Reads: []string{"sysctls", "routes"}, Worst: Warning, needs: []need{noRoutesOrSysctls}, run: advertisements},
 		{ID: "RPF-1", Title: "strict source checks with two uplinks", Reads: []string{"sysctls", "routes"}, Worst: Warning, needs: []need{noRoutes}, run: reversePath},

@@ -75,6 +75,17 @@ var harmless = []struct {
 		fault:  func(b *box) { b.chain().weir(0) },
 	},
 	{
+		name: "IPsec policies of xfrm interfaces", check: "IPSEC-1", severity: Notice,
+		change: func(b *box) {
+			b.weir(0)
+			b.s.Policies = &Policies{Bound: 6}
+		},
+		fault: func(b *box) {
+			b.weir(0)
+			b.s.Policies = &Policies{Bare: 1, Bound: 6}
+		},
+	},
+	{
 		name: "a policy routing rule with a mask of other bits", check: "MARK-1", severity: Warning,
 		change: func(b *box) {
 			b.weir(0)

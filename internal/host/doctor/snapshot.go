@@ -33,6 +33,7 @@ type Snapshot struct {
 	Chains     []Chain           `json:"chains,omitzero"`   // chains of packet filters other than weir
 	Routes     []Route           `json:"routes,omitzero"`   // default routes
 	MarkRules  []MarkRule        `json:"mark_rules,omitzero"`
+	Policies   *Policies         `json:"ipsec_policies,omitempty"`
 	Weir       *Weir             `json:"weir,omitempty"`   // nil: weir does not run, or is not readable
 	PF         *PF               `json:"pf,omitempty"`     // pf of a FreeBSD or OpenBSD host
 	Workers    []Worker          `json:"workers,omitzero"` // instances of a firewall that runs several
@@ -187,6 +188,13 @@ type Tunnel struct {
 	// peers, the hosts that IPsec's associations connect. A card's hash tells no more
 	// apart; 0: unknown.
 	Flows int `json:"flows,omitempty"`
+}
+
+// Policies counts the IPsec policies for what is forwarded.
+type Policies struct {
+	Bare   int  `json:"bare"`             // those of no xfrm interface
+	Bound  int  `json:"bound,omitempty"`  // those of one
+	Blocks bool `json:"blocks,omitempty"` // what none selects is blocked
 }
 
 // Cost is what reading cost the host.

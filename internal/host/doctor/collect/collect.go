@@ -146,6 +146,7 @@ func (r *reader) facts() error {
 	r.chains()
 	r.routes()
 	r.markRules()
+	r.policies()
 	r.hooks()
 	return nil
 }

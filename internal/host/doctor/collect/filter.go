@@ -20,6 +20,7 @@ import (
 	"weir/internal/fw/state"
 	"weir/internal/host/doctor"
 	"weir/internal/host/netif"
+	"weir/internal/host/xfrm"
 )
 
 // chains reads what other packet filters do with forwarded packets. Only the nft program
@@ -164,6 +165,26 @@ func (r *reader) markRules() {
 		}
 		r.snapshot.MarkRules = append(r.snapshot.MarkRules, doctor.MarkRule{Family: family, Priority: rule.Priority, Mark: rule.Mark, Mask: rule.Mask})
 	}
+}
+
+// policies counts the IPsec policies for what is forwarded.
+func (r *reader) policies() {
+	all, defaults, err := xfrm.Policies()
+	if err != nil && !errors.Is(err, xfrm.ErrNone) {
+		r.lacks("ipsec_policies", err)
+		return
+	}
+	p := &doctor.Policies{Blocks: defaults.BlockOut || defaults.BlockForward}
+	for i := range all {
+		switch {
+		case all[i].Direction == xfrm.In:
+		case all[i].IfID == 0:
+			p.Bare++
+		default:
+			p.Bound++
+		}
+	}
+	r.snapshot.Policies = p
 }
 
 // weir reads the dataplane's own counters from its pinned maps.
