@@ -9,6 +9,7 @@
 #include "hook/tail.h"
 #include "path/output.h"
 #include "path/policy.h"
+#include "path/prefetch_map.h"
 #include "path/qos.h"
 #include "path/queue_packet.h"
 #include "path/queue_trip.h"
@@ -280,8 +281,11 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 		queue_trip_comes(p, number, tree);
 	if (state_changes_family(st))
 		return fast_tail(ctx, tails, p, i, TAIL_FAMILY, number, 1);
-	if (shared.prefetch)
+	if (shared.prefetch) {
 		hint_renew(number);
+		if (HOOK_IS_XDP)
+			prefetch_count_spared();
+	}
 	c = state_course(st, d);
 	n = nexthop_get(c->nexthop);
 	if (c->nexthop < NEXTHOP_FIRST || fast_is_stale(c, n) || p->fragment != FRAGMENT_NONE || p->mark ||

@@ -15,36 +15,10 @@
 #define WEIR_PATH_PREFETCH_H
 
 #include "path/fast.h"
+#include "path/prefetch_map.h"
 #include "state/hint.h"
 
-/* What the first passes on this core have found. */
-struct prefetch {
-	__u32 index[PREFETCH_BATCH]; /* states found since the last second pass */
-	__u32 count;
-	__u16 misses[64]; /* by interface: packets without a hint since the last one with a hint */
-	__u32 pass;	  /* second passes so far */
-	__u64 queued;	  /* packets that took two passes */
-	__u64 spared;	  /* packets that took one, as their connection was seen lately */
-	/* By hash of the tuple: the connection seen last. The upper bits are of the hash, the
-	 * lowest eight of the pass for which its last packet was queued. */
-	__u32 recent[PREFETCH_RECENT];
-};
-
 #define RECENT_PASS 0xffu
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct prefetch);
-} prefetches SEC(".maps");
-
-static __always_inline struct prefetch *prefetch_get(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&prefetches, &zero);
-}
 
 static __always_inline void prefetch_add(struct prefetch *l, __u32 index)
 {
@@ -112,7 +86,7 @@ static __always_inline int prefetch_is_recent(struct prefetch *l, __u64 hash, co
 	if (p->tuple.proto == IPPROTO_TCP && p->tcp_flags & (TCP_FIN | TCP_RST) &&
 	    (was & RECENT_PASS) == (l->pass & RECENT_PASS))
 		return 0;
-	l->spared++;
+	l->warm = 1;
 	return 1;
 }
 
@@ -143,7 +117,10 @@ static __always_inline int prefetch_queue(struct xdp_md *ctx, const struct packe
 	__u32 index;
 	__u64 hash;
 
-	if (!l || shared.policies || !prefetch_is_simple(p)) /* the second pass gives nothing to the stack */
+	if (!l)
+		return 0;
+	l->warm = 0;
+	if (shared.policies || !prefetch_is_simple(p)) /* the second pass gives nothing to the stack */
 		return 0;
 	hash = tuple_hash(&p->tuple);
 	if (prefetch_is_recent(l, hash, p))

@@ -41,8 +41,8 @@ func (d *Dataplane) Prefetch(on bool) error {
 }
 
 // PrefetchCounts returns how many packets have taken two passes since the programs were
-// loaded, and how many were spared the second one because their core had seen the tuple
-// lately. Packets that are neither count as neither: they had no hint.
+// loaded, and how many of known connections were spared the second one because their core had seen the
+// tuple lately. Packets that are neither count as neither: they had no hint, or no state.
 func (d *Dataplane) PrefetchCounts() (queued, spared uint64, err error) {
 	m := d.objects.Maps[mapPrefetches]
 	if m == nil {

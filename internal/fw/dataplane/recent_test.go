@@ -60,3 +60,34 @@ func prefetchCounts(h *harness) (queued, spared uint64) {
 	check(h.tb, err)
 	return queued, spared
 }
+
+// TestSpared: only packets of known connections count as spared. Others that come again and again have no state to
+// fetch.
+func TestSpared(t *testing.T) {
+	h := newHarness(t, "pass\nblock in proto udp to port 9")
+	h.prefetch(true)
+	h.warm = true // what was seen stays seen
+	oneCPU(t, 0)
+	send := func(port int) string {
+		return h.in(h.xdp, "lan", fmt.Sprintf("udp 192.168.1.10:4000 > 198.51.100.9:%d", port)).reason
+	}
+	for range 10 {
+		if got := send(9); got != "block" {
+			t.Fatalf("what is blocked is %s", got)
+		}
+	}
+	if _, spared := prefetchCounts(h); spared != 0 {
+		t.Errorf("%d packets that were blocked count as spared", spared)
+	}
+	for range 10 {
+		send(53)
+	}
+	for range 10 {
+		send(9)
+	}
+	queued, spared := prefetchCounts(h)
+	// The first makes the state; none of the others is the first of its tuple, and all are of one.
+	if queued != 0 || spared != 9 {
+		t.Errorf("%d packets were queued and %d spared, want 0 and 9", queued, spared)
+	}
+}

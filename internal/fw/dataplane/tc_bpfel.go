@@ -51,6 +51,7 @@ const (
 	tcMapPoolUses           = "pool_uses"
 	tcMapPoolWorks          = "pool_works"
 	tcMapPools              = "pools"
+	tcMapPrefetches         = "prefetches"
 	tcMapQueueActive        = "queue_active"
 	tcMapQueueClasses       = "queue_classes"
 	tcMapQueueCounters      = "queue_counters"
@@ -236,6 +237,7 @@ type tcMapSpecs struct {
 	PoolUses          *ebpf.MapSpec `ebpf:"pool_uses"`
 	PoolWorks         *ebpf.MapSpec `ebpf:"pool_works"`
 	Pools             *ebpf.MapSpec `ebpf:"pools"`
+	Prefetches        *ebpf.MapSpec `ebpf:"prefetches"`
 	QueueActive       *ebpf.MapSpec `ebpf:"queue_active"`
 	QueueClasses      *ebpf.MapSpec `ebpf:"queue_classes"`
 	QueueCounters     *ebpf.MapSpec `ebpf:"queue_counters"`
@@ -361,6 +363,7 @@ type tcMaps struct {
 	PoolUses          *ebpf.Map `ebpf:"pool_uses"`
 	PoolWorks         *ebpf.Map `ebpf:"pool_works"`
 	Pools             *ebpf.Map `ebpf:"pools"`
+	Prefetches        *ebpf.Map `ebpf:"prefetches"`
 	QueueActive       *ebpf.Map `ebpf:"queue_active"`
 	QueueClasses      *ebpf.Map `ebpf:"queue_classes"`
 	QueueCounters     *ebpf.Map `ebpf:"queue_counters"`
@@ -434,6 +437,7 @@ func (m *tcMaps) Close() error {
 		m.PoolUses,
 		m.PoolWorks,
 		m.Pools,
+		m.Prefetches,
 		m.QueueActive,
 		m.QueueClasses,
 		m.QueueCounters,

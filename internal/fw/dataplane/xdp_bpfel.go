@@ -463,6 +463,8 @@ type xdpPrefetch struct {
 	Pass   uint32
 	Queued uint64
 	Spared uint64
+	Warm   uint32
+	Pad    uint32
 	Recent [1024]uint32
 }
 
