@@ -19,6 +19,7 @@ func Warn(rules *resolve.Ruleset, list *diag.List) {
 	unused(rules.Source.Stmts, list)
 	shadows(rules.Rules, "an earlier one with quick", list)
 	translations(rules.Translations, list)
+	replacedSources(rules, list)
 	packets := rules.Sequence()[len(rules.Ethers()):] // frames have no states
 	noWayBack(packets, list)
 	noStateOut(packets, list)

@@ -77,34 +77,50 @@ type fate struct {
 // shadows warns about rules that no packet reaches, because an earlier rule with quick
 // takes all packets that they could match. earlier is the word for such a rule.
 func shadows(rules []*resolve.Rule, earlier string, list *diag.List) {
-	fates := map[maker]*fate{}
-	var makers []maker // in order
-	count := func(m maker, by *resolve.Rule) {
-		f := fates[m]
-		if f == nil {
-			f = &fate{}
-			fates[m] = f
-			makers = append(makers, m)
-		}
-		if f.rules++; by != nil {
-			f.shadowed++
-			f.by = by.Stmt
-		}
+	f := newFates()
+	walk(rules, f.add)
+	f.warn(list, earlier+" takes all its packets")
+}
+
+// fates are what happens to the rules of all makers.
+type fates struct {
+	of     map[maker]*fate
+	makers []maker // in order
+}
+
+func newFates() *fates { return &fates{of: map[maker]*fate{}} }
+
+// add adds a rule. If it can never match, by is why.
+func (f *fates) add(r, by *resolve.Rule) {
+	f.count(maker{stmt: r.Stmt}, by)
+	if r.Origin != r.Stmt {
+		f.count(maker{r.Stmt, r.Origin}, by)
 	}
-	walk(rules, func(r, by *resolve.Rule) {
-		count(maker{stmt: r.Stmt}, by)
-		if r.Origin != r.Stmt {
-			count(maker{r.Stmt, r.Origin}, by)
-		}
-	})
-	never := func(m maker) bool { return fates[m].shadowed == fates[m].rules }
-	for _, m := range makers {
+}
+
+func (f *fates) count(m maker, by *resolve.Rule) {
+	one := f.of[m]
+	if one == nil {
+		one = &fate{}
+		f.of[m] = one
+		f.makers = append(f.makers, m)
+	}
+	if one.rules++; by != nil {
+		one.shadowed++
+		one.by = by.Stmt
+	}
+}
+
+// warn warns about the statements, and the elements of their lists, of which no rule can match.
+func (f *fates) warn(list *diag.List, why string) {
+	never := func(m maker) bool { return f.of[m].shadowed == f.of[m].rules }
+	for _, m := range f.makers {
 		switch whole := (maker{stmt: m.stmt}); {
 		case !never(m) || m != whole && never(whole):
 		case m == whole:
-			shadowed(list, m.stmt, fates[m].by, "this rule can never match: "+earlier+" takes all its packets")
+			shadowed(list, m.stmt, f.of[m].by, "this rule can never match: "+why)
 		default:
-			shadowed(list, m.element, fates[m].by, "with this, the rule can never match: "+earlier+" takes all its packets")
+			shadowed(list, m.element, f.of[m].by, "with this, the rule can never match: "+why)
 		}
 	}
 }
