@@ -227,6 +227,7 @@ func (d *Dataplane) loadObjects() error {
 	if err != nil {
 		return err
 	}
+	d.limited = len(d.config.Program.Limiters) > 0
 	options := bpfload.Options{
 		Maps:     reused,
 		Entries:  d.sizes(),
@@ -332,7 +333,7 @@ func (d *Dataplane) values() map[string]any {
 		"af_to":            asByte(d.changesFamily()),
 		"copies":           asByte(d.copies()),
 		"ether_rules":      asByte(d.config.Program.Ethers > 0),
-		"limiters_defined": asByte(len(d.config.Program.Limiters) > 0),
+		"limiters_defined": asByte(d.limited),
 		"least_states":     asByte(d.config.Program.CountsStates),
 		"queues":           asByte(len(d.config.Program.Shapers) > 0),
 		"queue_slots":      queues.slots,

@@ -34,6 +34,7 @@ type Dataplane struct {
 	owners   bool                    // the programs that look up a packet's user and group are loaded
 	forwards bool                    // an earlier generation does, while this one is built
 
+	limited    bool     // the programs know limiters; they go on to when no rules have any
 	unfinished bool     // something is left of rules that were replaced
 	ledger     ledger   // as it will be once this generation is live
 	lock       *os.File // held from Build to the end of Commit

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -230,5 +231,37 @@ func TestLimitersAfterFailure(t *testing.T) {
 	check(t, h.dp.ReplaceRules(p, &h.dp.config.Options))
 	if got := limits(); got != [3]uint32{9, 0, 7} {
 		t.Errorf("limiters admit %v states, want 9, none, and 7", got)
+	}
+}
+
+// When rules lose their last limiter, the programs go on, and know limiters when one comes back. Others do not.
+func TestLimitersComeBack(t *testing.T) {
+	const with, without = "state limiter a id 1 limit 1\nblock\npass proto udp state limiter a", "block\npass proto udp"
+	replace := func(h *harness, text string) error {
+		rs := h.parse(text)
+		p := must(h.dp.config.Program.Replace(rs, h.snapshot(), slices.Repeat([]int{ruleset.New}, len(rs.Rules))))(t)
+		return h.dp.ReplaceRules(p, &h.dp.config.Options)
+	}
+	h := newHarness(t, with)
+	commit(t, h.dp, nil)
+	h.reset()
+	send := func(port int, want string) {
+		t.Helper()
+		h.expect("xdp lan", fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.9:53", port), want)
+	}
+	send(1, "forward rule")
+	send(2, "drop block")
+	check(t, replace(h, without))
+	send(2, "forward rule")
+	check(t, replace(h, with))
+	send(1, "forward state")
+	send(3, "drop block")
+	if l := h.dp.View().Limiters(); len(l) != 1 || l[0].States != 1 || l[0].Limit != 1 {
+		t.Errorf("limiters %+v, want one with 1 state of 1", l)
+	}
+	other := newHarness(t, without)
+	commit(t, other.dp, nil)
+	if err := replace(other, with); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("the first limiter: %v", err)
 	}
 }

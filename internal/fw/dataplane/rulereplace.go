@@ -44,8 +44,8 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program, o *ruleset.Options) error {
 	if p.Ethers > 0 && d.config.Program.Ethers == 0 { // frames meet none, by a constant of the programs
 		return fmt.Errorf("replace rules: ether rules: %w", ErrNoRoom)
 	}
-	if (len(p.Limiters) > 0) != (len(d.config.Program.Limiters) > 0) { // likewise
-		return fmt.Errorf("replace rules: the first limiter, or none any more: %w", ErrNoRoom)
+	if len(p.Limiters) > 0 && !d.limited { // likewise
+		return fmt.Errorf("replace rules: the first limiter: %w", ErrNoRoom)
 	}
 	if queuesShape(p) != queuesShape(d.config.Program) {
 		return fmt.Errorf("replace rules: other queues: %w", ErrNoRoom)
