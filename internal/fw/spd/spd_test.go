@@ -117,6 +117,24 @@ func TestIdle(t *testing.T) {
 	}
 }
 
+// A list of the kernel's policies also has those of sockets: charon's let what it sends itself pass, before all others.
+func TestPoliciesOfSockets(t *testing.T) {
+	const socketIn, socketOut = 3, 4 // XFRM_POLICY_MAX and the direction
+	f := spdtest.Flow{Src: netip.MustParseAddr("192.168.1.1"), Dst: netip.MustParseAddr("10.1.1.1")}
+	secret := policy("192.168.1.0/24 10.1.0.0/16")
+	secret.Priority, secret.Direction = 1000, xfrm.Forward
+	policies := []xfrm.Policy{secret}
+	for _, d := range []xfrm.Direction{socketIn, socketOut} {
+		pass := policy("0.0.0.0/0 0.0.0.0/0")
+		pass.Templates, pass.Required, pass.Direction = 0, 0, d
+		policies = append(policies, pass)
+	}
+	table := spd.Compile(policies, nil, xfrm.Defaults{}, 0)
+	if got := search(table, &f, 0); got != spd.Secret || table.Policies != 1 {
+		t.Errorf("beside policies of sockets: %d, %d followed", got, table.Policies)
+	}
+}
+
 // Beyond what the dataplane has room for, everything goes up.
 func TestPolicyBounds(t *testing.T) {
 	var many []xfrm.Policy

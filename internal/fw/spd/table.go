@@ -73,7 +73,9 @@ func (t *Table) Idle() bool {
 
 // Follows reports whether forwarded packets depend on a policy. Those of xfrm interfaces are
 // looked up where a packet leaves by the interface, or has come in by it.
-func Follows(p *xfrm.Policy) bool { return p.Direction != xfrm.In && p.IfID == 0 }
+func Follows(p *xfrm.Policy) bool {
+	return (p.Direction == xfrm.Out || p.Direction == xfrm.Forward) && p.IfID == 0 // others are of sockets, or in
+}
 
 // Compile makes the table of the policies and defaults. markMask are the bits of the mark that weir
 // sets on what goes up: no policy can be judged by them beforehand. held says which policies have
