@@ -34,7 +34,9 @@ func (d *Dataplane) SetPolicies(t *spd.Table) error {
 func (d *Dataplane) KeepsTables() bool { return d.kept }
 
 // FollowsPolicies reports whether the way of any packet depends on one.
-func (d *Dataplane) FollowsPolicies() bool { return atomic.LoadUint32(&d.tables.shared.Policies) != 0 }
+func (d *Dataplane) FollowsPolicies() bool {
+	return d.tables != nil && atomic.LoadUint32(&d.tables.shared.Policies) != 0
+}
 
 func (t *tables) setPolicies(table *spd.Table) error {
 	if table.All != "" {
