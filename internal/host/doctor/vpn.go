@@ -250,7 +250,7 @@ func (v *view) linkLimits(t *VPNTunnel, cards []*nic) (all []VPNLimit) {
 		if group := v.device(n.Master); group != nil && group.Bond != nil {
 			l.What = "member"
 			l.Says = fmt.Sprintf("%s, a member of %s, is full: it %s %s of %s", n.Name, group.Name, does, percent(share), bitRate(float64(n.Mbit)*1e6))
-			l.Remedy = fmt.Sprintf("the outer packets of %s to one peer are one flow, which one member carries: several tunnels use several, or a faster link", t.Interface)
+			l.Remedy = fmt.Sprintf("the outer packets of %s to one peer are one flow for each port, which one member carries: a wide link to another weir uses several, or a faster link", t.Interface)
 		}
 		all = append(all, l)
 	}

@@ -60,7 +60,11 @@ func (peer *Peer) Reach() Reach {
 	defer peer.probe.mu.Unlock()
 	sent, received := peer.Bytes()
 	r := Reach{Endpoint: peer.endpoint.Load(), Sent: sent - peer.probe.sent, Received: received}
-	if at := peer.stray.Load(); at != 0 {
+	at := peer.stray.Load()
+	for _, lane := range peer.Lanes() {
+		at = max(at, lane.stray.Load())
+	}
+	if at != 0 {
 		r.Stray = time.Unix(0, at)
 	}
 	if p := &peer.probe; !p.waiting && p.took > 0 {

@@ -179,6 +179,13 @@ func (peer *Peer) Bytes() (sent, received uint64) {
 	return sent, received
 }
 
+// Lanes returns the peer's lanes.
+func (peer *Peer) Lanes() []*Peer {
+	peer.wide.mu.Lock()
+	defer peer.wide.mu.Unlock()
+	return slices.Clone(peer.wide.lanes)
+}
+
 // Own returns what was sent by the peer itself and what came, without its lanes.
 func (peer *Peer) Own() (sent, received uint64) { return peer.txBytes.Load(), peer.rxBytes.Load() }
 

@@ -236,6 +236,9 @@ func TestLanesFollow(t *testing.T) {
 	if a.lanes[2].Endpoint() != is {
 		t.Errorf("a message by another way moves the lane to %+v", a.lanes[2].Endpoint())
 	}
+	if a.peer.Reach().Stray.IsZero() {
+		t.Error("nobody is told that messages come by another way")
+	}
 	a.lanes[2].SetEndpointFromPacket(&Endpoint{Remote: at("192.0.2.9:7"), Interface: 4, Place: 2})
 	if now := a.lanes[2].Endpoint(); now.Remote != at("192.0.2.9:7") || now.Place != 2 {
 		t.Errorf("a lane that roams is at %+v", now)

@@ -18,6 +18,7 @@ const (
 	renewPause = 30 * time.Second // before the end of a session
 	greetPause = 95 * time.Second // an engine tries for 90 s by itself; it doubles
 	greetMost  = 30 * time.Minute
+	strayPause = time.Second // for which a lane may be at another address than the first tunnel
 )
 
 // link is a link that is to be wide. The lock of its wides is held whenever it is used.
@@ -27,18 +28,21 @@ type link struct {
 	wanted int // ports; 0: it is to be wide no more
 	ports  int // that this end has for it
 
-	peer  *device.Peer // nil: it is not there
-	of    *wide.Link
-	first wide.Watch
-	told  uint64 // bytes of notes that were sent by the first tunnel
-	alive bool   // the first tunnel has a session
-	keys  *device.Keypair
-	lanes map[*wide.Set][]*lane
-	where where
-	over  []*device.Peer // by whom connections go
-	text  string         // what there is to be said of it
-	since time.Time      // when that began
-	said  string         // as the journal has it
+	peer   *device.Peer // nil: it is not there
+	of     *wide.Link
+	first  wide.Watch
+	told   uint64 // bytes of notes that were sent by the first tunnel
+	alive  bool   // the first tunnel has a session
+	keys   *device.Keypair
+	lanes  map[*wide.Set][]*lane
+	where  where // the lanes are
+	seen   where // the peer is since at
+	at     time.Time
+	astray time.Time      // since when a lane is elsewhere; zero: none is
+	over   []*device.Peer // by whom connections go
+	text   string         // what there is to be said of it
+	since  time.Time      // when that began
+	said   string         // as the journal has it
 }
 
 // lane is a tunnel beside the first.
@@ -80,9 +84,7 @@ func (l *link) look(now time.Time) {
 	l.alive = alive
 	sets := l.of.Sets(now)
 	l.have(sets, now)
-	if l.whereabouts() != l.where {
-		l.follow()
-	}
+	l.roam(now)
 	working := l.watch(sets, now)
 	l.spread(sets)
 	if alive {
@@ -122,7 +124,7 @@ func (l *link) forget() {
 		}
 	}
 	l.peer, l.of, l.lanes, l.over, l.ports, l.alive, l.keys = nil, nil, nil, nil, 0, false, nil
-	l.first, l.told, l.where = wide.Watch{}, 0, where{}
+	l.first, l.told, l.where, l.seen = wide.Watch{}, 0, where{}, where{}
 }
 
 func (l *link) drop(lanes []*lane) {
@@ -172,6 +174,39 @@ func (l *link) whereabouts() where {
 		w.link = is.Interface
 	}
 	return w
+}
+
+// roam has all lanes be where the peer is, if it is not just there for a moment: the answer to a probe by another way
+// goes there, too.
+func (l *link) roam(now time.Time) {
+	switch is := l.whereabouts(); {
+	case is != l.seen:
+		l.seen, l.at, l.astray = is, now, time.Time{}
+	case is != l.where && now.Sub(l.at) >= widePause:
+		l.follow()
+	case !is.port || !l.apart(is.address):
+		l.astray = time.Time{}
+	case l.astray.IsZero():
+		l.astray = now
+	case now.Sub(l.astray) >= strayPause:
+		l.astray = time.Time{}
+		l.follow()
+	}
+}
+
+// apart reports whether a lane is at another address: what was under way when the peer went elsewhere has taken it back.
+func (l *link) apart(from netip.Addr) bool {
+	for _, lanes := range l.lanes {
+		for _, a := range lanes {
+			if a.peer == nil {
+				continue
+			}
+			if is := a.peer.Endpoint(); is != nil && is.Remote.Addr() != from {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // follow has all lanes be where the peer is.

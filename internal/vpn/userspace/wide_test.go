@@ -327,6 +327,58 @@ func TestRestarted(t *testing.T) {
 	}
 }
 
+// at waits until all ports of the end's link are at an address of the other end.
+func (e *end) at(address string) {
+	e.Helper()
+	for until := time.Now().Add(3 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		w := e.link()
+		if !slices.ContainsFunc(w.Ports, func(p tunnel.Port) bool { return p.Endpoint.Addr().String() != address }) && w.Used == len(w.Ports) {
+			return
+		}
+		if time.Now().After(until) {
+			e.Fatalf("the ports are not all at %s, or not used: %+v", address, w)
+		}
+	}
+}
+
+// All ports of a link go where its first tunnel goes: to another way, and back, with the end that is held to it, and with
+// the other one, which follows what comes. No connection stands still for long.
+func TestHeld(t *testing.T) {
+	a, b := twoEnds(t, 3, 3)
+	traffic := exchange(a, b)
+	uses(t, 3, 5*time.Second, a, b)
+	ways := []netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), b.port), netip.AddrPortFrom(netip.MustParseAddr("::1"), b.port)}
+	for _, way := range []int{1, 0, 1} {
+		if err := a.Hold(b.secret.Public(), tunnel.At{Remote: ways[way]}, []netip.AddrPort{ways[1-way]}); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range []*end{a, b} {
+			e.at(ways[way].Addr().String())
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	sent, came, longest := traffic.stop()
+	t.Logf("sent %v, came %v, longest %v", sent, came, longest)
+	if longest > 1500*time.Millisecond || came[0] < sent[0]*95/100 || came[1] < sent[1]*95/100 {
+		t.Errorf("of %v datagrams %v came, and a connection stood still for %v", sent, came, longest)
+	}
+}
+
+// A peer whose address is not known begins, and all ports find it where it goes.
+func TestRoams(t *testing.T) {
+	a, b := twoEnds(t, 3, 3)
+	uses(t, 3, 5*time.Second, a, b)
+	traffic := exchange(a, b)
+	if err := a.Move(b.secret.Public(), netip.AddrPortFrom(netip.MustParseAddr("::1"), b.port)); err != nil {
+		t.Fatal(err)
+	}
+	b.at("::1")
+	a.at("::1")
+	if _, _, longest := traffic.stop(); longest > 1500*time.Millisecond {
+		t.Errorf("a connection stood still for %v", longest)
+	}
+}
+
 // A far end whose ports but the first are blocked, from the beginning or later, is reached by the first.
 func TestBlockedPorts(t *testing.T) {
 	a, b := twoEnds(t, 3, 3)
