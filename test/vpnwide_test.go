@@ -1,6 +1,7 @@
 package test
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -201,6 +202,35 @@ func TestVPNWideOn(t *testing.T) {
 		bulk.Kill()
 		if s := tunnelOf(b); s.Peers[0].Session != keeper.Current {
 			b.Errorf("weir vpn status: %+v", s)
+		}
+	})
+}
+
+//	lan ── fw, whose outer packets get other ports ══ wg0 ══ wan, a weir as well
+//
+// Behind a NAT that changes ports the other end knows them only from what comes, so this end begins by each.
+func TestVPNWideNAT(t *testing.T) {
+	weir.UnderTCX(t, func(b *lib.Box) {
+		b.Run(lab.FW, "nft", "add table ip outer; add chain ip outer post { type nat hook postrouting priority 100; }; add rule ip outer post udp dport 51821-51824 masquerade to :40000-50000 random")
+		twoSites(b, "wide 4")
+		b.Until(15*time.Second, "four ports are used", func() bool { return usedPorts(b) == 4 })
+		var w *tunnel.Wide
+		b.Until(5*time.Second, "the far end uses four ports, too", func() bool {
+			var all []keeper.Status
+			if err := json.Unmarshal([]byte(farWeir(b, "vpn", "status", "--json")), &all); err != nil || len(all) != 1 || len(all[0].Peers) != 1 || all[0].Peers[0].Wide == nil {
+				b.Fatalf("weir vpn status in wan: %v, %+v", err, all)
+			}
+			w = all[0].Peers[0].Wide
+			return w.Used == 4
+		})
+		for _, p := range w.Ports {
+			if port := p.Endpoint.Port(); port < 40000 || port > 50000 {
+				b.Errorf("a port of the link, as the far end has it: %+v", p)
+			}
+		}
+		b.Listen(lab.WAN, 5201, "iperf3", "-s")
+		for _, way := range []string{"-b0", "-R"} {
+			b.Logf("%s", lastOf(b.Run(lab.LAN, "iperf3", "-c", tunnelFar, "-P", "8", "-n", "4M", way, "-f", "m")))
 		}
 	})
 }
