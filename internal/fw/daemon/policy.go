@@ -34,6 +34,8 @@ type policies struct {
 	hold   time.Duration // how long a policy that has gone is held
 	read   func() ([]xfrm.Policy, xfrm.Defaults, error)
 
+	again chan struct{} // the follower is to try again
+
 	mu       sync.Mutex
 	members  []policyMember // the live dataplane, and one that is about to be
 	present  []xfrm.Policy
@@ -59,7 +61,7 @@ type policyPlane interface {
 
 func newPolicies(cfg *Config) *policies {
 	return &policies{
-		log: cfg.Log, hold: spd.HoldTime, read: xfrm.Policies,
+		log: cfg.Log, hold: spd.HoldTime, read: xfrm.Policies, again: make(chan struct{}, 1),
 		record: func(r rundir.Policies) error { return rundir.WriteJSON(cfg.Folder.Policies(), r) },
 	}
 }
@@ -80,6 +82,7 @@ func (p *policies) join(dp policyPlane, markMask uint32) {
 	p.members, p.applied = append(p.members, policyMember{dp, markMask}), nil
 	if err := p.apply(time.Now()); err != nil {
 		p.log.Error("everything that is forwarded goes up to the stack; trying again", "error", err)
+		signal(p.again)
 	}
 }
 
@@ -211,6 +214,7 @@ func (f *policyFollower) Run(ctx context.Context) error {
 			f.watcher = nil
 			signal(wake)
 		case <-wake:
+		case <-f.policies.again:
 		case <-timer.C:
 		}
 		timer.Stop()

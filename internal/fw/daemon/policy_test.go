@@ -187,6 +187,14 @@ func TestPoliciesFailSafe(t *testing.T) {
 		t.Error("it is not tried again")
 	}
 	fault = nil
+	failing := &fakePlane{fails: 1}
+	p.join(failing, 0)
+	select {
+	case <-p.again:
+	default:
+		t.Error("a dataplane that could not be told is not told again")
+	}
+	p.leave(failing)
 	plane.fails = 1
 	if again := p.update(); again.IsZero() || plane.told() != "all" {
 		t.Errorf("policies cannot be written: %s, again at %v", plane.told(), again)

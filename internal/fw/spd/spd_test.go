@@ -105,11 +105,11 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// Policies that let everything pass, those of xfrm interfaces, and those for the box change nothing.
+// Policies that let everything pass, those of xfrm interfaces and sockets, and those for the box change nothing.
 func TestIdle(t *testing.T) {
-	pass, bound, in := policy("0.0.0.0/0 0.0.0.0/0"), policy("0.0.0.0/0 0.0.0.0/0"), policy("0.0.0.0/0 0.0.0.0/0")
-	pass.Templates, pass.Required, bound.IfID, in.Direction = 0, 0, 7, xfrm.In
-	if table := spd.Compile([]xfrm.Policy{pass, bound, in}, nil, xfrm.Defaults{BlockIn: true}, 0); !table.Idle() || len(table.Entries) != 0 {
+	pass, bound, in, socket := policy("0.0.0.0/0 0.0.0.0/0"), policy("0.0.0.0/0 0.0.0.0/0"), policy("0.0.0.0/0 0.0.0.0/0"), policy("0.0.0.0/0 0.0.0.0/0")
+	pass.Templates, pass.Required, bound.IfID, in.Direction, socket.Direction = 0, 0, 7, xfrm.In, 4
+	if table := spd.Compile([]xfrm.Policy{pass, bound, in, socket}, nil, xfrm.Defaults{BlockIn: true}, 0); !table.Idle() || len(table.Entries) != 0 {
 		t.Errorf("%+v", table)
 	}
 	if spd.Compile(nil, nil, xfrm.Defaults{BlockOut: true}, 0).Idle() {

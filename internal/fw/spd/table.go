@@ -72,9 +72,10 @@ func (t *Table) Idle() bool {
 }
 
 // Follows reports whether forwarded packets depend on a policy. Those of xfrm interfaces are
-// looked up where a packet leaves by the interface, or has come in by it.
+// looked up where a packet leaves by the interface, or has come in by it. Those of sockets are for what a
+// program sends itself.
 func Follows(p *xfrm.Policy) bool {
-	return (p.Direction == xfrm.Out || p.Direction == xfrm.Forward) && p.IfID == 0 // others are of sockets, or in
+	return (p.Direction == xfrm.Out || p.Direction == xfrm.Forward) && p.IfID == 0
 }
 
 // Compile makes the table of the policies and defaults. markMask are the bits of the mark that weir

@@ -13,7 +13,8 @@ import (
 // Direction says which packets a policy is for.
 type Direction uint8
 
-// Directions, as the kernel numbers them.
+// Directions, as the kernel numbers them. Those beyond are of policies that a program has set for one
+// socket alone.
 const (
 	In      Direction = iota // what comes in for the machine itself
 	Out                      // what leaves, also what is forwarded

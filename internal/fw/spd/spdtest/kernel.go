@@ -106,7 +106,7 @@ func Random(r *rand.Rand, ifindexes ...uint32) ([]xfrm.Policy, xfrm.Defaults) {
 		six := r.IntN(3) == 0
 		p := xfrm.Policy{
 			Selector:  xfrm.Selector{Src: randomPrefix(r, six), Dst: randomPrefix(r, six)},
-			Direction: pick(r, xfrm.Out, xfrm.Out, xfrm.Forward, xfrm.In),
+			Direction: pick(r, xfrm.Out, xfrm.Out, xfrm.Forward, xfrm.In, xfrm.Direction(3), xfrm.Direction(4)),
 			Priority:  uint32(r.IntN(5)),
 			Index:     uint32(i),
 			IfID:      pick[uint32](r, 0, 0, 0, 0, 0, 7),

@@ -177,7 +177,7 @@ func (r *reader) policies() {
 	p := &doctor.Policies{Blocks: defaults.BlockOut || defaults.BlockForward}
 	for i := range all {
 		switch {
-		case all[i].Direction == xfrm.In:
+		case all[i].Direction != xfrm.Out && all[i].Direction != xfrm.Forward:
 		case all[i].IfID == 0:
 			p.Bare++
 		default:
