@@ -2,6 +2,8 @@ package lib
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"weir/internal/lab"
@@ -121,6 +123,35 @@ func (b *Box) ClearText(filter string) (seen func() string) {
 		var lines []string
 		for line := range strings.Lines(p.Said()) {
 			if strings.Contains(line, "IP ") || strings.Contains(line, "IP6 ") {
+				lines = append(lines, line)
+			}
+		}
+		return strings.Join(lines, "")
+	}
+}
+
+// Unencrypted has nftables of wan count what comes in there from networks and was not encrypted, until the
+// returned function says how many packets that were; "": none. tcpdump cannot tell: without an interface of its
+// own, it shows what was encrypted once more, in clear.
+func (b *Box) Unencrypted(networks ...string) (seen func() string) {
+	b.Helper()
+	rules := "table inet unencrypted {\n\tchain in {\n\t\ttype filter hook prerouting priority raw;\n"
+	for _, n := range networks {
+		family := "ip"
+		if strings.Contains(n, ":") {
+			family = "ip6"
+		}
+		rules += fmt.Sprintf("\t\t%s saddr %s meta ipsec missing counter\n", family, n)
+	}
+	file := filepath.Join(b.TempDir(), "unencrypted.nft")
+	if err := os.WriteFile(file, []byte(rules+"\t}\n}\n"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	b.Run(lab.WAN, "nft", "-f", file)
+	return func() string {
+		var lines []string
+		for line := range strings.Lines(b.Run(lab.WAN, "nft", "list", "table", "inet", "unencrypted")) {
+			if strings.Contains(line, "counter") && !strings.Contains(line, "packets 0 ") {
 				lines = append(lines, line)
 			}
 		}
