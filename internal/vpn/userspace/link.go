@@ -275,7 +275,7 @@ func (l *link) watchLane(s *wide.Set, a *lane, now time.Time) (works bool) {
 	switch {
 	case a.peer.Fresh(now.Add(renewPause)):
 		a.lapsed, a.pause, a.greeted = time.Time{}, greetPause, time.Time{}
-	case a.lapsed.IsZero():
+	case a.lapsed.IsZero(), !l.alive: // both ends count from when the first tunnel works again
 		a.lapsed = now
 	}
 	if l.alive && !s.Ended() && !a.lapsed.IsZero() && (s.Mine > s.Theirs || now.Sub(a.lapsed) >= yieldPause) && now.Sub(a.greeted) >= a.pause && l.where.port {
