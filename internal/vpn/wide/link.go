@@ -43,9 +43,11 @@ type Link struct {
 	sets    []*Set // the newest first, one before it that still works, and those that nothing is sent by
 	failed  int    // sets that did not work, one after the other
 
-	far    Offer // what the other end said last; no Boot: nothing
-	answer bool  // it asks
-	asked  int   // offers since it was last heard
+	far    Offer  // what the other end said last; no Boot: nothing
+	answer bool   // it asks
+	asking uint64 // the generation that was last asked with
+	told   uint64 // the last that something came after
+	asked  int    // offers since it was last heard
 	next   time.Time
 	sent   time.Time
 	odd    time.Time // since when the ends disagree; zero: they do not
@@ -139,7 +141,7 @@ func (l *Link) Hear(o *Offer, now time.Time) {
 	}
 	restarted := l.far.Boot != 0 && o.Boot != l.far.Boot
 	l.far, l.asked = *o, 0
-	l.answer = l.answer || o.Ask
+	l.answer, l.told = l.answer || o.Ask, l.asking
 	if l.next = now.Add(askPause); restarted {
 		l.sets = nil // it has lost its keys: nothing may be sent to it that it cannot read
 		if l.with != 0 && o.With != l.mine {
@@ -224,7 +226,7 @@ func (l *Link) settled() bool {
 	case l.mine == 0:
 		return l.far.With == 0
 	case l.far.Generation == 0:
-		return true // it begins if it wants to
+		return l.told == l.mine // then it begins if it wants to
 	}
 	s := l.current()
 	return l.agreed() && s != nil && (!s.moved || l.far.Known)
@@ -251,6 +253,7 @@ func (l *Link) Offer(now time.Time, working bool) *Offer {
 	if ask {
 		l.next = now.Add(min(askPause<<min(l.asked, 20), mostPause))
 		l.asked++
+		l.asking = l.mine
 	}
 	l.number++
 	o := &Offer{Boot: l.boot, Number: l.number, Port: l.port, Generation: l.mine, With: l.with, Ask: ask}

@@ -1,6 +1,7 @@
 package wide
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -107,6 +108,16 @@ func (p *pairOfEnds) restart(end int) {
 	p.ends[end] = New()
 	p.ends[end].Rotation = was.Rotation
 	p.ends[end].Be(51820, was.others, p.now)
+}
+
+// describe tells what an end knows, without its keys.
+func (l *Link) describe(now time.Time) string {
+	text := fmt.Sprintf("boot %x mine %x with %x, far boot %x %x with %x moved %v known %v, settled %v asked %d next %v:", l.boot, l.mine, l.with,
+		l.far.Boot, l.far.Generation, l.far.With, l.far.Moved, l.far.Known, l.settled(), l.asked, l.next.Sub(now))
+	for _, s := range l.sets {
+		text += fmt.Sprintf(" [%x %x: %d lanes, proven %v, moved %v, ended %v, made %v ago]", s.Mine, s.Theirs, len(s.Lanes), s.proven, s.moved, s.Ended(), now.Sub(s.made))
+	}
+	return text
 }
 
 // wide reports whether both ends have the same lanes, as many as that, and nothing else.
@@ -369,7 +380,22 @@ func TestAgreeAfterAll(t *testing.T) {
 		}
 		p.steps(2 * time.Minute)
 		if !p.wide(3) {
-			t.Fatal("the ends do not agree")
+			t.Fatalf("the ends do not agree:\n%s\n%s", p.ends[0].describe(p.now), p.ends[1].describe(p.now))
 		}
 	})
+}
+
+// Both ends are switched off, and on again before either has ended: each tells the other.
+func TestBothOffAndOn(t *testing.T) {
+	p := newPair(three, three)
+	p.steps(5 * time.Second)
+	for _, ports := range [][]uint16{nil, three} {
+		for _, l := range p.ends {
+			l.Be(51820, ports, p.now)
+		}
+		p.steps(time.Second)
+	}
+	if p.steps(15 * time.Second); !p.wide(3) {
+		t.Errorf("the link is not wide again:\n%s\n%s", p.ends[0].describe(p.now), p.ends[1].describe(p.now))
+	}
 }
