@@ -278,6 +278,7 @@ extern const volatile __u32 rule_chunks;  /* 512-rule chunks of this set, 1 to 6
 extern const volatile __u32 mark_mask;	  /* weir's own bits of skb->mark, which are adjacent */
 extern const volatile __u8 mark_shift;	  /* the lowest of them					  */
 extern const volatile __u8 handoff_records; /* how many the values of mark_mask tell apart */
+extern const volatile __u8 xfrm_states;	  /* bpf_skb_get_xfrm_state() exists (CONFIG_XFRM)	       */
 extern const volatile __u8 route_marks;	  /* bpf_fib_lookup() knows marks (Linux 6.10)	       */
 extern const volatile __u32 note_secret[2]; /* kept over a reload; see hook/note.h		  */
 extern const volatile __u8 states_bound;  /* states may be bound to interfaces (state/bound.h) */

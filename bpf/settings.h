@@ -20,6 +20,7 @@ const volatile __u32 mark_mask = 0xe0000000;
 const volatile __u8 mark_shift = 29;
 const volatile __u8 handoff_records = 5;
 const volatile __u8 route_marks = 0;
+const volatile __u8 xfrm_states = 0;
 const volatile __u32 note_secret[2] = { 0 };
 const volatile __u8 states_bound = 0;
 const volatile __u8 af_to = 0;

@@ -88,7 +88,7 @@ static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p,
 		return count_verdict(i, REASON_GUARD, p->length);
 	scrub_set_state(p, st, number);
 	if (what & METADATA_PROBE && st->entered & KEPT_ROUTE(STATE_DIRECTION(number)) &&
-	    !(shared.policies && policy_takes(p, number, nexthop_get(state_course(st, STATE_DIRECTION(number))->nexthop)->ifindex)))
+	    !(shared.policies && policy_takes(skb, p, number, nexthop_get(state_course(st, STATE_DIRECTION(number))->nexthop)->ifindex)))
 		return gateway_state(skb, p, number, state_course(st, STATE_DIRECTION(number))->nexthop, REASON_UP_PROBE);
 	return fast_forward(skb, p, i, st, number,
 		       nexthop_get(state_course(st, STATE_DIRECTION(number))->nexthop), REASON_MARKED,
@@ -160,7 +160,7 @@ static __noinline int tc_redirect_stateless(struct __sk_buff *skb, struct packet
 	if (what & METADATA_PROBE && r == UNDECIDED)
 		r = REASON_UP_PROBE;
 	if (shared.policies && number)
-		r = policy_obstacle(p, 0, n->ifindex, r);
+		r = policy_obstacle(skb, p, 0, n->ifindex, r);
 	if (r != UNDECIDED && r != REASON_UP_POLICY && number && gateway_is_chosen(n))
 		return gateway_stateless(skb, s, p, number, r);
 	if (r != UNDECIDED)
@@ -452,7 +452,7 @@ static __always_inline int tc_out_path(struct __sk_buff *skb, const struct inter
 	if (r != UNDECIDED)
 		return count_verdict(i, r, hook_length(skb));
 	queue_forget(p->ifindex);
-	if (skb->ingress_ifindex && shared.policies && policy_has_sealed(p)) {
+	if (skb->ingress_ifindex && shared.policies && egress_is_sealed(skb, p)) {
 		hook_leave_class(skb);
 		hook_set_mark(skb, p->mark);
 	} else if (skb->ingress_ifindex) {

@@ -146,6 +146,7 @@ func TestPolicyESP(t *testing.T) {
 		esp.Rekey()
 		b.Ping(lab.LAN, tunnelFar, 2)
 		spoofed(b)
+		unknownSource(b, esp)
 		nothingInClear(b, clear, "with keys")
 		esp.Remove()
 		if tunnelAnswers(b, lab.LAN, tunnelFar) || tunnelAnswers(b, lab.LAN, tunnelFar6) {
@@ -201,6 +202,29 @@ func spoofed(b *lib.Box) {
 	if strings.Contains(seen.Said(), "10.2.0.66 >") {
 		b.Errorf("the LAN gets packets of the far network that were not encrypted:\n%s", seen.Said())
 	}
+}
+
+// unknownSource has the far end send the LAN packets through the tunnel from an address of which fw's policies know
+// nothing. The rules pass them; the kernel drops them.
+func unknownSource(b *lib.Box, esp *lib.ESP) {
+	b.Helper()
+	const source = "198.18.0.1"
+	b.Address(lab.WAN, "lo", source+"/32")
+	b.IP(lab.WAN, esp.Policies(lab.WAN, "add", source+"/32", lanNetworks[0])...)
+	b.Weir("load", b.Rules(siteRules+"pass in on wan0 proto icmp from "+source+"\n"))
+	in := b.Start(lab.LAN, "tcpdump", "-n", "-l", "-i", "eth0", "icmp and src host "+source)
+	b.AwaitSaid(in, "listening on")
+	before := b.Packets("wan0", reason.UpPolicy)
+	if _, err := b.Try(lab.WAN, "ping", "-n", "-c", "3", "-i", "0.1", "-W", "1", "-I", source, lanHost); err == nil {
+		b.Errorf("the LAN answers an address of the far end that no policy selects")
+	}
+	if n := b.Packets("wan0", reason.UpPolicy) - before; n < 3 {
+		b.Errorf("%d packets of that address went up", n)
+	}
+	if text := in.Said(); strings.Contains(text, source+" >") {
+		b.Errorf("the LAN gets packets from an address of the far end that no policy selects:\n%s", text)
+	}
+	b.IP(lab.WAN, esp.Policies(lab.WAN, "delete", source+"/32", lanNetworks[0])...)
 }
 
 // siteSwanctl returns swanctl's file of one end of a tunnel without an interface.

@@ -499,6 +499,22 @@ static __always_inline int family_refuse(hook_ctx *ctx, struct scratch *s, const
 	return reason_is_gateway(why) ? reject_gateway(ctx, s, told, why) : count_verdict(i, why, s->packet.length);
 }
 
+/* Whether a policy may select a packet of a state, as it comes or as it leaves. */
+static __noinline int family_is_kept(struct scratch *s, const struct state *st)
+{
+	struct tuple *t;
+
+	if (!s || !st)
+		return 1;
+	t = &s->policy.tuple;
+	*t = s->tuple;
+	if (family_is_error(&s->packet)) {
+		family_error_source(&t->src, s);
+		t->proto = s->packet.family == 4 ? IPPROTO_ICMPV6 : IPPROTO_ICMP;
+	}
+	return policy_takes_family(&s->packet, t, s->out_ifindex, rule_mark_all(st, s->packet.mark));
+}
+
 /* Sends a packet of s->state, which is tracked. */
 static __always_inline int family_run(hook_ctx *ctx)
 {
@@ -537,7 +553,7 @@ static __always_inline int family_run(hook_ctx *ctx)
 		count_path(st->path, s->packet.length);
 	if (scrub_packet(ctx, s, st, s->state))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
-	if (shared.policies && policy_takes_family(&s->packet, &s->tuple, s->out_ifindex))
+	if (shared.policies && family_is_kept(s, st))
 		return count_verdict(i, REASON_POLICY, s->packet.length);
 	fault = family_fault(ctx, s, &told);
 	if (fault != UNDECIDED)

@@ -130,6 +130,27 @@ __noinline __u32 egress_decision(hook_ctx *ctx, struct packet *p)
 }
 
 /*
+ * Whether a policy has made a packet of one that the stack forwards. It keeps the mark, too. A device
+ * below another one also sees packets that weir has translated to an address of the box: these
+ * belong to their state or record as they are.
+ */
+static __always_inline int egress_is_sealed(hook_ctx *ctx, struct packet *p)
+{
+	const struct state *st;
+	__u32 decided;
+
+	if (!policy_may_have_sealed(p))
+		return 0;
+	if (mark_value(ctx->mark) < MARK_LEAVES)
+		return 1;
+	decided = egress_decision(ctx, p);
+	if (!decided)
+		return 1;
+	st = decided & HANDOFF_NUMBER ? state_get(STATE_INDEX(decided & HANDOFF_NUMBER)) : 0;
+	return st && !(st->flags & STATE_NAT); /* a state of what the box sends */
+}
+
+/*
  * Completes a packet that was handed up to be forwarded. Its destination is already
  * translated; now its source is. It met the rules and was counted at its entry. The
  * stack may have changed its priority since, as IPv4 does.

@@ -203,7 +203,7 @@ static __always_inline int fast_forward(hook_ctx *ctx, const struct packet *p, c
 	__u32 tree;
 
 	if (who == FORWARD_MARKED && shared.policies)
-		r = policy_obstacle(p, number, n->ifindex, r);
+		r = policy_obstacle(ctx, p, number, n->ifindex, r);
 	if (r != UNDECIDED || p->flags & PACKET_GROUP || encap_needed(p, n)) {
 		if (path != PATH_COUNTED)
 			count_path_global(path, p->length);
@@ -290,7 +290,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 	n = nexthop_get(c->nexthop);
 	if (c->nexthop < NEXTHOP_FIRST || fast_is_stale(c, n) || p->fragment != FRAGMENT_NONE || p->mark ||
 	    st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT) ||
-	    (shared.policies && policy_takes(p, number, n->ifindex)))
+	    (shared.policies && policy_takes(ctx, p, number, n->ifindex)))
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 1);
 	if (st->qos) {
 		scrub_set_state(p, st, number);

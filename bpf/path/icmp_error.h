@@ -178,7 +178,7 @@ static __always_inline int icmp_error_send(hook_ctx *ctx, struct scratch *s)
 		return handoff_pass(ctx, p, i, mark_set(p->mark, MARK_DIVERT), r);
 	}
 	if (r <= REASON_LAST_PASS && st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state)) && !(p->flags & PACKET_GROUP) &&
-	    !(shared.policies && policy_takes(p, 0, s->out_ifindex)))
+	    !(shared.policies && policy_takes(ctx, p, 0, s->out_ifindex)))
 		return gateway_stateless(ctx, s, p, s->nexthop, r);
 	if (r > REASON_LAST_PASS)
 		return count_verdict(i, r, p->length);

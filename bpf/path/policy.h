@@ -36,6 +36,7 @@ static long policy_step(__u32 i, void *unused)
 {
 	struct scratch *s = scratch_get();
 	const struct policy *found;
+	const struct policy_key *shape;
 	const word64 *mask, *packet;
 	word64 *key;
 	__u32 n;
@@ -43,11 +44,17 @@ static long policy_step(__u32 i, void *unused)
 	(void)unused;
 	if (!s || i >= POLICY_SHAPES)
 		return 1;
-	mask = (const word64 *)&policy_list(s->policy.list)->shape[i];
+	shape = &policy_list(s->policy.list)->shape[i];
+	mask = (const word64 *)shape;
 	packet = (const word64 *)&s->policy.packet;
 	key = (word64 *)&s->policy.key;
 	for (n = 0; n < sizeof(struct policy_key) / sizeof(word64); n++)
 		key[n] = packet[n] & mask[n];
+	if (!s->policy.known && (shape->sport || shape->dport)) {
+		s->policy.key.sport = 0;
+		s->policy.key.dport = 0;
+		s->policy.key.portless = 1;
+	}
 	s->policy.key.list = s->policy.list;
 	s->policy.key.shape = i;
 	found = bpf_map_lookup_elem(&policies, &s->policy.key);
@@ -69,38 +76,37 @@ static __always_inline void policy_ports(struct policy_search *w, const struct p
 	w->packet.sport = t->sport;
 	w->packet.dport = t->dport;
 	w->known = 1;
-	if (!p)
-		return;
-	if (t->proto == IPPROTO_ICMP || t->proto == IPPROTO_ICMPV6) {
+	if (p && (t->proto == IPPROTO_ICMP || t->proto == IPPROTO_ICMPV6)) {
 		w->packet.sport = bpf_htons(p->icmp_type);
 		w->packet.dport = bpf_htons(p->icmp_code);
 		w->known = t->proto == p->tuple.proto;
 	} else if (!tuple_has_ports(t->proto)) {
 		w->known = 0;
 	}
-	if (p->fragment != FRAGMENT_NONE)
+	if (p && p->fragment != FRAGMENT_NONE)
 		w->known = 0;
 }
 
 /*
  * Returns what the policies of a direction say about a packet with a tuple that leaves by an
- * interface. mark: without weir's own bits. p: NULL if the tuple's ports are what the kernel
- * compares.
+ * interface. mark: without weir's own bits. p: NULL if the tuple alone is known of it: of ICMP
+ * neither type nor code.
  */
 __noinline enum policy_verdict policy_search(const struct packet *p, const struct tuple *t, __u32 ifindex, __u32 mark,
 					     __u32 direction)
 {
+	__u32 word = *(const volatile __u32 *)&shared.policies; /* one table for the whole search */
 	struct scratch *s = scratch_get();
 	const struct policy_list *l;
 
-	if (!s || !t)
+	if (!s || !t || word & POLICY_ALL)
 		return POLICY_STACK;
 	s->policy.list = (direction & 1) << 1;
 	if (!addr_is4(&t->dst))
 		s->policy.list |= 1;
-	if (!(shared.policies & POLICY_LIST << (reread(s->policy.list) & (POLICY_LISTS - 1))))
+	if (!(word & POLICY_LIST << (reread(s->policy.list) & (POLICY_LISTS - 1))))
 		return POLICY_CLEAR;
-	if (shared.policies & POLICY_SECOND)
+	if (word & POLICY_SECOND)
 		s->policy.list += POLICY_LISTS;
 	s->policy.packet.src = t->src;
 	s->policy.packet.dst = t->dst;
@@ -109,24 +115,34 @@ __noinline enum policy_verdict policy_search(const struct packet *p, const struc
 	s->policy.packet.proto = t->proto;
 	policy_ports(&s->policy, p, t);
 	l = policy_list(reread(s->policy.list));
-	if (l->ports && !reread(s->policy.known))
-		return POLICY_STACK;
 	s->policy.found = 0;
 	s->policy.verdict = l->otherwise;
 	bpf_loop(l->count, policy_step, 0, 0);
 	return reread(s->policy.verdict);
 }
 
+/* Whether a packet has been decrypted. The stack drops it if no policy selects it. */
+static __always_inline int policy_has_opened(hook_ctx *ctx, struct scratch *s)
+{
+#if HOOK_IS_XDP
+	(void)s;
+	asm volatile("" : : "r"(ctx)); /* else the compiler lets callers pass anything, as it is not used */
+	return 0;
+#else
+	return xfrm_states && !bpf_skb_get_xfrm_state(ctx, 0, &s->policy.opened, sizeof(s->policy.opened), 0);
+#endif
+}
+
 /* Whether only the stack may forward a packet that comes in: a policy may select it, as the stack
  * sees it or as it leaves. number: of its state; 0: it has none, and is translated. */
-__noinline int policy_takes(const struct packet *p, __u32 number, __u32 ifindex)
+__noinline int policy_takes(hook_ctx *ctx, const struct packet *p, __u32 number, __u32 ifindex)
 {
 	struct scratch *s = scratch_get();
 	const struct state *st;
 	struct tuple *t;
 	__u32 mark;
 
-	if (!p || !s || shared.policies & POLICY_ALL)
+	if (!p || !s || policy_has_opened(ctx, s))
 		return 1;
 	t = &s->policy.tuple;
 	*t = p->tuple;
@@ -149,17 +165,17 @@ __noinline int policy_takes(const struct packet *p, __u32 number, __u32 ifindex)
 }
 
 /* Returns why a packet goes up if a policy may select it; else r, which says why it cannot be redirected. */
-__noinline enum reason policy_obstacle(const struct packet *p, __u32 number, __u32 ifindex, enum reason r)
+__noinline enum reason policy_obstacle(hook_ctx *ctx, const struct packet *p, __u32 number, __u32 ifindex, enum reason r)
 {
-	return policy_takes(p, number, ifindex) ? REASON_UP_POLICY : r;
+	return policy_takes(ctx, p, number, ifindex) ? REASON_UP_POLICY : r;
 }
 
-/* policy_takes() for a packet whose address family changes: came is as it came, leaves as it leaves. */
-__noinline int policy_takes_family(const struct packet *p, const struct tuple *leaves, __u32 ifindex)
+/* policy_takes() for a packet whose address family changes. leaves: its tuple then; mark likewise. */
+__noinline int policy_takes_family(const struct packet *p, const struct tuple *leaves, __u32 ifindex, __u32 mark)
 {
-	if (!p || !leaves || shared.policies & POLICY_ALL)
+	if (!p || !leaves)
 		return 1;
-	return policy_search(p, leaves, ifindex, p->mark, POLICY_OUT) != POLICY_CLEAR ||
+	return policy_search(p, leaves, ifindex, mark, POLICY_OUT) != POLICY_CLEAR ||
 	       policy_search(p, &p->tuple, ifindex, p->mark, POLICY_FORWARD) != POLICY_CLEAR;
 }
 
@@ -169,8 +185,8 @@ __noinline int policy_forbids(const struct packet *p, __u32 number)
 	struct scratch *s = scratch_get();
 	const struct state *st;
 
-	if (!p || !s || shared.policies & POLICY_ALL)
-		return 0; /* the kernel alone has decided */
+	if (!p || !s)
+		return 0;
 	if (policy_search(p, &p->tuple, p->ifindex, p->mark, POLICY_OUT) == POLICY_SECRET)
 		return 1;
 	st = number ? state_get(STATE_INDEX(number)) : 0;
@@ -183,13 +199,12 @@ __noinline int policy_forbids(const struct packet *p, __u32 number)
 /* Whether what leaves by an interface without the stack may be selected: a copy, or an answer of weir's. */
 static __always_inline int policy_keeps(const struct packet *p, const struct tuple *t, __u32 ifindex, __u32 mark)
 {
-	return shared.policies & POLICY_ALL ||
-	       policy_search(p, t, ifindex, mark, POLICY_OUT) != POLICY_CLEAR;
+	return policy_search(p, t, ifindex, mark, POLICY_OUT) != POLICY_CLEAR;
 }
 
-/* Whether the box has made a packet that the stack seems to forward: what a policy encrypts keeps
- * the interface by which it came in. Nothing else that is forwarded has an address of the box. */
-static __always_inline int policy_has_sealed(const struct packet *p)
+/* Whether a packet that the stack seems to forward may be the box's own: what a policy encrypts keeps
+ * the interface by which it came in, and comes from an address of the box. */
+static __always_inline int policy_may_have_sealed(const struct packet *p)
 {
 	return !icmp_is(p->family, p->tuple.proto) && bpf_map_lookup_elem(&addresses, &p->tuple.src);
 }

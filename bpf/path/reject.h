@@ -234,7 +234,7 @@ static __always_inline int reject_is_kept(struct scratch *s, enum rejected what)
 	if (!src)
 		return 1;
 	t->src = *src;
-	tuple_set_ports(t, 0, 0, p->family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6, 0);
+	t->proto = p->family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6;
 	return policy_keeps(0, t, p->ifindex, p->mark);
 }
 

@@ -322,7 +322,7 @@ static __always_inline int slow_finish(hook_ctx *ctx, struct scratch *s, enum sl
 	if (r == REASON_UP_ROUTE)
 		return handoff_no_route(ctx, p, i, st, s->state);
 	if (shared.policies)
-		r = policy_obstacle(p, s->state, s->out_ifindex, r);
+		r = policy_obstacle(ctx, p, s->state, s->out_ifindex, r);
 	if (r != UNDECIDED && r != REASON_UP_POLICY && st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state)) && !(p->flags & PACKET_GROUP))
 		return gateway_end(ctx, gateway_state(ctx, p, s->state, s->nexthop, r));
 	if (r != UNDECIDED)

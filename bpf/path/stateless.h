@@ -29,7 +29,7 @@ __noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason w
 	n = nexthop_get(s->nexthop);
 	r = nexthop_probe(n) ? REASON_UP_PROBE : fast_obstacle(ctx, p, n);
 	if (shared.policies)
-		r = policy_obstacle(p, 0, n->ifindex, r);
+		r = policy_obstacle(ctx, p, 0, n->ifindex, r);
 	if (r != UNDECIDED && r != REASON_UP_POLICY && gateway_is_chosen(n) && !(p->flags & PACKET_GROUP))
 		return gateway_stateless(ctx, s, p, s->nexthop, r);
 	encap = r == UNDECIDED && encap_needed(p, n) && !(p->flags & PACKET_GROUP);

@@ -3,6 +3,8 @@
 #ifndef WEIR_ROUTE_POLICY_KEY_H
 #define WEIR_ROUTE_POLICY_KEY_H
 
+#include <linux/bpf.h>
+
 #include "packet/tuple.h"
 
 /* shared.policies; 0: no policy selects anything. */
@@ -35,7 +37,7 @@ struct policy_key {
 	__u8 proto;
 	__u8 list; /* of either table */
 	__u8 shape;
-	__u8 pad;
+	__u8 portless; /* 1: for packets whose ports are not known; the entry's are 0 */
 };
 _Static_assert(sizeof(struct policy_key) == 48, "masked as six words");
 
@@ -43,8 +45,7 @@ _Static_assert(sizeof(struct policy_key) == 48, "masked as six words");
 struct policy_list {
 	__u32 count;
 	__u32 otherwise; /* enum policy_verdict: of what no policy selects */
-	__u32 ports;	 /* 1: a shape has ports */
-	__u32 pad;
+	__u32 pad[2];
 	struct policy_key shape[POLICY_SHAPES]; /* the bits that it tests; list and shape are 0 */
 };
 
@@ -53,6 +54,7 @@ struct policy_search {
 	struct policy_key packet;
 	struct policy_key key;
 	struct tuple tuple; /* that is searched for */
+	struct bpf_xfrm_state opened; /* of a packet that has been decrypted; not used */
 	__u32 list;
 	__u32 known; /* the packet's ports are */
 	__u32 found; /* priority is that of a policy */

@@ -58,6 +58,9 @@ func (d *Dataplane) build() (err error) {
 		return err
 	}
 	d.byMark = d.byMark && !d.config.MarkBlind
+	if d.decrypted, err = bpfload.SeesDecrypted(); err != nil {
+		return err
+	}
 	if err := d.load(); err != nil {
 		return err
 	}
@@ -328,6 +331,7 @@ func (d *Dataplane) values() map[string]any {
 		"mark_shift":       uint8(bits.TrailingZeros32(d.config.Options.MarkMask)),
 		"handoff_records":  handoffRecords(d.config.Options.MarkMask),
 		"route_marks":      asByte(d.byMark),
+		"xfrm_states":      asByte(d.decrypted),
 		"note_secret":      noteSecret(d.ledger.HashSeed),
 		"states_bound":     asByte(d.bindsStates()),
 		"af_to":            asByte(d.changesFamily()),

@@ -35,6 +35,7 @@ type Dataplane struct {
 	forwards bool                    // an earlier generation does, while this one is built
 
 	limited    bool     // the programs know limiters; they go on to when no rules have any
+	decrypted  bool     // programs see what IPsec has decrypted
 	unfinished bool     // something is left of rules that were replaced
 	ledger     ledger   // as it will be once this generation is live
 	lock       *os.File // held from Build to the end of Commit

@@ -76,6 +76,7 @@ const (
 	gcVarStateCapacity   = "state_capacity"
 	gcVarStatesBound     = "states_bound"
 	gcVarUnloaded        = "unloaded"
+	gcVarXfrmStates      = "xfrm_states"
 )
 
 // loadGc returns the embedded CollectionSpec for gc.
@@ -192,6 +193,7 @@ type gcVariableSpecs struct {
 	StateCapacity   *ebpf.VariableSpec `ebpf:"state_capacity"`
 	StatesBound     *ebpf.VariableSpec `ebpf:"states_bound"`
 	Unloaded        *ebpf.VariableSpec `ebpf:"unloaded"`
+	XfrmStates      *ebpf.VariableSpec `ebpf:"xfrm_states"`
 }
 
 // gcObjects contains all objects after they have been loaded into the kernel.
@@ -311,6 +313,7 @@ type gcVariables struct {
 	StateCapacity   *ebpf.Variable `ebpf:"state_capacity"`
 	StatesBound     *ebpf.Variable `ebpf:"states_bound"`
 	Unloaded        *ebpf.Variable `ebpf:"unloaded"`
+	XfrmStates      *ebpf.Variable `ebpf:"xfrm_states"`
 }
 
 // gcPrograms contains all programs after they have been loaded into the kernel.

@@ -106,7 +106,7 @@ func (t *tables) clearPolicies(second bool) error {
 }
 
 func rawPolicyList(l *spd.List) xdpPolicyList {
-	raw := xdpPolicyList{Count: uint32(len(l.Shapes)), Otherwise: uint32(l.Otherwise), Ports: uint32(asByte(l.Ports))}
+	raw := xdpPolicyList{Count: uint32(len(l.Shapes)), Otherwise: uint32(l.Otherwise)}
 	for i := range l.Shapes {
 		raw.Shape[i] = rawPolicyKey(&l.Shapes[i])
 		raw.Shape[i].List, raw.Shape[i].Shape = 0, 0
@@ -118,6 +118,6 @@ func rawPolicyKey(k *spd.Key) xdpPolicyKey {
 	return xdpPolicyKey{
 		Src: *(*xdpAddr)(unsafe.Pointer(&k.Src)), Dst: *(*xdpAddr)(unsafe.Pointer(&k.Dst)),
 		Sport: *(*uint16)(unsafe.Pointer(&k.Sport)), Dport: *(*uint16)(unsafe.Pointer(&k.Dport)),
-		Mark: k.Mark, Ifindex: k.Ifindex, Proto: k.Proto, List: k.List, Shape: k.Shape,
+		Mark: k.Mark, Ifindex: k.Ifindex, Proto: k.Proto, List: k.List, Shape: k.Shape, Portless: asByte(k.Portless),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/fw/bpfload"
 	"weir/internal/fw/spd"
 	"weir/internal/fw/spd/spdtest"
 	"weir/internal/host/xfrm"
@@ -156,9 +157,20 @@ func (h *harness) policyPlays() {
 			{"xdp lan", "udp 192.168.1.10:4000 > 10.9.0.1:54", "forward rule wan udp 192.168.1.10:4000 > 10.9.0.1:54 ttl 63"},
 			{"xdp lan", "tcp 192.168.1.10:4000 > 10.9.0.1:53 S", "forward rule wan tcp 192.168.1.10:4000 > 10.9.0.1:53 S ttl 63"},
 			{"xdp lan", "icmp 192.168.1.10 > 198.51.100.9 type 8 id 7", "up up-policy came"},
+			{"xdp lan", "udp 192.168.1.10:4000 > 10.9.0.1:54 frag 0+ id 9 len 1472", "up up-policy came"},
+			{"xdp lan", "udp 192.168.1.10 > 10.9.0.1 frag 1480 id 9 len 100", "up up-policy record0"},
+			{"xdp lan", "udp 192.168.1.10:4000 > 10.8.0.1:53 frag 0+ id 10 len 1472", "forward rule wan udp 192.168.1.10:4000 > 10.8.0.1:53 frag 0+ id 10 len 1472 ttl 63"},
+			{"xdp lan", "47 192.168.1.10 > 10.9.0.1", "forward rule wan 47 192.168.1.10 > 10.9.0.1 ttl 63"},
+			{"policies", "out 0.0.0.0/0 10.9.0.0/16 esp proto 47 dport 53", ""},
 			{"xdp lan", "47 192.168.1.10 > 10.9.0.1", "up up-policy came"}, // the kernel compares its key
-			{"xdp lan", "udp 192.168.1.10:4000 > 10.8.0.1:53 frag 0+ id 9 len 1472", "up up-policy came"},
-			{"xdp lan", "udp 192.168.1.10 > 10.8.0.1 frag 1480 id 9 len 100", "up up-policy record0"},
+			{"out wan came", "47 192.168.1.10 > 10.9.0.1", "up marked leaves"},
+		}},
+		{"ports that are not known", "pass", []step{
+			{"policies", siteOut + " prio 9; out 0.0.0.0/0 0.0.0.0/0 clear proto 17 dport 500 prio 3", ""},
+			{"xdp lan", "47 192.168.1.10 > 10.9.0.1", "up up-policy came"},
+			{"out wan came", "47 192.168.1.10 > 10.9.0.1", "drop policy"}, // no policy lets it pass
+			{"xdp lan", "udp 192.168.1.10:4000 > 10.9.0.1:500 frag 0+ id 9 len 1472", "up up-policy came"},
+			{"out wan came", "udp 192.168.1.10:4000 > 10.9.0.1:500 frag 0+ id 9 len 1472", "up marked leaves"},
 		}},
 		{"interfaces and marks", "pass", []step{
 			{"policies", "out 0.0.0.0/0 10.9.0.0/16 esp lan", ""},
@@ -217,6 +229,14 @@ func (h *harness) policyPlaysOfRoutes() {
 			{"xdp wan", "udp 10.9.0.1:53 > 203.0.113.2:$p", "up up-policy leaves " + fromSite},
 			{"out lan leaves", fromSite, "up marked leaves"},
 		}},
+		{"translated, at the device below", "match out on wan0 nat-to (wan0)\npass", []step{
+			{"policies", "out 192.168.1.0/24 10.8.0.0/16 esp", ""},
+			{"xdp lan", toSite, "forward rule wan udp 203.0.113.2:$p > 10.9.0.1:53 ttl 63"},
+			{"out wan came", toSite, "up marked leaves udp 203.0.113.2:$p > 10.9.0.1:53"},
+			{"out wan leaves", "udp 203.0.113.2:$p > 10.9.0.1:53", "up marked leaves"}, // it is not the box's own
+			{"policies", "all", ""},
+			{"out wan leaves", "udp 203.0.113.2:$p > 10.9.0.1:53", "up marked leaves"},
+		}},
 		{"redirected", "match in on lan0 proto udp to 192.168.1.1 rdr-to 10.9.0.1\npass", []step{
 			{"policies", siteOut, ""},
 			{"xdp lan", "udp 192.168.1.10:4000 > 192.168.1.1:53", "up up-policy leaves " + toSite},
@@ -254,6 +274,11 @@ func (h *harness) policyPlaysOfRoutes() {
 			{"tcx lan", "udp [fd00:1::10]:4000 > [64:ff9b::c633:6409]:53", "forward state wan udp 203.0.113.2:$p > 198.51.100.9:53 ttl 63"},
 			{"policies", "fwd fd00:1::/64 64:ff9b::/96 esp", ""},
 			{"xdp lan", "udp [fd00:1::10]:4000 > [64:ff9b::c633:6409]:53", "drop policy"},
+			{"policies", "out 64:ff9b::c633:6401/128 fd00:1::/64 esp proto 58 sport 3", ""}, // an error of a router
+			{"xdp wan", "icmp 198.51.100.1 > 203.0.113.2 type 11 quote udp 203.0.113.2:$p > 198.51.100.9:53 ttl 1", "drop policy"},
+			{"policies", "out 64:ff9b::c633:6409/128 fd00:1::/64 esp", ""},
+			{"xdp wan", "icmp 198.51.100.1 > 203.0.113.2 type 11 quote udp 203.0.113.2:$p > 198.51.100.9:53 ttl 1",
+				"forward state lan icmp6 64:ff9b::c633:6401 > fd00:1::10 type 3 ttl 63 quote udp [fd00:1::10]:4000 > [64:ff9b::c633:6409]:53 ttl 1"},
 		}},
 		{"fragments", "pass", []step{
 			{"policies", siteOut, ""},
@@ -290,6 +315,7 @@ func (h *harness) policyPlaysOfEgress() {
 			{"xdp lan", toSite, "up up-policy came"},
 			{"out wan came", esp, "up rule"}, // as what the box itself sends
 			{"out wan came", esp, "up state"},
+			{"out wan leaves", esp, "up state"}, // of what was redirected
 			{"out wan record0", "udp 203.0.113.2:4500 > 203.0.113.1:4500 len 100", "up rule"},
 			{"out wan came", "50 192.168.1.10 > 203.0.113.1 len 100", "drop guard"},
 			{"out wan", esp, "up state"},
@@ -307,6 +333,10 @@ func (h *harness) policyPlaysOfEgress() {
 			{"xdp wan", "tcp 198.51.100.9:4000 > 192.168.1.10:81 S seq 5", "forward block wan tcp 192.168.1.10:81 > 198.51.100.9:4000 RA ack 6 win 0"},
 			{"policies", "out 203.0.113.2/32 198.51.100.0/24 esp proto 1", ""},
 			{"xdp wan", "udp 198.51.100.9:4000 > 192.168.1.10:81", "drop block"},
+			{"policies", "out 203.0.113.2/32 198.51.100.0/24 esp proto 1 sport 3", ""}, // destination unreachable
+			{"xdp wan", "udp 198.51.100.9:4000 > 192.168.1.10:81", "drop block"},
+			{"policies", "out 203.0.113.2/32 198.51.100.0/24 esp proto 17 sport 3", ""},
+			{"xdp wan", "udp 198.51.100.9:4000 > 192.168.1.10:81", "forward block wan icmp 203.0.113.2 > 198.51.100.9 type 3 code 3 quote udp 198.51.100.9:4000 > 192.168.1.10:81"},
 		}},
 	})
 }
@@ -340,6 +370,18 @@ func TestPoliciesAreThoseOfTheKernel(t *testing.T) {
 	}
 	if seen["up"] < 100 || seen["forward"] < 100 {
 		t.Errorf("the packets were too much alike: %v", seen)
+	}
+}
+
+// Programs see what has been decrypted wherever there is IPsec.
+func TestSeesDecrypted(t *testing.T) {
+	newNet(t)
+	sees, err := bpfload.SeesDecrypted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := xfrm.Policies(); !sees && err == nil {
+		t.Error("the kernel has policies, but does not show what it has decrypted")
 	}
 }
 

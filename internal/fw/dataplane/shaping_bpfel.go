@@ -78,6 +78,7 @@ const (
 	shapingVarStateCapacity    = "state_capacity"
 	shapingVarStatesBound      = "states_bound"
 	shapingVarUnloaded         = "unloaded"
+	shapingVarXfrmStates       = "xfrm_states"
 )
 
 // loadShaping returns the embedded CollectionSpec for shaping.
@@ -173,6 +174,7 @@ type shapingVariableSpecs struct {
 	StateCapacity   *ebpf.VariableSpec `ebpf:"state_capacity"`
 	StatesBound     *ebpf.VariableSpec `ebpf:"states_bound"`
 	Unloaded        *ebpf.VariableSpec `ebpf:"unloaded"`
+	XfrmStates      *ebpf.VariableSpec `ebpf:"xfrm_states"`
 }
 
 // shapingObjects contains all objects after they have been loaded into the kernel.
@@ -250,6 +252,7 @@ type shapingVariables struct {
 	StateCapacity   *ebpf.Variable `ebpf:"state_capacity"`
 	StatesBound     *ebpf.Variable `ebpf:"states_bound"`
 	Unloaded        *ebpf.Variable `ebpf:"unloaded"`
+	XfrmStates      *ebpf.Variable `ebpf:"xfrm_states"`
 }
 
 // shapingPrograms contains all programs after they have been loaded into the kernel.

@@ -133,6 +133,7 @@ const (
 	tcVarStateCapacity      = "state_capacity"
 	tcVarStatesBound        = "states_bound"
 	tcVarUnloaded           = "unloaded"
+	tcVarXfrmStates         = "xfrm_states"
 )
 
 // loadTc returns the embedded CollectionSpec for tc.
@@ -306,6 +307,7 @@ type tcVariableSpecs struct {
 	StateCapacity   *ebpf.VariableSpec `ebpf:"state_capacity"`
 	StatesBound     *ebpf.VariableSpec `ebpf:"states_bound"`
 	Unloaded        *ebpf.VariableSpec `ebpf:"unloaded"`
+	XfrmStates      *ebpf.VariableSpec `ebpf:"xfrm_states"`
 }
 
 // tcObjects contains all objects after they have been loaded into the kernel.
@@ -507,6 +509,7 @@ type tcVariables struct {
 	StateCapacity   *ebpf.Variable `ebpf:"state_capacity"`
 	StatesBound     *ebpf.Variable `ebpf:"states_bound"`
 	Unloaded        *ebpf.Variable `ebpf:"unloaded"`
+	XfrmStates      *ebpf.Variable `ebpf:"xfrm_states"`
 }
 
 // tcPrograms contains all programs after they have been loaded into the kernel.

@@ -364,25 +364,24 @@ type xdpPolicy struct {
 }
 
 type xdpPolicyKey struct {
-	_       structs.HostLayout
-	Src     xdpAddr
-	Dst     xdpAddr
-	Sport   uint16
-	Dport   uint16
-	Mark    uint32
-	Ifindex uint32
-	Proto   uint8
-	List    uint8
-	Shape   uint8
-	Pad     uint8
+	_        structs.HostLayout
+	Src      xdpAddr
+	Dst      xdpAddr
+	Sport    uint16
+	Dport    uint16
+	Mark     uint32
+	Ifindex  uint32
+	Proto    uint8
+	List     uint8
+	Shape    uint8
+	Portless uint8
 }
 
 type xdpPolicyList struct {
 	_         structs.HostLayout
 	Count     uint32
 	Otherwise uint32
-	Ports     uint32
-	Pad       uint32
+	Pad       [2]uint32
 	Shape     [32]xdpPolicyKey
 }
 
@@ -1333,16 +1332,24 @@ type xdpScratch struct {
 	}
 	_      [4]byte
 	Policy struct {
-		_        structs.HostLayout
-		Packet   xdpPolicyKey
-		Key      xdpPolicyKey
-		Tuple    xdpTuple
+		_      structs.HostLayout
+		Packet xdpPolicyKey
+		Key    xdpPolicyKey
+		Tuple  xdpTuple
+		Opened struct {
+			_          structs.HostLayout
+			Reqid      uint32
+			Spi        uint32
+			Family     uint16
+			Ext        uint16
+			RemoteIpv4 uint32
+			_          [12]byte
+		}
 		List     uint32
 		Known    uint32
 		Found    uint32
 		Priority uint32
 		Verdict  uint32
-		_        [4]byte
 	}
 }
 
@@ -1431,8 +1438,7 @@ type xdpShared struct {
 		_         structs.HostLayout
 		Count     uint32
 		Otherwise uint32
-		Ports     uint32
-		Pad       uint32
+		Pad       [2]uint32
 		Shape     [32]struct {
 			_   structs.HostLayout
 			Src struct {
@@ -1443,14 +1449,14 @@ type xdpShared struct {
 				_    structs.HostLayout
 				Word [4]uint32
 			}
-			Sport   uint16
-			Dport   uint16
-			Mark    uint32
-			Ifindex uint32
-			Proto   uint8
-			List    uint8
-			Shape   uint8
-			Pad     uint8
+			Sport    uint16
+			Dport    uint16
+			Mark     uint32
+			Ifindex  uint32
+			Proto    uint8
+			List     uint8
+			Shape    uint8
+			Portless uint8
 		}
 	}
 	Hinted [256]uint16
@@ -1722,6 +1728,7 @@ const (
 	xdpVarStateCapacity     = "state_capacity"
 	xdpVarStatesBound       = "states_bound"
 	xdpVarUnloaded          = "unloaded"
+	xdpVarXfrmStates        = "xfrm_states"
 )
 
 // loadXdp returns the embedded CollectionSpec for xdp.
@@ -1895,6 +1902,7 @@ type xdpVariableSpecs struct {
 	StateCapacity   *ebpf.VariableSpec `ebpf:"state_capacity"`
 	StatesBound     *ebpf.VariableSpec `ebpf:"states_bound"`
 	Unloaded        *ebpf.VariableSpec `ebpf:"unloaded"`
+	XfrmStates      *ebpf.VariableSpec `ebpf:"xfrm_states"`
 }
 
 // xdpObjects contains all objects after they have been loaded into the kernel.
@@ -2110,6 +2118,7 @@ type xdpVariables struct {
 	StateCapacity   *ebpf.Variable `ebpf:"state_capacity"`
 	StatesBound     *ebpf.Variable `ebpf:"states_bound"`
 	Unloaded        *ebpf.Variable `ebpf:"unloaded"`
+	XfrmStates      *ebpf.Variable `ebpf:"xfrm_states"`
 }
 
 // xdpPrograms contains all programs after they have been loaded into the kernel.

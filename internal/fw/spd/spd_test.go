@@ -16,6 +16,11 @@ import (
 
 // search finds what a table says, as bpf/path/policy.h does.
 func search(t *spd.Table, f *spdtest.Flow, list uint8) spd.Verdict {
+	return searchPacket(t, f, list, true)
+}
+
+// searchPacket is search for a packet whose ports may not be known.
+func searchPacket(t *spd.Table, f *spdtest.Flow, list uint8, ports bool) spd.Verdict {
 	l := &t.Lists[list]
 	key := spd.Key{
 		Src: f.Src.As16(), Dst: f.Dst.As16(), Mark: f.Mark, Ifindex: f.Ifindex, Proto: f.Proto,
@@ -29,6 +34,9 @@ func search(t *spd.Table, f *spdtest.Flow, list uint8) spd.Verdict {
 		}
 		for n := range key.Sport {
 			k.Sport[n], k.Dport[n] = key.Sport[n]&s.Sport[n], key.Dport[n]&s.Dport[n]
+		}
+		if !ports && (s.Sport != [2]byte{} || s.Dport != [2]byte{}) {
+			k.Sport, k.Dport, k.Portless = [2]byte{}, [2]byte{}, true
 		}
 		e, ok := t.Entries[k]
 		switch {
@@ -73,6 +81,59 @@ func TestTableIsTheKernel(t *testing.T) {
 		if seen[v] < 1000 {
 			t.Errorf("only %d times verdict %d", seen[v], v)
 		}
+	}
+}
+
+// If the ports of a packet are not known, a table says what holds for all ports, or that only the stack
+// knows. What no port can change stays as it is.
+func TestPortsThatAreNotKnown(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	seen := make(map[spd.Verdict]int)
+	some := []uint16{0, 8, 53, 80, 443, 4500, 9999}
+	for range 20_000 {
+		policies, defaults := spdtest.Random(r, 2, 3)
+		table := spd.Compile(policies, nil, defaults, 0xe0000000)
+		f := spdtest.Flow{
+			Src: spdtest.RandomAddress(r, false), Dst: spdtest.RandomAddress(r, false), Proto: [...]uint8{1, 6, 17, 47, 132}[r.IntN(5)],
+			Ifindex: 2 + r.Uint32N(2),
+		}
+		got := searchPacket(table, &f, 2, false)
+		seen[got]++
+		ports := false
+		for i := range policies {
+			ports = ports || policies[i].SportMask|policies[i].DportMask != 0
+		}
+		for _, f.Sport = range some {
+			for _, f.Dport = range some {
+				want := spdtest.Verdict(policies, defaults, &f, xfrm.Out)
+				if got != want && (got != spd.Stack || !ports) {
+					t.Fatalf("%+v: %d, with its ports %d\n%+v", f, got, want, policies)
+				}
+			}
+		}
+	}
+	for _, v := range []spd.Verdict{spd.Clear, spd.Stack, spd.Secret} {
+		if seen[v] < 100 {
+			t.Errorf("only %d times verdict %d", seen[v], v)
+		}
+	}
+}
+
+// A policy with ports does not let other protocols pass that one without them encrypts.
+func TestPortsOfOtherProtocols(t *testing.T) {
+	secret, pass := policy("192.168.1.0/24 10.1.0.0/16"), policy("0.0.0.0/0 0.0.0.0/0")
+	secret.Priority = 9
+	pass.Templates, pass.Required, pass.Proto, pass.Dport, pass.DportMask = 0, 0, 17, 500, 0xffff
+	table := spd.Compile([]xfrm.Policy{secret, pass}, nil, xfrm.Defaults{}, 0)
+	f := spdtest.Flow{Src: netip.MustParseAddr("192.168.1.1"), Dst: netip.MustParseAddr("10.1.1.1"), Proto: 47}
+	if got := searchPacket(table, &f, 2, false); got != spd.Secret {
+		t.Errorf("GRE: %d", got)
+	}
+	f.Proto = 17
+	if got := searchPacket(table, &f, 2, false); got != spd.Stack {
+		t.Errorf("a fragment of UDP: %d", got)
 	}
 }
 

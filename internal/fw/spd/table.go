@@ -27,13 +27,15 @@ const (
 )
 
 // A Key holds the bits of a packet that a policy tests, or, in a shape, which bits these are.
-// Ports are in network order.
+// Ports are in network order. Portless keys are for packets whose ports are not known: they have
+// none, in a shape that tests ports.
 type Key struct {
 	Src, Dst      [16]byte // IPv4 mapped
 	Sport, Dport  [2]byte
 	Mark, Ifindex uint32
 	Proto         uint8
 	List, Shape   uint8
+	Portless      bool
 }
 
 // An Entry is what a policy says. The least priority wins.
@@ -46,7 +48,6 @@ type Entry struct {
 type List struct {
 	Shapes    []Key
 	Otherwise Verdict // of what no policy selects
-	Ports     bool    // a shape has ports
 }
 
 // Empty reports whether nothing has to go up because of the list.
@@ -119,7 +120,7 @@ func Compile(policies []xfrm.Policy, held []xfrm.Policy, d xfrm.Defaults, markMa
 func (t *Table) simplify() {
 	var matters [Lists]bool
 	for k, e := range t.Entries {
-		matters[k.List] = matters[k.List] || e.Verdict != Clear
+		matters[k.List] = matters[k.List] || e.Verdict != Clear && !k.Portless
 	}
 	for i := range t.Lists {
 		if !matters[i] && t.Lists[i].Otherwise == Clear {
@@ -169,7 +170,6 @@ func (t *Table) add(p *xfrm.Policy, markMask uint32) bool {
 		}
 		at = len(l.Shapes)
 		l.Shapes = append(l.Shapes, shape)
-		l.Ports = l.Ports || p.SportMask|p.DportMask != 0
 	}
 	key := Key{
 		Src: p.Src.Masked().Addr().As16(), Dst: p.Dst.Masked().Addr().As16(),
@@ -177,11 +177,20 @@ func (t *Table) add(p *xfrm.Policy, markMask uint32) bool {
 		Mark: p.Mark & shape.Mark, Ifindex: p.Ifindex, Proto: p.Proto,
 		List: number, Shape: uint8(at),
 	}
+	t.enter(key, e)
+	if p.SportMask|p.DportMask != 0 { // it may select what has these ports, for all that is known
+		key.Sport, key.Dport, key.Portless = [2]byte{}, [2]byte{}, true
+		t.enter(key, Entry{Priority: e.Priority, Verdict: Stack})
+	}
+	return true
+}
+
+// enter adds an entry, or keeps the one that wins.
+func (t *Table) enter(key Key, e Entry) {
 	if before, known := t.Entries[key]; known {
 		e = better(before, e)
 	}
 	t.Entries[key] = e
-	return true
 }
 
 // better returns the entry that wins. The kernel takes the older of two equal ones, and its lists

@@ -444,8 +444,7 @@ type RulesShared struct {
 		_         structs.HostLayout
 		Count     uint32
 		Otherwise uint32
-		Ports     uint32
-		Pad       uint32
+		Pad       [2]uint32
 		Shape     [32]struct {
 			_   structs.HostLayout
 			Src struct {
@@ -456,14 +455,14 @@ type RulesShared struct {
 				_    structs.HostLayout
 				Word [4]uint32
 			}
-			Sport   uint16
-			Dport   uint16
-			Mark    uint32
-			Ifindex uint32
-			Proto   uint8
-			List    uint8
-			Shape   uint8
-			Pad     uint8
+			Sport    uint16
+			Dport    uint16
+			Mark     uint32
+			Ifindex  uint32
+			Proto    uint8
+			List     uint8
+			Shape    uint8
+			Portless uint8
 		}
 	}
 	Hinted [256]uint16
