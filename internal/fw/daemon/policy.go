@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -20,10 +21,11 @@ const (
 	policyPause = 20 * time.Millisecond
 	// policyShare is by how much a pause is longer than the read before it: there may be many.
 	policyShare = 4
-	// policyRetry is how long to wait after a failure, and for a kernel without IPsec: it may
-	// load it as a module.
+	// policyRetry is how long to wait after a failure, and while there are no events: a kernel may
+	// load IPsec as a module.
 	policyRetry = time.Second
-	policyLook  = 10 * time.Second
+	// policyLook is how long to wait for an event.
+	policyLook = 10 * time.Second
 )
 
 // policies is what is known of the kernel's IPsec policies, and the dataplanes that follow them. It
@@ -31,6 +33,7 @@ const (
 type policies struct {
 	log    *slog.Logger
 	record func(rundir.Policies) error
+	keep   func(secret []xfrm.Policy) error
 	hold   time.Duration // how long a policy that has gone is held
 	read   func() ([]xfrm.Policy, xfrm.Defaults, error)
 
@@ -41,9 +44,11 @@ type policies struct {
 	present  []xfrm.Policy
 	defaults xfrm.Defaults
 	holder   spd.Holder
-	failed   error      // why they could not be read
-	known    bool       // they were read, or that has failed
-	applied  *spd.Table // in force in all members; nil: not known
+	kept     []xfrm.Policy // secret ones that are on record
+	failed   error         // why they could not be read
+	told     string        // of the failure that was logged last
+	known    bool          // they were read, or that has failed
+	applied  *spd.Table    // in force in all members; nil: not known
 	said     rundir.Policies
 	noted    bool // that is recorded
 }
@@ -60,10 +65,17 @@ type policyPlane interface {
 }
 
 func newPolicies(cfg *Config) *policies {
-	return &policies{
+	p := &policies{
 		log: cfg.Log, hold: spd.HoldTime, read: xfrm.Policies, again: make(chan struct{}, 1),
 		record: func(r rundir.Policies) error { return rundir.WriteJSON(cfg.Folder.Policies(), r) },
+		keep:   func(secret []xfrm.Policy) error { return rundir.WriteJSON(cfg.Folder.SecretPolicies(), secret) },
 	}
+	var secret []xfrm.Policy
+	if err := rundir.ReadJSON(cfg.Folder.SecretPolicies(), &secret); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.log.Warn("IPsec policies that have gone while no daemon ran are not held", "error", err)
+	}
+	p.holder.Recall(secret)
+	return p
 }
 
 // join has a dataplane follow the policies from now on, before packets meet its programs.
@@ -103,9 +115,11 @@ func (p *policies) update() (again time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	err := p.apply(now)
-	if err != nil || p.failed != nil {
-		p.log.Error("everything that is forwarded goes up to the stack, until the IPsec policies are known", "error", errors.Join(err, p.failed))
+	err := errors.Join(p.apply(now), p.failed)
+	if isNews(&p.told, err) {
+		p.log.Error("everything that is forwarded goes up to the stack, until the IPsec policies are known", "error", err)
+	}
+	if err != nil {
 		return now.Add(policyRetry)
 	}
 	_, again = p.holder.Held()
@@ -136,6 +150,7 @@ func (p *policies) apply(now time.Time) error {
 	table := spd.Unknown("they cannot be read")
 	if p.failed == nil {
 		p.holder.See(p.present, now, p.hold)
+		p.keepSecret()
 		held, _ := p.holder.Held()
 		table = spd.Compile(p.present, held, p.defaults, mask)
 	}
@@ -155,6 +170,18 @@ func (p *policies) apply(now time.Time) error {
 	}
 	p.note(table)
 	return err
+}
+
+// keepSecret records what a later daemon must know of the policies that then have gone.
+func (p *policies) keepSecret() {
+	secret := p.holder.Secret()
+	if slices.Equal(secret, p.kept) {
+		return
+	}
+	if err := p.keep(secret); err != nil {
+		p.log.Warn("record the IPsec policies whose packets must not leave in clear", "error", err)
+	}
+	p.kept = secret
 }
 
 // note records what is followed, and logs it when it begins, ends or fails.
@@ -182,6 +209,7 @@ type policyFollower struct {
 	readiness
 	policies *policies
 	watcher  *xfrm.Watcher // nil: the kernel has no IPsec, or it could not be heard
+	told     string        // of the failure that was logged last
 }
 
 func (*policyFollower) String() string { return "IPsec policies" }
@@ -219,9 +247,13 @@ func (f *policyFollower) Run(ctx context.Context) error {
 		}
 		timer.Stop()
 		if f.watcher == nil {
-			if w, err := xfrm.Watch(); err == nil {
+			w, err := xfrm.Watch()
+			if err == nil {
 				f.watcher = w
 				listen(w)
+			}
+			if isNews(&f.told, err) && !errors.Is(err, xfrm.ErrNone) {
+				f.policies.log.Warn("IPsec events are not heard; the policies are read each second", "error", err)
 			}
 		}
 		began := time.Now()
@@ -234,10 +266,14 @@ func (f *policyFollower) Run(ctx context.Context) error {
 
 // wait returns how long to wait for an event.
 func (f *policyFollower) wait(again time.Time) time.Duration {
-	if again.IsZero() {
-		return policyLook
+	look := policyLook
+	if f.watcher == nil {
+		look = policyRetry
 	}
-	return max(0, min(policyLook, time.Until(again)))
+	if again.IsZero() {
+		return look
+	}
+	return max(0, min(look, time.Until(again)))
 }
 
 // hearPolicies wakes the follower at each change, until the watcher is closed.

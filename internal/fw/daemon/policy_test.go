@@ -252,6 +252,40 @@ func TestPoliciesDuringALoad(t *testing.T) {
 	}
 }
 
+// A policy that has gone is held beyond the end of the daemon that held it, and so is one that has gone while none ran.
+func TestHeldPoliciesOutliveTheDaemon(t *testing.T) {
+	cfg, plane := &Config{Log: slog.New(slog.DiscardHandler), Folder: rundir.Folder(t.TempDir())}, &fakePlane{}
+	first := newPolicies(cfg)
+	some := []xfrm.Policy{policyNumber(0), policyNumber(1), policyNumber(2)}
+	read := func() ([]xfrm.Policy, xfrm.Defaults, error) { return some, xfrm.Defaults{}, nil }
+	first.read = read
+	first.join(plane, 0)
+	some = some[1:]
+	first.update()
+	if got := plane.told(); got != "3 policies, 1 held" {
+		t.Errorf("the first daemon: %s", got)
+	}
+	some = some[1:]
+	next := newPolicies(cfg)
+	next.read = read
+	next.join(plane, 0)
+	if got := plane.told(); got != "3 policies, 2 held" {
+		t.Errorf("the next daemon: %s", got)
+	}
+}
+
+// Without events the policies are read more often.
+func TestPoliciesWithoutEvents(t *testing.T) {
+	f := &policyFollower{}
+	if got := f.wait(time.Time{}); got > policyRetry {
+		t.Errorf("without events the policies are read after %v", got)
+	}
+	f.watcher = &xfrm.Watcher{}
+	if got := f.wait(time.Time{}); got != policyLook {
+		t.Errorf("with events the policies are read after %v", got)
+	}
+}
+
 // policyNumber returns one of some policies that differ.
 func policyNumber(i int) xfrm.Policy {
 	network := func(text string) netip.Prefix { return netip.MustParsePrefix(fmt.Sprintf(text, i)) }

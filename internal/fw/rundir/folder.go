@@ -45,6 +45,9 @@ func (f Folder) Prefetch() string { return filepath.Join(string(f), "prefetch.js
 // Policies is the file that says which IPsec policies the dataplane follows.
 func (f Folder) Policies() string { return filepath.Join(string(f), "policies.json") }
 
+// SecretPolicies is the record of the IPsec policies in force whose packets must not leave in clear, for a daemon that goes on with them.
+func (f Folder) SecretPolicies() string { return filepath.Join(string(f), "policies-secret.json") }
+
 // Engines returns the path of the list of what keeps each tree of queues within its rates: []Engine.
 func (f Folder) Engines() string { return filepath.Join(string(f), "engines.json") }
 

@@ -28,6 +28,8 @@ type identity struct {
 	sub       bool
 }
 
+func identityOf(p *xfrm.Policy) identity { return identity{p.Selector, p.Direction, p.IfID, p.Sub} }
+
 type held struct {
 	policy xfrm.Policy
 	until  time.Time
@@ -38,7 +40,7 @@ func (h *Holder) See(policies []xfrm.Policy, now time.Time, hold time.Duration) 
 	present := make(map[identity]xfrm.Policy, len(policies))
 	for i := range policies {
 		if p := &policies[i]; Follows(p) {
-			present[identity{p.Selector, p.Direction, p.IfID, p.Sub}] = *p
+			present[identityOf(p)] = *p
 		}
 	}
 	if h.gone == nil {
@@ -54,6 +56,31 @@ func (h *Holder) See(policies []xfrm.Policy, now time.Time, hold time.Duration) 
 		return back || !now.Before(g.until)
 	})
 	h.present = present
+}
+
+// Secret returns the policies, present and held, whose packets must not leave in clear: what another
+// Holder has to recall.
+func (h *Holder) Secret() []xfrm.Policy {
+	var secret []xfrm.Policy
+	for _, p := range h.present {
+		if verdict(&p) == Secret {
+			secret = append(secret, p)
+		}
+	}
+	for _, g := range h.gone {
+		secret = append(secret, g.policy)
+	}
+	slices.SortFunc(secret, func(a, b xfrm.Policy) int { return cmp.Compare(a.Index, b.Index) })
+	return secret
+}
+
+// Recall takes over what another Holder has last called secret. What of it has gone since is held from
+// now on.
+func (h *Holder) Recall(secret []xfrm.Policy) {
+	h.present = make(map[identity]xfrm.Policy, len(secret))
+	for i := range secret {
+		h.present[identityOf(&secret[i])] = secret[i]
+	}
 }
 
 // Held returns the policies that are held, and when the first of them ceases to be; the zero time if there

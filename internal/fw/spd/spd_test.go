@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,7 +151,7 @@ func TestMarks(t *testing.T) {
 	p := policy("0.0.0.0/0 10.0.0.0/8")
 	p.Mark, p.MarkMask = 5, 0xffffffff
 	f := spdtest.Flow{Src: netip.MustParseAddr("192.168.1.1"), Dst: netip.MustParseAddr("10.1.1.1"), Mark: 5}
-	if got := search(spd.Compile([]xfrm.Policy{p}, nil, xfrm.Defaults{}, 0xe0000000), &f, 2); got != spd.Secret {
+	if got := search(spd.Compile([]xfrm.Policy{p}, nil, xfrm.Defaults{}, 0xe0000000), &f, 2); got != spd.Stack {
 		t.Errorf("a mark that weir's bits change: %d", got)
 	}
 	p.Templates, p.Required = 0, 0
@@ -218,6 +219,37 @@ func TestPolicyBounds(t *testing.T) {
 	}
 	if table := spd.Compile(append(many, policy("0.0.0.0/0 11.0.0.1/32")), nil, xfrm.Defaults{}, 0); table.All == "" {
 		t.Errorf("%d policies are followed", len(many)+1)
+	}
+}
+
+// Policies of the table that the kernel searches first come before all others.
+func TestSubPolicies(t *testing.T) {
+	sub, pass := policy("192.168.1.0/24 10.1.0.0/16"), policy("192.168.1.0/24 10.0.0.0/8")
+	sub.Sub, sub.Priority = true, 100
+	pass.Templates, pass.Required, pass.Priority = 0, 0, 10
+	f := spdtest.Flow{Src: netip.MustParseAddr("192.168.1.1"), Dst: netip.MustParseAddr("10.1.1.1")}
+	if got := search(spd.Compile([]xfrm.Policy{sub, pass}, nil, xfrm.Defaults{}, 0), &f, 2); got != spd.Stack {
+		t.Errorf("beside a sub policy: %d", got)
+	}
+}
+
+// What a Holder held or followed, the next one holds, if it has gone.
+func TestRecall(t *testing.T) {
+	var before, after spd.Holder
+	now := time.Unix(1000, 0)
+	gone, stays, goes, pass := policy("192.168.1.0/24 10.9.0.0/16"), policy("192.168.1.0/24 10.8.0.0/16"), policy("192.168.1.0/24 10.7.0.0/16"), policy("192.168.1.0/24 10.6.0.0/16")
+	pass.Templates, pass.Required = 0, 0
+	before.See([]xfrm.Policy{gone, stays, goes, pass}, now, time.Minute)
+	before.See([]xfrm.Policy{stays, goes, pass}, now, time.Minute)
+	secret := before.Secret()
+	if len(secret) != 3 {
+		t.Errorf("secret: %+v", secret)
+	}
+	after.Recall(secret)
+	after.See([]xfrm.Policy{stays}, now, time.Minute)
+	held, until := after.Held()
+	if len(held) != 2 || slices.Contains(held, stays) || !until.Equal(now.Add(time.Minute)) {
+		t.Errorf("held: %+v until %v", held, until)
 	}
 }
 

@@ -153,12 +153,15 @@ func (t *Table) add(p *xfrm.Policy, markMask uint32) bool {
 		return true // it selects nothing
 	}
 	e := Entry{Priority: p.Priority, Verdict: verdict(p)}
+	if p.Sub { // the kernel searches them first
+		e.Priority = 0
+	}
 	shape := Key{
 		Src: maskOf(p.Src), Dst: maskOf(p.Dst),
 		Sport: port(p.SportMask), Dport: port(p.DportMask),
 		Mark: p.MarkMask &^ markMask, Ifindex: all(p.Ifindex), Proto: uint8(all(uint32(p.Proto))),
 	}
-	if p.MarkMask&markMask != 0 && e.Verdict == Clear {
+	if p.MarkMask&markMask != 0 {
 		e.Verdict = Stack
 	}
 	number := listOf(p)

@@ -46,6 +46,11 @@ func Verdict(policies []xfrm.Policy, defaults xfrm.Defaults, f *Flow, d xfrm.Dir
 		verdict = spd.Secret
 	}
 	for i := range policies {
+		if policies[i].Sub && selects(&policies[i], f, d) {
+			return spd.Stack // the kernel takes it and the best of the others together
+		}
+	}
+	for i := range policies {
 		p := &policies[i]
 		if !selects(p, f, d) || found && p.Priority > least {
 			continue
@@ -111,6 +116,7 @@ func Random(r *rand.Rand, ifindexes ...uint32) ([]xfrm.Policy, xfrm.Defaults) {
 			Index:     uint32(i),
 			IfID:      pick[uint32](r, 0, 0, 0, 0, 0, 7),
 			Block:     r.IntN(4) == 0,
+			Sub:       r.IntN(12) == 0,
 		}
 		if r.IntN(2) == 0 {
 			p.Proto = pick(r, protos...)
