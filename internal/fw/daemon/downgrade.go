@@ -4,14 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/rundir"
 )
 
 // downgradePause is how often the copies are updated while weir waits for the older
 // version.
 const downgradePause = 100 * time.Millisecond
+
+// layoutOfPolicies is the first layout whose versions follow IPsec policies.
+const layoutOfPolicies = 14
 
 var errNothingToHand = errors.New("weir does not run here: there are no connections to hand over")
 
@@ -45,10 +50,25 @@ func (g Downgrade) Run(ctx context.Context, cfg *Config) (err error) {
 	if err := d.Offer(); err != nil {
 		return err
 	}
+	if err := g.warnOfPolicies(cfg); err != nil {
+		return err
+	}
 	copied, lost := d.Count()
 	cfg.Log.Info("start the older weir now, in another terminal; this command waits until it has taken over",
 		"connections", copied, "lost", lost, "layout", g.Layout, "limit_states", d.Limit())
 	return g.wait(ctx, cfg, d)
+}
+
+// warnOfPolicies says what becomes of packets that IPsec policies select.
+func (g Downgrade) warnOfPolicies(cfg *Config) error {
+	var followed rundir.Policies
+	if err := rundir.ReadJSON(cfg.Folder.Policies(), &followed); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if g.Layout < layoutOfPolicies && followed != (rundir.Policies{}) {
+		cfg.Log.Warn("the older weir does not follow IPsec policies: what they encrypt or block, it forwards in clear", "policies", followed.Followed)
+	}
+	return nil
 }
 
 // agree asks the administrator before connections are lost.

@@ -286,6 +286,36 @@ func TestPoliciesWithoutEvents(t *testing.T) {
 	}
 }
 
+// weir downgrade says that the older weir does not follow policies, if there are any.
+func TestDowngradeWarnsOfPolicies(t *testing.T) {
+	var said strings.Builder
+	cfg := &Config{Log: slog.New(slog.NewTextHandler(&said, nil)), Folder: rundir.Folder(t.TempDir())}
+	for _, step := range []struct {
+		policies *rundir.Policies
+		layout   uint32
+		want     bool
+	}{
+		{nil, 13, false},
+		{&rundir.Policies{}, 13, false},
+		{&rundir.Policies{Followed: 2}, 13, true},
+		{&rundir.Policies{Followed: 2}, 14, false},
+		{&rundir.Policies{Blocks: true}, 13, true},
+	} {
+		if step.policies != nil {
+			if err := rundir.WriteJSON(cfg.Folder.Policies(), step.policies); err != nil {
+				t.Fatal(err)
+			}
+		}
+		said.Reset()
+		if err := (Downgrade{Layout: step.layout}).warnOfPolicies(cfg); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(said.String(), "does not follow IPsec policies"); got != step.want {
+			t.Errorf("%+v to layout %d: %s", step.policies, step.layout, said.String())
+		}
+	}
+}
+
 // policyNumber returns one of some policies that differ.
 func policyNumber(i int) xfrm.Policy {
 	network := func(text string) netip.Prefix { return netip.MustParsePrefix(fmt.Sprintf(text, i)) }
