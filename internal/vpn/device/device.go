@@ -216,21 +216,17 @@ func (device *Device) SetPrivateKey(sk NoisePrivateKey) error {
 	device.peers.Lock()
 	defer device.peers.Unlock()
 
+	// remove peers with matching public keys, before any is locked: their lanes go with them
+
+	publicKey := sk.publicKey()
+	if peer, ok := device.peers.keyMap[publicKey]; ok {
+		removePeerLocked(device, peer, publicKey)
+	}
+
 	lockedPeers := make([]*Peer, 0, len(device.peers.keyMap))
 	for _, peer := range device.peers.keyMap {
 		peer.handshake.mutex.RLock()
 		lockedPeers = append(lockedPeers, peer)
-	}
-
-	// remove peers with matching public keys
-
-	publicKey := sk.publicKey()
-	for key, peer := range device.peers.keyMap {
-		if peer.handshake.remoteStatic.Equals(publicKey) {
-			peer.handshake.mutex.RUnlock()
-			removePeerLocked(device, peer, key)
-			peer.handshake.mutex.RLock()
-		}
 	}
 
 	// update key material

@@ -280,3 +280,24 @@ func TestLanesKeepTheirKeys(t *testing.T) {
 		t.Error("the lane has no session")
 	}
 }
+
+// A device that gets the key of a peer loses that peer, with its lanes.
+func TestPeersKey(t *testing.T) {
+	ends := linkOf(t, 3)
+	a, b := ends[0], ends[1]
+	done := make(chan error, 1)
+	go func() { done <- a.SetPrivateKey(b.staticIdentity.privateKey) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(10 * time.Second):
+		panic("the key is never set") // Close would not end, either
+	}
+	for _, p := range append([]*Peer{a.peer}, a.lanes[1:]...) {
+		if a.LookupPeer(p.Key()) != nil || p.Running() {
+			t.Errorf("%v is there", p)
+		}
+	}
+}
