@@ -14,11 +14,13 @@ import (
 
 // When handshakes of lanes are begun.
 const (
-	yieldPause = 2 * time.Second  // for which the end whose turn it is not waits
-	renewPause = 30 * time.Second // before the end of a session
-	greetPause = 95 * time.Second // an engine tries for 90 s by itself; it doubles
-	greetMost  = 30 * time.Minute
-	strayPause = time.Second // for which a lane may be at another address than the first tunnel
+	yieldPause  = 2 * time.Second  // for which the end whose turn it is not waits
+	renewPause  = 30 * time.Second // before the end of a session
+	greetPause  = 95 * time.Second // an engine tries for 90 s by itself; it doubles
+	greetMost   = 30 * time.Minute
+	orphanPause = 2 * device.RejectAfterTime // without a session of the first tunnel, after which there are no lanes
+	deadPause   = 2 * time.Second            // for which the first tunnel may have no session while lanes work
+	strayPause  = time.Second                // for which a lane may be at another address than the first tunnel
 )
 
 // link is a link that is to be wide. The lock of its wides is held whenever it is used.
@@ -31,8 +33,10 @@ type link struct {
 	peer   *device.Peer // nil: it is not there
 	of     *wide.Link
 	first  wide.Watch
-	told   uint64 // bytes of notes that were sent by the first tunnel
-	alive  bool   // the first tunnel has a session
+	told   uint64    // bytes of notes that were sent by the first tunnel
+	alive  bool      // the first tunnel has a session
+	met    time.Time // when it last had one
+	dead   bool      // it does not work, and lanes do
 	keys   *device.Keypair
 	lanes  map[*wide.Set][]*lane
 	where  where // the lanes are
@@ -81,8 +85,13 @@ func (l *link) look(now time.Time) {
 		l.keys = keys
 		l.of.Again(now) // the other end may be another process by now
 	}
-	l.alive = alive
 	sets := l.of.Sets(now)
+	if l.alive = alive; alive {
+		l.met = now
+	} else if len(sets) > 0 && now.Sub(l.met) >= orphanPause { // nothing that is configured vouches for their keys
+		l.of.Drop(now)
+		sets = nil
+	}
 	l.have(sets, now)
 	l.roam(now)
 	working := l.watch(sets, now)
@@ -125,6 +134,7 @@ func (l *link) forget() {
 	}
 	l.peer, l.of, l.lanes, l.over, l.ports, l.alive, l.keys = nil, nil, nil, nil, 0, false, nil
 	l.first, l.told, l.where, l.seen = wide.Watch{}, 0, where{}, where{}
+	l.met, l.dead = time.Time{}, false
 }
 
 func (l *link) drop(lanes []*lane) {
@@ -249,6 +259,7 @@ func (l *link) watch(sets []*wide.Set, now time.Time) (any bool) {
 		l.of.Works(s, works, now)
 	}
 	if !l.of.Agreed() || len(sets) == 0 {
+		l.dead = false
 		return any
 	}
 	sent, received := l.peer.Own()
@@ -256,6 +267,7 @@ func (l *link) watch(sets []*wide.Set, now time.Time) (any bool) {
 	if n := l.first.Look(now, sent-l.told, received, l.alive); n != 0 {
 		l.probe(l.peer, n, &l.told)
 	}
+	l.dead = any && (l.first.Dead() || !l.alive && now.Sub(l.met) >= deadPause)
 	if was && !l.first.Up() && l.alive { // its keys may be lost, as those of lanes are
 		l.peer.SendHandshakeInitiation(false) //nolint:errcheck // it logs what goes wrong, and is tried again
 	}
@@ -266,7 +278,7 @@ func (l *link) watchLane(s *wide.Set, a *lane, now time.Time) (works bool) {
 	fresh := a.peer.Fresh(now)
 	was := a.watch.Up()
 	sent, received := a.peer.Own()
-	if n := a.watch.Look(now, sent-a.told, received, fresh); n != 0 && l.alive {
+	if n := a.watch.Look(now, sent-a.told, received, fresh); n != 0 {
 		l.probe(a.peer, n, &a.told)
 	}
 	if was && !a.watch.Up() && fresh && !s.Ended() {
@@ -312,9 +324,10 @@ func (l *link) probed(from *device.Peer, p *wide.Probe) {
 		watch, told = &a.watch, &a.told
 	}
 	if p.Answer {
-		if watch.Answered(p.Number); from != l.peer {
-			l.spread(l.of.Sets(time.Now()))
+		if watch.Answered(p.Number); from == l.peer {
+			l.dead = false
 		}
+		l.spread(l.of.Sets(time.Now()))
 		return
 	}
 	answer := *p
@@ -334,10 +347,9 @@ func (l *link) laneOf(p *device.Peer) *lane {
 }
 
 // spread has connections go by the lanes that work, each by the newest keys there are. What a lane that does not work
-// would carry goes by the first tunnel.
+// would carry goes by the first tunnel, or by the first lane that works if the first tunnel does not.
 func (l *link) spread(sets []*wide.Set) {
 	var over []*device.Peer
-	used := false
 	for _, s := range sets {
 		if s.Ended() {
 			continue
@@ -348,15 +360,21 @@ func (l *link) spread(sets []*wide.Set) {
 		}
 		for _, a := range lanes {
 			if at := int(a.Place); a.watch.Up() && at < len(over) && over[at] == l.peer {
-				over[at], used = a.peer, true
+				over[at] = a.peer
 			}
 		}
 		if s.Moved() {
 			break
 		}
 	}
-	if !used {
+	if at := slices.IndexFunc(over, func(p *device.Peer) bool { return p != l.peer }); at < 0 {
 		over = nil
+	} else if best := over[at]; l.dead {
+		for i := range over {
+			if over[i] == l.peer {
+				over[i] = best
+			}
+		}
 	}
 	if !slices.Equal(over, l.over) {
 		l.over = over
@@ -367,7 +385,10 @@ func (l *link) spread(sets []*wide.Set) {
 // state tells of the link.
 func (l *link) state() *tunnel.Wide {
 	s := &tunnel.Wide{Wanted: l.wanted, Used: 1}
-	first := tunnel.Port{Port: l.wides.port, Works: l.alive}
+	first := tunnel.Port{Port: l.wides.port, Works: l.alive && !l.dead}
+	if l.dead {
+		s.Used = 0
+	}
 	s.Ports = append(s.Ports, first)
 	if l.peer == nil || l.of == nil {
 		s.Why = "there is no peer"
@@ -398,7 +419,7 @@ func (l *link) add(s *tunnel.Wide, a *lane) {
 		}
 		p.Sent, p.Received = a.peer.Own()
 	}
-	if at := int(a.Place); at < len(l.over) && l.over[at] != l.peer { // by keys of before, perhaps
+	if at := int(a.Place); at < len(l.over) && int(l.over[at].Place()) == at { // by keys of before, perhaps
 		p.Works = true
 		s.Used++
 	}
@@ -421,6 +442,8 @@ func (l *link) why(s *tunnel.Wide) string {
 		return "the other end's statement does not say wide"
 	case len(s.Ports) < s.Wanted && s.Used == len(s.Ports) && s.Used > 1:
 		return fmt.Sprintf("the other end has %d ports", len(s.Ports))
+	case l.dead:
+		return fmt.Sprintf("nothing comes back by port %d: a rule, here or there, may be in the way", l.wides.port)
 	case !l.alive:
 		return "there is no session"
 	case !l.where.port && s.Used == 1:

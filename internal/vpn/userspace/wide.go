@@ -116,8 +116,11 @@ func (w *wides) apply(from, to *tunnel.Config) {
 		l.wanted = min(p.Wide, wide.MostPorts)
 		if from != nil && l.of != nil {
 			at := find(from.Peers, p.Key)
-			if from.Private != to.Private || at >= 0 && (from.Peers[at].Preshared != p.Preshared || from.Peers[at].Keepalive != p.Keepalive) {
-				l.of.Rotate(now) // lanes have the keys of before
+			switch { // lanes have what was before
+			case from.Private != to.Private || at >= 0 && from.Peers[at].Preshared != p.Preshared:
+				l.of.Revoke(now)
+			case at >= 0 && from.Peers[at].Keepalive != p.Keepalive:
+				l.of.Rotate(now)
 			}
 		}
 	}

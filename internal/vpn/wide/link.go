@@ -15,6 +15,7 @@ const (
 	askPause     = time.Second            // before an offer is sent again that was not answered; it doubles
 	mostPause    = time.Hour
 	strangerAsks = 12               // to who has never answered and may be no weir: within 68 minutes, and then none
+	revoked      = 30 * time.Second // for which lanes stay whose first tunnel has other keys
 	farewells    = 8                // that the link is wide no more
 	silence      = 4                // offers without an answer: the other end has lost its keys, or is another program
 	grace        = 10 * time.Second // for which lanes stay that nobody sends by any more
@@ -62,6 +63,7 @@ type Set struct {
 	proven bool      // a lane of it has worked
 	moved  bool      // this end sends with it, and with none of before
 	ends   time.Time // zero: it is in use
+	last   time.Time // when it goes even if it is in use; zero: it may stay
 }
 
 // A Lane is a tunnel beside the first one.
@@ -114,6 +116,22 @@ func (l *Link) Rotate(now time.Time) {
 		l.end(now)
 	}
 	l.changed(now)
+}
+
+// Revoke does the same as the first tunnel has other keys. Those of before end soon, whether others work or not.
+func (l *Link) Revoke(now time.Time) {
+	for _, s := range l.sets {
+		if s.last.IsZero() {
+			s.last = now.Add(revoked)
+		}
+	}
+	l.Rotate(now)
+}
+
+// Drop has no lanes be there from now on, until the ends agree on others.
+func (l *Link) Drop(now time.Time) {
+	l.sets = nil
+	l.Rotate(now)
 }
 
 // changed has the other end be told.
@@ -313,7 +331,9 @@ func (l *Link) Sets(now time.Time) []*Set {
 			}
 		}
 	}
-	l.sets = slices.DeleteFunc(l.sets, func(s *Set) bool { return s.Ended() && !now.Before(s.ends) })
+	l.sets = slices.DeleteFunc(l.sets, func(s *Set) bool {
+		return s.Ended() && !now.Before(s.ends) || !s.last.IsZero() && !now.Before(s.last)
+	})
 	return l.sets
 }
 

@@ -399,3 +399,30 @@ func TestBothOffAndOn(t *testing.T) {
 		t.Errorf("the link is not wide again:\n%s\n%s", p.ends[0].describe(p.now), p.ends[1].describe(p.now))
 	}
 }
+
+// Lanes whose first tunnel has other keys end soon, whether the ends agree on others or not.
+func TestRevoke(t *testing.T) {
+	p := newPair(three, three)
+	p.steps(5 * time.Second)
+	a := p.ends[0]
+	before := a.sets[0]
+	p.lose = func() bool { return true }
+	a.Revoke(p.now)
+	if p.steps(revoked - time.Second); !slices.Contains(a.sets, before) {
+		t.Error("the lanes end before others can work")
+	}
+	if p.steps(2 * time.Second); slices.Contains(a.sets, before) {
+		t.Error("the lanes of before are there")
+	}
+	p.lose = func() bool { return false }
+	if p.steps(5 * time.Minute); !p.wide(3) {
+		t.Error("the ends do not agree again")
+	}
+	a.Drop(p.now)
+	if len(a.Sets(p.now)) > 0 {
+		t.Error("lanes are there that were dropped")
+	}
+	if p.steps(5 * time.Minute); !p.wide(3) {
+		t.Error("the ends do not agree after that")
+	}
+}

@@ -17,6 +17,7 @@ const (
 // then something has come soon after what was sent.
 type Watch struct {
 	up             bool
+	dead           bool      // it was given up, or never worked though it was tried
 	number         uint64    // of the last probe
 	asked          time.Time // when that was sent
 	tries          int       // probes since something came, or since it works no more
@@ -26,6 +27,9 @@ type Watch struct {
 
 // Up reports whether the tunnel works.
 func (w *Watch) Up() bool { return w.up }
+
+// Dead reports whether the tunnel does not work although it had time to show that it does.
+func (w *Watch) Dead() bool { return w.dead }
 
 // Look takes the bytes that have left and come so far, without notes among those that left, and whether there are keys.
 // It returns the number of the probe that is to be sent now; 0: none.
@@ -44,7 +48,7 @@ func (w *Watch) Look(now time.Time, sent, received uint64, keys bool) (probe uin
 		return 0
 	}
 	if w.up && !w.quiet.IsZero() && w.tries >= quietTries && now.Sub(w.quiet) >= quietMost {
-		w.up, w.tries = false, 0
+		w.up, w.dead, w.tries = false, true, 0
 	}
 	pause := tryPause
 	switch {
@@ -58,6 +62,9 @@ func (w *Watch) Look(now time.Time, sent, received uint64, keys bool) (probe uin
 	if now.Sub(w.asked) < pause {
 		return 0
 	}
+	if !w.up && w.tries >= quietTries {
+		w.dead = true
+	}
 	w.asked, w.number, w.tries = now, w.number+1, w.tries+1
 	return w.number
 }
@@ -67,5 +74,5 @@ func (w *Watch) Answered(number uint64) {
 	if number > w.number || w.number-number >= lateProbes || number == 0 {
 		return
 	}
-	w.up, w.tries, w.quiet = true, 0, time.Time{}
+	w.up, w.dead, w.tries, w.quiet = true, false, 0, time.Time{}
 }

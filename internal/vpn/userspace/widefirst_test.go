@@ -1,0 +1,102 @@
+package userspace
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"weir/internal/vpn/device"
+	"weir/internal/vpn/tunnel"
+)
+
+// lanesOf returns the lanes of the end's link.
+func (e *end) lanesOf() (all []*device.Peer) {
+	e.wides.mu.Lock()
+	defer e.wides.mu.Unlock()
+	for _, l := range e.wides.links {
+		all = append(all, l.peer.Lanes()...)
+	}
+	return all
+}
+
+// later has the end look after its links as it would after a while.
+func (e *end) later(after time.Duration) {
+	e.wides.mu.Lock()
+	defer e.wides.mu.Unlock()
+	for _, l := range e.wides.links {
+		l.look(time.Now().Add(after))
+	}
+}
+
+func running(peers []*device.Peer) bool {
+	for _, p := range peers {
+		if p.Running() {
+			return true
+		}
+	}
+	return false
+}
+
+// Another preshared key at one end ends the lanes of before at that end, though the other end knows nothing of it.
+func TestRevoked(t *testing.T) {
+	a, b := twoEnds(t, 3, 3)
+	uses(t, 3, 5*time.Second, a, b)
+	before := a.lanesOf()
+	c := *a.applied
+	c.Peers = append([]tunnel.Peer{}, c.Peers...)
+	c.Peers[0].Preshared = b.secret
+	if err := a.Apply(&c); err != nil {
+		t.Fatal(err)
+	}
+	if a.later(25 * time.Second); !running(before) {
+		t.Error("the lanes end before others can work")
+	}
+	if a.later(31 * time.Second); running(before) {
+		t.Error("lanes work with a key that is not configured any more")
+	}
+}
+
+// Lanes do not outlive the session of their first tunnel for long.
+func TestOrphans(t *testing.T) {
+	a, b := twoEnds(t, 3, 3)
+	uses(t, 3, 5*time.Second, a, b)
+	before := a.lanesOf()
+	if a.later(orphanPause - time.Second); !running(before) {
+		t.Error("the lanes end too early")
+	}
+	if a.later(orphanPause + time.Second); running(before) {
+		t.Error("the lanes go on without a first tunnel")
+	}
+}
+
+// A first tunnel that does not work is left out, and used again when it does.
+func TestDeadFirst(t *testing.T) {
+	a, b := twoEnds(t, 3, 3)
+	traffic := exchange(a, b)
+	uses(t, 3, 5*time.Second, a, b)
+	nowhere := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), freePorts(t, 1))
+	for i, e := range []*end{a, b} {
+		if err := e.Move([]*end{b, a}[i].secret.Public(), nowhere); err != nil {
+			t.Fatal(err)
+		}
+	}
+	uses(t, 2, 5*time.Second, a, b)
+	if w := a.link(); w.Ports[0].Works || !w.Ports[1].Works || !w.Ports[2].Works || w.Why == "" {
+		t.Errorf("%+v", w)
+	}
+	time.Sleep(time.Second)
+	_, _, longest := traffic.stop()
+	t.Logf("longest %v", longest)
+	if longest > 3500*time.Millisecond {
+		t.Errorf("a connection stood still for %v", longest)
+	}
+	traffic = exchange(a, b)
+	time.Sleep(time.Second)
+	if _, _, longest := traffic.stop(); longest > 700*time.Millisecond {
+		t.Errorf("a connection is sent by a port that does not work: %v", longest)
+	}
+	if err := a.Move(b.secret.Public(), netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), b.port)); err != nil {
+		t.Fatal(err)
+	}
+	uses(t, 3, 10*time.Second, a, b)
+}
