@@ -98,10 +98,24 @@ func (device *Device) isUp() bool {
 	return device.deviceState() == deviceStateUp
 }
 
+// allPeers are the peers and their lanes. The caller holds device.peers.
+func (device *Device) allPeers(yield func(*Peer) bool) {
+	for _, peer := range device.peers.keyMap {
+		if !yield(peer) {
+			return
+		}
+		for _, lane := range peer.Lanes() {
+			if !yield(lane) {
+				return
+			}
+		}
+	}
+}
+
 // Must hold device.peers.Lock()
 func removePeerLocked(device *Device, peer *Peer, key NoisePublicKey) {
 	for _, lane := range peer.forgetLanes() {
-		removePeerLocked(device, lane, lane.handshake.remoteStatic)
+		lane.Stop()
 	}
 
 	// stop routing and processing of packets
@@ -157,7 +171,7 @@ func (device *Device) upLocked() error {
 	defer device.ipcMutex.Unlock()
 
 	device.peers.RLock()
-	for _, peer := range device.peers.keyMap {
+	for peer := range device.allPeers {
 		peer.Start()
 		if peer.persistentKeepaliveInterval.Load() > 0 && peer.endpoint.Load() != nil {
 			peer.SendKeepalive()
@@ -176,7 +190,7 @@ func (device *Device) downLocked() error {
 	}
 
 	device.peers.RLock()
-	for _, peer := range device.peers.keyMap {
+	for peer := range device.allPeers {
 		peer.Stop()
 	}
 	device.peers.RUnlock()
@@ -239,9 +253,6 @@ func (device *Device) SetPrivateKey(sk NoisePrivateKey) error {
 
 	expiredPeers := make([]*Peer, 0, len(device.peers.keyMap))
 	for _, peer := range device.peers.keyMap {
-		if peer.own != nil {
-			continue // it does not use this key
-		}
 		handshake := &peer.handshake
 		handshake.precomputedStaticStatic, _ = device.staticIdentity.privateKey.sharedSecret(handshake.remoteStatic)
 		expiredPeers = append(expiredPeers, peer)
@@ -348,7 +359,7 @@ func (device *Device) BindUpdate() error {
 	}
 	device.net.port = port
 	device.peers.RLock()
-	for _, peer := range device.peers.keyMap {
+	for peer := range device.allPeers {
 		peer.markEndpointSrcForClearing()
 	}
 	device.peers.RUnlock()

@@ -21,6 +21,7 @@ type identity struct {
 	privateKey NoisePrivateKey
 	publicKey  NoisePublicKey
 	checker    CookieChecker
+	place      uint8 // of the port where it is known
 }
 
 // identity returns the key pair that the peer knows this end by.
@@ -31,12 +32,28 @@ func (peer *Peer) identity() *identity {
 	return &peer.device.staticIdentity
 }
 
-// knows reports whether the peer knows this end by a key pair. The caller has locked it.
-func (peer *Peer) knows(static *identity) bool {
-	return peer.identity() == static || peer.own != nil && static != &peer.device.staticIdentity && peer.own.publicKey == static.publicKey
+// knownBy returns the peer with a public key that knows this end by a key pair, or nil. The key of a lane is one that the
+// other end chose: it is found as a lane's only.
+func (device *Device) knownBy(remote NoisePublicKey, static *identity) *Peer {
+	if static == &device.staticIdentity {
+		return device.LookupPeer(remote)
+	}
+	return device.lane(static.place, static.publicKey, remote)
 }
 
-// lanes are the lanes of all peers, by the place of their port.
+// lane returns the lane at a place with these keys, or nil.
+func (device *Device) lane(place uint8, own, remote NoisePublicKey) *Peer {
+	device.lanes.RLock()
+	defer device.lanes.RUnlock()
+	for _, lane := range device.lanes.at[place%MostPorts] {
+		if lane.own.publicKey == own && lane.handshake.remoteStatic == remote {
+			return lane
+		}
+	}
+	return nil
+}
+
+// lanes are the lanes of all peers, by the place of their port. They are not among the device's peers.
 type lanes struct {
 	sync.RWMutex
 	at [MostPorts][]*Peer
@@ -75,26 +92,31 @@ func (peer *Peer) NewLane(place uint8, private NoisePrivateKey, remote NoisePubl
 	if place == 0 || place >= MostPorts || peer.first != nil {
 		return nil, errors.New("a lane needs a port of its own and a peer that is none")
 	}
-	own := &identity{privateKey: private, publicKey: private.publicKey()}
+	own := &identity{privateKey: private, publicKey: private.publicKey(), place: place}
 	own.checker.Init(own.publicKey)
-	lane, err := peer.device.newPeer(remote, own, func(lane *Peer) {
-		lane.own, lane.first, lane.place = own, peer, place
-		lane.persistentKeepaliveInterval.Store(peer.persistentKeepaliveInterval.Load())
-		peer.handshake.mutex.RLock()
-		lane.handshake.presharedKey = peer.handshake.presharedKey
-		peer.handshake.mutex.RUnlock()
-		peer.wide.mu.Lock()
-		peer.wide.lanes = append(peer.wide.lanes, lane)
-		peer.wide.mu.Unlock()
-		all := &peer.device.lanes
-		all.Lock()
-		all.at[place] = append(all.at[place], lane)
-		all.Unlock()
-	})
-	if err != nil {
-		return nil, err
+	device := peer.device
+	lane := device.makePeer(remote, own)
+	lane.own, lane.first, lane.place = own, peer, place
+	lane.persistentKeepaliveInterval.Store(peer.persistentKeepaliveInterval.Load())
+	peer.handshake.mutex.RLock()
+	lane.handshake.presharedKey = peer.handshake.presharedKey
+	peer.handshake.mutex.RUnlock()
+	device.peers.Lock()
+	defer device.peers.Unlock()
+	if device.peers.keyMap[peer.handshake.remoteStatic] != peer {
+		return nil, errors.New("the peer is gone")
 	}
-	if peer.device.isUp() {
+	if device.lane(place, own.publicKey, remote) != nil {
+		return nil, errors.New("there is a lane with the same keys")
+	}
+	peer.wide.mu.Lock()
+	peer.wide.lanes = append(peer.wide.lanes, lane)
+	peer.wide.mu.Unlock()
+	all := &device.lanes
+	all.Lock()
+	all.at[place] = append(all.at[place], lane)
+	all.Unlock()
+	if device.isUp() {
 		lane.Start()
 	}
 	return lane, nil
@@ -117,7 +139,7 @@ func (peer *Peer) RemoveLane(lane *Peer) {
 		return // it went with its peer
 	}
 	device.forgetLane(lane)
-	removePeerLocked(device, lane, lane.handshake.remoteStatic)
+	lane.Stop()
 }
 
 func (device *Device) forgetLane(lane *Peer) {

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -91,6 +92,11 @@ func linkOf(t testing.TB, ports int) (ends [2]*linkEnd) {
 		}
 	}
 	return ends
+}
+
+// laneAt returns the lane at a place if the device has it.
+func (e *linkEnd) laneAt(place uint8) *Peer {
+	return e.lane(place, e.lanes[place].own.publicKey, e.lanes[place].Key())
 }
 
 // arrive has a message come to a port of the end.
@@ -198,13 +204,8 @@ func TestLaneKeys(t *testing.T) {
 	}
 	for i, w := range wrong {
 		before := b.states()
-		forged, err := a.Device.newPeer(w.to, w.from.identity(), func(p *Peer) { p.own = w.from.identity() })
-		if err != nil { // the key is that of another peer of ours
-			a.RemovePeer(w.to)
-			if forged, err = a.Device.newPeer(w.to, w.from.identity(), func(p *Peer) { p.own = w.from.identity() }); err != nil {
-				t.Fatal(err)
-			}
-		}
+		forged := a.makePeer(w.to, w.from.identity())
+		forged.own = w.from.identity()
 		first, err := a.CreateMessageInitiation(forged)
 		if err != nil {
 			t.Fatal(err)
@@ -249,11 +250,11 @@ func TestLanesFollow(t *testing.T) {
 	if sent, received := a.peer.Bytes(); sent < 100 || received != 10 {
 		t.Errorf("a link whose lane is gone has sent %d and received %d", sent, received)
 	}
-	if a.LookupPeer(a.lanes[1].Key()) != nil || a.lanes[1].Running() {
+	if a.laneAt(1) != nil || a.lanes[1].Running() {
 		t.Error("a lane that was removed is there")
 	}
 	a.RemovePeer(a.peer.Key())
-	if a.LookupPeer(a.lanes[2].Key()) != nil || a.lanes[2].Running() || a.identityFor(&handshakeElement{size: MessageInitiationSize, endpoint: Endpoint{Place: 2}}) != nil {
+	if a.laneAt(2) != nil || a.lanes[2].Running() || a.identityFor(&handshakeElement{size: MessageInitiationSize, endpoint: Endpoint{Place: 2}}) != nil {
 		t.Error("a lane has outlived its peer")
 	}
 	a.peer.RemoveLane(a.lanes[2]) // it is no harm to remove it again
@@ -297,8 +298,55 @@ func TestPeersKey(t *testing.T) {
 		select {}
 	}
 	for _, p := range append([]*Peer{a.peer}, a.lanes[1:]...) {
-		if a.LookupPeer(p.Key()) != nil || p.Running() {
+		if a.LookupPeer(p.Key()) != nil || p != a.peer && a.laneAt(p.place) != nil || p.Running() {
 			t.Errorf("%v is there", p)
 		}
+	}
+}
+
+// A lane that has the key of a peer which is not there yet, as the other end chose it, is not that peer.
+func TestLaneWithPeersKey(t *testing.T) {
+	ends := linkOf(t, 2)
+	a, other := ends[0], linkOf(t, 1)[0]
+	private, err := newPrivateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lane, err := a.peer.NewLane(2, private, other.staticIdentity.publicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := other.staticIdentity.publicKey
+	if a.LookupPeer(k) != nil {
+		t.Error("a lane is found as a peer")
+	}
+	said := fmt.Sprintf("public_key=%x\npreshared_key=%x\nreplace_allowed_ips=true\nallowed_ip=10.7.0.0/16\n", k[:], private[:])
+	if err := a.IpcSet(said); err != nil {
+		t.Fatal(err)
+	}
+	p := a.Route([]byte{10, 7, 0, 1})
+	if p == nil || p == lane || lane.handshake.presharedKey == p.handshake.presharedKey {
+		t.Fatalf("the peer is %v", p)
+	}
+	to, err := other.NewPeer(a.staticIdentity.publicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to.endpoint.Store(&Endpoint{Remote: at("192.0.2.1:51820")})
+	to.Start()
+	other.network.take(0)
+	if err := to.SendHandshakeInitiation(false); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := other.network.take(MessageInitiationType)
+	a.arrive(first.message, at("192.0.2.9:51820"), 0)
+	if _, ok := a.network.take(MessageResponseType); !ok || p.Endpoint() == nil {
+		t.Error("the peer's handshake is not answered")
+	}
+	if a.peer.RemoveLane(lane); a.LookupPeer(k) != p || !p.Running() || a.Route([]byte{10, 7, 0, 1}) != p {
+		t.Error("the peer is gone with the lane")
+	}
+	if _, err := a.peer.NewLane(1, a.lanes[1].own.privateKey, a.lanes[1].Key()); err == nil {
+		t.Error("two lanes have the same keys")
 	}
 }

@@ -372,8 +372,8 @@ func (device *Device) ConsumeMessageInitiation(msg *MessageInitiation, static *i
 
 	// lookup peer
 
-	peer := device.LookupPeer(peerPK)
-	if peer == nil || !peer.isRunning.Load() || !peer.knows(static) {
+	peer := device.knownBy(peerPK, static)
+	if peer == nil || !peer.isRunning.Load() {
 		return nil
 	}
 

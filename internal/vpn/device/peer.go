@@ -57,18 +57,13 @@ type Peer struct {
 }
 
 func (device *Device) NewPeer(pk NoisePublicKey) (*Peer, error) {
-	return device.newPeer(pk, &device.staticIdentity, func(*Peer) {})
-}
-
-// newPeer makes a peer that knows this end by a key pair. set completes it before others see it.
-func (device *Device) newPeer(pk NoisePublicKey, static *identity, set func(*Peer)) (*Peer, error) {
 	if device.isClosed() {
 		return nil, errors.New("device closed")
 	}
 
 	// lock resources
-	static.RLock()
-	defer static.RUnlock()
+	device.staticIdentity.RLock()
+	defer device.staticIdentity.RUnlock()
 
 	device.peers.Lock()
 	defer device.peers.Unlock()
@@ -78,17 +73,26 @@ func (device *Device) newPeer(pk NoisePublicKey, static *identity, set func(*Pee
 		return nil, errors.New("too many peers")
 	}
 
-	// create peer
-	peer := new(Peer)
-
-	peer.cookieGenerator.Init(pk)
-	peer.device = device
-
 	// map public key
 	_, ok := device.peers.keyMap[pk]
 	if ok {
 		return nil, errors.New("adding existing peer")
 	}
+
+	peer := device.makePeer(pk, &device.staticIdentity)
+
+	// add
+	device.peers.keyMap[pk] = peer
+
+	return peer, nil
+}
+
+// makePeer makes a peer that knows this end by a key pair, which the caller has locked.
+func (device *Device) makePeer(pk NoisePublicKey, static *identity) *Peer {
+	peer := new(Peer)
+
+	peer.cookieGenerator.Init(pk)
+	peer.device = device
 
 	// pre-compute DH
 	handshake := &peer.handshake
@@ -99,12 +103,8 @@ func (device *Device) newPeer(pk NoisePublicKey, static *identity, set func(*Pee
 
 	// init timers
 	peer.timersInit()
-	set(peer)
 
-	// add
-	device.peers.keyMap[pk] = peer
-
-	return peer, nil
+	return peer
 }
 
 // send sends a message to where the peer is.

@@ -92,9 +92,6 @@ func (device *Device) IpcGetOperation(w io.Writer) error {
 		}
 
 		for _, peer := range device.peers.keyMap {
-			if peer.first != nil {
-				continue // it is a part of another
-			}
 			// Serialize peer state.
 			peer.handshake.mutex.RLock()
 			keyf("public_key", (*[32]byte)(&peer.handshake.remoteStatic))
