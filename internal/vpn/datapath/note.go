@@ -27,27 +27,27 @@ func (w *worker) noted(p *packet) bool {
 	return true
 }
 
-// Tell sends a note to a peer, or by a lane of one, and returns how many bytes that was. Like what measures a path it says
-// nothing of whether the session works, so the timers are not told of data.
-func (p *Path) Tell(peer *device.Peer, note []byte) (sent int, err error) {
+// Tell sends a note to a peer, or by a lane of one. Like what measures a path it says nothing of whether the session works,
+// so the timers are not told of data.
+func (p *Path) Tell(peer *device.Peer, note []byte) error {
 	keypair, to := peer.Sending(time.Now()), peer.Endpoint()
 	if keypair == nil || !peer.Running() {
-		return 0, ErrNoSession
+		return ErrNoSession
 	}
 	if to == nil {
-		return 0, errNoEndpoint
+		return errNoEndpoint
 	}
 	number, ok := keypair.Reserve(1)
 	if !ok {
-		return 0, ErrNoSession
+		return ErrNoSession
 	}
 	var nonce device.Nonce
 	mtu := p.device.MTU()
 	padded := append(make([]byte, 0, len(note)+device.PaddingMultiple), note...)
 	message := keypair.Seal(make([]byte, device.MessageSize(len(note), mtu)), padded, number, mtu, &nonce)
 	if err := p.Send(message, to); err != nil {
-		return 0, err
+		return err
 	}
-	peer.Sent(len(message))
-	return len(message), nil
+	peer.Told()
+	return nil
 }

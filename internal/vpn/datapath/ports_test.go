@@ -308,7 +308,7 @@ func TestNotes(t *testing.T) {
 	came := make(chan heard, 10)
 	b.path.Hear(func(from *device.Peer, note []byte) { came <- heard{from, string(note)} })
 	note := append([]byte{0}, "twenty-one more bytes"...)
-	if _, err := a.path.Tell(lanes[0][0], note); err == nil {
+	if err := a.path.Tell(lanes[0][0], note); err == nil {
 		t.Error("a note is sent without a session")
 	}
 	a.reaches(b, numbered(0))
@@ -316,7 +316,7 @@ func TestNotes(t *testing.T) {
 	b.reaches(a, back.bytes())
 	meet(t, lanes)
 	for i := range 2 {
-		if _, err := a.path.Tell(lanes[0][i], note); err != nil {
+		if err := a.path.Tell(lanes[0][i], note); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -339,7 +339,7 @@ func TestNotes(t *testing.T) {
 	default:
 	}
 	b.path.Hear(func(*device.Peer, []byte) {})
-	if _, err := a.path.Tell(lanes[0][0], note); err != nil {
+	if err := a.path.Tell(lanes[0][0], note); err != nil {
 		t.Fatal(err)
 	}
 	if p := b.takeAny(100 * time.Millisecond); p != nil {

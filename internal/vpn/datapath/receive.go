@@ -282,7 +282,9 @@ func (w *worker) deliver(b *batch) {
 				continue
 			}
 			accepted++
-			bytes += p.size
+			if !p.note && (!p.empty || p.peer.Place() == 0) {
+				bytes += p.size
+			}
 			data = data || !p.empty && !p.note
 		}
 		keypair.Unlock()

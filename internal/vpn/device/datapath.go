@@ -99,10 +99,13 @@ func (peer *Peer) Sent(bytes int) {
 	peer.keepKeyFreshSending()
 }
 
+// Told notes that a note has left. It is not among the bytes that are counted.
+func (peer *Peer) Told() { peer.keepKeyFreshSending() }
+
 // Unanswered reports whether data was sent, or was to be, and nothing has come since.
 func (peer *Peer) Unanswered() bool { return peer.timers.newHandshake.IsPending() }
 
-// Received notes that authentic messages have come, which Accept has accepted: of so many bytes in all,
+// Received notes that authentic messages have come, which Accept has accepted: of so many bytes that count,
 // the last of them from an endpoint. data says whether one was no keepalive.
 func (peer *Peer) Received(keypair *Keypair, from *Endpoint, bytes int, data bool) {
 	peer.SetEndpointFromPacket(from)

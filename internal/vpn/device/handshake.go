@@ -57,7 +57,7 @@ func (peer *Peer) SendHandshakeInitiation(isRetry bool) error {
 	peer.timersAnyAuthenticatedPacketSent()
 	peer.timersHandshakeInitiated() // before the answer may come
 
-	err = peer.send(packet)
+	err = peer.send(packet, false)
 	if err != nil {
 		peer.device.log.Errorf("%v - Failed to send handshake initiation: %v", peer, err)
 	}
@@ -92,7 +92,7 @@ func (peer *Peer) SendHandshakeResponse() error {
 	peer.timersAnyAuthenticatedPacketTraversal()
 	peer.timersAnyAuthenticatedPacketSent()
 
-	err = peer.send(packet)
+	err = peer.send(packet, false)
 	if err != nil {
 		peer.device.log.Errorf("%v - Failed to send handshake response: %v", peer, err)
 	}
@@ -225,7 +225,9 @@ func (device *Device) handle(elem *handshakeElement) {
 		peer.SetEndpointFromPacket(&elem.endpoint)
 
 		device.log.Verbosef("%v - Received handshake initiation", peer)
-		peer.rxBytes.Add(uint64(len(elem.message())))
+		if peer.first == nil {
+			peer.rxBytes.Add(uint64(len(elem.message())))
+		}
 
 		peer.SendHandshakeResponse()
 
@@ -254,7 +256,9 @@ func (device *Device) handle(elem *handshakeElement) {
 		}
 
 		device.log.Verbosef("%v - Received handshake response", peer)
-		peer.rxBytes.Add(uint64(len(elem.message())))
+		if peer.first == nil {
+			peer.rxBytes.Add(uint64(len(elem.message())))
+		}
 
 		// update timers
 

@@ -189,7 +189,8 @@ func (peer *Peer) First() *Peer {
 // Place returns the place of the port that the peer's messages leave by and come to.
 func (peer *Peer) Place() uint8 { return peer.place }
 
-// Bytes returns what was sent to the peer and came from it, with what its lanes have carried.
+// Bytes returns what was sent to the peer and came from it, with the packets of its lanes. What lanes need for themselves is
+// not counted, and no notes: who decides by these numbers asks whether the link is used.
 func (peer *Peer) Bytes() (sent, received uint64) {
 	w := &peer.wide
 	w.mu.Lock()

@@ -19,8 +19,8 @@ type Peer struct {
 	keypairs          Keypairs
 	handshake         Handshake
 	device            *Device
-	txBytes           atomic.Uint64 // bytes send to peer (endpoint)
-	rxBytes           atomic.Uint64 // bytes received from peer
+	txBytes           atomic.Uint64 // sent to the peer, without notes; of a lane: packets only
+	rxBytes           atomic.Uint64 // likewise, received from it
 	lastHandshakeNano atomic.Int64  // nano seconds since epoch
 
 	endpoint atomic.Pointer[Endpoint] // nil: not known
@@ -107,8 +107,8 @@ func (device *Device) makePeer(pk NoisePublicKey, static *identity) *Peer {
 	return peer
 }
 
-// send sends a message to where the peer is.
-func (peer *Peer) send(message []byte) error {
+// send sends a message to where the peer is. data says whether it has a packet.
+func (peer *Peer) send(message []byte, data bool) error {
 	if peer.device.isClosed() {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (peer *Peer) send(message []byte) error {
 		return errNoEndpoint
 	}
 	err := peer.device.net.network.Send(message, endpoint)
-	if err == nil {
+	if err == nil && (data || peer.first == nil) {
 		peer.txBytes.Add(uint64(len(message)))
 	}
 	return err

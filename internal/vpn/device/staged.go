@@ -69,7 +69,7 @@ func (peer *Peer) SendStagedPackets() {
 		if len(packet) > 0 {
 			peer.timersDataSent()
 		}
-		if err := peer.send(message); err != nil {
+		if err := peer.send(message, len(packet) > 0); err != nil {
 			peer.device.log.Errorf("%v - Failed to send data packets: %v", peer, err)
 		}
 		peer.keepKeyFreshSending()

@@ -30,23 +30,25 @@ type link struct {
 	wanted int // ports; 0: it is to be wide no more
 	ports  int // that this end has for it
 
-	peer   *device.Peer // nil: it is not there
-	of     *wide.Link
-	first  wide.Watch
-	told   uint64    // bytes of notes that were sent by the first tunnel
-	alive  bool      // the first tunnel has a session
-	met    time.Time // when it last had one
-	dead   bool      // it does not work, and lanes do
-	keys   *device.Keypair
-	lanes  map[*wide.Set][]*lane
-	where  where // the lanes are
-	seen   where // the peer is since at
-	at     time.Time
-	astray time.Time      // since when a lane is elsewhere; zero: none is
-	over   []*device.Peer // by whom connections go
-	text   string         // what there is to be said of it
-	since  time.Time      // when that began
-	said   string         // as the journal has it
+	peer    *device.Peer // nil: it is not there
+	of      *wide.Link
+	first   wide.Watch
+	alive   bool      // the first tunnel has a session
+	met     time.Time // when it last had one
+	dead    bool      // it does not work, and lanes do
+	carried uint64    // by lanes, when it got its keys
+	lapsed  time.Time // since when it has no session, or soon has none; zero: it has one
+	greeted time.Time
+	keys    *device.Keypair
+	lanes   map[*wide.Set][]*lane
+	where   where // the lanes are
+	seen    where // the peer is since at
+	at      time.Time
+	astray  time.Time      // since when a lane is elsewhere; zero: none is
+	over    []*device.Peer // by whom connections go
+	text    string         // what there is to be said of it
+	since   time.Time      // when that began
+	said    string         // as the journal has it
 }
 
 // lane is a tunnel beside the first.
@@ -54,7 +56,6 @@ type lane struct {
 	wide.Lane
 	peer    *device.Peer
 	watch   wide.Watch
-	told    uint64
 	lapsed  time.Time // since when it has no session, or soon has none; zero: it has one
 	greeted time.Time
 	pause   time.Duration // until it is greeted again
@@ -82,7 +83,7 @@ func (l *link) look(now time.Time) {
 	l.be(now)
 	alive := p.Fresh(now)
 	if keys := p.Keys(); alive && keys != l.keys {
-		l.keys = keys
+		l.keys, l.carried = keys, l.byLanes()
 		l.of.Again(now) // the other end may be another process by now
 	}
 	sets := l.of.Sets(now)
@@ -96,9 +97,12 @@ func (l *link) look(now time.Time) {
 	l.roam(now)
 	working := l.watch(sets, now)
 	l.spread(sets)
+	if working {
+		l.renew(sets[0], now)
+	}
 	if alive {
 		if o := l.of.Offer(now, working); o != nil {
-			l.tell(p, o.Append(nil), &l.told)
+			l.tell(p, o.Append(nil))
 		}
 	}
 	l.say(now)
@@ -133,8 +137,8 @@ func (l *link) forget() {
 		}
 	}
 	l.peer, l.of, l.lanes, l.over, l.ports, l.alive, l.keys = nil, nil, nil, nil, 0, false, nil
-	l.first, l.told, l.where, l.seen = wide.Watch{}, 0, where{}, where{}
-	l.met, l.dead = time.Time{}, false
+	l.first, l.where, l.seen = wide.Watch{}, where{}, where{}
+	l.met, l.dead, l.lapsed, l.greeted = time.Time{}, false, time.Time{}, time.Time{}
 }
 
 func (l *link) drop(lanes []*lane) {
@@ -264,8 +268,8 @@ func (l *link) watch(sets []*wide.Set, now time.Time) (any bool) {
 	}
 	sent, received := l.peer.Own()
 	was := l.first.Up()
-	if n := l.first.Look(now, sent-l.told, received, l.alive); n != 0 {
-		l.probe(l.peer, n, &l.told)
+	if n := l.first.Look(now, sent, received, l.alive); n != 0 {
+		l.probe(l.peer, n)
 	}
 	l.dead = any && (l.first.Dead() || !l.alive && now.Sub(l.met) >= deadPause)
 	if was && !l.first.Up() && l.alive { // its keys may be lost, as those of lanes are
@@ -274,12 +278,36 @@ func (l *link) watch(sets []*wide.Set, now time.Time) (any bool) {
 	return any
 }
 
+// renew has the first tunnel get a new session while lanes carry what it would be renewed for. It is not renewed for lanes
+// that carry nothing: these end with it.
+func (l *link) renew(newest *wide.Set, now time.Time) {
+	if l.peer.Fresh(now.Add(renewPause)) {
+		l.lapsed = time.Time{}
+		return
+	}
+	if l.lapsed.IsZero() {
+		l.lapsed = now
+	}
+	if l.byLanes() == l.carried || now.Sub(l.greeted) < greetPause || newest.Mine < newest.Theirs && now.Sub(l.lapsed) < yieldPause {
+		return
+	}
+	l.greeted = now
+	l.peer.SendHandshakeInitiation(false) //nolint:errcheck // it logs what goes wrong, and is tried again
+}
+
+// byLanes returns how many bytes lanes have carried.
+func (l *link) byLanes() uint64 {
+	sent, received := l.peer.Bytes()
+	ownSent, ownReceived := l.peer.Own()
+	return sent - ownSent + received - ownReceived
+}
+
 func (l *link) watchLane(s *wide.Set, a *lane, now time.Time) (works bool) {
 	fresh := a.peer.Fresh(now)
 	was := a.watch.Up()
 	sent, received := a.peer.Own()
-	if n := a.watch.Look(now, sent-a.told, received, fresh); n != 0 {
-		l.probe(a.peer, n, &a.told)
+	if n := a.watch.Look(now, sent, received, fresh); n != 0 {
+		l.probe(a.peer, n)
 	}
 	if was && !a.watch.Up() && fresh && !s.Ended() {
 		l.of.Again(now) // the other end may have lost its keys
@@ -301,27 +329,24 @@ func (l *link) watchLane(s *wide.Set, a *lane, now time.Time) (works bool) {
 }
 
 // probe asks whether a tunnel carries packets as large as the interface has.
-func (l *link) probe(by *device.Peer, number uint64, told *uint64) {
+func (l *link) probe(by *device.Peer, number uint64) {
 	p := wide.Probe{Number: number, Size: l.wides.engine.device.MTU()}
-	l.tell(by, p.Append(nil), told)
+	l.tell(by, p.Append(nil))
 }
 
-func (l *link) tell(by *device.Peer, text []byte, told *uint64) {
-	n, err := l.wides.engine.path.Tell(by, text)
-	if err == nil {
-		*told += uint64(n)
-	}
+func (l *link) tell(by *device.Peer, text []byte) {
+	l.wides.engine.path.Tell(by, text) //nolint:errcheck // what needs an answer is said again
 }
 
 // probed answers a probe, or takes the answer to one.
 func (l *link) probed(from *device.Peer, p *wide.Probe) {
-	watch, told := &l.first, &l.told
+	watch := &l.first
 	if from != l.peer {
 		a := l.laneOf(from)
 		if a == nil {
 			return
 		}
-		watch, told = &a.watch, &a.told
+		watch = &a.watch
 	}
 	if p.Answer {
 		if watch.Answered(p.Number); from == l.peer {
@@ -332,7 +357,7 @@ func (l *link) probed(from *device.Peer, p *wide.Probe) {
 	}
 	answer := *p
 	answer.Answer = true
-	l.tell(from, answer.Append(nil), told)
+	l.tell(from, answer.Append(nil))
 }
 
 func (l *link) laneOf(p *device.Peer) *lane {

@@ -2,6 +2,7 @@ package userspace
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,4 +100,45 @@ func TestDeadFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	uses(t, 3, 10*time.Second, a, b)
+}
+
+// said returns how often the end has said something of its peer.
+func (e *end) said(text string) (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, r := range e.remarks {
+		if strings.HasPrefix(r, "peer(") && strings.HasSuffix(r, ") - "+text) {
+			n++
+		}
+	}
+	return n
+}
+
+// A first tunnel is renewed for what lanes carry. Notes and handshakes of lanes are no data: for these it is not.
+func TestFirstIsRenewed(t *testing.T) {
+	a, b := twoEnds(t, 3, 3)
+	uses(t, 3, 5*time.Second, a, b)
+	time.Sleep(5200 * time.Millisecond) // no handshake begins within 5 s of another
+	for _, e := range []*end{a, b} {
+		for _, lane := range e.lanesOf() {
+			if sent, received := lane.Own(); sent != 0 || received != 0 {
+				t.Errorf("a lane that is not used has sent %d bytes and received %d", sent, received)
+			}
+		}
+	}
+	soon := device.RejectAfterTime - 20*time.Second
+	const begins = "Sending handshake initiation"
+	before := a.said(begins)
+	a.later(soon)
+	if a.later(soon + yieldPause); a.said(begins) != before {
+		t.Error("the first tunnel is renewed though nothing is carried")
+	}
+	for flow := range 16 {
+		a.send(b, flow, flow)
+	}
+	time.Sleep(200 * time.Millisecond)
+	a.later(soon)
+	if a.later(soon + yieldPause); a.said(begins) != before+1 {
+		t.Error("the first tunnel is not renewed while lanes carry data")
+	}
 }

@@ -31,7 +31,8 @@ func (w *Watch) Up() bool { return w.up }
 // Dead reports whether the tunnel does not work although it had time to show that it does.
 func (w *Watch) Dead() bool { return w.dead }
 
-// Look takes the bytes that have left and come so far, without notes among those that left, and whether there are keys.
+// Look takes the bytes that have left and come so far, without notes, and whether there are keys. A probe of the other end
+// does not tell that anything arrives there.
 // It returns the number of the probe that is to be sent now; 0: none.
 func (w *Watch) Look(now time.Time, sent, received uint64, keys bool) (probe uint64) {
 	if received != w.received {

@@ -20,7 +20,6 @@ func (w *watched) pass(d time.Duration, each func()) {
 		each()
 		if n := w.Look(w.now, w.sent, w.received, true); n != 0 {
 			if w.probes++; !w.deaf {
-				w.received += 64
 				w.Answered(n)
 			}
 		}
