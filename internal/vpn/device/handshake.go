@@ -166,7 +166,7 @@ func (device *Device) handle(elem *handshakeElement) {
 
 		// check mac fields and maybe ratelimit
 
-		if static = device.identityFor(elem); static == nil {
+		if static = device.identityFor(elem, time.Now()); static == nil {
 			device.log.Verbosef("Received packet with invalid mac1")
 			return
 		}

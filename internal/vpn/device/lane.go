@@ -1,6 +1,7 @@
 package device
 
 import (
+	"encoding/binary"
 	"errors"
 	"net/netip"
 	"slices"
@@ -57,23 +58,59 @@ func (device *Device) lane(place uint8, own, remote NoisePublicKey) *Peer {
 type lanes struct {
 	sync.RWMutex
 	at [MostPorts][]*Peer
+
+	// The thread of handshakes has these:
+	second int64 // of the Unix time
+	tried  int   // lanes in it, for messages from where none of them is
 }
 
+// mostTried is how many lanes are tried in a second for messages from where none of them is. Each costs a hash, whoever has
+// sent the message.
+const mostTried = 4096
+
 // identityFor returns the key pair that a message is for which came to a port, or nil.
-func (device *Device) identityFor(elem *handshakeElement) *identity {
+func (device *Device) identityFor(elem *handshakeElement, now time.Time) *identity {
 	place := elem.endpoint.Place
 	if place == 0 {
-		if device.staticIdentity.checker.CheckMAC1(elem.message()) {
-			return &device.staticIdentity
-		}
-		return nil
+		return device.staticIdentity.takes(elem)
 	}
-	device.lanes.RLock()
-	defer device.lanes.RUnlock()
-	for _, lane := range device.lanes.at[place%MostPorts] {
-		if lane.own.checker.CheckMAC1(elem.message()) {
-			return lane.own
+	if elem.msgType == MessageResponseType { // it says who has begun
+		begun := device.indexTable.Lookup(binary.LittleEndian.Uint32(elem.message()[8:])).peer
+		if begun == nil || begun.place != place {
+			return nil
 		}
+		return begun.identity().takes(elem)
+	}
+	all := &device.lanes
+	all.RLock()
+	defer all.RUnlock()
+	from := elem.endpoint.Remote.Addr()
+	for _, lane := range all.at[place%MostPorts] {
+		if is := lane.endpoint.Load(); is == nil || is.Remote.Addr() != from {
+			continue
+		}
+		if static := lane.own.takes(elem); static != nil {
+			return static
+		}
+	}
+	if second := now.Unix(); second != all.second {
+		all.second, all.tried = second, 0
+	}
+	for _, lane := range all.at[place%MostPorts] {
+		if all.tried++; all.tried > mostTried {
+			return nil // a lane that is elsewhere is found when its first tunnel is
+		}
+		if static := lane.own.takes(elem); static != nil {
+			return static
+		}
+	}
+	return nil
+}
+
+// takes returns the key pair if a message is for it, else nil.
+func (i *identity) takes(elem *handshakeElement) *identity {
+	if i.checker.CheckMAC1(elem.message()) {
+		return i
 	}
 	return nil
 }

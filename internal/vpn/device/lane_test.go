@@ -254,7 +254,7 @@ func TestLanesFollow(t *testing.T) {
 		t.Error("a lane that was removed is there")
 	}
 	a.RemovePeer(a.peer.Key())
-	if a.laneAt(2) != nil || a.lanes[2].Running() || a.identityFor(&handshakeElement{size: MessageInitiationSize, endpoint: Endpoint{Place: 2}}) != nil {
+	if a.laneAt(2) != nil || a.lanes[2].Running() || a.identityFor(&handshakeElement{size: MessageInitiationSize, endpoint: Endpoint{Place: 2}}, time.Now()) != nil {
 		t.Error("a lane has outlived its peer")
 	}
 	a.peer.RemoveLane(a.lanes[2]) // it is no harm to remove it again
@@ -348,5 +348,54 @@ func TestLaneWithPeersKey(t *testing.T) {
 	}
 	if _, err := a.peer.NewLane(1, a.lanes[1].own.privateKey, a.lanes[1].Key()); err == nil {
 		t.Error("two lanes have the same keys")
+	}
+}
+
+// A flood of messages from anywhere costs a second no more than so many hashes. It does not keep lanes from handshakes
+// where they are.
+func TestFloodOfLanes(t *testing.T) {
+	ends := linkOf(t, 2)
+	a, b := ends[0], ends[1]
+	if err := a.lanes[1].SendHandshakeInitiation(false); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := a.network.take(MessageInitiationType)
+	now := time.Now()
+	from := func(address string, message []byte) *identity {
+		elem := &handshakeElement{msgType: uint32(message[0]), size: len(message), endpoint: Endpoint{Remote: at(address), Place: 1}}
+		copy(elem.packet[:], message)
+		return b.identityFor(elem, now)
+	}
+	here, elsewhere := b.lanes[1].Endpoint().Remote.String(), "198.51.100.66:666"
+	if from(elsewhere, first.message) != b.lanes[1].own {
+		t.Error("a lane is not found that is elsewhere")
+	}
+	junk := slices.Clone(first.message)
+	junk[len(junk)-17]++
+	for range mostTried {
+		if from(elsewhere, junk) != nil {
+			t.Fatal("junk is taken")
+		}
+	}
+	if from(elsewhere, first.message) != nil {
+		t.Error("the flood has no limit")
+	}
+	if from(here, first.message) != b.lanes[1].own {
+		t.Error("the flood keeps a lane from a handshake where it is")
+	}
+	b.arrive(first.message, at(here), 1)
+	second, ok := b.network.take(MessageResponseType)
+	if !ok {
+		t.Fatal("the handshake is not answered")
+	}
+	for range mostTried {
+		answer := &handshakeElement{msgType: MessageResponseType, size: len(second.message), endpoint: Endpoint{Remote: at(elsewhere), Place: 1}}
+		copy(answer.packet[:], second.message)
+		if a.identityFor(answer, now) != a.lanes[1].own {
+			t.Fatal("an answer is not known by who began")
+		}
+	}
+	if now = now.Add(time.Second); from(elsewhere, first.message) != b.lanes[1].own {
+		t.Error("the flood has an effect after its end")
 	}
 }
