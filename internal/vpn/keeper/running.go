@@ -149,7 +149,9 @@ func (t *running) hold(now time.Time) error {
 		return err
 	}
 	if t.widthsChanged() {
-		return t.set()
+		if err := t.widen(); err != nil {
+			return err
+		}
 	}
 	return route.Lead(l.Attrs().Index, route.Networks(&t.of))
 }

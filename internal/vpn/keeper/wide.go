@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"net/netip"
+	"slices"
 
 	"weir/internal/host/netif"
 	"weir/internal/vpn/key"
@@ -24,10 +25,43 @@ func (t *running) width(p *resolve.Peer) int {
 	}
 	if k, err := key.ParsePublic(p.Key); err == nil {
 		if at := t.states[k].Endpoint; at.IsValid() {
-			n = max(n, queuesTo(at.Addr()))
+			last := 0
+			if is := t.before(k); is != nil {
+				last = is.Wide
+			}
+			n = max(n, queuesOr(queuesTo(at.Addr()), last))
 		}
 	}
 	return min(n, ast.MostPorts)
+}
+
+// queuesOr returns how many queues there are. Without a route or a card there are as many as there were.
+func queuesOr(queues, last int) int {
+	if queues == 0 {
+		return last
+	}
+	return queues
+}
+
+// widen has links have the ports that they are to have now. All else stays as the engine has it: files that have changed
+// count from the next load.
+func (t *running) widen() error {
+	c := *t.config
+	c.Peers = slices.Clone(c.Peers)
+	for i := range t.of.Peers {
+		p := &t.of.Peers[i]
+		for j := range c.Peers {
+			if is := &c.Peers[j]; p.WideAuto && is.Key.String() == p.Key {
+				is.Wide = t.width(p)
+			}
+		}
+	}
+	if err := t.engine.Apply(&c); err != nil {
+		t.greeted = false // it has made all peers anew, or will
+		return err
+	}
+	t.config = &c
+	return nil
 }
 
 // widthsChanged reports whether links are to have other ports than the engine was told, as queues or ways have changed.

@@ -1,6 +1,8 @@
 package keeper
 
 import (
+	"reflect"
+	"slices"
 	"testing"
 
 	"weir/internal/host/netif"
@@ -27,8 +29,11 @@ func TestQueuesOf(t *testing.T) {
 type staff struct {
 	tunnel.Engine
 	workers
-	count int
+	count   int
+	applied *tunnel.Config
 }
+
+func (s *staff) Apply(c *tunnel.Config) error { s.applied = c; return nil }
 
 func (s *staff) Work() []datapath.Work { return make([]datapath.Work, s.count) }
 
@@ -56,5 +61,26 @@ func TestWidth(t *testing.T) {
 		if e := engineOf(&resolve.WireGuard{Peers: []resolve.Peer{p}}); e != "userspace" {
 			t.Errorf("a wide link has the engine %q", e)
 		}
+	}
+}
+
+// When the card has other queues, links have other ports, and nothing else changes: no file is read.
+func TestWiden(t *testing.T) {
+	k, other := key.NewPrivate().Public(), key.NewPrivate().Public()
+	engine := &staff{count: 5}
+	of := resolve.WireGuard{KeyFile: "/nowhere", Peers: []resolve.Peer{{Key: k.String(), WideAuto: true, Wide: 16, PSKFile: "/nowhere"}, {Key: other.String()}}}
+	before := &tunnel.Config{Private: key.NewPrivate(), Port: 7, Peers: []tunnel.Peer{{Key: other}, {Key: k, Wide: 4, Preshared: key.NewPrivate()}}}
+	r := &running{engine: engine, of: of, config: before}
+	if err := r.widen(); err != nil {
+		t.Fatal(err)
+	}
+	want := *before
+	want.Peers = slices.Clone(before.Peers)
+	want.Peers[1].Wide = 5
+	if !reflect.DeepEqual(engine.applied, &want) || r.config != engine.applied || before.Peers[1].Wide != 4 {
+		t.Errorf("the engine is told %+v, and was told %+v", engine.applied, before)
+	}
+	if queuesOr(0, 8) != 8 || queuesOr(3, 8) != 3 {
+		t.Error("a link without a way has other ports")
 	}
 }
