@@ -64,7 +64,9 @@ type lane struct {
 // where is how the first tunnel reaches the peer.
 type where struct {
 	address netip.Addr
-	link    uint32
+	scope   uint32
+	local   netip.Addr // this end's
+	link    uint32     // by which messages leave
 	held    *device.Held
 	port    bool // the peer's ports are as it knows them: no NAT changes them
 }
@@ -183,11 +185,7 @@ func (l *link) whereabouts() where {
 	if is == nil {
 		return where{}
 	}
-	w := where{address: is.Remote.Addr(), link: is.Scope, held: is.Held, port: is.Remote.Port() == l.of.FarPort()}
-	if is.Held != nil {
-		w.link = is.Interface
-	}
-	return w
+	return where{is.Remote.Addr(), is.Scope, is.Local, is.Interface, is.Held, is.Remote.Port() == l.of.FarPort()}
 }
 
 // roam has all lanes be where the peer is, if it is not just there for a moment: the answer to a probe by another way

@@ -142,3 +142,28 @@ func TestFirstIsRenewed(t *testing.T) {
 		t.Error("the first tunnel is not renewed while lanes carry data")
 	}
 }
+
+// Lanes leave from where the first tunnel does, also while nothing comes by them.
+func TestOtherAddress(t *testing.T) {
+	a, b := twoEnds(t, 3, 3)
+	uses(t, 3, 5*time.Second, a, b)
+	other := netip.MustParseAddr("127.0.0.2")
+	if err := a.Move(b.secret.Public(), netip.AddrPortFrom(other, b.port)); err != nil {
+		t.Fatal(err)
+	}
+	a.Recall(b.secret.Public())
+	for until := time.Now().Add(3 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		there := 0
+		for _, lane := range b.lanesOf() {
+			if lane.Endpoint().Local == other {
+				there++
+			}
+		}
+		if there == 2 {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatalf("%d of 2 lanes leave from %v", there, other)
+		}
+	}
+}
