@@ -134,7 +134,7 @@ func (peer *Peer) String() string {
 	//
 	// except that it is considerably more efficient.
 	if peer.first != nil {
-		return peer.first.String() + " - port " + strconv.Itoa(int(peer.place)+1)
+		return peer.first.String() + " - lane " + strconv.Itoa(int(peer.place))
 	}
 	src := peer.handshake.remoteStatic
 	b64 := func(input byte) byte {
