@@ -81,9 +81,15 @@ func (p *Path) openPort(first uint16) error {
 		}
 	}
 	p.mu.Lock()
+	p.control.Lock()
 	p.setMore(append(before[:len(before):len(before)], next))
+	for _, r := range []*receiver{four, six} {
+		if r != nil {
+			r.socket.cut(p.cuts.Load()) //nolint:errcheck // the next probe tells
+		}
+	}
+	p.control.Unlock()
 	p.mu.Unlock()
-	p.Cut(p.cuts.Load())
 	for _, w := range p.at {
 		for _, r := range []*receiver{four, six} {
 			if r == nil {

@@ -195,8 +195,10 @@ func (w *worker) flush(b *outbox) bool {
 		b.peer.Sent(sent)
 		w.vain = w.vain && sent == 0
 		if errors.Is(err, unix.EAGAIN) {
-			b.messages, w.stalled = rest, w.path.socketOf(to)
-			return false
+			if s := w.path.socketOf(to); s != nil { // else its port has just been closed
+				b.messages, w.stalled = rest, s
+				return false
+			}
 		}
 		if err != nil {
 			w.tally.sentLost += uint64(max(1, (len(b.messages)-sent)/b.segment))
