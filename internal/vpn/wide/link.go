@@ -216,7 +216,14 @@ func (l *Link) pair(now time.Time) {
 			was.ends = now.Add(grace) // the other end may still send by it
 		}
 	}
-	l.sets = append([]*Set{s}, l.sets[:min(len(l.sets), mostSets-1)]...)
+	for len(l.sets) >= mostSets { // all but one have ended
+		at := len(l.sets) - 1
+		for at > 0 && !l.sets[at].Ended() {
+			at--
+		}
+		l.sets = slices.Delete(l.sets, at, at+1)
+	}
+	l.sets = append([]*Set{s}, l.sets...)
 	l.changed(now)
 }
 

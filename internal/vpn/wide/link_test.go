@@ -426,3 +426,18 @@ func TestRevoke(t *testing.T) {
 		t.Error("the ends do not agree after that")
 	}
 }
+
+// However often the keys change before new lanes work, those that do work stay.
+func TestProvenStays(t *testing.T) {
+	p := newPair(three, three)
+	p.steps(5 * time.Second)
+	a := p.ends[0]
+	proven := a.sets[0]
+	for range 2 * mostSets {
+		a.Rotate(p.now)
+		a.pair(p.now)
+		if len(a.sets) > mostSets || !slices.Contains(a.sets, proven) || proven.Ended() {
+			t.Fatal("the lanes that work are gone")
+		}
+	}
+}
