@@ -261,7 +261,7 @@ func (l *link) watch(sets []*wide.Set, now time.Time) (any bool) {
 		l.of.Works(s, works, now)
 	}
 	if !l.of.Agreed() || len(sets) == 0 {
-		l.dead = false
+		l.dead = l.dead && any // what would make the ends agree goes by the first tunnel
 		return any
 	}
 	sent, received := l.peer.Own()

@@ -75,16 +75,32 @@ func TestDeadFirst(t *testing.T) {
 	a, b := twoEnds(t, 3, 3)
 	traffic := exchange(a, b)
 	uses(t, 3, 5*time.Second, a, b)
+	time.Sleep(time.Second) // nothing is left to agree on
 	nowhere := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), freePorts(t, 1))
-	for i, e := range []*end{a, b} {
-		if err := e.Move([]*end{b, a}[i].secret.Public(), nowhere); err != nil {
-			t.Fatal(err)
+	for there, tries := 0, 0; there < 2; tries++ { // what is under way takes an end back
+		there = 0
+		for i, e := range []*end{a, b} {
+			if e.link().Ports[0].Endpoint == nowhere {
+				there++
+			} else if err := e.Move([]*end{b, a}[i].secret.Public(), nowhere); err != nil || tries > 100 {
+				traffic.stop()
+				t.Fatalf("an end does not stay where it was moved to: %v", err)
+			}
 		}
+		time.Sleep(20 * time.Millisecond)
 	}
 	uses(t, 2, 5*time.Second, a, b)
 	if w := a.link(); w.Ports[0].Works || !w.Ports[1].Works || !w.Ports[2].Works || w.Why == "" {
 		t.Errorf("%+v", w)
 	}
+	a.wides.mu.Lock()
+	for _, l := range a.wides.links { // as when a lane fails, too: nothing can be asked now
+		l.of.Again(time.Now())
+		if l.of.Agreed() {
+			t.Error("the ends agree without an answer")
+		}
+	}
+	a.wides.mu.Unlock()
 	time.Sleep(time.Second)
 	_, _, longest := traffic.stop()
 	t.Logf("longest %v", longest)
@@ -93,8 +109,8 @@ func TestDeadFirst(t *testing.T) {
 	}
 	traffic = exchange(a, b)
 	time.Sleep(time.Second)
-	if _, _, longest := traffic.stop(); longest > 700*time.Millisecond {
-		t.Errorf("a connection is sent by a port that does not work: %v", longest)
+	if sent, came, _ := traffic.stop(); came[0] < sent[0]*95/100 || came[1] < sent[1]*95/100 {
+		t.Errorf("connections go by a port that does not work: of %v datagrams %v came", sent, came)
 	}
 	if err := a.Move(b.secret.Public(), netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), b.port)); err != nil {
 		t.Fatal(err)
