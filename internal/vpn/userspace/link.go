@@ -465,10 +465,10 @@ func (l *link) why(s *tunnel.Wide) string {
 		return "the other end's statement does not say wide"
 	case len(s.Ports) < s.Wanted && s.Used == len(s.Ports) && s.Used > 1:
 		return fmt.Sprintf("the other end has %d ports", len(s.Ports))
-	case l.dead:
-		return fmt.Sprintf("nothing comes back by port %d: a rule, here or there, may be in the way", l.wides.port)
 	case !l.alive:
 		return "there is no session"
+	case l.dead:
+		return fmt.Sprintf("nothing comes back by port %d: a rule, here or there, may be in the way", l.wides.port)
 	case !l.where.port && s.Used == 1:
 		return "ports are changed on the way to the other end, which has to begin; nothing came by them yet"
 	}
