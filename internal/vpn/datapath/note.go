@@ -1,14 +1,10 @@
 package datapath
 
-import (
-	"time"
-
-	"weir/internal/vpn/device"
-)
+import "weir/internal/vpn/device"
 
 // A note is a message of one end's engine to that of the other, in place of a packet. Its first four bits are zero,
-// which is no version of IP: every WireGuard drops it without an answer, no host behind an end can send it through the
-// tunnel, and it does not reach the interface. So it comes from who has the keys.
+// which is no version of IP: every WireGuard drops it, though it may count it as data and send a keepalive. No host behind
+// an end can send it through the tunnel, and it does not reach the interface. So it comes from who has the keys.
 
 // leastNote is the size of the smallest.
 const leastNote = device.PaddingMultiple
@@ -30,21 +26,11 @@ func (w *worker) noted(p *packet) bool {
 // Tell sends a note to a peer, or by a lane of one. Like what measures a path it says nothing of whether the session works,
 // so the timers are not told of data.
 func (p *Path) Tell(peer *device.Peer, note []byte) error {
-	keypair, to := peer.Sending(time.Now()), peer.Endpoint()
-	if keypair == nil || !peer.Running() {
-		return ErrNoSession
-	}
-	if to == nil {
-		return errNoEndpoint
-	}
-	number, ok := keypair.Reserve(1)
-	if !ok {
-		return ErrNoSession
-	}
-	var nonce device.Nonce
-	mtu := p.device.MTU()
 	padded := append(make([]byte, 0, len(note)+device.PaddingMultiple), note...)
-	message := keypair.Seal(make([]byte, device.MessageSize(len(note), mtu)), padded, number, mtu, &nonce)
+	message, to, err := sealOne(peer, padded, p.device.MTU())
+	if err != nil {
+		return err
+	}
 	if err := p.Send(message, to); err != nil {
 		return err
 	}

@@ -57,24 +57,34 @@ func (p *Path) Ask(ctx context.Context, peer *device.Peer, from, to netip.Addr, 
 // probe sends a packet to a peer, padded as one of an interface with that MTU. A lost one is no reason to doubt the
 // session, so the timers are not told of data.
 func (p *Path) probe(peer *device.Peer, packet []byte, mtu int) error {
+	message, to, err := sealOne(peer, packet, mtu)
+	if err != nil {
+		return err
+	}
+	if err := p.sendWhole(message, to); err != nil {
+		return err
+	}
+	peer.Sent(len(message))
+	return nil
+}
+
+// sealOne makes a message of one packet for a peer, or for a lane of one, and says where it goes. packet has room for what
+// it is padded with.
+func sealOne(peer *device.Peer, packet []byte, mtu int) (message []byte, to *device.Endpoint, err error) {
 	keypair, to := peer.Sending(time.Now()), peer.Endpoint()
 	if keypair == nil || !peer.Running() {
-		return ErrNoSession
+		return nil, nil, ErrNoSession
 	}
 	if to == nil {
-		return errNoEndpoint
+		return nil, nil, errNoEndpoint
 	}
 	number, ok := keypair.Reserve(1)
 	if !ok {
-		return ErrNoSession
+		return nil, nil, ErrNoSession
 	}
 	var nonce device.Nonce
 	room := make([]byte, device.MessageSize(len(packet), mtu))
-	err := p.sendWhole(keypair.Seal(room, packet, number, mtu, &nonce), to)
-	if err == nil {
-		peer.Sent(len(room))
-	}
-	return err
+	return keypair.Seal(room, packet, number, mtu, &nonce), to, nil
 }
 
 // sendWhole sends a message that neither the kernel nor a router cuts, whatever the kernel knows of the path.
