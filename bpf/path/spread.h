@@ -24,7 +24,7 @@
 #define SPREAD_CORES   255
 
 /* Frames that may wait for a core. The kernel's queue is longer, so that it never drops silently. */
-#define SPREAD_ROOM 1536
+#define SPREAD_ROOM 8192
 
 /* A frame that this core has handled itself has left when so many more have come in: a poll has at most 256,
  * and sends what it has redirected at its end. */

@@ -58,21 +58,21 @@ type coreEntry struct {
 	FD     int32 // when read, the program's id
 }
 
-// HasCore reports whether a CPU map with programs takes frames for a core.
-func HasCore(m *Map, core uint32) (bool, error) {
+// CoreRoom returns how many frames may wait for a core in a CPU map with programs; 0: the map takes none for it.
+func CoreRoom(m *Map, core uint32) (uint32, error) {
 	var now coreEntry
 	err := m.Lookup(core, &now)
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
-		return false, nil
+		return 0, nil
 	}
-	return now.Frames > 0, err
+	return now.Frames, err
 }
 
 // OpenCoreWith is OpenCore with a program that runs on the frames there. It says whether the map has not taken
 // frames for the core before.
 func OpenCoreWith(m *Map, core, frames uint32, p *Program) (opened bool, err error) {
-	has, err := HasCore(m, core)
-	if err != nil || has {
+	room, err := CoreRoom(m, core)
+	if err != nil || room > 0 {
 		return false, err
 	}
 	return true, m.Put(core, coreEntry{frames, int32(p.FD())})

@@ -29,8 +29,9 @@ const (
 	// of them that a core has if the card spreads nothing.
 	muchTraffic = 10_000
 	oneQueue    = 0.75
-	// spreadStep is how many buckets move in a second.
-	spreadStep = dataplane.SpreadBuckets / 16
+	// spreadStep is how many buckets come back in a second, at most by drops. spreadDrain of them are more than did not fit.
+	spreadStep  = dataplane.SpreadBuckets / 16
+	spreadDrain = dataplane.SpreadBuckets / 64
 	// spreadAlike are the low bits of the index in which interfaces differ that spread.
 	spreadAlike = 16
 )
@@ -265,10 +266,10 @@ func (b *box) followOne(s *spreader, l *netif.Link, load map[int]coreLoad) error
 	if err != nil {
 		return err
 	}
-	overflow := s.overflows(&now, handed)
+	dropped := s.dropped(&now, handed)
 	wanted := now.Wanted
 	if now.Receiver >= 0 && s.known {
-		s.share(&wanted, &now, load, overflow)
+		s.share(&wanted, &now, load, dropped)
 	}
 	s.frames, s.known = now.Frames, true
 	if wanted != now.Wanted || !now.Known || b.spreads.again {
@@ -289,17 +290,19 @@ func (b *box) followOne(s *spreader, l *netif.Link, load map[int]coreLoad) error
 	return nil
 }
 
-// overflows reports whether a core that the interface's frames go to had no room in the last second.
-func (s *spreader) overflows(now *dataplane.Shares, handed []dataplane.HandOver) (found bool) {
-	lost := make([]uint32, len(handed))
+// dropped returns how many frames found no room in the last second, by the core that they were for. It has only cores that
+// the interface's frames go to.
+func (s *spreader) dropped(now *dataplane.Shares, handed []dataplane.HandOver) map[int]uint32 {
+	dropped := make(map[int]uint32)
+	full := make([]uint32, len(handed))
 	for core := range handed {
-		lost[core] = handed[core].Full
-		if core < len(s.lost) && lost[core] != s.lost[core] && slices.Contains(now.Wanted[:], uint8(core+1)) {
-			found = true
+		full[core] = handed[core].Full
+		if core < len(s.lost) && s.lost[core] != full[core] && slices.Contains(now.Wanted[:], uint8(core+1)) {
+			dropped[core] = full[core] - s.lost[core]
 		}
 	}
-	s.lost = lost
-	return found
+	s.lost = full
+	return dropped
 }
 
 // needsSpread reports whether the frames of an interface have filled one core for a while.
@@ -375,7 +378,7 @@ func (s *spreader) may(core int) bool {
 
 // share moves buckets by how busy the cores are. The core that receives gives when it is full, and takes back when
 // it is not.
-func (s *spreader) share(wanted *[dataplane.SpreadBuckets]uint8, now *dataplane.Shares, load map[int]coreLoad, overflow bool) {
+func (s *spreader) share(wanted *[dataplane.SpreadBuckets]uint8, now *dataplane.Shares, load map[int]coreLoad, dropped map[int]uint32) {
 	if len(load) == 0 {
 		return
 	}
@@ -399,16 +402,24 @@ func (s *spreader) share(wanted *[dataplane.SpreadBuckets]uint8, now *dataplane.
 	own := load[now.Receiver].busy
 	easy := false
 	switch {
-	case overflow:
-		s.move(wanted, now, s.heaviest(now, others), now.Receiver)
+	case len(dropped) > 0:
+		// As much comes back as did not fit. A core that stood still for a moment drops a few of a million
+		// frames, and keeps its share. One that cannot do its share loses more, so that none wait there for long.
+		for core, n := range dropped {
+			part := s.part(now, n)
+			if load[core].busy >= fullCore {
+				part += spreadDrain
+			}
+			s.move(wanted, now, core, now.Receiver, part)
+		}
 	case own >= fullCore && load[least].busy < own-evenCores:
-		s.move(wanted, now, now.Receiver, least)
+		s.move(wanted, now, now.Receiver, least, step(own, load[least].busy))
 	case load[most].busy >= fullCore && own < load[most].busy-evenCores:
-		s.move(wanted, now, most, now.Receiver)
+		s.move(wanted, now, most, now.Receiver, step(load[most].busy, own))
 	case load[most].busy-load[least].busy > evenCores && load[most].busy >= fullCore:
-		s.move(wanted, now, most, least)
+		s.move(wanted, now, most, least, step(load[most].busy, load[least].busy))
 	case own < easyCore:
-		s.move(wanted, now, s.heaviest(now, others), now.Receiver)
+		s.move(wanted, now, s.heaviest(now, others), now.Receiver, spreadStep)
 		easy = !slices.ContainsFunc(wanted[:], func(core uint8) bool { return core != 0 })
 	}
 	if easy {
@@ -416,6 +427,12 @@ func (s *spreader) share(wanted *[dataplane.SpreadBuckets]uint8, now *dataplane.
 	} else {
 		s.full = 0
 	}
+}
+
+// step returns how many buckets move from one core to another at a time, as both are busy: a third of the difference,
+// as part of all frames. More would be too much where a packet's work on the other core is more.
+func step(from, to float64) int {
+	return max(1, int((from-to)*dataplane.SpreadBuckets/3))
 }
 
 // heaviest returns the core that the most buckets go to.
@@ -427,8 +444,28 @@ func (s *spreader) heaviest(now *dataplane.Shares, cores []int) int {
 	return slices.MaxFunc(cores, func(x, y int) int { return cmp.Compare(count[x], count[y]) })
 }
 
-// move moves a part of the frames from one core to another: the buckets with traffic first.
-func (s *spreader) move(wanted *[dataplane.SpreadBuckets]uint8, now *dataplane.Shares, from, to int) {
+// framesOf returns how many frames of a bucket came in the last second.
+func (s *spreader) framesOf(now *dataplane.Shares, bucket int) uint32 {
+	return now.Frames[bucket] - s.frames[bucket]
+}
+
+// total returns how many frames came in the last second.
+func (s *spreader) total(now *dataplane.Shares) (total uint64) {
+	for i := range now.Frames {
+		total += uint64(s.framesOf(now, i))
+	}
+	return total
+}
+
+// part returns how many buckets have about as many frames as n, at least one and at most spreadStep.
+func (s *spreader) part(now *dataplane.Shares, n uint32) int {
+	total := max(1, s.total(now))
+	return int(min(spreadStep, (uint64(n)*dataplane.SpreadBuckets+total-1)/total))
+}
+
+// move moves up to step buckets from one core to another, with at most their part of all frames: those with much traffic
+// first. One with traffic moves in any case.
+func (s *spreader) move(wanted *[dataplane.SpreadBuckets]uint8, now *dataplane.Shares, from, to, step int) {
 	place := func(core int) uint8 {
 		if core == now.Receiver {
 			return 0
@@ -441,21 +478,26 @@ func (s *spreader) move(wanted *[dataplane.SpreadBuckets]uint8, now *dataplane.S
 			own = append(own, i)
 		}
 	}
-	came := func(i int) uint32 { return now.Frames[i] - s.frames[i] }
-	total := uint64(0)
-	for i := range now.Frames {
-		total += uint64(came(i))
-	}
-	slices.SortStableFunc(own, func(x, y int) int { return cmp.Compare(came(y), came(x)) })
+	most := s.total(now) * uint64(step) / dataplane.SpreadBuckets
+	slices.SortStableFunc(own, func(x, y int) int { return cmp.Compare(s.framesOf(now, y), s.framesOf(now, x)) })
 	moved, frames := 0, uint64(0)
 	for _, i := range own {
-		if moved == spreadStep {
+		if moved == step {
 			return
 		}
-		if n := uint64(came(i)); frames == 0 || frames+n <= total/(dataplane.SpreadBuckets/spreadStep) {
+		if n := uint64(s.framesOf(now, i)); frames+n <= most {
 			wanted[i] = place(to)
 			frames += n
 			moved++
+		}
+	}
+	if frames > 0 {
+		return
+	}
+	for _, i := range slices.Backward(own) { // each has more than that: the one with the fewest
+		if wanted[i] == place(from) && s.framesOf(now, i) > 0 {
+			wanted[i] = place(to)
+			return
 		}
 	}
 }

@@ -16,8 +16,8 @@ type spreadWorld struct {
 	give    float64 // what a hand-over takes of the core that receives, as a part of a frame's work
 	take    float64 // and of the other
 	now     dataplane.Shares
-	done    float64 // of the frames offered, as what a core does alone
-	full    uint32
+	done    float64        // of the frames offered, as what a core does alone
+	full    map[int]uint32 // by core: frames that found no room
 }
 
 // second moves the world on: buckets get the cores that are wanted.
@@ -40,13 +40,13 @@ func (w *spreadWorld) second(wanted [dataplane.SpreadBuckets]uint8) map[int]core
 	}
 	// the core that receives takes as many frames as it can
 	taken := min(1, 1/max(work[0], 1e-9))
-	w.done, w.full = parts[0]*taken, 0
+	w.done, w.full = parts[0]*taken, make(map[int]uint32)
 	load := make(map[int]coreLoad)
 	load[0] = coreLoad{min(work[0], 1), min(work[0], 1)}
 	for core := 1; core < w.cores; core++ {
 		got := work[core] * taken
 		if got > 1 {
-			w.full++
+			w.full[core] = uint32((got - 1) / (1 + w.take) * 1000 * dataplane.SpreadBuckets)
 		}
 		w.done += min(got, 1) / (1 + w.take)
 		load[core] = coreLoad{min(got, 1), 0}
@@ -72,7 +72,7 @@ func TestSharesSettle(t *testing.T) {
 		moved := 0
 		for second := range 60 {
 			wanted := w.now.Wanted
-			s.share(&wanted, &w.now, load, w.full > 0)
+			s.share(&wanted, &w.now, load, w.full)
 			s.frames = w.now.Frames
 			if wanted != w.now.Wanted {
 				moved = second + 1
@@ -104,7 +104,7 @@ func TestSharesComeBack(t *testing.T) {
 	load := w.second(wanted)
 	for range 30 {
 		wanted = w.now.Wanted
-		s.share(&wanted, &w.now, load, false)
+		s.share(&wanted, &w.now, load, nil)
 		s.frames = w.now.Frames
 		load = w.second(wanted)
 	}
@@ -152,27 +152,46 @@ func TestNeedsSpreading(t *testing.T) {
 	}
 }
 
-// TestSharesFall checks that the share of other cores falls when their queues are full, however busy the core that
-// receives is.
+// TestSharesFall checks that a core which had no room for frames gives as many back as did not fit, and some more if it
+// is full. One that stood still for a moment keeps its share, and its one great connection if it has others.
 func TestSharesFall(t *testing.T) {
 	if len(steerable()) < 2 {
 		testenv.Skip(t, "spreading needs two cores, and this machine has one")
 	}
-	s := &spreader{Spread: resolve.Spread{Cores: []int{1}}}
-	now := dataplane.Shares{Receiver: 0}
-	for i := range now.Cores {
-		now.Cores[i], now.Wanted[i], now.Frames[i] = 2, 2, 100
-	}
-	wanted := now.Wanted
-	s.share(&wanted, &now, map[int]coreLoad{0: {1, 1}, 1: {0.5, 0.1}}, true)
-	back := 0
-	for _, core := range wanted {
-		if core == 0 {
-			back++
+	const each = 100
+	for _, c := range []struct {
+		what    string
+		dropped uint32
+		busy    float64
+		great   uint32 // frames of bucket 7
+		back    int
+	}{
+		{"a few", 3, 0.5, each, 1},
+		{"a hundredth", each * dataplane.SpreadBuckets / 100, 0.5, each, 6},
+		{"a hundredth, and the core is full", each * dataplane.SpreadBuckets / 100, 0.95, each, 6 + spreadDrain},
+		{"all", each * dataplane.SpreadBuckets, 0.5, each, spreadStep},
+		{"a few beside a great connection", 3, 0.5, each * dataplane.SpreadBuckets, 1},
+	} {
+		s := &spreader{Spread: resolve.Spread{Cores: []int{1}}}
+		now := dataplane.Shares{Receiver: 0}
+		for i := range now.Cores {
+			now.Cores[i], now.Wanted[i], now.Frames[i] = 2, 2, each
 		}
-	}
-	if back != spreadStep {
-		t.Errorf("%d of %d buckets went back to the core that receives, want %d", back, len(wanted), spreadStep)
+		now.Frames[7] = c.great
+		wanted := now.Wanted
+		s.share(&wanted, &now, map[int]coreLoad{0: {1, 1}, 1: {c.busy, 0.1}}, map[int]uint32{1: c.dropped})
+		back := 0
+		for _, core := range wanted {
+			if core == 0 {
+				back++
+			}
+		}
+		if back != c.back {
+			t.Errorf("%s: %d of %d buckets went back to the core that receives, want %d", c.what, back, len(wanted), c.back)
+		}
+		if c.great > each && wanted[7] == 0 {
+			t.Errorf("%s: the great connection went back", c.what)
+		}
 	}
 }
 
@@ -188,30 +207,30 @@ func TestSharesOfOtherCores(t *testing.T) {
 		now.Wanted[i] = uint8(i % 4) // stays, core 0, core 1, core 2
 	}
 	wanted := now.Wanted
-	s.share(&wanted, &now, map[int]coreLoad{0: {0.8, 0.8}, 1: {0.8, 0.8}}, false)
+	s.share(&wanted, &now, map[int]coreLoad{0: {0.8, 0.8}, 1: {0.8, 0.8}}, nil)
 	for i, core := range wanted {
 		if want := uint8(i % 4 / 2 * (1 - i%2) * 2); core != want {
 			t.Fatalf("bucket %d, of core %d, wants %d, not %d", i, i%4-1, core, want)
 		}
 	}
 	before := wanted
-	if s.share(&wanted, &now, nil, false); wanted != before {
+	if s.share(&wanted, &now, nil, nil); wanted != before {
 		t.Error("shares move although nothing is known of the cores")
 	}
 }
 
-// TestOverflows: a full queue counts for the interfaces whose frames go there, and not at the first look.
-func TestOverflows(t *testing.T) {
+// TestDropped: what found no room counts for the interfaces whose frames go there, and not at the first look.
+func TestDropped(t *testing.T) {
 	var s spreader
 	now := &dataplane.Shares{}
 	now.Wanted[7] = 2 // core 1
 	for _, step := range []struct {
 		full []uint32
-		want bool
-	}{{[]uint32{9, 9}, false}, {[]uint32{9, 9}, false}, {[]uint32{10, 9}, false}, {[]uint32{10, 10}, true}, {[]uint32{10, 10}, false}} {
+		want uint32
+	}{{[]uint32{9, 9}, 0}, {[]uint32{9, 9}, 0}, {[]uint32{10, 9}, 0}, {[]uint32{10, 12}, 3}, {[]uint32{10, 12}, 0}, {[]uint32{10, 1}, 1<<32 - 11}} {
 		handed := []dataplane.HandOver{{Full: step.full[0]}, {Full: step.full[1]}}
-		if got := s.overflows(now, handed); got != step.want {
-			t.Errorf("full %v: %t", step.full, got)
+		if got := s.dropped(now, handed); got[1] != step.want || len(got) > 1 {
+			t.Errorf("full %v: %v, want %d", step.full, got, step.want)
 		}
 	}
 }

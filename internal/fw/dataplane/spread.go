@@ -39,6 +39,10 @@ const (
 	// MostSpreadCore is the last core that frames may be handed to.
 	MostSpreadCore = 254
 
+	// spreadQueue is how many frames the kernel has room for on their way to a core: the most that it allows, and
+	// more than SPREAD_ROOM, beyond which weir drops, by what several cores give at once.
+	spreadQueue = 16384
+	spreadRoom  = 8192
 	spreadTaken = 80
 	spreadIdle  = 2
 	// spreadAway is by how much more a core has taken than it was given if none waits for it, and none will.
@@ -98,8 +102,27 @@ func (d *Dataplane) openSpread() error {
 			return closeMaps(found)
 		}
 	}
+	fits, err := queuesFit(found[mapSpreadFrames])
+	if err != nil || !fits {
+		return errors.Join(err, closeMaps(found))
+	}
 	d.spread = found
 	return nil
+}
+
+// queuesFit reports whether each core's queue in a map of frames on their way has the room that the programs
+// count on: other versions may have had less.
+func queuesFit(m *bpfload.Map) (bool, error) {
+	for core := range m.MaxEntries() {
+		room, err := bpfload.CoreRoom(m, core)
+		if err != nil {
+			return false, fmt.Errorf("look at the queue of core %d: %w", core, err)
+		}
+		if room > 0 && room < spreadQueue {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 func closeMaps(maps map[string]*bpfload.Map) error {
@@ -206,7 +229,7 @@ func (d *Dataplane) SetShares(ifindex int, cores *[SpreadBuckets]uint8) error {
 		if core == 0 || opened[core] {
 			continue
 		}
-		fresh, err := bpfload.OpenCoreWith(d.objects.Maps[mapSpreadFrames], uint32(core-1), roomForFrames, d.objects.Programs[programSpreadTake])
+		fresh, err := bpfload.OpenCoreWith(d.objects.Maps[mapSpreadFrames], uint32(core-1), spreadQueue, d.objects.Programs[programSpreadTake])
 		if err == nil && fresh {
 			err = d.setTaken(int(core-1), 0)
 		}
@@ -234,8 +257,8 @@ func (d *Dataplane) AbandonCore(core int) (bool, error) {
 	if core >= int(m.MaxEntries()) {
 		return false, nil
 	}
-	has, err := bpfload.HasCore(m, uint32(core))
-	if err != nil || !has {
+	room, err := bpfload.CoreRoom(m, uint32(core))
+	if err != nil || room == 0 {
 		return false, err
 	}
 	if err := m.Delete(uint32(core)); err != nil {

@@ -433,7 +433,7 @@ func TestSpreadFull(t *testing.T) {
 	wait := func(ago uint32) {
 		check(t, changeArray(s.dp.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) {
 			c := &cores[s.other]
-			c.Given, c.Tick = c.Taken+1536, s.dp.tables.shared.Now-ago
+			c.Given, c.Tick = c.Taken+spreadRoom, s.dp.tables.shared.Now-ago
 		}))
 	}
 	wait(0)
@@ -449,6 +449,22 @@ func TestSpreadFull(t *testing.T) {
 	wait(100)
 	if got := s.answers(text, spreadPatience); got != "icmp 192.168.1.1 > 192.168.1.10 id 3" {
 		t.Errorf("a second later: %s", got)
+	}
+}
+
+// TestSpreadQueues checks that queues of another version with less room are not taken over: the kernel would drop
+// what does not fit, and nothing would count it.
+func TestSpreadQueues(t *testing.T) {
+	s := newSpreadNet(t, "pass")
+	s.give(s.other+1, 1)
+	frames := s.dp.objects.Maps[mapSpreadFrames]
+	if !must(queuesFit(frames))(t) {
+		t.Error("queues of this version do not fit")
+	}
+	check(t, frames.Delete(uint32(s.other)))
+	must(bpfload.OpenCoreWith(frames, uint32(s.other), spreadRoom, s.dp.objects.Programs[programSpreadTake]))(t)
+	if must(queuesFit(frames))(t) {
+		t.Error("a queue fits that has no more room than the programs fill")
 	}
 }
 
@@ -495,10 +511,10 @@ func TestSpreadCounts(t *testing.T) {
 	}
 	s.give(s.other+1, 1)
 	time.Sleep(50 * time.Millisecond)
-	change(func(c *xdpSpreadCore) { c.Given, c.Tick = c.Taken+1536, s.dp.tables.shared.Now-100 })
+	change(func(c *xdpSpreadCore) { c.Given, c.Tick = c.Taken+spreadRoom, s.dp.tables.shared.Now-100 })
 	before = count()
 	send("no room, and nothing was taken for long")
-	if now, want := count(), (HandOver{Given: before.Given + 1, Taken: before.Given + 1, Lost: 7 + 1536}); now != want {
+	if now, want := count(), (HandOver{Given: before.Given + 1, Taken: before.Given + 1, Lost: 7 + spreadRoom}); now != want {
 		t.Errorf("%+v, want %+v", now, want)
 	}
 }
