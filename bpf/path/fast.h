@@ -193,18 +193,36 @@ static __always_inline int fast_send(hook_ctx *ctx, struct headers *h, const str
 	return action;
 }
 
+/* Sends a frame that has room for its encapsulation, and lacks only what is in front of its packet. */
+static __always_inline int fast_send_encap(hook_ctx *ctx, const struct packet *p, const struct interface *i,
+					   const struct nexthop *n, enum reason why, __u32 path)
+{
+	if (encap_write(hook_data(ctx), hook_data_end(ctx), n, p->family, p->length))
+		return count_verdict(i, REASON_INTERNAL, p->length);
+	count_forwarded(i, why, path, p->length);
+	return hook_redirect(ctx, n->encap.device);
+}
+
 /* Sends a packet of a live state to a known next hop: the end of the fast path. */
 static __always_inline int fast_forward(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 					const struct state *s, __u32 number, const struct nexthop *n, enum reason why,
 					__u32 path, enum forwarder who)
 {
 	enum reason r = fast_obstacle(ctx, p, n);
+	int encap = encap_needed(p, n);
 	struct headers h;
 	__u32 tree;
 
 	if (who == FORWARD_MARKED && shared.policies)
 		r = policy_obstacle(ctx, p, number, n->ifindex, r);
-	if (r != UNDECIDED || p->flags & PACKET_GROUP || encap_needed(p, n)) {
+	/* a call would cost more than this: other programs have it in output_encap() */
+	if (who == FORWARD_FAST && encap && r == UNDECIDED && !(p->flags & PACKET_GROUP)) {
+		if (output_room(ctx, (struct packet *)p, n))
+			r = REASON_UP_DEVICE;
+		else
+			encap = -1;
+	}
+	if (r != UNDECIDED || p->flags & PACKET_GROUP || encap > 0) {
 		if (path != PATH_COUNTED)
 			count_path_global(path, p->length);
 		return output_other(ctx, p, i, s, number, n, r, why, who);
@@ -219,6 +237,8 @@ static __always_inline int fast_forward(hook_ctx *ctx, const struct packet *p, c
 		queue_trip_leaves(p, number, tree);
 	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)) || rewrite_packet(ctx, &h, p, s, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
+	if (who == FORWARD_FAST && encap)
+		return fast_send_encap(ctx, p, i, n, why, path);
 	hook_set_mark(ctx, mark_set(rule_mark_all(s, p->mark), MARK_LEAVES));
 	return fast_send(ctx, &h, p, i, n, why, path);
 }
