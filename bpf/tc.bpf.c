@@ -257,7 +257,7 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 		return count_verdict(i, r, hook_length(skb));
 	if (copies && i->flags & INTERFACE_PROGRAM)
 		return fast_tail(skb, &in_tails, p, i, TAIL_PROGRAM, 0, 0);
-	return gateway_end(skb, fast_in(skb, &in_tails, p, i));
+	return gateway_end(skb, fast_in(skb, &in_tails, p, i, FORWARD_FAST));
 }
 
 SEC("tcx/ingress")

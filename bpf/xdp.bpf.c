@@ -45,7 +45,8 @@ struct {
 } tails SEC(".maps");
 
 /* prefetch: packets may take two passes. */
-static __always_inline int xdp_path(struct xdp_md *ctx, const struct interface *i, struct packet *p, int prefetch)
+static __always_inline int xdp_path(struct xdp_md *ctx, const struct interface *i, struct packet *p, int prefetch,
+				    enum forwarder who)
 {
 	struct headers h;
 	enum reason r;
@@ -58,7 +59,7 @@ static __always_inline int xdp_path(struct xdp_md *ctx, const struct interface *
 	queue_forget(p->ifindex);
 	if (prefetch && prefetch_queue(ctx, p, i, &action))
 		return action;
-	return fast_in(ctx, &tails, p, i);
+	return fast_in(ctx, &tails, p, i, who);
 }
 
 /* Removes a verdict that the frame came with: the device at the other end of a veth pair
@@ -93,7 +94,7 @@ int weir_xdp(struct xdp_md *ctx)
 			return count_verdict(i, REASON_INTERNAL, hook_length(ctx));
 		}
 	}
-	return xdp_path(ctx, i, &s->packet, shared.prefetch);
+	return xdp_path(ctx, i, &s->packet, shared.prefetch, FORWARD_FAST);
 }
 
 /* A function, so that what the programs behind the tail calls return comes back to its
@@ -106,7 +107,7 @@ static __noinline int xdp_captured(struct xdp_md *ctx)
 
 	if (!i)
 		return HOOK_DROP;
-	action = xdp_path(ctx, i, &p, 0);
+	action = xdp_path(ctx, i, &p, 0, FORWARD_CALLS);
 	capture_state(&p.tuple);
 	return action;
 }
@@ -135,7 +136,7 @@ static __noinline int xdp_whole(struct xdp_md *ctx)
 	const struct interface *i = interface_get(hook_ifindex(ctx));
 	struct packet p;
 
-	return i ? xdp_path(ctx, i, &p, 0) : HOOK_DROP;
+	return i ? xdp_path(ctx, i, &p, 0, FORWARD_CALLS) : HOOK_DROP;
 }
 
 SEC("xdp.frags")

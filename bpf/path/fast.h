@@ -215,7 +215,6 @@ static __always_inline int fast_forward(hook_ctx *ctx, const struct packet *p, c
 
 	if (who == FORWARD_MARKED && shared.policies)
 		r = policy_obstacle(ctx, p, number, n->ifindex, r);
-	/* a call would cost more than this: other programs have it in output_encap() */
 	if (who == FORWARD_FAST && encap && r == UNDECIDED && !(p->flags & PACKET_GROUP)) {
 		if (output_room(ctx, (struct packet *)p, n))
 			r = REASON_UP_DEVICE;
@@ -228,7 +227,7 @@ static __always_inline int fast_forward(hook_ctx *ctx, const struct packet *p, c
 		return output_other(ctx, p, i, s, number, n, r, why, who);
 	}
 	tree = queues ? queue_tree(n->ifindex, 0) : 0;
-	if (tree && !(who == FORWARD_FAST && queue_known(ctx, p, s, number, tree))) {
+	if (tree && !(who >= FORWARD_CALLS && queue_known(ctx, p, s, number, tree))) {
 		r = queue_out(ctx, p, number, n->ifindex);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, p->length);
@@ -263,7 +262,8 @@ static __always_inline void fast_touch(const struct packet *p, __u64 hash)
 }
 
 /* Handles a parsed packet at XDP or TCX ingress. */
-static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p, const struct interface *i)
+static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p, const struct interface *i,
+				   enum forwarder who)
 {
 	const struct course *c;
 	struct nexthop *n;
@@ -317,7 +317,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 		if (fast_qos_matters(ctx, p, n))
 			qos_set_state(ctx, p, st, d);
 	}
-	return fast_forward(ctx, p, i, st, number, n, REASON_STATE, st->path, FORWARD_FAST);
+	return fast_forward(ctx, p, i, st, number, n, REASON_STATE, st->path, who);
 }
 
 #endif

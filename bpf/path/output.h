@@ -24,6 +24,7 @@ static __always_inline int output_layers(hook_ctx *ctx, const struct packet *p, 
 enum forwarder {
 	FORWARD_SLOW,
 	FORWARD_MARKED, /* for XDP, which has tracked it */
+	FORWARD_CALLS,	/* the fast path of programs that need not be fast, but small: they call output_encap() */
 	FORWARD_FAST,
 };
 
