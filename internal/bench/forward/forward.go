@@ -253,7 +253,7 @@ func (b *benchmark) runPath(ctx context.Context, c traffic.Case, p *paths.Path, 
 	if err != nil {
 		return res, err
 	}
-	w := &traffic.Setup{Testbed: b.testbed, Case: c, Effect: p.Effect}
+	w := &traffic.Setup{Testbed: b.testbed, Case: c, Effect: p.Effect, Grows: b.options.Grows}
 	stop, err := f.Start(ctx, w)
 	if err != nil {
 		return res, err

@@ -53,6 +53,8 @@ type Options struct {
 	Quick bool   // take the first run, even if it was disturbed
 	// Split samples in which stage the time goes while frames are forwarded.
 	Split bool
+	// Grows is [traffic.Setup.Grows].
+	Grows bool
 }
 
 // Defaults measure all paths in the README's case.

@@ -52,7 +52,7 @@ func (o *Options) Estimate() time.Duration {
 func (o *Options) forward() forward.Options {
 	f := forward.Defaults()
 	f.Paths = []string{paths.Generator, paths.WeirNAT, paths.WeirNATPPPoE}
-	f.Directions = o.directions
+	f.Directions, f.Grows = o.directions, true
 	f.Frames, f.Flows, f.Runs, f.Seconds = o.Frames, []int{o.Flows}, o.Runs, o.Seconds
 	f.Command, f.Version, f.Program, f.Progress, f.Name, f.Quick = o.Command, o.Version, o.Program, o.Progress, o.name, o.quick
 	return f

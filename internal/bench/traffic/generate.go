@@ -32,6 +32,9 @@ func (r FlowRange) Split(n int) []FlowRange {
 	return parts
 }
 
+// growth is how many bytes of a frame generators make room for with [Setup.Grows].
+const growth = 8
+
 // Generator sends frames of some flows from one core.
 type Generator struct {
 	setup   *Setup
@@ -67,6 +70,11 @@ func NewPacedGenerator(w *Setup, s Frame, flows FlowRange, core int, limit uint6
 		"in_order":   flag(w.Case.Pattern == Ordered),
 		"first_flow": flows.First, "flows": flows.Count, "step": flows.Step, "limit": limit,
 	}
+	grows := 0
+	if w.Grows {
+		grows = growth
+	}
+	values["grows"] = uint32(grows)
 	if spec.tcp != nil {
 		values["sequence"] = spec.tcp.sequence
 		values["sequence_step"] = uint32(spec.length - spec.headerLen())
@@ -89,6 +97,7 @@ func NewPacedGenerator(w *Setup, s Frame, flows FlowRange, core int, limit uint6
 	}
 	frame := make([]byte, spec.length)
 	copy(frame, header)
+	frame = frame[grows:]
 	return &Generator{setup: w, Back: s.back, Core: core, Flows: flows.Count, objects: objects, frame: frame, batch: pace.Burst}, nil
 }
 

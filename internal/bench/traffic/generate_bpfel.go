@@ -46,6 +46,7 @@ const (
 	generateVarCatchUpNs    = "catch_up_ns"
 	generateVarFirstFlow    = "first_flow"
 	generateVarFlows        = "flows"
+	generateVarGrows        = "grows"
 	generateVarHeader       = "header"
 	generateVarHeaderLen    = "header_len"
 	generateVarIllegalEvery = "illegal_every"
@@ -134,6 +135,7 @@ type generateVariableSpecs struct {
 	CatchUpNs    *ebpf.VariableSpec `ebpf:"catch_up_ns"`
 	FirstFlow    *ebpf.VariableSpec `ebpf:"first_flow"`
 	Flows        *ebpf.VariableSpec `ebpf:"flows"`
+	Grows        *ebpf.VariableSpec `ebpf:"grows"`
 	Header       *ebpf.VariableSpec `ebpf:"header"`
 	HeaderLen    *ebpf.VariableSpec `ebpf:"header_len"`
 	IllegalEvery *ebpf.VariableSpec `ebpf:"illegal_every"`
@@ -201,6 +203,7 @@ type generateVariables struct {
 	CatchUpNs    *ebpf.Variable `ebpf:"catch_up_ns"`
 	FirstFlow    *ebpf.Variable `ebpf:"first_flow"`
 	Flows        *ebpf.Variable `ebpf:"flows"`
+	Grows        *ebpf.Variable `ebpf:"grows"`
 	Header       *ebpf.Variable `ebpf:"header"`
 	HeaderLen    *ebpf.Variable `ebpf:"header_len"`
 	IllegalEvery *ebpf.Variable `ebpf:"illegal_every"`

@@ -30,6 +30,9 @@ type Setup struct {
 	Effect
 	// Numbered says that frames of IPv4 have numbers, and that their order is checked where they are counted.
 	Numbered bool
+	// Grows says that generators make room for a part of each frame. The kernel then restores each frame for them, as it
+	// does if a firewall has moved its start. So that is no difference between a path that does and one that does not.
+	Grows bool
 	// Session is the PPPoE session, and SessionAddr the firewall's address in it, if frames are in one.
 	// Whoever starts the path sets both.
 	Session     uint16

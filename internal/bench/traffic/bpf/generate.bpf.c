@@ -70,6 +70,9 @@ const volatile __u64 catch_up_ns;
  * follows, so the checksum does not change. */
 const volatile __u32 stamp_at;
 
+/* Bytes in front of the frame that the generator makes room for itself. */
+const volatile __u32 grows;
+
 /* One of this many frames comes from this network, which no rule passes. 0: none. */
 const volatile __u32 illegal_every;
 const volatile __u32 illegal_net;
@@ -319,6 +322,12 @@ int generate(struct xdp_md *ctx)
 
 	if (limit && sent >= limit)
 		return XDP_DROP;
+	if (grows) {
+		if (bpf_xdp_adjust_head(ctx, -(int)grows))
+			return XDP_ABORTED;
+		frame = (void *)(long)ctx->data;
+		end = (void *)(long)ctx->data_end;
+	}
 	if (frame + len > end)
 		return XDP_ABORTED;
 	if (burst_ns) {
