@@ -23,8 +23,10 @@
 #define SPREAD_BUCKETS 512
 #define SPREAD_CORES   255
 
-/* Frames that may wait for a core. The kernel's queue is longer, so that it never drops silently. */
-#define SPREAD_ROOM 8192
+/* Frames that may wait for a core. The kernel's queue is longer, so that it never drops silently. A bucket
+ * that is to leave the core has less room: only when none of its frames has come for as many as wait, it can. */
+#define SPREAD_ROOM  8192
+#define SPREAD_LEAVE 1536
 
 /* A frame that this core has handled itself has left when so many more have come in: a poll has at most 256,
  * and sends what it has redirected at its end. */
@@ -72,7 +74,7 @@ struct spread_core {
 	__u32 lost; /* frames given that no core has taken: the kernel could not hand them over */
 	__u32 pad0[13];
 	__u32 taken; /* or lost */
-	__u32 tick; /* at which the last was */
+	__u32 tick; /* at which the last was, or the first was given to an empty queue */
 	__u32 seen; /* given, when it was last read: giving cores write that line for each frame */
 	__u32 pad1[13];
 };
@@ -237,12 +239,14 @@ static __always_inline int spread_is_settled(const struct spread_slot *slot, str
 
 #define SPREAD_STAYS -1
 
-/* Whether too many frames wait for a core. */
-static __always_inline int spread_is_full(struct spread_core *c)
+/* Whether so many frames wait for a core that one of a bucket is dropped. leaves: the bucket is to leave it. */
+static __always_inline int spread_is_full(struct spread_core *c, int leaves)
 {
 	__u32 taken = *(volatile __u32 *)&c->taken, given = *(volatile __u32 *)&c->given;
 
-	if ((__s32)(given - taken) < SPREAD_ROOM)
+	if (given == taken && c->tick != shared.now)
+		c->tick = shared.now; /* it has had nothing to take */
+	if ((__s32)(given - taken) < (leaves ? SPREAD_LEAVE : SPREAD_ROOM))
 		return 0;
 	if (shared.now - c->tick < SPREAD_STUCK)
 		return 1;
@@ -260,8 +264,9 @@ static __always_inline int spread_give(struct xdp_md *ctx, struct spread_bucket 
 
 	if (!c)
 		return SPREAD_STAYS;
-	if (spread_is_full(c)) {
-		__sync_fetch_and_add(&c->full, 1);
+	if (spread_is_full(c, b->core != b->wanted)) {
+		if (b->core == b->wanted) /* else the daemon knows */
+			__sync_fetch_and_add(&c->full, 1);
 		return count_verdict(interface_get(hook_ifindex(ctx)) ?: &shared.interfaces[0], REASON_QUEUE, hook_length(ctx));
 	}
 	action = bpf_redirect_map(&spread_frames, core, XDP_ABORTED);

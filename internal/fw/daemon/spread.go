@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,9 +28,14 @@ const (
 	// of them that a core has if the card spreads nothing.
 	muchTraffic = 10_000
 	oneQueue    = 0.75
-	// spreadStep is how many buckets come back in a second, at most by drops. spreadDrain of them are more than did not fit.
+	// spreadStep is how many buckets come back in a second from an easy load, and the most that come back for drops. If
+	// the core is full, spreadDrain more come back.
 	spreadStep  = dataplane.SpreadBuckets / 16
 	spreadDrain = dataplane.SpreadBuckets / 64
+	// standing frames wait at two looks for a core that works off less than it is given. dropsFor is for how many seconds a
+	// core drops until a great connection leaves it.
+	standing = 1024
+	dropsFor = 3
 	// spreadAlike are the low bits of the index in which interfaces differ that spread.
 	spreadAlike = 16
 )
@@ -43,10 +47,12 @@ type spreader struct {
 	full   int  // seconds for which a core was full of what it receives, or, while it spreads, easy
 	known  bool // frames is of the last second
 	frames [dataplane.SpreadBuckets]uint32
-	lost   []uint32 // by core: frames for which there was no room; nil: not known yet
-	came   []uint64 // by core: packets of the interface that were counted there, while a core is full
-	told   []int    // the cores that the log says its frames are handed to
-	failed string   // what the log says went wrong
+	handed []dataplane.HandOver // by core, at the last look; nil: not known yet
+	drops  map[int]int          // by core: seconds for which it has dropped frames, without one that it did not
+	among  int                  // interfaces that spread, which may share cores
+	came   []uint64             // by core: packets of the interface that were counted there, while a core is full
+	told   []int                // the cores that the log says its frames are handed to
+	failed string               // what the log says went wrong
 }
 
 // spreading is what the daemon knows of spreading.
@@ -172,7 +178,7 @@ func (b *box) followLoad() {
 		if one == nil {
 			one = &spreader{}
 		}
-		one.Spread = s
+		one.Spread, one.among = s, len(b.rules.options.Spreads)
 		now[s.Interface] = one
 		l := m.link(s.Interface)
 		if l == nil {
@@ -290,21 +296,6 @@ func (b *box) followOne(s *spreader, l *netif.Link, load map[int]coreLoad) error
 	return nil
 }
 
-// dropped returns how many frames found no room in the last second, by the core that they were for. It has only cores that
-// the interface's frames go to.
-func (s *spreader) dropped(now *dataplane.Shares, handed []dataplane.HandOver) map[int]uint32 {
-	dropped := make(map[int]uint32)
-	full := make([]uint32, len(handed))
-	for core := range handed {
-		full[core] = handed[core].Full
-		if core < len(s.lost) && s.lost[core] != full[core] && slices.Contains(now.Wanted[:], uint8(core+1)) {
-			dropped[core] = full[core] - s.lost[core]
-		}
-	}
-	s.lost = full
-	return dropped
-}
-
 // needsSpread reports whether the frames of an interface have filled one core for a while.
 func (b *box) needsSpread(s *spreader, l *netif.Link, load map[int]coreLoad) (bool, error) {
 	before := s.came
@@ -374,132 +365,6 @@ func (s *spreader) needs(load map[int]coreLoad, came map[int]uint64) bool {
 // may reports whether a core may take frames.
 func (s *spreader) may(core int) bool {
 	return core <= dataplane.MostSpreadCore && (len(s.Cores) == 0 || slices.Contains(s.Cores, core)) && slices.Contains(steerable(), core)
-}
-
-// share moves buckets by how busy the cores are. The core that receives gives when it is full, and takes back when
-// it is not.
-func (s *spreader) share(wanted *[dataplane.SpreadBuckets]uint8, now *dataplane.Shares, load map[int]coreLoad, dropped map[int]uint32) {
-	if len(load) == 0 {
-		return
-	}
-	var others []int
-	for core := range load {
-		if core != now.Receiver && s.may(core) {
-			others = append(others, core)
-		}
-	}
-	// A core that may take none any more, or that receives now, gives its own back.
-	for i, core := range wanted {
-		if core != 0 && !slices.Contains(others, int(core)-1) {
-			wanted[i] = 0
-		}
-	}
-	if len(others) == 0 {
-		return
-	}
-	slices.SortFunc(others, func(x, y int) int { return cmp.Or(cmp.Compare(load[x].busy, load[y].busy), x-y) })
-	least, most := others[0], others[len(others)-1]
-	own := load[now.Receiver].busy
-	easy := false
-	switch {
-	case len(dropped) > 0:
-		// As much comes back as did not fit. A core that stood still for a moment drops a few of a million
-		// frames, and keeps its share. One that cannot do its share loses more, so that none wait there for long.
-		for core, n := range dropped {
-			part := s.part(now, n)
-			if load[core].busy >= fullCore {
-				part += spreadDrain
-			}
-			s.move(wanted, now, core, now.Receiver, part)
-		}
-	case own >= fullCore && load[least].busy < own-evenCores:
-		s.move(wanted, now, now.Receiver, least, step(own, load[least].busy))
-	case load[most].busy >= fullCore && own < load[most].busy-evenCores:
-		s.move(wanted, now, most, now.Receiver, step(load[most].busy, own))
-	case load[most].busy-load[least].busy > evenCores && load[most].busy >= fullCore:
-		s.move(wanted, now, most, least, step(load[most].busy, load[least].busy))
-	case own < easyCore:
-		s.move(wanted, now, s.heaviest(now, others), now.Receiver, spreadStep)
-		easy = !slices.ContainsFunc(wanted[:], func(core uint8) bool { return core != 0 })
-	}
-	if easy {
-		s.full++
-	} else {
-		s.full = 0
-	}
-}
-
-// step returns how many buckets move from one core to another at a time, as both are busy: a third of the difference,
-// as part of all frames. More would be too much where a packet's work on the other core is more.
-func step(from, to float64) int {
-	return max(1, int((from-to)*dataplane.SpreadBuckets/3))
-}
-
-// heaviest returns the core that the most buckets go to.
-func (s *spreader) heaviest(now *dataplane.Shares, cores []int) int {
-	count := make(map[int]int)
-	for _, core := range now.Wanted {
-		count[int(core)-1]++
-	}
-	return slices.MaxFunc(cores, func(x, y int) int { return cmp.Compare(count[x], count[y]) })
-}
-
-// framesOf returns how many frames of a bucket came in the last second.
-func (s *spreader) framesOf(now *dataplane.Shares, bucket int) uint32 {
-	return now.Frames[bucket] - s.frames[bucket]
-}
-
-// total returns how many frames came in the last second.
-func (s *spreader) total(now *dataplane.Shares) (total uint64) {
-	for i := range now.Frames {
-		total += uint64(s.framesOf(now, i))
-	}
-	return total
-}
-
-// part returns how many buckets have about as many frames as n, at least one and at most spreadStep.
-func (s *spreader) part(now *dataplane.Shares, n uint32) int {
-	total := max(1, s.total(now))
-	return int(min(spreadStep, (uint64(n)*dataplane.SpreadBuckets+total-1)/total))
-}
-
-// move moves up to step buckets from one core to another, with at most their part of all frames: those with much traffic
-// first. One with traffic moves in any case.
-func (s *spreader) move(wanted *[dataplane.SpreadBuckets]uint8, now *dataplane.Shares, from, to, step int) {
-	place := func(core int) uint8 {
-		if core == now.Receiver {
-			return 0
-		}
-		return uint8(core + 1)
-	}
-	var own []int
-	for i, core := range wanted {
-		if core == place(from) {
-			own = append(own, i)
-		}
-	}
-	most := s.total(now) * uint64(step) / dataplane.SpreadBuckets
-	slices.SortStableFunc(own, func(x, y int) int { return cmp.Compare(s.framesOf(now, y), s.framesOf(now, x)) })
-	moved, frames := 0, uint64(0)
-	for _, i := range own {
-		if moved == step {
-			return
-		}
-		if n := uint64(s.framesOf(now, i)); frames+n <= most {
-			wanted[i] = place(to)
-			frames += n
-			moved++
-		}
-	}
-	if frames > 0 {
-		return
-	}
-	for _, i := range slices.Backward(own) { // each has more than that: the one with the fewest
-		if wanted[i] == place(from) && s.framesOf(now, i) > 0 {
-			wanted[i] = place(to)
-			return
-		}
-	}
 }
 
 // isOther reports whether frames are handed to other cores than the log says, and notes them. With shares that move

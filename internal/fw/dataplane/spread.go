@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	"weir/internal/fw/bpfload"
 	"weir/internal/killpoint"
@@ -43,8 +44,11 @@ const (
 	// more than SPREAD_ROOM, beyond which weir drops, by what several cores give at once.
 	spreadQueue = 16384
 	spreadRoom  = 8192
+	spreadLeave = 1536
 	spreadTaken = 80
 	spreadIdle  = 2
+	// backWithin is how long frames on their way are waited for.
+	backWithin = time.Second
 	// spreadAway is by how much more a core has taken than it was given if none waits for it, and none will.
 	spreadAway = 1 << 20
 )
@@ -103,11 +107,38 @@ func (d *Dataplane) openSpread() error {
 		}
 	}
 	fits, err := queuesFit(found[mapSpreadFrames])
+	if err == nil && !fits {
+		err = takeBack(found)
+	}
 	if err != nil || !fits {
 		return errors.Join(err, closeMaps(found))
 	}
 	d.spread = found
 	return nil
+}
+
+// takeBack has all frames stay on the cores that receive them, and waits a moment for those on their way: the next
+// generation has other queues.
+func takeBack(found map[string]*bpfload.Map) error {
+	err := changeArray(found[mapSpreadSlots], func(slots []xdpSpreadSlot) {
+		for i := range slots {
+			for j := range slots[i].Bucket {
+				slots[i].Bucket[j].Wanted = 0
+			}
+		}
+	})
+	for end := time.Now().Add(backWithin); err == nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		waits := false
+		err = changeArray(found[mapSpreadCores], func(cores []xdpSpreadCore) {
+			for i := range cores {
+				waits = waits || int32(atomic.LoadUint32(&cores[i].Given)-atomic.LoadUint32(&cores[i].Taken)) > 0
+			}
+		})
+		if !waits {
+			break
+		}
+	}
+	return err
 }
 
 // queuesFit reports whether each core's queue in a map of frames on their way has the room that the programs

@@ -452,19 +452,71 @@ func TestSpreadFull(t *testing.T) {
 	}
 }
 
+// TestSpreadLeaves checks that a bucket leaves a core whose queue is long although its frames come without a rest: they
+// are dropped until those before have been taken.
+func TestSpreadLeaves(t *testing.T) {
+	s := newSpreadNet(t, "pass")
+	const text, answer = "icmp 192.168.1.10 > 192.168.1.1 type 8 id 3", "icmp 192.168.1.1 > 192.168.1.10 id 3"
+	s.give(s.other+1, 1)
+	if got := s.answers(text, spreadPatience); got != answer {
+		t.Fatalf("by the other core: %s", got)
+	}
+	queue := func(waits uint32) {
+		check(t, changeArray(s.dp.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) {
+			c := &cores[s.other]
+			c.Given, c.Tick = c.Taken+waits, s.dp.tables.shared.Now
+		}))
+	}
+	queue(spreadLeave)
+	if got := s.answers(text, spreadPatience); got != answer {
+		t.Errorf("a bucket that stays has no room: %s", got)
+	}
+	s.give(0, 1)
+	queue(spreadLeave)
+	before := must(s.dp.HandedOver())(t)[s.other]
+	if got := s.answers(text, time.Second); got != "nothing" {
+		t.Errorf("a bucket that is to leave, with %d frames before it: %s", spreadLeave, got)
+	}
+	if now := must(s.dp.HandedOver())(t)[s.other]; now.Full != before.Full || now.Given != before.Given {
+		t.Errorf("before %+v, now %+v", before, now)
+	}
+	check(t, changeArray(s.dp.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) { cores[s.other].Taken = cores[s.other].Given }))
+	if got := s.answers(text, spreadPatience); got != answer {
+		t.Errorf("when all were taken: %s", got)
+	}
+	if now := must(s.dp.HandedOver())(t)[s.other]; now.Given != before.Given {
+		t.Errorf("%d more frames were handed over", now.Given-before.Given)
+	}
+}
+
 // TestSpreadQueues checks that queues of another version with less room are not taken over: the kernel would drop
-// what does not fit, and nothing would count it.
+// what does not fit, and nothing would count it. The next generation begins without shares.
 func TestSpreadQueues(t *testing.T) {
 	s := newSpreadNet(t, "pass")
+	const text, answer = "icmp 192.168.1.10 > 192.168.1.1 type 8 id 3", "icmp 192.168.1.1 > 192.168.1.10 id 3"
 	s.give(s.other+1, 1)
-	frames := s.dp.objects.Maps[mapSpreadFrames]
-	if !must(queuesFit(frames))(t) {
+	before := s.dp.objects.Maps[mapSpreadFrames]
+	if !must(queuesFit(before))(t) {
 		t.Error("queues of this version do not fit")
 	}
-	check(t, frames.Delete(uint32(s.other)))
-	must(bpfload.OpenCoreWith(frames, uint32(s.other), spreadRoom, s.dp.objects.Programs[programSpreadTake]))(t)
-	if must(queuesFit(frames))(t) {
-		t.Error("a queue fits that has no more room than the programs fill")
+	check(t, before.Delete(uint32(s.other)))
+	must(bpfload.OpenCoreWith(before, uint32(s.other), spreadRoom, s.dp.objects.Programs[programSpreadTake]))(t)
+	s.load(true)
+	if now := must(s.dp.Shares(s.net.lan0))(t); now.Known {
+		t.Errorf("shares of queues with less room go on: %v", now.Wanted)
+	}
+	if room := must(bpfload.CoreRoom(s.dp.objects.Maps[mapSpreadFrames], uint32(s.other)))(t); room != 0 {
+		t.Errorf("a queue of %d frames goes on", room)
+	}
+	if got := s.answers(text, spreadPatience); got != answer {
+		t.Errorf("without shares: %s", got)
+	}
+	s.give(s.other+1, 1)
+	if got := s.answers(text, spreadPatience); got != answer {
+		t.Errorf("by the other core: %s", got)
+	}
+	if room := must(bpfload.CoreRoom(s.dp.objects.Maps[mapSpreadFrames], uint32(s.other)))(t); room != spreadQueue {
+		t.Errorf("a queue of %d frames, not %d", room, spreadQueue)
 	}
 }
 
