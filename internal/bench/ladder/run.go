@@ -114,8 +114,8 @@ func (l *ladder) leaveOut() {
 			l.skip(r.name, reason)
 		}
 	}
-	for _, step := range toCome {
-		l.skip(step, "weir has no such step yet")
+	for _, other := range elsewhere {
+		l.skip(other.step, other.command+" measures it")
 	}
 }
 

@@ -35,8 +35,7 @@ const (
 	translated                // through the firewall, with addresses that are translated
 )
 
-// rungs are all steps from the bottom up. What weir learns next (queues, PPPoE, tunnels)
-// becomes another rung.
+// rungs are all steps from the bottom up.
 var rungs = []*rung{
 	{name: "loopback", step: "loopback", route: overLoopback, about: "sockets of one host: no wire and no firewall"},
 	{name: "direct", step: "direct", route: overWire, below: "loopback", about: "a veth pair between two hosts"},
@@ -56,8 +55,12 @@ func (o *Options) control() *rung {
 	return rungOf("direct")
 }
 
-// toCome are steps that have no rung yet.
-var toCome = []string{"queues (QoS)", "PPPoE", "VPN"}
+// elsewhere are steps that other benchmarks measure, and the command that does.
+var elsewhere = []struct{ step, command string }{
+	{"a line with queues", "weir bench qos"},
+	{"a PPPoE session", "weir bench pppoe --tcp"},
+	{"a VPN", "weir bench vpn"},
+}
 
 // rungOf finds a rung by its name; nil: there is none.
 func rungOf(name string) *rung {
