@@ -271,13 +271,20 @@ static __always_inline __u64 queue_extra(const struct queue_share *share, const 
 	return share->bytes / queue_most(c->counters, 1);
 }
 
-/* Returns what a connection may owe before it is held to its share: less in a burst. Marks come
- * before that (queue_unmarked): so with ECN it may owe more, or marks would begin below its share. */
+/* Whether a connection has sent more than 1.25 shares in this window. */
+static __always_inline int queue_is_fast(const struct queue_counter *q, const struct queue_share *share)
+{
+	return (__u64)q->window * 4 > share->bytes * 5;
+}
+
+/* Returns what a connection may owe before it is held to its share: less in a burst, and still less in
+ * a start that goes on. Marks come before that (queue_unmarked): so with ECN it may owe more, or marks
+ * would begin below its share. */
 static __always_inline __u64 queue_limit(const struct queue_counter *q, const struct queue_share *share, const struct queue_class *c)
 {
 	if (c->ecn)
 		return (3 * share->bytes + queue_extra(share, c)) / 2;
-	return share->bytes / 2 + queue_extra(share, c) * ((__u64)q->window * 4 > share->bytes * 5 ? 2 : 3) / 2;
+	return share->bytes / 2 + queue_extra(share, c) * (q->fast ? 3 : queue_is_fast(q, share) ? 4 : 6) / 4;
 }
 
 /* Whoever has slowed down after a burst, so that a window has lost little, gets some room
@@ -307,6 +314,13 @@ static __always_inline void queue_window(struct queue_counter *q, __u32 ms)
 	q->high -= !!q->high;
 }
 
+/* Begins a window of a connection that goes on. */
+static __always_inline void queue_next_window(struct queue_counter *q, const struct queue_share *share, __u32 ms)
+{
+	q->fast = q->pace < QUEUE_SETTLED && queue_is_fast(q, share);
+	queue_window(q, ms);
+}
+
 /* Returns what a connection may send in a window. TCP may send all of a round trip at once, so two of
  * them may lie in one window: the more connections there are, the less each of them matters. Who has
  * just been told of congestion needs a round trip to slow down. */
@@ -314,7 +328,7 @@ static __always_inline __u64 queue_burst(const struct queue_counter *q, const st
 {
 	__u64 extra = queue_extra(share, c);
 
-	return 3 * share->bytes / 2 + (q->pace >= QUEUE_TOLD && q->pace <= QUEUE_HEARD ? extra : extra / 2);
+	return 3 * share->bytes / 2 + (q->pace >= QUEUE_TOLD && q->pace <= QUEUE_HEARD ? extra * 7 / 8 : extra / 2);
 }
 
 /* Judges the burst of the present window. */
@@ -331,7 +345,7 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 			q->magic = 0;
 		}
 		queue_settle(q, c, share);
-		queue_window(q, ms);
+		queue_next_window(q, share, ms);
 	}
 	burst = q->window + QUEUE_PACKET_BYTES > queue_burst(q, share, c);
 	if (burst || queue_owes(q, h, c) || (!q->magic && q->size > queue_limit(q, share, c))) {
@@ -340,7 +354,7 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 				q->tell = 1;
 			queue_fill_up(q, c, burst && c->ecn ? share->bytes / 4 : 0);
 		}
-		queue_window(q, ms);
+		queue_next_window(q, share, ms);
 	}
 	if (q->young && (__u16)(ms - q->born) > QUEUE_YOUTH && ms - q->last < QUEUE_IDLE) {
 		if (h->crowded || (c->crowded && (c->hosts > 1 || c->ecn) && h->owed * c->hosts >= c->owed))
@@ -457,6 +471,7 @@ static __always_inline void queue_counter_end(struct queue_counter *q, struct qu
 	queue_window(q, 0);
 	q->young = 0;
 	q->calm = 0;
+	q->fast = 0;
 	q->at = 0;
 	q->seen = q->sent;
 	*(volatile __u64 *)&q->until = q->sent;

@@ -189,7 +189,8 @@ struct queue_counter {
 	__u32 last;	/* millisecond of the last packet			*/
 	__u32 at;	/* index of its host + 1; 0: it has none yet		*/
 	__u8 young;	/* what it owes counts at its host and class		*/
-	__u8 calm;	/* windows with less than half its share, in a row	*/
+	__u8 calm : 2;	/* windows with less than half its share, in a row	*/
+	__u8 fast : 1;	/* it starts, and sent more than 1.25 shares in the window before */
 	__u8 lazy;	/* it has magic, and room enough			*/
 	__u8 changes;	/* those of its class that its backlog fits		*/
 } __attribute__((aligned(64)));

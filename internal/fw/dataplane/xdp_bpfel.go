@@ -578,7 +578,7 @@ type xdpQueueCounter struct {
 	Last    uint32
 	At      uint32
 	Young   uint8
-	Calm    uint8
+	_       [1]byte /* unsupported bitfield */
 	Lazy    uint8
 	Changes uint8
 }

@@ -123,7 +123,7 @@ type QueueQueueCounter struct {
 	Last    uint32
 	At      uint32
 	Young   uint8
-	Calm    uint8
+	_       [1]byte /* unsupported bitfield */
 	Lazy    uint8
 	Changes uint8
 }
