@@ -112,6 +112,7 @@ func (w *wides) apply(from, to *tunnel.Config) {
 		if l == nil {
 			l = &link{wides: w, key: p.Key}
 			w.links[p.Key] = l
+			w.boot = wide.New() // the peer takes what was said with the one of before for late
 		}
 		l.wanted = min(p.Wide, wide.MostPorts)
 		if from != nil && l.of != nil {

@@ -22,8 +22,13 @@ const (
 	settling     = 15 * time.Second // within which all lanes should work; those that do not are left out after that
 	proving      = time.Minute      // within which one of a new set should
 	oddPause     = 5 * time.Second  // for which the ends may disagree on keys
+	pairPause    = time.Second      // between two agreements, whatever the other end says
 	mostSets     = 4                // whatever happens
+	mostOver     = 16               // processes of the other end that are remembered
 )
+
+// Late is for how long an offer may be under way: no keys of a session are good for longer.
+const Late = 3 * time.Minute
 
 // Rotation is how long the keys of lanes are used.
 const Rotation = time.Hour
@@ -45,6 +50,9 @@ type Link struct {
 	failed  int    // sets that did not work, one after the other
 
 	far    Offer  // what the other end said last; no Boot: nothing
+	over   []over // its processes of before
+	paired time.Time
+	waits  bool   // what it said is too early after that
 	answer bool   // it asks
 	asking uint64 // the generation that was last asked with
 	told   uint64 // the last that something came after
@@ -52,6 +60,14 @@ type Link struct {
 	next   time.Time
 	sent   time.Time
 	odd    time.Time // since when the ends disagree; zero: they do not
+}
+
+// over is a process of the other end that another one has taken the place of.
+type over struct {
+	boot   uint64
+	since  time.Time
+	number uint64    // of the last offer that has come from it since
+	again  time.Time // when the first did
 }
 
 // A Set is the lanes for one generation of keys of each end.
@@ -154,10 +170,16 @@ func (l *Link) FarPort() uint16 { return l.far.Port }
 
 // Hear takes an offer of the other end.
 func (l *Link) Hear(o *Offer, now time.Time) {
-	if o.Boot == l.far.Boot && o.Number <= l.far.Number {
+	if o.Boot == l.far.Boot && o.Number <= l.far.Number || l.isOver(o, now) {
 		return // it is older than what is known
 	}
 	restarted := l.far.Boot != 0 && o.Boot != l.far.Boot
+	if restarted {
+		if len(l.over) == mostOver {
+			l.over = slices.Delete(l.over, 0, 1)
+		}
+		l.over = append(l.over, over{boot: l.far.Boot, since: now})
+	}
 	l.far, l.asked = *o, 0
 	l.answer, l.told = l.answer || o.Ask, l.asking
 	if l.next = now.Add(askPause); restarted {
@@ -166,26 +188,52 @@ func (l *Link) Hear(o *Offer, now time.Time) {
 			l.Rotate(now)
 		}
 	}
+	l.judge(now)
+}
+
+// isOver reports whether an offer is of a process that another one has taken the place of. If it goes on, the offers of the
+// two have come in another order.
+func (l *Link) isOver(o *Offer, now time.Time) bool {
+	l.over = slices.DeleteFunc(l.over, func(is over) bool { return now.Sub(is.since) >= Late })
+	at := slices.IndexFunc(l.over, func(is over) bool { return is.boot == o.Boot })
+	if at < 0 {
+		return false
+	}
+	is := &l.over[at]
+	if o.Number > is.number {
+		if is.number = o.Number; is.again.IsZero() {
+			is.again = now
+		} else if now.Sub(is.again) >= oddPause {
+			l.over = slices.Delete(l.over, at, at+1)
+			return false
+		}
+	}
+	return true
+}
+
+// judge does what the other end's last offer asks for.
+func (l *Link) judge(now time.Time) {
+	l.waits = false
 	if l.mine == 0 {
 		return // this end says so
 	}
-	odd := false
+	o, odd := &l.far, false
 	switch {
 	case o.Generation == 0:
 		if l.end(now); l.with != 0 {
 			l.Rotate(now)
 		}
-	case o.With == l.mine:
-		if l.with != o.Generation {
-			l.pair(now)
+	case l.with == o.Generation && (o.With == l.mine || o.With == 0): // it is so, or the other end will hear of it
+	case l.with != 0 && o.With == l.mine: // no key is used with two others
+		l.Rotate(now)
+	case o.With == l.mine || o.With == 0:
+		if l.waits = now.Sub(l.paired) < pairPause; l.waits {
+			break
 		}
-	case o.With == 0:
-		if l.with != 0 && l.with != o.Generation { // no key is used with two others
+		if l.with != 0 { // likewise
 			l.Rotate(now)
 		}
-		if l.with == 0 {
-			l.pair(now)
-		}
+		l.pair(now)
 	default: // it answers what was offered before, unless that goes on
 		odd = true
 	}
@@ -201,7 +249,7 @@ func (l *Link) Hear(o *Offer, now time.Time) {
 
 // pair has the keys of both ends be used with each other.
 func (l *Link) pair(now time.Time) {
-	l.with = l.far.Generation
+	l.with, l.paired = l.far.Generation, now
 	s := &Set{Mine: l.mine, Theirs: l.with, made: now}
 	for i := range min(len(l.secrets), len(l.far.Lanes)) {
 		s.Lanes = append(s.Lanes, Lane{uint8(i + 1), l.secrets[i], l.far.Lanes[i].Key, l.far.Lanes[i].Port})
@@ -320,6 +368,9 @@ func (l *Link) spare() bool {
 
 // Sets returns the lanes that there are to be, those with the newest keys first.
 func (l *Link) Sets(now time.Time) []*Set {
+	if l.waits && now.Sub(l.paired) >= pairPause {
+		l.judge(now)
+	}
 	both := false
 	if s := l.current(); s != nil {
 		both = s.moved && l.agreed() && l.far.Moved

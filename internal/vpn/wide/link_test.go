@@ -24,6 +24,14 @@ type pairOfEnds struct {
 	lose   func() bool // whether the next offer is lost
 	offers [2]int      // that were sent
 	broken bool        // lanes carry nothing
+	delay  func() int  // steps for which the next offer is under way; nil: none
+	late   []underWay
+}
+
+// underWay is an offer that has yet to come.
+type underWay struct {
+	to, steps int
+	note      []byte
 }
 
 func newPair(a, b []uint16) *pairOfEnds {
@@ -86,13 +94,28 @@ func (p *pairOfEnds) step() {
 			continue
 		}
 		p.offers[i]++
-		if !p.lose() {
-			read, err := ParseOffer(o.Append(nil))
-			if err != nil {
-				panic(err)
-			}
-			p.ends[1-i].Hear(read, p.now)
+		if p.lose() {
+			continue
 		}
+		steps := 0
+		if p.delay != nil {
+			steps = p.delay()
+		}
+		p.late = append(p.late, underWay{1 - i, steps, o.Append(nil)})
+	}
+	p.late = slices.DeleteFunc(p.late, func(u underWay) bool {
+		if u.steps > 0 {
+			return false
+		}
+		read, err := ParseOffer(u.note)
+		if err != nil {
+			panic(err)
+		}
+		p.ends[u.to].Hear(read, p.now)
+		return true
+	})
+	for i := range p.late {
+		p.late[i].steps--
 	}
 }
 
@@ -108,6 +131,7 @@ func (p *pairOfEnds) restart(end int) {
 	p.ends[end] = New()
 	p.ends[end].Rotation = was.Rotation
 	p.ends[end].Be(51820, was.others, p.now)
+	p.late = slices.DeleteFunc(p.late, func(u underWay) bool { return u.to == end }) // it has no keys to read these with
 }
 
 // describe tells what an end knows, without its keys.
