@@ -267,7 +267,7 @@ func (l *link) watch(sets []*wide.Set, now time.Time) (any bool) {
 	sent, received := l.peer.Own()
 	was := l.first.Up()
 	if n := l.first.Look(now, sent, received, l.alive); n != 0 {
-		l.probe(l.peer, n)
+		l.probe(l.peer, n, l.first.Deaf())
 	}
 	l.dead = any && (l.first.Dead() || !l.alive && now.Sub(l.met) >= deadPause)
 	if was && !l.first.Up() && l.alive { // its keys may be lost, as those of lanes are
@@ -305,7 +305,7 @@ func (l *link) watchLane(s *wide.Set, a *lane, now time.Time) (works bool) {
 	was := a.watch.Up()
 	sent, received := a.peer.Own()
 	if n := a.watch.Look(now, sent, received, fresh); n != 0 {
-		l.probe(a.peer, n)
+		l.probe(a.peer, n, a.watch.Deaf())
 	}
 	if was && !a.watch.Up() && fresh && !s.Ended() {
 		l.of.Again(now) // the other end may have lost its keys
@@ -327,8 +327,8 @@ func (l *link) watchLane(s *wide.Set, a *lane, now time.Time) (works bool) {
 }
 
 // probe asks whether a tunnel carries packets as large as the interface has.
-func (l *link) probe(by *device.Peer, number uint64) {
-	p := wide.Probe{Number: number, Size: l.wides.engine.device.MTU()}
+func (l *link) probe(by *device.Peer, number uint64, deaf bool) {
+	p := wide.Probe{Number: number, Deaf: deaf, Size: l.wides.engine.device.MTU()}
 	l.tell(by, p.Append(nil))
 }
 
@@ -352,6 +352,9 @@ func (l *link) probed(from *device.Peer, p *wide.Probe) {
 		}
 		l.spread(l.of.Sets(time.Now()))
 		return
+	}
+	if watch.Asked(p.Deaf); p.Deaf {
+		l.spread(l.of.Sets(time.Now()))
 	}
 	answer := *p
 	answer.Answer = true

@@ -64,7 +64,7 @@ func TestOffer(t *testing.T) {
 }
 
 func TestProbe(t *testing.T) {
-	for _, p := range []*Probe{{Number: 7, Size: leastProbe}, {Answer: true, Number: 1<<64 - 1, Size: 1420}, {Size: mostProbe}} {
+	for _, p := range []*Probe{{Number: 7, Size: leastProbe}, {Answer: true, Number: 1<<64 - 1, Size: 1420}, {Size: mostProbe}, {Deaf: true, Number: 8, Size: 100}} {
 		got, err := ParseProbe(append(p.Append(nil), 0, 0))
 		if diff := cmp.Diff(p, got); err != nil || diff != "" {
 			t.Errorf("%v (-want +got)\n%s", err, diff)
@@ -76,6 +76,8 @@ func TestProbe(t *testing.T) {
 		func(b []byte) []byte { return b[:leastProbe-1] },
 		func(b []byte) []byte { b[99] = 1; return b },
 		func(b []byte) []byte { b[portAt] = 1; return b },
+		func(b []byte) []byte { b[flagsAt] = 2; return b },
+		func(b []byte) []byte { b[flagsAt], b[kindAt] = flagDeaf, kindAnswer; return b },
 		func(b []byte) []byte { return append(b, make([]byte, padding)...) },
 		func(b []byte) []byte { b[kindAt] = kindOffer; return b },
 	} {
@@ -91,6 +93,7 @@ func FuzzNote(f *testing.F) {
 	f.Add(offer(MostPorts - 1).Append(nil))
 	f.Add((&Offer{Boot: 9, Number: 1, Port: 7}).Append(nil))
 	f.Add((&Probe{Number: 7, Size: 40}).Append(nil))
+	f.Add((&Probe{Deaf: true, Number: 7, Size: 40}).Append(nil))
 	f.Fuzz(func(t *testing.T, note []byte) {
 		before := slices.Clone(note)
 		o, notOffer := ParseOffer(note)

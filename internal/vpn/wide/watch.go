@@ -2,13 +2,14 @@ package wide
 
 import "time"
 
-// When a tunnel of a link is probed. One that carries data both ways is not.
+// When a tunnel of a link is probed. One that carries data both ways is not. It is looked at every 0.25 s, sometimes a
+// little earlier: the first two times are 0.5 s and 2 s, less that.
 const (
-	quietPause = 500 * time.Millisecond // without an answer to what was sent, and between probes then
-	quietMost  = 2 * time.Second        // then it does not work
-	quietTries = 3                      // and so many probes
-	tryPause   = time.Second            // between probes of one that does not work
-	slowPause  = 5 * time.Second        // likewise, after fastTries
+	quietPause = 400 * time.Millisecond  // without an answer to what was sent, and between probes then
+	quietMost  = 1900 * time.Millisecond // then it does not work
+	quietTries = 3                       // and so many probes
+	tryPause   = time.Second             // between probes of one that does not work
+	slowPause  = 5 * time.Second         // likewise, after fastTries
 	fastTries  = 10
 	lateProbes = 16 // answers to older probes do not count
 )
@@ -18,6 +19,7 @@ const (
 type Watch struct {
 	up             bool
 	dead           bool      // it was given up, or never worked though it was tried
+	deaf           bool      // it was given up, and nothing has come since
 	number         uint64    // of the last probe
 	asked          time.Time // when that was sent
 	tries          int       // probes since something came, or since it works no more
@@ -31,12 +33,16 @@ func (w *Watch) Up() bool { return w.up }
 // Dead reports whether the tunnel does not work although it had time to show that it does.
 func (w *Watch) Dead() bool { return w.dead }
 
+// Deaf reports whether nothing comes by the tunnel, so that it was given up. The other end is to be told: perhaps it does
+// not notice, as what this end has sent did come.
+func (w *Watch) Deaf() bool { return w.deaf }
+
 // Look takes the bytes that have left and come so far, without notes, and whether there are keys. A probe of the other end
 // does not tell that anything arrives there.
 // It returns the number of the probe that is to be sent now; 0: none.
 func (w *Watch) Look(now time.Time, sent, received uint64, keys bool) (probe uint64) {
 	if received != w.received {
-		w.quiet = time.Time{}
+		w.quiet, w.deaf = time.Time{}, false
 		if w.up {
 			w.tries = 0
 		}
@@ -45,11 +51,11 @@ func (w *Watch) Look(now time.Time, sent, received uint64, keys bool) (probe uin
 	}
 	w.sent, w.received = sent, received
 	if !keys {
-		w.up, w.tries, w.asked = false, 0, time.Time{}
+		w.up, w.deaf, w.tries, w.asked = false, false, 0, time.Time{}
 		return 0
 	}
 	if w.up && !w.quiet.IsZero() && w.tries >= quietTries && now.Sub(w.quiet) >= quietMost {
-		w.up, w.dead, w.tries = false, true, 0
+		w.up, w.dead, w.deaf, w.tries, w.asked = false, true, true, 0, time.Time{}
 	}
 	pause := tryPause
 	switch {
@@ -75,5 +81,12 @@ func (w *Watch) Answered(number uint64) {
 	if number > w.number || w.number-number >= lateProbes || number == 0 {
 		return
 	}
-	w.up, w.dead, w.tries, w.quiet = true, false, 0, time.Time{}
+	w.up, w.dead, w.deaf, w.tries, w.quiet = true, false, false, 0, time.Time{}
+}
+
+// Asked takes a probe of the other end, which may be deaf. Then the tunnel carries nothing to it, whatever comes from it.
+func (w *Watch) Asked(deaf bool) {
+	if w.deaf = false; deaf && w.up {
+		w.up, w.dead, w.tries, w.asked = false, true, 0, time.Time{}
+	}
 }

@@ -76,3 +76,57 @@ func TestWatch(t *testing.T) {
 		t.Error("it works without keys")
 	}
 }
+
+// Two ends of a tunnel that carries nothing one way: the end that nothing comes to gives it up, and tells the other, which
+// would not notice.
+func TestOneWay(t *testing.T) {
+	for _, blocked := range []int{0, 1} {
+		both := [2]*watched{{now: begin}, {now: begin}}
+		shut := false
+		step := func() {
+			for i, w := range both {
+				other := both[1-i]
+				w.now = w.now.Add(250 * time.Millisecond)
+				if w.sent += 100; w.Up() && !(shut && i == blocked) {
+					other.received += 100
+				}
+				n := w.Look(w.now, w.sent, w.received, true)
+				if n == 0 || shut && i == blocked {
+					continue
+				}
+				other.Asked(w.Deaf())
+				if !shut || 1-i != blocked {
+					w.Answered(n)
+				}
+			}
+		}
+		for range 40 {
+			step()
+		}
+		if !both[0].Up() || !both[1].Up() || both[0].Deaf() || both[1].Deaf() {
+			t.Fatal("a tunnel that carries all does not work")
+		}
+		shut = true
+		began := both[0].now
+		for both[0].Up() || both[1].Up() {
+			if step(); both[0].now.Sub(began) > time.Minute {
+				t.Fatal("it is not given up")
+			}
+		}
+		if took := both[0].now.Sub(began); took < quietMost || took > quietMost+750*time.Millisecond {
+			t.Errorf("a tunnel that carries nothing from end %d was given up after %v", blocked, took)
+		}
+		for range 100 {
+			if step(); both[0].Up() || both[1].Up() {
+				t.Fatal("it works again")
+			}
+		}
+		shut = false
+		for range 24 {
+			step()
+		}
+		if !both[0].Up() || !both[1].Up() || both[0].Deaf() || both[1].Deaf() {
+			t.Error("it does not work again")
+		}
+	}
+}
