@@ -59,7 +59,7 @@ func Judge(f *Facts) (all []Finding) {
 	}
 	all = append(all, session(f))
 	if w := f.Peer.Wide; w != nil && f.Peer.Session == keeper.Current {
-		say("ports", w.Why == "", "%s", ports(w))
+		say("ports", w.Why == "" || w.Fewer, "%s", ports(w))
 	}
 	all = append(all, routes(f))
 	for i := range f.Probes {

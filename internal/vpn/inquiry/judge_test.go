@@ -2,6 +2,7 @@ package inquiry
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,11 @@ func TestJudge(t *testing.T) {
 		if !f.OK {
 			t.Errorf("nothing is wrong, and it says %+v", f)
 		}
+	}
+	fewer := good()
+	fewer.Peer.Wide = &tunnel.Wide{Wanted: 4, Used: 2, Why: "the other end has 2 ports", Fewer: true, Ports: []tunnel.Port{{Port: 7, Works: true}, {Port: 8, Works: true}}}
+	if all := Judge(fewer); !slices.Contains(all, Finding{"ports", true, "2 of 4 ports carry the link: the other end has 2 ports"}) {
+		t.Errorf("all ports that both ends have are used, and it says %+v", all)
 	}
 	unanswered := func(f *Facts) *Probe {
 		p := &f.Probes[0]

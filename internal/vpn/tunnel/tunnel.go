@@ -51,10 +51,11 @@ type State struct {
 
 // Wide is what is known of a link that is to have several ports.
 type Wide struct {
-	Wanted int    `json:"wanted"`        // ports, the first among them
-	Ports  []Port `json:"ports"`         // those that both ends have, the first among them
-	Used   int    `json:"used"`          // how many of these carry something
-	Why    string `json:"why,omitempty"` // it is not all that are wanted
+	Wanted int    `json:"wanted"`          // ports, the first among them
+	Ports  []Port `json:"ports"`           // those that both ends have, the first among them
+	Used   int    `json:"used"`            // how many of these carry something
+	Why    string `json:"why,omitempty"`   // it is not all that are wanted
+	Fewer  bool   `json:"fewer,omitempty"` // as the other end has fewer, and all of these are used: no fault
 }
 
 // Port is one of a wide link.

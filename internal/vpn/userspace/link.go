@@ -452,7 +452,7 @@ func (l *link) add(s *tunnel.Wide, a *lane) {
 	s.Ports = append(s.Ports, p)
 }
 
-// why says why the link does not use as many ports as it is to.
+// why says why the link does not use as many ports as it is to, and notes whether the other end has fewer.
 func (l *link) why(s *tunnel.Wide) string {
 	weir, far := l.of.Known()
 	switch {
@@ -467,6 +467,7 @@ func (l *link) why(s *tunnel.Wide) string {
 	case !far:
 		return "the other end's statement does not say wide"
 	case len(s.Ports) < s.Wanted && s.Used == len(s.Ports) && s.Used > 1:
+		s.Fewer = true
 		return fmt.Sprintf("the other end has %d ports", len(s.Ports))
 	case !l.alive:
 		return "there is no session"

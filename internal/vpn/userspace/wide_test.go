@@ -262,8 +262,11 @@ func TestTaken(t *testing.T) {
 	uses(t, 3, 5*time.Second, a, b)
 	time.Sleep(time.Second)
 	w := a.link()
-	if w.Wanted != 4 || len(w.Ports) != 3 || w.Why != "the other end has 3 ports" {
+	if w.Wanted != 4 || len(w.Ports) != 3 || w.Why != "the other end has 3 ports" || !w.Fewer {
 		t.Errorf("%+v", w)
+	}
+	if w := b.link(); w.Why != "" || w.Fewer {
+		t.Errorf("the end with fewer ports: %+v", w)
 	}
 	for i, p := range w.Ports {
 		if p.Port != a.port+uint16(i) || p.Endpoint.Port() != b.port+uint16(i) || p.Sent < 5000 || p.Received < 5000 || !p.Works {
@@ -297,7 +300,7 @@ func TestTaken(t *testing.T) {
 		a.knows(b, ports)
 		if ports == 0 {
 			uses(t, 1, 5*time.Second, b)
-			if w := b.link(); w.Why != "the other end's statement does not say wide" {
+			if w := b.link(); w.Why != "the other end's statement does not say wide" || w.Fewer {
 				t.Errorf("the other end is off: %+v", w)
 			}
 			time.Sleep(time.Second)

@@ -119,6 +119,9 @@ func TestBlockedLater(t *testing.T) {
 			uses(t, left, 5*time.Second, a, b)
 			time.Sleep(2 * time.Second)
 			uses(t, left, 0, a, b)
+			if w := a.link(); w.Why == "" || w.Fewer {
+				t.Errorf("a port is blocked: %+v", w)
+			}
 			sent, came, longest := traffic.stop()
 			t.Logf("of %v datagrams %v came, longest %v", sent, came, longest)
 			if longest < time.Second || longest > stood {
