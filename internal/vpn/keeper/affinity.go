@@ -17,7 +17,6 @@ import (
 	"weir/internal/host/cpulist"
 	"weir/internal/host/doctor"
 	"weir/internal/host/filelock"
-	"weir/internal/host/netif"
 	"weir/internal/host/proc"
 	"weir/internal/vpn/datapath"
 )
@@ -151,16 +150,12 @@ func (t *running) count() doctor.VPNCount {
 
 // via returns the interfaces that packets to the peers leave by.
 func (t *running) via() []string {
-	names := map[string]bool{}
+	names, ways := map[string]bool{}, newCards()
 	for _, s := range t.states {
 		if !s.Endpoint.IsValid() {
 			continue
 		}
-		index, _, err := netif.WayTo(s.Endpoint.Addr())
-		if err != nil {
-			continue // none leads there now
-		}
-		if i, err := net.InterfaceByIndex(index); err == nil {
+		if i, err := net.InterfaceByIndex(ways.indexTo(&s)); err == nil { // else no route leads there now
 			names[i.Name] = true
 		}
 	}

@@ -45,6 +45,7 @@ type keeper struct {
 	wanted  resolve.Tunnels
 	tunnels map[string]*running // by the name of the interface
 	sites   map[string]*site    // likewise, of IPsec
+	cards   *cards              // as they are in this turn
 	tell    teller
 	untold  string // why the teller does not listen; already logged
 }
@@ -170,7 +171,7 @@ func (k *keeper) follow() {
 	if err := route.Drop(gone); err != nil { // tend may have added one after the daemon removed it
 		k.Log.Error("remove the blackholes of tunnels", "error", err)
 	}
-	k.wanted = wanted
+	k.wanted, k.cards = wanted, newCards()
 	k.drop()
 	for i := range wanted.WireGuard {
 		t := k.tunnels[wanted.WireGuard[i].Name]
@@ -222,6 +223,7 @@ func (k *keeper) drop() {
 func (k *keeper) tend(ctx context.Context) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.cards = newCards()
 	k.follow()
 	for _, t := range k.tunnels {
 		t.tend(ctx, time.Now())

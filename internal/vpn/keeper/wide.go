@@ -1,10 +1,8 @@
 package keeper
 
 import (
-	"net/netip"
 	"slices"
 
-	"weir/internal/host/netif"
 	"weir/internal/vpn/key"
 	"weir/pf/ast"
 	"weir/pf/resolve"
@@ -24,12 +22,12 @@ func (t *running) width(p *resolve.Peer) int {
 		n = max(n, len(e.Work()))
 	}
 	if k, err := key.ParsePublic(p.Key); err == nil {
-		if at := t.states[k].Endpoint; at.IsValid() {
+		if s := t.states[k]; s.Endpoint.IsValid() {
 			last := 0
 			if is := t.before(k); is != nil {
 				last = is.Wide
 			}
-			n = max(n, queuesOr(queuesTo(at.Addr()), last))
+			n = max(n, queuesOr(t.keeper.cards.queuesTo(&s), last))
 		}
 	}
 	return min(n, ast.MostPorts)
@@ -75,45 +73,4 @@ func (t *running) widthsChanged() bool {
 		}
 	}
 	return false
-}
-
-// queuesTo returns how many receive queues the cards have by which packets to an address leave.
-func queuesTo(to netip.Addr) int {
-	index, _, err := netif.WayTo(to)
-	if err != nil {
-		return 0
-	}
-	all, err := netif.Links()
-	if err != nil {
-		return 0
-	}
-	return queuesOf(all, index, len(all))
-}
-
-// queuesOf returns how many receive queues are below an interface: below VLANs, and of the members of a group of links.
-// depth is how far down it looks.
-func queuesOf(all []netif.Link, index, depth int) (n int) {
-	if depth == 0 {
-		return 0
-	}
-	var is *netif.Link
-	for i := range all {
-		if all[i].Index == index {
-			is = &all[i]
-		}
-	}
-	switch {
-	case is == nil:
-		return 0
-	case is.Parent != 0:
-		return queuesOf(all, is.Parent, depth-1)
-	case is.Kind == netif.Bond, is.Kind == netif.Team, is.Kind == netif.Bridge:
-		for i := range all {
-			if all[i].Master == index {
-				n += queuesOf(all, all[i].Index, depth-1)
-			}
-		}
-		return n
-	}
-	return netif.Queues(is)
 }

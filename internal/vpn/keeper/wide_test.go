@@ -5,25 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"weir/internal/host/netif"
 	"weir/internal/vpn/datapath"
 	"weir/internal/vpn/key"
 	"weir/internal/vpn/tunnel"
 	"weir/pf/resolve"
 )
-
-// Queues are those of the cards, however deep they are.
-func TestQueuesOf(t *testing.T) {
-	all := []netif.Link{
-		{Index: 1, Name: "card0", RxQueues: 3, Master: 4}, {Index: 2, Name: "card1", RxQueues: 5, Master: 4}, {Index: 3, Name: "card2", RxQueues: 7},
-		{Index: 4, Name: "bond0", Kind: netif.Bond}, {Index: 5, Name: "bond0.7", Kind: netif.VLAN, Parent: 4}, {Index: 6, Name: "loop", Parent: 6},
-	}
-	for index, want := range map[int]int{3: 7, 4: 8, 5: 8, 6: 0, 9: 0} {
-		if n := queuesOf(all, index, len(all)); n != want {
-			t.Errorf("interface %d has %d queues below it, want %d", index, n, want)
-		}
-	}
-}
 
 // staff is an engine with workers.
 type staff struct {

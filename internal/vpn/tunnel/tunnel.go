@@ -41,6 +41,7 @@ type Peer struct {
 type State struct {
 	Key       key.Public
 	Endpoint  netip.AddrPort // not valid: unknown
+	Interface int            // the index of the one that packets to it leave by; 0: routes decide
 	Handshake time.Time      // the last; zero: none yet
 	Received  uint64         // bytes of packets from the peer, with what WireGuard adds
 	Sent      uint64

@@ -1,6 +1,7 @@
 package userspace
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -133,6 +134,9 @@ func (e *Engine) States() ([]tunnel.State, error) {
 		if p := e.device.LookupPeer(device.NoisePublicKey(all[i].Key)); p != nil {
 			f := e.errors[p.String()]
 			all[i].Error, all[i].ErrorTime = f.text, f.time
+			if is := p.Endpoint(); is != nil {
+				all[i].Interface = int(cmp.Or(is.Scope, is.Interface))
+			}
 		}
 	}
 	return all, nil

@@ -3,6 +3,7 @@ package userspace
 import (
 	"encoding/binary"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -363,6 +364,10 @@ func (e *end) at(address string) {
 // All ports of a link go where its first tunnel goes: to another way, and back, with the end that is held to it, and with
 // the other one, which follows what comes. No connection stands still for long.
 func TestHeld(t *testing.T) {
+	lo, err := net.InterfaceByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
 	a, b := twoEnds(t, 3, 3)
 	traffic := exchange(a, b)
 	uses(t, 3, 5*time.Second, a, b)
@@ -375,6 +380,15 @@ func TestHeld(t *testing.T) {
 			e.at(ways[way].Addr().String())
 		}
 		time.Sleep(500 * time.Millisecond)
+	}
+	if all, err := a.States(); err != nil || all[0].Interface != 0 {
+		t.Errorf("%v: messages leave by interface %d, and none was chosen", err, all[0].Interface)
+	}
+	if err := a.Hold(b.secret.Public(), tunnel.At{Remote: ways[1], Interface: lo.Index}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := a.States(); err != nil || all[0].Interface != lo.Index {
+		t.Errorf("%v: messages leave by interface %d, chosen was %d", err, all[0].Interface, lo.Index)
 	}
 	sent, came, longest := traffic.stop()
 	t.Logf("sent %v, came %v, longest %v", sent, came, longest)
