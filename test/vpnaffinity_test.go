@@ -28,6 +28,12 @@ func farWeir(b *lib.Box, args ...string) string {
 // returns weir vpn run of fw and of wan, and the rules of fw for another extra.
 func twoSites(b *lib.Box, extra string) (near, far *lib.Process, rulesWith func(extra string) string) {
 	b.Helper()
+	return twoSitesBy(b, wanHost+" port 51821", extra)
+}
+
+// twoSitesBy does the same with an endpoint of its own.
+func twoSitesBy(b *lib.Box, endpoint, extra string) (near, far *lib.Process, rulesWith func(extra string) string) {
+	b.Helper()
 	dir := b.TempDir()
 	var secrets, publics [2]string
 	for i := range secrets {
@@ -37,12 +43,12 @@ func twoSites(b *lib.Box, extra string) (near, far *lib.Process, rulesWith func(
 	b.Address(lab.WAN, "lo", tunnelFar+"/32")
 	rulesWith = func(extra string) string {
 		return fmt.Sprintf(`wireguard wg0 key file "%s" address 10.9.0.1/30 engine userspace
-peer far on wg0 key "%s" endpoint %s port 51821 allowed { 10.9.0.2 10.2.0.0/16 } %s
+peer far on wg0 key "%s" endpoint %s allowed { 10.9.0.2 10.2.0.0/16 } %s
 block
 pass in on lan0
 pass out
 pass in on wg0
-`, secrets[0], publics[1], wanHost, extra)
+`, secrets[0], publics[1], endpoint, extra)
 	}
 	b.WeirRun(b.Rules(rulesWith(extra)))
 	rules := b.Rules(fmt.Sprintf(`wireguard wg0 key file "%s" port 51821 address 10.9.0.2/30 engine userspace
