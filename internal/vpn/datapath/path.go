@@ -198,8 +198,12 @@ type worker struct {
 	number   int           // of the worker
 	turn     atomic.Uint64 // how often it has looked what there is to do; odd while it does something
 	visit    int           // the port that it looks at next, beside its own
-	tally    tally         // since it was last added to works
-	queue    int           // of the tun device
+	told     uint32        // at which sockets there may be something; a bit each
+	tunTold  bool          // likewise the tun device
+	events   [8]unix.EpollEvent
+	busy     int   // turns since it slept in which there was something
+	tally    tally // since it was last added to works
+	queue    int   // of the tun device
 	poll     int
 	mtu      int
 	clock    time.Time
@@ -226,16 +230,16 @@ func (p *Path) newWorker(queue int, works *works) (*worker, error) {
 		return nil, fmt.Errorf("wait for packets: %w", err)
 	}
 	w := &worker{path: p, works: works, queue: queue, poll: poll, read: make([]byte, maxRead+device.PaddingMultiple)}
-	add := func(fd int, events uint32) {
+	add := func(fd int, events uint32, source int) {
 		if err == nil {
-			err = unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
+			err = unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(source)})
 		}
 	}
-	add(p.stop, unix.EPOLLIN)
-	add(queue, unix.EPOLLIN)
+	add(p.stop, unix.EPOLLIN, sourceStop)
+	add(queue, unix.EPOLLIN, sourceTun)
 	for _, r := range []*receiver{p.four, p.six} {
 		if r != nil {
-			add(r.socket.fd, socketEdge)
+			add(r.socket.fd, socketEdge, sourceOf(0, r.socket.six))
 		}
 	}
 	if err != nil {
@@ -255,7 +259,6 @@ func (w *worker) run() {
 	runtime.LockOSThread()   // the thread ends with it
 	w.works.begin()
 	defer w.works.end()
-	var events [4]unix.EpollEvent
 	for !w.path.ending.Load() {
 		w.turn.Add(1)
 		w.clock, w.mtu = time.Now(), w.path.device.MTU()
@@ -266,9 +269,18 @@ func (w *worker) run() {
 		case worked:
 		case w.stalled != nil:
 			w.awaitRoom()
+			w.listen(0)
 		default:
-			unix.EpollWait(w.poll, events[:], -1) //nolint:errcheck // a signal: it is looked for packets
+			w.listen(-1)
 		}
+	}
+}
+
+// listen finds out where there may be something, and waits for so many milliseconds; less than 0: until there is.
+func (w *worker) listen(wait int) {
+	n, _ := unix.EpollWait(w.poll, w.events[:], wait) // -1: a signal
+	for _, e := range w.events[:max(n, 0)] {
+		w.tell(int(e.Fd))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // A path may listen on several ports, which follow each other: the first is the tunnel's, the others are for lanes of
-// wide links. Each worker has a port that it looks at each time, and looks at the others in turn.
+// wide links. Each worker has a port of its own, which it looks at first.
 
 // A port is one beside the first.
 type port struct{ four, six *receiver }
@@ -95,7 +95,8 @@ func (p *Path) openPort(first uint16) error {
 			if r == nil {
 				continue
 			}
-			if err := unix.EpollCtl(w.poll, unix.EPOLL_CTL_ADD, r.socket.fd, &unix.EpollEvent{Events: socketEdge, Fd: int32(r.socket.fd)}); err != nil {
+			event := unix.EpollEvent{Events: socketEdge, Fd: int32(sourceOf(place, r.socket.six))}
+			if err := unix.EpollCtl(w.poll, unix.EPOLL_CTL_ADD, r.socket.fd, &event); err != nil {
 				p.closePorts(place)
 				return fmt.Errorf("wait for packets: %w", err)
 			}
@@ -130,27 +131,99 @@ func (w *worker) awaitTurn() {
 	}
 }
 
-// work does what there is to do, and reports whether there was any. Before the worker sleeps it has looked everywhere.
+// What a worker is told of when it sleeps: the tunnel's end, its tun device, or a socket. Sockets have a bit each.
+const (
+	sourceStop = -1 - iota
+	sourceTun
+	sourceSockets = 0
+)
+
+// sourceOf returns what stands for a socket: 0 is the first port's for IPv4, 1 its for IPv6, 2 the next port's, and so on.
+func sourceOf(place int, six bool) int {
+	if six {
+		return sourceSockets + 2*place + 1
+	}
+	return sourceSockets + 2*place
+}
+
+var _ [32 - 2*device.MostPorts]struct{} // all of them have a bit of worker.told
+
+// tell notes that there may be something at a source.
+func (w *worker) tell(source int) {
+	switch {
+	case source >= sourceSockets:
+		w.told |= 1 << source
+	case source == sourceTun:
+		w.tunTold = true
+	}
+}
+
+// busyTurns is after how many turns, in which there was something each time, a worker looks also where it was told of
+// nothing: it has not slept, so nobody could tell it.
+const busyTurns = 2
+
+// work does what there is to do, and reports whether there was any. A worker that was woken looks where it was told of
+// something, until there is nothing: of all else it is told at once when it is to sleep. One that has much to do looks at its
+// own port, at the others in turn, and at the tun device.
 func (w *worker) work() bool {
 	more := *w.path.more.Load()
 	ports := len(more) + 1
 	own := w.number % ports
-	worked := w.fromPort(more, own)
-	if w.visit = (w.visit + 1) % ports; w.visit != own {
-		worked = w.fromPort(more, w.visit) || worked
+	worked := false
+	busy := w.busy >= busyTurns
+	if busy {
+		worked = w.fromPort(more, own)
+		if w.visit = (w.visit + 1) % ports; w.visit != own {
+			worked = w.fromPort(more, w.visit) || worked
+		}
 	}
-	worked = w.fromTun() || worked
-	for i := 0; !worked && i < ports; i++ {
-		worked = i != own && w.fromPort(more, i)
+	if busy || w.tunTold || w.stalled != nil {
+		w.tunTold = w.fromTun()
+		worked = worked || w.tunTold
+	}
+	for i := 0; i < ports && !(busy && worked); i++ {
+		worked = w.fromToldPort(more, (own+i)%ports) || worked
+	}
+	if w.busy++; !worked {
+		w.busy, w.told = 0, 0 // those of ports that are closed, too
 	}
 	return worked
 }
 
+// fromPort takes what has come to a port.
 func (w *worker) fromPort(more []port, place int) bool {
-	four, six := w.path.four, w.path.six
-	if place > 0 {
-		four, six = more[place-1].four, more[place-1].six
+	four, six := w.receiversAt(more, place)
+	worked := w.from(four, sourceOf(place, false))
+	return w.from(six, sourceOf(place, true)) || worked
+}
+
+// fromToldPort takes what has come to those of a port's sockets where there may be something.
+func (w *worker) fromToldPort(more []port, place int) (worked bool) {
+	if w.told>>sourceOf(place, false)&3 == 0 {
+		return false
 	}
-	worked := w.fromSocket(four)
-	return w.fromSocket(six) || worked
+	four, six := w.receiversAt(more, place)
+	for i, r := range []*receiver{four, six} {
+		if source := sourceOf(place, i == 1); w.told>>source&1 == 1 {
+			worked = w.from(r, source) || worked
+		}
+	}
+	return worked
+}
+
+func (w *worker) receiversAt(more []port, place int) (four, six *receiver) {
+	if place == 0 {
+		return w.path.four, w.path.six
+	}
+	return more[place-1].four, more[place-1].six
+}
+
+// from takes what has come to a socket. If there was something, there may be more: then others who found too much under way
+// rely on it.
+func (w *worker) from(r *receiver, source int) bool {
+	worked := w.fromSocket(r)
+	if w.told &^= 1 << source; worked {
+		w.told |= 1 << source
+	}
+	return worked
 }
