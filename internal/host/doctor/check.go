@@ -49,6 +49,7 @@ type Finding struct {
 	// of core. weight orders findings of one check. kind tells a check's findings apart
 	// in [Graph].
 	because string
+	plain   string // what it says, if not Says, when another finding explains it
 	core    int
 	cores   []int // all cores that it is about; nil: core alone
 	kind    string

@@ -148,9 +148,34 @@ func allCoresFull(v *view) (o outcome) {
 // cheaper is the remedy if no core has room: cheaper packets.
 var cheaper = Remedy{Command: "weir interfaces", Text: "check that packets are handled at XDP: it costs a fraction of what the stack costs"}
 
+// crowded reports whether packets lack time on a core: it is full, or it is at work and
+// a ring that it empties loses packets.
+func (v *view) crowded(c *core) bool {
+	return c.busy >= full || c.busy >= working && slices.ContainsFunc(v.nics, func(n *nic) bool {
+		lost, _ := v.lost(n)
+		return lost >= fewLost && v.load(n) == c
+	})
+}
+
+// fills says what something does to a core: it fills it, or takes most of its time.
+func (c *core) fills(who, verb string) string {
+	if c.busy >= full {
+		return who + " " + verb + " " + c.name()
+	}
+	return fmt.Sprintf("%s %s %s busy for %s of its time", who, strings.Replace(verb, "fill", "keep", 1), c.name(), percent(c.busy))
+}
+
+// fullness says how full the core is.
+func (c *core) fullness() string {
+	if c.busy >= full {
+		return "full"
+	}
+	return "busy for " + percent(c.busy) + " of its time"
+}
+
 func programs(v *view) (o outcome) {
 	for _, c := range v.cores {
-		if c.busy < full || c.forwards() || c.steal > c.user+c.system {
+		if !v.crowded(c) || c.forwards() || c.steal > c.user+c.system {
 			continue
 		}
 		served, busiest := v.servedBy(c.ID)
@@ -169,9 +194,13 @@ func programs(v *view) (o outcome) {
 // otherWork tells programs from the kernel's own threads, which no unit's
 // CPUAffinity= binds.
 func (v *view) otherWork(c *core, served []string) Finding {
+	also := ", which also serves " + join(served)
+	if c.busy < full {
+		also = ", and it also serves " + join(served)
+	}
 	f := Finding{
 		Severity: Warning, Subject: c.name(), core: c.ID, weight: c.user + c.system, bites: true,
-		Says:     fmt.Sprintf("programs fill %s, which also serves %s", c.name(), join(served)),
+		Says:     c.fills("programs", "fill") + also,
 		Evidence: []string{c.line()},
 		Remedies: []Remedy{{Command: "top -1 -H", Text: "find the program, and keep it off " + c.name() + " (CPUAffinity= of its unit, or taskset)"}},
 		Expect:   "packets of these queues no longer wait for the program",
@@ -179,7 +208,7 @@ func (v *view) otherWork(c *core, served []string) Finding {
 	if !c.inKernel() {
 		return f
 	}
-	f.Says = fmt.Sprintf("the kernel's threads fill %s, which also serves %s", c.name(), join(served))
+	f.Says = c.fills("the kernel's threads", "fill") + also
 	f.Remedies = []Remedy{{Command: "top -1 -H", Text: "find the thread: the name of a kworker ends with the queue whose work it does"}}
 	if tunnels := v.tunnels(); len(tunnels) > 0 {
 		f.Says += "; WireGuard (" + join(tunnels) + ") encrypts and decrypts in such threads, on all cores"

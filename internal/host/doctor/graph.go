@@ -138,6 +138,7 @@ func (r *Report) causes() []int {
 			if under[i] >= 0 {
 				effect.Remedies = []Remedy{{Text: e.Why}}
 				effect.Expect, effect.relief = "", false
+				effect.Says = cmp.Or(effect.plain, effect.Says)
 			}
 		}
 	}

@@ -1,15 +1,18 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"strings"
 )
 
 // Shares and rates of hardware interrupts. Their handlers only wake the softirq: a fourth
-// of a core in them, more than packets themselves take, is a card that interrupts for
-// nearly each packet.
+// of a core's work in them, and more than packets themselves take, or an interrupt for
+// every second packet, is a card that interrupts for nearly each packet.
 const (
-	manyInterrupts = 0.25
+	manyInterrupts = 0.25  // of the time that the core is busy
+	eachPacket     = 0.5   // interrupts for each packet
 	interruptRate  = 10000 // per second on one core
 	calm           = 50    // µs: a good wait on a router; 20,000 interrupts a second for each queue
 )
@@ -17,10 +20,13 @@ const (
 // interrupted looks for cores whose time goes to interrupts rather than to packets.
 func interrupted(v *view) (o outcome) {
 	for _, c := range v.cores {
-		if c.irq < manyInterrupts || c.irq < c.softirq || c.busy < working {
+		if c.irq < manyInterrupts*c.busy || c.busy < working {
 			continue
 		}
 		n, rate, counted := v.interrupter(c.ID)
+		if c.irq < c.softirq && (!counted || rate < eachPacket*v.brought(c.ID)) {
+			continue
+		}
 		eager := n != nil && n.Coalesce != nil && !n.Coalesce.Adaptive && n.Coalesce.RxUsecs < 10
 		if counted && rate < interruptRate || !counted && !eager {
 			continue
@@ -28,6 +34,19 @@ func interrupted(v *view) (o outcome) {
 		o.add(v.eager(c, n, rate, counted))
 	}
 	return o
+}
+
+// brought returns how many packets a second the queues bring that a core serves; some, if
+// the cards do not count.
+func (v *view) brought(id int) (perSecond float64) {
+	for _, n := range v.nics {
+		for _, q := range n.queues {
+			if len(q.cores) > 0 && q.cores[0] == id {
+				perSecond += float64(q.packets) / v.Seconds
+			}
+		}
+	}
+	return cmp.Or(perSecond, math.Inf(1))
 }
 
 // interrupter returns the card that interrupts a core most, and how often the core is

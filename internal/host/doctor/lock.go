@@ -31,8 +31,8 @@ func rootLock(v *view) (o outcome) {
 const requeued = 0.005
 
 // locked returns a warning if the discipline's counters say that cores wait: it drops
-// while they have room and nothing held packets back, it drops below its rate, or several
-// cores are full while packets are queued again and again.
+// while they have room and nothing held packets back, it drops below its rate, or packets
+// are queued again and again while several cores are full, or while it drops.
 func (v *view) locked(n *nic, q *qdisc) Finding {
 	f := Finding{
 		Severity: Notice, Subject: n.Name, core: -1, weight: float64(q.Packets),
@@ -50,17 +50,18 @@ func (v *view) locked(n *nic, q *qdisc) Finding {
 	again := float64(q.Requeues) / float64(max(1, q.Packets))
 	used, sends, known := n.wire(v.Seconds)
 	atLink := known && sends && used >= linkFull
-	filled := v.fullCores()
+	filled, waiting := v.fullCores(), v.coresAt(working)
+	heldBack := float64(q.Overlimits) / float64(max(1, q.Packets))
 	switch {
 	case managers[q.Kind] || atLink || q.shapes():
-	case len(filled) > 1 && again >= requeued:
-		f.cores, f.bites, f.Severity = idsOf(filled), true, v.critical()
+	case again >= requeued && (len(filled) > 1 || len(waiting) > 1 && heldBack < held && gradeLoss(drops, share) > Notice):
+		f.cores, f.bites, f.Severity = idsOf(waiting), true, v.critical()
 		f.Says += fmt.Sprintf("; %s of its packets are queued again", percent(again))
 		if drops > 0 {
 			f.Says += fmt.Sprintf(", and %s dropped", percent(share))
 		}
-	case q.rate > 0 && share >= held && v.meanBusy() < busy:
-		f.bites, f.Severity = true, Critical
+	case q.rate > 0 && share >= held:
+		f.cores, f.bites, f.Severity = idsOf(waiting), true, Critical
 		f.Says += fmt.Sprintf("; it drops %s, and sends %s of %s", percent(share), bitRate(q.bits), bitRate(float64(q.rate)))
 	case q.Overlimits == 0 && gradeLoss(drops, share) > Notice && v.meanBusy() < working && len(filled) == 0:
 		f.bites, f.Severity = true, Warning

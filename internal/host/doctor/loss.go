@@ -89,9 +89,11 @@ func (v *view) ring(n *nic, lost uint64, counter string) Finding {
 // burst describes a loss while cores have room: packets arrive in bursts that are larger
 // than the ring holds until it is emptied.
 func (v *view) burst(n *nic, c *core, f *Finding, share float64) {
-	f.Says = fmt.Sprintf("%s loses %s of its packets at its ring while cores have room: bursts are longer than the ring", n.Name, percent(share))
+	f.plain = fmt.Sprintf("%s loses %s of its packets at its ring", n.Name, percent(share))
+	f.Says = f.plain + " while cores have room: bursts are longer than the ring"
+	f.cores = idsOf(v.cores) // whichever of them empties the ring
 	if c != nil {
-		f.Evidence = append(f.Evidence, c.line())
+		f.Evidence, f.cores = append(f.Evidence, c.line()), []int{c.ID}
 	} else if len(v.cores) > 0 {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("the cores are %s busy on average", percent(v.meanBusy())))
 	}

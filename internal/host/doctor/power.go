@@ -77,7 +77,7 @@ func governor(v *view) (o outcome) {
 			remedies = []Remedy{stuckClock} // no governor holds it back
 		}
 		o.add(Finding{
-			Severity: grade, Subject: cpuNames(slow), core: -1, cores: idsOf(slow), bites: grade > Notice,
+			Severity: grade, Subject: cpuNames(slow), core: -1, cores: idsOf(slow), bites: true,
 			Says:     fmt.Sprintf("%s %s busy, and at less than %s of the fastest clock (%d of %s MHz, governor %s)", cpuNames(slow), beVerb(len(slow)), percent(slowClock), slow[0].MHz, units.Thousands(slow[0].MaxMHz), cmp.Or(slow[0].Governor, "none")),
 			Evidence: clocks(slow), Remedies: remedies, Expect: "the packet rate rises with the clock",
 		})

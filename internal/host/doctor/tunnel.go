@@ -98,19 +98,20 @@ func oneTunnel(v *view) (o outcome) {
 	return o
 }
 
-// carrier returns the core that a tunnel fills while others have room; nil: none.
+// carrier returns the core that a tunnel keeps at work, or fills, while others have room;
+// nil: none.
 func (v *view) carrier(t *tunnelled) *core {
 	if v.meanBusy() >= exhausted || len(v.cores) < 2 {
 		return nil
 	}
 	if t.work != nil {
-		return v.fullOf(func(c *core) bool { w := t.work.most(c.ID); return w != nil && *w.Time >= someTunnelTime })
+		return v.busiestOf(func(c *core) bool { w := t.work.most(c.ID); return w != nil && *w.Time >= someTunnelTime })
 	}
 	if userSpace[t.Kind] {
 		if !t.counted || t.share < someTunnelled {
 			return nil
 		}
-		return v.fullOf(func(c *core) bool { return !c.forwards() && c.user >= 0.3 })
+		return v.busiestOf(func(c *core) bool { return !c.forwards() && c.user >= 0.3 })
 	}
 	if t.counted && t.share < mostTunnelled || t.Flows > len(v.cores)/2 {
 		return nil
@@ -119,15 +120,15 @@ func (v *view) carrier(t *tunnelled) *core {
 	if len(served) == 0 && (t.Flows == 0 || !t.counted && t.Interface != "") {
 		return nil // the queues' packets are even, or not counted: nothing says that they are few flows
 	}
-	return v.fullOf(func(c *core) bool {
+	return v.busiestOf(func(c *core) bool {
 		return (c.forwards() || c.inKernel()) && (len(served) == 0 || slices.Contains(served, c.ID) || t.Flows == 1)
 	})
 }
 
-// fullOf returns the fullest core above the limit that is wanted.
-func (v *view) fullOf(wanted func(*core) bool) (most *core) {
+// busiestOf returns the busiest core at work that is wanted.
+func (v *view) busiestOf(wanted func(*core) bool) (most *core) {
 	for _, c := range v.cores {
-		if c.busy >= full && wanted(c) && (most == nil || c.busy > most.busy) {
+		if c.busy >= working && wanted(c) && (most == nil || c.busy > most.busy) {
 			most = c
 		}
 	}
@@ -171,8 +172,8 @@ func (v *view) kernelTunnel(t *tunnelled, c *core) Finding {
 		flow = "its outer packets are few flows"
 	}
 	f := Finding{
-		Severity: v.critical(), Subject: cmp.Or(t.Interface, t.Kind), core: c.ID, weight: max(t.share, 0.5), bites: true,
-		Says:     fmt.Sprintf("%s fills %s: %s, so that one core receives and decrypts them all; %s", t.name(), c.name(), flow, v.room([]*core{c})),
+		Severity: v.severeTime(c), Subject: cmp.Or(t.Interface, t.Kind), core: c.ID, weight: max(t.share, 0.5), bites: true,
+		Says:     fmt.Sprintf("%s: %s, so that one core receives and decrypts them all; %s", c.fills(t.name(), "fills"), flow, v.room([]*core{c})),
 		Evidence: []string{t.line(v), c.line()},
 		Expect:   "each further tunnel can use a further core; larger packets cost less for each byte",
 	}
@@ -189,7 +190,7 @@ func (v *view) kernelTunnel(t *tunnelled, c *core) Finding {
 			{Text: "or a cheaper cipher (AES-GCM with AES-NI), or a card that decrypts (offload)"},
 		}
 	default:
-		f.Says = fmt.Sprintf("%s fills %s: %s to the cards, which one core takes; %s", t.name(), c.name(), flow, v.room([]*core{c}))
+		f.Says = fmt.Sprintf("%s: %s to the cards, which one core takes; %s", c.fills(t.name(), "fills"), flow, v.room([]*core{c}))
 		f.Remedies = []Remedy{
 			{Command: "ip -s -d link show dev " + t.Interface, Text: "see its ends and its packets; one flow stays on one core: use more connections inside (VXLAN and Geneve then use other ports outside), a larger MTU, or GRO"},
 		}
@@ -202,8 +203,8 @@ func (v *view) kernelTunnel(t *tunnelled, c *core) Finding {
 
 func (v *view) programTunnel(t *tunnelled, c *core) Finding {
 	return Finding{
-		Severity: v.critical(), Subject: t.Interface, core: c.ID, weight: t.share, bites: true,
-		Says:     fmt.Sprintf("%s fills %s: it has one thread, and each packet crosses into it and back; %s", t.name(), c.name(), v.room([]*core{c})),
+		Severity: v.severeTime(c), Subject: t.Interface, core: c.ID, weight: t.share, bites: true,
+		Says:     fmt.Sprintf("%s: it has one thread, and each packet crosses into it and back; %s", c.fills(t.name(), "fills"), v.room([]*core{c})),
 		Evidence: []string{t.line(v), c.line()},
 		Remedies: []Remedy{
 			{Command: "top -1 -H", Text: "see the program; then let the kernel carry the tunnel: WireGuard, or OpenVPN's data channel offload (DCO)"},
@@ -227,14 +228,14 @@ func (t *VPNTunnel) most(cpu int) (most *WorkerPlace) {
 func (v *view) weirTunnel(t *tunnelled, c *core) Finding {
 	w := t.work.most(c.ID)
 	f := Finding{
-		Severity: v.critical(), Subject: t.Interface, core: c.ID, weight: max(t.share, *w.Time), bites: true,
-		Says:     fmt.Sprintf("worker %d of %s fills %s; %s", w.Number, t.name(), c.name(), v.room([]*core{c})),
+		Severity: v.severeTime(c), Subject: t.Interface, core: c.ID, weight: max(t.share, *w.Time), bites: true,
+		Says:     fmt.Sprintf("%s; %s", c.fills(fmt.Sprintf("worker %d of %s", w.Number, t.name()), "fills"), v.room([]*core{c})),
 		Evidence: []string{t.line(v), fmt.Sprintf("worker %d sends %s and receives %s, and takes %s of %s", w.Number, bitRate(w.Sends), bitRate(w.Takes), percent(*w.Time), c.name()), c.line()},
 		Expect:   "the tunnel uses more than one core",
 	}
 	to := v.idlest(c)
 	if to != nil && (c.network() >= partOfFull || *w.Time < busy) {
-		f.Says = fmt.Sprintf("worker %d of %s and other work share %s, which is full; %s", w.Number, t.name(), c.name(), v.room([]*core{c}))
+		f.Says = fmt.Sprintf("worker %d of %s and other work share %s, which is %s; %s", w.Number, t.name(), c.name(), c.fullness(), v.room([]*core{c}))
 		f.Remedies = []Remedy{{Command: fmt.Sprintf("weir vpn affinity set %s:%d=%d", t.Interface, w.Number, to.ID), Text: "the worker runs elsewhere at once, and loses no packet; weir vpn affinity shows who shares which core"}}
 		f.Expect = "the worker has a core of its own"
 		return f

@@ -166,8 +166,11 @@ func (v *view) core(id int) *core {
 }
 
 // fullCores returns the cores filled by packets, fullest first.
-func (v *view) fullCores() []*core {
-	all := slices.DeleteFunc(slices.Clone(v.cores), func(c *core) bool { return c.busy < full || !c.forwards() })
+func (v *view) fullCores() []*core { return v.coresAt(full) }
+
+// coresAt returns the cores that packets keep busy for at least this share, fullest first.
+func (v *view) coresAt(least float64) []*core {
+	all := slices.DeleteFunc(slices.Clone(v.cores), func(c *core) bool { return c.busy < least || !c.forwards() })
 	slices.SortStableFunc(all, func(a, b *core) int { return cmp.Compare(b.network(), a.network()) })
 	return all
 }
