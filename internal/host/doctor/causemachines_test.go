@@ -57,7 +57,7 @@ var causeMachines = []machine{
 		},
 	},
 	{
-		name: "htb-lock", check: "LOCK-1", severity: Critical, limit: LimitBox, also: []string{"LOCK-1", "CPU-2"}, under: []string{"CPU-2"},
+		name: "htb-lock", check: "LOCK-1", severity: Critical, limit: LimitBox, also: []string{"LOCK-1", "CPU-2", "SHAPE-1"}, under: []string{"CPU-2", "SHAPE-1"},
 		says: []string{"one htb", "are queued again", "dropped"}, remedy: "tc -s -d qdisc show dev eth0",
 		build: func() *box {
 			b := forwarding(8, 98)

@@ -51,10 +51,9 @@ func (v *view) locked(n *nic, q *qdisc) Finding {
 	used, sends, known := n.wire(v.Seconds)
 	atLink := known && sends && used >= linkFull
 	filled, waiting := v.fullCores(), v.coresAt(working)
-	heldBack := float64(q.Overlimits) / float64(max(1, q.Packets))
 	switch {
 	case managers[q.Kind] || atLink || q.shapes():
-	case again >= requeued && (len(filled) > 1 || len(waiting) > 1 && heldBack < held && gradeLoss(drops, share) > Notice):
+	case again >= requeued && (len(filled) > 1 || len(waiting) > 1 && q.heldBack() < held && gradeLoss(drops, share) > Notice):
 		f.cores, f.bites, f.Severity = idsOf(waiting), true, v.critical()
 		f.Says += fmt.Sprintf("; %s of its packets are queued again", percent(again))
 		if drops > 0 {

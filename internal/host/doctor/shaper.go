@@ -12,6 +12,23 @@ import (
 // something else than the rate drops them.
 const held = 0.01
 
+// muchHeld is the share of dropped packets from which on a shaper whose rate is not known
+// is named as a loss, whether it does as it was told or not.
+const muchHeld = 0.05
+
+// limiters are shapers that have a rate, which a bundle may lack.
+var limiters = map[string]bool{"htb": true, "hfsc": true, "tbf": true}
+
+// heldBack returns how often the shaper held packets back, for each packet that it sent.
+func (q *qdisc) heldBack() float64 { return float64(q.Overlimits) / float64(max(1, q.Packets)) }
+
+// presumed reports whether a shaper whose rate is not known seems to be at it: it holds
+// back most packets, or some, and drops many.
+func (q *qdisc) presumed() bool {
+	share := float64(q.Drops) / float64(max(1, q.Drops+q.Packets))
+	return limiters[q.Kind] && q.rate == 0 && q.Drops >= fewLost && (q.heldBack() >= 0.5 || q.heldBack() >= held && share >= muchHeld)
+}
+
 // shaping looks for shapers that drop although they send less than they may, and for
 // trees of classes that all packets go through.
 func shaping(v *view) (o outcome) {
@@ -67,7 +84,7 @@ func (q *qdisc) atCeiling(seconds float64) (drops uint64) {
 }
 
 // dropsBelow finds a shaper's loss that its rate does not explain. A rate that is not
-// known explains it if the shaper held packets back.
+// known explains a small one if the shaper held packets back.
 func (v *view) dropsBelow(o *outcome, d *Interface, all []qdisc, q *qdisc) {
 	if !shapers[q.Kind] || managers[q.Kind] || q.Kind == "cake" || q.Kind == "red" || q.Kind == "ingress" || q.Kind == "clsact" {
 		return
@@ -75,23 +92,30 @@ func (v *view) dropsBelow(o *outcome, d *Interface, all []qdisc, q *qdisc) {
 	drops := unmanaged(all, q)
 	drops -= min(drops, q.atCeiling(v.Seconds))
 	share := float64(drops) / float64(max(1, drops+q.Packets))
-	if drops < fewLost || share < held || q.shapes() || q.rate == 0 && q.Overlimits > 0 {
+	unknown := q.rate == 0 && q.heldBack() >= held
+	if drops < fewLost || share < held || q.shapes() || unknown && share < muchHeld {
 		return
 	}
 	f := Finding{
 		Severity: Warning, Subject: d.Name, core: -1, weight: share,
-		Says:     fmt.Sprintf("%s in front of %s drops %s of its packets, though it sends %s", q.Kind, d.Name, percent(share), bitRate(q.bits)),
+		Says:     fmt.Sprintf("%s in front of %s drops %s of its packets", q.Kind, d.Name, percent(share)),
 		Evidence: append([]string{q.counts(v.Seconds)}, below(all, q, v.Seconds)...),
 		Remedies: []Remedy{{Command: "tc -s class show dev " + d.Name, Text: "see which classes drop: those at their own ceiling do as they are told; else their queue is too short (limit), or the core that sends does not keep up"}},
 		Expect:   "no loss below the rate",
 	}
-	if q.rate > 0 {
-		f.Says += " of the " + bitRate(float64(q.rate)) + " that it may"
+	switch {
+	case q.rate > 0:
+		f.Says += fmt.Sprintf(", though it sends %s of the %s that it may", bitRate(q.bits), bitRate(float64(q.rate)))
+	case unknown:
+		f.Says += fmt.Sprintf(" at %s; whether that is its rate is not known here", bitRate(q.bits))
+		f.Remedies = []Remedy{{Command: "tc -s -d class show dev " + d.Name, Text: "compare what it sends, and what its classes send, with their rates: at the rate the shaper is the limit, as it was told; below it, its queue is too short (limit), or the core that sends does not keep up"}}
+	default:
+		f.Says += ", though it held hardly any back"
 	}
 	if q.Kind == "netem" {
 		f.Remedies = []Remedy{{Command: "tc -s qdisc show dev " + d.Name, Text: "see its limit: it must hold all packets of its delay (packets a second times seconds of delay); set a larger one (tc qdisc change … netem limit N)"}}
 	}
-	if f.Severity = Warning; v.meanBusy() < working && share >= 10*held {
+	if f.Severity = Warning; v.meanBusy() < working && share >= 10*held && !unknown {
 		f.Severity = Critical
 	}
 	o.add(f)

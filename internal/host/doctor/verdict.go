@@ -388,6 +388,10 @@ func (v *view) nothing(r *Report) Verdict {
 	if q := v.shaped(); q != nil {
 		return Verdict{Limit: LimitShaper, Sentence: fmt.Sprintf("%sthe shaper is the limit, as configured: %s; %s", fine, q.line(v.Seconds), v.busiest())}
 	}
+	if q := v.presumedShaper(); q != nil {
+		return Verdict{Limit: LimitShaper, Sentence: fmt.Sprintf("The shaper seems to be the limit: %s, %s times held back, and its rate is not known here (see tc -s -d class show dev %s); %s",
+			q.line(v.Seconds), units.Thousands(int(q.Overlimits)), q.Interface, v.busiest())}
+	}
 	if missing := r.blind(refusing); len(missing) > 0 && v.weirUnread() {
 		return unknownVerdict(missing)
 	}
@@ -434,6 +438,17 @@ func (v *view) shaped() *qdisc {
 			if q.rate > 0 && q.bits >= linkFull*float64(q.rate) && q.Overlimits > 0 {
 				return &q
 			}
+		}
+	}
+	return nil
+}
+
+// presumedShaper returns a shaper that seems to be at its rate, which is not known.
+func (v *view) presumedShaper() *qdisc {
+	for i := range v.Interfaces {
+		all := v.qdiscsOf(v.Interfaces[i].Name)
+		if k := slices.IndexFunc(all, func(q qdisc) bool { return q.presumed() }); k >= 0 {
+			return &all[k]
 		}
 	}
 	return nil
