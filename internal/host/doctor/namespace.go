@@ -17,8 +17,12 @@ func (v *view) elsewhere(id string) string {
 		return ""
 	case slices.Contains(machineWide, id):
 		return "it is about the machine, not about this network namespace"
-	case slices.Contains(coreWide, id) && v.sampled && v.received() < few:
+	case slices.Contains(coreWide, id) && v.bystander():
 		return "hardly a packet came into this network namespace: the cores' work is others'"
 	}
 	return ""
 }
+
+// bystander reports whether this is a network namespace into which hardly a packet came:
+// what the cores do is others' work.
+func (v *view) bystander() bool { return v.Host.Namespace && v.sampled && v.received() < few }

@@ -151,6 +151,9 @@ func (v *view) notes() (notes []string) {
 				n.Name, percent(share), units.Thousands(n.Mbit)))
 		}
 	}
+	if why := v.Unreadable["host.network_namespace"]; why != "" {
+		notes = append(notes, "whether this is the machine's first network namespace cannot be told ("+why+"): only what is this namespace's is judged")
+	}
 	if v.Unreadable["threads"] != "" {
 		notes = append(notes, "what the kernel's threads do is not known: "+v.Unreadable["threads"])
 	}
@@ -456,7 +459,7 @@ func (v *view) presumedShaper() *qdisc {
 
 // idle reports whether packets take less than a twentieth of every core and every link.
 func (v *view) idle() bool {
-	if c := v.busiestCore(); c != nil && c.network() >= 0.05 {
+	if c := v.busiestCore(); c != nil && c.network() >= 0.05 && !v.bystander() {
 		return false
 	}
 	_, share, _ := v.fullest()
@@ -476,7 +479,9 @@ func (v *view) busiestCore() (most *core) {
 // busiest says how far cores and links are from their limits.
 func (v *view) busiest() string {
 	var parts []string
-	if c := v.busiestCore(); c != nil {
+	if v.bystander() {
+		parts = append(parts, "hardly a packet came into this network namespace")
+	} else if c := v.busiestCore(); c != nil {
 		parts = append(parts, fmt.Sprintf("packets take at most %s of a core (%s)", percent(c.network()), c.name()))
 	}
 	if n, share, _ := v.fullest(); n != nil && share < linkFull {
@@ -485,7 +490,7 @@ func (v *view) busiest() string {
 	var programs, kernel []*core
 	for _, c := range v.cores {
 		switch {
-		case c.busy < full || c.forwards():
+		case v.bystander() || c.busy < full || c.forwards():
 		case c.inKernel():
 			kernel = append(kernel, c)
 		default:

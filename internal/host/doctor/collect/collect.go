@@ -134,7 +134,7 @@ func spent() time.Duration {
 
 func (r *reader) facts() error {
 	r.host()
-	r.snapshot.Host.Namespace = r.namespace()
+	r.namespace()
 	if err := r.interfaces(); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"weir/internal/host/cpulist"
 	"weir/internal/host/doctor"
 	"weir/internal/host/hostinfo"
+	"weir/internal/host/proc"
 	"weir/internal/host/tune"
 )
 
@@ -172,12 +174,26 @@ func (r *reader) unknownLines() {
 	}
 }
 
-// namespace reports whether this is another network namespace than that of the machine's
-// first process.
-func (r *reader) namespace() bool {
+// firstOnly is a sysctl that the kernel shows in the machine's first network namespace
+// alone, whatever the PID namespace. Its folder is in each.
+const firstOnly = "netdev_budget"
+
+// namespace sets whether this is another network namespace than the machine's first. If
+// nothing tells, it counts as another: then nobody judges what may be others'.
+func (r *reader) namespace() {
+	is := &r.snapshot.Host.Namespace
+	if entries, err := os.ReadDir(r.procFile("sys", "net", "core")); err == nil && len(entries) > 0 {
+		*is = !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == firstOnly })
+		return
+	}
 	own, err := os.Readlink(r.procFile("thread-self", "ns", "net"))
 	first, unknown := os.Readlink(r.procFile("1", "ns", "net"))
-	return err == nil && unknown == nil && own != first
+	if err = cmp.Or(err, unknown, proc.KernelThreads(r.proc)); err != nil {
+		*is = true
+		r.lacks("host.network_namespace", err)
+		return
+	}
+	*is = own != first
 }
 
 // programs lists those that matter, by the kernel's name, which is cut at 15 bytes.
