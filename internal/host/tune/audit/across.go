@@ -84,17 +84,44 @@ func (a *across) number(key string) (n uint64, l Line, set bool) {
 	return n, l, set && err == nil
 }
 
-// standing returns the number that a key is set to, or has by itself.
-func (a *across) standing(key string) (n uint64, set bool) {
-	if n, _, set := a.number(key); set {
-		return n, true
+// standing returns the number that a key is set to, or has by itself. It is unknown if the
+// line's value is no number, and if the data does not say the target's default: a family
+// of keys has none in common.
+func (a *across) standing(key string) (n uint64, known bool) {
+	if l, set := a.last[key]; set && l.Value != asShipped {
+		n, _, known := a.number(key)
+		return n, known
 	}
-	r := a.auditor.pick(key)
-	if r == nil {
+	return a.byItself(key)
+}
+
+// byItself returns the number that a key has on the target if no line sets it.
+func (a *across) byItself(key string) (n uint64, known bool) {
+	j := a.auditor
+	if value, found := target.Shipped(j.Target, key); found {
+		n, err := strconv.ParseUint(value, 10, 64)
+		return n, err == nil
+	}
+	r := j.pick(key)
+	if r == nil || r.Pattern() || j.NoVersion() {
 		return 0, false
 	}
-	n, err := strconv.ParseUint(target.Default(r, a.auditor.Target), 10, 64)
-	return n, err == nil
+	if _, _, _, missing := j.missing(r, Line{Key: key}); missing {
+		return 0, false
+	}
+	if _, gone := j.isRemoved(r); gone {
+		return 0, false
+	}
+	return target.DefaultNumber(r, j.Target)
+}
+
+// buckets returns the size of a hash table. Instead of a size that is no power of two, the
+// kernel takes its default (tcp_hc_init(), syncache_init()).
+func (a *across) buckets(key string) (n uint64, known bool) {
+	if n, known = a.standing(key); known && bits.OnesCount64(n) != 1 {
+		return a.byItself(key)
+	}
+	return n, known
 }
 
 // clusterOverhead: the kernel counts 256 bytes of an mbuf with each cluster of 2048, so a
@@ -166,10 +193,10 @@ func (a *across) hashes() {
 	}
 	for _, table := range []string{"net.inet.tcp.hostcache.", "net.inet.tcp.syncache."} {
 		limit, l, set := a.number(table + "cachelimit")
-		size, sized := a.standing(table + "hashsize")
+		size, sized := a.buckets(table + "hashsize")
 		bucket, bounded := a.standing(table + "bucketlimit")
 		if set && sized && bounded && limit > size*bucket {
-			a.note(l, true, "%scachelimit=%d is more than hashsize times bucketlimit, %d x %d = %d: the kernel lowers it", table, limit, size, bucket, size*bucket)
+			a.note(l, true, "%scachelimit=%d is more than hashsize times bucketlimit, %d x %d = %d: there are never more entries", table, limit, size, bucket, size*bucket)
 		}
 	}
 	most, l, set := a.number("net.inet.ip.fw.dyn_max")

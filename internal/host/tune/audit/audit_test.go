@@ -451,6 +451,15 @@ func TestAcross(t *testing.T) {
 		{"freebsd-14", "net.pf.states_hashsize=100000\n", []string{"no power of two"}},
 		{"freebsd-14", "net.inet.tcp.tcbhashsize=0\n", nil}, // sized by memory
 		{"freebsd-14", "net.inet.tcp.hostcache.hashsize=512\nnet.inet.tcp.hostcache.bucketlimit=30\nnet.inet.tcp.hostcache.cachelimit=65536\n", []string{"512 x 30 = 15360"}},
+		{"freebsd-14", "net.inet.tcp.hostcache.cachelimit=15360\n", nil}, // the default itself
+		{"freebsd-14", "net.inet.tcp.hostcache.cachelimit=15361\n", []string{"512 x 30 = 15360: there are never more"}},
+		{"opnsense-25.7", "net.inet.tcp.hostcache.hashsize=4096\nnet.inet.tcp.hostcache.cachelimit=16384\n", nil},
+		{"freebsd-14", "net.inet.tcp.hostcache.hashsize=5000\nnet.inet.tcp.hostcache.cachelimit=16384\n", []string{"hashsize=5000 is no power of two", "512 x 30 = 15360"}},
+		{"freebsd-14", "net.inet.tcp.hostcache.hashsize=4K\nnet.inet.tcp.hostcache.cachelimit=16384\n", nil}, // no number
+		{"pfsense-3.1", "net.inet.tcp.hostcache.cachelimit=16384\n", nil},                                    // defaults unknown
+		{"pfsense-3.1", "net.inet.tcp.recvbuf_max=4194304\n", nil},
+		{"freebsd-14", "net.inet.tcp.syncache.cachelimit=16384\n", []string{"512 x 30 = 15360"}},
+		{"freebsd-14", "kern.ipc.maxsockbuf=8M\nnet.inet.tcp.recvbuf_max=4194304\n", nil},
 		{"freebsd-13", "net.inet.ip.fw.dyn_max=5000000\nnet.inet.ip.fw.dyn_buckets=5000000\n", []string{"at most 65536 buckets make lists of 76", "acts as 65536"}},
 		{"linux", "net.ipv4.neigh.default.gc_thresh1=4096\nnet.ipv4.neigh.default.gc_thresh2=1024\n", []string{"gc_thresh2=1024 is below net.ipv4.neigh.default.gc_thresh1=4096 in line 1"}},
 		{"linux", "net.ipv4.tcp_rmem = 4096 16777216 87380\n", []string{"does not rise: 87380 follows 16777216"}},

@@ -259,3 +259,14 @@ func Default(r *db.Record, t Target) string {
 	}
 	return strings.TrimRight(value, ",;")
 }
+
+// DefaultNumber returns a setting's default on a target, if the database has a number
+// without conditions: "8, or the cores" is none.
+func DefaultNumber(r *db.Record, t Target) (n uint64, known bool) {
+	plain, _, _ := strings.Cut(r.Default, "{")
+	if words := strings.Fields(fromForm.ReplaceAllString(plain, "")); len(words) != 1 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(Default(r, t), 10, 64)
+	return n, err == nil
+}
