@@ -15,6 +15,7 @@ type xmlEntry struct {
 	list   bool // in the list of tunables
 	key    string
 	at     int
+	value  *string
 }
 
 var (
@@ -54,16 +55,19 @@ func (x *xmlEntry) parts(n int, text string) (found []Line) {
 	for _, m := range xmlPart.FindAllStringSubmatch(text, -1) {
 		switch {
 		case strings.HasPrefix(m[0], "<item"), strings.HasPrefix(m[0], "</item"):
-			x.key = ""
+			x.key, x.value = "", nil
 		case m[1] != "":
 			x.key, x.at = m[1], n
-		case x.key != "":
+		default:
 			value := html.UnescapeString(m[2])
 			if value == "" {
 				value = asShipped
 			}
-			found = append(found, Line{Key: x.key, Value: value, Line: x.at})
-			x.key = ""
+			x.value = &value
+		}
+		if x.key != "" && x.value != nil {
+			found = append(found, Line{Key: x.key, Value: *x.value, Line: x.at})
+			x.key, x.value = "", nil
 		}
 	}
 	return found
@@ -79,6 +83,10 @@ type task struct {
 
 	value  int // line of the value that the task had, 0 if none
 	undone int // line of the value that the task's state takes back, 0 if none
+
+	before string // a value whose key has not come yet
+	at     int    // line of that value, 0 if none
+	taken  int    // line of a value that its key has taken, 0 if none
 }
 
 var (
@@ -90,7 +98,8 @@ var (
 )
 
 // line returns the setting that a line completes. If the task says after it that the
-// setting has to be absent, undone is the setting's line.
+// setting has to be absent, undone is the setting's line. A value may also come before its
+// key.
 func (t *task) line(n int, text string) (found []Line, understood bool) {
 	if m := inlineTask.FindStringSubmatch(text); m != nil && isKey(m[1]) {
 		if taskAbsent.MatchString(text) {
@@ -99,10 +108,15 @@ func (t *task) line(n int, text string) (found []Line, understood bool) {
 		return []Line{{Key: db.Dotted(m[1]), Value: m[2], Line: n}}, true
 	}
 	if strings.HasPrefix(text, "-") {
-		t.value = 0
+		t.value, t.at = 0, 0
 	}
 	for _, form := range []*regexp.Regexp{taskKey, stateKey} {
 		if m := form.FindStringSubmatch(text); m != nil && isKey(m[1]) {
+			if form == taskKey && t.at > 0 && n-t.at <= linesOfTask {
+				found = []Line{{Key: m[1], Value: t.before, Line: n}}
+				*t = task{value: n, taken: t.at}
+				return found, true
+			}
 			*t = task{key: m[1], left: linesOfTask}
 			return nil, true
 		}
@@ -112,6 +126,9 @@ func (t *task) line(n int, text string) (found []Line, understood bool) {
 		return nil, true
 	}
 	if t.key == "" {
+		if m := taskValue.FindStringSubmatch(text); m != nil {
+			t.before, t.at = m[1], n
+		}
 		return nil, false
 	}
 	if m := taskValue.FindStringSubmatch(text); m != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -43,15 +44,41 @@ var settingForm = regexp.MustCompile(`^([#;]*)\s*-?([A-Za-z_][A-Za-z0-9_-]*(?:[.
 // known reports whether a name is a setting's name, because prose also has words before
 // equals signs. What is neither blank nor a comment nor understood is passed over.
 func Read(r io.Reader, file string, known func(key string) bool) (lines []Line, passed []Passed, err error) {
-	d := document{file: file, known: known}
 	scanner := bufio.NewScanner(r)
 	scanner.Buffer(nil, longestLine)
-	for n := 1; scanner.Scan(); n++ {
-		text := strings.TrimSpace(strings.ReplaceAll(scanner.Text(), "\u00a0", " ")) // pages have no-break spaces
-		found, understood := d.line(n, text)
+	var text []string
+	for scanner.Scan() {
+		text = append(text, scanner.Text())
+	}
+	if err := scanner.Err(); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", file, err)
+	}
+	used, given := map[int]bool{}, map[int]bool{}
+	if lines, given, whole := readConfigXML(strings.Join(text, "\n"), file); whole {
+		for n := range text {
+			used[n+1] = true
+		}
+		return lines, unread(text, lines, given, nil, used, file), nil
+	}
+	d := document{file: file, known: known, rows: tableRows(text)}
+	for _, t := range readTrees(text, file) {
+		lines = append(lines, t.lines...)
+		maps.Copy(used, t.used)
+		maps.Copy(given, t.passed)
+	}
+	silent := map[int]bool{}
+	for n := 1; n <= len(text); n++ {
+		line := strings.TrimSpace(strings.ReplaceAll(text[n-1], "\u00a0", " ")) // pages have no-break spaces
+		if used[n] {
+			continue
+		}
+		found, understood := d.line(n, line)
 		if at := d.task.undone; at > 0 {
 			lines = slices.DeleteFunc(lines, func(l Line) bool { return l.Line == at })
 			d.task.undone = 0
+		}
+		if at := d.task.taken; at > 0 {
+			given[at], d.task.taken = false, 0
 		}
 		for _, l := range found {
 			l.File = file
@@ -60,18 +87,48 @@ func Read(r io.Reader, file string, known func(key string) bool) (lines []Line, 
 			}
 			lines = append(lines, l)
 		}
-		if len(found) == 0 && !understood && !isSilent(text) {
-			passed = append(passed, Passed{File: file, Line: n, Text: text})
-		}
-	}
-	if err := scanner.Err(); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", file, err)
+		given[n] = len(found) == 0 && !understood && !isSilent(line)
+		silent[n] = isSilent(line)
 	}
 	for _, l := range d.page.finish(&d) {
 		l.File = file
 		lines = append(lines, l)
 	}
-	return lines, passed, nil
+	slices.SortStableFunc(lines, func(a, b Line) int { return a.Line - b.Line })
+	return lines, unread(text, lines, given, silent, used, file), nil
+}
+
+// mentionForm is the name of a kernel's setting in a text.
+var mentionForm = regexp.MustCompile(`(?:^|/proc/sys/|[^\w./@%-])((?:net|kern|kernel|hw|dev|vm|vfs|fs|machdep|security)\.[A-Za-z0-9_%*-]+(?:\.[A-Za-z0-9_%*-]+)+)`)
+
+// unread returns the lines that are passed over: those that the reader gave up, and those
+// that name a setting that was found neither there nor in the other lines of its task,
+// row or entry.
+func unread(text []string, lines []Line, given, silent, used map[int]bool, file string) []Passed {
+	at, elsewhere := map[int]bool{}, map[string]int{}
+	for _, l := range lines {
+		at[l.Line] = true
+		if !strings.Contains(text[l.Line-1], l.Key) {
+			elsewhere[l.Key]++
+		}
+	}
+	var passed []Passed
+	for n := 1; n <= len(text); n++ {
+		lost := given[n]
+		for _, m := range mentionForm.FindAllStringSubmatch(text[n-1], -1) {
+			if at[n] && !used[n] || silent[n] || lost {
+				break
+			}
+			key := strings.TrimRight(m[1], ".")
+			if elsewhere[key]--; elsewhere[key] < 0 && !(used[n] && slices.ContainsFunc(lines, func(l Line) bool { return l.Key == key })) {
+				lost = true
+			}
+		}
+		if lost {
+			passed = append(passed, Passed{File: file, Line: n, Text: strings.TrimSpace(text[n-1])})
+		}
+	}
+	return passed
 }
 
 // longestLine is how many bytes a line may have: pages and config.xml may be one line.
@@ -87,10 +144,11 @@ type document struct {
 	file  string
 	known func(key string) bool
 
-	columns columns  // of the table that the line is in
-	page    page     // of HTML
-	xml     xmlEntry // of config.xml
-	task    task     // of Ansible and Salt
+	rows    map[int]bool // lines that are a table's row without a bar in front
+	columns columns      // of the table that the line is in
+	page    page         // of HTML
+	xml     xmlEntry     // of config.xml
+	task    task         // of Ansible and Salt
 }
 
 // line returns the settings of a line. understood is true if the line has none, but is a
@@ -102,7 +160,7 @@ func (d *document) line(n int, text string) (found []Line, understood bool) {
 	if found, understood := d.page.line(n, text, d); understood {
 		return found, true
 	}
-	if cells := markdownRow(text); cells != nil {
+	if cells := markdownRow(text, d.rows[n]); cells != nil {
 		return d.columns.row(n, cells, d.known)
 	}
 	d.columns = columns{}
@@ -118,8 +176,29 @@ func (d *document) line(n int, text string) (found []Line, understood bool) {
 	return readLine(text, d.file, d.known), false
 }
 
+// inlineForm is a task in one line.
+var inlineForm = regexp.MustCompile(`^-?\s*(?:action:\s*)?(?:[\w.]*sysctl:\s*(?:\{.*\}|.*\bname=.*)|\{.*\})$`)
+
+// readInline returns the setting of a task in one line.
+func readInline(text, file string) []Line {
+	if !inlineForm.MatchString(text) {
+		return nil
+	}
+	t, found := readTree([]string{text}, 0, file)
+	if !found {
+		return nil
+	}
+	for i := range t.lines {
+		t.lines[i].Line = 0 // the reader knows it
+	}
+	return t.lines
+}
+
 // readLine returns the settings of one line.
 func readLine(text, file string, known func(key string) bool) []Line {
+	if found := readInline(text, file); found != nil {
+		return found
+	}
 	if m := settingForm.FindStringSubmatch(text); m != nil {
 		key := db.Dotted(m[2])
 		// Files read by the shell have no space before the equals sign. A comment

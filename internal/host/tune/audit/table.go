@@ -37,10 +37,7 @@ func (c *columns) row(_ int, cells []string, known func(key string) bool) (found
 			others = append(others, i)
 		}
 	}
-	at := slices.IndexFunc(cells, func(cell string) bool {
-		key := plainCell(cell)
-		return systemForm.MatchString(key) || strings.Contains(key, ".") && known(key)
-	})
+	at := slices.IndexFunc(cells, func(cell string) bool { return keysOf(cell, known) != nil })
 	switch {
 	case isRule(cells) || others != nil && at >= 0: // a row's value may be the word default
 		return nil, true
@@ -60,11 +57,47 @@ func (c *columns) row(_ int, cells []string, known func(key string) bool) (found
 	if value >= len(cells) {
 		return nil, false
 	}
-	text := firstValue(plainCell(cells[value]))
-	if text == "" {
-		return nil, false
+	return pairUp(keysOf(cells[at], known), cells[value]), false
+}
+
+// pairUp returns a row's settings. If the value's cell has a line for each key, they belong
+// together; otherwise its value is that of all keys.
+func pairUp(keys []string, cell string) (found []Line) {
+	values := breakForm.Split(cell, -1)
+	for i, key := range keys {
+		value := values[0]
+		if len(values) == len(keys) {
+			value = values[i]
+		} else if len(values) > 1 {
+			return nil
+		}
+		if text := firstValue(plainCell(value)); text != "" {
+			found = append(found, Line{Key: key, Value: text})
+		}
 	}
-	return []Line{{Key: plainCell(cells[at]), Value: text}}, true
+	return found
+}
+
+var (
+	linkForm   = regexp.MustCompile(`!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])`)
+	remarkForm = regexp.MustCompile(`\s\([^)]*\)`)
+)
+
+// keysOf returns the keys of a cell that has nothing else, but remarks in parentheses; nil
+// for another cell.
+func keysOf(cell string, known func(key string) bool) (keys []string) {
+	text := remarkForm.ReplaceAllString(breakForm.ReplaceAllString(linkForm.ReplaceAllString(cell, "$1"), " "), "")
+	for _, word := range strings.FieldsFunc(text, func(c rune) bool { return c == ' ' || c == ',' || c == '`' }) {
+		key := plainCell(word)
+		if key == "" {
+			continue
+		}
+		if !systemForm.MatchString(key) && !(strings.Contains(key, ".") && known(key)) {
+			return nil
+		}
+		keys = append(keys, key)
+	}
+	return keys
 }
 
 // isRule reports whether a row only separates a table's head from its body.
@@ -74,7 +107,8 @@ func isRule(cells []string) bool {
 
 // plainCell returns a cell's text without marks.
 func plainCell(cell string) string {
-	return strings.TrimSpace(strings.Trim(strings.TrimSpace(strings.ReplaceAll(cell, `\_`, "_")), "`*\"' "))
+	cell = linkForm.ReplaceAllString(strings.ReplaceAll(cell, `\_`, "_"), "$1")
+	return strings.TrimSpace(strings.Trim(strings.TrimSpace(cell), "`*\"' "))
 }
 
 // firstValue returns the value at the start of a cell: 1024 of "1024 (was 256)". It
@@ -94,10 +128,11 @@ func firstValue(cell string) string {
 	return value
 }
 
-// markdownRow returns the cells of a row in Markdown, nil for another line.
-func markdownRow(text string) []string {
+// markdownRow returns the cells of a row in Markdown, nil for another line. inTable tells
+// that a line without a bar in front is a row.
+func markdownRow(text string, inTable bool) []string {
 	inner, ok := strings.CutPrefix(text, "|")
-	if !ok || strings.Count(text, "|") < 2 {
+	if !inTable && (!ok || strings.Count(text, "|") < 2) {
 		return nil
 	}
 	cells := strings.Split(strings.ReplaceAll(strings.TrimSuffix(inner, "|"), `\|`, "\x00"), "|")
@@ -106,6 +141,28 @@ func markdownRow(text string) []string {
 	}
 	return cells
 }
+
+// ruleForm is the line below the head of a table in Markdown.
+var ruleForm = regexp.MustCompile(`^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?\s*$`)
+
+// tableRows returns the lines of a text, from 1 on, that are rows of a table in Markdown:
+// the head above the rule, and all lines with a bar below it.
+func tableRows(text []string) map[int]bool {
+	rows := map[int]bool{}
+	for i := 1; i < len(text); i++ {
+		if !ruleForm.MatchString(text[i]) || !strings.Contains(text[i-1], "|") {
+			continue
+		}
+		rows[i] = true
+		for ; i < len(text) && strings.Contains(text[i], "|"); i++ {
+			rows[i+1] = true
+		}
+	}
+	return rows
+}
+
+// cellBreak stands for a break in a cell of HTML.
+const cellBreak = "\x1f"
 
 // page is the state of HTML.
 type page struct {
@@ -121,7 +178,7 @@ var (
 	tableEnd  = regexp.MustCompile(`(?i)</table>`)
 	cellForm  = regexp.MustCompile(`(?is)<t[dh]\b[^>]*>(.*?)</t[dh]>`)
 	tagForm   = regexp.MustCompile(`(?s)</?[A-Za-z!][^>]*>`)
-	breakForm = regexp.MustCompile(`(?i)<br\s*/?>`)
+	breakForm = regexp.MustCompile(`(?i)<br\s*/?>|` + cellBreak)
 )
 
 // line returns the settings of a line with HTML.
@@ -177,7 +234,7 @@ func (p *page) finish(d *document) []Line {
 func htmlCells(row string) []string {
 	var cells []string
 	for _, m := range cellForm.FindAllStringSubmatch(row, -1) {
-		cells = append(cells, strings.Join(strings.Fields(html.UnescapeString(tagForm.ReplaceAllString(m[1], ""))), " "))
+		cells = append(cells, strings.Join(strings.Fields(html.UnescapeString(tagForm.ReplaceAllString(breakForm.ReplaceAllString(m[1], cellBreak), ""))), " "))
 	}
 	return cells
 }

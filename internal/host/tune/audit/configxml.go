@@ -1,0 +1,98 @@
+package audit
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+)
+
+// An element is one of config.xml that is open.
+type element struct {
+	name    string
+	at      int // its line
+	text    string
+	tunable string
+	line    int // the tunable's
+	value   *string
+}
+
+// configXML is a firewall's config.xml that is being read.
+type configXML struct {
+	file  string
+	open  []*element
+	lines []Line
+	given map[int]bool // lines of entries that cannot be read
+}
+
+// readConfigXML reads a firewall's config.xml, or the list of its tunables alone. whole is
+// false if the text is something else. An entry without a value has the firewall's own, as
+// one with the value default. Of the rest only commands in texts set something.
+func readConfigXML(text, file string) (lines []Line, given map[int]bool, whole bool) {
+	c := configXML{file: file, given: map[int]bool{}}
+	d := xml.NewDecoder(strings.NewReader(text))
+	d.Entity = xml.HTMLEntity
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return c.lines, c.given, whole
+		} else if err != nil {
+			return nil, nil, false
+		}
+		at, _ := d.InputPos()
+		switch token := token.(type) {
+		case xml.StartElement:
+			if len(c.open) == 0 && !slices.Contains([]string{"opnsense", "pfsense", "sysctl"}, token.Name.Local) {
+				return nil, nil, false
+			}
+			whole = true
+			c.open = append(c.open, &element{name: token.Name.Local, at: at})
+		case xml.CharData:
+			switch said := string(token); {
+			case len(c.open) > 0:
+				c.open[len(c.open)-1].text += said
+				c.commands(said, at-strings.Count(said, "\n"))
+			case strings.TrimSpace(said) != "":
+				return nil, nil, false
+			}
+		case xml.EndElement:
+			c.end()
+		}
+	}
+}
+
+// commands adds the settings of commands in a text that begins at a line.
+func (c *configXML) commands(text string, at int) {
+	for i, line := range strings.Split(text, "\n") {
+		for _, l := range readCommand(strings.TrimSpace(line), c.file) {
+			l.File, l.Line = c.file, at+i
+			c.lines = append(c.lines, l)
+		}
+	}
+}
+
+// end ends the innermost element.
+func (c *configXML) end() {
+	e, above := c.open[len(c.open)-1], &element{}
+	if c.open = c.open[:len(c.open)-1]; len(c.open) > 0 {
+		above = c.open[len(c.open)-1]
+	}
+	switch text := strings.TrimSpace(e.text); {
+	case e.name == "tunable" && above.tunable == "":
+		above.tunable, above.line = text, e.at
+	case e.name == "tunable":
+		c.given[e.at] = true
+	case e.name == "value":
+		if text == "" {
+			text = asShipped
+		}
+		above.value = &text
+	case e.tunable != "" && e.value != nil:
+		c.lines = append(c.lines, Line{File: c.file, Line: e.line, Key: e.tunable, Value: *e.value})
+	case e.tunable != "":
+		c.given[e.line] = true
+	case e.name == "item" && above.name == "sysctl":
+		c.given[e.at] = true
+	}
+}
