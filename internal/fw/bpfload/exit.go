@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 )
 
 // PutDevmap sets an entry of a device map: an interface of the calling thread's network
@@ -26,19 +25,6 @@ func RunAlone(spec *Spec, program string) {
 	if p := spec.Programs[program]; p != nil {
 		p.AttachType = ebpf.AttachXDP
 	}
-}
-
-// membarrierGlobal is MEMBARRIER_CMD_GLOBAL (linux/membarrier.h).
-const membarrierGlobal = 1
-
-// WaitForRuns returns when every program run and every poll of a device's queue that had
-// begun before it has ended. It waits for a grace period of RCU, some 10 ms. It returns
-// an error if the kernel offers none (with nohz_full).
-func WaitForRuns() error {
-	if _, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, membarrierGlobal, 0, 0); errno != 0 {
-		return fmt.Errorf("wait for running programs: membarrier: %w", errno)
-	}
-	return nil
 }
 
 // OpenCore has a CPU map take frames for a core, so many at once. It does nothing if the map does so already:

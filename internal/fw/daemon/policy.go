@@ -19,7 +19,7 @@ const (
 	// policyPause is the least time between two reads of the IPsec policies. The first event after
 	// a pause is followed at once.
 	policyPause = 20 * time.Millisecond
-	// policyShare is by how much a pause is longer than the read before it: there may be many.
+	// policyShare is by how much a pause is longer than the read before it: there may be many policies.
 	policyShare = 4
 	// policyRetry is how long to wait after a failure, and while there are no events: a kernel may
 	// load IPsec as a module.
@@ -45,6 +45,7 @@ type policies struct {
 	defaults xfrm.Defaults
 	holder   spd.Holder
 	kept     []xfrm.Policy // secret ones that are on record
+	took     time.Duration // to read them
 	failed   error         // why they could not be read
 	told     string        // of the failure that was logged last
 	known    bool          // they were read, or that has failed
@@ -108,30 +109,32 @@ func (p *policies) leave(dp policyPlane) {
 	p.members = slices.DeleteFunc(p.members, func(m policyMember) bool { return m.dp == dp })
 }
 
-// update reads the policies and puts them in force. It returns when it must be called again even if
-// nothing changes; the zero time: never.
-func (p *policies) update() (again time.Time) {
+// update reads the policies and puts them in force. It returns how long to rest before the next time, and when
+// it must be called again even if nothing changes; the zero time: never.
+func (p *policies) update() (pause time.Duration, again time.Time) {
 	p.look()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
+	pause = max(policyPause, policyShare*p.took)
 	err := errors.Join(p.apply(now), p.failed)
 	if isNews(&p.told, err) {
 		p.log.Error("everything that is forwarded goes up to the stack, until the IPsec policies are known", "error", err)
 	}
 	if err != nil {
-		return now.Add(policyRetry)
+		return pause, now.Add(policyRetry)
 	}
 	_, again = p.holder.Held()
-	return again
+	return pause, again
 }
 
 // look reads the policies. There may be many, so it holds no lock meanwhile.
 func (p *policies) look() {
+	began := time.Now()
 	present, defaults, err := p.read()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.known = true
+	p.known, p.took = true, time.Since(began)
 	if errors.Is(err, xfrm.ErrNone) {
 		present, defaults, err = nil, xfrm.Defaults{}, nil
 	}
@@ -256,9 +259,9 @@ func (f *policyFollower) Run(ctx context.Context) error {
 				f.policies.log.Warn("IPsec events are not heard; the policies are read each second", "error", err)
 			}
 		}
-		began := time.Now()
-		again = f.policies.update()
-		if !sleep(ctx, max(policyPause, policyShare*time.Since(began))) {
+		var pause time.Duration
+		pause, again = f.policies.update()
+		if !sleep(ctx, pause) {
 			return nil
 		}
 	}

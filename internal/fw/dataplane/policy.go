@@ -18,9 +18,9 @@ const (
 	policyList   = 0x10
 )
 
-// SetPolicies puts a table of IPsec policies in force. It is written beside the one in force, so
-// that no packet meets half of each. After an error everything that is forwarded goes up to the
-// stack.
+// SetPolicies puts a table of IPsec policies in force. It is written beside the one in force, over the
+// one before that, when no program searches that any more. So no packet meets half of each. After an
+// error everything that is forwarded goes up to the stack.
 func (d *Dataplane) SetPolicies(t *spd.Table) error {
 	err := d.tables.setPolicies(t)
 	if err != nil {
@@ -45,6 +45,12 @@ func (t *tables) setPolicies(table *spd.Table) error {
 	}
 	var word uint32
 	second := atomic.LoadUint32(&t.shared.Policies)&policySecond == 0
+	if !t.policiesRest {
+		if err := waitForRuns(); err != nil {
+			return err
+		}
+		t.policiesRest = true
+	}
 	if err := t.clearPolicies(second); err != nil {
 		return err
 	}
@@ -77,6 +83,8 @@ func (t *tables) setPolicies(table *spd.Table) error {
 func (t *tables) setPolicyWord(word uint32) {
 	if word == policyAll { // the table stays the one to which the next is written beside
 		word |= atomic.LoadUint32(&t.shared.Policies) & policySecond
+	} else {
+		t.policiesRest = false
 	}
 	atomic.StoreUint32(&t.shared.Policies, word)
 	killpoint.Done("set the IPsec policies")

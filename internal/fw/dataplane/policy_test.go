@@ -1,7 +1,9 @@
 package dataplane
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"strconv"
@@ -370,6 +372,52 @@ func TestPoliciesAreThoseOfTheKernel(t *testing.T) {
 	}
 	if seen["up"] < 100 || seen["forward"] < 100 {
 		t.Errorf("the packets were too much alike: %v", seen)
+	}
+}
+
+// A table is written when no program searches it any more: not before a grace period after others took its place.
+func TestPoliciesWaitForSearches(t *testing.T) {
+	h := newHarness(t, "pass")
+	s := scene{harness: h}
+	t.Cleanup(func() { waitForRuns = bpfload.WaitForRuns })
+	entries := func() map[xdpPolicyKey]xdpPolicy {
+		all := make(map[xdpPolicyKey]xdpPolicy)
+		var key xdpPolicyKey
+		var value xdpPolicy
+		some := h.dp.tables.maps[mapPolicies].Iterate()
+		for some.Next(&key, &value) {
+			all[key] = value
+		}
+		check(t, some.Err())
+		return all
+	}
+	before, lists := entries(), h.dp.tables.shared.PolicyLists
+	waits := 0
+	waitForRuns = func() error {
+		waits++
+		if now := entries(); !maps.Equal(now, before) || h.dp.tables.shared.PolicyLists != lists {
+			t.Errorf("wait %d comes after the first write: %d entries, there were %d", waits, len(now), len(before))
+		}
+		return bpfload.WaitForRuns()
+	}
+	for round, text := range []string{siteOut, siteBoth, "", "", siteBoth, siteOut} {
+		if round == 3 {
+			s.policies("all") // writes nothing
+		}
+		before, lists = entries(), h.dp.tables.shared.PolicyLists
+		s.policies(text)
+		if waits != round {
+			t.Fatalf("after %d tables there were %d waits", round+1, waits)
+		}
+	}
+	failed := errors.New("no grace period")
+	waitForRuns = func() error { return failed }
+	before, lists = entries(), h.dp.tables.shared.PolicyLists
+	if err := h.dp.SetPolicies(&spd.Table{}); !errors.Is(err, failed) {
+		t.Errorf("without a grace period: %v", err)
+	}
+	if !maps.Equal(entries(), before) || h.dp.tables.shared.PolicyLists != lists || h.dp.tables.shared.Policies&policyAll == 0 {
+		t.Error("without a grace period a table is written, or not everything goes up")
 	}
 }
 

@@ -77,6 +77,8 @@ type tables struct {
 	limited  []xdpLimited // by index of the state: its limiters
 	limiters []xdpLimiter // state limiters by id, then source limiters
 	memory   []*bpfload.Memory
+
+	policiesRest bool // no program searches the IPsec policies that are not in force
 }
 
 // pinName returns a map's name in the bpffs, which allows no dots.
@@ -114,7 +116,7 @@ func openTables(dir string) (_ *tables, err error) {
 
 // takeTables returns tables made of freshly loaded maps. They share the descriptors.
 func takeTables(loaded map[string]*bpfload.Map) (_ *tables, err error) {
-	t := &tables{maps: make(map[string]*bpfload.Map, len(keptMaps))}
+	t := &tables{maps: make(map[string]*bpfload.Map, len(keptMaps)), policiesRest: true}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, t.close())
