@@ -147,6 +147,7 @@ func TestPolicyESP(t *testing.T) {
 		b.Ping(lab.LAN, tunnelFar, 2)
 		spoofed(b)
 		unknownSource(b, esp)
+		unknownOfFamily(b, esp)
 		nothingInClear(b, clear, "with keys")
 		esp.Remove()
 		if tunnelAnswers(b, lab.LAN, tunnelFar) || tunnelAnswers(b, lab.LAN, tunnelFar6) {
@@ -225,6 +226,29 @@ func unknownSource(b *lib.Box, esp *lib.ESP) {
 		b.Errorf("the LAN gets packets from an address of the far end that no policy selects:\n%s", text)
 	}
 	b.IP(lab.WAN, esp.Policies(lab.WAN, "delete", source+"/32", lanNetworks[0])...)
+}
+
+// unknownOfFamily has the far end do the same with an IPv6 address, to a host of the LAN that has only an IPv4 one. af-to
+// would translate the packets, and the kernel would never see them as they came.
+func unknownOfFamily(b *lib.Box, esp *lib.ESP) {
+	b.Helper()
+	const source, prefix, host = "2001:db8:77::1", "64:ff9b::/96", "64:ff9b::192.168.1.10"
+	b.Address(lab.WAN, "lo", source+"/128")
+	b.IP(lab.WAN, append(esp.Policies(lab.WAN, "add", source+"/128", prefix), "route add "+prefix+" via "+fwWAN6)...)
+	b.Weir("load", b.Rules(siteRules+"pass in on wan0 inet6 proto icmp6 from "+source+" to "+prefix+" af-to inet from (lan0)\n"))
+	in := b.Start(lab.LAN, "tcpdump", "-n", "-l", "-i", "eth0", "icmp[icmptype] == icmp-echo and src host "+fwLAN)
+	b.AwaitSaid(in, "listening on")
+	before := b.Packets("wan0", reason.Policy)
+	if _, err := b.Try(lab.WAN, "ping", "-n", "-c", "3", "-i", "0.1", "-W", "1", "-I", source, host); err == nil {
+		b.Errorf("the LAN answers an address of the far end that no policy selects, by af-to")
+	}
+	if n := b.Packets("wan0", reason.Policy) - before; n != 3 {
+		b.Errorf("%d packets of 3 that af-to would translate count as policy", n)
+	}
+	if text := in.Said(); strings.Contains(text, fwLAN+" >") {
+		b.Errorf("the LAN gets translated packets from an address of the far end that no policy selects:\n%s", text)
+	}
+	b.IP(lab.WAN, esp.Policies(lab.WAN, "delete", source+"/128", prefix)...)
 }
 
 // siteSwanctl returns swanctl's file of one end of a tunnel without an interface.

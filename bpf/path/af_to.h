@@ -499,12 +499,13 @@ static __always_inline int family_refuse(hook_ctx *ctx, struct scratch *s, const
 	return reason_is_gateway(why) ? reject_gateway(ctx, s, told, why) : count_verdict(i, why, s->packet.length);
 }
 
-/* Whether a policy may select a packet of a state, as it comes or as it leaves. */
-static __noinline int family_is_kept(struct scratch *s, const struct state *st)
+/* Whether the stack would have to see a packet of a state: a policy may select it, as it comes or as it leaves,
+ * or it has been decrypted. */
+static __noinline int family_is_kept(hook_ctx *ctx, struct scratch *s, const struct state *st)
 {
 	struct tuple *t;
 
-	if (!s || !st)
+	if (!s || !st || policy_must_check(ctx, s))
 		return 1;
 	t = &s->policy.tuple;
 	*t = s->tuple;
@@ -553,7 +554,7 @@ static __always_inline int family_run(hook_ctx *ctx)
 		count_path(st->path, s->packet.length);
 	if (scrub_packet(ctx, s, st, s->state))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
-	if (shared.policies && family_is_kept(s, st))
+	if (shared.policies && family_is_kept(ctx, s, st))
 		return count_verdict(i, REASON_POLICY, s->packet.length);
 	fault = family_fault(ctx, s, &told);
 	if (fault != UNDECIDED)

@@ -31,6 +31,12 @@ static __always_inline const struct policy_list *policy_list(__u32 number)
 	return &shared.policy_lists[number & (2 * POLICY_LISTS - 1)];
 }
 
+/* Returns the verdict of two policies of the same priority. The older one wins, which only the kernel knows. */
+static __always_inline enum policy_verdict policy_of_two(enum policy_verdict one, enum policy_verdict other)
+{
+	return one >= POLICY_SECRET && other >= POLICY_SECRET ? POLICY_SECRET : POLICY_STACK;
+}
+
 /* Tries one shape. */
 static long policy_step(__u32 i, void *unused)
 {
@@ -60,14 +66,27 @@ static long policy_step(__u32 i, void *unused)
 	found = bpf_map_lookup_elem(&policies, &s->policy.key);
 	if (!found)
 		return 0;
-	if (!s->policy.found || found->priority < s->policy.priority) {
+	if (s->policy.key.portless) {
+		if (!s->policy.doubted || found->priority < s->policy.doubt)
+			s->policy.doubt = found->priority;
+		s->policy.doubted = 1;
+	} else if (!s->policy.found || found->priority < s->policy.priority) {
 		s->policy.found = 1;
 		s->policy.priority = found->priority;
 		s->policy.verdict = found->verdict;
 	} else if (found->priority == s->policy.priority && found->verdict != s->policy.verdict) {
-		s->policy.verdict = POLICY_STACK; /* the older one wins, which only the kernel knows */
+		s->policy.verdict = policy_of_two(found->verdict, s->policy.verdict);
 	}
 	return 0;
+}
+
+/* Returns what the search has found. Whether a policy with ports selects a packet whose ports are not
+ * known, only the kernel knows; a policy that is held does not leave it to the kernel. */
+static __always_inline enum policy_verdict policy_found(const struct policy_search *w)
+{
+	if (w->doubted && w->verdict != POLICY_HELD && (!w->found || w->doubt <= w->priority))
+		return POLICY_STACK;
+	return w->verdict;
 }
 
 /* Writes the ports that the kernel compares with a selector's, and whether they are known. */
@@ -116,8 +135,10 @@ __noinline enum policy_verdict policy_search(const struct packet *p, const struc
 	policy_ports(&s->policy, p, t);
 	l = policy_list(reread(s->policy.list));
 	s->policy.found = 0;
+	s->policy.doubted = 0;
 	s->policy.verdict = l->otherwise;
 	bpf_loop(l->count, policy_step, 0, 0);
+	s->policy.verdict = policy_found(&s->policy);
 	return reread(s->policy.verdict);
 }
 
@@ -131,6 +152,15 @@ static __always_inline int policy_has_opened(hook_ctx *ctx, struct scratch *s)
 #else
 	return xfrm_states && !bpf_skb_get_xfrm_state(ctx, 0, &s->policy.opened, sizeof(s->policy.opened), 0);
 #endif
+}
+
+/* Whether the stack would have to find the policy by which a packet was decrypted. A rule may have another way for
+ * what came by an xfrm interface: the interface says whose it is. */
+static __always_inline int policy_must_check(hook_ctx *ctx, struct scratch *s)
+{
+	const struct interface *i = interface_get(s->packet.ifindex);
+
+	return !(i && i->flags & INTERFACE_FRAMED) && policy_has_opened(ctx, s);
 }
 
 /* Whether only the stack may forward a packet that comes in: a policy may select it, as the stack
@@ -179,21 +209,34 @@ __noinline int policy_takes_family(const struct packet *p, const struct tuple *l
 	       policy_search(p, &p->tuple, ifindex, p->mark, POLICY_FORWARD) != POLICY_CLEAR;
 }
 
-/* Whether a packet that the stack forwards must not leave in clear. Its source is not translated yet. */
+/*
+ * Whether a packet that the stack forwards must not leave in clear. Its source is not translated yet. A fragment
+ * has the ports of its state: the stack may have had it whole.
+ */
 __noinline int policy_forbids(const struct packet *p, __u32 number)
 {
+	const struct packet *of = p; /* whose ports are searched for */
 	struct scratch *s = scratch_get();
 	const struct state *st;
+	struct tuple *t;
 
 	if (!p || !s)
 		return 0;
-	if (policy_search(p, &p->tuple, p->ifindex, p->mark, POLICY_OUT) == POLICY_SECRET)
-		return 1;
+	t = &s->policy.tuple;
+	*t = p->tuple;
 	st = number ? state_get(STATE_INDEX(number)) : 0;
+	if (st && p->fragment != FRAGMENT_NONE && st->forth.tuple.proto == t->proto && !icmp_is(p->family, t->proto)) {
+		of = 0;
+		state_leaving_tuple(t, st, STATE_DIRECTION(number));
+		t->src = p->tuple.src;
+		t->sport = state_course((struct state *)st, STATE_DIRECTION(number))->tuple.sport;
+	}
+	if (policy_search(of, t, p->ifindex, p->mark, POLICY_OUT) >= POLICY_SECRET)
+		return 1;
 	if (!st || !(st->flags & STATE_NAT))
 		return 0;
-	state_leaving_tuple(&s->policy.tuple, st, STATE_DIRECTION(number));
-	return policy_search(p, &s->policy.tuple, p->ifindex, p->mark, POLICY_OUT) == POLICY_SECRET;
+	state_leaving_tuple(t, st, STATE_DIRECTION(number));
+	return policy_search(of, t, p->ifindex, p->mark, POLICY_OUT) >= POLICY_SECRET;
 }
 
 /* Whether what leaves by an interface without the stack may be selected: a copy, or an answer of weir's. */

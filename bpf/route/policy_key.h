@@ -25,6 +25,7 @@ enum policy_verdict {
 	POLICY_CLEAR,  /* no policy selects the packet, or one that lets it pass as it is */
 	POLICY_STACK,  /* only the stack knows: it may leave in clear */
 	POLICY_SECRET, /* a policy blocks it or has it encrypted: it never leaves in clear */
+	POLICY_HELD,   /* likewise, but the kernel does not know that: the policy has gone */
 };
 
 struct policy_key {
@@ -60,6 +61,8 @@ struct policy_search {
 	__u32 found; /* priority is that of a policy */
 	__u32 priority;
 	__u32 verdict; /* enum policy_verdict */
+	__u32 doubted; /* a policy selects it with some ports, which are not known */
+	__u32 doubt;   /* the least priority of such */
 };
 
 #endif

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,14 +21,15 @@ import (
 //
 //	out 192.168.1.0/24 10.9.0.0/16 esp; fwd 10.9.0.0/16 192.168.1.0/24 esp proto 6 dport 80 prio 5; default out
 //
-// What a policy does is esp, use (ESP if there is a key), block or clear. "all": they are not known.
+// What a policy does is esp, card (a network card encrypts), use (ESP if there is a key), block or clear. It may have
+// gone and be held. "all": they are not known.
 func (s *scene) policies(text string) string {
 	s.tb.Helper()
 	if text == "all" {
 		check(s.tb, s.dp.SetPolicies(spd.Unknown("a test")))
 		return ""
 	}
-	var policies []xfrm.Policy
+	var policies, held []xfrm.Policy
 	var defaults xfrm.Defaults
 	for one := range strings.SplitSeq(text, ";") {
 		words := strings.Fields(one)
@@ -38,9 +40,13 @@ func (s *scene) policies(text string) string {
 			defaults.BlockOut, defaults.BlockForward = words[1] == "out", words[1] == "fwd"
 			continue
 		}
-		policies = append(policies, s.policy(words))
+		if p := s.policy(words); slices.Contains(words, "held") {
+			held = append(held, p)
+		} else {
+			policies = append(policies, p)
+		}
 	}
-	check(s.tb, s.dp.SetPolicies(spd.Compile(policies, nil, defaults, s.dp.config.Options.MarkMask)))
+	check(s.tb, s.dp.SetPolicies(spd.Compile(policies, held, defaults, s.dp.config.Options.MarkMask)))
 	return ""
 }
 
@@ -58,11 +64,13 @@ func (s *scene) policy(words []string) xfrm.Policy {
 		switch words[i] {
 		case "esp":
 			p.Templates, p.Required = 1, 1
+		case "card":
+			p.Templates, p.Required, p.Offloaded = 1, 1, true
 		case "use":
 			p.Templates = 1
 		case "block":
 			p.Block = true
-		case "clear":
+		case "clear", "held":
 		case "proto":
 			p.Proto = uint8(number())
 		case "sport":
@@ -173,6 +181,39 @@ func (h *harness) policyPlays() {
 			{"out wan came", "47 192.168.1.10 > 10.9.0.1", "drop policy"}, // no policy lets it pass
 			{"xdp lan", "udp 192.168.1.10:4000 > 10.9.0.1:500 frag 0+ id 9 len 1472", "up up-policy came"},
 			{"out wan came", "udp 192.168.1.10:4000 > 10.9.0.1:500 frag 0+ id 9 len 1472", "up marked leaves"},
+			{"out wan came", "udp 192.168.1.10 > 10.9.0.1 frag 1480 id 9 len 100", "up marked leaves"},
+			{"xdp lan", "udp 192.168.1.10:4000 > 10.9.0.1:53 frag 0+ id 10 len 1472", "up up-policy came"},
+			{"out wan came", "udp 192.168.1.10:4000 > 10.9.0.1:53 frag 0+ id 10 len 1472", "drop policy"}, // its state has the ports
+			{"policies", "out 192.168.1.0/24 10.9.0.0/16 esp proto 17 dport 53; out 192.168.1.0/24 10.9.0.0/16 clear proto 17 dport 54 prio 3", ""},
+			{"out wan came", "udp 192.168.1.10:4000 > 10.9.0.1:500 frag 0+ id 11 len 1472", "up marked leaves"},
+			{"out wan came", "udp 192.168.1.10 > 10.9.0.1 frag 1480 id 11 len 100", "up marked leaves"},
+			{"policies", "out 192.168.1.0/24 10.9.0.0/16 esp proto 17 dport 500; out 192.168.1.0/24 10.9.0.0/16 clear proto 17 dport 54 prio 3", ""},
+			{"out wan came", "udp 192.168.1.10 > 10.9.0.1 frag 1480 id 11 len 100", "drop policy"},
+		}},
+		{"ports that are not known, and a policy that is held", "pass", []step{
+			{"policies", siteOut + " held prio 9; out 0.0.0.0/0 0.0.0.0/0 clear proto 47 dport 500 prio 3; out 0.0.0.0/0 0.0.0.0/0 clear proto 17 dport 500 prio 3", ""},
+			{"xdp lan", "47 192.168.1.10 > 10.9.0.1", "up up-policy came"},
+			{"out wan came", "47 192.168.1.10 > 10.9.0.1", "drop policy"},
+			{"xdp lan", "udp 192.168.1.10:4000 > 10.9.0.1:500 frag 0+ id 9 len 1472", "up up-policy came"},
+			{"out wan came", "udp 192.168.1.10:4000 > 10.9.0.1:500 frag 0+ id 9 len 1472", "up marked leaves"},
+			{"xdp lan", toSite, "up up-policy came"},
+			{"out wan came", toSite, "drop policy"},
+			{"policies", siteOut + " prio 9; out 0.0.0.0/0 0.0.0.0/0 clear proto 47 dport 500 prio 3", ""},
+			{"out wan came", "47 192.168.1.10 > 10.9.0.1", "up marked leaves"}, // the kernel has compared its key
+		}},
+		{"fragments without a state, and a policy that is held", "pass no state", []step{
+			{"policies", siteOut + " held prio 9; out 0.0.0.0/0 0.0.0.0/0 clear proto 17 dport 500 prio 3", ""},
+			{"xdp lan", "udp 192.168.1.10:4000 > 10.9.0.1:500 frag 0+ id 9 len 1472", "up up-policy record0"},
+			{"out wan record0", "udp 192.168.1.10:4000 > 10.9.0.1:500 frag 0+ id 9 len 1472", "drop policy"},
+			{"policies", siteOut + " prio 9; out 0.0.0.0/0 0.0.0.0/0 clear proto 17 dport 500 prio 3", ""},
+			{"out wan record0", "udp 192.168.1.10:4000 > 10.9.0.1:500 frag 0+ id 9 len 1472", "up marked record0"},
+		}},
+		{"a policy that a card carries out", "pass", []step{
+			{"policies", "out 192.168.1.0/24 10.9.0.0/16 card", ""},
+			{"xdp lan", toSite, "up up-policy came"},
+			{"out wan came", toSite, "up marked leaves"}, // the card encrypts it
+			{"policies", "out 192.168.1.0/24 10.9.0.0/16 block", ""},
+			{"out wan came", toSite, "drop policy"},
 		}},
 		{"interfaces and marks", "pass", []step{
 			{"policies", "out 0.0.0.0/0 10.9.0.0/16 esp lan", ""},

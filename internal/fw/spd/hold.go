@@ -47,7 +47,8 @@ func (h *Holder) See(policies []xfrm.Policy, now time.Time, hold time.Duration) 
 		h.gone = make(map[identity]held)
 	}
 	for id, p := range h.present {
-		if _, stays := present[id]; !stays && verdict(&p) == Secret {
+		if _, stays := present[id]; !stays && isSecret(&p) {
+			p.Offloaded = false // the card does not encrypt any more
 			h.gone[id] = held{p, now.Add(hold)}
 		}
 	}
@@ -58,12 +59,19 @@ func (h *Holder) See(policies []xfrm.Policy, now time.Time, hold time.Duration) 
 	h.present = present
 }
 
+// isSecret reports whether packets that a policy selects must not leave in clear, if no card encrypts them.
+func isSecret(p *xfrm.Policy) bool {
+	own := *p
+	own.Offloaded = false
+	return verdict(&own) == Secret
+}
+
 // Secret returns the policies, present and held, whose packets must not leave in clear: what another
 // Holder has to recall.
 func (h *Holder) Secret() []xfrm.Policy {
 	var secret []xfrm.Policy
 	for _, p := range h.present {
-		if verdict(&p) == Secret {
+		if isSecret(&p) {
 			secret = append(secret, p)
 		}
 	}

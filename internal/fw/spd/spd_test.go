@@ -28,6 +28,7 @@ func searchPacket(t *spd.Table, f *spdtest.Flow, list uint8, ports bool) spd.Ver
 		Sport: [2]byte{byte(f.Sport >> 8), byte(f.Sport)}, Dport: [2]byte{byte(f.Dport >> 8), byte(f.Dport)},
 	}
 	verdict, found, least := l.Otherwise, false, uint32(0)
+	doubted, doubt := false, uint32(0)
 	for i, s := range l.Shapes {
 		k := spd.Key{Mark: key.Mark & s.Mark, Ifindex: key.Ifindex & s.Ifindex, Proto: key.Proto & s.Proto, List: list, Shape: uint8(i)}
 		for n := range key.Src {
@@ -42,11 +43,22 @@ func searchPacket(t *spd.Table, f *spdtest.Flow, list uint8, ports bool) spd.Ver
 		e, ok := t.Entries[k]
 		switch {
 		case !ok:
+		case k.Portless:
+			if !doubted || e.Priority < doubt {
+				doubted, doubt = true, e.Priority
+			}
 		case !found || e.Priority < least:
 			verdict, found, least = e.Verdict, true, e.Priority
 		case e.Priority == least && e.Verdict != verdict:
-			verdict = spd.Stack
+			if min(verdict, e.Verdict) >= spd.Secret {
+				verdict = spd.Secret
+			} else {
+				verdict = spd.Stack
+			}
 		}
+	}
+	if doubted && verdict != spd.Held && (!found || doubt <= least) {
+		return spd.Stack
 	}
 	return verdict
 }
@@ -135,6 +147,67 @@ func TestPortsOfOtherProtocols(t *testing.T) {
 	f.Proto = 17
 	if got := searchPacket(table, &f, 2, false); got != spd.Stack {
 		t.Errorf("a fragment of UDP: %d", got)
+	}
+}
+
+// A policy that is held keeps packets back whose ports are not known, whatever policies with ports say.
+func TestHeldWithoutPorts(t *testing.T) {
+	secret, pass := policy("192.168.1.0/24 10.1.0.0/16"), policy("0.0.0.0/0 0.0.0.0/0")
+	secret.Priority = 9
+	pass.Templates, pass.Required, pass.Proto, pass.Dport, pass.DportMask = 0, 0, 17, 500, 0xffff
+	f := spdtest.Flow{Src: netip.MustParseAddr("192.168.1.1"), Dst: netip.MustParseAddr("10.1.1.1"), Proto: 17, Dport: 500}
+	held := spd.Compile([]xfrm.Policy{pass}, []xfrm.Policy{secret}, xfrm.Defaults{}, 0)
+	if got := searchPacket(held, &f, 2, false); got != spd.Held {
+		t.Errorf("a fragment while the policy is held: %d", got)
+	}
+	if got := search(held, &f, 2); got != spd.Clear {
+		t.Errorf("what the policy with ports selects, while the other one is held: %d", got)
+	}
+	if got := searchPacket(spd.Compile([]xfrm.Policy{pass, secret}, nil, xfrm.Defaults{}, 0), &f, 2, false); got != spd.Stack {
+		t.Errorf("a fragment while the policy is there: %d", got)
+	}
+}
+
+// A policy that is held and one of the same priority that has come both forbid clear text.
+func TestHeldBesideAnother(t *testing.T) {
+	gone, came, pass := policy("192.168.1.0/24 10.1.0.0/16"), policy("192.168.1.0/24 10.1.0.0/17"), policy("192.168.0.0/16 10.1.0.0/16")
+	pass.Templates, pass.Required = 0, 0
+	f := spdtest.Flow{Src: netip.MustParseAddr("192.168.1.1"), Dst: netip.MustParseAddr("10.1.1.1")}
+	if got := search(spd.Compile([]xfrm.Policy{came}, []xfrm.Policy{gone}, xfrm.Defaults{}, 0), &f, 2); got != spd.Secret {
+		t.Errorf("both encrypt: %d", got)
+	}
+	if got := search(spd.Compile([]xfrm.Policy{pass}, []xfrm.Policy{gone}, xfrm.Defaults{}, 0), &f, 2); got != spd.Stack {
+		t.Errorf("the other one lets packets pass: %d", got)
+	}
+	same := gone
+	gone.Templates, gone.Required, gone.Block = 0, 0, true
+	if got := search(spd.Compile([]xfrm.Policy{same}, []xfrm.Policy{gone}, xfrm.Defaults{}, 0), &f, 2); got != spd.Secret {
+		t.Errorf("both have the same selector: %d", got)
+	}
+}
+
+// What a network card encrypts is in clear where it leaves the stack. When the policy has gone, nobody encrypts it.
+func TestOffloaded(t *testing.T) {
+	p := policy("192.168.1.0/24 10.1.0.0/16")
+	p.Offloaded = true
+	f := spdtest.Flow{Src: netip.MustParseAddr("192.168.1.1"), Dst: netip.MustParseAddr("10.1.1.1")}
+	if got := search(spd.Compile([]xfrm.Policy{p}, nil, xfrm.Defaults{}, 0), &f, 2); got != spd.Stack {
+		t.Errorf("a card encrypts: %d", got)
+	}
+	block := p
+	block.Block = true
+	if got := search(spd.Compile([]xfrm.Policy{block}, nil, xfrm.Defaults{}, 0), &f, 2); got != spd.Secret {
+		t.Errorf("a policy that blocks: %d", got)
+	}
+	var h, next spd.Holder
+	h.See([]xfrm.Policy{p}, time.Unix(1000, 0), time.Minute)
+	next.Recall(h.Secret())
+	for _, one := range []*spd.Holder{&h, &next} {
+		one.See(nil, time.Unix(1001, 0), time.Minute)
+		held, _ := one.Held()
+		if got := search(spd.Compile(nil, held, xfrm.Defaults{}, 0), &f, 2); got != spd.Held {
+			t.Errorf("the policy has gone: %d", got)
+		}
 	}
 }
 

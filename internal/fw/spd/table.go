@@ -17,6 +17,7 @@ const (
 	Clear  Verdict = iota // it passes as it is
 	Stack                 // only the kernel's stack knows
 	Secret                // it never leaves in clear
+	Held                  // likewise, but the kernel does not know that: the policy has gone
 )
 
 // Lists of a table: one for each direction and address family.
@@ -93,13 +94,18 @@ func Compile(policies []xfrm.Policy, held []xfrm.Policy, d xfrm.Defaults, markMa
 			t.Lists[i].Otherwise = Secret
 		}
 	}
-	for _, some := range [][]xfrm.Policy{policies, held} {
+	for n, some := range [][]xfrm.Policy{policies, held} {
 		for i := range some {
-			if !Follows(&some[i]) {
+			p := &some[i]
+			if !Follows(p) {
 				continue
 			}
 			t.Policies++
-			if !t.add(&some[i], markMask) {
+			v := verdict(p)
+			if n > 0 && v == Secret {
+				v = Held
+			}
+			if !t.add(p, v, markMask) {
 				all := Unknown(fmt.Sprintf("their selectors have more than %d forms", limits.PolicyShapes))
 				all.Policies = len(policies) + len(held)
 				return all
@@ -139,7 +145,11 @@ func verdict(p *xfrm.Policy) Verdict {
 	switch {
 	case p.Sub || p.SecurityContextual: // another policy may decide
 		return Stack
-	case p.Block || p.Required > 0:
+	case p.Block:
+		return Secret
+	case p.Required > 0 && p.Offloaded: // it leaves the stack in clear
+		return Stack
+	case p.Required > 0:
 		return Secret
 	case p.Templates > 0: // all are optional
 		return Stack
@@ -147,12 +157,12 @@ func verdict(p *xfrm.Policy) Verdict {
 	return Clear
 }
 
-// add adds a policy. It reports whether there is room for the form of its selector.
-func (t *Table) add(p *xfrm.Policy, markMask uint32) bool {
+// add adds a policy with a verdict. It reports whether there is room for the form of its selector.
+func (t *Table) add(p *xfrm.Policy, v Verdict, markMask uint32) bool {
 	if p.Mark&^p.MarkMask != 0 {
 		return true // it selects nothing
 	}
-	e := Entry{Priority: p.Priority, Verdict: verdict(p)}
+	e := Entry{Priority: p.Priority, Verdict: v}
 	if p.Sub { // the kernel searches them first
 		e.Priority = 0
 	}
@@ -204,6 +214,8 @@ func better(a, b Entry) Entry {
 		return a
 	case a.Priority > b.Priority:
 		return b
+	case a.Verdict >= Secret && b.Verdict >= Secret:
+		return Entry{a.Priority, Secret}
 	}
 	return Entry{a.Priority, Stack}
 }

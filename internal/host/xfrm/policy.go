@@ -56,6 +56,7 @@ type Policy struct {
 	Block     bool   // the packets are dropped
 	Templates int    // transformations; 0 without Block: the packets pass as they are
 	Required  int    // those without which no packet passes
+	Offloaded bool   // a network card encrypts the packets, after they have left the stack in clear
 }
 
 // Defaults says what the kernel does with packets that no policy selects.
@@ -215,6 +216,8 @@ func (p *Policy) attributes(m []byte) error {
 			p.IfID = binary.NativeEndian.Uint32(v)
 		case a.Attr.Type == nl.XFRMA_POLICY_TYPE && len(v) >= 1:
 			p.Sub = v[0] == typeSub
+		case a.Attr.Type == nl.XFRMA_OFFLOAD_DEV: // only of cards that do all of it
+			p.Offloaded = true
 		case a.Attr.Type == nl.XFRMA_SEC_CTX:
 			p.SecurityContextual = true
 		}

@@ -57,6 +57,8 @@ func Verdict(policies []xfrm.Policy, defaults xfrm.Defaults, f *Flow, d xfrm.Dir
 		}
 		v := spd.Clear
 		switch {
+		case p.Required > 0 && p.Offloaded && !p.Block:
+			v = spd.Stack
 		case p.Block || p.Required > 0:
 			v = spd.Secret
 		case p.Templates > 0:
@@ -138,6 +140,7 @@ func Random(r *rand.Rand, ifindexes ...uint32) ([]xfrm.Policy, xfrm.Defaults) {
 			p.Templates = 1 + r.IntN(2)
 			p.Required = r.IntN(p.Templates + 1)
 		}
+		p.Offloaded = r.IntN(12) == 0
 		policies[i] = p
 	}
 	return policies, xfrm.Defaults{BlockForward: r.IntN(12) == 0, BlockOut: r.IntN(12) == 0}
