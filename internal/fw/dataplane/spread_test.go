@@ -21,6 +21,7 @@ import (
 	"weir/internal/fw/ruleset"
 	"weir/internal/host/netif"
 	"weir/internal/testenv"
+	"weir/pf/resolve"
 )
 
 // A spreadNet is the network of a harness with sockets at the far ends of both wires.
@@ -55,6 +56,7 @@ func newSpreadNet(t *testing.T, rules string) *spreadNet {
 	t.Cleanup(func() { check(t, unix.SchedSetaffinity(0, &all)) })
 	for _, device := range []string{"lan0-far", "wan0-far"} { // a peer takes redirected frames with this
 		check(t, netif.SetFeatures(device, netif.Features{"rx-gro": true}))
+		setSysctl(t, "net/ipv4/conf/"+device+"/forwarding", "0") // what arrives there has arrived
 	}
 	s.lan, s.wan = farSocket(t, "lan0-far"), farSocket(t, "wan0-far")
 	s.load(true)
@@ -66,6 +68,7 @@ func (s *spreadNet) load(spreads bool) {
 	s.tb.Helper()
 	cfg := s.net.config()
 	cfg.Spread = true
+	cfg.Options.MarkMask = resolve.DefaultMarkMask // the stack forwards, too
 	cfg.Program = must(ruleset.Compile(s.parse(s.rules), s.snapshot()))(s.tb)
 	next := build(s.tb, cfg)
 	const flags = InterfacePresent | InterfaceXDP | InterfaceTarget
