@@ -125,8 +125,8 @@ __noinline enum policy_verdict policy_search(const struct packet *p, const struc
 		s->policy.list |= 1;
 	if (!(word & POLICY_LIST << (reread(s->policy.list) & (POLICY_LISTS - 1))))
 		return POLICY_CLEAR;
-	if (word & POLICY_SECOND)
-		s->policy.list += POLICY_LISTS;
+	/* computed: so the loads from a list depend on the word, and no core does them before */
+	s->policy.list += (word & POLICY_SECOND) * (POLICY_LISTS / POLICY_SECOND);
 	s->policy.packet.src = t->src;
 	s->policy.packet.dst = t->dst;
 	s->policy.packet.mark = mark;

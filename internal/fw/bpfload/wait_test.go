@@ -15,7 +15,7 @@ import (
 // its end.
 func longRun(t *testing.T) (*Program, *Map) {
 	t.Helper()
-	const turns = 1 << 23
+	const turns = 1 << 21
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1})
 	if err != nil {
 		t.Fatal(err)
