@@ -19,6 +19,15 @@ func needESP(t *testing.T, m lib.Medium) {
 	}
 }
 
+const xfrmRules = `match out on xfrm0 inet from (lan0:network) nat-to (xfrm0)
+block
+block return in on xfrm0 proto tcp to any port 99
+pass in on lan0
+pass out
+pass in on wan0 proto esp
+pass in on xfrm0 proto { icmp icmp6 }
+`
+
 //	lan ── lan0 fw wan0 ══ xfrm0 in ESP ══ wan
 //
 // The kernel leaves the Ethernet header of the encrypted frame in front of the packet that was in it. xfrm0
@@ -34,14 +43,7 @@ func TestXFRMInterface(t *testing.T) {
 		b.IP(lab.FW, "route add 10.2.0.0/16 dev xfrm0", "route add fd02::/48 dev xfrm0")
 		b.IP(lab.WAN, "route add fd00:1::/64 dev xfrm0", "route add 192.168.1.0/24 dev xfrm0")
 		clear := b.ClearText("net 10.2.0.0/16 or net 10.9.0.0/30 or net fd02::/48 or net fd09::/64")
-		b.WeirRun(`match out on xfrm0 inet from (lan0:network) nat-to (xfrm0)
-block
-block return in on xfrm0 proto tcp to any port 99
-pass in on lan0
-pass out
-pass in on wan0 proto esp
-pass in on xfrm0 proto { icmp icmp6 }
-`)
+		b.WeirRun(xfrmRules)
 		b.AwaitHook("xfrm0")
 		for _, to := range []string{tunnelFar, tunnelFar6} {
 			b.Ping(lab.LAN, to, 3)
@@ -71,8 +73,23 @@ pass in on xfrm0 proto { icmp icmp6 }
 		if n := b.Packets("xfrm0", reason.State); n < 50 {
 			b.Errorf("%d packets of states came in by xfrm0", n)
 		}
+		translatedByInterface(b)
 		if seen := clear(); seen != "" {
 			b.Errorf("packets left in clear:\n%s", seen)
 		}
 	})
+}
+
+// translatedByInterface has the far end reach a host of the LAN that has only an IPv4 address, while there are policies
+// without an xfrm interface. What came by such an interface is translated all the same.
+func translatedByInterface(b *lib.Box) {
+	b.Helper()
+	b.IP(lab.FW, "xfrm policy add src 192.0.2.0/24 dst 198.18.0.0/24 dir out action block")
+	b.Until(5*time.Second, "the policy is followed", func() bool { p := b.Info().Policies; return p != nil && p.Followed == 1 })
+	b.Weir("load", b.Rules(xfrmRules+"pass in on xfrm0 inet6 proto icmp6 to 64:ff9b::/96 af-to inet from (lan0)\n"))
+	b.IP(lab.WAN, "route add 64:ff9b::/96 dev xfrm0")
+	b.Run(lab.WAN, "ping", "-n", "-c", "3", "-i", "0.1", "-W", "2", "64:ff9b::192.168.1.10")
+	if n := b.Packets("xfrm0", reason.Policy); n != 0 {
+		b.Errorf("%d packets that came by xfrm0 count as policy", n)
+	}
 }
