@@ -67,12 +67,17 @@ func (t *transaction) run(attachments []Attachment) (err error) {
 	if err := t.prepare(); err != nil {
 		return errors.Join(err, t.forget())
 	}
-	if err := t.attach(attachments); err != nil {
-		return errors.Join(err, t.undo(), t.forget())
+	giveAgain, err := t.d.takeBack()
+	if err == nil {
+		err = t.attach(attachments)
+	}
+	if err != nil {
+		return errors.Join(err, t.undo(), giveAgain(), t.forget())
 	}
 	setTimeouts(t.d.tables.shared, &t.d.config.Options)
 	setLimits(t.d.tables.shared, &t.d.config.Options)
-	t.report.Unfinished = errors.Join(t.d.useNewRates(), t.d.useSpread())
+	t.report.Unfinished = errors.Join(t.d.useNewRates(), t.d.useSpread(), closeMaps(t.d.outgoing))
+	t.d.outgoing = nil
 	t.report.Generation, t.report.Unreadable, t.report.RestUnreadable = t.d.ledger.Generation, t.d.lost, t.d.restLost
 	t.report.Unfinished = errors.Join(t.report.Unfinished, t.finish())
 	return nil

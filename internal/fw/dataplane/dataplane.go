@@ -24,6 +24,7 @@ type Dataplane struct {
 	rules    *bpfload.Map            // the previous generation's counters of the same rules; nil if the rules differ
 	queues   map[string]*bpfload.Map // the previous generation's queues; nil if they differ
 	spread   map[string]*bpfload.Map // the previous generation's frames on their way to other cores; nil: there are none
+	outgoing map[string]*bpfload.Map // likewise, if this generation has other queues; nil once it is live
 	spreads  map[int]bool            // interfaces whose frames are handed to other cores
 	newRates bool                    // they have other rates
 	crowded  bool                    // old has used up its path numbers
@@ -53,12 +54,12 @@ func (d *Dataplane) Close() error {
 	if d.tables != nil {
 		errs = append(errs, d.tables.close())
 	}
-	errs = append(errs, d.closeOrigins(), d.rules.Close(), d.closeQueues(), closeMaps(d.spread))
+	errs = append(errs, d.closeOrigins(), d.rules.Close(), d.closeQueues(), closeMaps(d.spread), closeMaps(d.outgoing))
 	if d.lock != nil { // never committed: remove the folder if it is empty
 		_ = d.place.Do(func() error { return killpoint.Remove(d.config.Dir) })
 	}
 	errs = append(errs, d.unlock())
-	d.objects, d.live, d.tables, d.rules, d.spread = nil, nil, nil, nil, nil
+	d.objects, d.live, d.tables, d.rules, d.spread, d.outgoing = nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

@@ -82,7 +82,8 @@ func (d *Dataplane) twins(specs []*bpfload.Spec) {
 	}
 }
 
-// openSpread opens the maps of the generation before. Without all of them there are new ones.
+// openSpread opens the maps of the generation before. Without all of them there are new ones. If its queues have less
+// room, there are new ones, too, and Commit takes the frames back from the others.
 func (d *Dataplane) openSpread() error {
 	if !d.config.Spread {
 		return nil
@@ -107,29 +108,56 @@ func (d *Dataplane) openSpread() error {
 		}
 	}
 	fits, err := queuesFit(found[mapSpreadFrames])
-	if err == nil && !fits {
-		err = takeBack(found)
-	}
-	if err != nil || !fits {
+	switch {
+	case err != nil:
 		return errors.Join(err, closeMaps(found))
+	case fits:
+		d.spread = found
+	default:
+		d.outgoing = found
 	}
-	d.spread = found
 	return nil
 }
 
-// takeBack has all frames stay on the cores that receive them, and waits a moment for those on their way: the next
-// generation has other queues.
-func takeBack(found map[string]*bpfload.Map) error {
-	err := changeArray(found[mapSpreadSlots], func(slots []xdpSpreadSlot) {
+// wantedShares are the cores that the buckets of all interfaces are to have.
+type wantedShares [spreadSlots][SpreadBuckets]uint8
+
+// wantShares says which cores the buckets are to have, and returns which they were to have.
+func wantShares(of *bpfload.Map, wanted *wantedShares) (before wantedShares, err error) {
+	err = changeArray(of, func(slots []xdpSpreadSlot) {
 		for i := range slots {
 			for j := range slots[i].Bucket {
-				slots[i].Bucket[j].Wanted = 0
+				b := &slots[i].Bucket[j]
+				before[i][j], b.Wanted = b.Wanted, wanted[i][j]
 			}
 		}
 	})
+	return before, err
+}
+
+// takeBack has the generation before keep all frames on the cores that receive them, and waits a moment for those on
+// their way: this generation has other queues. giveAgain undoes it.
+func (d *Dataplane) takeBack() (giveAgain func() error, err error) {
+	if d.outgoing == nil {
+		return func() error { return nil }, nil
+	}
+	slots := d.outgoing[mapSpreadSlots]
+	before, err := wantShares(slots, &wantedShares{})
+	giveAgain = func() error {
+		_, err := wantShares(slots, &before)
+		return err
+	}
+	if err != nil {
+		return giveAgain, err
+	}
+	return giveAgain, awaitTaken(d.outgoing[mapSpreadCores])
+}
+
+// awaitTaken waits for a moment until no frame waits for a core.
+func awaitTaken(of *bpfload.Map) (err error) {
 	for end := time.Now().Add(backWithin); err == nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		waits := false
-		err = changeArray(found[mapSpreadCores], func(cores []xdpSpreadCore) {
+		err = changeArray(of, func(cores []xdpSpreadCore) {
 			for i := range cores {
 				waits = waits || int32(atomic.LoadUint32(&cores[i].Given)-atomic.LoadUint32(&cores[i].Taken)) > 0
 			}

@@ -63,14 +63,18 @@ func newSpreadNet(t *testing.T, rules string) *spreadNet {
 	return s
 }
 
-// load commits a generation.
-func (s *spreadNet) load(spreads bool) {
-	s.tb.Helper()
+func (s *spreadNet) config() Config {
 	cfg := s.net.config()
 	cfg.Spread = true
 	cfg.Options.MarkMask = resolve.DefaultMarkMask // the stack forwards, too
 	cfg.Program = must(ruleset.Compile(s.parse(s.rules), s.snapshot()))(s.tb)
-	next := build(s.tb, cfg)
+	return cfg
+}
+
+// load commits a generation.
+func (s *spreadNet) load(spreads bool) {
+	s.tb.Helper()
+	next := build(s.tb, s.config())
 	const flags = InterfacePresent | InterfaceXDP | InterfaceTarget
 	check(s.tb, next.Spread(s.net.lan0, spreads))
 	first := s.dp == nil

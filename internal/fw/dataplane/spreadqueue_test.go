@@ -1,10 +1,13 @@
 package dataplane
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
 
 	"weir/internal/fw/bpfload"
 )
@@ -76,19 +79,43 @@ func TestSpreadLeaves(t *testing.T) {
 	}
 }
 
+// lessRoom gives the generation in force a queue with less room, as other versions had, and a share that the core has.
+func (s *spreadNet) lessRoom(text, answer string) {
+	s.tb.Helper()
+	s.give(s.other+1, 1)
+	frames := s.dp.objects.Maps[mapSpreadFrames]
+	check(s.tb, frames.Delete(uint32(s.other)))
+	must(bpfload.OpenCoreWith(frames, uint32(s.other), spreadRoom, s.dp.objects.Programs[programSpreadTake]))(s.tb)
+	s.byOther(text, answer)
+}
+
+// byOther checks that the other core answers.
+func (s *spreadNet) byOther(text, answer string) {
+	s.tb.Helper()
+	before := must(s.dp.HandedOver())(s.tb)[s.other]
+	if got := s.answers(text, spreadPatience); got != answer {
+		s.tb.Errorf("%s: %s", text, got)
+	}
+	if now := must(s.dp.HandedOver())(s.tb)[s.other]; now.Taken != before.Taken+1 {
+		s.tb.Errorf("%d frames were taken by the other core, not 1", now.Taken-before.Taken)
+	}
+}
+
 // TestSpreadQueues checks that queues of another version with less room are not taken over: the kernel would drop
 // what does not fit, and nothing would count it. The next generation begins without shares.
 func TestSpreadQueues(t *testing.T) {
 	s := newSpreadNet(t, "pass")
 	const text, answer = "icmp 192.168.1.10 > 192.168.1.1 type 8 id 3", "icmp 192.168.1.1 > 192.168.1.10 id 3"
 	s.give(s.other+1, 1)
-	before := s.dp.objects.Maps[mapSpreadFrames]
-	if !must(queuesFit(before))(t) {
+	if !must(queuesFit(s.dp.objects.Maps[mapSpreadFrames]))(t) {
 		t.Error("queues of this version do not fit")
 	}
-	check(t, before.Delete(uint32(s.other)))
-	must(bpfload.OpenCoreWith(before, uint32(s.other), spreadRoom, s.dp.objects.Programs[programSpreadTake]))(t)
+	s.lessRoom(text, answer)
+	before := s.dp
 	s.load(true)
+	if now := must(before.Shares(s.net.lan0))(t); now.Wanted != [SpreadBuckets]uint8{} {
+		t.Errorf("frames of the generation before were not taken back: %v", now.Wanted)
+	}
 	if now := must(s.dp.Shares(s.net.lan0))(t); now.Known {
 		t.Errorf("shares of queues with less room go on: %v", now.Wanted)
 	}
@@ -105,4 +132,37 @@ func TestSpreadQueues(t *testing.T) {
 	if room := must(bpfload.CoreRoom(s.dp.objects.Maps[mapSpreadFrames], uint32(s.other)))(t); room != spreadQueue {
 		t.Errorf("a queue of %d frames, not %d", room, spreadQueue)
 	}
+}
+
+// TestSpreadQueuesOfFailedLoad checks that a load which fails leaves shares as they are, also if its queues are others:
+// before it is committed, and when that fails.
+func TestSpreadQueuesOfFailedLoad(t *testing.T) {
+	s := newSpreadNet(t, "pass")
+	const text, answer = "icmp 192.168.1.10 > 192.168.1.1 type 8 id 3", "icmp 192.168.1.1 > 192.168.1.10 id 3"
+	s.lessRoom(text, answer)
+	want := must(s.dp.Shares(s.net.lan0))(t).Wanted
+	still := func(when string) {
+		t.Helper()
+		if now := must(s.dp.Shares(s.net.lan0))(t); now.Wanted != want {
+			t.Errorf("%s, shares are others: %v", when, now.Wanted)
+		}
+		s.byOther(text, answer)
+	}
+	next := build(t, s.config())
+	check(t, next.Spread(s.net.lan0, true))
+	still("when it is built")
+	elsewhere := s.net.blank()
+	elsewhere.Dir += "2"
+	foreign := build(t, elsewhere)
+	check(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "other0"}, PeerName: "other0-far"}))
+	taken := must(netlink.LinkByName("other0"))(t).Attrs().Index
+	link := must(bpfload.Attach(foreign.objects.Programs["weir_xdp_miss"], bpfload.XDP, taken))(t)
+	defer link.Close()
+	all := append(s.net.attachments(true), Attachment{Name: "other0", Ifindex: taken, XDP: true})
+	if _, err := next.Commit(all); !errors.Is(err, ErrForeign) {
+		t.Fatalf("commit over a foreign program: %v", err)
+	}
+	still("when its commit has failed")
+	check(t, next.Close())
+	still("when it is closed")
 }
