@@ -264,6 +264,27 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
 /* Rounds in which one class shares among its children. */
 #define QUEUE_ROUNDS	   64
 
+/* Spreading (path/spread.h). Interfaces that may spread: those whose indices differ in their
+ * last bits. Sets of connections of each, and cores. */
+#define SPREAD_SLOTS	   16
+#define SPREAD_BUCKETS	   512
+#define SPREAD_CORES	   255
+/* Frames that may wait for a core. The kernel's queue is longer, so that it never drops
+ * silently. */
+#define SPREAD_ROOM	   8192
+/* Frames of a queue that does not empty: the core works off less than it is given, and buckets
+ * have to leave it. Those have less room, so that they find the moment to leave. */
+#define SPREAD_STANDING	   1024
+#define SPREAD_LEAVE	   (SPREAD_STANDING - 256)
+/* A frame that this core has handled itself has left when so many more have come in: a poll
+ * has at most 256, and sends what it has redirected at its end. */
+#define SPREAD_POLL	   256
+/* Likewise one that another core has begun with, when it has begun with so many more: it sends
+ * what it has redirected after 8, and merges what goes to the stack until 64 have come. */
+#define SPREAD_TAKEN	   80
+/* Or after so many ticks without a frame of the bucket. */
+#define SPREAD_IDLE	   2
+
 /* Set by the loader. */
 #define HASH_KEYS	   10
 extern const volatile __u32 hash_keys[HASH_KEYS]; /* kept over a reload, as the tuple table is */

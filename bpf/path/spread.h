@@ -18,27 +18,12 @@
 #include "packet/logical.h"
 #include "packet/pppoe.h"
 
-/* Interfaces that may spread: those whose indices differ in their last bits. */
-#define SPREAD_SLOTS   16
-#define SPREAD_BUCKETS 512
-#define SPREAD_CORES   255
+/* Frames have left after so long without one of the bucket, too: in units of 1,024 ns. */
+#define SPREAD_GAP    4000
 
-/* Frames that may wait for a core. The kernel's queue is longer, so that it never drops silently. A bucket
- * that is to leave the core has less room: only when none of its frames has come for as many as wait, it can. */
-#define SPREAD_ROOM  8192
-#define SPREAD_LEAVE 1536
-
-/* A frame that this core has handled itself has left when so many more have come in: a poll has at most 256,
- * and sends what it has redirected at its end. */
-#define SPREAD_POLL 256
-
-/* Likewise one that another core has begun with, when it has begun with so many more: it sends what it has
- * redirected after 8, and merges what goes to the stack until 64 have come. */
-#define SPREAD_TAKEN 80
-
-/* Or after so long without a frame of the bucket: in ticks, and in units of 1,024 ns. */
-#define SPREAD_IDLE 2
-#define SPREAD_GAP  4000
+/* In a bucket's stamp, beside a time: there is one, and frames have been dropped since. */
+#define SPREAD_STAMP  1
+#define SPREAD_DRAINS 2
 
 /* If so many ticks pass without a frame taken, none waits: the kernel could not hand some over. The
  * daemon looks for fewer than SPREAD_ROOM. */
@@ -50,11 +35,11 @@
 struct spread_bucket {
 	__u8 core;   /* that goes on with its frames, + 1; 0: the core that receives */
 	__u8 wanted; /* by the daemon, likewise */
-	__u16 tick;  /* of its last frame */
-	__u32 stamp; /* time of its last frame, while it is to move; else 0 */
-	__u32 seen;  /* spread_slot.seen at its last frame: wraps */
-	__u32 given; /* number of its last frame among those given to the core: wraps */
-	__u32 frames; /* wraps */
+	__u16 tick;  /* of its last frame: those that were dropped do not count here */
+	__u32 stamp; /* time of it, and SPREAD_*, while the bucket is to move; else 0 */
+	__u32 seen;  /* spread_slot.seen at it: wraps */
+	__u32 given; /* number of it among those given to the core: wraps */
+	__u32 frames; /* that came: wraps */
 };
 
 /* What the core that receives knows of the frames of an interface. */
@@ -211,19 +196,22 @@ static __always_inline int spread_hash(struct xdp_md *ctx, __u32 *hash)
 	return type == bpf_htons(ETH_P_IPV6) ? spread_ip6(at, end, hash) : -1;
 }
 
-/* Whether no frame of a bucket came for so long that none can wait to be sent. */
-static __always_inline int spread_rests(struct spread_bucket *b)
+static __always_inline __u32 spread_stamp(void)
 {
-	__u32 now = (bpf_ktime_get_ns() >> 10) | 1, before = b->stamp;
+	return ((bpf_ktime_get_ns() >> 10) & ~(__u32)(SPREAD_STAMP | SPREAD_DRAINS)) | SPREAD_STAMP;
+}
 
-	b->stamp = now;
-	return (__u16)((__u16)shared.now - b->tick) >= SPREAD_IDLE || (before && now - before >= SPREAD_GAP);
+/* Whether no frame of a bucket came for so long that none can wait to be sent. */
+static __always_inline int spread_rests(const struct spread_bucket *b, __u32 stamp)
+{
+	return (__u16)((__u16)shared.now - b->tick) >= SPREAD_IDLE ||
+	       (b->stamp && stamp - (b->stamp & ~(__u32)SPREAD_DRAINS) >= SPREAD_GAP);
 }
 
 /* Whether no frame of a bucket can be on its way any more. */
-static __always_inline int spread_is_settled(const struct spread_slot *slot, struct spread_bucket *b)
+static __always_inline int spread_is_settled(const struct spread_slot *slot, const struct spread_bucket *b, __u32 stamp)
 {
-	int rests = spread_rests(b);
+	int rests = spread_rests(b, stamp);
 	const struct spread_core *c;
 	__u32 core = (__u32)b->core - 1;
 	__s32 since;
@@ -237,16 +225,39 @@ static __always_inline int spread_is_settled(const struct spread_slot *slot, str
 	return since >= SPREAD_TAKEN || (since > 0 && rests);
 }
 
+/* Gives a bucket the core that it is to have, if it can. Returns the stamp of this frame; 0: it needs none. */
+static __always_inline __u32 spread_move(const struct spread_slot *slot, struct spread_bucket *b)
+{
+	__u32 stamp;
+
+	if (b->core == b->wanted)
+		return 0;
+	stamp = spread_stamp();
+	if (!spread_is_settled(slot, b, stamp))
+		return stamp;
+	b->core = b->wanted;
+	return 0;
+}
+
 #define SPREAD_STAYS -1
 
-/* Whether so many frames wait for a core that one of a bucket is dropped. leaves: the bucket is to leave it. */
-static __always_inline int spread_is_full(struct spread_core *c, int leaves)
+/* How many frames may wait before one of a bucket. Of one that is to leave all are dropped after the first, until it
+ * has left: else its own frames could keep the queue as long as it may be, and it would stay. */
+static __always_inline __s32 spread_room(const struct spread_bucket *b)
+{
+	if (b->core == b->wanted)
+		return SPREAD_ROOM;
+	return b->stamp & SPREAD_DRAINS ? 0 : SPREAD_LEAVE;
+}
+
+/* Whether so many frames wait for a core that there is no room for another one. */
+static __always_inline int spread_is_full(struct spread_core *c, __s32 room)
 {
 	__u32 taken = *(volatile __u32 *)&c->taken, given = *(volatile __u32 *)&c->given;
 
 	if (given == taken && c->tick != shared.now)
 		c->tick = shared.now; /* it has had nothing to take */
-	if ((__s32)(given - taken) < (leaves ? SPREAD_LEAVE : SPREAD_ROOM))
+	if ((__s32)(given - taken) < room)
 		return 0;
 	if (shared.now - c->tick < SPREAD_STUCK)
 		return 1;
@@ -255,20 +266,37 @@ static __always_inline int spread_is_full(struct spread_core *c, int leaves)
 	return 0;
 }
 
-/* Hands a frame to a core. Returns the action; SPREAD_STAYS: the core takes none. */
-static __always_inline int spread_give(struct xdp_md *ctx, struct spread_bucket *b)
+/* Notes a frame that stays or is handed over. stamp: as spread_move() returns it. */
+static __always_inline void spread_note(const struct spread_slot *slot, struct spread_bucket *b, __u32 stamp)
+{
+	b->stamp = stamp;
+	b->seen = slot->seen;
+	b->tick = shared.now;
+}
+
+/* Drops a frame for which its core has no room. */
+static __always_inline int spread_drop(struct xdp_md *ctx, struct spread_core *c, struct spread_bucket *b, __u32 stamp)
+{
+	if (b->core == b->wanted) /* else the daemon knows */
+		__sync_fetch_and_add(&c->full, 1);
+	else
+		b->stamp = (b->stamp ?: stamp) | SPREAD_DRAINS;
+	return count_verdict(interface_get(hook_ifindex(ctx)) ?: &shared.interfaces[0], REASON_QUEUE, hook_length(ctx));
+}
+
+/* Hands a frame to the core of its bucket. Returns the action; SPREAD_STAYS: the core takes none. */
+static __always_inline int spread_give(struct xdp_md *ctx, const struct spread_slot *slot, struct spread_bucket *b,
+				       __u32 stamp)
 {
 	__u32 core = (__u32)b->core - 1;
 	struct spread_core *c = bpf_map_lookup_elem(&spread_cores, &core);
 	int action;
 
+	if (c && spread_is_full(c, spread_room(b)))
+		return spread_drop(ctx, c, b, stamp);
+	spread_note(slot, b, stamp);
 	if (!c)
 		return SPREAD_STAYS;
-	if (spread_is_full(c, b->core != b->wanted)) {
-		if (b->core == b->wanted) /* else the daemon knows */
-			__sync_fetch_and_add(&c->full, 1);
-		return count_verdict(interface_get(hook_ifindex(ctx)) ?: &shared.interfaces[0], REASON_QUEUE, hook_length(ctx));
-	}
 	action = bpf_redirect_map(&spread_frames, core, XDP_ABORTED);
 	if (action != XDP_REDIRECT)
 		return SPREAD_STAYS;
@@ -279,7 +307,7 @@ static __always_inline int spread_give(struct xdp_md *ctx, struct spread_bucket 
 /* Returns the action for a frame that another core goes on with, or SPREAD_STAYS. */
 static __always_inline int spread(struct xdp_md *ctx)
 {
-	__u32 number = hook_ifindex(ctx) & (SPREAD_SLOTS - 1), me = bpf_get_smp_processor_id() + 1, hash;
+	__u32 number = hook_ifindex(ctx) & (SPREAD_SLOTS - 1), me = bpf_get_smp_processor_id() + 1, hash, stamp;
 	struct spread_slot *slot = bpf_map_lookup_elem(&spread_slots, &number);
 	struct spread_bucket *b;
 
@@ -293,16 +321,12 @@ static __always_inline int spread(struct xdp_md *ctx)
 	slot->tick = shared.now;
 	slot->seen++;
 	b = &slot->bucket[hash & (SPREAD_BUCKETS - 1)];
-	if (b->core == b->wanted) {
-		b->stamp = 0;
-	} else if (spread_is_settled(slot, b)) {
-		b->core = b->wanted;
-		b->stamp = 0;
-	}
-	b->seen = slot->seen;
-	b->tick = shared.now;
 	b->frames++;
-	return b->core ? spread_give(ctx, b) : SPREAD_STAYS;
+	stamp = spread_move(slot, b);
+	if (b->core)
+		return spread_give(ctx, slot, b, stamp);
+	spread_note(slot, b, stamp);
+	return SPREAD_STAYS;
 }
 
 /* Whether this core has been given a frame that it has not taken. */

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/limits"
 )
 
 // dropped returns how many frames of the interface found no room in the last second, by the core that they were for, as
@@ -28,8 +29,8 @@ func (s *spreader) dropped(now *dataplane.Shares, handed []dataplane.HandOver) m
 	return dropped
 }
 
-// waits reports whether many frames wait for a core.
-func waits(h dataplane.HandOver) bool { return int32(h.Given-h.Taken) >= standing }
+// waits reports whether many frames wait for a core. If they do at two looks, it works off less than it is given.
+func waits(h dataplane.HandOver) bool { return int32(h.Given-h.Taken) >= limits.SpreadStanding }
 
 // given returns how many of the frames that came in the last second are of buckets that a core has.
 func (s *spreader) given(now *dataplane.Shares, core int) (frames uint64) {

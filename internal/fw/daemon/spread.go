@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/limits"
 	"weir/internal/host/netif"
 	"weir/internal/host/proc"
 	"weir/pf/resolve"
@@ -32,12 +33,9 @@ const (
 	// the core is full, spreadDrain more come back.
 	spreadStep  = dataplane.SpreadBuckets / 16
 	spreadDrain = dataplane.SpreadBuckets / 64
-	// standing frames wait at two looks for a core that works off less than it is given. dropsFor is for how many seconds a
+	// dropsFor is for how many seconds a
 	// core drops until a great connection leaves it.
-	standing = 1024
 	dropsFor = 3
-	// spreadAlike are the low bits of the index in which interfaces differ that spread.
-	spreadAlike = 16
 )
 
 // A spreader is an interface whose frames other cores may take.
@@ -147,7 +145,7 @@ func (b *box) cannotSpread(l *netif.Link, all []resolve.Spread, m *machine) stri
 		return "its driver takes no redirected frames, so other cores could not answer by it"
 	}
 	for _, s := range all {
-		if other := m.link(s.Interface); other != nil && other.Index < l.Index && (other.Index-l.Index)%spreadAlike == 0 {
+		if other := m.link(s.Interface); other != nil && other.Index < l.Index && (other.Index-l.Index)%limits.SpreadSlots == 0 {
 			return fmt.Sprintf("its index, %d, is that of %s, %d, in the last four bits", l.Index, other.Name, other.Index)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/limits"
 	"weir/internal/testenv"
 	"weir/pf/resolve"
 )
@@ -253,8 +254,8 @@ func TestDropped(t *testing.T) {
 		{10, 19, 300, 0, map[int]uint32{1: 10}, 1},
 		{10, 29, 500, 0, map[int]uint32{1: 5}, 2}, // half of them are another interface's
 		{10, 29, 600, 0, map[int]uint32{}, 0},
-		{10, 29, 700, standing, map[int]uint32{}, 0},
-		{10, 29, 800, standing, map[int]uint32{1: 1}, 1},
+		{10, 29, 700, limits.SpreadStanding, map[int]uint32{}, 0},
+		{10, 29, 800, limits.SpreadStanding, map[int]uint32{1: 1}, 1},
 	} {
 		handed := []dataplane.HandOver{{Full: step.full0}, {Full: step.full1, Given: step.given, Taken: step.given - step.waits}}
 		if got := s.dropped(now, handed); !maps.Equal(got, step.want) || s.drops[1] != step.drops {

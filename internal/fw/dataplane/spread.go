@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/internal/fw/bpfload"
+	"weir/internal/fw/limits"
 	"weir/internal/killpoint"
 )
 
@@ -32,21 +33,15 @@ const (
 // programs, loaded a second time.
 var entryCore = entry{"weir_core", "core_tails"}
 
-// Sizes of bpf/path/spread.h.
 const (
-	spreadSlots = 16
 	// SpreadBuckets is how many sets of connections the frames of an interface have. Each has a core.
-	SpreadBuckets = 512
+	SpreadBuckets = limits.SpreadBuckets
 	// MostSpreadCore is the last core that frames may be handed to.
-	MostSpreadCore = 254
+	MostSpreadCore = limits.SpreadCores - 1
 
 	// spreadQueue is how many frames the kernel has room for on their way to a core: the most that it allows, and
 	// more than SPREAD_ROOM, beyond which weir drops, by what several cores give at once.
 	spreadQueue = 16384
-	spreadRoom  = 8192
-	spreadLeave = 1536
-	spreadTaken = 80
-	spreadIdle  = 2
 	// backWithin is how long frames on their way are waited for.
 	backWithin = time.Second
 	// spreadAway is by how much more a core has taken than it was given if none waits for it, and none will.
@@ -101,7 +96,7 @@ func (d *Dataplane) openSpread() error {
 		found[name] = m
 		want := entries[name]
 		if name == mapSpreadSlots {
-			want = spreadSlots
+			want = limits.SpreadSlots
 		}
 		if checkLayout(name, m) != nil || want != 0 && m.MaxEntries() != want {
 			return closeMaps(found)
@@ -120,7 +115,7 @@ func (d *Dataplane) openSpread() error {
 }
 
 // wantedShares are the cores that the buckets of all interfaces are to have.
-type wantedShares [spreadSlots][SpreadBuckets]uint8
+type wantedShares [limits.SpreadSlots][SpreadBuckets]uint8
 
 // wantShares says which cores the buckets are to have, and returns which they were to have.
 func wantShares(of *bpfload.Map, wanted *wantedShares) (before wantedShares, err error) {
@@ -298,7 +293,7 @@ func (d *Dataplane) SetShares(ifindex int, cores *[SpreadBuckets]uint8) error {
 		opened[core] = true
 	}
 	return changeArray(d.objects.Maps[mapSpreadSlots], func(slots []xdpSpreadSlot) {
-		slot := &slots[ifindex%spreadSlots]
+		slot := &slots[ifindex%limits.SpreadSlots]
 		if slot.Ifindex != uint32(ifindex) {
 			slot.Ifindex, slot.Receiver = uint32(ifindex), 0
 		}
@@ -368,7 +363,7 @@ func (d *Dataplane) Shares(ifindex int) (s Shares, err error) {
 	s.Receiver, s.idle = -1, true
 	now := uint16(atomic.LoadUint32(&d.tables.shared.Now))
 	err = changeArray(d.objects.Maps[mapSpreadSlots], func(slots []xdpSpreadSlot) {
-		slot := &slots[ifindex%spreadSlots]
+		slot := &slots[ifindex%limits.SpreadSlots]
 		if slot.Ifindex != uint32(ifindex) {
 			return
 		}
@@ -386,7 +381,7 @@ func (d *Dataplane) Shares(ifindex int) (s Shares, err error) {
 // settled is spread_is_settled() of bpf/path/spread.h for a bucket of another core.
 func (b *xdpSpreadBucket) settled(taken uint32, now uint16) bool {
 	since := int32(taken - b.Given)
-	return since >= spreadTaken || since > 0 && now-b.Tick >= spreadIdle
+	return since >= limits.SpreadTaken || since > 0 && now-b.Tick >= limits.SpreadIdle
 }
 
 // Spreads reports whether frames of an interface may be handed to other cores.

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/fw/bpfload"
+	"weir/internal/fw/limits"
 	"weir/internal/fw/reason"
 	"weir/internal/fw/ruleset"
 	"weir/internal/host/netif"
@@ -472,10 +473,10 @@ func TestSpreadCounts(t *testing.T) {
 	}
 	s.give(s.other+1, 1)
 	time.Sleep(50 * time.Millisecond)
-	change(func(c *xdpSpreadCore) { c.Given, c.Tick = c.Taken+spreadRoom, s.dp.tables.shared.Now-100 })
+	change(func(c *xdpSpreadCore) { c.Given, c.Tick = c.Taken+limits.SpreadRoom, s.dp.tables.shared.Now-100 })
 	before = count()
 	send("no room, and nothing was taken for long")
-	if now, want := count(), (HandOver{Given: before.Given + 1, Taken: before.Given + 1, Lost: 7 + spreadRoom}); now != want {
+	if now, want := count(), (HandOver{Given: before.Given + 1, Taken: before.Given + 1, Lost: 7 + limits.SpreadRoom}); now != want {
 		t.Errorf("%+v, want %+v", now, want)
 	}
 }

@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"weir/internal/fw/bpfload"
+	"weir/internal/fw/limits"
 )
 
 // TestSpreadFull checks that frames are dropped with a reason when too many wait for a core, and that a core for which
@@ -23,7 +25,7 @@ func TestSpreadFull(t *testing.T) {
 	wait := func(ago uint32) {
 		check(t, changeArray(s.dp.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) {
 			c := &cores[s.other]
-			c.Given, c.Tick = c.Taken+spreadRoom, s.dp.tables.shared.Now-ago
+			c.Given, c.Tick = c.Taken+limits.SpreadRoom, s.dp.tables.shared.Now-ago
 		}))
 	}
 	wait(0)
@@ -57,15 +59,15 @@ func TestSpreadLeaves(t *testing.T) {
 			c.Given, c.Tick = c.Taken+waits, s.dp.tables.shared.Now
 		}))
 	}
-	queue(spreadLeave)
+	queue(limits.SpreadLeave)
 	if got := s.answers(text, spreadPatience); got != answer {
 		t.Errorf("a bucket that stays has no room: %s", got)
 	}
 	s.give(0, 1)
-	queue(spreadLeave)
+	queue(limits.SpreadLeave)
 	before := must(s.dp.HandedOver())(t)[s.other]
 	if got := s.answers(text, time.Second); got != "nothing" {
-		t.Errorf("a bucket that is to leave, with %d frames before it: %s", spreadLeave, got)
+		t.Errorf("a bucket that is to leave, with %d frames before it: %s", limits.SpreadLeave, got)
 	}
 	if now := must(s.dp.HandedOver())(t)[s.other]; now.Full != before.Full || now.Given != before.Given {
 		t.Errorf("before %+v, now %+v", before, now)
@@ -85,7 +87,7 @@ func (s *spreadNet) lessRoom(text, answer string) {
 	s.give(s.other+1, 1)
 	frames := s.dp.objects.Maps[mapSpreadFrames]
 	check(s.tb, frames.Delete(uint32(s.other)))
-	must(bpfload.OpenCoreWith(frames, uint32(s.other), spreadRoom, s.dp.objects.Programs[programSpreadTake]))(s.tb)
+	must(bpfload.OpenCoreWith(frames, uint32(s.other), limits.SpreadRoom, s.dp.objects.Programs[programSpreadTake]))(s.tb)
 	s.byOther(text, answer)
 }
 
@@ -165,4 +167,64 @@ func TestSpreadQueuesOfFailedLoad(t *testing.T) {
 	still("when its commit has failed")
 	check(t, next.Close())
 	still("when it is closed")
+}
+
+// TestSpreadHeavyLeaves plays a core that works off less than it is given: what waits there at two looks of the daemon is
+// a queue that does not empty. A heavy bucket whose frames come without a rest leaves it all the same.
+func TestSpreadHeavyLeaves(t *testing.T) {
+	s := newSpreadNet(t, "pass")
+	s.give(0, 1)
+	heavy := parsePkt("udp 192.168.1.10:4000 > 198.51.100.9:53 len 40").frame(lanHostMAC, lan0MAC)
+	bucket := s.bucket(heavy)
+	var light []byte
+	for port := 4001; light == nil || s.bucket(light) == bucket; port++ {
+		light = parsePkt(fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.9:53 len 40", port)).frame(lanHostMAC, lan0MAC)
+	}
+	for _, c := range []struct {
+		what  string
+		turn  [][]byte // that come in
+		taken uint32   // meanwhile
+	}{
+		{"beside as many of others", [][]byte{heavy, light}, 2},
+		{"beside a few of others", [][]byte{heavy, heavy, heavy, light}, 3},
+		{"alone", [][]byte{heavy, heavy}, 1},
+	} {
+		core := func() int { return int(must(s.dp.Shares(s.net.lan0))(t).Cores[bucket]) }
+		send := func(frame []byte) {
+			must(bpfload.RunXDP(s.dp.objects.Programs[programSpread], bpfload.Run{Frame: slices.Clone(frame), Ifindex: s.net.lan0}))(t)
+		}
+		var shares [SpreadBuckets]uint8
+		for i := range shares {
+			shares[i] = uint8(s.other + 1)
+		}
+		check(t, s.dp.SetShares(s.net.lan0, &shares))
+		time.Sleep(50 * time.Millisecond) // so that buckets get their core
+		for _, frame := range c.turn {    // RunXDP hands none over, but the program counts it as given
+			send(frame)
+		}
+		check(t, changeArray(s.dp.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) {
+			queue := &cores[s.other]
+			queue.Taken = queue.Given
+			for queue.Given-queue.Taken < limits.SpreadStanding {
+				send(heavy)
+			}
+			if got := core(); got != s.other+1 {
+				t.Fatalf("%s: core %d has the bucket, not %d", c.what, got-1, s.other)
+			}
+			shares[bucket] = 0
+			check(t, s.dp.SetShares(s.net.lan0, &shares))
+			turns := 0
+			for deadline := time.Now().Add(spreadPatience); core() != 0 && time.Now().Before(deadline); turns++ {
+				for _, frame := range c.turn {
+					send(frame)
+				}
+				queue.Taken += min(c.taken, queue.Given-queue.Taken)
+				queue.Tick = s.dp.tables.shared.Now
+			}
+			if got := core(); got != 0 {
+				t.Errorf("%s: core %d has the bucket after %d turns, and %d frames wait there", c.what, got-1, turns, queue.Given-queue.Taken)
+			}
+			queue.Taken = queue.Given
+		}))
+	}
 }

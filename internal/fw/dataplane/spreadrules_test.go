@@ -3,6 +3,8 @@ package dataplane
 import (
 	"testing"
 	"time"
+
+	"weir/internal/fw/limits"
 )
 
 // TestSpreadFollowsRules: frames that are handed over meet the rules in force, also if the load of
@@ -37,7 +39,7 @@ func TestSpreadKnown(t *testing.T) {
 	if now := must(s.dp.Shares(s.net.lan0))(t); !now.Known || !now.Idle() {
 		t.Errorf("the shares are set: known %t, idle %t", now.Known, now.Idle())
 	}
-	if now := must(s.dp.Shares(s.net.lan0 + spreadSlots))(t); now.Known {
+	if now := must(s.dp.Shares(s.net.lan0 + limits.SpreadSlots))(t); now.Known {
 		t.Error("the shares of an interface with the same slot are taken for its own")
 	}
 	check(t, s.dp.RemoveInterface(s.net.lan0))

@@ -104,5 +104,14 @@ const (
 	QueueTripMost     = 10000
 	QueueTripArmed    = 2000
 	QueueRounds       = 64
+	SpreadSlots       = 16
+	SpreadBuckets     = 512
+	SpreadCores       = 255
+	SpreadRoom        = 8192
+	SpreadStanding    = 1024
+	SpreadLeave       = (SpreadStanding - 256)
+	SpreadPoll        = 256
+	SpreadTaken       = 80
+	SpreadIdle        = 2
 	HashKeys          = 10
 )
