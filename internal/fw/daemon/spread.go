@@ -47,6 +47,7 @@ type spreader struct {
 	frames [dataplane.SpreadBuckets]uint32
 	handed []dataplane.HandOver // by core, at the last look; nil: not known yet
 	drops  map[int]int          // by core: seconds for which it has dropped frames, without one that it did not
+	online []int                // cores that may take frames of any interface
 	among  int                  // interfaces that spread, which may share cores
 	came   []uint64             // by core: packets of the interface that were counted there, while a core is full
 	told   []int                // the cores that the log says its frames are handed to
@@ -169,14 +170,14 @@ func (b *box) followLoad() {
 	if isNews(&b.spreads.failed, err) {
 		b.cfg.Log.Warn("look at the cores that frames are handed to", "error", err)
 	}
-	now := make(map[string]*spreader)
+	now, online := make(map[string]*spreader), steerable()
 	m := &machine{links: b.links}
 	for _, s := range b.rules.options.Spreads {
 		one := b.spreads.by[s.Interface]
 		if one == nil {
 			one = &spreader{}
 		}
-		one.Spread, one.among = s, len(b.rules.options.Spreads)
+		one.Spread, one.online, one.among = s, online, len(b.rules.options.Spreads)
 		now[s.Interface] = one
 		l := m.link(s.Interface)
 		if l == nil {
@@ -362,7 +363,7 @@ func (s *spreader) needs(load map[int]coreLoad, came map[int]uint64) bool {
 
 // may reports whether a core may take frames.
 func (s *spreader) may(core int) bool {
-	return core <= dataplane.MostSpreadCore && (len(s.Cores) == 0 || slices.Contains(s.Cores, core)) && slices.Contains(steerable(), core)
+	return core <= dataplane.MostSpreadCore && (len(s.Cores) == 0 || slices.Contains(s.Cores, core)) && slices.Contains(s.online, core)
 }
 
 // isOther reports whether frames are handed to other cores than the log says, and notes them. With shares that move

@@ -7,98 +7,13 @@ import (
 
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/limits"
-	"weir/internal/testenv"
 	"weir/pf/resolve"
 )
 
-// A spreadWorld has two or more cores, of which core 0 receives. It says how busy they are.
-type spreadWorld struct {
-	cores   int
-	offered float64 // frames of a second, as what a core does alone
-	give    float64 // what a hand-over takes of the core that receives, as a part of a frame's work
-	take    float64 // and of the other
-	now     dataplane.Shares
-	done    float64        // of the frames offered, as what a core does alone
-	full    map[int]uint32 // by core: frames that found no room
-}
-
-// second moves the world on: buckets get the cores that are wanted.
-func (w *spreadWorld) second(wanted [dataplane.SpreadBuckets]uint8) map[int]coreLoad {
-	w.now.Wanted, w.now.Cores = wanted, wanted
-	parts := make([]float64, w.cores)
-	for i, core := range wanted {
-		w.now.Frames[i] += uint32(1000 * w.offered)
-		if core == 0 {
-			parts[0] += w.offered / dataplane.SpreadBuckets
-		} else {
-			parts[core-1] += w.offered / dataplane.SpreadBuckets
-		}
-	}
-	work := make([]float64, w.cores)
-	work[0] = parts[0]
-	for core := 1; core < w.cores; core++ {
-		work[0] += parts[core] * w.give
-		work[core] = parts[core] * (1 + w.take)
-	}
-	// the core that receives takes as many frames as it can
-	taken := min(1, 1/max(work[0], 1e-9))
-	w.done, w.full = parts[0]*taken, make(map[int]uint32)
-	load := make(map[int]coreLoad)
-	load[0] = coreLoad{min(work[0], 1), min(work[0], 1)}
-	for core := 1; core < w.cores; core++ {
-		got := work[core] * taken
-		if got > 1 {
-			w.full[core] = uint32((got - 1) / (1 + w.take) * 1000 * dataplane.SpreadBuckets)
-		}
-		w.done += min(got, 1) / (1 + w.take)
-		load[core] = coreLoad{min(got, 1), 0}
-	}
-	return load
-}
-
-// TestSharesSettle plays how shares move with two cores, at a load that one core cannot do, two cannot,
-// and one does easily. What is done gets close to the most that the cores can do within seconds, and stays there. Nothing
-// moves below saturation.
-func TestSharesSettle(t *testing.T) {
-	if len(steerable()) < 2 {
-		testenv.Skip(t, "spreading needs two cores, and this machine has one")
-	}
-	for _, c := range []struct {
-		cores   int
-		offered float64
-		least   float64 // what has to be done in the end
-	}{{2, 0.8, 0.8}, {2, 1.3, 1.29}, {2, 3, 1.5}} {
-		w := &spreadWorld{cores: c.cores, offered: c.offered, give: 0.18, take: 0.24}
-		s := &spreader{Spread: resolve.Spread{Cores: []int{0, 1, 2, 3}}}
-		load := w.second([dataplane.SpreadBuckets]uint8{})
-		moved := 0
-		for second := range 60 {
-			wanted := w.now.Wanted
-			s.share(&wanted, &w.now, load, w.full)
-			s.frames = w.now.Frames
-			if wanted != w.now.Wanted {
-				moved = second + 1
-			}
-			load = w.second(wanted)
-			if second > 8 && w.done < c.least {
-				t.Errorf("%d cores, %.1f offered: %.2f done after %d s, want %.2f", c.cores, c.offered, w.done, second, c.least)
-				break
-			}
-		}
-		t.Logf("%d cores, %.1f offered: %.2f done, last moved after %d s, %v", c.cores, c.offered, w.done, moved, load)
-		if moved > 10 || c.offered < fullCore && moved != 0 {
-			t.Errorf("%d cores, %.1f offered: shares moved for %d s", c.cores, c.offered, moved)
-		}
-	}
-}
-
 // TestSharesComeBack checks that frames come back to the core that receives when it has time, and that auto ends then.
 func TestSharesComeBack(t *testing.T) {
-	if len(steerable()) < 2 {
-		testenv.Skip(t, "spreading needs two cores, and this machine has one")
-	}
-	w := &spreadWorld{cores: 2, offered: 0.5, give: 0.18, take: 0.24}
-	s := &spreader{Spread: resolve.Spread{Auto: true}}
+	w := newSpreadWorld(2, 0.5, evenFlows)
+	s := &spreader{Spread: resolve.Spread{Auto: true}, online: []int{0, 1}}
 	var wanted [dataplane.SpreadBuckets]uint8
 	for i := range wanted {
 		wanted[i] = uint8(2 * (i % 2))
@@ -118,9 +33,6 @@ func TestSharesComeBack(t *testing.T) {
 // TestNeedsSpreading checks when auto begins: one core is full of what it receives from the interface for three seconds,
 // another has time.
 func TestNeedsSpreading(t *testing.T) {
-	if len(steerable()) < 2 {
-		testenv.Skip(t, "spreading needs two cores, and this machine has one")
-	}
 	full, idle, works := coreLoad{1, 0.98}, coreLoad{0.2, 0.1}, coreLoad{1, 0.1}
 	one, other := map[int]uint64{0: 900_000, 1: 100}, map[int]uint64{0: 100, 1: 900_000}
 	for _, c := range []struct {
@@ -139,14 +51,14 @@ func TestNeedsSpreading(t *testing.T) {
 		{"programs fill one", map[int]coreLoad{0: works, 1: idle}, one, false},
 		{"programs fill the other", map[int]coreLoad{0: full, 1: works}, one, false},
 	} {
-		s := &spreader{Spread: resolve.Spread{Auto: true}}
+		s := &spreader{Spread: resolve.Spread{Auto: true}, online: []int{0, 1}}
 		for second := 1; second <= 3; second++ {
 			if got := s.needs(c.load, c.came); got != (c.want && second == 3) {
 				t.Errorf("%s, after %d s: %v (%s)", c.what, second, got, s.why)
 			}
 		}
 	}
-	s := &spreader{Spread: resolve.Spread{Auto: true}}
+	s := &spreader{Spread: resolve.Spread{Auto: true}, online: []int{0, 1}}
 	for second, load := range []coreLoad{full, full, idle, full, full, full} {
 		if got := s.needs(map[int]coreLoad{0: load, 1: idle}, one); got != (second == 5) {
 			t.Errorf("full but for the third second, after %d s: %v (%s)", second+1, got, s.why)
@@ -158,9 +70,6 @@ func TestNeedsSpreading(t *testing.T) {
 // is full. One that stood still for a moment keeps its share, and its one great connection if it has others. One that
 // goes on dropping loses that, too.
 func TestSharesFall(t *testing.T) {
-	if len(steerable()) < 2 {
-		testenv.Skip(t, "spreading needs two cores, and this machine has one")
-	}
 	const all = dataplane.SpreadBuckets
 	for _, c := range []struct {
 		what    string
@@ -182,7 +91,7 @@ func TestSharesFall(t *testing.T) {
 		{"many beside a great connection, for seconds", 1034, 0.5, 1, 1, dropsFor, 12, 1},
 		{"many of great connections alone", 5 * 100 * all / 50, 0.95, 0, 5, 1, all - 4, 1},
 	} {
-		s := &spreader{Spread: resolve.Spread{Cores: []int{1}}, drops: map[int]int{1: c.seconds}}
+		s := &spreader{Spread: resolve.Spread{Cores: []int{1}}, online: []int{0, 1}, drops: map[int]int{1: c.seconds}}
 		now := dataplane.Shares{Receiver: 0}
 		for i := range now.Cores {
 			now.Cores[i], now.Wanted[i], now.Frames[i] = 2, 2, c.each
@@ -215,10 +124,7 @@ func TestSharesFall(t *testing.T) {
 // TestSharesOfOtherCores checks that a core that may take no frames any more, and one that receives now, give
 // theirs back at once.
 func TestSharesOfOtherCores(t *testing.T) {
-	if len(steerable()) < 2 {
-		testenv.Skip(t, "spreading needs two cores, and this machine has one")
-	}
-	s := &spreader{Spread: resolve.Spread{Cores: []int{1}}}
+	s := &spreader{Spread: resolve.Spread{Cores: []int{1}}, online: []int{0, 1}}
 	now := dataplane.Shares{Receiver: 0}
 	for i := range now.Wanted {
 		now.Wanted[i] = uint8(i % 4) // stays, core 0, core 1, core 2
