@@ -53,6 +53,8 @@ __noinline enum route gateway_refresh(hook_ctx *ctx, const struct packet *p, str
 	if (c->nexthop < NEXTHOP_FIRST || !gateway_is_chosen(n))
 		return ROUTE_LOST; /* the garbage collection does not let this happen */
 	route_choice_fill(&q, p, &n->gateway, n->flags & NEXTHOP_FIXED ? n->ifindex : 0);
+	if (n->flags & NEXTHOP_NARROW && n->mtu < shared.interfaces[n->ifindex & (MAX_IFINDEX - 1)].mtu)
+		q.mtu = n->mtu; /* of the route that rtable has found */
 	r = route_choose(ctx, &q);
 	if (!q.number)
 		return ROUTE_LOST;

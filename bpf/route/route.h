@@ -7,6 +7,7 @@
 
 #include "packet/sanity.h"
 #include "route/nexthop.h"
+#include "rules/prefix_map.h"
 #include "verifier.h"
 
 enum route {
@@ -31,6 +32,7 @@ struct route_query {
 	__u16 number;  /* out: index into shared.nexthops, 0: none was free	*/
 	__u8 proto;
 	__u8 family;
+	__u32 mtu;     /* for route_choose(): that counts instead of the gateway's; 0: none */
 };
 
 /* Fills the query for a packet that goes to dst. The source is the packet's own, because
@@ -47,6 +49,7 @@ static __always_inline void route_query_fill(struct route_query *q, const struct
 	q->number = 0;
 	q->proto = p->tuple.proto;
 	q->family = p->family;
+	q->mtu = 0;
 }
 
 static __always_inline void route_fib(struct bpf_fib_lookup *f, const struct route_query *q)
@@ -122,6 +125,46 @@ __noinline int route_peer_mtu(hook_ctx *ctx, const struct route_query *q, struct
 	return 0;
 }
 
+/* How the key of a route with an MTU of its own says where it leads. Some ways may have one number. */
+static __always_inline __u32 route_way(__u32 ifindex, const struct addr *gateway)
+{
+	const __u32 *w = gateway->word;
+
+	return (((w[0] * 31 + w[1]) * 31 + w[2]) * 31 + w[3]) * 31 + ifindex;
+}
+
+/*
+ * Lowers the MTU that the kernel's look-up has told to that of a route which is not locked: it does not tell that one,
+ * and the kernel counts it all the same when it forwards. The daemon lists those routes, of all routing tables. It does
+ * not tell the route either, so that is known by where it leads: interface, gateway, prefix of the destination. q: as it
+ * came, but for its ifindex.
+ */
+__noinline int route_mtu_own(const struct route_query *q, struct bpf_fib_lookup *found)
+{
+	struct table_prefix key = { .bits = TABLE_PREFIX_BITS };
+	__u32 which = ROUTE_MTUS;
+	const __u32 *mtu;
+	void *routes;
+
+	if (!q || !found)
+		return 0;
+	routes = bpf_map_lookup_elem(&table_changes, &which);
+	if (!routes)
+		return 0;
+	if (found->family == AF_INET_KERNEL)
+		addr_set4(&key.addr, found->ipv4_dst);
+	else
+		addr_set6(&key.addr, found->ipv6_dst);
+	if (addr_equal(&key.addr, &q->dst)) /* there is no gateway */
+		key.addr = (struct addr){};
+	key.family = route_way(found->ifindex, &key.addr);
+	key.addr = q->dst;
+	mtu = bpf_map_lookup_elem(routes, &key);
+	if (mtu && (!found->mtu_result || *mtu < found->mtu_result))
+		found->mtu_result = *mtu;
+	return 0;
+}
+
 /* Asks the kernel. Only when a packet needs it: it costs 38 ns and more. */
 __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 {
@@ -148,6 +191,7 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 		return ROUTE_BLIND;
 	if (rc == BPF_FIB_LKUP_RET_NO_NEIGH && !interface_has_one_peer(i))
 		return ROUTE_NEIGHBOUR;
+	route_mtu_own(q, &f);
 	route_gateway(&key, &f, i->mtu);
 	if (interface_has_one_peer(i)) { /* so they are one next hop, however many hosts are behind them */
 		key.gateway = (struct addr){};
@@ -254,6 +298,8 @@ __noinline enum route route_choose(hook_ctx *ctx, struct route_query *q)
 	key.gateway = q->dst;
 	key.ifindex = fixed;
 	key.how = NEXTHOP_CHOSEN | (fixed ? NEXTHOP_FIXED : 0);
+	if (q->mtu)
+		key.how |= NEXTHOP_NARROW | q->mtu << 16;
 	i = &shared.interfaces[fixed & (MAX_IFINDEX - 1)];
 	q->src = (struct addr){};
 	q->sport = 0;
@@ -275,6 +321,8 @@ __noinline enum route route_choose(hook_ctx *ctx, struct route_query *q)
 			f.mtu_result = 0;
 		}
 	}
+	if (q->mtu)
+		f.mtu_result = q->mtu;
 	q->ifindex = f.ifindex;
 	number = nexthop_find(&key);
 	if (!number || number >= MAX_NEXTHOPS)
@@ -284,12 +332,13 @@ __noinline enum route route_choose(hook_ctx *ctx, struct route_query *q)
 
 /*
  * Finds the gateway that one routing table has for a destination (rtable): q's dst becomes it,
- * and choice its interface, as if a rule had named both. The box's own addresses are local in
+ * and choice its interface, as if a rule had named both; mtu that of the route, if it has one of its own. The box's own addresses are local in
  * any table. ROUTE_LOST: the table has no route.
  */
 __noinline enum route route_by_table(hook_ctx *ctx, struct route_query *q, __u32 table)
 {
 	struct bpf_fib_lookup f __attribute__((aligned(8)));
+	const struct interface *i;
 	struct nexthop_key key;
 	long rc;
 
@@ -299,14 +348,18 @@ __noinline enum route route_by_table(hook_ctx *ctx, struct route_query *q, __u32
 		return ROUTE_LOCAL;
 	route_fib(&f, q);
 	f.tbid = table;
-	rc = bpf_fib_lookup(ctx, &f, sizeof(f), BPF_FIB_LOOKUP_DIRECT | BPF_FIB_LOOKUP_TBID);
-	if (rc != BPF_FIB_LKUP_RET_SUCCESS && rc != BPF_FIB_LKUP_RET_NO_NEIGH)
+	/* without the neighbour: if that is not known, the kernel does not tell the MTU */
+	rc = bpf_fib_lookup(ctx, &f, sizeof(f), BPF_FIB_LOOKUP_DIRECT | BPF_FIB_LOOKUP_TBID | BPF_FIB_LOOKUP_SKIP_NEIGH);
+	if (rc != BPF_FIB_LKUP_RET_SUCCESS)
 		return ROUTE_LOST;
 	if ((f.family == AF_INET_KERNEL) != (q->family == 4)) /* a route by a gateway of the other family */
 		return ROUTE_LOST;
-	route_gateway(&key, &f, f.mtu_result); /* the route's own does not count: what is chosen has the gateway's */
+	route_mtu_own(q, &f);
+	route_gateway(&key, &f, f.mtu_result);
 	q->dst = key.gateway;
 	q->choice = key.ifindex;
+	i = &shared.interfaces[f.ifindex & (MAX_IFINDEX - 1)];
+	q->mtu = f.mtu_result < i->mtu ? f.mtu_result : 0;
 	return ROUTE_FORWARD;
 }
 

@@ -14,37 +14,11 @@
 #include <bpf/bpf_helpers.h>
 
 #include "rules/crossing.h"
+#include "rules/prefix_map.h"
 #include "rules/ruleset.h"
 #include "rules/search.h"
 #include "rules/table_page.h"
 #include "verifier.h"
-
-/* The key of a changed prefix. bits includes those of family. */
-struct table_prefix {
-	__u32 bits;
-	__u32 family; /* 4 or 6 */
-	struct addr addr;
-};
-#define TABLE_PREFIX_BITS (8 * (sizeof(struct table_prefix) - sizeof(__u32)))
-
-#define TABLE_CHANGES 8192 /* prefixes; with more, the trees are rebuilt */
-
-/* The changes since the trees were made: prefix -> set. */
-struct table_changed {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, TABLE_CHANGES);
-	__uint(key_size, sizeof(struct table_prefix)); /* clang emits no types for inner maps */
-	__uint(value_size, sizeof(__u32));
-};
-
-/* By rule_set.changes - 1. Written by the daemon. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 2);
-	__type(key, __u32);
-	__array(values, struct table_changed);
-} table_changes SEC(".maps");
 
 /* Whether the address is in a prefix that has changed since the trees were made. */
 static __always_inline int table_has_changed(__u32 changes, const struct addr *a, __u8 family, volatile __u32 *value)

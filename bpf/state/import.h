@@ -64,6 +64,7 @@ static __always_inline __u32 import_nexthop(const struct nexthop_key *asked)
 		n->ifindex = key.ifindex;
 		n->checked = shared.now - NEXTHOP_FRESH;
 		n->flags = key.how;
+		n->mtu = key.how >> 16;
 	}
 	n->used = shared.now;
 	return number;

@@ -119,6 +119,9 @@ func (b *box) commit(dp *dataplane.Dataplane, source Source, rules *compiled, m 
 	if err != nil {
 		return dataplane.Report{}, err
 	}
+	if err := b.followRouteMTUs(dp, false); err != nil {
+		return dataplane.Report{}, err
+	}
 	b.willSpread(dp, rules, m)
 	if err := b.blockTunnels(&source, rules); err != nil {
 		return dataplane.Report{}, err

@@ -58,7 +58,8 @@ type box struct {
 	engines []rundir.Engine // of the trees of queues
 	cores   map[string]int  // that go on with what the kernel holds, by the name of the tree
 
-	spreads spreading // frames that other cores take
+	spreads   spreading // frames that other cores take
+	routeMTUs routeMTUs
 
 	manyAddresses  string // the last warning about too many addresses
 	prefetchGain   gain

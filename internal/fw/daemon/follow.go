@@ -119,6 +119,11 @@ func (b *box) follow(c netif.Change) error {
 	if c&^netif.ChangedQueues != 0 {
 		b.dp.BumpRoutes()
 	}
+	if c&netif.ChangedRouteMTUs != 0 {
+		if err := b.followRouteMTUs(b.dp, true); err != nil {
+			return err
+		}
+	}
 	if c&(netif.ChangedLinks|netif.ChangedAddresses|netif.ChangedDefault) == 0 {
 		if c&netif.ChangedQueues != 0 {
 			return b.holdAgain()

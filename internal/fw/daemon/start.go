@@ -36,6 +36,7 @@ func Run(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	defer watcher.Close()
+	b.routeMTUs.watch = watcher.WatchRouteMTUs
 	b.policies = newPolicies(cfg)
 	heard, err := xfrm.Watch()
 	if err != nil && !errors.Is(err, xfrm.ErrNone) {

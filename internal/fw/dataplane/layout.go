@@ -28,6 +28,7 @@ const (
 	nexthopChosen = 0x10 // a rule has chosen it
 	nexthopFixed  = 0x20 // and names its interface
 	nexthopNear   = 0x40 // and its gateway is the neighbour
+	nexthopNarrow = 0x80 // its route has an MTU of its own
 	nexthopHow    = nexthopChosen | nexthopFixed
 )
 

@@ -18,7 +18,7 @@ import (
 // Constants that Go code repeats have the headers' values.
 func TestNumbersMatchHeaders(t *testing.T) {
 	config, shared, states := header(t, "config.h"), header(t, "shared.h"), header(t, "state/state.h")
-	counts, rules, table := header(t, "observe/count.h"), header(t, "rules/ruleset.h"), header(t, "rules/table.h")
+	counts, rules, prefixes := header(t, "observe/count.h"), header(t, "rules/ruleset.h"), header(t, "rules/prefix_map.h")
 	pages, packets := header(t, "rules/table_page.h"), header(t, "packet/packet.h")
 	for _, test := range []struct {
 		header, name string
@@ -42,6 +42,7 @@ func TestNumbersMatchHeaders(t *testing.T) {
 		{shared, "NEXTHOP_CHOSEN", nexthopChosen},
 		{shared, "NEXTHOP_FIXED", nexthopFixed},
 		{shared, "NEXTHOP_NEAR", nexthopNear},
+		{shared, "NEXTHOP_NARROW", nexthopNarrow},
 		{states, "KEPT_ROUTES", keptRoutes},
 		{counts, "PATH_NONE", pathNone},
 		{counts, "PATH_OVERFLOW", pathFull},
@@ -72,7 +73,8 @@ func TestNumbersMatchHeaders(t *testing.T) {
 		{packets, "SCRUB_TOS", int(ruleset.TOS)},
 		{pages, "TABLE_PAGE_LINES", tablePageLines},
 		{pages, "TABLE_PAGES", tablePages},
-		{table, "TABLE_CHANGES", ruleset.MaxOverrides},
+		{prefixes, "TABLE_CHANGES", ruleset.MaxOverrides},
+		{prefixes, "ROUTE_MTUS", routeMTUsAt},
 		{rules, "EPOCH_BITS", bits.Len32(maxEpoch)},
 	} {
 		if got := define(t, test.header, test.name); got != test.want {

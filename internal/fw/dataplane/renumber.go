@@ -75,6 +75,9 @@ func (c *copier) chosen(s *xdpState, extra xdpExtra) (hops [4]importedHop) {
 			return
 		}
 		hops[to] = importedHop{Gateway: xdpAddr(n.Gateway), How: uint32(n.Flags & nexthopHow)}
+		if n.Flags&nexthopNarrow != 0 {
+			hops[to].How |= nexthopNarrow | uint32(n.Mtu)<<16
+		}
 		if n.Flags&nexthopFixed != 0 {
 			hops[to].Ifindex = n.Ifindex
 		}

@@ -3,12 +3,15 @@ package dataplane
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"testing"
 
 	"github.com/vishvananda/netlink"
+
+	"weir/internal/host/netif"
 )
 
-// addNarrow adds a route with an MTU of its own. The kernel tells programs only of locked ones.
+// addNarrow adds a route with a locked MTU of its own, which the kernel tells programs.
 func addNarrow(tb testing.TB, ifindex int, network, gateway string, mtu int) {
 	tb.Helper()
 	_, dst, err := net.ParseCIDR(network)
@@ -75,4 +78,101 @@ func TestRouteMTUWithoutNeighbours(t *testing.T) {
 	h.expect("xdp lan", "udp 192.168.1.10:4000 > 198.51.100.9:53 len 1372", "forward rule")
 	h.expect("xdp lan", "udp 192.168.1.10:4000 > 192.0.2.9:53 len 1472", "forward rule")
 	h.expect("xdp lan", "udp 192.168.1.10:4000 > 198.51.100.9:53 len 1373", "up up-mtu")
+}
+
+// tellRouteMTUs tells the dataplane the MTUs of the routes that there are now, as the daemon does.
+func (h *harness) tellRouteMTUs() {
+	h.tb.Helper()
+	var all []RouteMTU
+	for _, r := range must(netif.RouteMTUs())(h.tb) {
+		all = append(all, RouteMTU{Network: r.Network, Ifindex: r.Link, Gateway: r.Gateway, MTU: r.MTU})
+	}
+	check(h.tb, h.dp.SetRouteMTUs(all))
+}
+
+// An MTU that is not locked counts, too: the kernel counts it when it forwards, and does not tell programs. Routes to other
+// networks by the same gateway have none, and one that leads elsewhere has none either, if it is in the network.
+func TestRouteMTUNotLocked(t *testing.T) {
+	h := newHarness(t, "match in on lan0 to 10.77.0.0/16 rtable 77\npass")
+	route := func(network, gateway string, ifindex, mtu, table int) *netlink.Route {
+		_, dst, err := net.ParseCIDR(network)
+		check(t, err)
+		r := &netlink.Route{LinkIndex: ifindex, Dst: dst, Gw: net.ParseIP(gateway), MTU: mtu, Table: table}
+		check(t, netlink.RouteReplace(r))
+		return r
+	}
+	check(t, netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: "tun7"}, Mode: netlink.TUNTAP_MODE_TUN}))
+	tun := address(t, must(netlink.LinkByName("tun7"))(t), []string{"10.7.0.1/24"})
+	h.setInterface(tun, InterfacePresent|InterfaceL3, "")
+	route("198.51.100.0/24", "203.0.113.1", h.net.wan0, 1400, 0)
+	route("2001:db8:9::/64", "2001:db8:113::1", h.net.wan0, 1400, 0)
+	route("10.9.0.0/16", "", tun, 1300, 0)
+	route("198.51.100.128/25", "", tun, 0, 0)
+	route("10.77.0.0/16", "203.0.113.1", h.net.wan0, 1350, 77)
+	lan, lan6 := "192.168.1.10:4000", "[fd00:1::10]:4000"
+	type flow struct {
+		from, to string
+		header   int // IP and UDP
+		mtu      int
+		longer   string
+	}
+	flows := []flow{
+		{lan, "198.51.100.9:53", 28, 1400, "up up-mtu"},
+		{lan, "198.51.100.200:53", 28, 1500, "up up-mtu"},
+		{lan, "192.0.2.9:53", 28, 1500, "up up-mtu"},
+		{lan6, "[2001:db8:9::1]:53", 48, 1400, "up up-mtu"},
+		{lan6, "[2001:db8:77::1]:53", 48, 1500, "up up-mtu"},
+		{lan, "10.9.1.1:53", 28, 1300, "up up-mtu"},
+		{lan, "10.7.0.9:53", 28, 1500, "up up-mtu"},
+		{lan, "10.77.0.1:53", 28, 1350, "forward gateway-mtu"},
+	}
+	play := func() {
+		t.Helper()
+		for round := range 3 { // the later rounds with states that know their next hop
+			if round == 2 {
+				h.dp.BumpRoutes()
+			}
+			for _, f := range flows {
+				why := "rule"
+				if round > 0 {
+					why = "state"
+				}
+				fits := f.mtu - f.header
+				h.expect("tcx lan", fmt.Sprintf("udp %s > %s len %d", f.from, f.to, fits), "forward "+why)
+				h.expect("tcx lan", fmt.Sprintf("udp %s > %s len %d", f.from, f.to, fits+1), f.longer)
+			}
+		}
+		h.forget()
+	}
+	h.tellRouteMTUs()
+	play()
+	route("198.51.100.0/24", "203.0.113.1", h.net.wan0, 1450, 0)
+	route("2001:db8:9::/64", "2001:db8:113::1", h.net.wan0, 0, 0)
+	flows[0].mtu, flows[3].mtu = 1450, 1500
+	h.tellRouteMTUs()
+	play()
+	route("198.51.100.0/24", "203.0.113.1", h.net.wan0, 0, 0)
+	route("10.9.0.0/16", "", tun, 0, 0)
+	route("10.77.0.0/16", "203.0.113.1", h.net.wan0, 0, 77)
+	flows[0].mtu, flows[5].mtu, flows[7].mtu = 1500, 1500, 1500
+	h.tellRouteMTUs()
+	play()
+}
+
+// With more routes than there is room, each MTU counts for all that leads the same way: what is too long for it goes up,
+// and the stack knows better.
+func TestTooManyRouteMTUs(t *testing.T) {
+	var all []RouteMTU
+	for i := range 10 {
+		all = append(all, RouteMTU{Network: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i)}), 16), Ifindex: 1 + i%2, MTU: uint32(1300 + i)})
+	}
+	if got := routeMTUs(all, 10); len(got) != 10 || got[all[3].entry()] != 1303 {
+		t.Errorf("with room: %v", got)
+	}
+	every := func(ifindex int) tablePrefix {
+		return (&RouteMTU{Network: netip.MustParsePrefix("0.0.0.0/0"), Ifindex: ifindex}).entry()
+	}
+	if got := routeMTUs(all, 9); len(got) != 2 || got[every(1)] != 1300 || got[every(2)] != 1301 {
+		t.Errorf("without: %v", got)
+	}
 }

@@ -257,7 +257,7 @@ func (l *liveRules) freePages() (err error) {
 // dropChanges removes changed prefixes that no packet looks up.
 func (l *liveRules) dropChanges() { l.gone, l.changes = append(l.gone, l.changes), nil }
 
-// A tablePrefix is struct table_prefix of bpf/rules/table.h.
+// A tablePrefix is struct table_prefix of bpf/rules/prefix_map.h.
 type tablePrefix struct {
 	Bits, Family uint32
 	Addr         xdpAddr

@@ -1,8 +1,13 @@
 package netif_test
 
 import (
+	"cmp"
+	"fmt"
 	"net"
 	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -57,6 +62,86 @@ func TestRoutes(t *testing.T) {
 		}
 		if r, ok := routes.To(netip.MustParseAddr("198.51.100.1")); !ok || r.Interface != "wan0" || r.To.Bits() != 0 {
 			t.Errorf("the default route: %+v %t", r, ok)
+		}
+		return nil
+	})
+}
+
+// The routes with an MTU that is not locked, of all tables, and each of several ways. Changes of one are told, also if it
+// has none any more.
+func TestRouteMTUs(t *testing.T) {
+	inLab(t, lab.Options{Name: "routemtus"}, func(*lab.Lab) error {
+		lan, err := netlink.LinkByName("lan0")
+		if err != nil {
+			return err
+		}
+		link := lan.Attrs().Index
+		near := lan.Attrs().Name
+		w, err := netif.Watch()
+		if err != nil {
+			return err
+		}
+		defer w.Close()
+		ip := func(words string) {
+			if out, err := exec.Command("ip", strings.Fields(words)...).CombinedOutput(); err != nil {
+				t.Errorf("ip %s: %v: %s", words, err, out)
+			}
+		}
+		marks := 0
+		told := func() bool { // until an event that marks the end
+			marks++
+			ip(fmt.Sprintf("addr add 10.200.0.%d/32 dev %s", marks, near))
+			var all netif.Change
+			for all&netif.ChangedAddresses == 0 {
+				c, err := w.Next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				all |= c
+			}
+			return all&netif.ChangedRouteMTUs != 0
+		}
+		ip("route add 10.1.0.0/16 dev " + near)
+		if told() {
+			t.Error("a route without an MTU is told as one with")
+		}
+		ip("route add 10.2.0.0/16 dev " + near + " mtu 1400")
+		if !told() {
+			t.Error("a route with an MTU is not told")
+		}
+		ip("route add 10.3.0.0/16 dev " + near + " mtu lock 1400")
+		ip("route add 10.4.0.0/16 via inet6 fe80::9 dev " + near + " mtu 1401 table 77")
+		ip("route add 10.5.0.0/16 mtu 1402 nexthop dev " + near + " nexthop via inet6 fe80::8 dev " + near)
+		ip("route add unreachable 10.6.0.0/16 mtu 1403")
+		ip("-6 route add 2001:db8:7::/48 via fe80::7 dev " + near + " mtu 1404")
+		want := []netif.RouteMTU{
+			{Network: netip.MustParsePrefix("10.2.0.0/16"), Link: link, MTU: 1400},
+			{Network: netip.MustParsePrefix("10.4.0.0/16"), Link: link, Gateway: netip.MustParseAddr("fe80::9"), MTU: 1401},
+			{Network: netip.MustParsePrefix("10.5.0.0/16"), Link: link, MTU: 1402},
+			{Network: netip.MustParsePrefix("10.5.0.0/16"), Link: link, Gateway: netip.MustParseAddr("fe80::8"), MTU: 1402},
+			{Network: netip.MustParsePrefix("2001:db8:7::/48"), Link: link, Gateway: netip.MustParseAddr("fe80::7"), MTU: 1404},
+		}
+		got, err := netif.RouteMTUs()
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(got, func(x, y netif.RouteMTU) int {
+			return cmp.Or(cmp.Compare(x.MTU, y.MTU), x.Gateway.Compare(y.Gateway))
+		})
+		if !slices.Equal(got, want) {
+			t.Errorf("routes with an MTU: %v, want %v", got, want)
+		}
+		if w.WatchRouteMTUs(got) || !w.WatchRouteMTUs(got) {
+			t.Error("networks are not watched from the first call on")
+		}
+		told()
+		ip("route del 10.1.0.0/16 dev " + near)
+		if told() {
+			t.Error("a route that never had an MTU is told")
+		}
+		ip("route replace 10.2.0.0/16 dev " + near)
+		if !told() {
+			t.Error("a route that has no MTU any more is not told")
 		}
 		return nil
 	})

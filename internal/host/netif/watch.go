@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
@@ -22,8 +23,9 @@ const (
 	ChangedDefault    // a default route, so perhaps the group egress
 	ChangedNeighbours // a new link-layer address, or none any more
 	ChangedQueues     // a qdisc, or a class or a filter of one
+	ChangedRouteMTUs  // a route that has an MTU of its own, or had one (WatchRouteMTUs)
 
-	ChangedAll = ChangedLinks | ChangedAddresses | ChangedRoutes | ChangedDefault | ChangedNeighbours | ChangedQueues
+	ChangedAll = ChangedLinks | ChangedAddresses | ChangedRoutes | ChangedDefault | ChangedNeighbours | ChangedQueues | ChangedRouteMTUs
 )
 
 // watchBuffer is the size of the socket's buffer in bytes. A flap of a full table is 200
@@ -35,6 +37,9 @@ const watchBuffer = 1 << 20
 type Watcher struct {
 	socket     *nl.NetlinkSocket
 	neighbours map[Neighbour]string
+
+	mu       sync.Mutex
+	networks map[netip.Prefix]bool // of the routes that have an MTU of their own
 }
 
 // Watch starts to listen. No later event is lost: if the kernel could not deliver some,
@@ -83,10 +88,14 @@ func (w *Watcher) change(m *syscall.NetlinkMessage) Change {
 	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
 		return ChangedAddresses
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+		c := ChangedRoutes
 		if len(m.Data) > 1 && m.Data[1] == 0 { // rtmsg.rtm_dst_len
-			return ChangedRoutes | ChangedDefault
+			c |= ChangedDefault
 		}
-		return ChangedRoutes
+		if w.changesMTU(m.Data) {
+			c |= ChangedRouteMTUs
+		}
+		return c
 	case unix.RTM_NEWRULE, unix.RTM_DELRULE:
 		return ChangedRoutes
 	case unix.RTM_NEWQDISC, unix.RTM_DELQDISC, unix.RTM_DELTCLASS, unix.RTM_DELTFILTER:
