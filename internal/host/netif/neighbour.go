@@ -119,3 +119,12 @@ func WayTo(host netip.Addr) (link int, via netip.Addr, err error) {
 	}
 	return routes[0].LinkIndex, via, nil
 }
+
+// SourceTo returns the link to a host and the address that this machine's packets to it have, by the kernel's routes.
+func SourceTo(host netip.Addr) (link int, source netip.Addr, err error) {
+	routes, err := netlink.RouteGet(host.AsSlice())
+	if err != nil || len(routes) == 0 {
+		return 0, source, fmt.Errorf("look up the route to %s: %w", host, err)
+	}
+	return routes[0].LinkIndex, address(routes[0].Src), nil
+}

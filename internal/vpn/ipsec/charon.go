@@ -35,6 +35,7 @@ type Charon struct {
 	kernel  string // its release
 	flush   func(id uint32) error
 	own     func() ([]netip.Addr, error) // this machine's addresses
+	way     func(netip.Addr) (way, error)
 	spawn   func(func())
 	asking  sync.WaitGroup // who waits for answers of charon
 }
@@ -64,15 +65,16 @@ type memory struct {
 	logged      string
 	began       time.Time // when weir last began it
 	pause       time.Duration
-	childless   int // how often it was begun in a row while the ends knew each other
-	missed      int // at how many looks in a row charon did not tell of it, and it counted as it was
+	childless   int                // how often it was begun in a row while the ends knew each other
+	missed      int                // at how many looks in a row charon did not tell of it, and it counted as it was
+	links       map[netip.Addr]int // by an address that it is up from: the link by which the routes had its packets leave
 }
 
 // New returns a Charon that does nothing yet. Its ledger is a file at path, which outlives it.
 func New(socket, path string, log *slog.Logger) *Charon {
 	c := &Charon{
 		socket: socket, log: log, wake: make(chan struct{}, 1), states: map[string]State{}, said: map[string]saying{}, rumour: map[string]saying{},
-		starts: map[string]bool{}, ledger: ledger{path: path}, tunnels: map[string]*memory{}, kernel: release(), flush: flushKernel, own: ownAddresses,
+		starts: map[string]bool{}, ledger: ledger{path: path}, tunnels: map[string]*memory{}, kernel: release(), flush: flushKernel, own: ownAddresses, way: wayTo,
 	}
 	c.spawn = c.asking.Go
 	return c
@@ -259,7 +261,7 @@ func (c *Charon) compare(ctx context.Context, now time.Time) (About, map[string]
 		}
 		s, err := c.judge(ctx, t)
 		if err == nil {
-			err = c.endStranded(ctx, &s)
+			err = errors.Join(c.endStranded(ctx, &s), c.endMoved(ctx, t, &s))
 		}
 		if err == nil && (t.credentials != nil || has.connections[prefix+t.of.Name]) {
 			err = c.begin(ctx, t, &s, now)
@@ -338,31 +340,6 @@ func (c *Charon) read(wanted []resolve.IKEv2, loads int, now time.Time) {
 		}
 		t.credentials = read
 	}
-}
-
-// endStranded ends what is up from an address that this machine has no more, as after a new address from
-// the provider: without MOBIKE it cannot move, and the peer would be silent until somebody asks.
-func (c *Charon) endStranded(ctx context.Context, s *State) error {
-	if len(s.SAs) == 0 {
-		return nil
-	}
-	own, err := c.own()
-	if err != nil {
-		return nil // the next look has them, or the peer's silence tells
-	}
-	var errs []error
-	s.SAs = slices.DeleteFunc(s.SAs, func(i IKE) bool {
-		local, err := netip.ParseAddrPort(i.Local)
-		if err != nil || local.Addr().IsUnspecified() || slices.Contains(own, local.Addr().WithZone("")) {
-			return false
-		}
-		_, err = c.client.call(ctx, "terminate", section{{"ike-id", i.ID}, {"force", "yes"}, {"timeout", "-1"}})
-		if r := (*refusal)(nil); !errors.As(err, &r) {
-			errs = append(errs, err)
-		}
-		return true
-	})
-	return errors.Join(errs...)
 }
 
 // Pauses between beginnings of a tunnel.

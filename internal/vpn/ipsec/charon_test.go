@@ -2,6 +2,7 @@ package ipsec
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -26,6 +27,7 @@ type stand struct {
 	all    []resolve.IKEv2
 
 	own     []netip.Addr // the machine's addresses
+	way     way          // to the peers
 	flushed []uint32     // the xfrm interfaces whose keys were removed from the kernel
 }
 
@@ -47,6 +49,12 @@ func (s *stand) begin() {
 	s.charon = New(s.fake.socket, s.ledger, slog.New(slog.DiscardHandler))
 	s.charon.flush = func(id uint32) error { s.flushed = append(s.flushed, id); return nil }
 	s.charon.own = func() ([]netip.Addr, error) { return s.own, nil }
+	s.charon.way = func(netip.Addr) (way, error) {
+		if s.way.link == 0 {
+			return way{}, errors.New("no route")
+		}
+		return s.way, nil
+	}
 	s.charon.spawn = func(f func()) { f() }
 	if err := s.charon.ledger.read(); err != nil {
 		s.Fatal(err)
@@ -347,6 +355,52 @@ func TestStranded(t *testing.T) {
 	s.own[0] = netip.MustParseAddr("192.0.2.99")
 	s.charon.tunnels["ipsec0"].began = time.Time{}
 	s.looks("terminate 1", "initiate weir-ipsec0")
+}
+
+// When the routes to the peer lead by another uplink, the tunnel is ended and begun from there at once, and only then.
+func TestMoved(t *testing.T) {
+	s := newStand(t)
+	here, there := netip.MustParseAddr(localAddress), netip.MustParseAddr("198.51.100.9")
+	s.own = append(s.own, there)
+	s.way = way{2, here}
+	s.wants(s.all[:1], "initiate weir-ipsec0", "load-conn weir-ipsec0", "load-shared weir-ipsec0")
+	s.looks()
+	s.way = way{} // no route, for a moment
+	s.looks()
+	s.way = way{2, there} // another address of the same uplink
+	s.looks()
+	s.way = way{3, there}
+	s.looks("terminate 1", "initiate weir-ipsec0")
+	s.looks() // the fake one goes on from the address before, as if the peer had chosen it
+	s.way = way{2, here}
+	s.looks()
+
+	t.Log("it was up from an address that the routes do not have")
+	s.begin()
+	s.way = way{3, there}
+	s.wants(s.all[:1])
+	s.way = way{4, there}
+	s.looks()
+
+	t.Log("whoever does not begin, or has an address of its own, stays")
+	for _, change := range []func(*resolve.IKEv2){
+		func(of *resolve.IKEv2) { of.Passive = true },
+		func(of *resolve.IKEv2) { of.Local = localAddress },
+	} {
+		s := newStand(t)
+		changed := slices.Clone(s.all[:1])
+		s.way = way{2, here}
+		s.wants(changed, "initiate weir-ipsec0", "load-conn weir-ipsec0", "load-shared weir-ipsec0")
+		change(&changed[0])
+		s.charon.Want(changed)
+		s.charon.look(context.Background())
+		s.charon.look(context.Background())
+		s.fake.took()
+		s.fake.set([]string{"weir-ipsec0"})
+		s.looks()
+		s.way = way{3, there}
+		s.looks()
+	}
 }
 
 // A charon that does not answer stops nothing for long: neither requests nor the reading of its log.
