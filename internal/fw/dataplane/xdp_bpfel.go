@@ -1350,6 +1350,8 @@ type xdpScratch struct {
 		Found    uint32
 		Priority uint32
 		Verdict  uint32
+		Doubted  uint32
+		Doubt    uint32
 	}
 }
 
