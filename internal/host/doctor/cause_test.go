@@ -30,7 +30,7 @@ func TestLinkBesideFullCores(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f := findingOf(r, "RING-1"); r.Verdict.Check != "CPU-2" || f == nil || f.Because != "" {
+		if f := findingOf(r, "RING-1"); r.Verdict.Check != "CPU-2" || f == nil || f.Because != "CPU-2" {
 			t.Errorf("%s: verdict %s; RING-1: %+v", c.name, r.Verdict.Check, f)
 		}
 		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.kind == "damage" })

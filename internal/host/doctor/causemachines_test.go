@@ -150,7 +150,7 @@ var causeMachines = []machine{
 		},
 	},
 	{
-		name: "udp-one-queue", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1", "RSS-3"},
+		name: "udp-one-queue", under: []string{"CPU-1"}, check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1", "RSS-3"},
 		says: []string{"cpu1 is full of softirq", "queue 1 of eth0"}, remedy: "ethtool -N eth0 rx-flow-hash udp4 sdfn",
 		build: func() *box {
 			b := newBox(4)
@@ -171,7 +171,7 @@ var causeMachines = []machine{
 		},
 	},
 	{
-		name: "mask-of-its-own-core", check: "RPS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1"},
+		name: "mask-of-its-own-core", under: []string{"CPU-1"}, check: "RPS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1"},
 		says: []string{"cpu0 is full of softirq", "eth0 has no more than 1 queue"}, remedy: "its mask is now 0",
 		build: func() *box {
 			b := newBox(4)
@@ -180,7 +180,7 @@ var causeMachines = []machine{
 		},
 	},
 	{
-		name: "hypervisor-queues", check: "RPS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1"},
+		name: "hypervisor-queues", under: []string{"CPU-1"}, check: "RPS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1"},
 		says: []string{"ens18 has no more than 1 queue"}, remedy: "queues=",
 		build: func() *box {
 			b := newBox(8)
@@ -337,23 +337,41 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// TestEvidenceOnce checks that no line of a report's evidence is printed twice.
+// TestEvidenceOnce checks that no line of a report's evidence, and no command, is printed
+// twice, and that none is left out.
 func TestEvidenceOnce(t *testing.T) {
-	for _, m := range machines {
-		r, err := Examine(m.build().s, nil)
+	for name, s := range faulty(t) {
+		r, err := Examine(s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+		r.Tunnels, r.Shapers = nil, nil // the full lists that follow the findings
 		var out strings.Builder
-		if err := r.Print(&out, false); err != nil {
+		if err := r.Print(&out, true); err != nil {
 			t.Fatal(err)
 		}
 		for i := range r.Findings {
-			for _, e := range r.Findings[i].Evidence {
-				if n := strings.Count(out.String(), " "+e+"\n"); n > 1 {
-					t.Errorf("%s prints %d times: %s", m.name, n, e)
+			f := &r.Findings[i]
+			lines := slices.Clone(f.Evidence)
+			for _, m := range f.Remedies {
+				if m.Command != "" {
+					lines = append(lines, "> "+m.Command)
 				}
 			}
+			for _, line := range lines {
+				if n := strings.Count(out.String(), " "+line+"\n"); n != 1 {
+					t.Errorf("%s prints %d times: %s", name, n, line)
+				}
+			}
+		}
+	}
+}
+
+// TestGraphHasReasons checks that each edge says why the effect's remedy waits.
+func TestGraphHasReasons(t *testing.T) {
+	for _, e := range Graph {
+		if e.Why == "" {
+			t.Errorf("%s explains %s, and nothing says why its remedy waits", e.Cause, e.Effect)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func oneCoreFull(v *view) (o outcome) {
 		return o
 	}
 	f := Finding{
-		Severity: v.critical(), Subject: cpuNames(filled), core: filled[0].ID, cores: idsOf(filled),
+		Severity: v.critical(), Subject: cpuNames(filled), core: filled[0].ID, cores: idsOf(filled), bites: true,
 		Says:   fmt.Sprintf("%s %s full of %s; %s", cpuNames(filled), beVerb(len(filled)), packetWork(filled), v.room(filled)),
 		Expect: "the box forwards more packets per second, because more cores take part",
 	}
@@ -129,7 +129,7 @@ func allCoresFull(v *view) (o outcome) {
 		return o
 	}
 	f := Finding{
-		Severity: v.critical(), Subject: cpuNames(filled), core: filled[0].ID, cores: idsOf(filled),
+		Severity: v.critical(), Subject: cpuNames(filled), core: filled[0].ID, cores: idsOf(filled), bites: true,
 		Says:   fmt.Sprintf("packets fill the box: its %s are busy for %s of their time, and no core has room", plural(len(v.cores), "core"), percent(v.meanBusy())),
 		Expect: "cheaper packets or more cores; settings alone give a full core 10 to 20 % more at most",
 	}

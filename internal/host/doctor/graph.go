@@ -28,6 +28,9 @@ type Edge struct {
 	Effect string `json:"effect"`
 	Scope  scope  `json:"-"`
 	Why    string `json:"why"` // why the effect's own remedies do not help
+	// Named says that only the cause that the verdict's sentence about a full core names
+	// explains the effect: several may bring a core its packets.
+	Named bool `json:"named"`
 }
 
 // Graph lists which finding explains which. If several explain one, the first counts:
@@ -47,20 +50,25 @@ var Graph = slices.Concat(
 	explains("SHAPE-1", onCores, "the shaper's tree runs on one core, whatever the cards do", "CPU-1", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
 	explains("TUN-1", onCores, "a hash tells no two packets of the tunnel apart, so that RPS and more queues spread nothing", "CPU-1", "CPU-3", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RSS-3", "RPS-1", "IRQ-1"),
 	explains("CPU-3", onCores, "the program first: it takes the time that packets need", "RING-1", "SQZ-1"),
-	explains("PPP-1", onCores, "", "CPU-1", "RSS-1"),
-	explains("IFB-1", onCores, "", "CPU-1"),
+	explains("PPP-1", onCores, "a hash sees one flow: the session first", "RSS-1"),
 	explains("IFB-1", onDevice, "the device's one queue first", "SHAPE-1"),
-	explains("RSS-1", onCores, "", "CPU-1"),
-	explains("RSS-2", onCores, "", "CPU-1"),
-	explains("IRQ-3", onCores, "", "CPU-1"),
-	explains("RPS-1", onCores, "", "CPU-1"),
-	explains("IRQ-1", onCores, "", "CPU-1"),
-	explains("CPU-1", onCores, "", "RING-1", "SQZ-1"),
-	explains("CPU-2", onCores, "", "RING-1", "SQZ-1"),
+	brings("PPP-1", "the session first: its packets come to this core"),
+	brings("IFB-1", "the device's one queue first"),
+	brings("RSS-1", "the queue first: it brings this core its packets"),
+	brings("RSS-2", "the queues that are not used first: with them other cores take a part"),
+	brings("IRQ-3", "the queue first: it runs on the units of a core that serves another"),
+	brings("RPS-1", "the card's few queues first: they bring this core all packets"),
+	brings("IRQ-1", "the queues first: several come to this core"),
+	explains("CPU-1", onCores, "the full core first: what is longer only fills later, and adds delay", "RING-1", "SQZ-1"),
+	explains("CPU-2", onCores, "the full cores first: what is longer only fills later, and adds delay", "RING-1", "SQZ-1"),
 )
 
-// explains makes the edges from one cause. Without why, both findings keep their remedies
-// and their place: the verdict joins them in one sentence.
+// brings makes the edge to a full core from what brings it packets.
+func brings(cause, why string) []Edge {
+	return []Edge{{Cause: cause, Effect: "CPU-1", Scope: onCores, Why: why, Named: true}}
+}
+
+// explains makes the edges from one cause.
 func explains(cause string, where scope, why string, effects ...string) (all []Edge) {
 	for _, effect := range effects {
 		all = append(all, Edge{Cause: cause, Effect: effect, Scope: where, Why: why})
@@ -94,13 +102,14 @@ func (s scope) within(cause, effect *Finding) bool {
 }
 
 // explain puts findings under their causes. A cause matters as much as what it explains.
-func (r *Report) explain() {
+func (r *Report) explain(v *view) {
 	for i := range r.Findings {
 		if f := &r.Findings[i]; len(f.cores) == 0 && f.core >= 0 {
 			f.cores = []int{f.core}
 		}
 	}
 	under := r.causes()
+	r.nameCause(v, under)
 	for i := range r.Findings {
 		for c := under[i]; c >= 0; c = under[c] {
 			r.Findings[c].Severity = max(r.Findings[c].Severity, r.Findings[i].Severity)
@@ -129,20 +138,41 @@ func (r *Report) causes() []int {
 		effect := &r.Findings[i]
 		under[i] = -1
 		for _, e := range Graph {
-			if e.Why == "" || e.Effect != effect.node() || under[i] >= 0 {
+			if e.Named || e.Effect != effect.node() || under[i] >= 0 {
 				continue
 			}
 			under[i] = slices.IndexFunc(r.Findings, func(f Finding) bool {
 				return f.bites && f.node() == e.Cause && e.Scope.within(&f, effect)
 			})
 			if under[i] >= 0 {
-				effect.Remedies = []Remedy{{Text: e.Why}}
-				effect.Expect, effect.relief = "", false
-				effect.Says = cmp.Or(effect.plain, effect.Says)
+				effect.wait(e.Why)
 			}
 		}
 	}
 	return under
+}
+
+// wait withholds what the finding advises, because of its cause.
+func (f *Finding) wait(why string) {
+	f.Remedies = []Remedy{{Text: why}}
+	f.Expect, f.relief = "", false
+	f.Says = cmp.Or(f.plain, f.Says)
+}
+
+// nameCause puts a full core under what brings it its packets, unless something explains
+// either of them.
+func (r *Report) nameCause(v *view, under []int) {
+	full := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == "CPU-1" })
+	cause := r.cause(v)
+	if full < 0 || under[full] >= 0 || cause == nil {
+		return
+	}
+	named := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == cause.Check && f.Says == cause.Says })
+	e := slices.IndexFunc(Graph, func(e Edge) bool { return e.Named && e.Cause == cause.node() })
+	if under[named] < 0 && e >= 0 {
+		under[full] = named
+		r.Findings[full].wait(Graph[e].Why)
+	}
 }
 
 // explaining is 1 if a finding explains another, else 0.
@@ -178,7 +208,7 @@ func DrawGraph() string {
 			effects = append(effects, Graph[i].Effect)
 			i++
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", e.Cause, e.Scope, strings.Join(effects, " "), cmp.Or(e.Why, "(it does not wait: the verdict names both)"))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", e.Cause, e.Scope, strings.Join(effects, " "), e.Why)
 	}
 	return b.String()
 }

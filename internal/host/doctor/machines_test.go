@@ -34,7 +34,7 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		name: "one-queue-full", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
+		name: "one-queue-full", under: []string{"CPU-1"}, check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
 		says: []string{"cpu3 is full of softirq", "queue 3 of eth1 carries 71 % of the packets", "3 cores idle"},
 		build: func() *box {
 			b := newBox(4)
@@ -45,7 +45,7 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		name: "other-queue-full", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
+		name: "other-queue-full", under: []string{"CPU-1"}, check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
 		says: []string{"cpu1 is full of softirq", "queue 1 of eth1 carries 71 % of the packets", "3 cores idle"},
 		build: func() *box {
 			b := newBox(4)
@@ -56,7 +56,7 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		name: "pppoe", check: "PPP-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "PPP-1", "RSS-1"},
+		name: "pppoe", under: []string{"CPU-1", "RSS-1"}, check: "PPP-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "PPP-1", "RSS-1"},
 		says: []string{"cpu0 is full of softirq", "queue 0 of wan0 carries 100 % of the packets", "one PPPoE stream", "3 cores idle"},
 		build: func() *box {
 			b := newBox(4)
@@ -67,7 +67,7 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		name: "pppoe-two", check: "PPP-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "PPP-1", "RSS-1"},
+		name: "pppoe-two", under: []string{"CPU-1", "RSS-1"}, check: "PPP-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "PPP-1", "RSS-1"},
 		says:  []string{"cpu1 is full of softirq", "queue 0 of wan1 carries 100 % of the packets", "PPPoE streams (ppp1 and ppp2)"},
 		build: twoLines,
 	},
@@ -116,7 +116,7 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		name: "drops-full", check: "CPU-2", severity: Critical, limit: LimitBox, also: []string{"CPU-2", "RING-1"},
+		name: "drops-full", under: []string{"RING-1"}, check: "CPU-2", severity: Critical, limit: LimitBox, also: []string{"CPU-2", "RING-1"},
 		says: []string{"packets fill the box", "eth1 loses"},
 		build: func() *box {
 			b := newBox(4)
@@ -126,7 +126,7 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		name: "split", check: "RSS-2", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-2"},
+		name: "split", under: []string{"CPU-1"}, check: "RSS-2", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-2"},
 		says: []string{"cpu0 is full of softirq", "eth4", "1 queue of the 16", "7 cores idle"},
 		build: func() *box {
 			b := newBox(8)
@@ -137,7 +137,7 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		name: "apu2-i210", check: "RSS-2", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-2"},
+		name: "apu2-i210", under: []string{"CPU-1"}, check: "RSS-2", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-2"},
 		says: []string{"cpu0 is full of softirq", "1 queue of the 4"},
 		build: func() *box {
 			b := newBox(4)
@@ -147,7 +147,7 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		name: "apu2-i211", check: "RPS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1"},
+		name: "apu2-i211", under: []string{"CPU-1"}, check: "RPS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1"},
 		says: []string{"cpu0 and cpu1 are full of softirq", "no more than 2 queues", "2 cores idle"},
 		build: func() *box {
 			b := newBox(4)
@@ -160,7 +160,7 @@ var ixgbeMachines = []machine{
 	{
 		// The same full queue on a box that reports neither interrupts' cores nor
 		// RPS.
-		name: "little-told", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
+		name: "little-told", under: []string{"CPU-1"}, check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
 		says: []string{"cpu2 is full of softirq", "queue 2 of ens3 carries 83 % of the packets", "5 cores idle"},
 		build: func() *box {
 			b := newBox(6)
@@ -189,7 +189,7 @@ var ixgbeMachines = []machine{
 	},
 	{
 		// A full link and a nearly full core: nothing is lost.
-		name: "link-then-core", check: "RPS-1", severity: Warning, limit: LimitLink, also: []string{"CPU-1", "RPS-1"},
+		name: "link-then-core", under: []string{"CPU-1"}, check: "RPS-1", severity: Warning, limit: LimitLink, also: []string{"CPU-1", "RPS-1"},
 		says: []string{"The link is the limit: eth0 receives 949 Mbit/s", "the next one is near: cpu0 is full of softirq"},
 		build: func() *box {
 			b := newBox(4)
@@ -211,7 +211,7 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		name: "two-queues-full", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
+		name: "two-queues-full", under: []string{"CPU-1"}, check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
 		says: []string{"cpu0 and cpu1 are full of softirq", "queues 0 and 1 of eth1 carry 92 % of the packets", "2 cores idle"},
 		build: func() *box {
 			b := newBox(4)
@@ -223,7 +223,7 @@ var ixgbeMachines = []machine{
 	},
 	{
 		// A full link that is unrelated to the full core.
-		name: "management-full", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
+		name: "management-full", under: []string{"CPU-1"}, check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
 		says: []string{"cpu3 is full of softirq", "queue 3 of eth1 carries 71 % of the packets"},
 		build: func() *box {
 			b := newBox(4)
@@ -237,7 +237,7 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		name: "rps-targets-full", check: "RPS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1"},
+		name: "rps-targets-full", under: []string{"CPU-1"}, check: "RPS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1"},
 		says: []string{"cpu2 and cpu3 are full of softirq", "RPS hands the packets of eth0 to no other core"},
 		build: func() *box {
 			b := newBox(4)
@@ -250,7 +250,7 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		name: "threaded-napi", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
+		name: "threaded-napi", under: []string{"CPU-1"}, check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
 		says: []string{"cpu3 is full of receiving in threads", "queue 3 of eth1 carries 90 % of the packets", "3 cores idle"},
 		build: func() *box {
 			b := newBox(4)
@@ -282,7 +282,7 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		name: "one-core-full", check: "CPU-2", severity: Critical, limit: LimitBox, also: []string{"CPU-2", "RING-1"},
+		name: "one-core-full", under: []string{"RING-1"}, check: "CPU-2", severity: Critical, limit: LimitBox, also: []string{"CPU-2", "RING-1"},
 		says: []string{"its only core", "eth0 loses"},
 		build: func() *box {
 			b := newBox(1)
@@ -303,7 +303,7 @@ var ixgbeMachines = []machine{
 	{
 		// A virtual machine. The host gives its card one queue, and reports
 		// nothing about power.
-		name: "virtio-one-queue", check: "RPS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1", "IRQ-1"},
+		name: "virtio-one-queue", under: []string{"CPU-1"}, check: "RPS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1", "IRQ-1"},
 		says: []string{"cpu1 is full of softirq", "ens18 has no more than 1 queue", "3 cores idle"},
 		build: func() *box {
 			b := newBox(4)
@@ -322,7 +322,7 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		name: "wide", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
+		name: "wide", under: []string{"CPU-1"}, check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
 		says: []string{"cpu17 is full of softirq", "queue 17 of ens1f0 carries 53 % of the packets", "63 cores idle"},
 		build: func() *box {
 			b := newBox(64)
@@ -351,7 +351,7 @@ var ixgbeMachines = []machine{
 	},
 	{
 		// A router in a namespace. Its cards are veths, received in threads.
-		name: "veth-queue-full", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
+		name: "veth-queue-full", under: []string{"CPU-1"}, check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
 		says: []string{"cpu1 is full of receiving in threads", "queue 0 of lan0 carries 100 % of the packets", "programs use the other 1 core"},
 		build: func() *box {
 			b := newBox(2)

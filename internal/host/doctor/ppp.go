@@ -61,7 +61,7 @@ func (v *view) pppoeOn(o *outcome, ppp []string, n *nic) {
 		is, they = "are PPPoE sessions", "they are PPPoE streams"
 	}
 	f := Finding{
-		Severity: grade, Subject: n.Name, core: -1, weight: q.share,
+		Severity: grade, Subject: n.Name, core: -1, weight: q.share, bites: true,
 		Says: fmt.Sprintf("%s %s on %s: queue %d carries %s of the packets, because the card cannot look into the stream",
 			join(ppp), is, n.Name, q.n, percent(q.share)),
 		Evidence: []string{v.queueLine(n), fmt.Sprintf("RPS of queue %d of %s: %s", q.n, n.Name, cmp.Or(v.rps(n, q.n), "none"))},

@@ -1,8 +1,10 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"weir/internal/textout"
@@ -11,7 +13,7 @@ import (
 // Print writes the report for people: the verdict, the findings with their evidence, and
 // what could not be checked. Each notice takes one line unless all is true.
 func (r *Report) Print(w io.Writer, all bool) error {
-	p := &printer{Lines: textout.Lines{W: w}, shown: map[string]bool{}}
+	p := &printer{Lines: textout.Lines{W: w}, shown: map[string]bool{}, advised: map[string]string{}}
 	p.Line("%s.", r.Verdict.Sentence)
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -36,7 +38,8 @@ func (r *Report) Print(w io.Writer, all bool) error {
 
 type printer struct {
 	textout.Lines
-	shown map[string]bool // evidence that stands above already
+	shown   map[string]bool   // evidence that stands above already
+	advised map[string]string // commands that stand above already, with the check
 }
 
 // finding prints a finding. One that another explains stands right below it. What stands
@@ -53,17 +56,39 @@ func (p *printer) finding(f *Finding) {
 	p.Line("")
 	p.Line("%s  %s  %s", f.Check, f.Severity, f.Says)
 	p.evidence(f, "    ")
-	for _, m := range f.Remedies {
-		if m.Command == "" {
-			p.Line("  > %s", m.Text)
-			continue
-		}
-		p.Line("  > %s", m.Command)
-		p.Line("      %s", m.Text)
-	}
+	p.remedies(f)
 	if f.Expect != "" {
 		p.Line("  = %s", f.Expect)
 	}
+}
+
+// remedies prints what to do. Of commands that stand above already it says where.
+func (p *printer) remedies(f *Finding) {
+	var above []string
+	for _, m := range f.Remedies {
+		check := p.advised[cmp.Or(m.Command, m.Text)]
+		switch {
+		case check != "":
+			above = appendNew(above, check)
+			continue
+		case m.Command == "":
+			p.Line("  > %s", m.Text)
+		default:
+			p.Line("  > %s", m.Command)
+			p.Line("      %s", m.Text)
+		}
+		p.advised[cmp.Or(m.Command, m.Text)] = f.Check
+	}
+	for _, check := range above {
+		p.Line("  > as for %s, above", check)
+	}
+}
+
+func appendNew(list []string, word string) []string {
+	if slices.Contains(list, word) {
+		return list
+	}
+	return append(list, word)
 }
 
 func (p *printer) evidence(f *Finding, indent string) {

@@ -76,7 +76,7 @@ func Examine(s *Snapshot, skip []string) (*Report, error) {
 	}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
 	r.addSpread(s)
-	r.explain()
+	r.explain(v)
 	r.relieve(v)
 	r.Verdict = v.verdict(r)
 	r.Verdict.Unseen = r.uncheckedIDs(checks)
@@ -179,7 +179,8 @@ func (v *view) verdict(r *Report) Verdict {
 	}
 	top := &r.Findings[0]
 	verdict := Verdict{Sentence: top.Says, Check: top.Check, Limit: LimitBox, Severity: top.Severity}
-	if top.Check == "CPU-1" {
+	filled := top.Check == "CPU-1" || top.Check == "CPU-2" || r.names(top)
+	if top.Check == "CPU-1" || r.names(top) {
 		if cause := r.cause(v); cause != nil {
 			verdict.Check = cause.Check
 			verdict.Sentence = v.joined(v.named(cause))
@@ -187,11 +188,11 @@ func (v *view) verdict(r *Report) Verdict {
 			verdict.Sentence = v.joined(most)
 		}
 	}
-	if (top.Check == "CPU-1" || top.Check == "CPU-2") && v.atLink() {
+	if filled && v.atLink() {
 		verdict.Limit = LimitLink
 		verdict.Sentence = fmt.Sprintf("The link is the limit: %s; the next one is near: %s", v.linkLine(), verdict.Sentence)
 	}
-	if top.Check == "CPU-1" || top.Check == "CPU-2" || r.explains(top) {
+	if filled || r.explains(top) {
 		for i := range r.Findings {
 			if f := &r.Findings[i]; f.Check == "RING-1" && f.Severity == Critical && f.Check != top.Check {
 				verdict.Sentence += fmt.Sprintf("; %s loses %s of its packets", f.Subject, percent(f.weight))
@@ -221,6 +222,12 @@ func (v *view) joined(because string) string {
 // explains reports whether a finding stands above another that it explains.
 func (r *Report) explains(f *Finding) bool {
 	return slices.ContainsFunc(r.Findings, func(other Finding) bool { return other.Because == f.Check })
+}
+
+// names reports whether a finding is what brings a full core its packets.
+func (r *Report) names(f *Finding) bool {
+	named := slices.ContainsFunc(Graph, func(e Edge) bool { return e.Named && e.Cause == f.node() })
+	return named && slices.ContainsFunc(r.Findings, func(full Finding) bool { return full.Check == "CPU-1" && full.Because == f.Check })
 }
 
 // cause returns the first finding that explains a full core.
