@@ -173,6 +173,7 @@ func (e *Env) collect(ctx context.Context, o collect.Options) (*doctor.Snapshot,
 	o.Program, o.GuardTable = "weir "+version(), daemon.GuardTable
 	o.Hooks, o.NATPorts, o.MarkMask = e.hooksInForce, e.natPortsInForce, e.markMaskInForce
 	o.Sessions = func() ([]doctor.WeirSession, error) { return e.sessionsInForce(ctx) }
+	o.Queues = e.queuesInForce
 	o.VPN = func() ([]doctor.VPNCount, error) { return e.tunnelWork(ctx) }
 	s, err := collect.Collect(ctx, o)
 	if err != nil {
@@ -231,6 +232,26 @@ func (e *Env) sessionsInForce(ctx context.Context) ([]doctor.WeirSession, error)
 		found = append(found, s)
 	}
 	return found, nil
+}
+
+// queuesInForce returns what the queues that take packets have counted.
+func (e *Env) queuesInForce() ([]doctor.WeirQueue, error) {
+	return inForce(e, func(v *view.View) (found []doctor.WeirQueue, err error) {
+		all, err := v.Queues()
+		if err != nil {
+			return nil, err
+		}
+		for i := range all.Trees {
+			t := &all.Trees[i]
+			for k := range t.Queues {
+				if q := &t.Queues[k]; !q.Inner && !t.Absent {
+					found = append(found, doctor.WeirQueue{Interface: t.Interface, In: t.In, Name: q.Name, Engine: t.Engine,
+						Bytes: q.Sent, Packets: q.Packets, Drops: q.Drops, Marked: q.Marked, Backlog: q.Backlog})
+				}
+			}
+		}
+		return found, nil
+	})
 }
 
 // inForce reads one thing of what weir does now.

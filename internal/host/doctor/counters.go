@@ -107,6 +107,21 @@ type WeirCount struct {
 	Reasons map[string]uint64 `json:"reasons,omitzero"` // packets, by the reasons of docs/packet-path.md
 	// NAT lists the far ends towards which source translation uses most of its ports.
 	NAT []NATUse `json:"nat,omitzero"`
+	// Queues lists the queues of weir's rules that take packets.
+	Queues []WeirQueue `json:"queues,omitzero"`
+}
+
+// WeirQueue is what a queue of weir's rules has counted, in bytes on the line.
+type WeirQueue struct {
+	Interface string `json:"interface"`
+	In        bool   `json:"in,omitempty"` // it shapes what comes in
+	Name      string `json:"name"`
+	Engine    string `json:"engine,omitempty"` // "phantom": no packet waits; "queue": the kernel holds them
+	Bytes     uint64 `json:"bytes"`
+	Packets   uint64 `json:"packets"`
+	Drops     uint64 `json:"drops"`
+	Marked    uint64 `json:"marked,omitempty"`  // packets that told of congestion instead
+	Backlog   uint64 `json:"backlog,omitempty"` // bytes that wait, or that were sent beyond a share
 }
 
 // NATUse is the ports of one address in use towards one far end. Each connection to that

@@ -190,15 +190,53 @@ func (q *qdisc) counts(seconds float64) string {
 // shaperLines describes each discipline that held back, dropped, requeued or holds
 // packets.
 func (v *view) shaperLines() (lines []string) {
-	if n, known := v.weirReason("queue"); known && n > 0 {
+	own := v.weirQueueLines()
+	if n, known := v.weirReason("queue"); known && n > 0 && len(own) == 0 {
 		lines = append(lines, "weir's own queues, where the kernel does not hold the packets, drop "+packetRate(n, v.Seconds))
 	}
+	lines = append(lines, own...)
 	for i := range v.Interfaces {
 		for _, q := range v.qdiscsOf(v.Interfaces[i].Name) {
 			if q.Drops+q.Overlimits+q.Requeues+q.Backlog > 0 {
 				lines = append(lines, q.counts(v.Seconds))
 			}
 		}
+	}
+	return lines
+}
+
+// weirQueueLines describes each queue of weir's rules that dropped, marked or has a
+// backlog.
+func (v *view) weirQueueLines() (lines []string) {
+	if !v.sampled || v.After.Weir == nil || v.Before.Weir == nil {
+		return nil
+	}
+	for _, q := range v.After.Weir.Queues {
+		i := slices.IndexFunc(v.Before.Weir.Queues, func(b WeirQueue) bool { return b.Interface == q.Interface && b.In == q.In && b.Name == q.Name })
+		if i < 0 {
+			continue // it has just been loaded
+		}
+		b := v.Before.Weir.Queues[i]
+		drops, marked := Grown(q.Drops, b.Drops), Grown(q.Marked, b.Marked)
+		if drops+marked+q.Backlog == 0 {
+			continue
+		}
+		way := "out of"
+		if q.In {
+			way = "into"
+		}
+		text := fmt.Sprintf("weir's queue %s %s %s sends %s and drops %s", q.Name, way, q.Interface, bitRate(float64(Grown(q.Bytes, b.Bytes))*8/v.Seconds), packetRate(drops, v.Seconds))
+		if marked > 0 {
+			text += ", marks " + packetRate(marked, v.Seconds)
+		}
+		switch {
+		case q.Backlog == 0:
+		case q.Engine == "queue":
+			text += fmt.Sprintf(", holds %s bytes", units.Thousands(int(q.Backlog)))
+		default:
+			text += fmt.Sprintf(", is %s bytes beyond its share", units.Thousands(int(q.Backlog)))
+		}
+		lines = append(lines, text)
 	}
 	return lines
 }

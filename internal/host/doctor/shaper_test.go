@@ -3,6 +3,8 @@ package doctor
 import (
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestUnknownRate checks shapers whose rate is not in the bundle. One that drops many
@@ -46,5 +48,35 @@ func TestUnknownRate(t *testing.T) {
 		if f := findingOf(r, "SHAPE-1"); c.check != "" && (f == nil || !strings.Contains(f.Remedies[0].Command, "class show dev eth0")) {
 			t.Errorf("%s: no command: %+v", c.name, f)
 		}
+	}
+}
+
+// TestWeirQueues checks that each queue of weir's rules has a line of its own, and that a
+// bundle without them has their sum.
+func TestWeirQueues(t *testing.T) {
+	b := forwarding(4, 20)
+	b.weir(0)
+	b.s.Before.Weir.Queues = []WeirQueue{{Interface: "eth1", Name: "voice", Drops: 3}, {Interface: "eth1", Name: "bulk", Drops: 500}, {Interface: "eth0", In: true, Name: "bulk"}}
+	b.s.After.Weir.Queues = []WeirQueue{
+		{Interface: "eth1", Name: "voice", Engine: "queue", Drops: 3, Bytes: 1e6},
+		{Interface: "eth1", Name: "bulk", Engine: "queue", Drops: 1500, Marked: 200, Bytes: 125e6, Backlog: 64000},
+		{Interface: "eth0", In: true, Name: "bulk", Engine: "phantom", Bytes: 250e6, Backlog: 9000},
+		{Interface: "eth0", In: true, Name: "new", Drops: 70},
+	}
+	b.s.After.Weir.Reasons = map[string]uint64{"queue": 1000}
+	want := []string{
+		"weir's queue bulk out of eth1 sends 100 Mbit/s and drops 100 packets/s, marks 20 packets/s, holds 64,000 bytes",
+		"weir's queue bulk into eth0 sends 200 Mbit/s and drops 0 packets/s, is 9,000 bytes beyond its share",
+	}
+	r, err := Examine(b.s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, r.Shapers); diff != "" {
+		t.Error(diff)
+	}
+	b.s.Before.Weir.Queues, b.s.After.Weir.Queues = nil, nil
+	if r, err = Examine(b.s, nil); err != nil || len(r.Shapers) != 1 || !strings.Contains(r.Shapers[0], "drop 100 packets/s") {
+		t.Errorf("%v: %q", err, r.Shapers)
 	}
 }

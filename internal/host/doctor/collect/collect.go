@@ -33,6 +33,9 @@ type Options struct {
 	NATPorts func() ([]doctor.PortRange, error)
 	// Sessions returns the PPPoE interfaces of weir. It is called only if weir runs.
 	Sessions func() ([]doctor.WeirSession, error)
+	// Queues returns what the queues of weir's rules have counted. It is called for each
+	// sample, if weir runs.
+	Queues func() ([]doctor.WeirQueue, error)
 	// VPN returns what the tunnels of weir vpn run have carried. It is called for each
 	// sample, whether weir runs or not; nil: there are none.
 	VPN func() ([]doctor.VPNCount, error)
@@ -213,6 +216,11 @@ func (r *reader) counters() (*doctor.Counters, error) {
 	}
 	if c.Weir, err = r.weir.count(); err != nil {
 		r.lacks("weir", err)
+	}
+	if c.Weir != nil && r.opts.Queues != nil {
+		if c.Weir.Queues, err = r.opts.Queues(); err != nil {
+			r.lacks("weir.queues", err)
+		}
 	}
 	if r.opts.VPN != nil {
 		if c.VPN, err = r.opts.VPN(); err != nil {
