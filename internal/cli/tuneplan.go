@@ -132,7 +132,7 @@ const targetLinux = "linux"
 var driverForm = regexp.MustCompile(`^[a-z]{0,12}$`)
 
 // targetPlan writes the settings for another system.
-func (f *tuneFlags) targetPlan(env *Env, asJSON bool) error {
+func (f *tuneFlags) targetPlan(env *Env, asJSON bool, keys []string) error {
 	in, err := f.inputs()
 	if err != nil {
 		return err
@@ -151,7 +151,10 @@ func (f *tuneFlags) targetPlan(env *Env, asJSON bool) error {
 	plan, err := target.NewPlan(d, system, &target.Inputs{
 		Role: in.Role, Link: in.Link, RTT: in.RTT, Driver: f.driver, Cores: f.cores, Ports: f.ports,
 		PPPoE: f.pppoe, Burst: in.Burst, Accept: in.Accepted,
-	})
+	}, keys...)
+	if errors.Is(err, target.ErrNotAdvised) {
+		return &UsageError{err}
+	}
 	if err != nil {
 		return err
 	}
@@ -175,17 +178,18 @@ A forwarder's settings act on what passes through. An endpoint's settings act on
 connections that end on the host, such as those of a proxy or of a VPN over TCP.
 
 With --target, plan prints the lines for another system's files, each with its
-reason. It leaves out a key if no public source for that version is known. For a
+reason. It leaves out a key if no public source for that version is known. What has no
+proven effect for the driver's cards is a comment, unless you name its key. For a
 version that weir does not know, all lines are comments.`,
 		Example: `  weir tune plan
   weir tune plan --role endpoint --link 10G --rtt 80ms
   weir tune plan --target opnsense-25.7 --driver igb --cores 4 --ports 2 --pppoe`,
 		RunE: func(_ *cobra.Command, keys []string) error {
 			if f.target != targetLinux {
-				if len(keys) > 0 || f.root != "" {
-					return &UsageError{errors.New("--target prints files: it takes no keys and no --root")}
+				if f.root != "" {
+					return &UsageError{errors.New("--target prints files: it takes no --root")}
 				}
-				return f.targetPlan(env, asJSON)
+				return f.targetPlan(env, asJSON, keys)
 			}
 			_, plan, err := f.plan(false, keys)
 			if err != nil {

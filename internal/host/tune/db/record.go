@@ -1,5 +1,7 @@
 package db
 
+import "slices"
+
 // An Account is the decision about a setting.
 type Account string
 
@@ -41,6 +43,14 @@ type Evidence struct {
 	Says   string `yaml:"says" json:"says,omitempty"`
 
 	Unproven bool `yaml:"unproven" json:"unproven,omitempty"` // it looked for the effect but did not prove it
+
+	// Drivers are those of the cards that it is about, if its effect depends on them.
+	Drivers []string `yaml:"drivers" json:"drivers,omitempty"`
+}
+
+// Covers reports whether the evidence says something about a driver's cards.
+func (e *Evidence) Covers(driver string) bool {
+	return len(e.Drivers) == 0 || slices.Contains(e.Drivers, driver)
 }
 
 // A Row is a record's place in the table of the guides' settings. With the record's key,
@@ -108,10 +118,17 @@ type Place struct {
 
 // Grade returns the best grade of the record's evidence, "" if the setting is not a
 // router's business. Evidence that did not prove the effect does not count.
-func (r *Record) Grade() Grade {
-	var best Grade
-	for _, e := range r.Evidence {
-		if !e.Unproven && (best == "" || e.Grade < best) {
+func (r *Record) Grade() Grade { return r.best(func(*Evidence) bool { return true }) }
+
+// GradeFor returns the best grade of the evidence that covers a driver's cards, "" for
+// none.
+func (r *Record) GradeFor(driver string) Grade {
+	return r.best(func(e *Evidence) bool { return e.Covers(driver) })
+}
+
+func (r *Record) best(counts func(e *Evidence) bool) (best Grade) {
+	for i := range r.Evidence {
+		if e := &r.Evidence[i]; !e.Unproven && counts(e) && (best == "" || e.Grade < best) {
 			best = e.Grade
 		}
 	}

@@ -35,6 +35,7 @@ type advised struct {
 	value  func(in *Inputs) string // nil: the record's own value
 	least  bool                    // a higher default stays
 	needed bool                    // the role needs it, whatever its grade
+	own    bool                    // it belongs in the user's own line, even if asked for by name
 	// try returns why the setting is a comment, to be tried. It returns "", or is
 	// nil, if it is not.
 	try func(t Target, in *Inputs) string
@@ -83,13 +84,13 @@ var advice = []advised{
 	{record: "net.isr.bindthreads", place: "loader.conf", role: db.Forwarder, wanted: pppoe, value: fixed("1")},
 	{record: "net.inet.ip.redirect", place: "sysctl.conf", role: db.Forwarder, wanted: always, value: fixed("0")},
 	{record: "net.inet6.ip6.redirect", place: "sysctl.conf", role: db.Forwarder, wanted: always, value: fixed("0")},
-	{record: "dev.DRIVER.N.iflib.tx_abdicate", place: "sysctl.conf", role: db.Forwarder, wanted: driven, iflib: true, try: noneOnAPU2},
+	{record: "dev.DRIVER.N.iflib.tx_abdicate", place: "sysctl.conf", role: db.Forwarder, wanted: driven, iflib: true},
 	{record: "net.isr.dispatch", place: "sysctl.conf", role: db.Forwarder, wanted: pppoe, value: fixed("deferred")},
 	{record: "net.inet.ip.intr_queue_maxlen", place: "sysctl.conf", role: db.Forwarder, wanted: pppoe, value: fixed("3000")},
 	{record: "gateway_enable", place: "rc.conf", role: db.Forwarder, wanted: plainFreeBSD, value: fixed("YES"), needed: true},
 	{record: "pf_enable", place: "rc.conf", role: db.Forwarder, wanted: plainFreeBSD, value: fixed("YES"), try: needsRules},
-	{record: "-lro", key: "ifconfig_DRIVERN", place: "rc.conf", role: db.Forwarder, wanted: cards, value: fixed("... -lro"), try: withAddresses},
-	{record: "-tso -vlanhwtso", key: "ifconfig_DRIVERN", place: "rc.conf", role: db.Forwarder, wanted: cards, value: fixed("... -tso -vlanhwtso"), try: withAddresses},
+	{record: "-lro", key: "ifconfig_DRIVERN", place: "rc.conf", role: db.Forwarder, wanted: cards, value: fixed("... -lro"), try: withAddresses, own: true},
+	{record: "-tso -vlanhwtso", key: "ifconfig_DRIVERN", place: "rc.conf", role: db.Forwarder, wanted: cards, value: fixed("... -tso -vlanhwtso"), try: withAddresses, own: true},
 	{record: "kern.ipc.maxsockbuf", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: limit, least: true},
 	{record: "net.inet.tcp.recvbuf_max", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: buffer, least: true},
 	{record: "net.inet.tcp.sendbuf_max", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: buffer, least: true},
@@ -119,14 +120,6 @@ func driverDecides(Target, *Inputs) string {
 	return "By default the driver uses as many queues as there are cores, and no measurement suggests fewer"
 }
 
-// noneOnAPU2 is about igb. The record's evidence shows no effect for it.
-func noneOnAPU2(_ Target, in *Inputs) string {
-	if in.Driver == "igb" {
-		return "Measurements show no effect for igb (an APU2)"
-	}
-	return ""
-}
-
 // setTo returns the value to write.
 func (a *advised) setTo(r *db.Record, in *Inputs) string {
 	if a.value == nil {
@@ -153,10 +146,24 @@ func (a *advised) comment(r *db.Record, t Target, in *Inputs) string {
 			return why
 		}
 	}
-	if r.Grade() == db.Folklore && !a.needed {
+	switch grade := r.GradeFor(in.Driver); {
+	case a.needed:
+	case in.Driver != "" && grade == "":
+		return notFor(r, in.Driver)
+	case r.Grade() == db.Folklore || grade == db.Folklore:
 		return "Only a guide recommends it"
 	}
 	return ""
+}
+
+// notFor says that no evidence shows a setting's effect for a driver's cards.
+func notFor(r *db.Record, driver string) string {
+	for i := range r.Evidence {
+		if e := &r.Evidence[i]; len(e.Drivers) > 0 && e.Covers(driver) {
+			return "For " + driver + ", a measurement found " + e.Says
+		}
+	}
+	return "Nothing was measured for " + driver
 }
 
 // keyName returns the name of a setting in keys.yaml.

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -172,6 +173,9 @@ func TestToTry(t *testing.T) {
 		{"opnsense-25.7", "ix", `dev.ix.0.iflib.override_nrxqs="2"`, false},
 		{"freebsd-14", "igb", "dev.igb.0.iflib.tx_abdicate=1", false},
 		{"freebsd-14", "ix", "dev.ix.0.iflib.tx_abdicate=1", true},
+		{"freebsd-14", "ixl", "dev.ixl.1.iflib.tx_abdicate=1", true},
+		{"opnsense-25.7", "igc", "dev.igc.0.iflib.tx_abdicate=1", false},
+		{"freebsd-14", "ixv", "dev.ixv.0.iflib.tx_abdicate=1", false},
 		{"freebsd-14", "igb", `pf_enable="YES"`, false},
 		{"freebsd-14", "igb", `gateway_enable="YES"`, true},
 	} {
@@ -182,6 +186,92 @@ func TestToTry(t *testing.T) {
 		text := write(t, target, &Inputs{Role: db.Forwarder, Driver: c.driver, Cores: 4, Ports: 2})
 		if slices.Contains(effective(text), c.line) != c.live || !strings.Contains(text, c.line) {
 			t.Errorf("%s, %s: %s is in force: %v", c.target, c.driver, c.line, !c.live)
+		}
+	}
+}
+
+// TestLiveLinesAreProven checks, for all targets and drivers, that what takes effect has
+// evidence for the driver's cards. A key that names the driver needs evidence that names
+// it too.
+func TestLiveLinesAreProven(t *testing.T) {
+	all, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := records()
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := 0
+	for _, one := range all.targets {
+		for _, driver := range append(slices.Sorted(maps.Keys(all.drivers)), "", "re", "cxl", "mce") {
+			for _, in := range []Inputs{
+				{Role: db.Forwarder, Driver: driver, Cores: 8, Ports: 2, PPPoE: true},
+				{Role: db.Forwarder, Driver: driver, Cores: 4, Ports: 4},
+				{Role: db.Forwarder, Driver: driver, Ports: 4},
+				{Role: db.Endpoint, Driver: driver, Link: 10_000_000_000, RTT: 80 * time.Millisecond, Burst: 250, Accept: 128},
+			} {
+				p, err := NewPlan(d, one, &in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, s := range p.Settings {
+					if !s.Live || s.Keys[0] == "gateway_enable" { // a router is none without it
+						continue
+					}
+					live++
+					proven := slices.ContainsFunc(s.Evidence, func(e db.Evidence) bool {
+						ofDriver := driver != "" && strings.Contains(s.Keys[0], "."+driver+".")
+						return e.Grade < db.Folklore && !e.Unproven && (slices.Contains(e.Drivers, driver) || !ofDriver && (driver == "" || len(e.Drivers) == 0))
+					})
+					if !proven || s.Grade == "" || s.Grade == db.Folklore {
+						t.Errorf("%s, %s: %s=%s takes effect, with grade %q and %v", one.Name, driver, s.Keys[0], s.Value, s.Grade, s.Evidence)
+					}
+				}
+			}
+		}
+	}
+	if live < 100 {
+		t.Errorf("%d live lines", live)
+	}
+}
+
+// TestNamed checks that a setting without proven effect takes effect if it is asked for by
+// name, but not what belongs in a line of the user's.
+func TestNamed(t *testing.T) {
+	d, err := records()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		target, key, line string
+		fails             bool
+	}{
+		{"opnsense-25.7", "dev.igc.0.iflib.tx_abdicate", "dev.igc.1.iflib.tx_abdicate=1", false},
+		{"opnsense-25.7", "dev.igc.N.iflib.override_nrxqs", `dev.igc.0.iflib.override_nrxqs="2"`, false},
+		{"freebsd-14", "pf_enable", `pf_enable="YES"`, false},
+		{"freebsd-14", "ifconfig_igc0", "", false},
+		{"pfsense-2.9", "dev.igc.0.iflib.tx_abdicate", "", false}, // unknown version
+		{"freebsd-14", "dev.ix.0.iflib.tx_abdicate", "", true},
+		{"freebsd-14", "net.inet.tcp.tso", "", true},
+	} {
+		one, err := Find(c.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := NewPlan(d, one, &Inputs{Role: db.Forwarder, Driver: "igc", Cores: 4, Ports: 2}, c.key)
+		if c.fails != errors.Is(err, ErrNotAdvised) || err != nil && !c.fails {
+			t.Errorf("%s, %s: %v", c.target, c.key, err)
+			continue
+		} else if err != nil {
+			continue
+		}
+		lines := effective(p.text)
+		if c.line != "" && !slices.Contains(lines, c.line) {
+			t.Errorf("%s, %s: no %s in %q", c.target, c.key, c.line, lines)
+		}
+		if c.line == "" && slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, c.key) }) {
+			t.Errorf("%s, %s: takes effect: %q", c.target, c.key, lines)
 		}
 	}
 }

@@ -2,9 +2,11 @@ package target
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,6 +43,8 @@ type Setting struct {
 	Risk     string        `json:"risk,omitempty"`
 	Evidence []db.Evidence `json:"evidence"`
 	Grade    db.Grade      `json:"grade"`
+
+	family string // its key with N for the device's number
 }
 
 // A Plan is what weir would set on another system.
@@ -58,17 +62,26 @@ func (p *Plan) WriteText(w io.Writer) error {
 	return err
 }
 
-// NewPlan returns the settings for a target, each with its reason.
-func NewPlan(d *db.DB, t Target, in *Inputs) (*Plan, error) {
+// ErrNotAdvised is returned for a key that weir never writes for a target and its inputs.
+var ErrNotAdvised = errors.New("weir has no such line for this system, role and driver")
+
+// NewPlan returns the settings for a target, each with its reason. Keys that are named take
+// effect although their effect is not proven.
+func NewPlan(d *db.DB, t Target, in *Inputs, keys ...string) (*Plan, error) {
 	known, err := load()
 	if err != nil {
 		return nil, err
 	}
-	p := printer{db: d, known: known, target: t, in: in, settings: []Setting{}}
+	p := printer{db: d, known: known, target: t, in: in, keyed: keys, settings: []Setting{}}
 	p.head()
 	for _, file := range places[t.Family()] {
 		if err := p.file(file.place, file.title); err != nil {
 			return nil, err
+		}
+	}
+	for _, key := range keys {
+		if !slices.ContainsFunc(p.settings, func(s Setting) bool { return slices.Contains(s.Keys, key) || s.family == key }) {
+			return nil, fmt.Errorf("%s: %w", key, ErrNotAdvised)
 		}
 	}
 	if len(p.settings) == 0 {
@@ -82,6 +95,7 @@ type printer struct {
 	known    *data
 	target   Target
 	in       *Inputs
+	keyed    []string // asked for by name
 	text     strings.Builder
 	settings []Setting
 }
@@ -175,6 +189,9 @@ func (p *printer) setting(a *advised) error {
 		fmt.Fprintf(&p.text, "# Evidence: %s\n", e)
 	}
 	set := Setting{Place: a.place, Value: value, Why: cmp.Or(r.Rationale, r.Reason), Risk: r.Risk, Evidence: r.Evidence, Grade: r.Grade()}
+	if p.in.Driver != "" {
+		set.Grade = r.GradeFor(p.in.Driver)
+	}
 	first, last := p.known.versions(a.keyName())
 	major := p.target.Major()
 	switch {
@@ -190,7 +207,7 @@ func (p *printer) setting(a *advised) error {
 	case a.suffices(Default(r, p.target), value):
 		set.Note = "The default here is larger, so it stays"
 		fmt.Fprintf(&p.text, "# %s: %s=%s\n", set.Note, p.key(a, 0), Default(r, p.target))
-	case a.comment(r, p.target, p.in) != "":
+	case (!p.named(a) || a.own) && a.comment(r, p.target, p.in) != "":
 		set.Note = a.comment(r, p.target, p.in)
 		fmt.Fprintf(&p.text, "# %s; to try:\n", set.Note)
 		p.lines(a, value, "#")
@@ -198,9 +215,19 @@ func (p *printer) setting(a *advised) error {
 		set.Live = true
 		p.lines(a, value, "")
 	}
-	set.Keys = p.keys(a)
+	set.Keys, set.family = p.keys(a), p.family(a)
 	p.settings = append(p.settings, set)
 	return nil
+}
+
+// named reports whether a setting was asked for by name: by its key for a port, or with N
+// for the number.
+func (p *printer) named(a *advised) bool {
+	return slices.ContainsFunc(p.keyed, func(key string) bool { return key == p.family(a) || slices.Contains(p.keys(a), key) })
+}
+
+func (p *printer) family(a *advised) string {
+	return strings.ReplaceAll(a.keyName(), "DRIVER", p.in.Driver)
 }
 
 // keys returns a setting's keys, one for each port if they name a device.
