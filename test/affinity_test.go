@@ -3,10 +3,12 @@ package test
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,4 +92,57 @@ func TestTrialUnread(t *testing.T) {
 			t.Errorf("heard: %t: %s", heard, said)
 		}
 	}
+}
+
+// set, confirm and revert print what they did as data.
+func TestAffinityJSON(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	type entry struct{ Key, To string }
+	command := func(args ...string) *exec.Cmd {
+		return exec.CommandContext(t.Context(), string(weir), append([]string{"--netns", b.Namespace(lab.FW), "affinity"}, args...)...)
+	}
+	parse := func(said []byte, want ...entry) {
+		t.Helper()
+		var got []entry
+		if err := json.Unmarshal(said, &got); err != nil || got == nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", said, err, want)
+		}
+	}
+	run := func(args ...string) []byte {
+		t.Helper()
+		said, err := command(append(args, "--json")...).Output()
+		if err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+		return said
+	}
+	set, before := entry{"lan0:0/rps", "0"}, entry{"lan0:0/rps", ""}
+	parse(run("set", "lan0:0/rps=0", "--dry-run"), set)
+	parse(run("set", "lan0:0/rps=0"), set)
+	parse(run("revert"), before)
+	parse(run("revert"))
+
+	trial := command("set", "lan0:0/rps=0", "--json", "--confirm", "30s")
+	var kept bytes.Buffer
+	trial.Stdout = &kept
+	told, err := trial.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := trial.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(told).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	confirmed := run("confirm")
+	if err := trial.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	parse(kept.Bytes(), set)
+	if !bytes.Contains(confirmed, []byte(set.Key)) {
+		t.Errorf("confirm: %s", confirmed)
+	}
+	parse(run("revert"), before)
 }

@@ -37,6 +37,7 @@ the change was confirmed.`
 func (p *placing) add(c *cobra.Command) {
 	c.Flags().DurationVar(&p.confirm, "confirm", 0, "restore everything after this `time` unless weir affinity confirm comes")
 	c.Flags().BoolVar(&p.dryRun, "dry-run", false, "print what would change and why, but change nothing")
+	jsonFlag(c, &p.asJSON)
 }
 
 func (p *placing) check(c *cobra.Command) error {
@@ -94,16 +95,20 @@ func (e *Env) placeWords(ctx context.Context, p *placing, words []string) error 
 		return &UsageError{fmt.Errorf("affinity: %w", err)}
 	}
 	if p.dryRun {
-		e.printPlaced(changes)
-		return nil
+		return e.printPlaced(changes, p.asJSON)
 	}
 	return e.carryOut(ctx, p, changes, nil)
 }
 
-func (e *Env) printPlaced(changes []tune.Change) {
+// printPlaced prints changes.
+func (e *Env) printPlaced(changes []tune.Change, asJSON bool) error {
+	if asJSON {
+		return e.printJSON(append([]tune.Change{}, changes...))
+	}
 	for i := range changes {
 		fmt.Fprintf(e.Stdout, "%s = %s\n", changes[i].Key, cmp.Or(changes[i].To, "none"))
 	}
+	return nil
 }
 
 // newAffinityAutoCommand makes `weir affinity auto`.
@@ -127,16 +132,12 @@ enough stays: a second auto changes nothing.
 			if err := p.check(c); err != nil {
 				return err
 			}
-			if p.asJSON && !p.dryRun {
-				return &UsageError{errors.New("affinity: --json goes with --dry-run")}
-			}
 			return env.placeAll(c.Context(), &p)
 		},
 	}
 	p.add(c)
 	c.Flags().DurationVar(&p.interval, "interval", p.interval, "`time` to watch the load")
 	c.Flags().BoolVar(&p.keepQueues, "keep-queues", false, "keep the number of queues, so no link goes down")
-	jsonFlag(c, &p.asJSON)
 	return c
 }
 
@@ -199,31 +200,37 @@ func (e *Env) carryOut(ctx context.Context, p *placing, changes []tune.Change, a
 		if err := e.makeChanges(ctx, "affinity", h, plan, p.confirm); err != nil {
 			return err
 		}
-		if len(plan.Changes) == 0 {
+		if len(plan.Changes) == 0 && !p.asJSON {
 			fmt.Fprintln(e.Stdout, "nothing to change")
 		}
-		e.printPlaced(plan.Changes)
-		return nil
+		return e.printPlaced(plan.Changes, p.asJSON)
 	})
 }
 
 // newAffinityConfirmCommand makes `weir affinity confirm`.
 func newAffinityConfirmCommand(env *Env) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "confirm",
 		Short: "keep the changes of weir affinity set or auto --confirm",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return env.onAffinities(c.Context(), func(h *tune.Host) error {
-				_, err := h.Confirm()
+				kept, err := h.Confirm()
+				if asJSON && kept != nil {
+					err = errors.Join(env.printJSON(kept), err)
+				}
 				return err
 			})
 		},
 	}
+	jsonFlag(c, &asJSON)
+	return c
 }
 
 // newAffinityRevertCommand makes `weir affinity revert`.
 func newAffinityRevertCommand(env *Env) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "revert",
 		Short: "undo all changes of weir affinity",
 		Long: `revert restores the value of each setting from before weir's first change. It skips
@@ -233,6 +240,9 @@ threads: then these stay in the journal for another revert, and this one fails.`
 			return env.onAffinities(c.Context(), func(h *tune.Host) error {
 				restored, err := h.Revert(true)
 				restored = slices.DeleteFunc(restored, func(r tune.Restored) bool { return r.Same })
+				if asJSON {
+					return errors.Join(env.printJSON(append([]tune.Restored{}, restored...)), err)
+				}
 				for _, r := range restored {
 					r.To = cmp.Or(r.To, "none")
 					env.printRestored(r)
@@ -244,6 +254,8 @@ threads: then these stay in the journal for another revert, and this one fails.`
 			})
 		},
 	}
+	jsonFlag(c, &asJSON)
+	return c
 }
 
 func (e *Env) onAffinities(ctx context.Context, do func(*tune.Host) error) error {
