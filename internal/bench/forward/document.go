@@ -210,11 +210,7 @@ func (r *Report) costSection() report.Section {
 		Title: "Time of one core for one frame",
 		Note:  note + ".",
 		Bars: &report.Bars{Label: "nanoseconds per frame", Unit: "ns", Better: report.Lower, Groups: r.barsOf(func(row Row) stats.Sample {
-			costs := make(stats.Sample, len(row.Mpps))
-			for i, mpps := range row.Mpps {
-				costs[i] = float64(row.Cores) * 1000 / mpps
-			}
-			return costs
+			return row.costs()
 		})},
 	}}}
 	if groups := r.barsOf(func(row Row) stats.Sample { return row.NewRuns }); len(groups) > 0 {
@@ -222,6 +218,15 @@ func (r *Report) costSection() report.Section {
 			Bars: &report.Bars{Label: "new connections per second", Unit: "/s", Better: report.Higher, Groups: groups}})
 	}
 	return s
+}
+
+// costs returns the time of one core for a frame in each run, in nanoseconds.
+func (row *Row) costs() stats.Sample {
+	costs := make(stats.Sample, len(row.Mpps))
+	for i, mpps := range row.Mpps {
+		costs[i] = float64(row.Cores) * 1000 / mpps
+	}
+	return costs
 }
 
 // OverTime shows each run of the paths with the load of each core, one chart for each of
@@ -339,12 +344,12 @@ func (r *Report) fixed(rest traffic.Case) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return strings.HasPrefix(part, "0 ") }), ", ")
 }
 
-// nanos writes whole nanoseconds, or a dash if they were not measured.
-func nanos(v *float64) string {
+// figure writes a figure as charts do, or a dash if it was not measured.
+func figure(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return units.Thousands(int(math.Round(*v)))
+	return report.Figure(*v)
 }
 
 func (r *Report) tableSection() report.Section {
@@ -354,8 +359,8 @@ func (r *Report) tableSection() report.Section {
 			{Name: "median", Unit: "Mpps"}, {Name: "smallest"}, {Name: "largest"}, {Name: "per frame", Unit: "ns"},
 			{Name: "net of generator", Unit: "ns"}, {Name: "new connections", Unit: "/s"}}}
 		for _, row := range r.rowsOf(c) {
-			t.Add(ours(row.Path), row.Path, row.Hook, units.Digits(row.Mpps.Median(), 3), units.Digits(row.Mpps.Min(), 3),
-				units.Digits(row.Mpps.Max(), 3), nanos(&row.NS), nanos(row.NetNS), count(row.NewPerS))
+			t.Add(ours(row.Path), row.Path, row.Hook, report.Figure(row.Mpps.Median()), report.Figure(row.Mpps.Min()),
+				report.Figure(row.Mpps.Max()), report.Figure(row.costs().Median()), figure(row.NetNS), figure(row.NewPerS))
 		}
 		s.Tables = append(s.Tables, t)
 	}

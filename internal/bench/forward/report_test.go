@@ -3,6 +3,7 @@ package forward
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -109,7 +110,7 @@ func TestText(t *testing.T) {
 	for _, want := range []string{
 		"Test, 2 cores",
 		"64 bytes, 1,000 flows, IPv4, udp, 1 core, one direction, sink egress",
-		"weir-nat   xdp     4.000   50.0 %       250     150  600,000",
+		"weir-nat   xdp      4.00   50.0 %       250     150  600,000",
 		"weir-nat : nft-nat = 8.00 in frames",
 		"weir-nat measured twice differs by 1.2 %",
 		"flatters XDP",
@@ -117,6 +118,40 @@ func TestText(t *testing.T) {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in:\n%s", want, b.String())
 		}
+	}
+}
+
+// The chart, the tables and the terminal write the same figures.
+func TestOneRounding(t *testing.T) {
+	r := example(t)
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		row.Mpps = stats.Sample{0.39571, 1.24515, 1.24515, 2.71828}
+		row.NS, row.NewPerS, row.NewRuns = 803.12, &[]float64{123_456}[0], stats.Sample{123_456}
+		net := 1234.5
+		row.NetNS = &net
+	}
+	d := r.Document()
+	if err := d.CheckFigures(); err != nil {
+		t.Error(err)
+	}
+	var text, page strings.Builder
+	if err := errors.Join(r.WriteText(&text), d.WriteMarkdown(&page, "")); err != nil {
+		t.Fatal(err)
+	}
+	for _, figure := range []string{"1.25", "803", "1,230", "123,000"} {
+		if !strings.Contains(text.String(), figure) || !strings.Contains(page.String(), figure) {
+			t.Errorf("%s is not in both:\n%s\n%s", figure, text.String(), page.String())
+		}
+	}
+	for _, figure := range []string{"1.245", "1,234", "1,235", "123,456"} {
+		if strings.Contains(text.String(), figure) || strings.Contains(page.String(), figure) {
+			t.Errorf("%s is in one", figure)
+		}
+	}
+	d.Sections[len(d.Sections)-1].Tables[0].Rows[0][2] = "1.2451"
+	if err := d.CheckFigures(); err == nil {
+		t.Error("other digits in a table are not found")
 	}
 }
 

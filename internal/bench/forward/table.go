@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"text/tabwriter"
 
+	"weir/internal/bench/report"
 	"weir/internal/bench/traffic"
 	"weir/internal/textout"
-	"weir/internal/units"
 )
 
 // WriteText prints the report for people at a terminal.
@@ -22,8 +21,8 @@ func (r *Report) WriteText(w io.Writer) error {
 		t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 		fmt.Fprintln(t, "  path\thook\t  Mpps\tspread\tns/frame\tnet ns\tnew/s\t")
 		for _, row := range r.rowsOf(c) {
-			fmt.Fprintf(t, "  %s\t%s\t%6.3f\t%5.1f %%\t%8.0f\t%6s\t%s\t\n", row.Path, row.Hook, row.Mpps.Median(),
-				row.Mpps.Spread()*100, row.NS, whole(row.NetNS), count(row.NewPerS))
+			fmt.Fprintf(t, "  %s\t%s\t%6s\t%5.1f %%\t%8s\t%6s\t%s\t\n", row.Path, row.Hook, report.Figure(row.Mpps.Median()),
+				row.Mpps.Spread()*100, report.Figure(row.costs().Median()), figure(row.NetNS), figure(row.NewPerS))
 		}
 		out.Err = cmp.Or(out.Err, t.Flush())
 		r.writeRatios(out, c)
@@ -131,18 +130,4 @@ func (r *Report) rowsOf(c traffic.Case) []Row {
 		}
 	}
 	return nil
-}
-
-func whole(v *float64) string {
-	if v == nil {
-		return "–"
-	}
-	return fmt.Sprintf("%.0f", *v)
-}
-
-func count(v *float64) string {
-	if v == nil {
-		return "–"
-	}
-	return units.Thousands(int(math.Round(*v/1000) * 1000))
 }

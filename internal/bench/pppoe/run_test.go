@@ -29,6 +29,9 @@ func TestRun(t *testing.T) {
 	if err := d.Check(); err != nil {
 		t.Fatal(err)
 	}
+	if err := d.CheckFigures(); err != nil {
+		t.Error(err)
+	}
 	if rows := d.Sections[0].Tables[0].Rows; len(rows) != 1 {
 		t.Errorf("%d rows: %v", len(rows), rows)
 	}

@@ -29,6 +29,9 @@ func TestTCP(t *testing.T) {
 	if err := d.Check(); err != nil {
 		t.Fatal(err)
 	}
+	if err := d.CheckFigures(); err != nil {
+		t.Error(err)
+	}
 	for _, path := range []string{paths.WeirNAT, paths.WeirNATPPPoE} {
 		for _, way := range []string{"from the LAN", "to the LAN"} {
 			for _, n := range []string{"1 connection", "4 connections"} {

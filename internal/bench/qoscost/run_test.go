@@ -45,6 +45,9 @@ func checkStory(t *testing.T, d *report.Document) {
 	if err := d.Check(); err != nil {
 		t.Fatal(err)
 	}
+	if err := d.CheckFigures(); err != nil {
+		t.Error(err)
+	}
 	story := d.Sections[0]
 	if len(story.Charts) != 3 {
 		t.Fatalf("%d charts, want rate and CPU, what is forwarded, and the line", len(story.Charts))

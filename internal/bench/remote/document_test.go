@@ -56,6 +56,9 @@ func TestDocument(t *testing.T) {
 	if err := d.Check(); err != nil {
 		t.Fatal(err)
 	}
+	if err := d.CheckFigures(); err != nil {
+		t.Error(err)
+	}
 	if !d.Conclusive() || len(d.Verdicts) < 2 {
 		t.Errorf("control %+v, verdicts %q", d.Control, d.Verdicts)
 	}

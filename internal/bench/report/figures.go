@@ -13,7 +13,11 @@ import (
 // digits is the number of significant digits in reports.
 const digits = 3
 
-func figure(v float64) string { return units.Digits(v, digits) }
+// Figure writes a figure as charts do. The tables of a report and what the terminal shows of
+// the same run write theirs in this way too, so that they agree.
+func Figure(v float64) string { return units.Digits(v, digits) }
+
+func figure(v float64) string { return Figure(v) }
 
 // spread writes the smallest and the largest run.
 func spread(s stats.Sample) string { return figure(s.Min()) + "–" + figure(s.Max()) }

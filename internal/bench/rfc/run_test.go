@@ -39,6 +39,9 @@ func described(t *testing.T, done ...*tested) *report.Document {
 	if err := d.Check(); err != nil {
 		t.Fatal(err)
 	}
+	if err := d.CheckFigures(); err != nil {
+		t.Error(err)
+	}
 	return d
 }
 

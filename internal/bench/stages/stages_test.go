@@ -35,6 +35,9 @@ func TestStagesDocument(t *testing.T) {
 	if err := d.Check(); err != nil {
 		t.Fatal(err)
 	}
+	if err := d.CheckFigures(); err != nil {
+		t.Error(err)
+	}
 	var names []string
 	for _, m := range d.Measurements {
 		names = append(names, m.Name)

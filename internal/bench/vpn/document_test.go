@@ -28,6 +28,9 @@ func TestDocument(t *testing.T) {
 	if err := d.Check(); err != nil {
 		t.Fatal(err)
 	}
+	if err := d.CheckFigures(); err != nil {
+		t.Error(err)
+	}
 	said := strings.Join(d.Verdicts, "\n")
 	if strings.Count(said, missed) != 1 || !strings.Contains(said, "TCP, frames, 8 connections: weir ÷ wireguard-go is 1.29 (floor 1.30: missed)") || strings.Count(said, holds) != 9 {
 		t.Errorf("verdicts:\n%s", said)
