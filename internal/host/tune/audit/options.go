@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -13,9 +15,17 @@ func (j *Auditor) options(l Line) Finding {
 	f := Finding{Line: l}
 	worst := len(severity)
 	var why []string
-	for _, word := range strings.Fields(l.Value) {
+	var strange []string
+	words := strings.Fields(l.Value)
+	for i := 0; i < len(words); i++ {
+		word := words[i]
 		o, known := interfaceOptions[word]
 		if !known {
+			if arguments, configures := addressWords[strings.ToLower(word)]; configures {
+				i += arguments
+			} else if _, err := netip.ParsePrefix(word); err != nil && !isAddress(word) {
+				strange = append(strange, word)
+			}
 			continue
 		}
 		verdict, text := o.verdict, o.why
@@ -31,6 +41,12 @@ func (j *Auditor) options(l Line) Finding {
 			worst, f.Verdict = at, verdict
 		}
 	}
+	if strange != nil {
+		why = append(why, "weir does not know "+strings.Join(strange, ", ")+".")
+		if at := slices.Index(severity, Unknown); at < worst {
+			f.Verdict = Unknown
+		}
+	}
 	if why == nil {
 		f.Verdict, f.Why = Elsewhere, "addresses are configuration, not tuning"
 		return f
@@ -40,7 +56,29 @@ func (j *Auditor) options(l Line) Finding {
 }
 
 // severity lists the options' verdicts, worst first.
-var severity = []Verdict{Dangerous, Contradicted, EndpointOnly, Valid, IsDefault}
+var severity = []Verdict{Dangerous, Contradicted, EndpointOnly, Unknown, Valid, IsDefault}
+
+// isAddress reports whether a word is an address, of IP or of Ethernet, or a mask.
+func isAddress(word string) bool {
+	_, notIP := netip.ParseAddr(word)
+	_, notEthernet := net.ParseMAC(word)
+	return notIP == nil || notEthernet == nil || strings.HasPrefix(word, "0x")
+}
+
+// addressWords are the words of ifconfig and rc.conf that give an interface its addresses,
+// its VLAN, its ports and so on, with how many words each takes. They tune nothing.
+var addressWords = map[string]int{
+	"dhcp": 0, "syncdhcp": 0, "nosyncdhcp": 0, "noauto": 0, "wpa": 0, "hostap": 0, "none": 0, "up": 0, "down": 0, "create": 0,
+	"inet": 0, "inet6": 0, "alias": 0, "-alias": 0, "add": 0, "delete": 0, "netmask": 1, "prefixlen": 1, "broadcast": 1,
+	"accept_rtadv": 0, "-accept_rtadv": 0, "auto_linklocal": 0, "-auto_linklocal": 0, "ifdisabled": 0, "-ifdisabled": 0,
+	"no_radr": 0, "-no_radr": 0, "eui64": 0, "no_dad": 0, "-no_dad": 0, "anycast": 0, "autoconf": 0, "no_prefer_iface": 0,
+	"mtu": 1, "metric": 1, "fib": 1, "tunnelfib": 1, "name": 1, "group": 1, "-group": 1, "description": 1, "descr": 1,
+	"ether": 1, "lladdr": 1, "link": 1, "media": 1, "mediaopt": 1, "-mediaopt": 1, "mode": 1, "instance": 1,
+	"vlan": 1, "vlandev": 1, "vlanproto": 1, "vlanpcp": 1, "laggproto": 1, "laggport": 1, "lagghash": 1, "lacp_fast_timeout": 0,
+	"-lacp_fast_timeout": 0, "addm": 1, "deletem": 1, "stp": 1, "-stp": 1, "edge": 1, "private": 1, "maxaddr": 1, "tunnel": 2,
+	"vhid": 1, "advbase": 1, "advskew": 1, "pass": 1, "state": 1, "peer": 1, "ssid": 1, "country": 1, "wlandev": 1,
+	"vxlanid": 1, "vxlanlocal": 1, "vxlanremote": 1, "vxlangroup": 1, "vxlandev": 1, "vxlanport": 1,
+}
 
 // interfaceOptions maps the options of ifconfig that weir knows to their records. A text
 // given here replaces the record's.
