@@ -140,7 +140,8 @@ func (l *ipsecLab) end() {
 
 //	lan ── lan0 fw wan0 ══ ipsec0 in ESP ══ wan, a plain strongSwan
 //
-// Packets go both ways, and on while both ends renew their keys. On the wire there is only ESP.
+// Packets go both ways, and on while both ends renew their keys. On the wire there is only ESP. When the routes lead to the
+// peer by another uplink, the tunnel begins anew there.
 func TestIPsec(t *testing.T) {
 	needESP(t, lib.XFRM)
 	weir.Both(t, func(b *lib.Box) {
@@ -151,6 +152,7 @@ func TestIPsec(t *testing.T) {
 		}
 		b.Tell("packets", ipsecPackets)
 		b.Tell("new keys", func(b *lib.Box) { ipsecRekey(b, l.near, l.far) })
+		b.Tell("another uplink", func(b *lib.Box) { ipsecMoves(b, l.tunnel+l.rules) })
 		l.end()
 	})
 }
@@ -258,6 +260,28 @@ func ipsecRekey(b *lib.Box, near, far *lib.Charon) {
 	near.Swanctl("--rekey", "--ike", "weir-ipsec0")
 	b.Until(10*time.Second, "IKE has new keys", func() bool { ike := siteOf(b).Site.Up(); return ike != nil && ike.ID != before.ID })
 	flood.AllAnswered(50)
+}
+
+// ipsecMoves has the routes lead to the peer by another uplink, and back. Both stay up, so only the routes tell. Nobody
+// waits for the peer's silence (dpd, 30 s).
+func ipsecMoves(b *lib.Box, rules string) {
+	b.Helper()
+	b.Wire("up1", lab.WAN, "up1-far")
+	b.Address(lab.FW, "up1", "10.8.0.1/24")
+	b.Address(lab.WAN, "up1-far", "10.8.0.2/24")
+	b.Weir("load", b.Rules(rules+"pass in on up1 proto esp\npass in on up1 proto udp to port { 500 4500 }\n"))
+	b.AwaitHook("up1")
+	by := func(address string) {
+		b.Helper()
+		b.Until(20*time.Second, "the tunnel is up from "+address, func() bool {
+			ike := siteOf(b).Site.Up()
+			return ike != nil && strings.HasPrefix(ike.Local, address+":") && tunnelAnswers(b, lab.LAN, tunnelFar)
+		})
+	}
+	b.IP(lab.FW, "route add "+wanHost+"/32 via 10.8.0.2")
+	by("10.8.0.1")
+	b.IP(lab.FW, "route del "+wanHost+"/32 via 10.8.0.2")
+	by(fwWAN)
 }
 
 // ipsecChecks has weir find what is wrong.
