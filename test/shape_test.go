@@ -13,6 +13,7 @@ import (
 	"weir/internal/fw/reason"
 	"weir/internal/fw/state"
 	"weir/internal/fw/view"
+	"weir/internal/host/doctor"
 	"weir/internal/lab"
 	"weir/test/lib"
 )
@@ -88,8 +89,23 @@ func shapedAlone(b *lib.Box) {
 	if out[1].Name != "bulk" || out[1].Sent < 30e6 || out[1].Drops == 0 || out[0].Sent < out[1].Sent || down[0].Sent < 10e6 {
 		b.Errorf("weir queues shows %+v", shown)
 	}
+	doctorSeesQueue(b, "bulk")
 	if text := b.Weir("queues"); !strings.Contains(text, "wan0 out") || !strings.Contains(text, "    voice") {
 		b.Errorf("weir queues prints\n%s", text)
+	}
+}
+
+// doctorSeesQueue checks that doctor reads what a queue has counted.
+func doctorSeesQueue(b *lib.Box, name string) {
+	bundle, err := doctor.Read(strings.NewReader(b.Weir("doctor", "--interval", "200ms", "--collect", "-")))
+	if err != nil {
+		b.Fatal(err)
+	}
+	found := slices.ContainsFunc(bundle.After.Weir.Queues, func(q doctor.WeirQueue) bool {
+		return q.Name == name && q.Interface == "wan0" && !q.In && q.Drops > 0 && q.Bytes > 30e6
+	})
+	if !found {
+		b.Errorf("doctor reads %+v", bundle.After.Weir.Queues)
 	}
 }
 
