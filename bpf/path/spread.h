@@ -208,21 +208,29 @@ static __always_inline int spread_rests(const struct spread_bucket *b, __u32 sta
 	       (b->stamp && stamp - (b->stamp & ~(__u32)SPREAD_DRAINS) >= SPREAD_GAP);
 }
 
+/* Whether the last frame that a core was given of a bucket is among those that wait for it. Numbers wrap, and that of a
+ * bucket may be old, or another core's: if the first frame for its new core was dropped, it has not been given one. */
+static __always_inline int spread_waits(const struct spread_bucket *b, __u32 given, __u32 taken)
+{
+	return (__s32)(given - taken) > 0 && b->given - taken < given - taken;
+}
+
 /* Whether no frame of a bucket can be on its way any more. */
 static __always_inline int spread_is_settled(const struct spread_slot *slot, const struct spread_bucket *b, __u32 stamp)
 {
 	int rests = spread_rests(b, stamp);
 	const struct spread_core *c;
-	__u32 core = (__u32)b->core - 1;
-	__s32 since;
+	__u32 core = (__u32)b->core - 1, taken;
 
 	if (!b->core)
 		return rests || slot->seen - b->seen > SPREAD_POLL;
 	c = bpf_map_lookup_elem(&spread_cores, &core);
 	if (!c)
 		return 1;
-	since = *(volatile const __u32 *)&c->taken - b->given;
-	return since >= SPREAD_TAKEN || (since > 0 && rests);
+	taken = *(volatile const __u32 *)&c->taken;
+	if (spread_waits(b, *(volatile const __u32 *)&c->given, taken))
+		return 0;
+	return rests || taken - b->given >= SPREAD_TAKEN;
 }
 
 /* Gives a bucket the core that it is to have, if it can. Returns the stamp of this frame; 0: it needs none. */

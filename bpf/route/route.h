@@ -157,7 +157,7 @@ __noinline int route_mtu_own(const struct route_query *q, struct bpf_fib_lookup 
 		addr_set6(&key.addr, found->ipv6_dst);
 	if (addr_equal(&key.addr, &q->dst)) /* there is no gateway */
 		key.addr = (struct addr){};
-	key.family = route_way(found->ifindex, &key.addr);
+	key.family = route_way(found->ifindex, &key.addr) * 31 + q->family;
 	key.addr = q->dst;
 	mtu = bpf_map_lookup_elem(routes, &key);
 	if (mtu && (!found->mtu_result || *mtu < found->mtu_result))
@@ -354,7 +354,6 @@ __noinline enum route route_by_table(hook_ctx *ctx, struct route_query *q, __u32
 		return ROUTE_LOST;
 	if ((f.family == AF_INET_KERNEL) != (q->family == 4)) /* a route by a gateway of the other family */
 		return ROUTE_LOST;
-	route_mtu_own(q, &f);
 	route_gateway(&key, &f, f.mtu_result);
 	q->dst = key.gateway;
 	q->choice = key.ifindex;

@@ -119,7 +119,7 @@ func (b *box) commit(dp *dataplane.Dataplane, source Source, rules *compiled, m 
 	if err != nil {
 		return dataplane.Report{}, err
 	}
-	if err := b.followRouteMTUs(dp, false); err != nil {
+	if err := b.followRouteMTUs(dp, false); err != nil && !errors.Is(err, errLater) {
 		return dataplane.Report{}, err
 	}
 	b.willSpread(dp, rules, m)

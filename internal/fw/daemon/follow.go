@@ -40,7 +40,9 @@ func (f *follower) Run(ctx context.Context) error {
 	go func() { heard <- f.collect(ctx, wake) }()
 	defer func() { f.watcher.Close(); <-heard }()
 	f.pending.Store(uint32(netif.ChangedAll)) // covers changes during the start
-	f.handle()
+	if !f.handle() {
+		signal(wake)
+	}
 	f.set()
 	for {
 		select {
@@ -104,6 +106,8 @@ func (f *follower) handle() bool {
 	switch {
 	case errors.Is(err, dataplane.ErrBusy):
 		f.box.cfg.Log.Info("a change of the network waits until another process has replaced the dataplane")
+	case errors.Is(err, errLater):
+		f.box.cfg.Log.Debug("a change of the network is followed later", "error", err)
 	case errors.Is(err, unix.ENODEV):
 		f.box.cfg.Log.Info("an interface has vanished: the change of the network is followed again", "error", err)
 	default:
@@ -119,11 +123,18 @@ func (b *box) follow(c netif.Change) error {
 	if c&^netif.ChangedQueues != 0 {
 		b.dp.BumpRoutes()
 	}
+	var mtus error
 	if c&netif.ChangedRouteMTUs != 0 {
-		if err := b.followRouteMTUs(b.dp, true); err != nil {
-			return err
-		}
+		mtus = b.followRouteMTUs(b.dp, true)
 	}
+	if err := b.followLinks(c); err != nil {
+		return err
+	}
+	return mtus
+}
+
+// followLinks follows what has changed besides the MTUs of routes.
+func (b *box) followLinks(c netif.Change) error {
 	if c&(netif.ChangedLinks|netif.ChangedAddresses|netif.ChangedDefault) == 0 {
 		if c&netif.ChangedQueues != 0 {
 			return b.holdAgain()

@@ -49,6 +49,7 @@ type policies struct {
 	failed   error         // why they could not be read
 	told     string        // of the failure that was logged last
 	known    bool          // they were read, or that has failed
+	live     bool          // programs of this build are in force: no older ones search the same table
 	applied  *spd.Table    // in force in all members; nil: not known
 	said     rundir.Policies
 	noted    bool // that is recorded
@@ -156,6 +157,9 @@ func (p *policies) apply(now time.Time) error {
 		p.keepSecret()
 		held, _ := p.holder.Held()
 		table = spd.Compile(p.present, held, p.defaults, mask)
+		if !p.live {
+			table.HoldPlainly()
+		}
 	}
 	if p.applied != nil && reflect.DeepEqual(table, p.applied) {
 		return nil
@@ -173,6 +177,13 @@ func (p *policies) apply(now time.Time) error {
 	}
 	p.note(table)
 	return err
+}
+
+// goLive says that programs of this build are in force.
+func (p *policies) goLive() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.live = true
 }
 
 // keepSecret records what a later daemon must know of the policies that then have gone.
@@ -230,6 +241,7 @@ func (f *policyFollower) Run(ctx context.Context) error {
 			<-broken
 		}
 	}()
+	f.policies.goLive()
 	f.set()
 	signal(wake) // covers changes during the start
 	var again time.Time

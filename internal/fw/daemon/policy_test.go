@@ -46,6 +46,18 @@ func (f *fakePlane) SetPolicies(t *spd.Table) error {
 	return nil
 }
 
+// has reports whether an entry of the table has a verdict.
+func (f *fakePlane) has(v spd.Verdict) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.table.Entries {
+		if e.Verdict == v {
+			return true
+		}
+	}
+	return false
+}
+
 // told returns what the plane was told last, as text.
 func (f *fakePlane) told() string {
 	f.mu.Lock()
@@ -271,6 +283,14 @@ func TestHeldPoliciesOutliveTheDaemon(t *testing.T) {
 	next.join(plane, 0)
 	if got := plane.told(); got != "3 policies, 2 held" {
 		t.Errorf("the next daemon: %s", got)
+	}
+	if plane.has(spd.Held) || !plane.has(spd.Secret) {
+		t.Error("programs of an older build, which are still in force, do not know what is held")
+	}
+	next.goLive()
+	next.update()
+	if !plane.has(spd.Held) {
+		t.Error("once its own programs are in force, nothing is held")
 	}
 }
 

@@ -33,6 +33,12 @@ func (r *RouteMTU) entry() tablePrefix {
 		key.Family = (key.Family + w) * 31
 	}
 	key.Family += uint32(r.Ifindex)
+	key.Family *= 31
+	if r.Network.Addr().Is4() {
+		key.Family += 4
+	} else {
+		key.Family += 6
+	}
 	return key
 }
 

@@ -94,21 +94,27 @@ func (h *harness) tellRouteMTUs() {
 // networks by the same gateway have none, and one that leads elsewhere has none either, if it is in the network.
 func TestRouteMTUNotLocked(t *testing.T) {
 	h := newHarness(t, "match in on lan0 to 10.77.0.0/16 rtable 77\npass")
-	route := func(network, gateway string, ifindex, mtu, table int) *netlink.Route {
+	add := func(network, gateway string, r *netlink.Route) {
+		t.Helper()
 		_, dst, err := net.ParseCIDR(network)
 		check(t, err)
-		r := &netlink.Route{LinkIndex: ifindex, Dst: dst, Gw: net.ParseIP(gateway), MTU: mtu, Table: table}
+		r.Dst, r.Gw = dst, net.ParseIP(gateway)
 		check(t, netlink.RouteReplace(r))
-		return r
+	}
+	route := func(network, gateway string, ifindex, mtu int) {
+		t.Helper()
+		add(network, gateway, &netlink.Route{LinkIndex: ifindex, MTU: mtu})
 	}
 	check(t, netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: "tun7"}, Mode: netlink.TUNTAP_MODE_TUN}))
 	tun := address(t, must(netlink.LinkByName("tun7"))(t), []string{"10.7.0.1/24"})
 	h.setInterface(tun, InterfacePresent|InterfaceL3, "")
-	route("198.51.100.0/24", "203.0.113.1", h.net.wan0, 1400, 0)
-	route("2001:db8:9::/64", "2001:db8:113::1", h.net.wan0, 1400, 0)
-	route("10.9.0.0/16", "", tun, 1300, 0)
-	route("198.51.100.128/25", "", tun, 0, 0)
-	route("10.77.0.0/16", "203.0.113.1", h.net.wan0, 1350, 77)
+	route("198.51.100.0/24", "203.0.113.1", h.net.wan0, 1400)
+	route("2001:db8:9::/64", "2001:db8:113::1", h.net.wan0, 1400)
+	route("10.9.0.0/16", "", tun, 1300)
+	route("198.51.100.128/25", "", tun, 0)
+	route("::/64", "", tun, 1290) // which has ::ffff:10.7.0.9 in it, but that is no address of IPv4
+	add("10.77.0.0/17", "203.0.113.1", &netlink.Route{LinkIndex: h.net.wan0, MTU: 1350, MTULock: true, Table: 77})
+	add("10.77.128.0/17", "203.0.113.1", &netlink.Route{LinkIndex: h.net.wan0, MTU: 1300, Table: 77})
 	lan, lan6 := "192.168.1.10:4000", "[fd00:1::10]:4000"
 	type flow struct {
 		from, to string
@@ -125,6 +131,7 @@ func TestRouteMTUNotLocked(t *testing.T) {
 		{lan, "10.9.1.1:53", 28, 1300, "up up-mtu"},
 		{lan, "10.7.0.9:53", 28, 1500, "up up-mtu"},
 		{lan, "10.77.0.1:53", 28, 1350, "forward gateway-mtu"},
+		{lan, "10.77.200.1:53", 28, 1500, "forward gateway-mtu"}, // its MTU is not locked
 	}
 	play := func() {
 		t.Helper()
@@ -146,14 +153,14 @@ func TestRouteMTUNotLocked(t *testing.T) {
 	}
 	h.tellRouteMTUs()
 	play()
-	route("198.51.100.0/24", "203.0.113.1", h.net.wan0, 1450, 0)
-	route("2001:db8:9::/64", "2001:db8:113::1", h.net.wan0, 0, 0)
+	route("198.51.100.0/24", "203.0.113.1", h.net.wan0, 1450)
+	route("2001:db8:9::/64", "2001:db8:113::1", h.net.wan0, 0)
 	flows[0].mtu, flows[3].mtu = 1450, 1500
 	h.tellRouteMTUs()
 	play()
-	route("198.51.100.0/24", "203.0.113.1", h.net.wan0, 0, 0)
-	route("10.9.0.0/16", "", tun, 0, 0)
-	route("10.77.0.0/16", "203.0.113.1", h.net.wan0, 0, 77)
+	route("198.51.100.0/24", "203.0.113.1", h.net.wan0, 0)
+	route("10.9.0.0/16", "", tun, 0)
+	add("10.77.0.0/17", "203.0.113.1", &netlink.Route{LinkIndex: h.net.wan0, Table: 77})
 	flows[0].mtu, flows[5].mtu, flows[7].mtu = 1500, 1500, 1500
 	h.tellRouteMTUs()
 	play()

@@ -372,16 +372,16 @@ func (d *Dataplane) Shares(ifindex int) (s Shares, err error) {
 		for i := range slot.Bucket {
 			b := &slot.Bucket[i]
 			s.Cores[i], s.Wanted[i], s.Frames[i] = b.Core, b.Wanted, atomic.LoadUint32(&b.Frames)
-			s.idle = s.idle && b.Wanted == 0 && (b.Core == 0 || b.settled(cores[b.Core-1].Taken, now))
+			s.idle = s.idle && b.Wanted == 0 && (b.Core == 0 || b.settled(&cores[b.Core-1], now))
 		}
 	})
 	return s, err
 }
 
 // settled is spread_is_settled() of bpf/path/spread.h for a bucket of another core.
-func (b *xdpSpreadBucket) settled(taken uint32, now uint16) bool {
-	since := int32(taken - b.Given)
-	return since >= limits.SpreadTaken || since > 0 && now-b.Tick >= limits.SpreadIdle
+func (b *xdpSpreadBucket) settled(c *HandOver, now uint16) bool {
+	waits := int32(c.Given-c.Taken) > 0 && b.Given-c.Taken < c.Given-c.Taken
+	return !waits && (c.Taken-b.Given >= limits.SpreadTaken || now-b.Tick >= limits.SpreadIdle)
 }
 
 // Spreads reports whether frames of an interface may be handed to other cores.

@@ -228,3 +228,38 @@ func TestSpreadHeavyLeaves(t *testing.T) {
 		}))
 	}
 }
+
+// TestSpreadOldNumbers checks that a bucket leaves a core which was never given one of its frames: the first was dropped,
+// and the number of its last frame is another core's.
+func TestSpreadOldNumbers(t *testing.T) {
+	s := newSpreadNet(t, "pass")
+	s.give(0, 1)
+	frame := parsePkt("udp 192.168.1.10:4000 > 198.51.100.9:53 len 40").frame(lanHostMAC, lan0MAC)
+	bucket := s.bucket(frame)
+	send := func() {
+		must(bpfload.RunXDP(s.dp.objects.Programs[programSpread], bpfload.Run{Frame: slices.Clone(frame), Ifindex: s.net.lan0}))(t)
+	}
+	for _, ahead := range []uint32{1 << 31, 1<<31 + 5, 1<<32 - 1<<20} {
+		s.give(s.other+1, 1)
+		time.Sleep(50 * time.Millisecond) // so that it gets that core
+		send()
+		queue := func(waits uint32) {
+			check(t, changeArray(s.dp.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) {
+				c := &cores[s.other]
+				c.Given, c.Tick = c.Taken+waits, s.dp.tables.shared.Now
+				check(t, changeArray(s.dp.objects.Maps[mapSpreadSlots], func(slots []xdpSpreadSlot) {
+					slots[s.net.lan0%limits.SpreadSlots].Bucket[bucket].Given = c.Taken + ahead
+				}))
+			}))
+		}
+		queue(limits.SpreadRoom)
+		send() // finds no room
+		s.give(0, 1)
+		queue(limits.SpreadLeave)
+		send()
+		if now := must(s.dp.Shares(s.net.lan0))(t); now.Cores[bucket] != 0 {
+			t.Errorf("%d frames ahead: core %d still has the bucket", ahead, now.Cores[bucket]-1)
+		}
+		queue(0)
+	}
+}

@@ -163,6 +163,15 @@ func TestHeldWithoutPorts(t *testing.T) {
 	if got := search(held, &f, 2); got != spd.Clear {
 		t.Errorf("what the policy with ports selects, while the other one is held: %d", got)
 	}
+	f.Dport = 501
+	if got := search(held, &f, 2); got != spd.Held {
+		t.Errorf("what the held policy selects alone: %d", got)
+	}
+	held.HoldPlainly()
+	if got := search(held, &f, 2); got != spd.Secret {
+		t.Errorf("the same for programs of an older build: %d", got)
+	}
+	f.Dport = 500
 	if got := searchPacket(spd.Compile([]xfrm.Policy{pass, secret}, nil, xfrm.Defaults{}, 0), &f, 2, false); got != spd.Stack {
 		t.Errorf("a fragment while the policy is there: %d", got)
 	}

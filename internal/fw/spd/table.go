@@ -122,6 +122,17 @@ func Compile(policies []xfrm.Policy, held []xfrm.Policy, d xfrm.Defaults, markMa
 	return t
 }
 
+// HoldPlainly makes the table one for the programs of an older build as well, which search the same table until those of
+// this one replace them: they do not know Held.
+func (t *Table) HoldPlainly() {
+	for k, e := range t.Entries {
+		if e.Verdict == Held {
+			e.Verdict = Secret
+			t.Entries[k] = e
+		}
+	}
+}
+
 // simplify empties the lists in which every policy lets packets pass as they are.
 func (t *Table) simplify() {
 	var matters [Lists]bool
