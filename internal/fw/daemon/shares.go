@@ -134,7 +134,7 @@ func (s *sharing) even(calm []int) (easy bool) {
 	if moved || own >= easyCore {
 		return false
 	}
-	s.move(s.heaviest(), receiver, spreadStep, fullCore-own, false)
+	s.move(s.heaviest(), receiver, max(1, min(spreadStep, s.room(receiver))), fullCore-own, false)
 	return !slices.ContainsFunc(s.wanted[:], func(core uint8) bool { return core != 0 })
 }
 

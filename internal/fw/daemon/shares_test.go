@@ -189,3 +189,33 @@ func TestSharesOfGreatConnections(t *testing.T) {
 		t.Errorf("others stay with the great connection: %v", w.now.Wanted[7:13])
 	}
 }
+
+// TestTakingBackFits checks that the core that receives takes no more back at a time than it has time for, also if the
+// frames are the work of many cores.
+func TestTakingBackFits(t *testing.T) {
+	s, now, load := &spreader{}, dataplane.Shares{Receiver: 0}, map[int]coreLoad{0: {0.68, 0.68}}
+	work := load[0].busy
+	for core := range 8 {
+		s.online = append(s.online, core)
+		if core > 0 {
+			load[core] = coreLoad{0.85, 0}
+			work += load[core].busy
+		}
+	}
+	for i := range now.Cores {
+		now.Frames[i] = 100
+		now.Cores[i] = uint8(2 + i%7)
+	}
+	now.Wanted = now.Cores
+	wanted := now.Wanted
+	s.share(&wanted, &now, load, nil)
+	back := 0
+	for _, core := range wanted {
+		if core == 0 {
+			back++
+		}
+	}
+	if busy := load[0].busy + float64(back)/dataplane.SpreadBuckets*work; back == 0 || busy > fullCore {
+		t.Errorf("%d buckets come back: the core would be %.2f busy", back, busy)
+	}
+}
