@@ -112,7 +112,7 @@ func document(f *forward.Report) *report.Document {
 		if c.netRatio() > 0 {
 			net = fmt.Sprintf("%.3f", c.netRatio())
 		}
-		t.Add(false, fmt.Sprint(c.c.Frame), c.way(), ns(c.without), ns(c.with), fmt.Sprintf("%+.1f", c.more()), fmt.Sprintf("%.3f", c.ratio()),
+		t.Add(false, fmt.Sprint(c.c.Frame), c.way(), ns(c.without), ns(c.with), report.Signed(c.more()), fmt.Sprintf("%.3f", c.ratio()),
 			net, fmt.Sprintf("≥ %.2f", c.floor()), c.verdict())
 	}
 	d.Verdicts = verdicts(all)

@@ -17,6 +17,14 @@ const digits = 3
 // the same run write theirs in this way too, so that they agree.
 func Figure(v float64) string { return units.Digits(v, digits) }
 
+// Signed writes a difference: a figure with its sign.
+func Signed(v float64) string {
+	if v > 0 {
+		return "+" + Figure(v)
+	}
+	return Figure(v)
+}
+
 func figure(v float64) string { return Figure(v) }
 
 // spread writes the smallest and the largest run.

@@ -45,12 +45,12 @@ func (c *Chart) units() (units []string) {
 	return units
 }
 
-// checkFigure checks one cell. The spread after a figure is rounded like it.
+// checkFigure checks one cell. The spread after a figure is rounded like it. A difference may have a sign.
 func checkFigure(cell string) error {
 	for _, word := range strings.FieldsFunc(cell, func(c rune) bool { return strings.ContainsRune(" –()", c) }) {
 		v, err := strconv.ParseFloat(strings.ReplaceAll(word, ",", ""), 64)
-		if err == nil && Figure(v) != word && trimZeros(Figure(v)) != word {
-			return fmt.Errorf("%s is written with other digits than in charts, %s", word, Figure(v))
+		if figure := Figure(v); err == nil && !slices.Contains([]string{figure, trimZeros(figure), Signed(v)}, word) {
+			return fmt.Errorf("%s is written with other digits than in charts, %s", word, figure)
 		}
 	}
 	return nil
