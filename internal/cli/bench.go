@@ -50,7 +50,8 @@ for the line to the internet, in both directions, at a rate at which nothing is 
 kernel's are HTB and an IFB. And weir-scrub, weir-route-to and weir-limits: weir-nat with
 scrub and prio on all packets, with a gateway that a rule chooses, with limits on all
 sources. And weir-af-to: from IPv6 to IPv4. The ratios of these four to weir-nat have floors.
-And weir-pppoe and weir-nat-pppoe: with a PPPoE session on the wire to the internet.
+And weir-pppoe, weir-nat-pppoe and redirect-pppoe: with a PPPoE session on the wire to the
+internet.
 And weir-stateless: weir without states. And weir-once: weir with --prefetch off. The ratio
 of weir to it has a floor of 0.98, with any --pattern.
 

@@ -22,6 +22,8 @@ func newBenchPPPoECommand(env *Env) *cobra.Command {
 core. Paths, in turn, as "weir bench forward" has them:
 
   generator       frames end at the firewall's door: what measuring itself costs
+  redirect        a bare XDP redirect
+  redirect-pppoe  the same, and the session's header put in front or taken off: what it costs at least
   weir-nat        examples/gateway.conf, traffic with NAT
   weir-nat-pppoe  the same with a session of weir's own client on the wire to the internet
 

@@ -108,6 +108,7 @@ var compared = [...]struct {
 	{of: paths.KernelHTB, to: paths.Kernel, adds: true},
 	{of: paths.WeirVLAN, to: paths.Weir, adds: true}, {of: paths.WeirNATVLAN, to: paths.WeirNAT, adds: true},
 	{of: paths.WeirAfTo, to: paths.WeirNAT, adds: true, floor: 0.8},
+	{of: paths.RedirectPPPoE, to: paths.Redirect, adds: true},
 	{of: paths.WeirPPPoE, to: paths.Weir, adds: true}, {of: paths.WeirNATPPPoE, to: paths.WeirNAT, adds: true},
 	{of: paths.WeirScrub, to: paths.WeirNAT, adds: true, floor: 0.95},
 	{of: paths.WeirRouteTo, to: paths.WeirNAT, adds: true, floor: 0.97},

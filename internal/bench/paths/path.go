@@ -53,6 +53,8 @@ const (
 	WeirPPPoE    = "weir-pppoe" // weir, with a PPPoE session on the far wire
 	WeirNATPPPoE = "weir-nat-pppoe"
 
+	RedirectPPPoE = "redirect-pppoe" // redirect, with a session on the far wire
+
 	WeirAfTo = "weir-af-to" // from IPv6 to IPv4
 
 	WeirScrub   = "weir-scrub"    // weir-nat, and packets are normalised and get a priority
@@ -69,14 +71,14 @@ var All = []string{Generator, Redirect, Kernel, Nft, NftNAT, Weir, WeirNAT}
 // VLAN are the paths of tagged frames. They work without the kernel's VLAN devices.
 var VLAN = []string{WeirVLAN, WeirNATVLAN}
 
-// PPPoE are the paths with a session.
+// PPPoE are weir's paths with a session.
 var PPPoE = []string{WeirPPPoE, WeirNATPPPoE}
 
 // Queued are the paths with queues.
 var Queued = []string{KernelHTB, WeirQoS, WeirNATQoS, WeirHeld}
 
 // Known are the names of all paths.
-var Known = slices.Concat(All, Queued, VLAN, PPPoE, []string{WeirAfTo, WeirScrub, WeirRouteTo, WeirLimits, WeirStateless, WeirOnce})
+var Known = slices.Concat(All, Queued, VLAN, PPPoE, []string{RedirectPPPoE, WeirAfTo, WeirScrub, WeirRouteTo, WeirLimits, WeirStateless, WeirOnce})
 
 // Prefetches reports whether weir runs on a path and may look at packets twice.
 func Prefetches(name string) bool { return strings.HasPrefix(name, Weir) && name != WeirOnce }
@@ -117,6 +119,9 @@ func New(name string, o WeirOptions) (*Path, error) {
 		return &Path{Name: name, Hook: "xdp", Effect: traffic.Effect{ToDoor: true}, Entries: []Entry{{"", startNothing}}}, nil
 	case Redirect:
 		return &Path{Name: name, Hook: "xdp", Entries: []Entry{{"bpf_redirect", startRedirect("redirect")}, {"bpf_redirect_map", startRedirect("redirect_map")}}}, nil
+	case RedirectPPPoE:
+		return &Path{Name: name, Hook: "xdp", Effect: traffic.Effect{InSession: true}, Entries: []Entry{
+			{"bpf_redirect", startRedirectSession("redirect_session")}, {"bpf_redirect_map", startRedirectSession("redirect_map_session")}}}, nil
 	case Kernel:
 		return &Path{Name: name, Hook: hookStack, Effect: traffic.Effect{Routes: true, HasEgress: true}, Entries: stackEntries(nil)}, nil
 	case Nft:

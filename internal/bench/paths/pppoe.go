@@ -79,6 +79,27 @@ func startSession(o WeirOptions) func(context.Context, *traffic.Setup) (func() e
 	}
 }
 
+// bareSession is the number of a session that nobody has made.
+const bareSession = 0x1234
+
+// startRedirectSession attaches the bare redirect that puts a session in front of frames for the far wire, and takes it
+// off those from there: what a session costs at least.
+func startRedirectSession(program string) func(context.Context, *traffic.Setup) (func() error, error) {
+	return func(ctx context.Context, w *traffic.Setup) (func() error, error) {
+		var undo UndoList
+		if err := raiseMTU(w.Testbed, &undo); err != nil {
+			return nil, errors.Join(err, undo.Run())
+		}
+		w.Session, w.SessionAddr = bareSession, sessionAddr
+		stop, err := startRedirect(program)(ctx, w)
+		if err != nil {
+			return nil, errors.Join(err, undo.Run())
+		}
+		undo.Add(stop)
+		return undo.Run, nil
+	}
+}
+
 // raiseMTU makes room for the session's header on the far wire.
 func raiseMTU(b *testbed.Testbed, undo *UndoList) error {
 	for _, p := range []testbed.Place{testbed.FarEnd, testbed.FarDoor} {

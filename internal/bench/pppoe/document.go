@@ -26,6 +26,8 @@ type cost struct {
 	c             traffic.Case
 	without, with stats.Sample // Mpps
 	base          float64      // ns of a frame that are the generator's; 0: not measured
+
+	bare, bareWith stats.Sample // Mpps of a bare redirect; empty: not measured
 }
 
 // costs finds the pairs among the rows.
@@ -48,6 +50,9 @@ func costs(rows []forward.Row) (all []cost) {
 		if base != nil {
 			one.base = base.NS
 		}
+		if bare, with := pair[paths.Redirect], pair[paths.RedirectPPPoE]; bare != nil && with != nil {
+			one.bare, one.bareWith = bare.Mpps, with.Mpps
+		}
 		all = append(all, one)
 	}
 	return all
@@ -57,8 +62,21 @@ func costs(rows []forward.Row) (all []cost) {
 func (c *cost) ratio() float64 { return c.with.Median() / c.without.Median() }
 
 // more is what the session takes of a core for a frame, in ns.
-func (c *cost) more() float64 {
-	return float64(c.c.Cores) * 1000 * (1/c.with.Median() - 1/c.without.Median())
+func (c *cost) more() float64 { return c.between(c.without, c.with) }
+
+func (c *cost) between(without, with stats.Sample) float64 {
+	return float64(c.c.Cores) * 1000 * (1/with.Median() - 1/without.Median())
+}
+
+// least is what the session takes of a bare redirect, in ns, and what ratio is left if it takes no more of weir; false:
+// that was not measured.
+func (c *cost) least() (ns, ratio float64, ok bool) {
+	if len(c.bareWith) == 0 {
+		return 0, 0, false
+	}
+	ns = c.between(c.bare, c.bareWith)
+	without := float64(c.c.Cores) * 1000 / c.without.Median()
+	return ns, without / (without + ns), true
 }
 
 // netRatio leaves the generator out. NaN-free: 0 if it was not measured.
@@ -103,7 +121,7 @@ func document(f *forward.Report) *report.Document {
 	all := costs(f.Rows)
 	t := report.Table{Title: "With a session ÷ without", Columns: []report.Column{
 		{Name: "frame", Unit: "bytes"}, {Name: "direction", Words: true}, {Name: "without", Unit: "ns"}, {Name: "with", Unit: "ns"}, {Name: "more", Unit: "ns"},
-		{Name: "ratio"}, {Name: "without the generator"}, {Name: "floor"}, {Name: "verdict", Words: true, Concludes: true},
+		{Name: "a bare redirect: more", Unit: "ns"}, {Name: "ratio with that"}, {Name: "ratio"}, {Name: "without the generator"}, {Name: "floor"}, {Name: "verdict", Words: true, Concludes: true},
 	}}
 	for i := range all {
 		c := &all[i]
@@ -112,7 +130,11 @@ func document(f *forward.Report) *report.Document {
 		if c.netRatio() > 0 {
 			net = fmt.Sprintf("%.3f", c.netRatio())
 		}
-		t.Add(false, fmt.Sprint(c.c.Frame), c.way(), ns(c.without), ns(c.with), report.Signed(c.more()), fmt.Sprintf("%.3f", c.ratio()),
+		least, possible := "–", "–"
+		if more, ratio, ok := c.least(); ok {
+			least, possible = report.Signed(more), fmt.Sprintf("%.3f", ratio)
+		}
+		t.Add(false, fmt.Sprint(c.c.Frame), c.way(), ns(c.without), ns(c.with), report.Signed(c.more()), least, possible, fmt.Sprintf("%.3f", c.ratio()),
 			net, fmt.Sprintf("≥ %.2f", c.floor()), c.verdict())
 	}
 	d.Verdicts = verdicts(all)
@@ -120,6 +142,7 @@ func document(f *forward.Report) *report.Document {
 	d.Method = append(d.Method,
 		"The session is that of weir's own client with a concentrator at the far end, for packets of 1,500 bytes (RFC 4638). On the wire to the internet each frame has 8 more bytes; sizes are those on the other wire. The firewall's address in the session replaces the sources.",
 		"The generator moves the start of each frame by 8 bytes itself, with a session and without: the kernel has to restore a frame for it that has been moved, which is no work of a router's.",
+		"A bare redirect (redirect-pppoe ÷ redirect) moves the start of the frame and writes or takes off the session's header, and nothing else. So it shows what a session takes at least here, whoever forwards.",
 		"Into the session: all frames come from the LAN. Both ways: half of them are replies, which leave the session.",
 	)
 	for _, row := range f.Rows {
@@ -134,6 +157,9 @@ func verdicts(all []cost) (said []string) {
 		c := &all[i]
 		s := fmt.Sprintf("At %d bytes, %s, a core forwards %.3f of what it does without a session (floor %.2f: %s). The session takes %.1f ns of a frame.",
 			c.c.Frame, c.way(), c.ratio(), c.floor(), c.verdict(), c.more())
+		if more, ratio, ok := c.least(); ok {
+			s += fmt.Sprintf(" Of a bare redirect it takes %.1f ns, which alone would leave %.3f.", more, ratio)
+		}
 		if t := stats.Compare(c.without, c.with); t.Test != stats.TooFew && !t.Proven {
 			s += fmt.Sprintf(" No difference is proven; this run would have shown one of %s %%.", units.Digits(t.Detectable*100, 2))
 		}

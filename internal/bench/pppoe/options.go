@@ -31,7 +31,7 @@ type Options struct {
 	quick      bool   // take the first run, even if it was disturbed
 }
 
-// Defaults take five minutes.
+// Defaults take eight minutes.
 func Defaults() Options {
 	return Options{Frames: []int{64, 1518}, Flows: 1000, Runs: 9, Seconds: 500 * time.Millisecond, Connections: []int{1, 64}, Rate: 1e9,
 		directions: []string{traffic.OneWay, traffic.Both}}
@@ -51,7 +51,7 @@ func (o *Options) Estimate() time.Duration {
 
 func (o *Options) forward() forward.Options {
 	f := forward.Defaults()
-	f.Paths = []string{paths.Generator, paths.WeirNAT, paths.WeirNATPPPoE}
+	f.Paths = []string{paths.Generator, paths.Redirect, paths.RedirectPPPoE, paths.WeirNAT, paths.WeirNATPPPoE}
 	f.Directions, f.Grows = o.directions, true
 	f.Frames, f.Flows, f.Runs, f.Seconds = o.Frames, []int{o.Flows}, o.Runs, o.Seconds
 	f.Command, f.Version, f.Program, f.Progress, f.Name, f.Quick = o.Command, o.Version, o.Program, o.Progress, o.name, o.quick

@@ -65,3 +65,23 @@ func TestVerdict(t *testing.T) {
 		}
 	}
 }
+
+// What a bare redirect takes for a session is beside what weir takes.
+func TestLeast(t *testing.T) {
+	row := func(path string, ns float64) forward.Row {
+		return forward.Row{Path: path, Case: traffic.Case{Frame: 1518, Cores: 1}, Mpps: stats.Sample{1000 / ns}, NS: ns}
+	}
+	rows := []forward.Row{row(paths.Redirect, 250), row(paths.RedirectPPPoE, 260), row(paths.WeirNAT, 290), row(paths.WeirNATPPPoE, 304)}
+	all := costs(rows)
+	if len(all) != 1 {
+		t.Fatalf("%d pairs", len(all))
+	}
+	if ns, ratio, ok := all[0].least(); !ok || math.Abs(ns-10) > 1e-3 || math.Abs(ratio-290.0/300) > 1e-3 || math.Abs(all[0].more()-14) > 1e-3 {
+		t.Errorf("%.3f ns, %.3f, %v; more %.3f", ns, ratio, ok, all[0].more())
+	}
+	if all := costs(rows[2:]); len(all) != 1 {
+		t.Fatalf("%d pairs", len(all))
+	} else if _, _, ok := all[0].least(); ok {
+		t.Error("there is no bare redirect")
+	}
+}

@@ -134,7 +134,8 @@ func LoadCountObjectsFor(w *Setup, back bool, values map[string]any) (*bpfload.O
 }
 
 // LoadRedirect loads the programs that redirect frames to the firewall's other device,
-// with the next MAC addresses.
+// with the next MAC addresses. Those with "session" in their names put the PPPoE session in front of frames for the far
+// wire, and take it off frames from there.
 func LoadRedirect(w *Setup, back bool) (*bpfload.Objects, error) {
 	source, target, err := w.Testbed.MACs(w.exit(back), w.end(back))
 	if err != nil {
@@ -143,7 +144,7 @@ func LoadRedirect(w *Setup, back bool) (*bpfload.Objects, error) {
 	addresses := words(append(slices.Clone(target), source...))
 	leaveBy := uint32(w.Testbed.Indexes[w.exit(back)])
 	objects, err := LoadCountObjectsFor(w, back, map[string]any{
-		"leave_by": leaveBy, "addresses_low": addresses[0], "addresses_high": uint32(addresses[1]),
+		"leave_by": leaveBy, "addresses_low": addresses[0], "addresses_high": uint32(addresses[1]), "session": w.Session,
 	})
 	if err != nil {
 		return nil, err

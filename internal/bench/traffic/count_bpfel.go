@@ -28,23 +28,26 @@ type countCounter struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	countMapCounters      = "counters"
-	countMapDevices       = "devices"
-	countMapNumbers       = "numbers"
-	countProgCount        = "count"
-	countProgCountEgress  = "count_egress"
-	countProgPass         = "pass"
-	countProgRedirect     = "redirect"
-	countProgRedirectMap  = "redirect_map"
-	countVarAddressesHigh = "addresses_high"
-	countVarAddressesLow  = "addresses_low"
-	countVarBack          = "back"
-	countVarEthertype     = "ethertype"
-	countVarInOrder       = "in_order"
-	countVarLeaveBy       = "leave_by"
-	countVarNumbered      = "numbered"
-	countVarProtocol      = "protocol"
-	countVarTagLen        = "tag_len"
+	countMapCounters            = "counters"
+	countMapDevices             = "devices"
+	countMapNumbers             = "numbers"
+	countProgCount              = "count"
+	countProgCountEgress        = "count_egress"
+	countProgPass               = "pass"
+	countProgRedirect           = "redirect"
+	countProgRedirectMap        = "redirect_map"
+	countProgRedirectMapSession = "redirect_map_session"
+	countProgRedirectSession    = "redirect_session"
+	countVarAddressesHigh       = "addresses_high"
+	countVarAddressesLow        = "addresses_low"
+	countVarBack                = "back"
+	countVarEthertype           = "ethertype"
+	countVarInOrder             = "in_order"
+	countVarLeaveBy             = "leave_by"
+	countVarNumbered            = "numbered"
+	countVarProtocol            = "protocol"
+	countVarSession             = "session"
+	countVarTagLen              = "tag_len"
 )
 
 // loadCount returns the embedded CollectionSpec for count.
@@ -89,11 +92,13 @@ type countSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type countProgramSpecs struct {
-	Count       *ebpf.ProgramSpec `ebpf:"count"`
-	CountEgress *ebpf.ProgramSpec `ebpf:"count_egress"`
-	Pass        *ebpf.ProgramSpec `ebpf:"pass"`
-	Redirect    *ebpf.ProgramSpec `ebpf:"redirect"`
-	RedirectMap *ebpf.ProgramSpec `ebpf:"redirect_map"`
+	Count              *ebpf.ProgramSpec `ebpf:"count"`
+	CountEgress        *ebpf.ProgramSpec `ebpf:"count_egress"`
+	Pass               *ebpf.ProgramSpec `ebpf:"pass"`
+	Redirect           *ebpf.ProgramSpec `ebpf:"redirect"`
+	RedirectMap        *ebpf.ProgramSpec `ebpf:"redirect_map"`
+	RedirectMapSession *ebpf.ProgramSpec `ebpf:"redirect_map_session"`
+	RedirectSession    *ebpf.ProgramSpec `ebpf:"redirect_session"`
 }
 
 // countMapSpecs contains maps before they are loaded into the kernel.
@@ -117,6 +122,7 @@ type countVariableSpecs struct {
 	LeaveBy       *ebpf.VariableSpec `ebpf:"leave_by"`
 	Numbered      *ebpf.VariableSpec `ebpf:"numbered"`
 	Protocol      *ebpf.VariableSpec `ebpf:"protocol"`
+	Session       *ebpf.VariableSpec `ebpf:"session"`
 	TagLen        *ebpf.VariableSpec `ebpf:"tag_len"`
 }
 
@@ -165,6 +171,7 @@ type countVariables struct {
 	LeaveBy       *ebpf.Variable `ebpf:"leave_by"`
 	Numbered      *ebpf.Variable `ebpf:"numbered"`
 	Protocol      *ebpf.Variable `ebpf:"protocol"`
+	Session       *ebpf.Variable `ebpf:"session"`
 	TagLen        *ebpf.Variable `ebpf:"tag_len"`
 }
 
@@ -172,11 +179,13 @@ type countVariables struct {
 //
 // It can be passed to loadCountObjects or ebpf.CollectionSpec.LoadAndAssign.
 type countPrograms struct {
-	Count       *ebpf.Program `ebpf:"count"`
-	CountEgress *ebpf.Program `ebpf:"count_egress"`
-	Pass        *ebpf.Program `ebpf:"pass"`
-	Redirect    *ebpf.Program `ebpf:"redirect"`
-	RedirectMap *ebpf.Program `ebpf:"redirect_map"`
+	Count              *ebpf.Program `ebpf:"count"`
+	CountEgress        *ebpf.Program `ebpf:"count_egress"`
+	Pass               *ebpf.Program `ebpf:"pass"`
+	Redirect           *ebpf.Program `ebpf:"redirect"`
+	RedirectMap        *ebpf.Program `ebpf:"redirect_map"`
+	RedirectMapSession *ebpf.Program `ebpf:"redirect_map_session"`
+	RedirectSession    *ebpf.Program `ebpf:"redirect_session"`
 }
 
 func (p *countPrograms) Close() error {
@@ -186,6 +195,8 @@ func (p *countPrograms) Close() error {
 		p.Pass,
 		p.Redirect,
 		p.RedirectMap,
+		p.RedirectMapSession,
+		p.RedirectSession,
 	)
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
  * The counting sink, and the programs at the router's device: both forms of the bare
- * redirect, and a program that only passes.
+ * redirect, the same with a PPPoE session on the far wire, and a program that only passes.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -22,6 +22,7 @@ const volatile __u8 back; /* from the far end to the near one */
 const volatile __u32 leave_by;
 const volatile __u64 addresses_low;  /* the first 8 bytes of the frame */
 const volatile __u32 addresses_high; /* the next 4 */
+const volatile __u16 session;	     /* number of the PPPoE session on the far wire */
 
 /* The time is read once in this many frames. A rate is measured between the first and
  * the last time, so the start and the end of a run do not count. */
@@ -146,6 +147,74 @@ SEC("xdp")
 int redirect_map(struct xdp_md *ctx)
 {
 	return readdress(ctx) ? bpf_redirect_map(&devices, 0, 0) : XDP_PASS;
+}
+
+/* What a frame of a session has in front of an IPv4 packet. */
+struct session_head {
+	__u64 addresses_low;
+	__u32 addresses_high;
+	__be16 type, kind, id, length, proto;
+} __attribute__((packed));
+
+#define SESSION_BYTES 8
+
+/* Puts the session in front of a frame's IPv4 packet. Nothing else that a router does. */
+static __always_inline int enter_session(struct xdp_md *ctx)
+{
+	void *frame = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct session_head *h;
+	__u16 length;
+
+	if (!is_ours(frame, end, 0x0800, protocol))
+		return 0;
+	length = get16(frame + IP4_LEN);
+	if (bpf_xdp_adjust_head(ctx, -SESSION_BYTES))
+		return 0;
+	h = (void *)(long)ctx->data;
+	if ((void *)(h + 1) > (void *)(long)ctx->data_end)
+		return 0;
+	h->addresses_low = addresses_low;
+	h->addresses_high = addresses_high;
+	h->type = bpf_htons(0x8864);
+	h->kind = bpf_htons(0x1100);
+	h->id = bpf_htons(session);
+	h->length = bpf_htons(length + sizeof(h->proto));
+	h->proto = bpf_htons(0x0021);
+	return 1;
+}
+
+/* Takes the session off a frame. */
+static __always_inline int leave_session(struct xdp_md *ctx)
+{
+	void *frame = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+
+	if (!is_ours(frame + SESSION_BYTES, end, 0x0021, protocol) || bpf_xdp_adjust_head(ctx, SESSION_BYTES))
+		return 0;
+	frame = (void *)(long)ctx->data;
+	end = (void *)(long)ctx->data_end;
+	if (frame + ETH_LEN > end)
+		return 0;
+	*(__u64 *)frame = addresses_low;
+	*(__u32 *)(frame + 8) = addresses_high;
+	*(__be16 *)(frame + 12) = bpf_htons(0x0800);
+	return 1;
+}
+
+static __always_inline int move(struct xdp_md *ctx)
+{
+	return back ? leave_session(ctx) : enter_session(ctx);
+}
+
+SEC("xdp")
+int redirect_session(struct xdp_md *ctx)
+{
+	return move(ctx) ? bpf_redirect(leave_by, 0) : XDP_PASS;
+}
+
+SEC("xdp")
+int redirect_map_session(struct xdp_md *ctx)
+{
+	return move(ctx) ? bpf_redirect_map(&devices, 0, 0) : XDP_PASS;
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";
