@@ -228,7 +228,7 @@ int weir_xdp_spread(struct xdp_md *ctx)
 SEC("xdp.frags/cpumap")
 int weir_spread_take(struct xdp_md *ctx)
 {
-	spread_take();
+	spread_take(ctx);
 	bpf_tail_call(ctx, &spread_next, 0);
 	return XDP_DROP;
 }

@@ -38,7 +38,7 @@ struct spread_bucket {
 	__u16 tick;  /* of its last frame: those that were dropped do not count here */
 	__u32 stamp; /* time of it, and SPREAD_*, while the bucket is to move; else 0 */
 	__u32 seen;  /* spread_slot.seen at it: wraps */
-	__u32 given; /* number of it among those given to the core: wraps */
+	__u32 given; /* number of it among those of the interface that the core was given: wraps at 16 bits */
 	__u32 frames; /* that came: wraps */
 };
 
@@ -48,20 +48,27 @@ struct spread_slot {
 	__u32 tick;	/* of the last frame */
 	__u32 seen;	/* frames; wraps */
 	__u32 ifindex;	/* by the daemon */
-	__u32 pad[12];
+	__u32 format;	/* in the first slot: what the maps mean, by the loader */
+	__u32 pad[11];
 	struct spread_bucket bucket[SPREAD_BUCKETS];
 };
 
-/* What waits for a core. Cores that give write the first line, the core itself the second. */
+/*
+ * What waits for a core. Cores that give write the first line, the core itself the second. Frames are numbered by
+ * interface, too: one core receives its frames, and so gives them in the order of their numbers. What several cores give
+ * waits in another order than it was given, as each has some in a queue of its own until its poll ends.
+ */
 struct spread_core {
 	__u32 given;
 	__u32 full; /* frames dropped, as too many waited */
 	__u32 lost; /* frames given that no core has taken: the kernel could not hand them over */
-	__u32 pad0[13];
+	__u16 gave[SPREAD_SLOTS]; /* of given, by interface; wraps */
+	__u32 pad0[5];
 	__u32 taken; /* or lost */
 	__u32 tick; /* at which the last was, or the first was given to an empty queue */
 	__u32 seen; /* given, when it was last read: giving cores write that line for each frame */
-	__u32 pad1[13];
+	__u16 took[SPREAD_SLOTS]; /* of taken, by interface; wraps */
+	__u32 pad1[5];
 };
 
 struct {
@@ -210,38 +217,43 @@ static __always_inline int spread_rests(const struct spread_bucket *b, __u32 sta
 
 /* Whether the last frame that a core was given of a bucket is among those that wait for it. Numbers wrap, and that of a
  * bucket may be old, or another core's: if the first frame for its new core was dropped, it has not been given one. */
-static __always_inline int spread_waits(const struct spread_bucket *b, __u32 given, __u32 taken)
+static __always_inline int spread_waits(const struct spread_bucket *b, __u16 gave, __u16 took)
 {
-	return (__s32)(given - taken) > 0 && b->given - taken < given - taken;
+	__u16 wait = gave - took;
+
+	return (__s16)wait > 0 && (__u16)(b->given - took) < wait;
 }
 
-/* Whether no frame of a bucket can be on its way any more. */
-static __always_inline int spread_is_settled(const struct spread_slot *slot, const struct spread_bucket *b, __u32 stamp)
+/* Whether no frame of a bucket can be on its way any more. number: of the slot. */
+static __always_inline int spread_is_settled(const struct spread_slot *slot, __u32 number, const struct spread_bucket *b,
+					     __u32 stamp)
 {
 	int rests = spread_rests(b, stamp);
 	const struct spread_core *c;
-	__u32 core = (__u32)b->core - 1, taken;
+	__u32 core = (__u32)b->core - 1;
+	__u16 took;
 
 	if (!b->core)
 		return rests || slot->seen - b->seen > SPREAD_POLL;
 	c = bpf_map_lookup_elem(&spread_cores, &core);
 	if (!c)
 		return 1;
-	taken = *(volatile const __u32 *)&c->taken;
-	if (spread_waits(b, *(volatile const __u32 *)&c->given, taken))
+	number &= SPREAD_SLOTS - 1;
+	took = *(volatile const __u16 *)&c->took[number];
+	if (spread_waits(b, *(volatile const __u16 *)&c->gave[number], took))
 		return 0;
-	return rests || taken - b->given >= SPREAD_TAKEN;
+	return rests || (__u16)(took - b->given) >= SPREAD_TAKEN;
 }
 
 /* Gives a bucket the core that it is to have, if it can. Returns the stamp of this frame; 0: it needs none. */
-static __always_inline __u32 spread_move(const struct spread_slot *slot, struct spread_bucket *b)
+static __always_inline __u32 spread_move(const struct spread_slot *slot, __u32 number, struct spread_bucket *b)
 {
 	__u32 stamp;
 
 	if (b->core == b->wanted)
 		return 0;
 	stamp = spread_stamp();
-	if (!spread_is_settled(slot, b, stamp))
+	if (!spread_is_settled(slot, number, b, stamp))
 		return stamp;
 	b->core = b->wanted;
 	return 0;
@@ -258,19 +270,34 @@ static __always_inline __s32 spread_room(const struct spread_bucket *b)
 	return b->stamp & SPREAD_DRAINS ? 0 : SPREAD_LEAVE;
 }
 
-/* Whether so many frames wait for a core that there is no room for another one. */
-static __always_inline int spread_is_full(struct spread_core *c, __s32 room)
+/* Notes that no frame waits for a core. */
+static __always_inline void spread_forget(struct spread_core *c)
+{
+	__u32 i;
+
+	for (i = 0; i < SPREAD_SLOTS; i++)
+		c->took[i] = c->gave[i];
+}
+
+/* Whether so many frames wait for a core that there is no room for another one. number: of the interface's slot. */
+static __always_inline int spread_is_full(struct spread_core *c, __u32 number, __s32 room)
 {
 	__u32 taken = *(volatile __u32 *)&c->taken, given = *(volatile __u32 *)&c->given;
 
-	if (given == taken && c->tick != shared.now)
+	number &= SPREAD_SLOTS - 1;
+	if (given == taken && c->tick != shared.now) {
 		c->tick = shared.now; /* it has had nothing to take */
+		if (c->took[number] != c->gave[number]) /* it has counted some for a core that was offline */
+			c->took[number] = c->gave[number];
+	}
 	if ((__s32)(given - taken) < room)
 		return 0;
 	if (shared.now - c->tick < SPREAD_STUCK)
 		return 1;
-	if (__sync_val_compare_and_swap(&c->taken, taken, given) == taken) /* given never goes back: buckets name numbers */
+	if (__sync_val_compare_and_swap(&c->taken, taken, given) == taken) { /* given never goes back: buckets name numbers */
 		__sync_fetch_and_add(&c->lost, given - taken);
+		spread_forget(c);
+	}
 	return 0;
 }
 
@@ -293,14 +320,14 @@ static __always_inline int spread_drop(struct xdp_md *ctx, struct spread_core *c
 }
 
 /* Hands a frame to the core of its bucket. Returns the action; SPREAD_STAYS: the core takes none. */
-static __always_inline int spread_give(struct xdp_md *ctx, const struct spread_slot *slot, struct spread_bucket *b,
-				       __u32 stamp)
+static __always_inline int spread_give(struct xdp_md *ctx, const struct spread_slot *slot, __u32 number,
+				       struct spread_bucket *b, __u32 stamp)
 {
 	__u32 core = (__u32)b->core - 1;
 	struct spread_core *c = bpf_map_lookup_elem(&spread_cores, &core);
 	int action;
 
-	if (c && spread_is_full(c, spread_room(b)))
+	if (c && spread_is_full(c, number, spread_room(b)))
 		return spread_drop(ctx, c, b, stamp);
 	spread_note(slot, b, stamp);
 	if (!c)
@@ -308,7 +335,8 @@ static __always_inline int spread_give(struct xdp_md *ctx, const struct spread_s
 	action = bpf_redirect_map(&spread_frames, core, XDP_ABORTED);
 	if (action != XDP_REDIRECT)
 		return SPREAD_STAYS;
-	b->given = __sync_fetch_and_add(&c->given, 1);
+	__sync_fetch_and_add(&c->given, 1);
+	b->given = c->gave[number & (SPREAD_SLOTS - 1)]++;
 	return action;
 }
 
@@ -330,9 +358,9 @@ static __always_inline int spread(struct xdp_md *ctx)
 	slot->seen++;
 	b = &slot->bucket[hash & (SPREAD_BUCKETS - 1)];
 	b->frames++;
-	stamp = spread_move(slot, b);
+	stamp = spread_move(slot, number, b);
 	if (b->core)
-		return spread_give(ctx, slot, b, stamp);
+		return spread_give(ctx, slot, number, b, stamp);
 	spread_note(slot, b, stamp);
 	return SPREAD_STAYS;
 }
@@ -348,13 +376,14 @@ static __always_inline int spread_is_given(struct spread_core *c)
 
 /* Counts a frame that this core takes over. It may be that of a core that is offline: the kernel
  * has the thread of that one run here, and nothing tells which thread runs. */
-static __always_inline void spread_take(void)
+static __always_inline void spread_take(struct xdp_md *ctx)
 {
 	__u32 core = bpf_get_smp_processor_id();
 	struct spread_core *c = bpf_map_lookup_elem(&spread_cores, &core);
 
 	if (c && spread_is_given(c)) {
 		c->tick = shared.now;
+		c->took[hook_ifindex(ctx) & (SPREAD_SLOTS - 1)]++;
 		c->taken++;
 	}
 }

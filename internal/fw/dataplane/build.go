@@ -64,6 +64,9 @@ func (d *Dataplane) build() (err error) {
 	if err := d.load(); err != nil {
 		return err
 	}
+	if err := d.setFormat(); err != nil {
+		return err
+	}
 	return d.fill()
 }
 

@@ -42,10 +42,14 @@ const (
 	// spreadQueue is how many frames the kernel has room for on their way to a core: the most that it allows, and
 	// more than SPREAD_ROOM, beyond which weir drops, by what several cores give at once.
 	spreadQueue = 16384
+	// spreadFormat is what the programs count in the maps: 1: by interface, too. Before there was none.
+	spreadFormat = 1
 	// backWithin is how long frames on their way are waited for.
 	backWithin = time.Second
 	// spreadAway is by how much more a core has taken than it was given if none waits for it, and none will.
 	spreadAway = 1 << 20
+	// spreadAway16 is likewise by how many more of an interface: its numbers wrap at 16 bits.
+	spreadAway16 = 1 << 14
 )
 
 // spreadEntries returns the sizes of the maps.
@@ -78,7 +82,7 @@ func (d *Dataplane) twins(specs []*bpfload.Spec) {
 }
 
 // openSpread opens the maps of the generation before. Without all of them there are new ones. If its queues have less
-// room, there are new ones, too, and Commit takes the frames back from the others.
+// room, or its programs count otherwise, there are new ones, too, and Commit takes the frames back from the others.
 func (d *Dataplane) openSpread() error {
 	if !d.config.Spread {
 		return nil
@@ -103,6 +107,9 @@ func (d *Dataplane) openSpread() error {
 		}
 	}
 	fits, err := queuesFit(found[mapSpreadFrames])
+	if err == nil && fits {
+		fits, err = formatFits(found[mapSpreadSlots])
+	}
 	switch {
 	case err != nil:
 		return errors.Join(err, closeMaps(found))
@@ -112,6 +119,20 @@ func (d *Dataplane) openSpread() error {
 		d.outgoing = found
 	}
 	return nil
+}
+
+// formatFits reports whether the programs that use the maps of a generation count as this version's do.
+func formatFits(slots *bpfload.Map) (fits bool, err error) {
+	err = changeArray(slots, func(slots []xdpSpreadSlot) { fits = slots[0].Format == spreadFormat })
+	return fits, err
+}
+
+// setFormat notes in new maps how the programs count.
+func (d *Dataplane) setFormat() error {
+	if !d.config.Spread || d.spread != nil {
+		return nil
+	}
+	return changeArray(d.objects.Maps[mapSpreadSlots], func(slots []xdpSpreadSlot) { slots[0].Format = spreadFormat })
 }
 
 // wantedShares are the cores that the buckets of all interfaces are to have.
@@ -325,6 +346,7 @@ func (d *Dataplane) AbandonCore(core int) (bool, error) {
 func (d *Dataplane) setTaken(core int, more uint32) error {
 	return changeArray(d.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) {
 		c := &cores[core]
+		c.noneWaits(uint16(min(more, spreadAway16)))
 		atomic.StoreUint32(&c.Taken, atomic.LoadUint32(&c.Given)+more)
 	})
 }
@@ -337,8 +359,16 @@ func (d *Dataplane) CountLost(core int, was HandOver) error {
 		c := &cores[core]
 		if atomic.LoadUint32(&c.Given) == was.Given && atomic.CompareAndSwapUint32(&c.Taken, was.Taken, was.Given) {
 			atomic.AddUint32(&c.Lost, was.Given-was.Taken)
+			c.noneWaits(0)
 		}
 	})
+}
+
+// noneWaits notes that no frame of any interface waits for the core, which has taken so many more than it was given.
+func (c *xdpSpreadCore) noneWaits(more uint16) {
+	for i := range c.Took {
+		c.Took[i] = c.Gave[i] + more
+	}
 }
 
 // Shares is what the frames of an interface do now.
@@ -356,14 +386,21 @@ func (s *Shares) Idle() bool { return s.idle }
 
 // Shares returns what the frames of an interface do.
 func (d *Dataplane) Shares(ifindex int) (s Shares, err error) {
-	cores, err := d.HandedOver()
+	number := ifindex % limits.SpreadSlots
+	var gave, took []uint16 // by core
+	err = changeArray(d.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) {
+		for i := range cores {
+			took = append(took, cores[i].Took[number])
+			gave = append(gave, cores[i].Gave[number])
+		}
+	})
 	if err != nil {
 		return s, err
 	}
 	s.Receiver, s.idle = -1, true
 	now := uint16(atomic.LoadUint32(&d.tables.shared.Now))
 	err = changeArray(d.objects.Maps[mapSpreadSlots], func(slots []xdpSpreadSlot) {
-		slot := &slots[ifindex%limits.SpreadSlots]
+		slot := &slots[number]
 		if slot.Ifindex != uint32(ifindex) {
 			return
 		}
@@ -372,16 +409,18 @@ func (d *Dataplane) Shares(ifindex int) (s Shares, err error) {
 		for i := range slot.Bucket {
 			b := &slot.Bucket[i]
 			s.Cores[i], s.Wanted[i], s.Frames[i] = b.Core, b.Wanted, atomic.LoadUint32(&b.Frames)
-			s.idle = s.idle && b.Wanted == 0 && (b.Core == 0 || b.settled(&cores[b.Core-1], now))
+			s.idle = s.idle && b.Wanted == 0 && (b.Core == 0 || b.settled(gave[b.Core-1], took[b.Core-1], now))
 		}
 	})
 	return s, err
 }
 
-// settled is spread_is_settled() of bpf/path/spread.h for a bucket of another core.
-func (b *xdpSpreadBucket) settled(c *HandOver, now uint16) bool {
-	waits := int32(c.Given-c.Taken) > 0 && b.Given-c.Taken < c.Given-c.Taken
-	return !waits && (c.Taken-b.Given >= limits.SpreadTaken || now-b.Tick >= limits.SpreadIdle)
+// settled is spread_is_settled() of bpf/path/spread.h for a bucket of another core, which was given so many frames of the
+// interface and has taken so many.
+func (b *xdpSpreadBucket) settled(gave, took, now uint16) bool {
+	given := uint16(b.Given)
+	waits := int16(gave-took) > 0 && given-took < gave-took
+	return !waits && (took-given >= limits.SpreadTaken || now-b.Tick >= limits.SpreadIdle)
 }
 
 // Spreads reports whether frames of an interface may be handed to other cores.

@@ -112,6 +112,27 @@ func (s *spreadNet) give(core int, every int) {
 	check(s.tb, s.dp.SetShares(s.net.lan0, &shares))
 }
 
+// slot is that of lan0.
+func (s *spreadNet) slot() int { return s.net.lan0 % limits.SpreadSlots }
+
+// core changes what is counted of the other core.
+func (s *spreadNet) core(do func(*xdpSpreadCore)) {
+	s.tb.Helper()
+	check(s.tb, changeArray(s.dp.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) { do(&cores[s.other]) }))
+}
+
+// waits has so many frames of lan0 wait for a core.
+func (s *spreadNet) waits(c *xdpSpreadCore, frames uint32) {
+	c.Given, c.Tick = c.Taken+frames, s.dp.tables.shared.Now
+	c.Gave[s.slot()] = c.Took[s.slot()] + uint16(frames)
+}
+
+// takes has a core take so many frames of lan0.
+func (s *spreadNet) takes(c *xdpSpreadCore, frames uint32) {
+	c.Taken += frames
+	c.Took[s.slot()] += uint16(frames)
+}
+
 // spreadPatience is for how long tests wait for what has to happen. Emulated machines are slow.
 const spreadPatience = 20 * time.Second
 
@@ -436,9 +457,6 @@ func TestSpreadCounts(t *testing.T) {
 	s := newSpreadNet(t, "pass")
 	const text, answer = "icmp 192.168.1.10 > 192.168.1.1 type 8 id 3", "icmp 192.168.1.1 > 192.168.1.10 id 3"
 	count := func() HandOver { return must(s.dp.HandedOver())(t)[s.other] }
-	change := func(do func(*xdpSpreadCore)) {
-		check(t, changeArray(s.dp.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) { do(&cores[s.other]) }))
-	}
 	send := func(what string) {
 		t.Helper()
 		if got := s.answers(text, spreadPatience); got != answer {
@@ -448,7 +466,7 @@ func TestSpreadCounts(t *testing.T) {
 	s.give(s.other+1, 1)
 	time.Sleep(50 * time.Millisecond)
 	s.answers(text, spreadPatience)
-	change(func(c *xdpSpreadCore) { c.Given += 7 })
+	s.core(func(c *xdpSpreadCore) { s.waits(c, 7) })
 	send("some frames are lost")
 	s.give(0, 1)
 	time.Sleep(50 * time.Millisecond)
@@ -473,7 +491,10 @@ func TestSpreadCounts(t *testing.T) {
 	}
 	s.give(s.other+1, 1)
 	time.Sleep(50 * time.Millisecond)
-	change(func(c *xdpSpreadCore) { c.Given, c.Tick = c.Taken+limits.SpreadRoom, s.dp.tables.shared.Now-100 })
+	s.core(func(c *xdpSpreadCore) {
+		s.waits(c, limits.SpreadRoom)
+		c.Tick -= 100
+	})
 	before = count()
 	send("no room, and nothing was taken for long")
 	if now, want := count(), (HandOver{Given: before.Given + 1, Taken: before.Given + 1, Lost: 7 + limits.SpreadRoom}); now != want {

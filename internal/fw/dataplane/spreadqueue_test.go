@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"weir/internal/fw/bpfload"
 	"weir/internal/fw/limits"
@@ -23,10 +24,10 @@ func TestSpreadFull(t *testing.T) {
 	s.forget()
 	const text = "icmp 192.168.1.10 > 192.168.1.1 type 8 id 3"
 	wait := func(ago uint32) {
-		check(t, changeArray(s.dp.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) {
-			c := &cores[s.other]
-			c.Given, c.Tick = c.Taken+limits.SpreadRoom, s.dp.tables.shared.Now-ago
-		}))
+		s.core(func(c *xdpSpreadCore) {
+			s.waits(c, limits.SpreadRoom)
+			c.Tick -= ago
+		})
 	}
 	wait(0)
 	if got := s.answers(text, time.Second); got != "nothing" {
@@ -53,12 +54,7 @@ func TestSpreadLeaves(t *testing.T) {
 	if got := s.answers(text, spreadPatience); got != answer {
 		t.Fatalf("by the other core: %s", got)
 	}
-	queue := func(waits uint32) {
-		check(t, changeArray(s.dp.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) {
-			c := &cores[s.other]
-			c.Given, c.Tick = c.Taken+waits, s.dp.tables.shared.Now
-		}))
-	}
+	queue := func(frames uint32) { s.core(func(c *xdpSpreadCore) { s.waits(c, frames) }) }
 	queue(limits.SpreadLeave)
 	if got := s.answers(text, spreadPatience); got != answer {
 		t.Errorf("a bucket that stays has no room: %s", got)
@@ -72,7 +68,7 @@ func TestSpreadLeaves(t *testing.T) {
 	if now := must(s.dp.HandedOver())(t)[s.other]; now.Full != before.Full || now.Given != before.Given {
 		t.Errorf("before %+v, now %+v", before, now)
 	}
-	check(t, changeArray(s.dp.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) { cores[s.other].Taken = cores[s.other].Given }))
+	s.core(func(c *xdpSpreadCore) { s.takes(c, c.Given-c.Taken) })
 	if got := s.answers(text, spreadPatience); got != answer {
 		t.Errorf("when all were taken: %s", got)
 	}
@@ -134,6 +130,87 @@ func TestSpreadQueues(t *testing.T) {
 	if room := must(bpfload.CoreRoom(s.dp.objects.Maps[mapSpreadFrames], uint32(s.other)))(t); room != spreadQueue {
 		t.Errorf("a queue of %d frames, not %d", room, spreadQueue)
 	}
+}
+
+// TestSpreadFormat checks that the maps of a version whose programs count otherwise are not taken over: a bucket
+// would wait for ever, or not at all.
+func TestSpreadFormat(t *testing.T) {
+	s := newSpreadNet(t, "pass")
+	const text, answer = "icmp 192.168.1.10 > 192.168.1.1 type 8 id 3", "icmp 192.168.1.1 > 192.168.1.10 id 3"
+	s.give(s.other+1, 1)
+	s.byOther(text, answer)
+	s.load(true)
+	if now := must(s.dp.Shares(s.net.lan0))(t); !now.Known {
+		t.Error("the shares of this version do not go on")
+	}
+	s.byOther(text, answer)
+	check(t, changeArray(s.dp.objects.Maps[mapSpreadSlots], func(slots []xdpSpreadSlot) { slots[0].Format = 0 }))
+	before := s.dp
+	s.load(true)
+	if now := must(before.Shares(s.net.lan0))(t); now.Wanted != [SpreadBuckets]uint8{} {
+		t.Errorf("frames of the generation before were not taken back: %v", now.Wanted)
+	}
+	if now := must(s.dp.Shares(s.net.lan0))(t); now.Known {
+		t.Errorf("shares of another version go on: %v", now.Wanted)
+	}
+	s.give(s.other+1, 1)
+	time.Sleep(50 * time.Millisecond)
+	s.byOther(text, answer)
+}
+
+// TestSpreadSharedCore checks that frames of an interface which wait for a core are not taken for those of another
+// interface, which another core has given: they may have been given before, and wait behind these. So a bucket
+// of theirs would be overtaken.
+func TestSpreadSharedCore(t *testing.T) {
+	const others = 4 * limits.SpreadTaken
+	s := newSpreadNet(t, "pass")
+	frame := parsePkt("udp 192.168.1.10:4000 > 198.51.100.9:53 len 40").frame(lanHostMAC, lan0MAC)
+	other := parsePkt("udp 198.51.100.9:53 > 192.168.1.10:4000 len 40").frame(wanHostMAC, wan0MAC)
+	send := func(ifindex int, frame []byte) error {
+		_, err := bpfload.RunXDP(s.dp.objects.Programs[programSpread], bpfload.Run{Frame: slices.Clone(frame), Ifindex: ifindex})
+		return err
+	}
+	s.give(0, 1)
+	bucket := s.bucket(frame)
+	var shares [SpreadBuckets]uint8
+	for i := range shares {
+		shares[i] = uint8(s.other + 1)
+	}
+	check(t, s.dp.SetShares(s.net.lan0, &shares))
+	check(t, s.dp.SetShares(s.net.wan0, &shares))
+	time.Sleep(50 * time.Millisecond) // so that buckets get their core
+	core := func() int { return int(must(s.dp.Shares(s.net.lan0))(t).Cores[bucket]) }
+	move := func(core int) {
+		var one unix.CPUSet
+		one.Set(core)
+		check(t, unix.SchedSetaffinity(0, &one))
+	}
+	s.core(func(c *xdpSpreadCore) { // RunXDP hands none over, but the program counts it as given
+		check(t, send(s.net.lan0, frame))
+		move(s.other)
+		for range others {
+			check(t, send(s.net.wan0, other))
+		}
+		move(s.here)
+		if waits := c.Given - c.Taken; waits != others+1 {
+			t.Fatalf("%d frames wait, want %d", waits, others+1)
+		}
+		// The core has taken those of wan0: that of lan0 has come behind them.
+		c.Taken += others
+		c.Took[s.net.wan0%limits.SpreadSlots] += others
+		shares = [SpreadBuckets]uint8{}
+		check(t, s.dp.SetShares(s.net.lan0, &shares))
+		check(t, send(s.net.lan0, frame))
+		if got := core(); got != s.other+1 {
+			t.Errorf("core %d has the bucket, and a frame of it still waits for core %d", got-1, s.other)
+		}
+		s.takes(c, 2)
+		time.Sleep(50 * time.Millisecond)
+		check(t, send(s.net.lan0, frame))
+		if got := core(); got != 0 {
+			t.Errorf("all were taken, and core %d has the bucket", got-1)
+		}
+	})
 }
 
 // TestSpreadQueuesOfFailedLoad checks that a load which fails leaves shares as they are, also if its queues are others:
@@ -202,9 +279,8 @@ func TestSpreadHeavyLeaves(t *testing.T) {
 		for _, frame := range c.turn {    // RunXDP hands none over, but the program counts it as given
 			send(frame)
 		}
-		check(t, changeArray(s.dp.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) {
-			queue := &cores[s.other]
-			queue.Taken = queue.Given
+		s.core(func(queue *xdpSpreadCore) {
+			s.takes(queue, queue.Given-queue.Taken)
 			for queue.Given-queue.Taken < limits.SpreadStanding {
 				send(heavy)
 			}
@@ -218,14 +294,14 @@ func TestSpreadHeavyLeaves(t *testing.T) {
 				for _, frame := range c.turn {
 					send(frame)
 				}
-				queue.Taken += min(c.taken, queue.Given-queue.Taken)
+				s.takes(queue, min(c.taken, queue.Given-queue.Taken))
 				queue.Tick = s.dp.tables.shared.Now
 			}
 			if got := core(); got != 0 {
 				t.Errorf("%s: core %d has the bucket after %d turns, and %d frames wait there", c.what, got-1, turns, queue.Given-queue.Taken)
 			}
-			queue.Taken = queue.Given
-		}))
+			s.takes(queue, queue.Given-queue.Taken)
+		})
 	}
 }
 
@@ -239,18 +315,17 @@ func TestSpreadOldNumbers(t *testing.T) {
 	send := func() {
 		must(bpfload.RunXDP(s.dp.objects.Programs[programSpread], bpfload.Run{Frame: slices.Clone(frame), Ifindex: s.net.lan0}))(t)
 	}
-	for _, ahead := range []uint32{1 << 31, 1<<31 + 5, 1<<32 - 1<<20} {
+	for _, ahead := range []uint32{1 << 15, 1<<15 + 5, 1<<16 - 1<<10} {
 		s.give(s.other+1, 1)
 		time.Sleep(50 * time.Millisecond) // so that it gets that core
 		send()
-		queue := func(waits uint32) {
-			check(t, changeArray(s.dp.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) {
-				c := &cores[s.other]
-				c.Given, c.Tick = c.Taken+waits, s.dp.tables.shared.Now
+		queue := func(frames uint32) {
+			s.core(func(c *xdpSpreadCore) {
+				s.waits(c, frames)
 				check(t, changeArray(s.dp.objects.Maps[mapSpreadSlots], func(slots []xdpSpreadSlot) {
-					slots[s.net.lan0%limits.SpreadSlots].Bucket[bucket].Given = c.Taken + ahead
+					slots[s.slot()].Bucket[bucket].Given = uint32(c.Took[s.slot()]) + ahead
 				}))
-			}))
+			})
 		}
 		queue(limits.SpreadRoom)
 		send() // finds no room

@@ -1500,11 +1500,13 @@ type xdpSpreadCore struct {
 	Given uint32
 	Full  uint32
 	Lost  uint32
-	Pad0  [13]uint32
+	Gave  [16]uint16
+	Pad0  [5]uint32
 	Taken uint32
 	Tick  uint32
 	Seen  uint32
-	Pad1  [13]uint32
+	Took  [16]uint16
+	Pad1  [5]uint32
 }
 
 type xdpSpreadSlot struct {
@@ -1513,7 +1515,8 @@ type xdpSpreadSlot struct {
 	Tick     uint32
 	Seen     uint32
 	Ifindex  uint32
-	Pad      [12]uint32
+	Format   uint32
+	Pad      [11]uint32
 	Bucket   [512]xdpSpreadBucket
 }
 
