@@ -90,10 +90,15 @@ func (p *parser) pppoeOption(s *ast.PPPoE, word string, at token.Span) bool {
 		s.MTU = &ast.Count{Span: p.tok.Span, N: uint32(p.within("the MTU of a PPPoE interface", leastPPPoEMTU, mostPPPoEMTU))}
 	case "auth":
 		p.list(func() { s.Auth = append(s.Auth, p.pppoeMethod()) })
-	case "inet":
-		s.Family = ast.Inet
-	case "inet6":
-		s.Family = ast.Inet6
+	case "inet", "inet6":
+		family := ast.Inet
+		if word == "inet6" {
+			family = ast.Inet6
+		}
+		if s.Family != ast.AnyFamily && s.Family != family {
+			p.faults.Errorf(at, "inet and inet6 exclude each other: without either a session has both families")
+		}
+		s.Family = family
 	case "no route":
 		s.NoRoute = true
 		p.advance()
