@@ -194,6 +194,10 @@ func (s *Server) receiveSession(f discovery.Frame, now time.Time) {
 		}
 		return
 	}
+	if answer, ok := s.refusal(f.Payload); ok {
+		s.out = append(s.out, discovery.Frame{To: one.peer, From: s.config.MAC, Ether: discovery.EtherSession, SessionID: one.id, Payload: answer}.Append(nil))
+		return
+	}
 	one.link.Receive(f.Payload, now)
 	s.drain(one)
 }

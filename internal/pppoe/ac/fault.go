@@ -2,6 +2,7 @@ package ac
 
 import (
 	"bytes"
+	"encoding/binary"
 	"time"
 
 	"weir/internal/pppoe/discovery"
@@ -24,6 +25,10 @@ type Faults struct {
 	Hostile bool
 	// Double gives a second session for the answer to each PADR.
 	Double bool
+	// MRU is the only one of the client's that is agreed to, however often it asks for another; 0: any.
+	MRU uint16
+	// NoDNS names the server 0.0.0.0 to a client that asks for one, however often it does.
+	NoDNS bool
 	// Relay has tags of a relay in between, which have to come back (RFC 2516 appendix A).
 	Relay []byte
 }
@@ -78,6 +83,37 @@ func (s *Server) spoilOne(b []byte) [][]byte {
 	}
 	// What is right comes first: a client takes the first.
 	return append([][]byte{f.Append(nil)}, append(out, s.storm(f)...)...)
+}
+
+// refusal is the answer to a Configure-Request that is never agreed to; false: it may be.
+func (s *Server) refusal(b []byte) (answer []byte, ok bool) {
+	faults := &s.config.Faults
+	protocol, body, err := ppp.ParseFrame(b)
+	if err != nil {
+		return nil, false
+	}
+	p, err := ppp.ParsePacket(body)
+	if err != nil || p.Code != ppp.ConfigureRequest {
+		return nil, false
+	}
+	options, err := ppp.ParseOptions(p.Data)
+	if err != nil {
+		return nil, false
+	}
+	var refused []ppp.Option
+	for _, o := range options {
+		switch {
+		case protocol == ppp.LCP && o.Type == 1 && faults.MRU != 0 && (len(o.Data) != 2 || binary.BigEndian.Uint16(o.Data) != faults.MRU):
+			refused = append(refused, ppp.Option{Type: o.Type, Data: binary.BigEndian.AppendUint16(nil, faults.MRU)})
+		case protocol == ppp.IPCP && (o.Type == 129 || o.Type == 131) && faults.NoDNS:
+			refused = append(refused, ppp.Option{Type: o.Type, Data: make([]byte, 4)})
+		}
+	}
+	if len(refused) == 0 {
+		return nil, false
+	}
+	nak := ppp.Packet{Code: ppp.ConfigureNak, ID: p.ID, Data: ppp.AppendOptions(nil, refused)}
+	return nak.Append(binary.BigEndian.AppendUint16(nil, uint16(protocol))), true
 }
 
 // storm are PADTs that end no session of the client.

@@ -14,7 +14,9 @@ func TestFaults(t *testing.T) {
 	for name, test := range map[string]struct {
 		faults ac.Faults
 		mtu    uint16 // of the session; 0: 1,500
+		plain  bool   // it asks for no more than 1,492
 		noIPv6 bool
+		noDNS  bool
 		within time.Duration
 	}{
 		"nothing":            {within: time.Second},
@@ -22,6 +24,9 @@ func TestFaults(t *testing.T) {
 		"late refusals":      {faults: ac.Faults{LateNaks: 2, LateNak: 10 * time.Second}, within: time.Minute},
 		"half-dead IPv6":     {faults: ac.Faults{MuteIPv6: true}, noIPv6: true, within: 2 * time.Second},
 		"a small MTU":        {faults: ac.Faults{SmallMTU: 1492}, mtu: 1492, within: 15 * time.Second},
+		"no MRU but 1,500":   {faults: ac.Faults{MRU: 1500}, mtu: 1492, within: 15 * time.Second, plain: true},
+		"no MRU but 1,520":   {faults: ac.Faults{MRU: 1520}, within: 15 * time.Second},
+		"no name servers":    {faults: ac.Faults{NoDNS: true}, within: 2 * time.Second, noDNS: true},
 		"lost echoes":        {faults: ac.Faults{LoseEcho: 3}, within: 10 * time.Second},
 		"a storm of PADT":    {faults: ac.Faults{Storm: 20}, within: 2 * time.Second},
 		"hostile tags":       {faults: ac.Faults{Hostile: true}, within: 2 * time.Second},
@@ -31,6 +36,9 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server, client := serverConfig(), clientConfig()
 			server.Faults, client.MTU = test.faults, 1500
+			if test.plain {
+				client.MTU = 0
+			}
 			l := newLine(t, client, server)
 			s := l.await(Up, test.within).Session
 			l.run(10 * time.Minute)
@@ -46,7 +54,7 @@ func TestFaults(t *testing.T) {
 			if want == 0 {
 				want = 1500
 			}
-			if s.MTU != want || !s.IPv4.IsValid() || (s.ID6 == 0) != test.noIPv6 {
+			if s.MTU != want || !s.IPv4.IsValid() || (s.ID6 == 0) != test.noIPv6 || (len(s.DNS) == 0) != test.noDNS {
 				t.Errorf("the session is %+v", s)
 			}
 			if all := l.servers[0].Sessions(); len(all) != 1 || all[0].ID != s.ID {

@@ -69,8 +69,9 @@ func (t *ipcpTerms) refused(code Code, options []Option) {
 			t.own = given
 		case o.Type == optionDNS1 || o.Type == optionDNS2:
 			i := (o.Type - optionDNS1) / 2
-			// A server named in a Nak without a question is not asked for.
-			t.ask[i] = t.ask[i] && code == ConfigureNak && ok
+			// A server named in a Nak without a question is not asked for. Nor is one any more if the peer names
+			// none, or once more the one that it was asked for: some do so for ever.
+			t.ask[i] = t.ask[i] && code == ConfigureNak && ok && !given.IsUnspecified() && given != t.dns[i]
 			if t.ask[i] {
 				t.dns[i] = given
 			}

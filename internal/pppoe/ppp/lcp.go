@@ -22,6 +22,10 @@ const (
 	minMRU = 68
 )
 
+// maxMRUNaks is how often the peer may ask for a larger MRU than there can be until none is named any more: it then has
+// what it asks for, or near to it (RFC 1661 6.1).
+const maxMRUNaks = 3
+
 // maxLoops is how often the peer may name our own magic number before it is taken for
 // ourselves (RFC 1661 6.4).
 const maxLoops = 3
@@ -32,6 +36,7 @@ type lcpTerms struct {
 
 	mru      uint16 // what we say we can receive
 	sayMRU   bool
+	mruNaks  int // that asked for one that cannot be
 	magic    uint32
 	sayMagic bool
 	ask      Method // how the peer has to prove who it is; 0: not at all
@@ -72,9 +77,7 @@ func (t *lcpTerms) refused(code Code, options []Option) {
 		case o.Type == optionMRU && code == ConfigureReject:
 			t.sayMRU = false
 		case o.Type == optionMRU && len(o.Data) == 2:
-			if mru := binary.BigEndian.Uint16(o.Data); mru >= minMRU && mru <= t.link.config.MRU {
-				t.mru = mru
-			}
+			t.otherMRU(binary.BigEndian.Uint16(o.Data))
 		case o.Type == optionMagic && code == ConfigureReject:
 			t.sayMagic = false
 		case o.Type == optionMagic:
@@ -84,6 +87,16 @@ func (t *lcpTerms) refused(code Code, options []Option) {
 			t.askOther(code, o.Data)
 		}
 	}
+}
+
+// otherMRU takes the MRU that the peer would like better, if it can be.
+func (t *lcpTerms) otherMRU(mru uint16) {
+	if mru >= minMRU && mru <= t.link.config.MRU {
+		t.mru = mru
+		return
+	}
+	t.mruNaks++
+	t.sayMRU = t.mruNaks < maxMRUNaks
 }
 
 // askOther takes the way to prove that the peer would like better, or none.
