@@ -16,16 +16,19 @@ import (
 	"weir/test/lib"
 )
 
-//	fw A: weir run, kill -9, the namespace goes      fw B: weir run
+//	fw A: weir run and weir vpn run, kill -9, the namespace goes      fw B: weir run
 //
-// Pins for a namespace that is gone are removed by the next start anywhere.
+// What is left of a namespace that is gone is removed by the next start anywhere. weir vpn run's folder in a namespace that
+// is there stays.
 func TestLeftoversAreRemoved(t *testing.T) {
 	a := weir.Box(t, "tcx")
 	first := a.WeirRun("block all\n")
+	tunnels := vpnRun(a)
 	folder := a.RunFolder()
-	pins := filepath.Join("/run/weir/bpf", filepath.Base(folder))
+	pins, vpn := filepath.Join("/run/weir/bpf", filepath.Base(folder)), rundir.Folder(folder).VPN()
 	first.Kill()
-	for _, path := range []string{folder, pins} {
+	tunnels.Kill()
+	for _, path := range []string{folder, pins, vpn} {
 		if _, err := os.Stat(path); err != nil {
 			t.Fatalf("nothing was left of the killed daemon: %v", err)
 		}
@@ -37,12 +40,16 @@ func TestLeftoversAreRemoved(t *testing.T) {
 		gone, err := dataplane.Leftover(pins)
 		return err == nil && gone
 	})
-	b := weir.Box(t, "tcx")
+	b, c := weir.Box(t, "tcx"), weir.Box(t, "tcx")
+	vpnRun(c).Kill()
 	b.WeirRun("block all\n")
-	for _, path := range []string{folder, pins} {
+	for _, path := range []string{folder, pins, vpn} {
 		if _, err := os.Stat(path); err == nil {
 			t.Errorf("%s is still there", path)
 		}
+	}
+	if _, err := os.Stat(rundir.Folder(c.RunFolder()).VPN()); err != nil {
+		t.Errorf("the folder of tunnels in a namespace that is there: %v", err)
 	}
 }
 

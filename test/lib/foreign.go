@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"unsafe"
 
 	"github.com/vishvananda/netlink"
@@ -19,16 +18,21 @@ import (
 // RunFolder returns weir's run folder for fw's namespace.
 func (b *Box) RunFolder() string {
 	b.Helper()
-	var folder string
-	err := b.Do(lab.FW, func() error {
-		cookie, err := netif.Cookie()
-		folder = filepath.Join(rundir.Root, strconv.FormatUint(cookie, 10))
-		return err
-	})
+	folder, err := b.folderIn(lab.FW)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return folder
+	return string(folder)
+}
+
+// folderIn returns weir's run folder for a host's namespace.
+func (b *Box) folderIn(host string) (folder rundir.Folder, err error) {
+	err = b.Do(host, func() error {
+		cookie, err := netif.Cookie()
+		folder = rundir.FolderOf(cookie)
+		return err
+	})
+	return folder, err
 }
 
 // WeirInside starts a command of weir by ip netns exec, like somebody who does not know

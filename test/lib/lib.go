@@ -168,18 +168,28 @@ func (b *Box) At(host string) *Box {
 	return &copied
 }
 
-// namespace returns that of weir.
-func (b *Box) namespace() string {
+// host returns that of weir.
+func (b *Box) host() string {
 	if b.at != "" {
-		return b.Namespace(b.at)
+		return b.at
 	}
-	return b.Namespace(lab.FW)
+	return lab.FW
 }
+
+// namespace returns that of weir.
+func (b *Box) namespace() string { return b.Namespace(b.host()) }
 
 // stopWeir ends what the story left running, unless its lab is gone.
 func (b *Box) stopWeir() {
 	if _, err := netif.NamespacePath(b.namespace()); err != nil {
 		return
+	}
+	folder, err := b.folderIn(b.host())
+	if err == nil { // weir vpn run has ended, and its folder would stay until a weir starts
+		err = folder.RemoveVPN()
+	}
+	if err != nil {
+		b.Errorf("remove the folder of weir vpn run: %v", err)
 	}
 	out, err := exec.Command(string(b.weir), "--netns", b.namespace(), "stop").CombinedOutput()
 	if err != nil && !notRunning(out) {

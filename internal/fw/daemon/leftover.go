@@ -8,11 +8,15 @@ import (
 
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/rundir"
+	"weir/internal/host/netif"
 )
 
 // removeLeftovers removes the remains of network namespaces that are gone, and of starts
 // that were killed before they attached anything.
 func removeLeftovers(cfg *Config) {
+	if err := removeTunnelFolders(cfg.Folder); err != nil {
+		cfg.Log.Warn("remove what weir vpn run has left in network namespaces that are gone", "error", err)
+	}
 	cookies, err := knownCookies()
 	if err != nil {
 		cfg.Log.Warn("look for leftovers of network namespaces that are gone", "error", err)
@@ -23,6 +27,30 @@ func removeLeftovers(cfg *Config) {
 			cfg.Log.Warn("remove leftovers of a network namespace that is gone", "cookie", cookie, "error", err)
 		}
 	}
+}
+
+// removeTunnelFolders removes the folders of weir vpn run whose namespaces are gone. They have no links that would tell, and
+// stay after weir stop. So the namespaces that there are are looked for, if there is such a folder.
+func removeTunnelFolders(own rundir.Folder) error {
+	folders, err := rundir.TunnelFolders()
+	if err != nil {
+		return err
+	}
+	delete(folders, own)
+	if len(folders) == 0 {
+		return nil
+	}
+	there, err := netif.Cookies()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for f, cookie := range folders {
+		if !there[cookie] {
+			errs = append(errs, f.RemoveVPN())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // knownCookies returns the cookies of all run folders and pins.

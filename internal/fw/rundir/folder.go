@@ -63,9 +63,6 @@ func (f Folder) Prefixes() string { return filepath.Join(string(f), "prefixes.js
 // Tunnels is the record of the tunnels of the rules in force, for weir vpn run.
 func (f Folder) Tunnels() string { return f.path("tunnels.json") }
 
-// VPN is the folder of weir vpn run, which outlives the daemon and weir stop.
-func (f Folder) VPN() string { return string(f) + "-vpn" }
-
 // Portmap returns the file with the mappings of weir portmap, whose rules are in an anchor.
 func (f Folder) Portmap(anchor string) string {
 	return f.path("portmap-" + url.PathEscape(anchor) + ".json")

@@ -442,3 +442,46 @@ func TestSysctl(t *testing.T) {
 		t.Error("HasSysctl does not tell what is there")
 	}
 }
+
+// All network namespaces are found: those with a name, those that a thread is in, and one that only an open file keeps.
+func TestCookies(t *testing.T) {
+	inLab(t, lab.Options{Name: "cookies"}, func(l *lab.Lab) error {
+		of := map[string]uint64{}
+		for _, host := range []string{lab.FW, lab.WAN} {
+			err := l.Do(host, func() (err error) {
+				of[host], err = netif.Cookie()
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		kept, err := netns.New() // the thread is in it
+		if err != nil {
+			return err
+		}
+		if of["kept"], err = netif.Cookie(); err != nil {
+			return err
+		}
+		has := func(when string, want map[string]bool) {
+			t.Helper()
+			all, err := netif.Cookies()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for host, there := range want {
+				if all[of[host]] != there {
+					t.Errorf("%s: the namespace of %s is found: %v", when, host, all[of[host]])
+				}
+			}
+		}
+		has("of a thread", map[string]bool{lab.FW: true, lab.WAN: true, "kept": true})
+		join(t, l.Namespace(lab.FW))
+		has("open", map[string]bool{lab.FW: true, "kept": true})
+		if err := kept.Close(); err != nil {
+			return err
+		}
+		has("closed", map[string]bool{lab.FW: true, lab.WAN: true, "kept": false})
+		return nil
+	})
+}

@@ -96,7 +96,7 @@ func lock(f rundir.Folder) (*os.File, error) {
 		return nil, fmt.Errorf("make the folder of tunnels: %w", err)
 	}
 	for deadline := time.Now().Add(lockPatience); ; time.Sleep(recordPause / 10) {
-		file, err := filelock.File(filepath.Join(f.VPN(), "lock"), filelock.Try)
+		file, err := filelock.File(f.VPNLock(), filelock.Try)
 		if errors.Is(err, filelock.ErrHeld) {
 			if time.Now().Before(deadline) {
 				continue
