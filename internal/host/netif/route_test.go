@@ -146,3 +146,59 @@ func TestRouteMTUs(t *testing.T) {
 		return nil
 	})
 }
+
+// Packets of a flow go where the rules for routing say, whichever they are.
+func TestWayOf(t *testing.T) {
+	inLab(t, lab.Options{Name: "ways"}, func(*lab.Lab) error {
+		for _, c := range []string{
+			"address add 192.0.2.1/24 dev lan0", "route add default via 192.168.1.10 dev lan0 table 100", "route add 198.51.100.0/24 via 192.168.1.11 dev lan0 mtu 1400 table 101",
+			"-4 route add default via inet6 fe80::9 dev lan0 table 102", "-6 route add default via fe80::9 dev lan0 table 100",
+			"rule add pref 100 fwmark 7 lookup 100", "rule add pref 101 ipproto udp dport 51820 sport 4000 lookup 101", "rule add pref 102 from 192.0.2.1 lookup 102",
+			"-6 rule add pref 100 ipproto udp dport 51820 lookup 100",
+		} {
+			if out, err := exec.Command("ip", strings.Fields(c)...).CombinedOutput(); err != nil {
+				return fmt.Errorf("ip %s: %w: %s", c, err, out)
+			}
+		}
+		indexOf := func(name string) int {
+			l, err := net.InterfaceByName(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l.Index
+		}
+		lan, wan := indexOf("lan0"), indexOf("wan0")
+		to, to6 := netip.MustParseAddrPort("198.51.100.7:51820"), netip.MustParseAddrPort("[2001:db8:77::1]:51820")
+		from := func(a string, port uint16) netip.AddrPort {
+			if a == "" {
+				return netip.AddrPortFrom(netip.Addr{}, port)
+			}
+			return netip.AddrPortFrom(netip.MustParseAddr(a), port)
+		}
+		for name, c := range map[string]struct {
+			flow netif.Flow
+			link int
+			via  string
+			mtu  int
+		}{
+			"anything":   {netif.Flow{To: to}, wan, "203.0.113.1", 0},
+			"a mark":     {netif.Flow{To: to, Mark: 7}, lan, "192.168.1.10", 0},
+			"ports":      {netif.Flow{Protocol: unix.IPPROTO_UDP, From: from("", 4000), To: to}, lan, "192.168.1.11", 1400},
+			"other port": {netif.Flow{Protocol: unix.IPPROTO_UDP, From: from("", 4001), To: to}, wan, "203.0.113.1", 0},
+			"a source":   {netif.Flow{Protocol: unix.IPPROTO_UDP, From: from("192.0.2.1", 4001), To: to}, lan, "fe80::9", 0},
+			"held":       {netif.Flow{Protocol: unix.IPPROTO_UDP, From: from("", 4000), To: to, Out: wan}, wan, "203.0.113.1", 0},
+			"IPv6":       {netif.Flow{Protocol: unix.IPPROTO_UDP, From: from("", 4000), To: to6}, lan, "fe80::9", 0},
+			"IPv6 TCP":   {netif.Flow{Protocol: unix.IPPROTO_TCP, To: to6}, wan, "2001:db8:113::1", 0},
+		} {
+			w, err := netif.WayOf(c.flow)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if w.Link != c.link || w.Via.String() != c.via || w.MTU != c.mtu {
+				t.Errorf("%s: %+v, want %+v", name, w, c)
+			}
+		}
+		return nil
+	})
+}

@@ -155,7 +155,7 @@ func (t *running) via() []string {
 		if !s.Endpoint.IsValid() {
 			continue
 		}
-		if i, err := net.InterfaceByIndex(ways.indexTo(&s)); err == nil { // else no route leads there now
+		if i, err := net.InterfaceByIndex(ways.indexTo(&s, t.of.Port)); err == nil { // else no route leads there now
 			names[i.Name] = true
 		}
 	}

@@ -3,6 +3,8 @@ package keeper
 import (
 	"net/netip"
 
+	"golang.org/x/sys/unix"
+
 	"weir/internal/host/netif"
 	"weir/internal/vpn/tunnel"
 )
@@ -11,41 +13,43 @@ import (
 // looks once at the interfaces, and once at each card: it is for one moment.
 type cards struct {
 	links  func() ([]netif.Link, error)
-	way    func(netip.Addr) (int, error) // the interface that packets to an address leave by
+	way    func(netif.Flow) (netif.Way, error)
 	queues func(*netif.Link) int
 
 	all    []netif.Link
 	asked  bool // for them
-	ways   map[netip.Addr]int
+	ways   map[netif.Flow]int
 	counts map[int]int // of queues, by the index of their card
 }
 
 func newCards() *cards {
-	return &cards{links: netif.Links, way: wayTo, queues: netif.Queues, ways: map[netip.Addr]int{}, counts: map[int]int{}}
+	return &cards{links: netif.Links, way: netif.WayOf, queues: netif.Queues, ways: map[netif.Flow]int{}, counts: map[int]int{}}
 }
 
-func wayTo(to netip.Addr) (index int, err error) {
-	index, _, err = netif.WayTo(to)
-	return index, err
+// flowTo is the packets to a peer of a tunnel that listens on a port.
+func flowTo(s *tunnel.State, port uint16) netif.Flow {
+	return netif.Flow{Protocol: unix.IPPROTO_UDP, From: netip.AddrPortFrom(s.Local, port), To: s.Endpoint, Out: s.Interface, Mark: s.Mark}
 }
 
-// indexTo returns the index of the interface that packets to a peer leave by; 0: no route leads there.
-func (c *cards) indexTo(s *tunnel.State) int {
+// indexTo returns the index of the interface that packets to a peer of a tunnel with a port leave by; 0: no route leads
+// there.
+func (c *cards) indexTo(s *tunnel.State, port uint16) int {
 	if s.Interface != 0 {
 		return s.Interface
 	}
-	to := s.Endpoint.Addr()
-	index, ok := c.ways[to]
+	f := flowTo(s, port)
+	index, ok := c.ways[f]
 	if !ok {
-		index, _ = c.way(to) // 0 says enough
-		c.ways[to] = index
+		w, _ := c.way(f) // 0 says enough
+		index = w.Link
+		c.ways[f] = index
 	}
 	return index
 }
 
 // queuesTo returns how many receive queues there are below the interface that packets to a peer leave by; 0: unknown.
-func (c *cards) queuesTo(s *tunnel.State) int {
-	index := c.indexTo(s)
+func (c *cards) queuesTo(s *tunnel.State, port uint16) int {
+	index := c.indexTo(s, port)
 	if !c.asked {
 		c.asked = true
 		c.all, _ = c.links() // with none, nothing is known

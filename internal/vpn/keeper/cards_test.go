@@ -22,11 +22,11 @@ func (r *rack) cards() *cards {
 	c := newCards()
 	c.links = func() ([]netif.Link, error) { r.links++; return r.all, nil }
 	c.queues = func(l *netif.Link) int { r.counted++; return l.RxQueues }
-	c.way = func(to netip.Addr) (int, error) {
-		if r.ways++; !to.Is4() {
-			return 0, errors.New("no route leads there")
+	c.way = func(f netif.Flow) (netif.Way, error) {
+		if r.ways++; !f.To.Addr().Is4() {
+			return netif.Way{}, errors.New("no route leads there")
 		}
-		return int(to.As4()[0]), nil
+		return netif.Way{Link: int(f.To.Addr().As4()[0])}, nil
 	}
 	return c
 }
@@ -39,12 +39,12 @@ func TestQueues(t *testing.T) {
 	}}
 	c := r.cards()
 	for index, want := range map[int]int{3: 7, 4: 8, 5: 8, 6: 0, 9: 0} {
-		if n := c.queuesTo(&tunnel.State{Interface: index}); n != want {
+		if n := c.queuesTo(&tunnel.State{Interface: index}, 51820); n != want {
 			t.Errorf("interface %d has %d queues below it, want %d", index, n, want)
 		}
 	}
 	for to, want := range map[string]int{"3.0.0.1:1": 7, "5.0.0.1:1": 8, "9.0.0.1:1": 0, "[fd00::1]:1": 0} {
-		if n := c.queuesTo(&tunnel.State{Endpoint: netip.MustParseAddrPort(to)}); n != want {
+		if n := c.queuesTo(&tunnel.State{Endpoint: netip.MustParseAddrPort(to)}, 51820); n != want {
 			t.Errorf("the cards on the way to %s have %d queues, want %d", to, n, want)
 		}
 	}
@@ -52,7 +52,7 @@ func TestQueues(t *testing.T) {
 		t.Errorf("interfaces were asked for %d times, queues of three cards %d times", r.links, r.counted)
 	}
 	c.links = func() ([]netif.Link, error) { return nil, errors.New("the kernel says nothing") }
-	if c.asked = false; c.queuesTo(&tunnel.State{Interface: 3}) != 0 {
+	if c.asked = false; c.queuesTo(&tunnel.State{Interface: 3}, 51820) != 0 {
 		t.Error("without interfaces there are queues")
 	}
 }

@@ -36,14 +36,14 @@ type path struct {
 	sent   uint64    // bytes to the peer when it was last measured
 	busy   bool      // it is being measured
 	again  bool      // it is to be measured at once
+	rest   time.Time // until then it is not
 }
 
 // course is where a peer's messages go: another one may carry other packets.
 type course struct {
-	to   netip.AddrPort
-	link int
-	via  netip.Addr
-	mtu  int
+	to  netip.AddrPort
+	way netif.Way
+	mtu int // of the interface
 }
 
 // When a path is measured: at once if it has changed, then while packets are sent, and now and then for larger ones
@@ -54,6 +54,7 @@ const (
 	assumedPause = 30 * time.Second
 	raisePause   = 10 * time.Minute
 	idleBytes    = 1024             // handshakes and keepalives may be sent without that
+	endedPause   = 10 * time.Second // after nothing has answered any more
 	freshPause   = 2 * time.Second  // so that a path that changes all the time is not measured all the time
 	mostMeasured = 4                // paths at the same time
 	pathAge      = 10 * time.Minute // without a handshake: the path of a peer that is not there does not count
@@ -144,13 +145,13 @@ func (t *running) measure(ctx context.Context, of *resolve.Peer, k key.Public, n
 		p = &path{}
 		t.paths[k] = p
 	}
-	if p.busy || now.Sub(p.begun) < freshPause {
+	if p.busy || now.Before(p.rest) || now.Sub(p.begun) < freshPause {
 		return
 	}
 	other := false
 	if p.course.to != s.Endpoint || now.Sub(p.looked) >= coursePause {
 		p.looked = now
-		if w := courseTo(s.Endpoint); w != p.course {
+		if w := courseOf(flowTo(&s, t.of.Port)); w != p.course {
 			other, p.course = true, w
 		}
 	}
@@ -171,18 +172,18 @@ func (t *running) measure(ctx context.Context, of *resolve.Peer, k key.Public, n
 	t.keeper.measuring.Go(func() { t.keeper.measurePath(ctx, t, engine, prober, p, name, k, raise) })
 }
 
-// courseTo looks where messages to an endpoint go.
-func courseTo(to netip.AddrPort) course {
-	w := course{to: to}
-	link, via, err := netif.WayTo(to.Addr())
+// courseOf looks where the messages to a peer go.
+func courseOf(f netif.Flow) course {
+	c := course{to: f.To}
+	way, err := netif.WayOf(f)
 	if err != nil {
-		return w
+		return c
 	}
-	w.link, w.via = link, via
-	if i, err := net.InterfaceByIndex(link); err == nil {
-		w.mtu = i.MTU
+	c.way = way
+	if i, err := net.InterfaceByIndex(way.Link); err == nil {
+		c.mtu = i.MTU
 	}
-	return w
+	return c
 }
 
 // peerPath is the path to a peer as it is measured. The keeper's lock is not held.
@@ -247,6 +248,9 @@ func (k *keeper) measurePath(ctx context.Context, t *running, engine tunnel.Engi
 	}
 	if t.readStates() == nil {
 		p.sent = t.states[peer].Sent
+	}
+	if found.Ended {
+		p.again, p.rest = true, time.Now().Add(endedPause)
 	}
 	if found.Size != 0 { // else nothing goes at all
 		// What is only assumed does not undo what was measured.

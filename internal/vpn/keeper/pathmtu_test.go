@@ -79,6 +79,7 @@ type asked struct {
 	limit int
 	state tunnel.State
 	sizes []int
+	stops int // nothing is answered after so many; 0: everything is
 }
 
 func (a *asked) States() ([]tunnel.State, error) { return []tunnel.State{a.state}, nil }
@@ -89,7 +90,7 @@ func (*asked) Beyond() bool                      { return true }
 func (a *asked) Ask(_ context.Context, q *tunnel.Question) (time.Duration, bool) {
 	a.sizes = append(a.sizes, q.Size)
 	a.state.Sent += uint64(q.Size)
-	return time.Millisecond, q.Size <= a.limit
+	return time.Millisecond, q.Size <= a.limit && (a.stops == 0 || len(a.sizes) < a.stops)
 }
 
 // A path is measured when it is time for that, and not all the time.
@@ -137,6 +138,10 @@ func TestMeasure(t *testing.T) {
 	step("the peer is elsewhere", 3*time.Second, true, 1350)
 	e.limit, r.paths[k].again = 1360, true
 	step("after a load", 3*time.Second, true, 1360)
+	e.stops = 3
+	step("the path ends meanwhile", time.Hour, true, 1360)
+	e.stops = 0
+	step("it is measured again soon", endedPause+time.Second, true, 1360)
 	e.limit = 0
 	e.state.Sent += 10000
 	r.paths[k].found.By = pathmtu.Echo

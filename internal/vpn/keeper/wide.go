@@ -27,7 +27,7 @@ func (t *running) width(p *resolve.Peer) int {
 			if is := t.before(k); is != nil {
 				last = is.Wide
 			}
-			n = max(n, queuesOr(t.keeper.cards.queuesTo(&s), last))
+			n = max(n, queuesOr(t.keeper.cards.queuesTo(&s, t.of.Port), last))
 		}
 	}
 	return min(n, ast.MostPorts)

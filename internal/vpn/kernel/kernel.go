@@ -139,7 +139,7 @@ func (e *Engine) States() (all []tunnel.State, err error) {
 	}
 	for i := range d.Peers {
 		p := &d.Peers[i]
-		s := tunnel.State{Key: key.Public(p.PublicKey), Handshake: p.LastHandshakeTime, Received: uint64(p.ReceiveBytes), Sent: uint64(p.TransmitBytes)}
+		s := tunnel.State{Key: key.Public(p.PublicKey), Mark: uint32(d.FirewallMark), Handshake: p.LastHandshakeTime, Received: uint64(p.ReceiveBytes), Sent: uint64(p.TransmitBytes)}
 		if p.Endpoint != nil {
 			at := p.Endpoint.AddrPort()
 			s.Endpoint = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())

@@ -35,17 +35,21 @@ const (
 
 // Found is what was found out.
 type Found struct {
-	Size  int // of the largest packet; 0: nothing answers at all
+	Size  int // of the largest packet; 0: nothing answers at all, or any more
 	By    Method
 	Below bool // packets of the least size are too large already
+	Ended bool // nothing answers any more
 }
 
 // small is the size of a request that goes everywhere.
 const small = 100
 
-// How often a size is tried, and how long an answer may take: ten times as long as one to a small request.
+// How often a size is tried, and how long an answer may take: ten times as long as one to a small request. A request that
+// is not answered counts if a small one behind it is answered. Otherwise nothing goes for the moment, or ends are too
+// busy to answer.
 const (
 	tries      = 3
+	silences   = 5 // in a row, after which nothing answers any more
 	firstWait  = 2 * time.Second
 	leastWait  = 300 * time.Millisecond
 	waitFactor = 10
@@ -58,7 +62,11 @@ const safe = 1280
 func Measure(ctx context.Context, p Path, b Bounds) Found {
 	m := measure{ctx: ctx, path: p}
 	if m.choose() {
-		return m.search(b, m.echoes, 1)
+		f := m.search(b, m.echoes, 1)
+		if m.unclear {
+			return Found{Ended: true}
+		}
+		return f
 	}
 	if p.Targets() == 0 {
 		return m.unknown(b)
@@ -99,7 +107,7 @@ func (m *measure) choose() bool {
 	for range tries {
 		for m.target = range m.path.Targets() {
 			if took, ok := m.path.Ask(m.ctx, m.target, small, firstWait); ok {
-				m.wait = min(max(waitFactor*took, leastWait), firstWait)
+				m.patience(took)
 				return true
 			}
 			if m.ctx.Err() != nil {
@@ -110,12 +118,25 @@ func (m *measure) choose() bool {
 	return false
 }
 
+// patience says how long answers may take from now on, by how long a small one took: never less than before.
+func (m *measure) patience(took time.Duration) {
+	m.wait = max(m.wait, min(max(waitFactor*took, leastWait), firstWait))
+}
+
 // echoes reports whether requests of a size are answered.
 func (m *measure) echoes(size int) bool {
-	for range tries {
+	for missed, silent := 0, 0; missed < tries && silent < silences && m.ctx.Err() == nil && !m.unclear; {
 		if _, ok := m.path.Ask(m.ctx, m.target, size, m.wait); ok {
 			return true
 		}
+		took, ok := m.path.Ask(m.ctx, m.target, small, firstWait)
+		if !ok {
+			silent++
+			m.unclear = silent == silences
+			continue
+		}
+		m.patience(took)
+		missed, silent = missed+1, 0
 	}
 	return false
 }

@@ -42,6 +42,8 @@ type State struct {
 	Key       key.Public
 	Endpoint  netip.AddrPort // not valid: unknown
 	Interface int            // the index of the one that packets to it leave by; 0: routes decide
+	Local     netip.Addr     // the address that they come from; not valid: routes decide
+	Mark      uint32         // that they have for the rules for routing
 	Handshake time.Time      // the last; zero: none yet
 	Received  uint64         // bytes of packets from the peer, with what WireGuard adds
 	Sent      uint64

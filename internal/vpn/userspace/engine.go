@@ -135,7 +135,7 @@ func (e *Engine) States() ([]tunnel.State, error) {
 			f := e.errors[p.String()]
 			all[i].Error, all[i].ErrorTime = f.text, f.time
 			if is := p.Endpoint(); is != nil {
-				all[i].Interface = int(cmp.Or(is.Scope, is.Interface))
+				all[i].Interface, all[i].Local = int(cmp.Or(is.Scope, is.Interface)), is.Local
 			}
 		}
 	}

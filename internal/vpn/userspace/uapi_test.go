@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"weir/internal/vpn/key"
 	"weir/internal/vpn/tunnel"
@@ -57,7 +58,7 @@ func TestReadStates(t *testing.T) {
 	want := []tunnel.State{
 		{Key: a, Endpoint: netip.MustParseAddrPort("[2001:db8::1]:7"), Handshake: time.Unix(100, 5), Sent: 1<<64 - 1, Received: 2}, {Key: b},
 	}
-	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); err != nil || diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{})); err != nil || diff != "" {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
 	for _, wrong := range []string{"public_key=0\n", "public_key=" + a.Hex() + "\nendpoint=x\n", "public_key=" + a.Hex() + "\nrx_bytes=-1\n"} {
