@@ -120,7 +120,7 @@ func (b *bench) document() *report.Document {
 	if len(t.Rows) > 0 {
 		ratios.Tables = []report.Table{t}
 	}
-	d.Add(ratios, b.costs(d), b.model())
+	d.Add(ratios, b.costs(d), b.model(d))
 	for _, t := range b.tasks {
 		if t.control || len(t.rate) == 0 {
 			continue
@@ -183,32 +183,6 @@ func (b *bench) openssl() string {
 		return " (OpenSSL is not installed)"
 	}
 	return fmt.Sprintf(", and OpenSSL's %.3f", b.crypto.openssl.Median())
-}
-
-// modelCores is how many cores the model is for.
-const modelCores = 8
-
-// model says what a gateway of eight cores would carry.
-func (b *bench) model() report.Section {
-	t := report.Table{Title: fmt.Sprintf("A gateway of %d cores", modelCores), Columns: []report.Column{{Name: "case", Words: true}, {Name: "cores for 1 Gbit/s"}, {Name: "all cores", Unit: "Gbit/s"}}}
-	for _, of := range []string{CaseGSO, CaseNIC} {
-		for _, engine := range []string{Weir, Released} {
-			one := b.find(task{of: of, engine: engine, flows: b.options.Flows})
-			if one == nil {
-				continue
-			}
-			c := one.cost.Median() / 2 // of one end
-			t.Add(engine == Weir, one.String(), fmt.Sprintf("%.2f", c), fmt.Sprintf("%.1f", modelCores/c))
-		}
-	}
-	s := report.Section{Title: "By the model"}
-	if len(t.Rows) > 0 {
-		s.Tables = []report.Table{t}
-		s.Text = []string{"One end costs half of both. All cores is what eight of them carry if they share the work evenly. With one peer, what only one core at a time can do is a limit below that: " +
-			"weir reads a port and writes what came by it on one core at a time, and decrypts on all (a wide link has several ports); wireguard-go reads a tun device and a port in one thread each. " +
-			"To compare: a gateway of eight cores that did 650 Mbit/s on one of them, and 1 Gbit/s on two."}
-	}
-	return s
 }
 
 func (b *bench) method() []string {
