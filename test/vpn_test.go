@@ -34,8 +34,18 @@ func vpnRun(b *lib.Box) *lib.Process {
 // tunnelOf returns what weir says about wg0.
 func tunnelOf(b *lib.Box) keeper.Status {
 	b.Helper()
+	s := tunnelsOf(b)
+	if len(s.Peers) != 1 {
+		b.Fatalf("weir vpn status: %+v", s)
+	}
+	return s
+}
+
+// tunnelsOf likewise returns it of a tunnel with several peers.
+func tunnelsOf(b *lib.Box) keeper.Status {
+	b.Helper()
 	all := lib.WeirJSON[[]keeper.Status](b, "vpn", "status")
-	if len(all) != 1 || all[0].Interface != "wg0" || len(all[0].Peers) != 1 {
+	if len(all) != 1 || all[0].Interface != "wg0" {
 		b.Fatalf("weir vpn status: %+v", all)
 	}
 	return all[0]
@@ -100,6 +110,9 @@ pass in on wg0 proto { icmp icmp6 }
 		b.Until(10*time.Second, "the tunnel works", func() bool { return tunnelAnswers(b, lab.FW, tunnelFar) })
 		if s := tunnelOf(b); s.Engine != "userspace" || s.Peers[0].Session != keeper.Current || s.Peers[0].Endpoint.String() != fmt.Sprintf("%s:%d", wanHost, far.Port) || s.Peers[0].Received == 0 || *s.Key != public {
 			b.Errorf("weir vpn status: %+v", s)
+		}
+		if why := tunnelOf(b).Why; !strings.Contains(b.Weir("interfaces"), "the tunnel wg0 has the engine userspace: "+why+"\n") {
+			b.Errorf("weir interfaces does not say that the engine is userspace, as %s:\n%s", why, b.Weir("interfaces"))
 		}
 		b.AwaitHook("wg0")
 		b.Until(5*time.Second, "(wg0) has its address", func() bool { return tunnelAnswers(b, lab.LAN, tunnelFar) })

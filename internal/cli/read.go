@@ -122,15 +122,18 @@ func (e *Env) info() (*view.Info, error) {
 func newInterfacesCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "interfaces",
-		Short: "print each interface, its hook, and why this hook",
+		Short: "print each interface, its hook, and why this hook; of tunnels also the engine, and why this one",
 	}
-	return printing(env, c, func(context.Context, []string) (*view.Interfaces, error) {
+	return printing(env, c, func(ctx context.Context, _ []string) (*view.Interfaces, error) {
 		folder, err := env.folder()
 		if err != nil {
 			return nil, err
 		}
 		all, err := view.ReadInterfaces(folder, chooseHook)
 		if err != nil {
+			return nil, err
+		}
+		if all.Tunnels, err = engines(ctx, folder); err != nil {
 			return nil, err
 		}
 		all.ForeignDrops, err = daemon.ForeignDrops()

@@ -1,15 +1,20 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"weir/internal/fw/rundir"
+	"weir/internal/fw/view"
 	"weir/internal/units"
 	"weir/internal/vpn/ipsec"
 	"weir/internal/vpn/keeper"
@@ -55,7 +60,7 @@ IPsec are strongSwan's charon's, which has to run in the same network namespace.
 ends, by SIGKILL too, interfaces and routes stay. Nothing meant for a tunnel leaves in clear then: a
 blackhole stands behind every route. "weir vpn down" removes all.
 
-The process keeps no capabilities but CAP_NET_ADMIN and CAP_NET_BIND_SERVICE.`,
+The process keeps no capabilities but CAP_NET_ADMIN, CAP_NET_BIND_SERVICE and CAP_NET_RAW.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			folder, err := env.daemonFolder()
 			if err != nil {
@@ -110,6 +115,37 @@ func (env *Env) tunnels(ctx context.Context, args []string) ([]keeper.Status, er
 		}
 	}
 	return nil, fmt.Errorf("the rules in force have no tunnel %s", args[0])
+}
+
+// engines returns which engines the tunnels of the rules in force have.
+func engines(ctx context.Context, folder rundir.Folder) (all []view.Tunnel, err error) {
+	wanted, err := readTunnels(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	running, unknown := keeper.Read(ctx, folder)
+	add := func(name string) {
+		t := view.Tunnel{Interface: name, Why: "weir vpn run does not have it yet"}
+		if unknown != nil {
+			t.Why = unknown.Error()
+		}
+		for i := range running {
+			if s := &running[i]; s.Interface == name {
+				t.Engine, t.Why = s.Engine, cmp.Or(s.Why, s.Problem, t.Why)
+			}
+		}
+		all = append(all, t)
+	}
+	for i := range wanted.WireGuard {
+		add(wanted.WireGuard[i].Name)
+	}
+	for i := range wanted.IKEv2 {
+		add(wanted.IKEv2[i].Name)
+	}
+	return all, nil
 }
 
 func printTunnels(w io.Writer, all []keeper.Status, now time.Time) error {

@@ -30,6 +30,14 @@ type Interfaces struct {
 	// "nftables family table chain" or "iptables table chain". They see the packets
 	// that weir hands to the stack.
 	ForeignDrops []string `json:"foreign_forward_drops,omitempty"`
+	Tunnels      []Tunnel `json:"tunnels,omitempty"` // that the rules in force have
+}
+
+// Tunnel says which engine an interface of a tunnel has.
+type Tunnel struct {
+	Interface string `json:"interface"`
+	Engine    string `json:"engine,omitempty"` // empty: none
+	Why       string `json:"why"`
 }
 
 // ReadInterfaces lists the machine's interfaces with the hooks that the daemon recorded.
@@ -68,7 +76,7 @@ func ReadInterfaces(f rundir.Folder, choose func(*netif.Link) (why string)) (*In
 	return all, nil
 }
 
-// Print writes a table with one interface per line, then the foreign chains.
+// Print writes a table with one interface per line, then the engines of tunnels and the foreign chains.
 func (x *Interfaces) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "INTERFACE\tHOOK\tMODE\tDRIVER\tQUEUES\tMTU\tWHY")
@@ -85,6 +93,15 @@ func (x *Interfaces) Print(w io.Writer) error {
 	}
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	for _, tunnel := range x.Tunnels {
+		has := "no engine"
+		if tunnel.Engine != "" {
+			has = "the engine " + tunnel.Engine
+		}
+		if _, err := fmt.Fprintf(w, "the tunnel %s has %s: %s\n", tunnel.Interface, has, tunnel.Why); err != nil {
+			return err
+		}
 	}
 	for _, chain := range x.ForeignDrops {
 		if _, err := fmt.Fprintf(w, "the forward chain %s of another firewall drops packets by default, also those that weir hands to the stack: accept them there\n", chain); err != nil {

@@ -292,10 +292,13 @@ func TestPrintInterfaces(t *testing.T) {
 			{Name: "lo", Hook: "tcx", Why: "loopback has no driver", Queues: 1, MTU: 65536, Skip: true, Addresses: []netip.Prefix{}},
 		},
 		ForeignDrops: []string{"nftables ip filter FORWARD"},
+		Tunnels:      []Tunnel{{Interface: "wg0", Engine: "kernel", Why: "this kernel has WireGuard"}, {Interface: "wg1", Why: "weir vpn run does not run"}},
 	}
 	const want = `INTERFACE  HOOK  MODE    DRIVER  QUEUES  MTU    WHY
 eth0       xdp   native  igc     4       1500   physical device
 lo         tcx   -       -       1       65536  set skip; loopback has no driver
+the tunnel wg0 has the engine kernel: this kernel has WireGuard
+the tunnel wg1 has no engine: weir vpn run does not run
 the forward chain nftables ip filter FORWARD of another firewall drops packets by default, also those that weir hands to the stack: accept them there
 `
 	var b strings.Builder
