@@ -275,6 +275,12 @@ func vpnChecks(b *lib.Box) {
 		}
 		b.IP(c.host, c.mend)
 	}
+	// Messages of data have another receiver on their way: they arrive, and no session has them.
+	b.Run(lab.WAN, "nft", "add table inet mangled; add chain inet mangled out { type filter hook output priority 0; }; add rule inet mangled out udp dport 51820 @th,64,8 4 @th,96,32 set 0x01020304")
+	if out, _ := b.WeirStatus("vpn", "check", "far", "--to", tunnelFar); !strings.Contains(out, "no progress: ") || !strings.Contains(out, " packets of the peer came to port 51820 meanwhile, and none was decrypted") {
+		b.Errorf("packets arrive and are not decrypted, and weir vpn check says\n%s", out)
+	}
+	b.Run(lab.WAN, "nft", "delete table inet mangled")
 	if out, status := b.WeirStatus("vpn", "check", "near"); status != 1 || !strings.Contains(out, "no tunnel of the rules in force has a peer near") {
 		b.Errorf("a peer that is not there: %d, %s", status, out)
 	}

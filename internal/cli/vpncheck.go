@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"weir/internal/fw/rundir"
 	"weir/internal/host/netif"
@@ -103,6 +105,9 @@ func (e *Env) checkPeer(ctx context.Context, name, on string, to []string) ([]in
 	f.Routes = inquiry.Through(f.Peer.Routes)
 	for _, target := range targets {
 		p, err := probePeer(ctx, folder, name, target, f)
+		if err == nil && p.Silent() {
+			p, err = e.probeArrivals(ctx, folder, name, target, f, p)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -185,6 +190,34 @@ func probePeer(ctx context.Context, folder rundir.Folder, name string, target ne
 			return &p, nil
 		}
 	}
+}
+
+// probeArrivals asks once more, and counts the packets of the peer that come to the tunnel's port meanwhile. Without states
+// it is as before.
+func (e *Env) probeArrivals(ctx context.Context, folder rundir.Folder, name string, target netip.Addr, f *inquiry.Facts, before *inquiry.Probe) (*inquiry.Probe, error) {
+	v, err := e.reader()
+	if errors.Is(err, errNothingLoaded) {
+		return before, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	count := func() (uint64, error) {
+		n, _, err := v.Arrivals(unix.IPPROTO_UDP, f.Peer.Endpoint, f.Tunnel.Port)
+		return n, err
+	}
+	was, err := count()
+	if err != nil {
+		return nil, err
+	}
+	p, err := probePeer(ctx, folder, name, target, f)
+	if err != nil {
+		return nil, err
+	}
+	is, err := count()
+	p.Arrived = is - min(was, is)
+	return p, err
 }
 
 // findPeer finds the peer of a name.

@@ -35,6 +35,7 @@ type Probe struct {
 	RTT      time.Duration // the least
 	Out, In  uint64        // bytes that the engine has sent to the peer and received meanwhile
 	Largest  int           // bytes of the largest packet that was answered; 0: not tried
+	Arrived  uint64        // packets of the peer that came to the tunnel's port meanwhile, if that was looked at
 }
 
 // A Finding is an answer to one question about the tunnel.
@@ -142,6 +143,12 @@ func (p *Probe) Count(before, after *keeper.Peer) bool {
 	return p.Answered > 0 || after.Handshake.Equal(before.Handshake)
 }
 
+// Silent reports whether requests left, and nothing was decrypted.
+func (p *Probe) Silent() bool { return p.Answered == 0 && p.In < least && p.Out >= least }
+
+// Stalled reports whether packets came, and nothing was decrypted. One may have been a handshake's.
+func (p *Probe) Stalled() bool { return p.Silent() && p.Arrived >= uint64(max(2, p.Sent-1)) }
+
 func probe(f *Facts, p *Probe) (all []Finding) {
 	say := func(question string, ok bool, format string, args ...any) {
 		all = append(all, Finding{question, ok, fmt.Sprintf(format, args...)})
@@ -157,6 +164,9 @@ func probe(f *Facts, p *Probe) (all []Finding) {
 		say("probe", true, "%s answers %d of %d, in %s", p.To, p.Answered, p.Sent, p.RTT.Round(10*time.Microsecond))
 	case p.Out < least*uint64(max(1, p.Sent-1)): // one may be lost on its way; the first message of a handshake has 148
 		say("probe", false, "nothing left for %s: the rules here block it at %s, or there is no session", p.To, f.Tunnel.Interface)
+	case p.Stalled():
+		say("probe", false, "no progress: %d packets of the peer came to port %d meanwhile, and none was decrypted. The peer uses keys that this end does not have any more, or decryption stands still, as that of some kernels' WireGuard may: a new handshake helps against both (ip link set %s down, then up)",
+			p.Arrived, f.Tunnel.Port, f.Tunnel.Interface)
 	case p.In < least:
 		say("probe", false, "one way: %d bytes left for %s, and nothing came back. The other end drops them (its allowed networks lack our address, or its rules), or has no way back into the tunnel", p.Out, p.To)
 	default:
