@@ -66,7 +66,7 @@ The process keeps no capabilities but CAP_NET_ADMIN, CAP_NET_BIND_SERVICE and CA
 			if err != nil {
 				return err
 			}
-			return keeper.Run(c.Context(), keeper.Config{Folder: folder, Log: slog.New(newVoice(env.Stderr)), VICI: vici})
+			return keeper.Run(c.Context(), keeper.Config{Folder: folder, Log: slog.New(newVoice(env.Stderr)), VICI: vici, Summarize: summarize})
 		},
 	}
 	viciFlag(c, &vici)

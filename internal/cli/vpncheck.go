@@ -19,7 +19,7 @@ import (
 func newVPNCheckCommand(env *Env) *cobra.Command {
 	var on, with string
 	var to []string
-	var asJSON bool
+	var asJSON, far bool
 	c := &cobra.Command{
 		Use:   "check PEER|INTERFACE",
 		Short: "find out why nothing goes through a tunnel to a peer, or through one of IPsec; exit status 1 if something is wrong",
@@ -33,17 +33,29 @@ one way only, and packets that vanish because they are too long.
 
 --with compares the rules in force with what the peer's "weir vpn summary" has written, and sends nothing:
 keys, preshared keys, networks, ports, MTU, endpoints and keepalives. The tunnel need not be up for that.
-The peer is then the one with the summary's key, unless it is named. For tunnels of IPsec it compares
+--far does the same with a summary that it asks the peer for, inside the tunnel: if that is a weir whose
+statement of this end has "show-summary", and its rules pass TCP port 51820 from here.
+The peer is with --with the one with the summary's key, unless it is named. For tunnels of IPsec it compares
 identities, preshared keys or certificates, proposals, traffic selectors, networks, MTU and who begins.
 
 A tunnel of IPsec has one peer, so its interface is named. There it also tells apart: charon does not
 run, the files of keys, what the peer has refused and what that means, networks that the peer left out.`,
-		Args: oneOrWith(&with),
+		Args: func(c *cobra.Command, args []string) error {
+			if far && len(args) == 0 {
+				return errors.New("name one peer")
+			}
+			return oneOrWith(&with)(c, args)
+		},
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			var findings []inquiry.Finding
-			if with != "" {
+			switch {
+			case far && (with != "" || to != nil):
+				return &UsageError{errors.New("vpn check: --far asks the peer itself: without --with and --to")}
+			case far:
+				findings, err = env.compareFar(c.Context(), args[0], on)
+			case with != "":
 				findings, err = env.compareWith(with, on, args)
-			} else {
+			default:
 				findings, err = env.checkPeer(c.Context(), args[0], on, to)
 			}
 			if err != nil {
@@ -70,6 +82,7 @@ run, the files of keys, what the peer has refused and what that means, networks 
 	}
 	c.Flags().StringVar(&on, "on", "", "the tunnel's `interface`, if several have a peer of that name")
 	c.Flags().StringVar(&with, "with", "", "compare with the peer's summary in a `file`; - is standard input")
+	c.Flags().BoolVar(&far, "far", false, "compare with what the peer says inside the tunnel that it has")
 	c.Flags().StringSliceVar(&to, "to", nil, "an `address` behind the peer to ask; may be given again")
 	jsonFlag(c, &asJSON)
 	return c

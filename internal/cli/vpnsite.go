@@ -94,9 +94,12 @@ func compareSite(folder rundir.Folder, s *summary.SealedSite, on string, args []
 	if err != nil {
 		return nil, err
 	}
-	var found *resolve.IKEv2
+	var found, own *resolve.IKEv2
 	for i := range tunnels.IKEv2 {
 		t := &tunnels.IKEv2[i]
+		if s.Own(t) {
+			own = t
+		}
 		if on != "" && t.Name != on || len(args) > 0 && t.Name != args[0] || len(args) == 0 && on == "" && !s.Fits(t) {
 			continue
 		}
@@ -108,6 +111,8 @@ func compareSite(folder rundir.Folder, s *summary.SealedSite, on string, args []
 	switch {
 	case found != nil:
 		return summary.CompareSite(found, s, time.Now()), nil
+	case own != nil && len(args) == 0 && on == "": // which says so
+		return summary.CompareSite(own, s, time.Now()), nil
 	case len(args) > 0 && on != "" && on != args[0]:
 		return nil, fmt.Errorf("the summary is that of a tunnel of IPsec, which has no peers: %s is not on %s", args[0], on)
 	case len(args) > 0 || on != "":

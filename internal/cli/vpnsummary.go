@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"weir/internal/fw/rundir"
 	"weir/internal/vpn/inquiry"
+	"weir/internal/vpn/keeper"
 	"weir/internal/vpn/key"
 	"weir/internal/vpn/summary"
 	"weir/pf/resolve"
@@ -104,6 +106,35 @@ func findEnd(folder rundir.Folder, on, what string, is func(p *resolve.Peer) boo
 	return e, err
 }
 
+// summarize returns the summary of an end whose keys are known.
+func summarize(t *resolve.WireGuard, p *resolve.Peer, private, preshared key.Secret) ([]byte, error) {
+	e := summary.End{Tunnel: t, Peer: p, Private: private, Preshared: preshared}
+	return e.Write(time.Now())
+}
+
+// compareFar compares what this end has with what a peer says, inside the tunnel, that it has.
+func (env *Env) compareFar(ctx context.Context, name, on string) ([]inquiry.Finding, error) {
+	folder, err := env.daemonFolder()
+	if err != nil {
+		return nil, err
+	}
+	f, err := findPeer(ctx, folder, name, on)
+	if err != nil {
+		return nil, err
+	}
+	targets := inquiry.Targets(f.Peer.Allowed)
+	if len(targets) == 0 {
+		return nil, fmt.Errorf("%s has no address to ask: there is no single one among its allowed networks", name)
+	}
+	for _, at := range targets {
+		var text []byte
+		if text, err = keeper.AskSummary(ctx, f.Tunnel.Interface, at); err == nil {
+			return compareText(folder, text, at.String(), f.Tunnel.Interface, []string{name})
+		}
+	}
+	return []inquiry.Finding{{Question: "summary", Answer: err.Error()}}, nil
+}
+
 // mostSummary is how many bytes of a summary are read.
 const mostSummary = 1 << 20
 
@@ -143,6 +174,9 @@ func compareText(folder rundir.Folder, text []byte, path, on string, args []stri
 	if err != nil {
 		return nil, fmt.Errorf("read a summary: %s: %w", path, err)
 	}
+	if own, err := ownSummary(folder, s); err == nil && own && len(args) == 0 {
+		return []inquiry.Finding{summary.Own()}, nil
+	}
 	what, is := "peer with the public key "+s.From.String(), func(p *resolve.Peer) bool { return p.Key == s.From.String() }
 	if len(args) > 0 {
 		what, is = "peer "+args[0], func(p *resolve.Peer) bool { return p.Name == args[0] }
@@ -152,6 +186,20 @@ func compareText(folder rundir.Folder, text []byte, path, on string, args []stri
 		return nil, err
 	}
 	return e.Compare(s, time.Now()), nil
+}
+
+// ownSummary reports whether a summary is that of a tunnel of this end.
+func ownSummary(folder rundir.Folder, s *summary.Signed) (bool, error) {
+	tunnels, err := readTunnels(folder)
+	if err != nil {
+		return false, err
+	}
+	for i := range tunnels.WireGuard {
+		if k, err := key.ReadFile(tunnels.WireGuard[i].KeyFile); err == nil && k.Public() == s.From {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // oneOrWith wants the name of one peer, which may be left out with a summary.

@@ -60,7 +60,14 @@ func TestSummaryNames(t *testing.T) {
 		}
 		return all[0].Answer
 	}
+	own, err := writeSummary(folder, "wg0", "branch", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for got, want := range map[string]string{
+		"WireGuard without a name: " + compare(string(own), ""):                                         "that of this end",
+		"WireGuard with a name: " + compare(string(own), "wg0", "branch"):                               "that of this end",
+		"IPsec without a name: " + compare(string(site), ""):                                            "that of this end",
 		compare(strings.Replace(string(site), `"weir_vpn_summary": 1`, `"weir_vpn_summary": 2`, 1), ""): "another version of weir",
 		compare("{}", ""):                         "no summary of weir",
 		compare(string(site), "", "ipsec1"):       "that of this end",

@@ -35,9 +35,11 @@ type Peer struct {
 	Allowed   []Network
 	Keepalive *Count // seconds
 	ShowLoad  bool   // it may ask which cores and links are full here
-	Wide      *Count // ports of the link to it, which is a weir; nil: see WideAuto
-	WideAuto  bool   // as many as weir likes
-	NoRoute   bool
+	// ShowSummary: it may ask what this end is configured as, for it.
+	ShowSummary bool
+	Wide        *Count // ports of the link to it, which is a weir; nil: see WideAuto
+	WideAuto    bool   // as many as weir likes
+	NoRoute     bool
 }
 
 // Way is an endpoint of a peer, and the uplink by which it is reached.

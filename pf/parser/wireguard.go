@@ -21,7 +21,7 @@ const (
 
 var (
 	wireguardWords = []string{"port", "key", "address", "mtu", "engine", "dscp", "no"}
-	peerWords      = []string{"key", "psk", "endpoint", "allowed", "keepalive", "show-load", "wide", "no"}
+	peerWords      = []string{"key", "psk", "endpoint", "allowed", "keepalive", "show-load", "show-summary", "wide", "no"}
 )
 
 // wireguard reads the definition of a tunnel's interface.
@@ -123,6 +123,8 @@ func (p *parser) peerOption(s *ast.Peer, word string) bool {
 		s.Keepalive = p.tunnelNumber("the seconds of keepalive", 1, 1<<16-1)
 	case "show-load":
 		s.ShowLoad = true
+	case "show-summary":
+		s.ShowSummary = true
 	case "wide":
 		if s.WideAuto = p.acceptWord("auto"); !s.WideAuto {
 			s.Wide = p.tunnelNumber("the number of ports of a wide link", leastPorts, ast.MostPorts)

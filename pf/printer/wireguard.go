@@ -36,6 +36,7 @@ func peer(s *ast.Peer) string {
 	c.addIf(len(s.Allowed) > 0, "allowed", list(s.Allowed, network))
 	count(&c, "keepalive", s.Keepalive)
 	c.addIf(s.ShowLoad, "show-load")
+	c.addIf(s.ShowSummary, "show-summary")
 	c.addIf(s.WideAuto, "wide auto")
 	count(&c, "wide", s.Wide)
 	c.addIf(s.NoRoute, "no route")

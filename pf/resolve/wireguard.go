@@ -36,8 +36,10 @@ type Peer struct {
 	Routes    []netip.Prefix // those of Allowed that routes lead to
 	Keepalive uint16         // seconds; 0: none
 	ShowLoad  bool           // it may ask which cores and links are full here
-	Wide      uint8          // ports of the link to it, at most; 0: it is not wide
-	WideAuto  bool           // of these as many as there are queues and cores for
+	// ShowSummary: it may ask what this end is configured as, for it.
+	ShowSummary bool
+	Wide        uint8 // ports of the link to it, at most; 0: it is not wide
+	WideAuto    bool  // of these as many as there are queues and cores for
 }
 
 // Way is an endpoint of a peer that has several, or whose uplink is chosen.
@@ -133,7 +135,7 @@ func (r *resolver) peer(s *ast.Peer) {
 		return
 	}
 	tunnel := &r.options.WireGuard[at]
-	o := Peer{Name: s.Name.Text, Key: textOf(s.Key), PSKFile: textOf(s.PSK), Port: tunnelPort, ShowLoad: s.ShowLoad}
+	o := Peer{Name: s.Name.Text, Key: textOf(s.Key), PSKFile: textOf(s.PSK), Port: tunnelPort, ShowLoad: s.ShowLoad, ShowSummary: s.ShowSummary}
 	r.ways(tunnel, &o, s.Ways)
 	if s.Keepalive != nil {
 		o.Keepalive = uint16(s.Keepalive.N)

@@ -29,6 +29,8 @@ type Config struct {
 	Folder rundir.Folder
 	Log    *slog.Logger
 	VICI   string // charon's socket, for tunnels of IPsec
+
+	Summarize Summarize // for peers that ask; nil: none is told
 }
 
 // A keeper keeps the tunnels of the rules in force up.
@@ -76,7 +78,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	k := &keeper{Config: c, charon: newCharon(c), tunnels: map[string]*running{}, sites: map[string]*site{}, slots: make(chan struct{}, mostMeasured)}
 	k.journal.began = time.Now()
-	k.tell = teller{counts: k.counts, open: map[place]*told{}}
+	k.tell = teller{counts: k.counts, summary: k.summary, open: map[place]*told{}}
 	k.endpoints.read(filepath.Join(c.Folder.VPN(), "endpoints.json"), c.Log)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return k.serve(ctx) })

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,8 +23,9 @@ import (
 	"weir/pf/resolve"
 )
 
-// LoadPort is the TCP port, inside a tunnel, at which a peer asks which cores and links are full here.
-const LoadPort = 51820
+// AskPort is the TCP port, inside a tunnel, at which a peer asks which cores and links are full here, and what this end is
+// configured as.
+const AskPort = 51820
 
 // Limits of who asks.
 const (
@@ -36,11 +36,13 @@ const (
 	mostLoad     = 1 << 20 // bytes of an answer
 )
 
-// A teller tells peers which cores and links are full here: those whose statement has show-load. It listens at
-// the addresses of their tunnel, on its interface, so that nobody else reaches it.
+// A teller tells peers which cores and links are full here, if their statement has show-load, and what this end is
+// configured as for them, if it has show-summary. It listens at the addresses of their tunnel, on its interface, so that
+// nobody else reaches it.
 type teller struct {
-	counts func() []doctor.VPNCount
-	open   map[place]*told
+	counts  func() []doctor.VPNCount
+	summary func(tunnel, peer string) ([]byte, error)
+	open    map[place]*told
 
 	mu   sync.Mutex // of the answer
 	last *doctor.VPN
@@ -60,7 +62,7 @@ func (k *keeper) tellLoad() {
 		why = err.Error()
 	}
 	if why != "" && why != k.untold {
-		k.Log.Warn("tell peers the load", "error", why)
+		k.Log.Warn("answer peers that ask", "error", why)
 	}
 	k.untold = why
 }
@@ -72,7 +74,7 @@ type told struct {
 	server   *http.Server
 
 	mu    sync.Mutex
-	peers []resolve.Peer // of the tunnel: those with ShowLoad may ask
+	peers []resolve.Peer // of the tunnel
 }
 
 // follow has the teller listen where peers may ask now. What does not work is tried again.
@@ -81,7 +83,7 @@ func (t *teller) follow(wanted []resolve.WireGuard) error {
 	var errs []error
 	for i := range wanted {
 		w := &wanted[i]
-		if !slices.ContainsFunc(w.Peers, func(p resolve.Peer) bool { return p.ShowLoad }) {
+		if !slices.ContainsFunc(w.Peers, mayAsk) {
 			continue
 		}
 		l, err := net.InterfaceByName(w.Name)
@@ -110,13 +112,27 @@ func (t *teller) follow(wanted []resolve.WireGuard) error {
 
 func (t *teller) listen(p place, index int, peers []resolve.Peer) error {
 	c := net.ListenConfig{Control: onDevice(p.tunnel)}
-	l, err := c.Listen(context.Background(), "tcp", netip.AddrPortFrom(p.at, LoadPort).String())
+	l, err := c.Listen(context.Background(), "tcp", netip.AddrPortFrom(p.at, AskPort).String())
 	if err != nil {
-		return fmt.Errorf("listen for peers that ask for the load: %w", err)
+		return fmt.Errorf("listen for peers that ask: %w", err)
 	}
 	o := &told{index: index, listener: netutil.LimitListener(l, loadAsking), peers: peers}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /load", func(w http.ResponseWriter, r *http.Request) { t.answer(w, r, p.tunnel) })
+	mux.HandleFunc("GET /load", func(w http.ResponseWriter, r *http.Request) {
+		if of := o.asks(r); of == nil || !of.ShowLoad {
+			http.NotFound(w, r)
+			return
+		}
+		t.answer(w, r, p.tunnel)
+	})
+	mux.HandleFunc("GET /summary", func(w http.ResponseWriter, r *http.Request) {
+		of := o.asks(r)
+		if of == nil || !of.ShowSummary {
+			http.NotFound(w, r)
+			return
+		}
+		t.summarize(w, p.tunnel, of)
+	})
 	o.server = &http.Server{Handler: mux, ReadTimeout: loadPatience, WriteTimeout: 2 * loadPatience, IdleTimeout: loadPatience, MaxHeaderBytes: 1 << 12}
 	o.server.SetKeepAlivesEnabled(false)
 	t.open[p] = o
@@ -159,26 +175,35 @@ func (o *told) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if a, ok := c.RemoteAddr().(*net.TCPAddr); ok && o.mayAsk(a.AddrPort().Addr().Unmap()) {
+		if of := o.peerAt(c.RemoteAddr().String()); of != nil && mayAsk(*of) {
 			return c, nil
 		}
 		c.Close()
 	}
 }
 
-// mayAsk finds the peer of an address as the engine does: by its longest network.
-func (o *told) mayAsk(from netip.Addr) (may bool) {
+func mayAsk(p resolve.Peer) bool { return p.ShowLoad || p.ShowSummary }
+
+// asks returns who asks; nil: nobody knows.
+func (o *told) asks(r *http.Request) *resolve.Peer { return o.peerAt(r.RemoteAddr) }
+
+// peerAt finds the peer of an address as the engine does: by its longest network.
+func (o *told) peerAt(address string) (of *resolve.Peer) {
+	from, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return nil
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	longest := -1
 	for i := range o.peers {
 		for _, n := range o.peers[i].Allowed {
-			if n.Bits() > longest && n.Contains(from) {
-				longest, may = n.Bits(), o.peers[i].ShowLoad
+			if n.Bits() > longest && n.Contains(from.Addr().Unmap()) {
+				longest, of = n.Bits(), &o.peers[i]
 			}
 		}
 	}
-	return may
+	return of
 }
 
 // Close closes the listener.
@@ -228,12 +253,20 @@ func (t *teller) load(ctx context.Context) (*doctor.VPN, error) {
 	return t.last, nil
 }
 
-// ErrNoLoad is the error for a peer that does not tell which of its cores and links are full.
-var ErrNoLoad = errors.New("it does not tell: it is no weir, its statement of this end has no show-load, or its rules block TCP port " + strconv.Itoa(LoadPort))
+// noAnswer is why a peer does not tell something that an option of its statement has it tell.
+func noAnswer(option string) error {
+	return fmt.Errorf("it does not tell: it is no weir, its statement of this end has no %s, or its rules block TCP port %d", option, AskPort)
+}
 
-// AskLoad asks a peer behind a tunnel's interface, at an address of its own, which of its cores and links are full.
-// What it says is not to be trusted.
-func AskLoad(ctx context.Context, tunnel string, at netip.Addr) (*doctor.VPN, error) {
+// Errors for peers that do not tell.
+var (
+	ErrNoLoad    = noAnswer("show-load")
+	ErrNoSummary = noAnswer("show-summary")
+)
+
+// askPeer asks a peer behind a tunnel's interface for something, at an address of its own. What it says is not to be
+// trusted. The error for one that does not tell is none.
+func askPeer(ctx context.Context, tunnel string, at netip.Addr, path string, none error) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, loadPatience)
 	defer cancel()
 	dialer := net.Dialer{Control: onDevice(tunnel)}
@@ -241,18 +274,31 @@ func AskLoad(ctx context.Context, tunnel string, at netip.Addr) (*doctor.VPN, er
 		Transport:     &http.Transport{DisableKeepAlives: true, DialContext: dialer.DialContext},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+netip.AddrPortFrom(at, LoadPort).String()+"/load", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+netip.AddrPortFrom(at, AskPort).String()+path, nil)
 	if err != nil {
 		return nil, err
 	}
 	answer, err := client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("%w (%w)", ErrNoLoad, err)
+		return nil, fmt.Errorf("%w (%w)", none, err)
 	}
 	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, mostLoad))
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%w (status %d)", none, answer.StatusCode)
+	}
+	return text, nil
+}
+
+// AskLoad asks a peer which of its cores and links are full.
+func AskLoad(ctx context.Context, tunnel string, at netip.Addr) (*doctor.VPN, error) {
+	text, err := askPeer(ctx, tunnel, at, "/load", ErrNoLoad)
+	if err != nil {
+		return nil, err
+	}
 	var all doctor.VPN
-	if err := json.NewDecoder(io.LimitReader(answer.Body, mostLoad)).Decode(&all); err != nil || answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%w (status %d)", ErrNoLoad, answer.StatusCode)
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("%w: it is no JSON", ErrNoLoad)
 	}
 	return &all, nil
 }

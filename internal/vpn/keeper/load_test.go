@@ -19,7 +19,8 @@ func TestMayAsk(t *testing.T) {
 	for from, want := range map[string]bool{
 		"10.9.0.4": true, "10.9.0.5": false, "10.8.0.7": true, "10.8.0.8": false, "192.0.2.1": false,
 	} {
-		if got := o.mayAsk(netip.MustParseAddr(from)); got != want {
+		of := o.peerAt(netip.AddrPortFrom(netip.MustParseAddr(from), 7).String())
+		if got := of != nil && of.ShowLoad; got != want {
 			t.Errorf("%s may ask: %t", from, got)
 		}
 	}

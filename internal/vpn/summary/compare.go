@@ -22,8 +22,7 @@ func (e *End) Compare(s *Signed, now time.Time) (all []inquiry.Finding) {
 	ours, theirs := e.Private.Public(), e.Peer.Key
 	switch {
 	case s.From == ours:
-		say("keys", false, "the summary is that of this end: take the other end's")
-		return all
+		return append(all, Own())
 	case s.From.String() != theirs:
 		say("keys", false, "the other end has the public key %s, and the rules have %s for peer %s", s.From, theirs, e.Peer.Name)
 		return all
@@ -40,6 +39,11 @@ func (e *End) Compare(s *Signed, now time.Time) (all []inquiry.Finding) {
 		all = append(all, e.wide(s))
 	}
 	return all
+}
+
+// Own is what there is to say of a summary that is this end's own.
+func Own() inquiry.Finding {
+	return finding("keys", false, "the summary is that of this end: take the other end's")
 }
 
 func finding(question string, ok bool, format string, args ...any) inquiry.Finding {

@@ -17,7 +17,7 @@ import (
 // CompareSite compares what this end of a tunnel has with the summary of the other end. Nothing is said of a
 // summary that is not the other end's.
 func CompareSite(t *resolve.IKEv2, s *SealedSite, now time.Time) []inquiry.Finding {
-	if s.own(t) {
+	if s.Own(t) {
 		return []inquiry.Finding{finding("identities", false, "the summary is that of this end: take the other end's")}
 	}
 	proof := "preshared key"

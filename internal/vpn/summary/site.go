@@ -98,12 +98,12 @@ func ReadSite(text []byte) (*SealedSite, error) {
 func (s *SealedSite) Fits(t *resolve.IKEv2) bool {
 	theirs := s.SrcID == "" || ipsec.SameIdentity(s.SrcID, t.DstID)
 	ours := t.SrcID == "" || ipsec.SameIdentity(t.SrcID, s.DstID)
-	return theirs && ours && !s.own(t)
+	return theirs && ours && !s.Own(t)
 }
 
-// own reports whether the summary is that of this end: both ends have the same names, or all is the same but
+// Own reports whether the summary is that of this end: both ends have the same names, or all is the same but
 // the time.
-func (s *SealedSite) own(t *resolve.IKEv2) bool {
+func (s *SealedSite) Own(t *resolve.IKEv2) bool {
 	if s.SrcID != "" && ipsec.SameIdentity(s.SrcID, t.SrcID) && ipsec.SameIdentity(s.DstID, t.DstID) {
 		return true
 	}

@@ -10,7 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
+	"unicode"
 
 	"weir/internal/vpn/key"
 	"weir/pf/resolve"
@@ -164,6 +166,11 @@ func Read(text []byte) (*Signed, error) {
 	s := &Signed{mac: f.MAC}
 	if err := json.Compact(&body, f.Body); err != nil || json.Unmarshal(body.Bytes(), &s.Summary) != nil {
 		return nil, ErrNone
+	}
+	for _, text := range []string{s.Interface, s.Endpoint} {
+		if strings.ContainsFunc(text, unicode.IsControl) { // it is printed
+			return nil, ErrNone
+		}
 	}
 	s.body = body.Bytes()
 	return s, nil
