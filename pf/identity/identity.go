@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -70,6 +71,21 @@ func parse(text string) ID {
 		return ID{kind: kindMail, value: []byte(text)}
 	}
 	return untyped(text)
+}
+
+// Name returns the identity that a DNS name of a certificate is, whatever Parse would read in it.
+func Name(name string) ID { return ID{kind: kindName, value: []byte(name), text: name} }
+
+// Mail returns the identity that a mail address of a certificate is.
+func Mail(address string) ID { return ID{kind: kindMail, value: []byte(address), text: address} }
+
+// Address returns the identity that an address of a certificate is.
+func Address(a netip.Addr) ID { return ID{kind: kindAddress, address: a, text: a.String()} }
+
+// NoSubject reports whether a text looks like the subject of a certificate, and charon takes it for the number of a key.
+func NoSubject(text string) bool {
+	prefix, _, typed := strings.Cut(text, ":")
+	return strings.Contains(text, "=") && !(typed && prefixes[lower(prefix)] != "") && parse(text).kind == kindKey
 }
 
 // typed reads an identity behind its kind: text, or # and hexadecimal digits.
@@ -154,9 +170,9 @@ func (id ID) Same(other ID) bool {
 // IsSubject reports whether an identity is the subject of a certificate.
 func (id ID) IsSubject() bool { return id.kind == kindSubject }
 
-// IsKey reports whether an identity is a number of a key.
-func (id ID) IsKey(number []byte) bool {
-	return id.kind == kindKey && len(number) > 0 && bytes.Equal(id.value, number)
+// IsKey reports whether an identity is one of the numbers of a key.
+func (id ID) IsKey(numbers ...[]byte) bool {
+	return id.kind == kindKey && slices.ContainsFunc(numbers, func(n []byte) bool { return len(n) > 0 && bytes.Equal(id.value, n) })
 }
 
 // Address returns the address that an identity is.

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"encoding/asn1"
+	"net/netip"
 	"testing"
 )
 
@@ -94,6 +95,34 @@ func TestSubject(t *testing.T) {
 	}
 	if _, err := Subject([]byte{0x30, 0}); err == nil {
 		t.Error("nobody has a subject without parts")
+	}
+}
+
+// Names of certificates are what they are, also if a text of an identity would read otherwise.
+func TestNames(t *testing.T) {
+	for _, c := range []struct {
+		is   ID
+		text string
+		want bool
+	}{
+		{Name("gw"), "fqdn:gw", true}, {Name("gw"), "GW", true}, {Name("#6777"), "gw", false}, {Name("#6777"), "fqdn:gw", false}, {Name("*"), "gw", false},
+		{Name("192.0.2.1"), "192.0.2.1", false}, {Name("192.0.2.1"), "@192.0.2.1", true}, {Mail("#614062"), "a@b", false}, {Mail("a@b"), "A@b", true},
+		{Address(netip.MustParseAddr("fd00::1")), "fd00:0::1", true}, {Address(netip.MustParseAddr("192.0.2.1")), "192.0.2.2", false},
+	} {
+		if c.is.Same(Parse(c.text)) != c.want || Parse(c.text).Same(c.is) != c.want {
+			t.Errorf("%s and %q: not %v", c.is, c.text, c.want)
+		}
+	}
+}
+
+func TestNoSubject(t *testing.T) {
+	for text, want := range map[string]bool{
+		"O=Example\\, Inc., CN=gw": true, "O=Example, Inc., CN=gw": true, "CN=gw, X=y": true, "/CN=gw/Z=1": true, "/O=Example, Inc./CN=gw": false, "CN=gw": false, "CN=Zoë, O=Größe": false,
+		"keyid:a=b": false, "fqdn:a=b": false, "gw": false, "a@b": false, "=": true, "abc=": true,
+	} {
+		if got := NoSubject(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
 	}
 }
 

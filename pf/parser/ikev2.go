@@ -103,6 +103,8 @@ func (p *parser) identity() *ast.Word {
 	switch {
 	case w.Text == "any" || strings.ContainsAny(w.Text, "*%") || strings.HasPrefix(w.Text, "^") || identity.Parse(w.Text).Many():
 		p.fail(w.Span, "an identity is that of one end: an address, a name, name@domain or the subject of a certificate, without wildcards")
+	case identity.NoSubject(w.Text):
+		p.fail(w.Span, "this is no subject of a certificate: its parts are NAME=value behind commas, or behind slashes if a part has a comma (\"/O=Example, Inc./CN=hq\"). For the number of a key write keyid: in front")
 	case len(w.Text) > mostIdentity:
 		p.fail(w.Span, "an identity has at most %d characters", mostIdentity)
 	case strings.ContainsFunc(w.Text, func(c rune) bool { return c < ' ' || c == 0x7f }):

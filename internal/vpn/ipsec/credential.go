@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -173,27 +174,42 @@ func current(c *x509.Certificate, path string, now time.Time) error {
 func confirms(c *x509.Certificate, id string) error {
 	var names []string
 	var ids []identity.ID
-	add := func(kind, name string) { names, ids = append(names, name), append(ids, identity.Parse(kind+name)) }
+	add := func(one identity.ID) { names, ids = append(names, one.String()), append(ids, one) }
 	for _, name := range c.DNSNames {
-		add("fqdn:", name)
+		add(identity.Name(name))
 	}
 	for _, name := range c.EmailAddresses {
-		add("email:", name)
+		add(identity.Mail(name))
 	}
 	for _, ip := range c.IPAddresses {
-		add("", ip.String())
+		if a, ok := netip.AddrFromSlice(ip); ok {
+			add(identity.Address(a.Unmap()))
+		}
 	}
 	if id == "" && len(c.Subject.Names) == 0 {
 		return fmt.Errorf("the certificate has no subject: say which of its alternative names this end has, with srcid: %s", strings.Join(names, ", "))
 	}
 	who := identity.Parse(id)
-	if id == "" || who.IsSubject() || slices.ContainsFunc(ids, who.Same) || who.IsKey(c.SubjectKeyId) {
+	if id == "" || who.IsSubject() || slices.ContainsFunc(ids, who.Same) || who.IsKey(numbers(c)...) {
 		return nil
 	}
 	if names == nil {
 		return fmt.Errorf("the certificate does not confirm the identity %s: it has no alternative names, only the subject %q", id, c.Subject)
 	}
 	return fmt.Errorf("the certificate does not confirm the identity %s: its alternative names are %s", id, strings.Join(names, ", "))
+}
+
+// numbers are those by which charon takes a certificate for that of a keyid: what the certificate says, and the SHA-1 sums
+// of itself, of its key, and of the key with its algorithm. The serial number is none: other authorities give the same.
+func numbers(c *x509.Certificate) [][]byte {
+	whole, info := sha1.Sum(c.Raw), sha1.Sum(c.RawSubjectPublicKeyInfo) //nolint:gosec // charon's numbers are such
+	all := [][]byte{c.SubjectKeyId, whole[:], info[:]}
+	if id, err := keyID(c); err == nil {
+		if key, err := hex.DecodeString(id); err == nil {
+			all = append(all, key)
+		}
+	}
+	return all
 }
 
 // readCertificateFile reads certificates in PEM, at least one.

@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha1" //nolint:gosec // charon's numbers of keys are such
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
@@ -195,6 +196,25 @@ func TestBelongs(t *testing.T) {
 		"keyid:gw.example.org": false, "@192.0.2.1": false,
 	} {
 		if err := belongs(made.certificate, id); (err == nil) != want {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}
+
+// A number of a key may be each of those that charon knows a certificate by, and a name is what it is.
+func TestBelongsToKey(t *testing.T) {
+	made, _ := issue(t, nil, &x509.Certificate{Subject: pkix.Name{CommonName: "gw"}, SubjectKeyId: []byte{1, 2, 3}, DNSNames: []string{"#6777", "a*b"}})
+	c := made.certificate
+	key, err := keyID(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := func(b []byte) string { return fmt.Sprintf("keyid:#%x", sha1.Sum(b)) } //nolint:gosec // charon's numbers are such
+	for id, want := range map[string]bool{
+		"keyid:#010203": true, "keyid:#" + key: true, hash(c.Raw): true, hash(c.RawSubjectPublicKeyInfo): true, hash(c.RawSubject): false, "keyid:#": false,
+		fmt.Sprintf("keyid:#%x", c.SerialNumber.Bytes()): false, "gw": false, "fqdn:#6777": false, "fqdn:#2336373737": true,
+	} {
+		if err := belongs(c, id); (err == nil) != want {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
