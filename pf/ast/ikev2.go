@@ -24,6 +24,7 @@ type IKEv2 struct {
 	DPD          *Count // seconds
 	Encap        bool   // ESP in UDP always
 	PerCPU       bool   // keys for each core
+	PerPair      bool   // keys for each pair of a network of From and one of To
 	NoDPD        bool
 	NoRoute      bool // no routes lead to Networks
 	NoMSS        bool // max-mss is left to the rules

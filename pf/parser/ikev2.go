@@ -22,7 +22,7 @@ const (
 
 var ikev2Words = []string{
 	"address", "mtu", "local", "peer", "passive", "srcid", "dstid", "psk", "certificate", "key", "ca", "from", "to", "networks",
-	"proposals", "lifetime", "ikelifetime", "dpd", "encap", "per-cpu", "no",
+	"proposals", "lifetime", "ikelifetime", "dpd", "encap", "per-cpu", "per-pair", "no",
 }
 
 // ProposalNames are the sets of algorithms that an IPsec tunnel may have.
@@ -196,6 +196,8 @@ func (p *parser) ikev2Time(s *ast.IKEv2, word string) bool {
 		s.NoDPD = true
 	case "per-cpu":
 		s.PerCPU = true
+	case "per-pair":
+		s.PerPair = true
 	default:
 		return false
 	}

@@ -26,6 +26,7 @@ func ikev2(s *ast.IKEv2) string {
 	c.addIf(s.NoDPD, "no dpd")
 	c.addIf(s.Encap, "encap udp")
 	c.addIf(s.PerCPU, "per-cpu")
+	c.addIf(s.PerPair, "per-pair")
 	c.addIf(s.NoRoute, "no route")
 	c.addIf(s.NoMSS, "no max-mss")
 	return c.String()

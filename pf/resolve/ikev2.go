@@ -36,6 +36,7 @@ type IKEv2 struct {
 	DPD         uint16 // seconds; 0: none
 	Encap       bool   // ESP in UDP always
 	PerCPU      bool   // keys for each core
+	PerPair     bool   // keys for each pair of a network of From and one of To
 }
 
 // What IPsec tunnels have unless their statement says so.
@@ -66,6 +67,9 @@ func (t *Tunnels) UnmarshalJSON(text []byte) error {
 // Tunnels returns all tunnels between sites.
 func (o *Options) Tunnels() Tunnels { return Tunnels{WireGuard: o.WireGuard, IKEv2: o.IKEv2} }
 
+// mostPairs is how many pairs of networks may have keys of their own.
+const mostPairs = 64
+
 // everything is what a tunnel without networks is for.
 var everything = []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
 
@@ -83,7 +87,7 @@ func (r *resolver) ikev2(s *ast.IKEv2) {
 		Name: s.Name.Text, ID: InterfaceID(s.Name.Text), MTU: ipsecMTU, Local: textOf(s.Local), Peer: textOf(s.Peer), Passive: s.Passive || s.Peer == nil,
 		SrcID: textOf(s.SrcID), DstID: cmp.Or(textOf(s.DstID), textOf(s.Peer)), PSKFile: textOf(s.PSK), Certificate: textOf(s.Certificate), KeyFile: textOf(s.Key),
 		Proposals: cmp.Or(textOf(s.Proposals), ipsecProposals), Lifetime: countOr(s.Lifetime, ipsecLifetime), IKELifetime: countOr(s.IKELifetime, ipsecIKELifetime),
-		DPD: uint16(countOr(s.DPD, ipsecDPD)), Encap: s.Encap, PerCPU: s.PerCPU,
+		DPD: uint16(countOr(s.DPD, ipsecDPD)), Encap: s.Encap, PerCPU: s.PerCPU, PerPair: s.PerPair,
 	}
 	if s.MTU != nil {
 		o.MTU = uint16(s.MTU.N)
@@ -97,6 +101,14 @@ func (r *resolver) ikev2(s *ast.IKEv2) {
 	for i := range s.Addresses {
 		r.hostAddress(&s.Addresses[i])
 		o.Addresses = append(o.Addresses, s.Addresses[i].Prefix)
+	}
+	switch {
+	case s.PerPair && s.PerCPU:
+		r.faults.Errorf(s.Span, "per-pair and per-cpu are not for the same tunnel")
+	case s.PerPair && (s.From == nil || s.To == nil):
+		r.faults.Errorf(s.Span, "per-pair needs from and to: there are keys for each network of one with each of the other")
+	case s.PerPair && len(s.From)*len(s.To) > mostPairs:
+		r.faults.Errorf(s.Span, "with per-pair a tunnel has at most %d pairs of networks", mostPairs)
 	}
 	r.alike(s, &o)
 	r.traffic(s, &o)

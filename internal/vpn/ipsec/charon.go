@@ -65,6 +65,10 @@ type memory struct {
 	logged      string
 	began       time.Time // when weir last began it
 	pause       time.Duration
+	paired      time.Time // when weir last asked for the keys of a pair
+	pairPause   time.Duration
+	pairs       int                // how many of them have been asked for, within one connection
+	pairsOf     string             // which
 	childless   int                // how often it was begun in a row while the ends knew each other
 	missed      int                // at how many looks in a row charon did not tell of it, and it counted as it was
 	links       map[netip.Addr]int // by an address that it is up from: the link by which the routes had its packets leave
@@ -304,6 +308,11 @@ func (c *Charon) judge(ctx context.Context, t *memory) (s State, err error) {
 	if t.of.PerCPU {
 		s.Note = c.perCPU()
 	}
+	if up := s.Up(); up != nil {
+		for _, p := range missing(&t.of, up) {
+			s.Missing = append(s.Missing, p.String())
+		}
+	}
 	return s, nil
 }
 
@@ -360,6 +369,7 @@ func (c *Charon) begin(ctx context.Context, t *memory, s *State, now time.Time) 
 		if up.steady() {
 			t.pause = 0
 		}
+		c.beginPair(ctx, t, s, up, now)
 		return nil
 	}
 	busy := slices.ContainsFunc(s.SAs, func(i IKE) bool { return !i.Established() || i.making })
@@ -379,6 +389,23 @@ func (c *Charon) begin(ctx context.Context, t *memory, s *State, now time.Time) 
 			return err
 		}
 	}
-	c.start(ctx, name)
+	c.start(ctx, name, name)
 	return nil
+}
+
+// beginPair has charon ask for the keys of a pair that has none, one after the other: the first come with the connection. It
+// waits longer after each has been asked for.
+func (c *Charon) beginPair(ctx context.Context, t *memory, s *State, up *IKE, now time.Time) {
+	missing := missing(&t.of, up)
+	if len(missing) == 0 || t.of.Passive || up.making || t.refused != "" || t.pairsOf == up.ID && now.Sub(t.paired) < t.pairPause || c.isStarting(prefix+t.of.Name) {
+		return
+	}
+	if t.pairsOf != up.ID {
+		t.pairsOf, t.pairs, t.pairPause = up.ID, 0, 0
+	}
+	if t.pairs++; t.pairs%len(missing) == 0 {
+		t.pairPause = min(max(2*t.pairPause, leastPause), mostPause)
+	}
+	t.paired = now
+	c.start(ctx, prefix+t.of.Name, missing[t.pairs%len(missing)].name)
 }

@@ -480,3 +480,56 @@ func TestSocket(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Each pair of networks has keys of its own: charon is asked for one after the other, and for what the peer refuses less and
+// less often.
+func TestPairs(t *testing.T) {
+	s := newStand(t)
+	networks := func(texts ...string) (all []netip.Prefix) {
+		for _, n := range texts {
+			all = append(all, netip.MustParsePrefix(n))
+		}
+		return all
+	}
+	tunnel := s.all[0]
+	tunnel.PerPair, tunnel.From, tunnel.To = true, networks("10.1.0.0/16", "fd01::/48"), networks("10.3.0.0/16", "10.4.0.0/16", "fd03::/48")
+	s.fake.pairs = []string{"10.1.0.0/16 10.3.0.0/16"}
+	s.wants([]resolve.IKEv2{tunnel}, "initiate weir-ipsec0", "load-conn weir-ipsec0", "load-shared weir-ipsec0")
+	begun := func(want ...string) {
+		t.Helper()
+		s.fake.mu.Lock()
+		defer s.fake.mu.Unlock()
+		if diff := cmp.Diff(want, s.fake.begun); diff != "" {
+			t.Error(diff)
+		}
+		s.fake.begun = nil
+	}
+	begun("weir-ipsec0")
+	s.looks("initiate weir-ipsec0")
+	s.looks("initiate weir-ipsec0")
+	begun("weir-ipsec0-3", "weir-ipsec0-2")
+	s.looks()
+	if is, _ := s.charon.State("ipsec0"); !slices.Equal(is.Missing, []string{"10.1.0.0/16 to 10.4.0.0/16", "fd01::/48 to fd03::/48"}) {
+		t.Errorf("what is missing: %q", is.Missing)
+	}
+	s.fake.mu.Lock()
+	s.fake.pairs = append(s.fake.pairs, "fd01::/48 fd03::/48")
+	s.fake.mu.Unlock()
+	m := s.charon.tunnels["ipsec0"]
+	for _, want := range []time.Duration{4 * time.Second, 8 * time.Second} {
+		m.paired = m.paired.Add(-m.pairPause - time.Second)
+		s.looks("initiate weir-ipsec0")
+		begun("weir-ipsec0-2")
+		if m.pairPause != want {
+			t.Errorf("the pause is %v, not %v", m.pairPause, want)
+		}
+	}
+	s.fake.mu.Lock()
+	s.fake.pairs = append(s.fake.pairs, "10.0.0.0/8 10.4.0.0/16")
+	s.fake.mu.Unlock()
+	m.paired = time.Time{}
+	s.looks()
+	if is, _ := s.charon.State("ipsec0"); is.Missing != nil {
+		t.Errorf("nothing is missing: %q", is.Missing)
+	}
+}

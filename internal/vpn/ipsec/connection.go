@@ -3,6 +3,8 @@ package ipsec
 import (
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/strongswan/govici/vici"
 
@@ -78,22 +80,71 @@ func connection(t *resolve.IKEv2, c *credentials, perCPU bool) section {
 		{"rekey_time", seconds(t.IKELifetime)},
 		{"local", local},
 		{"remote", remote},
-		{"children", section{{prefix + t.Name, child(t, p.esp, perCPU)}}},
+		{"children", children(t, p.esp, perCPU)},
 	}
+}
+
+// A pair is what keys for packets are for, and how charon calls them.
+type pair struct {
+	name     string
+	from, to []netip.Prefix
+}
+
+// pairs are what a tunnel needs keys for: one for all, or each network here with each of the peer. Some peers agree to one
+// network at either end at a time.
+func pairs(t *resolve.IKEv2) (all []pair) {
+	name := prefix + t.Name
+	if !t.PerPair {
+		return []pair{{name, t.From, t.To}}
+	}
+	for _, from := range t.From {
+		for _, to := range t.To {
+			if from.Addr().Is4() != to.Addr().Is4() {
+				continue
+			}
+			p := pair{name, []netip.Prefix{from}, []netip.Prefix{to}}
+			if len(all) > 0 {
+				p.name = fmt.Sprintf("%s-%d", name, len(all)+1)
+			}
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func (p *pair) String() string {
+	return strings.Join(prefixes(p.from), " ") + " to " + strings.Join(prefixes(p.to), " ")
+}
+
+// has reports whether there are keys for a pair.
+func (i *IKE) has(p *pair) bool {
+	return slices.ContainsFunc(i.Children, func(c Child) bool { return c.carries() && within(c.From, p.from[0]) && within(c.To, p.to[0]) })
+}
+
+// missing are the pairs that there are no keys for, of a tunnel with keys for each.
+func missing(t *resolve.IKEv2, up *IKE) []pair {
+	return slices.DeleteFunc(pairs(t), func(p pair) bool { return !t.PerPair || up.has(&p) })
+}
+
+func children(t *resolve.IKEv2, proposals []string, perCPU bool) (all section) {
+	for _, p := range pairs(t) {
+		all = append(all, entry{p.name, child(t, &p, proposals, perCPU)})
+	}
+	return all
 }
 
 // replayWindow is how many packets may overtake others: those of several cores do.
 const replayWindow = "1024"
 
-func child(t *resolve.IKEv2, proposals []string, perCPU bool) section {
+func child(t *resolve.IKEv2, p *pair, proposals []string, perCPU bool) section {
 	id, start, each := fmt.Sprint(t.ID), "none", ""
 	if perCPU { // a packet on a core without keys has charon ask for some
 		start, each = "trap", "yes"
 	}
 	return section{
 		{"mode", "tunnel"},
-		{"local_ts", prefixes(t.From)},
-		{"remote_ts", prefixes(t.To)},
+		{"local_ts", prefixes(p.from)},
+		{"remote_ts", prefixes(p.to)},
 		{"esp_proposals", proposals},
 		{"rekey_time", seconds(t.Lifetime)},
 		{"if_id_in", id},

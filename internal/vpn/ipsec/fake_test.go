@@ -2,10 +2,12 @@ package ipsec
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -29,6 +31,8 @@ type fake struct {
 
 	connections, shared, keys map[string]bool
 	up                        []string // names of connections with keys for packets
+	pairs                     []string // "FROM TO" of their keys; none: for everything
+	begun                     []string // children that were asked for
 	data                      map[string]string
 	keyIDs                    map[string]string // by what load-key has
 }
@@ -183,6 +187,7 @@ func (f *fake) command(c net.Conn, name string, message []byte) {
 	case "unload-key":
 		delete(f.keys, what)
 	case "initiate":
+		f.begun = append(f.begun, values["child"])
 		if what == f.slow {
 			return
 		}
@@ -212,6 +217,13 @@ func (f *fake) association(name string) []byte {
 	var child []byte
 	if !f.bare {
 		child = nested("child-1", slices.Concat(value("uniqueid", "2"), value("state", "INSTALLED"), value("bytes-in", "7"), list("remote-ts", "0.0.0.0/0")))
+	}
+	for i, p := range f.pairs {
+		from, to, _ := strings.Cut(p, " ")
+		if i == 0 {
+			child = nil
+		}
+		child = append(child, nested(fmt.Sprintf("child-%d", i+1), slices.Concat(value("uniqueid", fmt.Sprint(i+2)), value("state", "INSTALLED"), list("local-ts", from), list("remote-ts", to)))...)
 	}
 	return nested(name, slices.Concat(value("uniqueid", "1"), value("state", f.state), value("established", f.age), list("tasks-active", f.tasks...), value("local-host", localAddress), value("local-port", "4500"), value("remote-host", "192.0.2.7"), value("remote-port", "4500"), nested("child-sas", child)))
 }

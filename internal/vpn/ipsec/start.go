@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// start has charon begin a connection. charon looks up the peer's name before it answers, so nobody waits
+// start has charon begin a connection, for some keys for packets. charon looks up the peer's name before it answers, so nobody waits
 // for it: without a DNS that takes long, and the other tunnels have to be looked after.
-func (c *Charon) start(ctx context.Context, name string) {
+func (c *Charon) start(ctx context.Context, name, child string) {
 	c.mu.Lock()
 	c.starts[name] = true
 	c.mu.Unlock()
 	c.spawn(func() {
-		if err := c.initiate(ctx, name); err != nil {
-			c.log.Debug("begin a tunnel", "connection", name, "error", err)
+		if err := c.initiate(ctx, name, child); err != nil {
+			c.log.Debug("begin a tunnel", "connection", name, "child", child, "error", err)
 		}
 		c.mu.Lock()
 		delete(c.starts, name)
@@ -22,13 +22,13 @@ func (c *Charon) start(ctx context.Context, name string) {
 }
 
 // initiate asks by a session of its own, as charon answers each session in turn.
-func (c *Charon) initiate(ctx context.Context, name string) error {
+func (c *Charon) initiate(ctx context.Context, name, child string) error {
 	s, err := open(c.socket)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	_, err = (&client{session: s}).call(ctx, "initiate", section{{"ike", name}, {"child", name}, {"timeout", "-1"}})
+	_, err = (&client{session: s}).call(ctx, "initiate", section{{"ike", name}, {"child", child}, {"timeout", "-1"}})
 	return err
 }
 

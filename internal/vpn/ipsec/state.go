@@ -17,6 +17,7 @@ type State struct {
 	Error     string    `json:"last_error,omitempty"`
 	ErrorTime time.Time `json:"last_error_time,omitzero"`
 	SAs       []IKE     `json:"ike_sas"`
+	Missing   []string  `json:"missing_pairs,omitempty"` // pairs of networks that there are no keys for, if each has its own
 }
 
 // IKE is what both ends have agreed upon to speak with each other: an IKE_SA.
