@@ -33,8 +33,8 @@ func (r *result) document(o *Options, started time.Time, m hostinfo.Machine) *re
 		{Name: "smallest – largest run", Unit: "Mpps"}, {Name: "late bursts", Unit: "%"}, {Name: "programs' time", Unit: "%"}}}
 	for which, name := range settingNames {
 		one := &r.runs[which]
-		table.Add(false, name, fmt.Sprintf("%.3f", one.offered.Median()/1e6), fmt.Sprintf("%.3f", one.arrived.Median()/1e6),
-			fmt.Sprintf("%.3f – %.3f", one.arrived.Min()/1e6, one.arrived.Max()/1e6), fmt.Sprintf("%.0f", 100*one.late.Median()), fmt.Sprintf("%.0f", 100*one.foreign.Median()))
+		table.Add(false, name, report.Figure(one.offered.Median()/1e6), report.Figure(one.arrived.Median()/1e6),
+			report.Figure(one.arrived.Min()/1e6)+" – "+report.Figure(one.arrived.Max()/1e6), report.Figure(100*one.late.Median()), report.Figure(100*one.foreign.Median()))
 		d.Measure(report.Higher, "frames/s", one.arrived, "relief: "+name)
 	}
 	d.Verdicts = []string{r.said()}
@@ -48,7 +48,7 @@ func (r *result) refuse(c *stats.Control, o *Options) {
 	want := r.capacity * o.Times
 	for which, name := range settingNames {
 		if sent := r.runs[which].offered.Median(); !(sent >= held*want) {
-			c.Refuse(fmt.Sprintf("%s: the generator sent %.2f of %.2f Mpps: this machine has no room for it", name, sent/1e6, want/1e6))
+			c.Refuse(fmt.Sprintf("%s: the generator sent %s of %s Mpps: this machine has no room for it", name, report.Figure(sent/1e6), report.Figure(want/1e6)))
 		}
 	}
 	if !strings.Contains(r.verdict.Sentence, " full of ") {
@@ -64,8 +64,8 @@ func (r *result) said() string {
 	if !c.Proven {
 		doubt = "Not proven: "
 	}
-	said := doubt + fmt.Sprintf("After weir affinity auto %.2f times the packets arrive (medians; offered %.2f Mpps, one core carries %.2f).",
-		with.Median()/without.Median(), r.runs[after].offered.Median()/1e6, r.capacity/1e6)
+	said := doubt + fmt.Sprintf("After weir affinity auto %.2f times the packets arrive (medians; offered %s Mpps, one core carries %s).",
+		with.Median()/without.Median(), report.Figure(r.runs[after].offered.Median()/1e6), report.Figure(r.capacity/1e6))
 	if c.Test != stats.TooFew {
 		said += fmt.Sprintf(" The means differ by %+.1f ± %.1f %% (95 %%, %s, n = %d).", 100*c.Relative, 100*c.RelativeInterval, c.Test, len(with))
 	}

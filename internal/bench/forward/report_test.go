@@ -155,6 +155,19 @@ func TestOneRounding(t *testing.T) {
 	}
 }
 
+// The tables and the charts write a figure alike, whatever it is. A path may take less than the generator.
+func TestFigures(t *testing.T) {
+	r := example(t)
+	for i := range r.Rows {
+		row, net := &r.Rows[i], []float64{-3.126, 0.04, 1234.5}[i%3]
+		row.Mpps = stats.Sample{[]float64{0.04, 99.96, 1234.5}[i%3], 10.004, 0.81}
+		row.NetNS, row.NewPerS, row.NewRuns = &net, &row.Mpps[0], row.Mpps[:1]
+	}
+	if err := r.Document().CheckFigures(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A run whose control failed draws no conclusions.
 func TestNoVerdict(t *testing.T) {
 	r := example(t)

@@ -173,8 +173,8 @@ func (r *Result) Document(command string) *report.Document {
 			m.Runs = row.B
 			d.Measurements = append(d.Measurements, m)
 		}
-		table.Rows = append(table.Rows, []string{v.name(), fmt.Sprintf("%.3f", v.Mpps), found, verdict})
-		d.Verdicts = append(d.Verdicts, fmt.Sprintf("%s: recorded %.3f, found %s: %s", v.name(), v.Mpps, found, verdict))
+		table.Rows = append(table.Rows, []string{v.name(), report.Figure(v.Mpps), found, verdict})
+		d.Verdicts = append(d.Verdicts, fmt.Sprintf("%s: recorded %s, found %s: %s", v.name(), report.Figure(v.Mpps), found, verdict))
 	}
 	d.Sections = []report.Section{{Title: "Ratios",
 		Text:   []string{fmt.Sprintf("Recorded on %s, Linux %s, %s.", r.recorded.CPU, r.recorded.Kernel, r.recorded.Recorded.Format(time.DateOnly))},
@@ -218,7 +218,7 @@ func (r *Result) WriteText(w io.Writer) error {
 func list(values stats.Sample) string {
 	var all []string
 	for _, v := range values {
-		all = append(all, fmt.Sprintf("%.3f", v))
+		all = append(all, report.Figure(v))
 	}
 	return strings.Join(all, ", ")
 }

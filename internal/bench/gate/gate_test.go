@@ -3,11 +3,13 @@ package gate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+	"weir/internal/bench/compare"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -224,5 +226,29 @@ func TestFile(t *testing.T) {
 	}
 	if _, err := ReadFile(name); err == nil {
 		t.Error("a ratio of 0 was read")
+	}
+}
+
+// The table and the verdicts write a ratio alike, whatever it is.
+func TestFigures(t *testing.T) {
+	r := &Result{margin: margin, recorded: Record{Ratios: []Ratio{
+		{Of: paths.Weir, To: paths.Redirect, Flows: 1000, Mpps: 0.04}, {Of: paths.WeirNAT, To: paths.NftNAT, Flows: 1000, Mpps: 1234.5}}}}
+	r.first = made{0.09996, 1234.5, false}.report("one")
+	r.runs = []*forward.Report{r.first}
+	var err error
+	if r.Result, err = compare.Against(r.recorded.measurements(), measured(r.runs...), r.margin, needed); err != nil {
+		t.Fatal(err)
+	}
+	d := r.Document("weir bench gate")
+	if err := errors.Join(d.Check(), d.CheckFigures()); err != nil {
+		t.Error(err)
+	}
+	for i, row := range d.Sections[0].Tables[0].Rows {
+		if want := fmt.Sprintf("recorded %s, found %s: %s", row[1], row[2], row[3]); !strings.Contains(d.Verdicts[i], want) {
+			t.Errorf("%q, and the table has %q", d.Verdicts[i], want)
+		}
+	}
+	if found := d.Sections[0].Tables[0].Rows[1][2]; found != "1,230" {
+		t.Errorf("1234.5 is written as %s", found)
 	}
 }

@@ -213,3 +213,43 @@ func TestDocumentOfOneRung(t *testing.T) {
 		t.Errorf("verdicts %q, %d measurements, %d sections", d.Verdicts, len(d.Measurements), len(d.Sections))
 	}
 }
+
+// The tables and the charts write a figure alike, whatever it is.
+func TestFigures(t *testing.T) {
+	o := Defaults()
+	l := synthetic(&o)
+	awkward := func(s stats.Sample, i int) {
+		for k := range s {
+			s[k] = []float64{0.04, 99.96, 1234.5}[(i+k)%3]
+		}
+	}
+	i := 0
+	for _, samples := range []map[point]stats.Sample{l.figures.rates, l.figures.again} {
+		for _, s := range samples {
+			awkward(s, i)
+			i++
+		}
+	}
+	for at, f := range l.figures.pairs {
+		awkward(f.alone, i)
+		awkward(f.first, i+1)
+		awkward(f.second, i+2)
+		awkward(l.figures.cpu[at], i)
+		awkward(l.figures.idle[at][0].Millis, i)
+		l.figures.idle[at][0].Jitter, l.figures.loaded[at][0].Jitter = 0.04, 1234.5
+		i++
+	}
+	for _, s := range l.figures.respond {
+		s[0].Value, s[0].Foreign, s[0].Loaded, s[0].Goodput = 1234.5, 99.96, 0.04, 1234.5e9
+	}
+	for k := range l.frames.Rows {
+		awkward(l.frames.Rows[k].Mpps, k)
+	}
+	d := l.document()
+	if err := d.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.CheckFigures(); err != nil {
+		t.Error(err)
+	}
+}

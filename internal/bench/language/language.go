@@ -250,7 +250,7 @@ func (r *Report) Document() *report.Document {
 		c := &r.Rules[i]
 		row, line := []string{c.Kind, c.level()}, report.Series{Name: c.Name(), Ours: true}
 		for k, n := range sizes {
-			row = append(row, fmt.Sprintf("%.3f", c.Seconds[k].Median()))
+			row = append(row, report.Figure(c.Seconds[k].Median()))
 			line.Points = append(line.Points, report.Point{X: float64(n), Runs: c.Seconds[k]})
 			d.Measure(report.Lower, "s", c.Seconds[k], fmt.Sprintf("language: %s, %d rules", c.Name(), n))
 		}
@@ -260,8 +260,8 @@ func (r *Report) Document() *report.Document {
 	d.Measure(report.Lower, "s", r.Table.Seconds, fmt.Sprintf("language: a table of %d addresses", tableSize))
 	d.Verdicts = r.verdicts()
 	d.Sections = []report.Section{{Title: "Time and memory",
-		Text: []string{fmt.Sprintf("A table's file of %s addresses: %.3f s, %d bytes in use for an address.",
-			units.Thousands(tableSize), r.Table.Seconds.Median(), r.Table.Bytes)},
+		Text: []string{fmt.Sprintf("A table's file of %s addresses: %s s, %d bytes in use for an address.",
+			units.Thousands(tableSize), report.Figure(r.Table.Seconds.Median()), r.Table.Bytes)},
 		Tables: []report.Table{table}, Charts: []report.Chart{{Title: "Time to read a file", Curves: curves}}}}
 	return d
 }

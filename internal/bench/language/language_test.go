@@ -52,3 +52,17 @@ func TestLanguageOptions(t *testing.T) {
 		}
 	}
 }
+
+// The table and the chart write a time alike, whatever it is.
+func TestFigures(t *testing.T) {
+	r := &Report{Table: TableCost{Seconds: stats.Sample{1234.5}}, Control: stats.NewControl(), Rules: []Cost{
+		{Kind: "some", Seconds: []stats.Sample{{0.04}, {99.96}}, Bytes: 1234}, {Kind: "others", Seconds: []stats.Sample{{1.2345}, {1234.5}}, Bytes: 999},
+	}}
+	d := r.Document()
+	if err := d.CheckFigures(); err != nil {
+		t.Error(err)
+	}
+	if text := d.Sections[0].Text[0]; !strings.Contains(text, ": 1,230 s,") {
+		t.Errorf("%q writes 1234.5 s in another way", text)
+	}
+}

@@ -184,13 +184,13 @@ func (r *Report) Document() *report.Document {
 			"The value that it read selects the next entry, so no touch can start before the one before it is done. The order is scattered over the whole array.",
 			"The sizes take turns on one core; the largest is measured twice, as if it were two."}}
 	for _, row := range r.Rows {
-		table.Add(false, units.Thousands(row.MiB), units.Thousands(row.States), fmt.Sprintf("%.0f", row.NS.Median()), fmt.Sprintf("%.0f – %.0f", row.NS.Min(), row.NS.Max()))
+		table.Add(false, units.Thousands(row.MiB), units.Thousands(row.States), report.Figure(row.NS.Median()), report.Span(row.NS))
 		line.Points = append(line.Points, report.Point{X: float64(row.MiB), Runs: row.NS})
 		d.Measure(report.Lower, "ns", row.NS, fmt.Sprintf("memory: one touch of %d MiB", row.MiB))
 	}
 	first, last := r.Rows[0], r.Rows[len(r.Rows)-1]
-	d.Verdicts = []string{fmt.Sprintf("An unpredictable touch of memory takes %.0f ns in %s MiB and %.0f ns in %s MiB.",
-		first.NS.Median(), units.Thousands(first.MiB), last.NS.Median(), units.Thousands(last.MiB))}
+	d.Verdicts = []string{fmt.Sprintf("An unpredictable touch of memory takes %s ns in %s MiB and %s ns in %s MiB.",
+		report.Figure(first.NS.Median()), units.Thousands(first.MiB), report.Figure(last.NS.Median()), units.Thousands(last.MiB))}
 	d.Sections = []report.Section{{Title: "Cost by size", Tables: []report.Table{table}, Charts: []report.Chart{{
 		Title: "One random touch", Curves: &report.Curves{X: report.Axis{Label: "array", Unit: "MiB", Log: true},
 			Y: report.Axis{Label: "one touch", Unit: "ns"}, Series: []report.Series{line}}}}}}

@@ -134,7 +134,7 @@ func document(f *forward.Report) *report.Document {
 		if more, ratio, ok := c.least(); ok {
 			least, possible = report.Signed(more), fmt.Sprintf("%.3f", ratio)
 		}
-		t.Add(false, fmt.Sprint(c.c.Frame), c.way(), ns(c.without), ns(c.with), report.Signed(c.more()), least, possible, fmt.Sprintf("%.3f", c.ratio()),
+		t.Add(false, units.Thousands(c.c.Frame), c.way(), ns(c.without), ns(c.with), report.Signed(c.more()), least, possible, fmt.Sprintf("%.3f", c.ratio()),
 			net, fmt.Sprintf("≥ %.2f", c.floor()), c.verdict())
 	}
 	d.Verdicts = verdicts(all)
@@ -155,10 +155,10 @@ func document(f *forward.Report) *report.Document {
 func verdicts(all []cost) (said []string) {
 	for i := range all {
 		c := &all[i]
-		s := fmt.Sprintf("At %d bytes, %s, a core forwards %.3f of what it does without a session (floor %.2f: %s). The session takes %.1f ns of a frame.",
-			c.c.Frame, c.way(), c.ratio(), c.floor(), c.verdict(), c.more())
+		s := fmt.Sprintf("At %d bytes, %s, a core forwards %.3f of what it does without a session (floor %.2f: %s). The session takes %s ns of a frame.",
+			c.c.Frame, c.way(), c.ratio(), c.floor(), c.verdict(), report.Figure(c.more()))
 		if more, ratio, ok := c.least(); ok {
-			s += fmt.Sprintf(" Of a bare redirect it takes %.1f ns, which alone would leave %.3f.", more, ratio)
+			s += fmt.Sprintf(" Of a bare redirect it takes %s ns, which alone would leave %.3f.", report.Figure(more), ratio)
 		}
 		if t := stats.Compare(c.without, c.with); t.Test != stats.TooFew && !t.Proven {
 			s += fmt.Sprintf(" No difference is proven; this run would have shown one of %s %%.", units.Digits(t.Detectable*100, 2))

@@ -1,10 +1,12 @@
 package pppoe
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"time"
+	"weir/internal/host/hostinfo"
 
 	"weir/internal/bench/forward"
 	"weir/internal/bench/paths"
@@ -83,5 +85,36 @@ func TestLeast(t *testing.T) {
 		t.Fatalf("%d pairs", len(all))
 	} else if _, _, ok := all[0].least(); ok {
 		t.Error("there is no bare redirect")
+	}
+}
+
+// The tables and the charts write a time alike, whatever it is. What a session takes may be less than nothing.
+func TestFigures(t *testing.T) {
+	f := &forward.Report{Control: stats.NewControl()}
+	for path, mpps := range map[string]stats.Sample{paths.Generator: {25000}, paths.WeirNAT: {0.81, 10.004}, paths.WeirNATPPPoE: {0.8121, 10.1}} {
+		f.Rows = append(f.Rows, forward.Row{Path: path, Case: traffic.Case{Frame: 1518, Cores: 1}, Mpps: mpps, NS: 1000 / mpps.Median()})
+	}
+	d := document(f)
+	if err := d.CheckFigures(); err != nil {
+		t.Error(err)
+	}
+	row := d.Sections[0].Tables[0].Rows[0]
+	if !strings.HasPrefix(row[4], "-") || !strings.Contains(d.Verdicts[0], "takes "+row[4]+" ns") {
+		t.Errorf("%q; %q", row, d.Verdicts[0])
+	}
+}
+
+// The table of what two cores forward writes figures as charts do.
+func TestSpreadFigures(t *testing.T) {
+	var ways []*way
+	for i, spread := range []string{"off", "auto", "2", "off"} {
+		ways = append(ways, &way{name: fmt.Sprint("weir, spread ", spread, i), path: "weir", spread: spread, mpps: stats.Sample{[]float64{0.81, 99.96, 1234.5, 0.04}[i]}, lost: stats.Sample{0.09996}})
+	}
+	d := spreadDocument(&Options{}, ways, hostinfo.Machine{}, time.Now())
+	if err := d.CheckFigures(); err != nil {
+		t.Error(err)
+	}
+	if len(d.Sections[0].Tables[0].Rows) != len(ways) {
+		t.Errorf("%d rows", len(d.Sections[0].Tables[0].Rows))
 	}
 }

@@ -213,12 +213,12 @@ func spreadDocument(o *Options, ways []*way, m hostinfo.Machine, started time.Ti
 			if ratio < floor {
 				verdict = "missed"
 			}
-			d.Verdicts = append(d.Verdicts, fmt.Sprintf("%s: %.2f times what one core forwards (floor %.2f: %s), %d frames out of order. A packet's work is %.0f ns on one core, with what the generator takes.", w.name, ratio, floor, verdict, w.disordered, work))
+			d.Verdicts = append(d.Verdicts, fmt.Sprintf("%s: %.2f times what one core forwards (floor %.2f: %s), %d frames out of order. A packet's work is %s ns on one core, with what the generator takes.", w.name, ratio, floor, verdict, w.disordered, report.Figure(work)))
 		}
 		if w.disordered > 0 {
 			verdict = "out of order"
 		}
-		t.Add(false, w.name, fmt.Sprintf("%.3f", w.mpps.Median()), fmt.Sprintf("%.0f", work), fmt.Sprintf("%.3f", ratio), wants, fmt.Sprintf("%.2f", 100*w.lost.Median()), fmt.Sprint(w.disordered), verdict)
+		t.Add(false, w.name, report.Figure(w.mpps.Median()), report.Figure(work), fmt.Sprintf("%.3f", ratio), wants, report.Figure(100*w.lost.Median()), fmt.Sprint(w.disordered), verdict)
 		d.Measure(report.Higher, "Mpps", w.mpps, w.name)
 	}
 	d.Control = &control

@@ -65,3 +65,17 @@ func TestTCPVerdicts(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// The table writes rates and times as charts do, whatever they are.
+func TestTCPFigures(t *testing.T) {
+	o := Defaults()
+	all := o.stretches()
+	for _, s := range all {
+		for i, c := range s.crowds {
+			c.rate, c.cpu = stats.Sample{[]float64{0.04, 99.96, 1234.5}[i%3], 1234.5}, stats.Sample{0.04, 99.96}
+		}
+	}
+	if err := tcpDocument(&o, all, &iperf.Tool{}, hostinfo.Machine{}, time.Now()).CheckFigures(); err != nil {
+		t.Error(err)
+	}
+}

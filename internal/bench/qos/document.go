@@ -62,10 +62,20 @@ func values(t *task, j *judged) (s stats.Sample) {
 	return s
 }
 
+// scenes are those of the tasks, in their order.
+func (b *bench) scenes() (all []*scene) {
+	for _, t := range b.tasks {
+		if !slices.Contains(all, t.scene) {
+			all = append(all, t.scene)
+		}
+	}
+	return all
+}
+
 // addCase adds the section of a case.
 func (b *bench) addCase(d *report.Document, name string) {
 	section := report.Section{Title: titles[name]}
-	for _, s := range b.options.scenes() {
+	for _, s := range b.scenes() {
 		if s.of != name {
 			continue
 		}

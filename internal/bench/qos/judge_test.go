@@ -142,3 +142,40 @@ func TestTasks(t *testing.T) {
 		t.Error("there is something to measure")
 	}
 }
+
+// The tables write a figure as charts do, whatever it is, and with the measurement's own value.
+func TestFigures(t *testing.T) {
+	o := Defaults()
+	b := &bench{options: &o, tool: &iperf.Tool{}, tasks: o.tasks(nil)}
+	order := map[*outcome]int{}
+	for _, task := range b.tasks {
+		for range 3 {
+			task.outcomes = append(task.outcomes, &outcome{scene: task.scene})
+			order[task.outcomes[len(task.outcomes)-1]] = len(order)
+		}
+		for i := range task.scene.judged {
+			task.scene.judged[i].of = func(o *outcome) float64 { return []float64{-3.126, 0.04, 1234.5, 99.96}[(order[o]+i)%4] }
+		}
+	}
+	d := b.document()
+	if err := d.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.CheckFigures(); err != nil {
+		t.Error(err)
+	}
+	rows := 0
+	for _, s := range d.Sections {
+		for _, table := range s.Tables {
+			for _, row := range table.Rows {
+				if m := d.Measurements[rows]; !strings.HasPrefix(row[2], report.WithSpread(m.Runs)) {
+					t.Errorf("%s: %q stands for %v", m.Name, row[2], m.Runs)
+				}
+				rows++
+			}
+		}
+	}
+	if rows < 50 || rows != len(d.Measurements) {
+		t.Errorf("%d rows for %d measurements", rows, len(d.Measurements))
+	}
+}

@@ -52,11 +52,11 @@ func (r *Report) verdicts() (all []string) {
 		on := units.Plural(cores, "core")
 		if kept, ok := r.quotient(paths.WeirQoS, paths.Weir, cores, cores); ok {
 			without, _ := r.median(paths.Weir, cores)
-			say("On %s, weir with queues forwards %.3f of what it does without: they cost %.1f ns a frame.", on, kept, float64(cores)*1000/without*(1/kept-1))
+			say("On %s, weir with queues forwards %.3f of what it does without: they cost %s ns a frame.", on, kept, report.Figure(float64(cores)*1000/without*(1/kept-1)))
 		}
 		if kept, ok := r.quotient(paths.KernelHTB, paths.Kernel, cores, cores); ok {
 			without, _ := r.median(paths.Kernel, cores)
-			say("On %s, the kernel with HTB forwards %.2f of what it does without: %.0f ns a frame.", on, kept, float64(cores)*1000/without*(1/kept-1))
+			say("On %s, the kernel with HTB forwards %.2f of what it does without: %s ns a frame.", on, kept, report.Figure(float64(cores)*1000/without*(1/kept-1)))
 		}
 		if times, ok := r.quotient(paths.WeirQoS, paths.KernelHTB, cores, cores); ok {
 			say("With queues, on %s, weir forwards %.1f times what the kernel does.", on, times)
@@ -69,7 +69,7 @@ func (r *Report) verdicts() (all []string) {
 		for _, pair := range [][2]string{{paths.WeirQoS, paths.Weir}, {paths.KernelHTB, paths.Kernel}} {
 			on, off := r.find(pair[0], cores), r.find(pair[1], cores)
 			if on != nil && off != nil && len(on.line) > 0 && len(off.line) > 0 {
-				say("At the line's rate (%.2f Mpps), on %s, %s carries %.3f of what %s does.", r.Line, units.Plural(cores, "core"), pair[0], on.line.Median()/off.line.Median(), pair[1])
+				say("At the line's rate (%s Mpps), on %s, %s carries %.3f of what %s does.", report.Figure(r.Line), units.Plural(cores, "core"), pair[0], on.line.Median()/off.line.Median(), pair[1])
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func (r *Report) section() report.Section {
 	}
 	if len(bars.Bars) > 0 {
 		s.Charts = append(s.Charts, report.Chart{Title: "The line's rate, with queues of that rate and without",
-			Note: fmt.Sprintf("The line carries %.2f Mpps: frames of 64 bytes at %.0f Mbit/s.", r.Line, r.Line*lineBits),
+			Note: fmt.Sprintf("The line carries %s Mpps: frames of 64 bytes at %s Mbit/s.", report.Figure(r.Line), report.Figure(r.Line*lineBits)),
 			Bars: &report.Bars{Label: "million frames per second", Unit: "Mpps", Better: report.Higher, Groups: []report.BarGroup{bars}}})
 	}
 	return s

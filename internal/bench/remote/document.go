@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"weir/internal/bench/report"
@@ -177,7 +176,7 @@ func withoutEmpty(t report.Table) report.Table {
 func (m *measured) cells(f *findings, up bool, rates stats.Sample) []string {
 	row := []string{units.Digits(rates.Median(), 3), units.Digits(rates.Min(), 3), units.Digits(rates.Max(), 3)}
 	if f.Protocol == UDP {
-		row = append(row, strconv.FormatFloat(f.of(up, (*direction).loss).Median(), 'f', 3, 64), units.Digits(f.of(up, (*direction).jitter).Median(), 3), "–")
+		row = append(row, report.Figure(f.of(up, (*direction).loss).Median()), units.Digits(f.of(up, (*direction).jitter).Median(), 3), "–")
 	} else {
 		row = append(row, "–", "–", units.Thousands(int(f.of(up, (*direction).again).Median())))
 	}

@@ -172,3 +172,24 @@ func TestTableFits(t *testing.T) {
 		t.Errorf("%d lines are drawn alike", ours)
 	}
 }
+
+// The tables and the chart write a rate alike, whatever it is.
+func TestFigures(t *testing.T) {
+	m := aMeasurement(t)
+	for i, f := range m.entries {
+		for k, r := range f.results {
+			rate := []float64{0.04, 99.96, 1234.5}[(i+k)%3]
+			r.process, r.remote = rate/1e3, rate/7
+			for _, d := range r.directions() {
+				d.Rate, d.Lost, d.Jitter = rate*1e6, 333, rate/1e6
+			}
+		}
+	}
+	d := m.document()
+	if err := d.CheckFigures(); err != nil {
+		t.Error(err)
+	}
+	if d.Sections[0].Title != "Throughput" || len(d.Sections[0].Tables[0].Rows) == 0 {
+		t.Errorf("%+v", d.Sections[0])
+	}
+}

@@ -27,7 +27,10 @@ func Signed(v float64) string {
 
 func figure(v float64) string { return Figure(v) }
 
-// spread writes the smallest and the largest run.
+// Span writes the smallest and the largest run as a cell of its own.
+func Span(s stats.Sample) string { return figure(s.Min()) + " – " + figure(s.Max()) }
+
+// spread writes the same after a median.
 func spread(s stats.Sample) string { return figure(s.Min()) + "–" + figure(s.Max()) }
 
 // named writes the name of an axis with its unit.

@@ -2,6 +2,7 @@ package rfc
 
 import (
 	"bytes"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -331,5 +332,26 @@ func TestMeasurements(t *testing.T) {
 	}
 	if m := d.Measurements[1]; m.Resolution != 0.001 || m.AtLeast {
 		t.Errorf("%+v", m)
+	}
+}
+
+// TestFigures: the tables and the charts of every standard write a figure alike, whatever it is.
+func TestFigures(t *testing.T) {
+	for _, s := range Standards() {
+		o := Defaults(s.Name)
+		r := &runner{o: &o}
+		for i := range s.Tests {
+			own, other := fake("weir", "", 0.04, 99.96, 1234.5), fake("nft", "", 1234.5, 1234.5, 99.96)
+			for k := range own.runs {
+				own.runs[k].curve = []xy{{100, 99.96}, {90, 0.04}}
+				own.runs[k].times = stats.Sample{0.04, 99.96, 1234.5}
+			}
+			r.done = append(r.done, &tested{test: &s.Tests[i], paths: []*outcome{other, own}, again: own})
+		}
+		d := &report.Document{Kind: s.Name, Title: s.Title}
+		r.describe(d, &s)
+		if err := errors.Join(d.Check(), d.CheckFigures()); err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+		}
 	}
 }

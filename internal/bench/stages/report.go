@@ -45,14 +45,14 @@ func (p *PathStages) name() string { return p.Path + ", " + units.Thousands(p.Fl
 
 func (p *PathStages) verdict() string {
 	own := p.own().Median()
-	return fmt.Sprintf("%s: %.0f ns of a frame are weir's and its transmit's by samples; over the generator's path it takes %.0f ns more, the second device's ring among them.",
-		p.name(), own, p.Net)
+	return fmt.Sprintf("%s: %s ns of a frame are weir's and its transmit's by samples; over the generator's path it takes %s ns more, the second device's ring among them.",
+		p.name(), report.Figure(own), report.Figure(p.Net))
 }
 
 func (p *PathStages) table() report.Table {
-	t := report.Table{Columns: []report.Column{{Name: "stage", Words: true}, {Name: "ns per frame"}, {Name: "smallest – largest run"}}}
+	t := report.Table{Columns: []report.Column{{Name: "stage", Words: true}, {Name: "per frame", Unit: "ns"}, {Name: "smallest – largest run", Unit: "ns"}}}
 	row := func(name string, runs stats.Sample) {
-		t.Rows = append(t.Rows, []string{name, fmt.Sprintf("%.1f", runs.Median()), fmt.Sprintf("%.1f – %.1f", runs.Min(), runs.Max())})
+		t.Rows = append(t.Rows, []string{name, report.Figure(runs.Median()), report.Span(runs)})
 	}
 	for _, stage := range profile.Stages {
 		row(stage, p.Stages[stage])

@@ -145,3 +145,18 @@ func wrongStages(s *Report) (wrong []string) {
 	}
 	return wrong
 }
+
+// The tables and the chart write a stage's time alike, whatever it is.
+func TestFigures(t *testing.T) {
+	s := example()
+	p := &s.Paths[0]
+	p.Stages[profile.Parse], p.Stages[profile.NAT], p.Stages[profile.Generator] = stats.Sample{0.04, 0.04}, stats.Sample{1234.5, 99.96}, stats.Sample{99.96, 1234.5}
+	p.Total, p.Net = stats.Sample{2345.6, 2345.6}, -3.126
+	d := s.Document()
+	if err := d.CheckFigures(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(d.Verdicts[0], "it takes -3.13 ns more") {
+		t.Errorf("%q", d.Verdicts[0])
+	}
+}

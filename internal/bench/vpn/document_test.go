@@ -83,3 +83,19 @@ func TestOpensslSpeed(t *testing.T) {
 		}
 	}
 }
+
+// The tables write rates and times as charts do, whatever they are.
+func TestFigures(t *testing.T) {
+	o := Defaults()
+	b := &bench{options: &o, tool: &iperf.Tool{}, tasks: o.tasks(), crypto: crypto{goes: stats.Sample{0.1}}}
+	for i, one := range b.tasks {
+		one.rate, one.cost = stats.Sample{[]float64{0.04, 99.96, 1234.5}[i%3], 1234.5}, stats.Sample{[]float64{0.04, 0.9996, 1234.5}[i%3]}
+	}
+	d := b.document()
+	if err := d.CheckFigures(); err != nil {
+		t.Error(err)
+	}
+	if len(d.Sections) != 3 {
+		t.Errorf("%d sections, want ratios, CPU and the model", len(d.Sections))
+	}
+}

@@ -48,12 +48,12 @@ func (b *bench) model(d *report.Document) report.Section {
 			switch {
 			case engine == Released:
 				theirs = modelCores / c
-				single = fmt.Sprintf("at most %.1f", theirs)
+				single = "at most " + report.Figure(theirs)
 			case times > 0:
 				ours = times / c
-				single = fmt.Sprintf("%.1f", ours)
+				single = report.Figure(ours)
 			}
-			t.Add(engine == Weir, one.String(), fmt.Sprintf("%.2f", c), fmt.Sprintf("%.1f", modelCores/c), single)
+			t.Add(engine == Weir, one.String(), report.Figure(c), report.Figure(modelCores/c), single)
 		}
 		if ours > 0 && theirs > 0 {
 			verdict := holds
