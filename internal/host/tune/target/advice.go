@@ -80,7 +80,7 @@ var advice = []advised{
 	{record: "dev.igb.N.iflib.override_ntxqs", key: "dev.DRIVER.N.iflib.override_ntxqs", place: "loader.conf", role: db.Forwarder, wanted: queues, iflib: true, value: queueCount, try: driverDecides},
 	{record: "hw.igb.rx_process_limit", place: "loader.conf", role: db.Forwarder, wanted: igbLimits, value: fixed("-1")},
 	{record: "hw.igb.tx_process_limit", place: "loader.conf", role: db.Forwarder, wanted: igbLimits, value: fixed("-1")},
-	{record: "net.isr.maxthreads", place: "loader.conf", role: db.Forwarder, wanted: pppoe, value: fixed("-1")},
+	{record: "net.isr.maxthreads", place: "loader.conf", role: db.Forwarder, wanted: pppoe, value: fixed("-1"), try: withRSS},
 	{record: "net.isr.bindthreads", place: "loader.conf", role: db.Forwarder, wanted: pppoe, value: fixed("1")},
 	{record: "net.inet.ip.redirect", place: "sysctl.conf", role: db.Forwarder, wanted: always, value: fixed("0")},
 	{record: "net.inet6.ip6.redirect", place: "sysctl.conf", role: db.Forwarder, wanted: always, value: fixed("0")},
@@ -118,6 +118,12 @@ func needsRules(Target, *Inputs) string { return "pf needs a rule set first, in 
 // number are better.
 func driverDecides(Target, *Inputs) string {
 	return "By default the driver uses as many queues as there are cores, and no measurement suggests fewer"
+}
+
+// withRSS is about the threads of netisr. What was measured is a kernel with option RSS, and
+// not PPPoE.
+func withRSS(Target, *Inputs) string {
+	return "This was measured in a kernel with option RSS, and not with PPPoE"
 }
 
 // setTo returns the value to write.

@@ -276,6 +276,31 @@ func TestNamed(t *testing.T) {
 	}
 }
 
+// TestNetisrThreads checks that netisr's threads are only to try with PPPoE: their effect was
+// measured in another kernel. Who asks for them by name gets them.
+func TestNetisrThreads(t *testing.T) {
+	d, err := records()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const line = `net.isr.maxthreads="-1"`
+	for _, name := range names(t) {
+		one, err := Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, keys := range [][]string{nil, {"net.isr.maxthreads"}} {
+			p, err := NewPlan(d, one, &Inputs{Role: db.Forwarder, Driver: "igb", Cores: 4, Ports: 2, PPPoE: true}, keys...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if live := slices.Contains(effective(p.text), line); live != (keys != nil) || !strings.Contains(p.text, line) {
+				t.Errorf("%s, asked for %v: takes effect: %t", name, keys, live)
+			}
+		}
+	}
+}
+
 // TestOtherDrivers checks that keys of iflib(4) are written only for drivers based on it,
 // from the version on that has it.
 func TestOtherDrivers(t *testing.T) {
