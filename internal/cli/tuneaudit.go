@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -81,7 +82,7 @@ file cannot be read, or nothing in it is understood.`,
 
 func newAuditor(name string) (*audit.Auditor, error) {
 	if name == "" {
-		return nil, &UsageError{errors.New("tune audit: --target is missing: which system's files are they?")}
+		return nil, &UsageError{errors.New("tune audit: --target is missing: which system's files are they? Such as --target linux, freebsd-14, opnsense-25.7 or pfsense-2.8")}
 	}
 	d, err := db.Load()
 	if err != nil {
@@ -106,6 +107,9 @@ func (e *Env) settings(file string, auditor *audit.Auditor) ([]audit.Line, []aud
 			return nil, nil, &UsageError{fmt.Errorf("tune audit: %w", err)}
 		}
 		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return nil, nil, &UsageError{fmt.Errorf("tune audit: %s is a directory: name its files, such as %s", file, filepath.Join(file, "*.conf"))}
+		}
 		r = f
 	}
 	lines, passed, err := audit.Read(r, file, auditor.Known)

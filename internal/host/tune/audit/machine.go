@@ -94,7 +94,11 @@ var (
 	taskKey    = regexp.MustCompile(`^(?:-\s*)?(?:name|key|param|sysctl)\s*:\s*["']?(` + dotted + `)["']?$`)
 	stateKey   = regexp.MustCompile(`^["']?(` + dotted + `)["']?:$`)
 	taskAbsent = regexp.MustCompile(`["']?\bstate["']?\s*:\s*["']?absent\b`)
-	taskValue  = regexp.MustCompile(`^(?:-\s*)?(?:value|val)\s*:\s*["']?([^"'{}]+?)["']?$`)
+	taskValue  = regexp.MustCompile(`^(?:-\s*)?(?:value|val)\s*(?::|=>)\s*["']?([^"'{}]+?)["']?,?$`)
+
+	// Puppet's resources, on one line and on several.
+	resource    = regexp.MustCompile(`^sysctl(?:::\w+)?\s*\{\s*["'](` + dotted + `)["']\s*:\s*.*\bvalue\s*=>\s*["']?([^"',}]+?)["']?\s*[,}].*$`)
+	resourceKey = regexp.MustCompile(`^sysctl(?:::\w+)?\s*\{\s*["'](` + dotted + `)["']\s*:$`)
 )
 
 // line returns the setting that a line completes. If the task says after it that the
@@ -107,10 +111,13 @@ func (t *task) line(n int, text string) (found []Line, understood bool) {
 		}
 		return []Line{{Key: db.Dotted(m[1]), Value: m[2], Line: n}}, true
 	}
+	if m := resource.FindStringSubmatch(text); m != nil && isKey(m[1]) && !strings.Contains(text, "absent") {
+		return []Line{{Key: m[1], Value: m[2], Line: n}}, true
+	}
 	if strings.HasPrefix(text, "-") {
 		t.value, t.at = 0, 0
 	}
-	for _, form := range []*regexp.Regexp{taskKey, stateKey} {
+	for _, form := range []*regexp.Regexp{taskKey, stateKey, resourceKey} {
 		if m := form.FindStringSubmatch(text); m != nil && isKey(m[1]) {
 			if form == taskKey && t.at > 0 && n-t.at <= linesOfTask {
 				found = []Line{{Key: m[1], Value: t.before, Line: n}}

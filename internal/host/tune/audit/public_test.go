@@ -20,13 +20,18 @@ type publication struct {
 	Want   []string `yaml:"want"`
 }
 
-// leastRight is how many lines of testdata/public.yaml have to get their verdict.
-const leastRight = 114
-
 // TestPublic judges files that people published, and prints how many lines get the
-// verdict that they deserve.
+// verdict that they deserve. forms.yaml has files of our own, in forms that the reader did
+// not know when they were written.
 func TestPublic(t *testing.T) {
-	text, err := os.ReadFile("testdata/public.yaml")
+	for name, least := range map[string]int{"public": 114, "forms": 49} {
+		t.Run(name, func(t *testing.T) { judgeAll(t, "testdata/"+name+".yaml", least) })
+	}
+}
+
+// judgeAll judges the files in a list. least is how many lines have to get their verdict.
+func judgeAll(t *testing.T, list string, least int) {
+	text, err := os.ReadFile(list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +67,7 @@ func TestPublic(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d lines right", right, lines)
-	if right < leastRight {
-		t.Errorf("%d of %d lines right, want at least %d", right, lines, leastRight)
+	if right < least {
+		t.Errorf("%d of %d lines right, want at least %d", right, lines, least)
 	}
 }

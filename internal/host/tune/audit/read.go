@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"maps"
@@ -34,8 +33,9 @@ type Passed struct {
 // A setting is a key, an equals sign and a value, followed by nothing but a comment. So
 // sentences that quote a setting do not match. A line with a comment mark in front is a
 // setting that is off. Linux's files may have a minus before a key, slashes in it, and a
-// semicolon before a comment. A backslash continues a command.
-var settingForm = regexp.MustCompile(`^([#;]*)\s*-?([A-Za-z_][A-Za-z0-9_-]*(?:[./][A-Za-z0-9_%*-]+)*)(\s*)=\s*("[^"]*"|'[^']*'|[^\s"'#\\]+(?:[ \t]+[0-9]+)*)?\s*\\?(#.*)?$`)
+// semicolon before a comment; tuned's have an arrow for a value that may only grow. A
+// backslash continues a command.
+var settingForm = regexp.MustCompile(`^([#;]*)\s*-?([A-Za-z_][A-Za-z0-9_-]*(?:[./][A-Za-z0-9_%*-]+)*)(\s*)=>?\s*("[^"]*"|'[^']*'|[^\s"'#\\]+(?:[ \t]+[0-9]+)*)?\s*\\?(#.*)?$`)
 
 // Read finds the lines that set something: in the form of configuration files, as a
 // command (sysctl, sysrc, echo into a file), as sysctl prints it, in tables of Markdown
@@ -44,13 +44,8 @@ var settingForm = regexp.MustCompile(`^([#;]*)\s*-?([A-Za-z_][A-Za-z0-9_-]*(?:[.
 // known reports whether a name is a setting's name, because prose also has words before
 // equals signs. What is neither blank nor a comment nor understood is passed over.
 func Read(r io.Reader, file string, known func(key string) bool) (lines []Line, passed []Passed, err error) {
-	scanner := bufio.NewScanner(r)
-	scanner.Buffer(nil, longestLine)
-	var text []string
-	for scanner.Scan() {
-		text = append(text, scanner.Text())
-	}
-	if err := scanner.Err(); err != nil {
+	text, err := readText(r)
+	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", file, err)
 	}
 	used, given := map[int]bool{}, map[int]bool{}
@@ -131,9 +126,6 @@ func unread(text []string, lines []Line, given, silent, used map[int]bool, file 
 	return passed
 }
 
-// longestLine is how many bytes a line may have: pages and config.xml may be one line.
-const longestLine = 64 << 20
-
 // isSilent reports whether a line says nothing: it is blank, or a comment.
 func isSilent(text string) bool {
 	return strings.Trim(text, "-=|+:`~ ") == "" || slices.ContainsFunc([]string{"#", ";", "//", "<!--", "!"}, func(mark string) bool { return strings.HasPrefix(text, mark) })
@@ -199,6 +191,9 @@ func readLine(text, file string, known func(key string) bool) []Line {
 	if found := readInline(text, file); found != nil {
 		return found
 	}
+	if inner := unwrapped(text); inner != text {
+		return readLine(inner, file, known)
+	}
 	if m := settingForm.FindStringSubmatch(text); m != nil {
 		key := db.Dotted(m[2])
 		// Files read by the shell have no space before the equals sign. A comment
@@ -242,8 +237,8 @@ const dotted = `[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_%*-]+)+`
 var (
 	// A command may have a prompt in front. In prose this includes root's #, which is
 	// a comment's in a configuration file. A pipe or a file may take its output.
-	commandForm = regexp.MustCompile(`^(#|\$|[^\s=]*[@:][^\s=]*\s?[#$%>]|)\s*(?:sudo |doas )?(?:/\S*/)?(sysctl|sysrc)((?: -[a-zA-Z]+)*)((?: +[A-Za-z_][\w.%/-]*=(?:"[^"]*"|'[^']*'|[^\s"'#;]+))+)\s*(?:#.*|[0-9]*[|>\\].*|[;&]+(.*))?$`)
-	pairForm    = regexp.MustCompile(`([A-Za-z_][\w.%/-]*)=("[^"]*"|'[^']*'|[^\s"'#;]+)`)
+	commandForm = regexp.MustCompile(`^(#|\$|[^\s=]*[@:][^\s=]*\s?[#$%>]|)\s*(?:sudo |doas )?(?:/\S*/)?(sysctl|sysrc)((?: -[a-zA-Z]+)*)((?: +(?:` + pair + `))+)\s*(?:#.*|[0-9]*[|>\\].*|[;&]+(.*))?$`)
+	pairForm    = regexp.MustCompile(pair)
 	echoForm    = regexp.MustCompile(`^(#|\$|)\s*(?:sudo )?echo\s+(?:-e\s+)?(["']?)([A-Za-z_][\w.%-]*)\s?=\s?(.*?)(["']?)\s*(?:>>?|\|\s*(?:sudo )?tee(?: -a)?)\s*\S+$`)
 	procForm    = regexp.MustCompile(`^(#|\$|)\s*(?:sudo )?echo\s+(?:-n\s+)?["']?([^"'>|]*[^"'>|\s])["']?\s*(?:>|\|\s*(?:sudo )?tee)\s*/proc/sys/([A-Za-z0-9_./*-]+)$`)
 
@@ -262,11 +257,15 @@ var (
 	saidForm = regexp.MustCompile(`[Ss]et\w*\s+(?:the\s+)?["'\x60]?(` + dotted + `)["'\x60]?\s+(?:to|=)\s+["'\x60]?(-?[0-9]+)\b`)
 )
 
+// pair is a word like key=value, or in quotes. The shell may fill in a part of the key.
+const pair = `"[A-Za-z_][\w.%/${}*-]*=[^"]*"|'[A-Za-z_][\w.%/*-]*=[^']*'|[A-Za-z_][\w.%/-]*=(?:"[^"]*"|'[^']*'|[^\s"'#;]+)`
+
 // pairs returns the settings of words like key=value.
 func pairs(text string, off bool) []Line {
 	var lines []Line
-	for _, pair := range pairForm.FindAllStringSubmatch(text, -1) {
-		lines = append(lines, Line{Key: db.Dotted(pair[1]), Value: strings.Trim(pair[2], `"'`), Off: off})
+	for _, word := range pairForm.FindAllString(text, -1) {
+		key, value, _ := strings.Cut(strings.Trim(word, `"'`), "=")
+		lines = append(lines, Line{Key: db.Dotted(key), Value: strings.Trim(value, `"'`), Off: off})
 	}
 	return lines
 }

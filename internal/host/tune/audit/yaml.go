@@ -19,14 +19,16 @@ type tree struct {
 	file   string
 	first  int // line before the text's first
 	lines  []Line
-	used   map[int]bool // lines that belong to a setting that was found
-	passed map[int]bool // lines that name a setting that cannot be read
+	used   map[int]bool        // lines that belong to a setting that was found
+	passed map[int]bool        // lines that name a setting that cannot be read
+	vars   variables           // in force where the walk is
+	taken  map[*yaml.Node]bool // keys of settings that were found: a loop may go over them again
 }
 
 // readTree reads a text as YAML. found is false if it is none, or if its structure has no
 // setting. first is the number of lines before the text.
 func readTree(text []string, first int, file string) (t *tree, found bool) {
-	t = &tree{file: file, first: first, used: map[int]bool{}, passed: map[int]bool{}}
+	t = &tree{file: file, first: first, used: map[int]bool{}, passed: map[int]bool{}, vars: variables{}, taken: map[*yaml.Node]bool{}}
 	d := yaml.NewDecoder(strings.NewReader(plainYAML(text)))
 	for {
 		var n yaml.Node
@@ -89,7 +91,10 @@ func (t *tree) mapping(n *yaml.Node) (found bool) {
 	if t.entry(n, members, nil) {
 		return true
 	}
-	loop := loopOf(members)
+	outside := t.vars
+	t.vars = outside.with(n, "vars")
+	defer func() { t.vars = outside.with(n, "set_fact", "ansible.builtin.set_fact") }()
+	loop, list := t.loopOf(members)
 	var module *yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -101,7 +106,10 @@ func (t *tree) mapping(n *yaml.Node) (found bool) {
 		case args != nil && isAbsent(args):
 			t.give(value)
 		case args != nil && loop != nil && isTemplate(args):
-			module, one = value, t.loop(loop, args)
+			module, one = value, t.loop(list, args)
+			if one {
+				t.use(loop)
+			}
 		case args != nil && t.entry(value, args, nil), isKey(key.Value) && t.keyed(key, value):
 			one = true
 		default:
@@ -164,11 +172,17 @@ func nameOf(m members) *yaml.Node {
 	return nil
 }
 
-func loopOf(m members) *yaml.Node {
-	if n := m.of(loopMembers); n != nil && n.Kind != yaml.ScalarNode {
-		return n
+// loopOf returns the member that says what a task is repeated for, and that list or map:
+// the member itself, or the variable that it names. nil: there is none, or it is not known.
+func (t *tree) loopOf(m members) (member, list *yaml.Node) {
+	n := m.of(loopMembers)
+	if n == nil || n.Kind != yaml.ScalarNode {
+		return n, n
 	}
-	return nil
+	if list = t.variable(n.Value); list == nil || list.Kind == yaml.ScalarNode {
+		return nil, nil
+	}
+	return n, list
 }
 
 // isAbsent reports whether a task takes its setting away.
@@ -217,12 +231,13 @@ func (t *tree) entry(n *yaml.Node, m members, named *yaml.Node) bool {
 	if name == nil || value == nil || !isKey(db.Dotted(name.Value)) {
 		return false
 	}
-	if value.Kind != yaml.ScalarNode || strings.Contains(value.Value, "{{") {
+	set := t.scalarOf(value)
+	if set == nil {
 		t.pass(name)
 		t.use(n)
 		return true
 	}
-	t.add(name.Value, value.Value, value.Line)
+	t.add(name, set.Value, value.Line)
 	t.use(n)
 	return true
 }
@@ -230,8 +245,8 @@ func (t *tree) entry(n *yaml.Node, m members, named *yaml.Node) bool {
 // keyed adds the setting of a map's key. Its value is a text, or a map or Salt's state with
 // the value.
 func (t *tree) keyed(key, value *yaml.Node) bool {
-	if value.Kind == yaml.ScalarNode && !strings.Contains(value.Value, "{{") && !moduleForm.MatchString(value.Value) {
-		t.add(key.Value, value.Value, key.Line)
+	if set := t.scalarOf(value); set != nil && !moduleForm.MatchString(value.Value) {
+		t.add(key, set.Value, key.Line)
 		t.use(value)
 		return true
 	}
@@ -265,12 +280,12 @@ func (t *tree) loop(items *yaml.Node, args members) (found bool) {
 		return false
 	}
 	each := func(item *yaml.Node, m members) {
-		key, set := filledIn(name.Value, item, m), filledIn(value.Value, item, m)
+		key, set := t.filledIn(name.Value, item, m), t.filledIn(value.Value, item, m)
 		if key == nil || set == nil || !isKey(db.Dotted(key.Value)) || isAbsent(m) {
 			t.give(item)
 			return
 		}
-		t.add(key.Value, set.Value, item.Line)
+		t.add(key, set.Value, item.Line)
 		t.use(item)
 		found = true
 	}
@@ -289,21 +304,14 @@ func (t *tree) loop(items *yaml.Node, args members) (found bool) {
 
 // filledIn returns what a module's argument is for an item of its loop, nil if that is not
 // known.
-func filledIn(template string, item *yaml.Node, m members) *yaml.Node {
-	form := itemForm.FindStringSubmatch(template)
+func (t *tree) filledIn(template string, item *yaml.Node, m members) *yaml.Node {
 	n := item
-	switch {
-	case form == nil && strings.Contains(template, "{{"):
-		return nil
-	case form == nil:
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: template}
-	case form[1]+form[2] != "":
+	if form := itemForm.FindStringSubmatch(template); form == nil {
+		n = &yaml.Node{Kind: yaml.ScalarNode, Value: template}
+	} else if form[1]+form[2] != "" {
 		n = m[form[1]+form[2]]
 	}
-	if n == nil || n.Kind != yaml.ScalarNode || strings.Contains(n.Value, "{{") {
-		return nil
-	}
-	return n
+	return t.scalarOf(n)
 }
 
 var lineArgument = regexp.MustCompile(`(?:^|\s)line=("[^"]*"|'[^']*'|\S+)`)
@@ -333,8 +341,12 @@ func (t *tree) scalar(n *yaml.Node) (found bool) {
 	return found
 }
 
-func (t *tree) add(key, value string, line int) {
-	t.lines = append(t.lines, Line{File: t.file, Line: t.first + line, Key: db.Dotted(key), Value: value})
+// add adds a setting, unless it is there already.
+func (t *tree) add(key *yaml.Node, value string, line int) {
+	if !t.taken[key] {
+		t.lines = append(t.lines, Line{File: t.file, Line: t.first + line, Key: db.Dotted(key.Value), Value: value})
+	}
+	t.taken[key] = true
 }
 
 // use notes the lines of a node as belonging to a setting that was found.

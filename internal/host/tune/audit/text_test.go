@@ -1,0 +1,47 @@
+package audit_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"weir/internal/host/tune/audit"
+)
+
+// encoded returns a text in UTF-16 with a byte order mark.
+func encoded(text string, order binary.AppendByteOrder) string {
+	var b []byte
+	for _, unit := range utf16.Encode([]rune("\ufeff" + text)) {
+		b = order.AppendUint16(b, unit)
+	}
+	return string(b)
+}
+
+// TestText checks that a file is read as editors of other systems leave it, and that what is
+// no text is refused.
+func TestText(t *testing.T) {
+	const text = "net.a.b=1\n# über\nnet.a.c = 2\n"
+	want := []string{"1:net.a.b=1", "3:net.a.c=2"}
+	for name, file := range map[string]string{
+		"as it is": text, "CRLF": strings.ReplaceAll(text, "\n", "\r\n"), "CR": strings.ReplaceAll(text, "\n", "\r"),
+		"a mark": "\ufeff" + text, "UTF-16": encoded(text, binary.LittleEndian), "UTF-16, the other": encoded(text, binary.BigEndian),
+		"without an end": strings.TrimSuffix(text, "\n"), "Latin-1": strings.ReplaceAll(text, "ü", "\xfc"),
+	} {
+		if settings, passed := read(t, file); !slices.Equal(settings, want) || len(passed) > 0 {
+			t.Errorf("%s: %v, passed over %v", name, settings, passed)
+		}
+	}
+	long := "net.a.b=1 # " + strings.Repeat("x", 1<<20) + "\nnet.a.c=2\n"
+	if settings, _ := read(t, long); len(settings) != 2 {
+		t.Errorf("a long line: %v", settings)
+	}
+	for name, file := range map[string]string{"a program": "\x7fELF\x02\x01\x01\x00\x00net.a.b=1\n", "zeroes": strings.Repeat("\x00", 99)} {
+		if _, _, err := audit.Read(bytes.NewReader([]byte(file)), "f", func(string) bool { return true }); !errors.Is(err, audit.ErrNotText) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

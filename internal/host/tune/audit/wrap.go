@@ -1,0 +1,33 @@
+package audit
+
+import (
+	"regexp"
+	"strings"
+)
+
+// wrappers are what may stand around a setting or a command: a unit of systemd, a shell, a
+// redirection of what a command prints, printf in place of echo, a list's mark in prose.
+var wrappers = []struct {
+	form *regexp.Regexp
+	to   string
+}{
+	{regexp.MustCompile(`^Exec(?:Start|StartPre|StartPost|Reload)\s*=\s*[-@:+!]*(\S.*)$`), "$1"},
+	{regexp.MustCompile(`^(?:/\S*/)?(?:ba|da)?sh -c '([^']*)'$`), "$1"},
+	{regexp.MustCompile(`^(?:/\S*/)?(?:ba|da)?sh -c "([^"]*)"$`), "$1"},
+	{regexp.MustCompile(`^(.*\S)\s*>\s*/dev/null(?:\s+2>&1)?(?:\s*\|\|\s*(?:true|:))?$`), "$1"},
+	{regexp.MustCompile(`^(.*\S)\s*\|\|\s*(?:true|:)$`), "$1"},
+	{regexp.MustCompile(`^((?:sudo )?)printf\s+'([^'%]*)\\n'(.*)$`), "${1}echo '$2'$3"},
+	{regexp.MustCompile(`^((?:sudo )?)printf\s+"([^"%]*)\\n"(.*)$`), `${1}echo "$2"$3`},
+	{regexp.MustCompile("^(?:[*•-]\\s+)?[`*]+(" + dotted + ")[`*]+(\\s*[=:]\\s*)`?([^`\\s]+)`?$"), "$1$2$3"},
+	{regexp.MustCompile(`^[*•]\s+(` + dotted + `\s*[=:]\s*\S+)$`), "$1"},
+}
+
+// unwrapped returns a line without the first of what stands around its setting.
+func unwrapped(text string) string {
+	for _, w := range wrappers {
+		if w.form.MatchString(text) {
+			return strings.TrimSpace(w.form.ReplaceAllString(text, w.to))
+		}
+	}
+	return text
+}
