@@ -23,66 +23,120 @@ func powerChecks() []Check {
 // slowest to fastest.
 var ownPace = map[string]bool{"intel_pstate": true, "amd-pstate-epp": true, "amd_pstate": true, "amd-pstate": true}
 
-// slowClock is the share of the fastest clock below which a governor is likely the cause,
-// rather than turbo. With all cores at work, processors run at little more than half of
-// their fastest clock.
-const slowClock = 0.5
+// turboMax lists drivers whose fastest clock is, or may be, a turbo that only one core
+// reaches. Those of other drivers are clocks that all cores keep.
+var turboMax = map[string]bool{"": true, "acpi-cpufreq": true, "intel_pstate": true, "intel_cpufreq": true, "amd-pstate": true, "amd-pstate-epp": true, "amd_pstate": true, "cppc_cpufreq": true}
+
+// Shares of a clock below which something holds it back. With all cores at work,
+// processors run at little more than half of a turbo. A clock that all cores keep is
+// another matter: below four fifths of it, a fourth more packets are possible, which is
+// more than any other setting gives a full core.
+const (
+	slowTurbo = 0.5
+	slowClock = 0.8
+)
+
+// keeps returns the clock that the core keeps under load; 0: unknown.
+func (c *core) keeps() int {
+	if !turboMax[c.Scaling] {
+		return c.MaxMHz
+	}
+	return min(c.BaseMHz, c.MaxMHz)
+}
+
+// slowness says in which way the clock of a busy core is slow.
+type slowness uint8
+
+const (
+	fast      slowness = iota
+	lowest             // its governor knows no other than the lowest
+	limited            // it may not be faster
+	farBelow           // it is far below its fastest
+	belowKept          // it is below what it keeps under load
+)
+
+// slow says in which way the core's clock is slow. Governors slow down a core with room, so
+// that a clock little below what the core keeps counts only if the core is full.
+func (c *core) slow() slowness {
+	kept, most := float64(c.keeps()), slowTurbo*float64(c.MaxMHz)
+	switch {
+	case c.busy < working:
+	case c.Governor == "powersave" && !ownPace[c.Scaling] && (c.MaxMHz == 0 || c.MHz < c.MaxMHz):
+		return lowest
+	case c.busy >= busy && c.LimitMHz > 0 && (float64(c.LimitMHz) < slowClock*kept || float64(c.LimitMHz) < most):
+		return limited
+	case c.MHz > 0 && float64(c.MHz) < most:
+		return farBelow
+	case c.busy >= full && c.MHz > 0 && float64(c.MHz) < slowClock*kept:
+		return belowKept
+	}
+	return fast
+}
 
 // governor checks busy cores only. An idle core is rightly slow.
 func governor(v *view) (o outcome) {
 	if v.noCores(&o) {
 		return o
 	}
-	known := 0
-	var slow, pinned []*core
+	by := map[slowness][]*core{}
+	known, atWork := 0, 0
 	for _, c := range v.cores {
 		if c.Governor == "" && c.MaxMHz == 0 {
 			continue
 		}
 		known++
-		if c.busy < working {
-			continue
+		if c.busy >= working {
+			atWork++
 		}
-		switch {
-		case c.Governor == "powersave" && !ownPace[c.Scaling]:
-			pinned = append(pinned, c)
-		case c.MHz > 0 && c.MaxMHz > 0 && float64(c.MHz) < slowClock*float64(c.MaxMHz):
-			slow = append(slow, c)
-		}
+		by[c.slow()] = append(by[c.slow()], c)
 	}
 	if known == 0 {
 		return v.upToHost("cpus.governor")
 	}
 	// Under governor performance, one slow core is a moment's reading. All of them are a
 	// clock that something holds back.
-	working := slices.DeleteFunc(slices.Clone(v.cores), func(c *core) bool { return c.busy < working })
-	if len(slow) < len(working) {
-		slow = slices.DeleteFunc(slow, func(c *core) bool { return c.Governor == "performance" })
-	}
-	remedy := Remedy{Command: "cpupower frequency-set -g performance", Text: "keep cores at their speed"}
-	if len(pinned) > 0 {
-		o.add(Finding{
-			Severity: Warning, Subject: cpuNames(pinned), core: -1, cores: idsOf(pinned), bites: true,
-			Says:     fmt.Sprintf("%s %s busy at the lowest clock: governor powersave of %s", cpuNames(pinned), beVerb(len(pinned)), cmp.Or(pinned[0].Scaling, "none")),
-			Evidence: clocks(pinned), Remedies: []Remedy{remedy}, Expect: "the packet rate rises with the clock",
-		})
-	}
-	if len(slow) > 0 {
-		grade := Notice
-		if slices.ContainsFunc(slow, func(c *core) bool { return c.busy >= busy }) {
-			grade = Warning // with more room than that, a slow clock is what the governor should choose
+	if slow := len(by[farBelow]) + len(by[belowKept]); slow < atWork {
+		for _, s := range []slowness{farBelow, belowKept} {
+			by[s] = slices.DeleteFunc(by[s], func(c *core) bool { return c.Governor == "performance" })
 		}
-		remedies := []Remedy{remedy, stuckClock}
-		if slices.ContainsFunc(slow, func(c *core) bool { return c.Governor == "performance" }) {
-			remedies = []Remedy{stuckClock} // no governor holds it back
+	}
+	for _, s := range []slowness{lowest, limited, farBelow, belowKept} {
+		if len(by[s]) > 0 {
+			o.add(slowCores(s, by[s]))
 		}
-		o.add(Finding{
-			Severity: grade, Subject: cpuNames(slow), core: -1, cores: idsOf(slow), bites: true,
-			Says:     fmt.Sprintf("%s %s busy, and at less than %s of the fastest clock (%d of %s MHz, governor %s)", cpuNames(slow), beVerb(len(slow)), percent(slowClock), slow[0].MHz, units.Thousands(slow[0].MaxMHz), cmp.Or(slow[0].Governor, "none")),
-			Evidence: clocks(slow), Remedies: remedies, Expect: "the packet rate rises with the clock",
-		})
 	}
 	return o
+}
+
+// atSpeed is the remedy if a governor chooses the clock.
+var atSpeed = Remedy{Command: "cpupower frequency-set -g performance", Text: "keep cores at their speed"}
+
+func slowCores(s slowness, cores []*core) Finding {
+	first, are := cores[0], beVerb(len(cores))
+	f := Finding{
+		Severity: Warning, Subject: cpuNames(cores), core: -1, cores: idsOf(cores), bites: true,
+		Evidence: clocks(cores), Remedies: []Remedy{atSpeed}, Expect: "the packet rate rises with the clock",
+	}
+	switch s {
+	case lowest:
+		f.Says = fmt.Sprintf("%s %s busy at the lowest clock: governor powersave of %s", f.Subject, are, cmp.Or(first.Scaling, "none"))
+		return f
+	case limited:
+		f.Says = fmt.Sprintf("%s %s busy, and may not be faster than %d of %s MHz", f.Subject, are, first.LimitMHz, units.Thousands(first.MaxMHz))
+		f.Remedies = []Remedy{{Command: fmt.Sprintf("cpupower frequency-set -u %dMHz", first.MaxMHz), Text: "lift the limit (scaling_max_freq); something set it, such as a power profile, tlp or thermald, and may set it again"}}
+		return f
+	case farBelow:
+		f.Says = fmt.Sprintf("%s %s busy, and at less than %s of the fastest clock (%d of %s MHz, governor %s)", f.Subject, are, percent(slowTurbo), first.MHz, units.Thousands(first.MaxMHz), cmp.Or(first.Governor, "none"))
+	default:
+		f.Says = fmt.Sprintf("%s %s full, and at less than %s of the clock that all cores keep (%d of %s MHz, governor %s)", f.Subject, are, percent(slowClock), first.MHz, units.Thousands(first.keeps()), cmp.Or(first.Governor, "none"))
+	}
+	if !slices.ContainsFunc(cores, func(c *core) bool { return c.busy >= busy }) {
+		f.Severity = Notice // with more room than that, a slow clock is what the governor should choose
+	}
+	if f.Remedies = append(f.Remedies, stuckClock); slices.ContainsFunc(cores, func(c *core) bool { return c.Governor == "performance" }) {
+		f.Remedies = []Remedy{stuckClock} // no governor holds it back
+	}
+	return f
 }
 
 // stuckClock is the remedy if the governor is not what holds the clock back.
@@ -100,7 +154,14 @@ func (v *view) upToHost(what string) (o outcome) {
 
 func clocks(cores []*core) (lines []string) {
 	for _, c := range cores {
-		lines = append(lines, fmt.Sprintf("%s: %d of %d MHz, governor %s, driver %s, %s busy", c.name(), c.MHz, c.MaxMHz, cmp.Or(c.Governor, "none"), cmp.Or(c.Scaling, "none"), percent(c.busy)))
+		line := fmt.Sprintf("%s: %d of %d MHz, governor %s, driver %s, %s busy", c.name(), c.MHz, c.MaxMHz, cmp.Or(c.Governor, "none"), cmp.Or(c.Scaling, "none"), percent(c.busy))
+		if c.BaseMHz > 0 {
+			line += fmt.Sprintf(", without turbo %d MHz", c.BaseMHz)
+		}
+		if c.LimitMHz > 0 && c.LimitMHz < c.MaxMHz {
+			line += fmt.Sprintf(", limited to %d MHz", c.LimitMHz)
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

@@ -81,7 +81,9 @@ type CPU struct {
 	Scaling  string `json:"scaling_driver,omitempty"`
 	MHz      int    `json:"mhz,omitempty"`
 	MaxMHz   int    `json:"max_mhz,omitempty"`
-	Isolated bool   `json:"isolated,omitempty"` // isolated by isolcpus= or nohz_full=
+	BaseMHz  int    `json:"base_mhz,omitempty"`  // what it keeps with all cores at work, without turbo
+	LimitMHz int    `json:"limit_mhz,omitempty"` // the governor may not set more
+	Isolated bool   `json:"isolated,omitempty"`  // isolated by isolcpus= or nohz_full=
 }
 
 // IRQ is an interrupt of a network card.

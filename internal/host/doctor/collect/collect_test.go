@@ -81,6 +81,9 @@ func TestFiles(t *testing.T) {
 		"devices/system/cpu/cpu0/topology/thread_siblings_list":        "0-1",
 		"devices/system/cpu/cpu0/cpufreq/scaling_governor":             "powersave",
 		"devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq":             "3400000",
+		"devices/system/cpu/cpu0/cpufreq/scaling_max_freq":             "3000000",
+		"devices/system/cpu/cpu0/cpufreq/base_frequency":               "2400000",
+		"devices/system/cpu/cpu1/acpi_cppc/nominal_freq":               "2250",
 		"devices/system/cpu/cpu0/node0/x":                              "",
 		"devices/system/cpu/cpu0/cpuidle/state0/name":                  "POLL",
 		"devices/system/cpu/cpu0/cpuidle/state0/latency":               "0",
@@ -109,8 +112,8 @@ func TestFiles(t *testing.T) {
 	r.host()
 	node := 0
 	want := []doctor.CPU{
-		{ID: 0, Siblings: []int{0, 1}, Node: &node, Governor: "powersave", MaxMHz: 3400},
-		{ID: 1, Isolated: true},
+		{ID: 0, Siblings: []int{0, 1}, Node: &node, Governor: "powersave", MaxMHz: 3400, BaseMHz: 2400, LimitMHz: 3000},
+		{ID: 1, Isolated: true, BaseMHz: 2250},
 		{ID: 2, Isolated: true},
 	}
 	if diff := cmp.Diff(want, r.snapshot.CPUs); diff != "" {

@@ -64,6 +64,10 @@ func (r *reader) cpu(id int) doctor.CPU {
 	c := doctor.CPU{
 		ID: id, Governor: r.text(dir + "cpufreq/scaling_governor"), Scaling: r.text(dir + "cpufreq/scaling_driver"),
 		MHz: r.number(dir+"cpufreq/scaling_cur_freq") / 1000, MaxMHz: r.number(dir+"cpufreq/cpuinfo_max_freq") / 1000,
+		BaseMHz: r.number(dir+"cpufreq/base_frequency") / 1000, LimitMHz: r.number(dir+"cpufreq/scaling_max_freq") / 1000,
+	}
+	if c.BaseMHz == 0 {
+		c.BaseMHz = r.number(dir + "acpi_cppc/nominal_freq") // in MHz; AMD, and servers with Arm's processors
 	}
 	if list, err := cpulist.Parse(r.text(dir + "topology/thread_siblings_list")); err == nil {
 		c.Siblings = list
