@@ -40,7 +40,9 @@ type Finding struct {
 	Says     string   `json:"says"`              // one sentence, without the full stop
 	Evidence []string `json:"evidence,omitzero"`
 	Remedies []Remedy `json:"remedies,omitzero"`
-	Expect   string   `json:"expect,omitempty"` // what the remedy changes
+	// See names findings above, of which a remedy is one of this finding's, too.
+	See    []string `json:"see,omitempty"`
+	Expect string   `json:"expect,omitempty"` // what the remedy changes
 	// Because is the check that explains this finding, and whose finding stands above
 	// it; "": none does.
 	Because string `json:"explained_by,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/host/cpulist"
 	"weir/internal/units"
 )
 
@@ -75,7 +76,7 @@ func oneCoreFull(v *view) (o outcome) {
 	}
 	v.showCores(&f, filled)
 	mean, _, count := v.others(filled)
-	f.Evidence = append(f.Evidence, fmt.Sprintf("the other %s: %s busy on average", plural(count, "core"), percent(mean)))
+	f.Evidence = append(f.Evidence, fmt.Sprintf("%s: %s busy on average", otherCores(count), percent(mean)))
 	f.relief = true
 	o.add(f)
 	return o
@@ -91,11 +92,14 @@ func (v *view) showCores(f *Finding, cores []*core) {
 	}
 }
 
+// softirqWork is the work of packets, unless threads receive.
+const softirqWork = "softirq"
+
 // packetWork names the packet work that fills the cores.
 func packetWork(filled []*core) string {
 	for _, c := range filled {
 		if c.threads < c.network()/2 {
-			return "softirq"
+			return softirqWork
 		}
 	}
 	return "receiving in threads (threaded NAPI)"
@@ -107,10 +111,28 @@ func (v *view) room(filled []*core) string {
 	if idle == count {
 		return plural(count, "core") + " idle"
 	}
-	if mean >= exhausted {
-		return fmt.Sprintf("programs use the other %s, and packets have priority over them", plural(count, "core"))
+	if mean >= exhausted && packetWork(filled) == softirqWork {
+		return fmt.Sprintf("programs use %s, and packets have priority over them", otherCores(count))
 	}
-	return fmt.Sprintf("the other %s %s busy for %s of the time", plural(count, "core"), beVerb(count), percent(mean))
+	if mean >= exhausted {
+		return fmt.Sprintf("programs use %s, which threads that receive would have to share", otherCores(count))
+	}
+	return fmt.Sprintf("%s %s busy for %s of the time", otherCores(count), beVerb(count), percent(mean))
+}
+
+func otherCores(count int) string {
+	if count == 1 {
+		return "the other core"
+	}
+	return fmt.Sprintf("the other %d cores", count)
+}
+
+// coreList names cores as in files: "core 0", "cores 0-3,8".
+func coreList(ids []int) string {
+	if len(ids) == 1 {
+		return fmt.Sprintf("core %d", ids[0])
+	}
+	return "cores " + cpulist.Format(ids)
 }
 
 // isStolen reports whether the hypervisor takes most of the time that the cores lack.
@@ -296,38 +318,6 @@ func stolenTime(cores []*core, grade Severity) Finding {
 		f.Evidence = append(f.Evidence, c.line())
 	}
 	return f
-}
-
-// allowances are what Amazon's hosts count of a machine's traffic that exceeded what its
-// size is allowed, by ethtool -S of ena: they queue it or drop it.
-var allowances = []struct{ counter, of string }{
-	{"pps_allowance_exceeded", "packets per second"}, {"bw_in_allowance_exceeded", "received bits per second"},
-	{"bw_out_allowance_exceeded", "sent bits per second"}, {"conntrack_allowance_exceeded", "tracked connections"},
-}
-
-func allowed(v *view) (o outcome) {
-	counts := false
-	for _, n := range v.nics {
-		for _, a := range allowances {
-			exceeded, known := v.statistic(n.Name, func(key string) bool { return key == a.counter })
-			counts = counts || known
-			share := float64(exceeded) / float64(max(1, exceeded+n.link.RxPackets+n.link.TxPackets))
-			if exceeded < fewLost || share < seen {
-				continue
-			}
-			o.add(Finding{
-				Severity: gradeLoss(exceeded, share), Subject: n.Name, core: -1, weight: share,
-				Says:     fmt.Sprintf("the cloud's host holds back, or drops, %s of %s: the machine exceeds its allowance of %s", v.rate(exceeded), n.Name, a.of),
-				Evidence: []string{grew(a.counter, n.Name, exceeded, v.Seconds)},
-				Remedies: []Remedy{{Command: "ethtool -S " + n.Name + " | grep allowance", Text: "see which of them grow; take a larger machine, or several: no setting in the machine raises its allowance"}},
-				Expect:   "the counter no longer grows",
-			})
-		}
-	}
-	if !counts {
-		o.absent = "no card counts an allowance"
-	}
-	return o
 }
 
 func (c *core) name() string { return fmt.Sprintf("cpu%d", c.ID) }

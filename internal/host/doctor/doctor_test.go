@@ -62,7 +62,7 @@ func (m *machine) verify(t *testing.T, r *Report) {
 		if f.Severity > Notice && !slices.Contains(m.also, f.Check) {
 			t.Errorf("%s %s: %s", f.Severity, f.Check, f.Says)
 		}
-		if f.Severity > Notice && (len(f.Evidence) == 0 || len(f.Remedies) == 0) {
+		if f.Severity > Notice && (len(f.Evidence) == 0 || len(f.Remedies)+len(f.See) == 0) {
 			t.Errorf("%s lacks evidence or remedy: %+v", f.Check, f)
 		}
 	}

@@ -94,8 +94,12 @@ func (v *view) few(n *nic, q *queue) Finding {
 	if n.Channels == nil {
 		verb = "receives by" // it may use more of them
 	}
+	kind := ""
+	if beside := v.besides(n, q); q.burden < mostly && len(n.queues) == 1 && len(beside) > 0 {
+		kind, has = "shared", fmt.Sprintf("1 queue, which shares %s with %s", c.name(), join(beside))
+	}
 	f := Finding{
-		Severity: v.severe(c), Subject: n.Name, core: c.ID, weight: q.share,
+		Severity: v.severe(c), Subject: n.Name, core: c.ID, weight: q.share, kind: kind,
 		Says:     fmt.Sprintf("%s %s %s; %s", n.Name, verb, has, spread),
 		Evidence: []string{v.queueLine(n), c.line()},
 		Expect:   "flows spread over more cores, at the cost of handing packets over; packets that weir handles at XDP stay on the core that receives them",
@@ -103,12 +107,39 @@ func (v *view) few(n *nic, q *queue) Finding {
 	}
 	if paravirtual[n.Driver] && n.Channels != nil && v.Host.Hypervisor {
 		f.Remedies = append(f.Remedies, Remedy{Command: fmt.Sprintf("ethtool -L %s combined %d", n.Name, len(v.cpusFor(n))),
-			Text: "after the host offers more: queues= of the card in the hypervisor (queues=N of QEMU's netdev with vectors=2N+2, Multiqueue in Proxmox)"})
+			Text: "after the host offers more: " + moreQueues(n.Driver)})
 	}
 	for _, q := range n.queues {
 		f.Remedies = append(f.Remedies, v.spread(n, q)...)
 	}
 	return f
+}
+
+// besides names the other queues that bring the core of a queue a good part of its packets.
+func (v *view) besides(n *nic, q *queue) (names []string) {
+	for _, m := range v.nics {
+		for _, other := range m.active() {
+			if other != q && len(other.cores) > 0 && other.cores[0] == q.cores[0] && other.burden >= burdensome {
+				names = append(names, place{m, other}.String())
+			}
+		}
+	}
+	return names
+}
+
+// moreQueues says where a hypervisor's host sets the number of a card's queues.
+func moreQueues(driver string) string {
+	switch driver {
+	case "vmxnet3":
+		return "vmxnet3 has as many queues as the machine had cores when its card was made, up to 8, if its hardware version is recent enough"
+	case "hv_netvsc":
+		return "queues= of a card of Hyper-V is its VMMQ (Set-VMNetworkAdapter -VmmqEnabled), and Azure gives a card a queue for each core"
+	case "ena", "gve":
+		return "the machine's type decides it; for gve see queue-count of the card"
+	case "vif":
+		return "max_queues of xen-netback, and then of xen-netfront"
+	}
+	return "queues= of the card in the hypervisor (queues=N of QEMU's netdev with vectors=2N+2, Multiqueue in Proxmox)"
 }
 
 // fullTargets looks for RPS that spreads only to full cores which mostly work on packets
@@ -136,7 +167,7 @@ func (v *view) fullTargets(o *outcome, n *nic, filled []*core) {
 	f := Finding{
 		Severity: v.critical(), Subject: n.Name, core: cores[0].ID, weight: v.part(n),
 		Says:     fmt.Sprintf("RPS hands the packets of %s to %s, which %s full; other cores have room", n.Name, cpuNames(cores), beVerb(len(cores))),
-		Evidence: []string{fmt.Sprintf("rps_cpus of %s: cores %s", n.Name, cpulist.Format(targets))},
+		Evidence: []string{fmt.Sprintf("rps_cpus of %s: %s", n.Name, coreList(targets))},
 		Expect:   "more cores share the packets that are handed over",
 		because:  fmt.Sprintf("RPS hands the packets of %s to no other core", n.Name),
 	}
@@ -146,7 +177,7 @@ func (v *view) fullTargets(o *outcome, n *nic, filled []*core) {
 	for _, q := range queues {
 		f.Remedies = append(f.Remedies, Remedy{
 			Command: fmt.Sprintf("echo %s > /sys/class/net/%s/queues/rx-%d/rps_cpus", cpulist.FormatMask(all), n.Name, q),
-			Text:    "spread to cores " + cpulist.Format(all) + ", of which some have room",
+			Text:    "spread to " + coreList(all) + ", of which some have room",
 		})
 	}
 	o.add(f)

@@ -19,7 +19,8 @@ func forwardingChecks() []Check {
 }
 
 func foreignDrop(v *view) (o outcome) {
-	if v.Weir == nil {
+	others := v.beyondDocker()
+	if v.Weir == nil && len(others) == 0 {
 		v.noWeir(&o) // a policy of drop alone may be the start of an admin's own filter
 		return o
 	}
@@ -28,7 +29,11 @@ func foreignDrop(v *view) (o outcome) {
 		return o
 	}
 	for _, c := range v.Chains {
-		if c.Hook != "forward" || c.Policy != "drop" {
+		if c.Hook != "forward" || c.Policy != "drop" || v.Weir == nil && !strings.HasSuffix(c.Name, dockersChain) {
+			continue
+		}
+		if v.Weir == nil {
+			o.add(v.dockerDrops(c.Name, others))
 			continue
 		}
 		o.add(Finding{
@@ -40,6 +45,57 @@ func foreignDrop(v *view) (o outcome) {
 		})
 	}
 	return o
+}
+
+// dockersChain ends the names of the chains whose policy Docker changes.
+const dockersChain = " filter FORWARD"
+
+// beyondDocker returns the bridges that are not Docker's own, of a box on which Docker runs
+// and switched forwarding on: of machines and containers of others. Without weir, who has a
+// filter of their own knows its policy; Docker changes it unasked.
+func (v *view) beyondDocker() (names []string) {
+	on, _ := v.routes("ipv4")
+	if !on || !slices.Contains(v.Services, "dockerd") {
+		return nil
+	}
+	for i := range v.Interfaces {
+		d := &v.Interfaces[i]
+		if d.Up && d.Kind == "bridge" && d.Name != "docker0" && d.Name != "docker_gwbridge" && !strings.HasPrefix(d.Name, "br-") {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+func (v *view) dockerDrops(chain string, bridges []string) Finding {
+	f := Finding{
+		Severity: Warning, core: -1, Subject: chain,
+		Says:     fmt.Sprintf("%s drops forwarded packets by default since Docker started, also those of %s", chain, join(bridges)),
+		Evidence: []string{"chain " + chain + ": hook forward, policy drop", "dockerd runs here; other bridges: " + join(bridges)},
+		Remedies: []Remedy{{
+			Command: eachInterface("iptables -I DOCKER-USER -i %s -j ACCEPT && iptables -I DOCKER-USER -o %[1]s -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT", bridges),
+			Text:    "let what comes from these bridges pass, with its replies; unless rules of yours do already (iptables -S FORWARD)",
+		}},
+		Expect: "machines and containers on these bridges reach others again",
+	}
+	if forwarded, known := v.forwarded(); known && forwarded >= few {
+		f.Severity = Notice // something lets them pass
+		f.Evidence = append(f.Evidence, fmt.Sprintf("Ip.ForwDatagrams: %s", v.rate(forwarded)))
+	}
+	return f
+}
+
+// forwarded returns how many packets the kernel forwarded, if that was counted.
+func (v *view) forwarded() (n uint64, known bool) {
+	if !v.sampled {
+		return 0, false
+	}
+	for _, name := range []string{"Ip.ForwDatagrams", "Ip6.OutForwDatagrams"} {
+		if now, ok := v.After.SNMP[name]; ok {
+			n, known = n+Grown(now, v.Before.SNMP[name]), true
+		}
+	}
+	return n, known
 }
 
 // accept makes another filter's chain accept what weir has passed at its ingress. Docker
@@ -56,7 +112,7 @@ func (v *view) accept(chain string) Remedy {
 	switch {
 	case len(judged) == 0:
 		return Remedy{Command: "weir interfaces", Text: "see which interfaces weir filters, and make the other firewall accept what comes in by them; or remove it"}
-	case slices.Contains(v.Services, "dockerd") && strings.HasSuffix(chain, " filter FORWARD"):
+	case slices.Contains(v.Services, "dockerd") && strings.HasSuffix(chain, dockersChain):
 		return Remedy{Command: eachInterface("iptables -I DOCKER-USER -i %s -j ACCEPT", judged), Text: why}
 	case words[0] == "nftables" && len(words) == 4:
 		return Remedy{Command: fmt.Sprintf(`nft 'insert rule %s %s %s iifname { "%s" } accept'`, words[1], words[2], words[3], strings.Join(judged, `", "`)), Text: why}

@@ -139,6 +139,10 @@ func (v *view) flapped(o *outcome, d *Interface) {
 		Remedies: []Remedy{{Command: "dmesg | grep " + d.Name, Text: "see when and how often; then change the cable or the transceiver, and look at the other port's power saving (EEE-1) and settings"}},
 		Expect:   "the link stays up",
 	}
+	if d.EEE != nil && d.EEE.Enabled && d.EEE.Active {
+		f.Remedies = append([]Remedy{{Command: "ethtool --set-eee " + d.Name + " eee off", Text: "the link sleeps between packets (EEE), which some pairs of ports do not survive: try it without"}}, f.Remedies...)
+		f.Evidence = append(f.Evidence, d.Name+": EEE is on, and active")
+	}
 	if changes > 1 {
 		f.Severity = Warning
 		f.Says = fmt.Sprintf("the link of %s flaps: it came up or went down %d times in %s", d.Name, changes, seconds(v.Seconds))

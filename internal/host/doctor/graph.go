@@ -49,8 +49,10 @@ var Graph = slices.Concat(
 	explains("LOCK-1", onDevice, "the lock first", "SHAPE-1", "QDISC-1"),
 	explains("SHAPE-1", onCores, "the shaper's tree runs on one core, whatever the cards do", "CPU-1", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
 	explains("TUN-1", onCores, "a hash tells no two packets of the tunnel apart, so that RPS and more queues spread nothing", "CPU-1", "CPU-3", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RSS-3", "RPS-1", "IRQ-1"),
+	explains("TUN-1", onDevice, "the program first: a longer queue in front of it only adds delay", "QDISC-1"),
 	explains("CPU-3", onCores, "the program first: it takes the time that packets need", "RING-1", "SQZ-1"),
 	explains("PPP-1", onCores, "a hash sees one flow: the session first", "RSS-1"),
+	explains("IRQ-1", onCores, "the queues first: on cores of their own they may have room", "RPS-1/shared"),
 	explains("IFB-1", onDevice, "the device's one queue first", "SHAPE-1"),
 	brings("PPP-1", "the session first: its packets come to this core"),
 	brings("IFB-1", "the device's one queue first"),
@@ -76,12 +78,9 @@ func explains(cause string, where scope, why string, effects ...string) (all []E
 	return all
 }
 
-// node returns the finding's name in the graph.
-func (f *Finding) node() string {
-	if f.kind == "" {
-		return f.Check
-	}
-	return f.Check + "/" + f.kind
+// is reports whether a name in the graph means the finding: its check's ID means all kinds.
+func (f *Finding) is(name string) bool {
+	return name == f.Check || name == f.Check+"/"+f.kind
 }
 
 // within reports whether two findings are about the same thing.
@@ -138,11 +137,11 @@ func (r *Report) causes() []int {
 		effect := &r.Findings[i]
 		under[i] = -1
 		for _, e := range Graph {
-			if e.Named || e.Effect != effect.node() || under[i] >= 0 {
+			if e.Named || !effect.is(e.Effect) || under[i] >= 0 {
 				continue
 			}
 			under[i] = slices.IndexFunc(r.Findings, func(f Finding) bool {
-				return f.bites && f.node() == e.Cause && e.Scope.within(&f, effect)
+				return f.bites && f.is(e.Cause) && e.Scope.within(&f, effect)
 			})
 			if under[i] >= 0 {
 				effect.wait(e.Why)
@@ -168,7 +167,7 @@ func (r *Report) nameCause(v *view, under []int) {
 		return
 	}
 	named := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == cause.Check && f.Says == cause.Says })
-	e := slices.IndexFunc(Graph, func(e Edge) bool { return e.Named && e.Cause == cause.node() })
+	e := slices.IndexFunc(Graph, func(e Edge) bool { return e.Named && cause.is(e.Cause) })
 	if under[named] < 0 && e >= 0 {
 		under[full] = named
 		r.Findings[full].wait(Graph[e].Why)

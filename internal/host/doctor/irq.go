@@ -70,7 +70,7 @@ func sharedCore(v *view) (o outcome) {
 			continue
 		}
 		f := Finding{
-			Severity: v.severe(c), Subject: c.name(), core: id, weight: c.busy,
+			Severity: v.severe(c), Subject: c.name(), core: id, weight: c.busy, bites: true,
 			Says:     fmt.Sprintf("%s serves %s, while %s no queue", c.name(), names(heavy), serves(free)),
 			Evidence: []string{c.line()},
 			Expect:   spreadOver(len(heavy), len(free)+1),
@@ -81,6 +81,8 @@ func sharedCore(v *view) (o outcome) {
 				f.Remedies = append(f.Remedies, move(p, v.nextCore(given, free, p.nic)))
 			}
 		}
+		v.mayReturn(f.Remedies)
+		f.Remedies = append(f.Remedies, v.ifFixed(heavy)...)
 		o.add(f)
 	}
 	return o
@@ -144,7 +146,38 @@ func move(p place, to int) Remedy {
 		return Remedy{Command: "grep " + p.nic.Name + " /proc/interrupts", Text: fmt.Sprintf("find the interrupt of %s, and write %d to its smp_affinity_list", p, to)}
 	}
 	return Remedy{Command: fmt.Sprintf("echo %d > /proc/irq/%d/smp_affinity_list", to, p.queue.irq),
-		Text: fmt.Sprintf("%s to cpu%d; irqbalance, if it runs, may take it back", p, to)}
+		Text: fmt.Sprintf("%s to cpu%d", p, to)}
+}
+
+// ifFixed returns what helps cards with one queue whose interrupt cannot be moved: some
+// boards deliver those of all cards to one core, whatever is written.
+func (v *view) ifFixed(served []place) (remedies []Remedy) {
+	for _, p := range served {
+		if p.nic.queueCount() != 1 || p.queue.thread || v.spreads(p.nic, p.queue) {
+			continue
+		}
+		for _, m := range v.spread(p.nic, p.queue) {
+			m.Text = "if its interrupt stays where it is, as on some boards: " + m.Text
+			remedies = append(remedies, m)
+		}
+	}
+	return remedies
+}
+
+// mayReturn says once, after several moves, what may undo them.
+func (v *view) mayReturn(moves []Remedy) {
+	if !slices.ContainsFunc(moves, func(m Remedy) bool { return strings.Contains(m.Command, "/proc/irq/") }) || v.Services != nil && !slices.Contains(v.Services, "irqbalance") {
+		return
+	}
+	last, it := &moves[len(moves)-1], "it"
+	if len(moves) > 1 {
+		it = "them"
+	}
+	if v.Services == nil {
+		last.Text += "; irqbalance, if it runs, may take " + it + " back"
+		return
+	}
+	last.Text += "; irqbalance runs here, and may take " + it + " back (IRQ-4)"
 }
 
 // remoteNode looks for cards served by cores of another NUMA node. Each of their packets
@@ -251,6 +284,7 @@ func (v *view) bringNear(n *nic, queues []*queue, nodes map[int]int) (remedies [
 			remedies = append(remedies, move(place{n, q}, to))
 		}
 	}
+	v.mayReturn(remedies)
 	return remedies
 }
 
@@ -342,5 +376,6 @@ func (v *view) sharedUnits(c, other *core, by map[int][]place, free int) Finding
 		because:  fmt.Sprintf("%s and %s, which serve %s and %s, are hyper-threads of one core", c.name(), other.name(), names(by[c.ID]), names(by[other.ID])),
 	}
 	f.Remedies = []Remedy{move(by[other.ID][0], free)}
+	v.mayReturn(f.Remedies)
 	return f
 }

@@ -14,7 +14,7 @@ func lossChecks() []Check {
 		{ID: "SQZ-1", Title: "the stack's backlog overflows", Reads: []string{"softnet", "cpus"}, Worst: Critical, needs: []need{(*view).noCores, noSoftnet}, run: backlog},
 		{ID: "FC-1", Title: "pause frames stop a link", Reads: []string{"statistics", "interfaces.pause"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(pauses)},
 		{ID: "ERR-1", Title: "frames are damaged, or a link flaps", Reads: []string{"links", "statistics"}, Worst: Critical, needs: []need{(*view).noCards}, run: damaged},
-		{ID: "QDISC-1", Title: "a queue without shaping drops packets", Reads: []string{"qdiscs"}, Worst: Warning, needs: []need{noQdiscs}, run: eachNIC(tailDrops)},
+		{ID: "QDISC-1", Title: "a queue without shaping drops packets", Reads: []string{"qdiscs", "links"}, Worst: Warning, needs: []need{noQdiscs}, run: unshapedDrops},
 		{ID: "LOCK-1", Title: "several send queues share one queueing discipline", Reads: []string{"qdiscs", "interfaces.tx_queues"}, Worst: Critical, needs: []need{(*view).noNICs, noQdiscs}, run: rootLock},
 		{ID: "SHAPE-1", Title: "a shaper drops below its rate, or works on one core", Reads: []string{"qdiscs", "cpus"}, Worst: Critical, needs: []need{noInterfaces, noQdiscs}, run: shaping},
 		{ID: "PATH-1", Title: "packets exceed the MTU", Reads: []string{"snmp", "interfaces.mtu"}, Worst: Warning, needs: []need{noSNMP}, run: tooBig},
@@ -99,6 +99,9 @@ func (v *view) burst(n *nic, c *core, f *Finding, share float64) {
 	}
 	if n.Rings == nil {
 		f.Remedies = []Remedy{{Command: "ethtool -g " + n.Name, Text: "see whether the ring can grow: its size is not readable here"}}
+		if n.Pause != nil && !n.Pause.Tx {
+			f.Remedies = append(f.Remedies, Remedy{Command: "ethtool -A " + n.Name + " autoneg on rx on tx on", Text: "if it cannot, as with a card on USB: let it stop its other end (pause frames), and switch flow control on at the switch's port, too; the switch then waits instead of losing"})
+		}
 		return
 	}
 	if q := n.largest(); q != nil && n.Rings.Rx > 0 {
@@ -134,6 +137,10 @@ func (n *nic) interruptSooner(f *Finding) {
 	default:
 		f.Remedies = []Remedy{{Command: "weir affinity auto --dry-run", Text: "the ring is as large as it gets, and the card interrupts early: spread its packets over more queues, and keep programs off the cores that serve it"}}
 		f.Expect = "several cores take a burst"
+		if c.RxUsecs > 1 {
+			sooner := Remedy{Command: fmt.Sprintf("ethtool -C %s rx-usecs %d", n.Name, c.RxUsecs/2), Text: "let the card interrupt earlier still: a small memory of its own may fill before the ring does"}
+			f.Remedies = append([]Remedy{sooner}, f.Remedies...)
+		}
 	}
 }
 
@@ -166,35 +173,47 @@ func short(d time.Duration) string {
 // devices use. Squeezes alone mean that there was more work than one round takes. That is
 // normal on a busy router.
 func backlog(v *view) (o outcome) {
+	by := map[bool][]*core{} // by whether the core is full
 	for _, c := range v.cores {
-		if c.dropped == 0 {
-			continue
+		if c.dropped > 0 {
+			by[c.busy >= full] = append(by[c.busy >= full], c)
 		}
-		share := float64(c.dropped) / float64(c.dropped+c.processed)
-		f := Finding{
-			Severity: gradeLoss(c.dropped, share), Subject: c.name(), core: -1, cores: []int{c.ID}, weight: share,
-			Says: fmt.Sprintf("the backlog of %s overflows: %s of the packets that it was given are lost", c.name(), percent(share)),
-			Evidence: []string{
-				fmt.Sprintf("softnet of %s: %s taken, %s dropped, %d squeezes", c.name(), v.rate(c.processed), v.rate(c.dropped), c.squeezed), c.line(),
-			},
+	}
+	for _, isFull := range []bool{true, false} {
+		if len(by[isFull]) > 0 {
+			o.add(v.overflowing(by[isFull], isFull))
 		}
-		if c.busy >= full {
-			f.Remedies = []Remedy{{Text: "do not enlarge the backlog: relieve " + c.name() + ", which is full"}}
-			f.relief = true
-			f.Expect = "no loss as soon as the core has room"
-		} else {
-			now, known := v.number("net.core.netdev_max_backlog")
-			want := 1000 * 4
-			if known {
-				want = 4 * now
-				f.Evidence = append(f.Evidence, fmt.Sprintf("net.core.netdev_max_backlog = %d", now))
-			}
-			f.Remedies = []Remedy{{Command: fmt.Sprintf("sysctl -w net.core.netdev_max_backlog=%d", want), Text: "make it hold longer bursts"}}
-			f.Expect = "the loss ends, as the core has room"
-		}
-		o.add(f)
 	}
 	return o
+}
+
+func (v *view) overflowing(cores []*core, areFull bool) Finding {
+	f := Finding{Subject: cpuNames(cores), core: -1, cores: idsOf(cores)}
+	var lost, taken uint64
+	for _, c := range cores {
+		lost, taken = lost+c.dropped, taken+c.processed
+		f.Evidence = append(f.Evidence, fmt.Sprintf("softnet of %s: %s taken, %s dropped, %d squeezes", c.name(), v.rate(c.processed), v.rate(c.dropped), c.squeezed), c.line())
+	}
+	f.weight = float64(lost) / float64(lost+taken)
+	f.Severity = gradeLoss(lost, f.weight)
+	f.Says = fmt.Sprintf("the backlog of %s overflows: %s of the packets that it was given are lost", f.Subject, percent(f.weight))
+	if len(cores) > 1 {
+		f.Says = fmt.Sprintf("the backlogs of %s overflow: %s of the packets that they were given are lost", f.Subject, percent(f.weight))
+	}
+	if areFull {
+		f.Remedies = []Remedy{{Text: "do not enlarge the backlog: relieve " + f.Subject + ", which " + beVerb(len(cores)) + " full"}}
+		f.relief = true
+		f.Expect = "no loss as soon as the core has room"
+		return f
+	}
+	want := 1000 * 4
+	if now, known := v.number("net.core.netdev_max_backlog"); known {
+		want = 4 * now
+		f.Evidence = append(f.Evidence, fmt.Sprintf("net.core.netdev_max_backlog = %d", now))
+	}
+	f.Remedies = []Remedy{{Command: fmt.Sprintf("sysctl -w net.core.netdev_max_backlog=%d", want), Text: "make it hold longer bursts"}}
+	f.Expect = "the loss ends, as the core has room"
+	return f
 }
 
 // pauses counts how often this end, or the other, stopped the link.
@@ -224,10 +243,20 @@ func pauses(v *view, n *nic, o *outcome) {
 			Severity: Warning, Subject: n.Name, core: -1, weight: float64(out), kind: "out",
 			Says:     fmt.Sprintf("%s stops its other end %s times a second by pause frames: packets come faster than they are taken, and the loss is moved to the switch", n.Name, units.Short(float64(out)/v.Seconds)),
 			Evidence: []string{fmt.Sprintf("pause frames sent by %s: %s in %s", n.Name, units.Thousands(int(out)), seconds(v.Seconds))},
-			Remedies: []Remedy{{Command: n.pauseOff("tx"), Text: "drop here, where it is counted"}},
+			Remedies: append(v.largerRing(n), Remedy{Command: n.pauseOff("tx"), Text: "drop here, where it is counted"}),
 			Expect:   "the loss shows as RING-1, with its cause; the switch's other ports are no longer held up",
 		})
 	}
+}
+
+// largerRing returns the command for a card that stops its other end although the core
+// behind its ring has room: bursts are longer than the ring.
+func (v *view) largerRing(n *nic) []Remedy {
+	c := v.load(n)
+	if n.Rings == nil || n.Rings.Rx == 0 || n.Rings.Rx >= n.Rings.MaxRx || c != nil && c.busy >= full || c == nil && len(v.fullCores()) > 0 {
+		return nil
+	}
+	return []Remedy{{Command: fmt.Sprintf("ethtool -G %s rx %d", n.Name, n.Rings.MaxRx), Text: "cores have room: let the ring hold the bursts; the link may go down for a moment"}}
 }
 
 // pauseOff returns the command for one direction. The negotiated setting overrides it
@@ -246,6 +275,33 @@ var shapers = map[string]bool{"htb": true, "hfsc": true, "tbf": true, "cake": tr
 // managers drop early to tell a sender that its queue grows (RFC 8033, RFC 8289, RFC
 // 8290). That is their purpose, not a loss.
 var managers = map[string]bool{"codel": true, "fq_codel": true, "pie": true, "fq_pie": true, "fq": true}
+
+func unshapedDrops(v *view) outcome {
+	o := eachNIC(tailDrops)(v)
+	for i := range v.Interfaces {
+		if d := &v.Interfaces[i]; d.Up && userSpace[d.Kind] && v.vpnOf(d.Name) == nil { // weir vpn affinity says it of weir's own
+			v.programDrops(d, &o)
+		}
+	}
+	return o
+}
+
+// programDrops checks the queue in front of a program that carries a tunnel. The device
+// drops what does not fit, whatever discipline is in front of it.
+func (v *view) programDrops(d *Interface, o *outcome) {
+	l, known := v.link(d.Name)
+	share := float64(l.TxDropped) / float64(max(1, l.TxDropped+l.TxPackets))
+	if !known || l.TxDropped < fewLost || share < seen {
+		return
+	}
+	o.add(Finding{
+		Severity: min(gradeLoss(l.TxDropped, share), Warning), Subject: d.Name, core: -1, weight: share,
+		Says:     fmt.Sprintf("the queue in front of the program of %s drops %s of what it should carry: bursts are longer than the queue", d.Name, percent(share)),
+		Evidence: []string{grew("tx_dropped", d.Name, l.TxDropped, v.Seconds)},
+		Remedies: []Remedy{{Command: fmt.Sprintf("ip link set dev %s txqueuelen 4096", d.Name), Text: "let it hold longer bursts (the default is 500 packets); tell the program to do so, too, if it makes the device. If its core is full, that only adds delay"}},
+		Expect:   "the loss ends, as long as the program keeps up on average",
+	})
+}
 
 // tailDrops checks queues of devices without a shaper. A drop there means that the device
 // itself was too slow.

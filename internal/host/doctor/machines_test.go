@@ -303,7 +303,7 @@ var ixgbeMachines = []machine{
 	{
 		// A virtual machine. The host gives its card one queue, and reports
 		// nothing about power.
-		name: "virtio-one-queue", under: []string{"CPU-1"}, check: "RPS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1", "IRQ-1"},
+		name: "virtio-one-queue", under: []string{"CPU-1", "RPS-1"}, check: "RPS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1", "IRQ-1"},
 		says: []string{"cpu1 is full of softirq", "ens18 has no more than 1 queue", "3 cores idle"},
 		build: func() *box {
 			b := newBox(4)
@@ -352,7 +352,7 @@ var ixgbeMachines = []machine{
 	{
 		// A router in a namespace. Its cards are veths, received in threads.
 		name: "veth-queue-full", under: []string{"CPU-1"}, check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
-		says: []string{"cpu1 is full of receiving in threads", "queue 0 of lan0 carries 100 % of the packets", "programs use the other 1 core"},
+		says: []string{"cpu1 is full of receiving in threads", "queue 0 of lan0 carries 100 % of the packets", "programs use the other core, which threads that receive would have to share"},
 		build: func() *box {
 			b := newBox(2)
 			b.veth("lan0", 1, 900000, 0)

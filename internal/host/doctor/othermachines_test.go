@@ -42,7 +42,7 @@ var otherMachines = []machine{
 		},
 	},
 	{
-		name: "two-cards-one-core", under: []string{"CPU-1"}, check: "IRQ-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1", "IRQ-1"},
+		name: "two-cards-one-core", under: []string{"CPU-1", "RPS-1", "RPS-1"}, check: "IRQ-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1", "IRQ-1"},
 		says: []string{"cpu0 is full of softirq", "it serves queue 0 of eth0 and queue 0 of eth1", "3 cores idle"},
 		build: func() *box {
 			b := newBox(4)

@@ -162,7 +162,7 @@ func (v *view) spread(n *nic, q *queue) []Remedy {
 	}
 	return []Remedy{{
 		Command: fmt.Sprintf("echo %s > /sys/class/net/%s/queues/rx-%d/rps_cpus", cpulist.FormatMask(cpus), n.Name, q.n),
-		Text:    now + "let the stack spread this queue's flows over cores " + cpulist.Format(cpus) + " (RPS); packets that XDP keeps are not spread by it",
+		Text:    now + "let the stack spread this queue's flows over " + coreList(cpus) + " (RPS); packets that XDP keeps are not spread by it",
 	}}
 }
 
@@ -198,7 +198,7 @@ func (v *view) queueLine(n *nic) string {
 			rest += q.packets
 		}
 		count := len(shown) - listed/2
-		more = fmt.Sprintf(", the other %d %s/s on average", count, units.Short(float64(rest)/float64(count)/v.Seconds))
+		more = fmt.Sprintf(", the other %d: %s/s each on average", count, units.Short(float64(rest)/float64(count)/v.Seconds))
 		shown = shown[:listed/2]
 	}
 	parts := make([]string, len(shown))

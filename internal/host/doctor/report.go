@@ -1,10 +1,8 @@
 package doctor
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"weir/internal/textout"
@@ -13,7 +11,7 @@ import (
 // Print writes the report for people: the verdict, the findings with their evidence, and
 // what could not be checked. Each notice takes one line unless all is true.
 func (r *Report) Print(w io.Writer, all bool) error {
-	p := &printer{Lines: textout.Lines{W: w}, shown: map[string]bool{}, advised: map[string]string{}}
+	p := &printer{Lines: textout.Lines{W: w}, shown: map[string]bool{}}
 	p.Line("%s.", r.Verdict.Sentence)
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -38,8 +36,7 @@ func (r *Report) Print(w io.Writer, all bool) error {
 
 type printer struct {
 	textout.Lines
-	shown   map[string]bool   // evidence that stands above already
-	advised map[string]string // commands that stand above already, with the check
+	shown map[string]bool // evidence that stands above already
 }
 
 // finding prints a finding. One that another explains stands right below it. What stands
@@ -62,33 +59,19 @@ func (p *printer) finding(f *Finding) {
 	}
 }
 
-// remedies prints what to do. Of commands that stand above already it says where.
+// remedies prints what to do.
 func (p *printer) remedies(f *Finding) {
-	var above []string
 	for _, m := range f.Remedies {
-		check := p.advised[cmp.Or(m.Command, m.Text)]
-		switch {
-		case check != "":
-			above = appendNew(above, check)
-			continue
-		case m.Command == "":
+		if m.Command == "" {
 			p.Line("  > %s", m.Text)
-		default:
-			p.Line("  > %s", m.Command)
-			p.Line("      %s", m.Text)
+			continue
 		}
-		p.advised[cmp.Or(m.Command, m.Text)] = f.Check
+		p.Line("  > %s", m.Command)
+		p.Line("      %s", m.Text)
 	}
-	for _, check := range above {
-		p.Line("  > as for %s, above", check)
+	for _, other := range f.See {
+		p.Line("  > as for %s, above", other)
 	}
-}
-
-func appendNew(list []string, word string) []string {
-	if slices.Contains(list, word) {
-		return list
-	}
-	return append(list, word)
 }
 
 func (p *printer) evidence(f *Finding, indent string) {

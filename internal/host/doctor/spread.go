@@ -89,7 +89,7 @@ func (v *view) useQueues(p *Spread, n *nic) {
 }
 
 // rearrange is the remedy that applies PlanSpread's plan.
-var rearrange = Remedy{Command: "weir affinity auto --confirm 60s", Text: "or let weir assign queues to cores; weir affinity revert undoes it"}
+var rearrange = Remedy{Command: "weir affinity auto --confirm 60s", Text: "or let weir choose cores and masks; weir affinity revert undoes it"}
 
 // seat is a queue that can be given a core.
 type seat struct {

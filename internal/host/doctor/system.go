@@ -122,7 +122,7 @@ func threads(v *view, n *nic, o *outcome) {
 	}
 	o.add(Finding{
 		Severity: Notice, Subject: n.Name, core: c.ID,
-		Says:     fmt.Sprintf("%s has one queue and fills %s: it could receive in a thread that the scheduler can move", n.Name, c.name()),
+		Says:     fmt.Sprintf("%s has one queue, and %s, which serves it, is full: it could receive in a thread that the scheduler can move", n.Name, c.name()),
 		Evidence: []string{n.Name + ": threaded NAPI is off", c.line()},
 		Remedies: []Remedy{{Command: "echo 1 > /sys/class/net/" + n.Name + "/threaded", Text: "run it in a thread, so that programs and other interrupts do not share its core"}},
 		Expect:   "the core has all its time for packets; a queue still uses one core",

@@ -79,6 +79,7 @@ func Examine(s *Snapshot, skip []string) (*Report, error) {
 	r.explain(v)
 	r.relieve(v)
 	r.Verdict = v.verdict(r)
+	r.adviseOnce()
 	r.Verdict.Unseen = r.uncheckedIDs(checks)
 	if r.Verdict.Limit != LimitUnknown && r.Verdict.Severity == Notice {
 		r.Verdict.Sentence += without(r.Verdict.Unseen)
@@ -226,7 +227,7 @@ func (r *Report) explains(f *Finding) bool {
 
 // names reports whether a finding is what brings a full core its packets.
 func (r *Report) names(f *Finding) bool {
-	named := slices.ContainsFunc(Graph, func(e Edge) bool { return e.Named && e.Cause == f.node() })
+	named := slices.ContainsFunc(Graph, func(e Edge) bool { return e.Named && f.is(e.Cause) })
 	return named && slices.ContainsFunc(r.Findings, func(full Finding) bool { return full.Check == "CPU-1" && full.Because == f.Check })
 }
 

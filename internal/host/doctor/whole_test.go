@@ -41,7 +41,7 @@ func faults(f *Finding) (all []string) {
 		all = append(all, "says no sentence without its full stop")
 	case len(f.Evidence) == 0 || strings.Contains(strings.Join(f.Evidence, ""), "%!"):
 		all = append(all, "lacks evidence")
-	case len(commands) == 0 && f.Because == "": // its cause has one
+	case len(commands)+len(f.See) == 0 && f.Because == "": // its cause, or one above, has one
 		all = append(all, "has no command")
 	case unfinished.MatchString(strings.Join(commands, "\n")):
 		all = append(all, fmt.Sprintf("has commands with a gap: %q", commands))
