@@ -276,6 +276,9 @@ func (e *Env) readSnapshot(name string) (*doctor.Snapshot, error) {
 			return nil, &UsageError{err}
 		}
 		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return nil, &UsageError{fmt.Errorf("doctor: %s is a directory: name a file that weir doctor --collect wrote", name)}
+		}
 		in = f
 	}
 	s, err := doctor.Read(in)

@@ -36,7 +36,12 @@ file cannot be read, or nothing in it is understood.`,
 		Example: `  weir tune audit --target pfsense-2.7 /boot/loader.conf.local
   weir tune audit --target freebsd-14 - < guide.txt
   weir tune audit --target linux /etc/sysctl.d/*.conf`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(_ *cobra.Command, files []string) error {
+			if len(files) == 0 {
+				return errors.New("tune audit: name a file, or - for standard input")
+			}
+			return nil
+		},
 		RunE: func(_ *cobra.Command, files []string) error {
 			auditor, err := newAuditor(name)
 			if err != nil {
@@ -44,7 +49,7 @@ file cannot be read, or nothing in it is understood.`,
 			}
 			a := audited{Findings: []audit.Finding{}, Across: []audit.Note{}, Passed: []audit.Passed{}}
 			var lines []audit.Line
-			var strange []string
+			var strange, silent []string
 			for _, file := range files {
 				found, passed, err := env.settings(file, auditor)
 				if err != nil {
@@ -53,9 +58,12 @@ file cannot be read, or nothing in it is understood.`,
 				if len(found) == 0 && len(passed) > 0 {
 					strange = append(strange, file)
 				} else if len(found) == 0 {
-					fmt.Fprintf(env.Stderr, "weir: tune audit: %s: no line sets anything\n", file)
+					silent = append(silent, file)
 				}
 				lines, a.Passed = append(lines, found...), append(a.Passed, passed...)
+			}
+			if len(silent) > 0 && len(silent) < len(files) {
+				fmt.Fprintf(env.Stderr, "weir: tune audit: %s: no line sets anything\n", strings.Join(silent, ", "))
 			}
 			for _, l := range lines {
 				a.Findings = append(a.Findings, auditor.Check(l))

@@ -222,3 +222,10 @@ func TestRows(t *testing.T) {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 }
+
+// TestEmptyFile: an empty file is called so.
+func TestEmptyFile(t *testing.T) {
+	if _, err := Read("before.json", strings.NewReader("")); err == nil || !strings.HasSuffix(err.Error(), "it is empty") {
+		t.Errorf("%v", err)
+	}
+}

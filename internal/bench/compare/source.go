@@ -45,7 +45,9 @@ func Read(name string, r io.Reader) (*Source, error) {
 		Measurements []report.Measurement `json:"measurements"`
 		Rows         []row                `json:"rows"`
 	}
-	if err := json.NewDecoder(r).Decode(&file); err != nil {
+	if err := json.NewDecoder(r).Decode(&file); errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read %s: it is empty", name)
+	} else if err != nil {
 		return nil, fmt.Errorf("read %s: it is no report of weir bench: %w", name, err)
 	}
 	s := &file.Source
