@@ -95,7 +95,7 @@ func (v *view) few(n *nic, q *queue) Finding {
 		verb = "receives by" // it may use more of them
 	}
 	kind := ""
-	if beside := v.besides(n, q); q.burden < mostly && len(n.queues) == 1 && len(beside) > 0 {
+	if beside := v.besides(q); q.burden < mostly && len(n.queues) == 1 && len(beside) > 0 {
 		kind, has = "shared", fmt.Sprintf("1 queue, which shares %s with %s", c.name(), join(beside))
 	}
 	f := Finding{
@@ -116,7 +116,7 @@ func (v *view) few(n *nic, q *queue) Finding {
 }
 
 // besides names the other queues that bring the core of a queue a good part of its packets.
-func (v *view) besides(n *nic, q *queue) (names []string) {
+func (v *view) besides(q *queue) (names []string) {
 	for _, m := range v.nics {
 		for _, other := range m.active() {
 			if other != q && len(other.cores) > 0 && other.cores[0] == q.cores[0] && other.burden >= burdensome {

@@ -36,9 +36,10 @@ const (
 	slowClock = 0.8
 )
 
-// keeps returns the clock that the core keeps under load; 0: unknown.
+// keeps returns the clock that the core keeps under load; 0: unknown. acpi-cpufreq knows of a
+// turbo only if the firmware has CPPC, which then tells the clock without it, too.
 func (c *core) keeps() int {
-	if !turboMax[c.Scaling] {
+	if !turboMax[c.Scaling] || c.Scaling == "acpi-cpufreq" && c.BaseMHz == 0 {
 		return c.MaxMHz
 	}
 	return min(c.BaseMHz, c.MaxMHz)

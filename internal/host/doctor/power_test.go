@@ -21,6 +21,7 @@ func TestSlowClock(t *testing.T) {
 		{"nearly its clock", CPU{Governor: "ondemand", Scaling: "cpufreq-dt", MHz: 1512, MaxMHz: 1800}, 99, "", ""},
 		{"what schedutil aims at", CPU{Governor: "schedutil", Scaling: "cpufreq-dt", MHz: 1200, MaxMHz: 1800}, 80, "", ""},
 		{"a boost of acpi-cpufreq", CPU{Governor: "schedutil", Scaling: "acpi-cpufreq", MHz: 2250, MaxMHz: 3400, BaseMHz: 2250}, 97, "", ""},
+		{"acpi-cpufreq without turbo", CPU{Governor: "schedutil", Scaling: "acpi-cpufreq", MHz: 1800, MaxMHz: 3400}, 97, "(1800 of 3,400 MHz", "cpupower"},
 		{"far below", CPU{Governor: "schedutil", Scaling: "acpi-cpufreq", MHz: 800, MaxMHz: 3400}, 70, "less than 50 % of the fastest clock", "cpupower"},
 		{"nothing but heat or power", CPU{Governor: "performance", Scaling: "amd-pstate-epp", MHz: 1600, MaxMHz: 4400, BaseMHz: 3400}, 97, "less than 50 %", "turbostat"},
 		{"performance, below its base", CPU{Governor: "performance", Scaling: "amd-pstate-epp", MHz: 2400, MaxMHz: 4400, BaseMHz: 3400}, 97, "all cores keep (2400 of 3,400 MHz", "turbostat"},

@@ -26,7 +26,7 @@ func readText(r io.Reader) ([]string, error) {
 	case len(b) > longestFile:
 		return nil, fmt.Errorf("it has more than %d MiB", longestFile>>20)
 	}
-	text := ""
+	var text string
 	switch {
 	case bytes.HasPrefix(b, []byte{0xff, 0xfe}):
 		text = wide(b[2:], binary.LittleEndian)
