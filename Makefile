@@ -94,10 +94,11 @@ performance-connections: weir
 performance-rules: weir
 	$(call measure,$(PERFORMANCE_RULES),docs/performance-rules.md,docs/performance/charts-rules)
 
-# Three jobs at a time: the stories, the benchmarks, and all other packages. The
-# benchmarks run one package after the other, because they would disturb each other. The
-# other packages give way to both (nice). Go's own small vet is left out: make lint runs
-# the whole one. What fails beside the others runs once more at the end, alone.
+# Three jobs at a time: the stories, the benchmarks, and all other packages. Stories
+# mostly wait, so more of them run at a time than there are cores. The benchmarks run one
+# package after the other, because they would disturb each other. The other packages give
+# way to both (nice). Go's own small vet is left out: make lint runs the whole one. What
+# fails beside the others runs once more at the end, alone.
 .PHONY: test test-stories test-bench test-packages test-again
 TEST_JOBS := test-stories test-bench test-packages
 TEST_LISTS := $(TEST_JOBS:%=.build/failed-%)
@@ -112,8 +113,10 @@ test-again: need-go
 GO_TEST := env WEIR_BINARY='$(CURDIR)/weir' $(GO) test -count=1 -vet=off -timeout 40m
 LISTED_TEST = @mkdir -p .build; script/go-test .build/failed-$@ $(GO_TEST)
 
+STORIES_AT_ONCE := $(shell expr 1 + 2 '*' "$$(nproc)")
+
 test-stories: weir
-	$(LISTED_TEST) ./test
+	$(LISTED_TEST) -parallel $(STORIES_AT_ONCE) ./test
 
 # Tests that mostly wait run in parallel within a package, more of them than there are
 # cores.
@@ -154,8 +157,9 @@ need-clang:
 .PHONY: lint lint-go lint-bpf lint-shell
 lint: lint-go lint-bpf lint-shell
 
+# golangci-lint runs go vet's checks, too (govet), but not on files that it leaves out.
 lint-go: need-go $(GOLANGCI)
-	$(GO) vet ./...
+	$(GO) vet ./internal/vpn/device
 	GOARCH=arm64 $(GO) build -o /dev/null ./cmd/weir
 	$(GOLANGCI) run
 
