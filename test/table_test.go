@@ -139,8 +139,9 @@ func TestTablesOutliveDaemons(t *testing.T) {
 	}
 	b.WeirRun(rules)
 	expect("killed and started", false, "192.0.2.1", "192.0.2.5")
-	b.WeirRun(rules)
+	c := b.WeirRun(rules)
 	expect("taken over", false, "192.0.2.1", "192.0.2.5")
+	generation := generationOf(b)
 	b.Weir("load", rules)
 	tableHolds(b, "loaded", "none")
 	expect2 := func(when string) {
@@ -153,6 +154,12 @@ func TestTablesOutliveDaemons(t *testing.T) {
 		}
 	}
 	expect2("loaded")
+	if now := generationOf(b); now != generation {
+		b.Errorf("for a load that resets tables all programs were loaded: the generation is %d, and was %d", now, generation)
+	}
+	c.Kill()
+	b.WeirRun(rules)
+	expect2("killed after a load, and started")
 	other := b.Rules(tableRules + "pass proto udp to port 7\n")
 	mustPut(b, false, "given", "192.0.2.5")
 	b.WeirRun(other)

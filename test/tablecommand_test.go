@@ -238,6 +238,19 @@ func TestTableStore(t *testing.T) {
 	b.WeirRun(rules)
 	tableHolds(b, "after another boot", "bad", lanHost)
 	tableSays(b, 1, "weir: made: there is no such table\n", "-t", "made", "show")
+	tableSays(b, 0, "1/1 addresses added.\n", "-t", "bad", "add", "192.0.2.66")
+	generation, second := generationOf(b), filepath.Join(b.TempDir(), "second")
+	b.Weir("load", b.Rules(fmt.Sprintf("set table-store %q\n", second)+tableCommandRules)) // another folder
+	tableSays(b, 0, "1/1 addresses added.\n", "-t", "bad", "add", "192.0.2.67")
+	b.Weir("load", rules) // what the first folder has stands behind what is in force
+	tableHolds(b, "back in the first folder", "bad", lanHost, "192.0.2.66", "192.0.2.67")
+	if now := generationOf(b); now != generation {
+		b.Errorf("for another folder all programs were loaded: the generation is %d, and was %d", now, generation)
+	}
+	tableSays(b, 0, "2/2 addresses deleted.\n", "-t", "bad", "delete", "192.0.2.66", "192.0.2.67")
+	b.Weir("stop")
+	b.WeirRun(rules)
+	tableHolds(b, "after a boot with the first folder", "bad", lanHost)
 	b.Weir("load", b.Rules(tableCommandRules)) // without the option
 	tableSays(b, 0, "1 addresses deleted.\n", "-t", "bad", "flush")
 	b.Weir("stop")
@@ -352,6 +365,12 @@ func TestTablesRollBack(t *testing.T) {
 	b.Weir("load", rules)
 	tableHolds(b, "a load resets it again", "lan", "192.168.1.0/24")
 	tableSays(b, 0, "1/1 addresses added.\n", "-t", "lan", "add", "192.168.7.0/24")
+
+	same := b.Rules(option + tableCommandRules + "pass in proto udp to port 9\n")
+	b.Weir("load", "--confirm", "4s", same)
+	tableHolds(b, "while a load with the same tables waits", "lan", "192.168.1.0/24")
+	b.Until(lib.StartPatience, "the rules before are back", func() bool { return inForce(b) == rules })
+	back("after a rollback of a load with the same tables")
 
 	b.Weir("load", "--confirm", "1h", other)
 	daemon.Kill()

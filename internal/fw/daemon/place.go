@@ -10,6 +10,7 @@ import (
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/rundir"
+	"weir/internal/killpoint"
 	"weir/pf/resolve"
 )
 
@@ -24,22 +25,24 @@ func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled
 		b.cfg.Log.Info("all programs are loaded anew", "why", why)
 		return false, nil
 	}
-	rules.base, rules.times = b.rules.base, b.timesInPlace(rules)
+	rules.base = b.rules.base
+	b.keepTimes(rules)
 	rules.recorded = recordedInPlace(b.rules.recorded, rules)
 	if err := b.divertOn(rules); err != nil {
 		return false, err
 	}
-	err = b.putInPlace(source, rules)
+	tables, err := b.putInPlace(source, rules)
 	if errors.Is(err, dataplane.ErrNoRoom) {
 		b.cfg.Log.Info("all programs are loaded anew", "why", err)
-		rules.recorded = rules.texts
+		rules.recorded, rules.times = rules.texts, nil
 		return false, nil
 	}
 	if err != nil {
 		b.divertOff()
 		return false, err
 	}
-	storesOthers := !rules.program.EqualTables(b.rules.program)
+	storesOthers := !rules.program.EqualTables(b.rules.program) || rules.options.TableStore != b.rules.options.TableStore || !maps.Equal(tables, b.tables)
+	b.tables = tables
 	b.source, b.rules, b.host = source, rules, m.host
 	b.endSpreadingNow()
 	if storesOthers {
@@ -57,12 +60,15 @@ func (b *box) replaceInPlace(source Source, rs *resolve.Ruleset, rules *compiled
 // programInPlace makes the program that replaces the one in force. It returns why that is not
 // possible.
 func (b *box) programInPlace(source Source, rs *resolve.Ruleset, rules *compiled, m *machine, keep []int) (why string) {
-	program, err := b.rules.program.Replace(rs, rules.snapshot(rs, m), keep)
+	program, err := b.rules.program.Reload(rs, rules.snapshot(rs, m), keep)
 	if err != nil {
 		return err.Error() // if the rules are at fault, compiling them says so again
 	}
 	rules.program = program
-	return b.tablesInPlace(&source, program)
+	if err := b.keepTables(source, rules); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // keepInPlace returns which rules in force stay if others are replaced. Else it
@@ -91,7 +97,7 @@ func sameForPrograms(before, now resolve.Options) bool {
 	before.PPPoE, before.WireGuard, before.IKEv2 = now.PPPoE, now.WireGuard, now.IKEv2                 // the dataplane is told of sessions and interfaces, not of statements
 	before.Gateways = now.Gateways                                                                     // likewise of those that are up
 	before.MaxTables, before.MaxTableEntries = now.MaxTables, now.MaxTableEntries                      // the daemon's alone
-	before.PfctlMayOpen, before.Optimization = now.PfctlMayOpen, now.Optimization
+	before.PfctlMayOpen, before.Optimization, before.TableStore = now.PfctlMayOpen, now.Optimization, now.TableStore
 	if len(before.Spreads) > 0 && len(now.Spreads) > 0 { // each second the daemon does what they say
 		before.Spreads = now.Spreads
 	}
@@ -125,48 +131,44 @@ func keepLists(old, lists []*resolve.Rule, filter []int) []int {
 	return keep
 }
 
-// tablesInPlace returns why tables stand in the way: what commands have put into them is
-// recorded with the generation. As in pf, a load resets tables whose definition gives their
-// contents.
-func (b *box) tablesInPlace(source *Source, program *ruleset.Program) (why string) {
-	if !program.EqualTables(b.rules.program) && len(source.tables) > 0 {
-		return "a rollback brings back contents of tables"
+// keepTimes keeps the times of the tables that hold what their definitions say, as they did before, if
+// no definition differs. Else such entries are as old as the load, as after any other load.
+func (b *box) keepTimes(rules *compiled) {
+	if !rules.program.EqualTables(b.rules.program) {
+		return
 	}
-	for name := range b.tables {
-		if program.Gives(name) && !source.keepsTable(&b.source, name) {
-			return fmt.Sprintf("the table <%s> gets the contents of its definition again", name)
+	for name, times := range b.rules.times {
+		if !rules.program.HasChanged(name) && !b.rules.program.HasChanged(name) {
+			if rules.times == nil {
+				rules.times = make(map[string]*rundir.Times)
+			}
+			rules.times[name] = times
 		}
-		if !program.HasChanged(name) {
-			return fmt.Sprintf("the table <%s> loses what commands have put into it", name)
-		}
 	}
-	return ""
-}
-
-// timesInPlace returns the times of entries that stay. If definitions differ, what the rules
-// define is as old as the load, as after any other load.
-func (b *box) timesInPlace(rules *compiled) map[string]*rundir.Times {
-	if rules.program.EqualTables(b.rules.program) {
-		return b.rules.times
-	}
-	times := maps.Clone(b.rules.times)
-	maps.DeleteFunc(times, func(name string, _ *rundir.Times) bool { return b.tables[name] == nil })
-	return times
 }
 
 // putInPlace records the rules, then puts them in force, while no other process builds or records any. Whoever finds
 // their ids also finds their texts: readers read these again when the file that names what is loaded is replaced. A
 // start that finds the new source without the new rules loads them.
-func (b *box) putInPlace(source Source, rules *compiled) error {
-	return b.dp.Alone(func() error { return b.putInPlaceAlone(source, rules) })
+func (b *box) putInPlace(source Source, rules *compiled) (tables map[string]*rundir.TableRecord, err error) {
+	err = b.dp.Alone(func() error {
+		tables, err = b.putInPlaceAlone(source, rules)
+		return err
+	})
+	return tables, err
 }
 
-func (b *box) putInPlaceAlone(source Source, rules *compiled) error {
+// putInPlaceAlone returns the records of tables.
+func (b *box) putInPlaceAlone(source Source, rules *compiled) (map[string]*rundir.TableRecord, error) {
 	err := errors.Join(
 		writeRules(b.cfg.Folder, rules),
 		rundir.WriteJSON(b.cfg.Folder.Loaded(), b.loaded.Load()),
 		b.recordSource(&source, b.dp.Generation()),
 	)
+	tables := maps.Clone(b.tables)
+	if err == nil {
+		err = b.recordOthers(tables, &source, rules)
+	}
 	otherTunnels := !reflect.DeepEqual(b.rules.options.Tunnels(), rules.options.Tunnels())
 	if err == nil && otherTunnels {
 		err = b.blockTunnels(&source, rules)
@@ -183,12 +185,64 @@ func (b *box) putInPlaceAlone(source Source, rules *compiled) error {
 		if otherTunnels {
 			b.unblockTunnels()
 		}
-		return errors.Join(err, writeRules(b.cfg.Folder, b.rules), b.recordSource(&b.source, b.dp.Generation()))
+		return nil, errors.Join(err, b.recordAgain(tables), writeRules(b.cfg.Folder, b.rules), b.recordSource(&b.source, b.dp.Generation()))
 	}
 	if otherTunnels {
 		b.noteTunnels(&source, rules)
 	}
+	return tables, nil
+}
+
+// recordOthers makes the records of tables those of rules that come into force: it removes those of
+// tables that lose what commands have put into them, and writes those of tables that get what the store
+// or a rollback has of them. All others stay. records are those of the rules in force, and are changed.
+// The source that they belong to is recorded already, so a start after a kill loads that source.
+func (b *box) recordOthers(records map[string]*rundir.TableRecord, source *Source, rules *compiled) error {
+	for name, record := range b.tables {
+		if rules.program.HasChanged(name) {
+			continue
+		}
+		if err := record.Remove(); err != nil {
+			return fmt.Errorf("remove the record of a table: %w", err)
+		}
+		delete(records, name)
+	}
+	folder := b.cfg.Folder.TablesOf(b.dp.Generation())
+	for _, name := range rules.program.ChangedNames() {
+		if b.tables[name] != nil && source.tables[name] == nil {
+			continue
+		}
+		if err := killpoint.MkdirAll(folder); err != nil {
+			return fmt.Errorf("make a folder for records of tables: %w", err)
+		}
+		record, err := rundir.WriteTable(folder, name, b.tableOf(rules, name, rules.program.EntriesOf(name)))
+		if err != nil {
+			return err
+		}
+		records[name] = record
+	}
 	return nil
+}
+
+// recordAgain takes recordOthers back, which has left these records.
+func (b *box) recordAgain(left map[string]*rundir.TableRecord) error {
+	var errs []error
+	for name, record := range left {
+		if b.tables[name] == nil {
+			errs = append(errs, record.Remove())
+		}
+	}
+	folder := b.cfg.Folder.TablesOf(b.dp.Generation())
+	for name, record := range b.tables {
+		if left[name] == record {
+			continue
+		}
+		again, err := rundir.WriteTable(folder, name, b.tableOf(b.rules, name, b.rules.program.EntriesOf(name)))
+		if errs = append(errs, err); err == nil {
+			b.tables[name] = again
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // finishRules tries again to remove what is left of rules that were replaced.

@@ -16,7 +16,7 @@ import (
 func TestSameForPrograms(t *testing.T) {
 	data := []string{
 		"Gateways", "Groups", "IKEv2", "ImplicitPass", "MaxSources", "MaxStates", "MaxTableEntries", "MaxTables", "Optimization",
-		"PPPoE", "PfctlMayOpen", "Skip", "Timeouts", "WireGuard",
+		"PPPoE", "PfctlMayOpen", "Skip", "TableStore", "Timeouts", "WireGuard",
 	}
 	same := map[string]bool{}
 	var base resolve.Options

@@ -145,18 +145,25 @@ func inAnchor(rules []*resolve.Rule, anchor string, tell func(number int, in boo
 // from other addresses than before. Tables keep their contents. The program itself does
 // not change.
 func (p *Program) Replace(rs *resolve.Ruleset, s Snapshot, keep []int) (*Program, error) {
+	q, err := p.Reload(rs, s, keep)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range p.MadeTables() {
+		q.KeepMade(name, p.tables.anchors[name])
+	}
+	return q, q.KeepTables(p.ChangedTables())
+}
+
+// Reload is Replace without the contents of tables: they hold what their definitions say. The caller
+// keeps others with KeepMade and KeepTables.
+func (p *Program) Reload(rs *resolve.Ruleset, s Snapshot, keep []int) (*Program, error) {
 	q, err := compile(rs, s, p)
 	if err != nil {
 		return nil, err
 	}
 	if len(keep) != len(q.Order) {
 		return nil, fmt.Errorf("%d rules, of which %d are told apart", len(q.Order), len(keep))
-	}
-	for _, name := range p.MadeTables() {
-		q.KeepMade(name, p.tables.anchors[name])
-	}
-	if err := q.KeepTables(p.ChangedTables()); err != nil {
-		return nil, err
 	}
 	l := linker{from: q.Rules, pools: q.Pools, rows: q.Rows, layouts: q.layouts, to: q}
 	q.Rules, q.Pools, q.Rows, q.layouts = slices.Clone(p.Rules), slices.Clone(p.Pools), slices.Clone(p.Rows), slices.Clone(p.layouts)

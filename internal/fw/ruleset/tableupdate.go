@@ -3,6 +3,7 @@ package ruleset
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -262,6 +263,10 @@ func (p *Program) EqualTables(q *Program) bool { return p.tables.hash == q.table
 // HasChanged reports whether a table was changed since the program was compiled, or before and
 // kept.
 func (p *Program) HasChanged(name string) bool { return p.tables.changed[name] }
+
+// ChangedNames returns the names of the tables that were changed since the program was compiled, or
+// before and kept.
+func (p *Program) ChangedNames() []string { return slices.Sorted(maps.Keys(p.tables.changed)) }
 
 // ChangedTables returns the contents of the tables that were changed since the program
 // was compiled, or before and kept.
