@@ -186,6 +186,9 @@ func BitRate(text string) (bits uint64, percent uint8, problem string) {
 		return 0, 0, fmt.Sprintf("%q is not a bandwidth, such as 10M", text)
 	}
 	if unit == "%" {
+		if n == 0 { // FreeBSD's files have it beside linkshare
+			return 0, 0, ""
+		}
 		if n < 1 || n > 100 {
 			return 0, 0, "a share is from 1% to 100%"
 		}
