@@ -4,7 +4,7 @@
 #ifndef WEIR_QUEUE_ACTIVE_H
 #define WEIR_QUEUE_ACTIVE_H
 
-#include "queue/backlog.h"
+#include "queue/judge.h"
 
 /* Puts a counter at a place. */
 static __always_inline void queue_put(__u32 place, __u32 index)

@@ -46,12 +46,6 @@ static __u64 queue_find_host(const struct queue_ask *a, const void *packet);
 /* Notes that a packet is dropped. Defined with the hook. */
 static void queue_lost(const struct queue_ask *a);
 
-/* Returns the bytes that a counter has room for; < 0: none. */
-static __always_inline __s64 queue_room(const struct queue_counter *q, __u64 sent)
-{
-	return (__s64)((q->until - sent) << 20) >> 20;
-}
-
 /* Returns a packet's class, with QUEUE_MEMBER_PAIR if it is one of two; 0: it is not shaped. */
 static __always_inline __u32 queue_class_of(const struct queue_ask *a, const struct queue_shaper *sh, __u64 urgent)
 {

@@ -183,16 +183,21 @@ struct queue_counter {
 		__u32 before; /* while it starts: bytes in the window before it */
 	};
 	__u32 need;	/* bytes of size that it has to be rid of to get its share */
-	__u16 born;	/* millisecond of its first packet; wraps		*/
+	union {
+		__u16 born;   /* while it is young: millisecond of its first packet; wraps */
+		__u16 looked; /* later: millisecond at which it was last looked at; wraps  */
+	};
 	__u8 pace;	/* enum queue_pace					*/
 	__u8 high;	/* the step of what it owes at which marks begin	*/
 	__u32 last;	/* millisecond of the last packet			*/
 	__u32 at;	/* index of its host + 1; 0: it has none yet		*/
-	__u8 young;	/* what it owes counts at its host and class		*/
+	__u8 young : 1;	/* what it owes counts at its host and class		*/
 	__u8 calm : 2;	/* windows with less than half its share, in a row	*/
 	__u8 fast : 1;	/* it starts, and sent more than 1.25 shares in the window before */
-	__u8 lazy;	/* it has magic, and room enough			*/
+	__u8 lazy : 1;	/* it has magic, and room enough			*/
+	__u8 steady : 1; /* it is deaf, so it gets its share and little more at once */
 	__u8 changes;	/* those of its class that its backlog fits		*/
+	__u8 deaf;	/* windows in which it paid no heed to losses		*/
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct queue_counter) == 128, "two lines: the packets' and the timer's");
 
@@ -378,6 +383,12 @@ static __always_inline struct queue_class *queue_class_get(__u32 index)
 static __always_inline struct queue_counter *queue_counter_get(__u32 index)
 {
 	return bpf_map_lookup_elem(&queue_counters, &index);
+}
+
+/* Returns the bytes that a counter has room for; < 0: none. */
+static __always_inline __s64 queue_room(const struct queue_counter *q, __u64 sent)
+{
+	return (__s64)((q->until - sent) << 20) >> 20;
 }
 
 static __always_inline struct queue_host *queue_host_get(__u32 index)

@@ -90,6 +90,10 @@ const (
 	QueueEarned       = 3
 	QueueTell         = (32 * QueuePacketBytes)
 	QueueFew          = 8
+	QueueDeaf         = 8
+	QueueDeafMost     = 32
+	QueueSteady       = 5
+	QueuePaidBack     = 16
 	QueuePacketBytes  = 1538
 	QueueLeast        = (2 * QueuePacketBytes)
 	QueueFresh        = 65536

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What the timer does with one connection's counter: it looks at what was sent and given (queue/backlog.h), judges
+ * bursts, and says how much may be sent next. queue/drain.h has the method. */
+#ifndef WEIR_QUEUE_JUDGE_H
+#define WEIR_QUEUE_JUDGE_H
+
+#include "queue/backlog.h"
+
+/* What a connection may send. */
+struct queue_share {
+	__u64 bytes;  /* its share of a window */
+	__u64 ms;     /* the window: longer if the share would be less than some packets */
+	__u64 extra;  /* what it may send beyond its share for a while */
+	__u64 gift;   /* what it gets when it has slowed down */
+};
+
+/* Computes the share of each connection of a host. What they may send beyond it is less the more connections there are in
+ * the class, and the less of what the class may have at most the share is: all classes together may not send much. */
+static __always_inline void queue_share(struct queue_share *to, const struct queue_host *h, const struct queue_class *c)
+{
+	__u64 part;
+
+	to->ms = c->window;
+	to->bytes = h->level * c->window >> QUEUE_FINE;
+	if (to->bytes < QUEUE_LEAST) {
+		to->bytes = QUEUE_LEAST;
+		to->ms = ((__u64)QUEUE_LEAST << QUEUE_FINE) / queue_most(h->level, 1);
+	}
+	part = queue_least(h->level / queue_most(c->ceiling, 1), (1 << QUEUE_FINE) / queue_most(c->counters, 1));
+	to->extra = to->bytes * part >> QUEUE_FINE;
+	to->gift = to->extra * part >> QUEUE_FINE;
+}
+
+/* Whether a young counter is one of those by whom its host or class owes too much. */
+static __always_inline int queue_owes(const struct queue_counter *q, const struct queue_host *h, const struct queue_class *c)
+{
+	__u64 owed = q->size - q->magic;
+
+	if (!q->young || owed <= QUEUE_LEAST)
+		return 0;
+	if (h->crowded && h->backlogged > 1 && owed * h->backlogged >= h->owed)
+		return 1;
+	return c->crowded && c->hosts > 1 && owed * c->counters >= c->owed;
+}
+
+/* Fills a counter up, but for some room: from then on it gets its share alone. */
+static __always_inline void queue_fill_up(struct queue_counter *q, struct queue_class *c, __u64 room)
+{
+	__u64 magic = c->depth - room - q->size;
+
+	if (q->size + room >= c->depth)
+		return;
+	q->size += magic;
+	q->magic += magic;
+	if (q->pace == QUEUE_STARTS)
+		q->missed = 0;
+	q->pace = QUEUE_SLOWED;
+}
+
+/* Whether a connection has sent more than 1.25 shares in this window. */
+static __always_inline int queue_is_fast(const struct queue_counter *q, const struct queue_share *share)
+{
+	return (__u64)q->window * 4 > share->bytes * 5;
+}
+
+/* Returns the most that a connection may owe. */
+static __always_inline __u64 queue_most_owed(const struct queue_share *share, const struct queue_class *c)
+{
+	return c->ecn ? (3 * share->bytes + share->extra) / 2 : (share->bytes + 3 * share->extra) / 2;
+}
+
+/* Returns what a connection may owe before it is held to its share: less in a burst, and in
+ * a start that goes on. Marks come before that (queue_unmarked): so with ECN it may owe more, or marks
+ * would begin below its share. */
+static __always_inline __u64 queue_limit(const struct queue_counter *q, const struct queue_share *share, const struct queue_class *c)
+{
+	if (c->ecn || !(q->fast || queue_is_fast(q, share)))
+		return queue_most_owed(share, c);
+	return share->bytes / 2 + share->extra * 3 / 4;
+}
+
+/* Has a connection pay back, from what it was given just now, what it has taken while its share was larger: who is held to
+ * its share would owe that for ever. It is forgiven if the class has got another rate. */
+static __always_inline void queue_pay_back(struct queue_counter *q, const struct queue_share *share, struct queue_host *h,
+					   struct queue_class *c, __u64 given, int forgiven)
+{
+	__u64 owed = q->size - q->magic;
+
+	if (forgiven && owed > share->bytes) {
+		queue_fill_up(q, c, 0);
+		q->magic += owed - share->bytes;
+		if (q->young)
+			queue_pay(h, c, owed - share->bytes);
+	} else if (q->magic && owed > 2 * queue_most_owed(share, c) + QUEUE_TELL) {
+		q->size += given / QUEUE_PAID_BACK;
+		q->magic += given / QUEUE_PAID_BACK;
+	}
+}
+
+/* Whoever has slowed down after a burst, so that a window has lost little, gets some room
+ * again: what it sends now varies around its share. The more connections there are, the less. */
+static __always_inline void queue_settle(struct queue_counter *q, const struct queue_class *c, const struct queue_share *share)
+{
+	__u64 room = q->size < c->depth ? c->depth - q->size : 0, gift = share->gift, magic;
+
+	if (q->pace == QUEUE_SLOWED && (__u64)q->missed * QUEUE_FEW < share->bytes) {
+		q->pace = QUEUE_SETTLED;
+		if (gift > room) {
+			magic = queue_least(gift - room, q->magic);
+			q->size -= magic;
+			q->magic -= magic;
+		}
+	} else if (q->pace >= QUEUE_TOLD && q->pace < QUEUE_SETTLED) {
+		q->pace++;
+	}
+}
+
+/* Begins a window of a connection that goes on. */
+static __always_inline void queue_next_window(struct queue_counter *q, const struct queue_share *share, __u32 ms)
+{
+	q->fast = q->pace < QUEUE_SETTLED && queue_is_fast(q, share);
+	queue_window(q, ms);
+}
+
+/* Returns what a connection may send in a window. TCP may send all of a round trip at once, so two of
+ * them may lie in one window: the more connections there are, the less each of them matters. Who has
+ * just been told of congestion needs a round trip to slow down. */
+static __always_inline __u64 queue_burst(const struct queue_counter *q, const struct queue_share *share)
+{
+	__u64 extra = share->extra;
+
+	return 3 * share->bytes / 2 + (q->pace >= QUEUE_TOLD && q->pace <= QUEUE_HEARD ? extra * 7 / 8 : extra / 2);
+}
+
+/* Notes at the end of a window whether the connection pays heed to losses: who loses packets and does not send less
+ * afterwards is deaf, and may owe no more. */
+static __always_inline void queue_heed(struct queue_counter *q, struct queue_class *c, const struct queue_share *share)
+{
+	__u64 missed = q->pace == QUEUE_STARTS ? 0 : q->missed, sent = q->window + missed;
+
+	if (share->bytes < QUEUE_TELL || sent * 8 < share->bytes * 7)
+		q->deaf -= queue_least(q->deaf, 2);
+	else if (sent >= share->bytes && missed * 32 > sent)
+		q->deaf = queue_least(q->deaf + 1, QUEUE_DEAF_MOST);
+	if (q->deaf < QUEUE_DEAF / 2)
+		q->steady = 0;
+	if (q->deaf < QUEUE_DEAF || q->steady)
+		return;
+	q->steady = 1;
+	queue_fill_up(q, c, 0);
+}
+
+/* Judges the burst of the present window. */
+static __always_inline void queue_judge(struct queue_counter *q, struct queue_host *h, struct queue_class *c,
+					const struct queue_share *share, __u32 ms)
+{
+	int burst;
+
+	if (ms - q->began + 1 >= share->ms) { /* what comes until the next run is of the next window */
+		q->calm = (__u64)q->window * 2 < share->bytes ? q->calm + 1 : 0;
+		if (q->calm > 1) { /* one may be between two bursts of a round trip */
+			q->calm = 1;
+			q->size -= q->magic;
+			q->magic = 0;
+		}
+		queue_heed(q, c, share);
+		queue_settle(q, c, share);
+		queue_next_window(q, share, ms);
+	}
+	burst = q->window + QUEUE_PACKET_BYTES > queue_burst(q, share);
+	if (burst || queue_owes(q, h, c) || (!q->magic && q->size > queue_limit(q, share, c))) {
+		if (q->size + share->bytes < c->depth) { /* else it has only earned that room */
+			if (burst && c->ecn)
+				q->tell = 1;
+			queue_fill_up(q, c, burst && c->ecn ? share->bytes / 4 : 0);
+		}
+		queue_next_window(q, share, ms);
+	}
+	if (q->young && (__u16)(ms - q->born) > QUEUE_YOUTH && ms - q->last < QUEUE_IDLE) {
+		if (h->crowded || (c->crowded && (c->hosts > 1 || c->ecn) && h->owed * c->hosts >= c->owed))
+			queue_fill_up(q, c, 0);
+		queue_grow_up(q, h, c);
+	}
+}
+
+/* A connection that starts doubles its rate until it is told of congestion, and goes on so for
+ * a round trip afterwards. So it is told once, when it has taken half of its share within a window's
+ * time, and less in the window before; or else when it has taken all of it. The part of the window before that
+ * still counts is estimated. A share of a few packets is left alone. */
+static __always_inline void queue_congestion(struct queue_counter *q, const struct queue_class *c, const struct queue_share *share,
+					     __u32 ms)
+{
+	__u64 left, bytes = q->window;
+
+	if (q->pace != QUEUE_STARTS || share->bytes < QUEUE_TELL)
+		return;
+	left = share->ms - queue_least(ms - q->began, share->ms);
+	if (!c->ecn) /* marks for what it owes come as well, so it must not be told too early */
+		bytes += q->before * left / queue_most(share->ms, 1);
+	if (bytes * 2 <= share->bytes * (q->calm ? 1 : 2))
+		return;
+	q->pace = QUEUE_TOLD;
+	q->missed = 0;
+	q->tell = 1;
+}
+
+/* Returns what one may still owe, if all together may owe limit: what is left, or at least its
+ * own part. */
+static __always_inline __u64 queue_part(__u64 limit, __u64 all, __u64 own, __u64 part)
+{
+	return queue_most(limit - queue_least(all, limit), part - queue_least(own, part));
+}
+
+/* Returns what a young counter may send at most if there are others: what its host, its class
+ * and its tree may still owe, but at least some packets. */
+static __always_inline __u64 queue_credit_line(const struct queue_counter *q, const struct queue_host *h,
+					       const struct queue_class *c)
+{
+	__u64 most = ~0ULL, owed = q->size - q->magic, limit;
+	const struct queue_class *root = queue_root(c);
+
+	if (h->backlogged > 1) {
+		limit = c->level * c->window >> (QUEUE_FINE + 1);
+		most = queue_part(limit, h->owed, owed, limit / h->backlogged);
+	}
+	if (c->hosts > 1) {
+		limit = c->ceiling * c->window / 2;
+		most = queue_least(most, queue_part(limit, c->owed, h->owed, limit / c->hosts));
+	}
+	if (root && root->busy_leaves > 1) { /* a class of low priority has but a small part */
+		limit = root->ceiling * c->window / 2;
+		most = queue_least(most, queue_part(limit, root->owed, c->owed, queue_least(limit / root->busy_leaves, c->most * c->window >> (QUEUE_FINE + 1))));
+	}
+	return queue_most(most, QUEUE_LEAST - queue_least(owed, QUEUE_LEAST));
+}
+
+/* Returns what a connection of a class with ECN may send without a mark, if it may send room. In the
+ * last quarter share some packets are marked at each step of what it owes, and all within half a step of
+ * the limit. Who owes less than before has slowed down, and gets no more marks: TCP needs up to two round
+ * trips for that. */
+static __always_inline __u64 queue_unmarked(struct queue_counter *q, const struct queue_class *c, const struct queue_share *share,
+					    __u64 room)
+{
+	__u64 limit = queue_limit(q, share, c), soft = limit - share->bytes / 4, owed;
+	__u64 step = share->bytes / 8;
+
+	if (!q->magic)
+		room = queue_least(room, limit - queue_least(q->size, limit));
+	owed = limit - queue_least(room, limit);
+	if (owed <= soft) {
+		q->high = 0;
+	} else {
+		q->high = queue_most(q->high, queue_least(owed / step + 1, 255));
+		soft = queue_least(queue_most(soft, step * q->high), limit - step / 2);
+	}
+	soft = room - queue_least(room, limit - soft);
+	q->grace = (room - soft) * QUEUE_PART / share->bytes;
+	return soft;
+}
+
+/* Returns what a connection may send until the next run that goes on sending more than its share whatever it
+ * loses, as BBR does: its share and a little of what it has saved. Else it would take all that it has saved at once, and
+ * for ten round trips send as fast as that got through. */
+static __always_inline __u64 queue_steady(const struct queue_counter *q, const struct queue_share *share, __u64 given)
+{
+	__s64 left = queue_room(q, q->seen) + (__s64)(given + (given >> QUEUE_STEADY));
+
+	return left < 0 ? 0 : queue_least(left, queue_most(given, share->bytes >> QUEUE_STEADY) + QUEUE_LEAST);
+}
+
+/* Says how much the connection may send until the next run. A young one whose host or class
+ * owes much has to share what new ones get. */
+static __always_inline void queue_give_room(struct queue_counter *q, const struct queue_host *h, const struct queue_class *c,
+					    const struct queue_share *share, __u64 given, __u32 ms)
+{
+	__u64 most = queue_burst(q, share), room = 0, bound = most - queue_least(q->window, most);
+	__u8 fresh = q->young && (h->full || c->full) && !q->magic;
+
+	q->rate = h->level >> QUEUE_FINE;
+	if (q->size < c->depth && !fresh)
+		room = c->depth - q->size;
+	if (c->ecn)
+		room = queue_unmarked(q, c, share, room);
+	if (q->young && !q->magic)
+		bound = queue_least(bound, queue_credit_line(q, h, c));
+	if (bound < room && c->ecn)
+		q->grace = QUEUE_PART / 2;
+	if (q->steady) {
+		bound = queue_least(bound, queue_steady(q, share, given));
+		q->grace = 0;
+	}
+	if (!q->young)
+		q->looked = ms;
+	*(volatile __u64 *)&q->until = q->seen + queue_least(room, bound);
+	q->fresh = fresh;
+}
+
+/* What a visit found. */
+enum queue_found {
+	QUEUE_BUSY,  /* it has backlog, or had it just now */
+	QUEUE_QUIET,
+	QUEUE_ENDED,
+};
+
+/* Looks at a counter. */
+static __always_inline enum queue_found queue_visit(struct queue_counter *q, const struct queue_run *r)
+{
+	struct queue_class *c = queue_class_get(q->class);
+	struct queue_share share;
+	struct queue_host *h;
+	__u64 most, dropped, given;
+	int changed;
+
+	if (!c || (!q->at && !q->key)) /* it has ended before the timer took it over */
+		return QUEUE_ENDED;
+	if (!q->at) {
+		q->at = queue_host_of(q, c, r->ms) + 1;
+		q->began = q->last = r->ms;
+		q->born = r->ms;
+		q->young = 1;
+		q->changes = c->changes;
+		q->size = q->magic = q->need = q->lazy = q->pace = q->high = q->grace = q->before = 0;
+		h = queue_host_get(q->at - 1);
+		if (h)
+			h->counters++;
+	}
+	h = queue_host_get(q->at - 1);
+	if (!h)
+		return QUEUE_ENDED;
+	if (q->dropped) {
+		dropped = __sync_lock_test_and_set(&q->dropped, 0);
+		c->drops += dropped >> 44;
+		c->lost += QUEUE_BYTES(dropped);
+		if (q->pace != QUEUE_STARTS)
+			q->missed = queue_least(q->missed + QUEUE_BYTES(dropped), ~0u);
+	}
+	queue_host_serve(h, c, r);
+	given = queue_counter_serve(q, h, c, r);
+	if (!queue_counter_count(q, h, c, r->ms) && !q->size && r->ms - q->last >= (q->kind ? QUEUE_KEPT : QUEUE_IDLE)) {
+		queue_counter_end(q, h, c, r->ms);
+		return QUEUE_ENDED;
+	}
+	changed = queue_refit(q, h, c);
+	queue_share(&share, h, c);
+	queue_pay_back(q, &share, h, c, given, changed);
+	queue_judge(q, h, c, &share, r->ms);
+	queue_counter_need(q, h, c, share.bytes);
+	queue_congestion(q, c, &share, r->ms);
+	queue_give_room(q, h, c, &share, given, r->ms);
+	most = queue_most(c->level * c->window >> (QUEUE_FINE + 1), QUEUE_LEAST);
+	/* One that is alone is held to its own share. With ECN it is not enough: marks slow a start down too late. */
+	h->crowded = (h->backlogged > 1 || c->hosts > 1 || c->ecn) && h->owed > most;
+	h->full = queue_data.full[QUEUE_FULL_AT(q->host)] = h->crowded && h->owed > most + most / 4;
+	return q->size || r->ms - q->last < QUEUE_CALM ? QUEUE_BUSY : QUEUE_QUIET;
+}
+
+#endif
