@@ -98,10 +98,10 @@ static __always_inline void queue_pay_back(struct queue_counter *q, const struct
 }
 
 /* Whoever has slowed down after a burst, so that a window has lost little, gets some room
- * again: what it sends now varies around its share. The more connections there are, the less. */
+ * again: what it sends now varies around its share. The more connections there are, the less; who is deaf gets none. */
 static __always_inline void queue_settle(struct queue_counter *q, const struct queue_class *c, const struct queue_share *share)
 {
-	__u64 room = q->size < c->depth ? c->depth - q->size : 0, gift = share->gift, magic;
+	__u64 room = q->size < c->depth ? c->depth - q->size : 0, gift = q->steady ? 0 : share->gift, magic;
 
 	if (q->pace == QUEUE_SLOWED && (__u64)q->missed * QUEUE_FEW < share->bytes) {
 		q->pace = QUEUE_SETTLED;
