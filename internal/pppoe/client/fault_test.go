@@ -69,3 +69,13 @@ func TestFaults(t *testing.T) {
 		})
 	}
 }
+
+// TestNameServerTwice has a concentrator that names one server as both, as pppoe-server does if it has one.
+func TestNameServerTwice(t *testing.T) {
+	server, client := serverConfig(), clientConfig()
+	server.DNS[1], client.V6 = server.DNS[0], nil
+	l := newLine(t, client, server)
+	if s := l.await(Up, 2*time.Second).Session; len(s.DNS) != 1 || s.DNS[0] != server.DNS[0] {
+		t.Errorf("name servers: %v", s.DNS)
+	}
+}

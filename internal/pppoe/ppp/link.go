@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -360,7 +361,7 @@ func (l *Link) Addresses() (own, peer netip.Addr, dns []netip.Addr) {
 		return own, peer, nil
 	}
 	for i, asked := range l.v4.ask {
-		if asked && !l.v4.dns[i].IsUnspecified() {
+		if asked && !l.v4.dns[i].IsUnspecified() && !slices.Contains(dns, l.v4.dns[i]) { // some name one twice
 			dns = append(dns, l.v4.dns[i])
 		}
 	}
