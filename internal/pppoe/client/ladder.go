@@ -26,13 +26,20 @@ var quirks = []string{
 	"MS-CHAPv2 demands", "carries nothing",
 }
 
+// isOfSession reports whether a quirk is that of one session: the next may have what this one has not.
+func isOfSession(quirk string) bool {
+	return strings.HasPrefix(quirk, "no IPv4: ") || strings.HasPrefix(quirk, "no IPv6: ")
+}
+
 // NewLadder reads the texts of a client's events, oldest first. A try that goes on counts if there was none before, or if it has
 // waited long for an answer.
 func NewLadder(texts []string) Ladder {
 	var l, last Ladder
+	var said []string                      // of quirks, in the session
 	tries, ours, theirs := 0, false, false // theirs: what the peer asked of LCP is acknowledged; ours: what we did
 	for _, text := range texts {
 		if slices.ContainsFunc(quirks, func(part string) bool { return strings.Contains(text, part) }) {
+			said = append(said, text)
 			l.quirk(strings.TrimPrefix(strings.TrimPrefix(text, "down: "), "← "))
 		}
 		switch word := strings.TrimLeft(text, "←→ "); {
@@ -45,6 +52,7 @@ func NewLadder(texts []string) Ladder {
 			l.Step, l.Why = "PADI", ""
 		case text == "up" || text == "changed":
 			l.Step, l.Why, tries = "", "", 0
+			l.Quirks = slices.DeleteFunc(l.Quirks, func(quirk string) bool { return isOfSession(quirk) && !slices.Contains(said, quirk) })
 		case strings.HasPrefix(text, "→ PADI"):
 			l.Step, tries = "PADI", tries+1
 			if tries >= mostPADI && l.Why == "" {
@@ -53,7 +61,7 @@ func NewLadder(texts []string) Ladder {
 		case strings.HasPrefix(text, "→ PADR"):
 			l.Step = "PADR"
 		case strings.HasPrefix(text, "← PADS") && strings.Contains(text, ": session "):
-			l.Step, l.Why, tries, ours, theirs = "LCP", "", 0, false, false
+			l.Step, l.Why, tries, ours, theirs, said = "LCP", "", 0, false, false, nil
 		case strings.HasPrefix(text, "← PAD") || strings.HasPrefix(text, "← no answer of "):
 			if slices.Contains(l.Quirks, word) {
 				l.Why = word

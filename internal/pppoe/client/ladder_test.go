@@ -100,3 +100,15 @@ func (l *line) texts() (all []string) {
 	}
 	return all
 }
+
+// TestLadderOfFamilies has a session without IPv4, and the next one with it: the first says so as long as it lasts.
+func TestLadderOfFamilies(t *testing.T) {
+	texts := []string{"→ PADI to ff:ff:ff:ff:ff:ff", "← PADS from 02:00:00:00:00:0a: session 0x0001, packets of 1492 bytes", "no IPv4: the peer has no IPCP", "up"}
+	if l := NewLadder(texts); len(l.Quirks) != 1 || l.Quirks[0] != "no IPv4: the peer has no IPCP" {
+		t.Errorf("the first session: %q", l.Quirks)
+	}
+	texts = append(texts, "down: stopped", "→ PADI to ff:ff:ff:ff:ff:ff", "← PADS from 02:00:00:00:00:0a: session 0x0002, packets of 1492 bytes", "up")
+	if l := NewLadder(texts); len(l.Quirks) != 0 {
+		t.Errorf("the next one: %q", l.Quirks)
+	}
+}
