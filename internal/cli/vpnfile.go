@@ -56,7 +56,7 @@ func (e *Env) importTunnel(path, name, folder string) error {
 	if err := wgfile.Fprint(&text, stmts); err != nil {
 		return err
 	}
-	rules, list := resolve.Load(path, []byte(text.String()), nil)
+	rules, list := resolve.Load("the statements for "+path, []byte(text.String()), nil)
 	if list.HasErrors() {
 		return list.Err()
 	}

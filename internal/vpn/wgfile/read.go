@@ -48,6 +48,9 @@ type Fault struct {
 
 func (f *Fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text) }
 
+// mostLine is how many bytes a line may have.
+const mostLine = 1 << 20
+
 // mostFaults is how many faults are told.
 const mostFaults = 10
 
@@ -67,6 +70,7 @@ type reader struct {
 func Read(name string, in io.Reader) (*File, error) {
 	r := &reader{name: name, file: &File{}, said: map[string]bool{}}
 	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, mostLine) // lists of networks are long
 	for lines.Scan() {
 		r.line++
 		r.read(lines.Text())
@@ -110,6 +114,9 @@ func (r *reader) read(line string) {
 	}
 	word, value, ok := strings.Cut(text, "=")
 	word, value = strings.ToLower(strings.TrimSpace(word)), strings.TrimSpace(value)
+	if ok && value == "" && word == "allowedips" { // as wg(8) takes it
+		return
+	}
 	if !ok || value == "" {
 		r.faultf("a line is WORD = VALUE")
 		return

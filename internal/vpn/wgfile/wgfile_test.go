@@ -12,6 +12,23 @@ import (
 	"weir/pf/resolve"
 )
 
+// What other programs write: a line of thousands of networks, a peer without any, the end of a line as Windows has it.
+func TestOdd(t *testing.T) {
+	var all []string
+	for i := range 8000 {
+		all = append(all, fmt.Sprintf("10.%d.%d.0/24", i/250, i%250))
+	}
+	const key = "yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk="
+	text := "[Interface]\r\nPrivateKey=" + key + "\r\n\r\n[Peer] # one\r\nPublicKey = " + key + "\r\nAllowedIPs = " + strings.Join(all, ", ") + "\r\n[peer]\nPUBLICKEY = " + key + "\nAllowedIPs =\nEndpoint = [2001:db8::7]:7\n"
+	f, err := Read("wg0.conf", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Peers) != 2 || len(f.Peers[0].Allowed) != len(all) || len(f.Peers[1].Allowed) != 0 || f.Peers[1].Host != "2001:db8::7" || f.Peers[1].Port != 7 {
+		t.Errorf("%d peers, %d networks, %+v", len(f.Peers), len(f.Peers[0].Allowed), f.Peers[1])
+	}
+}
+
 // TestGolden checks the files in testdata: reading "in" gives "faults", or "statements" with the files
 // of keys; and what these mean is written as "out".
 func TestGolden(t *testing.T) {
