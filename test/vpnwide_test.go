@@ -177,6 +177,12 @@ pass out
 			all := strings.Split(seen.Said(), "\n")
 			b.Errorf("in 10 s without data there were %d messages:\n%s", n, strings.Join(all[max(0, len(all)-n-1):], "\n"))
 		}
+		why := func() string { return tunnelOf(b).Why }
+		if got := why(); got != "the kernel's WireGuard has no wide links" {
+			b.Errorf("the engine is in user space, as %s", got)
+		}
+		b.Weir("load", b.Rules(strings.Replace(rules, "\npeer", " engine userspace\npeer", 1)))
+		b.Until(5*time.Second, "weir says why the engine is in user space now", func() bool { return why() == "the configuration says so" })
 		if said := seen.Said() + inside.Said(); strings.Contains(said, "unreachable") {
 			b.Errorf("the peer was disturbed:\n%s", said)
 		}

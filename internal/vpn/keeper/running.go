@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +53,9 @@ func (t *running) be(of resolve.WireGuard) {
 	if t.engine != nil && (engineOf(&t.of) != engineOf(&of) || marks(&t.of) != marks(&of)) {
 		t.leave()
 	}
-	t.of = of
+	if t.of = of; t.engine != nil {
+		t.why = t.reason()
+	}
 	t.peers.Store(&of.Peers)
 	t.forget()
 	t.try()
@@ -232,16 +235,8 @@ func (t *running) open() (tunnel.Engine, string, error) {
 		e.Remark(func(text string) { t.keeper.heard(name, t.peers.Load(), text, false) })
 		return e, why, nil
 	}
-	switch {
-	case t.of.Engine == userspace.Name:
-		return user("the configuration says so")
-	case engineOf(&t.of) == userspace.Name && slices.ContainsFunc(t.of.Peers, isWide):
-		return user("the kernel's WireGuard has no wide links")
-	case engineOf(&t.of) == userspace.Name:
-		return user("the kernel's WireGuard does not choose between uplinks")
-	}
-	if t.of.Engine == "" && marks(&t.of) {
-		return user("the kernel's WireGuard clears the code point")
+	if why := whyUser(&t.of); why != "" {
+		return user(why)
 	}
 	e, err := kernel.Open(t.of.Name, t.of.MTU)
 	switch {
@@ -249,10 +244,40 @@ func (t *running) open() (tunnel.Engine, string, error) {
 		return user(err.Error())
 	case err != nil:
 		return nil, "", err
-	case t.of.Engine == "":
-		return e, "this kernel has WireGuard", nil
 	}
-	return e, "the configuration says so", nil
+	return e, whyKernel(&t.of), nil
+}
+
+const saidSo = "the configuration says so"
+
+// whyUser says why a tunnel has the engine in user space; empty: it has the kernel's where there is one.
+func whyUser(of *resolve.WireGuard) string {
+	switch {
+	case of.Engine == userspace.Name:
+		return saidSo
+	case engineOf(of) == userspace.Name && slices.ContainsFunc(of.Peers, isWide):
+		return "the kernel's WireGuard has no wide links"
+	case engineOf(of) == userspace.Name:
+		return "the kernel's WireGuard does not choose between uplinks"
+	case of.Engine == "" && marks(of):
+		return "the kernel's WireGuard clears the code point"
+	}
+	return ""
+}
+
+func whyKernel(of *resolve.WireGuard) string {
+	if of.Engine == "" {
+		return "this kernel has WireGuard"
+	}
+	return saidSo
+}
+
+// reason says why the tunnel has the engine that it has.
+func (t *running) reason() string {
+	if t.engine.Name() != userspace.Name {
+		return whyKernel(&t.of)
+	}
+	return cmp.Or(whyUser(&t.of), kernel.ErrMissing.Error())
 }
 
 // setLink gives the interface its MTU and its addresses.
