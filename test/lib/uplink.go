@@ -25,9 +25,16 @@ const (
 //	          ┌─ wan0 ── wan, FarHost
 //	lan ── fw ┤
 //	          └─ wan1 ── isp, FarHost
-func (w Binary) BothUplinks(t *testing.T, story func(b *Box)) {
+func (w Binary) BothUplinks(t *testing.T, story func(b *Box)) { w.uplinks(t, bothHooks, story) }
+
+// UplinksUnderTCX is BothUplinks for what hooks do not matter to.
+func (w Binary) UplinksUnderTCX(t *testing.T, story func(b *Box)) {
+	w.uplinks(t, []string{"tcx"}, story)
+}
+
+func (w Binary) uplinks(t *testing.T, hooks []string, story func(b *Box)) {
 	t.Parallel()
-	for _, hook := range bothHooks {
+	for _, hook := range hooks {
 		t.Run(hook, func(t *testing.T) {
 			t.Parallel()
 			b := w.build(t, hook, uplinks())
