@@ -577,10 +577,10 @@ type xdpQueueCounter struct {
 	High    uint8
 	Last    uint32
 	At      uint32
-	Young   uint8
 	_       [1]byte /* unsupported bitfield */
-	Lazy    uint8
 	Changes uint8
+	Deaf    uint8
+	_       [1]byte
 }
 
 type xdpQueueHost struct {
