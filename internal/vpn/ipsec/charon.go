@@ -369,7 +369,7 @@ func (c *Charon) begin(ctx context.Context, t *memory, s *State, now time.Time) 
 		if up.steady() {
 			t.pause = 0
 		}
-		c.beginPair(ctx, t, s, up, now)
+		c.beginPair(ctx, t, up, now)
 		return nil
 	}
 	busy := slices.ContainsFunc(s.SAs, func(i IKE) bool { return !i.Established() || i.making })
@@ -395,7 +395,7 @@ func (c *Charon) begin(ctx context.Context, t *memory, s *State, now time.Time) 
 
 // beginPair has charon ask for the keys of a pair that has none, one after the other: the first come with the connection. It
 // waits longer after each has been asked for.
-func (c *Charon) beginPair(ctx context.Context, t *memory, s *State, up *IKE, now time.Time) {
+func (c *Charon) beginPair(ctx context.Context, t *memory, up *IKE, now time.Time) {
 	missing := missing(&t.of, up)
 	if len(missing) == 0 || t.of.Passive || up.making || t.refused != "" || t.pairsOf == up.ID && now.Sub(t.paired) < t.pairPause || c.isStarting(prefix+t.of.Name) {
 		return
