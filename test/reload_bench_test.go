@@ -64,35 +64,50 @@ func benchmarkReload(b *testing.B, hook, one, other string) {
 	}
 }
 
-// BenchmarkReloadPause measures how long loads hold up packets: 50 loads, alternately of another rule
-// and of another option, and as long a time without loads. delay-ms is the longest that a datagram of a
+// BenchmarkReloadPause measures how long loads hold up packets: 50 loads of another rule, which is
+// loaded in place, or alternately of another rule and of another option, and as long a time without
+// loads. delay-ms is the longest that a datagram of a
 // thousand a second takes from its sender to the device of its receiver, by the kernel's clock. It does
 // not contain what the programs at both ends wait for a core. pause-ms, which does, is the longest time
 // without data that a download has.
 //
 //	go test -run '^$' -bench 'BenchmarkReloadPause$' -benchtime 1x ./test
 func BenchmarkReloadPause(b *testing.B) {
+	one, other := manyRules(50, 4711), manyRules(50, 4712)
 	for _, hook := range []string{"tcx", "xdp"} {
-		b.Run(hook, func(b *testing.B) {
-			box := weir.Box(b, hook)
-			one, other := manyRules(50, 4711), manyRules(50, 4712)
-			files := []string{box.Rules(other), box.Rules("set reassemble no\n" + one), box.Rules(one)}
-			box.WeirRun(files[2])
-			var during, without held
-			for b.Loop() {
-				begin := time.Now()
-				during.worse(whileSending(box, func() {
-					for n := range 50 {
-						box.Weir("load", files[n%3])
-					}
-				}))
-				took := time.Since(begin)
-				without.worse(whileSending(box, func() { time.Sleep(took) }))
-			}
-			during.report(b, "")
-			without.report(b, "-without")
-		})
+		for _, kind := range []struct {
+			name  string
+			files []string
+		}{
+			{"rule", []string{other, one}},
+			{"anew", []string{other, "set reassemble no\n" + one, one}},
+		} {
+			b.Run(hook+"/"+kind.name, func(b *testing.B) { benchmarkReloadPause(b, hook, kind.files) })
+		}
 	}
+}
+
+// benchmarkReloadPause loads the files in turn. The last one is in force at first.
+func benchmarkReloadPause(b *testing.B, hook string, texts []string) {
+	box := weir.Box(b, hook)
+	files := make([]string, len(texts))
+	for i, text := range texts {
+		files[i] = box.Rules(text)
+	}
+	box.WeirRun(files[len(files)-1])
+	var during, without held
+	for b.Loop() {
+		begin := time.Now()
+		during.worse(whileSending(box, func() {
+			for n := range 50 {
+				box.Weir("load", files[n%len(files)])
+			}
+		}))
+		took := time.Since(begin)
+		without.worse(whileSending(box, func() { time.Sleep(took) }))
+	}
+	during.report(b, "")
+	without.report(b, "-without")
 }
 
 // held is how packets were held up.

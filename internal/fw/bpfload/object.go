@@ -76,8 +76,9 @@ type Objects struct {
 
 // object is one file: its declarations and its maps, including its own sections.
 type object struct {
-	spec *Spec
-	maps map[string]*Map
+	spec   *Spec
+	maps   map[string]*Map
+	values []byte // of its constants
 }
 
 // Load makes the maps of the objects and loads the programs that o names. A map that
@@ -123,8 +124,9 @@ func (l *Objects) addMaps(spec *Spec, o Options) error {
 			l.Maps[name] = m
 		}
 	}
-	l.objects = append(l.objects, object{spec, made.Maps})
-	return nil
+	values, err := valuesOf(made.Maps)
+	l.objects = append(l.objects, object{spec, made.Maps, values})
+	return err
 }
 
 // SpecOf returns the declaration of a map that is like m, without BTF.
@@ -185,9 +187,7 @@ func (l *Objects) prepare(names []string) error {
 }
 
 // atOnce returns how many programs are loaded at a time: one per core. While others need the machine it
-// is half of that. Before it compiles a program, the kernel rewrites it for each call of a helper that it
-// replaces by instructions. If it is not preemptible, as is usual for servers, this holds a core for up to
-// 200 ms. What waits for that core then goes on with another one, unless all are held.
+// is half of that: what waits for a core that loads goes on with another one.
 func (l *Objects) atOnce() int {
 	cores := runtime.GOMAXPROCS(0)
 	if l.aside {
@@ -215,8 +215,10 @@ func (l *Objects) program(name string) (*ebpf.Collection, error) {
 		if p == nil {
 			continue
 		}
+		needed := *p
+		needed.Instructions = trim(p.Instructions, o.values)
 		only := &Spec{
-			Maps: o.spec.Maps, Programs: map[string]*ebpf.ProgramSpec{name: p},
+			Maps: o.spec.Maps, Programs: map[string]*ebpf.ProgramSpec{name: &needed},
 			Types: o.spec.Types, ByteOrder: o.spec.ByteOrder,
 		}
 		c, err := ebpf.NewCollectionWithOptions(only, ebpf.CollectionOptions{MapReplacements: o.maps})
@@ -235,6 +237,18 @@ func (l *Objects) program(name string) (*ebpf.Collection, error) {
 		return c, nil
 	}
 	return nil, fmt.Errorf("load: the objects have no program %s", name)
+}
+
+// valuesOf returns what an object's constants are for its programs.
+func valuesOf(maps map[string]*Map) (values []byte, err error) {
+	m := maps[settings]
+	if m == nil {
+		return nil, nil
+	}
+	if err := m.Lookup(uint32(0), &values); err != nil {
+		return nil, fmt.Errorf("read the constants of an object: %w", err)
+	}
+	return values, nil
 }
 
 // among returns the maps that the object declares: the given ones, or those of earlier
