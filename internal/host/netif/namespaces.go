@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,13 +18,35 @@ import (
 // somewhere, and that programs have open whose files may be listed. It fails if it cannot tell one of these.
 func Cookies() (map[uint64]bool, error) {
 	n := namespaces{cookies: map[uint64]bool{}, seen: map[string]bool{}, mounts: map[string]bool{}, inodes: map[uint64]bool{}, closed: map[string]bool{}, hidden: map[uint64]string{}}
-	result := make(chan error)
+	result := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends, in whichever namespace it is
-		result <- n.find()
+		runtime.LockOSThread() // never unlocked: a thread that may be in another namespace is nobody else's
+		result <- n.findAndReturn()
 	}()
-	err := <-result
-	return n.cookies, err
+	select {
+	case err := <-result:
+		return n.cookies, err
+	case <-time.After(cookiePatience):
+		return nil, fmt.Errorf("look for network namespaces: not all were found in %s", cookiePatience)
+	}
+}
+
+// cookiePatience is how long Cookies looks. Files of containers may answer late, or never.
+const cookiePatience = 5 * time.Second
+
+// findAndReturn finds all namespaces, and goes back to the one that it began in: the main thread does not end with its
+// goroutine.
+func (n *namespaces) findAndReturn() error {
+	home, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return fmt.Errorf("look for network namespaces: %w", err)
+	}
+	defer home.Close()
+	err = n.find()
+	if back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); back != nil {
+		return fmt.Errorf("return to the own network namespace: %w", back)
+	}
+	return err
 }
 
 // namespaces are those that were found.
@@ -92,7 +115,7 @@ func inodeOf(path string) (uint64, error) {
 func (n *namespaces) addLink(path string) error {
 	name, err := os.Readlink(path)
 	if err == nil {
-		err = n.add(name, path)
+		err = n.add(name, func() (int, error) { return unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0) })
 	}
 	if err == nil || isGone(path) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) { // a thread that ends has none
 		return nil
@@ -112,18 +135,31 @@ func (n *namespaces) addLink(path string) error {
 	return nil
 }
 
-// add adds the namespace that a link reads as, and that can be opened at path.
-func (n *namespaces) add(name, path string) error {
+// add adds the namespace that a link reads as. find returns it as a file that is not open for reading yet (O_PATH): whoever
+// owns the place may have put another file there, such as a FIFO or a device.
+func (n *namespaces) add(name string, find func() (fd int, err error)) error {
 	if !strings.HasPrefix(name, "net:[") || n.seen[name] {
 		return nil
 	}
-	f, err := os.Open(path)
+	at, err := find()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	var s unix.Statfs_t
+	if err := unix.Fstatfs(at, &s); err != nil {
+		return fmt.Errorf("look at %s: %w", name, err)
+	}
+	if s.Type != unix.NSFS_MAGIC {
+		return fmt.Errorf("%s: another file is there now", name)
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/thread-self/fd/%d", at))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("join network namespace %s: %w", path, err)
+		return fmt.Errorf("join network namespace %s: %w", name, err)
 	}
 	cookie, err := Cookie()
 	if err != nil {
@@ -144,20 +180,34 @@ func (n *namespaces) addMounts(process string) error {
 		return nil
 	}
 	f, err := os.Open(filepath.Join(process, "mountinfo"))
+	if errors.Is(err, unix.EINVAL) {
+		return nil // a process that has ended, and that its parent has not asked for yet
+	}
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20) // a mount of many layers has a long line
 	for lines.Scan() { // number, parent, device, root, mount point, …: proc_pid_mountinfo(5)
 		words := strings.Fields(lines.Text())
 		if len(words) > 4 && strings.HasPrefix(words[3], "net:[") {
 			at := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(words[4])
-			if n.add(words[3], filepath.Join(process, "root", at)) != nil {
+			if n.add(words[3], func() (int, error) { return openBelow(filepath.Join(process, "root"), at) }) != nil {
 				n.closed[words[3]] = true // another process may see it
 			}
 		}
 	}
 	n.mounts[in] = lines.Err() == nil && in != ""
 	return lines.Err()
+}
+
+// openBelow finds a file below a folder, which is taken for the root. No link is followed: it could lead anywhere.
+func openBelow(root, path string) (fd int, err error) {
+	in, err := unix.Open(root, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("look at %s: %w", root, err)
+	}
+	defer unix.Close(in)
+	return unix.Openat2(in, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
 }
