@@ -107,7 +107,7 @@ func keys(f *SiteFacts) Finding {
 		return finding(false, "the peer has agreed to %s only; nothing goes to %s: compare from and to with its own", agreed(up), strings.Join(missing, " "))
 	}
 	if s.Missing != nil {
-		return finding(false, "there are none from %s; weir asks the peer again within a minute, unless it has to begin", strings.Join(s.Missing, ", "))
+		return finding(false, "there are none, or not all, from %s: compare from and to with the peer's own", strings.Join(s.Missing, ", "))
 	}
 	c, less := &up.Children[0], ""
 	for _, n := range s.From {

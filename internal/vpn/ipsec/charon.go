@@ -70,6 +70,8 @@ type memory struct {
 	pairs       int                // how many of them have been asked for, within one connection
 	pairsOf     string             // which
 	childless   int                // how often it was begun in a row while the ends knew each other
+	first       int                // which pair of networks it began with when it was up the last time
+	tries       int                // how often it was begun since
 	missed      int                // at how many looks in a row charon did not tell of it, and it counted as it was
 	links       map[netip.Addr]int // by an address that it is up from: the link by which the routes had its packets leave
 }
@@ -340,7 +342,7 @@ func (c *Charon) read(wanted []resolve.IKEv2, loads int, now time.Time) {
 		}
 		t.looked = now
 		if t.loads != loads {
-			t.pause = 0 // who loads rules does not want to wait
+			t.pause, t.pairPause = 0, 0 // who loads rules does not want to wait
 		}
 		read, err := readCredentials(&t.of, now)
 		if t.loads, t.faulty = loads, ""; err != nil {
@@ -366,6 +368,9 @@ const mostChildless = 2
 func (c *Charon) begin(ctx context.Context, t *memory, s *State, now time.Time) error {
 	if up := s.Up(); up != nil {
 		t.childless = 0
+		if t.tries > 0 {
+			t.first, t.tries = t.first+t.tries-1, 0
+		}
 		if up.steady() {
 			t.pause = 0
 		}
@@ -389,14 +394,17 @@ func (c *Charon) begin(ctx context.Context, t *memory, s *State, now time.Time) 
 			return err
 		}
 	}
-	c.start(ctx, name, name)
+	all := pairs(&t.of) // the peer may refuse one: the next time it is another one's turn
+	child := all[(t.first+t.tries)%len(all)].name
+	t.tries++
+	c.start(ctx, name, child)
 	return nil
 }
 
 // beginPair has charon ask for the keys of a pair that has none, one after the other: the first come with the connection. It
 // waits longer after each has been asked for.
 func (c *Charon) beginPair(ctx context.Context, t *memory, up *IKE, now time.Time) {
-	missing := missing(&t.of, up)
+	missing := slices.DeleteFunc(missing(&t.of, up), func(p pair) bool { return up.hasPart(&p) })
 	if len(missing) == 0 || t.of.Passive || up.making || t.refused != "" || t.pairsOf == up.ID && now.Sub(t.paired) < t.pairPause || c.isStarting(prefix+t.of.Name) {
 		return
 	}

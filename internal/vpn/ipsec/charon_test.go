@@ -533,3 +533,25 @@ func TestPairs(t *testing.T) {
 		t.Errorf("nothing is missing: %q", is.Missing)
 	}
 }
+
+// A peer that refuses the first pair of networks may agree to another one: each has its turn to come with the connection.
+func TestFirstPairRefused(t *testing.T) {
+	s := newStand(t)
+	tunnel := s.all[0]
+	tunnel.PerPair = true
+	tunnel.From = []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("10.2.0.0/16")}
+	tunnel.To = []netip.Prefix{netip.MustParsePrefix("10.3.0.0/16")}
+	s.fake.bare = true
+	s.wants([]resolve.IKEv2{tunnel}, "initiate weir-ipsec0", "load-conn weir-ipsec0", "load-shared weir-ipsec0")
+	again := func() {
+		s.charon.tunnels["ipsec0"].began = time.Time{}
+		s.looks("initiate weir-ipsec0")
+	}
+	again()
+	again()
+	s.fake.mu.Lock()
+	if diff := cmp.Diff([]string{"weir-ipsec0", "weir-ipsec0-2", "weir-ipsec0"}, s.fake.begun); diff != "" {
+		t.Error(diff)
+	}
+	s.fake.mu.Unlock()
+}

@@ -121,7 +121,15 @@ func (i *IKE) has(p *pair) bool {
 	return slices.ContainsFunc(i.Children, func(c Child) bool { return c.carries() && within(c.From, p.from[0]) && within(c.To, p.to[0]) })
 }
 
-// missing are the pairs that there are no keys for, of a tunnel with keys for each.
+// hasPart reports whether there are keys for a part of a pair: the peer has agreed to less, and asking again would bring more
+// keys for that.
+func (i *IKE) hasPart(p *pair) bool {
+	return slices.ContainsFunc(i.Children, func(c Child) bool {
+		return c.carries() && slices.ContainsFunc(c.From, p.from[0].Overlaps) && slices.ContainsFunc(c.To, p.to[0].Overlaps)
+	})
+}
+
+// missing are the pairs that there are not all keys for, of a tunnel with keys for each.
 func missing(t *resolve.IKEv2, up *IKE) []pair {
 	return slices.DeleteFunc(pairs(t), func(p pair) bool { return !t.PerPair || up.has(&p) })
 }
