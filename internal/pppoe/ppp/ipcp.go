@@ -68,11 +68,13 @@ func (t *ipcpTerms) refused(code Code, options []Option) {
 		case o.Type == optionAddress && ok && !t.want.Own.IsValid():
 			t.own = given
 		case o.Type == optionDNS1 || o.Type == optionDNS2:
-			i := (o.Type - optionDNS1) / 2
-			// A server named in a Nak without a question is not asked for. Nor is one any more if the peer names
-			// none, or once more the one that it was asked for: some do so for ever.
-			t.ask[i] = t.ask[i] && code == ConfigureNak && ok && !given.IsUnspecified() && given != t.dns[i]
-			if t.ask[i] {
+			if i := (o.Type - optionDNS1) / 2; t.ask[i] { // a server named in a Nak without a question is not asked for
+				// Nor is one any more if the peer names none, or once more the one that it was asked for, which
+				// it then means: some do so for ever.
+				t.ask[i] = code == ConfigureNak && ok && !given.IsUnspecified() && given != t.dns[i]
+				if code == ConfigureReject || !ok {
+					given = netip.IPv4Unspecified()
+				}
 				t.dns[i] = given
 			}
 		}

@@ -360,9 +360,9 @@ func (l *Link) Addresses() (own, peer netip.Addr, dns []netip.Addr) {
 	if l.v4 == nil || l.ipcp.state != Opened {
 		return own, peer, nil
 	}
-	for i, asked := range l.v4.ask {
-		if asked && !l.v4.dns[i].IsUnspecified() && !slices.Contains(dns, l.v4.dns[i]) { // some name one twice
-			dns = append(dns, l.v4.dns[i])
+	for _, a := range l.v4.dns {
+		if !a.IsUnspecified() && !slices.Contains(dns, a) { // some name one twice
+			dns = append(dns, a)
 		}
 	}
 	return l.v4.own, l.v4.peer, dns
