@@ -37,9 +37,9 @@ func allowancesOf(name string) []allowance {
 			Command: "ethtool -S " + name + " | grep linklocal_allowance",
 			Text:    "see whether it grows; answer names from a cache in the machine (unbound, systemd-resolved), for 1024 packets a second are allowed to each card, whatever the machine's size",
 		}, false},
-		{"tx_send_full", "it does not empty what the card sends in time", Remedy{
+		{"tx_send_full", "it takes packets from the card's send ring too slowly", Remedy{
 			Command: "ethtool -S " + name + " | grep -e tx_send_full -e vf_",
-			Text:    "see whether a VF carries packets: with accelerated networking (SR-IOV) they pass the host's switch by. Without it, a newer kernel's hv_netvsc and a larger ring (ethtool -G, tx) help",
+			Text:    "see whether a VF carries packets: with accelerated networking (SR-IOV) packets bypass the host's switch. Without it, a newer kernel's hv_netvsc and a larger ring (ethtool -G, tx) help",
 		}, true},
 	}
 }

@@ -70,11 +70,11 @@ func (v *view) beyondDocker() (names []string) {
 func (v *view) dockerDrops(chain string, bridges []string) Finding {
 	f := Finding{
 		Severity: Warning, core: -1, Subject: chain,
-		Says:     fmt.Sprintf("%s drops forwarded packets by default since Docker started, also those of %s", chain, join(bridges)),
+		Says:     fmt.Sprintf("%s drops forwarded packets by default, which Docker may have set, also those of %s", chain, join(bridges)),
 		Evidence: []string{"chain " + chain + ": hook forward, policy drop", "dockerd runs here; other bridges: " + join(bridges)},
 		Remedies: []Remedy{{
 			Command: eachInterface("iptables -I DOCKER-USER -i %s -j ACCEPT && iptables -I DOCKER-USER -o %[1]s -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT", bridges),
-			Text:    "let what comes from these bridges pass, with its replies; unless rules of yours do already (iptables -S FORWARD)",
+			Text:    "let what comes from these bridges pass, with its replies, unless rules do already (iptables -S FORWARD). It then reaches Docker's containers, too: leave that out with ! -o docker0 where it must not",
 		}},
 		Expect: "machines and containers on these bridges reach others again",
 	}

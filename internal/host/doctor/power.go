@@ -60,11 +60,14 @@ const (
 // that a clock little below what the core keeps counts only if the core is full.
 func (c *core) slow() slowness {
 	kept, most := float64(c.keeps()), slowTurbo*float64(c.MaxMHz)
+	if c.BaseMHz > 0 && turboMax[c.Scaling] {
+		most = min(most, float64(c.BaseMHz)) // processors for laptops keep less than half of their turbo
+	}
 	switch {
 	case c.busy < working:
 	case c.Governor == "powersave" && !ownPace[c.Scaling] && (c.MaxMHz == 0 || c.MHz < c.MaxMHz):
 		return lowest
-	case c.busy >= busy && c.LimitMHz > 0 && (float64(c.LimitMHz) < slowClock*kept || float64(c.LimitMHz) < most):
+	case c.busy >= busy && c.LimitMHz > 0 && (float64(c.LimitMHz) < slowClock*kept || kept == 0 && float64(c.LimitMHz) < most):
 		return limited
 	case c.MHz > 0 && float64(c.MHz) < most:
 		return farBelow
@@ -123,8 +126,8 @@ func slowCores(s slowness, cores []*core) Finding {
 		f.Says = fmt.Sprintf("%s %s busy at the lowest clock: governor powersave of %s", f.Subject, are, cmp.Or(first.Scaling, "none"))
 		return f
 	case limited:
-		f.Says = fmt.Sprintf("%s %s busy, and may not be faster than %d of %s MHz", f.Subject, are, first.LimitMHz, units.Thousands(first.MaxMHz))
-		f.Remedies = []Remedy{{Command: fmt.Sprintf("cpupower frequency-set -u %dMHz", first.MaxMHz), Text: "lift the limit (scaling_max_freq); something set it, such as a power profile, tlp or thermald, and may set it again"}}
+		f.Says = fmt.Sprintf("%s %s busy, and limited to %s of %s MHz", f.Subject, are, units.Thousands(first.LimitMHz), units.Thousands(first.MaxMHz))
+		f.Remedies = []Remedy{{Command: fmt.Sprintf("cpupower frequency-set -u %dMHz", first.MaxMHz), Text: "lift the limit (scaling_max_freq); something set it, such as a power profile, tlp or thermald, and may set it again. The kernel itself does where the processor is hot: then look at cooling (/sys/class/thermal)"}}
 		return f
 	case farBelow:
 		f.Says = fmt.Sprintf("%s %s busy, and at less than %s of the fastest clock (%d of %s MHz, governor %s)", f.Subject, are, percent(slowTurbo), first.MHz, units.Thousands(first.MaxMHz), cmp.Or(first.Governor, "none"))
