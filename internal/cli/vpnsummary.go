@@ -127,10 +127,14 @@ func (env *Env) compareFar(ctx context.Context, name, on string) ([]inquiry.Find
 		return nil, fmt.Errorf("%s has no address to ask: there is no single one among its allowed networks", name)
 	}
 	for _, at := range targets {
-		var text []byte
-		if text, err = keeper.AskSummary(ctx, f.Tunnel.Interface, at); err == nil {
-			return compareText(folder, text, at.String(), f.Tunnel.Interface, []string{name})
+		text, failed := keeper.AskSummary(ctx, f.Tunnel.Interface, at)
+		if failed == nil { // else, or if this is no summary, another address may be the peer's own
+			var found []inquiry.Finding
+			if found, failed = compareText(folder, text, at.String(), f.Tunnel.Interface, []string{name}); failed == nil {
+				return found, nil
+			}
 		}
+		err = failed
 	}
 	return []inquiry.Finding{{Question: "summary", Answer: err.Error()}}, nil
 }

@@ -123,7 +123,7 @@ func (p *parser) dummynetRate(w ast.Word) uint64 {
 		text = strings.TrimSuffix(text, "bps")
 	}
 	bits, percent, problem := BitRate(strings.Replace(text, "k", "K", 1))
-	if problem != "" || percent > 0 || bits >= 1<<59 {
+	if problem != "" || percent > 0 || strings.HasSuffix(text, "%") || bits >= 1<<59 {
 		p.fail(w.Span, "%q is not a bandwidth, such as 10Mbit/s", w.Text)
 	}
 	return bits * factor

@@ -147,7 +147,9 @@ func (p *Probe) Count(before, after *keeper.Peer) bool {
 func (p *Probe) Silent() bool { return p.Answered == 0 && p.In < least && p.Out >= least }
 
 // Stalled reports whether packets came, and nothing was decrypted. One may have been a handshake's.
-func (p *Probe) Stalled() bool { return p.Silent() && p.Arrived >= uint64(max(2, p.Sent-1)) }
+func (p *Probe) Stalled() bool {
+	return p.Silent() && p.In == 0 && p.Arrived >= uint64(max(2, p.Sent-1))
+}
 
 func probe(f *Facts, p *Probe) (all []Finding) {
 	say := func(question string, ok bool, format string, args ...any) {
@@ -165,8 +167,12 @@ func probe(f *Facts, p *Probe) (all []Finding) {
 	case p.Out < least*uint64(max(1, p.Sent-1)): // one may be lost on its way; the first message of a handshake has 148
 		say("probe", false, "nothing left for %s: the rules here block it at %s, or there is no session", p.To, f.Tunnel.Interface)
 	case p.Stalled():
-		say("probe", false, "no progress: %d packets of the peer came to port %d meanwhile, and none was decrypted. The peer uses keys that this end does not have any more, or decryption stands still, as that of some kernels' WireGuard may: a new handshake helps against both (ip link set %s down, then up)",
-			p.Arrived, f.Tunnel.Port, f.Tunnel.Interface)
+		helps := "restart weir vpn run"
+		if f.Tunnel.Engine == "kernel" {
+			helps = fmt.Sprintf("ip link set %s down, then up", f.Tunnel.Interface)
+		}
+		say("probe", false, "no progress: %d packets of the peer came to port %d meanwhile, and none was decrypted. The peer uses keys that this end does not have any more, or decryption stands still, as that of some kernels' WireGuard may: a new handshake helps against both (%s)",
+			p.Arrived, f.Tunnel.Port, helps)
 	case p.In < least:
 		say("probe", false, "one way: %d bytes left for %s, and nothing came back. The other end drops them (its allowed networks lack our address, or its rules), or has no way back into the tunnel", p.Out, p.To)
 	default:

@@ -33,7 +33,11 @@ func (e *End) Compare(s *Signed, now time.Time) (all []inquiry.Finding) {
 		say("signature", false, "the summary was changed, or somebody else has written it")
 		return all
 	}
-	say("signature", true, "peer %s has signed the summary, %s ago", e.Peer.Name, now.Sub(s.Time).Round(time.Second))
+	when := fmt.Sprintf("%s ago", now.Sub(s.Time).Round(time.Second))
+	if ahead := s.Time.Sub(now).Round(time.Second); ahead > 0 {
+		when = fmt.Sprintf("by a clock that is %s ahead", ahead)
+	}
+	say("signature", true, "peer %s has signed the summary, %s", e.Peer.Name, when)
 	all = append(all, e.preshared(s), e.networks(s), e.ports(s), e.mtu(s), e.reach(s))
 	if e.Peer.Wide > 0 || s.Wide > 0 {
 		all = append(all, e.wide(s))
