@@ -155,11 +155,13 @@ static __always_inline void queue_counter_take(struct queue_counter *q, struct q
 		queue_pay(h, c, paid);
 }
 
-/* Drains what the host has given the counter, and returns what that was, or could have been. A lazy one gets rid of magic by what nobody needs. */
+/* Drains what the host has given the counter, and returns what that was, or could have been. A lazy one gets rid of magic by
+ * what nobody needs. */
 static __always_inline __u64 queue_counter_serve(struct queue_counter *q, struct queue_host *h, struct queue_class *c,
 						 const struct queue_run *r)
 {
-	__u64 given = 0, used, idle, share = (__u64)q->rate * (__u16)(r->ms - q->looked);
+	/* a young one, which is looked at in each run, has noted its birth instead */
+	__u64 share = (__u64)q->rate * (q->young ? r->us / 1000 : (__u16)(r->ms - q->looked)), given = 0, used, idle;
 	const struct queue_class *root;
 
 	if (q->need) {
@@ -266,8 +268,10 @@ static __always_inline int queue_refit(struct queue_counter *q, struct queue_hos
 	if (!missed)
 		return 0;
 	q->changes = c->changes;
-	if (q->pace == QUEUE_STARTS) /* it takes another part of its share without having grown */
+	if (q->pace == QUEUE_STARTS) { /* it takes another part of its share without having grown */
 		q->pace = QUEUE_SETTLED;
+		q->missed = 0;
+	}
 	if (q->magic && missed == 1)
 		size = size * c->refit >> 16;
 	size = queue_least(size, c->depth);

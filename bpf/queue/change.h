@@ -38,9 +38,11 @@ static __always_inline int queue_change_class(const struct queue_change *to)
 		return -ENOENT;
 	if (__sync_lock_test_and_set(&queue_data.clock.lock, 1))
 		return -EBUSY;
-	c->level = (c->level >> 8) * queue_ratio(to->ceiling, c->ceiling) >> 8;
-	c->refit = queue_ratio(to->depth, c->depth);
-	c->changes++;
+	if (to->depth != c->depth || to->ceiling != c->ceiling) {
+		c->level = (c->level >> 8) * queue_ratio(to->ceiling, c->ceiling) >> 8;
+		c->refit = queue_ratio(to->depth, c->depth);
+		c->changes++;
+	}
 	c->weight = to->weight;
 	c->depth = to->depth;
 	c->ceiling = to->ceiling;

@@ -86,8 +86,8 @@ static __always_inline void queue_pay_back(struct queue_counter *q, const struct
 {
 	__u64 owed = q->size - q->magic;
 
-	if (forgiven && owed > share->bytes) {
-		queue_fill_up(q, c, 0);
+	if (forgiven && owed > queue_most_owed(share, c)) {
+		queue_fill_up(q, c, c->ecn ? share->bytes / 4 : 0);
 		q->magic += owed - share->bytes;
 		if (q->young)
 			queue_pay(h, c, owed - share->bytes);

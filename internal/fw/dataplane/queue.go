@@ -111,9 +111,13 @@ func queuesNumber(p *ruleset.Program) uint32 {
 	return numberOf(p.Shapers)
 }
 
+// counterFormat is the number of what the fields of struct queue_counter mean. Another one keeps the counters of a
+// version with other fields from being taken over.
+const counterFormat = 1
+
 func numberOf(shapers []shaper.Shaper) uint32 {
 	sum := fnv.New32a()
-	fmt.Fprintf(sum, "%+v", shapers)
+	fmt.Fprintf(sum, "%d %+v", counterFormat, shapers)
 	return max(sum.Sum32(), 1)
 }
 

@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,8 +32,9 @@ func TestQueueClassesTogether(t *testing.T) {
 			f.queue = []string{"first", "second"}[i/4]
 			all = append(all, f)
 		}
+		random := rand.New(rand.NewPCG(1, 2))
 		for at := time.Duration(0); at < length; at += time.Millisecond {
-			for _, i := range rand.Perm(len(all)) {
+			for _, i := range random.Perm(len(all)) {
 				all[i].offer(h, at)
 			}
 			h.tick()
@@ -53,5 +55,35 @@ func TestQueueClassesTogether(t *testing.T) {
 		if part < c.part-0.01 || part > c.part+0.01 {
 			t.Errorf("%s: the first class has %.3f of the rate, want %.2f", name, part, c.part)
 		}
+	}
+}
+
+// A connection that was alone pays back little by little what it owes when nine others start, as its share is smaller then: it
+// goes on meanwhile.
+func TestQueueFirstOfMany(t *testing.T) {
+	const rate, others, length = 50_000_000, 300 * time.Millisecond, 3 * time.Second
+	h := newQueueHarness(t, 1000, shaper.Shaper{Interface: "wan0", Link: shaper.Link{Known: true}, Classes: []shaper.Class{
+		{Name: "up", Parent: -1, Weight: 1, Max: shaper.Rate{Bytes: rate / 8}, Default: true},
+	}})
+	var all []*cubic
+	for i := range uint32(10) {
+		f := newCubic(i+1, 1, 20*time.Millisecond)
+		f.queue = "up"
+		all = append(all, f)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for at := time.Duration(0); at < length; at += time.Millisecond {
+		for _, i := range random.Perm(len(all)) {
+			if i == 0 || at >= others {
+				all[i].offer(h, at)
+			}
+		}
+		h.tick()
+	}
+	const share = rate / 10 / 8 / 4 / 1538 // packets in 250 ms
+	first := all[0].per[2:]                // from 500 ms on
+	t.Logf("in each 250 ms of %d packets it has %v", share, first)
+	if least := slices.Min(first); least < share/4 {
+		t.Errorf("it has %d packets in some 250 ms, and its share is %d", least, share)
 	}
 }

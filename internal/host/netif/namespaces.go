@@ -189,7 +189,7 @@ func (n *namespaces) addMounts(process string) error {
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20) // a mount of many layers has a long line
-	for lines.Scan() { // number, parent, device, root, mount point, …: proc_pid_mountinfo(5)
+	for lines.Scan() {       // number, parent, device, root, mount point, …: proc_pid_mountinfo(5)
 		words := strings.Fields(lines.Text())
 		if len(words) > 4 && strings.HasPrefix(words[3], "net:[") {
 			at := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(words[4])
