@@ -390,8 +390,12 @@ func (d *Dataplane) Shares(ifindex int) (s Shares, err error) {
 	var gave, took []uint16 // by core
 	err = changeArray(d.objects.Maps[mapSpreadCores], func(cores []xdpSpreadCore) {
 		for i := range cores {
-			took = append(took, cores[i].Took[number])
-			gave = append(gave, cores[i].Gave[number])
+			c := &cores[i]
+			taken := atomic.LoadUint32(&c.Taken)
+			gave, took = append(gave, c.Gave[number]), append(took, c.Took[number])
+			if atomic.LoadUint32(&c.Given) == taken {
+				took[i] = gave[i] // nothing waits, whichever interface a core that was offline counted it for
+			}
 		}
 	})
 	if err != nil {
