@@ -255,7 +255,7 @@ func (t *teller) load(ctx context.Context) (*doctor.VPN, error) {
 
 // noAnswer is why a peer does not tell something that an option of its statement has it tell.
 func noAnswer(option string) error {
-	return fmt.Errorf("it does not tell: nothing comes through the tunnel (weir vpn check PEER), it is no weir, its statement of this end has no %s, or its rules block TCP port %d", option, AskPort)
+	return fmt.Errorf("it does not tell: it is no weir, its statement of this end has no %s, or its rules block TCP port %d", option, AskPort)
 }
 
 // Errors for peers that do not tell.
