@@ -218,6 +218,16 @@ var causeMachines = []machine{
 			return b
 		},
 	},
+	{
+		name: "conntrack-lists", check: "CT-1", severity: Critical, limit: LimitBox, also: []string{"CT-1", "CPU-2"}, under: []string{"CPU-2"},
+		says: []string{"47 entries in each bucket"}, remedy: "net.netfilter.nf_conntrack_buckets=781000",
+		build: func() *box {
+			b := forwarding(4, 97)
+			b.s.Sysctls["net.netfilter.nf_conntrack_max"], b.s.Sysctls["net.netfilter.nf_conntrack_buckets"] = "1048576", "16384"
+			b.s.After.Conntrack = &Conntrack{Count: 781000}
+			return b
+		},
+	},
 }
 
 // forwarding is a box whose two cards bring its cores an even load.

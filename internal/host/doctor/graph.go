@@ -48,6 +48,7 @@ var Graph = slices.Concat(
 	explains("LOCK-1", onCores, "the cores wait for a lock: more of them wait longer", "CPU-1", "CPU-2", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
 	explains("LOCK-1", onDevice, "the lock first", "SHAPE-1", "QDISC-1"),
 	explains("SHAPE-1", onCores, "the shaper's tree runs on one core, whatever the cards do", "CPU-1", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
+	explains("CT-1/lists", onBox, "shorter lists first: with them these cores may have room", "CPU-1", "CPU-2", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
 	explains("TUN-1", onCores, "a hash tells no two packets of the tunnel apart, so that RPS and more queues spread nothing", "CPU-1", "CPU-3", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RSS-3", "RPS-1", "IRQ-1"),
 	explains("TUN-1", onDevice, "the program first: a longer queue in front of it only adds delay", "QDISC-1"),
 	explains("CPU-3", onCores, "the program first: it takes the time that packets need", "RING-1", "SQZ-1"),

@@ -77,6 +77,10 @@ func states(v *view) (o outcome) {
 	return o
 }
 
+// longLists is from how many entries per bucket on the look-ups explain full cores: each
+// entry on the way is memory that the caches rarely hold.
+const longLists = 16
+
 func conntrack(v *view) (o outcome) {
 	limit, known := v.number("net.netfilter.nf_conntrack_max")
 	if !known && v.After.Conntrack.Count == 0 && v.Sysctls != nil {
@@ -119,7 +123,7 @@ func conntrack(v *view) (o outcome) {
 	const long = 4 // entries per bucket
 	if buckets > 0 && now.Count > long*buckets {
 		o.add(Finding{
-			Severity: Warning, core: -1, weight: float64(now.Count) / float64(buckets),
+			Severity: Warning, core: -1, weight: float64(now.Count) / float64(buckets), kind: "lists", bites: now.Count >= longLists*buckets,
 			Says:     fmt.Sprintf("connection tracking has %d entries in each bucket: every look-up walks them", now.Count/buckets),
 			Evidence: []string{fmt.Sprintf("%s connections in %s buckets", units.Thousands(now.Count), units.Thousands(buckets))},
 			Remedies: []Remedy{{Command: fmt.Sprintf("sysctl -w net.netfilter.nf_conntrack_buckets=%d", now.Count), Text: "one bucket for each connection"}},

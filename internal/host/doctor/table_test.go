@@ -27,3 +27,23 @@ func TestConntrackClashes(t *testing.T) {
 		}
 	}
 }
+
+// TestShortLists checks that lists of a few entries explain no full cores: their cost is
+// small beside the rest.
+func TestShortLists(t *testing.T) {
+	for _, c := range []struct {
+		entries int
+		first   string
+	}{{5 * 65536, "CPU-2"}, {longLists*65536 - 1, "CPU-2"}, {longLists * 65536, "CT-1"}} {
+		b := forwarding(4, 97)
+		b.s.Sysctls["net.netfilter.nf_conntrack_max"], b.s.Sysctls["net.netfilter.nf_conntrack_buckets"] = "4194304", "65536"
+		b.s.After.Conntrack = &Conntrack{Count: c.entries}
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Verdict.Check != c.first {
+			t.Errorf("%d entries: %s; want %s: %s", c.entries, r.Verdict.Check, c.first, r.Verdict.Sentence)
+		}
+	}
+}

@@ -84,7 +84,7 @@ var depends = map[string][]string{
 	"ena":                                   {"busy-listed"},
 	"shorter":                               {"idle", "flaps-and-crc"}, // too few packets to tell a load at all, or a loss
 	"no fact about power, rings or hash":    {"slot-2-gbit"},
-	"no softnet, no conntrack, no neighbours": {"heat", "neighbours-full", "conntrack-full"},
+	"no softnet, no conntrack, no neighbours": {"heat", "neighbours-full", "conntrack-full", "conntrack-lists"},
 }
 
 func TestVariants(t *testing.T) {
