@@ -353,15 +353,18 @@ func managed(all []qdisc, root *qdisc) (drops uint64) {
 }
 
 func tooBig(v *view) (o outcome) {
-	var failed, received uint64
+	var failed, received, split uint64
 	for name, now := range v.After.SNMP {
 		switch name {
+		case "Ip.FragOKs":
+			split += Grown(now, v.Before.SNMP[name])
 		case "Ip.FragFails", "Ip6.FragFails":
 			failed += Grown(now, v.Before.SNMP[name])
 		case "Ip.InReceives", "Ip6.InReceives":
 			received += Grown(now, v.Before.SNMP[name])
 		}
 	}
+	v.fragmented(&o, split, received)
 	big, _ := v.weirReason("up-mtu")
 	if failed+big == 0 {
 		return o
@@ -388,6 +391,35 @@ func tooBig(v *view) (o outcome) {
 	}
 	o.add(f)
 	return o
+}
+
+// fragmented reports datagrams that the stack sent in fragments (FragOKs of ip_fragment).
+// Each costs twice, and is lost with any of its parts.
+func (v *view) fragmented(o *outcome, split, received uint64) {
+	const much = 0.01 // a share that no single program explains
+	share := float64(split) / float64(max(received, split))
+	if split < fewLost || share < lossLimits {
+		return
+	}
+	f := Finding{
+		Severity: Notice, core: -1, weight: share,
+		Says:     fmt.Sprintf("%s of the packets leave in fragments: firewalls and translators on the way may drop them", percent(share)),
+		Evidence: []string{fmt.Sprintf("Ip.FragOKs grew by %s in %s", units.Thousands(int(split)), seconds(v.Seconds))},
+		Expect:   "packets leave whole",
+	}
+	if share >= much {
+		f.Severity = Warning
+	}
+	for i := range v.Interfaces {
+		if d := &v.Interfaces[i]; d.Up && d.MTU > 0 && d.MTU < 1500 && d.Kind != "loopback" {
+			f.Evidence = append(f.Evidence, fmt.Sprintf("MTU of %s: %d bytes", d.Name, d.MTU))
+			f.Remedies = append(f.Remedies, Remedy{Command: "ip link set dev " + d.Name + " mtu …", Text: "as much as the way below it carries (try with ping -M do -s …)"})
+		}
+	}
+	if len(f.Remedies) == 0 {
+		f.Remedies = []Remedy{{Command: "ip -d link show", Text: "see which MTU is smaller than that of the hosts behind this box, and set one mtu on all of them"}}
+	}
+	o.add(f)
 }
 
 // clamp limits what TCP sends through an interface by the MSS that the far end is told:
