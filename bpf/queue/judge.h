@@ -84,13 +84,13 @@ static __always_inline __u64 queue_limit(const struct queue_counter *q, const st
 static __always_inline void queue_pay_back(struct queue_counter *q, const struct queue_share *share, struct queue_host *h,
 					   struct queue_class *c, __u64 given, int forgiven)
 {
-	__u64 owed = q->size - q->magic;
+	__u64 owed = q->size - q->magic, over = owed - queue_least(owed, share->bytes);
 
 	if (forgiven && owed > queue_most_owed(share, c)) {
 		queue_fill_up(q, c, c->ecn ? share->bytes / 4 : 0);
-		q->magic += owed - share->bytes;
+		q->magic += over;
 		if (q->young)
-			queue_pay(h, c, owed - share->bytes);
+			queue_pay(h, c, over);
 	} else if (q->magic && owed > 2 * queue_most_owed(share, c) + QUEUE_TELL) {
 		q->size += given / QUEUE_PAID_BACK;
 		q->magic += given / QUEUE_PAID_BACK;

@@ -234,3 +234,39 @@ func TestQueueRatesOfLoads(t *testing.T) {
 	load(compile("4M", "queue c parent up bandwidth 1M"))
 	expect("other queues", 0, 500_000, 50_000, 1_000_000, ByRules)
 }
+
+// After another rate hosts still know what their young connections owe, each of which owes a little more than it may now.
+func TestQueueRateYoungOwe(t *testing.T) {
+	for ms := 250; ms <= 310; ms += 15 {
+		s := oneClass(50e6)
+		h := newQueueHarness(t, 1000, s)
+		var sources []*sender
+		for i := range uint32(20) {
+			sources = append(sources, &sender{flow: flow{number: i + 1, host: uint64(i) + 1, bytes: 1000}, rate: 3.5e6})
+		}
+		for range ms {
+			for _, f := range sources {
+				f.offer(h, 0)
+			}
+			h.tick()
+		}
+		h.setRate(&s, 30_000_000/8)
+		h.tick()
+		var counters, hosts uint64
+		check(t, changeArray(h.objects.Maps[mapQueueCounters], func(all []xdpQueueCounter) {
+			for i := range all {
+				if all[i].At != 0 {
+					counters += all[i].Size - all[i].Magic
+				}
+			}
+		}))
+		check(t, changeArray(h.objects.Maps[mapQueueHosts], func(all []xdpQueueHost) {
+			for i := range all {
+				hosts += all[i].Owed
+			}
+		}))
+		if counters != hosts || counters == 0 {
+			t.Errorf("after %d ms young connections owe %d, and their hosts say %d", ms, counters, hosts)
+		}
+	}
+}
