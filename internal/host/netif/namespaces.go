@@ -153,6 +153,13 @@ func (n *namespaces) add(name string, find func() (fd int, err error)) error {
 	if s.Type != unix.NSFS_MAGIC {
 		return fmt.Errorf("%s: another file is there now", name)
 	}
+	var is unix.Stat_t
+	if err := unix.Fstat(at, &is); err != nil {
+		return fmt.Errorf("look at %s: %w", name, err)
+	}
+	if name != fmt.Sprintf("net:[%d]", is.Ino) {
+		return fmt.Errorf("%s: another namespace is there now", name)
+	}
 	f, err := os.Open(fmt.Sprintf("/proc/thread-self/fd/%d", at))
 	if err != nil {
 		return err

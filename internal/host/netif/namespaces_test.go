@@ -1,9 +1,11 @@
 package netif_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -49,5 +51,37 @@ func TestCookiesOfStrangers(t *testing.T) {
 	must(err)
 	if !all[own] {
 		t.Error("the own namespace is not found")
+	}
+}
+
+// A namespace that another one is mounted over cannot be joined by its place. That is an error: it is not one of those found,
+// and has not ended.
+func TestCookiesOfCovered(t *testing.T) {
+	testenv.NeedRoot(t)
+	at := filepath.Join(t.TempDir(), "ns")
+	if err := os.WriteFile(at, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // it ends in another namespace, and so with this
+		var errs []error
+		for range 2 {
+			errs = append(errs, unix.Unshare(unix.CLONE_NEWNET), unix.Mount("/proc/thread-self/ns/net", at, "", unix.MS_BIND, ""))
+		}
+		failed <- errors.Join(errs...)
+	}()
+	if err := <-failed; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 2 {
+			if err := unix.Unmount(at, 0); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if all, err := netif.Cookies(); err == nil {
+		t.Errorf("%d namespaces are found, and no error for the one that is covered", len(all))
 	}
 }
