@@ -67,7 +67,7 @@ func (c *core) slow() slowness {
 	case c.busy < working:
 	case c.Governor == "powersave" && !ownPace[c.Scaling] && (c.MaxMHz == 0 || c.MHz < c.MaxMHz):
 		return lowest
-	case c.busy >= busy && c.LimitMHz > 0 && (float64(c.LimitMHz) < slowClock*kept || kept == 0 && float64(c.LimitMHz) < most):
+	case c.busy >= busy && c.LimitMHz > 0 && (float64(c.LimitMHz) < slowClock*kept || float64(c.LimitMHz) < most):
 		return limited
 	case c.MHz > 0 && float64(c.MHz) < most:
 		return farBelow

@@ -28,6 +28,7 @@ func TestSlowClock(t *testing.T) {
 		{"performance, below its base", CPU{Governor: "performance", Scaling: "amd-pstate-epp", MHz: 2400, MaxMHz: 4400, BaseMHz: 3400}, 97, "all cores keep (2400 of 3,400 MHz", "turbostat"},
 		{"a limit", CPU{Governor: "performance", Scaling: "intel_pstate", MHz: 1200, MaxMHz: 3400, BaseMHz: 2400, LimitMHz: 1200}, 85, "limited to 1,200 of 3,400 MHz", "cpupower frequency-set -u 3400MHz"},
 		{"a limit that takes the turbo", CPU{Governor: "performance", Scaling: "intel_pstate", MHz: 2400, MaxMHz: 3400, BaseMHz: 2400, LimitMHz: 2400}, 97, "", ""},
+		{"a limit below a laptop's base", CPU{Governor: "performance", Scaling: "intel_pstate", MHz: 1500, MaxMHz: 5000, BaseMHz: 1700, LimitMHz: 1500}, 97, "limited to 1,500 of 5,000 MHz", "cpupower frequency-set -u 5000MHz"},
 		{"a limit on an idle box", CPU{Governor: "powersave", Scaling: "intel_pstate", MHz: 800, MaxMHz: 3400, BaseMHz: 2400, LimitMHz: 800}, 12, "", ""},
 		{"the lowest", CPU{Governor: "powersave", Scaling: "acpi-cpufreq", MHz: 1200, MaxMHz: 2400}, 70, "at the lowest clock", "cpupower frequency-set -g performance"},
 		{"only one clock", CPU{Governor: "powersave", Scaling: "acpi-cpufreq", MHz: 2400, MaxMHz: 2400}, 97, "", ""},
