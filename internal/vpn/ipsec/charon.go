@@ -404,7 +404,8 @@ func (c *Charon) begin(ctx context.Context, t *memory, s *State, now time.Time) 
 // beginPair has charon ask for the keys of a pair that has none, one after the other: the first come with the connection. It
 // waits longer after each has been asked for.
 func (c *Charon) beginPair(ctx context.Context, t *memory, up *IKE, now time.Time) {
-	missing := slices.DeleteFunc(missing(&t.of, up), func(p pair) bool { return up.hasPart(&p) })
+	all := pairs(&t.of)
+	missing := slices.DeleteFunc(missing(&t.of, up), func(p pair) bool { return up.hasPart(&p, all) })
 	if len(missing) == 0 || t.of.Passive || up.making || t.refused != "" || t.pairsOf == up.ID && now.Sub(t.paired) < t.pairPause || c.isStarting(prefix+t.of.Name) {
 		return
 	}

@@ -122,10 +122,13 @@ func (i *IKE) has(p *pair) bool {
 }
 
 // hasPart reports whether there are keys for a part of a pair: the peer has agreed to less, and asking again would bring more
-// keys for that.
-func (i *IKE) hasPart(p *pair) bool {
+// keys for that. Keys for exactly another one of all pairs are that one's.
+func (i *IKE) hasPart(p *pair, all []pair) bool {
 	return slices.ContainsFunc(i.Children, func(c Child) bool {
-		return c.carries() && slices.ContainsFunc(c.From, p.from[0].Overlaps) && slices.ContainsFunc(c.To, p.to[0].Overlaps)
+		others := slices.ContainsFunc(all, func(o pair) bool {
+			return o.name != p.name && slices.Equal(c.From, o.from) && slices.Equal(c.To, o.to)
+		})
+		return c.carries() && !others && slices.ContainsFunc(c.From, p.from[0].Overlaps) && slices.ContainsFunc(c.To, p.to[0].Overlaps)
 	})
 }
 

@@ -120,3 +120,16 @@ func TestCovers(t *testing.T) {
 		}
 	}
 }
+
+// Keys for a part of a pair of networks are all that the peer agrees to, unless they are another pair's.
+func TestPartOfPair(t *testing.T) {
+	one := func(text string) []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix(text)} }
+	tunnel := resolve.IKEv2{PerPair: true, From: one("10.1.0.0/16"), To: append(one("10.3.0.0/16"), one("10.3.4.0/24")...)}
+	all := pairs(&tunnel)
+	for to, part := range map[string]bool{"10.3.4.0/24": false, "10.3.5.0/24": true, "10.9.0.0/16": false} {
+		up := &IKE{Children: []Child{{State: installed, From: one("10.1.0.0/16"), To: one(to)}}}
+		if is := up.hasPart(&all[0], all); is != part {
+			t.Errorf("keys for %s are a part of those for %s: %v", to, &all[0], is)
+		}
+	}
+}
