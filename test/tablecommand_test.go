@@ -357,7 +357,7 @@ func TestTablesRollBack(t *testing.T) {
 		stored(when, "bad.table", "made.table")
 	}
 
-	b.Weir("load", "--confirm", "4s", other)
+	b.Weir("load", "--confirm", "20s", other)
 	tableHolds(b, "while the load waits", "lan", "192.168.9.0/24")
 	stored("while the load waits", "bad.table", "made.table")
 	b.Until(lib.StartPatience, "the rules before are back", func() bool { return inForce(b) == rules })
@@ -367,7 +367,7 @@ func TestTablesRollBack(t *testing.T) {
 	tableSays(b, 0, "1/1 addresses added.\n", "-t", "lan", "add", "192.168.7.0/24")
 
 	same := b.Rules(option + tableCommandRules + "pass in proto udp to port 9\n")
-	b.Weir("load", "--confirm", "4s", same)
+	b.Weir("load", "--confirm", "20s", same)
 	tableHolds(b, "while a load with the same tables waits", "lan", "192.168.1.0/24")
 	b.Until(lib.StartPatience, "the rules before are back", func() bool { return inForce(b) == rules })
 	back("after a rollback of a load with the same tables")
