@@ -135,6 +135,9 @@ func (p *pfctl) clearAnchor(ctx context.Context, path string, below bool) error 
 	if p.dry {
 		return nil
 	}
+	if err := p.onlyKind(path, below); err != nil {
+		return err
+	}
 	a, err := p.env.flushAnchor(ctx, path, below)
 	if errors.Is(err, errNoSuchAnchor) {
 		err = nil // pfctl flushes it, too
@@ -145,11 +148,33 @@ func (p *pfctl) clearAnchor(ctx context.Context, path string, below bool) error 
 	if a != nil {
 		p.env.warn(a.Warnings)
 	}
-	p.say("rules cleared")
+	p.say(map[bool]string{true: "nat", false: "rules"}[p.clear == "nat"] + " cleared")
 	if p.clear == "all" {
 		return p.clearTables(ctx, path, below)
 	}
 	return nil
+}
+
+// onlyKind returns an error if -F rules or -F nat would remove rules of the other kind: an anchor is flushed as a whole.
+func (p *pfctl) onlyKind(path string, below bool) error {
+	if p.clear == "all" {
+		return nil
+	}
+	anchors, rules, _, err := p.env.anchors()
+	if err != nil {
+		return err
+	}
+	within := func(in string) bool {
+		return in != "" && (!below && in == path || below && (path == "" || strings.HasPrefix(in, path+"/")))
+	}
+	others := slices.ContainsFunc(rules, func(r view.Rule) bool { return within(r.Scope) && showOf(r.List) != p.clear })
+	for i := range anchors {
+		others = others || within(anchors[i].Path) && slices.ContainsFunc(anchors[i].Lines, func(line string) bool { return showOf(rundir.ListOf(line)) != p.clear })
+	}
+	if !others {
+		return nil
+	}
+	return fmt.Errorf("-F %s: the anchor %q has rules of another kind, too, and is flushed as a whole: say -F all, or load what is to stay with -f", p.clear, path)
 }
 
 // fillAnchor checks or loads the rules of an anchor.

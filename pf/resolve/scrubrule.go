@@ -127,7 +127,7 @@ func (f *flattener) scrubRules(s *scope, called map[*scope]bool) []*ListRule {
 		}
 		rule := *f.lower(0, &in.Rule)
 		f.inTables(s, &rule)
-		rule.Text = printer.Scrub(in)
+		rule.Text, rule.Scope = printer.Scrub(in), s.path
 		rule.Action, rule.State = ast.Match, NoState
 		rule.Log, rule.LogAll, rule.LogMatches, rule.LogUser, rule.LogTo = false, false, false, false, 0 // of what is dropped because it is not normal
 		if in.No {

@@ -361,6 +361,7 @@ func (f *flattener) translationLists(s *scope, evaluated func(ast.TranslationKin
 			return rules
 		}
 		rule := f.lowerTranslation(t)
+		rule.Scope = s.path
 		f.inTables(s, &rule.Rule)
 		if t.Ruleset != nil {
 			f.callAnchor(s, t, rule)
