@@ -38,3 +38,32 @@ func TestFragmented(t *testing.T) {
 		}
 	}
 }
+
+// TestClamp checks that weir's own rules limit the MSS where weir forwards: nftables does not see these packets.
+func TestClamp(t *testing.T) {
+	for _, weir := range []bool{false, true} {
+		b := forwarding(4, 20)
+		want := "maxseg size set 1452"
+		if weir {
+			b.weir(0)
+			b.s.After.Weir.Reasons["up-mtu"] = 900
+			want = `1i match on ppp0 inet scrub (max-mss 1452)\nmatch on ppp0 inet6 scrub (max-mss 1432)' /etc/weir/weir.conf && weir load`
+		} else {
+			b.s.Before.SNMP, b.s.After.SNMP = map[string]uint64{"Ip.FragFails": 0, "Ip.InReceives": 0}, map[string]uint64{"Ip.FragFails": 900, "Ip.InReceives": 90000}
+		}
+		b.s.Interfaces = append(b.s.Interfaces, Interface{Name: "ppp0", Kind: "ppp", Parent: "eth0", Up: true, MTU: 1492})
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := ""
+		for _, f := range r.Findings {
+			if f.Check == "PATH-1" {
+				found += f.Remedies[0].Command
+			}
+		}
+		if !strings.Contains(found, want) {
+			t.Errorf("with weir %v: %q", weir, found)
+		}
+	}
+}

@@ -423,20 +423,22 @@ func (v *view) fragmented(o *outcome, split, received uint64) {
 }
 
 // clamp limits what TCP sends through an interface by the MSS that the far end is told:
-// the MTU less 40 bytes of headers, or 60 for IPv6. nftables only lowers the option, and
-// sees only what the stack forwards. weir's programs do not change the option yet.
+// the MTU less 40 bytes of headers, or 60 for IPv6. Both nftables and weir only lower the option.
+// nftables sees only what the stack forwards, which is little beside weir: there a rule of weir does it.
 func (v *view) clamp(d *Interface) []Remedy {
+	text := fmt.Sprintf("limit the MSS of TCP to %d (IPv4) and %d (IPv6) through %s", d.MTU-40, d.MTU-60, d.Name)
 	if v.Weir == nil {
 		const rule = `meta nfproto %s iifname "%s" tcp flags syn / syn,rst tcp option maxseg size set %d; meta nfproto %s oifname "%s" tcp flags syn / syn,rst tcp option maxseg size set %d; `
 		both := fmt.Sprintf(rule, "ipv4", d.Name, d.MTU-40, "ipv4", d.Name, d.MTU-40) + fmt.Sprintf(rule, "ipv6", d.Name, d.MTU-60, "ipv6", d.Name, d.MTU-60)
-		return []Remedy{{Command: "nft 'table inet mss { chain forward { type filter hook forward priority mangle; " + both + "}; }'",
-			Text: fmt.Sprintf("limit the MSS of TCP to %d (IPv4) and %d (IPv6) through %s", d.MTU-40, d.MTU-60, d.Name)}}
+		return []Remedy{{Command: "nft 'table inet mss { chain forward { type filter hook forward priority mangle; " + both + "}; }'", Text: text}}
 	}
+	const rules = `sed -i '1i match on %s inet scrub (max-mss %d)\nmatch on %s inet6 scrub (max-mss %d)' %s && weir load %s`
+	all := []Remedy{{Command: fmt.Sprintf(rules, d.Name, d.MTU-40, d.Name, d.MTU-60, RulesFile, RulesFile), Text: text + ", before all other rules"}}
 	if d.Kind == "ppp" && d.Parent != "" {
-		return []Remedy{{Command: fmt.Sprintf("ip link set dev %s mtu %d", d.Parent, pppMTU+pppHeader),
-			Text: fmt.Sprintf("and mtu %d in the options of pppd: where the provider can (RFC 4638), %s carries whole packets. Else tell the hosts behind an MTU of %d (DHCP option 26, router advertisements)", pppMTU, d.Name, d.MTU)}}
+		all = append(all, Remedy{Command: fmt.Sprintf("ip link set dev %s mtu %d", d.Parent, pppMTU+pppHeader),
+			Text: fmt.Sprintf("or, with mtu %d in the options of pppd: where the provider can (RFC 4638), %s carries whole packets", pppMTU, d.Name)})
 	}
-	return []Remedy{{Command: "weir capture any | grep up-mtu", Text: fmt.Sprintf("see whose packets are too long for %s, and tell these hosts an MTU of %d (DHCP option 26, router advertisements): weir does not change the MSS of TCP yet", d.Name, d.MTU)}}
+	return all
 }
 
 // pppMTU is a full Ethernet packet. pppHeader is what PPPoE and PPP put before it, in
