@@ -147,9 +147,10 @@ func dial(t *testing.T, l *lab.Lab, g *client.Group, config client.Config) *runn
 	return r
 }
 
+// await waits for an event. A wire that loses a fifth of all frames may need several tries of several seconds each.
 func (r *running) await(kind client.Kind) client.Event {
 	r.t.Helper()
-	end := time.After(20 * time.Second)
+	end := time.After(90 * time.Second)
 	for {
 		select {
 		case e := <-r.events:
