@@ -148,7 +148,11 @@ func (p *pfctl) clearAnchor(ctx context.Context, path string, below bool) error 
 	if a != nil {
 		p.env.warn(a.Warnings)
 	}
-	p.say(map[bool]string{true: "nat", false: "rules"}[p.clear == "nat"] + " cleared")
+	if p.clear == "nat" {
+		p.say("nat cleared")
+	} else {
+		p.say("rules cleared")
+	}
 	if p.clear == "all" {
 		return p.clearTables(ctx, path, below)
 	}
