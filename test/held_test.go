@@ -136,6 +136,9 @@ func heldAlone(b *lib.Box) {
 	if bulk := up.Queues[1]; up.Engine != "queue" || up.Holds == "" || bulk.Name != "bulk" || bulk.Sent < 30e6 || up.Queues[0].Sent < bulk.Sent {
 		b.Errorf("weir queues shows %+v", up)
 	}
+	if rtt := up.Queues[1].RTT; rtt.Samples < 10 || rtt.Median < 15 || rtt.Median > 1000 {
+		b.Errorf("beyond a line of 15 ms the median of %d round-trip times is %.1f ms", rtt.Samples, rtt.Median)
+	}
 	if rest := up.Queues[3]; rest.Sent == 0 || rest.Sent > up.Queues[1].Sent/4 {
 		b.Errorf("acknowledgements and the like are not in the default queue: %+v", rest)
 	}

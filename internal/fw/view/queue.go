@@ -178,7 +178,7 @@ func (r *reading) queueTree(at int, classes []dataplane.QueueClass, engines []ru
 func heldClasses(s *shaper.Shaper, device string, before []dataplane.QueueClass) ([]dataplane.QueueClass, error) {
 	all := make([]dataplane.QueueClass, len(s.Classes))
 	for i := range all {
-		all[i].Max = before[i].Max
+		all[i].Max, all[i].RTT = before[i].Max, before[i].RTT
 	}
 	link, err := net.InterfaceByName(device)
 	if err != nil {
@@ -191,7 +191,7 @@ func heldClasses(s *shaper.Shaper, device string, before []dataplane.QueueClass)
 	for i := range min(len(all), len(counted)) {
 		if c := &counted[i]; s.Classes[i].Children == 0 {
 			all[i] = dataplane.QueueClass{
-				Sent: c.Bytes, Packets: c.Packets, Drops: c.Drops, Marked: c.Marked, Backlog: c.Backlog, Connections: c.Flows, Max: all[i].Max,
+				Sent: c.Bytes, Packets: c.Packets, Drops: c.Drops, Marked: c.Marked, Backlog: c.Backlog, Connections: c.Flows, Max: all[i].Max, RTT: all[i].RTT,
 			}
 		}
 	}
