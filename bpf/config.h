@@ -225,15 +225,22 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
 /* Places for the hosts that owe too much. */
 #define QUEUE_FULL	   65536
 /* Milliseconds: a counter without packets is idle after QUEUE_IDLE, or QUEUE_KEPT if packets
- * of it count elsewhere too. One without backlog is looked at less often after QUEUE_CALM. A
+ * of it count elsewhere too, or QUEUE_HURT if it has lost some. One without backlog is looked at less often after QUEUE_CALM. A
  * host without counters is forgotten after QUEUE_HOST_IDLE. A connection is young for
  * QUEUE_YOUTH. A tree without backlog rests after QUEUE_REST. */
 #define QUEUE_IDLE	   200
+#define QUEUE_HURT	   500
 #define QUEUE_KEPT	   10000
 #define QUEUE_CALM	   20
 #define QUEUE_HOST_IDLE	   200
 #define QUEUE_YOUTH	   1000
 #define QUEUE_REST	   500
+/* Milliseconds of silence that tell that TCP has waited for its retransmission timer, and that the round trip is short: Linux
+ * waits 200 ms and a round trip. For QUEUE_WAITS windows, one is QUEUE_WIDER halves of what it else is. */
+#define QUEUE_TIMER	   180
+#define QUEUE_TIMER_MOST   250
+#define QUEUE_WIDER	   5
+#define QUEUE_WAITS	   8
 /* Windows whose share a connection can save up by sending less: what it may send at once. */
 #define QUEUE_EARNED	   3
 /* The least share of a window of which a connection is told in time. */

@@ -63,6 +63,7 @@ func TestShaping(t *testing.T) {
 			b.Listen(lib.Far, port, "iperf3", "-s", "-p", strconv.Itoa(int(port)))
 		}
 		b.Tell("alone", shapedAlone)
+		b.Tell("a short way", shapedNear)
 		b.Tell("weights", shapedByWeight)
 		b.Tell("another rate", shapedAnew)
 		b.Tell("an interface that comes later", shapedLater)
@@ -92,6 +93,22 @@ func shapedAlone(b *lib.Box) {
 	doctorSeesQueue(b, "bulk")
 	if text := b.Weir("queues"); !strings.Contains(text, "wan0 out") || !strings.Contains(text, "    voice") {
 		b.Errorf("weir queues prints\n%s", text)
+	}
+}
+
+// shapedNear loads the uplink without the line's delay. Any window of TCP is too much there, so it lives on what it may send after
+// its retransmission timers.
+func shapedNear(b *lib.Box) {
+	b.Listen(lab.WAN, 5201, "iperf3", "-s", "-p", "5201")
+	for _, connections := range []string{"1", "8"} {
+		part := 0.0
+		for tries := 0; part < 0.88 && tries < 3; tries++ {
+			part = runIperf3(b, lab.LAN, wanHost, "-p", "5201", "-C", "cubic", "-t", "6", "-P", connections).rate() / (50e6 * payload)
+			b.Logf("%s connections over a short way: %.2f of the rate", connections, part)
+		}
+		if part < 0.88 || part > 1.08 {
+			b.Errorf("%s connections over a short way have %.2f of the rate", connections, part)
+		}
 	}
 }
 

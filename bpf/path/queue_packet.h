@@ -69,10 +69,9 @@ static __u64 queue_find_host(const struct queue_ask *a, const void *packet)
 /* Returns the bytes of one packet on the line. */
 static __always_inline __u32 queue_line(const struct queue_shaper *sh, __u32 length)
 {
-	__u32 bytes = length + (__s32)sh->overhead;
+	__s32 whole = (__s32)length + sh->overhead; /* which may be below zero */
+	__u32 bytes = whole < (__s32)sh->mpu ? sh->mpu : whole;
 
-	if (bytes < sh->mpu)
-		bytes = sh->mpu;
 	if (sh->cells == QUEUE_ATM)
 		return (bytes + 47) / 48 * 53;
 	if (sh->cells == QUEUE_PTM)

@@ -251,6 +251,8 @@ static __always_inline void queue_counter_end(struct queue_counter *q, struct qu
 	q->fast = 0;
 	q->deaf = 0;
 	q->steady = 0;
+	q->hurt = 0;
+	q->waits = 0;
 	q->at = 0;
 	q->seen = q->sent;
 	*(volatile __u64 *)&q->until = q->sent;

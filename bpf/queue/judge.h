@@ -16,12 +16,13 @@ struct queue_share {
 
 /* Computes the share of each connection of a host. What they may send beyond it is less the more connections there are in
  * the class, and the less of what the class may have at most the share is: all classes together may not send much. */
-static __always_inline void queue_share(struct queue_share *to, const struct queue_host *h, const struct queue_class *c)
+static __always_inline void queue_share(struct queue_share *to, const struct queue_counter *q, const struct queue_host *h,
+					const struct queue_class *c)
 {
 	__u64 part;
 
-	to->ms = c->window;
-	to->bytes = h->level * c->window >> QUEUE_FINE;
+	to->ms = q->waits ? (__u64)c->window * QUEUE_WIDER / 2 : c->window;
+	to->bytes = h->level * to->ms >> QUEUE_FINE;
 	if (to->bytes < QUEUE_LEAST) {
 		to->bytes = QUEUE_LEAST;
 		to->ms = ((__u64)QUEUE_LEAST << QUEUE_FINE) / queue_most(h->level, 1);
@@ -70,10 +71,12 @@ static __always_inline __u64 queue_most_owed(const struct queue_share *share, co
 }
 
 /* Returns what a connection may owe before it is held to its share: less in a burst, and in
- * a start that goes on. Marks come before that (queue_unmarked): so with ECN it may owe more, or marks
+ * a start that goes on; all that TCP's timer has cost it, if it waits for that. Marks come before that (queue_unmarked): so with ECN it may owe more, or marks
  * would begin below its share. */
 static __always_inline __u64 queue_limit(const struct queue_counter *q, const struct queue_share *share, const struct queue_class *c)
 {
+	if (q->waits)
+		return share->bytes;
 	if (c->ecn || !(q->fast || queue_is_fast(q, share)))
 		return queue_most_owed(share, c);
 	return share->bytes / 2 + share->extra * 3 / 4;
@@ -115,20 +118,34 @@ static __always_inline void queue_settle(struct queue_counter *q, const struct q
 	}
 }
 
+/* Notes that a connection has sent something after milliseconds of silence. If it lost packets before, and was silent for as
+ * long as TCP waits for its retransmission timer where round trips are short, its windows are longer for a while. Any window of
+ * TCP is more than its share there. So it loses what is beyond its share, waits for the timer, and lives on what it may send at
+ * once afterwards. */
+static __always_inline void queue_wait(struct queue_counter *q, __u32 silence)
+{
+	if (q->hurt && silence >= QUEUE_TIMER && silence < QUEUE_TIMER_MOST)
+		q->waits = QUEUE_WAITS;
+}
+
 /* Begins a window of a connection that goes on. */
 static __always_inline void queue_next_window(struct queue_counter *q, const struct queue_share *share, __u32 ms)
 {
 	q->fast = q->pace < QUEUE_SETTLED && queue_is_fast(q, share);
+	q->hurt -= q->hurt && q->window;
+	q->waits -= !!q->waits;
 	queue_window(q, ms);
 }
 
 /* Returns what a connection may send in a window. TCP may send all of a round trip at once, so two of
  * them may lie in one window: the more connections there are, the less each of them matters. Who has
- * just been told of congestion needs a round trip to slow down. */
+ * just been told of congestion needs a round trip to slow down. Who waits for TCP's timer sends what that has cost it. */
 static __always_inline __u64 queue_burst(const struct queue_counter *q, const struct queue_share *share)
 {
 	__u64 extra = share->extra;
 
+	if (q->waits)
+		return 5 * share->bytes / 4;
 	return 3 * share->bytes / 2 + (q->pace >= QUEUE_TOLD && q->pace <= QUEUE_HEARD ? extra * 7 / 8 : extra / 2);
 }
 
@@ -142,9 +159,9 @@ static __always_inline void queue_heed(struct queue_counter *q, struct queue_cla
 		q->deaf -= queue_least(q->deaf, 2);
 	else if (sent >= share->bytes && missed * 32 > sent)
 		q->deaf = queue_least(q->deaf + 1, QUEUE_DEAF_MOST);
-	if (q->deaf < QUEUE_DEAF / 2)
+	if (q->deaf < QUEUE_DEAF / 2 || q->waits)
 		q->steady = 0;
-	if (q->deaf < QUEUE_DEAF || q->steady)
+	if (q->deaf < QUEUE_DEAF || q->steady || q->waits)
 		return;
 	q->steady = 1;
 	queue_fill_up(q, c, 0);
@@ -157,7 +174,7 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 	int burst;
 
 	if (ms - q->began + 1 >= share->ms) { /* what comes until the next run is of the next window */
-		q->calm = (__u64)q->window * 2 < share->bytes ? q->calm + 1 : 0;
+		q->calm = (__u64)q->window * 2 < share->bytes && !q->waits ? q->calm + 1 : 0;
 		if (q->calm > 1) { /* one may be between two bursts of a round trip */
 			q->calm = 1;
 			q->size -= q->magic;
@@ -201,7 +218,7 @@ static __always_inline void queue_congestion(struct queue_counter *q, const stru
 		return;
 	q->pace = QUEUE_TOLD;
 	q->missed = 0;
-	q->tell = 1;
+	q->tell = !q->hurt; /* or it knows already, and its next packet may be one that it sends again */
 }
 
 /* Returns what one may still owe, if all together may owe limit: what is left, or at least its
@@ -309,6 +326,7 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 	struct queue_share share;
 	struct queue_host *h;
 	__u64 most, dropped, given;
+	__u32 silence;
 	int changed;
 
 	if (!c || (!q->at && !q->key)) /* it has ended before the timer took it over */
@@ -329,6 +347,7 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 		return QUEUE_ENDED;
 	if (q->dropped) {
 		dropped = __sync_lock_test_and_set(&q->dropped, 0);
+		q->hurt = 2;
 		c->drops += dropped >> 44;
 		c->lost += QUEUE_BYTES(dropped);
 		if (q->pace != QUEUE_STARTS)
@@ -336,12 +355,15 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 	}
 	queue_host_serve(h, c, r);
 	given = queue_counter_serve(q, h, c, r);
-	if (!queue_counter_count(q, h, c, r->ms) && !q->size && r->ms - q->last >= (q->kind ? QUEUE_KEPT : QUEUE_IDLE)) {
+	silence = r->ms - q->last;
+	if (queue_counter_count(q, h, c, r->ms)) {
+		queue_wait(q, silence);
+	} else if (!q->size && silence >= (q->kind ? QUEUE_KEPT : q->hurt ? QUEUE_HURT : QUEUE_IDLE)) {
 		queue_counter_end(q, h, c, r->ms);
 		return QUEUE_ENDED;
 	}
 	changed = queue_refit(q, h, c);
-	queue_share(&share, h, c);
+	queue_share(&share, q, h, c);
 	queue_pay_back(q, &share, h, c, given, changed);
 	queue_judge(q, h, c, &share, r->ms);
 	queue_counter_need(q, h, c, share.bytes);

@@ -61,6 +61,7 @@ func (q *queueTrip) testLine() {
 		{shaper.Link{Known: true}, 1000, false, 1028},
 		{shaper.Link{Known: true, Overhead: 44, MPU: 64}, 1000, false, 1072},
 		{shaper.Link{Known: true, Overhead: -20, MPU: 100}, 10, true, 100},
+		{shaper.Link{Known: true, Overhead: -64, MPU: 60}, 10, false, 60}, // a packet of 38 bytes
 		{shaper.Link{Known: true, Overhead: 40, Cells: shaper.ATM}, 1000, false, (1068 + 47) / 48 * 53},
 		{shaper.Link{Known: true, Overhead: 30, Cells: shaper.PTM}, 1000, true, 1078 + (1078+63)/64},
 	} {

@@ -82,11 +82,16 @@ const (
 	QueueWalkNs       = 40000
 	QueueFull         = 65536
 	QueueIdle         = 200
+	QueueHurt         = 500
 	QueueKept         = 10000
 	QueueCalm         = 20
 	QueueHostIdle     = 200
 	QueueYouth        = 1000
 	QueueRest         = 500
+	QueueTimer        = 180
+	QueueTimerMost    = 250
+	QueueWider        = 5
+	QueueWaits        = 8
 	QueueEarned       = 3
 	QueueTell         = (32 * QueuePacketBytes)
 	QueueFew          = 8
