@@ -102,7 +102,6 @@ func lacking(what string, lacks func(*view) bool) need {
 var (
 	noInterfaces      = lacking("interfaces", func(v *view) bool { return v.Interfaces == nil })
 	noRoutesOrSysctls = lacking("routes", func(v *view) bool { return v.Routes == nil || v.Sysctls == nil })
-	noRoutes          = lacking("routes", func(v *view) bool { return v.Routes == nil })
 	noMarkRules       = lacking("mark_rules", func(v *view) bool { return v.MarkRules == nil })
 	noPolicies        = lacking("ipsec_policies", func(v *view) bool { return v.Policies == nil })
 	noQdiscs          = lacking("qdiscs", func(v *view) bool { return !v.sampled || v.After.Qdiscs == nil || v.Before.Qdiscs == nil })
@@ -190,5 +189,5 @@ func (o *outcome) state() State {
 // Checks returns all checks. If findings are equally severe, the verdict prefers those of
 // earlier checks: a cause comes before its effects.
 func Checks() []Check {
-	return slices.Concat(forwardingChecks(), coreChecks(), queueChecks(), lossChecks(), tableChecks(), deviceChecks(), powerChecks(), systemChecks(), foreignChecks())
+	return slices.Concat(forwardingChecks(), coreChecks(), queueChecks(), lossChecks(), tableChecks(), deviceChecks(), stackChecks(), powerChecks(), systemChecks(), foreignChecks())
 }

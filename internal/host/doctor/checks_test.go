@@ -122,11 +122,13 @@ func TestUnseen(t *testing.T) {
 }
 
 // change is one change to a healthy machine that causes a finding.
-var changes = []struct {
+type change struct {
 	check    string
 	severity Severity
 	change   func(b *box)
-}{
+}
+
+var changes = slices.Concat(stackChanges, []change{
 	{"FWD-1", Critical, func(b *box) {
 		b.weir(0)
 		b.s.Sysctls["net.ipv4.ip_forward"], b.s.Sysctls["net.ipv6.conf.all.forwarding"] = "0", "1"
@@ -228,7 +230,7 @@ var changes = []struct {
 	{"PWR-1", Warning, func(b *box) { b.cores(82, 0, 1, 2, 3); b.s.CPUs[2].MHz, b.s.CPUs[2].Governor = 1200, "schedutil" }},
 	{"THR-1", Warning, func(b *box) { b.s.After.Throttle[3] = 9 }},
 	{"COST-1", Warning, func(b *box) { b.s.Wished = 2 }},
-}
+})
 
 // weir makes weir run on the box with states of 100,000 states in use.
 func (b *box) weir(states int) {

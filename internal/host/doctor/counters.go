@@ -12,9 +12,16 @@ type Counters struct {
 	Links      map[string]Link              `json:"links,omitzero"`
 	Statistics map[string]map[string]uint64 `json:"statistics,omitzero"` // ethtool -S, by interface
 	Qdiscs     []Qdisc                      `json:"qdiscs,omitzero"`
-	SNMP       map[string]uint64            `json:"snmp,omitzero"` // "Ip.FragFails", as /proc/net/snmp names them
+	SNMP       map[string]uint64            `json:"snmp,omitzero"` // "Ip.FragFails", as /proc/net/snmp and /proc/net/netstat name them
 	Throttle   map[int]uint64               `json:"throttle,omitzero"`
 	Threads    map[string]map[int]uint64    `json:"threads,omitzero"` // CPU time of threads that receive, in the unit of CPUs; by interface and queue
+
+	// Sockets lists the sockets that have dropped datagrams, and the listening ones before
+	// whose program connections wait.
+	Sockets []Socket `json:"sockets,omitzero"`
+	// Bus counts the errors of a card's slot that its hardware corrected, by interface and by
+	// the kernel's names (aer_dev_correctable): "BadTLP".
+	Bus map[string]map[string]uint64 `json:"bus,omitzero"`
 
 	Conntrack  *Conntrack  `json:"conntrack,omitempty"`
 	Neighbours *Neighbours `json:"neighbours,omitempty"`
@@ -58,6 +65,8 @@ type Link struct {
 	RxFIFO    uint64 `json:"rx_fifo"`
 	// CarrierChanges counts how often the link went up or down.
 	CarrierChanges uint64 `json:"carrier_changes,omitempty"`
+	// TxTimeouts counts how often a send queue stood still until the kernel reset the card.
+	TxTimeouts uint64 `json:"tx_timeouts,omitempty"`
 }
 
 // Qdisc is a queueing discipline with its counters.
@@ -75,6 +84,8 @@ type Qdisc struct {
 	Backlog    uint64 `json:"backlog_bytes"`
 
 	Classes []Class `json:"classes,omitzero"` // of HTB
+	// Policers counts the filters at ingress that drop above a rate; nil: unknown.
+	Policers *int `json:"policers,omitempty"`
 }
 
 // Class is a class of a queueing discipline.
@@ -83,6 +94,16 @@ type Class struct {
 	CeilingBits uint64 `json:"ceiling_bits"`
 	Bytes       uint64 `json:"bytes"`
 	Drops       uint64 `json:"drops"` // without those of the classes below it
+}
+
+// Socket is a program's socket.
+type Socket struct {
+	Protocol string `json:"protocol"` // "udp", "tcp"
+	Port     int    `json:"port"`
+	Inode    uint64 `json:"inode,omitempty"`   // tells it from others of its port
+	Program  string `json:"program,omitempty"` // "": unknown
+	Drops    uint64 `json:"drops,omitempty"`   // datagrams that found no room
+	Waiting  int    `json:"waiting,omitempty"` // connections that the program has not taken yet
 }
 
 // Conntrack is the kernel's connection tracking. Its limits are sysctls.

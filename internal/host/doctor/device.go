@@ -15,6 +15,7 @@ func deviceChecks() []Check {
 		{ID: "LINK-1", Title: "a link runs below its port's speed", Reads: []string{"interfaces.mbit", "interfaces.max_mbit", "interfaces.duplex"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(slowLink)},
 		{ID: "LAG-1", Title: "a member of a link aggregation group is full", Reads: []string{"interfaces.bond", "links"}, Worst: Critical, needs: []need{noInterfaces}, run: aggregation},
 		{ID: "PCI-1", Title: "a card's slot is slower than the card", Reads: []string{"interfaces.pci", "interfaces.mbit", "links"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(slot)},
+		{ID: "PCI-2", Title: "a card's slot repeats transfers", Reads: []string{"bus"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(repeats)},
 		{ID: "XDP-1", Title: "packets are not handled at XDP", Reads: []string{"weir.interfaces", "interfaces.xdp"}, Worst: Warning, needs: []need{(*view).noNICs}, run: hooks},
 		{ID: "EEE-1", Title: "the link sleeps between packets (EEE)", Reads: []string{"interfaces.eee"}, Worst: Notice, needs: []need{(*view).noCards}, run: eachNIC(checkEEE)},
 	}
@@ -157,9 +158,30 @@ func aggregation(v *view) (o outcome) {
 			continue
 		}
 		o.absent = ""
+		v.absentMembers(&o, b)
 		v.members(&o, b)
 	}
 	return o
+}
+
+// absentMembers looks for members of a bond that are down: what is left carries all.
+func (v *view) absentMembers(o *outcome, b *Interface) {
+	var down []string
+	for _, name := range b.Bond.Members {
+		if d := v.device(name); d != nil && !d.Up {
+			down = append(down, name)
+		}
+	}
+	if len(down) == 0 {
+		return
+	}
+	o.add(Finding{
+		Severity: Warning, Subject: b.Name, core: -1,
+		Says:     fmt.Sprintf("%s of the %d members of %s %s down: the others carry all, and nothing is left to fail over to", join(down), len(b.Bond.Members), b.Name, beVerb(len(down))),
+		Evidence: []string{fmt.Sprintf("%s: mode %s; down: %s", b.Name, b.Bond.Mode, join(down))},
+		Remedies: []Remedy{{Command: "cat /proc/net/bonding/" + b.Name, Text: "see MII Status and Link Failure Count of each member; then its cable, its transceiver and the switch's port"}},
+		Expect:   "all members carry traffic",
+	})
 }
 
 // members looks for a full member of a bond while other members have room.

@@ -109,6 +109,9 @@ func (v *view) few(n *nic, q *queue) Finding {
 		f.Remedies = append(f.Remedies, Remedy{Command: fmt.Sprintf("ethtool -L %s combined %d", n.Name, len(v.cpusFor(n))),
 			Text: "after the host offers more: " + moreQueues(n.Driver)})
 	}
+	if n.Driver == "ice" && len(n.queues) == 1 && n.maxQueues() == 1 { // ice_set_safe_mode_caps
+		f.Remedies = append(f.Remedies, Remedy{Command: "dmesg | grep -iE 'ice.*(DDP|safe mode)'", Text: "ice has one queue only in Safe Mode: it did not find its DDP package. Install it (firmware-intel-misc, or linux-firmware with intel/ice/ddp/ice.pkg), also in the initramfs, and load the driver again"})
+	}
 	for _, q := range n.queues {
 		f.Remedies = append(f.Remedies, v.spread(n, q)...)
 	}

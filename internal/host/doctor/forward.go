@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"weir/internal/units"
 )
 
 func forwardingChecks() []Check {
@@ -14,7 +16,7 @@ func forwardingChecks() []Check {
 		{ID: "IPSEC-1", Title: "IPsec policies send packets through the stack", Reads: []string{"ipsec_policies", "weir"}, Worst: Notice, needs: []need{(*view).noWeir, noPolicies}, run: ipsecPolicies},
 		{ID: "MARK-1", Title: "a policy routing rule compares weir's bits of the mark", Reads: []string{"mark_rules", "weir"}, Worst: Warning, needs: []need{(*view).noWeir, noMarkRules}, run: markRules},
 		{ID: "RA-1", Title: "the WAN ignores router advertisements", Reads: []string{"sysctls", "routes"}, Worst: Warning, needs: []need{noRoutesOrSysctls}, run: advertisements},
-		{ID: "RPF-1", Title: "strict source checks with two uplinks", Reads: []string{"sysctls", "routes"}, Worst: Warning, needs: []need{noRoutes}, run: reversePath},
+		{ID: "RPF-1", Title: "strict source checks drop what comes", Reads: []string{"sysctls", "routes", "snmp"}, Worst: Warning, run: reversePath},
 	}
 }
 
@@ -216,7 +218,41 @@ func advertisements(v *view) (o outcome) {
 // sysctlName returns an interface's name as sysctl(8) writes it, with slashes for dots.
 func sysctlName(device string) string { return strings.ReplaceAll(device, ".", "/") }
 
+// filtered counts what the source checks drop on any interface (IPReversePathFilter).
+func (v *view) filtered(o *outcome) {
+	dropped, received := v.counted("TcpExt.IPReversePathFilter"), v.received()
+	share := float64(dropped) / float64(max(1, dropped, received))
+	if dropped < fewLost || share < lossLimits {
+		return
+	}
+	f := Finding{
+		Severity: Notice, core: -1, weight: share,
+		Says:     fmt.Sprintf("strict source checks (rp_filter) drop %s, %s of what comes", v.rate(dropped), percent(share)),
+		Evidence: []string{fmt.Sprintf("TcpExt.IPReversePathFilter: %s in %s", units.Thousands(int(dropped)), seconds(v.Seconds))},
+		Expect:   "packets whose replies leave by another interface are accepted",
+	}
+	if share >= held { // a stray host in a network brings a few
+		f.Severity = Warning
+	}
+	all, _ := v.number("net.ipv4.conf.all.rp_filter")
+	for i := range v.Interfaces {
+		d := &v.Interfaces[i]
+		key := "net.ipv4.conf." + sysctlName(d.Name) + ".rp_filter"
+		if own, known := v.number(key); d.Up && known && max(own, all) == 1 {
+			f.Evidence = append(f.Evidence, fmt.Sprintf("%s = %d, net.ipv4.conf.all.rp_filter = %d", key, own, all))
+			f.Remedies = append(f.Remedies, Remedy{Command: "sysctl -w " + key + "=2", Text: "if " + d.Name + " is where they come in: loose, the source must be reachable by any interface"})
+		}
+	}
+	f.Remedies = append(f.Remedies, Remedy{Command: "sysctl -w net.ipv4.conf.all.log_martians=1 && dmesg -w", Text: "see which sources, and where they come in; if the route back to them is wrong or missing (ip route get …), mend the route instead"})
+	o.add(f)
+}
+
 func reversePath(v *view) (o outcome) {
+	v.filtered(&o)
+	if v.Routes == nil {
+		o.lacks(v, "routes")
+		return o
+	}
 	ways := map[string]bool{}
 	for _, r := range v.Routes {
 		if r.Family == "inet" {
@@ -224,7 +260,9 @@ func reversePath(v *view) (o outcome) {
 		}
 	}
 	if len(ways) < 2 {
-		o.absent = "there are fewer than two IPv4 default routes"
+		if v.After == nil || v.After.SNMP == nil {
+			o.absent = "there are fewer than two IPv4 default routes"
+		}
 		return o
 	}
 	all, knownAll := v.number("net.ipv4.conf.all.rp_filter")

@@ -73,7 +73,7 @@ func (v *view) receiveErrors(o *outcome, n *nic) {
 		return
 	}
 	o.add(Finding{
-		Severity: gradeLoss(bad, share), Subject: n.Name, core: -1, weight: share, kind: "damage",
+		Severity: gradeLoss(bad, share), Subject: n.Name, core: -1, weight: share, kind: "damage", bites: true,
 		Says:     fmt.Sprintf("%s of the frames that %s receives are damaged: its cable, its transceiver or the other port", percent(share), n.Name),
 		Evidence: []string{grew(counter, n.Name, bad, v.Seconds)},
 		Remedies: []Remedy{

@@ -39,6 +39,10 @@ var Graph = slices.Concat(
 	explains("THR-1", onCores, "a cooler machine first", "PWR-1", "CPU-1", "CPU-2", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
 	explains("PWR-1", onCores, "the clock first: at full speed these cores may have room", "CPU-1", "CPU-2", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
 	explains("VIRT-1", onCores, "the stolen time first: with it these cores would have room", "CPU-1", "CPU-2", "CPU-3", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1", "IRQ-5"),
+	explains("STORM-1", onBox, "the storm first: it fills whatever is made larger", "CPU-1", "CPU-2", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1", "NEIGH-1", "QDISC-1"),
+	explains("HANG-1", onDevice, "first make the card send without a pause: each reset takes the link down", "ERR-1/flap", "ERR-1/send", "QDISC-1", "RING-1"),
+	explains("MEM-1", onDevice, "the memory first: a longer ring needs more of it", "RING-1"),
+	explains("PCI-2", onDevice, "the slot first: while it repeats, nothing is taken out of the ring", "RING-1", "FC-1/out"),
 	explains("LINK-1/half", onDevice, "a half-duplex link collides, and must drop", "ERR-1/damage", "ERR-1/send", "QDISC-1", "LOCK-1", "SHAPE-1"),
 	explains("ERR-1/flap", onDevice, "the link goes up and down: first make it stay up", "ERR-1/damage", "ERR-1/send", "LINK-1/speed", "QDISC-1"),
 	explains("LINK-1/speed", onDevice, "the link is slower than its port: it must drop", "QDISC-1", "LOCK-1", "SHAPE-1"),
@@ -62,6 +66,7 @@ var Graph = slices.Concat(
 	brings("IRQ-3", "the queue first: it runs on the units of a core that serves another"),
 	brings("RPS-1", "the card's few queues first: they bring this core all packets"),
 	brings("IRQ-1", "the queues first: several come to this core"),
+	loses("RING-1", "SQZ-1", "ERR-1/damage", "QDISC-1", "SHAPE-1"),
 	explains("CPU-1", onCores, "the full core first: what is longer only fills later, and adds delay", "RING-1", "SQZ-1"),
 	explains("CPU-2", onCores, "the full cores first: what is longer only fills later, and adds delay", "RING-1", "SQZ-1"),
 )
@@ -69,6 +74,14 @@ var Graph = slices.Concat(
 // brings makes the edge to a full core from what brings it packets.
 func brings(cause, why string) []Edge {
 	return []Edge{{Cause: cause, Effect: "CPU-1", Scope: onCores, Why: why, Named: true}}
+}
+
+// loses makes the edges from losses to what TCP sends again because of them.
+func loses(causes ...string) (all []Edge) {
+	for _, cause := range causes {
+		all = append(all, Edge{Cause: cause, Effect: "PATH-2", Scope: onBox, Why: "the loss here first: TCP sends again what is lost"})
+	}
+	return all
 }
 
 // explains makes the edges from one cause.

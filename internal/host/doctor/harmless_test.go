@@ -31,6 +31,54 @@ var harmless = []struct {
 		},
 	},
 	{
+		name: "a driver asks again for memory, and loses nothing", check: "MEM-1", severity: Critical,
+		change: func(b *box) { b.counted("eth0", "rx_pg_alloc_fail", 9000) },
+		fault: func(b *box) {
+			b.counted("eth0", "rx_pg_alloc_fail", 9000).errors("eth0", Link{RxDropped: 9000})
+		},
+	},
+	{
+		name: "frames of unknown protocols are dropped", check: "MEM-1", severity: Critical,
+		change: func(b *box) { b.errors("eth0", Link{RxDropped: 9000}) },
+		fault: func(b *box) {
+			b.errors("eth0", Link{RxDropped: 9000}).counted("eth0", "alloc_rx_buff_failed", 400)
+		},
+	},
+	{
+		name: "multicast to a host that wants it", check: "STORM-1", severity: Warning,
+		change: func(b *box) { b.counted("eth0", "rx_multicast", 790000) },
+		fault: func(b *box) {
+			b.s.Interfaces[0].Master = "br0"
+			b.counted("eth0", "rx_multicast", 790000).counted("eth0", "tx_multicast", 390000)
+		},
+	},
+	{
+		name: "a quiet network, most of it ARP", check: "STORM-1", severity: Warning,
+		change: func(b *box) { b.less("eth0", 900).counted("eth0", "rx_broadcast", 800) },
+		fault:  func(b *box) { b.less("eth0", 90000).counted("eth0", "rx_broadcast", 80000) },
+	},
+	{
+		name: "rules at ingress block", check: "SHAPE-1", severity: Warning,
+		change: func(b *box) {
+			none := 0
+			b.disciplines(Qdisc{Interface: "eth0", Kind: "clsact", Handle: "ffff:0", Parent: "ingress", Packets: 4100, Drops: 260, Policers: &none})
+		},
+		fault: func(b *box) {
+			one := 1
+			b.disciplines(Qdisc{Interface: "eth0", Kind: "clsact", Handle: "ffff:0", Parent: "ingress", Packets: 4100, Drops: 260, Policers: &one})
+		},
+	},
+	{
+		name: "a stray host's packets fail the source checks", check: "RPF-1", severity: Warning,
+		change: func(b *box) { b.stack("TcpExt.IPReversePathFilter", 300).stack("Ip.InReceives", 800000) },
+		fault:  func(b *box) { b.stack("TcpExt.IPReversePathFilter", 30000).stack("Ip.InReceives", 800000) },
+	},
+	{
+		name: "a few segments are sent again", check: "PATH-2", severity: Warning,
+		change: func(b *box) { b.stack("Tcp.OutSegs", 90000).stack("Tcp.RetransSegs", 90) },
+		fault:  func(b *box) { b.stack("Tcp.OutSegs", 90000).stack("Tcp.RetransSegs", 1900) },
+	},
+	{
 		name: "a handful of packets is lost", check: "RING-1", severity: Critical,
 		change: func(b *box) { b.lose("eth0", fewLost-1).less("eth0", 300) },
 		fault:  func(b *box) { b.lose("eth0", fewLost).less("eth0", 300) },
@@ -240,6 +288,7 @@ func (b *box) counted(name, key string, n uint64) *box {
 func (b *box) errors(name string, more Link) *box {
 	l := b.s.After.Links[name]
 	l.RxErrors, l.TxErrors, l.CarrierChanges = l.RxErrors+more.RxErrors, l.TxErrors+more.TxErrors, l.CarrierChanges+more.CarrierChanges
+	l.RxDropped, l.TxTimeouts = l.RxDropped+more.RxDropped, l.TxTimeouts+more.TxTimeouts
 	b.s.After.Links[name] = l
 	return b
 }

@@ -133,6 +133,8 @@ type PCI struct {
 	MaxSpeed float64 `json:"max_gt_per_s"`
 	Width    int     `json:"width"`
 	MaxWidth int     `json:"max_width"`
+	// ASPM reports whether the slot may sleep between transfers; nil: unknown.
+	ASPM *bool `json:"aspm,omitempty"`
 }
 
 // Bond is a link aggregation group.

@@ -11,6 +11,9 @@ import (
 func lossChecks() []Check {
 	return []Check{
 		{ID: "RING-1", Title: "a card's ring has no room", Reads: []string{"links", "statistics", "interfaces.rings", "cpus"}, Worst: Critical, needs: []need{(*view).noNICs}, run: eachNIC(rings)},
+		{ID: "MEM-1", Title: "the kernel has no memory for received packets", Reads: []string{"links", "statistics", "sysctls"}, Worst: Critical, needs: []need{(*view).noNICs}, run: eachNIC(buffers)},
+		{ID: "STORM-1", Title: "most of what comes is for everybody", Reads: []string{"links", "statistics"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(storms)},
+		{ID: "HANG-1", Title: "a card stops sending", Reads: []string{"links", "statistics"}, Worst: Critical, needs: []need{(*view).noNICs}, run: eachNIC(stalled)},
 		{ID: "SQZ-1", Title: "the stack's backlog overflows", Reads: []string{"softnet", "cpus"}, Worst: Critical, needs: []need{(*view).noCores, noSoftnet}, run: backlog},
 		{ID: "FC-1", Title: "pause frames stop a link", Reads: []string{"statistics", "interfaces.pause"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(pauses)},
 		{ID: "ERR-1", Title: "frames are damaged, or a link flaps", Reads: []string{"links", "statistics"}, Worst: Critical, needs: []need{(*view).noCards}, run: damaged},
@@ -66,6 +69,7 @@ func (v *view) ring(n *nic, lost uint64, counter string) Finding {
 		Severity: gradeLoss(lost, share), Subject: n.Name, core: -1, weight: share,
 		Evidence: []string{fmt.Sprintf("%s of %s: %s in %s, %s of what came", counter, n.Name, units.Thousands(int(lost)), seconds(v.Seconds), percent(share))},
 	}
+	f.bites = f.Severity > Notice
 	c := v.load(n)
 	switch {
 	case c != nil && c.busy >= full:
@@ -82,6 +86,7 @@ func (v *view) ring(n *nic, lost uint64, counter string) Finding {
 		f.relief = true
 	default:
 		v.burst(n, c, &f, share)
+		f.Remedies = append(f.Remedies, withoutASPM(n, "keep the slot awake: while it sleeps (ASPM), nothing is taken out of the card")...)
 	}
 	return f
 }
@@ -189,13 +194,14 @@ func backlog(v *view) (o outcome) {
 
 func (v *view) overflowing(cores []*core, areFull bool) Finding {
 	f := Finding{Subject: cpuNames(cores), core: -1, cores: idsOf(cores)}
-	var lost, taken uint64
+	var lost, taken, limited uint64
 	for _, c := range cores {
-		lost, taken = lost+c.dropped, taken+c.processed
+		lost, taken, limited = lost+c.dropped, taken+c.processed, limited+c.flowLimited
 		f.Evidence = append(f.Evidence, fmt.Sprintf("softnet of %s: %s taken, %s dropped, %d squeezes", c.name(), v.rate(c.processed), v.rate(c.dropped), c.squeezed), c.line())
 	}
 	f.weight = float64(lost) / float64(lost+taken)
 	f.Severity = gradeLoss(lost, f.weight)
+	f.bites = f.Severity > Notice
 	f.Says = fmt.Sprintf("the backlog of %s overflows: %s of the packets that it was given are lost", f.Subject, percent(f.weight))
 	if len(cores) > 1 {
 		f.Says = fmt.Sprintf("the backlogs of %s overflow: %s of the packets that they were given are lost", f.Subject, percent(f.weight))
@@ -213,6 +219,10 @@ func (v *view) overflowing(cores []*core, areFull bool) Finding {
 	}
 	f.Remedies = []Remedy{{Command: fmt.Sprintf("sysctl -w net.core.netdev_max_backlog=%d", want), Text: "make it hold longer bursts"}}
 	f.Expect = "the loss ends, as the core has room"
+	if limited > 0 {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("of them by the flow limit: %s", v.rate(limited)))
+		f.Remedies = append(f.Remedies, Remedy{Command: "sysctl -w net.core.flow_limit_cpu_bitmap=0", Text: "the flow limit drops of one large flow first: without it, that flow may use the whole backlog"})
+	}
 	return f
 }
 
@@ -318,7 +328,7 @@ func tailDrops(v *view, n *nic, o *outcome) {
 		}
 		share := float64(q.Drops) / float64(q.Drops+q.Packets)
 		f := Finding{
-			Severity: min(gradeLoss(q.Drops, share), Warning), Subject: n.Name, core: -1, weight: share,
+			Severity: min(gradeLoss(q.Drops, share), Warning), Subject: n.Name, core: -1, weight: share, bites: true,
 			Says:     fmt.Sprintf("the queue in front of %s drops %s of what it should send", n.Name, percent(share)),
 			Evidence: []string{q.line(v.Seconds)},
 			Remedies: []Remedy{{Command: "tc -s qdisc show dev " + n.Name, Text: "see which of its queues drop: the device, or the core that serves it, does not keep up (RING-1, IRQ-1)"}},

@@ -39,11 +39,41 @@ func shaping(v *view) (o outcome) {
 		}
 		all := v.qdiscsOf(d.Name)
 		v.oneTree(&o, d, all)
+		v.policed(&o, d, all)
 		for k := range all {
 			v.dropsBelow(&o, d, all, &all[k])
 		}
 	}
 	return o
+}
+
+// policed finds filters at ingress that drop a good part of what comes: a policer drops at
+// once whatever exceeds its rate, and a connection that meets it gets far less than the rate.
+// A rule that blocks drops there, too: without a policer, that is a notice.
+func (v *view) policed(o *outcome, d *Interface, all []qdisc) {
+	for i := range all {
+		q := &all[i]
+		share := float64(q.Drops) / float64(max(1, q.Packets))
+		if q.Kind != "ingress" && q.Kind != "clsact" || q.Drops < fewLost || share < held {
+			continue
+		}
+		f := Finding{
+			Severity: Warning, Subject: d.Name, core: -1, weight: share, kind: "police", bites: true,
+			Says:     fmt.Sprintf("filters at ingress of %s drop %s of what comes (tc): a policer makes senders much slower than its rate", d.Name, percent(share)),
+			Evidence: []string{q.counts(v.Seconds)},
+			Remedies: []Remedy{
+				{Command: "tc -s filter show dev " + d.Name + " ingress", Text: "see which filter drops: a policer (police rate …), or a rule that blocks"},
+				{Command: "tc filter del dev " + d.Name + " ingress", Text: "then shape instead of policing: let a queue hold what comes too fast (cake on an ifb, or a queue of weir's rules); or give the policer a burst of some 50 ms at its rate"},
+			},
+			Expect: "connections reach the rate; packets wait instead of being dropped",
+		}
+		if q.Policers != nil && *q.Policers == 0 {
+			f.Severity, f.bites = Notice, false
+			f.Says = fmt.Sprintf("filters at ingress of %s drop %s of what comes (tc), as their rules say", d.Name, percent(share))
+			f.Remedies = f.Remedies[:1]
+		}
+		o.add(f)
+	}
 }
 
 // unmanaged returns the drops of a discipline without those that the disciplines below it

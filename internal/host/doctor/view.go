@@ -23,6 +23,7 @@ type core struct {
 	CPU
 	busy, softirq, irq, user, system, steal float64
 	processed, dropped, squeezed            uint64
+	flowLimited                             uint64 // of the dropped ones, by the flow limit
 	received                                uint64 // packets handed over by other cores (RPS)
 
 	threads float64 // system time of threaded NAPI
@@ -119,6 +120,7 @@ func coresOf(s *Snapshot) []*core {
 		a, b := s.After.Softnet[id], s.Before.Softnet[id]
 		c.processed, c.dropped = wrapped(a.Processed, b.Processed), wrapped(a.Dropped, b.Dropped)
 		c.squeezed, c.received = wrapped(a.Squeezed, b.Squeezed), wrapped(a.RPS, b.RPS)
+		c.flowLimited = wrapped(a.FlowLimit, b.FlowLimit)
 		all = append(all, c)
 	}
 	return all
@@ -225,7 +227,7 @@ func (v *view) link(name string) (Link, bool) {
 		RxErrors: Grown(a.RxErrors, b.RxErrors), TxErrors: Grown(a.TxErrors, b.TxErrors),
 		RxDropped: Grown(a.RxDropped, b.RxDropped), TxDropped: Grown(a.TxDropped, b.TxDropped),
 		RxMissed: Grown(a.RxMissed, b.RxMissed), RxFIFO: Grown(a.RxFIFO, b.RxFIFO),
-		CarrierChanges: Grown(a.CarrierChanges, b.CarrierChanges),
+		CarrierChanges: Grown(a.CarrierChanges, b.CarrierChanges), TxTimeouts: Grown(a.TxTimeouts, b.TxTimeouts),
 	}, true
 }
 

@@ -209,6 +209,8 @@ func (r *reader) counters() (*doctor.Counters, error) {
 	}
 	r.conntrack(c)
 	r.neighbours(c)
+	r.sockets(c)
+	r.busErrors(c)
 	c.Throttle = r.throttle()
 	c.Threads = r.threadTimes()
 	if err := r.devices.count(r, c); err != nil {

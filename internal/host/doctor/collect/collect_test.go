@@ -45,10 +45,10 @@ func TestThisMachine(t *testing.T) {
 
 func TestSNMP6(t *testing.T) {
 	snmp := map[string]uint64{"Ip.FragFails": 7}
-	if err := parseSNMP6(snmp, "Ip6FragFails \t9\nIcmp6InMsgs\t3\n"); err != nil {
+	if err := parseSNMP6(snmp, "Ip6FragFails \t9\nIcmp6InMsgs\t3\nUdp6RcvbufErrors 4\nUdpLite6InErrors 1\n"); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]uint64{"Ip.FragFails": 7, "Ip6.FragFails": 9}, snmp); diff != "" {
+	if diff := cmp.Diff(map[string]uint64{"Ip.FragFails": 7, "Ip6.FragFails": 9, "Udp6.RcvbufErrors": 4}, snmp); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -97,6 +97,12 @@ func TestFiles(t *testing.T) {
 		"devices/pci0/0000:01:00.0/max_link_speed":                     "5.0 GT/s PCIe",
 		"devices/pci0/0000:01:00.0/current_link_width":                 "1",
 		"devices/pci0/0000:01:00.0/max_link_width":                     "4",
+		"devices/pci0/0000:01:00.0/link/l0s_aspm":                      "0",
+		"devices/pci0/0000:01:00.0/link/l1_aspm":                       "1",
+		"class/net/eth0/device/aer_dev_correctable":                    "RxErr 0\nBadTLP 12\nTOTAL_ERR_COR 12",
+		"class/net/eth0/ifindex":                                       "2",
+		"class/net/eth0/queues/tx-0/tx_timeout":                        "3",
+		"class/net/eth0/queues/tx-1/tx_timeout":                        "1",
 		"class/net/eth0/queues/rx-0/rps_cpus":                          "00000000,0000000f",
 		"class/net/eth0/queues/rx-1/rps_cpus":                          "0",
 	} {
@@ -127,8 +133,16 @@ func TestFiles(t *testing.T) {
 	}
 	n := &doctor.Interface{Name: "eth0"}
 	r.bus(n, "devices/pci0/0000:01:00.0")
-	if diff := cmp.Diff(&doctor.PCI{Address: "0000:01:00.0", ID: "8086:1539", Speed: 2.5, MaxSpeed: 5, Width: 1, MaxWidth: 4}, n.PCI); diff != "" || *n.Node != 1 {
+	if diff := cmp.Diff(&doctor.PCI{Address: "0000:01:00.0", ID: "8086:1539", Speed: 2.5, MaxSpeed: 5, Width: 1, MaxWidth: 4, ASPM: new(true)}, n.PCI); diff != "" || *n.Node != 1 {
 		t.Error(diff)
+	}
+	var c doctor.Counters
+	r.busErrors(&c)
+	if diff := cmp.Diff(map[string]map[string]uint64{"eth0": {"RxErr": 0, "BadTLP": 12}}, c.Bus); diff != "" {
+		t.Error(diff)
+	}
+	if got, other := r.sendTimeouts("eth0", 2), r.sendTimeouts("eth0", 3); got != 4 || other != 0 {
+		t.Errorf("%d timeouts of the interface, %d of another namespace's", got, other)
 	}
 	if got := r.masks("class/net/eth0/queues/rx-%d/rps_cpus", "eth0"); cmp.Diff([]string{"0-3", ""}, got) != "" {
 		t.Errorf("masks %q", got)

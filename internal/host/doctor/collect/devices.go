@@ -61,6 +61,7 @@ func (d *devices) count(r *reader, c *doctor.Counters) error {
 			RxPackets: s.RxPackets, TxPackets: s.TxPackets, RxBytes: s.RxBytes, TxBytes: s.TxBytes,
 			RxErrors: s.RxErrors, TxErrors: s.TxErrors, RxDropped: s.RxDropped, TxDropped: s.TxDropped,
 			RxMissed: s.RxMissedErrors, RxFIFO: s.RxFifoErrors, CarrierChanges: r.carrierChanges(a.Name, a.Index),
+			TxTimeouts: r.sendTimeouts(a.Name, a.Index),
 		}
 		if stats, err := d.cards.Stats(a.Name); err == nil {
 			c.Statistics[a.Name] = stats
@@ -200,6 +201,62 @@ func (r *reader) carrierChanges(name string, index int) uint64 {
 	return n
 }
 
+// sendTimeouts sums those of a device's send queues, as carrierChanges does.
+func (r *reader) sendTimeouts(name string, index int) (sum uint64) {
+	if r.of("class/net/"+name+"/ifindex") != strconv.Itoa(index) {
+		return 0
+	}
+	for q := 0; ; q++ {
+		n, err := strconv.ParseUint(r.of(fmt.Sprintf("class/net/%s/queues/tx-%d/tx_timeout", name, q)), 10, 64)
+		if err != nil {
+			return sum
+		}
+		sum += n
+	}
+}
+
+// busErrors reads what the hardware of the cards' slots corrected. Only the mounted sysfs
+// has the bus; its cards may be another namespace's.
+func (r *reader) busErrors(c *doctor.Counters) {
+	c.Bus = map[string]map[string]uint64{}
+	files, err := filepath.Glob(r.sysFile("class/net/*/device/aer_dev_correctable"))
+	if err != nil {
+		return // cannot happen: the pattern is sound
+	}
+	for _, file := range files {
+		name := filepath.Base(filepath.Dir(filepath.Dir(file)))
+		text, err := readFile(file)
+		if err != nil || r.of("class/net/"+name+"/ifindex") != r.text("class/net/"+name+"/ifindex") {
+			continue
+		}
+		kinds := map[string]uint64{}
+		for line := range strings.Lines(text) {
+			f := strings.Fields(line)
+			if len(f) != 2 || strings.HasPrefix(f[0], "TOTAL") {
+				continue
+			}
+			if n, err := strconv.ParseUint(f[1], 10, 64); err == nil {
+				kinds[f[0]] = n
+			}
+		}
+		c.Bus[name] = kinds
+	}
+}
+
+// sleeps reports whether a slot may sleep between transfers; nil: unknown.
+func (r *reader) sleeps(dir string) *bool {
+	files, err := filepath.Glob(r.sysFile(dir, "link/l*_aspm"))
+	if err != nil || len(files) == 0 {
+		return nil
+	}
+	on := false
+	for _, file := range files {
+		text, err := readFile(file)
+		on = on || err == nil && strings.TrimSpace(text) == "1"
+	}
+	return &on
+}
+
 // masks reads the mask of each queue.
 func (r *reader) masks(pattern, device string) (lists []string) {
 	for i := 0; ; i++ {
@@ -234,7 +291,7 @@ func (r *reader) bus(n *doctor.Interface, dir string) {
 	n.PCI = &doctor.PCI{
 		Address: filepath.Base(dir), ID: vendor + ":" + device,
 		Speed: transfers(r.text(dir + "/current_link_speed")), MaxSpeed: transfers(r.text(dir + "/max_link_speed")),
-		Width: r.number(dir + "/current_link_width"), MaxWidth: r.number(dir + "/max_link_width"),
+		Width: r.number(dir + "/current_link_width"), MaxWidth: r.number(dir + "/max_link_width"), ASPM: r.sleeps(dir),
 	}
 }
 

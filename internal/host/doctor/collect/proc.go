@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -41,6 +42,15 @@ func (r *reader) snmp(c *doctor.Counters) error {
 	if err != nil {
 		return err
 	}
+	if text, err = readFile(r.procFile("net/netstat")); err == nil {
+		var more map[string]uint64
+		if more, err = proc.Pairs(text); err == nil {
+			maps.Copy(c.SNMP, more)
+		}
+	}
+	if err != nil {
+		r.lacks("netstat", err)
+	}
 	if text, err = readFile(r.procFile("net/snmp6")); err == nil {
 		err = parseSNMP6(c.SNMP, text)
 	}
@@ -50,18 +60,20 @@ func (r *reader) snmp(c *doctor.Counters) error {
 	return nil
 }
 
-// parseSNMP6 adds the counters of IPv6: Ip6FragFails becomes Ip6.FragFails.
+// parseSNMP6 adds the counters of IPv6: Ip6FragFails becomes Ip6.FragFails, and
+// Udp6RcvbufErrors Udp6.RcvbufErrors.
 func parseSNMP6(all map[string]uint64, text string) error {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
-		if len(f) != 2 || !strings.HasPrefix(f[0], "Ip6") {
+		if len(f) != 2 || !strings.HasPrefix(f[0], "Ip6") && !strings.HasPrefix(f[0], "Udp6") {
 			continue
 		}
+		protocol, name, _ := strings.Cut(f[0], "6")
 		n, err := strconv.ParseUint(f[1], 10, 64)
 		if err != nil {
 			return fmt.Errorf("line %q", line)
 		}
-		all["Ip6."+f[0][3:]] = n
+		all[protocol+"6."+name] = n
 	}
 	return nil
 }

@@ -32,6 +32,8 @@ func (d *devices) shaperRates(all []doctor.Qdisc, names map[int]string) error {
 			switch q.Kind {
 			case "cake":
 				q.RateBits = cakes[cake{index, q.Handle}]
+			case "ingress", "clsact":
+				q.Policers = d.policers(index)
 			case "htb":
 				if err := d.htbClasses(index, q); err != nil {
 					return err
@@ -40,6 +42,44 @@ func (d *devices) shaperRates(all []doctor.Qdisc, names map[int]string) error {
 		}
 	}
 	return nil
+}
+
+// policers counts the filters at ingress that drop above a rate; nil: unknown. Filters of
+// kinds that the library does not know are not among those it returns.
+func (d *devices) policers(index int) *int {
+	link, err := d.netlink.LinkByIndex(index)
+	if err != nil {
+		return nil
+	}
+	filters, err := d.netlink.FilterList(link, netlink.HANDLE_MIN_INGRESS)
+	if err != nil {
+		return nil
+	}
+	count := 0
+	for _, filter := range filters {
+		var actions []netlink.Action
+		switch f := filter.(type) {
+		case *netlink.U32:
+			actions = f.Actions
+			if f.Police != nil {
+				count++
+			}
+		case *netlink.MatchAll:
+			actions = f.Actions
+		case *netlink.Flower:
+			actions = f.Actions
+		case *netlink.FwFilter:
+			if f.Police != nil {
+				count++
+			}
+		}
+		for _, action := range actions {
+			if _, polices := action.(*netlink.PoliceAction); polices {
+				count++
+			}
+		}
+	}
+	return &count
 }
 
 // htbClasses reads the classes of an HTB. Its rate is the sum of the topmost ones'

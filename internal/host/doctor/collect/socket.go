@@ -1,0 +1,116 @@
+package collect
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"weir/internal/host/doctor"
+)
+
+// sockets lists the sockets that have dropped datagrams, and the listening ones before whose
+// program connections wait. Few do, so that only their programs are looked up.
+func (r *reader) sockets(c *doctor.Counters) {
+	found := []doctor.Socket{}
+	for _, file := range []string{"udp", "udp6", "tcp", "tcp6"} {
+		text, err := readFile(r.procFile("net", file))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a kernel without IPv6
+		}
+		if err == nil {
+			found, err = parseSockets(found, strings.TrimSuffix(file, "6"), text)
+		}
+		if err != nil {
+			r.lacks("sockets", err)
+			return
+		}
+	}
+	r.nameSockets(found)
+	c.Sockets = found
+}
+
+// listening is TCP_LISTEN of the kernel's tcp_states.h.
+const listening = "0A"
+
+// parseSockets reads a table of /proc/net (proc_net_tcp.rst): the last column of UDP is its
+// drops; the receive queue of a listening socket is the connections that wait.
+// lines is the drops; the receive queue of a listening socket is the connections that wait.
+func parseSockets(found []doctor.Socket, protocol, text string) ([]doctor.Socket, error) {
+	first := true
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if first || len(f) == 0 {
+			first = false
+			continue
+		}
+		if len(f) < 10 {
+			return nil, fmt.Errorf("read /proc/net/%s: line %q", protocol, line)
+		}
+		_, port, _ := strings.Cut(f[1], ":")
+		_, queued, _ := strings.Cut(f[4], ":")
+		number, err := strconv.ParseUint(port, 16, 16)
+		inode, bad := strconv.ParseUint(f[9], 10, 64)
+		if err = errors.Join(err, bad); err != nil {
+			return nil, fmt.Errorf("read /proc/net/%s: %w", protocol, err)
+		}
+		s := doctor.Socket{Protocol: protocol, Port: int(number), Inode: inode}
+		switch {
+		case protocol == "tcp" && f[3] == listening:
+			waiting, err := strconv.ParseUint(queued, 16, 32)
+			if err != nil {
+				return nil, fmt.Errorf("read /proc/net/%s: %w", protocol, err)
+			}
+			s.Waiting = int(waiting)
+		case protocol == "udp":
+			if s.Drops, err = strconv.ParseUint(f[len(f)-1], 10, 64); err != nil {
+				return nil, fmt.Errorf("read /proc/net/%s: %w", protocol, err)
+			}
+		}
+		if s.Drops > 0 || s.Waiting > 0 {
+			found = append(found, s)
+		}
+	}
+	return found, nil
+}
+
+// nameSockets adds the programs that hold the sockets. Sockets of another PID namespace's
+// programs stay without a name.
+func (r *reader) nameSockets(all []doctor.Socket) {
+	if len(all) == 0 {
+		return
+	}
+	wanted := map[string][]*doctor.Socket{}
+	for i := range all {
+		link := fmt.Sprintf("socket:[%d]", all[i].Inode)
+		wanted[link] = append(wanted[link], &all[i])
+	}
+	entries, err := os.ReadDir(r.proc)
+	if err != nil {
+		return // services notes it
+	}
+	for _, e := range entries {
+		if !processes.MatchString(e.Name()) {
+			continue
+		}
+		files, err := os.ReadDir(r.procFile(e.Name(), "fd"))
+		if err != nil {
+			continue // it has ended, or is another user's
+		}
+		for _, file := range files {
+			link, err := os.Readlink(filepath.Join(r.procFile(e.Name(), "fd"), file.Name()))
+			if err != nil || wanted[link] == nil {
+				continue
+			}
+			name, err := readFile(r.procFile(e.Name(), "comm"))
+			for _, s := range wanted[link] {
+				if err == nil && s.Program == "" {
+					s.Program = strings.TrimSpace(name)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+)
+
+// hangs matches drivers' counts of a send queue that stood still until the kernel reset the
+// card (dev_watchdog).
+var hangs = regexp.MustCompile(`(?i)^(?:tx[-_]?(?:queue_\d+_)?(?:timeouts?|timeout_count|hang)|(?:queue_\d+_)?tx_timeout(?:s|_count)?|tx_hang_count|wd_expired|reset_fail_cnt)$`)
+
+// stalled finds cards that stop sending. Each reset takes the link down.
+func stalled(v *view, n *nic, o *outcome) {
+	if !n.counted {
+		o.lacks(v, "links."+n.Name)
+		return
+	}
+	times, counter := v.worstOf(n.Name, hangs)
+	if n.link.TxTimeouts > times {
+		times, counter = n.link.TxTimeouts, "tx_timeout of its queues"
+	}
+	if times == 0 {
+		return
+	}
+	f := Finding{
+		Severity: Critical, Subject: n.Name, core: -1, weight: float64(times), bites: true,
+		Says:     fmt.Sprintf("%s stopped sending %s in %s, and the kernel reset it (NETDEV WATCHDOG)", n.Name, timesOf(times), seconds(v.Seconds)),
+		Evidence: []string{grew(counter, n.Name, times, v.Seconds), "driver " + cmp.Or(n.Driver, "unknown")},
+		Expect:   "the card sends without a pause",
+	}
+	if n.Driver != "" && !paravirtual[n.Driver] {
+		f.Remedies = append(f.Remedies, Remedy{Command: "ethtool -K " + n.Name + " tso off gso off", Text: "try first without segmentation by the card: large packets are what stalls e1000e, r8169, tg3 and others"})
+	}
+	f.Remedies = append(f.Remedies, withoutASPM(n, "then without the slot's sleep (ASPM)")...)
+	f.Remedies = append(f.Remedies, Remedy{Command: "dmesg | grep -iE '" + n.Name + "|watchdog|hang'", Text: "see what the driver says; a newer kernel or firmware, or another driver (r8168, r8125), is the lasting cure. A hypervisor's card waits for its host"})
+	o.add(f)
+}
+
+func timesOf(n uint64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// withoutASPM returns the command that keeps a card's slot awake, if the slot may sleep.
+func withoutASPM(n *nic, text string) []Remedy {
+	switch p := n.PCI; {
+	case p == nil || p.ASPM != nil && !*p.ASPM:
+	case p.ASPM != nil && p.Address != "":
+		return []Remedy{{Command: fmt.Sprintf("for f in /sys/bus/pci/devices/%s/link/*_aspm; do echo 0 > $f; done", p.Address), Text: text + "; for good: pcie_aspm=off among the kernel's parameters"}}
+	case n.Driver == "r8169" || n.Driver == "e1000e" || n.Driver == "igc" || n.Driver == "alx":
+		return []Remedy{{Command: "lspci -vv -s " + cmp.Or(p.Address, "…") + " | grep ASPM", Text: text + ": pcie_aspm=off among the kernel's parameters, if it says Enabled"}}
+	}
+	return nil
+}
