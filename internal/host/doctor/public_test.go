@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +31,9 @@ type publicCase struct {
 	Assumed []string `json:"assumed,omitempty"`
 	// First is what doctor made of it when it saw it for the first time, if the case was
 	// added after the checks: nothing was changed in between.
-	First  string          `json:"first,omitempty"`
+	First string `json:"first,omitempty"`
+	// Set tells the sets apart that were added later, from 1 on; 0: the first of them.
+	Set    int             `json:"set,omitempty"`
 	Bundle json.RawMessage `json:"bundle"` // what the thread does not show is left out, or assumed
 }
 
@@ -85,6 +88,9 @@ func TestPublicCases(t *testing.T) {
 			t.Errorf("%s and %s come from one thread", c.name, threads[thread])
 		}
 		threads[thread] = c.name
+		if c.Set > 0 && c.First == "" {
+			t.Errorf("%s: what doctor made of it at first is not said", c.name)
+		}
 		if (len(c.Causes) == 0) == (c.Limit == "") {
 			t.Errorf("%s: a case has either causes or a limit", c.name)
 		}
@@ -137,7 +143,7 @@ const least = 0.95
 // TestPublicFigures judges all cases, prints the figures, and writes the tables of
 // docs/doctor.md.
 func TestPublicFigures(t *testing.T) {
-	count, later := map[bool]map[string]int{false: {}, true: {}}, map[string]int{}
+	count, later := map[bool]map[string]int{false: {}, true: {}}, map[int]map[string]int{}
 	var table strings.Builder
 	table.WriteString("| Machine | Cause there | doctor names first | |\n|---|---|---|---|\n")
 	all := readPublic(t)
@@ -151,7 +157,11 @@ func TestPublicFigures(t *testing.T) {
 		there := cmp.Or(strings.Join(c.Causes, " or "), "none: "+string(c.Limit))
 		switch {
 		case c.First != "":
-			later[c.First]++
+			set := max(1, c.Set)
+			if later[set] == nil {
+				later[set] = map[string]int{}
+			}
+			later[set][c.First]++
 			got += "; at first " + c.First
 		case c.heldOut():
 			got += ", held out"
@@ -163,8 +173,12 @@ func TestPublicFigures(t *testing.T) {
 		by := count[held]
 		t.Logf("held out %t: %d right first, %d partly, %d wrong", held, by[rightFirst], by[partly], by[wrongFirst])
 	}
-	added := later[rightFirst] + later[partly] + later[wrongFirst]
-	t.Logf("of %d that were added later, %d were right at first, %d partly, %d wrong", added, later[rightFirst], later[partly], later[wrongFirst])
+	var sets strings.Builder
+	for _, set := range slices.Sorted(maps.Keys(later)) {
+		by := later[set]
+		fmt.Fprintf(&sets, "- Set %d: of %d, %d right at first, %d partly, %d wrong.\n", set, by[rightFirst]+by[partly]+by[wrongFirst], by[rightFirst], by[partly], by[wrongFirst])
+	}
+	t.Log("added later, at first sight:\n" + sets.String())
 	if share := float64(right) / float64(len(all)); share < least {
 		t.Errorf("%.1f %% right first; want %.0f %%", 100*share, 100*least)
 	}
@@ -186,8 +200,8 @@ func TestPublicFigures(t *testing.T) {
 			uncured++
 		}
 	}
-	inDocument(t, "cases", fmt.Sprintf("%d of %d machines of others: right first. The threads of %d name no cure. Of %d that were added later, %d were right at first, and %d partly.\n\n%s",
-		right, len(all), uncured, added, later[rightFirst], later[partly], table.String()))
+	inDocument(t, "cases", fmt.Sprintf("%d of %d machines of others: right first. The threads of %d name no cure. What was added later, at first sight:\n\n%s\n%s",
+		right, len(all), uncured, sets.String(), table.String()))
 	inDocument(t, "graph", DrawGraph())
 }
 
