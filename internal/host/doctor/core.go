@@ -15,6 +15,7 @@ func coreChecks() []Check {
 		{ID: "CPU-1", Title: "packets fill some cores while others have room", Reads: []string{"cpus"}, Worst: Critical, needs: []need{(*view).noCores}, run: oneCoreFull},
 		{ID: "CPU-2", Title: "packets fill all cores", Reads: []string{"cpus"}, Worst: Critical, needs: []need{(*view).noCores}, run: allCoresFull},
 		{ID: "CPU-3", Title: "other work fills a core that serves a queue", Reads: []string{"cpus", "irqs", "statistics"}, Worst: Critical, needs: []need{(*view).noCores}, run: programs},
+		{ID: "CPU-4", Title: "softirqs that are not of packets fill cores", Reads: []string{"cpus", "links", "watched"}, Worst: Critical, needs: []need{(*view).noCores}, run: otherSoftirqs},
 		{ID: "IRQ-5", Title: "a card interrupts for nearly each packet", Reads: []string{"cpus", "irqs", "interfaces.coalesce"}, Worst: Critical, needs: []need{(*view).noCores}, run: interrupted},
 		{ID: "TUN-1", Title: "one tunnel fills a core", Reads: []string{"tunnels", "interfaces", "links", "cpus"}, Worst: Critical, needs: []need{noInterfaces, (*view).noCores}, run: oneTunnel},
 		{ID: "VIRT-1", Title: "the hypervisor takes time away", Reads: []string{"cpus"}, Worst: Critical, needs: []need{(*view).noCores}, run: stolen},

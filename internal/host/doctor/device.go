@@ -30,7 +30,7 @@ func (v *view) forwarding() (on, known bool) {
 }
 
 // longNames maps the kernel's names of features to the names of ethtool -k.
-var longNames = map[string]string{"rx-lro": "large-receive-offload", "rx-gro": "generic-receive-offload", "rx-checksum": "rx-checksumming"}
+var longNames = map[string]string{"rx-lro": "large-receive-offload", "rx-gro": "generic-receive-offload", "rx-checksum": "rx-checksumming", "tx-tcp-segmentation": "tcp-segmentation-offload"}
 
 // feature reports whether an offload is on. It tries both names.
 func (i *Interface) feature(name string) (on, known bool) {

@@ -4,11 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+
+	"weir/internal/units"
 )
 
 // hangs matches drivers' counts of a send queue that stood still until the kernel reset the
 // card (dev_watchdog).
 var hangs = regexp.MustCompile(`(?i)^(?:tx[-_]?(?:queue_\d+_)?(?:timeouts?|timeout_count|hang)|(?:queue_\d+_)?tx_timeout(?:s|_count)?|tx_hang_count|wd_expired|reset_fail_cnt)$`)
+
+// lateSends matches counts of packets that the card did not report as sent in time. Drivers
+// then reset it.
+var lateSends = regexp.MustCompile(`(?i)^(?:queue_\d+_)?(?:tx_)?(?:missed_tx|missing_tx_cmpl|lost_tx_completions?)$`)
 
 // stalled finds cards that stop sending. Each reset takes the link down.
 func stalled(v *view, n *nic, o *outcome) {
@@ -20,7 +26,8 @@ func stalled(v *view, n *nic, o *outcome) {
 	if n.link.TxTimeouts > times {
 		times, counter = n.link.TxTimeouts, "tx_timeout of its queues"
 	}
-	if times == 0 {
+	late, lateCounter := v.worstOf(n.Name, lateSends)
+	if times == 0 && (late == 0 || n.link.CarrierChanges == 0) {
 		return
 	}
 	f := Finding{
@@ -28,6 +35,11 @@ func stalled(v *view, n *nic, o *outcome) {
 		Says:     fmt.Sprintf("%s stopped sending %s in %s, and the kernel reset it (NETDEV WATCHDOG)", n.Name, timesOf(times), seconds(v.Seconds)),
 		Evidence: []string{grew(counter, n.Name, times, v.Seconds), "driver " + cmp.Or(n.Driver, "unknown")},
 		Expect:   "the card sends without a pause",
+	}
+	if times == 0 {
+		f.weight = float64(late)
+		f.Says = fmt.Sprintf("%s did not report %s packets as sent, and its driver reset it", n.Name, units.Thousands(int(late)))
+		f.Evidence[0] = grew(lateCounter, n.Name, late, v.Seconds)
 	}
 	if n.Driver != "" && !paravirtual[n.Driver] {
 		f.Remedies = append(f.Remedies, Remedy{Command: "ethtool -K " + n.Name + " tso off gso off", Text: "try first without segmentation by the card: large packets are what stalls e1000e, r8169, tg3 and others"})

@@ -45,6 +45,20 @@ var harmless = []struct {
 		},
 	},
 	{
+		name: "a card on USB receives in tasklets", check: "CPU-4", severity: Warning,
+		change: func(b *box) { b.cores(70, 0).watchedKinds(map[string]float64{"TASKLET": 5, "NET_RX": 2}) },
+		fault:  func(b *box) { b.cores(70, 0).watchedKinds(map[string]float64{"SCHED": 5, "NET_RX": 2}) },
+	},
+	{
+		name: "a tunnel's packets are dear", check: "CPU-4", severity: Warning,
+		change: func(b *box) {
+			b.cores(70, 0, 1, 2, 3).less("eth0", 60000).less("eth1", 60000).unprocessed().tunnel(Tunnel{Kind: "wireguard", Interface: "wg0"}, 50000)
+		},
+		fault: func(b *box) {
+			b.cores(70, 0, 1, 2, 3).less("eth0", 60000).less("eth1", 60000).unprocessed()
+		},
+	},
+	{
 		name: "multicast to a host that wants it", check: "STORM-1", severity: Warning,
 		change: func(b *box) { b.counted("eth0", "rx_multicast", 790000) },
 		fault: func(b *box) {

@@ -250,7 +250,7 @@ func sentAgain(v *view) (o outcome) {
 	if sent < least || share < held {
 		return o
 	}
-	o.add(Finding{
+	f := Finding{
 		Severity: Warning, core: -1, weight: share,
 		Says: fmt.Sprintf("this box's own TCP sends %s of its segments again: packets, or their acknowledgements, are lost on the way", percent(share)),
 		Evidence: []string{fmt.Sprintf("Tcp.RetransSegs: %s of %s, TcpExt.TCPTimeouts: %s in %s", units.Thousands(int(again)), units.Thousands(int(sent)),
@@ -260,6 +260,25 @@ func sentAgain(v *view) (o outcome) {
 			{Text: "follow the way to that far end (mtr): the first hop from which on all lose is the place. If only large packets are lost, the way carries a smaller MTU than this box thinks (try ping -M do with sizes): lower the mtu of the interface or the route"},
 		},
 		Expect: "one percent of loss and 20 ms leave a connection some 7 Mbit/s; without it, the link's rate",
-	})
+	}
+	if share >= muchAgain {
+		f.Remedies = append(v.withoutTSO(), f.Remedies...)
+	}
+	o.add(f)
 	return o
+}
+
+// muchAgain is the share of segments sent again that few ways are as bad as: cards that send
+// large packets wrongly are.
+const muchAgain = 0.1
+
+// withoutTSO returns the commands that make the kernel, not the cards, cut large packets.
+func (v *view) withoutTSO() (remedies []Remedy) {
+	for _, n := range v.nics {
+		if on, known := n.feature("tx-tcp-segmentation"); n.virtual || paravirtual[n.Driver] || known && !on || n.link.TxPackets == 0 {
+			continue
+		}
+		remedies = append(remedies, Remedy{Command: "ethtool -K " + n.Name + " tso off gso off", Text: "try first without segmentation by the card: some drivers send large packets wrongly, and that is undone at once (on)"})
+	}
+	return remedies
 }

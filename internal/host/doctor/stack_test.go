@@ -1,5 +1,7 @@
 package doctor
 
+import "testing"
+
 // stackChanges are those of the kernel's own stack, of memory, cards and slots.
 var stackChanges = []change{
 	{"FRAG-1", Critical, func(b *box) { b.stack("Ip.ReasmFails", 31000).stack("Ip.ReasmReqds", 190000) }},
@@ -20,6 +22,10 @@ var stackChanges = []change{
 	{"MEM-1", Critical, func(b *box) { b.counted("eth0", "rx_skb_alloc_fail", 9000).errors("eth0", Link{RxDropped: 8000}) }},
 	{"STORM-1", Warning, func(b *box) { b.counted("eth0", "rx_broadcast", 700000) }},
 	{"STORM-1", Critical, func(b *box) { b.counted("eth0", "rx_broadcast", 700000).cores(96, 0, 1, 2, 3) }},
+	{"CPU-4", Warning, func(b *box) { b.cores(70, 0, 1, 2, 3).less("eth0", 60000).less("eth1", 60000).unprocessed() }},
+	{"CPU-4", Warning, func(b *box) { b.cores(70, 0).watchedKinds(map[string]float64{"RCU": 4, "TIMER": 2, "NET_RX": 1}) }},
+	{"CPU-4", Critical, func(b *box) { b.cores(95, 0).watchedKinds(map[string]float64{"RCU": 7, "NET_RX": 2}) }},
+	{"HANG-1", Critical, func(b *box) { b.counted("eth0", "queue_4_tx_missed_tx", 361).errors("eth0", Link{CarrierChanges: 2}) }},
 	{"HANG-1", Critical, func(b *box) { b.counted("eth0", "tx_timeout_count", 1) }},
 	{"HANG-1", Critical, func(b *box) { b.errors("eth0", Link{TxTimeouts: 2}) }},
 	{"PCI-2", Warning, func(b *box) { b.bus("eth0", "BadTLP", 300) }},
@@ -42,4 +48,46 @@ func (b *box) stack(name string, by uint64) *box {
 func (b *box) bus(name, kind string, by uint64) *box {
 	b.s.Before.Bus[name], b.s.After.Bus[name] = map[string]uint64{kind: 3}, map[string]uint64{kind: 3 + by}
 	return b
+}
+
+// unprocessed takes the packets out of the stack's counters.
+func (b *box) unprocessed() *box {
+	for id := range b.s.After.Softnet {
+		b.s.After.Softnet[id] = b.s.Before.Softnet[id]
+	}
+	return b
+}
+
+// watchedKinds lets the programs in the kernel count softirqs of cpu0, in seconds.
+func (b *box) watchedKinds(kinds map[string]float64) *box {
+	b.s.Watched = &Watched{Seconds: sampled, Cores: map[int]CoreWatch{0: {Softirqs: kinds, Received: map[string]Polled{"eth0": {Packets: 200000}}}}}
+	return b
+}
+
+// TestSegmentation checks that the offload of large packets is tried only where so much is
+// sent again that the way alone does not explain it, and where it is on.
+func TestSegmentation(t *testing.T) {
+	for _, c := range []struct {
+		again  uint64
+		on     bool
+		driver string
+		want   bool
+	}{{60000, true, "r8169", true}, {2000, true, "r8169", false}, {60000, false, "r8169", false}, {60000, true, "virtio_net", false}} {
+		b := newBox(4)
+		b.card("eth0", c.driver, 1000, 4, 4).Features["tx-tcp-segmentation"] = c.on
+		b.traffic("eth0", 800, 9000, 9000, 9000, 9000).stack("Tcp.OutSegs", 90000).stack("Tcp.RetransSegs", c.again)
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := false
+		for _, f := range r.Findings {
+			for _, m := range f.Remedies {
+				got = got || f.Check == "PATH-2" && m.Command == "ethtool -K eth0 tso off gso off"
+			}
+		}
+		if got != c.want {
+			t.Errorf("%+v: %t", c, got)
+		}
+	}
 }
