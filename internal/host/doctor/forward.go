@@ -35,7 +35,13 @@ func foreignDrop(v *view) (o outcome) {
 			continue
 		}
 		if v.Weir == nil {
-			o.add(v.dockerDrops(c.Name, others))
+			dropped := slices.DeleteFunc(slices.Clone(others), c.accepted)
+			if len(dropped) > 0 {
+				o.add(v.dockerDrops(c.Name, dropped))
+			}
+			continue
+		}
+		if judged := v.judged(); len(judged) > 0 && !slices.ContainsFunc(judged, func(name string) bool { return !c.accepted(name) }) {
 			continue
 		}
 		o.add(Finding{
@@ -52,6 +58,14 @@ func foreignDrop(v *view) (o outcome) {
 // dockersChain ends the names of the chains whose policy Docker changes.
 const dockersChain = " filter FORWARD"
 
+// accepted reports whether rules of the chain accept what comes in by an interface.
+func (c *Chain) accepted(name string) bool {
+	return slices.ContainsFunc(c.Accepts, func(pattern string) bool {
+		prefix, wild := strings.CutSuffix(pattern, "*")
+		return pattern == name || wild && strings.HasPrefix(name, prefix)
+	})
+}
+
 // beyondDocker returns the bridges that are not Docker's own, of a box on which Docker runs
 // and switched forwarding on: of machines and containers of others. Without weir, who has a
 // filter of their own knows its policy; Docker changes it unasked.
@@ -62,11 +76,40 @@ func (v *view) beyondDocker() (names []string) {
 	}
 	for i := range v.Interfaces {
 		d := &v.Interfaces[i]
-		if d.Up && d.Kind == "bridge" && d.Name != "docker0" && d.Name != "docker_gwbridge" && !strings.HasPrefix(d.Name, "br-") {
+		if d.Up && d.Kind == "bridge" && !dockersOwn(d.Name) && v.filtersBridge(d) {
 			names = append(names, d.Name)
 		}
 	}
 	return names
+}
+
+// dockersOwn reports whether Docker makes interfaces of this name.
+func dockersOwn(name string) bool {
+	return name == "docker0" || name == "docker_gwbridge" || strings.HasPrefix(name, "br-") || strings.HasPrefix(name, "veth")
+}
+
+// filtersBridge reports whether packets of a bridge's machines go through the forward chain:
+// they are routed to another network, or the bridge hands its own packets to it
+// (br_netfilter). A bridge over the only card, which carries the box's own address, does
+// neither.
+func (v *view) filtersBridge(bridge *Interface) bool {
+	ports, cards := 0, 0
+	routed := false
+	for i := range v.Interfaces {
+		d := &v.Interfaces[i]
+		switch {
+		case !d.Up || d.Kind == "loopback" || d.Name == bridge.Name:
+		case d.Master == bridge.Name:
+			ports++
+			if d.Kind == "physical" {
+				cards++
+			}
+		case d.Master == "" && !dockersOwn(d.Name) && len(d.Addresses) > 0:
+			routed = true
+		}
+	}
+	handed, _ := v.number("net.bridge.bridge-nf-call-iptables")
+	return cards == 0 || routed || ports > 1 && handed == 1
 }
 
 func (v *view) dockerDrops(chain string, bridges []string) Finding {
@@ -103,12 +146,7 @@ func (v *view) forwarded() (n uint64, known bool) {
 // accept makes another filter's chain accept what weir has passed at its ingress. Docker
 // has a chain for others' rules, DOCKER-USER, and keeps the rules in it.
 func (v *view) accept(chain string) Remedy {
-	var judged []string
-	for _, n := range v.Weir.Interfaces {
-		if n.Hook != "" && n.Hook != "none" {
-			judged = append(judged, n.Name)
-		}
-	}
+	judged := v.judged()
 	words := strings.Fields(chain)
 	const why = "weir has already filtered what comes in by these interfaces; with two filters, the stricter wins. Or remove the other firewall"
 	switch {
@@ -120,6 +158,16 @@ func (v *view) accept(chain string) Remedy {
 		return Remedy{Command: fmt.Sprintf(`nft 'insert rule %s %s %s iifname { "%s" } accept'`, words[1], words[2], words[3], strings.Join(judged, `", "`)), Text: why}
 	}
 	return Remedy{Command: eachInterface(words[0]+" -I FORWARD -i %s -j ACCEPT", judged), Text: why}
+}
+
+// judged returns the interfaces that weir filters.
+func (v *view) judged() (names []string) {
+	for _, n := range v.Weir.Interfaces {
+		if n.Hook != "" && n.Hook != "none" {
+			names = append(names, n.Name)
+		}
+	}
+	return names
 }
 
 // eachInterface repeats a command for each interface.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -99,6 +100,63 @@ func TestDockersPolicy(t *testing.T) {
 		f := findingOf(r, "FWD-2")
 		if (f != nil) != c.found || f != nil && (f.Severity != c.grade || !strings.Contains(f.Says, "lxdbr0") || strings.Contains(f.Says, "docker0")) {
 			t.Errorf("%s: %+v", c.name, f)
+		}
+	}
+}
+
+// TestBridgesThatNothingFilters checks that Docker's policy is not reported where it meets
+// nobody: a bridge over the only card carries the box's own address, and rules may accept what
+// comes from a bridge.
+func TestBridgesThatNothingFilters(t *testing.T) {
+	machine := Interface{Name: "vnet0", Kind: "tun", Up: true, Master: "br0"}
+	lan := Interface{Name: "eth1", Kind: "physical", Up: true, Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24")}}
+	for _, c := range []struct {
+		name    string
+		more    []Interface
+		handed  string // net.bridge.bridge-nf-call-iptables
+		accepts []string
+		found   bool
+	}{
+		{"the only card", nil, "1", nil, false},
+		{"with a machine, bridged by itself", []Interface{machine}, "0", nil, false},
+		{"with a machine, and br_netfilter", []Interface{machine}, "1", nil, true},
+		{"with another network", []Interface{lan}, "0", nil, true},
+		{"with another network, and a rule", []Interface{lan}, "0", []string{"br*"}, false},
+		{"with another network, and a rule for another bridge", []Interface{lan}, "0", []string{"virbr0"}, true},
+	} {
+		b := newBox(4)
+		b.card("eth0", "igb", 1000, 4, 4).Master = "br0"
+		b.s.Interfaces = append(b.s.Interfaces, Interface{Name: "docker0", Kind: "bridge", Up: true, Addresses: lan.Addresses},
+			Interface{Name: "br0", Kind: "bridge", Up: true, Addresses: lan.Addresses})
+		b.s.Interfaces = append(b.s.Interfaces, c.more...)
+		b.s.Services, b.s.Sysctls["net.bridge.bridge-nf-call-iptables"] = []string{"dockerd"}, c.handed
+		b.s.Chains = []Chain{{Name: "nftables ip filter FORWARD", Hook: "forward", Policy: "drop", Accepts: c.accepts}}
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := findingOf(r, "FWD-2"); (f != nil) != c.found {
+			t.Errorf("%s: %+v", c.name, f)
+		}
+	}
+}
+
+// TestAcceptedChain checks that a chain of policy drop whose rules accept all that weir filters is
+// no finding.
+func TestAcceptedChain(t *testing.T) {
+	for accepts, found := range map[string]bool{"eth0": true, "eth0 eth1": false, "eth*": false, "": true} {
+		b := newBox(4)
+		b.card("eth0", "igb", 1000, 4, 4)
+		b.card("eth1", "igb", 1000, 4, 4)
+		b.chain().weir(0)
+		b.s.Weir.Interfaces = []WeirInterface{{Name: "eth0", Hook: "xdp"}, {Name: "eth1", Hook: "tcx"}, {Name: "eth2", Hook: "none"}}
+		b.s.Chains[0].Accepts = strings.Fields(accepts)
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := findingOf(r, "FWD-2"); (f != nil) != found {
+			t.Errorf("%q: %+v", accepts, f)
 		}
 	}
 }

@@ -107,6 +107,9 @@ type Chain struct {
 	Name   string `json:"name"` // "nftables ip filter FORWARD", "iptables filter FORWARD"
 	Hook   string `json:"hook"` // "forward", "postrouting"
 	Policy string `json:"policy,omitempty"`
+	// Accepts lists the interfaces from which a rule of the chain, or of one that it jumps
+	// to, accepts packets ("virbr0", "veth*"; "*": from all); nil: unknown.
+	Accepts []string `json:"accepts,omitzero"`
 	// NAT reports whether the chain translates sources.
 	NAT bool `json:"nat,omitempty"`
 }

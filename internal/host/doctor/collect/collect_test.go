@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,11 +64,38 @@ func TestParseRuleset(t *testing.T) {
  {"rule": {"family": "ip", "table": "filter", "chain": "FORWARD", "expr": [{"accept": null}]}}]}`
 	got, err := parseRuleset([]byte(ruleset), "inet weir")
 	want := []doctor.Chain{
-		{Name: "nftables ip filter FORWARD", Hook: "forward", Policy: "drop"},
+		{Name: "nftables ip filter FORWARD", Hook: "forward", Policy: "drop", Accepts: []string{"*"}},
 		{Name: "nftables ip nat POSTROUTING", Hook: "postrouting", NAT: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+// TestAccepts reads the forward chain of a host of virtual machines (libvirt) with Docker, as nft
+// prints it.
+func TestAccepts(t *testing.T) {
+	rule := func(chain, expr string) string {
+		return fmt.Sprintf(`,{"rule": {"family": "ip", "table": "filter", "chain": %q, "expr": [%s]}}`, chain, expr)
+	}
+	const from = `{"match": {"op": "==", "left": {"meta": {"key": "iifname"}}, "right": %q}}`
+	const counter, accept = `,{"counter": {"packets": 0, "bytes": 0}}`, `,{"accept": null}`
+	chain := `{"nftables": [{"chain": {"family": "ip", "table": "filter", "name": "FORWARD", "hook": "forward", "policy": "drop"}}` +
+		rule("FORWARD", `{"counter": {"packets": 1, "bytes": 2}},{"jump": {"target": "LIBVIRT_FWO"}}`) +
+		rule("FORWARD", fmt.Sprintf(from, "eth7")+`,{"jump": {"target": "ALL"}}`) +
+		rule("FORWARD", `{"match": {"op": "==", "left": {"meta": {"key": "oifname"}}, "right": "br9"}},{"xt": {"type": "match", "name": "conntrack"}}`+accept) +
+		rule("FORWARD", fmt.Sprintf(from, "eth8")+`,{"match": {"op": "==", "left": {"payload": {"protocol": "tcp", "field": "dport"}}, "right": 80}}`+accept) +
+		rule("FORWARD", `{"match": {"op": "!=", "left": {"meta": {"key": "iifname"}}, "right": "eth9"}}`+accept) +
+		rule("FORWARD", `{"match": {"op": "==", "left": {"meta": {"key": "iifname"}}, "right": {"set": ["eth5", "veth*"]}}}`+accept) +
+		rule("LIBVIRT_FWO", `{"match": {"op": "==", "left": {"payload": {"protocol": "ip", "field": "saddr"}}, "right": {"prefix": {"addr": "192.168.122.0", "len": 24}}}},`+fmt.Sprintf(from, "virbr0")+counter+accept) +
+		rule("LIBVIRT_FWO", fmt.Sprintf(from, "virbr1")+`,{"reject": null}`) +
+		rule("ALL", `{"jump": {"target": "ALL"}}`) + rule("ALL", `{"accept": null}`) + `]}`
+	got, err := parseRuleset([]byte(chain), "inet weir")
+	if err != nil || len(got) != 1 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	if diff := cmp.Diff([]string{"virbr0", "eth7", "eth5", "veth*"}, got[0].Accepts); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -80,16 +80,95 @@ func parseRuleset(text []byte, own string) ([]doctor.Chain, error) {
 	var found []doctor.Chain
 	for _, x := range all.Nftables {
 		if c := x.Chain; c != nil && c.Hook == "forward" && c.Family+" "+c.Table != own {
-			found = append(found, doctor.Chain{Name: strings.Join([]string{"nftables", c.Family, c.Table, c.Name}, " "), Hook: c.Hook, Policy: c.Policy})
+			found = append(found, doctor.Chain{Name: strings.Join([]string{"nftables", c.Family, c.Table, c.Name}, " "), Hook: c.Hook, Policy: c.Policy,
+				Accepts: accepts(all.Nftables, c.Family, c.Table, c.Name, map[string]bool{})})
 		}
 		if c := x.Rule; c != nil && translates(c.Expr) {
 			chain := doctor.Chain{Name: strings.Join([]string{"nftables", c.Family, c.Table, c.Chain}, " "), Hook: "postrouting", NAT: true}
-			if len(found) == 0 || found[len(found)-1] != chain {
+			if len(found) == 0 || found[len(found)-1].Name != chain.Name {
 				found = append(found, chain)
 			}
 		}
 	}
 	return found, nil
+}
+
+// accepts lists the interfaces from which the rules of a chain, and of those that it jumps to,
+// accept all packets; "*": from all of them. A rule with other conditions than interface and
+// source, such as one for replies alone, does not count.
+func accepts(all []nftObject, family, table, chain string, seen map[string]bool) []string {
+	found := []string{}
+	if seen[chain] {
+		return found
+	}
+	seen[chain] = true
+	for _, x := range all {
+		r := x.Rule
+		if r == nil || r.Family != family || r.Table != table || r.Chain != chain {
+			continue
+		}
+		from, others, next, accept := readRule(r.Expr)
+		within := []string{"*"}
+		if next != "" {
+			within = accepts(all, family, table, next, seen)
+		}
+		switch {
+		case others || next == "" && !accept:
+		case len(from) == 0:
+			found = append(found, within...)
+		case slices.Contains(within, "*"):
+			found = append(found, from...)
+		}
+	}
+	return found
+}
+
+// readRule returns the interfaces that a rule's packets must come from, whether it has other
+// conditions, and where it ends.
+func readRule(expr []map[string]json.RawMessage) (from []string, others bool, next string, accept bool) {
+	for _, e := range expr {
+		var jump struct{ Target string }
+		for key, value := range e {
+			switch key {
+			case "accept":
+				accept = true
+			case "jump", "goto":
+				if json.Unmarshal(value, &jump) == nil {
+					next = jump.Target
+				}
+			case "counter", "comment":
+			case "match":
+				names := incoming(value)
+				from = append(from, names...)
+				others = others || len(names) == 0 && !bytes.Contains(value, []byte(`"saddr"`))
+			default:
+				others = true
+			}
+		}
+	}
+	return from, others, next, accept
+}
+
+// incoming returns the interfaces that a match of iifname wants; none if it is another match.
+func incoming(match json.RawMessage) []string {
+	var m struct {
+		Op   string
+		Left struct{ Meta struct{ Key string } }
+		// Right is a name, or a set of names.
+		Right json.RawMessage
+	}
+	if json.Unmarshal(match, &m) != nil || m.Op != "==" || m.Left.Meta.Key != "iifname" && m.Left.Meta.Key != "iif" {
+		return nil
+	}
+	var one string
+	if json.Unmarshal(m.Right, &one) == nil {
+		return []string{one}
+	}
+	var several struct{ Set []string }
+	if json.Unmarshal(m.Right, &several) == nil {
+		return several.Set
+	}
+	return nil
 }
 
 // translates reports whether a rule changes sources. iptables on nftables has a field of
