@@ -104,7 +104,7 @@ func (j *Auditor) Check(l Line) Finding {
 	if since, gone := j.isRemoved(r); gone {
 		f.Verdict, f.Detail, f.Why = Removed, since, r.Reason
 		if r.Renamed != "" {
-			f.Verdict, f.Detail, f.Why = Renamed, ofDriver(r.Renamed, l.Key), fmt.Sprintf("%s does not have it. %s", since, r.Reason)
+			f.Verdict, f.Detail, f.Why = Renamed, heir(r, l.Key), fmt.Sprintf("%s does not have it. %s", since, r.Reason)
 			if r.System == linux {
 				f.Why = r.Reason
 			}
@@ -141,6 +141,8 @@ func (j *Auditor) verdict(r *db.Record, value string) (Verdict, string) {
 		return j.effect(r, value, effect)
 	case r.Account == db.Elsewhere:
 		return Elsewhere, strings.TrimPrefix(r.Reason, "not a router's business: ")
+	case r.Default == bySize && r.Role == db.Endpoint:
+		return EndpointOnly, "affects connections that end on the host, not forwarded ones. It is sized by memory: leave it out. " + sentence(r)
 	case r.Default == bySize:
 		return Valid, "sized by memory, leave out. " + sentence(r)
 	case refused && (r.Grade() == db.Published || r.Grade() == db.Measured):
@@ -210,6 +212,16 @@ func recordText(r *db.Record, value string) string {
 		return sentence(r)
 	}
 	return other + strings.Replace(sentence(r), " Risk: None: it is the default.", "", 1)
+}
+
+// heir returns the key that took a key's place. If a family was renamed, the rest of the name
+// stays.
+func heir(r *db.Record, key string) string {
+	before, after, family := strings.Cut(r.Key, "*")
+	if !family || after != "" || !strings.HasSuffix(r.Renamed, "*") {
+		return ofDriver(r.Renamed, key)
+	}
+	return strings.TrimSuffix(r.Renamed, "*") + strings.TrimPrefix(key, before)
 }
 
 // ofDriver returns a key's name for the driver of another key.

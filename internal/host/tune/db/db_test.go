@@ -126,7 +126,7 @@ func TestByKey(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		"vfs.zfs.arc_max": "vfs.zfs.*", "vfs.nfs.x": "vfs.*", "hw.ix.enable_aim": "hw.ix.enable_aim", "hw.ix.rxd": "hw.igb.rxd",
-		"net.ipv4.conf.eth0.rp_filter": "net.ipv4.conf.*.rp_filter", "net.ipv4.tcp_rmem": "net.ipv4.tcp_rmem", "net.ipv4.tcp_ecn": "net.ipv4.tcp_*",
+		"net.ipv4.conf.eth0.rp_filter": "net.ipv4.conf.*.rp_filter", "net.ipv4.tcp_rmem": "net.ipv4.tcp_rmem", "net.ipv4.tcp_collapse_max_bytes": "net.ipv4.tcp_*",
 	} {
 		if got := d.Match(key); len(got) != 1 || got[0].Key != want {
 			t.Errorf("%s: %v, want %s", key, got, want)
