@@ -21,6 +21,9 @@ func tooFewQueues(v *view) (o outcome) {
 		if q == nil && n.virtual && n.queueCount() == 1 {
 			v.fewVirtual(&o, n)
 		}
+		if q == nil {
+			v.hostThread(&o, n)
+		}
 		if q == nil || n.maxQueues() > n.queueCount() || n.isUneven(q) {
 			continue
 		}
@@ -54,6 +57,31 @@ func (v *view) fewVirtual(o *outcome, n *nic) {
 		Remedies: v.spread(n, q),
 		Expect:   "flows spread over more cores, at the cost of handing packets over",
 		because:  n.Name + " has one queue, which is received by the core that sends to it",
+	})
+}
+
+// hostThread checks a guest's card with one queue: one thread of the host carries all its
+// packets, and may be full although the core here, which does less for each, is not.
+func (v *view) hostThread(o *outcome, n *nic) {
+	const many = 200000 // packets a second in both directions, which such threads rarely exceed
+	q := n.largest()
+	if n.Driver != "virtio_net" || !v.Host.Hypervisor || n.queueCount() != 1 || q == nil || len(v.cores) < 4 {
+		return
+	}
+	c := v.loaded(q)
+	if c == nil && len(q.cores) == 0 {
+		c = v.busiestCore() // one core receives, and nobody knows which
+	}
+	packets := n.link.RxPackets + n.link.TxPackets
+	if c == nil || c.network() < working || float64(packets)/v.Seconds < many {
+		return
+	}
+	o.add(Finding{
+		Severity: Warning, Subject: n.Name, core: c.ID, weight: q.share,
+		Says:     fmt.Sprintf("%s has 1 queue: one thread of the host carries its %s, and may be full although no core here is", n.Name, v.rate(packets)),
+		Evidence: []string{v.queueLine(n), c.line()},
+		Remedies: []Remedy{{Command: fmt.Sprintf("ethtool -L %s combined %d", n.Name, len(v.cpusFor(n))), Text: "after the host offers more: " + moreQueues(n.Driver)}},
+		Expect:   "several threads of the host, and several cores here, share the packets",
 	})
 }
 

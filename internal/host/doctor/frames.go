@@ -143,11 +143,28 @@ func (v *view) flapped(o *outcome, d *Interface) {
 		f.Remedies = append([]Remedy{{Command: "ethtool --set-eee " + d.Name + " eee off", Text: "the link sleeps between packets (EEE), which some pairs of ports do not survive: try it without"}}, f.Remedies...)
 		f.Evidence = append(f.Evidence, d.Name+": EEE is on, and active")
 	}
+	if together := v.flapTogether(d); len(together) > 1 {
+		f.Remedies = append([]Remedy{{Command: "cat /proc/net/bonding/" + d.Master, Text: fmt.Sprintf("%s flap together: then it is no cable, but what watches them. Set lacp_rate fast at both ends, and miimon without updelay and downdelay", join(together))}}, f.Remedies...)
+	}
 	if changes > 1 {
 		f.Severity = Warning
 		f.Says = fmt.Sprintf("the link of %s flaps: it came up or went down %d times in %s", d.Name, changes, seconds(v.Seconds))
 	}
 	o.add(f)
+}
+
+// flapTogether returns the members of the interface's bond that went up or down.
+func (v *view) flapTogether(d *Interface) (names []string) {
+	bond := v.device(d.Master)
+	if bond == nil || bond.Bond == nil {
+		return nil
+	}
+	for _, name := range bond.Bond.Members {
+		if l, known := v.link(name); known && l.CarrierChanges > 1 {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // grew describes how far a counter of an interface grew.

@@ -59,6 +59,16 @@ var harmless = []struct {
 		},
 	},
 	{
+		name: "a tunnel that leaves room for what it adds", check: "PATH-1", severity: Warning,
+		change: func(b *box) { b.over("wg0", "wireguard", 1420).over("vxlan0", "vxlan", 1450) },
+		fault:  func(b *box) { b.over("wg0", "wireguard", 1420).over("vxlan0", "vxlan", 1451) },
+	},
+	{
+		name: "a guest's card with one queue and little to do", check: "RPS-1", severity: Warning,
+		change: func(b *box) { b.guest(72, 30000) },
+		fault:  func(b *box) { b.guest(72, 120000) },
+	},
+	{
 		name: "multicast to a host that wants it", check: "STORM-1", severity: Warning,
 		change: func(b *box) { b.counted("eth0", "rx_multicast", 790000) },
 		fault: func(b *box) {

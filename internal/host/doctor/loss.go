@@ -363,6 +363,7 @@ func managed(all []qdisc, root *qdisc) (drops uint64) {
 }
 
 func tooBig(v *view) (o outcome) {
+	v.tooWide(&o)
 	var failed, received, split uint64
 	for name, now := range v.After.SNMP {
 		switch name {

@@ -11,6 +11,9 @@ import (
 // takes it, in seconds. A router of 600 MHz with a tunnel and a shaper stays below.
 const costly = 200e-6
 
+// muchSoftirq is the share of a core's time in softirqs from which on it is asked what for.
+const muchSoftirq = 0.4
+
 // packetSoftirqs are the softirqs that may be of packets: drivers of cards on USB, and of
 // wireless ones, receive in tasklets. The others are timers, disks, RCU and the scheduler.
 var packetSoftirqs = []string{"NET_RX", "NET_TX", "TASKLET", "HI"}
@@ -22,7 +25,7 @@ func otherSoftirqs(v *view) (o outcome) {
 	var spent float64
 	for _, c := range v.cores {
 		spent += c.softirq * v.Seconds
-		if c.softirq >= half && c.busy >= working {
+		if c.softirq >= muchSoftirq && c.busy >= working {
 			loaded = append(loaded, c)
 		}
 	}

@@ -1,6 +1,9 @@
 package doctor
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // stackChanges are those of the kernel's own stack, of memory, cards and slots.
 var stackChanges = []change{
@@ -22,6 +25,8 @@ var stackChanges = []change{
 	{"MEM-1", Critical, func(b *box) { b.counted("eth0", "rx_skb_alloc_fail", 9000).errors("eth0", Link{RxDropped: 8000}) }},
 	{"STORM-1", Warning, func(b *box) { b.counted("eth0", "rx_broadcast", 700000) }},
 	{"STORM-1", Critical, func(b *box) { b.counted("eth0", "rx_broadcast", 700000).cores(96, 0, 1, 2, 3) }},
+	{"PATH-1", Warning, func(b *box) { b.over("vxlan0", "vxlan", 1480) }},
+	{"RPS-1", Warning, func(b *box) { b.guest(72, 120000) }},
 	{"CPU-4", Warning, func(b *box) { b.cores(70, 0, 1, 2, 3).less("eth0", 60000).less("eth1", 60000).unprocessed() }},
 	{"CPU-4", Warning, func(b *box) { b.cores(70, 0).watchedKinds(map[string]float64{"RCU": 4, "TIMER": 2, "NET_RX": 1}) }},
 	{"CPU-4", Critical, func(b *box) { b.cores(95, 0).watchedKinds(map[string]float64{"RCU": 7, "NET_RX": 2}) }},
@@ -88,6 +93,40 @@ func TestSegmentation(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%+v: %t", c, got)
+		}
+	}
+}
+
+// over adds a tunnel over eth0, whose packets have up to 1,500 bytes.
+func (b *box) over(name, kind string, mtu int) *box {
+	b.s.Interfaces = append(b.s.Interfaces, Interface{Name: name, Kind: kind, Up: true, MTU: mtu, Parent: "eth0"})
+	b.s.Before.Links[name], b.s.After.Links[name] = Link{}, Link{RxPackets: 50000, TxPackets: 40000}
+	return b
+}
+
+// guest adds a card of a hypervisor with one queue, which cpu3 serves.
+func (b *box) guest(softirq float64, perSecond int) *box {
+	b.s.Host.Hypervisor = true
+	n := b.card("ens4", "virtio_net", 0, 1, 1)
+	n.MaxMbit = 0
+	return b.serve("ens4", 0, 3).traffic("ens4", 120, perSecond*2).less("eth1", 0).core(3, softirq, 4, 4)
+}
+
+// TestFlapTogether checks that ports of a bond that flap together are no matter of cables.
+func TestFlapTogether(t *testing.T) {
+	for other, want := range map[uint64]string{6: "lacp_rate", 0: "cable"} {
+		b := newBox(4)
+		b.card("eth0", "ixgbe", 10000, 4, 4)
+		b.card("eth1", "ixgbe", 10000, 4, 4)
+		b.s.Interfaces[0].Master, b.s.Interfaces[1].Master = "bond0", "bond0"
+		b.s.Interfaces = append(b.s.Interfaces, Interface{Name: "bond0", Kind: "bond", Up: true, Bond: &Bond{Mode: "802.3ad", Members: []string{"eth0", "eth1"}}})
+		b.loaded().errors("eth0", Link{CarrierChanges: 6}).errors("eth1", Link{CarrierChanges: other})
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := findingOf(r, "ERR-1"); f == nil || !strings.Contains(f.Remedies[0].Text, want) {
+			t.Errorf("%d changes of the other: %+v", other, f)
 		}
 	}
 }
