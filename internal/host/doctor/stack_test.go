@@ -130,3 +130,22 @@ func TestFlapTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestUSBCard checks that the interrupt of a USB controller, which the collector gives to the
+// card on it, tells the core that receives: two cards on one core are found.
+func TestUSBCard(t *testing.T) {
+	for _, name := range []string{"xhci-hcd:usb4", "xhci_hcd"} {
+		b := newBox(4)
+		b.card("eth0", "rk_gmac-dwmac", 1000, 1, 1)
+		b.card("eth1", "r8152", 1000, 1, 1).PCI = nil
+		b.serve("eth1", 0, 0).traffic("eth0", 1400, 40000).traffic("eth1", 1400, 40000).cores(97, 0)
+		b.s.IRQs[1].Name = name
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Verdict.Check != "IRQ-1" {
+			t.Errorf("%s: %s: %s", name, r.Verdict.Check, r.Verdict.Sentence)
+		}
+	}
+}

@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// usb matches the interrupts of USB controllers, which bring the packets of a card on USB.
+var usb = regexp.MustCompile(`(?i)^(?:[xeou]hci[-_]hcd|dwc2?_|musb|.*:usb\d+$)`)
+
 // Card has the names that drivers use in a card's interrupts.
 type Card struct {
 	Name   string // name of the interface
@@ -85,7 +88,7 @@ func (c *Card) Receiving(names map[int]string) map[int]int {
 			worded[n] = irq
 		case ok:
 			bare[n] = irq
-		case rest == "":
+		case rest == "" || usb.MatchString(names[irq]) && c.Queues <= 1:
 			only[0] = irq
 		}
 	}

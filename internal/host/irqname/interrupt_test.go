@@ -66,3 +66,20 @@ func TestOwner(t *testing.T) {
 		}
 	}
 }
+
+// TestUSBControllers checks that the interrupt of a USB controller is that of a card's one
+// queue, and not of several.
+func TestUSBControllers(t *testing.T) {
+	for _, name := range []string{"xhci_hcd", "xhci-hcd:usb4", "ehci_hcd:usb1", "dwc2_hsotg:usb1"} {
+		one, two := Card{Name: "eth1", Queues: 1}, Card{Name: "eth1", Queues: 2}
+		if got := one.Receiving(map[int]string{30: name}); len(got) != 1 || got[0] != 30 {
+			t.Errorf("%s: %v", name, got)
+		}
+		if got := two.Receiving(map[int]string{30: name}); len(got) != 0 {
+			t.Errorf("%s of a card with two queues: %v", name, got)
+		}
+	}
+	if got := (&Card{Name: "eth1", Queues: 1}).Receiving(map[int]string{30: "virtio0-config"}); len(got) != 0 {
+		t.Errorf("virtio0-config: %v", got)
+	}
+}

@@ -119,6 +119,7 @@ func (r *reader) read(ctx context.Context) (err error) {
 		return err
 	}
 	r.watched()
+	r.nameSockets(dropping(before.Sockets, after.Sockets))
 	r.natUses(after)
 	r.placeThreads()
 	s.Before, s.After, s.Seconds = before, after, second.Sub(first).Seconds()

@@ -204,6 +204,39 @@ func TestInterrupts(t *testing.T) {
 	}
 }
 
+// TestUSBInterrupts checks that the interrupts of a USB controller are those of the card on it.
+func TestUSBInterrupts(t *testing.T) {
+	proc, sys := t.TempDir(), t.TempDir()
+	text := "            CPU0       CPU1\n" +
+		" 30:          1          0     GICv2  99 Level     xhci-hcd:usb4\n 31:          1          0     GICv2  98 Level     ehci_hcd:usb14\n" +
+		" 32:          1          0   PCI-MSI 9-edge      xhci_hcd\n 33:          1          0   PCI-MSI 8-edge      xhci_hcd\n"
+	if err := os.WriteFile(filepath.Join(proc, "interrupts"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, device := range map[string]string{"eth1": "devices/platform/ff600000.usb/usb4/4-1/4-1:1.0", "eth2": "devices/pci0/0000:02:00.0/usb6/6-2/6-2:1.0", "eth3": "devices/platform/ff600000.usb/usb4/4-2/4-2:1.0"} {
+		for _, folder := range []string{device, "class/net/" + name} {
+			if err := os.MkdirAll(filepath.Join(sys, folder), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink(filepath.Join(sys, device), filepath.Join(sys, "class/net", name, "device")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(sys, "devices/pci0/0000:02:00.0/msi_irqs/33"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{proc: proc, sys: sys, net: sys, below: map[string]string{}, snapshot: &doctor.Snapshot{Unreadable: map[string]string{}}}
+	for _, name := range []string{"eth1", "eth2", "eth3"} {
+		r.snapshot.Interfaces = append(r.snapshot.Interfaces, doctor.Interface{Name: name, Kind: "physical"})
+	}
+	r.interrupts()
+	want := []doctor.IRQ{{Number: 30, Name: "xhci-hcd:usb4", Interface: "eth1"}, {Number: 33, Name: "xhci_hcd", Interface: "eth2"}}
+	if diff := cmp.Diff(want, r.snapshot.IRQs); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestConntrack checks that a kernel without connection tracking counts as tracking
 // nothing, and that an unreadable table counts as unknown.
 func TestConntrack(t *testing.T) {

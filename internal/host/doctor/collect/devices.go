@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -317,6 +318,7 @@ func (r *reader) interrupts() {
 		return
 	}
 	owners := r.owners()
+	r.usbOwners(owners, names)
 	irqs := []doctor.IRQ{}
 	for number, name := range names {
 		owner := owners[number]
@@ -333,6 +335,41 @@ func (r *reader) interrupts() {
 	}
 	sortIRQs(irqs)
 	r.snapshot.IRQs = irqs
+}
+
+// usbBus finds the bus of a card on USB in its path below /sys/devices.
+var usbBus = regexp.MustCompile(`^(.*)/usb(\d+)/`)
+
+// usbOwners adds the interrupts of the USB controllers that network cards hang on: these
+// bring the cards' packets. If several cards share one, the first counts. PCI lists a controller's
+// interrupts; that of others is named after the bus ("xhci-hcd:usb4").
+func (r *reader) usbOwners(owners map[int]string, names map[int]string) {
+	for i := range r.snapshot.Interfaces {
+		n := &r.snapshot.Interfaces[i]
+		target, err := filepath.EvalSymlinks(r.sysFile("class/net", n.Name, "device"))
+		if err != nil || n.Kind != string(netif.Physical) || r.of("class/net/"+n.Name+"/ifindex") != r.text("class/net/"+n.Name+"/ifindex") {
+			continue
+		}
+		bus := usbBus.FindStringSubmatch(target + "/")
+		if bus == nil {
+			continue
+		}
+		own := map[int]bool{}
+		if files, err := filepath.Glob(bus[1] + "/msi_irqs/*"); err == nil {
+			for _, file := range files {
+				if irq, err := strconv.Atoi(filepath.Base(file)); err == nil {
+					own[irq] = true
+				}
+			}
+		}
+		for number, name := range names {
+			if own[number] || strings.HasSuffix(name, ":usb"+bus[2]) {
+				if owners[number] == "" {
+					owners[number] = n.Name
+				}
+			}
+		}
+	}
 }
 
 // namedAfter returns the card that an interrupt is named after, "" for none.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // sockets lists the sockets that have dropped datagrams, and the listening ones before whose
-// program connections wait. Few do, so that only their programs are looked up.
+// program connections wait.
 func (r *reader) sockets(c *doctor.Counters) {
 	found := []doctor.Socket{}
 	for _, file := range []string{"udp", "udp6", "tcp", "tcp6"} {
@@ -29,8 +30,21 @@ func (r *reader) sockets(c *doctor.Counters) {
 			return
 		}
 	}
-	r.nameSockets(found)
 	c.Sockets = found
+}
+
+// dropping returns those of the second sample that dropped between the samples, or before
+// which connections wait: only their programs are looked up, because that reads the files of
+// all processes.
+func dropping(before, after []doctor.Socket) (all []*doctor.Socket) {
+	for i := range after {
+		s := &after[i]
+		k := slices.IndexFunc(before, func(b doctor.Socket) bool { return b.Protocol == s.Protocol && b.Inode == s.Inode })
+		if k < 0 || s.Drops > before[k].Drops || s.Waiting > 0 {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // listening is TCP_LISTEN of the kernel's tcp_states.h.
@@ -79,14 +93,14 @@ func parseSockets(found []doctor.Socket, protocol, text string) ([]doctor.Socket
 
 // nameSockets adds the programs that hold the sockets. Sockets of another PID namespace's
 // programs stay without a name.
-func (r *reader) nameSockets(all []doctor.Socket) {
+func (r *reader) nameSockets(all []*doctor.Socket) {
 	if len(all) == 0 {
 		return
 	}
 	wanted := map[string][]*doctor.Socket{}
 	for i := range all {
 		link := fmt.Sprintf("socket:[%d]", all[i].Inode)
-		wanted[link] = append(wanted[link], &all[i])
+		wanted[link] = append(wanted[link], all[i])
 	}
 	entries, err := os.ReadDir(r.proc)
 	if err != nil {

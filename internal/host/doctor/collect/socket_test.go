@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -86,6 +87,10 @@ func TestSockets(t *testing.T) {
 	r := &reader{proc: folder, snapshot: &doctor.Snapshot{Unreadable: map[string]string{}}}
 	var c doctor.Counters
 	r.sockets(&c)
+	r.nameSockets(dropping(nil, c.Sockets))
+	if again := dropping(c.Sockets, c.Sockets); slices.ContainsFunc(again, func(s *doctor.Socket) bool { return s.Protocol == "udp" }) {
+		t.Errorf("dropping although nothing grew: %+v", again)
+	}
 	found := map[string]bool{}
 	for _, s := range c.Sockets {
 		own := s.Program == strings.TrimSpace(string(name))
