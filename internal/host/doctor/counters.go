@@ -23,6 +23,10 @@ type Counters struct {
 	// the kernel's names (aer_dev_correctable): "BadTLP".
 	Bus map[string]map[string]uint64 `json:"bus,omitzero"`
 
+	// Destinations6 is the number of IPv6 routes and cached destinations (rt6_stats); nil:
+	// unknown.
+	Destinations6 *int `json:"destinations_ipv6,omitempty"`
+
 	Conntrack  *Conntrack  `json:"conntrack,omitempty"`
 	Neighbours *Neighbours `json:"neighbours,omitempty"`
 	Weir       *WeirCount  `json:"weir,omitempty"`

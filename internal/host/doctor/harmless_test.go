@@ -69,6 +69,16 @@ var harmless = []struct {
 		fault:  func(b *box) { b.guest(72, 120000) },
 	},
 	{
+		name: "a table of IPv6 destinations without a limit", check: "DST-1", severity: Critical,
+		change: func(b *box) { b.destinations(4096, "6.12.0") },
+		fault:  func(b *box) { b.destinations(4096, "5.10.0") },
+	},
+	{
+		name: "far ends on bad radio", check: "PATH-2", severity: Warning,
+		change: func(b *box) { b.stack("Tcp.OutSegs", 90000).stack("Tcp.RetransSegs", 1300) },
+		fault:  func(b *box) { b.stack("Tcp.OutSegs", 90000).stack("Tcp.RetransSegs", 2300) },
+	},
+	{
 		name: "multicast to a host that wants it", check: "STORM-1", severity: Warning,
 		change: func(b *box) { b.counted("eth0", "rx_multicast", 790000) },
 		fault: func(b *box) {

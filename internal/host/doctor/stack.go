@@ -99,7 +99,10 @@ func datagrams(v *view) (o outcome) {
 	if lost < fewLost || f.weight < lossHurts {
 		return o
 	}
-	f.Severity = gradeLoss(lost, f.weight)
+	f.Severity = min(gradeLoss(lost, f.weight), Warning) // it may be a socket that nobody reads
+	if f.weight >= held {
+		f.Severity = Critical
+	}
 	f.Says = fmt.Sprintf("%s of the datagrams for programs of this box find no room in their socket", percent(f.weight))
 	f.Evidence = []string{fmt.Sprintf("Udp.RcvbufErrors: %s in %s", units.Thousands(int(lost)), seconds(v.Seconds))}
 	if worst := v.worstSocket("udp"); worst != nil {
@@ -251,7 +254,7 @@ func sentAgain(v *view) (o outcome) {
 		return o
 	}
 	f := Finding{
-		Severity: Warning, core: -1, weight: share,
+		Severity: Notice, core: -1, weight: share,
 		Says: fmt.Sprintf("this box's own TCP sends %s of its segments again: packets, or their acknowledgements, are lost on the way", percent(share)),
 		Evidence: []string{fmt.Sprintf("Tcp.RetransSegs: %s of %s, TcpExt.TCPTimeouts: %s in %s", units.Thousands(int(again)), units.Thousands(int(sent)),
 			units.Thousands(int(v.counted("TcpExt.TCPTimeouts"))), seconds(v.Seconds))},
@@ -261,12 +264,19 @@ func sentAgain(v *view) (o outcome) {
 		},
 		Expect: "one percent of loss and 20 ms leave a connection some 7 Mbit/s; without it, the link's rate",
 	}
+	if share >= moreAgain {
+		f.Severity = Warning
+	}
 	if share >= muchAgain {
 		f.Remedies = append(v.withoutTSO(), f.Remedies...)
 	}
 	o.add(f)
 	return o
 }
+
+// moreAgain is the share of segments sent again that the far ends of the Internet, some of them
+// on bad radio, do not explain alone.
+const moreAgain = 0.02
 
 // muchAgain is the share of segments sent again that few ways are as bad as: cards that send
 // large packets wrongly are.

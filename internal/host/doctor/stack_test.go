@@ -12,6 +12,9 @@ var stackChanges = []change{
 		b.stack("Ip.ReasmFails", 3000).stack("Ip.ReasmTimeout", 3000).stack("Ip.ReasmReqds", 190000)
 	}},
 	{"SOCK-1", Critical, func(b *box) { b.stack("Udp.RcvbufErrors", 4100).stack("Udp.InDatagrams", 78000) }},
+	{"SOCK-1", Warning, func(b *box) { b.stack("Udp.RcvbufErrors", 60).stack("Udp.InDatagrams", 94000) }},
+	{"DST-1", Critical, func(b *box) { b.destinations(4096, "4.19.0-6-amd64") }},
+	{"DST-1", Warning, func(b *box) { b.destinations(3500, "6.2.16") }},
 	{"SOCK-2", Critical, func(b *box) { b.stack("TcpExt.ListenOverflows", 900).stack("Tcp.PassiveOpens", 20000) }},
 	{"SOCK-2", Warning, func(b *box) { b.stack("TcpExt.ListenOverflows", 20).stack("Tcp.PassiveOpens", 20000) }},
 	{"SOCK-2", Critical, func(b *box) { b.stack("TcpExt.TCPReqQFullDrop", 500) }},
@@ -46,6 +49,13 @@ var stackChanges = []change{
 // stack lets a counter of the kernel's stack grow.
 func (b *box) stack(name string, by uint64) *box {
 	b.s.After.SNMP[name] = b.s.Before.SNMP[name] + by
+	return b
+}
+
+// destinations sets the routes and cached destinations of IPv6, of 4,096.
+func (b *box) destinations(n int, kernel string) *box {
+	b.s.Host.Kernel, b.s.Sysctls["net.ipv6.route.max_size"] = kernel, "4096"
+	b.s.After.Destinations6 = &n
 	return b
 }
 

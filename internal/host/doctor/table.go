@@ -14,6 +14,7 @@ func tableChecks() []Check {
 		{ID: "NAT-2", Title: "address translation has few ports left", Reads: []string{"weir"}, Worst: Critical, needs: []need{(*view).noWeir}, run: natUses},
 		{ID: "CT-1", Title: "the kernel's connection tracking is full", Reads: []string{"conntrack", "sysctls"}, Worst: Critical, needs: []need{noConntrack}, run: conntrack},
 		{ID: "CT-2", Title: "the kernel tracks connections that weir forwards", Reads: []string{"conntrack", "weir"}, Worst: Notice, needs: []need{(*view).noWeir, noConntrack}, run: doubleTracking},
+		{ID: "DST-1", Title: "the table of IPv6 destinations is full", Reads: []string{"destinations_ipv6", "sysctls", "host.kernel"}, Worst: Critical, needs: []need{noSysctls}, run: destinations},
 		{ID: "NEIGH-1", Title: "the neighbour table overflows", Reads: []string{"neighbours", "sysctls"}, Worst: Critical, needs: []need{noNeighbours}, run: neighbours},
 	}
 }
@@ -168,6 +169,42 @@ func doubleTracking(v *view) (o outcome) {
 		Evidence: []string{"weir info counts what is handed to the stack, by reason (up-…)"},
 		Remedies: []Remedy{{Command: "weir info", Text: "see which reason hands packets to the stack; weir interfaces shows the hooks"}},
 		Expect:   "packets that weir forwards itself cost a fraction",
+	})
+	return o
+}
+
+// noLimit6 is the first version of Linux whose IPv6 destinations have no limit.
+var noLimit6 = [2]int{6, 3}
+
+// destinations checks the limit of IPv6's destinations, which kernels before 6.3 have: above it,
+// "Route cache is full", and packets to further hosts are lost.
+func destinations(v *view) (o outcome) {
+	const limit = "net.ipv6.route.max_size"
+	var major, minor int
+	if n, _ := fmt.Sscanf(v.Host.Kernel, "%d.%d", &major, &minor); n == 2 && (major > noLimit6[0] || major == noLimit6[0] && minor >= noLimit6[1]) {
+		o.absent = "this kernel has no limit"
+		return o
+	}
+	most, known := v.number(limit)
+	if !known || most <= 0 {
+		o.absent = "there is no limit (no IPv6)"
+		return o
+	}
+	if v.After == nil || v.After.Destinations6 == nil {
+		o.lacks(v, "destinations_ipv6")
+		return o
+	}
+	share := float64(*v.After.Destinations6) / float64(most)
+	grade := fill(share, 0)
+	if grade == Notice {
+		return o
+	}
+	o.add(Finding{
+		Severity: grade, core: -1, weight: share,
+		Says:     "the table of IPv6 destinations holds " + of(*v.After.Destinations6, most) + ": packets to further hosts are lost (\"Route cache is full\")",
+		Evidence: []string{fmt.Sprintf("%s = %d", limit, most)},
+		Remedies: []Remedy{{Command: fmt.Sprintf("sysctl -w %s=%d", limit, max(4*most, 1<<20)), Text: "raise the limit; Linux 6.3 and later have none"}},
+		Expect:   "all hosts are reached over IPv6",
 	})
 	return o
 }

@@ -204,6 +204,26 @@ func TestInterrupts(t *testing.T) {
 	}
 }
 
+// TestDestinations reads the count as the kernel prints it, and says what it cannot read.
+func TestDestinations(t *testing.T) {
+	for text, want := range map[string]int{"0012 0009 0046 0009 0000 0fff 0000\n": 4095, "": -1, "0012\n": -1, "0012 0009 0046 0009 0000 xyz 0000\n": -1} {
+		r := &reader{proc: t.TempDir(), snapshot: &doctor.Snapshot{Unreadable: map[string]string{}}}
+		if text != "" {
+			if err := os.MkdirAll(r.procFile("net"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(r.procFile("net/rt6_stats"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var c doctor.Counters
+		r.destinations(&c)
+		if (c.Destinations6 == nil) != (want < 0) || want >= 0 && *c.Destinations6 != want || (r.snapshot.Unreadable["destinations_ipv6"] != "") != (want < 0 && text != "") {
+			t.Errorf("%q: %v, %v", text, c.Destinations6, r.snapshot.Unreadable)
+		}
+	}
+}
+
 // TestUSBInterrupts checks that the interrupts of a USB controller are those of the card on it.
 func TestUSBInterrupts(t *testing.T) {
 	proc, sys := t.TempDir(), t.TempDir()

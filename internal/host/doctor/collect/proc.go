@@ -112,6 +112,27 @@ func (r *reader) conntrack(c *doctor.Counters) {
 	}
 }
 
+// destinations reads how many routes and cached destinations IPv6 has: the sixth figure of
+// rt6_stats (rt6_stats_seq_show). Without the file there is no IPv6.
+func (r *reader) destinations(c *doctor.Counters) {
+	text, err := readFile(r.procFile("net/rt6_stats"))
+	if err != nil {
+		return
+	}
+	f := strings.Fields(text)
+	if len(f) < 6 {
+		r.lacks("destinations_ipv6", fmt.Errorf("read /proc/net/rt6_stats: %q", text))
+		return
+	}
+	n, err := strconv.ParseInt(f[5], 16, 32)
+	if err != nil {
+		r.lacks("destinations_ipv6", fmt.Errorf("read /proc/net/rt6_stats: %w", err))
+		return
+	}
+	entries := int(n)
+	c.Destinations6 = &entries
+}
+
 func (r *reader) neighbours(c *doctor.Counters) {
 	t4, err := r.table("arp_cache")
 	if err != nil {
