@@ -36,7 +36,7 @@ func newBox(cores int) *box {
 			"TcpExt.ListenOverflows", "TcpExt.TCPReqQFullDrop", "TcpExt.TCPMemoryPressures", "TcpExt.TCPAbortOnMemory", "TcpExt.IPReversePathFilter"} {
 			c.SNMP[name] = 40
 		}
-		c.Sockets, c.Bus = []Socket{}, map[string]map[string]uint64{}
+		c.Sockets, c.NFQueues, c.Bus = []Socket{}, []NFQueue{}, map[string]map[string]uint64{}
 		c.Conntrack, c.Neighbours = &Conntrack{Count: 50}, &Neighbours{Entries4: 20, Entries6: 10}
 	}
 	for _, family := range []string{"ipv4", "ipv6"} {

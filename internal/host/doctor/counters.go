@@ -23,6 +23,8 @@ type Counters struct {
 	// the kernel's names (aer_dev_correctable): "BadTLP".
 	Bus map[string]map[string]uint64 `json:"bus,omitzero"`
 
+	// NFQueues lists the queues in which packets wait for a program that judges them.
+	NFQueues []NFQueue `json:"nfqueues,omitzero"`
 	// Destinations6 is the number of IPv6 routes and cached destinations (rt6_stats); nil:
 	// unknown.
 	Destinations6 *int `json:"destinations_ipv6,omitempty"`
@@ -98,6 +100,16 @@ type Class struct {
 	CeilingBits uint64 `json:"ceiling_bits"`
 	Bytes       uint64 `json:"bytes"`
 	Drops       uint64 `json:"drops"` // without those of the classes below it
+}
+
+// NFQueue is a queue of packets for a program that judges them (NFQUEUE).
+type NFQueue struct {
+	Number  int    `json:"number"`
+	Program string `json:"program,omitempty"` // "": unknown
+	Waiting int    `json:"waiting"`
+	Given   uint64 `json:"given"`   // packets that were queued
+	Dropped uint64 `json:"dropped"` // packets that found it full
+	Unread  uint64 `json:"unread"`  // packets for which the program's socket had no room
 }
 
 // Socket is a program's socket.

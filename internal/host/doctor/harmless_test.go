@@ -79,6 +79,15 @@ var harmless = []struct {
 		fault:  func(b *box) { b.stack("Tcp.OutSegs", 90000).stack("Tcp.RetransSegs", 2300) },
 	},
 	{
+		name: "a program that judges packets, and keeps up", check: "NFQ-1", severity: Critical,
+		change: func(b *box) {
+			b.s.Before.NFQueues, b.s.After.NFQueues = []NFQueue{{Dropped: 9000}}, []NFQueue{{Given: 90000, Dropped: 9000, Waiting: 3}}
+		},
+		fault: func(b *box) {
+			b.s.Before.NFQueues, b.s.After.NFQueues = []NFQueue{{Dropped: 9000}}, []NFQueue{{Given: 90000, Dropped: 9100, Waiting: 3}}
+		},
+	},
+	{
 		name: "multicast to a host that wants it", check: "STORM-1", severity: Warning,
 		change: func(b *box) { b.counted("eth0", "rx_multicast", 790000) },
 		fault: func(b *box) {

@@ -13,6 +13,7 @@ import (
 func stackChecks() []Check {
 	return []Check{
 		{ID: "FRAG-1", Title: "fragments are not put together", Reads: []string{"snmp", "sysctls"}, Worst: Critical, needs: []need{lackingCounts("Ip.ReasmFails", "Ip.ReasmReqds")}, run: fragments},
+		{ID: "NFQ-1", Title: "a program that judges packets does not keep up", Reads: []string{"nfqueues"}, Worst: Critical, run: nfqueues},
 		{ID: "SOCK-1", Title: "a program's socket has no room for datagrams", Reads: []string{"snmp", "sockets", "sysctls"}, Worst: Critical, needs: []need{lackingCounts("Udp.RcvbufErrors", "Udp.InDatagrams")}, run: datagrams},
 		{ID: "SOCK-2", Title: "a listening socket refuses connections", Reads: []string{"snmp", "sockets", "sysctls"}, Worst: Critical, needs: []need{lackingCounts("TcpExt.ListenOverflows")}, run: listeners},
 		{ID: "MEM-2", Title: "TCP's memory is at its limit", Reads: []string{"snmp", "sysctls"}, Worst: Critical, needs: []need{lackingCounts("TcpExt.TCPMemoryPressures")}, run: tcpMemory},

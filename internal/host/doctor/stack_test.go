@@ -13,6 +13,10 @@ var stackChanges = []change{
 	}},
 	{"SOCK-1", Critical, func(b *box) { b.stack("Udp.RcvbufErrors", 4100).stack("Udp.InDatagrams", 78000) }},
 	{"SOCK-1", Warning, func(b *box) { b.stack("Udp.RcvbufErrors", 60).stack("Udp.InDatagrams", 94000) }},
+	{"NFQ-1", Critical, func(b *box) {
+		b.s.Before.NFQueues = []NFQueue{{Number: 0, Program: "suricata", Given: 4294967000, Dropped: 40}}
+		b.s.After.NFQueues = []NFQueue{{Number: 0, Program: "suricata", Given: 90000, Dropped: 4040, Unread: 60, Waiting: 1024}}
+	}},
 	{"DST-1", Critical, func(b *box) { b.destinations(4096, "4.19.0-6-amd64") }},
 	{"DST-1", Warning, func(b *box) { b.destinations(3500, "6.2.16") }},
 	{"SOCK-2", Critical, func(b *box) { b.stack("TcpExt.ListenOverflows", 900).stack("Tcp.PassiveOpens", 20000) }},

@@ -211,6 +211,7 @@ func (r *reader) counters() (*doctor.Counters, error) {
 	r.conntrack(c)
 	r.neighbours(c)
 	r.destinations(c)
+	r.nfqueues(c)
 	r.sockets(c)
 	r.busErrors(c)
 	c.Throttle = r.throttle()

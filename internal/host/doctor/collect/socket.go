@@ -47,6 +47,35 @@ func dropping(before, after []doctor.Socket) (all []*doctor.Socket) {
 	return all
 }
 
+// nfqueues reads the queues of packets that wait for a program (nfnetlink_queue.c, seq_show):
+// number, port id, how many wait, mode, range, dropped, dropped at the socket, last id. The
+// port id is the program's process, unless it has several such sockets.
+func (r *reader) nfqueues(c *doctor.Counters) {
+	text, err := readFile(r.procFile("net/netfilter/nfnetlink_queue"))
+	if errors.Is(err, fs.ErrNotExist) {
+		c.NFQueues = []doctor.NFQueue{} // the kernel queues nothing
+		return
+	}
+	if err != nil {
+		r.lacks("nfqueues", err)
+		return
+	}
+	found := []doctor.NFQueue{}
+	for line := range strings.Lines(text) {
+		var q doctor.NFQueue
+		var port, mode, length int
+		if _, err := fmt.Sscan(line, &q.Number, &port, &q.Waiting, &mode, &length, &q.Dropped, &q.Unread, &q.Given); err != nil {
+			r.lacks("nfqueues", fmt.Errorf("read /proc/net/netfilter/nfnetlink_queue: line %q: %w", line, err))
+			return
+		}
+		if name, err := readFile(r.procFile(strconv.Itoa(port), "comm")); err == nil {
+			q.Program = strings.TrimSpace(name)
+		}
+		found = append(found, q)
+	}
+	c.NFQueues = found
+}
+
 // listening is TCP_LISTEN of the kernel's tcp_states.h.
 const listening = "0A"
 

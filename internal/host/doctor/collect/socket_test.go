@@ -41,6 +41,34 @@ func TestParseSockets(t *testing.T) {
 	}
 }
 
+// TestNFQueues reads lines as the kernel prints them.
+func TestNFQueues(t *testing.T) {
+	r := &reader{proc: t.TempDir(), snapshot: &doctor.Snapshot{Unreadable: map[string]string{}}}
+	var c doctor.Counters
+	if r.nfqueues(&c); c.NFQueues == nil || len(c.NFQueues) > 0 {
+		t.Errorf("without the file: %v", c.NFQueues)
+	}
+	for name, text := range map[string]string{"net/netfilter/nfnetlink_queue": "    0   1234  4096 2 65535 1018019   17  5000000  1\n    3 4294963 0 2 65535 0 0 9 1\n", "1234/comm": "ntopng\n"} {
+		if err := os.MkdirAll(filepath.Dir(r.procFile(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(r.procFile(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.nfqueues(&c)
+	want := []doctor.NFQueue{{Number: 0, Program: "ntopng", Waiting: 4096, Given: 5000000, Dropped: 1018019, Unread: 17}, {Number: 3, Given: 9}}
+	if diff := cmp.Diff(want, c.NFQueues); diff != "" || len(r.snapshot.Unreadable) > 0 {
+		t.Errorf("%v\n%s", r.snapshot.Unreadable, diff)
+	}
+	if err := os.WriteFile(r.procFile("net/netfilter/nfnetlink_queue"), []byte("nonsense\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r.nfqueues(&c); r.snapshot.Unreadable["nfqueues"] == "" {
+		t.Error("nonsense was read")
+	}
+}
+
 // TestSockets fills a socket that nobody reads, and lets a connection wait that nobody
 // accepts. Both are this test's own.
 func TestSockets(t *testing.T) {
