@@ -271,7 +271,7 @@ func (j *Auditor) isRemoved(r *db.Record) (since string, gone bool) {
 // cannot tell.
 func (j *Auditor) isDefault(r *db.Record, value string) bool {
 	if r.System == linux {
-		return !r.Pattern() && strings.Join(strings.Fields(r.Default), " ") == strings.Join(strings.Fields(value), " ")
+		return !strings.HasSuffix(r.Key, "*") && strings.Join(strings.Fields(r.Default), " ") == strings.Join(strings.Fields(value), " ")
 	}
 	text := target.Default(r, j.Target)
 	return text != "" && !r.Pattern() && strings.EqualFold(text, value)

@@ -206,6 +206,9 @@ func readLine(text, file string, known func(key string) bool) []Line {
 	if lines := readCommand(text, file); lines != nil {
 		return lines
 	}
+	if m := callForm.FindStringSubmatch(text); m != nil {
+		return []Line{{Key: m[2], Value: m[3], Off: strings.TrimSpace(m[1]) != ""}}
+	}
 	if m := printedForm.FindStringSubmatch(text); m != nil && known(m[1]) {
 		return []Line{{Key: m[1], Value: m[2]}}
 	}
@@ -247,6 +250,10 @@ var (
 
 	// nixForm is a setting in Nix's language.
 	nixForm = regexp.MustCompile(`^(?:boot\.kernel\.sysctl\.)?"(` + dotted + `)"\s*=\s*(?:lib\.mk\w+ )?("[^"]*"|[^\s;]+)\s*;`)
+
+	// callForm is a setting in a script's language: sysctl("KEY", VALUE) in Lua and
+	// others, a resource of Puppet's in one line. A comment mark in front turns it off.
+	callForm = regexp.MustCompile(`^((?:--|//|#|;|\?|\s)*)[\w.:]*sysctl[\w:]*\s*[({]\s*["'](` + dotted + `)["']\s*(?:,|:(?:.*[,\s])?value\s*=>)\s*["']?(-?[\w.-]+)["']?(?:\s*,[^()]*)?\s*[)}]\s*;?$`)
 
 	// printedForm is sysctl's output: a key and its value, with the new value after
 	// an arrow. Lists in YAML have the same form, perhaps with quotes.

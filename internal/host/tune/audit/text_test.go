@@ -45,3 +45,26 @@ func TestText(t *testing.T) {
 		}
 	}
 }
+
+// TestCalls checks settings in the languages of scripts, and what only looks like one.
+func TestCalls(t *testing.T) {
+	known := func(string) bool { return true }
+	for text, want := range map[string]audit.Line{
+		`sysctl("net.inet.ip.ttl", 226);`:                                    {Key: "net.inet.ip.ttl", Value: "226"},
+		`-- ?? -- sysctl("net.inet.carp.preempt", 1);`:                       {Key: "net.inet.carp.preempt", Value: "1", Off: true},
+		`sysctl { 'net.ipv4.ip_forward': value => '1' }`:                     {Key: "net.ipv4.ip_forward", Value: "1"},
+		`sysctl::value { "net.core.rmem_max": value => "16777216", }`:        {Key: "net.core.rmem_max", Value: "16777216"},
+		`#sysctl { 'net.ipv4.ip_forward': ensure => present, value => '0' }`: {Key: "net.ipv4.ip_forward", Value: "0", Off: true},
+		`old = sysctl("net.inet.ip.ttl");`:                                   {},
+	} {
+		lines, _, err := audit.Read(strings.NewReader(text+"\n"), "server.lua", known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case want.Key == "" && len(lines) == 0:
+		case len(lines) != 1 || lines[0].Key != want.Key || lines[0].Value != want.Value || lines[0].Off != want.Off:
+			t.Errorf("%s: %+v", text, lines)
+		}
+	}
+}
