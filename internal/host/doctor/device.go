@@ -12,7 +12,7 @@ func deviceChecks() []Check {
 	return []Check{
 		{ID: "OFF-1", Title: "LRO merges received packets although the box forwards", Reads: []string{"interfaces.features", "sysctls"}, Worst: Warning, needs: []need{(*view).noNICs}, run: largeReceive},
 		{ID: "OFF-2", Title: "a useful offload is off", Reads: []string{"interfaces.features"}, Worst: Warning, needs: []need{(*view).noCards}, run: eachNIC(helpfulOffloads)},
-		{ID: "LINK-1", Title: "a link runs below its port's speed", Reads: []string{"interfaces.mbit", "interfaces.max_mbit", "interfaces.duplex"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(slowLink)},
+		{ID: "LINK-1", Title: "a link runs below its port's speed", Reads: []string{"interfaces.mbit", "interfaces.max_mbit", "interfaces.duplex", "interfaces.offers"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(slowLink)},
 		{ID: "LAG-1", Title: "a member of a link aggregation group is full", Reads: []string{"interfaces.bond", "links"}, Worst: Critical, needs: []need{noInterfaces}, run: aggregation},
 		{ID: "PCI-1", Title: "a card's slot is slower than the card", Reads: []string{"interfaces.pci", "interfaces.mbit", "links"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(slot)},
 		{ID: "PCI-2", Title: "a card's slot repeats transfers", Reads: []string{"bus"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(repeats)},
@@ -113,38 +113,6 @@ func (n *nic) hosted(o *outcome) bool {
 	o.absent = "a hypervisor's card: only the host knows"
 	return true
 }
-
-func slowLink(v *view, n *nic, o *outcome) {
-	f := Finding{Severity: Warning, Subject: n.Name, core: -1,
-		Evidence: []string{fmt.Sprintf("%s: %s Mbit/s, %s duplex, the port's fastest is %s Mbit/s", n.Name, units.Thousands(n.Mbit), cmp.Or(n.Duplex, "none"), units.Thousands(n.MaxMbit))},
-		Expect:   "the link's full rate",
-	}
-	switch {
-	case n.Mbit <= 0: // -1 if the driver does not report a speed
-		if !n.hosted(o) {
-			o.lacks(v, "interfaces."+n.Name+".mbit")
-		}
-		return
-	case n.Duplex == "half":
-		f.kind, f.bites = "half", true
-		f.Says = fmt.Sprintf("%s runs half duplex: the two ends take turns, and collide", n.Name)
-		f.Remedies = []Remedy{{Command: "ethtool -s " + n.Name + " autoneg on", Text: "negotiate at both ends: if one end is fixed and the other negotiates, the link runs half duplex"}}
-	case n.MaxMbit > n.Mbit && n.Mbit <= 100:
-		f.kind, f.bites = "speed", true
-		f.Says = fmt.Sprintf("%s runs at %s Mbit/s, and its port does %s", n.Name, units.Thousands(n.Mbit), units.Thousands(n.MaxMbit))
-		f.Remedies = []Remedy{{Command: "ethtool --cable-test " + n.Name, Text: "where the driver can: find the broken pair (the link goes down for a moment), and change the cable; with two of its four pairs gigabit Ethernet falls back to 100 Mbit/s. Then look at the other port's settings"}}
-		if used, _, known := n.wire(v.Seconds); known && used < half {
-			f.Severity, f.bites = Notice, false // probably a modem or a management port
-			f.Evidence = append(f.Evidence, fmt.Sprintf("%s is %s used", n.Name, percent(used)))
-		}
-	default:
-		return
-	}
-	o.add(f)
-}
-
-// half is the use of a slow link above which its low speed matters.
-const half = 0.5
 
 // linkFull is the share of a link's rate that counts as full. Bursts, and gaps that no
 // sender fills, take the rest.

@@ -16,6 +16,7 @@ type Interface struct {
 	Mbit      int            `json:"mbit,omitempty"`     // 0: no link, or the driver does not report it
 	MaxMbit   int            `json:"max_mbit,omitempty"` // highest speed that the port supports
 	Duplex    string         `json:"duplex,omitempty"`   // "full", "half"
+	Offers    *Offers        `json:"offers,omitempty"`   // what the two ends tell each other; nil: unknown
 	Master    string         `json:"master,omitempty"`   // bridge or bond that it belongs to
 	Parent    string         `json:"parent,omitempty"`   // device below a VLAN or PPPoE session
 	PPPoE     *PPPoE         `json:"pppoe,omitempty"`    // the PPP interface's session; nil: none, or unknown
@@ -43,6 +44,13 @@ type Interface struct {
 	NAPI []NAPI `json:"napi,omitzero"`
 	XDP  string `json:"xdp,omitempty"` // "native", "generic", "offloaded"; "": none attached
 	Bond *Bond  `json:"bond,omitempty"`
+}
+
+// Offers are the fastest speeds that the two ends of a copper cable tell each other.
+type Offers struct {
+	Autoneg bool `json:"autoneg"`
+	Mbit    int  `json:"mbit,omitempty"`    // the card; 0: unknown
+	Partner int  `json:"partner,omitempty"` // the other end; 0: unknown
 }
 
 // PPPoE is the session of a PPP interface.

@@ -163,3 +163,44 @@ func TestUSBCard(t *testing.T) {
 		}
 	}
 }
+
+// TestOffers checks what the two ends of a cable offer each other: it tells a card that offers
+// too little from a cable and from the other port.
+func TestOffers(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		mbit, most int
+		offers     *Offers
+		says       string // "": no finding
+		command    string
+	}{
+		{"nothing known", 100, 1000, nil, "and its port does 1,000", "cable-test"},
+		{"offers too little", 1000, 2500, &Offers{true, 1000, 2500}, "offers no more than 1,000, the other end up to 2,500", "advertise 0x80000000002f"},
+		{"offers 100", 100, 1000, &Offers{true, 100, 0}, "offers no more than 100", "advertise 0x2f"},
+		{"both offer more", 100, 1000, &Offers{true, 1000, 1000}, "as both ends offer", "cable-test"},
+		{"both offer 2,500", 1000, 2500, &Offers{true, 2500, 2500}, "as both ends offer", "cable-test"},
+		{"the other end", 100, 1000, &Offers{true, 1000, 100}, "the other end offers no more", ""},
+		{"set by hand", 100, 1000, &Offers{Autoneg: false}, "does not negotiate", "autoneg on"},
+		{"a switch of 1,000", 1000, 2500, &Offers{true, 2500, 1000}, "", ""},
+		{"both limited", 1000, 2500, &Offers{true, 1000, 1000}, "", ""},
+		{"a driver that says little", 1000, 2500, &Offers{true, 1000, 0}, "", ""},
+		{"a port that is set to 1,000", 1000, 2500, &Offers{}, "", ""},
+	} {
+		b := newBox(4)
+		n := b.card("eth1", "r8125", c.mbit, 1, 1)
+		n.MaxMbit, n.Offers = c.most, c.offers
+		b.traffic("eth1", 1400, c.mbit*60) // 67 %
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := findingOf(r, "LINK-1")
+		if (f != nil) != (c.says != "") {
+			t.Errorf("%s: %+v", c.name, f)
+			continue
+		}
+		if f != nil && (f.Severity != Warning || !strings.Contains(f.Says, c.says) || !strings.Contains(f.Remedies[0].Command, c.command)) {
+			t.Errorf("%s: %+v", c.name, f)
+		}
+	}
+}

@@ -48,6 +48,9 @@ func (r *reader) settings(n *doctor.Interface) {
 	}
 	if l, err := e.Link(n.Name); read("mbit", err) {
 		n.Mbit, n.MaxMbit, n.Duplex = l.Mbit, l.MaxMbit, l.Duplex
+		if l.MaxMbit > 0 {
+			n.Offers = &doctor.Offers{Autoneg: l.Autoneg, Mbit: l.AdvertisedMbit, Partner: l.PartnerMbit}
+		}
 		if l.Mbit == 0 {
 			read("mbit", errors.New("no link, or the driver does not say"))
 		}

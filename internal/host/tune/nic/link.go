@@ -10,6 +10,11 @@ type Link struct {
 	Mbit    int // 0: no link, or the driver does not report it
 	MaxMbit int // for copper, which can fall back to lower speeds; 0 for other ports
 	Duplex  string
+	// AdvertisedMbit is the fastest speed that the card offers the other end, PartnerMbit
+	// the fastest that the other end offers. 0: the driver does not report it, or the port is
+	// not of copper.
+	AdvertisedMbit, PartnerMbit int
+	Autoneg                     bool
 }
 
 // Link reads the state of a card's port. The library's function prints to standard output
@@ -19,7 +24,15 @@ func (c *Cards) Link(card string) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{}
+	return s.state(), nil
+}
+
+// state names what the settings say.
+func (s *linkSettings) state() *Link {
+	l := &Link{
+		MaxMbit: s.fastest(supported), AdvertisedMbit: s.fastest(advertised), PartnerMbit: s.fastest(partner),
+		Autoneg: s.autoneg != 0,
+	}
 	if s.speed != speedUnknown {
 		l.Mbit = int(s.speed)
 	}
@@ -29,12 +42,18 @@ func (c *Cards) Link(card string) (*Link, error) {
 	case duplexFull:
 		l.Duplex = "full"
 	}
+	return l
+}
+
+// fastest returns the highest speed of copper in one of the masks.
+func (s *linkSettings) fastest(mask int) (mbit int) {
+	words := int(s.words)
 	for _, m := range modes {
-		if s.masks[m.bit/32]&(1<<(m.bit%32)) != 0 && m.bit/32 < int(s.words) {
-			l.MaxMbit = max(l.MaxMbit, m.mbit)
+		if word := m.bit / 32; word < words && s.masks[mask*words+word]&(1<<(m.bit%32)) != 0 {
+			mbit = max(mbit, m.mbit)
 		}
 	}
-	return l, nil
+	return mbit
 }
 
 // linkSettings is struct ethtool_link_settings, followed by room for the three masks of
@@ -45,8 +64,15 @@ type linkSettings struct {
 	words                                                   int8 // words per mask; negative: the number that the kernel wants
 	transceiver, masterSlave, masterSlaveState, rateMatched uint8
 	reserved                                                [7]uint32
-	masks                                                   [3 * 127]uint32 // supported, advertised, the partner's
+	masks                                                   [3 * 127]uint32 // words each, in the order below
 }
+
+// The masks of linkSettings.
+const (
+	supported = iota
+	advertised
+	partner
+)
 
 // Values of ethtool_link_settings, and the link mode bits of copper ports by speed
 // (linux/ethtool.h). A copper port can fall back from these speeds.
@@ -56,7 +82,7 @@ const (
 	duplexFull   = 1
 )
 
-var modes = []struct{ bit, mbit int }{{3, 100}, {5, 1000}, {47, 2500}, {48, 5000}, {12, 10000}}
+var modes = []struct{ bit, mbit int }{{1, 10}, {3, 100}, {5, 1000}, {47, 2500}, {48, 5000}, {12, 10000}}
 
 // link asks twice: the first reply gives the length of the masks.
 func (c *Cards) link(card string) (*linkSettings, error) {

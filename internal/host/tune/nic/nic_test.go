@@ -66,6 +66,26 @@ func TestVeth(t *testing.T) {
 	}
 }
 
+// TestLink reads an RTL8125 that can do 2,500 Mbit/s and offers 1,000 to a port that offers
+// 2,500. Its masks have four words.
+func TestLink(t *testing.T) {
+	s := &linkSettings{speed: 1000, duplex: duplexFull, autoneg: 1, words: 4}
+	s.masks[0], s.masks[1] = 0x2f, 1<<(47-32)
+	s.masks[4] = 0x2f
+	s.masks[8], s.masks[9] = 0x2f, 1<<(47-32)
+	want := Link{Mbit: 1000, MaxMbit: 2500, Duplex: "full", AdvertisedMbit: 1000, PartnerMbit: 2500, Autoneg: true}
+	if got := *s.state(); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	want = Link{Mbit: 10, MaxMbit: 10, Duplex: "half"}
+	if got := *(&linkSettings{speed: 10, words: 1, masks: [3 * 127]uint32{0x3}}).state(); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := *(&linkSettings{speed: speedUnknown, duplex: 0xff, words: 2}).state(); got != (Link{}) {
+		t.Errorf("nothing known: %+v", got)
+	}
+}
+
 // TestTable converts tables of queues to text and back.
 func TestTable(t *testing.T) {
 	for _, c := range []struct {

@@ -1,0 +1,96 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+
+	"weir/internal/units"
+)
+
+// slowLink looks for a link below its port's speed. A port on a slower switch is none, unless
+// the link is as slow as a broken cable makes it, or one of the two ends could do more.
+func slowLink(v *view, n *nic, o *outcome) {
+	f := Finding{Severity: Warning, Subject: n.Name, core: -1,
+		Evidence: []string{fmt.Sprintf("%s: %s Mbit/s, %s duplex, the port's fastest is %s Mbit/s", n.Name, units.Thousands(n.Mbit), cmp.Or(n.Duplex, "none"), units.Thousands(n.MaxMbit))},
+		Expect:   "the link's full rate",
+	}
+	if n.Offers != nil && n.Offers.Mbit > 0 && n.Offers.Partner > 0 {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("%s offers up to %s Mbit/s, the other end up to %s", n.Name, units.Thousands(n.Offers.Mbit), units.Thousands(n.Offers.Partner)))
+	}
+	switch {
+	case n.Mbit <= 0: // -1 if the driver does not report a speed
+		if !n.hosted(o) {
+			o.lacks(v, "interfaces."+n.Name+".mbit")
+		}
+		return
+	case n.Duplex == "half":
+		f.kind, f.bites = "half", true
+		f.Says = fmt.Sprintf("%s runs half duplex: the two ends take turns, and collide", n.Name)
+		f.Remedies = []Remedy{{Command: "ethtool -s " + n.Name + " autoneg on", Text: "negotiate at both ends: if one end is fixed and the other negotiates, the link runs half duplex"}}
+	case n.MaxMbit > n.Mbit:
+		why, remedy := n.slower()
+		if remedy == nil {
+			return
+		}
+		f.kind, f.bites = "speed", true
+		f.Says = fmt.Sprintf("%s runs at %s Mbit/s, and its port does %s%s", n.Name, units.Thousands(n.Mbit), units.Thousands(n.MaxMbit), why)
+		f.Remedies = []Remedy{*remedy}
+		if used, _, known := n.wire(v.Seconds); known && used < half {
+			f.Severity, f.bites = Notice, false // probably a modem or a management port
+			f.Evidence = append(f.Evidence, fmt.Sprintf("%s is %s used", n.Name, percent(used)))
+		}
+	default:
+		return
+	}
+	o.add(f)
+}
+
+// slower says why a link is slower than its port, as far as the ends' offers tell, and what
+// to do. nil: nothing is wrong.
+func (n *nic) slower() (why string, r *Remedy) {
+	slow := n.Mbit <= 100
+	offers := n.Offers
+	if offers == nil {
+		offers = &Offers{Autoneg: true}
+	}
+	ours, partner := offers.Mbit, offers.Partner
+	switch {
+	case !offers.Autoneg && slow:
+		return ": it does not negotiate, its speed is set", &Remedy{Command: "ethtool -s " + n.Name + " autoneg on", Text: "negotiate, and remove what sets the speed (NetworkManager, netplan, ifupdown); if the link then stays down, set the other end to negotiate, too"}
+	case !offers.Autoneg:
+		return "", nil
+	case ours > 0 && ours < n.MaxMbit && (partner > ours || slow && partner == 0 && ours == n.Mbit):
+		also := ""
+		if partner > ours {
+			also = fmt.Sprintf(", the other end up to %s", units.Thousands(partner))
+		}
+		return fmt.Sprintf(": it offers no more than %s%s", units.Thousands(ours), also), &Remedy{
+			Command: fmt.Sprintf("ethtool -s %s autoneg on advertise %s", n.Name, advertise(n.MaxMbit)),
+			Text:    "offer all that the port does (the link goes down for a moment); then find what limits it: a driver's default, NetworkManager, or a power saving setting"}
+	case partner > n.Mbit && ours > n.Mbit:
+		return ", as both ends offer: the cable or a plug is bad", n.cableTest("find the broken pair (the link goes down for a moment), and change the cable")
+	case slow && partner > 0 && partner == n.Mbit:
+		return ": the other end offers no more", &Remedy{Text: "look at the other port: its speed, or a limit that is set there; a port that can do no more is full at this speed"}
+	case slow:
+		return "", n.cableTest("find the broken pair (the link goes down for a moment), and change the cable; with two of its four pairs gigabit Ethernet falls back to 100 Mbit/s. Then look at the other port's settings")
+	}
+	return "", nil
+}
+
+func (n *nic) cableTest(text string) *Remedy {
+	return &Remedy{Command: "ethtool --cable-test " + n.Name, Text: "where the driver can: " + text}
+}
+
+// advertise returns the mask of ethtool for all speeds of copper up to one.
+func advertise(mbit int) string {
+	mask := uint64(0x0f) // 10 and 100 Mbit/s, half and full duplex
+	for _, m := range []struct{ mbit, bit int }{{1000, 5}, {2500, 47}, {5000, 48}, {10000, 12}} {
+		if m.mbit <= mbit {
+			mask |= 1 << m.bit
+		}
+	}
+	return fmt.Sprintf("%#x", mask)
+}
+
+// half is the use of a slow link above which its low speed matters.
+const half = 0.5
