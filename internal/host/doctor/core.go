@@ -233,7 +233,10 @@ func (v *view) otherWork(c *core, served []string) Finding {
 	}
 	f.Says = c.fills("the kernel's threads", "fill") + also
 	f.Remedies = []Remedy{{Command: "top -1 -H", Text: "find the thread: the name of a kworker ends with the queue whose work it does"}}
-	if tunnels := v.tunnels(); len(tunnels) > 0 {
+	if tunnels := v.tunnels(); len(tunnels) == 0 {
+		f.Says = c.fills("threads of the kernel, or the system calls of a program,", "fill") + also
+		f.Remedies = []Remedy{{Command: "top -1 -H", Text: "find the thread (the name of a kworker ends with the queue whose work it does), or the program, and keep that off " + c.name() + " (CPUAffinity= of its unit, or taskset)"}}
+	} else {
 		f.Says += "; WireGuard (" + join(tunnels) + ") encrypts and decrypts in such threads, on all cores"
 		f.Remedies = append(f.Remedies, Remedy{Text: "if it is WireGuard: more or faster cores carry more of it; keep the busiest queues on cores that have room"})
 	}

@@ -27,6 +27,7 @@ func tooFewQueues(v *view) (o outcome) {
 		if q == nil || n.maxQueues() > n.queueCount() || n.isUneven(q) {
 			continue
 		}
+		v.keepsOwn(&o, n, q)
 		if v.carriesPPP(n.Name) {
 			continue // PPP-1 reports it
 		}
@@ -41,6 +42,38 @@ func tooFewQueues(v *view) (o outcome) {
 		}
 	}
 	return o
+}
+
+// keepsOwn checks a full core whose RPS leaves it a part of the flows. It receives all of
+// them, and so is better left out of the mask (scaling.rst).
+func (v *view) keepsOwn(o *outcome, n *nic, q *queue) {
+	cpus, err := cpulist.Parse(v.rps(n, q.n))
+	c := v.loaded(q)
+	if err != nil || c == nil || len(cpus) < 2 || !slices.Contains(cpus, c.ID) {
+		return // the bundle was checked when it was read
+	}
+	rest := slices.DeleteFunc(slices.Clone(cpus), func(id int) bool { return id == c.ID })
+	if slices.ContainsFunc(rest, func(id int) bool { other := v.core(id); return other == nil || other.busy >= working }) {
+		return
+	}
+	o.add(Finding{
+		Severity: v.severe(c), Subject: n.Name, core: c.ID, weight: q.share, kind: "own",
+		Says:     fmt.Sprintf("RPS leaves 1 of %d flows of %s on %s, which receives all packets of queue %d and is full; %s room", len(cpus), n.Name, c.name(), q.n, otherRoom(rest)),
+		Evidence: []string{fmt.Sprintf("rps_cpus of %s: %s", n.Name, coreList(cpus)), v.queueLine(n), c.line()},
+		Remedies: []Remedy{{
+			Command: fmt.Sprintf("echo %s > /sys/class/net/%s/queues/rx-%d/rps_cpus", cpulist.FormatMask(rest), n.Name, q.n),
+			Text:    "leave out the core that receives: it then only empties the ring and hands over",
+		}},
+		Expect:  "more packets, because the full core does less for each",
+		because: fmt.Sprintf("it receives all packets of %s, and RPS leaves it a part of the flows", n.Name),
+	})
+}
+
+func otherRoom(cores []int) string {
+	if len(cores) == 1 {
+		return coreList(cores) + " has"
+	}
+	return coreList(cores) + " have"
 }
 
 // fewVirtual checks a veth with one queue. The core that sends also receives.

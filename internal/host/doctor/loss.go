@@ -304,13 +304,22 @@ func (v *view) programDrops(d *Interface, o *outcome) {
 	if !known || l.TxDropped < fewLost || share < seen {
 		return
 	}
-	o.add(Finding{
+	f := Finding{
 		Severity: min(gradeLoss(l.TxDropped, share), Warning), Subject: d.Name, core: -1, weight: share,
 		Says:     fmt.Sprintf("the queue in front of the program of %s drops %s of what it should carry: bursts are longer than the queue", d.Name, percent(share)),
 		Evidence: []string{grew("tx_dropped", d.Name, l.TxDropped, v.Seconds)},
 		Remedies: []Remedy{{Command: fmt.Sprintf("ip link set dev %s txqueuelen 4096", d.Name), Text: "let it hold longer bursts (the default is 500 packets); tell the program to do so, too, if it makes the device. If its core is full, that only adds delay"}},
 		Expect:   "the loss ends, as long as the program keeps up on average",
-	})
+	}
+	if d.guest() {
+		f.Says = fmt.Sprintf("the guest behind %s does not fetch its packets in time: %s of them are dropped", d.Name, percent(share))
+		f.Remedies = []Remedy{
+			{Command: fmt.Sprintf("ip link set dev %s txqueuelen 10000", d.Name), Text: "let the queue hold what comes while the guest waits (the default is 500 or 1,000 packets)"},
+			{Command: "top -1 -H", Text: "see whether the guest's cores, and its vhost thread, are full or share cores with others: give them cores of their own (pinning), the card more queues, and the guest virtio in place of an emulated card"},
+		}
+		f.Expect = "the guest gets all its packets, as long as it keeps up on average"
+	}
+	o.add(f)
 }
 
 // tailDrops checks queues of devices without a shaper. A drop there means that the device

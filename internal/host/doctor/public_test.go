@@ -80,7 +80,7 @@ func TestPublicCases(t *testing.T) {
 		if _, err := Read(bytes.NewReader(c.Bundle)); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if !strings.HasPrefix(c.Thread, "https://") || c.Shows == "" || c.Cure == "" {
+		if !strings.HasPrefix(c.Thread, "https://") && !strings.HasPrefix(c.Thread, "http://") || c.Shows == "" || c.Cure == "" {
 			t.Errorf("%s: no thread, or nothing that it shows", c.name)
 		}
 		thread, _, _ := strings.Cut(c.Thread, "#")

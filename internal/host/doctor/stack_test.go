@@ -204,3 +204,62 @@ func TestOffers(t *testing.T) {
 		}
 	}
 }
+
+// TestGuestsTap checks that a guest which does not fetch its packets is named, and that its tap
+// is no tunnel, although a core is busy with programs.
+func TestGuestsTap(t *testing.T) {
+	for master, want := range map[string]string{"br0": "the guest behind tap0 does not fetch", "": "the program of tap0"} {
+		b := newBox(4)
+		b.card("eth0", "ixgbe", 10000, 4, 4)
+		b.traffic("eth0", 900, 9000, 9000, 9000, 9000).cores(6, 0, 1, 2).core(3, 6, 18, 50)
+		b.s.Interfaces = append(b.s.Interfaces, Interface{Name: "tap0", Kind: "tun", Up: true, MTU: 1500, Master: master})
+		b.s.Before.Links["tap0"], b.s.After.Links["tap0"] = Link{}, Link{RxPackets: 132000, TxPackets: 81000, TxDropped: 11000}
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := findingOf(r, "QDISC-1")
+		if f == nil || f.Severity != Warning || !strings.Contains(f.Says, want) || master != "" && r.Verdict.Check != "QDISC-1" {
+			t.Errorf("master %q: verdict %s: %s; %+v", master, r.Verdict.Check, r.Verdict.Sentence, f)
+		}
+		if tunnel := findingOf(r, "TUN-1"); (tunnel == nil) != (master != "") {
+			t.Errorf("master %q: %+v", master, tunnel)
+		}
+	}
+}
+
+// TestOwnCore checks that a full core which receives all packets is left out of RPS's mask, if
+// the others have room.
+func TestOwnCore(t *testing.T) {
+	for _, c := range []struct {
+		mask string
+		room float64 // softirq of the other cores
+		want string  // the mask of the remedy; "": no finding
+	}{{"0-3", 25, "echo d >"}, {"0-3", 75, ""}, {"0,2-3", 25, ""}} {
+		b := newBox(4)
+		b.card("eth0", "rk_gmac-dwmac", 1000, 1, 1).RPS = []string{c.mask}
+		b.serve("eth0", 0, 1).traffic("eth0", 1300, 60000).cores(c.room, 0, 2, 3).core(1, 97, 1, 0)
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := findingOf(r, "RPS-1")
+		if (f != nil) != (c.want != "") || f != nil && (!strings.Contains(f.Remedies[0].Command, c.want) || r.Verdict.Check != "RPS-1") {
+			t.Errorf("%+v: verdict %s: %s; %+v", c, r.Verdict.Check, r.Verdict.Sentence, f)
+		}
+	}
+}
+
+// TestSystemCalls checks that time in the kernel, without WireGuard, may be a program's.
+func TestSystemCalls(t *testing.T) {
+	b := newBox(4)
+	b.card("eth0", "igb", 1000, 4, 4)
+	b.traffic("eth0", 900, 9000, 9000, 9000, 9000).core(1, 8, 88, 3)
+	r, err := Examine(b.s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := findingOf(r, "CPU-3"); f == nil || !strings.Contains(f.Says, "system calls of a program") || !strings.Contains(f.Remedies[0].Text, "taskset") {
+		t.Errorf("%+v", f)
+	}
+}

@@ -12,6 +12,10 @@ import (
 // userSpace lists the kinds of interfaces whose packets a program carries.
 var userSpace = map[string]bool{"tun": true, "tap": true}
 
+// guest reports whether a device is the host's end of a guest's card: a tap that a bridge, or
+// Open vSwitch, forwards to.
+func (d *Interface) guest() bool { return userSpace[d.Kind] && d.Master != "" }
+
 // tunnelKinds names the kinds of interfaces that put packets into other packets.
 var tunnelKinds = map[string]string{
 	"wireguard": "WireGuard", "ipsec": "IPsec", "xfrm": "IPsec", "vti": "IPsec", "vxlan": "VXLAN", "geneve": "Geneve",
@@ -45,14 +49,14 @@ func (t *tunnelled) name() string {
 // tunnelsInUse returns all tunnels: those read, and interfaces of such kinds.
 func (v *view) tunnelsInUse() (all []*tunnelled) {
 	for _, t := range v.Tunnels {
-		if d := v.device(t.Interface); t.Interface == "" || d == nil || d.Up {
+		if d := v.device(t.Interface); t.Interface == "" || d == nil || d.Up && !d.guest() {
 			all = append(all, &tunnelled{Tunnel: t})
 		}
 	}
 	for i := range v.Interfaces {
 		d := &v.Interfaces[i]
 		known := slices.ContainsFunc(all, func(t *tunnelled) bool { return t.Interface == d.Name })
-		if tunnelKinds[d.Kind] != "" && d.Up && !known {
+		if tunnelKinds[d.Kind] != "" && d.Up && !known && !d.guest() {
 			all = append(all, &tunnelled{Tunnel: Tunnel{Kind: d.Kind, Interface: d.Name}})
 		}
 	}
