@@ -12,7 +12,7 @@ func deviceChecks() []Check {
 	return []Check{
 		{ID: "OFF-1", Title: "LRO merges received packets although the box forwards", Reads: []string{"interfaces.features", "sysctls"}, Worst: Warning, needs: []need{(*view).noNICs}, run: largeReceive},
 		{ID: "OFF-2", Title: "a useful offload is off", Reads: []string{"interfaces.features"}, Worst: Warning, needs: []need{(*view).noCards}, run: eachNIC(helpfulOffloads)},
-		{ID: "LINK-1", Title: "a link runs below its port's speed", Reads: []string{"interfaces.mbit", "interfaces.max_mbit", "interfaces.duplex", "interfaces.offers"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(slowLink)},
+		{ID: "LINK-1", Title: "a link runs below its port's speed", Reads: []string{"interfaces.mbit", "interfaces.max_mbit", "interfaces.duplex", "interfaces.offers", "statistics"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(slowLink)},
 		{ID: "LAG-1", Title: "a member of a link aggregation group is full", Reads: []string{"interfaces.bond", "links"}, Worst: Critical, needs: []need{noInterfaces}, run: aggregation},
 		{ID: "PCI-1", Title: "a card's slot is slower than the card", Reads: []string{"interfaces.pci", "interfaces.mbit", "links"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(slot)},
 		{ID: "PCI-2", Title: "a card's slot repeats transfers", Reads: []string{"bus"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(repeats)},

@@ -27,6 +27,10 @@ func slowLink(v *view, n *nic, o *outcome) {
 		f.kind, f.bites = "half", true
 		f.Says = fmt.Sprintf("%s runs half duplex: the two ends take turns, and collide", n.Name)
 		f.Remedies = []Remedy{{Command: "ethtool -s " + n.Name + " autoneg on", Text: "negotiate at both ends: if one end is fixed and the other negotiates, the link runs half duplex"}}
+	case v.mismatched(n):
+		f.kind, f.bites = "mismatch", true
+		f.Says = fmt.Sprintf("%s does not negotiate (its speed and full duplex are set) and receives damaged frames: an end that negotiates runs half duplex then, and collides", n.Name)
+		f.Remedies = []Remedy{{Command: "ethtool -s " + n.Name + " autoneg on", Text: "negotiate at both ends (to limit the speed, say so with autoneg on), or set both; remove what sets it here (NetworkManager, netplan, ifupdown)"}}
 	case n.MaxMbit > n.Mbit:
 		why, remedy := n.slower()
 		if remedy == nil {
@@ -43,6 +47,17 @@ func slowLink(v *view, n *nic, o *outcome) {
 		return
 	}
 	o.add(f)
+}
+
+// mismatched reports whether a link of at most 100 Mbit/s, which may run half duplex, is set to
+// full duplex without negotiation, and frames arrive damaged. The other end cannot know of it.
+func (v *view) mismatched(n *nic) bool {
+	if n.Offers == nil || n.Offers.Autoneg || n.Mbit > 100 || n.Duplex != "full" {
+		return false
+	}
+	bad, _ := v.worstOf(n.Name, badFrames)
+	bad = max(bad, n.link.RxErrors)
+	return gradeLoss(bad, float64(bad)/float64(max(1, bad+n.link.RxPackets))) >= Warning
 }
 
 // slower says why a link is slower than its port, as far as the ends' offers tell, and what

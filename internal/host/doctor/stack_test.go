@@ -263,3 +263,26 @@ func TestSystemCalls(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// TestDuplexMismatch checks that a card set to full duplex by hand, with damaged frames, is named
+// before its frames; one that negotiates, or receives all whole, is not.
+func TestDuplexMismatch(t *testing.T) {
+	for _, c := range []struct {
+		offers *Offers
+		crc    uint64
+		want   string
+	}{{&Offers{}, 900, "LINK-1"}, {&Offers{true, 100, 100}, 900, "ERR-1"}, {nil, 900, "ERR-1"}, {&Offers{}, 0, ""}} {
+		b := newBox(4)
+		b.card("eth0", "igb", 1000, 4, 4)
+		b.card("eth1", "fec", 100, 1, 1).Offers = c.offers
+		b.traffic("eth0", 900, 900, 800, 900, 850).traffic("eth1", 900, 5500).counted("eth1", "rx_crc_errors", c.crc)
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := findingOf(r, "ERR-1")
+		if r.Verdict.Check != c.want || c.want == "LINK-1" && (f == nil || f.Because != "LINK-1") {
+			t.Errorf("%+v: verdict %s: %s; %+v", c, r.Verdict.Check, r.Verdict.Sentence, f)
+		}
+	}
+}
