@@ -14,7 +14,7 @@ func coreChecks() []Check {
 	return []Check{
 		{ID: "CPU-1", Title: "packets fill some cores while others have room", Reads: []string{"cpus"}, Worst: Critical, needs: []need{(*view).noCores}, run: oneCoreFull},
 		{ID: "CPU-2", Title: "packets fill all cores", Reads: []string{"cpus"}, Worst: Critical, needs: []need{(*view).noCores}, run: allCoresFull},
-		{ID: "CPU-3", Title: "other work fills a core that serves a queue", Reads: []string{"cpus", "irqs", "statistics"}, Worst: Critical, needs: []need{(*view).noCores}, run: programs},
+		{ID: "CPU-3", Title: "other work fills a core that serves a queue", Reads: []string{"cpus", "irqs", "statistics", "ksoftirqd"}, Worst: Critical, needs: []need{(*view).noCores}, run: programs},
 		{ID: "CPU-4", Title: "softirqs that are not of packets fill cores", Reads: []string{"cpus", "links", "watched"}, Worst: Critical, needs: []need{(*view).noCores}, run: otherSoftirqs},
 		{ID: "IRQ-5", Title: "a card interrupts for nearly each packet", Reads: []string{"cpus", "irqs", "interfaces.coalesce"}, Worst: Critical, needs: []need{(*view).noCores}, run: interrupted},
 		{ID: "TUN-1", Title: "one tunnel fills a core", Reads: []string{"tunnels", "interfaces", "links", "cpus"}, Worst: Critical, needs: []need{noInterfaces, (*view).noCores}, run: oneTunnel},
@@ -198,7 +198,8 @@ func (c *core) fullness() string {
 
 func programs(v *view) (o outcome) {
 	for _, c := range v.cores {
-		if !v.crowded(c) || c.forwards() || c.steal > c.user+c.system {
+		waits := v.waited(c)
+		if !v.crowded(c) && waits == nil || c.forwards() || c.steal > c.user+c.system {
 			continue
 		}
 		served, busiest := v.servedBy(c.ID)
@@ -206,6 +207,9 @@ func programs(v *view) (o outcome) {
 			continue
 		}
 		f := v.otherWork(c, served)
+		if !v.crowded(c) {
+			f = v.longWaits(c, waits, served)
+		}
 		if busiest < few {
 			f.Severity, f.bites = Notice, false // hardly a packet waits
 		}

@@ -23,6 +23,10 @@ type Counters struct {
 	// the kernel's names (aer_dev_correctable): "BadTLP".
 	Bus map[string]map[string]uint64 `json:"bus,omitzero"`
 
+	// Ksoftirqd counts by core how long its ksoftirqd has waited for it; nil: unknown. Softirqs
+	// that find no end, or that come while it is runnable, are left to that thread.
+	Ksoftirqd map[int]Waits `json:"ksoftirqd,omitzero"`
+
 	// NFQueues lists the queues in which packets wait for a program that judges them.
 	NFQueues []NFQueue `json:"nfqueues,omitzero"`
 	// Destinations6 is the number of IPv6 routes and cached destinations (rt6_stats); nil:
@@ -33,6 +37,13 @@ type Counters struct {
 	Neighbours *Neighbours `json:"neighbours,omitempty"`
 	Weir       *WeirCount  `json:"weir,omitempty"`
 	VPN        []VPNCount  `json:"vpn,omitzero"` // tunnels of weir vpn run
+}
+
+// Waits is how often a thread got a core, and how long it was runnable before
+// (/proc/PID/schedstat).
+type Waits struct {
+	Nanoseconds uint64 `json:"ns"`
+	Turns       uint64 `json:"turns"`
 }
 
 // CPUTimes is how a core spent its time, in the unit of /proc/stat. Only ratios matter.

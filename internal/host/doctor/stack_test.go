@@ -286,3 +286,29 @@ func TestDuplexMismatch(t *testing.T) {
 		}
 	}
 }
+
+// TestLongWaits checks that a core with time left is named whose ksoftirqd waits long for it. The
+// scheduler's ordinary turns are no finding.
+func TestLongWaits(t *testing.T) {
+	for _, c := range []struct {
+		cpu   int
+		waits Waits
+		want  bool
+	}{
+		{1, Waits{1300e6, 25}, true}, {1, Waits{1300e6, 900}, false}, {1, Waits{60e6, 11}, false},
+		{3, Waits{1300e6, 25}, false}, // serves no queue
+	} {
+		b := newBox(4)
+		b.card("eth0", "i40e", 10000, 3, 3)
+		b.traffic("eth0", 600, 9000, 9000, 9000).cores(4, 0, 2).core(1, 4, 44, 4).core(3, 0, 44, 4)
+		b.s.Before.Ksoftirqd, b.s.After.Ksoftirqd = map[int]Waits{c.cpu: {}}, map[int]Waits{c.cpu: c.waits}
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := findingOf(r, "CPU-3")
+		if (f != nil) != c.want || c.want && (r.Verdict.Check != "CPU-3" || !strings.Contains(f.Says, "52 ms at a time")) {
+			t.Errorf("%+v: verdict %s: %s; %+v", c, r.Verdict.Check, r.Verdict.Sentence, f)
+		}
+	}
+}

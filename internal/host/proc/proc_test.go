@@ -132,3 +132,28 @@ func spent(t *testing.T) time.Duration {
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
+
+// TestKsoftirqd finds the threads of this machine, and reads made ones.
+func TestKsoftirqd(t *testing.T) {
+	root := tree(t, map[string]string{
+		"2/comm": "kthreadd\n", "14/comm": "ksoftirqd/0\n", "22/comm": "ksoftirqd/1\n", "100/comm": "ksoftirqd/x\n", "9/comm": "rcu\n",
+		"22/schedstat": "120744701297 1163906897717 3398389\n",
+	})
+	found, err := proc.Ksoftirqd(root, 2)
+	equal(t, map[int]int{0: 14, 1: 22}, found, err)
+	wait, turns, err := proc.Waits(root, 22)
+	equal(t, []uint64{1163906897717, 3398389}, []uint64{wait, turns}, err)
+	if _, _, err := proc.Waits(root, 14); err == nil {
+		t.Error("no schedstat, and no error")
+	}
+	if proc.KernelThreads("/proc") != nil {
+		return
+	}
+	cores, err := proc.Cores("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err = proc.Ksoftirqd("/proc", len(cores)); err != nil || len(found) != len(cores) {
+		t.Errorf("%v of %d cores, %v", found, len(cores), err)
+	}
+}

@@ -47,6 +47,7 @@ type reader struct {
 	// net is the class/net directory of the process's network namespace. The mounted
 	// /sys shows the namespace in which it was mounted.
 	net      string
+	softirqs map[int]int            // process ids of ksoftirqd, by core
 	threads  map[string]map[int]int // process ids of receiving threads, by interface and queue
 	below    map[string]string      // names that a card's interrupts may carry (0000:01:00.0 or vif-0), by interface
 	opts     Options
@@ -216,6 +217,7 @@ func (r *reader) counters() (*doctor.Counters, error) {
 	r.busErrors(c)
 	c.Throttle = r.throttle()
 	c.Threads = r.threadTimes()
+	r.waits(c)
 	if err := r.devices.count(r, c); err != nil {
 		return nil, err
 	}

@@ -16,6 +16,8 @@ func (r *reader) receivers() error {
 	unseen := proc.KernelThreads(r.proc)
 	if unseen != nil {
 		r.lacks("threads", unseen)
+	} else if err := r.ksoftirqd(); err != nil {
+		r.lacks("ksoftirqd", err)
 	}
 	all, err := net.Interfaces()
 	if err != nil {
@@ -94,5 +96,29 @@ func (r *reader) placeThreads() {
 			}
 			t.CPU = cpu
 		}
+	}
+}
+
+func (r *reader) ksoftirqd() error {
+	cores, err := proc.Cores(r.proc)
+	if err != nil {
+		return err
+	}
+	r.softirqs, err = proc.Ksoftirqd(r.proc, len(cores))
+	return err
+}
+
+// waits reads how long each core's ksoftirqd has waited for it.
+func (r *reader) waits(c *doctor.Counters) {
+	for core, pid := range r.softirqs {
+		ns, turns, err := proc.Waits(r.proc, pid)
+		if err != nil {
+			r.lacks("ksoftirqd", err) // a kernel without SCHED_INFO, or the core was taken off
+			continue
+		}
+		if c.Ksoftirqd == nil {
+			c.Ksoftirqd = map[int]doctor.Waits{}
+		}
+		c.Ksoftirqd[core] = doctor.Waits{Nanoseconds: ns, Turns: turns}
 	}
 }
