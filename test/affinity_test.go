@@ -136,7 +136,16 @@ func TestAffinityJSON(t *testing.T) {
 	if _, err := bufio.NewReader(told).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	confirmed := run("confirm")
+	// The line comes before the change, so that nothing is changed if it cannot be written.
+	var confirmed []byte
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if confirmed, err = command("confirm", "--json").Output(); err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("confirm: %v", err)
+		}
+	}
 	if err := trial.Wait(); err != nil {
 		t.Fatal(err)
 	}
