@@ -372,31 +372,7 @@ func TestAnchorAsked(t *testing.T) {
 		if got := b.Weir("pfctl", "-vsA"); got != "  admin\n  guests\n  guests/one\n  uncalled\n" {
 			b.Errorf("-vsA prints\n%s", got)
 		}
-		b.Tell("lists that are evaluated", func(b *lib.Box) { anchorLists(b, rdr, printed) })
 	})
-}
-
-// anchorLists has a rule file evaluate an anchor's redirections and filter rules. Each kind is shown for itself, and neither is
-// removed with the other.
-func anchorLists(b *lib.Box, rdr, printed string) {
-	b.Helper()
-	b.Weir("load", b.Rules("rdr-anchor \"ops\"\nanchor \"ops\"\npass\n"))
-	b.Weir("pfctl", "-a", "ops", "-f", b.Rules(rdr+printed))
-	for _, kind := range []struct{ show, clear, want string }{{"-sn", "nat", rdr}, {"-sr", "rules", printed}} {
-		if got := b.Weir("pfctl", "-a", "ops", kind.show); got != kind.want {
-			b.Errorf("%s prints\n%s", kind.show, got)
-		}
-		if said, status := b.WeirStatus("pfctl", "-a", "ops", "-F", kind.clear); status != 1 || !strings.Contains(said, "rules of another kind") {
-			b.Errorf("-F %s: status %d:\n%s", kind.clear, status, said)
-		}
-	}
-	b.Weir("pfctl", "-a", "ops", "-f", b.Rules(rdr))
-	if said := b.Weir("pfctl", "-a", "ops", "-F", "nat"); said != "nat cleared\n" {
-		b.Errorf("-F nat says\n%s", said)
-	}
-	if got := b.Weir("pfctl", "-a", "ops", "-sn"); got != "" {
-		b.Errorf("-sn after -F nat prints\n%s", got)
-	}
 }
 
 //	lan ── curl ──▶ wan          anchor "ops" in quick { … }, then rules that block

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -177,7 +176,7 @@ func (e *Env) showAnchor(arg string, verbose int, asJSON bool) error {
 	if asJSON {
 		inside := []view.Rule{}
 		for i := range rules {
-			if s := rules[i].Scope; !below && s == path || s != "" && below && (path == "" || strings.HasPrefix(s, path+"/")) {
+			if rundir.Within(rules[i].Scope, path, below) {
 				inside = append(inside, rules[i])
 			}
 		}
@@ -236,7 +235,7 @@ func newAnchorFlushCommand(env *Env) *cobra.Command {
 		if err != nil {
 			return nil, &UsageError{err}
 		}
-		return env.flushAnchor(ctx, path, below)
+		return env.flushAnchor(ctx, &control.AnchorChange{Flush: path, Below: below})
 	}, func(a *control.AnchorChanged) error {
 		for _, path := range a.Flushed {
 			if _, err := fmt.Fprintf(env.Stdout, "anchor %s flushed\n", path); err != nil {
@@ -251,10 +250,10 @@ func newAnchorFlushCommand(env *Env) *cobra.Command {
 var errNoSuchAnchor = errors.New("no such anchor has rules")
 
 // flushAnchor removes the rules of an anchor, or of all below it.
-func (e *Env) flushAnchor(ctx context.Context, path string, below bool) (*control.AnchorChanged, error) {
-	a, err := e.changeAnchor(ctx, &control.AnchorChange{Flush: path, Below: below})
-	if err == nil && len(a.Flushed) == 0 && !below {
-		return nil, fmt.Errorf("%w: %s", errNoSuchAnchor, path)
+func (e *Env) flushAnchor(ctx context.Context, flush *control.AnchorChange) (*control.AnchorChanged, error) {
+	a, err := e.changeAnchor(ctx, flush)
+	if err == nil && len(a.Flushed) == 0 && !flush.Below {
+		return nil, fmt.Errorf("%w: %s", errNoSuchAnchor, flush.Flush)
 	}
 	return a, err
 }

@@ -42,7 +42,7 @@ func (p *pfctl) showAnchor(ctx context.Context, path string, below bool) error {
 	switch {
 	case p.show == "Anchors":
 		return p.showAnchors(path, below)
-	case path == "" && below: // as without -a: all anchors are printed in any case
+	case path == "" && below: // the main ruleset, too
 		return p.showOne(ctx, p.show)
 	case p.show != "rules" && p.show != "nat" && p.show != "ether":
 		return fmt.Errorf("-a: -s %s is not about one anchor", p.show)
@@ -123,10 +123,13 @@ func inAnchor(anchors []rundir.Anchor, path string, all bool) (paths []string) {
 	return paths
 }
 
-// clearAnchor removes the rules of an anchor.
+// clearAnchor removes the rules of an anchor, or those of one kind.
 func (p *pfctl) clearAnchor(ctx context.Context, path string, below bool) error {
+	kind := source.Kind(p.clear)
 	switch p.clear {
-	case "rules", "nat", "all":
+	case "rules", "nat", "ethernet":
+	case "all":
+		kind = ""
 	case "Tables":
 		return p.clearTables(ctx, path, below)
 	default:
@@ -135,10 +138,7 @@ func (p *pfctl) clearAnchor(ctx context.Context, path string, below bool) error 
 	if p.dry {
 		return nil
 	}
-	if err := p.onlyKind(path, below); err != nil {
-		return err
-	}
-	a, err := p.env.flushAnchor(ctx, path, below)
+	a, err := p.env.flushAnchor(ctx, &control.AnchorChange{Flush: path, Below: below, Kind: kind})
 	if errors.Is(err, errNoSuchAnchor) {
 		err = nil // pfctl flushes it, too
 	}
@@ -148,37 +148,18 @@ func (p *pfctl) clearAnchor(ctx context.Context, path string, below bool) error 
 	if a != nil {
 		p.env.warn(a.Warnings)
 	}
-	if p.clear == "nat" {
+	switch p.clear {
+	case "nat":
 		p.say("nat cleared")
-	} else {
+	case "ethernet":
+		p.say("ethernet rules cleared")
+	default:
 		p.say("rules cleared")
 	}
 	if p.clear == "all" {
 		return p.clearTables(ctx, path, below)
 	}
 	return nil
-}
-
-// onlyKind returns an error if -F rules or -F nat would remove rules of the other kind: an anchor is flushed as a whole.
-func (p *pfctl) onlyKind(path string, below bool) error {
-	if p.clear == "all" {
-		return nil
-	}
-	anchors, rules, _, err := p.env.anchors()
-	if err != nil {
-		return err
-	}
-	within := func(in string) bool {
-		return in != "" && (!below && in == path || below && (path == "" || strings.HasPrefix(in, path+"/")))
-	}
-	others := slices.ContainsFunc(rules, func(r view.Rule) bool { return within(r.Scope) && showOf(r.List) != p.clear })
-	for i := range anchors {
-		others = others || within(anchors[i].Path) && slices.ContainsFunc(anchors[i].Lines, func(line string) bool { return showOf(rundir.ListOf(line)) != p.clear })
-	}
-	if !others {
-		return nil
-	}
-	return fmt.Errorf("-F %s: the anchor %q has rules of another kind, too, and is flushed as a whole: say -F all, or load what is to stay with -f", p.clear, path)
 }
 
 // fillAnchor checks or loads the rules of an anchor.

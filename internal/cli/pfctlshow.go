@@ -93,8 +93,12 @@ func (p *pfctl) showOne(ctx context.Context, what string) error {
 	return info.PrintPf(e.Stdout, zero.Info, p.verbose > 0)
 }
 
+// showRules prints the rules of one kind: of the main ruleset, or with -a '*' of all anchors, too.
 func (p *pfctl) showRules(ctx context.Context, r *view.View, what string) error {
 	rules, pid, err := p.rules(r)
+	if p.anchor == "" {
+		rules = slices.DeleteFunc(rules, func(rule view.Rule) bool { return !inMain(rule.Scope) })
+	}
 	if err == nil {
 		err = p.countTables(ctx, rules)
 	}
@@ -102,6 +106,17 @@ func (p *pfctl) showRules(ctx context.Context, r *view.View, what string) error 
 		return err
 	}
 	return view.PrintRules(p.env.Stdout, ofPfctl(rules, what), p.verbose, pid)
+}
+
+// inMain reports whether pfctl prints the rules of a scope with those of the main ruleset: they stand
+// there, or in the braces of an anchor without a name.
+func inMain(scope string) bool {
+	for name := range strings.SplitSeq(scope, "/") {
+		if scope != "" && !strings.HasPrefix(name, "_") {
+			return false
+		}
+	}
+	return true
 }
 
 // showLabels prints the counters of rules with labels. pf counts packets and bytes of each

@@ -1,6 +1,9 @@
 package ast
 
-import "weir/pf/token"
+import (
+	"weir/pf/source"
+	"weir/pf/token"
+)
 
 // Anchor makes a rule an anchor: the rules of another ruleset are evaluated there if the
 // packet matches the rule. The Action of such a rule is Match.
@@ -30,4 +33,6 @@ type LoadAnchor struct {
 	// AtRunTime says that the rules were loaded at run time. They replace those that the
 	// configuration has for the anchor.
 	AtRunTime bool
+	Flushed   []source.Kind // of such rules: they are not in force
+	Elsewhere bool          // it has no rules itself: Flushed says what other rules for the path lose
 }

@@ -72,7 +72,7 @@ func (p *parser) loadText(l *ast.LoadAnchor, file *token.File, limits files, mac
 func (p *parser) runTimeAnchor(a *source.Anchor) *ast.LoadAnchor {
 	file := p.files.set.AddFile(a.Name, []byte(a.Text))
 	at := token.Span{Pos: file.Pos(0), End: file.Pos(0)}
-	l := &ast.LoadAnchor{Span: at, Name: ast.Word{Span: at, Text: a.Path}, AtRunTime: true}
+	l := &ast.LoadAnchor{Span: at, Name: ast.Word{Span: at, Text: a.Path}, AtRunTime: true, Flushed: a.Flushed, Elsewhere: a.Elsewhere}
 	limits := p.files
 	limits.open = a.Files
 	p.loadText(l, file, limits, a.Macros)

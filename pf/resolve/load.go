@@ -106,6 +106,7 @@ type resolver struct {
 	atRunTime bool            // and it was loaded at run time
 	replaced  map[string]bool // paths of anchors whose rules were loaded at run time, with those in them
 	given     map[string]bool // paths of anchors that the configuration itself has rules for
+	flushed   map[string][]source.Kind
 
 	uses      []use                   // tables named in rules
 	automatic int                     // number of the next automatic table
@@ -163,6 +164,7 @@ func newResolver(file *ast.File, host *Host, settings Settings) *resolver {
 
 		replaced: make(map[string]bool),
 		given:    make(map[string]bool),
+		flushed:  make(map[string][]source.Kind),
 
 		poolLists: make(map[*ast.Host][]Address),
 		options:   defaults(),
@@ -242,6 +244,7 @@ func (r *resolver) ruleset() *Ruleset {
 	if r.faults.HasErrors() {
 		return nil
 	}
+	r.flush()
 	r.hoist()
 	r.fragmentsListed()
 	rs := &Ruleset{Options: r.options, Source: r.out, Rules: make([]*Rule, 0, r.total)}

@@ -6,6 +6,7 @@ import (
 
 	"weir/pf/ast"
 	"weir/pf/diag"
+	"weir/pf/source"
 	"weir/pf/token"
 )
 
@@ -105,12 +106,38 @@ func (r *resolver) loadAnchor(in *ast.LoadAnchor) {
 // in place of what the configuration has for the anchor and for the anchors that they
 // contain.
 func (r *resolver) runTimeAnchor(in *ast.LoadAnchor) {
+	if len(in.Flushed) > 0 {
+		r.flushed[in.Name.Text] = in.Flushed
+	}
+	if in.Elsewhere {
+		return
+	}
 	s := newScope(in.Name.Text, &ast.File{Files: r.out.Files})
 	before, failReturn := r.order, r.failReturn
 	r.policy, r.failReturn, r.loading, r.atRunTime, r.order = nil, false, true, true, order{}
 	r.inScope(s, in.Body)
 	r.define(s, in.Name.Span)
 	r.failReturn, r.loading, r.atRunTime, r.order = failReturn, false, false, before
+}
+
+// flush takes the rules away that were flushed from anchors.
+func (r *resolver) flush() {
+	for path, kinds := range r.flushed {
+		s := r.anchors[path]
+		if s == nil {
+			continue
+		}
+		for _, kind := range kinds {
+			switch kind {
+			case source.FilterRules:
+				s.rules, s.scrubs = nil, nil
+			case source.TranslationRules:
+				s.translations = nil
+			case source.EtherRules:
+				s.ethers = nil
+			}
+		}
+	}
 }
 
 // inScope expands statements into a scope.

@@ -22,11 +22,31 @@ type Anchor struct {
 	// Kept are definitions of persistent tables that earlier rules of the anchor had. They
 	// hold for tables that Text does not define. As in pf, such tables stay.
 	Kept []string `json:"kept,omitempty"`
+
+	// Flushed are the kinds of its rules that were flushed. The other kinds are in force.
+	Flushed []Kind `json:"flushed,omitempty"`
+	// Elsewhere says that its rules stand in the configuration, or in braces in those of another
+	// anchor. Then there is no Text.
+	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 
+// A Kind of rules is what pfctl -F removes from an anchor by itself.
+type Kind string
+
+// The kinds of rules, in pfctl's words.
+const (
+	FilterRules      Kind = "rules" // with FreeBSD's scrub rules
+	TranslationRules Kind = "nat"
+	EtherRules       Kind = "ethernet"
+)
+
 func (a *Anchor) equal(other *Anchor) bool {
+	return a.sameText(other) && slices.Equal(a.Flushed, other.Flushed)
+}
+
+func (a *Anchor) sameText(other *Anchor) bool {
 	return a.Path == other.Path && a.Name == other.Name && a.Text == other.Text && a.Load == other.Load && maps.Equal(a.Files, other.Files) &&
-		slices.Equal(a.Macros, other.Macros) && slices.Equal(a.Kept, other.Kept)
+		slices.Equal(a.Macros, other.Macros) && slices.Equal(a.Kept, other.Kept) && a.Elsewhere == other.Elsewhere
 }
 
 // Anchors are such rules of several anchors, by path. Each path is there once.
@@ -37,10 +57,24 @@ func (a Anchors) Equal(other Anchors) bool {
 	return slices.EqualFunc(a, other, func(x, y Anchor) bool { return x.equal(&y) })
 }
 
-// Of returns the anchors that define the tables of a path: that anchor, and those that may
-// contain it in braces.
-func (a Anchors) Of(path string) Anchors {
-	return a.Without(func(other string) bool { return other != path && !strings.HasPrefix(path, other+"/") })
+// SameTables reports whether what defines the tables of a path is the same in a and other: that
+// anchor, and those that may contain it in braces. A flush of rules leaves tables alone.
+func (a Anchors) SameTables(other Anchors, path string) bool {
+	return slices.EqualFunc(a.definers(path), other.definers(path), func(x, y Anchor) bool { return x.sameText(&y) })
+}
+
+func (a Anchors) definers(path string) Anchors {
+	return slices.DeleteFunc(slices.Clone(a), func(x Anchor) bool {
+		return x.Elsewhere || x.Path != path && !strings.HasPrefix(path, x.Path+"/")
+	})
+}
+
+// At returns the anchor of a path, or nil.
+func (a Anchors) At(path string) *Anchor {
+	if i := slices.IndexFunc(a, func(x Anchor) bool { return x.Path == path }); i >= 0 {
+		return &a[i]
+	}
+	return nil
 }
 
 // With returns the anchors with one more, in place of that of the same path.

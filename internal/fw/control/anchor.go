@@ -13,6 +13,7 @@ type AnchorChange struct {
 	Load  *source.Anchor `json:"load,omitempty"`
 	Flush string         `json:"flush,omitempty"` // path
 	Below bool           `json:"below,omitempty"` // flush: all anchors below the path instead of this one
+	Kind  source.Kind    `json:"kind,omitempty"`  // flush: only rules of this kind; empty: all
 	NoDNS bool           `json:"no_dns,omitempty"`
 	Check bool           `json:"check,omitempty"` // change nothing: only say what would be wrong
 }

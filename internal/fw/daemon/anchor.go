@@ -249,25 +249,37 @@ func (b *box) withAnchors(change func(source.Anchors) source.Anchors, m *machine
 }
 
 // flushed returns the anchors that are left after a flush, and the paths of those that lose
-// their rules. An anchor that has rules in the rule file stays empty until the next load,
-// as in pf.
+// their rules, or those of one kind. An anchor that has rules in the rule file stays without
+// them until the next load, as in pf.
 func (b *box) flushed(r *control.AnchorChange) (left source.Anchors, paths []string) {
 	left = b.source.Anchors
 	for _, a := range b.rules.anchors {
-		hit := a.Path == r.Flush
-		if r.Below {
-			hit = r.Flush == "" || strings.HasPrefix(a.Path, r.Flush+"/")
-		}
-		if !hit || a.Rules == 0 {
+		if !rundir.Within(a.Path, r.Flush, r.Below) || a.Rules == 0 {
 			continue
 		}
 		paths = append(paths, a.Path)
+		if r.Kind != "" {
+			left = left.With(withoutKind(left, a.Path, r.Kind))
+			continue
+		}
 		left = left.Without(func(path string) bool { return path == a.Path })
 		if a.Given || len(a.Tables) > 0 || nestedAtRunTime(left, a.Path) {
 			left = left.With(source.Anchor{Path: a.Path, Name: "(flushed)", Kept: a.Tables})
 		}
 	}
 	return left, paths
+}
+
+// withoutKind returns what stands for an anchor when its rules of a kind are flushed.
+func withoutKind(all source.Anchors, path string, kind source.Kind) source.Anchor {
+	one := source.Anchor{Path: path, Name: "(flushed)", Elsewhere: true}
+	if a := all.At(path); a != nil {
+		one = *a
+	}
+	if !slices.Contains(one.Flushed, kind) {
+		one.Flushed = append(slices.Clip(one.Flushed), kind)
+	}
+	return one
 }
 
 // tablesOfAnchor returns the definitions of an anchor's persistent tables.
@@ -436,5 +448,5 @@ func (s *Source) keepsTable(before *Source, name string) bool {
 		return false
 	}
 	_, path, _ := strings.Cut(name, "@")
-	return path == "" || s.Anchors.Of(path).Equal(before.Anchors.Of(path))
+	return path == "" || s.Anchors.SameTables(before.Anchors, path)
 }

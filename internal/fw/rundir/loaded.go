@@ -102,6 +102,15 @@ type Anchor struct {
 	Tables []string `json:"tables,omitempty"`
 }
 
+// Within reports whether the anchor of a path is the one that is asked for, or with below, one in
+// that. The path of the main ruleset is empty.
+func Within(path, asked string, below bool) bool {
+	if !below {
+		return path == asked
+	}
+	return path != "" && (asked == "" || strings.HasPrefix(path, asked+"/"))
+}
+
 // ListOf returns the list of FreeBSD's that a printed rule belongs to, or an anchor of such rules;
 // empty: it is a filter rule.
 func ListOf(line string) string {

@@ -3,7 +3,6 @@ package view
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"weir/internal/fw/rundir"
 	"weir/internal/textout"
@@ -43,9 +42,10 @@ func PrintAnchor(w io.Writer, rules []Rule, anchors []rundir.Anchor, path string
 	for i := range anchors {
 		a := &anchors[i]
 		switch {
-		case !below && a.Path == path:
+		case !rundir.Within(a.Path, path, below):
+		case !below:
 			p.anchor(a, "")
-		case below && (path == "" || strings.HasPrefix(a.Path, path+"/")):
+		default:
 			p.Line("load anchor %q {", a.Path)
 			p.anchor(a, "  ")
 			p.Line("}")
