@@ -15,6 +15,14 @@ type Dummynet struct {
 	Name    string // of the queue that it becomes; resolve sets it
 }
 
+// PacketPipe is macOS's rule that gives single packets a pipe, or none.
+type PacketPipe struct {
+	Rule        // without options
+	No     bool // no dummynet
+	Queue  bool // queue instead of pipe
+	Number Word // of the pipe or queue
+}
+
 // DummynetDef is the configuration of a pipe, a queue or a scheduler of dummynet, as
 // dnctl(8) and ipfw(8) read it.
 type DummynetDef struct {

@@ -19,12 +19,14 @@ func (p *parser) freebsd() (s ast.Stmt, ok bool) {
 		return p.scrubAnchor(), true
 	case "ether":
 		return p.ether(), true
+	case "dummynet":
+		return p.dummynetRule(), true
 	}
 	return nil, false
 }
 
 // mayBeNegated are the statements that may follow no.
-var mayBeNegated = setOf("nat", "rdr", "binat", "scrub")
+var mayBeNegated = setOf("nat", "rdr", "binat", "scrub", "dummynet")
 
 // statementWord returns the word that identifies the statement here.
 func (p *parser) statementWord() string {

@@ -41,6 +41,26 @@ func (p *parser) identifier(target **ast.Word, at token.Span) {
 	last(p, target, at, name, &w)
 }
 
+// dummynetRule reads macOS's rule for single packets.
+func (p *parser) dummynetRule() ast.Stmt {
+	d := &ast.PacketPipe{Rule: ast.Rule{Span: p.tok.Span, Action: ast.Match}}
+	d.No = p.acceptWord("no")
+	p.advance()
+	p.direction(&d.Rule)
+	p.logQuick(&d.Log, &d.Rule.Quick)
+	p.on(&d.Rule)
+	d.Family, d.FamilySpan = p.family()
+	p.proto(&d.Rule)
+	p.fromTo(&d.Rule)
+	if d.Queue = p.acceptWord("queue"); !d.No && (d.Queue || p.acceptWord("pipe")) {
+		d.Number, _ = p.number("the number of a pipe or a queue", mostDummynet)
+	} else if !d.No {
+		p.expected("pipe and its number")
+	}
+	d.Span = d.Span.To(p.last)
+	return d
+}
+
 // dummynet reads dnpipe or dnqueue with one number, or two in parentheses. Numbers may be
 // 0.
 func (p *parser) dummynet(r *ast.Rule) {

@@ -25,7 +25,7 @@ var (
 
 	statementWords = []string{
 		"pass", "block", "match", "anchor", "load", "antispoof", "table", "set", "queue", "oldqueue", "altq", "pipe", "sched", "include", "state", "source", "pppoe", "wireguard", "peer", "ikev2",
-		"nat", "rdr", "binat", "no", "nat-anchor", "rdr-anchor", "binat-anchor", "dummynet-anchor", "scrub-anchor", "scrub", "ether",
+		"nat", "rdr", "binat", "no", "nat-anchor", "rdr-anchor", "binat-anchor", "dummynet-anchor", "scrub-anchor", "scrub", "ether", "dummynet",
 	}
 
 	startsStatement = setOf(statementWords...)

@@ -41,6 +41,8 @@ func statement(w io.Writer, s ast.Stmt) {
 		fmt.Fprintln(w, Translation(s))
 	case *ast.Queue:
 		fmt.Fprintln(w, queue(s))
+	case *ast.PacketPipe:
+		fmt.Fprintln(w, dummynetRule(s))
 	case *ast.DummynetDef:
 		fmt.Fprintln(w, dummynetDef(s))
 	case *ast.PPPoE:

@@ -64,6 +64,13 @@ func (r *resolver) dummynetDef(d *ast.DummynetDef) {
 	}
 }
 
+// dummynetRule reports macOS's rule. It may be for packets of one direction of connections that begin in
+// the other one, which no rule here can name.
+func (r *resolver) dummynetRule(d *ast.PacketPipe) {
+	r.out.Stmts = append(r.out.Stmts, d)
+	r.unenforcedQueue(d.Span, "a dummynet rule", "rules for connections with a pipe for each direction: match … dnpipe (1, 2), with pipe N config … in the file")
+}
+
 // useDummynet notes the pipes or queues of an expanded rule, and gives it the name of the
 // queue that they become.
 func (r *resolver) useDummynet(out *ast.Rule) {

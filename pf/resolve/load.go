@@ -228,6 +228,8 @@ func (r *resolver) statement(s ast.Stmt) {
 		r.ikev2(s)
 	case *ast.LimiterDef:
 		r.limiterDef(s)
+	case *ast.PacketPipe:
+		r.dummynetRule(s)
 	case *ast.DummynetDef:
 		r.dummynetDef(s)
 	case *ast.Discipline:

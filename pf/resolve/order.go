@@ -35,7 +35,7 @@ func stageOf(s ast.Stmt) stage {
 		return scrubStage
 	case *ast.Queue, *ast.Discipline, *ast.DummynetDef:
 		return queueStage
-	case *ast.Translation:
+	case *ast.Translation, *ast.PacketPipe:
 		return translationStage
 	case *ast.Rule, *ast.Antispoof:
 		return filterStage
