@@ -160,14 +160,19 @@ func (b *box) putInPlace(source Source, rules *compiled) (tables map[string]*run
 
 // putInPlaceAlone returns the records of tables.
 func (b *box) putInPlaceAlone(source Source, rules *compiled) (map[string]*rundir.TableRecord, error) {
+	generation := b.dp.Generation()
+	settling := b.settling(&source, rules)
 	err := errors.Join(
 		writeRules(b.cfg.Folder, rules),
 		rundir.WriteJSON(b.cfg.Folder.Loaded(), b.loaded.Load()),
-		b.recordSource(&source, b.dp.Generation()),
+		b.recordSettling(&source, generation, settling),
 	)
 	tables := maps.Clone(b.tables)
 	if err == nil {
 		err = b.recordOthers(tables, &source, rules)
+	}
+	if err == nil && len(settling) > 0 {
+		err = b.recordSource(&source, generation)
 	}
 	otherTunnels := !reflect.DeepEqual(b.rules.options.Tunnels(), rules.options.Tunnels())
 	if err == nil && otherTunnels {
@@ -185,7 +190,7 @@ func (b *box) putInPlaceAlone(source Source, rules *compiled) (map[string]*rundi
 		if otherTunnels {
 			b.unblockTunnels()
 		}
-		return nil, errors.Join(err, b.recordAgain(tables), writeRules(b.cfg.Folder, b.rules), b.recordSource(&b.source, b.dp.Generation()))
+		return nil, errors.Join(err, b.recordAgain(tables), writeRules(b.cfg.Folder, b.rules), b.recordSource(&b.source, generation))
 	}
 	if otherTunnels {
 		b.noteTunnels(&source, rules)
@@ -196,20 +201,16 @@ func (b *box) putInPlaceAlone(source Source, rules *compiled) (map[string]*rundi
 // recordOthers makes the records of tables those of rules that come into force: it removes those of
 // tables that lose what commands have put into them, and writes those of tables that get what the store
 // or a rollback has of them. All others stay. records are those of the rules in force, and are changed.
-// The source that they belong to is recorded already, so a start after a kill loads that source.
+// The source that they belong to is recorded already, with these tables as settling: a start after a kill
+// loads that source, and does not believe their records.
 func (b *box) recordOthers(records map[string]*rundir.TableRecord, source *Source, rules *compiled) error {
-	for name, record := range b.tables {
-		if rules.program.HasChanged(name) {
-			continue
-		}
-		if err := record.Remove(); err != nil {
-			return fmt.Errorf("remove the record of a table: %w", err)
-		}
-		delete(records, name)
-	}
 	folder := b.cfg.Folder.TablesOf(b.dp.Generation())
-	for _, name := range rules.program.ChangedNames() {
-		if b.tables[name] != nil && source.tables[name] == nil {
+	for _, name := range b.settling(source, rules) {
+		if !rules.program.HasChanged(name) {
+			if err := b.tables[name].Remove(); err != nil {
+				return fmt.Errorf("remove the record of a table: %w", err)
+			}
+			delete(records, name)
 			continue
 		}
 		if err := killpoint.MkdirAll(folder); err != nil {
@@ -222,6 +223,21 @@ func (b *box) recordOthers(records map[string]*rundir.TableRecord, source *Sourc
 		records[name] = record
 	}
 	return nil
+}
+
+// settling returns the tables whose records change with the rules.
+func (b *box) settling(source *Source, rules *compiled) (names []string) {
+	for name := range b.tables {
+		if !rules.program.HasChanged(name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range rules.program.ChangedNames() {
+		if b.tables[name] == nil || source.tables[name] != nil {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // recordAgain takes recordOthers back, which has left these records.

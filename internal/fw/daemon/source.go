@@ -148,9 +148,14 @@ func restored(r *rundir.Source) *Source {
 
 // recordSource records the source of a generation before it is live.
 func (b *box) recordSource(s *Source, generation uint32) error {
+	return b.recordSettling(s, generation, nil)
+}
+
+// recordSettling records a source before the records of some tables are those of its rules.
+func (b *box) recordSettling(s *Source, generation uint32, tables []string) error {
 	err := rundir.WriteJSON(b.cfg.Folder.SourceOf(generation), rundir.Source{
 		Name: s.Name, Path: s.Path, Text: s.Text, Beside: s.Beside, Builtin: s.Builtin, Hosts: s.hosts.Known(),
-		Load: s.load, Time: time.Now(), Generation: generation,
+		Load: s.load, Settling: tables, Time: time.Now(), Generation: generation,
 	})
 	if err != nil {
 		return fmt.Errorf("record the text of the rules: %w", err)

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"weir/internal/fw/control"
@@ -121,15 +122,34 @@ func (b *box) presentTables(source Source, rules *compiled) (map[string]*rundir.
 		if err != nil {
 			return nil, fmt.Errorf("read what was changed in tables: %w", err)
 		}
-		if len(kept) > 0 {
-			before, err := b.sourceOf(generation)
-			same = err == nil && source.sameText(before)
+		if before, err := b.sourceOf(generation); err == nil {
+			if kept, err = b.settle(kept, before.Settling, rules); err != nil {
+				return nil, err
+			}
+			same = source.sameText(before)
 		}
 	}
 	if !same {
 		maps.DeleteFunc(kept, func(name string, _ *rundir.Table) bool { return rules.program.Gives(name) })
 	}
 	return kept, nil
+}
+
+// settle puts what tables held before the boot in place of records that may be those of other rules: the
+// daemon was killed while it replaced them.
+func (b *box) settle(kept map[string]*rundir.Table, settling []string, rules *compiled) (map[string]*rundir.Table, error) {
+	if len(settling) == 0 {
+		return kept, nil
+	}
+	stored, err := b.storedTables(rules)
+	settled := maps.Clone(stored)
+	maps.DeleteFunc(settled, func(name string, _ *rundir.Table) bool { return !slices.Contains(settling, name) })
+	maps.DeleteFunc(kept, func(name string, _ *rundir.Table) bool { return slices.Contains(settling, name) })
+	if settled == nil {
+		return kept, err
+	}
+	maps.Copy(settled, kept)
+	return settled, err
 }
 
 // unreadable has an unreadable record of a table be an error.

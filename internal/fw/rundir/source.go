@@ -16,8 +16,10 @@ type Source struct {
 	source.Beside
 	Builtin bool `json:"builtin,omitempty"`
 	// Hosts are the addresses that were found for host names in the text.
-	Hosts      map[string][]netip.Addr `json:"hosts,omitempty"`
-	Load       uint64                  `json:"load,omitempty"` // tells loads apart, also of the same text
-	Time       time.Time               `json:"time"`           // of the load
-	Generation uint32                  `json:"generation"`     // of the dataplane that it was loaded as
+	Hosts map[string][]netip.Addr `json:"hosts,omitempty"`
+	Load  uint64                  `json:"load,omitempty"` // tells loads apart, also of the same text
+	// Settling are tables whose records may still be those of the rules before.
+	Settling   []string  `json:"settling,omitempty"`
+	Time       time.Time `json:"time"`       // of the load
+	Generation uint32    `json:"generation"` // of the dataplane that it was loaded as
 }
