@@ -102,6 +102,8 @@ pass out on wan0
 			b.Errorf("%d fragments could not wait", orphans)
 		}
 
+		b.Tell("the sender uses an id again", sameID)
+
 		// What overlaps, and what follows a first fragment that is blocked, does not
 		// arrive.
 		seen := b.Start(lab.WAN, "tcpdump", "-n", "-i", "eth0", "-l", "udp or ip[6:2] & 0x1fff != 0")
@@ -113,8 +115,10 @@ for i in (2, 1, 0):
 sendp(frame/IP(src=lan, dst=to, id=9002, frag=125, proto=17)/(b"y"*1000), iface="eth0", verbose=0)
 passed = fragment(IP(src=lan, dst=to, id=9003)/UDP(sport=4000, dport=9000)/(b"z"*2000), 1000)
 overlap = IP(src=lan, dst=to, id=9003, frag=100, flags="MF", proto=17)/(b"o"*800)
-for p in (passed[1], overlap, passed[0], passed[2]):
+for p in (passed[1], overlap, passed[0]):
     sendp(frame/p, iface="eth0", verbose=0)
+time.sleep(0.5)
+sendp(frame/passed[2], iface="eth0", verbose=0)
 `)
 		b.Until(5*time.Second, "the first fragment of 9003 arrives", func() bool { return strings.Contains(seen.Said(), ".9000: UDP") })
 		b.Until(5*time.Second, "the overlap is dropped", func() bool { return b.Packets("lan0", reason.FragmentOverlap) == 1 })
@@ -133,6 +137,33 @@ sendp(frame/IP(src=lan, dst=to, id=9004, frag=125, proto=17)/(b"y"*1000), iface=
 			b.Errorf("%d fragments were dropped without a daemon, want 1", orphans)
 		}
 	})
+}
+
+// sameID sends datagrams with one id, each when the one before is whole: all arrive, also those whose
+// fragments come in another order.
+func sameID(b *lib.Box) {
+	b.Helper()
+	server := b.Start(lab.WAN, "/usr/bin/python3", "-c", datagrams)
+	b.AwaitSaid(server, "ready")
+	b.Scapy(lab.LAN, fragmentNames(wanHost, wanHost6)+`
+import time
+for n in range(6):
+    name, order = "a%03d" % n, ((0, 1, 2), (2, 1, 0), (1, 2, 0))[n % 3]
+    four = fragment(IP(src=lan, dst=to, id=77)/UDP(sport=4000, dport=9000)/(name.encode()+b"x"*1996), 1000)
+    six = fragment6(IPv6(src=lan6, dst=to6)/IPv6ExtHdrFragment(id=77)/UDP(sport=4000, dport=9000)/(b"b"+name[1:].encode()+b"x"*1996), 1048)
+    for parts in (four, six):
+        for i in order:
+            if i < len(parts):
+                sendp(frame/parts[i], iface="eth0", verbose=0)
+    time.sleep(0.3)
+`)
+	for n := range 6 {
+		for _, family := range []string{"a", "b"} {
+			want := fmt.Sprintf("got %s%03d 2000 ", family, n)
+			b.Until(5*time.Second, fmt.Sprintf("wan gets %q", want), func() bool { return strings.Contains(server.Said(), want) })
+		}
+	}
+	server.Kill()
 }
 
 func fragmentNames(to, to6 string) string {

@@ -24,6 +24,7 @@ struct fragment_key {
 #define FRAGMENT_EGRESS 0x80
 #define FRAGMENT_SCRUB  0x80000000u /* above all numbers of states */
 #define FRAGMENT_RANGES 8
+#define FRAGMENT_LAST	0x8000 /* above all ends: the range ends where the packet does */
 struct fragment_entry {
 	__u32 busy; /* a core works on it: fragments of one packet may spread over cores */
 	__u32 state;   /* index << 1 | direction; without a state 0, or FRAGMENT_SCRUB and its word */
@@ -32,10 +33,10 @@ struct fragment_entry {
 	__u32 mark;    /* that the first was routed by, if state is 0		   */
 	struct out_mark out; /* with which it left, if state is 0		   */
 	__u32 ifindex; /* of the interface that the first crossed		   */
-	__u16 ranges;  /* number of ranges in use				   */
+	__u16 ranges;  /* number of ranges in use; 0: all of the packet has come	   */
 	__u16 nexthop; /* that a rule has chosen, if state is 0; 0: none has	   */
 	struct {
-		__u16 start, end; /* in units of 8 bytes, without end */
+		__u16 start, end; /* in units of 8 bytes, without end; FRAGMENT_LAST: and no more */
 	} range[FRAGMENT_RANGES];
 };
 
@@ -59,7 +60,7 @@ static __always_inline void fragment_key_fill(struct fragment_key *k, const stru
 
 static __always_inline int fragment_is_fresh(const struct fragment_entry *e)
 {
-	return shared.now - e->started < shared.timeout_frag;
+	return e->ranges && shared.now - e->started < shared.timeout_frag;
 }
 
 /* Returns the end in units of 8 bytes, rounded up: only the last fragment may end
@@ -141,19 +142,20 @@ static long fragment_range(__u32 n, void *data)
 
 	if (n >= e->ranges || n >= FRAGMENT_RANGES)
 		return 1;
-	if (f->start < e->range[n].end && e->range[n].start < f->end) {
+	if (f->start < (e->range[n].end & ~FRAGMENT_LAST) && e->range[n].start < f->end) {
 		f->overlaps = 1;
 		return 1;
 	}
-	if (e->range[n].end == f->start)
+	if ((e->range[n].end & ~FRAGMENT_LAST) == f->start)
 		f->before = n;
 	if (e->range[n].start == f->end)
 		f->after = n;
 	return 0;
 }
 
-/* Adds start..end to the ranges seen. The caller has locked the entry. */
-static __always_inline enum reason fragment_add(struct fragment_entry *e, __u32 start, __u32 end)
+/* Adds start..end to the ranges seen. last: FRAGMENT_LAST if the packet ends there, else 0. The
+ * caller has locked the entry. */
+static __always_inline enum reason fragment_add(struct fragment_entry *e, __u32 start, __u32 end, __u32 last)
 {
 	struct fragment_search f = { .entry = e, .start = start, .end = end, .before = -1, .after = -1 };
 	int before, after;
@@ -165,7 +167,7 @@ static __always_inline enum reason fragment_add(struct fragment_entry *e, __u32 
 	after = f.after;
 	if (before >= 0 && before < FRAGMENT_RANGES) {
 		if (after < 0) {
-			e->range[before].end = end;
+			e->range[before].end = end | last;
 			return UNDECIDED;
 		}
 		if (after >= FRAGMENT_RANGES)
@@ -173,12 +175,12 @@ static __always_inline enum reason fragment_add(struct fragment_entry *e, __u32 
 		/* Closes the hole between two ranges: they become one. The index must be
 		 * the number that was tested: before Linux 6.13 the verifier does not
 		 * carry a bound from one to the other. */
-		__u32 last = e->ranges - 1;
-		if (last >= FRAGMENT_RANGES)
+		__u32 top = e->ranges - 1;
+		if (top >= FRAGMENT_RANGES)
 			return REASON_INTERNAL;
 		e->range[before].end = e->range[after].end;
-		e->range[after] = e->range[last];
-		e->ranges = last;
+		e->range[after] = e->range[top];
+		e->ranges = top;
 		return UNDECIDED;
 	}
 	if (after >= 0 && after < FRAGMENT_RANGES) {
@@ -188,7 +190,7 @@ static __always_inline enum reason fragment_add(struct fragment_entry *e, __u32 
 	if (e->ranges >= FRAGMENT_RANGES)
 		return REASON_FRAGMENT_MEMORY;
 	e->range[e->ranges].start = start;
-	e->range[e->ranges].end = end;
+	e->range[e->ranges].end = end | last;
 	e->ranges++;
 	return UNDECIDED;
 }
@@ -223,7 +225,7 @@ __noinline enum reason fragment_follow(struct scratch *s)
 	struct fragment_entry *e;
 	struct fragment_key key;
 	enum reason r;
-	__u32 start, end, number;
+	__u32 start, end, last, number;
 
 	if (!s)
 		return REASON_INTERNAL;
@@ -242,6 +244,7 @@ __noinline enum reason fragment_follow(struct scratch *s)
 		return REASON_STATE_MISMATCH;
 	start = s->packet.fragment_offset >> 3;
 	end = fragment_end(&s->packet);
+	last = s->packet.flags & PACKET_MORE ? 0 : FRAGMENT_LAST;
 	s->state = number;
 	s->path = e->path;
 	if (!number) {
@@ -251,7 +254,10 @@ __noinline enum reason fragment_follow(struct scratch *s)
 	}
 	if (!fragment_lock(e))
 		return REASON_STATE_BUSY;
-	r = fragment_add(e, start, end);
+	r = fragment_add(e, start, end, last);
+	/* The sender may use the id again. range[0] is that of the first fragment. */
+	if (r == UNDECIDED && e->ranges == 1 && e->range[0].end & FRAGMENT_LAST)
+		e->ranges = 0;
 	__sync_lock_test_and_set(&e->busy, 0);
 	return r;
 }

@@ -72,14 +72,14 @@ func (d *Dataplane) HoldFragments(on bool) {
 }
 
 // HasFirst reports whether the first fragment of a packet has been passed, so the others
-// follow it.
+// follow it, until all have come.
 func (d *Dataplane) HasFirst(key FragmentKey) bool {
 	var e xdpFragmentEntry
 	if d.tables.maps[mapFragments].Lookup(&key.raw, &e) != nil {
 		return false
 	}
 	s := d.tables.shared
-	return atomic.LoadUint32(&s.Now)-e.Started < s.TimeoutFrag
+	return e.Ranges > 0 && atomic.LoadUint32(&s.Now)-e.Started < s.TimeoutFrag
 }
 
 // FragmentTimeout is how long a packet's fragments may take to come (set timeout frag).

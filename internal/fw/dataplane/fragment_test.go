@@ -23,10 +23,32 @@ func testFragments(h *harness) {
 		}},
 		{"translated", masquerade + "pass", []step{
 			{"xdp lan", first, "forward rule wan udp 203.0.113.2:$p > 198.51.100.9:53 frag 0+ id 9 len 1472 ttl 63"},
-			{"xdp lan", later(1480, " id 9 len 100"), "forward state wan udp 203.0.113.2 > 198.51.100.9 frag 1480 id 9 len 100 ttl 63"},
+			{"xdp lan", later(1480, "+ id 9 len 104"), "forward state wan udp 203.0.113.2 > 198.51.100.9 frag 1480+ id 9 len 104 ttl 63"},
 			{"tcx lan", later(1584, " id 9 len 100"), "forward state wan udp 203.0.113.2 > 198.51.100.9 frag 1584 id 9 len 100 ttl 63"},
 			{"xdp wan", "udp 198.51.100.9:53 > 203.0.113.2:$p frag 0+ id 7 len 72", "forward state lan udp 198.51.100.9:53 > 192.168.1.10:4000 frag 0+ id 7 len 72 ttl 63"},
 			{"xdp wan", "udp 198.51.100.9 > 203.0.113.2 frag 80 id 7 len 72", "forward state lan udp 198.51.100.9 > 192.168.1.10 frag 80 id 7 len 72 ttl 63"},
+		}},
+		{"the id again", "pass", []step{
+			{"xdp lan", first, passed},
+			{"xdp lan", later(2960, " id 9 len 100"), goes(2960, " id 9 len 100")},
+			{"xdp lan", first, "drop fragment-overlap"},
+			{"xdp lan", later(1480, "+ id 9 len 1480"), goes(1480, "+ id 9 len 1480")},
+			{"xdp lan", later(1480, "+ id 9 len 1480"), "drop fragment-orphan"}, // the packet was whole
+			{"xdp lan", first, "forward state wan udp 192.168.1.10:4000 > 198.51.100.9:53 frag 0+ id 9 len 1472 ttl 63"},
+			{"xdp lan", later(1480, " id 9 len 100"), goes(1480, " id 9 len 100")},
+			{"tcx lan", first, "forward state wan udp 192.168.1.10:4000 > 198.51.100.9:53 frag 0+ id 9 len 1472 ttl 63"},
+			{"tcx lan", later(1480, "+ id 9 len 104"), goes(1480, "+ id 9 len 104")},
+			{"tcx lan", later(1584, "+ id 9 len 104"), goes(1584, "+ id 9 len 104")},
+			{"tcx lan", later(1688, " id 9 len 100"), goes(1688, " id 9 len 100")},
+			{"tcx lan", later(1480, " id 9 len 100"), "drop fragment-orphan"},
+		}},
+		{"what ends before others", "pass", []step{
+			{"xdp lan", first, passed},
+			{"xdp lan", later(2960, "+ id 9 len 8"), goes(2960, "+ id 9 len 8")},
+			{"xdp lan", later(1480, " id 9 len 1480"), goes(1480, " id 9 len 1480")},
+			{"xdp lan", first, "drop fragment-overlap"},
+			{"xdp lan", later(2968, " id 9 len 8"), goes(2968, " id 9 len 8")},
+			{"xdp lan", later(2968, " id 9 len 8"), "drop fragment-orphan"},
 		}},
 		{"v6, translated", masquerade + "pass", []step{
 			{"xdp lan", "udp [fd00:1::10]:4000 > [2001:db8:9::1]:53 frag 0+ id 9 len 1440", "forward rule wan udp [2001:db8:113::2]:$p > [2001:db8:9::1]:53 frag 0+ id 9 len 1440 ttl 63"},

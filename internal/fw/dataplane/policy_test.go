@@ -326,7 +326,7 @@ func (h *harness) policyPlaysOfRoutes() {
 		{"fragments", "pass", []step{
 			{"policies", siteOut, ""},
 			{"xdp lan", "udp 192.168.1.10:4000 > 10.9.0.1:53 frag 0+ id 9 len 1472", "up up-policy came"},
-			{"xdp lan", "udp 192.168.1.10 > 10.9.0.1 frag 1480 id 9 len 100", "up up-policy record0"},
+			{"xdp lan", "udp 192.168.1.10 > 10.9.0.1 frag 1480+ id 9 len 104", "up up-policy record0"},
 			{"tcx lan", "udp 192.168.1.10 > 10.9.0.1 frag 1584 id 9 len 100", "up up-policy record0"},
 		}},
 		{"errors", "pass", []step{

@@ -31,6 +31,8 @@ type fragmented struct {
 	scrub      scrub        // likewise: how it was normalised
 	started    state.Tick
 	seen       []span // in order, apart from each other
+	ends       []int  // of fragments that no more should follow
+	whole      bool   // all have come
 }
 
 // A span is the bytes from start to before end.
@@ -39,7 +41,7 @@ type span struct{ start, end int }
 func (m *Model) remembered(p *packet) *fragmented {
 	for _, f := range m.fragments {
 		if f.src == p.tuple.Src && f.dst == p.tuple.Dst && f.id == p.fragmentID &&
-			f.proto == p.fragmentProto && f.zone == p.tuple.Zone && f.egress == p.egress() && m.isFresh(f) {
+			f.proto == p.fragmentProto && f.zone == p.tuple.Zone && f.egress == p.egress() && !f.whole && m.isFresh(f) {
 			return f
 		}
 	}
@@ -91,7 +93,7 @@ func (m *Model) followFirst(p *packet) Outcome {
 	if c != nil && p.iface.Index != f.at && !c.fits(f.direction, p.egress(), p.iface.Index) {
 		return p.drop(reason.StateMismatch)
 	}
-	if why := f.add(p.span()); why != nil {
+	if why := f.add(p.span(), !p.more); why != nil {
 		return p.drop(*why)
 	}
 	if c != nil && p.egress() && c.changesFamily() {
@@ -126,8 +128,8 @@ func (m *Model) followFirst(p *packet) Outcome {
 }
 
 // add notes bytes as seen. It returns a reason to drop for overlapping ones (RFC 5722),
-// and for too many pieces.
-func (f *fragmented) add(s span) *reason.Reason {
+// and for too many pieces. last: the packet ends there.
+func (f *fragmented) add(s span, last bool) *reason.Reason {
 	for _, old := range f.seen {
 		if s.start < old.end && old.start < s.end {
 			return reasonFor(reason.FragmentOverlap)
@@ -147,5 +149,9 @@ func (f *fragmented) add(s span) *reason.Reason {
 		return reasonFor(reason.FragmentMemory)
 	}
 	f.seen = joined
+	if last {
+		f.ends = append(f.ends, s.end)
+	}
+	f.whole = len(joined) == 1 && slices.Contains(f.ends, joined[0].end)
 	return nil
 }
