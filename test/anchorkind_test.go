@@ -106,7 +106,7 @@ func kinds(b *lib.Box, main string, load func()) {
 	b.Weir("stop")
 }
 
-//	fw: pfctl -sn, -sr with and without -a '*'
+//	fw: pfctl -sn, -sr, -sl with and without -a '*'
 //
 // As in pf, the main ruleset is printed with the rules that evaluate anchors, and the rules in these
 // only when they are asked for. What stands in the braces of an anchor without a name is printed with it.
@@ -117,25 +117,34 @@ rdr-anchor "mini"
 nat on wan0 inet from 192.168.1.0/24 to any -> 203.0.113.2
 anchor "mini"
 anchor "named" in {
-	pass proto udp
+	pass proto udp label "inside"
 }
 anchor in on lan0 {
 	pass proto icmp
 }
-pass out
+pass out label "outside"
 `
 		b.WeirRun(main)
 		b.Weir("pfctl", "-a", "mini", "-f", b.Rules("rdr pass on wan0 inet proto tcp from any to any port = 90 -> 192.168.1.10\npass in inet proto tcp from any to any port = 90\n"))
 		const (
 			nat   = "nat-anchor \"mini\" all\nnat on wan0 inet from 192.168.1.0/24 to any -> 203.0.113.2\nrdr-anchor \"mini\" all\n"
-			rules = "anchor \"mini\" all\nanchor \"named\" in all\nanchor in on lan0 all {\n  pass proto icmp all\n}\npass out all flags S/SA\n"
+			rules = "anchor \"mini\" all\nanchor \"named\" in all\nanchor in on lan0 all {\n  pass proto icmp all\n}\npass out all flags S/SA label \"outside\"\n"
 		)
 		for by, want := range map[string]string{"-sn": nat, "-sr": rules} {
 			if got := b.Weir("pfctl", by); got != want {
 				b.Errorf("%s prints\n%s", by, got)
 			}
 		}
-		for by, inside := range map[string]string{"-sn": "rdr pass on wan0", "-sr": "  pass proto udp all\n"} {
+		for anchor, label := range map[string]string{"": "outside ", "named": "inside ", "mini": ""} {
+			args := []string{"pfctl", "-sl"}
+			if anchor != "" {
+				args = append(args, "-a", anchor)
+			}
+			if got := b.Weir(args...); !strings.HasPrefix(got, label) || strings.Count(got, "\n") != len(strings.Fields(label)) {
+				b.Errorf("%q prints\n%s", args, got)
+			}
+		}
+		for by, inside := range map[string]string{"-sn": "rdr pass on wan0", "-sr": "  pass proto udp all label \"inside\"\n", "-sl": "inside "} {
 			if got := b.Weir("pfctl", "-a", "*", by); !strings.Contains(got, inside) {
 				b.Errorf("-a '*' %s lacks %q:\n%s", by, inside, got)
 			}

@@ -44,6 +44,13 @@ func (p *pfctl) showAnchor(ctx context.Context, path string, below bool) error {
 		return p.showAnchors(path, below)
 	case path == "" && below: // the main ruleset, too
 		return p.showOne(ctx, p.show)
+	case p.show == "labels":
+		r, err := p.env.reader()
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		return p.showLabels(r, func(scope string) bool { return rundir.Within(scope, path, below) })
 	case p.show != "rules" && p.show != "nat" && p.show != "ether":
 		return fmt.Errorf("-a: -s %s is not about one anchor", p.show)
 	}

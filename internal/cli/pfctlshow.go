@@ -68,7 +68,7 @@ func (p *pfctl) showOne(ctx context.Context, what string) error {
 		sources, err := r.AllSources()
 		return errors.Join(err, view.PrintSources(e.Stdout, sources, p.verbose > 0))
 	case "labels":
-		return p.showLabels(r)
+		return p.showLabels(r, p.asked)
 	case "queue":
 		queues, err := r.Queues()
 		if err != nil {
@@ -96,9 +96,7 @@ func (p *pfctl) showOne(ctx context.Context, what string) error {
 // showRules prints the rules of one kind: of the main ruleset, or with -a '*' of all anchors, too.
 func (p *pfctl) showRules(ctx context.Context, r *view.View, what string) error {
 	rules, pid, err := p.rules(r)
-	if p.anchor == "" {
-		rules = slices.DeleteFunc(rules, func(rule view.Rule) bool { return !inMain(rule.Scope) })
-	}
+	rules = slices.DeleteFunc(rules, func(rule view.Rule) bool { return !p.asked(rule.Scope) })
 	if err == nil {
 		err = p.countTables(ctx, rules)
 	}
@@ -108,9 +106,12 @@ func (p *pfctl) showRules(ctx context.Context, r *view.View, what string) error 
 	return view.PrintRules(p.env.Stdout, ofPfctl(rules, what), p.verbose, pid)
 }
 
-// inMain reports whether pfctl prints the rules of a scope with those of the main ruleset: they stand
-// there, or in the braces of an anchor without a name.
-func inMain(scope string) bool {
+// asked reports whether the rules of a scope are asked for, if those of no single anchor are: all with
+// -a '*', else those of the main ruleset, and those in the braces of an anchor without a name.
+func (p *pfctl) asked(scope string) bool {
+	if p.anchor != "" {
+		return true
+	}
 	for name := range strings.SplitSeq(scope, "/") {
 		if scope != "" && !strings.HasPrefix(name, "_") {
 			return false
@@ -121,11 +122,12 @@ func inMain(scope string) bool {
 
 // showLabels prints the counters of rules with labels. pf counts packets and bytes of each
 // direction too, weir only both together.
-func (p *pfctl) showLabels(r *view.View) error {
+func (p *pfctl) showLabels(r *view.View, asked func(scope string) bool) error {
 	rules, _, err := p.rules(r)
 	if err != nil {
 		return err
 	}
+	rules = slices.DeleteFunc(rules, func(rule view.Rule) bool { return !asked(rule.Scope) })
 	for i := range rules {
 		for _, label := range rules[i].Labels() {
 			_, err := fmt.Fprintf(p.env.Stdout, "%s %d %d %d - - - - %d\n", label, rules[i].Evaluations, rules[i].Packets, rules[i].Bytes, rules[i].StateCreations)
