@@ -275,6 +275,15 @@ func vpnChecks(b *lib.Box) {
 		}
 		b.IP(c.host, c.mend)
 	}
+	b.Address(lab.WAN, lib.FarDevice, "10.66.0.1/32")
+	b.Try(lab.WAN, "ping", "-n", "-c", "1", "-W", "0.3", "-I", "10.66.0.1", tunnelBox) //nolint:errcheck // it is dropped
+	b.IP(lab.WAN, "address del 10.66.0.1/32 dev "+lib.FarDevice)
+	if out, status := b.WeirStatus("vpn", "check", "far"); status != 1 || !strings.Contains(out, "wrong  allowed: packets of the peer are dropped, 1 so far, the last ") || !strings.Contains(out, " from 10.66.0.1: ") {
+		b.Errorf("the peer sends from an address that is not allowed, and weir vpn check says\n%s", out)
+	}
+	b.Until(5*time.Second, "the log says so", func() bool {
+		return strings.Contains(b.Weir("vpn", "log"), "wg0 far: error: a packet from 10.66.0.1 is dropped: that is in none of its allowed networks")
+	})
 	// Messages of data have another receiver on their way: they arrive, and no session has them.
 	b.Run(lab.WAN, "nft", "add table inet mangled; add chain inet mangled out { type filter hook output priority 0; }; add rule inet mangled out udp dport 51820 @th,64,8 4 @th,96,32 set 0x01020304")
 	if out, _ := b.WeirStatus("vpn", "check", "far", "--to", tunnelFar); !strings.Contains(out, "no progress: ") || !strings.Contains(out, " packets of the peer came to port 51820 meanwhile, and none was decrypted") {

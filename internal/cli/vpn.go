@@ -176,6 +176,7 @@ func printTunnels(w io.Writer, all []keeper.Status, now time.Time) error {
 		for j := range t.Peers {
 			printPeer(w, &t.Peers[j], now)
 		}
+		printStrangers(w, t.Strangers, now)
 		if t.Site != nil {
 			printSite(w, t.Site, now)
 		}
@@ -220,8 +221,20 @@ func printPeer(w io.Writer, p *keeper.Peer, now time.Time) {
 	if p.Path != nil {
 		fmt.Fprintf(w, "    path MTU %s\n", pathText(p.Path))
 	}
+	if r := p.Refused; r != nil {
+		fmt.Fprintf(w, "    dropped %d packets that the peer may not send, the last %s from %s\n", r.Packets, ago(r.Time), r.Source)
+	}
 	if p.Error != "" {
 		fmt.Fprintf(w, "    %s: %s\n", ago(p.ErrorTime), p.Error)
+	}
+}
+
+// printStrangers prints who has begun handshakes of late, and is no peer.
+func printStrangers(w io.Writer, all []tunnel.Stranger, now time.Time) {
+	for _, s := range all {
+		if ago := now.Sub(s.Time); s.Key != nil && ago < keeper.Noticed {
+			fmt.Fprintf(w, "  no peer: %s has begun a handshake %s ago with the public key %s\n", s.From, ago.Round(time.Second), s.Key)
+		}
 	}
 }
 

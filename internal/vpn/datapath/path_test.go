@@ -224,6 +224,9 @@ func TestAllowed(t *testing.T) {
 		t.Errorf("this is delivered: %x", got)
 	}
 	a.reaches(b, good.bytes())
+	if r := b.device.LookupPeer(device.NoisePublicKey(a.secret.Public())).Refused(); r.Packets != 3 || r.Source != netip.MustParseAddr("127.0.0.1") || time.Since(r.Time) > patience {
+		t.Errorf("of three packets that the peer may not send it says %+v", r)
+	}
 }
 
 // A peer that roams is found by what it sends, and only by that.

@@ -42,6 +42,7 @@ type packet struct {
 	empty   bool   // it is a keepalive
 	probe   bool   // it measures a path
 	note    bool   // it is a message of the far end's engine to this one
+	refused bool   // the peer may not send it
 	headers int    // as headersOf says, if its checksums are right
 }
 
@@ -219,6 +220,7 @@ func (w *worker) admit(p *packet, content []byte, outer byte, several bool) {
 	if a, first := &w.allowed, p.peer.First(); a.peer != first || !bytes.Equal(a.address[:a.size], from) {
 		if w.path.device.Route(from) != first {
 			w.tally.receivedLost++
+			p.packet, p.refused = content, true
 			return
 		}
 		a.peer, a.size = first, copy(a.address[:], from)
@@ -282,6 +284,10 @@ func (w *worker) deliver(b *batch) {
 				continue
 			}
 			accepted++
+			if p.refused {
+				p.peer.Refuse(source(p.packet), w.now())
+				p.packet = nil
+			}
 			if !p.note && (!p.empty || p.peer.Place() == 0) {
 				bytes += p.size
 			}

@@ -52,6 +52,7 @@ type Device struct {
 	allowedips AllowedIPs
 	indexTable IndexTable
 	lanes      lanes
+	strangers  strangers
 
 	queue struct {
 		handshake chan handshakeElement

@@ -20,5 +20,7 @@
 //     that messages leave by.
 //   - A peer may have lanes, tunnels beside its own with other keys and other ports (lane.go). A message counts only at the
 //     port of the peer that it is for.
+//   - It remembers who has begun handshakes that no peer has, and what a peer has sent that it may not (refused.go). An
+//     answer that does not fit says that the preshared keys differ.
 //   - circle.go makes sessions for measurements.
 package device

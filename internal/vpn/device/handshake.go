@@ -6,6 +6,7 @@
 package device
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"time"
 )
@@ -168,6 +169,9 @@ func (device *Device) handle(elem *handshakeElement) {
 
 		if static = device.identityFor(elem, time.Now()); static == nil {
 			device.log.Verbosef("Received packet with invalid mac1")
+			if elem.msgType == MessageInitiationType && elem.endpoint.Place == 0 {
+				device.strangers.note(Stranger{From: elem.endpoint.Remote, Time: time.Now()})
+			}
 			return
 		}
 
@@ -210,7 +214,12 @@ func (device *Device) handle(elem *handshakeElement) {
 
 		// consume initiation
 
-		peer := device.ConsumeMessageInitiation(&msg, static)
+		peer, stranger := device.consumeInitiation(&msg, static)
+		if peer == nil && !stranger.IsZero() && static == &device.staticIdentity {
+			device.strangers.note(Stranger{From: elem.endpoint.Remote, Key: stranger, Time: time.Now()})
+			device.log.Verbosef("Received invalid initiation message from %s: no peer here has its public key %s", &elem.endpoint, base64.StdEncoding.EncodeToString(stranger[:]))
+			return
+		}
 		if peer == nil {
 			device.log.Verbosef("Received invalid initiation message from %s", &elem.endpoint)
 			return

@@ -339,13 +339,19 @@ func (device *Device) CreateMessageInitiation(peer *Peer) (*MessageInitiation, e
 }
 
 func (device *Device) ConsumeMessageInitiation(msg *MessageInitiation, static *identity) *Peer {
+	peer, _ := device.consumeInitiation(msg, static)
+	return peer
+}
+
+// consumeInitiation also returns the public key of whoever has begun, if no peer has it; else zero.
+func (device *Device) consumeInitiation(msg *MessageInitiation, static *identity) (*Peer, NoisePublicKey) {
 	var (
 		hash     [blake2s.Size]byte
 		chainKey [blake2s.Size]byte
 	)
 
 	if msg.Type != MessageInitiationType {
-		return nil
+		return nil, NoisePublicKey{}
 	}
 
 	static.RLock()
@@ -360,21 +366,24 @@ func (device *Device) ConsumeMessageInitiation(msg *MessageInitiation, static *i
 	var key [chacha20poly1305.KeySize]byte
 	ss, err := static.privateKey.sharedSecret(msg.Ephemeral)
 	if err != nil {
-		return nil
+		return nil, NoisePublicKey{}
 	}
 	KDF2(&chainKey, &key, chainKey[:], ss[:])
 	aead, _ := chacha20poly1305.New(key[:])
 	_, err = aead.Open(peerPK[:0], ZeroNonce[:], msg.Static[:], hash[:])
 	if err != nil {
-		return nil
+		return nil, NoisePublicKey{}
 	}
 	mixHash(&hash, &hash, msg.Static[:])
 
 	// lookup peer
 
 	peer := device.knownBy(peerPK, static)
-	if peer == nil || !peer.isRunning.Load() {
-		return nil
+	if peer == nil {
+		return nil, peerPK
+	}
+	if !peer.isRunning.Load() {
+		return nil, NoisePublicKey{}
 	}
 
 	handshake := &peer.handshake
@@ -387,7 +396,7 @@ func (device *Device) ConsumeMessageInitiation(msg *MessageInitiation, static *i
 
 	if isZero(handshake.precomputedStaticStatic[:]) {
 		handshake.mutex.RUnlock()
-		return nil
+		return nil, NoisePublicKey{}
 	}
 	KDF2(
 		&chainKey,
@@ -399,7 +408,7 @@ func (device *Device) ConsumeMessageInitiation(msg *MessageInitiation, static *i
 	_, err = aead.Open(timestamp[:0], ZeroNonce[:], msg.Timestamp[:], hash[:])
 	if err != nil {
 		handshake.mutex.RUnlock()
-		return nil
+		return nil, NoisePublicKey{}
 	}
 	mixHash(&hash, &hash, msg.Timestamp[:])
 
@@ -410,11 +419,11 @@ func (device *Device) ConsumeMessageInitiation(msg *MessageInitiation, static *i
 	handshake.mutex.RUnlock()
 	if replay {
 		device.log.Verbosef("%v - ConsumeMessageInitiation: handshake replay @ %v", peer, timestamp)
-		return nil
+		return nil, NoisePublicKey{}
 	}
 	if flood {
 		device.log.Verbosef("%v - ConsumeMessageInitiation: handshake flood", peer)
-		return nil
+		return nil, NoisePublicKey{}
 	}
 
 	// update handshake state
@@ -439,7 +448,7 @@ func (device *Device) ConsumeMessageInitiation(msg *MessageInitiation, static *i
 	setZero(hash[:])
 	setZero(chainKey[:])
 
-	return peer
+	return peer, NoisePublicKey{}
 }
 
 func (device *Device) CreateMessageResponse(peer *Peer) (*MessageResponse, error) {
@@ -580,7 +589,8 @@ func (device *Device) ConsumeMessageResponse(msg *MessageResponse, place uint8) 
 
 		aead, _ := chacha20poly1305.New(key[:])
 		_, err = aead.Open(nil, ZeroNonce[:], msg.Empty[:], hash[:])
-		if err != nil {
+		if err != nil { // whoever answers has read the message before, so all other keys fit
+			device.log.Errorf("%v - its answers do not fit: one end has another preshared key", lookup.peer)
 			return false
 		}
 		mixHash(&hash, &hash, msg.Empty[:])

@@ -46,6 +46,8 @@ type Peer struct {
 
 	staged staged // packets that wait for a session
 
+	refused refused
+
 	own   *identity // of a lane; nil: the device's
 	first *Peer     // that this one is a lane of; nil: it is none
 	place uint8     // of the port that its messages leave by and come to; 0: the first

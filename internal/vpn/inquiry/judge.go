@@ -63,6 +63,10 @@ func Judge(f *Facts) (all []Finding) {
 		say("ports", w.Why == "" || w.Fewer, "%s", ports(w))
 	}
 	all = append(all, routes(f))
+	if r := f.Peer.Refused; r != nil && f.Now.Sub(r.Time) < keeper.Noticed {
+		say("allowed", false, "packets of the peer are dropped, %d so far, the last %s ago from %s: that is in none of its allowed networks here. Add its network, if the peer may send from there",
+			r.Packets, f.Now.Sub(r.Time).Round(time.Second), r.Source)
+	}
 	for i := range f.Probes {
 		all = append(all, probe(f, &f.Probes[i])...)
 	}
@@ -80,12 +84,19 @@ func session(f *Facts) Finding {
 	p := &f.Peer
 	ago := f.Now.Sub(p.Handshake).Round(time.Second)
 	recent := p.Error != "" && p.ErrorTime.After(p.Handshake) && f.Now.Sub(p.ErrorTime) <= errorAge
+	stranger := f.Tunnel.StrangerOf(p, f.Now)
 	finding := func(ok bool, format string, args ...any) Finding {
 		return Finding{"session", ok, fmt.Sprintf(format, args...)}
 	}
 	switch {
 	case p.Session == keeper.Current:
 		return finding(true, "the last handshake was %s ago, with %s", ago, p.Endpoint)
+	case stranger != nil && stranger.Key == nil:
+		return finding(false, "the peer at %s begins handshakes with another public key than this end's: the other end has to have %s for this one", stranger.From.Addr(), f.Tunnel.Key)
+	case stranger != nil && p.Endpoint.IsValid():
+		return finding(false, "whoever is at %s begins handshakes with the public key %s, which no peer here has: it is not the peer, or the statement has another key for it", stranger.From, stranger.Key)
+	case stranger != nil:
+		return finding(false, "the peer has no endpoint, and has not come by itself; %s begins handshakes with the public key %s, which no peer here has: it is not the peer, or the statement has another key for it", stranger.From, stranger.Key)
 	case !p.Endpoint.IsValid():
 		return finding(false, "it is not known where the peer is: it has no endpoint, or its name has no address, and it has not come by itself")
 	case p.Session == keeper.OldSession && !recent:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/internal/vpn/keeper"
+	"weir/internal/vpn/key"
 	"weir/internal/vpn/tunnel"
 )
 
@@ -38,6 +39,14 @@ func TestJudge(t *testing.T) {
 	if all := Judge(fewer); !slices.Contains(all, Finding{"ports", true, "2 of 4 ports carry the link: the other end has 2 ports"}) {
 		t.Errorf("all ports that both ends have are used, and it says %+v", all)
 	}
+	late := good()
+	late.Peer.Refused = &tunnel.Refused{Packets: 7, Source: netip.MustParseAddr("10.3.0.1"), Time: now.Add(-time.Hour)}
+	for _, f := range Judge(late) {
+		if !f.OK {
+			t.Errorf("what was dropped an hour ago is said to be wrong: %+v", f)
+		}
+	}
+	ours, theirs := key.NewPrivate().Public(), key.NewPrivate().Public()
 	unanswered := func(f *Facts) *Probe {
 		p := &f.Probes[0]
 		p.Answered, p.RTT, p.Largest = 0, 0, 0
@@ -62,6 +71,26 @@ func TestJudge(t *testing.T) {
 		{func(f *Facts) {
 			f.Peer.Session, f.Peer.Error, f.Peer.ErrorTime = keeper.OldSession, "sendto: no route", now.Add(-40*time.Second)
 		}, "session", "silent since"},
+		{func(f *Facts) {
+			f.Peer.Session = keeper.NoSession
+			f.Tunnel.Strangers = []tunnel.Stranger{{From: netip.MustParseAddrPort("192.0.2.1:7"), Time: now}, {From: netip.MustParseAddrPort("192.0.2.9:7"), Key: &theirs, Time: now}}
+			f.Tunnel.Key = &ours
+		}, "session", "the peer at 192.0.2.1 begins handshakes with another public key than this end's: the other end has to have " + ours.String()},
+		{func(f *Facts) {
+			f.Peer.Session = keeper.NoSession
+			f.Tunnel.Strangers = []tunnel.Stranger{{From: netip.MustParseAddrPort("192.0.2.1:7"), Key: &theirs, Time: now}}
+		}, "session", "whoever is at 192.0.2.1:7 begins handshakes with the public key " + theirs.String() + ", which no peer here has"},
+		{func(f *Facts) {
+			f.Peer.Session, f.Peer.Endpoint = keeper.NoSession, netip.AddrPort{}
+			f.Tunnel.Strangers = []tunnel.Stranger{{From: netip.MustParseAddrPort("192.0.2.9:7"), Key: &theirs, Time: now}}
+		}, "session", "192.0.2.9:7 begins handshakes with the public key " + theirs.String()},
+		{func(f *Facts) {
+			f.Peer.Session, f.Peer.Received = keeper.NoSession, 0
+			f.Tunnel.Strangers = []tunnel.Stranger{{From: netip.MustParseAddrPort("192.0.2.1:7"), Key: &theirs, Time: now.Add(-2 * time.Minute)}}
+		}, "session", "never answered"},
+		{func(f *Facts) {
+			f.Peer.Refused = &tunnel.Refused{Packets: 7, Source: netip.MustParseAddr("10.3.0.1"), Time: now.Add(-time.Second)}
+		}, "allowed", "7 so far, the last 1s ago from 10.3.0.1"},
 		{func(f *Facts) { f.Peer.Allowed = nil }, "routes", "no allowed networks"},
 		{func(f *Facts) { f.Routes[0].Through = "" }, "routes", "no route leads to 10.9.0.0/16"},
 		{func(f *Facts) { f.Routes[0].Through = "eth1" }, "routes", "through eth1"},

@@ -236,5 +236,8 @@ func (t *running) noteState(peer string, k key.Public, now time.Time) {
 	case session == OldSession && before == Current:
 		t.note(OfHandshake, peer, "no handshake for %s: the session has expired", rejectAfter)
 	}
+	if r := is.Refused; r != nil && (was.Refused == nil || *was.Refused != *r) {
+		t.note(OfError, peer, "a packet from %s is dropped: that is in none of its allowed networks", r.Source)
+	}
 	t.noted[k] = is
 }

@@ -426,6 +426,9 @@ func (t *running) status(now time.Time) Status {
 			if err := t.readStates(); err != nil {
 				s.Problem = err.Error()
 			}
+			if d, ok := t.engine.(tunnel.Doorkeeper); ok {
+				s.Strangers = slices.DeleteFunc(d.Strangers(), func(is tunnel.Stranger) bool { return is.Key != nil && t.before(*is.Key) != nil }) // he is a peer by now
+			}
 		}
 	}
 	for i := range t.of.Peers {
@@ -436,7 +439,7 @@ func (t *running) status(now time.Time) Status {
 			p.Session, p.Handshake, p.Endpoint = sessionOf(is.Handshake, now), is.Handshake, is.Endpoint
 			p.Received, p.Sent, p.Error, p.ErrorTime = is.Received, is.Sent, is.Error, is.ErrorTime
 			p.Ways, p.Moved = t.links[k].status()
-			p.Wide = is.Wide
+			p.Wide, p.Refused = is.Wide, is.Refused
 			if path := t.paths[k]; path != nil {
 				p.Path = path.found
 			}

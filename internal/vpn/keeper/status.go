@@ -36,6 +36,8 @@ type Status struct {
 	Fixed     bool        `json:"mtu_fixed,omitempty"` // the configuration says so
 	Peers     []Peer      `json:"peers"`
 	Site      *Site       `json:"ipsec,omitempty"` // of a tunnel of IPsec, which has no other peers
+	// Strangers have begun handshakes with this end, and no peer has their keys. The last one is at the end.
+	Strangers []tunnel.Stranger `json:"strangers,omitempty"`
 }
 
 // Peer is what is known of a peer.
@@ -55,6 +57,24 @@ type Peer struct {
 	Moved     *Moved         `json:"moved,omitempty"` // the last time, to another way
 	Path      *PathMTU       `json:"path_mtu,omitempty"`
 	Wide      *tunnel.Wide   `json:"wide,omitempty"` // of a link that is to be wide
+	// Refused are packets of the peer that were dropped.
+	Refused *tunnel.Refused `json:"refused,omitempty"`
+}
+
+// Noticed is for how long what somebody else does wrong counts as the reason why nothing goes. Handshakes are tried
+// every 5 s.
+const Noticed = time.Minute
+
+// StrangerOf returns who has begun handshakes of late, and may be the peer: he comes from its address, or, if it has none,
+// has a key of his own.
+func (s *Status) StrangerOf(p *Peer, now time.Time) *tunnel.Stranger {
+	for i := len(s.Strangers) - 1; i >= 0; i-- {
+		is := &s.Strangers[i]
+		if now.Sub(is.Time) < Noticed && (is.From.Addr() == p.Endpoint.Addr() || is.Key != nil && !p.Endpoint.IsValid()) {
+			return is
+		}
+	}
+	return nil
 }
 
 // Way is what is known of a way to a peer.

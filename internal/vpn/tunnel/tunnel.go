@@ -50,6 +50,27 @@ type State struct {
 	Error     string    // what last went wrong; empty: nothing
 	ErrorTime time.Time // when
 	Wide      *Wide     // nil: the link is not to be wide
+	Refused   *Refused  // nil: none, or the engine does not tell
+}
+
+// Refused are packets of a peer that were dropped, as their source is in none of its allowed networks.
+type Refused struct {
+	Packets uint64     `json:"packets"`
+	Source  netip.Addr `json:"source"` // of the last
+	Time    time.Time  `json:"time"`
+}
+
+// A Stranger is somebody who has begun a handshake with this end, which no peer has.
+type Stranger struct {
+	From netip.AddrPort `json:"from"`
+	Key  *key.Public    `json:"public_key,omitempty"` // nil: the handshake was for another public key than this end's
+	Time time.Time      `json:"time"`
+}
+
+// A Doorkeeper is an engine that knows who has begun handshakes in vain.
+type Doorkeeper interface {
+	// Strangers returns them, the last one at the end.
+	Strangers() []Stranger
 }
 
 // Wide is what is known of a link that is to have several ports.

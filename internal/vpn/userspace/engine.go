@@ -137,9 +137,24 @@ func (e *Engine) States() ([]tunnel.State, error) {
 			if is := p.Endpoint(); is != nil {
 				all[i].Interface, all[i].Local = int(cmp.Or(is.Scope, is.Interface)), is.Local
 			}
+			if r := p.Refused(); r.Packets > 0 {
+				all[i].Refused = &tunnel.Refused{Packets: r.Packets, Source: r.Source, Time: r.Time}
+			}
 		}
 	}
 	return all, nil
+}
+
+// Strangers returns who has begun handshakes that no peer has, the last one at the end.
+func (e *Engine) Strangers() (all []tunnel.Stranger) {
+	for _, s := range e.device.Strangers() {
+		is := tunnel.Stranger{From: s.From, Time: s.Time}
+		if !s.Key.IsZero() {
+			is.Key = new(key.Public(s.Key))
+		}
+		all = append(all, is)
+	}
+	return all
 }
 
 // Move has the peer be at another endpoint.
