@@ -140,6 +140,15 @@ pass in on wg0 proto { icmp icmp6 }
 				part.Error("that is too late")
 			}
 		})
+		b.Tell("another option and back, under traffic", func(b *lib.Box) {
+			flood := b.Flood(lab.LAN, tunnelFar)
+			for _, option := range []string{"dscp copy", ""} {
+				time.Sleep(300 * time.Millisecond)
+				b.Weir("load", b.Rules(strings.Replace(tunnel(engine), "mtu 1420", option+" mtu 1420", 1)+rules))
+			}
+			time.Sleep(time.Second) // weir vpn run reads the tunnels
+			flood.AllAnswered(100)
+		})
 		b.Tell("others", vpnOthers)
 		b.Tell("faults", func(b *lib.Box) { vpnFaults(b, tunnel(engine), rules, secret) })
 		run.Signal(syscall.SIGTERM)

@@ -27,6 +27,7 @@ type running struct {
 	of      resolve.WireGuard
 	engine  tunnel.Engine // nil: it does not work
 	why     string        // this engine
+	missing bool          // the kernel's engine, as it was found when it was last tried
 	problem string        // that tend tries to get over
 	config  *tunnel.Config
 	states  map[key.Public]tunnel.State
@@ -50,7 +51,7 @@ type watch struct {
 
 // be has the tunnel be as its statement says.
 func (t *running) be(of resolve.WireGuard) {
-	if t.engine != nil && (engineOf(&t.of) != engineOf(&of) || marks(&t.of) != marks(&of)) {
+	if t.engine != nil && !t.suits(&of) {
 		t.leave()
 	}
 	if t.of = of; t.engine != nil {
@@ -59,6 +60,19 @@ func (t *running) be(of resolve.WireGuard) {
 	t.peers.Store(&of.Peers)
 	t.forget()
 	t.try()
+}
+
+// suits reports whether the tunnel has the engine already that a statement asks for. Peers lose their sessions with an
+// engine.
+func (t *running) suits(of *resolve.WireGuard) bool {
+	switch is := t.engine.Name(); {
+	case whyUser(of) != "":
+		return is == userspace.Name
+	case of.Engine == "":
+		return is == kernel.Name || t.missing
+	default:
+		return is == of.Engine
+	}
 }
 
 // marks reports whether outer packets have code points, which the kernel's engine cannot give them.
@@ -239,8 +253,9 @@ func (t *running) open() (tunnel.Engine, string, error) {
 		return user(why)
 	}
 	e, err := kernel.Open(t.of.Name, t.of.MTU)
+	t.missing = errors.Is(err, kernel.ErrMissing)
 	switch {
-	case errors.Is(err, kernel.ErrMissing) && t.of.Engine == "":
+	case t.missing && t.of.Engine == "":
 		return user(err.Error())
 	case err != nil:
 		return nil, "", err

@@ -107,3 +107,35 @@ func TestConfigure(t *testing.T) {
 		t.Errorf("without a private key: %+v, %v", c, err)
 	}
 }
+
+// engineNamed is an engine that has a name.
+type engineNamed struct {
+	tunnel.Engine
+	name string
+}
+
+func (e *engineNamed) Name() string { return e.name }
+
+// An engine that suits the next statement as well goes on: peers would lose their sessions.
+func TestSuits(t *testing.T) {
+	wide := resolve.WireGuard{Peers: []resolve.Peer{{Wide: 4}}}
+	ways := resolve.WireGuard{Peers: []resolve.Peer{{Ways: []resolve.Way{{Endpoint: "192.0.2.1"}}}}}
+	plain, copies, user, core := resolve.WireGuard{}, resolve.WireGuard{CopyDSCP: true}, resolve.WireGuard{Engine: "userspace"}, resolve.WireGuard{Engine: "kernel"}
+	for _, c := range []struct {
+		is      string
+		missing bool
+		next    resolve.WireGuard
+		want    bool
+	}{
+		{"userspace", true, plain, true}, {"userspace", false, plain, false}, // the kernel's may be there
+		{"userspace", true, wide, true}, {"userspace", false, ways, true}, {"userspace", false, copies, true}, {"userspace", false, user, true},
+		{"userspace", true, core, false},
+		{"kernel", false, plain, true}, {"kernel", false, core, true},
+		{"kernel", false, wide, false}, {"kernel", false, ways, false}, {"kernel", false, copies, false}, {"kernel", false, user, false},
+	} {
+		r := &running{engine: &engineNamed{name: c.is}, missing: c.missing}
+		if got := r.suits(&c.next); got != c.want {
+			t.Errorf("the engine %s (missing: %t) suits %+v: %t", c.is, c.missing, c.next, got)
+		}
+	}
+}
