@@ -33,4 +33,10 @@ AllowedIPs = 10.1.0.0/16, 10.2.0.0/16
 	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {
 		t.Errorf("%v: %v", err, left)
 	}
+	if err := os.WriteFile(file, []byte(strings.Replace(text, "10.1.0.0/16, ", "", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.importTunnel(file, "", folder+"/keys"); err == nil || !strings.Contains(err.Error(), "make the folder first (mkdir -m 700 "+folder+"/keys)") {
+		t.Errorf("a folder that is not there: %v", err)
+	}
 }

@@ -89,6 +89,7 @@ func (r *resolver) ikev2(s *ast.IKEv2) {
 		Proposals: cmp.Or(textOf(s.Proposals), ipsecProposals), Lifetime: countOr(s.Lifetime, ipsecLifetime), IKELifetime: countOr(s.IKELifetime, ipsecIKELifetime),
 		DPD: uint16(countOr(s.DPD, ipsecDPD)), Encap: s.Encap, PerCPU: s.PerCPU, PerPair: s.PerPair,
 	}
+	r.peerHost(s.Peer, false)
 	if s.MTU != nil {
 		o.MTU = uint16(s.MTU.N)
 	}

@@ -170,6 +170,7 @@ func (r *resolver) ways(tunnel *WireGuard, o *Peer, all []ast.Way) {
 		if all[i].Port != nil {
 			w.Port = uint16(all[i].Port.N)
 		}
+		r.peerHost(&all[i].Host, true)
 		if slices.Contains(ways, w) {
 			r.faults.Errorf(all[i].Span, "this endpoint is given twice")
 		}

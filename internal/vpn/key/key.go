@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -158,6 +160,9 @@ func Read(r io.Reader) (Secret, error) {
 // WriteFile writes a secret key to a new file, for its owner only. It replaces none.
 func WriteFile(path string, s Secret) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("write a key: %w: make the folder first (mkdir -m 700 %s)", err, filepath.Dir(path))
+	}
 	if err != nil {
 		return fmt.Errorf("write a key: %w", err)
 	}

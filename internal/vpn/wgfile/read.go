@@ -51,6 +51,9 @@ func (f *Fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line,
 // mostLine is how many bytes a line may have.
 const mostLine = 1 << 20
 
+// byteOrderMark stands in front of what some editors of Windows write.
+const byteOrderMark = "\ufeff"
+
 // mostFaults is how many faults are told.
 const mostFaults = 10
 
@@ -72,8 +75,11 @@ func Read(name string, in io.Reader) (*File, error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, mostLine) // lists of networks are long
 	for lines.Scan() {
-		r.line++
-		r.read(lines.Text())
+		text := lines.Text()
+		if r.line++; r.line == 1 {
+			text = strings.TrimPrefix(text, byteOrderMark)
+		}
+		r.read(text)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
@@ -246,11 +252,16 @@ func (p *Peer) set(word, value string) (err error) {
 		err = prefixes(value, &p.Allowed, true)
 	case "endpoint":
 		host, port, split := net.SplitHostPort(value)
+		if at := strings.LastIndex(value, ":"); split != nil && at > 0 && isIPv6(value[:at]) {
+			return fmt.Errorf("%q is no HOST:PORT: an IPv6 address stands in brackets, as in [%s]:%s", value, value[:at], value[at+1:])
+		}
 		if split != nil || host == "" {
 			return fmt.Errorf("%q is no HOST:PORT", value)
 		}
 		p.Host = host
-		p.Port, err = number(port)
+		if p.Port, err = number(port); err == nil && p.Port == 0 {
+			err = errors.New("the port of an endpoint is 1 to 65535")
+		}
 	case "persistentkeepalive":
 		if value != "off" {
 			p.Keepalive, err = number(value)
@@ -259,6 +270,11 @@ func (p *Peer) set(word, value string) (err error) {
 		err = fmt.Errorf("[Peer] has no %q", word)
 	}
 	return err
+}
+
+func isIPv6(text string) bool {
+	a, err := netip.ParseAddr(text)
+	return err == nil && a.Is6()
 }
 
 func number(text string) (uint16, error) {

@@ -12,14 +12,15 @@ import (
 	"weir/pf/resolve"
 )
 
-// What other programs write: a line of thousands of networks, a peer without any, the end of a line as Windows has it.
+// What other programs write: a line of thousands of networks, a peer without any, the end of a line as Windows has it, and
+// the mark in front.
 func TestOdd(t *testing.T) {
 	var all []string
 	for i := range 8000 {
 		all = append(all, fmt.Sprintf("10.%d.%d.0/24", i/250, i%250))
 	}
 	const key = "yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk="
-	text := "[Interface]\r\nPrivateKey=" + key + "\r\n\r\n[Peer] # one\r\nPublicKey = " + key + "\r\nAllowedIPs = " + strings.Join(all, ", ") + "\r\n[peer]\nPUBLICKEY = " + key + "\nAllowedIPs =\nEndpoint = [2001:db8::7]:7\n"
+	text := "\ufeff[Interface]\r\nPrivateKey=" + key + "\r\n\r\n[Peer] # one\r\nPublicKey = " + key + "\r\nAllowedIPs = " + strings.Join(all, ", ") + "\r\n[peer]\nPUBLICKEY = " + key + "\nAllowedIPs =\nEndpoint = [2001:db8::7]:7\n"
 	f, err := Read("wg0.conf", strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
