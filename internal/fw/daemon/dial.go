@@ -460,8 +460,11 @@ func (s *dial) status() control.PPPoE {
 	if s.held {
 		p.State, p.Why = control.PPPoEDown, "by command"
 	}
-	if p.State == control.PPPoEStarting || p.State == control.PPPoEWaiting {
+	switch {
+	case p.State == control.PPPoEWaiting && time.Now().Before(s.retry):
 		p.Step, p.Why = ladder.Step, cmp.Or(p.Why, ladder.Why)
+	case p.State == control.PPPoEStarting || p.State == control.PPPoEWaiting: // an attempt goes on
+		p.Step, p.Why, p.Retry = ladder.Step, cmp.Or(ladder.Why, p.Why), time.Time{}
 	}
 	if p.State != control.PPPoEUp {
 		return p

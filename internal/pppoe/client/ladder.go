@@ -31,8 +31,8 @@ func isOfSession(quirk string) bool {
 	return strings.HasPrefix(quirk, "no IPv4: ") || strings.HasPrefix(quirk, "no IPv6: ")
 }
 
-// NewLadder reads the texts of a client's events, oldest first. A try that goes on counts if there was none before, or if it has
-// waited long for an answer.
+// NewLadder reads the texts of a client's events, oldest first. A try that goes on counts if there was none before, if it has
+// waited long for an answer, or if there is something to say of it.
 func NewLadder(texts []string) Ladder {
 	var l, last Ladder
 	var said []string                      // of quirks, in the session
@@ -75,7 +75,7 @@ func NewLadder(texts []string) Ladder {
 			l.Step = "IPCP"
 		}
 	}
-	if last.Step != "" && l.Step != "" && tries < mostPADI {
+	if last.Step != "" && l.Step != "" && l.Why == "" && tries < mostPADI {
 		l.Step, l.Why = last.Step, last.Why
 	}
 	return l

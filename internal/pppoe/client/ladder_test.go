@@ -112,3 +112,15 @@ func TestLadderOfFamilies(t *testing.T) {
 		t.Errorf("the next one: %q", l.Quirks)
 	}
 }
+
+// TestLadderOfRefusal has a session that has ended, and a concentrator that refuses the next one: the refusal is the reason.
+func TestLadderOfRefusal(t *testing.T) {
+	const refusal = "PADS from 02:00:00:00:00:0a gives no session: AC-System-Error there is one"
+	texts := []string{"up", "down: no answer to 5 echo requests", "→ PADI to ff:ff:ff:ff:ff:ff", "← PADO from 02:00:00:00:00:0a \"ac-1\"", "→ PADR to 02:00:00:00:00:0a"}
+	if l := NewLadder(texts); l.String() != "at session: no answer to 5 echo requests" {
+		t.Errorf("before: %s", l.String())
+	}
+	if l := NewLadder(append(texts, "← "+refusal)); l.Step != "PADR" || l.Why != refusal {
+		t.Errorf("after a refusal: %s", l.String())
+	}
+}

@@ -141,6 +141,8 @@ type Machine struct {
 	stopping bool      // no new session follows
 	renewing bool      // a new session follows at once
 	last     Session
+	doubtful Ref  // the last session, whose end may not have reached the concentrator; zero: there is none
+	told     bool // that end, once more in this search
 
 	backOff, authWait time.Duration
 	strayAt           time.Time         // the next PADT for an unknown session, not before

@@ -411,6 +411,45 @@ func TestStaleSession(t *testing.T) {
 	}
 }
 
+// TestLostGoodbye has a line that is dead for a while, so that the concentrator does not learn of the session's end. It has
+// to be told before it is asked for another one, which it would refuse.
+func TestLostGoodbye(t *testing.T) {
+	server := serverConfig()
+	server.OnePerMAC, server.EchoEvery = true, 0
+	for name, end := range map[string]func(l *line){
+		"no answer to echoes": func(l *line) { l.await(Down, 2*time.Minute) },
+		"a reconnect":         func(l *line) { l.client.Reconnect(l.now); l.await(Down, time.Minute) },
+	} {
+		l := newLine(t, clientConfig(), server)
+		first := l.await(Up, 2*time.Second).Session
+		l.toServer = loses(1<<30, func(discovery.Frame) bool { return true })
+		l.toClient = l.toServer
+		end(l)
+		l.run(3 * time.Second)
+		l.toServer, l.toClient = asIs, asIs
+		from := len(l.events)
+		if next := l.await(Up, 20*time.Second).Session; next.ID == first.ID {
+			t.Errorf("%s: session 0x%04x again", name, next.ID)
+		}
+		for _, e := range l.events[from:] {
+			if strings.Contains(e.Text, "gives no session") {
+				t.Errorf("%s: %s", name, e.Text)
+			}
+		}
+		if n := len(l.servers[0].Sessions()); n != 1 {
+			t.Errorf("%s: %d sessions", name, n)
+		}
+		seen := len(l.seen)
+		l.client.Reconnect(l.now)
+		l.await(Up, 20*time.Second)
+		for _, f := range l.seen[seen:] {
+			if f.Code == discovery.PADT && f.SessionID == first.ID {
+				t.Errorf("%s: the session before the last is ended once more", name)
+			}
+		}
+	}
+}
+
 // TestFramesBeforePADS has the concentrator's first LCP packet overtake its PADS.
 func TestFramesBeforePADS(t *testing.T) {
 	l := newLine(t, clientConfig(), serverConfig())

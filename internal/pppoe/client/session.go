@@ -10,7 +10,7 @@ import (
 
 // discover looks for a concentrator.
 func (m *Machine) discover(now time.Time) {
-	m.phase, m.early, m.renewing = discovering, nil, false
+	m.phase, m.early, m.renewing, m.told = discovering, nil, false, false
 	mtu := m.config.MTU
 	if m.plain {
 		mtu = min(mtu, ppp.MaxMRU)
@@ -30,6 +30,11 @@ func (m *Machine) afterDiscovery(now time.Time) {
 		m.note("← %s", n)
 	}
 	for _, f := range frames {
+		if f.Code == discovery.PADR && m.doubtful != (Ref{}) && !m.told {
+			m.told = true
+			m.note("→ PADT for session 0x%04x of before, once more", m.doubtful.ID)
+			m.terminate(m.doubtful)
+		}
 		m.note("→ %s to %s", f.Code, f.To)
 		m.out = append(m.out, f.Append(nil))
 	}
@@ -40,7 +45,7 @@ func (m *Machine) afterDiscovery(now time.Time) {
 
 // begin begins PPP in a session.
 func (m *Machine) begin(r discovery.Result, now time.Time) {
-	m.phase, m.ref, m.ac, m.payload = inSession, Ref{r.Peer, r.Session}, r.AC, r.Payload
+	m.phase, m.ref, m.ac, m.payload, m.doubtful = inSession, Ref{r.Peer, r.Session}, r.AC, r.Payload, Ref{}
 	m.checking = r.Payload > ppp.MaxMRU
 	m.upSince, m.last = time.Time{}, Session{}
 	m.link = ppp.New(m.linkConfig(r.Payload), now)
@@ -160,6 +165,9 @@ func (m *Machine) over(cause ppp.Cause, why string, tell bool, now time.Time) {
 	if tell {
 		m.note("→ PADT")
 		m.terminate(m.ref)
+	}
+	if cause == ppp.Dead || cause == ppp.NoReply || cause == ppp.Local { // else the concentrator knows
+		m.doubtful = m.ref
 	}
 	e := Event{Kind: Down, Cause: cause, Text: why, Session: m.last, WasUp: !m.upSince.IsZero(), Retry: m.retry(cause, now)}
 	m.link, m.upSince = nil, time.Time{}
