@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,22 @@ func TestPPPoEUplinks(t *testing.T) {
 		b.Weir("pppoe", "reconnect", "ppp0")
 		awaitUplinks(b, first, second)
 		expectName(b, "8081 again", fetch(b, lab.LAN, lib.FarHost+":8081"), lab.WAN)
+		b.Tell("a cable is unplugged", func(b *lib.Box) {
+			const dark = "wan0 has no carrier"
+			b.IP(lab.WAN, "link set eth0 down")
+			b.Until(lib.Scaled(3*time.Second), "ppp0 says that "+dark, func() bool {
+				s := uplink(b, "ppp0")
+				return s.State == control.PPPoEWaiting && strings.HasPrefix(s.Why, dark)
+			})
+			expectName(b, "8081 without the cable", fetch(b, lab.LAN, lib.FarHost+":8081"), lib.ISP)
+			b.IP(lab.WAN, "link set eth0 up")
+			began := time.Now() // the concentrator has given the session up by now
+			awaitUplinks(b, first, second)
+			if took := time.Since(began); took > lib.Scaled(10*time.Second) {
+				b.Errorf("with the cable, there is a session after %v", took)
+			}
+			expectName(b, "8081 with the cable", fetch(b, lab.LAN, lib.FarHost+":8081"), lab.WAN)
+		})
 	})
 }
 

@@ -35,6 +35,7 @@ type dial struct {
 	prefix  *delegation // nil: no prefix is asked for
 	heard   uint64      // what the data path said last of packets of the session
 	closed  bool        // at the last look the data path had closed the session, and the client had not
+	dark    bool        // the interface below has no carrier, as the client was told
 
 	renewAt  time.Time    // when the session is made anew, by the time of day; zero: not known yet
 	resolved []netip.Addr // what systemd-resolved was told
@@ -96,6 +97,7 @@ func (s *dial) watch() {
 		s.closed = false
 		return
 	}
+	s.watchCarrier()
 	b, end, heard := s.dialler.box, line.End{}, uint64(0)
 	b.logPPPoE(b.lines.do(func(p *line.Programs) error {
 		end, heard = p.Ended(s.device), uint64(p.Heard(s.device))
@@ -115,11 +117,28 @@ func (s *dial) watch() {
 	s.closed, s.heard = end.By != "", heard
 }
 
+// watchCarrier tells the client whether the interface below has a carrier.
+func (s *dial) watchCarrier() {
+	n, err := net.InterfaceByName(s.of.On)
+	if err != nil {
+		return // its socket says that it is gone
+	}
+	dark, c := n.Flags&net.FlagRunning == 0, client.Command{Do: client.CarrierOn}
+	if dark {
+		c.Do = client.CarrierOff
+	}
+	if dark != s.dark && s.running.ask(c) {
+		s.dark = dark
+	}
+}
+
 // ask gives the client a command, unless it has one that it has not looked at.
-func (r *session) ask(c client.Command) {
+func (r *session) ask(c client.Command) bool {
 	select {
 	case r.commands <- c:
+		return true
 	default:
+		return false
 	}
 }
 
@@ -198,7 +217,7 @@ func (s *dial) start() error {
 		s.dialler.groups[s.of.On] = group
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s.running = &session{cancel: cancel, commands: make(chan client.Command, 1), done: make(chan struct{})}
+	s.running, s.dark = &session{cancel: cancel, commands: make(chan client.Command, 1), done: make(chan struct{})}, false
 	s.mu.Lock()
 	s.be(control.PPPoEStarting, "")
 	s.mu.Unlock()
@@ -283,6 +302,16 @@ func (s *dial) handle(e *client.Event) {
 		log.Info("a PPPoE session is up", "interface", s.of.Name, "session", fmt.Sprintf("0x%04x", e.Session.ID), "concentrator", e.Session.AC,
 			"address", e.Session.IPv4, "mtu", e.Session.MTU)
 		s.script("up", &e.Session)
+	case client.Held:
+		log.Warn("the line of a PPPoE session has no carrier", "interface", s.of.Name, "line", s.of.On)
+		if err := s.hold(); err != nil {
+			s.fail(err)
+			return
+		}
+		s.mu.Lock()
+		s.be(control.PPPoEWaiting, s.darkness()+"; the session is kept")
+		s.mu.Unlock()
+		s.script("down", &e.Session)
 	case client.Down:
 		log.Warn("a PPPoE session is down", "interface", s.of.Name, "why", e.Text, "next_attempt", max(e.Retry, 0))
 		if err := s.down(); err != nil {
@@ -348,6 +377,17 @@ func (s *dial) up(e *client.Event) error {
 		s.prefix.set(ipv6Session{})
 	}
 	return nil
+}
+
+// darkness says that the line has no carrier.
+func (s *dial) darkness() string { return s.of.On + " has no carrier" }
+
+// hold has nothing go into the session, until it answers again: another uplink is used meanwhile, if there is one.
+func (s *dial) hold() error {
+	s.prefix.set(ipv6Session{})
+	err := errors.Join(s.device.SetRoutes(line.Addresses{}, s.of.Order), s.device.SetCarrier(false))
+	s.dialler.box.updateLater(s.dialler.box.follow(netif.ChangedLinks | netif.ChangedDefault))
+	return err
 }
 
 // down ends what the interface has. XDP ceases to take its frames first. Its addresses stay, so that
@@ -465,6 +505,9 @@ func (s *dial) status() control.PPPoE {
 		p.Step, p.Why = ladder.Step, cmp.Or(p.Why, ladder.Why)
 	case p.State == control.PPPoEStarting || p.State == control.PPPoEWaiting: // an attempt goes on
 		p.Step, p.Why, p.Retry = ladder.Step, cmp.Or(ladder.Why, p.Why), time.Time{}
+	}
+	if s.dark && p.Step != "" && p.Step != "session" { // nobody can answer
+		p.Step, p.Why, p.Retry = "", s.darkness(), time.Time{}
 	}
 	if p.State != control.PPPoEUp {
 		return p

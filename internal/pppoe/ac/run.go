@@ -2,8 +2,11 @@ package ac
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"weir/internal/pppoe/wire"
 )
@@ -63,7 +66,7 @@ func (r *Running) pass(w *wire.Wire) error {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	for _, b := range r.server.Take() {
-		if err := w.Send(b); err != nil {
+		if err := w.Send(b); err != nil && !errors.Is(err, unix.ENETDOWN) { // a frame into a line that is down is lost
 			return err
 		}
 	}

@@ -82,7 +82,8 @@ type Kind uint8
 // The events.
 const (
 	Up      Kind = iota + 1 // the session carries packets
-	Changed                 // what it carries has changed: an address family came or went
+	Changed                 // what it carries has changed: an address family came or went; or it is held no more
+	Held                    // the line has no carrier: the session carries nothing until it answers again
 	Down                    // the session is over
 	Note                    // a line for a log
 	Frame                   // a frame was sent or has come, from Run
@@ -91,7 +92,7 @@ const (
 // Event is something that happened.
 type Event struct {
 	Kind    Kind
-	Session Session       // of Up and Changed; of Down the last one, if it was up
+	Session Session       // of Up, Changed and Held; of Down the last one, if it was up
 	Saved   *Saved        // of Up and Changed, from Run: for a process that goes on with the session
 	WasUp   bool          // of Down
 	Cause   ppp.Cause     // of Down
@@ -108,6 +109,8 @@ func (e *Event) String() string {
 		return "up"
 	case Changed:
 		return "changed"
+	case Held:
+		return "the line has no carrier"
 	case Down:
 		return "down: " + e.Text
 	}
@@ -143,6 +146,8 @@ type Machine struct {
 	last     Session
 	doubtful Ref  // the last session, whose end may not have reached the concentrator; zero: there is none
 	told     bool // that end, once more in this search
+	dark     bool // the line has no carrier
+	held     bool // the session has not answered since it had none
 
 	backOff, authWait time.Duration
 	strayAt           time.Time         // the next PADT for an unknown session, not before
@@ -255,11 +260,31 @@ func (m *Machine) Reconnect(now time.Time) {
 	}
 }
 
-// Carrier says that the line below has come up: what waits begins at once. A session outlives
-// a line that was down for a moment, and the echoes find out if it has not.
-func (m *Machine) Carrier(now time.Time) {
-	if m.phase == discovering || m.phase == waiting && m.authWait == firstAuthWait {
+// Carrier says whether the line below has a carrier. With it, what waits begins at once. A session outlives a line that
+// was down for a while, if the concentrator has not noticed: quick echoes find out.
+func (m *Machine) Carrier(on bool, now time.Time) {
+	if m.dark == !on {
+		return
+	}
+	m.dark = !on
+	switch {
+	case m.phase == inSession && m.upSince.IsZero(): // PPP sends again
+	case m.phase == inSession && on:
+		m.link.Probe(now)
+		m.drain(now)
+	case m.phase == inSession && !m.held:
+		m.held = true
+		m.event(Event{Kind: Held, Session: m.last})
+	case on && (m.phase == discovering || m.phase == waiting && m.authWait == firstAuthWait):
 		m.discover(now)
+	}
+}
+
+// answered says that the session carries packets again, if it was held.
+func (m *Machine) answered() {
+	if m.held && !m.dark {
+		m.held = false
+		m.event(Event{Kind: Changed, Session: m.last})
 	}
 }
 
@@ -268,6 +293,7 @@ func (m *Machine) Carrier(now time.Time) {
 func (m *Machine) Traffic(now time.Time) {
 	if m.phase == inSession {
 		m.link.Heard(now)
+		m.answered()
 	}
 }
 
@@ -323,6 +349,7 @@ func (m *Machine) receiveSession(f discovery.Frame, b []byte, now time.Time) {
 	if m.phase == inSession && m.ref == (Ref{f.From, f.SessionID}) {
 		m.note("← %s", ppp.Describe(f.Payload))
 		m.link.Receive(f.Payload, now)
+		m.answered()
 		m.drain(now)
 		return
 	}

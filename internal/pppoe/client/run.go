@@ -23,7 +23,8 @@ type Verb uint8
 // The verbs.
 const (
 	Renew         Verb = iota + 1 // Machine.Reconnect
-	CarrierUp                     // Machine.Carrier
+	CarrierOn                     // Machine.Carrier
+	CarrierOff                    // likewise
 	TrafficSeen                   // Machine.Traffic
 	EndSeen                       // Machine.Ended
 	Leave                         // Run returns, and the session stays
@@ -114,8 +115,10 @@ func obey(m *Machine, c Command) {
 	switch now := time.Now(); c.Do {
 	case Renew:
 		m.Reconnect(now)
-	case CarrierUp:
-		m.Carrier(now)
+	case CarrierOn:
+		m.Carrier(true, now)
+	case CarrierOff:
+		m.Carrier(false, now)
 	case TrafficSeen:
 		m.Traffic(now)
 	case EndSeen:

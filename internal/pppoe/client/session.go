@@ -170,7 +170,7 @@ func (m *Machine) over(cause ppp.Cause, why string, tell bool, now time.Time) {
 		m.doubtful = m.ref
 	}
 	e := Event{Kind: Down, Cause: cause, Text: why, Session: m.last, WasUp: !m.upSince.IsZero(), Retry: m.retry(cause, now)}
-	m.link, m.upSince = nil, time.Time{}
+	m.link, m.upSince, m.held = nil, time.Time{}, false
 	m.event(e)
 	switch {
 	case e.Retry < 0:

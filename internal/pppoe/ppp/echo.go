@@ -14,6 +14,35 @@ type echo struct {
 	deadline time.Time // of the next request
 	missed   int       // requests since the last sign of the peer
 	id       uint8
+	quick    bool // until the next sign of the peer
+}
+
+// probeEvery is the time between echo requests where it has to be found out soon whether the peer is there.
+const probeEvery = time.Second
+
+// Probe asks the peer for echoes at once, and soon again until it answers.
+func (l *Link) Probe(now time.Time) {
+	if l.now = now; l.echo.deadline.IsZero() {
+		return
+	}
+	l.echo.quick, l.echo.missed, l.echo.deadline = true, 0, now
+	l.tickEcho()
+}
+
+// every is the time until the next request.
+func (l *Link) every() time.Duration {
+	if l.echo.quick {
+		return min(probeEvery, l.config.EchoEvery)
+	}
+	return l.config.EchoEvery
+}
+
+// signOfPeer notes that the peer is there.
+func (l *Link) signOfPeer() {
+	l.echo.missed = 0
+	if l.echo.quick {
+		l.echo.quick, l.echo.deadline = false, l.now.Add(l.config.EchoEvery)
+	}
 }
 
 func (l *Link) startEcho() {
@@ -38,7 +67,7 @@ func (l *Link) tickEcho() {
 		return
 	}
 	l.echo.missed++
-	l.echo.deadline = l.now.Add(l.config.EchoEvery)
+	l.echo.deadline = l.now.Add(l.every())
 	l.sendEcho(nil)
 }
 
@@ -55,7 +84,7 @@ func (l *Link) sendEcho(tail []byte) uint8 {
 // asked. On a full line echo requests or replies get lost.
 func (l *Link) Heard(now time.Time) {
 	l.now = now
-	l.echo.missed = 0
+	l.signOfPeer()
 	if !l.echo.deadline.IsZero() {
 		l.echo.deadline = now.Add(l.config.EchoEvery)
 	}

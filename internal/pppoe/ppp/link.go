@@ -224,7 +224,7 @@ func (l *Link) Receive(b []byte, now time.Time) {
 		return
 	}
 	l.now = now
-	l.echo.missed = 0
+	l.signOfPeer()
 	switch protocol {
 	case LCP:
 		l.receiveLCP(body)

@@ -1,0 +1,102 @@
+package client
+
+import (
+	"testing"
+	"time"
+
+	"weir/internal/pppoe/ac"
+	"weir/internal/pppoe/discovery"
+	"weir/internal/pppoe/ppp"
+)
+
+// cut has nothing pass, and the client be told of it, or of the end of it.
+func (l *line) cut(is bool) {
+	l.toServer, l.toClient = asIs, asIs
+	if is {
+		l.toServer = loses(1<<30, func(discovery.Frame) bool { return true })
+		l.toClient = l.toServer
+	}
+	l.client.Carrier(!is, l.now)
+}
+
+// A session is held while the line has no carrier, and goes on if the concentrator has not noticed.
+func TestCarrier(t *testing.T) {
+	server := serverConfig()
+	server.EchoEvery = 0
+	l := newLine(t, clientConfig(), server)
+	s := l.await(Up, 2*time.Second).Session
+	l.run(5 * time.Second)
+	l.cut(true)
+	held := l.await(Held, time.Millisecond).Session
+	if held.Ref != s.Ref {
+		t.Errorf("held is %+v", held)
+	}
+	l.client.Carrier(false, l.now)
+	l.run(30 * time.Second)
+	from := len(l.seen)
+	l.cut(false)
+	back := l.now
+	if e := l.await(Changed, time.Second); !same(e.Session, held) {
+		t.Errorf("it goes on as %+v", e)
+	}
+	if took := l.now.Sub(back); took > 10*time.Millisecond {
+		t.Errorf("it goes on after %v", took)
+	}
+	l.client.Carrier(true, l.now)
+	l.run(2 * time.Minute)
+	for i, e := range l.events {
+		if e.Kind == Down || e.Kind == Held && i > 0 && l.events[i-1].Kind == Held {
+			t.Errorf("then comes %+v", e)
+		}
+	}
+	requests := 0
+	for _, f := range l.seen[from:] {
+		if f.From == ownMAC && ppp.Describe(f.Payload) != "" {
+			requests++
+		}
+	}
+	if requests > 14 { // one at once, then one each 10 s
+		t.Errorf("in two minutes the client has sent %d frames", requests)
+	}
+}
+
+// A session that is gone when the carrier comes back is found out soon, and what waits begins at once.
+func TestCarrierBack(t *testing.T) {
+	server := serverConfig()
+	server.OnePerMAC = true
+	l := newLine(t, clientConfig(), server)
+	first := l.await(Up, 2*time.Second).Session
+	l.cut(true)
+	l.run(20 * time.Second)
+	l.servers[0] = ac.New(server)
+	l.cut(false)
+	back := l.now
+	if e := l.await(Down, time.Minute); e.Cause != ppp.Dead {
+		t.Errorf("down: %+v", e)
+	}
+	if next := l.await(Up, time.Minute).Session; next.Ref == first.Ref || l.now.Sub(back) > 10*time.Second {
+		t.Errorf("another session after %v", l.now.Sub(back))
+	}
+	l.cut(true)
+	l.await(Down, 2*time.Minute)
+	l.run(10 * time.Minute)
+	l.cut(false)
+	back = l.now
+	if l.await(Up, time.Minute); l.now.Sub(back) > time.Second {
+		t.Errorf("a cable that was out for long: a session after %v", l.now.Sub(back))
+	}
+}
+
+// Traffic that the data path sees is an answer, too.
+func TestCarrierTraffic(t *testing.T) {
+	server := serverConfig()
+	server.Faults.LoseEcho = 1 << 30
+	l := newLine(t, clientConfig(), server)
+	l.await(Up, 2*time.Second)
+	l.cut(true)
+	l.client.Traffic(l.now) // from just before
+	l.run(time.Second)
+	l.cut(false)
+	l.client.Traffic(l.now)
+	l.await(Changed, time.Millisecond)
+}
