@@ -133,6 +133,7 @@ pass
 		b.WeirRun(rules(1492))
 		p.Await(awaitPPPoE(b, control.PPPoEUp).Session)
 		vpnRun(b)
+		b.AwaitHook("wg0") // packets into an interface that weir does not know yet are dropped
 		for _, c := range []struct{ line, mtu int }{{1492, 1420}, {1400, 1340}, {1492, 1420}} {
 			b.Weir("load", rules(c.line))
 			b.Until(30*time.Second, fmt.Sprintf("the MTU is %d over %d", c.mtu, c.line), func() bool {
