@@ -62,7 +62,9 @@ func TestMethodIsNakked(t *testing.T) {
 	}
 	server.Ask.Methods = []ppp.Method{ppp.ByPAP}
 	l = newLine(t, client, server)
-	l.await(Down, 30*time.Second)
+	if e := l.await(Down, 30*time.Second); e.Cause != ppp.Clash || e.Text != "the peer asks for PAP, and allowed is CHAP-MD5" {
+		t.Errorf("without a way in common: %+v", e)
+	}
 	if l.count(ownMAC, discovery.Session, ppp.PAP, 1) != 0 {
 		t.Error("the password was told")
 	}

@@ -86,7 +86,7 @@ func (t *ipcpTerms) judge(options []Option, last bool) (Code, []Option) {
 	peer := t.want.Peer
 	said := false
 	for _, o := range options {
-		answer := ConfigureReject
+		answer, asked := ConfigureReject, o
 		given, ok := netip.AddrFromSlice(o.Data)
 		switch {
 		case !ok || !given.Is4():
@@ -102,7 +102,7 @@ func (t *ipcpTerms) judge(options []Option, last bool) (Code, []Option) {
 		}
 		switch {
 		case answer == ConfigureReject || answer == ConfigureNak && last:
-			rejects = append(rejects, o)
+			rejects = append(rejects, asked) // as it came (RFC 1661 5.4)
 		case answer == ConfigureNak:
 			naks = append(naks, o)
 		}

@@ -2,6 +2,7 @@ package ppp
 
 import (
 	"encoding/binary"
+	"fmt"
 )
 
 // Options of LCP (RFC 1661 6).
@@ -47,6 +48,7 @@ type lcpTerms struct {
 	loops     int
 	loopAt    uint32 // the magic number that came back last
 	refusesUs bool   // the peer does not prove who it is
+	unable    string // why this end cannot prove who it is as the peer wants it; "": it can
 }
 
 func newLCPTerms(l *Link) *lcpTerms {
@@ -112,7 +114,7 @@ func (t *lcpTerms) judge(options []Option, last bool) (Code, []Option) {
 	var rejects, naks []Option
 	mru, magic, prove := uint16(defaultMRU), uint32(0), Method(0)
 	for _, o := range options {
-		answer := ConfigureReject
+		answer, asked := ConfigureReject, o
 		switch o.Type {
 		case optionMRU:
 			answer, mru = judgeMRU(&o)
@@ -123,7 +125,7 @@ func (t *lcpTerms) judge(options []Option, last bool) (Code, []Option) {
 		}
 		switch {
 		case answer == ConfigureReject || answer == ConfigureNak && last:
-			rejects = append(rejects, o)
+			rejects = append(rejects, asked) // as it came (RFC 1661 5.4)
 		case answer == ConfigureNak:
 			naks = append(naks, o)
 		}
@@ -178,12 +180,15 @@ func (t *lcpTerms) looped(magic uint32) {
 
 func (t *lcpTerms) judgeAuth(o *Option) (Code, Method) {
 	methods := t.link.config.Prove.methods()
+	t.unable = ""
 	if method := parseMethod(o.Data); has(methods, method) {
 		return ConfigureAck, method
 	}
 	if len(methods) == 0 {
+		t.unable = fmt.Sprintf("the peer asks for %s, and there is no name and no password", describeMethod(o.Data))
 		return ConfigureReject, 0
 	}
+	t.unable = fmt.Sprintf("the peer asks for %s, and allowed is %s", describeMethod(o.Data), listed(methods))
 	o.Data = methods[0].option()
 	return ConfigureNak, 0
 }

@@ -203,7 +203,10 @@ func (l *Link) fail(cause Cause, why string) {
 // Failing returns why the link is about to end; 0: it is not. A concentrator may end the
 // session before the link has.
 func (l *Link) Failing() (cause Cause, why string) {
-	if l.cause == 0 && !l.closing {
+	switch {
+	case l.cause == 0 && !l.closing && l.lcpTerms.unable != "":
+		return Clash, l.lcpTerms.unable
+	case l.cause == 0 && !l.closing:
 		return 0, ""
 	}
 	return l.endCause(), l.lcp.ending

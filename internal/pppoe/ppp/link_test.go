@@ -1,6 +1,8 @@
 package ppp
 
 import (
+	"bytes"
+	"math/rand/v2"
 	"net/netip"
 	"testing"
 	"time"
@@ -152,5 +154,33 @@ func TestIPV6CPTerms(t *testing.T) {
 	terms.refused(ConfigureNak, id())
 	if terms.own == 0 || terms.own == 9 || terms.own&(0x02<<56) != 0 {
 		t.Errorf("after a Nak with 0: %x", terms.own)
+	}
+}
+
+// A Configure-Reject has options as they came, also where a Configure-Nak would have others (RFC 1661 5.4).
+func TestRejectsAsAsked(t *testing.T) {
+	l := New(Config{Random: rand.NewChaCha8([32]byte{1}), MRU: MaxMRU, Prove: Prove{Name: "a", Methods: []Method{ByPAP}}, V4: &V4{Own: netip.MustParseAddr("192.0.2.1"), Peer: netip.MustParseAddr("192.0.2.2")}}, time.Unix(1000, 0))
+	for _, c := range []struct {
+		of    terms
+		asked Option
+	}{
+		{l.lcpTerms, Option{optionAuth, ByCHAP.option()}},
+		{l.lcpTerms, Option{optionAuth, []byte{0xc2, 0x27}}}, // EAP
+		{l.lcpTerms, Option{optionMRU, []byte{0, 20}}},
+		{l.lcpTerms, Option{optionMagic, []byte{0, 0, 0, 0}}},
+		{newIPCPTerms(*l.config.V4), Option{optionAddress, []byte{10, 0, 0, 1}}},
+	} {
+		code, answer := c.of.judge([]Option{c.asked}, false)
+		if code != ConfigureNak || len(answer) != 1 || bytes.Equal(answer[0].Data, c.asked.Data) {
+			t.Errorf("%v: %v %v", c.asked, code, answer)
+		}
+		code, answer = c.of.judge([]Option{c.asked}, true)
+		if code != ConfigureReject || len(answer) != 1 || answer[0].Type != c.asked.Type || !bytes.Equal(answer[0].Data, c.asked.Data) {
+			t.Errorf("%v, the last time: %v %v", c.asked, code, answer)
+		}
+	}
+	l.lcpTerms.judge([]Option{{optionAuth, []byte{0xc2, 0x27}}}, true)
+	if want := "the peer asks for an unknown way to prove the password (0xc227), and allowed is PAP"; l.lcpTerms.unable != want {
+		t.Errorf("%q, want %q", l.lcpTerms.unable, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 )
 
 // Method is a way to prove who one is.
@@ -66,6 +67,23 @@ func parseMethod(b []byte) Method {
 		return ByMSCHAPv2
 	}
 	return 0
+}
+
+// describeMethod names the method of an LCP option, also one that is not known.
+func describeMethod(b []byte) string {
+	if m := parseMethod(b); m != 0 || len(b) == 0 {
+		return m.String()
+	}
+	return fmt.Sprintf("an unknown way to prove the password (0x%x)", b[:min(len(b), 8)])
+}
+
+// listed names methods in a row.
+func listed(methods []Method) string {
+	names := make([]string, len(methods))
+	for i, m := range methods {
+		names[i] = m.String()
+	}
+	return strings.Join(names, ", ")
 }
 
 func has(methods []Method, m Method) bool { return m != 0 && slices.Contains(methods, m) }

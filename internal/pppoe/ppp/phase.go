@@ -42,6 +42,10 @@ func (l *Link) layerDown(n *layer) {
 // layerFinished is called when a layer will not open (again).
 func (l *Link) layerFinished(n *layer, why string) {
 	if n == &l.lcp {
+		if unable := l.lcpTerms.unable; l.cause == 0 && !l.closing && unable != "" {
+			l.end(Clash, unable)
+			return
+		}
 		l.end(l.endCause(), why)
 		return
 	}
