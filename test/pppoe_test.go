@@ -123,6 +123,16 @@ pass in on ppp0 inet proto icmp
 		}
 		b.Tell("commands", func(b *lib.Box) { pppoeCommands(b, p, &up) })
 		pppoeEnds(b, p, daemon, rules)
+		b.Tell("larger packets than have room", func(b *lib.Box) {
+			b.Weir("load", b.Rules(strings.Replace(text, "user me", "mtu 1498 user me", 1)))
+			const small = "wan0 has an MTU of 1500, and packets of 1498 bytes need 1506 there: 1492 are asked for"
+			b.Until(20*time.Second, "weir pppoe status says so", func() bool { return pppoeStatus(b).Small == small })
+			s := awaitPPPoE(b, control.PPPoEUp)
+			p.Await(s.Session)
+			if s.MTU != 1492 || len(s.Quirks) != 0 || !strings.Contains(b.Weir("pppoe", "status"), "\n  "+small+"\n") {
+				b.Errorf("the session: %+v", s)
+			}
+		})
 		b.Tell("packets of 1,500 bytes", func(b *lib.Box) {
 			b.IP(lab.FW, "link set wan0 mtu 1508")
 			b.IP(lab.WAN, "link set eth0 mtu 1508")

@@ -122,6 +122,9 @@ func printSessions(w io.Writer, all []control.PPPoE, now time.Time) error {
 			fmt.Fprintf(w, "; next attempt in %s", max(p.Retry.Sub(now), 0).Round(time.Second))
 		}
 		fmt.Fprintln(w)
+		if p.Small != "" {
+			fmt.Fprintf(w, "  %s\n", p.Small)
+		}
 		for _, quirk := range p.Quirks {
 			fmt.Fprintf(w, "  the provider: %s\n", quirk)
 		}

@@ -30,6 +30,7 @@ type PPPoE struct {
 	Why       string       `json:"why,omitempty"`
 	Step      string       `json:"step,omitempty"`   // that the last attempt has not done, as client.Ladder has it
 	Quirks    []string     `json:"quirks,omitempty"` // of the provider, likewise
+	Small     string       `json:"small,omitempty"`  // why packets are asked for that are smaller than the rules say
 	Retry     time.Time    `json:"next_attempt,omitzero"`
 	Session   string       `json:"session,omitempty"`
 	AC        string       `json:"concentrator,omitempty"`

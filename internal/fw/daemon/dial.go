@@ -36,6 +36,7 @@ type dial struct {
 	heard   uint64      // what the data path said last of packets of the session
 	closed  bool        // at the last look the data path had closed the session, and the client had not
 	dark    bool        // the interface below has no carrier, as the client was told
+	small   string      // why packets are asked for that are smaller than the rules say; "": they are not
 
 	renewAt  time.Time    // when the session is made anew, by the time of day; zero: not known yet
 	resolved []netip.Addr // what systemd-resolved was told
@@ -186,6 +187,9 @@ func (s *dial) start() error {
 		Service: s.of.Service, AC: s.of.AC, HostUniq: s.of.HostUniq, MTU: s.of.MTU, Random: rand.Reader,
 		Prove: ppp.Prove{Name: s.of.User, Secret: ppp.NewSecret(secret), Methods: methods(s.of.Auth)},
 	}
+	if config.MTU, s.small = roomFor(s.of.MTU, w.Interface); s.small != "" {
+		s.say(s.small)
+	}
 	if s.of.Inet {
 		config.V4 = &ppp.V4{AskDNS: true}
 	}
@@ -223,6 +227,19 @@ func (s *dial) start() error {
 	s.mu.Unlock()
 	go s.keep(ctx, s.running, w, group, config)
 	return nil
+}
+
+// overhead is what PPPoE adds to a packet, in bytes.
+const overhead = 8
+
+// roomFor returns how large packets may be asked for on an interface, and if that is less than wanted, why. What has no
+// room there would only seem to be lost on the way.
+func roomFor(wanted uint16, on *net.Interface) (mtu uint16, why string) {
+	if wanted <= ppp.MaxMRU || on.MTU >= int(wanted)+overhead {
+		return wanted, ""
+	}
+	mtu = uint16(max(ppp.MaxMRU, on.MTU-overhead))
+	return mtu, fmt.Sprintf("%s has an MTU of %d, and packets of %d bytes need %d there: %d are asked for", on.Name, on.MTU, wanted, wanted+overhead, mtu)
 }
 
 // endedBy returns by what the concentrator has ended the interface's session; "": it has not.
@@ -496,7 +513,7 @@ func (s *dial) status() control.PPPoE {
 		texts[i] = s.log[i].Text
 	}
 	ladder := client.NewLadder(texts)
-	p.Quirks = ladder.Quirks
+	p.Quirks, p.Small = ladder.Quirks, s.small
 	if s.held {
 		p.State, p.Why = control.PPPoEDown, "by command"
 	}

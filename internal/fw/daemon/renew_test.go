@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -135,5 +136,20 @@ func TestResolvedAgain(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "\n"); n != 1 {
 		t.Errorf("the log has %d lines:\n%s", n, log.String())
+	}
+}
+
+// What has no room on the interface below is not asked for.
+func TestRoomFor(t *testing.T) {
+	for _, c := range []struct {
+		wanted uint16
+		mtu    int
+		want   uint16
+		says   bool
+	}{{0, 1500, 0, false}, {1492, 1500, 1492, false}, {1492, 1400, 1492, false}, {1500, 1508, 1500, false}, {1500, 1500, 1492, true}, {1500, 1504, 1496, true}, {1500, 1400, 1492, true}} {
+		got, why := roomFor(c.wanted, &net.Interface{Name: "wan0", MTU: c.mtu})
+		if got != c.want || (why != "") != c.says {
+			t.Errorf("%d on %d: %d, %q", c.wanted, c.mtu, got, why)
+		}
 	}
 }
