@@ -9,6 +9,7 @@
 
 #include "packet/csum.h"
 #include "packet/parse.h"
+#include "packet/pppoe.h"
 #include "rules/ruleset.h"
 #include "verifier.h"
 
@@ -159,15 +160,29 @@ static __noinline int reject_link(hook_ctx *ctx, struct reject *a, const struct 
 	return 0;
 }
 
-/* Writes a->data to the front of the frame, behind Ethernet header and tags. */
-static __always_inline int reject_store(hook_ctx *ctx, struct reject *a, const struct packet *p, __u32 length)
+/* Writes the length of the packet that a PPPoE session's header has. TCX sees no such header. */
+static __always_inline void reject_session(struct reject *a, __u32 link, __u32 length)
+{
+	__be16 *type;
+
+	if (!HOOK_IS_XDP || link < sizeof(struct ethhdr) + PPPOE_LENGTH || link > LINK_MAX)
+		return;
+	type = (void *)&a->link[link - PPPOE_LENGTH - sizeof(*type)];
+	if (*type == bpf_htons(ETH_P_PPP_SES))
+		((struct session *)(type + 1))->length = bpf_htons(length + sizeof(__be16));
+}
+
+/* Writes stored bytes of a->data to the front of the frame, behind Ethernet header, tags and session.
+ * length: of the packet. */
+static __always_inline int reject_store(hook_ctx *ctx, struct reject *a, const struct packet *p, __u32 stored, __u32 length)
 {
 	__u32 link = p->l3_offset;
 
 	asm volatile("" : "+r"(link));
+	reject_session(a, link, length);
 	if (link > LINK_MAX || (link && hook_store(ctx, 0, a->link, link)))
 		return -1;
-	return hook_store(ctx, link, a->data, length);
+	return hook_store(ctx, link, a->data, stored);
 }
 
 /* Makes a reset in the packet's frame. Returns < 0 if that is impossible. */
@@ -190,11 +205,11 @@ __noinline int reject_rst(hook_ctx *ctx, struct reject *a, const struct packet *
 		__builtin_memset(&a->data[RST_LENGTH4], 0, RST_FRAME4 - RST_LENGTH4);
 		reject_tcp(a, p, sizeof(struct iphdr), partial);
 		reject_ip4(a, &p->tuple.dst, &p->tuple.src, 0, IPPROTO_TCP, ttl, RST_LENGTH4);
-		return reject_store(ctx, a, p, RST_FRAME4);
+		return reject_store(ctx, a, p, RST_FRAME4, RST_LENGTH4);
 	}
 	reject_tcp(a, p, sizeof(struct ipv6hdr), partial);
 	reject_ip6(a, &p->tuple.dst, &p->tuple.src, IPPROTO_TCP, ttl, RST_LENGTH6);
-	return reject_store(ctx, a, p, RST_LENGTH6);
+	return reject_store(ctx, a, p, RST_LENGTH6, RST_LENGTH6);
 }
 
 /*
@@ -267,12 +282,12 @@ __noinline int reject_error(hook_ctx *ctx, struct reject *a, const struct packet
 	if (reread(p->family) == 4) {
 		reject_icmp(a, sizeof(struct iphdr), quoted, what, 0);
 		reject_ip4(a, src, &p->tuple.src, TOS_CONTROL, IPPROTO_ICMP, REJECT_TTL, REJECT_FRONT4 + quoted);
-		return reject_store(ctx, a, p, REJECT_FRONT4);
+		return reject_store(ctx, a, p, REJECT_FRONT4, REJECT_FRONT4 + quoted);
 	}
 	reject_icmp(a, sizeof(struct ipv6hdr), quoted, what,
 		    csum_pseudo(src, &p->tuple.src, IPPROTO_ICMPV6, ICMP_HEADER + quoted));
 	reject_ip6(a, src, &p->tuple.src, IPPROTO_ICMPV6, REJECT_TTL, REJECT_FRONT6 + quoted);
-	return reject_store(ctx, a, p, REJECT_FRONT6);
+	return reject_store(ctx, a, p, REJECT_FRONT6, REJECT_FRONT6 + quoted);
 }
 
 #endif
