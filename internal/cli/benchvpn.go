@@ -23,6 +23,7 @@ machine's cores: weir's engine in user space, and wireguard-go as it is released
   nic    TCP, and the wires carry frames of 1,500 bytes, as a network card does
   udp    datagrams of 1,372 bytes
   tcx    with weir's rules at TCX, and without
+  wide   TCP as with nic, over a link of several ports and of one
   alone  one end of weir's alone, encrypting and decrypting: two workers beside one, 100 peers
          beside one
 

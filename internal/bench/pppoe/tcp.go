@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os/exec"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"weir/internal/bench/progress"
 	"weir/internal/bench/report"
 	"weir/internal/bench/testbed"
+	"weir/internal/fw/bpfload"
 	"weir/internal/host/hostinfo"
 	"weir/internal/lab"
 	"weir/internal/stats"
@@ -120,11 +122,11 @@ func TCP(ctx context.Context, o Options) (d *report.Document, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	// The kernel joins no frames of sessions (GRO). So it joins none without one either: the far
-	// host does the same work.
-	if err := b.Lab.SetGRO(testbed.FarEnd.Host, testbed.FarEnd.Device, false); err != nil {
+	undo, err := joinNone(b)
+	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, undo()) }()
 	all := o.stretches()
 	n := 0
 	for _, s := range all {
@@ -139,6 +141,33 @@ func TCP(ctx context.Context, o Options) (d *report.Document, err error) {
 		}
 	}
 	return tcpDocument(&o, all, tool, m, started), nil
+}
+
+// joinNone has the far host join no frames (GRO), as the kernel joins none of a session: it does the same work with one and
+// without. A program takes the place of GRO, without which veth drops what XDP sends it.
+func joinNone(b *testbed.Testbed) (undo func() error, err error) {
+	end := testbed.FarEnd
+	if err := b.Lab.SetGRO(end.Host, end.Device, false); err != nil {
+		return nil, err
+	}
+	var l *bpfload.Link
+	err = b.Lab.Do(end.Host, func() error {
+		device, err := net.InterfaceByName(end.Device)
+		if err != nil {
+			return fmt.Errorf("find %s: %w", end.Device, err)
+		}
+		p, err := bpfload.NewPass()
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		l, err = bpfload.Attach(p, bpfload.XDP, device.Index)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return b.Lab.Do(end.Host, l.Close) }, nil
 }
 
 // measure does all of a stretch once.
