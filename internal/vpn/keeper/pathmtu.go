@@ -36,6 +36,7 @@ type path struct {
 	sent   uint64    // bytes to the peer when it was last measured
 	busy   bool      // it is being measured
 	again  bool      // it is to be measured at once
+	ended  bool      // nothing answered any more when it was last measured
 	rest   time.Time // until then it is not
 }
 
@@ -156,15 +157,18 @@ func (t *running) measure(ctx context.Context, of *resolve.Peer, k key.Public, n
 		}
 	}
 	fresh := other || p.again || p.begun.IsZero()
+	if p.ended && (p.found == nil || prober.Beyond()) { // else larger packets than are known would be sent again and again
+		fresh = true
+	}
 	raise := fresh || now.Sub(p.raised) >= raisePause && prober.Beyond()
-	due := fresh || raise
+	due := fresh || raise || p.ended
 	if since := now.Sub(p.begun); !due && s.Sent > p.sent+idleBytes {
 		due = since >= confirmPause || since >= assumedPause && p.found != nil && p.found.By == pathmtu.Assumed
 	}
 	if !due {
 		return
 	}
-	p.begun, p.busy, p.again = now, true, false
+	p.begun, p.busy, p.again, p.ended = now, true, false, false
 	if raise {
 		p.raised = now
 	}
@@ -250,7 +254,7 @@ func (k *keeper) measurePath(ctx context.Context, t *running, engine tunnel.Engi
 		p.sent = t.states[peer].Sent
 	}
 	if found.Ended {
-		p.again, p.rest = true, time.Now().Add(endedPause)
+		p.ended, p.rest = true, time.Now().Add(endedPause)
 	}
 	if found.Size != 0 { // else nothing goes at all
 		// What is only assumed does not undo what was measured.

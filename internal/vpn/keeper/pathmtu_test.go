@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"weir/internal/vpn/key"
@@ -151,4 +152,56 @@ func TestMeasure(t *testing.T) {
 	if len(r.paths) != 0 {
 		t.Errorf("what was measured is remembered: %+v", r.paths)
 	}
+}
+
+// within is an engine that can ask only with what fits into the interface, as the kernel's.
+type within struct {
+	asked
+	of     *running
+	raised bool // the interface had its largest MTU for a request
+}
+
+func (*within) Beyond() bool { return false }
+
+func (w *within) Ask(ctx context.Context, q *tunnel.Question) (time.Duration, bool) {
+	w.raised = w.raised || w.of.raising > 0
+	return w.asked.Ask(ctx, q)
+}
+
+// A path that is known, and answers now and then only, does not have the interface at its largest MTU for that.
+func TestMeasureWithin(t *testing.T) { synctest.Test(t, testMeasureWithin) }
+
+func testMeasureWithin(t *testing.T) {
+	k := key.NewPrivate().Public()
+	now := time.Now()
+	e := &within{asked: asked{limit: 1300, state: tunnel.State{Key: k, Handshake: now, Endpoint: netip.MustParseAddrPort("127.0.0.1:51820")}}}
+	of := resolve.WireGuard{Name: "no such tunnel", MTU: 1420, Addresses: networks("10.9.0.1/30"), Peers: []resolve.Peer{{Name: "far", Key: k.String(), Allowed: networks("10.9.0.2/32")}}}
+	r := &running{of: of, engine: e, keeper: &keeper{Config: Config{Log: slog.New(slog.DiscardHandler)}, slots: make(chan struct{}, 1)}}
+	r.keeper.tunnels = map[string]*running{of.Name: r}
+	e.of = r
+	step := func(what string, after time.Duration, stops int, raises bool) {
+		t.Helper()
+		now = now.Add(after)
+		e.sizes, e.stops, e.raised, e.state.Handshake = nil, stops, false, now
+		e.state.Sent += 10000
+		if err := r.readStates(); err != nil {
+			t.Fatal(err)
+		}
+		r.measure(t.Context(), &of.Peers[0], k, now)
+		r.keeper.measuring.Wait()
+		if len(e.sizes) == 0 || e.raised != raises {
+			t.Errorf("%s: asked %v, with the largest MTU: %t", what, e.sizes, e.raised)
+		}
+	}
+	step("the first time", 0, 0, true)
+	step("packets are sent", 2*time.Minute, 1, false)
+	for range 3 {
+		step("nothing answers any more", endedPause+time.Minute, 2, false)
+	}
+	step("it answers again", endedPause+time.Minute, 0, false)
+	if got := r.paths[k].found.Size; got != 1300 {
+		t.Errorf("the path has %d bytes", got)
+	}
+	r.paths[k].again = true
+	step("after a load", time.Minute, 0, true)
 }
