@@ -37,7 +37,7 @@ func newQoSAutorateCommand(env *Env) *cobra.Command {
 		Short: "follow a line whose rate varies",
 		Long: `autorate gives the queues of an interface the rate that its line has now. It is for lines
 whose rate varies: LTE and 5G, TV cable, satellite. It runs until it is interrupted; then
-the queues have the rates of the file again.
+the queues have the rates of the file again. It needs the daemon (weir run), which sets the rates.
 
 It asks some hosts by ICMP, 20 times a second in all, and looks five times a second at how
 long their answers take and at what the queues carry:

@@ -26,7 +26,9 @@ RATE is as in the file, such as 20M, and may be more than the file's: from 8K to
 until it is set again, until a file with other rates is loaded, and over a restart of the
 daemon. The word rules sets that of the file again.
 
-weir queues shows what is set. weir qos autorate sets rates all the time.`,
+weir queues shows what is set. weir qos autorate sets rates all the time.
+
+It needs the daemon (weir run), which sets the rate.`,
 		Example: "  weir qos rate wan0 in 40M\n  weir qos rate wan0 in rules",
 		Args:    qosRateArgs,
 		RunE:    func(c *cobra.Command, args []string) error { return env.qosRate(c.Context(), args) },
