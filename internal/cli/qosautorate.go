@@ -120,12 +120,17 @@ func (e *Env) qosAutorate(ctx context.Context, o *qosAutorate) error {
 	}
 	defer log.Close()
 	f.Log = log
+	o.sayStart(f)
+	return f.Run(ctx)
+}
+
+// sayStart says what is followed, and within which bounds.
+func (o *qosAutorate) sayStart(f *autorate.Follower) {
 	for d, b := range f.Bounds {
 		if b.Max > 0 {
-			f.Say.Info("following the line", "interface", o.iface, "direction", autorate.Directions[d], "min", b.Min, "base", b.Base, "max", b.Max, "dry", o.dryRun)
+			f.Say.Info("following the line", "interface", o.iface, "direction", autorate.Directions[d], "min", bitRate(b.Min), "base", bitRate(b.Base), "max", bitRate(b.Max), "dry", o.dryRun)
 		}
 	}
-	return f.Run(ctx)
 }
 
 func (o *qosAutorate) check() error {
@@ -184,10 +189,13 @@ func boundsOf(given [3]string, base float64) (b autorate.Bounds, err error) {
 	b.Base = cmp.Or(rates[1], base)
 	b.Min, b.Max = cmp.Or(rates[0], b.Base/4), cmp.Or(rates[2], b.Base)
 	if b.Min > b.Base || b.Base > b.Max {
-		return b, &UsageError{fmt.Errorf("min %sbit/s, base %sbit/s and max %sbit/s are not in this order", units.Short(b.Min), units.Short(b.Base), units.Short(b.Max))}
+		return b, &UsageError{fmt.Errorf("min %s, base %s and max %s are not in this order", bitRate(b.Min), bitRate(b.Base), bitRate(b.Max))}
 	}
 	return b, nil
 }
+
+// bitRate writes bits per second: 20Mbit/s.
+func bitRate(bits float64) string { return units.Short(bits) + "bit/s" }
 
 // lookUp returns an address of each host.
 func lookUp(ctx context.Context, names []string) (all []netip.Addr, err error) {

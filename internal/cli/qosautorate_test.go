@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -41,5 +42,16 @@ func TestAutorateBounds(t *testing.T) {
 		if err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
 		}
+	}
+}
+
+// The first lines name the bounds of each direction, with units.
+func TestAutorateSaysBounds(t *testing.T) {
+	var said strings.Builder
+	f := &autorate.Follower{Say: slog.New(slog.NewTextHandler(&said, nil))}
+	f.Bounds[autorate.Up] = autorate.Bounds{Min: 2e6, Base: 20e6, Max: 37.5e6}
+	(&qosAutorate{iface: "wan0"}).sayStart(f)
+	if want := "interface=wan0 direction=up min=2Mbit/s base=20Mbit/s max=37.5Mbit/s dry=false\n"; !strings.HasSuffix(said.String(), want) || strings.Count(said.String(), "\n") != 1 {
+		t.Errorf("it says %q, want one line that ends with %q", said.String(), want)
 	}
 }
