@@ -69,10 +69,24 @@ func (e *Env) print(asJSON bool, v any, text func(io.Writer) error) error {
 	return text(e.Stdout)
 }
 
-// printJSON prints v. It keeps < and > readable, because rules contain many.
+// printJSON prints v for people and programs, over several lines.
 func (e *Env) printJSON(v any) error {
-	encoder := json.NewEncoder(e.Stdout)
+	encoder := e.encoder()
 	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
 	return encoder.Encode(v)
+}
+
+// printFollowed prints v as JSON. If the command goes on to print, each value is a line.
+func (e *Env) printFollowed(v any, follow bool) error {
+	if follow {
+		return e.encoder().Encode(v)
+	}
+	return e.printJSON(v)
+}
+
+// encoder writes JSON. It keeps < and > readable, because rules contain many.
+func (e *Env) encoder() *json.Encoder {
+	encoder := json.NewEncoder(e.Stdout)
+	encoder.SetEscapeHTML(false)
+	return encoder
 }

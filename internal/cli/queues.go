@@ -57,7 +57,8 @@ hosts are not known. docs/queues.md has more.
 -f prints again every second until it is interrupted, in the form of pftop's queue view: a line
 for each queue, with short numbers. BW is its share, QLEN_B its backlog in bytes. pf's suspends
 have no place here: no queue is ever suspended. --sort prints the queues of each interface with
-the largest value first, and chooses the connections of -v by it.`,
+the largest value first, and chooses the connections of -v by it. With -f and --json
+each second is a line with one object.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if t.sort != "" && !slices.Contains(view.QueueOrders, t.sort) {
@@ -120,7 +121,7 @@ func (e *Env) printQueues(t *queuesTask, now view.Queues, before *view.Queues) e
 	shown.Sort(t.sort)
 	shown.KeepTop(t.top, t.sort)
 	if t.json {
-		return e.printJSON(shown)
+		return e.printFollowed(shown, t.follow)
 	}
 	err := shown.Print(e.Stdout, view.QueueForm{Verbose: t.verbose, Short: t.follow, Flat: t.sort != ""})
 	if t.follow && err == nil {

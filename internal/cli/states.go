@@ -58,7 +58,8 @@ that is forwarded has one line, not two.
 and bytes on the line, those of the first end first.
 
 --sort prints the largest first, with the value after the line: rate is measured for a
-second. -f prints again every second until it is interrupted, the 20 largest.`,
+second. -f prints again every second until it is interrupted, the 20 largest. With
+--json too, each second is a line with one array.`,
 		RunE: func(c *cobra.Command, words []string) (err error) {
 			if t.filter, err = state.ParseFilter(words); err != nil {
 				return &UsageError{err}
@@ -107,7 +108,7 @@ func (e *Env) states(ctx context.Context, t *statesTask) error {
 		if err != nil {
 			return err
 		}
-		if t.follow && isTerminal(e.Stdout) {
+		if t.follow && !t.json && isTerminal(e.Stdout) {
 			fmt.Fprint(e.Stdout, "\x1b[H\x1b[2J")
 		}
 		if err := e.printStateLines(t, lines); err != nil || !t.follow {
@@ -209,7 +210,7 @@ func (t *statesTask) order(lines []stateLine) {
 
 func (e *Env) printStateLines(t *statesTask, lines []stateLine) error {
 	if t.json {
-		return e.printJSON(lines)
+		return e.printFollowed(lines, t.follow)
 	}
 	for i := range lines {
 		if _, err := fmt.Fprintln(e.Stdout, t.text(lines[i].View)+t.value(&lines[i])); err != nil {
