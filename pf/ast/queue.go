@@ -19,7 +19,7 @@ type Queue struct {
 	Min, Max   *Bandwidth
 	Default    token.Span // of the word
 	QueueLimit *uint16    // qlimit, packets
-	Priority   *uint8
+	Priority   *Count
 	Own        OwnQueue
 
 	ALTQ ALTQ // of FreeBSD's queues

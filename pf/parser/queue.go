@@ -115,8 +115,7 @@ func (p *parser) queueOption(q *ast.Queue, word string) bool {
 		n := uint16(p.within("qlimit", 0, 1<<16-1))
 		q.QueueLimit = &n
 	case "priority":
-		n := uint8(p.within("the priority", 0, 255))
-		q.Priority = &n
+		q.Priority = p.count("the priority", 255)
 	case "tbrsize":
 		n := uint32(p.within("tbrsize", 0, 1<<32-1))
 		q.ALTQ.Bucket = &n

@@ -50,7 +50,7 @@ func queueOptions(c *clauses, q *ast.Queue) {
 		number(c, "qlimit", uint64(*q.QueueLimit), *q.QueueLimit > 0)
 	}
 	if q.Priority != nil {
-		number(c, "priority", uint64(*q.Priority), true)
+		number(c, "priority", uint64(q.Priority.N), true)
 	}
 	altq(c, &q.ALTQ)
 	ownQueue(c, &q.Own)

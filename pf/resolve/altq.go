@@ -132,7 +132,7 @@ func (r *resolver) altqOn(q *ast.Queue, n altqName) bool {
 	d := r.altq.disciplines[n.on]
 	priority := altqPriority
 	if q.Priority != nil {
-		priority = int(*q.Priority)
+		priority = int(q.Priority.N)
 	}
 	priq := n.scheduler == "priq"
 	switch s := q.ALTQ.Scheduler; {
@@ -146,7 +146,7 @@ func (r *resolver) altqOn(q *ast.Queue, n altqName) bool {
 		r.faults.Errorf(q.Bandwidth.Span, "priq queues have no bandwidth")
 		return false
 	case altqPriorities[n.scheduler] > 0 && priority >= altqPriorities[n.scheduler]:
-		r.faults.Errorf(q.Span, "with %s a priority is at most %d", n.scheduler, altqPriorities[n.scheduler]-1)
+		r.faults.Errorf(q.Priority.Span, "with %s a priority is at most %d", n.scheduler, altqPriorities[n.scheduler]-1)
 		return false
 	case !r.altqOnce(altqKey{n.on, q.Name.Text, -1}, q, fmt.Sprintf("queue %s on %s is defined twice", q.Name.Text, n.on)):
 		return false

@@ -139,7 +139,7 @@ func (b *altqBuilder) lower(q *ast.Queue, parent int) (out Queue, share uint64, 
 	case "cbq", "priq":
 		out.Priority = altqPriority
 		if q.Priority != nil {
-			out.Priority = *q.Priority
+			out.Priority = uint8(q.Priority.N)
 		}
 	default:
 		if q.Priority != nil {

@@ -91,8 +91,8 @@ func (r *resolver) queue(q *ast.Queue) {
 	}
 	r.checkBandwidth(q)
 	r.checkOwn(q, q.Parent == nil)
-	if q.Priority != nil && *q.Priority > mostQueuePriority {
-		r.faults.Errorf(q.Span, "a priority is at most %d", mostQueuePriority)
+	if q.Priority != nil && q.Priority.N > mostQueuePriority {
+		r.faults.Errorf(q.Priority.Span, "a priority is at most %d", mostQueuePriority)
 	}
 	if len(q.On) == 0 {
 		r.queues.add(q)

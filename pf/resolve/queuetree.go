@@ -154,7 +154,7 @@ func (b *treeBuilder) add(q *ast.Queue, parent int) {
 		out.Limit = uint32(*q.QueueLimit)
 	}
 	if q.Priority != nil {
-		out.Priority = *q.Priority
+		out.Priority = uint8(q.Priority.N)
 	}
 	b.rates(q, &out, of)
 	out.MinPart, out.MaxPart = part && isPart(q.Min), part && isPart(q.Max)
