@@ -238,8 +238,9 @@ func (r *resolver) checkQueues() {
 	if q.count > maxQueues {
 		return
 	}
+	looped := r.queueLoops()
 	for _, child := range q.listed {
-		if !q.placed[child] {
+		if !q.placed[child] && !looped[child] {
 			r.suggest(*child.Parent, fmt.Sprintf("no queue %q can be the parent", child.Parent.Text), func() []string { return sortedKeys(q.named) })
 		}
 	}
