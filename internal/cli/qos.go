@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -13,7 +11,6 @@ import (
 	"weir/internal/host/hostdb"
 	"weir/internal/host/netif"
 	"weir/internal/qosinit"
-	"weir/pf/parser"
 )
 
 func newQoSCommand(env *Env) *cobra.Command {
@@ -41,7 +38,9 @@ for voice and DNS, for what people wait for, for everything else and for bulk, a
 fair among hosts. It prints it, or writes the new file of --output, which a rule file
 can include. Change it as you like.
 
-At a terminal it asks for what no flag says. Rates are what the line brings: measure
+It asks for what no flag says, and reads the answers, a line each, from standard input:
+interface, kind of line, rate down, rate up. At a terminal it asks again after a wrong
+answer. An empty answer takes what stands in brackets. Rates are what the line brings: measure
 them, or take what the modem shows. The queues get less; the text says how much, and
 why. Kinds of lines:
 
@@ -68,12 +67,7 @@ func kindsText(indent string) string {
 }
 
 func (e *Env) qosInit(o *qosInit) error {
-	if in, ok := e.Stdin.(*os.File); ok && isTerminal(in) {
-		if err := o.ask(in, e.Stderr, egress()); err != nil {
-			return err
-		}
-	}
-	line, err := o.line()
+	line, err := o.read(e.answerer(), egress)
 	if err != nil {
 		return &UsageError{err}
 	}
@@ -105,65 +99,4 @@ func egress() string {
 		return i.Name
 	}
 	return ""
-}
-
-// ask asks for what no flag says. offered is the interface if the answer is empty.
-func (o *qosInit) ask(in io.Reader, out io.Writer, offered string) error {
-	answers := bufio.NewScanner(in)
-	for _, q := range []struct {
-		value          *string
-		what, fallback string
-	}{
-		{&o.iface, "Interface of the line", offered},
-		{&o.kind, kindsText("  ") + "\nKind of line", "unknown"},
-		{&o.down, "Rate down, such as 100M", ""},
-		{&o.up, "Rate up, such as 40M", ""},
-	} {
-		if *q.value != "" {
-			continue
-		}
-		if q.fallback != "" {
-			q.what += " [" + q.fallback + "]"
-		}
-		fmt.Fprintf(out, "%s: ", q.what)
-		if !answers.Scan() {
-			return errors.Join(errors.New("there is no answer"), answers.Err())
-		}
-		if *q.value = strings.TrimSpace(answers.Text()); *q.value == "" {
-			*q.value = q.fallback
-		}
-	}
-	return nil
-}
-
-// line reads the flags.
-func (o *qosInit) line() (*qosinit.Line, error) {
-	for _, flag := range []struct{ name, value string }{
-		{"interface", o.iface}, {"down", o.down}, {"up", o.up}, {"line", o.kind},
-	} {
-		if flag.value == "" {
-			return nil, fmt.Errorf("--%s is missing", flag.name)
-		}
-	}
-	if !plainInterface(o.iface) {
-		return nil, fmt.Errorf("%q is no name of an interface that rules can have", o.iface)
-	}
-	line := &qosinit.Line{Interface: o.iface, Kind: qosinit.KindOf(o.kind)}
-	if line.Kind == nil {
-		return nil, fmt.Errorf("weir knows no kind of line %q; --help lists them", o.kind)
-	}
-	for _, rate := range []struct {
-		text string
-		bits *uint64
-	}{{o.down, &line.Down}, {o.up, &line.Up}} {
-		bits, percent, problem := parser.BitRate(rate.text)
-		if problem == "" && percent > 0 {
-			problem = fmt.Sprintf("%q is not a bandwidth, such as 10M", rate.text)
-		}
-		if problem != "" {
-			return nil, errors.New(problem)
-		}
-		*rate.bits = bits
-	}
-	return line, line.Check()
 }

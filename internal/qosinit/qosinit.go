@@ -1,6 +1,7 @@
 package qosinit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -31,10 +32,13 @@ func (l *Line) Check() error {
 	case l.Kind == nil:
 		return errors.New("the kind of line is missing")
 	}
-	for _, rate := range []uint64{l.Down, l.Up} {
-		if rate < LeastRate || rate > MostRate {
-			return fmt.Errorf("a line has from %s to %s", Rate(LeastRate), Rate(MostRate))
-		}
+	return cmp.Or(CheckRate(l.Down), CheckRate(l.Up))
+}
+
+// CheckRate returns what is wrong with a rate, in bits per second.
+func CheckRate(bits uint64) error {
+	if bits < LeastRate || bits > MostRate {
+		return fmt.Errorf("a line has from %s to %s", Rate(LeastRate), Rate(MostRate))
 	}
 	return nil
 }
