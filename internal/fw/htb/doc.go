@@ -7,6 +7,6 @@
 //	    cake             instead, where the file asks for fairness among hosts and the kernel has it;
 //	                     a filter says which host a packet is of, where it leaves
 //
-// The handles tell weir's qdiscs from those of others, whichever process has set them up.
+// The handles, and the rate of the tbf, tell weir's qdiscs from those of others, whichever process has set them up.
 // docs/queues.md says what the plan keeps of a tree and what not.
 package htb

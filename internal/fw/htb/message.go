@@ -24,9 +24,9 @@ func ticks(d time.Duration) uint32 { return uint32(d / 64) }
 // What linux/pkt_sched.h says and the library does not have.
 const (
 	htbVersion  = 3
-	ethernetATM = 2 // TC_LINKLAYER_ATM
-	ethernetAny = 1 // TC_LINKLAYER_ETHERNET
-	tbfRate     = 125_000_000_000
+	ethernetATM = 2               // TC_LINKLAYER_ATM
+	ethernetAny = 1               // TC_LINKLAYER_ETHERNET
+	tbfRate     = 125_000_000_000 // bytes per second; it also tells weir's root from others with its handle
 )
 
 // send changes a qdisc or class and waits for the kernel's answer.
@@ -241,6 +241,15 @@ func statsOf(value []byte) (s Stats, err error) {
 	}
 	s.app = parts[nl.TCA_STATS_APP].Value
 	return s, nil
+}
+
+// wideOption returns a number of 64 bits among the options of a qdisc; 0: there is none.
+func (f *found) wideOption(number uint16) uint64 {
+	all, err := nl.ParseRouteAttrAsMap(f.options)
+	if err != nil || len(all[number].Value) < 8 {
+		return 0
+	}
+	return binary.NativeEndian.Uint64(all[number].Value)
 }
 
 // option returns a number among the options of a qdisc.

@@ -83,8 +83,9 @@ func (m *Machine) Whole(ifindex int, p *Plan, leaves []string) bool {
 	return true
 }
 
+// isRoot reports whether a qdisc is weir's root. Somebody else's may have the same handle, but not the rate.
 func (f *found) isRoot() bool {
-	return f.kind == "tbf" && f.handle == rootHandle && f.parent == netlink.HANDLE_ROOT
+	return f.kind == "tbf" && f.handle == rootHandle && f.parent == netlink.HANDLE_ROOT && f.wideOption(nl.TCA_TBF_RATE64) == tbfRate
 }
 
 // Foreign returns an error if somebody else has set a qdisc of a device. Those that the kernel sets

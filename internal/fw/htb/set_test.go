@@ -112,14 +112,17 @@ func TestForeignQdiscStays(t *testing.T) {
 		"qdisc add dev wan0 root handle 5: tbf rate 10mbit burst 5k latency 50ms",
 		"qdisc add dev wan0 root handle 5: htb",
 		"qdisc replace dev wan0 root handle 5: bfifo limit 100000",
+		"qdisc add dev wan0 root handle 7765: tbf rate 1mbit burst 5k latency 50ms", // weir's handle, but not weir's
+		"qdisc add dev wan0 root handle 7765: tbf rate 100gbit burst 100k latency 50ms",
+		"qdisc add dev wan0 root handle 7765: htb",
 	} {
 		d := inNamespace(t)
 		tc(t, command)
 		before := tc(t, "qdisc show dev wan0")
 		var foreign *htb.ForeignError
 		_, err := htb.Set(d, line(6_250_000))
-		kind := strings.Fields(before)[1]
-		if !errors.As(err, &foreign) || foreign.Qdisc != kind+" 5:" {
+		name := strings.Join(strings.Fields(before)[1:3], " ") // kind and handle
+		if !errors.As(err, &foreign) || foreign.Qdisc != name {
 			t.Errorf("after tc %s: %v", command, err)
 		}
 		if err := htb.RemoveAll(); err != nil {
