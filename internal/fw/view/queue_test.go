@@ -214,3 +214,18 @@ func TestPrintQueuesAsPfctl(t *testing.T) {
 		t.Errorf("it says\n%s", b.String())
 	}
 }
+
+// Times below a millisecond are not known more exactly, and are not 0.
+func TestPrintRTT(t *testing.T) {
+	for want, samples := range map[string][]uint32{
+		"-": nil, "<1ms": {0, 0, 0}, "<1/1ms": {0, 0, 1, 1}, "<1/9ms": {0, 0, 9}, "1/1ms": {1}, "3/7ms": {3, 3, 7},
+	} {
+		var rtt dataplane.QueueRTT
+		for _, ms := range samples {
+			rtt.Count(ms)
+		}
+		if got := rttText(&rtt); got != want {
+			t.Errorf("%v: %q, want %q", samples, got, want)
+		}
+	}
+}

@@ -148,10 +148,19 @@ func rttText(r *dataplane.QueueRTT) string {
 	if r.Samples == 0 {
 		return "-"
 	}
+	median, p99 := milliseconds(r.Median), milliseconds(r.P99)
 	if r.P99 < 0.5 {
-		return "<1ms"
+		return p99 + "ms"
 	}
-	return fmt.Sprintf("%.0f/%.0fms", r.Median, r.P99)
+	return median + "/" + p99 + "ms"
+}
+
+// milliseconds writes a time whose part below a millisecond is not known.
+func milliseconds(ms float64) string {
+	if ms < 0.5 {
+		return "<1"
+	}
+	return fmt.Sprintf("%.0f", ms)
 }
 
 // bitRate returns bytes per second as bit/s.
