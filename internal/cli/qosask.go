@@ -3,14 +3,12 @@ package cli
 import (
 	"bufio"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
 	"weir/internal/qosinit"
-	"weir/pf/parser"
 )
 
 // A qosQuestion is what qos init has to know.
@@ -61,12 +59,9 @@ func lineKind(word string) (*qosinit.Kind, error) {
 }
 
 func initRate(text string) (uint64, error) {
-	bits, percent, problem := parser.BitRate(text)
-	switch {
-	case problem != "":
-		return 0, errors.New(problem)
-	case percent > 0:
-		return 0, fmt.Errorf("%q is not a bandwidth, such as 10M", text)
+	bits, err := bandwidth(text)
+	if err != nil {
+		return 0, err
 	}
 	return bits, qosinit.CheckRate(bits)
 }

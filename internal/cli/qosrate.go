@@ -74,14 +74,21 @@ func treeName(name string, in bool) string {
 
 // lineRate reads the rate of a line in bit/s.
 func lineRate(text string) (uint64, error) {
+	bits, err := bandwidth(text)
+	if err == nil && (bits < 8*shaper.MinRate || bits > 8*shaper.MaxRate) {
+		return 0, fmt.Errorf("%s: a rate is from 8K to 100G", text)
+	}
+	return bits, err
+}
+
+// bandwidth reads a rate in bit/s, as in a file of rules, but no percentage.
+func bandwidth(text string) (uint64, error) {
 	bits, percent, problem := parser.BitRate(text)
 	switch {
 	case problem != "":
 		return 0, errors.New(problem)
 	case percent > 0:
 		return 0, fmt.Errorf("%q is not a bandwidth, such as 10M", text)
-	case bits < 8*shaper.MinRate || bits > 8*shaper.MaxRate:
-		return 0, fmt.Errorf("%s: a rate is from 8K to 100G", text)
 	}
 	return bits, nil
 }

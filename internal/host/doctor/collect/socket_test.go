@@ -74,24 +74,7 @@ func TestNFQueues(t *testing.T) {
 func TestSockets(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	receiver, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer receiver.Close()
-	if err := receiver.SetReadBuffer(4096); err != nil {
-		t.Fatal(err)
-	}
-	sender, err := net.DialUDP("udp4", nil, receiver.LocalAddr().(*net.UDPAddr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer sender.Close()
-	for range 200 {
-		if _, err := sender.Write(make([]byte, 1000)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	receiver := dropDatagrams(t)
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

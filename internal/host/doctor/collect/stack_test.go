@@ -46,14 +46,14 @@ func TestStackCounters(t *testing.T) {
 	}
 }
 
-// dropDatagrams fills a socket that nobody reads.
-func dropDatagrams(t *testing.T) {
+// dropDatagrams fills a socket that nobody reads, and returns it.
+func dropDatagrams(t *testing.T) *net.UDPConn {
 	t.Helper()
 	receiver, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer receiver.Close()
+	t.Cleanup(func() { receiver.Close() })
 	if err := receiver.SetReadBuffer(4096); err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +67,7 @@ func dropDatagrams(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return receiver
 }
 
 // refuseConnections opens more connections to a socket than its queue holds.
