@@ -57,6 +57,8 @@ type Queue struct {
 	Rate     float64           `json:"bytes_per_second,omitempty"`          // since the look before
 	Borrowed float64           `json:"borrowed_bytes_per_second,omitempty"` // of that, what goes beyond the share
 	Top      []QueueConnection `json:"top,omitempty"`                       // the connections with the largest values
+
+	bandwidth, min uint64 // of the rules, in bytes per second; 0: of a root, or none
 }
 
 // A QueueConnection is a count of a queue: one direction of a connection, in most cases.
@@ -160,6 +162,7 @@ func (r *reading) queueTree(at int, classes []dataplane.QueueClass, engines []ru
 		c := &s.Classes[i]
 		one := Queue{Name: c.Name, Default: c.Default, Inner: c.Children > 0, QueueClass: classes[i], Share: shares[i]}
 		if c.Parent >= 0 {
+			one.bandwidth, one.min = uint64(c.Weight)*1000/8, c.Min.Bytes
 			one.Parent, one.Level = s.Classes[c.Parent].Name, t.Queues[c.Parent].Level+1
 		}
 		t.Queues = append(t.Queues, one)

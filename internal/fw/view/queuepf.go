@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// PrintPf prints the queues as pfctl -s queue does, of one interface or of all. The bandwidth of a
-// queue below another is what it gets if all want as much as they can get. verbose adds what they have counted.
+// PrintPf prints the queues as pfctl -s queue does, of one interface or of all. Percentages
+// are rates here. verbose adds what they have counted.
 func (q *Queues) PrintPf(w io.Writer, only string, verbose bool) error {
 	for i := range q.Trees {
 		t := &q.Trees[i]
@@ -23,17 +23,20 @@ func (q *Queues) PrintPf(w io.Writer, only string, verbose bool) error {
 }
 
 func (q *Queue) pf(t *QueueTree, verbose bool) string {
-	where, bandwidth, most := " parent "+q.Parent, pfRate(q.Share), ""
+	where, bandwidth, limits := " parent "+q.Parent, pfRate(q.bandwidth), ""
 	if q.Level == 0 {
 		where, bandwidth = " on "+t.Interface, pfRate(t.Rate)
 		if t.In {
 			where += " in"
 		}
 	}
-	if q.Level > 0 && q.Max > 0 {
-		most = ", max " + pfRate(q.Max)
+	if q.min > 0 {
+		limits = ", min " + pfRate(q.min)
 	}
-	line := "queue " + q.Name + where + " bandwidth " + bandwidth + most
+	if q.Level > 0 && q.Max > 0 {
+		limits += ", max " + pfRate(q.Max)
+	}
+	line := "queue " + q.Name + where + " bandwidth " + bandwidth + limits
 	if q.Default {
 		line += " default"
 	}
