@@ -452,8 +452,9 @@ func (v *view) clamp(d *Interface) []Remedy {
 		both := fmt.Sprintf(rule, "ipv4", d.Name, d.MTU-40, "ipv4", d.Name, d.MTU-40) + fmt.Sprintf(rule, "ipv6", d.Name, d.MTU-60, "ipv6", d.Name, d.MTU-60)
 		return []Remedy{{Command: "nft 'table inet mss { chain forward { type filter hook forward priority mangle; " + both + "}; }'", Text: text}}
 	}
-	const rules = `sed '1i match on %s inet scrub (max-mss %d)\nmatch on %s inet6 scrub (max-mss %d)' %[5]s > %[5]s.new && weir check %[5]s.new && cp %[5]s.new %[5]s && weir load %[5]s`
-	all := []Remedy{{Command: fmt.Sprintf(rules, d.Name, d.MTU-40, d.Name, d.MTU-60, RulesFile), Text: text + ", before all other rules; with set require-order behind the options and the translations"}}
+	rules := fmt.Sprintf(`match on %s inet scrub (max-mss %d)\nmatch on %s inet6 scrub (max-mss %d)`, d.Name, d.MTU-40, d.Name, d.MTU-60)
+	first := `awk '!d && /^[ \t]*(match|pass|block|anchor|antispoof)[ \t]/ {print r; d = 1} {print} END {if (!d) print r}' r='` + rules + "' "
+	all := []Remedy{{Command: changeRules(first + RulesFile), Text: text + ", before all other rules"}}
 	if d.Kind == "ppp" && d.Parent != "" {
 		all = append(all, Remedy{Command: fmt.Sprintf("ip link set dev %s mtu %d", d.Parent, pppMTU+pppHeader),
 			Text: fmt.Sprintf("or, with mtu %d in the options of pppd: where the provider can (RFC 4638), %s carries whole packets", pppMTU, d.Name)})

@@ -33,17 +33,17 @@ func buffers(v *view, n *nic, o *outcome) {
 		Evidence: []string{grew(counter, n.Name, failed, v.Seconds), grew("dropped or missed", n.Name, lost, v.Seconds)},
 		Expect:   "the driver gets memory at once, and nothing is lost",
 	}
-	want := 1 << 18 // 256 MiB
 	if now, known := v.number(reserve); known {
-		want = 4 * now
 		f.Evidence = append(f.Evidence, fmt.Sprintf("%s = %s", reserve, units.Thousands(now)))
+		want := 4 * now
+		if v.Host.MemoryMiB > 0 {
+			want = min(want, v.Host.MemoryMiB*1024/20) // more than a twentieth does harm
+		}
+		if want > now {
+			f.Remedies = []Remedy{{Command: fmt.Sprintf("sysctl -w %s=%d", reserve, want), Text: "keep a larger reserve for interrupts (at most a twentieth of the memory)"}}
+		}
 	}
-	if v.Host.MemoryMiB > 0 {
-		want = min(want, v.Host.MemoryMiB*1024/20) // more than a twentieth does harm
-	}
-	f.Remedies = []Remedy{
-		{Command: fmt.Sprintf("sysctl -w %s=%d", reserve, want), Text: "keep a larger reserve for interrupts (at most a twentieth of the memory)"},
-		{Command: "dmesg | grep -A20 'page allocation failure'", Text: "see what takes the memory: files being written or read, many rings of large MTUs (ethtool -g), or a program"},
-	}
+	f.Remedies = append(f.Remedies,
+		Remedy{Command: "dmesg | grep -A20 'page allocation failure'", Text: "see what takes the memory: files being written or read, many rings of large MTUs (ethtool -g), or a program"})
 	o.add(f)
 }

@@ -62,15 +62,14 @@ func (v *view) policed(o *outcome, d *Interface, all []qdisc) {
 			Says:     fmt.Sprintf("filters at ingress of %s drop %s of what comes (tc): a policer makes senders much slower than its rate", d.Name, percent(share)),
 			Evidence: []string{q.counts(v.Seconds)},
 			Remedies: []Remedy{
-				{Command: "tc -s filter show dev " + d.Name + " ingress", Text: "see which filter drops: a policer (police rate …), or a rule that blocks"},
-				{Command: "tc filter del dev " + d.Name + " ingress", Text: "then shape instead of policing: let a queue hold what comes too fast (cake on an ifb, or a queue of weir's rules); or give the policer a burst of some 50 ms at its rate"},
+				{Command: "tc -s filter show dev " + d.Name + " ingress", Text: "see which filter drops. A policer (police rate …): remove it by its pref, and shape instead: let a queue hold what comes too fast (cake on an ifb, or a queue of weir's rules); or give it a burst of some 50 ms at its rate"},
 			},
 			Expect: "connections reach the rate; packets wait instead of being dropped",
 		}
 		if q.Policers != nil && *q.Policers == 0 {
 			f.Severity, f.bites = Notice, false
 			f.Says = fmt.Sprintf("filters at ingress of %s drop %s of what comes (tc), as their rules say", d.Name, percent(share))
-			f.Remedies = f.Remedies[:1]
+			f.Remedies[0].Text = "see which rule drops"
 		}
 		o.add(f)
 	}

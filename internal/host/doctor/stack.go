@@ -113,12 +113,13 @@ func datagrams(v *view) (o outcome) {
 	} else if v.After.Sockets == nil {
 		o.apart = append(o.apart, "sockets")
 	}
-	want := 8 << 20
-	if now, known := v.number("net.core.rmem_max"); known {
-		want = max(want, 4*now)
+	now, known := v.number("net.core.rmem_max")
+	if known {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("net.core.rmem_max = %d, rmem_default = %s", now, cmp.Or(v.Sysctls["net.core.rmem_default"], "unknown")))
 	}
-	f.Remedies = []Remedy{{Command: fmt.Sprintf("sysctl -w net.core.rmem_max=%d net.core.rmem_default=%d", want, want/4),
+	const most, usual = 256 << 20, 8 << 20
+	want := min(max(usual, 4*now), most)
+	f.Remedies = []Remedy{{Command: cmp.Or(v.raise(setting{"net.core.rmem_max", want}, setting{"net.core.rmem_default", min(want/4, usual)}), "ss -uamn"),
 		Text: "let sockets hold longer bursts: restart the program, and let it ask for as much if it sets a size itself (SO_RCVBUF). If its core is full all the time, that only adds delay: it needs more threads, with a socket each (SO_REUSEPORT)"}}
 	f.Expect = "bursts are held; a program that is too slow on average still loses"
 	o.add(f)
@@ -174,7 +175,7 @@ func listeners(v *view) (o outcome) {
 			Says:     fmt.Sprintf("the queue of half-open connections of a listening socket is full (%s a second)", units.Short(float64(n)/v.Seconds)),
 			Evidence: []string{fmt.Sprintf("TcpExt.TCPReqQFullDrop: %d, TCPReqQFullDoCookies: %d in %s; net.ipv4.tcp_max_syn_backlog = %s", dropped, cookies, seconds(v.Seconds), cmp.Or(v.Sysctls["net.ipv4.tcp_max_syn_backlog"], "unknown"))},
 			Remedies: []Remedy{
-				{Command: "sysctl -w net.ipv4.tcp_syncookies=1 net.ipv4.tcp_max_syn_backlog=8192 net.core.somaxconn=8192", Text: "with cookies, connections are accepted all the same; the program must listen with as long a queue"},
+				{Command: cmp.Or(v.raise(setting{"net.ipv4.tcp_syncookies", 1}, setting{"net.ipv4.tcp_max_syn_backlog", 8192}, setting{"net.core.somaxconn", 8192}), "ss -ltn"), Text: "with cookies, connections are accepted all the same; the program must listen with as long a queue"},
 				{Command: "ss -tn state syn-recv", Text: "see who opens them: many strangers that never answer are a flood, which a filter before this box should stop"},
 			},
 			Expect: "whoever completes the handshake is let in",
@@ -196,9 +197,11 @@ func (v *view) acceptQueue(o *outcome, full uint64) {
 		Evidence: []string{fmt.Sprintf("TcpExt.ListenOverflows: %s, Tcp.PassiveOpens: %s in %s; net.core.somaxconn = %s", units.Thousands(int(full)), units.Thousands(int(opened)), seconds(v.Seconds), cmp.Or(v.Sysctls["net.core.somaxconn"], "unknown"))},
 		Remedies: []Remedy{
 			{Command: "ss -ltn", Text: "see whose Recv-Q (connections that wait) is at its Send-Q (the length that the program asked for): it accepts too slowly, or is stuck"},
-			{Command: "sysctl -w net.core.somaxconn=16384", Text: "allow a longer queue; the program must ask for it, too (backlog of listen), and be restarted"},
 		},
 		Expect: "connections open at once instead of after a second",
+	}
+	if command := v.raise(setting{"net.core.somaxconn", 16384}); command != "" {
+		f.Remedies = append(f.Remedies, Remedy{Command: command, Text: "allow a longer queue; the program must ask for it, too (backlog of listen), and be restarted"})
 	}
 	if worst := v.worstSocket("tcp"); worst != nil {
 		f.Subject = cmp.Or(worst.Program, fmt.Sprintf("port %d", worst.Port))
@@ -222,7 +225,7 @@ func tcpMemory(v *view) (o outcome) {
 		Evidence: []string{fmt.Sprintf("TcpExt.TCPMemoryPressures: %d, TCPAbortOnMemory: %d in %s; net.ipv4.tcp_mem = %s pages", pressures, aborted, seconds(v.Seconds),
 			cmp.Or(strings.Join(strings.Fields(v.Sysctls["net.ipv4.tcp_mem"]), " "), "unknown"))},
 		Remedies: []Remedy{
-			{Command: "ss -tnm | sort -k2 -n | tail", Text: "see which connections hold most: a program that does not read fills them"},
+			{Command: "ss -OtnmH | sort -k2 -n | tail", Text: "see which connections hold most: a program that does not read fills them"},
 			v.moreTCPMemory(),
 		},
 		Expect: "windows open again",

@@ -22,6 +22,12 @@ func tableChecks() []Check {
 // RulesFile is the default file of weir's rules. weir run can be given another.
 const RulesFile = "/etc/weir/weir.conf"
 
+// changeRules returns the command that replaces the rules by what another command prints, if they are right.
+func changeRules(by string) string {
+	const file = RulesFile
+	return by + " > " + file + ".new && weir check " + file + ".new && cp " + file + ".new " + file + " && weir load " + file
+}
+
 // crowded is the share above which a table will overflow at the next peak.
 const crowded = 0.8
 
@@ -70,7 +76,7 @@ func states(v *view) (o outcome) {
 		Says:     fmt.Sprintf("weir's state table holds %s, and refuses %s", of(n, limit), v.rate(refused)),
 		Evidence: []string{"states: " + of(n, limit), fmt.Sprintf("packets dropped with state-limit: %s in %s", units.Thousands(int(refused)), seconds(v.Seconds))},
 		Remedies: []Remedy{
-			{Command: fmt.Sprintf("echo 'set limit states %d' >> %s && weir load %s", 2*limit, RulesFile, RulesFile), Text: "doubles the limit; the last such line counts"},
+			{Command: changeRules(fmt.Sprintf(`{ cat %s; printf '\nset limit states %d\n'; }`, RulesFile, 2*limit)), Text: "doubles the limit; the last such line counts"},
 			{Command: "weir states", Text: "or find out who opens so many"},
 		},
 		Expect: "new connections are no longer refused",

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -271,6 +272,26 @@ func (v *view) number(name string) (int, bool) {
 	}
 	n, err := strconv.Atoi(fields[0])
 	return n, err == nil
+}
+
+// A setting is a number that a sysctl may have.
+type setting struct {
+	name  string
+	value int
+}
+
+// raise returns the command that raises settings, without those that are as large already or larger; "" if all are.
+func (v *view) raise(settings ...setting) string {
+	command := ""
+	for _, s := range settings {
+		if now, known := v.number(s.name); !known || now < s.value {
+			command += fmt.Sprintf(" %s=%d", s.name, s.value)
+		}
+	}
+	if command == "" {
+		return ""
+	}
+	return "sysctl -w" + command
 }
 
 // weirReason returns how many packets weir counted for a reason between the samples.
