@@ -254,7 +254,8 @@ __noinline enum reason fragment_follow(struct scratch *s)
 	}
 	if (!fragment_lock(e))
 		return REASON_STATE_BUSY;
-	r = fragment_add(e, start, end, last);
+	/* Another core may have got the last fragment before the lock. Then none is missing. */
+	r = e->ranges ? fragment_add(e, start, end, last) : REASON_FRAGMENT_ORPHAN;
 	/* The sender may use the id again. range[0] is that of the first fragment. */
 	if (r == UNDECIDED && e->ranges == 1 && e->range[0].end & FRAGMENT_LAST)
 		e->ranges = 0;

@@ -233,7 +233,7 @@ func printPeer(w io.Writer, p *keeper.Peer, now time.Time) {
 func printStrangers(w io.Writer, all []tunnel.Stranger, now time.Time) {
 	for _, s := range all {
 		if ago := now.Sub(s.Time); s.Key != nil && ago < keeper.Noticed {
-			fmt.Fprintf(w, "  no peer: %s has begun a handshake %s ago with the public key %s\n", s.From, ago.Round(time.Second), s.Key)
+			fmt.Fprintf(w, "  no peer: %s has begun a handshake %s ago, and claims the public key %s\n", s.From, ago.Round(time.Second), s.Key)
 		}
 	}
 }

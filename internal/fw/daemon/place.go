@@ -190,6 +190,9 @@ func (b *box) putInPlaceAlone(source Source, rules *compiled) (map[string]*rundi
 		if otherTunnels {
 			b.unblockTunnels()
 		}
+		if len(settling) > 0 { // the records below are those of the source before
+			err = errors.Join(err, b.recordSettling(&source, generation, settling))
+		}
 		return nil, errors.Join(err, b.recordAgain(tables), writeRules(b.cfg.Folder, b.rules), b.recordSource(&b.source, generation))
 	}
 	if otherTunnels {

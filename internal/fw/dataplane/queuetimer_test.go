@@ -62,8 +62,8 @@ func TestQueueShortTrips(t *testing.T) {
 			}
 			got := float64(passedOf(all)-start) * 1538 * 8 / (length - first).Seconds() / float64(rate)
 			t.Logf("%d of them at %d Mbit/s: %.3f of the rate", n, rate/1_000_000, got)
-			if got < 0.93 || got > 1.03 {
-				t.Errorf("%d connections at %d Mbit/s have %.3f of the rate; want 0.93 to 1.03", n, rate/1_000_000, got)
+			if got < 0.93 || got > 1.05 { // two packets are more than a share of 5 Mbit/s for 40
+				t.Errorf("%d connections at %d Mbit/s have %.3f of the rate; want 0.93 to 1.05", n, rate/1_000_000, got)
 			}
 		}
 	}

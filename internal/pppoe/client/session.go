@@ -30,7 +30,7 @@ func (m *Machine) afterDiscovery(now time.Time) {
 		m.note("← %s", n)
 	}
 	for _, f := range frames {
-		if f.Code == discovery.PADR && m.doubtful != (Ref{}) && !m.told {
+		if f.Code == discovery.PADR && m.doubtful != (Ref{}) && !m.told && (m.config.Foreign == nil || !m.config.Foreign(m.doubtful)) {
 			m.told = true
 			m.note("→ PADT for session 0x%04x of before, once more", m.doubtful.ID)
 			m.terminate(m.doubtful)

@@ -113,6 +113,7 @@ func (t *lcpTerms) askOther(code Code, wanted []byte) {
 func (t *lcpTerms) judge(options []Option, last bool) (Code, []Option) {
 	var rejects, naks []Option
 	mru, magic, prove := uint16(defaultMRU), uint32(0), Method(0)
+	t.unable = "" // each request says anew what the peer wants
 	for _, o := range options {
 		answer, asked := ConfigureReject, o
 		switch o.Type {
@@ -180,7 +181,6 @@ func (t *lcpTerms) looped(magic uint32) {
 
 func (t *lcpTerms) judgeAuth(o *Option) (Code, Method) {
 	methods := t.link.config.Prove.methods()
-	t.unable = ""
 	if method := parseMethod(o.Data); has(methods, method) {
 		return ConfigureAck, method
 	}

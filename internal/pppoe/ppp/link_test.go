@@ -183,4 +183,7 @@ func TestRejectsAsAsked(t *testing.T) {
 	if want := "the peer asks for an unknown way to prove the password (0xc227), and allowed is PAP"; l.lcpTerms.unable != want {
 		t.Errorf("%q, want %q", l.lcpTerms.unable, want)
 	}
+	if l.lcpTerms.judge(nil, false); l.lcpTerms.unable != "" {
+		t.Errorf("the peer has given in, and still %q", l.lcpTerms.unable)
+	}
 }

@@ -589,8 +589,8 @@ func (device *Device) ConsumeMessageResponse(msg *MessageResponse, place uint8) 
 
 		aead, _ := chacha20poly1305.New(key[:])
 		_, err = aead.Open(nil, ZeroNonce[:], msg.Empty[:], hash[:])
-		if err != nil { // whoever answers has read the message before, so all other keys fit
-			device.log.Errorf("%v - its answers do not fit: one end has another preshared key", lookup.peer)
+		if err != nil { // the peer has read the message before, so all other keys fit, but nothing proves yet who answers
+			device.log.Errorf("%v - its answers do not fit: one end has another preshared key, or somebody forges answers", lookup.peer)
 			return false
 		}
 		mixHash(&hash, &hash, msg.Empty[:])

@@ -92,11 +92,11 @@ func session(f *Facts) Finding {
 	case p.Session == keeper.Current:
 		return finding(true, "the last handshake was %s ago, with %s", ago, p.Endpoint)
 	case stranger != nil && stranger.Key == nil:
-		return finding(false, "the peer at %s begins handshakes with another public key than this end's: the other end has to have %s for this one", stranger.From.Addr(), f.Tunnel.Key)
+		return finding(false, "somebody at %s begins handshakes with another public key than this end's: if it is the peer, the other end has to have %s for this one", stranger.From.Addr(), f.Tunnel.Key)
 	case stranger != nil && p.Endpoint.IsValid():
-		return finding(false, "whoever is at %s begins handshakes with the public key %s, which no peer here has: it is not the peer, or the statement has another key for it", stranger.From, stranger.Key)
+		return finding(false, "somebody at %s begins handshakes with the public key %s, which no peer here has. Anybody can claim that address and that key: compare it with what the peer itself shows before you change the statement", stranger.From, stranger.Key)
 	case stranger != nil:
-		return finding(false, "the peer has no endpoint, and has not come by itself; %s begins handshakes with the public key %s, which no peer here has: it is not the peer, or the statement has another key for it", stranger.From, stranger.Key)
+		return finding(false, "the peer has no endpoint, and has not come by itself; somebody at %s begins handshakes with the public key %s, which no peer here has. Anybody can claim that key: compare it with what the peer itself shows before you change the statement", stranger.From, stranger.Key)
 	case !p.Endpoint.IsValid():
 		return finding(false, "it is not known where the peer is: it has no endpoint, or its name has no address, and it has not come by itself")
 	case p.Session == keeper.OldSession && !recent:

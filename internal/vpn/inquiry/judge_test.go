@@ -75,11 +75,11 @@ func TestJudge(t *testing.T) {
 			f.Peer.Session = keeper.NoSession
 			f.Tunnel.Strangers = []tunnel.Stranger{{From: netip.MustParseAddrPort("192.0.2.1:7"), Time: now}, {From: netip.MustParseAddrPort("192.0.2.9:7"), Key: &theirs, Time: now}}
 			f.Tunnel.Key = &ours
-		}, "session", "the peer at 192.0.2.1 begins handshakes with another public key than this end's: the other end has to have " + ours.String()},
+		}, "session", "somebody at 192.0.2.1 begins handshakes with another public key than this end's: if it is the peer, the other end has to have " + ours.String()},
 		{func(f *Facts) {
 			f.Peer.Session = keeper.NoSession
 			f.Tunnel.Strangers = []tunnel.Stranger{{From: netip.MustParseAddrPort("192.0.2.1:7"), Key: &theirs, Time: now}}
-		}, "session", "whoever is at 192.0.2.1:7 begins handshakes with the public key " + theirs.String() + ", which no peer here has"},
+		}, "session", "somebody at 192.0.2.1:7 begins handshakes with the public key " + theirs.String() + ", which no peer here has"},
 		{func(f *Facts) {
 			f.Peer.Session, f.Peer.Endpoint = keeper.NoSession, netip.AddrPort{}
 			f.Tunnel.Strangers = []tunnel.Stranger{{From: netip.MustParseAddrPort("192.0.2.9:7"), Key: &theirs, Time: now}}
