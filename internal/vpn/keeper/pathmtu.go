@@ -157,7 +157,9 @@ func (t *running) measure(ctx context.Context, of *resolve.Peer, k key.Public, n
 		}
 	}
 	fresh := other || p.again || p.begun.IsZero()
-	if p.ended && (p.found == nil || prober.Beyond()) { // else larger packets than are known would be sent again and again
+	// A line that was away may have become larger. But where the interface has to be as large as the requests, larger packets than are
+	// known would be sent again and again.
+	if p.ended && (p.found == nil || prober.Beyond() || now.Sub(p.raised) >= raisePause) {
 		fresh = true
 	}
 	raise := fresh || now.Sub(p.raised) >= raisePause && prober.Beyond()

@@ -202,6 +202,8 @@ func testMeasureWithin(t *testing.T) {
 	if got := r.paths[k].found.Size; got != 1300 {
 		t.Errorf("the path has %d bytes", got)
 	}
+	step("nothing answers", time.Minute, 2, false)
+	step("it answers ten minutes after the largest MTU", raisePause, 0, true)
 	r.paths[k].again = true
 	step("after a load", time.Minute, 0, true)
 }
