@@ -19,6 +19,16 @@ func (l *line) cut(is bool) {
 	l.client.Carrier(!is, l.now)
 }
 
+// A driver may tell the carrier wrongly: then the session goes on with the first answer.
+func TestWrongCarrier(t *testing.T) {
+	l := newLine(t, clientConfig(), serverConfig())
+	l.await(Up, 2*time.Second)
+	l.run(5 * time.Second)
+	l.client.Carrier(false, l.now)
+	l.await(Held, time.Millisecond)
+	l.await(Changed, 2*time.Minute)
+}
+
 // A session is held while the line has no carrier, and goes on if the concentrator has not noticed.
 func TestCarrier(t *testing.T) {
 	server := serverConfig()

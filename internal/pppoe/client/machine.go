@@ -137,17 +137,18 @@ type Machine struct {
 	payload uint16
 	early   [][]byte // frames of the session that came before the PADS
 
-	retryAt  time.Time
-	upSince  time.Time // zero: not up
-	checking bool      // the large echo is out
-	plain    bool      // no RFC 4638: large packets do not pass
-	stopping bool      // no new session follows
-	renewing bool      // a new session follows at once
-	last     Session
-	doubtful Ref  // the last session, whose end may not have reached the concentrator; zero: there is none
-	told     bool // that end, once more in this search
-	dark     bool // the line has no carrier
-	held     bool // the session has not answered since it had none
+	retryAt   time.Time
+	upSince   time.Time // zero: not up
+	checking  bool      // the large echo is out
+	plain     bool      // no RFC 4638: large packets do not pass
+	stopping  bool      // no new session follows
+	renewing  bool      // a new session follows at once
+	last      Session
+	doubtful  Ref  // the last session, whose end may not have reached the concentrator; zero: there is none
+	told      bool // that end, once more in this search
+	dark      bool // the line has no carrier
+	held      bool // the session has not answered since it had none
+	heldSince time.Time
 
 	backOff, authWait time.Duration
 	strayAt           time.Time         // the next PADT for an unknown session, not before
@@ -273,16 +274,20 @@ func (m *Machine) Carrier(on bool, now time.Time) {
 		m.link.Probe(now)
 		m.drain(now)
 	case m.phase == inSession && !m.held:
-		m.held = true
+		m.held, m.heldSince = true, now
 		m.event(Event{Kind: Held, Session: m.last})
 	case on && (m.phase == discovering || m.phase == waiting && m.authWait == firstAuthWait):
 		m.discover(now)
 	}
 }
 
+// wrongCarrier is after how long something that the peer has sent proves that the line works, whatever its driver says of the
+// carrier: what was on its way before has come by then.
+const wrongCarrier = 2 * time.Second
+
 // answered says that the session carries packets again, if it was held.
-func (m *Machine) answered() {
-	if m.held && !m.dark {
+func (m *Machine) answered(now time.Time) {
+	if m.held && (!m.dark || now.Sub(m.heldSince) > wrongCarrier) {
 		m.held = false
 		m.event(Event{Kind: Changed, Session: m.last})
 	}
@@ -293,7 +298,7 @@ func (m *Machine) answered() {
 func (m *Machine) Traffic(now time.Time) {
 	if m.phase == inSession {
 		m.link.Heard(now)
-		m.answered()
+		m.answered(now)
 	}
 }
 
@@ -349,7 +354,7 @@ func (m *Machine) receiveSession(f discovery.Frame, b []byte, now time.Time) {
 	if m.phase == inSession && m.ref == (Ref{f.From, f.SessionID}) {
 		m.note("← %s", ppp.Describe(f.Payload))
 		m.link.Receive(f.Payload, now)
-		m.answered()
+		m.answered(now)
 		m.drain(now)
 		return
 	}
