@@ -42,6 +42,9 @@ func damaged(v *view) (o outcome) {
 // worstOf returns the matching counter that grew most. It does not add them up, because
 // several count the same frame.
 func (v *view) worstOf(name string, match *regexp.Regexp) (most uint64, counter string) {
+	if !v.sampled {
+		return 0, ""
+	}
 	for _, key := range sortedKeys(v.After.Statistics[name]) {
 		before, known := v.Before.Statistics[name][key]
 		if grew := Grown(v.After.Statistics[name][key], before); known && grew > most && match.MatchString(key) {

@@ -52,7 +52,7 @@ func slowLink(v *view, n *nic, o *outcome) {
 // mismatched reports whether a link of at most 100 Mbit/s, which may run half duplex, is set to
 // full duplex without negotiation, and frames arrive damaged. The other end cannot know of it.
 func (v *view) mismatched(n *nic) bool {
-	if n.Offers == nil || n.Offers.Autoneg || n.Mbit > 100 || n.Duplex != "full" {
+	if !n.counted || n.Offers == nil || n.Offers.Autoneg || n.Mbit > 100 || n.Duplex != "full" {
 		return false
 	}
 	bad, _ := v.worstOf(n.Name, badFrames)

@@ -312,3 +312,18 @@ func TestLongWaits(t *testing.T) {
 		}
 	}
 }
+
+// TestPortsWithoutSamples checks that a bundle of settings alone is judged: nothing tells then
+// whether frames arrive damaged.
+func TestPortsWithoutSamples(t *testing.T) {
+	b := newBox(4)
+	b.card("eth1", "fec", 100, 1, 1).Offers = &Offers{}
+	b.s.Before, b.s.After = nil, nil
+	r, err := Examine(b.s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := findingOf(r, "LINK-1"); f != nil {
+		t.Errorf("%+v", f)
+	}
+}
