@@ -315,6 +315,13 @@ var harmless = []struct {
 		fault:  func(b *box) { b.counted("eth0", "pps_allowance_exceeded", 9000) },
 	},
 	{
+		name: "halves of datagrams that came before", check: "FRAG-1", severity: Warning,
+		change: func(b *box) { b.stack("Ip.ReasmFails", 40).stack("Ip.ReasmTimeout", 40) },
+		fault: func(b *box) {
+			b.stack("Ip.ReasmFails", 40).stack("Ip.ReasmTimeout", 40).stack("Ip.ReasmReqds", 400)
+		},
+	},
+	{
 		name: "the hypervisor takes time that nobody misses", check: "VIRT-1", severity: Warning,
 		change: func(b *box) { b.core(2, 2, 0, 0).steal(2, 60) },
 		fault:  func(b *box) { b.core(2, 30, 0, 0).steal(2, 60) },

@@ -58,7 +58,8 @@ func (v *view) snmp(name string) (grew uint64, known bool) {
 
 // fragments are put together for connection tracking and for programs of this box. A
 // failure is either a fragment that never came (ReasmTimeout counts these, too), or a lack
-// of room (inet_frag_create refuses above high_thresh).
+// of room (inet_frag_create refuses above high_thresh). What runs out of time came 30 seconds
+// earlier, so it may be more than the fragments that came between the samples.
 func fragments(v *view) (o outcome) {
 	const limit = "net.ipv4.ipfrag_high_thresh"
 	late, asked := v.counted("Ip.ReasmTimeout"), v.counted("Ip.ReasmReqds")
@@ -79,8 +80,12 @@ func fragments(v *view) (o outcome) {
 			Text: "room for four times as many; first see who sends fragments (tcpdump 'ip[6:2] & 0x3fff != 0'): with the right MTU there are none, and a flood of halves is an attack"}}
 		f.Expect = "datagrams in fragments arrive"
 	case late >= fewLost && float64(late) >= held*float64(asked):
-		f.Severity, f.weight = Warning, float64(late)/float64(asked)
+		f.Severity, f.weight = Warning, min(1, float64(late)/float64(max(1, asked)))
 		f.Says = fmt.Sprintf("the rest of %s of the datagrams in fragments never comes: a part of each is lost on the way", percent(f.weight))
+		if asked < fewLost {
+			f.Severity = Notice
+			f.Says = fmt.Sprintf("the rest of %s datagrams in fragments never came: a part of each was lost on the way", units.Thousands(int(late)))
+		}
 		f.Remedies = []Remedy{{Command: "tcpdump -ni any 'ip[6:2] & 0x3fff != 0'", Text: "see who sends fragments, and give that sender, or the tunnel that splits, an mtu at which it sends whole packets"}}
 		f.Expect = "no fragments, so that one lost packet is one"
 	default:

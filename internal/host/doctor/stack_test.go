@@ -327,3 +327,30 @@ func TestPortsWithoutSamples(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// TestLateFragments checks the share of datagrams whose rest never comes. What runs out of time
+// came 30 seconds earlier, so fewer fragments than that may have come between the samples.
+func TestLateFragments(t *testing.T) {
+	for _, c := range []struct {
+		late, asked uint64
+		want        string
+		severity    Severity
+	}{
+		{3000, 190000, "the rest of 1.6 % of the datagrams", Warning},
+		{40, 20, "the rest of 100 % of the datagrams", Warning},
+		{40, fewLost - 1, "the rest of 40 datagrams", Notice},
+		{40, 0, "the rest of 40 datagrams", Notice},
+	} {
+		b := newBox(4)
+		b.card("eth0", "ixgbe", 10000, 4, 4)
+		b.traffic("eth0", 900, 9000, 9000, 9000, 9000).stack("Ip.ReasmFails", c.late).stack("Ip.ReasmTimeout", c.late).stack("Ip.ReasmReqds", c.asked)
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := findingOf(r, "FRAG-1")
+		if f == nil || f.Severity != c.severity || !strings.Contains(f.Says, c.want) || f.weight > 1 {
+			t.Errorf("%+v: %+v", c, f)
+		}
+	}
+}
