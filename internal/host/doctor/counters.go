@@ -116,6 +116,7 @@ type Class struct {
 // NFQueue is a queue of packets for a program that judges them (NFQUEUE).
 type NFQueue struct {
 	Number  int    `json:"number"`
+	PortID  uint32 `json:"port_id,omitempty"` // of the program's socket (netlink); 0: unknown
 	Program string `json:"program,omitempty"` // "": unknown
 	Waiting int    `json:"waiting"`
 	Given   uint64 `json:"given"`   // packets that were queued

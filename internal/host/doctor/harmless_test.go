@@ -322,6 +322,22 @@ var harmless = []struct {
 		},
 	},
 	{
+		name: "a program that judges packets starts again", check: "NFQ-1", severity: Critical,
+		change: func(b *box) {
+			b.judged(NFQueue{PortID: 700, Given: 900000, Dropped: 40}, NFQueue{PortID: 900, Given: 50000})
+		},
+		fault: func(b *box) {
+			b.judged(NFQueue{PortID: 700, Given: 900000, Dropped: 40}, NFQueue{PortID: 900, Given: 50000, Dropped: 900})
+		},
+	},
+	{
+		name: "the same, read without its port", check: "NFQ-1", severity: Critical,
+		change: func(b *box) { b.judged(NFQueue{Given: 900000, Dropped: 40}, NFQueue{Given: 50000}) },
+		fault: func(b *box) {
+			b.judged(NFQueue{Given: 900000, Dropped: 4000}, NFQueue{Given: 50000, Dropped: 900})
+		},
+	},
+	{
 		name: "the hypervisor takes time that nobody misses", check: "VIRT-1", severity: Warning,
 		change: func(b *box) { b.core(2, 2, 0, 0).steal(2, 60) },
 		fault:  func(b *box) { b.core(2, 30, 0, 0).steal(2, 60) },
@@ -341,6 +357,11 @@ func (b *box) errors(name string, more Link) *box {
 	l.RxDropped, l.TxTimeouts = l.RxDropped+more.RxDropped, l.TxTimeouts+more.TxTimeouts
 	b.s.After.Links[name] = l
 	return b
+}
+
+// judged sets the queue of packets for a program at the two samples.
+func (b *box) judged(before, after NFQueue) {
+	b.s.Before.NFQueues, b.s.After.NFQueues = []NFQueue{before}, []NFQueue{after}
 }
 
 // less leaves a card this number of received packets.

@@ -21,13 +21,20 @@ func nfqueues(v *view) (o outcome) {
 	for i := range v.After.NFQueues {
 		q := v.After.NFQueues[i]
 		for _, b := range v.Before.NFQueues {
-			if b.Number == q.Number {
-				q.Given, q.Dropped, q.Unread = wrapped(q.Given, b.Given), wrapped(q.Dropped, b.Dropped), wrapped(q.Unread, b.Unread)
+			if q.continues(&b) {
+				q.Given, q.Dropped, q.Unread = wrapped(q.Given, b.Given), q.Dropped-b.Dropped, q.Unread-b.Unread
+				break
 			}
 		}
 		v.nfqueue(&o, &q)
 	}
 	return o
+}
+
+// continues reports whether a queue is the one of the first sample. The counters of a program's
+// queue start at 0 when the program starts again.
+func (q *NFQueue) continues(b *NFQueue) bool {
+	return b.Number == q.Number && b.PortID == q.PortID && q.Dropped >= b.Dropped && q.Unread >= b.Unread
 }
 
 func (v *view) nfqueue(o *outcome, q *NFQueue) {

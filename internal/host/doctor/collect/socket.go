@@ -63,12 +63,12 @@ func (r *reader) nfqueues(c *doctor.Counters) {
 	found := []doctor.NFQueue{}
 	for line := range strings.Lines(text) {
 		var q doctor.NFQueue
-		var port, mode, length int
-		if _, err := fmt.Sscan(line, &q.Number, &port, &q.Waiting, &mode, &length, &q.Dropped, &q.Unread, &q.Given); err != nil {
+		var mode, length int
+		if _, err := fmt.Sscan(line, &q.Number, &q.PortID, &q.Waiting, &mode, &length, &q.Dropped, &q.Unread, &q.Given); err != nil {
 			r.lacks("nfqueues", fmt.Errorf("read /proc/net/netfilter/nfnetlink_queue: line %q: %w", line, err))
 			return
 		}
-		if name, err := readFile(r.procFile(strconv.Itoa(port), "comm")); err == nil {
+		if name, err := readFile(r.procFile(strconv.FormatUint(uint64(q.PortID), 10), "comm")); err == nil {
 			q.Program = strings.TrimSpace(name)
 		}
 		found = append(found, q)

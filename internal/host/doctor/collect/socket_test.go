@@ -48,7 +48,7 @@ func TestNFQueues(t *testing.T) {
 	if r.nfqueues(&c); c.NFQueues == nil || len(c.NFQueues) > 0 {
 		t.Errorf("without the file: %v", c.NFQueues)
 	}
-	for name, text := range map[string]string{"net/netfilter/nfnetlink_queue": "    0   1234  4096 2 65535 1018019   17  5000000  1\n    3 4294963 0 2 65535 0 0 9 1\n", "1234/comm": "ntopng\n"} {
+	for name, text := range map[string]string{"net/netfilter/nfnetlink_queue": "    0   1234  4096 2 65535 1018019   17  5000000  1\n    3 4294963200 0 2 65535 0 0 9 1\n", "1234/comm": "ntopng\n"} {
 		if err := os.MkdirAll(filepath.Dir(r.procFile(name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestNFQueues(t *testing.T) {
 		}
 	}
 	r.nfqueues(&c)
-	want := []doctor.NFQueue{{Number: 0, Program: "ntopng", Waiting: 4096, Given: 5000000, Dropped: 1018019, Unread: 17}, {Number: 3, Given: 9}}
+	want := []doctor.NFQueue{{Number: 0, PortID: 1234, Program: "ntopng", Waiting: 4096, Given: 5000000, Dropped: 1018019, Unread: 17}, {Number: 3, PortID: 4294963200, Given: 9}}
 	if diff := cmp.Diff(want, c.NFQueues); diff != "" || len(r.snapshot.Unreadable) > 0 {
 		t.Errorf("%v\n%s", r.snapshot.Unreadable, diff)
 	}
