@@ -106,7 +106,7 @@ func datagrams(v *view) (o outcome) {
 		return o
 	}
 	f.Severity = min(gradeLoss(lost, f.weight), Warning) // it may be a socket that nobody reads
-	if f.weight >= held {
+	if f.weight >= held && lost >= few {
 		f.Severity = Critical
 	}
 	f.Says = fmt.Sprintf("%s of the datagrams for programs of this box find no room in their socket", percent(f.weight))

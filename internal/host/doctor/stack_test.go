@@ -354,3 +354,23 @@ func TestLateFragments(t *testing.T) {
 		}
 	}
 }
+
+// TestUnreadSocket checks that many lost datagrams are critical only if they are a good part, and
+// that a good part is critical only if they are many: a socket that nobody reads drops all of its own.
+func TestUnreadSocket(t *testing.T) {
+	for _, c := range []struct {
+		lost, taken uint64
+		want        Severity
+	}{{12, 300, Warning}, {few - 1, 300, Warning}, {few, 30000, Critical}, {few, 3000000, Warning}} {
+		b := newBox(4)
+		b.card("eth0", "ixgbe", 10000, 4, 4)
+		b.traffic("eth0", 900, 9000, 9000, 9000, 9000).stack("Udp.RcvbufErrors", c.lost).stack("Udp.InDatagrams", c.taken)
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := findingOf(r, "SOCK-1"); f == nil || f.Severity != c.want {
+			t.Errorf("%+v: %+v", c, f)
+		}
+	}
+}
