@@ -338,6 +338,11 @@ var harmless = []struct {
 		},
 	},
 	{
+		name: "a switch's port without the speeds between 1,000 and 10,000", check: "LINK-1", severity: Warning,
+		change: func(b *box) { b.between(1000) },
+		fault:  func(b *box) { b.between(5000) },
+	},
+	{
 		name: "the hypervisor takes time that nobody misses", check: "VIRT-1", severity: Warning,
 		change: func(b *box) { b.core(2, 2, 0, 0).steal(2, 60) },
 		fault:  func(b *box) { b.core(2, 30, 0, 0).steal(2, 60) },
@@ -362,6 +367,16 @@ func (b *box) errors(name string, more Link) *box {
 // judged sets the queue of packets for a program at the two samples.
 func (b *box) judged(before, after NFQueue) {
 	b.s.Before.NFQueues, b.s.After.NFQueues = []NFQueue{before}, []NFQueue{after}
+}
+
+// between gives eth1, a card of up to 5,000 Mbit/s at 1,000, a partner of 10,000, and the fastest
+// speed that both have.
+func (b *box) between(common int) {
+	n := &b.s.Interfaces[1]
+	n.Mbit, n.MaxMbit, n.Offers = 1000, 5000, &Offers{Autoneg: true, Mbit: 5000, Partner: 10000, Common: common}
+	l := b.s.Before.Links["eth1"]
+	l.RxBytes, l.RxPackets = l.RxBytes+9e8, l.RxPackets+700000
+	b.s.After.Links["eth1"] = l
 }
 
 // less leaves a card this number of received packets.

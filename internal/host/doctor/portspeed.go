@@ -82,14 +82,25 @@ func (n *nic) slower() (why string, r *Remedy) {
 		return fmt.Sprintf(": it offers no more than %s%s", units.Thousands(ours), also), &Remedy{
 			Command: fmt.Sprintf("ethtool -s %s autoneg on advertise %s", n.Name, advertise(n.MaxMbit)),
 			Text:    "offer all that the port does (the link goes down for a moment); then find what limits it: a driver's default, NetworkManager, or a power saving setting"}
-	case partner > n.Mbit && ours > n.Mbit:
+	case offers.both() > n.Mbit:
 		return ", as both ends offer: the cable or a plug is bad", n.cableTest("find the broken pair (the link goes down for a moment), and change the cable")
 	case slow && partner > 0 && partner == n.Mbit:
 		return ": the other end offers no more", &Remedy{Text: "look at the other port: its speed, or a limit that is set there; a port that can do no more is full at this speed"}
+	case slow && offers.Common > 0 && offers.Common == n.Mbit:
+		return ": the other end offers no more that this port does", &Remedy{Text: "look at the other port: a limit that is set there; a port that lacks the speeds between is right at this one"}
 	case slow:
 		return "", n.cableTest("find the broken pair (the link goes down for a moment), and change the cable; with two of its four pairs gigabit Ethernet falls back to 100 Mbit/s. Then look at the other port's settings")
 	}
 	return "", nil
+}
+
+// both returns the fastest speed that both ends offer; 0: unknown. The slower of their fastest need
+// not be one: many a port of 10,000 Mbit/s has none between that and 1,000.
+func (o *Offers) both() int {
+	if o.Common == 0 && o.Mbit == o.Partner {
+		return o.Mbit
+	}
+	return o.Common
 }
 
 func (n *nic) cableTest(text string) *Remedy {

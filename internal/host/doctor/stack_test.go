@@ -175,15 +175,19 @@ func TestOffers(t *testing.T) {
 		command    string
 	}{
 		{"nothing known", 100, 1000, nil, "and its port does 1,000", "cable-test"},
-		{"offers too little", 1000, 2500, &Offers{true, 1000, 2500}, "offers no more than 1,000, the other end up to 2,500", "advertise 0x80000000002f"},
-		{"offers 100", 100, 1000, &Offers{true, 100, 0}, "offers no more than 100", "advertise 0x2f"},
-		{"both offer more", 100, 1000, &Offers{true, 1000, 1000}, "as both ends offer", "cable-test"},
-		{"both offer 2,500", 1000, 2500, &Offers{true, 2500, 2500}, "as both ends offer", "cable-test"},
-		{"the other end", 100, 1000, &Offers{true, 1000, 100}, "the other end offers no more", ""},
+		{"offers too little", 1000, 2500, &Offers{Autoneg: true, Mbit: 1000, Partner: 2500}, "offers no more than 1,000, the other end up to 2,500", "advertise 0x80000000002f"},
+		{"offers 100", 100, 1000, &Offers{Autoneg: true, Mbit: 100, Partner: 0}, "offers no more than 100", "advertise 0x2f"},
+		{"both offer more", 100, 1000, &Offers{Autoneg: true, Mbit: 1000, Partner: 1000}, "as both ends offer", "cable-test"},
+		{"both offer 2,500", 1000, 2500, &Offers{Autoneg: true, Mbit: 2500, Partner: 2500}, "as both ends offer", "cable-test"},
+		{"the other end", 100, 1000, &Offers{Autoneg: true, Mbit: 1000, Partner: 100}, "the other end offers no more", ""},
 		{"set by hand", 100, 1000, &Offers{Autoneg: false}, "does not negotiate", "autoneg on"},
-		{"a switch of 1,000", 1000, 2500, &Offers{true, 2500, 1000}, "", ""},
-		{"both limited", 1000, 2500, &Offers{true, 1000, 1000}, "", ""},
-		{"a driver that says little", 1000, 2500, &Offers{true, 1000, 0}, "", ""},
+		{"a switch of 1,000", 1000, 2500, &Offers{Autoneg: true, Mbit: 2500, Partner: 1000}, "", ""},
+		{"both limited", 1000, 2500, &Offers{Autoneg: true, Mbit: 1000, Partner: 1000}, "", ""},
+		{"a driver that says little", 1000, 2500, &Offers{Autoneg: true, Mbit: 1000, Partner: 0}, "", ""},
+		{"the other end does 100, 1,000 and 10,000", 1000, 5000, &Offers{Autoneg: true, Mbit: 5000, Partner: 10000, Common: 1000}, "", ""},
+		{"both do 5,000", 1000, 5000, &Offers{Autoneg: true, Mbit: 5000, Partner: 10000, Common: 5000}, "as both ends offer", "cable-test"},
+		{"common speed not known", 1000, 5000, &Offers{Autoneg: true, Mbit: 5000, Partner: 10000}, "", ""},
+		{"the other end does 100 and 10,000", 100, 1000, &Offers{Autoneg: true, Mbit: 1000, Partner: 10000, Common: 100}, "the other end offers no more that this port does", ""},
 		{"a port that is set to 1,000", 1000, 2500, &Offers{}, "", ""},
 	} {
 		b := newBox(4)
@@ -271,7 +275,7 @@ func TestDuplexMismatch(t *testing.T) {
 		offers *Offers
 		crc    uint64
 		want   string
-	}{{&Offers{}, 900, "LINK-1"}, {&Offers{true, 100, 100}, 900, "ERR-1"}, {nil, 900, "ERR-1"}, {&Offers{}, 0, ""}} {
+	}{{&Offers{}, 900, "LINK-1"}, {&Offers{Autoneg: true, Mbit: 100, Partner: 100}, 900, "ERR-1"}, {nil, 900, "ERR-1"}, {&Offers{}, 0, ""}} {
 		b := newBox(4)
 		b.card("eth0", "igb", 1000, 4, 4)
 		b.card("eth1", "fec", 100, 1, 1).Offers = c.offers

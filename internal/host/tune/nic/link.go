@@ -2,6 +2,7 @@ package nic
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 )
 
@@ -11,10 +12,10 @@ type Link struct {
 	MaxMbit int // for copper, which can fall back to lower speeds; 0 for other ports
 	Duplex  string
 	// AdvertisedMbit is the fastest speed that the card offers the other end, PartnerMbit
-	// the fastest that the other end offers. 0: the driver does not report it, or the port is
-	// not of copper.
-	AdvertisedMbit, PartnerMbit int
-	Autoneg                     bool
+	// the fastest that the other end offers, CommonMbit the fastest that both offer. 0: the
+	// driver does not report it, or the port is not of copper.
+	AdvertisedMbit, PartnerMbit, CommonMbit int
+	Autoneg                                 bool
 }
 
 // Link reads the state of a card's port. The library's function prints to standard output
@@ -31,7 +32,7 @@ func (c *Cards) Link(card string) (*Link, error) {
 func (s *linkSettings) state() *Link {
 	l := &Link{
 		MaxMbit: s.fastest(supported), AdvertisedMbit: s.fastest(advertised), PartnerMbit: s.fastest(partner),
-		Autoneg: s.autoneg != 0,
+		CommonMbit: s.fastest(advertised, partner), Autoneg: s.autoneg != 0,
 	}
 	if s.speed != speedUnknown {
 		l.Mbit = int(s.speed)
@@ -45,15 +46,20 @@ func (s *linkSettings) state() *Link {
 	return l
 }
 
-// fastest returns the highest speed of copper in one of the masks.
-func (s *linkSettings) fastest(mask int) (mbit int) {
-	words := int(s.words)
+// fastest returns the highest speed of copper that is in each of these masks.
+func (s *linkSettings) fastest(masks ...int) (mbit int) {
 	for _, m := range modes {
-		if word := m.bit / 32; word < words && s.masks[mask*words+word]&(1<<(m.bit%32)) != 0 {
+		if !slices.ContainsFunc(masks, func(mask int) bool { return !s.has(mask, m.bit) }) {
 			mbit = max(mbit, m.mbit)
 		}
 	}
 	return mbit
+}
+
+// has reports whether a link mode is in one of the masks.
+func (s *linkSettings) has(mask, bit int) bool {
+	words, word := int(s.words), bit/32
+	return word < words && s.masks[mask*words+word]&(1<<(bit%32)) != 0
 }
 
 // linkSettings is struct ethtool_link_settings, followed by room for the three masks of
