@@ -10,13 +10,22 @@ import (
 // outer packets are those of IPv4.
 var encapsulation = map[string]int{"vxlan": 50, "geneve": 50, "gretap": 38, "gre": 24, "ipip": 20, "sit": 20, "ip6tnl": 40, "ip6gre": 44, "wireguard": 60}
 
+// unlimited is the least MTU of a tunnel that leaves the size of packets to what is attached to it:
+// Open vSwitch gives its tunnels 65,000.
+const unlimited = 65000
+
 // tooWide finds tunnels whose MTU leaves no room for what they add: their largest packets
-// are split, or vanish where the way carries no fragments.
+// are split, or vanish where the way carries no fragments. The MTU of an external tunnel is no fault by itself:
+// what hands it packets knows the room, unless packets are split or refused.
 func (v *view) tooWide(o *outcome) {
+	split := v.counted("Ip.FragFails", "Ip.FragOKs") >= fewLost
 	for i := range v.Interfaces {
 		d := &v.Interfaces[i]
 		more, below := encapsulation[d.Kind], v.beneath(d)
 		if more == 0 || !d.Up || d.MTU == 0 || below == nil || below.MTU == 0 || d.MTU+more <= below.MTU {
+			continue
+		}
+		if d.External && !split || d.MTU >= unlimited {
 			continue
 		}
 		f := Finding{

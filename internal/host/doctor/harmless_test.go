@@ -343,6 +343,23 @@ var harmless = []struct {
 		fault:  func(b *box) { b.between(5000) },
 	},
 	{
+		name: "a tunnel whose far ends each packet brings", check: "PATH-1", severity: Warning,
+		change: func(b *box) { b.over("cilium_vxlan", "vxlan", 1500).external("cilium_vxlan") },
+		fault:  func(b *box) { b.over("cilium_vxlan", "vxlan", 1500) },
+	},
+	{
+		name: "a tunnel of Open vSwitch", check: "PATH-1", severity: Warning,
+		change: func(b *box) { b.over("genev_sys_6081", "geneve", 65000) },
+		fault:  func(b *box) { b.over("geneve0", "geneve", 1500) },
+	},
+	{
+		name: "packets of an external tunnel are whole", check: "PATH-1", severity: Warning,
+		change: func(b *box) { b.over("cilium_vxlan", "vxlan", 1500).external("cilium_vxlan") },
+		fault: func(b *box) {
+			b.over("cilium_vxlan", "vxlan", 1500).external("cilium_vxlan").stack("Ip.FragOKs", 20).stack("Ip.InReceives", 800000)
+		},
+	},
+	{
 		name: "the hypervisor takes time that nobody misses", check: "VIRT-1", severity: Warning,
 		change: func(b *box) { b.core(2, 2, 0, 0).steal(2, 60) },
 		fault:  func(b *box) { b.core(2, 30, 0, 0).steal(2, 60) },
@@ -377,6 +394,15 @@ func (b *box) between(common int) {
 	l := b.s.Before.Links["eth1"]
 	l.RxBytes, l.RxPackets = l.RxBytes+9e8, l.RxPackets+700000
 	b.s.After.Links["eth1"] = l
+}
+
+// external lets a tunnel's far ends come with each packet.
+func (b *box) external(name string) *box {
+	for i := range b.s.Interfaces {
+		b.s.Interfaces[i].External = b.s.Interfaces[i].External || b.s.Interfaces[i].Name == name
+	}
+	b.s.Before.SNMP["Ip.FragOKs"], b.s.After.SNMP["Ip.FragOKs"] = 40, 40
+	return b
 }
 
 // less leaves a card this number of received packets.

@@ -19,6 +19,7 @@ type Interface struct {
 	Offers    *Offers        `json:"offers,omitempty"`   // what the two ends tell each other; nil: unknown
 	Master    string         `json:"master,omitempty"`   // bridge or bond that it belongs to
 	Parent    string         `json:"parent,omitempty"`   // device below a VLAN or PPPoE session
+	External  bool           `json:"external,omitempty"` // a tunnel whose far ends come with each packet (ip link … external)
 	PPPoE     *PPPoE         `json:"pppoe,omitempty"`    // the PPP interface's session; nil: none, or unknown
 	MAC       string         `json:"mac,omitempty"`
 	Addresses []netip.Prefix `json:"addresses,omitzero"`

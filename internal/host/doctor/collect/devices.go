@@ -113,7 +113,7 @@ func newInterface(l *netif.Link, raw netlink.Link, names map[int]string) doctor.
 	n := doctor.Interface{
 		Name: l.Name, Kind: string(l.Kind), MTU: l.MTU, MAC: l.MAC.String(), Master: names[l.Master], Parent: names[l.Parent],
 		Up:       l.Up && a.OperState != netlink.OperDown && a.OperState != netlink.OperLowerLayerDown && a.OperState != netlink.OperNotPresent,
-		TxQueues: a.NumTxQueues, RxQueues: netif.Queues(l),
+		TxQueues: a.NumTxQueues, RxQueues: netif.Queues(l), External: external(raw),
 	}
 	for _, address := range l.Addresses {
 		n.Addresses = append(n.Addresses, address.Prefix)
@@ -125,6 +125,25 @@ func newInterface(l *netif.Link, raw netlink.Link, names map[int]string) doctor.
 		}
 	}
 	return n
+}
+
+// external reports whether a tunnel's far ends come with each packet.
+func external(l netlink.Link) bool {
+	switch l := l.(type) {
+	case *netlink.Vxlan:
+		return l.FlowBased
+	case *netlink.Geneve:
+		return l.FlowBased
+	case *netlink.Gretap:
+		return l.FlowBased
+	case *netlink.Gretun:
+		return l.FlowBased
+	case *netlink.Iptun:
+		return l.FlowBased
+	case *netlink.Ip6tnl:
+		return l.FlowBased
+	}
+	return false
 }
 
 // XDP_ATTACHED_DRV, _SKB and _HW of linux/if_link.h.

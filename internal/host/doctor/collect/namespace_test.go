@@ -2,8 +2,10 @@ package collect
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -78,5 +80,39 @@ func TestRealNamespace(t *testing.T) {
 	}
 	if r.namespace(); !r.snapshot.Host.Namespace || len(r.snapshot.Unreadable) > 0 {
 		t.Errorf("a new namespace counts as the machine's first; %v", r.snapshot.Unreadable)
+	}
+}
+
+// TestExternal checks that a tunnel whose far ends come with each packet is told from others.
+func TestExternal(t *testing.T) {
+	testenv.NeedRoot(t)
+	runtime.LockOSThread() // the thread ends with the test, in its namespace
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{"vx0": true, "vx1": false}
+	for _, of := range []string{"vx0 type vxlan external dstport 4789", "vx1 type vxlan id 7 dstport 4790"} {
+		if said, err := exec.Command("ip", append([]string{"link", "add"}, strings.Fields(of)...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %s", of, said)
+		}
+	}
+	d, err := openDevices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	r := &reader{proc: "/proc", sys: t.TempDir(), net: t.TempDir(), devices: d, snapshot: &doctor.Snapshot{Unreadable: map[string]string{}}}
+	if err := r.interfaces(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.snapshot.Interfaces {
+		n := &r.snapshot.Interfaces[i]
+		if external, asked := want[n.Name]; asked && n.External != external {
+			t.Errorf("%s is external: %t", n.Name, n.External)
+		}
+		delete(want, n.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("not read: %v", want)
 	}
 }
