@@ -360,6 +360,11 @@ var harmless = []struct {
 		},
 	},
 	{
+		name: "a kernel that does not enforce the limit of destinations", check: "DST-1", severity: Critical,
+		change: func(b *box) { b.destinations(9000, "5.15.0") },
+		fault:  func(b *box) { b.destinations(4300, "5.15.0") },
+	},
+	{
 		name: "the hypervisor takes time that nobody misses", check: "VIRT-1", severity: Warning,
 		change: func(b *box) { b.core(2, 2, 0, 0).steal(2, 60) },
 		fault:  func(b *box) { b.core(2, 30, 0, 0).steal(2, 60) },

@@ -378,3 +378,19 @@ func TestUnreadSocket(t *testing.T) {
 		}
 	}
 }
+
+// TestDestinations checks what is said of a table of destinations: whether packets are lost already.
+func TestDestinations(t *testing.T) {
+	for n, want := range map[int]string{3500: "will be lost", 4090: "are lost", 4500: "are lost", 4600: ""} {
+		b := newBox(4)
+		b.card("eth0", "ixgbe", 10000, 4, 4)
+		b.traffic("eth0", 900, 9000, 9000, 9000, 9000).destinations(n, "5.15.0")
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := findingOf(r, "DST-1"); (f != nil) != (want != "") || f != nil && !strings.Contains(f.Says, want) {
+			t.Errorf("%d: %+v", n, f)
+		}
+	}
+}

@@ -182,6 +182,9 @@ func doubleTracking(v *view) (o outcome) {
 // noLimit6 is the first version of Linux whose IPv6 destinations have no limit.
 var noLimit6 = [2]int{6, 3}
 
+// notEnforced is the share of the limit that a kernel which enforces it does not reach.
+const notEnforced = 1.1
+
 // destinations checks the limit of IPv6's destinations, which kernels before 6.3 have: above it,
 // "Route cache is full", and packets to further hosts are lost.
 func destinations(v *view) (o outcome) {
@@ -201,13 +204,20 @@ func destinations(v *view) (o outcome) {
 		return o
 	}
 	share := float64(*v.After.Destinations6) / float64(most)
-	grade := fill(share, 0)
-	if grade == Notice {
+	if share > notEnforced {
+		o.absent = "this kernel does not enforce its limit"
 		return o
+	}
+	grade, lost := fill(share, 0), "are"
+	switch grade {
+	case Notice:
+		return o
+	case Warning:
+		lost = "will be"
 	}
 	o.add(Finding{
 		Severity: grade, core: -1, weight: share,
-		Says:     "the table of IPv6 destinations holds " + of(*v.After.Destinations6, most) + ": packets to further hosts are lost (\"Route cache is full\")",
+		Says:     fmt.Sprintf("the table of IPv6 destinations holds %s: packets to further hosts %s lost (\"Route cache is full\")", of(*v.After.Destinations6, most), lost),
 		Evidence: []string{fmt.Sprintf("%s = %d", limit, most)},
 		Remedies: []Remedy{{Command: fmt.Sprintf("sysctl -w %s=%d", limit, max(4*most, 1<<20)), Text: "raise the limit; Linux 6.3 and later have none"}},
 		Expect:   "all hosts are reached over IPv6",
