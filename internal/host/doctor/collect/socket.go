@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,7 +19,11 @@ import (
 func (r *reader) sockets(c *doctor.Counters) {
 	found := []doctor.Socket{}
 	for _, file := range []string{"udp", "udp6", "tcp", "tcp6"} {
-		text, err := readFile(r.procFile("net", file))
+		read := readFile
+		if strings.HasPrefix(file, "tcp") {
+			read = readListening
+		}
+		text, err := read(r.procFile("net", file))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // a kernel without IPv6
 		}
@@ -79,9 +84,27 @@ func (r *reader) nfqueues(c *doctor.Counters) {
 // listening is TCP_LISTEN of the kernel's tcp_states.h.
 const listening = "0A"
 
+// readListening returns the heading and the listening sockets of a table of TCP. The kernel prints
+// them first (tcp_seq_start), and the others may be hundreds of thousands.
+func readListening(name string) (string, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	var text strings.Builder
+	lines := bufio.NewScanner(file)
+	for first := true; lines.Scan(); first = false {
+		if f := strings.Fields(lines.Text()); !first && len(f) > 3 && f[3] != listening {
+			break
+		}
+		text.WriteString(lines.Text() + "\n")
+	}
+	return text.String(), lines.Err()
+}
+
 // parseSockets reads a table of /proc/net (proc_net_tcp.rst): the last column of UDP is its
 // drops; the receive queue of a listening socket is the connections that wait.
-// lines is the drops; the receive queue of a listening socket is the connections that wait.
 func parseSockets(found []doctor.Socket, protocol, text string) ([]doctor.Socket, error) {
 	first := true
 	for line := range strings.Lines(text) {

@@ -41,6 +41,29 @@ func TestParseSockets(t *testing.T) {
 	}
 }
 
+// TestListening checks that a table of TCP is read up to its first socket that does not listen:
+// on a busy server hundreds of thousands follow.
+func TestListening(t *testing.T) {
+	r := &reader{proc: t.TempDir(), snapshot: &doctor.Snapshot{Unreadable: map[string]string{}}}
+	const head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+	const listens = "   0: 00000000:1F90 00000000:0000 0A 00000000:00000081 00:00000000 00000000     0        0 30001 1 0000000000000000 100 0 0 10 0\n"
+	const connected = "   1: 0100007F:0016 0100007F:C350 01 00000000:00000005 00:00000000 00000000     0        0 30002 1 0000000000000000 20 4 30 10 -1\n"
+	if err := os.MkdirAll(r.procFile("net"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{"": 0, head: 0, head + listens: 1, head + listens + connected + "not read\n": 1, head + connected + "not read\n": 0, head + listens + "nonsense\n": -1} {
+		if err := os.WriteFile(r.procFile("net/tcp"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		clear(r.snapshot.Unreadable)
+		var c doctor.Counters
+		r.sockets(&c)
+		if bad := r.snapshot.Unreadable["sockets"]; (bad != "") != (want < 0) || len(c.Sockets) != max(0, want) {
+			t.Errorf("%q: %+v, %s", text, c.Sockets, bad)
+		}
+	}
+}
+
 // TestNFQueues reads lines as the kernel prints them.
 func TestNFQueues(t *testing.T) {
 	r := &reader{proc: t.TempDir(), snapshot: &doctor.Snapshot{Unreadable: map[string]string{}}}
