@@ -87,7 +87,7 @@ func (n *nic) slower() (why string, r *Remedy) {
 	case slow && partner > 0 && partner == n.Mbit:
 		return ": the other end offers no more", &Remedy{Text: "look at the other port: its speed, or a limit that is set there; a port that can do no more is full at this speed"}
 	case slow && offers.Common > 0 && offers.Common == n.Mbit:
-		return ": the other end offers no more that this port does", &Remedy{Text: "look at the other port: a limit that is set there; a port that lacks the speeds between is right at this one"}
+		return ": the other end offers no faster speed that this port has", &Remedy{Text: "look at the other port: a limit that is set there; a port that lacks the speeds between is right at this one"}
 	case slow:
 		return "", n.cableTest("find the broken pair (the link goes down for a moment), and change the cable; with two of its four pairs gigabit Ethernet falls back to 100 Mbit/s. Then look at the other port's settings")
 	}

@@ -187,7 +187,7 @@ func TestOffers(t *testing.T) {
 		{"the other end does 100, 1,000 and 10,000", 1000, 5000, &Offers{Autoneg: true, Mbit: 5000, Partner: 10000, Common: 1000}, "", ""},
 		{"both do 5,000", 1000, 5000, &Offers{Autoneg: true, Mbit: 5000, Partner: 10000, Common: 5000}, "as both ends offer", "cable-test"},
 		{"common speed not known", 1000, 5000, &Offers{Autoneg: true, Mbit: 5000, Partner: 10000}, "", ""},
-		{"the other end does 100 and 10,000", 100, 1000, &Offers{Autoneg: true, Mbit: 1000, Partner: 10000, Common: 100}, "the other end offers no more that this port does", ""},
+		{"the other end does 100 and 10,000", 100, 1000, &Offers{Autoneg: true, Mbit: 1000, Partner: 10000, Common: 100}, "the other end offers no faster speed that this port has", ""},
 		{"a port that is set to 1,000", 1000, 2500, &Offers{}, "", ""},
 	} {
 		b := newBox(4)
