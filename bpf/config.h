@@ -236,10 +236,9 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
 #define QUEUE_YOUTH	   1000
 #define QUEUE_REST	   500
 /* Milliseconds of silence that tell that TCP has waited for its retransmission timer, and that the round trip is short: Linux
- * waits 200 ms and a round trip. For QUEUE_WAITS windows, one is QUEUE_WIDER halves of what it else is. */
+ * waits 200 ms and a round trip. For QUEUE_WAITS windows, one is as long as the latter. */
 #define QUEUE_TIMER	   180
 #define QUEUE_TIMER_MOST   250
-#define QUEUE_WIDER	   5
 #define QUEUE_WAITS	   8
 /* Windows whose share a connection can save up by sending less: what it may send at once. */
 #define QUEUE_EARNED	   3

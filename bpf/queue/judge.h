@@ -21,7 +21,7 @@ static __always_inline void queue_share(struct queue_share *to, const struct que
 {
 	__u64 part;
 
-	to->ms = q->waits ? (__u64)c->window * QUEUE_WIDER / 2 : c->window;
+	to->ms = q->waits ? queue_most(c->window, QUEUE_TIMER_MOST) : c->window;
 	to->bytes = h->level * to->ms >> QUEUE_FINE;
 	if (to->bytes < QUEUE_LEAST) {
 		to->bytes = QUEUE_LEAST;
@@ -218,7 +218,8 @@ static __always_inline void queue_congestion(struct queue_counter *q, const stru
 		return;
 	q->pace = QUEUE_TOLD;
 	q->missed = 0;
-	q->tell = !q->hurt; /* or it knows already, and its next packet may be one that it sends again */
+	if (!q->hurt) /* else it knows already, and its next packet may be one that it sends again */
+		q->tell = 1;
 }
 
 /* Returns what one may still owe, if all together may owe limit: what is left, or at least its

@@ -198,7 +198,7 @@ struct queue_counter {
 	__u8 steady : 1; /* it is deaf, so it gets its share and little more at once */
 	__u8 changes;	/* those of its class that its backlog fits		*/
 	__u8 deaf;	/* windows in which it paid no heed to losses		*/
-	__u8 hurt : 2;	/* 2: it has lost packets; less by one for each window in which it sends and loses none */
+	__u8 hurt : 2;	/* 2: it has lost packets; less by one for each window in which it sends */
 	__u8 waits : 6; /* windows for which its windows are longer: it waits for its timer (queue_wait) */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct queue_counter) == 128, "two lines: the packets' and the timer's");

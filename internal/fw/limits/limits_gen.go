@@ -90,7 +90,6 @@ const (
 	QueueRest         = 500
 	QueueTimer        = 180
 	QueueTimerMost    = 250
-	QueueWider        = 5
 	QueueWaits        = 8
 	QueueEarned       = 3
 	QueueTell         = (32 * QueuePacketBytes)
