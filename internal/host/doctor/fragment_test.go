@@ -47,7 +47,7 @@ func TestClamp(t *testing.T) {
 		if weir {
 			b.weir(0)
 			b.s.After.Weir.Reasons["up-mtu"] = 900
-			want = `r='match on ppp0 inet scrub (max-mss 1452)\nmatch on ppp0 inet6 scrub (max-mss 1432)' /etc/weir/weir.conf > /etc/weir/weir.conf.new && weir check /etc/weir/weir.conf.new && cp`
+			want = `r='match on ppp0 inet scrub (max-mss 1452)\nmatch on ppp0 inet6 scrub (max-mss 1432)' $F > $F.new && weir check $F.new && cp`
 		} else {
 			b.s.Before.SNMP, b.s.After.SNMP = map[string]uint64{"Ip.FragFails": 0, "Ip.InReceives": 0}, map[string]uint64{"Ip.FragFails": 900, "Ip.InReceives": 90000}
 		}

@@ -40,18 +40,37 @@ func TestRulesStayWhole(t *testing.T) {
 	b.s.Interfaces = append(b.s.Interfaces, Interface{Name: "ppp0", Kind: "ppp", Up: true, MTU: 1492})
 	b.weir(0)
 	v := view{Snapshot: b.s}
-	command := v.clamp(&b.s.Interfaces[len(b.s.Interfaces)-1])[0].Command
-	for _, c := range []struct{ verdict, want string }{
-		{"false", rules},
-		{"true", "set require-order yes\nset skip on lo\nmatch on ppp0 inet scrub (max-mss 1452)\nmatch on ppp0 inet6 scrub (max-mss 1432)\npass out all\n"},
+	clamp := v.clamp(&b.s.Interfaces[len(b.s.Interfaces)-1])[0].Command
+	b.s.After.Weir.States, b.s.Weir.StateLimit = 100_000, 100_000
+	full := states(&v)
+	more := full.findings[0].Remedies[0].Command
+	for _, c := range []struct{ command, verdict, before, want string }{
+		{clamp, "false", rules, rules},
+		{clamp, "true", rules, "set require-order yes\nset skip on lo\nmatch on ppp0 inet scrub (max-mss 1452)\nmatch on ppp0 inet6 scrub (max-mss 1432)\npass out all\n"},
+		{clamp, "true", "set skip on lo\nblock\npass\n", "set skip on lo\nmatch on ppp0 inet scrub (max-mss 1452)\nmatch on ppp0 inet6 scrub (max-mss 1432)\nblock\npass\n"},
+		{more, "false", rules, rules},
+		{more, "true", "set require-order yes\nnat on ppp0 from any to any -> (ppp0)\npass out all", "set require-order yes\nset limit states 200000\nnat on ppp0 from any to any -> (ppp0)\npass out all\n"},
+		{clamp, "no file", "", ""},
+		{more, "no file", "", ""},
 	} {
+		command := c.command
+		if err := os.WriteFile(file, []byte(c.before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if c.verdict == "no file" {
+			c.verdict = "true"
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+			c.want = ""
+		}
 		if err := os.WriteFile(check, []byte("#!/bin/sh\n"+c.verdict+"\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		run := exec.Command("sh", "-c", strings.ReplaceAll(command, RulesFile, file))
 		run.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))
 		out, err := run.CombinedOutput()
-		if (err == nil) != (c.verdict == "true") {
+		if (err == nil) != (c.want != c.before) {
 			t.Errorf("%s: %v\n%s", command, err, out)
 		}
 		if got, _ := os.ReadFile(file); string(got) != c.want {

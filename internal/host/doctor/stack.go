@@ -76,13 +76,13 @@ func fragments(v *view) (o outcome) {
 			want = 4 * now
 			f.Evidence = append(f.Evidence, fmt.Sprintf("%s = %d", limit, now))
 		}
-		f.Remedies = []Remedy{{Command: fmt.Sprintf("sysctl -w %s=%d net.ipv6.ip6frag_high_thresh=%d", limit, want, want),
-			Text: "room for four times as many; first see who sends fragments (tcpdump 'ip[6:2] & 0x3fff != 0'): with the right MTU there are none, and a flood of halves is an attack"}}
+		f.Remedies = []Remedy{{Command: fmt.Sprintf("sysctl -w %s=%d", limit, want),
+			Text: "room for four times as many (IPv6 has net.ipv6.ip6frag_high_thresh); first see who sends fragments (tcpdump 'ip[6:2] & 0x3fff != 0'): with the right MTU there are none, and a flood of halves is an attack"}}
 		f.Expect = "datagrams in fragments arrive"
 	case late >= fewLost && float64(late) >= held*float64(asked):
 		f.Severity, f.weight = Warning, min(1, float64(late)/float64(max(1, asked)))
 		f.Says = fmt.Sprintf("the rest of %s of the datagrams in fragments never comes: a part of each is lost on the way", percent(f.weight))
-		if asked < fewLost {
+		if asked < fewLost || late > asked {
 			f.Severity = Notice
 			f.Says = fmt.Sprintf("the rest of %s datagrams in fragments never came: a part of each was lost on the way", units.Thousands(int(late)))
 		}
@@ -124,8 +124,10 @@ func datagrams(v *view) (o outcome) {
 	}
 	const most, usual = 256 << 20, 8 << 20
 	want := min(max(usual, 4*now), most)
-	f.Remedies = []Remedy{{Command: cmp.Or(v.raise(setting{"net.core.rmem_max", want}, setting{"net.core.rmem_default", min(want/4, usual)}), "ss -uamn"),
-		Text: "let sockets hold longer bursts: restart the program, and let it ask for as much if it sets a size itself (SO_RCVBUF). If its core is full all the time, that only adds delay: it needs more threads, with a socket each (SO_REUSEPORT)"}}
+	f.Remedies = []Remedy{{Command: "ss -uamn", Text: "see whose queue is full: its program is too slow, or stuck"}}
+	if command := v.raise(setting{"net.core.rmem_max", want}, setting{"net.core.rmem_default", min(want/4, usual)}); command != "" {
+		f.Remedies = []Remedy{{Command: command, Text: "let sockets hold longer bursts: restart the program, and let it ask for as much if it sets a size itself (SO_RCVBUF). If its core is full all the time, that only adds delay: it needs more threads, with a socket each (SO_REUSEPORT)"}}
+	}
 	f.Expect = "bursts are held; a program that is too slow on average still loses"
 	o.add(f)
 	return o
@@ -180,10 +182,12 @@ func listeners(v *view) (o outcome) {
 			Says:     fmt.Sprintf("the queue of half-open connections of a listening socket is full (%s a second)", units.Short(float64(n)/v.Seconds)),
 			Evidence: []string{fmt.Sprintf("TcpExt.TCPReqQFullDrop: %d, TCPReqQFullDoCookies: %d in %s; net.ipv4.tcp_max_syn_backlog = %s", dropped, cookies, seconds(v.Seconds), cmp.Or(v.Sysctls["net.ipv4.tcp_max_syn_backlog"], "unknown"))},
 			Remedies: []Remedy{
-				{Command: cmp.Or(v.raise(setting{"net.ipv4.tcp_syncookies", 1}, setting{"net.ipv4.tcp_max_syn_backlog", 8192}, setting{"net.core.somaxconn", 8192}), "ss -ltn"), Text: "with cookies, connections are accepted all the same; the program must listen with as long a queue"},
 				{Command: "ss -tn state syn-recv", Text: "see who opens them: many strangers that never answer are a flood, which a filter before this box should stop"},
 			},
 			Expect: "whoever completes the handshake is let in",
+		}
+		if command := v.raise(setting{"net.ipv4.tcp_syncookies", 1}, setting{"net.ipv4.tcp_max_syn_backlog", 8192}, setting{"net.core.somaxconn", 8192}); command != "" {
+			f.Remedies = append([]Remedy{{Command: command, Text: "with cookies, connections are accepted all the same; the program must listen with as long a queue"}}, f.Remedies...)
 		}
 		if dropped >= fewLost {
 			f.Severity = Critical

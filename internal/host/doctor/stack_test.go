@@ -341,7 +341,7 @@ func TestLateFragments(t *testing.T) {
 		severity    Severity
 	}{
 		{3000, 190000, "the rest of 1.6 % of the datagrams", Warning},
-		{40, 20, "the rest of 100 % of the datagrams", Warning},
+		{40, 20, "the rest of 40 datagrams", Notice},
 		{40, fewLost - 1, "the rest of 40 datagrams", Notice},
 		{40, 0, "the rest of 40 datagrams", Notice},
 	} {

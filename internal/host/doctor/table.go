@@ -22,10 +22,11 @@ func tableChecks() []Check {
 // RulesFile is the default file of weir's rules. weir run can be given another.
 const RulesFile = "/etc/weir/weir.conf"
 
-// changeRules returns the command that replaces the rules by what another command prints, if they are right.
-func changeRules(by string) string {
-	const file = RulesFile
-	return by + " > " + file + ".new && weir check " + file + ".new && cp " + file + ".new " + file + " && weir load " + file
+// changeRules returns the command that puts lines before the first one that begins with any of words, and replaces the rules by
+// that if they are right.
+func changeRules(words, lines string) string {
+	const command = `F=%s; awk '!d && /^[ \t]*(%s)([ \t-]|$)/ {print r; d = 1} {print} END {if (!d) print r}' r='%s' $F > $F.new && weir check $F.new && cp $F.new $F && weir load $F`
+	return fmt.Sprintf(command, RulesFile, words, lines)
 }
 
 // crowded is the share above which a table will overflow at the next peak.
@@ -76,7 +77,7 @@ func states(v *view) (o outcome) {
 		Says:     fmt.Sprintf("weir's state table holds %s, and refuses %s", of(n, limit), v.rate(refused)),
 		Evidence: []string{"states: " + of(n, limit), fmt.Sprintf("packets dropped with state-limit: %s in %s", units.Thousands(int(refused)), seconds(v.Seconds))},
 		Remedies: []Remedy{
-			{Command: changeRules(fmt.Sprintf(`{ cat %s; printf '\nset limit states %d\n'; }`, RulesFile, 2*limit)), Text: "doubles the limit; the last such line counts"},
+			{Command: changeRules("match|pass|block|anchor|antispoof|no|nat|rdr|binat|scrub|queue|altq|ether", fmt.Sprintf("set limit states %d", 2*limit)), Text: "doubles the limit; the last such line counts"},
 			{Command: "weir states", Text: "or find out who opens so many"},
 		},
 		Expect: "new connections are no longer refused",
