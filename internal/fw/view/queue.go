@@ -138,6 +138,9 @@ func (v *View) queues(full bool) (q Queues, err error) {
 	return q, err
 }
 
+// mostWeight is the most that a weight of dummynet may be. Weights beyond it are rates in kbit/s.
+const mostWeight = 100
+
 func (r *reading) queueTree(at int, classes []dataplane.QueueClass, engines []rundir.Engine) (QueueTree, error) {
 	s := &r.loaded.Shapers[at]
 	t := QueueTree{Interface: s.Interface, In: s.In, Rate: classes[0].Max, OfRules: s.Classes[0].Max.Bytes}
@@ -162,7 +165,10 @@ func (r *reading) queueTree(at int, classes []dataplane.QueueClass, engines []ru
 		c := &s.Classes[i]
 		one := Queue{Name: c.Name, Default: c.Default, Inner: c.Children > 0, QueueClass: classes[i], Share: shares[i]}
 		if c.Parent >= 0 {
-			one.bandwidth, one.min = uint64(c.Weight)*1000/8, c.Min.Bytes
+			one.bandwidth, one.min = shares[i], now.Classes[i].Min.Bytes
+			if c.Weight > mostWeight && t.Rate == t.OfRules {
+				one.bandwidth = uint64(c.Weight) * 1000 / 8
+			}
 			one.Parent, one.Level = s.Classes[c.Parent].Name, t.Queues[c.Parent].Level+1
 		}
 		t.Queues = append(t.Queues, one)
