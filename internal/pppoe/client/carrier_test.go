@@ -29,6 +29,26 @@ func TestWrongCarrier(t *testing.T) {
 	l.await(Changed, 2*time.Minute)
 }
 
+// An answer that was on its way when the line went dark again says nothing.
+func TestCarrierComesAndGoes(t *testing.T) {
+	server := serverConfig()
+	server.EchoEvery = 0
+	l := newLine(t, clientConfig(), server)
+	l.await(Up, 2*time.Second)
+	l.client.Carrier(false, l.now)
+	l.await(Held, time.Millisecond)
+	l.run(5 * time.Second)
+	l.client.Carrier(true, l.now) // an echo request leaves
+	l.client.Carrier(false, l.now)
+	from := len(l.events)
+	l.run(time.Second)
+	for _, e := range l.events[from:] {
+		if e.Kind == Changed {
+			t.Errorf("the session goes on: %+v", e)
+		}
+	}
+}
+
 // A session is held while the line has no carrier, and goes on if the concentrator has not noticed.
 func TestCarrier(t *testing.T) {
 	server := serverConfig()

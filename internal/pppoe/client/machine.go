@@ -148,7 +148,7 @@ type Machine struct {
 	told      bool // that end, once more in this search
 	dark      bool // the line has no carrier
 	held      bool // the session has not answered since it had none
-	heldSince time.Time
+	darkSince time.Time
 
 	backOff, authWait time.Duration
 	strayAt           time.Time         // the next PADT for an unknown session, not before
@@ -268,13 +268,14 @@ func (m *Machine) Carrier(on bool, now time.Time) {
 		return
 	}
 	m.dark = !on
+	m.darkSince = now
 	switch {
 	case m.phase == inSession && m.upSince.IsZero(): // PPP sends again
 	case m.phase == inSession && on:
 		m.link.Probe(now)
 		m.drain(now)
 	case m.phase == inSession && !m.held:
-		m.held, m.heldSince = true, now
+		m.held = true
 		m.event(Event{Kind: Held, Session: m.last})
 	case on && (m.phase == discovering || m.phase == waiting && m.authWait == firstAuthWait):
 		m.discover(now)
@@ -287,7 +288,7 @@ const wrongCarrier = 2 * time.Second
 
 // answered says that the session carries packets again, if it was held.
 func (m *Machine) answered(now time.Time) {
-	if m.held && (!m.dark || now.Sub(m.heldSince) > wrongCarrier) {
+	if m.held && (!m.dark || now.Sub(m.darkSince) > wrongCarrier) {
 		m.held = false
 		m.event(Event{Kind: Changed, Session: m.last})
 	}
