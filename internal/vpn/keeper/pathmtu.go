@@ -37,6 +37,7 @@ type path struct {
 	busy   bool      // it is being measured
 	again  bool      // it is to be measured at once
 	ended  bool      // nothing answered any more when it was last measured
+	away   bool      // nothing has answered since, and it may have become larger
 	rest   time.Time // until then it is not
 }
 
@@ -157,9 +158,7 @@ func (t *running) measure(ctx context.Context, of *resolve.Peer, k key.Public, n
 		}
 	}
 	fresh := other || p.again || p.begun.IsZero()
-	// A line that was away may have become larger. But where the interface has to be as large as the requests, larger packets than are
-	// known would be sent again and again.
-	if p.ended && (p.found == nil || prober.Beyond() || now.Sub(p.raised) >= raisePause) {
+	if p.ended && (p.found == nil || prober.Beyond()) { // else larger packets than are known would be sent again and again
 		fresh = true
 	}
 	raise := fresh || now.Sub(p.raised) >= raisePause && prober.Beyond()
@@ -258,6 +257,7 @@ func (k *keeper) measurePath(ctx context.Context, t *running, engine tunnel.Engi
 	if found.Ended {
 		p.ended, p.rest = true, time.Now().Add(endedPause)
 	}
+	p.answers(found)
 	if found.Size != 0 { // else nothing goes at all
 		// What is only assumed does not undo what was measured.
 		less := found.Below || found.By == pathmtu.Assumed && p.found != nil && p.found.Less
@@ -266,6 +266,16 @@ func (k *keeper) measurePath(ctx context.Context, t *running, engine tunnel.Engi
 			t.note(OfMTU, name, "packets of %d bytes go: %s", found.Size, found.By)
 			k.Log.Info("the path MTU", "interface", t.of.Name, "peer", name, "mtu", found.Size, "by", string(found.By))
 		}
+	}
+}
+
+// answers notes whether a path was away. One that answers again may carry larger packets than before: it is measured anew, but only
+// after a pause, as the interface may have to be at its largest MTU for that.
+func (p *path) answers(found pathmtu.Found) {
+	if found.Ended || found.By != pathmtu.Echo && p.found != nil && p.found.By == pathmtu.Echo {
+		p.away = true
+	} else if p.away && found.By == pathmtu.Echo && p.begun.Sub(p.raised) >= raisePause {
+		p.away, p.again = false, true
 	}
 }
 

@@ -202,8 +202,10 @@ func testMeasureWithin(t *testing.T) {
 	if got := r.paths[k].found.Size; got != 1300 {
 		t.Errorf("the path has %d bytes", got)
 	}
-	step("nothing answers", time.Minute, 2, false)
-	step("it answers ten minutes after the largest MTU", raisePause, 0, true)
+	step("nothing answers from the first on", time.Minute, 1, false)
+	step("it answers, long after the largest MTU", raisePause, 0, false)
+	step("now it may be larger", time.Minute, 0, true)
+	step("and it goes on", time.Minute, 0, false)
 	r.paths[k].again = true
 	step("after a load", time.Minute, 0, true)
 }
