@@ -163,11 +163,16 @@ static __noinline int reject_link(hook_ctx *ctx, struct reject *a, const struct 
 /* Writes the length of the packet that a PPPoE session's header has. TCX sees no such header. */
 static __always_inline void reject_session(struct reject *a, __u32 link, __u32 length)
 {
+	const __u32 size = sizeof(__be16) + PPPOE_LENGTH;
+	__u32 at = link - size;
 	__be16 *type;
 
-	if (!HOOK_IS_XDP || link < sizeof(struct ethhdr) + PPPOE_LENGTH || link > LINK_MAX)
+	if (!HOOK_IS_XDP || link < sizeof(struct ethhdr) + PPPOE_LENGTH)
 		return;
-	type = (void *)&a->link[link - PPPOE_LENGTH - sizeof(*type)];
+	asm volatile("" : "+r"(at)); /* Linux 6.12 learns the bound of what is compared alone */
+	if (at > LINK_MAX - size)
+		return;
+	type = (void *)&a->link[at];
 	if (*type == bpf_htons(ETH_P_PPP_SES))
 		((struct session *)(type + 1))->length = bpf_htons(length + sizeof(__be16));
 }
