@@ -58,7 +58,7 @@ type Queue struct {
 	Borrowed float64           `json:"borrowed_bytes_per_second,omitempty"` // of that, what goes beyond the share
 	Top      []QueueConnection `json:"top,omitempty"`                       // the connections with the largest values
 
-	bandwidth, min uint64 // of the rules, in bytes per second; 0: of a root, or none
+	bandwidth, min uint64 // the share and the guarantee, in bytes per second; 0: of a root, or none
 }
 
 // A QueueConnection is a count of a queue: one direction of a connection, in most cases.
@@ -138,9 +138,6 @@ func (v *View) queues(full bool) (q Queues, err error) {
 	return q, err
 }
 
-// mostWeight is the most that a weight of dummynet may be. Weights beyond it are rates in kbit/s.
-const mostWeight = 100
-
 func (r *reading) queueTree(at int, classes []dataplane.QueueClass, engines []rundir.Engine) (QueueTree, error) {
 	s := &r.loaded.Shapers[at]
 	t := QueueTree{Interface: s.Interface, In: s.In, Rate: classes[0].Max, OfRules: s.Classes[0].Max.Bytes}
@@ -166,9 +163,6 @@ func (r *reading) queueTree(at int, classes []dataplane.QueueClass, engines []ru
 		one := Queue{Name: c.Name, Default: c.Default, Inner: c.Children > 0, QueueClass: classes[i], Share: shares[i]}
 		if c.Parent >= 0 {
 			one.bandwidth, one.min = shares[i], now.Classes[i].Min.Bytes
-			if c.Weight > mostWeight && t.Rate == t.OfRules {
-				one.bandwidth = uint64(c.Weight) * 1000 / 8
-			}
 			one.Parent, one.Level = s.Classes[c.Parent].Name, t.Queues[c.Parent].Level+1
 		}
 		t.Queues = append(t.Queues, one)

@@ -192,7 +192,7 @@ func TestPrintQueuesAsPfctl(t *testing.T) {
 		verbose    bool
 		want       string
 	}{
-		{name: "all", want: "queue up on wan0 bandwidth 40M\nqueue bulk parent up bandwidth 30M default\nqueue voice parent up bandwidth 10M, min 8M\nqueue down on wan0 in bandwidth 20M default\n"},
+		{name: "all", want: "queue up on wan0 bandwidth 40M\nqueue bulk parent up bandwidth 24M default\nqueue voice parent up bandwidth 16M, min 8M\nqueue down on wan0 in bandwidth 20M default\n"},
 		{name: "another interface", only: "lan0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestPrintQueuesAsPfctl(t *testing.T) {
 		t.Fatal(err)
 	}
 	const counted = "  [ pkts:       5000  bytes:    5900000  dropped pkts:    100 bytes: 153800 ]\n"
-	if !strings.Contains(b.String(), "queue bulk parent up bandwidth 30M default\n"+counted) {
+	if !strings.Contains(b.String(), "queue bulk parent up bandwidth 24M default\n"+counted) {
 		t.Errorf("it says\n%s", b.String())
 	}
 }
