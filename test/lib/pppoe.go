@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -72,7 +73,9 @@ func (p *Provider) End(session string, padt bool) {
 		p.b.Fatal(err)
 	}
 	p.Server.Do(func(s *ac.Server, now time.Time) { s.Terminate(uint16(id), padt, now) })
-	p.b.Until(5*time.Second, "the provider has ended session "+session, func() bool { return len(p.Sessions()) == 0 || p.Sessions()[0].ID != uint16(id) })
+	p.b.Until(5*time.Second, "the provider has ended session "+session, func() bool {
+		return !slices.ContainsFunc(p.Sessions(), func(s ac.Info) bool { return s.ID == uint16(id) })
+	})
 }
 
 // Provider starts a provider in the host wan, with sessions of up to mtu bytes. The user is "me", with a password in
