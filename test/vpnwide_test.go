@@ -17,6 +17,10 @@ import (
 	"weir/test/lib"
 )
 
+// enoughForAll is how many connections use each of four ports, as a hash spreads them: hardly ever one is left out.
+// With 16 that happens in 4 of 100 runs.
+const enoughForAll = "48"
+
 // usedPorts returns how many ports of the link to its peer wg0 uses.
 func usedPorts(b *lib.Box) int {
 	b.Helper()
@@ -55,7 +59,7 @@ func TestVPNWide(t *testing.T) {
 		b.Tell("spread", func(b *lib.Box) {
 			seen := b.Start(lab.WAN, "tcpdump", "-n", "-l", "-i", "eth0", "udp and dst host "+wanHost+" and greater 300")
 			b.AwaitSaid(seen, "listening on")
-			b.Logf("%s", lastOf(b.Run(lab.LAN, "iperf3", "-c", tunnelFar, "-P", "16", "-t", "3", "-b", "10M", "-f", "m")))
+			b.Logf("%s", lastOf(b.Run(lab.LAN, "iperf3", "-c", tunnelFar, "-P", enoughForAll, "-t", "3", "-b", "3M", "-f", "m")))
 			from, to := outerPorts(seen.Said())
 			if want := []string{"51820", "51821", "51822", "51823"}; !slices.Equal(from, want) {
 				b.Errorf("packets left from the ports %v, want %v", from, want)
@@ -95,7 +99,7 @@ func TestVPNWide(t *testing.T) {
 		})
 		b.Tell("a port is blocked", func(b *lib.Box) {
 			b.Run(lab.WAN, "nft", "add table inet shut; add chain inet shut in { type filter hook prerouting priority -300; }; add rule inet shut in udp dport 51823 drop")
-			bulk := b.Start(lab.LAN, "iperf3", "-c", tunnelFar, "-P", "8", "-t", "6", "-b", "5M")
+			bulk := b.Start(lab.LAN, "iperf3", "-c", tunnelFar, "-P", enoughForAll, "-t", "6", "-b", "1M")
 			b.Until(10*time.Second, "three ports are used", func() bool { return usedPorts(b) == 3 })
 			bulk.Wait(30*time.Second, 0)
 			if out, status := b.WeirStatus("vpn", "check", "far"); status != 1 || !strings.Contains(out, "wrong  ports: 3 of 4 ports carry the link: ") || !strings.Contains(out, "(51822)") {
