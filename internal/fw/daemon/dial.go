@@ -36,17 +36,22 @@ type dial struct {
 	heard   uint64      // what the data path said last of packets of the session
 	closed  bool        // at the last look the data path had closed the session, and the client had not
 	dark    bool        // the interface below has no carrier, as the client was told
+	room    uint16      // how large packets have room in the interface below, as the client was told
 	small   string      // why packets are asked for that are smaller than the rules say; "": they are not
 
 	renewAt  time.Time    // when the session is made anew, by the time of day; zero: not known yet
 	resolved []netip.Addr // what systemd-resolved was told
 	untold   untold       // why it knows something else
 
+	scripted bool        // the script was run with "up", and not with "down" since; of the session's goroutines
+	before   *client.Ref // a session that may still be there for the concentrator
+
 	mu      sync.Mutex // of what follows, which the session's goroutines write
 	state   control.PPPoEState
 	since   time.Time // of state
 	why     string
 	retry   time.Time
+	kept    bool // the session is kept that does not answer
 	session client.Session
 	log     []control.PPPoELine
 	frames  []control.PPPoEFrame
@@ -54,6 +59,7 @@ type dial struct {
 
 // A session is a client that runs.
 type session struct {
+	on       *net.Interface // the interface below
 	cancel   context.CancelFunc
 	commands chan client.Command
 	done     chan struct{}
@@ -98,7 +104,7 @@ func (s *dial) watch() {
 		s.closed = false
 		return
 	}
-	s.watchCarrier()
+	s.watchBelow()
 	b, end, heard := s.dialler.box, line.End{}, uint64(0)
 	b.logPPPoE(b.lines.do(func(p *line.Programs) error {
 		end, heard = p.Ended(s.device), uint64(p.Heard(s.device))
@@ -116,21 +122,6 @@ func (s *dial) watch() {
 		s.running.ask(client.Command{Do: client.TrafficSeen})
 	}
 	s.closed, s.heard = end.By != "", heard
-}
-
-// watchCarrier tells the client whether the interface below has a carrier.
-func (s *dial) watchCarrier() {
-	n, err := net.InterfaceByName(s.of.On)
-	if err != nil {
-		return // its socket says that it is gone
-	}
-	dark, c := n.Flags&net.FlagRunning == 0, client.Command{Do: client.CarrierOn}
-	if dark {
-		c.Do = client.CarrierOff
-	}
-	if dark != s.dark && s.running.ask(c) {
-		s.dark = dark
-	}
 }
 
 // ask gives the client a command, unless it has one that it has not looked at.
@@ -158,7 +149,7 @@ func (s *dial) be(state control.PPPoEState, why string) {
 	if s.state != state {
 		s.since = time.Now()
 	}
-	s.state, s.why, s.retry = state, why, time.Time{}
+	s.state, s.why, s.retry, s.kept = state, why, time.Time{}, false
 }
 
 func (s *dial) start() error {
@@ -190,6 +181,7 @@ func (s *dial) start() error {
 	if config.MTU, s.small = roomFor(s.of.MTU, w.Interface); s.small != "" {
 		s.say(s.small)
 	}
+	s.room, config.Dark, config.Before = config.MTU, isDark(w.Interface), s.before
 	if s.of.Inet {
 		config.V4 = &ppp.V4{AskDNS: true}
 	}
@@ -221,25 +213,13 @@ func (s *dial) start() error {
 		s.dialler.groups[s.of.On] = group
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s.running, s.dark = &session{cancel: cancel, commands: make(chan client.Command, 1), done: make(chan struct{})}, false
+	s.running = &session{on: w.Interface, cancel: cancel, commands: make(chan client.Command, 1), done: make(chan struct{})}
+	s.dark, s.before = config.Dark, nil
 	s.mu.Lock()
 	s.be(control.PPPoEStarting, "")
 	s.mu.Unlock()
 	go s.keep(ctx, s.running, w, group, config)
 	return nil
-}
-
-// overhead is what PPPoE adds to a packet, in bytes.
-const overhead = 8
-
-// roomFor returns how large packets may be asked for on an interface, and if that is less than wanted, why. What has no
-// room there would only seem to be lost on the way.
-func roomFor(wanted uint16, on *net.Interface) (mtu uint16, why string) {
-	if wanted <= ppp.MaxMRU || on.MTU >= int(wanted)+overhead {
-		return wanted, ""
-	}
-	mtu = uint16(max(ppp.MaxMRU, on.MTU-overhead))
-	return mtu, fmt.Sprintf("%s has an MTU of %d, and packets of %d bytes need %d there: %d are asked for", on.Name, on.MTU, wanted, wanted+overhead, mtu)
 }
 
 // endedBy returns by what the concentrator has ended the interface's session; "": it has not.
@@ -280,8 +260,15 @@ func (s *dial) keep(ctx context.Context, r *session, w *wire.Wire, group *client
 	<-handled
 	w.Close()
 	if err != nil {
+		s.mu.Lock()
+		last, was := s.session, s.state == control.PPPoEUp || s.kept
+		s.mu.Unlock()
+		if was {
+			s.before = &last.Ref
+		}
 		s.dialler.box.logPPPoE(s.down())
 		s.fail(err)
+		s.script("down", &last)
 	}
 }
 
@@ -326,7 +313,8 @@ func (s *dial) handle(e *client.Event) {
 			return
 		}
 		s.mu.Lock()
-		s.be(control.PPPoEWaiting, s.darkness()+"; the session is kept")
+		s.be(control.PPPoEWaiting, "")
+		s.kept = true
 		s.mu.Unlock()
 		s.script("down", &e.Session)
 	case client.Down:
@@ -342,9 +330,7 @@ func (s *dial) handle(e *client.Event) {
 			s.be(control.PPPoEDown, e.Text)
 		}
 		s.mu.Unlock()
-		if e.WasUp {
-			s.script("down", &e.Session)
-		}
+		s.script("down", &e.Session)
 	}
 }
 
@@ -434,11 +420,13 @@ func (s *dial) down() error {
 // forget removes the record of a session that is over.
 func (s *dial) forget() { s.dialler.note(s.of.Name, nil) }
 
-// script runs the script of the configuration.
+// script runs the script of the configuration; with "down" once after "up".
 func (s *dial) script(what string, at *client.Session) {
-	if s.of.Script == "" {
+	up := what == "up"
+	if s.of.Script == "" || !up && !s.scripted {
 		return
 	}
+	s.scripted = up
 	dns := make([]string, len(at.DNS))
 	for i, a := range at.DNS {
 		dns[i] = a.String()
@@ -518,6 +506,10 @@ func (s *dial) status() control.PPPoE {
 		p.State, p.Why = control.PPPoEDown, "by command"
 	}
 	switch {
+	case s.kept && s.dark:
+		p.Why = s.darkness() + "; the session is kept"
+	case s.kept:
+		p.Why = s.of.On + " has a carrier again, and the concentrator has not answered yet; the session is kept"
 	case p.State == control.PPPoEWaiting && time.Now().Before(s.retry):
 		p.Step, p.Why = ladder.Step, cmp.Or(p.Why, ladder.Why)
 	case p.State == control.PPPoEStarting || p.State == control.PPPoEWaiting: // an attempt goes on

@@ -130,3 +130,93 @@ func TestCarrierTraffic(t *testing.T) {
 	l.client.Traffic(l.now)
 	l.await(Changed, time.Millisecond)
 }
+
+// A switch with spanning tree has a carrier long before it forwards. The session goes on then, as the concentrator still has it.
+func TestCarrierBeforeTheLine(t *testing.T) {
+	server := serverConfig()
+	server.EchoEvery = 0
+	l := newLine(t, clientConfig(), server)
+	first := l.await(Up, 2*time.Second).Session
+	l.run(5 * time.Second)
+	l.cut(true)
+	l.run(3 * time.Second)
+	l.client.Carrier(true, l.now)
+	l.run(30 * time.Second)
+	from := len(l.seen)
+	l.toServer, l.toClient = asIs, asIs
+	back := l.now
+	if e := l.await(Changed, 10*time.Second); e.Session.Ref != first.Ref || l.now.Sub(back) > 1100*time.Millisecond {
+		t.Errorf("it goes on after %v as %+v", l.now.Sub(back), e)
+	}
+	l.run(2 * time.Minute)
+	for _, f := range l.seen[from:] {
+		if f.From == ownMAC && f.Code != discovery.Session {
+			t.Errorf("then the client sends a %s", f.Code)
+		}
+	}
+	if l.count(ownMAC, discovery.PADT, 0, 0)+l.count(ownMAC, discovery.PADR, 0, 0) != 1 {
+		t.Error("the client has ended a session, or asked for another one")
+	}
+}
+
+// If the concentrator has lost it meanwhile, there is another one soon after the line carries packets.
+func TestCarrierBeforeTheLineBack(t *testing.T) {
+	for _, offers := range []bool{true, false} {
+		server := serverConfig()
+		l := newLine(t, clientConfig(), server)
+		l.await(Up, 2*time.Second)
+		l.cut(true)
+		l.run(3 * time.Second)
+		l.client.Carrier(true, l.now)
+		l.run(20 * time.Second)
+		l.servers[0] = ac.New(server)
+		l.toServer, l.toClient = asIs, asIs
+		if !offers { // until the client has said that its session is over
+			l.toClient = func(b []byte) [][]byte {
+				if l.count(ownMAC, discovery.PADT, 0, 0) == 0 {
+					return nil
+				}
+				return asIs(b)
+			}
+		}
+		back, most := l.now, 10*time.Second
+		if !offers {
+			most = returnPatience
+		}
+		if e := l.await(Down, 2*time.Minute); e.Cause != ppp.Dead || !e.WasUp {
+			t.Errorf("down: %+v", e)
+		}
+		if l.await(Up, time.Minute); l.now.Sub(back) > most {
+			t.Errorf("offers %t: another session after %v", offers, l.now.Sub(back))
+		}
+	}
+}
+
+// A client that goes on with a session while the line has no carrier does not say that it is up.
+func TestStartWithoutCarrier(t *testing.T) {
+	l := newLine(t, clientConfig(), serverConfig())
+	s := l.await(Up, 2*time.Second).Session
+	l.run(time.Second)
+	saved, ok := l.client.Save()
+	if !ok {
+		t.Fatal("there is nothing to go on with")
+	}
+	config := clientConfig()
+	config.Resume, config.Dark = &saved, true
+	l.client, l.events = New(config), nil
+	l.cut(true)
+	l.client.Start(l.now)
+	if e := l.await(Held, time.Millisecond); e.Session.Ref != s.Ref {
+		t.Errorf("held: %+v", e.Session)
+	}
+	l.run(5 * time.Second)
+	l.cut(false)
+	if e := l.await(Changed, time.Second); e.Session.Ref != s.Ref {
+		t.Errorf("it goes on as %+v", e.Session)
+	}
+	for _, e := range l.events {
+		if e.Kind == Up || e.Kind == Down {
+			t.Errorf("there was %+v", e)
+		}
+	}
+}

@@ -34,6 +34,8 @@ type Config struct {
 	// Resume is a session that another process has left open, to go on with. It goes before
 	// Before.
 	Resume *Saved
+	// Dark says that the line has no carrier at the start.
+	Dark bool
 	// Foreign says whether a session on this interface is another client's of this machine,
 	// and so not to be ended. nil: none is.
 	Foreign func(Ref) bool
@@ -149,6 +151,7 @@ type Machine struct {
 	dark      bool // the line has no carrier
 	held      bool // the session has not answered since it had none
 	darkSince time.Time
+	scout     scout
 
 	backOff, authWait time.Duration
 	strayAt           time.Time         // the next PADT for an unknown session, not before
@@ -187,7 +190,7 @@ func New(config Config) *Machine {
 	if config.EchoEvery == 0 {
 		config.EchoEvery, config.EchoMisses = 10*time.Second, 5
 	}
-	return &Machine{config: config, backOff: firstBackOff, authWait: firstAuthWait}
+	return &Machine{config: config, backOff: firstBackOff, authWait: firstAuthWait, dark: config.Dark}
 }
 
 // Take returns the Ethernet frames to send and the events since the last call.
@@ -205,7 +208,11 @@ func (m *Machine) Next() time.Time {
 	case discovering:
 		return m.finder.Next()
 	case inSession:
-		return m.link.Next()
+		next := m.link.Next()
+		if t := m.scout.next(); !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			return t
+		}
+		return next
 	}
 	return time.Time{}
 }
@@ -261,18 +268,28 @@ func (m *Machine) Reconnect(now time.Time) {
 	}
 }
 
+// Resize says how large packets may be asked for from now on. A new session is made for it at once if there is to be one anew, or
+// if none is up.
+func (m *Machine) Resize(mtu uint16, anew bool, now time.Time) {
+	if m.config.MTU = mtu; anew || m.phase == discovering || m.phase == inSession && m.upSince.IsZero() {
+		m.Reconnect(now)
+	}
+}
+
 // Carrier says whether the line below has a carrier. With it, what waits begins at once. A session outlives a line that
-// was down for a while, if the concentrator has not noticed: quick echoes find out.
+// was down for a while, if the concentrator has not noticed: quick echoes find out. Until it answers, or another one offers a
+// session, the line may not forward yet.
 func (m *Machine) Carrier(on bool, now time.Time) {
 	if m.dark == !on {
 		return
 	}
 	m.dark = !on
-	m.darkSince = now
+	m.darkSince, m.scout = now, scout{}
 	switch {
 	case m.phase == inSession && m.upSince.IsZero(): // PPP sends again
 	case m.phase == inSession && on:
-		m.link.Probe(now)
+		m.link.Probe(now, returnPatience)
+		m.scout.begin = now.Add(scoutAfter)
 		m.drain(now)
 	case m.phase == inSession && !m.held:
 		m.held = true
@@ -289,7 +306,7 @@ const wrongCarrier = 2 * time.Second
 // answered says that the session carries packets again, if it was held.
 func (m *Machine) answered(now time.Time) {
 	if m.held && (!m.dark || now.Sub(m.darkSince) > wrongCarrier) {
-		m.held = false
+		m.held, m.scout = false, scout{}
 		m.event(Event{Kind: Changed, Session: m.last})
 	}
 }
@@ -326,6 +343,7 @@ func (m *Machine) Tick(now time.Time) {
 	case inSession:
 		m.link.Tick(now)
 		m.drain(now)
+		m.tickScout(now)
 	}
 }
 
@@ -340,9 +358,15 @@ func (m *Machine) Receive(b []byte, now time.Time) {
 		m.receiveSession(f, b, now)
 	case f.Code == discovery.PADT:
 		m.terminated(f, now)
-	case m.finder != nil:
-		m.finder.Receive(f, now)
-		m.afterDiscovery(now)
+	default:
+		if m.scout.finder != nil {
+			m.scout.finder.Receive(f, now)
+			m.afterScout(now)
+		}
+		if m.finder != nil {
+			m.finder.Receive(f, now)
+			m.afterDiscovery(now)
+		}
 	}
 }
 

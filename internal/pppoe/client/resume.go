@@ -23,8 +23,8 @@ func (m *Machine) Save() (Saved, bool) {
 	return Saved{Ref: m.ref, AC: m.ac, Payload: m.payload, Link: link}, ok
 }
 
-// resume goes on with a session: Up is reported, and nothing is sent. The next echo request
-// finds out whether the concentrator still has it.
+// resume goes on with a session: Up is reported, or Held where the line has no carrier, and nothing is sent. The next echo
+// request finds out whether the concentrator still has it.
 func (m *Machine) resume(s Saved, now time.Time) {
 	m.phase, m.ref, m.ac, m.payload, m.checking = inSession, s.Ref, s.AC, s.Payload, false
 	m.upSince, m.last = time.Time{}, Session{}
@@ -32,5 +32,10 @@ func (m *Machine) resume(s Saved, now time.Time) {
 	m.report(now)
 	if m.upSince.IsZero() {
 		m.over(ppp.Clash, "the session that was left open carries nothing", true, now)
+		return
+	}
+	if m.dark {
+		m.held, m.darkSince = true, now
+		m.events[len(m.events)-1].Kind = Held // not Up
 	}
 }

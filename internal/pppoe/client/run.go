@@ -15,6 +15,10 @@ import (
 type Command struct {
 	Do  Verb
 	Ref Ref // of EndSeen: which session
+
+	MTU  uint16 // of Resize
+	Anew bool   // of Resize
+	Why  error  // of Abandon
 }
 
 // Verb says what a client is asked for.
@@ -27,7 +31,9 @@ const (
 	CarrierOff                    // likewise
 	TrafficSeen                   // Machine.Traffic
 	EndSeen                       // Machine.Ended
+	Resize                        // Machine.Resize
 	Leave                         // Run returns, and the session stays
+	Abandon                       // Run returns Why: the interface is not what it was
 	pollNothing   = time.Hour
 	goodByeWithin = 3 * time.Second
 )
@@ -95,8 +101,8 @@ func Run(ctx context.Context, w *wire.Wire, g *Group, config Config, commands <-
 		case <-timer.C:
 			m.Tick(time.Now())
 		case c := <-commands:
-			if c.Do == Leave {
-				return nil
+			if c.Do == Leave || c.Do == Abandon {
+				return c.Why
 			}
 			obey(m, c)
 		case <-done:
@@ -123,6 +129,8 @@ func obey(m *Machine, c Command) {
 		m.Traffic(now)
 	case EndSeen:
 		m.Ended(c.Ref, now)
+	case Resize:
+		m.Resize(c.MTU, c.Anew, now)
 	}
 }
 

@@ -11,15 +11,20 @@ import (
 // discover looks for a concentrator.
 func (m *Machine) discover(now time.Time) {
 	m.phase, m.early, m.renewing, m.told = discovering, nil, false, false
+	m.finder = discovery.Start(m.wanted(), now)
+	m.afterDiscovery(now)
+}
+
+// wanted is what is looked for.
+func (m *Machine) wanted() discovery.Config {
 	mtu := m.config.MTU
 	if m.plain {
 		mtu = min(mtu, ppp.MaxMRU)
 	}
-	m.finder = discovery.Start(discovery.Config{
+	return discovery.Config{
 		MAC: m.config.MAC, Service: m.config.Service, AC: m.config.AC, HostUniq: m.config.HostUniq,
 		MaxPayload: mtu, Random: m.config.Random,
-	}, now)
-	m.afterDiscovery(now)
+	}
 }
 
 // afterDiscovery passes on what the search has to send and say, and begins PPP once there is
@@ -170,7 +175,7 @@ func (m *Machine) over(cause ppp.Cause, why string, tell bool, now time.Time) {
 		m.doubtful = m.ref
 	}
 	e := Event{Kind: Down, Cause: cause, Text: why, Session: m.last, WasUp: !m.upSince.IsZero(), Retry: m.retry(cause, now)}
-	m.link, m.upSince, m.held = nil, time.Time{}, false
+	m.link, m.upSince, m.held, m.scout = nil, time.Time{}, false, scout{}
 	m.event(e)
 	switch {
 	case e.Retry < 0:

@@ -14,18 +14,32 @@ type echo struct {
 	deadline time.Time // of the next request
 	missed   int       // requests since the last sign of the peer
 	id       uint8
-	quick    bool // until the next sign of the peer
+	quick    bool      // until the next sign of the peer
+	until    time.Time // before that, a peer that does not answer is waited for
 }
 
 // probeEvery is the time between echo requests where it has to be found out soon whether the peer is there.
 const probeEvery = time.Second
 
-// Probe asks the peer for echoes at once, and soon again until it answers.
-func (l *Link) Probe(now time.Time) {
+// Probe asks the peer for echoes at once, and soon again until it answers. It is waited for at least so long.
+func (l *Link) Probe(now time.Time, patience time.Duration) {
 	if l.now = now; l.echo.deadline.IsZero() {
 		return
 	}
-	l.echo.quick, l.echo.missed, l.echo.deadline = true, 0, now
+	l.echo.quick, l.echo.missed, l.echo.deadline, l.echo.until = true, 0, now, now.Add(patience)
+	l.tickEcho()
+}
+
+// lastTries are the echo requests that a peer has left to answer that is waited for no longer.
+const lastTries = 3
+
+// Hurry ends the patience of Probe.
+func (l *Link) Hurry(now time.Time) {
+	if l.now = now; l.echo.deadline.IsZero() {
+		return
+	}
+	l.echo.missed = min(l.echo.missed, max(0, l.config.EchoMisses-lastTries))
+	l.echo.deadline, l.echo.until = now, now
 	l.tickEcho()
 }
 
@@ -41,7 +55,7 @@ func (l *Link) every() time.Duration {
 func (l *Link) signOfPeer() {
 	l.echo.missed = 0
 	if l.echo.quick {
-		l.echo.quick, l.echo.deadline = false, l.now.Add(l.config.EchoEvery)
+		l.echo.quick, l.echo.deadline, l.echo.until = false, l.now.Add(l.config.EchoEvery), time.Time{}
 	}
 }
 
@@ -61,7 +75,7 @@ func (l *Link) tickEcho() {
 	if l.echo.deadline.IsZero() || l.now.Before(l.echo.deadline) {
 		return
 	}
-	if l.echo.missed >= l.config.EchoMisses {
+	if l.echo.missed >= l.config.EchoMisses && !l.now.Before(l.echo.until) {
 		l.echo.deadline = time.Time{}
 		l.end(Dead, fmt.Sprintf("no answer to %d echo requests", l.echo.missed))
 		return
