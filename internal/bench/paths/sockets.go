@@ -18,6 +18,9 @@ type SocketOptions struct {
 	// GRO makes frames enter the firewall by generic receive offload, which joins
 	// frames of one connection before the kernel routes them.
 	GRO bool
+	// Detour has a device of the far host carry the packets of the sockets at DetourServer, as one does those of
+	// a session.
+	Detour bool
 }
 
 // StartForSockets starts a path that carries the traffic of sockets, which excludes
@@ -31,6 +34,9 @@ func StartForSockets(ctx context.Context, b *testbed.Testbed, name string, o Soc
 	w := &traffic.Setup{Testbed: b, Effect: p.Effect, Case: traffic.Case{Flows: o.States, Family: 4, Protocol: traffic.TCP}}
 	if o.GRO {
 		err = enterGRO(w, &undo)
+	}
+	if err == nil && o.Detour && name != WeirNATPPPoE {
+		err = startDetour(ctx, b, &undo)
 	}
 	if err == nil {
 		err = p.carrySockets(ctx, w, &undo)

@@ -2,6 +2,7 @@ package pppoe
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"weir/internal/bench/cpu"
@@ -20,8 +21,8 @@ func tcpDocument(o *Options, all []*stretch, tool *iperf.Tool, m hostinfo.Machin
 		Method: []string{
 			fmt.Sprintf("iperf3 %s, CUBIC, %s at an offered %s Gbit/s for all connections together; what arrives counts. %s, medians with smallest and largest run. Each round starts each path anew.",
 				tool.Version, units.Plural(int(o.Seconds.Seconds()), "second"), units.Digits(o.Rate/1e9, 3), units.Plural(o.Runs, "round")),
-			"The session is that of weir's own client, for packets of 1,500 bytes (RFC 4638). At its other end a device of the far host has it. Frames cross the wires as a card's, and the far host joins none (GRO), because the kernel joins none of a session.",
-			fmt.Sprintf("CPU time: what both iperf3 took, and what interrupts took on all cores beyond what they took just before and after, for a gigabit that arrives. It has the far host's work in it: with a session its programs put the header in front and take it off, which the ratio blames on the firewall. Runs that did not reach %.0f %% of the rate, or in which interrupts took over %.0f %% of a core without traffic, are left out.",
+			"The session is that of weir's own client, for packets of 1,500 bytes (RFC 4638). At its other end a device of the far host has it, and without a session such a device has the packets, too: its cost is in both. Frames cross the wires as a card's, and the far host joins none (GRO), because the kernel joins none of a session.",
+			fmt.Sprintf("CPU time: what both iperf3 took, and what interrupts took on all cores beyond what they took just before and after, for a gigabit that arrives. It has the far host's work in it: with a session its programs put the header in front and take it off, which the ratio blames on the firewall. Where a path's runs differ by more than half, there is no verdict. Runs that did not reach %.0f %% of the rate, or in which interrupts took over %.0f %% of a core without traffic, are left out.",
 				reached*100, cpu.MostQuiet*100),
 		}}
 	c := tcpControl(all)
@@ -70,7 +71,10 @@ func tcpRatios(o *Options, all []*stretch, d *report.Document) report.Table {
 		if most {
 			sign = "≤"
 		}
-		if most && ratio > limit || !most && ratio < limit {
+		switch {
+		case most && (unsteady(above) || unsteady(below)):
+			verdict = "none, as the runs differ too much"
+		case most && ratio > limit || !most && ratio < limit:
 			verdict = "missed"
 		}
 		t.Add(true, what, c.way(), units.Digits(ratio, 3), fmt.Sprintf("%s %.2f", sign, limit), verdict)
@@ -78,14 +82,21 @@ func tcpRatios(o *Options, all []*stretch, d *report.Document) report.Table {
 	}
 	one, many := o.Connections[0], o.Connections[len(o.Connections)-1]
 	for _, down := range []bool{false, true} {
-		in, out := findCrowd(all, paths.WeirNATPPPoE, one, down), findCrowd(all, paths.WeirNAT, one, down)
+		in := findCrowd(all, paths.WeirNATPPPoE, one, down)
 		if many != one {
 			add(fmt.Sprintf("with a session, %s ÷ %s", units.Plural(one, "connection"), units.Thousands(many)), in, in.rate, findCrowd(all, paths.WeirNATPPPoE, many, down).rate, oneFloor, false)
 		}
-		add(fmt.Sprintf("CPU time of a gigabit with a session ÷ without, %s", units.Plural(one, "connection")), in, in.cpu, out.cpu, mostCPU, true)
+		for _, n := range slices.Compact([]int{one, many}) {
+			in := findCrowd(all, paths.WeirNATPPPoE, n, down)
+			add(fmt.Sprintf("CPU time of a gigabit with a session ÷ without, %s", units.Plural(n, "connection")), in, in.cpu, findCrowd(all, paths.WeirNAT, n, down).cpu, mostCPU, true)
+		}
 	}
 	return t
 }
+
+// unsteady reports whether the CPU times of runs differ so much that their median is chance: where one connection's sleeping and waking
+// take most of it, the runs are of two kinds.
+func unsteady(s stats.Sample) bool { return slices.Max(s) > mostSpread*slices.Min(s) }
 
 func findCrowd(all []*stretch, path string, connections int, down bool) *crowd {
 	for _, s := range all {
