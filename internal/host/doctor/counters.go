@@ -19,6 +19,8 @@ type Counters struct {
 	// Sockets lists the sockets that have dropped datagrams, and the listening ones before
 	// whose program connections wait.
 	Sockets []Socket `json:"sockets,omitzero"`
+	// TCPSockets counts what TCP holds for all sockets; nil: unknown.
+	TCPSockets *TCPSockets `json:"tcp_sockets,omitempty"`
 	// Bus counts the errors of a card's slot that its hardware corrected, by interface and by
 	// the kernel's names (aer_dev_correctable): "BadTLP".
 	Bus map[string]map[string]uint64 `json:"bus,omitzero"`
@@ -37,6 +39,12 @@ type Counters struct {
 	Neighbours *Neighbours `json:"neighbours,omitempty"`
 	Weir       *WeirCount  `json:"weir,omitempty"`
 	VPN        []VPNCount  `json:"vpn,omitzero"` // tunnels of weir vpn run
+}
+
+// TCPSockets is what TCP holds for all sockets (/proc/net/sockstat).
+type TCPSockets struct {
+	Orphans int `json:"orphans"` // closed by their program, and still waiting for their far end
+	Pages   int `json:"pages"`   // memory, in pages
 }
 
 // Waits is how often a thread got a core, and how long it was runnable before

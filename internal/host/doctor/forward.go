@@ -123,11 +123,24 @@ func (v *view) dockerDrops(chain string, bridges []string) Finding {
 		}},
 		Expect: "machines and containers on these bridges reach others again",
 	}
+	if handed, _ := v.number("net.bridge.bridge-nf-call-iptables"); handed == 1 && v.bridgesCard(bridges) {
+		f.Evidence = append(f.Evidence, "net.bridge.bridge-nf-call-iptables = 1: what is bridged goes through the chain, too")
+		f.Remedies = append(f.Remedies, Remedy{Command: "sysctl -w net.bridge.bridge-nf-call-iptables=0",
+			Text: "or, where machines on the bridge reach their network by it and nothing of theirs is routed here: leave what is bridged alone. Kubernetes, and rules of Docker between containers of one network, need it at 1"})
+	}
 	if forwarded, known := v.forwarded(); known && forwarded >= few {
 		f.Severity = Notice // something lets them pass
 		f.Evidence = append(f.Evidence, fmt.Sprintf("Ip.ForwDatagrams: %s", v.rate(forwarded)))
 	}
 	return f
+}
+
+// bridgesCard reports whether one of the bridges has a card: its machines are in the card's
+// network, and reach it without being routed.
+func (v *view) bridgesCard(bridges []string) bool {
+	return slices.ContainsFunc(v.Interfaces, func(d Interface) bool {
+		return d.Up && d.Kind == "physical" && slices.Contains(bridges, d.Master)
+	})
 }
 
 // forwarded returns how many packets the kernel forwarded, if that was counted.

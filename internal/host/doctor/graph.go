@@ -40,6 +40,7 @@ var Graph = slices.Concat(
 	explains("PWR-1", onCores, "the clock first: at full speed these cores may have room", "CPU-4", "CPU-1", "CPU-2", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
 	explains("VIRT-1", onCores, "the stolen time first: with it these cores would have room", "CPU-4", "CPU-1", "CPU-2", "CPU-3", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1", "IRQ-5"),
 	explains("STORM-1", onBox, "the storm first: it fills whatever is made larger", "CPU-4", "CPU-1", "CPU-2", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1", "NEIGH-1", "QDISC-1"),
+	explains("FC-1/in", onDevice, "the pause frames first: a card that the other end stops for long cannot send", "HANG-1/send"),
 	explains("HANG-1", onDevice, "first make the card send without a pause: each reset takes the link down", "ERR-1/flap", "ERR-1/send", "QDISC-1", "RING-1"),
 	explains("MEM-1", onDevice, "the memory first: a longer ring needs more of it", "RING-1"),
 	explains("PCI-2", onDevice, "the slot first: while it repeats, nothing is taken out of the ring", "RING-1", "FC-1/out"),

@@ -22,6 +22,7 @@ func stalled(v *view, n *nic, o *outcome) {
 		o.lacks(v, "links."+n.Name)
 		return
 	}
+	v.deaf(n, o)
 	times, counter := v.worstOf(n.Name, hangs)
 	if n.link.TxTimeouts > times {
 		times, counter = n.link.TxTimeouts, "tx_timeout of its queues"
@@ -31,7 +32,7 @@ func stalled(v *view, n *nic, o *outcome) {
 		return
 	}
 	f := Finding{
-		Severity: Critical, Subject: n.Name, core: -1, weight: float64(times), bites: true,
+		Severity: Critical, Subject: n.Name, core: -1, weight: float64(times), kind: "send", bites: true,
 		Says:     fmt.Sprintf("%s stopped sending %s in %s, and the kernel reset it (NETDEV WATCHDOG)", n.Name, timesOf(times), seconds(v.Seconds)),
 		Evidence: []string{grew(counter, n.Name, times, v.Seconds), "driver " + cmp.Or(n.Driver, "unknown")},
 		Expect:   "the card sends without a pause",
@@ -47,6 +48,25 @@ func stalled(v *view, n *nic, o *outcome) {
 	f.Remedies = append(f.Remedies, withoutASPM(n, "then without the slot's sleep (ASPM)")...)
 	f.Remedies = append(f.Remedies, Remedy{Command: "dmesg | grep -iE '" + n.Name + "|watchdog|hang'", Text: "see what the driver says; a newer kernel or firmware, or another driver (r8168, r8125), is the lasting cure. A hypervisor's card waits for its host"})
 	o.add(f)
+}
+
+// deaf finds cards whose port still receives while the card hands nothing on: its own memory
+// is full, and no queue moves. Only a reset ends that.
+func (v *view) deaf(n *nic, o *outcome) {
+	lost, counter := v.lost(n)
+	if lost < fewLost || n.link.RxPackets > 0 || n.virtual || n.XDP != "" {
+		return
+	}
+	o.add(Finding{
+		Severity: Critical, Subject: n.Name, core: -1, weight: float64(lost), kind: "receive", bites: true,
+		Says:     fmt.Sprintf("%s receives, but hands nothing on: all of %s packets in %s were lost in the card", n.Name, units.Thousands(int(lost)), seconds(v.Seconds)),
+		Evidence: []string{grew(counter, n.Name, lost, v.Seconds), "rx_packets of " + n.Name + ": none", "driver " + cmp.Or(n.Driver, "unknown")},
+		Remedies: []Remedy{
+			{Command: fmt.Sprintf("ip link set dev %s down; ip link set dev %s up", n.Name, n.Name), Text: "the driver then sets the card up anew; from a console, or another card's address: this one's routes may be lost. Unless a program has taken the card over (DPDK, netmap, AF_XDP), nothing else empties it"},
+			{Command: "dmesg | grep " + n.Name, Text: "see what the driver says; a newer kernel or firmware is the lasting cure"},
+		},
+		Expect: "rx_packets grows again",
+	})
 }
 
 func timesOf(n uint64) string {

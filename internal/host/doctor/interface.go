@@ -52,7 +52,8 @@ type Offers struct {
 	Autoneg bool `json:"autoneg"`
 	Mbit    int  `json:"mbit,omitempty"`    // the card; 0: unknown
 	Partner int  `json:"partner,omitempty"` // the other end; 0: unknown
-	Common  int  `json:"common,omitempty"`  // the fastest that both have; 0: unknown
+	Common  int  `json:"common,omitempty"`  // the fastest that both offer; 0: unknown
+	Reach   int  `json:"reach,omitempty"`   // the fastest that the port has and the other end offers; 0: unknown
 }
 
 // PPPoE is the session of a PPP interface.

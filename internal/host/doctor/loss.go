@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"time"
 
 	"weir/internal/units"
@@ -85,7 +86,7 @@ func (v *view) ring(n *nic, lost uint64, counter string) Finding {
 		f.Expect = "less loss, or none"
 		f.relief = true
 	default:
-		v.burst(n, c, &f, share)
+		v.burst(n, c, &f, share, counter)
 		f.Remedies = append(f.Remedies, withoutASPM(n, "keep the slot awake: while it sleeps (ASPM), nothing is taken out of the card")...)
 	}
 	return f
@@ -93,7 +94,7 @@ func (v *view) ring(n *nic, lost uint64, counter string) Finding {
 
 // burst describes a loss while cores have room: packets arrive in bursts that are larger
 // than the ring holds until it is emptied.
-func (v *view) burst(n *nic, c *core, f *Finding, share float64) {
+func (v *view) burst(n *nic, c *core, f *Finding, share float64, counter string) {
 	f.plain = fmt.Sprintf("%s loses %s of its packets at its ring", n.Name, percent(share))
 	f.Says = f.plain + " while cores have room: bursts are longer than the ring"
 	f.cores = idsOf(v.cores) // whichever of them empties the ring
@@ -109,12 +110,17 @@ func (v *view) burst(n *nic, c *core, f *Finding, share float64) {
 		}
 		return
 	}
+	var holds time.Duration
 	if q := n.largest(); q != nil && n.Rings.Rx > 0 {
-		holds := time.Duration(float64(n.Rings.Rx) / (float64(q.packets) / v.Seconds) * float64(time.Second))
+		holds = time.Duration(float64(n.Rings.Rx) / (float64(q.packets) / v.Seconds) * float64(time.Second))
 		f.Evidence = append(f.Evidence, fmt.Sprintf("the ring holds %d of at most %d packets: %s at the rate of queue %d", n.Rings.Rx, n.Rings.MaxRx, short(holds), q.n))
 	}
 	if slow := v.deepest(); slow != nil {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("an idle core wakes from %s after %d µs", slow.Name, slow.ExitUsec))
+	}
+	if beforeRing(counter, c, holds) {
+		v.ownMemory(n, f, share)
+		return
 	}
 	if n.Rings.Rx < n.Rings.MaxRx {
 		f.Remedies = []Remedy{{Command: fmt.Sprintf("ethtool -G %s rx %d", n.Name, min(n.Rings.MaxRx, 4*n.Rings.Rx)), Text: "let the ring hold longer bursts; the link may go down for a moment"}}
@@ -122,6 +128,32 @@ func (v *view) burst(n *nic, c *core, f *Finding, share float64) {
 		return
 	}
 	n.interruptSooner(f)
+}
+
+// fifo matches counters of a card's own memory, in front of the ring.
+var fifo = regexp.MustCompile(`(?i)fifo|overflow|overrun`)
+
+// longRing is from which time on a ring holds more than an idle core ever lets wait.
+const longRing = 100 * time.Millisecond
+
+// beforeRing reports whether a loss can only be that of a card's own memory: the ring would
+// hold what comes for a long time, and the core that empties it has nothing else to do.
+func beforeRing(counter string, c *core, holds time.Duration) bool {
+	return fifo.MatchString(counter) && c != nil && c.busy < half && holds >= longRing
+}
+
+// ownMemory describes that: what moves packets out of the card is slower than its link, so
+// that bursts at the link's rate overflow it.
+func (v *view) ownMemory(n *nic, f *Finding, share float64) {
+	f.Says = fmt.Sprintf("%s loses %s of its packets in its own memory (FIFO), before its ring: bursts at the link's rate come faster than the card hands them on", n.Name, percent(share))
+	f.Remedies = nil
+	if n.Pause == nil || !n.Pause.Tx {
+		f.Remedies = append(f.Remedies, Remedy{Command: "ethtool -A " + n.Name + " autoneg on rx on tx on", Text: "let it stop its other end (pause frames), and switch flow control on at the switch's port, too; the switch then waits instead of losing"})
+	}
+	if below := slowerThan(n.Mbit); below > 0 {
+		f.Remedies = append(f.Remedies, n.setLink("autoneg on advertise "+advertise(below), fmt.Sprintf("or let the link run at %s Mbit/s, which the card may keep up with", units.Thousands(below))))
+	}
+	f.Expect = "the loss ends; a slower link without loss carries more than a fast one with it"
 }
 
 // soon is how long a card whose ring overflows may wait before it interrupts, in
@@ -224,59 +256,6 @@ func (v *view) overflowing(cores []*core, areFull bool) Finding {
 		f.Remedies = append(f.Remedies, Remedy{Command: "sysctl -w net.core.flow_limit_cpu_bitmap=0", Text: "the flow limit drops of one large flow first: without it, that flow may use the whole backlog"})
 	}
 	return f
-}
-
-// pauses counts how often this end, or the other, stopped the link.
-func pauses(v *view, n *nic, o *outcome) {
-	in, knowsIn := v.statistic(n.Name, pauseIn.MatchString)
-	out, knowsOut := v.statistic(n.Name, pauseOut.MatchString)
-	if !knowsIn && !knowsOut {
-		if !n.hosted(o) {
-			o.lacks(v, "statistics."+n.Name+" (pause frames)")
-		}
-		return
-	}
-	// A pause frame stops a link for at most 65,535 × 512 bit times. A few
-	// frames a minute are normal for a switch.
-	const often = 10.0 // per second
-	if float64(in)/v.Seconds >= often {
-		o.add(Finding{
-			Severity: Warning, Subject: n.Name, core: -1, weight: float64(in), kind: "in", bites: true,
-			Says:     fmt.Sprintf("the other end of %s stops the link %s times a second by pause frames: it, not this box, is the limit there", n.Name, units.Short(float64(in)/v.Seconds)),
-			Evidence: []string{fmt.Sprintf("pause frames received on %s: %s in %s", n.Name, units.Thousands(int(in)), seconds(v.Seconds))},
-			Remedies: []Remedy{{Command: n.pauseOff("rx"), Text: "ignore them; the switch then drops for the one slow port instead of stopping all"}},
-			Expect:   "one slow port behind the switch no longer holds up the others",
-		})
-	}
-	if float64(out)/v.Seconds >= often {
-		o.add(Finding{
-			Severity: Warning, Subject: n.Name, core: -1, weight: float64(out), kind: "out",
-			Says:     fmt.Sprintf("%s stops its other end %s times a second by pause frames: packets come faster than they are taken, and the loss is moved to the switch", n.Name, units.Short(float64(out)/v.Seconds)),
-			Evidence: []string{fmt.Sprintf("pause frames sent by %s: %s in %s", n.Name, units.Thousands(int(out)), seconds(v.Seconds))},
-			Remedies: append(v.largerRing(n), Remedy{Command: n.pauseOff("tx"), Text: "drop here, where it is counted"}),
-			Expect:   "the loss shows as RING-1, with its cause; the switch's other ports are no longer held up",
-		})
-	}
-}
-
-// largerRing returns the command for a card that stops its other end although the core
-// behind its ring has room: bursts are longer than the ring.
-func (v *view) largerRing(n *nic) []Remedy {
-	c := v.load(n)
-	if n.Rings == nil || n.Rings.Rx == 0 || n.Rings.Rx >= n.Rings.MaxRx || c != nil && c.busy >= full || c == nil && len(v.fullCores()) > 0 {
-		return nil
-	}
-	return []Remedy{{Command: fmt.Sprintf("ethtool -G %s rx %d", n.Name, n.Rings.MaxRx), Text: "cores have room: let the ring hold the bursts; the link may go down for a moment"}}
-}
-
-// pauseOff returns the command for one direction. The negotiated setting overrides it
-// unless pause negotiation is off.
-func (n *nic) pauseOff(direction string) string {
-	command := "ethtool -A " + n.Name
-	if n.Pause != nil && n.Pause.Autoneg {
-		command += " autoneg off"
-	}
-	return command + " " + direction + " off"
 }
 
 // shapers drop packets by design, because the admin chose their rate.

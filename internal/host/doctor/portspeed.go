@@ -26,11 +26,11 @@ func slowLink(v *view, n *nic, o *outcome) {
 	case n.Duplex == "half":
 		f.kind, f.bites = "half", true
 		f.Says = fmt.Sprintf("%s runs half duplex: the two ends take turns, and collide", n.Name)
-		f.Remedies = []Remedy{{Command: "ethtool -s " + n.Name + " autoneg on", Text: "negotiate at both ends: if one end is fixed and the other negotiates, the link runs half duplex"}}
+		f.Remedies = []Remedy{n.setLink("autoneg on", "negotiate at both ends: if one end is fixed and the other negotiates, the link runs half duplex")}
 	case v.mismatched(n):
 		f.kind, f.bites = "mismatch", true
 		f.Says = fmt.Sprintf("%s does not negotiate (its speed and full duplex are set) and receives damaged frames: an end that negotiates runs half duplex then, and collides", n.Name)
-		f.Remedies = []Remedy{{Command: "ethtool -s " + n.Name + " autoneg on", Text: "negotiate at both ends (to limit the speed, say so with autoneg on), or set both; remove what sets it here (NetworkManager, netplan, ifupdown)"}}
+		f.Remedies = []Remedy{n.setLink("autoneg on", "negotiate at both ends (to limit the speed, say so with autoneg on), or set both; remove what sets it here (NetworkManager, netplan, ifupdown)")}
 	case n.MaxMbit > n.Mbit:
 		why, remedy := n.slower()
 		if remedy == nil {
@@ -71,17 +71,17 @@ func (n *nic) slower() (why string, r *Remedy) {
 	ours, partner := offers.Mbit, offers.Partner
 	switch {
 	case !offers.Autoneg && slow:
-		return ": it does not negotiate, its speed is set", &Remedy{Command: "ethtool -s " + n.Name + " autoneg on", Text: "negotiate, and remove what sets the speed (NetworkManager, netplan, ifupdown); if the link then stays down, set the other end to negotiate, too"}
+		on := n.setLink("autoneg on", "negotiate, and remove what sets the speed (NetworkManager, netplan, ifupdown); if the link then stays down, set the other end to negotiate, too")
+		return ": it does not negotiate, its speed is set", &on
 	case !offers.Autoneg:
 		return "", nil
-	case ours > 0 && ours < n.MaxMbit && (partner > ours || slow && partner == 0 && ours == n.Mbit):
+	case ours > 0 && ours < n.MaxMbit && (n.couldOffer(offers) || slow && partner == 0 && ours == n.Mbit):
 		also := ""
 		if partner > ours {
 			also = fmt.Sprintf(", the other end up to %s", units.Thousands(partner))
 		}
-		return fmt.Sprintf(": it offers no more than %s%s", units.Thousands(ours), also), &Remedy{
-			Command: fmt.Sprintf("ethtool -s %s autoneg on advertise %s", n.Name, advertise(n.MaxMbit)),
-			Text:    "offer all that the port does (the link goes down for a moment); then find what limits it: a driver's default, NetworkManager, or a power saving setting"}
+		all := n.setLink("autoneg on advertise "+advertise(n.MaxMbit), "offer all that the port does (the link goes down for a moment); then find what limits it: a driver's default, NetworkManager, or a power saving setting")
+		return fmt.Sprintf(": it offers no more than %s%s", units.Thousands(ours), also), &all
 	case offers.both() > n.Mbit:
 		return ", as both ends offer: the cable or a plug is bad", n.cableTest("find the broken pair (the link goes down for a moment), and change the cable")
 	case slow && partner > 0 && partner == n.Mbit:
@@ -92,6 +92,37 @@ func (n *nic) slower() (why string, r *Remedy) {
 		return "", n.cableTest("find the broken pair (the link goes down for a moment), and change the cable; with two of its four pairs gigabit Ethernet falls back to 100 Mbit/s. Then look at the other port's settings")
 	}
 	return "", nil
+}
+
+// couldOffer reports whether the link would be faster if the card offered all that its port
+// has. Without the list of speeds that both have, only a partner that is as fast as the port
+// tells: a faster one may lack the speeds between.
+func (n *nic) couldOffer(o *Offers) bool {
+	return o.Reach > max(o.Mbit, n.Mbit) || o.Reach == 0 && o.Partner == n.MaxMbit && o.Partner > o.Mbit
+}
+
+// setLink returns the command that sets how a link negotiates. It may take the link down for
+// good, and with it the session that it was typed in: so the command first arranges for what
+// was before to come back.
+func (n *nic) setLink(settings, text string) Remedy {
+	return Remedy{
+		Command: fmt.Sprintf("nohup sh -c 'sleep 60; ethtool -s %s %s' >/dev/null 2>&1 & ethtool -s %s %s", n.Name, n.linkNow(), n.Name, settings),
+		Text:    text + ". After a minute the first half brings back what was before, also if the session is lost with the link; kill $! keeps the new setting",
+	}
+}
+
+// linkNow returns the settings that bring the link's present state back. What a card offers
+// is not always known: then it is set to what it runs at.
+func (n *nic) linkNow() string {
+	if n.Offers != nil && n.Offers.Autoneg && n.Offers.Mbit > 0 {
+		return "autoneg on advertise " + advertise(n.Offers.Mbit)
+	}
+	return fmt.Sprintf("autoneg off speed %d duplex %s", n.Mbit, cmp.Or(n.Duplex, "full"))
+}
+
+// slowerThan returns the next lower speed of a link of copper that still carries much; 0: none.
+func slowerThan(mbit int) int {
+	return map[int]int{2500: 1000, 5000: 2500}[mbit]
 }
 
 // both returns the fastest speed that both ends offer; 0: unknown. The slower of their fastest need

@@ -23,6 +23,7 @@ func queueChecks() []Check {
 		{ID: "RPS-1", Title: "a card has fewer queues than the load needs cores", Reads: []string{"statistics", "interfaces.rps", "cpus"}, Worst: Critical, needs: []need{(*view).noNICs, (*view).noCores}, run: tooFewQueues},
 		{ID: "IRQ-1", Title: "busy queues share a core", Reads: []string{"irqs", "statistics"}, Worst: Critical, needs: []need{(*view).noCards, (*view).noCores}, run: sharedCore},
 		{ID: "IRQ-2", Title: "queues are served on another NUMA node than the card's", Reads: []string{"interfaces.node", "cpus.node", "irqs"}, Worst: Critical, needs: []need{(*view).noCards}, run: remoteNode},
+		{ID: "IRQ-6", Title: "queues are served by isolated cores", Reads: []string{"cpus.isolated", "irqs", "statistics"}, Worst: Warning, needs: []need{(*view).noCards, (*view).noCores}, run: isolated},
 		{ID: "RSS-3", Title: "UDP is spread by addresses alone", Reads: []string{"interfaces.rss"}, Worst: Warning, needs: []need{(*view).noCards}, run: eachNIC(udpHash)},
 		{ID: "RSS-4", Title: "the two directions of a connection arrive on different cores", Reads: []string{"interfaces.rss", "sysctls"}, Worst: Notice, needs: []need{(*view).noCards}, run: symmetry},
 		{ID: "DOC-1", Title: "a card has fewer queues than its data sheet says", Reads: []string{"interfaces.pci", "interfaces.channels"}, Worst: Notice, needs: []need{(*view).noCards}, run: eachNIC(dataSheet)},

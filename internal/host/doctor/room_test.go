@@ -135,8 +135,13 @@ func TestBridgesThatNothingFilters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f := findingOf(r, "FWD-2"); (f != nil) != c.found {
+		f := findingOf(r, "FWD-2")
+		if (f != nil) != c.found {
 			t.Errorf("%s: %+v", c.name, f)
+		}
+		alone := func(m Remedy) bool { return m.Command == "sysctl -w net.bridge.bridge-nf-call-iptables=0" }
+		if f != nil && slices.ContainsFunc(f.Remedies, alone) != (c.handed == "1") {
+			t.Errorf("%s: %+v", c.name, f.Remedies)
 		}
 	}
 }

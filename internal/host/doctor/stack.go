@@ -13,6 +13,7 @@ import (
 func stackChecks() []Check {
 	return []Check{
 		{ID: "FRAG-1", Title: "fragments are not put together", Reads: []string{"snmp", "sysctls"}, Worst: Critical, needs: []need{lackingCounts("Ip.ReasmFails", "Ip.ReasmReqds")}, run: fragments},
+		{ID: "SUM-1", Title: "packets come with wrong checksums", Reads: []string{"snmp", "interfaces"}, Worst: Critical, needs: []need{lackingCounts("Udp.InCsumErrors", "Udp.InDatagrams")}, run: checksums},
 		{ID: "NFQ-1", Title: "a program that judges packets does not keep up", Reads: []string{"nfqueues"}, Worst: Critical, run: nfqueues},
 		{ID: "SOCK-1", Title: "a program's socket has no room for datagrams", Reads: []string{"snmp", "sockets", "sysctls"}, Worst: Critical, needs: []need{lackingCounts("Udp.RcvbufErrors", "Udp.InDatagrams")}, run: datagrams},
 		{ID: "SOCK-2", Title: "a listening socket refuses connections", Reads: []string{"snmp", "sockets", "sysctls"}, Worst: Critical, needs: []need{lackingCounts("TcpExt.ListenOverflows")}, run: listeners},
@@ -125,12 +126,30 @@ func datagrams(v *view) (o outcome) {
 	const most, usual = 256 << 20, 8 << 20
 	want := min(max(usual, 4*now), most)
 	f.Remedies = []Remedy{{Command: "ss -uamn", Text: "see whose queue is full: its program is too slow, or stuck"}}
+	if v.unread(lost + taken) {
+		f.Says += "; all that came would fit: its program does not read"
+		f.Remedies[0].Text = "see whose queue is full (Recv-Q): its program is stuck, or has opened a port that it never reads; restart it, or close the port there. A larger buffer helps nothing"
+		f.Expect = "the program reads, or nobody asks for what it gets"
+		o.add(f)
+		return o
+	}
 	if command := v.raise(setting{"net.core.rmem_max", want}, setting{"net.core.rmem_default", min(want/4, usual)}); command != "" {
 		f.Remedies = []Remedy{{Command: command, Text: "let sockets hold longer bursts: restart the program, and let it ask for as much if it sets a size itself (SO_RCVBUF). If its core is full all the time, that only adds delay: it needs more threads, with a socket each (SO_REUSEPORT)"}}
 	}
 	f.Expect = "bursts are held; a program that is too slow on average still loses"
 	o.add(f)
 	return o
+}
+
+// largestDatagram is what a datagram takes of a socket's buffer at most, at an MTU of 1500
+// bytes: its memory is counted in whole pieces.
+const largestDatagram = 2304
+
+// unread reports whether all datagrams between the samples would have fit into an empty
+// socket's buffer: one that lost some was full before, and nobody emptied it.
+func (v *view) unread(came uint64) bool {
+	size, known := v.number("net.core.rmem_default")
+	return known && came*largestDatagram < uint64(size)
 }
 
 // lostSince returns the datagrams that the tunnel's sockets have dropped between the samples.
@@ -239,12 +258,42 @@ func tcpMemory(v *view) (o outcome) {
 		},
 		Expect: "windows open again",
 	}
-	if aborted > 0 {
+	if aborted > 0 && v.roomForTCP() {
+		f.Severity, f.kind = Critical, "orphans"
+		v.orphans(&f, aborted)
+	} else if aborted > 0 {
 		f.Severity = Critical
 		f.Says = fmt.Sprintf("TCP's memory is at its limit: %d connections of this box were aborted", aborted)
 	}
 	o.add(f)
 	return o
+}
+
+// roomForTCP reports whether TCP's memory is known to be below the figure from which on the
+// kernel saves it.
+func (v *view) roomForTCP() bool {
+	var low, pressure, most int
+	n, _ := fmt.Sscan(v.Sysctls["net.ipv4.tcp_mem"], &low, &pressure, &most)
+	return n == 3 && v.After.TCPSockets != nil && v.After.TCPSockets.Pages < pressure
+}
+
+// orphans describes connections that were aborted although TCP's memory has room: too many that
+// no program holds any more still wait for their far end (tcp_check_oom).
+func (v *view) orphans(f *Finding, aborted uint64) {
+	const limit = "net.ipv4.tcp_max_orphans"
+	f.Evidence = append(f.Evidence, fmt.Sprintf("sockets that no program holds any more: %s; TCP's memory: %s pages", units.Thousands(v.After.TCPSockets.Orphans), units.Thousands(v.After.TCPSockets.Pages)))
+	f.Says = fmt.Sprintf("%d connections of this box were aborted, though TCP's memory is not short: too many closed ones wait for their far end (\"too many orphaned sockets\")", aborted)
+	want := "…"
+	if now, known := v.number(limit); known {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("%s = %d", limit, now))
+		want = fmt.Sprint(4 * now)
+	}
+	f.Remedies = []Remedy{
+		{Command: "sysctl -w " + limit + "=" + want, Text: "let more of them wait, at up to 64 KiB each; a file in /etc/sysctl.d that sets less than the kernel's own figure is better removed"},
+		{Command: "ss -tn state fin-wait-1 state last-ack state closing", Text: "see whose they are: a program that closes connections to far ends which no longer answer"},
+		v.moreTCPMemory(),
+	}
+	f.Expect = "closed connections end by themselves"
 }
 
 // moreTCPMemory doubles the three figures of tcp_mem.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,6 +14,8 @@ var stackChanges = []change{
 	}},
 	{"SOCK-1", Critical, func(b *box) { b.stack("Udp.RcvbufErrors", 4100).stack("Udp.InDatagrams", 78000) }},
 	{"SOCK-1", Warning, func(b *box) { b.stack("Udp.RcvbufErrors", 60).stack("Udp.InDatagrams", 94000) }},
+	{"SUM-1", Critical, func(b *box) { b.stack("Udp.InCsumErrors", 310).stack("Udp.InDatagrams", 420) }},
+	{"SUM-1", Warning, func(b *box) { b.stack("Tcp.InCsumErrors", 60).stack("Tcp.InSegs", 900000) }},
 	{"NFQ-1", Critical, func(b *box) {
 		b.s.Before.NFQueues = []NFQueue{{Number: 0, Program: "suricata", Given: 4294967000, Dropped: 40}}
 		b.s.After.NFQueues = []NFQueue{{Number: 0, Program: "suricata", Given: 90000, Dropped: 4040, Unread: 60, Waiting: 1024}}
@@ -39,7 +42,17 @@ var stackChanges = []change{
 	{"CPU-4", Critical, func(b *box) { b.cores(95, 0).watchedKinds(map[string]float64{"RCU": 7, "NET_RX": 2}) }},
 	{"HANG-1", Critical, func(b *box) { b.counted("eth0", "queue_4_tx_missed_tx", 361).errors("eth0", Link{CarrierChanges: 2}) }},
 	{"HANG-1", Critical, func(b *box) { b.counted("eth0", "tx_timeout_count", 1) }},
+	{"HANG-1", Critical, func(b *box) { b.counted("eth0", "InDroppedDma", 402).less("eth0", b.s.Before.Links["eth0"].RxPackets) }},
+	{"FC-1", Warning, func(b *box) { b.counted("eth0", "rx_flow_control_packets", 26000) }},
+	{"FC-1", Warning, func(b *box) { b.counted("eth0", "p06_TxPause", 7054) }},
 	{"HANG-1", Critical, func(b *box) { b.errors("eth0", Link{TxTimeouts: 2}) }},
+	{"IRQ-6", Warning, func(b *box) {
+		for _, id := range []int{2, 3} {
+			b.s.CPUs[id].Isolated = true
+			b.s.After.CPUs[id] = b.s.Before.CPUs[id]
+			b.core(id, 7, 5, 40)
+		}
+	}},
 	{"PCI-2", Warning, func(b *box) { b.bus("eth0", "BadTLP", 300) }},
 	{"PCI-2", Critical, func(b *box) { b.bus("eth0", "BadTLP", 300).lose("eth0", 5000) }},
 	{"SHAPE-1", Warning, func(b *box) {
@@ -189,6 +202,9 @@ func TestOffers(t *testing.T) {
 		{"common speed not known", 1000, 5000, &Offers{Autoneg: true, Mbit: 5000, Partner: 10000}, "", ""},
 		{"the other end does 100 and 10,000", 100, 1000, &Offers{Autoneg: true, Mbit: 1000, Partner: 10000, Common: 100}, "the other end offers no faster speed that this port has", ""},
 		{"a port that is set to 1,000", 1000, 2500, &Offers{}, "", ""},
+		{"more offered would not be common", 1000, 10000, &Offers{Autoneg: true, Mbit: 1000, Partner: 2500, Common: 1000, Reach: 1000}, "", ""},
+		{"a faster partner, and speeds not known", 1000, 2500, &Offers{Autoneg: true, Mbit: 1000, Partner: 10000, Common: 1000}, "", ""},
+		{"more offered would be common", 1000, 10000, &Offers{Autoneg: true, Mbit: 1000, Partner: 2500, Common: 1000, Reach: 2500}, "offers no more than 1,000, the other end up to 2,500", "advertise"},
 	} {
 		b := newBox(4)
 		n := b.card("eth1", "r8125", c.mbit, 1, 1)
@@ -205,6 +221,44 @@ func TestOffers(t *testing.T) {
 		}
 		if f != nil && (f.Severity != Warning || !strings.Contains(f.Says, c.says) || !strings.Contains(f.Remedies[0].Command, c.command)) {
 			t.Errorf("%s: %+v", c.name, f)
+		}
+	}
+}
+
+// TestStuckProgram checks that a program which does not read is told from one that is too
+// slow: what came would have fit into its buffer.
+func TestStuckProgram(t *testing.T) {
+	for size, want := range map[string]string{"8388608": "stuck", "212992": "SO_REUSEPORT"} {
+		b := newBox(4)
+		b.card("eth0", "igb", 1000, 4, 4)
+		b.stack("Udp.RcvbufErrors", 160).stack("Udp.InDatagrams", 1400)
+		b.s.Sysctls["net.core.rmem_default"], b.s.Sysctls["net.core.rmem_max"] = size, "16777216"
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := findingOf(r, "SOCK-1"); f == nil || !strings.Contains(f.Remedies[0].Text, want) {
+			t.Errorf("%s: %+v", size, f)
+		}
+	}
+}
+
+// TestOrphans checks that connections which were aborted because too many wait for their far
+// end are told from those for which TCP has no memory.
+func TestOrphans(t *testing.T) {
+	for pages, want := range map[int]string{4000: "net.ipv4.tcp_max_orphans=65536", 130000: "net.ipv4.tcp_mem="} {
+		b := newBox(4)
+		b.card("eth0", "igb", 1000, 4, 4)
+		b.stack("TcpExt.TCPAbortOnMemory", 1900)
+		b.s.Sysctls["net.ipv4.tcp_mem"], b.s.Sysctls["net.ipv4.tcp_max_orphans"] = "94944 126592 189888", "16384"
+		b.s.After.TCPSockets = &TCPSockets{Orphans: 16400, Pages: pages}
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := findingOf(r, "MEM-2")
+		if f == nil || !slices.ContainsFunc(f.Remedies[:min(2, len(f.Remedies))], func(m Remedy) bool { return strings.Contains(m.Command, want) }) {
+			t.Errorf("%d: %+v", pages, f)
 		}
 	}
 }

@@ -115,9 +115,5 @@ func (v *view) lost(n *nic) (lost uint64, counter string) {
 	return lost, counter
 }
 
-var (
-	pauseIn  = regexp.MustCompile(`(?i)^(?:port\.)?rx[-_](?:flow_control_xoff|link_xoff(?:_rx)?|lxoff|pause|pause_ctrl_phy|pause_frames|xoff.*|global_pause|mac_pause.*)$|^(?:port\.)?link_xoff_rx(?:\.nic)?$`)
-	pauseOut = regexp.MustCompile(`(?i)^(?:port\.)?tx[-_](?:flow_control_xoff|link_xoff(?:_tx)?|lxoff|pause|pause_ctrl_phy|pause_frames|xoff.*|global_pause|mac_pause.*)$|^(?:port\.)?link_xoff_tx(?:\.nic)?$`)
-	// Errors of XDP_REDIRECT and XDP_TX, by driver.
-	xdpErrors = regexp.MustCompile(`(?i)xdp.*(?:redirect|tx|xmit).*(?:err|fail|drop|full)|(?:redirect|xdp).*err`)
-)
+// Errors of XDP_REDIRECT and XDP_TX, by driver.
+var xdpErrors = regexp.MustCompile(`(?i)xdp.*(?:redirect|tx|xmit).*(?:err|fail|drop|full)|(?:redirect|xdp).*err`)

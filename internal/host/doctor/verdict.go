@@ -255,7 +255,7 @@ const mostly = 0.65
 // shared returns the finding that a core serves several queues, if that explains the
 // core's load better than a single queue does.
 func (r *Report) shared(v *view, one *Finding) *Finding {
-	if !slices.Contains([]string{"RSS-2", "RPS-1"}, one.Check) {
+	if !slices.Contains([]string{"RSS-1", "RSS-2", "RPS-1"}, one.Check) {
 		return one
 	}
 	for _, n := range v.nics {
@@ -467,11 +467,26 @@ func (v *view) presumedShaper() *qdisc {
 
 // idle reports whether packets take less than a twentieth of every core and every link.
 func (v *view) idle() bool {
-	if c := v.busiestCore(); c != nil && c.network() >= 0.05 && !v.bystander() {
+	if c := v.busiestCore(); c != nil && c.network() >= 0.05 && !v.bystander() && !(c.busy < half && v.trickle()) {
 		return false
 	}
 	_, share, _ := v.fullest()
 	return share < 0.05
+}
+
+// trickle reports whether so few packets come and go that nothing here could be at its limit,
+// whatever each of them costs: the interrupts of a card on USB alone take some percent of a
+// small core.
+func (v *view) trickle() bool {
+	const few = 200 // packets a second
+	var all uint64
+	for _, n := range v.nics {
+		if !n.counted {
+			return false
+		}
+		all += max(n.link.RxPackets, n.link.TxPackets)
+	}
+	return len(v.nics) > 0 && float64(all)/v.Seconds < few
 }
 
 // busiestCore returns the core that spends the most time on packets.

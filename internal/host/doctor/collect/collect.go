@@ -214,6 +214,7 @@ func (r *reader) counters() (*doctor.Counters, error) {
 	r.destinations(c)
 	r.nfqueues(c)
 	r.sockets(c)
+	r.tcpSockets(c)
 	r.busErrors(c)
 	c.Throttle = r.throttle()
 	c.Threads = r.threadTimes()

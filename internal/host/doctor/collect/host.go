@@ -136,7 +136,7 @@ var wanted = []string{
 	"net/ipv6/conf/*/forwarding", "net/ipv6/conf/*/accept_ra",
 	"net/ipv4/neigh/default/gc_thresh*", "net/ipv6/neigh/default/gc_thresh*",
 	"net/netfilter/nf_conntrack_max", "net/netfilter/nf_conntrack_buckets", "net/netfilter/nf_conntrack_tcp_timeout_established",
-	"net/ipv4/ipfrag_high_thresh", "net/ipv4/tcp_mem", "net/ipv4/tcp_max_syn_backlog", "net/ipv4/tcp_syncookies",
+	"net/ipv4/ipfrag_high_thresh", "net/ipv4/tcp_mem", "net/ipv4/tcp_max_orphans", "net/ipv4/tcp_max_syn_backlog", "net/ipv4/tcp_syncookies",
 	"net/core/rmem_max", "net/core/rmem_default", "net/core/somaxconn", "vm/min_free_kbytes", "net/ipv6/route/max_size", "net/bridge/bridge-nf-call-iptables",
 	"net/core/netdev_max_backlog", "net/core/netdev_budget", "net/core/netdev_budget_usecs",
 	"net/core/rps_sock_flow_entries", "net/core/default_qdisc", "net/core/bpf_jit_enable",

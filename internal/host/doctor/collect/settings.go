@@ -49,7 +49,7 @@ func (r *reader) settings(n *doctor.Interface) {
 	if l, err := e.Link(n.Name); read("mbit", err) {
 		n.Mbit, n.MaxMbit, n.Duplex = l.Mbit, l.MaxMbit, l.Duplex
 		if l.MaxMbit > 0 {
-			n.Offers = &doctor.Offers{Autoneg: l.Autoneg, Mbit: l.AdvertisedMbit, Partner: l.PartnerMbit, Common: l.CommonMbit}
+			n.Offers = &doctor.Offers{Autoneg: l.Autoneg, Mbit: l.AdvertisedMbit, Partner: l.PartnerMbit, Common: l.CommonMbit, Reach: l.ReachMbit}
 		}
 		if l.Mbit == 0 {
 			read("mbit", errors.New("no link, or the driver does not say"))

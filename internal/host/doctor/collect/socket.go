@@ -38,6 +38,24 @@ func (r *reader) sockets(c *doctor.Counters) {
 	c.Sockets = found
 }
 
+// tcpSockets reads TCP's line of sockstat (net/ipv4/proc.c, sockstat_seq_show).
+func (r *reader) tcpSockets(c *doctor.Counters) {
+	text, err := readFile(r.procFile("net/sockstat"))
+	if err != nil {
+		r.lacks("tcp_sockets", err)
+		return
+	}
+	for line := range strings.Lines(text) {
+		var s doctor.TCPSockets
+		var used, waiting, given int
+		if n, _ := fmt.Sscanf(line, "TCP: inuse %d orphan %d tw %d alloc %d mem %d", &used, &s.Orphans, &waiting, &given, &s.Pages); n == 5 {
+			c.TCPSockets = &s
+			return
+		}
+	}
+	r.lacks("tcp_sockets", errors.New("/proc/net/sockstat has no line of TCP"))
+}
+
 // dropping returns those of the second sample that dropped between the samples, or before
 // which connections wait: only their programs are looked up, because that reads the files of
 // all processes.

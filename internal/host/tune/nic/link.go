@@ -12,10 +12,11 @@ type Link struct {
 	MaxMbit int // for copper, which can fall back to lower speeds; 0 for other ports
 	Duplex  string
 	// AdvertisedMbit is the fastest speed that the card offers the other end, PartnerMbit
-	// the fastest that the other end offers, CommonMbit the fastest that both offer. 0: the
-	// driver does not report it, or the port is not of copper.
-	AdvertisedMbit, PartnerMbit, CommonMbit int
-	Autoneg                                 bool
+	// the fastest that the other end offers, CommonMbit the fastest that both offer, ReachMbit
+	// the fastest that the port has and the other end offers. 0: the driver does not report it,
+	// or the port is not of copper.
+	AdvertisedMbit, PartnerMbit, CommonMbit, ReachMbit int
+	Autoneg                                            bool
 }
 
 // Link reads the state of a card's port. The library's function prints to standard output
@@ -32,7 +33,7 @@ func (c *Cards) Link(card string) (*Link, error) {
 func (s *linkSettings) state() *Link {
 	l := &Link{
 		MaxMbit: s.fastest(supported), AdvertisedMbit: s.fastest(advertised), PartnerMbit: s.fastest(partner),
-		CommonMbit: s.fastest(advertised, partner), Autoneg: s.autoneg != 0,
+		CommonMbit: s.fastest(advertised, partner), ReachMbit: s.fastest(supported, partner), Autoneg: s.autoneg != 0,
 	}
 	if s.speed != speedUnknown {
 		l.Mbit = int(s.speed)

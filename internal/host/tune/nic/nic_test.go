@@ -73,7 +73,7 @@ func TestLink(t *testing.T) {
 	s.masks[0], s.masks[1] = 0x2f, 1<<(47-32)
 	s.masks[4] = 0x2f
 	s.masks[8], s.masks[9] = 0x2f, 1<<(47-32)
-	want := Link{Mbit: 1000, MaxMbit: 2500, Duplex: "full", AdvertisedMbit: 1000, PartnerMbit: 2500, CommonMbit: 1000, Autoneg: true}
+	want := Link{Mbit: 1000, MaxMbit: 2500, Duplex: "full", AdvertisedMbit: 1000, PartnerMbit: 2500, CommonMbit: 1000, ReachMbit: 2500, Autoneg: true}
 	if got := *s.state(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -83,7 +83,7 @@ func TestLink(t *testing.T) {
 		s.masks[2*mask], s.masks[2*mask+1] = 0x2f, 1<<(47-32)|1<<(48-32)
 	}
 	s.masks[4] = 1<<3 | 1<<5 | 1<<12
-	want = Link{Mbit: 1000, MaxMbit: 5000, Duplex: "full", AdvertisedMbit: 5000, PartnerMbit: 10000, CommonMbit: 1000, Autoneg: true}
+	want = Link{Mbit: 1000, MaxMbit: 5000, Duplex: "full", AdvertisedMbit: 5000, PartnerMbit: 10000, CommonMbit: 1000, ReachMbit: 1000, Autoneg: true}
 	if got := *s.state(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
