@@ -32,7 +32,7 @@ func newBox(cores int) *box {
 		c.CPUs, c.Softnet, c.IRQs = map[int]CPUTimes{}, map[int]Softnet{}, map[int]map[int]uint64{}
 		c.Links, c.Statistics = map[string]Link{}, map[string]map[string]uint64{}
 		c.Qdiscs, c.SNMP, c.Throttle = []Qdisc{}, map[string]uint64{"Ip.FragFails": 7, "Ip.InReceives": 1000}, map[int]uint64{}
-		for _, name := range []string{"Ip.ReasmFails", "Ip.ReasmReqds", "Ip.ReasmTimeout", "Udp.RcvbufErrors", "Udp.InDatagrams", "Udp.InCsumErrors", "Tcp.InCsumErrors", "Tcp.InSegs", "Tcp.OutSegs", "Tcp.RetransSegs", "Tcp.PassiveOpens",
+		for _, name := range []string{"Ip.InHdrErrors", "IpExt.InNoRoutes", "Icmp.OutTimeExcds", "Xfrm.InStateSeqError", "Xfrm.InNoStates", "Ip.ReasmFails", "Ip.ReasmReqds", "Ip.ReasmTimeout", "Udp.RcvbufErrors", "Udp.InDatagrams", "Udp.InCsumErrors", "Tcp.InCsumErrors", "Tcp.InSegs", "Tcp.OutSegs", "Tcp.RetransSegs", "Tcp.PassiveOpens",
 			"TcpExt.ListenOverflows", "TcpExt.TCPReqQFullDrop", "TcpExt.TCPMemoryPressures", "TcpExt.TCPAbortOnMemory", "TcpExt.IPReversePathFilter"} {
 			c.SNMP[name] = 40
 		}

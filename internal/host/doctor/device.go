@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"weir/internal/units"
@@ -11,10 +12,10 @@ import (
 func deviceChecks() []Check {
 	return []Check{
 		{ID: "OFF-1", Title: "LRO merges received packets although the box forwards", Reads: []string{"interfaces.features", "sysctls"}, Worst: Warning, needs: []need{(*view).noNICs}, run: largeReceive},
-		{ID: "OFF-2", Title: "a useful offload is off", Reads: []string{"interfaces.features"}, Worst: Warning, needs: []need{(*view).noCards}, run: eachNIC(helpfulOffloads)},
+		{ID: "OFF-2", Title: "a useful offload is off", Reads: []string{"interfaces.features"}, Worst: Warning, needs: []need{(*view).noCards}, run: helpful},
 		{ID: "LINK-1", Title: "a link runs below its port's speed", Reads: []string{"interfaces.mbit", "interfaces.max_mbit", "interfaces.duplex", "interfaces.offers", "statistics"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(slowLink)},
 		{ID: "LAG-1", Title: "a member of a link aggregation group is full", Reads: []string{"interfaces.bond", "links"}, Worst: Critical, needs: []need{noInterfaces}, run: aggregation},
-		{ID: "PCI-1", Title: "a card's slot is slower than the card", Reads: []string{"interfaces.pci", "interfaces.mbit", "links"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(slot)},
+		{ID: "PCI-1", Title: "a card's slot is slower than the card", Reads: []string{"interfaces.pci", "interfaces.usb_mbit", "interfaces.mbit", "links"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(slot)},
 		{ID: "PCI-2", Title: "a card's slot repeats transfers", Reads: []string{"bus"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(repeats)},
 		{ID: "XDP-1", Title: "packets are not handled at XDP", Reads: []string{"weir.interfaces", "interfaces.xdp"}, Worst: Warning, needs: []need{(*view).noNICs}, run: hooks},
 		{ID: "EEE-1", Title: "the link sleeps between packets (EEE)", Reads: []string{"interfaces.eee"}, Worst: Notice, needs: []need{(*view).noCards}, run: eachNIC(checkEEE)},
@@ -73,9 +74,9 @@ func largeReceive(v *view) (o outcome) {
 	return o
 }
 
-// helpful lists offloads that make each packet cheaper. GRO has no effect on packets that
+// offloads lists those that make each packet cheaper. GRO has no effect on packets that
 // XDP takes.
-var helpful = []struct{ feature, name, flag string }{
+var offloads = []struct{ feature, name, flag string }{
 	{"rx-gro", "GRO", "gro"},
 	{"rx-checksum", "receive checksums", "rx"},
 }
@@ -85,7 +86,7 @@ func helpfulOffloads(v *view, n *nic, o *outcome) {
 		o.lacks(v, "interfaces."+n.Name+".features")
 		return
 	}
-	for _, h := range helpful {
+	for _, h := range offloads {
 		on, known := n.feature(h.feature)
 		if on || !known || h.feature == "rx-gro" && n.XDP == "native" {
 			continue
@@ -127,6 +128,7 @@ func aggregation(v *view) (o outcome) {
 		}
 		o.absent = ""
 		v.absentMembers(&o, b)
+		v.apartMembers(&o, b)
 		v.members(&o, b)
 	}
 	return o
@@ -149,6 +151,36 @@ func (v *view) absentMembers(o *outcome, b *Interface) {
 		Evidence: []string{fmt.Sprintf("%s: mode %s; down: %s", b.Name, b.Bond.Mode, join(down))},
 		Remedies: []Remedy{{Command: "cat /proc/net/bonding/" + b.Name, Text: "see MII Status and Link Failure Count of each member; then its cable, its transceiver and the switch's port"}},
 		Expect:   "all members carry traffic",
+	})
+}
+
+// apartMembers looks for members of a bond that joined another aggregate than the others. The
+// bond uses one aggregate: what is in another carries nothing.
+func (v *view) apartMembers(o *outcome, b *Interface) {
+	in := map[int][]string{}
+	for _, name := range b.Bond.Members {
+		if d := v.device(name); d != nil && d.Up && b.Bond.Aggregates[name] > 0 {
+			in[b.Bond.Aggregates[name]] = append(in[b.Bond.Aggregates[name]], name)
+		}
+	}
+	if len(in) < 2 {
+		return
+	}
+	var most []string
+	for _, id := range sortedKeys(in) {
+		if len(in[id]) > len(most) {
+			most = in[id]
+		}
+	}
+	apart := slices.DeleteFunc(slices.Clone(b.Bond.Members), func(name string) bool {
+		return slices.Contains(most, name) || b.Bond.Aggregates[name] == 0
+	})
+	o.add(Finding{
+		Severity: Warning, Subject: b.Name, core: -1, weight: float64(len(apart)),
+		Says:     fmt.Sprintf("%s %s up, but not in one aggregate with %s: %s uses one aggregate, and the others carry nothing", join(apart), beVerb(len(apart)), join(most), b.Name),
+		Evidence: []string{fmt.Sprintf("%s: mode %s, %d aggregates", b.Name, b.Bond.Mode, len(in))},
+		Remedies: []Remedy{{Command: "grep -E 'Interface|Aggregator ID|Mac Address' /proc/net/bonding/" + b.Name, Text: "compare the partners: one of zeros does not speak LACP on that port; different ones are two switches, or two groups of one. Put the ports into one LACP group there"}},
+		Expect:   "all members have one aggregator ID, and share the traffic",
 	})
 }
 
@@ -205,6 +237,10 @@ func laneGbit(gt float64) float64 {
 }
 
 func slot(v *view, n *nic, o *outcome) {
+	if n.USB > 0 {
+		v.usbPort(n, o)
+		return
+	}
 	p := n.PCI
 	if p == nil || p.Speed == 0 || p.Width == 0 {
 		if !n.hosted(o) {
@@ -235,6 +271,39 @@ func slot(v *view, n *nic, o *outcome) {
 		f.Says += fmt.Sprintf(", and it carries %s now", bitRate(used*1e9))
 	} else if lost, _ := v.lost(n); lost >= fewLost && f.Severity == Warning && v.load(n) != nil && v.load(n).busy < busy {
 		f.bites = true // the ring fills although the core has room
+	}
+	o.add(f)
+}
+
+// usbCarries returns what a USB port carries of Ethernet at most, in Mbit/s. Up to USB 3.0, 8 of 10 bits
+// are data (480 Mbit/s: all); the protocol takes a fifth, and with 480 Mbit/s, where the host
+// asks for each transfer, more than a third.
+func usbCarries(mbit int) int {
+	switch {
+	case mbit <= 480:
+		return mbit * 63 / 100
+	case mbit <= 5000:
+		return mbit * 64 / 100
+	}
+	return mbit * 75 / 100
+}
+
+// usbPort looks for a card on a USB port that carries less than its link.
+func (v *view) usbPort(n *nic, o *outcome) {
+	carries := usbCarries(n.USB)
+	if n.Mbit <= carries {
+		return
+	}
+	f := Finding{
+		Severity: Notice, Subject: n.Name, core: -1,
+		Says:     fmt.Sprintf("%s is plugged into a USB port of %s Mbit/s, which carries some %s of the %s that its link has", n.Name, units.Thousands(n.USB), units.Thousands(carries), units.Thousands(n.Mbit)),
+		Evidence: []string{fmt.Sprintf("%s: USB at %d Mbit/s, the link at %d", n.Name, n.USB, n.Mbit)},
+		Remedies: []Remedy{{Command: "lsusb -t", Text: "see the speed of each port and of the hub between (480M is USB 2): plug it into one of 5000M or more, with a cable for that"}},
+		Expect:   "the bus carries what the link does",
+	}
+	if used := float64(max(n.link.RxBytes, n.link.TxBytes)) * 8 / max(v.Seconds, 1) / 1e6; v.Seconds > 0 && used >= half*float64(carries) {
+		f.Severity, f.bites = Warning, true
+		f.Says += fmt.Sprintf(", and it carries %s now", bitRate(used*1e6))
 	}
 	o.add(f)
 }

@@ -56,6 +56,7 @@ var Graph = slices.Concat(
 	explains("LOCK-1", onDevice, "the lock first", "SHAPE-1", "QDISC-1"),
 	explains("SHAPE-1", onCores, "the shaper's tree runs on one core, whatever the cards do", "CPU-4", "CPU-1", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
 	explains("CT-1/lists", onBox, "shorter lists first: with them these cores may have room", "CPU-4", "CPU-1", "CPU-2", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
+	explains("OFF-2/merge", onCores, "first fewer and larger packets: each costs as much as a small one", "TUN-1", "CPU-4", "CPU-1", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
 	explains("TUN-1", onCores, "a hash tells no two packets of the tunnel apart, so that RPS and more queues spread nothing", "CPU-1", "CPU-3", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RSS-3", "RPS-1", "IRQ-1"),
 	explains("TUN-1", onDevice, "the program first: a longer queue in front of it only adds delay", "QDISC-1"),
 	explains("CPU-3", onCores, "the program first: it takes the time that packets need", "RING-1", "SQZ-1"),
@@ -69,7 +70,7 @@ var Graph = slices.Concat(
 	brings("IRQ-3", "the queue first: it runs on the units of a core that serves another"),
 	brings("RPS-1", "the card's few queues first: they bring this core all packets"),
 	brings("IRQ-1", "the queues first: several come to this core"),
-	loses("RING-1", "SQZ-1", "ERR-1/damage", "QDISC-1", "SHAPE-1"),
+	loses("HANG-1", "RING-1", "SQZ-1", "ERR-1/damage", "QDISC-1", "SHAPE-1", "TUN-2", "IPSEC-2"),
 	explains("CPU-1", onCores, "the full core first: what is longer only fills later, and adds delay", "RING-1", "SQZ-1"),
 	explains("CPU-2", onCores, "the full cores first: what is longer only fills later, and adds delay", "RING-1", "SQZ-1"),
 )

@@ -34,7 +34,8 @@ type Interface struct {
 	Pause    *Pause          `json:"pause,omitempty"`
 	Coalesce *Coalesce       `json:"coalesce,omitempty"`
 	PCI      *PCI            `json:"pci,omitempty"`
-	Node     *int            `json:"node,omitempty"` // NUMA node; -1: none
+	USB      int             `json:"usb_mbit,omitempty"` // speed of the USB port that it is plugged into; 0: none
+	Node     *int            `json:"node,omitempty"`     // NUMA node; -1: none
 	// RPS lists, for each receive queue, the cores that its packets are spread over,
 	// in the form of smp_affinity_list. "" is none. XPS lists the cores that send
 	// through each queue.
@@ -153,4 +154,7 @@ type Bond struct {
 	Mode    string   `json:"mode"` // "802.3ad", "balance-xor", "active-backup", …
 	Hash    string   `json:"hash,omitempty"`
 	Members []string `json:"members"`
+	// Aggregates is the aggregate that each member joined by LACP (802.3ad). The bond uses one of
+	// them.
+	Aggregates map[string]int `json:"aggregates,omitzero"`
 }

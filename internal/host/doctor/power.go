@@ -54,7 +54,16 @@ const (
 	limited            // it may not be faster
 	farBelow           // it is far below its fastest
 	belowKept          // it is below what it keeps under load
+	crawling           // it has room, and is so slow that a single packet takes long
 )
+
+// crawl is the share of a clock at which a core with room is slow for each single packet:
+// its governor raises the clock only after some ten milliseconds of load.
+const crawl = 0.125
+
+// sampling lists governors that choose the clock of a driver without turbo by the load that
+// they saw. Processors that choose by themselves do so within a packet.
+var sampling = map[string]bool{"ondemand": true, "conservative": true, "schedutil": true, "interactive": true}
 
 // slow says in which way the core's clock is slow. Governors slow down a core with room, so
 // that a clock little below what the core keeps counts only if the core is full.
@@ -64,6 +73,8 @@ func (c *core) slow() slowness {
 		most = min(most, float64(c.BaseMHz)) // processors for laptops keep less than half of their turbo
 	}
 	switch {
+	case c.busy < working && c.MHz > 0 && sampling[c.Governor] && !turboMax[c.Scaling] && float64(c.MHz) <= crawl*float64(c.MaxMHz):
+		return crawling
 	case c.busy < working:
 	case c.Governor == "powersave" && !ownPace[c.Scaling] && (c.MaxMHz == 0 || c.MHz < c.MaxMHz):
 		return lowest
@@ -104,7 +115,10 @@ func governor(v *view) (o outcome) {
 			by[s] = slices.DeleteFunc(by[s], func(c *core) bool { return c.Governor == "performance" })
 		}
 	}
-	for _, s := range []slowness{lowest, limited, farBelow, belowKept} {
+	if slices.ContainsFunc(v.cores, func(c *core) bool { return c.busy >= working }) || v.received() == 0 {
+		delete(by, crawling) // what is busy matters more, and where nothing comes nothing waits
+	}
+	for _, s := range []slowness{lowest, limited, farBelow, belowKept, crawling} {
 		if len(by[s]) > 0 {
 			o.add(slowCores(s, by[s]))
 		}
@@ -128,6 +142,12 @@ func slowCores(s slowness, cores []*core) Finding {
 	case limited:
 		f.Says = fmt.Sprintf("%s %s busy, and limited to %s of %s MHz", f.Subject, are, units.Thousands(first.LimitMHz), units.Thousands(first.MaxMHz))
 		f.Remedies = []Remedy{{Command: fmt.Sprintf("cpupower frequency-set -u %dMHz", first.MaxMHz), Text: "lift the limit (scaling_max_freq); something set it, such as a power profile, tlp or thermald, and may set it again. The kernel itself does where the processor is hot: then look at cooling (/sys/class/thermal)"}}
+		return f
+	case crawling:
+		f.bites = false
+		f.Says = fmt.Sprintf("%s %s at %d of %s MHz until load lasts (governor %s): a packet that comes alone takes %d times as long", f.Subject, are, first.MHz, units.Thousands(first.MaxMHz), first.Governor, first.MaxMHz/first.MHz)
+		f.Remedies = append(f.Remedies, Remedy{Command: fmt.Sprintf("cpupower frequency-set -d %dMHz", first.MaxMHz/2), Text: "or let the governor choose among the upper half (scaling_min_freq)"})
+		f.Expect = "shorter and steadier delays; as many packets as before"
 		return f
 	case farBelow:
 		f.Says = fmt.Sprintf("%s %s busy, and at less than %s of the fastest clock (%d of %s MHz, governor %s)", f.Subject, are, percent(slowTurbo), first.MHz, units.Thousands(first.MaxMHz), cmp.Or(first.Governor, "none"))

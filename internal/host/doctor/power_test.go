@@ -30,6 +30,9 @@ func TestSlowClock(t *testing.T) {
 		{"a limit that takes the turbo", CPU{Governor: "performance", Scaling: "intel_pstate", MHz: 2400, MaxMHz: 3400, BaseMHz: 2400, LimitMHz: 2400}, 97, "", ""},
 		{"a limit below a laptop's base", CPU{Governor: "performance", Scaling: "intel_pstate", MHz: 1500, MaxMHz: 5000, BaseMHz: 1700, LimitMHz: 1500}, 97, "limited to 1,500 of 5,000 MHz", "cpupower frequency-set -u 5000MHz"},
 		{"a limit on an idle box", CPU{Governor: "powersave", Scaling: "intel_pstate", MHz: 800, MaxMHz: 3400, BaseMHz: 2400, LimitMHz: 800}, 12, "", ""},
+		{"a core with room that crawls", CPU{Governor: "ondemand", Scaling: "cpufreq-dt", MHz: 48, MaxMHz: 716}, 12, "takes 14 times as long", "cpupower frequency-set -g performance"},
+		{"a core with room, slow", CPU{Governor: "ondemand", Scaling: "cpufreq-dt", MHz: 408, MaxMHz: 1416}, 12, "", ""},
+		{"a processor that chooses by itself", CPU{Governor: "schedutil", Scaling: "intel_cpufreq", MHz: 400, MaxMHz: 4700, BaseMHz: 2100}, 12, "", ""},
 		{"the lowest", CPU{Governor: "powersave", Scaling: "acpi-cpufreq", MHz: 1200, MaxMHz: 2400}, 70, "at the lowest clock", "cpupower frequency-set -g performance"},
 		{"only one clock", CPU{Governor: "powersave", Scaling: "acpi-cpufreq", MHz: 2400, MaxMHz: 2400}, 97, "", ""},
 	} {

@@ -14,6 +14,9 @@ func stackChecks() []Check {
 	return []Check{
 		{ID: "FRAG-1", Title: "fragments are not put together", Reads: []string{"snmp", "sysctls"}, Worst: Critical, needs: []need{lackingCounts("Ip.ReasmFails", "Ip.ReasmReqds")}, run: fragments},
 		{ID: "SUM-1", Title: "packets come with wrong checksums", Reads: []string{"snmp", "interfaces"}, Worst: Critical, needs: []need{lackingCounts("Udp.InCsumErrors", "Udp.InDatagrams")}, run: checksums},
+		{ID: "ROUTE-1", Title: "packets have no route, or go in circles", Reads: []string{"snmp"}, Worst: Warning, needs: []need{lackingCounts("Ip.InReceives", "Ip.InHdrErrors")}, run: lostWays},
+		{ID: "TUN-2", Title: "a tunnel's device refuses packets", Reads: []string{"interfaces", "links"}, Worst: Critical, needs: []need{noInterfaces}, run: refusedByTunnels},
+		{ID: "IPSEC-2", Title: "IPsec drops packets", Reads: []string{"snmp"}, Worst: Critical, needs: []need{noSNMP}, run: espRefused},
 		{ID: "NFQ-1", Title: "a program that judges packets does not keep up", Reads: []string{"nfqueues"}, Worst: Critical, run: nfqueues},
 		{ID: "SOCK-1", Title: "a program's socket has no room for datagrams", Reads: []string{"snmp", "sockets", "sysctls"}, Worst: Critical, needs: []need{lackingCounts("Udp.RcvbufErrors", "Udp.InDatagrams")}, run: datagrams},
 		{ID: "SOCK-2", Title: "a listening socket refuses connections", Reads: []string{"snmp", "sockets", "sysctls"}, Worst: Critical, needs: []need{lackingCounts("TcpExt.ListenOverflows")}, run: listeners},

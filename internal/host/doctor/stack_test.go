@@ -16,6 +16,14 @@ var stackChanges = []change{
 	{"SOCK-1", Warning, func(b *box) { b.stack("Udp.RcvbufErrors", 60).stack("Udp.InDatagrams", 94000) }},
 	{"SUM-1", Critical, func(b *box) { b.stack("Udp.InCsumErrors", 310).stack("Udp.InDatagrams", 420) }},
 	{"SUM-1", Warning, func(b *box) { b.stack("Tcp.InCsumErrors", 60).stack("Tcp.InSegs", 900000) }},
+	{"ROUTE-1", Warning, func(b *box) { b.stack("IpExt.InNoRoutes", 90000).stack("Ip.InReceives", 800000) }},
+	{"ROUTE-1", Warning, func(b *box) {
+		b.stack("Ip.InHdrErrors", 90000).stack("Icmp.OutTimeExcds", 900).stack("Ip.InReceives", 800000)
+	}},
+	{"TUN-2", Critical, func(b *box) { b.refusing("wg0", "wireguard", 4000) }},
+	{"TUN-2", Warning, func(b *box) { b.refusing("vxlan0", "vxlan", 40) }},
+	{"IPSEC-2", Critical, func(b *box) { b.stack("Xfrm.InStateSeqError", 9000).stack("Ip.InReceives", 800000) }},
+	{"IPSEC-2", Warning, func(b *box) { b.stack("Xfrm.InNoStates", 90).stack("Ip.InReceives", 800000) }},
 	{"NFQ-1", Critical, func(b *box) {
 		b.s.Before.NFQueues = []NFQueue{{Number: 0, Program: "suricata", Given: 4294967000, Dropped: 40}}
 		b.s.After.NFQueues = []NFQueue{{Number: 0, Program: "suricata", Given: 90000, Dropped: 4040, Unread: 60, Waiting: 1024}}
@@ -58,6 +66,10 @@ var stackChanges = []change{
 	{"SHAPE-1", Warning, func(b *box) {
 		b.disciplines(Qdisc{Interface: "eth0", Kind: "ingress", Handle: "ffff:0", Parent: "ingress", Packets: 4100, Drops: 260})
 	}},
+	{"PCI-1", Warning, func(b *box) { b.s.Interfaces[0].USB, b.s.Interfaces[0].Mbit = 100, 1000 }},
+	{"LAG-1", Warning, func(b *box) {
+		b.s.Interfaces = append(b.s.Interfaces, Interface{Name: "bond0", Kind: "bond", Up: true, Bond: &Bond{Mode: "802.3ad", Members: []string{"eth0", "eth1"}, Aggregates: map[string]int{"eth0": 1, "eth1": 2}}})
+	}},
 	{"LAG-1", Warning, func(b *box) {
 		b.s.Interfaces = append(b.s.Interfaces, Interface{Name: "bond0", Kind: "bond", Up: true, Bond: &Bond{Mode: "802.3ad", Members: []string{"eth0", "eth7"}}}, Interface{Name: "eth7", Kind: "physical"})
 	}},
@@ -67,6 +79,12 @@ var stackChanges = []change{
 func (b *box) stack(name string, by uint64) *box {
 	b.s.After.SNMP[name] = b.s.Before.SNMP[name] + by
 	return b
+}
+
+// refusing adds a tunnel that sends 100,000 packets and refuses others.
+func (b *box) refusing(name, kind string, refused uint64) {
+	b.s.Interfaces = append(b.s.Interfaces, Interface{Name: name, Kind: kind, Up: true, MTU: 1400})
+	b.s.Before.Links[name], b.s.After.Links[name] = Link{}, Link{TxPackets: 100000, TxErrors: refused}
 }
 
 // destinations sets the routes and cached destinations of IPv6, of 4,096.
@@ -435,16 +453,28 @@ func TestUnreadSocket(t *testing.T) {
 
 // TestDestinations checks what is said of a table of destinations: whether packets are lost already.
 func TestDestinations(t *testing.T) {
-	for n, want := range map[int]string{3500: "will be lost", 4090: "are lost", 4500: "are lost", 4600: ""} {
+	const unknown = -1
+	for _, c := range []struct {
+		n, refused int
+		want       string
+	}{
+		{3500, unknown, "will be lost"}, {4090, unknown, "are lost"}, {4500, unknown, "are lost"}, {4600, unknown, ""},
+		{4090, 0, "will be lost"}, {4300, 3, "will be lost"}, {4300, 40, "are lost"}, {3500, 40, "will be lost"},
+	} {
+		n, want := c.n, c.want
 		b := newBox(4)
 		b.card("eth0", "ixgbe", 10000, 4, 4)
 		b.traffic("eth0", 900, 9000, 9000, 9000, 9000).destinations(n, "5.15.0")
+		if c.refused != unknown {
+			b.stack("Ip6.InNoRoutes", uint64(c.refused)).stack("Ip6.OutNoRoutes", 0)
+			b.s.Before.SNMP["Ip6.InNoRoutes"], b.s.Before.SNMP["Ip6.OutNoRoutes"] = 0, 0
+		}
 		r, err := Examine(b.s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if f := findingOf(r, "DST-1"); (f != nil) != (want != "") || f != nil && !strings.Contains(f.Says, want) {
-			t.Errorf("%d: %+v", n, f)
+			t.Errorf("%+v: %+v", c, f)
 		}
 	}
 }

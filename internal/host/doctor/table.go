@@ -14,7 +14,7 @@ func tableChecks() []Check {
 		{ID: "NAT-2", Title: "address translation has few ports left", Reads: []string{"weir"}, Worst: Critical, needs: []need{(*view).noWeir}, run: natUses},
 		{ID: "CT-1", Title: "the kernel's connection tracking is full", Reads: []string{"conntrack", "sysctls"}, Worst: Critical, needs: []need{noConntrack}, run: conntrack},
 		{ID: "CT-2", Title: "the kernel tracks connections that weir forwards", Reads: []string{"conntrack", "weir"}, Worst: Notice, needs: []need{(*view).noWeir, noConntrack}, run: doubleTracking},
-		{ID: "DST-1", Title: "the table of IPv6 destinations is full", Reads: []string{"destinations_ipv6", "sysctls", "host.kernel"}, Worst: Critical, needs: []need{noSysctls}, run: destinations},
+		{ID: "DST-1", Title: "the table of IPv6 destinations is full", Reads: []string{"destinations_ipv6", "sysctls", "host.kernel", "snmp"}, Worst: Critical, needs: []need{noSysctls}, run: destinations},
 		{ID: "NEIGH-1", Title: "the neighbour table overflows", Reads: []string{"neighbours", "sysctls"}, Worst: Critical, needs: []need{noNeighbours}, run: neighbours},
 	}
 }
@@ -210,6 +210,10 @@ func destinations(v *view) (o outcome) {
 		return o
 	}
 	grade, lost := fill(share, 0), "are"
+	refused, counted := v.refusedRoutes()
+	if counted && refused < fewLost {
+		grade = min(grade, Warning) // at the limit, and nobody misses anything yet
+	}
 	switch grade {
 	case Notice:
 		return o
@@ -219,11 +223,26 @@ func destinations(v *view) (o outcome) {
 	o.add(Finding{
 		Severity: grade, core: -1, weight: share,
 		Says:     fmt.Sprintf("the table of IPv6 destinations holds %s: packets to further hosts %s lost (\"Route cache is full\")", of(*v.After.Destinations6, most), lost),
-		Evidence: []string{fmt.Sprintf("%s = %d", limit, most)},
+		Evidence: append(v.refusals(refused, counted), fmt.Sprintf("%s = %d", limit, most)),
 		Remedies: []Remedy{{Command: fmt.Sprintf("sysctl -w %s=%d", limit, max(4*most, 1<<20)), Text: "raise the limit; Linux 6.3 and later have none"}},
 		Expect:   "all hosts are reached over IPv6",
 	})
 	return o
+}
+
+// refusedRoutes returns the packets of IPv6 that found no route. Those to a destination that
+// finds no room in the table are among them (ip6_null_entry).
+func (v *view) refusedRoutes() (n uint64, counted bool) {
+	in, knowsIn := v.snmp("Ip6.InNoRoutes")
+	out, knowsOut := v.snmp("Ip6.OutNoRoutes")
+	return in + out, knowsIn && knowsOut
+}
+
+func (v *view) refusals(n uint64, counted bool) []string {
+	if !counted {
+		return nil
+	}
+	return []string{fmt.Sprintf("packets of IPv6 without a route (Ip6.InNoRoutes, OutNoRoutes): %s in %s", units.Thousands(int(n)), seconds(v.Seconds))}
 }
 
 func neighbours(v *view) (o outcome) {

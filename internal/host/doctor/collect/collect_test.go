@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
 
 	"weir/internal/host/doctor"
 )
@@ -128,6 +129,8 @@ func TestFiles(t *testing.T) {
 		"devices/pci0/0000:01:00.0/link/l0s_aspm":                      "0",
 		"devices/pci0/0000:01:00.0/link/l1_aspm":                       "1",
 		"class/net/eth0/device/aer_dev_correctable":                    "RxErr 0\nBadTLP 12\nTOTAL_ERR_COR 12",
+		"devices/usb2/2-1/2-1:1.0/bInterfaceNumber":                    "00",
+		"devices/usb2/2-1/speed":                                       "480",
 		"class/net/eth0/ifindex":                                       "2",
 		"class/net/eth0/queues/tx-0/tx_timeout":                        "3",
 		"class/net/eth0/queues/tx-1/tx_timeout":                        "1",
@@ -163,6 +166,10 @@ func TestFiles(t *testing.T) {
 	r.bus(n, "devices/pci0/0000:01:00.0")
 	if diff := cmp.Diff(&doctor.PCI{Address: "0000:01:00.0", ID: "8086:1539", Speed: 2.5, MaxSpeed: 5, Width: 1, MaxWidth: 4, ASPM: new(true)}, n.PCI); diff != "" || *n.Node != 1 {
 		t.Error(diff)
+	}
+	usb := &doctor.Interface{Name: "eth1"}
+	if r.bus(usb, "devices/usb2/2-1/2-1:1.0"); usb.USB != 480 || usb.PCI != nil || n.USB != 0 {
+		t.Errorf("on USB: %+v", usb)
 	}
 	var c doctor.Counters
 	r.busErrors(&c)
@@ -288,5 +295,17 @@ func TestConntrack(t *testing.T) {
 		if !cmp.Equal(got.Conntrack, c.want) || (c.want == nil) != (r.snapshot.Unreadable["conntrack"] != "") {
 			t.Errorf("%q, %q: %+v, %q", c.table, c.count, got.Conntrack, r.snapshot.Unreadable)
 		}
+	}
+}
+
+// TestJoined reads the aggregate that a member of a bond joined.
+func TestJoined(t *testing.T) {
+	bond := &doctor.Bond{}
+	joined(bond, "eth0", &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Slave: &netlink.BondSlave{AggregatorId: 3}}})
+	joined(bond, "eth1", &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Slave: &netlink.BondSlave{}}})
+	joined(bond, "eth2", &netlink.Dummy{})
+	joined(bond, "eth3", nil)
+	if diff := cmp.Diff(map[string]int{"eth0": 3}, bond.Aggregates); diff != "" {
+		t.Error(diff)
 	}
 }

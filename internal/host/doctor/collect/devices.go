@@ -164,6 +164,7 @@ func (r *reader) bonds(links []netif.Link, raw map[int]netlink.Link) {
 		for k := range links {
 			if links[k].Master == links[i].Index {
 				bond.Members = append(bond.Members, links[k].Name)
+				joined(bond, links[k].Name, raw[links[k].Index])
 			}
 		}
 		for k := range r.snapshot.Interfaces {
@@ -171,6 +172,19 @@ func (r *reader) bonds(links []netif.Link, raw map[int]netlink.Link) {
 				n.Bond = bond
 			}
 		}
+	}
+}
+
+// joined notes the aggregate that a member joined; 0: none, or the bond does without LACP.
+func joined(bond *doctor.Bond, name string, member netlink.Link) {
+	if member == nil {
+		return
+	}
+	if slave, ok := member.Attrs().Slave.(*netlink.BondSlave); ok && slave.AggregatorId > 0 {
+		if bond.Aggregates == nil {
+			bond.Aggregates = map[string]int{}
+		}
+		bond.Aggregates[name] = int(slave.AggregatorId)
 	}
 }
 
@@ -298,6 +312,9 @@ func (r *reader) masks(pattern, device string) (lists []string) {
 
 // bus reads the card's bus address. That of a virtio device is its parent's.
 func (r *reader) bus(n *doctor.Interface, dir string) {
+	if r.text(dir+"/bInterfaceNumber") != "" { // an interface of a device on USB, which has the speed
+		n.USB = r.number(filepath.Dir(dir) + "/speed")
+	}
 	if r.text(dir+"/numa_node") == "" {
 		dir = filepath.Dir(dir)
 	}

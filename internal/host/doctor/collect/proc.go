@@ -51,6 +51,12 @@ func (r *reader) snmp(c *doctor.Counters) error {
 	if err != nil {
 		r.lacks("netstat", err)
 	}
+	if text, err = readFile(r.procFile("net/xfrm_stat")); err == nil {
+		err = parseXFRM(c.SNMP, text)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without IPsec
+		r.lacks("xfrm_stat", err)
+	}
 	if text, err = readFile(r.procFile("net/snmp6")); err == nil {
 		err = parseSNMP6(c.SNMP, text)
 	}
@@ -60,12 +66,28 @@ func (r *reader) snmp(c *doctor.Counters) error {
 	return nil
 }
 
+// parseXFRM adds what IPsec dropped: XfrmInNoStates becomes Xfrm.InNoStates.
+func parseXFRM(all map[string]uint64, text string) error {
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) != 2 || !strings.HasPrefix(f[0], "Xfrm") {
+			return fmt.Errorf("line %q", line)
+		}
+		n, err := strconv.ParseUint(f[1], 10, 64)
+		if err != nil {
+			return fmt.Errorf("line %q", line)
+		}
+		all["Xfrm."+strings.TrimPrefix(f[0], "Xfrm")] = n
+	}
+	return nil
+}
+
 // parseSNMP6 adds the counters of IPv6: Ip6FragFails becomes Ip6.FragFails, and
 // Udp6RcvbufErrors Udp6.RcvbufErrors.
 func parseSNMP6(all map[string]uint64, text string) error {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
-		if len(f) != 2 || !strings.HasPrefix(f[0], "Ip6") && !strings.HasPrefix(f[0], "Udp6") {
+		if len(f) != 2 || !strings.HasPrefix(f[0], "Ip6") && !strings.HasPrefix(f[0], "Udp6") && !strings.HasPrefix(f[0], "Icmp6Out") {
 			continue
 		}
 		protocol, name, _ := strings.Cut(f[0], "6")

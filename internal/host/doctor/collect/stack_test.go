@@ -39,9 +39,26 @@ func TestStackCounters(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"Ip.ReasmFails", "Ip.ReasmTimeout", "Ip.ReasmReqds", "Udp.InDatagrams", "Tcp.RetransSegs", "Tcp.PassiveOpens", "TcpExt.TCPReqQFullDrop",
-		"TcpExt.TCPReqQFullDoCookies", "TcpExt.TCPMemoryPressures", "TcpExt.TCPAbortOnMemory", "TcpExt.IPReversePathFilter", "TcpExt.TCPTimeouts", "Ip6.ReasmFails", "Udp6.RcvbufErrors"} {
+		"TcpExt.TCPReqQFullDoCookies", "TcpExt.TCPMemoryPressures", "TcpExt.TCPAbortOnMemory", "TcpExt.IPReversePathFilter", "TcpExt.TCPTimeouts", "Ip6.ReasmFails", "Udp6.RcvbufErrors",
+		"Udp.InCsumErrors", "Tcp.InCsumErrors", "Tcp.InSegs", "IpExt.InNoRoutes", "Ip.InHdrErrors", "Icmp.OutTimeExcds", "Ip6.InNoRoutes", "Ip6.OutNoRoutes", "Icmp6.OutTimeExcds"} {
 		if _, known := after.SNMP[name]; !known {
 			t.Errorf("this kernel does not count %s", name)
+		}
+	}
+	if r.tcpSockets(&after); after.TCPSockets == nil || len(r.snapshot.Unreadable) > 0 {
+		t.Errorf("sockstat: %+v, %v", after.TCPSockets, r.snapshot.Unreadable)
+	}
+}
+
+// TestParseXFRM reads lines as the kernel prints them (xfrm_statistics_seq_show).
+func TestParseXFRM(t *testing.T) {
+	all := map[string]uint64{}
+	if err := parseXFRM(all, "XfrmInError             \t0\nXfrmInStateSeqError     \t4711\n"); err != nil || len(all) != 2 || all["Xfrm.InStateSeqError"] != 4711 {
+		t.Errorf("%v, %v", all, err)
+	}
+	for _, text := range []string{"XfrmInError\n", "InError 3\n", "XfrmInError x\n"} {
+		if err := parseXFRM(all, text); err == nil {
+			t.Errorf("%q was read", text)
 		}
 	}
 }
