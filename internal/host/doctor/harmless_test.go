@@ -79,6 +79,40 @@ var harmless = []struct {
 		fault:  func(b *box) { b.stack("Tcp.OutSegs", 90000).stack("Tcp.RetransSegs", 2300) },
 	},
 	{
+		name: "strangers knock at addresses that nobody has", check: "ROUTE-1", severity: Warning,
+		change: func(b *box) { b.stack("IpExt.InNoRoutes", 9000).stack("Ip.InReceives", 800000) },
+		fault:  func(b *box) { b.stack("IpExt.InNoRoutes", 90000).stack("Ip.InReceives", 800000) },
+	},
+	{
+		name: "somebody traces the way", check: "ROUTE-1", severity: Warning,
+		change: func(b *box) {
+			b.stack("Ip.InHdrErrors", 90).stack("Icmp.OutTimeExcds", 90).stack("Ip.InReceives", 800)
+		},
+		fault: func(b *box) {
+			b.stack("Ip.InHdrErrors", 90000).stack("Icmp.OutTimeExcds", 90).stack("Ip.InReceives", 800000)
+		},
+	},
+	{
+		name: "a few wrong checksums of the Internet", check: "SUM-1", severity: Critical,
+		change: func(b *box) { b.stack("Tcp.InCsumErrors", 40).stack("Tcp.InSegs", 9000000) },
+		fault:  func(b *box) { b.stack("Tcp.InCsumErrors", 40).stack("Tcp.InSegs", 900) },
+	},
+	{
+		name: "a tunnel's peer begins anew", check: "TUN-2", severity: Critical,
+		change: func(b *box) { b.refusing("wg0", "wireguard", 9) },
+		fault:  func(b *box) { b.refusing("wg0", "wireguard", 9000) },
+	},
+	{
+		name: "IPsec drops a few that came late", check: "IPSEC-2", severity: Critical,
+		change: func(b *box) { b.stack("Xfrm.InStateSeqError", 9).stack("Ip.InReceives", 80000) },
+		fault:  func(b *box) { b.stack("Xfrm.InStateSeqError", 9000).stack("Ip.InReceives", 80000) },
+	},
+	{
+		name: "one connection to a far end that is gone", check: "PATH-2", severity: Warning,
+		change: func(b *box) { b.stack("Tcp.OutSegs", 60).stack("Tcp.RetransSegs", 9) },
+		fault:  func(b *box) { b.stack("Tcp.OutSegs", 160).stack("Tcp.RetransSegs", 40) },
+	},
+	{
 		name: "a program that judges packets, and keeps up", check: "NFQ-1", severity: Critical,
 		change: func(b *box) {
 			b.s.Before.NFQueues, b.s.After.NFQueues = []NFQueue{{Dropped: 9000}}, []NFQueue{{Given: 90000, Dropped: 9000, Waiting: 3}}

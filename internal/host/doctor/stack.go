@@ -315,7 +315,9 @@ func sentAgain(v *view) (o outcome) {
 	const least = 1000 // segments, below which a share says little
 	sent, again := v.counted("Tcp.OutSegs"), v.counted("Tcp.RetransSegs")
 	share := float64(again) / float64(max(1, sent))
-	if sent < least || share < held {
+	// A way on which little gets through carries few segments. One connection to a far end that
+	// is gone sends a few again, and ever more seldom.
+	if sent < least && (share < muchAgain || again < manyAgain) || share < held {
 		return o
 	}
 	f := Finding{
@@ -333,10 +335,27 @@ func sentAgain(v *view) (o outcome) {
 		f.Severity = Warning
 	}
 	if share >= muchAgain {
-		f.Remedies = append(v.withoutTSO(), f.Remedies...)
+		f.Remedies = slices.Concat(v.withoutTSO(), v.slowerBoards(), f.Remedies)
 	}
 	o.add(f)
 	return o
+}
+
+// manyAgain is how many segments several connections send again, but not one.
+const manyAgain = 20
+
+// slowerBoards returns the commands that let a board's own Ethernet run at 100 Mbit/s: at 1,000, data
+// and clock between its two chips must arrive within 2 ns of each other, and a device tree
+// with the wrong delays lets most frames in one direction be damaged.
+func (v *view) slowerBoards() (remedies []Remedy) {
+	for _, n := range v.nics {
+		if n.virtual || paravirtual[n.Driver] || n.PCI != nil || n.USB > 0 || n.Mbit != 1000 || n.link.TxPackets == 0 || v.Host.Hypervisor {
+			continue
+		}
+		m := n.setLink("autoneg on advertise "+advertise(100), "try the board's own Ethernet at 100 Mbit/s: if all is well then, its device tree has the wrong delays for 1,000 (tx-delay, rx-delay, phy-mode): another kernel or device tree is the cure")
+		remedies = append(remedies, m)
+	}
+	return remedies
 }
 
 // moreAgain is the share of segments sent again that the far ends of the Internet, some of them

@@ -36,6 +36,7 @@ var stackChanges = []change{
 	{"MEM-2", Warning, func(b *box) { b.stack("TcpExt.TCPMemoryPressures", 2) }},
 	{"MEM-2", Critical, func(b *box) { b.stack("TcpExt.TCPMemoryPressures", 2).stack("TcpExt.TCPAbortOnMemory", 7) }},
 	{"PATH-2", Warning, func(b *box) { b.stack("Tcp.OutSegs", 90000).stack("Tcp.RetransSegs", 2500) }},
+	{"PATH-2", Warning, func(b *box) { b.stack("Tcp.OutSegs", 310).stack("Tcp.RetransSegs", 62) }},
 	{"RPF-1", Warning, func(b *box) {
 		b.s.Sysctls["net.ipv4.conf.eth0.rp_filter"] = "1"
 		b.stack("TcpExt.IPReversePathFilter", 30000).stack("Ip.InReceives", 800000)
