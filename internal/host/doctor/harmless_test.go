@@ -89,7 +89,7 @@ var harmless = []struct {
 			b.stack("Ip.InHdrErrors", 90).stack("Icmp.OutTimeExcds", 90).stack("Ip.InReceives", 800)
 		},
 		fault: func(b *box) {
-			b.stack("Ip.InHdrErrors", 90000).stack("Icmp.OutTimeExcds", 90).stack("Ip.InReceives", 800000)
+			b.stack("Ip.InHdrErrors", 3000).stack("Icmp.OutTimeExcds", 90).stack("Ip.InReceives", 800000)
 		},
 	},
 	{
