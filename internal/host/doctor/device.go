@@ -18,6 +18,7 @@ func deviceChecks() []Check {
 		{ID: "PCI-1", Title: "a card's slot is slower than the card", Reads: []string{"interfaces.pci", "interfaces.usb_mbit", "interfaces.mbit", "links"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(slot)},
 		{ID: "PCI-2", Title: "a card's slot repeats transfers", Reads: []string{"bus"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(repeats)},
 		{ID: "XDP-1", Title: "packets are not handled at XDP", Reads: []string{"weir.interfaces", "interfaces.xdp"}, Worst: Warning, needs: []need{(*view).noNICs}, run: hooks},
+		{ID: "WIFI-1", Title: "the air is full, or loses frames", Reads: []string{"statistics", "links"}, Worst: Warning, needs: []need{(*view).noCards}, run: eachNIC(air)},
 		{ID: "EEE-1", Title: "the link sleeps between packets (EEE)", Reads: []string{"interfaces.eee"}, Worst: Notice, needs: []need{(*view).noCards}, run: eachNIC(checkEEE)},
 	}
 }

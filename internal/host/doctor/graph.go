@@ -47,6 +47,7 @@ var Graph = slices.Concat(
 	explains("LINK-1/half", onDevice, "a half-duplex link collides, and must drop", "ERR-1/damage", "ERR-1/send", "QDISC-1", "LOCK-1", "SHAPE-1"),
 	explains("LINK-1/mismatch", onDevice, "one end is set and the other negotiates: they disagree on who may send when", "ERR-1/damage", "ERR-1/send", "QDISC-1"),
 	explains("ERR-1/flap", onDevice, "the link goes up and down: first make it stay up", "ERR-1/damage", "ERR-1/send", "LINK-1/speed", "QDISC-1"),
+	explains("WIFI-1", onDevice, "the air first: what waits for it must be dropped somewhere", "ERR-1/send", "QDISC-1", "LOCK-1", "SHAPE-1"),
 	explains("LINK-1/speed", onDevice, "the link is slower than its port: it must drop", "QDISC-1", "LOCK-1", "SHAPE-1"),
 	explains("FC-1/in", onDevice, "the other end stops this link", "QDISC-1", "LOCK-1", "SHAPE-1"),
 	explains("PCI-1", onDevice, "the bus is the limit: a ring, or a core, empties nothing that has not arrived", "RING-1", "RSS-1", "RSS-2", "RPS-1", "FC-1/out"),

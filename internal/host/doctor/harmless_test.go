@@ -79,6 +79,11 @@ var harmless = []struct {
 		fault:  func(b *box) { b.stack("Tcp.OutSegs", 90000).stack("Tcp.RetransSegs", 2300) },
 	},
 	{
+		name: "Wi-Fi that finds its rate", check: "WIFI-1", severity: Warning,
+		change: func(b *box) { b.wireless(40000, 300, 6000, 3000, 256-60) },
+		fault:  func(b *box) { b.wireless(40000, 3000, 6000, 3000, 256-60) },
+	},
+	{
 		name: "strangers knock at addresses that nobody has", check: "ROUTE-1", severity: Warning,
 		change: func(b *box) { b.stack("IpExt.InNoRoutes", 9000).stack("Ip.InReceives", 800000) },
 		fault:  func(b *box) { b.stack("IpExt.InNoRoutes", 90000).stack("Ip.InReceives", 800000) },

@@ -62,6 +62,9 @@ var stackChanges = []change{
 			b.core(id, 7, 5, 40)
 		}
 	}},
+	{"WIFI-1", Warning, func(b *box) { b.wireless(9000, 1900, 0, 0, 0) }},
+	{"WIFI-1", Warning, func(b *box) { b.wireless(9000, 0, 9300, 700, 196) }},
+	{"WIFI-1", Warning, func(b *box) { b.wireless(90000, 0, 0, 0, 256-81) }},
 	{"PCI-2", Warning, func(b *box) { b.bus("eth0", "BadTLP", 300) }},
 	{"PCI-2", Critical, func(b *box) { b.bus("eth0", "BadTLP", 300).lose("eth0", 5000) }},
 	{"SHAPE-1", Warning, func(b *box) {
@@ -86,6 +89,15 @@ func (b *box) stack(name string, by uint64) *box {
 func (b *box) refusing(name, kind string, refused uint64) {
 	b.s.Interfaces = append(b.s.Interfaces, Interface{Name: name, Kind: kind, Up: true, MTU: 1400})
 	b.s.Before.Links[name], b.s.After.Links[name] = Link{}, Link{TxPackets: 100000, TxErrors: refused}
+}
+
+// wireless makes eth0 a Wi-Fi card that sent 100,000 frames in ten seconds.
+func (b *box) wireless(retries, failed, taken, own, signal uint64) {
+	b.counted("eth0", "tx_retries", retries).counted("eth0", "tx_retry_failed", failed).counted("eth0", "signal", signal)
+	b.counted("eth0", "ch_time", 10000).counted("eth0", "ch_time_busy", taken).counted("eth0", "ch_time_tx", own).counted("eth0", "ch_time_rx", 0)
+	l := b.s.After.Links["eth0"]
+	l.TxPackets = b.s.Before.Links["eth0"].TxPackets + 100000
+	b.s.After.Links["eth0"] = l
 }
 
 // destinations sets the routes and cached destinations of IPv6, of 4,096.

@@ -478,7 +478,7 @@ func (v *view) idle() bool {
 // whatever each of them costs: the interrupts of a card on USB alone take some percent of a
 // small core.
 func (v *view) trickle() bool {
-	const few = 200 // packets a second
+	const idle = 200 // packets a second
 	var all uint64
 	for _, n := range v.nics {
 		if !n.counted {
@@ -486,7 +486,7 @@ func (v *view) trickle() bool {
 		}
 		all += max(n.link.RxPackets, n.link.TxPackets)
 	}
-	return len(v.nics) > 0 && float64(all)/v.Seconds < few
+	return len(v.nics) > 0 && float64(all)/v.Seconds < idle
 }
 
 // busiestCore returns the core that spends the most time on packets.
