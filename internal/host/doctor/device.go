@@ -89,7 +89,7 @@ func helpfulOffloads(v *view, n *nic, o *outcome) {
 	}
 	for _, h := range offloads {
 		on, known := n.feature(h.feature)
-		if on || !known || h.feature == "rx-gro" && n.XDP == "native" {
+		if on || !known || h.feature == "rx-gro" && (n.XDP == "native" || v.mergedByProgram() != nil) {
 			continue
 		}
 		o.add(Finding{

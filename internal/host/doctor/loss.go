@@ -379,6 +379,11 @@ func tooBig(v *view) (o outcome) {
 		Evidence: []string{fmt.Sprintf("refused with \"fragmentation needed\" or \"too big\": %s in %s", units.Thousands(int(failed+big)), seconds(v.Seconds))},
 		Expect:   "TCP never sends packets that are too big, even if ICMP errors are lost on the way",
 	}
+	if d := v.mergedByProgram(); d != nil {
+		l, _ := v.link(d.Name)
+		f.Says = fmt.Sprintf("packets exceed the MTU of the interface they leave by (%s): the program of %s hands over some that were merged, of %d bytes on average", v.rate(failed+big), d.Name, l.RxBytes/l.RxPackets)
+		f.Remedies, f.Expect = v.unmerge(), "the program gets, and hands over, packets of at most the MTU"
+	}
 	for i := range v.Interfaces {
 		if d := &v.Interfaces[i]; d.Up && d.MTU > 0 && d.MTU < 1500 && d.Kind != "loopback" {
 			f.Evidence = append(f.Evidence, fmt.Sprintf("MTU of %s: %d bytes", d.Name, d.MTU))

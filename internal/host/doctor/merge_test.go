@@ -17,6 +17,7 @@ func TestUnmerged(t *testing.T) {
 	}{
 		{"a veth", "veth", 1480, 88, true, "GRO is off"},
 		{"a guest's tap", "tun", 1480, 88, true, "no checksum and segmentation"},
+		{"a card", "physical", 1480, 88, true, "from v0, whose GRO is off"},
 		{"a veth with GRO", "veth", 1480, 88, false, ""},
 		{"merged by the sender", "veth", 16000, 88, true, ""},
 		{"small packets", "veth", 120, 88, true, ""},
@@ -44,6 +45,25 @@ func TestUnmerged(t *testing.T) {
 		}
 		if tunnel := findingOf(r, "TUN-1"); f != nil && tunnel != nil && tunnel.Because != "OFF-2" {
 			t.Errorf("%s: %+v", c.name, tunnel)
+		}
+	}
+}
+
+// TestMergedByProgram checks that a program which hands over merged packets is told from a link with a
+// small MTU.
+func TestMergedByProgram(t *testing.T) {
+	for size, want := range map[uint64]string{2300: "ethtool -K eth0 gro off", 700: "nft"} {
+		b := newBox(4)
+		b.card("eth0", "igb", 1000, 4, 4)
+		b.traffic("eth0", 700, 300, 300, 300, 300).stack("Ip.FragFails", 900).stack("Ip.InReceives", 20000)
+		b.s.Interfaces = append(b.s.Interfaces, Interface{Name: "tun0", Kind: "tun", Up: true, MTU: 1400})
+		b.s.Before.Links["tun0"], b.s.After.Links["tun0"] = Link{}, Link{RxPackets: 2000, RxBytes: 2000 * size}
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := findingOf(r, "PATH-1"); f == nil || r.Verdict.Check != "PATH-1" || !strings.HasPrefix(f.Remedies[0].Command, want) {
+			t.Errorf("%d: %s; %+v", size, r.Verdict.Sentence, f)
 		}
 	}
 }
