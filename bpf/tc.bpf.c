@@ -173,7 +173,7 @@ static __noinline int tc_redirect_stateless(struct __sk_buff *skb, struct packet
 	if (handoff_onward(skb, s, p, n))
 		return count_verdict(i, REASON_MARK_TAKEN, p->length);
 	rewrite_ttl(&h, p); /* XDP has done the rest */
-	return fast_send(skb, &h, p, i, n, REASON_MARKED, PATH_COUNTED);
+	return fast_send(skb, &h, p, i, n, REASON_MARKED, PATH_COUNTED, 0);
 }
 
 /* Handles what TCX has redirected to here: a reject to the box itself, or a packet of the box

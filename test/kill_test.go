@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +131,44 @@ func TestFlushSparesTheSession(t *testing.T) {
 	if got := flush("--force"); got != "1 state killed\n" {
 		b.Errorf("flush states --force says %q", got)
 	}
+}
+
+//	lan ─── ping, UDP without answers ───▶ fw ─▶ wan      fw: pfctl -s labels
+//
+// A rule counts what crosses interfaces in and out, as in pf. A rule without a direction meets a forwarded
+// packet twice.
+func TestLabelsCountByDirection(t *testing.T) {
+	weir.Both(t, func(b *lib.Box) {
+		b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
+		b.WeirRun(b.Rules(`set skip on lo
+block
+pass inet proto icmp label "pings"
+pass in on lan0 inet proto udp label "asks"
+pass out on wan0 inet proto udp label "leaves"
+pass in on wan0 inet proto udp no state label "bare"
+`))
+		b.Ping(lab.LAN, wanHost, 3) // 84 bytes each
+		b.Start(lab.WAN, "socat", "-u", "UDP4-RECV:9", "/dev/null")
+		b.Until(5*time.Second, "somebody listens", func() bool { return strings.Contains(b.Run(lab.WAN, "ss", "-Hlun"), ":9 ") })
+		for range 2 {
+			b.Run(lab.LAN, "sh", "-c", "printf 12345678 | socat -u - UDP4:"+wanHost+":9")
+		}
+		b.Run(lab.WAN, "sh", "-c", "printf 12345678 | socat -u - UDP4:"+lanHost+":9") // blocked at lan0
+		labels := b.Weir("pfctl", "-s", "labels")
+		for name, want := range map[string]string{
+			"pings": " 12 1008 6 504 6 504 2\n", "asks": " 2 72 2 72 0 0 2\n", "leaves": " 2 72 0 0 2 72 2\n",
+			"bare": " 1 36 1 36 0 0 0\n",
+		} {
+			if !regexp.MustCompile("(?m)^" + name + ` \d+` + want).MatchString(labels) {
+				b.Errorf("%s is not%sin\n%s", name, want, labels)
+			}
+		}
+		b.Weir("pfctl", "-z")
+		b.Ping(lab.LAN, wanHost, 1)
+		if labels := b.Weir("pfctl", "-s", "labels"); !strings.Contains(labels, " 4 336 2 168 2 168 2\n") {
+			b.Errorf("after -z:\n%s", labels)
+		}
+	})
 }
 
 //	lan ─── ping ───▶ fw ─▶ wan      fw: pfctl, a link to weir

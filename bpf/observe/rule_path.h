@@ -21,22 +21,21 @@ static __always_inline int rule_path_equal(const struct path *a, const struct pa
 /* Returns the index under which packets of these matched rules are counted. */
 __noinline __u32 rule_path_index(struct scratch *s, __u8 both)
 {
-	__u32 *known, index, n;
+	__u32 *known, index;
 	struct path *key;
 	int i;
 
 	if (!s)
 		return PATH_NONE;
 	key = &s->path_key;
-	n = 0;
 	__builtin_memset(key, 0, sizeof(*key));
 	if (both & STATE_IN)
 		for (i = 0; i < MAX_MATCHES && i < s->in.matches; i++)
-			key->rule[n++ & (2 * MAX_MATCHES - 1)] = s->in.matched[i];
+			key->rule[i] = s->in.matched[i];
 	if (both & STATE_OUT)
 		for (i = 0; i < MAX_MATCHES && i < s->out.matches; i++)
-			key->rule[n++ & (2 * MAX_MATCHES - 1)] = s->out.matched[i];
-	if (!n)
+			key->rule[MAX_MATCHES + i] = s->out.matched[i];
+	if (!key->rule[0] && !key->rule[MAX_MATCHES])
 		return PATH_NONE;
 	if (rule_path_equal(key, &s->path_last))
 		return s->path_last_index;
@@ -53,7 +52,7 @@ __noinline __u32 rule_path_index(struct scratch *s, __u8 both)
 	} else {
 		__builtin_memset(key, 0, sizeof(*key));
 		key->rule[0] = both & STATE_IN ? s->in.rule : 0;
-		key->rule[1] = both & STATE_OUT ? s->out.rule : 0;
+		key->rule[MAX_MATCHES] = both & STATE_OUT ? s->out.rule : 0;
 		known = bpf_map_lookup_elem(&paths, key);
 		if (known)
 			return *known;

@@ -551,7 +551,7 @@ static __always_inline int family_run(hook_ctx *ctx)
 	if (reason_is_drop(r))
 		return family_refuse(ctx, s, i, r, 0);
 	if (s->then != SLOW_LEFT)
-		count_path(st->path, s->packet.length);
+		count_path(st->path, STATE_DIRECTION(s->state), s->packet.length);
 	if (scrub_packet(ctx, s, st, s->state))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	if (shared.policies && family_is_kept(ctx, s, st))

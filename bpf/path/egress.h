@@ -52,7 +52,7 @@ static __always_inline int egress_send(hook_ctx *ctx, struct packet *p, const st
 		if (queue_tree(ifindex, 0))
 			queue_trip_leaves(p, number, queue_tree(ifindex, 0));
 	}
-	count_path(st->path, p->length);
+	count_path(st->path, STATE_DIRECTION(number), p->length);
 	if (!met)
 		qos_set_state(ctx, p, st, STATE_DIRECTION(number));
 	queue_again(ctx, ifindex);
@@ -78,7 +78,7 @@ static __always_inline int egress_stateless(hook_ctx *ctx, struct packet *p, con
 		if (r != UNDECIDED)
 			return count_verdict(i, r, p->length);
 	}
-	count_path(s->path, p->length);
+	count_path(s->path, 0, p->length);
 	hook_set_mark(ctx, mark_leaving(p->mark, &s->out_mark));
 	if (p->scrub && scrub_out(ctx, p))
 		return count_verdict(i, REASON_INTERNAL, p->length);

@@ -208,7 +208,7 @@ __noinline int ether_judge(struct scratch *s, __u32 bytes)
 	}
 	s->bridge = a->bridge;
 	if (a->path != PATH_NONE)
-		count_path(a->path, bytes);
+		count_path(a->path, 0, bytes);
 	if (!a->rule)
 		return a->tag;
 	s->in.rule = a->rule; /* for captures */

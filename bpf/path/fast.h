@@ -181,25 +181,27 @@ static __always_inline enum reason fast_obstacle(hook_ctx *ctx, const struct pac
 	return UNDECIDED;
 }
 
-/* Sends a frame that lacks only its MACs. path: the rule path that it counts under. */
+/* Sends a frame that lacks only its MACs. path: the rule path that it counts under; d: its
+ * direction there. */
 static __always_inline int fast_send(hook_ctx *ctx, struct headers *h, const struct packet *p,
-				     const struct interface *i, const struct nexthop *n, enum reason why, __u32 path)
+				     const struct interface *i, const struct nexthop *n, enum reason why, __u32 path,
+				     __u32 d)
 {
 	int action = hook_send(ctx, h, n, packet_is_bare(p), p->family);
 
 	if (action < 0)
 		return count_verdict(i, REASON_INTERNAL, p->length);
-	count_forwarded(i, why, path, p->length);
+	count_forwarded(i, why, path, d, p->length);
 	return action;
 }
 
 /* Sends a frame that has room for its encapsulation, and lacks only what is in front of its packet. */
 static __always_inline int fast_send_encap(hook_ctx *ctx, const struct packet *p, const struct interface *i,
-					   const struct nexthop *n, enum reason why, __u32 path)
+					   const struct nexthop *n, enum reason why, __u32 path, __u32 d)
 {
 	if (encap_write(hook_data(ctx), hook_data_end(ctx), n, p->family, p->length))
 		return count_verdict(i, REASON_INTERNAL, p->length);
-	count_forwarded(i, why, path, p->length);
+	count_forwarded(i, why, path, d, p->length);
 	return hook_redirect(ctx, n->encap.device);
 }
 
@@ -223,7 +225,7 @@ static __always_inline int fast_forward(hook_ctx *ctx, const struct packet *p, c
 	}
 	if (r != UNDECIDED || p->flags & PACKET_GROUP || encap > 0) {
 		if (path != PATH_COUNTED)
-			count_path_global(path, p->length);
+			count_path_global(path, STATE_DIRECTION(number), p->length);
 		return output_other(ctx, p, i, s, number, n, r, why, who);
 	}
 	tree = queues ? queue_tree(n->ifindex, 0) : 0;
@@ -237,9 +239,9 @@ static __always_inline int fast_forward(hook_ctx *ctx, const struct packet *p, c
 	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)) || rewrite_packet(ctx, &h, p, s, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (who == FORWARD_FAST && encap)
-		return fast_send_encap(ctx, p, i, n, why, path);
+		return fast_send_encap(ctx, p, i, n, why, path, STATE_DIRECTION(number));
 	hook_set_mark(ctx, mark_set(rule_mark_all(s, p->mark), MARK_LEAVES));
-	return fast_send(ctx, &h, p, i, n, why, path);
+	return fast_send(ctx, &h, p, i, n, why, path, STATE_DIRECTION(number));
 }
 
 /* Whether a packet's priority has any effect: an XDP redirect has none. */

@@ -174,7 +174,7 @@ static __always_inline int icmp_error_send(hook_ctx *ctx, struct scratch *s)
 		return stateless_forward(ctx, s, REASON_STATE);
 	if (r == REASON_LOCAL && state_is_diverted(st, STATE_DIRECTION(s->state))) {
 		/* the kernel finds the socket by the quote */
-		count_path(s->path, p->length);
+		count_path(s->path, STATE_DIRECTION(s->state), p->length);
 		return handoff_pass(ctx, p, i, mark_set(p->mark, MARK_DIVERT), r);
 	}
 	if (r <= REASON_LAST_PASS && st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state)) && !(p->flags & PACKET_GROUP) &&
@@ -184,7 +184,7 @@ static __always_inline int icmp_error_send(hook_ctx *ctx, struct scratch *s)
 		return count_verdict(i, r, p->length);
 	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
-	count_path(s->path, p->length);
+	count_path(s->path, STATE_DIRECTION(s->state), p->length);
 	if (r == REASON_LOCAL || r == REASON_UP_ROUTE)
 		return handoff_local(ctx, &h, p, i, 0, 0, r);
 	return handoff_forward(ctx, p, i, 0, 0, r);
@@ -270,13 +270,13 @@ static __always_inline int icmp_error_out(hook_ctx *ctx, void *tails)
 				      nexthop_get(state_course(st, STATE_DIRECTION(s->state))->nexthop)->ifindex);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, s->packet.length);
-		count_path(st->path, s->packet.length);
+		count_path(st->path, STATE_DIRECTION(s->state), s->packet.length);
 		return egress_choose(ctx, &s->packet, state_course(st, STATE_DIRECTION(s->state))->nexthop, REASON_STATE);
 	}
 	r = queue_out(ctx, &s->packet, s->state, s->packet.ifindex);
 	if (r != UNDECIDED)
 		return count_verdict(i, r, s->packet.length);
-	count_path(st->path, s->packet.length);
+	count_path(st->path, STATE_DIRECTION(s->state), s->packet.length);
 	return count_verdict(i, REASON_STATE, s->packet.length);
 }
 

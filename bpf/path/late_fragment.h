@@ -23,7 +23,7 @@ __noinline int late_fragment_local(hook_ctx *ctx, struct scratch *s)
 		return HOOK_DROP;
 	if (p->scrub && scrub_up(ctx, p))
 		return count_verdict(i, REASON_INTERNAL, p->length);
-	count_path(s->path, p->length);
+	count_path(s->path, 0, p->length);
 	return handoff_pass(ctx, p, i, mark_set(p->mark, handoff_local_mark(p, &p->tuple.dst)), REASON_LOCAL);
 }
 

@@ -453,7 +453,7 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 	action = st ? divert_packet(ctx, s, st) : -1;
 	if (action >= 0)
 		return action;
-	count_path(s->path, p->length);
+	count_path(s->path, 0, p->length);
 	if ((st && copy_send(ctx, &s->packet, st, s->state)) || copy_send_now(ctx, s) || scrub_packet(ctx, s, st, s->state) ||
 	    headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);

@@ -205,7 +205,7 @@ static __always_inline int prefetch_finish(struct xdp_md *ctx, const struct pref
 		return count_verdict(i, r, p->length);
 	if (st->phase != phase)
 		hint_renew(STATE_NUMBER(a->index, 0));
-	count_path(st->path, p->length);
+	count_path(st->path, 0, p->length);
 	scrub_set_state(p, st, STATE_NUMBER(a->index, 0));
 	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)) || rewrite_packet(ctx, &h, p, st, 0) ||
 	    (encap_needed(p, n) ? output_layers(ctx, p, n) : hook_frame(ctx, &h, n, 0, p->family)))

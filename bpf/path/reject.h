@@ -348,7 +348,7 @@ static __always_inline void reject_note(struct scratch *s, enum reason r, __u8 c
 {
 	if (r != REASON_BLOCK && r != REASON_UNLOADED)
 		return;
-	count_path(rule_path_index(s, crossed), s->packet.length);
+	count_path(rule_path_index(s, crossed), 0, s->packet.length);
 	s->blocked = crossed & STATE_OUT ? s->out.rule : s->in.rule;
 }
 

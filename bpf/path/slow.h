@@ -257,7 +257,7 @@ static __always_inline enum reason slow_drop_reason(struct scratch *s, const str
 	if (reason_is_drop(r))
 		return r;
 	if (p->flags & PACKET_OPTIONS && !(st->flags & STATE_OPTIONS)) {
-		count_path(st->path, p->length);
+		count_path(st->path, STATE_DIRECTION(s->state), p->length);
 		return REASON_OPTIONS;
 	}
 	/* Remember a first fragment only after it passed. */
@@ -314,7 +314,7 @@ static __always_inline int slow_finish(hook_ctx *ctx, struct scratch *s, enum sl
 		return action;
 	if (copy_send(ctx, &s->packet, st, s->state) || copy_send_now(ctx, s) || scrub_packet(ctx, s, st, s->state))
 		return count_verdict(i, REASON_INTERNAL, p->length);
-	count_path(st->path, p->length);
+	count_path(st->path, STATE_DIRECTION(s->state), p->length);
 	if (r == REASON_LOCAL && headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (r == REASON_LOCAL)

@@ -23,7 +23,7 @@ __noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason w
 	i = interface_get(p->ifindex);
 	if (!i || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return HOOK_DROP;
-	count_path(s->path, p->length);
+	count_path(s->path, STATE_DIRECTION(s->state), p->length);
 	if (!s->nexthop)
 		return handoff_forward(ctx, p, i, 0, 0, s->no_nexthop);
 	n = nexthop_get(s->nexthop);
@@ -53,7 +53,7 @@ __noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason w
 	if (handoff_onward(ctx, s, p, n))
 		return count_verdict(i, REASON_MARK_TAKEN, p->length);
 	rewrite_hop(&h, p);
-	return fast_send(ctx, &h, p, i, n, why, PATH_COUNTED);
+	return fast_send(ctx, &h, p, i, n, why, PATH_COUNTED, 0);
 }
 
 #endif

@@ -25,8 +25,9 @@
 #include "config.h"
 #include "packet/tuple.h"
 
-#define STATE_LAYOUT 14 /* changes when a value in kept maps changes its form or meaning:
-			  states, the tuple table, struct shared, struct prefetch_note.
+#define STATE_LAYOUT 15 /* changes when a value in kept maps changes its form or meaning:
+			  states, the tuple table, paths and their counters, struct shared, struct
+			  prefetch_note.
 			  A reload then converts the states (internal/fw/dataplane/upgrade.go) */
 
 enum status {

@@ -120,8 +120,7 @@ func (p *pfctl) asked(scope string) bool {
 	return true
 }
 
-// showLabels prints the counters of rules with labels. pf counts packets and bytes of each
-// direction too, weir only both together.
+// showLabels prints the counters of rules with labels.
 func (p *pfctl) showLabels(r *view.View, asked func(scope string) bool) error {
 	rules, _, err := p.rules(r)
 	if err != nil {
@@ -130,7 +129,9 @@ func (p *pfctl) showLabels(r *view.View, asked func(scope string) bool) error {
 	rules = slices.DeleteFunc(rules, func(rule view.Rule) bool { return !asked(rule.Scope) })
 	for i := range rules {
 		for _, label := range rules[i].Labels() {
-			_, err := fmt.Fprintf(p.env.Stdout, "%s %d %d %d - - - - %d\n", label, rules[i].Evaluations, rules[i].Packets, rules[i].Bytes, rules[i].StateCreations)
+			c := &rules[i]
+			_, err := fmt.Fprintf(p.env.Stdout, "%s %d %d %d %d %d %d %d %d\n", label, c.Evaluations, c.Packets, c.Bytes,
+				c.PacketsIn, c.BytesIn, c.PacketsOut, c.BytesOut, c.StateCreations)
 			if err != nil {
 				return err
 			}

@@ -46,6 +46,10 @@ func (p *pfctl) rules(r *view.View) (rules []view.Rule, pid int, err error) {
 		return nil, 0, err
 	}
 	z.Subtract(rules)
+	for i := range rules { // pf counts a packet at each crossing
+		c := &rules[i]
+		c.Packets, c.Bytes = c.PacketsIn+c.PacketsOut, c.BytesIn+c.BytesOut
+	}
 	return rules, pid, nil
 }
 

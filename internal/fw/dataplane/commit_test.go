@@ -439,10 +439,10 @@ func TestCrowdedTablesAreRenewed(t *testing.T) {
 	n := newNet(t)
 	first := build(t, n.blank())
 	commit(t, first, n.attachments(false))
-	check(t, first.tables.maps[mapPaths].Put(&xdpPath{Rule: [16]uint32{3, 9}}, uint32(9000)))
+	check(t, first.tables.maps[mapPaths].Put(&xdpPath{Rule: [16]uint32{0: 3, 8: 9}}, uint32(9000)))
 	check(t, first.tables.maps[mapPaths].Put(&xdpPath{Rule: [16]uint32{4}}, uint32(9001)))
-	values := must(newPerCPU[xdpCounter]())(t)
-	values[0] = xdpCounter{Packets: 5, Bytes: 500}
+	values := must(newPerCPU[xdpPathCounter]())(t)
+	values[0].Way = [2]xdpCounter{{Packets: 5, Bytes: 500}, {Packets: 4, Bytes: 80}}
 	check(t, first.tables.maps[mapPathCounters].Put(uint32(9000), values))
 	enterStates(t, first, 3)
 	entered(first.tables, 2).Path, entered(first.tables, 3).Path = 9000, 9000
@@ -456,7 +456,7 @@ func TestCrowdedTablesAreRenewed(t *testing.T) {
 	if high := second.tables.shared.PathsHigh; high != 1 {
 		t.Errorf("%d paths are in use, want 1", high)
 	}
-	want := []Path{{States: 1}, {Full: true}, {Rules: []uint32{2, 8}, States: 2, Counter: Counter{5, 500}}}
+	want := []Path{{States: 1}, {Full: true}, {Rules: []uint32{2, 8}, Crossing: [2][]uint32{{2}, {8}}, States: 2, Way: [2]Counter{{5, 500}, {4, 80}}}}
 	if diff := cmp.Diff(want, must(second.View().Paths())(t)); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
 	}

@@ -101,16 +101,22 @@ func (v *View) PacketsByCore(interfaces ...int) ([]uint64, error) {
 
 // A Path is a set of rules that packets matched together, and its counters.
 type Path struct {
-	Rules   []uint32 // global ids in order, those of the in crossing first
-	Full    bool     // counts all sets that found no path of their own
-	States  uint64   // live states that count under it
-	Counter Counter
+	Rules    []uint32    // global ids in order, those of the in crossing first
+	Crossing [2][]uint32 // the same by crossing: in, out
+	Full     bool        // counts all sets that found no path of their own
+	States   uint64      // live states that count under it
+	Way      [2]Counter  // by the direction of the states; what has no state counts as direction 0
+}
+
+// Counter returns what both directions have counted.
+func (p *Path) Counter() Counter {
+	return Counter{p.Way[0].Packets + p.Way[1].Packets, p.Way[0].Bytes + p.Way[1].Bytes}
 }
 
 // Paths returns all paths. The first, without rules, counts packets that no
 // rule matched.
 func (v *View) Paths() ([]Path, error) {
-	values, err := newPerCPU[xdpCounter]()
+	values, err := newPerCPU[xdpPathCounter]()
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +126,8 @@ func (v *View) Paths() ([]Path, error) {
 	var index uint32
 	each := v.tables.maps[mapPaths].Iterate()
 	for each.Next(&key, &index) {
-		all = append(all, Path{Rules: key.rules()})
+		half := len(key.Rule) / 2
+		all = append(all, Path{Rules: ruleIDs(key.Rule[:]), Crossing: [2][]uint32{ruleIDs(key.Rule[:half]), ruleIDs(key.Rule[half:])}})
 		indices = append(indices, index)
 	}
 	if err := each.Err(); err != nil {
@@ -129,7 +136,7 @@ func (v *View) Paths() ([]Path, error) {
 	states := v.statesByPath()
 	for i := range all {
 		all[i].States = states[indices[i]]
-		if all[i].Counter, err = sumCounter(v.tables.maps[mapPathCounters], indices[i], values); err != nil {
+		if all[i].Way, err = sumPath(v.tables.maps[mapPathCounters], indices[i], values); err != nil {
 			return nil, err
 		}
 	}
@@ -144,10 +151,10 @@ func (v *View) statesByPath() map[uint32]uint64 {
 	return states
 }
 
-// rules returns the global ids of a path. The programs keep them plus 1.
-func (p *xdpPath) rules() []uint32 {
+// ruleIDs returns the global ids of a path. The programs keep them plus 1.
+func ruleIDs(rules []uint32) []uint32 {
 	var ids []uint32
-	for _, id := range p.Rule {
+	for _, id := range rules {
 		if id != 0 && !slices.Contains(ids, id-1) {
 			ids = append(ids, id-1)
 		}
@@ -172,6 +179,20 @@ func sumCounter(m *bpfload.Map, index uint32, values []xdpCounter) (Counter, err
 	for _, v := range values {
 		sum.Packets += v.Packets
 		sum.Bytes += v.Bytes
+	}
+	return sum, nil
+}
+
+// sumPath does the same for a path, by direction.
+func sumPath(m *bpfload.Map, index uint32, values []xdpPathCounter) (sum [2]Counter, err error) {
+	if err := m.Lookup(index, values); err != nil {
+		return sum, fmt.Errorf("read the counter of path %d: %w", index, err)
+	}
+	for i := range values {
+		for d, one := range values[i].Way {
+			sum[d].Packets += one.Packets
+			sum[d].Bytes += one.Bytes
+		}
 	}
 	return sum, nil
 }

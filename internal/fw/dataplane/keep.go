@@ -37,6 +37,12 @@ func (d *Dataplane) keepable(specs []*bpfload.Spec) (map[string]*bpfload.Map, er
 		kept[name] = m
 		d.keeps = append(d.keeps, name)
 	}
+	if !d.keepsPaths() { // numbers without their counters, or counters without their numbers
+		for _, name := range []string{mapPaths, mapPathCounters} {
+			delete(kept, name)
+			d.keeps = slices.DeleteFunc(d.keeps, func(kept string) bool { return kept == name })
+		}
+	}
 	return kept, nil
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // stateLayout is STATE_LAYOUT of bpf/state/state.h.
-const stateLayout = 14
+const stateLayout = 15
 
 // Limits of bpf/config.h, bpf/shared.h and bpf/observe/count.h.
 const (
@@ -53,7 +53,7 @@ var layouts = map[string][2]uintptr{
 	mapNexthopIndex:      {unsafe.Sizeof(xdpNexthopKey{}), 4},
 	mapNexthopsFree:      {0, 4},
 	mapInterfaceCounters: {4, unsafe.Sizeof(xdpCounter{})},
-	mapPathCounters:      {4, unsafe.Sizeof(xdpCounter{})},
+	mapPathCounters:      {4, unsafe.Sizeof(xdpPathCounter{})},
 	mapPaths:             {unsafe.Sizeof(xdpPath{}), 4},
 	mapAddresses:         {unsafe.Sizeof(xdpAddr{}), 4},
 	mapSpreadSlots:       {4, unsafe.Sizeof(xdpSpreadSlot{})},

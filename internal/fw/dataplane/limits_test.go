@@ -172,8 +172,8 @@ func countedPaths(h *harness) map[string]uint64 {
 		if p.Full {
 			name = "full"
 		}
-		if p.Counter.Packets > 0 {
-			packets[name] += p.Counter.Packets
+		if p.Counter().Packets > 0 {
+			packets[name] += p.Counter().Packets
 		}
 	}
 	return packets

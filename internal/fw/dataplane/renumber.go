@@ -12,14 +12,14 @@ import (
 type pathCopier struct {
 	keys    map[uint32]xdpPath // by old number
 	numbers map[uint32]uint32  // new number by old
-	values  []xdpCounter       // of one counter, by CPU
+	values  []xdpPathCounter   // of one counter, by CPU
 }
 
 // renumber starts with no path in use.
 func (c *copier) renumber() error {
 	p := &pathCopier{keys: make(map[uint32]xdpPath), numbers: make(map[uint32]uint32)}
 	var err error
-	if p.values, err = newPerCPU[xdpCounter](); err != nil {
+	if p.values, err = newPerCPU[xdpPathCounter](); err != nil {
 		return err
 	}
 	c.paths = p
@@ -130,11 +130,27 @@ func (c *copier) enterPath(key *xdpPath) (uint32, error) {
 }
 
 func (c *copier) copyCounter(from, to uint32) error {
-	if err := c.old.maps[mapPathCounters].Lookup(from, c.paths.values); err != nil {
+	if err := c.readCounter(from); err != nil {
 		return fmt.Errorf("read the counter of path %d: %w", from, err)
 	}
 	if err := c.new.maps[mapPathCounters].Put(to, c.paths.values); err != nil {
 		return fmt.Errorf("write the counter of path %d: %w", to, err)
+	}
+	return nil
+}
+
+// readCounter reads a counter of the old tables. Layouts before 15 count both directions together.
+func (c *copier) readCounter(number uint32) error {
+	old := c.old.maps[mapPathCounters]
+	if uintptr(old.ValueSize()) == unsafe.Sizeof(xdpPathCounter{}) {
+		return old.Lookup(number, c.paths.values)
+	}
+	both := make([]xdpCounter, len(c.paths.values))
+	if err := old.Lookup(number, both); err != nil {
+		return err
+	}
+	for cpu := range both {
+		c.paths.values[cpu] = xdpPathCounter{Way: [2]xdpCounter{both[cpu]}}
 	}
 	return nil
 }

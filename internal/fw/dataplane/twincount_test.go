@@ -28,9 +28,9 @@ func (t *twin) forgetPaths() {
 	for i := range keys {
 		check(t.tb, tables.maps[mapPaths].Delete(&keys[i]))
 	}
-	clear(t.values)
+	none := make([]xdpPathCounter, len(t.values))
 	for i := range tables.shared.PathsHigh + pathFirst {
-		check(t.tb, tables.maps[mapPathCounters].Put(i, t.values))
+		check(t.tb, tables.maps[mapPathCounters].Put(i, none))
 	}
 	tables.shared.PathsHigh = 0
 }
@@ -122,9 +122,13 @@ func (t *twin) differCounters() error {
 func (t *twin) differPaths() string {
 	t.tb.Helper()
 	key, index := xdpPath{}, uint32(0)
-	got := map[model.Path]model.Counter{{}: t.pathCounter(0)}
+	got := map[model.Path][2]model.Counter{{}: t.pathCounter(0)}
 	for all := t.dp.tables.maps[mapPaths].Iterate(); all.Next(&key, &index); {
-		got[key.Rule] = t.pathCounter(index)
+		var path model.Path
+		for crossing := range path {
+			copy(path[crossing][:], key.Rule[crossing*len(path[crossing]):])
+		}
+		got[path] = t.pathCounter(index)
 	}
 	var b strings.Builder
 	for path, c := range got {
@@ -140,9 +144,10 @@ func (t *twin) differPaths() string {
 	return b.String()
 }
 
-func (t *twin) pathCounter(index uint32) model.Counter {
+func (t *twin) pathCounter(index uint32) [2]model.Counter {
 	t.tb.Helper()
-	return model.Counter(must(sumCounter(t.dp.tables.maps[mapPathCounters], index, t.values))(t.tb))
+	ways := must(sumPath(t.dp.tables.maps[mapPathCounters], index, make([]xdpPathCounter, len(t.values))))(t.tb)
+	return [2]model.Counter{model.Counter(ways[0]), model.Counter(ways[1])}
 }
 
 // ruleCounters are the counters of the rules in use.

@@ -64,8 +64,8 @@ func TestView(t *testing.T) {
 
 	counted := make(map[string]Counter)
 	for _, p := range must(v.Paths())(t) {
-		if p.Counter != (Counter{}) {
-			counted[fmt.Sprint(p.Rules)] = p.Counter
+		if p.Counter() != (Counter{}) {
+			counted[fmt.Sprint(p.Rules)] = p.Counter()
 		}
 	}
 	if diff := cmp.Diff(map[string]Counter{"[41 42]": {2, 200}, "[41 40]": {1, 40}, "[40]": {1, 28}}, counted); diff != "" {

@@ -357,6 +357,11 @@ type xdpPath struct {
 	Rule [16]uint32
 }
 
+type xdpPathCounter struct {
+	_   structs.HostLayout
+	Way [2]xdpCounter
+}
+
 type xdpPolicy struct {
 	_        structs.HostLayout
 	Priority uint32

@@ -201,7 +201,8 @@ func (r *reading) count(info *Info) error {
 	}
 	for n := range paths {
 		if paths[n].Full {
-			info.PathsFull.add(paths[n].Counter.Packets, paths[n].Counter.Bytes)
+			counted := paths[n].Counter()
+			info.PathsFull.add(counted.Packets, counted.Bytes)
 		}
 	}
 	rejects, err := r.pins.Rejects()

@@ -1,16 +1,39 @@
 package view
 
-import "weir/internal/fw/rundir"
+import (
+	"weir/internal/fw/dataplane"
+	"weir/internal/fw/rundir"
+)
 
 // Rule is a rule and its counters.
 type Rule struct {
 	rundir.RuleText
-	id             uint32 // global
-	Evaluations    uint64 `json:"evaluations"` // new connections that reached it
-	Packets        uint64 `json:"packets"`
-	Bytes          uint64 `json:"bytes"`
+	id          uint32 // global
+	Evaluations uint64 `json:"evaluations"` // new connections that reached it
+	Packets     uint64 `json:"packets"`
+	Bytes       uint64 `json:"bytes"`
+	RuleCrossings
 	States         uint64 `json:"states"`          // live ones that it matched, or decided
 	StateCreations uint64 `json:"state_creations"` // that it ever made
+}
+
+// RuleCrossings is what crosses interfaces in and out under a rule, as pf counts it. A packet that meets
+// the rule at both of its crossings counts twice here, and once in Rule.Packets.
+type RuleCrossings struct {
+	PacketsIn  uint64 `json:"packets_in"`
+	BytesIn    uint64 `json:"bytes_in"`
+	PacketsOut uint64 `json:"packets_out"`
+	BytesOut   uint64 `json:"bytes_out"`
+}
+
+// crossings has what a path has counted for a rule that matched at a crossing: 0 in, 1 out. Replies cross in
+// the other direction than the packets that the rule matched.
+func (c *RuleCrossings) crossings(path *dataplane.Path, crossing int) {
+	in, out := &path.Way[crossing], &path.Way[1-crossing]
+	c.PacketsIn += in.Packets
+	c.BytesIn += in.Bytes
+	c.PacketsOut += out.Packets
+	c.BytesOut += out.Bytes
 }
 
 // lists are FreeBSD's lists: ether rules, then as in pfctl translation rules and scrub rules.
@@ -41,6 +64,10 @@ func (r *Rule) count(part *Rule) {
 	r.Evaluations = max(r.Evaluations, part.Evaluations)
 	r.Packets += part.Packets
 	r.Bytes += part.Bytes
+	r.PacketsIn += part.PacketsIn
+	r.BytesIn += part.BytesIn
+	r.PacketsOut += part.PacketsOut
+	r.BytesOut += part.BytesOut
 	r.States += part.States
 	r.StateCreations += part.StateCreations
 }

@@ -277,9 +277,17 @@ func (r *reading) rules() ([]Rule, error) {
 	for i := range paths {
 		for _, global := range paths[i].Rules {
 			if nr, ok := r.number[global]; ok {
-				rules[nr].Packets += paths[i].Counter.Packets
-				rules[nr].Bytes += paths[i].Counter.Bytes
+				counted := paths[i].Counter()
+				rules[nr].Packets += counted.Packets
+				rules[nr].Bytes += counted.Bytes
 				rules[nr].States += paths[i].States
+			}
+		}
+		for crossing, matched := range paths[i].Crossing {
+			for _, global := range matched {
+				if nr, ok := r.number[global]; ok {
+					rules[nr].crossings(&paths[i], crossing)
+				}
 			}
 		}
 	}

@@ -17,9 +17,10 @@ type PfctlZero struct {
 
 // RuleCounts is what a rule has counted.
 type RuleCounts struct {
-	Evaluations    uint64 `json:"evaluations"`
-	Packets        uint64 `json:"packets"`
-	Bytes          uint64 `json:"bytes"`
+	Evaluations uint64 `json:"evaluations"`
+	Packets     uint64 `json:"packets"`
+	Bytes       uint64 `json:"bytes"`
+	RuleCrossings
 	StateCreations uint64 `json:"state_creations"`
 }
 
@@ -46,7 +47,7 @@ func (z *PfctlZero) SetRules(rules []Rule) {
 	z.Rules = make(map[uint32]RuleCounts, len(rules))
 	for i := range rules {
 		r := &rules[i]
-		z.Rules[r.id] = RuleCounts{r.Evaluations, r.Packets, r.Bytes, r.StateCreations}
+		z.Rules[r.id] = RuleCounts{r.Evaluations, r.Packets, r.Bytes, r.RuleCrossings, r.StateCreations}
 	}
 }
 
@@ -59,6 +60,10 @@ func (z *PfctlZero) Subtract(rules []Rule) {
 		r.Evaluations = later(r.Evaluations, was.Evaluations)
 		r.Packets = later(r.Packets, was.Packets)
 		r.Bytes = later(r.Bytes, was.Bytes)
+		r.PacketsIn = later(r.PacketsIn, was.PacketsIn)
+		r.BytesIn = later(r.BytesIn, was.BytesIn)
+		r.PacketsOut = later(r.PacketsOut, was.PacketsOut)
+		r.BytesOut = later(r.BytesOut, was.BytesOut)
 		r.StateCreations = later(r.StateCreations, was.StateCreations)
 	}
 }

@@ -191,7 +191,7 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 	if why := m.remember(p, c, 0); why != nil {
 		return p.drop(*why)
 	}
-	m.countPath(c.path, p)
+	m.countPath(c.path, 0, p)
 	p.normalise(c.scrubBetween(0, in, out))
 	p.scrubHeader(atUp)
 	p.ip().write(c.leaving(0))
@@ -233,7 +233,11 @@ func (m *Model) stateless(p *packet, r routed, why reason.Reason) Outcome {
 	if p.egress() && r.chosen != nil && p.length() > r.route.MTU {
 		return m.refuseLate(p, reason.GatewayMTU, r.route.MTU)
 	}
-	m.countPath(p.path, p)
+	d := 0
+	if p.carrier != nil {
+		d = p.direction
+	}
+	m.countPath(p.path, d, p)
 	p.mark = p.marks.On(p.mark)
 	switch {
 	case p.egress():

@@ -10,9 +10,9 @@ import (
 // pathMatches is how many match rules of one crossing are counted.
 const pathMatches = 7
 
-// A Path is the set of rules that packets are counted under: global numbers plus 1, those
-// of the in crossing first, the deciding one of each crossing last.
-type Path [2 * (pathMatches + 1)]uint32
+// A Path is the set of rules that packets are counted under: global numbers plus 1, by
+// crossing, in and out. The deciding one of each is its last.
+type Path [2][pathMatches + 1]uint32
 
 // A Counter counts packets and bytes of IP packets.
 type Counter struct{ Packets, Bytes uint64 }
@@ -24,17 +24,18 @@ type RuleCounter struct {
 	States      uint64 // states that it made as the deciding rule
 }
 
-// Paths returns the counters of each set of rules.
-func (m *Model) Paths() map[Path]Counter { return m.paths }
+// Paths returns the counters of each set of rules, by the direction of the packets in their
+// state. Those without a state have direction 0.
+func (m *Model) Paths() map[Path][2]Counter { return m.paths }
 
 // Rules returns the counters of all rules.
 func (m *Model) Rules() []RuleCounter { return m.ruleCounters }
 
 // countPath counts a packet that rules passed or blocked.
-func (m *Model) countPath(path Path, p *packet) {
+func (m *Model) countPath(path Path, d int, p *packet) {
 	c := m.paths[path]
-	c.Packets++
-	c.Bytes += uint64(p.length())
+	c[d].Packets++
+	c[d].Bytes += uint64(p.length())
 	m.paths[path] = c
 }
 
@@ -42,15 +43,15 @@ func (m *Model) countPath(path Path, p *packet) {
 // dropped it.
 func (m *Model) countBlocked(why *reason.Reason, in, out *crossing, p *packet) {
 	if why != nil && (*why == reason.Block || *why == reason.Unloaded) {
-		m.countPath(pathOf(in, out), p)
+		m.countPath(pathOf(in, out), 0, p)
 	}
 }
 
 // pathOf returns the path for the rules that matched at the crossings.
 func pathOf(in, out *crossing) Path {
 	var path Path
-	n := copy(path[:], in.matched)
-	copy(path[n:], out.matched)
+	copy(path[0][:], in.matched)
+	copy(path[1][:], out.matched)
 	return path
 }
 

@@ -112,7 +112,7 @@ func (m *Model) meetFrame(e *ether) (tag string, decides *resolve.ListRule) {
 	var path Path
 	matched := 0
 	count := func(l *resolve.ListRule) {
-		path[matched] = m.ruleBase + uint32(m.numbers[&l.Rule]) + 1
+		path[0][matched] = m.ruleBase + uint32(m.numbers[&l.Rule]) + 1
 		matched++
 	}
 	end := len(rules)
@@ -143,8 +143,8 @@ func (m *Model) meetFrame(e *ether) (tag string, decides *resolve.ListRule) {
 	}
 	if matched > 0 {
 		c := m.paths[path]
-		c.Packets++
-		c.Bytes += uint64(len(e.frame))
+		c[0].Packets++
+		c[0].Bytes += uint64(len(e.frame))
 		m.paths[path] = c
 	}
 	return tag, decides

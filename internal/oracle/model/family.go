@@ -138,7 +138,7 @@ func (m *Model) sendFamily(p *packet, c *connection, d int, why reason.Reason, f
 	if r.drop != nil {
 		return m.familyFault(p, *r.drop, 0)
 	}
-	m.countPath(c.path, p)
+	m.countPath(c.path, d, p)
 	p.normalise(c.scrubBetween(d, p.crossed[0], p.crossed[1]))
 	if fault, told := p.fault(r.route.MTU); fault != nil {
 		return m.familyFault(p, *fault, told)

@@ -243,7 +243,7 @@ func (m *Model) sendFamilyError(p *packet, q *quote, c *connection, d int) Outco
 	if d == 1 {
 		p.logSide(c, d, true, r.route.Interface, p.came)
 	}
-	m.countPath(c.path, p)
+	m.countPath(c.path, d, p)
 	p.normalise(c.scrubOf(d))
 	to, cut := p.errorFrame(q, c, d, header)
 	switch {

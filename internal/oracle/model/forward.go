@@ -34,7 +34,7 @@ func (m *Model) output(p *packet, c *connection, d int, why reason.Reason, evalu
 		p.qos = p.qos.or(came.qos)
 	}
 	if !p.egress() && p.options && c.Flags&state.Options == 0 {
-		m.countPath(c.path, p)
+		m.countPath(c.path, d, p)
 		return p.drop(reason.Options)
 	}
 	if why := m.remember(p, c, d); why != nil {
@@ -51,7 +51,7 @@ func (m *Model) output(p *packet, c *connection, d int, why reason.Reason, evalu
 	if p.egress() && r.chosen != nil && p.length() > r.route.MTU {
 		return m.refuseLate(p, reason.GatewayMTU, r.route.MTU)
 	}
-	m.countPath(c.path, p)
+	m.countPath(c.path, d, p)
 	switch {
 	case p.egress():
 		p.scrubHeader(atOut)

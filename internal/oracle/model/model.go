@@ -89,7 +89,7 @@ type Model struct {
 	poolSecret   uint64
 	asked        map[uint32]state.Tick // by interface: when a DHCP client of the box last asked
 	way, ways    uint64                // for AskAll: which of how many next hops to take
-	paths        map[Path]Counter
+	paths        map[Path][2]Counter
 	ruleCounters []RuleCounter // by number
 
 	sequence []*resolve.Rule // by number
@@ -123,7 +123,7 @@ type connection struct {
 func New(box *Box, rules *resolve.Ruleset, ruleBase uint32) *Model {
 	m := &Model{
 		box: box, rules: rules, ruleBase: ruleBase,
-		handoffs: make(map[recordKey][]record), turns: make(map[turn]uint64), sticky: make(map[keeper]hop), asked: make(map[uint32]state.Tick), paths: make(map[Path]Counter),
+		handoffs: make(map[recordKey][]record), turns: make(map[turn]uint64), sticky: make(map[keeper]hop), asked: make(map[uint32]state.Tick), paths: make(map[Path][2]Counter),
 		tables: make(map[TableEntry]TableCounter), sources: make(map[SourceKey]*Source), limited: make(map[*resolve.Rule]int),
 		used: make(map[*resolve.Rule]bool), rates: make(map[*resolve.Rule]*rate), limiters: make(map[limiterKey]*Limiter),
 	}
