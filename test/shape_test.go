@@ -190,7 +190,7 @@ func shapedAnew(b *lib.Box) {
 	if out := pings.Wait(10*time.Second, 0); !strings.Contains(out, " 0% packet loss") {
 		b.Errorf("while other rates are loaded a ping loses packets:\n%s", out)
 	}
-	const asPfctl = "queue up on wan0 bandwidth 10M\nqueue bulk parent up bandwidth 6M\n"
+	const asPfctl = "queue up on wan0 bandwidth 10M\nqueue bulk parent up bandwidth 30M\n"
 	if text := b.Weir("pfctl", "-sq"); !strings.HasPrefix(text, asPfctl) {
 		b.Errorf("pfctl -sq prints, want %q\n%s", asPfctl, text)
 	}

@@ -134,6 +134,9 @@ func (b *altqBuilder) lower(q *ast.Queue, parent int) (out Queue, share uint64, 
 	out = Queue{
 		Name: q.Name.Text, Origin: q.Name.Span, Parent: parent, Weight: weight(share), Limit: queueLimit(q),
 	}
+	if q.Bandwidth != nil {
+		out.Bandwidth = said(q.Bandwidth, of)
+	}
 	b.inherit(&q.Own, &out)
 	switch b.scheduler {
 	case "cbq", "priq":

@@ -40,24 +40,25 @@ type Link struct {
 
 // A Queue is a queue with all that it inherits.
 type Queue struct {
-	Name     string
-	Origin   token.Span // of its name
-	Parent   int        // -1: the root
-	Children int
-	First    int // index of the first child
-	Default  bool
-	Weight   uint32 // its part of what its parent has beyond guarantees, in kbit/s
-	Min, Max QueueRate
-	MinPart  bool // Min is a part of the root's rate: a percentage, and so are the bandwidths above it
-	MaxPart  bool // likewise
-	Priority uint8
-	Fair     ast.Fairness
-	FairSaid bool // the file says so
-	ECN      bool
-	RTT      time.Duration // 0: not given
-	Limit    uint32        // packets; 0: not given
-	Flows    uint32        // likewise
-	Quantum  uint32        // bytes; likewise
+	Name      string
+	Origin    token.Span // of its name
+	Parent    int        // -1: the root
+	Children  int
+	First     int // index of the first child
+	Default   bool
+	Weight    uint32 // its part of what its parent has beyond guarantees, in kbit/s
+	Min, Max  QueueRate
+	Bandwidth QueueRate // as the file says; zero: it does not
+	MinPart   bool      // Min is a part of the root's rate: a percentage, and so are the bandwidths above it
+	MaxPart   bool      // likewise
+	Priority  uint8
+	Fair      ast.Fairness
+	FairSaid  bool // the file says so
+	ECN       bool
+	RTT       time.Duration // 0: not given
+	Limit     uint32        // packets; 0: not given
+	Flows     uint32        // likewise
+	Quantum   uint32        // bytes; likewise
 }
 
 // A QueueRate is a number of bits per second, and another for the start of a busy period.
@@ -65,6 +66,7 @@ type Queue struct {
 type QueueRate struct {
 	Bits, Burst uint64
 	For         time.Duration // 0: there is no burst
+	Percent     uint8         // what the file says; 0: it says the number
 }
 
 // treeBuilder makes the tree of one root.
@@ -236,6 +238,11 @@ func bitsOf(b *ast.Bandwidth, of uint64) uint64 {
 	return b.Rate
 }
 
+// said returns a bandwidth as the file says it, without a burst.
+func said(b *ast.Bandwidth, of uint64) QueueRate {
+	return QueueRate{Bits: bitsOf(b, of), Percent: b.Percent}
+}
+
 // rates sets the weight and the rates of a queue. A root has no weight and no guarantee:
 // its rate is its max, or else its bandwidth.
 func (b *treeBuilder) rates(q *ast.Queue, out *Queue, of uint64) {
@@ -253,7 +260,7 @@ func (b *treeBuilder) rates(q *ast.Queue, out *Queue, of uint64) {
 		}
 		return
 	}
-	out.Weight = weight(bitsOf(q.Bandwidth, of))
+	out.Weight, out.Bandwidth = weight(bitsOf(q.Bandwidth, of)), said(q.Bandwidth, of)
 	if q.Bandwidth.Burst != nil {
 		b.faults.Warnf(q.Bandwidth.Span, "the burst of a share has no effect here; min and max may have one")
 	}
@@ -272,7 +279,8 @@ func (b *treeBuilder) rate(in *ast.Bandwidth, of uint64) QueueRate {
 	if in == nil {
 		return QueueRate{}
 	}
-	rate := QueueRate{Bits: b.within(in.Span, bitsOf(in, of))}
+	rate := said(in, of)
+	rate.Bits = b.within(in.Span, rate.Bits)
 	if in.Burst != nil && b.tree.Engine == ast.EngineQueue {
 		b.faults.Warnf(in.Span, "the burst has no effect with engine queue")
 	}

@@ -131,7 +131,7 @@ func queuesShape(p *ruleset.Program) uint32 {
 		shapers[i].Classes = slices.Clone(shapers[i].Classes)
 		for k := range shapers[i].Classes {
 			c := &shapers[i].Classes[k]
-			c.Weight, c.Min, c.Max, c.MinPart, c.MaxPart = 0, shaper.Rate{}, shaper.Rate{}, false, false
+			c.Weight, c.Min, c.Max, c.Bandwidth, c.MinPart, c.MaxPart = 0, shaper.Rate{}, shaper.Rate{}, shaper.Rate{}, false, false
 		}
 	}
 	return numberOf(shapers)

@@ -35,7 +35,7 @@ func ShaperOf(t *resolve.QueueTree) shaper.Shaper {
 func classOf(q *resolve.Queue) shaper.Class {
 	return shaper.Class{
 		Name: q.Name, Parent: q.Parent, Children: q.Children, First: q.First, Default: q.Default,
-		Weight: q.Weight, Min: rateOf(q.Min), Max: rateOf(q.Max), MinPart: q.MinPart, MaxPart: q.MaxPart, Priority: q.Priority, Fair: fairnesses[q.Fair], FairSaid: q.FairSaid,
+		Weight: q.Weight, Min: rateOf(q.Min), Max: rateOf(q.Max), Bandwidth: rateOf(q.Bandwidth), MinPart: q.MinPart, MaxPart: q.MaxPart, Priority: q.Priority, Fair: fairnesses[q.Fair], FairSaid: q.FairSaid,
 		ECN: q.ECN, RTT: q.RTT, Limit: q.Limit, Flows: q.Flows, Quantum: q.Quantum,
 	}
 }
@@ -55,5 +55,5 @@ func linkOf(l *resolve.Link) shaper.Link {
 }
 
 func rateOf(r resolve.QueueRate) shaper.Rate {
-	return shaper.Rate{Bytes: r.Bits / 8, Burst: r.Burst / 8, For: r.For}
+	return shaper.Rate{Bytes: r.Bits / 8, Burst: r.Burst / 8, For: r.For, Percent: r.Percent}
 }

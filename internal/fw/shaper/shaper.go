@@ -70,25 +70,27 @@ type Class struct {
 	First    int    // index of the first child
 	Default  bool
 
-	Weight   uint32 // its part of what its parent has beyond all guarantees, among the children that want more; at least 1
-	Min, Max Rate   // guaranteed; never exceeded. Zero: none
-	MinPart  bool   // Min is a part of the root's rate, and follows it
-	MaxPart  bool   // likewise
-	Priority uint8  // 0 to 15; a higher one is served first, but for the floor
-	Fair     Fairness
-	FairSaid bool // the file says so, here or above
-	ECN      bool
-	RTT      time.Duration // the round-trip time to which the depth fits; 0: the default
-	Limit    uint32        // qlimit: the most packets of backlog; 0: the depth decides
-	Flows    uint32        // what the file said; 0: nothing
-	Quantum  uint32        // likewise
+	Weight    uint32 // its part of what its parent has beyond all guarantees, among the children that want more; at least 1
+	Min, Max  Rate   // guaranteed; never exceeded. Zero: none
+	Bandwidth Rate   // as the file says, for people. Zero: it does not say one
+	MinPart   bool   // Min is a part of the root's rate, and follows it
+	MaxPart   bool   // likewise
+	Priority  uint8  // 0 to 15; a higher one is served first, but for the floor
+	Fair      Fairness
+	FairSaid  bool // the file says so, here or above
+	ECN       bool
+	RTT       time.Duration // the round-trip time to which the depth fits; 0: the default
+	Limit     uint32        // qlimit: the most packets of backlog; 0: the depth decides
+	Flows     uint32        // what the file said; 0: nothing
+	Quantum   uint32        // likewise
 }
 
 // A Rate is a number of bytes per second. For the first For of a busy period it is Burst.
 type Rate struct {
-	Bytes uint64
-	Burst uint64
-	For   time.Duration
+	Bytes   uint64
+	Burst   uint64
+	For     time.Duration
+	Percent uint8 // what the file says, for people; 0: it says the number
 }
 
 // At returns the same tree with another rate of its root, in bytes per second. What is a part of

@@ -58,7 +58,7 @@ type Queue struct {
 	Borrowed float64           `json:"borrowed_bytes_per_second,omitempty"` // of that, what goes beyond the share
 	Top      []QueueConnection `json:"top,omitempty"`                       // the connections with the largest values
 
-	bandwidth, min uint64 // the share and the guarantee, in bytes per second; 0: of a root, or none
+	said shaper.Class // the rates as the file has them; of a root nothing
 }
 
 // A QueueConnection is a count of a queue: one direction of a connection, in most cases.
@@ -162,7 +162,10 @@ func (r *reading) queueTree(at int, classes []dataplane.QueueClass, engines []ru
 		c := &s.Classes[i]
 		one := Queue{Name: c.Name, Default: c.Default, Inner: c.Children > 0, QueueClass: classes[i], Share: shares[i]}
 		if c.Parent >= 0 {
-			one.bandwidth, one.min = shares[i], now.Classes[i].Min.Bytes
+			one.said = now.Classes[i]
+			if one.said.Bandwidth == (shaper.Rate{}) { // of FreeBSD's priq and dummynet
+				one.said.Bandwidth.Bytes = shares[i]
+			}
 			one.Parent, one.Level = s.Classes[c.Parent].Name, t.Queues[c.Parent].Level+1
 		}
 		t.Queues = append(t.Queues, one)

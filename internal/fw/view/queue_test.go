@@ -19,8 +19,11 @@ func shownQueues() (before, now *Queues) {
 	loaded := &rundir.Loaded{Shapers: []shaper.Shaper{
 		{Interface: "wan0", Classes: []shaper.Class{
 			{Name: "up", Parent: -1, First: 1, Children: 2, Max: shaper.Rate{Bytes: 5_000_000}},
-			{Name: "bulk", Parent: 0, Weight: 30_000, Default: true},
-			{Name: "voice", Parent: 0, Weight: 10_000, Min: shaper.Rate{Bytes: 1_000_000}},
+			{Name: "bulk", Parent: 0, Weight: 30_000, Bandwidth: shaper.Rate{Bytes: 3_750_000}, Default: true},
+			{
+				Name: "voice", Parent: 0, Weight: 10_000, Bandwidth: shaper.Rate{Bytes: 1_250_000, Percent: 25},
+				Min: shaper.Rate{Bytes: 1_000_000, Burst: 2_000_000, For: 50 * time.Millisecond},
+			},
 		}},
 		{Interface: "wan0", In: true, Classes: []shaper.Class{{Name: "down", Parent: -1, Default: true, Max: shaper.Rate{Bytes: 2_500_000}}}},
 	}}
@@ -192,7 +195,7 @@ func TestPrintQueuesAsPfctl(t *testing.T) {
 		verbose    bool
 		want       string
 	}{
-		{name: "all", want: "queue up on wan0 bandwidth 40M\nqueue bulk parent up bandwidth 24M default\nqueue voice parent up bandwidth 16M, min 8M\nqueue down on wan0 in bandwidth 20M default\n"},
+		{name: "all", want: "queue up on wan0 bandwidth 40M\nqueue bulk parent up bandwidth 30M default\nqueue voice parent up bandwidth 25%, min 8M burst 16M for 50ms\nqueue down on wan0 in bandwidth 20M default\n"},
 		{name: "another interface", only: "lan0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -210,7 +213,7 @@ func TestPrintQueuesAsPfctl(t *testing.T) {
 		t.Fatal(err)
 	}
 	const counted = "  [ pkts:       5000  bytes:    5900000  dropped pkts:    100 bytes: 153800 ]\n"
-	if !strings.Contains(b.String(), "queue bulk parent up bandwidth 24M default\n"+counted) {
+	if !strings.Contains(b.String(), "queue bulk parent up bandwidth 30M default\n"+counted) {
 		t.Errorf("it says\n%s", b.String())
 	}
 }

@@ -3,10 +3,12 @@ package view
 import (
 	"fmt"
 	"io"
+
+	"weir/internal/fw/shaper"
 )
 
-// PrintPf prints the queues as pfctl -s queue does, of one interface or of all. Percentages
-// are rates here. verbose adds what they have counted.
+// PrintPf prints the queues as pfctl -s queue does, of one interface or of all, with the rates that
+// the file says. verbose adds what they have counted.
 func (q *Queues) PrintPf(w io.Writer, only string, verbose bool) error {
 	for i := range q.Trees {
 		t := &q.Trees[i]
@@ -23,18 +25,20 @@ func (q *Queues) PrintPf(w io.Writer, only string, verbose bool) error {
 }
 
 func (q *Queue) pf(t *QueueTree, verbose bool) string {
-	where, bandwidth, limits := " parent "+q.Parent, pfRate(q.bandwidth), ""
+	where, bandwidth, limits := " parent "+q.Parent, pfSaid(&q.said.Bandwidth), ""
 	if q.Level == 0 {
 		where, bandwidth = " on "+t.Interface, pfRate(t.Rate)
 		if t.In {
 			where += " in"
 		}
 	}
-	if q.min > 0 {
-		limits = ", min " + pfRate(q.min)
-	}
-	if q.Level > 0 && q.Max > 0 {
-		limits += ", max " + pfRate(q.Max)
+	if q.Level > 0 {
+		if q.said.Min.Bytes > 0 {
+			limits = ", min " + pfSaid(&q.said.Min)
+		}
+		if q.said.Max.Bytes > 0 {
+			limits += ", max " + pfSaid(&q.said.Max)
+		}
 	}
 	line := "queue " + q.Name + where + " bandwidth " + bandwidth + limits
 	if q.Default {
@@ -45,6 +49,18 @@ func (q *Queue) pf(t *QueueTree, verbose bool) string {
 		line += fmt.Sprintf("  [ pkts: %10d  bytes: %10d  dropped pkts: %6d bytes: %6d ]\n", q.Packets, q.Sent, q.Drops, q.Lost)
 	}
 	return line
+}
+
+// pfSaid writes a rate with its burst, as the file says it.
+func pfSaid(r *shaper.Rate) string {
+	text := pfRate(r.Bytes)
+	if r.Percent > 0 {
+		text = fmt.Sprintf("%d%%", r.Percent)
+	}
+	if r.For > 0 {
+		text += fmt.Sprintf(" burst %s for %dms", pfRate(r.Burst), r.For.Milliseconds())
+	}
+	return text
 }
 
 // pfRate writes bytes per second as bits, in the largest unit that keeps the number whole, as pfctl does.
