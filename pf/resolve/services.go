@@ -4,12 +4,12 @@ package resolve
 // takes precedence.
 var (
 	namesOfPorts = map[uint16]string{
-		21: "ftp", 25: "smtp", 37: "time", 43: "whois", 80: "http", 88: "kerberos", 110: "pop3", 111: "sunrpc", 113: "auth",
+		21: "ftp", 25: "smtp", 37: "time", 43: "whois", 67: "bootps", 68: "bootpc", 80: "http", 88: "kerberos", 110: "pop3", 111: "sunrpc", 113: "auth",
 		119: "nntp", 135: "epmap", 143: "imap", 162: "snmptrap", 210: "z3950", 464: "kpasswd", 465: "submissions",
 		500: "isakmp", 512: "exec", 513: "login", 514: "shell", 515: "printer", 520: "router", 540: "uucp", 563: "nntps",
 		587: "submission", 631: "ipp", 750: "kerberos-iv", 751: "kerberos-master", 752: "passwd-server", 754: "krb-prop",
 		760: "krbupdate", 853: "domain-s", 1701: "l2tp", 1813: "radius-acct", 2049: "nfs", 3389: "ms-wbt-server",
-		3478: "stun", 4500: "ipsec-nat-t", 5061: "sip-tls", 5353: "mdns", 5355: "llmnr", 5900: "vnc", 6667: "ircd", 7100: "font-service",
+		3478: "stun", 4500: "ipsec-nat-t", 5061: "sip-tls", 5222: "xmpp-client", 5269: "xmpp-server", 5353: "mdns", 5355: "llmnr", 5900: "vnc", 6667: "ircd", 7100: "font-service",
 		8025: "spamd", 8080: "http-alt", 22273: "wnn6",
 	}
 	udpNames = map[uint16]string{21: "fsp", 512: "biff", 513: "who", 514: "syslog"}
@@ -89,4 +89,11 @@ var services = map[string]uint16{
 	"zabbix-trapper": 10051, "amanda": 10080, "kamanda": 10081, "amandaidx": 10082, "amidxtape": 10083,
 	"nbd": 10809, "hkp": 11371, "wnn4": 22273, "wnn6": 22273, "binkp": 24554, "csync2": 30865, "wireguard": 51820,
 	"fido": 60179,
+	// OpenBSD's, FreeBSD's and macOS'
+	"dhcps": 67, "dhcpc": 68, "asip-webadmin": 311, "vslmp": 312, "whoami": 565, "ipcserver": 600, "netinfo-local": 1033,
+	"webobjects": 1085, "msnp": 1863, "knetd": 2053, "radsec": 2083, "eklogin": 2105, "ekshell": 2106, "rkinit": 2108, "kx": 2111,
+	"kip": 2112, "kauth": 2120, "eppc": 3031, "ndl-aas": 3128, "apple-sasl": 3659, "xgrid": 4111, "ipfix": 4739,
+	"airport-admin": 5009, "jabber-client": 5222, "jabber-server": 5269, "presence": 5298, "mdnsresponder": 5354,
+	"pcanywheredata": 5631, "pcanywherestat": 5632, "canna": 5680, "couchdb": 5984, "wbem-http": 5988, "wbem-https": 5989,
+	"sflow": 6343, "icb": 7326, "dhcpd-sync": 8067, "memcache": 11211, "hunt": 26740, "mongodb": 27017,
 }

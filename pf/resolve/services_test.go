@@ -20,3 +20,15 @@ func TestServiceNames(t *testing.T) {
 		}
 	}
 }
+
+// Names that files of OpenBSD, FreeBSD and macOS use, and that Linux's /etc/services lacks.
+func TestServicesOfBSD(t *testing.T) {
+	for name, port := range map[string]uint16{
+		"asip-webadmin": 311, "vslmp": 312, "apple-sasl": 3659, "xgrid": 4111, "webobjects": 1085, "wbem-http": 5988,
+		"jabber-client": 5222, "jabber-server": 5269, "spamd": 8025, "afpovertcp": 548, "rwhois": 4321, "kpasswd": 464,
+	} {
+		if services[name] != port {
+			t.Errorf("%s is port %d, want %d", name, services[name], port)
+		}
+	}
+}
