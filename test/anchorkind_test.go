@@ -151,3 +151,38 @@ pass out label "outside"
 		}
 	})
 }
+
+//	pfctl -a ports/web -f, then -F nat        fw: rdr-anchor "ports/*"
+//
+// An anchor whose last rules are flushed by their kind is gone, as in pf. Programs that forward ports to
+// containers flush only translation rules.
+func TestAnchorWithoutRulesGoes(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	b.WeirRun(b.Rules("rdr-anchor \"ports/*\"\npass\n"))
+	load := func(text string) { b.Weir("pfctl", "-a", "ports/web", "-f", b.Rules(text)) }
+	are := func(when, want string) {
+		b.Helper()
+		if got := b.Weir("pfctl", "-vs", "Anchors"); got != want {
+			b.Errorf("%s the anchors are\n%s", when, got)
+		}
+	}
+	const both = "  ports\n  ports/web\n"
+	load(kindRdrAnywhere)
+	are("with a rule", both)
+	b.Weir("pfctl", "-a", "ports/web", "-F", "rules")
+	are("after -F rules, which it has none of,", both)
+	b.Weir("pfctl", "-a", "ports/web", "-F", "nat")
+	are("after -F nat", "  ports\n")
+	load(kindRdrAnywhere + kindPing)
+	b.Weir("pfctl", "-a", "ports/web", "-F", "nat")
+	are("with a filter rule", both)
+	b.Weir("pfctl", "-a", "ports/web", "-F", "rules")
+	are("after both", "  ports\n")
+	load("table <kept> persist\n" + kindRdrAnywhere)
+	b.Weir("pfctl", "-a", "ports/web", "-F", "nat")
+	are("with a table", both)
+}
+
+// kindRdrAnywhere is a rule of an anchor without tables.
+const kindRdrAnywhere = "rdr on lan0 inet proto tcp from any to any port = 8080 -> 203.0.113.1 port 80\n"

@@ -143,6 +143,11 @@ func (b *box) changeAnchor(r *control.AnchorChange) (*control.AnchorChanged, err
 		if len(paths) == 0 {
 			return done, nil
 		}
+		if r.Kind != "" {
+			if left, err = b.withoutEmpty(left, paths, m); err != nil {
+				return nil, err
+			}
+		}
 		done.Flushed = paths
 		change = flushing(left, paths)
 	}
@@ -260,14 +265,37 @@ func (b *box) flushed(r *control.AnchorChange) (left source.Anchors, paths []str
 		paths = append(paths, a.Path)
 		if r.Kind != "" {
 			left = left.With(withoutKind(left, a.Path, r.Kind))
-			continue
-		}
-		left = left.Without(func(path string) bool { return path == a.Path })
-		if a.Given || len(a.Tables) > 0 || nestedAtRunTime(left, a.Path) {
-			left = left.With(source.Anchor{Path: a.Path, Name: "(flushed)", Kept: a.Tables})
+		} else {
+			left = withoutRules(left, a.Path, a.Given, a.Tables)
 		}
 	}
 	return left, paths
+}
+
+// withoutRules returns what is left when an anchor loses all its rules. Its tables stay. given: the rule
+// file has rules for it.
+func withoutRules(all source.Anchors, path string, given bool, tables []string) source.Anchors {
+	all = all.Without(func(other string) bool { return other == path })
+	if given || len(tables) > 0 || nestedAtRunTime(all, path) {
+		all = all.With(source.Anchor{Path: path, Name: "(flushed)", Kept: tables})
+	}
+	return all
+}
+
+// withoutEmpty takes those of some anchors away whose last rules were of the kinds that were flushed.
+func (b *box) withoutEmpty(left source.Anchors, paths []string, m *machine) (source.Anchors, error) {
+	next := b.source
+	next.Anchors = left
+	rules, _, err := next.parse(m)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rules.Anchors {
+		if a := &rules.Anchors[i]; a.Rules == 0 && slices.Contains(paths, a.Path) {
+			left = withoutRules(left, a.Path, a.Given, a.Tables)
+		}
+	}
+	return left, nil
 }
 
 // withoutKind returns what stands for an anchor when its rules of a kind are flushed.
