@@ -54,8 +54,11 @@ func TestPools(t *testing.T) {
 				b.Errorf("pfctl -s Sources lacks %q:\n%s", want, got)
 			}
 		}
-		if got := b.Weir("kill", "-K", "203.0.113.9"); got != "1 source forgotten\n" {
-			b.Errorf("kill -K says %q", got)
+		if got := b.Weir("pfctl", "-K", "203.0.113.9", "-K", strings.TrimSpace(servers[wanHost])); got != "killed 0 src nodes from 1 sources and 1 destinations\n" {
+			b.Errorf("pfctl -K of what another client keeps says %q", got)
+		}
+		if got := b.Weir("pfctl", "-K", "203.0.113.9", "-K", strings.TrimSpace(servers["203.0.113.9"])); got != "killed 1 src nodes from 1 sources and 1 destinations\n" {
+			b.Errorf("pfctl -K says %q", got)
 		}
 		if server := ask(lab.WAN, "203.0.113.9", fwWAN, 8080); server != servers[wanHost] {
 			b.Errorf("a client that was forgotten reached %q, not the next server", server)

@@ -159,7 +159,7 @@ func connectBoth(b *lib.Box) (byWAN, byISP *connection) {
 // weir kill and pfctl -k end the states of a gateway, of a translation address, of one key.
 func killByGateway(b *lib.Box) {
 	b.Helper()
-	for _, args := range []string{"kill gateway 203.0.113.1 port 8082", "pfctl -k gateway -k 203.0.113.1", "pfctl -k nat -k " + fwWAN, "pfctl -k key -k"} {
+	for _, args := range []string{"kill gateway 203.0.113.1 port 8082", "pfctl -k gateway -k 203.0.113.1", "pfctl -k gateway -k 203.0.113.0/24", "pfctl -k nat -k " + fwWAN, "pfctl -k key -k"} {
 		byWAN, byISP := connectBoth(b)
 		words := strings.Fields(args)
 		if strings.HasSuffix(args, "key -k") {

@@ -43,7 +43,8 @@ end that has opened the connections, the second the other end.
 
 With -K, kill forgets sources (weir sources), as "pfctl -K" does: what it knows of an
 address's rate, and which translation address it uses. A source with states stays until
-they end, because they count; its rate begins anew.`,
+they end, because they count; its rate begins anew. With to, only translation addresses that
+are kept are forgotten, if they are the one given.`,
 		RunE: func(_ *cobra.Command, words []string) (err error) {
 			if t.filter, err = parseKill(words); err != nil {
 				return &UsageError{err}
@@ -168,28 +169,42 @@ func (e *Env) killed(t *killTask) (*killRecord, error) {
 func (t *killTask) forget(v *view.View, done *killRecord) (err error) {
 	from := append(slices.Clone(t.filter.From), t.filter.Hosts...)
 	only := t.filter
-	only.From, only.Hosts = nil, nil
+	only.From, only.Hosts, only.To = nil, nil, nil
 	if !only.Empty() {
 		return &UsageError{errors.New("-K takes addresses only")}
 	}
 	wanted := func(s *view.Source) bool {
-		return len(from) == 0 || slices.ContainsFunc(from, func(p netip.Prefix) bool { return p.Contains(s.Addr) })
+		return among(from, s.Addr) && t.keeps(s)
 	}
 	if !t.dry {
 		done.Forgotten, done.Stay, err = v.KillSources(wanted)
 		return err
 	}
-	sources, err := v.Sources()
+	sources, err := v.AllSources()
 	for i := range sources {
 		switch {
 		case !wanted(&sources[i]):
-		case sources[i].States > 0:
+		case sources[i].States > 0 && sources[i].Keeps == nil:
 			done.Stay++
 		default:
 			done.Forgotten++
 		}
 	}
 	return err
+}
+
+// among reports whether one of some networks has an address. None: any does.
+func among(networks []netip.Prefix, a netip.Addr) bool {
+	return len(networks) == 0 || slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// keeps reports whether a source keeps an address that is asked for. One that keeps none goes only with all, as
+// in pf.
+func (t *killTask) keeps(s *view.Source) bool {
+	if s.Keeps == nil {
+		return len(t.filter.To) == 0 || slices.ContainsFunc(t.filter.To, func(p netip.Prefix) bool { return p.Bits() == 0 })
+	}
+	return among(t.filter.To, *s.Keeps)
 }
 
 func newFlushCommand(env *Env) *cobra.Command {

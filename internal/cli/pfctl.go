@@ -43,7 +43,7 @@ pfctl to weir does the same.
   -t TABLE -T add|delete|replace|test|expire|flush|zero|show|kill [-f FILE] [ADDRESS...]
   -T load -f FILE                           only the tables of FILE
   -k HOST [-k HOST], -k label|id -k VALUE   end connections; -i INTERFACE: only those
-  -K HOST                                   forget sources
+  -K HOST [-K HOST]                         forget sources; second: those that keep this address
   -F states|Sources|Tables                  end all, forget all, remove tables that commands made
   -d, -F rules|nat|Reset|all                only with set pfctl-may-open yes: see below
   -e                                        take -d and -F back; fails if there is nothing to take back
@@ -502,9 +502,7 @@ func (p *pfctl) killBy(f *state.Filter, what string) (err error) {
 	case "nat":
 		f.NAT, err = p.hosts(value)
 	case "gateway":
-		var gateway state.Filter
-		gateway, err = state.ParseFilter([]string{what, value})
-		f.Gateway = gateway.Gateway
+		f.Gateways, err = p.hosts(value)
 	}
 	if err != nil {
 		return &UsageError{fmt.Errorf("-k %s -k %s: %w", what, value, err)}
@@ -512,19 +510,20 @@ func (p *pfctl) killBy(f *state.Filter, what string) (err error) {
 	return nil
 }
 
-// doForget does -K. The second host of pfctl is a translation address: weir forgets all of a
-// source.
-func (p *pfctl) doForget(context.Context) error {
-	if len(p.forget) > 1 {
-		return errors.New("-K takes one host: weir forgets a source with all its destinations")
-	}
-	from, err := p.hosts(p.forget[0])
-	if err != nil {
+// doForget does -K. The second host is an address that a source keeps by sticky-address.
+func (p *pfctl) doForget(context.Context) (err error) {
+	t := &killTask{dry: p.dry, sources: true}
+	if t.filter.From, err = p.hosts(p.forget[0]); err != nil {
 		return err
 	}
-	done, err := p.env.killed(&killTask{dry: p.dry, sources: true, filter: state.Filter{From: from}})
+	if len(p.forget) == 2 {
+		if t.filter.To, err = p.hosts(p.forget[1]); err != nil {
+			return err
+		}
+	}
+	done, err := p.env.killed(t)
 	if err == nil {
-		p.say("killed %d src nodes from %d sources and %d destinations", done.Forgotten, len(from), 0)
+		p.say("killed %d src nodes from %d sources and %d destinations", done.Forgotten, len(t.filter.From), len(t.filter.To))
 	}
 	return err
 }

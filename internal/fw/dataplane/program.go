@@ -279,18 +279,19 @@ func (d *Dataplane) SetPools(changes []ruleset.PoolChange) error {
 	if err != nil {
 		return err
 	}
-	_, err = forgetSticky(d.objects.Maps[mapPoolSticky], func(s *xdpPoolSource) bool { return sticky[s.Pool] })
+	_, err = forgetSticky(d.objects.Maps[mapPoolSticky], func(s *xdpPoolSource, _ *xdpPoolGiven) bool { return sticky[s.Pool] })
 	return err
 }
 
 // forgetSticky forgets which addresses pools have given to the sources for which match returns
 // true. It returns how many these were.
-func forgetSticky(m *bpfload.Map, match func(*xdpPoolSource) bool) (int, error) {
+func forgetSticky(m *bpfload.Map, match func(*xdpPoolSource, *xdpPoolGiven) bool) (int, error) {
 	var gone []xdpPoolSource
 	var key xdpPoolSource
+	var given xdpPoolGiven
 	all := m.Iterate()
-	for all.Next(&key, new(xdpPoolGiven)) {
-		if match(&key) {
+	for all.Next(&key, &given) {
+		if match(&key, &given) {
 			gone = append(gone, key)
 		}
 	}

@@ -120,14 +120,16 @@ func (v *View) KeptAddresses() (map[KeptAddress]bool, error) {
 	return kept, m.Close()
 }
 
-// ForgetSticky has the sources for which match returns true choose anew from pools with
-// sticky-address. It returns how many had an address of such a pool.
-func (v *View) ForgetSticky(match func(netip.Addr) bool) (int, error) {
+// ForgetSticky has sources choose anew from pools with sticky-address, if match returns true for what they
+// keep. It returns how many did.
+func (v *View) ForgetSticky(match func(KeptAddress) bool) (int, error) {
 	m, err := bpfload.OpenMap(filepath.Join(liveGeneration(v.dir), mapPoolSticky))
 	if err != nil {
 		return 0, err
 	}
-	forgotten, err := forgetSticky(m, func(s *xdpPoolSource) bool { return match(s.Addr.addr()) })
+	forgotten, err := forgetSticky(m, func(s *xdpPoolSource, to *xdpPoolGiven) bool {
+		return match(KeptAddress{s.Addr.addr(), to.Addr.addr()})
+	})
 	return forgotten, errors.Join(err, m.Close())
 }
 

@@ -21,23 +21,23 @@ type Filter struct {
 	Label  string // of either deciding rule
 	Leaves string // an interface that forwarded packets leave by, or that of link-local addresses
 	Handle *Handle
-	// Gateway is a next hop that packets are sent to.
-	Gateway netip.Addr
-	NAT     []netip.Prefix     // one of them must contain an address that an end was translated to
-	Ends    *[2]netip.AddrPort // the end that the connection comes from, and the other one
+	// Gateways are next hops that packets are sent to.
+	Gateways []netip.Prefix
+	NAT      []netip.Prefix     // one of them must contain an address that an end was translated to
+	Ends     *[2]netip.AddrPort // the end that the connection comes from, and the other one
 }
 
 // Empty reports whether the filter selects all states.
 func (f *Filter) Empty() bool {
 	return f.Proto == "" && len(f.From)+len(f.To)+len(f.Hosts) == 0 && f.Port == 0 && f.Phase == "" && f.Rule == nil &&
-		f.Label == "" && f.Leaves == "" && f.Handle == nil && !f.Gateway.IsValid() && len(f.NAT) == 0 && f.Ends == nil
+		f.Label == "" && f.Leaves == "" && f.Handle == nil && len(f.Gateways) == 0 && len(f.NAT) == 0 && f.Ends == nil
 }
 
 // ParseFilter reads a filter from the words of a command line: any of
 //
 //	proto NAME  host ADDRESS|NETWORK  from ADDRESS|NETWORK  to ADDRESS|NETWORK  port NUMBER
-//	phase NAME  rule NUMBER  label TEXT  on INTERFACE  id HEXADECIMAL  gateway ADDRESS
-//	nat ADDRESS|NETWORK
+//	phase NAME  rule NUMBER  label TEXT  on INTERFACE  id HEXADECIMAL
+//	gateway ADDRESS|NETWORK  nat ADDRESS|NETWORK
 //
 // each followed by its value; host may be given twice, for the two ends. from is the end
 // that has opened the connection.
@@ -77,7 +77,7 @@ func (f *Filter) set(keyword, value string) error {
 	case "nat":
 		return addHost(&f.NAT, value)
 	case "gateway":
-		return f.setGateway(value)
+		return addHost(&f.Gateways, value)
 	case "label":
 		f.Label = value
 	case "on":
@@ -104,13 +104,6 @@ func (f *Filter) set(keyword, value string) error {
 		f.Rule = &nr
 	default:
 		return errKeyword
-	}
-	return nil
-}
-
-func (f *Filter) setGateway(value string) (err error) {
-	if f.Gateway, err = netip.ParseAddr(value); err != nil || f.Gateway.Zone() != "" {
-		return errors.New("not an address")
 	}
 	return nil
 }
@@ -211,7 +204,7 @@ func (f *Filter) Match(v *View) bool {
 	if f.Leaves != "" && !slices.Contains(v.Leaves, f.Leaves) && v.Interface != f.Leaves {
 		return false
 	}
-	if f.Gateway.IsValid() && !slices.Contains(v.Gateways, f.Gateway) {
+	if len(f.Gateways) > 0 && !slices.ContainsFunc(f.Gateways, v.goesBy) {
 		return false
 	}
 	if f.Ends != nil && (!v.Src.is(f.Ends[0]) || !v.Dst.is(f.Ends[1])) {
@@ -222,6 +215,9 @@ func (f *Filter) Match(v *View) bool {
 	}
 	return v.Src.among(f.From) && v.Dst.among(f.To) && f.matchHosts(v)
 }
+
+// goesBy reports whether a next hop is in a network.
+func (v *View) goesBy(p netip.Prefix) bool { return slices.ContainsFunc(v.Gateways, p.Contains) }
 
 // isTranslatedTo reports whether an end has an address of a network instead of its own.
 func (v *View) isTranslatedTo(p netip.Prefix) bool {

@@ -150,6 +150,8 @@ func TestFilter(t *testing.T) {
 		"port 80":                            false,
 		"gateway 203.0.113.1":                true,
 		"gateway 203.0.113.2":                false,
+		"gateway 203.0.113.0/24":             true,
+		"gateway 203.0.114.0/24":             false,
 		"nat 203.0.113.5":                    true,
 		"nat 203.0.113.0/24 proto tcp":       true,
 		"nat 192.168.1.10":                   false, // its own address

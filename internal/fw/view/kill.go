@@ -1,8 +1,6 @@
 package view
 
 import (
-	"net/netip"
-
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/state"
 )
@@ -32,7 +30,9 @@ func (v *View) KillSources(match func(*Source) bool) (forgotten, stay int, err e
 			one := r.sourceOf(s, nil)
 			return match(&one)
 		})
-		sticky, err := r.pins.ForgetSticky(func(a netip.Addr) bool { return match(&Source{Addr: a}) })
+		sticky, err := r.pins.ForgetSticky(func(k dataplane.KeptAddress) bool {
+			return match(&Source{Addr: k.Source, Keeps: &k.Address})
+		})
 		forgotten += sticky
 		return err
 	})
