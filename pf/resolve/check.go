@@ -1,6 +1,8 @@
 package resolve
 
 import (
+	"fmt"
+
 	"weir/pf/ast"
 	"weir/pf/diag"
 	"weir/pf/token"
@@ -61,16 +63,29 @@ func (r *resolver) consistent(out *ast.Rule) bool {
 		}
 	}
 	if proto.Number == protoICMP && out.Family == ast.Inet6 {
-		r.conflict(proto.Span, "proto icmp is only for inet; for inet6 use icmp6", out.FamilySpan)
+		r.wrongICMP(out, proto, "proto icmp is only for inet; for inet6 use icmp6", "inet proto icmp")
 	}
 	if proto.Number == protoICMP6 && out.Family == ast.Inet {
-		r.conflict(proto.Span, "proto icmp6 is only for inet6; for inet use icmp", out.FamilySpan)
+		r.wrongICMP(out, proto, "proto icmp6 is only for inet6; for inet use icmp", "inet6 proto icmp6")
 	}
 	r.ownersConsistent(out, proto)
 	r.icmpConsistent(out, proto)
 	r.returnConsistent(out, proto)
 	r.filterConsistent(out)
 	return r.faults.Errors() == before
+}
+
+// wrongICMP reports an ICMP of the other family. If the rule does not name the family, an address does: mostly
+// one of an interface, and those of both families are meant to fit.
+func (r *resolver) wrongICMP(out *ast.Rule, proto ast.Proto, message, instead string) {
+	with := out.FamilySpan
+	for _, hosts := range [][]ast.Host{out.From.Hosts, out.To.Hosts} {
+		if !with.IsValid() && len(hosts) > 0 && familyOf(&hosts[0]) == out.Family {
+			with = hosts[0].Span
+			message += fmt.Sprintf(". An address here is of %s: %q leaves such addresses out", out.Family, instead)
+		}
+	}
+	r.conflict(proto.Span, message, with)
 }
 
 // ownersConsistent warns of conditions on users and groups that packets without ports meet.
