@@ -20,8 +20,15 @@ import (
 // updateInterfaces updates the interfaces and addresses that the dataplane knows.
 func (b *box) updateInterfaces(m *machine) error {
 	b.above = m.links
+	locals := b.localnets(m)
+	if err := b.found.localnetOff(m.names(), locals); err != nil { // before set skip opens an interface
+		return err
+	}
 	holding := b.hold(m)
 	if err := errors.Join(holding, b.setInterfaces(m, nil)); err != nil {
+		return err
+	}
+	if err := b.found.localnetOn(locals); err != nil {
 		return err
 	}
 	if err := b.holdOn(); err != nil {

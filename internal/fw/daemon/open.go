@@ -115,7 +115,10 @@ func (b *box) disable(m *machine) error {
 	if err := b.noteDisabled(time.Now()); err != nil { // first: who reads it may be told too early, but never too late
 		return err
 	}
-	err := lowerGuard()
+	err := b.found.localnetOff(m.names(), nil) // first: nothing would drop what comes from outside for it
+	if err == nil {
+		err = lowerGuard()
+	}
 	if err == nil {
 		err = b.detachAll()
 	}
