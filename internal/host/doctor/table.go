@@ -22,11 +22,21 @@ func tableChecks() []Check {
 // RulesFile is the default file of weir's rules. weir run can be given another.
 const RulesFile = "/etc/weir/weir.conf"
 
-// changeRules returns the command that puts lines before the first one that begins with any of words, and replaces the rules by
-// that if they are right.
-func changeRules(words, lines string) string {
-	const command = `F=%s; awk '!d && /^[ \t]*(%s)([ \t-]|$)/ {print r; d = 1} {print} END {if (!d) print r}' r='%s' $F > $F.new && weir check $F.new && cp $F.new $F && weir load $F`
-	return fmt.Sprintf(command, RulesFile, words, lines)
+// changeRules returns the command that replaces the rules by what edit prints of the file $F, if that is right.
+func changeRules(edit string) string {
+	return fmt.Sprintf(`F=%s; %s > $F.new && weir check $F.new && cp $F.new $F && weir load $F`, RulesFile, edit)
+}
+
+// putBefore returns the edit that puts lines before the first statement that begins with any of words. A line that goes on
+// with the one before it begins none.
+func putBefore(words, lines string) string {
+	return fmt.Sprintf(`awk '!d && !c && /^[ \t]*(%s)([ \t-]|$)/ {print r; d = 1} {print; c = /\\$/} END {if (!d) print r}' r='%s' $F`, words, lines)
+}
+
+// limitStates returns the edit that sets the limit of states: in a first line, where an option may stand in any order, and
+// in the lines that set it now, as the last one counts.
+func limitStates(limit int) string {
+	return fmt.Sprintf(`{ echo 'set limit states %d'; sed -E ':a; /\\$/{N; ba}; /^[ \t]*set[ \t]+limit/{/\{[^}]*$/{N; ba}; s/states[[:space:]]+[^[:space:],}\\]+/states %d/}' $F; }`, limit, limit)
 }
 
 // crowded is the share above which a table will overflow at the next peak.
@@ -77,7 +87,7 @@ func states(v *view) (o outcome) {
 		Says:     fmt.Sprintf("weir's state table holds %s, and refuses %s", of(n, limit), v.rate(refused)),
 		Evidence: []string{"states: " + of(n, limit), fmt.Sprintf("packets dropped with state-limit: %s in %s", units.Thousands(int(refused)), seconds(v.Seconds))},
 		Remedies: []Remedy{
-			{Command: changeRules("match|pass|block|anchor|antispoof|no|nat|rdr|binat|scrub|queue|altq|ether", fmt.Sprintf("set limit states %d", 2*limit)), Text: "doubles the limit; the last such line counts"},
+			{Command: changeRules(limitStates(2 * limit)), Text: "doubles the limit, if no included file sets it: weir info shows it"},
 			{Command: "weir states", Text: "or find out who opens so many"},
 		},
 		Expect: "new connections are no longer refused",
