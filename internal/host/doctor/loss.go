@@ -437,7 +437,7 @@ func (v *view) clamp(d *Interface) []Remedy {
 		return []Remedy{{Command: "nft 'table inet mss { chain forward { type filter hook forward priority mangle; " + both + "}; }'", Text: text}}
 	}
 	rules := fmt.Sprintf(`match on %s inet scrub (max-mss %d)\nmatch on %s inet6 scrub (max-mss %d)`, d.Name, d.MTU-40, d.Name, d.MTU-60)
-	all := []Remedy{{Command: changeRules(putBefore("match|pass|block|anchor|antispoof", rules)), Text: text + ", before all other filter rules"}}
+	all := []Remedy{{Command: changeRules(putBefore("match|pass|block|anchor|antispoof|include|load", rules)), Text: text + ", before all other filter rules"}}
 	if d.Kind == "ppp" && d.Parent != "" {
 		all = append(all, Remedy{Command: fmt.Sprintf("ip link set dev %s mtu %d", d.Parent, pppMTU+pppHeader),
 			Text: fmt.Sprintf("or, with mtu %d in the options of pppd: where the provider can (RFC 4638), %s carries whole packets", pppMTU, d.Name)})

@@ -133,6 +133,7 @@ func TestRulesMeanIt(t *testing.T) {
 	clamp := (&view{Snapshot: b.s}).clamp(&ppp)[0].Command
 	for _, rules := range []string{
 		"set skip on lo\nblock\npass\n",
+		"set skip on lo\ninclude \"" + filepath.Join(folder, "more.conf") + "\"\n",
 		"ext = \"{ lo, \\\n  pass }\"\nblock\n",
 	} {
 		of := apply(clamp, rules)
