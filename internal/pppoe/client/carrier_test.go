@@ -220,3 +220,37 @@ func TestStartWithoutCarrier(t *testing.T) {
 		}
 	}
 }
+
+// A line that goes dark again does so before its session has answered. The session has as long as in any other darkness, also
+// after an offer of a session.
+func TestCarrierFlaps(t *testing.T) {
+	for _, offer := range []bool{false, true} {
+		for _, lit := range []time.Duration{100 * time.Millisecond, returnPatience - time.Second} {
+			server := serverConfig()
+			server.EchoEvery = 0
+			l := newLine(t, clientConfig(), server)
+			s := l.await(Up, 2*time.Second).Session
+			l.run(5 * time.Second)
+			l.cut(true)
+			l.run(time.Second)
+			l.client.Carrier(true, l.now)
+			l.run(lit)
+			if offer {
+				l.client.link.Hurry(l.now)
+			}
+			l.client.Carrier(false, l.now)
+			from := len(l.events)
+			l.run(30 * time.Second)
+			for _, e := range l.events[from:] {
+				if e.Kind == Down {
+					t.Errorf("after %v with a carrier, offer %t: %s", lit, offer, e.Text)
+				}
+			}
+			if ref, open := l.client.Ref(); !open || ref != s.Ref {
+				continue
+			}
+			l.cut(false)
+			l.await(Changed, time.Second)
+		}
+	}
+}

@@ -285,6 +285,9 @@ func (m *Machine) Carrier(on bool, now time.Time) {
 	}
 	m.dark = !on
 	m.darkSince, m.scout = now, scout{}
+	if m.phase == inSession && !on {
+		m.link.EndProbe(now)
+	}
 	switch {
 	case m.phase == inSession && m.upSince.IsZero(): // PPP sends again
 	case m.phase == inSession && on:

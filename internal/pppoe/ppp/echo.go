@@ -43,6 +43,14 @@ func (l *Link) Hurry(now time.Time) {
 	l.tickEcho()
 }
 
+// EndProbe ends Probe and Hurry: the peer cannot answer now, and has as long for that as without them.
+func (l *Link) EndProbe(now time.Time) {
+	if l.now = now; l.echo.deadline.IsZero() {
+		return
+	}
+	l.echo.quick, l.echo.missed, l.echo.deadline, l.echo.until = false, 0, now.Add(l.config.EchoEvery), time.Time{}
+}
+
 // every is the time until the next request.
 func (l *Link) every() time.Duration {
 	if l.echo.quick {
