@@ -146,11 +146,11 @@ type Machine struct {
 	stopping  bool      // no new session follows
 	renewing  bool      // a new session follows at once
 	last      Session
-	doubtful  Ref  // the last session, whose end may not have reached the concentrator; zero: there is none
-	told      bool // that end, once more in this search
-	dark      bool // the line has no carrier
-	held      bool // the session has not answered since it had none
-	darkSince time.Time
+	doubtful  Ref       // the last session, whose end may not have reached the concentrator; zero: there is none
+	told      bool      // that end, once more in this search
+	dark      bool      // the line has no carrier
+	held      bool      // the session has not answered since it had none
+	darkSince time.Time // when it went, if dark
 	scout     scout
 
 	backOff, authWait time.Duration
@@ -283,9 +283,11 @@ func (m *Machine) Carrier(on bool, now time.Time) {
 	if m.dark == !on {
 		return
 	}
-	m.dark = !on
-	m.darkSince, m.scout = now, scout{}
-	if m.phase == inSession && !on {
+	m.dark, m.scout = !on, scout{}
+	if m.dark {
+		m.darkSince = now
+	}
+	if m.dark && m.phase == inSession {
 		m.link.EndProbe(now)
 	}
 	switch {
@@ -315,11 +317,11 @@ func (m *Machine) answered(now time.Time) {
 }
 
 // Traffic says that the data path has received packets of the session since the last call:
-// the peer is there, whatever becomes of echo requests on a full line.
+// the peer is there, whatever becomes of echo requests on a full line. While the session is held that says nothing: they
+// may be from before.
 func (m *Machine) Traffic(now time.Time) {
-	if m.phase == inSession {
+	if m.phase == inSession && !m.held {
 		m.link.Heard(now)
-		m.answered(now)
 	}
 }
 
