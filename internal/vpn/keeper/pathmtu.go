@@ -257,7 +257,7 @@ func (k *keeper) measurePath(ctx context.Context, t *running, engine tunnel.Engi
 	if found.Ended {
 		p.ended, p.rest = true, time.Now().Add(endedPause)
 	}
-	p.answers(found)
+	p.answers(found, raise)
 	if found.Size != 0 { // else nothing goes at all
 		// What is only assumed does not undo what was measured.
 		less := found.Below || found.By == pathmtu.Assumed && p.found != nil && p.found.Less
@@ -270,11 +270,15 @@ func (k *keeper) measurePath(ctx context.Context, t *running, engine tunnel.Engi
 }
 
 // answers notes whether a path was away. One that answers again may carry larger packets than before: it is measured anew, but only
-// after a pause, as the interface may have to be at its largest MTU for that.
-func (p *path) answers(found pathmtu.Found) {
-	if found.Ended || found.By != pathmtu.Echo && p.found != nil && p.found.By == pathmtu.Echo {
+// after a pause, as the interface may have to be at its largest MTU for that. A measurement that has tried larger packets was that.
+func (p *path) answers(found pathmtu.Found, raised bool) {
+	switch {
+	case found.Ended || found.By != pathmtu.Echo && p.found != nil && p.found.By == pathmtu.Echo:
 		p.away = true
-	} else if p.away && found.By == pathmtu.Echo && p.begun.Sub(p.raised) >= raisePause {
+	case found.By != pathmtu.Echo || !p.away: // it has not answered, or was not away
+	case raised:
+		p.away = false
+	case p.begun.Sub(p.raised) >= raisePause:
 		p.away, p.again = false, true
 	}
 }

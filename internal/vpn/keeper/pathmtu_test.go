@@ -206,6 +206,11 @@ func testMeasureWithin(t *testing.T) {
 	step("it answers, long after the largest MTU", raisePause, 0, false)
 	step("now it may be larger", time.Minute, 0, true)
 	step("and it goes on", time.Minute, 0, false)
+	step("nothing answers from the first on, again", time.Minute, 1, false)
+	r.paths[k].again = true
+	step("after a load larger packets are tried, and it answers", time.Minute, 0, true)
+	step("long after that", raisePause, 0, false)
+	step("nothing was away since", time.Minute, 0, false)
 	r.paths[k].again = true
 	step("after a load", time.Minute, 0, true)
 }
