@@ -9,7 +9,9 @@ import (
 	"io"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
+	"strings"
 
 	"weir/internal/host/cpulist"
 )
@@ -128,6 +130,9 @@ func (s *Snapshot) check() error {
 			}
 		}
 	}
+	if err := s.checkNames(); err != nil {
+		return err
+	}
 	if err := s.checkCores(); err != nil {
 		return err
 	}
@@ -143,6 +148,55 @@ func (s *Snapshot) check() error {
 			if _, err := cpulist.Parse(list); err != nil {
 				return fmt.Errorf("interrupt %d: %w", irq.Number, err)
 			}
+		}
+	}
+	return nil
+}
+
+// plainName matches names that a shell takes as they are, and no program as an option. Doctor's commands have them unquoted.
+var plainName = regexp.MustCompile(`^[\pL\pN_.][\pL\pN_.:@+=,%#-]*$`)
+
+// checkNames refuses names that would make another command of a remedy. The kernel allows them.
+func (s *Snapshot) checkNames() error {
+	var names []string
+	for i := range s.Interfaces {
+		n := &s.Interfaces[i]
+		names = append(names, n.Name, n.Driver, n.Master, n.Parent)
+		if n.PCI != nil {
+			names = append(names, n.PCI.Address)
+		}
+	}
+	for _, w := range s.Workers {
+		names = append(names, w.Name)
+	}
+	for _, t := range s.Tunnels {
+		names = append(names, t.Interface)
+	}
+	for _, c := range s.Chains {
+		names = append(names, strings.Fields(c.Name)...)
+	}
+	if s.Weir != nil {
+		for _, i := range s.Weir.Interfaces {
+			names = append(names, i.Name)
+		}
+		for i := range s.Weir.Sessions {
+			names = append(names, s.Weir.Sessions[i].Name, s.Weir.Sessions[i].On)
+		}
+	}
+	for _, c := range []*Counters{s.Before, s.After} {
+		if c == nil {
+			continue
+		}
+		for i := range c.VPN {
+			names = append(names, c.VPN[i].Interface)
+		}
+		for i := range c.Qdiscs {
+			names = append(names, c.Qdiscs[i].Interface)
+		}
+	}
+	for _, name := range names {
+		if name != "" && !plainName.MatchString(name) {
+			return fmt.Errorf("the name %q has characters that a shell takes for something else: doctor's commands would not be safe", name)
 		}
 	}
 	return nil

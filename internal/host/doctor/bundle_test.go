@@ -40,6 +40,11 @@ func TestForeign(t *testing.T) {
 		"one sample":      head + `,"seconds":1,"after":{}}`,
 		"no time":         head + `,"before":{},"after":{}}`,
 		"twice":           head + `,"interfaces":[{"name":"a","kind":"x","up":true},{"name":"a","kind":"x","up":true}]}`,
+		"a command":       head + `,"interfaces":[{"name":"eth1;id","kind":"physical","up":true}]}`,
+		"an option":       head + `,"interfaces":[{"name":"-a","kind":"physical","up":true}]}`,
+		"command below":   head + `,"interfaces":[{"name":"ppp0","kind":"ppp","up":true,"parent":"$(id)"}]}`,
+		"command of weir": head + `,"weir":{"state_limit":1,"interfaces":[{"name":"a|b","hook":"xdp"}]}}`,
+		"a quote":         head + `,"chains":[{"name":"nftables ip filter a'b","hook":"forward"}]}`,
 		"cores":           head + `,"irqs":[{"number":1,"name":"a","affinity":"3-x"}]}`,
 		"core -1":         head + `,"cpus":[{"id":-1}]}`,
 		"sibling -1":      head + `,"cpus":[{"id":0,"siblings":[0,-1]}]}`,
@@ -52,6 +57,9 @@ func TestForeign(t *testing.T) {
 		if s, err := Read(strings.NewReader(text)); !errors.Is(err, ErrForeign) {
 			t.Errorf("%s: %v, %v", name, s, err)
 		}
+	}
+	if _, err := Read(strings.NewReader(head + `,"interfaces":[{"name":"br-läñ_0.100@x+1","kind":"vlan","up":true}]}`)); err != nil {
+		t.Errorf("a name that a shell takes as it is: %v", err)
 	}
 	if _, err := Read(strings.NewReader(head + "}")); err != nil {
 		t.Errorf("the smallest bundle: %v", err)
