@@ -51,12 +51,23 @@ func TestOrBlock(t *testing.T) {
 	})
 }
 
+// fw: weir run without a file, and with nothing in force: refused, and nothing is attached
+func TestNoFile(t *testing.T) {
+	t.Parallel()
+	b := weir.Box(t, "tcx")
+	said, status := b.WeirStatus("run", "--hook", "tcx")
+	if status != 1 || !strings.Contains(said, "there is no /etc/weir/weir.conf: write one, name one with -f, or give --or-block") {
+		b.Errorf("status %d:\n%s", status, said)
+	}
+	b.Ping(lab.LAN, fwLAN, 1)
+}
+
 //	fw: weir load a file, rm the file, kill -9, weir run without a file
 //
 // The loaded rules are recorded beside the pins: a restart does not need the file.
 func TestRulesOutliveTheirFile(t *testing.T) {
 	weir.UnderTCX(t, func(b *lib.Box) {
-		first := b.WeirBuiltin()
+		first := b.WeirBuiltin("--or-block")
 		file := b.Rules(gatewayText(t))
 		b.Weir("load", file)
 		rules := b.Weir("rules")
@@ -88,7 +99,7 @@ pass out on wan0 nat-to (wan0) queue (bulk, voice)
 func TestWithoutQueues(t *testing.T) {
 	t.Parallel()
 	b := weir.Box(t, "tcx")
-	first := b.WeirBuiltin()
+	first := b.WeirBuiltin("--or-block")
 	file := b.Rules(queuedRules)
 	said, status := b.WeirStatus("load", file)
 	if status != 1 || !strings.Contains(said, "this version does not enforce altq without bandwidth, or with a part of the interface's; give it the bandwidth of the line, or --without queues loads the file") {

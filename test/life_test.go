@@ -309,7 +309,7 @@ func TestKilledAtStartForwardsNothing(t *testing.T) {
 // the box's programs send to each other.
 func TestNothingLoaded(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
-		b.WeirBuiltin("--management", "2222")
+		b.WeirBuiltin("--or-block", "--management", "2222")
 		if out, status := b.WeirStatus("info"); status != 1 || !strings.Contains(out, "none loaded") {
 			b.Errorf("info: status %d, said\n%s", status, out)
 		}

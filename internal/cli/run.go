@@ -28,10 +28,11 @@ second run takes over from the first and loses no packet. weir stop removes weir
 
 A file with an error ends the start and changes nothing. Without -f, and if
 ` + daemon.DefaultFile + ` does not exist, the rules of the last daemon stay
-in force. If there are none, weir blocks everything but lo and the management port.
+in force. If there are none, that ends the start, too.
 
-With --or-block, weir starts in the same way if the file is missing, wrong or
-refused by the kernel. It then retries every few seconds and whenever the machine
+With --or-block, weir starts even if the file is missing, wrong or refused by the
+kernel: the rules in force stay. If there are none, weir blocks everything but lo and
+the management port. It then retries every few seconds and whenever the machine
 changes, because interfaces and addresses may appear later. It does not retry a
 file that the kernel refused. A weir load ends the retries. The first try asks no
 DNS: hosts must be in /etc/hosts or known from the rules in force. Later tries do

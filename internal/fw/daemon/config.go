@@ -19,7 +19,7 @@ type Config struct {
 	File       string         // rule file
 	Macros     []source.Macro // set on the command line
 	Without    source.Without // what the file may say although weir ignores it
-	Optional   bool           // if File is missing, keep the rules in force, or use the built-in ones
+	Optional   bool           // if File is missing, keep the rules in force; with OrBlock, use the built-in ones if there are none
 	OrBlock    bool           // do the same if File does not load
 	NoDNS      bool           // look up hosts in File on this machine only
 	Mode       Mode

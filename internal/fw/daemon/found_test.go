@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -241,11 +242,15 @@ func TestReadSource(t *testing.T) {
 	missing := filepath.Join(dir, "weir.conf")
 	cfg := &Config{Folder: rundir.Folder(dir), File: missing, Optional: true, Management: 2222, Log: slog.New(slog.DiscardHandler)}
 	b := &box{cfg: cfg, dir: filepath.Join(dir, "pins")}
+	if _, err := b.readSource(); err == nil || !strings.Contains(err.Error(), "there is no "+missing+": write one") {
+		t.Errorf("without a file, and nothing in force: %v", err)
+	}
+	cfg.OrBlock = true
 	s, err := b.readSource()
 	if err != nil || !s.Builtin || s.Path != "built-in" || s.Text != "set skip on lo\nblock\npass in proto tcp to self port 2222\n" {
 		t.Errorf("without a file: %+v, %v; want the built-in rules", s, err)
 	}
-	cfg.Optional = false
+	cfg.Optional, cfg.OrBlock = false, false
 	if _, err := b.readSource(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that was named and is missing: %v, want that it does not exist", err)
 	}

@@ -58,17 +58,29 @@ func builtin(management uint16) Source {
 	return Source{Name: rundir.Builtin, Path: rundir.Builtin, Text: fmt.Sprintf(builtinRules, management), Builtin: true}
 }
 
-// readSource reads the rule file of a start. A missing default file is no error: the
-// rules in force stay, if there are any.
+// readSource reads the rule file of a start. A missing default file is no error if rules are in force: they stay. Without any,
+// only OrBlock blocks everything.
 func (b *box) readSource() (Source, error) {
 	s, err := b.cfg.readFile()
 	if b.cfg.Optional && errors.Is(err, fs.ErrNotExist) {
+		if _, err := b.sourceInForce(); err != nil && !b.cfg.OrBlock {
+			return Source{}, b.noRules(err)
+		}
 		return b.withoutFile(), nil
 	}
 	if before, err := b.sourceInForce(); err == nil && before.Builtin == s.Builtin && before.sameFile(&s) {
 		s.load = before.load // it is no other load
 	}
 	return s, err
+}
+
+// noRules is the error of a start that has neither a file nor rules in force.
+func (b *box) noRules(why error) error {
+	const advice = "there is no %s: write one, name one with -f, or give --or-block to block everything"
+	if errors.Is(why, dataplane.ErrNotLoaded) {
+		return fmt.Errorf(advice, b.cfg.File)
+	}
+	return fmt.Errorf(advice+"; the rules in force cannot be read again: %w", b.cfg.File, why)
 }
 
 // newLoad returns a number that no load had before.
