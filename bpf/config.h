@@ -236,10 +236,16 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
 #define QUEUE_YOUTH	   1000
 #define QUEUE_REST	   500
 /* Milliseconds of silence that tell that TCP has waited for its retransmission timer, and that the round trip is short: Linux
- * waits 200 ms and a round trip. For QUEUE_WAITS windows, one is as long as the latter. */
+ * waits 200 ms and a round trip. For QUEUE_WAITS windows, one is at least as long as the latter. */
 #define QUEUE_TIMER	   180
 #define QUEUE_TIMER_MOST   250
 #define QUEUE_WAITS	   8
+/* Marks (ECN): a share has QUEUE_STEPS steps. A connection with a share of QUEUE_AWAITED or more gets a further mark only when
+ * its sender has said that it has heard, or QUEUE_HUSH windows have passed, and when it owes QUEUE_MARGIN steps more. */
+#define QUEUE_STEPS	   32
+#define QUEUE_AWAITED	   (4 * QUEUE_TELL)
+#define QUEUE_HUSH	   2
+#define QUEUE_MARGIN	   3
 /* Windows whose share a connection can save up by sending less: what it may send at once. */
 #define QUEUE_EARNED	   3
 /* The least share of a window of which a connection is told in time. */

@@ -81,6 +81,7 @@ static __always_inline int packet_is_bare(const struct packet *p)
 #define TCP_SYN 0x02
 #define TCP_RST 0x04
 #define TCP_ACK 0x10
+#define TCP_CWR 0x80
 #define TCP_CONTROL 0x3f /* all but those of congestion (RFC 3168, RFC 9768) */
 
 #endif

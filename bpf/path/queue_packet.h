@@ -214,6 +214,7 @@ __noinline enum reason queue_packet(hook_ctx *ctx, const struct packet *p, __u32
 	a->hashed = 0;
 	a->urgent = 0;
 	a->ecn = queue_ecn(ctx, p);
+	a->cwr = p->tuple.proto == IPPROTO_TCP && p->fragment != FRAGMENT_LATER && p->tcp_flags & TCP_CWR;
 	if (st) {
 		a->queue = state_queue(st, STATE_DIRECTION(number));
 		a->other = state_queue(st, !STATE_DIRECTION(number));

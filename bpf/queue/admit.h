@@ -111,7 +111,7 @@ static __always_inline struct queue_counter *queue_take(__u64 key, __u32 index, 
 	q->host = host;
 	q->grace = 0;
 	q->kind = class & QUEUE_MEMBER_PAIR && !(key & QUEUE_KEY_HOST) ? QUEUE_IS_PAIR : 0;
-	q->tell = 0;
+	q->tell = QUEUE_NO_NEWS;
 	q->rate = 0;
 	q->fresh = 1;
 	q->self = index;
@@ -216,7 +216,7 @@ static __noinline int queue_warn(struct queue_counter *q, const struct queue_ask
 {
 	const struct queue_class *c = queue_class_get(q->class);
 
-	q->tell = 0;
+	q->tell = QUEUE_NO_NEWS;
 	return c && c->ecn && a->ecn ? QUEUE_MARK : queue_drop(q, a);
 }
 
@@ -255,12 +255,16 @@ static __always_inline int queue_admit(struct queue_ask *a, const void *packet)
 	if (!q)
 		return QUEUE_PASS;
 	a->class = q->class;
-	if (q->tell)
+	if (q->tell == QUEUE_SENT && a->cwr)
+		q->tell = QUEUE_NO_NEWS;
+	if (q->tell == QUEUE_NEWS)
 		verdict = queue_warn(q, a);
 	else if (queue_room(q, q->sent) < (__s64)a->bytes)
 		verdict = queue_squeeze(q, a);
 	if (verdict == QUEUE_DROP)
 		return verdict;
+	if (verdict == QUEUE_MARK && a->ecn)
+		q->tell = QUEUE_SENT;
 	__sync_fetch_and_add(&q->sent, QUEUE_PACKED(a->bytes));
 	return verdict;
 }

@@ -229,7 +229,6 @@ static __always_inline void queue_window(struct queue_counter *q, __u32 ms)
 	q->before = q->pace == QUEUE_STARTS ? q->window : 0;
 	q->began = ms;
 	q->window = 0;
-	q->high -= !!q->high;
 }
 
 /* Ends a counter that is idle. Its last packets may still be on their way: they are not
@@ -246,6 +245,8 @@ static __always_inline void queue_counter_end(struct queue_counter *q, struct qu
 	q->dropped = 0;
 	q->fresh = 1; /* for a packet that has found the counter just now */
 	queue_window(q, 0);
+	q->high = 0;
+	q->hush = 0;
 	q->young = 0;
 	q->calm = 0;
 	q->fast = 0;

@@ -128,12 +128,28 @@ static __always_inline void queue_wait(struct queue_counter *q, __u32 silence)
 		q->waits = QUEUE_WAITS;
 }
 
+/* Gives a sender that has got a mark some windows to hear of it: no further one would make it slower. Its sending has changed
+ * with the window after the one in which it says that it has heard. */
+static __always_inline void queue_hear(struct queue_counter *q)
+{
+	if (q->tell != QUEUE_SENT)
+		q->hush = queue_least(q->hush, 1);
+	else if (q->hush < 2)
+		q->hush = QUEUE_HUSH + 1;
+}
+
 /* Begins a window of a connection that goes on. */
 static __always_inline void queue_next_window(struct queue_counter *q, const struct queue_share *share, __u32 ms)
 {
 	q->fast = q->pace < QUEUE_SETTLED && queue_is_fast(q, share);
 	q->hurt -= q->hurt && q->window;
 	q->waits -= !!q->waits;
+	if (q->hush > 1 && --q->hush == 1)
+		q->tell = QUEUE_NO_NEWS; /* it does not say so, as with UDP */
+	else if (q->hush)
+		q->hush = 0;
+	else if (q->window > share->bytes)
+		q->high -= queue_least(q->high, 2 * QUEUE_MARGIN);
 	queue_window(q, ms);
 }
 
@@ -188,7 +204,7 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 	if (burst || queue_owes(q, h, c) || (!q->magic && q->size > queue_limit(q, share, c))) {
 		if (q->size + share->bytes < c->depth) { /* else it has only earned that room */
 			if (burst && c->ecn)
-				q->tell = 1;
+				q->tell = QUEUE_NEWS;
 			queue_fill_up(q, c, burst && c->ecn ? share->bytes / 4 : 0);
 		}
 		queue_next_window(q, share, ms);
@@ -219,7 +235,7 @@ static __always_inline void queue_congestion(struct queue_counter *q, const stru
 	q->pace = QUEUE_TOLD;
 	q->missed = 0;
 	if (!q->hurt) /* else it knows already, and its next packet may be one that it sends again */
-		q->tell = 1;
+		q->tell = QUEUE_NEWS;
 }
 
 /* Returns what one may still owe, if all together may owe limit: what is left, or at least its
@@ -252,28 +268,29 @@ static __always_inline __u64 queue_credit_line(const struct queue_counter *q, co
 	return queue_most(most, QUEUE_LEAST - queue_least(owed, QUEUE_LEAST));
 }
 
-/* Returns what a connection of a class with ECN may send without a mark, if it may send room. In the
- * last quarter share some packets are marked at each step of what it owes, and all within half a step of
- * the limit. Who owes less than before has slowed down, and gets no more marks: TCP needs up to two round
- * trips for that. */
+/* Returns what a connection of a class with ECN may send without a mark, if it may send room. Marks begin in the last quarter
+ * share. A further packet is marked if the connection owes more than at the last mark; in the last sixteenth all are. If a
+ * round trip is many packets, one mark is enough for it, and its packets come in bursts: so what it owes grows until its
+ * sender has heard, and must then grow by some steps more. */
 static __always_inline __u64 queue_unmarked(struct queue_counter *q, const struct queue_class *c, const struct queue_share *share,
 					    __u64 room)
 {
-	__u64 limit = queue_limit(q, share, c), soft = limit - share->bytes / 4, owed;
-	__u64 step = share->bytes / 8;
+	__u64 limit = queue_limit(q, share, c), soft = limit - share->bytes / 4, owed, unmarked;
+	__u64 step = share->bytes / QUEUE_STEPS;
+	int awaited = share->bytes >= QUEUE_AWAITED;
 
 	if (!q->magic)
 		room = queue_least(room, limit - queue_least(q->size, limit));
 	owed = limit - queue_least(room, limit);
-	if (owed <= soft) {
+	if (owed > soft)
+		q->high = queue_most(q->high, queue_least(owed / step + (awaited ? QUEUE_MARGIN : 1), 255));
+	else if (!awaited || owed + 2 * QUEUE_MARGIN * step < soft)
 		q->high = 0;
-	} else {
-		q->high = queue_most(q->high, queue_least(owed / step + 1, 255));
-		soft = queue_least(queue_most(soft, step * q->high), limit - step / 2);
-	}
-	soft = room - queue_least(room, limit - soft);
-	q->grace = (room - soft) * QUEUE_PART / share->bytes;
-	return soft;
+	if (q->high)
+		soft = queue_least(awaited && q->tell == QUEUE_SENT ? limit : queue_most(soft, step * q->high), limit - share->bytes / 16);
+	unmarked = room - queue_least(room, limit - soft);
+	q->grace = (room - unmarked) * QUEUE_PART / share->bytes;
+	return unmarked;
 }
 
 /* Returns what a connection may send until the next run that goes on sending more than its share whatever it
@@ -338,7 +355,7 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 		q->born = r->ms;
 		q->young = 1;
 		q->changes = c->changes;
-		q->size = q->magic = q->need = q->lazy = q->pace = q->high = q->grace = q->before = 0;
+		q->size = q->magic = q->need = q->lazy = q->pace = q->high = q->hush = q->grace = q->before = 0;
 		h = queue_host_get(q->at - 1);
 		if (h)
 			h->counters++;
@@ -363,6 +380,7 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 		queue_counter_end(q, h, c, r->ms);
 		return QUEUE_ENDED;
 	}
+	queue_hear(q);
 	changed = queue_refit(q, h, c);
 	queue_share(&share, q, h, c);
 	queue_pay_back(q, &share, h, c, given, changed);

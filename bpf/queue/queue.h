@@ -155,6 +155,13 @@ enum queue_pace {
 	QUEUE_SLOWED,  /* a burst was judged; it has still to slow down */
 };
 
+/* News of congestion for a connection. */
+enum queue_news {
+	QUEUE_NO_NEWS,
+	QUEUE_NEWS, /* its next packet tells of congestion; by the timer */
+	QUEUE_SENT, /* a packet has a mark, and the sender has not said yet that it has slowed down; by packets */
+};
+
 struct queue_counter {
 	/* read and written by packets */
 	__u64 key;	/* of queue_key(); 0: free				*/
@@ -166,7 +173,7 @@ struct queue_counter {
 	__u32 rate;	/* bytes per millisecond that it gets; by the timer	*/
 	__u32 next;	/* in the list of a core (queue_head): index + 1, QUEUE_END; 0: it is in none */
 	__u8 fresh;	/* the timer has not given it any room yet		*/
-	__u8 tell;	/* the next packet tells of congestion; by the timer	*/
+	__u8 tell;	/* enum queue_news					*/
 	__u8 kind;	/* QUEUE_IS_*						*/
 	__u8 grace;	/* QUEUE_PART of its share: room beyond until, for packets with marks; by the timer */
 	__u32 place;	/* in queue_active; by the timer			*/
@@ -196,10 +203,11 @@ struct queue_counter {
 	__u8 fast : 1;	/* it starts, and sent more than 1.25 shares in the window before */
 	__u8 lazy : 1;	/* it has magic, and room enough			*/
 	__u8 steady : 1; /* it is deaf, so it gets its share and little more at once */
+	__u8 hush : 2;	/* windows that remain for its sender to hear of a mark	*/
 	__u8 changes;	/* those of its class that its backlog fits		*/
 	__u8 deaf;	/* windows in which it paid no heed to losses		*/
 	__u8 hurt : 2;	/* 2: it has lost packets; less by one for each window in which it sends */
-	__u8 waits : 6; /* windows for which its windows are longer: it waits for its timer (queue_wait) */
+	__u8 waits : 6; /* windows for which its windows are 250 ms or more: it waits for its timer (queue_wait) */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct queue_counter) == 128, "two lines: the packets' and the timer's");
 
@@ -315,6 +323,7 @@ struct queue_ask {
 	__u16 other;	/* the queue of the other direction, if the tree does not have that one */
 	__u8 hashed;	/* flow is a hash */
 	__u8 ecn;	/* its ECN field (RFC 3168, 5); 0: a mark has no effect */
+	__u8 cwr;	/* its sender has slowed down for a mark (RFC 3168, 6.1.2) */
 	__u8 urgent;	/* of a pair it takes the second */
 	__u8 fallback;	/* handle is that of the default */
 	__u32 class;	/* its class, or that which drops it; 0: none */

@@ -72,6 +72,7 @@ type flow struct {
 	queue  string
 	bytes  uint32 // of each packet
 	ecn    bool   // its packets can be marked
+	cwr    bool   // the next say that the sender has slowed down for a mark
 }
 
 // send sends packets, and returns how many passed and how many were marked.
@@ -80,6 +81,9 @@ func (h *queueHarness) send(f *flow, packets int) (passed, marked int) {
 	t.Ask.Shaper, t.Ask.Bytes, t.Ask.Flow, t.Ask.Queue = 1, f.bytes, f.number, h.numbers[f.queue]
 	if f.ecn {
 		t.Ask.Ecn = 2
+	}
+	if f.cwr && packets > 0 {
+		t.Ask.Cwr, f.cwr = 1, false
 	}
 	h.run("queue_try", &t)
 	return int(t.Passed), int(t.Marked)

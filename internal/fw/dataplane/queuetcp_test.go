@@ -54,6 +54,7 @@ func (c *cubic) offer(h *queueHarness, at time.Duration) {
 		c.most, c.since, c.epoch = c.window, at, at
 		c.window = max(c.window*0.7, 2)
 		c.thresh = c.window
+		c.cwr = c.ecn
 	}
 	room := int(c.window) - c.flight
 	if room <= 0 {

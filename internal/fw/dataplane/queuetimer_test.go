@@ -42,31 +42,46 @@ func (w *waiter) offer(h *queueHarness, at time.Duration) {
 // In a network of short round trips TCP sends faster than a slow queue with any window, and lives on what it may send after each
 // of its timers. It gets the rate, and no more.
 func TestQueueShortTrips(t *testing.T) {
-	const length, first = 22 * time.Second, 2 * time.Second
-	for _, rate := range []uint64{5_000_000, 50_000_000, 500_000_000} {
-		for _, n := range []int{1, 4, 40} {
-			h := newQueueHarness(t, 1000, oneClass(rate))
-			all := make([]waiter, n)
-			for i := range all {
-				all[i] = waiter{flow: flow{number: uint32(i + 1), host: uint64(i + 1), bytes: 1538}, window: 10, silent: time.Duration(i) * 7 * time.Millisecond}
-			}
-			start := 0
-			for at := time.Duration(0); at < length; at += time.Millisecond {
-				if at == first {
-					start = passedOf(all)
-				}
-				for i := range all {
-					all[i].offer(h, at)
-				}
-				h.tick()
-			}
-			got := float64(passedOf(all)-start) * 1538 * 8 / (length - first).Seconds() / float64(rate)
-			t.Logf("%d of them at %d Mbit/s: %.3f of the rate", n, rate/1_000_000, got)
-			if got < 0.93 || got > 1.05 { // two packets are more than a share of 5 Mbit/s for 40
-				t.Errorf("%d connections at %d Mbit/s have %.3f of the rate; want 0.93 to 1.05", n, rate/1_000_000, got)
-			}
+	for _, c := range []struct {
+		rate  uint64
+		n     int
+		rtt   time.Duration // of the class
+		least float64
+	}{
+		{5_000_000, 1, 0, 0.93}, {5_000_000, 4, 0, 0.93}, {5_000_000, 40, 0, 0.93},
+		{50_000_000, 1, 0, 0.93}, {50_000_000, 4, 0, 0.93}, {50_000_000, 40, 0, 0.93},
+		{500_000_000, 1, 0, 0.93}, {500_000_000, 4, 0, 0.93}, {500_000_000, 40, 0, 0.93},
+		{50_000_000, 4, 300 * time.Millisecond, 0.97}, {50_000_000, 4, time.Second, 0.97},
+	} {
+		got := waiting(t, c.rate, c.n, c.rtt)
+		t.Logf("%d of them at %d Mbit/s, rtt %s: %.3f of the rate", c.n, c.rate/1_000_000, c.rtt, got)
+		if got < c.least || got > 1.05 { // two packets are more than a share of 5 Mbit/s for 40
+			t.Errorf("%d connections at %d Mbit/s, rtt %s, have %.3f of the rate; want %.2f to 1.05", c.n, c.rate/1_000_000, c.rtt, got, c.least)
 		}
 	}
+}
+
+// waiting returns which part of a rate n waiters get in a class. rtt 0: its default.
+func waiting(t *testing.T, rate uint64, n int, rtt time.Duration) float64 {
+	const length, first = 22 * time.Second, 2 * time.Second
+	s := oneClass(rate)
+	s.Classes[0].RTT = rtt
+	h := newQueueHarness(t, 1000, s)
+	all := make([]waiter, n)
+	for i := range all {
+		all[i] = waiter{flow: flow{number: uint32(i + 1), host: uint64(i + 1), bytes: 1538}, window: 10, silent: time.Duration(i) * 7 * time.Millisecond}
+	}
+	start := 0
+	for at := time.Duration(0); at < length; at += time.Millisecond {
+		if at == first {
+			start = passedOf(all)
+		}
+		for i := range all {
+			all[i].offer(h, at)
+		}
+		h.tick()
+	}
+	return float64(passedOf(all)-start) * 1538 * 8 / (length - first).Seconds() / float64(rate)
 }
 
 func passedOf(all []waiter) int {

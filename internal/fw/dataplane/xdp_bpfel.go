@@ -1316,8 +1316,10 @@ type xdpScratch struct {
 		Other    uint16
 		Hashed   uint8
 		Ecn      uint8
+		Cwr      uint8
 		Urgent   uint8
 		Fallback uint8
+		_        [3]byte
 		Class    uint32
 		Handle   uint32
 	}
@@ -1335,7 +1337,6 @@ type xdpScratch struct {
 			Mask uint32
 		}
 	}
-	_      [4]byte
 	Policy struct {
 		_      structs.HostLayout
 		Packet xdpPolicyKey

@@ -91,6 +91,10 @@ const (
 	QueueTimer        = 180
 	QueueTimerMost    = 250
 	QueueWaits        = 8
+	QueueSteps        = 32
+	QueueAwaited      = (4 * QueueTell)
+	QueueHush         = 2
+	QueueMargin       = 3
 	QueueEarned       = 3
 	QueueTell         = (32 * QueuePacketBytes)
 	QueueFew          = 8

@@ -235,12 +235,13 @@ type QueueTrial struct {
 		Other    uint16
 		Hashed   uint8
 		Ecn      uint8
+		Cwr      uint8
 		Urgent   uint8
 		Fallback uint8
+		_        [3]byte
 		Class    uint32
 		Handle   uint32
 	}
-	_       [4]byte
 	Host    uint64
 	Packets uint32
 	Passed  uint32
