@@ -245,7 +245,7 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
 #define QUEUE_STEPS	   32
 #define QUEUE_AWAITED	   (4 * QUEUE_TELL)
 #define QUEUE_HUSH	   2
-#define QUEUE_MARGIN	   3
+#define QUEUE_MARGIN	   4
 /* Windows whose share a connection can save up by sending less: what it may send at once. */
 #define QUEUE_EARNED	   3
 /* The least share of a window of which a connection is told in time. */

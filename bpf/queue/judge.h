@@ -144,12 +144,14 @@ static __always_inline void queue_next_window(struct queue_counter *q, const str
 	q->fast = q->pace < QUEUE_SETTLED && queue_is_fast(q, share);
 	q->hurt -= q->hurt && q->window;
 	q->waits -= !!q->waits;
-	if (q->hush > 1 && --q->hush == 1)
-		q->tell = QUEUE_NO_NEWS; /* it does not say so, as with UDP */
-	else if (q->hush)
+	if (q->hush > 1) {
+		if (--q->hush == 1)
+			q->tell = QUEUE_NO_NEWS; /* it does not say so, as with UDP */
+	} else if (q->hush) {
 		q->hush = 0;
-	else if (q->window > share->bytes)
+	} else if (q->window > share->bytes) {
 		q->high -= queue_least(q->high, 2 * QUEUE_MARGIN);
+	}
 	queue_window(q, ms);
 }
 
@@ -270,24 +272,24 @@ static __always_inline __u64 queue_credit_line(const struct queue_counter *q, co
 
 /* Returns what a connection of a class with ECN may send without a mark, if it may send room. Marks begin in the last quarter
  * share. A further packet is marked if the connection owes more than at the last mark; in the last sixteenth all are. If a
- * round trip is many packets, one mark is enough for it, and its packets come in bursts: so what it owes grows until its
- * sender has heard, and must then grow by some steps more. */
+ * round trip is many packets, one mark is enough for it: the next one waits until the sender has heard, and until it owes
+ * QUEUE_MARGIN steps more than meanwhile, as its packets come in bursts. */
 static __always_inline __u64 queue_unmarked(struct queue_counter *q, const struct queue_class *c, const struct queue_share *share,
 					    __u64 room)
 {
 	__u64 limit = queue_limit(q, share, c), soft = limit - share->bytes / 4, owed, unmarked;
 	__u64 step = share->bytes / QUEUE_STEPS;
-	int awaited = share->bytes >= QUEUE_AWAITED;
+	int awaited = share->bytes >= QUEUE_AWAITED, waits = awaited && q->tell == QUEUE_SENT;
 
 	if (!q->magic)
 		room = queue_least(room, limit - queue_least(q->size, limit));
 	owed = limit - queue_least(room, limit);
-	if (owed > soft)
+	if (awaited ? waits : owed > soft)
 		q->high = queue_most(q->high, queue_least(owed / step + (awaited ? QUEUE_MARGIN : 1), 255));
-	else if (!awaited || owed + 2 * QUEUE_MARGIN * step < soft)
+	else if (owed + (awaited ? 2 * QUEUE_MARGIN * step : 0) <= soft)
 		q->high = 0;
 	if (q->high)
-		soft = queue_least(awaited && q->tell == QUEUE_SENT ? limit : queue_most(soft, step * q->high), limit - share->bytes / 16);
+		soft = queue_least(waits ? limit : queue_most(soft, step * q->high), limit - share->bytes / 16);
 	unmarked = room - queue_least(room, limit - soft);
 	q->grace = (room - unmarked) * QUEUE_PART / share->bytes;
 	return unmarked;

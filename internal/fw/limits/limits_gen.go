@@ -94,7 +94,7 @@ const (
 	QueueSteps        = 32
 	QueueAwaited      = (4 * QueueTell)
 	QueueHush         = 2
-	QueueMargin       = 3
+	QueueMargin       = 4
 	QueueEarned       = 3
 	QueueTell         = (32 * QueuePacketBytes)
 	QueueFew          = 8
