@@ -1,6 +1,7 @@
 package test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -104,7 +105,7 @@ func offerSessions(b *lib.Box) (given chan uint16) {
 	b.Cleanup(w.Close)
 	given = make(chan uint16, 10)
 	go func() {
-		id := uint16(0x2a00)
+		id, asked := uint16(0x2a00), []byte(nil)
 		for raw := range w.Frames {
 			f, err := discovery.Parse(raw)
 			if err != nil || f.Ether != discovery.EtherDiscovery {
@@ -123,9 +124,12 @@ func offerSessions(b *lib.Box) (given chan uint16) {
 			case discovery.PADI:
 				answer.Code = discovery.PADO
 			case discovery.PADR:
-				id++
-				answer.Code, answer.SessionID = discovery.PADS, id
-				given <- id
+				answer.Code = discovery.PADS
+				if asked == nil || !bytes.Equal(uniq, asked) { // else it asks again
+					id, asked = id+1, bytes.Clone(uniq)
+					given <- id
+				}
+				answer.SessionID = id
 			default:
 				continue
 			}

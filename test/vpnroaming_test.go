@@ -28,8 +28,9 @@ func roam(b *lib.Box, width string) {
 	if width != "" {
 		b.Until(15*time.Second, "four ports are used", func() bool { return usedPorts(b) == 4 })
 	}
+	length := lib.Scaled(16 * time.Second).Round(time.Second)
 	b.Listen(lab.WAN, 5201, "iperf3", "-s")
-	client := b.Start(lab.LAN, "iperf3", "-c", tunnelFar, "-P", "8", "--bidir", "-b", "1M", "-t", "16", "-i", "0.25", "-J")
+	client := b.Start(lab.LAN, "iperf3", "-c", tunnelFar, "-P", "8", "--bidir", "-b", "1M", "-t", fmt.Sprint(length.Seconds()), "-i", "0.25", "-J")
 	time.Sleep(2 * time.Second)
 	follows := func(what string, move func()) {
 		b.Helper()
@@ -52,7 +53,7 @@ func roam(b *lib.Box, width string) {
 	if e := tunnelOf(b).Peers[0].Endpoint; fmt.Sprint(e.Addr()) != far {
 		b.Errorf("the endpoint is %v, want %s", e, far)
 	}
-	client.Wait(40*time.Second, 0)
+	client.Wait(length+25*time.Second, 0)
 	worst := 0
 	for socket, bytes := range connections(b, client.Said()) {
 		pause := 0
@@ -62,7 +63,7 @@ func roam(b *lib.Box, width string) {
 			}
 			worst = max(worst, pause)
 		}
-		last := bytes[len(bytes)-12:]
+		last := bytes[max(0, len(bytes)-12):]
 		sum := uint64(0)
 		for _, n := range last {
 			sum += n

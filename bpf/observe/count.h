@@ -42,7 +42,7 @@ struct path {
 };
 
 /* Of a path: by the direction of its states. What has no state counts as direction 0. Both
- * are in one cache line of a core, so a packet takes no longer than with one counter. */
+ * are side by side, 32 bytes together, so a packet takes no longer than with one counter. */
 struct path_counter {
 	struct counter way[2];
 };

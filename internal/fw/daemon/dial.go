@@ -37,6 +37,7 @@ type dial struct {
 	closed  bool        // at the last look the data path had closed the session, and the client had not
 	dark    bool        // the interface below has no carrier, as the client was told
 	room    uint16      // how large packets have room in the interface below, as the client was told
+	resized time.Time   // when it was told so
 	small   string      // why packets are asked for that are smaller than the rules say; "": they are not
 
 	renewAt  time.Time    // when the session is made anew, by the time of day; zero: not known yet
@@ -199,6 +200,7 @@ func (s *dial) start() error {
 			s.dialler.box.cfg.Log.Warn("the concentrator has ended a PPPoE session while no daemon ran", "interface", s.of.Name, "by", by)
 		} else if reflect.DeepEqual(r.Of, s.of) {
 			config.Resume = &r.Saved
+			s.scripted = r.Scripted
 		}
 	}
 	if config.Resume == nil {
@@ -314,7 +316,7 @@ func (s *dial) handle(e *client.Event) {
 		}
 		s.mu.Lock()
 		s.be(control.PPPoEWaiting, "")
-		s.kept = true
+		s.kept, s.session = true, e.Session
 		s.mu.Unlock()
 		s.script("down", &e.Session)
 	case client.Down:
@@ -427,6 +429,10 @@ func (s *dial) script(what string, at *client.Session) {
 		return
 	}
 	s.scripted = up
+	if r, ok := s.dialler.record(s.of.Name); ok && r.Scripted != up {
+		r.Scripted = up
+		s.dialler.note(s.of.Name, &r)
+	}
 	dns := make([]string, len(at.DNS))
 	for i, a := range at.DNS {
 		dns[i] = a.String()

@@ -183,6 +183,8 @@ type pppoeRecord struct {
 	Of    resolve.PPPoE
 	Saved client.Saved
 	Since time.Time
+	// Scripted says that the script was run with "up", and not with "down" since.
+	Scripted bool
 }
 
 func newDialler(b *box) *dialler {

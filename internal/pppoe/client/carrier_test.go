@@ -226,6 +226,24 @@ func TestStartWithoutCarrier(t *testing.T) {
 	}
 }
 
+// A carrier that is told late says nothing against a session that is up: no other one is asked for.
+func TestCarrierIsToldLate(t *testing.T) {
+	config := clientConfig()
+	config.Dark = true
+	l := newLine(t, config, serverConfig())
+	l.await(Up, 2*time.Second)
+	l.run(time.Second)
+	from := len(l.seen)
+	l.client.Carrier(true, l.now)
+	l.toServer = loses(1<<30, func(f discovery.Frame) bool { return f.Code == discovery.PADI }) // it offers none to one that has a session
+	l.run(time.Minute)
+	for _, f := range l.seen[from:] {
+		if f.Ether == discovery.EtherDiscovery {
+			t.Fatalf("there was %+v", f)
+		}
+	}
+}
+
 // A line that goes dark again does so before its session has answered. The session has as long as in any other darkness, also
 // after an offer of a session.
 func TestCarrierFlaps(t *testing.T) {

@@ -294,7 +294,9 @@ func (m *Machine) Carrier(on bool, now time.Time) {
 	case m.phase == inSession && m.upSince.IsZero(): // PPP sends again
 	case m.phase == inSession && on:
 		m.link.Probe(now, returnPatience)
-		m.scout.begin = now.Add(scoutAfter)
+		if m.held {
+			m.scout.begin = now.Add(scoutAfter)
+		}
 		m.drain(now)
 	case m.phase == inSession && !m.held:
 		m.held = true
