@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 
 	"weir/internal/units"
 )
@@ -18,10 +19,16 @@ const (
 // two routers, or more, that hold each other for the way, until the packet has been forwarded as
 // often as it may.
 func lostWays(v *view) (o outcome) {
-	received := max(1, v.counted("Ip.InReceives"))
-	nowhere := v.counted("IpExt.InNoRoutes")
+	nowhere, stack := v.counted("IpExt.InNoRoutes"), v.counted("Ip.InReceives")
 	if six, known := v.snmp("Ip6.InNoRoutes"); known {
 		nowhere += six
+	}
+	if six, known := v.snmp("Ip6.InReceives"); known {
+		stack += six
+	}
+	received := max(1, nowhere, stack)
+	if slices.ContainsFunc(v.nics, func(n *nic) bool { return n.XDP != "" }) { // it forwards beside the stack
+		received = max(received, v.received())
 	}
 	if share := float64(nowhere) / float64(received); nowhere >= fewLost && share >= lossLimits {
 		f := Finding{
