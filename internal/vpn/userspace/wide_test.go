@@ -179,7 +179,7 @@ type traffic struct {
 	stop func() (sent, came [2]int, longest time.Duration)
 }
 
-// exchange sends 16 flows in both directions until it is stopped. It tells how many datagrams came, and the longest time
+// exchange sends 16 flows in both directions until it is stopped, at the latest before the ends are. It tells how many datagrams came, and the longest time
 // in which a flow had none.
 func exchange(a, b *end) traffic {
 	done, result := make(chan struct{}), make(chan struct{})
@@ -218,11 +218,14 @@ func exchange(a, b *end) traffic {
 			got()
 		}
 	}()
-	return traffic{func() ([2]int, [2]int, time.Duration) {
-		close(done)
+	var once sync.Once
+	stop := func() ([2]int, [2]int, time.Duration) {
+		once.Do(func() { close(done) })
 		<-result
 		return sent, came, longest
-	}}
+	}
+	a.Cleanup(func() { stop() })
+	return traffic{stop}
 }
 
 func (e *end) link() *tunnel.Wide {
@@ -347,16 +350,22 @@ func TestRestarted(t *testing.T) {
 	}
 }
 
+// isAt reports whether all ports of the end's link are at an address of the other end, and used.
+func (e *end) isAt(address string) bool {
+	e.Helper()
+	w := e.link()
+	return !slices.ContainsFunc(w.Ports, func(p tunnel.Port) bool { return p.Endpoint.Addr().String() != address }) && w.Used == len(w.Ports)
+}
+
 // at waits until all ports of the end's link are at an address of the other end.
 func (e *end) at(address string) {
 	e.Helper()
 	for until := time.Now().Add(3 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		w := e.link()
-		if !slices.ContainsFunc(w.Ports, func(p tunnel.Port) bool { return p.Endpoint.Addr().String() != address }) && w.Used == len(w.Ports) {
+		if e.isAt(address) {
 			return
 		}
 		if time.Now().After(until) {
-			e.Fatalf("the ports are not all at %s, or not used: %+v", address, w)
+			e.Fatalf("the ports are not all at %s, or not used: %+v", address, e.link())
 		}
 	}
 }
@@ -402,12 +411,14 @@ func TestRoams(t *testing.T) {
 	a, b := twoEnds(t, 3, 3)
 	uses(t, 3, 5*time.Second, a, b)
 	traffic := exchange(a, b)
-	// Messages of b that were under way have a follow them back.
-	for i := 0; i == 0 || i < 50 && a.link().Ports[0].Endpoint.Addr().String() != "::1"; i++ {
+	// Messages of b that were under way have a follow them back, until b has followed.
+	for until := time.Now().Add(5 * time.Second); time.Now().Before(until) && !(a.isAt("::1") && b.isAt("::1")); time.Sleep(20 * time.Millisecond) {
+		if a.link().Ports[0].Endpoint.Addr().String() == "::1" {
+			continue
+		}
 		if err := a.Move(b.secret.Public(), netip.AddrPortFrom(netip.MustParseAddr("::1"), b.port)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	b.at("::1")
 	a.at("::1")
