@@ -62,7 +62,7 @@ func TestPPPoEBelow(t *testing.T) {
 			create()
 			says("dsl0 has no carrier")
 			b.IP(lab.FW, "link set dsl1 up")
-			within(5*time.Second, "a session", any)
+			within(15*time.Second, "a session", any)
 		})
 		b.Tell("room", func(b *lib.Box) {
 			if s := pppoeStatus(b); s.MTU != 1492 || !strings.Contains(s.Small, "1492 are asked for") {
