@@ -32,6 +32,9 @@ func (r *Report) document() *report.Document {
 	if section := r.section(); len(section.Charts) > 0 {
 		d.Sections = append([]report.Section{section}, d.Sections...)
 	}
+	if t := r.floors(); len(t.Rows) > 0 {
+		d.Sections = append([]report.Section{{Title: "What queues may cost", Tables: []report.Table{t}}}, d.Sections...)
+	}
 	return d
 }
 
@@ -45,18 +48,37 @@ func (r *Report) quotient(of, to string, ofCores, toCores int) (float64, bool) {
 	return a / b, true
 }
 
+// more is what a path takes of a core for a frame beyond another one, in ns.
+func (r *Report) more(of, to string, cores int) (ns float64, ok bool) {
+	with, _ := r.median(of, cores)
+	without, _ := r.median(to, cores)
+	if with == 0 || without == 0 {
+		return 0, false
+	}
+	return float64(cores) * 1000 * (1/with - 1/without), true
+}
+
+// lineKept is what a path carries of what another one does, if the line's rate is offered.
+func (r *Report) lineKept(of, to string, cores int) (ratio float64, ok bool) {
+	on, off := r.find(of, cores), r.find(to, cores)
+	if on == nil || off == nil || len(on.line) == 0 || len(off.line) == 0 {
+		return 0, false
+	}
+	return on.line.Median() / off.line.Median(), true
+}
+
 // verdicts are what this run says about queues.
 func (r *Report) verdicts() (all []string) {
 	say := func(format string, about ...any) { all = append(all, fmt.Sprintf(format, about...)) }
 	for _, cores := range r.cores() {
 		on := units.Plural(cores, "core")
 		if kept, ok := r.quotient(paths.WeirQoS, paths.Weir, cores, cores); ok {
-			without, _ := r.median(paths.Weir, cores)
-			say("On %s, weir with queues forwards %.3f of what it does without: they cost %s ns a frame.", on, kept, report.Figure(float64(cores)*1000/without*(1/kept-1)))
+			more, _ := r.more(paths.WeirQoS, paths.Weir, cores)
+			say("On %s, weir with queues forwards %.3f of what it does without: they cost %s ns a frame.", on, kept, report.Figure(more))
 		}
 		if kept, ok := r.quotient(paths.KernelHTB, paths.Kernel, cores, cores); ok {
-			without, _ := r.median(paths.Kernel, cores)
-			say("On %s, the kernel with HTB forwards %.2f of what it does without: %s ns a frame.", on, kept, report.Figure(float64(cores)*1000/without*(1/kept-1)))
+			more, _ := r.more(paths.KernelHTB, paths.Kernel, cores)
+			say("On %s, the kernel with HTB forwards %.2f of what it does without: %s ns a frame.", on, kept, report.Figure(more))
 		}
 		if times, ok := r.quotient(paths.WeirQoS, paths.KernelHTB, cores, cores); ok {
 			say("With queues, on %s, weir forwards %.1f times what the kernel does.", on, times)
@@ -67,9 +89,8 @@ func (r *Report) verdicts() (all []string) {
 			}
 		}
 		for _, pair := range [][2]string{{paths.WeirQoS, paths.Weir}, {paths.KernelHTB, paths.Kernel}} {
-			on, off := r.find(pair[0], cores), r.find(pair[1], cores)
-			if on != nil && off != nil && len(on.line) > 0 && len(off.line) > 0 {
-				say("At the line's rate (%s Mpps), on %s, %s carries %.3f of what %s does.", report.Figure(r.Line), units.Plural(cores, "core"), pair[0], on.line.Median()/off.line.Median(), pair[1])
+			if kept, ok := r.lineKept(pair[0], pair[1], cores); ok {
+				say("At the line's rate (%s Mpps), on %s, %s carries %.3f of what %s does.", report.Figure(r.Line), on, pair[0], kept, pair[1])
 			}
 		}
 	}

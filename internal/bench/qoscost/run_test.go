@@ -25,7 +25,7 @@ func TestRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		testenv.NothingLeft(t, o.name)
-		wrong := wrongLoads(d.Sections[0].Charts[0].Curves)
+		wrong := wrongLoads(d.Sections[1].Charts[0].Curves)
 		if try == 1 {
 			checkStory(t, d)
 		}
@@ -48,7 +48,7 @@ func checkStory(t *testing.T, d *report.Document) {
 	if err := d.CheckFigures(); err != nil {
 		t.Error(err)
 	}
-	story := d.Sections[0]
+	story := d.Sections[1]
 	if len(story.Charts) != 3 {
 		t.Fatalf("%d charts, want rate and CPU, what is forwarded, and the line", len(story.Charts))
 	}
