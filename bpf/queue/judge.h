@@ -58,6 +58,20 @@ static __always_inline void queue_fill_up(struct queue_counter *q, struct queue_
 	q->pace = QUEUE_SLOWED;
 }
 
+/* Has a connection with a share of a few packets wait up to half a packet more or less than others. Else all that were filled
+ * up together would send together ever after, as when one program sends from many ports in turn. */
+static __always_inline void queue_stagger(struct queue_counter *q, const struct queue_class *c, const struct queue_share *share)
+{
+	__u64 packet = queue_least(c->sent / queue_most(c->packets, 1), QUEUE_PACKET_BYTES);
+	__u64 early = queue_least(q->magic, packet / 2), some = (__u32)(q->key * 0x9e3779b97f4a7c15ULL >> 32);
+	__u64 wait = some * packet >> 32;
+
+	if (share->bytes > QUEUE_LEAST)
+		return;
+	q->size += wait - early;
+	q->magic += wait - early;
+}
+
 /* Whether a connection has sent more than 1.25 shares in this window. */
 static __always_inline int queue_is_fast(const struct queue_counter *q, const struct queue_share *share)
 {
@@ -208,12 +222,15 @@ static __always_inline void queue_judge(struct queue_counter *q, struct queue_ho
 			if (burst && c->ecn)
 				q->tell = QUEUE_NEWS;
 			queue_fill_up(q, c, burst && c->ecn ? share->bytes / 4 : 0);
+			queue_stagger(q, c, share);
 		}
 		queue_next_window(q, share, ms);
 	}
 	if (q->young && (__u16)(ms - q->born) > QUEUE_YOUTH && ms - q->last < QUEUE_IDLE) {
-		if (h->crowded || (c->crowded && (c->hosts > 1 || c->ecn) && h->owed * c->hosts >= c->owed))
+		if (h->crowded || (c->crowded && (c->hosts > 1 || c->ecn) && h->owed * c->hosts >= c->owed)) {
 			queue_fill_up(q, c, 0);
+			queue_stagger(q, c, share);
+		}
 		queue_grow_up(q, h, c);
 	}
 }
