@@ -253,10 +253,10 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
 /* Who loses less than an eighth of its share of a window has slowed down. */
 #define QUEUE_FEW	   8
 /* Windows in which a connection paid no heed to losses, so that it gets little at once, until there are half as many; the
- * most that count. By which part of its share, as a power of 1/2, it may then exceed it, and what it may send at once. */
+ * most that count. By which part of its share it may then exceed it, and what it may send at once. */
 #define QUEUE_DEAF	   8
 #define QUEUE_DEAF_MOST	   32
-#define QUEUE_STEADY	   5
+#define QUEUE_STEADY	   36
 /* Who owes twice of what it may, because its share has become smaller, pays back a sixteenth of what it gets. */
 #define QUEUE_PAID_BACK	   16
 /* Bytes of a packet, and the least share of a window. */

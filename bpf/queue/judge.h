@@ -317,9 +317,9 @@ static __always_inline __u64 queue_unmarked(struct queue_counter *q, const struc
  * for ten round trips send as fast as that got through. */
 static __always_inline __u64 queue_steady(const struct queue_counter *q, const struct queue_share *share, __u64 given)
 {
-	__s64 left = queue_room(q, q->seen) + (__s64)(given + (given >> QUEUE_STEADY));
+	__s64 left = queue_room(q, q->seen) + (__s64)(given + given / QUEUE_STEADY);
 
-	return left < 0 ? 0 : queue_least(left, queue_most(given, share->bytes >> QUEUE_STEADY) + QUEUE_LEAST);
+	return left < 0 ? 0 : queue_least(left, queue_most(given, share->bytes / QUEUE_STEADY) + QUEUE_LEAST);
 }
 
 /* Says how much the connection may send until the next run. A young one whose host or class

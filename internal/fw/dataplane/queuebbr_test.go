@@ -267,7 +267,7 @@ func TestQueueBBRAlone(t *testing.T) {
 		rtt     time.Duration
 		loss    float64 // at most
 		settled time.Duration
-	}{{50e6, 50, 0.11, 5}, {50e6, 20, 0.125, 15}, {50e6, 100, 0.11, 5}, {200e6, 50, 0.11, 5}} {
+	}{{50e6, 50, 0.1, 5}, {50e6, 20, 0.125, 15}, {50e6, 100, 0.1, 5}, {200e6, 50, 0.1, 5}} {
 		h := newQueueHarness(t, 1000, oneClass(uint64(c.rate)))
 		b := newBBRFlow(1, 1, c.rtt*time.Millisecond, 1)
 		for at := time.Duration(0); at < length; at += time.Millisecond {

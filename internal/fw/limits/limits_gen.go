@@ -100,7 +100,7 @@ const (
 	QueueFew          = 8
 	QueueDeaf         = 8
 	QueueDeafMost     = 32
-	QueueSteady       = 5
+	QueueSteady       = 36
 	QueuePaidBack     = 16
 	QueuePacketBytes  = 1538
 	QueueLeast        = (2 * QueuePacketBytes)
