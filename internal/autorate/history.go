@@ -75,6 +75,25 @@ func (h *host) note(p *Probe, late bool) {
 	h.sent = min(h.sent+1, hostWindow)
 }
 
+// eachWay returns by how much each way of a probe is above the least. What waits in both directions adds up to
+// what the round trip takes longer, but for slack. If it does not, the host has set its clock: its ways begin anew, and
+// only the round trip counts, for both directions. The same holds while the new ways have begun on a busy line.
+func (h *host) eachWay(at time.Duration, p *Probe, slack time.Duration) (excess [2]time.Duration, split bool) {
+	longer := h.ways[roundTrip].add(at, p.RTT)
+	for d := range excess {
+		excess[d] = h.ways[d].add(at, p.Ways[d])
+	}
+	if odd := excess[Up] + excess[Down] - longer; odd.Abs() <= slack {
+		return excess, true
+	}
+	for d := range excess {
+		h.ways[d] = baseline{}
+		h.ways[d].add(at, p.Ways[d])
+		excess[d] = longer
+	}
+	return excess, false
+}
+
 func ones(bits uint16) (n int) {
 	for bits &= 1<<hostWindow - 1; bits != 0; bits &= bits - 1 {
 		n++

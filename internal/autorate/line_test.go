@@ -18,8 +18,9 @@ type line struct {
 	depth   float64                           // seconds of its rate that its queues hold
 	base    time.Duration                     // round trip
 	jitter  time.Duration
-	loss    float64 // of all packets
-	split   bool    // hosts tell one-way delays
+	loss    float64                                        // of all packets
+	split   bool                                           // hosts tell one-way delays
+	clock   func(host int, at time.Duration) time.Duration // by how much a host's clock is set forward, besides
 	dead    func(at time.Duration) bool
 	foreign func(at time.Duration) time.Duration // what packets wait for others
 	silent  func(at time.Duration) bool
@@ -132,6 +133,9 @@ func (l *line) probe(at time.Duration, host int, s *autorate.State) {
 	}
 	if l.split { // the host's clock is wrong, and drifts
 		off := 3*time.Second + at/10_000 + time.Duration(host)*time.Minute
+		if l.clock != nil {
+			off += l.clock(host, at)
+		}
 		p.Ways[autorate.Up] += off
 		p.Ways[autorate.Down] -= off
 	}

@@ -185,13 +185,11 @@ func (c *Config) note(s *State, p *Probe) {
 		s.heard, s.asked = s.At, 0
 	}
 	var excess [2]time.Duration
+	split := p.Split
 	switch {
 	case p.Lost:
 	case p.Split:
-		h.ways[roundTrip].add(s.At, p.RTT)
-		for d := range excess {
-			excess[d] = h.ways[d].add(s.At, p.Ways[d])
-		}
+		excess, split = h.eachWay(s.At, p, c.Delay)
 	default:
 		excess[Up] = h.ways[roundTrip].add(s.At, p.RTT)
 		excess[Down] = excess[Up]
@@ -205,7 +203,7 @@ func (c *Config) note(s *State, p *Probe) {
 		return
 	}
 	for d := range s.Lines {
-		s.Lines[d].results.add(result{sent: p.Sent, excess: excess[d], lost: p.Lost, split: p.Split})
+		s.Lines[d].results.add(result{sent: p.Sent, excess: excess[d], lost: p.Lost, split: split})
 	}
 }
 
