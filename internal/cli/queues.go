@@ -47,12 +47,13 @@ got beyond that because others wanted less (borrowed), and the connections with 
 backlog in each queue, the sender first: what each gets at present (given), the host in whose
 share it is, and the packets that it has lost since the queues were loaded. Its packets and bytes
 are those of its state. A connection that has sent nothing for a moment is not shown. At the end
-it says how the timer of the queues does, and how much memory the queues take. The timer's time
-for each packet is not what the packet itself takes: weir bench measures that.
+it says how the timer of the queues does, and how much memory the queues take.
 
-The last lines say which engine each tree has, why, and what it costs. With the engine queue
-the kernel holds the packets: bytes are then those of frames, the backlog is what waits, and
-hosts are not known. docs/queues.md has more.
+The last lines say which engine each tree has, why, and what it costs, and what the timer takes
+for each packet; weir bench measures what the packet itself takes. With the engine queue the
+kernel holds the packets: bytes are then those of frames, and the backlog is what waits. The
+kernel does not count hosts and the bytes of dropped packets, and a bfifo no connections: -
+stands for that. docs/queues.md has more.
 
 -f prints again every second until it is interrupted, in the form of pftop's queue view: a line
 for each queue, with short numbers. BW is its share, QLEN_B its backlog in bytes. pf's suspends

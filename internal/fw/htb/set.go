@@ -138,6 +138,9 @@ func Names(leaves []string) string {
 	return strings.Join(slices.DeleteFunc(kinds, func(kind string) bool { return kind == "" }), ", ")
 }
 
+// OnlyFIFO reports whether the kinds that Names has returned know no connections.
+func OnlyFIFO(names string) bool { return names == leafFIFO }
+
 // fits reports whether the classes and queues of a device are those of a plan, so that their rates
 // can be changed in place.
 func (m *Machine) fits(ifindex int, classes []found, p *Plan) bool {

@@ -26,6 +26,7 @@ type Queues struct {
 	// TimerCost is the nanoseconds that the timer has taken for each packet, over the time of
 	// the rates; 0 if there were few. What the packets themselves take is not in it.
 	TimerCost float64 `json:"timer_ns_per_packet,omitempty"`
+	Measured  bool    `json:"-"` // Measure has found the same queues in the look before
 }
 
 // A QueueTree is what an interface and direction has.
@@ -286,6 +287,7 @@ func (q *Queues) Measure(before *Queues) {
 			one.measure(old, span)
 		}
 	}
+	q.Measured = true
 	if packets >= leastPackets && q.Timer.Spent >= before.Timer.Spent {
 		q.TimerCost = float64(q.Timer.Spent-before.Timer.Spent) / float64(packets)
 	}

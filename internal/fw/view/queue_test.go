@@ -1,6 +1,7 @@
 package view
 
 import (
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -79,7 +80,8 @@ wan0 in: engine phantom: what comes in has passed the queue of its line already;
     voice  800k   550      110000   0        0       0        0      0            <1ms
 wan0 in    RATE   PACKETS  BYTES    DROPPED  MARKED  BACKLOG  HOSTS  CONNECTIONS  RTT
   down     0      0        0        0        0       0        0      0            -
-` + engines
+` + engines + `timer: 100 ns for each packet
+`
 	const verbose = `wan0 out (phantom)  SHARE  RATE   BORROWED  PACKETS  BYTES    DROPPED  LOST    MARKED  BACKLOG  HOSTS  CONNECTIONS  RTT
   up                40M    40M    0         5550     6010000  100      153800  7       30000    2      3            31/31ms
     bulk            24M    39.2M  15.2M     5000     5900000  100      153800  7       30000    2      3            31/31ms
@@ -127,8 +129,12 @@ wan0 in   BW   RATE   PKTS   BYTES  DROP_P  DROP_B  MARKED  QLEN_B  BORROW  RTT
 	for i := range before.Trees[0].Queues {
 		before.Trees[0].Queues[i].Packets = now.Trees[0].Queues[i].Packets - 2
 	}
+	var few strings.Builder
 	if now.Measure(before); now.TimerCost != 0 {
 		t.Errorf("the timer takes %v ns for each of some packets", now.TimerCost)
+	}
+	if err := now.Print(&few, QueueForm{}); err != nil || !strings.HasSuffix(few.String(), engines+"timer: too few packets to say what it takes for each (1,000 packets in a second at least)\n") {
+		t.Errorf("with few packets it prints\n%s", few.String())
 	}
 	_, now = shownQueues()
 	now.Trees[1].Queues[0].Shared, now.Timer.Unserved = 5, 1_500_000
@@ -157,6 +163,28 @@ func TestPrintAbsentQueues(t *testing.T) {
 	}
 	if got := b.String(); !strings.Contains(got, "\nwan0 in: not in force: wan0 does not exist\n") || strings.Contains(got, "wan0 in: engine") || !strings.Contains(got, "wan0 out: engine") {
 		t.Errorf("prints\n%s", got)
+	}
+}
+
+// Of a tree whose packets the kernel holds, nobody counts hosts and dropped bytes; a bfifo does not count
+// connections either. If it holds all trees, the timer has nothing to do.
+func TestPrintHeldQueues(t *testing.T) {
+	for holds, want := range map[string]string{"fq_codel": "-      3 ", "bfifo": "-      - "} {
+		before, now := shownQueues()
+		now.Trees[0].Holds, now.Trees[1].Holds = holds, holds
+		now.Measure(before)
+		var b, verbose strings.Builder
+		if err := errors.Join(now.Print(&b, QueueForm{}), now.Print(&verbose, QueueForm{Verbose: true})); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); !strings.Contains(got, "100      7       30000    "+want) || !strings.Contains(verbose.String(), " 100      -     7 ") {
+			t.Errorf("%s prints\n%s%s", holds, got, verbose.String())
+		}
+		now.TimerCost = 0
+		b.Reset()
+		if err := now.Print(&b, QueueForm{}); err != nil || strings.Contains(b.String(), "timer") {
+			t.Errorf("%s: no packet is counted, and it prints\n%s", holds, b.String())
+		}
 	}
 }
 

@@ -3,11 +3,13 @@ package view
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/htb"
 	"weir/internal/units"
 )
 
@@ -41,7 +43,11 @@ func (q *Queues) Print(w io.Writer, form QueueForm) error {
 			}
 			fmt.Fprint(t, strings.Repeat("  ", indent), one.Name)
 			for _, c := range columns {
-				fmt.Fprint(t, "\t", c.value(one))
+				if tree.knows(c.title) {
+					fmt.Fprint(t, "\t", c.value(one))
+				} else {
+					fmt.Fprint(t, "\t-")
+				}
 			}
 			fmt.Fprintln(t)
 		}
@@ -63,6 +69,18 @@ func (q *Queues) Print(w io.Writer, form QueueForm) error {
 		}
 	}
 	return q.tell(w, form)
+}
+
+// knows reports whether a column is known of a tree. If the kernel holds its packets, it counts neither the hosts nor the
+// bytes that it drops, and a bfifo no connections.
+func (t *QueueTree) knows(column string) bool {
+	switch column {
+	case "HOSTS", "LOST", "DROP_B":
+		return t.Holds == ""
+	case "CONNECTIONS":
+		return !htb.OnlyFIFO(t.Holds)
+	}
+	return true
 }
 
 // title returns what heads the lines of a tree: "wan0 out", with -v also how it works.
@@ -218,8 +236,11 @@ func (q *Queues) tell(w io.Writer, form QueueForm) error {
 		}
 	}
 	var lines []string
-	if form.Verbose {
+	switch cost := q.timerCost(); {
+	case form.Verbose:
 		lines = append(lines, "", q.timer(), q.room())
+	case cost != "" && !form.Short:
+		lines = append(lines, "timer: "+cost)
 	}
 	if shared > 0 {
 		lines = append(lines, fmt.Sprintf("%d packets shared a counter with other connections, because there were too many connections", shared))
@@ -249,8 +270,19 @@ func (q *Queues) timer() string {
 	}
 	text := fmt.Sprintf("timer: %d runs, %v each, the longest %v, %d late; looks at %s, %d with backlog", t.Runs,
 		each.Round(10*time.Nanosecond), t.Longest.Round(100*time.Nanosecond), t.Late, units.Plural(int(t.Active), "connection"), t.Busy)
-	if q.TimerCost > 0 {
-		text += fmt.Sprintf("; %s ns for each packet", units.Digits(q.TimerCost, 2))
+	if cost := q.timerCost(); cost != "" {
+		text += "; " + cost
 	}
 	return text
+}
+
+// timerCost says what the timer takes for each packet; "": it is not known, or no packets are counted.
+func (q *Queues) timerCost() string {
+	switch counted := slices.ContainsFunc(q.Trees, func(t QueueTree) bool { return t.Holds == "" && !t.Absent }); {
+	case q.TimerCost > 0:
+		return units.Digits(q.TimerCost, 2) + " ns for each packet"
+	case q.Measured && counted:
+		return fmt.Sprintf("too few packets to say what it takes for each (%s in a second at least)", units.Plural(leastPackets, "packet"))
+	}
+	return ""
 }
