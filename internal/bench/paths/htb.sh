@@ -1,11 +1,24 @@
 #!/bin/sh
 # Queues of the kernel as an administrator sets them up, to compare with: HTB where packets
 # leave for the internet, and HTB on an intermediate device (IFB) for what comes in.
-# Classes, guarantees and the device's name are those that IPFire makes for a line. qos.conf
-# has the same classes for weir.
 #
-# IPFire gives packets a mark with iptables and chooses the class by it. Here the filters
-# look at the packet itself, which costs less and needs no connection tracking.
+# It rebuilds what IPFire makes for a line: one flat tree in each direction, with the classes
+# 101 to 120 and 200 to 220, a tenth of the line guaranteed to each class up and a twentieth
+# down, 1 kbit/s to what is in no other class, and all of the line as the ceiling of each; and
+# an IFB that is called imq0, as before it there was a driver of this name. qos.conf has the same
+# classes for weir. The script is new: none of IPFire's lines is in it.
+#
+# Where it differs:
+#   filters  IPFire's packets get a mark in iptables, which conntrack keeps for what comes
+#            back (connmark), and the mark chooses the class. Here u32 filters look at the
+#            packet. They cost less and need no conntrack, and they see both directions alike:
+#            what is compared is the queues, and conntrack is a path of its own in the benchmark.
+#   leaves   IPFire's are CAKE, and were fq_codel until Core Update 163. Here they are fq_codel, with
+#            pfifo where the kernel lacks it (as on the machine of docs/measuring.md): both cost
+#            less than CAKE. Nothing is dropped in the measurement, so they only pass packets on.
+#   classes  Those that have no packets in the benchmark (acknowledgements) are left out.
+#   IPv4     IPFire's filters are for IPv4 alone, and so are these. The benchmark sends IPv4.
+# All of these favour the kernel.
 #
 # Usage: htb.sh start|stop DEVICE KBIT
 set -eu
