@@ -37,14 +37,14 @@ func testOptions() ruleset.Options {
 }
 
 func (n *testNet) config() Config {
-	return Config{Dir: n.dir, Program: must(ruleset.Compile(&resolve.Ruleset{Options: resolve.Options{ImplicitPass: true}}, ruleset.Snapshot{}))(n.tb), Options: testOptions(), XDP: true}
+	return Config{Dir: n.dir, Program: must(ruleset.Compile(&resolve.Ruleset{Options: resolve.Options{ImplicitPass: true}}, ruleset.Snapshot{}))(n.tb), Options: testOptions(), XDP: true, specs: copiedSpecs}
 }
 
 // blank returns a configuration whose programs pass everything and load at once.
 func (n *testNet) blank() Config {
 	cfg := n.config()
 	cfg.specs = func() ([]*bpfload.Spec, error) {
-		specs, err := loadSpecs()
+		specs, err := copiedSpecs()
 		for _, s := range specs {
 			bpfload.Blank(s)
 		}

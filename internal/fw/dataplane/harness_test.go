@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 
 	"weir/internal/fw/bpfload"
@@ -30,6 +31,19 @@ type harness struct {
 	warm    bool                         // connections seen lately take one pass; else each packet comes as if its state were in no cache
 	queues  map[string]uint16            // numbers of the loaded rules' queues
 	trunk   *trunk                       // lan0 and wan0 are VLAN devices on it under XDP; nil: they are ordinary devices
+}
+
+// readSpecs reads the objects once for all tests: that takes a tenth of a second.
+var readSpecs = sync.OnceValues(loadSpecs)
+
+// copiedSpecs returns the objects' specs as loadSpecs does, to be changed and loaded.
+func copiedSpecs() ([]*bpfload.Spec, error) {
+	read, err := readSpecs()
+	var specs []*bpfload.Spec
+	for _, s := range read {
+		specs = append(specs, s.Copy())
+	}
+	return specs, err
 }
 
 // reset sets the clock and the interfaces to their initial values.
@@ -208,12 +222,9 @@ func (h *harness) setInterface(ifindex int, flags InterfaceFlags, mac string) {
 // it. No frame comes in by it.
 func (h *harness) enableXDP(ifindex int) {
 	h.tb.Helper()
-	spec := must(loadXdp())(h.tb)
-	bpfload.Blank(spec)
-	passes := &bpfload.Spec{Programs: map[string]*bpfload.ProgramSpec{entryXDP.name: spec.Programs[entryXDP.name]}, ByteOrder: spec.ByteOrder}
-	objects := must(bpfload.Load([]*bpfload.Spec{passes}, bpfload.Options{}))(h.tb)
-	defer objects.Close()
-	link := must(bpfload.Attach(objects.Programs[entryXDP.name], bpfload.XDP, ifindex))(h.tb)
+	pass := must(bpfload.NewPass())(h.tb)
+	defer pass.Close()
+	link := must(bpfload.Attach(pass, bpfload.XDP, ifindex))(h.tb)
 	h.tb.Cleanup(func() { link.Close() })
 }
 

@@ -251,7 +251,7 @@ func TestOwnersRefused(t *testing.T) {
 	n := newNet(t)
 	cfg := n.config()
 	cfg.specs = func() ([]*bpfload.Spec, error) {
-		specs, err := loadSpecs()
+		specs, err := copiedSpecs()
 		for _, s := range specs {
 			if p := s.Programs["weir_tc_in_owner"]; p != nil {
 				p.Instructions = p.Instructions[:1] // it runs past its end

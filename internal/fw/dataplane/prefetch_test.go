@@ -28,7 +28,7 @@ const (
 // prefetchSpecs returns the programs, with the prefetch device's program changed so that it
 // can be run by itself.
 func prefetchSpecs() ([]*bpfload.Spec, error) {
-	specs, err := loadSpecs()
+	specs, err := copiedSpecs()
 	for _, s := range specs {
 		bpfload.RunAlone(s, programPrefetch)
 	}

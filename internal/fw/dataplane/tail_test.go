@@ -64,7 +64,7 @@ func TestXDPIsRefused(t *testing.T) {
 	n := newNet(t)
 	cfg := n.config()
 	cfg.specs = func() ([]*bpfload.Spec, error) {
-		specs, err := loadSpecs()
+		specs, err := copiedSpecs()
 		for _, s := range specs {
 			if p := s.Programs["weir_xdp_slow"]; p != nil {
 				p.Instructions = p.Instructions[:1] // it runs past its end
