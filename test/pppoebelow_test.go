@@ -29,7 +29,7 @@ func TestPPPoEBelow(t *testing.T) {
 		b.IP(lab.FW, "route del default", "-6 route del default", "address flush dev wan0", "link add br0 type bridge", "link set wan0 master br0 mtu 1508", "link set br0 up")
 		b.IP(lab.WAN, "link set eth0 mtu 1508")
 		told, script := filepath.Join(b.TempDir(), "told"), filepath.Join(b.TempDir(), "script")
-		if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\necho $1 >>%s\n", told), 0o700); err != nil { //nolint:gosec // a script
+		if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\necho $1 >>%s\n[ ! -e $0.slow ] || sleep 12\n", told), 0o700); err != nil { //nolint:gosec // a script
 			b.Fatal(err)
 		}
 		create := func() {
@@ -93,7 +93,7 @@ func TestPPPoEBelow(t *testing.T) {
 		daemon.Kill()
 		b.IP(lab.FW, "link set dsl1 down")
 		before := read(b, told)
-		b.WeirRun(rules)
+		daemon = b.WeirRun(rules)
 		b.Tell("a start in the dark", func(b *lib.Box) {
 			says("dsl0 has no carrier; the session is kept")
 			b.Until(lib.Scaled(5*time.Second), "the script is told that the session does not carry", func() bool { return read(b, told) == before+"down\n" })
@@ -108,7 +108,37 @@ func TestPPPoEBelow(t *testing.T) {
 			b.IP(lab.FW, "link set dsl1 up")
 			within(15*time.Second, "another session", func(s *control.PPPoE) bool { return s.Session != before })
 		})
-		if all := read(b, told); !strings.HasPrefix(all, "up\n") || strings.Contains(all, "down\ndown") || strings.Count(all, "down\nup") != strings.Count(all, "down") {
+		b.Tell("a script that takes long", func(b *lib.Box) {
+			if err := os.WriteFile(script+".slow", nil, 0o600); err != nil {
+				b.Fatal(err)
+			}
+			for range 2 {
+				before := pppoeStatus(b).Session
+				b.Weir("pppoe", "reconnect", "ppp0")
+				within(6*time.Second, "another session", func(s *control.PPPoE) bool { return s.Session != before })
+			}
+			os.Remove(script + ".slow") //nolint:errcheck // the next line says so
+			time.Sleep(15 * time.Second)
+			b.Ping(lab.FW, lib.ProviderPeer, 3)
+		})
+		b.Tell("a session that ends without a daemon", func(b *lib.Box) {
+			session, before := pppoeStatus(b).Session, read(b, told)
+			daemon.Kill()
+			p.End(session, true)
+			daemon = b.WeirRun(rules)
+			within(15*time.Second, "another session", any)
+			b.Until(lib.Scaled(5*time.Second), "the script is told of the end and of the other session", func() bool {
+				return strings.HasPrefix(read(b, told), before+"down\nup\n")
+			})
+		})
+		b.Tell("weir stop", func(b *lib.Box) {
+			before := read(b, told)
+			b.Weir("stop")
+			if now := read(b, told); now != before+"down\n" {
+				b.Errorf("the script was told %q, want \"down\" in the end", now)
+			}
+		})
+		if all := read(b, told); !strings.HasPrefix(all, "up\n") || strings.Contains(all, "down\ndown") || strings.Count(all, "down\nup") != strings.Count(all, "down")-1 {
 			b.Errorf("the script was told %q", all)
 		}
 	})

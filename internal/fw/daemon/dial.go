@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"os/exec"
 	"reflect"
-	"strings"
 	"sync"
 	"time"
 
@@ -44,8 +41,7 @@ type dial struct {
 	resolved []netip.Addr // what systemd-resolved was told
 	untold   untold       // why it knows something else
 
-	scripted bool        // the script was run with "up", and not with "down" since; of the session's goroutines
-	before   *client.Ref // a session that may still be there for the concentrator
+	before *client.Ref // a session that may still be there for the concentrator
 
 	mu      sync.Mutex // of what follows, which the session's goroutines write
 	state   control.PPPoEState
@@ -73,8 +69,6 @@ const (
 	mostFrame = 512
 	// goodbyePatience is how long a client may need to end its session.
 	goodbyePatience = 5 * time.Second
-	// scriptPatience is how long a script may run.
-	scriptPatience = time.Minute
 )
 
 // restart starts the client, unless it runs or is not to.
@@ -92,6 +86,7 @@ func (s *dial) restart() {
 	}
 	if err := s.start(); err != nil {
 		s.fail(err)
+		s.dialler.scripts.down(s.of.Name) // of a session of an earlier daemon
 	}
 }
 
@@ -200,7 +195,6 @@ func (s *dial) start() error {
 			s.dialler.box.cfg.Log.Warn("the concentrator has ended a PPPoE session while no daemon ran", "interface", s.of.Name, "by", by)
 		} else if reflect.DeepEqual(r.Of, s.of) {
 			config.Resume = &r.Saved
-			s.scripted = r.Scripted
 		}
 	}
 	if config.Resume == nil {
@@ -208,6 +202,7 @@ func (s *dial) start() error {
 			w.Close()
 			return err
 		}
+		s.dialler.scripts.down(s.of.Name)
 	}
 	group := s.dialler.groups[s.of.On]
 	if group == nil {
@@ -270,7 +265,7 @@ func (s *dial) keep(ctx context.Context, r *session, w *wire.Wire, group *client
 		}
 		s.dialler.box.logPPPoE(s.down())
 		s.fail(err)
-		s.script("down", &last)
+		s.dialler.scripts.down(s.of.Name)
 	}
 }
 
@@ -307,7 +302,7 @@ func (s *dial) handle(e *client.Event) {
 		}
 		log.Info("a PPPoE session is up", "interface", s.of.Name, "session", fmt.Sprintf("0x%04x", e.Session.ID), "concentrator", e.Session.AC,
 			"address", e.Session.IPv4, "mtu", e.Session.MTU)
-		s.script("up", &e.Session)
+		s.dialler.scripts.up(&s.of, &e.Session)
 	case client.Held:
 		log.Warn("the line of a PPPoE session has no carrier", "interface", s.of.Name, "line", s.of.On)
 		if err := s.hold(); err != nil {
@@ -318,7 +313,7 @@ func (s *dial) handle(e *client.Event) {
 		s.be(control.PPPoEWaiting, "")
 		s.kept, s.session = true, e.Session
 		s.mu.Unlock()
-		s.script("down", &e.Session)
+		s.dialler.scripts.down(s.of.Name)
 	case client.Down:
 		log.Warn("a PPPoE session is down", "interface", s.of.Name, "why", e.Text, "next_attempt", max(e.Retry, 0))
 		if err := s.down(); err != nil {
@@ -332,7 +327,7 @@ func (s *dial) handle(e *client.Event) {
 			s.be(control.PPPoEDown, e.Text)
 		}
 		s.mu.Unlock()
-		s.script("down", &e.Session)
+		s.dialler.scripts.down(s.of.Name)
 	}
 }
 
@@ -421,41 +416,6 @@ func (s *dial) down() error {
 
 // forget removes the record of a session that is over.
 func (s *dial) forget() { s.dialler.note(s.of.Name, nil) }
-
-// script runs the script of the configuration; with "down" once after "up".
-func (s *dial) script(what string, at *client.Session) {
-	up := what == "up"
-	if s.of.Script == "" || !up && !s.scripted {
-		return
-	}
-	s.scripted = up
-	if r, ok := s.dialler.record(s.of.Name); ok && r.Scripted != up {
-		r.Scripted = up
-		s.dialler.note(s.of.Name, &r)
-	}
-	dns := make([]string, len(at.DNS))
-	for i, a := range at.DNS {
-		dns[i] = a.String()
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), scriptPatience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, s.of.Script, what)
-	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "WEIR_INTERFACE=" + s.of.Name, "WEIR_CARRIER=" + s.of.On, "WEIR_AC=" + at.AC,
-		fmt.Sprintf("WEIR_MTU=%d", min(at.MTU, at.MRU)), "WEIR_DNS=" + strings.Join(dns, " "),
-	}
-	for name, a := range map[string]interface {
-		IsValid() bool
-		String() string
-	}{"WEIR_IPV4": at.IPv4, "WEIR_PEER_IPV4": at.PeerIPv4, "WEIR_IPV6": client.LinkLocal(at.ID6), "WEIR_PEER_IPV6": client.LinkLocal(at.PeerID6)} {
-		if a.IsValid() {
-			cmd.Env = append(cmd.Env, name+"="+a.String())
-		}
-	}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		s.dialler.box.cfg.Log.Error("the script of a PPPoE interface", "interface", s.of.Name, "script", s.of.Script, "error", err, "output", string(out))
-	}
-}
 
 // end ends the session, and waits until it is over.
 func (s *dial) end() {

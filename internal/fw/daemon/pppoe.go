@@ -169,7 +169,8 @@ const pppoePause = time.Second
 // A dialler keeps the sessions of the PPPoE interfaces up that the configuration has.
 type dialler struct {
 	readiness
-	box *box
+	box     *box
+	scripts *scripts
 
 	mu      sync.Mutex
 	dials   map[string]*dial         // by the interface's name
@@ -183,13 +184,11 @@ type pppoeRecord struct {
 	Of    resolve.PPPoE
 	Saved client.Saved
 	Since time.Time
-	// Scripted says that the script was run with "up", and not with "down" since.
-	Scripted bool
 }
 
 func newDialler(b *box) *dialler {
 	return &dialler{
-		readiness: newReadiness(), box: b, dials: map[string]*dial{}, groups: map[string]*client.Group{}, records: map[string]pppoeRecord{},
+		readiness: newReadiness(), box: b, scripts: newScripts(b.cfg), dials: map[string]*dial{}, groups: map[string]*client.Group{}, records: map[string]pppoeRecord{},
 	}
 }
 
@@ -200,6 +199,7 @@ func (d *dialler) Run(ctx context.Context) error {
 	if err := rundir.ReadJSON(d.box.cfg.Folder.PPPoE(), &d.records); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.box.cfg.Log.Error("read which PPPoE sessions are up", "error", err)
 	}
+	d.scripts.read()
 	d.look()
 	d.set()
 	err := every(ctx, pppoePause, d.look)
@@ -215,6 +215,7 @@ func (d *dialler) leaveAll() {
 		s.leave()
 		s.prefix.leave()
 	}
+	d.scripts.wait(goodbyePatience)
 }
 
 // wanted returns the PPPoE interfaces of the rules in force. Without rules, or while pf is disabled,
@@ -284,7 +285,9 @@ func (d *dialler) clear() {
 			d.box.logPPPoE(s.remove())
 		}
 	}
-	d.box.logPPPoE(errors.Join(err, d.box.withdrawPrefixes(func(name string) bool { return d.dials[name] != nil })))
+	wanted := func(name string) bool { return d.dials[name] != nil }
+	d.scripts.downBut(wanted)
+	d.box.logPPPoE(errors.Join(err, d.box.withdrawPrefixes(wanted)))
 }
 
 // goodbye ends a session that nobody keeps up.

@@ -40,6 +40,7 @@ func Stop(ctx context.Context, cfg *Config) (*Afterwards, error) {
 	if err := restore(&box{cfg: cfg, dir: dir}); err != nil {
 		return nil, err // the records stay, so that stop can be tried again
 	}
+	tellScripts(cfg)
 	if err := removeFolders(cfg.Folder, dir); err != nil {
 		return nil, err
 	}
@@ -50,6 +51,14 @@ func Stop(ctx context.Context, cfg *Config) (*Afterwards, error) {
 	var a Afterwards
 	a.ForwardsIPv4, a.ForwardsIPv6 = forwards(m.links)
 	return &a, nil
+}
+
+// tellScripts tells the scripts of the PPPoE interfaces that these are gone.
+func tellScripts(cfg *Config) {
+	s := newScripts(cfg)
+	s.read()
+	s.downBut(func(string) bool { return false })
+	s.wait(scriptPatience)
 }
 
 // restore restores what weir has found and detaches everything. It ends at the first

@@ -57,6 +57,9 @@ func (f Folder) Gateways() string { return filepath.Join(string(f), "gateways.js
 // PPPoE is the record of the sessions that are up, for a daemon that goes on with them.
 func (f Folder) PPPoE() string { return filepath.Join(string(f), "pppoe.json") }
 
+// PPPoEScripts is the record of which scripts were told of a session, and not of its end yet.
+func (f Folder) PPPoEScripts() string { return f.path("pppoe-scripts.json") }
+
 // Prefixes is the record of what providers have delegated, and of what hosts were told of it.
 func (f Folder) Prefixes() string { return filepath.Join(string(f), "prefixes.json") }
 
