@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -65,15 +66,19 @@ type memory struct {
 	logged      string
 	began       time.Time // when weir last began it
 	pause       time.Duration
-	paired      time.Time // when weir last asked for the keys of a pair
-	pairPause   time.Duration
-	pairs       int                // how many of them have been asked for, within one connection
-	pairsOf     string             // which
+	asked       map[string]asked   // by the name of a pair without keys: when these were asked for, within one connection
+	askedOf     string             // which
 	childless   int                // how often it was begun in a row while the ends knew each other
 	first       int                // which pair of networks it began with when it was up the last time
 	tries       int                // how often it was begun since
 	missed      int                // at how many looks in a row charon did not tell of it, and it counted as it was
 	links       map[netip.Addr]int // by an address that it is up from: the link by which the routes had its packets leave
+}
+
+// asked says when the keys of a pair were asked for, and how long it is before they are again.
+type asked struct {
+	at    time.Time
+	pause time.Duration
 }
 
 // New returns a Charon that does nothing yet. Its ledger is a file at path, which outlives it.
@@ -342,7 +347,7 @@ func (c *Charon) read(wanted []resolve.IKEv2, loads int, now time.Time) {
 		}
 		t.looked = now
 		if t.loads != loads {
-			t.pause, t.pairPause = 0, 0 // who loads rules does not want to wait
+			t.pause, t.asked = 0, nil // who loads rules does not want to wait
 		}
 		read, err := readCredentials(&t.of, now)
 		if t.loads, t.faulty = loads, ""; err != nil {
@@ -401,20 +406,22 @@ func (c *Charon) begin(ctx context.Context, t *memory, s *State, now time.Time) 
 	return nil
 }
 
-// beginPair has charon ask for the keys of a pair that has none, one after the other: the first come with the connection. It
-// waits longer after each has been asked for.
+// beginPair has charon ask for the keys of a pair that has none, one after the other: the first come with the connection. The
+// peer may refuse some for ever. Each has a pause of its own, which is longer each time, so that others do not wait for these.
 func (c *Charon) beginPair(ctx context.Context, t *memory, up *IKE, now time.Time) {
 	all := pairs(&t.of)
 	missing := slices.DeleteFunc(missing(&t.of, up), func(p pair) bool { return up.hasPart(&p, all) })
-	if len(missing) == 0 || t.of.Passive || up.making || t.refused != "" || t.pairsOf == up.ID && now.Sub(t.paired) < t.pairPause || c.isStarting(prefix+t.of.Name) {
+	if t.askedOf != up.ID || t.asked == nil {
+		t.askedOf, t.asked = up.ID, map[string]asked{}
+	}
+	maps.DeleteFunc(t.asked, func(name string, _ asked) bool {
+		return !slices.ContainsFunc(missing, func(p pair) bool { return p.name == name })
+	})
+	missing = slices.DeleteFunc(missing, func(p pair) bool { return now.Sub(t.asked[p.name].at) < t.asked[p.name].pause })
+	if len(missing) == 0 || t.of.Passive || up.making || t.refused != "" || c.isStarting(prefix+t.of.Name) {
 		return
 	}
-	if t.pairsOf != up.ID {
-		t.pairsOf, t.pairs, t.pairPause = up.ID, 0, 0
-	}
-	if t.pairs++; t.pairs%len(missing) == 0 {
-		t.pairPause = min(max(2*t.pairPause, leastPause), mostPause)
-	}
-	t.paired = now
-	c.start(ctx, prefix+t.of.Name, missing[t.pairs%len(missing)].name)
+	next := slices.MinFunc(missing, func(a, b pair) int { return t.asked[a.name].at.Compare(t.asked[b.name].at) }).name
+	t.asked[next] = asked{now, min(max(2*t.asked[next].pause, leastPause), mostPause)}
+	c.start(ctx, prefix+t.of.Name, next)
 }

@@ -507,7 +507,7 @@ func TestPairs(t *testing.T) {
 	begun("weir-ipsec0")
 	s.looks("initiate weir-ipsec0")
 	s.looks("initiate weir-ipsec0")
-	begun("weir-ipsec0-3", "weir-ipsec0-2")
+	begun("weir-ipsec0-2", "weir-ipsec0-3")
 	s.looks()
 	if is, _ := s.charon.State("ipsec0"); !slices.Equal(is.Missing, []string{"10.1.0.0/16 to 10.4.0.0/16", "fd01::/48 to fd03::/48"}) {
 		t.Errorf("what is missing: %q", is.Missing)
@@ -516,18 +516,29 @@ func TestPairs(t *testing.T) {
 	s.fake.pairs = append(s.fake.pairs, "fd01::/48 fd03::/48")
 	s.fake.mu.Unlock()
 	m := s.charon.tunnels["ipsec0"]
-	for _, want := range []time.Duration{4 * time.Second, 8 * time.Second} {
-		m.paired = m.paired.Add(-m.pairPause - time.Second)
+	const refused = "weir-ipsec0-2"
+	for _, want := range []time.Duration{4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, time.Minute, time.Minute} {
+		s.looks()
+		m.asked[refused] = asked{m.asked[refused].at.Add(-m.asked[refused].pause), m.asked[refused].pause}
 		s.looks("initiate weir-ipsec0")
-		begun("weir-ipsec0-2")
-		if m.pairPause != want {
-			t.Errorf("the pause is %v, not %v", m.pairPause, want)
+		begun(refused)
+		if pause := m.asked[refused].pause; pause != want {
+			t.Errorf("the pause is %v, not %v", pause, want)
 		}
 	}
 	s.fake.mu.Lock()
+	s.fake.pairs = s.fake.pairs[:1] // another pair loses its keys: it does not wait for the one that is refused
+	s.fake.mu.Unlock()
+	s.looks("initiate weir-ipsec0")
+	begun("weir-ipsec0-3")
+	s.fake.mu.Lock()
+	s.fake.pairs = append(s.fake.pairs, "fd01::/48 fd03::/48")
+	s.fake.mu.Unlock()
+	s.looks()
+	s.fake.mu.Lock()
 	s.fake.pairs = append(s.fake.pairs, "10.0.0.0/8 10.4.0.0/16")
 	s.fake.mu.Unlock()
-	m.paired = time.Time{}
+	m.asked = nil
 	s.looks()
 	if is, _ := s.charon.State("ipsec0"); is.Missing != nil {
 		t.Errorf("nothing is missing: %q", is.Missing)
