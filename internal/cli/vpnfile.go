@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,7 @@ import (
 
 func newVPNImportCommand(env *Env) *cobra.Command {
 	var name, folder string
+	var skip bool
 	c := &cobra.Command{
 		Use:   "import FILE",
 		Short: "print a file of wg(8) or wg-quick(8) as statements for weir.conf; keys go to files",
@@ -26,16 +28,17 @@ func newVPNImportCommand(env *Env) *cobra.Command {
 keys are not printed: they are written to new files in a folder, which the statements name.
 
 What weir does not do is refused, line by line, and nothing is written: commands (PostUp and the
-like), DNS, FwMark, routing tables. Comments "# Name = …" name peers.`,
+like), DNS, FwMark, routing tables. --skip leaves it out and says so. Comments "# Name = …" name peers.`,
 		Args: exactly(1, "name one file of wg(8) or wg-quick(8)"),
-		RunE: func(_ *cobra.Command, args []string) error { return env.importTunnel(args[0], name, folder) },
+		RunE: func(_ *cobra.Command, args []string) error { return env.importTunnel(args[0], name, folder, skip) },
 	}
 	c.Flags().StringVar(&name, "interface", "", "`name` of the tunnel's interface; else that of the file, without .conf")
+	c.Flags().BoolVar(&skip, "skip", false, "leave out what weir does not do, and say so")
 	c.Flags().StringVar(&folder, "keys", filepath.Dir(daemon.DefaultFile), "`folder` for the files of keys")
 	return c
 }
 
-func (e *Env) importTunnel(path, name, folder string) error {
+func (e *Env) importTunnel(path, name, folder string, skip bool) error {
 	if name == "" {
 		name = strings.TrimSuffix(filepath.Base(path), ".conf")
 	}
@@ -44,7 +47,7 @@ func (e *Env) importTunnel(path, name, folder string) error {
 		return err
 	}
 	defer f.Close()
-	file, err := wgfile.Read(path, f)
+	file, left, err := readTunnel(path, f, skip)
 	if err != nil {
 		return err
 	}
@@ -70,6 +73,9 @@ func (e *Env) importTunnel(path, name, folder string) error {
 		fmt.Fprintf(e.Stderr, "weir: wrote %s\n", keys[i].Path)
 	}
 	fmt.Fprint(e.Stdout, text.String())
+	if left != nil {
+		fmt.Fprintf(e.Stderr, "weir: left out:\n%v\n", left)
+	}
 	if file.Port == 0 {
 		fmt.Fprintf(e.Stderr, "weir: the file has no ListenPort: the tunnel has port %d\n", rules.Options.WireGuard[0].Port)
 	}
@@ -81,6 +87,21 @@ func (e *Env) importTunnel(path, name, folder string) error {
 		}
 	}
 	return nil
+}
+
+// readTunnel reads a file of wg(8), and returns what is left out of it.
+func readTunnel(path string, f io.ReadSeeker, skip bool) (file *wgfile.File, left, err error) {
+	if file, left, err = wgfile.ReadMost(path, f); left == nil || skip && err == nil {
+		return file, left, err
+	}
+	other := err != nil
+	if _, err = f.Seek(0, io.SeekStart); err == nil {
+		_, err = wgfile.Read(path, f) // all that is wrong, line by line
+	}
+	if !other {
+		err = fmt.Errorf("%w\nto leave that out: weir vpn import --skip %s", err, path)
+	}
+	return nil, nil, err
 }
 
 func newVPNExportCommand(env *Env) *cobra.Command {

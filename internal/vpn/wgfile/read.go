@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,6 +61,7 @@ const mostFaults = 10
 // reader reads a file.
 type reader struct {
 	name   string
+	strict bool // what weir does not do is a fault
 	file   *File
 	line   int
 	where  string // the section
@@ -67,11 +69,20 @@ type reader struct {
 	whole  bool   // there has been an interface
 	said   map[string]bool
 	faults []error
+	left   []error // what weir does not do
 }
 
-// Read reads a file; name is for its faults, which are joined.
+// Read reads a file; name is for its faults, which are joined. What weir does not do is one.
 func Read(name string, in io.Reader) (*File, error) {
-	r := &reader{name: name, file: &File{}, said: map[string]bool{}}
+	f, _, err := (&reader{name: name, strict: true}).all(in)
+	return f, err
+}
+
+// ReadMost reads what weir does, and returns what it leaves out apart from the faults.
+func ReadMost(name string, in io.Reader) (f *File, left, err error) { return (&reader{name: name}).all(in) }
+
+func (r *reader) all(in io.Reader) (_ *File, left, err error) {
+	r.file, r.said = &File{}, map[string]bool{}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, mostLine) // lists of networks are long
 	for lines.Scan() {
@@ -82,7 +93,7 @@ func Read(name string, in io.Reader) (*File, error) {
 		r.read(text)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
+		return nil, nil, fmt.Errorf("read %s: %w", r.name, err)
 	}
 	r.nameIt()
 	if r.file.Private.IsZero() && r.file.KeyFile == "" {
@@ -94,15 +105,23 @@ func Read(name string, in io.Reader) (*File, error) {
 			r.faultf("this peer has no PublicKey")
 		}
 	}
-	if len(r.faults) > mostFaults {
-		r.faults = append(r.faults[:mostFaults], fmt.Errorf("%d more faults", len(r.faults)-mostFaults))
+	return r.file, errors.Join(most(r.left, "lines")...), errors.Join(most(r.faults, "faults")...)
+}
+
+// most are the first of faults, with how many more there are.
+func most(faults []error, what string) []error {
+	if len(faults) <= mostFaults {
+		return faults
 	}
-	return r.file, errors.Join(r.faults...)
+	return append(faults[:mostFaults], fmt.Errorf("%d more %s", len(faults)-mostFaults, what))
 }
 
 func (r *reader) faultf(format string, args ...any) {
 	r.faults = append(r.faults, &Fault{r.name, r.line, fmt.Sprintf(format, args...)})
 }
+
+// several are words that wg-quick takes several times.
+var several = []string{"address", "allowedips", "dns", "preup", "postup", "predown", "postdown"}
 
 // read reads a line.
 func (r *reader) read(line string) {
@@ -127,7 +146,7 @@ func (r *reader) read(line string) {
 		r.faultf("a line is WORD = VALUE")
 		return
 	}
-	if r.said[word] && word != "address" && word != "allowedips" && word != "postup" {
+	if r.said[word] && !slices.Contains(several, word) {
 		r.faultf("%s is given twice", word)
 	}
 	r.said[word] = true
@@ -141,10 +160,18 @@ func (r *reader) read(line string) {
 	default:
 		err = errors.New("a file begins with [Interface] or [Peer]")
 	}
-	if err != nil {
+	switch {
+	case !r.strict && errors.As(err, new(undone)):
+		r.left = append(r.left, &Fault{r.name, r.line, err.Error()})
+	case err != nil:
 		r.faultf("%s", err)
 	}
 }
+
+// undone is what a line asks for that weir does not do.
+type undone string
+
+func (u undone) Error() string { return string(u) }
 
 // nameIt names the peer whose section is read, if a comment in it has a name. One at its end, with
 // another section after it, is the name of the next peer.
@@ -190,18 +217,19 @@ func (f *File) set(word, value string) (err error) {
 		case "off":
 			f.NoRoute = true
 		default:
-			err = errors.New("weir's routes are in the main table: Table is auto or off")
+			f.NoRoute = true
+			err = undone("weir's routes are in the main table: Table is auto or off")
 		}
 	case "fwmark":
 		if value != "off" && value != "0" {
-			err = errors.New("weir has no FwMark: rules choose by interface (route-to, tag)")
+			err = undone("weir has no FwMark: rules choose by interface (route-to, tag)")
 		}
 	case "saveconfig":
 		if value != "false" {
-			err = errors.New("weir does not write its configuration: SaveConfig = false")
+			err = undone("weir does not write its configuration: SaveConfig = false")
 		}
 	case "dns":
-		err = errors.New("weir does not set the box's name servers (DNS)")
+		err = undone("weir does not set the box's name servers (DNS)")
 	case "postup":
 		err = f.keyFile(value)
 	case "preup", "predown", "postdown":
@@ -212,7 +240,7 @@ func (f *File) set(word, value string) (err error) {
 	return err
 }
 
-var errNoCommands = errors.New("weir runs no commands for a tunnel: say in rules what they do; only \"wg set %i private-key FILE\" and \"wg set %i peer KEY preshared-key FILE\" are understood")
+const errNoCommands = undone("weir runs no commands for a tunnel: say in rules what they do; only \"wg set %i private-key FILE\" and \"wg set %i peer KEY preshared-key FILE\" are understood")
 
 // keyFile reads the commands that have wg read keys from files.
 func (f *File) keyFile(command string) error {
