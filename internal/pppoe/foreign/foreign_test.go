@@ -146,7 +146,7 @@ func TestClient(t *testing.T) {
 	}{{ppp.ByPAP, "require-pap", false}, {ppp.ByCHAP, "require-chap", false}, {ppp.ByMSCHAPv2, "require-mschap-v2", false}, {ppp.ByMSCHAPv2, "require-mschap-v2", true}, {ppp.ByCHAP, "require-chap", true}} {
 		t.Run(fmt.Sprintf("%s refused=%v", c.option, c.refused), func(t *testing.T) {
 			dir := folder(t, append(common, c.option)...)
-			stop := start(t, l, "provider", dir, "pppoe-server -F -k -I eth0 -C foreign -L 192.0.2.1 -R 198.51.100.20 -N 4 -O /etc/ppp/server")
+			stop := start(t, l, "provider", dir, "pppoe-server -F -I eth0 -C foreign -L 192.0.2.1 -R 198.51.100.20 -N 4 -O /etc/ppp/server")
 			config := client.Config{
 				AC: "foreign", MTU: 1500, Prove: ppp.Prove{Name: name, Secret: ppp.NewSecret(password)}, V4: &ppp.V4{AskDNS: true}, V6: &ppp.V6{},
 				EchoEvery: time.Second, EchoMisses: 20, Random: rand.Reader,
