@@ -258,6 +258,8 @@ func TestJudge(t *testing.T) {
 		{"freebsd-14", "dev.ix.1.iflib.tx_abdicate", "1", audit.Valid, "puts it into the send queue"},
 		{"freebsd-14", "dev.igb.1.fc", "0", audit.Valid, ""},
 		{"freebsd-14", "ifconfig_em2", "up -lro", audit.Valid, "-lro: LRO merges packets that a router must send as they came"},
+		{"freebsd-14", "ifconfig_em2", "DHCP media 100baseTX mediaopt full-duplex", audit.Valid, "half duplex"},
+		{"freebsd-14", "ifconfig_em2", "DHCP media 10Gbase-SR", audit.Elsewhere, "addresses"},
 		{"freebsd-14", "ifconfig_em2", "inet 192.0.2.1/24 -tso lro", audit.Dangerous, "panics"},
 		{"freebsd-14", "ifconfig_em2", "inet 192.0.2.1/24", audit.Elsewhere, "addresses are configuration"},
 		{"freebsd-14", "ifconfig_em2", "up polling tso", audit.Contradicted, "delay"},

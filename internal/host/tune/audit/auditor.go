@@ -79,6 +79,9 @@ func (j *Auditor) Check(l Line) Finding {
 	r := j.pick(l.Key)
 	if r != nil {
 		f.Weir = r.Weir
+	} else if verdict, why, known := card(l); known && j.Target.Family() == linux {
+		f.Verdict, f.Why = verdict, why
+		return f
 	}
 	switch {
 	case r == nil:

@@ -3,6 +3,7 @@ package audit
 import (
 	"net"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,6 +21,14 @@ func (j *Auditor) options(l Line) Finding {
 	for i := 0; i < len(words); i++ {
 		word := words[i]
 		o, known := interfaceOptions[word]
+		if i+1 < len(words) {
+			if text := argument(strings.ToLower(word), words[i+1]); text != "" {
+				why = append(why, word+" "+words[i+1]+": "+text)
+				if at := slices.Index(severity, Valid); at < worst {
+					worst, f.Verdict = at, Valid
+				}
+			}
+		}
 		if !known {
 			if arguments, configures := addressWords[strings.ToLower(word)]; configures {
 				i += arguments
@@ -54,6 +63,17 @@ func (j *Auditor) options(l Line) Finding {
 	f.Why = strings.Join(why, " ")
 	return f
 }
+
+// argument says what to think of a word's argument, if more is to be said than that it is configuration.
+func argument(word, value string) string {
+	if word == "media" && fixedMedia.MatchString(value) {
+		return "a fixed speed or duplex ends the negotiation: unless the other end is set alike, it takes half duplex, and frames collide."
+	}
+	return ""
+}
+
+// fixedMedia are media of copper that are slower than what the ends negotiate by themselves.
+var fixedMedia = regexp.MustCompile(`^100?base(?:T|TX|T4)`)
 
 // severity lists the options' verdicts, worst first.
 var severity = []Verdict{Dangerous, Contradicted, EndpointOnly, Unknown, Valid, IsDefault}

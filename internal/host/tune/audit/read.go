@@ -206,6 +206,9 @@ func readLine(text, file string, known func(key string) bool) []Line {
 	if lines := readCommand(text, file); lines != nil {
 		return lines
 	}
+	if lines := readCard(text); lines != nil {
+		return lines
+	}
 	if m := callForm.FindStringSubmatch(text); m != nil {
 		return []Line{{Key: m[2], Value: m[3], Off: strings.TrimSpace(m[1]) != ""}}
 	}
@@ -227,6 +230,11 @@ func readLine(text, file string, known func(key string) bool) []Line {
 			lines = append(lines, Line{Key: m[1], Value: strings.TrimRight(strings.Trim(m[2], `"`), "."), Quoted: true})
 		}
 	}
+	for _, m := range arrowForm.FindAllStringSubmatch(text, -1) {
+		if known(m[1]) {
+			lines = append(lines, Line{Key: m[1], Value: m[2], Quoted: true})
+		}
+	}
 	for _, m := range saidForm.FindAllStringSubmatch(text, -1) {
 		if known(m[1]) {
 			lines = append(lines, Line{Key: m[1], Value: m[2], Quoted: true})
@@ -242,7 +250,7 @@ var (
 	// a comment's in a configuration file. A pipe or a file may take its output.
 	commandForm = regexp.MustCompile(`^(#|\$|[^\s=]*[@:][^\s=]*\s?[#$%>]|)\s*(?:sudo |doas )?(?:/\S*/)?(sysctl|sysrc)((?: -[a-zA-Z]+)*)((?: +(?:` + pair + `))+)\s*(?:#.*|[0-9]*[|>\\].*|[;&]+(.*))?$`)
 	pairForm    = regexp.MustCompile(pair)
-	echoForm    = regexp.MustCompile(`^(#|\$|)\s*(?:sudo )?echo\s+(?:-e\s+)?(["']?)([A-Za-z_][\w.%-]*)\s?=\s?(.*?)(["']?)\s*(?:>>?|\|\s*(?:sudo )?tee(?: -a)?)\s*\S+$`)
+	echoForm    = regexp.MustCompile(`^(#|\$|)\s*(?:sudo )?echo\s+(?:-e\s+)?(["']?)([A-Za-z_][\w.%${}*-]*)\s?=\s?(.*?)(["']?)\s*(?:>>?|\|\s*(?:sudo )?tee(?: -a)?)\s*\S+$`)
 	procForm    = regexp.MustCompile(`^(#|\$|)\s*(?:sudo )?echo\s+(?:-n\s+)?["']?([^"'>|]*[^"'>|\s])["']?\s*(?:>|\|\s*(?:sudo )?tee)\s*/proc/sys/([A-Za-z0-9_./*-]+)$`)
 
 	// rowForm is several settings in one line, with nothing else.
@@ -260,8 +268,11 @@ var (
 	printedForm = regexp.MustCompile(`^(?:- )?["']?(` + dotted + `)["']?: (?:\S+ -> )?["']?(-?[0-9]+(?: [0-9]+)*|[a-z_]+)["']?,?$`)
 	quotedForm  = regexp.MustCompile(`(?:^|[\s"'(\x60“‘])(` + dotted + `)=("[^"]*"|[^\s"'#,;)\x60”’]+)`)
 
-	// saidForm is a setting in words: set X to 1.
-	saidForm = regexp.MustCompile(`[Ss]et\w*\s+(?:the\s+)?["'\x60]?(` + dotted + `)["'\x60]?\s+(?:to|=)\s+["'\x60]?(-?[0-9]+)\b`)
+	// arrowForm is a setting at the end of a way through a menu.
+	arrowForm = regexp.MustCompile(`(?:^|\s)["'\x60]?(` + dotted + `)["'\x60]?\s*(?:->|→|=>)\s*["'\x60]?(-?\w+)["'\x60]?[.]?$`)
+
+	// saidForm is a setting in words: set X to 1, and Y to 2, changed Z from 3 to 4.
+	saidForm = regexp.MustCompile(`(?:(?i:set|setting|changed?|changing|raised?|raising|increased?|increasing|lowered|bumped|put|and)\s+|,\s*)(?:the\s+)?["'\x60*]*(` + dotted + `)["'\x60*]*\s+(?:(?:from\s+["'\x60]?[\w-]+["'\x60]?\s+)?to|=)\s+["'\x60*]*(-?[0-9]+|direct|deferred|hybrid|on|off|YES|NO)\b`)
 )
 
 // pair is a word like key=value, or in quotes. The shell may fill in a part of the key.

@@ -19,8 +19,8 @@ type columns struct {
 
 var (
 	// valueHeads are in the order of preference: "setting" may also be the key's head.
-	valueHeads = []string{"value", "recommended value", "recommended", "new value", "new", "tuned", "wert", "empfohlen", "set to", "setting"}
-	otherHeads = []string{"default", "default value", "description", "old value"}
+	valueHeads = []string{"value", "recommended value", "recommended", "expected value", "expected", "new value", "new", "tuned", "target", "suggested", "suggested value", "wert", "empfohlen", "set to", "setting"}
+	otherHeads = []string{"default", "default value", "description", "old value", "old", "current", "current value", "retrieved value", "actual value", "before"}
 )
 
 // row returns the setting of a table's row. A head is understood, and remembered.

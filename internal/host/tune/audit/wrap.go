@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// unstarred is a key without the asterisks that print it bold.
+const unstarred = `[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_%-]+)+`
+
 // wrappers are what may stand around a setting or a command: a unit of systemd, a shell, a
 // redirection of what a command prints, printf in place of echo, a list's mark in prose.
 var wrappers = []struct {
@@ -18,8 +21,11 @@ var wrappers = []struct {
 	{regexp.MustCompile(`^(.*\S)\s*\|\|\s*(?:true|:)$`), "$1"},
 	{regexp.MustCompile(`^((?:sudo )?)printf\s+'([^'%]*)\\n'(.*)$`), "${1}echo '$2'$3"},
 	{regexp.MustCompile(`^((?:sudo )?)printf\s+"([^"%]*)\\n"(.*)$`), `${1}echo "$2"$3`},
-	{regexp.MustCompile("^(?:[*•-]\\s+)?[`*]+(" + dotted + ")[`*]+(\\s*[=:]\\s*)`?([^`\\s]+)`?$"), "$1$2$3"},
-	{regexp.MustCompile(`^[*•]\s+(` + dotted + `\s*[=:]\s*\S+)$`), "$1"},
+	{regexp.MustCompile("^(?:[*•-]\\s+)?[`*]+(" + unstarred + ")[`*]+(\\s*[=:]\\s*)`?([^`\\s]+)`?$"), "$1$2$3"},
+	{regexp.MustCompile(`^(?:[*•]|[0-9]+[.)])\s+(` + dotted + `\s*[=:]\s*\S+)$`), "$1"},
+	{regexp.MustCompile(`^-\s+(` + dotted + `\s*=\s*\S+)$`), "$1"},
+	{regexp.MustCompile(`^(?i:\[(?:code|quote|icode|pre|b|list|\*)(?:=[^\]]*)?\])+(.*)$`), "$1"}, // of forums
+	{regexp.MustCompile(`^(.*\S)\s*(?i:\[/(?:code|quote|icode|pre|b|list)\])+$`), "$1"},
 }
 
 // unwrapped returns a line without the first of what stands around its setting.

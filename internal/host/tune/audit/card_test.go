@@ -1,0 +1,73 @@
+package audit_test
+
+import (
+	"strings"
+	"testing"
+
+	"weir/internal/host/tune/audit"
+)
+
+// TestCards reads the commands with which people set cards and cores of Linux.
+func TestCards(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want []string // KEY=VALUE: what is said
+	}{
+		{"ethtool -K eth0 gro off lro off tso off", []string{"nic.eth0.gro=off: still valid: Each segment", "nic.eth0.lro=off: still valid", "nic.eth0.tso=off: still valid: The kernel cuts"}},
+		{"sudo ethtool --offload \"$IF\" lro on", nil}, // a name in quotes is not read, but the line is counted
+		{"ethtool --features $IF large-receive-offload on rx-gro-hw on # fast", []string{"nic.$IF.lro=on: dangerous", "nic.$IF.hw-gro=on: still valid"}},
+		{"/sbin/ethtool -G enp1s0f0 rx 4096 tx 4096", []string{"nic.enp1s0f0.rings=rx 4096 tx 4096: still valid"}},
+		{"ethtool -L {{ wan }} combined 4", []string{"nic.{{wan}}.queues=combined 4: still valid"}},
+		{"ethtool -C eth0 adaptive-rx off rx-usecs 50", []string{"nic.eth0.adaptive-rx=off: still valid", "nic.eth0.rx-usecs=50: still valid: How many microseconds"}},
+		{"ethtool -A eth0 autoneg off rx off tx off", []string{"nic.eth0.pause=autoneg off rx off tx off: still valid: Pause frames"}},
+		{"ethtool --set-eee eth0 eee off", []string{"nic.eth0.eee=off: still valid"}},
+		{"ethtool -N eth0 rx-flow-hash udp4 sdfn", []string{"nic.eth0.hash-udp4=sdfn: still valid"}},
+		{"ethtool -X eth0 equal 4", []string{"nic.eth0.indirection=equal 4: still valid"}},
+		{"ethtool -K eth0 gso on", []string{"nic.eth0.gso=on: the default now"}},
+		{"ethtool -K eth0 tx-nocache-copy on", []string{"nic.eth0.tx-nocache-copy=on: unknown"}},
+		{"ethtool -S eth0", nil},
+		{"ethtool -i eth0", nil},
+		{"echo f > /sys/class/net/eth0/queues/rx-0/rps_cpus", []string{"nic.eth0.rps=f: still valid: The kernel hands"}},
+		{"# echo 1 > /sys/class/net/wg0/threaded", []string{"nic.wg0.threaded=1: still valid"}},
+		{"echo 2 > /proc/irq/45/smp_affinity", []string{"irq.45.smp_affinity=2: still valid: Binds"}},
+		{"echo 65536 > /sys/module/nf_conntrack/parameters/hashsize", []string{"net.netfilter.nf_conntrack_buckets=65536: still valid"}},
+		{"options nf_conntrack hashsize=65536 # modprobe.d", []string{"net.netfilter.nf_conntrack_buckets=65536: still valid"}},
+		{"cpupower frequency-set -g performance", []string{"cpu.governor=performance: still valid"}},
+		{"echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", []string{"cpu.governor=performance: still valid"}},
+		{"ip link set dev eth0 txqueuelen 10000", []string{"nic.eth0.txqueuelen=10000: still valid: How many packets pfifo_fast"}},
+		{"ifconfig eth0 txqueuelen 10000", []string{"nic.eth0.txqueuelen=10000: still valid"}},
+	} {
+		j := judge(t, "linux")
+		found, passed, err := audit.Read(strings.NewReader(c.text+"\n"), "rc.local", j.Known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) != len(c.want) {
+			t.Errorf("%s: %+v, want %q", c.text, found, c.want)
+			continue
+		}
+		if c.want == nil && len(passed) != 1 {
+			t.Errorf("%s: %d lines passed over, want 1", c.text, len(passed))
+		}
+		for i, want := range c.want {
+			f := j.Check(found[i])
+			if got := f.Key + "=" + f.Value + ": " + f.Says(); !strings.HasPrefix(got, want) {
+				t.Errorf("%s: %s, want %s", c.text, got, want)
+			}
+		}
+	}
+}
+
+// TestCardsElsewhere checks that Linux's commands mean nothing to FreeBSD.
+func TestCardsElsewhere(t *testing.T) {
+	j := judge(t, "freebsd-14")
+	found, _, err := audit.Read(strings.NewReader("ethtool -K eth0 gro off\nip link set dev eth0 txqueuelen 10000\n"), "notes.txt", j.Known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range found {
+		if f := j.Check(l); f.Verdict != audit.Unknown {
+			t.Errorf("%s: %s", l.Key, f.Says())
+		}
+	}
+}
