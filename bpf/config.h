@@ -217,11 +217,15 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
 #define QUEUE_MOST_NS	   100000000ULL
 #define QUEUE_LATE_NS	   2000000ULL
 #define QUEUE_LATE_MS	   100
-/* Counters without backlog that one run looks at; new ones that it takes over from one core;
- * how long it looks at counters at most. */
+/* Counters without backlog that one run looks at; new ones that it takes over from one core.
+ * How long it takes over new ones at most; when it stops looking at counters; how long it gives time to trees, and in how
+ * many steps: all together less than 100 microseconds. */
 #define QUEUE_SLICE	   256
 #define QUEUE_NEW	   1024
+#define QUEUE_TAKE_NS	   15000
 #define QUEUE_WALK_NS	   40000
+#define QUEUE_TREES_NS	   40000
+#define QUEUE_TREE_STEPS   (1 << 20)
 /* Places for the hosts that owe too much. */
 #define QUEUE_FULL	   65536
 /* Milliseconds: a counter without packets is idle after QUEUE_IDLE, or QUEUE_KEPT if packets

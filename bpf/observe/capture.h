@@ -194,7 +194,7 @@ __noinline int capture_after(hook_ctx *ctx, int action, int out)
 	c->head.rule = capture_rule(s, st, why, out);
 	c->head.reason = why;
 	c->head.verdict = capture_verdict(action, out);
-	c->head.peer_ifindex = why == REASON_QUEUE ? s->ask.class : peer;
+	c->head.peer_ifindex = why == REASON_QUEUE ? s->ask.class | s->ask.why << RECORD_WHY : peer;
 	capture_write(c);
 	return 0;
 }

@@ -31,6 +31,8 @@ enum verdict {
 #define RECORD_ALL 0x02 /* logged because of log (all): not the packet that made the state */
 #define RECORD_USER 0x04 /* log (user), and the packet belongs to a socket of the box */
 
+#define RECORD_WHY 16 /* in peer_ifindex: QUEUE_MEMBER_CLASS is what remains */
+
 /* The head of a record; captured bytes of data follow. The rest of the reserved room is
  * not part of it. */
 struct record {
@@ -46,7 +48,8 @@ struct record {
 	__u8 direction;	    /* enum direction					*/
 	__u8 flags;	    /* RECORD_*						*/
 	__u8 family;	    /* 4, 6; 0: not IP					*/
-	__u32 peer_ifindex; /* RECORD_AFTER: where it goes; dropped as REASON_QUEUE: the queue's class;
+	__u32 peer_ifindex; /* RECORD_AFTER: where it goes; dropped as REASON_QUEUE: the queue's class, and
+			     * enum queue_why << RECORD_WHY;
 			     * RECORD_USER: the socket's user; else 0 */
 	__u32 readers;	    /* captured packets: 1 << n for each reader n that wants it */
 };

@@ -229,7 +229,7 @@ static __always_inline int fast_forward(hook_ctx *ctx, const struct packet *p, c
 		return output_other(ctx, p, i, s, number, n, r, why, who);
 	}
 	tree = queues ? queue_tree(n->ifindex, 0) : 0;
-	if (tree && !(who >= FORWARD_CALLS && queue_known(ctx, p, s, number, tree))) {
+	if (tree && !(who >= FORWARD_CALLS && queue_known(ctx, p, s, number, tree, queue_more(n->ifindex, 0)))) {
 		r = queue_out(ctx, p, number, n->ifindex);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, p->length);
@@ -294,7 +294,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 	if (r != UNDECIDED)
 		return count_verdict(i, r, p->length);
 	tree = queues ? queue_tree(p->ifindex, 1) : 0;
-	if (tree && !queue_known(ctx, p, st, number, tree)) {
+	if (tree && !queue_known(ctx, p, st, number, tree, queue_more(p->ifindex, 1))) {
 		r = queue_in(ctx, p, number);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, p->length);

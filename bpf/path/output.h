@@ -98,7 +98,7 @@ static __always_inline int output_other(hook_ctx *ctx, const struct packet *p, c
 	if (obstacle == UNDECIDED && encap_needed(p, n) && !(p->flags & PACKET_GROUP)) {
 		if (!output_room(ctx, (struct packet *)p, n)) {
 			tree = queues ? queue_tree(n->ifindex, 0) : 0;
-			r = tree ? queue_packet(ctx, p, tree, number) : UNDECIDED;
+			r = queue_out(ctx, p, number, n->ifindex);
 			if (r != UNDECIDED)
 				return count_verdict(i, r, p->length);
 			if (tree && who != FORWARD_SLOW)

@@ -79,16 +79,18 @@ static __always_inline __u32 queue_line(const struct queue_shaper *sh, __u32 len
 	return bytes;
 }
 
-/* The same of a super-packet: each segment has headers of its own. */
-static __noinline __u32 queue_bytes(hook_ctx *ctx, const struct packet *p, const struct queue_shaper *sh)
+/* The same of a super-packet: each segment has headers of its own. more: bytes that each packet takes beyond what the tree
+ * says. */
+static __noinline __u32 queue_bytes(hook_ctx *ctx, const struct packet *p, const struct queue_shaper *sh, __u32 more)
 {
 	__u32 size = hook_gso_size(ctx), headers, payload;
 
 	(void)ctx;
 	if (!size)
-		return queue_line(sh, p->length);
+		return queue_line(sh, p->length + more);
 	headers = p->l4_offset - p->l3_offset + (p->tuple.proto == IPPROTO_TCP ? p->tcp_header : sizeof(struct udphdr));
 	payload = p->length - headers;
+	headers += more;
 	return payload / size * queue_line(sh, headers + size) + (payload % size ? queue_line(sh, headers + payload % size) : 0);
 }
 
@@ -194,12 +196,16 @@ static __always_inline void queue_hold(hook_ctx *ctx, struct scratch *s, const s
 		queue_tell_host(ctx, a, p);
 }
 
-/* Counts a packet in its queue of a tree. number: of its state; 0: none. UNDECIDED: it passes.
+#define QUEUE_TREE 0xffu
+#define QUEUE_MORE 8 /* where queue_place.out_more or in_more is, beside the number of a tree */
+
+/* Counts a packet in its queue of a tree. tree: with QUEUE_MORE. number: of its state; 0: none. UNDECIDED: it passes.
  * Pointers to its bytes must be loaded again. */
-__noinline enum reason queue_packet(hook_ctx *ctx, const struct packet *p, __u32 shaper, __u32 number)
+__noinline enum reason queue_packet(hook_ctx *ctx, const struct packet *p, __u32 tree, __u32 number)
 {
 	const struct state *st = number ? state_get(STATE_INDEX(number)) : 0;
 	struct scratch *s = scratch_get();
+	__u32 shaper = tree & QUEUE_TREE;
 	struct queue_ask *a;
 	int verdict;
 
@@ -208,7 +214,7 @@ __noinline enum reason queue_packet(hook_ctx *ctx, const struct packet *p, __u32
 	a = &s->ask; /* the stack is too small */
 	a->shaper = shaper;
 	a->flow = number;
-	a->bytes = queue_bytes(ctx, p, queue_shaper_get(shaper));
+	a->bytes = queue_bytes(ctx, p, queue_shaper_get(shaper), tree >> QUEUE_MORE);
 	a->queue = 0;
 	a->other = 0;
 	a->hashed = 0;
@@ -247,6 +253,14 @@ static __always_inline __u32 queue_tree(__u32 ifindex, int in)
 	const struct queue_place *place = &queue_data.places[ifindex & (MAX_IFINDEX - 1)];
 
 	return in ? place->in : place->out;
+}
+
+/* Returns the bytes that packets of an interface take beyond what their tree says. */
+static __always_inline __u32 queue_more(__u32 ifindex, int in)
+{
+	const struct queue_place *place = &queue_data.places[ifindex & (MAX_IFINDEX - 1)];
+
+	return in ? place->in_more : place->out_more;
 }
 
 /* Begins with a packet at an interface: it waits nowhere yet. */
@@ -293,8 +307,9 @@ static __always_inline void queue_expect(__u32 number)
 }
 
 /* Counts a packet of a known connection in its queue of a tree, if nothing is special about
- * it. Returns 0 if queue_packet() has to do it. */
-static __always_inline int queue_known(hook_ctx *ctx, const struct packet *p, const struct state *st, __u32 number, __u32 tree)
+ * it. more: queue_more(). Returns 0 if queue_packet() has to do it. */
+static __always_inline int queue_known(hook_ctx *ctx, const struct packet *p, const struct state *st, __u32 number, __u32 tree,
+				       __u32 more)
 {
 	const struct queue_shaper *sh = queue_shaper_get(tree);
 	__u32 queue = state_queue(st, STATE_DIRECTION(number)) ? : p->qos >> QOS_QUEUE_SHIFT;
@@ -302,7 +317,7 @@ static __always_inline int queue_known(hook_ctx *ctx, const struct packet *p, co
 	(void)ctx;
 	if (sh->held && (sh->in || !HOOK_IS_XDP))
 		return 0;
-	return !hook_gso_size(ctx) && queue_admit_known(sh, tree, number, queue, queue_line(sh, p->length));
+	return !hook_gso_size(ctx) && queue_admit_known(sh, tree, number, queue, queue_line(sh, p->length + more));
 }
 
 /* Counts a packet that has come in. Pointers to its bytes must be loaded again. */
@@ -310,7 +325,7 @@ static __always_inline enum reason queue_in(hook_ctx *ctx, const struct packet *
 {
 	__u32 tree = queues ? queue_tree(p->ifindex, 1) : 0;
 
-	return tree ? queue_packet(ctx, p, tree, number) : UNDECIDED;
+	return tree ? queue_packet(ctx, p, tree | queue_more(p->ifindex, 1) << QUEUE_MORE, number) : UNDECIDED;
 }
 
 /* Counts a packet that leaves by an interface. Likewise. */
@@ -318,7 +333,7 @@ static __always_inline enum reason queue_out(hook_ctx *ctx, const struct packet 
 {
 	__u32 tree = queues ? queue_tree(ifindex, 0) : 0;
 
-	return tree ? queue_packet(ctx, p, tree, number) : UNDECIDED;
+	return tree ? queue_packet(ctx, p, tree | queue_more(ifindex, 0) << QUEUE_MORE, number) : UNDECIDED;
 }
 
 /* Names the class again, after the packet's priority has been set. ifindex: as for queue_out(). */

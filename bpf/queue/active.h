@@ -6,6 +6,12 @@
 
 #include "queue/judge.h"
 
+/* Whether the present part of the run has taken long enough, at its step n. */
+static __always_inline int queue_is_over(const struct queue_clock *clock, __u32 n)
+{
+	return !(n & 15) && n && bpf_ktime_get_ns() > clock->stop;
+}
+
 /* Puts a counter at a place. */
 static __always_inline void queue_put(__u32 place, __u32 index)
 {
@@ -62,12 +68,6 @@ static __always_inline void queue_touch(__u32 place, __u32 end)
 		asm volatile("" ::"r"(*(const volatile __u64 *)&q->sent));
 		asm volatile("" ::"r"(*(const volatile __u64 *)&q->seen));
 	}
-}
-
-/* Whether the run has taken long enough. */
-static __always_inline int queue_is_over(const struct queue_clock *clock, __u32 n)
-{
-	return !(n & 31) && n && bpf_ktime_get_ns() > clock->stop;
 }
 
 /* One step of the walk over the busy counters. */
@@ -139,9 +139,8 @@ static long queue_take_one(__u32 n, void *data)
 	__u32 taken = clock->taken, next;
 	struct queue_counter *q;
 
-	(void)n;
 	(void)data;
-	if (!taken)
+	if (!taken || queue_is_over(clock, n))
 		return 1;
 	taken--;
 	q = queue_counter_get(taken);
@@ -162,10 +161,11 @@ static long queue_take_one(__u32 n, void *data)
 	return 0;
 }
 
-/* Takes over the list of a core. */
-static long queue_take_step(__u32 cpu, void *data)
+/* Takes over the list of a core: in each run another one is the first. */
+static long queue_take_step(__u32 n, void *data)
 {
 	struct queue_clock *clock = &queue_data.clock;
+	__u32 cpu = (clock->tick + n) % queue_cpus;
 	struct queue_head *h = &queue_data.heads[cpu & (QUEUE_CPUS - 1)];
 
 	(void)data;
@@ -175,7 +175,7 @@ static long queue_take_step(__u32 cpu, void *data)
 		clock->taken = __sync_lock_test_and_set(&h->first, 0);
 	}
 	bpf_loop(QUEUE_NEW, queue_take_one, 0, 0);
-	return 0;
+	return bpf_ktime_get_ns() > clock->stop;
 }
 
 #endif

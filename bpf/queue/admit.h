@@ -114,6 +114,7 @@ static __always_inline struct queue_counter *queue_take(__u64 key, __u32 index, 
 	q->tell = QUEUE_NO_NEWS;
 	q->rate = 0;
 	q->fresh = 1;
+	q->why = QUEUE_OF_YOUNG;
 	q->self = index;
 	queue_announce(q);
 	return q;
@@ -181,9 +182,10 @@ static __always_inline int queue_is_late(const struct queue_counter *q, __s64 la
 	return late > (__s64)QUEUE_LATE_NS && (__s64)((__u64)late / 1000000 * q->rate) >= lacks;
 }
 
-/* Notes that a packet is dropped. Returns QUEUE_DROP. */
-static __always_inline int queue_drop(struct queue_counter *q, const struct queue_ask *a)
+/* Notes that a packet is dropped, and why. Returns QUEUE_DROP. */
+static __always_inline int queue_drop(struct queue_counter *q, struct queue_ask *a, __u32 why)
 {
+	a->why = why;
 	__sync_fetch_and_add(&q->dropped, QUEUE_PACKED(a->bytes));
 	queue_lost(a);
 	return QUEUE_DROP;
@@ -198,7 +200,7 @@ static __always_inline int queue_is_marked(const struct queue_counter *q, __s64 
 }
 
 /* Judges a packet for which its counter has no room. */
-static __noinline int queue_squeeze(struct queue_counter *q, const struct queue_ask *a)
+static __noinline int queue_squeeze(struct queue_counter *q, struct queue_ask *a)
 {
 	__s64 lacks = (__s64)a->bytes - queue_room(q, q->sent);
 
@@ -208,16 +210,20 @@ static __noinline int queue_squeeze(struct queue_counter *q, const struct queue_
 		return QUEUE_MARK;
 	if (q->at && !q->fresh && q->place >= queue_data.clock.busy)
 		queue_announce(q);
-	return queue_drop(q, a);
+	return queue_drop(q, a, q->why);
 }
 
 /* Tells a connection of congestion: by a mark if it knows ECN, else by the loss of a packet. */
-static __noinline int queue_warn(struct queue_counter *q, const struct queue_ask *a)
+static __noinline int queue_warn(struct queue_counter *q, struct queue_ask *a)
 {
 	const struct queue_class *c = queue_class_get(q->class);
 
-	q->tell = QUEUE_NO_NEWS;
-	return c && c->ecn && a->ecn ? QUEUE_MARK : queue_drop(q, a);
+	if (c && c->ecn && a->ecn) {
+		q->tell = QUEUE_NO_NEWS;
+		return QUEUE_MARK;
+	}
+	q->tell = QUEUE_COST;
+	return queue_drop(q, a, QUEUE_OF_START);
 }
 
 /* Counts a packet of a connection whose counter is the first to be looked at, has room and

@@ -177,7 +177,7 @@ static __always_inline __u64 queue_counter_serve(struct queue_counter *q, struct
 	if (!root)
 		return given;
 	/* the class may be held to less than the line has: so what was sent is not paid for by that */
-	idle = queue_least(queue_least(root->idle >> QUEUE_FINE, q->rate * r->us / 1000), q->magic);
+	idle = queue_least(queue_least(root->idle * r->us / 1000 >> QUEUE_FINE, q->rate * r->us / 1000), q->magic);
 	q->size -= idle;
 	q->magic -= idle;
 	return given;
@@ -244,6 +244,7 @@ static __always_inline void queue_counter_end(struct queue_counter *q, struct qu
 	q->lazy = 0;
 	q->dropped = 0;
 	q->fresh = 1; /* for a packet that has found the counter just now */
+	q->why = QUEUE_OF_YOUNG;
 	queue_window(q, 0);
 	q->high = 0;
 	q->hush = 0;

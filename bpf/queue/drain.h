@@ -8,7 +8,8 @@
  * Three levels share by virtual amounts, as in generalised processor sharing (Parekh and
  * Gallager 1993): class.virtual grows by what each of its hosts with backlog gets, and
  * host.virtual by what each of its counters gets. A counter that is looked at later has
- * missed nothing. So one run looks at QUEUE_SLICE counters at most.
+ * missed nothing. So a run ends each of its parts in time: it takes over new counters, looks at counters, and gives time
+ * to trees (queue/shares.h). The next one goes on where it stopped.
  *
  * A new connection may send more than its share for a while, so that TCP finds its rate. But
  * who has sent much more than its share in a window (queue_burst) gets a full queue, by
@@ -29,34 +30,53 @@ static long queue_trip_step(__u32 n, void *data)
 	return 0;
 }
 
+/* Returns the nanoseconds that a run at a time serves. Of two timers, one may have read its clock before the other has served
+ * a later time: it brings nothing. */
+static __always_inline __u64 queue_passed(struct queue_clock *clock, __u64 now)
+{
+	__u64 passed = now - clock->last;
+
+	if (!clock->last) {
+		clock->last = now - QUEUE_TICK_NS;
+		return QUEUE_TICK_NS;
+	}
+	if ((__s64)passed < 0) {
+		if (clock->last - now > QUEUE_MOST_NS)
+			clock->last = now; /* else it would wait for long */
+		return 0;
+	}
+	if (passed > QUEUE_TICK_NS + QUEUE_LATE_NS)
+		clock->late++;
+	if (passed <= QUEUE_MOST_NS)
+		return passed;
+	clock->lost += passed - QUEUE_MOST_NS;
+	clock->last = now - QUEUE_MOST_NS;
+	return QUEUE_MOST_NS;
+}
+
 /* Serves all queues up to a time, in nanoseconds of the monotonic clock. */
 static __always_inline void queue_drain(__u64 now)
 {
 	struct queue_clock *clock = &queue_data.clock;
 	struct queue_run *r = &queue_data.run;
-	__u64 passed;
+	__u64 began = bpf_ktime_get_ns();
 
 	if (__sync_lock_test_and_set(&clock->lock, 1))
 		return; /* during a load two timers run */
-	clock->stop = bpf_ktime_get_ns() + QUEUE_WALK_NS;
-	passed = now - clock->last;
-	if (!clock->last || passed > QUEUE_MOST_NS) {
-		if (clock->last)
-			clock->lost += passed - QUEUE_MOST_NS;
-		passed = clock->last ? QUEUE_MOST_NS : QUEUE_TICK_NS;
-		clock->last = now - passed;
-	}
-	if (passed > QUEUE_TICK_NS + QUEUE_LATE_NS)
-		clock->late++;
-	r->us = passed / 1000;
+	r->us = queue_passed(clock, now) / 1000;
 	if (r->us) {
 		*(volatile __u64 *)&clock->last += r->us * 1000;
 		r->ms = clock->ms = clock->last / 1000000;
+		r->total += r->us;
 		r->tick = ++clock->tick;
+		clock->stop = began + QUEUE_TAKE_NS;
 		bpf_loop(queue_cpus, queue_take_step, 0, 0);
+		clock->stop = began + QUEUE_WALK_NS;
 		bpf_loop(clock->busy, queue_busy_step, 0, 0);
 		bpf_loop(queue_least(clock->active - clock->busy, QUEUE_SLICE), queue_quiet_step, 0, 0);
-		bpf_loop(QUEUE_SHAPERS - 1, queue_tree_step, 0, 0);
+		clock->stop = bpf_ktime_get_ns() + QUEUE_TREES_NS;
+		r->start = 0;
+		bpf_loop(QUEUE_TREE_STEPS, queue_tree_step, 0, 0);
 		bpf_loop(QUEUE_TRIP_TURN, queue_trip_step, 0, 0);
 	}
 	__sync_lock_test_and_set(&clock->lock, 0);

@@ -327,26 +327,32 @@ static __always_inline __u64 queue_steady(const struct queue_counter *q, const s
 static __always_inline void queue_give_room(struct queue_counter *q, const struct queue_host *h, const struct queue_class *c,
 					    const struct queue_share *share, __u64 given, __u32 ms)
 {
-	__u64 most = queue_burst(q, share), room = 0, bound = most - queue_least(q->window, most);
-	__u8 fresh = q->young && (h->full || c->full) && !q->magic;
+	__u64 most = queue_burst(q, share), room = 0, bound = most - queue_least(q->window, most), line;
+	__u8 fresh = q->young && (h->full || c->full) && !q->magic, why = fresh ? QUEUE_OF_YOUNG : QUEUE_FULL_COUNT;
 
 	q->rate = h->level >> QUEUE_FINE;
 	if (q->size < c->depth && !fresh)
 		room = c->depth - q->size;
 	if (c->ecn)
 		room = queue_unmarked(q, c, share, room);
-	if (q->young && !q->magic)
-		bound = queue_least(bound, queue_credit_line(q, h, c));
+	if (q->young && !q->magic) {
+		line = queue_credit_line(q, h, c);
+		if (line < bound && line < room)
+			why = QUEUE_OF_YOUNG;
+		bound = queue_least(bound, line);
+	}
 	if (bound < room && c->ecn)
 		q->grace = QUEUE_PART / 2;
 	if (q->steady) {
 		bound = queue_least(bound, queue_steady(q, share, given));
 		q->grace = 0;
+		why = QUEUE_OF_DEAF;
 	}
 	if (!q->young)
 		q->looked = ms;
 	*(volatile __u64 *)&q->until = q->seen + queue_least(room, bound);
 	q->fresh = fresh;
+	q->why = why;
 }
 
 /* What a visit found. */
@@ -356,13 +362,30 @@ enum queue_found {
 	QUEUE_ENDED,
 };
 
+/* Counts what the connection has lost since the last visit. What it was told by a loss is one of these packets. */
+static __always_inline void queue_count_drops(struct queue_counter *q, struct queue_class *c)
+{
+	__u64 dropped = __sync_lock_test_and_set(&q->dropped, 0), told = q->tell == QUEUE_COST;
+
+	q->hurt = 2;
+	c->drops += dropped >> 44;
+	c->lost += QUEUE_BYTES(dropped);
+	c->why[q->why & (QUEUE_REASONS - 1)] += (dropped >> 44) - told;
+	if (told) {
+		c->why[QUEUE_OF_START]++;
+		q->tell = QUEUE_NO_NEWS;
+	}
+	if (q->pace != QUEUE_STARTS)
+		q->missed = queue_least(q->missed + QUEUE_BYTES(dropped), ~0u);
+}
+
 /* Looks at a counter. */
 static __always_inline enum queue_found queue_visit(struct queue_counter *q, const struct queue_run *r)
 {
 	struct queue_class *c = queue_class_get(q->class);
 	struct queue_share share;
 	struct queue_host *h;
-	__u64 most, dropped, given;
+	__u64 most, given;
 	__u32 silence;
 	int changed;
 
@@ -382,14 +405,8 @@ static __always_inline enum queue_found queue_visit(struct queue_counter *q, con
 	h = queue_host_get(q->at - 1);
 	if (!h)
 		return QUEUE_ENDED;
-	if (q->dropped) {
-		dropped = __sync_lock_test_and_set(&q->dropped, 0);
-		q->hurt = 2;
-		c->drops += dropped >> 44;
-		c->lost += QUEUE_BYTES(dropped);
-		if (q->pace != QUEUE_STARTS)
-			q->missed = queue_least(q->missed + QUEUE_BYTES(dropped), ~0u);
-	}
+	if (q->dropped)
+		queue_count_drops(q, c);
 	queue_host_serve(h, c, r);
 	given = queue_counter_serve(q, h, c, r);
 	silence = r->ms - q->last;

@@ -4,8 +4,8 @@
  * each connection has a counter in one of them: the bytes that it has sent, and that a real
  * queue would still hold. A packet is sent at once, or dropped if its connection's counter
  * has no room. A timer drains the counters at the rate that the tree gives them
- * (queue/drain.h). Packets only compare and add (queue/admit.h): they take no lock, and look
- * at no clock. docs/queues.md explains the method.
+ * (queue/drain.h). Packets only compare and add (queue/admit.h): they take no lock, and only one
+ * that would be dropped looks at the clock, because the timer may be late. docs/queues.md explains the method.
  *
  *   shaper   the tree of one interface and direction
  *   class    a queue of pf.conf
@@ -65,6 +65,15 @@ struct queue_rate {
 	__u32 pad;
 };
 
+/* Why a packet is dropped: docs/queues.md. */
+enum queue_why {
+	QUEUE_FULL_COUNT, /* its connection owes all that it may */
+	QUEUE_OF_YOUNG,	  /* the new connections of its host or class owe all that they may together */
+	QUEUE_OF_DEAF,	  /* its connection pays no heed to losses, so it gets its share alone */
+	QUEUE_OF_START,	  /* one loss, to tell a connection that starts */
+	QUEUE_REASONS,
+};
+
 struct queue_class {
 	/* written by the loader */
 	__u32 shaper;
@@ -115,12 +124,13 @@ struct queue_class {
 	__u32 levels;	/* a bit for each of their priorities */
 	__u64 sure;	/* fine: what is guaranteed to them */
 	__u64 asked;	/* fine: what they need */
-	__u64 idle;	/* of a root, fine: what each lazy counter may be rid of in this tick */
+	__u64 idle;	/* of a root, fine, per millisecond: what each lazy counter may be rid of */
 	/* statistics, by the timer */
 	__u64 sent;
 	__u64 packets;
 	__u64 granted;	/* bytes */
-	__u64 pad5[5];
+	__u64 served;	/* of a root: queue_run.total up to which its tree has been given time */
+	__u64 why[QUEUE_REASONS]; /* packets of drops, by enum queue_why */
 
 	/* written by packets and the timer */
 	__s64 fresh;	/* bytes that new counters may take in this tick */
@@ -159,6 +169,7 @@ enum queue_pace {
 enum queue_news {
 	QUEUE_NO_NEWS,
 	QUEUE_NEWS, /* its next packet tells of congestion; by the timer */
+	QUEUE_COST, /* a packet was dropped for it; by packets */
 	QUEUE_SENT, /* a packet has a mark, and the sender has not said yet that it has slowed down; by packets */
 };
 
@@ -172,7 +183,8 @@ struct queue_counter {
 	__u32 class;
 	__u32 rate;	/* bytes per millisecond that it gets; by the timer	*/
 	__u32 next;	/* in the list of a core (queue_head): index + 1, QUEUE_END; 0: it is in none */
-	__u8 fresh;	/* the timer has not given it any room yet		*/
+	__u8 fresh : 1;	/* the timer has not given it any room yet		*/
+	__u8 why : 2;	/* enum queue_why of what is beyond until; by the timer	*/
 	__u8 tell;	/* enum queue_news					*/
 	__u8 kind;	/* QUEUE_IS_*						*/
 	__u8 grace;	/* QUEUE_PART of its share: room beyond until, for packets with marks; by the timer */
@@ -238,11 +250,22 @@ struct queue_clock {
 	__u32 quiet;	/* over the others					*/
 	__u32 taken;	/* over new counters: index + 1				*/
 	__u32 lock;
-	__u64 stop;	/* nanoseconds at which the present run visits no more	*/
+	__u64 stop;	/* nanoseconds at which the present part of a run ends	*/
 	__u64 longest;	/* nanoseconds of the longest run			*/
 	__u64 spent;	/* of all runs						*/
 	__u64 late;	/* runs that came more than QUEUE_LATE_NS late		*/
 	__u64 lost;	/* nanoseconds that were not served, because a run came too late */
+};
+
+/* Where the work on trees is (queue/shares.h). */
+enum queue_phase {
+	QUEUE_NEXT,	  /* it looks for a tree */
+	QUEUE_NEEDS,	  /* of the classes of the tree */
+	QUEUE_SERVES,	  /* likewise */
+	QUEUE_GUARANTEES, /* of the children of parent, as what follows */
+	QUEUE_SCALES,
+	QUEUE_WEIGHS,
+	QUEUE_FILLS,
 };
 
 /* A run of the timer. It is not on its stack: the verifier would walk all values. */
@@ -250,16 +273,25 @@ struct queue_run {
 	__u64 us;    /* microseconds that it serves */
 	__u32 ms;
 	__u32 tick;
-	__u32 class; /* the one whose children are served */
-	__u32 round;
-	__u64 left;  /* fine: of its grant */
-	__u64 wants; /* of its children */
+	__u64 total; /* microseconds that all runs have served */
+	__u32 start; /* the first tree that it has begun; 0: none yet */
+	/* The tree that is being given time. It may go on in the next run. */
+	__u32 tree;
+	__u64 given;   /* microseconds */
+	__u64 left;    /* fine: of the grant of parent */
+	__u64 wants;   /* of its children */
 	__u64 weights; /* of those that want more */
 	__u64 hungry;  /* likewise, after this round */
+	__u32 began;   /* the millisecond at which it began */
+	__u32 begin;   /* its classes */
+	__u32 end;
+	__u32 phase;   /* enum queue_phase */
+	__u32 at;      /* the number of the next class in it */
+	__u32 parent;  /* the class whose children are served */
+	__u32 next;    /* the number of the class that is served afterwards */
 	__u32 levels;  /* a bit for each priority that wants anything */
 	__u32 level;
-	__u32 begin; /* of a tree */
-	__u32 end;
+	__u32 rounds;
 };
 
 /* Counters of a core that the timer has to look at: the index of the first + 1. */
@@ -272,6 +304,8 @@ struct queue_head {
 struct queue_place {
 	__u8 out;
 	__u8 in;
+	__u8 out_more; /* bytes that they take on that line beyond what the tree says: a tag */
+	__u8 in_more;
 };
 
 /* Whether the slot of a connection follows a segment (queue/trip.h). */
@@ -327,6 +361,7 @@ struct queue_ask {
 	__u8 urgent;	/* of a pair it takes the second */
 	__u8 fallback;	/* handle is that of the default */
 	__u32 class;	/* its class, or that which drops it; 0: none */
+	__u32 why;	/* enum queue_why, if it is dropped */
 	__u32 handle;	/* its class of the qdisc that holds the packet; 0: none holds it */
 };
 

@@ -128,18 +128,30 @@ func (b *box) setQueues(l *netif.Link) error {
 }
 
 // lineOf returns what packets take on the line of an interface. The frames of a PPPoE interface have its
-// session in front of them, and the tag of a VLAN device that carries it.
+// session in front of them, and those of a VLAN device, or what it carries, a tag.
 func (b *box) lineOf(l *netif.Link) shaper.Link {
 	const session, tag = 8, 4
-	switch {
-	case !l.Ethernet:
+	if !l.Ethernet {
 		return shaper.Link{Known: true}
-	case l.Kind != netif.PPPoE:
-		return shaper.Ethernet(0)
-	case slices.ContainsFunc(b.above, func(below netif.Link) bool { return below.Index == l.Parent && below.Kind == netif.VLAN }):
-		return shaper.Ethernet(session + tag)
 	}
-	return shaper.Ethernet(session)
+	layers := 0
+	switch l.Kind {
+	case netif.PPPoE:
+		layers = session
+	case netif.VLAN:
+		layers = tag
+	}
+	for parent, depth := l.Parent, 0; parent != 0 && depth < 2; depth++ {
+		at := slices.IndexFunc(b.above, func(l netif.Link) bool { return l.Index == parent })
+		if at < 0 {
+			break
+		}
+		if b.above[at].Kind == netif.VLAN {
+			layers += tag
+		}
+		parent = b.above[at].Parent
+	}
+	return shaper.Ethernet(layers)
 }
 
 // carriers returns the names of an interface and of the devices that carry its frames.

@@ -113,7 +113,7 @@ func queuesNumber(p *ruleset.Program) uint32 {
 
 // counterFormat is the number of what the fields of struct queue_counter mean. Another one keeps the counters of a
 // version with other fields from being taken over.
-const counterFormat = 1
+const counterFormat = 2
 
 func numberOf(shapers []shaper.Shaper) uint32 {
 	sum := fnv.New32a()
@@ -191,23 +191,28 @@ func (d *Dataplane) addMembers(p *ruleset.Program) error {
 
 // SetQueues says which queues the packets of an interface meet: those of the first of the
 // names that has any. Others are the names of the devices that carry its frames. line is what
-// packets take there, unless the queues say so.
+// packets take there, unless the queues say so. Those of another device say what packets take without
+// a tag, or whatever else line has in front of them.
 func (d *Dataplane) SetQueues(ifindex int, line shaper.Link, names ...string) error {
 	if len(d.config.Program.Shapers) == 0 || ifindex < 1 || ifindex >= MaxIfindex {
 		return nil
 	}
-	var trees [2]uint8
+	var trees, more [2]uint8
 	for _, in := range []bool{false, true} {
 		number, own := d.queuesOf(names, in)
 		trees[asByte(in)] = uint8(number)
-		if number > 0 && own && !d.config.Program.Shapers[number-1].Link.Known {
-			if err := d.setLine(number, line); err != nil {
-				return err
-			}
+		if number == 0 || d.config.Program.Shapers[number-1].Link.Known {
+			continue
+		}
+		if !own {
+			more[asByte(in)] = uint8(max(line.Overhead-shaper.Ethernet(0).Overhead, 0))
+		} else if err := d.setLine(number, line); err != nil {
+			return err
 		}
 	}
 	return changeArray(d.objects.Maps[mapQueueData], func(data []xdpQueueSection) {
-		data[0].Places[ifindex].Out, data[0].Places[ifindex].In = trees[0], trees[1]
+		place := &data[0].Places[ifindex]
+		place.Out, place.In, place.OutMore, place.InMore = trees[0], trees[1], more[0], more[1]
 	})
 }
 

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"fmt"
 	"testing"
+	"unsafe"
 
 	"weir/internal/fw/bpfload"
 	"weir/internal/fw/reason"
@@ -85,6 +86,7 @@ func TestQueueCountsOfHosts(t *testing.T) {
 func TestQueueDropIsCaptured(t *testing.T) {
 	h := newQueued(t, "queue up on wan0 bandwidth 10M\nqueue bulk parent up bandwidth 9M default\nqueue down on wan0 in bandwidth 1M default\npass\nblock in proto udp to port 9")
 	h.capture(60, everything)
+	why := make(map[QueueWhy]int)
 	drops := func(from, packet string) (records int) {
 		for range 100 {
 			h.in(h.xdp, from, packet)
@@ -96,7 +98,8 @@ func TestQueueDropIsCaptured(t *testing.T) {
 				t.Fatalf("class %d has dropped a packet: %+v", want, r)
 			case r.Reason == reason.Queue:
 				records++
-			case r.Class != 0:
+				why[r.Why]++
+			case r.Class != 0 || r.Why != 0:
 				t.Fatalf("no queue has dropped it: %+v", r)
 			}
 		}
@@ -111,6 +114,32 @@ func TestQueueDropIsCaptured(t *testing.T) {
 	if n := drops("lan", "udp 192.168.1.10:4000 > 203.0.113.1:9 len 1400"); n != 0 {
 		t.Error("a blocked packet is dropped by a queue")
 	}
+	if why[QueueYoung] == 0 || len(why) != 1 {
+		t.Errorf("the timer has given them nothing yet, and they are dropped because %v", why)
+	}
+	for _, c := range []struct {
+		tell, why uint8
+		want      QueueWhy
+	}{{0, 0, QueueFull}, {0, 2, QueueDeaf}, {1, 0, QueueTold}} {
+		check(t, changeArray(h.dp.objects.Maps[mapQueueCounters], func(all []xdpQueueCounter) {
+			for i := range all {
+				if q := &all[i]; q.Key != 0 { // it has no room; tell and why are as the timer has set them
+					q.Until, q.Tell = q.Sent, c.tell
+					setQueueWhy(q, c.why)
+				}
+			}
+		}))
+		h.in(h.xdp, "lan", "udp 192.168.1.10:4000 > 203.0.113.1:53 len 1400")
+		got := h.captured()
+		if last := got[len(got)-1]; last.Reason != reason.Queue || last.Class != 2 || last.Why != c.want {
+			t.Errorf("a packet is dropped by class %d because it is %s, want %s", last.Class, last.Why, c.want)
+		}
+	}
+}
+
+// setQueueWhy writes a byte of bits: fresh is the first of them.
+func setQueueWhy(q *xdpQueueCounter, why uint8) {
+	*(*uint8)(unsafe.Add(unsafe.Pointer(&q.Tell), -1)) = why << 1
 }
 
 // A packet for whose tag the driver has no room is counted where it goes on, not where XDP gives it up.

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"testing"
 
 	"weir/internal/fw/reason"
@@ -80,6 +81,33 @@ func (q *queueTrip) testLine() {
 		if want := queueFresh / c.want; passed != want {
 			q.t.Errorf("%d packets passed, want %d: %+v", passed, want, c)
 		}
+	}
+}
+
+// A VLAN device without queues uses those of the device below. Its packets count with the bytes of their tag, unless the queues say what packets take.
+func TestQueueOfDeviceBelow(t *testing.T) {
+	for _, c := range []struct {
+		overhead     string
+		here, tagged uint64 // bytes of a packet beyond its IP packet: on the device below, and on the VLAN device
+	}{{"", 38, 42}, {"overhead 50", 50, 50}} {
+		h := newHarness(t, fmt.Sprintf("queue up on lan0 bandwidth 10M %s default\nqueue down on lan0 in bandwidth 10M %[1]s default\npass", c.overhead))
+		check(t, h.dp.SetQueues(h.net.wan0, shaper.Ethernet(4), "wan0", "lan0"))
+		check(t, h.dp.SetQueues(h.net.lan0, shaper.Ethernet(0), "lan0"))
+		for n, r := range []uint64{1, 2, 3} { // the first has no state yet
+			h.in(h.xdp, "lan", "udp 192.168.1.10:4000 > 203.0.113.1:53 len 1000")
+			h.in(h.xdp, "wan", "udp 203.0.113.1:53 > 192.168.1.10:4000 len 500")
+			got := make(map[string]uint64)
+			for _, q := range h.queueCounts() {
+				got[fmt.Sprintf("%d %v", q.Class, q.Back)] = q.Sent
+			}
+			want := map[string]uint64{ // class 0 is what leaves
+				"1 false": r * (1028 + c.here), "0 false": r * (1028 + c.tagged), "1 true": r * (528 + c.tagged), "0 true": r * (528 + c.here),
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("%q, after %d packets: %v, want %v", c.overhead, n+1, got, want)
+			}
+		}
+		check(t, h.dp.SetQueues(h.net.wan0, shaper.Link{}))
 	}
 }
 

@@ -11,19 +11,20 @@ import (
 
 // A QueueClass is what a class of the queues has done, in bytes on the line.
 type QueueClass struct {
-	Sent        uint64   `json:"bytes"` // that passed
-	Packets     uint64   `json:"packets"`
-	Lost        uint64   `json:"dropped_bytes"`
-	Drops       uint64   `json:"dropped_packets"`
-	Marked      uint64   `json:"marked"`      // packets that tell of congestion
-	Shared      uint64   `json:"shared"`      // packets whose connection had no counter of its own
-	Granted     uint64   `json:"granted"`     // bytes that the tree has given it
-	Backlog     uint64   `json:"backlog"`     // bytes that its connections have sent beyond what they were given
-	Hosts       uint32   `json:"hosts"`       // with backlog
-	Connections uint32   `json:"connections"` // likewise
-	Level       uint64   `json:"host_rate"`   // bytes per second that one more host would get
-	RTT         QueueRTT `json:"rtt"`
-	Max         uint64   `json:"max_rate"` // bytes per second; 0: none but that of a queue above
+	Sent        uint64     `json:"bytes"` // that passed
+	Packets     uint64     `json:"packets"`
+	Lost        uint64     `json:"dropped_bytes"`
+	Drops       uint64     `json:"dropped_packets"`
+	Why         QueueDrops `json:"dropped_why"` // of them
+	Marked      uint64     `json:"marked"`      // packets that tell of congestion
+	Shared      uint64     `json:"shared"`      // packets whose connection had no counter of its own
+	Granted     uint64     `json:"granted"`     // bytes that the tree has given it
+	Backlog     uint64     `json:"backlog"`     // bytes that its connections have sent beyond what they were given
+	Hosts       uint32     `json:"hosts"`       // with backlog
+	Connections uint32     `json:"connections"` // likewise
+	Level       uint64     `json:"host_rate"`   // bytes per second that one more host would get
+	RTT         QueueRTT   `json:"rtt"`
+	Max         uint64     `json:"max_rate"` // bytes per second; 0: none but that of a queue above
 }
 
 // QueueTimer is how the timer of the queues does.
@@ -77,7 +78,7 @@ func (v *View) Queues() (all []QueueClass, timer QueueTimer, err error) {
 
 func queueClassOf(c *xdpQueueClass) QueueClass {
 	return QueueClass{
-		Sent: c.Sent, Packets: c.Packets, Lost: c.Lost, Drops: c.Drops, Marked: c.Marked, Shared: c.Shared,
+		Sent: c.Sent, Packets: c.Packets, Lost: c.Lost, Drops: c.Drops, Why: queueDropsOf(c), Marked: c.Marked, Shared: c.Shared,
 		Granted: c.Granted, Backlog: c.Backlog, Hosts: c.Hosts, Connections: c.Counters, Level: c.Level >> queueFine * 1000,
 		Max: bytesPerSecond(c.Max.Rate),
 	}

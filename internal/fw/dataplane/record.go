@@ -39,6 +39,8 @@ const (
 	RecordAll = 0x02 // logged because of log (all): the packet did not create the state
 
 	recordUser = 0x04 // Peer is the user
+
+	recordWhy = 16 // where Why is, beside Class
 )
 
 // A Record is a packet that a rule logged or that was captured.
@@ -53,9 +55,10 @@ type Record struct {
 	Verdict Verdict
 	Out     bool // direction of the crossing is out
 	Flags   uint8
-	Family  uint8   // 4, 6; 0: not IP
-	Peer    uint32  // RecordAfter: index of the interface that it leaves by
-	Class   uint32  // of the queue that has dropped it: View.Queues() has it at Class - 1; 0: none
+	Family  uint8  // 4, 6; 0: not IP
+	Peer    uint32 // RecordAfter: index of the interface that it leaves by
+	Class   uint32 // of the queue that has dropped it: View.Queues() has it at Class - 1; 0: none
+	Why     QueueWhy
 	User    *uint32 // of the packet's socket, for a rule with log (user); nil: none
 	Readers uint32  // captured: 1 << n for each reader n that wants it
 	Data    []byte  // the first bytes of the frame; at most Length
@@ -89,7 +92,7 @@ func ParseRecord(b []byte) (Record, error) {
 		record.Peer, record.User = 0, &raw.PeerIfindex
 	}
 	if record.Reason == reason.Queue {
-		record.Peer, record.Class = 0, raw.PeerIfindex
+		record.Peer, record.Class, record.Why = 0, raw.PeerIfindex&(1<<recordWhy-1), QueueWhy(raw.PeerIfindex>>recordWhy)%queueWhys
 	}
 	return record, nil
 }

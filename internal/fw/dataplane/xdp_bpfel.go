@@ -524,7 +524,8 @@ type xdpQueueClass struct {
 	Sent       uint64
 	Packets    uint64
 	Granted    uint64
-	Pad5       [5]uint64
+	Served     uint64
+	Why        [4]uint64
 	Fresh      int64
 	Trickle    int64
 	Marked     uint64
@@ -563,7 +564,7 @@ type xdpQueueCounter struct {
 	Class   uint32
 	Rate    uint32
 	Next    uint32
-	Fresh   uint8
+	_       [1]byte /* unsupported bitfield */
 	Tell    uint8
 	Kind    uint8
 	Grace   uint8
@@ -659,18 +660,25 @@ type xdpQueueSection struct {
 		Us      uint64
 		Ms      uint32
 		Tick    uint32
-		Class   uint32
-		Round   uint32
+		Total   uint64
+		Start   uint32
+		Tree    uint32
+		Given   uint64
 		Left    uint64
 		Wants   uint64
 		Weights uint64
 		Hungry  uint64
-		Levels  uint32
-		Level   uint32
+		Began   uint32
 		Begin   uint32
 		End     uint32
+		Phase   uint32
+		At      uint32
+		Parent  uint32
+		Next    uint32
+		Levels  uint32
+		Level   uint32
+		Rounds  uint32
 	}
-	_     [40]byte
 	Heads [1024]struct {
 		_     structs.HostLayout
 		First uint32
@@ -691,9 +699,11 @@ type xdpQueueSection struct {
 		Device   uint32
 	}
 	Places [16384]struct {
-		_   structs.HostLayout
-		Out uint8
-		In  uint8
+		_       structs.HostLayout
+		Out     uint8
+		In      uint8
+		OutMore uint8
+		InMore  uint8
 	}
 	Full  [65536]uint8
 	On    [4096]uint8
@@ -1321,6 +1331,7 @@ type xdpScratch struct {
 		Fallback uint8
 		_        [3]byte
 		Class    uint32
+		Why      uint32
 		Handle   uint32
 	}
 	Waits    uint32
@@ -1337,6 +1348,7 @@ type xdpScratch struct {
 			Mask uint32
 		}
 	}
+	_      [4]byte
 	Policy struct {
 		_      structs.HostLayout
 		Packet xdpPolicyKey

@@ -79,7 +79,10 @@ const (
 	QueueLateMs       = 100
 	QueueSlice        = 256
 	QueueNew          = 1024
+	QueueTakeNs       = 15000
 	QueueWalkNs       = 40000
+	QueueTreesNs      = 40000
+	QueueTreeSteps    = (1 << 20)
 	QueueFull         = 65536
 	QueueIdle         = 200
 	QueueHurt         = 500

@@ -47,6 +47,7 @@ func Name(raw *dataplane.Record, boot time.Time, names Names) Record {
 	}
 	if raw.Class != 0 {
 		r.Queue, r.QueueOn = names.Queue(raw.Class)
+		r.QueueWhy = raw.Why.String()
 	}
 	if raw.Rule != 0 {
 		r.Rule = names.Rule(raw.Rule - 1)

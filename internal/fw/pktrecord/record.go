@@ -32,14 +32,15 @@ type Record struct {
 	Direction string        `json:"direction"`      // "in" or "out"
 	Verdict   string        `json:"verdict"`
 	Reason    reason.Reason `json:"reason"`
-	Queue     string        `json:"queue,omitempty"`    // that has dropped it
-	QueueOn   string        `json:"queue_on,omitempty"` // the queue's interface
-	Rule      *Rule         `json:"rule,omitempty"`     // the rule that logged or decided; nil: none
-	State     uint32        `json:"state,omitempty"`    // number of the packet's state; 0: none
-	All       bool          `json:"all,omitempty"`      // logged because of log (all): the packet did not create the state
-	User      *uint32       `json:"user,omitempty"`     // number of the user whose socket it belongs to, for log (user); nil: none
-	Length    int           `json:"length"`             // bytes of the frame; L3: of the IP packet
-	L3        bool          `json:"l3,omitempty"`       // Data begins with the IP header
+	Queue     string        `json:"queue,omitempty"`     // that has dropped it
+	QueueOn   string        `json:"queue_on,omitempty"`  // the queue's interface
+	QueueWhy  string        `json:"queue_why,omitempty"` // why: docs/queues.md
+	Rule      *Rule         `json:"rule,omitempty"`      // the rule that logged or decided; nil: none
+	State     uint32        `json:"state,omitempty"`     // number of the packet's state; 0: none
+	All       bool          `json:"all,omitempty"`       // logged because of log (all): the packet did not create the state
+	User      *uint32       `json:"user,omitempty"`      // number of the user whose socket it belongs to, for log (user); nil: none
+	Length    int           `json:"length"`              // bytes of the frame; L3: of the IP packet
+	L3        bool          `json:"l3,omitempty"`        // Data begins with the IP header
 	Family    int           `json:"family,omitempty"`
 	Data      []byte        `json:"data"` // the first bytes
 	Note      string        `json:"-"`    // what a file says of it, in place of all else; empty: nothing

@@ -132,7 +132,7 @@ func TestLine(t *testing.T) {
 		{Record{Kind: Before}, "as it came: in on wan"},
 		{Record{Kind: After, Verdict: Drop, Reason: reason.Malformed}, "rule def/(malformed): block in on wan"},
 		{Record{Kind: After, Verdict: Redirect, Reason: reason.Block, Peer: "wan", Rule: &gatewayRule}, "rule 12/(match) [gateway.conf:34]: block in on wan, answered"},
-		{Record{Kind: After, Verdict: Drop, Reason: reason.Queue, Rule: &match, Queue: "bulk", QueueOn: "wan0"}, "rule 3/(queue) [gateway.conf:4]: block in on wan, queue: class bulk on wan0"},
+		{Record{Kind: After, Verdict: Drop, Reason: reason.Queue, Rule: &match, Queue: "bulk", QueueOn: "wan0", QueueWhy: "young"}, "rule 3/(queue) [gateway.conf:4]: block in on wan, queue: class bulk on wan0: young"},
 		{Record{Kind: After, Verdict: Drop, Reason: reason.Queue, Rule: &match}, "rule 3/(queue) [gateway.conf:4]: block in on wan"},
 		{Record{Kind: After, Verdict: Up, Reason: reason.Local}, "rule def/(local): pass in on wan, to the stack"},
 		{Record{Kind: After, Verdict: Redirect, Reason: reason.State, Peer: "lan", Rule: &match}, "rule 3/(state) [gateway.conf:4]: pass in on wan, out on lan"},

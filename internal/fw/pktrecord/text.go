@@ -83,7 +83,7 @@ func (r *Record) crossing() string { return r.Direction + " on " + r.Interface }
 func (r *Record) exit() string {
 	switch {
 	case r.Queue != "":
-		return fmt.Sprintf(", queue: class %s on %s", r.Queue, r.QueueOn)
+		return fmt.Sprintf(", queue: class %s on %s: %s", r.Queue, r.QueueOn, r.QueueWhy)
 	case r.Kind == After && r.Verdict == Up:
 		return ", to the stack"
 	case r.answered():

@@ -49,7 +49,7 @@ func shownQueues() (before, now *Queues) {
 	}
 	before = look(0, dataplane.QueueClass{Sent: 1_000_000, Packets: 1000}, dataplane.QueueClass{Sent: 10_000, Packets: 50}, dataplane.QueueClass{Max: 2_500_000}, 2*time.Millisecond)
 	now = look(time.Second,
-		dataplane.QueueClass{Sent: 5_900_000, Packets: 5000, Lost: 153_800, Drops: 100, Marked: 7, Backlog: 30_000, Hosts: 2, Connections: 3},
+		dataplane.QueueClass{Sent: 5_900_000, Packets: 5000, Lost: 153_800, Drops: 100, Why: dataplane.QueueDrops{Full: 80, Young: 12, Deaf: 5, Told: 3}, Marked: 7, Backlog: 30_000, Hosts: 2, Connections: 3},
 		dataplane.QueueClass{Sent: 110_000, Packets: 550}, dataplane.QueueClass{Max: 2_500_000}, 2*time.Millisecond+450*time.Microsecond)
 	for range 60 {
 		now.Trees[0].Queues[1].RTT.Count(31)
@@ -89,6 +89,9 @@ wan0 in    RATE   PACKETS  BYTES    DROPPED  MARKED  BACKLOG  HOSTS  CONNECTIONS
 wan0 in (phantom)   SHARE  RATE   BORROWED  PACKETS  BYTES    DROPPED  LOST    MARKED  BACKLOG  HOSTS  CONNECTIONS  RTT
   down              20M    0      0         0        0        0        0       0       0        0      0            -
 ` + engines + `
+DROPPED        FULL  YOUNG  DEAF  TOLD
+wan0 out bulk  80    12     5     3
+
 QUEUE          RATE  GIVEN  BACKLOG  PACKETS  BYTES    DROPPED  LOST    HOST          CONNECTION
 wan0 out bulk  0     8k     30000    0        0        0        0       -             without a state
 wan0 out bulk  4M    20M    20000    900      1200000  80       123040  192.168.1.10  tcp 203.0.113.2:50001 (192.168.1.10:40000) -> 198.51.100.7:443

@@ -64,6 +64,9 @@ func (q *Queues) Print(w io.Writer, form QueueForm) error {
 		}
 	}
 	if form.Verbose {
+		if err := q.printWhy(w); err != nil {
+			return err
+		}
 		if err := q.printConnections(w); err != nil {
 			return err
 		}
@@ -183,6 +186,26 @@ func milliseconds(ms float64) string {
 
 // bitRate returns bytes per second as bit/s.
 func bitRate(bytes float64) string { return units.Short(bytes * 8) }
+
+// printWhy says why the queues have dropped packets.
+func (q *Queues) printWhy(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	any := false
+	for i := range q.Trees {
+		for k := range q.Trees[i].Queues {
+			queue := &q.Trees[i].Queues[k]
+			if queue.Why == (dataplane.QueueDrops{}) {
+				continue
+			}
+			if !any {
+				fmt.Fprintln(t, "\nDROPPED\tFULL\tYOUNG\tDEAF\tTOLD")
+				any = true
+			}
+			fmt.Fprintf(t, "%s %s\t%d\t%d\t%d\t%d\n", q.Trees[i].title(QueueForm{}), queue.Name, queue.Why.Full, queue.Why.Young, queue.Why.Deaf, queue.Why.Told)
+		}
+	}
+	return t.Flush()
+}
 
 // printConnections prints the connections that the queues show, those of a queue together.
 func (q *Queues) printConnections(w io.Writer) error {

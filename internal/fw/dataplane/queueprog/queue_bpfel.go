@@ -14,8 +14,9 @@ import (
 )
 
 type QueueMoment struct {
-	_   structs.HostLayout
-	Now uint64
+	_    structs.HostLayout
+	Now  uint64
+	Took uint64
 }
 
 type QueueQueueClass struct {
@@ -82,7 +83,8 @@ type QueueQueueClass struct {
 	Sent       uint64
 	Packets    uint64
 	Granted    uint64
-	Pad5       [5]uint64
+	Served     uint64
+	Why        [4]uint64
 	Fresh      int64
 	Trickle    int64
 	Marked     uint64
@@ -103,7 +105,7 @@ type QueueQueueCounter struct {
 	Class   uint32
 	Rate    uint32
 	Next    uint32
-	Fresh   uint8
+	_       [1]byte /* unsupported bitfield */
 	Tell    uint8
 	Kind    uint8
 	Grace   uint8
@@ -177,18 +179,25 @@ type QueueQueueSection struct {
 		Us      uint64
 		Ms      uint32
 		Tick    uint32
-		Class   uint32
-		Round   uint32
+		Total   uint64
+		Start   uint32
+		Tree    uint32
+		Given   uint64
 		Left    uint64
 		Wants   uint64
 		Weights uint64
 		Hungry  uint64
-		Levels  uint32
-		Level   uint32
+		Began   uint32
 		Begin   uint32
 		End     uint32
+		Phase   uint32
+		At      uint32
+		Parent  uint32
+		Next    uint32
+		Levels  uint32
+		Level   uint32
+		Rounds  uint32
 	}
-	_     [40]byte
 	Heads [1024]struct {
 		_     structs.HostLayout
 		First uint32
@@ -209,9 +218,11 @@ type QueueQueueSection struct {
 		Device   uint32
 	}
 	Places [16384]struct {
-		_   structs.HostLayout
-		Out uint8
-		In  uint8
+		_       structs.HostLayout
+		Out     uint8
+		In      uint8
+		OutMore uint8
+		InMore  uint8
 	}
 	Full  [65536]uint8
 	On    [4096]uint8
@@ -240,9 +251,12 @@ type QueueTrial struct {
 		Fallback uint8
 		_        [3]byte
 		Class    uint32
+		Why      uint32
 		Handle   uint32
 	}
+	_       [4]byte
 	Host    uint64
+	Now     uint64
 	Packets uint32
 	Passed  uint32
 	Marked  uint32
@@ -266,7 +280,7 @@ const (
 	QueueVarQueueData        = "queue_data"
 	QueueVarQueueHostSlots   = "queue_host_slots"
 	QueueVarQueueSlots       = "queue_slots"
-	QueueVarTestHost         = "test_host"
+	QueueVarTestNow          = "test_now"
 )
 
 // LoadQueue returns the embedded CollectionSpec for Queue.
@@ -336,7 +350,7 @@ type QueueVariableSpecs struct {
 	QueueData      *ebpf.VariableSpec `ebpf:"queue_data"`
 	QueueHostSlots *ebpf.VariableSpec `ebpf:"queue_host_slots"`
 	QueueSlots     *ebpf.VariableSpec `ebpf:"queue_slots"`
-	TestHost       *ebpf.VariableSpec `ebpf:"test_host"`
+	TestNow        *ebpf.VariableSpec `ebpf:"test_now"`
 }
 
 // QueueObjects contains all objects after they have been loaded into the kernel.
@@ -386,7 +400,7 @@ type QueueVariables struct {
 	QueueData      *ebpf.Variable `ebpf:"queue_data"`
 	QueueHostSlots *ebpf.Variable `ebpf:"queue_host_slots"`
 	QueueSlots     *ebpf.Variable `ebpf:"queue_slots"`
-	TestHost       *ebpf.Variable `ebpf:"test_host"`
+	TestNow        *ebpf.Variable `ebpf:"test_now"`
 }
 
 // QueuePrograms contains all programs after they have been loaded into the kernel.
