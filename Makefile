@@ -143,9 +143,22 @@ test-kernels: weir
 fuzz: need-go
 	script/fuzz '$(GO)' '$(FUZZTIME)'
 
-.PHONY: generate
+# The largest objects are compiled beside each other. No generator needs what another one makes.
+.PHONY: generate generate-xdp generate-tc generate-layout generate-others
+GENERATE = BPF2GO_CC=$(CLANG) BPF2GO_STRIP=$(LLVM_STRIP) BPF2GO_CFLAGS='$(BPF_CFLAGS)' $(GO) generate
+
 generate: need-go need-clang
-	BPF2GO_CC=$(CLANG) BPF2GO_STRIP=$(LLVM_STRIP) BPF2GO_CFLAGS='$(BPF_CFLAGS)' $(GO) generate ./...
+	@$(GO) tool -n bpf2go >/dev/null # built once
+	@$(MAKE) --no-print-directory -j"$$(nproc)" generate-xdp generate-tc generate-layout generate-others
+
+generate-xdp generate-tc: generate-%:
+	$(GENERATE) -run '/$*\.bpf\.c$$' ./internal/fw/dataplane
+
+generate-layout:
+	$(GENERATE) -run ' ./shuffle ' ./internal/fw/dataplane
+
+generate-others:
+	$(GENERATE) -skip '/(xdp|tc)\.bpf\.c$$| ./shuffle ' ./...
 
 .PHONY: need-clang
 need-clang:

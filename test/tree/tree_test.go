@@ -46,6 +46,28 @@ func TestSourceLength(t *testing.T) {
 	}
 }
 
+// TestBPFIsGenerated checks that a go:generate names each BPF program: "make generate" is what
+// compiles them with warnings as errors.
+func TestBPFIsGenerated(t *testing.T) {
+	root := testenv.Root(t)
+	generated := make(map[string]bool)
+	walk(t, root, ".go", func(path string, text []byte) {
+		for line := range bytes.Lines(text) {
+			if source := bytes.TrimSpace(line[bytes.LastIndexByte(line, ' ')+1:]); bytes.HasPrefix(line, []byte("//go:generate go tool bpf2go ")) {
+				generated[filepath.Join(filepath.Dir(path), string(source))] = true
+			}
+		}
+	})
+	walk(t, root, ".bpf.c", func(path string, _ []byte) {
+		if !generated[path] {
+			t.Errorf("no go:generate compiles %s", relative(t, root, path))
+		}
+	})
+	if len(generated) < 10 {
+		t.Errorf("only %d programs are generated", len(generated))
+	}
+}
+
 // walk calls f for every file with the suffix, but for vendored, hidden and
 // test data.
 func walk(t *testing.T, root, suffix string, f func(path string, text []byte)) {
