@@ -13,6 +13,7 @@ func tooFewQueues(v *view) (o outcome) {
 	filled := v.spreadable()
 	for _, n := range v.nics {
 		v.fullTargets(&o, n, filled)
+		v.needless(&o, n)
 		if n.queueCount() == 0 || len(n.queues) == 0 && n.counted && n.link.RxPackets > 0 {
 			o.lacks(v, "statistics."+n.Name)
 			continue

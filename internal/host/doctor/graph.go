@@ -64,6 +64,7 @@ var Graph = slices.Concat(
 	explains("PPP-1", onCores, "a hash sees one flow: the session first", "RSS-1"),
 	explains("IRQ-1", onCores, "the queues first: on cores of their own they may have room", "RPS-1/shared"),
 	explains("IFB-1", onDevice, "the device's one queue first", "SHAPE-1"),
+	explains("RPS-1/needless", onCores, "first without RPS: it hands over each packet, and spreads nothing that the queues have not spread", "CPU-1", "CPU-2", "RING-1", "SQZ-1"),
 	brings("PPP-1", "the session first: its packets come to this core"),
 	brings("IFB-1", "the device's one queue first"),
 	brings("RSS-1", "the queue first: it brings this core its packets"),

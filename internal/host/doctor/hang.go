@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"weir/internal/units"
 )
@@ -51,13 +52,14 @@ func stalled(v *view, n *nic, o *outcome) {
 }
 
 // deaf finds cards whose port still receives while the card hands nothing on: its own memory
-// is full, and no queue moves. Only a reset ends that.
+// is full, and no queue moves. Only a reset ends that. A port that nothing of this box uses may
+// belong to a program that took the card over.
 func (v *view) deaf(n *nic, o *outcome) {
 	lost, counter := v.lost(n)
 	if lost < fewLost || n.link.RxPackets > 0 || n.virtual || n.XDP != "" {
 		return
 	}
-	o.add(Finding{
+	f := Finding{
 		Severity: Critical, Subject: n.Name, core: -1, weight: float64(lost), kind: "receive", bites: true,
 		Says:     fmt.Sprintf("%s receives, but hands nothing on: all of %s packets in %s were lost in the card", n.Name, units.Thousands(int(lost)), seconds(v.Seconds)),
 		Evidence: []string{grew(counter, n.Name, lost, v.Seconds), "rx_packets of " + n.Name + ": none", "driver " + cmp.Or(n.Driver, "unknown")},
@@ -66,7 +68,22 @@ func (v *view) deaf(n *nic, o *outcome) {
 			{Command: "dmesg | grep " + n.Name, Text: "see what the driver says; a newer kernel or firmware is the lasting cure"},
 		},
 		Expect: "rx_packets grows again",
-	})
+	}
+	if !v.inUse(n) {
+		f.Severity, f.bites = Notice, false
+		f.Says = fmt.Sprintf("%s loses all that it receives (%s packets in %s), and nothing of this box uses it: it is idle, or a program has it", n.Name, units.Thousands(int(lost)), seconds(v.Seconds))
+		f.Expect = "nothing changes for this box"
+		f.Remedies = []Remedy{{Command: "ip link set dev " + n.Name + " down", Text: "if nothing uses the port; a program that has it (DPDK, netmap, AF_XDP) counts its own packets"}}
+	}
+	o.add(f)
+}
+
+// inUse reports whether something of this box uses a card: it sends by it, or a route, a bridge, a bond or a
+// VLAN does.
+func (v *view) inUse(n *nic) bool {
+	return n.link.TxPackets > 0 || n.Master != "" ||
+		slices.ContainsFunc(v.Routes, func(r Route) bool { return r.Interface == n.Name }) ||
+		slices.ContainsFunc(v.Interfaces, func(d Interface) bool { return d.Parent == n.Name && d.Up })
 }
 
 func timesOf(n uint64) string {

@@ -3,16 +3,19 @@ package doctor
 import (
 	"maps"
 	"net/netip"
+	"slices"
 	"testing"
 )
 
-// harmless are facts of a machine that look like a fault and are none. Each comes with a
+// A lookalike is a fact of a machine that looks like a fault and is none. It comes with a
 // similar fact that is a fault, so a check that never finds anything fails the test.
-var harmless = []struct {
+type lookalike struct {
 	name, check   string
 	change, fault func(b *box)
 	severity      Severity // severity of the fault
-}{
+}
+
+var harmless = slices.Concat(hardlyBusy, []lookalike{
 	{
 		name: "XDP drops by policy on virtio_net", check: "RING-1", severity: Critical,
 		change: func(b *box) {
@@ -408,7 +411,7 @@ var harmless = []struct {
 		change: func(b *box) { b.core(2, 2, 0, 0).steal(2, 60) },
 		fault:  func(b *box) { b.core(2, 30, 0, 0).steal(2, 60) },
 	},
-}
+})
 
 // counted makes a counter of a card's driver grow from 0.
 func (b *box) counted(name, key string, n uint64) *box {

@@ -86,7 +86,7 @@ func (v *view) ring(n *nic, lost uint64, counter string) Finding {
 		f.Expect = "less loss, or none"
 		f.relief = true
 	default:
-		v.burst(n, c, &f, share, counter)
+		v.burst(n, c, &f, lost, share, counter)
 		f.Remedies = append(f.Remedies, withoutASPM(n, "keep the slot awake: while it sleeps (ASPM), nothing is taken out of the card")...)
 	}
 	return f
@@ -94,7 +94,7 @@ func (v *view) ring(n *nic, lost uint64, counter string) Finding {
 
 // burst describes a loss while cores have room: packets arrive in bursts that are larger
 // than the ring holds until it is emptied.
-func (v *view) burst(n *nic, c *core, f *Finding, share float64, counter string) {
+func (v *view) burst(n *nic, c *core, f *Finding, lost uint64, share float64, counter string) {
 	f.plain = fmt.Sprintf("%s loses %s of its packets at its ring", n.Name, percent(share))
 	f.Says = f.plain + " while cores have room: bursts are longer than the ring"
 	f.cores = idsOf(v.cores) // whichever of them empties the ring
@@ -118,6 +118,10 @@ func (v *view) burst(n *nic, c *core, f *Finding, share float64, counter string)
 	if slow := v.deepest(); slow != nil {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("an idle core wakes from %s after %d µs", slow.Name, slow.ExitUsec))
 	}
+	if n.Rings.Rx > 0 && lost+n.link.RxPackets < uint64(n.Rings.Rx) && !fifo.MatchString(counter) {
+		n.keepsPlaces(f, lost)
+		return
+	}
 	if beforeRing(counter, c, holds) {
 		v.ownMemory(n, f, share)
 		return
@@ -128,6 +132,17 @@ func (v *view) burst(n *nic, c *core, f *Finding, share float64, counter string)
 		return
 	}
 	n.interruptSooner(f)
+}
+
+// keepsPlaces describes a ring that is full although fewer packets came than it has places: its driver
+// does not give the places back, and a longer ring would only fill later.
+func (n *nic) keepsPlaces(f *Finding, lost uint64) {
+	f.Says = fmt.Sprintf("%s, although all that came (%d) would fit: its driver does not give the ring's places back", f.plain, lost+n.link.RxPackets)
+	f.Remedies = []Remedy{{Command: fmt.Sprintf("ip link set dev %s down; ip link set dev %s up", n.Name, n.Name), Text: "the driver then fills its ring anew; if the loss comes again, a newer kernel or driver is the cure"}}
+	if n.XDP != "" {
+		f.Remedies = append([]Remedy{{Command: "ip link set dev " + n.Name + " xdp off", Text: "try first without the XDP program, or attach it in generic mode (xdpgeneric): some drivers lose places of what a program passes on"}}, f.Remedies...)
+	}
+	f.Expect = "no loss at this rate"
 }
 
 // fifo matches counters of a card's own memory, in front of the ring.
@@ -270,6 +285,9 @@ func unshapedDrops(v *view) outcome {
 	for i := range v.Interfaces {
 		if d := &v.Interfaces[i]; d.Up && userSpace[d.Kind] && v.vpnOf(d.Name) == nil { // weir vpn affinity says it of weir's own
 			v.programDrops(d, &o)
+		}
+		if d := &v.Interfaces[i]; d.Up && fieldBus[d.Kind] {
+			v.busDrops(d, &o)
 		}
 	}
 	return o

@@ -61,6 +61,9 @@ const (
 // its governor raises the clock only after some ten milliseconds of load.
 const crawl = 0.125
 
+// fewArrive is the rate, in packets a second, below which hardly anybody waits for single packets.
+const fewArrive = 100
+
 // sampling lists governors that choose the clock of a driver without turbo by the load that
 // they saw. Processors that choose by themselves do so within a packet.
 var sampling = map[string]bool{"ondemand": true, "conservative": true, "schedutil": true, "interactive": true}
@@ -118,9 +121,14 @@ func governor(v *view) (o outcome) {
 	if slices.ContainsFunc(v.cores, func(c *core) bool { return c.busy >= working }) || v.received() == 0 {
 		delete(by, crawling) // what is busy matters more, and where nothing comes nothing waits
 	}
+	quiet := float64(v.received()) < fewArrive*v.Seconds
 	for _, s := range []slowness{lowest, limited, farBelow, belowKept, crawling} {
 		if len(by[s]) > 0 {
-			o.add(slowCores(s, by[s]))
+			f := slowCores(s, by[s])
+			if s == crawling && quiet {
+				f.Severity = Notice // an idle router's clock is rightly low
+			}
+			o.add(f)
 		}
 	}
 	return o

@@ -28,6 +28,9 @@ func refusedByTunnels(v *view) (o outcome) {
 	return o
 }
 
+// someRefused is how many packets a tunnel refuses that a far end which is away does not explain alone.
+const someRefused = 100
+
 func (v *view) refusedBy(o *outcome, d *Interface, sends bool, lost, passed uint64) {
 	share := float64(lost) / float64(max(1, lost+passed))
 	if lost < fewLost || share < lossLimits {
@@ -44,8 +47,11 @@ func (v *view) refusedBy(o *outcome, d *Interface, sends bool, lost, passed uint
 		Remedies: refusalRemedies(d, sends),
 		Expect:   "the counter no longer grows",
 	}
-	if share >= held && lost >= few {
+	switch {
+	case share >= held && lost >= few:
 		f.Severity = Critical
+	case lost < someRefused && passed > lost:
+		f.Severity, f.bites = Notice, false // it carries the rest: a far end was away for a moment
 	}
 	o.add(f)
 }

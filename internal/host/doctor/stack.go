@@ -313,7 +313,10 @@ func (v *view) moreTCPMemory() Remedy {
 // What it forwards is not counted there.
 func sentAgain(v *view) (o outcome) {
 	const least = 1000 // segments, below which a share says little
-	sent, again := v.counted("Tcp.OutSegs"), v.counted("Tcp.RetransSegs")
+	sent, again, first := v.counted("Tcp.OutSegs"), v.counted("Tcp.RetransSegs"), v.counted("TcpExt.TCPSynRetrans")
+	// Far ends that are gone, or a filter that drops, let only the first segment of a connection be
+	// sent again: the way may be sound.
+	again -= min(again, first)
 	share := float64(again) / float64(max(1, sent))
 	// A way on which little gets through carries few segments. One connection to a far end that
 	// is gone sends a few again, and ever more seldom.
@@ -334,8 +337,11 @@ func sentAgain(v *view) (o outcome) {
 	if share >= moreAgain {
 		f.Severity = Warning
 	}
-	if share >= muchAgain {
+	switch {
+	case share >= muchAgain:
 		f.Remedies = slices.Concat(v.withoutTSO(), v.slowerBoards(), f.Remedies)
+	case share >= badCards:
+		f.Remedies = append(f.Remedies, v.withoutTSO()...)
 	}
 	o.add(f)
 	return o
@@ -365,6 +371,9 @@ const moreAgain = 0.02
 // muchAgain is the share of segments sent again that few ways are as bad as: cards that send
 // large packets wrongly are.
 const muchAgain = 0.1
+
+// badCards is the share from which on a card is worth a test that costs nothing.
+const badCards = 0.05
 
 // withoutTSO returns the commands that make the kernel, not the cards, cut large packets.
 func (v *view) withoutTSO() (remedies []Remedy) {

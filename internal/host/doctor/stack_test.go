@@ -21,7 +21,7 @@ var stackChanges = []change{
 		b.stack("Ip.InHdrErrors", 90000).stack("Icmp.OutTimeExcds", 900).stack("Ip.InReceives", 800000)
 	}},
 	{"TUN-2", Critical, func(b *box) { b.refusing("wg0", "wireguard", 4000) }},
-	{"TUN-2", Warning, func(b *box) { b.refusing("vxlan0", "vxlan", 40) }},
+	{"TUN-2", Warning, func(b *box) { b.refusing("vxlan0", "vxlan", 400) }},
 	{"IPSEC-2", Critical, func(b *box) { b.stack("Xfrm.InStateSeqError", 9000).stack("Ip.InReceives", 800000) }},
 	{"IPSEC-2", Warning, func(b *box) { b.stack("Xfrm.InNoStates", 90).stack("Ip.InReceives", 800000) }},
 	{"NFQ-1", Critical, func(b *box) {
@@ -62,7 +62,8 @@ var stackChanges = []change{
 			b.core(id, 7, 5, 40)
 		}
 	}},
-	{"WIFI-1", Warning, func(b *box) { b.wireless(9000, 1900, 0, 0, 0) }},
+	{"WIFI-1", Warning, func(b *box) { b.wireless(9000, 5900, 0, 0, 0) }},
+	{"WIFI-1", Notice, func(b *box) { b.wireless(9000, 1900, 0, 0, 0) }},
 	{"WIFI-1", Warning, func(b *box) { b.wireless(9000, 0, 9300, 700, 196) }},
 	{"WIFI-1", Warning, func(b *box) { b.wireless(90000, 0, 0, 0, 256-81) }},
 	{"PCI-2", Warning, func(b *box) { b.bus("eth0", "BadTLP", 300) }},
@@ -135,7 +136,7 @@ func TestSegmentation(t *testing.T) {
 		on     bool
 		driver string
 		want   bool
-	}{{60000, true, "r8169", true}, {2000, true, "r8169", false}, {60000, false, "r8169", false}, {60000, true, "virtio_net", false}} {
+	}{{60000, true, "r8169", true}, {5000, true, "r8169", true}, {2000, true, "r8169", false}, {60000, false, "r8169", false}, {60000, true, "virtio_net", false}} {
 		b := newBox(4)
 		b.card("eth0", c.driver, 1000, 4, 4).Features["tx-tcp-segmentation"] = c.on
 		b.traffic("eth0", 800, 9000, 9000, 9000, 9000).stack("Tcp.OutSegs", 90000).stack("Tcp.RetransSegs", c.again)
