@@ -77,6 +77,10 @@ func (j *Auditor) Check(l Line) Finding {
 		return f
 	}
 	r := j.pick(l.Key)
+	if (r == nil || r.Pattern()) && tells.MatchString(l.Key) {
+		f.Verdict, f.Why = Elsewhere, "it tells something, and sets nothing"
+		return f
+	}
 	if r != nil {
 		f.Weir = r.Weir
 	} else if verdict, why, known := card(l); known && j.Target.Family() == linux {

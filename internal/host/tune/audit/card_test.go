@@ -71,3 +71,46 @@ func TestCardsElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// TestTells checks that what only tells something in sysctl's output is no unknown setting.
+func TestTells(t *testing.T) {
+	for _, c := range []struct {
+		target, text string
+		want         audit.Verdict
+	}{
+		{"freebsd-14", "kern.ostype: FreeBSD", audit.Elsewhere},
+		{"freebsd-14", "net.inet.ip.intr_queue_drops: 912", audit.Elsewhere},
+		{"freebsd-14", "dev.igc.0.queue_rx_0.rxd_head: 231", audit.Elsewhere},
+		{"freebsd-14", "net.inet.tcp.hostcache.count: 12", audit.Elsewhere},
+		{"freebsd-14", "dev.igc.0.%desc: Intel(R) Ethernet Controller I226-V", audit.Elsewhere},
+		{"freebsd-14", "net.inet.ip.intr_queue_maxlen: 512", audit.Valid},
+		{"linux", "net.netfilter.nf_conntrack_count = 1200", audit.Elsewhere},
+		{"linux", "kernel.osrelease = 6.12.0", audit.Elsewhere},
+		{"linux", "net.netfilter.nf_conntrack_max = 262144", audit.Valid},
+	} {
+		j := judge(t, c.target)
+		found, _, err := audit.Read(strings.NewReader(c.text+"\n"), "sysctl-a.txt", j.Known)
+		if err != nil || len(found) != 1 {
+			t.Errorf("%s: %+v, %v", c.text, found, err)
+			continue
+		}
+		if f := j.Check(found[0]); f.Verdict != c.want {
+			t.Errorf("%s: %s, want %s", c.text, f.Says(), c.want)
+		}
+	}
+}
+
+// TestRemark checks that a remark in parentheses leaves a setting in force, and that the commands of tasks
+// set cards.
+func TestRemark(t *testing.T) {
+	j := judge(t, "freebsd-14")
+	found, _, err := audit.Read(strings.NewReader("net.inet.tcp.keepidle=62000 # (default 7200000)\nnet.inet.tcp.keepidle=10000 (default 65000)\n"), "notes.md", j.Known)
+	if notes := j.Across(found); err != nil || len(notes) != 1 || !notes[0].Harmful {
+		t.Errorf("%+v, %+v, %v", found, notes, err)
+	}
+	linux := judge(t, "linux")
+	found, passed, err := audit.Read(strings.NewReader("- name: offloads\n  ansible.builtin.command: ethtool -K eth0 lro off gro on\n"), "tasks.yml", linux.Known)
+	if err != nil || len(found) != 2 || len(passed) != 0 {
+		t.Errorf("%+v, %+v, %v", found, passed, err)
+	}
+}

@@ -35,7 +35,7 @@ type Passed struct {
 // setting that is off. Linux's files may have a minus before a key, slashes in it, and a
 // semicolon before a comment; tuned's have an arrow for a value that may only grow. A
 // backslash continues a command.
-var settingForm = regexp.MustCompile(`^([#;]*)\s*-?([A-Za-z_][A-Za-z0-9_-]*(?:[./][A-Za-z0-9_%*-]+)*)(\s*)=>?\s*("[^"]*"|'[^']*'|[^\s"'#\\]+(?:[ \t]+[0-9]+)*)?\s*\\?(#.*)?$`)
+var settingForm = regexp.MustCompile(`^([#;]*)\s*-?([A-Za-z_][A-Za-z0-9_-]*(?:[./][A-Za-z0-9_%*-]+)*)(\s*)=>?\s*("[^"]*"|'[^']*'|[^\s"'#\\]+(?:[ \t]+[0-9]+)*)?\s*\\?(?:\((?:default|was|old)\b[^()]*\)\s*)?(#.*)?$`)
 
 // Read finds the lines that set something: in the form of configuration files, as a
 // command (sysctl, sysrc, echo into a file), as sysctl prints it, in tables of Markdown
@@ -126,9 +126,9 @@ func unread(text []string, lines []Line, given, silent, used map[int]bool, file 
 	return passed
 }
 
-// isSilent reports whether a line says nothing: it is blank, or a comment.
+// isSilent reports whether a line says nothing: it is blank, a comment, or has only tags of HTML.
 func isSilent(text string) bool {
-	return strings.Trim(text, "-=|+:`~ ") == "" || slices.ContainsFunc([]string{"#", ";", "//", "<!--", "!"}, func(mark string) bool { return strings.HasPrefix(text, mark) })
+	return strings.Trim(text, "-=|+:`~ ") == "" || strings.HasPrefix(text, "<") && strings.TrimSpace(tagForm.ReplaceAllString(text, "")) == "" || slices.ContainsFunc([]string{"#", ";", "//", "<!--", "!"}, func(mark string) bool { return strings.HasPrefix(text, mark) })
 }
 
 // A document is a file that is being read, with what the lines before said.
@@ -213,6 +213,9 @@ func readLine(text, file string, known func(key string) bool) []Line {
 		return []Line{{Key: m[2], Value: m[3], Off: strings.TrimSpace(m[1]) != ""}}
 	}
 	if m := printedForm.FindStringSubmatch(text); m != nil && known(m[1]) {
+		return []Line{{Key: m[1], Value: m[2]}}
+	}
+	if m := toldForm.FindStringSubmatch(text); m != nil && tells.MatchString(m[1]) {
 		return []Line{{Key: m[1], Value: m[2]}}
 	}
 	if m := nixForm.FindStringSubmatch(text); m != nil {

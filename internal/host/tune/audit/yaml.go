@@ -328,6 +328,9 @@ func (t *tree) scalar(n *yaml.Node) (found bool) {
 			text = strings.Trim(m[1], `"'`)
 		}
 		lines := readCommand(text, t.file)
+		if lines == nil {
+			lines = readCard(text)
+		}
 		if m := settingForm.FindStringSubmatch(text); m != nil && isKey(db.Dotted(m[2])) {
 			lines = []Line{{Key: db.Dotted(m[2]), Value: strings.Trim(m[4], `"'`), Off: m[1] != ""}}
 		}
