@@ -83,7 +83,7 @@ file cannot be read, or nothing in it is understood.`,
 		},
 	}
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "also print the lines that are passed over")
-	c.Flags().StringVar(&name, "target", "", "`system` of the files: linux, freebsd-15, pfsense-2.8, opnsense-26.1 …")
+	c.Flags().StringVar(&name, "target", "", "`system` of the files: linux, freebsd-15, pfsense-2.8, opnsense-26.7 …")
 	jsonFlag(c, &asJSON)
 	return c
 }

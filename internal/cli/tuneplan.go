@@ -123,7 +123,7 @@ func (f *tuneFlags) plan(changes bool, keys []string) (*tune.Host, *tune.Plan, e
 // addTarget adds the flags for settings of other systems.
 func (f *tuneFlags) addTarget(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.target, "target", targetLinux, "`system` to write for: linux, freebsd-15, pfsense-2.8, opnsense-26.1 …")
+	flags.StringVar(&f.target, "target", targetLinux, "`system` to write for: linux, freebsd-15, pfsense-2.8, opnsense-26.7 …")
 	flags.StringVar(&f.driver, "driver", "", "of another system: the cards' `driver`, such as igb or ix")
 }
 

@@ -339,7 +339,7 @@ func TestRedirectClaimsNoSpeed(t *testing.T) {
 
 // TestUnknownVersion checks that, for an unknown version, all lines are comments.
 func TestUnknownVersion(t *testing.T) {
-	for _, name := range []string{"freebsd-16", "pfsense-2.9", "opnsense-26.7"} {
+	for _, name := range []string{"freebsd-16", "pfsense-2.9", "opnsense-27.1"} {
 		target, err := Find(name)
 		if err != nil || target.Base != "" {
 			t.Fatalf("%s: %+v, %v", name, target, err)
