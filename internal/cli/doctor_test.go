@@ -89,9 +89,9 @@ func TestPIDNamespace(t *testing.T) {
 		}
 		return
 	}
-	for _, command := range []string{"doctor", "affinity"} {
+	for _, command := range []string{"doctor", "affinity", "affinity auto --dry-run"} {
 		var out, said bytes.Buffer
-		Run(t.Context(), &Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &said}, []string{command, "--interval", "200ms"})
+		Run(t.Context(), &Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &said}, append(strings.Fields(command), "--interval", "200ms"))
 		if want := "this is a PID namespace, where the kernel's threads are not seen"; !strings.Contains(out.String(), want) {
 			t.Errorf("weir %s does not say %q:\n%s%s", command, want, out.String(), said.String())
 		}

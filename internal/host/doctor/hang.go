@@ -69,7 +69,7 @@ func (v *view) deaf(n *nic, o *outcome) {
 		},
 		Expect: "rx_packets grows again",
 	}
-	if !v.inUse(n) {
+	if v.leftAlone(n) {
 		f.Severity, f.bites = Notice, false
 		f.Says = fmt.Sprintf("%s loses all that it receives (%s packets in %s), and nothing of this box uses it: it is idle, or a program has it", n.Name, units.Thousands(int(lost)), seconds(v.Seconds))
 		f.Expect = "nothing changes for this box"
@@ -78,11 +78,15 @@ func (v *view) deaf(n *nic, o *outcome) {
 	o.add(f)
 }
 
-// inUse reports whether something of this box uses a card: it sends by it, or a route, a bridge, a bond or a
-// VLAN does.
-func (v *view) inUse(n *nic) bool {
-	return n.link.TxPackets > 0 || n.Master != "" ||
-		slices.ContainsFunc(v.Routes, func(r Route) bool { return r.Interface == n.Name }) ||
+// leftAlone reports whether nothing of this box uses a card: nobody receives or sends by it, and no route, bridge,
+// bond or VLAN names it.
+func (v *view) leftAlone(n *nic) bool {
+	return !n.virtual && n.XDP == "" && n.link.RxPackets+n.link.TxPackets == 0 && n.Master == "" && !v.leadsTo(n)
+}
+
+// leadsTo reports whether a route or a VLAN leads to a card.
+func (v *view) leadsTo(n *nic) bool {
+	return slices.ContainsFunc(v.Routes, func(r Route) bool { return r.Interface == n.Name }) ||
 		slices.ContainsFunc(v.Interfaces, func(d Interface) bool { return d.Parent == n.Name && d.Up })
 }
 

@@ -57,6 +57,9 @@ func rings(v *view, n *nic, o *outcome) {
 		return
 	}
 	lost, counter := v.lost(n)
+	if v.leftAlone(n) {
+		return // HANG-1 says it
+	}
 	if share := float64(lost) / float64(max(1, lost+n.link.RxPackets)); lost >= fewLost && share >= seen {
 		o.add(v.ring(n, lost, counter))
 	}

@@ -110,3 +110,21 @@ func TestFullRing(t *testing.T) {
 		}
 	}
 }
+
+// TestIdlePort checks that a port that nothing uses raises no alarm, whatever its own memory loses.
+func TestIdlePort(t *testing.T) {
+	for route, want := range map[string]string{"eth1": "", "eth0": "HANG-1"} {
+		b := newBox(4)
+		b.card("eth0", "mlx5_core", 10000, 4, 4)
+		b.card("eth1", "mlx5_core", 10000, 4, 4)
+		b.loaded().cores(30, 0, 1, 2, 3).deafPort()
+		b.s.Routes = []Route{{Interface: route, Family: "inet"}}
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Verdict.Check != want {
+			t.Errorf("a route by %s: %s: %s; want %q", route, r.Verdict.Check, r.Verdict.Sentence, want)
+		}
+	}
+}

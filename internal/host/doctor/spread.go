@@ -63,6 +63,9 @@ func PlanSpread(s *Snapshot, keepQueues bool) *Spread {
 	if slices.Contains(v.Services, "irqbalance") && slices.ContainsFunc(p.Places, func(c Placement) bool { return c.Kind == KindIRQ }) {
 		p.Notes = append(p.Notes, "irqbalance runs, and will move interrupts again: stop it (systemctl disable --now irqbalance)")
 	}
+	if why := v.Unreadable["threads"]; why != "" {
+		p.Notes = append(p.Notes, "threads that receive stay where they run: "+why)
+	}
 	return p
 }
 
