@@ -177,8 +177,14 @@ func (v *view) few(n *nic, q *queue) Finding {
 	for _, q := range n.queues {
 		f.Remedies = append(f.Remedies, v.spread(n, q)...)
 	}
+	if other := c.user + c.system - c.threads; other >= beside {
+		f.Remedies = append(f.Remedies, Remedy{Command: "top -1 -H", Text: fmt.Sprintf("%s of %s is other work: find the program, and keep it off %s (CPUAffinity= of its unit, or taskset), whatever spreads the packets", percent(other), c.name(), c.name())})
+	}
 	return f
 }
+
+// beside is the share of a core's time from which on work beside the packets is worth moving.
+const beside = 0.3
 
 // besides names the other queues that bring the core of a queue a good part of its packets.
 func (v *view) besides(q *queue) (names []string) {

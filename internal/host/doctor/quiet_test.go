@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -125,6 +126,26 @@ func TestIdlePort(t *testing.T) {
 		}
 		if r.Verdict.Check != want {
 			t.Errorf("a route by %s: %s: %s; want %q", route, r.Verdict.Check, r.Verdict.Sentence, want)
+		}
+	}
+}
+
+// TestBeside checks that work beside the packets of a full core is named.
+func TestBeside(t *testing.T) {
+	for user, want := range map[float64]bool{40: true, 4: false} {
+		b := newBox(4)
+		b.card("eth0", "r8125", 2500, 1, 1)
+		b.traffic("eth0", 1400, 120000).core(0, 94-user, 4, user)
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := findingOf(r, "RPS-1")
+		if f == nil {
+			t.Fatalf("%g: no RPS-1", user)
+		}
+		if got := slices.ContainsFunc(f.Remedies, func(m Remedy) bool { return m.Command == "top -1 -H" }); got != want {
+			t.Errorf("%g %% of other work: named %t: %+v", user, got, f.Remedies)
 		}
 	}
 }
