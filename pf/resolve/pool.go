@@ -56,6 +56,9 @@ func (r *resolver) pools(in *ast.Rule, l *lists) {
 		if in.AfTo == nil {
 			r.settleFamily(t, l)
 		}
+		if t.rdr && in.AfTo == nil {
+			r.warnLoopback6(in, t.hosts, l)
+		}
 		if t.hops {
 			r.linkHops(t)
 		}

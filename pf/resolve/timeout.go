@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"fmt"
 	"strings"
 
 	"weir/pf/ast"
@@ -150,7 +151,8 @@ func (r *resolver) timeout(s *ast.Timeout) {
 }
 
 // checkAdaptive fills in the adaptive timeouts that are not set: as in pf, 60
-// and 120 per cent of the limit of states.
+// and 120 per cent of the limit of states. As in pf, an end that is not above the start turns
+// them off.
 func (r *resolver) checkAdaptive() {
 	t := &r.options.Timeouts
 	start, startSet := r.adaptive["adaptive.start"]
@@ -166,9 +168,13 @@ func (r *resolver) checkAdaptive() {
 	if !endSet {
 		at, other = start, end
 	}
-	d := diag.Diagnostic{Span: at.Name.Span.To(at.Value.Span), Message: "adaptive.end must be greater than adaptive.start"}
+	d := diag.Diagnostic{
+		Severity: diag.Warning, Span: at.Name.Span.To(at.Value.Span),
+		Message: fmt.Sprintf("timeouts do not adapt: adaptive.end (%d) is not greater than adaptive.start (%d)", t.AdaptiveEnd, t.AdaptiveStart),
+	}
 	if startSet && endSet {
 		d.Related = []diag.Related{{Span: other.Name.Span.To(other.Value.Span)}}
 	}
 	r.faults.Add(d)
+	t.AdaptiveStart, t.AdaptiveEnd = 0, 0
 }

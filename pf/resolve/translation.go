@@ -57,6 +57,9 @@ func (r *resolver) translationRule(in *ast.Translation) {
 	if r.faults.Errors() > before {
 		return
 	}
+	if in.Kind == ast.RdrRule && in.Target != nil {
+		r.warnLoopback6(&in.Rule, target.hosts, l)
+	}
 	said := false
 	l.accept = func(out *ast.Rule, _ [listed]int) bool {
 		t := *in
@@ -154,8 +157,6 @@ func (r *resolver) sourcePorts(p *ast.Pool) {
 	case p.MapE != nil && p.StaticPort:
 		r.faults.Errorf(p.MapE.Span, "map-e-portset and static-port exclude each other")
 	case p.Port == nil:
-	case p.Port.Star:
-		r.faults.Errorf(p.Port.Span, "nat takes a port or a range of ports, not :*")
 	case p.MapE != nil:
 		r.conflict(p.MapE.Span, "map-e-portset and a port exclude each other", p.Port.Span)
 	}
