@@ -9,11 +9,11 @@ import (
 	"io"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
 	"weir/internal/host/cpulist"
+	"weir/internal/pattern"
 )
 
 // ErrForeign is returned, wrapped, for a file in no form that doctor reads. Doctor
@@ -154,7 +154,7 @@ func (s *Snapshot) check() error {
 }
 
 // plainName matches names that a shell takes as they are, and no program as an option. Doctor's commands have them unquoted.
-var plainName = regexp.MustCompile(`^[\pL\pN_.][\pL\pN_.:@+=,%#-]*$`)
+var plainName = pattern.New(`^[\pL\pN_.][\pL\pN_.:@+=,%#-]*$`)
 
 // checkNames refuses names that would make another command of a remedy. The kernel allows them.
 func (s *Snapshot) checkNames() error {

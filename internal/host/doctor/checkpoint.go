@@ -2,31 +2,31 @@ package doctor
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"weir/internal/host/cpulist"
+	"weir/internal/pattern"
 )
 
 // Lines of Check Point's two tables. fw ctl affinity -l lists the cores of interfaces and
 // firewall instances. cpmq get -v lists the interrupt and core of each queue of a
 // multi-queue interface.
 var (
-	splitDevice = regexp.MustCompile(`^([a-zA-Z][\w.-]*): CPU (\d+(?: \d+)*)$`)
-	splitMulti  = regexp.MustCompile(`^Interface ([\w.-]+): has multi queue enabled$`)
-	splitActive = regexp.MustCompile(`^Active (\w+) interfaces:$`)
-	splitState  = regexp.MustCompile(`^([\w.-]+) \[(On|Off)\]$`)
-	splitNumber = regexp.MustCompile(`^The rx_num for (\w+) is: (\d+)(?: \(default\))?$`)
-	splitHead   = regexp.MustCompile(`^multi-queue affinity for (\w+) interfaces:$`)
-	splitTitle  = regexp.MustCompile(`^irq\s*\|\s*cpu\s*\|\s*queue$`)
-	splitQueue  = regexp.MustCompile(`^(\d+)\s+(\d+)\s+TxRx-(\d+)$`)
-	splitWorker = regexp.MustCompile(`^(?:fw|fwk)\d*_\d+$`)
+	splitDevice = pattern.New(`^([a-zA-Z][\w.-]*): CPU (\d+(?: \d+)*)$`)
+	splitMulti  = pattern.New(`^Interface ([\w.-]+): has multi queue enabled$`)
+	splitActive = pattern.New(`^Active (\w+) interfaces:$`)
+	splitState  = pattern.New(`^([\w.-]+) \[(On|Off)\]$`)
+	splitNumber = pattern.New(`^The rx_num for (\w+) is: (\d+)(?: \(default\))?$`)
+	splitHead   = pattern.New(`^multi-queue affinity for (\w+) interfaces:$`)
+	splitTitle  = pattern.New(`^irq\s*\|\s*cpu\s*\|\s*queue$`)
+	splitQueue  = pattern.New(`^(\d+)\s+(\d+)\s+TxRx-(\d+)$`)
+	splitWorker = pattern.New(`^(?:fw|fwk)\d*_\d+$`)
 	// The list may also have programs (fwd, vpnd, cvpnd: Check Point's sk97638).
 	// Their names end with a d and have no number. Names of interfaces have a number.
-	splitProgram = regexp.MustCompile(`^[a-z][a-z.]*d$`)
+	splitProgram = pattern.New(`^[a-z][a-z.]*d$`)
 	// Prose around the tables: a sentence. No line of a table looks like one.
-	splitProse = regexp.MustCompile(`^\S+(?: +\S+){3,}[.:!?]$`)
+	splitProse = pattern.New(`^\S+(?: +\S+){3,}[.:!?]$`)
 )
 
 // splitReader collects the rows of both tables.

@@ -3,13 +3,13 @@ package doctor
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"weir/internal/host/cpulist"
 	"weir/internal/host/irqname"
+	"weir/internal/pattern"
 	"weir/internal/units"
 )
 
@@ -283,7 +283,7 @@ func netisr(v *view) (o outcome) {
 	return o
 }
 
-var bsdQueue = regexp.MustCompile(`^dev\.([a-z]+\.\d+)\.queue(\d+)\.rx_packets$`)
+var bsdQueue = pattern.New(`^dev\.([a-z]+\.\d+)\.queue(\d+)\.rx_packets$`)
 
 // bsdQueues reads each queue's packets since boot, which older drivers report.
 func bsdQueues(v *view) (o outcome) {

@@ -3,16 +3,16 @@ package doctor
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 
+	"weir/internal/pattern"
 	"weir/internal/units"
 )
 
 // Driver statistics of damaged frames, and of frames refused for their length alone.
 // Wrong lengths point to MTUs, not to cables.
 var (
-	badFrames = regexp.MustCompile(`(?i)(?:^|[._])(?:rx[-_])?(?:crc|fcs|symbol|align|pcs_symbol|code)[-_]?err(?:or)?s?(?:_frames|_phy|\.nic)?$|^rx_(?:crc|jabbers?(?:_phy|\.nic)?)$`)
-	badLength = regexp.MustCompile(`(?i)^(?:port\.)?rx_(?:long_)?length_errors(?:\.nic)?$|^(?:port\.)?rx_oversize(?:_pkts_phy|\.nic)?$`)
+	badFrames = pattern.New(`(?i)(?:^|[._])(?:rx[-_])?(?:crc|fcs|symbol|align|pcs_symbol|code)[-_]?err(?:or)?s?(?:_frames|_phy|\.nic)?$|^rx_(?:crc|jabbers?(?:_phy|\.nic)?)$`)
+	badLength = pattern.New(`(?i)^(?:port\.)?rx_(?:long_)?length_errors(?:\.nic)?$|^(?:port\.)?rx_oversize(?:_pkts_phy|\.nic)?$`)
 )
 
 // seen is the share of lost or damaged packets below which nothing is reported. IEEE
@@ -41,7 +41,7 @@ func damaged(v *view) (o outcome) {
 
 // worstOf returns the matching counter that grew most. It does not add them up, because
 // several count the same frame.
-func (v *view) worstOf(name string, match *regexp.Regexp) (most uint64, counter string) {
+func (v *view) worstOf(name string, match *pattern.Pattern) (most uint64, counter string) {
 	if !v.sampled {
 		return 0, ""
 	}

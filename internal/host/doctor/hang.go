@@ -3,19 +3,19 @@ package doctor
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 
+	"weir/internal/pattern"
 	"weir/internal/units"
 )
 
 // hangs matches drivers' counts of a send queue that stood still until the kernel reset the
 // card (dev_watchdog).
-var hangs = regexp.MustCompile(`(?i)^(?:tx[-_]?(?:queue_\d+_)?(?:timeouts?|timeout_count|hang)|(?:queue_\d+_)?tx_timeout(?:s|_count)?|tx_hang_count|wd_expired|reset_fail_cnt)$`)
+var hangs = pattern.New(`(?i)^(?:tx[-_]?(?:queue_\d+_)?(?:timeouts?|timeout_count|hang)|(?:queue_\d+_)?tx_timeout(?:s|_count)?|tx_hang_count|wd_expired|reset_fail_cnt)$`)
 
 // lateSends matches counts of packets that the card did not report as sent in time. Drivers
 // then reset it.
-var lateSends = regexp.MustCompile(`(?i)^(?:queue_\d+_)?(?:tx_)?(?:missed_tx|missing_tx_cmpl|lost_tx_completions?)$`)
+var lateSends = pattern.New(`(?i)^(?:queue_\d+_)?(?:tx_)?(?:missed_tx|missing_tx_cmpl|lost_tx_completions?)$`)
 
 // stalled finds cards that stop sending. Each reset takes the link down.
 func stalled(v *view, n *nic, o *outcome) {

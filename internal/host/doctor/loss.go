@@ -3,9 +3,9 @@ package doctor
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"time"
 
+	"weir/internal/pattern"
 	"weir/internal/units"
 )
 
@@ -149,7 +149,7 @@ func (n *nic) keepsPlaces(f *Finding, lost uint64) {
 }
 
 // fifo matches counters of a card's own memory, in front of the ring.
-var fifo = regexp.MustCompile(`(?i)fifo|overflow|overrun`)
+var fifo = pattern.New(`(?i)fifo|overflow|overrun`)
 
 // longRing is from which time on a ring holds more than an idle core ever lets wait.
 const longRing = 100 * time.Millisecond

@@ -2,13 +2,13 @@ package doctor
 
 import (
 	"fmt"
-	"regexp"
 
+	"weir/internal/pattern"
 	"weir/internal/units"
 )
 
 // noMemory matches drivers' statistics of buffers that the kernel did not give them.
-var noMemory = regexp.MustCompile(`(?i)alloc\w*?[_ ](?:fail\w*|err\w*|discards?)$|(?:^|_)(?:no_skb|oom_discards?|rx_post_fail)$`)
+var noMemory = pattern.New(`(?i)alloc\w*?[_ ](?:fail\w*|err\w*|discards?)$|(?:^|_)(?:no_skb|oom_discards?|rx_post_fail)$`)
 
 // buffers checks for cards whose driver gets no memory for what comes. The kernel gives
 // memory in an interrupt from a reserve (min_free_kbytes), which others' writes and reads use

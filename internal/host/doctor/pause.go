@@ -2,10 +2,10 @@ package doctor
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"weir/internal/pattern"
 	"weir/internal/units"
 )
 
@@ -22,12 +22,12 @@ const (
 // (rx_flow_control_xoff, rx_pause_ctrl_phy, [mac] rx valid pause frames, p06_RxPause,
 // IEEE_rx_fdxfc), but they are made of the same words.
 var (
-	nameWord  = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+|\d+`)
-	pauseWord = regexp.MustCompile(`^(?:pause[ds]?|pausepkts|pauseframes|l?xoff|fdxfc|fc|pfc)$`)
+	nameWord  = pattern.New(`[A-Z]?[a-z]+|[A-Z]+|\d+`)
+	pauseWord = pattern.New(`^(?:pause[ds]?|pausepkts|pauseframes|l?xoff|fdxfc|fc|pfc)$`)
 	// What the same names also tell: for how long, the end of a pause, bytes.
-	otherWord = regexp.MustCompile(`^(?:l?xon|on|duration|usecs?|transitions?|bytes?|octets?|constant|storm|err\w*|bad|fec)$`)
-	inWord    = regexp.MustCompile(`^(?:rx|in|rcvd?|recv|received?|honou?red)$`)
-	outWord   = regexp.MustCompile(`^(?:tx|out|sent|send|xmit|transmit(?:ted)?)$`)
+	otherWord = pattern.New(`^(?:l?xon|on|duration|usecs?|transitions?|bytes?|octets?|constant|storm|err\w*|bad|fec)$`)
+	inWord    = pattern.New(`^(?:rx|in|rcvd?|recv|received?|honou?red)$`)
+	outWord   = pattern.New(`^(?:tx|out|sent|send|xmit|transmit(?:ted)?)$`)
 )
 
 // pauseDirection says which pause frames a driver's statistic counts.

@@ -3,25 +3,26 @@ package doctor
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"weir/internal/pattern"
 )
 
 var (
-	pfStatus  = regexp.MustCompile(`^Status: (Enabled|Disabled)(?: for \d+ days \d\d:\d\d:\d\d)?(?:\s+Debug: \S+)?$`)
-	pfCounter = regexp.MustCompile(`^  ([a-z][a-z0-9 .()_/-]*?)\s{2,}(\d+)(?:\s+(\d+\.\d)/s)?$`)
-	pfLimit   = regexp.MustCompile(`^(states|src-nodes|frags|tables|table-entries|pktdelay-pkts|anchors|eth-anchors)\s+hard limit\s+(\d+)$`)
-	pfTimeout = regexp.MustCompile(`^[a-z]+(?:\.[a-z.]+)?\s+\d+(?:s| states)$`)
+	pfStatus  = pattern.New(`^Status: (Enabled|Disabled)(?: for \d+ days \d\d:\d\d:\d\d)?(?:\s+Debug: \S+)?$`)
+	pfCounter = pattern.New(`^  ([a-z][a-z0-9 .()_/-]*?)\s{2,}(\d+)(?:\s+(\d+\.\d)/s)?$`)
+	pfLimit   = pattern.New(`^(states|src-nodes|frags|tables|table-entries|pktdelay-pkts|anchors|eth-anchors)\s+hard limit\s+(\d+)$`)
+	pfTimeout = pattern.New(`^[a-z]+(?:\.[a-z.]+)?\s+\d+(?:s| states)$`)
 	// Lines without a relevant figure.
-	pfOther = regexp.MustCompile(`^(?:Hostid:\s+0x[0-9a-f]+|Checksum:\s+0x[0-9a-f]+|Interface Stats for \S+\s+IPv4\s+IPv6|` +
+	pfOther = pattern.New(`^(?:Hostid:\s+0x[0-9a-f]+|Checksum:\s+0x[0-9a-f]+|Interface Stats for \S+\s+IPv4\s+IPv6|` +
 		`  (?:Bytes|Packets) (?:In|Out)(?:\s+\d+\s+\d+)?|    (?:Passed|Blocked)\s+\d+\s+\d+|(?:Limit |Source Tracking )?Counters(?:\s+Total\s+Rate)?|--- -s[imt] ---)$`)
-	pfTable = regexp.MustCompile(`^(State Table|Source Tracking Table|Fragments)(?:\s+Total\s+Rate)?$`)
+	pfTable = pattern.New(`^(State Table|Source Tracking Table|Fragments)(?:\s+Total\s+Rate)?$`)
 	// Settings of syncookies, each on its own line.
-	pfCookies = regexp.MustCompile(`^(?:Adaptive )?(Syncookies)(?: Watermarks)?$`)
-	pfSetting = regexp.MustCompile(`^  [a-z][a-z ]*?\s{2,}\S+(?: (?:%|states))?$`)
+	pfCookies = pattern.New(`^(?:Adaptive )?(Syncookies)(?: Watermarks)?$`)
+	pfSetting = pattern.New(`^  [a-z][a-z ]*?\s{2,}\S+(?: (?:%|states))?$`)
 	// FreeBSD's pfctl prints this first on a kernel without ALTQ.
-	pfNoALTQ = regexp.MustCompile(`^(?:pfctl: )?(?:No ALTQ support in kernel|ALTQ related functions disabled)$`)
+	pfNoALTQ = pattern.New(`^(?:pfctl: )?(?:No ALTQ support in kernel|ALTQ related functions disabled)$`)
 )
 
 // readPF reads the output of pfctl -si, which the output of -sm and -st may follow.

@@ -4,7 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
-	"regexp"
+
+	"weir/internal/pattern"
 )
 
 // Redact replaces each address of a snapshot by a stand-in. The same address always gets
@@ -119,8 +120,8 @@ func (r *redactor) mac(mac string) string {
 }
 
 var (
-	macText     = regexp.MustCompile(`(?i)\b[0-9a-f]{2}(?::[0-9a-f]{2}){5}\b`)
-	addressText = regexp.MustCompile(`(?i)\b\d{1,3}(?:\.\d{1,3}){3}\b|\b[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}\b`)
+	macText     = pattern.New(`(?i)\b[0-9a-f]{2}(?::[0-9a-f]{2}){5}\b`)
+	addressText = pattern.New(`(?i)\b\d{1,3}(?:\.\d{1,3}){3}\b|\b[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}\b`)
 )
 
 // text replaces addresses inside a text. Words that only look like addresses stay.

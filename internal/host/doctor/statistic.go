@@ -1,31 +1,32 @@
 package doctor
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
+
+	"weir/internal/pattern"
 )
 
 // rxPackets lists the drivers' names for the packets of one receive queue in ethtool -S.
 // If a driver splits the count, the parts are added up.
-var rxPackets = []*regexp.Regexp{
-	regexp.MustCompile(`^rx_queue_(\d+)_packets$`),                         // igb igc ixgbe ice virtio_net hv_netvsc
-	regexp.MustCompile(`^rx-(\d+)\.(?:rx_)?packets$`),                      // i40e iavf sfc
-	regexp.MustCompile(`^rx_?q?(\d+)_(?:packets|pkts)$`),                   // mlx4 mlx5 ionic
-	regexp.MustCompile(`^\[(\d+)\]: rx_(?:ucast|mcast|bcast)_packets$`),    // bnxt
-	regexp.MustCompile(`^queue_(\d+)_rx_cnt$`),                             // ena
-	regexp.MustCompile(`^rxq_?(\d+)(?:: rx_pkts|_packets|\.packets)$`),     // be2net
-	regexp.MustCompile(`^rvec_(\d+)_rx_pkts$`),                             // nfp
-	regexp.MustCompile(`^(\d+): rcv_pkts$`),                                // qede
-	regexp.MustCompile(`^rx_packets\[(\d+)\]$`),                            // gve
-	regexp.MustCompile(`^Queue\[(\d+)\] InPackets$`),                       // atlantic
-	regexp.MustCompile(`^q(\d+)_rx_pkt_n$`),                                // stmmac
-	regexp.MustCompile(`^\[rxq (\d+)\]: packets$|^rx_ring_(\d+)_packets$`), // others
+var rxPackets = []*pattern.Pattern{
+	pattern.New(`^rx_queue_(\d+)_packets$`),                         // igb igc ixgbe ice virtio_net hv_netvsc
+	pattern.New(`^rx-(\d+)\.(?:rx_)?packets$`),                      // i40e iavf sfc
+	pattern.New(`^rx_?q?(\d+)_(?:packets|pkts)$`),                   // mlx4 mlx5 ionic
+	pattern.New(`^\[(\d+)\]: rx_(?:ucast|mcast|bcast)_packets$`),    // bnxt
+	pattern.New(`^queue_(\d+)_rx_cnt$`),                             // ena
+	pattern.New(`^rxq_?(\d+)(?:: rx_pkts|_packets|\.packets)$`),     // be2net
+	pattern.New(`^rvec_(\d+)_rx_pkts$`),                             // nfp
+	pattern.New(`^(\d+): rcv_pkts$`),                                // qede
+	pattern.New(`^rx_packets\[(\d+)\]$`),                            // gve
+	pattern.New(`^Queue\[(\d+)\] InPackets$`),                       // atlantic
+	pattern.New(`^q(\d+)_rx_pkt_n$`),                                // stmmac
+	pattern.New(`^\[rxq (\d+)\]: packets$|^rx_ring_(\d+)_packets$`), // others
 }
 
 // vethPackets is veth's name for them. Other drivers use this name for an additional
 // count of what XDP saw.
-var vethPackets = regexp.MustCompile(`^rx_queue_(\d+)_xdp_packets$`)
+var vethPackets = pattern.New(`^rx_queue_(\d+)_xdp_packets$`)
 
 // rxQueue returns the queue whose packets a statistic of this device counts.
 func (i *Interface) rxQueue(name string) (n int, ok bool) {
@@ -56,7 +57,7 @@ func rxQueue(name string) (n int, ok bool) {
 
 // Driver statistics of packets that found no room: the ring had no free descriptor, or
 // the card's own memory was full.
-var noRoom = regexp.MustCompile(`(?i)^(?:(?:port[._])?rx[-_]?(?:missed(?:_errors|_cntr)?|no_buffer(?:_count)?|no_dma_resources|out_of_buffer|fifo_(?:errors|overflow)|over_errors|(?:fw_|ftq_)?discards?(?:_phy)?|buf_discard|` +
+var noRoom = pattern.New(`(?i)^(?:(?:port[._])?rx[-_]?(?:missed(?:_errors|_cntr)?|no_buffer(?:_count)?|no_dma_resources|out_of_buffer|fifo_(?:errors|overflow)|over_errors|(?:fw_|ftq_)?discards?(?:_phy)?|buf_discard|` +
 	`(?:queue_)?\d+_drops|queue_\d+_alloc_fail.*|no_buf.*|overruns?|overrun_(?:errors|err)|overflow(?:_cntr)?|nodesc_drops|nodesc_drop_cnt|drops(?:_no_\w+)?|resource_errors|fullq_dropped|bm_dropped|brb_discard|dropped_no_desc.*)|` +
 	`rx_dropped\.nic|port\.rx_dropped|\[\d+\]: rx_discards|rx_queue_drop_cnt\[\d+\]|` + // i40e, ice; bnxt; gve
 	`\s*pkts rx OOB|no_buff_discards|mbuf_lwm_thresh_hit|InDroppedDma|RX Dropped Frames|mmc_rx_fifo_overflow|\[hw\] rx nobuffer discards|Rx ring\s+\d+ discarded frames)$`) // vmxnet3; qede; tg3; atlantic; lan78xx; stmmac; dpaa2; enetc
@@ -65,16 +66,16 @@ var noRoom = regexp.MustCompile(`(?i)^(?:(?:port[._])?rx[-_]?(?:missed(?:_errors
 // driver asks for the buffer again. They indicate a loss only if nothing counts the lost
 // packets themselves.
 var (
-	mayWait = regexp.MustCompile(`(?i)no_buf|alloc_fail`)
-	missed  = regexp.MustCompile(`(?i)^(?:port\.)?rx[-_]?(?:missed(?:_errors)?|no_dma_resources|out_of_buffer)$`)
+	mayWait = pattern.New(`(?i)no_buf|alloc_fail`)
+	missed  = pattern.New(`(?i)^(?:port\.)?rx[-_]?(?:missed(?:_errors)?|no_dma_resources|out_of_buffer)$`)
 )
 
 // queueDrops is virtio_net's name for a queue's drops, in older and newer kernels. It
 // includes packets dropped by an XDP program, which a second counter gives (virtnet_poll,
 // receive_buf).
 var (
-	queueDrops  = regexp.MustCompile(`^(rx(?:_queue_)?\d+_)drops$`)
-	queueNumber = regexp.MustCompile(`\d+`)
+	queueDrops  = pattern.New(`^(rx(?:_queue_)?\d+_)drops$`)
+	queueNumber = pattern.New(`\d+`)
 )
 
 // droppedForRoom returns the packets that the card had no room for. Several counters may count
@@ -116,4 +117,4 @@ func (v *view) lost(n *nic) (lost uint64, counter string) {
 }
 
 // Errors of XDP_REDIRECT and XDP_TX, by driver.
-var xdpErrors = regexp.MustCompile(`(?i)xdp.*(?:redirect|tx|xmit).*(?:err|fail|drop|full)|(?:redirect|xdp).*err`)
+var xdpErrors = pattern.New(`(?i)xdp.*(?:redirect|tx|xmit).*(?:err|fail|drop|full)|(?:redirect|xdp).*err`)

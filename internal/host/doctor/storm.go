@@ -2,15 +2,16 @@ package doctor
 
 import (
 	"fmt"
-	"regexp"
+
+	"weir/internal/pattern"
 )
 
 // Drivers' counts of frames for everybody, and for groups.
 var (
-	broadcastIn  = regexp.MustCompile(`(?i)^(?:port\.)?rx[-_](?:broadcast|bcast|bc)(?:[-_](?:packets|frames|pkts|phy|ok))*(?:\.nic)?$|^(?:rx_)?broadcast$|^\[hw\] rx bcast frames$`)
-	broadcastOut = regexp.MustCompile(`(?i)^(?:port\.)?tx[-_](?:broadcast|bcast|bc)(?:[-_](?:packets|frames|pkts|phy|ok))*(?:\.nic)?$`)
-	groupIn      = regexp.MustCompile(`(?i)^(?:port\.)?rx[-_](?:multicast|mcast|mc)(?:[-_](?:packets|frames|pkts|phy|ok))*(?:\.nic)?$|^multicast$`)
-	groupOut     = regexp.MustCompile(`(?i)^(?:port\.)?tx[-_](?:multicast|mcast|mc)(?:[-_](?:packets|frames|pkts|phy|ok))*(?:\.nic)?$`)
+	broadcastIn  = pattern.New(`(?i)^(?:port\.)?rx[-_](?:broadcast|bcast|bc)(?:[-_](?:packets|frames|pkts|phy|ok))*(?:\.nic)?$|^(?:rx_)?broadcast$|^\[hw\] rx bcast frames$`)
+	broadcastOut = pattern.New(`(?i)^(?:port\.)?tx[-_](?:broadcast|bcast|bc)(?:[-_](?:packets|frames|pkts|phy|ok))*(?:\.nic)?$`)
+	groupIn      = pattern.New(`(?i)^(?:port\.)?rx[-_](?:multicast|mcast|mc)(?:[-_](?:packets|frames|pkts|phy|ok))*(?:\.nic)?$|^multicast$`)
+	groupOut     = pattern.New(`(?i)^(?:port\.)?tx[-_](?:multicast|mcast|mc)(?:[-_](?:packets|frames|pkts|phy|ok))*(?:\.nic)?$`)
 )
 
 // stormRate is the rate of broadcasts below which they fill nothing, in frames a second.

@@ -2,14 +2,15 @@ package doctor
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"weir/internal/pattern"
 )
 
 // sysctlLine matches a line of sysctl -a: Linux's with " = ", FreeBSD's with ": ". The
 // first word of the name must be one that these kernels have.
-var sysctlLine = regexp.MustCompile(`^((?:abi|compat|crypto|debug|dev|fs|hw|kern|kernel|kstat|machdep|net|p1003_1b|security|sunrpc|sysctl|user|vfs|vm)(?:\.[^\s=:]+)+)( = | =$|: |:$)(.*)$`)
+var sysctlLine = pattern.New(`^((?:abi|compat|crypto|debug|dev|fs|hw|kern|kernel|kstat|machdep|net|p1003_1b|security|sunrpc|sysctl|user|vfs|vm)(?:\.[^\s=:]+)+)( = | =$|: |:$)(.*)$`)
 
 // wholeOutput is the number of names above which a text is a whole output, not a
 // selection of lines. Only a whole output may have lines that continue a value.

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"math/bits"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"weir/internal/host/tune/target"
+	"weir/internal/pattern"
 )
 
 // A Note is what several lines say together: the same setting twice, two that contradict
@@ -153,8 +153,8 @@ func (a *across) buffers() {
 }
 
 var (
-	queuesKey      = regexp.MustCompile(`^(?:dev\.([a-z0-9_]+?)\.([0-9]+)\.iflib\.override_nrxqs|hw\.([a-z0-9]+)\.(?:num_queues|nrxq))$`)
-	descriptorsKey = regexp.MustCompile(`^(?:dev\.([a-z0-9_]+?)\.([0-9]+)\.iflib\.override_nrxds|hw\.([a-z0-9]+)\.(?:rxd|qsize_rxq))$`)
+	queuesKey      = pattern.New(`^(?:dev\.([a-z0-9_]+?)\.([0-9]+)\.iflib\.override_nrxqs|hw\.([a-z0-9]+)\.(?:num_queues|nrxq))$`)
+	descriptorsKey = pattern.New(`^(?:dev\.([a-z0-9_]+?)\.([0-9]+)\.iflib\.override_nrxds|hw\.([a-z0-9]+)\.(?:rxd|qsize_rxq))$`)
 )
 
 // clusters compares the clusters with what the receive rings of all cards hold. Only cards
@@ -166,7 +166,7 @@ func (a *across) clusters() {
 	}
 	queues := map[string]uint64{}
 	var need uint64
-	each := func(form *regexp.Regexp, do func(card string, n uint64)) {
+	each := func(form *pattern.Pattern, do func(card string, n uint64)) {
 		for key := range a.last {
 			if m := form.FindStringSubmatch(key); m != nil {
 				if n, _, set := a.number(key); set {

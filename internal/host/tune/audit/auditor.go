@@ -3,13 +3,13 @@ package audit
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"weir/internal/host/tune/db"
 	"weir/internal/host/tune/target"
+	"weir/internal/pattern"
 )
 
 // A Verdict is the judgement of a line.
@@ -240,7 +240,7 @@ func ofDriver(name, key string) string {
 	return strings.Replace(name, "dev.igb.", "dev."+m[1]+".", 1)
 }
 
-var driverForm = regexp.MustCompile(`^(?:hw|dev)\.([a-z0-9]+?)\.`)
+var driverForm = pattern.New(`^(?:hw|dev)\.([a-z0-9]+?)\.`)
 
 // bySize is the default of records whose value the system computes from its memory. No
 // value in a guide equals it.

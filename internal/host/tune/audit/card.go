@@ -1,20 +1,21 @@
 package audit
 
 import (
-	"regexp"
 	"strings"
+
+	"weir/internal/pattern"
 )
 
 // The words of ethtool, and of files below /proc and /sys, that set a card or a core. A card's name may be filled
 // in by a shell or by Ansible.
 var (
-	ethtoolForm   = regexp.MustCompile(`^(#\s*|)(?:\$\s+)?(?:sudo )?(?:/\S*/)?ethtool\s+(-[A-Za-z]|--[a-z-]+)\s+(\$?\{?\{?\s?[\w.$-]+\s?\}?\}?)\s+([a-z0-9][\w -]*?)\s*(?:;.*|&&.*|\|\|.*|#.*)?$`)
-	queueForm     = regexp.MustCompile(`^(#\s*|)(?:sudo )?echo\s+["']?([^"'>|\s]+)["']?\s*(?:>|\|\s*(?:sudo )?tee)\s*/sys/class/net/([^/\s]+)/(?:queues/[rt]x-[^/\s]+/([rx]ps)_cpus|(threaded))$`)
-	affinityForm  = regexp.MustCompile(`^(#\s*|)(?:sudo )?echo\s+["']?([^"'>|\s]+)["']?\s*(?:>|\|\s*(?:sudo )?tee)\s*/proc/irq/([^/\s]+)/smp_affinity(?:_list)?$`)
-	hashsizeForm  = regexp.MustCompile(`^(#\s*|)(?:sudo )?echo\s+["']?([0-9]+)["']?\s*(?:>|\|\s*(?:sudo )?tee)\s*/sys/module/nf_conntrack/parameters/hashsize$`)
-	optionForm    = regexp.MustCompile(`^(#\s*|)options\s+nf_conntrack\s+(?:\S+\s+)*?hashsize=([0-9]+)\b.*$`)
-	governorForm  = regexp.MustCompile(`^(#\s*|)(?:sudo )?(?:cpupower\s+(?:-c\s+\S+\s+)?frequency-set\s+(?:-g|--governor)\s+(\w+)|echo\s+["']?(\w+)["']?\s*(?:>|\|\s*(?:sudo )?tee)\s*/sys/devices/system/cpu/cpu[^/\s]*/cpufreq/scaling_governor)$`)
-	txqueuelength = regexp.MustCompile(`^(#\s*|)(?:sudo )?(?:/\S*/)?(?:ip\s+link\s+set\s+(?:dev\s+)?(\S+)|ifconfig\s+(\S+))\s+(?:txqueuelen|txqlen|qlen)\s+([0-9]+)$`)
+	ethtoolForm   = pattern.New(`^(#\s*|)(?:\$\s+)?(?:sudo )?(?:/\S*/)?ethtool\s+(-[A-Za-z]|--[a-z-]+)\s+(\$?\{?\{?\s?[\w.$-]+\s?\}?\}?)\s+([a-z0-9][\w -]*?)\s*(?:;.*|&&.*|\|\|.*|#.*)?$`)
+	queueForm     = pattern.New(`^(#\s*|)(?:sudo )?echo\s+["']?([^"'>|\s]+)["']?\s*(?:>|\|\s*(?:sudo )?tee)\s*/sys/class/net/([^/\s]+)/(?:queues/[rt]x-[^/\s]+/([rx]ps)_cpus|(threaded))$`)
+	affinityForm  = pattern.New(`^(#\s*|)(?:sudo )?echo\s+["']?([^"'>|\s]+)["']?\s*(?:>|\|\s*(?:sudo )?tee)\s*/proc/irq/([^/\s]+)/smp_affinity(?:_list)?$`)
+	hashsizeForm  = pattern.New(`^(#\s*|)(?:sudo )?echo\s+["']?([0-9]+)["']?\s*(?:>|\|\s*(?:sudo )?tee)\s*/sys/module/nf_conntrack/parameters/hashsize$`)
+	optionForm    = pattern.New(`^(#\s*|)options\s+nf_conntrack\s+(?:\S+\s+)*?hashsize=([0-9]+)\b.*$`)
+	governorForm  = pattern.New(`^(#\s*|)(?:sudo )?(?:cpupower\s+(?:-c\s+\S+\s+)?frequency-set\s+(?:-g|--governor)\s+(\w+)|echo\s+["']?(\w+)["']?\s*(?:>|\|\s*(?:sudo )?tee)\s*/sys/devices/system/cpu/cpu[^/\s]*/cpufreq/scaling_governor)$`)
+	txqueuelength = pattern.New(`^(#\s*|)(?:sudo )?(?:/\S*/)?(?:ip\s+link\s+set\s+(?:dev\s+)?(\S+)|ifconfig\s+(\S+))\s+(?:txqueuelen|txqlen|qlen)\s+([0-9]+)$`)
 )
 
 // ethtoolWords are ethtool's options that set something, with its long names.
@@ -43,7 +44,7 @@ func readCard(text string) []Line {
 	if m := affinityForm.FindStringSubmatch(text); m != nil {
 		return one("irq."+m[3]+".smp_affinity", m[2], m[1])
 	}
-	for _, form := range []*regexp.Regexp{hashsizeForm, optionForm} {
+	for _, form := range []*pattern.Pattern{hashsizeForm, optionForm} {
 		if m := form.FindStringSubmatch(text); m != nil {
 			return one("net.netfilter.nf_conntrack_buckets", m[2], m[1])
 		}

@@ -2,10 +2,10 @@ package audit
 
 import (
 	"html"
-	"regexp"
 	"strings"
 
 	"weir/internal/host/tune/db"
+	"weir/internal/pattern"
 )
 
 // xmlEntry is the state of a firewall's config.xml: the entry of its tunables that a line
@@ -19,11 +19,11 @@ type xmlEntry struct {
 }
 
 var (
-	xmlRoot    = regexp.MustCompile(`^(?:<\?xml[^>]*>\s*)?<(opnsense|pfsense)\b[^>]*>`) // elsewhere in a line it is a placeholder
-	xmlRootEnd = regexp.MustCompile(`</(opnsense|pfsense)>`)
-	xmlList    = regexp.MustCompile(`<sysctl\b[^>]*[^/]>|<sysctl>`)
-	xmlListEnd = regexp.MustCompile(`</sysctl>`)
-	xmlPart    = regexp.MustCompile(`<tunable>\s*([^<\s]+)\s*</tunable>|<value>\s*(?:<!\[CDATA\[)?([^<\]]*?)(?:\]\]>)?\s*</value>|<value\s*/>|</?item\b[^>]*>`)
+	xmlRoot    = pattern.New(`^(?:<\?xml[^>]*>\s*)?<(opnsense|pfsense)\b[^>]*>`) // elsewhere in a line it is a placeholder
+	xmlRootEnd = pattern.New(`</(opnsense|pfsense)>`)
+	xmlList    = pattern.New(`<sysctl\b[^>]*[^/]>|<sysctl>`)
+	xmlListEnd = pattern.New(`</sysctl>`)
+	xmlPart    = pattern.New(`<tunable>\s*([^<\s]+)\s*</tunable>|<value>\s*(?:<!\[CDATA\[)?([^<\]]*?)(?:\]\]>)?\s*</value>|<value\s*/>|</?item\b[^>]*>`)
 )
 
 // line returns the tunables of a line. An entry without a value has the firewall's own,
@@ -90,15 +90,15 @@ type task struct {
 }
 
 var (
-	inlineTask = regexp.MustCompile(`^-\s*\{\s*["']?(?:name|key|param|sysctl)["']?\s*:\s*["']?(` + dotted + `)["']?\s*,\s*["']?(?:value|val)["']?\s*:\s*["']?([^"',}]+?)["']?\s*[,}]`)
-	taskKey    = regexp.MustCompile(`^(?:-\s*)?(?:name|key|param|sysctl)\s*:\s*["']?(` + dotted + `)["']?$`)
-	stateKey   = regexp.MustCompile(`^["']?(` + dotted + `)["']?:$`)
-	taskAbsent = regexp.MustCompile(`["']?\bstate["']?\s*:\s*["']?absent\b`)
-	taskValue  = regexp.MustCompile(`^(?:-\s*)?(?:value|val)\s*(?::|=>)\s*["']?([^"'{}]+?)["']?,?$`)
+	inlineTask = pattern.New(`^-\s*\{\s*["']?(?:name|key|param|sysctl)["']?\s*:\s*["']?(` + dotted + `)["']?\s*,\s*["']?(?:value|val)["']?\s*:\s*["']?([^"',}]+?)["']?\s*[,}]`)
+	taskKey    = pattern.New(`^(?:-\s*)?(?:name|key|param|sysctl)\s*:\s*["']?(` + dotted + `)["']?$`)
+	stateKey   = pattern.New(`^["']?(` + dotted + `)["']?:$`)
+	taskAbsent = pattern.New(`["']?\bstate["']?\s*:\s*["']?absent\b`)
+	taskValue  = pattern.New(`^(?:-\s*)?(?:value|val)\s*(?::|=>)\s*["']?([^"'{}]+?)["']?,?$`)
 
 	// Puppet's resources, on one line and on several.
-	resource    = regexp.MustCompile(`^sysctl(?:::\w+)?\s*\{\s*["'](` + dotted + `)["']\s*:\s*.*\bvalue\s*=>\s*["']?([^"',}]+?)["']?\s*[,}].*$`)
-	resourceKey = regexp.MustCompile(`^sysctl(?:::\w+)?\s*\{\s*["'](` + dotted + `)["']\s*:$`)
+	resource    = pattern.New(`^sysctl(?:::\w+)?\s*\{\s*["'](` + dotted + `)["']\s*:\s*.*\bvalue\s*=>\s*["']?([^"',}]+?)["']?\s*[,}].*$`)
+	resourceKey = pattern.New(`^sysctl(?:::\w+)?\s*\{\s*["'](` + dotted + `)["']\s*:$`)
 )
 
 // line returns the setting that a line completes. If the task says after it that the
@@ -117,7 +117,7 @@ func (t *task) line(n int, text string) (found []Line, understood bool) {
 	if strings.HasPrefix(text, "-") {
 		t.value, t.at = 0, 0
 	}
-	for _, form := range []*regexp.Regexp{taskKey, stateKey, resourceKey} {
+	for _, form := range []*pattern.Pattern{taskKey, stateKey, resourceKey} {
 		if m := form.FindStringSubmatch(text); m != nil && isKey(m[1]) {
 			if form == taskKey && t.at > 0 && n-t.at <= linesOfTask {
 				found = []Line{{Key: m[1], Value: t.before, Line: n}}

@@ -3,11 +3,11 @@ package audit
 import (
 	"net"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 
 	"weir/internal/host/tune/db"
+	"weir/internal/pattern"
 )
 
 // options judges the options of ifconfig in a line of rc.conf that also has addresses.
@@ -73,7 +73,7 @@ func argument(word, value string) string {
 }
 
 // fixedMedia are media of copper that are slower than what the ends negotiate by themselves.
-var fixedMedia = regexp.MustCompile(`^100?base(?:T|TX|T4)`)
+var fixedMedia = pattern.New(`^100?base(?:T|TX|T4)`)
 
 // severity lists the options' verdicts, worst first.
 var severity = []Verdict{Dangerous, Contradicted, EndpointOnly, Unknown, Valid, IsDefault}

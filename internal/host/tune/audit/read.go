@@ -5,11 +5,11 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"weir/internal/host/tune/db"
+	"weir/internal/pattern"
 )
 
 // A Line is one line that sets something.
@@ -35,7 +35,7 @@ type Passed struct {
 // setting that is off. Linux's files may have a minus before a key, slashes in it, and a
 // semicolon before a comment; tuned's have an arrow for a value that may only grow. A
 // backslash continues a command.
-var settingForm = regexp.MustCompile(`^([#;]*)\s*-?([A-Za-z_][A-Za-z0-9_-]*(?:[./][A-Za-z0-9_%*-]+)*)(\s*)=>?\s*("[^"]*"|'[^']*'|[^\s"'#\\]+(?:[ \t]+[0-9]+)*)?\s*\\?(?:\((?:default|was|old)\b[^()]*\)\s*)?(#.*)?$`)
+var settingForm = pattern.New(`^([#;]*)\s*-?([A-Za-z_][A-Za-z0-9_-]*(?:[./][A-Za-z0-9_%*-]+)*)(\s*)=>?\s*("[^"]*"|'[^']*'|[^\s"'#\\]+(?:[ \t]+[0-9]+)*)?\s*\\?(?:\((?:default|was|old)\b[^()]*\)\s*)?(#.*)?$`)
 
 // Read finds the lines that set something: in the form of configuration files, as a
 // command (sysctl, sysrc, echo into a file), as sysctl prints it, in tables of Markdown
@@ -94,7 +94,7 @@ func Read(r io.Reader, file string, known func(key string) bool) (lines []Line, 
 }
 
 // mentionForm is the name of a kernel's setting in a text.
-var mentionForm = regexp.MustCompile(`(?:^|/proc/sys/|[^\w./@%-])((?:net|kern|kernel|hw|dev|vm|vfs|fs|machdep|security)\.[A-Za-z0-9_%*-]+(?:\.[A-Za-z0-9_%*-]+)+)`)
+var mentionForm = pattern.New(`(?:^|/proc/sys/|[^\w./@%-])((?:net|kern|kernel|hw|dev|vm|vfs|fs|machdep|security)\.[A-Za-z0-9_%*-]+(?:\.[A-Za-z0-9_%*-]+)+)`)
 
 // unread returns the lines that are passed over: those that the reader gave up, and those
 // that name a setting that was found neither there nor in the other lines of its task,
@@ -169,7 +169,7 @@ func (d *document) line(n int, text string) (found []Line, understood bool) {
 }
 
 // inlineForm is a task in one line.
-var inlineForm = regexp.MustCompile(`^-?\s*(?:action:\s*)?(?:[\w.]*sysctl:\s*(?:\{.*\}|.*\bname=.*)|\{.*\})$`)
+var inlineForm = pattern.New(`^-?\s*(?:action:\s*)?(?:[\w.]*sysctl:\s*(?:\{.*\}|.*\bname=.*)|\{.*\})$`)
 
 // readInline returns the setting of a task in one line.
 func readInline(text, file string) []Line {
@@ -251,31 +251,31 @@ const dotted = `[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_%*-]+)+`
 var (
 	// A command may have a prompt in front. In prose this includes root's #, which is
 	// a comment's in a configuration file. A pipe or a file may take its output.
-	commandForm = regexp.MustCompile(`^(#|\$|[^\s=]*[@:][^\s=]*\s?[#$%>]|)\s*(?:sudo |doas )?(?:/\S*/)?(sysctl|sysrc)((?: -[a-zA-Z]+)*)((?: +(?:` + pair + `))+)\s*(?:#.*|[0-9]*[|>\\].*|[;&]+(.*))?$`)
-	pairForm    = regexp.MustCompile(pair)
-	echoForm    = regexp.MustCompile(`^(#|\$|)\s*(?:sudo )?echo\s+(?:-e\s+)?(["']?)([A-Za-z_][\w.%${}*-]*)\s?=\s?(.*?)(["']?)\s*(?:>>?|\|\s*(?:sudo )?tee(?: -a)?)\s*\S+$`)
-	procForm    = regexp.MustCompile(`^(#|\$|)\s*(?:sudo )?echo\s+(?:-n\s+)?["']?([^"'>|]*[^"'>|\s])["']?\s*(?:>|\|\s*(?:sudo )?tee)\s*/proc/sys/([A-Za-z0-9_./*-]+)$`)
+	commandForm = pattern.New(`^(#|\$|[^\s=]*[@:][^\s=]*\s?[#$%>]|)\s*(?:sudo |doas )?(?:/\S*/)?(sysctl|sysrc)((?: -[a-zA-Z]+)*)((?: +(?:` + pair + `))+)\s*(?:#.*|[0-9]*[|>\\].*|[;&]+(.*))?$`)
+	pairForm    = pattern.New(pair)
+	echoForm    = pattern.New(`^(#|\$|)\s*(?:sudo )?echo\s+(?:-e\s+)?(["']?)([A-Za-z_][\w.%${}*-]*)\s?=\s?(.*?)(["']?)\s*(?:>>?|\|\s*(?:sudo )?tee(?: -a)?)\s*\S+$`)
+	procForm    = pattern.New(`^(#|\$|)\s*(?:sudo )?echo\s+(?:-n\s+)?["']?([^"'>|]*[^"'>|\s])["']?\s*(?:>|\|\s*(?:sudo )?tee)\s*/proc/sys/([A-Za-z0-9_./*-]+)$`)
 
 	// rowForm is several settings in one line, with nothing else.
-	rowForm = regexp.MustCompile(`^` + dotted + `=\S+(?:\s+` + dotted + `=\S+)+$`)
+	rowForm = pattern.New(`^` + dotted + `=\S+(?:\s+` + dotted + `=\S+)+$`)
 
 	// nixForm is a setting in Nix's language.
-	nixForm = regexp.MustCompile(`^(?:boot\.kernel\.sysctl\.)?"(` + dotted + `)"\s*=\s*(?:lib\.mk\w+ )?("[^"]*"|[^\s;]+)\s*;`)
+	nixForm = pattern.New(`^(?:boot\.kernel\.sysctl\.)?"(` + dotted + `)"\s*=\s*(?:lib\.mk\w+ )?("[^"]*"|[^\s;]+)\s*;`)
 
 	// callForm is a setting in a script's language: sysctl("KEY", VALUE) in Lua and
 	// others, a resource of Puppet's in one line. A comment mark in front turns it off.
-	callForm = regexp.MustCompile(`^((?:--|//|#|;|\?|\s)*)[\w.:]*sysctl[\w:]*\s*[({]\s*["'](` + dotted + `)["']\s*(?:,|:(?:.*[,\s])?value\s*=>)\s*["']?(-?[\w.-]+)["']?(?:\s*,[^()]*)?\s*[)}]\s*;?$`)
+	callForm = pattern.New(`^((?:--|//|#|;|\?|\s)*)[\w.:]*sysctl[\w:]*\s*[({]\s*["'](` + dotted + `)["']\s*(?:,|:(?:.*[,\s])?value\s*=>)\s*["']?(-?[\w.-]+)["']?(?:\s*,[^()]*)?\s*[)}]\s*;?$`)
 
 	// printedForm is sysctl's output: a key and its value, with the new value after
 	// an arrow. Lists in YAML have the same form, perhaps with quotes.
-	printedForm = regexp.MustCompile(`^(?:- )?["']?(` + dotted + `)["']?: (?:\S+ -> )?["']?(-?[0-9]+(?: [0-9]+)*|[a-z_]+)["']?,?$`)
-	quotedForm  = regexp.MustCompile(`(?:^|[\s"'(\x60“‘])(` + dotted + `)=("[^"]*"|[^\s"'#,;)\x60”’]+)`)
+	printedForm = pattern.New(`^(?:- )?["']?(` + dotted + `)["']?: (?:\S+ -> )?["']?(-?[0-9]+(?: [0-9]+)*|[a-z_]+)["']?,?$`)
+	quotedForm  = pattern.New(`(?:^|[\s"'(\x60“‘])(` + dotted + `)=("[^"]*"|[^\s"'#,;)\x60”’]+)`)
 
 	// arrowForm is a setting at the end of a way through a menu.
-	arrowForm = regexp.MustCompile(`(?:^|\s)["'\x60]?(` + dotted + `)["'\x60]?\s*(?:->|→|=>)\s*["'\x60]?(-?\w+)["'\x60]?[.]?$`)
+	arrowForm = pattern.New(`(?:^|\s)["'\x60]?(` + dotted + `)["'\x60]?\s*(?:->|→|=>)\s*["'\x60]?(-?\w+)["'\x60]?[.]?$`)
 
 	// saidForm is a setting in words: set X to 1, and Y to 2, changed Z from 3 to 4.
-	saidForm = regexp.MustCompile(`(?:(?i:set|setting|changed?|changing|raised?|raising|increased?|increasing|lowered|bumped|put|and)\s+|,\s*)(?:the\s+)?["'\x60*]*(` + dotted + `)["'\x60*]*\s+(?:(?:from\s+["'\x60]?[\w-]+["'\x60]?\s+)?to|=)\s+["'\x60*]*(-?[0-9]+|direct|deferred|hybrid|on|off|YES|NO)\b`)
+	saidForm = pattern.New(`(?:(?i:set|setting|changed?|changing|raised?|raising|increased?|increasing|lowered|bumped|put|and)\s+|,\s*)(?:the\s+)?["'\x60*]*(` + dotted + `)["'\x60*]*\s+(?:(?:from\s+["'\x60]?[\w-]+["'\x60]?\s+)?to|=)\s+["'\x60*]*(-?[0-9]+|direct|deferred|hybrid|on|off|YES|NO)\b`)
 )
 
 // pair is a word like key=value, or in quotes. The shell may fill in a part of the key.

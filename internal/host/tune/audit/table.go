@@ -2,14 +2,15 @@ package audit
 
 import (
 	"html"
-	"regexp"
 	"slices"
 	"strings"
+
+	"weir/internal/pattern"
 )
 
 // systemForm is a key whose name belongs to a kernel: in a table it counts although weir
 // has no record of it.
-var systemForm = regexp.MustCompile(`^(net|kern|kernel|hw|dev|vm|vfs|fs|machdep|security|debug|legal|compat|hint)\.[A-Za-z0-9_%*-]+(\.[A-Za-z0-9_%*-]+)*$`)
+var systemForm = pattern.New(`^(net|kern|kernel|hw|dev|vm|vfs|fs|machdep|security|debug|legal|compat|hint)\.[A-Za-z0-9_%*-]+(\.[A-Za-z0-9_%*-]+)*$`)
 
 // columns are those of a table. Its head may name them.
 type columns struct {
@@ -79,8 +80,8 @@ func pairUp(keys []string, cell string) (found []Line) {
 }
 
 var (
-	linkForm   = regexp.MustCompile(`!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])`)
-	remarkForm = regexp.MustCompile(`\s\([^)]*\)`)
+	linkForm   = pattern.New(`!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])`)
+	remarkForm = pattern.New(`\s\([^)]*\)`)
 )
 
 // keysOf returns the keys of a cell that has nothing else, but remarks in parentheses; nil
@@ -143,7 +144,7 @@ func markdownRow(text string, inTable bool) []string {
 }
 
 // ruleForm is the line below the head of a table in Markdown.
-var ruleForm = regexp.MustCompile(`^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?\s*$`)
+var ruleForm = pattern.New(`^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?\s*$`)
 
 // tableRows returns the lines of a text, from 1 on, that are rows of a table in Markdown:
 // the head above the rule, and all lines with a bar below it.
@@ -173,12 +174,12 @@ type page struct {
 }
 
 var (
-	rowStart  = regexp.MustCompile(`(?i)<tr\b[^>]*>`)
-	rowEnd    = regexp.MustCompile(`(?i)</tr>|<tr\b|</table>|</tbody>`) // the end tag may be left out
-	tableEnd  = regexp.MustCompile(`(?i)</table>`)
-	cellForm  = regexp.MustCompile(`(?is)<t[dh]\b[^>]*>(.*?)</t[dh]>`)
-	tagForm   = regexp.MustCompile(`(?s)</?[A-Za-z!][^>]*>`)
-	breakForm = regexp.MustCompile(`(?i)<br\s*/?>|` + cellBreak)
+	rowStart  = pattern.New(`(?i)<tr\b[^>]*>`)
+	rowEnd    = pattern.New(`(?i)</tr>|<tr\b|</table>|</tbody>`) // the end tag may be left out
+	tableEnd  = pattern.New(`(?i)</table>`)
+	cellForm  = pattern.New(`(?is)<t[dh]\b[^>]*>(.*?)</t[dh]>`)
+	tagForm   = pattern.New(`(?s)</?[A-Za-z!][^>]*>`)
+	breakForm = pattern.New(`(?i)<br\s*/?>|` + cellBreak)
 )
 
 // line returns the settings of a line with HTML.

@@ -1,13 +1,13 @@
 package audit
 
-import "regexp"
+import "weir/internal/pattern"
 
 // toldForm is a line of FreeBSD's sysctl -a.
-var toldForm = regexp.MustCompile(`^([A-Za-z_][\w.%-]*): (.*)$`)
+var toldForm = pattern.New(`^([A-Za-z_][\w.%-]*): (.*)$`)
 
 // tells matches names in the output of sysctl -a that only tell something: the system, the machine, and
 // counters.
-var tells = regexp.MustCompile(`^(?:` +
+var tells = pattern.New(`^(?:` +
 	// FreeBSD
 	`kern\.(?:ostype|osrelease|osrevision|osreldate|version|ident|boottime|bootfile|clockrate|cp_times?|openfiles|numvnodes|freevnodes|lastpid|features\..*|geom\.conf(?:txt|xml|dot)|ipc\.num\w+)|` +
 	`hw\.(?:model|ncpu|physmem|usermem|realmem|availpages|machine|machine_arch|pagesize|byteorder|clockrate|floatingpoint|ibrs_active|mds_disable_state)|` +

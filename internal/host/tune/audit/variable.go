@@ -2,10 +2,11 @@ package audit
 
 import (
 	"maps"
-	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"weir/internal/pattern"
 )
 
 // variables are those of Ansible's that stand in the same file, by their names.
@@ -37,7 +38,7 @@ func (v variables) with(n *yaml.Node, member ...string) variables {
 
 // variableForm is a template of a variable alone, perhaps with filters that leave its values
 // as they are.
-var variableForm = regexp.MustCompile(`^\{\{\s*(\w+)(?:\s*\|\s*(?:dict2items|list|string|int|default\([^)]*\)))*\s*\}\}$`)
+var variableForm = pattern.New(`^\{\{\s*(\w+)(?:\s*\|\s*(?:dict2items|list|string|int|default\([^)]*\)))*\s*\}\}$`)
 
 // variable returns the value of the variable that a template names, nil if it is not known.
 // The lines with its name belong to the setting then.

@@ -2,13 +2,13 @@ package audit
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"weir/internal/host/tune/db"
 	"weir/internal/host/tune/target"
+	"weir/internal/pattern"
 )
 
 // NoVersion reports whether weir does not know which keys the target has.
@@ -36,7 +36,7 @@ func (j *Auditor) anyVersion(r *db.Record, l Line) (Verdict, string) {
 }
 
 // iflibForm is a device's key of iflib(4).
-var iflibForm = regexp.MustCompile(`^dev\.([a-z0-9_]+?)\.[0-9%d]+\.iflib\.`)
+var iflibForm = pattern.New(`^dev\.([a-z0-9_]+?)\.[0-9%d]+\.iflib\.`)
 
 // missing judges a key that the target does not have yet, or not for the driver that it
 // names.
@@ -100,8 +100,8 @@ const noRecord = "weir has no record of it"
 
 // Keys with these prefixes belong to one system only.
 var (
-	freebsdForm = regexp.MustCompile(`^(net\.(inet6?|isr|link|pf|bpf|route|raw|local|iflib)|hw|machdep|security|kern|dev\.[a-z0-9_]+?\.[0-9]+)\.`)
-	linuxForm   = regexp.MustCompile(`^(net\.(ipv4|ipv6|core|netfilter|bridge|unix|mptcp|nf_conntrack_max)|kernel|fs)\b`)
+	freebsdForm = pattern.New(`^(net\.(inet6?|isr|link|pf|bpf|route|raw|local|iflib)|hw|machdep|security|kern|dev\.[a-z0-9_]+?\.[0-9]+)\.`)
+	linuxForm   = pattern.New(`^(net\.(ipv4|ipv6|core|netfilter|bridge|unix|mptcp|nf_conntrack_max)|kernel|fs)\b`)
 )
 
 // nearest names a setting of the other system, if the table has one.

@@ -1,8 +1,9 @@
 package audit
 
 import (
-	"regexp"
 	"strings"
+
+	"weir/internal/pattern"
 )
 
 // unstarred is a key without the asterisks that print it bold.
@@ -11,21 +12,21 @@ const unstarred = `[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_%-]+)+`
 // wrappers are what may stand around a setting or a command: a unit of systemd, a shell, a
 // redirection of what a command prints, printf in place of echo, a list's mark in prose.
 var wrappers = []struct {
-	form *regexp.Regexp
+	form *pattern.Pattern
 	to   string
 }{
-	{regexp.MustCompile(`^Exec(?:Start|StartPre|StartPost|Reload)\s*=\s*[-@:+!]*(\S.*)$`), "$1"},
-	{regexp.MustCompile(`^(?:/\S*/)?(?:ba|da)?sh -c '([^']*)'$`), "$1"},
-	{regexp.MustCompile(`^(?:/\S*/)?(?:ba|da)?sh -c "([^"]*)"$`), "$1"},
-	{regexp.MustCompile(`^(.*\S)\s*>\s*/dev/null(?:\s+2>&1)?(?:\s*\|\|\s*(?:true|:))?$`), "$1"},
-	{regexp.MustCompile(`^(.*\S)\s*\|\|\s*(?:true|:)$`), "$1"},
-	{regexp.MustCompile(`^((?:sudo )?)printf\s+'([^'%]*)\\n'(.*)$`), "${1}echo '$2'$3"},
-	{regexp.MustCompile(`^((?:sudo )?)printf\s+"([^"%]*)\\n"(.*)$`), `${1}echo "$2"$3`},
-	{regexp.MustCompile("^(?:[*•-]\\s+)?[`*]+(" + unstarred + ")[`*]+(\\s*[=:]\\s*)`?([^`\\s]+)`?$"), "$1$2$3"},
-	{regexp.MustCompile(`^(?:[*•]|[0-9]+[.)])\s+(` + dotted + `\s*[=:]\s*\S+)$`), "$1"},
-	{regexp.MustCompile(`^-\s+(` + dotted + `\s*=\s*\S+)$`), "$1"},
-	{regexp.MustCompile(`^(?i:\[(?:code|quote|icode|pre|b|list|\*)(?:=[^\]]*)?\])+(.*)$`), "$1"}, // of forums
-	{regexp.MustCompile(`^(.*\S)\s*(?i:\[/(?:code|quote|icode|pre|b|list)\])+$`), "$1"},
+	{pattern.New(`^Exec(?:Start|StartPre|StartPost|Reload)\s*=\s*[-@:+!]*(\S.*)$`), "$1"},
+	{pattern.New(`^(?:/\S*/)?(?:ba|da)?sh -c '([^']*)'$`), "$1"},
+	{pattern.New(`^(?:/\S*/)?(?:ba|da)?sh -c "([^"]*)"$`), "$1"},
+	{pattern.New(`^(.*\S)\s*>\s*/dev/null(?:\s+2>&1)?(?:\s*\|\|\s*(?:true|:))?$`), "$1"},
+	{pattern.New(`^(.*\S)\s*\|\|\s*(?:true|:)$`), "$1"},
+	{pattern.New(`^((?:sudo )?)printf\s+'([^'%]*)\\n'(.*)$`), "${1}echo '$2'$3"},
+	{pattern.New(`^((?:sudo )?)printf\s+"([^"%]*)\\n"(.*)$`), `${1}echo "$2"$3`},
+	{pattern.New("^(?:[*•-]\\s+)?[`*]+(" + unstarred + ")[`*]+(\\s*[=:]\\s*)`?([^`\\s]+)`?$"), "$1$2$3"},
+	{pattern.New(`^(?:[*•]|[0-9]+[.)])\s+(` + dotted + `\s*[=:]\s*\S+)$`), "$1"},
+	{pattern.New(`^-\s+(` + dotted + `\s*=\s*\S+)$`), "$1"},
+	{pattern.New(`^(?i:\[(?:code|quote|icode|pre|b|list|\*)(?:=[^\]]*)?\])+(.*)$`), "$1"}, // of forums
+	{pattern.New(`^(.*\S)\s*(?i:\[/(?:code|quote|icode|pre|b|list)\])+$`), "$1"},
 }
 
 // unwrapped returns a line without the first of what stands around its setting.

@@ -3,13 +3,13 @@ package audit
 import (
 	"errors"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"weir/internal/host/tune/db"
+	"weir/internal/pattern"
 )
 
 // A tree is what the structure of a YAML file says: tasks of Ansible's, states of Salt's,
@@ -45,8 +45,8 @@ func readTree(text []string, first int, file string) (t *tree, found bool) {
 }
 
 var (
-	templateLine  = regexp.MustCompile(`^\s*\{[%#].*[%#]\}\s*$`)
-	templateValue = regexp.MustCompile(`:(\s+)(\{\{[^"]*\}\})\s*$`)
+	templateLine  = pattern.New(`^\s*\{[%#].*[%#]\}\s*$`)
+	templateValue = pattern.New(`:(\s+)(\{\{[^"]*\}\})\s*$`)
 )
 
 // plainYAML returns a text in which Jinja's lines are blank and its values are quoted.
@@ -189,8 +189,8 @@ func (t *tree) loopOf(m members) (member, list *yaml.Node) {
 func isAbsent(m members) bool { return m["state"] != nil && m["state"].Value == "absent" }
 
 var (
-	moduleForm   = regexp.MustCompile(`^(?:[\w.]+\.)?sysctl(?:\.present|\.absent)?$`)
-	argumentForm = regexp.MustCompile(`([A-Za-z_]+)=("[^"]*"|'[^']*'|\{\{[^}]*\}\}|\S+)`)
+	moduleForm   = pattern.New(`^(?:[\w.]+\.)?sysctl(?:\.present|\.absent)?$`)
+	argumentForm = pattern.New(`([A-Za-z_]+)=("[^"]*"|'[^']*'|\{\{[^}]*\}\}|\S+)`)
 )
 
 // argumentsOf returns the arguments of a module that sets sysctls, nil for another member:
@@ -264,7 +264,7 @@ func (t *tree) keyed(key, value *yaml.Node) bool {
 	return true
 }
 
-var itemForm = regexp.MustCompile(`^\{\{\s*item(?:\.(\w+)|\[['"](\w+)['"]\])?\s*\}\}$`)
+var itemForm = pattern.New(`^\{\{\s*item(?:\.(\w+)|\[['"](\w+)['"]\])?\s*\}\}$`)
 
 // isTemplate reports whether a module's name is filled in by a loop.
 func isTemplate(args members) bool {
@@ -314,7 +314,7 @@ func (t *tree) filledIn(template string, item *yaml.Node, m members) *yaml.Node 
 	return t.scalarOf(n)
 }
 
-var lineArgument = regexp.MustCompile(`(?:^|\s)line=("[^"]*"|'[^']*'|\S+)`)
+var lineArgument = pattern.New(`(?:^|\s)line=("[^"]*"|'[^']*'|\S+)`)
 
 // scalar adds the settings of a text: a command, or lines of a configuration file.
 func (t *tree) scalar(n *yaml.Node) (found bool) {
@@ -376,7 +376,7 @@ func (t *tree) give(n *yaml.Node) {
 	}
 }
 
-var fenceForm = regexp.MustCompile("^\\s*(```|~~~)\\s*\\{?\\.?(\\w*)")
+var fenceForm = pattern.New("^\\s*(```|~~~)\\s*\\{?\\.?(\\w*)")
 
 // readTrees reads a text as YAML, or the parts of a page that a fence encloses.
 func readTrees(text []string, file string) []*tree {
