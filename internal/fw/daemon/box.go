@@ -34,6 +34,7 @@ type box struct {
 	mayLose     bool // the administrator allows the start to lose connections
 	pulse       pulse
 	loaded      atomic.Pointer[rundir.Loaded] // the rules in force, for whoever asks
+	frugal      frugal
 
 	mu          sync.Mutex
 	dp          *dataplane.Dataplane
@@ -161,6 +162,7 @@ func (b *box) build(source Source, m *machine) (*dataplane.Dataplane, *compiled,
 
 // buildRules is build for rules that have been compiled.
 func (b *box) buildRules(source Source, rules *compiled, m *machine) (_ *dataplane.Dataplane, err error) {
+	defer b.frugal.build(source.bytes())()
 	if err := b.mayHold(rules, m); err != nil {
 		return nil, err
 	}

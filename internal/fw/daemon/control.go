@@ -28,7 +28,7 @@ func (c *controller) Load(ctx context.Context, r control.LoadRequest) (*control.
 	defer cancel(nil)
 	defer context.AfterFunc(c.living, func() { cancel(control.ErrEnding) })()
 	source := Source{Name: r.File, Path: r.Path, Text: r.Text, Beside: r.Beside, load: newLoad(), hosts: lookups(r.NoDNS)}
-	defer c.frugal.begin(source.bytes())()
+	defer c.box.frugal.begin(source.bytes())()
 	m, err := c.box.machine()
 	if err != nil {
 		return nil, err

@@ -13,11 +13,18 @@ const loadGarbage = 25
 // Collecting as often as for a large one takes longer than reading it.
 const smallText = 1 << 20
 
-// frugal keeps memory low while loads of large texts run, and gives back what the last one leaves.
+// buildGarbage is the target while programs are loaded for a small text. Reading and preparing them
+// makes 60 MiB of garbage within a second. At the usual target the collector takes a tenth of that
+// second's computing, because little is in use yet.
+const buildGarbage = 400
+
+// frugal keeps memory low while loads of large texts run, and gives back what the last one leaves. It
+// lets garbage lie while programs are loaded for small ones.
 type frugal struct {
-	mu    sync.Mutex
-	loads int
-	usual int // the collector's target at other times
+	mu     sync.Mutex
+	loads  int // of large texts
+	builds int // for small texts
+	usual  int // the collector's target at other times
 }
 
 // begin begins a load of a text with that many bytes. The caller calls the result when it ends.
@@ -25,19 +32,38 @@ func (f *frugal) begin(bytes int) (end func()) {
 	if bytes <= smallText {
 		return func() {}
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.loads++; f.loads == 1 {
-		f.usual = debug.SetGCPercent(loadGarbage)
+	f.count(1, 0)
+	return func() {
+		if f.count(-1, 0) == 0 {
+			go debug.FreeOSMemory() // nobody has to wait for it
+		}
 	}
-	return f.end
 }
 
-func (f *frugal) end() {
+// build is begin for the loading of programs.
+func (f *frugal) build(bytes int) (end func()) {
+	if bytes > smallText {
+		return func() {}
+	}
+	f.count(0, 1)
+	return func() { f.count(0, -1) }
+}
+
+// count counts what begins or ends, sets the collector's target and returns how many loads run.
+func (f *frugal) count(loads, builds int) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.loads--; f.loads == 0 {
-		debug.SetGCPercent(f.usual)
-		go debug.FreeOSMemory() // nobody has to wait for it
+	idle := f.loads == 0 && f.builds == 0
+	f.loads, f.builds = f.loads+loads, f.builds+builds
+	target := f.usual
+	switch {
+	case f.loads > 0:
+		target = loadGarbage
+	case f.builds > 0:
+		target = buildGarbage
 	}
+	if before := debug.SetGCPercent(target); idle {
+		f.usual = before
+	}
+	return f.loads
 }

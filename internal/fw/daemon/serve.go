@@ -242,7 +242,6 @@ type controller struct {
 	living   context.Context // ends when the daemon is to end
 	leave    context.CancelCauseFunc
 	started  time.Time
-	frugal   frugal
 }
 
 func (*controller) String() string { return "control socket" }
