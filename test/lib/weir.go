@@ -75,11 +75,11 @@ const prefetchVariable = "WEIR_TEST_PREFETCH"
 // WeirCommand starts a command of weir in fw and does not wait for it.
 func (b *Box) WeirCommand(args ...string) *Process {
 	b.Helper()
-	return b.start("", b.command(args))
+	return b.start(b.host(), b.command(args))
 }
 
-// command returns a command of weir in fw. A story that sets how weir run prefetches
-// overrides the variable.
+// command returns a command of weir in fw. Whoever starts it there spares weir a restart in that
+// namespace. A story that sets how weir run prefetches overrides the variable.
 func (b *Box) command(args []string) *exec.Cmd {
 	all := []string{"--netns", b.namespace()}
 	if way := os.Getenv(prefetchVariable); way != "" && b.Hook == "xdp" && args[0] == "run" {
@@ -93,7 +93,7 @@ func (b *Box) WeirUnder(variable string, args ...string) *Process {
 	b.Helper()
 	cmd := b.command(args)
 	cmd.Env = append(os.Environ(), variable)
-	return b.start("", cmd)
+	return b.start(b.host(), cmd)
 }
 
 // AtTerminal is WeirCommand at a terminal, where somebody types.
@@ -123,12 +123,17 @@ func (b *Box) WeirStatus(args ...string) (string, int) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, string(b.weir), append([]string{"--netns", b.namespace()}, args...)...)
 	cmd.Dir = b.dir
-	out, err := cmd.CombinedOutput()
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := b.Lab.Start(b.host(), cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		b.Fatalf("weir %s: %v", strings.Join(args, " "), err)
 	}
-	return string(out), cmd.ProcessState.ExitCode()
+	return out.String(), cmd.ProcessState.ExitCode()
 }
 
 // WeirJSON runs a command of weir in fw with --json, and returns what it prints.

@@ -60,12 +60,12 @@ func NamespacePath(name string) (string, error) {
 const entered = "WEIR_ENTERED"
 
 // Enter makes the process act in the network namespace at path; "" is its present one.
-// The process joins the namespace and restarts itself with the same arguments, so that
-// all its threads are in it. Enter returns nil in the restarted process. In the old one
-// it returns only if it fails.
+// If it is in another one, it joins the namespace and restarts itself with the same
+// arguments, so that all its threads are in it. Enter returns nil in the restarted process.
+// In the old one it returns only if it fails.
 func Enter(path string) error {
 	own := fmt.Sprint(os.Getpid())
-	if path == "" || os.Getenv(entered) == own {
+	if path == "" || os.Getenv(entered) == own || isOwn(path) {
 		return nil
 	}
 	runtime.LockOSThread() // never unlocked: the thread ends in exec, or is in the wrong namespace
@@ -82,4 +82,14 @@ func Enter(path string) error {
 	}
 	err = unix.Exec("/proc/self/exe", os.Args, os.Environ())
 	return fmt.Errorf("start anew in network namespace %s: %w", path, err)
+}
+
+// isOwn reports whether the network namespace at path is that of this process.
+func isOwn(path string) bool {
+	there, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	here, err := os.Stat("/proc/thread-self/ns/net")
+	return err == nil && os.SameFile(here, there)
 }
