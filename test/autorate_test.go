@@ -36,7 +36,7 @@ const modem = 1_000_000
 //
 // The line slows down beside a bulk connection. With autorate, pings do not wait in the modem's queue
 // for long, and the queues get the line's rate, also when it is back. Without it they wait for hundreds
-// of milliseconds.
+// of milliseconds. From the next load on packets wait in the kernel's queue, as a modem's was seen.
 func TestAutorate(t *testing.T) {
 	weir.FarUnderTCX(t, func(b *lib.Box) {
 		b.DelayLine(lab.WAN, "slow0", lib.Far, "slow0", 30*time.Millisecond)
@@ -127,6 +127,11 @@ func autorateFollows(b *lib.Box, without float64) {
 		b.Errorf("after autorate: %+v", tree)
 	}
 	checkAutorateLog(b, log)
+	b.Weir("load", b.Rules(autorateRules))
+	const measured = "a queue was measured behind wan0"
+	if tree := lib.WeirJSON[view.Queues](b, "queues", "--json").Trees[0]; tree.Engine != "queue" || !strings.HasPrefix(tree.Why, measured) {
+		b.Errorf("autorate has seen packets wait; after the next load: engine %s: %s; want queue: %s", tree.Engine, tree.Why, measured)
+	}
 }
 
 // lineRate returns the rate of the queues, in bit/s.

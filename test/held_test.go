@@ -65,6 +65,8 @@ func TestHeldQueues(t *testing.T) {
 		for _, port := range []uint16{5201, 5202, 5203} {
 			b.Listen(lib.Far, port, "iperf3", "-s", "-p", strconv.Itoa(int(port)))
 		}
+		b.Tell("a thousand queues", func(b *lib.Box) { holdsAThousand(b, "queue") })
+		b.Weir("load", b.Rules(heldRules))
 		b.Tell("alone", heldAlone)
 		b.Tell("weights", shapedByWeight)
 		b.Tell("coming in", heldIncoming)

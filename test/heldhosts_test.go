@@ -39,8 +39,8 @@ func TestHeldHosts(t *testing.T) {
 		if text := b.Weir("queues"); !strings.Contains(text, "wan0 out: engine queue (cake)") {
 			b.Fatalf("weir queues prints\n%s", text)
 		}
-		b.Tell("up", func(b *lib.Box) { hostsShare(b, 0.35, 0.65) })
-		b.Tell("down", func(b *lib.Box) { hostsShare(b, 0.35, 0.65, "-R") })
+		b.Tell("up", func(b *lib.Box) { hostsShare(b, wanHost, 0.35, 0.65) })
+		b.Tell("down", func(b *lib.Box) { hostsShare(b, wanHost, 0.35, 0.65, "-R") })
 		b.Tell("set up again", func(b *lib.Box) {
 			isThere := func() bool { return strings.Contains(hostFilter(b), "weir_queue_host") }
 			b.Run(lab.FW, "tc", "qdisc", "del", "dev", "wan0", "parent", "7766:1")
@@ -51,10 +51,10 @@ func TestHeldHosts(t *testing.T) {
 			b.Until(10*time.Second, "the queue has a filter again", isThere)
 		})
 		daemon.Kill()
-		b.Tell("without a daemon", func(b *lib.Box) { hostsShare(b, 0.35, 0.65) })
+		b.Tell("without a daemon", func(b *lib.Box) { hostsShare(b, wanHost, 0.35, 0.65) })
 		b.Tell("nobody tells", func(b *lib.Box) {
 			b.Run(lab.FW, "tc", "filter", "del", "dev", "wan0", "parent", hostQueue(b))
-			hostsShare(b, 0, 0.3)
+			hostsShare(b, wanHost, 0, 0.3)
 		})
 	})
 }
@@ -71,14 +71,14 @@ func hostFilter(b *lib.Box) string {
 }
 
 // hostsShare has one host send by one connection and another by eight, and checks the part of the first.
-func hostsShare(b *lib.Box, least, most float64, args ...string) {
+func hostsShare(b *lib.Box, to string, least, most float64, args ...string) {
 	b.Helper()
 	var rates [2]float64
 	var both sync.WaitGroup
 	for i, own := range [][]string{{"-p", "5201", "-B", lanHost}, {"-p", "5202", "-B", secondHost, "-P", "8"}} {
 		both.Go(func() {
 			// iperf3 counts a block when it is whole.
-			rates[i] = runIperf3(b, lab.LAN, wanHost, append(append(own, "-t", "5", "-O", "2", "-l", "1000"), args...)...).rate()
+			rates[i] = runIperf3(b, lab.LAN, to, append(append(own, "-t", "5", "-O", "2", "-l", "1000"), args...)...).rate()
 		})
 	}
 	both.Wait()

@@ -48,8 +48,9 @@ const payload = 1448.0 / 1538
 //	lan ──▶ fw: queues ──▶ wan ══ delay line ══ far: iperf3 -s
 //
 // A TCP connection takes the whole rate and no more, over a long way and in both directions.
-// Connections share by weight. A flood takes nothing from the stream of another host. All of
-// this holds while the daemon is dead.
+// Connections share by weight, BBR and CUBIC alike, and hosts behind translation by host. Queues change under
+// traffic, and there may be a thousand. A flood takes nothing from the stream of another host. All of this holds
+// while the daemon is dead.
 func TestShaping(t *testing.T) {
 	weir.BothFar(t, func(b *lib.Box) {
 		b.DelayLine(lab.WAN, "slow0", lib.Far, "slow0", shapeDelay)
@@ -58,6 +59,7 @@ func TestShaping(t *testing.T) {
 		b.IP(lib.Far, "route replace default via 198.18.0.1 dev slow0")
 		b.IP(lab.FW, "route add 198.18.0.0/30 via "+wanHost)
 		b.Address(lab.LAN, "eth0", secondHost+"/24")
+		slowIPv6(b)
 		daemon := b.WeirRun(shapeRules)
 		for _, port := range []uint16{5201, 5202, 5203} {
 			b.Listen(lib.Far, port, "iperf3", "-s", "-p", strconv.Itoa(int(port)))
@@ -65,6 +67,12 @@ func TestShaping(t *testing.T) {
 		b.Tell("alone", shapedAlone)
 		b.Tell("a short way", shapedNear)
 		b.Tell("weights", shapedByWeight)
+		b.Tell("other classes", shapedOtherClasses)
+		b.Tell("BBR", shapedBBR)
+		b.Tell("IPv6", shapedIPv6)
+		b.Tell("hosts", shapedHosts)
+		b.Tell("a thousand queues", func(b *lib.Box) { holdsAThousand(b, "phantom") })
+		b.Weir("load", b.Rules(shapeRules))
 		b.Tell("another rate", shapedAnew)
 		b.Tell("an interface that comes later", shapedLater)
 		daemon.Kill()

@@ -1,6 +1,8 @@
 package test
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,5 +46,38 @@ func TestQueueOfAnotherUplink(t *testing.T) {
 		if first, rest := trees[0].Queues[1], trees[0].Queues[2]; first.Sent < 100_000 || rest.Sent > first.Sent/4 {
 			b.Errorf("2 Mbit/s of the box: %d bytes in their queue, %d in the default", first.Sent, rest.Sent)
 		}
+		b.Tell("two at once", twoLinesAtOnce)
 	})
+}
+
+// twoLines have other rates in each direction.
+const twoLines = `
+queue up0 on wan0 bandwidth 20M default
+queue down0 on wan0 in bandwidth 12M default
+queue up1 on wan1 bandwidth 8M default
+queue down1 on wan1 in bandwidth 30M default
+set skip on lo
+match out on wan0 inet from (lan0:network) nat-to (wan0)
+match out on wan1 inet from (lan0:network) nat-to (wan1)
+pass
+`
+
+// twoLinesAtOnce fills two lines at the same time, in one direction and then in the other. Each keeps its own rate.
+func twoLinesAtOnce(b *lib.Box) {
+	b.Weir("load", b.Rules(twoLines))
+	b.Listen(lab.WAN, 5202, "iperf3", "-s", "-B", wanHost, "-p", "5202")
+	b.Listen(lib.ISP, 5202, "iperf3", "-s", "-B", lib.ISPHost, "-p", "5202")
+	for _, way := range []struct {
+		flags []string
+		rates [2]float64
+	}{{nil, [2]float64{20e6, 8e6}}, {[]string{"-R"}, [2]float64{12e6, 30e6}}} {
+		var both sync.WaitGroup
+		for i, to := range []string{wanHost, lib.ISPHost} {
+			both.Go(func() {
+				flags := append([]string{"-p", "5202", "-P", "4", "-C", "cubic", "-t", "7", "-O", "1", "-l", "8000"}, way.flags...)
+				carriesTo(b, lab.LAN, to, fmt.Sprintf("wan%d %v", i, way.flags), way.rates[i]*payload, flags...)
+			})
+		}
+		both.Wait()
+	}
 }

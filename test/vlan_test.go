@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"weir/internal/fw/view"
 	"weir/internal/lab"
 	"weir/internal/testenv"
 	"weir/test/lib"
@@ -52,7 +54,8 @@ func arrived(b *lib.Box, device string) (packets int) {
 //	lan ══ wire, VLAN 10, VLAN 11 in VLAN 10 ══ fw ══ the same ══ wan
 //
 // XDP of the parent handles the frames of VLAN devices on their own interfaces. They are
-// forwarded to VLANs and to wires, and the stack sees almost none of them.
+// forwarded to VLANs and to wires, and the stack sees almost none of them. They keep within the rate of
+// the parent's queues.
 func TestVLANsByXDP(t *testing.T) {
 	needVLANs(t)
 	t.Parallel()
@@ -81,6 +84,34 @@ func TestVLANsByXDP(t *testing.T) {
 				b.Errorf("the stack saw %d packets come in", n)
 			}
 		})
+	}
+	b.Tell("queues of the device below", func(b *lib.Box) {
+		b.Weir("load", b.Rules("queue up on "+wan[1].Under+" bandwidth 4M default\n"+rulesFor(lan, wan)))
+		queuesBelow(b, &lan[0], &wan[1])
+	})
+}
+
+// queuesBelow sends by a VLAN whose device below has the queues of 4 Mbit/s. The kernel delays what comes back (netem), and
+// weir sees that.
+func queuesBelow(b *lib.Box, from, to *lib.Path) {
+	if out, err := exec.Command("modprobe", "sch_netem").CombinedOutput(); err != nil {
+		b.Fatalf("load netem: %v: %s", err, out)
+	}
+	b.Run(to.Host, "tc", "qdisc", "add", "dev", "trunk", "root", "netem", "delay", "30ms", "limit", "1000")
+	b.Listen(to.Host, 5311, "iperf3", "-s", "-p", "5311")
+	for _, ipv6 := range []bool{false, true} {
+		line := 4e6 * map[bool]float64{false: payload, true: payload6}[ipv6]
+		got := 0.0
+		for tries := 0; got < 0.2*line && tries < 3; tries++ { // an emulated machine may be slower, and iperf3 sometimes counts nothing
+			got = runIperf3(b, from.Host, to.Addr(10, ipv6), "-p", "5311", "-B", from.Addr(10, ipv6), "-t", "5", "-O", "1", "-l", "4000").rate()
+		}
+		if b.Logf("IPv6 %v: %.2f of the line", ipv6, got/line); got < 0.2*line || got > 1.08*line {
+			b.Errorf("IPv6 %v: a line of %.3g carries %.3g bit/s", ipv6, line, got)
+		}
+	}
+	tree := lib.WeirJSON[view.Queues](b, "queues", "--json").Trees[0]
+	if up := tree.Queues[0]; tree.Interface != to.Under || tree.Engine != "phantom" || up.Sent < 1e6 || up.RTT.Samples < 10 || up.RTT.Median < 27 {
+		b.Errorf("behind a delay of 30 ms weir queues shows %+v", tree)
 	}
 }
 
