@@ -68,10 +68,14 @@ func TestShaping(t *testing.T) {
 		b.Tell("a short way", shapedNear)
 		b.Tell("weights", shapedByWeight)
 		b.Tell("other classes", shapedOtherClasses)
-		b.Tell("BBR", shapedBBR)
+		b.Weir("load", b.Rules(shareRules))
 		b.Tell("IPv6", shapedIPv6)
 		b.Tell("hosts", shapedHosts)
-		b.Tell("a thousand queues", func(b *lib.Box) { holdsAThousand(b, "phantom") })
+		if b.Hook == "tcx" { // these are alike under both
+			b.Tell("BBR", shapedBBR)
+		} else {
+			b.Tell("a thousand queues", func(b *lib.Box) { holdsAThousand(b, "phantom") })
+		}
 		b.Weir("load", b.Rules(shapeRules))
 		b.Tell("another rate", shapedAnew)
 		b.Tell("an interface that comes later", shapedLater)

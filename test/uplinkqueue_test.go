@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,7 +48,20 @@ func TestQueueOfAnotherUplink(t *testing.T) {
 			b.Errorf("2 Mbit/s of the box: %d bytes in their queue, %d in the default", first.Sent, rest.Sent)
 		}
 		b.Tell("two at once", twoLinesAtOnce)
+		b.Tell("only in dummynet", refusesDummynet)
 	})
+}
+
+// refusesDummynet loads a pipe with a delay, which no queue here has. The rules of before stay.
+func refusesDummynet(b *lib.Box) {
+	before := len(lib.WeirJSON[view.Queues](b, "queues", "--json").Trees)
+	said, status := b.WeirStatus("load", b.Rules("pipe 1 config bw 5Mbit/s delay 20ms\npass in on wan1 dnpipe 1\n"))
+	if status == 0 || !strings.Contains(said, ":1:26: this version does not enforce delay of dummynet; tc-netem(8) does it on the interface") {
+		b.Errorf("a pipe with a delay is loaded with status %d:\n%s", status, said)
+	}
+	if trees := lib.WeirJSON[view.Queues](b, "queues", "--json").Trees; len(trees) != before {
+		b.Errorf("after a load that was refused there are %d trees of queues, before %d", len(trees), before)
+	}
 }
 
 // twoLines have other rates in each direction.
