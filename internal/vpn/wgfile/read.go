@@ -79,7 +79,9 @@ func Read(name string, in io.Reader) (*File, error) {
 }
 
 // ReadMost reads what weir does, and returns what it leaves out apart from the faults.
-func ReadMost(name string, in io.Reader) (f *File, left, err error) { return (&reader{name: name}).all(in) }
+func ReadMost(name string, in io.Reader) (f *File, left, err error) {
+	return (&reader{name: name}).all(in)
+}
 
 func (r *reader) all(in io.Reader) (_ *File, left, err error) {
 	r.file, r.said = &File{}, map[string]bool{}
