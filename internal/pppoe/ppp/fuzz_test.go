@@ -37,6 +37,7 @@ var longFields = appendField(appendField(nil, bytes.Repeat([]byte{'n'}, 255)), b
 
 // oddFrames have what goes wrong: lengths that lie, options of no length, wrong sizes.
 var oddFrames = [][]byte{
+	frame(LCP, Packet{Code: CodeReject, ID: 3, Data: []byte{0}}), // of a code that nobody has sent
 	{}, {0xc0}, {0xc0, 0x21}, {0xc0, 0x21, 1}, {0xc0, 0x21, 1, 1, 0, 3}, {0xc0, 0x21, 1, 1, 0, 4}, {0xc0, 0x21, 1, 1, 0, 200},
 	{0xc0, 0x21, 1, 1, 0, 6, 1, 0}, {0xc0, 0x21, 1, 1, 0, 6, 1, 1}, {0xc0, 0x21, 1, 1, 0, 6, 1, 2}, {0xc0, 0x21, 1, 1, 0, 6, 1, 9},
 	{0xc0, 0x21, 1, 1, 0, 8, 1, 4, 0, 0}, {0xc0, 0x21, 1, 1, 0, 10, 5, 6, 0, 0, 0, 0}, {0xc0, 0x21, 1, 1, 0, 8, 3, 4, 0xc0, 0x23},
@@ -150,7 +151,7 @@ func TestOddFrames(t *testing.T) {
 		packet, err2 := ParsePacket(body)
 		_, err3 := ParseOptions(packet.Data)
 		changes := err == nil && err2 == nil && (packet.Code == ConfigureRequest && err3 == nil || packet.Code == TerminateRequest ||
-			packet.Code == TerminateAck || packet.Code == CodeReject && len(packet.Data) > 0 || packet.Code == ProtocolReject && len(packet.Data) > 1)
+			packet.Code == TerminateAck || packet.Code == CodeReject && len(packet.Data) > 0 && packet.Data[0] != 0 || packet.Code == ProtocolReject && len(packet.Data) > 1)
 		if (p == LCP || p == IPCP || p == IPV6CP) && changes {
 			continue
 		}

@@ -256,7 +256,7 @@ func (l *layer) codeRejected(p Packet, now time.Time) {
 		return
 	}
 	rejected := Code(p.Data[0])
-	if rejected <= CodeReject || rejected == ProtocolReject && l.protocol == LCP {
+	if rejected >= ConfigureRequest && rejected <= CodeReject || rejected == ProtocolReject && l.protocol == LCP {
 		l.fail("the peer does not know "+l.protocol.String()+" "+rejected.String(), now)
 		return
 	}
