@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/netip"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,7 +43,8 @@ type dial struct {
 	resolved []netip.Addr // what systemd-resolved was told
 	untold   untold       // why it knows something else
 
-	before *client.Ref // a session that may still be there for the concentrator
+	gone   []netip.Addr // addresses of sessions of before, whose states are still there
+	before *client.Ref  // a session that may still be there for the concentrator
 
 	mu      sync.Mutex // of what follows, which the session's goroutines write
 	state   control.PPPoEState
@@ -345,6 +348,10 @@ func (s *dial) up(e *client.Event) error {
 	if err != nil {
 		return err
 	}
+	has, err := s.device.IPv4()
+	if err != nil {
+		return err
+	}
 	addresses := line.Addresses{IPv4: at.IPv4, PeerIPv4: at.PeerIPv4, IPv6: client.LinkLocal(at.ID6), PeerIPv6: client.LinkLocal(at.PeerID6)}
 	err = errors.Join(s.device.Describe(net.HardwareAddr(at.Local[:]), int(min(at.MTU, at.MRU))), s.device.SetCarrier(true), s.device.SetAddresses(addresses))
 	if at.ID6 != 0 {
@@ -364,6 +371,7 @@ func (s *dial) up(e *client.Event) error {
 		s.dialler.note(s.of.Name, &pppoeRecord{Of: s.of, Saved: *e.Saved, Since: since})
 	}
 	b.updateLater(b.follow(netif.ChangedLinks | netif.ChangedAddresses | netif.ChangedDefault))
+	s.endStates(has, at.IPv4)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.be(control.PPPoEUp, "")
@@ -377,6 +385,27 @@ func (s *dial) up(e *client.Event) error {
 		s.prefix.set(ipv6Session{})
 	}
 	return nil
+}
+
+// endStates ends the states of addresses that the interface had, when it has another one. Nothing answers to those any more, and
+// what a host sends all the time, as telephones and tunnels do, would be translated to the old one for ever.
+func (s *dial) endStates(had []netip.Addr, has netip.Addr) {
+	s.gone = append(s.gone, had...)
+	if !has.IsValid() { // it may be the same one as before
+		return
+	}
+	gone := map[netip.Addr]bool{}
+	for _, a := range s.gone {
+		gone[a] = a != has
+	}
+	s.gone = nil
+	ended, err := s.dialler.box.killAddresses(gone)
+	switch {
+	case err != nil:
+		s.dialler.box.cfg.Log.Error("end the states of an address that a PPPoE interface does not have any more", "interface", s.of.Name, "error", err)
+	case ended > 0:
+		s.dialler.box.cfg.Log.Info("ended the states of an address that a PPPoE interface does not have any more", "interface", s.of.Name, "states", ended)
+	}
 }
 
 // darkness says that the line has no carrier.
@@ -492,5 +521,8 @@ func (s *dial) status() control.PPPoE {
 	p.MTU, p.MRU, p.Auth = at.MTU, at.MRU, at.Method.String()
 	p.IPv4, p.PeerIPv4, p.DNS = at.IPv4, at.PeerIPv4, at.DNS
 	p.IPv6, p.PeerIPv6 = client.LinkLocal(at.ID6), client.LinkLocal(at.PeerID6)
+	p.Quirks = slices.DeleteFunc(p.Quirks, func(quirk string) bool { // the peer may take a family away and give it again
+		return at.IPv4.IsValid() && strings.HasPrefix(quirk, "no IPv4: ") || at.ID6 != 0 && strings.HasPrefix(quirk, "no IPv6: ")
+	})
 	return p
 }
