@@ -114,3 +114,26 @@ func TestRemark(t *testing.T) {
 		t.Errorf("%+v, %+v, %v", found, passed, err)
 	}
 }
+
+// TestInterfaces checks settings that mean one thing for all interfaces and another for each.
+func TestInterfaces(t *testing.T) {
+	for _, c := range []struct {
+		key, value string
+		want       audit.Verdict
+		says       string
+	}{
+		{"net.ipv4.conf.default.accept_source_route", "1", audit.IsDefault, ""},
+		{"net.ipv4.conf.eth0.accept_source_route", "0", audit.Valid, "only if both"},
+		{"net.ipv4.conf.all.accept_source_route", "1", audit.Dangerous, ""},
+		{"net.ipv6.conf.all.forwarding", "0", audit.Dangerous, "does not route"},
+		{"net.ipv6.conf.eth0.forwarding", "0", audit.Valid, "behaves as a host's"},
+		{"net.ipv6.conf.eth0.accept_ra_mtu", "0", audit.EndpointOnly, "router advertisements"},
+		{"net.ipv6.conf.eth0.proxy_ndp", "1", audit.Valid, "answers for addresses"},
+		{"net.core.gro_normal_batch", "8", audit.IsDefault, ""},
+	} {
+		f := judge(t, "linux").Check(audit.Line{Key: c.key, Value: c.value})
+		if f.Verdict != c.want || !strings.Contains(f.Says(), c.says) {
+			t.Errorf("%s=%s: %s, want %s with %q", c.key, c.value, f.Says(), c.want, c.says)
+		}
+	}
+}

@@ -19,7 +19,7 @@ var tells = pattern.New(`^(?:` +
 	`dev\.[a-z0-9_]+\.(?:[0-9]+\.)?(?:%\w+|mac_stats\..*|iflib\.driver_version)|` +
 	`dev\.[a-z0-9_]+\.[0-9]+\.queue_?(?:[rt]x_)?[0-9]+\.(?:[rt]xd_(?:head|tail)|[rt]x_(?:irq|packets|bytes|discarded|copies)|lro_\w+|irqs|no_desc_avail)|` +
 	// Linux
-	`kernel\.(?:ostype|osrelease|version|arch|ns_last_pid|cap_last_cap|bootloader_\w+|pty\.nr|random\.(?:boot_id|uuid|entropy_avail|poolsize))|` +
+	`kernel\.(?:ostype|osrelease|version|arch|core_modes|ns_last_pid|cap_last_cap|bootloader_\w+|pty\.nr|random\.(?:boot_id|uuid|entropy_avail|poolsize))|` +
 	`fs\.(?:file-nr|inode-nr|inode-state|dentry-state|aio-nr|quota\..*)|` +
-	`net\.netfilter\.nf_conntrack_count|net\.ipv4\.(?:tcp_available_(?:congestion_control|ulp)|tcp_ehash_entries)|dev\.cdrom\.info` +
+	`net\.netfilter\.nf_conntrack_count|net\.core\.netdev_rss_key|net\.ipv4\.(?:tcp_available_(?:congestion_control|ulp)|tcp_ehash_entries)|dev\.cdrom\.info` +
 	`)$`)
