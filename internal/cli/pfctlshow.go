@@ -61,7 +61,7 @@ func (p *pfctl) showOne(ctx context.Context, what string) error {
 	case "rules", "nat", "ether":
 		return p.showRules(ctx, r, what)
 	case "states":
-		t := &statesTask{verbose: min(p.verbose, 2)}
+		t := &statesTask{verbose: min(p.verbose, 2), ofPf: true}
 		t.filter.Leaves = p.iface
 		return e.printEachState(r, t)
 	case "Sources":

@@ -34,6 +34,7 @@ type statesTask struct {
 	sort    string
 	top     int
 	follow  bool
+	ofPf    bool // weir pfctl asks
 }
 
 // followPause is the time between two prints of states --follow. A rate is measured over
@@ -145,6 +146,9 @@ func (e *Env) printEachState(r *view.View, t *statesTask) error {
 }
 
 func (t *statesTask) text(s *state.View) string {
+	if t.ofPf {
+		s = s.OfPf()
+	}
 	switch t.verbose {
 	case 0:
 		return s.String()

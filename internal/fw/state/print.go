@@ -47,6 +47,18 @@ func (v *View) VeryVerbose() string {
 	return b.String()
 }
 
+// OfPf returns the state as pf prints it where the connection came in, if only its destination is
+// translated: "192.168.1.2:53 (203.0.113.5:8053) <- 198.51.100.7:5353". Programs that read pfctl
+// expect brackets after the first end alone.
+func (v *View) OfPf() *View {
+	if v.RuleIn == nil || v.Src.NewAddr.IsValid() || !v.Dst.NewAddr.IsValid() {
+		return v
+	}
+	in := *v
+	in.Direction = DirectionIn
+	return &in
+}
+
 func (v *View) printed() (first, second *End, arrow string) {
 	if v.Direction == DirectionIn {
 		return &v.Dst, &v.Src, "<-"

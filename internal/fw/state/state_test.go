@@ -107,6 +107,33 @@ all gre 10.0.0.1 -> 10.0.0.2       MULTIPLE:MULTIPLE
 	}
 }
 
+// A redirected connection has the form that pf prints where it came in, with brackets after the
+// first end. All others stay as they are.
+func TestPrintOfPf(t *testing.T) {
+	redirected := func(rule uint32) *State {
+		return &State{
+			Tuple: [2]Tuple{
+				{Src: addr("198.51.100.7"), SPort: 5353, Dst: addr("203.0.113.5"), DPort: 8053, Proto: protoUDP},
+				{Src: addr("192.168.1.2"), SPort: 53, Dst: addr("198.51.100.7"), DPort: 5353, Proto: protoUDP},
+			},
+			Flags: In | Out | NAT, Phase: UDPSingle, RuleIn: rule, RuleOut: 3, Flow: [2]Flow{{Peer: PeerSynSent}, {}},
+		}
+	}
+	for _, c := range []struct {
+		state *State
+		want  string
+	}{
+		{redirected(5), "all udp 192.168.1.2:53 (203.0.113.5:8053) <- 198.51.100.7:5353       NO_TRAFFIC:SINGLE"},
+		{redirected(0), "all udp 198.51.100.7:5353 -> 192.168.1.2:53 (203.0.113.5:8053)       SINGLE:NO_TRAFFIC"}, // the box redirects itself
+		{natted(), "all tcp 203.0.113.5:50001 (192.168.1.10:40000) -> 198.51.100.7:443       ESTABLISHED:ESTABLISHED"},
+	} {
+		v := c.state.View(context(1500))
+		if got := v.OfPf().String(); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
 func TestJSON(t *testing.T) {
 	v := natted().View(context(1500))
 	text, err := json.Marshal(v)
