@@ -48,10 +48,24 @@ func TestRejects(t *testing.T) {
 			{"own", ownProgramsAreRefused},
 			{"bytes", answersAreWellFormed},
 			{"tcpdump", checksumsAreRight},
+			{"interfaces", lossIsTold},
 		} {
 			b.Tell(part.name, part.tell)
 		}
 	})
+}
+
+// lossIsTold checks that weir interfaces says when the other end of a veth pair receives nothing that XDP sends back.
+func lossIsTold(b *lib.Box) {
+	if b.Hook != "xdp" {
+		return
+	}
+	for _, gro := range []string{"on", "off", "on"} {
+		b.Run(lab.LAN, "ethtool", "-K", "eth0", "gro", gro)
+		if out := b.Weir("interfaces"); strings.Contains(out, "gets no answer") != (gro == "off") {
+			b.Errorf("with GRO %s at lan weir interfaces says:\n%s", gro, out)
+		}
+	}
 }
 
 // mediaRules reject what comes in by some devices and leaves by them, and on lo.

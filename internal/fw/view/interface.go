@@ -71,9 +71,22 @@ func ReadInterfaces(f rundir.Folder, choose func(*netif.Link) (why string)) (*In
 		if k := known[n.Index]; k != nil {
 			n.Hook, n.Mode, n.Why, n.Spread, n.Skip = k.Hook, k.Mode, k.Why, k.Spread, k.Skip
 		}
+		if n.Hook == "xdp" && losesReplies(&links[i]) {
+			n.Why += "; the other end has neither GRO nor XDP, so what weir rejects (block return) gets no answer"
+		}
 		all.Interfaces = append(all.Interfaces, n)
 	}
 	return all, nil
+}
+
+// losesReplies reports whether the kernel loses what XDP sends back by an interface: that of a veth
+// whose other end does not wait for it. Nobody tells when the other end changes, so it is asked for now.
+func losesReplies(l *netif.Link) bool {
+	if l.Kind != netif.Veth {
+		return false
+	}
+	target, err := netif.XDPTargetOf(l.Index)
+	return err == nil && !target.Any
 }
 
 // Print writes a table with one interface per line, then the engines of tunnels and the foreign chains.
