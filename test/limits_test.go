@@ -18,6 +18,7 @@ import (
 const limitRules = `
 set skip on lo
 table <bruteforce> persist
+no nat on wan0 proto carp
 block
 block in quick from <bruteforce>
 pass in on wan0 proto { icmp, icmp6 }
@@ -154,8 +155,11 @@ func bruteForce(b *lib.Box) {
 	if n := b.Packets("wan0", reason.MaxSrcRate); n == 0 {
 		b.Error("no packet is counted as max-src-conn-rate")
 	}
-	if out := b.Weir("sources", "-v"); !strings.Contains(out, neighbour+" ( states ") || !strings.Contains(out, "/3s )\n   age 00:00:") || !strings.Contains(out, ", rule ") {
+	if out := b.Weir("sources", "-v"); !strings.Contains(out, neighbour+" ( states ") || !strings.Contains(out, "/3s )\n   age 00:00:") || !strings.Contains(out, ", rule 4\n") {
 		b.Errorf("weir sources -v:\n%s", out)
+	}
+	if out := b.Weir("pfctl", "-K", neighbour); !strings.HasPrefix(out, "killed 0 src nodes from 1 sources and 0 destinations\n1 with states stay until these end") {
+		b.Errorf("weir pfctl -K of a source with states:\n%s", out)
 	}
 }
 

@@ -525,5 +525,8 @@ func (p *pfctl) doForget(context.Context) (err error) {
 	if err == nil {
 		p.say("killed %d src nodes from %d sources and %d destinations", done.Forgotten, len(t.filter.From), len(t.filter.To))
 	}
+	if err == nil && done.Stay > 0 {
+		p.say("%d with states stay until these end; their rates begin anew", done.Stay)
+	}
 	return err
 }

@@ -354,7 +354,9 @@ func (b *box) noteLoaded(first bool) {
 	}
 	now := rundir.Loaded{
 		File: b.source.Path, Unloaded: b.source.Builtin, Time: time.Now(),
-		Base: b.rules.base, Rules: rundir.CountShown(b.rules.texts), Limit: b.rules.options.MaxStates, MarkMask: b.rules.options.MarkMask, Queues: b.rules.program.Queues, Shapers: b.rules.program.Shapers,
+		Base: b.rules.base, Rules: rundir.CountShown(b.rules.texts), Limit: b.rules.options.MaxStates, MarkMask: b.rules.options.MarkMask,
+		MaxTables: b.rules.options.MaxTables, MaxTableEntries: b.rules.options.MaxTableEntries, SrcTrack: b.rules.options.Timeouts.SrcTrack,
+		Queues: b.rules.program.Queues, Shapers: b.rules.program.Shapers,
 		Anchors: b.rules.anchors, Without: b.source.Without, PID: os.Getpid(), Mode: string(b.cfg.Mode), Started: started,
 		MayOpen: b.rules.options.PfctlMayOpen, Disabled: b.disabled, Flushed: b.source.flushed.parts,
 	}

@@ -16,23 +16,27 @@ const Builtin = "built-in"
 
 // Loaded is the record of the ruleset in force.
 type Loaded struct {
-	File     string            `json:"file"`     // absolute; Builtin for the built-in ruleset
-	Unloaded bool              `json:"unloaded"` // the built-in ruleset: nothing has been loaded
-	Time     time.Time         `json:"time"`
-	Base     uint32            `json:"base"`                // global number of rule 0
-	Rules    int               `json:"rules"`               // how many
-	Limit    uint32            `json:"limit"`               // set limit states
-	MarkMask uint32            `json:"mark_mask,omitempty"` // set mark-mask; 0: unknown
-	Queues   map[uint16]string `json:"queues,omitempty"`    // names by number; "a, b" for a pair
-	Shapers  []shaper.Shaper   `json:"shapers,omitempty"`   // the trees of queues
-	Anchors  []Anchor          `json:"anchors,omitempty"`   // by path
-	Without  source.Without    `json:"without,omitzero"`    // what its file says and weir ignores
-	MayOpen  bool              `json:"may_open,omitempty"`  // set pfctl-may-open yes
-	Disabled time.Time         `json:"disabled,omitzero"`   // since when pfctl -d has it: nothing is filtered or translated
-	Flushed  []string          `json:"flushed,omitempty"`   // what pfctl -F has taken from the rules
-	PID      int               `json:"pid"`                 // of the daemon that loaded it
-	Mode     string            `json:"mode"`                // --hook
-	Started  time.Time         `json:"started"`             // since when packets have been filtered without a break
+	File     string    `json:"file"`     // absolute; Builtin for the built-in ruleset
+	Unloaded bool      `json:"unloaded"` // the built-in ruleset: nothing has been loaded
+	Time     time.Time `json:"time"`
+	Base     uint32    `json:"base"`                // global number of rule 0
+	Rules    int       `json:"rules"`               // how many
+	Limit    uint32    `json:"limit"`               // set limit states
+	MarkMask uint32    `json:"mark_mask,omitempty"` // set mark-mask; 0: unknown
+	// Of set limit and set timeout what the daemon alone knows; 0: no limit.
+	MaxTables       uint32            `json:"max_tables,omitempty"`
+	MaxTableEntries uint32            `json:"max_table_entries,omitempty"`
+	SrcTrack        uint32            `json:"src_track,omitempty"` // seconds
+	Queues          map[uint16]string `json:"queues,omitempty"`    // names by number; "a, b" for a pair
+	Shapers         []shaper.Shaper   `json:"shapers,omitempty"`   // the trees of queues
+	Anchors         []Anchor          `json:"anchors,omitempty"`   // by path
+	Without         source.Without    `json:"without,omitzero"`    // what its file says and weir ignores
+	MayOpen         bool              `json:"may_open,omitempty"`  // set pfctl-may-open yes
+	Disabled        time.Time         `json:"disabled,omitzero"`   // since when pfctl -d has it: nothing is filtered or translated
+	Flushed         []string          `json:"flushed,omitempty"`   // what pfctl -F has taken from the rules
+	PID             int               `json:"pid"`                 // of the daemon that loaded it
+	Mode            string            `json:"mode"`                // --hook
+	Started         time.Time         `json:"started"`             // since when packets have been filtered without a break
 }
 
 // RuleCount returns the number of rules as text.

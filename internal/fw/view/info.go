@@ -1,10 +1,12 @@
 package view
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"strconv"
 	"time"
 
@@ -349,14 +351,25 @@ func (i *Info) PrintTimeouts(w io.Writer) error {
 	}
 	p.Line("%-20s %10d states", "adaptive.start", i.Adaptive.Start)
 	p.Line("%-20s %10d states", "adaptive.end", i.Adaptive.End)
+	p.Line("%-20s %10ds", "src.track", i.Loaded.SrcTrack)
 	return p.Err
 }
 
-// PrintLimits writes the limits in force as pfctl -sm does.
+// PrintLimits writes the limits in force as pfctl -sm does. Where there is none it has the largest
+// number: programs compare it (OPNsense's bogons.sh), so pfctl's "unlimited" would stop them.
 func (i *Info) PrintLimits(w io.Writer) error {
 	p := &textout.Lines{W: w}
-	p.Line("%-13s hard limit %8d", "states", i.States.Limit)
-	p.Line("%-13s hard limit %8d", "src-nodes", i.Sources.Limit)
+	for _, l := range []struct {
+		name  string
+		limit uint32
+	}{
+		{"states", i.States.Limit},
+		{"src-nodes", i.Sources.Limit},
+		{"tables", cmp.Or(i.Loaded.MaxTables, math.MaxUint32)},
+		{"table-entries", cmp.Or(i.Loaded.MaxTableEntries, math.MaxUint32)},
+	} {
+		p.Line("%-13s hard limit %8d", l.name, l.limit)
+	}
 	return p.Err
 }
 

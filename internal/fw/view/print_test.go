@@ -270,6 +270,34 @@ Counters
 	}
 }
 
+// Programs that read pfctl -s memory and -s timeouts find pf's lines, with a number where there is
+// no limit.
+func TestPrintLimits(t *testing.T) {
+	info := &Info{
+		Loaded: &rundir.Loaded{MaxTableEntries: 2000000, SrcTrack: 30}, States: StatesInfo{Limit: 100000}, Sources: SourcesInfo{Limit: 10000},
+		Timeouts: map[string]string{timeoutFrag: "60s"}, Adaptive: Adaptive{60000, 120000},
+	}
+	for phase := range state.PhaseCount {
+		info.Timeouts[phase.String()] = "1m"
+	}
+	const want = `states        hard limit   100000
+src-nodes     hard limit    10000
+tables        hard limit 4294967295
+table-entries hard limit  2000000
+`
+	var limits, timeouts strings.Builder
+	if err := errors.Join(info.PrintLimits(&limits), info.PrintTimeouts(&timeouts)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, limits.String()); diff != "" {
+		t.Errorf("limits (-want +got):\n%s", diff)
+	}
+	const last = "adaptive.end             120000 states\nsrc.track                    30s\n"
+	if !strings.HasSuffix(timeouts.String(), last) {
+		t.Errorf("timeouts do not end with %q:\n%s", last, timeouts.String())
+	}
+}
+
 // A counter that has begun anew is shown as it counts.
 func TestSubtract(t *testing.T) {
 	rules := []Rule{{id: 7, Evaluations: 10, Packets: 20, Bytes: 2000, States: 3, StateCreations: 5}, {id: 8, Evaluations: 5, Packets: 4, Bytes: 400}}

@@ -134,7 +134,10 @@ func (r *reading) sourceOf(s *dataplane.Source, rules map[uint16]int) Source {
 	}
 	if s.Limit != 0 {
 		number, inForce := rules[s.Limit]
-		one.Rule = &state.RuleRef{Nr: number, Old: !inForce}
+		one.Rule = &state.RuleRef{Old: !inForce}
+		if inForce && number < len(r.texts) {
+			one.Rule.Nr, one.Rule.List = r.texts[number].Nr, r.texts[number].List
+		}
 		one.Seconds = r.pins.LimitSeconds(s.Limit)
 	}
 	one.Rate = s.RateAt(r.info.Now, one.Seconds)
@@ -188,7 +191,7 @@ func (s *Source) details() string {
 	if s.Rule != nil && s.Rule.Old {
 		text += ", of a rule that is gone"
 	} else if s.Rule != nil {
-		text += fmt.Sprintf(", rule %d", s.Rule.Nr)
+		text += ", rule " + s.Rule.String()
 	}
 	if s.Over {
 		text += ", over"
