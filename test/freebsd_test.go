@@ -66,7 +66,7 @@ func TestFreeBSDGateway(t *testing.T) {
 func iperfThrough(b *lib.Box, from, to, server string, args ...string) string {
 	b.Helper()
 	p := b.Listen(server, 5201, "iperf3", "-s", "-1")
-	b.Run(from, "iperf3", append([]string{"-c", to, "-t", "1"}, args...)...)
+	b.Run(from, "iperf3", append([]string{"-c", to, "-n", "16M"}, args...)...)
 	return p.Wait(10*time.Second, 0)
 }
 

@@ -47,7 +47,7 @@ func lanReachesTheInternet(b *lib.Box) {
 	}
 	for _, to := range []string{wanHost, wanHost6} {
 		server := b.Listen(lab.WAN, 5201, "iperf3", "-s", "-1")
-		b.Run(lab.LAN, "iperf3", "-c", to, "-R", "-t", "1")
+		b.Run(lab.LAN, "iperf3", "-c", to, "-R", "-n", "16M")
 		said := server.Wait(10*time.Second, 0)
 		own := map[string]string{wanHost: fwWAN, wanHost6: fwWAN6}[to]
 		if !strings.Contains(said, "Accepted connection from "+own) {
@@ -90,7 +90,7 @@ func udpThroughNAT(b *lib.Box) {
 // A port forward: the server sees the client, the client sees the gateway.
 func portForward(b *lib.Box) {
 	server := b.Listen(lab.LAN, 80, "iperf3", "-s", "-1", "-p", "80")
-	b.Run(lab.WAN, "iperf3", "-c", fwWAN, "-p", "8080", "-t", "1")
+	b.Run(lab.WAN, "iperf3", "-c", fwWAN, "-p", "8080", "-n", "16M")
 	if said := server.Wait(10*time.Second, 0); !strings.Contains(said, "Accepted connection from "+wanHost) {
 		b.Errorf("the server did not see the client:\n%s", said)
 	}
@@ -168,7 +168,7 @@ func ownConnections(b *lib.Box) {
 	for _, to := range []string{wanHost, wanHost6} {
 		b.Ping(lab.FW, to, 3)
 		server := b.Listen(lab.WAN, 5201, "iperf3", "-s", "-1")
-		b.Run(lab.FW, "iperf3", "-c", to, "-t", "1")
+		b.Run(lab.FW, "iperf3", "-c", to, "-n", "16M")
 		server.Wait(10*time.Second, 0)
 	}
 	own := 0
@@ -197,7 +197,7 @@ pass out on lan0 inet proto tcp to 192.168.1.10 port 80
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(rules)
 		server := b.Listen(lab.LAN, 80, "iperf3", "-s", "-1", "-p", "80")
-		b.Run(lab.LAN, "iperf3", "-c", fwWAN, "-p", "8080", "-t", "1")
+		b.Run(lab.LAN, "iperf3", "-c", fwWAN, "-p", "8080", "-n", "16M")
 		if said := server.Wait(10*time.Second, 0); !strings.Contains(said, "Accepted connection from "+fwLAN) {
 			b.Errorf("the server did not see the gateway's inner address:\n%s", said)
 		}
