@@ -206,7 +206,7 @@ func testReceivedOn(h *harness) {
 // replaced under traffic. From then on, packets go through them before the rules.
 func TestOwnersWhenNeeded(t *testing.T) {
 	n := newNet(t)
-	cfg := n.config()
+	cfg := n.blank()
 	cfg.XDP = false
 	d := build(t, cfg)
 	commit(t, d, n.attachments(false)[:1])

@@ -487,7 +487,7 @@ func TestFewHints(t *testing.T) {
 // and off, when waiting for running programs fails, after a reload and with new tables.
 func TestPrefetchDevices(t *testing.T) {
 	n := newNet(t)
-	d := build(t, n.config())
+	d := build(t, n.blank())
 	commit(t, d, n.attachments(true))
 	tell := func(d *Dataplane) {
 		for _, ifindex := range []int{n.lan0, n.wan0} {
@@ -548,7 +548,7 @@ func TestPrefetchDevices(t *testing.T) {
 		t.Errorf("it waited %d times, want once", waits)
 	}
 
-	next := build(t, n.config())
+	next := build(t, n.blank())
 	commit(t, next, n.attachments(true))
 	flags(next, interfaceDevmap|interfacePrefetch, true)
 	entries(next, 2)
@@ -556,7 +556,7 @@ func TestPrefetchDevices(t *testing.T) {
 	flags(next, 0, false)
 	check(t, next.Prefetch(true))
 
-	larger := n.config()
+	larger := n.blank()
 	larger.Options.MaxStates *= 2
 	last := build(t, larger)
 	commit(t, last, n.attachments(true))

@@ -430,7 +430,7 @@ func TestSpreadBetweenBursts(t *testing.T) {
 // TestSpreadWhenUsed checks that the programs of other cores are loaded when an interface spreads, and not before.
 func TestSpreadWhenUsed(t *testing.T) {
 	n := newNet(t)
-	cfg := n.config()
+	cfg := n.blank()
 	cfg.Spread = true
 	d := build(t, cfg)
 	commit(t, d, n.attachments(true))

@@ -16,7 +16,7 @@ import (
 // generation loads them at once while there is a reader.
 func TestProgramsWhenNeeded(t *testing.T) {
 	n := newNet(t)
-	cfg := n.config()
+	cfg := n.blank()
 	cfg.XDP = false
 	d := build(t, cfg)
 	commit(t, d, n.attachments(false)[:1])
