@@ -106,13 +106,29 @@ func Targets(allowed []netip.Prefix) (all []netip.Addr) {
 // Through returns where the routes to networks lead.
 func Through(networks []netip.Prefix) (all []Route) {
 	for _, n := range networks {
-		r := Route{Network: n}
-		if index, _, err := netif.WayTo(n.Addr()); err == nil { // otherwise none leads there, or a blackhole
-			if i, err := net.InterfaceByIndex(index); err == nil {
-				r.Through = i.Name
-			}
-		}
-		all = append(all, r)
+		all = append(all, Route{n, through(n)})
 	}
 	return all
+}
+
+// mostOwn is how many of the first addresses of a network may be this box's own.
+const mostOwn = 4
+
+// through returns the interface that packets to a network leave by; "": none. The first addresses may be those of the box itself:
+// on a link of its own it has one, and a router that of the network as well (RFC 4291 2.6.1).
+func through(n netip.Prefix) (name string) {
+	for i, a := 0, n.Masked().Addr(); i < mostOwn && n.Contains(a); i, a = i+1, a.Next() {
+		index, _, err := netif.WayTo(a)
+		if err != nil { // none leads there, or a blackhole
+			return ""
+		}
+		on, err := net.InterfaceByIndex(index)
+		if err != nil {
+			return ""
+		}
+		if name = on.Name; on.Flags&net.FlagLoopback == 0 {
+			return name
+		}
+	}
+	return name
 }
