@@ -33,16 +33,9 @@ struct {
 /* The callback of the timer. */
 static int queue_timer_run(void *map, int *key, struct queue_timer *t)
 {
-	struct queue_clock *clock = &queue_data.clock;
-	__u64 began = bpf_ktime_get_ns(), took;
-
 	(void)map;
 	(void)key;
-	queue_drain(began);
-	took = bpf_ktime_get_ns() - began;
-	clock->spent += took;
-	if (took > clock->longest)
-		clock->longest = took;
+	queue_turn(0);
 	bpf_timer_start(&t->timer, QUEUE_TICK_NS, 0);
 	return 0;
 }

@@ -82,4 +82,18 @@ static __always_inline void queue_drain(__u64 now)
 	__sync_lock_test_and_set(&clock->lock, 0);
 }
 
+/* A run of the timer. now: as for queue_drain(); 0: the present. Returns the nanoseconds that it has taken. */
+static __always_inline __u64 queue_turn(__u64 now)
+{
+	struct queue_clock *clock = &queue_data.clock;
+	__u64 began = bpf_ktime_get_ns(), took;
+
+	queue_drain(now ? : began);
+	took = bpf_ktime_get_ns() - began;
+	clock->spent += took;
+	if (took > clock->longest)
+		clock->longest = took;
+	return took;
+}
+
 #endif

@@ -87,6 +87,8 @@ func TestQueueMillisecondsWrap(t *testing.T) {
 			h := newQueueHarness(t, 1000, oneClass(rate))
 			h.now = (7<<32 - before) * time.Millisecond
 			h.pass(queueTick)
+			gone := &sender{flow: flow{number: 200, host: 8, bytes: 500}, rate: rate / 20} // before that moment
+			offerAll(h, before/2*time.Millisecond, []*sender{gone})
 			all := flood(8, rate)
 			carriesRate(t, h, all, rate, 3*time.Second)
 			sparse := &sender{flow: flow{number: 100, host: 9, bytes: 500}, rate: rate / 20}

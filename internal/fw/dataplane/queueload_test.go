@@ -80,6 +80,7 @@ func TestQueueManyActive(t *testing.T) {
 			}
 			next := c.connections
 			served := make(map[uint64]bool)
+			before := h.clock()
 			took := h.turns(runs, func(i int) {
 				check(t, changeArray(h.objects.Maps[mapQueueClasses], func(raw []xdpQueueClass) { served[raw[1].Served] = true }))
 				for k := range 100 { // of these some begin anew
@@ -91,10 +92,15 @@ func TestQueueManyActive(t *testing.T) {
 				}
 			})
 			clock := h.clock()
-			t.Logf("a run of the timer takes %v (median), %v (99 %%), %v (most); a tree is given time %d times in %d runs; %d connections are active, %d busy",
-				took[runs/2], took[runs*99/100], took[runs-1], len(served), runs, clock.Active, clock.Busy)
+			mean := time.Duration(clock.Spent-before.Spent) / runs
+			t.Logf("a run of the timer takes %v (median), %v (99 %%), %v (most), %v (mean, with what others took); a tree is given time %d times in %d runs; %d connections are active, %d busy",
+				took[runs/2], took[runs*99/100], took[runs-1], mean, len(served), runs, clock.Active, clock.Busy)
 			if took[runs/2] > most || took[runs*9/10] > most+most/2 {
 				t.Errorf("a run of the timer takes %v (median), %v (90 %%)", took[runs/2], took[runs*9/10])
+			}
+			// what weir queues shows; other programs may have had the CPU in some runs
+			if mean > 2*most || time.Duration(clock.Longest) < took[runs-1] {
+				t.Errorf("the timer says that a run takes %v, and the longest took %v; one took %v", mean, time.Duration(clock.Longest), took[runs-1])
 			}
 			if clock.Active < c.active {
 				t.Errorf("only %d connections are active", clock.Active)
@@ -116,13 +122,14 @@ func TestQueueManyClasses(t *testing.T) {
 		name           string
 		trees, classes int
 		rate           uint64
-	}{{"4,095 classes", 1, 4094, 10_000_000_000}, {"255 trees", 255, 15, 50_000_000}} {
-		t.Run(c.name, func(t *testing.T) { manyClasses(t, c.trees, c.classes, c.rate) })
+		bytes          uint32
+	}{{"4,095 classes", 1, 4094, 2_000_000_000, 1500}, {"255 trees", 255, 15, 8_000_000, 500}} {
+		t.Run(c.name, func(t *testing.T) { manyClasses(t, c.trees, c.classes, c.rate, c.bytes) })
 	}
 }
 
-func manyClasses(t *testing.T, trees, classes int, rate uint64) {
-	const turn, settle, length = 8, 2000, 4000 // milliseconds
+func manyClasses(t *testing.T, trees, classes int, rate uint64, bytes uint32) {
+	const settle, length = 2000, 3000 // milliseconds
 	all := wideTrees(trees, classes, rate)
 	for i := range all { // some offer less than they may have, and some have guarantees
 		for k := range all[i].Classes[1:] {
@@ -137,12 +144,16 @@ func manyClasses(t *testing.T, trees, classes int, rate uint64) {
 	for i := range all {
 		offered[i] = make([]float64, classes+1)
 		for k := range classes {
-			f := &sender{flow: flow{number: uint32(len(senders) + 1), host: 1, tree: uint32(i), queue: fmt.Sprint("c", k), bytes: 1000}}
-			f.rate = []float64{0.3, 1, 3}[k%3] * 2 * float64(rate) / float64(classes)
-			f.due = float64(len(senders)*7%10) * 100
+			f := &sender{flow: flow{number: uint32(len(senders) + 1), host: 1, tree: uint32(i), queue: fmt.Sprint("c", k), bytes: bytes}}
+			f.rate = []float64{0.6, 1.6, 3}[k%3] * float64(rate) / float64(classes)
+			f.due = float64(len(senders)*7%10) * float64(bytes) / 10
 			offered[i][k+1] = f.rate / 8
 			senders = append(senders, f)
 		}
+	}
+	want := make([][]float64, trees)
+	for i := range all {
+		want[i] = shares.Of(&all[i], offered[i])
 	}
 	var runs []time.Duration
 	for at := range settle + length {
@@ -151,9 +162,19 @@ func manyClasses(t *testing.T, trees, classes int, rate uint64) {
 				s.passed = 0
 			}
 		}
-		for i := at % turn; i < len(senders); i += turn {
-			senders[i].due += senders[i].rate / 8 / 1000 * (turn - 1)
-			senders[i].offer(h, 0)
+		for i, s := range senders {
+			rate := s.rate
+			if at < settle/2 { // who floods at once owes what it has taken before others came, and pays it back for long
+				rate = min(rate, 8.8*want[i/classes][i%classes+1])
+			}
+			s.due += rate / 8 / 1000
+			n := int(s.due / float64(s.bytes))
+			if n == 0 {
+				continue
+			}
+			s.due -= float64(n) * float64(s.bytes)
+			passed, _ := h.send(&s.flow, n)
+			s.passed += passed
 		}
 		h.now += queueTick
 		runs = append(runs, h.turn())
@@ -162,23 +183,22 @@ func manyClasses(t *testing.T, trees, classes int, rate uint64) {
 	t.Logf("a run of the timer takes %v (median)", runs[len(runs)/2])
 	worst, passed, text := 0.0, 0.0, ""
 	for i := range all {
-		want := shares.Of(&all[i], offered[i])
 		sum := 0.0
 		for k := range classes {
 			got := senders[i*classes+k].passedRate(length*time.Millisecond) / 8
 			sum += got
-			if diff := math.Abs(got-want[k+1]) - 1500; diff > worst*want[k+1] { // a packet or two
-				worst = diff / want[k+1]
-				text = fmt.Sprintf("c%d of tree %d gets %.0f bytes per second, want %.0f (offered %.0f, weight %d)", k, i+1, got, want[k+1], offered[i][k+1], all[i].Classes[k+1].Weight)
+			if diff := math.Abs(got-want[i][k+1]) - float64(bytes); diff > worst*want[i][k+1] { // of 3 s: two or three packets
+				worst = diff / want[i][k+1]
+				text = fmt.Sprintf("c%d of tree %d gets %.0f bytes per second, want %.0f (offered %.0f, weight %d)", k, i+1, got, want[i][k+1], offered[i][k+1], all[i].Classes[k+1].Weight)
 			}
 		}
-		passed += sum / want[0]
-		if part := sum / want[0]; part < 0.99 || part > 1.01 {
+		passed += sum / want[i][0]
+		if part := sum / want[i][0]; part < 0.99 || part > 1.01 {
 			t.Errorf("tree %d has %.4f of its rate", i+1, part)
 		}
 	}
 	t.Logf("%.4f of the rates; a class's is wrong by %.3f at most: %s", passed/float64(trees), worst, text)
-	if worst > 0.07 {
+	if worst > 0.03 {
 		t.Errorf("the rate of a class is wrong by %.3f", worst)
 	}
 }
