@@ -273,7 +273,7 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
 #define QUEUE_TRICKLE	   (4 * QUEUE_PACKET_BYTES)
 /* A lower priority gets at least 1/64 of what is there. */
 #define QUEUE_FLOOR	   6
-/* A class that is limited may catch up on what it did not get in so many runs. */
+/* A class that is limited may catch up on what it did not get in so many milliseconds, or in the last pass. */
 #define QUEUE_SAVED	   20
 /* Round-trip times (queue/trip.h): slots, and the part of them that one run of the timer looks at;
  * buckets, and milliseconds of one part of the samples; how long a segment is followed, and how long a

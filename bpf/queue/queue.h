@@ -101,11 +101,11 @@ struct queue_class {
 	__u64 backlog;	/* bytes: the needs of its counters */
 	__u64 owed;	/* bytes that young counters have sent and that are not yet drained; of a root: in its tree */
 	__u64 credit;	/* fine: given to hosts that did not need it */
-	__u64 need;	/* fine: what it can use in this tick */
-	__u64 grant;	/* fine: what it gets in this tick */
+	__u64 need;	/* fine: what it can use in this pass */
+	__u64 grant;	/* fine: what it gets in this pass */
 	__u64 spare;	/* fine: what it could have had beyond that */
 	__u64 saved;	/* fine: what max allowed and it did not get, of the last milliseconds */
-	__u64 allowed;	/* fine: what max allows in this tick */
+	__u64 allowed;	/* fine: what max allows in this pass */
 	__u64 rest;	/* fine: too little for each of its hosts */
 	__u32 hosts;	/* with a need */
 	__u32 counters;	/* likewise */
@@ -133,7 +133,7 @@ struct queue_class {
 	__u64 why[QUEUE_REASONS]; /* packets of drops, by enum queue_why */
 
 	/* written by packets and the timer */
-	__s64 fresh;	/* bytes that new counters may take in this tick */
+	__s64 fresh;	/* bytes that new counters may take until the next pass */
 	__s64 trickle;	/* the same for those whose host or class is full */
 	__u64 marked;	/* packets */
 	__u64 drops;	/* packets; by the timer */

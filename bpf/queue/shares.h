@@ -230,7 +230,8 @@ static __always_inline void queue_serve_step(struct queue_class *c, struct queue
 		c->hungry = limited || c->grant < want;
 		c->spare = c->hungry ? 0 : queue_most(above->spare, queue_claim(c, above, r));
 		if (c->max.rate) {
-			c->saved = queue_least(c->allowed - queue_least(c->grant, c->allowed), queue_amount(&c->max, c, r) * QUEUE_SAVED);
+			c->saved = queue_least(c->allowed - queue_least(c->grant, c->allowed),
+					       queue_most(queue_amount(&c->max, c, r), c->max.rate * QUEUE_SAVED * 1000 >> (24 - QUEUE_FINE)));
 			c->spare = queue_least(c->spare, c->saved);
 		}
 	}
@@ -267,6 +268,7 @@ static __always_inline long queue_next_tree(struct queue_run *r)
 	if (!passed || (!root->tree && !root->lazy && r->ms - root->last > QUEUE_REST))
 		return 0; /* nothing has come in for a while */
 	r->given = queue_least(passed, 2 * QUEUE_MOST_NS / 1000);
+	queue_data.clock.lost += (passed - r->given) * 1000;
 	r->began = r->ms;
 	r->begin = sh->first;
 	r->end = sh->first + sh->classes;

@@ -248,12 +248,12 @@ func (b *box) holdAtRate(name string, in bool) error {
 // holdsBelow returns an error if the kernel holds packets at a device that carries the frames of
 // this one: it could not tell their classes apart.
 func (b *box) holdsBelow(l *netif.Link, m *machine, now map[int]*held) error {
-	for _, name := range b.carriers(l)[1:] {
+	for _, device := range b.carriers(l)[1:] {
 		for i := range b.rules.program.Shapers {
 			s := &b.rules.program.Shapers[i]
-			below := m.link(name)
-			if s.Interface == name && !s.In && (s.Engine == shaper.Queue || below != nil && now[below.Index] != nil) {
-				return fmt.Errorf("%s carries its frames, and holds packets itself", name)
+			below := m.link(device.Name)
+			if s.Interface == device.Name && !s.In && (s.Engine == shaper.Queue || below != nil && now[below.Index] != nil) {
+				return fmt.Errorf("%s carries its frames, and holds packets itself", device.Name)
 			}
 		}
 	}

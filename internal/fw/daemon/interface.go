@@ -121,7 +121,7 @@ func (b *box) setInterface(l *netif.Link) error {
 
 // setQueues says which queues the packets of an interface meet.
 func (b *box) setQueues(l *netif.Link) error {
-	if err := b.dp.SetQueues(l.Index, b.lineOf(l), b.carriers(l)...); err != nil {
+	if err := b.dp.SetQueues(l.Index, b.carriers(l)...); err != nil {
 		return fmt.Errorf("set the queues of %s: %w", l.Name, err)
 	}
 	return nil
@@ -154,17 +154,18 @@ func (b *box) lineOf(l *netif.Link) shaper.Link {
 	return shaper.Ethernet(layers)
 }
 
-// carriers returns the names of an interface and of the devices that carry its frames.
-func (b *box) carriers(l *netif.Link) []string {
-	names := []string{l.Name}
+// carriers returns an interface and the devices that carry its frames.
+func (b *box) carriers(l *netif.Link) []dataplane.QueueDevice {
+	all := []dataplane.QueueDevice{{Name: l.Name, Line: b.lineOf(l)}}
 	for parent, depth := l.Parent, 0; parent != 0 && depth < 2; depth++ {
 		at := slices.IndexFunc(b.above, func(l netif.Link) bool { return l.Index == parent })
 		if at < 0 {
 			break
 		}
-		names, parent = append(names, b.above[at].Name), b.above[at].Parent
+		below := &b.above[at]
+		all, parent = append(all, dataplane.QueueDevice{Name: below.Name, Line: b.lineOf(below)}), below.Parent
 	}
-	return names
+	return all
 }
 
 // isProgram reports whether a device is that of a program of divert-packet.

@@ -29,7 +29,7 @@ pass
 pass out on wan0 proto udp to port 99 set queue bulk no state
 `
 	h := newHarness(t, rules, func(c *Config) { c.Room = 100 })
-	check(t, h.dp.SetQueues(h.net.wan0, shaper.Ethernet(0), "wan0"))
+	check(t, h.dp.SetQueues(h.net.wan0, QueueDevice{"wan0", shaper.Ethernet(0)}))
 	if s := h.dp.config.Program.Shapers; len(s) != 1 || s[0].Engine != shaper.Queue {
 		t.Fatalf("the trees are %+v", s)
 	}
@@ -89,7 +89,7 @@ pass in on wan0 proto udp to port 99 set queue voice no state
 pass out on lan0 proto udp to port 99 no state
 `
 	h := newHarness(t, rules, func(c *Config) { c.Room = 100 })
-	check(t, h.dp.SetQueues(h.net.wan0, shaper.Ethernet(0), "wan0"))
+	check(t, h.dp.SetQueues(h.net.wan0, QueueDevice{"wan0", shaper.Ethernet(0)}))
 	const answer = "tcp 198.51.100.9:80 > 192.168.1.10:4001 SA seq 300 ack 101"
 	if r := h.in(h.xdp, "lan", "tcp 192.168.1.10:4001 > 198.51.100.9:80 S seq 100"); r.verdict != redirect {
 		t.Fatalf("a connection: %s (%s)", r.verdict, r.reason)
@@ -168,7 +168,7 @@ pass out on wan0 proto udp set queue bulk%s
 `
 	for _, option := range []string{"", " no state", ", set prio 6"} {
 		h := newHarness(t, fmt.Sprintf(rules, option), func(c *Config) { c.Room = 100 })
-		check(t, h.dp.SetQueues(h.net.wan0, shaper.Ethernet(0), "wan0"))
+		check(t, h.dp.SetQueues(h.net.wan0, QueueDevice{"wan0", shaper.Ethernet(0)}))
 		check(t, h.dp.Hold(0, true, h.net.wan0, -1))
 		for _, text := range []string{"the first packet", "a later one"} {
 			r := h.tcOut(h.net.lan0, parsePkt("udp 192.168.1.1:5000 > 198.51.100.9:53").frame(lan0MAC, lanHostMAC), 0)

@@ -8,7 +8,6 @@ import (
 
 	"weir/internal/fw/limits"
 	"weir/internal/fw/reason"
-	"weir/internal/fw/shaper"
 	"weir/internal/fw/state"
 	"weir/internal/killpoint"
 )
@@ -166,7 +165,7 @@ func (d *Dataplane) RemoveInterface(ifindex int) error {
 	d.forgetLogicals(func(carrier, logical int) bool { return carrier == ifindex || logical == ifindex })
 	delete(d.spreads, ifindex)
 	*raw = xdpInterface{}
-	if err := d.SetQueues(ifindex, shaper.Link{}); err != nil {
+	if err := d.SetQueues(ifindex); err != nil {
 		return err
 	}
 	d.View().KillStates(func(s *state.State) bool { return int(s.Tuple[0].Zone) == ifindex })

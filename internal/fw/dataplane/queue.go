@@ -189,24 +189,30 @@ func (d *Dataplane) addMembers(p *ruleset.Program) error {
 	return err
 }
 
-// SetQueues says which queues the packets of an interface meet: those of the first of the
-// names that has any. Others are the names of the devices that carry its frames. line is what
-// packets take there, unless the queues say so. Those of another device say what packets take without
-// a tag, or whatever else line has in front of them.
-func (d *Dataplane) SetQueues(ifindex int, line shaper.Link, names ...string) error {
+// A QueueDevice is an interface or a device that carries its frames, with what packets take on the line there.
+type QueueDevice struct {
+	Name string
+	Line shaper.Link
+}
+
+// SetQueues says which trees the packets of an interface meet, in each direction: those of the first of
+// devices that has any. The first one is the interface itself; others carry its frames. Its own tree counts what
+// packets take on its line, unless the queues say so. A tree of another device counts that device's line, and
+// what the interface has in front of its packets beyond that, such as a tag.
+func (d *Dataplane) SetQueues(ifindex int, devices ...QueueDevice) error {
 	if len(d.config.Program.Shapers) == 0 || ifindex < 1 || ifindex >= MaxIfindex {
 		return nil
 	}
 	var trees, more [2]uint8
 	for _, in := range []bool{false, true} {
-		number, own := d.queuesOf(names, in)
+		number, at := d.queuesOf(devices, in)
 		trees[asByte(in)] = uint8(number)
 		if number == 0 || d.config.Program.Shapers[number-1].Link.Known {
 			continue
 		}
-		if !own {
-			more[asByte(in)] = uint8(max(line.Overhead-shaper.Ethernet(0).Overhead, 0))
-		} else if err := d.setLine(number, line); err != nil {
+		if at > 0 {
+			more[asByte(in)] = uint8(max(devices[0].Line.Overhead-devices[at].Line.Overhead, 0))
+		} else if err := d.setLine(number, devices[0].Line); err != nil {
 			return err
 		}
 	}
@@ -253,17 +259,16 @@ func (d *Dataplane) TreeRate(tree int) (rate uint64, err error) {
 	return rate, err
 }
 
-// queuesOf returns the number of the tree of the first name that has one, and whether that is
-// the interface's own; 0: none has.
-func (d *Dataplane) queuesOf(names []string, in bool) (number int, own bool) {
-	for at, name := range names {
+// queuesOf returns the number of the tree of the first device that has one, and which that is; 0: none has.
+func (d *Dataplane) queuesOf(devices []QueueDevice, in bool) (number, at int) {
+	for at, device := range devices {
 		for i := range d.config.Program.Shapers {
-			if s := &d.config.Program.Shapers[i]; s.Interface == name && s.In == in {
-				return i + 1, at == 0
+			if s := &d.config.Program.Shapers[i]; s.Interface == device.Name && s.In == in {
+				return i + 1, at
 			}
 		}
 	}
-	return 0, false
+	return 0, 0
 }
 
 // setLine sets what packets take on the line of a tree that does not say so.

@@ -63,7 +63,7 @@ func pinned(core int, do func() error) error {
 	return do()
 }
 
-// passedOf returns the packets of a connection that have passed, and those that were sent, on all cores.
+// coresPassed returns the packets of a connection that have passed, and those that were sent, on all cores.
 func coresPassed(cores []*coreSender, f *flow) (passed, sent uint64) {
 	for _, c := range cores {
 		for i := range c.flows {

@@ -14,8 +14,8 @@ import (
 // newQueued returns a harness with queues in force on wan0.
 func newQueued(tb testing.TB, rules string) *harness {
 	h := newHarness(tb, rules)
-	check(tb, h.dp.SetQueues(h.net.wan0, shaper.Ethernet(0), "wan0"))
-	check(tb, h.dp.SetQueues(h.net.lan0, shaper.Ethernet(0), "lan0"))
+	check(tb, h.dp.SetQueues(h.net.wan0, QueueDevice{"wan0", shaper.Ethernet(0)}))
+	check(tb, h.dp.SetQueues(h.net.lan0, QueueDevice{"lan0", shaper.Ethernet(0)}))
 	return h
 }
 

@@ -35,8 +35,8 @@ func TestQueuePackets(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHarness(t, c.queue+" bandwidth 1M default ecn\npass")
-			check(t, h.dp.SetQueues(h.net.lan0, shaper.Ethernet(0), "lan0"))
-			check(t, h.dp.SetQueues(h.net.wan0, shaper.Ethernet(0), "wan0"))
+			check(t, h.dp.SetQueues(h.net.lan0, QueueDevice{"lan0", shaper.Ethernet(0)}))
+			check(t, h.dp.SetQueues(h.net.wan0, QueueDevice{"wan0", shaper.Ethernet(0)}))
 			trip := &queueTrip{harness: h, t: t, from: c.from, hook: h.xdp, port: 4000}
 			if c.tcx {
 				trip.hook = h.tcIn
@@ -88,11 +88,12 @@ func (q *queueTrip) testLine() {
 func TestQueueOfDeviceBelow(t *testing.T) {
 	for _, c := range []struct {
 		overhead     string
+		below, above int    // bytes that each device has in front of a packet: a tag, a session
 		here, tagged uint64 // bytes of a packet beyond its IP packet: on the device below, and on the VLAN device
-	}{{"", 38, 42}, {"overhead 50", 50, 50}} {
+	}{{"", 0, 4, 38, 42}, {"", 4, 12, 42, 50}, {"overhead 50", 0, 4, 50, 50}} {
 		h := newHarness(t, fmt.Sprintf("queue up on lan0 bandwidth 10M %s default\nqueue down on lan0 in bandwidth 10M %[1]s default\npass", c.overhead))
-		check(t, h.dp.SetQueues(h.net.wan0, shaper.Ethernet(4), "wan0", "lan0"))
-		check(t, h.dp.SetQueues(h.net.lan0, shaper.Ethernet(0), "lan0"))
+		check(t, h.dp.SetQueues(h.net.wan0, QueueDevice{"wan0", shaper.Ethernet(c.above)}, QueueDevice{"lan0", shaper.Ethernet(c.below)}))
+		check(t, h.dp.SetQueues(h.net.lan0, QueueDevice{"lan0", shaper.Ethernet(c.below)}))
 		for n, r := range []uint64{1, 2, 3} { // the first has no state yet
 			h.in(h.xdp, "lan", "udp 192.168.1.10:4000 > 203.0.113.1:53 len 1000")
 			h.in(h.xdp, "wan", "udp 203.0.113.1:53 > 192.168.1.10:4000 len 500")
@@ -107,7 +108,7 @@ func TestQueueOfDeviceBelow(t *testing.T) {
 				t.Errorf("%q, after %d packets: %v, want %v", c.overhead, n+1, got, want)
 			}
 		}
-		check(t, h.dp.SetQueues(h.net.wan0, shaper.Link{}))
+		check(t, h.dp.SetQueues(h.net.wan0))
 	}
 }
 

@@ -40,7 +40,7 @@ var ErrNoQueues = errors.New("the rules define no queues there")
 // bytes per second; 0: that of the rules. What is a part of the rate follows it. Counts go on.
 // The rate stays until it is set again, or until queues with other rates are loaded.
 func (d *Dataplane) SetQueueRate(name string, in bool, rate uint64, by RateBy) error {
-	number, _ := d.queuesOf([]string{name}, in)
+	number, _ := d.queuesOf([]QueueDevice{{Name: name}}, in)
 	if number == 0 {
 		s := shaper.Shaper{Interface: name, In: in}
 		return fmt.Errorf("set the rate of %s: %w", s.Name(), ErrNoQueues)
