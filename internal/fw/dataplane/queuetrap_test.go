@@ -87,11 +87,7 @@ func TestQueueCollisions(t *testing.T) {
 			}
 			offerAll(h, length, all)
 		}
-		shares, want := n, float64(n)
-		if n > queueWays {
-			shares = queueWays + 1
-			want = float64(shares)
-		}
+		want := float64(min(n, queueWays+1))
 		var own []float64
 		for _, s := range all[:queueWays] {
 			own = append(own, s.passedRate(length)/rate)

@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"weir/internal/pattern"
@@ -78,10 +79,16 @@ func (v *view) deaf(n *nic, o *outcome) {
 	o.add(f)
 }
 
-// leftAlone reports whether nothing of this box uses a card: nobody receives or sends by it, and no route, bridge,
-// bond or VLAN names it.
+// leftAlone reports whether nothing of this box uses a card: nobody receives or sends by it, it has no address, and no
+// default route, bridge, bond or VLAN names it. What is not known counts as use.
 func (v *view) leftAlone(n *nic) bool {
-	return !n.virtual && n.XDP == "" && n.link.RxPackets+n.link.TxPackets == 0 && n.Master == "" && !v.leadsTo(n)
+	known := v.Routes != nil && slices.ContainsFunc(v.Interfaces, func(i Interface) bool { return len(i.Addresses) > 0 })
+	return known && !n.virtual && n.XDP == "" && n.link.RxPackets+n.link.TxPackets == 0 && n.Master == "" && !v.leadsTo(n) && !n.hasAddress()
+}
+
+// hasAddress reports whether an interface has an address that others use: none that it makes of its own.
+func (i *Interface) hasAddress() bool {
+	return slices.ContainsFunc(i.Addresses, func(a netip.Prefix) bool { return !a.Addr().IsLinkLocalUnicast() })
 }
 
 // leadsTo reports whether a route or a VLAN leads to a card.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +11,9 @@ import (
 var hardlyBusy = []lookalike{
 	{
 		name: "a port that a program took over, or that is idle", check: "HANG-1", severity: Critical,
-		change: func(b *box) { b.deafPort() },
+		change: func(b *box) {
+			b.deafPort().s.Interfaces[1].Addresses = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24")}
+		},
 		fault:  func(b *box) { b.deafPort().s.Interfaces[0].Master = "bond0" },
 	},
 	{
@@ -114,18 +117,22 @@ func TestFullRing(t *testing.T) {
 
 // TestIdlePort checks that a port that nothing uses raises no alarm, whatever its own memory loses.
 func TestIdlePort(t *testing.T) {
-	for route, want := range map[string]string{"eth1": "", "eth0": "HANG-1"} {
+	for _, c := range []struct{ route, address, want string }{
+		{"eth1", "", ""}, {"eth1", "fe80::1/64", ""}, {"eth1", "192.168.1.1/24", "HANG-1"}, {"eth0", "", "HANG-1"},
+	} {
 		b := newBox(4)
-		b.card("eth0", "mlx5_core", 10000, 4, 4)
-		b.card("eth1", "mlx5_core", 10000, 4, 4)
+		if d := b.card("eth0", "mlx5_core", 10000, 4, 4); c.address != "" {
+			d.Addresses = []netip.Prefix{netip.MustParsePrefix(c.address)}
+		}
+		b.card("eth1", "mlx5_core", 10000, 4, 4).Addresses = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24")}
 		b.loaded().cores(30, 0, 1, 2, 3).deafPort()
-		b.s.Routes = []Route{{Interface: route, Family: "inet"}}
+		b.s.Routes = []Route{{Interface: c.route, Family: "inet"}}
 		r, err := Examine(b.s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Verdict.Check != want {
-			t.Errorf("a route by %s: %s: %s; want %q", route, r.Verdict.Check, r.Verdict.Sentence, want)
+		if r.Verdict.Check != c.want {
+			t.Errorf("%+v: %s: %s", c, r.Verdict.Check, r.Verdict.Sentence)
 		}
 	}
 }
