@@ -177,8 +177,8 @@ func TestJumboFrames(t *testing.T) {
 			b.Errorf("lan0 has %s", hook)
 		}
 		b.Listen(lab.WAN, 5201, "iperf3", "-s")
-		for _, args := range [][]string{{}, {"-R"}, {"-u", "-b", "200M", "-l", "8900"}} {
-			b.Run(lab.LAN, "iperf3", append([]string{"-c", wanHost, "-t", "1"}, args...)...)
+		for _, args := range [][]string{{"-n", "16M"}, {"-n", "16M", "-R"}, {"-u", "-b", "200M", "-l", "8900", "-t", "1"}} {
+			b.Run(lab.LAN, "iperf3", append([]string{"-c", wanHost}, args...)...)
 		}
 		b.IP(lab.FW, "link set wan0 mtu 1400")
 		b.IP(lab.WAN, "link set eth0 mtu 1400")
