@@ -116,9 +116,9 @@ func (s *scripts) run(name string) {
 	for c := s.take(name); c != nil; c = s.take(name) {
 		last, told := s.lastUp(name)
 		if told && (c.What == "down" || c.Script != last.Script) {
-			s.note(name, nil)
 			last.What = "down"
 			s.execute(name, &last)
+			s.note(name, nil) // not before: a daemon that ends meanwhile may take the script with it, and the next one tells it again
 		}
 		if c.What == "up" && c.Script != "" {
 			s.note(name, c)

@@ -124,6 +124,25 @@ func TestSlowScript(t *testing.T) {
 	f.check("slow up 1492", "slow down 1492")
 }
 
+// A script that is told "down" when the daemon ends is told again by the next one: it may have been killed in the middle.
+func TestScriptCutShort(t *testing.T) {
+	f := newScriptFixture(t)
+	f.of.Script = f.write("slow", "[ $1 = up ] || while [ ! -e $0.go ]; do sleep 0.05; done")
+	f.up(1492)
+	f.check("slow up 1492")
+	f.scripts.down("ppp0")
+	f.begins("slow down 1492")
+	old := f.scripts
+	f.start()
+	f.scripts.down("ppp0")
+	f.write("slow.go", "")
+	old.wait(20 * time.Second)
+	f.check("slow down 1492", "slow down 1492")
+	f.start()
+	f.scripts.down("ppp0")
+	f.check()
+}
+
 // What a script has left running holds nobody up, whatever it writes.
 func TestScriptsChild(t *testing.T) {
 	f := newScriptFixture(t)
