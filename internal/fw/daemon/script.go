@@ -161,7 +161,7 @@ func (s *scripts) note(name string, c *call) {
 	}
 }
 
-// execute runs a script to its end. What it has left running may go on.
+// execute runs a script to its end. What it has left running may go on; systemd ends it with the service.
 func (s *scripts) execute(name string, c *call) {
 	out, err := output(c)
 	if err != nil {
