@@ -16,13 +16,16 @@ import (
 	"time"
 
 	"weir/internal/fw/rundir"
+	"weir/internal/host/filelock"
 	"weir/internal/pppoe/client"
 	"weir/pf/resolve"
 )
 
 const (
-	// scriptPatience is how long a script may run.
+	// scriptPatience is how long a script may run, and how long the next one waits for one of another process.
 	scriptPatience = time.Minute
+	// scriptPause is the time between two looks at whether a script of another process still runs.
+	scriptPause = 50 * time.Millisecond
 	// mostOfScript is how much of what a script has written is logged, in bytes.
 	mostOfScript = 2000
 	// outputPatience is how long what a script has written may take to arrive after its end.
@@ -40,8 +43,9 @@ type call struct {
 //
 // Which of them were told "up", and not "down" since, is recorded: the next daemon tells those whose session is over.
 type scripts struct {
-	log  *slog.Logger
-	path string // of the record
+	log    *slog.Logger
+	folder rundir.Folder
+	path   string // of the record
 
 	mu   sync.Mutex
 	told map[string]call  // by the interface's name: the last "up"
@@ -50,7 +54,7 @@ type scripts struct {
 }
 
 func newScripts(cfg *Config) *scripts {
-	return &scripts{log: cfg.Log, path: cfg.Folder.PPPoEScripts(), told: map[string]call{}, next: map[string]*call{}}
+	return &scripts{log: cfg.Log, folder: cfg.Folder, path: cfg.Folder.PPPoEScripts(), told: map[string]call{}, next: map[string]*call{}}
 }
 
 // read reads what an earlier daemon has told the scripts.
@@ -163,13 +167,39 @@ func (s *scripts) note(name string, c *call) {
 
 // execute runs a script to its end. What it has left running may go on; systemd ends it with the service.
 func (s *scripts) execute(name string, c *call) {
-	out, err := output(c)
+	lock, err := s.lock(name)
+	if err != nil {
+		s.log.Warn("another run of the script of a PPPoE interface may not have ended", "interface", name, "error", err)
+	}
+	out, err := output(c, lock)
 	if err != nil {
 		s.log.Error("the script of a PPPoE interface", "interface", name, "script", c.Script, "error", err, "output", out)
 	}
+	if err := unlock(lock); err != nil {
+		s.log.Error("PPPoE", "error", err)
+	}
 }
 
-func output(c *call) (string, error) {
+// lock waits until no process runs the script of an interface, at most scriptPatience. An earlier daemon may have left one.
+func (s *scripts) lock(name string) (*os.File, error) {
+	for deadline := time.Now().Add(scriptPatience); ; time.Sleep(scriptPause) {
+		lock, err := filelock.File(s.folder.PPPoEScript(name), filelock.Try)
+		if err == nil || !errors.Is(err, filelock.ErrHeld) || time.Now().After(deadline) {
+			return lock, err
+		}
+	}
+}
+
+// unlock ends a lock also for what the script has left running, which has inherited it.
+func unlock(lock *os.File) error {
+	if lock == nil {
+		return nil
+	}
+	return errors.Join(filelock.Unlock(lock), lock.Close())
+}
+
+// output runs a script, which inherits the lock: it holds it also when this process has ended.
+func output(c *call, lock *os.File) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), scriptPatience)
 	defer cancel()
 	r, w, err := os.Pipe()
@@ -179,6 +209,9 @@ func output(c *call) (string, error) {
 	cmd := exec.CommandContext(ctx, c.Script, c.What)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, c.Env...)
 	cmd.Stdout, cmd.Stderr = w, w
+	if lock != nil {
+		cmd.ExtraFiles = []*os.File{lock}
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // with all that it has started
 	said := make(chan string, 1)

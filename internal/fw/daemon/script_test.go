@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -141,6 +142,33 @@ func TestScriptCutShort(t *testing.T) {
 	f.start()
 	f.scripts.down("ppp0")
 	f.check()
+}
+
+// A script of a daemon that was killed ends before the next daemon's begins.
+func TestScriptOfAnotherProcess(t *testing.T) {
+	const folder = "WEIR_TEST_SCRIPT_FOLDER"
+	if dir := os.Getenv(folder); dir != "" { // the daemon that is killed
+		f := &scriptFixture{t: t, dir: dir, of: resolve.PPPoE{Name: "ppp0", On: "eth0", Script: filepath.Join(dir, "slow")}}
+		f.start()
+		f.up(1492)
+		f.scripts.wait(time.Minute)
+		return
+	}
+	f := newScriptFixture(t)
+	f.of.Script = f.write("slow", "[ $1 = down ] || sleep 1; echo $1 ends >>"+f.dir+"/told")
+	other := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestScriptOfAnotherProcess$")
+	other.Env = append(os.Environ(), folder+"="+f.dir)
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	f.begins("slow up 1492")
+	if err := other.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	other.Wait() //nolint:errcheck // it was killed
+	f.start()
+	f.scripts.down("ppp0")
+	f.check("slow up 1492", "up ends", "slow down 1492", "down ends")
 }
 
 // What a script has left running holds nobody up, whatever it writes.

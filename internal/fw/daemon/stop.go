@@ -58,7 +58,7 @@ func tellScripts(cfg *Config) {
 	s := newScripts(cfg)
 	s.read()
 	s.downBut(func(string) bool { return false })
-	s.wait(scriptPatience)
+	s.wait(2 * scriptPatience) // one of the daemon's may still run
 }
 
 // restore restores what weir has found and detaches everything. It ends at the first

@@ -60,6 +60,11 @@ func (f Folder) PPPoE() string { return filepath.Join(string(f), "pppoe.json") }
 // PPPoEScripts is the record of which scripts were told of a session, and not of its end yet.
 func (f Folder) PPPoEScripts() string { return f.path("pppoe-scripts.json") }
 
+// PPPoEScript is the file that is locked while a process runs the script of an interface.
+func (f Folder) PPPoEScript(name string) string {
+	return f.path("pppoe-script-" + url.PathEscape(name) + ".lock")
+}
+
 // Prefixes is the record of what providers have delegated, and of what hosts were told of it.
 func (f Folder) Prefixes() string { return filepath.Join(string(f), "prefixes.json") }
 

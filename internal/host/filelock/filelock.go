@@ -41,6 +41,14 @@ func Folder(path string, mode Mode) (*os.File, error) {
 	return locked(path, os.O_RDONLY|unix.O_DIRECTORY, mode)
 }
 
+// Unlock unlocks a file or directory, also for processes that have inherited it. To close it would leave the lock to them.
+func Unlock(file *os.File) error {
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_UN); err != nil {
+		return fmt.Errorf("unlock %s: %w", file.Name(), err)
+	}
+	return nil
+}
+
 // errReplaced is the error for a path that names another file, or none, by the time of
 // the lock.
 var errReplaced = fmt.Errorf("it was removed meanwhile: %w", fs.ErrNotExist)
