@@ -60,10 +60,36 @@ func newScripts(cfg *Config) *scripts {
 // read reads what an earlier daemon has told the scripts.
 func (s *scripts) read() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := rundir.ReadJSON(s.path, &s.told); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := rundir.ReadJSON(s.path, &s.told)
+	s.mu.Unlock()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = s.readOld()
+	}
+	if err != nil {
 		s.log.Error("read which scripts of PPPoE interfaces were run", "error", err)
 	}
+}
+
+// readOld takes over from a daemon that had no such record: its records of sessions say whose script was told.
+func (s *scripts) readOld() error {
+	var records map[string]struct {
+		pppoeRecord
+		Scripted bool // the script was run with "up", and not with "down" since
+	}
+	if err := rundir.ReadJSON(s.folder.PPPoE(), &records); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for name, r := range records {
+		if !r.Scripted {
+			continue
+		}
+		link := &r.Saved.Link
+		s.note(name, &call{Script: r.Of.Script, What: "up", Env: scriptEnvironment(&r.Of, &client.Session{
+			AC: r.Saved.AC, MTU: min(link.PeerMRU, r.Saved.Payload), MRU: link.MRU, DNS: link.DNS,
+			IPv4: link.Own, PeerIPv4: link.Peer, ID6: link.OwnID, PeerID6: link.PeerID,
+		})})
+	}
+	return nil
 }
 
 // up tells the script of an interface that its session is up, or has changed.

@@ -3,6 +3,7 @@ package daemon
 import (
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"weir/internal/fw/rundir"
 	"weir/internal/pppoe/client"
+	"weir/internal/pppoe/ppp"
 	"weir/pf/resolve"
 )
 
@@ -104,6 +106,30 @@ func TestScripts(t *testing.T) {
 	f.start() // nobody asks for the interface any more
 	f.scripts.downBut(func(string) bool { return false })
 	f.check("b down 1400")
+}
+
+// A daemon of before has recorded with the session that the script was told "up".
+func TestScriptsOfOldRecord(t *testing.T) {
+	f := newScriptFixture(t)
+	record := func(name string, scripted bool) map[string]any {
+		of := f.of
+		of.Name = name
+		return map[string]any{"Of": of, "Scripted": scripted, "Saved": client.Saved{
+			AC: "bras", Payload: 1492, Link: ppp.Saved{MRU: 1492, PeerMRU: 1480, Own: netip.MustParseAddr("192.0.2.1")},
+		}}
+	}
+	f.of.Script = f.write("old", "echo $WEIR_INTERFACE $WEIR_CARRIER $WEIR_AC $WEIR_IPV4 >>"+f.dir+"/told")
+	err := rundir.WriteJSON(rundir.Folder(f.dir).PPPoE(), map[string]any{"ppp0": record("ppp0", true), "ppp1": record("ppp1", false)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.start()
+	f.start() // it is recorded
+	f.scripts.downBut(func(string) bool { return false })
+	f.check("old down 1480", "ppp0 eth0 bras 192.0.2.1")
+	f.start()
+	f.scripts.down("ppp0") // although the record is as it was
+	f.check()
 }
 
 // Nobody waits for a script. Of what has become of the session meanwhile, it hears the last.
