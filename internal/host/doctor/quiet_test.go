@@ -14,7 +14,7 @@ var hardlyBusy = []lookalike{
 		change: func(b *box) {
 			b.deafPort().s.Interfaces[1].Addresses = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24")}
 		},
-		fault:  func(b *box) { b.deafPort().s.Interfaces[0].Master = "bond0" },
+		fault: func(b *box) { b.deafPort().s.Interfaces[0].Master = "bond0" },
 	},
 	{
 		name: "a far end of a tunnel is away", check: "TUN-2", severity: Warning,
