@@ -17,6 +17,7 @@ import (
 
 	"weir/internal/fw/rundir"
 	"weir/internal/host/filelock"
+	"weir/internal/killpoint"
 	"weir/internal/pppoe/client"
 	"weir/pf/resolve"
 )
@@ -43,9 +44,10 @@ type call struct {
 //
 // Which of them were told "up", and not "down" since, is recorded: the next daemon tells those whose session is over.
 type scripts struct {
-	log    *slog.Logger
-	folder rundir.Folder
-	path   string // of the record
+	log      *slog.Logger
+	folder   rundir.Folder
+	path     string        // of the record
+	patience time.Duration // with scripts of other processes
 
 	mu   sync.Mutex
 	told map[string]call  // by the interface's name: the last "up"
@@ -54,7 +56,9 @@ type scripts struct {
 }
 
 func newScripts(cfg *Config) *scripts {
-	return &scripts{log: cfg.Log, folder: cfg.Folder, path: cfg.Folder.PPPoEScripts(), told: map[string]call{}, next: map[string]*call{}}
+	return &scripts{
+		log: cfg.Log, folder: cfg.Folder, path: cfg.Folder.PPPoEScripts(), patience: scriptPatience, told: map[string]call{}, next: map[string]*call{},
+	}
 }
 
 // read reads what an earlier daemon has told the scripts.
@@ -195,7 +199,7 @@ func (s *scripts) note(name string, c *call) {
 func (s *scripts) execute(name string, c *call) {
 	lock, err := s.lock(name)
 	if err != nil {
-		s.log.Warn("another run of the script of a PPPoE interface may not have ended", "interface", name, "error", err)
+		s.log.Error("lock the script of a PPPoE interface", "interface", name, "error", err)
 	}
 	out, err := output(c, lock)
 	if err != nil {
@@ -206,14 +210,20 @@ func (s *scripts) execute(name string, c *call) {
 	}
 }
 
-// lock waits until no process runs the script of an interface, at most scriptPatience. An earlier daemon may have left one.
+// lock waits until no process runs the script of an interface, at most s.patience: an earlier daemon may have left one.
+// What that has left running may have its lock for ever; the next call does not wait for it again.
 func (s *scripts) lock(name string) (*os.File, error) {
-	for deadline := time.Now().Add(scriptPatience); ; time.Sleep(scriptPause) {
-		lock, err := filelock.File(s.folder.PPPoEScript(name), filelock.Try)
-		if err == nil || !errors.Is(err, filelock.ErrHeld) || time.Now().After(deadline) {
+	path := s.folder.PPPoEScript(name)
+	for deadline := time.Now().Add(s.patience); time.Now().Before(deadline); time.Sleep(scriptPause) {
+		if lock, err := filelock.File(path, filelock.Try); !errors.Is(err, filelock.ErrHeld) {
 			return lock, err
 		}
 	}
+	s.log.Warn("an earlier run of the script of a PPPoE interface does not end", "interface", name)
+	if err := killpoint.Remove(path); err != nil {
+		return nil, err
+	}
+	return filelock.File(path, filelock.Try)
 }
 
 // unlock ends a lock also for what the script has left running, which has inherited it.

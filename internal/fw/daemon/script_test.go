@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"weir/internal/fw/rundir"
+	"weir/internal/host/filelock"
 	"weir/internal/pppoe/client"
 	"weir/internal/pppoe/ppp"
 	"weir/pf/resolve"
@@ -195,6 +196,25 @@ func TestScriptOfAnotherProcess(t *testing.T) {
 	f.start()
 	f.scripts.down("ppp0")
 	f.check("slow up 1492", "up ends", "slow down 1492", "down ends")
+}
+
+// A script of another process that does not end is waited for once.
+func TestScriptWithoutEnd(t *testing.T) {
+	f := newScriptFixture(t)
+	f.scripts.patience = time.Second
+	lock, err := filelock.File(rundir.Folder(f.dir).PPPoEScript("ppp0"), filelock.Wait)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	for _, most := range []time.Duration{20 * time.Second, f.scripts.patience} {
+		began := time.Now()
+		f.up(1492)
+		f.check("a up 1492")
+		if took := time.Since(began); took > most {
+			t.Errorf("it took %v, want at most %v", took, most)
+		}
+	}
 }
 
 // What a script has left running holds nobody up, whatever it writes.
