@@ -62,8 +62,11 @@ the benchmark enters these in weir's table itself.
 Lists multiply: every combination is measured. Frames are checked on arrival before
 any are counted. One path is measured twice as a control. If the two differ by more
 than 5 %, figures are printed without verdicts, and the exit status is 1.
-docs/measuring.md describes the method.`,
+docs/measuring.md describes the method. On a machine whose speed changes, as a virtual one's
+does, the control fails: --turns 20 --seconds 1 measures all paths within the same second, part
+by part, and takes out what they have in common.`,
 		Example: `  weir bench forward
+  weir bench forward --turns 20
   weir bench forward --flows 1000,65536,1000000 --raise-conntrack --html report.html --json result.json
   weir bench forward --rules 0,100,1000 --paths nft-nat,weir-nat
   weir bench forward --proto udp,tcp --family 4,6 --cores 1,2 --direction one,both
@@ -87,6 +90,7 @@ docs/measuring.md describes the method.`,
 	f.StringVar(&o.Prefetch, "prefetch", o.Prefetch, "whether weir handles packets in two passes: `auto|on|off`, as weir run has it")
 	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each path")
 	f.Float64Var(&seconds, "seconds", seconds, "`seconds` of steady traffic in each run")
+	f.IntVar(&o.Turns, "turns", o.Turns, "`number` of parts of each run: all paths are in place at once and take turns, for machines whose speed changes while they are measured")
 	f.BoolVar(&o.RaiseConntrack, "raise-conntrack", false, "raise the limits of conntrack during the benchmark; they are the whole machine's")
 	f.BoolVar(&o.Flame, "flame", false, "one more run that is sampled, to see where the core's time goes")
 	return benchmarking(env, c, func() *benchmark {

@@ -5,6 +5,9 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"weir/internal/host/cpulist"
 	"weir/internal/host/proc"
@@ -62,6 +65,15 @@ func Busy(before, after Time, took float64, n int) float64 {
 func ProcessTime(pid int) (seconds float64, err error) {
 	ticks, _, err := proc.Process("/proc", pid)
 	return float64(ticks) / proc.TicksPerSecond, err
+}
+
+// OwnTime returns the time in user mode of all threads of this process, in seconds.
+func OwnTime() float64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil { // it has no other error than a wrong argument
+		return 0
+	}
+	return time.Duration(u.Utime.Nano()).Seconds()
 }
 
 // Available returns the cores that this process may use, the last first, because the

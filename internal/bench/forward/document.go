@@ -62,8 +62,10 @@ func (r *Report) method() []string {
 		"Generator, path and sink share the same core, so a figure is what one core does with all three." + with(r.ran(paths.Generator), " The generator path shows the cost without a firewall."),
 		fmt.Sprintf("Each path in each case %s, in random order; bars and lines are medians, whiskers reach from the smallest run to the largest.",
 			times(runs)),
+		turnsMethod(r.Turns),
 		"Before anything is counted, one frame of every connection in each direction is compared with the expected one: addresses, ports, TTL, checksums. One wrong frame ends the benchmark.",
 	}
+	text = slices.DeleteFunc(text, func(s string) bool { return s == "" })
 	weir, nft := r.ran(paths.Weir) || r.ran(paths.WeirNAT), r.ran(paths.Nft) || r.ran(paths.NftNAT)
 	about := with(weir && nft, "weir and nftables enforce the same policy, which is attached.") +
 		with(r.ran(paths.Kernel), " The kernel's path only forwards.") +

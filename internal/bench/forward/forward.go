@@ -35,6 +35,7 @@ type benchmark struct {
 	// replaced.
 	disturbed []float64
 	elsewhere float64 // largest busy share of the other cores' time
+	taken     float64 // largest share of all cores' time that other programs had while paths took turns
 	done      int     // finished runs
 }
 
@@ -59,6 +60,9 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	}
 	if b.uses(paths.PPPoE...) {
 		b.report.Rules["pppoe.conf"] = paths.SessionConf()
+	}
+	if o.Turns > 1 {
+		b.report.Turns = o.Turns
 	}
 	if b.testbed, err = testbed.Open(ctx, testbed.Options{Name: o.Name, Program: o.Program, Offloads: lab.OffloadsOff}); err != nil {
 		return nil, err
@@ -100,15 +104,27 @@ func (b *benchmark) measure(ctx context.Context) (err error) {
 	}
 	b.report.Control = stats.NewControl()
 	defer b.checkDisturbance()
+	if err := b.measureAll(ctx, cases); err != nil {
+		return err
+	}
+	b.report.Scaling = b.report.scaling()
+	if len(b.report.Rows) == 0 {
+		return b.nothingMeasured()
+	}
+	return nil
+}
+
+// measureAll measures the cases one after the other, or, in turns, those together that
+// differ in their cores alone.
+func (b *benchmark) measureAll(ctx context.Context, cases []traffic.Case) error {
+	if b.options.Turns > 1 {
+		return b.measureTurns(ctx, cases)
+	}
 	for i, c := range cases {
 		b.progress.Say("case %d of %d: %s", i+1, len(cases), c)
 		if err := b.measureCase(ctx, c); err != nil {
 			return fmt.Errorf("%s: %w", c, err)
 		}
-	}
-	b.report.Scaling = b.report.scaling()
-	if len(b.report.Rows) == 0 {
-		return b.nothingMeasured()
 	}
 	return nil
 }
@@ -124,11 +140,6 @@ func (b *benchmark) nothingMeasured() error {
 
 // measureCase measures all paths in one case.
 func (b *benchmark) measureCase(ctx context.Context, c traffic.Case) error {
-	if c.Cores > len(b.testbed.Cores) {
-		b.skip("all", &c, fmt.Sprintf("this machine has %s for it", units.Plural(len(b.testbed.Cores), "core")))
-		b.progress.Drop(b.options.Runs * (len(b.options.Paths) + 1))
-		return nil
-	}
 	all, err := b.prepare(ctx, c)
 	if err != nil || len(all) == 0 {
 		return err
@@ -153,6 +164,11 @@ func (b *benchmark) measureCase(ctx context.Context, c traffic.Case) error {
 // prepare finds the paths that can run in a case, and the faster entry of those that have
 // several.
 func (b *benchmark) prepare(ctx context.Context, c traffic.Case) ([]*samples, error) {
+	if c.Cores > len(b.testbed.Cores) {
+		b.skip("all", &c, fmt.Sprintf("this machine has %s for it", units.Plural(len(b.testbed.Cores), "core")))
+		b.progress.Drop(b.options.Runs * (len(b.options.Paths) + 1))
+		return nil, nil
+	}
 	var all []*samples
 	for _, name := range paths.Known {
 		if !b.uses(name) || b.missing[name] != "" {
@@ -253,14 +269,13 @@ func (b *benchmark) runPath(ctx context.Context, c traffic.Case, p *paths.Path, 
 	if err != nil {
 		return res, err
 	}
-	w := &traffic.Setup{Testbed: b.testbed, Case: c, Effect: p.Effect, Grows: b.options.Grows}
-	stop, err := f.Start(ctx, w)
+	r := b.newRun(b.testbed, c, p)
+	r.seconds, r.record = seconds, record
+	stop, err := f.Start(ctx, r.setup)
 	if err != nil {
 		return res, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	r := &run{setup: w, cores: b.testbed.Cores[:c.Cores], others: b.testbed.Cores[c.Cores:], seconds: seconds, retries: &b.retries, record: record,
-		judged: b.options.judges(p.Name, c)}
 	if b.options.Split || b.sampled {
 		if r.sampler, err = profile.NewSampler(r.cores[0]); err != nil {
 			return res, err
@@ -270,7 +285,13 @@ func (b *benchmark) runPath(ctx context.Context, c traffic.Case, p *paths.Path, 
 	if res, err = r.measure(ctx); err != nil || p.Counts == nil {
 		return res, err
 	}
-	return res, counted(ctx, w, p, r.sent, countedWithin)
+	return res, counted(ctx, r.setup, p, r.sent, countedWithin)
+}
+
+// newRun returns a run of a path in a lab.
+func (b *benchmark) newRun(bed *testbed.Testbed, c traffic.Case, p *paths.Path) *run {
+	return &run{setup: &traffic.Setup{Testbed: bed, Case: c, Effect: p.Effect, Grows: b.options.Grows},
+		cores: bed.Cores[:c.Cores], others: bed.Cores[c.Cores:], retries: &b.retries, judged: b.options.judges(p.Name, c)}
 }
 
 // conclude turns the measurements of a case into rows.
@@ -301,6 +322,10 @@ func (b *benchmark) checkDisturbance() {
 	if b.elsewhere > quietElsewhere {
 		b.report.Notes = append(b.report.Notes, fmt.Sprintf("the cores that were not measured were busy for up to %.0f %% of a run; "+
 			"where two share one core's units, as threads or as a virtual machine's cores, that slows the other", b.elsewhere*100))
+	}
+	if b.taken > disturbance {
+		b.report.Notes = append(b.report.Notes, fmt.Sprintf("other programs had up to %.0f %% of the cores' time: rates may be too low by that; "+
+			"ratios hold, as all paths took turns meanwhile", b.taken*100))
 	}
 	if len(b.disturbed) == 0 {
 		return

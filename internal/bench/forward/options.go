@@ -34,6 +34,10 @@ type Options struct {
 	Prefetch string        // weir run --prefetch: auto, on or off
 	Runs     int           // runs of each path in each case
 	Seconds  time.Duration // steady traffic in each run
+	// Turns is the number of parts of each run's steady traffic. With more than one, all
+	// paths are in place at once, each in a lab of its own, and take turns part by part. What
+	// they have in common in a turn is taken out of the figures: the machine's own changes.
+	Turns int
 
 	// RaiseConntrack raises conntrack's limit for the flows while the benchmark runs.
 	// The limit applies to the whole machine.
@@ -63,7 +67,7 @@ func Defaults() Options {
 		Frames: []int{64}, Flows: []int{1000}, Families: []int{4}, Protocols: []string{traffic.UDP}, Cores: []int{1},
 		Directions: []string{traffic.OneWay}, Sinks: []string{traffic.Far}, Rules: []int{0}, Tables: []int{0}, Limits: []int{0},
 		Patterns: []string{traffic.Scattered},
-		Paths:    slices.Clone(paths.All), Hook: "xdp", Prefetch: "auto", Runs: 5, Seconds: time.Second,
+		Paths:    slices.Clone(paths.All), Hook: "xdp", Prefetch: "auto", Runs: 5, Seconds: time.Second, Turns: 1,
 	}
 }
 
@@ -80,6 +84,9 @@ const (
 	maxFrame   = 1518
 	maxFlows   = 1<<traffic.FlowBits - traffic.NewFlows
 	maxSeconds = 60 * time.Second
+	maxTurns   = 1000
+	// leastTurn is the shortest turn. Less of it would be its start.
+	leastTurn = 5 * time.Millisecond
 )
 
 // Check returns the first error in the options.
@@ -102,11 +109,18 @@ func (o *Options) Check() error {
 		option.Words("--prefetch", []string{o.Prefetch}, "auto", "on", "off"),
 		option.Runs(o.Runs),
 		option.Within("--seconds", 0.05, maxSeconds.Seconds(), o.Seconds.Seconds()),
+		option.Within("--turns", 1, maxTurns, o.Turns),
 	)
 	if err != nil {
 		return err
 	}
 	session := slices.ContainsFunc(o.Paths, func(p string) bool { return slices.Contains(paths.PPPoE, p) })
+	switch {
+	case o.Turns > 1 && o.Seconds < time.Duration(o.Turns)*leastTurn:
+		return fmt.Errorf("--turns %d: each would be shorter than %v: --seconds %g is enough", o.Turns, leastTurn, (time.Duration(o.Turns) * leastTurn).Seconds())
+	case o.Turns > 1 && (o.Split || o.Flame):
+		return errors.New("--turns: only one path is in place while a core is sampled: without it")
+	}
 	if o.Hook == "tcx" && session {
 		return errors.New("--hook tcx: packets of a session are measured at xdp only")
 	}
@@ -216,6 +230,9 @@ func (o *Options) Estimate() time.Duration {
 			if o.judges(path, c) {
 				total += float64(o.Runs) * judgement.Seconds()
 			}
+		}
+		if o.Turns > 1 {
+			total += runs * float64(o.Turns) * turnStart.Seconds()
 		}
 		total += lists * float64(o.Runs+2) * float64(c.Needed()) * float64(c.Rules) * perLook
 	}

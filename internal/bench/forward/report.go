@@ -24,6 +24,7 @@ type Report struct {
 	Rows    []Row             `json:"rows"`
 	Ratios  []Ratio           `json:"ratios"`
 	Scaling []Scaling         `json:"scaling,omitempty"` // more cores than one, if the cases differ in them
+	Turns   int               `json:"turns,omitempty"`   // parts of each run in which the paths took turns
 	Control stats.Control     `json:"control"`
 	Skipped []Skip            `json:"skipped,omitempty"`
 	Notes   []string          `json:"notes,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/internal/bench/cpu"
+	"weir/internal/bench/paths"
 	"weir/internal/bench/profile"
 	"weir/internal/bench/sample"
 	"weir/internal/bench/traffic"
@@ -66,23 +67,47 @@ type result struct {
 
 // measure runs everything on a path that is in place.
 func (r *run) measure(ctx context.Context) (res result, err error) {
-	base, err := r.setup.MakeResults()
+	var undo paths.UndoList
+	defer func() { err = errors.Join(err, undo.Run()) }()
+	gs, err := r.begin(ctx, &undo)
 	if err != nil {
 		return res, err
 	}
-	defer base.Close()
+	return r.count(ctx, gs)
+}
+
+// begin opens the connections of a path that is in place, and sends until it forwards as
+// it will.
+func (r *run) begin(ctx context.Context, undo *paths.UndoList) ([]*traffic.Generator, error) {
+	base, err := r.setup.MakeResults()
+	if err != nil {
+		return nil, err
+	}
+	undo.Add(base.Close)
 	send := func(s traffic.Frame) error { return r.sendOnce(s, r.setup.AllFlows()) }
 	if _, err := r.setup.Open(ctx, traffic.Opening{Passes: passes, All: true, Send: send}); err != nil {
-		return res, err
+		return nil, err
 	}
 	if r.setup.Case.Flows >= manyFlows {
 		time.Sleep(decision)
 	}
+	undo.Add(r.detachSinks)
 	if err := r.attachSinks(); err != nil {
-		return res, errors.Join(err, r.detachSinks())
+		return nil, err
 	}
-	res, err = r.count(ctx)
-	return res, errors.Join(err, r.detachSinks())
+	gs, err := r.generators()
+	if err != nil {
+		return nil, err
+	}
+	undo.Add(func() error { traffic.CloseAll(gs); return nil })
+	frames := make([]uint32, len(gs))
+	for i, g := range gs {
+		frames[i] = max(firstFrames, g.Flows) // each connection is used once before the clock starts
+	}
+	if _, err := r.send(gs, frames); err != nil {
+		return nil, err
+	}
+	return gs, r.settle(ctx, gs, frames)
 }
 
 func (r *run) directions() []bool {
@@ -113,12 +138,7 @@ func (r *run) detachSinks() error {
 }
 
 // count measures steady traffic and then new connections.
-func (r *run) count(ctx context.Context) (res result, err error) {
-	gs, err := r.generators()
-	if err != nil {
-		return res, err
-	}
-	defer traffic.CloseAll(gs)
+func (r *run) count(ctx context.Context, gs []*traffic.Generator) (res result, err error) {
 	if res, err = r.steady(ctx, gs); err != nil {
 		return res, err
 	}
@@ -167,15 +187,6 @@ func (r *run) coresOf(back bool) []int {
 func (r *run) steady(ctx context.Context, gs []*traffic.Generator) (best result, err error) {
 	attempt := 0
 	frames := make([]uint32, len(gs))
-	for i, g := range gs {
-		frames[i] = max(firstFrames, g.Flows) // each connection is used once before the clock starts
-	}
-	if _, err := r.send(gs, frames); err != nil {
-		return best, err
-	}
-	if err := r.settle(ctx, gs, frames); err != nil {
-		return best, err
-	}
 	if r.record != nil {
 		r.record.Drop()
 	}

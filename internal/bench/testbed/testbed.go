@@ -36,6 +36,7 @@ type Testbed struct {
 	Folder    string // notes for the next run, if this one is killed
 	Indexes   map[Place]int
 	offloads  lab.Offloads
+	options   Options // of the first lab, for others beside it
 	unlock    func() error
 }
 
@@ -75,7 +76,7 @@ func lockTestbed(o Options) (*Testbed, error) {
 	if o.LowestFirst {
 		slices.Sort(cores)
 	}
-	b := &Testbed{Program: o.Program, name: o.Name, Cores: cores, Conntrack: machineConntrack(), offloads: o.Offloads, Indexes: map[Place]int{}}
+	b := &Testbed{Program: o.Program, name: o.Name, Cores: cores, Conntrack: machineConntrack(), offloads: o.Offloads, options: o, Indexes: map[Place]int{}}
 	if b.Program == "" {
 		b.Program = "/proc/self/exe"
 	}
@@ -95,6 +96,9 @@ func lockTestbed(o Options) (*Testbed, error) {
 // cleanUp removes what a killed benchmark left behind.
 func (b *Testbed) cleanUp() error {
 	if err := b.Conntrack.restore(b.Folder); err != nil {
+		return err
+	}
+	if err := b.cleanUpBeside(); err != nil {
 		return err
 	}
 	if err := stopLeftover(b, b.Firewall()); err != nil {
