@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -151,6 +152,72 @@ func TestForwardWeir(t *testing.T) {
 			testenv.NothingLeft(t, o.Name)
 		})
 	}
+}
+
+// TestForwardTurns: paths of two cases take turns, each in a lab of its own. All of these are gone afterwards, also if
+// the benchmark is stopped in the middle.
+func TestForwardTurns(t *testing.T) {
+	testenv.NeedRoot(t)
+	o := shortOptions(paths.Kernel, paths.Weir)
+	o.Program, o.Turns, o.Cores = testenv.BuildWeir(t), 3, []int{1}
+	if runtime.NumCPU() > 1 {
+		o.Cores = []int{1, 2}
+	}
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testenv.NothingLeft(t, o.Name)
+	if want := len(o.Paths) * len(o.Cores); len(r.Rows) != want || r.Turns != 3 {
+		t.Fatalf("%d rows of %d turns, want %d of 3", len(r.Rows), r.Turns, want)
+	}
+	for _, row := range r.Rows {
+		if len(row.Mpps) != o.Runs || !(row.Mpps.Min() > 0.001) {
+			t.Errorf("%s on %d cores: runs %v, want %d", row.Path, row.Cores, row.Mpps, o.Runs)
+		}
+	}
+	if len(r.Scaling) != len(o.Paths)*(len(o.Cores)-1) {
+		t.Errorf("scaling %v", r.Scaling)
+	}
+	if r.Control.Path != paths.Weir {
+		t.Errorf("the control is of %q", r.Control.Path)
+	}
+	if method := strings.Join(r.method(), " "); !strings.Contains(method, "a run has 3 turns") {
+		t.Errorf("the report does not say that paths took turns: %s", method)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	o.Paths, o.Runs = []string{paths.Redirect, paths.Kernel}, 100
+	o.Progress = writerFunc(func(b []byte) (int, error) {
+		if bytes.Contains(b, []byte("round 2 ")) {
+			cancel()
+		}
+		return len(b), nil
+	})
+	r, err = Run(ctx, o)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+	if r == nil || len(r.Rows) == 0 || len(r.Rows[0].Mpps) != 1 {
+		t.Error("the run that was complete is not in the report")
+	}
+	testenv.NothingLeft(t, o.Name)
+}
+
+// TestForwardRemovesTurns: what a killed run in turns leaves behind is removed by the next run.
+func TestForwardRemovesTurns(t *testing.T) {
+	testenv.NeedRoot(t)
+	o := shortOptions(paths.Redirect)
+	o.Program = testenv.BuildWeir(t)
+	if _, err := lab.Up(t.Context(), lab.Options{Name: o.Name + "-7"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll("/run/"+o.Name+"/beside-7", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	testenv.NothingLeft(t, o.Name)
 }
 
 // TestForwardFindsWrongPaths: the benchmark stops if a path forwards other frames than it

@@ -71,6 +71,11 @@ func Defaults() Options {
 	}
 }
 
+// InTurns divides each run into turns of usualTurn, or longer ones if there would be too many.
+func (o *Options) InTurns() {
+	o.Turns = min(max(int(o.Seconds/usualTurn), 1), mostUsual)
+}
+
 // Short returns options for a benchmark of less than a minute, which shows the same as
 // the whole one with less precision.
 func Short() Options {
@@ -87,6 +92,8 @@ const (
 	maxTurns   = 1000
 	// leastTurn is the shortest turn. Less of it would be its start.
 	leastTurn = 5 * time.Millisecond
+	usualTurn = 25 * time.Millisecond
+	mostUsual = 20
 )
 
 // Check returns the first error in the options.

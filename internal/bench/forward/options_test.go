@@ -69,6 +69,9 @@ func TestCheckOptions(t *testing.T) {
 		"--hook":      func(o *Options) { o.Hook = "auto" },
 		"--runs":      func(o *Options) { o.Runs = 0 },
 		"--seconds":   func(o *Options) { o.Seconds = time.Hour },
+		"--turns":     func(o *Options) { o.Turns = 0 },
+		"--turns 100": func(o *Options) { o.Turns, o.Seconds = 100, 100*time.Millisecond },
+		"--turns: ":   func(o *Options) { o.Turns, o.Flame = 2, true },
 	} {
 		o := Defaults()
 		spoil(&o)

@@ -54,6 +54,7 @@ func (o *Options) forward() forward.Options {
 	f.Paths = []string{paths.Generator, paths.Redirect, paths.RedirectPPPoE, paths.WeirNAT, paths.WeirNATPPPoE}
 	f.Directions, f.Grows = o.directions, true
 	f.Frames, f.Flows, f.Runs, f.Seconds = o.Frames, []int{o.Flows}, o.Runs, o.Seconds
+	f.InTurns()
 	f.Command, f.Version, f.Program, f.Progress, f.Name, f.Quick = o.Command, o.Version, o.Program, o.Progress, o.name, o.quick
 	return f
 }

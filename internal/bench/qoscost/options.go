@@ -55,6 +55,7 @@ func (o *Options) forward() forward.Options {
 	f := forward.Defaults()
 	f.Paths = []string{paths.Kernel, paths.KernelHTB, paths.Weir, paths.WeirQoS}
 	f.Cores, f.Flows, f.Runs, f.Seconds = o.Cores, []int{o.Flows}, o.Runs, o.Seconds
+	f.InTurns()
 	f.Command, f.Version, f.Program, f.Progress, f.Name, f.Quick = o.Command, o.Version, o.Program, o.Progress, o.name, o.quick
 	return f
 }
