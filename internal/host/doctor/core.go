@@ -199,6 +199,7 @@ func (c *core) fullness() string {
 func programs(v *view) (o outcome) {
 	for _, c := range v.cores {
 		waits := v.waited(c)
+		v.besideQueue(&o, c)
 		if !v.crowded(c) && waits == nil || c.forwards() || c.steal > c.user+c.system {
 			continue
 		}
@@ -216,6 +217,24 @@ func programs(v *view) (o outcome) {
 		o.add(f)
 	}
 	return o
+}
+
+// besideQueue checks the core of a queue on a machine that does not forward. A program that takes a
+// good part of it is likely the one that reads the packets: on another core, both have room.
+func (v *view) besideQueue(o *outcome, c *core) {
+	forwards, known := v.forwarding()
+	served, busiest := v.servedBy(c.ID)
+	other := c.user + c.system
+	if !known || forwards || c.busy < full || !c.forwards() || c.network() >= working || other < beside || busiest < few || v.meanBusy() >= working {
+		return
+	}
+	o.add(Finding{
+		Severity: v.critical(), Subject: c.name(), core: c.ID, weight: other, bites: true, kind: "beside",
+		Says:     fmt.Sprintf("%s is full, because it serves %s and also runs a program, which takes %s of it; %s", c.name(), join(served), percent(other), v.room([]*core{c})),
+		Evidence: []string{c.line()},
+		Remedies: []Remedy{{Command: "top -1 -H", Text: fmt.Sprintf("find the program (the one that reads the packets, most likely), and keep it off %s (CPUAffinity= of its unit, or taskset -c)", c.name())}},
+		Expect:   "packets and program each have a core, and more goes through",
+	})
 }
 
 // otherWork tells programs from the kernel's own threads, which no unit's

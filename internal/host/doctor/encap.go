@@ -22,6 +22,9 @@ func (v *view) tooWide(o *outcome) {
 	for i := range v.Interfaces {
 		d := &v.Interfaces[i]
 		more, below := encapsulation[d.Kind], v.beneath(d)
+		if narrow := v.narrower(d, below); split && narrow != nil {
+			below = narrow
+		}
 		if more == 0 || !d.Up || d.MTU == 0 || below == nil || below.MTU == 0 || d.MTU+more <= below.MTU {
 			continue
 		}
@@ -40,6 +43,25 @@ func (v *view) tooWide(o *outcome) {
 		}
 		o.add(f)
 	}
+}
+
+// narrower returns another tunnel, or session, that seems to carry this one, though the default
+// route does not lead into it: this one's packets do not fit into it, and it sends more than this
+// one does. nil: none. Packets must be split, or nothing tells that it does.
+func (v *view) narrower(d, below *Interface) *Interface {
+	l, known := v.link(d.Name)
+	if !known || l.TxPackets < few || below != nil && below.MTU > 0 && d.MTU+encapsulation[d.Kind] > below.MTU {
+		return nil
+	}
+	for i := range v.Interfaces {
+		e := &v.Interfaces[i]
+		over, counted := v.link(e.Name)
+		inside := tunnelKinds[e.Kind] != "" || e.Kind == "ppp"
+		if inside && e.Up && !e.guest() && e.Name != d.Name && e.MTU > 0 && d.MTU+encapsulation[d.Kind] > e.MTU && counted && over.TxPackets > l.TxPackets {
+			return e
+		}
+	}
+	return nil
 }
 
 // beneath returns the interface that a tunnel's outer packets leave by: the one that it is bound

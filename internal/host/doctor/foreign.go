@@ -21,6 +21,7 @@ func foreignChecks() []Check {
 		{ID: "BSD-1", Title: "FreeBSD does not forward, or not by its fast path", Reads: []string{"sysctls"}, Worst: Warning, needs: []need{(*view).noFreeBSD}, run: tryforward},
 		{ID: "BSD-2", Title: "FreeBSD's input queue dropped", Reads: []string{"sysctls"}, Worst: Warning, needs: []need{(*view).noFreeBSD}, run: netisr},
 		{ID: "BSD-3", Title: "FreeBSD's cards use one queue", Reads: []string{"sysctls"}, Worst: Warning, needs: []need{(*view).noFreeBSD}, run: bsdQueues},
+		{ID: "BSD-4", Title: "FreeBSD's cards have lost packets", Reads: []string{"sysctls"}, Worst: Warning, needs: []need{(*view).noFreeBSD}, run: bsdLosses},
 	}
 }
 
@@ -311,7 +312,7 @@ func bsdQueues(v *view) (o outcome) {
 		}
 		packets[m[1]][whole(m[2])] = n
 	}
-	if len(packets) == 0 && len(o.findings) == 0 {
+	if interrupts := v.oneInterrupt(&o); len(packets) == 0 && !interrupts && len(o.findings) == 0 {
 		o.lacks(v, "sysctls.dev.*.queue*.rx_packets")
 	}
 	for _, device := range sortedKeys(packets) {

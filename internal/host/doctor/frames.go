@@ -75,7 +75,7 @@ func (v *view) receiveErrors(o *outcome, n *nic) {
 	if share < seen {
 		return
 	}
-	o.add(Finding{
+	f := Finding{
 		Severity: gradeLoss(bad, share), Subject: n.Name, core: -1, weight: share, kind: "damage", bites: true,
 		Says:     fmt.Sprintf("%s of the frames that %s receives are damaged: its cable, its transceiver or the other port", percent(share), n.Name),
 		Evidence: []string{grew(counter, n.Name, bad, v.Seconds)},
@@ -84,7 +84,42 @@ func (v *view) receiveErrors(o *outcome, n *nic) {
 			{Command: "ethtool --cable-test " + n.Name, Text: "where it has a socket for copper, and the driver can: the link goes down for a moment; change the cable, then try another port of the switch"},
 		},
 		Expect: "no damaged frames at all",
-	})
+	}
+	v.notTheCable(n, &f, bad, share)
+	o.add(f)
+}
+
+// garbled is the share of damaged frames from which on no cable explains them: a link that
+// damages most of what comes would not come up.
+const garbled = 0.5
+
+// notTheCable changes a finding about damaged frames where no cable can be the cause.
+func (v *view) notTheCable(n *nic, f *Finding, bad uint64, share float64) {
+	switch ports := v.switchedBy(n.Name); {
+	case len(ports) > 0:
+		f.Says = fmt.Sprintf("%s of the frames that %s receives are damaged on the way from the switch chip inside the box: no cable is there", percent(share), n.Name)
+		f.Evidence = append(f.Evidence, "ports of the switch behind it: "+join(ports))
+		f.Remedies = []Remedy{
+			{Command: "dmesg | grep -iE '" + n.Name + "|phy-mode|base-x|rgmii'", Text: "see in which mode the driver runs this way (phy-mode of the board's device tree): a kernel that sets another mode or delay breaks it; try the kernel before, or a slower mode (1000base-x in place of 2500base-x)"},
+		}
+	case share >= garbled && bad >= few:
+		f.Says = fmt.Sprintf("%s of the frames that %s receives are damaged: the card or its driver is out of step, for no cable damages most frames and holds the link", percent(share), n.Name)
+		reset := Remedy{Command: fmt.Sprintf("ip link set dev %s down; ip link set dev %s up", n.Name, n.Name), Text: "start the card anew (from the console: the link goes down)"}
+		if n.Driver != "" {
+			reset.Text += fmt.Sprintf("; if that is not enough, load its driver anew: modprobe -r %s; modprobe %s", n.Driver, n.Driver)
+		}
+		f.Remedies = append([]Remedy{reset}, f.Remedies...)
+	}
+}
+
+// switchedBy returns the ports of the switch chip whose frames come by this device (DSA).
+func (v *view) switchedBy(name string) (ports []string) {
+	for i := range v.Interfaces {
+		if d := &v.Interfaces[i]; d.Kind == "dsa" && d.Parent == name {
+			ports = append(ports, d.Name)
+		}
+	}
+	return ports
 }
 
 func (v *view) tooLong(o *outcome, n *nic, long uint64, counter string) {

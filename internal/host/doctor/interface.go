@@ -24,18 +24,21 @@ type Interface struct {
 	MAC       string         `json:"mac,omitempty"`
 	Addresses []netip.Prefix `json:"addresses,omitzero"`
 
-	RxQueues int             `json:"rx_queues,omitempty"` // number in use
-	TxQueues int             `json:"tx_queues,omitempty"`
-	Channels *Channels       `json:"channels,omitempty"`
-	Rings    *Rings          `json:"rings,omitempty"`
-	Features map[string]bool `json:"features,omitzero"` // offloads, by the kernel's names: "rx-lro"
-	RSS      *RSS            `json:"rss,omitempty"`
-	EEE      *EEE            `json:"eee,omitempty"`
-	Pause    *Pause          `json:"pause,omitempty"`
-	Coalesce *Coalesce       `json:"coalesce,omitempty"`
-	PCI      *PCI            `json:"pci,omitempty"`
-	USB      int             `json:"usb_mbit,omitempty"` // speed of the USB port that it is plugged into; 0: none
-	Node     *int            `json:"node,omitempty"`     // NUMA node; -1: none
+	RxQueues int `json:"rx_queues,omitempty"` // number in use
+	TxQueues int `json:"tx_queues,omitempty"`
+	// TxQueueLen is the number of packets that a queue in front of it holds, unless its
+	// discipline has a limit of its own (txqueuelen); nil: unknown.
+	TxQueueLen *int            `json:"tx_queue_len,omitempty"`
+	Channels   *Channels       `json:"channels,omitempty"`
+	Rings      *Rings          `json:"rings,omitempty"`
+	Features   map[string]bool `json:"features,omitzero"` // offloads, by the kernel's names: "rx-lro"
+	RSS        *RSS            `json:"rss,omitempty"`
+	EEE        *EEE            `json:"eee,omitempty"`
+	Pause      *Pause          `json:"pause,omitempty"`
+	Coalesce   *Coalesce       `json:"coalesce,omitempty"`
+	PCI        *PCI            `json:"pci,omitempty"`
+	USB        int             `json:"usb_mbit,omitempty"` // speed of the USB port that it is plugged into; 0: none
+	Node       *int            `json:"node,omitempty"`     // NUMA node; -1: none
 	// RPS lists, for each receive queue, the cores that its packets are spread over,
 	// in the form of smp_affinity_list. "" is none. XPS lists the cores that send
 	// through each queue.

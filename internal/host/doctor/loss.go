@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"weir/internal/pattern"
@@ -296,6 +297,9 @@ func unshapedDrops(v *view) outcome {
 	return o
 }
 
+// programQueue is the number of packets that the kernel lets wait for a program (TUN_READQ_SIZE).
+const programQueue = 500
+
 // programDrops checks the queue in front of a program that carries a tunnel. The device
 // drops what does not fit, whatever discipline is in front of it.
 func (v *view) programDrops(d *Interface, o *outcome) {
@@ -305,11 +309,18 @@ func (v *view) programDrops(d *Interface, o *outcome) {
 		return
 	}
 	f := Finding{
-		Severity: min(gradeLoss(l.TxDropped, share), Warning), Subject: d.Name, core: -1, weight: share,
+		Severity: min(gradeLoss(l.TxDropped, share), Warning), Subject: d.Name, core: -1, weight: share, kind: "program",
 		Says:     fmt.Sprintf("the queue in front of the program of %s drops %s of what it should carry: bursts are longer than the queue", d.Name, percent(share)),
 		Evidence: []string{grew("tx_dropped", d.Name, l.TxDropped, v.Seconds)},
 		Remedies: []Remedy{{Command: fmt.Sprintf("ip link set dev %s txqueuelen 4096", d.Name), Text: "let it hold longer bursts (the default is 500 packets); tell the program to do so, too, if it makes the device. If its core is full, that only adds delay"}},
 		Expect:   "the loss ends, as long as the program keeps up on average",
+	}
+	if n := d.TxQueueLen; n != nil && *n < programQueue && !d.guest() {
+		f.Says = fmt.Sprintf("the queue in front of the program of %s holds %d packets, and drops %s of what it should carry: it is shorter than the kernel's own %d", d.Name, *n, percent(share), programQueue)
+		f.Evidence = append(f.Evidence, fmt.Sprintf("txqueuelen of %s: %d", d.Name, *n))
+		if !slices.ContainsFunc(v.cores, func(c *core) bool { return c.busy >= full && c.user >= someTunnelTime }) {
+			f.kind, f.bites = "short", true
+		}
 	}
 	if d.guest() {
 		f.Says = fmt.Sprintf("the guest behind %s does not fetch its packets in time: %s of them are dropped", d.Name, percent(share))

@@ -83,7 +83,7 @@ func (n *nic) slower() (why string, r *Remedy) {
 		all := n.setLink("autoneg on advertise "+advertise(n.MaxMbit), "offer all that the port does (the link goes down for a moment); then find what limits it: a driver's default, NetworkManager, or a power saving setting")
 		return fmt.Sprintf(": it offers no more than %s%s", units.Thousands(ours), also), &all
 	case offers.both() > n.Mbit:
-		return ", as both ends offer: the cable or a plug is bad", n.cableTest("find the broken pair (the link goes down for a moment), and change the cable")
+		return ", as both ends offer: the cable or a plug is bad", n.cableTest("find the broken pair (the link goes down for a moment), and change the cable. A link that was fast at first and falls back after a while may be a card that is too hot: see whether a fan helps")
 	case slow && partner > 0 && partner == n.Mbit:
 		return ": the other end offers no more", &Remedy{Text: "look at the other port: its speed, or a limit that is set there; a port that can do no more is full at this speed"}
 	case slow && offers.Common > 0 && offers.Common == n.Mbit:

@@ -16,7 +16,7 @@ func TestNoRoom(t *testing.T) {
 		"rx_drops": "ena", "rx_queue_drop_cnt[0]": "gve", "rx_queue_0_drops": "virtio_net", "rx0_drops": "virtio_net", "  pkts rx OOB": "vmxnet3", "pkts rx OOB": "vmxnet3",
 		"InDroppedDma": "atlantic", "no_buff_discards": "qede", "rx_overflow_cntr": "stmmac", "mmc_rx_fifo_overflow": "stmmac", "rx_missed_cntr": "stmmac",
 		"rx_discard": "mvneta", "rx_overrun_err": "mvneta", "rx_fullq_dropped": "mvpp2", "rx_bm_dropped": "mvpp2", "rx_resource_errors": "macb", "rx_overruns": "macb",
-		"rx_overflow": "mtk_eth_soc", "[hw] rx nobuffer discards": "dpaa2-eth", "Rx ring  2 discarded frames": "enetc", "rx_drops_no_pbuf": "be2net", "RX Dropped Frames": "lan78xx",
+		"rx_overflow": "mtk_eth_soc", "[hw] rx nobuffer discards": "dpaa2-eth", "Rx ring  2 discarded frames": "enetc", "rx_drops_no_pbuf": "be2net", "rxq3: rx_drops_no_frags": "be2net", "RX Dropped Frames": "lan78xx",
 		"rx_missed": "r8169", "rx_fifo_errors": "others",
 	} {
 		if !noRoom.MatchString(counter) {

@@ -112,6 +112,9 @@ func (q *qdisc) atCeiling(seconds float64) (drops uint64) {
 	return drops
 }
 
+// shortQueue is a txqueuelen below which a class holds less than a burst of a few connections.
+const shortQueue = 100
+
 // dropsBelow finds a shaper's loss that its rate does not explain. A rate that is not
 // known explains a small one if the shaper held packets back.
 func (v *view) dropsBelow(o *outcome, d *Interface, all []qdisc, q *qdisc) {
@@ -140,6 +143,11 @@ func (v *view) dropsBelow(o *outcome, d *Interface, all []qdisc, q *qdisc) {
 		f.Remedies = []Remedy{{Command: "tc -s -d class show dev " + d.Name, Text: "compare what it sends, and what its classes send, with their rates: at the rate the shaper is the limit, as it was told; below it, its queue is too short (limit), or the core that sends does not keep up"}}
 	default:
 		f.Says += ", though it held hardly any back"
+	}
+	if n := d.TxQueueLen; n != nil && *n < shortQueue && q.Kind == "htb" {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("txqueuelen of %s: %d", d.Name, *n))
+		f.Remedies = append([]Remedy{{Command: fmt.Sprintf("ip link set dev %s txqueuelen 1000", d.Name),
+			Text: fmt.Sprintf("a class without a discipline of its own got a queue of as many packets as the device had then, %d now: set this first, and make the classes anew, or give each one fq_codel", *n)}}, f.Remedies...)
 	}
 	if q.Kind == "netem" {
 		f.Remedies = []Remedy{{Command: "tc -s qdisc show dev " + d.Name, Text: "see its limit: it must hold all packets of its delay (packets a second times seconds of delay); set a larger one (tc qdisc change … netem limit N)"}}

@@ -59,7 +59,7 @@ func rxQueue(name string) (n int, ok bool) {
 // the card's own memory was full.
 var noRoom = pattern.New(`(?i)^(?:(?:port[._])?rx[-_]?(?:missed(?:_errors|_cntr)?|no_buffer(?:_count)?|no_dma_resources|out_of_buffer|fifo_(?:errors|overflow)|over_errors|(?:fw_|ftq_)?discards?(?:_phy)?|buf_discard|` +
 	`(?:queue_)?\d+_drops|queue_\d+_alloc_fail.*|no_buf.*|overruns?|overrun_(?:errors|err)|overflow(?:_cntr)?|nodesc_drops|nodesc_drop_cnt|drops(?:_no_\w+)?|resource_errors|fullq_dropped|bm_dropped|brb_discard|dropped_no_desc.*)|` +
-	`rx_dropped\.nic|port\.rx_dropped|\[\d+\]: rx_discards|rx_queue_drop_cnt\[\d+\]|` + // i40e, ice; bnxt; gve
+	`rx_dropped\.nic|port\.rx_dropped|\[\d+\]: rx_discards|rx_queue_drop_cnt\[\d+\]|rxq\d+: rx_drops_no_\w+|` + // i40e, ice; bnxt; gve; be2net
 	`\s*pkts rx OOB|no_buff_discards|mbuf_lwm_thresh_hit|InDroppedDma|RX Dropped Frames|mmc_rx_fifo_overflow|\[hw\] rx nobuffer discards|Rx ring\s+\d+ discarded frames)$`) // vmxnet3; qede; tg3; atlantic; lan78xx; stmmac; dpaa2; enetc
 
 // Further statistics of some drivers: the packet waits in the card's own memory, or the

@@ -108,12 +108,19 @@ func (r *reader) interfaces() error {
 	return nil
 }
 
+// switchPort is the kernel's kind of a port of a switch chip (DSA). Its parent is the device that
+// carries the chip's frames.
+const switchPort = "dsa"
+
 func newInterface(l *netif.Link, raw netlink.Link, names map[int]string) doctor.Interface {
 	a := raw.Attrs()
 	n := doctor.Interface{
 		Name: l.Name, Kind: string(l.Kind), MTU: l.MTU, MAC: l.MAC.String(), Master: names[l.Master], Parent: names[l.Parent],
 		Up:       l.Up && a.OperState != netlink.OperDown && a.OperState != netlink.OperLowerLayerDown && a.OperState != netlink.OperNotPresent,
-		TxQueues: a.NumTxQueues, RxQueues: netif.Queues(l), External: external(raw),
+		TxQueues: a.NumTxQueues, RxQueues: netif.Queues(l), External: external(raw), TxQueueLen: &a.TxQLen,
+	}
+	if raw.Type() == switchPort {
+		n.Parent = names[a.ParentIndex]
 	}
 	for _, address := range l.Addresses {
 		n.Addresses = append(n.Addresses, address.Prefix)

@@ -90,8 +90,8 @@ func TestExternal(t *testing.T) {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]bool{"vx0": true, "vx1": false}
-	for _, of := range []string{"vx0 type vxlan external dstport 4789", "vx1 type vxlan id 7 dstport 4790"} {
+	want, queues := map[string]bool{"vx0": true, "vx1": false}, map[string]int{"vx0": 77, "vx1": 1000}
+	for _, of := range []string{"vx0 txqueuelen 77 type vxlan external dstport 4789", "vx1 type vxlan id 7 dstport 4790"} {
 		if said, err := exec.Command("ip", append([]string{"link", "add"}, strings.Fields(of)...)...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %s", of, said)
 		}
@@ -109,6 +109,9 @@ func TestExternal(t *testing.T) {
 		n := &r.snapshot.Interfaces[i]
 		if external, asked := want[n.Name]; asked && n.External != external {
 			t.Errorf("%s is external: %t", n.Name, n.External)
+		}
+		if packets, asked := queues[n.Name]; asked && (n.TxQueueLen == nil || *n.TxQueueLen != packets) {
+			t.Errorf("%s: a queue of %v packets; want %d", n.Name, n.TxQueueLen, packets)
 		}
 		delete(want, n.Name)
 	}
