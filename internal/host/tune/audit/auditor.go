@@ -76,6 +76,12 @@ func (j *Auditor) Check(l Line) Finding {
 		}
 		return f
 	}
+	if f, found := j.firewallSwitch(l); found {
+		if j.NoVersion() && (f.Verdict == Valid || f.Verdict == IsDefault) {
+			f.Verdict = VersionUnknown
+		}
+		return f
+	}
 	r := j.pick(l.Key)
 	if (r == nil || r.Pattern()) && tells.MatchString(l.Key) {
 		f.Verdict, f.Why = Elsewhere, "it tells something, and sets nothing"

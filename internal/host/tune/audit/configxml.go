@@ -16,6 +16,10 @@ type element struct {
 	tunable string
 	line    int // the tunable's
 	value   *string
+
+	whole     bool   // the whole part of a configuration, not an excerpt
+	overwrite bool   // the interface has switches of its own
+	switches  []Line // of an interface
 }
 
 // configXML is a firewall's config.xml that is being read.
@@ -24,11 +28,14 @@ type configXML struct {
 	open  []*element
 	lines []Line
 	given map[int]bool // lines of entries that cannot be read
+	root  string       // the outermost element
+	set   []string     // switches of the whole firewall that are there
 }
 
 // readConfigXML reads a firewall's config.xml, or the list of its tunables alone. whole is
 // false if the text is something else. An entry without a value has the firewall's own, as
-// one with the value default. Of the rest only commands in texts set something.
+// one with the value default. Of the rest only the switches of offloads and commands in texts
+// set something.
 func readConfigXML(text, file string) (lines []Line, given map[int]bool, whole bool) {
 	c := configXML{file: file, given: map[int]bool{}}
 	d := xml.NewDecoder(strings.NewReader(text))
@@ -46,7 +53,9 @@ func readConfigXML(text, file string) (lines []Line, given map[int]bool, whole b
 			if len(c.open) == 0 && !slices.Contains([]string{"opnsense", "pfsense", "sysctl"}, token.Name.Local) {
 				return nil, nil, false
 			}
-			whole = true
+			if whole = true; len(c.open) == 0 {
+				c.root = token.Name.Local
+			}
 			c.open = append(c.open, &element{name: token.Name.Local, at: at})
 		case xml.CharData:
 			switch said := string(token); {
@@ -79,6 +88,20 @@ func (c *configXML) end() {
 		above = c.open[len(c.open)-1]
 	}
 	switch text := strings.TrimSpace(e.text); {
+	case firewallSwitches[e.name].name != "":
+		c.addSwitch(e, above, text)
+	case above.name == "system" && e.name == "hostname":
+		above.whole = true
+	case e.name == "hw_settings_overwrite":
+		above.overwrite = text != "" && text != "0"
+	case e.name == "system" && e.whole && c.root == "pfsense":
+		for _, name := range shippedSwitches[c.root] {
+			if !slices.Contains(c.set, name) {
+				c.lines = append(c.lines, Line{File: c.file, Line: e.at, Key: name, Value: "0"})
+			}
+		}
+	case e.overwrite:
+		c.lines = append(c.lines, e.switches...)
 	case e.name == "tunable" && above.tunable == "":
 		above.tunable, above.line = text, e.at
 	case e.name == "tunable":
@@ -94,5 +117,29 @@ func (c *configXML) end() {
 		c.given[e.line] = true
 	case e.name == "item" && above.name == "sysctl":
 		c.given[e.at] = true
+	}
+}
+
+// addSwitch adds a switch of a card's offloads. pfSense's is on where its element is there, whatever
+// it says; so is OPNsense's in the part system, but for 0. Elsewhere OPNsense's says 0 or 1. An
+// interface's own count only where it overrides the firewall's.
+func (c *configXML) addSwitch(e, above *element, text string) {
+	value := text
+	switch {
+	case c.root == "pfsense", text == "" && above.name == "system":
+		value = "1"
+	case text == "":
+		value = "0"
+	case text != "0" && text != "2":
+		value = "1"
+	}
+	l := Line{File: c.file, Line: e.at, Key: e.name, Value: value}
+	switch {
+	case above.name == "system" || above.name == "settings":
+		c.set = append(c.set, e.name)
+		c.lines = append(c.lines, l)
+	case len(c.open) > 1 && c.open[len(c.open)-2].name == "interfaces":
+		l.Key = above.name + "." + e.name
+		above.switches = append(above.switches, l)
 	}
 }
