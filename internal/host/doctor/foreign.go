@@ -22,6 +22,8 @@ func foreignChecks() []Check {
 		{ID: "BSD-2", Title: "FreeBSD's input queue dropped", Reads: []string{"sysctls"}, Worst: Warning, needs: []need{(*view).noFreeBSD}, run: netisr},
 		{ID: "BSD-3", Title: "FreeBSD's cards use one queue", Reads: []string{"sysctls"}, Worst: Warning, needs: []need{(*view).noFreeBSD}, run: bsdQueues},
 		{ID: "BSD-4", Title: "FreeBSD's cards have lost packets", Reads: []string{"sysctls"}, Worst: Warning, needs: []need{(*view).noFreeBSD}, run: bsdLosses},
+		{ID: "BSD-5", Title: "FreeBSD's cores are full", Reads: []string{"bsd"}, Worst: Critical, run: bsdFullCores},
+		{ID: "BSD-6", Title: "FreeBSD has no buffers for packets", Reads: []string{"bsd"}, Worst: Critical, run: bsdBuffers},
 	}
 }
 

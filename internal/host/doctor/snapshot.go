@@ -36,6 +36,7 @@ type Snapshot struct {
 	Policies   *Policies         `json:"ipsec_policies,omitempty"`
 	Weir       *Weir             `json:"weir,omitempty"`   // nil: weir does not run, or is not readable
 	PF         *PF               `json:"pf,omitempty"`     // pf of a FreeBSD or OpenBSD host
+	BSD        *BSD              `json:"bsd,omitempty"`    // what FreeBSD's own tools tell; nil: nothing was read
 	Workers    []Worker          `json:"workers,omitzero"` // instances of a firewall that runs several
 	Tunnels    []Tunnel          `json:"tunnels,omitzero"`
 

@@ -17,12 +17,13 @@ var sources = []struct {
 }{
 	{"sysctl -a", readSysctls},
 	{"pfctl -si", readPF},
+	{"top -P, vmstat -i and netstat -m", readBSDTools},
 	{"fw ctl affinity -l and cpmq get -v", readSplit},
 }
 
 // Read reads a snapshot from a bundle, compressed or not, or from the output of sysctl -a
-// (Linux, FreeBSD), pfctl -si, or Check Point's fw ctl affinity -l and cpmq get -v. The
-// error wraps [ErrForeign] if the text is in none of these forms, or has a line that does
+// (Linux, FreeBSD), pfctl -si, FreeBSD's top -P, vmstat -i and netstat -m, or Check Point's
+// fw ctl affinity -l and cpmq get -v. The error wraps [ErrForeign] if the text is in none of these forms, or has a line that does
 // not belong there.
 func Read(r io.Reader) (*Snapshot, error) {
 	text, err := readAll(r)
@@ -44,5 +45,5 @@ func Read(r io.Reader) (*Snapshot, error) {
 		s.Format, s.Version, s.Source = Format, Version, form.name+s.Source
 		return s, nil
 	}
-	return nil, fmt.Errorf("%w: neither a bundle of weir doctor, nor the output of sysctl -a, of pfctl -si, or of fw ctl affinity -l and cpmq get -v", ErrForeign)
+	return nil, fmt.Errorf("%w: neither a bundle of weir doctor, nor the output of sysctl -a, of pfctl -si, of top -P, vmstat -i and netstat -m, or of fw ctl affinity -l and cpmq get -v", ErrForeign)
 }

@@ -102,6 +102,9 @@ func faulty(t *testing.T) map[string]*Snapshot {
 		"pf, limits not read": strings.Replace(fmt.Sprintf(pfText, 42, 7), "  match ", "  congestion                             3            0.0/s\n  state-limit                            3            0.0/s\n  match ", 1),
 		"freebsd": "kern.osrelease: 12.3-STABLE\nnet.inet.ip.forwarding: 1\nnet.inet.ip.redirect: 1\nnet.inet6.ip6.forwarding: 0\nnet.inet6.ip6.redirect: 1\n" +
 			"net.inet.ip.intr_queue_drops: 812\nnet.inet.ip.intr_queue_maxlen: 256\ndev.ix.0.queue0.rx_packets: 9000000\ndev.ix.0.queue1.rx_packets: 100000\nhw.pci.enable_msix: 0\n",
+		"freebsd with a full core":      topOf([][3]float64{{0, 2, 96}, {1, 1, 1}}, "96.00 intr{irq264: igb0:rxq0}"),
+		"freebsd full everywhere":       topOf([][3]float64{{0, 2, 96}, {0, 2, 96}}),
+		"freebsd without buffers":       fmt.Sprintf(netstatText, 26584, 90000),
 		"freebsd with bursts":           fmt.Sprintf(bsdBox, "direct", 40000, 5000, 300000, 310000, 12),
 		"freebsd with PPPoE":            fmt.Sprintf(bsdBox, "direct", 2000000, 0, 900000, 900, 12),
 		"freebsd with a deaf card":      fmt.Sprintf(bsdBox, "direct", 30000000, 0, 2, 1, 0),
