@@ -46,7 +46,7 @@ var (
 	bsdClusters = pattern.New(`^\d+/\d+/(\d+)/(\d+) mbuf clusters in use \(current/cache/total/max\)$`)
 	bsdRequests = pattern.New(`^([\d/]+) requests for (?:mbufs|jumbo clusters) (denied|delayed) \(.*\)$`)
 	// Lines without a relevant figure.
-	bsdOther = pattern.New(`^(?:last pid:.*|\d+ (?:processes|threads):.*|(?:Mem|ARC|Swap|CPU): .*|\s+[\d.]+[KMGT]? \w+.*|\s*PID\s+USERNAME.*|` +
+	bsdOther = pattern.New(`^(?:last pid:.*|\d+ (?:processes|threads):.*|(?:Mem|ARC|Swap|CPU):.*|\s+[\d.]+[KMGT]? \w+.*|\s*PID\s+USERNAME.*|` +
 		`interrupt\s+total\s+rate|Total\s+\d+\s+\d+|[\d/K]+ (?:mbufs?|mbuf\+clusters|4k|9k|16k|bytes|requests|sfbufs|sendfile|pages|bogus|truncated)\b.*)$`)
 )
 
@@ -73,7 +73,7 @@ func readBSDTools(text string) (*Snapshot, error) {
 		case irq != nil:
 			b.Interrupts[irq[1]] = uint64(whole(irq[2]))
 		case thread != nil:
-			if !strings.HasPrefix(thread[2], "idle") {
+			if !strings.HasPrefix(thread[2], "idle") && !strings.HasPrefix(thread[2], "[") { // [intr] is all its threads, without -H
 				b.Threads = append(b.Threads, BSDThread{Name: thread[2], Time: decimal(thread[1])})
 			}
 		case !bsdOther.MatchString(line) && stray == "":

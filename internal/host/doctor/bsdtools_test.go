@@ -80,6 +80,7 @@ func TestFreeBSDCores(t *testing.T) {
 		{name: "WireGuard", text: topOf([][3]float64{{0, 96, 0}, idle}, "96.00 kernel{wg_tqg_1}"), check: "BSD-5", severity: Critical, says: "WireGuard", first: "top -HSP", never: "isr"},
 		{name: "a limiter", text: topOf([][3]float64{{0, 96, 0}, idle}, "96.00 kernel{dummynet}"), check: "BSD-5", severity: Critical, says: "cpu0 is full, and the kernel's thread kernel{dummynet} takes 96 %", first: "top -HSP", never: "isr"},
 		{name: "an old driver", text: topOf([][3]float64{one, idle}, "96.00 intr{irq16: em0}"), check: "BSD-5", severity: Critical, says: "one queue of a card", first: "net.isr.dispatch=deferred"},
+		{name: "without -H", text: strings.Replace(topOf([][3]float64{one, idle}, "686.23 [intr]", "36.04 [idle]"), "8192M Total, 8192M Free", "", 1), check: "BSD-5", severity: Critical, says: "1 core has room", first: "top -HSP"},
 		{name: "no threads", text: topOf([][3]float64{one, idle}), check: "BSD-5", severity: Critical, says: "1 core has room", first: "top -HSP"},
 		{name: "all cores", text: topOf([][3]float64{one, one}, "96.00 intr{irq264: igb0:rxq0}"), check: "BSD-5", severity: Critical, says: "packets fill cpu0 and cpu1: no core has room", first: "pfctl -vvsr", never: "isr"},
 		{name: "a program", text: topOf([][3]float64{{90, 6, 2}, idle}, "91.00 /usr/local/bin/suricata", "40.00 intr{irq264: igb0:rxq0}"), check: "BSD-5", severity: Warning, says: "programs fill cpu0: /usr/local/bin/suricata takes 91 % of a core", first: "top -HSP", never: "isr"},
