@@ -24,7 +24,9 @@ type File struct {
 	NoRoute   bool   // Table = off
 	Peers     []Peer
 
-	psk map[string]string // files of preshared keys, by the public key of the peer
+	psk   map[string]string // files of preshared keys, by the public key of the peer
+	added []added           // routes that commands add
+	line  int
 }
 
 // Peer is a peer as such a file has it.
@@ -36,6 +38,7 @@ type Peer struct {
 	Port      uint16
 	Allowed   []netip.Prefix
 	Keepalive uint16
+	NoRoute   bool // commands add routes, and none to its networks
 
 	line int
 }
@@ -107,6 +110,7 @@ func (r *reader) all(in io.Reader) (_ *File, left, err error) {
 			r.faultf("this peer has no PublicKey")
 		}
 	}
+	r.routes()
 	return r.file, errors.Join(most(r.left, "lines")...), errors.Join(most(r.faults, "faults")...)
 }
 
@@ -156,12 +160,18 @@ func (r *reader) read(line string) {
 	var err error
 	switch r.where {
 	case "interface":
+		r.file.line = r.line
 		err = r.file.set(word, value)
 	case "peer":
 		err = r.file.Peers[len(r.file.Peers)-1].set(word, value)
 	default:
 		err = errors.New("a file begins with [Interface] or [Peer]")
 	}
+	r.note(err)
+}
+
+// note notes what is wrong in the line.
+func (r *reader) note(err error) {
 	switch {
 	case !r.strict && errors.As(err, new(undone)):
 		r.left = append(r.left, &Fault{r.name, r.line, err.Error()})
@@ -233,38 +243,13 @@ func (f *File) set(word, value string) (err error) {
 	case "dns":
 		err = undone("weir does not set the box's name servers (DNS)")
 	case "postup":
-		err = f.keyFile(value)
+		err = f.command(value)
 	case "preup", "predown", "postdown":
 		err = errNoCommands
 	default:
 		err = fmt.Errorf("[Interface] has no %q", word)
 	}
 	return err
-}
-
-const errNoCommands = undone("weir runs no commands for a tunnel: say in rules what they do; only \"wg set %i private-key FILE\" and \"wg set %i peer KEY preshared-key FILE\" are understood")
-
-// keyFile reads the commands that have wg read keys from files.
-func (f *File) keyFile(command string) error {
-	words := strings.Fields(command)
-	for i := range words {
-		words[i] = strings.Trim(words[i], "'\"")
-	}
-	if len(words) < 5 || words[0] != "wg" || words[1] != "set" || words[2] != "%i" || !strings.HasPrefix(words[len(words)-1], "/") {
-		return errNoCommands
-	}
-	switch rest := words[3:]; {
-	case len(rest) == 2 && rest[0] == "private-key":
-		f.KeyFile = rest[1]
-	case len(rest) == 4 && rest[0] == "peer" && rest[2] == "preshared-key":
-		if f.psk == nil {
-			f.psk = map[string]string{}
-		}
-		f.psk[rest[1]] = rest[3]
-	default:
-		return errNoCommands
-	}
-	return nil
 }
 
 // set sets what a line of [Peer] says.

@@ -29,7 +29,7 @@ func (f *File) Statements(name, folder string) (stmts []ast.Stmt, files []KeyFil
 		files = append(files, KeyFile{path, k})
 		return &ast.Word{Text: path}
 	}
-	w := &ast.WireGuard{Name: ast.Word{Text: name}, NoRoute: f.NoRoute}
+	w := &ast.WireGuard{Name: ast.Word{Text: name}, NoRoute: f.NoRoute && len(f.added) == 0}
 	named := func(path string) *ast.Word { return &ast.Word{Text: strings.ReplaceAll(path, "%i", name)} } // as wg-quick does
 	if w.Key = named(f.KeyFile); f.KeyFile == "" {
 		w.Key = keep(name, ".key", f.Private)
@@ -42,7 +42,7 @@ func (f *File) Statements(name, folder string) (stmts []ast.Stmt, files []KeyFil
 	taken := map[string]bool{}
 	for i := range f.Peers {
 		p := &f.Peers[i]
-		s := &ast.Peer{Name: ast.Word{Text: nameOf(p.Name, i, taken)}, On: w.Name, Key: &ast.Word{Text: p.Key.String()}, Keepalive: count(p.Keepalive)}
+		s := &ast.Peer{Name: ast.Word{Text: nameOf(p.Name, i, taken)}, On: w.Name, Key: &ast.Word{Text: p.Key.String()}, Keepalive: count(p.Keepalive), NoRoute: p.NoRoute}
 		if path := f.psk[p.Key.String()]; path != "" {
 			s.PSK = named(path)
 		} else if !p.Preshared.IsZero() {
