@@ -61,6 +61,7 @@ type box struct {
 
 	spreads   spreading // frames that other cores take
 	routeMTUs routeMTUs
+	former    former
 
 	manyAddresses  string // the last warning about too many addresses
 	prefetchGain   gain

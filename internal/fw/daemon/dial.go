@@ -43,8 +43,7 @@ type dial struct {
 	resolved []netip.Addr // what systemd-resolved was told
 	untold   untold       // why it knows something else
 
-	gone   []netip.Addr // IPv4 addresses that the interface had, whose states may still be there
-	before *client.Ref  // a session that may still be there for the concentrator
+	before *client.Ref // a session that may still be there for the concentrator
 
 	mu      sync.Mutex // of what follows, which the session's goroutines write
 	state   control.PPPoEState
@@ -348,11 +347,6 @@ func (s *dial) up(e *client.Event) error {
 	if err != nil {
 		return err
 	}
-	has, err := s.device.IPv4()
-	if err != nil {
-		return err
-	}
-	s.gone = append(s.gone, has...) // now: if what follows fails, the next attempt does not find them any more
 	addresses := line.Addresses{IPv4: at.IPv4, PeerIPv4: at.PeerIPv4, IPv6: client.LinkLocal(at.ID6), PeerIPv6: client.LinkLocal(at.PeerID6)}
 	err = errors.Join(s.device.Describe(net.HardwareAddr(at.Local[:]), int(min(at.MTU, at.MRU))), s.device.SetCarrier(true), s.device.SetAddresses(addresses))
 	if at.ID6 != 0 {
@@ -372,7 +366,6 @@ func (s *dial) up(e *client.Event) error {
 		s.dialler.note(s.of.Name, &pppoeRecord{Of: s.of, Saved: *e.Saved, Since: since})
 	}
 	b.updateLater(b.follow(netif.ChangedLinks | netif.ChangedAddresses | netif.ChangedDefault))
-	s.endStates(at.IPv4)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.be(control.PPPoEUp, "")
@@ -386,46 +379,6 @@ func (s *dial) up(e *client.Event) error {
 		s.prefix.set(ipv6Session{})
 	}
 	return nil
-}
-
-// endStates ends the states of addresses that the interface had, when it has another one. Nothing answers to those any more, and
-// what a host sends all the time, as telephones and tunnels do, would be translated to the old one for ever.
-func (s *dial) endStates(has netip.Addr) {
-	if !has.IsValid() { // it may be the same one as before
-		return
-	}
-	s.gone = slices.DeleteFunc(s.gone, func(a netip.Addr) bool { return a == has })
-	if len(s.gone) == 0 {
-		return
-	}
-	own, err := net.InterfaceAddrs()
-	if err != nil {
-		s.dialler.box.logPPPoE(err)
-		return
-	}
-	gone := map[netip.Addr]bool{}
-	for _, a := range s.gone {
-		if !slices.ContainsFunc(own, func(o net.Addr) bool { return isOf(a, o) }) { // another interface may have it
-			gone[a] = true
-		}
-	}
-	s.gone = nil
-	if len(gone) == 0 {
-		return
-	}
-	ended, err := s.dialler.box.killAddresses(gone)
-	switch {
-	case err != nil:
-		s.dialler.box.cfg.Log.Error("end the states of an address that a PPPoE interface does not have any more", "interface", s.of.Name, "error", err)
-	case ended > 0:
-		s.dialler.box.cfg.Log.Info("ended the states of an address that a PPPoE interface does not have any more", "interface", s.of.Name, "states", ended)
-	}
-}
-
-// isOf reports whether an address is that of an interface's network.
-func isOf(a netip.Addr, network net.Addr) bool {
-	n, ok := network.(*net.IPNet)
-	return ok && n.IP.Equal(a.AsSlice())
 }
 
 // darkness says that the line has no carrier.

@@ -153,6 +153,9 @@ func (b *box) followLinks(c netif.Change) error {
 	err = errors.Join(b.attachNew(m), b.keepHooks(m), b.resolveAgain(m))
 	// Cached routes may lead to interfaces that were not known yet.
 	b.dp.BumpRoutes()
+	if err == nil {
+		err = b.endFormer(m)
+	}
 	return err
 }
 

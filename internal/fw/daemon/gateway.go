@@ -131,18 +131,6 @@ func (b *box) killBy(hop ruleset.Hop, m *machine) error {
 	return err
 }
 
-// killAddresses ends the states in which an address is an end, as it is or translated.
-func (b *box) killAddresses(gone map[netip.Addr]bool) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.dp == nil {
-		return 0, nil
-	}
-	return b.dp.Kill(func(s *state.State) bool {
-		return gone[s.Tuple[0].Src] || gone[s.Tuple[0].Dst] || gone[s.Tuple[1].Src] || gone[s.Tuple[1].Dst]
-	})
-}
-
 // recordedDown returns the gateways that were down for the daemon before this one.
 func (b *box) recordedDown() []ruleset.Hop {
 	var down []ruleset.Hop

@@ -28,6 +28,7 @@ func Run(ctx context.Context, cfg *Config) error {
 	b := &box{cfg: cfg, dir: dir, hooks: make(map[int]hooked), waits: make(chan struct{}, 1), changed: make(chan struct{}, 1), again: make(chan struct{}, 1)}
 	removeLeftovers(cfg)
 	b.gateways = gateway.NewWatcher(b.recordedDown())
+	b.readFormer()
 	defer b.gateways.Close()
 	// No event is lost from here on. If something changes while the start reads the
 	// machine, the first task reads it again.

@@ -40,6 +40,25 @@ func HopsOf(rules []*resolve.Rule) []Hop {
 	return all
 }
 
+// TranslatesTo reports whether rules translate to what an interface's addresses are at the time: to all, or to the first of each family.
+func TranslatesTo(rules []*resolve.Rule, i *Interface) (first, all bool) {
+	for _, r := range rules {
+		for _, t := range []*resolve.Translation{r.Nat, r.Rdr} {
+			if t == nil {
+				continue
+			}
+			for j := range t.Addrs {
+				a := &t.Addrs[j]
+				if a.Kind != resolve.InterfaceAddress || a.Modifier != resolve.NoModifier || a.Interface != resolve.Self && !i.is(a.Interface) {
+					continue
+				}
+				first, all = first || a.NoAlias, all || !a.NoAlias
+			}
+		}
+	}
+	return first, all
+}
+
 // LoadOf returns which load a rule belongs to: that of the innermost anchor around it which
 // was loaded at run time, or that of all rules.
 func (s *Snapshot) LoadOf(r *resolve.Rule) uint64 {

@@ -54,6 +54,9 @@ func (f Folder) Engines() string { return filepath.Join(string(f), "engines.json
 // Gateways returns the path of the list of gateways that are down.
 func (f Folder) Gateways() string { return filepath.Join(string(f), "gateways.json") }
 
+// Addresses is the record of the addresses that interfaces have and had, whose states may still be there.
+func (f Folder) Addresses() string { return f.path("addresses.json") }
+
 // PPPoE is the record of the sessions that are up, for a daemon that goes on with them.
 func (f Folder) PPPoE() string { return filepath.Join(string(f), "pppoe.json") }
 

@@ -70,21 +70,6 @@ func (d Device) SetAddresses(a Addresses) error {
 	return nil
 }
 
-// IPv4 returns the device's IPv4 addresses: those of its session, or of the one before.
-func (d Device) IPv4() (all []netip.Addr, err error) {
-	l, err := netlink.LinkByIndex(d.Index)
-	if err != nil {
-		return nil, fmt.Errorf("find %s: %w", d.Name, err)
-	}
-	has, err := netlink.AddrList(l, netlink.FAMILY_V4)
-	for i := range has {
-		if a, ok := netip.AddrFromSlice(has[i].IP); ok {
-			all = append(all, a.Unmap())
-		}
-	}
-	return all, err
-}
-
 func samePeer(a, b *netlink.Addr) bool {
 	peer := func(a *netlink.Addr) net.IP {
 		if a.Peer == nil {
