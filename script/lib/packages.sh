@@ -45,6 +45,7 @@ needs() {
 		swanctl strongswan-swanctl sets up peers of IPsec tunnels
 		charon-systemd charon-systemd does IKE for IPsec tunnels; it is not started as a service
 		/usr/lib/ipsec/plugins/libstrongswan-gcm.so libstrongswan-standard-plugins has the algorithms of IPsec tunnels
+		dbus-daemon dbus-daemon is the bus of systemd-resolved in the tests; it is not started as a service
 		dropbear dropbear-bin has an SSH server and client that touch no keys of this machine
 	END
 		# Ubuntu has it only as a snap, which neither root nor a container can run:
@@ -209,4 +210,21 @@ install_packages() {
 	apt_install $packages
 	lines=$(for set in "$@"; do missing "$set"; done)
 	[ -z "$lines" ] || fail "installed $packages, but still missing: $(printf '%s\n' "$lines" | cut -d' ' -f1 | sort -u | tr '\n' ' ')"
+}
+
+# unpack_resolved unpacks systemd-resolved for a test, where it is not installed: as
+# a package it would give the machine another resolv.conf. Where that is not
+# possible, the test is left out.
+unpack_resolved() {
+	unpacked=$root/.build/systemd-resolved
+	[ ! -x /lib/systemd/systemd-resolved ] && [ ! -e "$unpacked/complete" ] && [ -w "$root" ] || return 0
+	command -v apt-get >/dev/null && command -v dpkg >/dev/null || return 0
+	say "fetching systemd-resolved, to be unpacked into $unpacked"
+	rm -rf "$unpacked" && mkdir -p "$unpacked"
+	if (cd "$unpacked" && apt-get -qq -o APT::Sandbox::User=root download systemd-resolved && dpkg -x ./*.deb .) >"$log" 2>&1; then
+		rm -f "$unpacked"/*.deb
+		touch "$unpacked/complete"
+	else
+		say "systemd-resolved cannot be fetched: $(tail -n 1 "$log")"
+	fi
 }

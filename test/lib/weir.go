@@ -91,8 +91,14 @@ func (b *Box) command(args []string) *exec.Cmd {
 // WeirUnder is WeirCommand with one more environment variable.
 func (b *Box) WeirUnder(variable string, args ...string) *Process {
 	b.Helper()
+	return b.WeirUnderAll([]string{variable}, args...)
+}
+
+// WeirUnderAll is WeirUnder with several of them.
+func (b *Box) WeirUnderAll(variables []string, args ...string) *Process {
+	b.Helper()
 	cmd := b.command(args)
-	cmd.Env = append(os.Environ(), variable)
+	cmd.Env = append(os.Environ(), variables...)
 	return b.start(b.host(), cmd)
 }
 

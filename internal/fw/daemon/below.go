@@ -52,7 +52,7 @@ func interfaceNamed(name string) (*net.Interface, error) {
 	return n, nil
 }
 
-// watchBelow tells the client what has become of the interface below. One that was made anew, or has another Ethernet address,
+// watchBelow tells the client what has become of the session's interface, and of the one below. One that was made anew, or has another Ethernet address,
 // is another one to concentrators, and to the client's sockets, which do not say so.
 func (s *dial) watchBelow() {
 	n, err := interfaceNamed(s.of.On)
@@ -67,6 +67,9 @@ func (s *dial) watchBelow() {
 		gone = s.of.On + " is another interface now"
 	case !slices.Equal(n.HardwareAddr, was.HardwareAddr):
 		gone = fmt.Sprintf("%s has another Ethernet address now, %s", s.of.On, n.HardwareAddr)
+	}
+	if _, err := netlink.LinkByIndex(s.device.Index); errors.As(err, &netlink.LinkNotFoundError{}) {
+		gone = s.of.Name + " was removed"
 	}
 	if gone != "" {
 		s.running.ask(client.Command{Do: client.Abandon, Why: errors.New(gone)})

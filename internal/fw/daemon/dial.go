@@ -159,8 +159,12 @@ func (s *dial) start() error {
 	if err := b.lines.open(b.pppoeFolder()); err != nil {
 		return err
 	}
+	before := s.device.Index
 	if s.device, err = line.Add(s.of.Name); err != nil {
 		return err
+	}
+	if s.device.Index != before { // systemd-resolved knows nothing of that one
+		s.resolved, s.untold = nil, untold{}
 	}
 	priority := 0
 	if s.of.Priority != nil {
