@@ -46,7 +46,7 @@ pass out on lan0
 var trackedRules = strings.Replace(upgradeRules, "pass in on lan0\n", "pass in on lan0 keep state (max-src-states 5000)\n", 1)
 
 // lastLayout is the layout before this version's.
-const lastLayout = 14
+const lastLayout = 15
 
 // oldWeir unpacks the daemon of the last version with a state layout (test/upgrade/build).
 func oldWeir(b *lib.Box, layout int) string {
@@ -349,7 +349,7 @@ func TestDowngradeIsInterrupted(t *testing.T) {
 		b.WeirRun(b.Rules(upgradeRules))
 		b.Ping(lab.LAN, wanHost, 2)
 		said, status = b.WeirStatus("downgrade", "--layout", "7")
-		if status != 1 || !strings.Contains(said, "layout 7") || !strings.Contains(said, "those of layout 14, 13, 12, 11, 10, 9, 8") {
+		if status != 1 || !strings.Contains(said, "layout 7") || !strings.Contains(said, "those of layout 15, 14, 13, 12, 11, 10, 9, 8") {
 			b.Errorf("a layout that it does not know: status %d, %s", status, said)
 		}
 		d := b.WeirCommand("downgrade")
@@ -502,7 +502,7 @@ func upgradeSteps(b *lib.Box, list, rules string) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")[1:]
 }
 
-//	fw: layout 14 with rules from a file that is gone ─▶ weir run without a file
+//	fw: layout 15 with rules from a file that is gone ─▶ weir run without a file
 //
 // The rules in force outlive an upgrade without their file.
 func TestUpgradeKeepsRulesWithoutFile(t *testing.T) {
@@ -522,7 +522,7 @@ func TestUpgradeKeepsRulesWithoutFile(t *testing.T) {
 	})
 }
 
-//	fw: layout 14, which has found a host by DNS ─▶ weir run --or-block, without DNS
+//	fw: layout 15, which has found a host by DNS ─▶ weir run --or-block, without DNS
 //
 // A start at boot knows the hosts of the rules in force after an upgrade, too. Without
 // them it would block everything, DNS included.

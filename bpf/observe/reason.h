@@ -81,6 +81,7 @@ enum reason {
 	REASON_SOURCE_LIMITER,	/* source-limiter: the rule's source limiter has no room for the source, and says block */
 	REASON_QUEUE,		/* queue: the connection's queue is full, or that of another core */
 	REASON_POLICY,		/* policy: an IPsec policy of the box forbids that it leaves in clear */
+	REASON_BAD_TIMESTAMP,	/* bad-timestamp: TCP timestamps do not fit the connection (reassemble tcp) */
 	REASON_COUNT,
 };
 

@@ -53,6 +53,15 @@ struct packet {
 	__u32 scrub;	 /* SCRUB_*: how it is to be normalised; 0: not at all */
 };
 
+/* The timestamps of a TCP segment (packet/tcp_stamp.h). */
+struct stamp {
+	__u32 value; /* valid iff count is 1, as are the following; host order	*/
+	__u32 echo;
+	__u8 at;     /* where value is in the options; echo is behind it	*/
+	__u8 count;  /* how many options have timestamps			*/
+	__u8 pad[2];
+};
+
 /* Whether the packet has no Ethernet header. */
 static __always_inline int packet_is_bare(const struct packet *p)
 {
@@ -65,6 +74,7 @@ static __always_inline int packet_is_bare(const struct packet *p)
 #define SCRUB_RANDOM_ID 0x02
 #define SCRUB_TOS	0x04 /* it gets the type of service SCRUB_TOS_OF() */
 #define SCRUB_PIECES	0x08 /* in rules alone: fragments meet the rules each for itself */
+#define SCRUB_TCP	0x10 /* likewise: reassemble tcp (state/normal.h) */
 /* The least TTLs: one is for where the packet comes in, the other for where it leaves. */
 #define SCRUB_TTLS(enters, leaves) ((__u32)(enters) << 8 | (__u32)(leaves) << 16)
 #define SCRUB_ENTERS(word)	   ((word) >> 8 & 0xff)

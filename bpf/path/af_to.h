@@ -15,6 +15,7 @@
 #include "path/fast.h"
 #include "path/gateway.h"
 #include "path/reject.h"
+#include "path/normal_packet.h"
 #include "path/scrub_list.h"
 #include "path/slow.h"
 #include "state/create.h"
@@ -126,6 +127,9 @@ __noinline enum reason family_make(hook_ctx *ctx, struct scratch *s)
 		return r;
 	create_count(s, STATE_IN);
 	scrub_list_note_forth(s);
+	r = normal_begin_made(ctx, s, r);
+	if (r != UNDECIDED)
+		return r;
 	return s->packet.fragment == FRAGMENT_FIRST ? fragment_remember(s) : UNDECIDED;
 }
 

@@ -345,6 +345,7 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 	if (r == UNDECIDED) {
 		r = miss_state(ctx, s, STATE_OUT, 1);
 		scrub_list_note(ctx, s);
+		r = normal_begin_made(ctx, s, r);
 	}
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)

@@ -440,6 +440,7 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 	s->nexthop = NEXTHOP_LOCAL;
 	r = miss_state(ctx, s, STATE_IN, 0);
 	scrub_list_note(ctx, s);
+	r = normal_begin_made(ctx, s, r);
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
 		return reject_or_drop(ctx, s, i, r, STATE_IN);
@@ -568,6 +569,7 @@ static __always_inline int miss_in(hook_ctx *ctx, void *tails)
 	if (r == UNDECIDED) {
 		r = miss_state(ctx, s, STATE_IN | STATE_OUT, 0);
 		scrub_list_note(ctx, s);
+		r = normal_begin_made(ctx, s, r);
 	}
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)

@@ -143,8 +143,9 @@ struct scratch {
 	struct path path_key;
 	struct path path_last;	 /* the last one that was looked up, and its index */
 	__u32 path_last_index;
-	__u8 options[TCP_MAX_OPTIONS + 8]; /* of a SYN				*/
+	__u8 options[TCP_MAX_OPTIONS + 8]; /* of a segment			*/
 	__u32 option_at; /* where the next one is */
+	struct stamp stamp; /* of a segment of a state with FLOW_NORMAL */
 	struct nat_port_search search;
 	struct nat_last nat_last;
 	struct quote quote;

@@ -13,6 +13,7 @@
 #include "packet/rewrite.h"
 #include "packet/scrub_header.h"
 #include "packet/tcp_option.h"
+#include "packet/tcp_stamp.h"
 #include "path/scratch.h"
 #include "state/state_scrub.h"
 #include "verifier.h"
@@ -36,13 +37,7 @@ static __always_inline void scrub_set_state(struct packet *p, const struct state
  * of b, which comes later. */
 static __always_inline __u32 scrub_join(__u32 a, __u32 b)
 {
-	__u32 enters = SCRUB_ENTERS(a), leaves = SCRUB_LEAVES(a);
-
-	if (enters < SCRUB_ENTERS(b))
-		enters = SCRUB_ENTERS(b);
-	if (leaves < SCRUB_LEAVES(b))
-		leaves = SCRUB_LEAVES(b);
-	return ((a | b) & (SCRUB_NO_DF | SCRUB_RANDOM_ID)) | SCRUB_TTLS(enters, leaves) | scrub_tos_then(a, b);
+	return scrub_raised(((a | b) & (SCRUB_NO_DF | SCRUB_RANDOM_ID)) | (a & SCRUB_TTLS(0xff, 0xff)), b) | scrub_tos_then(a, b);
 }
 
 /* Returns the word for flags, and the type of service that goes with them. */
@@ -117,6 +112,33 @@ __noinline int scrub_mss(hook_ctx *ctx, struct scratch *s, __u32 mss)
 	return 0;
 }
 
+/* Gives the timestamps of a segment the offsets of its state. They are read once more, because a
+ * program may have had the packet since it was tracked. < 0: the frame is gone. */
+__noinline int scrub_stamps(hook_ctx *ctx, struct scratch *s, __u32 number)
+{
+	struct normal_way *own, *other;
+	__u32 value, echo;
+	struct state *st;
+	struct normal *n;
+
+	if (!s)
+		return -1;
+	st = state_get(STATE_INDEX(number));
+	n = st ? normal_get(st, STATE_INDEX(number)) : 0;
+	if (!n || s->packet.tuple.proto != IPPROTO_TCP || s->packet.fragment == FRAGMENT_LATER || s->then == SLOW_LEFT)
+		return 0;
+	stamp_read(ctx, s);
+	if (s->stamp.count != 1)
+		return 0;
+	own = normal_way(n, STATE_DIRECTION(number));
+	other = normal_way(n, !STATE_DIRECTION(number));
+	value = s->stamp.value;
+	echo = normal_echo(other, s->stamp.echo);
+	if (value && own->flags & NORMAL_STAMPED)
+		value += own->offset;
+	return stamp_write(ctx, s, value, echo);
+}
+
 /* Clears the FIN of a SYN. < 0: the frame is gone. */
 __noinline int scrub_fin(hook_ctx *ctx, struct scratch *s)
 {
@@ -156,7 +178,9 @@ __noinline int scrub_asked(hook_ctx *ctx, struct scratch *s, __u32 number)
 		mss = scrub_least(scrub_least(mss, s->in.max_mss), s->in.listed.max_mss);
 	if (reread(s->out.evaluated))
 		mss = scrub_least(scrub_least(mss, s->out.max_mss), s->out.listed.max_mss);
-	return mss ? scrub_mss(ctx, s, mss) : 0;
+	if (mss && scrub_mss(ctx, s, mss))
+		return -1;
+	return st && normal_is(st) ? scrub_stamps(ctx, s, number) : 0;
 }
 
 /*

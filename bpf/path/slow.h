@@ -10,6 +10,7 @@
 #include "packet/fragment.h"
 #include "packet/tcp_option.h"
 #include "path/divert_packet.h"
+#include "path/normal_packet.h"
 #include "path/fast.h"
 #include "path/stateless.h"
 #include "path/reject.h"
@@ -370,11 +371,15 @@ __noinline enum reason slow_track(hook_ctx *ctx, struct scratch *s)
 		return REASON_LAST_PASS;
 	}
 	if (!(track_opens(p) && track_is_established(st))) {
+		r = normal_check(ctx, s, st);
+		if (r != UNDECIDED)
+			return r;
 		r = track_tcp(st, d, p, tcp_option_wscale(ctx, s));
 		if (r != UNDECIDED) {
 			s->then = track_is_answered(st, d, p) ? SLOW_ANSWER : SLOW_END;
 			return r;
 		}
+		normal_follow(s, st);
 	}
 	track_count(st, d, p);
 	return UNDECIDED;

@@ -218,7 +218,7 @@ struct rule {
 	__u32 mark_mask;   /* 0: nothing is set				*/
 	__u32 marked;	   /* condition on the packet's mark; 0 mask: none */
 	__u32 marked_mask;
-	__u8 scrub;   /* SCRUB_NO_DF, SCRUB_RANDOM_ID, SCRUB_TOS, SCRUB_PIECES */
+	__u8 scrub;   /* SCRUB_NO_DF, SCRUB_RANDOM_ID, SCRUB_TOS, SCRUB_PIECES, SCRUB_TCP */
 	__u8 min_ttl; /* 0: none */
 	__u8 facts;   /* condition: FACT_* that hold, of those in facts_mask */
 	__u8 facts_mask;

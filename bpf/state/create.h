@@ -116,7 +116,7 @@ static __always_inline void create_tcp(struct flow *f, const struct packet *p, i
 	f->seqlo = end;
 	f->seqhi = end;
 	f->max_win = track_at_least_1(p->window);
-	f->flags = FLOW_SEEN;
+	f->flags |= FLOW_SEEN;
 	f->peer = p->tcp_flags & TCP_FIN ? PEER_CLOSING : PEER_SYN_SENT;
 	if (p->tcp_flags & TCP_SYN && wscale >= 0) {
 		f->wscale = wscale;

@@ -7,6 +7,7 @@
 #include "rules/table_counter.h"
 #include "state/endpoint.h"
 #include "state/limit.h"
+#include "state/normal.h"
 #include "state/pool_count.h"
 #include "state/tuples.h"
 
@@ -149,6 +150,8 @@ static __always_inline void gc_release(struct state *st, __u32 index)
 		endpoint_release(st);
 	if (pool_is_counted(st))
 		pool_count_release(st, index);
+	if (normal_is(st))
+		bpf_map_delete_elem(&normals, &index);
 	alloc_free(st);
 }
 

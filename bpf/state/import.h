@@ -10,6 +10,7 @@
 #include "route/nexthop_index.h"
 #include "state/endpoint.h"
 #include "state/limit.h"
+#include "state/normal.h"
 #include "state/pool_count.h"
 #include "state/tuples.h"
 
@@ -24,6 +25,7 @@ struct import {
 	struct nexthop_key hop[2]; /* what rules have chosen, by direction, for KEPT_ROUTE */
 	struct nexthop_key copy[2]; /* likewise of copies, by side */
 	struct pool_use use; /* with FLOW_POOLED */
+	struct normal normal; /* with FLOW_NORMAL */
 };
 _Static_assert(sizeof(struct import) == 576, "import, as in copy.go");
 
@@ -135,6 +137,8 @@ static __always_inline enum reason import_state(struct import *a)
 		endpoint_import(st);
 	if (pool_is_counted(st))
 		import_pool_count(st, index, &a->use);
+	if (st->flow_forth.flags & FLOW_NORMAL)
+		normal_import(st, index, a->normal);
 	r = tuples_enter(STATE_NUMBER(index, 1), tuple_hash(&st->back.tuple), &owner);
 	if (r != UNDECIDED) {
 		limit_leave(&counted);
@@ -142,6 +146,8 @@ static __always_inline enum reason import_state(struct import *a)
 			endpoint_release(st);
 		if (pool_is_counted(st))
 			pool_count_release(st, index);
+		if (normal_is(st))
+			bpf_map_delete_elem(&normals, &index);
 		alloc_free(st);
 		a->owner = owner;
 		return r;

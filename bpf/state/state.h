@@ -25,7 +25,7 @@
 #include "config.h"
 #include "packet/tuple.h"
 
-#define STATE_LAYOUT 15 /* changes when a value in kept maps changes its form or meaning:
+#define STATE_LAYOUT 16 /* changes when a value in kept maps changes its form or meaning:
 			  states, the tuple table, paths and their counters, struct shared, struct
 			  prefetch_note.
 			  A reload then converts the states (internal/fw/dataplane/upgrade.go) */
@@ -78,7 +78,7 @@ enum peer {
 
 #define STATE_LOG	0x40 /* a rule logs all packets: flow_forth.log has those of the side */
 			     /* where direction 0 came in, flow_back.log of where it left.  */
-			     /* Or it counts them: max-pkt-rate			       */
+			     /* Or it counts them (max-pkt-rate), or looks into them (FLOW_NORMAL) */
 #define STATE_MARK	0x80 /* rules have set bits of the mark				       */
 /* The number of rules of one side that can log all packets of a state. */
 #define STATE_LOGS	3
@@ -108,6 +108,7 @@ enum peer {
 #define FLOW_COPIED  0x10 /* with STATE_LOG: of the side where direction 0 came in, in flow_back of where it left: copies are sent (state/extra.h) */
 #define FLOW_POOLED  0x20 /* of flow_forth: it counts at addresses of pools (state/pool_count.h) */
 #define FLOW_PROGRAM 0x40 /* with FLOW_COPIED: the packets themselves go there, to a program (path/divert_packet.h) */
+#define FLOW_NORMAL  0x80 /* of flow_forth, with STATE_LOG: scrub (reassemble tcp) has passed it (state/normal.h) */
 #define FLOW_MAPPED  0x08 /* UDP, of flow_forth: it counts under a mapping (state/endpoint.h) */
 
 #define NEXTHOP_NONE  0 /* not looked up yet					*/

@@ -15,6 +15,7 @@
 #include "packet/packet.h"
 #include "rules/crossing.h"
 #include "state/extra.h"
+#include "state/normal.h"
 
 /* The form of flow_back.mark: the MSS, and the least TTLs of the in and the out side. With
  * KEPT_WAYS it is that of direction 1, and flow_forth.limits that of direction 0: the TTLs
@@ -100,6 +101,18 @@ static __always_inline void state_tos_add(struct state *st, __u32 index, const s
 	state_tos_set(st, index, !leaving, scrub_tos_then(word, state_tos(st, index, !leaving)));
 }
 
+/* Returns a word with the larger TTLs of two. */
+static __always_inline __u32 scrub_raised(__u32 word, __u32 ttls)
+{
+	__u32 enters = SCRUB_ENTERS(word), leaves = SCRUB_LEAVES(word);
+
+	if (enters < SCRUB_ENTERS(ttls))
+		enters = SCRUB_ENTERS(ttls);
+	if (leaves < SCRUB_LEAVES(ttls))
+		leaves = SCRUB_LEAVES(ttls);
+	return (word & ~SCRUB_TTLS(0xff, 0xff)) | SCRUB_TTLS(enters, leaves);
+}
+
 /* Returns packet.scrub for packets of a state's number. */
 static __always_inline __u32 state_scrub(const struct state *st, __u32 number)
 {
@@ -112,6 +125,8 @@ static __always_inline __u32 state_scrub(const struct state *st, __u32 number)
 	if (st->qos & KEPT_MIN_TTL) {
 		values = state_scrub_values(st, d);
 		word |= SCRUB_TTLS(values >> 8 & 0xff, values & 0xff) | state_tos(st, STATE_INDEX(number), d);
+		if (normal_is(st))
+			word = scrub_raised(word, normal_ttls(st, STATE_INDEX(number), d));
 	}
 	return word;
 }

@@ -201,9 +201,6 @@ func (r *resolver) unenforcedSet(s *ast.Set) {
 }
 
 func (r *resolver) unenforcedScrub(s *ast.Scrub) {
-	if s.ReassembleTCP {
-		r.faults.Warnf(s.Span, reassembleTCP)
-	}
 	for _, option := range []struct {
 		is   bool
 		path string

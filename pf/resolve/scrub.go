@@ -9,6 +9,9 @@ type Scrub struct {
 	MinTTL   uint8  // a smaller TTL or hop limit is raised to it; 0: none is
 	MaxMSS   uint16 // a larger MSS of a SYN is lowered to it; 0: none is
 	SetTOS   SetTOS // set tos, which is scrub (set-tos) in FreeBSD
+	// ReassembleTCP says that the timestamps of its TCP connections are checked, and get a random
+	// offset, and that their TTLs do not fall.
+	ReassembleTCP bool
 }
 
 // SetTOS is the type of service that packets get. The bits of congestion stay, unless N has
@@ -38,7 +41,7 @@ func lowerScrub(in *ast.Rule, out *Rule) {
 	if s == nil {
 		return
 	}
-	out.Scrub.NoDF, out.Scrub.RandomID = s.NoDF, s.RandomID
+	out.Scrub.NoDF, out.Scrub.RandomID, out.Scrub.ReassembleTCP = s.NoDF, s.RandomID, s.ReassembleTCP
 	if s.MinTTL != nil {
 		out.Scrub.MinTTL = uint8(s.MinTTL.N)
 	}

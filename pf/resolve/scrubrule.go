@@ -14,11 +14,8 @@ func (r *resolver) scrubRule(in *ast.ScrubRule) {
 		r.scope.scrubs = append(r.scope.scrubs, in)
 		return
 	}
-	if in.No && (in.NoDF || in.RandomID || in.MinTTL != nil || in.MaxMSS != nil || in.RTable != nil) {
+	if in.No && (in.NoDF || in.RandomID || in.ReassembleTCP || in.MinTTL != nil || in.MaxMSS != nil || in.RTable != nil) {
 		r.faults.Warnf(in.Keyword, "the options of no scrub do nothing")
-	}
-	if in.ReassembleTCP {
-		r.faults.Warnf(in.Keyword, reassembleTCP)
 	}
 	r.idleTable(&in.Rule)
 	r.scrubFragments(in)
@@ -39,10 +36,6 @@ func (r *resolver) scrubRule(in *ast.ScrubRule) {
 	}
 	r.expand(&in.Rule, l)
 }
-
-// reassembleTCP says what is left of scrub (reassemble tcp).
-const reassembleTCP = "reassemble tcp changes nothing here: sequence numbers are checked in any case, " +
-	"and hosts choose their timestamps at random by now; TTLs are not held up (min-ttl does that)"
 
 // scrubFragments notes what a scrub rule does with fragments.
 func (r *resolver) scrubFragments(in *ast.ScrubRule) {
@@ -170,7 +163,7 @@ func (f *flattener) scrubAnchor(s *scope, in *ast.ScrubRule, called map[*scope]b
 }
 
 func lowerScrubRule(in *ast.ScrubRule) Scrub {
-	s := Scrub{NoDF: in.NoDF, RandomID: in.RandomID, SetTOS: lowerTOS(in.SetTOS)}
+	s := Scrub{NoDF: in.NoDF, RandomID: in.RandomID, ReassembleTCP: in.ReassembleTCP, SetTOS: lowerTOS(in.SetTOS)}
 	if in.MinTTL != nil {
 		n, _ := number(in.MinTTL.Text) // the parser has checked it
 		s.MinTTL = uint8(n)

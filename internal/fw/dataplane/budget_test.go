@@ -81,8 +81,8 @@ func TestBudgetOfBoundStates(t *testing.T) {
 func TestBudgetOfFamilies(t *testing.T) {
 	const listedRule = "scrub in from ! urpf-failed fragment no reassemble\nscrub out\n"
 	const queueRule = "queue up on wan0 bandwidth 10M default\nqueue down on wan0 in bandwidth 10M default\n"
-	all := etherRule + queueRule + listedRule + familyRule + copyRule + "\n" + limiterRule + leastRule + boundRule
-	for _, rules := range []string{familyRule, copyRule, limiterRule, leastRule, etherRule, listedRule, queueRule + "pass", all} {
+	all := etherRule + queueRule + listedRule + familyRule + copyRule + "\n" + limiterRule + leastRule + normalRule + boundRule
+	for _, rules := range []string{familyRule, copyRule, limiterRule, leastRule, normalRule, etherRule, listedRule, queueRule + "pass", all} {
 		h := newHarness(t, rules)
 		h.everything()
 		check(t, h.dp.needCapture())

@@ -342,6 +342,7 @@ func (d *Dataplane) values() map[string]any {
 		"ether_rules":      asByte(d.config.Program.Ethers > 0),
 		"limiters_defined": asByte(d.limited),
 		"least_states":     asByte(d.config.Program.CountsStates),
+		"reassembles_tcp":  asByte(d.reassemblesTCP()),
 		"queues":           asByte(len(d.config.Program.Shapers) > 0),
 		"queue_slots":      queues.slots,
 		"queue_host_slots": queues.hosts,

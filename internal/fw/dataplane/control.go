@@ -29,6 +29,7 @@ func setTimeouts(s *xdpShared, o *ruleset.Options) {
 		atomic.StoreUint32(&s.TimeoutSet[phase], ticks)
 	}
 	atomic.StoreUint32(&s.TimeoutFragSet, o.FragTimeout)
+	atomic.StoreUint32(&s.TimeoutStamp, o.StampTimeout)
 	atomic.StoreUint32(&s.AdaptiveStart, o.AdaptiveStart)
 	atomic.StoreUint32(&s.AdaptiveEnd, o.AdaptiveEnd)
 	if atomic.LoadUint32(&s.Prefetch) != 0 {

@@ -30,7 +30,7 @@ type copier struct {
 	// retries says that each run tries again to copy what was refused before.
 	retries bool
 	// older says that the new tables are for a version that knows no states of two address
-	// families, and no gateways of another one than the packets'.
+	// families, no offsets of timestamps, and no gateways of another one than the packets'.
 	older  bool
 	copied int
 	lost   int
@@ -153,7 +153,7 @@ func (c *copier) run() error {
 		if !live || m.again || m.lost && !c.retries {
 			continue
 		}
-		if c.older && s.changesFamily() {
+		if c.older && (s.changesFamily() || s.isNormal()) {
 			c.countLost(m, c.print(&s))
 			continue
 		}
@@ -170,6 +170,7 @@ type beside struct {
 	limiters uint32         // as in xdpLimited
 	hops     [4]importedHop // the next hops that rules have chosen, as in importing
 	use      xdpPoolUse
+	normal   xdpNormal
 }
 
 // beside returns what the state at an index of the old tables has.
@@ -179,6 +180,11 @@ func (c *copier) beside(s *xdpState, at int) (*beside, error) {
 	if uses := c.old.maps[mapPoolUses]; uses != nil && state.FlowFlags(s.FlowForth.Flags)&state.FlowPooled != 0 {
 		if err := uses.Lookup(uint32(at), &more.use); err != nil && !isMissing(err) {
 			return nil, fmt.Errorf("read where a state counts: %w", err)
+		}
+	}
+	if normals := c.old.maps[mapNormals]; normals != nil && s.isNormal() {
+		if err := normals.Lookup(uint32(at), &more.normal); err != nil && !isMissing(err) {
+			return nil, fmt.Errorf("read the timestamps of a state: %w", err)
 		}
 	}
 	return more, nil
@@ -281,6 +287,7 @@ type importing struct {
 	Extra    xdpExtra
 	Hop      [4]importedHop // by direction, then of copies by side
 	Use      xdpPoolUse     // with state.FlowPooled
+	Normal   xdpNormal      // with state.FlowNormal
 }
 
 // An importedHop is struct nexthop_key: a next hop that a rule has chosen.

@@ -46,4 +46,7 @@ func (d *Dataplane) noteKinds() {
 	if d.copies() {
 		d.tables.extras[0].Copy[0] = 1
 	}
+	if d.reassemblesTCP() {
+		d.tables.extras[0].Copy[1] = 1
+	}
 }

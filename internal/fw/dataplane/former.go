@@ -175,7 +175,7 @@ func (g *Downgrade) formOf(name string, m *bpfload.Map, convert **bpfload.Conver
 
 // readImportForm finds the fields of an older struct import.
 func readImportForm(spec *bpfload.Spec, argument string) (importForm, error) {
-	form := importForm{owner: -1, find: -1, extra: -1, hop: -1, limiters: -1, use: -1}
+	form := importForm{owner: -1, find: -1, extra: -1, hop: -1, limiters: -1, use: -1, normal: -1}
 	shape, err := bpfload.TypeShape(spec, argument)
 	if err != nil {
 		return form, err

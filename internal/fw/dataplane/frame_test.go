@@ -202,6 +202,21 @@ func (p *pkt) encodeTCP() []byte {
 	if p.wscale >= 0 {
 		head = append(head, 1, 3, 3, byte(p.wscale))
 	}
+	if p.stamp != nil {
+		stamp := make([]byte, 8)
+		binary.BigEndian.PutUint32(stamp, p.stamp[0])
+		binary.BigEndian.PutUint32(stamp[4:], p.stamp[1])
+		option := slices.Concat([]byte{8, 10}, stamp)
+		switch {
+		case p.twice:
+			option = slices.Concat(option, option)
+		case p.odd:
+			option = slices.Concat([]byte{1}, option, []byte{1})
+		default:
+			option = slices.Concat([]byte{1, 1}, option)
+		}
+		head = append(head, option...)
+	}
 	binary.BigEndian.PutUint32(head[4:], p.seq)
 	binary.BigEndian.PutUint32(head[8:], p.ack)
 	head[12] = byte(len(head)/4) << 4
@@ -369,6 +384,12 @@ func (p *pkt) decodeTCP(l4 []byte, size int) {
 		case 3:
 			p.wscale = int(l4[at+2])
 			at += 3
+		case 8:
+			if at+10 <= len(l4) {
+				p.twice = p.stamp != nil
+				p.stamp = &[2]uint32{binary.BigEndian.Uint32(l4[at+2:]), binary.BigEndian.Uint32(l4[at+6:])}
+			}
+			at += 10
 		default:
 			at++
 		}

@@ -28,6 +28,7 @@ const (
 	gcMapNexthopCache    = "nexthop_cache"
 	gcMapNexthopIndex    = "nexthop_index"
 	gcMapNexthopsFree    = "nexthops_free"
+	gcMapNormals         = "normals"
 	gcMapPolicies        = "policies"
 	gcMapPoolLoads       = "pool_loads"
 	gcMapPoolUses        = "pool_uses"
@@ -68,6 +69,7 @@ const (
 	gcVarQueueSlots      = "queue_slots"
 	gcVarQueues          = "queues"
 	gcVarRandomSeed      = "random_seed"
+	gcVarReassemblesTcp  = "reassembles_tcp"
 	gcVarRouteMarks      = "route_marks"
 	gcVarRuleBase        = "rule_base"
 	gcVarRuleChunks      = "rule_chunks"
@@ -142,6 +144,7 @@ type gcMapSpecs struct {
 	NexthopCache  *ebpf.MapSpec `ebpf:"nexthop_cache"`
 	NexthopIndex  *ebpf.MapSpec `ebpf:"nexthop_index"`
 	NexthopsFree  *ebpf.MapSpec `ebpf:"nexthops_free"`
+	Normals       *ebpf.MapSpec `ebpf:"normals"`
 	Policies      *ebpf.MapSpec `ebpf:"policies"`
 	PoolLoads     *ebpf.MapSpec `ebpf:"pool_loads"`
 	PoolUses      *ebpf.MapSpec `ebpf:"pool_uses"`
@@ -185,6 +188,7 @@ type gcVariableSpecs struct {
 	QueueSlots      *ebpf.VariableSpec `ebpf:"queue_slots"`
 	Queues          *ebpf.VariableSpec `ebpf:"queues"`
 	RandomSeed      *ebpf.VariableSpec `ebpf:"random_seed"`
+	ReassemblesTcp  *ebpf.VariableSpec `ebpf:"reassembles_tcp"`
 	RouteMarks      *ebpf.VariableSpec `ebpf:"route_marks"`
 	RuleBase        *ebpf.VariableSpec `ebpf:"rule_base"`
 	RuleChunks      *ebpf.VariableSpec `ebpf:"rule_chunks"`
@@ -228,6 +232,7 @@ type gcMaps struct {
 	NexthopCache  *ebpf.Map `ebpf:"nexthop_cache"`
 	NexthopIndex  *ebpf.Map `ebpf:"nexthop_index"`
 	NexthopsFree  *ebpf.Map `ebpf:"nexthops_free"`
+	Normals       *ebpf.Map `ebpf:"normals"`
 	Policies      *ebpf.Map `ebpf:"policies"`
 	PoolLoads     *ebpf.Map `ebpf:"pool_loads"`
 	PoolUses      *ebpf.Map `ebpf:"pool_uses"`
@@ -261,6 +266,7 @@ func (m *gcMaps) Close() error {
 		m.NexthopCache,
 		m.NexthopIndex,
 		m.NexthopsFree,
+		m.Normals,
 		m.Policies,
 		m.PoolLoads,
 		m.PoolUses,
@@ -305,6 +311,7 @@ type gcVariables struct {
 	QueueSlots      *ebpf.Variable `ebpf:"queue_slots"`
 	Queues          *ebpf.Variable `ebpf:"queues"`
 	RandomSeed      *ebpf.Variable `ebpf:"random_seed"`
+	ReassemblesTcp  *ebpf.Variable `ebpf:"reassembles_tcp"`
 	RouteMarks      *ebpf.Variable `ebpf:"route_marks"`
 	RuleBase        *ebpf.Variable `ebpf:"rule_base"`
 	RuleChunks      *ebpf.Variable `ebpf:"rule_chunks"`

@@ -26,7 +26,8 @@ type importer struct {
 type importForm struct {
 	size                      int
 	state, index, owner, find int // -1: no such field
-	extra, hop, limiters, use int // likewise
+	extra, hop, limiters      int // likewise
+	use, normal               int // likewise
 }
 
 // currentForm is the form of this version.
@@ -36,6 +37,7 @@ var currentForm = importForm{
 	owner: int(unsafe.Offsetof(importing{}.Owner)), find: int(unsafe.Offsetof(importing{}.Find)),
 	extra: int(unsafe.Offsetof(importing{}.Extra)), limiters: int(unsafe.Offsetof(importing{}.Limiters)),
 	hop: int(unsafe.Offsetof(importing{}.Hop)), use: int(unsafe.Offsetof(importing{}.Use)),
+	normal: int(unsafe.Offsetof(importing{}.Normal)),
 }
 
 // newImporter returns an importer for tables of this version.
@@ -73,6 +75,9 @@ func (d *importer) importState(s *xdpState, more *beside, find bool) (index, own
 	}
 	if d.form.use >= 0 {
 		copy(buffer[d.form.use:], bytesOf([]xdpPoolUse{more.use}))
+	}
+	if d.form.normal >= 0 {
+		copy(buffer[d.form.normal:], bytesOf([]xdpNormal{more.normal}))
 	}
 	if find {
 		binary.NativeEndian.PutUint32(buffer[d.form.find:], 1)

@@ -14,7 +14,7 @@ var copiedMaps = []string{mapAddresses, mapRejectSources, mapBroadcasts, mapTabl
 
 // ownMaps are made again with new tables, because they hold states or things that states
 // refer to.
-var ownMaps = []string{mapShared, mapStates, mapHints, mapExtras, mapTuples, mapSpilled, mapNexthopIndex, mapNexthopsFree, mapHandoffs, mapLimits, mapSources, mapSourceIndex, mapEndpoints, mapLimiters, mapLimited, mapPoolLoads, mapPoolUses, mapPolicies}
+var ownMaps = []string{mapShared, mapStates, mapHints, mapExtras, mapTuples, mapSpilled, mapNexthopIndex, mapNexthopsFree, mapHandoffs, mapLimits, mapSources, mapSourceIndex, mapEndpoints, mapLimiters, mapLimited, mapPoolLoads, mapPoolUses, mapNormals, mapPolicies}
 
 // keepable returns the maps of the old tables that a generation with new tables can use:
 // those that have the same form in both.

@@ -11,7 +11,7 @@ import (
 )
 
 // stateLayout is STATE_LAYOUT of bpf/state/state.h.
-const stateLayout = 15
+const stateLayout = 16
 
 // Limits of bpf/config.h, bpf/shared.h and bpf/observe/count.h.
 const (
@@ -75,6 +75,7 @@ var layouts = map[string][2]uintptr{
 	mapLimited:           {4, unsafe.Sizeof(xdpLimited{})},
 	mapPoolLoads:         {unsafe.Sizeof(xdpPoolChoice{}), 4},
 	mapPoolUses:          {4, unsafe.Sizeof(xdpPoolUse{})},
+	mapNormals:           {4, unsafe.Sizeof(xdpNormal{})},
 	mapLogRing:           {0, 0},
 	mapCaptureRing:       {0, 0},
 	mapRecordsLost:       {4, 8},

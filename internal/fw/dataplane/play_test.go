@@ -49,7 +49,7 @@ var weirs = model.Marks{Mask: resolve.DefaultMarkMask}
 // TestPackets gives frames to programs that are loaded only once, because the verifier
 // takes seconds. Each section has its own rules and begins without states.
 func TestPackets(t *testing.T) {
-	h := newHarness(t, "pass\n"+limiterRule+stickyRule+leastRule+familyRule, func(c *Config) { c.Room = 100 })
+	h := newHarness(t, "pass\n"+limiterRule+stickyRule+leastRule+normalRule+familyRule, func(c *Config) { c.Room = 100 })
 	for _, section := range []struct {
 		name string
 		run  func(*harness)
@@ -89,6 +89,11 @@ func TestPackets(t *testing.T) {
 		{"scrub", testScrub},
 		{"scrub headers", testScrubHeaders},
 		{"scrub lists", testScrubLists},
+		{"stamps", testStamps},
+		{"stamp 0", testStampZero},
+		{"stamp checks", testStampChecks},
+		{"stamp time", testStampTime},
+		{"stamp ttl", testStampTTL},
 		{"rejects", testRejects},
 		{"policies", testPolicies},
 		{"segments", testSegments},

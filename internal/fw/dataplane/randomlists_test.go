@@ -33,8 +33,12 @@ func (d *drawing) scrubList(before []string) (lines []string) {
 			if d.IntN(4) == 0 {
 				options = ""
 			}
+			way := one(d.Rand, "", "in", "in", "out", "out")
+			if strings.Contains(options, "reassemble tcp") {
+				way = ""
+			}
 			words := []string{
-				d.some(6, "no ") + "scrub", one(d.Rand, "", "in", "in", "out", "out"), d.on(), map[int]string{4: "inet", 6: "inet6"}[family],
+				d.some(6, "no ") + "scrub", way, d.on(), map[int]string{4: "inet", 6: "inet6"}[family],
 				one(d.Rand, "", "", "proto tcp", "proto udp"), d.end("from", family, false), d.end("to", family, false),
 			}
 			if len(strings.Join(words[5:], "")) == 0 {

@@ -57,7 +57,7 @@ var (
 		"scrub (no-df)", "scrub (random-id)", "scrub (no-df random-id)", "scrub (min-ttl 2)", "scrub (min-ttl 30)", "scrub (min-ttl 100)",
 		"scrub (min-ttl 254)", "scrub (min-ttl 255)", "scrub (max-mss 1440)", "scrub (max-mss 1200)", "scrub (max-mss 65535)",
 		"set tos 0", "set tos lowdelay", "set tos 0xff", "set tos 8 scrub (min-ttl 40)", "scrub (set-tos 3 max-mss 1440)", "set tos 0x61",
-		"scrub (max-mss 500 min-ttl 1)", "scrub (no-df max-mss 1300 min-ttl 64 random-id)",
+		"scrub (reassemble tcp)", "scrub (reassemble tcp)", "scrub (reassemble tcp min-ttl 40 max-mss 1200)", "scrub (max-mss 500 min-ttl 1)", "scrub (no-df max-mss 1300 min-ttl 64 random-id)",
 	}
 
 	otherFamily = map[int]int{4: 6, 6: 4}

@@ -128,6 +128,30 @@ func (f *traffic) opening() *pkt {
 // offer draws the MSS that a segment offers.
 func (f *traffic) offer(p *pkt) {
 	p.mss, p.odd = one(f.Rand, 0, 0, 1460, 1460, 1400, 1220, 536, 65535), f.IntN(3) == 0
+	if f.IntN(2) == 0 {
+		p.stamp = &[2]uint32{one[uint32](f.Rand, 0, 1, 5000, 0xfffffff0, f.Uint32()), one[uint32](f.Rand, 0, 0, 0, 7, f.Uint32())}
+		p.twice = f.IntN(20) == 0
+	}
+}
+
+// stampAgain draws timestamps that fit those of a state, are at their edge, or outside.
+func (f *traffic) stampAgain(p *pkt, own, other *state.Normal) {
+	if f.IntN(8) == 0 {
+		return
+	}
+	p.stamp, p.odd, p.twice = &[2]uint32{own.Value, other.Value}, f.IntN(3) == 0, f.IntN(40) == 0
+	if f.IntN(3) == 0 {
+		p.stamp[0] += one(f.Rand, 0, 1, 10, ^uint32(0), 29*1100, 30*1100, 30*1100+1, 32*1100, 1<<31, f.Uint32(), other.Echo-own.Value, other.Echo-own.Value-1)
+	}
+	if f.IntN(3) == 0 {
+		p.stamp[1] += one(f.Rand, 0, 1, ^uint32(0), other.First-other.Value, other.First-other.Value-1, f.Uint32())
+	}
+	if other.Flags&state.NormalStamped != 0 {
+		p.stamp[1] += other.Offset
+	}
+	if f.IntN(10) == 0 {
+		p.stamp[1] = 0
+	}
 }
 
 func (f *traffic) icmp(p *pkt, family int) {
@@ -198,6 +222,9 @@ func (f *traffic) packetOf(s *state.State, d int, t state.Tuple) *pkt {
 	switch p.proto {
 	case "tcp":
 		f.segment(p, &s.Flow[d], &s.Flow[1-d])
+		if s.Flow[0].Flags&state.FlowNormal != 0 {
+			f.stampAgain(p, &s.Normal[d], &s.Normal[1-d])
+		}
 		fallthrough
 	case "udp", "sctp":
 		p.src, p.dst = netip.AddrPortFrom(t.Src, t.SPort), netip.AddrPortFrom(t.Dst, t.DPort)

@@ -26,7 +26,7 @@ var ErrUnfinished = errors.New("something of the rules before is left")
 // lower limit allows. States and established packets are not touched. After an error
 // the old rules are in force, unless it wraps ErrUnfinished. It runs within Alone.
 func (d *Dataplane) ReplaceRules(p *ruleset.Program, o *ruleset.Options) error {
-	if err := errors.Join(fits(d.objects.Maps, p), fitsCounters(p, 0), d.mayBind(p), d.mayChangeFamily(p), d.mayCopy(p)); err != nil {
+	if err := errors.Join(fits(d.objects.Maps, p), fitsCounters(p, 0), d.mayBind(p), d.mayChangeFamily(p), d.mayCopy(p), d.mayReassembleTCP(p)); err != nil {
 		return fmt.Errorf("replace rules: %w", err)
 	}
 	if !d.tables.fits(o, p) {

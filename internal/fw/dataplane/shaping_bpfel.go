@@ -70,6 +70,7 @@ const (
 	shapingVarQueueSlots       = "queue_slots"
 	shapingVarQueues           = "queues"
 	shapingVarRandomSeed       = "random_seed"
+	shapingVarReassemblesTcp   = "reassembles_tcp"
 	shapingVarRouteMarks       = "route_marks"
 	shapingVarRuleBase         = "rule_base"
 	shapingVarRuleChunks       = "rule_chunks"
@@ -166,6 +167,7 @@ type shapingVariableSpecs struct {
 	QueueSlots      *ebpf.VariableSpec `ebpf:"queue_slots"`
 	Queues          *ebpf.VariableSpec `ebpf:"queues"`
 	RandomSeed      *ebpf.VariableSpec `ebpf:"random_seed"`
+	ReassemblesTcp  *ebpf.VariableSpec `ebpf:"reassembles_tcp"`
 	RouteMarks      *ebpf.VariableSpec `ebpf:"route_marks"`
 	RuleBase        *ebpf.VariableSpec `ebpf:"rule_base"`
 	RuleChunks      *ebpf.VariableSpec `ebpf:"rule_chunks"`
@@ -244,6 +246,7 @@ type shapingVariables struct {
 	QueueSlots      *ebpf.Variable `ebpf:"queue_slots"`
 	Queues          *ebpf.Variable `ebpf:"queues"`
 	RandomSeed      *ebpf.Variable `ebpf:"random_seed"`
+	ReassemblesTcp  *ebpf.Variable `ebpf:"reassembles_tcp"`
 	RouteMarks      *ebpf.Variable `ebpf:"route_marks"`
 	RuleBase        *ebpf.Variable `ebpf:"rule_base"`
 	RuleChunks      *ebpf.Variable `ebpf:"rule_chunks"`

@@ -113,6 +113,7 @@ func (t *tables) decode(s *state.State, index uint32) {
 			s.Scrub[d].HasTOS, s.Scrub[d].TOS = true, extra.Tos[d]
 		}
 	}
+	t.decodeNormal(s, index)
 }
 
 // decode fills s from the raw state.

@@ -43,6 +43,7 @@ const (
 	mapLimited           = "limited"
 	mapPoolLoads         = "pool_loads"
 	mapPoolUses          = "pool_uses"
+	mapNormals           = "normals"
 	mapLogRing           = "log_ring"
 	mapCaptureRing       = "capture_ring"
 	mapRecordsLost       = "records_lost"
@@ -60,7 +61,7 @@ var keptMaps = []string{
 	mapLogRing, mapCaptureRing, mapRecordsLost, mapEarlyFragments,
 	mapRejectSources, mapBroadcasts, mapRejectCounters,
 	mapCaptureFilters, mapTableCounters, mapTableLengths, mapTableRules,
-	mapLimits, mapSources, mapSourceIndex, mapEndpoints, mapLimiters, mapLimited, mapPoolLoads, mapPoolUses,
+	mapLimits, mapSources, mapSourceIndex, mapEndpoints, mapLimiters, mapLimited, mapPoolLoads, mapPoolUses, mapNormals,
 	mapPolicies,
 }
 
@@ -209,6 +210,9 @@ func (t *tables) limit() uint32 { return t.shared.Limit }
 // maxPoolUses is how many states may count at addresses of pools with least-states.
 const maxPoolUses = 1 << 20
 
+// maxNormals is how many states scrub (reassemble tcp) may have passed. Beyond, none is made.
+const maxNormals = 1 << 20
+
 // tableSizes returns the sizes of the maps whose size depends on the limit of states.
 func tableSizes(limit uint32) map[string]uint32 {
 	return map[string]uint32{
@@ -219,6 +223,7 @@ func tableSizes(limit uint32) map[string]uint32 {
 		mapTuples:   bucketCount(limit),
 		mapSpilled:  spillSize(limit),
 		mapPoolUses: min(stateCapacity(limit), maxPoolUses),
+		mapNormals:  min(stateCapacity(limit), maxNormals),
 	}
 }
 

@@ -39,6 +39,7 @@ const (
 	tcMapNexthopCache       = "nexthop_cache"
 	tcMapNexthopIndex       = "nexthop_index"
 	tcMapNexthopsFree       = "nexthops_free"
+	tcMapNormals            = "normals"
 	tcMapNoted              = "noted"
 	tcMapOutTails           = "out_tails"
 	tcMapPathCounters       = "path_counters"
@@ -125,6 +126,7 @@ const (
 	tcVarQueueSlots         = "queue_slots"
 	tcVarQueues             = "queues"
 	tcVarRandomSeed         = "random_seed"
+	tcVarReassemblesTcp     = "reassembles_tcp"
 	tcVarRouteMarks         = "route_marks"
 	tcVarRuleBase           = "rule_base"
 	tcVarRuleChunks         = "rule_chunks"
@@ -226,6 +228,7 @@ type tcMapSpecs struct {
 	NexthopCache      *ebpf.MapSpec `ebpf:"nexthop_cache"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
 	NexthopsFree      *ebpf.MapSpec `ebpf:"nexthops_free"`
+	Normals           *ebpf.MapSpec `ebpf:"normals"`
 	Noted             *ebpf.MapSpec `ebpf:"noted"`
 	OutTails          *ebpf.MapSpec `ebpf:"out_tails"`
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
@@ -299,6 +302,7 @@ type tcVariableSpecs struct {
 	QueueSlots      *ebpf.VariableSpec `ebpf:"queue_slots"`
 	Queues          *ebpf.VariableSpec `ebpf:"queues"`
 	RandomSeed      *ebpf.VariableSpec `ebpf:"random_seed"`
+	ReassemblesTcp  *ebpf.VariableSpec `ebpf:"reassembles_tcp"`
 	RouteMarks      *ebpf.VariableSpec `ebpf:"route_marks"`
 	RuleBase        *ebpf.VariableSpec `ebpf:"rule_base"`
 	RuleChunks      *ebpf.VariableSpec `ebpf:"rule_chunks"`
@@ -353,6 +357,7 @@ type tcMaps struct {
 	NexthopCache      *ebpf.Map `ebpf:"nexthop_cache"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
 	NexthopsFree      *ebpf.Map `ebpf:"nexthops_free"`
+	Normals           *ebpf.Map `ebpf:"normals"`
 	Noted             *ebpf.Map `ebpf:"noted"`
 	OutTails          *ebpf.Map `ebpf:"out_tails"`
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
@@ -427,6 +432,7 @@ func (m *tcMaps) Close() error {
 		m.NexthopCache,
 		m.NexthopIndex,
 		m.NexthopsFree,
+		m.Normals,
 		m.Noted,
 		m.OutTails,
 		m.PathCounters,
@@ -501,6 +507,7 @@ type tcVariables struct {
 	QueueSlots      *ebpf.Variable `ebpf:"queue_slots"`
 	Queues          *ebpf.Variable `ebpf:"queues"`
 	RandomSeed      *ebpf.Variable `ebpf:"random_seed"`
+	ReassemblesTcp  *ebpf.Variable `ebpf:"reassembles_tcp"`
 	RouteMarks      *ebpf.Variable `ebpf:"route_marks"`
 	RuleBase        *ebpf.Variable `ebpf:"rule_base"`
 	RuleChunks      *ebpf.Variable `ebpf:"rule_chunks"`

@@ -22,11 +22,13 @@ type pkt struct {
 	src, dst netip.AddrPort
 	flags    string // TCP: of FSRPAU
 	seq, ack uint32
-	win      int  // TCP; 65535
-	wscale   int  // TCP option; -1
-	mss      int  // TCP option; 0: none
-	odd      bool // it is at an odd offset; not printed
-	typ      int  // ICMP
+	win      int        // TCP; 65535
+	wscale   int        // TCP option; -1
+	mss      int        // TCP option; 0: none
+	odd      bool       // it is at an odd offset; not printed
+	stamp    *[2]uint32 // TCP option: timestamp and echo
+	twice    bool       // it comes twice
+	typ      int        // ICMP
 	code     int
 	id       int // ICMP query's id; of a fragment
 	rest     int // ICMP error: the last two bytes of its header, which have the MTU
@@ -71,6 +73,14 @@ func parsePkt(text string) *pkt {
 	return p
 }
 
+// must0 returns a value of a test's text.
+func must0(n int, err error) int {
+	if err != nil {
+		panic("packet: " + err.Error())
+	}
+	return n
+}
+
 func parseEnd(text string) netip.AddrPort {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return netip.AddrPortFrom(a, 0)
@@ -85,6 +95,11 @@ func (p *pkt) set(key, value string) {
 	}
 	if key == "bad" {
 		p.sums = value
+		return
+	}
+	if key == "ts" {
+		value, echo, _ := strings.Cut(value, ":")
+		p.stamp = &[2]uint32{uint32(must0(strconv.Atoi(value))), uint32(must0(strconv.Atoi(echo)))}
 		return
 	}
 	if key == "frag" {
@@ -132,6 +147,9 @@ func (p *pkt) String() string {
 	number("win", p.win, 65535)
 	number("wscale", p.wscale, -1)
 	number("mss", p.mss, 0)
+	if p.stamp != nil {
+		fmt.Fprintf(&b, " ts %d:%d", p.stamp[0], p.stamp[1])
+	}
 	number("type", p.typ, 0)
 	number("code", p.code, 0)
 	if p.frag >= 0 {

@@ -98,6 +98,9 @@ const limiterRule = "source limiter room id 255 entries 40 limit 1\n"
 // leastRule makes programs that know pools with least-states.
 const leastRule = "match out on none0 inet nat-to { 192.0.2.1, 192.0.2.2 } least-states\n"
 
+// normalRule makes programs that know scrub (reassemble tcp).
+const normalRule = "match on none0 scrub (reassemble tcp)\n"
+
 // etherRule makes programs that know ether rules.
 const etherRule = "ether anchor none\n"
 
@@ -122,7 +125,7 @@ func newTwinIn(n *testNet, implicit, copies bool) *twin {
 	if implicit && !copies {
 		text += listedRules
 	}
-	h := newHarnessIn(n, text+limiterRule+stickyRule+leastRule+familyRule, func(c *Config) {
+	h := newHarnessIn(n, text+limiterRule+stickyRule+leastRule+normalRule+familyRule, func(c *Config) {
 		c.Options.MaxStates = twinStates
 		c.Options.MaxSources = twinSources
 		c.RuleBase = twinBase

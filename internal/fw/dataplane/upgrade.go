@@ -33,43 +33,50 @@ var pasts = map[uint32]past{
 			"shared.aged": "gc_nexthop", "shared.aged_at": "gc_nexthop_at", "shared.unlisted": "gc_unlisted", "shared.aging": "gc_lock",
 		},
 		maps:     map[string]string{"promises": mapHints, "answer_sources": mapRejectSources, "answer_counters": mapRejectCounters},
-		lacks:    []string{mapHandoffs, mapTableCounters, mapTableLengths, mapTableRules, mapLimits, mapSources, mapSourceIndex, mapExtras, mapEarlyFragments, mapEndpoints, mapLimiters, mapLimited, mapPoolLoads, mapPoolUses, mapPolicies},
+		lacks:    []string{mapHandoffs, mapTableCounters, mapTableLengths, mapTableRules, mapLimits, mapSources, mapSourceIndex, mapExtras, mapEarlyFragments, mapEndpoints, mapLimiters, mapLimited, mapPoolLoads, mapPoolUses, mapPolicies, mapNormals},
 		values:   map[string]uint32{mapFragments: 52, mapPathCounters: 16},
 		reasons:  reasons8,
 		importer: "weir_adopt", argument: "adoption", gc: "weir_sweep_start",
 	},
 	9: {
-		lacks:    []string{mapLimits, mapSources, mapSourceIndex, mapExtras, mapEarlyFragments, mapEndpoints, mapLimiters, mapLimited, mapPoolLoads, mapPoolUses, mapPolicies},
+		lacks:    []string{mapLimits, mapSources, mapSourceIndex, mapExtras, mapEarlyFragments, mapEndpoints, mapLimiters, mapLimited, mapPoolLoads, mapPoolUses, mapPolicies, mapNormals},
 		values:   map[string]uint32{mapFragments: 64, mapPathCounters: 16},
 		reasons:  reasons9,
 		importer: programImport, argument: argumentImport, gc: programStart,
 	},
 	10: {
-		lacks:    []string{mapEndpoints, mapLimiters, mapLimited, mapPoolLoads, mapPoolUses, mapPolicies},
+		lacks:    []string{mapEndpoints, mapLimiters, mapLimited, mapPoolLoads, mapPoolUses, mapPolicies, mapNormals},
 		values:   map[string]uint32{mapPathCounters: 16},
 		reasons:  reasons10,
 		importer: programImport, argument: argumentImport, gc: programStart,
 	},
 	11: {
-		lacks:    []string{mapPoolLoads, mapPoolUses, mapPolicies},
+		lacks:    []string{mapPoolLoads, mapPoolUses, mapPolicies, mapNormals},
 		values:   map[string]uint32{mapPathCounters: 16},
 		reasons:  reasons11,
 		importer: programImport, argument: argumentImport, gc: programStart,
 	},
 	12: {
-		lacks:    []string{mapPolicies},
+		lacks:    []string{mapPolicies, mapNormals},
 		values:   map[string]uint32{mapPathCounters: 16},
 		reasons:  reasons12,
 		importer: programImport, argument: argumentImport, gc: programStart,
 	},
 	13: {
-		lacks:    []string{mapPolicies},
+		lacks:    []string{mapPolicies, mapNormals},
 		values:   map[string]uint32{mapPathCounters: 16},
 		reasons:  reasons13,
 		importer: programImport, argument: argumentImport, gc: programStart,
 	},
 	14: {
+		lacks:    []string{mapNormals},
 		values:   map[string]uint32{mapPathCounters: 16},
+		reasons:  reasons15,
+		importer: programImport, argument: argumentImport, gc: programStart,
+	},
+	15: {
+		lacks:    []string{mapNormals},
+		reasons:  reasons15,
 		importer: programImport, argument: argumentImport, gc: programStart,
 	},
 }
@@ -143,6 +150,19 @@ var reasons13 = []string{
 	"src-nodes", "state-busy", "tuple-error", "tuple-taken", "nat-ports", "nat-address", "af-to", "mark-taken",
 	"icmp-mismatch", "guard", "hint-stale", "metadata", "gateway", "gateway-ttl", "gateway-mtu", "divert", "interface",
 	"internal", "state-limiter", "source-limiter", "queue",
+}
+
+// reasons15 is the same for layouts 14 and 15.
+var reasons15 = []string{
+	"state", "rule", "no-rule", "implicit", "skip", "local", "other-mac", "up-neighbour", "up-ttl", "up-mtu",
+	"up-options", "up-multicast", "up-probe", "up-device", "up-copy", "up-program", "up-nexthop", "up-route", "up-mark",
+	"up-policy", "marked", "block", "unloaded", "short", "malformed", "ip-checksum", "tcp-flags", "martian-source",
+	"martian-destination", "land", "ip-option", "routing-header", "extension-chain", "fragment-short",
+	"fragment-overlap", "fragment-orphan", "fragment-held", "fragment-memory", "state-mismatch", "max-pkt-rate",
+	"state-limit", "max-states", "max-src-nodes", "max-src-states", "max-src-conn", "max-src-conn-rate", "overload",
+	"src-nodes", "state-busy", "tuple-error", "tuple-taken", "nat-ports", "nat-address", "af-to", "mark-taken",
+	"icmp-mismatch", "guard", "hint-stale", "metadata", "gateway", "gateway-ttl", "gateway-mtu", "divert", "interface",
+	"internal", "state-limiter", "source-limiter", "queue", "policy",
 }
 
 // argumentImport is the argument of programImport.

@@ -352,6 +352,21 @@ type xdpNexthopKey struct {
 	How     uint32
 }
 
+type xdpNormal struct {
+	_   structs.HostLayout
+	Way [2]struct {
+		_      structs.HostLayout
+		Offset uint32
+		First  uint32
+		Value  uint32
+		Echo   uint32
+		Seen   uint32
+		Flags  uint8
+		Ttl    uint8
+		Pad0   [2]uint8
+	}
+}
+
 type xdpPath struct {
 	_    structs.HostLayout
 	Rule [16]uint32
@@ -1237,7 +1252,15 @@ type xdpScratch struct {
 	PathLastIndex uint32
 	Options       [48]uint8
 	OptionAt      uint32
-	Search        struct {
+	Stamp         struct {
+		_     structs.HostLayout
+		Value uint32
+		Echo  uint32
+		At    uint8
+		Count uint8
+		Pad   [2]uint8
+	}
+	Search struct {
 		_      structs.HostLayout
 		Number uint32
 		Reason uint32
@@ -1247,6 +1270,7 @@ type xdpScratch struct {
 		Stride uint8
 		Block  uint8
 	}
+	_       [4]byte
 	NatLast struct {
 		_       structs.HostLayout
 		Addr    xdpAddr
@@ -1401,7 +1425,8 @@ type xdpShared struct {
 	SourceLimit     uint32
 	LimiterRoom     uint32
 	Policies        uint32
-	Pad1            [6]uint32
+	TimeoutStamp    uint32
+	Pad1            [5]uint32
 	StatesMade      uint32
 	StatesReleased  uint32
 	NexthopsHigh    uint32
@@ -1657,6 +1682,7 @@ const (
 	xdpMapNexthopCache      = "nexthop_cache"
 	xdpMapNexthopIndex      = "nexthop_index"
 	xdpMapNexthopsFree      = "nexthops_free"
+	xdpMapNormals           = "normals"
 	xdpMapNoted             = "noted"
 	xdpMapPathCounters      = "path_counters"
 	xdpMapPaths             = "paths"
@@ -1743,6 +1769,7 @@ const (
 	xdpVarQueueSlots        = "queue_slots"
 	xdpVarQueues            = "queues"
 	xdpVarRandomSeed        = "random_seed"
+	xdpVarReassemblesTcp    = "reassembles_tcp"
 	xdpVarRouteMarks        = "route_marks"
 	xdpVarRuleBase          = "rule_base"
 	xdpVarRuleChunks        = "rule_chunks"
@@ -1837,6 +1864,7 @@ type xdpMapSpecs struct {
 	NexthopCache      *ebpf.MapSpec `ebpf:"nexthop_cache"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
 	NexthopsFree      *ebpf.MapSpec `ebpf:"nexthops_free"`
+	Normals           *ebpf.MapSpec `ebpf:"normals"`
 	Noted             *ebpf.MapSpec `ebpf:"noted"`
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
@@ -1917,6 +1945,7 @@ type xdpVariableSpecs struct {
 	QueueSlots      *ebpf.VariableSpec `ebpf:"queue_slots"`
 	Queues          *ebpf.VariableSpec `ebpf:"queues"`
 	RandomSeed      *ebpf.VariableSpec `ebpf:"random_seed"`
+	ReassemblesTcp  *ebpf.VariableSpec `ebpf:"reassembles_tcp"`
 	RouteMarks      *ebpf.VariableSpec `ebpf:"route_marks"`
 	RuleBase        *ebpf.VariableSpec `ebpf:"rule_base"`
 	RuleChunks      *ebpf.VariableSpec `ebpf:"rule_chunks"`
@@ -1971,6 +2000,7 @@ type xdpMaps struct {
 	NexthopCache      *ebpf.Map `ebpf:"nexthop_cache"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
 	NexthopsFree      *ebpf.Map `ebpf:"nexthops_free"`
+	Normals           *ebpf.Map `ebpf:"normals"`
 	Noted             *ebpf.Map `ebpf:"noted"`
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
@@ -2052,6 +2082,7 @@ func (m *xdpMaps) Close() error {
 		m.NexthopCache,
 		m.NexthopIndex,
 		m.NexthopsFree,
+		m.Normals,
 		m.Noted,
 		m.PathCounters,
 		m.Paths,
@@ -2133,6 +2164,7 @@ type xdpVariables struct {
 	QueueSlots      *ebpf.Variable `ebpf:"queue_slots"`
 	Queues          *ebpf.Variable `ebpf:"queues"`
 	RandomSeed      *ebpf.Variable `ebpf:"random_seed"`
+	ReassemblesTcp  *ebpf.Variable `ebpf:"reassembles_tcp"`
 	RouteMarks      *ebpf.Variable `ebpf:"route_marks"`
 	RuleBase        *ebpf.Variable `ebpf:"rule_base"`
 	RuleChunks      *ebpf.Variable `ebpf:"rule_chunks"`

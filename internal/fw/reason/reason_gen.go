@@ -73,6 +73,7 @@ const (
 	SourceLimiter                 // the rule's source limiter has no room for the source, and says block
 	Queue                         // the connection's queue is full, or that of another core
 	Policy                        // an IPsec policy of the box forbids that it leaves in clear
+	BadTimestamp                  // TCP timestamps do not fit the connection (reassemble tcp)
 
 	Count // how many reasons there are
 )
@@ -150,4 +151,5 @@ var table = [Count]struct{ name, text string }{
 	SourceLimiter:   {"source-limiter", "the rule's source limiter has no room for the source, and says block"},
 	Queue:           {"queue", "the connection's queue is full, or that of another core"},
 	Policy:          {"policy", "an IPsec policy of the box forbids that it leaves in clear"},
+	BadTimestamp:    {"bad-timestamp", "TCP timestamps do not fit the connection (reassemble tcp)"},
 }

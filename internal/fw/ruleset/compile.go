@@ -232,6 +232,9 @@ func scrubFlags(s *resolve.Scrub) (flags ScrubFlags) {
 	if s.SetTOS.Given {
 		flags |= TOS
 	}
+	if s.ReassembleTCP {
+		flags |= TCP
+	}
 	return flags
 }
 

@@ -14,6 +14,8 @@ type Options struct {
 
 	Timeouts    state.Timeouts
 	FragTimeout uint32 // in ticks
+	// StampTimeout is by how many ticks timestamps of TCP may be ahead of their clock.
+	StampTimeout uint32
 
 	// AdaptiveStart and AdaptiveEnd are numbers of states. Both are 0 if timeouts do
 	// not adapt.
@@ -44,7 +46,7 @@ func fragmentsOf(o *resolve.Options) Fragments {
 func OptionsOf(o *resolve.Options) Options {
 	return Options{
 		MaxStates: o.MaxStates, MaxSources: o.MaxSources, Fragments: fragmentsOf(o), MarkMask: o.MarkMask,
-		Timeouts: state.TimeoutsOf(&o.Timeouts), FragTimeout: o.Timeouts.Frag * state.TicksPerSecond,
+		Timeouts: state.TimeoutsOf(&o.Timeouts), FragTimeout: o.Timeouts.Frag * state.TicksPerSecond, StampTimeout: o.Timeouts.TCPTSDiff * state.TicksPerSecond,
 		AdaptiveStart: o.Timeouts.AdaptiveStart, AdaptiveEnd: o.Timeouts.AdaptiveEnd,
 	}
 }

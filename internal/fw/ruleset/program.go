@@ -163,6 +163,11 @@ func (p *Program) Copies() bool {
 	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.Route == DupTo || r.Route == DivertPacket })
 }
 
+// ReassemblesTCP reports whether a rule has scrub (reassemble tcp).
+func (p *Program) ReassemblesTCP() bool {
+	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.Scrub&TCP != 0 })
+}
+
 // ChangesFamily reports whether a rule translates to the other address family.
 func (p *Program) ChangesFamily() bool {
 	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.Family != 0 })
@@ -185,6 +190,7 @@ const (
 	RandomID
 	TOS    // packets get Rule.SetTOS
 	Pieces // of scrub rules: fragments meet the rules each for itself
+	TCP    // reassemble tcp
 )
 
 // A Rule is what a rule does if its conditions are met. Tags and pools are numbered from

@@ -12,6 +12,7 @@ type Scrub struct {
 	Enters, Leaves uint8  // least TTL where they come in, and where they leave; 0: none
 	MaxMSS         uint16 // largest MSS of SYNs; 0: any
 	HasTOS         bool   // packets get TOS
+	ReassembleTCP  bool   // State.Normal is valid
 	TOS            uint8
 }
 
@@ -32,6 +33,7 @@ func (s *Scrub) String() string {
 		add(s.Enters != 0, "min-ttl %d in", s.Enters)
 		add(s.Leaves != 0, "min-ttl %d out", s.Leaves)
 	}
+	add(s.ReassembleTCP, "reassemble tcp")
 	add(s.MaxMSS != 0, "max-mss %d", s.MaxMSS)
 	add(s.HasTOS, "set-tos %#.2x", s.TOS)
 	return strings.Join(options, " ")

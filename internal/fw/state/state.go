@@ -31,6 +31,7 @@ type State struct {
 	Mark     uint32       // Flags&Marked: bits of skb->mark that rules have set
 	MarkMask [2]uint32    // the bits set by rules of the in and of the out crossing
 	Scrub    [2]Scrub     // how its packets are normalised, by direction
+	Normal   [2]Normal    // of scrub (reassemble tcp), by direction; Flow[0].Flags&FlowNormal
 	NextHops [2]uint16    // index of the next hop, by direction; 0: none yet, 1: the box itself
 	Bound    [2][2]uint16 // indices of the interfaces that the in and the out side are bound to, mostly the same twice; 0: none
 }

@@ -193,6 +193,7 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 	}
 	m.countPath(c.path, 0, p)
 	p.normalise(c.scrubBetween(0, in, out))
+	p.moveStamps(c, 0)
 	p.scrubHeader(atUp)
 	p.ip().write(c.leaving(0))
 	p.mark = c.markOn(p.mark)

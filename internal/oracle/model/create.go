@@ -65,7 +65,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 	}
 	c.noteCopies(in, out)
 	m.keepQoS(c, keptQoS(c.Flags, in, out))
-	m.keepScrubs(p, c, in, out)
+	m.keepScrubs(p, c, in, out, made)
 	c.bind(0, in)
 	c.bind(1, out)
 	m.states = append(m.states, c)

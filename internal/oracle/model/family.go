@@ -140,6 +140,7 @@ func (m *Model) sendFamily(p *packet, c *connection, d int, why reason.Reason, f
 	}
 	m.countPath(c.path, d, p)
 	p.normalise(c.scrubBetween(d, p.crossed[0], p.crossed[1]))
+	p.moveStamps(c, d)
 	if fault, told := p.fault(r.route.MTU); fault != nil {
 		return m.familyFault(p, *fault, told)
 	}

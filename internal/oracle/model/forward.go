@@ -45,6 +45,7 @@ func (m *Model) output(p *packet, c *connection, d int, why reason.Reason, evalu
 		in, out = p.crossed[0], p.crossed[1]
 	}
 	p.normalise(c.scrubBetween(d, in, out))
+	p.moveStamps(c, d)
 	if r.drop != nil {
 		return m.lose(p, *r.drop)
 	}

@@ -297,6 +297,8 @@ func (m *Model) carry(p *packet, c *connection, d int, made *state.State) Outcom
 		return m.admit(p, nil, 0, made)
 	case mismatch:
 		return m.answerSegment(p, c, d)
+	case badStamp:
+		return p.drop(reason.BadTimestamp)
 	case refused:
 		c.dead = true
 		return p.drop(c.refused)

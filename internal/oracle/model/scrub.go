@@ -21,6 +21,7 @@ func (c *crossing) takeScrub(r *resolve.Rule) {
 	s := &r.Scrub
 	c.scrub.NoDF = c.scrub.NoDF || s.NoDF
 	c.scrub.RandomID = c.scrub.RandomID || s.RandomID
+	c.scrub.ReassembleTCP = c.scrub.ReassembleTCP || s.ReassembleTCP
 	if s.MinTTL != 0 {
 		c.scrub.MinTTL = s.MinTTL
 	}
@@ -69,9 +70,9 @@ func leaves(s *resolve.Scrub) scrub {
 func (c *connection) keepScrub(side int, here *crossing) {
 	for d := range c.Scrub {
 		if side == d {
-			c.addScrub(d, enters(&here.scrub).join(c.scrubOf(d)))
+			c.addScrub(d, enters(&here.scrub).join(c.keptScrub(d)))
 		} else {
-			c.addScrub(d, c.scrubOf(d).join(leaves(&here.scrub)))
+			c.addScrub(d, c.keptScrub(d).join(leaves(&here.scrub)))
 		}
 	}
 }
@@ -80,7 +81,7 @@ func (c *connection) keepScrub(side int, here *crossing) {
 func (c *connection) addScrub(d int, s scrub) {
 	c.Scrub[d] = state.Scrub{
 		NoDF: s.noDF, RandomID: s.randomID, Enters: s.enters, Leaves: s.leaves, MaxMSS: s.maxMSS,
-		HasTOS: s.tos.Given, TOS: s.tos.N,
+		HasTOS: s.tos.Given, TOS: s.tos.N, ReassembleTCP: c.Scrub[d].ReassembleTCP,
 	}
 }
 
@@ -88,24 +89,28 @@ func (c *connection) addScrub(d int, s scrub) {
 // sides with state. FreeBSD's scrub rules choose packets of one direction, so they are
 // evaluated for its replies, too: as they come, and then with their destination translated
 // back. In each crossing they come before the others.
-func (m *Model) keepScrubs(p *packet, c *connection, in, out *crossing) {
+func (m *Model) keepScrubs(p *packet, c *connection, in, out *crossing, made *state.State) {
 	came, left := c.Tuple[1], c.Tuple[1]
 	left.Dst, left.DPort = c.Tuple[0].Src, c.Tuple[0].SPort
 	var forth, back scrub
+	var normal [2]bool
 	if in.due && c.Flags&state.EvaluateIn == 0 {
 		forth = scrubAt(in, nil)
 	}
 	if out.due && c.Flags&state.EvaluateOut == 0 {
 		forth = forth.join(scrubAt(nil, out))
 		reply := m.listedScrub(p, ast.In, out.iface, came)
+		normal[1] = reply.ReassembleTCP
 		back = enters(&reply).join(enters(&out.scrub))
 	}
 	if in.due && c.Flags&state.EvaluateIn == 0 {
 		reply := m.listedScrub(p, ast.Out, in.iface, left)
+		normal[0] = reply.ReassembleTCP
 		back = back.join(leaves(&reply)).join(leaves(&in.scrub))
 	}
 	c.addScrub(0, forth)
 	c.addScrub(1, back)
+	m.keepNormal(p, c, in, out, normal, made)
 }
 
 // listedScrub returns what the first of FreeBSD's scrub rules that matches asks for a
@@ -151,11 +156,14 @@ func (m *Model) listsPiece(p *packet) bool {
 	return l != nil && l.Pieces
 }
 
-// scrubOf returns how packets of direction d are normalised.
-func (c *connection) scrubOf(d int) scrub {
+// keptScrub returns what the rules have said of packets of direction d.
+func (c *connection) keptScrub(d int) scrub {
 	k := &c.Scrub[d]
 	return scrub{k.NoDF, k.RandomID, k.Enters, k.Leaves, k.MaxMSS, resolve.SetTOS{Given: k.HasTOS, N: k.TOS}}
 }
+
+// scrubOf returns how packets of direction d are normalised.
+func (c *connection) scrubOf(d int) scrub { return c.raise(d, c.keptScrub(d)) }
 
 // scrubBetween returns how a packet of a connection is normalised: by the rules that it has
 // met where it came in, by its connection, and by those where it leaves.

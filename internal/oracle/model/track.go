@@ -15,6 +15,7 @@ const (
 	goesOn   tracked = iota
 	over             // the connection is over and this packet opens another
 	mismatch         // does not fit; nothing was changed
+	badStamp         // neither do its timestamps
 	refused          // its source has too many connections: the state ends
 )
 
@@ -141,9 +142,21 @@ func (m *Model) trackTCP(p *packet, c *connection, d int) tracked {
 			return goesOn
 		}
 	}
+	if !m.fitsNormal(p, c, d) {
+		return badStamp
+	}
+	result := m.trackSegment(p, c, d)
+	if result == goesOn && c.isNormal() {
+		m.followNormal(p, c, d)
+	}
+	return result
+}
+
+func (m *Model) trackSegment(p *packet, c *connection, d int) tracked {
 	if c.counted.sloppy {
 		return m.trackSloppy(p, c, d)
 	}
+	s, t := &c.Flow[d], &c.Flow[1-d]
 	g := newTrial(p, t) // 2
 	if s.Flags&state.FlowSeen == 0 {
 		if !g.ackFits(t, scaleOf(s, t)) {

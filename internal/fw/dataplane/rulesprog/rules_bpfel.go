@@ -387,7 +387,8 @@ type RulesShared struct {
 	SourceLimit     uint32
 	LimiterRoom     uint32
 	Policies        uint32
-	Pad1            [6]uint32
+	TimeoutStamp    uint32
+	Pad1            [5]uint32
 	StatesMade      uint32
 	StatesReleased  uint32
 	NexthopsHigh    uint32
