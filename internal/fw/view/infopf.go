@@ -25,7 +25,7 @@ var pfCounters = []pfCounter{
 		reason.Malformed, reason.TCPFlags, reason.MartianSource, reason.MartianDest, reason.Land, reason.RoutingHeader, reason.ExtensionChain,
 	}},
 	{"memory", []reason.Reason{reason.FragmentMemory, reason.TupleError, reason.MarkTaken}},
-	{"bad-timestamp", nil},
+	{"bad-timestamp", []reason.Reason{reason.BadTimestamp}},
 	{"congestion", []reason.Reason{reason.StateBusy, reason.Queue}},
 	{"ip-option", []reason.Reason{reason.Options}},
 	{"proto-cksum", []reason.Reason{reason.IPChecksum}},
