@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"weir/internal/fw/state"
 	"weir/internal/oracle/model"
@@ -140,6 +141,12 @@ func (f *traffic) stampAgain(p *pkt, own, other *state.Normal) {
 		return
 	}
 	p.stamp, p.odd, p.twice = &[2]uint32{own.Value, other.Value}, f.IntN(3) == 0, f.IntN(40) == 0
+	if own.Flags&state.NormalBegun == 0 {
+		p.stamp[0] = one[uint32](f.Rand, 7000, 0x7ffffff0, f.Uint32())
+	}
+	if strings.Contains(p.flags, "R") && f.IntN(2) == 0 {
+		p.flags = "A" // so that more connections live on
+	}
 	if f.IntN(3) == 0 {
 		p.stamp[0] += one(f.Rand, 0, 1, 10, ^uint32(0), 29*1100, 30*1100, 30*1100+1, 32*1100, 1<<31, f.Uint32(), other.Echo-own.Value, other.Echo-own.Value-1)
 	}

@@ -174,7 +174,9 @@ func testStampChecks(h *harness) {
 
 // After a time without packets a timestamp may be larger, and after 24 days it is not checked.
 func testStampTime(h *harness) {
-	defer func(timeouts [14]uint32, now uint32) { h.dp.tables.shared.Timeout, h.dp.tables.shared.Now = timeouts, now }(h.dp.tables.shared.Timeout, h.dp.tables.shared.Now)
+	defer func(timeouts [14]uint32, now uint32) {
+		h.dp.tables.shared.Timeout, h.dp.tables.shared.Now = timeouts, now
+	}(h.dp.tables.shared.Timeout, h.dp.tables.shared.Now)
 	const day = 24 * 60 * 60 * state.TicksPerSecond
 	for _, test := range []struct {
 		ticks uint32
@@ -187,7 +189,7 @@ func testStampTime(h *harness) {
 		c := h.stamped(false)
 		c.opens("xdp")
 		n := c.normal()
-		h.dp.tables.shared.Timeout[state.TCPEstablished] = 1 << 31 - 1
+		h.dp.tables.shared.Timeout[state.TCPEstablished] = 1<<31 - 1
 		h.dp.tables.shared.Now += test.ticks
 		r, _ := c.send("xdp", 0, fmt.Sprintf("A seq 101 ack 301 ts %d:%d", test.value, 5000+n[1].Offset), nil)
 		if dropped := r.reason == "bad-timestamp"; dropped != test.bad || !dropped && r.verdict == drop {
