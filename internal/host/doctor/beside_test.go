@@ -158,3 +158,20 @@ func TestShortClassQueue(t *testing.T) {
 		}
 	}
 }
+
+// TestSleepingLink checks that where TCP sends much again, a link that sleeps between packets is named.
+func TestSleepingLink(t *testing.T) {
+	for active, want := range map[bool]bool{false: false, true: true} {
+		b := newBox(2)
+		b.card("eth0", "bcmgenet", 1000, 1, 1).EEE = &EEE{Enabled: true, Active: active}
+		b.traffic("eth0", 900, 2000).stack("Tcp.OutSegs", 18800).stack("Tcp.RetransSegs", 610)
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := findingOf(r, "PATH-2")
+		if f == nil || strings.Contains(f.Remedies[0].Command, "--set-eee eth0 eee off") != want {
+			t.Errorf("active %t: %+v", active, f)
+		}
+	}
+}

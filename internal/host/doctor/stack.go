@@ -336,6 +336,7 @@ func sentAgain(v *view) (o outcome) {
 	}
 	if share >= moreAgain {
 		f.Severity = Warning
+		v.awake(&f)
 	}
 	switch {
 	case share >= muchAgain:
@@ -345,6 +346,18 @@ func sentAgain(v *view) (o outcome) {
 	}
 	o.add(f)
 	return o
+}
+
+// awake names the links that sleep between packets (EEE): some pairs of ports lose packets when
+// they wake, and count none of them.
+func (v *view) awake(f *Finding) {
+	for _, n := range v.nics {
+		if n.EEE == nil || !n.EEE.Enabled || !n.EEE.Active || n.link.TxPackets == 0 {
+			continue
+		}
+		f.Evidence = append(f.Evidence, n.Name+": EEE is on, and active")
+		f.Remedies = append([]Remedy{{Command: "ethtool --set-eee " + n.Name + " eee off", Text: "the link sleeps between packets, and some pairs of ports lose those that wake it, without counting them: try it without first"}}, f.Remedies...)
+	}
 }
 
 // manyAgain is how many segments several connections send again, but not one.
