@@ -353,6 +353,9 @@ func (s *dial) up(e *client.Event) error {
 	}
 	addresses := line.Addresses{IPv4: at.IPv4, PeerIPv4: at.PeerIPv4, IPv6: client.LinkLocal(at.ID6), PeerIPv6: client.LinkLocal(at.PeerID6)}
 	err = errors.Join(s.device.Describe(net.HardwareAddr(at.Local[:]), int(min(at.MTU, at.MRU))), s.device.SetCarrier(true), s.device.SetAddresses(addresses))
+	if r, ok := s.dialler.record(s.of.Name); !ok || r.Saved.Ref != at.Ref {
+		err = errors.Join(err, s.device.Deprecate())
+	}
 	if at.ID6 != 0 {
 		err = errors.Join(err, s.device.AcceptAdvertisements())
 	}
@@ -391,15 +394,25 @@ func (s *dial) darkness() string { return s.of.On + " has no carrier" }
 // hold has nothing go into the session, until it answers again: another uplink is used meanwhile, if there is one.
 func (s *dial) hold() error {
 	s.prefix.set(ipv6Session{})
-	err := errors.Join(s.device.SetRoutes(line.Addresses{}, s.of.Order), s.device.SetCarrier(false))
+	err := errors.Join(s.noRoutes(), s.device.SetCarrier(false))
 	s.dialler.box.updateLater(s.dialler.box.follow(netif.ChangedLinks | netif.ChangedDefault))
 	return err
+}
+
+// noRoutes removes the default routes, if they are weir's.
+func (s *dial) noRoutes() error {
+	if !s.of.Route {
+		return nil
+	}
+	return s.device.SetRoutes(line.Addresses{}, s.of.Order)
 }
 
 // down ends what the interface has. XDP ceases to take its frames first. Its addresses stay, so that
 // connections go on if the next session has the same.
 func (s *dial) down() error {
 	b, has := s.dialler.box, false
+	r, _ := s.dialler.record(s.of.Name)
+	routes := s.of.Route || r.Of.Route || s.of.On == "" // of a statement that is gone nothing may be known
 	s.forget()
 	s.prefix.set(ipv6Session{})
 	err := b.lines.do(func(p *line.Programs) error {
@@ -415,7 +428,9 @@ func (s *dial) down() error {
 	}
 	b.lines.ending[s.of.Name] = true
 	b.lines.mu.Unlock()
-	err = s.device.SetRoutes(line.Addresses{}, s.of.Order)
+	if routes {
+		err = s.device.SetRoutes(line.Addresses{}, s.of.Order)
+	}
 	b.updateLater(b.follow(netif.ChangedLinks | netif.ChangedDefault))
 	return errors.Join(err, b.lines.do(func(p *line.Programs) error { return p.Leave(s.device) }), s.device.SetCarrier(false))
 }

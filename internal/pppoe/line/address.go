@@ -70,6 +70,28 @@ func (d Device) SetAddresses(a Addresses) error {
 	return nil
 }
 
+// Deprecate has the device use the IPv6 addresses that routers of an earlier session have advertised for no new connection, until one
+// of this session advertises them.
+func (d Device) Deprecate() error {
+	l, err := netlink.LinkByIndex(d.Index)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", d.Name, err)
+	}
+	has, err := netlink.AddrList(l, netlink.FAMILY_V6)
+	for i := range has {
+		a := &has[i]
+		if a.Flags&unix.IFA_F_PERMANENT != 0 || a.IP.IsLinkLocalUnicast() || a.PreferedLft == 0 {
+			continue // somebody has set it, or it is not used any more
+		}
+		a.PreferedLft = 0
+		err = errors.Join(err, netlink.AddrReplace(l, a))
+	}
+	if err != nil {
+		return fmt.Errorf("deprecate the addresses of %s: %w", d.Name, err)
+	}
+	return nil
+}
+
 func samePeer(a, b *netlink.Addr) bool {
 	peer := func(a *netlink.Addr) net.IP {
 		if a.Peer == nil {
