@@ -144,3 +144,43 @@ pass
 		}
 	})
 }
+
+//	lan ── lan0 fw wan0 ── wan ── far, a plain WireGuard behind which nobody answers echo requests
+//
+// The path is measured by the far end's keepalives, 10 s after each packet: larger sizes than it lets through, which it tells nobody.
+func TestVPNPathByKeepalives(t *testing.T) {
+	weir.FarUnderTCX(t, func(b *lib.Box) {
+		secret, public := vpnKeys(b)
+		far := b.FarEndIn(lib.Far, public, key.Secret{}, "10.9.0.1/32,fd09::1/128,192.168.1.0/24", "10.9.0.2/30", "fd09::2/64")
+		b.IP(lib.Far, "route add 192.168.1.0/24 dev "+lib.FarDevice)
+		b.Sysctl(lib.Far, "net/ipv4/icmp_echo_ignore_all", "1")
+		b.Sysctl(lib.Far, "net/ipv6/icmp/echo_ignore_all", "1")
+		b.Run(lab.WAN, "nft", "add table inet dark; add chain inet dark out { type filter hook output priority 0; }; add rule inet dark out icmp type destination-unreachable drop")
+		b.IP(lab.FW, "link set wan0 mtu 1360") // so that there are few sizes to try
+		b.IP(lab.WAN, "link set far0 mtu 1350")
+		b.WeirRun(b.Rules(fmt.Sprintf(`wireguard wg0 key file "%s" address { 10.9.0.1/30 fd09::1/64 } engine userspace
+peer far on wg0 key "%s" endpoint %s port %d allowed { 10.9.0.2 fd09::2 }
+pass
+`, secret, far.Key, lib.FarHost, far.Port)))
+		vpnRun(b)
+		b.AwaitHook("wg0")
+		began := time.Now()
+		if tunnelAnswers(b, lab.FW, "10.9.0.2") {
+			b.Fatal("the far end answers echo requests")
+		}
+		b.Until(3*time.Minute, "the path is measured", func() bool {
+			s := tunnelOf(b)
+			p := s.Peers[0].Path
+			return p != nil && p.By == pathmtu.Keepalive && p.Size == 1288 && s.MTU == 1288 // 1290 would go: it is measured to 8 bytes
+		})
+		b.Logf("that took %v", time.Since(began).Round(time.Second))
+		if said := b.Weir("vpn", "log"); !strings.Contains(said, "wg0 far: mtu: packets of 1288 bytes go: keepalive") {
+			b.Errorf("weir vpn log says\n%s", said)
+		}
+		b.Listen(lib.Far, 5604, "iperf3", "-s", "-1", "-p", "5604")
+		b.Run(lab.LAN, "iperf3", "-c", "10.9.0.2", "-p", "5604", "-n", "4M", "-f", "m")
+		if out, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", "-M", "do", "-s", "1261", "10.9.0.2"); err == nil || !strings.Contains(out, "1288") {
+			b.Errorf("a packet of 1289 bytes: %s", out)
+		}
+	})
+}
