@@ -48,6 +48,7 @@ __noinline enum reason normal_begin_state(hook_ctx *ctx, struct scratch *s)
 {
 	__u8 forth = 0, back = 0, lists;
 	struct scrub_listed none = {};
+	const struct interface *i;
 	struct normal *n;
 	struct state *st;
 	__u32 index;
@@ -57,7 +58,10 @@ __noinline enum reason normal_begin_state(hook_ctx *ctx, struct scratch *s)
 		return REASON_INTERNAL;
 	index = STATE_INDEX(s->state);
 	st = state_get(index);
-	if (!st || s->packet.tuple.proto != IPPROTO_TCP || limits_are_sloppy(st))
+	i = interface_get(s->packet.ifindex);
+	if (!st || !i || s->packet.tuple.proto != IPPROTO_TCP || limits_are_sloppy(st))
+		return UNDECIDED;
+	if (i->flags & INTERFACE_LO) /* each packet meets its state twice there */
 		return UNDECIDED;
 	lists = s->in.scrubs || s->out.scrubs;
 	if (s->in.evaluated && scrub_list_side(st, 0)) {

@@ -91,6 +91,7 @@ func TestPackets(t *testing.T) {
 		{"scrub lists", testScrubLists},
 		{"stamps", testStamps},
 		{"stamp 0", testStampZero},
+		{"stamps on lo", testStampsOnLo},
 		{"stamp checks", testStampChecks},
 		{"stamp time", testStampTime},
 		{"stamp ttl", testStampTTL},

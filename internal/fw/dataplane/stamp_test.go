@@ -114,6 +114,26 @@ func testStampZero(h *harness) {
 	}
 }
 
+// What the box sends to itself meets its state twice, where it leaves and where it comes in. It
+// stays as it is.
+func testStampsOnLo(h *harness) {
+	h.load("pass scrub (reassemble tcp)")
+	const none = "00:00:00:00:00:00"
+	frame := parsePkt("tcp 127.0.0.1:4000 > 127.0.0.1:80 S seq 100 ts 1000:0").frame(none, none)
+	r := h.tcOut(1, frame, 0)
+	if r.verdict == drop {
+		h.tb.Fatalf("a SYN over lo: %s (%s)", r.verdict, r.reason)
+	}
+	for s := range h.dp.View().States() {
+		if s.Flow[0].Flags&state.FlowNormal != 0 || s.Flags&state.Log != 0 {
+			h.tb.Errorf("the state of a SYN over lo is %+v", *s)
+		}
+	}
+	if p := decodePkt(r.frame[14:]); *p.stamp != [2]uint32{1000, 0} {
+		h.tb.Errorf("a SYN over lo became %s", p)
+	}
+}
+
 // Which timestamps and which lack of them end a packet.
 func testStampChecks(h *harness) {
 	for _, test := range []struct {

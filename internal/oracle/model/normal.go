@@ -46,7 +46,7 @@ func (c *crossing) asksNormal() bool { return c.scrub.ReassembleTCP || c.listed.
 // for it. replies says what FreeBSD's list asks for replies at the in and the out side. The
 // offsets are those that the dataplane has drawn.
 func (m *Model) keepNormal(p *packet, c *connection, in, out *crossing, replies [2]bool, made *state.State) {
-	if p.tuple.Proto != protoTCP || c.counted.sloppy {
+	if p.tuple.Proto != protoTCP || c.counted.sloppy || p.iface.Loopback {
 		return
 	}
 	n := [2]state.Normal{}
