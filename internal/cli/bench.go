@@ -26,15 +26,7 @@ func newBenchCommand(env *Env) *cobra.Command {
 	return c
 }
 
-// newBenchForwardCommand makes `weir bench forward`.
-func newBenchForwardCommand(env *Env) *cobra.Command {
-	o := forward.Defaults()
-	seconds := o.Seconds.Seconds()
-	vlan := false
-	c := &cobra.Command{
-		Use:   "forward",
-		Short: "measure packets per second, and what each costs",
-		Long: `forward measures paths through a firewall in network namespaces of its own, in turn,
+const benchForwardHelp = `forward measures paths through a firewall in network namespaces of its own, in turn,
 several times, with frames that a program writes in the kernel:
 
   generator  frames end at the firewall's door: what measuring itself costs
@@ -64,7 +56,17 @@ any are counted. One path is measured twice as a control. If the two differ by m
 than 5 %, figures are printed without verdicts, and the exit status is 1.
 docs/measuring.md describes the method. On a machine whose speed changes, as a virtual one's
 does, the control fails: --turns 20 --seconds 1 measures all paths within the same second, part
-by part, and takes out what they have in common.`,
+by part, and takes out what they have in common.`
+
+// newBenchForwardCommand makes `weir bench forward`.
+func newBenchForwardCommand(env *Env) *cobra.Command {
+	o := forward.Defaults()
+	seconds := o.Seconds.Seconds()
+	vlan := false
+	c := &cobra.Command{
+		Use:   "forward",
+		Short: "measure packets per second, and what each costs",
+		Long:  benchForwardHelp,
 		Example: `  weir bench forward
   weir bench forward --turns 20
   weir bench forward --flows 1000,65536,1000000 --raise-conntrack --html report.html --json result.json
