@@ -30,8 +30,8 @@ pass
 `
 
 // forger is a client that sends lines to a server. Then scapy sends segments of its connection that
-// look like the next one: with an old timestamp, with one from the future, and with a TTL that ends
-// behind the router.
+// look like the next one: with an old timestamp, and with one from the future. Then it sends the last line again,
+// with a TTL that ends behind the router.
 const forger = `
 import sys, socket, time
 from scapy.all import *
@@ -49,15 +49,15 @@ last = [p for p in seen.stop() if p[TCP].sport == port and len(bytes(p[TCP].payl
 stamp = dict(last[TCP].options)["Timestamp"]
 next = last[TCP].seq + len(bytes(last[TCP].payload))
 
-def forge(text, value, ttl):
+def forge(text, value, ttl, seq=next):
     ip = IPv6(src=last[IPv6].src, dst=to, hlim=ttl) if six else IP(src=last[IP].src, dst=to, ttl=ttl)
-    tcp = TCP(sport=port, dport=9100, flags="PA", seq=next, ack=last[TCP].ack, window=last[TCP].window,
+    tcp = TCP(sport=port, dport=9100, flags="PA", seq=seq, ack=last[TCP].ack, window=last[TCP].window,
               options=[("NOP", None), ("NOP", None), ("Timestamp", (value & 0xffffffff, stamp[1]))])
     sendp(Ether(src=last.src, dst=last.dst)/ip/tcp/text, iface="eth0", verbose=0)
 
 forge(b"old\n", stamp[0] - 600000, 64)
 forge(b"new\n", stamp[0] + 90000000, 64)
-forge(b"low\n", stamp[0] + 300, 2)
+forge(bytes(last[TCP].payload), stamp[0], 2, last[TCP].seq)
 time.sleep(0.5)
 print("port", port)
 client.close()
@@ -140,19 +140,19 @@ func stampStory(t *testing.T, rules string) {
 
 // stampTransfer sends data both ways, and compares what the two ends see.
 func stampTransfer(b *lib.Box, port uint16, to string) {
-	filter := []string{"-n", "-l", "-S", "--immediate-mode", "-i", "eth0", "-c", "400", fmt.Sprintf("tcp port %d", port)}
+	filter := []string{"-n", "-l", "-S", "--immediate-mode", "-i", "eth0", fmt.Sprintf("tcp port %d", port)}
 	lan, wan := b.Start(lab.LAN, "tcpdump", filter...), b.Start(lab.WAN, "tcpdump", filter...)
 	b.AwaitSaid(lan, "listening on")
 	b.AwaitSaid(wan, "listening on")
 	server := b.Listen(lab.WAN, port, "iperf3", "-s", "-p", fmt.Sprint(port))
-	client := b.Start(lab.LAN, "iperf3", "-c", to, "-p", fmt.Sprint(port), "-t", "2", "-b", "20M")
+	client := b.Start(lab.LAN, "iperf3", "-c", to, "-p", fmt.Sprint(port), "-t", "2", "-b", "5M")
 	stampRTT(b, to, port)
 	client.Wait(20*time.Second, 0)
-	b.Run(lab.LAN, "iperf3", "-c", to, "-p", fmt.Sprint(port), "-n", "20M", "-R")
+	b.Run(lab.LAN, "iperf3", "-c", to, "-p", fmt.Sprint(port), "-n", "2M", "-R")
 	server.Kill()
 	lan.Interrupt()
 	wan.Interrupt()
-	// iperf3 has three connections, each with an offset for each of its directions
+	// a few connections, each with an offset for each of its directions
 	differ, many := offsets(b, lan.Said(), wan.Said()), 0
 	for offset, n := range differ {
 		if offset == 0 {
@@ -162,7 +162,7 @@ func stampTransfer(b *lib.Box, port uint16, to string) {
 			many++
 		}
 	}
-	if many < 2 || len(differ) > 8 {
+	if many < 4 || len(differ) > 16 {
 		b.Errorf("%s: timestamps differ by %v (offset: packets)", to, differ)
 	}
 }
@@ -175,7 +175,6 @@ func stampRTT(b *lib.Box, to string, port uint16) {
 		said = b.Run(lab.LAN, "ss", "-tinH", "dport", "=", fmt.Sprintf(":%d", port))
 		return rtt.MatchString(said)
 	})
-	b.Logf("ss: %s", said)
 	for _, m := range rtt.FindAllStringSubmatch(said, -1) {
 		if ms, err := strconv.ParseFloat(m[1], 64); err != nil || ms > 500 {
 			b.Errorf("%s: ss shows a round trip of %s ms:\n%s", to, m[1], said)
@@ -190,12 +189,13 @@ func stampForged(b *lib.Box, server *lib.Process, to string, n int) {
 	before := b.Packets("lan0", reason.BadTimestamp)
 	b.Run(lab.LAN, "/usr/bin/python3", "-c", forger, to)
 	b.Until(10*time.Second, "the connection ends", func() bool { return strings.Count(server.Said(), "end\n") == n })
+	b.Until(5*time.Second, "the line with a small TTL arrives", func() bool { return strings.Count(wan.Said(), "line 2") >= 2 })
 	wan.Interrupt()
 	if dropped := b.Packets("lan0", reason.BadTimestamp) - before; dropped < 2 {
 		b.Errorf("%s: %d packets had bad timestamps, want 2 at least", to, dropped)
 	}
 	said := server.Said()
-	if strings.Contains(said, "got old") || strings.Contains(said, "got new") || strings.Count(said, "got line 2\n") != n || strings.Count(said, "got low\n") != n {
+	if strings.Contains(said, "got old") || strings.Contains(said, "got new") || strings.Count(said, "got line 2\n") != n {
 		b.Errorf("%s: the server says\n%s", to, said)
 	}
 	for _, m := range regexp.MustCompile(`(?:ttl|hlim) (\d+)`).FindAllStringSubmatch(wan.Said(), -1) {
