@@ -107,15 +107,16 @@ static __always_inline int stamp_write(hook_ctx *ctx, struct scratch *s, __u32 v
 	struct headers h;
 	__u8 bytes[8];
 
-	diff = csum_fold(stamp_put(bytes, s->stamp.value, value) + stamp_put(bytes + 4, s->stamp.echo, echo));
-	if (!diff || at > TCP_MAX_OPTIONS - sizeof(bytes))
+	if ((value == s->stamp.value && echo == s->stamp.echo) || at > TCP_MAX_OPTIONS - sizeof(bytes))
 		return 0;
+	diff = csum_fold(stamp_put(bytes, s->stamp.value, value) + stamp_put(bytes + 4, s->stamp.echo, echo));
 	if (at & 1) /* the sum sees them with their bytes exchanged */
 		diff = (diff >> 8 | diff << 8) & 0xffff;
 	if (hook_store(ctx, s->packet.l4_offset + sizeof(struct tcphdr) + at, bytes, sizeof(bytes)) ||
 	    headers_reload(&h, &s->packet, hook_data(ctx), hook_data_end(ctx)) || !header_tcp(&h))
 		return -1;
-	rewrite_csum(ctx, h.l4, s->packet.l4_offset, CSUM_AT_TCP, 0, diff, 0);
+	if (diff) /* else the two changes cancel each other in the sum */
+		rewrite_csum(ctx, h.l4, s->packet.l4_offset, CSUM_AT_TCP, 0, diff, 0);
 	return 0;
 }
 

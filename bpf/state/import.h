@@ -88,7 +88,7 @@ static __always_inline enum reason import_state(struct import *a)
 	struct nexthop_key forth = a->hop[0], back = a->hop[1], copies_in = a->copy[0], copies_out = a->copy[1];
 	struct tuple first = a->state.forth.tuple;
 	struct limit_entry counted = {};
-	__u32 index, owner;
+	__u32 index, owner = 0;
 	struct extra *extra;
 	struct state *st;
 	enum reason r;
@@ -137,9 +137,10 @@ static __always_inline enum reason import_state(struct import *a)
 		endpoint_import(st);
 	if (pool_is_counted(st))
 		import_pool_count(st, index, &a->use);
-	if (st->flow_forth.flags & FLOW_NORMAL)
-		normal_import(st, index, a->normal);
-	r = tuples_enter(STATE_NUMBER(index, 1), tuple_hash(&st->back.tuple), &owner);
+	if (st->flow_forth.flags & FLOW_NORMAL && normal_import(index, a->normal))
+		r = REASON_STATE_LIMIT;
+	else
+		r = tuples_enter(STATE_NUMBER(index, 1), tuple_hash(&st->back.tuple), &owner);
 	if (r != UNDECIDED) {
 		limit_leave(&counted);
 		if (endpoint_is_counted(st))

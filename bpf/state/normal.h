@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What a connection has that rules with scrub (reassemble tcp) have passed: for each end the
+ * What a connection has to which rules with scrub (reassemble tcp) apply: for each end the
  * largest TTL that it has sent, a random offset that is added to its timestamps, and those that
  * it has sent and echoed. docs/packet-path.md, 16.
  *
@@ -237,14 +237,14 @@ __noinline int normal_make(struct state *st, __u32 index, __u8 forth, __u8 back)
 /*
  * The same for an imported state. What the old table saw after it was copied is not known here,
  * so its timestamps are checked again when each end has sent one, as pf does with states of
- * another firewall.
+ * another firewall. < 0: there is no room. Then the connection cannot go on, as its ends know its
+ * timestamps with their offsets.
  */
-static __always_inline void normal_import(struct state *st, __u32 index, struct normal n)
+static __always_inline int normal_import(__u32 index, struct normal n)
 {
 	n.way[0].flags &= ~NORMAL_CHECKED;
 	n.way[1].flags &= ~NORMAL_CHECKED;
-	if (bpf_map_update_elem(&normals, &index, &n, BPF_ANY))
-		st->flow_forth.flags &= ~FLOW_NORMAL;
+	return bpf_map_update_elem(&normals, &index, &n, BPF_ANY);
 }
 
 #endif

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"sync/atomic"
@@ -139,7 +140,7 @@ func (c *copier) run() error {
 			continue
 		}
 		if m.index != 0 {
-			followed, err := c.update(&s, m, live)
+			followed, err := c.update(&s, i, m, live)
 			if err != nil {
 				return err
 			}
@@ -297,9 +298,9 @@ type importedHop struct {
 	How     uint32 // its flags, of nexthopHow; 0: there is none
 }
 
-// update brings a copy up to date. It returns false if another connection has its index
+// update brings the copy of the state at an index of the old tables up to date. It returns false if another connection has its index
 // now.
-func (c *copier) update(s *xdpState, m *move, live bool) (bool, error) {
+func (c *copier) update(s *xdpState, at int, m *move, live bool) (bool, error) {
 	var n xdpState
 	there := c.new.read(m.index, &n)
 	if !live || c.print(s) != m.print {
@@ -312,7 +313,7 @@ func (c *copier) update(s *xdpState, m *move, live bool) (bool, error) {
 		return !live, nil
 	}
 	if there && n.Forth.Tuple == s.Forth.Tuple && n.Back.Tuple == s.Back.Tuple {
-		return true, c.merge(&n, s, m)
+		return true, errors.Join(c.merge(&n, s, m), c.mergeNormal(s, at, m))
 	}
 	return true, nil
 }

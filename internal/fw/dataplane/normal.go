@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -28,9 +29,43 @@ func (d *Dataplane) mayReassembleTCP(p *ruleset.Program) error {
 	return nil
 }
 
-// isNormal reports whether scrub (reassemble tcp) has passed a state.
+// isNormal reports whether rules with scrub (reassemble tcp) apply to a state.
 func (s *xdpState) isNormal() bool {
 	return state.FlowFlags(s.FlowForth.Flags)&state.FlowNormal != 0
+}
+
+// mergeNormal tells the copy of a state which packets have begun its directions in the old tables since it was copied. Else
+// the timestamps of an end whose SYN has met the old generation would get their offset there alone.
+func (c *copier) mergeNormal(s *xdpState, at int, m *move) error {
+	from, to := c.old.maps[mapNormals], c.new.maps[mapNormals]
+	if from == nil || to == nil || !s.isNormal() {
+		return nil
+	}
+	var old, n xdpNormal
+	if err := errors.Join(from.Lookup(uint32(at), &old), to.Lookup(m.index, &n)); err != nil {
+		if isMissing(err) {
+			return nil // it has ended meanwhile
+		}
+		return fmt.Errorf("read the timestamps of a state: %w", err)
+	}
+	changed := false
+	for d := range n.Way {
+		was, begun := &n.Way[d], &old.Way[d]
+		has := state.NormalBegun | state.NormalStamped
+		if state.NormalFlags(begun.Flags&^was.Flags)&has == 0 {
+			continue // the copy has begun as well
+		}
+		was.Flags |= begun.Flags &^ uint8(state.NormalChecked)
+		was.First, was.Value, was.Echo, was.Seen, was.Ttl = begun.First, begun.Value, begun.Echo, begun.Seen, max(was.Ttl, begun.Ttl)
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	if err := to.Put(m.index, n); err != nil {
+		return fmt.Errorf("write the timestamps of a state: %w", err)
+	}
+	return nil
 }
 
 // decodeNormal fills in what scrub (reassemble tcp) has of a state.

@@ -90,6 +90,7 @@ func TestPackets(t *testing.T) {
 		{"scrub headers", testScrubHeaders},
 		{"scrub lists", testScrubLists},
 		{"stamps", testStamps},
+		{"stamps whose changes cancel", testStampsCancel},
 		{"stamp 0", testStampZero},
 		{"stamps on lo", testStampsOnLo},
 		{"stamp checks", testStampChecks},

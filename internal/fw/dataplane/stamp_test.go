@@ -105,6 +105,41 @@ func testStamps(h *harness) {
 	}
 }
 
+// Both timestamps of a segment change, and its sum may stay what it is.
+func testStampsCancel(h *harness) {
+	for _, offsets := range [][2]uint32{{7, 7}, {65535, 65535}, {65535, 1 << 17}} {
+		h.load("pass scrub (reassemble tcp)")
+		c := h.stamped(false)
+		c.send("xdp", 0, "S seq 100 ts 1000:0", nil)
+		c.setOffsets(offsets)
+		_, ack := c.send("xdp", 1, fmt.Sprintf("SA seq 300 ack 101 ts 5000:%d", 1000+offsets[0]), nil)
+		_, data := c.send("xdp", 0, fmt.Sprintf("A seq 101 ack 301 ts 1001:%d", 5000+offsets[1]), nil)
+		if ack == nil || *ack.stamp != [2]uint32{5000 + offsets[1], 1000} || data == nil || *data.stamp != [2]uint32{1001 + offsets[0], 5000} {
+			h.tb.Errorf("offsets %v: %v and %v", offsets, ack, data)
+		}
+	}
+}
+
+// setOffsets changes the offsets of all states.
+func (c *stamped) setOffsets(offsets [2]uint32) {
+	c.tb.Helper()
+	var index uint32
+	var n xdpNormal
+	all := map[uint32]xdpNormal{}
+	normals := c.dp.tables.maps[mapNormals]
+	for entries := normals.Iterate(); entries.Next(&index, &n); {
+		all[index] = n
+	}
+	for index, n := range all {
+		for d := range offsets {
+			n.Way[d].Offset = offsets[d]
+		}
+		if err := normals.Put(index, n); err != nil {
+			c.tb.Fatal(err)
+		}
+	}
+}
+
 // A timestamp 0 is none: it stays, in both fields.
 func testStampZero(h *harness) {
 	h.load("pass scrub (reassemble tcp)")
@@ -124,10 +159,15 @@ func testStampsOnLo(h *harness) {
 	if r.verdict == drop {
 		h.tb.Fatalf("a SYN over lo: %s (%s)", r.verdict, r.reason)
 	}
+	states := 0
 	for s := range h.dp.View().States() {
+		states++
 		if s.Flow[0].Flags&state.FlowNormal != 0 || s.Flags&state.Log != 0 {
 			h.tb.Errorf("the state of a SYN over lo is %+v", *s)
 		}
+	}
+	if states != 1 {
+		h.tb.Errorf("a SYN over lo has made %d states", states)
 	}
 	if p := decodePkt(r.frame[14:]); *p.stamp != [2]uint32{1000, 0} {
 		h.tb.Errorf("a SYN over lo became %s", p)
@@ -192,7 +232,7 @@ func testStampChecks(h *harness) {
 	}
 }
 
-// After a time without packets a timestamp may be larger, and after 24 days it is not checked.
+// After a time without packets a timestamp may be larger, and after 12 days it is not checked.
 func testStampTime(h *harness) {
 	defer func(timeouts [14]uint32, now uint32) {
 		h.dp.tables.shared.Timeout, h.dp.tables.shared.Now = timeouts, now
@@ -331,5 +371,35 @@ func TestStampsStay(t *testing.T) {
 	h.waitEmpty()
 	if index := uint32(0); h.dp.tables.maps[mapNormals].Iterate().Next(&index, new(xdpNormal)) {
 		t.Error("without states there still is an entry")
+	}
+}
+
+// TestStampsBegunMeanwhile: the SYN was copied, and its answer meets the old generation. Both ends
+// keep their offsets.
+func TestStampsBegunMeanwhile(t *testing.T) {
+	h := newHarness(t, "pass scrub (reassemble tcp)", func(c *Config) { c.Room = 10 })
+	c := h.stamped(false)
+	commit(t, h.dp, nil)
+	c.send("xdp", 0, "S seq 100 ts 1000:0", nil)
+	n := c.normal()
+	cfg := h.net.config()
+	cfg.Frozen, cfg.later = true, true
+	rs := h.parse("pass scrub (reassemble tcp)")
+	cfg.Program, cfg.Options = must(ruleset.Compile(rs, h.snapshot()))(t), ruleset.OptionsOf(&rs.Options)
+	cfg.Options.MaxStates = 77777
+	d := build(t, cfg)
+	defer func(was func(*Dataplane) error) { copyLast = was }(copyLast)
+	copyLast = func(d *Dataplane) error { // the SYN's state is a copy now
+		if _, ack := c.send("xdp", 1, fmt.Sprintf("SA seq 300 ack 101 ts 5000:%d", 1000+n[0].Offset), nil); ack == nil {
+			t.Error("the old generation has dropped the answer")
+		}
+		return d.copyStates()
+	}
+	commit(t, d, nil)
+	h.dp = d
+	_, data := c.send("xdp", 0, fmt.Sprintf("A seq 101 ack 301 ts 1001:%d", 5000+n[1].Offset), nil)
+	_, back := c.send("xdp", 1, fmt.Sprintf("A seq 301 ack 101 ts 5001:%d", 1001+n[0].Offset), nil)
+	if data == nil || *data.stamp != [2]uint32{1001 + n[0].Offset, 5000} || back == nil || *back.stamp != [2]uint32{5001 + n[1].Offset, 1001} {
+		t.Errorf("offsets %d and %d: %v and %v", n[0].Offset, n[1].Offset, data, back)
 	}
 }

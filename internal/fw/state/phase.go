@@ -107,5 +107,5 @@ const (
 	FlowCopied                        // with Log: copies of what crosses this side are sent
 	FlowPooled                        // of direction 0: it counts at addresses of pools with least-states
 	FlowProgram                       // with FlowCopied: the packets themselves go to a program
-	FlowNormal                        // of direction 0: scrub (reassemble tcp) has passed the connection
+	FlowNormal                        // of direction 0: rules with scrub (reassemble tcp) apply to the connection
 )
