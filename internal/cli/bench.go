@@ -55,8 +55,8 @@ Lists multiply: every combination is measured. Frames are checked on arrival bef
 any are counted. One path is measured twice as a control. If the two differ by more
 than 5 %, figures are printed without verdicts, and the exit status is 1.
 docs/measuring.md describes the method. On a machine whose speed changes, as a virtual one's
-does, the control fails: --turns 20 --seconds 1 measures all paths within the same second, part
-by part, and takes out what they have in common.`
+does, the control fails. --turns 20 cuts each path's second into 20 parts, lets all paths take
+turns, and takes out of the figures what they have in common.`
 
 // newBenchForwardCommand makes `weir bench forward`.
 func newBenchForwardCommand(env *Env) *cobra.Command {

@@ -81,7 +81,8 @@ type Timeouts struct {
 	ICMPFirst, ICMPError                                                    uint32
 	OtherFirst, OtherSingle, OtherMultiple                                  uint32
 	Frag                                                                    uint32
-	Interval, SrcTrack, TCPTSDiff                                           uint32 // parsed and printed; weir's garbage collection has its own pace
+	Interval, SrcTrack                                                      uint32 // parsed and printed; weir's garbage collection has its own pace
+	TCPTSDiff                                                               uint32 // of scrub (reassemble tcp)
 	AdaptiveStart, AdaptiveEnd                                              uint32 // numbers of states; both 0: no adaptive timeouts
 }
 

@@ -291,7 +291,7 @@ func (b *benchmark) runPath(ctx context.Context, c traffic.Case, p *paths.Path, 
 // newRun returns a run of a path in a lab.
 func (b *benchmark) newRun(bed *testbed.Testbed, c traffic.Case, p *paths.Path) *run {
 	return &run{setup: &traffic.Setup{Testbed: bed, Case: c, Effect: p.Effect, Grows: b.options.Grows},
-		cores: bed.Cores[:c.Cores], others: bed.Cores[c.Cores:], retries: &b.retries, judged: b.options.judges(p.Name, c)}
+		cores: bed.Cores[:c.Cores], others: bed.Cores[c.Cores:], retries: &b.retries, judged: b.options.judges(p.Name, c), least: firstFrames}
 }
 
 // conclude turns the measurements of a case into rows.
@@ -324,7 +324,7 @@ func (b *benchmark) checkDisturbance() {
 			"where two share one core's units, as threads or as a virtual machine's cores, that slows the other", b.elsewhere*100))
 	}
 	if b.taken > disturbance {
-		b.report.Notes = append(b.report.Notes, fmt.Sprintf("other programs had up to %.0f %% of the cores' time: rates may be too low by that; "+
+		b.report.Notes = append(b.report.Notes, fmt.Sprintf("other programs, with weir's own daemons, had up to %.0f %% of the cores' time: rates may be too low by that; "+
 			"ratios hold, as all paths took turns meanwhile", b.taken*100))
 	}
 	if len(b.disturbed) == 0 {

@@ -240,7 +240,7 @@ func TestForwardFindsWrongPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	r := &run{setup: w, cores: []int{0}, seconds: 0.05, retries: new(int)}
+	r := &run{setup: w, cores: []int{0}, seconds: 0.05, retries: new(int), least: firstFrames}
 	if _, err := r.measure(context.Background()); !errors.Is(err, traffic.ErrWrongFrames) || !strings.Contains(err.Error(), "not translated") {
 		t.Errorf("error %v, want %v", err, traffic.ErrWrongFrames)
 	}

@@ -49,7 +49,7 @@ func Rate(ctx context.Context, b *testbed.Testbed, name string, o RateOptions) (
 		}
 	}
 	retries := rateRetries
-	r := &run{setup: w, cores: b.Cores[:1], others: b.Cores[1:], seconds: o.Seconds.Seconds(), retries: &retries}
+	r := &run{setup: w, cores: b.Cores[:1], others: b.Cores[1:], seconds: o.Seconds.Seconds(), retries: &retries, least: firstFrames}
 	found, err := r.measure(ctx)
 	return found.mpps * 1e6, found.disturbed, err
 }

@@ -52,6 +52,7 @@ type run struct {
 	record  *sample.Record              // records each stretch of steady traffic; nil: not recorded
 	judged  bool                        // the path judges its traffic before it settles on how it works
 	sent    uint64                      // frames so far
+	least   float64                     // frames that are sent at least while it is measured
 }
 
 // result is the result of a run.
@@ -241,7 +242,7 @@ func (r *run) settle(ctx context.Context, gs []*traffic.Generator, frames []uint
 func (r *run) framesFor(g *traffic.Generator, seconds float64) uint32 {
 	const reserve = 1.05
 	n := r.sinks[g.Back].RateOn(g.Core) * seconds * reserve
-	return uint32(min(max(n, firstFrames), math.MaxUint32/2))
+	return uint32(min(max(n, r.least), math.MaxUint32/2))
 }
 
 // send runs the generators and evaluates what the sinks counted.

@@ -18,8 +18,8 @@ import (
 const (
 	// turnStart is about what a turn takes besides its traffic.
 	turnStart = 8 * time.Millisecond
-	// warmFrames are what a path forwards at least before a turn counts: the others had the
-	// caches meanwhile.
+	// warmFrames are what a path forwards at least before a turn counts, as the others had the
+	// caches meanwhile, and at least in it.
 	warmFrames = 1 << 13
 )
 
@@ -28,7 +28,7 @@ func turnsMethod(turns int) string {
 	if turns == 0 {
 		return ""
 	}
-	return fmt.Sprintf("All paths are in place at the same time, each in namespaces of its own, and a run has %d turns: every path sends for a moment, in random order. What all of them did faster or slower in a turn was the machine, and is taken out of the figures. Cases that differ in their cores alone take turns with each other, too.", turns)
+	return fmt.Sprintf("All paths are in place at the same time, each in namespaces of its own, and a run has %d turns: every path sends for a moment, in random order. What all of them did faster or slower in a turn was the machine, and is taken out of the figures, the smallest and the largest run among them. Cases that differ in their cores alone take turns with each other, too.", turns)
 }
 
 // A seat is one path of one case that takes turns with others.
@@ -59,9 +59,11 @@ type seated struct {
 func (b *benchmark) measureTurns(ctx context.Context, cases []traffic.Case) error {
 	groups := alike(cases)
 	for i, group := range groups {
-		b.progress.Say("cases %d of %d: %s", i+1, len(groups), group[0])
+		for _, c := range group {
+			b.progress.Say("cases %d of %d: %s", i+1, len(groups), c)
+		}
 		if err := b.measureGroup(ctx, group); err != nil {
-			return fmt.Errorf("%s: %w", group[0], err)
+			return err
 		}
 	}
 	return nil
@@ -90,7 +92,7 @@ func (b *benchmark) measureGroup(ctx context.Context, cases []traffic.Case) (err
 	for _, c := range cases {
 		all, err := b.prepare(ctx, c)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", c, err)
 		}
 		if len(all) == 0 {
 			continue
@@ -132,14 +134,14 @@ func (b *benchmark) round(ctx context.Context, t *table, round int) (err error) 
 	defer func() {
 		for _, s := range t.seats {
 			if failed := s.undo.Run(); failed != nil {
-				err = errors.Join(err, fmt.Errorf("%s: %w", s.path.Name, failed))
+				err = errors.Join(err, fmt.Errorf("%s: %s: %w", s.c, s.path.Name, failed))
 			}
 		}
 	}()
 	for _, s := range t.seats {
 		b.progress.Step("%s, round %d of %d", s.path.Name, round+1, b.options.Runs)
 		if err := b.sit(ctx, s); err != nil {
-			return fmt.Errorf("%s: %w", s.path.Name, err)
+			return fmt.Errorf("%s: %s: %w", s.c, s.path.Name, err)
 		}
 		b.progress.Done(1)
 	}
@@ -150,7 +152,7 @@ func (b *benchmark) round(ctx context.Context, t *table, round int) (err error) 
 	opened := map[*seat]float64{}
 	for _, s := range stats.Interleave(1, t.seats) {
 		if opened[s], err = s.finish(ctx); err != nil {
-			return fmt.Errorf("%s: %w", s.path.Name, err)
+			return fmt.Errorf("%s: %s: %w", s.c, s.path.Name, err)
 		}
 	}
 	for _, s := range t.seats {
@@ -175,7 +177,7 @@ func (b *benchmark) takeTurns(ctx context.Context, t *table) (map[*seat]stats.Sa
 	for _, s := range stats.Interleave(b.options.Turns, t.seats) {
 		mpps, err := b.turn(ctx, s)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.path.Name, err)
+			return nil, fmt.Errorf("%s: %s: %w", s.c, s.path.Name, err)
 		}
 		found[s] = append(found[s], mpps)
 	}
@@ -198,7 +200,7 @@ func (b *benchmark) sit(ctx context.Context, s *seat) error {
 		return err
 	}
 	s.run = b.newRun(s.bed, s.c, s.path)
-	s.run.seconds = b.options.Seconds.Seconds() / float64(b.options.Turns)
+	s.run.seconds, s.run.least = b.options.Seconds.Seconds()/float64(b.options.Turns), warmFrames
 	stop, err := f.Start(ctx, s.run.setup)
 	if err != nil {
 		return err

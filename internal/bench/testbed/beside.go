@@ -33,7 +33,7 @@ func (b *Testbed) Beside(ctx context.Context, n int) (*Testbed, error) {
 func (b *Testbed) numbered(n string) *Testbed {
 	other := *b
 	other.name, other.Folder = b.name+"-"+n, filepath.Join(b.Folder, besideFolder+n)
-	other.Lab, other.Indexes, other.offloads = nil, map[Place]int{}, b.options.Offloads
+	other.Lab, other.Indexes, other.offloads, other.beside = nil, map[Place]int{}, b.options.Offloads, true
 	return &other
 }
 
@@ -46,12 +46,14 @@ func (b *Testbed) cleanUpBeside() error {
 	var errs []error
 	for _, folder := range folders {
 		other := b.numbered(strings.TrimPrefix(filepath.Base(folder), besideFolder))
-		if err := stopLeftover(other, other.Firewall()); err != nil {
-			errs = append(errs, err)
-			continue // the folder tells the next run
+		err := stopLeftover(other, other.Firewall())
+		if err == nil {
+			_, err = lab.Remove(other.name, everyHost())
 		}
-		_, err := lab.Remove(other.name, everyHost())
-		errs = append(errs, err, os.RemoveAll(folder))
+		if err == nil { // else the folder tells the next run
+			err = os.RemoveAll(folder)
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -16,7 +16,7 @@ var errRunning = errors.New("another benchmark is running on this machine")
 
 // lock makes the benchmark's folder and ensures that only one benchmark uses it.
 // Unlocking removes the folder, unless it notes settings of the machine that were not
-// restored. The next run restores these.
+// restored, or labs that were not removed. The next run does that.
 func lock(dir string) (unlock func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the benchmark's folder: %w", err)
@@ -64,6 +64,9 @@ func removeUnlessNoted(dir string) error {
 		return nil // whoever failed to restore it has reported it
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("look for settings to restore: %w", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, besideFolder+"*")); err != nil || len(left) > 0 {
+		return err // labs that could not be removed
 	}
 	return os.RemoveAll(dir)
 }

@@ -37,6 +37,7 @@ type Testbed struct {
 	Indexes   map[Place]int
 	offloads  lab.Offloads
 	options   Options // of the first lab, for others beside it
+	beside    bool    // it is one of these
 	unlock    func() error
 }
 
@@ -111,6 +112,9 @@ func (b *Testbed) cleanUp() error {
 // Close removes the lab and releases the lock.
 func (b *Testbed) Close() error {
 	_, err := lab.Remove(b.name, everyHost())
+	if err != nil && b.beside {
+		return err // its folder tells the next run that it is there
+	}
 	return errors.Join(err, b.unlock())
 }
 
