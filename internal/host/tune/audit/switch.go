@@ -21,7 +21,7 @@ var firewallSwitches = map[string]struct {
 // shippedSwitches are the switches that a firewall sets when it is installed.
 var shippedSwitches = map[string][]string{
 	"pfsense":  {"disablesegmentationoffloading", "disablelargereceiveoffloading"},
-	"opnsense": {"disablechecksumoffloading", "disablesegmentationoffloading", "disablelargereceiveoffloading"},
+	"opnsense": {"disablevlanhwfilter", "disablechecksumoffloading", "disablesegmentationoffloading", "disablelargereceiveoffloading"},
 }
 
 // splitSwitch returns the switch that a key names, and the interface that it is for; "": all.
@@ -63,6 +63,8 @@ func (j *Auditor) firewallSwitch(l Line) (f Finding, found bool) {
 		f.Verdict, f.Why, state = IsDefault, "nothing is set.", "as the card has it"
 	case name == "disablesegmentationoffloading" && !off:
 		f.Verdict, f.Why = EndpointOnly, "the card splits large packets of the box's own connections only; forwarded packets are never that large. Drivers get it wrong at times, and netmap (inline IPS, Zenarmor) does not work with it."
+	case name == "disablevlanhwfilter" && !off && shipped:
+		f.Verdict, f.Why = Valid, "the card passes only frames of the VLANs that the box has, and handles their tags. Leave it off on bridges and with netmap (inline IPS, Zenarmor)."
 	case off == shipped:
 		f.Verdict = IsDefault
 	case name == "disablechecksumoffloading" && !off:
