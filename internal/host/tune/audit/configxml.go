@@ -17,9 +17,10 @@ type element struct {
 	line    int // the tunable's
 	value   *string
 
-	whole     bool   // the whole part of a configuration, not an excerpt
-	overwrite bool   // the interface has switches of its own
-	switches  []Line // of an interface
+	whole     bool     // the whole part or interface of a configuration, not an excerpt
+	overwrite bool     // the interface has switches of its own
+	switches  []Line   // of an interface
+	set       []string // their names
 }
 
 // configXML is a firewall's config.xml that is being read.
@@ -30,6 +31,8 @@ type configXML struct {
 	given map[int]bool // lines of entries that cannot be read
 	root  string       // the outermost element
 	set   []string     // switches of the whole firewall that are there
+	on    []Line       // switches of the whole firewall that are missing
+	newer bool         // OPNsense's settings of its interfaces are in their newer place
 }
 
 // readConfigXML reads a firewall's config.xml, or the list of its tunables alone. whole is
@@ -90,18 +93,21 @@ func (c *configXML) end() {
 	switch text := strings.TrimSpace(e.text); {
 	case firewallSwitches[e.name].name != "":
 		c.addSwitch(e, above, text)
-	case above.name == "system" && e.name == "hostname":
+	case above.name == "system" && e.name == "hostname", e.name == "if":
 		above.whole = true
+	case above.name == "Interfaces" && e.name == "settings":
+		c.newer = true
 	case e.name == "hw_settings_overwrite":
 		above.overwrite = text != "" && text != "0"
-	case e.name == "system" && e.whole && c.root == "pfsense":
-		for _, name := range shippedSwitches[c.root] {
-			if !slices.Contains(c.set, name) {
-				c.lines = append(c.lines, Line{File: c.file, Line: e.at, Key: name, Value: "0"})
-			}
-		}
+	case e.name == "system" && e.whole && len(c.open) == 1:
+		c.on = c.missing(e, "", c.set)
+	case len(c.open) == 0 && !c.newer:
+		c.lines = append(c.lines, c.on...)
 	case e.overwrite:
 		c.lines = append(c.lines, e.switches...)
+		if e.whole {
+			c.lines = append(c.lines, c.missing(e, e.name+".", e.set)...)
+		}
 	case e.name == "tunable" && above.tunable == "":
 		above.tunable, above.line = text, e.at
 	case e.name == "tunable":
@@ -121,8 +127,8 @@ func (c *configXML) end() {
 }
 
 // addSwitch adds a switch of a card's offloads. pfSense's is on where its element is there, whatever
-// it says; so is OPNsense's in the part system, but for 0. Elsewhere OPNsense's says 0 or 1. An
-// interface's own count only where it overrides the firewall's.
+// it says; so is OPNsense's in the part system, but for 0. In its newer place OPNsense's says 0 or 1,
+// and a missing one is as shipped. An interface's own count only where it overrides the firewall's.
 func (c *configXML) addSwitch(e, above *element, text string) {
 	value := text
 	switch {
@@ -140,6 +146,17 @@ func (c *configXML) addSwitch(e, above *element, text string) {
 		c.lines = append(c.lines, l)
 	case len(c.open) > 1 && c.open[len(c.open)-2].name == "interfaces":
 		l.Key = above.name + "." + e.name
-		above.switches = append(above.switches, l)
+		above.switches, above.set = append(above.switches, l), append(above.set, e.name)
 	}
+}
+
+// missing returns the switches that a firewall sets when it is installed and that an element does not
+// have: the web interface takes a switch away whose box is not checked, and then the offload is on.
+func (c *configXML) missing(e *element, of string, set []string) (lines []Line) {
+	for _, name := range shippedSwitches[c.root] {
+		if !slices.Contains(set, name) {
+			lines = append(lines, Line{File: c.file, Line: e.at, Key: of + name, Value: "0"})
+		}
+	}
+	return lines
 }
