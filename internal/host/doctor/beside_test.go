@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -133,6 +134,14 @@ func TestNoCable(t *testing.T) {
 	if text := fmt.Sprint(r.Findings[0]); strings.Contains(text, "cable-test") {
 		t.Errorf("a cable is blamed: %s", text)
 	}
+	if r, err = Examine(damaged(9000)().s, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"routes and IPv6 addresses", "networkctl reconfigure eth1", "ifdown eth1; ifup eth1", "all ports of that driver"} {
+		if text := r.Findings[0].Remedies[0].Text; !strings.Contains(text, want) {
+			t.Errorf("no %q in %q", want, text)
+		}
+	}
 }
 
 // TestShortClassQueue checks that a shaper's loss below its rate points to a device whose
@@ -159,19 +168,31 @@ func TestShortClassQueue(t *testing.T) {
 	}
 }
 
-// TestSleepingLink checks that where TCP sends much again, a link that sleeps between packets is named.
+// TestSleepingLink checks that where TCP sends much again, a link that sleeps between packets is named, after the look at
+// connections, which changes nothing; and that it says that the link goes down.
 func TestSleepingLink(t *testing.T) {
-	for active, want := range map[bool]bool{false: false, true: true} {
+	for _, c := range []struct {
+		active bool
+		again  uint64
+		want   int // where the remedy stands; 0: none
+	}{
+		{false, 610, 0}, {true, 610, 1}, {true, 4700, 2},
+	} {
 		b := newBox(2)
-		b.card("eth0", "bcmgenet", 1000, 1, 1).EEE = &EEE{Enabled: true, Active: active}
-		b.traffic("eth0", 900, 2000).stack("Tcp.OutSegs", 18800).stack("Tcp.RetransSegs", 610)
+		b.card("eth0", "bcmgenet", 1000, 1, 1).EEE = &EEE{Enabled: true, Active: c.active}
+		b.traffic("eth0", 900, 2000).stack("Tcp.OutSegs", 18800).stack("Tcp.RetransSegs", c.again)
 		r, err := Examine(b.s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		f := findingOf(r, "PATH-2")
-		if f == nil || strings.Contains(f.Remedies[0].Command, "--set-eee eth0 eee off") != want {
-			t.Errorf("active %t: %+v", active, f)
+		if f == nil || f.Remedies[0].Command != "ss -tin" {
+			t.Errorf("%+v: %+v", c, f)
+			continue
+		}
+		at := max(0, slices.IndexFunc(f.Remedies, func(m Remedy) bool { return m.Command == "ethtool --set-eee eth0 eee off" }))
+		if at != c.want || at > 0 && !strings.Contains(f.Remedies[at].Text, "the link goes down for a moment") {
+			t.Errorf("%+v: at %d of %+v", c, at, f.Remedies)
 		}
 	}
 }

@@ -358,7 +358,7 @@ func checkEEE(v *view, n *nic, o *outcome) {
 		Severity: Notice, Subject: n.Name, core: -1,
 		Says:     fmt.Sprintf("%s puts its link to sleep between packets (EEE): waking takes about 17 µs at 1 Gbit/s, and some switches drop frames", n.Name),
 		Evidence: []string{n.Name + ": EEE enabled and active"},
-		Remedies: []Remedy{{Command: "ethtool --set-eee " + n.Name + " eee off", Text: "if delays vary or frames are lost at low load"}},
+		Remedies: []Remedy{{Command: "ethtool --set-eee " + n.Name + " eee off", Text: "if delays vary or frames are lost at low load; the link goes down for a moment"}},
 		Expect:   "steadier delays at low load; nothing at high load",
 	})
 }

@@ -104,11 +104,21 @@ func (v *view) notTheCable(n *nic, f *Finding, bad uint64, share float64) {
 		}
 	case share >= garbled && bad >= few:
 		f.Says = fmt.Sprintf("%s of the frames that %s receives are damaged: the card or its driver is out of step, for no cable damages most frames and holds the link", percent(share), n.Name)
-		reset := Remedy{Command: fmt.Sprintf("ip link set dev %s down; ip link set dev %s up", n.Name, n.Name), Text: "start the card anew (from the console: the link goes down)"}
+		reset := n.anew("start the card anew")
 		if n.Driver != "" {
-			reset.Text += fmt.Sprintf("; if that is not enough, load its driver anew: modprobe -r %s; modprobe %s", n.Driver, n.Driver)
+			reset.Text += fmt.Sprintf(". If that is not enough, load its driver anew: modprobe -r %s; modprobe %s. This ends all ports of that driver, and their VLANs", n.Driver, n.Driver)
 		}
 		f.Remedies = append([]Remedy{reset}, f.Remedies...)
+	}
+}
+
+// anew returns the command that starts a card anew. The kernel then removes its routes and its IPv6
+// addresses, and does not bring them back.
+func (n *nic) anew(text string) Remedy {
+	return Remedy{
+		Command: fmt.Sprintf("ip link set dev %s down; ip link set dev %s up", n.Name, n.Name),
+		Text: fmt.Sprintf("%s. Run it from a console, or by another card: the link goes down, and its routes and IPv6 addresses go with it; "+
+			"let the network's service set it up again afterwards (networkctl reconfigure %s, or ifdown %s; ifup %s)", text, n.Name, n.Name, n.Name),
 	}
 }
 
@@ -178,7 +188,7 @@ func (v *view) flapped(o *outcome, d *Interface) {
 		Expect:   "the link stays up",
 	}
 	if d.EEE != nil && d.EEE.Enabled && d.EEE.Active {
-		f.Remedies = append([]Remedy{{Command: "ethtool --set-eee " + d.Name + " eee off", Text: "the link sleeps between packets (EEE), which some pairs of ports do not survive: try it without"}}, f.Remedies...)
+		f.Remedies = append([]Remedy{{Command: "ethtool --set-eee " + d.Name + " eee off", Text: "the link sleeps between packets (EEE), which some pairs of ports do not survive: try it without (the link goes down for a moment)"}}, f.Remedies...)
 		f.Evidence = append(f.Evidence, d.Name+": EEE is on, and active")
 	}
 	if together := v.flapTogether(d); len(together) > 1 {

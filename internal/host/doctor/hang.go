@@ -65,7 +65,7 @@ func (v *view) deaf(n *nic, o *outcome) {
 		Says:     fmt.Sprintf("%s receives, but hands nothing on: all of %s packets in %s were lost in the card", n.Name, units.Thousands(int(lost)), seconds(v.Seconds)),
 		Evidence: []string{grew(counter, n.Name, lost, v.Seconds), "rx_packets of " + n.Name + ": none", "driver " + cmp.Or(n.Driver, "unknown")},
 		Remedies: []Remedy{
-			{Command: fmt.Sprintf("ip link set dev %s down; ip link set dev %s up", n.Name, n.Name), Text: "the driver then sets the card up anew; from a console, or another card's address: this one's routes may be lost. Unless a program has taken the card over (DPDK, netmap, AF_XDP), nothing else empties it"},
+			n.anew("the driver then sets the card up anew; unless a program has taken the card over (DPDK, netmap, AF_XDP), nothing else empties it"),
 			{Command: "dmesg | grep " + n.Name, Text: "see what the driver says; a newer kernel or firmware is the lasting cure"},
 		},
 		Expect: "rx_packets grows again",

@@ -142,7 +142,7 @@ func (v *view) burst(n *nic, c *core, f *Finding, lost uint64, share float64, co
 // does not give the places back, and a longer ring would only fill later.
 func (n *nic) keepsPlaces(f *Finding, lost uint64) {
 	f.Says = fmt.Sprintf("%s, although all that came (%d) would fit: its driver does not give the ring's places back", f.plain, lost+n.link.RxPackets)
-	f.Remedies = []Remedy{{Command: fmt.Sprintf("ip link set dev %s down; ip link set dev %s up", n.Name, n.Name), Text: "the driver then fills its ring anew; if the loss comes again, a newer kernel or driver is the cure"}}
+	f.Remedies = []Remedy{n.anew("the driver then fills its ring anew; if the loss comes again, a newer kernel or driver is the cure")}
 	if n.XDP != "" {
 		f.Remedies = append([]Remedy{{Command: "ip link set dev " + n.Name + " xdp off", Text: "try first without the XDP program, or attach it in generic mode (xdpgeneric): some drivers lose places of what a program passes on"}}, f.Remedies...)
 	}

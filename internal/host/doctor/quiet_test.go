@@ -111,6 +111,8 @@ func TestFullRing(t *testing.T) {
 		}
 		if f := findingOf(r, "RING-1"); f == nil || !strings.Contains(f.Says, c.says) || f.Remedies[0].Command != c.remedy {
 			t.Errorf("%+v: %+v", c, f)
+		} else if strings.HasPrefix(c.remedy, "ip link set dev eth0 down") && !strings.Contains(f.Remedies[0].Text, "networkctl reconfigure eth0") {
+			t.Errorf("nothing sets its routes again: %s", f.Remedies[0].Text)
 		}
 	}
 }

@@ -334,14 +334,16 @@ func sentAgain(v *view) (o outcome) {
 		},
 		Expect: "one percent of loss and 20 ms leave a connection some 7 Mbit/s; without it, the link's rate",
 	}
+	var tries []Remedy
+	if share >= muchAgain {
+		tries = slices.Concat(v.withoutTSO(), v.slowerBoards())
+	}
 	if share >= moreAgain {
 		f.Severity = Warning
-		v.awake(&f)
+		tries = append(tries, v.awake(&f)...)
 	}
-	switch {
-	case share >= muchAgain:
-		f.Remedies = slices.Concat(v.withoutTSO(), v.slowerBoards(), f.Remedies)
-	case share >= badCards:
+	f.Remedies = slices.Insert(f.Remedies, 1, tries...) // after the look at connections, which changes nothing
+	if share >= badCards && share < muchAgain {
 		f.Remedies = append(f.Remedies, v.withoutTSO()...)
 	}
 	o.add(f)
@@ -349,15 +351,16 @@ func sentAgain(v *view) (o outcome) {
 }
 
 // awake names the links that sleep between packets (EEE): some pairs of ports lose packets when
-// they wake, and count none of them.
-func (v *view) awake(f *Finding) {
+// they wake, and count none of them. It returns the commands that keep these links awake.
+func (v *view) awake(f *Finding) (remedies []Remedy) {
 	for _, n := range v.nics {
 		if n.EEE == nil || !n.EEE.Enabled || !n.EEE.Active || n.link.TxPackets == 0 {
 			continue
 		}
 		f.Evidence = append(f.Evidence, n.Name+": EEE is on, and active")
-		f.Remedies = append([]Remedy{{Command: "ethtool --set-eee " + n.Name + " eee off", Text: "the link sleeps between packets, and some pairs of ports lose those that wake it, without counting them: try it without first"}}, f.Remedies...)
+		remedies = append(remedies, Remedy{Command: "ethtool --set-eee " + n.Name + " eee off", Text: "the link sleeps between packets, and some pairs of ports lose those that wake it, without counting them: try it without (the link goes down for a moment)"})
 	}
+	return remedies
 }
 
 // manyAgain is how many segments several connections send again, but not one.
@@ -371,7 +374,7 @@ func (v *view) slowerBoards() (remedies []Remedy) {
 		if n.virtual || paravirtual[n.Driver] || n.PCI != nil || n.USB > 0 || n.Mbit != 1000 || n.link.TxPackets == 0 || v.Host.Hypervisor {
 			continue
 		}
-		m := n.setLink("autoneg on advertise "+advertise(100), "try the board's own Ethernet at 100 Mbit/s: if all is well then, its device tree has the wrong delays for 1,000 (tx-delay, rx-delay, phy-mode): another kernel or device tree is the cure")
+		m := n.setLink("autoneg on advertise "+advertise(100), "try the board's own Ethernet at 100 Mbit/s (the link goes down for a moment): if all is well then, its device tree has the wrong delays for 1,000 (tx-delay, rx-delay, phy-mode): another kernel or device tree is the cure")
 		remedies = append(remedies, m)
 	}
 	return remedies
