@@ -164,7 +164,7 @@ func (v *view) oneInterrupt(o *outcome) (counted bool) {
 		} else {
 			f.Remedies = []Remedy{
 				{Command: "sysctl net.isr.dispatch=deferred", Text: "the stack hands packets to a thread for each core, by their addresses inside PPPoE"},
-				{Command: "printf 'net.isr.maxthreads=\"-1\"\\nnet.isr.bindthreads=\"1\"\\n' >> /boot/loader.conf.local", Text: "as many threads as cores; needs a reboot. On pfSense and OPNsense set all three as tunables"},
+				moreNetisr,
 			}
 		}
 		o.add(f)

@@ -47,6 +47,7 @@ func TestFreeBSDCards(t *testing.T) {
 		if f.Severity != Warning || !strings.Contains(f.Says, c.says) || len(f.Remedies) == 0 || !strings.Contains(fmt.Sprint(f.Remedies), c.remedy) {
 			t.Errorf("%s: %+v", c.name, f)
 		}
+		asTuneSays(t, c.name, f.Remedies)
 		if c.under != "" && (findingOf(r, c.under) == nil || findingOf(r, c.under).Because != c.check) {
 			t.Errorf("%s: %+v", c.name, r.Findings)
 		}

@@ -75,11 +75,17 @@ func bsdFullCores(v *view) (o outcome) {
 	return o
 }
 
+// moreNetisr gives each core a thread of netisr, as far as that is known to help (weir tune writes it as a comment).
+var moreNetisr = Remedy{
+	Command: "echo 'net.isr.maxthreads=\"-1\"' >> /boot/loader.conf.local",
+	Text:    "as many threads as cores; needs a reboot. It was measured only with option RSS, and not with PPPoE: see with netstat -Q whether they share the packets. On pfSense and OPNsense set it, and net.isr.dispatch, as tunables",
+}
+
 // bsdSpread says what spreads the packets of a full core, by the thread that is at work there.
 func (v *view) bsdSpread(f *Finding) {
 	deferred := []Remedy{
 		{Command: "sysctl net.isr.dispatch=deferred", Text: "the core that receives hands packets to a thread for each core: PPPoE, and a card with one queue, come to one core whatever the card does"},
-		{Command: "printf 'net.isr.maxthreads=\"-1\"\\nnet.isr.bindthreads=\"1\"\\n' >> /boot/loader.conf.local", Text: "as many threads as cores; needs a reboot. On pfSense and OPNsense set all three as tunables"},
+		moreNetisr,
 	}
 	hot := v.hottest(func(name string) bool { return bsdKernelThread.MatchString(name) })
 	switch {

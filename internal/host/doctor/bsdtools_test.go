@@ -101,5 +101,16 @@ func TestFreeBSDCores(t *testing.T) {
 			c.never != "" && strings.Contains(fmt.Sprint(f.Remedies), c.never) {
 			t.Errorf("%s: %s: %s\n%v", c.name, f.Severity, f.Says, f.Remedies)
 		}
+		asTuneSays(t, c.name, f.Remedies)
+	}
+}
+
+// asTuneSays checks that no remedy wants what weir tune writes as a comment only, or says of it why.
+func asTuneSays(t *testing.T, name string, remedies []Remedy) {
+	t.Helper()
+	for _, m := range remedies {
+		if strings.Contains(m.Command, "bindthreads") || strings.Contains(m.Command, "maxthreads") && !strings.Contains(m.Text, "measured only with option RSS") {
+			t.Errorf("%s: %+v", name, m)
+		}
 	}
 }
