@@ -80,23 +80,30 @@ func (r *reader) routes() {
 		return // weir makes the routes to all networks, or none
 	}
 	for i := range f.Peers {
-		p, led := &f.Peers[i], 0
+		p, led, near := &f.Peers[i], 0, 0
 		var without []netip.Prefix
 		for _, n := range p.Allowed {
 			switch {
 			case n.Bits() == 0:
 			case slices.ContainsFunc(f.added, func(a added) bool { return a.to == n }):
 				led++
+			case f.connected(n):
+				near++
 			default:
 				without = append(without, n)
 			}
 		}
-		p.NoRoute = len(without) > 0
-		if p.NoRoute && led > 0 {
+		p.NoRoute = len(without) > 0 || led == 0 && near > 0
+		if len(without) > 0 && led > 0 {
 			r.line = p.line
 			r.note(undone(fmt.Sprintf("no command adds a route to %s: weir makes routes to all networks of a peer, or to none", without[0])))
 		}
 	}
+}
+
+// connected reports whether a network is inside one of the interface's own, to which no command needs to add a route.
+func (f *File) connected(n netip.Prefix) bool {
+	return slices.ContainsFunc(f.Addresses, func(a netip.Prefix) bool { return a.Bits() <= n.Bits() && a.Contains(n.Addr()) })
 }
 
 // shellWords returns the words of a command, if a shell would do nothing with it but take off quotes.
