@@ -66,6 +66,7 @@ type Address struct {
 	Static     bool       // unlimited lifetime, so not from DHCP or router advertisements
 	Deprecated bool       // not for new connections
 	Tentative  bool       // not yet proven unique
+	Temporary  bool       // IPv6: one of those that change from day to day (RFC 8981)
 }
 
 // Port reports whether the link's master handles its frames. The link then has no hooks
@@ -271,6 +272,7 @@ func linkAddresses() (map[int][]Address, error) {
 			Static:     r.Flags&unix.IFA_F_PERMANENT != 0,
 			Deprecated: r.Flags&unix.IFA_F_DEPRECATED != 0,
 			Tentative:  r.Flags&unix.IFA_F_TENTATIVE != 0,
+			Temporary:  ip.Unmap().Is6() && r.Flags&unix.IFA_F_TEMPORARY != 0, // of IPv4 the bit says that it is a secondary one
 		})
 	}
 	return all, nil

@@ -97,6 +97,21 @@ func TestLinks(t *testing.T) {
 		if err := netlink.LinkSetMaster(port, bridge); err != nil {
 			return err
 		}
+		lan, err := netlink.LinkByName("lan0")
+		if err != nil {
+			return err
+		}
+		second := &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(192, 168, 1, 2), Mask: net.CIDRMask(24, 32)}}
+		managed := &netlink.Addr{ // the kernel adds a temporary one
+			IPNet: &net.IPNet{IP: net.ParseIP("2001:db8::1"), Mask: net.CIDRMask(64, 128)}, Flags: unix.IFA_F_NODAD | unix.IFA_F_MANAGETEMPADDR,
+		}
+		err = errors.Join(
+			os.WriteFile("/proc/sys/net/ipv6/conf/lan0/use_tempaddr", []byte("2"), 0),
+			netlink.AddrAdd(lan, second), netlink.AddrAdd(lan, managed),
+		)
+		if err != nil {
+			return err
+		}
 		links, err := netif.Links()
 		if err != nil {
 			return err
@@ -121,6 +136,16 @@ func TestLinks(t *testing.T) {
 		want := netif.Address{Prefix: netip.MustParsePrefix("192.168.1.1/24"), Static: true}
 		if len(lanLink.Addresses) == 0 || lanLink.Addresses[0] != want {
 			t.Errorf("addresses of lan0 are %+v, want %+v first", lanLink.Addresses, want)
+		}
+		var temporary []netip.Addr
+		for _, a := range lanLink.Addresses {
+			if a.Temporary {
+				temporary = append(temporary, a.Prefix.Addr())
+			}
+		}
+		network := netip.MustParsePrefix("2001:db8::/64")
+		if len(temporary) != 1 || !network.Contains(temporary[0]) || temporary[0] == network.Addr().Next() {
+			t.Errorf("%v are temporary, of %+v", temporary, lanLink.Addresses)
 		}
 		return nil
 	})
