@@ -59,9 +59,10 @@ type box struct {
 	engines []rundir.Engine // of the trees of queues
 	cores   map[string]int  // that go on with what the kernel holds, by the name of the tree
 
-	spreads   spreading // frames that other cores take
-	routeMTUs routeMTUs
-	former    former
+	spreads     spreading // frames that other cores take
+	routeMTUs   routeMTUs
+	former      former
+	formerTimer *time.Timer // when one that is gone may count as replaced
 
 	manyAddresses  string // the last warning about too many addresses
 	prefetchGain   gain

@@ -7,11 +7,14 @@ import (
 	"io/fs"
 	"net/netip"
 	"slices"
+	"sync"
+	"time"
 
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/rundir"
 	"weir/internal/fw/state"
 	"weir/internal/host/netif"
+	"weir/pf/resolve"
 )
 
 // former is what is known of the addresses that interfaces have and had. The states of one that another has taken the place of end:
@@ -25,38 +28,65 @@ type former struct {
 type formerAddress struct {
 	Interface string     `json:"interface"`
 	Addr      netip.Addr `json:"addr"`
-	First     bool       `json:"first"` // of its family there, when it was seen last
+	First     bool       `json:"first"`               // of its family there, when it was seen last
+	Temporary bool       `json:"temporary,omitempty"` // of IPv6
+	Turn      uint64     `json:"turn"`                // in which it came
+	Back      bool       `json:"back,omitempty"`      // it was gone before, and remembered
 	Gone      bool       `json:"gone,omitempty"`
-	Turn      uint64     `json:"turn"` // in which it came
+	Went      uint64     `json:"went,omitempty"` // the turn in which it went
+	Since     time.Time  `json:"since"`          // when it came or went
 }
 
-// mostGone is how many addresses are remembered that are gone.
-const mostGone = 256
+const (
+	// mostGone is how many addresses are remembered that are gone.
+	mostGone = 256
+	// returnPatience is how long an address may be gone before one replaces it that was there before. A DHCP client that starts anew
+	// removes its address, and asks for it again.
+	returnPatience = 30 * time.Second
+)
 
 // look follows the addresses of the machine, and reports whether anything is another than before.
-func (f *former) look(links []netif.Link) (changed bool) {
+func (f *former) look(links []netif.Link, at time.Time) (changed bool) {
+	type key struct {
+		on   string
+		addr netip.Addr
+	}
+	f.Turn++
+	known := make(map[key]*formerAddress, len(f.Known))
+	for i := range f.Known {
+		known[key{f.Known[i].Interface, f.Known[i].Addr}] = &f.Known[i]
+	}
 	var now []formerAddress
+	here := make(map[key]bool)
 	for i := range links {
 		first := map[bool]bool{true: true, false: true} // by whether it is IPv4
 		for _, a := range links[i].Addresses {
 			addr := a.Prefix.Addr()
-			if a.Tentative || addr.IsLinkLocalUnicast() || addr.IsLoopback() {
+			k := key{links[i].Name, addr}
+			if a.Tentative || addr.IsLinkLocalUnicast() || addr.IsLoopback() || here[k] {
 				continue
 			}
-			now = append(now, formerAddress{Interface: links[i].Name, Addr: addr, First: first[addr.Is4()]})
+			n := formerAddress{Interface: links[i].Name, Addr: addr, Turn: f.Turn, Since: at}
+			if was := known[k]; was != nil && was.Gone {
+				n.Back = true
+			} else if was != nil {
+				n = *was
+			}
+			n.First, n.Temporary = first[addr.Is4()], a.Temporary
+			now = append(now, n)
 			first[addr.Is4()] = first[addr.Is4()] && a.Deprecated
+			here[k] = true
 		}
 	}
-	f.Turn++
-	for i := range now {
-		now[i].Turn = f.Turn
-		if at := slices.IndexFunc(f.Known, now[i].same); at >= 0 && !f.Known[at].Gone {
-			now[i].Turn = f.Known[at].Turn
+	var gone []formerAddress
+	for _, a := range f.Known {
+		if here[key{a.Interface, a.Addr}] {
+			continue
 		}
-	}
-	gone := slices.DeleteFunc(slices.Clone(f.Known), func(a formerAddress) bool { return slices.ContainsFunc(now, a.same) })
-	for i := range gone {
-		gone[i].Gone = true
+		if !a.Gone {
+			a.Gone, a.Went, a.Since = true, f.Turn, at
+		}
+		gone = append(gone, a)
 	}
 	now = append(now, gone[max(0, len(gone)-mostGone):]...)
 	slices.SortStableFunc(now, func(a, b formerAddress) int { return cmp.Compare(a.Turn, b.Turn) })
@@ -65,28 +95,74 @@ func (f *former) look(links []netif.Link) (changed bool) {
 	return changed
 }
 
-func (a formerAddress) same(b formerAddress) bool {
-	return a.Interface == b.Interface && a.Addr == b.Addr
+// replaced returns the addresses that are gone and that another one has replaced, and forgets them. If more will be so without any
+// change, wait is the time until then. onlyFirst reports whether only the first address of each family counts on an interface.
+func (f *former) replaced(now time.Time, onlyFirst func(name string) bool) (all []formerAddress, wait time.Duration) {
+	type place struct {
+		on  string
+		is4 bool
+	}
+	here := make(map[place][]*formerAddress) // in the order in which they came
+	at := func(a *formerAddress) place { return place{a.Interface, a.Addr.Is4()} }
+	for i := range f.Known {
+		if a := &f.Known[i]; !a.Gone {
+			here[at(a)] = append(here[at(a)], a)
+		}
+	}
+	f.Known = slices.DeleteFunc(slices.Clone(f.Known), func(a formerAddress) bool {
+		if !a.Gone {
+			return false
+		}
+		rest, some := a.left(here[at(&a)], onlyFirst, now)
+		switch {
+		case some && rest <= 0:
+			all = append(all, a)
+		case some && (wait == 0 || rest < wait):
+			wait = rest
+		}
+		return some && rest <= 0
+	})
+	return all, wait
 }
 
-// replaced returns the addresses that are gone and whose interface has a later one of their family, and forgets them. An address
-// that has only moved away, as those of VRRP do, leaves none behind that came after it: it may come back, and connections go on.
-func (f *former) replaced() (all []formerAddress) {
-	f.Known = slices.DeleteFunc(slices.Clone(f.Known), func(a formerAddress) bool {
-		later := a.Gone && slices.ContainsFunc(f.Known, func(b formerAddress) bool {
-			return !b.Gone && b.Interface == a.Interface && b.Addr.Is4() == a.Addr.Is4() && b.Turn > a.Turn
-		})
-		if later {
-			all = append(all, a)
+// left returns the time until an address that is gone counts as replaced by one of those that are there; some: there is one that will
+// replace it. One that came when it went, or later, does so at once. One that was there before, or has come back, does so after a while: the
+// one that is gone may come back, too. Older ones never do: what remains when an address of VRRP moves away is older, and its connections
+// go on when it returns. A temporary address replaces only its like.
+func (a *formerAddress) left(here []*formerAddress, onlyFirst func(name string) bool, now time.Time) (rest time.Duration, some bool) {
+	for _, b := range slices.Backward(here) {
+		if b.Turn <= a.Turn {
+			break
 		}
-		return later
-	})
-	return all
+		if b.Temporary && !a.Temporary || !b.First && onlyFirst(b.Interface) {
+			continue
+		}
+		if b.Turn >= a.Went && !b.Back {
+			return 0, true
+		}
+		since := a.Since
+		if b.Since.After(since) {
+			since = b.Since
+		}
+		if d := since.Add(returnPatience).Sub(now); !some || d < rest {
+			rest, some = d, true
+		}
+	}
+	return rest, some
 }
 
 // has reports whether an interface has an address.
 func (f *former) has(addr netip.Addr) bool {
 	return slices.ContainsFunc(f.Known, func(a formerAddress) bool { return a.Addr == addr && !a.Gone })
+}
+
+// notAfter mends times after now: the clock may have been set back since, and the wait would be as long.
+func (f *former) notAfter(now time.Time) {
+	for i := range f.Known {
+		if f.Known[i].Since.After(now) {
+			f.Known[i].Since = now
+		}
+	}
 }
 
 // readFormer reads what the daemon before this one has known.
@@ -95,16 +171,19 @@ func (b *box) readFormer() {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		b.cfg.Log.Warn("read which addresses the interfaces had", "error", err)
 	}
+	b.former.notAfter(time.Now())
 }
 
-// endFormer ends the states of addresses that others have taken the place of: of PPPoE interfaces, and of those that rules translate
-// to. Translations have the new ones already.
+// endFormer ends the states of replaced addresses: of PPPoE interfaces, and of those that rules translate to. Translations have the new
+// ones already.
 func (b *box) endFormer(m *machine) error {
-	now := b.former
-	changed := now.look(m.links)
+	now, of := b.former, b.uses(m)
+	at := time.Now()
+	changed := now.look(m.links, at)
+	replaced, wait := now.replaced(at, func(name string) bool { return of(name) == use{first: true} })
 	var gone []netip.Addr
-	for _, a := range now.replaced() {
-		if !now.has(a.Addr) && b.translatesTo(&a, m) {
+	for _, a := range replaced {
+		if u := of(a.Interface); (u.all || u.first && a.First) && !now.has(a.Addr) {
 			gone = append(gone, a.Addr)
 		}
 	}
@@ -115,13 +194,19 @@ func (b *box) endFormer(m *machine) error {
 			})
 		})
 		if err != nil {
-			return fmt.Errorf("end the states of addresses that others have taken the place of: %w", err)
+			return fmt.Errorf("end the states of replaced addresses: %w", err)
 		}
 		if ended > 0 {
-			b.cfg.Log.Info("ended the states of addresses that others have taken the place of", "addresses", gone, "states", ended)
+			b.cfg.Log.Info("ended the states of replaced addresses", "addresses", gone, "states", ended)
 		}
 	}
-	if b.former = now; changed {
+	if b.formerTimer != nil {
+		b.formerTimer.Stop()
+	}
+	if wait > 0 {
+		b.formerTimer = time.AfterFunc(wait, func() { signal(b.again) })
+	}
+	if b.former = now; changed || len(replaced) > 0 {
 		if err := rundir.WriteJSON(b.cfg.Folder.Addresses(), &now); err != nil {
 			b.cfg.Log.Error("record the addresses of the interfaces", "error", err)
 		}
@@ -129,14 +214,21 @@ func (b *box) endFormer(m *machine) error {
 	return nil
 }
 
-// translatesTo reports whether rules translate to an address of an interface by its name, or the interface is a PPPoE session.
-func (b *box) translatesTo(a *formerAddress, m *machine) bool {
-	for i, n := range m.snapshot(b.rules.options.Groups).Interfaces {
-		if n.Name != a.Interface {
-			continue
+// use is which addresses of an interface states may be translated to: all, or the first of each family.
+type use struct{ first, all bool }
+
+// uses returns to which addresses of an interface rules translate by its name. Of a PPPoE session all count.
+func (b *box) uses(m *machine) func(name string) use {
+	interfaces := sync.OnceValue(func() []ruleset.Interface { return m.snapshot(b.rules.options.Groups).Interfaces })
+	rules := sync.OnceValue(func() []*resolve.Rule { return slices.Concat(b.rules.lists, b.rules.rules) })
+	known := make(map[string]use)
+	return func(name string) use {
+		u, ok := known[name]
+		if i := slices.IndexFunc(m.links, func(l netif.Link) bool { return l.Name == name }); !ok && i >= 0 {
+			u.first, u.all = ruleset.TranslatesTo(rules(), &interfaces()[i])
+			u.all = u.all || m.links[i].Kind == netif.PPPoE
+			known[name] = u
 		}
-		first, all := ruleset.TranslatesTo(slices.Concat(b.rules.lists, b.rules.rules), &n)
-		return all || first && a.First || m.links[i].Kind == netif.PPPoE
+		return u
 	}
-	return false
 }
