@@ -43,7 +43,11 @@ func HopsOf(rules []*resolve.Rule) []Hop {
 // TranslatesTo reports whether rules translate to what an interface's addresses are at the time: to all, or to the first of each family.
 func TranslatesTo(rules []*resolve.Rule, i *Interface) (first, all bool) {
 	for _, r := range rules {
-		for _, t := range []*resolve.Translation{r.Nat, r.Rdr} {
+		translations := []*resolve.Translation{r.Nat, r.Rdr}
+		if r.AfTo != nil {
+			translations = append(translations, r.AfTo.From, r.AfTo.To)
+		}
+		for _, t := range translations {
 			if t == nil {
 				continue
 			}
