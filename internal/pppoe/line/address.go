@@ -84,6 +84,9 @@ func (d Device) Deprecate() error {
 			continue // somebody has set it, or it is not used any more
 		}
 		a.PreferedLft = 0
+		if a.ValidLft == forever {
+			a.ValidLft = forever - 1 // else the kernel takes it for one that somebody has set
+		}
 		err = errors.Join(err, netlink.AddrReplace(l, a))
 	}
 	if err != nil {
