@@ -343,6 +343,10 @@ func (s *dial) up(e *client.Event) error {
 	b.lines.mu.Lock()
 	delete(b.lines.ending, s.of.Name)
 	b.lines.mu.Unlock()
+	var deprecated error
+	if r, ok := s.dialler.record(s.of.Name); !ok || r.Saved.Ref != at.Ref { // before a router of this session can advertise any
+		deprecated = s.device.Deprecate()
+	}
 	err := b.lines.do(func(p *line.Programs) error {
 		return p.Enter(line.Session{
 			Device: s.device, Carrier: at.Interface, ID: at.ID, Peer: at.Peer, Local: at.Local, MTU: at.MTU, Magic: at.Magic,
@@ -352,10 +356,7 @@ func (s *dial) up(e *client.Event) error {
 		return err
 	}
 	addresses := line.Addresses{IPv4: at.IPv4, PeerIPv4: at.PeerIPv4, IPv6: client.LinkLocal(at.ID6), PeerIPv6: client.LinkLocal(at.PeerID6)}
-	err = errors.Join(s.device.Describe(net.HardwareAddr(at.Local[:]), int(min(at.MTU, at.MRU))), s.device.SetCarrier(true), s.device.SetAddresses(addresses))
-	if r, ok := s.dialler.record(s.of.Name); !ok || r.Saved.Ref != at.Ref {
-		err = errors.Join(err, s.device.Deprecate())
-	}
+	err = errors.Join(deprecated, s.device.Describe(net.HardwareAddr(at.Local[:]), int(min(at.MTU, at.MRU))), s.device.SetCarrier(true), s.device.SetAddresses(addresses))
 	if at.ID6 != 0 {
 		err = errors.Join(err, s.device.AcceptAdvertisements())
 	}
