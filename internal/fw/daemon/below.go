@@ -52,8 +52,8 @@ func interfaceNamed(name string) (*net.Interface, error) {
 	return n, nil
 }
 
-// watchBelow tells the client what has become of the session's interface, and of the one below. One that was made anew, or has another Ethernet address,
-// is another one to concentrators, and to the client's sockets, which do not say so.
+// watchBelow tells the client what has become of the session's interface, and of the one below. An interface below that was made anew, or has
+// another Ethernet address, is another one to concentrators, and to the client's sockets, which do not say so.
 func (s *dial) watchBelow() {
 	n, err := interfaceNamed(s.of.On)
 	was := s.running.on
