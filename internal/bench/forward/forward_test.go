@@ -207,7 +207,7 @@ func TestForwardTurns(t *testing.T) {
 func TestForwardRemovesTurns(t *testing.T) {
 	testenv.NeedRoot(t)
 	o := shortOptions(paths.Redirect)
-	o.Program = testenv.BuildWeir(t)
+	o.Program = testenv.BuildWeir(t) // as in TestForwardEnds
 	if _, err := lab.Up(t.Context(), lab.Options{Name: o.Name + "-7"}); err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestForwardSkips(t *testing.T) {
 func TestForwardEnds(t *testing.T) {
 	testenv.NeedRoot(t)
 	o := shortOptions(paths.Kernel)
-	o.Runs = 1000
+	o.Runs, o.Program = 1000, testenv.BuildWeir(t) // it is asked what is left; this program would run all tests again
 	if _, err := lab.Up(context.Background(), lab.Options{Name: o.Name}); err != nil {
 		t.Fatal(err)
 	}
