@@ -128,7 +128,8 @@ struct shared {
 	__u32 gc_lock;		     /* 1: a timer takes its part of that walk		*/
 	__u32 gc_source;	     /* cursor over the sources				*/
 	__u32 timeout_part;	     /* by how much timeouts are scaled, in 1024ths	*/
-	__u8 pad0[28];
+	__u32 homes;		     /* indices that homes are among (state/home.h); also by packets that make states */
+	__u8 pad0[24];
 	/* written by the daemon */
 	__u32 heartbeat;	     /* tick at which the daemon was last alive	*/
 	__u32 route_generation;	     /* bumped at route events, also by packets that notice one */

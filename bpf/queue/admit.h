@@ -33,10 +33,12 @@ static __always_inline __u64 queue_key(const struct queue_ask *a, __u32 epoch)
 
 /* Returns the place of a connection's counter, if no other one has taken it: the first to be
  * looked at of QUEUE_WAYS in a row. It depends on the number of the state alone. So it can be
- * read before anything else is known of the packet. */
+ * read before anything else is known of the packet. States lie close together while there are
+ * few (state/home.h), and so do their counters. The two directions of two states share
+ * QUEUE_WAYS places, so each may meet two trees. */
 static __always_inline __u32 queue_place_of(__u32 flow)
 {
-	return (__u32)((__u64)(flow & (QUEUE_FLOWS - 1)) * QUEUE_MIX >> 32) & (queue_slots - 1);
+	return flow << 1 & (queue_slots - 1);
 }
 
 /* Returns a number for the host that a packet belongs to. Defined with the hook. packet: what

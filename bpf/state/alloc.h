@@ -19,8 +19,10 @@ static __always_inline int alloc_count(void)
 	__u32 made = __sync_fetch_and_add(&shared.states_made, 1) + 1;
 
 	/* others may have made and released some since: then it is negative */
-	if ((__s32)(made - shared.states_released) <= (__s32)shared.limit)
+	if ((__s32)(made - shared.states_released) <= (__s32)shared.limit) {
+		homes_grow(made - shared.states_released);
 		return 1;
+	}
 	__sync_fetch_and_add(&shared.states_made, -1);
 	return 0;
 }
@@ -41,7 +43,7 @@ static __always_inline int alloc_try(struct alloc *p)
 }
 
 /* Tries the indices next to the home, where a hint is still found (but not beyond the
- * table's end), and then any. */
+ * table's end), and then any home. */
 static long alloc_step(__u32 n, void *data)
 {
 	struct alloc *p = data;
@@ -50,7 +52,7 @@ static long alloc_step(__u32 n, void *data)
 		p->index = p->index >= state_capacity ? 1 : p->index + 1;
 	} else {
 		p->random = alloc_random(p->random);
-		p->index = 1 + (__u32)((__u64)p->random * state_capacity >> 32);
+		p->index = 1 + (__u32)((__u64)p->random * *(volatile __u32 *)&shared.homes >> 32);
 	}
 	return alloc_try(p);
 }

@@ -41,6 +41,7 @@ static __always_inline void gc_timeouts(void)
 	shared.states = shared.states_made - shared.states_released;
 	part = limit_part(shared.states, shared.adaptive_start, shared.adaptive_end);
 	shared.timeout_part = part;
+	homes_fit(shared.states);
 	for (i = 0; i < PHASE_COUNT; i++)
 		shared.timeout[i] = (__u64)shared.timeout_set[i] * part / 1024;
 	shared.timeout_frag = shared.timeout_frag_set;

@@ -20,6 +20,7 @@
 
 #include "shared.h"
 #include "state/bound.h"
+#include "state/home.h"
 
 /* kept; the hints of states, a cache line of them together: state n is word n % HINTS of
  * value n / HINTS. */

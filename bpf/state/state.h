@@ -241,12 +241,6 @@ static __always_inline struct state *state_get(__u32 index)
 /* Reads a line of memory that is needed soon: reads in a row are waited for only once. */
 #define touch(field) asm volatile("" ::"r"(*(const volatile __u32 *)&(field)))
 
-/* Returns the home of a state, by the hash of its first tuple: 1 to state_capacity. */
-static __always_inline __u32 state_home(__u64 hash)
-{
-	return 1 + (__u32)((hash >> 32) * state_capacity >> 32);
-}
-
 /* Whether the number's state and direction have this tuple. */
 static __always_inline int state_has_tuple(__u32 number, const struct tuple *t)
 {

@@ -206,7 +206,7 @@ func TestWrongHint(t *testing.T) {
 	for ; ; port++ {
 		tuple.Sport = fromWire(port)
 		hash := tuple.hash(newHashKeys(h.dp.ledger.HashSeed))
-		if 1+uint32((hash>>32)*uint64(stateCapacity(tables.limit()))>>32) == index {
+		if 1+uint32((hash>>32)*uint64(tables.shared.Homes)>>32) == index {
 			break
 		}
 	}

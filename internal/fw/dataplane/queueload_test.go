@@ -64,7 +64,7 @@ func TestQueueManyActive(t *testing.T) {
 	}{
 		{"1,000 classes", 1, 1000, 100_000, 95_000},
 		{"4,095 classes", 1, 4094, 262_144, 200_000},
-		{"255 trees", 255, 15, 262_144, 200_000},
+		{"255 trees", 255, 15, 262_144, 150_000}, // the others have been served meanwhile
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all := wideTrees(c.trees, c.classes, 10_000_000_000)

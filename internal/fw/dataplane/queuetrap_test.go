@@ -55,7 +55,7 @@ func TestQueueCubicBesideSparse(t *testing.T) {
 // sameSet returns numbers of connections whose counters are looked for in the same set of the table.
 func sameSet(slots uint32, n int) (all []uint32) {
 	set := func(number uint32) uint32 {
-		return uint32(uint64(number)*queueMix>>32) & (slots - 1) &^ (queueWays - 1)
+		return number << 1 & (slots - 1) &^ (queueWays - 1)
 	}
 	for number := uint32(1); len(all) < n; number++ {
 		if set(number) == set(1) {

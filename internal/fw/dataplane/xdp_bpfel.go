@@ -1411,7 +1411,8 @@ type xdpShared struct {
 	GcLock          uint32
 	GcSource        uint32
 	TimeoutPart     uint32
-	Pad0            [28]uint8
+	Homes           uint32
+	Pad0            [24]uint8
 	Heartbeat       uint32
 	RouteGeneration uint32
 	TimeoutSet      [14]uint32

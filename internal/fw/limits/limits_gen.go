@@ -22,6 +22,8 @@ const (
 	TuplesTries       = 64
 	NatPortTries      = 1024
 	HomeProbes        = 3
+	HomesLeast        = 8192
+	HomesFactor       = 16
 	HintProbes        = 8
 	AllocTries        = 64
 	DeadGrace         = 10

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Homes: the index at which a state is looked for first, by the hash of its first tuple.
+ *
+ * A page of memory holds 16 states. If few states lay all over the table, each would have a
+ * page to itself, and a core knows the addresses of 1,500 to 3,000 pages only (its TLB). So
+ * all homes are among the first HOMES_LEAST indices, and among HOMES_FACTOR times as many
+ * when more than half of those are taken.
+ *
+ * States do not move. Those from before a change are found by the tuple table, and have no
+ * hints: they are one of 2 * HOMES_FACTOR of the states that there is room for after it. The
+ * timer takes homes back when one of eight of the smaller number is enough. Then states from
+ * before the growth are at home again.
+ */
+#ifndef WEIR_STATE_HOME_H
+#define WEIR_STATE_HOME_H
+
+#include "shared.h"
+
+/* Returns how many homes there are for so many states, at most state_capacity. */
+static __always_inline __u32 homes_for(__u32 count)
+{
+	__u32 homes = HOMES_LEAST;
+
+	if (homes < 2 * count)
+		homes *= HOMES_FACTOR;
+	if (homes < 2 * count)
+		homes *= HOMES_FACTOR;
+	return homes < 2 * count || homes > state_capacity / 2 ? state_capacity : homes;
+}
+
+/* Gives states more homes when half are taken. */
+static __always_inline void homes_grow(__u32 count)
+{
+	__u32 homes = *(volatile __u32 *)&shared.homes;
+
+	if (2 * count > homes && homes < state_capacity)
+		*(volatile __u32 *)&shared.homes = homes_for(count);
+}
+
+/* By the timer: gives them fewer when these would be taken by one of eight, or sets them first. */
+static __always_inline void homes_fit(__u32 count)
+{
+	__u32 homes = homes_for(4 * count);
+
+	if (homes < shared.homes || shared.homes > state_capacity)
+		shared.homes = homes;
+	homes_grow(count ? count : 1);
+}
+
+/* Returns the home of a state, by the hash of its first tuple: 1 to shared.homes. */
+static __always_inline __u32 state_home(__u64 hash)
+{
+	return 1 + (__u32)((hash >> 32) * *(volatile __u32 *)&shared.homes >> 32);
+}
+
+#endif
