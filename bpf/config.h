@@ -44,9 +44,11 @@
 /* A state's home, and the indices next to it, at which a tuple is searched before the
  * tuple table is read. */
 #define HOME_PROBES	   3
-/* Homes while there are few states, and by how much they grow (state/home.h). */
+/* Homes while there are few states, and by how much they grow (state/home.h), and ticks
+ * within which a quarter of them is taken if far more states are to come. */
 #define HOMES_LEAST	   8192
 #define HOMES_FACTOR	   16
+#define HOMES_LATELY	   32
 /* The same for hints: those of 16 states are neighbours. */
 #define HINT_PROBES	   8
 /* Indices that a new state tries: those first, and then any. At most three of four are

@@ -129,7 +129,9 @@ struct shared {
 	__u32 gc_source;	     /* cursor over the sources				*/
 	__u32 timeout_part;	     /* by how much timeouts are scaled, in 1024ths	*/
 	__u32 homes;		     /* indices that homes are among (state/home.h); also by packets that make states */
-	__u8 pad0[24];
+	__u32 states_lately;	     /* in use at lately_at			*/
+	__u32 lately_at;	     /* tick; a new one after HOMES_LATELY	*/
+	__u8 pad0[16];
 	/* written by the daemon */
 	__u32 heartbeat;	     /* tick at which the daemon was last alive	*/
 	__u32 route_generation;	     /* bumped at route events, also by packets that notice one */

@@ -7,6 +7,9 @@
  * all homes are among the first HOMES_LEAST indices, and among HOMES_FACTOR times as many
  * when more than half of those are taken.
  *
+ * If a quarter is taken within HOMES_LATELY ticks, far more may be about to come: then homes are all over
+ * the table at once.
+ *
  * States do not move. Those from before a change are found by the tuple table, and have no
  * hints: they are one of 2 * HOMES_FACTOR of the states that there is room for after it. The
  * timer takes homes back when one of eight of the smaller number is enough. Then states from
@@ -33,9 +36,10 @@ static __always_inline __u32 homes_for(__u32 count)
 static __always_inline void homes_grow(__u32 count)
 {
 	__u32 homes = *(volatile __u32 *)&shared.homes;
+	__s32 lately = count - shared.states_lately;
 
 	if (2 * count > homes && homes < state_capacity)
-		*(volatile __u32 *)&shared.homes = homes_for(count);
+		*(volatile __u32 *)&shared.homes = lately > (__s32)(homes / 4) ? state_capacity : homes_for(count);
 }
 
 /* By the timer: gives them fewer when these would be taken by one of eight, or sets them first. */
@@ -43,9 +47,13 @@ static __always_inline void homes_fit(__u32 count)
 {
 	__u32 homes = homes_for(4 * count);
 
-	if (homes < shared.homes || shared.homes > state_capacity)
+	if (shared.now - shared.lately_at >= HOMES_LATELY) {
+		shared.states_lately = count;
+		shared.lately_at = shared.now;
+	}
+	if (homes < shared.homes || !shared.homes || shared.homes > state_capacity)
 		shared.homes = homes;
-	homes_grow(count ? count : 1);
+	homes_grow(count);
 }
 
 /* Returns the home of a state, by the hash of its first tuple: 1 to shared.homes. */

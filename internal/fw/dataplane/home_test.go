@@ -66,3 +66,19 @@ func TestHomes(t *testing.T) {
 	send(few, "state") // made when there were more homes
 	send(few-1, "rule")
 }
+
+// States that come one after the other get some more homes. If many come at once, homes are all over the table.
+func TestHomesGrow(t *testing.T) {
+	const few, limit = limits.HomesLeast / 2, 250_000
+	for lately, want := range map[uint32]uint32{few: limits.HomesLeast * limits.HomesFactor, 0: stateCapacity(limit)} {
+		h := newHarness(t, fmt.Sprintf("set limit states %d\npass", limit))
+		shared := h.dp.tables.shared
+		shared.Homes, shared.StatesMade, shared.StatesLately = limits.HomesLeast, few, lately
+		if r := h.in(h.xdp, "lan", "udp 192.168.1.10:1000 > 198.51.100.9:53"); r.reason != "rule" {
+			t.Fatalf("%s %s", r.verdict, r.reason)
+		}
+		if shared.Homes != want {
+			t.Errorf("of %d states %d are new: %d homes, want %d", few+1, few+1-lately, shared.Homes, want)
+		}
+	}
+}

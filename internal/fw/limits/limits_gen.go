@@ -24,6 +24,7 @@ const (
 	HomeProbes        = 3
 	HomesLeast        = 8192
 	HomesFactor       = 16
+	HomesLately       = 32
 	HintProbes        = 8
 	AllocTries        = 64
 	DeadGrace         = 10

@@ -374,7 +374,9 @@ type RulesShared struct {
 	GcSource        uint32
 	TimeoutPart     uint32
 	Homes           uint32
-	Pad0            [24]uint8
+	StatesLately    uint32
+	LatelyAt        uint32
+	Pad0            [16]uint8
 	Heartbeat       uint32
 	RouteGeneration uint32
 	TimeoutSet      [14]uint32
