@@ -54,6 +54,9 @@ func Redact(s *Snapshot) {
 	for name, why := range s.Unreadable {
 		s.Unreadable[name] = r.text(why)
 	}
+	for i := range s.Log {
+		s.Log[i].Text = r.text(s.Log[i].Text)
+	}
 	s.Host.Machine = r.text(s.Host.Machine)
 	s.Redacted = true
 }

@@ -39,6 +39,7 @@ type Snapshot struct {
 	BSD        *BSD              `json:"bsd,omitempty"`    // what FreeBSD's own tools tell; nil: nothing was read
 	Workers    []Worker          `json:"workers,omitzero"` // instances of a firewall that runs several
 	Tunnels    []Tunnel          `json:"tunnels,omitzero"`
+	Log        []Message         `json:"log,omitzero"` // what of the kernel's log doctor knows
 
 	// Seconds is the time between Before and After. Wished is the time asked for.
 	Seconds float64   `json:"seconds,omitempty"`

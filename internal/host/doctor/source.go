@@ -19,11 +19,12 @@ var sources = []struct {
 	{"pfctl -si", readPF},
 	{"top -P, vmstat -i and netstat -m", readBSDTools},
 	{"fw ctl affinity -l and cpmq get -v", readSplit},
+	{"dmesg", readKernelLog},
 }
 
 // Read reads a snapshot from a bundle, compressed or not, or from the output of sysctl -a
-// (Linux, FreeBSD), pfctl -si, FreeBSD's top -P, vmstat -i and netstat -m, or Check Point's
-// fw ctl affinity -l and cpmq get -v. The error wraps [ErrForeign] if the text is in none of these forms, or has a line that does
+// (Linux, FreeBSD), pfctl -si, FreeBSD's top -P, vmstat -i and netstat -m, Check Point's
+// fw ctl affinity -l and cpmq get -v, or dmesg. The error wraps [ErrForeign] if the text is in none of these forms, or has a line that does
 // not belong there.
 func Read(r io.Reader) (*Snapshot, error) {
 	text, err := readAll(r)
@@ -45,5 +46,5 @@ func Read(r io.Reader) (*Snapshot, error) {
 		s.Format, s.Version, s.Source = Format, Version, form.name+s.Source
 		return s, nil
 	}
-	return nil, fmt.Errorf("%w: neither a bundle of weir doctor, nor the output of sysctl -a, of pfctl -si, of top -P, vmstat -i and netstat -m, or of fw ctl affinity -l and cpmq get -v", ErrForeign)
+	return nil, fmt.Errorf("%w: neither a bundle of weir doctor, nor the output of sysctl -a, of pfctl -si, of top -P, vmstat -i and netstat -m, of fw ctl affinity -l and cpmq get -v, or of dmesg with a message that doctor knows", ErrForeign)
 }

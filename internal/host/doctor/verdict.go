@@ -71,6 +71,7 @@ func Examine(s *Snapshot, skip []string) (*Report, error) {
 		judged := CheckResult{ID: c.ID, Title: c.Title, State: Skipped}
 		if !slices.Contains(skip, c.ID) {
 			r.runCheck(c, v, &judged)
+			r.addLogged(c, v, &judged)
 		}
 		r.Checks = append(r.Checks, judged)
 	}
@@ -157,6 +158,9 @@ func (v *view) notes() (notes []string) {
 	}
 	if v.Unreadable["threads"] != "" {
 		notes = append(notes, "what the kernel's threads do is not known: "+v.Unreadable["threads"])
+	}
+	if v.Unreadable["log"] != "" {
+		notes = append(notes, "the kernel's log was not readable ("+v.Unreadable["log"]+"): what happened before is not seen")
 	}
 	switch w := v.Watched; {
 	case w != nil && w.Seconds > 0:

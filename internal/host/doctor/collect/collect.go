@@ -153,6 +153,7 @@ func (r *reader) facts() error {
 	r.markRules()
 	r.policies()
 	r.hooks()
+	r.log()
 	return nil
 }
 

@@ -1,0 +1,209 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/pattern"
+	"weir/internal/units"
+)
+
+// Message is what the kernel's log says of one thing, of which doctor knows the meaning.
+type Message struct {
+	Text  string `json:"text"`            // the last of them, without its time
+	Count int    `json:"count,omitempty"` // how many like it there were; 0: one
+	// Ago is the time since the last of them, in seconds; nil: unknown.
+	Ago *float64 `json:"seconds_ago,omitempty"`
+}
+
+// recent is the age up to which a message is about what happens now and then, in seconds. The
+// kernel's log is short, and a fault of last week may have been mended.
+const recent = 3600
+
+// logRule is one thing that the kernel says, and the finding that it is.
+type logRule struct {
+	form  *pattern.Pattern // its first group that is not empty is the device
+	check string
+	kind  string
+	least int    // how often it must have been said
+	says  string // %s is the device
+	// remedies may have %s for the device.
+	remedies []Remedy
+	expect   string
+}
+
+// logRules are what Linux and FreeBSD say when they lose packets or time. Each stands for a check
+// that looks for the same in counters: two seconds of them hardly ever see what happens once an hour.
+var logRules = []logRule{
+	{form: pattern.New(`(?:ip|nf)_conntrack: table full`), check: "CT-1",
+		says: "the kernel's connection tracking was full, and dropped packets (\"table full\")", expect: "no further message",
+		remedies: []Remedy{
+			{Command: "sysctl net.netfilter.nf_conntrack_count net.netfilter.nf_conntrack_max", Text: "see how near it is now, and set the second to twice as much (nf_conntrack_buckets with it)"},
+			{Command: "conntrack -L -o extended | awk '{print $3, $4}' | sort | uniq -c | sort -rn | head", Text: "see what fills it: many UDP or SYN_SENT entries of strangers are a flood or a scan, which a rule before tracking (notrack, drop in raw) keeps out"},
+		}},
+	{form: pattern.New(`neighbor table overflow|Neighbou?r table overflow`), check: "NEIGH-1",
+		says: "the table of neighbours was full: further hosts could not be reached (\"table overflow\")", expect: "no further message",
+		remedies: []Remedy{{Command: "sysctl net.ipv4.neigh.default.gc_thresh3 net.ipv6.neigh.default.gc_thresh3", Text: "set each to four times as much, gc_thresh2 to half and gc_thresh1 to a quarter of that; ip neigh show nud failed shows a scan"}}},
+	{form: pattern.New(`NETDEV WATCHDOG: ([\w.][\w.@-]*) \(|([\w.][\w.@-]*): NETDEV WATCHDOG|([\w.][\w.@-]*): (?:Detected (?:Hardware|Tx) Unit Hang|Reset adapter unexpectedly)|` +
+		`^([a-z]+\d+): (?i:watchdog timeout)|([\w.][\w.@-]*): .*lost tx completions.*Reset the device`), check: "HANG-1", kind: "send",
+		says: "%s stopped sending, and was reset", expect: "the card sends without a pause",
+		remedies: []Remedy{{Text: "without segmentation by the card first (Linux: ethtool -K %s tso off gso off; FreeBSD: ifconfig %s -tso), then without the slot's sleep (ASPM), then with another driver or release (realtek-re on FreeBSD, r8168 or r8125 on Linux)"}}},
+	{form: pattern.New(`page allocation failure: order:\d+, mode:(?:.*GFP_ATOMIC|0x[14]?0?20\b)`), check: "MEM-1",
+		says: "the kernel had no memory for packets (\"page allocation failure\")", expect: "no further message",
+		remedies: []Remedy{{Command: "sysctl vm.min_free_kbytes", Text: "set it to four times as much, at most a twentieth of the memory: the kernel then keeps more free for what cannot wait"}}},
+	{form: pattern.New(`TCP: out of memory|too many orphaned sockets`), check: "MEM-2",
+		says: "TCP's memory, or the number of its closed connections, was at its limit", expect: "no further message",
+		remedies: []Remedy{{Command: "cat /proc/net/sockstat; sysctl net.ipv4.tcp_mem net.ipv4.tcp_max_orphans", Text: "see which of the two is short; a file in /etc/sysctl.d that sets less than the kernel's own figures is better removed"}}},
+	{form: pattern.New(`Possible SYN flooding on port`), check: "SOCK-2", kind: "half",
+		says: "a listening socket's queue was full (\"Possible SYN flooding\")", expect: "connections open at once",
+		remedies: []Remedy{{Command: "ss -ltn", Text: "see which socket has Recv-Q near Send-Q: its program accepts too slowly, or asks for a short queue (net.core.somaxconn); many of ss -tn state syn-recv are a flood"}}},
+	{form: pattern.New(`nf_queue: full at \d+ entries`), check: "NFQ-1",
+		says: "the program that judges packets (NFQUEUE) did not keep up: its queue was full", expect: "no further message",
+		remedies: []Remedy{{Command: "cat /proc/net/netfilter/nfnetlink_queue", Text: "more queues (queue num 0-3 fanout), or bypass, which lets through what finds no room"}}},
+	{form: pattern.New(`Route cache is full|dst cache overflow`), check: "DST-1",
+		says: "the table of destinations was full", expect: "no further message",
+		remedies: []Remedy{{Command: "sysctl net.ipv6.route.max_size", Text: "raise it; Linux 6.3 and later have no limit"}}},
+	{form: pattern.New(`([\w.][\w.@-]*): received packet (?:on \S+ )?with own address as source`), check: "STORM-1", least: 3,
+		says: "frames that %s sent come back to it: the switches form a ring", expect: "no further message",
+		remedies: []Remedy{{Command: "bridge link", Text: "find the second way (two cables to one switch, an access point that is also a client); break it, or let spanning tree block it (ip link set dev %s type bridge stp_state 1)"}}},
+	{form: pattern.New(`(?:^|\s)([\w.][\w.@-]*): (?:NIC )?[Ll]ink is [Dd]own|^([a-z]+\d+): link state changed to DOWN`), check: "ERR-1", kind: "flap", least: 3,
+		says: "the link of %s goes down again and again", expect: "the link stays up",
+		remedies: []Remedy{{Text: "the cable or transceiver of %s first, then its other end; EEE off at both (Linux: ethtool --set-eee %s eee off); a fixed power-saving of the port"}}},
+	{form: pattern.New(`([\w.][\w.@-]*): .*[Dd]ownshift(?:ed| occurred)`), check: "LINK-1", kind: "speed",
+		says: "%s could not keep the speed that both ends have, and fell back (\"downshift\")", expect: "the full speed",
+		remedies: []Remedy{{Command: "ethtool %s", Text: "another cable (all four pairs), then the other port: at this speed frames were lost"}}},
+	{form: pattern.New(`cpu clock throttled|Package temperature above threshold`), check: "THR-1",
+		says: "the processor slowed itself down because of heat", expect: "the full clock under load",
+		remedies: []Remedy{{Command: "grep . /sys/class/thermal/thermal_zone*/temp", Text: "clean the fan, or cool the box; a lower limit of power keeps it from going up and down"}}},
+	{form: pattern.New(`UDP: bad checksum`), check: "SUM-1",
+		says: "packets came with wrong checksums, and were dropped (\"UDP: bad checksum\")", expect: "no further message",
+		remedies: []Remedy{{Text: "their sender is named there: it must fill in checksums without its card's help (ethtool -K … tx-checksum-ip-generic off, on its card or its tunnel's device)"}}},
+	{form: pattern.New(`(?i)(?:ddp package|package).*safe mode|entering safe mode`), check: "DOC-1",
+		says: "a card of Intel (ice) runs in Safe Mode, with one queue: its package (DDP) was not found", expect: "all queues",
+		remedies: []Remedy{{Command: "ls /lib/firmware/intel/ice/ddp", Text: "install the package (linux-firmware, firmware-intel-misc: intel/ice/ddp/ice.pkg), and load the driver anew"}}},
+	{form: pattern.New(`PF states limit reached`), check: "PF-1",
+		says: "pf's table of states was full: new connections were dropped", expect: "no further message",
+		remedies: []Remedy{{Command: "pfctl -si; pfctl -sm", Text: "raise the limit (set limit states; on pfSense and OPNsense Firewall Maximum States), or let what fills it end sooner (set optimization aggressive, or a timeout in the rule)"}}},
+	{form: pattern.New(`kern\.ipc\.nmbclusters limit reached|mbuf_cluster limit reached`), check: "BSD-6",
+		says: "there were no buffers for packets (mbuf clusters)", expect: "no further message",
+		remedies: []Remedy{{Command: "sysctl kern.ipc.nmbclusters", Text: "set it to twice as much, now and in loader.conf.local (on pfSense and OPNsense as a tunable)"}}},
+}
+
+// meant returns the rule that a message of the kernel meets, and the device that it names; nil: none.
+func meant(text string) (rule *logRule, device string) {
+	for i := range logRules {
+		if m := logRules[i].form.FindStringSubmatch(text); m != nil {
+			return &logRules[i], strings.TrimSuffix(cmp.Or(m[1:]...), ":")
+		}
+	}
+	return nil, ""
+}
+
+// Log gathers the messages of a kernel's log that doctor knows: those of one kind and device as
+// one. Others are dropped, whatever they hold.
+type Log struct {
+	all  []Message
+	keys []string
+}
+
+// longest is how much of a message is kept.
+const longest = 300
+
+// Add takes a message, in the order of the log; ago is its age, nil if that is unknown. It reports whether
+// doctor knows the message.
+func (l *Log) Add(text string, ago *float64) bool {
+	rule, device := meant(text)
+	if rule == nil {
+		return false
+	}
+	if len(text) > longest {
+		text = strings.ToValidUTF8(text[:longest], "")
+	}
+	key := rule.check + rule.kind + " " + device
+	i := slices.Index(l.keys, key)
+	if i < 0 {
+		l.keys, l.all = append(l.keys, key), append(l.all, Message{})
+		i = len(l.all) - 1
+	}
+	l.all[i] = Message{Text: text, Count: l.all[i].Count + 1, Ago: ago}
+	return true
+}
+
+// Messages returns what was gathered; empty, not nil, if doctor knows none of them.
+func (l *Log) Messages() []Message { return append([]Message{}, l.all...) }
+
+// addLogged adds what the kernel's log says of what a check looks for, unless the check has found
+// it already: then it is evidence.
+func (r *Report) addLogged(c *Check, v *view, judged *CheckResult) {
+	if v.Host.Namespace {
+		return // the log is the machine's
+	}
+	for _, m := range v.Log {
+		rule, device := meant(m.Text)
+		if rule == nil || rule.check != c.ID || max(1, m.Count) < rule.least {
+			continue
+		}
+		line := fmt.Sprintf("kernel's log, %s: %s", m.when(), m.Text)
+		known := slices.IndexFunc(r.Findings, func(f Finding) bool {
+			return f.Check == c.ID && f.Severity > Notice && (f.Subject == device || f.Subject == "" || device == "")
+		})
+		if known >= 0 {
+			r.Findings[known].Evidence = append(r.Findings[known].Evidence, line)
+			continue
+		}
+		f := Finding{Check: c.ID, Severity: Warning, Subject: device, core: -1, kind: rule.kind, Evidence: []string{line}, Expect: rule.expect}
+		f.Says = strings.ReplaceAll(rule.says, "%s", device)
+		for _, remedy := range rule.remedies {
+			f.Remedies = append(f.Remedies, Remedy{Command: strings.ReplaceAll(remedy.Command, "%s", device), Text: strings.ReplaceAll(remedy.Text, "%s", device)})
+		}
+		if m.Ago != nil && *m.Ago > recent {
+			f.Severity = Notice
+		}
+		r.Findings, judged.State = append(r.Findings, f), Found
+	}
+}
+
+// when says how often something was said, and how long ago last.
+func (m *Message) when() string {
+	text := timesOf(uint64(max(1, m.Count)))
+	if m.Ago == nil {
+		return text
+	}
+	switch ago := *m.Ago; {
+	case ago < 120:
+		return text + fmt.Sprintf(", last %.0f s ago", ago)
+	case ago < 2*recent:
+		return text + fmt.Sprintf(", last %.0f min ago", ago/60)
+	case ago < 48*recent:
+		return text + fmt.Sprintf(", last %.0f hours ago", ago/recent)
+	default:
+		return text + fmt.Sprintf(", last %.0f days ago", ago/recent/24)
+	}
+}
+
+// What stands before a message in the outputs of dmesg, dmesg -T, journalctl -k, syslog and OpenWrt's logread.
+var logHead = pattern.New(`^(?:<\d+>)?(?:\[ *(\d+\.\d+)\] ?|\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\] ?|(?:\w{3} +\d+ [\d:]{8}|\d{4}-\d\d-\d\d[T ]\S+)(?: \S+)?(?: kernel:| <\w+\.\w+>)(?: - - -)? ?(?:\[ *\d+\.\d+\] ?)?|\w{3} \w{3} +\d+ [\d:]{8} \d{4} kern\.\w+ kernel: ?(?:\[ *\d+\.\d+\] ?)?)`)
+
+// readKernelLog reads a kernel's log: the output of dmesg, of Linux or FreeBSD, or lines of it among others.
+func readKernelLog(text string) (*Snapshot, error) {
+	var l Log
+	known, all := 0, 0
+	for _, line := range lines(text) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		all++
+		if head := logHead.FindStringIndex(line); head != nil {
+			line = line[head[1]:]
+		}
+		if l.Add(line, nil) {
+			known++
+		}
+	}
+	if known == 0 {
+		return nil, errOther
+	}
+	return &Snapshot{Log: l.Messages(), Source: fmt.Sprintf(" (%s of %s lines mean something to doctor)", units.Thousands(known), units.Thousands(all))}, nil
+}

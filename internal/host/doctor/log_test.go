@@ -1,0 +1,149 @@
+package doctor
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// logged are messages as they stand in public reports, each with the check that it means.
+var logged = []struct{ text, check, device string }{
+	{"nf_conntrack: nf_conntrack: table full, dropping packet", "CT-1", ""},
+	{"ip_conntrack: table full, dropping packet.", "CT-1", ""},
+	{"neighbour: arp_cache: neighbor table overflow!", "NEIGH-1", ""},
+	{"NETDEV WATCHDOG: eth0 (mtk_soc_eth): transmit queue 0 timed out", "HANG-1", "eth0"},
+	{"r8169 0000:0e:00.0 enp14s0: NETDEV WATCHDOG: CPU: 16: transmit queue 0 timed out 5002 ms", "HANG-1", "enp14s0"},
+	{"e1000e 0000:00:1f.6 eno1: Detected Hardware Unit Hang:", "HANG-1", "eno1"},
+	{"re0: watchdog timeout", "HANG-1", "re0"},
+	{"swapper/0: page allocation failure: order:0, mode:0x20", "MEM-1", ""},
+	{"irq/40-eth0: page allocation failure: order:2, mode:0x40a20(GFP_ATOMIC|__GFP_COMP), nodemask=(null)", "MEM-1", ""},
+	{"TCP: too many orphaned sockets", "MEM-2", ""},
+	{"TCP: request_sock_TCP: Possible SYN flooding on port 80. Sending cookies.  Check SNMP counters.", "SOCK-2", ""},
+	{"nf_queue: full at 1024 entries, dropping packets(s)", "NFQ-1", ""},
+	{"Route cache is full: consider increasing sysctl net.ipv6.route.max_size.", "DST-1", ""},
+	{"UDP: bad checksum. From 192.0.2.7:40000 to 192.0.2.9:8472 ulen 58", "SUM-1", ""},
+	{"mce: CPU3: Core temperature above threshold, cpu clock throttled (total events = 91)", "THR-1", ""},
+	{"ice 0000:81:00.0: The DDP package file was not found or could not be read. Entering Safe Mode", "DOC-1", ""},
+	{"RTL8211F Gigabit Ethernet stmmac-0:01 eth0: Downshift occurred from negotiated speed 1Gbps to actual speed 100Mbps, check cabling!", "LINK-1", "eth0"},
+	{"[zone: pf states] PF states limit reached", "PF-1", ""},
+	{"[zone: mbuf_cluster] kern.ipc.nmbclusters limit reached", "BSD-6", ""},
+	{"kworker/0:1: page allocation failure: order:4, mode:0xcc0(GFP_KERNEL)", "", ""},
+	{"eth0: renamed from veth1a2b3c", "", ""},
+	{"audit: type=1400 apparmor=\"DENIED\" name=\"/etc/shadow\"", "", ""},
+}
+
+// TestLogged checks that each message is a finding of its check, and that others leave no trace.
+func TestLogged(t *testing.T) {
+	for _, c := range logged {
+		var l Log
+		ago := 600.0
+		if known := l.Add(c.text, &ago); known != (c.check != "") {
+			t.Errorf("%q: known %t", c.text, known)
+		}
+		b := newBox(4)
+		b.card("eth0", "igc", 2500, 4, 4)
+		b.s.Log = l.Messages()
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Verdict.Check != c.check || c.check != "" && (r.Findings[0].Subject != c.device || r.Findings[0].Severity != Warning || len(r.Findings[0].Remedies) == 0) {
+			t.Errorf("%q: %s %q: %s", c.text, r.Verdict.Check, c.device, r.Verdict.Sentence)
+		}
+		if c.check == "" {
+			continue
+		}
+		if i := slices.IndexFunc(r.Checks, func(j CheckResult) bool { return j.ID == c.check }); r.Checks[i].State != Found {
+			t.Errorf("%s: state %s", c.check, r.Checks[i].State)
+		}
+		for _, m := range r.Findings[0].Remedies {
+			if strings.Contains(m.Command+m.Text, "%s") {
+				t.Errorf("%q: %+v", c.text, m)
+			}
+		}
+	}
+}
+
+// TestLoggedOnce checks how messages count: those of one thing together, links from the third time on, old ones as
+// notices, and those of what a check finds by itself as its evidence.
+func TestLoggedOnce(t *testing.T) {
+	const down = "igc 0000:01:00.0 eth0: NIC Link is Down"
+	for _, c := range []struct {
+		times    int
+		ago      float64
+		severity string
+	}{{2, 60, ""}, {3, 60, "warning"}, {3, recent + 1, "notice"}} {
+		var l Log
+		for range c.times {
+			l.Add(down, &c.ago)
+		}
+		if len(l.Messages()) != 1 || l.Messages()[0].Count != c.times {
+			t.Fatalf("%+v", l.Messages())
+		}
+		b := newBox(2)
+		b.card("eth0", "igc", 2500, 2, 2)
+		b.s.Log = l.Messages()
+		if got := b.severityOf(t, "ERR-1"); got != c.severity {
+			t.Errorf("%d times, %g s ago: %q, want %q", c.times, c.ago, got, c.severity)
+		}
+		b.s.Host.Namespace = true
+		if got := b.severityOf(t, "ERR-1"); got != "" {
+			t.Errorf("in a namespace: %q", got)
+		}
+	}
+	b := newBox(2)
+	b.card("eth0", "igc", 2500, 2, 2)
+	b.s.After.Conntrack.Count = 262144
+	b.s.Log = []Message{{Text: logged[0].text, Count: 7}}
+	r, err := Examine(b.s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool { return f.Check != "CT-1" })); n != 1 || !strings.Contains(strings.Join(r.Findings[0].Evidence, "\n"), "kernel's log, 7 times: nf_conntrack") {
+		t.Errorf("%d findings: %+v", n, r.Findings[0])
+	}
+}
+
+// severityOf returns the severity of a check's first finding; "": it has none.
+func (b *box) severityOf(t *testing.T, check string) string {
+	t.Helper()
+	r, err := Examine(b.s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == check })
+	if i < 0 {
+		return ""
+	}
+	return r.Findings[i].Severity.String()
+}
+
+// TestReadLog reads logs as people post them.
+func TestReadLog(t *testing.T) {
+	for name, text := range map[string]string{
+		"dmesg":    "[    0.000000] Linux version 6.1\n[ 1234.567890] nf_conntrack: table full, dropping packet\n[ 1235.1] nf_conntrack: table full, dropping packet\n",
+		"dmesg -T": "[Mon Nov 30 22:55:01 2026] nf_conntrack: table full, dropping packet\n[Mon Nov 30 22:55:02 2026] nf_conntrack: table full, dropping packet\n",
+		"syslog":   "Nov 30 22:55:01 router kernel: [12345.678901] nf_conntrack: table full, dropping packet\nNov 30 22:55:01 router sshd[1]: hello\nNov  3 22:55:01 router kernel: nf_conntrack: table full, dropping packet\n",
+		"logread":  "Mon Nov 30 22:55:01 2026 kern.warn kernel: [  812.1] nf_conntrack: table full, dropping packet\nMon Nov 30 22:55:02 2026 kern.warn kernel: [  812.2] nf_conntrack: table full, dropping packet\n",
+		"prose":    "I see this all day:\r\n\r\n  nf_conntrack: table full, dropping packet\r\n  nf_conntrack: table full, dropping packet\r\nWhat can I do?\r\n",
+	} {
+		s, err := Read(strings.NewReader(text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff([]Message{{Text: "nf_conntrack: table full, dropping packet", Count: 2}}, s.Log); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		r, err := Examine(s, nil)
+		if err != nil || r.Verdict.Check != "CT-1" || !strings.Contains(strings.Join(r.Notes, "\n"), "dmesg (2 of ") {
+			t.Errorf("%s: %v: %s, %q", name, err, r.Verdict.Check, r.Notes)
+		}
+	}
+	if _, err := Read(strings.NewReader("[ 1.0] eth0: renamed from veth1\n")); !errors.Is(err, ErrForeign) {
+		t.Error(err)
+	}
+}
