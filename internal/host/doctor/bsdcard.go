@@ -51,6 +51,46 @@ func (v *view) bsdCards() map[string]*bsdCard {
 	return cards
 }
 
+// bsdMerges matches counts of packets that a card or its driver has merged (LRO).
+var bsdMerges = pattern.New(`^dev\.([a-z]+\.\d+)\..*\blro_(?:packets|queued|flushed)$`)
+
+// bsdMerged looks for cards that merge packets on a FreeBSD that forwards.
+func (v *view) bsdMerged() (o outcome) {
+	if v.Sysctls == nil {
+		o.lacks(v, "sysctls")
+		return o
+	}
+	if v.Sysctls["net.inet.ip.forwarding"] != "1" && v.Sysctls["net.inet6.ip6.forwarding"] != "1" {
+		o.absent = "the box does not forward"
+		return o
+	}
+	merged := map[string]uint64{}
+	for name, value := range v.Sysctls {
+		if m := bsdMerges.FindStringSubmatch(name); m != nil {
+			if n, err := strconv.ParseUint(value, 10, 64); err == nil {
+				merged[m[1]] += n
+			}
+		}
+	}
+	for _, device := range sortedKeys(merged) {
+		if merged[device] < few {
+			continue
+		}
+		card := bsdName(device)
+		o.add(Finding{
+			Severity: Warning, Subject: device, core: -1, weight: float64(merged[device]),
+			Says:     fmt.Sprintf("%s merges received packets (LRO) although the box forwards: merged packets cannot be forwarded unchanged, and some cards send them very slowly", card),
+			Evidence: []string{fmt.Sprintf("dev.%s.…lro_*: %s since the start", device, units.Thousands(int(merged[device])))},
+			Remedies: []Remedy{{Command: "ifconfig " + card + " -lro -tso", Text: "at once; on pfSense and OPNsense: Disable hardware large receive offload, and TCP segmentation offload, which keeps it"}},
+			Expect:   "no packets above the MTU, and no retransmissions because of them",
+		})
+	}
+	if len(merged) == 0 {
+		o.lacks(v, "sysctls.dev.*.lro_packets")
+	}
+	return o
+}
+
 // received returns the frames that came without damage.
 func (c *bsdCard) received() uint64 {
 	return max(c.counters["good_pkts_recvd"], c.counters["good_pkts_rcvd"])

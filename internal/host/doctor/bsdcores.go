@@ -59,6 +59,7 @@ func bsdFullCores(v *view) (o outcome) {
 		f.Remedies = []Remedy{{Command: "top -HSP", Text: "find the program: one that reads all packets (inline IPS, Zenarmor, ntopng, a VPN) is the limit itself; another belongs on a core without the cards' queues (cpuset -l)"}}
 		if hot := v.hottest(func(name string) bool { return !bsdKernelThread.MatchString(name) }); hot != nil {
 			f.Says = fmt.Sprintf("programs fill %s: %s takes %s of a core", names, hot.Name, percent(hot.Time/100))
+			f.Remedies = append(f.Remedies, bsdProgram(hot.Name)...)
 		}
 	case room:
 		f.Says = fmt.Sprintf("%s %s full of packets, and %s room", names, beVerb(len(filled)), haveVerb(len(rest)))
@@ -105,12 +106,42 @@ func (v *view) bsdSpread(f *Finding) {
 		if name, at, share := v.bsdOneQueue(); name != "" {
 			f.Says += fmt.Sprintf(" (%s of %s's interrupts are those of queue %d)", percent(share), name, at)
 		}
-		f.Remedies = deferred
+		f.Remedies = slices.Concat(v.kernelRSS(), deferred)
 	default:
 		f.Says = fmt.Sprintf("%s is full, and the kernel's thread %s takes %s of a core", f.Subject, hot.Name, percent(hot.Time/100))
 		f.Remedies = []Remedy{{Command: "top -HSP", Text: "see what that thread does: dummynet is a limiter or shaper of ipfw or pf, which has one thread; others (ZFS, clock, USB) are no packets' work"}}
 		f.Expect = "the core has its time for packets"
 	}
+}
+
+// bsdPrograms are those that carry or read all packets in one thread, with what helps.
+var bsdPrograms = []struct {
+	name *pattern.Pattern
+	text string
+}{
+	{pattern.New(`\bopenvpn\b`), "OpenVPN carries all packets in one thread: its data channel offload (DCO; FreeBSD 14, OpenVPN 2.6) does it in the kernel; else several servers, or WireGuard"},
+	{pattern.New(`\bwireguard-go\b|\bboringtun\b|\btailscaled\b`), "WireGuard in user space: the kernel's (if_wg) carries several times as much"},
+	{pattern.New(`(?i)\bsuricata\b|\bsnort\b`), "an IPS inline reads each packet: a thread for each queue (threads, workers runmode), fewer rules, or IDS in place of IPS"},
+	{pattern.New(`\beastpect\b`), "Zenarmor reads each packet: another deployment mode (a native driver of netmap), or fewer interfaces under it"},
+	{pattern.New(`\bmpd5?\b|\bpppd?\b`), "PPPoE by a program: the kernel's (if_pppoe of pfSense 2.8, mpd with netgraph) does not pass packets through it"},
+}
+
+func bsdProgram(name string) []Remedy {
+	for _, p := range bsdPrograms {
+		if p.name.MatchString(name) {
+			return []Remedy{{Text: p.text}}
+		}
+	}
+	return nil
+}
+
+// kernelRSS returns how the kernel is told to spread flows as the cards do, if it can and does not.
+func (v *view) kernelRSS() []Remedy {
+	if v.Sysctls["net.inet.rss.enabled"] != "0" {
+		return nil
+	}
+	return []Remedy{{Command: `printf 'net.inet.rss.enabled="1"\nnet.isr.bindthreads="1"\nnet.isr.maxthreads="-1"\n' >> /boot/loader.conf.local`,
+		Text: "the cards spread flows over their queues, and the kernel does not know of it (net.inet.rss.enabled is 0): with it, each queue has a core of its own. Needs a reboot; as tunables on pfSense and OPNsense. A bucket for each core: net.inet.rss.bits"}}
 }
 
 // bsdOneQueue returns the card of which one queue has most of the interrupts.

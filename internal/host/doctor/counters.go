@@ -148,6 +148,8 @@ type Conntrack struct {
 	InsertFailed uint64 `json:"insert_failed"`
 	Drop         uint64 `json:"drop"`
 	EarlyDrop    uint64 `json:"early_drop"`
+	// Invalid counts packets that belong to no connection, and begin none.
+	Invalid uint64 `json:"invalid,omitempty"`
 }
 
 // Neighbours are the neighbour tables of IPv4 and IPv6.

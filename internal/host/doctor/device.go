@@ -11,7 +11,7 @@ import (
 
 func deviceChecks() []Check {
 	return []Check{
-		{ID: "OFF-1", Title: "LRO merges received packets although the box forwards", Reads: []string{"interfaces.features", "sysctls"}, Worst: Warning, needs: []need{(*view).noNICs}, run: largeReceive},
+		{ID: "OFF-1", Title: "LRO merges received packets although the box forwards", Reads: []string{"interfaces.features", "sysctls"}, Worst: Warning, needs: []need{(*view).noOffloads}, run: largeReceive},
 		{ID: "OFF-2", Title: "a useful offload is off", Reads: []string{"interfaces.features"}, Worst: Warning, needs: []need{(*view).noCards}, run: helpful},
 		{ID: "LINK-1", Title: "a link runs below its port's speed", Reads: []string{"interfaces.mbit", "interfaces.max_mbit", "interfaces.duplex", "interfaces.offers", "statistics"}, Worst: Critical, needs: []need{(*view).noCards}, run: eachNIC(slowLink)},
 		{ID: "LAG-1", Title: "a member of a link aggregation group is full", Reads: []string{"interfaces.bond", "links"}, Worst: Critical, needs: []need{noInterfaces}, run: aggregation},
@@ -42,7 +42,13 @@ func (i *Interface) feature(name string) (on, known bool) {
 	return on, known
 }
 
+// noOffloads is [view.noNICs], but for FreeBSD, whose sysctls tell of LRO.
+func (v *view) noOffloads(o *outcome) bool { return v.Host.System != "FreeBSD" && v.noNICs(o) }
+
 func largeReceive(v *view) (o outcome) {
+	if v.Host.System == "FreeBSD" {
+		return v.bsdMerged()
+	}
 	on, known := v.forwarding()
 	if !known {
 		o.lacks(v, "sysctls.net.ipv4.ip_forward")
@@ -320,7 +326,7 @@ func hooks(v *view) (o outcome) {
 				Severity: Warning, Subject: n.Name, core: -1,
 				Says:     fmt.Sprintf("an XDP program runs on %s in generic mode, after the allocation that XDP is meant to avoid", n.Name),
 				Evidence: []string{n.Name + ": XDP mode generic"},
-				Remedies: []Remedy{{Command: "ip link set " + n.Name + " xdpgeneric off", Text: "detach it; weir itself never attaches this way"}},
+				Remedies: append([]Remedy{{Command: "ip link set " + n.Name + " xdpgeneric off", Text: "detach it; weir itself never attaches this way"}}, n.forNative()...),
 				Expect:   "fewer cycles per packet than with it",
 			})
 		}
@@ -337,11 +343,33 @@ func hooks(v *view) (o outcome) {
 			Severity: min(v.severe(v.load(n)), Warning), Subject: n.Name, core: -1,
 			Says:     fmt.Sprintf("weir handles packets of %s at %s, not at XDP: %s", n.Name, cmp.Or(w.Hook, "none"), cmp.Or(w.Why, "none")),
 			Evidence: []string{"weir interfaces: " + n.Name + " " + w.Hook + ": " + w.Why},
-			Remedies: []Remedy{{Command: "weir interfaces", Text: "the column WHY says what to change: MTU, queues, LRO, a foreign program, or the driver"}},
+			Remedies: append([]Remedy{{Command: "weir interfaces", Text: "the column WHY says what to change: MTU, queues, LRO, a foreign program, or the driver"}}, n.forNative()...),
 			Expect:   "packets of established connections cost a fraction of what they cost in the stack",
 		})
 	}
 	return o
+}
+
+// native says by driver what it wants before it runs XDP by itself.
+var native = map[string]string{
+	"gve":        "gve uses at most half of its queues beside XDP: ethtool -L combined to half of the maximum, or, if that is one, a larger maximum (queue-count of the VM's card)",
+	"ena":        "ena uses at most half of its queues beside XDP, and an MTU of at most 3,498: ethtool -L combined to half of the maximum",
+	"virtio_net": "virtio_net wants a spare queue for each core (queues= of the hypervisor at twice the cores), and no merged packets from the host (guest_tso4=off,guest_tso6=off, or lro off)",
+	"vmxnet3":    "vmxnet3 runs XDP from Linux 6.6 on, without LRO",
+	"hv_netvsc":  "hv_netvsc wants LRO off, and an MTU of at most a page",
+	"ixgbe":      "ixgbe wants LRO off, an MTU of at most 3,050, and no more cores than it has queues to send by (64)",
+	"mlx5_core":  "mlx5 wants LRO off, and an MTU of at most 3,498",
+	"i40e":       "i40e wants an MTU of at most 3,046",
+	"bnxt_en":    "bnxt_en wants an MTU of at most 3,500, and LRO off",
+	"stmmac":     "stmmac wants an MTU of at most 1,500",
+}
+
+// forNative returns what the card's driver wants before it runs XDP by itself, if that is known.
+func (n *nic) forNative() []Remedy {
+	if text := native[n.Driver]; text != "" {
+		return []Remedy{{Command: "ethtool -l " + n.Name, Text: text}}
+	}
+	return nil
 }
 
 func checkEEE(v *view, n *nic, o *outcome) {

@@ -10,6 +10,9 @@ import (
 // outer packets are those of IPv4.
 var encapsulation = map[string]int{"vxlan": 50, "geneve": 50, "gretap": 38, "gre": 24, "ipip": 20, "sit": 20, "ip6tnl": 40, "ip6gre": 44, "wireguard": 60}
 
+// outerSix is what an outer header of IPv6 has more than one of IPv4.
+const outerSix = 20
+
 // unlimited is the least MTU of a tunnel that leaves the size of packets to what is attached to it:
 // Open vSwitch gives its tunnels 65,000.
 const unlimited = 65000
@@ -19,10 +22,14 @@ const unlimited = 65000
 // what hands it packets knows the room, unless packets are split or refused.
 func (v *view) tooWide(o *outcome) {
 	split := v.counted("Ip.FragFails", "Ip.FragOKs") >= fewLost
+	six, _ := v.snmp("Ip6.FragOKs")
 	for i := range v.Interfaces {
 		d := &v.Interfaces[i]
 		more, below := encapsulation[d.Kind], v.beneath(d)
-		if narrow := v.narrower(d, below); split && narrow != nil {
+		if more > 0 && six >= fewLost && d.Kind != "sit" && d.Kind != "ip6tnl" && d.Kind != "ip6gre" {
+			more += outerSix // outer packets of IPv6 are split
+		}
+		if narrow := v.narrower(d, below, more); split && narrow != nil {
 			below = narrow
 		}
 		if more == 0 || !d.Up || d.MTU == 0 || below == nil || below.MTU == 0 || d.MTU+more <= below.MTU {
@@ -48,16 +55,16 @@ func (v *view) tooWide(o *outcome) {
 // narrower returns another tunnel, or session, that seems to carry this one, though the default
 // route does not lead into it: this one's packets do not fit into it, and it sends more than this
 // one does. nil: none. Packets must be split, or nothing tells that it does.
-func (v *view) narrower(d, below *Interface) *Interface {
+func (v *view) narrower(d, below *Interface, more int) *Interface {
 	l, known := v.link(d.Name)
-	if !known || l.TxPackets < few || below != nil && below.MTU > 0 && d.MTU+encapsulation[d.Kind] > below.MTU {
+	if !known || l.TxPackets < few || below != nil && below.MTU > 0 && d.MTU+more > below.MTU {
 		return nil
 	}
 	for i := range v.Interfaces {
 		e := &v.Interfaces[i]
 		over, counted := v.link(e.Name)
 		inside := tunnelKinds[e.Kind] != "" || e.Kind == "ppp"
-		if inside && e.Up && !e.guest() && e.Name != d.Name && e.MTU > 0 && d.MTU+encapsulation[d.Kind] > e.MTU && counted && over.TxPackets > l.TxPackets {
+		if inside && e.Up && !e.guest() && e.Name != d.Name && e.MTU > 0 && d.MTU+more > e.MTU && counted && over.TxPackets > l.TxPackets {
 			return e
 		}
 	}

@@ -25,6 +25,7 @@ func stalled(v *view, n *nic, o *outcome) {
 		return
 	}
 	v.deaf(n, o)
+	v.mute(n, o)
 	times, counter := v.worstOf(n.Name, hangs)
 	if n.link.TxTimeouts > times {
 		times, counter = n.link.TxTimeouts, "tx_timeout of its queues"
@@ -77,6 +78,22 @@ func (v *view) deaf(n *nic, o *outcome) {
 		f.Remedies = []Remedy{{Command: "ip link set dev " + n.Name + " down", Text: "if nothing uses the port; a program that has it (DPDK, netmap, AF_XDP) counts its own packets"}}
 	}
 	o.add(f)
+}
+
+// mute finds cards that send nothing although packets wait in front of them, before and after: the
+// card reports nothing as sent, and its driver does not notice.
+func (v *view) mute(n *nic, o *outcome) {
+	waits := slices.IndexFunc(v.qdiscsOf(n.Name), func(q qdisc) bool { return q.Backlog > 0 && q.Packets == 0 && v.waitedBefore(&q) })
+	if n.link.TxPackets > 0 || waits < 0 || n.virtual || n.link.TxTimeouts > 0 {
+		return
+	}
+	o.add(Finding{
+		Severity: Critical, Subject: n.Name, core: -1, weight: float64(n.link.RxPackets), kind: "send", bites: true,
+		Says:     fmt.Sprintf("%s sends nothing, although packets wait for it and it receives: its send queue stands still, unnoticed", n.Name),
+		Evidence: []string{fmt.Sprintf("tx_packets of %s: none in %s; received: %s", n.Name, seconds(v.Seconds), units.Thousands(int(n.link.RxPackets))), v.qdiscsOf(n.Name)[waits].Interface + ": packets wait in both samples", "driver " + cmp.Or(n.Driver, "unknown")},
+		Remedies: []Remedy{n.anew("the driver then sets the queue up anew"), {Command: "dmesg | grep " + n.Name, Text: "see what came before (the link went down, a resume); a newer kernel or driver is the lasting cure"}},
+		Expect:   "tx_packets grows again",
+	})
 }
 
 // leftAlone reports whether nothing of this box uses a card: nobody receives or sends by it, it has no address, and no

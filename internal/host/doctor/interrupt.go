@@ -20,7 +20,7 @@ const (
 // interrupted looks for cores whose time goes to interrupts rather than to packets.
 func interrupted(v *view) (o outcome) {
 	for _, c := range v.cores {
-		if c.irq < manyInterrupts*c.busy || c.busy < working {
+		if v.eachOne(&o, c) || c.irq < manyInterrupts*c.busy || c.busy < working {
 			continue
 		}
 		n, rate, counted := v.interrupter(c.ID)
@@ -34,6 +34,22 @@ func interrupted(v *view) (o outcome) {
 		o.add(v.eager(c, n, rate, counted))
 	}
 	return o
+}
+
+// eachOne warns of a card that is set to interrupt at once, and does so for every packet: there is room
+// now, and at a higher rate there will be none.
+func (v *view) eachOne(o *outcome, c *core) bool {
+	n, rate, counted := v.interrupter(c.ID)
+	set := n != nil && n.Coalesce != nil && !n.Coalesce.Adaptive && n.Coalesce.RxUsecs < calm/2
+	if !set || !counted || rate < interruptRate || rate < v.brought(c.ID) || c.irq < quiet*c.busy || c.busy < quiet || c.busy >= working {
+		return false
+	}
+	f := v.eager(c, n, rate, counted)
+	f.Severity, f.bites = Warning, false
+	f.Says = fmt.Sprintf("%s interrupts %s %.0f times a second, more often than packets come", n.Name, c.name(), rate)
+	f.Expect = "several packets for each interrupt: room for a higher rate, and steadier delays"
+	o.add(f)
+	return true
 }
 
 // brought returns how many packets a second the queues bring that a core serves; some, if

@@ -83,6 +83,7 @@ func sharedCore(v *view) (o outcome) {
 		}
 		v.mayReturn(f.Remedies)
 		f.Remedies = append(f.Remedies, v.ifFixed(heavy)...)
+		f.Remedies = append(f.Remedies, v.ifHosted(heavy)...)
 		o.add(f)
 	}
 	return o
@@ -162,6 +163,16 @@ func (v *view) ifFixed(served []place) (remedies []Remedy) {
 		}
 	}
 	return remedies
+}
+
+// ifHosted says that the host decides how many queues the cards of a guest have, if these have one each.
+func (v *view) ifHosted(served []place) []Remedy {
+	for _, p := range served {
+		if paravirtual[p.nic.Driver] && p.nic.queueCount() == 1 && len(v.cores) > len(v.nics) {
+			return []Remedy{{Text: "or give each card more queues: " + moreQueues(p.nic.Driver)}}
+		}
+	}
+	return nil
 }
 
 // mayReturn says once, after several moves, what may undo them.
@@ -251,6 +262,7 @@ func (v *view) remote(o *outcome, n *nic, nodes map[int]int) {
 		f.because = fmt.Sprintf("%s of the packets of %s cross from node %d", percent(share), n.Name, *n.Node)
 	}
 	f.Remedies = v.bringNear(n, queues, nodes)
+	f.bites = f.Severity > Notice && slices.ContainsFunc(f.Remedies, func(m Remedy) bool { return m.Command != "" })
 	o.add(f)
 }
 

@@ -384,10 +384,11 @@ func managed(all []qdisc, root *qdisc) (drops uint64) {
 
 func tooBig(v *view) (o outcome) {
 	v.tooWide(&o)
+	v.refusedByPeers(&o)
 	var failed, received, split uint64
 	for name, now := range v.After.SNMP {
 		switch name {
-		case "Ip.FragOKs":
+		case "Ip.FragOKs", "Ip6.FragOKs":
 			split += Grown(now, v.Before.SNMP[name])
 		case "Ip.FragFails", "Ip6.FragFails":
 			failed += Grown(now, v.Before.SNMP[name])
@@ -419,7 +420,7 @@ func tooBig(v *view) (o outcome) {
 	for i := range v.Interfaces {
 		if d := &v.Interfaces[i]; d.Up && d.MTU > 0 && d.MTU < 1500 && d.Kind != "loopback" {
 			f.Evidence = append(f.Evidence, fmt.Sprintf("MTU of %s: %d bytes", d.Name, d.MTU))
-			f.Remedies = append(f.Remedies, v.clamp(d)...)
+			f.Remedies = append(append(f.Remedies, v.wideBridges(d)...), v.clamp(d)...)
 		}
 	}
 	if len(f.Remedies) == 0 {
@@ -440,7 +441,7 @@ func (v *view) fragmented(o *outcome, split, received uint64) {
 	f := Finding{
 		Severity: Notice, core: -1, weight: share,
 		Says:     fmt.Sprintf("%s of the packets leave in fragments: firewalls and translators on the way may drop them", percent(share)),
-		Evidence: []string{fmt.Sprintf("Ip.FragOKs grew by %s in %s", units.Thousands(int(split)), seconds(v.Seconds))},
+		Evidence: []string{fmt.Sprintf("Ip.FragOKs and Ip6.FragOKs grew by %s in %s", units.Thousands(int(split)), seconds(v.Seconds))},
 		Expect:   "packets leave whole",
 	}
 	if share >= much {

@@ -42,6 +42,7 @@ func shaping(v *view) (o outcome) {
 		v.policed(&o, d, all)
 		for k := range all {
 			v.dropsBelow(&o, d, all, &all[k])
+			v.shortBurst(&o, d, &all[k])
 		}
 	}
 	return o

@@ -114,6 +114,7 @@ func conntrack(v *view) (o outcome) {
 	if v.Before != nil && v.Before.Conntrack != nil {
 		b := v.Before.Conntrack
 		v.clashes(&o, Grown(now.InsertFailed, b.InsertFailed))
+		v.invalid(&o, b)
 		lost = Grown(now.Drop, b.Drop)
 		early = Grown(now.EarlyDrop, b.EarlyDrop)
 	}
@@ -125,13 +126,15 @@ func conntrack(v *view) (o outcome) {
 		grade = Critical
 	}
 	if grade > Notice {
-		o.add(Finding{
+		f := Finding{
 			Severity: grade, core: -1, weight: share,
 			Says:     "the kernel's connection tracking holds " + of(now.Count, limit) + " connections",
 			Evidence: []string{fmt.Sprintf("dropped because it was full: %d, evicted early: %d in %s", lost, early, seconds(v.Seconds))},
 			Remedies: v.roomForConnections(limit),
 			Expect:   "new connections are no longer dropped",
-		})
+		}
+		v.flood(&f, lost+early)
+		o.add(f)
 	}
 	buckets, known := v.number("net.netfilter.nf_conntrack_buckets")
 	if !known {

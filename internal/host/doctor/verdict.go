@@ -264,7 +264,7 @@ func (r *Report) shared(v *view, one *Finding) *Finding {
 	}
 	for _, n := range v.nics {
 		for _, q := range n.queues {
-			if len(q.cores) > 0 && q.cores[0] == one.core && q.burden >= mostly {
+			if len(q.cores) > 0 && q.cores[0] == one.core && q.burden >= mostly && !v.enoughToMove(n, q) {
 				return one
 			}
 		}
@@ -276,6 +276,16 @@ func (r *Report) shared(v *view, one *Finding) *Finding {
 	}
 	return one
 }
+
+// enoughToMove reports whether the core of a queue has room as soon as its other queues are served elsewhere. A guest's
+// card can get more queues instead, which is better.
+func (v *view) enoughToMove(n *nic, q *queue) bool {
+	c := v.core(q.cores[0])
+	return c != nil && !v.Host.Hypervisor && !paravirtual[n.Driver] && q.burden*c.busy < roomy
+}
+
+// roomy is the share of a core's time that a queue may take so that moving the others is enough.
+const roomy = 0.7
 
 // atLink reports whether a link is full and nothing is lost before it. Then the link
 // limits the router, and a full core could only be next.

@@ -128,7 +128,7 @@ func (r *reader) conntrack(c *doctor.Counters) {
 		r.lacks("conntrack", noTable)
 		return
 	}
-	c.Conntrack = &doctor.Conntrack{Count: int(t["entries"]), InsertFailed: t["insert_failed"], Drop: t["drop"], EarlyDrop: t["early_drop"]}
+	c.Conntrack = &doctor.Conntrack{Count: int(t["entries"]), InsertFailed: t["insert_failed"], Drop: t["drop"], EarlyDrop: t["early_drop"], Invalid: t["invalid"]}
 	if n, bad := strconv.Atoi(strings.TrimSpace(text)); err == nil && bad == nil {
 		c.Conntrack.Count = n
 	}
