@@ -114,7 +114,7 @@ func TestByKey(t *testing.T) {
 	if got := d.ByKey("net.inet.ip.nonsense"); got != nil {
 		t.Errorf("nonsense: %v", got)
 	}
-	for key, want := range map[string]string{"dev.igb.3.fc": "dev.igb.N.fc", "dev.ixl.0.iflib.rx_budget": "dev.igb.N.iflib.rx_budget", "hw.em.txd": "hw.igb.txd", "-vlanhwtso": "-tso -vlanhwtso", "-lro": "-lro"} {
+	for key, want := range map[string]string{"dev.igb.3.fc": "dev.igb.N.fc", "dev.ixl.0.iflib.rx_budget": "dev.igb.N.iflib.rx_budget", "hw.em.txd": "hw.igb.txd", "hw.vtnet.0.lro_disable": "hw.vtnet.lro_disable", "-vlanhwtso": "-tso -vlanhwtso", "-lro": "-lro"} {
 		if got := d.Match(key); len(got) != 1 || got[0].Key != want {
 			t.Errorf("%s: %v, want %s", key, got, want)
 		}

@@ -110,12 +110,13 @@ func (d *DB) ByKey(key string) []*Record {
 
 var (
 	unitForm   = regexp.MustCompile(`^dev\.([a-z0-9_]+?)\.[0-9%d]+\.`)
+	hwUnitForm = regexp.MustCompile(`^hw\.([a-z]+)\.[0-9]+\.`)
 	cardForm   = regexp.MustCompile(`^nic\..+\.([a-z0-9-]+)$`)
 	driverForm = regexp.MustCompile(`^hw\.(em|ix|ixl)\.`)
 )
 
 // Match returns the records for a key as files write it; nil if there is none. It matches
-// the key itself, the key with N for a device's number, and the key of another driver of
+// the key itself, the key with N for a device's number or without it, and the key of another driver of
 // the same family. For one of several options it returns the record of them all. If
 // several patterns match, the longest wins.
 func (d *DB) Match(key string) []*Record {
@@ -123,6 +124,9 @@ func (d *DB) Match(key string) []*Record {
 	if m := unitForm.FindStringSubmatch(key); m != nil {
 		rest := key[len(m[0]):]
 		names = append(names, "dev."+m[1]+".N."+rest, "dev.igb.N."+rest, "dev.DRIVER.N."+rest)
+	}
+	if m := hwUnitForm.FindStringSubmatch(key); m != nil { // vtnet(4): one card, as hw.vtnet for all
+		names = append(names, "hw."+m[1]+"."+key[len(m[0]):])
 	}
 	if m := cardForm.FindStringSubmatch(key); m != nil {
 		names = append(names, "nic.DEV."+m[1])
