@@ -70,7 +70,9 @@ func TestShortProgramQueue(t *testing.T) {
 	}
 	for _, j := range []judged{
 		{name: "100 packets", build: tunnel(100, 26, 31), check: "QDISC-1", remedy: "txqueuelen 4096", under: "TUN-1"},
-		{name: "500 packets", build: tunnel(500, 26, 31), check: "TUN-1", under: "QDISC-1"},
+		{name: "500 packets", build: tunnel(500, 26, 31), check: "QDISC-1", remedy: "txqueuelen 4096", under: "TUN-1"},
+		{name: "4096 packets", build: tunnel(4096, 26, 31), check: "TUN-1", under: "QDISC-1"},
+		{name: "500 packets and a full core", build: tunnel(500, 26, 69), check: "TUN-1", under: "QDISC-1"},
 		{name: "100 packets and a full core", build: tunnel(100, 26, 69), check: "TUN-1", under: "QDISC-1"},
 	} {
 		j.run(t)

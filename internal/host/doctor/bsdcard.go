@@ -156,6 +156,9 @@ func (v *view) bsdLost(o *outcome, device string, c *bsdCard) {
 		},
 		Expect: "the counter no longer grows; two readings some time apart tell whether it does already",
 	}
+	if strings.HasPrefix(device, "igc.") {
+		f.Remedies = append(f.Remedies, Remedy{Command: "pciconf -lvc " + bsdName(device), Text: "see ASPM and L1 substates: an I225 or I226 whose slot sleeps in L1.2 loses packets while it wakes. Switch ASPM, or its L1 substates, off for that slot in the firmware; newer drivers clear the bit themselves"})
+	}
 	if c.deaf() {
 		f.weight, f.bites = 1, true
 		f.Says = fmt.Sprintf("the driver of %s takes nothing of what its hardware receives: %s of the frames were lost, and no interrupt comes", bsdName(device), percent(share))

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -116,12 +117,13 @@ func TestLearnt(t *testing.T) {
 func TestLearntOfFreeBSD(t *testing.T) {
 	const head = "kern.osrelease: 14.1-RELEASE\nnet.inet.ip.forwarding: %d\nnet.inet.ip.redirect: 0\nnet.inet6.ip6.redirect: 0\n"
 	for name, c := range map[string]struct{ text, check, remedy string }{
-		"LRO":              {strings.Replace(head, "%d", "1", 1) + "dev.vmx.0.rxq0.hstats.lro_packets: 48211\n", "OFF-1", "ifconfig vmx0 -lro"},
-		"LRO, no router":   {strings.Replace(head, "%d", "0", 1) + "dev.vmx.0.rxq0.hstats.lro_packets: 48211\n", "", ""},
-		"LRO, hardly any":  {strings.Replace(head, "%d", "1", 1) + "dev.vmx.0.rxq0.hstats.lro_packets: 48\n", "", ""},
-		"OpenVPN":          {topOf([][3]float64{{70, 28, 1}, {1, 1, 1}}, "98.10 /usr/local/sbin/openvpn --config server1.conf"), "BSD-5", "DCO"},
-		"another program":  {topOf([][3]float64{{70, 28, 1}, {1, 1, 1}}, "98.10 /usr/local/bin/python3"), "BSD-5", "find the program"},
-		"a queue's thread": {topOf([][3]float64{{0, 2, 96}, {1, 1, 1}}, "96.00 kernel{if_io_tqg_0}"), "BSD-5", "net.isr.dispatch=deferred"},
+		"LRO":                {fmt.Sprintf(head, 1) + "dev.vmx.0.rxq0.hstats.lro_packets: 48211\n", "OFF-1", "ifconfig vmx0 -lro"},
+		"LRO, no router":     {fmt.Sprintf(head, 0) + "dev.vmx.0.rxq0.hstats.lro_packets: 48211\n", "", ""},
+		"LRO, hardly any":    {fmt.Sprintf(head, 1) + "dev.vmx.0.rxq0.hstats.lro_packets: 48\n", "", ""},
+		"a card that sleeps": {fmt.Sprintf(head, 1) + "dev.igc.0.mac_stats.good_pkts_recvd: 88000000\ndev.igc.0.mac_stats.missed_packets: 96000\n", "BSD-4", "L1.2"},
+		"OpenVPN":            {topOf([][3]float64{{70, 28, 1}, {1, 1, 1}}, "98.10 /usr/local/sbin/openvpn --config server1.conf"), "BSD-5", "DCO"},
+		"another program":    {topOf([][3]float64{{70, 28, 1}, {1, 1, 1}}, "98.10 /usr/local/bin/python3"), "BSD-5", "find the program"},
+		"a queue's thread":   {topOf([][3]float64{{0, 2, 96}, {1, 1, 1}}, "96.00 kernel{if_io_tqg_0}"), "BSD-5", "net.isr.dispatch=deferred"},
 	} {
 		s, err := Read(strings.NewReader(c.text))
 		if err != nil {

@@ -315,8 +315,10 @@ func (v *view) programDrops(d *Interface, o *outcome) {
 		Remedies: []Remedy{{Command: fmt.Sprintf("ip link set dev %s txqueuelen 4096", d.Name), Text: "let it hold longer bursts (the default is 500 packets); tell the program to do so, too, if it makes the device. If its core is full, that only adds delay"}},
 		Expect:   "the loss ends, as long as the program keeps up on average",
 	}
-	if n := d.TxQueueLen; n != nil && *n < programQueue && !d.guest() {
-		f.Says = fmt.Sprintf("the queue in front of the program of %s holds %d packets, and drops %s of what it should carry: it is shorter than the kernel's own %d", d.Name, *n, percent(share), programQueue)
+	if n := d.TxQueueLen; n != nil && *n <= programQueue && !d.guest() {
+		if *n < programQueue {
+			f.Says = fmt.Sprintf("the queue in front of the program of %s holds %d packets, and drops %s of what it should carry: it is shorter than the kernel's own %d", d.Name, *n, percent(share), programQueue)
+		}
 		f.Evidence = append(f.Evidence, fmt.Sprintf("txqueuelen of %s: %d", d.Name, *n))
 		if !slices.ContainsFunc(v.cores, func(c *core) bool { return c.busy >= full && c.user >= someTunnelTime }) {
 			f.kind, f.bites = "short", true
