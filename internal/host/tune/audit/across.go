@@ -236,12 +236,17 @@ const longTracked = 8
 
 // ascending notes keys whose values do not rise in the given order.
 func (a *across) ascending(keys ...string) {
-	for i := 1; i < len(keys); i++ {
-		low, below, lowSet := a.number(keys[i-1])
-		high, above, highSet := a.number(keys[i])
-		if lowSet && highSet && low > high {
-			a.note(above, true, "%s=%d is below %s=%d in %s", keys[i], high, keys[i-1], low, place(below, above))
+	var low uint64
+	var below *Line // that of the last key that is set
+	for _, key := range keys {
+		high, above, set := a.number(key)
+		if !set {
+			continue
 		}
+		if below != nil && low > high {
+			a.note(above, true, "%s=%d is below %s=%d in %s", key, high, below.Key, low, place(*below, above))
+		}
+		low, below = high, &above
 	}
 }
 

@@ -464,6 +464,8 @@ func TestAcross(t *testing.T) {
 		{"freebsd-14", "kern.ipc.nmbclusters=20000\ndev.ix.0.iflib.override_nrxqs=8\ndev.ix.0.iflib.override_nrxds=2048\ndev.ix.1.iflib.override_nrxqs=8\ndev.ix.1.iflib.override_nrxds=2048\n", []string{"less than the receive rings hold: 32768 clusters"}},
 		{"freebsd-14", "kern.ipc.nmbclusters=200000\ndev.ix.0.iflib.override_nrxqs=8\ndev.ix.0.iflib.override_nrxds=2048\n", nil},
 		{"freebsd-14", "net.pf.states_hashsize=100000\n", []string{"no power of two"}},
+		{"linux", "net.ipv4.neigh.default.gc_thresh1=8192\nnet.ipv4.neigh.default.gc_thresh3=4096\n", []string{"gc_thresh3=4096 is below net.ipv4.neigh.default.gc_thresh1=8192 in line 1"}},
+		{"linux", "net.ipv4.neigh.default.gc_thresh1=1024\nnet.ipv4.neigh.default.gc_thresh3=4096\n", nil},
 		{"freebsd-14", "net.inet.tcp.tcbhashsize=0\n", nil}, // sized by memory
 		{"freebsd-14", "net.inet.tcp.hostcache.hashsize=512\nnet.inet.tcp.hostcache.bucketlimit=30\nnet.inet.tcp.hostcache.cachelimit=65536\n", []string{"512 x 30 = 15360"}},
 		{"freebsd-14", "net.inet.tcp.hostcache.cachelimit=15360\n", nil}, // the default itself
