@@ -108,11 +108,14 @@ func (f *doctorFlags) run(ctx context.Context, env *Env) error {
 	case f.list:
 		return env.listChecks(f.asJSON)
 	case f.explain != "":
-		page, err := doctor.Explain(f.explain)
+		c, err := doctor.ExplainedCheck(f.explain)
 		if err != nil {
 			return &UsageError{err}
 		}
-		_, err = io.WriteString(env.Stdout, page)
+		if f.asJSON {
+			return env.printJSON(c)
+		}
+		_, err = io.WriteString(env.Stdout, c.Page)
 		return err
 	case f.from != "":
 		r, err := interruptible(ctx, func() (*doctor.Report, error) {

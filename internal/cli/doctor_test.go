@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,19 @@ func TestWatchEnds(t *testing.T) {
 		if count != verdicts || status != last.Status() || said.Len() > 0 {
 			t.Errorf("%d verdicts, want %d; status %d, want %d; said %q", count, verdicts, status, last.Status(), said.String())
 		}
+	}
+}
+
+// TestExplainJSON checks that a check's page is printed as JSON, too, with what the check reads.
+func TestExplainJSON(t *testing.T) {
+	var out, said bytes.Buffer
+	status := Run(t.Context(), &Env{Stdout: &out, Stderr: &said}, []string{"doctor", "--explain", "ct-1", "--json"})
+	var c doctor.Explained
+	if err := json.Unmarshal(out.Bytes(), &c); status != exitDone || err != nil || c.ID != "CT-1" || !slices.Contains(c.Reads, "log") || !strings.HasPrefix(c.Page, "# CT-1: ") {
+		t.Errorf("status %d, %v, %q: %+v", status, err, said.String(), c)
+	}
+	if status := Run(t.Context(), &Env{Stdout: &out, Stderr: &said}, []string{"doctor", "--explain", "CT-99", "--json"}); status != exitUsage {
+		t.Errorf("status %d", status)
 	}
 }
 
