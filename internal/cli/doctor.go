@@ -53,8 +53,8 @@ with the status of the last verdict.
 --collect writes what was read to a file (docs/doctor-bundle.md). --from reads it, on
 any machine. A file may hold addresses; --redact replaces them. --from also reads the
 output of sysctl -a (Linux, FreeBSD), pfctl -si, FreeBSD's top -P, vmstat -i and
-netstat -m, and Check Point's fw ctl affinity -l and cpmq get -v. It guesses nothing
-about other files.`,
+netstat -m, Check Point's fw ctl affinity -l and cpmq get -v, and a kernel's log
+(dmesg). It guesses nothing about other files.`,
 		Example: `  weir doctor
   weir doctor --explain RSS-1
   weir doctor --collect box.bundle --redact

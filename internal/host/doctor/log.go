@@ -24,6 +24,9 @@ const recent = 3600
 
 // logRule is one thing that the kernel says, and the finding that it is.
 type logRule struct {
+	// words are parts of the message, one of which it must have: most of a log has none, and
+	// is not compared with form.
+	words []string
 	form  *pattern.Pattern // its first group that is not empty is the device
 	check string
 	kind  string
@@ -37,56 +40,56 @@ type logRule struct {
 // logRules are what Linux and FreeBSD say when they lose packets or time. Each stands for a check
 // that looks for the same in counters: two seconds of them hardly ever see what happens once an hour.
 var logRules = []logRule{
-	{form: pattern.New(`(?:ip|nf)_conntrack: table full`), check: "CT-1",
+	{words: []string{"conntrack: table full"}, form: pattern.New(`(?:ip|nf)_conntrack: table full`), check: "CT-1",
 		says: "the kernel's connection tracking was full, and dropped packets (\"table full\")", expect: "no further message",
 		remedies: []Remedy{
 			{Command: "sysctl net.netfilter.nf_conntrack_count net.netfilter.nf_conntrack_max", Text: "see how near it is now, and set the second to twice as much (nf_conntrack_buckets with it)"},
 			{Command: "conntrack -L -o extended | awk '{print $3, $4}' | sort | uniq -c | sort -rn | head", Text: "see what fills it: many UDP or SYN_SENT entries of strangers are a flood or a scan, which a rule before tracking (notrack, drop in raw) keeps out"},
 		}},
-	{form: pattern.New(`neighbor table overflow|Neighbou?r table overflow`), check: "NEIGH-1",
+	{words: []string{"table overflow"}, form: pattern.New(`neighbor table overflow|Neighbou?r table overflow`), check: "NEIGH-1",
 		says: "the table of neighbours was full: further hosts could not be reached (\"table overflow\")", expect: "no further message",
 		remedies: []Remedy{{Command: "sysctl net.ipv4.neigh.default.gc_thresh3 net.ipv6.neigh.default.gc_thresh3", Text: "set each to four times as much, gc_thresh2 to half and gc_thresh1 to a quarter of that; ip neigh show nud failed shows a scan"}}},
-	{form: pattern.New(`NETDEV WATCHDOG: ([\w.][\w.@-]*) \(|([\w.][\w.@-]*): NETDEV WATCHDOG|([\w.][\w.@-]*): (?:Detected (?:Hardware|Tx) Unit Hang|Reset adapter unexpectedly)|` +
+	{words: []string{"WATCHDOG", "Unit Hang", "Reset adapter", "atchdog timeout", "tx completions"}, form: pattern.New(`NETDEV WATCHDOG: ([\w.][\w.@-]*) \(|([\w.][\w.@-]*): NETDEV WATCHDOG|([\w.][\w.@-]*): (?:Detected (?:Hardware|Tx) Unit Hang|Reset adapter unexpectedly)|` +
 		`^([a-z]+\d+): (?i:watchdog timeout)|([\w.][\w.@-]*): .*lost tx completions.*Reset the device`), check: "HANG-1", kind: "send",
 		says: "%s stopped sending, and was reset", expect: "the card sends without a pause",
 		remedies: []Remedy{{Text: "without segmentation by the card first (Linux: ethtool -K %s tso off gso off; FreeBSD: ifconfig %s -tso), then without the slot's sleep (ASPM), then with another driver or release (realtek-re on FreeBSD, r8168 or r8125 on Linux)"}}},
-	{form: pattern.New(`page allocation failure: order:\d+, mode:(?:.*GFP_ATOMIC|0x[14]?0?20\b)`), check: "MEM-1",
+	{words: []string{"page allocation failure"}, form: pattern.New(`page allocation failure: order:\d+, mode:(?:.*GFP_ATOMIC|0x[14]?0?20\b)`), check: "MEM-1",
 		says: "the kernel had no memory for packets (\"page allocation failure\")", expect: "no further message",
 		remedies: []Remedy{{Command: "sysctl vm.min_free_kbytes", Text: "set it to four times as much, at most a twentieth of the memory: the kernel then keeps more free for what cannot wait"}}},
-	{form: pattern.New(`TCP: out of memory|too many orphaned sockets`), check: "MEM-2",
+	{words: []string{"out of memory", "orphaned sockets"}, form: pattern.New(`TCP: out of memory|too many orphaned sockets`), check: "MEM-2",
 		says: "TCP's memory, or the number of its closed connections, was at its limit", expect: "no further message",
 		remedies: []Remedy{{Command: "cat /proc/net/sockstat; sysctl net.ipv4.tcp_mem net.ipv4.tcp_max_orphans", Text: "see which of the two is short; a file in /etc/sysctl.d that sets less than the kernel's own figures is better removed"}}},
-	{form: pattern.New(`Possible SYN flooding on port`), check: "SOCK-2", kind: "half",
+	{words: []string{"SYN flooding"}, form: pattern.New(`Possible SYN flooding on port`), check: "SOCK-2", kind: "half",
 		says: "a listening socket's queue was full (\"Possible SYN flooding\")", expect: "connections open at once",
 		remedies: []Remedy{{Command: "ss -ltn", Text: "see which socket has Recv-Q near Send-Q: its program accepts too slowly, or asks for a short queue (net.core.somaxconn); many of ss -tn state syn-recv are a flood"}}},
-	{form: pattern.New(`nf_queue: full at \d+ entries`), check: "NFQ-1",
+	{words: []string{"nf_queue: full"}, form: pattern.New(`nf_queue: full at \d+ entries`), check: "NFQ-1",
 		says: "the program that judges packets (NFQUEUE) did not keep up: its queue was full", expect: "no further message",
 		remedies: []Remedy{{Command: "cat /proc/net/netfilter/nfnetlink_queue", Text: "more queues (queue num 0-3 fanout), or bypass, which lets through what finds no room"}}},
-	{form: pattern.New(`Route cache is full|dst cache overflow`), check: "DST-1",
+	{words: []string{"cache is full", "cache overflow"}, form: pattern.New(`Route cache is full|dst cache overflow`), check: "DST-1",
 		says: "the table of destinations was full", expect: "no further message",
 		remedies: []Remedy{{Command: "sysctl net.ipv6.route.max_size", Text: "raise it; Linux 6.3 and later have no limit"}}},
-	{form: pattern.New(`([\w.][\w.@-]*): received packet (?:on \S+ )?with own address as source`), check: "STORM-1", least: 3,
+	{words: []string{"own address as source"}, form: pattern.New(`([\w.][\w.@-]*): received packet (?:on \S+ )?with own address as source`), check: "STORM-1", least: 3,
 		says: "frames that %s sent come back to it: the switches form a ring", expect: "no further message",
 		remedies: []Remedy{{Command: "bridge link", Text: "find the second way (two cables to one switch, an access point that is also a client); break it, or let spanning tree block it (ip link set dev %s type bridge stp_state 1)"}}},
-	{form: pattern.New(`(?:^|\s)([\w.][\w.@-]*): (?:NIC )?[Ll]ink is [Dd]own|^([a-z]+\d+): link state changed to DOWN`), check: "ERR-1", kind: "flap", least: 3,
+	{words: []string{"ink is ", "link state changed"}, form: pattern.New(`(?:^|\s)([\w.][\w.@-]*): (?:NIC )?[Ll]ink is [Dd]own|^([a-z]+\d+): link state changed to DOWN`), check: "ERR-1", kind: "flap", least: 3,
 		says: "the link of %s goes down again and again", expect: "the link stays up",
 		remedies: []Remedy{{Text: "the cable or transceiver of %s first, then its other end; EEE off at both (Linux: ethtool --set-eee %s eee off); a fixed power-saving of the port"}}},
-	{form: pattern.New(`([\w.][\w.@-]*): .*[Dd]ownshift(?:ed| occurred)`), check: "LINK-1", kind: "speed",
+	{words: []string{"ownshift"}, form: pattern.New(`([\w.][\w.@-]*): .*[Dd]ownshift(?:ed| occurred)`), check: "LINK-1", kind: "speed",
 		says: "%s could not keep the speed that both ends have, and fell back (\"downshift\")", expect: "the full speed",
 		remedies: []Remedy{{Command: "ethtool %s", Text: "another cable (all four pairs), then the other port: at this speed frames were lost"}}},
-	{form: pattern.New(`cpu clock throttled|Package temperature above threshold`), check: "THR-1",
+	{words: []string{"clock throttled", "above threshold"}, form: pattern.New(`cpu clock throttled|Package temperature above threshold`), check: "THR-1",
 		says: "the processor slowed itself down because of heat", expect: "the full clock under load",
 		remedies: []Remedy{{Command: "grep . /sys/class/thermal/thermal_zone*/temp", Text: "clean the fan, or cool the box; a lower limit of power keeps it from going up and down"}}},
-	{form: pattern.New(`UDP: bad checksum`), check: "SUM-1",
+	{words: []string{"bad checksum"}, form: pattern.New(`UDP: bad checksum`), check: "SUM-1",
 		says: "packets came with wrong checksums, and were dropped (\"UDP: bad checksum\")", expect: "no further message",
 		remedies: []Remedy{{Text: "their sender is named there: it must fill in checksums without its card's help (ethtool -K … tx-checksum-ip-generic off, on its card or its tunnel's device)"}}},
-	{form: pattern.New(`(?i)(?:ddp package|package).*safe mode|entering safe mode`), check: "DOC-1",
+	{words: []string{"afe mode", "afe Mode"}, form: pattern.New(`(?i)(?:ddp package|package).*safe mode|entering safe mode`), check: "DOC-1",
 		says: "a card of Intel (ice) runs in Safe Mode, with one queue: its package (DDP) was not found", expect: "all queues",
 		remedies: []Remedy{{Command: "ls /lib/firmware/intel/ice/ddp", Text: "install the package (linux-firmware, firmware-intel-misc: intel/ice/ddp/ice.pkg), and load the driver anew"}}},
-	{form: pattern.New(`PF states limit reached`), check: "PF-1",
+	{words: []string{"states limit reached"}, form: pattern.New(`PF states limit reached`), check: "PF-1",
 		says: "pf's table of states was full: new connections were dropped", expect: "no further message",
 		remedies: []Remedy{{Command: "pfctl -si; pfctl -sm", Text: "raise the limit (set limit states; on pfSense and OPNsense Firewall Maximum States), or let what fills it end sooner (set optimization aggressive, or a timeout in the rule)"}}},
-	{form: pattern.New(`kern\.ipc\.nmbclusters limit reached|mbuf_cluster limit reached`), check: "BSD-6",
+	{words: []string{"limit reached"}, form: pattern.New(`kern\.ipc\.nmbclusters limit reached|mbuf_cluster limit reached`), check: "BSD-6",
 		says: "there were no buffers for packets (mbuf clusters)", expect: "no further message",
 		remedies: []Remedy{{Command: "sysctl kern.ipc.nmbclusters", Text: "set it to twice as much, now and in loader.conf.local (on pfSense and OPNsense as a tunable)"}}},
 }
@@ -94,6 +97,9 @@ var logRules = []logRule{
 // meant returns the rule that a message of the kernel meets, and the device that it names; nil: none.
 func meant(text string) (rule *logRule, device string) {
 	for i := range logRules {
+		if !slices.ContainsFunc(logRules[i].words, func(word string) bool { return strings.Contains(text, word) }) {
+			continue
+		}
 		if m := logRules[i].form.FindStringSubmatch(text); m != nil {
 			return &logRules[i], strings.TrimSuffix(cmp.Or(m[1:]...), ":")
 		}
