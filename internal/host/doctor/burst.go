@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 
 	"weir/internal/units"
 )
@@ -21,7 +22,7 @@ func (v *view) shortBurst(o *outcome, d *Interface, q *qdisc) {
 		return
 	}
 	share := q.bits / float64(q.rate)
-	if share >= atRate || share < leastOfRate || q.atCeiling(v.Seconds) > 0 || v.atLink() {
+	if share >= atRate || share < leastOfRate || q.hasFullClass(v.Seconds) || v.atLink() {
 		return
 	}
 	burst := int(q.rate / 8 / 1000) // what the rate sends in 1 ms
@@ -40,6 +41,13 @@ func (v *view) shortBurst(o *outcome, d *Interface, q *qdisc) {
 		f.Remedies[0] = Remedy{Command: "tc -d qdisc show dev " + d.Name, Text: fmt.Sprintf("see its burst, and set at least what the rate sends in a millisecond (burst %d)", burst)}
 	}
 	o.add(f)
+}
+
+// hasFullClass reports whether a class sends what it may: what waits for it waits as it was told.
+func (q *qdisc) hasFullClass(seconds float64) bool {
+	return slices.ContainsFunc(q.Classes, func(c Class) bool {
+		return c.CeilingBits > 0 && float64(c.Bytes)*8/seconds >= atRate*float64(c.CeilingBits)
+	})
 }
 
 // waitedBefore reports whether packets waited in a discipline at the first sample, too.

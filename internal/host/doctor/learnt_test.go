@@ -17,6 +17,16 @@ func (b *box) shapedAt(share float64, held, before, after uint64) *box {
 	return b
 }
 
+// class gives the shaper a class that has all packets, and that share of the rate as its ceiling.
+func (b *box) class(ceiling float64) *box {
+	q := &b.s.After.Qdiscs[len(b.s.After.Qdiscs)-1]
+	c := Class{Handle: "1:10", CeilingBits: uint64(ceiling * float64(q.RateBits))}
+	b.s.Before.Qdiscs[len(b.s.Before.Qdiscs)-1].Classes = []Class{c}
+	c.Bytes = q.Bytes
+	q.Classes = []Class{c}
+	return b
+}
+
 // tracked lets connection tracking refuse packets, and find some invalid, which the box answers.
 func (b *box) tracked(refused, invalid, resets uint64) *box {
 	b.s.Before.Conntrack.Count, b.s.After.Conntrack.Count = 262_100, 262_144
@@ -89,6 +99,7 @@ func TestLearnt(t *testing.T) {
 		box, like           *box
 	}{
 		{"a burst too small", "SHAPE-1", "burst 112500", two(4).shapedAt(0.67, 400_000, 9000, 9000), two(4).shapedAt(0.67, 400_000, 0, 9000)},
+		{"a class at its ceiling", "SHAPE-1", "burst 112500", two(4).shapedAt(0.6, 400_000, 9000, 9000).class(0.9), two(4).shapedAt(0.6, 400_000, 9000, 9000).class(0.6)},
 		{"a shaper that waits for a burst of packets", "SHAPE-1", "burst", two(4).shapedAt(0.5, 300_000, 9000, 9000), two(4).shapedAt(0.5, 100_000, 9000, 9000)},
 		{"a flood", "CT-1", "notrack", two(4).cores(97, 0, 1, 2, 3).tracked(300_000, 0, 0), two(4).cores(97, 0, 1, 2, 3).tracked(0, 0, 0)},
 		{"segments out of their window", "CT-1", "be_liberal", two(4).tracked(0, 900, 800), two(4).tracked(0, 900, 100)},

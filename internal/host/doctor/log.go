@@ -14,6 +14,8 @@ import (
 type Message struct {
 	Text  string `json:"text"`            // the last of them, without its time
 	Count int    `json:"count,omitempty"` // how many like it there were; 0: one
+	// LastHour counts those of them that are less than an hour old; 0: one at most.
+	LastHour int `json:"last_hour,omitempty"`
 	// Ago is the time since the last of them, in seconds; nil: unknown.
 	Ago *float64 `json:"seconds_ago,omitempty"`
 }
@@ -133,7 +135,11 @@ func (l *Log) Add(text string, ago *float64) bool {
 		l.keys, l.all = append(l.keys, key), append(l.all, Message{})
 		i = len(l.all) - 1
 	}
-	l.all[i] = Message{Text: text, Count: l.all[i].Count + 1, Ago: ago}
+	m := Message{Text: text, Count: l.all[i].Count + 1, LastHour: l.all[i].LastHour, Ago: ago}
+	if ago != nil && *ago <= recent {
+		m.LastHour++
+	}
+	l.all[i] = m
 	return true
 }
 
@@ -164,8 +170,8 @@ func (r *Report) addLogged(c *Check, v *view, judged *CheckResult) {
 		for _, remedy := range rule.remedies {
 			f.Remedies = append(f.Remedies, Remedy{Command: strings.ReplaceAll(remedy.Command, "%s", device), Text: strings.ReplaceAll(remedy.Text, "%s", device)})
 		}
-		if m.Ago != nil && *m.Ago > recent {
-			f.Severity = Notice
+		if m.Ago != nil && (*m.Ago > recent || max(1, m.LastHour) < rule.least) {
+			f.Severity = Notice // it is long ago, or seldom
 		}
 		r.Findings, judged.State = append(r.Findings, f), Found
 	}

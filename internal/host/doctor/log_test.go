@@ -95,6 +95,16 @@ func TestLoggedOnce(t *testing.T) {
 			t.Errorf("in a namespace: %q", got)
 		}
 	}
+	var l Log
+	for _, ago := range []float64{900000, 800000, 700000, 60} { // once an hour ago is not again and again
+		l.Add(down, &ago)
+	}
+	seldom := newBox(2)
+	seldom.card("eth0", "igc", 2500, 2, 2)
+	seldom.s.Log = l.Messages()
+	if got := seldom.severityOf(t, "ERR-1"); got != "notice" {
+		t.Errorf("seldom: %q", got)
+	}
 	b := newBox(2)
 	b.card("eth0", "igc", 2500, 2, 2)
 	b.s.After.Conntrack.Count = 262144

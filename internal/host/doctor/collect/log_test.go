@@ -24,7 +24,7 @@ func TestKernelLog(t *testing.T) {
 		addRecord(&l, record, 100)
 	}
 	ago := 39.0
-	if diff := cmp.Diff([]doctor.Message{{Text: "nf_conntrack: nf_conntrack: table full, dropping packet", Count: 2, Ago: &ago}}, l.Messages()); diff != "" {
+	if diff := cmp.Diff([]doctor.Message{{Text: "nf_conntrack: nf_conntrack: table full, dropping packet", Count: 2, LastHour: 2, Ago: &ago}}, l.Messages()); diff != "" {
 		t.Error(diff)
 	}
 	file := filepath.Join(t.TempDir(), "kmsg")
