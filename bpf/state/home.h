@@ -12,7 +12,7 @@
  *
  * States do not move. Those from before a change are found by the tuple table, and have no
  * hints: they are one of 2 * HOMES_FACTOR of the states that there is room for after it. The
- * timer takes homes back when one of eight of the smaller number is enough. Then states from
+ * timer goes back to HOMES_LEAST when one of eight of those is taken. Then the states from
  * before the growth are at home again.
  */
 #ifndef WEIR_STATE_HOME_H
@@ -42,17 +42,15 @@ static __always_inline void homes_grow(__u32 count)
 		*(volatile __u32 *)&shared.homes = lately > (__s32)(homes / 4) ? state_capacity : homes_for(count);
 }
 
-/* By the timer: gives them fewer when these would be taken by one of eight, or sets them first. */
+/* By the timer: sets them first, and takes them back when few states are left. */
 static __always_inline void homes_fit(__u32 count)
 {
-	__u32 homes = homes_for(4 * count);
-
 	if (shared.now - shared.lately_at >= HOMES_LATELY) {
 		shared.states_lately = count;
 		shared.lately_at = shared.now;
 	}
-	if (homes < shared.homes || !shared.homes || shared.homes > state_capacity)
-		shared.homes = homes;
+	if (count <= HOMES_LEAST / 8 || !shared.homes || shared.homes > state_capacity)
+		shared.homes = homes_for(count);
 	homes_grow(count);
 }
 
