@@ -121,6 +121,7 @@ pass in on ppp0 inet proto icmp
 		if again.Session != up.Session || !again.Since.Equal(up.Since) {
 			b.Errorf("after the next start: %+v, was %+v", again, up)
 		}
+		b.Tell("others", pppoeOthers)
 		b.Tell("commands", func(b *lib.Box) { pppoeCommands(b, p, &up) })
 		pppoeEnds(b, p, daemon, rules)
 		b.Tell("larger packets than have room", func(b *lib.Box) {
@@ -246,6 +247,22 @@ func pppoeEnds(b *lib.Box, p *lib.Provider, daemon *lib.Process, rules string) {
 	if s.Ended.PADT == 0 || s.Ended.Terminate == 0 || s.Drops.Out == 0 || s.Drops.Over == 0 {
 		b.Errorf("ended %+v, dropped %+v", s.Ended, s.Drops)
 	}
+}
+
+// pppoeOthers removes what the session needs, as others do: systemd-networkd removes routes that it does not know when it starts. The
+// daemon adds it again.
+func pppoeOthers(b *lib.Box) {
+	b.Helper()
+	all := func() string {
+		return b.Run(lab.FW, "ip", "route", "show", "dev", "ppp0") + b.Run(lab.FW, "ip", "-6", "route", "show", "default", "dev", "ppp0") + b.Run(lab.FW, "ip", "-o", "address", "show", "dev", "ppp0")
+	}
+	before := all()
+	for _, what := range []string{"route del default dev ppp0", "-6 route del default dev ppp0", "-4 address flush dev ppp0", "-6 address flush dev ppp0"} {
+		b.IP(lab.FW, what)
+		b.Until(5*time.Second, "the daemon adds again what ip "+what+" has removed", func() bool { return all() == before })
+	}
+	b.Ping(lab.LAN, lib.ProviderPeer, 3)
+	b.Ping(lab.LAN, lib.ProviderPeer6, 3)
 }
 
 // pppoeMadeSlowly marks a line so late that the daemon has taken both devices for others.

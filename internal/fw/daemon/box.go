@@ -74,8 +74,9 @@ type box struct {
 	policies *policies // nil in tests without any
 
 	lines         lines
-	pppoeRecords  sync.Mutex // of dialler.records
-	prefixRecords sync.Mutex // of the file of prefix records
+	touched       atomic.Bool // links, addresses or default routes have changed since the dialler looked
+	pppoeRecords  sync.Mutex  // of dialler.records
+	prefixRecords sync.Mutex  // of the file of prefix records
 }
 
 // hooked is an interface that has programs.

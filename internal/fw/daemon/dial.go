@@ -45,6 +45,11 @@ type dial struct {
 
 	before *client.Ref // a session that may still be there for the concentrator
 
+	setting sync.Mutex // of what the interface has; it is held while that changes
+	carries bool       // it has what the session says; with setting
+
+	unrestored string // what the log says of that
+
 	mu      sync.Mutex // of what follows, which the session's goroutines write
 	state   control.PPPoEState
 	since   time.Time // of state
@@ -339,6 +344,9 @@ func (s *dial) handle(e *client.Event) {
 
 // up gives the interface its session.
 func (s *dial) up(e *client.Event) error {
+	s.setting.Lock()
+	defer s.setting.Unlock()
+	s.carries = false
 	b, at := s.dialler.box, &e.Session
 	b.lines.mu.Lock()
 	delete(b.lines.ending, s.of.Name)
@@ -355,7 +363,7 @@ func (s *dial) up(e *client.Event) error {
 	if err != nil {
 		return err
 	}
-	addresses := line.Addresses{IPv4: at.IPv4, PeerIPv4: at.PeerIPv4, IPv6: client.LinkLocal(at.ID6), PeerIPv6: client.LinkLocal(at.PeerID6)}
+	addresses := addressesOf(at)
 	err = errors.Join(deprecated, s.device.Describe(net.HardwareAddr(at.Local[:]), int(min(at.MTU, at.MRU))), s.device.SetCarrier(true), s.device.SetAddresses(addresses))
 	if at.ID6 != 0 {
 		err = errors.Join(err, s.device.AcceptAdvertisements())
@@ -386,6 +394,7 @@ func (s *dial) up(e *client.Event) error {
 	} else {
 		s.prefix.set(ipv6Session{})
 	}
+	s.carries = true
 	return nil
 }
 
@@ -394,6 +403,9 @@ func (s *dial) darkness() string { return s.of.On + " has no carrier" }
 
 // hold has nothing go into the session, until it answers again: another uplink is used meanwhile, if there is one.
 func (s *dial) hold() error {
+	s.setting.Lock()
+	defer s.setting.Unlock()
+	s.carries = false
 	s.prefix.set(ipv6Session{})
 	err := errors.Join(s.noRoutes(), s.device.SetCarrier(false))
 	s.dialler.box.updateLater(s.dialler.box.follow(netif.ChangedLinks | netif.ChangedDefault))
@@ -411,6 +423,9 @@ func (s *dial) noRoutes() error {
 // down ends what the interface has. XDP ceases to take its frames first. Its addresses stay, so that
 // connections go on if the next session has the same.
 func (s *dial) down() error {
+	s.setting.Lock()
+	defer s.setting.Unlock()
+	s.carries = false
 	b, has := s.dialler.box, false
 	r, _ := s.dialler.record(s.of.Name)
 	routes := s.of.Route || r.Of.Route || s.of.On == "" // of a statement that is gone nothing may be known

@@ -141,6 +141,7 @@ func (b *box) followLinks(c netif.Change) error {
 		}
 		return nil
 	}
+	b.touched.Store(true)
 	m, err := b.machine()
 	if err != nil {
 		return err

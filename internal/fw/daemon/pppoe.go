@@ -237,6 +237,7 @@ func (d *dialler) look() {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	touched, restored := d.box.touched.Swap(false), true
 	for name, s := range d.dials {
 		at := slices.IndexFunc(wanted, func(o resolve.PPPoE) bool { return o.Name == name })
 		if at >= 0 && reflect.DeepEqual(wanted[at], s.of) {
@@ -244,6 +245,9 @@ func (d *dialler) look() {
 			s.watch()
 			s.renew(time.Now())
 			s.followResolved()
+			if touched {
+				restored = s.restore() && restored
+			}
 			continue
 		}
 		s.end()
@@ -253,6 +257,9 @@ func (d *dialler) look() {
 		if at < 0 {
 			d.box.logPPPoE(errors.Join(s.remove(), d.box.withdrawPrefix(name)))
 		}
+	}
+	if !restored {
+		d.box.touched.Store(true)
 	}
 	for i := range wanted {
 		if d.dials[wanted[i].Name] == nil {

@@ -29,13 +29,15 @@ type Addresses struct {
 }
 
 // SetAddresses gives the device the addresses of its session. Those of an earlier session go,
-// except for IPv6 addresses that are not link-local.
+// except for IPv6 addresses that are not link-local. Routes that others have added stay.
 func (d Device) SetAddresses(a Addresses) error {
 	l, err := netlink.LinkByIndex(d.Index)
 	if err != nil {
 		return fmt.Errorf("find %s: %w", d.Name, err)
 	}
 	var errs []error
+	var gone []net.IP // of IPv4
+	var others []netlink.Route
 	for _, family := range []struct {
 		number     int
 		own, peer  netip.Addr
@@ -57,6 +59,13 @@ func (d Device) SetAddresses(a Addresses) error {
 			if wanted != nil && has[i].IP.Equal(wanted.IP) && samePeer(&has[i], wanted) {
 				wanted = nil
 			} else if family.number == netlink.FAMILY_V4 || has[i].IP.IsLinkLocalUnicast() {
+				if family.number == netlink.FAMILY_V4 {
+					if len(gone) == 0 && family.own.IsValid() {
+						others, err = d.routesOfOthers()
+						errs = append(errs, err)
+					}
+					gone = append(gone, has[i].IP)
+				}
 				errs = append(errs, netlink.AddrDel(l, &has[i]))
 			}
 		}
@@ -64,6 +73,7 @@ func (d Device) SetAddresses(a Addresses) error {
 			errs = append(errs, netlink.AddrAdd(l, wanted))
 		}
 	}
+	errs = append(errs, putBack(others, gone, a.IPv4))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("set the addresses of %s: %w", d.Name, err)
 	}
@@ -110,6 +120,35 @@ func samePeer(a, b *netlink.Addr) bool {
 // not each host.
 func (d Device) SetRoutes(a Addresses, order int) error {
 	var errs []error
+	for _, route := range d.defaults(a, order) {
+		// The order may have changed since.
+		has, err := netlink.RouteListFiltered(route.Family, &route.Route, likeDefault)
+		errs = append(errs, err)
+		for i := range has {
+			if n := has[i].Priority; n >= routePriority && n < routePriority+mostOrders && (n != route.Priority || !route.wanted) {
+				errs = append(errs, netlink.RouteDel(&has[i]))
+			}
+		}
+		if route.wanted {
+			errs = append(errs, netlink.RouteReplace(&route.Route))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("set the default routes of %s: %w", d.Name, err)
+	}
+	return nil
+}
+
+// defaultRoute is one of a family, which is wanted if the session has that.
+type defaultRoute struct {
+	netlink.Route
+	wanted bool
+}
+
+// likeDefault chooses the default routes that weir has added to a device.
+const likeDefault = netlink.RT_FILTER_OIF | netlink.RT_FILTER_DST | netlink.RT_FILTER_PROTOCOL
+
+func (d Device) defaults(a Addresses, order int) (all []defaultRoute) {
 	for _, family := range []struct {
 		number    int
 		own, peer netip.Addr
@@ -120,28 +159,14 @@ func (d Device) SetRoutes(a Addresses, order int) error {
 			LinkIndex: d.Index, Dst: &net.IPNet{IP: family.none, Mask: net.CIDRMask(0, family.most)},
 			Priority: routePriority + order, Protocol: routeProtocol, Family: family.number,
 		}
-		// The order may have changed since.
-		has, err := netlink.RouteListFiltered(family.number, &route, netlink.RT_FILTER_OIF|netlink.RT_FILTER_DST|netlink.RT_FILTER_PROTOCOL)
-		errs = append(errs, err)
-		for i := range has {
-			if n := has[i].Priority; n >= routePriority && n < routePriority+mostOrders && (n != route.Priority || !family.own.IsValid()) {
-				errs = append(errs, netlink.RouteDel(&has[i]))
-			}
-		}
-		if !family.own.IsValid() {
-			continue
-		}
 		if family.peer.IsValid() {
 			route.Gw, route.Flags = family.peer.AsSlice(), int(netlink.FLAG_ONLINK)
 		} else {
 			route.Scope = netlink.SCOPE_LINK
 		}
-		errs = append(errs, netlink.RouteReplace(&route))
+		all = append(all, defaultRoute{route, family.own.IsValid()})
 	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("set the default routes of %s: %w", d.Name, err)
-	}
-	return nil
+	return all
 }
 
 // AcceptAdvertisements lets the device take its IPv6 addresses from router advertisements,

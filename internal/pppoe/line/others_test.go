@@ -1,0 +1,83 @@
+package line_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"weir/internal/pppoe/line"
+)
+
+// The next session has another address. Routes that others have added stay, in every table, and what had the address of before as its
+// source has the new one.
+func TestRoutesOfOthers(t *testing.T) {
+	l, ends := pair(t, 1492)
+	home := ends[0]
+	ip := func(words string) string {
+		t.Helper()
+		return run(t, l, "home", append([]string{"ip"}, strings.Fields(words)...)...)
+	}
+	for _, route := range []string{
+		"default dev ppp0 table 100",
+		"203.0.113.0/24 via 198.51.100.2 dev ppp0 metric 7",
+		"203.0.114.0/24 dev ppp0 src 198.51.100.1 mtu 1400",
+		"default via 198.51.100.2 dev ppp0 table 1001 metric 9 onlink",
+		"198.51.100.77 dev ppp0",
+	} {
+		ip("route add " + route)
+	}
+	next := line.Addresses{IPv4: netip.MustParseAddr("198.51.100.9"), PeerIPv4: netip.MustParseAddr("198.51.100.8")}
+	set := func() {
+		t.Helper()
+		if err := l.Do("home", func() error { return home.SetAddresses(next) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = `198.51.100.8 proto kernel scope link src 198.51.100.9
+198.51.100.77 scope link
+203.0.113.0/24 via 198.51.100.2 metric 7 onlink
+203.0.114.0/24 scope link src 198.51.100.9 mtu 1400
+default table 100 scope link
+default via 198.51.100.2 table 1001 metric 9 onlink
+`
+	routes := func() (text string) {
+		for _, table := range []string{"main", "100", "1001"} {
+			for line := range strings.Lines(ip("route show table " + table + " dev ppp0")) {
+				line = strings.Join(strings.Fields(line), " ")
+				if table != "main" {
+					line = strings.Replace(line, "scope link", "table "+table+" scope link", 1)
+					line = strings.Replace(line, "198.51.100.2 metric", "198.51.100.2 table "+table+" metric", 1)
+				}
+				text += line + "\n"
+			}
+		}
+		return text
+	}
+	for range 2 { // the second time nothing changes
+		set()
+		if got := routes(); got != want {
+			t.Errorf("with another address the routes are\n%s\nwant\n%s", got, want)
+		}
+	}
+	lacks := func(route bool) (is bool) {
+		t.Helper()
+		err := l.Do("home", func() (err error) { is, err = home.Lacks(next, 0, route); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	if lacks(false) || !lacks(true) {
+		t.Errorf("with its address and no default route of weir's, the device lacks something: %v and %v, want false and true", lacks(false), lacks(true))
+	}
+	if err := l.Do("home", func() error { return home.SetRoutes(next, 0) }); err != nil {
+		t.Fatal(err)
+	}
+	if lacks(true) {
+		t.Error("the device lacks something after all was set")
+	}
+	ip("-4 address flush dev ppp0")
+	if !lacks(false) {
+		t.Error("a device without its address lacks nothing")
+	}
+}
