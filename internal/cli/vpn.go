@@ -36,7 +36,7 @@ func newVPNCommand(env *Env) *cobra.Command {
 "weir vpn run" keeps them up, beside the daemon. "weir vpn status" says which peers are there.
 docs/vpn.md has more.`,
 	}
-	c.AddCommand(newVPNRunCommand(env), newVPNStatusCommand(env), newVPNLogCommand(env), newVPNCheckCommand(env), newVPNSummaryCommand(env), newVPNAffinityCommand(env), newVPNDownCommand(env), newVPNGenkeyCommand(env, "genkey"),
+	c.AddCommand(newVPNRunCommand(env), newVPNStatusCommand(env), newVPNLogCommand(env), newVPNCheckCommand(env), newVPNSummaryCommand(env), newVPNAffinityCommand(env), newVPNReconnectCommand(env), newVPNDownCommand(env), newVPNGenkeyCommand(env, "genkey"),
 		newVPNGenkeyCommand(env, "genpsk"), newVPNPubkeyCommand(env), newVPNImportCommand(env), newVPNExportCommand(env))
 	return c
 }
@@ -223,6 +223,9 @@ func printPeer(w io.Writer, p *keeper.Peer, now time.Time) {
 	}
 	if r := p.Refused; r != nil {
 		fmt.Fprintf(w, "    dropped %d packets that the peer may not send, the last %s from %s\n", r.Packets, ago(r.Time), r.Source)
+	}
+	if b := p.Behind; b != nil {
+		fmt.Fprintf(w, "    refused %d handshakes of an earlier time than the last one, the last %s, %s earlier\n", b.Messages, ago(b.Time), b.Last.Sub(b.Theirs).Round(time.Millisecond))
 	}
 	if p.Error != "" {
 		fmt.Fprintf(w, "    %s: %s\n", ago(p.ErrorTime), p.Error)

@@ -22,5 +22,7 @@
 //     port of the peer that it is for.
 //   - It remembers who has begun handshakes that no peer has, and what a peer has sent that it may not (refused.go). An
 //     answer that does not fit says that the preshared keys differ.
+//   - A clock that goes back does not have peers refuse handshakes: the first message has a later time than the one before all the same. Messages
+//     of peers whose clocks have gone back are remembered (clock.go).
 //   - circle.go makes sessions for measurements.
 package device

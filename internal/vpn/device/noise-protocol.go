@@ -221,6 +221,7 @@ type Handshake struct {
 	remoteEphemeral           NoisePublicKey           // ephemeral public key
 	precomputedStaticStatic   [NoisePublicKeySize]byte // precomputed shared secret
 	lastTimestamp             tai64n.Timestamp
+	sentTimestamp             tai64n.Timestamp // of the last message that was created
 	lastInitiationConsumption time.Time
 	lastSentHandshake         time.Time
 }
@@ -321,7 +322,7 @@ func (device *Device) CreateMessageInitiation(peer *Peer) (*MessageInitiation, e
 		handshake.chainKey[:],
 		handshake.precomputedStaticStatic[:],
 	)
-	timestamp := tai64n.Now()
+	timestamp := handshake.stamp(tai64n.Now())
 	aead, _ = chacha20poly1305.New(key[:])
 	aead.Seal(msg.Timestamp[:0], ZeroNonce[:], timestamp[:], handshake.hash[:])
 
@@ -414,11 +415,13 @@ func (device *Device) consumeInitiation(msg *MessageInitiation, static *identity
 
 	// protect against replay & flood
 
-	replay := !timestamp.After(handshake.lastTimestamp)
+	last := handshake.lastTimestamp
+	replay := !timestamp.After(last)
 	flood := time.Since(handshake.lastInitiationConsumption) <= HandshakeInitationRate
 	handshake.mutex.RUnlock()
 	if replay {
 		device.log.Verbosef("%v - ConsumeMessageInitiation: handshake replay @ %v", peer, timestamp)
+		peer.fallBehind(timestamp, last, time.Now())
 		return nil, NoisePublicKey{}
 	}
 	if flood {

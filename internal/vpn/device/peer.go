@@ -15,13 +15,13 @@ import (
 )
 
 type Peer struct {
-	isRunning         atomic.Bool
-	keypairs          Keypairs
-	handshake         Handshake
-	device            *Device
-	txBytes           atomic.Uint64 // sent to the peer, without notes; of a lane: packets only
-	rxBytes           atomic.Uint64 // likewise, received from it
-	lastHandshakeNano atomic.Int64  // nano seconds since epoch
+	isRunning     atomic.Bool
+	keypairs      Keypairs
+	handshake     Handshake
+	device        *Device
+	txBytes       atomic.Uint64             // sent to the peer, without notes; of a lane: packets only
+	rxBytes       atomic.Uint64             // likewise, received from it
+	lastHandshake atomic.Pointer[time.Time] // nil: there was none
 
 	endpoint atomic.Pointer[Endpoint] // nil: not known
 	stray    atomic.Int64             // nanoseconds, when a message came by another way than the peer is held to
@@ -47,6 +47,7 @@ type Peer struct {
 	staged staged // packets that wait for a session
 
 	refused refused
+	behind  behind
 
 	own   *identity // of a lane; nil: the device's
 	first *Peer     // that this one is a lane of; nil: it is none

@@ -176,7 +176,8 @@ func (peer *Peer) timersHandshakeComplete() {
 	}
 	peer.timers.handshakeAttempts.Store(0)
 	peer.timers.sentLastMinuteHandshake.Store(false)
-	peer.lastHandshakeNano.Store(time.Now().UnixNano())
+	now := time.Now()
+	peer.lastHandshake.Store(&now)
 }
 
 /* Should be called after an ephemeral key is created, which is before sending a handshake response or after receiving a handshake response. */

@@ -102,7 +102,10 @@ func (device *Device) IpcGetOperation(w io.Writer) error {
 				sendf("endpoint=%s", endpoint)
 			}
 
-			nano := peer.lastHandshakeNano.Load()
+			nano := int64(0)
+			if at := peer.LastHandshake(); !at.IsZero() {
+				nano = at.UnixNano()
+			}
 			secs := nano / time.Second.Nanoseconds()
 			nano %= time.Second.Nanoseconds()
 

@@ -91,6 +91,14 @@ func session(f *Facts) Finding {
 	switch {
 	case p.Session == keeper.Current:
 		return finding(true, "the last handshake was %s ago, with %s", ago, p.Endpoint)
+	case p.Behind != nil && f.Now.Sub(p.Behind.Time) < keeper.Noticed:
+		b := p.Behind
+		return finding(false, "the peer's clock has gone back: it begins handshakes that say %s, and the last one that counted said %s. None with an earlier time counts, as it may be an old one that somebody sends again. Set the peer's clock; or restart weir vpn run here, which then takes any time",
+			clock(b.Theirs), clock(b.Last))
+	case f.Now.Before(firstYear):
+		return finding(false, "this end's clock says %s: a peer that has had a later handshake takes none from this end. Set the clock", clock(f.Now))
+	case p.Ahead(f.Now):
+		return finding(false, "this end's clock has gone back: the last handshake was at %s, and now it is %s. The peer takes no handshake with an earlier time than the last one. Set the clock", clock(p.Handshake), clock(f.Now))
 	case stranger != nil && stranger.Key == nil:
 		return finding(false, "somebody at %s begins handshakes with another public key than this end's: if it is the peer, the other end has to have %s for this one", stranger.From.Addr(), f.Tunnel.Key)
 	case stranger != nil && p.Endpoint.IsValid():
@@ -104,10 +112,15 @@ func session(f *Facts) Finding {
 	case recent:
 		return finding(false, "no handshake with %s: %s", p.Endpoint, p.Error)
 	case p.Received == 0:
-		return finding(false, "%s has never answered: nobody is there, the way is blocked (UDP, both directions), or one end has another public or preshared key for the other", p.Endpoint)
+		return finding(false, "%s has never answered: nobody is there, the way is blocked (UDP, both directions), one end has another public or preshared key for the other, or this end's clock is behind what it was at an earlier handshake", p.Endpoint)
 	}
 	return finding(false, "no handshake with %s has come to its end, though packets come: one end has another preshared key", p.Endpoint)
 }
+
+// firstYear is before weir was written: a machine without a battery begins with such a time.
+var firstYear = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // ports says how many of a wide link's ports are used, and why not all are. The others carry what these would.
 func ports(w *tunnel.Wide) string {
@@ -178,12 +191,8 @@ func probe(f *Facts, p *Probe) (all []Finding) {
 	case p.Out < least*uint64(max(1, p.Sent-1)): // one may be lost on its way; the first message of a handshake has 148
 		say("probe", false, "nothing left for %s: the rules here block it at %s, or there is no session", p.To, f.Tunnel.Interface)
 	case p.Stalled():
-		helps := "restart weir vpn run"
-		if f.Tunnel.Engine == "kernel" {
-			helps = fmt.Sprintf("ip link set %s down, then up", f.Tunnel.Interface)
-		}
-		say("probe", false, "no progress: %d packets of the peer came to port %d meanwhile, and none was decrypted. The peer uses keys that this end does not have any more, or decryption stands still, as that of some kernels' WireGuard may: a new handshake helps against both (%s)",
-			p.Arrived, f.Tunnel.Port, helps)
+		say("probe", false, "no progress: %d packets of the peer came to port %d meanwhile, and none was decrypted. The peer uses keys that this end does not have any more, or decryption stands still, as that of some kernels' WireGuard may: a new handshake helps against both (weir vpn reconnect %s)",
+			p.Arrived, f.Tunnel.Port, f.Peer.Name)
 	case p.In < least:
 		say("probe", false, "one way: %d bytes left for %s, and nothing came back. The other end drops them (its allowed networks lack our address, or its rules), or has no way back into the tunnel", p.Out, p.To)
 	default:

@@ -14,7 +14,7 @@ import (
 
 // Each thing that is wrong is named.
 func TestJudge(t *testing.T) {
-	now := time.Unix(1000, 0)
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	to := netip.MustParseAddr("10.9.0.2")
 	network := netip.MustParsePrefix("10.9.0.0/16")
 	good := func() *Facts {
@@ -91,12 +91,26 @@ func TestJudge(t *testing.T) {
 		{func(f *Facts) {
 			f.Peer.Refused = &tunnel.Refused{Packets: 7, Source: netip.MustParseAddr("10.3.0.1"), Time: now.Add(-time.Second)}
 		}, "allowed", "7 so far, the last 1s ago from 10.3.0.1"},
+		{func(f *Facts) {
+			f.Peer.Session = keeper.OldSession
+			f.Peer.Behind = &tunnel.Behind{Messages: 1, Theirs: now.Add(-48 * time.Hour), Last: now.Add(-time.Hour), Time: now.Add(-time.Second)}
+		}, "session", "the peer's clock has gone back: it begins handshakes that say 2026-02-27T12:00:00Z, and the last one that counted said 2026-03-01T11:00:00Z"},
+		{func(f *Facts) {
+			f.Peer.Session = keeper.OldSession
+			f.Peer.Behind = &tunnel.Behind{Messages: 1, Theirs: now.Add(-48 * time.Hour), Last: now, Time: now.Add(-time.Hour)}
+		}, "session", "silent since"},
+		{func(f *Facts) { f.Peer.Session, f.Peer.Handshake = keeper.OldSession, now.Add(time.Hour) }, "session", "this end's clock has gone back: the last handshake was at 2026-03-01T13:00:00Z, and now it is 2026-03-01T12:00:00Z"},
+		{func(f *Facts) { f.Peer.Session, f.Now = keeper.NoSession, time.Unix(1000, 0) }, "session", "this end's clock says 1970-01-01T00:16:40Z"},
 		{func(f *Facts) { f.Peer.Allowed = nil }, "routes", "no allowed networks"},
 		{func(f *Facts) { f.Routes[0].Through = "" }, "routes", "no route leads to 10.9.0.0/16"},
 		{func(f *Facts) { f.Routes[0].Through = "eth1" }, "routes", "through eth1"},
 		{func(f *Facts) { f.Probes = nil }, "probe", "--to"},
 		{func(f *Facts) { f.Probes[0].To = netip.MustParseAddr("10.8.0.1") }, "probe", "none of the peer's allowed networks"},
 		{func(f *Facts) { p := unanswered(f); p.In, p.Arrived = 0, 3 }, "probe", "no progress: 3 packets of the peer came to port 51820"},
+		{func(f *Facts) {
+			p := unanswered(f)
+			p.In, p.Arrived, f.Tunnel.Engine, f.Peer.Name = 0, 3, "kernel", "far"
+		}, "probe", "(weir vpn reconnect far)"},
 		{func(f *Facts) { p := unanswered(f); p.In, p.Arrived = 0, 1 }, "probe", "one way"},
 		{func(f *Facts) { unanswered(f).Arrived = 3 }, "probe", "does not answer, though"},
 		{func(f *Facts) { unanswered(f).Out = 0 }, "probe", "nothing left"},

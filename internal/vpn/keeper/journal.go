@@ -239,5 +239,8 @@ func (t *running) noteState(peer string, k key.Public, now time.Time) {
 	if r := is.Refused; r != nil && (was.Refused == nil || *was.Refused != *r) {
 		t.note(OfError, peer, "a packet from %s is dropped: that is in none of its allowed networks", r.Source)
 	}
+	if b := is.Behind; b != nil && (was.Behind == nil || *was.Behind != *b) {
+		t.note(OfError, peer, "a handshake of the peer is refused: its clock has gone back since the last one, or somebody sends its messages again")
+	}
 	t.noted[k] = is
 }

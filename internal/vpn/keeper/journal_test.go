@@ -112,6 +112,9 @@ func TestNoted(t *testing.T) {
 	r.noteState("far", public, now.Add(time.Minute))
 	r.notedAt = now.Add(time.Minute)
 	r.noteState("far", public, now.Add(time.Hour))
+	r.states[public] = tunnel.State{Handshake: now, Behind: &tunnel.Behind{Messages: 1, Time: now.Add(time.Hour)}}
+	r.noteState("far", public, now.Add(time.Hour))
+	r.noteState("far", public, now.Add(time.Hour))
 	var said []string
 	for _, e := range k.journal.after(0).Events {
 		said = append(said, strings.TrimSpace(e.Peer+" "+e.Text))
@@ -120,13 +123,13 @@ func TestNoted(t *testing.T) {
 	for _, want := range []string{
 		"public key " + a.Public().String() + ", port 1, 1 peers", "another private key: the public key is " + b.Public().String(), "port 2 instead of 1",
 		"far another preshared key", "a new peer, with the public key " + other.String(), "the peer with the public key " + public.String() + " is gone",
-		"far a handshake with", "far no handshake for 3m0s: the session has expired",
+		"far a handshake with", "far no handshake for 3m0s: the session has expired", "far a handshake of the peer is refused: its clock has gone back",
 	} {
 		if strings.Count(text, want) != 1 {
 			t.Errorf("%q is not there once", want)
 		}
 	}
-	if len(said) != 8 {
+	if len(said) != 9 {
 		t.Errorf("%d events:\n%s", len(said), text)
 	}
 }

@@ -454,7 +454,7 @@ func (t *running) status(now time.Time) Status {
 			p.Session, p.Handshake, p.Endpoint = sessionOf(is.Handshake, now), is.Handshake, is.Endpoint
 			p.Received, p.Sent, p.Error, p.ErrorTime = is.Received, is.Sent, is.Error, is.ErrorTime
 			p.Ways, p.Moved = t.links[k].status()
-			p.Wide, p.Refused = is.Wide, is.Refused
+			p.Wide, p.Refused, p.Behind = is.Wide, is.Refused, is.Behind
 			if path := t.paths[k]; path != nil {
 				p.Path = path.found
 			}

@@ -59,6 +59,8 @@ type Peer struct {
 	Wide      *tunnel.Wide   `json:"wide,omitempty"` // of a link that is to be wide
 	// Refused are packets of the peer that were dropped.
 	Refused *tunnel.Refused `json:"refused,omitempty"`
+	// Behind are handshakes of the peer that were dropped, as its clock seems to have gone back.
+	Behind *tunnel.Behind `json:"behind,omitempty"`
 }
 
 // Noticed is for how long what somebody else does wrong counts as the reason why nothing goes. Handshakes are tried
@@ -118,10 +120,19 @@ const (
 // rejectAfter is how old session keys may be: REJECT_AFTER_TIME in section 6.1 of the WireGuard paper.
 const rejectAfter = 180 * time.Second
 
+// clockSlack is how much later than now a handshake may seem to be.
+const clockSlack = time.Second
+
+// Ahead reports whether the time of a peer's last handshake is yet to come: this end's clock has gone back since. How old the session is,
+// is not known then.
+func (p *Peer) Ahead(now time.Time) bool { return p.Handshake.Sub(now) > clockSlack }
+
 func sessionOf(handshake, now time.Time) Session {
 	switch {
 	case handshake.IsZero():
 		return NoSession
+	case handshake.Sub(now) > clockSlack: // as the kernel's engine has it when the clock has gone back
+		return OldSession
 	case now.Sub(handshake) < rejectAfter:
 		return Current
 	}
@@ -204,6 +215,7 @@ func (k *keeper) serve(ctx context.Context) error {
 		json.NewEncoder(w).Encode(k.journal.after(after)) //nolint:errcheck // the other end has gone
 	})
 	k.serveAffinity(mux)
+	k.serveReconnect(mux)
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: answerPatience}
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	defer stop()

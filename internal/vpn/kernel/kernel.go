@@ -159,6 +159,28 @@ func (e *Engine) Move(k key.Public, to netip.AddrPort) error {
 // Greet does nothing: the kernel's sessions outlive the process.
 func (*Engine) Greet(key.Public) error { return nil }
 
+// Renew has other keys be agreed on with a peer when something is sent to it: the kernel forgets the peer, and gets it anew where it is. The
+// interface stays as it is, with its routes.
+func (e *Engine) Renew(k key.Public) error {
+	d, err := e.client.Device(e.name)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", e.name, err)
+	}
+	at := slices.IndexFunc(d.Peers, func(p wgtypes.Peer) bool { return p.PublicKey == wgtypes.Key(k) })
+	if at < 0 {
+		return fmt.Errorf("%s has no such peer", e.name)
+	}
+	is := &d.Peers[at]
+	config := wgtypes.Config{Peers: []wgtypes.PeerConfig{{PublicKey: is.PublicKey, Remove: true}, {
+		PublicKey: is.PublicKey, PresharedKey: &is.PresharedKey, PersistentKeepaliveInterval: &is.PersistentKeepaliveInterval, Endpoint: is.Endpoint,
+		ReplaceAllowedIPs: true, AllowedIPs: is.AllowedIPs,
+	}}}
+	if err := e.client.ConfigureDevice(e.name, config); err != nil {
+		return fmt.Errorf("make a peer of %s anew: %w", e.name, err)
+	}
+	return nil
+}
+
 // Failed returns a channel that is never closed: the kernel's tunnel does not end.
 func (e *Engine) Failed() <-chan struct{} { return e.ended }
 

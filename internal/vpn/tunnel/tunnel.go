@@ -51,6 +51,16 @@ type State struct {
 	ErrorTime time.Time // when
 	Wide      *Wide     // nil: the link is not to be wide
 	Refused   *Refused  // nil: none, or the engine does not tell
+	Behind    *Behind   // nil likewise
+}
+
+// Behind are first messages of handshakes that were dropped, as the last one that counted has a later time: the peer's clock has gone back, or
+// somebody sends messages of the peer again.
+type Behind struct {
+	Messages uint64    `json:"messages"`
+	Theirs   time.Time `json:"theirs"` // that the last of them has
+	Last     time.Time `json:"last"`   // that the last one had that counted
+	Time     time.Time `json:"time"`   // when it was dropped
 }
 
 // Refused are packets of a peer that were dropped, as their source is in none of its allowed networks.
@@ -130,6 +140,8 @@ type Engine interface {
 	Move(k key.Public, to netip.AddrPort) error
 	// Greet begins a handshake with a peer whose endpoint is known.
 	Greet(k key.Public) error
+	// Renew has other keys be agreed on with a peer, at the latest when something is sent to it.
+	Renew(k key.Public) error
 	// Failed is closed when the engine has ended by itself.
 	Failed() <-chan struct{}
 	// Close ends the engine. The interface stays.

@@ -137,6 +137,12 @@ func (e *Engine) States() ([]tunnel.State, error) {
 			if is := p.Endpoint(); is != nil {
 				all[i].Interface, all[i].Local = int(cmp.Or(is.Scope, is.Interface)), is.Local
 			}
+			if at := p.LastHandshake(); !at.IsZero() {
+				all[i].Handshake = at
+			}
+			if b := p.Behind(); b.Messages > 0 {
+				all[i].Behind = &tunnel.Behind{Messages: b.Messages, Theirs: b.Theirs, Last: b.Last, Time: b.Time}
+			}
 			if r := p.Refused(); r.Packets > 0 {
 				all[i].Refused = &tunnel.Refused{Packets: r.Packets, Source: r.Source, Time: r.Time}
 			}
@@ -172,6 +178,9 @@ func (e *Engine) Greet(k key.Public) error {
 	}
 	return p.SendHandshakeInitiation(false)
 }
+
+// Renew has other keys be agreed on with a peer. Those that there are stay in use until then.
+func (e *Engine) Renew(k key.Public) error { return e.Greet(k) }
 
 // Work returns what the workers have done, and where they may run.
 func (e *Engine) Work() []datapath.Work { return e.path.Work() }
