@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -47,6 +48,9 @@ type running struct {
 type watch struct {
 	moved          time.Time // when it was last looked for
 	sent, received uint64    // bytes when it last was there
+
+	ledTo netip.AddrPort // where it was when the routes were last looked at
+	ledBy int            // the index of the interface that they lead there by
 }
 
 // be has the tunnel be as its statement says.
@@ -359,6 +363,7 @@ func (t *running) tend(ctx context.Context, now time.Time) {
 			t.noteState(t.of.Peers[i].Name, k, now)
 			if len(t.of.Peers[i].Ways) == 0 { // else its link looks for it
 				t.follow(&t.of.Peers[i], k, now)
+				t.lead(&t.of.Peers[i], k)
 			}
 			t.measure(ctx, &t.of.Peers[i], k, now)
 		}

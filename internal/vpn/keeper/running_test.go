@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"errors"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/host/netif"
 	"weir/internal/vpn/key"
 	"weir/internal/vpn/tunnel"
 	"weir/pf/resolve"
@@ -136,6 +138,61 @@ func TestSuits(t *testing.T) {
 		r := &running{engine: &engineNamed{name: c.is}, missing: c.missing}
 		if got := r.suits(&c.next); got != c.want {
 			t.Errorf("the engine %s (missing: %t) suits %+v: %t", c.is, c.missing, c.next, got)
+		}
+	}
+}
+
+// A handshake that is yet to come, by a clock that has gone back since, says nothing of the keys.
+func TestSessionOfAnotherClock(t *testing.T) {
+	now := time.Unix(100000, 0)
+	for _, c := range []struct {
+		handshake time.Time
+		want      Session
+	}{{time.Time{}, NoSession}, {now, Current}, {now.Add(time.Second / 2), Current}, {now.Add(time.Hour), OldSession}, {now.Add(-rejectAfter), OldSession}} {
+		if got := sessionOf(c.handshake, now); got != c.want {
+			t.Errorf("after a handshake %v from now the session is %s, want %s", c.handshake.Sub(now), got, c.want)
+		}
+	}
+}
+
+// Messages follow the routes, unless the routes did not lead by where they leave, or the peer has begun by itself.
+func TestLead(t *testing.T) {
+	k, at := key.Public{1}, netip.MustParseAddrPort("192.0.2.1:51820")
+	engine, link := &moves{}, 0
+	r := &running{
+		keeper: &keeper{Config: Config{Log: slog.New(slog.DiscardHandler)}, cards: &cards{way: func(netif.Flow) (netif.Way, error) {
+			if link == 0 {
+				return netif.Way{}, errors.New("no route")
+			}
+			return netif.Way{Link: link}, nil
+		}}},
+		engine: engine, watched: map[key.Public]*watch{k: {}},
+	}
+	const wan0, wan1 = 7, 8
+	stated, alone := &resolve.Peer{Endpoint: "192.0.2.1"}, &resolve.Peer{}
+	for _, step := range []struct {
+		name         string
+		of           *resolve.Peer
+		routes, used int
+		moves        bool
+	}{
+		{"at first", stated, wan0, wan0, false},
+		{"the routes are the same", stated, wan0, wan0, false},
+		{"other routes", stated, wan1, wan0, true},
+		{"it has moved", stated, wan1, wan1, false},
+		{"there is no route for a while", stated, 0, wan1, false},
+		{"the routes are back", stated, wan0, wan1, true},
+		{"the engine chooses none yet", stated, wan0, 0, false},
+		{"the peer has come by the other uplink", stated, wan0, wan1, false},
+		{"it stays there", stated, wan0, wan1, false},
+		{"the routes lead there, too", stated, wan1, wan1, false},
+		{"a peer that begins by itself, with other routes", alone, wan0, wan1, false},
+	} {
+		engine.to = nil
+		link, r.states = step.routes, map[key.Public]tunnel.State{k: {Key: k, Endpoint: at, Interface: step.used}}
+		r.lead(step.of, k)
+		if moved := len(engine.to) == 1 && engine.to[0] == at; moved != step.moves || len(engine.to) > 1 {
+			t.Errorf("%s: it was moved to %v, want %v", step.name, engine.to, step.moves)
 		}
 	}
 }

@@ -1,0 +1,48 @@
+package keeper
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/host/netif"
+	"weir/internal/vpn/key"
+	"weir/pf/resolve"
+)
+
+// lead has messages to a peer leave by where the routes lead now, if they did so before. The engine sends from the address and by the
+// interface that the last message came to, which is right for a peer that came by another uplink than the routes lead to, and wrong after
+// the routes have changed. A peer without an endpoint has begun by itself, and stays where it came.
+func (t *running) lead(p *resolve.Peer, k key.Public) {
+	w, s := t.watched[k], t.states[k]
+	if w == nil || p.Endpoint == "" || s.Interface == 0 || !s.Endpoint.IsValid() || s.Endpoint.Addr().IsLinkLocalUnicast() {
+		return
+	}
+	way, err := t.keeper.cards.way(netif.Flow{Protocol: unix.IPPROTO_UDP, From: netip.AddrPortFrom(netip.Addr{}, t.of.Port), To: s.Endpoint, Mark: s.Mark})
+	if err != nil { // a route may come back
+		return
+	}
+	moves := w.ledTo == s.Endpoint && w.ledBy == s.Interface && way.Link != s.Interface
+	w.ledTo, w.ledBy = s.Endpoint, way.Link
+	if !moves {
+		return
+	}
+	t.note(OfEndpoint, p.Name, "messages to it leave by %s instead of %s: the routes have changed", linkName(way.Link), linkName(s.Interface))
+	err = t.engine.Move(k, s.Endpoint)
+	if err == nil {
+		err = t.engine.Greet(k) // it is to know where this end is
+	}
+	if err != nil {
+		t.keeper.Log.Warn("send by another interface", "interface", t.of.Name, "peer", p.Name, "error", err)
+	}
+}
+
+func linkName(index int) string {
+	i, err := net.InterfaceByIndex(index)
+	if err != nil {
+		return "interface " + strconv.Itoa(index)
+	}
+	return i.Name
+}
