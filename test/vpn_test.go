@@ -149,6 +149,7 @@ pass in on wg0 proto { icmp icmp6 }
 			time.Sleep(time.Second) // weir vpn run reads the tunnels
 			flood.AllAnswered(100)
 		})
+		b.Tell("other keys", vpnReconnect)
 		b.Tell("others", vpnOthers)
 		b.Tell("faults", func(b *lib.Box) { vpnFaults(b, tunnel(engine), rules, secret) })
 		run.Signal(syscall.SIGTERM)
@@ -226,6 +227,27 @@ func vpnPackets(b *lib.Box) {
 	dial := net.JoinHostPort(tunnelBox, "7")
 	if out, err := b.Try(lab.WAN, "curl", "-s", "--max-time", "1", "http://"+dial); err == nil || strings.Contains(out, "refused") {
 		b.Errorf("what the rules block at wg0 comes in: %s, %v", out, err)
+	}
+}
+
+// vpnReconnect has both ends agree on other keys, by command. Nothing else changes.
+func vpnReconnect(b *lib.Box) {
+	b.Helper()
+	all := func() string {
+		return b.Run(lab.FW, "ip", "route", "show", "dev", "wg0") + b.Run(lab.FW, "ip", "-6", "route", "show", "dev", "wg0") + b.Run(lab.FW, "ip", "-o", "address", "show", "dev", "wg0")
+	}
+	time.Sleep(lib.Scaled(6 * time.Second)) // no handshake is begun less than 5 s after another
+	routes, before := all(), tunnelOf(b).Peers[0]
+	b.Weir("vpn", "reconnect", "far")
+	b.Until(10*time.Second, "there are other keys", func() bool {
+		return tunnelAnswers(b, lab.LAN, tunnelFar6) && tunnelOf(b).Peers[0].Handshake.After(before.Handshake)
+	})
+	b.Ping(lab.LAN, tunnelFar, 3)
+	if now := all(); now != routes || tunnelOf(b).Peers[0].Endpoint != before.Endpoint {
+		b.Errorf("after weir vpn reconnect: %+v, was %+v\n%s\nwas\n%s", tunnelOf(b).Peers[0], before, now, routes)
+	}
+	if out, status := b.WeirStatus("vpn", "reconnect", "near"); status != 1 || !strings.Contains(out, "no WireGuard tunnel of the rules in force has a peer near") {
+		b.Errorf("a peer that is not there: %d, %s", status, out)
 	}
 }
 

@@ -80,6 +80,7 @@ pass in on wg0 proto { icmp icmp6 }
 		run = vpnRun(b)
 		flood.AllAnswered(10)
 		works("kernel", "this kernel has WireGuard")
+		vpnReconnect(b)
 		b.IP(lab.FW, "link del wg0")
 		works("kernel", "this kernel has WireGuard")
 		run.Kill()
