@@ -26,17 +26,22 @@ tun = os.open("/dev/net/tun", os.O_RDWR)
 fcntl.ioctl(tun, 0x400454ca, struct.pack("16sH", b"isp0", 0x1001))
 for line in ("link set isp0 mtu 1492 up", "addr add 192.0.2.1/32 dev isp0", "route add 198.51.100.0/24 dev isp0"):
     os.system("ip " + line)
-session, client, address, magic, challenge = 0x3000, None, "198.51.100.20", 0x5ca9, b""
+session, client, address, magic, challenge, priority = 0x3000, None, "198.51.100.20", 0x5ca9, b"", 0
 auth = {"pap": PPP_LCP_Auth_Protocol_Option(), "chap": PPP_LCP_Auth_Protocol_Option(auth_protocol=0xc223, algorithm=5)}[method]
 
 def say(*words):
     print(*words, flush=True)
 
+def frame(kind): # with a priority, and no VLAN, once it is told so
+    if priority:
+        return Ether(src=mac, dst=client, type=0x8100) / Dot1Q(prio=priority, vlan=0, type=kind)
+    return Ether(src=mac, dst=client, type=kind)
+
 def discover(code, id, tags):
-    wire.send(Ether(src=mac, dst=client, type=0x8863) / PPPoED(code=code, sessionid=id) / Raw(tags))
+    wire.send(frame(0x8863) / PPPoED(code=code, sessionid=id) / Raw(tags))
 
 def send(proto, packet):
-    wire.send(Ether(src=mac, dst=client, type=0x8864) / PPPoE(sessionid=session) / Raw(struct.pack("!H", proto)) / packet)
+    wire.send(frame(0x8864) / PPPoE(sessionid=session) / Raw(struct.pack("!H", proto)) / packet)
 
 def tag(kind, value):
     return struct.pack("!HH", kind, len(value)) + value
@@ -109,9 +114,11 @@ def control(proto, body):
         send(0xc021, PPP_LCP_Protocol_Reject(code=8, id=3, rejected_protocol=proto, rejected_information=PPP_LCP(body)))
 
 def order(words):
-    global address
+    global address, priority
     if words[0] == "address":
         address = words[1]
+    elif words[0] == "priority":
+        priority = int(words[1])
     elif words[0] == "end":
         discover(0xa7, session, b"")
     elif words[0] == "junk": # well-made packets with fields at random, and random ones
@@ -177,7 +184,8 @@ func TestPPPoEScapy(t *testing.T) {
 	testenv.NeedProgram(t, "scapy")
 	for _, method := range []string{"pap", "chap"} {
 		t.Run(method, func(t *testing.T) {
-			weir.UnderTCX(t, func(b *lib.Box) { scapySession(b, method) })
+			hooks := map[string]func(*testing.T, func(*lib.Box)){"pap": weir.UnderTCX, "chap": weir.Both}[method]
+			hooks(t, func(b *lib.Box) { scapySession(b, method) })
 		})
 	}
 }
@@ -248,5 +256,17 @@ while True:
 		awaits("198.51.100.30")
 		b.AwaitSaid(echo, "198.51.100.30")
 		phone.Kill()
+	})
+	b.Tell("frames with a priority and no VLAN", func(b *lib.Box) {
+		before := pppoeStatus(b).Session
+		dump := b.Start(lab.FW, "tcpdump", "-n", "-l", "-e", "-i", "wan0")
+		b.AwaitSaid(dump, "listening on")
+		p.order(b, "priority 6")
+		p.order(b, "end")
+		b.Until(lib.Scaled(15*time.Second), "there is another session", func() bool { s := pppoeStatus(b); return s.State == control.PPPoEUp && s.Session != before })
+		awaits("198.51.100.30")
+		b.AwaitSaid(dump, "vlan 0, p 6")
+		dump.Kill()
+		b.Logf("from the provider:%s", lastOf(b.Run(lab.LAN, "iperf3", "-c", lib.ProviderPeer, "-n", "4M", "-R", "-f", "m")))
 	})
 }
