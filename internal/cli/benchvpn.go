@@ -24,6 +24,7 @@ machine's cores: weir's engine in user space, and wireguard-go as it is released
   udp    datagrams of 1,372 bytes
   tcx    with weir's rules at TCX, and without
   wide   TCP as with nic, over a link of several ports and of one
+  rpm    how many short requests a minute are answered one after the other beside a load
   alone  one end of weir's alone, encrypting and decrypting: two workers beside one, 100 peers
          beside one
 

@@ -82,6 +82,8 @@ func (b *bench) quotients() (all []judged) {
 	ours, theirs := pair(CaseUDP, 1)
 	add(fmt.Sprintf("UDP of %d bytes", datagram), engines, "thousand packets/s", ours, theirs, 2.5, 0)
 	add("rules at TCX", "with ÷ without", "Gbit/s", b.find(task{of: CaseTCX, engine: Weir, flows: n, rules: true}), b.find(task{of: CaseTCX, engine: Weir, flows: n}), 0.97, 0)
+	ours, theirs = pair(CaseRPM, 1)
+	add("round trips beside a load, frames", engines, "a minute", ours, theirs, 0, 0)
 	for _, flows := range slices.Compact([]int{n, 1}) {
 		add(fmt.Sprintf("wide link, frames, %s", units.Plural(flows, "connection")), fmt.Sprintf("%d ports ÷ one", widePorts()), "Gbit/s",
 			b.find(task{of: CaseWide, engine: Weir, flows: flows, ports: widePorts()}), b.find(task{of: CaseWide, engine: Weir, flows: flows}), 0, 0)
@@ -126,11 +128,16 @@ func (b *bench) document() *report.Document {
 			continue
 		}
 		unit := "Gbit/s"
-		if t.of == CaseUDP {
+		switch t.of {
+		case CaseUDP:
 			unit = "thousand packets/s"
+		case CaseRPM:
+			unit = "round trips/min"
 		}
 		d.Measure(report.Higher, unit, t.rate, t.String())
-		d.Measure(report.Lower, "s/Gbit", t.cost, t.String(), "CPU")
+		if len(t.cost) > 0 {
+			d.Measure(report.Lower, "s/Gbit", t.cost, t.String(), "CPU")
+		}
 	}
 	d.Notes = append(d.Notes,
 		"Hosts, both ends and iperf3 share this machine's cores: a gateway alone on them carries about twice as much.",
@@ -192,6 +199,7 @@ func (b *bench) method() []string {
 		fmt.Sprintf("A host sends to another through two gateways, whose ends of the tunnel are processes of their own; all are network namespaces of this machine. TCP is iperf3 %s. wireguard-go is the library as it is released, with its own tun device and sockets.", b.tool.Version),
 		"Super-packets: devices do what veth does by itself, and 64 KB cross a wire as one. Frames: devices do not split, so frames of 1,500 bytes cross every wire, and whoever receives them puts them together (GRO).",
 		fmt.Sprintf("UDP: %.0f thousand datagrams of %d bytes a second are offered; those that arrive count.", offered/1e3, datagram),
+		fmt.Sprintf("Round trips beside a load: as weir bench ladder measures them, while the host sends by up to 16 connections (draft-ietf-ippm-responsiveness), at most %d seconds.", o.Seconds),
 		"CPU is that of both ends' processes, with what the kernel does for them, from the first packet to the last.",
 		"Alone: one end of weir's, without the other and without the hosts. To encrypt, it splits super-packets of TCP that it has in memory, and sends messages to a device that drops them. To decrypt, it takes recorded batches from memory, with handshake, allowed networks and replay window as always (which is emptied when the record begins anew, every 600 batches), and writes packets to a file that drops them.",
 	}

@@ -16,11 +16,12 @@ const (
 	CaseUDP   = "udp"   // datagrams of 1,372 bytes
 	CaseTCX   = "tcx"   // weir's rules at the tunnel and at the wires
 	CaseWide  = "wide"  // TCP as with nic, over a link of several ports
+	CaseRPM   = "rpm"   // how fast short requests are answered beside a load, with frames
 	CaseAlone = "alone" // one end of weir's, without the other
 )
 
 // Cases are the names of all cases, in the order of the report.
-var Cases = []string{CaseGSO, CaseNIC, CaseUDP, CaseTCX, CaseWide, CaseAlone}
+var Cases = []string{CaseGSO, CaseNIC, CaseUDP, CaseTCX, CaseWide, CaseRPM, CaseAlone}
 
 // Options choose what to measure.
 type Options struct {

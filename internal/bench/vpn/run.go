@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"runtime"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"weir/internal/bench/cpu"
 	"weir/internal/bench/iperf"
 	"weir/internal/bench/paths"
+	"weir/internal/bench/probe"
 	"weir/internal/bench/progress"
 	"weir/internal/bench/report"
 	"weir/internal/bench/testbed"
@@ -27,6 +29,12 @@ const (
 	offered  = 120e3 // a second
 )
 
+// Of round trips beside a load: where they are answered, and in how many intervals load is added. 16 have all connections carry some.
+const (
+	responsePort      = 5601
+	responseIntervals = 20
+)
+
 // task is what every round does once.
 type task struct {
 	of      string // the case
@@ -37,7 +45,7 @@ type task struct {
 	control bool
 	stand   *stand // one end alone, instead of a tunnel
 
-	rate stats.Sample // Gbit/s; of UDP: thousand packets a second
+	rate stats.Sample // Gbit/s; of UDP: thousand packets a second; of CaseRPM: round trips a minute
 	cost stats.Sample // CPU seconds of both ends, or of the workers, for a gigabit
 }
 
@@ -52,7 +60,7 @@ func (t *task) String() string {
 	switch {
 	case t.stand != nil:
 		return t.stand.String()
-	case t.of == CaseUDP:
+	case t.of == CaseUDP, t.of == CaseRPM:
 		return fmt.Sprintf("%s, %s", t.of, t.engine)
 	case t.of == CaseWide:
 		return fmt.Sprintf("%s, %s, %s", t.of, units.Plural(max(t.ports, 1), "port"), units.Plural(t.flows, "connection"))
@@ -87,6 +95,9 @@ func (o *Options) tasks() (all []*task) {
 				all = append(all, &task{of: CaseWide, engine: Weir, flows: 1, ports: ports})
 			}
 		}
+	}
+	if o.has(CaseRPM) {
+		all = append(all, &task{of: CaseRPM, engine: Weir, flows: 1}, &task{of: CaseRPM, engine: Released, flows: 1})
 	}
 	if o.has(CaseAlone) {
 		for i := range stands {
@@ -169,7 +180,7 @@ func (b *bench) on(ctx context.Context, t *task) (err error) {
 	if t.stand != nil {
 		return b.alone(t)
 	}
-	if err := b.setFrames(t.of == CaseNIC || t.of == CaseWide); err != nil {
+	if err := b.setFrames(t.of == CaseNIC || t.of == CaseWide || t.of == CaseRPM); err != nil {
 		return err
 	}
 	ends, stop, err := b.startTunnel(ctx, t.engine, t.ports)
@@ -184,7 +195,27 @@ func (b *bench) on(ctx context.Context, t *task) (err error) {
 		}
 		defer func() { err = errors.Join(err, end()) }()
 	}
+	if t.of == CaseRPM {
+		return b.respond(ctx, t)
+	}
 	return b.load(ctx, t, ends)
+}
+
+// respond measures round trips a minute beside a load that the host of the LAN sends.
+func (b *bench) respond(ctx context.Context, t *task) error {
+	in := func(host string) probe.Place { return func(f func() error) error { return b.bed.Lab.Do(host, f) } }
+	most := time.Duration(b.options.Seconds) * time.Second
+	r := probe.Responsiveness{Client: in(lab.LAN), Server: in(testbed.WAN2), Address: netip.AddrPortFrom(farHost, responsePort), Up: true,
+		Interval: most / responseIntervals, Most: most}
+	found, err := r.Run(ctx)
+	if errors.Is(err, probe.ErrUnanswered) { // a run that is so short tells nothing
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	t.rate = append(t.rate, found.Value)
+	return nil
 }
 
 // load sends through the tunnel.
