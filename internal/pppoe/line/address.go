@@ -28,56 +28,84 @@ type Addresses struct {
 	IPv6, PeerIPv6 netip.Addr // link-local
 }
 
+// sessionLabel is behind the device's name in the label of a session's IPv4 address that has no peer: others' have none either.
+const sessionLabel = ":s"
+
 // SetAddresses gives the device the addresses of its session. Those of an earlier session go,
-// except for IPv6 addresses that are not link-local. Routes that others have added stay.
+// except for IPv6 addresses that are not link-local. What others have added stays: addresses without a peer, and routes.
 func (d Device) SetAddresses(a Addresses) error {
 	l, err := netlink.LinkByIndex(d.Index)
 	if err != nil {
 		return fmt.Errorf("find %s: %w", d.Name, err)
 	}
-	var errs []error
-	var gone []net.IP // of IPv4
-	var others []netlink.Route
-	for _, family := range []struct {
-		number     int
-		own, peer  netip.Addr
-		bits, most int
-	}{{netlink.FAMILY_V4, a.IPv4, a.PeerIPv4, 32, 32}, {netlink.FAMILY_V6, a.IPv6, netip.Addr{}, 64, 128}} {
-		has, err := netlink.AddrList(l, family.number)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		var wanted *netlink.Addr
-		if family.own.IsValid() {
-			wanted = &netlink.Addr{IPNet: &net.IPNet{IP: family.own.AsSlice(), Mask: net.CIDRMask(family.bits, family.most)}, Flags: unix.IFA_F_NODAD}
-			if family.peer.IsValid() {
-				wanted.Peer = &net.IPNet{IP: family.peer.AsSlice(), Mask: net.CIDRMask(32, 32)}
-			}
-		}
-		for i := range has {
-			if wanted != nil && has[i].IP.Equal(wanted.IP) && samePeer(&has[i], wanted) {
-				wanted = nil
-			} else if family.number == netlink.FAMILY_V4 || has[i].IP.IsLinkLocalUnicast() {
-				if family.number == netlink.FAMILY_V4 {
-					if len(gone) == 0 && family.own.IsValid() {
-						others, err = d.routesOfOthers()
-						errs = append(errs, err)
-					}
-					gone = append(gone, has[i].IP)
-				}
-				errs = append(errs, netlink.AddrDel(l, &has[i]))
-			}
-		}
-		if wanted != nil {
-			errs = append(errs, netlink.AddrAdd(l, wanted))
-		}
-	}
-	errs = append(errs, putBack(others, gone, a.IPv4))
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(d.setIPv4(l, a), setIPv6(l, a)); err != nil {
 		return fmt.Errorf("set the addresses of %s: %w", d.Name, err)
 	}
 	return nil
+}
+
+func (d Device) setIPv4(l netlink.Link, a Addresses) error {
+	has, err := netlink.AddrList(l, netlink.FAMILY_V4)
+	if err != nil {
+		return err
+	}
+	var own *netlink.Addr
+	if a.IPv4.IsValid() {
+		own = &netlink.Addr{IPNet: &net.IPNet{IP: a.IPv4.AsSlice(), Mask: net.CIDRMask(32, 32)}}
+		if a.PeerIPv4.IsValid() {
+			own.Peer = &net.IPNet{IP: a.PeerIPv4.AsSlice(), Mask: net.CIDRMask(32, 32)}
+		} else {
+			own.Label = d.Name + sessionLabel
+		}
+	}
+	there := false
+	var old, others []netlink.Addr
+	for i := range has {
+		switch is := &has[i]; {
+		case own != nil && is.IP.Equal(own.IP) && samePeer(is, own):
+			there = true
+		case is.Peer != nil || is.Label == d.Name+sessionLabel:
+			old = append(old, *is)
+		default:
+			others = append(others, *is)
+		}
+	}
+	if there || own == nil {
+		return each(l, old, netlink.AddrDel)
+	}
+	routes, err := d.routesOfOthers()
+	// The session's is the first one, as for (ppp0:0) in rules.
+	return errors.Join(err, each(l, old, netlink.AddrDel), each(l, others, netlink.AddrDel), netlink.AddrAdd(l, own), each(l, others, netlink.AddrAdd),
+		putBack(routes, old, a.IPv4))
+}
+
+func each(l netlink.Link, all []netlink.Addr, do func(netlink.Link, *netlink.Addr) error) error {
+	var errs []error
+	for i := range all {
+		errs = append(errs, do(l, &all[i]))
+	}
+	return errors.Join(errs...)
+}
+
+func setIPv6(l netlink.Link, a Addresses) error {
+	has, err := netlink.AddrList(l, netlink.FAMILY_V6)
+	if err != nil {
+		return err
+	}
+	there := false
+	var old []netlink.Addr
+	for i := range has {
+		if a.IPv6.IsValid() && has[i].IP.Equal(a.IPv6.AsSlice()) {
+			there = true
+		} else if has[i].IP.IsLinkLocalUnicast() {
+			old = append(old, has[i])
+		}
+	}
+	err = each(l, old, netlink.AddrDel)
+	if a.IPv6.IsValid() && !there {
+		err = errors.Join(err, netlink.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: a.IPv6.AsSlice(), Mask: net.CIDRMask(64, 128)}, Flags: unix.IFA_F_NODAD}))
+	}
+	return err
 }
 
 // Deprecate has the device use the IPv6 addresses that routers of an earlier session have advertised for no new connection, until one

@@ -26,11 +26,11 @@ func (d Device) routesOfOthers() ([]netlink.Route, error) {
 
 // putBack adds routes again that went with addresses. Those whose packets had one of these have the new one. A gateway need not be the new
 // session's peer: whatever is sent into a session reaches that.
-func putBack(routes []netlink.Route, gone []net.IP, own netip.Addr) error {
+func putBack(routes []netlink.Route, gone []netlink.Addr, own netip.Addr) error {
 	var errs []error
 	for i := range routes {
 		r := routes[i]
-		if slices.ContainsFunc(gone, r.Src.Equal) {
+		if slices.ContainsFunc(gone, func(a netlink.Addr) bool { return a.IP.Equal(r.Src) }) {
 			r.Src = own.AsSlice()
 		}
 		r.Flags = 0

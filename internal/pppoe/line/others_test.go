@@ -2,14 +2,15 @@ package line_test
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
 	"weir/internal/pppoe/line"
 )
 
-// The next session has another address. Routes that others have added stay, in every table, and what had the address of before as its
-// source has the new one.
+// The next session has another address. Addresses and routes that others have added stay, in every table, and what had the address of before
+// as its source has the new one. The session's address is the first one.
 func TestRoutesOfOthers(t *testing.T) {
 	l, ends := pair(t, 1492)
 	home := ends[0]
@@ -17,7 +18,10 @@ func TestRoutesOfOthers(t *testing.T) {
 		t.Helper()
 		return run(t, l, "home", append([]string{"ip"}, strings.Fields(words)...)...)
 	}
+	ip("address add 203.0.113.9/32 dev ppp0")
+	ip("address add 203.0.113.10/29 dev ppp0")
 	for _, route := range []string{
+		"203.0.116.0/24 dev ppp0 src 203.0.113.10",
 		"default dev ppp0 table 100",
 		"203.0.113.0/24 via 198.51.100.2 dev ppp0 metric 7",
 		"203.0.114.0/24 dev ppp0 src 198.51.100.1 mtu 1400",
@@ -36,7 +40,9 @@ func TestRoutesOfOthers(t *testing.T) {
 	const want = `198.51.100.8 proto kernel scope link src 198.51.100.9
 198.51.100.77 scope link
 203.0.113.0/24 via 198.51.100.2 metric 7 onlink
+203.0.113.8/29 proto kernel scope link src 203.0.113.10
 203.0.114.0/24 scope link src 198.51.100.9 mtu 1400
+203.0.116.0/24 scope link src 203.0.113.10
 default table 100 scope link
 default via 198.51.100.2 table 1001 metric 9 onlink
 `
@@ -57,6 +63,32 @@ default via 198.51.100.2 table 1001 metric 9 onlink
 		set()
 		if got := routes(); got != want {
 			t.Errorf("with another address the routes are\n%s\nwant\n%s", got, want)
+		}
+	}
+	addresses := func() (all []string) {
+		for line := range strings.Lines(ip("-4 -o address show dev ppp0")) {
+			all = append(all, strings.Fields(line)[3])
+		}
+		return all
+	}
+	others := []string{"203.0.113.9/32", "203.0.113.10/29"}
+	if got, want := addresses(), append([]string{"198.51.100.9"}, others...); !slices.Equal(got, want) {
+		t.Errorf("the addresses are %v, want %v", got, want)
+	}
+	with := next
+	for _, c := range []struct {
+		a    line.Addresses
+		want []string
+	}{
+		{line.Addresses{IPv4: netip.MustParseAddr("198.51.100.40")}, append([]string{"198.51.100.40/32"}, others...)}, // no peer
+		{line.Addresses{IPv4: netip.MustParseAddr("198.51.100.41")}, append([]string{"198.51.100.41/32"}, others...)},
+		{line.Addresses{}, others},
+		{with, append([]string{"198.51.100.9"}, others...)},
+	} {
+		next = c.a
+		set()
+		if got := addresses(); !slices.Equal(got, c.want) {
+			t.Errorf("with %v the addresses are %v, want %v", c.a, got, c.want)
 		}
 	}
 	lacks := func(route bool) (is bool) {
