@@ -10,9 +10,11 @@ func addressesOf(s *client.Session) line.Addresses {
 }
 
 // restore gives the interface its addresses and routes again if others have taken them away, as systemd-networkd does when it
-// starts. It reports whether it is done.
+// starts. It reports whether it is done: what is changing now is looked at later.
 func (s *dial) restore() bool {
-	s.setting.Lock()
+	if !s.setting.TryLock() {
+		return false
+	}
 	defer s.setting.Unlock()
 	if !s.carries {
 		return true

@@ -99,7 +99,10 @@ func TestJudge(t *testing.T) {
 			f.Peer.Session = keeper.OldSession
 			f.Peer.Behind = &tunnel.Behind{Messages: 1, Theirs: now.Add(-48 * time.Hour), Last: now, Time: now.Add(-time.Hour)}
 		}, "session", "silent since"},
-		{func(f *Facts) { f.Peer.Session, f.Peer.Handshake = keeper.OldSession, now.Add(time.Hour) }, "session", "this end's clock has gone back: the last handshake was at 2026-03-01T13:00:00Z, and now it is 2026-03-01T12:00:00Z"},
+		{func(f *Facts) { f.Peer.Session, f.Peer.Handshake = keeper.OldSession, now.Add(time.Hour) }, "session", "the last handshake was 0s ago: the peer"},
+		{func(f *Facts) {
+			f.Tunnel.Engine, f.Peer.Session, f.Peer.Handshake = "kernel", keeper.OldSession, now.Add(time.Hour)
+		}, "session", "this end's clock has gone back: the last handshake was at 2026-03-01T13:00:00Z, and now it is 2026-03-01T12:00:00Z"},
 		{func(f *Facts) { f.Peer.Session, f.Now = keeper.NoSession, time.Unix(1000, 0) }, "session", "this end's clock says 1970-01-01T00:16:40Z"},
 		{func(f *Facts) { f.Peer.Allowed = nil }, "routes", "no allowed networks"},
 		{func(f *Facts) { f.Routes[0].Through = "" }, "routes", "no route leads to 10.9.0.0/16"},
