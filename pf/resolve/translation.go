@@ -57,15 +57,15 @@ func (r *resolver) translationRule(in *ast.Translation) {
 	if r.faults.Errors() > before {
 		return
 	}
-	if in.Kind == ast.RdrRule && in.Target != nil {
-		r.warnLoopback6(&in.Rule, target.hosts, l)
-	}
-	said := false
+	said, warned := false, false
 	l.accept = func(out *ast.Rule, _ [listed]int) bool {
 		t := *in
 		t.Rule = *out
 		if in.Target != nil && !r.fitTarget(&t, target, l) {
 			return false
+		}
+		if in.Kind == ast.RdrRule && in.Target != nil && !warned {
+			warned = r.warnLoopback6(&t.Rule, t.Target.Hosts, l)
 		}
 		if in.Target != nil && !said {
 			said = r.unenforcedPool(&targets{pool: *t.Target, hosts: t.Target.Hosts})
