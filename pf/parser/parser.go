@@ -1,6 +1,7 @@
 package parser
 
 import (
+	"bytes"
 	"fmt"
 
 	"weir/pf/ast"
@@ -166,9 +167,36 @@ func (p *parser) fail(sp token.Span, format string, args ...any) {
 
 func (p *parser) failWith(d diag.Diagnostic) {
 	if p.tok.Kind != token.Bad {
+		if at, ok := p.brokenLine(); ok {
+			d.Related = append(d.Related, diag.Related{Span: at, Note: "a blank follows this \\, so the line ends here"})
+		}
 		p.faults.Add(d)
 	}
 	panic(bailout{})
+}
+
+// brokenLine returns the place of a backslash that probably was meant to continue the line
+// which ends at the current token or before it, but does not, because blanks follow it.
+func (p *parser) brokenLine() (token.Span, bool) {
+	file := p.files.set.File(p.tok.Pos)
+	if file == nil || p.lists > 0 {
+		return token.Span{}, false
+	}
+	at := p.files.set.Position(p.tok.Pos)
+	n := at.Line
+	if p.tok.Kind != token.Newline && p.tok.Kind != token.EOF {
+		if len(bytes.TrimLeft(file.Line(n)[:at.Column-1], " \t")) > 0 {
+			return token.Span{}, false
+		}
+		n--
+	}
+	line := file.Line(n)
+	text := bytes.TrimRight(line, " \t")
+	if len(text) == len(line) || !bytes.HasSuffix(text, []byte{'\\'}) || bytes.IndexByte(text, '#') >= 0 {
+		return token.Span{}, false
+	}
+	end := file.LineStart(n) + token.Pos(len(text))
+	return token.Span{Pos: end - 1, End: end}, true
 }
 
 // describe names the current token in a message.

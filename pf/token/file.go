@@ -146,6 +146,9 @@ func (f *File) Position(p Pos) Position {
 	return Position{File: f.Name, Line: line, Column: offset - f.lines[line-1] + 1}
 }
 
+// LineStart returns the position of the first byte of a line, which is counted from 1.
+func (f *File) LineStart(n int) Pos { return f.Pos(f.lines[n-1]) }
+
 // Line returns the text of a line, counted from 1, without its end.
 func (f *File) Line(n int) []byte {
 	if n < 1 || n > len(f.lines) {
