@@ -65,10 +65,13 @@ func TestPfctlDisables(t *testing.T) {
 	weir.UnderTCX(t, func(b *lib.Box) {
 		daemon, rules, talk := startOpen(b)
 		asksAs(b, "", "at first")
-		pfctlSays(b, "pf already enabled", 1, "-e")
+		pfctlSays(b, "pfctl: pf already enabled", 1, "-e")
+		pfctlSays(b, "pf enabled\nToken : ", 0, "-E")
+		pfctlSays(b, "pf stays enabled", 0, "-X", "1")
 		pfctlSays(b, "pf disabled", 0, "-d")
 		asksAs(b, lanHost, "after -d")
 		pfctlSays(b, "pf not enabled", 1, "-d")
+		pfctlSays(b, "pf not enabled", 1, "-X", "1")
 		pfctlSays(b, "Status: Disabled for 0 days", 0, "-s", "info")
 		pfctlSays(b, "Disabled", 1, "-s", "Running")
 		pfctlSays(b, "pass in on lan0", 0, "-s", "rules")
@@ -92,6 +95,10 @@ func TestPfctlDisables(t *testing.T) {
 
 		b.Weir("pfctl", "-d")
 		asksAs(b, lanHost, "after -d again")
+		pfctlSays(b, "Token : ", 0, "-a", "own", "-E", "-f", b.Rules("pass in quick on nothing0\n"))
+		asksAs(b, "", "after -E with the rules of an anchor")
+		b.Weir("pfctl", "-d")
+		asksAs(b, lanHost, "after -d, once more")
 		if said, status := b.WeirStatus("load", b.Rules("nonsense\n")); status != 1 {
 			b.Errorf("a wrong file loads: %s", said)
 		}

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,6 +48,7 @@ pfctl to weir does the same.
   -F states|Sources|Tables                  end all, forget all, remove tables that commands made
   -d, -F rules|nat|Reset|all                only with set pfctl-may-open yes: see below
   -e                                        take -d and -F back; fails if there is nothing to take back
+  -E, -X TOKEN                              macOS': the same, also if there is nothing, with a token; give it back
   -n, -q, -v                                change nothing; say nothing; say more
 
 What would open the box is refused: -d, -F rules, -F nat, -F Reset, -F all. weir stop does
@@ -69,10 +71,18 @@ A connection that is forwarded is one state here, and two in pf.`,
 					return err
 				}
 			}
-			return p.run(c.Context())
+			if err := p.run(c.Context()); err != nil {
+				return &pfctlError{err}
+			}
+			return nil
 		},
 	}
 }
+
+// pfctlError is an error that is said as pfctl says it: scripts look for "pfctl: pf already enabled".
+type pfctlError struct{ error }
+
+func (e *pfctlError) Unwrap() error { return e.error }
 
 // pfctl holds the options of one call.
 type pfctl struct {
@@ -94,9 +104,12 @@ type pfctl struct {
 	dry     bool
 	quiet   bool
 	enable  bool
+	hold    bool   // -E
+	release string // -X
 	disable bool
 	noDNS   bool
 	zero    bool
+	part    byte   // -A, -O or -R
 	debug   string // -x
 }
 
@@ -113,10 +126,13 @@ var (
 	pfctlTables = []string{"kill", "flush", "add", "delete", "load", "replace", "show", "test", "zero", "expire"}
 )
 
+// pfctlParts are the parts of a file that FreeBSD's and macOS' options load alone.
+var pfctlParts = map[byte]string{'A': "queues", 'O': "options", 'R': "filter rules"}
+
 // pfctlValues are the options with a value, pfctlFlags those without.
 const (
-	pfctlValues = "aDFfiKkopsTtx"
-	pfctlFlags  = "degnNqrvzPhRAOMmS"
+	pfctlValues = "aDFfiKkopsTtXx"
+	pfctlFlags  = "deEgnNqrvzPhRAOMmS"
 )
 
 // parse reads options as getopt(3) does: several in one word, and a value in the same word
@@ -175,6 +191,10 @@ func (p *pfctl) flag(letter byte) error {
 		p.disable = true
 	case 'e':
 		p.enable = true
+	case 'E':
+		p.hold = true
+	case 'A', 'O', 'R':
+		p.part = letter
 	case 'n':
 		p.dry = true
 	case 'N', 'S': // FreeBSD's -S
@@ -191,8 +211,6 @@ func (p *pfctl) flag(letter byte) error {
 	case 'M': // states of the other side end, too: a connection is one state in any case
 	case 'm':
 		return errors.New("weir pfctl has no option -m: write the option into the rule file, and load that")
-	default:
-		return fmt.Errorf("weir pfctl has no option -%c: weir load replaces all rules at once", letter)
 	}
 	return nil
 }
@@ -223,6 +241,11 @@ func (p *pfctl) option(letter byte, value string) (err error) {
 		p.table = value
 	case 'p': // pf's device
 		err = fmt.Errorf("weir pfctl has no option -%c", letter)
+	case 'X':
+		if _, wrong := strconv.ParseUint(value, 10, 64); wrong != nil {
+			err = fmt.Errorf("-X takes a token that -E has printed, not %q", value)
+		}
+		p.release = value
 	case 'x':
 		p.debug, err = inFull('x', strings.ToLower(value), pfctlLevels)
 	}
@@ -252,9 +275,12 @@ func (p *pfctl) check() error {
 		return errors.New("-z clears the counters of all rules: leave out -a")
 	case len(p.words) > 0 && p.command == "":
 		return fmt.Errorf("%q: addresses are for -T", p.words[0])
+	case p.part != 0 && !p.dry:
+		return fmt.Errorf("-%c loads only the %s of a file: weir pfctl replaces all rules at once. Leave it out, and load a file with all of them", p.part, pfctlParts[p.part])
 	case len(p.kill) > 2, len(p.forget) > 2:
 		return errors.New("-k and -K are given twice at most")
-	case p.file == "" && p.show == "" && p.clear == "" && p.command == "" && len(p.kill)+len(p.forget) == 0 && !p.enable && !p.disable && !p.zero && p.debug == "":
+	case p.file == "" && p.show == "" && p.clear == "" && p.command == "" && len(p.kill)+len(p.forget) == 0 && !p.enable && !p.hold && p.release == "" &&
+		!p.disable && !p.zero && p.debug == "":
 		p.help = true
 	}
 	return nil
@@ -271,7 +297,12 @@ func (p *pfctl) run(ctx context.Context) error {
 		p.say("-x %s changes nothing: the kernel's part of weir logs no messages; weir log and weir capture show packets", p.debug)
 	}
 	if p.anchor != "" && p.command == "" && p.show != "Tables" {
-		if done, err := p.runAnchor(ctx); done || err != nil {
+		done, err := p.runAnchor(ctx)
+		if err == nil && done && (p.enable || p.hold) {
+			p.file = "" // a load of an anchor enables nothing
+			return p.doEnable(ctx)
+		}
+		if done || err != nil {
 			return err
 		}
 	}
@@ -286,7 +317,8 @@ func (p *pfctl) run(ctx context.Context) error {
 		{len(p.forget) > 0, p.doForget},
 		{p.command != "", p.doTable},
 		{p.file != "" && p.command == "", p.doLoad},
-		{p.enable, p.doEnable},
+		{p.enable || p.hold, p.doEnable},
+		{p.release != "", p.doRelease},
 	} {
 		if !step.asked {
 			continue

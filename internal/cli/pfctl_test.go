@@ -31,6 +31,9 @@ func TestPfctlOptions(t *testing.T) {
 		"-x loud":                            {debug: "loud"},
 		"-x Misc -f pf.conf":                 {debug: "misc", file: "pf.conf"},
 		"-Sf pf.conf":                        {file: "pf.conf", noDNS: true},
+		"-a own -Ef pf.conf":                 {anchor: "own", hold: true, file: "pf.conf"},
+		"-X 18446744073709551615":            {release: "18446744073709551615"},
+		"-nROf pf.conf":                      {dry: true, file: "pf.conf"},
 	} {
 		var got pfctl
 		if err := got.parse(strings.Fields(line)); err != nil {
@@ -39,7 +42,7 @@ func TestPfctlOptions(t *testing.T) {
 		}
 		if got.file != want.file || got.show != want.show || got.clear != want.clear || got.table != want.table || got.command != want.command ||
 			got.iface != want.iface || got.anchor != want.anchor || got.verbose != want.verbose || got.dry != want.dry || got.quiet != want.quiet ||
-			got.enable != want.enable || got.debug != want.debug || want.noDNS != got.noDNS || strings.Join(got.kill, " ") != strings.Join(want.kill, " ") ||
+			got.enable != want.enable || got.hold != want.hold || got.release != want.release || got.debug != want.debug || want.noDNS != got.noDNS || strings.Join(got.kill, " ") != strings.Join(want.kill, " ") ||
 			strings.Join(got.forget, " ") != strings.Join(want.forget, " ") || strings.Join(got.words, " ") != strings.Join(want.words, " ") {
 			t.Errorf("%s: %+v, want %+v", line, got, want)
 		}
@@ -53,7 +56,10 @@ func TestPfctlOptions(t *testing.T) {
 		"-T load":          "-T load must be used with -f FILE",
 		"-sr 192.0.2.1":    "addresses are for -T",
 		"-k a -k b -k c":   "twice at most",
-		"-R -f pf.conf":    "has no option -R",
+		"-R -f pf.conf":    "-R loads only the filter rules of a file",
+		"-Of pf.conf":      "-O loads only the options of a file",
+		"-A -f pf.conf":    "-A loads only the queues of a file",
+		"-X token":         "-X takes a token that -E has printed",
 		"-D x -f pf.conf":  "is not of the form macro=value",
 		"-x noisy":         "-x takes none, urgent,",
 		"-m -f pf.conf":    "has no option -m: write the option into the rule file",
@@ -154,7 +160,9 @@ func TestTableUsage(t *testing.T) {
 		{"states --sort size", "--sort takes rate, bytes, packets or age", 2},
 		{"pfctl -d", "-d would open the box", 1},
 		{"pfctl -Fa", "weir stop removes weir", 1},
-		{"pfctl -e", "nothing is loaded", 1},
+		{"pfctl -e", "pfctl: nothing is loaded", 1},
+		{"pfctl -E", "pfctl: nothing is loaded", 1},
+		{"pfctl -X 1", "pfctl: nothing is loaded", 1},
 	} {
 		stdout, stderr, status := run(t, strings.Fields(test.args)...)
 		if status != test.status || stdout != "" || !strings.Contains(stderr, test.want) {

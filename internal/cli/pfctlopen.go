@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 
 	"weir/internal/fw/control"
 )
@@ -44,7 +45,7 @@ func (p *pfctl) doDisable(ctx context.Context) error {
 	return nil
 }
 
-// doEnable does -e.
+// doEnable does -e and -E.
 func (p *pfctl) doEnable(ctx context.Context) error {
 	info, err := p.env.info()
 	switch {
@@ -52,15 +53,38 @@ func (p *pfctl) doEnable(ctx context.Context) error {
 		return err
 	case info.Loaded == nil:
 		return errNothingLoaded
-	case p.file != "" || p.dry: // the load has just enabled it
+	case p.dry:
 		return nil
 	case info.Enabled && len(info.Loaded.Flushed) == 0: // also without a daemon
-		return errors.New("pf already enabled")
+		if !p.hold && p.file == "" { // else the load has just enabled it
+			return errors.New("pf already enabled")
+		}
+	default:
+		if err := p.open(ctx, control.Enable); err != nil {
+			return err
+		}
 	}
-	if err := p.open(ctx, control.Enable); err != nil {
+	if p.hold {
+		p.say("pf enabled\nToken : %d", rand.Uint64()|1)
+	} else if p.file == "" {
+		p.say("pf enabled")
+	}
+	return nil
+}
+
+// doRelease does -X. The daemon is one that has pf enabled, so there always is another reference, and
+// no token needs to be remembered.
+func (p *pfctl) doRelease(context.Context) error {
+	info, err := p.env.info()
+	switch {
+	case err != nil:
 		return err
+	case info.Loaded == nil:
+		return errNothingLoaded
+	case !info.Enabled:
+		return errors.New("pf not enabled")
 	}
-	p.say("pf enabled")
+	p.say("the token is given back; pf stays enabled until weir stop")
 	return nil
 }
 

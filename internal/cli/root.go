@@ -33,10 +33,13 @@ func say(w io.Writer, err error) {
 	var refusal *control.RefusedError
 	var wrong ruletest.Faults
 	var status *StatusError
+	var asPfctl *pfctlError
 	switch {
 	case err == nil, errors.Is(err, ErrSilent), errors.As(err, &status):
 	case errors.As(err, &faults), errors.As(err, &wrong), errors.As(err, &refusal) && refusal.Faults:
 		fmt.Fprintln(w, err)
+	case errors.As(err, &asPfctl):
+		fmt.Fprintf(w, "pfctl: %v\n", err)
 	default:
 		fmt.Fprintf(w, "weir: %v\n", err)
 	}
