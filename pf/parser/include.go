@@ -23,11 +23,20 @@ type files struct {
 	left  int // bytes left
 }
 
+// fileName reads the name of a file. As in pf, a word cannot have a / in it.
+func (p *parser) fileName() ast.Word {
+	const what = "the name of a file"
+	if p.is(token.Slash) {
+		p.fail(p.tok.Span, "expected %s, found %s; quote names with / in them", what, p.describe())
+	}
+	return p.name(what)
+}
+
 // include reads the statements of another file in place of this one.
 func (p *parser) include() ast.Stmt {
 	at := p.tok.Span
 	p.advance()
-	name := p.name("the name of a file")
+	name := p.fileName()
 	statement := at.To(p.last)
 	if p.tok.Kind != token.Newline && p.tok.Kind != token.EOF {
 		p.fail(p.tok.Span, "include must be on a line of its own")

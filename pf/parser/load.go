@@ -27,7 +27,7 @@ func (p *parser) loadAnchor() ast.Stmt {
 		l.Body = a.Body
 	} else {
 		p.expectWord("from", "the name of an anchor")
-		l.File = p.name("the name of a file")
+		l.File = p.fileName()
 	}
 	l.Span = l.Span.To(p.last)
 	if l.File.Text != "" {

@@ -185,8 +185,16 @@ func (p *parser) tagged(r *ast.Rule) {
 
 // unexpected fails at a token that no clause accepts.
 func (p *parser) unexpected() {
+	if next := p.peek(); p.is(token.LeftParen) && next.Kind == token.Word && isStateWord(next.Text) {
+		p.failWith(diag.Diagnostic{Span: p.tok.Span, Message: "unexpected " + p.describe(), Suggest: "keep state ("})
+	}
 	if !p.is(token.Word) {
 		p.fail(p.tok.Span, "unexpected %s", p.describe())
+	}
+	if isStateWord(p.tok.Text) {
+		p.failWith(diag.Diagnostic{
+			Span: p.tok.Span, Message: "unexpected word " + p.describe(), Suggest: "keep state (" + p.tok.Text + " …)",
+		})
 	}
 	if slices.Contains(headWords, p.tok.Text) {
 		p.fail(p.tok.Span, "%q is out of place: a rule has its action, in or out, log, quick, on, inet or inet6, proto, from and to, then its options", p.tok.Text)

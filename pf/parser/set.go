@@ -296,7 +296,7 @@ func (p *parser) setLoginterface(start token.Span) ast.Stmt {
 
 func (p *parser) setFingerprints(start token.Span) ast.Stmt {
 	o := &ast.Option{Name: ast.Word{Span: p.last, Text: "fingerprints"}}
-	o.Value = p.name("the name of a file")
+	o.Value = p.fileName()
 	o.Span = start.To(p.last)
 	p.systemFile = o
 	return o

@@ -47,6 +47,12 @@ var stateWords = map[string]ast.StateOptionKind{
 	"sloppy": ast.StateSloppy, "pflow": ast.StatePflow, "allow-related": ast.StateAllowRelated,
 }
 
+// isStateWord reports whether a word starts a state option with a name of its own.
+func isStateWord(word string) bool {
+	_, ok := stateWords[word]
+	return ok
+}
+
 // stateOption reads a state option and appends it to those before it, unless one of them
 // is the same or its opposite.
 func (p *parser) stateOption(before []ast.StateOption) []ast.StateOption {

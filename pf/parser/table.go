@@ -40,7 +40,7 @@ func (p *parser) tableOption(t *ast.Table) bool {
 	case p.acceptWord("counters"):
 		t.Flags.Counters = true
 	case p.acceptWord("file"):
-		file := p.name("the name of a file")
+		file := p.fileName()
 		of := ast.TableSource{Span: at.To(p.last), File: &file}
 		if !p.elsewhere(t.Name.Text, file) {
 			of.Text = p.open(file, of.Span)

@@ -48,6 +48,9 @@ func (r *resolver) resolve(h *ast.Host, where place) []ast.Host {
 		}
 		return []ast.Host{*h}
 	case ast.HostName:
+		if r.joinedRange(h, where) {
+			return nil
+		}
 		return r.word(h)
 	case ast.HostRange:
 		return r.addressRange(h, where)

@@ -1,9 +1,12 @@
 package resolve
 
 import (
+	"fmt"
 	"net/netip"
+	"strings"
 
 	"weir/pf/ast"
+	"weir/pf/diag"
 )
 
 // addressRange resolves first - last. Each is an address or a name of one.
@@ -42,4 +45,28 @@ func single(hosts []ast.Host) (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	return hosts[0].Prefix.Addr(), true
+}
+
+// joinedRange reports a range without blanks, which is one word.
+func (r *resolver) joinedRange(h *ast.Host, where place) bool {
+	low, high, ok := strings.Cut(h.Name, "-")
+	if !ok || !isAddr(low) || !isAddr(high) {
+		return false
+	}
+	switch where {
+	case ruleHost:
+		r.faults.Add(diag.Diagnostic{
+			Span: h.Span, Message: fmt.Sprintf("%q is not an address: a range has blanks around its -", h.Name), Suggest: low + " - " + high,
+		})
+	case tableHost:
+		r.faults.Errorf(h.Span, "%q is not an address: a table cannot hold a range; write networks", h.Name)
+	default:
+		return false
+	}
+	return true
+}
+
+func isAddr(text string) bool {
+	_, err := netip.ParseAddr(text)
+	return err == nil
 }
