@@ -28,8 +28,15 @@ type Addresses struct {
 	IPv6, PeerIPv6 netip.Addr // link-local
 }
 
-// sessionLabel is behind the device's name in the label of a session's IPv4 address that has no peer: others' have none either.
-const sessionLabel = ":s"
+// sessionLabel returns the label of a session's IPv4 address that has no peer: others' have none either. For a name that
+// is too long for it, it is the kernel's own, and all addresses without a peer count as the session's.
+func (d Device) sessionLabel() string {
+	label := d.Name + ":s"
+	if len(label) >= unix.IFNAMSIZ {
+		return d.Name
+	}
+	return label
+}
 
 // SetAddresses gives the device the addresses of its session. Those of an earlier session go,
 // except for IPv6 addresses that are not link-local. What others have added stays: addresses without a peer, and routes.
@@ -55,7 +62,7 @@ func (d Device) setIPv4(l netlink.Link, a Addresses) error {
 		if a.PeerIPv4.IsValid() {
 			own.Peer = &net.IPNet{IP: a.PeerIPv4.AsSlice(), Mask: net.CIDRMask(32, 32)}
 		} else {
-			own.Label = d.Name + sessionLabel
+			own.Label = d.sessionLabel()
 		}
 	}
 	there := false
@@ -64,7 +71,7 @@ func (d Device) setIPv4(l netlink.Link, a Addresses) error {
 		switch is := &has[i]; {
 		case own != nil && is.IP.Equal(own.IP) && samePeer(is, own):
 			there = true
-		case is.Peer != nil || is.Label == d.Name+sessionLabel:
+		case is.Peer != nil || is.Label == d.sessionLabel():
 			old = append(old, *is)
 		default:
 			others = append(others, *is)

@@ -113,3 +113,22 @@ default via 198.51.100.2 table 1001 metric 9 onlink
 		t.Error("a device without its address lacks nothing")
 	}
 }
+
+// A label has no more room than a name. Then the addresses of earlier sessions go all the same.
+func TestLongName(t *testing.T) {
+	l, ends := pair(t, 1492)
+	home := ends[0]
+	home.Name = "ppp-of-provider"
+	for _, words := range []string{"dev ppp0 down", "dev ppp0 name " + home.Name, "dev " + home.Name + " up"} {
+		run(t, l, "home", append([]string{"ip", "link", "set"}, strings.Fields(words)...)...)
+	}
+	for _, address := range []string{"198.51.100.40", "198.51.100.41"} {
+		next := line.Addresses{IPv4: netip.MustParseAddr(address)}
+		if err := l.Do("home", func() error { return home.SetAddresses(next) }); err != nil {
+			t.Fatal(err)
+		}
+		if got := run(t, l, "home", "ip", "-4", "-o", "address", "show", "dev", home.Name); strings.Count(got, "inet ") != 1 || !strings.Contains(got, address+"/32") {
+			t.Errorf("the session has %s, the device %s", address, got)
+		}
+	}
+}
