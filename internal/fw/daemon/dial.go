@@ -363,8 +363,8 @@ func (s *dial) up(e *client.Event) error {
 	if err != nil {
 		return err
 	}
-	addresses := addressesOf(at)
-	err = errors.Join(deprecated, s.device.Describe(net.HardwareAddr(at.Local[:]), int(min(at.MTU, at.MRU))), s.device.SetCarrier(true), s.device.SetAddresses(addresses))
+	addresses := s.addressesOf(at)
+	err = errors.Join(deprecated, s.device.Describe(net.HardwareAddr(at.Local[:]), int(min(at.MTU, at.MRU))), s.device.SetCarrier(true), s.setAddresses(addresses))
 	if at.ID6 != 0 {
 		err = errors.Join(err, s.device.AcceptAdvertisements())
 	}

@@ -5,8 +5,17 @@ import (
 	"weir/internal/pppoe/line"
 )
 
-func addressesOf(s *client.Session) line.Addresses {
-	return line.Addresses{IPv4: s.IPv4, PeerIPv4: s.PeerIPv4, IPv6: client.LinkLocal(s.ID6), PeerIPv6: client.LinkLocal(s.PeerID6)}
+func (s *dial) addressesOf(at *client.Session) line.Addresses {
+	return line.Addresses{IPv4: at.IPv4, PeerIPv4: at.PeerIPv4, IPv6: client.LinkLocal(at.ID6), PeerIPv6: client.LinkLocal(at.PeerID6), OnlyIPv6: !s.of.Inet}
+}
+
+// setAddresses gives the interface its addresses. What of others is lost meanwhile does not end the session.
+func (s *dial) setAddresses(a line.Addresses) error {
+	lost, err := s.device.SetAddresses(a)
+	if lost != nil {
+		s.dialler.box.cfg.Log.Warn("keep the addresses and routes of others of a PPPoE interface", "interface", s.of.Name, "error", lost)
+	}
+	return err
 }
 
 // restore gives the interface its addresses and routes again if others have taken them away, as systemd-networkd does when it
@@ -20,18 +29,20 @@ func (s *dial) restore() bool {
 		return true
 	}
 	s.mu.Lock()
-	addresses := addressesOf(&s.session)
+	addresses := s.addressesOf(&s.session)
 	s.mu.Unlock()
 	log := s.dialler.box.cfg.Log
 	lacks, err := s.device.Lacks(addresses, s.of.Order, s.of.Route)
 	if err == nil && lacks {
-		log.Warn("somebody has removed addresses or default routes of a PPPoE interface: they are set again", "interface", s.of.Name)
-		if err = s.device.SetAddresses(addresses); err == nil && s.of.Route {
+		if err = s.setAddresses(addresses); err == nil && s.of.Route {
 			err = s.device.SetRoutes(addresses, s.of.Order)
+		}
+		if err == nil {
+			log.Warn("somebody had removed addresses or default routes of a PPPoE interface: they are set again", "interface", s.of.Name)
 		}
 	}
 	if isNews(&s.unrestored, err) {
-		log.Warn("look at what a PPPoE interface has", "interface", s.of.Name, "error", err)
+		log.Warn("set again what a PPPoE interface lacks", "interface", s.of.Name, "error", err)
 	}
 	return err == nil
 }

@@ -26,6 +26,7 @@ const routeProtocol = 4
 type Addresses struct {
 	IPv4, PeerIPv4 netip.Addr // not valid: none
 	IPv6, PeerIPv6 netip.Addr // link-local
+	OnlyIPv6       bool       // the session will have no IPv4 address either
 }
 
 // sessionLabel returns the label of a session's IPv4 address that has no peer: others' have none either. For a name that
@@ -40,26 +41,31 @@ func (d Device) sessionLabel() string {
 
 // SetAddresses gives the device the addresses of its session. Those of an earlier session go,
 // except for IPv6 addresses that are not link-local. What others have added stays: addresses without a peer, and routes.
-func (d Device) SetAddresses(a Addresses) error {
+// A session that has no IPv4 address yet leaves that of before. lost says what of others could not be kept.
+func (d Device) SetAddresses(a Addresses) (lost, err error) {
 	l, err := netlink.LinkByIndex(d.Index)
 	if err != nil {
-		return fmt.Errorf("find %s: %w", d.Name, err)
+		return nil, fmt.Errorf("find %s: %w", d.Name, err)
 	}
-	if err := errors.Join(d.setIPv4(l, a), setIPv6(l, a)); err != nil {
-		return fmt.Errorf("set the addresses of %s: %w", d.Name, err)
+	lost, err = d.setIPv4(l, a)
+	if err := errors.Join(err, setIPv6(l, a)); err != nil {
+		return lost, fmt.Errorf("set the addresses of %s: %w", d.Name, err)
 	}
-	return nil
+	return lost, nil
 }
 
-func (d Device) setIPv4(l netlink.Link, a Addresses) error {
+func (d Device) setIPv4(l netlink.Link, a Addresses) (lost, err error) {
+	if !a.IPv4.IsValid() && !a.OnlyIPv6 {
+		return nil, nil
+	}
 	has, err := netlink.AddrList(l, netlink.FAMILY_V4)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var own *netlink.Addr
 	if a.IPv4.IsValid() {
 		own = &netlink.Addr{IPNet: &net.IPNet{IP: a.IPv4.AsSlice(), Mask: net.CIDRMask(32, 32)}}
-		if a.PeerIPv4.IsValid() {
+		if a.PeerIPv4.IsValid() && a.PeerIPv4 != a.IPv4 { // else the kernel knows of no peer
 			own.Peer = &net.IPNet{IP: a.PeerIPv4.AsSlice(), Mask: net.CIDRMask(32, 32)}
 		} else {
 			own.Label = d.sessionLabel()
@@ -78,12 +84,20 @@ func (d Device) setIPv4(l netlink.Link, a Addresses) error {
 		}
 	}
 	if there || own == nil {
-		return each(l, old, netlink.AddrDel)
+		return nil, each(l, old, without)
 	}
-	routes, err := d.routesOfOthers()
+	routes, lost := d.routesOfOthers()
 	// The session's is the first one, as for (ppp0:0) in rules.
-	return errors.Join(err, each(l, old, netlink.AddrDel), each(l, others, netlink.AddrDel), netlink.AddrAdd(l, own), each(l, others, netlink.AddrAdd),
-		putBack(routes, old, a.IPv4))
+	err = errors.Join(each(l, old, without), each(l, others, without), netlink.AddrAdd(l, own))
+	return errors.Join(lost, each(l, others, netlink.AddrAdd), putBack(routes, old, a.IPv4)), err
+}
+
+// without removes an address. With the first one of a network the kernel may remove the others of it.
+func without(l netlink.Link, a *netlink.Addr) error {
+	if err := netlink.AddrDel(l, a); !errors.Is(err, unix.EADDRNOTAVAIL) {
+		return err
+	}
+	return nil
 }
 
 func each(l netlink.Link, all []netlink.Addr, do func(netlink.Link, *netlink.Addr) error) error {
@@ -108,7 +122,7 @@ func setIPv6(l netlink.Link, a Addresses) error {
 			old = append(old, has[i])
 		}
 	}
-	err = each(l, old, netlink.AddrDel)
+	err = each(l, old, without)
 	if a.IPv6.IsValid() && !there {
 		err = errors.Join(err, netlink.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: a.IPv6.AsSlice(), Mask: net.CIDRMask(64, 128)}, Flags: unix.IFA_F_NODAD}))
 	}

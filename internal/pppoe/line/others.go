@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routesOfOthers returns the IPv4 routes by the device, in all tables, that the kernel has not made itself. It removes them with
+// routesOfOthers returns the IPv4 routes by the device alone, in all tables, that the kernel has not made itself. It removes them with
 // the last address of the device, also if another one follows, and tells nobody.
 func (d Device) routesOfOthers() ([]netlink.Route, error) {
 	filter := &netlink.Route{LinkIndex: d.Index, Table: unix.RT_TABLE_UNSPEC}
