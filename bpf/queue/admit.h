@@ -35,7 +35,7 @@ static __always_inline __u64 queue_key(const struct queue_ask *a, __u32 epoch)
  * looked at of QUEUE_WAYS in a row. It depends on the number of the state alone. So it can be
  * read before anything else is known of the packet. States lie close together while there are
  * few (state/home.h), and so do their counters. The two directions of two states share
- * QUEUE_WAYS places, so each may meet two trees. */
+ * QUEUE_WAYS places, so each may meet two trees, or one with two priorities. */
 static __always_inline __u32 queue_place_of(__u32 flow)
 {
 	return flow << 1 & (queue_slots - 1);

@@ -17,10 +17,12 @@ static __always_inline __u32 alloc_random(__u32 x)
 static __always_inline int alloc_count(void)
 {
 	__u32 made = __sync_fetch_and_add(&shared.states_made, 1) + 1;
+	__s32 used = made - shared.states_released;
 
 	/* others may have made and released some since: then it is negative */
-	if ((__s32)(made - shared.states_released) <= (__s32)shared.limit) {
-		homes_grow(made - shared.states_released);
+	if (used <= (__s32)shared.limit) {
+		if (used > 0)
+			homes_grow(used);
 		return 1;
 	}
 	__sync_fetch_and_add(&shared.states_made, -1);

@@ -7,13 +7,13 @@
  * all homes are among the first HOMES_LEAST indices, and among HOMES_FACTOR times as many
  * when more than half of those are taken.
  *
- * If a quarter is taken within HOMES_LATELY ticks, far more may be about to come: then homes are all over
- * the table at once.
+ * If a quarter of them is taken within HOMES_LATELY ticks, far more may be about to come.
+ * Then homes are all over the table at once.
  *
  * States do not move. Those from before a change are found by the tuple table, and have no
- * hints: they are one of 2 * HOMES_FACTOR of the states that there is room for after it. The
- * timer goes back to HOMES_LEAST when one of eight of those is taken. Then the states from
- * before the growth are at home again.
+ * hints: they are one of HOMES_FACTOR states when half of the new homes are taken. The timer
+ * goes back to HOMES_LEAST when there are no more states than an eighth of that. Then those
+ * from before the growth are at home again.
  */
 #ifndef WEIR_STATE_HOME_H
 #define WEIR_STATE_HOME_H
@@ -38,8 +38,9 @@ static __always_inline void homes_grow(__u32 count)
 	__u32 homes = *(volatile __u32 *)&shared.homes;
 	__s32 lately = count - shared.states_lately;
 
-	if (2 * count > homes && homes < state_capacity)
-		*(volatile __u32 *)&shared.homes = lately > (__s32)(homes / 4) ? state_capacity : homes_for(count);
+	if (2 * count <= homes || homes >= state_capacity)
+		return;
+	*(volatile __u32 *)&shared.homes = lately > (__s32)(homes / 4) ? state_capacity : homes_for(count);
 }
 
 /* By the timer: sets them first, and takes them back when few states are left. */

@@ -64,7 +64,7 @@ func TestQueueManyActive(t *testing.T) {
 	}{
 		{"1,000 classes", 1, 1000, 100_000, 95_000},
 		{"4,095 classes", 1, 4094, 262_144, 200_000},
-		{"255 trees", 255, 15, 262_144, 150_000}, // the others have been served meanwhile
+		{"255 trees", 255, 15, 262_144, 200_000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all := wideTrees(c.trees, c.classes, 10_000_000_000)
@@ -79,10 +79,13 @@ func TestQueueManyActive(t *testing.T) {
 				}
 			}
 			next := c.connections
-			served := make(map[uint64]bool)
+			served, active := make(map[uint64]bool), uint32(0)
 			before := h.clock()
 			took := h.turns(runs, func(i int) {
 				check(t, changeArray(h.objects.Maps[mapQueueClasses], func(raw []xdpQueueClass) { served[raw[1].Served] = true }))
+				if i%20 == 0 { // the faster the timer, the fewer are left at the end
+					active = max(active, h.clock().Active)
+				}
 				for k := range 100 { // of these some begin anew
 					h.send(connection((i*7919+k*104_729)%c.connections), 2)
 				}
@@ -93,8 +96,8 @@ func TestQueueManyActive(t *testing.T) {
 			})
 			clock := h.clock()
 			mean := time.Duration(clock.Spent-before.Spent) / runs
-			t.Logf("a run of the timer takes %v (median), %v (99 %%), %v (most), %v (mean, with what others took); a tree is given time %d times in %d runs; %d connections are active, %d busy",
-				took[runs/2], took[runs*99/100], took[runs-1], mean, len(served), runs, clock.Active, clock.Busy)
+			t.Logf("a run of the timer takes %v (median), %v (99 %%), %v (most), %v (mean, with what others took); a tree is given time %d times in %d runs; %d connections are active, %d busy; %d were at once",
+				took[runs/2], took[runs*99/100], took[runs-1], mean, len(served), runs, clock.Active, clock.Busy, active)
 			if took[runs/2] > most || took[runs*9/10] > most+most/2 {
 				t.Errorf("a run of the timer takes %v (median), %v (90 %%)", took[runs/2], took[runs*9/10])
 			}
@@ -102,8 +105,8 @@ func TestQueueManyActive(t *testing.T) {
 			if mean > 2*most || time.Duration(clock.Longest) < took[runs-1] {
 				t.Errorf("the timer says that a run takes %v, and the longest took %v; one took %v", mean, time.Duration(clock.Longest), took[runs-1])
 			}
-			if clock.Active < c.active {
-				t.Errorf("only %d connections are active", clock.Active)
+			if active < c.active {
+				t.Errorf("only %d connections were active", active)
 			}
 			began := time.Now()
 			h.setRate(&all[0], 125_000_000)
