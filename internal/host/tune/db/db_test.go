@@ -119,6 +119,9 @@ func TestByKey(t *testing.T) {
 			t.Errorf("%s: %v, want %s", key, got, want)
 		}
 	}
+	if got := d.Match("hw.igb.0.rxd"); got != nil { // only vtnet(4) has such keys for one card
+		t.Errorf("hw.igb.0.rxd: %s", got[0].Key)
+	}
 	for _, r := range d.Match("dev.igb.3.nonsense") {
 		if r.System == "freebsd" {
 			t.Errorf("nonsense of a device: %s", r.Key)

@@ -110,7 +110,7 @@ func (d *DB) ByKey(key string) []*Record {
 
 var (
 	unitForm   = regexp.MustCompile(`^dev\.([a-z0-9_]+?)\.[0-9%d]+\.`)
-	hwUnitForm = regexp.MustCompile(`^hw\.([a-z]+)\.[0-9]+\.`)
+	hwUnitForm = regexp.MustCompile(`^hw\.(vtnet)\.[0-9]+\.`)
 	cardForm   = regexp.MustCompile(`^nic\..+\.([a-z0-9-]+)$`)
 	driverForm = regexp.MustCompile(`^hw\.(em|ix|ixl)\.`)
 )
@@ -125,7 +125,7 @@ func (d *DB) Match(key string) []*Record {
 		rest := key[len(m[0]):]
 		names = append(names, "dev."+m[1]+".N."+rest, "dev.igb.N."+rest, "dev.DRIVER.N."+rest)
 	}
-	if m := hwUnitForm.FindStringSubmatch(key); m != nil { // vtnet(4): one card, as hw.vtnet for all
+	if m := hwUnitForm.FindStringSubmatch(key); m != nil { // one card, as hw.vtnet for all; other drivers have no such keys
 		names = append(names, "hw."+m[1]+"."+key[len(m[0]):])
 	}
 	if m := cardForm.FindStringSubmatch(key); m != nil {
