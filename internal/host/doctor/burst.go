@@ -25,20 +25,21 @@ func (v *view) shortBurst(o *outcome, d *Interface, q *qdisc) {
 	if share >= atRate || share < leastOfRate || q.hasFullClass(v.Seconds) || v.atLink() {
 		return
 	}
-	burst := int(q.rate / 8 / 1000) // what the rate sends in 1 ms
+	// What the rate sends in 1 ms, and two packets with their headers: TBF drops each that is longer than its burst.
+	burst := max(int(q.rate/8/1000), 2*(max(d.MTU, 1500)+18))
 	f := Finding{
 		Severity: Warning, Subject: d.Name, core: -1, weight: 1 - share, kind: "burst", bites: true,
 		Says: fmt.Sprintf("%s in front of %s sends %s of the %s that it may, while packets wait and the cores have room: its burst is too small for the rate",
 			q.Kind, d.Name, bitRate(q.bits), bitRate(float64(q.rate))),
 		Evidence: []string{q.counts(v.Seconds)},
 		Remedies: []Remedy{
-			{Command: "tc -d class show dev " + d.Name, Text: fmt.Sprintf("see burst and cburst of the classes that send: give each at least what its rate sends in a millisecond (here %s bytes: tc class change … burst %d cburst %d)", units.Thousands(burst), burst, burst)},
+			{Command: "tc -d class show dev " + d.Name, Text: fmt.Sprintf("see burst and cburst of the classes that send: give each at least what its rate sends in a millisecond, and two packets (here %s bytes: tc class change … burst %d cburst %d)", units.Thousands(burst), burst, burst)},
 			{Text: "or cake, or queues of weir's rules, which need no such figure"},
 		},
-		Expect: "the shaper reaches its rate; a burst of one millisecond adds no delay that anybody notices",
+		Expect: "the shaper reaches its rate; a burst of a millisecond, or of two packets, adds hardly any delay",
 	}
 	if q.Kind == "tbf" {
-		f.Remedies[0] = Remedy{Command: "tc -d qdisc show dev " + d.Name, Text: fmt.Sprintf("see its burst, and set at least what the rate sends in a millisecond (burst %d)", burst)}
+		f.Remedies[0] = Remedy{Command: "tc -d qdisc show dev " + d.Name, Text: fmt.Sprintf("see its burst, and set at least what the rate sends in a millisecond, and two packets (burst %d)", burst)}
 	}
 	o.add(f)
 }

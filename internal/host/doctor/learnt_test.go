@@ -124,6 +124,38 @@ func TestLearnt(t *testing.T) {
 	}
 }
 
+// TestLeastBurst checks that no burst is advised that a packet does not fit into: TBF drops each that is longer.
+func TestLeastBurst(t *testing.T) {
+	for _, c := range []struct {
+		kind string
+		rate uint64
+		mtu  int
+		want string
+	}{
+		{"tbf", 8_000_000, 1500, "(burst 3036)"},
+		{"tbf", 8_000_000, 0, "(burst 3036)"},
+		{"tbf", 8_000_000, 9000, "(burst 18036)"},
+		{"tbf", 400_000_000, 1500, "(burst 50000)"},
+		{"htb", 8_000_000, 1492, "burst 3036 cburst 3036"},
+	} {
+		b := two(4).shapedAt(0.67, 1500, 9000, 9000)
+		b.s.Interfaces[1].MTU = c.mtu
+		for _, q := range []*Qdisc{&b.s.Before.Qdiscs[0], &b.s.After.Qdiscs[0]} {
+			q.Kind, q.RateBits = c.kind, c.rate
+		}
+		q := &b.s.After.Qdiscs[0]
+		q.Bytes, q.Packets = uint64(0.67*float64(c.rate)/8*sampled), 2000
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == "SHAPE-1" })
+		if i < 0 || !strings.Contains(r.Findings[i].Remedies[0].Text, c.want) {
+			t.Errorf("%s at %d bit/s, MTU %d: want %s: %+v", c.kind, c.rate, c.mtu, c.want, r.Findings)
+		}
+	}
+}
+
 // TestLearntOfFreeBSD checks what FreeBSD's sysctls and threads tell of LRO, RSS and programs.
 func TestLearntOfFreeBSD(t *testing.T) {
 	const head = "kern.osrelease: 14.1-RELEASE\nnet.inet.ip.forwarding: %d\nnet.inet.ip.redirect: 0\nnet.inet6.ip6.redirect: 0\n"
