@@ -80,11 +80,11 @@ func (v *view) deaf(n *nic, o *outcome) {
 	o.add(f)
 }
 
-// mute finds cards that send nothing although packets wait in front of them, before and after: the
-// card reports nothing as sent, and its driver does not notice.
+// mute finds cards that receive, and send nothing although packets wait in front of them, before and
+// after: the card reports nothing as sent, and its driver does not notice.
 func (v *view) mute(n *nic, o *outcome) {
 	waits := slices.IndexFunc(v.qdiscsOf(n.Name), func(q qdisc) bool { return q.Backlog > 0 && q.Packets == 0 && v.waitedBefore(&q) })
-	if n.link.TxPackets > 0 || waits < 0 || n.virtual || n.link.TxTimeouts > 0 {
+	if n.link.TxPackets > 0 || n.link.RxPackets < few || waits < 0 || n.virtual || n.link.TxTimeouts > 0 {
 		return
 	}
 	o.add(Finding{

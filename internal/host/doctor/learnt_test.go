@@ -85,6 +85,10 @@ func TestLearnt(t *testing.T) {
 		b.attach(Interface{Name: "ppp0", Kind: "ppp", MTU: 1492, Parent: "eth0"}, Link{TxPackets: 30_000})
 		return b.attach(Interface{Name: "wg0", Kind: "wireguard", MTU: 1420}, Link{TxPackets: 9000, RxPackets: 9000}).stack(protocol+".FragOKs", 3000)
 	}
+	still := func(b *box) *box {
+		b.s.After.Links["eth0"] = b.s.Before.Links["eth0"]
+		return b
+	}
 	eager := func(b *box, usecs int) *box {
 		b.s.Interfaces[0].Coalesce = &Coalesce{RxUsecs: usecs}
 		b.core(0, 14, 6, 8)
@@ -107,6 +111,7 @@ func TestLearnt(t *testing.T) {
 		{"a bridge wider than the way out", "PATH-1", "ip link set dev docker0 mtu 1400", narrow(two(4), 1400), narrow(two(4), 1500)},
 		{"WireGuard over IPv6 over PPPoE", "PATH-1", "ip link set dev wg0 mtu 1412", over6(two(4), "Ip6"), over6(two(4), "Ip")},
 		{"a card that sends nothing", "HANG-1", "ip link set dev eth0 down", two(4).silent(0, 30_000), two(4).silent(0, 0)},
+		{"a card that neither sends nor receives", "HANG-1", "ip link set dev eth0 down", two(4).silent(0, 30_000), still(two(4).silent(0, 30_000))},
 		{"an interrupt for each packet", "IRQ-5", "ethtool -C eth0", eager(two(4), 18), eager(two(4), 50)},
 	} {
 		for want, b := range map[bool]*box{true: c.box, false: c.like} {
