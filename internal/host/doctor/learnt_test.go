@@ -105,7 +105,7 @@ func TestLearnt(t *testing.T) {
 		{"a burst too small", "SHAPE-1", "burst 112500", two(4).shapedAt(0.67, 400_000, 9000, 9000), two(4).shapedAt(0.67, 400_000, 0, 9000)},
 		{"a class at its ceiling", "SHAPE-1", "burst 112500", two(4).shapedAt(0.6, 400_000, 9000, 9000).class(0.9), two(4).shapedAt(0.6, 400_000, 9000, 9000).class(0.6)},
 		{"a shaper that waits for a burst of packets", "SHAPE-1", "burst", two(4).shapedAt(0.5, 300_000, 9000, 9000), two(4).shapedAt(0.5, 100_000, 9000, 9000)},
-		{"a flood", "CT-1", "notrack", two(4).cores(97, 0, 1, 2, 3).tracked(300_000, 0, 0), two(4).cores(97, 0, 1, 2, 3).tracked(0, 0, 0)},
+		{"a flood", "CT-1", "notrack; what is not tracked is not translated either", two(4).cores(97, 0, 1, 2, 3).tracked(300_000, 0, 0), two(4).cores(97, 0, 1, 2, 3).tracked(0, 0, 0)},
 		{"segments out of their window", "CT-1", "be_liberal", two(4).tracked(0, 900, 800), two(4).tracked(0, 900, 100)},
 		{"a veth whose other end is narrower", "PATH-1", "ip -d link show dev veth1", veth(two(4), 600), veth(two(4), 1)},
 		{"a bridge wider than the way out", "PATH-1", "ip link set dev docker0 mtu 1400", narrow(two(4), 1400), narrow(two(4), 1500)},

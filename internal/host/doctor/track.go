@@ -7,8 +7,8 @@ import (
 	"weir/internal/units"
 )
 
-// flooding is the share of the received packets that connection tracking refuses for want of room, from
-// which on no limit is large enough: each of them would make an entry.
+// flooding is the share of the received packets that find no free entry of connection tracking, from which
+// on no limit is large enough: they are refused, or an older entry makes room for them.
 const flooding = 0.1
 
 // flood describes a table of connections that strangers fill faster than entries end.
@@ -18,12 +18,12 @@ func (v *view) flood(f *Finding, refused uint64) {
 		return
 	}
 	f.kind, f.bites = "flood", true
-	f.Says += fmt.Sprintf(", and %s more find no room: a flood or a scan", packetRate(refused, v.Seconds))
-	f.Evidence = append(f.Evidence, fmt.Sprintf("%s of what came began a connection that was not tracked", percent(share)))
+	f.Says += fmt.Sprintf(", and %s more find no room of their own: a flood or a scan", packetRate(refused, v.Seconds))
+	f.Evidence = append(f.Evidence, fmt.Sprintf("%s of what came began a connection for which there was no free entry", percent(share)))
 	f.Remedies = append([]Remedy{
 		{Command: "conntrack -L | awk '{print $1, $4}' | sort | uniq -c | sort -rn | head; tcpdump -c 50 -nn", Text: "see which protocol and port it is"},
 		{Command: "nft 'add table inet early; add chain inet early prerouting { type filter hook prerouting priority raw; }; add rule inet early prerouting udp dport … notrack'",
-			Text: "leave what floods untracked (notrack), or drop it there: in the filter's own chains it has been tracked before any rule sees it. What weir drops at XDP costs least and is never tracked"},
+			Text: "leave what floods untracked (notrack; what is not tracked is not translated either), or drop it there: in the filter's own chains it has been tracked before any rule sees it. What weir drops at XDP costs least and is never tracked"},
 	}, f.Remedies...)
 	f.Expect = "cores and table have room again; a larger table alone only fills a little later"
 }
