@@ -54,7 +54,7 @@ func (v *view) bsdCards() map[string]*bsdCard {
 // bsdMerges matches counts of packets that a card or its driver has merged (LRO).
 var bsdMerges = pattern.New(`^dev\.([a-z]+\.\d+)\..*\blro_(?:packets|queued|flushed)$`)
 
-// bsdMerged looks for cards that merge packets on a FreeBSD that forwards.
+// bsdMerged looks for cards that have merged packets since the start on a FreeBSD that forwards.
 func (v *view) bsdMerged() (o outcome) {
 	if v.Sysctls == nil {
 		o.lacks(v, "sysctls")
@@ -79,7 +79,7 @@ func (v *view) bsdMerged() (o outcome) {
 		card := bsdName(device)
 		o.add(Finding{
 			Severity: Warning, Subject: device, core: -1, weight: float64(merged[device]),
-			Says:     fmt.Sprintf("%s merges received packets (LRO) although the box forwards: merged packets cannot be forwarded unchanged, and some cards send them very slowly", card),
+			Says:     fmt.Sprintf("%s has merged received packets (LRO) since the start although the box forwards: merged packets cannot be forwarded unchanged, and some cards send them very slowly", card),
 			Evidence: []string{fmt.Sprintf("dev.%s.…lro_*: %s since the start", device, units.Thousands(int(merged[device])))},
 			Remedies: []Remedy{{Command: "ifconfig " + card + " -lro -tso", Text: "at once; on pfSense and OPNsense: Disable hardware large receive offload, and TCP segmentation offload, which keeps it"}},
 			Expect:   "no packets above the MTU, and no retransmissions because of them",
