@@ -75,7 +75,7 @@ var logRules = []logRule{
 		remedies: []Remedy{{Command: "bridge link", Text: "find the second way (two cables to one switch, an access point that is also a client); break it, or let spanning tree block it (ip link set dev %s type bridge stp_state 1)"}}},
 	{words: []string{"ink is ", "link state changed"}, form: pattern.New(`(?:^|\s)([\w.][\w.@-]*): (?:NIC )?[Ll]ink is [Dd]own|^([a-z]+\d+): link state changed to DOWN`), check: "ERR-1", kind: "flap", least: 3,
 		says: "the link of %s goes down again and again", expect: "the link stays up",
-		remedies: []Remedy{{Text: "the cable or transceiver of %s first, then its other end; EEE off at both (Linux: ethtool --set-eee %s eee off); a fixed power-saving of the port"}}},
+		remedies: []Remedy{{Text: "if somebody set the card up anew at those times (a program at XDP, ethtool, ip link, a restart), that was it. Else: the cable or transceiver of %s first, then its other end; EEE off at both (Linux: ethtool --set-eee %s eee off); a fixed power-saving of the port"}}},
 	{words: []string{"ownshift"}, form: pattern.New(`([\w.][\w.@-]*): .*[Dd]ownshift(?:ed| occurred)`), check: "LINK-1", kind: "speed",
 		says: "%s could not keep the speed that both ends have, and fell back (\"downshift\")", expect: "the full speed",
 		remedies: []Remedy{{Command: "ethtool %s", Text: "another cable (all four pairs), then the other port: at this speed frames were lost"}}},

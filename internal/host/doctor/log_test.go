@@ -87,6 +87,9 @@ func TestLoggedOnce(t *testing.T) {
 		b := newBox(2)
 		b.card("eth0", "igc", 2500, 2, 2)
 		b.s.Log = l.Messages()
+		if r, err := Examine(b.s, nil); c.severity != "" && (err != nil || !strings.HasPrefix(r.Findings[0].Remedies[0].Text, "if somebody set the card up anew")) {
+			t.Errorf("%v: %+v", err, r.Findings)
+		}
 		if got := b.severityOf(t, "ERR-1"); got != c.severity {
 			t.Errorf("%d times, %g s ago: %q, want %q", c.times, c.ago, got, c.severity)
 		}
