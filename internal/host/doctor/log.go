@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"weir/internal/pattern"
 	"weir/internal/units"
@@ -126,7 +127,7 @@ func (l *Log) Add(text string, ago *float64) bool {
 	if rule == nil {
 		return false
 	}
-	if len(text) > longest {
+	if text = printable(text); len(text) > longest {
 		text = strings.ToValidUTF8(text[:longest], "")
 	}
 	key := rule.check + rule.kind + " " + device
@@ -143,6 +144,19 @@ func (l *Log) Add(text string, ago *float64) bool {
 	return true
 }
 
+// printable returns a text without what a terminal would obey: a log has what others had written into it.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return '.'
+	}, text)
+}
+
 // Messages returns what was gathered; empty, not nil, if doctor knows none of them.
 func (l *Log) Messages() []Message { return append([]Message{}, l.all...) }
 
@@ -157,7 +171,7 @@ func (r *Report) addLogged(c *Check, v *view, judged *CheckResult) {
 		if rule == nil || rule.check != c.ID || max(1, m.Count) < rule.least {
 			continue
 		}
-		line := fmt.Sprintf("kernel's log, %s: %s", m.when(), m.Text)
+		line := fmt.Sprintf("kernel's log, %s: %s", m.when(), printable(m.Text))
 		known := slices.IndexFunc(r.Findings, func(f Finding) bool {
 			return f.Check == c.ID && f.Severity > Notice && (f.Subject == device || f.Subject == "" || device == "")
 		})

@@ -135,6 +135,32 @@ func (b *box) severityOf(t *testing.T, check string) string {
 	return r.Findings[i].Severity.String()
 }
 
+// TestLoggedPlain checks that evidence of a log has nothing that a terminal would obey, whether it was read from a log or
+// from a bundle.
+func TestLoggedPlain(t *testing.T) {
+	const text = "\x1b[31mnf_conntrack: table full\x1b]0;owned\a\u202e,\tdropping packet"
+	var l Log
+	l.Add("nf_conntrack: table full"+strings.Repeat("\x1b", 2*longest), nil)
+	if kept := l.Messages()[0].Text; len(kept) != longest || strings.Contains(kept, "\x1b") {
+		t.Errorf("%d bytes: %q", len(kept), kept)
+	}
+	l = Log{}
+	l.Add(text, nil)
+	for name, log := range map[string][]Message{"read": l.Messages(), "bundle": {{Text: text}}} {
+		b := newBox(2)
+		b.card("eth0", "igc", 2500, 2, 2)
+		b.s.Log = log
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const want = "kernel's log, once: .[31mnf_conntrack: table full.]0;owned.., dropping packet"
+		if got := r.Findings[0].Evidence; !slices.Equal(got, []string{want}) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
 // TestReadLog reads logs as people post them.
 func TestReadLog(t *testing.T) {
 	for name, text := range map[string]string{
