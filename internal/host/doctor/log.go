@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -209,27 +210,56 @@ func (m *Message) when() string {
 	}
 }
 
-// What stands before a message in the outputs of dmesg, dmesg -T, journalctl -k, syslog and OpenWrt's logread.
-var logHead = pattern.New(`^(?:<\d+>)?(?:\[ *(\d+\.\d+)\] ?|\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\] ?|(?:\w{3} +\d+ [\d:]{8}|\d{4}-\d\d-\d\d[T ]\S+)(?: \S+)?(?: kernel:| <\w+\.\w+>)(?: - - -)? ?(?:\[ *\d+\.\d+\] ?)?|\w{3} \w{3} +\d+ [\d:]{8} \d{4} kern\.\w+ kernel: ?(?:\[ *\d+\.\d+\] ?)?)`)
+// What stands before a message in the outputs of dmesg, dmesg -T, journalctl -k, syslog and OpenWrt's logread. The group
+// that is not empty is the kernel's own time, in seconds.
+var logHead = pattern.New(`^(?:<\d+>)?(?:\[ *(\d+\.\d+)\] ?|\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\] ?|(?:\w{3} +\d+ [\d:]{8}|\d{4}-\d\d-\d\d[T ]\S+)(?: \S+)?(?: kernel:| <\w+\.\w+>)(?: - - -)? ?(?:\[ *(\d+\.\d+)\] ?)?|\w{3} \w{3} +\d+ [\d:]{8} \d{4} kern\.\w+ kernel: ?(?:\[ *(\d+\.\d+)\] ?)?)`)
+
+// said is a message of a log, and the kernel's time of it; negative: the log does not tell.
+type said struct {
+	text string
+	at   float64
+}
 
 // readKernelLog reads a kernel's log: the output of dmesg, of Linux or FreeBSD, or lines of it among others.
 func readKernelLog(text string) (*Snapshot, error) {
-	var l Log
-	known, all := 0, 0
+	var known []said
+	all, now := 0, -1.0
 	for _, line := range lines(text) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
 		all++
-		if head := logHead.FindStringIndex(line); head != nil {
-			line = line[head[1]:]
+		at := -1.0
+		if head := logHead.FindStringSubmatch(line); head != nil {
+			line = line[len(head[0]):]
+			if stamp, err := strconv.ParseFloat(cmp.Or(head[1:]...), 64); err == nil {
+				at, now = stamp, stamp
+			}
 		}
-		if l.Add(line, nil) {
-			known++
+		if rule, _ := meant(line); rule != nil {
+			known = append(known, said{line, at})
 		}
 	}
-	if known == 0 {
+	if known == nil {
 		return nil, errOther
 	}
-	return &Snapshot{Log: l.Messages(), Source: fmt.Sprintf(" (%s of %s lines mean something to doctor)", units.Thousands(known), units.Thousands(all))}, nil
+	return &Snapshot{Log: aged(known, now), Source: fmt.Sprintf(" (%s of %s lines mean something to doctor)", units.Thousands(len(known)), units.Thousands(all))}, nil
+}
+
+// disorder is how much later than the line after it a line may be, in seconds: cores write at the same time.
+const disorder = 10
+
+// aged gathers the messages of a log, of which the last line was written now. They get no ages if one has no time, or
+// a later one than now: then the log is not of one boot, or has its newest line first.
+func aged(known []said, now float64) []Message {
+	var l Log
+	dated := !slices.ContainsFunc(known, func(m said) bool { return m.at < 0 || m.at > now+disorder })
+	for _, m := range known {
+		var ago *float64
+		if dated {
+			ago = new(max(0, now-m.at))
+		}
+		l.Add(m.text, ago)
+	}
+	return l.Messages()
 }

@@ -175,15 +175,52 @@ func TestReadLog(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if diff := cmp.Diff([]Message{{Text: "nf_conntrack: table full, dropping packet", Count: 2}}, s.Log); diff != "" {
+		want := Message{Text: "nf_conntrack: table full, dropping packet", Count: 2}
+		if name == "dmesg" || name == "logread" { // all have the kernel's own time
+			want.LastHour, want.Ago = 2, new(float64)
+		}
+		if diff := cmp.Diff([]Message{want}, s.Log); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		r, err := Examine(s, nil)
-		if err != nil || r.Verdict.Check != "CT-1" || !strings.Contains(strings.Join(r.Notes, "\n"), "dmesg (2 of ") {
+		if err != nil || r.Verdict.Check != "CT-1" || r.Findings[0].Severity != Warning || !strings.Contains(strings.Join(r.Notes, "\n"), "dmesg (2 of ") {
 			t.Errorf("%s: %v: %s, %q", name, err, r.Verdict.Check, r.Notes)
 		}
 	}
 	if _, err := Read(strings.NewReader("[ 1.0] eth0: renamed from veth1\n")); !errors.Is(err, ErrForeign) {
 		t.Error(err)
+	}
+}
+
+// TestReadLogAges checks how old the messages of a log are by the kernel's own time: the log's last line is now.
+func TestReadLogAges(t *testing.T) {
+	const full = "nf_conntrack: nf_conntrack: table full, dropping packet\n"
+	for name, c := range map[string]struct {
+		text, severity, when string
+	}{
+		"at the boot, 300 days ago":     {"[   61.5] " + full + "[25920061.5] eth0: renamed from veth1\n", "notice", "once, last 300 days ago"},
+		"two hours ago":                 {"<4>[   10.0] " + full + "[ 7210.25] eth0: renamed from veth1\n", "notice", "once, last 2 hours ago"},
+		"ten minutes ago":               {"[ 1000.0] " + full + "[ 1600.0] usb 1-1: new device\n", "warning", "once, last 10 min ago"},
+		"the last line":                 {"[    0.0] Linux version 6.1\n[ 1600.0] " + full, "warning", "once, last 0 s ago"},
+		"syslog":                        {"Nov 30 20:55:01 router kernel: [  100.0] " + full + "Nov 30 23:55:01 router kernel: [10900.0] eth0: renamed from veth1\n", "notice", "once, last 3 hours ago"},
+		"lines out of order":            {"[ 7300.0] usb 1-1: new device\n[   90.0] usb 1-2: new device\n[ 100.2] " + full + "[  100.1] usb 1-1: new device\n[  160.1] usb 1-1: new device\n", "warning", "once, last 60 s ago"},
+		"newest first":                  {"[ 7210.25] eth0: renamed from veth1\n[   30.0] " + full + "[   10.0] usb 1-1: new device\n", "warning", "once"},
+		"the boot before":               {"[ 9000.0] " + full + "[ 9100.0] reboot: Restarting system\n[    0.0] Linux version 6.1\n[ 7200.0] usb 1-1: new device\n", "warning", "once"},
+		"some lines have no such time":  {"[   61.5] " + full + full + "[25920061.5] eth0: renamed from veth1\n", "warning", "2 times"},
+		"only other lines have no time": {"[   61.5] " + full + "prose\n[25920061.5] eth0: renamed from veth1\nprose\n", "notice", "once, last 300 days ago"},
+		"none has one":                  {full, "warning", "once"},
+	} {
+		s, err := Read(strings.NewReader(c.text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		r, err := Examine(s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == "CT-1" }); i < 0 || r.Findings[i].Severity.String() != c.severity || !strings.HasPrefix(r.Findings[i].Evidence[0], "kernel's log, "+c.when+": ") {
+			t.Errorf("%s: want %s, %s: %+v", name, c.severity, c.when, r.Findings)
+		}
 	}
 }
