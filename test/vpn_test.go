@@ -236,7 +236,6 @@ func vpnReconnect(b *lib.Box) {
 	all := func() string {
 		return b.Run(lab.FW, "ip", "route", "show", "dev", "wg0") + b.Run(lab.FW, "ip", "-6", "route", "show", "dev", "wg0") + b.Run(lab.FW, "ip", "-o", "address", "show", "dev", "wg0")
 	}
-	time.Sleep(lib.Scaled(6 * time.Second)) // no handshake is begun less than 5 s after another
 	routes, before := all(), tunnelOf(b).Peers[0]
 	b.Weir("vpn", "reconnect", "far")
 	b.Until(10*time.Second, "there are other keys", func() bool {

@@ -3,6 +3,7 @@ package datapath
 import (
 	"encoding/binary"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ func TestRekeyUnderTraffic(t *testing.T) {
 	peers := [2]*device.Peer{a.device.LookupPeer(device.NoisePublicKey(b.secret.Public())), b.device.LookupPeer(device.NoisePublicKey(a.secret.Public()))}
 	before := peers[0].LastHandshake()
 	sent := make(chan struct{})
+	var next atomic.Uint32 // the packet that comes next
 	go func() {
 		defer close(sent)
 		for i := range uint32(count) {
@@ -33,22 +35,25 @@ func TestRekeyUnderTraffic(t *testing.T) {
 					t.Error(err)
 				}
 			}
+			for i >= next.Load()+burst && t.Context().Err() == nil { // the sockets hold no more for sure
+				time.Sleep(time.Millisecond)
+			}
 			if i%burst == 0 {
-				time.Sleep(5 * time.Millisecond)
+				time.Sleep(5 * time.Millisecond) // handshakes are as far apart as they have to be
 			}
 		}
 	}()
-	next, others, last := uint32(0), 0, before
-	for next < count {
+	others, last := 0, before
+	for next.Load() < count {
 		got := b.takeAny(patience)
 		if got == nil {
-			t.Fatalf("nothing comes after %d of %d packets: %q %q", next, count, ends[0].errors, ends[1].errors)
+			t.Fatalf("nothing comes after %d of %d packets: %q %q", next.Load(), count, ends[0].errors, ends[1].errors)
 		}
 		for _, p := range got {
-			if i := binary.BigEndian.Uint32(p[28:]); i != next {
-				t.Fatalf("packet %d came instead of %d", i, next)
+			if i := binary.BigEndian.Uint32(p[28:]); i != next.Load() {
+				t.Fatalf("packet %d came instead of %d", i, next.Load())
 			}
-			next++
+			next.Add(1)
 		}
 		if at := peers[0].LastHandshake(); !at.Equal(last) {
 			others, last = others+1, at

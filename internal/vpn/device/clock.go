@@ -75,8 +75,8 @@ func timeOf(t tai64n.Timestamp) time.Time {
 	return time.Unix(int64(min(seconds-timestampBase, last)), int64(min(binary.BigEndian.Uint32(t[8:]), uint32(time.Second)-1)))
 }
 
-// LastHandshake returns when the last handshake came to its end; zero: none has. How long ago that is does not hang on changes of the
-// clock.
+// LastHandshake returns when the last handshake came to its end; zero: none has. How long ago that is does not depend on changes of
+// the clock.
 func (peer *Peer) LastHandshake() time.Time {
 	if at := peer.lastHandshake.Load(); at != nil {
 		return *at

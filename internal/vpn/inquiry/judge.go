@@ -93,7 +93,7 @@ func session(f *Facts) Finding {
 		return finding(true, "the last handshake was %s ago, with %s", ago, p.Endpoint)
 	case p.Behind != nil && f.Now.Sub(p.Behind.Time) < keeper.Noticed:
 		b := p.Behind
-		return finding(false, "the peer's clock has gone back: it begins handshakes that say %s, and the last one that counted said %s. None with an earlier time counts, as it may be an old one that somebody sends again. Set the peer's clock; or restart weir vpn run here, which then takes any time",
+		return finding(false, "the peer's clock has gone back, or somebody sends old messages of it again: handshakes come that say %s, and the last one that counted said %s. None with an earlier time counts. Compare the peer's clock, and set it. Only if it cannot be set, restart weir vpn run here: it then takes any time once, also that of an old message",
 			clock(b.Theirs), clock(b.Last))
 	case f.Now.Before(firstYear):
 		return finding(false, "this end's clock says %s: a peer that has had a later handshake takes none from this end. Set the clock", clock(f.Now))

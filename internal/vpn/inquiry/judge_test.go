@@ -94,7 +94,7 @@ func TestJudge(t *testing.T) {
 		{func(f *Facts) {
 			f.Peer.Session = keeper.OldSession
 			f.Peer.Behind = &tunnel.Behind{Messages: 1, Theirs: now.Add(-48 * time.Hour), Last: now.Add(-time.Hour), Time: now.Add(-time.Second)}
-		}, "session", "the peer's clock has gone back: it begins handshakes that say 2026-02-27T12:00:00Z, and the last one that counted said 2026-03-01T11:00:00Z"},
+		}, "session", "the peer's clock has gone back, or somebody sends old messages of it again: handshakes come that say 2026-02-27T12:00:00Z, and the last one that counted said 2026-03-01T11:00:00Z"},
 		{func(f *Facts) {
 			f.Peer.Session = keeper.OldSession
 			f.Peer.Behind = &tunnel.Behind{Messages: 1, Theirs: now.Add(-48 * time.Hour), Last: now, Time: now.Add(-time.Hour)}

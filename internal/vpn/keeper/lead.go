@@ -14,7 +14,8 @@ import (
 
 // lead has messages to a peer leave by where the routes lead now, if they did so before. The engine sends from the address and by the
 // interface that the last message came to, which is right for a peer that came by another uplink than the routes lead to, and wrong after
-// the routes have changed. A peer without an endpoint has begun by itself, and stays where it came.
+// the routes have changed. A peer without an endpoint has begun by itself, and stays where it came. While
+// packets of the peer still come by the interface of before, the engine goes back to that one.
 func (t *running) lead(p *resolve.Peer, k key.Public) {
 	w, s := t.watched[k], t.states[k]
 	if w == nil || p.Endpoint == "" || s.Interface == 0 || !s.Endpoint.IsValid() || s.Endpoint.Addr().IsLinkLocalUnicast() {

@@ -39,7 +39,7 @@ func (k *keeper) reconnect(peer, on string) error {
 			continue
 		}
 		if found != nil {
-			return fmt.Errorf("several tunnels have a peer %s: name one by its interface", peer)
+			return fmt.Errorf("several tunnels have a peer %s: name one by its interface (--on)", peer)
 		}
 		found, public = t, t.of.Peers[at].Key
 	}
@@ -56,6 +56,6 @@ func (k *keeper) reconnect(peer, on string) error {
 	if err := found.engine.Renew(of); err != nil {
 		return err
 	}
-	found.note(OfHandshake, peer, "other keys are agreed on, by command")
+	found.note(OfHandshake, peer, "a handshake is asked for by command")
 	return nil
 }

@@ -2,6 +2,7 @@ package userspace
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -179,8 +180,15 @@ func (e *Engine) Greet(k key.Public) error {
 	return p.SendHandshakeInitiation(false)
 }
 
-// Renew has other keys be agreed on with a peer. Those that there are stay in use until then.
-func (e *Engine) Renew(k key.Public) error { return e.Greet(k) }
+// Renew begins a handshake with a peer at once, whenever the last one was. The keys that there are stay in use until others are agreed on.
+func (e *Engine) Renew(k key.Public) error {
+	p := e.device.LookupPeer(device.NoisePublicKey(k))
+	if p == nil {
+		return errors.New("the engine has no such peer")
+	}
+	_, err := p.Probe(nil)
+	return err
+}
 
 // Work returns what the workers have done, and where they may run.
 func (e *Engine) Work() []datapath.Work { return e.path.Work() }
