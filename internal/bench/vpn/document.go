@@ -139,6 +139,11 @@ func (b *bench) document() *report.Document {
 			d.Measure(report.Lower, "s/Gbit", t.cost, t.String(), "CPU")
 		}
 	}
+	for _, t := range b.tasks {
+		if t.silent > 0 {
+			d.Notes = append(d.Notes, fmt.Sprintf("%s: in %d of %d runs nothing was answered. They do not count in its figure.", t, t.silent, b.options.Runs))
+		}
+	}
 	d.Notes = append(d.Notes,
 		"Hosts, both ends and iperf3 share this machine's cores: a gateway alone on them carries about twice as much.",
 		"Super-packets flatter: a veth carries 64 KB as one, which no network card does. Frames are nearer to a network card, whose own work is missing.")

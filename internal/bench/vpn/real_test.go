@@ -38,7 +38,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	const engines = 2
-	if others := len(d.Measurements) - responses; others != 2*(len(o.tasks())-1-engines) || responses != engines {
+	if others := len(d.Measurements) - responses; others != 2*(len(o.tasks())-1-engines) || responses > engines { // a run of a second may have no answer
 		t.Errorf("%d measurements, of which %d of round trips", len(d.Measurements), responses)
 	}
 }

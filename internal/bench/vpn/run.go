@@ -45,6 +45,8 @@ type task struct {
 	control bool
 	stand   *stand // one end alone, instead of a tunnel
 
+	silent int // runs of CaseRPM in which nothing was answered
+
 	rate stats.Sample // Gbit/s; of UDP: thousand packets a second; of CaseRPM: round trips a minute
 	cost stats.Sample // CPU seconds of both ends, or of the workers, for a gigabit
 }
@@ -208,7 +210,8 @@ func (b *bench) respond(ctx context.Context, t *task) error {
 	r := probe.Responsiveness{Client: in(lab.LAN), Server: in(testbed.WAN2), Address: netip.AddrPortFrom(farHost, responsePort), Up: true,
 		Interval: most / responseIntervals, Most: most}
 	found, err := r.Run(ctx)
-	if errors.Is(err, probe.ErrUnanswered) { // a run that is so short tells nothing
+	if errors.Is(err, probe.ErrUnanswered) { // the report says how often
+		t.silent++
 		return nil
 	}
 	if err != nil {
