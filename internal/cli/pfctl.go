@@ -275,7 +275,7 @@ func (p *pfctl) check() error {
 		return errors.New("-z clears the counters of all rules: leave out -a")
 	case len(p.words) > 0 && p.command == "":
 		return fmt.Errorf("%q: addresses are for -T", p.words[0])
-	case p.part != 0 && !p.dry:
+	case p.part != 0 && !p.dry && p.file != "":
 		return fmt.Errorf("-%c loads only the %s of a file: weir pfctl replaces all rules at once. Leave it out, and load a file with all of them", p.part, pfctlParts[p.part])
 	case len(p.kill) > 2, len(p.forget) > 2:
 		return errors.New("-k and -K are given twice at most")

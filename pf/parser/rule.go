@@ -185,8 +185,10 @@ func (p *parser) tagged(r *ast.Rule) {
 
 // unexpected fails at a token that no clause accepts.
 func (p *parser) unexpected() {
-	if next := p.peek(); p.is(token.LeftParen) && next.Kind == token.Word && isStateWord(next.Text) {
-		p.failWith(diag.Diagnostic{Span: p.tok.Span, Message: "unexpected " + p.describe(), Suggest: "keep state ("})
+	if p.is(token.LeftParen) {
+		if next := p.peek(); next.Kind == token.Word && isStateWord(next.Text) {
+			p.failWith(diag.Diagnostic{Span: p.tok.Span, Message: "unexpected " + p.describe(), Suggest: "keep state ("})
+		}
 	}
 	if !p.is(token.Word) {
 		p.fail(p.tok.Span, "unexpected %s", p.describe())
