@@ -67,7 +67,7 @@ func TestPrefetchLosesNothing(t *testing.T) {
 		b.Fatalf("iperf3 -u said %v:\n%s", err, said)
 	}
 	// a server without time loses packets that have reached it
-	if s, late := report.End.Sum, notRead(b); s.Lost > late || s.Packets < 30_000 {
+	if s, late := report.End.Sum, notRead(b); s.Lost > late || s.Packets < 29_000 {
 		b.Errorf("iperf3 -u: %d of %d packets lost, %d of them by its own server", s.Lost, s.Packets, late)
 	}
 	said = tcp.Wait(60*time.Second, 0)

@@ -407,7 +407,7 @@ func TestLoadsReplaceRulesInPlace(t *testing.T) {
 			b.Errorf("of %d new connections %d met no rule that passes them", n, blocked)
 		}
 		b.Ping(lab.LAN, wanHost, 2)
-		flood.AllAnswered(500)
+		flood.AllAnswered(400)
 		talk.say(0, "after")
 		talk.say(1, "and back")
 		if now := generationOf(b); now != generation {
