@@ -93,6 +93,7 @@ func newBenchForwardCommand(env *Env) *cobra.Command {
 	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each path")
 	f.Float64Var(&seconds, "seconds", seconds, "`seconds` of steady traffic in each run")
 	f.IntVar(&o.Turns, "turns", o.Turns, "`number` of parts of each run: all paths are in place at once and take turns, for machines whose speed changes while they are measured")
+	f.StringVar(&o.Against, "against", "", "another build of weir: each of weir's paths is also measured with this `program`, in turns (--turns)")
 	f.BoolVar(&o.RaiseConntrack, "raise-conntrack", false, "raise the limits of conntrack during the benchmark; they are the whole machine's")
 	f.BoolVar(&o.Flame, "flame", false, "one more run that is sampled, to see where the core's time goes")
 	return benchmarking(env, c, func() *benchmark {

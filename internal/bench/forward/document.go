@@ -63,6 +63,7 @@ func (r *Report) method() []string {
 		fmt.Sprintf("Each path in each case %s, in random order; bars and lines are medians, whiskers reach from the smallest run to the largest.",
 			times(runs)),
 		turnsMethod(r.Turns),
+		with(r.Against != "", "Paths whose names end in "+otherName+" run "+r.Against+"."),
 		"Before anything is counted, one frame of every connection in each direction is compared with the expected one: addresses, ports, TTL, checksums. One wrong frame ends the benchmark.",
 	}
 	text = slices.DeleteFunc(text, func(s string) bool { return s == "" })

@@ -62,7 +62,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		b.report.Rules["pppoe.conf"] = paths.SessionConf()
 	}
 	if o.Turns > 1 {
-		b.report.Turns = o.Turns
+		b.report.Turns, b.report.Against = o.Turns, o.Against
 	}
 	if b.testbed, err = testbed.Open(ctx, testbed.Options{Name: o.Name, Program: o.Program, Offloads: lab.OffloadsOff}); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (b *benchmark) measure(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, restore()) }()
 	}
-	planned := b.options.Runs * (len(b.options.Paths) + 1) * len(cases)
+	planned := b.options.Runs * (b.options.places() + 1) * len(cases)
 	if !b.options.Quick {
 		b.retries = planned / 2
 	}
@@ -166,7 +166,7 @@ func (b *benchmark) measureCase(ctx context.Context, c traffic.Case) error {
 func (b *benchmark) prepare(ctx context.Context, c traffic.Case) ([]*samples, error) {
 	if c.Cores > len(b.testbed.Cores) {
 		b.skip("all", &c, fmt.Sprintf("this machine has %s for it", units.Plural(len(b.testbed.Cores), "core")))
-		b.progress.Drop(b.options.Runs * (len(b.options.Paths) + 1))
+		b.progress.Drop(b.options.Runs * (b.options.places() + 1))
 		return nil, nil
 	}
 	var all []*samples
@@ -188,6 +188,9 @@ func (b *benchmark) prepare(ctx context.Context, c traffic.Case) ([]*samples, er
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		all = append(all, e)
+		if b.options.Against != "" && ours(name) {
+			all = append(all, e.by(b.options.Against))
+		}
 	}
 	return all, nil
 }
@@ -237,7 +240,7 @@ func (b *benchmark) chooseEntry(ctx context.Context, c traffic.Case, p *paths.Pa
 // control returns the last path once more, under the same name.
 func (b *benchmark) control(all []*samples) *samples {
 	last := all[len(all)-1]
-	return &samples{path: last.path, entry: last.entry}
+	return &samples{path: last.path, entry: last.entry, program: last.program}
 }
 
 func (b *benchmark) measureOnce(ctx context.Context, c traffic.Case, e *samples) error {
@@ -291,7 +294,7 @@ func (b *benchmark) runPath(ctx context.Context, c traffic.Case, p *paths.Path, 
 // newRun returns a run of a path in a lab.
 func (b *benchmark) newRun(bed *testbed.Testbed, c traffic.Case, p *paths.Path) *run {
 	return &run{setup: &traffic.Setup{Testbed: bed, Case: c, Effect: p.Effect, Grows: b.options.Grows},
-		cores: bed.Cores[:c.Cores], others: bed.Cores[c.Cores:], retries: &b.retries, judged: b.options.judges(p.Name, c), least: firstFrames}
+		cores: bed.Cores[:c.Cores], others: bed.Cores[c.Cores:], retries: &b.retries, judged: b.options.judges(strings.TrimSuffix(p.Name, otherName), c), least: firstFrames}
 }
 
 // conclude turns the measurements of a case into rows.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"slices"
@@ -201,6 +202,41 @@ func TestForwardTurns(t *testing.T) {
 		t.Error("the run that was complete is not in the report")
 	}
 	testenv.NothingLeft(t, o.Name)
+}
+
+// TestForwardAgainst: another program is measured beside this one, and the daemon of its path is its own.
+func TestForwardAgainst(t *testing.T) {
+	testenv.NeedRoot(t)
+	o := shortOptions(paths.Kernel, paths.Weir)
+	o.Program, o.Turns = testenv.BuildWeir(t), 2
+	started := t.TempDir() + "/started"
+	o.Against = t.TempDir() + "/other"
+	script := fmt.Sprintf("#!/bin/sh\necho \"$1\" >>%s\nexec %s \"$@\"\n", started, o.Program)
+	if err := os.WriteFile(o.Against, []byte(script), 0o700); err != nil { //nolint:gosec // G306: it is a program
+		t.Fatal(err)
+	}
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testenv.NothingLeft(t, o.Name)
+	var names []string
+	for _, row := range r.Rows {
+		names = append(names, row.Path)
+	}
+	if want := []string{paths.Kernel, paths.Weir, paths.Weir + otherName}; !slices.Equal(names, want) {
+		t.Errorf("measured were %v, want %v", names, want)
+	}
+	if !slices.ContainsFunc(r.Ratios, func(a Ratio) bool { return a.Of == paths.Weir && a.To == paths.Weir+otherName && a.MoreNS != nil }) {
+		t.Errorf("the report does not compare the two programs: %+v", r.Ratios)
+	}
+	calls, err := os.ReadFile(started)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ran := strings.Count(string(calls), "run\n"); ran != 2*o.Runs { // its path, and the control
+		t.Errorf("the other program was started %d times as a daemon, want %d: %q", ran, 2*o.Runs, calls)
+	}
 }
 
 // TestForwardRemovesTurns: what a killed run in turns leaves behind is removed by the next run.

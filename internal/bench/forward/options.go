@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"weir/internal/bench/option"
@@ -48,6 +51,9 @@ type Options struct {
 	Command string
 	// Program is the weir to measure. "" means the running one.
 	Program string
+	// Against is another weir, which takes turns with Program on each of weir's paths. ""
+	// means none.
+	Against string
 	// Version is that of this weir, for the report.
 	Version string
 	// Progress gets progress messages. nil means nobody does.
@@ -128,6 +134,11 @@ func (o *Options) Check() error {
 	case o.Turns > 1 && (o.Split || o.Flame):
 		return errors.New("--turns: only one path is in place while a core is sampled: without it")
 	}
+	if o.Against != "" {
+		if err := o.checkAgainst(); err != nil {
+			return err
+		}
+	}
 	if o.Hook == "tcx" && session {
 		return errors.New("--hook tcx: packets of a session are measured at xdp only")
 	}
@@ -135,6 +146,37 @@ func (o *Options) Check() error {
 		return errors.New("--hook tcx: frames with tags are measured at xdp only, which judges them itself")
 	}
 	return nil
+}
+
+// checkAgainst returns why the other weir cannot be measured. Its name gets a folder, as it is started
+// from elsewhere.
+func (o *Options) checkAgainst() error {
+	if o.Turns < 2 {
+		return errors.New("--against: two programs are compared in turns: --turns 2 or more")
+	}
+	if !slices.ContainsFunc(o.Paths, ours) {
+		return errors.New("--against: none of the paths is weir's")
+	}
+	if out, err := exec.Command(o.Against, "version").Output(); err != nil || !strings.HasPrefix(string(out), "weir ") {
+		return fmt.Errorf("--against %s: it is no weir: %w", o.Against, cmp.Or(err, errors.New("it does not say so when it is asked for its version")))
+	}
+	whole, err := exec.LookPath(o.Against)
+	if err == nil {
+		whole, err = filepath.Abs(whole)
+	}
+	o.Against = whole
+	return err
+}
+
+// places returns how many paths are measured in each case, without the control.
+func (o *Options) places() int {
+	n := len(o.Paths)
+	for _, path := range o.Paths {
+		if o.Against != "" && ours(path) {
+			n++
+		}
+	}
+	return n
 }
 
 // needed returns the number of connections of the largest case.
@@ -228,7 +270,7 @@ func (o *Options) Estimate() time.Duration {
 	}
 	total := 3.0
 	for _, c := range o.Cases() {
-		runs := float64(o.Runs*(len(o.Paths)+1)) + 4 // plus the control, and runs to choose entries
+		runs := float64(o.Runs*(o.places()+1)) + 4 // plus the control, and runs to choose entries
 		total += runs * (start + o.Seconds.Seconds()*1.1 + float64(c.Flows)*perFlow + float64(c.Rules)*perRule + float64(c.Tables)*perAddr)
 		if c.Flows >= manyFlows {
 			total += runs * decision.Seconds()

@@ -72,6 +72,11 @@ func TestCheckOptions(t *testing.T) {
 		"--turns":     func(o *Options) { o.Turns = 0 },
 		"--turns 100": func(o *Options) { o.Turns, o.Seconds = 100, 100*time.Millisecond },
 		"--turns: ":   func(o *Options) { o.Turns, o.Flame = 2, true },
+
+		"--against: two":        func(o *Options) { o.Against = "weir" },
+		"--against: none":       func(o *Options) { o.Against, o.Turns, o.Paths = "weir", 2, []string{paths.Kernel} },
+		"--against true: it is": func(o *Options) { o.Against, o.Turns = "true", 2 },
+		"--against /none: it":   func(o *Options) { o.Against, o.Turns = "/none", 2 },
 	} {
 		o := Defaults()
 		spoil(&o)

@@ -25,6 +25,7 @@ type Report struct {
 	Ratios  []Ratio           `json:"ratios"`
 	Scaling []Scaling         `json:"scaling,omitempty"` // more cores than one, if the cases differ in them
 	Turns   int               `json:"turns,omitempty"`   // parts of each run in which the paths took turns
+	Against string            `json:"against,omitempty"` // the other weir, which the paths that end in -against are of
 	Control stats.Control     `json:"control"`
 	Skipped []Skip            `json:"skipped,omitempty"`
 	Notes   []string          `json:"notes,omitempty"`
@@ -97,13 +98,16 @@ type Skip struct {
 	Reason string        `json:"reason"`
 }
 
-// compared are the pairs whose ratios a report has.
-var compared = [...]struct {
+// pair is two paths whose ratio a report has.
+type pair struct {
 	of, to   string
 	adds     bool    // the first is the second with something added
 	floor    float64 // what the ratio in frames has to reach; 0: anything will do
 	newFloor float64 // likewise in new connections
-}{
+}
+
+// compared are the pairs of every report.
+var compared = [...]pair{
 	{of: paths.Weir, to: paths.Redirect}, {of: paths.WeirNAT, to: paths.Redirect},
 	{of: paths.WeirQoS, to: paths.Weir, adds: true}, {of: paths.WeirNATQoS, to: paths.WeirNAT, adds: true},
 	{of: paths.KernelHTB, to: paths.Kernel, adds: true},
@@ -119,6 +123,9 @@ var compared = [...]struct {
 	{of: paths.Weir, to: paths.Nft}, {of: paths.WeirNAT, to: paths.NftNAT},
 }
 
+// otherName is behind the name of a path that another weir runs on (--against).
+const otherName = "-against"
+
 // WriteJSON writes the report as JSON for programs.
 func (r *Report) WriteJSON(w io.Writer) error { return report.EncodeJSON(w, r) }
 
@@ -126,10 +133,18 @@ func (r *Report) WriteJSON(w io.Writer) error { return report.EncodeJSON(w, r) }
 type samples struct {
 	path    *paths.Path
 	entry   string
+	program string // the weir that is measured; "": the testbed's
 	mpps    stats.Sample
 	newPerS stats.Sample
 	splits  []map[string]float64 // for each run, if it was sampled
 	record  sample.Record        // each run with the load of the cores
+}
+
+// by returns the same path with another weir.
+func (s *samples) by(program string) *samples {
+	p := *s.path
+	p.Name += otherName
+	return &samples{path: &p, entry: s.entry, program: program}
 }
 
 // rows turns the samples of one case into rows. Net times need the generator's samples.
@@ -169,8 +184,12 @@ func ratios(c traffic.Case, rows []Row) []Ratio {
 	for i := range rows {
 		byPath[rows[i].Path] = &rows[i]
 	}
+	pairs := compared[:]
+	for _, row := range rows {
+		pairs = append(pairs, pair{of: row.Path, to: row.Path + otherName, adds: true})
+	}
 	var out []Ratio
-	for _, pair := range compared {
+	for _, pair := range pairs {
 		of, to := byPath[pair.of], byPath[pair.to]
 		if of == nil || to == nil {
 			continue

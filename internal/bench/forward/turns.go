@@ -108,6 +108,9 @@ func (b *benchmark) measureGroup(ctx context.Context, cases []traffic.Case) (err
 		if s.bed, err = b.testbed.Beside(ctx, i+1); err != nil {
 			return err
 		}
+		if s.program != "" {
+			s.bed.Program = s.program
+		}
 	}
 	defer func() { b.concludeTurns(&t) }()
 	for round := range b.options.Runs {
