@@ -122,12 +122,6 @@ static __always_inline __u8 family_tos(const struct packet *p, const struct head
 	return tos;
 }
 
-/* Returns the checksum of an IPv4 header whose field is 0. */
-static __always_inline __u16 family_ip4_sum(const union family_header *f)
-{
-	return csum_finish((__u64)f->word[0] + f->word[1] + f->word[2] + f->word[3] + f->word[4]);
-}
-
 /* What a header of either family says, besides its addresses. */
 struct family_fields {
 	__u32 payload; /* bytes behind it, without a fragment header */
@@ -138,40 +132,39 @@ struct family_fields {
 	__u8 ttl;
 };
 
-/* Writes an IPv4 header. */
-static __always_inline void family_ip4(union family_header *f, const struct family_fields *w, const struct tuple *to)
+/* Writes an IPv4 header. Whole words are written, because words are read back: a load that
+ * spans several stores waits until they have reached the cache. */
+static __always_inline void family_ip4(union family_header *f, const struct family_fields *w, const struct addr *from,
+				       const struct addr *to, __u8 proto)
 {
 	__u32 length = w->payload + sizeof(struct iphdr);
+	__u32 first = bpf_htonl(0x45u << 24 | (__u32)w->tos << 16 | (length > 0xffff ? 0 : length));
+	__u32 second = bpf_htonl(bpf_ntohl(w->id) << 16 | bpf_ntohs(w->fragment));
+	__u32 third = bpf_htonl((__u32)w->ttl << 24 | (__u32)proto << 16);
+	__u32 src = from->word[3], dst = to->word[3];
 
-	f->ip4 = (struct iphdr){};
-	f->ip4.version = 4;
-	f->ip4.ihl = 5;
-	f->ip4.tos = w->tos;
-	f->ip4.tot_len = length > 0xffff ? 0 : bpf_htons(length);
-	f->ip4.id = bpf_htons(bpf_ntohl(w->id));
-	f->ip4.frag_off = w->fragment;
-	f->ip4.ttl = w->ttl;
-	f->ip4.protocol = to->proto;
-	f->ip4.saddr = to->src.word[3];
-	f->ip4.daddr = to->dst.word[3];
-	f->ip4.check = family_ip4_sum(f);
+	f->word[0] = first;
+	f->word[1] = second;
+	f->word[2] = third | bpf_htonl(bpf_ntohs(csum_finish((__u64)first + second + third + src + dst)));
+	f->word[3] = src;
+	f->word[4] = dst;
 }
 
-/* Writes an IPv6 header, and that of a fragment. */
-static __always_inline void family_ip6(union family_header *f, const struct family_fields *w, const struct tuple *to)
+/* Writes an IPv6 header, and that of a fragment, word by word as well. */
+static __always_inline void family_ip6(union family_header *f, const struct family_fields *w, const struct addr *from,
+				       const struct addr *to, __u8 proto)
 {
 	__u32 payload = w->payload + (w->fragmented ? sizeof(struct family_fragment) : 0);
+	__u32 next = w->fragmented ? NEXT_FRAGMENT : proto;
 
-	*(__be32 *)&f->ip6 = bpf_htonl(6u << 28 | (__u32)w->tos << 20);
-	f->ip6.payload_len = payload > 0xffff ? 0 : bpf_htons(payload);
-	f->ip6.nexthdr = w->fragmented ? NEXT_FRAGMENT : to->proto;
-	f->ip6.hop_limit = w->ttl;
-	__builtin_memcpy(&f->ip6.saddr, &to->src, sizeof(to->src));
-	__builtin_memcpy(&f->ip6.daddr, &to->dst, sizeof(to->dst));
-	f->fragment.next = to->proto;
-	f->fragment.pad = 0;
-	f->fragment.offset = w->fragment;
-	f->fragment.id = w->id;
+	f->word[0] = bpf_htonl(6u << 28 | (__u32)w->tos << 20);
+	f->word[1] = bpf_htonl((payload > 0xffff ? 0 : payload) << 16 | next << 8 | w->ttl);
+	__builtin_memcpy(&f->ip6.saddr, from, sizeof(*from));
+	__builtin_memcpy(&f->ip6.daddr, to, sizeof(*to));
+	if (!w->fragmented)
+		return;
+	f->word[10] = bpf_htonl((__u32)proto << 24 | bpf_ntohs(w->fragment));
+	f->word[11] = w->id;
 }
 
 /* Fills in what becomes of a packet's own header. payload: bytes behind the new one. wire:

@@ -179,7 +179,7 @@ static __always_inline enum reason family_gateway(hook_ctx *ctx, struct scratch 
 
 	s->nexthop = c->nexthop;
 	s->out_ifindex = nexthop_get(c->nexthop)->ifindex;
-	if (c->nexthop >= NEXTHOP_FIRST && !fast_is_stale(c, nexthop_get(c->nexthop)))
+	if (c->nexthop >= NEXTHOP_FIRST && !nexthop_is_stale(nexthop_get(c->nexthop), c->nexthop_generation))
 		return UNDECIDED;
 	route = gateway_refresh(ctx, &s->packet, c);
 	s->nexthop = c->nexthop;
@@ -238,7 +238,7 @@ __noinline enum reason family_next(hook_ctx *ctx, struct scratch *s)
 	n = nexthop_get(c->nexthop);
 	if (st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state)))
 		return family_gateway(ctx, s, c);
-	if (c->nexthop < NEXTHOP_FIRST || s->packet.mark || fast_is_stale(c, n))
+	if (c->nexthop < NEXTHOP_FIRST || s->packet.mark || nexthop_is_stale(n, c->nexthop_generation))
 		return family_route(ctx, s, st, c);
 	s->nexthop = c->nexthop;
 	s->out_ifindex = n->ifindex;
@@ -389,9 +389,9 @@ __noinline int family_translate(hook_ctx *ctx, struct scratch *s, __u32 layers, 
 	after = family_after(p);
 	family_fields(&w, p, family_tos(p, &h), p->length - family_before(p), family_wire_length(ctx, s));
 	if (p->family == 6)
-		family_ip4(f, &w, &s->tuple);
+		family_ip4(f, &w, &s->tuple.src, &s->tuple.dst, s->tuple.proto);
 	else
-		family_ip6(f, &w, &s->tuple);
+		family_ip6(f, &w, &s->tuple.src, &s->tuple.dst, s->tuple.proto);
 	if (hook_change_family(ctx, family_other(p->family), family_more(s) + (int)layers - (int)p->l3_offset))
 		return -1;
 	*moved = 1;

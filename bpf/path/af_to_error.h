@@ -174,14 +174,14 @@ static __always_inline void family_error_inner(struct scratch *s, const struct t
 		w.ttl = ip4->ttl;
 		w.fragment = bpf_htons(1); /* the first, and more follow */
 		w.id = bpf_htonl(bpf_ntohs(ip4->id));
-		family_ip6((union family_header *)e->inner, &w, to);
+		family_ip6((union family_header *)e->inner, &w, &to->src, &to->dst, to->proto);
 		return;
 	}
 	w.tos = bpf_ntohl(*(const __be32 *)ip6) >> 20;
 	w.ttl = ip6->hop_limit;
 	w.fragment = bpf_htons(w.fragmented ? IP_MORE : IP_DF);
 	w.id = w.fragmented ? e->fragment.id : 0;
-	family_ip4((union family_header *)e->inner, &w, to);
+	family_ip4((union family_header *)e->inner, &w, &to->src, &to->dst, to->proto);
 }
 
 /* Writes the quoted L4 header. */
@@ -281,9 +281,9 @@ __noinline int family_error_translate(hook_ctx *ctx, struct scratch *s, __u32 la
 	tuple_set_ports(&outer, bpf_htons(e->new_header.type), 0, p->family == 4 ? IPPROTO_ICMPV6 : IPPROTO_ICMP, 0);
 	family_fields(&w, p, family_tos(p, &h), e->length - family_after(p), e->length);
 	if (p->family == 4)
-		family_ip6((union family_header *)s->outer, &w, &outer);
+		family_ip6((union family_header *)s->outer, &w, &outer.src, &outer.dst, outer.proto);
 	else
-		family_ip4((union family_header *)s->outer, &w, &outer);
+		family_ip4((union family_header *)s->outer, &w, &outer.src, &outer.dst, outer.proto);
 	e->new_header.check = csum_apply(e->header.check, family_error_diff(ctx, s, &outer));
 	if (hook_change_family(ctx, family_other(p->family), e->more + (int)layers - (int)p->l3_offset))
 		return -1;

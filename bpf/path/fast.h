@@ -7,6 +7,7 @@
 #define WEIR_PATH_FAST_H
 
 #include "hook/tail.h"
+#include "path/af_to_plain.h"
 #include "path/output.h"
 #include "path/policy.h"
 #include "path/prefetch_map.h"
@@ -134,13 +135,6 @@ static __always_inline int fast_tail_of(const struct packet *p)
 	if (p->flags & PACKET_ICMP_ERROR && p->fragment == FRAGMENT_NONE)
 		return TAIL_ERROR;
 	return -1;
-}
-
-/* Whether a state's next hop must be looked up (again) before it is used. */
-static __always_inline int fast_is_stale(const struct course *c, const struct nexthop *n)
-{
-	return c->nexthop_generation != (__u16)shared.route_generation ||
-	       shared.now - n->checked >= NEXTHOP_FRESH;
 }
 
 /* Returns the length that must fit the next hop's MTU: for a super-packet, that of one
@@ -273,7 +267,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 	__u32 number, d, tree;
 	enum reason r;
 	__u64 hash;
-	int tail = fast_tail_of(p);
+	int action, tail = fast_tail_of(p);
 
 	if (tail >= 0)
 		return fast_tail_then(ctx, tails, p, i, tail, 0, 0, fragment_is_listed(p) ? SLOW_FRAGMENT : SLOW_END);
@@ -301,8 +295,10 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 	}
 	if (queues)
 		queue_trip_comes(p, number, tree);
-	if (state_changes_family(st))
-		return fast_tail(ctx, tails, p, i, TAIL_FAMILY, number, 1);
+	if (state_changes_family(st)) {
+		action = HOOK_IS_XDP ? family_plain(ctx, p, number) : -1;
+		return action >= 0 ? action : fast_tail(ctx, tails, p, i, TAIL_FAMILY, number, 1);
+	}
 	if (shared.prefetch) {
 		hint_renew(number);
 		if (HOOK_IS_XDP)
@@ -310,7 +306,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 	}
 	c = state_course(st, d);
 	n = nexthop_get(c->nexthop);
-	if (c->nexthop < NEXTHOP_FIRST || fast_is_stale(c, n) || p->fragment != FRAGMENT_NONE || p->mark ||
+	if (c->nexthop < NEXTHOP_FIRST || nexthop_is_stale(n, c->nexthop_generation) || p->fragment != FRAGMENT_NONE || p->mark ||
 	    st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT) ||
 	    (shared.policies && policy_takes(ctx, p, number, n->ifindex)))
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 1);

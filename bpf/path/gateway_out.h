@@ -58,7 +58,7 @@ __noinline enum reason egress_ready(hook_ctx *ctx, const struct packet *p, __u32
 	if (!st || !p)
 		return REASON_INTERNAL;
 	c = state_course(st, STATE_DIRECTION(number));
-	if (c->nexthop < NEXTHOP_FIRST || fast_is_stale(c, nexthop_get(c->nexthop))) {
+	if (c->nexthop < NEXTHOP_FIRST || nexthop_is_stale(nexthop_get(c->nexthop), c->nexthop_generation)) {
 		r = gateway_refresh(ctx, p, c);
 		if (r != ROUTE_FORWARD)
 			return r == ROUTE_CLOSED ? REASON_INTERFACE : REASON_GATEWAY;

@@ -72,7 +72,7 @@ static __always_inline int slow_is_loose(const struct scratch *s, const struct s
 
 	if (!bound_is_side(st, bound_side(d, 0)) || c->nexthop == NEXTHOP_LOCAL || st->entered & KEPT_ROUTE(d))
 		return 0;
-	return c->nexthop == NEXTHOP_NONE || s->packet.mark || fast_is_stale(c, nexthop_get(c->nexthop));
+	return c->nexthop == NEXTHOP_NONE || s->packet.mark || nexthop_is_stale(nexthop_get(c->nexthop), c->nexthop_generation);
 }
 
 /*
@@ -172,7 +172,7 @@ __noinline enum reason slow_next(hook_ctx *ctx, struct scratch *s)
 	if (c->nexthop == NEXTHOP_LOCAL)
 		return REASON_LOCAL;
 	if (c->nexthop != NEXTHOP_NONE && (!s->packet.mark || st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state))) &&
-	    !fast_is_stale(c, nexthop_get(c->nexthop))) {
+	    !nexthop_is_stale(nexthop_get(c->nexthop), c->nexthop_generation)) {
 		s->out_ifindex = nexthop_get(c->nexthop)->ifindex;
 		return UNDECIDED;
 	}

@@ -16,6 +16,13 @@
 #define AF_INET_KERNEL	2
 #define AF_INET6_KERNEL 10
 
+/* Whether the next hop that a state holds must be looked up (again) before it is used.
+ * generation: of the routes that it was found with. */
+static __always_inline int nexthop_is_stale(const struct nexthop *n, __u16 generation)
+{
+	return generation != (__u16)shared.route_generation || shared.now - n->checked >= NEXTHOP_FRESH;
+}
+
 /* Replaces the MACs in what the kernel's look-up found by those of a PPPoE session: the kernel
  * knows no neighbours in it. A function of its own, to save stack. */
 __noinline int nexthop_peer(struct bpf_fib_lookup *f)
