@@ -48,21 +48,29 @@ static __always_inline __be16 scrub_id(void)
 	return ((bpf_get_prandom_u32() & 0xffff) * 0xffffu >> 16) + 1;
 }
 
+/* Fields are changed in registers: a load that spans a store just made would wait for it. */
 static __always_inline void scrub_ip4(struct iphdr *ip, const struct packet *p, enum scrub_at at)
 {
-	__be16 *life = (__be16 *)&ip->ttl, fragment = ip->frag_off, id = ip->id, old = *life;
-	__be16 *first = (__be16 *)ip, before = *first;
+	__be16 *first = (__be16 *)ip, *life = (__be16 *)&ip->ttl; /* version and tos; TTL and protocol */
+	__be16 old_first = *first, old_id = ip->id, old_fragment = ip->frag_off, old_life = *life;
+	__be16 new_first = old_first, new_id = old_id, new_fragment = old_fragment, new_life;
 	__u32 diff;
 
-	if (p->scrub & SCRUB_TOS)
-		ip->tos = (ip->tos & IP_ECN) | SCRUB_TOS_OF(p->scrub);
 	if (p->scrub & SCRUB_NO_DF && !scrub_keeps_df(p))
-		ip->frag_off &= ~bpf_htons(IP_DF);
-	if (p->scrub & SCRUB_RANDOM_ID && p->fragment == FRAGMENT_NONE)
-		ip->id = scrub_id();
-	ip->ttl = scrub_ttl(ip->ttl, p->scrub, at);
-	diff = csum_word_diff(fragment, ip->frag_off) + csum_word_diff(id, ip->id) + csum_word_diff(old, *life) +
-	       csum_word_diff(before, *first);
+		new_fragment &= ~bpf_htons(IP_DF);
+	new_life = (old_life & bpf_htons(0xff)) | bpf_htons(scrub_ttl(bpf_ntohs(old_life) >> 8, p->scrub, at) << 8);
+	diff = csum_word_diff(old_fragment, new_fragment) + csum_word_diff(old_life, new_life);
+	if (p->scrub & (SCRUB_TOS | SCRUB_RANDOM_ID)) {
+		if (p->scrub & SCRUB_TOS)
+			new_first = (old_first & bpf_htons(0xff00 | IP_ECN)) | bpf_htons(SCRUB_TOS_OF(p->scrub));
+		if (p->scrub & SCRUB_RANDOM_ID && p->fragment == FRAGMENT_NONE)
+			new_id = scrub_id();
+		diff += csum_word_diff(old_first, new_first) + csum_word_diff(old_id, new_id);
+		*first = new_first;
+		ip->id = new_id;
+	}
+	ip->frag_off = new_fragment;
+	*life = new_life;
 	ip->check = csum_apply(ip->check, csum_fold(diff));
 }
 
