@@ -20,6 +20,9 @@ func (p *parser) state(r *ast.Rule) {
 	s := &ast.State{Keep: word != "no", Kind: stateKinds[word]}
 	p.advance()
 	p.expectWord("state", word)
+	if !s.Keep && p.is(token.LeftParen) {
+		p.fail(p.tok.Span, "no state takes no options: without a state there is nothing that they apply to")
+	}
 	if s.Keep && p.is(token.LeftParen) {
 		p.advance()
 		for {
