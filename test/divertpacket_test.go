@@ -11,12 +11,14 @@ import (
 )
 
 // divertPacketRules give some connections to a program: on the inner side, on the outer one, and those of
-// the box itself. All others go on without.
+// the box itself. All others go on without. divert-to with a port alone is FreeBSD's form.
 const divertPacketRules = `
 set skip on lo
+rdr on lan0 inet proto tcp from any to 198.51.100.77 port 84 -> 203.0.113.1 port 8083
 match out on wan0 from (lan0:network) nat-to (wan0)
 block return
 pass in on lan0
+pass in on lan0 proto tcp to port 8083 divert-to 700
 pass in on lan0 proto { tcp, udp } to port { 82, 8080, 5201, 5202, 5400 } divert-packet port 700
 pass out on wan0
 pass out on wan0 proto tcp to port 8081 divert-packet port 700
@@ -30,7 +32,7 @@ pass out on wan0 proto tcp to port 8081 divert-packet port 700
 // go on when it has written them back. Without the program they are dropped, and nothing else is.
 func TestDivertPacket(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
-		for port := uint16(8080); port <= 8082; port++ {
+		for port := uint16(8080); port <= 8083; port++ {
 			serveName(b, lab.WAN, port)
 		}
 		serveName(b, lab.FW, 82)
@@ -71,6 +73,8 @@ func TestDivertPacket(t *testing.T) {
 			expectName(b, when, fetch(b, lab.LAN, "["+wanHost6+"]:8080"), lab.WAN)
 			expectName(b, when, fetch(b, lab.LAN, wanHost+":8081"), lab.WAN)
 			expectName(b, when, fetch(b, lab.LAN, "["+wanHost6+"]:8081"), lab.WAN)
+			expectName(b, when, fetch(b, lab.LAN, "["+wanHost6+"]:8083"), lab.WAN)
+			expectName(b, when, fetch(b, lab.LAN, "198.51.100.77:84"), lab.WAN)
 			expectName(b, when, fetch(b, lab.LAN, fwLAN+":82"), lab.FW)
 			expectName(b, when, fetch(b, lab.FW, wanHost+":8081"), lab.WAN)
 			expectName(b, when, fetch(b, lab.LAN, wanHost+":8082"), lab.WAN)
@@ -79,6 +83,7 @@ func TestDivertPacket(t *testing.T) {
 		all("with a program")
 		sees(lanHost+".", " > "+wanHost+".8080: Flags [S]", wanHost+".8080 > "+lanHost+".", "HTTP/1.0 200")
 		sees(" > "+wanHost6+".8080: Flags [S]", fwWAN+".", " > "+wanHost+".8081: Flags [S]", wanHost+".8081 > "+fwWAN+".")
+		sees(" > "+wanHost6+".8083: Flags [S]", " > 198.51.100.77.84: Flags [S]", "198.51.100.77.84 > "+lanHost+".")
 		sees(" > "+fwLAN+".82: Flags [S]", fwLAN+".82 > "+lanHost+".")
 		b.Run(lab.LAN, "iperf3", "-c", wanHost, "-n", "5M")
 		b.Run(lab.LAN, "iperf3", "-R", "-c", wanHost, "-p", "5202", "-n", "5M")

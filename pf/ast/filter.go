@@ -85,11 +85,12 @@ const (
 	DivertPacket                   // divert-packet: a program that receives and sends packets
 )
 
-// Divert is divert-to, divert-reply or divert-packet.
+// Divert is divert-to, divert-reply or divert-packet. FreeBSD's divert-to with a port alone is
+// divert-packet: there the port is that of a divert(4) socket.
 type Divert struct {
 	token.Span
 	Kind DivertKind
-	Host *Host   // with divert-to; nil if there is only a port, as on FreeBSD
+	Host *Host   // with divert-to to a socket
 	Port *Number // nil with divert-reply
 }
 

@@ -7,7 +7,7 @@ import (
 	"weir/pf/token"
 )
 
-// divertTo reads an address and a port or, in FreeBSD's form, only a port.
+// divertTo reads an address and a port or, in FreeBSD's form, only a port, which is a program's.
 func (p *parser) divertTo(r *ast.Rule, at token.Span) {
 	d := &ast.Divert{Kind: ast.DivertTo}
 	if next := p.peek(); p.is(token.Number) && !(next.Kind == token.Word && next.Text == "port") {

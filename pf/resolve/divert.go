@@ -25,7 +25,7 @@ func (r *resolver) divert(in *ast.Rule, l *lists) *ast.Divert {
 	switch {
 	case in.Action == ast.Match:
 		r.faults.Errorf(out.Span, "%s is not allowed in match rules", divertName(&out))
-	case out.Kind == ast.DivertTo && in.Direction == ast.Out:
+	case out.Kind == ast.DivertTo && out.Host != nil && in.Direction == ast.Out:
 		r.faults.Errorf(out.Span, "divert-to is for incoming packets")
 	case out.Kind == ast.DivertReply && in.Direction == ast.In:
 		r.faults.Errorf(out.Span, "divert-reply is for outgoing packets")
@@ -65,7 +65,7 @@ func (r *resolver) divertHost(h *ast.Host, in *ast.Rule, l *lists) *ast.Host {
 type Divert struct {
 	Kind DivertKind
 	Port uint16     // not with DivertReply
-	Addr netip.Addr // with DivertTo; invalid if there is only a port
+	Addr netip.Addr // with DivertTo
 }
 
 // DivertsToSocket reports whether the dataplane does what a rule's divert-to or
@@ -95,7 +95,7 @@ func (r *resolver) unenforcedDivert(in *ast.Rule, lowered *Rule) {
 	if in.Divert == nil || in.Anchor != nil {
 		return
 	}
-	if lowered.IfBound && in.Divert.Kind != ast.DivertPacket {
+	if lowered.IfBound && lowered.Divert.Kind != DivertPacket {
 		lowered.IfBound = false // a socket's connection comes in by one interface
 		r.withoutEffect(in.Divert.Span, "the states of a rule with "+divertName(in.Divert)+" are floating, not if-bound")
 	}
@@ -137,6 +137,8 @@ const (
 	DivertPacket            // a program that receives and sends packets
 )
 
+// lowerDivert says what a divert clause does. FreeBSD's divert-to with a port alone gives packets
+// to a program.
 func lowerDivert(in *ast.Divert) Divert {
 	if in == nil {
 		return Divert{}
@@ -144,8 +146,11 @@ func lowerDivert(in *ast.Divert) Divert {
 	out := Divert{Kind: [...]DivertKind{
 		ast.DivertTo: DivertTo, ast.DivertReply: DivertReply, ast.DivertPacket: DivertPacket,
 	}[in.Kind]}
-	if in.Host != nil {
+	switch {
+	case in.Host != nil:
 		out.Addr = in.Host.Prefix.Addr()
+	case in.Kind == ast.DivertTo:
+		out.Kind = DivertPacket
 	}
 	if in.Port != nil {
 		out.Port = in.Port.Value

@@ -104,6 +104,10 @@ func TestLower(t *testing.T) {
 				Divert: resolve.Divert{Kind: resolve.DivertTo, Addr: netip.MustParseAddr("127.0.0.1"), Port: 53}, RTable: new(uint32),
 			},
 		}},
+		{"pass out divert-to 8000", resolve.Rule{
+			Direction: ast.Out, Interface: anyInterface, Flags: resolve.TCPFlags{Set: 2, Mask: 18},
+			Filter: resolve.Filter{Divert: resolve.Divert{Kind: resolve.DivertPacket, Port: 8000}},
+		}},
 		{`block label "l $if" tag a ! tagged b`, resolve.Rule{
 			Action: ast.Block, Interface: anyInterface, State: resolve.NoState,
 			Label: "l any", Tag: "a", Tagged: "b", NotTagged: true,

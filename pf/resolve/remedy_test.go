@@ -13,6 +13,7 @@ func TestRemedies(t *testing.T) {
 	for text, want := range map[string]string{
 		`pass from route "x"`:                                                              "route; Linux's routes have no labels: name a table, which weir table changes",
 		"pass proto udp no state divert-packet port 700":                                   "divert-packet without state; let the rule keep state",
+		"pass proto udp no state divert-to 700":                                            "divert-to without state; let the rule keep state",
 		"pass in proto icmp divert-to 127.0.0.1 port 700":                                  "for other protocols than TCP and UDP; divert-packet gives a program the packets",
 		"pass in inet divert-to 127.0.0.1 port 700":                                        "divert-to for all protocols; write proto tcp or proto udp",
 		"pass in inet proto tcp divert-to 127.0.0.1 port 700 no state":                     "divert-to without state; let the rule keep state",

@@ -15,6 +15,8 @@ func TestKnown(t *testing.T) {
 		{"pass max-pkt-rate 1/1", ""},
 		{"pass in divert-packet port 7 no state", "Divert"},
 		{"pass in divert-packet port 7", ""},
+		{"pass divert-to 7\npass out proto icmp divert-to 7", ""},
+		{"pass in divert-to 7 no state", "Divert"},
 		{"pass on rdomain 1", ""},
 		{"scrub in on em0 all rtable 1\nscrub on em0 from urpf-failed to no-route no-df\npass", ""},
 		{"scrub in on em0 fragment no reassemble\nscrub in\npass", ""},
