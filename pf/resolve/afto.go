@@ -10,6 +10,8 @@ const maxEmbedding = 96
 func (r *Rule) AfToRefused() (what, instead string) {
 	switch a := r.AfTo; {
 	case a == nil:
+	case r.Direction == ast.Out:
+		return "af-to where packets leave", "write it in a rule for the interface by which they come in"
 	case r.Route != nil && r.Route.Kind == DupTo:
 		return "af-to beside dup-to", "write dup-to in the rules of what is not translated; tc-mirred(8) copies what an interface carries"
 	case r.Route != nil && r.Route.Choice.Type == Bitmask:

@@ -44,8 +44,8 @@ func (r *resolver) afTo(in *ast.Rule) {
 	switch {
 	case in.Action != ast.Pass || !keepsState(in):
 		r.faults.Errorf(a.Span, "af-to needs a pass rule that keeps state")
-	case in.Direction != ast.In:
-		r.faults.Errorf(a.Span, "af-to needs a rule with the direction in")
+	case in.Direction == ast.AnyDirection:
+		r.faults.Errorf(a.Span, "af-to needs a rule with a direction, in")
 	case in.Route != nil && !in.Route.Pairs():
 		r.conflict(in.Route.Span, in.Route.Kind.String()+" with af-to must come before the rule's family, with its interface", a.Span)
 	}

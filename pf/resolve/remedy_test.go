@@ -19,6 +19,7 @@ func TestRemedies(t *testing.T) {
 		"pass in inet proto tcp divert-to 127.0.0.1 port 700 no state":                     "divert-to without state; let the rule keep state",
 		"pass in inet proto tcp divert-to 127.0.0.1 port 700 rdr-to 10.0.0.1":              "divert-to beside a translation; leave the translation out",
 		"pass in inet proto tcp divert-to 127.0.0.1 port 700 route-to 10.0.0.1":            "divert-to beside another route; leave the route out",
+		"pass out on em0 inet6 to 64:ff9b::/96 af-to inet from 192.0.2.1":                  "af-to where packets leave; write it in a rule for the interface by which they come in",
 		"pass in inet divert-packet port 700 route-to 10.0.0.1":                            "divert-packet beside another route; leave the route out, or write rtable",
 		"pass in inet6 to 64:ff9b::/96 divert-packet port 7 af-to inet from 192.0.2.1":     "divert-packet beside af-to; divert the packets on a machine behind this one",
 		"pass in inet6 to 64:ff9b::/96 af-to inet from 192.0.2.0/24 bitmask":               "af-to with bitmask; write source-hash",

@@ -30,6 +30,7 @@ func TestKnown(t *testing.T) {
 		{"pass in on em0 route-to (em0 192.0.2.0/28) bitmask inet6 to 64:ff9b::/96 af-to inet from 192.0.2.1", "bitmask"},
 		{"pass in inet6 to 64:ff9b::/96 keep state (if-bound) af-to inet from 192.0.2.1", ""},
 		{"pass in inet6 to 64:ff9b::/96 af-to inet from 192.0.2.0/24 bitmask", "bitmask"},
+		{"pass out inet6 to 64:ff9b::/96 af-to inet from 192.0.2.1", "af-to where packets leave"},
 		{"pass in inet af-to inet6 from (em0)\npass in inet af-to inet6 from (em0)/64", ""},
 		{"pass in inet af-to inet6 from (em0:network) to (em1:network)", ""},
 		{"table <t> persist\npass in inet af-to inet6 from <t>\npass in inet af-to inet6 from 2001:db8::1 to <t>", ""},
