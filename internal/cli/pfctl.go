@@ -14,8 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/fw/control"
-	"weir/internal/fw/ruleset"
 	"weir/internal/fw/state"
 	"weir/pf/resolve"
 )
@@ -41,7 +39,7 @@ pfctl to weir does the same.
   -f FILE [-n] [-v] [-D MACRO=VALUE] [-N]   load rules; -n: only check them
   -s rules|nat|states|info|Tables|Interfaces|Sources|memory|timeouts|labels|Running|all
                                             show; -v, -vv: more; also abbreviated: -sr
-  -t TABLE -T add|delete|replace|test|expire|flush|zero|show|kill [-f FILE] [ADDRESS...]
+  -t TABLE -T add|delete|replace|test|expire|flush|zero|reset|show|kill [-f FILE] [ADDRESS...]
   -T load -f FILE                           only the tables of FILE
   -k HOST [-k HOST], -k label|id -k VALUE   end connections; -i INTERFACE: only those
   -K HOST [-K HOST]                         forget sources; second: those that keep this address
@@ -49,7 +47,7 @@ pfctl to weir does the same.
   -d, -F rules|nat|Reset|all                only with set pfctl-may-open yes: see below
   -e                                        take -d and -F back; fails if there is nothing to take back
   -E, -X TOKEN                              macOS': the same, also if there is nothing, with a token; give it back
-  -n, -q, -v                                change nothing; say nothing; say more
+  -n, -q, -v, -r                            change nothing; say nothing; say more; names of addresses in tables
 
 What would open the box is refused: -d, -F rules, -F nat, -F Reset, -F all. weir stop does
 that. If the rules in force say set pfctl-may-open yes, these do what they do in pf, until -e
@@ -108,6 +106,7 @@ type pfctl struct {
 	release string // -X
 	disable bool
 	noDNS   bool
+	names   bool // -r
 	zero    bool
 	part    byte   // -A, -O or -R
 	debug   string // -x
@@ -123,7 +122,7 @@ var (
 	pfctlLevels = []string{
 		"none", "urgent", "misc", "loud", "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug",
 	}
-	pfctlTables = []string{"kill", "flush", "add", "delete", "load", "replace", "show", "test", "zero", "expire"}
+	pfctlTables = []string{"kill", "flush", "add", "delete", "load", "replace", "show", "test", "zero", "expire", tableReset}
 )
 
 // pfctlParts are the parts of a file that FreeBSD's and macOS' options load alone.
@@ -207,7 +206,9 @@ func (p *pfctl) flag(letter byte) error {
 		p.zero = true
 	case 'h':
 		p.help = true
-	case 'g', 'r', 'P': // more about the kernel; names of addresses; names of ports: as without
+	case 'r':
+		p.names = true
+	case 'g', 'P': // more about the kernel; names of ports (OpenBSD) or numbers (FreeBSD): as without
 	case 'M': // states of the other side end, too: a connection is one state in any case
 	case 'm':
 		return errors.New("weir pfctl has no option -m: write the option into the rule file, and load that")
@@ -380,26 +381,6 @@ func (p *pfctl) doLoad(ctx context.Context) error {
 	return p.doClear(ctx)
 }
 
-func (p *pfctl) doTable(ctx context.Context) error {
-	t := &tableTask{
-		table: p.table, anchor: p.anchor, command: control.TableCommand(p.command), words: p.words,
-		dry: p.dry, quiet: p.quiet, noDNS: p.noDNS, verbose: p.verbose,
-	}
-	if p.command == "load" {
-		t.quiet = t.quiet || p.verbose == 0
-		return p.env.loadTables(ctx, t, p.file, p.macros, p.noDNS)
-	}
-	if p.file != "" {
-		t.files = []string{p.file}
-	}
-	err := p.env.table(ctx, t)
-	if err != nil && strings.HasSuffix(err.Error(), ruleset.ErrNoTable.Error()) {
-		fmt.Fprintln(p.env.Stderr, "pfctl: Table does not exist.") // what scripts look for
-		return ErrSilent
-	}
-	return err
-}
-
 // doClear does -F for what is harmless.
 func (p *pfctl) doClear(ctx context.Context) error {
 	switch p.clear {
@@ -424,39 +405,6 @@ func (p *pfctl) doClear(ctx context.Context) error {
 		return p.zeroInfo()
 	}
 	return p.clearRules(ctx)
-}
-
-// clearTables removes the tables of an anchor, or of all below it, that commands have made and no
-// rule names. Those of the rules keep what they hold: without it the rules would block less.
-func (p *pfctl) clearTables(ctx context.Context, path string, below bool) error {
-	folder, err := p.env.daemonFolder()
-	if err != nil {
-		return err
-	}
-	client := control.NewClient(folder)
-	all, err := client.Table(ctx, &control.TableRequest{Command: control.TableList})
-	if err != nil {
-		return err
-	}
-	removed, left := 0, 0
-	for _, t := range all.Tables {
-		if t.Anchor != path && (!below || path != "" && !strings.HasPrefix(t.Anchor, path+"/")) {
-			continue
-		}
-		if !t.Made || t.Rules > 0 {
-			left++
-			continue
-		}
-		if _, err := client.Table(ctx, &control.TableRequest{Command: control.TableKill, Table: t.Table, DryRun: p.dry}); err != nil {
-			return err
-		}
-		removed++
-	}
-	p.say("%d tables deleted", removed)
-	if left > 0 {
-		p.say("%d tables of the rules keep their addresses; weir table flush -t NAME empties one", left)
-	}
-	return nil
 }
 
 // hosts returns the addresses of an argument of -k.

@@ -49,8 +49,11 @@ func (p *pfctl) showOne(ctx context.Context, what string) error {
 		return err
 	case "Anchors":
 		return p.showAnchors("", false)
-	case "osfp", "creatorids":
-		return fmt.Errorf("-s %s: weir has nothing to show for it yet", what)
+	case "osfp":
+		return errors.New("-s osfp: fingerprints of operating systems are read with the rules that say os: see the file of set fingerprints (/etc/pf.os)")
+	case "creatorids": // all states are of this machine
+		_, err := fmt.Fprintf(e.Stdout, "Creator IDs:\n%08x\n", 0)
+		return err
 	}
 	r, err := e.reader()
 	if err != nil {

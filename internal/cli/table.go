@@ -29,6 +29,7 @@ type tableTask struct {
 	quiet   bool
 	noDNS   bool
 	json    bool
+	names   bool // of addresses, as pfctl -r
 	verbose int
 }
 
@@ -130,7 +131,7 @@ func (e *Env) table(ctx context.Context, t *tableTask) error {
 	if t.json {
 		err = e.printJSON(t.record(request, result))
 	} else {
-		err = e.printTable(t, request, result)
+		err = e.printTable(ctx, t, request, result)
 	}
 	if err == nil && t.command == control.TableTest && result.Matched < result.Total {
 		return &StatusError{exitNoMatch}
@@ -304,7 +305,7 @@ func (e *Env) fillTables(ctx context.Context, t *tableTask, requests []control.T
 		if t.json {
 			err = e.printJSON(one.record(r, result))
 		} else {
-			err = e.printTable(&one, r, result)
+			err = e.printTable(ctx, &one, r, result)
 		}
 		if err != nil {
 			return err

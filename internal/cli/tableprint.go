@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"time"
@@ -63,7 +64,7 @@ func (t *tableTask) record(r *control.TableRequest, a *control.TableResult) any 
 }
 
 // printTable prints what pfctl does.
-func (e *Env) printTable(t *tableTask, r *control.TableRequest, a *control.TableResult) error {
+func (e *Env) printTable(ctx context.Context, t *tableTask, r *control.TableRequest, a *control.TableResult) error {
 	out := &textout.Lines{W: e.Stdout}
 	switch t.command {
 	case control.TableList:
@@ -73,7 +74,7 @@ func (e *Env) printTable(t *tableTask, r *control.TableRequest, a *control.Table
 		return out.Err
 	case control.TableShow:
 		for i := range a.Entries {
-			out.Line("  %s", entryText(a.Entries[i].TableEntry))
+			out.Line("  %s", t.entry(ctx, a.Entries[i].TableEntry))
 		}
 		return out.Err
 	}
@@ -83,7 +84,7 @@ func (e *Env) printTable(t *tableTask, r *control.TableRequest, a *control.Table
 		}
 	}
 	if t.verbose > 0 {
-		printMarks(out, t.verbose, r, a)
+		t.printMarks(ctx, out, r, a)
 	}
 	return out.Err
 }
@@ -137,20 +138,21 @@ func (t *tableTask) said(a *control.TableResult) []string {
 
 // printMarks prints the addresses of a request with their marks, then those that have left
 // the table.
-func printMarks(out *textout.Lines, verbose int, r *control.TableRequest, a *control.TableResult) {
+func (t *tableTask) printMarks(ctx context.Context, out *textout.Lines, r *control.TableRequest, a *control.TableResult) {
 	for i := range min(len(a.Marks), len(r.Entries)) {
 		mark := a.Marks[i]
-		if verbose < 2 && mark == byte(control.MarkNone) {
+		if t.verbose < 2 && mark == byte(control.MarkNone) {
 			continue
 		}
 		text := entryText(r.Entries[i])
-		if verbose > 1 && a.Found != nil {
+		if t.verbose > 1 && a.Found != nil {
 			text += "\t" + foundText(a.Found[i])
 		}
+		text += t.nameOf(ctx, r.Entries[i])
 		out.Line("%c %s", mark, text)
 	}
 	for i := range a.Entries {
-		out.Line("%c %s", control.MarkDeleted, entryText(a.Entries[i].TableEntry))
+		out.Line("%c %s", control.MarkDeleted, t.entry(ctx, a.Entries[i].TableEntry))
 	}
 }
 
@@ -173,6 +175,28 @@ func entryText(e control.TableEntry) string {
 		return text + e.Prefix.Addr().String()
 	}
 	return text + e.Prefix.String()
+}
+
+// entry returns an entry in pfctl's form, with its name if names are asked for.
+func (t *tableTask) entry(ctx context.Context, e control.TableEntry) string {
+	return entryText(e) + t.nameOf(ctx, e)
+}
+
+// namePatience is how long the name of one address may take.
+const namePatience = 5 * time.Second
+
+// nameOf returns the name of an address as pfctl -r prints it; empty if it has none, or none was asked for.
+func (t *tableTask) nameOf(ctx context.Context, e control.TableEntry) string {
+	if !t.names || !e.Prefix.IsSingleIP() {
+		return ""
+	}
+	within, cancel := context.WithTimeout(ctx, namePatience)
+	defer cancel()
+	names, err := net.DefaultResolver.LookupAddr(within, e.Prefix.Addr().String())
+	if err != nil || len(names) == 0 {
+		return ""
+	}
+	return "\t(" + strings.TrimSuffix(names[0], ".") + ")"
 }
 
 // chosen returns the tables that list is asked for.
@@ -236,13 +260,31 @@ func (e *Env) tableCounters(ctx context.Context, folder rundir.Folder, t *tableT
 	if t.command == control.TableList {
 		return e.listCounted(v, t, t.chosen(tables.Tables))
 	}
-	held, err := client.Table(ctx, r)
+	shown, err := counted(ctx, client, v, r)
 	if err != nil {
 		return err
 	}
+	if t.json {
+		return e.printJSON(shown)
+	}
+	out := &textout.Lines{W: e.Stdout}
+	for i := range shown {
+		out.Line("  %s", t.entry(ctx, shown[i].TableEntry))
+		out.Line("\tCleared:     %s", shown[i].Since.Format(time.ANSIC))
+		printWays(out, shown[i].In, shown[i].Out)
+	}
+	return out.Err
+}
+
+// counted returns what a table holds, with counters if it has such.
+func counted(ctx context.Context, client *control.Client, v *view.View, r *control.TableRequest) ([]shownEntry, error) {
+	held, err := client.Table(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	counters, err := v.Table(held.Table)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	by := make(map[netip.Prefix]*view.TableEntry, len(counters))
 	for i := range counters {
@@ -255,16 +297,7 @@ func (e *Env) tableCounters(ctx context.Context, folder rundir.Folder, t *tableT
 			shown[i].In, shown[i].Out = &c.In, &c.Out
 		}
 	}
-	if t.json {
-		return e.printJSON(shown)
-	}
-	out := &textout.Lines{W: e.Stdout}
-	for i := range shown {
-		out.Line("  %s", entryText(shown[i].TableEntry))
-		out.Line("\tCleared:     %s", shown[i].Since.Format(time.ANSIC))
-		printWays(out, shown[i].In, shown[i].Out)
-	}
-	return out.Err
+	return shown, nil
 }
 
 // printWays prints counters as pfctl does.

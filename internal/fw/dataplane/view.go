@@ -181,6 +181,7 @@ type Info struct {
 	Timeouts    state.Timeouts // in force, with adaptive scaling applied
 	Configured  state.Timeouts
 	Frag        uint32 // timeout of fragments in force, in ticks
+	MaxFrags    uint32 // fragmented packets at once
 
 	AdaptiveStart, AdaptiveEnd uint32 // states; both 0: timeouts do not adapt
 }
@@ -213,6 +214,7 @@ func (v *View) Info() (Info, error) {
 		Timeouts:    s.Timeout,
 		Configured:  s.TimeoutSet,
 		Frag:        s.TimeoutFrag,
+		MaxFrags:    v.tables.maps[mapFragments].MaxEntries(),
 
 		AdaptiveStart: atomic.LoadUint32(&s.AdaptiveStart), AdaptiveEnd: atomic.LoadUint32(&s.AdaptiveEnd),
 	}, nil

@@ -36,6 +36,7 @@ type Info struct {
 	Paths       uint32            `json:"paths"`                     // sets of matched rules that are counted apart
 	PathsFull   Counter           `json:"paths_full"`                // counted under no rule, as no path was free
 	Rejects     Rejects           `json:"answers"`
+	MaxFrags    uint32            `json:"max_frags"` // fragmented packets at once
 	NextHops    uint32            `json:"nexthops"`
 	Lost        LostInfo          `json:"lost_records"`
 	Timeouts    map[string]string `json:"timeouts"`
@@ -153,6 +154,7 @@ func (r *reading) condition() (*Info, error) {
 		Capturing: i.Capturing, Prefetching: i.Prefetching,
 		Paths:    i.Paths,
 		NextHops: i.NextHops,
+		MaxFrags: i.MaxFrags,
 		Timeouts: map[string]string{timeoutFrag: lasts(i.Frag)},
 		Adaptive: Adaptive{i.AdaptiveStart, i.AdaptiveEnd},
 	}
@@ -365,6 +367,7 @@ func (i *Info) PrintLimits(w io.Writer) error {
 	}{
 		{"states", i.States.Limit},
 		{"src-nodes", i.Sources.Limit},
+		{"frags", i.MaxFrags},
 		{"tables", cmp.Or(i.Loaded.MaxTables, math.MaxUint32)},
 		{"table-entries", cmp.Or(i.Loaded.MaxTableEntries, math.MaxUint32)},
 	} {

@@ -274,7 +274,7 @@ Counters
 // no limit.
 func TestPrintLimits(t *testing.T) {
 	info := &Info{
-		Loaded: &rundir.Loaded{MaxTableEntries: 2000000, SrcTrack: 30}, States: StatesInfo{Limit: 100000}, Sources: SourcesInfo{Limit: 10000},
+		Loaded: &rundir.Loaded{MaxTableEntries: 2000000, SrcTrack: 30}, States: StatesInfo{Limit: 100000}, Sources: SourcesInfo{Limit: 10000}, MaxFrags: 8192,
 		Timeouts: map[string]string{timeoutFrag: "60s"}, Adaptive: Adaptive{60000, 120000},
 	}
 	for phase := range state.PhaseCount {
@@ -282,6 +282,7 @@ func TestPrintLimits(t *testing.T) {
 	}
 	const want = `states        hard limit   100000
 src-nodes     hard limit    10000
+frags         hard limit     8192
 tables        hard limit 4294967295
 table-entries hard limit  2000000
 `
