@@ -42,13 +42,13 @@ func TestExpectations(t *testing.T) {
 }
 
 // The same for routers as others write them: an OPNsense, a pfSense with several uplinks,
-// 1:1 NAT and a captive portal, and a home router of OpenBSD.
+// 1:1 NAT and a captive portal, a home router of OpenBSD, and the FreeBSD Handbook's gateway.
 func TestExpectationsOfRouters(t *testing.T) {
 	for _, router := range []struct {
 		name, hook string
 		least      int
 	}{
-		{"opnsense", "xdp", 30}, {"multiwan", "tcx", 20}, {"openbsd", "xdp", 20},
+		{"opnsense", "xdp", 30}, {"multiwan", "tcx", 20}, {"openbsd", "xdp", 20}, {"handbook", "tcx", 17},
 	} {
 		t.Run(router.name, func(t *testing.T) {
 			g := testenv.ReadGolden(t, filepath.Join("../internal/oracle/ruletest/testdata", router.name+".txtar"))
