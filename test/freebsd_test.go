@@ -291,6 +291,34 @@ anchor "250.ApplicationFirewall/*"
 `
 )
 
+// What becomes of packets by macOS's stock file: it says nothing, so all pass, and nothing is translated.
+const (
+	macosHost = `{"interfaces": [
+ {"name": "lo0", "groups": ["lo"], "addresses": ["127.0.0.1/8", "::1/128"]},
+ {"name": "en0", "groups": ["egress"], "addresses": ["203.0.113.10/24", "2001:db8:f::2/64"], "default_route": ["203.0.113.1", "2001:db8:f::1"]},
+ {"name": "bridge100", "groups": [], "addresses": ["192.168.2.1/24"]}]}`
+	macosExpect = `{"in": "en0", "packet": "tcp 198.51.100.9:51000 > 203.0.113.10:22 S", "verdict": "pass", "local": true}
+{"in": "en0", "packet": "udp 198.51.100.9:51001 > 203.0.113.10:5353", "verdict": "pass", "local": true}
+{"in": "en0", "packet": "tcp [2001:db8:9::7]:51002 > [2001:db8:f::2]:22 S", "verdict": "pass", "local": true}
+{"in": "bridge100", "packet": "tcp 192.168.2.5:40000 > 198.51.100.7:443 S", "verdict": "pass", "out": "en0", "next_hop": "203.0.113.1", "source_after": "192.168.2.5:40000"}
+{"in": "en0", "packet": "udp 198.51.100.9:51003 > 192.168.2.5:7", "verdict": "pass", "out": "bridge100", "destination_after": "192.168.2.5:7"}
+`
+)
+
+//	wan ── frames ──▶ en0, bridge100: fw: macOS's stock file ── what leaves ──▶ wan
+//
+// The expectations for macOS's stock file hold, for the model and for packets.
+func TestExpectationsOfMacOS(t *testing.T) {
+	weir.UnderTCX(t, func(b *lib.Box) {
+		folder := b.TempDir()
+		for name, text := range map[string]string{"pf.conf": macosConf, "com.apple": macosAnchor, "host.json": macosHost, "expect.json": macosExpect} {
+			write(b, filepath.Join(folder, name), text)
+		}
+		b.Weir("check", "--host", filepath.Join(folder, "host.json"), "--expect", filepath.Join(folder, "expect.json"), filepath.Join(folder, "pf.conf"))
+		expects(b, strings.Replace(macosConf, `from "com.apple"`, "{\n"+macosAnchor+"}", 1), macosHost, macosExpect, 5)
+	})
+}
+
 // macOS's stock file loads, and stands in nobody's way.
 func TestMacOSStock(t *testing.T) {
 	weir.UnderTCX(t, func(b *lib.Box) {
