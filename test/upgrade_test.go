@@ -522,6 +522,34 @@ func TestUpgradeKeepsRulesWithoutFile(t *testing.T) {
 	})
 }
 
+//	lan ── curl ──▶ wan     fw: layout 15, with rules and addresses that programs have put in ─▶ this version
+//
+// What a program has loaded into an anchor, and added to tables, outlives an upgrade.
+func TestUpgradeKeepsAnchors(t *testing.T) {
+	weir.UnderTCX(t, func(b *lib.Box) {
+		b.ServeHello(lab.WAN, 80)
+		const text = "table <bad> persist\n" + anchoredRules
+		rules := b.Rules(text)
+		runOld(b, oldWeir(b, lastLayout), rules)
+		loadAnchor(b, "guests/one", "table <ours> persist { "+lanHost+" }\npass in on lan0 inet proto tcp from <ours> to port 80\n")
+		b.Weir("table", "add", "-t", "bad", "192.0.2.7")
+		b.Weir("table", "add", "-a", "guests/one", "-t", "ours", "192.0.2.8")
+		if !web(b, 80) {
+			b.Fatal("the anchor does not open port 80 before the upgrade")
+		}
+		b.WeirRun(rules)
+		if !web(b, 80) {
+			b.Error("the upgrade has lost the rules of the anchor")
+		}
+		tableHolds(b, "after the upgrade", "bad", "192.0.2.7")
+		tableSays(b, 0, "   192.0.2.8\n   "+lanHost+"\n", "-a", "guests/one", "-t", "ours", "show")
+		b.Weir("load", b.Rules(text+"# again\n"))
+		if !web(b, 80) || !strings.Contains(b.Weir("anchor", "list", "-v"), "guests/one                      1 rule, loaded at run time\n") {
+			b.Errorf("after a load of the file the anchors are\n%s", b.Weir("anchor", "list", "-v"))
+		}
+	})
+}
+
 //	fw: layout 15, which has found a host by DNS ─▶ weir run --or-block, without DNS
 //
 // A start at boot knows the hosts of the rules in force after an upgrade, too. Without
