@@ -15,6 +15,7 @@ import (
 const (
 	seedVariable    = "WEIR_RANDOM_SEED"
 	packetsVariable = "WEIR_RANDOM_PACKETS"
+	episodeVariable = "WEIR_RANDOM_EPISODE"
 )
 
 // episodeLength is how many events one ruleset gets.
@@ -30,9 +31,12 @@ const shrinking = 30 * time.Second
 // it longer:
 //
 //	WEIR_RANDOM_SEED=N WEIR_RANDOM_PACKETS=N go test -run TestRandom$ ./internal/fw/dataplane
+//	WEIR_RANDOM_SEED=N WEIR_RANDOM_EPISODE=N go test -run TestRandom$ ./internal/fw/dataplane
 func TestRandom(t *testing.T) {
 	seed := number(t, seedVariable, 1)
 	packets := int(number(t, packetsVariable, 500_000))
+	alone := os.Getenv(episodeVariable) != ""
+	episode := number(t, episodeVariable, 0)
 	t.Logf("%s=%d", seedVariable, seed)
 	for n, kind := range []struct {
 		name             string
@@ -46,7 +50,14 @@ func TestRandom(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			oneCPU(t, n)
-			newStage(t, kind.implicit, kind.copies).run(t, seed, uint64(n), kind.packets)
+			begin := uint64(n)
+			if alone {
+				if episode%3 != begin {
+					t.Skip("the episode is not of this kind")
+				}
+				begin, kind.packets = episode, 1
+			}
+			newStage(t, kind.implicit, kind.copies).run(t, seed, begin, kind.packets)
 		})
 	}
 }
