@@ -308,6 +308,11 @@ func pppoeCommands(b *lib.Box, p *lib.Provider, up *control.PPPoE) {
 	if log := b.Weir("pppoe", "log"); !strings.Contains(log, "up") {
 		b.Errorf("the log:\n%s", log)
 	}
+	b.IP(lab.FW, "nexthop add id 7 dev ppp0", "route add 203.0.114.0/24 nhid 7", "route add 203.0.115.0/24 nexthop dev ppp0 nexthop dev ppp0")
+	others := func() string {
+		return b.Run(lab.FW, "ip", "route", "show", "203.0.114.0/24") + b.Run(lab.FW, "ip", "route", "show", "203.0.115.0/24") + b.Run(lab.FW, "ip", "nexthop")
+	}
+	before := others()
 	b.Weir("pppoe", "down", "ppp0")
 	awaitPPPoE(b, control.PPPoEDown)
 	if out := b.Run(lab.FW, "ip", "-o", "link", "show", "ppp0"); !strings.Contains(out, "NO-CARRIER") || len(p.Sessions()) != 0 {
@@ -323,6 +328,10 @@ func pppoeCommands(b *lib.Box, p *lib.Provider, up *control.PPPoE) {
 	}
 	p.Await(again.Session)
 	b.Ping(lab.LAN, lib.ProviderPeer, 3)
+	if after := others(); after != before {
+		b.Errorf("with the next session, what others have added to ppp0 is\n%swas\n%s", after, before)
+	}
+	b.IP(lab.FW, "nexthop del id 7", "route del 203.0.115.0/24")
 	file := filepath.Join(b.TempDir(), "log.pcapng")
 	b.Weir("pppoe", "log", "-w", file, "ppp0")
 	out := b.Run(lab.FW, "tshark", "-r", file)

@@ -45,6 +45,8 @@ type dial struct {
 
 	before *client.Ref // a session that may still be there for the concentrator
 
+	nexthops *line.Nexthops // that went with the carrier; with setting
+
 	setting sync.Mutex // of what the interface has; it is held while that changes
 	carries bool       // it has what the session says; with setting
 
@@ -364,7 +366,7 @@ func (s *dial) up(e *client.Event) error {
 		return err
 	}
 	addresses := s.addressesOf(at)
-	err = errors.Join(deprecated, s.device.Describe(net.HardwareAddr(at.Local[:]), int(min(at.MTU, at.MRU))), s.device.SetCarrier(true), s.setAddresses(addresses))
+	err = errors.Join(deprecated, s.device.Describe(net.HardwareAddr(at.Local[:]), int(min(at.MTU, at.MRU))), s.raise(), s.setAddresses(addresses))
 	if at.ID6 != 0 {
 		err = errors.Join(err, s.device.AcceptAdvertisements())
 	}
@@ -407,9 +409,30 @@ func (s *dial) hold() error {
 	defer s.setting.Unlock()
 	s.carries = false
 	s.prefix.set(ipv6Session{})
-	err := errors.Join(s.noRoutes(), s.device.SetCarrier(false))
+	err := errors.Join(s.noRoutes(), s.lower())
 	s.dialler.box.updateLater(s.dialler.box.follow(netif.ChangedLinks | netif.ChangedDefault))
 	return err
+}
+
+// lower takes the interface's carrier away. What of others the kernel removes with it is remembered.
+func (s *dial) lower() error {
+	var err error
+	if s.nexthops, err = s.device.Nexthops(s.nexthops); err != nil {
+		s.dialler.box.cfg.Log.Warn("keep the nexthop objects of others of a PPPoE interface", "interface", s.of.Name, "error", err)
+	}
+	return s.device.SetCarrier(false)
+}
+
+// raise gives the interface its carrier, and puts back what went with it. What of others is lost does not end the session.
+func (s *dial) raise() error {
+	if err := s.device.SetCarrier(true); err != nil {
+		return err
+	}
+	if err := s.nexthops.PutBack(s.device); err != nil {
+		s.dialler.box.cfg.Log.Warn("keep the nexthop objects of others of a PPPoE interface", "interface", s.of.Name, "error", err)
+	}
+	s.nexthops = nil
+	return nil
 }
 
 // noRoutes removes the default routes, if they are weir's.
@@ -436,7 +459,7 @@ func (s *dial) down() error {
 		return nil
 	})
 	if err != nil || !has {
-		return errors.Join(err, s.device.SetCarrier(false))
+		return errors.Join(err, s.lower())
 	}
 	b.lines.mu.Lock()
 	if b.lines.ending == nil {
@@ -448,7 +471,7 @@ func (s *dial) down() error {
 		err = s.device.SetRoutes(line.Addresses{}, s.of.Order)
 	}
 	b.updateLater(b.follow(netif.ChangedLinks | netif.ChangedDefault))
-	return errors.Join(err, b.lines.do(func(p *line.Programs) error { return p.Leave(s.device) }), s.device.SetCarrier(false))
+	return errors.Join(err, b.lines.do(func(p *line.Programs) error { return p.Leave(s.device) }), s.lower())
 }
 
 // forget removes the record of a session that is over.

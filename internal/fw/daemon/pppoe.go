@@ -238,6 +238,7 @@ func (d *dialler) look() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	touched, restored := d.box.touched.Swap(false), true
+	nexthops := map[string]*line.Nexthops{} // of statements that have changed
 	for name, s := range d.dials {
 		at := slices.IndexFunc(wanted, func(o resolve.PPPoE) bool { return o.Name == name })
 		if at >= 0 && reflect.DeepEqual(wanted[at], s.of) {
@@ -254,6 +255,7 @@ func (d *dialler) look() {
 		s.prefix.leave()
 		s.forgetResolved()
 		delete(d.dials, name)
+		nexthops[name] = s.nexthops
 		if at < 0 {
 			d.box.logPPPoE(errors.Join(s.remove(), d.box.withdrawPrefix(name)))
 		}
@@ -263,7 +265,7 @@ func (d *dialler) look() {
 	}
 	for i := range wanted {
 		if d.dials[wanted[i].Name] == nil {
-			s := &dial{dialler: d, of: wanted[i], state: control.PPPoEFailed}
+			s := &dial{dialler: d, of: wanted[i], state: control.PPPoEFailed, nexthops: nexthops[wanted[i].Name]}
 			d.dials[wanted[i].Name] = s
 			if len(s.of.PrefixTo) > 0 {
 				s.prefix = newDelegation(d.box, s.of, s.say)

@@ -86,10 +86,10 @@ func (d Device) setIPv4(l netlink.Link, a Addresses) (lost, err error) {
 	if there || own == nil {
 		return nil, each(l, old, without)
 	}
-	routes, lost := d.routesOfOthers()
+	routes, lost := d.routesOfOthers(old)
 	// The session's is the first one, as for (ppp0:0) in rules.
 	err = errors.Join(each(l, old, without), each(l, others, without), netlink.AddrAdd(l, own))
-	return errors.Join(lost, each(l, others, netlink.AddrAdd), putBack(routes, old, a.IPv4)), err
+	return errors.Join(lost, each(l, others, netlink.AddrAdd), d.putBack(routes, old, a.IPv4)), err
 }
 
 // without removes an address. With the first one of a network the kernel may remove the others of it.

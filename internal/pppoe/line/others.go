@@ -8,37 +8,43 @@ import (
 	"slices"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
-// routesOfOthers returns the IPv4 routes by the device alone, in all tables, that the kernel has not made itself. It removes them with
-// the last address of the device, also if another one follows, and tells nobody.
-func (d Device) routesOfOthers() ([]netlink.Route, error) {
-	filter := &netlink.Route{LinkIndex: d.Index, Table: unix.RT_TABLE_UNSPEC}
-	all, err := netlink.RouteListFiltered(netlink.FAMILY_V4, filter, netlink.RT_FILTER_OIF|netlink.RT_FILTER_TABLE)
+// routesOfOthers returns the IPv4 routes of all tables that the kernel may remove with the addresses that go, and has not made itself: those
+// by the device with its last address, also if another one follows, and those whose packets have one of these. It tells nobody. Routes by
+// several devices stay without those, and routes by nexthop objects.
+func (d Device) routesOfOthers(gone []netlink.Addr) (all []route, err error) {
+	_, err = dump(unix.RTM_GETROUTE, unix.RTM_NEWROUTE, &nl.RtMsg{RtMsg: unix.RtMsg{Family: unix.AF_INET}}, func(m message) bool {
+		r, ok := asRoute(m)
+		if ok && r.family() == unix.AF_INET && (r.by(d.Index) || hasSource(r, gone)) {
+			all = append(all, r.clone())
+		}
+		return false
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list the routes by %s: %w", d.Name, err)
 	}
-	return slices.DeleteFunc(all, func(r netlink.Route) bool {
-		return r.Protocol == unix.RTPROT_KERNEL || r.Table == unix.RT_TABLE_LOCAL
-	}), nil
+	return all, nil
 }
 
-// putBack adds routes again that went with addresses. Those whose packets had one of these have the new one. A gateway need not be the new
-// session's peer: whatever is sent into a session reaches that.
-func putBack(routes []netlink.Route, gone []netlink.Addr, own netip.Addr) error {
+// hasSource reports whether packets by a route have one of some addresses.
+func hasSource(r route, addresses []netlink.Addr) bool {
+	a := find(r.attributes, unix.RTA_PREFSRC)
+	return a != nil && slices.ContainsFunc(addresses, func(is netlink.Addr) bool { return is.IP.Equal(a.value()) })
+}
+
+// putBack adds routes again that went with addresses. Those whose packets had one of these have the new one.
+func (d Device) putBack(routes []route, gone []netlink.Addr, own netip.Addr) error {
 	var errs []error
-	for i := range routes {
-		r := routes[i]
-		if slices.ContainsFunc(gone, func(a netlink.Addr) bool { return a.IP.Equal(r.Src) }) {
-			r.Src = own.AsSlice()
+	for _, r := range routes {
+		source := same
+		if hasSource(r, gone) {
+			source = func([]byte) []byte { return own.AsSlice() }
 		}
-		r.Flags = 0
-		if len(r.Gw) > 0 {
-			r.Flags = int(netlink.FLAG_ONLINK)
-		}
-		if err := netlink.RouteAdd(&r); err != nil && !errors.Is(err, unix.EEXIST) {
-			errs = append(errs, fmt.Errorf("put back a route that went with an address (%s): %w", &r, err))
+		if err := r.putBack(d.Index, source); err != nil {
+			errs = append(errs, fmt.Errorf("put back a route that went with an address (%s): %w", r.network(), err))
 		}
 	}
 	return errors.Join(errs...)

@@ -122,6 +122,90 @@ default via 198.51.100.2 table 1001 metric 9 onlink
 	}
 }
 
+// Routes by several ways stay with the next session, also if packets have the address of before, and routes by nexthop objects. So do those
+// by another interface whose packets have that address.
+func TestRoutesOfOthersBySeveralWays(t *testing.T) {
+	l, ends := pair(t, 1492)
+	home := ends[0]
+	ip := func(words string) string {
+		t.Helper()
+		return run(t, l, "home", append([]string{"ip"}, strings.Fields(words)...)...)
+	}
+	for _, words := range []string{
+		"link add wan9 type veth peer name wan9-far", "link set wan9-far up", "link set wan9 up", "address add 192.0.2.1/24 dev wan9",
+		"nexthop add id 11 via 198.51.100.2 dev ppp0", "nexthop add id 12 via 192.0.2.9 dev wan9", "nexthop add id 20 group 11/12",
+		"route add 203.0.114.0/24 nhid 11",
+		"route add 203.0.115.0/24 nhid 20 src 198.51.100.1 metric 5",
+		"route add 203.0.116.0/24 nexthop via 198.51.100.2 dev ppp0 nexthop via 192.0.2.9 dev wan9",
+		"route add 203.0.117.0/24 src 198.51.100.1 mtu 1400 nexthop via 198.51.100.2 dev ppp0 weight 3 nexthop via 192.0.2.9 dev wan9",
+		"route add 203.0.118.0/24 table 100 nexthop via 198.51.100.2 dev ppp0 nexthop via 198.51.100.7 dev ppp0 onlink",
+		"route add 203.0.119.0/24 nhid 11 src 198.51.100.1",
+		"route add 203.0.120.0/24 via 192.0.2.8 dev wan9 src 198.51.100.1",
+		"route add 203.0.121.0/24 via 192.0.2.8 dev wan9",
+	} {
+		ip(words)
+	}
+	const want = `192.0.2.0/24 dev wan9 proto kernel scope link src 192.0.2.1
+198.51.100.8 dev ppp0 proto kernel scope link src 198.51.100.9
+203.0.114.0/24 nhid 11 via 198.51.100.2 dev ppp0 onlink
+203.0.115.0/24 nhid 20 src 198.51.100.9 metric 5 nexthop via 198.51.100.2 dev ppp0 weight 1 onlink nexthop via 192.0.2.9 dev wan9 weight 1
+203.0.116.0/24 nexthop via 198.51.100.2 dev ppp0 weight 1 nexthop via 192.0.2.9 dev wan9 weight 1
+203.0.117.0/24 src 198.51.100.9 mtu 1400 nexthop via 198.51.100.2 dev ppp0 weight 3 onlink nexthop via 192.0.2.9 dev wan9 weight 1
+203.0.119.0/24 nhid 11 via 198.51.100.2 dev ppp0 src 198.51.100.9 onlink
+203.0.120.0/24 via 192.0.2.8 dev wan9 src 198.51.100.9
+203.0.121.0/24 via 192.0.2.8 dev wan9
+203.0.118.0/24 nexthop via 198.51.100.2 dev ppp0 weight 1 onlink nexthop via 198.51.100.7 dev ppp0 weight 1 onlink
+id 11 via 198.51.100.2 dev ppp0 scope link onlink
+id 12 via 192.0.2.9 dev wan9 scope link
+id 20 group 11/12
+`
+	is := func() string {
+		return oneLine(ip("route") + ip("route show table 100") + ip("nexthop"))
+	}
+	var lost *line.Nexthops
+	do := func(what func() error) {
+		t.Helper()
+		if err := l.Do("home", what); err != nil {
+			t.Fatal(err)
+		}
+	}
+	down := func() error {
+		var err error
+		lost, err = home.Nexthops(lost)
+		return errors.Join(err, home.SetCarrier(false))
+	}
+	do(down)
+	do(down) // once more, as there is none any more
+	if got := ip("nexthop"); strings.Contains(got, "ppp0") {
+		t.Errorf("this kernel keeps nexthop objects without a carrier:\n%s", got)
+	}
+	next := line.Addresses{IPv4: netip.MustParseAddr("198.51.100.9"), PeerIPv4: netip.MustParseAddr("198.51.100.8")}
+	do(func() error {
+		return errors.Join(home.SetCarrier(true), lost.PutBack(home.Device), setAddresses(home.Device, next))
+	})
+	if got := is(); got != want {
+		t.Errorf("with another address there is\n%s\nwant\n%s", got, want)
+	}
+	do(down)
+	ip("nexthop add id 11 via 192.0.2.7 dev wan9") // somebody wants another one
+	ip("route add 203.0.114.0/24 via 192.0.2.7")
+	do(func() error { return errors.Join(home.SetCarrier(true), lost.PutBack(home.Device)) })
+	if got := is(); !strings.Contains(got, "203.0.114.0/24 via 192.0.2.7 dev wan9\n") || !strings.Contains(got, "id 11 via 192.0.2.7 dev wan9 ") || !strings.Contains(got, "id 20 group 12\n") {
+		t.Errorf("what others have made meanwhile is\n%s", got)
+	}
+	if err := (*line.Nexthops)(nil).PutBack(home.Device); err != nil {
+		t.Error(err)
+	}
+}
+
+// oneLine joins the lines of a route, as ip prints several ways.
+func oneLine(text string) (all string) {
+	for line := range strings.Lines(strings.ReplaceAll(text, "\n\t", " ")) {
+		all += strings.Join(strings.Fields(line), " ") + "\n"
+	}
+	return all
+}
+
 // setAddresses is SetAddresses, of which nothing may be lost.
 func setAddresses(d line.Device, a line.Addresses) error {
 	lost, err := d.SetAddresses(a)
