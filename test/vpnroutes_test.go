@@ -32,6 +32,7 @@ peer far on wg0 key "%s" endpoint %s port %d allowed { 10.9.0.2 10.2.0.0/16 }
 block
 pass in on lan0
 pass out
+pass in on wg0 inet proto icmp
 `, secret, far.Key, lib.FarHost, far.Port)))
 		vpnRun(b)
 		b.Until(10*time.Second, "the tunnel works", func() bool { return tunnelAnswers(b, lab.LAN, tunnelFar) })
@@ -54,8 +55,42 @@ pass out
 			}
 			b.Run(lab.WAN, "nft", "delete table inet cut")
 		}
+		b.Tell("both uplinks live", func(b *lib.Box) { vpnLed(b, far) })
 		if out := b.Weir("vpn", "log"); !strings.Contains(out, "leave by wan1 instead of wan0: the routes have changed") {
 			b.Errorf("weir vpn log says\n%s", out)
 		}
 	})
+}
+
+// vpnLed has the routes lead to the other uplink and back while both carry packets, and the peer sends by the one of before, as it hears
+// nothing by the new one yet. Messages leave by the one that the routes lead to all the same, as with the kernel's WireGuard, so that the
+// peer follows as soon as it hears something.
+func vpnLed(b *lib.Box, far *lib.FarEnd) {
+	b.Helper()
+	for _, to := range []struct{ was, now, deaf, change string }{
+		{"wan0", "wan1", "eth1", "route add " + lib.FarHost + "/32 via " + lib.ISPHost + " dev wan1"},
+		{"wan1", "wan0", "eth0", "route del " + lib.FarHost + "/32 via " + lib.ISPHost + " dev wan1"},
+	} {
+		b.Until(10*time.Second, "messages leave by "+to.was, func() bool {
+			before := leftBy(b, to.was)
+			return tunnelAnswers(b, lab.LAN, tunnelFar) && leftBy(b, to.was) > before
+		})
+		time.Sleep(3 * time.Second) // weir vpn run looks each second where the routes lead
+		b.FloodEvery(lab.WAN, tunnelBox, 5*time.Millisecond)
+		b.Run(lab.WAN, "nft", fmt.Sprintf(`table inet deaf {
+	chain in { type filter hook prerouting priority -400; iifname "%s" udp dport %d drop; }
+}`, to.deaf, far.Port))
+		b.IP(lab.FW, to.change)
+		b.Until(10*time.Second, "messages leave by "+to.now, func() bool {
+			was, now := leftBy(b, to.was), leftBy(b, to.now)
+			time.Sleep(500 * time.Millisecond)
+			return leftBy(b, to.was)-was < 5 && leftBy(b, to.now)-now > 50
+		})
+		b.Run(lab.WAN, "nft", "delete table inet deaf")
+		b.Until(10*time.Second, "the peer has followed", func() bool { return tunnelAnswers(b, lab.LAN, tunnelFar) })
+		b.FloodEvery(lab.LAN, tunnelFar, 5*time.Millisecond)
+		again := b.FloodEvery(lab.WAN, tunnelBox, 5*time.Millisecond)
+		time.Sleep(time.Second)
+		again.AllAnswered(50)
+	}
 }

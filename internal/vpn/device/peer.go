@@ -40,6 +40,8 @@ type Peer struct {
 		lastTraversal           atomic.Int64 // nanoseconds, when persistentKeepalive was last changed
 	}
 
+	ledBy atomic.Uint32 // the interface that the routes lead by; 0: its messages leave by the one that the last one came by
+
 	state struct {
 		sync.Mutex // protects against concurrent Start/Stop
 	}
@@ -247,12 +249,24 @@ func (peer *Peer) SetEndpointFromPacket(from *Endpoint) {
 	is := peer.endpoint.Load()
 	if is != nil && is.Held != nil {
 		peer.follow(is, from)
-	} else if is == nil || *is != *from {
-		at := *from // from is overwritten by the next message
+		return
+	}
+	at := *from // from is overwritten by the next message
+	if by := peer.First().ledBy.Load(); by != 0 && at.Interface != 0 && at.Interface != by {
+		at = *at.Anyhow()
+		if is != nil && is.Interface == by && is.Remote == at.Remote {
+			return // it is sent to by that one
+		}
+	}
+	if is == nil || *is != at {
 		peer.endpoint.CompareAndSwap(is, &at)
 		peer.unsplit.Store(0)
 	}
 }
+
+// Lead has messages to the peer leave by an interface that the routes lead by, or as these say, also when messages of it come by another
+// one. 0: by the one that the last one came by.
+func (peer *Peer) Lead(by int) { peer.ledBy.Store(uint32(by)) }
 
 // markEndpointSrcForClearing has the kernel choose again from which address the peer is sent to, and by which
 // interface.

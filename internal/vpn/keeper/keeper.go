@@ -40,6 +40,7 @@ type keeper struct {
 	journal   journal
 	measuring sync.WaitGroup // what measures paths
 	slots     chan struct{}  // for that
+	routes    *route.Watch   // nil: nothing is heard of them
 	charon    *ipsec.Charon
 
 	mu      sync.Mutex  // of all below
@@ -80,6 +81,18 @@ func Run(ctx context.Context, c Config) error {
 	k.journal.began = time.Now()
 	k.tell = teller{counts: k.counts, summary: k.summary, open: map[place]*told{}}
 	k.endpoints.read(filepath.Join(c.Folder.VPN(), "endpoints.json"), c.Log)
+	if k.routes, err = route.OpenWatch(); err != nil {
+		c.Log.Warn("all routes are listed every few seconds", "error", err)
+	} else {
+		heard := make(chan struct{})
+		go func() {
+			defer close(heard)
+			if err := k.routes.Run(); err != nil {
+				c.Log.Debug("the routes of tunnels", "error", err)
+			}
+		}()
+		defer func() { k.routes.Close(); <-heard }()
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return k.serve(ctx) })
 	group.Go(func() error { return k.charon.Run(ctx) })
@@ -205,6 +218,7 @@ func (k *keeper) drop() {
 	for name, t := range k.tunnels {
 		if !named(name) {
 			t.leave()
+			k.routes.Forget(name)
 			delete(k.tunnels, name)
 			k.Log.Info("the tunnel is gone", "interface", name)
 			t.note(OfTunnel, "", "the rules do not have it any more")
@@ -212,6 +226,7 @@ func (k *keeper) drop() {
 	}
 	for name := range k.sites {
 		if !ipsecNamed(name) {
+			k.routes.Forget(name)
 			delete(k.sites, name)
 			k.Log.Info("the tunnel is gone", "interface", name)
 		}

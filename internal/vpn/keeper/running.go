@@ -51,6 +51,7 @@ type watch struct {
 
 	ledTo netip.AddrPort // where it was when the routes were last looked at
 	ledBy int            // the index of the interface that they lead there by
+	led   int            // the same, as the engine was told; 0: it was not
 }
 
 // be has the tunnel be as its statement says.
@@ -143,8 +144,10 @@ func (t *running) set() error {
 	return faulty
 }
 
-func (t *running) blackholes() []route.Blackhole {
-	return route.Blackholes(route.Through{Addresses: t.of.Addresses, Networks: route.Networks(&t.of)})
+func (t *running) blackholes() []route.Blackhole { return route.Blackholes(t.through()) }
+
+func (t *running) through() route.Through {
+	return route.Through{Addresses: t.of.Addresses, Networks: route.Networks(&t.of)}
 }
 
 // holdPause is the least time between two looks at what others may have removed.
@@ -156,8 +159,12 @@ func (t *running) hold(now time.Time) error {
 		return nil
 	}
 	t.held = now
-	if err := route.Block(t.blackholes()); err != nil {
-		return err
+	index, _ := indexOf(t.of.Name)
+	changed := t.keeper.routes.Changed(t.of.Name, index, t.through())
+	if changed {
+		if err := route.Block(t.blackholes()); err != nil {
+			return err
+		}
 	}
 	if !tunnel.Ours(t.of.Name) {
 		return fmt.Errorf("%s is no interface of weir's any more", t.of.Name)
@@ -173,6 +180,9 @@ func (t *running) hold(now time.Time) error {
 		if err := t.widen(); err != nil {
 			return err
 		}
+	}
+	if !changed {
+		return nil
 	}
 	return route.Lead(l.Attrs().Index, route.Networks(&t.of))
 }
@@ -328,6 +338,9 @@ func (t *running) leave() {
 		t.note(OfTunnel, "", "the engine %s has ended", t.engine.Name())
 	}
 	t.engine, t.config, t.states, t.links, t.greeted = nil, nil, nil, nil, false
+	for _, w := range t.watched {
+		w.led = 0
+	}
 }
 
 // tend gets over problems, and has peers be looked for where they are now.

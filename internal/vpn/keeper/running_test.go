@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -193,6 +194,50 @@ func TestLead(t *testing.T) {
 		r.lead(step.of, k)
 		if moved := len(engine.to) == 1 && engine.to[0] == at; moved != step.moves || len(engine.to) > 1 {
 			t.Errorf("%s: it was moved to %v, want %v", step.name, engine.to, step.moves)
+		}
+	}
+}
+
+// leads is an engine that notes by which interface the routes lead.
+type leads struct {
+	moves
+	by []int
+}
+
+func (l *leads) Lead(_ key.Public, by int) { l.by = append(l.by, by) }
+
+// When the routes have changed, the engine is told by which interface they lead, until it ends: packets of the peer that come by the uplink
+// of before change nothing then. A peer that has come by another uplink before that stays there.
+func TestLeads(t *testing.T) {
+	k, at, roamed := key.Public{1}, netip.MustParseAddrPort("192.0.2.1:51820"), netip.MustParseAddrPort("192.0.2.2:51820")
+	engine, link := &leads{}, 0
+	r := &running{
+		keeper: &keeper{Config: Config{Log: slog.New(slog.DiscardHandler)}, cards: &cards{way: func(netif.Flow) (netif.Way, error) { return netif.Way{Link: link}, nil }}},
+		engine: engine, watched: map[key.Public]*watch{k: {}},
+	}
+	const wan0, wan1 = 7, 8
+	for _, step := range []struct {
+		name         string
+		at           netip.AddrPort
+		routes, used int
+		moves        bool
+		by           []int
+	}{
+		{"it has come by the other uplink", at, wan0, wan1, false, nil},
+		{"it stays there", at, wan0, wan1, false, nil},
+		{"it comes by the first one", at, wan0, wan0, false, nil},
+		{"other routes", at, wan1, wan0, true, []int{wan1}},
+		{"it comes by the uplink of before", at, wan1, 0, false, []int{wan1}},
+		{"it has followed", at, wan1, wan1, false, []int{wan1}},
+		{"it roams, and comes by the uplink of before", roamed, wan1, 0, false, []int{wan1}},
+		{"the routes are back", roamed, wan0, 0, true, []int{wan0, wan0}},
+		{"it still comes by the other one", roamed, wan0, 0, false, []int{wan0}},
+	} {
+		engine.to, engine.by = nil, nil
+		link, r.states = step.routes, map[key.Public]tunnel.State{k: {Key: k, Endpoint: step.at, Interface: step.used}}
+		r.lead(&resolve.Peer{Endpoint: "192.0.2.1"}, k)
+		if (len(engine.to) == 1) != step.moves || !slices.Equal(engine.by, step.by) {
+			t.Errorf("%s: it was moved to %v, and is led by %v, want %v", step.name, engine.to, engine.by, step.by)
 		}
 	}
 }

@@ -86,8 +86,13 @@ func (t *site) try(now time.Time) {
 // set makes what is missing: blackholes, the interface, its addresses, and last the routes. Nothing
 // leaves in clear by the interface, whether there are keys or not.
 func (t *site) set() error {
-	if err := route.Block(route.Blackholes(route.Through{Addresses: t.of.Addresses, Networks: t.of.Routes})); err != nil {
-		return err
+	through := route.Through{Addresses: t.of.Addresses, Networks: t.of.Routes}
+	index, _ := indexOf(t.of.Name) // 0: it is to be made
+	changed := t.keeper.routes.Changed(t.of.Name, index, through) || t.problem != ""
+	if changed {
+		if err := route.Block(route.Blackholes(through)); err != nil {
+			return err
+		}
 	}
 	if err := ipsec.Link(t.of.Name, t.of.ID); err != nil {
 		return err
@@ -106,6 +111,9 @@ func (t *site) set() error {
 	}
 	if err := netlink.LinkSetUp(l); err != nil {
 		return fmt.Errorf("set %s up: %w", t.of.Name, err)
+	}
+	if !changed {
+		return nil
 	}
 	return route.Lead(l.Attrs().Index, t.of.Routes)
 }

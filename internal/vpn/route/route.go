@@ -57,8 +57,8 @@ func Drop(holes []Blackhole) error {
 // Lead has the networks be reached through an interface, and no others of weir's routes lead there.
 func Lead(index int, networks []netip.Prefix) error {
 	leads := func(r *netlink.Route) bool { return r.Type != unix.RTN_BLACKHOLE && r.LinkIndex == index }
-	errs := []error{remove(func(r *netlink.Route) bool { return leads(r) && !slices.Contains(networks, prefixOf(r)) })}
-	there, _ := list() //nolint:errcheck // what is there may be added once more
+	there, err := list() // what is there and not listed may be added once more
+	errs := []error{err, removeFrom(there, func(r *netlink.Route) bool { return leads(r) && !slices.Contains(networks, prefixOf(r)) })}
 	for _, n := range networks {
 		if slices.ContainsFunc(there, func(r netlink.Route) bool { return leads(&r) && holeOf(&r) == Blackhole{n, metric} }) {
 			continue
@@ -96,7 +96,7 @@ func list() (all []netlink.Route, err error) {
 	var errs []error
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 		some, err := netlink.RouteListFiltered(family, &netlink.Route{Protocol: Protocol}, netlink.RT_FILTER_PROTOCOL)
-		if err != nil {
+		if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // others change all the time
 			errs = append(errs, fmt.Errorf("list the routes of tunnels: %w", err))
 		}
 		all = append(all, some...)
@@ -107,7 +107,12 @@ func list() (all []netlink.Route, err error) {
 // remove removes those of weir's routes that are chosen.
 func remove(chosen func(*netlink.Route) bool) error {
 	all, err := list()
-	errs := []error{err}
+	return errors.Join(err, removeFrom(all, chosen))
+}
+
+// removeFrom removes those of some routes that are chosen.
+func removeFrom(all []netlink.Route, chosen func(*netlink.Route) bool) error {
+	var errs []error
 	for i := range all {
 		if r := &all[i]; chosen(r) {
 			if err := netlink.RouteDel(r); err != nil && !errors.Is(err, unix.ESRCH) {

@@ -128,6 +128,12 @@ type Holder interface {
 	Reach(k key.Public) (Reach, bool)
 }
 
+// A Follower is an engine that sends by the interface that a peer's last packet came by. The kernel's is none: it follows the routes.
+type Follower interface {
+	// Lead has what is sent to a peer leave by the interface that the routes lead by, also when packets of it come by others.
+	Lead(k key.Public, by int)
+}
+
 // An Engine encrypts and decrypts the packets of one tunnel. Its methods are called one at a time.
 type Engine interface {
 	// Name is what the configuration calls the engine.

@@ -171,6 +171,13 @@ func (e *Engine) Move(k key.Public, to netip.AddrPort) error {
 	return err
 }
 
+// Lead says by which interface the routes lead to a peer.
+func (e *Engine) Lead(k key.Public, by int) {
+	if p := e.device.LookupPeer(device.NoisePublicKey(k)); p != nil {
+		p.Lead(by)
+	}
+}
+
 // Greet begins a handshake with a peer whose endpoint is known.
 func (e *Engine) Greet(k key.Public) error {
 	p := e.device.LookupPeer(device.NoisePublicKey(k))
