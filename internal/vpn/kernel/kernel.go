@@ -77,8 +77,10 @@ func (e *Engine) Apply(c *tunnel.Config) error {
 		p := e.peer(&c.Peers[i])
 		wanted[p.PublicKey] = true
 		at := slices.IndexFunc(d.Peers, func(has wgtypes.Peer) bool { return has.PublicKey == p.PublicKey })
-		if at < 0 || p.Endpoint != nil || !same(&d.Peers[at], &p) {
+		if at < 0 {
 			config.Peers = append(config.Peers, p)
+		} else if change, needed := changeOf(&d.Peers[at], &p); needed {
+			config.Peers = append(config.Peers, change)
 		}
 	}
 	for _, p := range d.Peers {
@@ -117,18 +119,34 @@ func (e *Engine) peer(p *tunnel.Peer) wgtypes.PeerConfig {
 	return c
 }
 
-// same reports whether a peer is as c says, except for its endpoint.
-func same(has *wgtypes.Peer, c *wgtypes.PeerConfig) bool {
-	return has.PresharedKey == *c.PresharedKey && has.PersistentKeepaliveInterval == *c.PersistentKeepaliveInterval &&
-		slices.Equal(sorted(has.AllowedIPs), sorted(c.AllowedIPs))
+// changeOf returns what makes a peer that there is be as p says, and whether there is anything. While the kernel replaces the allowed
+// networks of a peer it has none of them, and packets are lost. So they are replaced only if the peer is to have fewer.
+func changeOf(has *wgtypes.Peer, p *wgtypes.PeerConfig) (c wgtypes.PeerConfig, needed bool) {
+	c = wgtypes.PeerConfig{PublicKey: p.PublicKey, UpdateOnly: true}
+	if has.PresharedKey != *p.PresharedKey {
+		c.PresharedKey, needed = p.PresharedKey, true
+	}
+	if has.PersistentKeepaliveInterval != *p.PersistentKeepaliveInterval {
+		c.PersistentKeepaliveInterval, needed = p.PersistentKeepaliveInterval, true
+	}
+	if p.Endpoint != nil && p.Endpoint.String() != has.Endpoint.String() {
+		c.Endpoint, needed = p.Endpoint, true
+	}
+	added, fewer := without(p.AllowedIPs, has.AllowedIPs), len(without(has.AllowedIPs, p.AllowedIPs)) > 0
+	switch {
+	case fewer:
+		c.ReplaceAllowedIPs, c.AllowedIPs, needed = true, p.AllowedIPs, true
+	case len(added) > 0:
+		c.AllowedIPs, needed = added, true
+	}
+	return c, needed
 }
 
-func sorted(networks []net.IPNet) (texts []string) {
-	for i := range networks {
-		texts = append(texts, networks[i].String())
-	}
-	slices.Sort(texts)
-	return texts
+// without returns those networks of all that are not among others.
+func without(all, others []net.IPNet) []net.IPNet {
+	return slices.DeleteFunc(slices.Clone(all), func(n net.IPNet) bool {
+		return slices.ContainsFunc(others, func(o net.IPNet) bool { return o.String() == n.String() })
+	})
 }
 
 // States tells of the peers.
