@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -66,7 +67,7 @@ The process keeps no capabilities but CAP_NET_ADMIN, CAP_NET_BIND_SERVICE and CA
 			if err != nil {
 				return err
 			}
-			return keeper.Run(c.Context(), keeper.Config{Folder: folder, Log: slog.New(newVoice(env.Stderr)), VICI: vici, Summarize: summarize})
+			return keeper.Run(c.Context(), keeper.Config{Folder: folder, Log: slog.New(newVoice(env.Stderr)), VICI: vici, State: os.Getenv("STATE_DIRECTORY"), Summarize: summarize})
 		},
 	}
 	viciFlag(c, &vici)

@@ -17,7 +17,7 @@ func TestTunnelUnit(t *testing.T) {
 	}
 	for _, must := range []string{
 		`(?m)^ExecStart=@PREFIX@/bin/weir vpn run$`, `(?m)^Type=notify$`, `(?m)^Restart=always$`, `(?m)^RestartSec=100ms$`,
-		`(?m)^CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_BIND_SERVICE CAP_NET_RAW$`, `(?m)^NoNewPrivileges=yes$`,
+		`(?m)^CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_BIND_SERVICE CAP_NET_RAW$`, `(?m)^NoNewPrivileges=yes$`, `(?m)^StateDirectory=weir/vpn$`,
 	} {
 		if !regexp.MustCompile(must).Match(unit) {
 			t.Errorf("the unit has nothing like %s", must)

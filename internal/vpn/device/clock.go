@@ -31,6 +31,51 @@ func (h *Handshake) stamp(now tai64n.Timestamp) tai64n.Timestamp {
 	return now
 }
 
+// stamps are the times that first messages of handshakes had, whoever they were for.
+type stamps struct {
+	sync.Mutex
+	after, last tai64n.Timestamp
+}
+
+// StampAfter has all first messages be later than a time: those of an earlier process had it. Peers remember the latest one, and take none
+// that is not later; so a box would be alone after its clock has gone back over a restart.
+func (device *Device) StampAfter(t time.Time) {
+	device.stamps.Lock()
+	defer device.stamps.Unlock()
+	device.stamps.after = stampOf(t)
+}
+
+// Stamped returns the latest time that a first message had; zero: there was none.
+func (device *Device) Stamped() time.Time {
+	device.stamps.Lock()
+	defer device.stamps.Unlock()
+	if device.stamps.last == (tai64n.Timestamp{}) {
+		return time.Time{}
+	}
+	return timeOf(device.stamps.last)
+}
+
+// stamp returns the time of the next first message to a peer, whose handshake is locked.
+func (device *Device) stamp(h *Handshake) tai64n.Timestamp {
+	device.stamps.Lock()
+	defer device.stamps.Unlock()
+	if device.stamps.after.After(h.sentTimestamp) {
+		h.sentTimestamp = device.stamps.after
+	}
+	t := h.stamp(tai64n.Now())
+	if t.After(device.stamps.last) {
+		device.stamps.last = t
+	}
+	return t
+}
+
+// stampOf returns the timestamp of a time since 1970.
+func stampOf(at time.Time) (t tai64n.Timestamp) {
+	binary.BigEndian.PutUint64(t[:8], timestampBase+uint64(max(at.Unix(), 0)))
+	binary.BigEndian.PutUint32(t[8:], uint32(at.Nanosecond()))
+	return t
+}
+
 // Behind are first messages of handshakes that were dropped, as the last one that counted has a later time: the peer's clock has gone back,
 // or somebody sends messages of the peer again.
 type Behind struct {

@@ -72,6 +72,13 @@ func TestClockGoesBack(t *testing.T) {
 	if ahead := b.Last.Sub(b.Theirs); b.Messages != 1 || ahead < time.Hour-time.Minute || ahead > time.Hour+time.Minute || time.Since(b.Time) > time.Minute {
 		t.Errorf("of a clock that is an hour behind: %+v", b)
 	}
+	ends[0].Device.StampAfter(b.Last) // it knows what the one before has sent
+	if _, taken = begin(); !taken {
+		t.Error("a handshake that is later than those of the process before is not taken")
+	}
+	if said := ends[0].Device.Stamped(); !said.After(b.Last) || said.Sub(b.Last) > time.Second {
+		t.Errorf("after %v a message says %v", b.Last, said)
+	}
 	ends[1].arrive(first.message, from, 0) // somebody sends it again
 	if b = ends[1].peer.Behind(); b.Messages != 2 {
 		t.Errorf("of an old message that somebody sends again: %+v", b)

@@ -14,6 +14,8 @@ import (
 )
 
 type Device struct {
+	stamps stamps
+
 	state struct {
 		// state holds the device's state. It is accessed atomically.
 		// Use the device.deviceState method to read it.

@@ -322,7 +322,7 @@ func (device *Device) CreateMessageInitiation(peer *Peer) (*MessageInitiation, e
 		handshake.chainKey[:],
 		handshake.precomputedStaticStatic[:],
 	)
-	timestamp := handshake.stamp(tai64n.Now())
+	timestamp := device.stamp(handshake)
 	aead, _ = chacha20poly1305.New(key[:])
 	aead.Seal(msg.Timestamp[:0], ZeroNonce[:], timestamp[:], handshake.hash[:])
 

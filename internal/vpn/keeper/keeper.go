@@ -29,6 +29,7 @@ type Config struct {
 	Folder rundir.Folder
 	Log    *slog.Logger
 	VICI   string // charon's socket, for tunnels of IPsec
+	State  string // a folder that is there after the next boot, too; "": there is none
 
 	Summarize Summarize // for peers that ask; nil: none is told
 }
@@ -37,6 +38,7 @@ type Config struct {
 type keeper struct {
 	Config
 	endpoints endpoints
+	stamps    stamps
 	journal   journal
 	measuring sync.WaitGroup // what measures paths
 	slots     chan struct{}  // for that
@@ -93,6 +95,8 @@ func Run(ctx context.Context, c Config) error {
 		}()
 		defer func() { k.routes.Close(); <-heard }()
 	}
+	k.stamps = stamps{folder: c.Folder.VPN(), state: c.State}
+	k.stamps.read(c.Log)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return k.serve(ctx) })
 	group.Go(func() error { return k.charon.Run(ctx) })
@@ -156,6 +160,7 @@ func (k *keeper) leave() {
 	for _, t := range k.tunnels {
 		t.leave()
 	}
+	k.stamps.write(time.Now(), true, k.Log)
 }
 
 // look follows the record of which tunnels there are to be.
@@ -244,12 +249,14 @@ func (k *keeper) tend(ctx context.Context) {
 	k.follow()
 	for _, t := range k.tunnels {
 		t.tend(ctx, time.Now())
+		k.stamps.note(t.engine)
 	}
 	for _, t := range k.sites {
 		t.tend(time.Now())
 	}
 	k.tellLoad()
 	k.endpoints.write(k.Log)
+	k.stamps.write(time.Now(), false, k.Log)
 }
 
 // choose has peers be reached by the ways that work.

@@ -116,6 +116,7 @@ func (t *running) set() error {
 		if t.engine, t.why, err = t.open(); err != nil {
 			return err
 		}
+		t.keeper.stamps.begin(t.engine, time.Now(), t.keeper.Log)
 		t.note(OfTunnel, "", "the engine %s begins: %s", t.engine.Name(), t.why)
 		t.placeWorkers()
 	}
@@ -334,6 +335,7 @@ func (t *running) greet() {
 // leave ends the engine. The interface, its addresses and its routes stay.
 func (t *running) leave() {
 	if t.engine != nil {
+		t.keeper.stamps.note(t.engine)
 		t.engine.Close()
 		t.note(OfTunnel, "", "the engine %s has ended", t.engine.Name())
 	}

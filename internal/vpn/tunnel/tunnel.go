@@ -134,6 +134,14 @@ type Follower interface {
 	Lead(k key.Public, by int)
 }
 
+// A Stamper is an engine whose first messages of handshakes have times that it can be told of. The kernel's have the clock's.
+type Stamper interface {
+	// StampAfter has them be later than a time.
+	StampAfter(t time.Time)
+	// Stamped returns the latest that one had; zero: there was none.
+	Stamped() time.Time
+}
+
 // An Engine encrypts and decrypts the packets of one tunnel. Its methods are called one at a time.
 type Engine interface {
 	// Name is what the configuration calls the engine.

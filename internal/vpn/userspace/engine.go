@@ -178,6 +178,12 @@ func (e *Engine) Lead(k key.Public, by int) {
 	}
 }
 
+// StampAfter has the first messages of handshakes be later than a time.
+func (e *Engine) StampAfter(t time.Time) { e.device.StampAfter(t) }
+
+// Stamped returns the latest time that one had; zero: there was none.
+func (e *Engine) Stamped() time.Time { return e.device.Stamped() }
+
 // Greet begins a handshake with a peer whose endpoint is known.
 func (e *Engine) Greet(k key.Public) error {
 	p := e.device.LookupPeer(device.NoisePublicKey(k))
