@@ -276,13 +276,13 @@ func (b *box) followOne(s *spreader, l *netif.Link, load map[int]coreLoad) error
 	if now.Receiver >= 0 && s.known {
 		s.share(&wanted, &now, load, dropped)
 	}
-	s.frames, s.known = now.Frames, true
 	if wanted != now.Wanted || !now.Known || b.spreads.again {
 		if err := b.dp.SetShares(l.Index, &wanted); err != nil {
 			return err
 		}
 	}
 	s.say(&now)
+	s.frames, s.known = now.Frames, true
 	if s.isOther(&now) {
 		b.cfg.Log.Info("other cores take frames", "interface", l.Name, "receives", now.Receiver, "cores", s.told)
 	}
@@ -386,11 +386,17 @@ func (s *spreader) isOther(now *dataplane.Shares) bool {
 // say says what the frames do.
 func (s *spreader) say(now *dataplane.Shares) {
 	var names []string
-	count := make(map[int]int)
-	for _, core := range now.Cores {
-		count[int(core)-1]++
+	count, all := make(map[int]int), 0 // by what came in the last second, a few connections may be most of it; else by buckets
+	still := !s.known || s.total(now) == 0
+	for i, core := range now.Cores {
+		n := 1
+		if !still {
+			n = int(s.framesOf(now, i))
+		}
+		count[int(core)-1] += n
+		all += n
 	}
-	kept := 100 * count[-1] / dataplane.SpreadBuckets
+	kept := 100 * count[-1] / all
 	delete(count, -1)
 	for _, core := range slices.Sorted(maps.Keys(count)) {
 		names = append(names, fmt.Sprint(core))

@@ -233,3 +233,22 @@ func TestOtherCores(t *testing.T) {
 		}
 	}
 }
+
+// TestSay: how much the core that receives does is told by frames: one connection may be most of them.
+func TestSay(t *testing.T) {
+	s := &spreader{known: true}
+	now := &dataplane.Shares{Receiver: 0}
+	now.Cores[7], now.Cores[8] = 2, 2
+	now.Frames[7], now.Frames[9] = 300, 700
+	for _, step := range []struct{ frames, want string }{
+		{"some", "core 0 receives and does about 70 %, core 1 the rest"},
+		{"none", "core 0 receives and does about 100 %, core 1 the rest"},
+	} {
+		if step.frames == "none" {
+			s.frames = now.Frames
+		}
+		if s.say(now); s.why != step.want {
+			t.Errorf("with %s in the last second: %s, want %s", step.frames, s.why, step.want)
+		}
+	}
+}
