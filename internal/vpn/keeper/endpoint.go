@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,7 +31,8 @@ type endpoints struct {
 // lookup is what is known of a name.
 type lookup struct {
 	addresses []netip.Addr
-	at        int // that was tried last
+	had       map[netip.Addr]bool // at any time
+	at        int                 // that was tried last
 	asking    bool
 	asked     time.Time
 }
@@ -80,6 +82,34 @@ func (e *endpoints) first(tunnel string, p *resolve.Peer) netip.AddrPort {
 	return e.next(p.Endpoint, p.Port)
 }
 
+// mostHad is how many addresses of a name are remembered that it has no more.
+const mostHad = 256
+
+// left reports whether an endpoint of a statement is a name which had an address and has it no more, as far as is known. It asks again.
+func (e *endpoints) left(endpoint string, port uint16, at netip.AddrPort) bool {
+	if _, err := netip.ParseAddr(endpoint); err == nil || at.Port() != port {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.lookup(endpoint)
+	return l.had[at.Addr()] && len(l.addresses) > 0 && !slices.Contains(l.addresses, at.Addr())
+}
+
+// lookup returns what is known of a name, and asks for it unless that was done just before. The lock is held.
+func (e *endpoints) lookup(name string) *lookup {
+	l := e.names[name]
+	if l == nil {
+		l = &lookup{at: -1, had: map[netip.Addr]bool{}}
+		e.names[name] = l
+	}
+	if !l.asking && time.Since(l.asked) >= lookupPause {
+		l.asking, l.asked = true, time.Now()
+		go e.ask(name, l)
+	}
+	return l
+}
+
 // next returns the next of the addresses that an endpoint of a statement has.
 func (e *endpoints) next(endpoint string, port uint16) netip.AddrPort {
 	if endpoint == "" {
@@ -90,15 +120,7 @@ func (e *endpoints) next(endpoint string, port uint16) netip.AddrPort {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.names[endpoint]
-	if l == nil {
-		l = &lookup{at: -1}
-		e.names[endpoint] = l
-	}
-	if !l.asking && time.Since(l.asked) >= lookupPause {
-		l.asking, l.asked = true, time.Now()
-		go e.ask(endpoint, l)
-	}
+	l := e.lookup(endpoint)
 	if len(l.addresses) == 0 {
 		return netip.AddrPort{}
 	}
@@ -119,5 +141,11 @@ func (e *endpoints) ask(name string, l *lookup) {
 	l.addresses = l.addresses[:0]
 	for _, a := range found {
 		l.addresses = append(l.addresses, a.Unmap())
+	}
+	if len(l.had) > mostHad {
+		clear(l.had)
+	}
+	for _, a := range l.addresses {
+		l.had[a] = true
 	}
 }

@@ -49,6 +49,9 @@ type watch struct {
 	moved          time.Time // when it was last looked for
 	sent, received uint64    // bytes when it last was there
 
+	heard, said uint64    // bytes when it last was heard
+	unanswered  time.Time // since when what was sent has no answer; zero: it has
+
 	ledTo netip.AddrPort // where it was when the routes were last looked at
 	ledBy int            // the index of the interface that they lead there by
 	led   int            // the same, as the engine was told; 0: it was not
@@ -403,6 +406,9 @@ func (t *running) readStates() error {
 const (
 	lost      = 135 * time.Second // a handshake is due after 120 s, and tried for 15 s (wg's reresolve-dns.sh has the same)
 	endurance = 10 * time.Second
+	// silence is for how long nothing has answered what was sent until a name is asked for that may have another address by now: a peer
+	// answers within 10 s, be it with a keepalive.
+	silence = 20 * time.Second
 )
 
 // initiation is how many bytes the first message of a handshake has. Whoever sends data without a
@@ -423,6 +429,16 @@ func (t *running) follow(p *resolve.Peer, k key.Public, now time.Time) {
 	if s.Endpoint.IsValid() && s.Handshake.After(w.moved) {
 		t.keeper.endpoints.note(t.of.Name, p, s.Endpoint)
 	}
+	switch {
+	case s.Received != w.heard || s.Sent < w.said:
+		w.heard, w.said, w.unanswered = s.Received, s.Sent, time.Time{}
+	case s.Sent-w.said >= initiation && w.unanswered.IsZero():
+		w.unanswered = now
+	}
+	if !w.unanswered.IsZero() && now.Sub(w.unanswered) >= silence && now.Sub(w.moved) >= endurance && t.keeper.endpoints.left(p.Endpoint, p.Port, s.Endpoint) {
+		t.move(p, k, now)
+		return
+	}
 	met := !s.Handshake.IsZero()
 	if met && (now.Sub(s.Handshake) < lost || s.Received != w.received || s.Sent < w.sent) {
 		w.sent, w.received = s.Sent, s.Received
@@ -430,12 +446,17 @@ func (t *running) follow(p *resolve.Peer, k key.Public, now time.Time) {
 	if p.Endpoint == "" || met && s.Sent-w.sent < initiation || now.Sub(w.moved) < endurance {
 		return
 	}
+	t.move(p, k, now)
+}
+
+// move has a peer be looked for at the next address of its endpoint.
+func (t *running) move(p *resolve.Peer, k key.Public, now time.Time) {
 	to := t.keeper.endpoints.next(p.Endpoint, p.Port)
 	if !to.IsValid() {
 		return
 	}
-	w.moved = now
-	if to == s.Endpoint {
+	t.watched[k].moved = now
+	if to == t.states[k].Endpoint {
 		return
 	}
 	err := t.engine.Move(k, to)

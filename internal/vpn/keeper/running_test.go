@@ -241,3 +241,40 @@ func TestLeads(t *testing.T) {
 		}
 	}
 }
+
+// A name that has another address by now is asked for when a peer has not answered for 20 s, and the peer is looked for there. One that roams,
+// or answers, or whose name has the address still, stays where it is.
+func TestNameMoves(t *testing.T) {
+	k, p := key.Public{1}, &resolve.Peer{Endpoint: "far.example.test", Port: 51820}
+	was, is, roams := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddrPort("198.51.100.7:7")
+	began := time.Unix(1000, 0)
+	for _, c := range []struct {
+		what     string
+		at       netip.AddrPort
+		has      netip.Addr
+		received uint64 // in each second
+		sent     uint64
+		want     bool
+	}{
+		{"the name has moved", netip.AddrPortFrom(was, 51820), is, 0, 148, true},
+		{"it has not", netip.AddrPortFrom(was, 51820), was, 0, 148, false},
+		{"the peer answers", netip.AddrPortFrom(was, 51820), is, 32, 148, false},
+		{"nothing is sent", netip.AddrPortFrom(was, 51820), is, 0, 0, false},
+		{"the peer roams", roams, is, 0, 148, false},
+	} {
+		keeper := &keeper{Config: Config{Log: slog.New(slog.DiscardHandler)}, endpoints: endpoints{
+			seen: map[string]netip.AddrPort{}, names: map[string]*lookup{p.Endpoint: {addresses: []netip.Addr{c.has}, had: map[netip.Addr]bool{was: true, c.has: true}, asking: true, at: -1}},
+		}}
+		engine := &moves{}
+		r := &running{keeper: keeper, engine: engine}
+		s := tunnel.State{Key: k, Endpoint: c.at, Handshake: began, Sent: 5000, Received: 5000}
+		for second := range 25 {
+			r.states = map[key.Public]tunnel.State{k: s}
+			r.follow(p, k, began.Add(time.Duration(second)*time.Second))
+			s.Sent, s.Received = s.Sent+c.sent, s.Received+c.received
+		}
+		if moved := len(engine.to) > 0 && engine.to[0] == netip.AddrPortFrom(is, 51820); moved != c.want {
+			t.Errorf("%s: it is looked for at %v", c.what, engine.to)
+		}
+	}
+}
