@@ -15,16 +15,22 @@ import (
 //
 // The next session has another prefix, by router advertisements. The box's address of the one before is deprecated: what the box sends would
 // have it for a day, and the provider drops that. A prefix that comes again is used again. Routes of others stay.
+// In its first session the box asks for routers: these may say nothing for minutes. With no route they bring no default route.
 func TestPPPoEAdvertised(t *testing.T) {
 	weir.UnderTCX(t, func(b *lib.Box) {
 		p, password := b.Provider(1500)
 		b.IP(lab.FW, "route del default", "-6 route del default")
+		b.Sysctl(lab.FW, "net/ipv6/conf/default/router_solicitations", "-1") // as anywhere but in the lab
+		asked := b.Start(lab.WAN, "tcpdump", "-n", "-l", "-i", "isp0", "icmp6 and ip6[40] = 133")
+		b.AwaitSaid(asked, "listening on")
 		b.WeirRun(b.Rules(fmt.Sprintf("pppoe ppp0 on wan0 user me password file %q no route\npass\n", password)))
 		up := func() {
 			b.Helper()
 			p.Await(awaitPPPoE(b, control.PPPoEUp).Session)
 		}
 		up()
+		b.Until(10*time.Second, "the box asks for routers in its first session", func() bool { return strings.Contains(asked.Said(), "router solicitation") })
+		asked.Kill()
 		var router *lib.Process
 		advertise := func(prefix string) {
 			b.Helper()
@@ -53,6 +59,9 @@ func TestPPPoEAdvertised(t *testing.T) {
 			}
 		}
 		b.Until(20*time.Second, "ppp0 has an address of the first prefix", used(first))
+		if out := b.Run(lab.FW, "ip", "-6", "route", "show", "default"); out != "" {
+			b.Errorf("with no route there is a default route: %s", out)
+		}
 		b.IP(lab.FW, "-6 route add default dev ppp0 metric 100 proto static")
 		next := func(prefix string) {
 			b.Helper()

@@ -366,10 +366,11 @@ func (s *dial) up(e *client.Event) error {
 		return err
 	}
 	addresses := s.addressesOf(at)
-	err = errors.Join(deprecated, s.device.Describe(net.HardwareAddr(at.Local[:]), int(min(at.MTU, at.MRU))), s.raise(), s.setAddresses(addresses))
+	err = errors.Join(deprecated, s.device.Describe(net.HardwareAddr(at.Local[:]), int(min(at.MTU, at.MRU))), s.raise())
 	if at.ID6 != 0 {
 		err = errors.Join(err, s.device.AcceptAdvertisements())
 	}
+	err = errors.Join(err, s.setAddresses(addresses))
 	if s.of.Route {
 		err = errors.Join(err, s.device.SetRoutes(addresses, s.of.Order))
 	}

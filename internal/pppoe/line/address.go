@@ -218,12 +218,17 @@ func (d Device) defaults(a Addresses, order int) (all []defaultRoute) {
 	return all
 }
 
-// AcceptAdvertisements lets the device take its IPv6 addresses from router advertisements,
-// although the box forwards.
+// AcceptAdvertisements lets the device take its IPv6 addresses from router advertisements, although the box forwards. With the next
+// link-local address the kernel then asks for routers. The default route is SetRoutes'.
 func (d Device) AcceptAdvertisements() error {
-	err := os.WriteFile(filepath.Join("/proc/sys/net/ipv6/conf", d.Name, "accept_ra"), []byte("2"), 0)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // no IPv6 here
+	for _, set := range []struct{ name, value string }{{"accept_ra_defrtr", "0"}, {"accept_ra", "2"}} {
+		err := os.WriteFile(filepath.Join("/proc/sys/net/ipv6/conf", d.Name, set.name), []byte(set.value), 0)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // no IPv6 here
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
