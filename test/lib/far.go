@@ -25,15 +25,26 @@ func (w Binary) BothFar(t *testing.T, story func(b *Box)) {
 // FarUnderTCX is BothFar for what hooks do not matter to.
 func (w Binary) FarUnderTCX(t *testing.T, story func(b *Box)) { w.far(t, []string{"tcx"}, story) }
 
+// FarAlone tells a story under XDP in such a lab, with nothing beside it. Each device has one queue.
+func (w Binary) FarAlone(t *testing.T, story func(b *Box)) {
+	t.Run("xdp", func(t *testing.T) { story(w.farBox(t, "xdp", 1)) })
+}
+
+// farBox builds the lab; queues are those of each device, 0: one for each core.
+func (w Binary) farBox(t *testing.T, hook string, queues int) *Box {
+	t.Helper()
+	b := w.buildOf(t, hook, lab.Options{Topology: farther(), Queues: queues})
+	b.Sysctl(lab.WAN, "net/ipv4/ip_forward", "1")
+	b.Sysctl(lab.WAN, "net/ipv6/conf/all/forwarding", "1")
+	return b
+}
+
 func (w Binary) far(t *testing.T, hooks []string, story func(b *Box)) {
 	t.Parallel()
 	for _, hook := range hooks {
 		t.Run(hook, func(t *testing.T) {
 			t.Parallel()
-			b := w.build(t, hook, farther())
-			b.Sysctl(lab.WAN, "net/ipv4/ip_forward", "1")
-			b.Sysctl(lab.WAN, "net/ipv6/conf/all/forwarding", "1")
-			story(b)
+			story(w.farBox(t, hook, 0))
 		})
 	}
 }

@@ -120,13 +120,19 @@ func (w Binary) Box(t testing.TB, hook string) *Box {
 
 func (w Binary) build(t testing.TB, hook string, topology lab.Topology) *Box {
 	t.Helper()
+	return w.buildOf(t, hook, lab.Options{Topology: topology})
+}
+
+// buildOf is build with options. The name and the offloads are its own.
+func (w Binary) buildOf(t testing.TB, hook string, o lab.Options) *Box {
+	t.Helper()
 	testenv.NeedRoot(t)
-	o := lab.Options{Name: fmt.Sprintf("wt%d-%d", os.Getpid(), stories.Add(1)), Topology: topology}
+	o.Name = fmt.Sprintf("wt%d-%d", os.Getpid(), stories.Add(1))
 	if hook == "xdp" {
 		o.Offloads = lab.OffloadsOff
 	}
 	t.Cleanup(func() {
-		if _, err := lab.Remove(o.Name, topology); err != nil {
+		if _, err := lab.Remove(o.Name, o.Topology); err != nil {
 			t.Errorf("remove the lab: %v", err)
 		}
 	})
