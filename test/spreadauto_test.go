@@ -168,7 +168,7 @@ func awaitIdle(b *lib.Box) {
 		}
 		idle++
 		for core := range 2 {
-			if d := now[core].Minus(before[core]); float64(d.Idle+d.IOWait) < 0.85*float64(d.Total()) {
+			if d := now[core].Minus(before[core]); float64(d.Idle+d.IOWait+d.Nice) < 0.85*float64(d.Total()) {
 				idle = 0
 			}
 		}

@@ -233,7 +233,7 @@ func (b *box) noteSpreads() {
 	}
 }
 
-// coreLoad is how a core spent the last second, as shares of it.
+// coreLoad is how a core spent the last second, as shares of it. Programs with a low priority (nice) give way, and count as nothing.
 type coreLoad struct{ busy, softirq float64 }
 
 func loads(before, now map[int]proc.Times) map[int]coreLoad {
@@ -242,7 +242,7 @@ func loads(before, now map[int]proc.Times) map[int]coreLoad {
 		was, known := before[core]
 		d := t.Minus(was)
 		if total := float64(d.Total()); known && total > 0 {
-			all[core] = coreLoad{1 - float64(d.Idle+d.IOWait)/total, float64(d.Softirq) / total}
+			all[core] = coreLoad{1 - float64(d.Idle+d.IOWait+d.Nice)/total, float64(d.Softirq) / total}
 		}
 	}
 	return all

@@ -2,11 +2,13 @@ package daemon
 
 import (
 	"maps"
+	"math"
 	"os"
 	"testing"
 
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/limits"
+	"weir/internal/host/proc"
 	"weir/pf/resolve"
 )
 
@@ -250,5 +252,14 @@ func TestSay(t *testing.T) {
 		if s.say(now); s.why != step.want {
 			t.Errorf("with %s in the last second: %s, want %s", step.frames, s.why, step.want)
 		}
+	}
+}
+
+// TestLoads: what programs with a low priority take is there for frames.
+func TestLoads(t *testing.T) {
+	before := map[int]proc.Times{0: {User: 100, Idle: 100}}
+	now := map[int]proc.Times{0: {User: 110, Nice: 40, Softirq: 20, Idle: 120, IOWait: 10}, 1: {Idle: 100}}
+	if got, want := loads(before, now), map[int]coreLoad{0: {busy: 0.3, softirq: 0.2}}; len(got) != 1 || math.Abs(got[0].busy-want[0].busy) > 1e-9 || got[0].softirq != want[0].softirq {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
