@@ -294,6 +294,7 @@ func (m *Model) carry(p *packet, c *connection, d int, made *state.State) Outcom
 	switch m.track(p, c, d) {
 	case over:
 		c.dead = true
+		p.anew = [2]*crossing{} // it joins nothing: it makes another connection
 		return m.admit(p, nil, 0, made)
 	case mismatch:
 		return m.answerSegment(p, c, d)
