@@ -38,7 +38,7 @@ func TestView(t *testing.T) {
 	}
 	want := Info{
 		Generation: 1, Loaded: loaded, RuleBase: 40, Rules: 3, States: 1, MaxStates: 1024, MaxSources: 10000, Made: 1,
-		Paths: info.Paths, NextHops: 1, Now: start, Frag: 6000,
+		Paths: info.Paths, NextHops: 1, Now: start, Frag: 6000, MaxFrags: 8192,
 		AdaptiveStart: h.dp.config.Options.AdaptiveStart, AdaptiveEnd: h.dp.config.Options.AdaptiveEnd,
 		Timeouts: h.dp.config.Options.Timeouts, Configured: h.dp.config.Options.Timeouts,
 	}
