@@ -87,7 +87,7 @@ __noinline int family_plain(hook_ctx *ctx, struct packet *p, __u32 number)
 	struct headers h;
 	int more;
 
-	if (!p || queues || shared.policies)
+	if (!af_to || !p || queues || shared.policies)
 		return -1;
 	i = interface_get(p->ifindex);
 	st = state_get(STATE_INDEX(number));

@@ -218,8 +218,6 @@ static __always_inline int fast_forward(hook_ctx *ctx, const struct packet *p, c
 			encap = -1;
 	}
 	if (r != UNDECIDED || p->flags & PACKET_GROUP || encap > 0) {
-		if (HOOK_IS_XDP && who != FORWARD_SLOW && s->qos) /* a redirect has no priority: what goes up has */
-			qos_set_state(ctx, (struct packet *)p, s, STATE_DIRECTION(number));
 		if (path != PATH_COUNTED)
 			count_path_global(path, STATE_DIRECTION(number), p->length);
 		return output_other(ctx, p, i, s, number, n, r, why, who);
@@ -238,6 +236,13 @@ static __always_inline int fast_forward(hook_ctx *ctx, const struct packet *p, c
 		return fast_send_encap(ctx, p, i, n, why, path, STATE_DIRECTION(number));
 	hook_set_mark(ctx, mark_set(rule_mark_all(s, p->mark), MARK_LEAVES));
 	return fast_send(ctx, &h, p, i, n, why, path, STATE_DIRECTION(number));
+}
+
+/* Whether a packet's priority has any effect: an XDP redirect has none. */
+static __always_inline int fast_qos_matters(hook_ctx *ctx, const struct packet *p, const struct nexthop *n)
+{
+	return !HOOK_IS_XDP || p->flags & PACKET_GROUP || encap_needed(p, n) ||
+	       fast_obstacle(ctx, p, n) != UNDECIDED;
 }
 
 /* Touches what the state of a packet that has none will be written into. */
@@ -307,7 +312,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 1);
 	if (st->qos) {
 		scrub_set_state(p, st, number);
-		if (!HOOK_IS_XDP)
+		if (fast_qos_matters(ctx, p, n))
 			qos_set_state(ctx, p, st, d);
 	}
 	return fast_forward(ctx, p, i, st, number, n, REASON_STATE, st->path, who);

@@ -495,6 +495,7 @@ __noinline int miss_fragment(hook_ctx *ctx, struct scratch *s)
 	s->alone = scrub_list_pieces(ctx, s);
 	if (s->alone) {
 		fragment_stand_alone(&s->packet);
+		s->owner = (struct owner){NOBODY, NOBODY}; /* without ports it is nobody's */
 		return -1;
 	}
 	if (s->packet.fragment == FRAGMENT_LATER)

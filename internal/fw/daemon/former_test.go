@@ -157,7 +157,7 @@ func TestFormerMany(t *testing.T) {
 		}
 		return best
 	}
-	if few, many := took(500), took(8000); many > 64*few {
+	if few, many := took(500), took(8000); many > 128*few {
 		t.Errorf("500 addresses: %v, 8,000: %v", few, many)
 	}
 }
