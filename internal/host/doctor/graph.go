@@ -58,6 +58,7 @@ var Graph = slices.Concat(
 	explains("SHAPE-1", onCores, "the shaper's tree runs on one core, whatever the cards do", "CPU-4", "CPU-1", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
 	explains("CT-1/flood", onBox, "the flood first: each of its packets costs an entry that is thrown away", "CPU-4", "CPU-1", "CPU-2", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
 	explains("CT-1/lists", onBox, "shorter lists first: with them these cores may have room", "CPU-4", "CPU-1", "CPU-2", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
+	explains("MEM-2/receive", onCores, "the full buffers first: copying them takes the time that packets need", "CPU-4", "CPU-1", "CPU-2", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
 	explains("OFF-2/merge", onCores, "first fewer and larger packets: each costs as much as a small one", "TUN-1", "CPU-4", "CPU-1", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1"),
 	explains("TUN-1", onCores, "a hash tells no two packets of the tunnel apart, so that RPS and more queues spread nothing", "CPU-1", "CPU-3", "RING-1", "SQZ-1", "RSS-1", "RSS-2", "RSS-3", "RPS-1", "IRQ-1"),
 	explains("TUN-1", onDevice, "the program first: a longer queue in front of it only adds delay", "QDISC-1/program"),

@@ -39,6 +39,8 @@ type logRule struct {
 	// remedies may have %s for the device.
 	remedies []Remedy
 	expect   string
+	// mild reports whether it is only worth knowing on this machine; nil: it never is.
+	mild func(*view) bool
 }
 
 // logRules are what Linux and FreeBSD say when they lose packets or time. Each stands for a check
@@ -50,16 +52,36 @@ var logRules = []logRule{
 			{Command: "sysctl net.netfilter.nf_conntrack_count net.netfilter.nf_conntrack_max", Text: "see how near it is now, and set the second to twice as much (nf_conntrack_buckets with it)"},
 			{Command: "conntrack -L -o extended | awk '{print $3, $4}' | sort | uniq -c | sort -rn | head", Text: "see what fills it: many UDP or SYN_SENT entries of strangers are a flood or a scan, which a rule before tracking (notrack, drop in raw) keeps out"},
 		}},
+	{words: []string{"expectation table full"}, form: pattern.New(`conntrack: expectation table full`), check: "CT-1", kind: "expect",
+		says: "the table of connections that are expected was full (\"expectation table full\"): what they belong to does not come through", expect: "no further message",
+		remedies: []Remedy{
+			{Command: "wc -l /proc/net/nf_conntrack_expect; sysctl net.netfilter.nf_conntrack_expect_max", Text: "see what makes them: helpers (SIP, FTP), or a full-cone NAT in a mode that expects a connection for each port; another mode (OpenWrt: compatible), or no helper, needs none"},
+			{Command: "sysctl -w net.netfilter.nf_conntrack_expect_max=4096", Text: "else allow more of them (some modules set their own limit)"},
+		}},
 	{words: []string{"table overflow"}, form: pattern.New(`neighbor table overflow|Neighbou?r table overflow`), check: "NEIGH-1",
 		says: "the table of neighbours was full: further hosts could not be reached (\"table overflow\")", expect: "no further message",
 		remedies: []Remedy{{Command: "sysctl net.ipv4.neigh.default.gc_thresh3 net.ipv6.neigh.default.gc_thresh3", Text: "set each to four times as much, gc_thresh2 to half and gc_thresh1 to a quarter of that; ip neigh show nud failed shows a scan"}}},
-	{words: []string{"WATCHDOG", "Unit Hang", "Reset adapter", "atchdog timeout", "tx completions"}, form: pattern.New(`NETDEV WATCHDOG: ([\w.][\w.@-]*) \(|([\w.][\w.@-]*): NETDEV WATCHDOG|([\w.][\w.@-]*): (?:Detected (?:Hardware|Tx) Unit Hang|Reset adapter unexpectedly)|` +
-		`^([a-z]+\d+): (?i:watchdog timeout)|([\w.][\w.@-]*): .*lost tx completions.*Reset the device`), check: "HANG-1", kind: "send",
+	{words: []string{"PCIe link lost", "Adapter removed", "from D3cold"},
+		form: pattern.New(`(?:\b[\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.[0-7] )?([\w.:][\w.:@-]*): (?:PCIe link lost|Adapter removed)|` +
+			`^(?:igb|igc|e1000e|ixgbe|i40e|ice|r816[89]|r8125|atlantic|bnxt_en|bnx2x|tg3|alx|sky2|mlx[45]_core|iwlwifi|ath1[0-2]k_pci|mt7\w+e|rtw8\w+) (\S+): .*from D3cold`), check: "HANG-1", kind: "gone",
+		says: "%s no longer answered, and is gone: its slot was lost (\"PCIe link lost\")", expect: "the card stays",
+		remedies: []Remedy{
+			{Command: "cat /proc/cmdline", Text: "add pcie_aspm=off pcie_port_pm=off there (the boot loader's command line), and boot: a slot or a card that does not wake up is the most common reason; a program that saves power by itself (powertop --auto-tune, TLP) sets it, too"},
+			{Command: "echo 1 > /sys/bus/pci/rescan", Text: "until then: remove the card (echo 1 > /sys/bus/pci/devices/…/remove) and look for it again; if it goes away at full power, too: the machine's and the card's firmware, another slot or riser, heat, another card"},
+		}},
+	{words: []string{"WATCHDOG", "Unit Hang", "Reset adapter", "atchdog timeout", "tx completions", "x_timeout", "Tx timeout"}, form: pattern.New(`NETDEV WATCHDOG: ([\w.][\w.@-]*) \(|([\w.][\w.@-]*): NETDEV WATCHDOG|([\w.][\w.@-]*): (?:Detected (?:Hardware|Tx) Unit Hang|Reset adapter unexpectedly)|` +
+		`^([a-z]+\d+): (?i:watchdog timeout)|([\w.][\w.@-]*): (?:tx_timeout: VSI|Tx timeout)|([\w.][\w.@-]*): .*lost tx completions.*Reset the device`), check: "HANG-1", kind: "send",
 		says: "%s stopped sending, and was reset", expect: "the card sends without a pause",
 		remedies: []Remedy{{Text: "without segmentation by the card first (Linux: ethtool -K %s tso off gso off; FreeBSD: ifconfig %s -tso), then without the slot's sleep (ASPM), then with another driver or release (realtek-re on FreeBSD, r8168 or r8125 on Linux)"}}},
 	{words: []string{"page allocation failure"}, form: pattern.New(`page allocation failure: order:\d+, mode:(?:.*GFP_ATOMIC|0x[14]?0?20\b)`), check: "MEM-1",
 		says: "the kernel had no memory for packets (\"page allocation failure\")", expect: "no further message",
 		remedies: []Remedy{{Command: "sysctl vm.min_free_kbytes", Text: "set it to four times as much, at most a twentieth of the memory: the kernel then keeps more free for what cannot wait"}}},
+	{words: []string{"swiotlb buffer is full", "SW-IOMMU space"}, form: pattern.New(`^(?:(\S+) \S+: )?(?:swiotlb buffer is full|DMA: Out of SW-IOMMU space)`), check: "MEM-1", kind: "bounce",
+		says: "the buffer for devices that do not reach all memory was full (\"swiotlb buffer is full\"): what %s moved was lost", expect: "no further message",
+		remedies: []Remedy{
+			{Command: "cat /proc/cmdline", Text: "add swiotlb=65536 there (the boot loader's command line; pieces of 2 KiB: 128 MiB), and boot: a larger buffer; or shorter rings of that card (ethtool -G)"},
+			{Text: "if it fills again however large it is: the driver does not give it back; another release of it, or of the kernel"},
+		}},
 	{words: []string{"out of memory", "orphaned sockets"}, form: pattern.New(`TCP: out of memory|too many orphaned sockets`), check: "MEM-2",
 		says: "TCP's memory, or the number of its closed connections, was at its limit", expect: "no further message",
 		remedies: []Remedy{{Command: "cat /proc/net/sockstat; sysctl net.ipv4.tcp_mem net.ipv4.tcp_max_orphans", Text: "see which of the two is short; a file in /etc/sysctl.d that sets less than the kernel's own figures is better removed"}}},
@@ -90,6 +112,19 @@ var logRules = []logRule{
 	{words: []string{"afe mode", "afe Mode"}, form: pattern.New(`(?i)(?:ddp package|package).*safe mode|entering safe mode`), check: "DOC-1",
 		says: "a card of Intel (ice) runs in Safe Mode, with one queue: its package (DDP) was not found", expect: "all queues",
 		remedies: []Remedy{{Command: "ls /lib/firmware/intel/ice/ddp", Text: "install the package (linux-firmware, firmware-intel-misc: intel/ice/ddp/ice.pkg), and load the driver anew"}}},
+	{words: []string{"martian "}, form: pattern.New(`martian (?:source|destination) `), check: "LOG-1", kind: "martian", least: manyLogged, mild: (*view).silentConsole,
+		says: "the kernel writes packets with impossible addresses to its log, one by one (\"martian source\")", expect: "no core waits for a line of text",
+		remedies: []Remedy{
+			{Command: "sysctl -w net.ipv4.conf.all.log_martians=0 net.ipv4.conf.default.log_martians=0", Text: "they are dropped all the same (interfaces have settings of their own: net.ipv4.conf.*.log_martians); a core writes each line itself, which on a serial console takes some 20 ms"},
+			{Command: "dmesg -n 4", Text: "or keep such lines from the console (kernel.printk)"},
+			{Text: "then find who sends them: an address of another network on this link, or a route of this box that does not lead back"},
+		}},
+	{words: []string{"PROTO="}, form: pattern.New(`\bIN=\S* OUT=\S* .*\bSRC=\S+ DST=\S+ .*\bPROTO=`), check: "LOG-1", kind: "rule", least: manyLogged, mild: (*view).silentConsole,
+		says: "a rule of a packet filter writes packets to the kernel's log, without a limit", expect: "no core waits for a line of text",
+		remedies: []Remedy{
+			{Text: "give the rule a limit (nftables: limit rate 1/second burst 10 packets log; iptables: -m limit --limit 1/s before -j LOG; a zone's log_limit), or let it log to a program (log group, NFLOG): a core writes each line itself, which on a serial console takes some 20 ms"},
+			{Command: "dmesg -n 4", Text: "or keep such lines from the console (kernel.printk)"},
+		}},
 	{words: []string{"states limit reached"}, form: pattern.New(`PF states limit reached`), check: "PF-1",
 		says: "pf's table of states was full: new connections were dropped", expect: "no further message",
 		remedies: []Remedy{{Command: "pfctl -si; pfctl -sm", Text: "raise the limit (set limit states; on pfSense and OPNsense Firewall Maximum States), or let what fills it end sooner (set optimization aggressive, or a timeout in the rule)"}}},
@@ -181,12 +216,12 @@ func (r *Report) addLogged(c *Check, v *view, judged *CheckResult) {
 			continue
 		}
 		f := Finding{Check: c.ID, Severity: Warning, Subject: device, core: -1, kind: rule.kind, Evidence: []string{line}, Expect: rule.expect}
-		f.Says = strings.ReplaceAll(rule.says, "%s", device)
+		f.Says = strings.ReplaceAll(rule.says, "%s", cmp.Or(device, "a device"))
 		for _, remedy := range rule.remedies {
 			f.Remedies = append(f.Remedies, Remedy{Command: strings.ReplaceAll(remedy.Command, "%s", device), Text: strings.ReplaceAll(remedy.Text, "%s", device)})
 		}
-		if m.Ago != nil && (*m.Ago > recent || max(1, m.LastHour) < rule.least) {
-			f.Severity = Notice // it is long ago, or seldom
+		if m.Ago != nil && (*m.Ago > recent || max(1, m.LastHour) < rule.least) || rule.mild != nil && rule.mild(v) {
+			f.Severity = Notice // it is long ago, seldom, or does no harm here
 		}
 		r.Findings, judged.State = append(r.Findings, f), Found
 	}

@@ -13,7 +13,16 @@ import (
 var logged = []struct{ text, check, device string }{
 	{"nf_conntrack: nf_conntrack: table full, dropping packet", "CT-1", ""},
 	{"ip_conntrack: table full, dropping packet.", "CT-1", ""},
+	{"nf_conntrack: expectation table full", "CT-1", ""},
 	{"neighbour: arp_cache: neighbor table overflow!", "NEIGH-1", ""},
+	{"igc 0000:06:00.0 eno1: PCIe link lost, device now detached", "HANG-1", "eno1"},
+	{"ixgbe 0000:03:00.0: Adapter removed", "HANG-1", "0000:03:00.0"},
+	{"igb 0000:02:00.0: Unable to change power state from D3cold to D0, device inaccessible", "HANG-1", "0000:02:00.0"},
+	{"nvme 0000:02:00.0: Unable to change power state from D3cold to D0, device inaccessible", "", ""},
+	{"i40e 0000:01:00.0 ens1f0: tx_timeout: VSI_seid: 390, Q 4, NTC: 0x1cb, HWB: 0x1cb, NTU: 0x1f5, TAIL: 0x1f5, INT: 0x1", "HANG-1", "ens1f0"},
+	{"r8152 2-1:1.0 eth1: Tx timeout", "HANG-1", "eth1"},
+	{"iwlwifi 0000:01:00.0: swiotlb buffer is full (sz: 4096 bytes), total 512 (slots), used 512 (slots)", "MEM-1", "iwlwifi"},
+	{"DMA: Out of SW-IOMMU space for 9100 bytes at device 0000:02:00.0", "MEM-1", ""},
 	{"NETDEV WATCHDOG: eth0 (mtk_soc_eth): transmit queue 0 timed out", "HANG-1", "eth0"},
 	{"r8169 0000:0e:00.0 enp14s0: NETDEV WATCHDOG: CPU: 16: transmit queue 0 timed out 5002 ms", "HANG-1", "enp14s0"},
 	{"e1000e 0000:00:1f.6 eno1: Detected Hardware Unit Hang:", "HANG-1", "eno1"},
@@ -221,6 +230,44 @@ func TestReadLogAges(t *testing.T) {
 		}
 		if i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == "CT-1" }); i < 0 || r.Findings[i].Severity.String() != c.severity || !strings.HasPrefix(r.Findings[i].Evidence[0], "kernel's log, "+c.when+": ") {
 			t.Errorf("%s: want %s, %s: %+v", name, c.severity, c.when, r.Findings)
+		}
+	}
+}
+
+// TestLoggedPackets checks that lines for single packets count if there are many, and if the console shows them.
+func TestLoggedPackets(t *testing.T) {
+	martian, rule := "IPv4: martian source 192.0.2.7 from 127.0.0.2, on dev eth0", "DROP IN=eth0 OUT= MAC=00:00:5e:00:53:01 SRC=192.0.2.9 DST=192.0.2.1 LEN=28 TTL=46 ID=4711 PROTO=UDP SPT=51234 DPT=1900 LEN=8"
+	for _, c := range []struct {
+		text, console, severity, remedy string
+		times                           int
+	}{
+		{martian, "7\t4\t1\t7", "warning", "log_martians=0", manyLogged},
+		{rule, "8\t4\t1\t7", "warning", "limit rate", manyLogged},
+		{rule, "8\t4\t1\t7", "", "", manyLogged - 1},
+		{rule, "4\t4\t1\t7", "notice", "limit rate", manyLogged},
+		{rule, "", "notice", "limit rate", manyLogged},
+		{"eth0: renamed from veth1", "7\t4\t1\t7", "", "", manyLogged},
+	} {
+		var l Log
+		for range c.times {
+			ago := 60.0
+			l.Add(c.text, &ago)
+		}
+		b := two(4)
+		b.s.Log = l.Messages()
+		if c.console != "" {
+			b.s.Sysctls["kernel.printk"] = c.console
+		}
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		severity, remedy := "", ""
+		if i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == "LOG-1" }); i >= 0 {
+			severity, remedy = r.Findings[i].Severity.String(), r.Findings[i].Remedies[0].Command+r.Findings[i].Remedies[0].Text
+		}
+		if severity != c.severity || !strings.Contains(remedy, c.remedy) {
+			t.Errorf("%.20s, %d times, console %q: %q %q", c.text, c.times, c.console, severity, remedy)
 		}
 	}
 }

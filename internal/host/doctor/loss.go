@@ -387,6 +387,7 @@ func managed(all []qdisc, root *qdisc) (drops uint64) {
 func tooBig(v *view) (o outcome) {
 	v.tooWide(&o)
 	v.refusedByPeers(&o)
+	v.refusedByModules(&o)
 	var failed, received, split uint64
 	for name, now := range v.After.SNMP {
 		switch name {

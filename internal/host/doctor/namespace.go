@@ -5,7 +5,7 @@ import "slices"
 // Checks of what belongs to the whole machine. In a network namespace, what is wrong there
 // is somebody else's, or nobody's.
 var (
-	machineWide = []string{"UNDO-1", "VER-1", "IRQ-4", "PWR-2", "MIT-1", "NEIGH-1"}
+	machineWide = []string{"UNDO-1", "VER-1", "IRQ-4", "PWR-2", "MIT-1", "NEIGH-1", "LOG-1"}
 	// Cores work for all namespaces. They matter to one whose packets they receive.
 	coreWide = []string{"CPU-1", "CPU-2", "CPU-3", "CPU-4", "IRQ-5", "VIRT-1", "PWR-1", "THR-1", "SQZ-1"}
 )

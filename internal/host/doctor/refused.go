@@ -143,7 +143,7 @@ func espRefused(v *view) (o outcome) {
 		f := Finding{
 			Severity: min(gradeLoss(sum, share), Warning), core: -1, weight: share, kind: d.kind, bites: true,
 			Says:     fmt.Sprintf("IPsec drops %s that %s", v.rate(sum), d.says),
-			Evidence: lines, Remedies: []Remedy{d.remedy}, Expect: "the counter no longer grows",
+			Evidence: lines, Remedies: append(v.moreBundles(d.kind), d.remedy), Expect: "the counter no longer grows",
 		}
 		if share >= held {
 			f.Severity = Critical
@@ -151,4 +151,21 @@ func espRefused(v *view) (o outcome) {
 		o.add(f)
 	}
 	return o
+}
+
+// moreBundles returns the commands that raise the limit of what the kernel caches of IPsec, which is one way to a destination
+// through an association, where it is low: beyond twice that it makes none, and drops (xfrm_bundle_create). Old kernels
+// have 1,024 there, new ones no limit.
+func (v *view) moreBundles(kind string) (remedies []Remedy) {
+	const unlimited, low = 1<<31 - 1, 1 << 16
+	if bundles, _ := v.snmp("Xfrm.OutBundleGenError"); kind != "size" || bundles < fewLost {
+		return nil
+	}
+	for _, limit := range []string{"net.ipv4.xfrm4_gc_thresh", "net.ipv6.xfrm6_gc_thresh"} {
+		if now, known := v.number(limit); known && now < low {
+			remedies = append(remedies, Remedy{Command: fmt.Sprintf("sysctl -w %s=%d", limit, unlimited),
+				Text: fmt.Sprintf("it is %s, as old kernels have it, and new ones have no limit there: with more destinations the kernel cannot send through IPsec (\"No buffer space available\"); set it in containers' namespaces, too", units.Thousands(now))})
+		}
+	}
+	return remedies
 }

@@ -20,8 +20,8 @@ func stackChecks() []Check {
 		{ID: "NFQ-1", Title: "a program that judges packets does not keep up", Reads: []string{"nfqueues"}, Worst: Critical, run: nfqueues},
 		{ID: "SOCK-1", Title: "a program's socket has no room for datagrams", Reads: []string{"snmp", "sockets", "sysctls"}, Worst: Critical, needs: []need{lackingCounts("Udp.RcvbufErrors", "Udp.InDatagrams")}, run: datagrams},
 		{ID: "SOCK-2", Title: "a listening socket refuses connections", Reads: []string{"snmp", "sockets", "sysctls"}, Worst: Critical, needs: []need{lackingCounts("TcpExt.ListenOverflows")}, run: listeners},
-		{ID: "MEM-2", Title: "TCP's memory is at its limit", Reads: []string{"snmp", "sysctls"}, Worst: Critical, needs: []need{lackingCounts("TcpExt.TCPMemoryPressures")}, run: tcpMemory},
-		{ID: "PATH-2", Title: "this box's own TCP sends much again", Reads: []string{"snmp"}, Worst: Warning, needs: []need{lackingCounts("Tcp.OutSegs", "Tcp.RetransSegs")}, run: sentAgain},
+		{ID: "MEM-2", Title: "TCP's memory is at its limit", Reads: []string{"snmp", "sysctls", "cpus"}, Worst: Critical, needs: []need{lackingCounts("TcpExt.TCPMemoryPressures")}, run: tcpMemory},
+		{ID: "PATH-2", Title: "this box's own TCP sends much again", Reads: []string{"snmp", "interfaces.features"}, Worst: Warning, needs: []need{lackingCounts("Tcp.OutSegs", "Tcp.RetransSegs")}, run: sentAgain},
 	}
 }
 
@@ -194,6 +194,7 @@ func (s *Socket) String() string {
 // listeners checks the two queues of a listening socket: of connections that the program
 // has not taken yet, and of those whose handshake is not complete.
 func listeners(v *view) (o outcome) {
+	v.staleClocks(&o)
 	if full := v.counted("TcpExt.ListenOverflows"); full >= fewLost {
 		v.acceptQueue(&o, full)
 	}
@@ -247,6 +248,7 @@ func (v *view) acceptQueue(o *outcome, full uint64) {
 // tcpMemory checks the limit that all sockets of TCP share.
 func tcpMemory(v *view) (o outcome) {
 	pressures, aborted := v.counted("TcpExt.TCPMemoryPressures"), v.counted("TcpExt.TCPAbortOnMemory")
+	v.fullReceivers(&o)
 	if pressures+aborted == 0 {
 		return o
 	}
@@ -336,7 +338,7 @@ func sentAgain(v *view) (o outcome) {
 	}
 	var tries []Remedy
 	if share >= muchAgain {
-		tries = slices.Concat(v.withoutTSO(), v.slowerBoards())
+		tries = slices.Concat(v.withoutHelp(), v.withoutTSO(), v.withoutChecksums(), v.slowerBoards())
 	}
 	if share >= moreAgain {
 		f.Severity = Warning
@@ -344,7 +346,7 @@ func sentAgain(v *view) (o outcome) {
 	}
 	f.Remedies = slices.Insert(f.Remedies, 1, tries...) // after the look at connections, which changes nothing
 	if share >= badCards && share < muchAgain {
-		f.Remedies = append(f.Remedies, v.withoutTSO()...)
+		f.Remedies = slices.Concat(f.Remedies, v.withoutHelp(), v.withoutTSO(), v.withoutChecksums())
 	}
 	o.add(f)
 	return o

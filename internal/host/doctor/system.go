@@ -12,6 +12,7 @@ func systemChecks() []Check {
 		{ID: "UNDO-1", Title: "a service may undo settings", Reads: []string{"services"}, Worst: Notice, needs: []need{noServices}, run: undoers},
 		{ID: "VER-1", Title: "files set keys that this kernel does not have", Reads: []string{"unknown_sysctls"}, Worst: Notice, run: unknownKeys},
 		{ID: "NAPI-1", Title: "receiving runs in kernel threads", Reads: []string{"interfaces.threaded_napi"}, Worst: Notice, needs: []need{(*view).noNICs}, run: eachNIC(threads)},
+		{ID: "LOG-1", Title: "the kernel logs single packets", Reads: []string{"sysctls"}, Worst: Warning, run: loggedPackets},
 		{ID: "COST-1", Title: "doctor itself was held up", Reads: []string{"seconds", "wished_seconds", "cost"}, Worst: Warning, needs: []need{noTimes}, run: starved},
 	}
 }

@@ -124,9 +124,16 @@ var further = map[string]func(b *box){
 	"EEE":        func(b *box) { b.s.Interfaces[0].EEE = &EEE{Enabled: true, Active: true} },
 	"deep sleep": func(b *box) { b.s.Host.IdleStates = []IdleState{{Name: "C6", ExitUsec: 133}} },
 	"services":   func(b *box) { b.s.Services = []string{"irqbalance", "tuned", "NetworkManager", "systemd-networkd"} },
-	"no GRO":     func(b *box) { b.s.Interfaces[0].Features["rx-gro"] = false },
-	"UDP hash":   func(b *box) { b.s.Interfaces[0].RSS.Hash["udp4"] = "sd" },
-	"i211":       func(b *box) { b.s.Interfaces[0].PCI.ID, b.s.Interfaces[0].Channels.MaxCombined = "8086:1539", 2 },
+	"logged": func(b *box) {
+		b.set("kernel.printk", "7").s.Log = []Message{{Text: "IPv4: martian source 192.0.2.7 from 127.0.0.2, on dev eth0", Count: 9000, LastHour: 9000}}
+	},
+	"stale clocks":  func(b *box) { b.stack("TcpExt.PAWSPassive", 900) },
+	"slow readers":  func(b *box) { b.stack("Tcp.InSegs", 90000).stack("TcpExt.TCPRcvCollapsed", 90000) },
+	"a translator":  func(b *box) { b.stack("Icmp6.OutPktTooBigs", 900) },
+	"IPsec's cache": func(b *box) { b.set("net.ipv4.xfrm4_gc_thresh", "1024").stack("Xfrm.OutBundleGenError", 90000) },
+	"no GRO":        func(b *box) { b.s.Interfaces[0].Features["rx-gro"] = false },
+	"UDP hash":      func(b *box) { b.s.Interfaces[0].RSS.Hash["udp4"] = "sd" },
+	"i211":          func(b *box) { b.s.Interfaces[0].PCI.ID, b.s.Interfaces[0].Channels.MaxCombined = "8086:1539", 2 },
 	"mitigations": func(b *box) {
 		b.s.Host.Mitigations = map[string]string{"spectre_v2": "Mitigation: Retpolines"}
 		b.core(0, 96, 2, 0)
