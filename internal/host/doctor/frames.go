@@ -82,6 +82,7 @@ func (v *view) receiveErrors(o *outcome, n *nic) {
 		Remedies: []Remedy{
 			{Command: "ethtool -m " + n.Name, Text: "where it has a transceiver: see the light that it receives; clean the fibre, or change fibre and transceiver"},
 			{Command: "ethtool --cable-test " + n.Name, Text: "where it has a socket for copper, and the driver can: the link goes down for a moment; change the cable, then try another port of the switch"},
+			{Text: "if no cable and no port makes a difference: newer firmware of the card and of the board (BIOS), which sets up clocks and power, then another card"},
 		},
 		Expect: "no damaged frames at all",
 	}

@@ -324,5 +324,25 @@ func (v *view) roomForConnections(limit int) []Remedy {
 		}
 		remedies = append(remedies, Remedy{Command: fmt.Sprintf("sysctl -w %s=%d", timeout, longEstablished), Text: text})
 	}
+	return append(remedies, v.shorterTimeouts()...)
+}
+
+// usualTimeouts are the kernel's own, of what is no open connection of TCP, in seconds.
+var usualTimeouts = []setting{
+	{"tcp_timeout_close_wait", 60}, {"tcp_timeout_fin_wait", 120}, {"tcp_timeout_time_wait", 120}, {"tcp_timeout_last_ack", 30}, {"tcp_timeout_syn_sent", 120}, {"tcp_timeout_syn_recv", 60},
+	{"udp_timeout", 30}, {"udp_timeout_stream", 120}, {"icmp_timeout", 30}, {"generic_timeout", 600},
+}
+
+// shorterTimeouts returns the commands that set timeouts back that somebody (kube-proxy, a guide) has set to several times
+// the kernel's own: they keep entries of connections that have ended, or of single datagrams.
+func (v *view) shorterTimeouts() (remedies []Remedy) {
+	const several = 4
+	for _, usual := range usualTimeouts {
+		name := "net.netfilter.nf_conntrack_" + usual.name
+		if now, known := v.number(name); known && now >= several*usual.value {
+			remedies = append(remedies, Remedy{Command: fmt.Sprintf("sysctl -w %s=%d", name, usual.value),
+				Text: fmt.Sprintf("the kernel's own figure; it is %s s now, and something has set it (kube-proxy: --conntrack-tcp-timeout-close-wait): set it there, too", units.Thousands(now))})
+		}
+	}
 	return remedies
 }

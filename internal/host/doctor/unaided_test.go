@@ -86,3 +86,25 @@ func TestFullReceiversExplain(t *testing.T) {
 		t.Errorf("%s: %s: %+v", r.Verdict.Check, r.Verdict.Sentence, r.Findings)
 	}
 }
+
+// TestTimeouts checks that timeouts of ended connections are named where tracking is full and they are several times the
+// kernel's own.
+func TestTimeouts(t *testing.T) {
+	const name = "net.netfilter.nf_conntrack_tcp_timeout_close_wait"
+	for value, want := range map[string]bool{"3600": true, "60": false, "239": false, "": false} {
+		b := two(4).tracked(900, 0, 0)
+		if value != "" {
+			b.set(name, value)
+		}
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := slices.ContainsFunc(r.Findings, func(f Finding) bool {
+			return f.Check == "CT-1" && slices.ContainsFunc(f.Remedies, func(m Remedy) bool { return m.Command == "sysctl -w "+name+"=60" })
+		})
+		if got != want {
+			t.Errorf("%q: %t: %+v", value, got, r.Findings)
+		}
+	}
+}
