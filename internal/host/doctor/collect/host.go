@@ -135,7 +135,7 @@ var wanted = []string{
 	"net/ipv4/ip_forward", "net/ipv4/conf/*/forwarding", "net/ipv4/conf/*/rp_filter",
 	"net/ipv6/conf/*/forwarding", "net/ipv6/conf/*/accept_ra",
 	"net/ipv4/neigh/default/gc_thresh*", "net/ipv6/neigh/default/gc_thresh*",
-	"net/netfilter/nf_conntrack_max", "net/netfilter/nf_conntrack_buckets", "net/netfilter/nf_conntrack_*timeout*",
+	"net/netfilter/nf_conntrack_max", "net/netfilter/nf_conntrack_buckets", "net/netfilter/nf_conntrack_*timeout*", "net/netfilter/nf_conntrack_tcp_be_liberal",
 	"net/ipv4/ipfrag_high_thresh", "net/ipv4/tcp_mem", "net/ipv4/tcp_max_orphans", "net/ipv4/tcp_max_syn_backlog", "net/ipv4/tcp_syncookies", "net/ipv4/tcp_rmem", "net/ipv4/tcp_tw_recycle",
 	"net/ipv4/xfrm4_gc_thresh", "net/ipv6/xfrm6_gc_thresh", "kernel/printk",
 	"net/core/rmem_max", "net/core/rmem_default", "net/core/somaxconn", "vm/min_free_kbytes", "net/ipv6/route/max_size", "net/bridge/bridge-nf-call-iptables",
