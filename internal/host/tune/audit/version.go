@@ -90,8 +90,15 @@ func (j *Auditor) unknownKey(key string) string {
 			return "a Linux key, which FreeBSD does not have" + nearest(j.counterpart(key))
 		}
 	}
-	if linuxForm.MatchString(key) {
+	switch {
+	case linuxForm.MatchString(key):
 		return "by its name a Linux key, which FreeBSD does not have"
+	case openbsdForm.MatchString(key):
+		return "an OpenBSD key, which FreeBSD does not have; if the file is OpenBSD's, its other values mean something else here, too"
+	case macForm.MatchString(key):
+		return "a key of macOS, which FreeBSD does not have"
+	case strings.HasPrefix(key, "net.inet.ip6."):
+		return "FreeBSD's keys of IPv6 begin with net.inet6"
 	}
 	return noRecord
 }
@@ -101,6 +108,8 @@ const noRecord = "weir has no record of it"
 // Keys with these prefixes belong to one system only.
 var (
 	freebsdForm = pattern.New(`^(net\.(inet6?|isr|link|pf|bpf|route|raw|local|iflib)|hw|machdep|security|kern|dev\.[a-z0-9_]+?\.[0-9]+)\.`)
+	openbsdForm = pattern.New(`^(?:net\.inet6?\.(?:icmp6?\.rediraccept|gre\.(?:allow|wccp)|(?:ipcomp|esp|ah|etherip|mobileip)\.(?:allow|enable)|ip6?\.(?:ifq\..*|mtudisc|mtudisctimeout|mforwarding|multipath|arpqueued)|tcp\.(?:ackonpush|rfc3390|sackholelimit|baddynamic))|net\.pipex\..*|kern\.(?:bufcachepercent|somaxconn|nosuidcoredump|splassert|watchdog\..*|maxclusters)|ddb\.panic|hw\.smt|machdep\.(?:allowaperture|lidaction|kbdreset))$`)
+	macForm     = pattern.New(`^(?:net\.inet\.tcp\.(?:win_scale_factor|autorcvbuf\w+|autosndbuf\w+|doauto\w+|sack|randomize_ports|v6mssdflt|local_slowstart_flightsize|mptcp_\w+)|kern\.sysv\..*|net\.link\.generic\.system\..*)$`)
 	linuxForm   = pattern.New(`^(net\.(ipv4|ipv6|core|netfilter|bridge|unix|mptcp|nf_conntrack_max)|kernel|fs)\b`)
 )
 
