@@ -82,14 +82,21 @@ func (j *Auditor) Check(l Line) Finding {
 		}
 		return f
 	}
+	if f, found := j.all(l); found {
+		return f
+	}
 	r := j.pick(l.Key)
+	if l.Blanks {
+		f.Verdict, f.Why = Unknown, "sysctl takes the line apart at the blanks around the equals sign, complains, and sets nothing: write "+l.Key+"="+l.Value
+		return f
+	}
 	if (r == nil || r.Pattern()) && tells.MatchString(l.Key) {
 		f.Verdict, f.Why = Elsewhere, "it tells something, and sets nothing"
 		return f
 	}
 	if r != nil {
 		f.Weir = r.Weir
-	} else if verdict, why, known := card(l); known && j.Target.Family() == linux {
+	} else if verdict, why, known := card(l); known && (j.Target.Family() == linux || strings.HasSuffix(l.Key, ".mtu")) {
 		f.Verdict, f.Why = verdict, why
 		return f
 	}
@@ -133,6 +140,23 @@ func (j *Auditor) Check(l Line) Finding {
 		f.Why = "It has no effect here: it belongs in loader.conf. " + f.Why
 	}
 	return f
+}
+
+// all judges a Linux key with a star in place of an interface: it sets those of all and default,
+// too. found is false if it harms neither.
+func (j *Auditor) all(l Line) (f Finding, found bool) {
+	if j.Target.Family() != linux || !strings.Contains(l.Key, ".*.") {
+		return f, false
+	}
+	for _, name := range []string{".all.", ".default."} {
+		one := l
+		one.Key = strings.Replace(l.Key, ".*.", name, 1)
+		if f = j.Check(one); f.Verdict.Harmful() {
+			f.Line = l
+			return f, true
+		}
+	}
+	return f, false
 }
 
 // ineffective judges a name that sets nothing in any version.
@@ -246,6 +270,9 @@ func ofDriver(name, key string) string {
 	return strings.Replace(name, "dev.igb.", "dev."+m[1]+".", 1)
 }
 
+// eitherForm is a part of a key where a shell's loop fills in 4 and 6.
+var eitherForm = pattern.New(`\bipv\$(?:\w+|\{\w+\})`)
+
 var driverForm = pattern.New(`^(?:hw|dev)\.([a-z0-9]+?)\.`)
 
 // bySize is the default of records whose value the system computes from its memory. No
@@ -310,7 +337,7 @@ func isAdvised(r *db.Record, value string) bool {
 // FreeBSD's. Records of other systems do not count for its files.
 func (j *Auditor) pick(key string) *db.Record {
 	var base *db.Record
-	for _, r := range j.DB.Match(key) {
+	for _, r := range j.DB.Match(eitherForm.ReplaceAllString(key, "ipv4")) {
 		switch {
 		case r.System == j.Target.Family():
 			return r

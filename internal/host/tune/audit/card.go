@@ -9,12 +9,14 @@ import (
 // The words of ethtool, and of files below /proc and /sys, that set a card or a core. A card's name may be filled
 // in by a shell or by Ansible.
 var (
-	ethtoolForm   = pattern.New(`^(#\s*|)(?:\$\s+)?(?:sudo )?(?:/\S*/)?ethtool\s+(-[A-Za-z]|--[a-z-]+)\s+(\$?\{?\{?\s?[\w.$-]+\s?\}?\}?)\s+([a-z0-9][\w -]*?)\s*(?:;.*|&&.*|\|\|.*|#.*)?$`)
-	queueForm     = pattern.New(`^(#\s*|)(?:sudo )?echo\s+["']?([^"'>|\s]+)["']?\s*(?:>|\|\s*(?:sudo )?tee)\s*/sys/class/net/([^/\s]+)/(?:queues/[rt]x-[^/\s]+/([rx]ps)_cpus|(threaded))$`)
+	ethtoolForm   = pattern.New(`^(#\s*|)(?:\$\s+)?(?:sudo )?(?:/\S*/)?ethtool\s+(-[A-Za-z]|--[a-z-]+)\s+(\$?\{?\{?\s?[\w.$-]+\s?\}?\}?)\s+([a-z0-9][\w .:/-]*?)\s*(?:;.*|&&.*|\|\|.*|#.*)?$`)
+	queueForm     = pattern.New(`^(#\s*|)(?:sudo )?echo\s+["']?([^"'>|\s]+)["']?\s*(?:>|\|\s*(?:sudo )?tee)\s*/sys/class/net/([^/\s]+)/(?:queues/[rt]x-[^/\s]+/(?:([rx]ps)_cpus|(rps_flow_cnt))|(threaded))$`)
 	affinityForm  = pattern.New(`^(#\s*|)(?:sudo )?echo\s+["']?([^"'>|\s]+)["']?\s*(?:>|\|\s*(?:sudo )?tee)\s*/proc/irq/([^/\s]+)/smp_affinity(?:_list)?$`)
 	hashsizeForm  = pattern.New(`^(#\s*|)(?:sudo )?echo\s+["']?([0-9]+)["']?\s*(?:>|\|\s*(?:sudo )?tee)\s*/sys/module/nf_conntrack/parameters/hashsize$`)
 	optionForm    = pattern.New(`^(#\s*|)options\s+nf_conntrack\s+(?:\S+\s+)*?hashsize=([0-9]+)\b.*$`)
 	governorForm  = pattern.New(`^(#\s*|)(?:sudo )?(?:cpupower\s+(?:-c\s+\S+\s+)?frequency-set\s+(?:-g|--governor)\s+(\w+)|echo\s+["']?(\w+)["']?\s*(?:>|\|\s*(?:sudo )?tee)\s*/sys/devices/system/cpu/cpu[^/\s]*/cpufreq/scaling_governor)$`)
+	mtuForm       = pattern.New(`^(#\s*|)(?:sudo )?(?:/\S*/)?(?:ip\s+link\s+set\s+(?:dev\s+)?(\S+)|ifconfig\s+(\S+))\s+(?:up\s+)?mtu\s+([0-9]+)(?:\s+up)?$`)
+	qdiscForm     = pattern.New(`^(#\s*|)(?:sudo )?(?:/\S*/)?tc\s+qdisc\s+(?:add|replace|change)\s+dev\s+(\S+)\s+(?:root|parent\s+\S+)\s+(?:handle\s+\S+\s+)?([a-z]\w*(?:\s+[^;&|#]*[^;&|#\s])?)\s*(?:#.*)?$`)
 	txqueuelength = pattern.New(`^(#\s*|)(?:sudo )?(?:/\S*/)?(?:ip\s+link\s+set\s+(?:dev\s+)?(\S+)|ifconfig\s+(\S+))\s+(?:txqueuelen|txqlen|qlen)\s+([0-9]+)$`)
 )
 
@@ -39,7 +41,7 @@ func readCard(text string) []Line {
 	}
 	one := func(key, value, mark string) []Line { return []Line{{Key: key, Value: value, Off: mark != ""}} }
 	if m := queueForm.FindStringSubmatch(text); m != nil {
-		return one("nic."+m[3]+"."+m[4]+m[5], m[2], m[1])
+		return one("nic."+m[3]+"."+m[4]+m[5]+m[6], m[2], m[1])
 	}
 	if m := affinityForm.FindStringSubmatch(text); m != nil {
 		return one("irq."+m[3]+".smp_affinity", m[2], m[1])
@@ -51,6 +53,12 @@ func readCard(text string) []Line {
 	}
 	if m := governorForm.FindStringSubmatch(text); m != nil {
 		return one("cpu.governor", m[2]+m[3], m[1])
+	}
+	if m := mtuForm.FindStringSubmatch(text); m != nil {
+		return one("nic."+m[2]+m[3]+".mtu", m[4], m[1])
+	}
+	if m := qdiscForm.FindStringSubmatch(text); m != nil {
+		return one("nic."+m[2]+".qdisc", strings.Join(strings.Fields(m[3]), " "), m[1])
 	}
 	if m := txqueuelength.FindStringSubmatch(text); m != nil {
 		return one("nic."+m[2]+m[3]+".txqueuelen", m[4], m[1])
@@ -70,6 +78,8 @@ func ethtoolLines(what, card string, words []string, off bool) (lines []Line) {
 	case "hash":
 		if len(words) == 3 && words[0] == "rx-flow-hash" {
 			add("hash-"+words[1], words[2])
+		} else if words[0] == "flow-type" && len(words) > 1 {
+			add("flow-rule", strings.Join(words[1:], " "))
 		}
 	case "features", "coalesce", "eee":
 		for i := 0; i+1 < len(words); i += 2 {
@@ -101,6 +111,11 @@ var cardSettings = map[string]struct{ on, off string }{
 	"tx-usecs":    {on: "How many microseconds the card waits before it reports packets as sent. It adds no delay to them."},
 	"tx-frames":   {on: "After how many sent packets the card reports them at the latest."},
 	"adaptive-tx": {on: "The driver chooses how long reports of sent packets wait, by the load.", off: "Reports of sent packets wait for a fixed time."},
+
+	"rps_flow_cnt": {on: "How many flows of a queue are handed to the core whose program reads them (RFS), with net.core.rps_sock_flow_entries. Forwarded packets have no such program: for them it does nothing."},
+	"flow-rule":    {on: "The card puts what fits the rule into a chosen queue, or drops it (action -1). What fits no rule is spread as before. Rules are gone after the next start."},
+	"mtu":          {on: "The largest packet of the interface. All hosts of its network need the same; where a router's interfaces differ, large packets are cut or answered with an error, which firewalls on the way must not drop. In XDP, some drivers refuse more than about 3,500 bytes."},
+	"qdisc":        {on: "The queueing discipline: what waits, and for how long, while the link is full. fq_codel, fq and cake keep the delay short. Packets that XDP forwards do not pass it."},
 
 	"txqueuelen": {on: "How many packets pfifo_fast, pfifo and the queue in front of a program's tun hold. fq_codel, fq and cake have limits of their own and do not look at it; long queues only add delay."},
 }

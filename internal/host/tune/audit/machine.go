@@ -80,6 +80,7 @@ const asShipped = "default"
 type task struct {
 	key  string
 	left int // lines until the key is forgotten
+	chef bool
 
 	value  int // line of the value that the task had, 0 if none
 	undone int // line of the value that the task's state takes back, 0 if none
@@ -99,6 +100,10 @@ var (
 	// Puppet's resources, on one line and on several.
 	resource    = pattern.New(`^sysctl(?:::\w+)?\s*\{\s*["'](` + dotted + `)["']\s*:\s*.*\bvalue\s*=>\s*["']?([^"',}]+?)["']?\s*[,}].*$`)
 	resourceKey = pattern.New(`^sysctl(?:::\w+)?\s*\{\s*["'](` + dotted + `)["']\s*:$`)
+
+	// Chef's resources.
+	chefKey   = pattern.New(`^sysctl(?:_param)?\s+["'](` + dotted + `)["']\s+do$`)
+	chefValue = pattern.New(`^value\s+["']?([^"'{}]+?)["']?$`)
 )
 
 // line returns the setting that a line completes. If the task says after it that the
@@ -117,14 +122,14 @@ func (t *task) line(n int, text string) (found []Line, understood bool) {
 	if strings.HasPrefix(text, "-") {
 		t.value, t.at = 0, 0
 	}
-	for _, form := range []*pattern.Pattern{taskKey, stateKey, resourceKey} {
+	for _, form := range []*pattern.Pattern{taskKey, stateKey, resourceKey, chefKey} {
 		if m := form.FindStringSubmatch(text); m != nil && isKey(m[1]) {
 			if form == taskKey && t.at > 0 && n-t.at <= linesOfTask {
 				found = []Line{{Key: m[1], Value: t.before, Line: n}}
 				*t = task{value: n, taken: t.at}
 				return found, true
 			}
-			*t = task{key: m[1], left: linesOfTask}
+			*t = task{key: m[1], left: linesOfTask, chef: form == chefKey}
 			return nil, true
 		}
 	}
@@ -138,7 +143,11 @@ func (t *task) line(n int, text string) (found []Line, understood bool) {
 		}
 		return nil, false
 	}
-	if m := taskValue.FindStringSubmatch(text); m != nil {
+	form := taskValue
+	if t.chef {
+		form = chefValue
+	}
+	if m := form.FindStringSubmatch(text); m != nil {
 		found = []Line{{Key: t.key, Value: m[1], Line: n}}
 		*t = task{value: n}
 		return found, true
@@ -154,4 +163,7 @@ const linesOfTask = 4
 
 // isKey reports whether a word in a task is a kernel's key: tasks also have names with
 // dots.
-func isKey(word string) bool { return systemForm.MatchString(word) }
+func isKey(word string) bool { return systemForm.MatchString(plainKey(word)) }
+
+// plainKey returns a key with dots. It may be a file's name below /proc/sys.
+func plainKey(word string) string { return db.Dotted(strings.TrimPrefix(word, "/proc/sys/")) }

@@ -21,6 +21,7 @@ type Line struct {
 	Off   bool   `json:"off"` // it is commented out
 
 	Quoted bool `json:"quoted,omitempty"` // a sentence names it
+	Blanks bool `json:"blanks,omitempty"` // a command has blanks around its equals sign: it sets nothing
 }
 
 // A Passed is a line that says something, but nothing that the reader understands.
@@ -55,13 +56,13 @@ func Read(r io.Reader, file string, known func(key string) bool) (lines []Line, 
 		}
 		return lines, unread(text, lines, given, nil, used, file), nil
 	}
-	d := document{file: file, known: known, rows: tableRows(text)}
+	d := document{file: file, known: known, rows: tableRows(text), loops: loops{}}
 	for _, t := range readTrees(text, file) {
 		lines = append(lines, t.lines...)
 		maps.Copy(used, t.used)
 		maps.Copy(given, t.passed)
 	}
-	silent := map[int]bool{}
+	silent, marked := map[int]bool{}, isProgram(text, file)
 	for n := 1; n <= len(text); n++ {
 		line := strings.TrimSpace(strings.ReplaceAll(text[n-1], "\u00a0", " ")) // pages have no-break spaces
 		if used[n] {
@@ -80,6 +81,7 @@ func Read(r io.Reader, file string, known func(key string) bool) (lines []Line, 
 			if l.Line == 0 {
 				l.Line = n
 			}
+			l.Off = l.Off || marked && strings.HasPrefix(line, "#")
 			lines = append(lines, l)
 		}
 		given[n] = len(found) == 0 && !understood && !isSilent(line)
@@ -138,6 +140,7 @@ type document struct {
 
 	rows    map[int]bool // lines that are a table's row without a bar in front
 	columns columns      // of the table that the line is in
+	loops   loops        // of a shell
 	page    page         // of HTML
 	xml     xmlEntry     // of config.xml
 	task    task         // of Ansible and Salt
@@ -156,6 +159,7 @@ func (d *document) line(n int, text string) (found []Line, understood bool) {
 		return d.columns.row(n, cells, d.known)
 	}
 	d.columns = columns{}
+	text = d.loops.plain(text)
 	if found, understood := d.task.line(n, text); understood {
 		// A heading in prose has the form of a Salt state: a setting after it is one.
 		if len(found) == 0 && d.task.undone == 0 {
@@ -201,7 +205,14 @@ func readLine(text, file string, known func(key string) bool) []Line {
 		if !strings.Contains(key, ".") && (m[3] != "" || strings.HasPrefix(text, "# ") || !isName(key) && !known(key) && !isConfiguration(file)) {
 			return nil
 		}
-		return []Line{{Key: key, Value: strings.Trim(m[4], `"'`), Off: m[1] != ""}}
+		value := strings.TrimSuffix(m[4], ";") // Nix's
+		if value == "{" || value == "[" {
+			return nil
+		}
+		return []Line{{Key: key, Value: strings.Trim(value, `"'`), Off: m[1] != ""}}
+	}
+	if m := pathForm.FindStringSubmatch(text); m != nil {
+		return []Line{{Key: db.Dotted(m[1]), Value: m[2]}}
 	}
 	if lines := readCommand(text, file); lines != nil {
 		return lines
@@ -218,8 +229,8 @@ func readLine(text, file string, known func(key string) bool) []Line {
 	if m := toldForm.FindStringSubmatch(text); m != nil && tells.MatchString(m[1]) {
 		return []Line{{Key: m[1], Value: m[2]}}
 	}
-	if m := nixForm.FindStringSubmatch(text); m != nil {
-		return []Line{{Key: m[1], Value: strings.Trim(m[2], `"`)}}
+	if lines := readLanguage(text); lines != nil {
+		return lines
 	}
 	if strings.HasPrefix(text, "#") || strings.HasPrefix(text, ";") {
 		return nil
@@ -259,8 +270,12 @@ var (
 	// rowForm is several settings in one line, with nothing else.
 	rowForm = pattern.New(`^` + dotted + `=\S+(?:\s+` + dotted + `=\S+)+$`)
 
-	// nixForm is a setting in Nix's language.
-	nixForm = pattern.New(`^(?:boot\.kernel\.sysctl\.)?"(` + dotted + `)"\s*=\s*(?:lib\.mk\w+ )?("[^"]*"|[^\s;]+)\s*;`)
+	// blanksForm is a command that sysctl(8) takes apart at the blanks around its equals sign: it then sets
+	// nothing.
+	blanksForm = pattern.New(`^(#|\$|[^\s=]*[@:][^\s=]*\s?[#$%>]|)\s*(?:sudo |doas )?(?:/\S*/)?sysctl(?: -[a-zA-Z]+)* +([A-Za-z_][\w-]*(?:[./][\w%${}*-]+)+)(?: +=| *= +)\s*("[^"]*"|'[^']*'|[^\s"'#;]+(?: [0-9]+)*)\s*(?:#.*)?$`)
+
+	// pathForm is a setting by its file below /proc/sys, in a list of files and their contents.
+	pathForm = pattern.New(`^/proc/sys/([A-Za-z0-9_./*-]+)\s*[:=]\s*["']?([^"'\s]+(?: [^"'\s]+)*)["']?,?$`)
 
 	// callForm is a setting in a script's language: sysctl("KEY", VALUE) in Lua and
 	// others, a resource of Puppet's in one line. A comment mark in front turns it off.
@@ -279,7 +294,7 @@ var (
 )
 
 // pair is a word like key=value, or in quotes. The shell may fill in a part of the key.
-const pair = `"[A-Za-z_][\w.%/${}*-]*=[^"]*"|'[A-Za-z_][\w.%/*-]*=[^']*'|[A-Za-z_][\w.%/-]*=(?:"[^"]*"|'[^']*'|[^\s"'#;]+)`
+const pair = `"[A-Za-z_][\w.%/${}*-]*=[^"]*"|'[A-Za-z_][\w.%/*-]*=[^']*'|[A-Za-z_][\w.%/${}*-]*=(?:"[^"]*"|'[^']*'|[^\s"'#;]+)`
 
 // pairs returns the settings of words like key=value.
 func pairs(text string, off bool) []Line {
@@ -300,6 +315,9 @@ func readCommand(text, file string) []Line {
 			lines = append(lines, next)
 		}
 		return lines
+	}
+	if m := blanksForm.FindStringSubmatch(text); m != nil {
+		return []Line{{Key: db.Dotted(m[2]), Value: strings.Trim(m[3], `"'`), Off: m[1] == "#" && isConfiguration(file), Blanks: true}}
 	}
 	if m := procForm.FindStringSubmatch(text); m != nil {
 		return []Line{{Key: db.Dotted(m[3]), Value: m[2], Off: m[1] == "#" && isConfiguration(file)}}

@@ -45,6 +45,8 @@ func (c *columns) row(_ int, cells []string, known func(key string) bool) (found
 	case others != nil:
 		*c = columns{skip: others}
 		return nil, true
+	case at < 0 && inCell(cells) != nil:
+		return inCell(cells), false
 	case at < 0:
 		return readLine(strings.Join(cells, " "), "", known), false
 	}
@@ -59,6 +61,16 @@ func (c *columns) row(_ int, cells []string, known func(key string) bool) (found
 		return nil, false
 	}
 	return pairUp(keysOf(cells[at], known), cells[value]), false
+}
+
+// inCell returns the setting that one of a row's cells holds whole, as key = value.
+func inCell(cells []string) []Line {
+	for _, cell := range cells {
+		if m := settingForm.FindStringSubmatch(plainCell(cell)); m != nil && m[1] == "" && m[4] != "" && isKey(m[2]) {
+			return []Line{{Key: plainKey(m[2]), Value: strings.Trim(m[4], `"'`)}}
+		}
+	}
+	return nil
 }
 
 // pairUp returns a row's settings. If the value's cell has a line for each key, they belong
@@ -89,7 +101,7 @@ var (
 func keysOf(cell string, known func(key string) bool) (keys []string) {
 	text := remarkForm.ReplaceAllString(breakForm.ReplaceAllString(linkForm.ReplaceAllString(cell, "$1"), " "), "")
 	for _, word := range strings.FieldsFunc(text, func(c rune) bool { return c == ' ' || c == ',' || c == '`' }) {
-		key := plainCell(word)
+		key := plainKey(plainCell(word))
 		if key == "" {
 			continue
 		}

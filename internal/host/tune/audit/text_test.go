@@ -68,3 +68,32 @@ func TestCalls(t *testing.T) {
 		}
 	}
 }
+
+// TestComments checks that a command behind the comment mark of a program is off, and that one
+// behind root's prompt in a page is not.
+func TestComments(t *testing.T) {
+	for _, c := range []struct {
+		file, text string
+		off        bool
+	}{
+		{"tune.sh", "# sudo sysctl -w net.ipv4.tcp_fack=1\n", true},
+		{"rc.local", "#!/bin/sh\n#echo 1 > /proc/sys/net/ipv4/tcp_fack\n", true},
+		{"router.nix", "# \"net.ipv4.tcp_fack\" = true;\n", true},
+		{"page.md", "# sysctl -w net.ipv4.tcp_fack=1\n", false},
+	} {
+		lines, _, err := audit.Read(strings.NewReader(c.text), c.file, func(string) bool { return true })
+		if err != nil || len(lines) != 1 || lines[0].Off != c.off || lines[0].Value != "1" {
+			t.Errorf("%s: %+v, %v; want one line, off: %v", c.file, lines, err, c.off)
+		}
+	}
+}
+
+// TestNoSettings checks that what opens a list in Nix's language, or leaves a value to the kernel, is no setting.
+func TestNoSettings(t *testing.T) {
+	for _, text := range []string{"boot.kernel.sysctl = {\n", "\"net.ipv4.tcp_fack\" = null;\n"} {
+		lines, _, err := audit.Read(strings.NewReader(text), "router.nix", func(string) bool { return true })
+		if err != nil || len(lines) > 0 {
+			t.Errorf("%q: %+v, %v; want no line", text, lines, err)
+		}
+	}
+}

@@ -8,7 +8,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"weir/internal/host/tune/db"
 	"weir/internal/pattern"
 )
 
@@ -23,6 +22,7 @@ type tree struct {
 	passed map[int]bool        // lines that name a setting that cannot be read
 	vars   variables           // in force where the walk is
 	taken  map[*yaml.Node]bool // keys of settings that were found: a loop may go over them again
+	within bool                // below a member whose name says that it has sysctls
 }
 
 // readTree reads a text as YAML. found is false if it is none, or if its structure has no
@@ -112,8 +112,13 @@ func (t *tree) mapping(n *yaml.Node) (found bool) {
 			}
 		case args != nil && t.entry(value, args, nil), isKey(key.Value) && t.keyed(key, value):
 			one = true
+		case t.within && topForm.MatchString(key.Value) && value.Kind == yaml.MappingNode:
+			one = t.nested(key.Value, value)
 		default:
+			within := t.within
+			t.within = within || strings.Contains(strings.ToLower(key.Value), "sysctl")
 			one = t.walk(value)
+			t.within = within
 		}
 		if one {
 			t.use(key)
@@ -131,10 +136,47 @@ func (t *tree) mapping(n *yaml.Node) (found bool) {
 			t.use(n.Content[i])
 		}
 	}
-	if name := nameOf(members); name != nil && !found && isKey(db.Dotted(name.Value)) {
+	if name := nameOf(members); name != nil && !found && isKey(name.Value) {
 		t.pass(name)
 	}
 	return found
+}
+
+// topForm is the first word of a Linux key, where maps below maps spell it.
+var topForm = pattern.New(`^(?:net|kernel|vm|fs|dev)$`)
+
+// nested adds the settings of maps below maps: net, core and rmem_max for net.core.rmem_max.
+func (t *tree) nested(before string, n *yaml.Node) (found bool) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		name := &yaml.Node{Kind: yaml.ScalarNode, Value: before + "." + key.Value, Line: key.Line}
+		switch {
+		case value.Kind == yaml.MappingNode:
+			if !t.nested(name.Value, value) {
+				continue
+			}
+		case t.scalarOf(value) == nil || !isKey(name.Value):
+			t.pass(name)
+			continue
+		default:
+			t.add(name, t.scalarOf(value).Value, key.Line)
+			t.use(value)
+		}
+		t.use(key)
+		found = true
+	}
+	return found
+}
+
+// number returns what Ansible, and NixOS, write for a switch.
+func number(value string) string {
+	switch strings.ToLower(value) {
+	case "true", "yes", "on":
+		return "1"
+	case "false", "no", "off":
+		return "0"
+	}
+	return value
 }
 
 // members are a map's, or those of Salt's list of maps.
@@ -228,7 +270,7 @@ func (t *tree) entry(n *yaml.Node, m members, named *yaml.Node) bool {
 	if name == nil {
 		name = named
 	}
-	if name == nil || value == nil || !isKey(db.Dotted(name.Value)) {
+	if name == nil || value == nil || !isKey(name.Value) {
 		return false
 	}
 	set := t.scalarOf(value)
@@ -281,7 +323,7 @@ func (t *tree) loop(items *yaml.Node, args members) (found bool) {
 	}
 	each := func(item *yaml.Node, m members) {
 		key, set := t.filledIn(name.Value, item, m), t.filledIn(value.Value, item, m)
-		if key == nil || set == nil || !isKey(db.Dotted(key.Value)) || isAbsent(m) {
+		if key == nil || set == nil || !isKey(key.Value) || isAbsent(m) {
 			t.give(item)
 			return
 		}
@@ -327,12 +369,15 @@ func (t *tree) scalar(n *yaml.Node) (found bool) {
 		if m := lineArgument.FindStringSubmatch(text); m != nil {
 			text = strings.Trim(m[1], `"'`)
 		}
+		for inner := unwrapped(text); inner != text; inner = unwrapped(text) {
+			text = inner
+		}
 		lines := readCommand(text, t.file)
 		if lines == nil {
 			lines = readCard(text)
 		}
-		if m := settingForm.FindStringSubmatch(text); m != nil && isKey(db.Dotted(m[2])) {
-			lines = []Line{{Key: db.Dotted(m[2]), Value: strings.Trim(m[4], `"'`), Off: m[1] != ""}}
+		if m := settingForm.FindStringSubmatch(text); m != nil && isKey(m[2]) {
+			lines = []Line{{Key: plainKey(m[2]), Value: strings.Trim(m[4], `"'`), Off: m[1] != ""}}
 		}
 		for _, l := range lines {
 			l.File, l.Line = t.file, t.first+at+i
@@ -347,7 +392,7 @@ func (t *tree) scalar(n *yaml.Node) (found bool) {
 // add adds a setting, unless it is there already.
 func (t *tree) add(key *yaml.Node, value string, line int) {
 	if !t.taken[key] {
-		t.lines = append(t.lines, Line{File: t.file, Line: t.first + line, Key: db.Dotted(key.Value), Value: value})
+		t.lines = append(t.lines, Line{File: t.file, Line: t.first + line, Key: plainKey(key.Value), Value: number(value)})
 	}
 	t.taken[key] = true
 }

@@ -158,6 +158,7 @@ func (d *DB) matchOption(key string) []*Record {
 // matches a key. In a pattern, * matches any characters. A pattern without dots matches
 // names without dots only: hw.bce.tso_enable is no service.
 func (d *DB) matchPattern(key string) []*Record {
+	key = strings.ReplaceAll(key, "/", "_") // of an interface like eth0.100
 	longest := map[string]*Record{}
 	for _, r := range d.Records {
 		if !r.Pattern() {
