@@ -137,7 +137,10 @@ func (a *across) buffers() {
 	for _, key := range []string{"net.inet.tcp.recvbuf_max", "net.inet.tcp.sendbuf_max", "net.inet.tcp.recvspace", "net.inet.tcp.sendspace"} {
 		n, l, set := a.number(key)
 		if need := n * overheadNumerator / overheadDenominator; set && known && need > limit {
-			a.note(l, true, "%s=%d needs kern.ipc.maxsockbuf of at least %d (9/8 of it), which is %d: the kernel refuses such a buffer", key, n, need, limit)
+			own, _ := a.byItself(key)
+			ownLimit, _ := a.byItself("kern.ipc.maxsockbuf")
+			harmful := n != own || limit != ownLimit // FreeBSD's own values do not fit either
+			a.note(l, harmful, "%s=%d needs kern.ipc.maxsockbuf of at least %d (9/8 of it), which is %d: the kernel refuses such a buffer", key, n, need, limit)
 		}
 	}
 	for _, way := range []string{"recv", "send"} {

@@ -503,6 +503,17 @@ func TestAcross(t *testing.T) {
 	}
 }
 
+// TestOwnValues checks that FreeBSD's own values, which do not fit each other, are no fault of a file's.
+func TestOwnValues(t *testing.T) {
+	j := judge(t, "freebsd-14")
+	for value, harmful := range map[string]bool{"2097152": false, "2097153": true} {
+		notes := j.Across([]audit.Line{{File: "f", Line: 1, Key: "net.inet.tcp.recvbuf_max", Value: value}})
+		if len(notes) != 1 || notes[0].Harmful != harmful {
+			t.Errorf("%s: %+v, want one note, harmful: %v", value, notes, harmful)
+		}
+	}
+}
+
 // TestAcrossFiles checks that a later file may override an earlier one, and that notes have
 // a fixed order.
 func TestAcrossFiles(t *testing.T) {

@@ -111,7 +111,7 @@ func (j *Auditor) Check(l Line) Finding {
 		}
 		return f
 	case r.Inert:
-		f.Verdict, f.Detail, f.Why = ineffective(r)
+		f.Verdict, f.Detail, f.Why = ineffective(r, l.Key)
 		return f
 	case j.NoVersion():
 		f.Verdict, f.Why = j.anyVersion(r, l)
@@ -160,9 +160,9 @@ func (j *Auditor) all(l Line) (f Finding, found bool) {
 }
 
 // ineffective judges a name that sets nothing in any version.
-func ineffective(r *db.Record) (verdict Verdict, heir, why string) {
+func ineffective(r *db.Record, key string) (verdict Verdict, newName, why string) {
 	if r.Renamed != "" {
-		return Renamed, r.Renamed, r.Reason
+		return Renamed, heir(r, key), r.Reason
 	}
 	return Unknown, "", r.Reason
 }

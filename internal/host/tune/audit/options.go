@@ -95,7 +95,7 @@ var addressWords = map[string]int{
 	"mtu": 1, "metric": 1, "fib": 1, "tunnelfib": 1, "name": 1, "group": 1, "-group": 1, "description": 1, "descr": 1,
 	"ether": 1, "lladdr": 1, "link": 1, "media": 1, "mediaopt": 1, "-mediaopt": 1, "mode": 1, "instance": 1,
 	"vlan": 1, "vlandev": 1, "vlanproto": 1, "vlanpcp": 1, "laggproto": 1, "laggport": 1, "lagghash": 1, "lacp_fast_timeout": 0,
-	"-lacp_fast_timeout": 0, "addm": 1, "deletem": 1, "stp": 1, "-stp": 1, "edge": 1, "private": 1, "maxaddr": 1, "tunnel": 2,
+	"-lacp_fast_timeout": 0, "addm": 1, "deletem": 1, "stp": 1, "-stp": 1, "edge": 1, "private": 1, "maxaddr": 1, "tunnel": 2, "powersave": 0, "-powersave": 0, "regdomain": 1, "authmode": 1, "channel": 1, "txpower": 1,
 	"vhid": 1, "advbase": 1, "advskew": 1, "pass": 1, "state": 1, "peer": 1, "ssid": 1, "country": 1, "wlandev": 1,
 	"vxlanid": 1, "vxlanlocal": 1, "vxlanremote": 1, "vxlangroup": 1, "vxlandev": 1, "vxlanport": 1,
 }

@@ -141,6 +141,7 @@ type document struct {
 	rows    map[int]bool // lines that are a table's row without a bar in front
 	columns columns      // of the table that the line is in
 	loops   loops        // of a shell
+	profile profile      // of tuned
 	page    page         // of HTML
 	xml     xmlEntry     // of config.xml
 	task    task         // of Ansible and Salt
@@ -159,6 +160,9 @@ func (d *document) line(n int, text string) (found []Line, understood bool) {
 		return d.columns.row(n, cells, d.known)
 	}
 	d.columns = columns{}
+	if found := d.profile.line(text); found != nil {
+		return found, true
+	}
 	text = d.loops.plain(text)
 	if found, understood := d.task.line(n, text); understood {
 		// A heading in prose has the form of a Salt state: a setting after it is one.
@@ -274,6 +278,9 @@ var (
 	// nothing.
 	blanksForm = pattern.New(`^(#|\$|[^\s=]*[@:][^\s=]*\s?[#$%>]|)\s*(?:sudo |doas )?(?:/\S*/)?sysctl(?: -[a-zA-Z]+)* +([A-Za-z_][\w-]*(?:[./][\w%${}*-]+)+)(?: +=| *= +)\s*("[^"]*"|'[^']*'|[^\s"'#;]+(?: [0-9]+)*)\s*(?:#.*)?$`)
 
+	// vyosForm is a line of VyOS's configuration.
+	vyosForm = pattern.New(`^set system sysctl(?: parameter| custom| all)? '?(` + dotted + `)'? value ["']?([^"'<>]+?)["']?$`)
+
 	// pathForm is a setting by its file below /proc/sys, in a list of files and their contents.
 	pathForm = pattern.New(`^/proc/sys/([A-Za-z0-9_./*-]+)\s*[:=]\s*["']?([^"'\s]+(?: [^"'\s]+)*)["']?,?$`)
 
@@ -294,14 +301,14 @@ var (
 )
 
 // pair is a word like key=value, or in quotes. The shell may fill in a part of the key.
-const pair = `"[A-Za-z_][\w.%/${}*-]*=[^"]*"|'[A-Za-z_][\w.%/*-]*=[^']*'|[A-Za-z_][\w.%/${}*-]*=(?:"[^"]*"|'[^']*'|[^\s"'#;]+)`
+const pair = `"[A-Za-z_][\w.%/${}*-]*=[^"]*"|'[A-Za-z_][\w.%/*-]*=[^']*'|[A-Za-z_][\w.%/${}*-]*\+?=(?:"[^"]*"|'[^']*'|[^\s"'#;]+)`
 
 // pairs returns the settings of words like key=value.
 func pairs(text string, off bool) []Line {
 	var lines []Line
 	for _, word := range pairForm.FindAllString(text, -1) {
 		key, value, _ := strings.Cut(strings.Trim(word, `"'`), "=")
-		lines = append(lines, Line{Key: db.Dotted(key), Value: strings.Trim(value, `"'`), Off: off})
+		lines = append(lines, Line{Key: db.Dotted(strings.TrimSuffix(key, "+")), Value: strings.Trim(value, `"'`), Off: off})
 	}
 	return lines
 }
@@ -318,6 +325,9 @@ func readCommand(text, file string) []Line {
 	}
 	if m := blanksForm.FindStringSubmatch(text); m != nil {
 		return []Line{{Key: db.Dotted(m[2]), Value: strings.Trim(m[3], `"'`), Off: m[1] == "#" && isConfiguration(file), Blanks: true}}
+	}
+	if m := vyosForm.FindStringSubmatch(text); m != nil {
+		return []Line{{Key: m[1], Value: m[2]}}
 	}
 	if m := procForm.FindStringSubmatch(text); m != nil {
 		return []Line{{Key: db.Dotted(m[3]), Value: m[2], Off: m[1] == "#" && isConfiguration(file)}}

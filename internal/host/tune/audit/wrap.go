@@ -19,7 +19,12 @@ var wrappers = []struct {
 	{pattern.New(`^(?:/\S*/)?(?:ba|da)?sh -c '([^']*)'$`), "$1"},
 	{pattern.New(`^(?:/\S*/)?(?:ba|da)?sh -c "([^"]*)"$`), "$1"},
 	{pattern.New(`^(.*\S)\s*>\s*/dev/null(?:\s+2>&1)?(?:\s*\|\|\s*(?:true|:))?$`), "$1"},
-	{pattern.New(`^(.*\S)\s*\|\|\s*(?:true|:)$`), "$1"},
+	{pattern.New(`^(.*\S)\s*\|\|\s*(?:true|:|\{)$`), "$1"},
+	{pattern.New(`^(?:sudo )?(?:/\S*/)?ip\s+netns\s+exec\s+\S+\s+(\S.*)$`), "$1"},
+	{pattern.New(`^[\w.]+\("([^"]*)"\)[;,]?$`), "$1"}, // of programs that run a command
+	{pattern.New(`^[\w.]+\('([^']*)'\)[;,]?$`), "$1"},
+	{pattern.New(`^"([^"]*)",?$`), "$1"}, // a list's
+	{pattern.New(`^'([^']*)',?$`), "$1"},
 	{pattern.New(`^((?:sudo )?)printf\s+'([^'%]*)\\n'(.*)$`), "${1}echo '$2'$3"},
 	{pattern.New(`^((?:sudo )?)printf\s+"([^"%]*)\\n"(.*)$`), `${1}echo "$2"$3`},
 	{pattern.New("^(?:[*•-]\\s+)?[`*]+(" + unstarred + ")[`*]+(\\s*[=:]\\s*)`?([^`\\s]+)`?$"), "$1$2$3"},
