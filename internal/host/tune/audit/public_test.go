@@ -24,7 +24,7 @@ type publication struct {
 // verdict that they deserve. forms.yaml has files of our own, in forms that the reader did
 // not know when they were written. later.yaml, third.yaml, fourth.yaml and fifth.yaml were chosen after the checks were written.
 func TestPublic(t *testing.T) {
-	for name, least := range map[string]int{"public": 114, "forms": 49, "later": 144, "third": 159, "fourth": 20, "fifth": 108} {
+	for name, least := range map[string]int{"public": 114, "forms": 49, "later": 144, "third": 159, "fourth": 20, "fifth": 114} {
 		t.Run(name, func(t *testing.T) { judgeAll(t, "testdata/"+name+".yaml", least) })
 	}
 }

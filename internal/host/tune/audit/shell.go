@@ -54,11 +54,12 @@ const filledKey = `[A-Za-z_][\w-]*(?:\.(?:[\w%*-]|\$\{[^}]*\})+)+`
 
 var (
 	// Settings in Nix's language, and in those that look like it.
-	nixForm  = pattern.New(`^(#?)\s*(?:boot\.kernel\.sysctl\.)?"(` + filledKey + `)"\s*=\s*(?:(?:lib\.)?mk\w+ )?("[^"]*"|[^\s;{]+)\s*;?\s*(?:#.*)?$`)
+	nixForm  = pattern.New(`^(#?)\s*(?:boot\.kernel\.sysctl\.)?"(` + filledKey + `)"\s*=\s*(?:(?:lib\.)?mk\w+ )?("[^"]*"|[^\s;{>][^\s;{]*)\s*;?\s*(?:#.*)?$`)
 	nixInner = pattern.New(`"(` + filledKey + `)"\s*=\s*(?:(?:lib\.)?mk\w+ )?("[^"]*"|[^\s;{]+)\s*;`)
 
 	// Chef's attributes, and several of Puppet's resources in one.
 	attributeForm = pattern.New(`^(#?)\s*(?:node\.)?(?:default|override|normal|set|force_\w+)(?:\.\w+)?((?:\[(?::\w+|"[^"]+"|'[^']+')\])+)\s*=\s*["']?([^"']*?)["']?$`)
+	hashForm      = pattern.New(`^["'](` + dotted + `)["']\s*=>\s*["']?([^"'{},]+?)["']?,?$`) // of Perl, Ruby and PHP
 	bracketForm   = pattern.New(`\[[:"']([^"'\]]+)`)
 	puppetForm    = pattern.New(`["'](` + dotted + `)["']\s*(?::|=>\s*\{)\s*(?:ensure\s*=>\s*[^,]+,\s*)?value\s*=>\s*["']?([^"',;}]+?)["']?\s*[,;}]`)
 )
@@ -77,6 +78,9 @@ func readLanguage(text string) (lines []Line) {
 		if isKey(m[1]) {
 			lines = append(lines, Line{Key: m[1], Value: m[2], Off: strings.HasPrefix(text, "#")})
 		}
+	}
+	if m := hashForm.FindStringSubmatch(text); m != nil && isKey(m[1]) {
+		return []Line{{Key: m[1], Value: m[2]}}
 	}
 	m := attributeForm.FindStringSubmatch(text)
 	if m == nil {

@@ -23,7 +23,7 @@ var wrappers = []struct {
 	{pattern.New(`^(?:sudo )?(?:/\S*/)?ip\s+netns\s+exec\s+\S+\s+(\S.*)$`), "$1"},
 	{pattern.New(`^[\w.]+\("([^"]*)"\)[;,]?$`), "$1"}, // of programs that run a command
 	{pattern.New(`^[\w.]+\('([^']*)'\)[;,]?$`), "$1"},
-	{pattern.New(`^"([^"]*)",?$`), "$1"}, // a list's
+	{pattern.New(`^f?"([^"]*)",?$`), "$1"}, // a list's
 	{pattern.New(`^'([^']*)',?$`), "$1"},
 	{pattern.New(`^((?:sudo )?)printf\s+'([^'%]*)\\n'(.*)$`), "${1}echo '$2'$3"},
 	{pattern.New(`^((?:sudo )?)printf\s+"([^"%]*)\\n"(.*)$`), `${1}echo "$2"$3`},
