@@ -26,7 +26,7 @@ type Note struct {
 func (j *Auditor) Across(lines []Line) []Note {
 	a := across{auditor: j, last: map[string]Line{}}
 	for _, l := range lines {
-		if !l.Off && !l.Quoted {
+		if !l.Off && !l.Quoted && !l.Blanks {
 			a.duplicate(l)
 			a.last[l.Key] = l
 		}

@@ -484,6 +484,7 @@ func TestAcross(t *testing.T) {
 		{"linux", "net.netfilter.nf_conntrack_max=2000000\nnet.netfilter.nf_conntrack_buckets=16384\n", []string{"lists of 122"}},
 		{"linux", "net.ipv4.conf.all.rp_filter=1\nnet.ipv4.conf.eth0.rp_filter=0\n", []string{"has no effect: the larger of it and of all counts, which line 1 sets to 1"}},
 		{"linux", "net.ipv4.conf.all.rp_filter=1\nnet.ipv4.conf.eth0.rp_filter=2\n", nil},
+		{"linux", "net.core.somaxconn=2\nsysctl -w net.core.somaxconn = 1\n", nil}, // sets nothing
 	} {
 		j := judge(t, c.target)
 		lines, _, err := audit.Read(strings.NewReader(c.text), "f", j.Known)
