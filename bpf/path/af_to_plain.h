@@ -100,7 +100,7 @@ __noinline int family_plain(hook_ctx *ctx, struct packet *p, __u32 number)
 	    headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)) || !family_is_summed(p, &h))
 		return -1;
 	p->scrub = 0;
-	family_fields(&w, p, family_tos(p, &h), p->length - family_before(p), p->length);
+	family_fields(&w, p, family_tos(p, &h), p->length - family_before(p), p->length + more);
 	w.fragmented = 0; /* known; for the verifier */
 	if (hook_grow(ctx, more + (int)sizeof(struct ethhdr) + n->encap.length - (int)p->l3_offset))
 		return -1;

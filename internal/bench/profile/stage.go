@@ -50,7 +50,7 @@ var byFile = map[string]string{
 	"lookup.h": LookUp, "touch.h": LookUp, "nat_port.h": LookUp, "tuple.h": LookUp, "state.h": LookUp, "hint.h": LookUp, "bound.h": LookUp, "extra.h": LookUp, "prefetch.h": LookUp, "prefetch_map.h": LookUp,
 	"track.h": Track, "limit.h": Track, "source.h": Track, "count.h": Counters, "csum.h": NAT,
 	"queue_packet.h": Queues, "queue_trip.h": Queues, "admit.h": Queues, "queue.h": Queues,
-	"rewrite.h": Redirect, "stateless.h": Miss, "output.h": Redirect, "gateway.h": Redirect, "policy.h": Redirect, "handoff.h": Redirect, "nexthop.h": Redirect, "encap.h": Redirect, "xdp.h": Redirect, "qos.h": Redirect, "scrub.h": Redirect, "scrub_header.h": Redirect, "state_scrub.h": Redirect,
+	"rewrite.h": Redirect, "stateless.h": Miss, "output.h": Redirect, "af_to_plain.h": Redirect, "family.h": Redirect, "gateway.h": Redirect, "policy.h": Redirect, "handoff.h": Redirect, "nexthop.h": Redirect, "encap.h": Redirect, "xdp.h": Redirect, "qos.h": Redirect, "scrub.h": Redirect, "scrub_header.h": Redirect, "state_scrub.h": Redirect,
 }
 
 // fastPrograms are the XDP programs that packets of known connections run. They run the

@@ -255,7 +255,9 @@ func (d *dialler) look() {
 		s.prefix.leave()
 		s.forgetResolved()
 		delete(d.dials, name)
+		s.setting.Lock()
 		nexthops[name] = s.nexthops
+		s.setting.Unlock()
 		if at < 0 {
 			d.box.logPPPoE(errors.Join(s.remove(), d.box.withdrawPrefix(name)))
 		}

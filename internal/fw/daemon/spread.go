@@ -276,13 +276,13 @@ func (b *box) followOne(s *spreader, l *netif.Link, load map[int]coreLoad) error
 	if now.Receiver >= 0 && s.known {
 		s.share(&wanted, &now, load, dropped)
 	}
+	s.say(&now)
+	s.frames, s.known = now.Frames, true
 	if wanted != now.Wanted || !now.Known || b.spreads.again {
 		if err := b.dp.SetShares(l.Index, &wanted); err != nil {
 			return err
 		}
 	}
-	s.say(&now)
-	s.frames, s.known = now.Frames, true
 	if s.isOther(&now) {
 		b.cfg.Log.Info("other cores take frames", "interface", l.Name, "receives", now.Receiver, "cores", s.told)
 	}

@@ -283,7 +283,7 @@ func (f *traffic) dress(p *pkt) *pkt {
 	case 2:
 		p.nosum = p.proto == "udp"
 	case 3:
-		p.size = one(f.Rand, 1400, 1460, 1480, 1481, 1600, 3)
+		p.size = one(f.Rand, 1400, 1460, 1480, 1481, 1600, 3, 1212, 1213, 1232, 1233) // the last: IPv6 of 1,260 to 1,281 bytes, with UDP
 	}
 	return p
 }

@@ -259,7 +259,8 @@ func (peer *Peer) SetEndpointFromPacket(from *Endpoint) {
 		}
 	}
 	if is == nil || *is != at {
-		peer.endpoint.CompareAndSwap(is, &at)
+		found := at // so that nothing is allocated where nothing has changed
+		peer.endpoint.CompareAndSwap(is, &found)
 		peer.unsplit.Store(0)
 	}
 }

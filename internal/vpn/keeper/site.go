@@ -112,7 +112,7 @@ func (t *site) set() error {
 	if err := netlink.LinkSetUp(l); err != nil {
 		return fmt.Errorf("set %s up: %w", t.of.Name, err)
 	}
-	if !changed {
+	if !changed && l.Attrs().Index == index { // else Link has made another interface
 		return nil
 	}
 	return route.Lead(l.Attrs().Index, t.of.Routes)

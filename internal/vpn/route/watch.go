@@ -22,6 +22,7 @@ type Watch struct {
 	socket *nl.NetlinkSocket
 
 	mu      sync.Mutex
+	deaf    bool                // Run has ended
 	tunnels map[string]*watched // by the name of the interface
 }
 
@@ -50,22 +51,34 @@ func (w *Watch) Close() { w.socket.Close() }
 
 // Run hears until Close. If that fails, everything may have changed from then on.
 func (w *Watch) Run() error {
+	lossy := false // events are lost until the buffer has been emptied once, and the kernel says so once only
 	for {
 		messages, _, err := w.socket.Receive()
 		if errors.Is(err, unix.ENOBUFS) {
 			w.all()
+			lossy = true
 			continue
 		}
 		if err != nil {
 			w.mu.Lock()
-			w.tunnels = nil
+			w.deaf = true
 			w.mu.Unlock()
 			return fmt.Errorf("hear events of routes: %w", err)
 		}
 		for i := range messages {
 			w.hear(&messages[i])
 		}
+		if lossy && w.isEmpty() {
+			w.all()
+			lossy = false
+		}
 	}
+}
+
+// isEmpty reports whether no event waits.
+func (w *Watch) isEmpty() bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(w.socket.GetFd()), Events: unix.POLLIN}}, 0) //nolint:gosec // G115: it is a descriptor
+	return n == 0 && err == nil
 }
 
 // all has everything be changed.
@@ -88,6 +101,9 @@ func (w *Watch) Changed(tunnel string, index int, through Through) bool {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.deaf {
+		return true
+	}
 	if w.tunnels == nil {
 		w.tunnels = map[string]*watched{}
 	}
