@@ -62,9 +62,13 @@ pass out on ppp0
 				b.Errorf("%s: the concentrator has %+v, it had %+v", when, all, first)
 			}
 		}
-		b.Until(10*time.Second, "packets go through the session", func() bool {
-			_, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", lib.ProviderPeer6)
-			return err == nil
+		b.Until(20*time.Second, "packets go through the session", func() bool {
+			for _, to := range []string{lib.ProviderPeer6, lib.ProviderPeer} { // the old daemon sets addresses one after the other
+				if _, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", to); err != nil {
+					return false
+				}
+			}
+			return true
 		})
 		b.Ping(lab.LAN, lib.ProviderPeer, 1)
 		b.Ping(lab.FW, lib.ProviderPeer, 1)

@@ -128,7 +128,7 @@ pass out on { lan0 ppp0 }
 		if !full {
 			b.Error("weir interfaces has not said that core 0 is full, and core 1 is not")
 		}
-		b.Until(30*time.Second, "the load has gone, and "+calm, func() bool { return why() == calm })
+		b.Until(time.Minute, "the load has gone, and "+calm, func() bool { return why() == calm })
 		for _, said := range []string{
 			`frames may be handed to other cores interface=wan0 why="core 0 is full of what it receives, core 1 has time"`,
 			`frames are handed to other cores no more interface=wan0 why="the core that receives can do the work alone"`,
