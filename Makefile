@@ -14,7 +14,8 @@
 #   make lint          Go and C, warnings are errors (needs clang 19)
 #   make test-kernels  the same programs on another kernel, emulated
 #   make test-long     dataplane and model on PACKETS random packets; weir killed
-#                      at every step; every story with packets looked at twice
+#                      at every step; every story with packets looked at twice;
+#                      set spread auto under a load that fills a core
 #   make fuzz          fuzz targets, FUZZTIME each
 #   make clean
 
@@ -134,6 +135,7 @@ test-long: weir
 	WEIR_BINARY='$(CURDIR)/weir' WEIR_KILL_EVERY_STEP=1 \
 		$(GO) test -count=1 -timeout 120m -v -run 'TestKilledBetweenTwoChanges$$' ./test
 	WEIR_BINARY='$(CURDIR)/weir' WEIR_TEST_PREFETCH=on $(GO) test -count=1 -timeout 60m ./test
+	WEIR_BINARY='$(CURDIR)/weir' WEIR_TEST_SPREAD_LOAD=1 $(GO) test -count=1 -timeout 10m -v -run 'TestSpreadAuto$$' ./test
 
 .PHONY: test-kernels
 test-kernels: weir

@@ -3,6 +3,7 @@ package test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -65,6 +66,9 @@ func stackCounter(b *lib.Box, host, name string) (n int) {
 // core, and takes it back when the load has gone. weir interfaces says why. All the time iperf3 sends numbered packets, too: of these and of
 // TCP's none is lost or overtaken, also in the moments of switching.
 func TestSpreadAuto(t *testing.T) {
+	if os.Getenv("WEIR_TEST_SPREAD_LOAD") == "" {
+		testenv.SkipOutside(t, "it needs a machine without other programs for some minutes: make test-long")
+	}
 	testenv.NeedProgram(t, "taskset")
 	testenv.NeedProgram(t, "nstat")
 	if runtime.NumCPU() < 2 {
