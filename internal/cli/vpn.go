@@ -178,6 +178,9 @@ func printTunnels(w io.Writer, all []keeper.Status, now time.Time) error {
 			printPeer(w, &t.Peers[j], now)
 		}
 		printStrangers(w, t.Strangers, now)
+		if !t.Says.IsZero() {
+			fmt.Fprintf(w, "  handshakes say %s, which is yet to come: this end's clock was ahead, or has gone back. Peers take it. Until then they take none from another program with this key (docs/vpn.md, Clocks)\n", t.Says.UTC().Format(time.RFC3339))
+		}
 		if t.Site != nil {
 			printSite(w, t.Site, now)
 		}

@@ -52,7 +52,8 @@ type policies struct {
 	live     bool          // programs of this build are in force: no older ones search the same table
 	applied  *spd.Table    // in force in all members; nil: not known
 	said     rundir.Policies
-	noted    bool // that is recorded
+	noted    bool   // that is recorded
+	unnoted  string // why it could not be
 }
 
 type policyMember struct {
@@ -204,8 +205,11 @@ func (p *policies) note(t *spd.Table) {
 	if p.noted && now == p.said {
 		return
 	}
-	if err := p.record(now); err != nil {
+	err := p.record(now)
+	if isNews(&p.unnoted, err) {
 		p.log.Warn("record the IPsec policies that are followed", "error", err)
+	}
+	if err != nil {
 		return
 	}
 	before := p.said

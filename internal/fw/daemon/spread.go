@@ -51,7 +51,8 @@ type spreader struct {
 	among  int                  // interfaces that spread, which may share cores
 	came   []uint64             // by core: packets of the interface that were counted there, while a core is full
 	told   []int                // the cores that the log says its frames are handed to
-	failed string               // what the log says went wrong
+	kept   kept
+	failed string // what the log says went wrong
 }
 
 // spreading is what the daemon knows of spreading.
@@ -396,7 +397,7 @@ func (s *spreader) say(now *dataplane.Shares) {
 		count[int(core)-1] += n
 		all += n
 	}
-	kept := 100 * count[-1] / all
+	s.kept.note(100*count[-1]/all, still)
 	delete(count, -1)
 	for _, core := range slices.Sorted(maps.Keys(count)) {
 		names = append(names, fmt.Sprint(core))
@@ -406,9 +407,43 @@ func (s *spreader) say(now *dataplane.Shares) {
 		s.why = "no frame has come"
 	case len(names) == 0:
 		s.why = fmt.Sprintf("core %d receives and does all", now.Receiver)
-	default: // in steps, as each is recorded
-		s.why = fmt.Sprintf("core %d receives and does about %d %%, core %s the rest", now.Receiver, (kept+5)/10*10, strings.Join(names, ", "))
+	default:
+		s.why = fmt.Sprintf("core %d receives and does about %d %%, core %s the rest", now.Receiver, s.kept.said, strings.Join(names, ", "))
 	}
+}
+
+// kept is how much of the frames the core that receives does itself, in per cent, as it is said. Each change is recorded, so it has steps, and
+// what one second differs by is none.
+type kept struct {
+	known bool
+	mean  int // of the last seconds, in quarters of a per cent
+	still int // seconds without a frame
+	said  int
+}
+
+const (
+	keptStep   = 10
+	keptMargin = 7 // how far the mean is from what was said when another step is
+	stillFor   = 5 // seconds without a frame, after which the share is that of the buckets
+)
+
+// note notes a second. still: no frame came, and the share is that of the buckets.
+func (k *kept) note(share int, still bool) {
+	if !still {
+		k.still = 0
+	} else if k.still++; k.known && k.still < stillFor {
+		return
+	}
+	switch {
+	case !k.known || still:
+		k.mean = 4 * share
+	default:
+		k.mean += share - k.mean/4
+	}
+	if now := k.mean / 4; !k.known || max(now-k.said, k.said-now) > keptMargin {
+		k.said = (now + keptStep/2) / keptStep * keptStep
+	}
+	k.known = true
 }
 
 // endSpreading takes all frames back to the cores that receive, where the new rules do not spread. It waits

@@ -248,10 +248,53 @@ func TestSay(t *testing.T) {
 	} {
 		if step.frames == "none" {
 			s.frames = now.Frames
+			for range stillFor - 1 {
+				s.say(now)
+			}
 		}
 		if s.say(now); s.why != step.want {
 			t.Errorf("with %s in the last second: %s, want %s", step.frames, s.why, step.want)
 		}
+	}
+}
+
+// TestKept: what is said of the share that a core keeps does not flip with each second, and follows it within some.
+func TestKept(t *testing.T) {
+	for _, c := range []struct {
+		what    string
+		shares  []int // in turn; -1: no frame came
+		changes int   // at most, after the first
+		last    int
+	}{
+		{"at the edge of a step", []int{64, 66}, 0, 60},
+		{"from second to second", []int{40, 80}, 2, 60},
+		{"frames each other second", []int{70, -1}, 0, 70},
+		{"nothing any more", []int{70, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}, 4, 100},
+		{"all", []int{100}, 0, 100},
+	} {
+		k, changes := &kept{}, 0
+		for second := range 40 {
+			share, was, first := c.shares[second%len(c.shares)], k.said, !k.known
+			still := share < 0
+			if still {
+				share = 100 // of the buckets
+			}
+			k.note(share, still)
+			if !first && k.said != was {
+				changes++
+			}
+		}
+		if changes > c.changes || k.said != c.last {
+			t.Errorf("%s: %d changes, and %d %% at last; want at most %d, and %d %%", c.what, changes, k.said, c.changes, c.last)
+		}
+	}
+	k := &kept{}
+	k.note(10, false)
+	for range 20 {
+		k.note(90, false)
+	}
+	if k.said != 90 {
+		t.Errorf("after 20 s of 90 %% it says %d %%", k.said)
 	}
 }
 

@@ -40,7 +40,7 @@ func Groups(l *Link, egress bool, named string) []string {
 // each with the first gateway of each family. An interface whose routes have no gateway
 // has none.
 func DefaultRoutes() (map[int][]netip.Addr, error) {
-	routes, err := dump(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_ALL) })
+	routes, err := Dump(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}

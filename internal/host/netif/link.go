@@ -125,7 +125,7 @@ func IsLine(l netlink.Link) bool {
 // Links lists the interfaces of the namespace by index, with their addresses in
 // the interface's order.
 func Links() ([]Link, error) {
-	raw, err := dump(netlink.LinkList)
+	raw, err := Dump(netlink.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list interfaces: %w", err)
 	}
@@ -221,7 +221,7 @@ func sharedLinks(raw []netlink.Link) (map[int]bool, error) {
 			shared[a.ParentIndex] = true
 		}
 	}
-	accepted, err := dump(func() ([]netlink.Neigh, error) { return netlink.NeighList(0, unix.AF_BRIDGE) })
+	accepted, err := Dump(func() ([]netlink.Neigh, error) { return netlink.NeighList(0, unix.AF_BRIDGE) })
 	if err != nil {
 		return nil, fmt.Errorf("list the addresses that devices accept: %w", err)
 	}
@@ -255,7 +255,7 @@ func kind(r netlink.Link) Kind {
 
 // linkAddresses returns the addresses of every link by its index.
 func linkAddresses() (map[int][]Address, error) {
-	raw, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
+	raw, err := Dump(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return nil, fmt.Errorf("list addresses: %w", err)
 	}
@@ -287,8 +287,9 @@ func peerOf(a *netlink.Addr) netip.Addr {
 	return peer.Unmap()
 }
 
-// dump asks again while the kernel reports that the list changed during the dump.
-func dump[T any](list func() ([]T, error)) ([]T, error) {
+// Dump asks again while the kernel reports that the list changed during the dump. If that happens each time, it
+// returns what it has, and the error wraps netlink.ErrDumpInterrupted.
+func Dump[T any](list func() ([]T, error)) ([]T, error) {
 	var all []T
 	var err error
 	for range dumpTries {

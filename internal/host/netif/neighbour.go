@@ -27,7 +27,7 @@ func ProbeNeighbours(wanted map[Neighbour]bool) error {
 	if len(wanted) == 0 {
 		return nil
 	}
-	all, err := dump(func() ([]netlink.Neigh, error) { return netlink.NeighList(0, netlink.FAMILY_ALL) })
+	all, err := Dump(func() ([]netlink.Neigh, error) { return netlink.NeighList(0, netlink.FAMILY_ALL) })
 	if err != nil {
 		return fmt.Errorf("list neighbours: %w", err)
 	}
@@ -65,7 +65,7 @@ type NeighbourState struct {
 
 // Neighbours lists the neighbours of all links.
 func Neighbours() (map[Neighbour]NeighbourState, error) {
-	all, err := dump(func() ([]netlink.Neigh, error) { return netlink.NeighList(0, netlink.FAMILY_ALL) })
+	all, err := Dump(func() ([]netlink.Neigh, error) { return netlink.NeighList(0, netlink.FAMILY_ALL) })
 	if err != nil {
 		return nil, fmt.Errorf("list neighbours: %w", err)
 	}

@@ -36,7 +36,7 @@ func Routes() (RouteTable, error) {
 	}
 	var table RouteTable
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		routes, err := dump(func() ([]netlink.Route, error) { return netlink.RouteList(nil, family) })
+		routes, err := Dump(func() ([]netlink.Route, error) { return netlink.RouteList(nil, family) })
 		if err != nil {
 			return nil, fmt.Errorf("list routes: %w", err)
 		}

@@ -28,7 +28,7 @@ func (r MarkRule) String() string {
 func MarkRules() ([]MarkRule, error) {
 	var found []MarkRule
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		rules, err := dump(func() ([]netlink.Rule, error) { return netlink.RuleList(family) })
+		rules, err := Dump(func() ([]netlink.Rule, error) { return netlink.RuleList(family) })
 		if err != nil {
 			return nil, fmt.Errorf("list the policy routing rules: %w", err)
 		}

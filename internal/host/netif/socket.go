@@ -41,7 +41,7 @@ func Connections() ([]Connection, error) {
 	var all []Connection
 	listening := make(map[uint16]bool)
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-		sockets, err := dump(func() ([]*netlink.InetDiagTCPInfoResp, error) { return netlink.SocketDiagTCPInfo(family) })
+		sockets, err := Dump(func() ([]*netlink.InetDiagTCPInfoResp, error) { return netlink.SocketDiagTCPInfo(family) })
 		if errors.Is(err, unix.ENOENT) {
 			return nil, fmt.Errorf("list TCP sockets: %w: the kernel has no CONFIG_INET_TCP_DIAG, or its module tcp_diag is missing", err)
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"weir/internal/host/netif"
 )
 
 // routePriority is the metric of the first interface's default routes. The next interface has the next one:
@@ -219,7 +221,8 @@ func (d Device) defaults(a Addresses, order int) (all []defaultRoute) {
 }
 
 // AcceptAdvertisements lets the device take its IPv6 addresses from router advertisements, although the box forwards. With the next
-// link-local address the kernel then asks for routers. The default route is SetRoutes'.
+// link-local address the kernel then asks for routers. The default route is SetRoutes': one that an advertisement has made, which an earlier
+// version took, goes.
 func (d Device) AcceptAdvertisements() error {
 	for _, set := range []struct{ name, value string }{{"accept_ra_defrtr", "0"}, {"accept_ra", "2"}} {
 		err := os.WriteFile(filepath.Join("/proc/sys/net/ipv6/conf", d.Name, set.name), []byte(set.value), 0)
@@ -229,6 +232,24 @@ func (d Device) AcceptAdvertisements() error {
 		if err != nil {
 			return err
 		}
+	}
+	return d.dropAdvertised()
+}
+
+// dropAdvertised removes the default routes that router advertisements have made.
+func (d Device) dropAdvertised() error {
+	advertised := &netlink.Route{LinkIndex: d.Index, Dst: nil, Protocol: unix.RTPROT_RA, Table: unix.RT_TABLE_MAIN}
+	all, err := netif.Dump(func() ([]netlink.Route, error) {
+		return netlink.RouteListFiltered(netlink.FAMILY_V6, advertised, netlink.RT_FILTER_OIF|netlink.RT_FILTER_DST|netlink.RT_FILTER_PROTOCOL)
+	})
+	errs := []error{err}
+	for i := range all {
+		if err := netlink.RouteDel(&all[i]); err != nil && !errors.Is(err, unix.ESRCH) {
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove the default routes by %s that were advertised: %w", d.Name, err)
 	}
 	return nil
 }

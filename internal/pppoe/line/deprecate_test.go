@@ -3,6 +3,7 @@ package line_test
 import (
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,5 +84,32 @@ func TestDeprecate(t *testing.T) {
 func prefixOption(p netip.Prefix, valid time.Duration) *ndp.PrefixInformation {
 	return &ndp.PrefixInformation{
 		PrefixLength: uint8(p.Bits()), OnLink: true, AutonomousAddressConfiguration: true, ValidLifetime: valid, PreferredLifetime: valid, Prefix: p.Addr(),
+	}
+}
+
+// A default route that an earlier version has let an advertisement make goes. Routes of others, and other advertised ones, stay.
+func TestAdvertisedDefault(t *testing.T) {
+	l, ends := pair(t, 1492)
+	for _, words := range [][]string{
+		{"default", "via", "fe80::77", "proto", "ra", "metric", "1024"},
+		{"2001:db8:9::/64", "proto", "ra", "metric", "256"},
+		{"default", "via", "fe80::78", "proto", "static", "metric", "2048"},
+	} {
+		run(t, l, "home", append(append([]string{"ip", "-6", "route", "add"}, words...), "dev", "ppp0")...)
+	}
+	if err := l.Do("home", ends[0].AcceptAdvertisements); err != nil {
+		t.Fatal(err)
+	}
+	out, err := l.Run(t.Context(), "home", "ip", "-6", "route", "show", "dev", "ppp0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(out), "default via fe80::77") {
+		t.Errorf("the advertised default route stays:\n%s", out)
+	}
+	for _, stays := range []string{"2001:db8:9::/64", "default via fe80::78"} {
+		if !strings.Contains(string(out), stays) {
+			t.Errorf("%s has gone:\n%s", stays, out)
+		}
 	}
 }

@@ -29,8 +29,8 @@ type Device struct {
 
 // Devices returns weir's own devices of the namespace.
 func Devices() ([]Device, error) {
-	links, err := netlink.LinkList()
-	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+	links, err := netif.Dump(netlink.LinkList)
+	if err != nil {
 		return nil, fmt.Errorf("list interfaces: %w", err)
 	}
 	lines := map[string]int{}

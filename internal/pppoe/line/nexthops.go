@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -112,12 +111,7 @@ func (d Device) Nexthops(before *Nexthops) (*Nexthops, error) {
 	for _, n := range now.groups {
 		ids[n.id()] = true
 	}
-	_, err = dump(unix.RTM_GETROUTE, unix.RTM_NEWROUTE, &nl.RtMsg{}, func(m message) bool {
-		if r, ok := asRoute(m); ok && byHand(r.protocol()) && ids[r.id()] {
-			now.routes = append(now.routes, r.clone())
-		}
-		return false
-	})
+	now.routes, err = routes(unix.AF_UNSPEC, func(r route) bool { return byHand(r.protocol()) && ids[r.id()] })
 	if err != nil {
 		err = fmt.Errorf("list the routes by nexthop objects of %s: %w", d.Name, err)
 	}
@@ -126,13 +120,13 @@ func (d Device) Nexthops(before *Nexthops) (*Nexthops, error) {
 
 func nexthops() (all []nexthop, err error) {
 	some, err := dump(unix.RTM_GETNEXTHOP, unix.RTM_NEWNEXTHOP, nexthopHeader{}, func(message) bool { return true })
-	if err != nil {
-		return nil, fmt.Errorf("list nexthop objects: %w", err)
-	}
 	for _, m := range some {
 		if n, ok := asNexthop(m); ok {
 			all = append(all, n)
 		}
+	}
+	if err != nil {
+		return all, fmt.Errorf("list nexthop objects: %w", err)
 	}
 	return all, nil
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -16,15 +15,11 @@ import (
 // by the device with its last address, also if another one follows, and those whose packets have one of these. It tells nobody. Routes by
 // several devices stay without those, and routes by nexthop objects.
 func (d Device) routesOfOthers(gone []netlink.Addr) (all []route, err error) {
-	_, err = dump(unix.RTM_GETROUTE, unix.RTM_NEWROUTE, &nl.RtMsg{RtMsg: unix.RtMsg{Family: unix.AF_INET}}, func(m message) bool {
-		r, ok := asRoute(m)
-		if ok && r.family() == unix.AF_INET && (r.by(d.Index) || hasSource(r, gone)) {
-			all = append(all, r.clone())
-		}
-		return false
+	all, err = routes(unix.AF_INET, func(r route) bool {
+		return r.family() == unix.AF_INET && (r.by(d.Index) || hasSource(r, gone))
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list the routes by %s: %w", d.Name, err)
+		return all, fmt.Errorf("list the routes by %s: %w", d.Name, err)
 	}
 	return all, nil
 }

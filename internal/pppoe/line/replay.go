@@ -7,29 +7,29 @@ import (
 	"net"
 	"slices"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"weir/internal/host/netif"
 )
 
 // A message is a route or a nexthop object as the kernel tells of it: a header and attributes. Given back to the kernel it makes the same
 // again, with whatever weir knows nothing of.
 type message []byte
 
-// dump returns those messages of a kind that are chosen.
+// dump returns those messages of a kind that are chosen. It asks again if something has changed meanwhile.
 func dump(get, kind uint16, header nl.NetlinkRequestData, chosen func(message) bool) (all []message, err error) {
-	request := nl.NewNetlinkRequest(int(get), unix.NLM_F_DUMP)
-	request.AddData(header)
-	err = request.ExecuteIter(unix.NETLINK_ROUTE, kind, func(m []byte) bool {
-		if chosen(m) {
-			all = append(all, slices.Clone(m))
-		}
-		return true
+	return netif.Dump(func() (all []message, err error) {
+		request := nl.NewNetlinkRequest(int(get), unix.NLM_F_DUMP)
+		request.AddData(header)
+		err = request.ExecuteIter(unix.NETLINK_ROUTE, kind, func(m []byte) bool {
+			if chosen(m) {
+				all = append(all, slices.Clone(m))
+			}
+			return true
+		})
+		return all, err
 	})
-	if errors.Is(err, netlink.ErrDumpInterrupted) {
-		err = nil // something has changed meanwhile
-	}
-	return all, err
 }
 
 // give gives the kernel a message.
@@ -61,13 +61,8 @@ func (a attribute) number() uint32 {
 
 // attributes splits what follows a header.
 func attributes(b []byte) (all []attribute) {
-	for len(b) >= unix.SizeofRtAttr {
-		length := int(binary.NativeEndian.Uint16(b))
-		if length < unix.SizeofRtAttr || length > len(b) {
-			break
-		}
-		all = append(all, attribute(b[:length]))
-		b = b[min(aligned(length), len(b)):]
+	for _, piece := range netif.Pieces(b, unix.SizeofRtAttr) {
+		all = append(all, piece)
 	}
 	return all
 }
@@ -81,12 +76,10 @@ func find(all []attribute, kind uint16) attribute {
 	return all[at]
 }
 
-func aligned(length int) int { return (length + unix.RTA_ALIGNTO - 1) &^ (unix.RTA_ALIGNTO - 1) }
-
 // with appends an attribute, and returns the message.
 func (m message) with(a attribute) message {
 	m = append(m, a...)
-	return append(m, make([]byte, aligned(len(a))-len(a))...)
+	return append(m, make([]byte, netif.Aligned(len(a))-len(a))...)
 }
 
 // A leg is one way of a route that has several: struct rtnexthop and attributes.
@@ -96,13 +89,8 @@ func (l leg) link() int { return int(binary.NativeEndian.Uint32(l[4:])) }
 
 // legs splits a multipath attribute.
 func legs(b []byte) (all []leg) {
-	for len(b) >= unix.SizeofRtNexthop {
-		length := int(binary.NativeEndian.Uint16(b))
-		if length < unix.SizeofRtNexthop || length > len(b) {
-			break
-		}
-		all = append(all, leg(b[:length]))
-		b = b[min(aligned(length), len(b)):]
+	for _, piece := range netif.Pieces(b, unix.SizeofRtNexthop) {
+		all = append(all, piece)
 	}
 	return all
 }
@@ -203,8 +191,16 @@ func (r route) network() string {
 	return fmt.Sprintf("%v/%d, table %d", net.IP(to.value()), r.message[1], r.table())
 }
 
-// clone returns a route that lasts.
-func (r route) clone() route {
-	c, _ := asRoute(slices.Clone(r.message))
-	return c
+// routes returns those of a family that are chosen, and that the kernel has not made itself.
+func routes(family uint8, chosen func(route) bool) (all []route, err error) {
+	some, err := dump(unix.RTM_GETROUTE, unix.RTM_NEWROUTE, &nl.RtMsg{RtMsg: unix.RtMsg{Family: family}}, func(m message) bool {
+		r, ok := asRoute(m)
+		return ok && chosen(r)
+	})
+	for _, m := range some {
+		if r, ok := asRoute(m); ok {
+			all = append(all, r)
+		}
+	}
+	return all, err
 }

@@ -89,6 +89,9 @@ func session(f *Facts) Finding {
 		return Finding{"session", ok, fmt.Sprintf(format, args...)}
 	}
 	switch {
+	case p.Session == keeper.Current && !f.Tunnel.Says.IsZero():
+		return finding(true, "the last handshake was %s ago, with %s. It said a time that is yet to come, as this end's clock was ahead, or has gone back: until %s the peer takes none from another program with this key",
+			ago, p.Endpoint, clock(f.Tunnel.Says))
 	case p.Session == keeper.Current:
 		return finding(true, "the last handshake was %s ago, with %s", ago, p.Endpoint)
 	case p.Behind != nil && f.Now.Sub(p.Behind.Time) < keeper.Noticed:

@@ -23,6 +23,7 @@ type endpoints struct {
 	path    string
 	seen    map[string]netip.AddrPort // by seenKey
 	written map[string]netip.AddrPort
+	failed  fault
 
 	mu    sync.Mutex
 	names map[string]*lookup
@@ -57,8 +58,8 @@ func (e *endpoints) write(log *slog.Logger) {
 	if maps.Equal(e.seen, e.written) {
 		return
 	}
-	if err := rundir.WriteJSON(e.path, e.seen); err != nil {
-		log.Warn("write where peers are", "error", err)
+	err := rundir.WriteJSON(e.path, e.seen)
+	if e.failed.tell(log, "write where peers are", err); err != nil {
 		return
 	}
 	e.written = maps.Clone(e.seen)

@@ -475,7 +475,7 @@ func (t *running) status(now time.Time) Status {
 		s.MTU = t.linkMTU
 	}
 	if t.engine != nil {
-		s.Engine, s.Why = t.engine.Name(), t.why
+		s.Engine, s.Why, s.Says = t.engine.Name(), t.why, t.keeper.stamps.says(t.engine, now)
 		if t.config != nil {
 			k := t.config.Private.Public()
 			s.Key = &k

@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -22,6 +23,7 @@ type stamps struct {
 	last   time.Time
 	kept   time.Time // as it is in folder
 	stayed time.Time // when it was written to state
+	failed fault
 }
 
 // stampPause is the least time between two writes to what may be a flash memory.
@@ -36,23 +38,46 @@ type stampRecord struct {
 
 const stampFile = "stamps.json"
 
-// read reads what earlier processes have sent. After a boot that was not waited for, up to a minute of it is missing: the same again is
-// left out.
+// errNoTime is returned for a record that has no time.
+var errNoTime = errors.New("it has no time")
+
+// read reads what earlier processes have sent. If the record of this boot is missing or damaged, the one that stays is taken: up to a
+// minute may be missing there, and the same again is left out.
 func (s *stamps) read(log *slog.Logger) {
-	var r stampRecord
-	err := rundir.ReadJSON(filepath.Join(s.folder, stampFile), &r)
-	if errors.Is(err, fs.ErrNotExist) && s.state != "" {
-		if err = rundir.ReadJSON(filepath.Join(s.state, stampFile), &r); err == nil {
-			r.Sent = r.Sent.Add(2 * stampPause)
+	sent, err := readStamp(s.folder)
+	if sent.IsZero() && s.state != "" {
+		older, olderErr := readStamp(s.state)
+		if !older.IsZero() {
+			sent = older.Add(2 * stampPause)
 		}
+		err = errors.Join(err, olderErr)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("read which times handshakes had", "error", err)
+	switch {
+	case err != nil && sent.IsZero():
+		log.Warn("no record of the times of handshakes can be read: if the clock has gone back, peers do not answer until it has caught up", "error", err)
+	case err != nil:
+		log.Warn("the record of the times of handshakes cannot be read; the one that stays over a boot is used", "error", err)
 	}
-	s.last, s.kept = r.Sent, r.Sent
-	if ahead := time.Until(r.Sent).Round(time.Second); ahead > 2*stampPause {
-		log.Warn("the clock has gone back: handshakes say a later time, so that peers take them", "by", ahead)
+	s.last, s.kept = sent, sent
+	if ahead := time.Until(sent).Round(time.Second); ahead > 2*stampPause { // docs/vpn.md, Clocks
+		log.Warn("handshakes say a time that is yet to come, so that peers take them: the clock has gone back, or was ahead before", "by", ahead)
 	}
+}
+
+// readStamp returns the zero time if there is no record in a folder. That is no error.
+func readStamp(folder string) (time.Time, error) {
+	path := filepath.Join(folder, stampFile)
+	var r stampRecord
+	err := rundir.ReadJSON(path, &r)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return time.Time{}, nil
+	case err != nil:
+		return time.Time{}, err
+	case r.Sent.IsZero():
+		return time.Time{}, fmt.Errorf("read %s: %w", path, errNoTime)
+	}
+	return r.Sent, nil
 }
 
 // begin tells a new engine. Where the clock is behind, that is written first: this process may be killed before it has written anything else.
@@ -67,6 +92,14 @@ func (s *stamps) begin(e tunnel.Engine, now time.Time, log *slog.Logger) {
 		s.write(now, false, log)
 	}
 	is.StampAfter(after)
+}
+
+// says returns what time an engine's handshakes say, if that is yet to come.
+func (s *stamps) says(e tunnel.Engine, now time.Time) time.Time {
+	if _, ok := e.(tunnel.Stamper); ok && s.last.Sub(now) > stampSlack {
+		return s.last
+	}
+	return time.Time{}
 }
 
 // note notes what an engine has sent.
@@ -91,7 +124,5 @@ func (s *stamps) write(now time.Time, end bool, log *slog.Logger) {
 		s.stayed = now
 		err = errors.Join(err, os.MkdirAll(s.state, 0o700), rundir.WriteJSON(filepath.Join(s.state, stampFile), stampRecord{s.last}))
 	}
-	if err != nil {
-		log.Warn("write which times handshakes had", "error", err)
-	}
+	s.failed.tell(log, "write which times handshakes had", err)
 }

@@ -1,9 +1,11 @@
 package keeper
 
 import (
+	"bytes"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,10 +76,73 @@ func TestStamps(t *testing.T) {
 	for i := range 3 {
 		goesOn("with a clock that has gone back, killed at once,", 4*time.Minute+time.Duration(i)*stampSlack)
 	}
-	if err := os.WriteFile(filepath.Join(folder, stampFile), []byte("{"), 0o600); err != nil {
+	damage := func(folder, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, stampFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var said bytes.Buffer
+	log = slog.New(slog.NewTextHandler(&said, nil))
+	for _, torn := range []string{"{", "", "{}\n", "{\"sent\": \"2036-"} {
+		said.Reset()
+		stays, err := readStamp(state)
+		if err != nil || stays.IsZero() {
+			t.Fatalf("what stays is %v, %v", stays, err)
+		}
+		damage(folder, torn)
+		if _, e := open(); !e.after.Equal(stays.Add(2*stampPause + stampSlack)) {
+			t.Errorf("beside a file with %q it goes on from %v, want two minutes after %v", torn, e.after, stays)
+		}
+		if !strings.Contains(said.String(), "the one that stays over a boot is used") {
+			t.Errorf("of a file with %q it says\n%s", torn, said.String())
+		}
+	}
+	damage(folder, "{")
+	damage(state, "{")
+	if _, e := open(); !e.after.IsZero() || !strings.Contains(said.String(), "no record of the times of handshakes can be read") {
+		t.Errorf("from files that are none it goes on from %v, and says\n%s", e.after, said.String())
+	}
+}
+
+// What handshakes say is told if it is yet to come.
+func TestStampsSay(t *testing.T) {
+	now := time.Unix(2_000_000_000, 0)
+	s := &stamps{folder: t.TempDir(), last: now.Add(time.Hour)}
+	if got := s.says(&stamper{}, now); !got.Equal(s.last) {
+		t.Errorf("an hour ahead handshakes say %v", got)
+	}
+	if got := s.says(nil, now); !got.IsZero() {
+		t.Errorf("with an engine that says the clock's time handshakes say %v", got)
+	}
+	if got := s.says(&stamper{}, s.last.Add(-time.Second)); !got.IsZero() {
+		t.Errorf("with the right clock handshakes say %v", got)
+	}
+}
+
+// A folder that cannot be written is told once, and once more when it can.
+func TestStampsFault(t *testing.T) {
+	var said bytes.Buffer
+	log, folder := slog.New(slog.NewTextHandler(&said, nil)), filepath.Join(t.TempDir(), "full")
+	s, now := &stamps{folder: folder}, time.Unix(2_000_000_000, 0)
+	count := func(what string, want int) {
+		t.Helper()
+		for range 3 {
+			now = now.Add(time.Second)
+			s.last = now
+			s.write(now, false, log)
+		}
+		if n := strings.Count(said.String(), what); n != want {
+			t.Errorf("%q is said %d times, want %d:\n%s", what, n, want, said.String())
+		}
+	}
+	count("this is tried again each second", 1)
+	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, e := open(); !e.after.IsZero() {
-		t.Errorf("from a file that is none it goes on from %v", e.after)
+	count("it works again", 1)
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
 	}
+	count("this is tried again each second", 2)
 }

@@ -38,6 +38,8 @@ type Status struct {
 	Site      *Site       `json:"ipsec,omitempty"` // of a tunnel of IPsec, which has no other peers
 	// Strangers have begun handshakes with this end, and no peer has their keys. The last one is at the end.
 	Strangers []tunnel.Stranger `json:"strangers,omitempty"`
+	// Says is what time handshakes say, if that is yet to come.
+	Says time.Time `json:"handshakes_say,omitzero"`
 }
 
 // Peer is what is known of a peer.

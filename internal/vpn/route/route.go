@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"weir/internal/host/netif"
 )
 
 // Protocol is what weir's routes of tunnels are known by.
@@ -91,12 +93,18 @@ func Net(n netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: n.Addr().AsSlice(), Mask: net.CIDRMask(n.Bits(), n.Addr().BitLen())}
 }
 
-// list returns weir's routes, as far as they can be listed.
+// routeList is netlink's. Tests have it fail.
+var routeList = netlink.RouteListFiltered
+
+// list returns weir's routes, as far as they can be listed. If the kernel's table changes during each attempt, some may be missing: that is an
+// error.
 func list() (all []netlink.Route, err error) {
 	var errs []error
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		some, err := netlink.RouteListFiltered(family, &netlink.Route{Protocol: Protocol}, netlink.RT_FILTER_PROTOCOL)
-		if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // others change all the time
+		some, err := netif.Dump(func() ([]netlink.Route, error) {
+			return routeList(family, &netlink.Route{Protocol: Protocol}, netlink.RT_FILTER_PROTOCOL)
+		})
+		if err != nil {
 			errs = append(errs, fmt.Errorf("list the routes of tunnels: %w", err))
 		}
 		all = append(all, some...)

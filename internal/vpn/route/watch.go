@@ -11,6 +11,8 @@ import (
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"weir/internal/host/netif"
 )
 
 // watchBuffer is the size of the socket's buffer in bytes. If events of a full table are lost, all routes are listed once more.
@@ -157,16 +159,11 @@ func networkOf(m []byte) (netip.Prefix, bool) {
 	if len(m) < unix.SizeofRtMsg {
 		return netip.Prefix{}, false
 	}
-	for rest := m[unix.SizeofRtMsg:]; len(rest) >= unix.SizeofRtAttr; {
-		length := int(binary.NativeEndian.Uint16(rest))
-		if length < unix.SizeofRtAttr || length > len(rest) {
-			break
-		}
-		if binary.NativeEndian.Uint16(rest[2:]) == unix.RTA_DST {
-			a, ok := netip.AddrFromSlice(rest[unix.SizeofRtAttr:length])
+	for _, attribute := range netif.Pieces(m[unix.SizeofRtMsg:], unix.SizeofRtAttr) {
+		if binary.NativeEndian.Uint16(attribute[2:]) == unix.RTA_DST {
+			a, ok := netip.AddrFromSlice(attribute[unix.SizeofRtAttr:])
 			return netip.PrefixFrom(a, int(m[1])), ok
 		}
-		rest = rest[min((length+unix.RTA_ALIGNTO-1)&^(unix.RTA_ALIGNTO-1), len(rest)):]
 	}
 	a := netip.IPv4Unspecified()
 	if m[0] == unix.AF_INET6 {
