@@ -41,13 +41,13 @@ func damaged(v *view) (o outcome) {
 
 // worstOf returns the matching counter that grew most. It does not add them up, because
 // several count the same frame.
-func (v *view) worstOf(name string, match *pattern.Pattern) (most uint64, counter string) {
+func (v *view) worstOf(name string, match func(string) bool) (most uint64, counter string) {
 	if !v.sampled {
 		return 0, ""
 	}
 	for _, key := range sortedKeys(v.After.Statistics[name]) {
 		before, known := v.Before.Statistics[name][key]
-		if grew := Grown(v.After.Statistics[name][key], before); known && grew > most && match.MatchString(key) {
+		if grew := Grown(v.After.Statistics[name][key], before); known && grew > most && match(key) {
 			most, counter = grew, key
 		}
 	}
@@ -58,8 +58,8 @@ func (v *view) worstOf(name string, match *pattern.Pattern) (most uint64, counte
 // kernel's rx_errors beyond them. Some drivers add frames that found no room to
 // rx_errors; RING-1 reports those.
 func (v *view) receiveErrors(o *outcome, n *nic) {
-	bad, counter := v.worstOf(n.Name, badFrames)
-	long, by := v.worstOf(n.Name, badLength)
+	bad, counter := v.worstOf(n.Name, isDamage)
+	long, by := v.worstOf(n.Name, badLength.MatchString)
 	errors := n.link.RxErrors
 	if lost, _ := v.lost(n); lost <= errors {
 		errors -= lost

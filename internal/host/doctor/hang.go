@@ -26,11 +26,11 @@ func stalled(v *view, n *nic, o *outcome) {
 	}
 	v.deaf(n, o)
 	v.mute(n, o)
-	times, counter := v.worstOf(n.Name, hangs)
+	times, counter := v.worstOf(n.Name, hangs.MatchString)
 	if n.link.TxTimeouts > times {
 		times, counter = n.link.TxTimeouts, "tx_timeout of its queues"
 	}
-	late, lateCounter := v.worstOf(n.Name, lateSends)
+	late, lateCounter := v.worstOf(n.Name, lateSends.MatchString)
 	if times == 0 && (late == 0 || n.link.CarrierChanges == 0) {
 		return
 	}

@@ -43,9 +43,9 @@ type logRule struct {
 	mild func(*view) bool
 }
 
-// logRules are what Linux and FreeBSD say when they lose packets or time. Each stands for a check
-// that looks for the same in counters: two seconds of them hardly ever see what happens once an hour.
-var logRules = []logRule{
+// namedLogRules are messages whose words are known. Each stands for a check that looks for the same in
+// counters: two seconds of them hardly ever see what happens once an hour.
+var namedLogRules = []logRule{
 	{words: []string{"conntrack: table full"}, form: pattern.New(`(?:ip|nf)_conntrack: table full`), check: "CT-1",
 		says: "the kernel's connection tracking was full, and dropped packets (\"table full\")", expect: "no further message",
 		remedies: []Remedy{
@@ -97,9 +97,7 @@ var logRules = []logRule{
 	{words: []string{"own address as source"}, form: pattern.New(`([\w.][\w.@-]*): received packet (?:on \S+ )?with own address as source`), check: "STORM-1", least: 3,
 		says: "frames that %s sent come back to it: the switches form a ring", expect: "no further message",
 		remedies: []Remedy{{Command: "bridge link", Text: "find the second way (two cables to one switch, an access point that is also a client); break it, or let spanning tree block it (ip link set dev %s type bridge stp_state 1)"}}},
-	{words: []string{"ink is ", "link state changed"}, form: pattern.New(`(?:^|\s)([\w.][\w.@-]*): (?:NIC )?[Ll]ink is [Dd]own|^([a-z]+\d+): link state changed to DOWN`), check: "ERR-1", kind: "flap", least: 3,
-		says: "the link of %s goes down again and again", expect: "the link stays up",
-		remedies: []Remedy{{Text: "if somebody set the card up anew at those times (a program at XDP, ethtool, ip link, a restart), that was it. Else: the cable or transceiver of %s first, then its other end; EEE off at both (Linux: ethtool --set-eee %s eee off); a fixed power-saving of the port"}}},
+	{words: []string{"ink is ", "link state changed"}, form: pattern.New(`(?:^|\s)([\w.][\w.@-]*): (?:NIC )?[Ll]ink is [Dd]own|^([a-z]+\d+): link state changed to DOWN`), check: "ERR-1", kind: "flap", least: 3, says: linkDown.says, expect: linkDown.expect, remedies: linkDown.remedies},
 	{words: []string{"ownshift"}, form: pattern.New(`([\w.][\w.@-]*): .*[Dd]ownshift(?:ed| occurred)`), check: "LINK-1", kind: "speed",
 		says: "%s could not keep the speed that both ends have, and fell back (\"downshift\")", expect: "the full speed",
 		remedies: []Remedy{{Command: "ethtool %s", Text: "another cable (all four pairs), then the other port: at this speed frames were lost"}}},
@@ -133,9 +131,17 @@ var logRules = []logRule{
 		remedies: []Remedy{{Command: "sysctl kern.ipc.nmbclusters", Text: "set it to twice as much, now and in loader.conf.local (on pfSense and OPNsense as a tunable)"}}},
 }
 
+// deviceSays is the pattern of a message that a driver writes of a device: its name, a colon, what it says.
+func deviceSays(what string) *pattern.Pattern {
+	return pattern.New(`(?:^|\s)([\w.][\w.:@-]*): (?:` + what + `)`)
+}
+
 // meant returns the rule that a message of the kernel meets, and the device that it names; nil: none.
 func meant(text string) (rule *logRule, device string) {
 	for i := range logRules {
+		if i == len(namedLogRules) && otherDevice.MatchString(text) {
+			return nil, ""
+		}
 		if !slices.ContainsFunc(logRules[i].words, func(word string) bool { return strings.Contains(text, word) }) {
 			continue
 		}

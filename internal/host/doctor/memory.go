@@ -19,7 +19,7 @@ func buffers(v *view, n *nic, o *outcome) {
 		o.lacks(v, "links."+n.Name)
 		return
 	}
-	failed, counter := v.worstOf(n.Name, noMemory)
+	failed, counter := v.worstOf(n.Name, noMemory.MatchString)
 	lost, _ := v.lost(n)
 	lost = max(lost, n.link.RxDropped)
 	share := float64(min(failed, lost)) / float64(max(1, lost+n.link.RxPackets))

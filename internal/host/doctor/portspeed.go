@@ -55,7 +55,7 @@ func (v *view) mismatched(n *nic) bool {
 	if !n.counted || n.Offers == nil || n.Offers.Autoneg || n.Mbit > 100 || n.Duplex != "full" {
 		return false
 	}
-	bad, _ := v.worstOf(n.Name, badFrames)
+	bad, _ := v.worstOf(n.Name, isDamage)
 	bad = max(bad, n.link.RxErrors)
 	return gradeLoss(bad, float64(bad)/float64(max(1, bad+n.link.RxPackets))) >= Warning
 }

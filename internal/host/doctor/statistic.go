@@ -86,7 +86,7 @@ func (v *view) droppedForRoom(name string) (most uint64, counter string) {
 	sums := map[string]uint64{}
 	for _, key := range sortedKeys(now) {
 		before, known := then[key]
-		if !known || !noRoom.MatchString(key) || exact && mayWait.MatchString(key) {
+		if !known || !lacksRoom(key) || exact && mayWait.MatchString(key) {
 			continue
 		}
 		lost := Grown(now[key], before)

@@ -24,10 +24,10 @@ func storms(v *view, n *nic, o *outcome) {
 		o.lacks(v, "links."+n.Name)
 		return
 	}
-	all, _ := v.worstOf(n.Name, broadcastIn)
-	groups, _ := v.worstOf(n.Name, groupIn)
-	out, _ := v.worstOf(n.Name, broadcastOut)
-	groupsOut, _ := v.worstOf(n.Name, groupOut)
+	all, _ := v.worstOf(n.Name, broadcastIn.MatchString)
+	groups, _ := v.worstOf(n.Name, groupIn.MatchString)
+	out, _ := v.worstOf(n.Name, broadcastOut.MatchString)
+	groupsOut, _ := v.worstOf(n.Name, groupOut.MatchString)
 	looped := n.Master != "" && 2*(out+groupsOut) >= n.link.TxPackets && n.link.TxPackets >= few
 	if looped {
 		all += groups // a flood of multicast alone may be television

@@ -80,6 +80,7 @@ func Examine(s *Snapshot, skip []string) (*Report, error) {
 	r.explain(v)
 	r.relieve(v)
 	r.Verdict = v.verdict(r)
+	r.addFurther()
 	r.adviseOnce()
 	r.Verdict.Unseen = r.uncheckedIDs(checks)
 	if r.Verdict.Limit != LimitUnknown && r.Verdict.Severity == Notice {
