@@ -42,7 +42,7 @@ func (v *view) tooWide(o *outcome) {
 			Severity: Notice, Subject: d.Name, core: -1, weight: float64(d.MTU + more - below.MTU),
 			Says:     fmt.Sprintf("the MTU of the tunnel %s is %d bytes, and %s below it carries %d: with the %d bytes of %s, its largest packets do not fit", d.Name, d.MTU, below.Name, below.MTU, more, d.Kind),
 			Evidence: []string{fmt.Sprintf("%s: mtu %d, kind %s; %s: mtu %d", d.Name, d.MTU, d.Kind, below.Name, below.MTU)},
-			Remedies: []Remedy{{Command: fmt.Sprintf("ip link set dev %s mtu %d", d.Name, below.MTU-more), Text: "set the same mtu where the tunnel is configured (CNI, VPN), at both ends and on what is attached to it"}},
+			Remedies: []Remedy{{Command: fmt.Sprintf("ip link set dev %s mtu %d", d.Name, below.MTU-more), Text: fmt.Sprintf("set the same mtu where the tunnel is configured (CNI, VPN), at both ends and on what is attached to it; mtu %d where its outer packets are IPv6", below.MTU-more-outerSix)}},
 			Expect:   "large packets arrive: handshakes and downloads that hung go on",
 		}
 		if l, known := v.link(d.Name); known && max(l.RxPackets, l.TxPackets) >= few {

@@ -59,6 +59,7 @@ var logged = []struct{ text, check, device string }{
 	{"nf_ct_sip: dropping packet: cannot parse header IN= OUT= ", "CT-1", "sip"},
 	{"r8169 0000:02:00.0: Direct firmware load for rtl_nic/rtl8168g-2.fw failed with error -2", "DOC-1", "0000:02:00.0"},
 	{"Bluetooth: hci0: command 0x0c03 tx timeout", "", ""},
+	{"ftgmac100 1e660000.ethernet eth0: [ISR] = 0x207: NO_RXBUF ", "MEM-1", "eth0"},
 	{"nvme nvme0: I/O 512 QID 3 timeout, reset controller, command timed out", "", ""},
 	{"amdgpu 0000:0a:00.0: ring gfx timeout, transmit stuck", "", ""},
 	{"kworker/0:1: page allocation failure: order:4, mode:0xcc0(GFP_KERNEL)", "", ""},

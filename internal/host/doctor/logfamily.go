@@ -13,6 +13,21 @@ var logRules = slices.Concat(namedLogRules, cardLogRules, stackLogRules)
 // silentCard is what helps where a card, or its firmware, stops and nothing tells why.
 var silentCard = Remedy{Text: "one at a time: the card's firmware and its driver from one release (newer, or the one before); the board's firmware (BIOS); without power saving of the slot (pcie_aspm=off pcie_port_pm=off among the kernel's parameters) and of the card; heat; another slot or card"}
 
+// usbRemedies are what helps a card whose USB port fails.
+var usbRemedies = []Remedy{
+	{Text: "another port, without a hub, and another cable or supply: the card gets too little power, or its line is bad"},
+	{Command: "cat /sys/module/usbcore/parameters/autosuspend", Text: "let it not sleep (usbcore.autosuspend=-1 among the kernel's parameters; udev's power/control=on for the card)"},
+	{Text: "then its driver: the maker's release in place of the kernel's (r8152), or this in place of a general one (cdc_ncm, cdc_ether); a rate that the controller keeps up with"},
+}
+
+// noneOnUSB reports whether no card is on USB, as far as is known: then it is another device.
+func (v *view) noneOnUSB() bool {
+	return !slices.ContainsFunc(v.Interfaces, func(i Interface) bool { return i.USB > 0 || usbDriver.MatchString(i.Driver) })
+}
+
+// usbDriver matches drivers of cards on USB.
+var usbDriver = pattern.New(`^(?:r815\d|ax88179_178a|asix|cdc_ncm|cdc_ether|cdc_mbim|qmi_wwan|smsc\d+xx|lan78xx|aqc111|rndis_host|dm9601)$`)
+
 // cardLogRules are families of what drivers say of their card. Each driver has words of its own; the families are
 // the words that they share.
 var cardLogRules = []logRule{
@@ -25,11 +40,9 @@ var cardLogRules = []logRule{
 	{words: []string{"status -", "may have been dropped", "egister", "EPROTO"},
 		form:  deviceSays(`(?:Stop submitting intr, status|[TR]x status|intr status|[Ff]ailed to (?:read|write|get|set).*(?:reg|stat).*)(?: |: |=)*-(?:19|32|71|75|108|110)\b|kevent \d+ may have been dropped`),
 		check: "HANG-1", kind: "usb", least: 2, says: "transfers between %s and its USB controller fail", expect: "no further message",
-		remedies: []Remedy{
-			{Text: "another port, without a hub, and another cable or supply: the card gets too little power, or its line is bad"},
-			{Command: "cat /sys/module/usbcore/parameters/autosuspend", Text: "let it not sleep (usbcore.autosuspend=-1 among the kernel's parameters; udev's power/control=on for the card)"},
-			{Text: "then its driver: the maker's release in place of the kernel's (r8152), or this in place of a general one (cdc_ncm, cdc_ether); a rate that the controller keeps up with"},
-		}},
+		remedies: usbRemedies},
+	{words: []string{"USB device number"}, form: pattern.New(`^usb (\S+): reset \S+ USB device number`), check: "HANG-1", kind: "usb", least: 3, mild: (*view).noneOnUSB,
+		says: "a device at USB port %s is reset again and again", expect: "no further message", remedies: usbRemedies},
 	{words: []string{"irmware", "icrocode", "SYS_ASSERT", "dminq", "dminQ", "ealth", "restart was requested", "Message ", "mbox", "mailbox", "command", "fw_"},
 		form:  deviceSays(`(?i:.*(?:firmware|microcode|\bfw\b).*(?:crash|assert|sw error|fatal|hang|hung|not respond|unrespons|died|stopped|recover)|hardware restart was requested|.*(?:admin ?q|mailbox|mbox|message [0-9a-f]+|command|cmd)\b.*(?:time-?out|timed out|no response)|.*health.*(?:compromised|fatal|unhealthy))`),
 		check: "HANG-1", kind: "firmware", says: "the firmware of %s crashed, or does not answer", expect: "no further message",
@@ -52,8 +65,8 @@ var cardLogRules = []logRule{
 	{words: []string{"not sufficient for optimal", "nsufficient power", "nsufficient PCI"}, form: deviceSays(`.*(?:not sufficient for optimal|[Ii]nsufficient (?:power|PCI))|PCI-Express bandwidth available for this card is not sufficient`), check: "PCI-1", kind: "said",
 		says: "the slot of %s gives it less than it needs", expect: "the card's full rate",
 		remedies: []Remedy{{Command: "lspci -vv", Text: "compare LnkSta with LnkCap: a slot with more lanes or a newer generation (the board's manual; its firmware may split or slow slots)"}}},
-	{words: []string{"lloc", "out of buffers", "queeze, dropping", "refill"},
-		form:  deviceSays(`(?i:(?:.*\b(?:rx|receive|skb|buffers?|refill)\b.*(?:alloc\w*.*fail|fail\w*.*alloc)|.*(?:fail\w*|can'?t|unable to|could ?n[o']t) (?:to )?(?:re)?(?:alloc\w*|fill|refill).*\b(?:rx|receive|skb|buffers?|pages?|ring)\b|.*out of (?:rx )?buffers|.*memory squeeze, dropping))`),
+	{words: []string{"lloc", "out of buffers", "queeze, dropping", "refill", "RXBUF"},
+		form:  deviceSays(`(?i:(?:.*\b(?:rx|receive|skb|buffers?|refill)\b.*(?:alloc\w*.*fail|fail\w*.*alloc)|.*(?:fail\w*|can'?t|unable to|could ?n[o']t) (?:to )?(?:re)?(?:alloc\w*|fill|refill).*\b(?:rx|receive|skb|buffers?|pages?|ring)\b|.*out of (?:rx )?buffers|.*memory squeeze, dropping|.*no[_ ]?rx[_ ]?bu?f))`),
 		check: "MEM-1", kind: "buffers", says: "%s got no memory for received packets", expect: "no further message",
 		remedies: []Remedy{
 			{Command: "sysctl vm.min_free_kbytes", Text: "set it to four times as much, at most a twentieth of the memory: the kernel then keeps more free for what cannot wait"},
@@ -66,8 +79,8 @@ var cardLogRules = []logRule{
 		form:  deviceSays(`(?i:.*(?:unsupported (?:sfp|module|qsfp)|module transmit fault|tx[_ ]fault|module fault|sfp.*eeprom.*(?:fail|bad|inval)))`),
 		check: "ERR-1", kind: "module", says: "%s does not take its transceiver", expect: "the link comes up, and stays",
 		remedies: []Remedy{{Command: "ethtool -m %s", Text: "another transceiver or cable (DAC), coded for this maker's cards; some drivers allow others (ixgbe allow_unsupported_sfp=1); set the speed at both ends; a newer kernel knows more modules (quirks)"}}},
-	{words: []string{"ink down", "ink Down", "ink is ", "definitely down", "ost carrier", "stopped DISTRIBUTING", "carrier lost", "arrier lost"},
-		form:  pattern.New(`([\w.][\w.@-]*): (?:NIC )?(?:\w+ )?[Ll]ink (?:is )?[Dd]own|link status definitely down for interface ([\w.@-]+)|([\w.][\w.@-]*): (?:[Ll]ost carrier|carrier lost|Interface stopped DISTRIBUTING)`),
+	{words: []string{"ink down", "ink Down", "ink is ", "definitely down", "ost carrier", "stopped DISTRIBUTING", "arrier lost", "arrier off"},
+		form:  pattern.New(`([\w.][\w.@-]*): (?:NIC )?(?:\w+ )?[Ll]ink (?:is )?[Dd]own|link status definitely down for interface ([\w.@-]+)|([\w.][\w.@-]*): (?:[Ll]ost carrier|[Cc]arrier (?:lost|off)|Interface stopped DISTRIBUTING)`),
 		check: "ERR-1", kind: "flap", least: 3, says: linkDown.says, expect: linkDown.expect, remedies: linkDown.remedies},
 	{words: []string{"firmware load for", "o load firmware", "oading firmware"}, form: pattern.New(`([\w.:-]+): (?:Direct firmware load for|[Uu]nable to load firmware|[Ff]ailed to load firmware|error .*loading firmware)(?: patch)?:? "?(?:rtl_nic|tigon|bnx2|cxgb|mellanox|netronome|qed|intel/ice|aquantia|ath1|brcm|mediatek|rtlwifi|rtw8|mrvl|nxp)`), check: "DOC-1", kind: "firmware",
 		says: "%s runs without its firmware, which was not found", expect: "all that the card can do",
@@ -87,7 +100,7 @@ var stackLogRules = []logRule{
 		remedies: []Remedy{{Command: "ethtool -K %s rx off", Text: "let the kernel check: the sums of the card are wrong for some packets (VLANs, tunnels, padding); a newer driver is the lasting cure"}}},
 	{words: []string{"bad_offload", "caps=(", "bad gso"}, form: pattern.New(`skb_warn_bad_offload|^([\w.@-]+): caps=\(0x|bad gso: type`), check: "PATH-2", kind: "offload", least: 1,
 		says: "a card was given packets to cut that it does not know how to cut (\"bad offload\")", expect: "no further message",
-		remedies: []Remedy{{Command: "ethtool -K %s tso off gso off tx off", Text: "without segmentation and checksums by the card, or without merging where the packets come in (gro off, lro off): tunnels and bridges hand over what was merged"}}},
+		remedies: []Remedy{{Command: "ethtool -K %s tso off gso off sg off tx off", Text: "without segmentation and checksums by the card, or without merging where the packets come in (gro off, lro off): tunnels and bridges hand over what was merged"}}},
 	{words: []string{"bucket table overflow"}, form: pattern.New(`time wait bucket table overflow`), check: "SOCK-2", kind: "timewait",
 		says: "the table of closed connections was full (\"time wait bucket table overflow\")", expect: "no further message",
 		remedies: []Remedy{{Command: "sysctl net.ipv4.tcp_max_tw_buckets", Text: "set it to twice as much; or keep connections open (keep-alive), so that fewer are closed; net.ipv4.tcp_tw_reuse=1 for this box's own"}}},
@@ -105,5 +118,6 @@ var otherDevice = pattern.New(`^(?:Bluetooth|bluetooth|ata\d|sd |scsi|nvme|amdgp
 // linkDown is what a link that goes down again and again means.
 var linkDown = logRule{
 	says: "the link of %s goes down again and again", expect: "the link stays up",
-	remedies: []Remedy{{Text: "if somebody set the card up anew at those times (a program at XDP, ethtool, ip link, a restart), that was it. Else: the cable or transceiver of %s first, then its other end; EEE off at both (Linux: ethtool --set-eee %s eee off); a fixed power-saving of the port"}},
+	remedies: []Remedy{{Text: "if somebody set the card up anew at those times (a program at XDP, ethtool, ip link, a restart), that was it. Else: the cable or transceiver of %s first, then its other end; EEE off at both (Linux: ethtool --set-eee %s eee off); a fixed power-saving of the port"},
+		{Text: "if %s is on USB: let it not sleep (usbcore.autosuspend=-1 among the kernel's parameters), and give it a port and a supply of its own"}},
 }
