@@ -33,7 +33,10 @@ type publicCase struct {
 	// added after the checks: nothing was changed in between.
 	First string `json:"first,omitempty"`
 	// Set tells the sets apart that were added later, from 1 on; 0: the first of them.
-	Set    int             `json:"set,omitempty"`
+	Set int `json:"set,omitempty"`
+	// Silent: no figure in it differs from a sound machine's, so that no check can tell. It counts in all figures, and not
+	// for the share that must be right.
+	Silent bool            `json:"silent,omitempty"`
 	Bundle json.RawMessage `json:"bundle"` // what the thread does not show is left out, or assumed
 }
 
@@ -137,7 +140,7 @@ func (c *publicCase) judge(t *testing.T) (r *Report, got string) {
 	return r, cmp.Or(got, wrongFirst)
 }
 
-// least is the share of cases that must be right first.
+// least is the share of cases that must be right first, of those that show something.
 const least = 0.95
 
 // TestPublicFigures judges all cases, prints the figures, and writes the tables of
@@ -151,6 +154,9 @@ func TestPublicFigures(t *testing.T) {
 		c := &all[i]
 		r, got := c.judge(t)
 		count[c.heldOut()][got]++
+		if c.Silent && got == rightFirst {
+			t.Errorf("%s is right, and said to show nothing", c.name)
+		}
 		if got != rightFirst {
 			t.Logf("%s: %s: want %v, %q, %s; got %s: %s", got, c.name, c.Causes, c.Remedy, c.Limit, r.Verdict.Check, r.Verdict.Sentence)
 		}
@@ -179,7 +185,13 @@ func TestPublicFigures(t *testing.T) {
 		fmt.Fprintf(&sets, "- Set %d: of %d, %d right at first, %d partly, %d wrong.\n", set, by[rightFirst]+by[partly]+by[wrongFirst], by[rightFirst], by[partly], by[wrongFirst])
 	}
 	t.Log("added later, at first sight:\n" + sets.String())
-	if share := float64(right) / float64(len(all)); share < least {
+	silent := 0
+	for i := range all {
+		if all[i].Silent {
+			silent++
+		}
+	}
+	if share := float64(right) / float64(len(all)-silent); share < least {
 		t.Errorf("%.1f %% right first; want %.0f %%", 100*share, 100*least)
 	}
 	for i := range machines {
@@ -200,8 +212,8 @@ func TestPublicFigures(t *testing.T) {
 			uncured++
 		}
 	}
-	inDocument(t, "cases", fmt.Sprintf("%d of %d machines of others: right first. The threads of %d name no cure. What was added later, at first sight:\n\n%s\n%s",
-		right, len(all), uncured, sets.String(), table.String()))
+	inDocument(t, "cases", fmt.Sprintf("%d of %d machines of others: right first. The threads of %d name no cure. %d, all wrong, show no figure that differs from a sound machine's. What was added later, at first sight:\n\n%s\n%s",
+		right, len(all), uncured, silent, sets.String(), table.String()))
 	inDocument(t, "graph", DrawGraph())
 }
 
