@@ -113,7 +113,7 @@ var stackLogRules = []logRule{
 }
 
 // otherDevice matches messages of what is no network card. Their drivers use the same words.
-var otherDevice = pattern.New(`^(?:Bluetooth|bluetooth|ata\d|sd |scsi|nvme|amdgpu|i915|xe |nouveau|radeon|\[?drm|mmc|i2c|spi|uas|usb-storage|xhci|ehci|snd|soc|tpm|ipmi|mei|EXT4|XFS|BTRFS|md|audit|ACPI|hub |INFO: task|systemd|ahci|mpt\dsas|megaraid|hpsa|aacraid|dwc2|rtc|thermal)`)
+var otherDevice = pattern.New(`^(?:Bluetooth|bluetooth|ata\d|sd |scsi|nvme|amdgpu|i915|xe |nouveau|radeon|\[?drm|mmc|i2c|spi|uas|usb-storage|xhci|ehci|snd|soc|tpm|ipmi|mei|EXT4|XFS|BTRFS|md|audit|ACPI|hub |INFO: task|systemd|ahci|mpt\dsas|megaraid|hpsa|aacraid|dwc2|rtc|thermal|qla|lpfc|rtsx|btusb|hid|ucsi|typec|thunderbolt|psmouse|cros|ast |nvidia|NVRM|virtio_blk|virtio_scsi|ceph|libceph|nfs|NFS|CIFS)`)
 
 // linkDown is what a link that goes down again and again means.
 var linkDown = logRule{
