@@ -168,11 +168,9 @@ static __always_inline enum reason fast_obstacle(hook_ctx *ctx, const struct pac
 		return REASON_UP_MTU;
 	if (!(n->flags & NEXTHOP_VALID))
 		return REASON_UP_NEIGHBOUR;
-	if (queue_waits(p))
-		return REASON_UP_DEVICE;
 	if (HOOK_IS_XDP && (!(n->flags & NEXTHOP_XDP) || (scattered && !(n->flags & NEXTHOP_SCATTERED))))
 		return REASON_UP_DEVICE;
-	return UNDECIDED;
+	return queue_waits(p) ? REASON_UP_DEVICE : UNDECIDED;
 }
 
 /* Sends a frame that lacks only its MACs. path: the rule path that it counts under; d: its

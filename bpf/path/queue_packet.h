@@ -273,18 +273,23 @@ static __always_inline void queue_forget(__u32 ifindex)
 }
 
 /* A function, to save stack. */
-__noinline __u32 queue_waits_in(__u32 ifindex)
+__noinline __u32 queue_waits_there(void)
 {
-	const struct scratch *s = queue_tree(ifindex, 1) ? scratch_get() : 0;
+	const struct scratch *s = scratch_get();
 
 	return s ? s->waits : 0;
 }
 
-/* Returns the class in which a packet that has come in waits on its way to the stack; 0: it does
+/* Returns the class in which a packet that has come in by an interface waits on its way to the stack; 0: it does
  * not wait. */
+static __always_inline __u32 queue_waits_in(__u32 ifindex)
+{
+	return queues && queue_tree(ifindex, 1) ? queue_waits_there() : 0;
+}
+
 static __always_inline __u32 queue_waits(const struct packet *p)
 {
-	return queues ? queue_waits_in(p->ifindex) : 0;
+	return queue_waits_in(p->ifindex);
 }
 
 /* Has a packet that has come in by an interface wait in a class. What comes out of the qdisc goes on to
