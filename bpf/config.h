@@ -337,6 +337,7 @@ extern const volatile __u8 ether_rules;	  /* frames meet ether rules (path/ether
 extern const volatile __u8 limiters_defined; /* rules may use limiters (state/limiter.h) */
 extern const volatile __u8 least_states;  /* rules may have pools with least-states (state/pool_count.h) */
 extern const volatile __u8 reassembles_tcp; /* states may have normals (state/normal.h) */
+extern const volatile __u8 flows_exported; /* states may be told to collectors (state/export.h) */
 extern const volatile __u8 queues;	  /* interfaces may have queues (queue/queue.h) */
 extern const volatile __u32 queue_slots;  /* counters in queue_counters, a power of two, without those of classes */
 extern const volatile __u32 queue_host_slots; /* likewise queue_hosts */

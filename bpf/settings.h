@@ -29,6 +29,7 @@ const volatile __u8 ether_rules = 0;
 const volatile __u8 limiters_defined = 0;
 const volatile __u8 least_states = 0;
 const volatile __u8 reassembles_tcp = 0;
+const volatile __u8 flows_exported = 0;
 const volatile __u8 queues = 0;
 const volatile __u32 queue_slots = 8;
 const volatile __u32 queue_host_slots = 8;

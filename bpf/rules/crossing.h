@@ -36,6 +36,7 @@ enum action {
 #define CROSSING_ONCE	    0x400 /* the deciding rule may have only one packet */
 #define CROSSING_RATED	    0x800 /* the deciding rule has max-pkt-rate, and keeps state */
 #define CROSSING_FAMILY	    0x1000 /* af-to: nat and rdr are of the other address family */
+#define CROSSING_EXPORTED	    0x2000 /* the deciding rule has pflow */
 #define CROSSING_NO_ADDRESS (CROSSING_NO_NAT | CROSSING_NO_RDR)
 
 /* Rules that log (matches) of an earlier one logs; further ones are not logged. */

@@ -74,6 +74,8 @@ static __always_inline enum reason match_result(struct crossing *cr, struct walk
 		cr->flags |= CROSSING_KEEP_STATE;
 	if (r->more & RULE_MORE_BOUND && r->route != ROUTES_REPLY)
 		cr->flags |= CROSSING_BOUND;
+	if (flows_exported && r->exported)
+		cr->flags |= CROSSING_EXPORTED;
 	cr->limit = r->limit;
 	cr->limiters = r->state_limiter | r->source_limiter << 8;
 	if (r->more & RULE_MORE_RATED && r->flags & RULE_KEEP_STATE)

@@ -247,7 +247,7 @@ struct rule {
 	__u16 mac[6];  /* that the addresses of a frame, the destination first, must agree with */
 	__u16 mac_mask[6]; /* in these bits */
 	__u8 asks_dscp; /* condition: the upper six bits of the packet's tos + 1; 0: any */
-	__u8 pad0[1];
+	__u8 exported; /* pflow: its states are told to collectors */
 	__u16 bridge; /* an ether rule: index of the interface that frames go to; 0: they stay */
 	__u8 pad1[6];
 };

@@ -244,6 +244,8 @@ static __always_inline void create_fill(struct state *st, __u32 index, struct sc
 		create_keep(s, index, 1, STATE_OUT);
 	log_fill(st, s, flags);
 	rule_mark_fill(st, &s->in, &s->out);
+	if (flows_exported && ((in ? s->in.flags : 0) | (out ? s->out.flags : 0)) & CROSSING_EXPORTED)
+		st->flow_back.flags |= FLOW_EXPORTED;
 	*state_limits(st) = s->limit.word;
 	if (limiters_defined && s->limit.limiting)
 		create_limiters(index, s->limit.limiting);
@@ -294,11 +296,12 @@ static __always_inline int create_shared(struct scratch *s, __u32 number)
 	return 1;
 }
 
-/* Gives up a state: its packet counts under no entry of a table. */
+/* Gives up a state: its packet counts under no entry of a table, and no collector hears of it. */
 static __always_inline void create_cancel(struct state *st)
 {
 	st->rule_in = 0;
 	st->rule_out = 0;
+	st->flow_back.flags &= ~FLOW_EXPORTED;
 }
 
 /* Counts the state under the limits of its rules. Returns UNDECIDED, or why it may not be
@@ -473,6 +476,8 @@ static __always_inline void create_add_side(struct state *st, struct scratch *s,
 
 	log_add_side(st, cr, side);
 	state_qos_add_side(st, cr, side);
+	if (flows_exported && cr->flags & CROSSING_EXPORTED)
+		st->flow_back.flags |= FLOW_EXPORTED;
 	create_keep(s, STATE_INDEX(s->state), out, side);
 	st->flags |= side;
 }

@@ -6,6 +6,7 @@
 
 #include "rules/table_counter.h"
 #include "state/endpoint.h"
+#include "state/export.h"
 #include "state/limit.h"
 #include "state/normal.h"
 #include "state/pool_count.h"
@@ -153,6 +154,7 @@ static __always_inline void gc_release(struct state *st, __u32 index)
 		pool_count_release(st, index);
 	if (normal_is(st))
 		bpf_map_delete_elem(&normals, &index);
+	export_state(st);
 	alloc_free(st);
 }
 

@@ -156,6 +156,7 @@ static __always_inline enum reason import_state(struct import *a)
 	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
 	r = tuples_enter(STATE_NUMBER(index, 0), tuple_hash(&st->forth.tuple), &owner);
 	if (r != UNDECIDED) {
+		st->flow_back.flags &= ~FLOW_EXPORTED;
 		state_kill(st, index);
 		a->owner = owner;
 		return r;

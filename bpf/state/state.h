@@ -109,6 +109,7 @@ enum peer {
 #define FLOW_POOLED  0x20 /* of flow_forth: it counts at addresses of pools (state/pool_count.h) */
 #define FLOW_PROGRAM 0x40 /* with FLOW_COPIED: the packets themselves go there, to a program (path/divert_packet.h) */
 #define FLOW_NORMAL  0x80 /* of flow_forth, with STATE_LOG: rules with scrub (reassemble tcp) apply to it (state/normal.h) */
+#define FLOW_EXPORTED 0x20 /* of flow_back: a rule with pflow has made it (state/export.h) */
 #define FLOW_MAPPED  0x08 /* UDP, of flow_forth: it counts under a mapping (state/endpoint.h) */
 
 #define NEXTHOP_NONE  0 /* not looked up yet					*/

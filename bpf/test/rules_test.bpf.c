@@ -15,6 +15,7 @@ const volatile __u8 af_to;
 const volatile __u8 ether_rules = 0;
 const volatile __u8 limiters_defined;
 const volatile __u8 least_states = 1;
+const volatile __u8 flows_exported = 1;
 const volatile __u32 crossing_count = 1;
 const volatile __u8 never_alike; /* give each crossing a tag of its own, so that no result comes from the cache */
 

@@ -72,6 +72,17 @@ type Gateway struct {
 	Kill    bool // states that lead to it end when it is down
 }
 
+// PFlow is set pflow, which pf does not have: a collector that hears of the connections of
+// rules with pflow. There ifconfig or pflowctl names it.
+type PFlow struct {
+	token.Span
+	To      Word
+	Port    Word
+	Number  uint16 // of Port
+	Source  Word   // the address that it is told from; empty: the kernel chooses
+	Version Word   // 5, or 10 for IPFIX; empty: 5
+}
+
 // Spread is set spread, which pf does not have: whether the frames that come in by an interface are handed
 // to other cores.
 type Spread struct {

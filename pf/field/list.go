@@ -44,7 +44,7 @@ var all = []Field{
 	{"ICMP", "icmp-type", "ICMP", yes, Apart, Compared, NoMerge},
 	{"TOS", "tos", "TOS", yes, Apart, Narrows, NoMerge},
 	{"DSCP", "dscp", "DSCP", yes, Apart, Narrows, NoMerge},
-	{"State", "state", "State Limits IfBound", yes, Idle, Effect, Breaks}, // the optimizer also looks at its options
+	{"State", "state", "State Limits IfBound Exported", yes, Idle, Effect, Breaks}, // the optimizer also looks at its options
 	{"Fragment", "fragment", "Fragment", yes, Apart, Narrows, Breaks},
 	{"AllowOpts", "allow-opts", "AllowOpts", yes, Apart, Effect, Breaks},
 	{"Once", "once", "Once", yes, Apart, Narrows, Breaks},

@@ -50,6 +50,7 @@ var options = map[string]func(*parser, token.Span) ast.Stmt{
 	"implicit-pass":   (*parser).setImplicitPass,
 	"mark-mask":       (*parser).setMarkMask,
 	"spread":          (*parser).setSpread,
+	"pflow":           (*parser).setPFlow,
 	"reassemble":      (*parser).setReassemble,
 	"hostid":          (*parser).setHostID,
 	"syncookies":      (*parser).setSyncookies,
@@ -222,6 +223,30 @@ func (p *parser) setGateway(start token.Span) ast.Stmt {
 		s.Kill = p.isWord("kill")
 		if !p.acceptWord("keep") && !p.acceptWord("kill") {
 			p.expected(`"keep" or "kill"`)
+		}
+	}
+	s.Span = start.To(p.last)
+	return s
+}
+
+// setPFlow reads set pflow to ADDRESS port NUMBER [source ADDRESS] [version 5|10].
+func (p *parser) setPFlow(start token.Span) ast.Stmt {
+	if !p.acceptWord("to") {
+		p.expected(`"to" and the address of a collector`)
+	}
+	s := &ast.PFlow{To: p.name("the address of a collector")}
+	if !p.acceptWord("port") {
+		p.expected(`"port"`)
+	}
+	port, n := p.number("the collector's port", 65535)
+	s.Port, s.Number = port, uint16(n)
+	if p.acceptWord("source") {
+		s.Source = p.name("the address to send from")
+	}
+	if p.acceptWord("version") {
+		s.Version = p.name("5 or 10")
+		if s.Version.Text != "5" && s.Version.Text != "10" {
+			p.fail(s.Version.Span, "flows are told by version 5 (NetFlow) or 10 (IPFIX), not %s", s.Version.Text)
 		}
 	}
 	s.Span = start.To(p.last)

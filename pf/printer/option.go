@@ -35,6 +35,11 @@ func option(w io.Writer, s ast.Stmt) {
 		c.addIf(s.Target.Text != "", s.Target.Text)
 		c.addIf(s.Kill, "states kill")
 		fmt.Fprintln(w, c)
+	case *ast.PFlow:
+		c := clauses{"set", "pflow", "to", s.To.Text, "port", s.Port.Text}
+		c.addIf(s.Source.Text != "", "source "+s.Source.Text)
+		c.addIf(s.Version.Text != "", "version "+s.Version.Text)
+		fmt.Fprintln(w, c)
 	case *ast.HostID:
 		fmt.Fprintf(w, "set hostid 0x%08x\n", s.ID)
 	case *ast.Reassemble:

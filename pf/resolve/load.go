@@ -67,6 +67,7 @@ func resolve(file *ast.File, host *Host, settings Settings) (*Ruleset, diag.List
 	r.checkALTQ()
 	r.endpoints()
 	r.widePorts()
+	r.pflowAlone()
 	if r.faults.Errors() == 0 && !r.without.Queues {
 		r.dummynetTrees()
 	}
@@ -134,6 +135,7 @@ type resolver struct {
 
 	stateDefaults []ast.StateOption // set state-defaults, for pass rules without state options
 	defaultsAt    token.Span        // place of set state-defaults
+	pflowAt       token.Span        // of the first state option pflow
 	failReturn    bool              // set fail-policy return
 	ifBound       bool              // set state-policy if-bound
 	endsIfBound   bool              // the file's last state-policy; when printed it applies to all rules

@@ -57,6 +57,7 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 	if in.Action == ast.Pass && (in.State == nil || in.State.Keep) {
 		out.State = KeepState
 		out.Limits = lowerLimits(in.State)
+		out.Exported = in.State != nil && stateOption(in.State.Options, ast.StatePflow) != nil
 		out.IfBound = in.State != nil && stateOption(in.State.Options, ast.StateIfBound) != nil
 	}
 	if in.Label != nil {

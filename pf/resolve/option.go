@@ -35,6 +35,8 @@ func (r *resolver) option(s ast.Stmt) {
 		r.group(s)
 	case *ast.Gateway:
 		r.gateway(s)
+	case *ast.PFlow:
+		r.pflow(s)
 	case *ast.StateDefaults:
 		r.setStateDefaults(s)
 		return // not printed, as with pfctl: the rules that it applies to show it

@@ -27,7 +27,7 @@ var stageNames = [...]string{
 func stageOf(s ast.Stmt) stage {
 	switch s.(type) {
 	case *ast.Timeout, *ast.Limit, *ast.Skip, *ast.Spread, *ast.ImplicitPass, *ast.MarkMask, *ast.BlockPolicy, *ast.Reassemble, *ast.Syncookies,
-		*ast.InterfaceGroup, *ast.Gateway, *ast.PPPoE, *ast.WireGuard, *ast.Peer, *ast.IKEv2, *ast.StateDefaults, *ast.Option:
+		*ast.InterfaceGroup, *ast.Gateway, *ast.PFlow, *ast.PPPoE, *ast.WireGuard, *ast.Peer, *ast.IKEv2, *ast.StateDefaults, *ast.Option:
 		return optionStage
 	case *ast.Ether:
 		return etherStage

@@ -57,6 +57,8 @@ type Options struct {
 
 	Spreads []Spread // set spread, without off
 
+	Collectors []Collector // those of set pflow, in order
+
 	PPPoE []PPPoE // interfaces that PPPoE sessions make, in order
 
 	WireGuard []WireGuard // interfaces of tunnels, in order
@@ -123,6 +125,7 @@ type Rule struct {
 	State      StatePolicy
 	Limits     Limits
 	IfBound    bool // its states are bound to the interface
+	Exported   bool // pflow: collectors hear of its states
 	AllowOpts  bool
 	NotTagged  bool   // ! tagged
 	Answer     Answer // to what is blocked, or cannot be passed

@@ -78,7 +78,9 @@ func (r *resolver) unenforcedOptions(options []ast.StateOption) {
 				r.withoutEffect(o.Span, sctpTimeouts)
 			}
 		case ast.StatePflow:
-			r.withoutEffect(o.Span, "pflow has no effect: no flow records are exported")
+			if !r.pflowAt.IsValid() {
+				r.pflowAt = o.Span
+			}
 		case ast.StateAllowRelated:
 			r.withoutEffect(o.Span, "allow-related has no effect: the other addresses of an SCTP association need rules of their own")
 		default:

@@ -29,6 +29,7 @@ needs() {
 		traceroute traceroute is one of the tests
 		iptables-legacy iptables is another firewall, which weir has to name
 		scapy python3-scapy makes broken packets
+		nfcapd nfdump collects the flow records of the tests, and nfdump prints them
 		nmap nmap looks for open ports from outside
 		busybox busybox-static has a DHCP client and a web server for the tests
 		dnsmasq dnsmasq-base gives out addresses by DHCP and router advertisements

@@ -183,6 +183,7 @@ func (b *box) buildRules(source Source, rules *compiled, m *machine) (_ *datapla
 		Unloaded: source.Builtin,
 		XDP:      b.wantsXDP(m),
 		Spread:   len(rules.options.Spreads) > 0,
+		Flows:    len(rules.options.Collectors) > 0,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build the dataplane: %w", err)

@@ -95,8 +95,11 @@ func sameForPrograms(before, now resolve.Options) bool {
 	before.Skip, before.Groups = now.Skip, now.Groups                                                  // they read what is an interface's from its entry
 	before.ImplicitPass = now.ImplicitPass                                                             // it is replaced with the rules
 	before.PPPoE, before.WireGuard, before.IKEv2 = now.PPPoE, now.WireGuard, now.IKEv2                 // the dataplane is told of sessions and interfaces, not of statements
-	before.Gateways = now.Gateways                                                                     // likewise of those that are up
-	before.MaxTables, before.MaxTableEntries = now.MaxTables, now.MaxTableEntries                      // the daemon's alone
+	if len(before.Collectors) > 0 && len(now.Collectors) > 0 {                                         // the daemon tells them
+		before.Collectors = now.Collectors
+	}
+	before.Gateways = now.Gateways                                                // likewise of those that are up
+	before.MaxTables, before.MaxTableEntries = now.MaxTables, now.MaxTableEntries // the daemon's alone
 	before.PfctlMayOpen, before.Optimization, before.TableStore = now.PfctlMayOpen, now.Optimization, now.TableStore
 	if len(before.Spreads) > 0 && len(now.Spreads) > 0 { // each second the daemon does what they say
 		before.Spreads = now.Spreads

@@ -28,6 +28,7 @@ func (b *box) serve(ctx context.Context, watcher *netif.Watcher, heard *xfrm.Wat
 		&prober{readiness: newReadiness(), box: b},
 		&overloader{readiness: newReadiness(), box: b},
 		&holder{readiness: newReadiness(), box: b},
+		&exporter{readiness: newReadiness(), box: b},
 		&gatekeeper{readiness: newReadiness(), box: b},
 		dialler,
 		&controller{readiness: newReadiness(), box: b, capturer: capturer, logger: logger, dialler: dialler, living: ctx, leave: leave, started: time.Now()},

@@ -62,6 +62,7 @@ func TestBudgetOfBoundStates(t *testing.T) {
 	n := newNet(t)
 	cfg := n.config()
 	cfg.Program.Rules = append(cfg.Program.Rules, ruleset.Rule{More: ruleset.IfBound})
+	cfg.Flows = true
 	cfg.Program.Order, cfg.Program.Next = append(cfg.Program.Order, 0), append(cfg.Program.Next, 0)
 	d := build(t, cfg)
 	check(t, d.needCapture())

@@ -54,6 +54,9 @@ func (d *Dataplane) build() (err error) {
 	if err := d.openSpread(); err != nil {
 		return err
 	}
+	if err := d.openFlows(); err != nil {
+		return err
+	}
 	if d.byMark, err = bpfload.RoutesByMark(); err != nil {
 		return err
 	}
@@ -276,6 +279,7 @@ func (d *Dataplane) sizes() map[string]uint32 {
 	maps.Copy(all, d.tableSizes())
 	maps.Copy(all, d.queueEntries())
 	maps.Copy(all, d.spreadEntries())
+	maps.Copy(all, d.flowEntries())
 	return all
 }
 
@@ -302,6 +306,7 @@ func (d *Dataplane) reused(specs []*bpfload.Spec) (reused map[string]*bpfload.Ma
 	}
 	maps.Copy(reused, d.queues)
 	maps.Copy(reused, d.spread)
+	maps.Copy(reused, d.flows)
 	return reused, nil
 }
 
@@ -343,6 +348,7 @@ func (d *Dataplane) values() map[string]any {
 		"limiters_defined": asByte(d.limited),
 		"least_states":     asByte(d.config.Program.CountsStates),
 		"reassembles_tcp":  asByte(d.reassemblesTCP()),
+		"flows_exported":   asByte(d.config.Flows),
 		"queues":           asByte(len(d.config.Program.Shapers) > 0),
 		"queue_slots":      queues.slots,
 		"queue_host_slots": queues.hosts,

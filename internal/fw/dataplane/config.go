@@ -28,6 +28,8 @@ type Config struct {
 	Unloaded bool
 	// Spread says that frames of some interface may be handed to other cores.
 	Spread bool
+	// Flows says that collectors hear of states that rules with pflow made.
+	Flows bool
 	// RandomSeed makes the choice of NAT ports repeatable, for tests. 0 takes a seed
 	// from the kernel.
 	RandomSeed uint32

@@ -23,6 +23,7 @@ type Dataplane struct {
 	live     *liveRules              // the rules that are replaced under traffic
 	rules    *bpfload.Map            // the previous generation's counters of the same rules; nil if the rules differ
 	queues   map[string]*bpfload.Map // the previous generation's queues; nil if they differ
+	flows    map[string]*bpfload.Map // the previous generation's records of states that have ended; nil: there are new ones
 	spread   map[string]*bpfload.Map // the previous generation's frames on their way to other cores; nil: there are none
 	outgoing map[string]*bpfload.Map // likewise, if this generation has other queues; nil once it is live
 	spreads  map[int]bool            // interfaces whose frames are handed to other cores
@@ -54,12 +55,12 @@ func (d *Dataplane) Close() error {
 	if d.tables != nil {
 		errs = append(errs, d.tables.close())
 	}
-	errs = append(errs, d.closeOrigins(), d.rules.Close(), d.closeQueues(), closeMaps(d.spread), closeMaps(d.outgoing))
+	errs = append(errs, d.closeOrigins(), d.rules.Close(), d.closeQueues(), closeMaps(d.spread), closeMaps(d.flows), closeMaps(d.outgoing))
 	if d.lock != nil { // never committed: remove the folder if it is empty
 		_ = d.place.Do(func() error { return killpoint.Remove(d.config.Dir) })
 	}
 	errs = append(errs, d.unlock())
-	d.objects, d.live, d.tables, d.rules, d.spread, d.outgoing = nil, nil, nil, nil, nil, nil
+	d.objects, d.live, d.tables, d.rules, d.spread, d.flows, d.outgoing = nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

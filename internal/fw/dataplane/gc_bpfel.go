@@ -18,6 +18,8 @@ import (
 const (
 	gcMapEndpoints       = "endpoints"
 	gcMapExtras          = "extras"
+	gcMapFlowRing        = "flow_ring"
+	gcMapFlowsLost       = "flows_lost"
 	gcMapGcTimers        = "gc_timers"
 	gcMapHandoffs        = "handoffs"
 	gcMapHints           = "hints"
@@ -53,6 +55,7 @@ const (
 	gcVarBucketMask      = "bucket_mask"
 	gcVarCopies          = "copies"
 	gcVarEtherRules      = "ether_rules"
+	gcVarFlowsExported   = "flows_exported"
 	gcVarFragmentsAlone  = "fragments_alone"
 	gcVarHandoffRecords  = "handoff_records"
 	gcVarHashKeys        = "hash_keys"
@@ -134,6 +137,8 @@ type gcProgramSpecs struct {
 type gcMapSpecs struct {
 	Endpoints     *ebpf.MapSpec `ebpf:"endpoints"`
 	Extras        *ebpf.MapSpec `ebpf:"extras"`
+	FlowRing      *ebpf.MapSpec `ebpf:"flow_ring"`
+	FlowsLost     *ebpf.MapSpec `ebpf:"flows_lost"`
 	GcTimers      *ebpf.MapSpec `ebpf:"gc_timers"`
 	Handoffs      *ebpf.MapSpec `ebpf:"handoffs"`
 	Hints         *ebpf.MapSpec `ebpf:"hints"`
@@ -172,6 +177,7 @@ type gcVariableSpecs struct {
 	BucketMask      *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	Copies          *ebpf.VariableSpec `ebpf:"copies"`
 	EtherRules      *ebpf.VariableSpec `ebpf:"ether_rules"`
+	FlowsExported   *ebpf.VariableSpec `ebpf:"flows_exported"`
 	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -222,6 +228,8 @@ func (o *gcObjects) Close() error {
 type gcMaps struct {
 	Endpoints     *ebpf.Map `ebpf:"endpoints"`
 	Extras        *ebpf.Map `ebpf:"extras"`
+	FlowRing      *ebpf.Map `ebpf:"flow_ring"`
+	FlowsLost     *ebpf.Map `ebpf:"flows_lost"`
 	GcTimers      *ebpf.Map `ebpf:"gc_timers"`
 	Handoffs      *ebpf.Map `ebpf:"handoffs"`
 	Hints         *ebpf.Map `ebpf:"hints"`
@@ -256,6 +264,8 @@ func (m *gcMaps) Close() error {
 	return _GcClose(
 		m.Endpoints,
 		m.Extras,
+		m.FlowRing,
+		m.FlowsLost,
 		m.GcTimers,
 		m.Handoffs,
 		m.Hints,
@@ -295,6 +305,7 @@ type gcVariables struct {
 	BucketMask      *ebpf.Variable `ebpf:"bucket_mask"`
 	Copies          *ebpf.Variable `ebpf:"copies"`
 	EtherRules      *ebpf.Variable `ebpf:"ether_rules"`
+	FlowsExported   *ebpf.Variable `ebpf:"flows_exported"`
 	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`

@@ -169,7 +169,7 @@ func rawRule(r *ruleset.Rule, limits []uint16) xdpRule {
 		Facts: uint8(r.Facts), FactsMask: uint8(r.FactsMask), Chance: r.Chance, MaxSize: r.MaxSize, Tos: r.TOS, AsksDscp: r.AsksDSCP, AsksPrio: r.AsksPrio, Rtable: r.RTable, Late: uint16(r.Late),
 		Route: uint8(r.Route), RoutePool: r.RoutePool, Enters: r.Enters, Inside: r.Inside,
 		StateLimiter: r.StateLimiter, SourceLimiter: r.SourceLimiter, LimiterBlocks: asByte(r.StateBlocks) | asByte(r.SourceBlocks)<<1,
-		Bridge: r.Bridge, Family: r.Family, SrcBits: r.SrcBits, DstBits: r.DstBits,
+		Exported: asByte(r.Exported), Bridge: r.Bridge, Family: r.Family, SrcBits: r.SrcBits, DstBits: r.DstBits,
 		Mac: rawMACs(r.MACs.Value), MacMask: rawMACs(r.MACs.Mask), MacNot: asByte(r.MACs.Not[0]) | asByte(r.MACs.Not[1])<<1,
 	}
 }

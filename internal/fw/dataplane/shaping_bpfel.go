@@ -54,6 +54,7 @@ const (
 	shapingVarBucketMask       = "bucket_mask"
 	shapingVarCopies           = "copies"
 	shapingVarEtherRules       = "ether_rules"
+	shapingVarFlowsExported    = "flows_exported"
 	shapingVarFragmentsAlone   = "fragments_alone"
 	shapingVarHandoffRecords   = "handoff_records"
 	shapingVarHashKeys         = "hash_keys"
@@ -151,6 +152,7 @@ type shapingVariableSpecs struct {
 	BucketMask      *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	Copies          *ebpf.VariableSpec `ebpf:"copies"`
 	EtherRules      *ebpf.VariableSpec `ebpf:"ether_rules"`
+	FlowsExported   *ebpf.VariableSpec `ebpf:"flows_exported"`
 	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -230,6 +232,7 @@ type shapingVariables struct {
 	BucketMask      *ebpf.Variable `ebpf:"bucket_mask"`
 	Copies          *ebpf.Variable `ebpf:"copies"`
 	EtherRules      *ebpf.Variable `ebpf:"ether_rules"`
+	FlowsExported   *ebpf.Variable `ebpf:"flows_exported"`
 	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`

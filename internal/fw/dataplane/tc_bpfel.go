@@ -110,6 +110,7 @@ const (
 	tcVarBucketMask         = "bucket_mask"
 	tcVarCopies             = "copies"
 	tcVarEtherRules         = "ether_rules"
+	tcVarFlowsExported      = "flows_exported"
 	tcVarFragmentsAlone     = "fragments_alone"
 	tcVarHandoffRecords     = "handoff_records"
 	tcVarHashKeys           = "hash_keys"
@@ -286,6 +287,7 @@ type tcVariableSpecs struct {
 	BucketMask      *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	Copies          *ebpf.VariableSpec `ebpf:"copies"`
 	EtherRules      *ebpf.VariableSpec `ebpf:"ether_rules"`
+	FlowsExported   *ebpf.VariableSpec `ebpf:"flows_exported"`
 	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -491,6 +493,7 @@ type tcVariables struct {
 	BucketMask      *ebpf.Variable `ebpf:"bucket_mask"`
 	Copies          *ebpf.Variable `ebpf:"copies"`
 	EtherRules      *ebpf.Variable `ebpf:"ether_rules"`
+	FlowsExported   *ebpf.Variable `ebpf:"flows_exported"`
 	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`

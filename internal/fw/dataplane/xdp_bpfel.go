@@ -829,7 +829,7 @@ type xdpRule struct {
 	Mac           [6]uint16
 	MacMask       [6]uint16
 	AsksDscp      uint8
-	Pad0          [1]uint8
+	Exported      uint8
 	Bridge        uint16
 	Pad1          [6]uint8
 }
@@ -1756,6 +1756,7 @@ const (
 	xdpVarBucketMask        = "bucket_mask"
 	xdpVarCopies            = "copies"
 	xdpVarEtherRules        = "ether_rules"
+	xdpVarFlowsExported     = "flows_exported"
 	xdpVarFragmentsAlone    = "fragments_alone"
 	xdpVarHandoffRecords    = "handoff_records"
 	xdpVarHashKeys          = "hash_keys"
@@ -1932,6 +1933,7 @@ type xdpVariableSpecs struct {
 	BucketMask      *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	Copies          *ebpf.VariableSpec `ebpf:"copies"`
 	EtherRules      *ebpf.VariableSpec `ebpf:"ether_rules"`
+	FlowsExported   *ebpf.VariableSpec `ebpf:"flows_exported"`
 	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -2151,6 +2153,7 @@ type xdpVariables struct {
 	BucketMask      *ebpf.Variable `ebpf:"bucket_mask"`
 	Copies          *ebpf.Variable `ebpf:"copies"`
 	EtherRules      *ebpf.Variable `ebpf:"ether_rules"`
+	FlowsExported   *ebpf.Variable `ebpf:"flows_exported"`
 	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`

@@ -213,6 +213,7 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	if r.IfBound && a.Flags&KeepState != 0 {
 		a.More |= IfBound
 	}
+	a.Exported = r.Exported && a.Flags&KeepState != 0
 	if r.RTable != nil && r.Action != ast.Block {
 		a.RTable = *r.RTable + 1
 	}

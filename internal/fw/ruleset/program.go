@@ -230,6 +230,7 @@ type Rule struct {
 	StateBlocks, SourceBlocks   bool   // what the limiter refuses is dropped
 	StateLimiter, SourceLimiter uint8  // ids; 0: none
 	MACs                        MACs   // with asksMACs
+	Exported                    bool   // pflow: collectors hear of its states
 	Bridge                      uint16 // ether rules: the interface that frames go to; BridgeLost: there is none; 0: they stay
 	Enters, Inside              uint8  // anchors with conditions, from 1: it is this one; it is in this one; 0: none
 }

@@ -316,7 +316,7 @@ type RulesRule struct {
 	Mac           [6]uint16
 	MacMask       [6]uint16
 	AsksDscp      uint8
-	Pad0          [1]uint8
+	Exported      uint8
 	Bridge        uint16
 	Pad1          [6]uint8
 }
@@ -653,6 +653,7 @@ const (
 	RulesVarAfTo            = "af_to"
 	RulesVarCrossingCount   = "crossing_count"
 	RulesVarEtherRules      = "ether_rules"
+	RulesVarFlowsExported   = "flows_exported"
 	RulesVarLeastStates     = "least_states"
 	RulesVarLimitersDefined = "limiters_defined"
 	RulesVarNeverAlike      = "never_alike"
@@ -753,6 +754,7 @@ type RulesVariableSpecs struct {
 	AfTo            *ebpf.VariableSpec `ebpf:"af_to"`
 	CrossingCount   *ebpf.VariableSpec `ebpf:"crossing_count"`
 	EtherRules      *ebpf.VariableSpec `ebpf:"ether_rules"`
+	FlowsExported   *ebpf.VariableSpec `ebpf:"flows_exported"`
 	LeastStates     *ebpf.VariableSpec `ebpf:"least_states"`
 	LimitersDefined *ebpf.VariableSpec `ebpf:"limiters_defined"`
 	NeverAlike      *ebpf.VariableSpec `ebpf:"never_alike"`
@@ -858,6 +860,7 @@ type RulesVariables struct {
 	AfTo            *ebpf.Variable `ebpf:"af_to"`
 	CrossingCount   *ebpf.Variable `ebpf:"crossing_count"`
 	EtherRules      *ebpf.Variable `ebpf:"ether_rules"`
+	FlowsExported   *ebpf.Variable `ebpf:"flows_exported"`
 	LeastStates     *ebpf.Variable `ebpf:"least_states"`
 	LimitersDefined *ebpf.Variable `ebpf:"limiters_defined"`
 	NeverAlike      *ebpf.Variable `ebpf:"never_alike"`
