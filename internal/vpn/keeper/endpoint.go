@@ -59,7 +59,7 @@ func (e *endpoints) write(log *slog.Logger) {
 		return
 	}
 	err := rundir.WriteJSON(e.path, e.seen)
-	if e.failed.tell(log, "write where peers are", err); err != nil {
+	if e.failed.tell(log, "where peers are", err); err != nil {
 		return
 	}
 	e.written = maps.Clone(e.seen)

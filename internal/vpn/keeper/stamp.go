@@ -124,5 +124,5 @@ func (s *stamps) write(now time.Time, end bool, log *slog.Logger) {
 		s.stayed = now
 		err = errors.Join(err, os.MkdirAll(s.state, 0o700), rundir.WriteJSON(filepath.Join(s.state, stampFile), stampRecord{s.last}))
 	}
-	s.failed.tell(log, "write which times handshakes had", err)
+	s.failed.tell(log, "the times of handshakes", err)
 }

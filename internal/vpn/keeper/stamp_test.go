@@ -140,7 +140,7 @@ func TestStampsFault(t *testing.T) {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	count("it works again", 1)
+	count("can be written again", 1)
 	if err := os.RemoveAll(folder); err != nil {
 		t.Fatal(err)
 	}
