@@ -156,7 +156,7 @@ struct out_mark {
 	__u32 mask;
 };
 
-/* How fragments that come in meet the rules (fragments_alone). */
+/* How fragments that come in meet the rules (shared.fragments). */
 enum fragment_rules {
 	FRAGMENTS_FOLLOW, /* they follow their first one */
 	FRAGMENTS_ALONE,  /* set reassemble no: each meets them for itself */
@@ -342,7 +342,6 @@ extern const volatile __u8 queues;	  /* interfaces may have queues (queue/queue.
 extern const volatile __u32 queue_slots;  /* counters in queue_counters, a power of two, without those of classes */
 extern const volatile __u32 queue_host_slots; /* likewise queue_hosts */
 extern const volatile __u32 queue_cpus;	  /* cores that may handle packets */
-extern const volatile __u8 fragments_alone; /* enum fragment_rules */
 extern const volatile __u8 unloaded;	  /* the built-in set: no file has been loaded	       */
 
 #endif

@@ -34,7 +34,6 @@ const volatile __u8 queues = 0;
 const volatile __u32 queue_slots = 8;
 const volatile __u32 queue_host_slots = 8;
 const volatile __u32 queue_cpus = 1;
-const volatile __u8 fragments_alone = 0;
 const volatile __u8 unloaded = 0;
 
 /* The loader makes .bss one map for all objects. */

@@ -147,7 +147,8 @@ struct shared {
 	__u32 limiter_room;	     /* sources of all source limiters together		*/
 	__u32 policies;		     /* POLICY_* (route/policy_key.h)			*/
 	__u32 timeout_stamp;	     /* tcp.tsdiff, ticks				*/
-	__u32 pad1[5];
+	__u32 fragments;	     /* enum fragment_rules				*/
+	__u32 pad1[4];
 	/* written by packets that make states, next hops or paths */
 	__u32 states_made;	     /* wraps; minus those released: in use		*/
 	__u32 states_released;	     /* wraps; mostly by the garbage collection			*/

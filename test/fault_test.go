@@ -116,7 +116,7 @@ func TestKernelRefusesLoad(t *testing.T) {
 		// Enough for the request's connection and for looking at the machine, not
 		// for maps and programs.
 		lift := p.LimitFiles(12)
-		said, status := b.WeirStatus("load", b.Rules("set reassemble no\npass\n")) // another option: not in place
+		said, status := b.WeirStatus("load", b.Rules("set mark-mask 0x07000000\npass\n")) // another option: not in place
 		lift()
 		if status != 1 || !strings.HasPrefix(said, "weir: ") || !strings.Contains(said, "build the dataplane: ") || !strings.Contains(said, "too many open files") {
 			b.Errorf("weir load: exit status %d, and it said\n%s", status, said)
@@ -245,7 +245,7 @@ func TestRefusedLoadConfirmsNothing(t *testing.T) {
 	b := weir.Box(t, "tcx")
 	p := b.WeirRun(gatewayConf(t))
 	b.Weir("load", "--no-dns", "--confirm", "1h", b.Rules("pass proto icmp\n"))
-	other := b.Rules("set reassemble no\npass proto icmp\n") // all programs are loaded anew
+	other := b.Rules("set mark-mask 0x07000000\npass proto icmp\n") // all programs are loaded anew
 	lift := p.LimitFiles(12)
 	said, status := b.WeirStatus("load", "--no-dns", other)
 	lift()

@@ -102,7 +102,7 @@ func TestReloadsAndTakeOversLoseNothing(t *testing.T) {
 func loads(b *lib.Box, rules string) (same, other, anew string) {
 	b.Helper()
 	const more = "block in on wan0 inet proto tcp to (wan0) port 4711\n"
-	return b.Rules(rules), b.Rules(rules + more), b.Rules("set reassemble no\n" + rules + more)
+	return b.Rules(rules), b.Rules(rules + more), b.Rules("set spread lan0 auto\n" + rules + more)
 }
 
 //	lan ─── an idle TCP connection ─── wan      fw: load, kill -9, start

@@ -29,7 +29,7 @@ func TestReassembleNo(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.IP(lab.WAN, "route add 192.168.1.0/24 via "+fwWAN, "route add fd00:1::/64 via "+fwWAN6)
 		rules := b.Rules(pieceRules)
-		b.WeirRun(rules)
+		daemon := b.WeirRun(rules)
 		ping := func(to, size string) bool {
 			b.Helper()
 			out, err := b.Try(lab.LAN, "ping", "-n", "-c", "2", "-i", "0.2", "-W", "1", "-s", size, to)
@@ -52,7 +52,6 @@ func TestReassembleNo(t *testing.T) {
 				b.Errorf("%s: packets of 56 bytes should be answered, fragments not", to)
 			}
 		}
-		// the way back to reassembly is a load with other programs
 		b.Weir("load", b.Rules(strings.ReplaceAll(pieceRules, "reassemble no", "reassemble yes")))
 		for _, to := range []string{wanHost, wanHost6, fwLAN, fwLAN6} {
 			if !ping(to, "3000") {
@@ -62,6 +61,9 @@ func TestReassembleNo(t *testing.T) {
 		b.Weir("load", rules)
 		if !ping(wanHost, "3000") {
 			b.Error("loaded again, it does not answer")
+		}
+		if n := strings.Count(daemon.Said(), "replaced in place"); n != 3 {
+			b.Errorf("%d of 3 loads were in place:\n%s", n, daemon.Said())
 		}
 	})
 }

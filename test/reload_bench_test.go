@@ -42,7 +42,7 @@ func BenchmarkReload(b *testing.B) {
 			}{
 				{"rule", "", 4712},
 				{"options", "set limit states 90000\nset skip on { lo, lan7 }\ntable <t> persist { 198.51.100.0/24 }\n", 4711},
-				{"anew", "set reassemble no\n", 4711},
+				{"anew", "set spread lan0 auto\n", 4711},
 			} {
 				b.Run(fmt.Sprintf("%s/%d rules/%s", hook, rules, kind.name), func(b *testing.B) {
 					benchmarkReload(b, hook, manyRules(rules, 4711), kind.options+manyRules(rules, kind.port))
@@ -80,7 +80,7 @@ func BenchmarkReloadPause(b *testing.B) {
 			files []string
 		}{
 			{"rule", []string{other, one}},
-			{"anew", []string{other, "set reassemble no\n" + one, one}},
+			{"anew", []string{other, "set spread lan0 auto\n" + one, one}},
 		} {
 			b.Run(hook+"/"+kind.name, func(b *testing.B) { benchmarkReloadPause(b, hook, kind.files) })
 		}

@@ -449,7 +449,7 @@ func TestLoadsReplaceRulesInPlace(t *testing.T) {
 			b.Errorf("after another timeout the generation is %d, and was %d:\n%s", now, generation, a.Said())
 		}
 		changeInPlace(b, generation, func(main string) string { return file(main, after) })
-		b.Weir("load", file("set timeout udp.first 70\nset reassemble no\npass in on wan0 proto udp to port 7\n", after))
+		b.Weir("load", file("set timeout udp.first 70\nset mark-mask 0x07000000\npass in on wan0 proto udp to port 7\n", after))
 		if now := generationOf(b); now != generation+1 || !strings.Contains(a.Said(), "options have changed") {
 			b.Errorf("after another option the generation is %d, and was %d:\n%s", now, generation, a.Said())
 		}

@@ -162,17 +162,24 @@ static __always_inline enum reason parse_l4(struct packet *p, struct headers *h)
 	return UNDECIDED;
 }
 
+/* How fragments meet the rules: enum fragment_rules. Volatile: else clang has each packet read it, before
+ * it knows whether that is a fragment. */
+static __always_inline __u32 fragment_rules_now(void)
+{
+	return *(const volatile __u32 *)&shared.fragments;
+}
+
 /* Whether fragments meet the rules each for itself, and so have no first one. What the box sends
  * was whole before, and what the stack forwards may have been. */
 static __always_inline int fragment_is_alone(const struct packet *p)
 {
-	return fragments_alone == FRAGMENTS_ALONE && !(p->flags & PACKET_EGRESS);
+	return fragment_rules_now() == FRAGMENTS_ALONE && !(p->flags & PACKET_EGRESS);
 }
 
 /* Whether a scrub rule says if the packet is a fragment that meets the rules for itself. */
 static __always_inline int fragment_is_listed(const struct packet *p)
 {
-	return fragments_alone == FRAGMENTS_LISTED && p->fragment != FRAGMENT_NONE && !(p->flags & PACKET_EGRESS);
+	return p->fragment != FRAGMENT_NONE && fragment_rules_now() == FRAGMENTS_LISTED && !(p->flags & PACKET_EGRESS);
 }
 
 /* Makes a fragment one that meets the rules for itself. */

@@ -93,7 +93,7 @@ static __always_inline __u32 egress_fragment_decision(struct scratch *s, struct 
 
 	handoff_fragment(&s->handoff, p);
 	decided = handoff_get(s, 0, &qos);
-	if (fragments_alone && decided & HANDOFF_ALONE)
+	if (decided & HANDOFF_ALONE)
 		p->qos = qos;
 	return decided;
 }
@@ -112,7 +112,7 @@ __noinline __u32 egress_decision(hook_ctx *ctx, struct packet *p)
 	if (p->fragment == FRAGMENT_LATER)
 		return egress_fragment_decision(s, p);
 	/* a first fragment came in as one, or the stack has made it */
-	if (fragments_alone && p->fragment == FRAGMENT_FIRST && value == MARK_RECORD) {
+	if (p->fragment == FRAGMENT_FIRST && value == MARK_RECORD && fragment_rules_now()) {
 		decided = egress_fragment_decision(s, p);
 		if (decided & HANDOFF_ALONE)
 			return decided;

@@ -98,7 +98,7 @@ __noinline int handoff_record(struct scratch *s, __u32 what, __u32 fingerprint, 
 /* Whether a fragment without ports has met the rules for itself. */
 static __always_inline int handoff_is_alone(const struct scratch *s, const struct packet *p)
 {
-	return fragments_alone == FRAGMENTS_LISTED ? s->alone : fragment_is_alone(p);
+	return fragment_rules_now() == FRAGMENTS_LISTED ? s->alone : fragment_is_alone(p);
 }
 
 /* Makes s->handoff the key of a fragment without ports. Returns what its record says of it. */
@@ -111,7 +111,7 @@ static __always_inline __u32 handoff_portless(struct scratch *s, const struct pa
 /* Returns METADATA_ALONE if TCX ingress is to know that the packet is such a fragment. */
 static __always_inline __u32 handoff_alone(const struct packet *p)
 {
-	const struct scratch *s = fragments_alone == FRAGMENTS_LISTED && p->fragment == FRAGMENT_LATER ? scratch_get() : 0;
+	const struct scratch *s = p->fragment == FRAGMENT_LATER && fragment_rules_now() == FRAGMENTS_LISTED ? scratch_get() : 0;
 
 	return s && s->alone ? METADATA_ALONE : 0;
 }

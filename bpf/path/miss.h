@@ -516,7 +516,7 @@ static __always_inline int miss_in(hook_ctx *ctx, void *tails)
 	i = interface_get(s->packet.ifindex);
 	if (!i)
 		return HOOK_DROP;
-	if (fragments_alone == FRAGMENTS_LISTED && s->then == SLOW_FRAGMENT) {
+	if (s->then == SLOW_FRAGMENT) {
 		tail = miss_fragment(ctx, s);
 		if (tail >= 0) {
 			bpf_tail_call(ctx, tails, tail);

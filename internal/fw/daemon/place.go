@@ -93,6 +93,7 @@ func (b *box) keepInPlace(source Source, rules *compiled) (keep []int, why strin
 func sameForPrograms(before, now resolve.Options) bool {
 	before.Timeouts, before.MaxStates, before.MaxSources = now.Timeouts, now.MaxStates, now.MaxSources // they read these from memory
 	before.Skip, before.Groups = now.Skip, now.Groups                                                  // they read what is an interface's from its entry
+	before.FragmentsAlone, before.FragmentsListed = now.FragmentsAlone, now.FragmentsListed            // likewise
 	before.ImplicitPass = now.ImplicitPass                                                             // it is replaced with the rules
 	before.PPPoE, before.WireGuard, before.IKEv2 = now.PPPoE, now.WireGuard, now.IKEv2                 // the dataplane is told of sessions and interfaces, not of statements
 	if len(before.Collectors) > 0 && len(now.Collectors) > 0 {                                         // the daemon tells them

@@ -15,7 +15,7 @@ import (
 // option has to be put into this list, or not.
 func TestSameForPrograms(t *testing.T) {
 	data := []string{
-		"Gateways", "Groups", "IKEv2", "ImplicitPass", "MaxSources", "MaxStates", "MaxTableEntries", "MaxTables", "Optimization",
+		"FragmentsAlone", "FragmentsListed", "Gateways", "Groups", "IKEv2", "ImplicitPass", "MaxSources", "MaxStates", "MaxTableEntries", "MaxTables", "Optimization",
 		"PPPoE", "PfctlMayOpen", "Skip", "TableStore", "Timeouts", "WireGuard",
 	}
 	same := map[string]bool{}

@@ -353,7 +353,6 @@ func (d *Dataplane) values() map[string]any {
 		"queue_slots":      queues.slots,
 		"queue_host_slots": queues.hosts,
 		"queue_cpus":       queues.cores,
-		"fragments_alone":  uint8(d.config.Options.Fragments),
 		"unloaded":         asByte(d.config.Unloaded),
 	}
 }

@@ -17,10 +17,11 @@ func (d *Dataplane) RouteGeneration() uint32 {
 	return atomic.LoadUint32(&d.tables.shared.RouteGeneration)
 }
 
-// setLimits sets how many states and sources there may be.
+// setLimits sets how many states and sources there may be, and how fragments meet the rules.
 func setLimits(s *xdpShared, o *ruleset.Options) {
 	atomic.StoreUint32(&s.Limit, o.MaxStates)
 	atomic.StoreUint32(&s.SourceLimit, o.MaxSources)
+	atomic.StoreUint32(&s.Fragments, uint32(o.Fragments))
 }
 
 // setTimeouts sets the timeouts as configured; the garbage collection scales them.

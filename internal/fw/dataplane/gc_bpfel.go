@@ -56,7 +56,6 @@ const (
 	gcVarCopies          = "copies"
 	gcVarEtherRules      = "ether_rules"
 	gcVarFlowsExported   = "flows_exported"
-	gcVarFragmentsAlone  = "fragments_alone"
 	gcVarHandoffRecords  = "handoff_records"
 	gcVarHashKeys        = "hash_keys"
 	gcVarLeastStates     = "least_states"
@@ -178,7 +177,6 @@ type gcVariableSpecs struct {
 	Copies          *ebpf.VariableSpec `ebpf:"copies"`
 	EtherRules      *ebpf.VariableSpec `ebpf:"ether_rules"`
 	FlowsExported   *ebpf.VariableSpec `ebpf:"flows_exported"`
-	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
 	LeastStates     *ebpf.VariableSpec `ebpf:"least_states"`
@@ -306,7 +304,6 @@ type gcVariables struct {
 	Copies          *ebpf.Variable `ebpf:"copies"`
 	EtherRules      *ebpf.Variable `ebpf:"ether_rules"`
 	FlowsExported   *ebpf.Variable `ebpf:"flows_exported"`
-	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
 	LeastStates     *ebpf.Variable `ebpf:"least_states"`

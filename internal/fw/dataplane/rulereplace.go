@@ -22,7 +22,7 @@ var ErrUnfinished = errors.New("something of the rules before is left")
 // Anchors are replaced this way. Each packet meets either the old rules or the new ones.
 // p is the result of ruleset.Program.Replace on the program in force. Rules that stay
 // keep their counters, pools and global ids. New rules get ids that no rule has had.
-// Of the options only timeouts and limits may differ, and there may not be more states than a
+// Of the options only timeouts, limits and how fragments meet the rules may differ, and there may not be more states than a
 // lower limit allows. States and established packets are not touched. After an error
 // the old rules are in force, unless it wraps ErrUnfinished. It runs within Alone.
 func (d *Dataplane) ReplaceRules(p *ruleset.Program, o *ruleset.Options) error {
@@ -37,9 +37,6 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program, o *ruleset.Options) error {
 	}
 	if !slices.Equal(p.Fingerprints, d.config.Program.Fingerprints) { // packets compare with those in force
 		return fmt.Errorf("replace rules: other fingerprints of operating systems: %w", ErrNoRoom)
-	}
-	if p.Fragments != d.config.Program.Fragments { // a constant of the programs
-		return fmt.Errorf("replace rules: fragments meet them in another way: %w", ErrNoRoom)
 	}
 	if p.Ethers > 0 && d.config.Program.Ethers == 0 { // frames meet none, by a constant of the programs
 		return fmt.Errorf("replace rules: ether rules: %w", ErrNoRoom)

@@ -55,7 +55,6 @@ const (
 	shapingVarCopies           = "copies"
 	shapingVarEtherRules       = "ether_rules"
 	shapingVarFlowsExported    = "flows_exported"
-	shapingVarFragmentsAlone   = "fragments_alone"
 	shapingVarHandoffRecords   = "handoff_records"
 	shapingVarHashKeys         = "hash_keys"
 	shapingVarLeastStates      = "least_states"
@@ -153,7 +152,6 @@ type shapingVariableSpecs struct {
 	Copies          *ebpf.VariableSpec `ebpf:"copies"`
 	EtherRules      *ebpf.VariableSpec `ebpf:"ether_rules"`
 	FlowsExported   *ebpf.VariableSpec `ebpf:"flows_exported"`
-	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
 	LeastStates     *ebpf.VariableSpec `ebpf:"least_states"`
@@ -233,7 +231,6 @@ type shapingVariables struct {
 	Copies          *ebpf.Variable `ebpf:"copies"`
 	EtherRules      *ebpf.Variable `ebpf:"ether_rules"`
 	FlowsExported   *ebpf.Variable `ebpf:"flows_exported"`
-	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
 	LeastStates     *ebpf.Variable `ebpf:"least_states"`

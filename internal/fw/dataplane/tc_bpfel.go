@@ -111,7 +111,6 @@ const (
 	tcVarCopies             = "copies"
 	tcVarEtherRules         = "ether_rules"
 	tcVarFlowsExported      = "flows_exported"
-	tcVarFragmentsAlone     = "fragments_alone"
 	tcVarHandoffRecords     = "handoff_records"
 	tcVarHashKeys           = "hash_keys"
 	tcVarLeastStates        = "least_states"
@@ -288,7 +287,6 @@ type tcVariableSpecs struct {
 	Copies          *ebpf.VariableSpec `ebpf:"copies"`
 	EtherRules      *ebpf.VariableSpec `ebpf:"ether_rules"`
 	FlowsExported   *ebpf.VariableSpec `ebpf:"flows_exported"`
-	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
 	LeastStates     *ebpf.VariableSpec `ebpf:"least_states"`
@@ -494,7 +492,6 @@ type tcVariables struct {
 	Copies          *ebpf.Variable `ebpf:"copies"`
 	EtherRules      *ebpf.Variable `ebpf:"ether_rules"`
 	FlowsExported   *ebpf.Variable `ebpf:"flows_exported"`
-	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
 	LeastStates     *ebpf.Variable `ebpf:"least_states"`

@@ -1429,7 +1429,8 @@ type xdpShared struct {
 	LimiterRoom     uint32
 	Policies        uint32
 	TimeoutStamp    uint32
-	Pad1            [5]uint32
+	Fragments       uint32
+	Pad1            [4]uint32
 	StatesMade      uint32
 	StatesReleased  uint32
 	NexthopsHigh    uint32
@@ -1757,7 +1758,6 @@ const (
 	xdpVarCopies            = "copies"
 	xdpVarEtherRules        = "ether_rules"
 	xdpVarFlowsExported     = "flows_exported"
-	xdpVarFragmentsAlone    = "fragments_alone"
 	xdpVarHandoffRecords    = "handoff_records"
 	xdpVarHashKeys          = "hash_keys"
 	xdpVarLeastStates       = "least_states"
@@ -1934,7 +1934,6 @@ type xdpVariableSpecs struct {
 	Copies          *ebpf.VariableSpec `ebpf:"copies"`
 	EtherRules      *ebpf.VariableSpec `ebpf:"ether_rules"`
 	FlowsExported   *ebpf.VariableSpec `ebpf:"flows_exported"`
-	FragmentsAlone  *ebpf.VariableSpec `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
 	LeastStates     *ebpf.VariableSpec `ebpf:"least_states"`
@@ -2154,7 +2153,6 @@ type xdpVariables struct {
 	Copies          *ebpf.Variable `ebpf:"copies"`
 	EtherRules      *ebpf.Variable `ebpf:"ether_rules"`
 	FlowsExported   *ebpf.Variable `ebpf:"flows_exported"`
-	FragmentsAlone  *ebpf.Variable `ebpf:"fragments_alone"`
 	HandoffRecords  *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
 	LeastStates     *ebpf.Variable `ebpf:"least_states"`

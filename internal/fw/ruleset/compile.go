@@ -40,7 +40,6 @@ func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) 
 		c.ethers[&l.Rule] = l.IsEther
 		c.translates[&l.Rule] = !l.IsScrub && !l.IsEther
 	}
-	c.program.Fragments = fragmentsOf(&rs.Options)
 	c.program.ImplicitPass = rs.Options.ImplicitPass
 	c.program.Ethers = len(rs.Ethers())
 	for i := range c.program.Rules {

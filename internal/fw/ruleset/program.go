@@ -10,14 +10,13 @@ import (
 // A Program is a compiled ruleset: the contents of the maps, by index.
 // bpf/rules/ruleset.h and bpf/rules/pool.h define the types and explain their fields.
 type Program struct {
-	Set       Set
-	Rules     []Rule    // by index
-	Order     []uint32  // index of each rule, by number; both are the same until Replace
-	Next      []uint32  // number of the rule that a rule which Leads leads to, or before which one that Ends ends the evaluation; by number
-	Ethers    int       // how many rules are FreeBSD's ether rules, which frames meet: the first
-	Scrubs    int       // the first rule behind FreeBSD's list of scrub rules; 0: there are none
-	First     int       // how many rules stand before the filter rules: those of translation lists
-	Fragments Fragments // a constant of the programs, too
+	Set    Set
+	Rules  []Rule   // by index
+	Order  []uint32 // index of each rule, by number; both are the same until Replace
+	Next   []uint32 // number of the rule that a rule which Leads leads to, or before which one that Ends ends the evaluation; by number
+	Ethers int      // how many rules are FreeBSD's ether rules, which frames meet: the first
+	Scrubs int      // the first rule behind FreeBSD's list of scrub rules; 0: there are none
+	First  int      // how many rules stand before the filter rules: those of translation lists
 
 	ImplicitPass bool // set implicit-pass
 

@@ -391,7 +391,8 @@ type RulesShared struct {
 	LimiterRoom     uint32
 	Policies        uint32
 	TimeoutStamp    uint32
-	Pad1            [5]uint32
+	Fragments       uint32
+	Pad1            [4]uint32
 	StatesMade      uint32
 	StatesReleased  uint32
 	NexthopsHigh    uint32
