@@ -150,6 +150,13 @@ __noinline enum reason slow_rules(hook_ctx *ctx, struct scratch *s)
 	return UNDECIDED;
 }
 
+/* Whether the kernel looks up no route for a packet's source. Translation can give an ICMP error such a one: the group that
+ * its connection was for, before rdr sent that to its sender. */
+static __always_inline int slow_is_unroutable(const struct packet *p)
+{
+	return p->family == 6 && (addr_is_multicast(&p->tuple.src) || addr_is_low6(&p->tuple.src, 1));
+}
+
 /*
  * Finds where the packet of s->state goes next. UNDECIDED: to the next hop in
  * s->nexthop. Else the reason under which it goes up or is dropped.
@@ -172,7 +179,7 @@ __noinline enum reason slow_next(hook_ctx *ctx, struct scratch *s)
 	if (c->nexthop == NEXTHOP_LOCAL)
 		return REASON_LOCAL;
 	if (c->nexthop != NEXTHOP_NONE && (!s->packet.mark || st->entered & KEPT_ROUTE(STATE_DIRECTION(s->state))) &&
-	    !nexthop_is_stale(nexthop_get(c->nexthop), c->nexthop_generation)) {
+	    !slow_is_unroutable(&s->packet) && !nexthop_is_stale(nexthop_get(c->nexthop), c->nexthop_generation)) {
 		s->out_ifindex = nexthop_get(c->nexthop)->ifindex;
 		return UNDECIDED;
 	}
