@@ -34,7 +34,7 @@ func TestNumbersMatchHeader(t *testing.T) {
 	if diff := cmp.Diff(flags, defines(t, header, "STATE")); diff != "" {
 		t.Errorf("STATE_* (-package +header):\n%s", diff)
 	}
-	flows := map[string]int{"SEEN": int(FlowSeen), "GRANTED": int(FlowGranted), "SCALED": int(FlowScaled), "MAPPED": int(FlowMapped), "COPIED": int(FlowCopied), "POOLED": int(FlowPooled), "PROGRAM": int(FlowProgram), "NORMAL": int(FlowNormal)}
+	flows := map[string]int{"SEEN": int(FlowSeen), "GRANTED": int(FlowGranted), "SCALED": int(FlowScaled), "MAPPED": int(FlowMapped), "COPIED": int(FlowCopied), "POOLED": int(FlowPooled), "PROGRAM": int(FlowProgram), "NORMAL": int(FlowNormal), "EXPORTED": int(FlowExported)}
 	if diff := cmp.Diff(flows, defines(t, header, "FLOW")); diff != "" {
 		t.Errorf("FLOW_* (-package +header):\n%s", diff)
 	}

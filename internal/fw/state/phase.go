@@ -108,4 +108,6 @@ const (
 	FlowPooled                        // of direction 0: it counts at addresses of pools with least-states
 	FlowProgram                       // with FlowCopied: the packets themselves go to a program
 	FlowNormal                        // of direction 0: rules with scrub (reassemble tcp) apply to the connection
+
+	FlowExported = FlowPooled // of direction 1: a rule with pflow has made the state
 )

@@ -131,10 +131,8 @@ var namedLogRules = []logRule{
 		remedies: []Remedy{{Command: "sysctl kern.ipc.nmbclusters", Text: "set it to twice as much, now and in loader.conf.local (on pfSense and OPNsense as a tunable)"}}},
 }
 
-// deviceSays is the pattern of a message that a driver writes of a device: its name, a colon, what it says.
-func deviceSays(what string) *pattern.Pattern {
-	return pattern.New(`(?:^|\s)([\w.][\w.:@-]*): (?:` + what + `)`)
-}
+// deviceSays begins the pattern of a message that a driver writes of a device: its name, a colon. What it says follows.
+const deviceSays = `(?:^|\s)([\w.][\w.:@-]*): `
 
 // meant returns the rule that a message of the kernel meets, and the device that it names; nil: none.
 func meant(text string) (rule *logRule, device string) {
