@@ -229,8 +229,10 @@ func clock() (now time.Time, up time.Duration) {
 
 // flowsOf returns what is told of a state: a flow for each direction that had packets.
 func flowsOf(f *dataplane.FlowRecord) []pflow.Flow {
+	const tick = time.Second / state.TicksPerSecond
 	now, up := clock()
-	written := now.Add(-(up - f.Written))
+	ago := state.Tick(up / tick).Since(f.Written) // both wrap
+	written := now.Add(-time.Duration(max(0, ago)) * tick)
 	var all []pflow.Flow
 	for d := range 2 {
 		if f.Packets[d] == 0 {

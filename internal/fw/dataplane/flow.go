@@ -44,7 +44,7 @@ type FlowRecord struct {
 	RuleOut        uint32
 	Age            time.Duration    // since the state was made, when the record was written
 	Quiet          [2]time.Duration // since the direction's last packet
-	Written        time.Duration    // the kernel's monotonic clock then, without its wraps
+	Written        state.Tick       // when that was
 }
 
 // tick is the length of a state.Tick.
@@ -132,7 +132,7 @@ func (f *Flows) Close() error { return errors.Join(f.ring.Close(), f.lost.Close(
 func (raw *rawFlow) decode() *FlowRecord {
 	f := &FlowRecord{
 		Packets: raw.Packets, Bytes: raw.Bytes, RuleIn: raw.Rule[0], RuleOut: raw.Rule[1],
-		Age: time.Duration(raw.Now-raw.Created) * tick, Written: time.Duration(raw.Now) * tick,
+		Age: time.Duration(raw.Now-raw.Created) * tick, Written: state.Tick(raw.Now),
 	}
 	for d := range 2 {
 		f.Tuple[d] = raw.Tuple[d].decode()
